@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Loading, pinning, attaching and adopting the XDP program and its maps. All functions return 0 or a
+ * negative errno and then leave one line in `why` (cause and mend, at most HYDNS_WHY bytes). Needs
+ * CAP_BPF and CAP_NET_ADMIN (CAP_PERFMON is not used). Not thread-safe.
+ */
+#ifndef HYDNS_LOADER_H
+#define HYDNS_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "hydns/abi.h"
+
+#define HYDNS_WHY 256
+
+enum hydns_attach_mode { HYDNS_ATTACH_NATIVE, HYDNS_ATTACH_GENERIC, HYDNS_ATTACH_DISPATCHER };
+
+struct hydns_loader_options {
+	const char *pin_dir;           /* a directory in a bpffs; made if missing */
+	__u32 capacity;                /* rules */
+	bool accept_partial_checksum;  /* interfaces whose driver hands over CHECKSUM_PARTIAL (veth, virtio) */
+	bool ipv6;
+	bool vlan;                     /* reserved: switches one and two VLAN tags on */
+};
+
+struct hydns_kern;                     /* one loaded program with its maps */
+
+/* Sizes of the store for a capacity (no maps touched). */
+void hydns_geometry_for(__u32 capacity, __u32 cpus, struct hydns_geometry *out);
+
+/*
+ * Loads the program. Maps already pinned in pin_dir by a compatible hydnsd (same ABI version and
+ * geometry) are taken over, *adopted is set, and every rule in them goes on being served; otherwise
+ * they are made and pinned anew with fresh secrets.
+ */
+int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **out, bool *adopted,
+		    char why[HYDNS_WHY]);
+
+/* Attaches to an interface, or swaps the program of a pinned attachment atomically (bpf_link update).
+ * The attachment is pinned as <pin_dir>/link_<ifname> and outlives the process. */
+int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attach_mode mode,
+		      char why[HYDNS_WHY]);
+int hydns_kern_detach(struct hydns_kern *k, const char *ifname, char why[HYDNS_WHY]);
+
+/* Removes every attachment and pin below pin_dir, also those of a hydnsd that crashed; works without
+ * a loaded program. */
+int hydns_kern_clean(const char *pin_dir, char why[HYDNS_WHY]);
+
+/* Closes descriptors and mappings. Attachments and pins stay: the program goes on answering. */
+void hydns_kern_close(struct hydns_kern *k);
+
+const struct hydns_geometry *hydns_kern_geometry(const struct hydns_kern *k);
+/* Memory-mapped, writable. Slot arrays by class; index; hits [cpus * lines]; claims [lines]. */
+__u8 *hydns_kern_slots(struct hydns_kern *k, unsigned cls);
+struct hydns_bucket *hydns_kern_index(struct hydns_kern *k);
+const struct hydns_line *hydns_kern_hits(struct hydns_kern *k);
+struct hydns_line *hydns_kern_claims(struct hydns_kern *k);
+
+int hydns_kern_pause(struct hydns_kern *k, bool on);            /* the kill switch */
+int hydns_kern_paused(struct hydns_kern *k, bool *on);
+/* Sum over CPUs, HYDNS_REASONS entries. */
+int hydns_kern_stats(struct hydns_kern *k, __u64 *reasons);
+int hydns_kern_authority_counts(struct hydns_kern *k, __u32 authority, struct hydns_authority_count *sum);
+
+int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 authority);
+int hydns_kern_service_delete(struct hydns_kern *k, const struct hydns_service_key *key);
+/* Walks all registered services; stops when fn returns non-zero. */
+int hydns_kern_service_each(struct hydns_kern *k,
+			    int (*fn)(const struct hydns_service_key *, __u32 authority, void *), void *arg);
+
+/* Makes a new authority page for index i (old mappings of a former resolver lose their effect), maps
+ * it read-only, and returns a map descriptor to hand to the plugin. Pinned as page_<i>. */
+int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd, char why[HYDNS_WHY]);
+/* The index whose page this map descriptor is, by kernel map id, or -ENOENT. */
+int hydns_kern_page_find(struct hydns_kern *k, int map_fd);
+int hydns_kern_page_delete(struct hydns_kern *k, __u32 i);
+const volatile struct hydns_authority_page *hydns_kern_page(struct hydns_kern *k, __u32 i); /* NULL: none */
+
+int hydns_kern_authority_config(struct hydns_kern *k, __u32 i, const struct hydns_authority_config *c);
+int hydns_kern_authority_config_get(struct hydns_kern *k, __u32 i, struct hydns_authority_config *c);
+/* Replaces the content of ACL map i*2+half (not the current half: switch by authority_config). */
+int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const struct hydns_acl_entry *e,
+			size_t n);
+
+/* Next session number, kept in the pinned maps: a first epoch never used before is session << 16. */
+__u32 hydns_kern_next_session(struct hydns_kern *k);
+int hydns_kern_prog_fd(const struct hydns_kern *k);             /* for BPF_PROG_TEST_RUN */
+int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes);      /* of all maps, as the kernel accounts */
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The rule store's writer: places rules in slots, publishes them by one store in the index, removes
+ * them, and reuses a slot only after a grace period. One writer per store, one thread; readers are the
+ * XDP program and any mapping. Works on plain memory too, so the unit tests need no BPF.
+ *
+ * A handle names a slot (abi.h); 0 is none.
+ */
+#ifndef HYDNS_STORE_H
+#define HYDNS_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "hydns/abi.h"
+
+struct hydns_store;
+
+struct hydns_store_memory {            /* borrowed; must outlive the store */
+	const struct hydns_geometry *geometry;
+	__u8 *slots[HYDNS_SLOT_CLASSES];
+	struct hydns_bucket *index;
+	const struct hydns_line *hits;
+	struct hydns_line *claims;
+};
+
+/* What a rule is made of. Pointers are borrowed for the call. */
+struct hydns_rule_parts {
+	struct hydns_rule head;        /* lengths and counts must fit the arrays below */
+	const __u8 *name;              /* head.name_len octets, lower case */
+	const __u8 *answer;            /* head.answer_len octets */
+	const __u16 *ttl;              /* head.ttl_count offsets into the answer */
+};
+
+/* Takes over what the memory holds: rules that the index reaches stay, all other slots are free after
+ * a grace period. NULL without memory. */
+struct hydns_store *hydns_store_open(const struct hydns_store_memory *m);
+void hydns_store_close(struct hydns_store *s);
+
+/*
+ * Publishes a rule; one with the same key is replaced atomically (a reader sees the old or the new).
+ * Returns 0 and *handle, -ENOSPC (no slot of a fitting class free: evict, or wait for the grace
+ * period), -E2BIG (no class fits), -ENOBUFS (both buckets full and no entry could be moved).
+ * *replaced is the handle of the former rule or 0.
+ */
+int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p, __u32 *handle,
+			__u32 *replaced);
+/* Removes a rule from the index; its slot goes to limbo until the grace period ends. */
+void hydns_store_remove(struct hydns_store *s, __u32 handle);
+
+/* 0 when there is none. */
+__u32 hydns_store_find(const struct hydns_store *s, const __u8 *name, __u8 name_len, __u16 qtype,
+		       __u8 variant, __u8 authority);
+const struct hydns_rule *hydns_store_rule(const struct hydns_store *s, __u32 handle); /* NULL: not live */
+/* Live rules one after the other, start with 0; returns 0 at the end. Removing the current one is fine. */
+__u32 hydns_store_next(const struct hydns_store *s, __u32 handle);
+__u32 hydns_store_count(const struct hydns_store *s);
+/* 0..hydns_store_ordinals()-1, a dense number for per-rule tables of the caller. */
+__u32 hydns_store_ordinal(const struct hydns_store *s, __u32 handle);
+__u32 hydns_store_ordinals(const struct hydns_store *s);
+__u32 hydns_store_handle(const struct hydns_store *s, __u32 ordinal);
+
+/* Hits since this rule was published, modulo 2^32 (sum over CPUs). */
+__u32 hydns_store_hits(const struct hydns_store *s, __u32 handle);
+
+/*
+ * Grace periods. Readers are XDP programs, that is RCU read-side sections: begin() notes what is in
+ * limbo now and returns a ticket; after membarrier(MEMBARRIER_CMD_GLOBAL) (which waits for RCU; the
+ * caller may run it on another thread) end(ticket) frees those slots.
+ */
+__u64 hydns_store_grace_begin(struct hydns_store *s);
+void hydns_store_grace_end(struct hydns_store *s, __u64 ticket);
+bool hydns_store_grace_needed(const struct hydns_store *s);
+
+/* -- content of a rule ------------------------------------------------------------------------------ */
+/* RFC 1071 sum of an answer with its TTLs as zero, as struct hydns_rule.answer_sum. */
+__u16 hydns_answer_sum(const __u8 *answer, __u16 len, const __u16 *ttl, unsigned ttl_count);
+const __u8 *hydns_rule_name(const struct hydns_rule *r);
+const __u8 *hydns_rule_answer(const struct hydns_rule *r);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * What the XDP program, hydnsd and the resolver plugins agree on: map values, ring frames, control
+ * messages. Nothing else, and nothing twice. Integers are in the machine's own byte order unless a
+ * field says "network order". "Monotonic" is CLOCK_MONOTONIC in nanoseconds.
+ */
+#ifndef HYDNS_ABI_H
+#define HYDNS_ABI_H
+
+#include <linux/types.h>
+
+#define HYDNS_ABI_VERSION      1
+
+/* --- limits ------------------------------------------------------------------------------------ */
+#define HYDNS_NAME_MAX         255   /* wire name with its root label, RFC 1035 section 3.1 */
+#define HYDNS_QUESTION_MAX     (HYDNS_NAME_MAX + 4)
+#define HYDNS_QUERY_MAX        512   /* longest UDP payload of a query that the kernel path reads */
+#define HYDNS_OPT_LEN          11    /* an OPT record without options, RFC 6891 section 6.1.2 */
+#define HYDNS_AUTHORITIES      16    /* resolvers (and, later, views) on one host */
+#define HYDNS_SERVICES         1024  /* address and port pairs */
+#define HYDNS_ACL_ENTRIES      4096  /* prefixes of one resolver */
+#define HYDNS_TTLS_MAX         32    /* records in one answer */
+#define HYDNS_ROTATIONS_MAX    2     /* rotated RRsets in one answer */
+#define HYDNS_THREADS_MAX      64    /* rings of one resolver */
+#define HYDNS_RING_BYTES       (1U << 18)
+
+/* A resolver writes its heartbeat every BEAT; a rule counts while the beat is younger than STALE. */
+#define HYDNS_HEARTBEAT_BEAT_NS   100000000ULL
+#define HYDNS_HEARTBEAT_STALE_NS  900000000ULL
+/* After passing one query for refresh, the kernel answers again for this long before the next one. */
+#define HYDNS_REFRESH_REARM_MS    100U
+
+/* --- rule store --------------------------------------------------------------------------------- */
+#define HYDNS_SLOT_CLASSES     4
+#define HYDNS_SLOT_SIZE_0      128
+#define HYDNS_SLOT_SIZE_1      256
+#define HYDNS_SLOT_SIZE_2      512
+#define HYDNS_SLOT_SIZE_3      1536
+
+#define HYDNS_RULE_SECURE      0x01  /* validated: AD is set when the query has AD or DO */
+#define HYDNS_RULE_STATIC_TTL  0x02  /* authoritative data: the TTLs are sent as they stand */
+
+#define HYDNS_VARIANT_DO       0x01  /* the answer to a query with EDNS DO (RFC 3225) */
+
+/* An RRset of count RRs, each rr_len octets (even), starting offset octets into the answer; the
+ * program sends it rotated. count 0: unused. */
+struct hydns_rotation {
+	__u16 offset;
+	__u8  count;
+	__u8  rr_len;
+};
+
+/*
+ * One rule, at the start of a slot. The slot goes on with data:
+ *   name      name_len octets, wire format, lower case, root label included
+ *   type      2 octets, network order;   class  2 octets, network order (IN)
+ *   answer    answer_len octets: the resolver's own message after the question, without its OPT;
+ *             each TTL holds the seconds left at base_ns
+ * and ends (counted back from the slot's last octet) with ttl_count __u16: ttl[0] in the last two
+ * octets, ttl[1] in the two before..., each the offset of a TTL field in the answer.
+ * A slot is immutable from its publication in the index until a grace period after its removal.
+ */
+struct hydns_rule {
+	__u64 base_ns;      /* monotonic time at which the wall clock's second began that TTLs refer to */
+	__u32 expire_ms;    /* after base_ns; from then on the rule is dead */
+	__u32 refresh_ms;   /* after base_ns; from then on one query per re-arm time is passed */
+	__u32 epoch;        /* counts only while it equals the authority page's */
+	__u16 reply_flags;  /* network order: header flags of the reply without RD, AD, CD */
+	__u16 ancount;      /* network order */
+	__u16 nscount;      /* network order */
+	__u16 arcount;      /* network order, without the OPT */
+	__u16 answer_len;
+	__u16 answer_sum;   /* folded, not inverted one's-complement sum (RFC 1071) of the answer with its
+			     * TTLs as zero, as if the answer began at an even offset; memory order */
+	__u8  name_len;
+	__u8  variant;      /* HYDNS_VARIANT_* */
+	__u8  authority;    /* index of the owning resolver */
+	__u8  flags;        /* HYDNS_RULE_* */
+	__u8  ttl_count;
+	__u8  rotation_count;
+	__u16 qtype;        /* network order; again in data, here for readers that walk the store */
+	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
+	__u8  data[];
+};
+#define HYDNS_RULE_DATA        48
+
+/* octets of a slot that hold this rule */
+#define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count) \
+	(HYDNS_RULE_DATA + (name_len) + 4 + (answer_len) + 2 * (ttl_count))
+
+/*
+ * Index: two-choice buckets of eight entries. entry = fingerprint << 32 | handle, 0 = empty.
+ * handle = class << HYDNS_HANDLE_CLASS_SHIFT | slot; slot 0 of class 0 is never used.
+ * With h the key's hash (hash.h): bucket 1 is h & mask, bucket 2 is hydns_bucket_other().
+ */
+#define HYDNS_BUCKET_ENTRIES   8
+#define HYDNS_HANDLE_CLASS_SHIFT 29
+#define HYDNS_HANDLE_SLOT_MASK ((1U << HYDNS_HANDLE_CLASS_SHIFT) - 1)
+struct hydns_bucket {
+	__u64 entry[HYDNS_BUCKET_ENTRIES];
+};
+
+/*
+ * Per-slot words (hits per CPU, refresh claims) stand in lines of 16. A slot's ordinal is its class's
+ * base (struct hydns_geometry) plus its number; line = ordinal / 16, for hits + cpu * lines.
+ */
+#define HYDNS_LINE_WORDS       16
+struct hydns_line {
+	__u32 word[HYDNS_LINE_WORDS];
+};
+
+/* Sizes of the store, chosen at load; read by the program as rodata, kept in the map hydns_meta. */
+struct hydns_geometry {
+	__u32 abi_version;
+	__u32 cpus;                          /* possible CPUs */
+	__u32 buckets;                       /* power of two */
+	__u32 lines;                         /* words of all slots / 16 */
+	__u32 slots[HYDNS_SLOT_CLASSES];
+	__u32 base[HYDNS_SLOT_CLASSES];      /* first ordinal of a class, multiple of 16 */
+	__u64 seed[2];                       /* of the key hash; secret */
+	__u32 session;                       /* resolver sessions begun so far: gives first epochs */
+	__u32 reserved;
+};
+
+/* --- who answers for whom ------------------------------------------------------------------------ */
+/* Key of hydns_services. IPv4 addresses as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2). */
+struct hydns_service_key {
+	__u8  addr[16];     /* network order */
+	__u16 port;         /* network order */
+	__u16 reserved;
+};
+struct hydns_service {
+	__u32 authority;
+};
+
+/* Key of a resolver's ACL, an LPM trie: prefixlen counts the bits of addr (IPv4-mapped as above). */
+struct hydns_acl_key {
+	__u32 prefixlen;    /* 0..128 */
+	__u8  addr[16];     /* network order */
+};
+#define HYDNS_ACL_PASS         0     /* what only the resolver can decide */
+#define HYDNS_ACL_ALLOW        1
+
+/* Authority page: written by the plugin alone, every field by one aligned store. */
+struct hydns_authority_page {
+	__u32 epoch;
+	__u32 reserved;
+	__u64 generation;   /* advanced after every removal from the resolver's cache */
+	__u64 heartbeat_ns; /* monotonic; 0: the resolver has gone */
+	__u8  pad[4096 - 24];
+};
+
+/* What the program must know of a resolver: written by hydnsd alone. */
+#define HYDNS_AUTH_IGNORES_COOKIE 0x01 /* the resolver answers as if a COOKIE option were not there */
+#define HYDNS_AUTH_ROTATES        0x02 /* the resolver rotates RRsets */
+#define HYDNS_AUTH_READY          0x80 /* services, ACL and this record are complete */
+struct hydns_authority_config {
+	__u16 flags;
+	__u16 edns_size;    /* payload size in the resolver's own OPT */
+	__u16 max_udp;      /* the resolver's limit of a UDP reply */
+	__u16 acl_half;     /* which of the two ACL maps is current: acl index = authority * 2 + half */
+};
+
+/* Per CPU and authority, counted with every answer: what the per-rule hit counters can't tell. */
+struct hydns_authority_count {
+	__u64 answered;
+	__u64 ipv6;
+	__u64 edns;
+	__u64 ad;           /* queries with the AD bit */
+	__u64 octets;       /* of DNS payload sent */
+};
+
+/* --- plugin -> hydnsd: one ring per resolver thread ------------------------------------------------ */
+/*
+ * A memfd of HYDNS_RING_DATA + HYDNS_RING_BYTES octets, made and sealed (F_SEAL_SHRINK | F_SEAL_GROW |
+ * F_SEAL_SEAL) by the plugin. One producer, one consumer. head and tail count octets and wrap at 2^32.
+ * Frames are multiples of 8 octets, in one piece: a PAD frame fills what is left at the end.
+ */
+#define HYDNS_RING_DATA        4096
+struct hydns_ring {
+	__u32 head;              /* plugin: store-release after the frame */
+	__u32 pad0[15];
+	__u32 tail;              /* hydnsd: store-release after it has copied the frame out */
+	__u32 need_wakeup;       /* hydnsd: 1 = write the doorbell (eventfd) after advancing head */
+	__u32 pad1[14];
+	__u64 dropped;           /* plugin: offers that found the ring full */
+	__u64 offered;           /* plugin */
+	__u64 queries;           /* plugin: queries that this thread has seen over UDP */
+	__u64 pad2[5];
+};
+
+#define HYDNS_FRAME_PAD        0
+#define HYDNS_FRAME_OFFER      1
+#define HYDNS_FRAME_CHANGED    2   /* data of a name changed in the resolver's cache: withdraw by name */
+struct hydns_frame {
+	__u32 len;               /* with this header; multiple of 8 */
+	__u32 type;
+};
+
+/* HYDNS_FRAME_OFFER; data = name (lower case), then answer, as in struct hydns_rule. */
+struct hydns_offer {
+	struct hydns_frame frame;
+	__u64 generation;        /* of the authority page, read while the cache entry was locked */
+	__u64 base_ns;           /* as struct hydns_rule */
+	__u32 epoch;
+	__u32 ttl;               /* seconds the answer lives after base_ns */
+	__u32 count;             /* sightings of this question ... */
+	__u32 window_ms;         /* ... in about this time */
+	__u16 reply_flags;       /* network order, as struct hydns_rule */
+	__u16 ancount;           /* network order */
+	__u16 nscount;           /* network order */
+	__u16 arcount;           /* network order, without OPT */
+	__u16 qtype;             /* network order */
+	__u16 answer_len;
+	__u8  name_len;
+	__u8  variant;
+	__u8  flags;             /* HYDNS_RULE_* */
+	__u8  reserved;
+	__u8  data[];
+};
+#define HYDNS_OFFER_DATA       56
+
+/* HYDNS_FRAME_CHANGED; name in wire format, lower case. */
+struct hydns_changed {
+	struct hydns_frame frame;
+	__u64 generation;        /* already advanced */
+	__u8  name_len;
+	__u8  data[7];           /* goes on to the frame's end */
+};
+
+/* --- plugin <-> hydnsd: control socket (SOCK_SEQPACKET) ---------------------------------------------- */
+/* Every request is answered by one reply with the request's seq. A plugin has one request under way. */
+#define HYDNS_MSG_MAX          4096
+enum hydns_msg_type {
+	HYDNS_MSG_HELLO = 1,     /* -> struct hydns_hello + fds: ring[threads], then the page map if any */
+	HYDNS_MSG_WELCOME,       /* <- struct hydns_welcome + fds: doorbell eventfd, then page map if new */
+	HYDNS_MSG_SERVICE,       /* -> + fd: a bound UDP socket of the resolver */
+	HYDNS_MSG_ACL,           /* -> struct hydns_acl_list; any number of them after a HELLO or RESET */
+	HYDNS_MSG_RESET,         /* -> struct hydns_hello: forget services and ACL, configuration follows */
+	HYDNS_MSG_READY,         /* -> no payload: configuration complete, offers may be admitted */
+	HYDNS_MSG_WITHDRAW,      /* -> struct hydns_withdraw; acknowledged after a grace period */
+	HYDNS_MSG_STATS,         /* -> no payload */
+	HYDNS_MSG_COUNTS,        /* <- struct hydns_counts, the answer to STATS */
+	HYDNS_MSG_NOTE,          /* -> text: what this resolver's configuration keeps from the kernel, and why */
+	HYDNS_MSG_BYE,           /* -> no payload: the resolver leaves, its rules with it */
+	HYDNS_MSG_ACK,           /* <- no payload */
+	HYDNS_MSG_REFUSED,       /* <- text: cause and mend */
+};
+struct hydns_msg {
+	__u32 type;
+	__u32 seq;
+	__u32 len;               /* of the payload that follows */
+	__u32 reserved;
+};
+#define HYDNS_IDENTITY_LEN     32
+struct hydns_hello {
+	__u32 abi_version;
+	__u32 threads;
+	__u32 capacity;          /* most rules of this resolver; 0: as many as hydnsd gives */
+	__u32 min_ttl;           /* seconds */
+	__u32 max_ttl;           /* seconds; 0: no limit */
+	__u16 flags;             /* HYDNS_AUTH_* except READY */
+	__u16 edns_size;
+	__u16 max_udp;
+	__u16 refresh_percent;   /* last part of the TTL in which the kernel lets queries through; 0: never */
+	__u32 pid;
+	char  identity[HYDNS_IDENTITY_LEN]; /* NUL-terminated, printable: "unbound", for status */
+	char  version[HYDNS_IDENTITY_LEN];  /* NUL-terminated, printable */
+};
+struct hydns_welcome {
+	__u32 authority;
+	__u32 epoch;             /* first epoch of a new page; an adopted page keeps its own */
+	__u32 adopted;           /* 1: the page handed over was known and stays in use */
+	__u32 reserved;
+};
+struct hydns_acl_entry {
+	__u8  addr[16];          /* network order, IPv4-mapped */
+	__u8  prefixlen;         /* 0..128, of the mapped form */
+	__u8  action;            /* HYDNS_ACL_* */
+	__u8  reserved[2];
+};
+struct hydns_acl_list {
+	__u32 count;
+	struct hydns_acl_entry entry[];
+};
+enum hydns_scope { HYDNS_SCOPE_NAME = 1, HYDNS_SCOPE_SUBTREE, HYDNS_SCOPE_ALL };
+struct hydns_withdraw {
+	__u64 generation;        /* already advanced: offers with an older one are discarded */
+	__u32 scope;             /* enum hydns_scope; NAME and SUBTREE mean any owner name of the answer */
+	__u32 name_len;
+	__u8  name[256];         /* wire format, lower case */
+};
+/* Kernel answers of this resolver since its session began. */
+#define HYDNS_COUNT_TYPES      258   /* by query type 0..256; the last for all others */
+#define HYDNS_COUNT_RCODES     16
+struct hydns_counts {
+	__u64 answered;
+	__u64 ipv6;
+	__u64 edns;
+	__u64 edns_do;
+	__u64 ad;
+	__u64 secure;            /* answers that were validated */
+	__u64 rules;             /* now */
+	__u64 octets;
+	__u64 rcode[HYDNS_COUNT_RCODES];
+	__u64 type[HYDNS_COUNT_TYPES];
+};
+
+/* --- pinned names -------------------------------------------------------------------------------------- */
+#define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
+
+#define HYDNS_STATIC_ASSERT(cond, why) _Static_assert(cond, why)
+HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_rule, data) == HYDNS_RULE_DATA, "rule header");
+HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_offer, data) == HYDNS_OFFER_DATA, "offer header");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_bucket) == 64, "a bucket is a cache line");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_line) == 64, "a line is a cache line");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_authority_page) == 4096, "a page");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_service_key) == 20, "no padding in a hash key");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_key) == 20, "no padding in a trie key");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_ring) <= HYDNS_RING_DATA, "ring header");
+HYDNS_STATIC_ASSERT((HYDNS_RING_BYTES & (HYDNS_RING_BYTES - 1)) == 0, "ring size");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_counts) + sizeof(struct hydns_msg) <= HYDNS_MSG_MAX, "counts fit");
+
+#endif

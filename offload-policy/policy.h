@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Which answers the kernel should hold. Pure: no I/O, no clock, no globals; times are milliseconds of
+ * any monotonic clock, passed in. Used by the plugins (sketch), hydnsd (the rest) and simulators, so
+ * that what is simulated is what runs. One object, one thread.
+ */
+#ifndef HYDNS_POLICY_H
+#define HYDNS_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* -- sketch.c: how often was a question seen lately? ------------------------------------------------- */
+struct hydns_sketch;
+/* width: counters per row, rounded up to a power of two; half_life_ms: after this long counts are
+ * halved; seed: secret, 16 octets. NULL without memory. */
+struct hydns_sketch *hydns_sketch_new(uint32_t width, uint32_t half_life_ms, const uint64_t seed[2]);
+void hydns_sketch_free(struct hydns_sketch *s);
+/* Counts one sighting; returns the estimate with it (never below the truth since the last halving,
+ * except that a doorkeeper may hide the first sighting). No allocation, no system call. */
+uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_ms);
+uint32_t hydns_sketch_estimate(const struct hydns_sketch *s, uint64_t key);
+size_t hydns_sketch_bytes(const struct hydns_sketch *s);
+
+/* -- policy.c: admission, eviction, refresh ------------------------------------------------------------ */
+struct hydns_policy_options {
+	uint32_t capacity;         /* rules at most */
+	uint32_t min_hits;         /* admit when at least this many hits are expected in the rule's life */
+	uint32_t hysteresis;       /* percent by which a newcomer must beat a victim; 10 */
+	uint32_t horizon_ms;       /* hits further away than this count for nothing; 0: no limit */
+};
+struct hydns_policy;
+/* ids: dense numbers 0..ids-1 given by the caller to its rules. */
+struct hydns_policy *hydns_policy_new(const struct hydns_policy_options *o, uint32_t ids);
+void hydns_policy_free(struct hydns_policy *p);
+size_t hydns_policy_bytes(const struct hydns_policy *p);
+
+enum hydns_verdict { HYDNS_REJECT_COLD, HYDNS_REJECT_FULL, HYDNS_ADMIT, HYDNS_ADMIT_EVICT };
+/*
+ * Decides on a newcomer: count sightings in about window_ms, life_ms left. HYDNS_ADMIT_EVICT sets
+ * *victim to the id that must go first (expired rules first, then the least expected hits).
+ */
+enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, uint32_t count, uint32_t window_ms,
+				      uint32_t life_ms, uint64_t now_ms, uint32_t *victim);
+/* A rule was published under id (a successor takes its predecessor's rate over: from_id, or UINT32_MAX). */
+void hydns_policy_insert(struct hydns_policy *p, uint32_t id, uint32_t from_id, uint32_t count,
+			 uint32_t window_ms, uint64_t expire_ms, uint64_t now_ms);
+void hydns_policy_remove(struct hydns_policy *p, uint32_t id);
+/* hits of a rule since the last call for it. */
+void hydns_policy_hits(struct hydns_policy *p, uint32_t id, uint32_t hits, uint64_t now_ms);
+/* Rule that should go first, e.g. when a size class is full; accept() may refuse ids. UINT32_MAX: none. */
+uint32_t hydns_policy_victim(struct hydns_policy *p, uint64_t now_ms,
+			     bool (*accept)(uint32_t id, void *arg), void *arg);
+/* Next rule whose expire_ms is at or before now; UINT32_MAX: none. The caller then removes it. */
+uint32_t hydns_policy_expired(struct hydns_policy *p, uint64_t now_ms);
+/* Hits per 1,000 seconds, for display. */
+uint64_t hydns_policy_rate(const struct hydns_policy *p, uint32_t id);
+
+/* When, in milliseconds after its start, a rule of this life lets queries through for refresh: the last
+ * percent of it, at least min_window_ms and at most half the life, spread by salt so that rules of equal
+ * TTL do not refresh together. percent 0: never (returns life_ms). */
+uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t min_window_ms, uint64_t salt);
+
+#endif

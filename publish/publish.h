@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The resolver's side of hyDNS, shared by the Unbound module and the BIND plugin: counts popularity,
+ * offers hot answers to hydnsd over one ring per thread, keeps the authority page, withdraws rules.
+ * Knows nothing of any resolver's internals. Everything goes on working, as if nothing were offloaded,
+ * while hydnsd is absent; a link thread (re)connects by itself.
+ *
+ * Threads: functions that take a struct hydns_thread are for that resolver thread alone and neither
+ * lock, allocate nor (but for the doorbell of a sleeping hydnsd) enter the kernel; all others may be
+ * called from any thread.
+ */
+#ifndef HYDNS_PUBLISH_H
+#define HYDNS_PUBLISH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include "hydns/abi.h"
+
+struct hydns_publish;   /* one per resolver process and configuration */
+struct hydns_thread;    /* one per resolver thread */
+
+enum hydns_log_level { HYDNS_LOG_ERROR, HYDNS_LOG_WARNING, HYDNS_LOG_INFO, HYDNS_LOG_DEBUG };
+
+struct hydns_publish_options {
+	const char *socket;          /* path of hydnsd's plugin socket, as seen after any chroot */
+	const char *identity;        /* "unbound" */
+	const char *version;
+	uint32_t threads;            /* 1..HYDNS_THREADS_MAX */
+	uint32_t capacity;           /* most rules; 0: hydnsd's limit */
+	uint32_t admission;          /* offer a question seen at least this often lately */
+	uint32_t window_ms;          /* what "lately" means: the sketch's half-life */
+	uint32_t min_ttl, max_ttl;   /* seconds */
+	uint32_t refresh_percent;    /* last part of the TTL used for renewal; 0: never */
+	uint32_t flush_timeout_ms;   /* how long a withdrawal waits for hydnsd before it advances the epoch */
+	uint16_t flags;              /* HYDNS_AUTH_* */
+	uint16_t edns_size, max_udp;
+	void (*log)(enum hydns_log_level level, const char *text);
+};
+
+/* Copies the options. NULL on lack of memory or bad options (logged). Nothing is started yet. */
+struct hydns_publish *hydns_publish_new(const struct hydns_publish_options *o);
+
+/* Before hydns_publish_start(): what is offered for whom. fd: a bound UDP socket (duplicated). */
+int hydns_publish_add_service(struct hydns_publish *p, int fd);
+int hydns_publish_add_acl(struct hydns_publish *p, const struct hydns_acl_entry *e, size_t n);
+/* A line for the operator: what the configuration keeps from the kernel, and why. Shown by hydnsctl. */
+int hydns_publish_add_note(struct hydns_publish *p, const char *text);
+
+/* Starts the link thread (heartbeat, connecting). Call after the last fork. */
+int hydns_publish_start(struct hydns_publish *p);
+/* Withdraws everything with one store, waits a grace period, says goodbye, ends the link thread, frees. */
+void hydns_publish_stop(struct hydns_publish *p);
+
+struct hydns_thread *hydns_publish_thread(struct hydns_publish *p, uint32_t i);
+
+/* To be read while the cache entry that the answer comes from is locked, before it is encoded. For a
+ * fresh resolution: when the resolution began. */
+struct hydns_stamp {
+	uint64_t generation;
+	uint32_t epoch;
+};
+struct hydns_stamp hydns_publish_stamp(const struct hydns_publish *p);
+
+/* A question, as the resolver was asked it. */
+struct hydns_question {
+	const uint8_t *name;         /* wire format, any case, name_len octets */
+	uint16_t name_len;
+	uint16_t qtype;              /* host order */
+	uint8_t  variant;            /* HYDNS_VARIANT_* */
+};
+
+/* Counts a sighting. True when the question is hot and its answer should be offered (and hydnsd is
+ * connected, and the same answer was not offered a moment ago: expires tells answers apart). */
+bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
+		       uint64_t now_ms);
+
+/*
+ * Offers an answer: wire is the whole reply as it goes to the client (OPT included if there is one);
+ * sent_at: the wall-clock second its TTLs refer to; secure: validated; expires: wall-clock second at
+ * which the resolver's own entry ends. Returns 0 or the reason it was not offered (negative errno:
+ * -EINVAL not offloadable, -ENOBUFS ring full, -ENOTCONN).
+ */
+int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, const uint8_t *wire,
+			size_t wire_len, time_t sent_at, time_t expires, bool secure,
+			struct hydns_stamp stamp);
+
+/* True when this question was offered before and its entry (begun..expires, wall clock) is in its last
+ * part: the resolver should renew it now, though it still answers from its cache. True once per
+ * re-arm time. */
+bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
+			 time_t lifetime, time_t now);
+
+/*
+ * After a removal from the resolver's cache: when it returns, no kernel answer built from name (any
+ * owner name in the answer; below it too for SUBTREE; everything for ALL) is sent any more. Waits at
+ * most flush_timeout_ms for hydnsd, then advances the epoch and waits for a grace period itself.
+ */
+void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, const uint8_t *name,
+			    size_t name_len);
+/* Withdraws everything with one store plus a grace period, without hydnsd. */
+void hydns_publish_withdraw_all(struct hydns_publish *p);
+/* Data of this owner name changed in the cache (not by a flush): withdraw without waiting. */
+void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t name_len);
+
+/* Kernel answers since the session began; waits at most timeout_ms. False: out keeps the last known. */
+bool hydns_publish_counts(struct hydns_publish *p, struct hydns_counts *out, uint32_t timeout_ms);
+
+#endif
