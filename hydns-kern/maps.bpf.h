@@ -51,12 +51,13 @@ struct {
 	__type(value, struct hydns_service);
 } hydns_services SEC(".maps");
 
+/* Sizes instead of types in inner maps: clang 14 leaves types that only an inner map names undefined. */
 struct hydns_acl_map {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, HYDNS_ACL_ENTRIES);
-	__type(key, struct hydns_acl_key);
-	__type(value, __u32);
+	__uint(key_size, sizeof(struct hydns_acl_key));
+	__uint(value_size, sizeof(__u32));
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
@@ -76,8 +77,8 @@ struct hydns_page_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct hydns_authority_page);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct hydns_authority_page));
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
