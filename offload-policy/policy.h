@@ -13,13 +13,16 @@
 
 /* -- sketch.c: how often was a question seen lately? ------------------------------------------------- */
 struct hydns_sketch;
-/* width: counters per row, rounded up to a power of two; half_life_ms: after this long counts are
- * halved; seed: secret, 16 octets. NULL without memory. */
+/* width: counters per row, rounded up to 7 * 2^n (memory: 64 octets for each 7, see sketch.c);
+ * half_life_ms: after this long counts are halved; seed: secret, 16 octets. NULL without memory, for
+ * half_life_ms 0, and for more than 2^26 * 7 counters. */
 struct hydns_sketch *hydns_sketch_new(uint32_t width, uint32_t half_life_ms, const uint64_t seed[2]);
 void hydns_sketch_free(struct hydns_sketch *s);
 /* Counts one sighting; returns the estimate with it (never below the truth since the last halving,
- * except that a doorkeeper may hide the first sighting). No allocation, no system call. */
+ * saturating at 65,536). A clock that steps back ages nothing. Bounded time: one cache line is touched;
+ * no allocation, no system call. */
 uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_ms);
+/* As of the last touch. */
 uint32_t hydns_sketch_estimate(const struct hydns_sketch *s, uint64_t key);
 size_t hydns_sketch_bytes(const struct hydns_sketch *s);
 
@@ -28,31 +31,39 @@ struct hydns_policy_options {
 	uint32_t capacity;         /* rules at most */
 	uint32_t min_hits;         /* admit when at least this many hits are expected in the rule's life */
 	uint32_t hysteresis;       /* percent by which a newcomer must beat a victim; 10 */
-	uint32_t horizon_ms;       /* hits further away than this count for nothing; 0: no limit */
+	uint32_t horizon_ms;       /* hits further away than this count for nothing; 0: no limit. With a
+				    * horizon, a rule busy enough to be renewed before it expires is
+				    * worth its rate times the horizon, however little is left of it */
 };
 struct hydns_policy;
-/* ids: dense numbers 0..ids-1 given by the caller to its rules. */
+/* ids: dense numbers 0..ids-1 given by the caller to its rules; an id out of range or not inserted is
+ * ignored everywhere. 32 octets an id, allocated here once. NULL without memory or ids. */
 struct hydns_policy *hydns_policy_new(const struct hydns_policy_options *o, uint32_t ids);
 void hydns_policy_free(struct hydns_policy *p);
 size_t hydns_policy_bytes(const struct hydns_policy *p);
 
 enum hydns_verdict { HYDNS_REJECT_COLD, HYDNS_REJECT_FULL, HYDNS_ADMIT, HYDNS_ADMIT_EVICT };
 /*
- * Decides on a newcomer: count sightings in about window_ms, life_ms left. HYDNS_ADMIT_EVICT sets
- * *victim to the id that must go first (expired rules first, then the least expected hits).
+ * Decides on a newcomer: count sightings in about window_ms (0: nothing is known, so cold), life_ms
+ * left. HYDNS_ADMIT_EVICT sets *victim to the id that must go first (expired rules first, then the
+ * least expected hits as of each rule's last hydns_policy_hits(), within 12.5 %). Changes nothing: the
+ * caller removes the victim. Not for successors of a rule, which take its place.
  */
 enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, uint32_t count, uint32_t window_ms,
 				      uint32_t life_ms, uint64_t now_ms, uint32_t *victim);
-/* A rule was published under id (a successor takes its predecessor's rate over: from_id, or UINT32_MAX). */
+/* A rule was published under id (a successor takes its predecessor's rate over: from_id, or UINT32_MAX;
+ * the predecessor stays until it is removed, unless it is id itself). */
 void hydns_policy_insert(struct hydns_policy *p, uint32_t id, uint32_t from_id, uint32_t count,
 			 uint32_t window_ms, uint64_t expire_ms, uint64_t now_ms);
 void hydns_policy_remove(struct hydns_policy *p, uint32_t id);
-/* hits of a rule since the last call for it. */
+/* hits of a rule since the last call for it; to be called for every rule every few seconds, with 0 too:
+ * this is what lets a rule that cools down sink. O(1). */
 void hydns_policy_hits(struct hydns_policy *p, uint32_t id, uint32_t hits, uint64_t now_ms);
-/* Rule that should go first, e.g. when a size class is full; accept() may refuse ids. UINT32_MAX: none. */
+/* Rule that should go first, e.g. when a size class is full; accept() (NULL: any) may refuse ids, and is
+ * shown at most 4,096 of them, so that a call takes bounded time. UINT32_MAX: none among these. */
 uint32_t hydns_policy_victim(struct hydns_policy *p, uint64_t now_ms,
 			     bool (*accept)(uint32_t id, void *arg), void *arg);
-/* Next rule whose expire_ms is at or before now; UINT32_MAX: none. The caller then removes it. */
+/* The rule that expired first at or before now; UINT32_MAX: none. The caller then removes it. */
 uint32_t hydns_policy_expired(struct hydns_policy *p, uint64_t now_ms);
 /* Hits per 1,000 seconds, for display. */
 uint64_t hydns_policy_rate(const struct hydns_policy *p, uint32_t id);

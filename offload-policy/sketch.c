@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Popularity sketch: count-min (G. Cormode, S. Muthukrishnan, "An improved data stream summary: the
+ * count-min sketch and its applications", J. Algorithms 55(1), 2005) with conservative update (C. Estan,
+ * G. Varghese, "New directions in traffic measurement and accounting", SIGCOMM 2002), a doorkeeper
+ * against one-time names and ageing by halving (G. Einziger, R. Friedman, B. Manes, "TinyLFU: a highly
+ * efficient cache admission policy", ACM ToS 13(4), 2017).
+ *
+ * Blocked: all that belongs to a key stands in one 64-byte block, so a touch costs one cache miss:
+ *   4 octets   the epoch (half-life number) to which the block has been halved
+ *   4 octets   doorkeeper: a Bloom filter of 32 bits, two per key, emptied at every halving
+ *  56 octets   4 rows of 7 saturating 16-bit counters; a key has one counter in each row
+ * The block is halved when it is next touched, by as many halvings as it missed: nothing ever sweeps
+ * the table.
+ *
+ * Error. With N sightings of other keys in a block since they were last halved away, a row errs by N/7
+ * on average, and P(the estimate errs by more than e*N/7) <= e^-4 = 1.8 % (four independent rows,
+ * Markov); conservative update and the doorkeeper only lower it. N is Poisson about (all sightings) /
+ * blocks for many rare keys; a very hot key raises only the 4 of 28 counters that it has in its own
+ * block, so that a neighbour in the block is misjudged by it only when all four rows coincide
+ * (7^-4 = 0.04 %). The estimate is never below the number of sightings since the last halving until
+ * it saturates at 65,536.
+ *
+ * Memory: 64 octets a block, blocks = the least power of two >= width / 7. Nothing is allocated after
+ * hydns_sketch_new().
+ */
+#include "policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS           4
+#define ROW_COUNTERS   7
+#define BLOCK_BYTES    64
+#define BLOCKS_MAX     (1U << 26)      /* 4 GiB: more is a mistake, not a wish */
+/* After this many halvings a 16-bit counter is zero. */
+#define HALVINGS_MAX   16
+
+struct block {
+	uint32_t epoch;
+	uint32_t door;
+	uint16_t counter[ROWS][ROW_COUNTERS];
+};
+_Static_assert(sizeof(struct block) == BLOCK_BYTES, "a block is one cache line");
+
+struct hydns_sketch {
+	struct block *blocks;
+	uint32_t mask;
+	uint32_t half_life_ms;
+	uint64_t seed[2];
+	uint64_t last_ms;
+	uint64_t aged_ms;      /* time gone since the last halving */
+	uint32_t epoch;
+	bool started;
+};
+
+/* Where a key's counters and doorkeeper bits are. */
+struct place {
+	uint32_t block;
+	uint32_t door;
+	uint8_t column[ROWS];
+};
+
+static uint32_t blocks_for(uint32_t width)
+{
+	uint64_t blocks = 1;
+
+	while (blocks * ROW_COUNTERS < width)
+		blocks *= 2;
+	return blocks > BLOCKS_MAX ? 0 : (uint32_t)blocks;
+}
+
+struct hydns_sketch *hydns_sketch_new(uint32_t width, uint32_t half_life_ms, const uint64_t seed[2])
+{
+	uint32_t blocks = blocks_for(width);
+	struct hydns_sketch *s;
+
+	if (!blocks || !half_life_ms)
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->blocks = aligned_alloc(BLOCK_BYTES, (size_t)blocks * BLOCK_BYTES);
+	if (!s->blocks) {
+		free(s);
+		return NULL;
+	}
+	memset(s->blocks, 0, (size_t)blocks * BLOCK_BYTES);
+	s->mask = blocks - 1;
+	s->half_life_ms = half_life_ms;
+	s->seed[0] = seed[0];
+	s->seed[1] = seed[1];
+	return s;
+}
+
+void hydns_sketch_free(struct hydns_sketch *s)
+{
+	if (!s)
+		return;
+	free(s->blocks);
+	free(s);
+}
+
+size_t hydns_sketch_bytes(const struct hydns_sketch *s)
+{
+	return sizeof(*s) + ((size_t)s->mask + 1) * BLOCK_BYTES;
+}
+
+/* Both halves of the 128-bit product: every bit of a and b reaches every bit of the result's middle. */
+static uint64_t multiply_fold(uint64_t a, uint64_t b)
+{
+	__uint128_t product = (__uint128_t)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Keyed by the secret seed, so that nobody outside can choose names that share a block. */
+static struct place find(const struct hydns_sketch *s, uint64_t key)
+{
+	uint64_t first = multiply_fold(key ^ s->seed[0], 0x9e3779b97f4a7c15ULL ^ s->seed[1]);
+	uint64_t h = multiply_fold(first ^ s->seed[1], 0xd6e8feb86659fd93ULL ^ key);
+	struct place p;
+
+	p.block = (uint32_t)first & s->mask;
+	for (int row = 0; row < ROWS; row++)
+		p.column[row] = (uint8_t)(((h >> (8 * row) & 0xff) * ROW_COUNTERS) >> 8);
+	p.door = 1U << (h >> 32 & 31) | 1U << (h >> 37 & 31);
+	return p;
+}
+
+/*
+ * Moves the epoch on. Only time that goes forward counts, so a clock that steps back neither ages
+ * anything nor freezes ageing until it has caught up; a jump ahead ages all of it away.
+ */
+static void advance(struct hydns_sketch *s, uint64_t now_ms)
+{
+	uint64_t halvings;
+
+	if (!s->started || now_ms < s->last_ms) {
+		s->started = true;
+		s->last_ms = now_ms;
+		return;
+	}
+	if (now_ms - s->last_ms > UINT64_MAX - s->aged_ms)
+		s->aged_ms = UINT64_MAX;
+	else
+		s->aged_ms += now_ms - s->last_ms;
+	s->last_ms = now_ms;
+	if (s->aged_ms < s->half_life_ms)
+		return;
+	halvings = s->aged_ms / s->half_life_ms;
+	s->aged_ms %= s->half_life_ms;
+	s->epoch += halvings > HALVINGS_MAX ? HALVINGS_MAX : (uint32_t)halvings;
+}
+
+static unsigned missed_halvings(const struct hydns_sketch *s, const struct block *b)
+{
+	uint32_t missed = s->epoch - b->epoch;
+
+	return missed > HALVINGS_MAX ? HALVINGS_MAX : missed;
+}
+
+static void halve(struct block *b, unsigned times)
+{
+	for (int row = 0; row < ROWS; row++)
+		for (int column = 0; column < ROW_COUNTERS; column++)
+			b->counter[row][column] = (uint16_t)((uint32_t)b->counter[row][column] >> times);
+	b->door = 0;
+}
+
+static uint32_t least(const struct block *b, const struct place *p)
+{
+	uint32_t min = UINT16_MAX;
+
+	for (int row = 0; row < ROWS; row++)
+		if (b->counter[row][p->column[row]] < min)
+			min = b->counter[row][p->column[row]];
+	return min;
+}
+
+uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_ms)
+{
+	struct place p = find(s, key);
+	struct block *b = &s->blocks[p.block];
+	uint32_t count;
+
+	advance(s, now_ms);
+	if (b->epoch != s->epoch) {
+		halve(b, missed_halvings(s, b));
+		b->epoch = s->epoch;
+	}
+	count = least(b, &p);
+	if ((b->door & p.door) != p.door) {
+		b->door |= p.door;      /* the first sighting stands in the doorkeeper alone */
+		return count + 1;
+	}
+	if (count == UINT16_MAX)
+		return count + 1;
+	count++;
+	for (int row = 0; row < ROWS; row++)
+		if (b->counter[row][p.column[row]] < count)
+			b->counter[row][p.column[row]] = (uint16_t)count;
+	return count + 1;
+}
+
+uint32_t hydns_sketch_estimate(const struct hydns_sketch *s, uint64_t key)
+{
+	struct place p = find(s, key);
+	const struct block *b = &s->blocks[p.block];
+	unsigned missed = missed_halvings(s, b);
+
+	if (missed)
+		return least(b, &p) >> missed;
+	return least(b, &p) + ((b->door & p.door) == p.door);
+}
