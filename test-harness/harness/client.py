@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Clients: single queries from Python, and asker runs for what needs a rate."""
+
+import socket
+from collections import namedtuple
+
+import dns.edns
+import dns.flags
+import dns.message
+import dns.rdatatype
+
+from .process import Program
+from .run import HarnessError
+
+
+def query(name, rdtype="A", *, edns=False, dnssec=False, cookie=None, payload=1232, cd=False, ad=False, rd=True):
+    """A query message. cookie: 8 octets of client cookie (RFC 7873), or more with a server cookie."""
+    options = [dns.edns.GenericOption(10, cookie)] if cookie else []
+    q = dns.message.make_query(name, rdtype, use_edns=0 if edns or dnssec or cookie else -1,
+                               want_dnssec=dnssec, payload=payload, options=options or None)
+    q.flags = (dns.flags.RD if rd else 0) | (dns.flags.CD if cd else 0) | (dns.flags.AD if ad else 0)
+    return q
+
+
+def exchange(ns, server, wire, *, local=None, timeout=2.0):
+    """Sends one UDP payload from the namespace; the reply's octets, or None: silence, or nobody on the port."""
+    family = socket.AF_INET6 if ":" in server else socket.AF_INET
+    with ns.entered():
+        s = socket.socket(family, socket.SOCK_DGRAM)
+    with s:
+        s.settimeout(timeout)
+        if local:
+            s.bind((local, 0))
+        try:
+            s.connect((server, 53))
+            s.send(wire)
+            return s.recv(65535)
+        except (TimeoutError, ConnectionError):
+            return None
+
+
+def ask(ns, server, name, rdtype="A", *, local=None, timeout=2.0, **options):
+    """The reply as a dns.message, or None."""
+    wire = exchange(ns, server, query(name, rdtype, **options).to_wire(), local=local, timeout=timeout)
+    return None if wire is None else dns.message.from_wire(wire, one_rr_per_rrset=False)
+
+
+Answer = namedtuple("Answer", "sent latency question rcode ttl rdata")
+"""One line of asker: sent and latency in ns (latency None: lost), rdata as hex or None."""
+
+
+class Asker:
+    """Context manager: asks in the background from the block's begin; result() ends it and reads the records."""
+
+    count = 0
+
+    def __init__(self, world, ns, server, questions, rate, *, local=None, seconds=None, timeout=2.0, edns=False,
+                 dnssec=False, mixed_case=False):
+        Asker.count += 1
+        label = f"asker{Asker.count}"
+        run = world.run
+        (run.dir / f"{label}.in").write_text("".join(f"{n} {t}\n" for n, t in questions))
+        self.output = run.dir / f"{label}.out"
+        argv = [world.tools.asker, "-s", server, "-d", run.dir / f"{label}.in", "-o", self.output, "-r", rate,
+                "-t", timeout]
+        argv += ["-a", local] if local else []
+        argv += ["-l", seconds] if seconds else []
+        argv += ["-e"] if edns else []
+        argv += ["-D"] if dnssec else []
+        argv += ["-x"] if mixed_case else []
+        self.argv, self.world, self.ns, self.label = argv, world, ns, label
+        self.seconds, self.timeout = seconds, timeout
+
+    def __enter__(self):
+        self.program = Program(self.world.run, self.ns, self.label, self.argv)
+        return self
+
+    def __exit__(self, *exc):
+        self.program.stop()
+
+    def result(self):
+        """Waits for the end (asks for it when no seconds were given) and returns the Answers."""
+        if self.seconds:
+            self.program.popen.wait(self.seconds + self.timeout + 10)
+        else:
+            self.program.stop(seconds=self.timeout + 10)
+        if self.program.popen.returncode != 0:
+            raise HarnessError(f"asker ended with status {self.program.popen.returncode}: "
+                               + self.program.log.read_text())
+        answers = []
+        for line in self.output.read_text().splitlines():
+            sent, latency, question, rcode, ttl, rdata = line.split()
+            lost = latency == "-1"
+            answers.append(Answer(int(sent), None if lost else int(latency), int(question),
+                                  None if lost else int(rcode), None if ttl == "-" else int(ttl),
+                                  None if rdata == "-" else rdata))
+        return answers

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Namespaces, links and addresses of the topology (drawn in __init__.py)."""
+
+import ctypes
+import os
+import subprocess
+from contextlib import contextmanager
+
+from pyroute2 import IPRoute, netns
+
+from .run import HarnessError
+
+CLONE_NEWNET = 0x40000000
+IFA_F_NODAD = 0x02
+
+SERVICE = {4: "10.53.0.53", 6: "fd53::53"}      # the resolver under test
+REFERENCE = {4: "10.53.0.54", 6: "fd53::54"}    # the same resolver without the kernel path
+CLIENT1 = {4: "10.53.1.2", 6: "fd53:1::2"}
+CLIENT1_MORE = [f"10.53.1.{i}" for i in range(3, 10)]
+CLIENT2 = {4: "10.53.2.2", 6: "fd53:2::2"}
+CLIENT_LINKS = ("r1", "r2")                     # where hyDNS attaches
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Namespace:
+    def __init__(self, run, role):
+        self.name = run.netns_name(role)
+        self.role = role
+        netns.create(self.name)
+        with self.netlink() as ip:
+            ip.link("set", index=1, state="up")
+
+    @property
+    def path(self):
+        return f"/run/netns/{self.name}"
+
+    @contextmanager
+    def entered(self):
+        """This thread is in the namespace within the block; sockets made there stay there."""
+        with open("/proc/thread-self/ns/net") as home, open(self.path) as there:
+            _setns(there)
+            try:
+                yield
+            finally:
+                _setns(home)
+
+    @contextmanager
+    def netlink(self):
+        with self.entered():
+            ip = IPRoute()
+        try:
+            yield ip
+        finally:
+            ip.close()
+
+    def command(self, argv):
+        """argv as it must be started to run in here; the pid stays that of the program."""
+        return ["nsenter", f"--net={self.path}", "--", *map(str, argv)]
+
+    def address(self, link, *addresses):
+        """Adds addresses with prefix lengths. Without duplicate address detection: none can answer yet."""
+        with self.netlink() as ip:
+            index = ip.link_lookup(ifname=link)[0]
+            for address in addresses:
+                host, length = address.split("/")
+                flags = {"flags": IFA_F_NODAD} if ":" in host else {}
+                ip.addr("add", index=index, address=host, prefixlen=int(length), **flags)
+
+    def route(self, gateway, to="default"):
+        with self.netlink() as ip:
+            ip.route("add", dst=to if to != "default" else ("::/0" if ":" in gateway else "0.0.0.0/0"),
+                     gateway=gateway)
+
+    def link_state(self, link, up):
+        with self.netlink() as ip:
+            ip.link("set", index=ip.link_lookup(ifname=link)[0], state="up" if up else "down")
+
+    def xdp_attached(self, link):
+        """True while a program is attached to the link."""
+        with self.netlink() as ip:
+            xdp = ip.get_links(ip.link_lookup(ifname=link)[0])[0].get_attr("IFLA_XDP")
+            return bool(xdp and xdp.get_attr("IFLA_XDP_ATTACHED"))
+
+
+def _setns(file):
+    if _libc.setns(file.fileno(), CLONE_NEWNET) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"setns: {os.strerror(error)}")
+
+
+def _veth(a, a_name, b, b_name):
+    with a.netlink() as ip:
+        ip.link("add", ifname=a_name, kind="veth", peer={"ifname": b_name, "net_ns_fd": b.name})
+    a.link_state(a_name, up=True)
+    b.link_state(b_name, up=True)
+
+
+def _pass_everything(ns, link, pass_object):
+    done = subprocess.run(ns.command(["ip", "link", "set", "dev", link, "xdpdrv", "obj", pass_object, "sec", "xdp"]),
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise HarnessError(f"attaching {pass_object} to {link}: {done.stderr.strip()}")
+
+
+class Network:
+    """Namespaces client1, client2, resolver, authority, wired and addressed."""
+
+    def __init__(self, run, pass_object):
+        self.client1 = Namespace(run, "client1")
+        self.client2 = Namespace(run, "client2")
+        self.resolver = Namespace(run, "resolver")
+        self.authority = Namespace(run, "authority")
+        for i, client in ((1, self.client1), (2, self.client2)):
+            _veth(self.resolver, f"r{i}", client, f"c{i}")
+            self.resolver.address(f"r{i}", f"10.53.{i}.1/24", f"fd53:{i}::1/64")
+            client.address(f"c{i}", f"10.53.{i}.2/24", f"fd53:{i}::2/64")
+            client.route(f"10.53.{i}.1")
+            client.route(f"fd53:{i}::1")
+            _pass_everything(client, f"c{i}", pass_object)
+        self.client1.address("c1", *(f"{a}/24" for a in CLIENT1_MORE))
+        for service in (SERVICE, REFERENCE):
+            self.resolver.address("lo", f"{service[4]}/32", f"{service[6]}/128")
+        _veth(self.resolver, "ra", self.authority, "u0")
+        self.resolver.address("ra", "10.53.3.1/24", "fd53:3::1/64")
+        self.authority.address("u0", "10.53.3.2/24", "fd53:3::2/64")
+        # Name servers have addresses from anywhere: all are behind this link.
+        self.resolver.route("10.53.3.2")
+        self.resolver.route("fd53:3::2")
+        self.authority.route("10.53.3.1")
+        self.authority.route("fd53:3::1")

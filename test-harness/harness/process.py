@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Programs in namespaces: started, recorded in the run, watched, ended."""
+
+import os
+import signal
+import subprocess
+
+from .run import HarnessError, wait_until
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Program:
+    """One running program, its output in <run>/<label>.log."""
+
+    def __init__(self, run, ns, label, argv, stdin=subprocess.DEVNULL, stdout=None):
+        self.label = label
+        self.log = run.dir / f"{label}.log"
+        with open(self.log, "a") as log:
+            self.popen = subprocess.Popen(ns.command(argv), stdin=stdin, stdout=stdout or log, stderr=log,
+                                          start_new_session=True)
+        run.record(self.popen.pid)
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def running(self):
+        return self.popen.poll() is None
+
+    def must_run(self):
+        if not self.running():
+            raise HarnessError(f"{self.label} ended with status {self.popen.returncode}; the end of {self.log}:\n"
+                               + tail(self.log))
+        return True
+
+    def wait_ready(self, check, seconds):
+        wait_until(lambda: self.must_run() and check(), seconds,
+                   f"{self.label} to be ready (its log: {self.log})")
+
+    def stop(self, sig=signal.SIGTERM, seconds=10):
+        """Sends the signal, waits, kills when that does not help. Returns the exit status."""
+        if self.running():
+            self.popen.send_signal(sig)
+            try:
+                self.popen.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait(5)
+        return self.popen.returncode
+
+    def cpu_seconds(self):
+        """User and system time of the process and all its threads."""
+        with open(f"/proc/{self.pid}/stat") as f:
+            fields = f.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def tail(path, lines=15):
+    try:
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return ""
+
+
+def run_tool(ns, argv, seconds=30, check=True):
+    """Runs a short command in the namespace; with check a failure raises with what it printed."""
+    done = subprocess.run(ns.command(argv), capture_output=True, text=True, timeout=seconds)
+    if check and done.returncode != 0:
+        raise HarnessError(f"{' '.join(map(str, argv))}: status {done.returncode}: "
+                           f"{(done.stderr + done.stdout).strip()}")
+    return done

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""A name server address that hands queries on to NSD, after a delay, and remembers what was asked when."""
+
+import heapq
+import select
+import socket
+import threading
+import time
+
+import dns.message
+
+
+class Relay:
+    """Context manager. delay (seconds) may be set at any time; asked lists (monotonic time, name, type)."""
+
+    def __init__(self, ns, address, server):
+        ns.address("lo", f"{address}/32")
+        self.delay = 0.0
+        self.asked = []
+        with ns.entered():
+            self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.front.bind((address, 53))
+            self.back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.back.connect((server, 53))
+        self.wake, self.woken = socket.socketpair()
+        self.thread = threading.Thread(target=self._serve, name="relay", daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.wake.close()
+        self.thread.join(5)
+        for s in (self.front, self.back, self.woken):
+            s.close()
+
+    def count(self, name, since=0.0):
+        """How often this name was asked for, under any type, since a monotonic time."""
+        return sum(1 for at, asked, _ in list(self.asked) if asked == name and at >= since)
+
+    def _serve(self):
+        waiting, clients, number = [], {}, 0
+        while True:
+            timeout = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
+            ready, _, _ = select.select([self.front, self.back, self.woken], [], [], timeout)
+            if self.woken in ready:
+                return
+            if self.front in ready:
+                wire, client = self.front.recvfrom(65535)
+                number = (number + 1) % 65536
+                clients[number] = (client, wire[:2])
+                self._remember(wire)
+                heapq.heappush(waiting, (time.monotonic() + self.delay, number, wire))
+            while waiting and waiting[0][0] <= time.monotonic():
+                _, n, wire = heapq.heappop(waiting)
+                self.back.send(n.to_bytes(2, "big") + wire[2:])
+            if self.back in ready:
+                reply = self.back.recv(65535)
+                client, query_id = clients.pop(int.from_bytes(reply[:2], "big"), (None, None))
+                if client:
+                    self.front.sendto(query_id + reply[2:], client)
+
+    def _remember(self, wire):
+        question = dns.message.from_wire(wire).question[0]
+        self.asked.append((time.monotonic(), str(question.name).lower(), question.rdtype))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""A run: its directory, its id, the processes it started, and the removal of what crashed runs left."""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from pyroute2 import netns
+
+RUNS = Path("/run/hydns-harness")
+PREFIX = "hydns"
+
+
+class HarnessError(Exception):
+    """Something the harness needs is missing or did not happen; says what and how to mend it."""
+
+
+def wait_until(check, seconds, what):
+    """Polls check() until it returns something true, and returns that; HarnessError after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = check()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise HarnessError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+def start_time(pid):
+    """Start time of a process in clock ticks since boot, or None: with the pid it names one process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def is_alive(pid, started):
+    return started is not None and start_time(pid) == started
+
+
+class Run:
+    """Context manager. Everything a run makes lives in self.dir or carries self.id in its name."""
+
+    def __init__(self):
+        self.id = secrets.token_hex(3)
+        self.dir = RUNS / self.id
+        self.kept = False
+
+    def __enter__(self):
+        if os.geteuid() != 0:
+            raise HarnessError("not root: namespaces and BPF need it; run this with sudo")
+        clean()
+        RUNS.mkdir(mode=0o755, exist_ok=True)
+        # Renamed into place with its owner written: another run that cleans must never see it ownerless.
+        raw = RUNS / f".{self.id}"
+        raw.mkdir(mode=0o755)
+        (raw / "owner").write_text(f"{os.getpid()} {start_time(os.getpid())}\n")
+        raw.rename(self.dir)
+        bpf = self.dir / "bpf"
+        bpf.mkdir()
+        subprocess.run(["mount", "-t", "bpf", "bpf", str(bpf)], check=True)
+        return self
+
+    def __exit__(self, *exc):
+        if not self.kept:
+            destroy(self.dir)
+
+    def keep(self):
+        """Leaves everything running when the run ends; `demo --stop` removes it."""
+        (self.dir / "kept").touch()
+        self.kept = True
+
+    def record(self, pid):
+        with open(self.dir / "processes", "a") as f:
+            f.write(f"{pid} {start_time(pid)}\n")
+
+    def netns_name(self, role):
+        return f"{PREFIX}-{self.id}-{role}"
+
+
+def processes(run_dir):
+    """(pid, start time) of the recorded processes that still live."""
+    try:
+        lines = (run_dir / "processes").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    found = [(int(pid), int(began)) for pid, began in (line.split() for line in lines) if began != "None"]
+    return [p for p in found if is_alive(*p)]
+
+
+def kill_all(run_dir):
+    """Ends the run's processes, politely first; they may be stopped or waiting, hence the deadline."""
+    for pid, _ in processes(run_dir):
+        os.kill(pid, signal.SIGTERM)
+    try:
+        wait_until(lambda: not processes(run_dir), 5, "processes to end")
+    except HarnessError:
+        for pid, _ in processes(run_dir):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not processes(run_dir), 5, "killed processes to end")
+
+
+def destroy(run_dir):
+    """Removes a run: processes, bpffs with its pins and attachments, namespaces, directory. Repeatable."""
+    kill_all(run_dir)
+    bpf = run_dir / "bpf"
+    while os.path.ismount(bpf):
+        subprocess.run(["umount", "--lazy", str(bpf)], check=True)
+    for name in netns.listnetns():
+        if name.startswith(f"{PREFIX}-{run_dir.name}-"):
+            netns.remove(name)
+    shutil.rmtree(run_dir, ignore_errors=True)
+
+
+def kept_runs():
+    return [d for d in (RUNS.iterdir() if RUNS.is_dir() else []) if (d / "kept").exists()]
+
+
+def clean():
+    """Destroys runs whose owner has gone without cleaning up, but for those that were to be kept."""
+    for d in list(RUNS.iterdir()) if RUNS.is_dir() else []:
+        if d.name.startswith(".") or (d / "kept").exists():
+            continue
+        pid, began = (d / "owner").read_text().split()
+        if not is_alive(int(pid), int(began)):
+            destroy(d)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""NSD, Unbound and hydnsd with the configurations that the topology needs. All are context managers."""
+
+import json
+import signal
+import socket
+
+from .client import ask
+from .process import Program, run_tool
+from .run import HarnessError, wait_until
+
+
+class Nsd:
+    """An authority: all its zones on all its addresses. zones: {origin: file}."""
+
+    def __init__(self, world, ns, name, zones, addresses):
+        self.world, self.ns, self.name, self.zones, self.addresses = world, ns, name, zones, addresses
+        self.dir = world.run.dir / name
+        self.dir.mkdir()
+        self.config = self.dir / "nsd.conf"
+        lines = ["server:", "    hide-version: yes", '    username: ""', '    chroot: ""', f'    zonesdir: "{self.dir}"',
+                 '    database: ""', f'    pidfile: "{self.dir}/nsd.pid"', f'    xfrdfile: "{self.dir}/xfrd.state"',
+                 f'    zonelistfile: "{self.dir}/zone.list"', f'    xfrdir: "{self.dir}"', "    server-count: 1",
+                 "    verbosity: 1", *(f"    ip-address: {a}" for a in addresses),
+                 "remote-control:", "    control-enable: yes", f'    control-interface: "{self.dir}/control"']
+        for origin, file in zones.items():
+            lines += ["zone:", f'    name: "{origin}"', f'    zonefile: "{file}"']
+        self.config.write_text("\n".join(lines) + "\n")
+
+    def __enter__(self):
+        for address in self.addresses:
+            self.ns.address("lo", f"{address}/{128 if ':' in address else 32}")
+        self.program = Program(self.world.run, self.ns, self.name, [self.world.tools.nsd, "-d", "-c", self.config])
+        origin = next(iter(self.zones))
+        self.program.wait_ready(lambda: ask(self.ns, self.addresses[0], origin, "SOA", timeout=0.2), 60)
+        return self
+
+    def __exit__(self, *exc):
+        self.program.stop()
+
+    def reload(self, zone, shows):
+        """Makes NSD read a changed zone file; returns when shows() is true of what it serves."""
+        run_tool(self.ns, [self.world.tools.nsd_control, "-c", self.config, "reload", zone.rstrip(".") or "."])
+        wait_until(shows, 10, f"NSD to serve the new {zone}")
+
+
+class Unbound:
+    """The resolver. hydns: path of hydnsd's socket, or None for the same resolver without the kernel path."""
+
+    def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), server=(), clause=(), threads=2):
+        self.world, self.ns, self.name, self.service = world, ns, name, service
+        self.dir = world.run.dir / name
+        self.dir.mkdir(exist_ok=True)
+        self.config = self.dir / "unbound.conf"
+        modules = '"hydns validator iterator"' if hydns else '"validator iterator"'
+        lines = ["server:", '    username: ""', '    chroot: ""', f'    directory: "{self.dir}"', '    pidfile: ""',
+                 "    use-syslog: no", '    logfile: ""', "    verbosity: 1", f"    num-threads: {threads}",
+                 "    so-reuseport: yes", "    do-daemonize: no",
+                 *(f"    interface: {a}" for a in service.values()),
+                 f'    root-hints: "{hints}"', f"    module-config: {modules}",
+                 "    msg-cache-size: 64m", "    rrset-cache-size: 128m", "    outgoing-range: 4096",
+                 "    num-queries-per-thread: 2048", "    prefetch: yes", "    minimal-responses: yes",
+                 *(f"    access-control: {p} allow" for p in ("10.53.0.0/16", "fd53::/16")),
+                 # the test networks are private ones; their reverse zones are not asked for
+                 *(f'    trust-anchor-file: "{a}"' for a in anchors), *(f"    {line}" for line in server)]
+        if hydns:
+            lines += ["hydns:", f'    hydns-socket: "{hydns}"', *(f"    {line}" for line in clause)]
+        lines += ["remote-control:", "    control-enable: yes", "    control-use-cert: no",
+                  f'    control-interface: "{self.dir}/control"']
+        self.config.write_text("\n".join(lines) + "\n")
+        self.program = None
+
+    def start(self):
+        self.program = Program(self.world.run, self.ns, self.name,
+                               [self.world.tools.unbound, "-d", "-c", self.config])
+        self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
+
+    def _answers(self, address):
+        """Unbound answers for localhost by itself, so this asks no authority."""
+        return ask(self.ns, address, "localhost", "A", local=address, timeout=0.2)
+
+    def stop(self, sig=signal.SIGTERM):
+        return self.program.stop(sig)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()
+
+    def control(self, *words, check=True):
+        """unbound-control; returns what it printed. Returns when the command has taken effect."""
+        done = run_tool(self.ns, [self.world.tools.unbound_control, "-c", self.config, *words], check=check)
+        return done.stdout
+
+    def stats(self):
+        """unbound-control stats_noreset as {name: number}."""
+        text = self.control("stats_noreset")
+        return {k: float(v) for k, v in (line.split("=") for line in text.splitlines() if "=" in line)}
+
+    def received(self):
+        """Queries that came to the resolver itself, over all threads: kernel answers are only in total.*."""
+        return sum(int(v) for k, v in self.stats().items() if k.startswith("thread") and k.endswith(".num.queries"))
+
+
+class Hydnsd:
+    """The daemon, attached to the clients' links. Survives being stopped and started again."""
+
+    def __init__(self, world, ns, interfaces, *, capacity=None, options=()):
+        self.world, self.ns, self.interfaces = world, ns, interfaces
+        self.dir = world.run.dir / "hydnsd"
+        self.dir.mkdir(exist_ok=True)
+        self.pins = world.run.dir / "bpf" / "hydns"
+        self.plugin_socket = self.dir / "plugin.sock"
+        self.control_socket = self.dir / "control.sock"
+        self.capacity, self.options = capacity, options
+        self.program = None
+
+    def argv(self):
+        argv = [self.world.tools.hydnsd, "--config", "/dev/null", "--pin-dir", self.pins,
+                "--plugin-socket", self.plugin_socket, "--control-socket", self.control_socket]
+        for interface in self.interfaces:
+            argv += ["--interface", interface]
+        if self.capacity:
+            argv += ["--capacity", self.capacity]
+        return argv + list(self.options)
+
+    def start(self):
+        self.program = Program(self.world.run, self.ns, "hydnsd", self.argv())
+        self.program.wait_ready(lambda: self.attached(), 20)
+
+    def attached(self):
+        status = self.try_call({"cmd": "status"})
+        return bool(status) and all(i["attached"] for i in status["interfaces"])
+
+    def stop(self, sig=signal.SIGTERM):
+        return self.program.stop(sig)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()
+
+    def call(self, request, timeout=10):
+        """One request of the control protocol; the reply object. HarnessError when it is not ok."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(timeout)
+            s.connect(str(self.control_socket))
+            s.sendall(json.dumps(request).encode() + b"\n")
+            with s.makefile() as lines:
+                line = lines.readline()
+        reply = json.loads(line) if line else {"ok": False, "error": "hydnsd closed the connection"}
+        if not reply.get("ok"):
+            raise HarnessError(f"hydnsd, {request}: {reply.get('error')}")
+        return reply
+
+    def try_call(self, request):
+        """As call(), None while hydnsd does not listen."""
+        try:
+            return self.call(request)
+        except OSError:
+            return None
+
+    def ctl(self, *words, check=True):
+        """hydnsctl with this daemon's socket and pins: the finished process."""
+        return run_tool(self.ns, [self.world.tools.hydnsctl, "--socket", self.control_socket, "--pin-dir", self.pins,
+                                  *words], check=check)
+
+    def explain(self, name, rdtype="A", do=False):
+        return self.call({"cmd": "explain", "name": name, "type": rdtype, "do": do})
+
+    def reasons(self):
+        return self.call({"cmd": "stats"})["reasons"]
+
+    def resolver_ready(self):
+        status = self.try_call({"cmd": "status"})
+        return bool(status) and any(r["state"] == "ready" for r in status["resolvers"])

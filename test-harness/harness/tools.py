@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Where the programs are: our own in the build tree, the patched Unbound in its prefix, the rest installed."""
+
+import os
+import shutil
+from pathlib import Path
+
+from .run import HarnessError
+
+TOP = Path(__file__).resolve().parent.parent.parent
+
+
+class Tools:
+    """Paths of all programs, checked at once: a run must not fail half way for a missing one."""
+
+    def __init__(self):
+        build = Path(os.environ.get("HYDNS_BUILD") or TOP / "build").resolve()
+        unbound = Path(os.environ.get("HYDNS_UNBOUND") or build / "unbound-prefix").resolve()
+        self.build = build
+        self.hydnsd = self._built(build / "hydnsd" / "hydnsd")
+        self.hydnsctl = self._built(build / "hydnsd" / "hydnsctl")
+        self.asker = self._built(build / "test-harness" / "asker")
+        self.pass_object = self._built(build / "test-harness" / "pass.bpf.o")
+        self.unbound = self._unbound(unbound / "sbin" / "unbound")
+        self.unbound_control = self._unbound(unbound / "sbin" / "unbound-control")
+        self.unbound_checkconf = self._unbound(unbound / "sbin" / "unbound-checkconf")
+        self.nsd = self._installed("nsd", "nsd")
+        self.nsd_control = self._installed("nsd-control", "nsd")
+        self.dnsperf = self._installed("dnsperf", "dnsperf")
+
+    @staticmethod
+    def _built(path):
+        if not path.exists():
+            raise HarnessError(f"{path} is not there: build first (./quickstart build), or set HYDNS_BUILD to "
+                               "the build tree")
+        return path
+
+    @staticmethod
+    def _unbound(path):
+        if not path.exists():
+            raise HarnessError(f"{path} is not there: ./quickstart build makes the patched Unbound, or set "
+                               "HYDNS_UNBOUND to its prefix")
+        return path
+
+    @staticmethod
+    def _installed(name, package):
+        path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        if path is None:
+            raise HarnessError(f"{name} is not installed (Debian package {package})")
+        return Path(path)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The parts put together: a run with its network, the authority, and resolver and daemon on request."""
+
+import signal
+import sys
+from contextlib import ExitStack
+
+from . import lab, network
+from .client import ask
+from .network import Network
+from .relay import Relay
+from .run import Run, wait_until
+from .servers import Hydnsd, Nsd, Unbound
+from .tools import Tools
+
+
+def exit_on_signals():
+    """SIGTERM and SIGHUP end the program by an exception, so that every context manager cleans up."""
+    def leave(number, frame):
+        sys.exit(128 + number)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
+
+
+class World:
+    """Context manager: network and authority. zones and addresses as for Nsd; without them the lab's."""
+
+    def __init__(self, zones=None, addresses=None, hints=None, anchors=()):
+        self.tools = Tools()
+        self._zones, self._addresses, self._hints, self.anchors = zones, addresses, hints, anchors
+        self._stack = ExitStack()
+
+    def __enter__(self):
+        with ExitStack() as stack:
+            self.run = stack.enter_context(Run())
+            self.network = Network(self.run, self.tools.pass_object)
+            if self._zones is None:
+                self._start_lab(stack)
+            else:
+                self.hints = self._hints
+                stack.enter_context(Nsd(self, self.network.authority, "nsd", self._zones, self._addresses))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc):
+        if self.run.kept:
+            self._stack.pop_all()
+            return None
+        return self._stack.__exit__(*exc)
+
+    def _start_lab(self, stack):
+        self.lab = lab.Lab(self.run.dir / "lab")
+        self.hints = self.lab.directory / "hints"
+        authority = self.network.authority
+        stack.enter_context(Nsd(self, authority, "nsd-upper", self.lab.upper_zones, lab.UPPER_ADDRESSES))
+        self.nsd = stack.enter_context(Nsd(self, authority, "nsd-lab", self.lab.lab_zone, [lab.LAB]))
+        self.relay = stack.enter_context(Relay(authority, lab.RELAY, lab.LAB))
+
+    def hydnsd(self, **options):
+        """A daemon for both client links, not yet started."""
+        return Hydnsd(self, self.network.resolver, network.CLIENT_LINKS, **options)
+
+    def unbound(self, daemon=None, **options):
+        """The resolver under test, not yet started; without a daemon it is the resolver alone."""
+        return Unbound(self, self.network.resolver, "unbound", network.SERVICE, self.hints, anchors=self.anchors,
+                       hydns=daemon.plugin_socket if daemon else None, **options)
+
+    def reference(self, **options):
+        """The same resolver without the kernel path at its own address, not yet started."""
+        return Unbound(self, self.network.resolver, "reference", network.REFERENCE, self.hints,
+                       anchors=self.anchors, **options)
+
+    def heat(self, daemon, name, rdtype="A", *, server=network.SERVICE[4], seconds=10, **options):
+        """Asks for a name until explain says that the kernel answers it."""
+        def hot():
+            for _ in range(20):
+                ask(self.network.client1, server, name, rdtype, **options)
+            return daemon.explain(name, rdtype, do=options.get("dnssec", False))["where"] == "kernel"
+        wait_until(hot, seconds, f"{name} {rdtype} to be answered in the kernel")
+
+    def change_lab(self, content, name, rdtype, expected):
+        """Changes lab.example. at the authority; returns when NSD serves the expected text for the name."""
+        self.lab.write(content)
+
+        def shows():
+            reply = ask(self.network.authority, lab.LAB, name, rdtype, timeout=0.5)
+            return reply and any(expected in str(rrset) for rrset in reply.answer)
+        self.nsd.reload("lab.example.", shows)
