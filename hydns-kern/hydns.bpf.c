@@ -1,15 +1,82 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The XDP program: answers what the resolver has offered, passes everything else untouched. One stage
+ * per header, in this order; each returns HYDNS_R_ANSWERED (0) to go on or the reason that ends the
+ * packet's way here, and every packet is counted under exactly one reason.
+ */
 #include "maps.bpf.h"
+#include "query.bpf.h"
+#include "parse.bpf.h"
+#include "dns.bpf.h"
+#include "admit.bpf.h"
+#include "lookup.bpf.h"
+#include "answer.bpf.h"
+
+/* Stages 1 to 3: is this an ordinary query to a service? */
+static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct hydns_query *q)
+{
+	enum hydns_reason r;
+
+	(r = hydns_parse(ctx, q)) || (r = hydns_admit_service(q)) || (r = hydns_admit_source(q)) ||
+		(r = hydns_dns_copy(ctx, q)) || (r = hydns_dns_header(q)) || (r = hydns_dns_question(q));
+	return r;
+}
+
+/* The whole way of a query. now: monotonic nanoseconds. */
+static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct hydns_query *q, __u64 now)
+{
+	const struct hydns_authority_config *cfg;
+	const struct hydns_authority_page *page;
+	enum hydns_reason r = hydns_read(ctx, q);
+	__u32 zero = 0, handle, epoch;
+	void *page_map;
+
+	if (r)
+		return r;
+	cfg = bpf_map_lookup_elem(&hydns_authcfg, &q->authority);
+	page_map = bpf_map_lookup_elem(&hydns_pages, &q->authority);
+	page = page_map ? bpf_map_lookup_elem(page_map, &zero) : NULL;
+	if (!cfg || !page)
+		return HYDNS_R_RESOLVER_GONE;
+	(r = hydns_dns_edns(q, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now)) ||
+		(r = hydns_admit_client(q, cfg));
+	if (r)
+		return r;
+	hydns_key(q);
+	handle = hydns_find(q);
+	if (!handle)
+		return HYDNS_R_MISS;
+	epoch = *(const volatile __u32 *)&page->epoch;
+	return hydns_answer(ctx, q, cfg, epoch, handle, now);
+}
+
+static __always_inline void hydns_count(__u32 reason)
+{
+	__u64 *n = bpf_map_lookup_elem(&hydns_stats, &reason);
+
+	if (n)
+		++*n;
+}
 
 SEC("xdp")
 int hydns_xdp(struct xdp_md *ctx)
 {
-	__u32 key = 0, *paused = bpf_map_lookup_elem(&hydns_switch, &key);
+	__u32 zero = 0, reason = HYDNS_R_PAUSED;
+	const __u32 *paused = bpf_map_lookup_elem(&hydns_switch, &zero);
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 
-	if (!paused || *paused)
+	if (paused && !*(const volatile __u32 *)paused && q)
+		reason = hydns_core(ctx, q, hydns_fixed_now_ns ? hydns_fixed_now_ns :
+							       bpf_ktime_get_coarse_ns());
+	hydns_count(reason);
+	switch (reason) {
+	case HYDNS_R_ANSWERED:
+		return XDP_TX;
+	case HYDNS_R_ABORTED:
+		return XDP_DROP;
+	default:
 		return XDP_PASS;
-	return hydns_geometry.buckets && hydns_ipv6 && hydns_vlan && hydns_partial_checksum &&
-	       hydns_fixed_now_ns ? XDP_PASS : XDP_PASS;
+	}
 }
 
 char _license[] SEC("license") = "GPL";

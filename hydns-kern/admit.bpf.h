@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stage 2 and 4: is the destination a resolver's service and the source one that can be answered
+ * (before the message is read), and would this resolver, now, answer this client plainly (after)?
+ */
+#ifndef HYDNS_ADMIT_BPF_H
+#define HYDNS_ADMIT_BPF_H
+
+#include "dns.bpf.h"
+
+#define HYDNS_PORT_DNS         53
+
+static __always_inline enum hydns_reason hydns_admit_service(struct hydns_query *q)
+{
+	const struct hydns_service *s = bpf_map_lookup_elem(&hydns_services, &q->service);
+
+	if (!s || s->authority >= HYDNS_AUTHORITIES)
+		return HYDNS_R_NOT_SERVICE;
+	q->authority = s->authority;
+	return 0;
+}
+
+/* 0/8, 127/8 and 224/3 (RFC 6890, RFC 5771): "this network", loopback, multicast, reserved, broadcast. */
+static __always_inline bool hydns_source_bad4(const __u8 *a)
+{
+	return a[0] == 0 || a[0] == 127 || a[0] >= 224;
+}
+
+/* ff00::/8, and what begins with 80 zero bits but is not a unicast address seen on a wire: ::, ::1,
+ * ::ffff:0:0/96 (which would pass for an IPv4 client in the ACL). */
+static __always_inline bool hydns_source_bad6(const __u8 *a)
+{
+	const __u64 *w = (const void *)a;
+
+	return a[0] == 0xff || w[0] == 0;
+}
+
+/* Two servers answering each other, or one itself, would never stop: ports 0 and 53 are left to the
+ * resolver. */
+static __always_inline enum hydns_reason hydns_admit_source(const struct hydns_query *q)
+{
+	const __u64 *src = (const void *)q->client.addr, *dst = (const void *)q->service.addr;
+
+	if (!q->sport || q->sport == bpf_htons(HYDNS_PORT_DNS))
+		return HYDNS_R_BAD_SOURCE;
+	if (src[0] == dst[0] && src[1] == dst[1])
+		return HYDNS_R_BAD_SOURCE;
+	if (q->ipv6 ? hydns_source_bad6(q->client.addr) : hydns_source_bad4(q->client.addr + 12))
+		return HYDNS_R_BAD_SOURCE;
+	return 0;
+}
+
+/* The heartbeat may be ahead of the (coarse) clock by a tick, but not by more than a beat. */
+static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns_authority_page *page,
+							      const struct hydns_authority_config *cfg,
+							      __u64 now)
+{
+	__u64 beat = *(const volatile __u64 *)&page->heartbeat_ns;
+
+	if (!(cfg->flags & HYDNS_AUTH_READY) || !beat ||
+	    now + HYDNS_HEARTBEAT_BEAT_NS - beat >= HYDNS_HEARTBEAT_STALE_NS + HYDNS_HEARTBEAT_BEAT_NS)
+		return HYDNS_R_RESOLVER_GONE;
+	return 0;
+}
+
+static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *q,
+							    const struct hydns_authority_config *cfg)
+{
+	__u32 i = q->authority * 2 + (cfg->acl_half & 1);
+	void *acl = bpf_map_lookup_elem(&hydns_acls, &i);
+	const __u32 *action;
+
+	if (!acl)
+		return HYDNS_R_ACL;
+	action = bpf_map_lookup_elem(acl, &q->client);
+	return action && *action == HYDNS_ACL_ALLOW ? 0 : HYDNS_R_ACL;
+}
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stage 6: the reply. hydns_answer_check() says the last word on passing; from hydns_answer_write() on
+ * the frame changes, and what fails then is dropped: it cannot be passed half-written.
+ */
+#ifndef HYDNS_ANSWER_BPF_H
+#define HYDNS_ANSWER_BPF_H
+
+#include "lookup.bpf.h"
+
+#define HYDNS_NS               1000000000ULL
+#define HYDNS_MS               1000000ULL
+#define HYDNS_HOP_LIMIT        64
+#define HYDNS_ANY_MTU          576  /* RFC 791: up to here every host takes a datagram */
+/* Furthest a field of the reply can stand from the frame's start, as a mask the verifier understands. */
+#define HYDNS_OFF_MASK         0x0fff
+
+struct hydns_reply {
+	__u64 data_len;      /* question and answer */
+	__u64 sum;           /* of the DNS message, gathered while it is written */
+	__u64 seconds;       /* to take off each TTL */
+	__u32 dns_len;
+	__u32 answer_off;    /* from the frame's start */
+	__u32 turn;          /* how far to rotate, modulo an RRset's count */
+};
+
+/* Octets of DNS that this client takes, from this resolver. */
+static __always_inline __u32 hydns_answer_limit(const struct hydns_query *q,
+						const struct hydns_authority_config *cfg)
+{
+	__u32 limit = HYDNS_PLAIN_UDP;
+
+	if (q->edns && q->edns_size > limit)
+		limit = q->edns_size;
+	return limit < cfg->max_udp ? limit : cfg->max_udp;
+}
+
+static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct hydns_query *q,
+					      const struct hydns_authority_config *cfg, __u32 dns_len)
+{
+	__u32 ip_len = q->dns_off - q->l3_off + dns_len, mtu = 0;
+
+	if (dns_len > hydns_answer_limit(q, cfg))
+		return false;
+	return ip_len <= HYDNS_ANY_MTU || (!bpf_check_mtu(ctx, 0, &mtu, 0, 0) && ip_len <= mtu);
+}
+
+/* 0, or why this rule is not for this query at this moment. */
+static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, const struct hydns_query *q,
+							    const struct hydns_authority_config *cfg,
+							    const struct hydns_rule *rule, __u32 dns_len,
+							    __u32 epoch, __u32 handle, __u64 now)
+{
+	/* base_ns was read from the fine clock, now from the coarse one: it may seem to lie ahead. */
+	__u64 age = now > rule->base_ns ? now - rule->base_ns : 0;
+
+	if (rule->epoch != epoch)
+		return HYDNS_R_EPOCH;
+	if (age >= rule->expire_ms * HYDNS_MS)
+		return HYDNS_R_EXPIRED;
+	if (!hydns_answer_fits(ctx, q, cfg, dns_len))
+		return HYDNS_R_TOO_BIG;
+	if (age >= rule->refresh_ms * HYDNS_MS && hydns_claim_refresh(handle, now))
+		return HYDNS_R_REFRESH;
+	return 0;
+}
+
+/* Turns an RRset: its last count - r records first. An even rr_len keeps the sum as it is. */
+static __noinline int hydns_rotate(struct xdp_md *ctx, struct hydns_query *q, __u32 pos, __u64 head,
+				   __u64 tail)
+{
+	if (!head || !tail)
+		return 0;
+	HYDNS_OPAQUE(head);
+	HYDNS_OPAQUE(tail);
+	if (head > HYDNS_SLOT_SIZE_3 || tail > HYDNS_SLOT_SIZE_3)
+		return -1;
+	if (bpf_xdp_load_bytes(ctx, pos, q->group_head, head) ||
+	    bpf_xdp_load_bytes(ctx, pos + head, q->group_tail, tail) ||
+	    bpf_xdp_store_bytes(ctx, pos, q->group_tail, tail) ||
+	    bpf_xdp_store_bytes(ctx, pos + tail, q->group_head, head))
+		return -1;
+	return 0;
+}
+
+static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_query *q,
+					    const struct hydns_rule *rule, const struct hydns_reply *reply)
+{
+#pragma unroll
+	for (int i = 0; i < HYDNS_ROTATIONS_MAX; i++) {
+		const struct hydns_rotation *g = &rule->rotation[i];
+		__u32 head;
+
+		if (g->count < 2 || (g->rr_len & 1) || g->offset + g->count * g->rr_len > rule->answer_len)
+			continue;
+		head = reply->turn % g->count * g->rr_len;
+		if (hydns_rotate(ctx, q, reply->answer_off + g->offset, head,
+				 g->count * g->rr_len - head))
+			return -1;
+	}
+	return 0;
+}
+
+/* Question and answer in one store, for the slot has them in one piece; then the client's own letters. */
+static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_query *q,
+					    const struct hydns_rule *rule, __u64 size,
+					    const struct hydns_reply *reply)
+{
+	__u32 question = q->dns_off + HYDNS_DNS_HEADER;
+	__u64 len = reply->data_len, name_len = q->name_len;
+
+	HYDNS_OPAQUE(len);
+	HYDNS_OPAQUE(name_len);
+	if (!len || len > size - HYDNS_RULE_DATA || !name_len || name_len > HYDNS_NAME_MAX)
+		return -1;
+	if (bpf_xdp_store_bytes(ctx, question, (void *)rule->data, len))
+		return -1;
+	return bpf_xdp_store_bytes(ctx, question, q->message + HYDNS_DNS_HEADER, name_len);
+}
+
+/* Counts the TTLs down where they stand in the frame, and adds them to the sum. */
+static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 size,
+					    struct hydns_reply *reply)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u64 sum = rule->answer_sum;
+
+	for (__u32 i = 0; i < HYDNS_TTLS_MAX; i++) {
+		__u32 off, ttl;
+		__u64 pos;
+		__be32 *p;
+
+		if (i >= rule->ttl_count)
+			break;
+		off = *(const __u16 *)((const void *)rule + size - 2 - 2 * i);
+		pos = (reply->answer_off + off) & HYDNS_OFF_MASK;
+		HYDNS_OPAQUE(pos);
+		if (pos > HYDNS_OFF_MASK)
+			return -1;
+		p = data + pos;
+		HYDNS_OPAQUE(p);
+		if ((void *)(p + 1) > end)
+			return -1;
+		ttl = bpf_ntohl(*p);
+		ttl = bpf_htonl(ttl > reply->seconds ? ttl - reply->seconds : 0);
+		*p = ttl;
+		sum += (__u64)ttl << (off & 1 ? 8 : 0);
+	}
+	reply->sum += hydns_sum_at(sum, reply->answer_off);
+	return 0;
+}
+
+/* The OPT record after the answer, when the query had one (RFC 6891 section 7). */
+static __always_inline int hydns_write_opt(struct xdp_md *ctx, const struct hydns_query *q,
+					   const struct hydns_authority_config *cfg,
+					   struct hydns_reply *reply)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u64 pos = (q->dns_off + reply->dns_len - HYDNS_OPT_LEN) & HYDNS_OFF_MASK, sum;
+	__u16 flags = q->variant & HYDNS_VARIANT_DO ? bpf_htons(HYDNS_EDNS_DO) : 0;
+	struct hydns_opt *opt;
+
+	if (!q->edns)
+		return 0;
+	HYDNS_OPAQUE(pos);
+	if (pos > HYDNS_OFF_MASK)
+		return -1;
+	opt = data + pos;
+	HYDNS_OPAQUE(opt);
+	if ((void *)(opt + 1) > end)
+		return -1;
+	*opt = (struct hydns_opt){
+		.type = bpf_htons(HYDNS_TYPE_OPT),
+		.size = bpf_htons(cfg->edns_size),
+		.flags = flags,
+	};
+	/* type, size and flags stand at odd offsets of the record */
+	sum = hydns_sum_at((__u64)bpf_htons(HYDNS_TYPE_OPT) + bpf_htons(cfg->edns_size) + flags, 1);
+	reply->sum += hydns_sum_at(sum, pos);
+	return 0;
+}
+
+static __always_inline void hydns_write_dns_header(struct hydns_dns_header *h, const struct hydns_query *q,
+						   const struct hydns_rule *rule, struct hydns_reply *reply)
+{
+	const struct hydns_dns_header *asked = (const void *)q->message;
+	bool ad = (rule->flags & HYDNS_RULE_SECURE) && (q->ad || (q->variant & HYDNS_VARIANT_DO));
+
+	h->id = asked->id;
+	h->flags[0] = (rule->reply_flags & 0xff) | HYDNS_FLAGS_RD;
+	h->flags[1] = rule->reply_flags >> 8 | (ad ? HYDNS_FLAGS_AD : 0);
+	h->qdcount = bpf_htons(1);
+	h->ancount = rule->ancount;
+	h->nscount = rule->nscount;
+	h->arcount = bpf_htons(bpf_ntohs(rule->arcount) + q->edns);
+	reply->sum += hydns_sum_words(h, HYDNS_DNS_HEADER / 4);
+}
+
+static __always_inline void hydns_write_udp(struct udphdr *udp, const struct hydns_query *q,
+					    const struct hydns_reply *reply)
+{
+	__u64 sum;
+	__u16 check;
+
+	udp->source = q->service.port;
+	udp->dest = q->sport;
+	udp->len = bpf_htons(sizeof(*udp) + reply->dns_len);
+	sum = q->addr_sum + bpf_htons(IPPROTO_UDP) + udp->len; /* pseudo-header */
+	sum += udp->source;
+	sum += udp->dest;
+	sum += udp->len;
+	check = ~hydns_fold(sum + hydns_fold(reply->sum));
+	udp->check = check ? check : 0xffff; /* 0 would mean: none */
+}
+
+static __always_inline void hydns_write_ipv4(struct iphdr *ip, __u32 len)
+{
+	__be32 addr = ip->saddr;
+
+	ip->saddr = ip->daddr;
+	ip->daddr = addr;
+	ip->tos = 0;
+	ip->tot_len = bpf_htons(len);
+	ip->id = 0;  /* RFC 6864: of no meaning where DF is set */
+	ip->frag_off = bpf_htons(HYDNS_IP_DF);
+	ip->ttl = HYDNS_HOP_LIMIT;
+	ip->check = 0;
+	ip->check = ~hydns_fold(hydns_sum_words(ip, sizeof(*ip) / 4));
+}
+
+static __always_inline void hydns_write_ipv6(struct ipv6hdr *ip, const struct hydns_query *q, __u32 len)
+{
+	__builtin_memcpy(&ip->saddr, q->service.addr, 16);
+	__builtin_memcpy(&ip->daddr, q->client.addr, 16);
+	*(__be32 *)ip = bpf_htonl(6U << 28); /* no traffic class, no flow label */
+	ip->payload_len = bpf_htons(len - sizeof(*ip));
+	ip->hop_limit = HYDNS_HOP_LIMIT;
+}
+
+static __always_inline void hydns_swap_macs(struct ethhdr *eth)
+{
+	__u8 mac[ETH_ALEN];
+
+	__builtin_memcpy(mac, eth->h_source, ETH_ALEN);
+	__builtin_memcpy(eth->h_source, eth->h_dest, ETH_ALEN);
+	__builtin_memcpy(eth->h_dest, mac, ETH_ALEN);
+}
+
+/* All headers, from the innermost out; what stands behind them must be written and summed already. */
+static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct hydns_query *q,
+					       const struct hydns_rule *rule, struct hydns_reply *reply)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u64 l3 = q->l3_off, udp_off = q->dns_off - sizeof(struct udphdr);
+	__u32 ip_len = q->dns_off - q->l3_off + reply->dns_len;
+	void *ip;
+	struct udphdr *udp;
+
+	if (l3 > HYDNS_L3_MAX || udp_off > HYDNS_L3_MAX + sizeof(struct ipv6hdr))
+		return -1;
+	udp = data + udp_off;
+	HYDNS_OPAQUE(udp);
+	ip = data + l3;
+	HYDNS_OPAQUE(ip);
+	if ((void *)(udp + 1) + HYDNS_DNS_HEADER > end ||
+	    ip + sizeof(struct ipv6hdr) > end || data + ETH_HLEN > end)
+		return -1;
+	hydns_write_dns_header((void *)(udp + 1), q, rule, reply);
+	hydns_write_udp(udp, q, reply);
+	if (q->ipv6)
+		hydns_write_ipv6(ip, q, ip_len);
+	else
+		hydns_write_ipv4(ip, ip_len);
+	hydns_swap_macs(data);
+	return 0;
+}
+
+/* 0, or -1 with the frame half-written. */
+static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_query *q,
+					      const struct hydns_authority_config *cfg,
+					      const struct hydns_rule *rule, __u64 size,
+					      struct hydns_reply *reply)
+{
+	__u64 fixed = (__u64)q->qtype + bpf_htons(HYDNS_CLASS_IN);
+
+	reply->sum = q->name_sum + hydns_sum_at(fixed, q->name_len);
+	if (hydns_write_data(ctx, q, rule, size, reply))
+		return -1;
+	if ((cfg->flags & HYDNS_AUTH_ROTATES) && hydns_rotate_all(ctx, q, rule, reply))
+		return -1;
+	if (hydns_write_ttls(ctx, rule, size, reply) || hydns_write_opt(ctx, q, cfg, reply))
+		return -1;
+	return hydns_write_headers(ctx, q, rule, reply);
+}
+
+static __always_inline void hydns_count_answer(const struct hydns_query *q, __u32 handle, __u32 dns_len)
+{
+	struct hydns_authority_count *n = bpf_map_lookup_elem(&hydns_authcnt, &q->authority);
+
+	hydns_count_hit(handle);
+	if (!n)
+		return;
+	n->answered++;
+	n->ipv6 += q->ipv6;
+	n->edns += q->edns;
+	n->ad += q->ad;
+	n->octets += dns_len;
+}
+
+static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
+						      const struct hydns_authority_config *cfg,
+						      __u32 epoch, __u32 handle, __u64 now)
+{
+	const struct hydns_rule *rule;
+	struct hydns_reply reply = {};
+	enum hydns_reason r;
+	__u64 size = 0;
+
+	rule = hydns_slot(handle, &size);
+	if (!rule)
+		return HYDNS_R_MISS;
+	reply.data_len = (__u64)q->name_len + 4 + rule->answer_len;
+	reply.dns_len = HYDNS_DNS_HEADER + reply.data_len + (q->edns ? HYDNS_OPT_LEN : 0);
+	r = hydns_answer_check(ctx, q, cfg, rule, reply.dns_len, epoch, handle, now);
+	if (r)
+		return r;
+	reply.answer_off = q->dns_off + HYDNS_DNS_HEADER + q->name_len + 4;
+	reply.turn = bpf_ntohs(*(__u16 *)q->message) + (__u32)(now / HYDNS_NS);
+	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
+		reply.seconds = (now - rule->base_ns) / HYDNS_NS;
+	if (bpf_xdp_adjust_tail(ctx, (int)(q->dns_off + reply.dns_len) - (int)q->frame_len))
+		return HYDNS_R_NO_ROOM;
+	if (hydns_answer_write(ctx, q, cfg, rule, size, &reply))
+		return HYDNS_R_ABORTED;
+	hydns_count_answer(q, handle, reply.dns_len);
+	return HYDNS_R_ANSWERED;
+}
+
+#endif

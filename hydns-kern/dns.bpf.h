@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stage 3: the DNS message, copied once into scratch, its UDP checksum verified there, then header,
+ * question and EDNS. Only what RFC 1035 and RFC 6891 call a plain recursive query goes on.
+ */
+#ifndef HYDNS_DNS_BPF_H
+#define HYDNS_DNS_BPF_H
+
+#include "parse.bpf.h"
+
+#define HYDNS_QUERY_MIN        (HYDNS_DNS_HEADER + 5)  /* the root's name, type, class */
+#define HYDNS_LABELS_MAX       128  /* 127 labels of one octet, and the root */
+#define HYDNS_OPTIONS_MAX      4    /* more EDNS options than any client sends that we could answer */
+#define HYDNS_TYPE_OPT         41
+#define HYDNS_TYPE_META_FIRST  128  /* RFC 6895 section 3.1: 128..255 are QTYPEs and Meta-TYPEs */
+#define HYDNS_TYPE_META_LAST   255
+#define HYDNS_CLASS_IN         1
+#define HYDNS_OPTION_COOKIE    10
+#define HYDNS_FLAGS_RD         0x01 /* in the first octet of the flags */
+#define HYDNS_FLAGS_AD         0x20 /* in the second */
+#define HYDNS_EDNS_DO          0x8000
+#define HYDNS_PLAIN_UDP        512  /* RFC 1035 section 4.2.1, and the least an EDNS size means */
+
+struct hydns_dns_header {
+	__u16 id;
+	__u8  flags[2];
+	__u16 qdcount, ancount, nscount, arcount;
+};
+struct hydns_opt {
+	__u8  root;
+	__u16 type;
+	__u16 size;
+	__u8  rcode;         /* upper octet of the extended RCODE */
+	__u8  version;
+	__u16 flags;
+	__u16 rdlen;
+} __attribute__((packed));
+_Static_assert(sizeof(struct hydns_dns_header) == HYDNS_DNS_HEADER, "DNS header");
+_Static_assert(sizeof(struct hydns_opt) == HYDNS_OPT_LEN, "OPT record");
+
+/* Sum of the message in scratch; what stands after message_len in its last word has been zeroed. */
+static __noinline __u64 hydns_message_sum(struct hydns_query *q)
+{
+	__u32 len = q->message_len;
+	__u64 sum = 0;
+
+	for (__u32 i = 0; i < HYDNS_QUERY_MAX; i += 4) {
+		if (i >= len)
+			break;
+		sum += *(__u32 *)(q->message + i);
+	}
+	return sum;
+}
+
+static __always_inline enum hydns_reason hydns_udp_verify(struct xdp_md *ctx, struct hydns_query *q)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u64 off = q->dns_off - sizeof(struct udphdr), pseudo;
+	struct udphdr *udp;
+
+	if (off > HYDNS_L3_MAX + sizeof(struct ipv6hdr))
+		return HYDNS_R_IP_UNUSUAL;
+	udp = data + off;
+	HYDNS_OPAQUE(udp);
+	if ((void *)(udp + 1) > end)
+		return HYDNS_R_IP_UNUSUAL;
+	if (!udp->check)
+		return q->ipv6 ? HYDNS_R_BAD_CHECKSUM : 0; /* RFC 768: none given; RFC 8200: not allowed */
+	pseudo = q->addr_sum + bpf_htons(IPPROTO_UDP) + udp->len;
+	if (hydns_partial_checksum && udp->check == hydns_fold(pseudo))
+		return 0;
+	if (hydns_fold(pseudo + hydns_sum_words(udp, 2) + hydns_message_sum(q)) != 0xffff)
+		return HYDNS_R_BAD_CHECKSUM;
+	return 0;
+}
+
+static __always_inline enum hydns_reason hydns_dns_copy(struct xdp_md *ctx, struct hydns_query *q)
+{
+	__u64 len = q->message_len;
+
+	if (len < HYDNS_QUERY_MIN)
+		return HYDNS_R_DNS_UNUSUAL;
+	HYDNS_OPAQUE(len);
+	if (len > HYDNS_QUERY_MAX)
+		return HYDNS_R_TOO_LONG;
+	if (bpf_xdp_load_bytes(ctx, q->dns_off, q->message, len))
+		return HYDNS_R_IP_UNUSUAL;
+	*(__u32 *)(q->message + len) = 0;
+	return hydns_udp_verify(ctx, q);
+}
+
+static __always_inline enum hydns_reason hydns_dns_header(struct hydns_query *q)
+{
+	const struct hydns_dns_header *h = (void *)q->message;
+
+	/* QR, opcode, AA, TC must be 0 and RD 1; of RA, Z, AD, CD and RCODE only AD may be set. */
+	if (h->flags[0] != HYDNS_FLAGS_RD || (h->flags[1] & ~HYDNS_FLAGS_AD))
+		return HYDNS_R_DNS_UNUSUAL;
+	if (h->qdcount != bpf_htons(1) || h->ancount || h->nscount ||
+	    (h->arcount && h->arcount != bpf_htons(1)))
+		return HYDNS_R_DNS_UNUSUAL;
+	q->ad = !!(h->flags[1] & HYDNS_FLAGS_AD);
+	q->edns = !!h->arcount;
+	return 0;
+}
+
+/* Length of the question's name with its root label, or 0: a label that is compressed, of an extended
+ * type or too long, or a name that does not end within HYDNS_NAME_MAX. */
+static __noinline __u32 hydns_name_len(struct hydns_query *q)
+{
+	__u32 off = 0;
+
+	for (int i = 0; i < HYDNS_LABELS_MAX; i++) {
+		__u32 label;
+
+		if (off >= HYDNS_NAME_MAX)
+			return 0;
+		label = q->message[HYDNS_DNS_HEADER + off];
+		if (!label)
+			return off + 1;
+		if (label > 63)
+			return 0;
+		off += label + 1;
+	}
+	return 0;
+}
+
+static __always_inline enum hydns_reason hydns_dns_question(struct hydns_query *q)
+{
+	__u32 n = hydns_name_len(q), type;
+	const __u16 *fixed;
+
+	HYDNS_OPAQUE(n);
+	if (!n || n > HYDNS_NAME_MAX || HYDNS_DNS_HEADER + n + 4 > q->message_len)
+		return HYDNS_R_QUESTION_UNUSUAL;
+	fixed = (void *)(q->message + HYDNS_DNS_HEADER + n);
+	q->name_len = n;
+	q->qtype = fixed[0];
+	type = bpf_ntohs(fixed[0]);
+	if (fixed[1] != bpf_htons(HYDNS_CLASS_IN) || !type || type == HYDNS_TYPE_OPT ||
+	    (type >= HYDNS_TYPE_META_FIRST && type <= HYDNS_TYPE_META_LAST))
+		return HYDNS_R_QUESTION_UNUSUAL;
+	return 0;
+}
+
+/* Options from pos to the message's end: COOKIE alone, and only if the resolver overlooks it. */
+static __noinline __u32 hydns_options_ok(struct hydns_query *q, __u32 pos, __u32 auth_flags)
+{
+	for (int i = 0; i < HYDNS_OPTIONS_MAX; i++) {
+		const __u16 *option;
+
+		if (pos == q->message_len)
+			return 1;
+		if (pos > HYDNS_QUERY_MAX - 4 || pos + 4 > q->message_len)
+			return 0;
+		option = (void *)(q->message + pos);
+		if (option[0] != bpf_htons(HYDNS_OPTION_COOKIE) ||
+		    !(auth_flags & HYDNS_AUTH_IGNORES_COOKIE))
+			return 0;
+		pos += 4 + bpf_ntohs(option[1]);
+	}
+	return pos == q->message_len;
+}
+
+static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_query *q, __u32 auth_flags)
+{
+	__u32 pos = HYDNS_DNS_HEADER + q->name_len + 4;
+	const struct hydns_opt *opt = (void *)(q->message + pos);
+
+	q->variant = 0;
+	q->edns_size = 0;
+	if (!q->edns)
+		return pos == q->message_len ? 0 : HYDNS_R_DNS_UNUSUAL;
+	if (pos + sizeof(*opt) > q->message_len || opt->root || opt->type != bpf_htons(HYDNS_TYPE_OPT) ||
+	    pos + sizeof(*opt) + bpf_ntohs(opt->rdlen) != q->message_len)
+		return HYDNS_R_EDNS_UNUSUAL;
+	if (opt->rcode || opt->version || (opt->flags & ~bpf_htons(HYDNS_EDNS_DO)))
+		return HYDNS_R_EDNS_UNUSUAL;
+	if (opt->rdlen && !hydns_options_ok(q, pos + sizeof(*opt), auth_flags))
+		return HYDNS_R_EDNS_UNUSUAL;
+	q->variant = opt->flags ? HYDNS_VARIANT_DO : 0;
+	q->edns_size = bpf_ntohs(opt->size);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stage 5: from the question to its rule. The index only proposes; the whole key is compared, so that a
+ * collision of fingerprints costs time and never gives a wrong answer.
+ */
+#ifndef HYDNS_LOOKUP_BPF_H
+#define HYDNS_LOOKUP_BPF_H
+
+#include "dns.bpf.h"
+#include "hydns/hash.h"
+
+/* The octets of a word that belong to a name of which left octets (1..) are still to come. */
+static __always_inline __u64 hydns_name_mask(__u32 left)
+{
+	return left >= 8 ? ~0ULL : ~0ULL >> (64 - 8 * left);
+}
+
+/* One pass over the name: lower case into q->name, hash of the key, sum of the octets as they came. */
+static __noinline int hydns_key(struct hydns_query *q)
+{
+	const __u64 seed[2] = { hydns_geometry.seed[0], hydns_geometry.seed[1] };
+	const __u64 *word = (void *)(q->message + HYDNS_DNS_HEADER);
+	__u32 len = q->name_len;
+	struct hydns_sip sip;
+	__u64 sum = 0;
+
+	hydns_sip_begin(&sip, seed);
+	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
+		__u64 w, lower;
+
+		if (i * 8 >= len)
+			break;
+		w = word[i] & hydns_name_mask(len - i * 8);
+		lower = hydns_lower8(w);
+		sum += (w >> 32) + (__u32)w;
+		q->name[i] = lower;
+		hydns_sip_word(&sip, lower);
+	}
+	hydns_sip_word(&sip, hydns_key_tail(len, q->qtype, q->variant, q->authority));
+	q->hash = hydns_sip_end(&sip);
+	q->name_sum = sum;
+	return 0;
+}
+
+/*
+ * The slot of a handle, and its size. Written out class by class: the verifier then knows, on each path,
+ * which map and which size it deals with; the empty asm keeps clang from merging the paths, which would
+ * also cost the inlining of the lookup.
+ */
+#define HYDNS_SLOT_CASE(n)                                             \
+	case n:                                                        \
+		slot = bpf_map_lookup_elem(&hydns_slots_##n, &i);      \
+		*size = HYDNS_SLOT_SIZE_##n;                           \
+		asm volatile("# class " #n : "+r"(slot));              \
+		break
+static __always_inline const struct hydns_rule *hydns_slot(__u32 handle, __u64 *size)
+{
+	__u32 i = handle & HYDNS_HANDLE_SLOT_MASK;
+	const struct hydns_rule *slot;
+
+	switch (handle >> HYDNS_HANDLE_CLASS_SHIFT) {
+	HYDNS_SLOT_CASE(0);
+	HYDNS_SLOT_CASE(1);
+	HYDNS_SLOT_CASE(2);
+	HYDNS_SLOT_CASE(3);
+	default:
+		return NULL;
+	}
+	return slot;
+}
+
+/* Is the rule of this handle the one for this query's key? */
+static __noinline __u32 hydns_rule_matches(struct hydns_query *q, __u32 handle)
+{
+	const struct hydns_rule *rule;
+	const __u64 *word;
+	__u32 len = q->name_len;
+	__u64 size = 0;
+
+	rule = hydns_slot(handle, &size);
+	if (!rule || rule->name_len != len || rule->qtype != q->qtype || rule->variant != q->variant ||
+	    rule->authority != q->authority)
+		return 0;
+	word = (const void *)rule->data;
+	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
+		if (i * 8 >= len)
+			return 1;
+		if (HYDNS_RULE_DATA + i * 8 + 8 > size)
+			return 0;
+		if ((word[i] ^ q->name[i]) & hydns_name_mask(len - i * 8))
+			return 0;
+	}
+	return 1;
+}
+
+static __noinline __u32 hydns_bucket_find(struct hydns_query *q, __u32 bucket)
+{
+	const struct hydns_bucket *b = bpf_map_lookup_elem(&hydns_index, &bucket);
+	__u32 fingerprint = hydns_fingerprint(q->hash);
+
+	if (!b)
+		return 0;
+	for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++) {
+		__u64 entry = *(const volatile __u64 *)&b->entry[i];
+		__u32 handle = entry;
+
+		if (entry >> 32 == fingerprint && handle && hydns_rule_matches(q, handle))
+			return handle;
+	}
+	return 0;
+}
+
+/* Handle of the query's rule, or 0. */
+static __always_inline __u32 hydns_find(struct hydns_query *q)
+{
+	__u32 mask = hydns_geometry.buckets - 1, first, handle;
+
+	first = hydns_bucket_first(q->hash, mask);
+	handle = hydns_bucket_find(q, first);
+	if (handle)
+		return handle;
+	return hydns_bucket_find(q, hydns_bucket_other(first, hydns_fingerprint(q->hash), mask));
+}
+
+/* The 32-bit word of a slot in a row of lines, from line number first on. NULL: geometry is wrong. */
+static __always_inline __u32 *hydns_word(void *map, __u32 first, __u32 handle)
+{
+	__u32 ordinal = hydns_geometry.base[handle >> HYDNS_HANDLE_CLASS_SHIFT & (HYDNS_SLOT_CLASSES - 1)] +
+			(handle & HYDNS_HANDLE_SLOT_MASK);
+	__u32 i = first + ordinal / HYDNS_LINE_WORDS;
+	struct hydns_line *line = bpf_map_lookup_elem(map, &i);
+
+	return line ? &line->word[ordinal % HYDNS_LINE_WORDS] : NULL;
+}
+
+/* One query per re-arm time wins and goes to the resolver, which then renews the answer. */
+static __always_inline bool hydns_claim_refresh(__u32 handle, __u64 now)
+{
+	__u32 *claim = hydns_word(&hydns_claims, 0, handle);
+	__u32 ms = now / 1000000, last;
+
+	if (!claim)
+		return false;
+	last = *(volatile __u32 *)claim;
+	if (ms - last < HYDNS_REFRESH_REARM_MS)
+		return false;
+	return __sync_val_compare_and_swap(claim, last, ms) == last;
+}
+
+static __always_inline void hydns_count_hit(__u32 handle)
+{
+	__u32 *hits = hydns_word(&hydns_hits, bpf_get_smp_processor_id() * hydns_geometry.lines, handle);
+
+	if (hits)
+		++*hits;
+}
+
+#endif

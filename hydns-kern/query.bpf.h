@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The query in work, in per-CPU scratch. It lives in a map and not on the stack because the message
+ * alone is larger than a BPF stack, and because the verifier forgets a map's content: fewer states to
+ * follow. A program runs to its end on one CPU with softirqs off, so nobody else touches it.
+ */
+#ifndef HYDNS_QUERY_BPF_H
+#define HYDNS_QUERY_BPF_H
+
+#include "maps.bpf.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "hash.h and the masks of the last word of a name count on little-endian words"
+#endif
+
+#define HYDNS_DNS_HEADER       12
+#define HYDNS_NAME_WORDS       32  /* 8-octet words of a name of 255 octets */
+
+struct hydns_query {
+	struct hydns_service_key service;  /* the query's destination */
+	struct hydns_acl_key client;       /* the query's source, prefixlen 128 */
+	__u64 addr_sum;      /* sum of both addresses, for pseudo-headers: the same in the reply */
+	__u64 name_sum;      /* sum of the name as it came, as if it began at an even offset */
+	__u64 hash;
+	__u32 authority;
+	__u32 frame_len;     /* octets, with any padding */
+	__u16 l3_off;        /* from the frame's start */
+	__u16 dns_off;
+	__u16 message_len;
+	__u16 qtype;         /* network order */
+	__u16 edns_size;     /* client's, host order; 0 without EDNS */
+	__u16 sport;         /* network order */
+	__u8  name_len;
+	__u8  variant;
+	__u8  ipv6;
+	__u8  edns;          /* the query has an OPT record */
+	__u8  ad;            /* the query has the AD bit */
+	__u8  reserved[3];
+	__u64 name[HYDNS_NAME_WORDS];      /* lower case, zero-padded */
+	__u8  align[4];                    /* puts the question at a multiple of 8 */
+	__u8  message[HYDNS_QUERY_MAX + 12];
+	__u8  group_head[HYDNS_SLOT_SIZE_3];
+	__u8  group_tail[HYDNS_SLOT_SIZE_3];
+};
+_Static_assert((__builtin_offsetof(struct hydns_query, message) + HYDNS_DNS_HEADER) % 8 == 0,
+	       "question aligned");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_query);
+} hydns_scratch SEC(".maps");
+
+/* Hides a value's origin from clang, which otherwise folds bounds away that the verifier needs to see. */
+#define HYDNS_OPAQUE(x) asm volatile("" : "+r"(x))
+
+/* RFC 1071: adds a 64-bit sum up to 16 bits. */
+static __always_inline __u16 hydns_fold(__u64 sum)
+{
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	return sum;
+}
+
+/* A sum of what begins at an odd offset counts with its octets swapped; offset tells the parity. */
+static __always_inline __u64 hydns_sum_at(__u64 sum, __u64 offset)
+{
+	return (__u64)hydns_fold(sum) << (offset & 1 ? 8 : 0);
+}
+
+/* The 4 * words octets at p, which is even-aligned. */
+static __always_inline __u64 hydns_sum_words(const void *p, unsigned words)
+{
+	const __u32 *w = p;
+	__u64 sum = 0;
+
+#pragma unroll
+	for (unsigned i = 0; i < words; i++)
+		sum += w[i];
+	return sum;
+}
+
+#endif
