@@ -57,9 +57,10 @@ struct hydns_thread *hydns_publish_thread(struct hydns_publish *p, uint32_t i);
 
 /* To be read while the cache entry that the answer comes from is locked, before it is encoded. For a
  * fresh resolution: when the resolution began. */
-struct hydns_stamp {
+struct hydns_stamp {         /* opaque to resolvers */
 	uint64_t generation;
 	uint32_t epoch;
+	uint64_t changes;    /* calls of hydns_publish_changed() so far */
 };
 struct hydns_stamp hydns_publish_stamp(const struct hydns_publish *p);
 
@@ -80,7 +81,7 @@ bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, t
  * Offers an answer: wire is the whole reply as it goes to the client (OPT included if there is one);
  * sent_at: the wall-clock second its TTLs refer to; secure: validated; expires: wall-clock second at
  * which the resolver's own entry ends. Returns 0 or the reason it was not offered (negative errno:
- * -EINVAL not offloadable, -ENOBUFS ring full, -ENOTCONN).
+ * -EINVAL not offloadable, -ENOBUFS ring full, -ENOTCONN, -ESTALE the cache has changed since the stamp).
  */
 int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, const uint8_t *wire,
 			size_t wire_len, time_t sent_at, time_t expires, bool secure,

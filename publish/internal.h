@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * What the files of this library share. Each part names its file; nothing here is for resolvers.
+ */
+#ifndef HYDNS_PUBLISH_INTERNAL_H
+#define HYDNS_PUBLISH_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "offload-policy/policy.h"
+#include "publish/publish.h"
+
+#define HYDNS_NS_PER_S   1000000000ULL
+#define HYDNS_NS_PER_MS  1000000ULL
+#define HYDNS_CACHE_LINE 64
+
+/* -- clock.c -------------------------------------------------------------------------------------- */
+uint64_t hydns_mono_ns(void);
+uint64_t hydns_mono_coarse_ms(void);
+uint64_t hydns_real_ns(void);
+
+/* -- log.c ---------------------------------------------------------------------------------------- */
+struct hydns_publish;
+void hydns_log(const struct hydns_publish *p, enum hydns_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* -- key.c: names and questions as keys ------------------------------------------------------------- */
+/* Octets of a well-formed uncompressed wire name with its root label; 0: malformed or longer than max. */
+size_t hydns_name_length(const uint8_t *name, size_t max);
+/* len octets of src to dst in lower case (dst may be src). */
+void hydns_name_lower(uint8_t *dst, const uint8_t *src, size_t len);
+/* hydns_key_hash() of the lower-cased question; the name may be in any case. authority is 0: the key is
+ * the process's own. */
+uint64_t hydns_question_key(const struct hydns_question *q, const uint64_t seed[2]);
+
+/* -- wire.c: what may be offloaded ------------------------------------------------------------------- */
+struct hydns_wire_answer {
+	uint16_t reply_flags;            /* network order, as struct hydns_offer */
+	uint16_t ancount, nscount, arcount; /* network order, without the OPT */
+	uint16_t answer;                 /* offset into the message of what follows the question ... */
+	uint16_t answer_len;             /* ... and its octets, without the OPT */
+	uint32_t ttl;                    /* seconds; smallest of all records */
+	uint16_t edns_size;              /* payload size of the OPT; 0: there is none */
+	uint16_t names;                  /* names that the answer is built from, beside the question's: */
+	uint16_t name[2 * HYDNS_TTLS_MAX]; /* ... owners and CNAME targets, offsets into the message */
+};
+/* 0, or -EINVAL when the kernel path can't reproduce this reply to this question; *out only on success. */
+int hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+		       struct hydns_wire_answer *out);
+/*
+ * Reads a name that may be compressed (RFC 1035 section 4.1.4; pointers lead backwards only). name: at
+ * least HYDNS_NAME_MAX octets, filled in lower case with *name_len octets, or NULL for both. Returns the
+ * offset after the name where it stands, or 0 when it is malformed.
+ */
+size_t hydns_wire_name(const uint8_t *wire, size_t len, size_t at, uint8_t *name, size_t *name_len);
+
+/* -- ring.c: the producer of one ring --------------------------------------------------------------- */
+struct hydns_producer {
+	struct hydns_ring *ring;         /* shared header, the frames HYDNS_RING_DATA after it */
+	uint32_t head;                   /* our own: hydnsd could write the shared one */
+	int fd;                          /* sealed memfd */
+};
+int hydns_producer_open(struct hydns_producer *r);       /* negative errno */
+void hydns_producer_close(struct hydns_producer *r);
+/* Room for a frame of len octets (a multiple of 8) in one piece, or NULL: full. */
+void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len);
+/* Publishes the reserved frame. True when hydnsd sleeps and the doorbell must be written. */
+bool hydns_producer_commit(struct hydns_producer *r, uint32_t len);
+
+/* -- offered.c: which answers hydnsd has been told about ----------------------------------------------- */
+struct hydns_offered;
+struct hydns_offered *hydns_offered_new(uint32_t capacity);
+void hydns_offered_free(struct hydns_offered *t);
+/* True when this answer (question and expiry) was told hydnsd in this session and it is too soon to
+ * repeat it. Times are any milliseconds that the caller always takes from the same clock. */
+bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+			  uint32_t now_ms);
+void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+			uint32_t now_ms);
+/* True when the question was offered in this session and no renewal was claimed in the last rearm_ms. */
+bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
+				 uint32_t rearm_ms);
+
+/* -- names.c: which names may stand in a rule, and which have changed --------------------------------- */
+struct hydns_names;
+struct hydns_names *hydns_names_new(uint32_t capacity, const uint64_t seed[2]);
+void hydns_names_free(struct hydns_names *t);
+uint64_t hydns_names_changes(const struct hydns_names *t);
+/* A rule built from name (lower case) may live until then. False: the name has changed since changes. */
+bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, uint64_t until_ms,
+		       uint64_t changes);
+/* Notes a change; true when a rule built from name may live or be on its way. */
+bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint64_t now_ms);
+
+/* -- page.c: the authority page ------------------------------------------------------------------------ */
+struct hydns_pages;
+struct hydns_pages *hydns_pages_new(void);
+void hydns_pages_free(struct hydns_pages *g);            /* unmaps; nobody may read them any more */
+uint64_t hydns_pages_generation(const struct hydns_pages *g);
+uint32_t hydns_pages_epoch(const struct hydns_pages *g);
+uint64_t hydns_pages_advance_generation(struct hydns_pages *g); /* the new one */
+void hydns_pages_advance_epoch(struct hydns_pages *g);
+void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns); /* 0: gone, for good */
+int hydns_pages_fd(const struct hydns_pages *g);         /* of the shared page's map; -1: none yet */
+/* Link thread only. Takes map_fd over (closed on failure too). The former page is dead from here on. */
+int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);
+/* Waits until every XDP program that was running has ended. False: the kernel can't tell, a conservative
+ * time was waited. */
+bool hydns_grace(void);
+
+/* -- channel.c: messages to hydnsd --------------------------------------------------------------------- */
+struct hydns_channel_message {
+	struct hydns_msg head;
+	uint8_t payload[HYDNS_MSG_MAX - sizeof(struct hydns_msg)];
+	int fd[2];                       /* received descriptors, -1: none; owned by the receiver */
+};
+int hydns_channel_connect(const char *path);             /* non-blocking descriptor or negative errno */
+/* 0, -EAGAIN or another negative errno. fds: borrowed. */
+int hydns_channel_send(int sock, const struct hydns_msg *head, const void *payload, const int *fd,
+		       unsigned fds);
+/* 0, -EAGAIN, -ECONNRESET at the end of the connection, -EPROTO, or another negative errno. */
+int hydns_channel_receive(int sock, struct hydns_channel_message *m);
+
+/* -- requests.c: what other threads ask the link thread to ask hydnsd ------------------------------------ */
+enum hydns_request_state { HYDNS_REQUEST_WAITING, HYDNS_REQUEST_SENT, HYDNS_REQUEST_DONE,
+			   HYDNS_REQUEST_FAILED };
+struct hydns_request {                   /* on its caller's stack, in the list while the caller waits */
+	struct hydns_request *next;
+	uint64_t id;
+	enum hydns_request_state state;
+	uint32_t type;                   /* HYDNS_MSG_WITHDRAW or HYDNS_MSG_STATS */
+	struct hydns_withdraw withdraw;
+};
+struct hydns_requests {
+	pthread_mutex_t lock;
+	pthread_cond_t done;             /* on CLOCK_MONOTONIC */
+	struct hydns_request *first, *last;
+	uint64_t next_id;
+	bool accepting;                  /* a READY connection */
+	int wake;                        /* eventfd: the list is no longer empty, or the end has come */
+	struct hydns_counts counts;      /* last known */
+};
+int hydns_requests_init(struct hydns_requests *r);
+void hydns_requests_destroy(struct hydns_requests *r);
+void hydns_requests_wake(struct hydns_requests *r);
+/* Queues and waits at most timeout_ms. True: hydnsd has done it. The request may be on the stack. */
+bool hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q, uint32_t timeout_ms);
+/* Link thread. Takes a copy of the oldest waiting request and marks it sent; false: none. */
+bool hydns_requests_take(struct hydns_requests *r, struct hydns_request *copy);
+void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
+			   const struct hydns_counts *counts);
+/* Opens the list, or closes it: then whatever stands in it has failed. */
+void hydns_requests_accept(struct hydns_requests *r, bool accepting);
+
+/* -- publish.c ------------------------------------------------------------------------------------------- */
+struct hydns_thread {
+	struct hydns_publish *publish;
+	struct hydns_sketch *sketch;
+	struct hydns_producer ring;
+	/* Written by this thread, read by the link thread: the last CHANGED frame. */
+	_Atomic uint32_t changed_head;   /* ring position after it */
+	_Atomic uint64_t changed_ms;     /* when; 0: never */
+} __attribute__((aligned(HYDNS_CACHE_LINE)));
+
+struct hydns_publish {
+	struct hydns_publish_options o;  /* strings owned */
+	uint64_t seed[2];
+	struct hydns_pages *pages;
+	struct hydns_offered *offered;
+	struct hydns_names *names;
+	struct hydns_thread *thread;     /* o.threads of them */
+	int doorbell;                    /* its number stays, what it refers to changes with hydnsd */
+	_Atomic bool ready;              /* hydnsd has acknowledged READY */
+	_Atomic uint32_t session;        /* READY connections that began with an empty store so far */
+	_Atomic bool stopping;
+	_Atomic bool edns_size_told;
+	_Atomic bool grace_told;
+	bool started;
+	pthread_t link;
+	struct hydns_requests requests;
+	/* configuration, fixed before the start */
+	int *service;
+	size_t services;
+	struct hydns_acl_entry *acl;
+	size_t acls;
+	char **note;
+	size_t notes;
+};
+
+/* Everything published under the present epoch is dead when it returns. */
+void hydns_publish_kill_rules(struct hydns_publish *p);
+
+/* -- link.c ------------------------------------------------------------------------------------------------ */
+void *hydns_link_main(void *publish);
+
+#endif

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The link thread: heartbeat, connection to hydnsd, requests of other threads. One request is under way
+ * at a time; while anything is waited for, the heart goes on beating, with hydnsd or without.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "publish/internal.h"
+
+#define REPLY_TIMEOUT_MS    5000U      /* hydnsd fills whole ACL maps before it answers */
+#define BYE_TIMEOUT_MS      200U
+#define BACKOFF_MIN_MS      100U
+#define BACKOFF_MAX_MS      1000U
+#define CLOCK_STEP_NS       (500 * 1000000LL)
+/* hydnsd has acted upon a CHANGED frame when it is out of the ring for this long; one that is still in
+ * the ring after this long means that hydnsd hangs. */
+#define CHANGED_SETTLED_MS  1000U
+#define ACL_CHUNK ((HYDNS_MSG_MAX - sizeof(struct hydns_msg) - sizeof(struct hydns_acl_list)) / \
+		   sizeof(struct hydns_acl_entry))
+#define TOLD_LEN 256
+
+struct link {
+	struct hydns_publish *p;
+	int sock;
+	uint32_t seq;
+	uint64_t next_beat_ns;
+	int64_t clock_offset;            /* wall clock less monotonic, at the last step */
+	bool clock_known;
+	bool leaving;                    /* saying goodbye: the end of the thread no longer cuts waits short */
+	uint32_t killed_head[HYDNS_THREADS_MAX]; /* CHANGED frames that the epoch has already settled */
+	struct hydns_channel_message in;
+	char told[TOLD_LEN];             /* last state logged: each is logged once, not per attempt */
+};
+
+static void tell(struct link *l, enum hydns_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void tell(struct link *l, enum hydns_log_level level, const char *format, ...)
+{
+	char text[TOLD_LEN];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (!strcmp(text, l->told))
+		return;
+	memcpy(l->told, text, sizeof(text));
+	hydns_log(l->p, level, "%s", text);
+}
+
+/* -- heartbeat -------------------------------------------------------------------------------------- */
+/* TTLs count wall-clock seconds, rules monotonic ones: when the two part, no rule is right any more. */
+static void check_clocks(struct link *l, uint64_t mono)
+{
+	int64_t offset = (int64_t)(hydns_real_ns() - mono);
+	int64_t moved = offset - l->clock_offset;
+
+	if (l->clock_known && moved < CLOCK_STEP_NS && moved > -CLOCK_STEP_NS)
+		return;
+	l->clock_offset = offset;
+	if (!l->clock_known) {
+		l->clock_known = true;
+		return;
+	}
+	hydns_pages_advance_generation(l->p->pages);
+	hydns_publish_kill_rules(l->p);
+	hydns_log(l->p, HYDNS_LOG_WARNING, "the wall clock was set by %lld ms: all kernel answers withdrawn",
+		  (long long)(moved / 1000000));
+}
+
+/* True when a CHANGED frame of this thread is still in the ring, or has left it less than settled_ms ago. */
+static bool change_pending(struct link *l, uint32_t i, uint64_t now_ms, uint32_t settled_ms)
+{
+	struct hydns_thread *t = &l->p->thread[i];
+	uint64_t at = atomic_load(&t->changed_ms);
+	uint32_t head = atomic_load(&t->changed_head);
+	uint32_t tail = __atomic_load_n(&t->ring.ring->tail, __ATOMIC_ACQUIRE);
+
+	if (at == 0 || head == l->killed_head[i])
+		return false;
+	return (int32_t)(head - tail) > 0 || (settled_ms && now_ms - at < settled_ms);
+}
+
+/* hung: only frames that wait for too long; otherwise all that hydnsd may not have acted upon. */
+static void settle_changes(struct link *l, bool hung)
+{
+	uint64_t now_ms = hydns_mono_coarse_ms();
+	bool kill = false;
+
+	for (uint32_t i = 0; i < l->p->o.threads; i++) {
+		struct hydns_thread *t = &l->p->thread[i];
+		uint32_t head = atomic_load(&t->changed_head);
+
+		if (hung && now_ms - atomic_load(&t->changed_ms) < CHANGED_SETTLED_MS)
+			continue;
+		if (!change_pending(l, i, now_ms, hung ? 0 : CHANGED_SETTLED_MS))
+			continue;
+		l->killed_head[i] = head;
+		kill = true;
+	}
+	if (!kill)
+		return;
+	hydns_publish_kill_rules(l->p);
+	hydns_log(l->p, HYDNS_LOG_INFO, "hydnsd has not confirmed the withdrawal of changed names: all kernel "
+		  "answers withdrawn");
+}
+
+static void beat(struct link *l)
+{
+	uint64_t mono = hydns_mono_ns();
+
+	if (mono < l->next_beat_ns)
+		return;
+	l->next_beat_ns = mono + HYDNS_HEARTBEAT_BEAT_NS;
+	check_clocks(l, mono);
+	hydns_pages_beat(l->p->pages, mono);
+	if (atomic_load_explicit(&l->p->ready, memory_order_relaxed))
+		settle_changes(l, true);
+}
+
+/* Waits for events on the socket (if any) or a wake-up (if asked for), until the deadline, beating. True:
+ * something has come; false: too late, or the thread is to end. */
+static bool await(struct link *l, short events, bool wake, uint64_t deadline_ns)
+{
+	struct pollfd f[2] = { { .fd = l->sock, .events = events },
+			       { .fd = wake ? l->p->requests.wake : -1, .events = POLLIN } };
+	uint64_t now, until;
+
+	for (;;) {
+		beat(l);
+		now = hydns_mono_ns();
+		until = l->next_beat_ns < deadline_ns ? l->next_beat_ns : deadline_ns;
+		if (poll(f, 2, until <= now ? 0 : (int)((until - now) / HYDNS_NS_PER_MS) + 1) > 0)
+			return true;
+		if (hydns_mono_ns() >= deadline_ns || (atomic_load(&l->p->stopping) && !l->leaving))
+			return false;
+	}
+}
+
+/* -- one request, one reply --------------------------------------------------------------------------- */
+static int send_message(struct link *l, const struct hydns_msg *head, const void *payload, const int *fd,
+			unsigned fds, uint64_t deadline)
+{
+	int error;
+
+	while ((error = hydns_channel_send(l->sock, head, payload, fd, fds)) == -EAGAIN)
+		if (!await(l, POLLOUT, false, deadline))
+			return -ETIMEDOUT;
+	return error;
+}
+
+static void drop_fds(struct hydns_channel_message *m)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (m->fd[i] >= 0)
+			close(m->fd[i]);
+		m->fd[i] = -1;
+	}
+}
+
+/* The reply of this type is in l->in. -EREFUSED stands for REFUSED, its text in l->in. */
+#define EREFUSED ECONNREFUSED
+static int call(struct link *l, uint32_t type, const void *payload, size_t len, const int *fd, unsigned fds,
+		uint32_t reply, uint32_t timeout_ms)
+{
+	struct hydns_msg head = { .type = type, .seq = ++l->seq, .len = (uint32_t)len };
+	uint64_t deadline = hydns_mono_ns() + timeout_ms * HYDNS_NS_PER_MS;
+	int error = send_message(l, &head, payload, fd, fds, deadline);
+
+	while (!error) {
+		error = hydns_channel_receive(l->sock, &l->in);
+		if (error != -EAGAIN)
+			break;
+		error = await(l, POLLIN, false, deadline) ? 0 : -ETIMEDOUT;
+	}
+	if (error)
+		return error;
+	if (l->in.head.seq == head.seq && l->in.head.type == reply && reply == HYDNS_MSG_WELCOME)
+		return 0;
+	drop_fds(&l->in);
+	if (l->in.head.seq != head.seq)
+		return -EPROTO;
+	if (l->in.head.type == HYDNS_MSG_REFUSED)
+		return -EREFUSED;
+	return l->in.head.type == reply ? 0 : -EPROTO;
+}
+
+/* hydnsd's text, as far as it is printable. */
+static const char *refusal(struct link *l)
+{
+	size_t n = l->in.head.len;
+	char *text = (char *)l->in.payload;
+
+	if (n >= sizeof(l->in.payload))
+		n = sizeof(l->in.payload) - 1;
+	text[n] = '\0';
+	for (size_t i = 0; text[i]; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			text[i] = '?';
+	return text;
+}
+
+/* -- session -------------------------------------------------------------------------------------------- */
+static int take_page(struct link *l, const struct hydns_welcome *w, int map_fd)
+{
+	bool had = hydns_pages_fd(l->p->pages) >= 0;
+	int error;
+
+	if (w->adopted) {
+		if (map_fd >= 0)
+			close(map_fd);
+		return had ? 0 : -EPROTO;
+	}
+	if (map_fd < 0)
+		return -EPROTO;
+	error = hydns_pages_switch(l->p->pages, map_fd, w->epoch, hydns_mono_ns());
+	if (!error)
+		atomic_fetch_add(&l->p->session, 1);
+	return error;
+}
+
+static int take_welcome(struct link *l)
+{
+	struct hydns_welcome w;
+	int doorbell = l->in.fd[0], page = l->in.fd[1], error = 0;
+
+	if (l->in.head.len != sizeof(w) || doorbell < 0) {
+		drop_fds(&l->in);
+		return -EPROTO;
+	}
+	memcpy(&w, l->in.payload, sizeof(w));
+	/* Onto the same number: workers may be writing to it at this moment. */
+	if (dup3(doorbell, l->p->doorbell, O_CLOEXEC) < 0)
+		error = -errno;
+	close(doorbell);
+	if (!error)
+		return take_page(l, &w, page);
+	if (page >= 0)
+		close(page);
+	return error;
+}
+
+static int hello(struct link *l)
+{
+	const struct hydns_publish_options *o = &l->p->o;
+	struct hydns_hello h = {
+		.abi_version = HYDNS_ABI_VERSION, .threads = o->threads, .capacity = o->capacity,
+		.min_ttl = o->min_ttl, .max_ttl = o->max_ttl, .flags = o->flags, .edns_size = o->edns_size,
+		.max_udp = o->max_udp, .refresh_percent = (uint16_t)o->refresh_percent,
+		.pid = (uint32_t)getpid(),
+	};
+	int fd[HYDNS_THREADS_MAX + 1];
+	unsigned fds = o->threads;
+	int error;
+
+	strcpy(h.identity, o->identity);   /* lengths checked with the options */
+	strcpy(h.version, o->version);
+	for (uint32_t i = 0; i < o->threads; i++)
+		fd[i] = l->p->thread[i].ring.fd;
+	if (hydns_pages_fd(l->p->pages) >= 0)
+		fd[fds++] = hydns_pages_fd(l->p->pages);
+	error = call(l, HYDNS_MSG_HELLO, &h, sizeof(h), fd, fds, HYDNS_MSG_WELCOME, REPLY_TIMEOUT_MS);
+	return error ? error : take_welcome(l);
+}
+
+/* A part of the configuration: refused, it is told and left out, which only keeps answers from the kernel. */
+static int configure(struct link *l, uint32_t type, const void *payload, size_t len, const int *fd,
+		     const char *what)
+{
+	int error = call(l, type, payload, len, fd, fd ? 1 : 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
+
+	if (error != -EREFUSED)
+		return error;
+	hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd refused %s: %s", what, refusal(l));
+	return 0;
+}
+
+static int send_acl(struct link *l)
+{
+	uint8_t payload[HYDNS_MSG_MAX - sizeof(struct hydns_msg)];
+	struct hydns_acl_list *list = (struct hydns_acl_list *)payload;
+	int error = 0;
+
+	for (size_t at = 0; at < l->p->acls && !error; at += list->count) {
+		size_t left = l->p->acls - at;
+
+		list->count = (uint32_t)(left < ACL_CHUNK ? left : ACL_CHUNK);
+		memcpy(list->entry, l->p->acl + at, list->count * sizeof(list->entry[0]));
+		error = call(l, HYDNS_MSG_ACL, payload, sizeof(*list) + list->count * sizeof(list->entry[0]),
+			     NULL, 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
+	}
+	return error;
+}
+
+static int send_configuration(struct link *l)
+{
+	struct hydns_publish *p = l->p;
+	int error = 0;
+
+	for (size_t i = 0; i < p->services && !error; i++)
+		error = configure(l, HYDNS_MSG_SERVICE, NULL, 0, &p->service[i], "a listening address");
+	if (!error)
+		error = send_acl(l);   /* all of it or nothing: a missing "deny" would answer too many */
+	for (size_t i = 0; i < p->notes && !error; i++) {
+		size_t len = strlen(p->note[i]), max = HYDNS_MSG_MAX - sizeof(struct hydns_msg);
+
+		error = configure(l, HYDNS_MSG_NOTE, p->note[i], len < max ? len : max, NULL, "a note");
+	}
+	return error ? error : call(l, HYDNS_MSG_READY, NULL, 0, NULL, 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
+}
+
+static int open_session(struct link *l)
+{
+	int error;
+
+	l->sock = hydns_channel_connect(l->p->o.socket);
+	if (l->sock < 0) {
+		tell(l, HYDNS_LOG_WARNING, "hydnsd cannot be reached at %s (%s): every query goes through the "
+		     "resolver until it can; start hydnsd or correct the path", l->p->o.socket,
+		     strerror(-l->sock));
+		return l->sock;
+	}
+	error = hello(l);
+	if (!error)
+		error = send_configuration(l);
+	if (error == -EREFUSED)
+		tell(l, HYDNS_LOG_ERROR, "hydnsd refused this resolver: %s", refusal(l));
+	else if (error)
+		tell(l, HYDNS_LOG_WARNING, "registering with hydnsd failed: %s", strerror(-error));
+	return error;
+}
+
+/* -- serving ----------------------------------------------------------------------------------------------- */
+static int serve_request(struct link *l, const struct hydns_request *q)
+{
+	const struct hydns_counts *counts = NULL;
+	bool stats = q->type == HYDNS_MSG_STATS;
+	int error;
+
+	error = call(l, q->type, stats ? NULL : &q->withdraw, stats ? 0 : sizeof(q->withdraw), NULL, 0,
+		     stats ? HYDNS_MSG_COUNTS : HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
+	if (!error && stats && l->in.head.len != sizeof(*counts))
+		error = -EPROTO;
+	if (!error && stats)
+		counts = (const struct hydns_counts *)l->in.payload;
+	if (error == -EREFUSED)
+		hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd refused a request: %s", refusal(l));
+	hydns_requests_finish(&l->p->requests, q->id, !error, counts);
+	return error == -EREFUSED ? 0 : error;
+}
+
+static int serve(struct link *l)
+{
+	struct hydns_request q;
+	eventfd_t ignored;
+	int error = 0;
+
+	while (!error && !atomic_load(&l->p->stopping)) {
+		if (eventfd_read(l->p->requests.wake, &ignored) && errno != EAGAIN)
+			return -errno;
+		while (!error && hydns_requests_take(&l->p->requests, &q))
+			error = serve_request(l, &q);
+		if (error || atomic_load(&l->p->stopping))
+			break;
+		await(l, POLLIN, true, UINT64_MAX);
+		/* hydnsd says nothing of itself: what can be read is the end of the connection. */
+		error = hydns_channel_receive(l->sock, &l->in);
+		if (!error) {
+			drop_fds(&l->in);
+			error = -EPROTO;
+		} else if (error == -EAGAIN) {
+			error = 0;
+		}
+	}
+	return error;
+}
+
+static void close_session(struct link *l)
+{
+	atomic_store(&l->p->ready, false);
+	hydns_requests_accept(&l->p->requests, false);
+	if (l->sock >= 0)
+		close(l->sock);
+	l->sock = -1;
+	settle_changes(l, false);
+}
+
+static void run_session(struct link *l)
+{
+	int error;
+
+	hydns_requests_accept(&l->p->requests, true);
+	atomic_store(&l->p->ready, true);
+	tell(l, HYDNS_LOG_INFO, "connected to hydnsd at %s", l->p->o.socket);
+	/* A hydnsd that died asleep left no need_wakeup behind for its successor's first look. */
+	if (eventfd_write(l->p->doorbell, 1) && errno != EAGAIN)
+		hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd's doorbell does not work: %s", strerror(errno));
+	error = serve(l);
+	if (error && !atomic_load(&l->p->stopping))
+		tell(l, HYDNS_LOG_WARNING, "connection to hydnsd lost (%s): its kernel answers stay valid, new "
+		     "ones are offered when it is back", strerror(-error));
+	if (error)
+		return;
+	l->leaving = true;
+	call(l, HYDNS_MSG_BYE, NULL, 0, NULL, 0, HYDNS_MSG_ACK, BYE_TIMEOUT_MS);
+}
+
+void *hydns_link_main(void *publish)
+{
+	struct link l = { .p = publish, .sock = -1 };
+	uint32_t backoff = BACKOFF_MIN_MS;
+	eventfd_t ignored;
+
+	while (!atomic_load(&l.p->stopping)) {
+		if (open_session(&l) == 0) {
+			backoff = BACKOFF_MIN_MS;
+			run_session(&l);
+		}
+		close_session(&l);
+		if (eventfd_read(l.p->requests.wake, &ignored) && errno != EAGAIN)
+			break;
+		if (!atomic_load(&l.p->stopping))
+			await(&l, 0, true, hydns_mono_ns() + backoff * HYDNS_NS_PER_MS);
+		backoff = backoff * 2 < BACKOFF_MAX_MS ? backoff * 2 : BACKOFF_MAX_MS;
+	}
+	return NULL;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The object: options, configuration, start and stop, and what any thread may call. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "publish/internal.h"
+
+#define SKETCH_WIDTH      (1U << 16)   /* counters per row: hot names are far fewer */
+#define REFRESH_PERCENT_MAX 90
+#define FLUSH_TIMEOUT_MAX_MS 60000
+#define AUTH_FLAGS_KNOWN  (HYDNS_AUTH_IGNORES_COOKIE | HYDNS_AUTH_ROTATES)
+
+static bool identity_ok(const char *text)
+{
+	size_t n = text ? strlen(text) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	return n > 0 && n < HYDNS_IDENTITY_LEN;
+}
+
+/* What is wrong with the options and how to mend it; NULL: nothing. */
+static const char *options_error(const struct hydns_publish_options *o)
+{
+	if (!o->socket || !o->socket[0])
+		return "no socket path: name hydnsd's plugin socket";
+	if (strlen(o->socket) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return "the socket's path is longer than a Unix socket's may be: choose a shorter one";
+	if (!identity_ok(o->identity) || !identity_ok(o->version))
+		return "identity and version must be 1 to 31 printable ASCII characters";
+	if (o->threads < 1 || o->threads > HYDNS_THREADS_MAX)
+		return "the number of threads must be 1 to 64";
+	if (o->admission < 1 || o->window_ms < 1)
+		return "admission and window must be at least 1";
+	if (o->max_ttl && o->min_ttl > o->max_ttl)
+		return "the minimum TTL is above the maximum TTL: lower it";
+	if (o->refresh_percent > REFRESH_PERCENT_MAX)
+		return "the refresh part must be 0 to 90 percent";
+	if (o->flush_timeout_ms > FLUSH_TIMEOUT_MAX_MS)
+		return "the flush timeout must be at most 60000 ms";
+	if (o->flags & ~AUTH_FLAGS_KNOWN)
+		return "unknown flags";
+	return NULL;
+}
+
+static bool copy_strings(struct hydns_publish_options *to)
+{
+	to->socket = strdup(to->socket);
+	to->identity = strdup(to->identity);
+	to->version = strdup(to->version);
+	return to->socket && to->identity && to->version;
+}
+
+static void destroy(struct hydns_publish *p)
+{
+	for (uint32_t i = 0; p->thread && i < p->o.threads; i++) {
+		hydns_sketch_free(p->thread[i].sketch);
+		hydns_producer_close(&p->thread[i].ring);
+	}
+	free(p->thread);
+	for (size_t i = 0; i < p->services; i++)
+		close(p->service[i]);
+	free(p->service);
+	free(p->acl);
+	for (size_t i = 0; i < p->notes; i++)
+		free(p->note[i]);
+	free(p->note);
+	hydns_names_free(p->names);
+	hydns_offered_free(p->offered);
+	hydns_pages_free(p->pages);
+	if (p->doorbell >= 0)
+		close(p->doorbell);
+	hydns_requests_destroy(&p->requests);
+	free((char *)(uintptr_t)p->o.socket);
+	free((char *)(uintptr_t)p->o.identity);
+	free((char *)(uintptr_t)p->o.version);
+	free(p);
+}
+
+static int make_threads(struct hydns_publish *p)
+{
+	int error = 0;
+
+	p->thread = aligned_alloc(HYDNS_CACHE_LINE, p->o.threads * sizeof(*p->thread));
+	if (!p->thread)
+		return -ENOMEM;
+	memset(p->thread, 0, p->o.threads * sizeof(*p->thread));
+	for (uint32_t i = 0; i < p->o.threads && !error; i++) {
+		struct hydns_thread *t = &p->thread[i];
+
+		t->publish = p;
+		t->sketch = hydns_sketch_new(SKETCH_WIDTH, p->o.window_ms, p->seed);
+		error = t->sketch ? hydns_producer_open(&t->ring) : -ENOMEM;
+	}
+	return error;
+}
+
+static int make_parts(struct hydns_publish *p)
+{
+	if (getrandom(p->seed, sizeof(p->seed), 0) != (ssize_t)sizeof(p->seed))
+		return -EIO;
+	p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->doorbell < 0)
+		return -errno;
+	p->pages = hydns_pages_new();
+	p->offered = hydns_offered_new(p->o.capacity);
+	p->names = hydns_names_new(p->o.capacity, p->seed);
+	if (!p->pages || !p->offered || !p->names)
+		return -ENOMEM;
+	return make_threads(p);
+}
+
+struct hydns_publish *hydns_publish_new(const struct hydns_publish_options *o)
+{
+	const char *bad = options_error(o);
+	struct hydns_publish *p;
+	int error;
+
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->o = *o;
+	p->doorbell = -1;
+	if (bad) {
+		hydns_log(p, HYDNS_LOG_ERROR, "bad options: %s", bad);
+		free(p);
+		return NULL;
+	}
+	error = hydns_requests_init(&p->requests);
+	if (error) {
+		hydns_log(p, HYDNS_LOG_ERROR, "cannot make an eventfd: %s", strerror(-error));
+		free(p);
+		return NULL;
+	}
+	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
+	if (error) {
+		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
+		destroy(p);
+		return NULL;
+	}
+	return p;
+}
+
+int hydns_publish_add_service(struct hydns_publish *p, int fd)
+{
+	int *more = realloc(p->service, (p->services + 1) * sizeof(*more));
+	int copy;
+
+	if (!more)
+		return -ENOMEM;
+	p->service = more;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return -errno;
+	p->service[p->services++] = copy;
+	return 0;
+}
+
+int hydns_publish_add_acl(struct hydns_publish *p, const struct hydns_acl_entry *e, size_t n)
+{
+	struct hydns_acl_entry *more;
+
+	if (n > HYDNS_ACL_ENTRIES - p->acls)
+		return -E2BIG;
+	if (n == 0)
+		return 0;
+	more = realloc(p->acl, (p->acls + n) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memcpy(more + p->acls, e, n * sizeof(*more));
+	p->acl = more;
+	p->acls += n;
+	return 0;
+}
+
+int hydns_publish_add_note(struct hydns_publish *p, const char *text)
+{
+	char **more = realloc(p->note, (p->notes + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	p->note = more;
+	more[p->notes] = strdup(text);
+	if (!more[p->notes])
+		return -ENOMEM;
+	p->notes++;
+	return 0;
+}
+
+int hydns_publish_start(struct hydns_publish *p)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);   /* inherited: signals are the resolver's to handle */
+	error = pthread_create(&p->link, NULL, hydns_link_main, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		hydns_log(p, HYDNS_LOG_ERROR, "cannot start the link thread: %s", strerror(error));
+		return -error;
+	}
+	p->started = true;
+	return 0;
+}
+
+void hydns_publish_kill_rules(struct hydns_publish *p)
+{
+	hydns_pages_advance_epoch(p->pages);
+	atomic_fetch_add(&p->session, 1);      /* what was offered may be offered again at once */
+}
+
+static void grace(struct hydns_publish *p)
+{
+	/* No page that a program reads: there can be no rule of ours. The generation has been advanced
+	 * before, and it goes along to a page that comes now. */
+	if (hydns_pages_fd(p->pages) < 0)
+		return;
+	if (!hydns_grace() && !atomic_exchange(&p->grace_told, true))
+		hydns_log(p, HYDNS_LOG_INFO, "membarrier() does not wait for all CPUs here (nohz_full?): "
+			  "withdrawals without hydnsd wait a fixed time instead");
+}
+
+void hydns_publish_stop(struct hydns_publish *p)
+{
+	if (!p)
+		return;
+	if (p->started) {
+		atomic_store(&p->ready, false);
+		hydns_pages_advance_generation(p->pages);
+		hydns_publish_kill_rules(p);
+		hydns_pages_beat(p->pages, 0);
+		grace(p);
+		atomic_store(&p->stopping, true);
+		hydns_requests_wake(&p->requests);
+		pthread_join(p->link, NULL);
+		/* Again: the link thread may have been about to write a beat, or to change pages. */
+		hydns_pages_beat(p->pages, 0);
+	}
+	destroy(p);
+}
+
+struct hydns_thread *hydns_publish_thread(struct hydns_publish *p, uint32_t i)
+{
+	return i < p->o.threads ? &p->thread[i] : NULL;
+}
+
+struct hydns_stamp hydns_publish_stamp(const struct hydns_publish *p)
+{
+	return (struct hydns_stamp){ .generation = hydns_pages_generation(p->pages),
+				     .epoch = hydns_pages_epoch(p->pages),
+				     .changes = hydns_names_changes(p->names) };
+}
+
+void hydns_publish_withdraw_all(struct hydns_publish *p)
+{
+	hydns_pages_advance_generation(p->pages);
+	hydns_publish_kill_rules(p);
+	grace(p);
+}
+
+void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, const uint8_t *name,
+			    size_t name_len)
+{
+	struct hydns_request q = { .type = HYDNS_MSG_WITHDRAW };
+	bool known = scope == HYDNS_SCOPE_ALL;
+
+	if (!known && (scope == HYDNS_SCOPE_NAME || scope == HYDNS_SCOPE_SUBTREE))
+		known = name && name_len && hydns_name_length(name, name_len) == name_len;
+	q.withdraw.generation = hydns_pages_advance_generation(p->pages);
+	q.withdraw.scope = scope;
+	if (known && scope != HYDNS_SCOPE_ALL) {
+		q.withdraw.name_len = (uint32_t)name_len;
+		hydns_name_lower(q.withdraw.name, name, name_len);
+	}
+	if (known && hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms))
+		return;
+	/* Not asked, not answered in time, connection lost, or a name that nobody could match: the epoch
+	 * takes all rules along, whatever hydnsd still does with the request. */
+	hydns_publish_kill_rules(p);
+	grace(p);
+}
+
+bool hydns_publish_counts(struct hydns_publish *p, struct hydns_counts *out, uint32_t timeout_ms)
+{
+	struct hydns_request q = { .type = HYDNS_MSG_STATS };
+	bool fresh = hydns_requests_ask(&p->requests, &q, timeout_ms);
+
+	pthread_mutex_lock(&p->requests.lock);
+	*out = p->requests.counts;
+	pthread_mutex_unlock(&p->requests.lock);
+	return fresh;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Takes the resolver's own reply apart, so far as the kernel path must know it, and refuses whatever it
+ * could not reproduce byte for byte. Everything behind the question stays as the resolver wrote it; its
+ * compression pointers stay valid because a question of the same length stands before it.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include "publish/internal.h"
+
+#define HEADER_LEN    12
+#define RR_FIXED      10              /* type, class, TTL, RDLENGTH */
+#define POINTER_BITS  0xc0
+#define CLASS_IN      1
+#define TYPE_CNAME    5
+#define TYPE_OPT      41
+#define META_FIRST    128             /* RFC 6895 section 3.1: 128..255 are QTYPEs and meta-TYPEs */
+#define META_LAST     255
+#define TTL_MAX       0x7fffffffU     /* RFC 2181 section 8 */
+#define FLAG_QR       0x8000U
+#define FLAG_OPCODE   0x7800U
+#define FLAG_TC       0x0200U
+#define FLAG_RD       0x0100U
+#define FLAG_Z        0x0040U
+#define FLAG_AD       0x0020U
+#define FLAG_CD       0x0010U
+#define FLAG_RCODE    0x000fU
+#define RCODE_NOERROR 0
+#define RCODE_NXDOMAIN 3
+#define OPT_DO        0x8000U         /* in the OPT's TTL: RFC 6891 section 6.1.3 */
+
+struct walk {
+	const uint8_t *wire;
+	size_t len;
+	size_t at;
+	unsigned records;
+	bool opt_seen;
+	uint16_t opt_flags;
+	struct hydns_wire_answer *a;
+};
+
+static uint16_t get16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+	return (uint32_t)get16(p) << 16 | get16(p + 2);
+}
+
+size_t hydns_wire_name(const uint8_t *wire, size_t len, size_t at, uint8_t *name, size_t *name_len)
+{
+	size_t out = 0, end = 0, limit = at;
+
+	while (at < len) {
+		uint8_t c = wire[at];
+
+		if ((c & POINTER_BITS) == POINTER_BITS) {
+			if (at + 1 >= len)
+				return 0;
+			if (!end)
+				end = at + 2;
+			at = get16(wire + at) & 0x3fff;
+			if (at >= limit)       /* each jump goes further back: no loops */
+				return 0;
+			limit = at;
+			continue;
+		}
+		if (c & POINTER_BITS || at + 1 + c > len || out + 1 + c > HYDNS_NAME_MAX)
+			return 0;
+		if (name)
+			memcpy(name + out, wire + at, 1U + c);
+		out += 1U + c;
+		at += 1U + c;
+		if (c == 0) {
+			if (name) {
+				hydns_name_lower(name, name, out);
+				*name_len = out;
+			}
+			return end ? end : at;
+		}
+	}
+	return 0;
+}
+
+static bool meta_type(uint16_t type)
+{
+	return type == 0 || type == TYPE_OPT || (type >= META_FIRST && type <= META_LAST);
+}
+
+/* Notes a name that the answer is built from, but for repetitions of the one before. */
+static void note_name(struct walk *w, size_t at)
+{
+	struct hydns_wire_answer *a = w->a;
+
+	if (a->names && get16(w->wire + at) >= POINTER_BITS << 8 &&
+	    get16(w->wire + at) == get16(w->wire + a->name[a->names - 1]))
+		return;
+	a->name[a->names++] = (uint16_t)at;
+}
+
+/* The OPT must be one that the program makes itself: RFC 6891 version 0, no options. */
+static bool opt_ok(struct walk *w, size_t fixed)
+{
+	const uint8_t *p = w->wire + fixed;
+	uint32_t ttl = get32(p + 4);
+
+	if (w->wire[w->at] != 0 || get16(p + 8) != 0 || ttl >> 16 != 0 || (ttl & ~OPT_DO & 0xffff))
+		return false;
+	w->opt_seen = true;
+	w->opt_flags = (uint16_t)ttl;
+	w->a->edns_size = get16(p + 2);
+	w->at = fixed + RR_FIXED;
+	return true;
+}
+
+static bool record_ok(struct walk *w, bool additional)
+{
+	size_t fixed = hydns_wire_name(w->wire, w->len, w->at, NULL, NULL);
+	const uint8_t *p = w->wire + fixed;
+	uint16_t type, rdlength;
+	uint32_t ttl;
+
+	if (!fixed || w->len - fixed < RR_FIXED || w->opt_seen)
+		return false;
+	type = get16(p);
+	rdlength = get16(p + 8);
+	if (w->len - fixed - RR_FIXED < rdlength)
+		return false;
+	if (type == TYPE_OPT && additional)
+		return opt_ok(w, fixed);
+	ttl = get32(p + 4);
+	if (meta_type(type) || get16(p + 2) != CLASS_IN || ttl == 0 || ttl > TTL_MAX ||
+	    ++w->records > HYDNS_TTLS_MAX)
+		return false;
+	if (ttl < w->a->ttl)
+		w->a->ttl = ttl;
+	note_name(w, w->at);
+	w->at = fixed + RR_FIXED;
+	if (type == TYPE_CNAME) {
+		if (hydns_wire_name(w->wire, w->len, w->at, NULL, NULL) != w->at + rdlength)
+			return false;
+		note_name(w, w->at);
+	}
+	w->at += rdlength;
+	return true;
+}
+
+static bool header_ok(const uint8_t *wire, struct hydns_wire_answer *a)
+{
+	uint16_t flags = get16(wire + 2);
+	unsigned rcode = flags & FLAG_RCODE;
+
+	if ((flags & (FLAG_QR | FLAG_OPCODE | FLAG_TC | FLAG_Z | FLAG_CD)) != FLAG_QR ||
+	    (rcode != RCODE_NOERROR && rcode != RCODE_NXDOMAIN) || get16(wire + 4) != 1)
+		return false;
+	a->reply_flags = htons(flags & (uint16_t)~(FLAG_RD | FLAG_AD | FLAG_CD));
+	return true;
+}
+
+static bool question_ok(const uint8_t *wire, size_t len, const struct hydns_question *q)
+{
+	uint8_t asked[HYDNS_NAME_MAX], replied[HYDNS_NAME_MAX];
+	size_t n = q->name_len;
+
+	if (hydns_name_length(q->name, n) != n || n == 0 || len < HEADER_LEN + n + 4 || meta_type(q->qtype))
+		return false;
+	hydns_name_lower(asked, q->name, n);
+	hydns_name_lower(replied, wire + HEADER_LEN, n);
+	return !memcmp(asked, replied, n) && get16(wire + HEADER_LEN + n) == q->qtype &&
+	       get16(wire + HEADER_LEN + n + 2) == CLASS_IN;
+}
+
+static bool records_ok(struct walk *w)
+{
+	const unsigned first = get16(w->wire + 6) + get16(w->wire + 8);
+	const unsigned all = first + get16(w->wire + 10);
+
+	for (unsigned i = 0; i < all; i++)
+		if (!record_ok(w, i >= first))
+			return false;
+	return w->at == w->len && w->records;   /* a reply without records says not how long it lives */
+}
+
+int hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+		       struct hydns_wire_answer *out)
+{
+	struct hydns_wire_answer a = { .ttl = TTL_MAX };
+	struct walk w = { .wire = wire, .len = len, .a = &a };
+	bool wants_do = q->variant & HYDNS_VARIANT_DO;
+	size_t end;
+
+	if (len < HEADER_LEN || len > UINT16_MAX || q->variant & ~HYDNS_VARIANT_DO ||
+	    !header_ok(wire, &a) || !question_ok(wire, len, q))
+		return -EINVAL;
+	w.at = HEADER_LEN + q->name_len + 4U;
+	a.answer = (uint16_t)w.at;
+	if (!records_ok(&w) || wants_do != !!(w.opt_flags & OPT_DO))
+		return -EINVAL;
+	end = len - (w.opt_seen ? HYDNS_OPT_LEN : 0);
+	if (HYDNS_RULE_SPACE(q->name_len, end - a.answer, w.records) > HYDNS_SLOT_SIZE_3)
+		return -EINVAL;
+	a.answer_len = (uint16_t)(end - a.answer);
+	memcpy(&a.ancount, wire + 6, 2);
+	memcpy(&a.nscount, wire + 8, 2);
+	a.arcount = htons((uint16_t)(get16(wire + 10) - w.opt_seen));
+	*out = a;
+	return 0;
+}

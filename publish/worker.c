@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What resolver threads call with every query: no locks, no allocation, no system call but a doorbell. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include "publish/internal.h"
+
+/* A rule is dead at its expiry; the places of its names in names.c are held a little longer. */
+#define NAMES_MARGIN_MS 2000U
+/* Refresh starts this long before expiry at least: the resolver's clock counts whole seconds. */
+#define REFRESH_MIN_S   2
+
+/* What an offer is made of, gathered before a frame is reserved. */
+struct draft {
+	const struct hydns_question *q;
+	struct hydns_wire_answer a;
+	uint64_t key;
+	uint64_t base_ns;
+	uint32_t ttl;
+	bool secure;
+	struct hydns_stamp stamp;
+};
+
+static uint32_t session(struct hydns_publish *p)
+{
+	return atomic_load_explicit(&p->session, memory_order_relaxed);
+}
+
+static void commit(struct hydns_thread *t, uint32_t len)
+{
+	/* Fails only when the counter is full, and then hydnsd is awake. */
+	if (hydns_producer_commit(&t->ring, len) && eventfd_write(t->publish->doorbell, 1))
+		return;
+}
+
+bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
+		       uint64_t now_ms)
+{
+	struct hydns_publish *p = t->publish;
+	struct hydns_ring *ring = t->ring.ring;
+	uint64_t key = hydns_question_key(q, p->seed);
+
+	__atomic_store_n(&ring->queries, ring->queries + 1, __ATOMIC_RELAXED);
+	if (hydns_sketch_touch(t->sketch, key, now_ms) < p->o.admission ||
+	    !atomic_load_explicit(&p->ready, memory_order_relaxed))
+		return false;
+	return !hydns_offered_lately(p->offered, key, (uint32_t)expires, session(p),
+				     (uint32_t)hydns_mono_coarse_ms());
+}
+
+static bool edns_size_ok(struct hydns_publish *p, const struct hydns_wire_answer *a)
+{
+	if (!a->edns_size || !p->o.edns_size || a->edns_size == p->o.edns_size)
+		return true;
+	if (!atomic_exchange(&p->edns_size_told, true))
+		hydns_log(p, HYDNS_LOG_WARNING, "replies carry EDNS payload size %u, but %u is configured: "
+			  "they are not offered", a->edns_size, p->o.edns_size);
+	return false;
+}
+
+/* Life of the rule: from the second that its TTLs refer to, as long as answer and cache entry live. */
+static bool life_ok(const struct hydns_publish_options *o, struct draft *d, time_t sent_at, time_t expires)
+{
+	uint64_t real = hydns_real_ns(), mono = hydns_mono_ns();
+	uint64_t began = (uint64_t)sent_at * HYDNS_NS_PER_S;
+
+	if (sent_at < 0 || expires <= sent_at || began > real || real - began >= mono)
+		return false;
+	d->base_ns = mono - (real - began);
+	d->ttl = d->a.ttl;
+	if (expires - sent_at < d->ttl)
+		d->ttl = (uint32_t)(expires - sent_at);
+	if (d->ttl < o->min_ttl || mono - d->base_ns >= d->ttl * HYDNS_NS_PER_S)
+		return false;
+	if (o->max_ttl && d->ttl > o->max_ttl)
+		d->ttl = o->max_ttl;
+	return true;
+}
+
+/* Notes every name that the answer is built from; false when one of them has just changed. */
+static bool names_ok(struct hydns_publish *p, const struct draft *d, const uint8_t *wire, size_t len)
+{
+	uint64_t until = d->base_ns / HYDNS_NS_PER_MS + d->ttl * 1000ULL + NAMES_MARGIN_MS;
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t n;
+
+	hydns_name_lower(name, d->q->name, d->q->name_len);
+	if (!hydns_names_offer(p->names, name, d->q->name_len, until, d->stamp.changes))
+		return false;
+	for (unsigned i = 0; i < d->a.names; i++)
+		if (!hydns_wire_name(wire, len, d->a.name[i], name, &n) ||
+		    !hydns_names_offer(p->names, name, n, until, d->stamp.changes))
+			return false;
+	return true;
+}
+
+static void fill(const struct hydns_thread *t, const struct draft *d, const uint8_t *wire,
+		 struct hydns_offer *f, uint32_t len)
+{
+	*f = (struct hydns_offer){
+		.frame = { .len = len, .type = HYDNS_FRAME_OFFER },
+		.generation = d->stamp.generation,
+		.base_ns = d->base_ns,
+		.epoch = d->stamp.epoch,
+		.ttl = d->ttl,
+		.count = hydns_sketch_estimate(t->sketch, d->key),
+		.window_ms = t->publish->o.window_ms,
+		.reply_flags = d->a.reply_flags,
+		.ancount = d->a.ancount,
+		.nscount = d->a.nscount,
+		.arcount = d->a.arcount,
+		.qtype = htons(d->q->qtype),
+		.answer_len = d->a.answer_len,
+		.name_len = (uint8_t)d->q->name_len,
+		.variant = d->q->variant,
+		.flags = d->secure ? HYDNS_RULE_SECURE : 0,
+	};
+	hydns_name_lower(f->data, d->q->name, d->q->name_len);
+	memcpy(f->data + d->q->name_len, wire + d->a.answer, d->a.answer_len);
+}
+
+static int put_offer(struct hydns_thread *t, const struct draft *d, const uint8_t *wire)
+{
+	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a.answer_len + 7U) & ~7U;
+	struct hydns_ring *ring = t->ring.ring;
+	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len);
+
+	if (!f)
+		return -ENOBUFS;
+	fill(t, d, wire, f, len);
+	__atomic_store_n(&ring->offered, ring->offered + 1, __ATOMIC_RELAXED);
+	commit(t, len);
+	return 0;
+}
+
+int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, const uint8_t *wire,
+			size_t wire_len, time_t sent_at, time_t expires, bool secure,
+			struct hydns_stamp stamp)
+{
+	struct hydns_publish *p = t->publish;
+	struct draft d = { .q = q, .secure = secure, .stamp = stamp };
+	uint32_t now_session = session(p);
+	int error;
+
+	if (!atomic_load(&p->ready))
+		return -ENOTCONN;
+	d.key = hydns_question_key(q, p->seed);
+	if (hydns_wire_dissect(wire, wire_len, q, &d.a) || !edns_size_ok(p, &d.a) ||
+	    !life_ok(&p->o, &d, sent_at, expires)) {
+		error = -EINVAL;   /* noted below: no use in encoding it again with the next query */
+	} else {
+		if (stamp.generation != hydns_pages_generation(p->pages) ||
+		    stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, &d, wire, wire_len))
+			return -ESTALE;
+		error = put_offer(t, &d, wire);
+		if (error)
+			return error;
+	}
+	hydns_offered_note(p->offered, d.key, (uint32_t)expires, now_session,
+			   (uint32_t)hydns_mono_coarse_ms());
+	return error;
+}
+
+bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
+			 time_t lifetime, time_t now)
+{
+	struct hydns_publish *p = t->publish;
+	time_t part = lifetime / 100 * p->o.refresh_percent + lifetime % 100 * p->o.refresh_percent / 100;
+
+	if (part < REFRESH_MIN_S)
+		part = REFRESH_MIN_S;
+	if (part > (lifetime + 1) / 2)
+		part = (lifetime + 1) / 2;
+	if (!p->o.refresh_percent || expires <= now || expires - now > part)
+		return false;
+	return hydns_offered_claim_renewal(p->offered, hydns_question_key(q, p->seed), session(p),
+					   (uint32_t)hydns_mono_coarse_ms(), HYDNS_REFRESH_REARM_MS);
+}
+
+static bool put_changed(struct hydns_thread *t, uint64_t generation, const uint8_t *name, size_t len)
+{
+	uint32_t size = (offsetof(struct hydns_changed, data) + len + 7U) & ~7U;
+	struct hydns_changed *f = hydns_producer_reserve(&t->ring, size);
+
+	if (!f)
+		return false;
+	memset(f, 0, size);
+	f->frame = (struct hydns_frame){ .len = size, .type = HYDNS_FRAME_CHANGED };
+	f->generation = generation;
+	f->name_len = (uint8_t)len;
+	memcpy(f->data, name, len);
+	atomic_store(&t->changed_head, t->ring.head + size);
+	atomic_store(&t->changed_ms, hydns_mono_coarse_ms());
+	commit(t, size);
+	return true;
+}
+
+void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t name_len)
+{
+	struct hydns_publish *p = t->publish;
+	uint8_t lower[HYDNS_NAME_MAX];
+	uint64_t generation;
+
+	if (name_len == 0 || hydns_name_length(name, name_len) != name_len) {
+		hydns_pages_advance_generation(p->pages);
+		hydns_publish_kill_rules(p);
+		return;
+	}
+	hydns_name_lower(lower, name, name_len);
+	if (!hydns_names_change(p->names, lower, name_len, hydns_mono_coarse_ms()))
+		return;
+	generation = hydns_pages_advance_generation(p->pages);
+	/* The link thread, when it loses hydnsd, first clears ready, then looks for a CHANGED frame that
+	 * may not have been acted upon: either it sees ours or we see that ready is gone. */
+	if (!atomic_load(&p->ready) || !put_changed(t, generation, lower, name_len) ||
+	    !atomic_load(&p->ready))
+		hydns_publish_kill_rules(p);
+}
