@@ -37,7 +37,8 @@ int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **ou
 		    char why[HYDNS_WHY]);
 
 /* Attaches to an interface, or swaps the program of a pinned attachment atomically (bpf_link update).
- * The attachment is pinned as <pin_dir>/link_<ifname> and outlives the process. */
+ * The attachment is pinned as <pin_dir>/link_<ifname> ('.' in a name as ':', a bpffs takes no dots) and
+ * outlives the process. Mode dispatcher needs full root rights: attach before giving them up. */
 int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attach_mode mode,
 		      char why[HYDNS_WHY]);
 int hydns_kern_detach(struct hydns_kern *k, const char *ifname, char why[HYDNS_WHY]);
@@ -69,7 +70,8 @@ int hydns_kern_service_each(struct hydns_kern *k,
 			    int (*fn)(const struct hydns_service_key *, __u32 authority, void *), void *arg);
 
 /* Makes a new authority page for index i (old mappings of a former resolver lose their effect), maps
- * it read-only, and returns a map descriptor to hand to the plugin. Pinned as page_<i>. */
+ * it read-only, and returns a map descriptor to hand to the plugin; the caller closes it. Pinned as
+ * page_<i>. */
 int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd, char why[HYDNS_WHY]);
 /* The index whose page this map descriptor is, by kernel map id, or -ENOENT. */
 int hydns_kern_page_find(struct hydns_kern *k, int map_fd);

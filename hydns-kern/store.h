@@ -25,10 +25,11 @@ struct hydns_store_memory {            /* borrowed; must outlive the store */
 
 /* What a rule is made of. Pointers are borrowed for the call. */
 struct hydns_rule_parts {
-	struct hydns_rule head;        /* lengths and counts must fit the arrays below */
+	struct hydns_rule head;        /* lengths and counts must fit the arrays below; answer_sum is
+					* computed by publish */
 	const __u8 *name;              /* head.name_len octets, lower case */
 	const __u8 *answer;            /* head.answer_len octets */
-	const __u16 *ttl;              /* head.ttl_count offsets into the answer */
+	const __u16 *ttl;              /* head.ttl_count offsets into the answer, ascending */
 };
 
 /* Takes over what the memory holds: rules that the index reaches stay, all other slots are free after
@@ -39,7 +40,8 @@ void hydns_store_close(struct hydns_store *s);
 /*
  * Publishes a rule; one with the same key is replaced atomically (a reader sees the old or the new).
  * Returns 0 and *handle, -ENOSPC (no slot of a fitting class free: evict, or wait for the grace
- * period), -E2BIG (no class fits), -ENOBUFS (both buckets full and no entry could be moved).
+ * period), -E2BIG (no class fits), -ENOBUFS (both buckets full and no entry could be moved), -EINVAL
+ * (name, lengths, counts or offsets are not those of a rule).
  * *replaced is the handle of the former rule or 0.
  */
 int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p, __u32 *handle,

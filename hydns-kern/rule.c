@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One rule's content: laying it out in a slot, reading it back, telling a sound one from a broken one. */
+#include <string.h>
+#include "hydns/hash.h"
+#include "rule.h"
+
+#define LABEL_MAX 63
+
+const __u32 hydns_slot_sizes[HYDNS_SLOT_CLASSES] = {
+	HYDNS_SLOT_SIZE_0, HYDNS_SLOT_SIZE_1, HYDNS_SLOT_SIZE_2, HYDNS_SLOT_SIZE_3,
+};
+
+static const __u8 class_in[2] = { 0, 1 };
+
+const __u8 *hydns_rule_name(const struct hydns_rule *r)
+{
+	return r->data;
+}
+
+const __u8 *hydns_rule_answer(const struct hydns_rule *r)
+{
+	return r->data + r->name_len + 4;
+}
+
+/* Sum of one TTL field as it contributes to a sum of native 32-bit words. */
+static __u64 ttl_contribution(const __u8 *answer, __u16 offset)
+{
+	__u8 field[8] = { 0 };
+	__u32 word[2];
+
+	memcpy(field + offset % 4, answer + offset, 4);
+	memcpy(word, field, sizeof(word));
+	return (__u64)word[0] + word[1];
+}
+
+/* Each word is at most 2^32 and an answer has at most 2^14 of them, so 64 bits can't overflow, and
+ * taking the TTLs out again is exact: no difference between the two zeros of one's complement. */
+__u16 hydns_answer_sum(const __u8 *answer, __u16 len, const __u16 *ttl, unsigned ttl_count)
+{
+	__u64 sum = 0;
+	__u32 word;
+	unsigned i;
+
+	for (i = 0; i + 4 <= len; i += 4) {
+		memcpy(&word, answer + i, 4);
+		sum += word;
+	}
+	if (i < len) {
+		word = 0;
+		memcpy(&word, answer + i, len - i);
+		sum += word;
+	}
+	for (i = 0; i < ttl_count; i++)
+		sum -= ttl_contribution(answer, ttl[i]);
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)sum;
+}
+
+/* Wire format without compression, lower case, ending exactly at len. */
+static bool name_valid(const __u8 *name, __u8 len)
+{
+	unsigned at = 0;
+
+	while (at < len && name[at]) {
+		unsigned end = at + 1 + name[at];
+
+		if (name[at] > LABEL_MAX || end >= len)
+			return false;
+		for (at++; at < end; at++)
+			if (name[at] >= 'A' && name[at] <= 'Z')
+				return false;
+	}
+	return at + 1 == len;
+}
+
+static bool ttls_valid(const __u16 *ttl, unsigned count, __u16 answer_len)
+{
+	unsigned least = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (ttl[i] < least || ttl[i] + 4U > answer_len)
+			return false;
+		least = ttl[i] + 4U;
+	}
+	return true;
+}
+
+/* Everything of a rule that stands in its header alone. */
+static bool head_valid(const struct hydns_rule *r)
+{
+	if (r->name_len == 0 || r->variant & ~HYDNS_VARIANT_DO || r->authority >= HYDNS_AUTHORITIES ||
+	    r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL) || r->ttl_count > HYDNS_TTLS_MAX ||
+	    r->rotation_count > HYDNS_ROTATIONS_MAX)
+		return false;
+	for (unsigned i = 0; i < r->rotation_count; i++) {
+		const struct hydns_rotation *o = &r->rotation[i];
+
+		if (o->rr_len % 2 || o->offset + (unsigned)o->count * o->rr_len > r->answer_len)
+			return false;
+	}
+	return true;
+}
+
+bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
+{
+	return head_valid(&p->head) && name_valid(p->name, p->head.name_len) &&
+	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len);
+}
+
+void hydns_rule_write(__u8 *slot, __u32 slot_size, const struct hydns_rule_parts *p)
+{
+	struct hydns_rule *r = (struct hydns_rule *)slot;
+	__u8 *at = r->data;
+
+	memcpy(r, &p->head, HYDNS_RULE_DATA);
+	r->answer_sum = hydns_answer_sum(p->answer, r->answer_len, p->ttl, r->ttl_count);
+	memcpy(at, p->name, r->name_len);
+	at += r->name_len;
+	memcpy(at, &r->qtype, 2);
+	memcpy(at + 2, class_in, 2);
+	memcpy(at + 4, p->answer, r->answer_len);
+	for (unsigned i = 0; i < r->ttl_count; i++)
+		memcpy(slot + slot_size - 2 * (i + 1), &p->ttl[i], 2);
+}
+
+bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
+{
+	const __u8 *type = r->data + r->name_len;
+	__u16 ttl[HYDNS_TTLS_MAX];
+
+	if (!head_valid(r) ||
+	    (__u32)HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count) > slot_size)
+		return false;
+	if (!name_valid(r->data, r->name_len) || memcmp(type, &r->qtype, 2) ||
+	    memcmp(type + 2, class_in, 2))
+		return false;
+	for (unsigned i = 0; i < r->ttl_count; i++)
+		memcpy(&ttl[i], (const __u8 *)r + slot_size - 2 * (i + 1), 2);
+	return ttls_valid(ttl, r->ttl_count, r->answer_len) &&
+	       r->answer_sum == hydns_answer_sum(hydns_rule_answer(r), r->answer_len, ttl, r->ttl_count);
+}
+
+__u64 hydns_rule_hash(const struct hydns_rule *r, const __u64 seed[2])
+{
+	return hydns_key_hash(r->data, r->name_len, r->qtype, r->variant, r->authority, seed);
+}
+
+bool hydns_rule_has_key(const struct hydns_rule *r, const __u8 *name, __u8 name_len, __u16 qtype,
+			__u8 variant, __u8 authority)
+{
+	return r->name_len == name_len && r->qtype == qtype && r->variant == variant &&
+	       r->authority == authority && !memcmp(r->data, name, name_len);
+}

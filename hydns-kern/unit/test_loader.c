@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The loader against the running kernel: load, pin, adopt, attach, detach, clean. In a network and a
+ * mount namespace of its own, with a bpffs of its own:
+ *
+ *     hka (here, the program is attached)  <-- veth pair -->  hkb
+ *
+ * Needs root, Linux 6.1 and iproute2; exits 77 (skipped) without root.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "../loader.h"
+#include "../store.h"
+
+#define CAPACITY  2000
+#define SKIP      77
+
+static char bpffs[] = "/tmp/hydns-bpffs-XXXXXX";
+static char pin_dir[sizeof(bpffs) + 16];
+static char why[HYDNS_WHY];
+
+#define CHECK(cond)                                                                         \
+	do {                                                                                \
+		if (!(cond)) {                                                              \
+			fprintf(stderr, "%s:%d: %s is false (errno %s; why: %s)\n",         \
+				__FILE__, __LINE__, #cond, strerror(errno), why);           \
+			exit(1);                                                            \
+		}                                                                           \
+	} while (0)
+
+static void run(const char *command)
+{
+	int status = system(command);
+
+	if (status) {
+		fprintf(stderr, "%s: status %d\n", command, status);
+		exit(1);
+	}
+}
+
+static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
+{
+	struct hydns_loader_options o = {
+		.pin_dir = pin_dir, .capacity = capacity, .accept_partial_checksum = true, .ipv6 = true,
+	};
+	struct hydns_kern *k = NULL;
+	bool adopted = !expect_adopted;
+
+	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0);
+	CHECK(adopted == expect_adopted);
+	return k;
+}
+
+static struct hydns_store *open_store(struct hydns_kern *k)
+{
+	struct hydns_store_memory m = {
+		.geometry = hydns_kern_geometry(k), .index = hydns_kern_index(k),
+		.hits = hydns_kern_hits(k), .claims = hydns_kern_claims(k),
+	};
+	struct hydns_store *s;
+
+	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
+		m.slots[c] = hydns_kern_slots(k, c);
+	s = hydns_store_open(&m);
+	CHECK(s);
+	return s;
+}
+
+static const __u8 example[] = "\7example\3org";
+
+static __u32 publish_example(struct hydns_store *s)
+{
+	__u8 answer[16] = { 0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1 };
+	__u16 ttl[] = { 6 };
+	struct hydns_rule_parts p = {
+		.head = { .name_len = sizeof(example), .qtype = 0x0100, .answer_len = sizeof(answer),
+			  .ttl_count = 1 },
+		.name = example, .answer = answer, .ttl = ttl,
+	};
+	__u32 handle = 0, replaced;
+
+	CHECK(hydns_store_publish(s, &p, &handle, &replaced) == 0);
+	return handle;
+}
+
+/* Id of the program on an interface, 0 for none; *mode as XDP_ATTACHED_*. */
+static __u32 attached(const char *ifname, __u8 *mode)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, xdp);
+
+	CHECK(bpf_xdp_query((int)if_nametoindex(ifname), 0, &xdp) == 0);
+	if (mode)
+		*mode = xdp.attach_mode;
+	return xdp.prog_id;
+}
+
+static __u32 prog_id(const struct hydns_kern *k)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	CHECK(!bpf_obj_get_info_by_fd(hydns_kern_prog_fd(k), &info, &len));
+	return info.id;
+}
+
+static bool pinned(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", pin_dir, name);
+	return !access(path, F_OK);
+}
+
+/* A trivial program of somebody else. */
+static int foreign_program(void)
+{
+	struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "foreign", "GPL", insns, 2, NULL);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+/* -- maps ----------------------------------------------------------------------------------------------- */
+static void rules_survive_a_restart(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, false);
+	struct hydns_store *s = open_store(k);
+	__u32 handle = publish_example(s), session = hydns_kern_next_session(k);
+	__u64 seed = hydns_kern_geometry(k)->seed[0], bytes = 0;
+
+	CHECK(seed);
+	CHECK(hydns_kern_memory(k, &bytes) == 0 && bytes > CAPACITY * 200);
+	hydns_store_close(s);
+	hydns_kern_close(k);
+
+	k = open_kern(CAPACITY, true);
+	s = open_store(k);
+	CHECK(hydns_kern_geometry(k)->seed[0] == seed);
+	CHECK(hydns_kern_next_session(k) == session + 1);
+	CHECK(hydns_store_count(s) == 1);
+	CHECK(hydns_store_find(s, example, sizeof(example), 0x0100, 0, 0) == handle);
+	hydns_store_close(s);
+	hydns_kern_close(k);
+}
+
+static void one_writer_only(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true), *second = NULL;
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY };
+	bool adopted;
+
+	CHECK(hydns_kern_open(&o, &second, &adopted, why) == -EBUSY);
+	CHECK(!second && strstr(why, "another hydnsd"));
+	hydns_kern_close(k);
+}
+
+static void other_sizes_make_new_maps(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u64 seed = hydns_kern_geometry(k)->seed[0];
+	struct hydns_store *s;
+	__u32 old;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0);
+	old = attached("hka", NULL);
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY * 2, false);
+	CHECK(hydns_kern_geometry(k)->seed[0] != seed);
+	CHECK(attached("hka", NULL) == old);       /* it answers until the new one is attached */
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0);
+	CHECK(attached("hka", NULL) == prog_id(k));
+	s = open_store(k);
+	CHECK(hydns_store_count(s) == 0);
+	hydns_store_close(s);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	hydns_kern_close(k);
+}
+
+/* A map missing or foreign: nothing is adopted, nothing is left half. */
+static void damaged_pins_are_replaced(void)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/hydns_index", pin_dir);
+	CHECK(!unlink(path));
+	hydns_kern_close(open_kern(CAPACITY * 2, false));
+	hydns_kern_close(open_kern(CAPACITY * 2, true));
+
+	CHECK(!unlink(path));
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "foreign", 4, 64, 1, NULL);
+	CHECK(fd >= 0 && !bpf_obj_pin(fd, path));
+	close(fd);
+	hydns_kern_close(open_kern(CAPACITY, false));
+	hydns_kern_close(open_kern(CAPACITY, true));
+}
+
+/* -- tables --------------------------------------------------------------------------------------------- */
+static int delete_service(const struct hydns_service_key *key, __u32 authority, void *arg)
+{
+	struct hydns_kern *k = ((void **)arg)[0];
+	unsigned *seen = ((void **)arg)[1];
+
+	CHECK(authority == key->addr[15] % HYDNS_AUTHORITIES);
+	CHECK(hydns_kern_service_delete(k, key) == 0);
+	(*seen)++;
+	return 0;
+}
+
+static void tables_hold_what_was_put(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_authority_config c = { .flags = HYDNS_AUTH_READY, .edns_size = 1232 }, back;
+	struct hydns_service_key key = { .port = 0x3500 };
+	struct hydns_authority_count count;
+	__u64 reasons[256];
+	unsigned seen = 0;
+	void *arg[] = { k, &seen };
+	bool on = false;
+
+	CHECK(hydns_kern_pause(k, true) == 0 && hydns_kern_paused(k, &on) == 0 && on);
+	CHECK(hydns_kern_pause(k, false) == 0 && hydns_kern_paused(k, &on) == 0 && !on);
+	CHECK(hydns_kern_stats(k, reasons) == 0);
+	CHECK(hydns_kern_authority_counts(k, 3, &count) == 0 && count.answered == 0);
+	for (unsigned i = 0; i < 200; i++) {
+		key.addr[15] = (__u8)i;
+		CHECK(hydns_kern_service_set(k, &key, i % HYDNS_AUTHORITIES) == 0);
+	}
+	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
+	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
+	CHECK(hydns_kern_authority_config(k, 5, &c) == 0);
+	CHECK(hydns_kern_authority_config_get(k, 5, &back) == 0 && !memcmp(&c, &back, sizeof(c)));
+	hydns_kern_close(k);
+}
+
+static __u32 acl_size(unsigned n)
+{
+	struct hydns_acl_key key;
+	char path[256];
+	__u32 count = 0;
+	void *last = NULL;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/acl_%u", pin_dir, n);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0);
+	while (!bpf_map_get_next_key(fd, last, &key)) {
+		last = &key;
+		count++;
+	}
+	close(fd);
+	return count;
+}
+
+static void acl_fill_replaces(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	static struct hydns_acl_entry e[HYDNS_ACL_ENTRIES + 1];
+
+	for (unsigned i = 0; i < HYDNS_ACL_ENTRIES + 1; i++) {
+		e[i] = (struct hydns_acl_entry){ .prefixlen = 128, .action = HYDNS_ACL_ALLOW };
+		e[i].addr[14] = (__u8)(i >> 8);
+		e[i].addr[15] = (__u8)i;
+	}
+	CHECK(hydns_kern_acl_fill(k, 2, 1, e, HYDNS_ACL_ENTRIES) == 0 && acl_size(5) == HYDNS_ACL_ENTRIES);
+	CHECK(hydns_kern_acl_fill(k, 2, 1, e, 3) == 0 && acl_size(5) == 3 && acl_size(4) == 0);
+	CHECK(hydns_kern_acl_fill(k, 2, 1, e, HYDNS_ACL_ENTRIES + 1) == -E2BIG && acl_size(5) == 3);
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY, true);
+	CHECK(acl_size(5) == 3);
+	CHECK(hydns_kern_acl_fill(k, 2, 1, e, 1) == 0 && acl_size(5) == 1);
+	hydns_kern_close(k);
+}
+
+/* -- authority pages ------------------------------------------------------------------------------------ */
+static void pages_belong_to_their_sessions(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_authority_page *mine;
+	int fd = -1, second = -1, file = open("/dev/null", O_RDONLY);
+
+	CHECK(!hydns_kern_page(k, 1));
+	CHECK(hydns_kern_page_new(k, 1, 77, &fd, why) == 0);
+	CHECK(hydns_kern_page(k, 1)->epoch == 77 && hydns_kern_page(k, 1)->heartbeat_ns == 0);
+	mine = mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(mine != MAP_FAILED);
+	mine->heartbeat_ns = 5;
+	CHECK(hydns_kern_page(k, 1)->heartbeat_ns == 5);
+	CHECK(hydns_kern_page_find(k, fd) == 1);
+	CHECK(hydns_kern_page_find(k, file) == -ENOENT);
+	CHECK(hydns_kern_page_find(k, hydns_kern_prog_fd(k)) == -ENOENT);
+	CHECK(hydns_kern_page_find(k, -1) == -ENOENT);
+
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY, true);
+	CHECK(hydns_kern_page_find(k, fd) == 1 && hydns_kern_page(k, 1)->heartbeat_ns == 5);
+
+	CHECK(hydns_kern_page_new(k, 1, 78, &second, why) == 0);
+	mine->heartbeat_ns = 6;
+	CHECK(hydns_kern_page(k, 1)->epoch == 78 && hydns_kern_page(k, 1)->heartbeat_ns == 0);
+	CHECK(hydns_kern_page_find(k, fd) == -ENOENT && hydns_kern_page_find(k, second) == 1);
+	CHECK(hydns_kern_page_delete(k, 1) == 0 && hydns_kern_page_delete(k, 1) == 0);
+	CHECK(!hydns_kern_page(k, 1) && !pinned("page_1"));
+	munmap(mine, sizeof(*mine));
+	close(fd);
+	close(second);
+	close(file);
+	hydns_kern_close(k);
+}
+
+/* -- attachments ---------------------------------------------------------------------------------------- */
+static void attach_swap_detach(enum hydns_attach_mode mode, __u8 expect)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u32 first;
+	__u8 seen;
+
+	CHECK(hydns_kern_attach(k, "hka", mode, why) == 0);
+	first = attached("hka", &seen);
+	CHECK(first == prog_id(k) && seen == expect && pinned("link_hka"));
+	hydns_kern_close(k);
+	CHECK(attached("hka", NULL) == first);
+	k = open_kern(CAPACITY, true);
+	CHECK(hydns_kern_attach(k, "hka", mode, why) == 0);
+	CHECK(attached("hka", &seen) == prog_id(k) && prog_id(k) != first && seen == expect);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0 && hydns_kern_detach(k, "hka", why) == 0);
+	CHECK(attached("hka", NULL) == 0 && !pinned("link_hka"));
+	hydns_kern_close(k);
+}
+
+static void mode_can_change(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u8 seen;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(attached("hka", &seen) == prog_id(k) && seen == XDP_ATTACHED_DRV);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	hydns_kern_close(k);
+}
+
+static void errors_name_the_mend(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	int foreign = foreign_program(), hka = (int)if_nametoindex("hka");
+
+	CHECK(hydns_kern_attach(k, "nosuchif", HYDNS_ATTACH_NATIVE, why) == -ENODEV);
+	CHECK(strstr(why, "no such interface"));
+	CHECK(hydns_kern_attach(k, "lo", HYDNS_ATTACH_NATIVE, why) == -EOPNOTSUPP);
+	CHECK(strstr(why, "mode generic"));
+	CHECK(!bpf_xdp_attach(hka, foreign, XDP_FLAGS_DRV_MODE, NULL));
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == -EBUSY);
+	CHECK(strstr(why, "mode dispatcher"));
+	CHECK(!bpf_xdp_detach(hka, XDP_FLAGS_DRV_MODE, NULL));
+	close(foreign);
+	hydns_kern_close(k);
+}
+
+/* An interface that goes and comes; one with a dot in its name, which a bpffs takes no dot in. */
+static void interfaces_come_and_go(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+
+	run("ip link add hk.7 type veth peer name hkc");
+	CHECK(hydns_kern_attach(k, "hk.7", HYDNS_ATTACH_NATIVE, why) == 0);
+	run("ip link del hk.7");
+	run("ip link add hk.7 type veth peer name hkc");
+	CHECK(attached("hk.7", NULL) == 0);
+	CHECK(hydns_kern_attach(k, "hk.7", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(attached("hk.7", NULL) == prog_id(k));
+	run("ip link del hk.7");
+	CHECK(hydns_kern_detach(k, "hk.7", why) == 0);
+	hydns_kern_close(k);
+}
+
+#ifdef HAVE_LIBXDP
+/* Ours beside another program, both through libxdp's dispatcher. */
+static void dispatcher_is_shared(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u32 dispatcher;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_DISPATCHER, why) == 0);
+	dispatcher = attached("hka", NULL);
+	CHECK(dispatcher && dispatcher != prog_id(k) && pinned("shared_hka"));
+	hydns_kern_close(k);
+	CHECK(attached("hka", NULL) == dispatcher);
+	k = open_kern(CAPACITY, true);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_DISPATCHER, why) == 0);
+	CHECK(attached("hka", NULL));
+	CHECK(hydns_kern_detach(k, "hka", why) == 0 && hydns_kern_detach(k, "hka", why) == 0);
+	CHECK(attached("hka", NULL) == 0 && !pinned("shared_hka"));
+	hydns_kern_close(k);
+}
+#endif
+
+/* -- the end -------------------------------------------------------------------------------------------- */
+static void clean_leaves_nothing(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	int fd = -1;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(hydns_kern_attach(k, "hkb", HYDNS_ATTACH_GENERIC, why) == 0);
+	CHECK(hydns_kern_page_new(k, 0, 1, &fd, why) == 0);
+	close(fd);
+	hydns_kern_close(k);
+	CHECK(hydns_kern_clean(pin_dir, why) == 0 && hydns_kern_clean(pin_dir, why) == 0);
+	CHECK(attached("hka", NULL) == 0 && attached("hkb", NULL) == 0);
+	CHECK(access(pin_dir, F_OK) && errno == ENOENT);
+	CHECK(strlen(pin_dir));
+}
+
+static void no_bpffs_is_told(void)
+{
+	struct hydns_loader_options o = { .pin_dir = "/dev/shm/hydns-not-bpffs", .capacity = CAPACITY };
+	struct hydns_kern *k = NULL;
+	bool adopted;
+
+	CHECK(hydns_kern_open(&o, &k, &adopted, why) == -EINVAL && strstr(why, "not in a bpffs"));
+	CHECK(!rmdir(o.pin_dir));
+}
+
+static void set_up(void)
+{
+	CHECK(!unshare(CLONE_NEWNET | CLONE_NEWNS));
+	CHECK(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	CHECK(mkdtemp(bpffs));
+	CHECK(!mount("bpf", bpffs, "bpf", 0, NULL));
+	snprintf(pin_dir, sizeof(pin_dir), "%s/hydns", bpffs);
+	setenv("LIBXDP_BPFFS", bpffs, 1);
+	run("ip link add hka type veth peer name hkb");
+	run("ip link set hka up");
+	run("ip link set hkb up");
+}
+
+static void tear_down(void)
+{
+	umount2(bpffs, MNT_DETACH);
+	rmdir(bpffs);
+}
+
+int main(void)
+{
+	if (geteuid()) {
+		puts("skipped: loading BPF programs and making namespaces needs root");
+		return SKIP;
+	}
+	set_up();
+	atexit(tear_down);
+	rules_survive_a_restart();
+	one_writer_only();
+	other_sizes_make_new_maps();
+	damaged_pins_are_replaced();
+	tables_hold_what_was_put();
+	acl_fill_replaces();
+	pages_belong_to_their_sessions();
+	attach_swap_detach(HYDNS_ATTACH_NATIVE, XDP_ATTACHED_DRV);
+	attach_swap_detach(HYDNS_ATTACH_GENERIC, XDP_ATTACHED_SKB);
+	mode_can_change();
+	errors_name_the_mend();
+	interfaces_come_and_go();
+#ifdef HAVE_LIBXDP
+	dispatcher_is_shared();
+#endif
+	clean_leaves_nothing();
+	no_bpffs_is_told();
+	puts("ok");
+	return 0;
+}
