@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* status, pause and resume. Without the daemon they read and write the pinned maps. */
+#include "config.h"
+
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hydnsd/ctl_common.h"
+
+/* "unbound 1.22.0" */
+static void resolver_title(const json_t *r, char *out, size_t room)
+{
+	const char *version = ctl_str(r, "version");
+
+	snprintf(out, room, "%s%s%s", ctl_str(r, "identity"), version[0] ? " " : "", version);
+}
+
+static void print_interfaces(const json_t *list)
+{
+	struct ctl_table *t = ctl_table_new("llll");
+	const json_t *i;
+	size_t n;
+
+	puts("interfaces");
+	if (!json_array_size(list))
+		puts("  none");
+	json_array_foreach(list, n, i) {
+		ctl_cell(t, ctl_str(i, "name"));
+		ctl_cell(t, ctl_str(i, "mode"));
+		ctl_cell(t, json_is_true(json_object_get(i, "attached")) ? "attached" : "NOT ATTACHED");
+		ctl_cell(t, ctl_str(i, "note"));
+	}
+	ctl_table_print(t, 2);
+}
+
+static void print_list(const char *label, const json_t *strings, const char *separator)
+{
+	const json_t *s;
+	size_t n;
+
+	if (!json_array_size(strings))
+		return;
+	printf("     %-10s ", label);
+	json_array_foreach(strings, n, s)
+		printf("%s%s", n ? separator : "", json_string_value(s));
+	putchar('\n');
+}
+
+static void print_resolver(const json_t *r)
+{
+	char title[96], a[CTL_TEXT], b[CTL_TEXT];
+
+	resolver_title(r, title, sizeof(title));
+	printf("  %" JSON_INTEGER_FORMAT "  %s, pid %" JSON_INTEGER_FORMAT ", %s\n", ctl_int(r, "authority"),
+	       title, ctl_int(r, "pid"), ctl_str(r, "state"));
+	printf("     %-10s %s, epoch %" JSON_INTEGER_FORMAT ", ", "rules", ctl_count(ctl_int(r, "rules"), a),
+	       ctl_int(r, "epoch"));
+	if (json_is_number(json_object_get(r, "heartbeat_age_ms")))
+		printf("heartbeat %s ago\n", ctl_duration(ctl_int(r, "heartbeat_age_ms"), b));
+	else
+		puts("no heartbeat");
+	print_list("services", json_object_get(r, "services"), ", ");
+	printf("     %-10s %s\n", "access", ctl_int(r, "acl_entries") ?
+	       ctl_count(ctl_int(r, "acl_entries"), a) : "no prefix: every client is left to the resolver");
+	print_list("note", json_object_get(r, "notes"), "\n                ");
+}
+
+static void print_status(const json_t *s)
+{
+	char a[CTL_TEXT], b[CTL_TEXT], share[CTL_TEXT], mem[CTL_TEXT];
+	json_int_t rules = ctl_int(s, "rules"), capacity = ctl_int(s, "capacity");
+	const json_t *r, *resolvers = json_object_get(s, "resolvers");
+	size_t n;
+
+	printf("hydnsd       %s, ABI %" JSON_INTEGER_FORMAT ", pid %" JSON_INTEGER_FORMAT ", up %s\n",
+	       ctl_str(s, "version"), ctl_int(s, "abi"), ctl_int(s, "pid"),
+	       ctl_duration(ctl_int(s, "uptime_s") * 1000, a));
+	printf("kernel path  %s\n", json_is_true(json_object_get(s, "paused")) ?
+	       "PAUSED: every query goes to the resolver ('hydnsctl resume' ends this)" : "on");
+	printf("rules        %s of %s (%s)", ctl_count(rules, a), ctl_count(capacity, b),
+	       ctl_share((double)rules, (double)capacity, share));
+	printf(", %s in limbo, %s of kernel memory\n", ctl_count(ctl_int(s, "limbo"), a),
+	       ctl_bytes(ctl_real(s, "memory_bytes"), mem));
+	print_interfaces(json_object_get(s, "interfaces"));
+	puts("resolvers");
+	if (!json_array_size(resolvers))
+		puts("  none has registered");
+	json_array_foreach(resolvers, n, r)
+		print_resolver(r);
+}
+
+/* -- without the daemon --------------------------------------------------------------------------------- */
+
+static void add_link(const char *ifname, unsigned ifindex, void *arg)
+{
+	char now[IF_NAMESIZE] = "";
+	bool attached = ifindex && if_indextoname(ifindex, now);
+
+	json_array_append_new(arg, json_pack("{s:s, s:b, s:s}", "name", ifname, "attached", attached, "note",
+		attached && strcmp(now, ifname) ? "renamed since" :
+		attached ? "" : "the interface has gone, or lives in another network namespace"));
+}
+
+static json_t *page_objects(const struct ctl *c)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < HYDNS_AUTHORITIES; i++) {
+		__u32 epoch;
+		__u64 age;
+
+		if (ctl_pins_page(c, i, &epoch, &age))
+			continue;
+		json_array_append_new(list, json_pack("{s:i, s:I, s:o, s:s}", "authority", (int)i,
+			"epoch", (json_int_t)epoch,
+			"heartbeat_age_ms", age == UINT64_MAX ? json_null() : json_integer(age / 1000000),
+			"state", age <= HYDNS_HEARTBEAT_STALE_NS ? "alive" : "gone"));
+	}
+	return list;
+}
+
+static int status_from_pins(const struct ctl *c, const char *no_daemon)
+{
+	struct hydns_geometry g;
+	json_t *links, *pages, *o;
+	char why[CTL_WHY], a[CTL_TEXT];
+	bool paused;
+	json_int_t slots = 0;
+	size_t n;
+	const json_t *p;
+
+	if (!ctl_pins_exist(c)) {
+		ctl_error("%s", no_daemon);
+		ctl_error("nothing is pinned in %s either: no query is answered in the kernel", c->pin_dir);
+		return CTL_ERROR;
+	}
+	if (ctl_pins_paused(c, &paused, why) || ctl_pins_geometry(c, &g, why)) {
+		ctl_error("%s", no_daemon);
+		ctl_error("%s", why);
+		return CTL_ERROR;
+	}
+	links = json_array();
+	ctl_pins_links(c, add_link, links);
+	pages = page_objects(c);
+	for (unsigned i = 0; i < HYDNS_SLOT_CLASSES; i++)
+		slots += g.slots[i];
+	o = json_pack("{s:b, s:I, s:b, s:I, s:o, s:o}", "daemon", 0, "abi", (json_int_t)g.abi_version,
+		      "paused", paused, "slots", slots, "interfaces", links, "resolvers", pages);
+	if (c->json) {
+		ctl_json(o);
+		return CTL_OK;
+	}
+	printf("hydnsd       NOT RUNNING (%s)\n", no_daemon);
+	printf("kernel path  %s (read from %s, ABI %u)\n", paused ? "PAUSED" :
+	       "on: rules already published are answered until they expire", c->pin_dir, g.abi_version);
+	printf("slots        %s\n", ctl_count(slots, a));
+	print_interfaces(links);
+	puts("resolvers");
+	json_array_foreach(pages, n, p) {
+		printf("  %" JSON_INTEGER_FORMAT "  %s, epoch %" JSON_INTEGER_FORMAT "\n",
+		       ctl_int(p, "authority"), ctl_str(p, "state"), ctl_int(p, "epoch"));
+	}
+	json_decref(o);
+	return CTL_OK;
+}
+
+int ctl_cmd_status(const struct ctl *c, int argc, char **argv)
+{
+	json_t *reply = NULL;
+	char why[CTL_WHY];
+
+	(void)argc;
+	(void)argv;
+	switch (ctl_call(c, json_pack("{s:s}", "cmd", "status"), &reply, why)) {
+	case CTL_ANSWERED:
+		break;
+	case CTL_NO_DAEMON:
+		return status_from_pins(c, why);
+	default:
+		ctl_error("%s", why);
+		return CTL_ERROR;
+	}
+	if (c->json) {
+		json_object_set_new(reply, "daemon", json_true());
+		ctl_json(reply);
+	} else {
+		print_status(reply);
+		json_decref(reply);
+	}
+	return CTL_OK;
+}
+
+/* -- pause, resume ------------------------------------------------------------------------------------------ */
+
+static int turn(const struct ctl *c, bool pause)
+{
+	json_t *reply = NULL;
+	char why[CTL_WHY];
+	enum ctl_reach reach = ctl_call(c, json_pack("{s:s}", "cmd", pause ? "pause" : "resume"), &reply, why);
+	bool direct = false;
+
+	json_decref(reply);
+	if (reach == CTL_NO_DAEMON && ctl_pins_exist(c)) {
+		direct = true;
+		reach = ctl_pins_pause(c, pause, why) ? CTL_REFUSED : CTL_ANSWERED;
+	}
+	if (reach != CTL_ANSWERED) {
+		ctl_error("%s", why);
+		return CTL_ERROR;
+	}
+	printf("%s%s\n", pause ? "paused: every query now goes to the resolver" :
+	       "resumed: rules are answered in the kernel again",
+	       direct ? " (hydnsd is not running; done in the pinned map)" : "");
+	return CTL_OK;
+}
+
+int ctl_cmd_pause(const struct ctl *c, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return turn(c, true);
+}
+
+int ctl_cmd_resume(const struct ctl *c, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return turn(c, false);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* doctor: the interfaces that the program is, or could be, attached to. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if_arp.h>
+#include <linux/if_link.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hydnsd/doctor.h"
+
+/*
+ * A frame of single-buffer XDP shares a 4,096-octet page with 256 octets of headroom and some 320 of
+ * trailer; with the Ethernet header and a VLAN tag that leaves 3,498 octets. Drivers that use half pages
+ * or 3 KiB buffers stop earlier.
+ */
+#define MTU_ALL_DRIVERS  1500
+#define MTU_ONE_PAGE     3498
+
+#define XDP_ACT_BASIC    1     /* NETDEV_XDP_ACT_BASIC */
+
+/* How hydnsd has attached: the mode it reports, or "". */
+static const char *attached_mode(const struct doctor *d, const char *ifname)
+{
+	const json_t *i;
+	size_t n;
+
+	json_array_foreach(json_object_get(d->status, "interfaces"), n, i)
+		if (!strcmp(ctl_str(i, "name"), ifname))
+			return json_is_true(json_object_get(i, "attached")) ? ctl_str(i, "mode") : "";
+	return "";
+}
+
+static void check_driver(struct doctor *d, const struct doctor_link *l, const char *mode)
+{
+	char driver[32] = "unknown driver";
+	uint64_t features = 0;
+	int err;
+
+	doctor_driver(l->name, driver);
+	err = doctor_xdp_features(l->ifindex, &features);
+	if (l->xdp_attached == XDP_ATTACHED_DRV || l->xdp_attached == XDP_ATTACHED_HW)
+		doctor_add(d, "xdp", l->name, DOCTOR_OK, NULL, "driver %s, a program is attached in native mode",
+			   driver);
+	else if (l->xdp_attached == XDP_ATTACHED_SKB && err == 0 && (features & XDP_ACT_BASIC))
+		doctor_add(d, "xdp", l->name, DOCTOR_WARN, "set attach-mode: native in hydnsd.conf and restart "
+			   "hydnsd", "driver %s can do native XDP, but the program is attached in generic mode, "
+			   "which is several times slower", driver);
+	else if (err == 0 && !(features & XDP_ACT_BASIC))
+		doctor_add(d, "xdp", l->name, strcmp(mode, "generic") ? DOCTOR_FAIL : DOCTOR_WARN,
+			   "attach to the physical interface below, use a card whose driver supports native XDP, or "
+			   "set attach-mode: generic (slower)", "driver %s does not support native XDP", driver);
+	else if (err == 0)
+		doctor_add(d, "xdp", l->name, DOCTOR_OK, NULL, "driver %s supports native XDP", driver);
+	else
+		doctor_add(d, "xdp", l->name, DOCTOR_SKIP, NULL, "driver %s; this kernel does not tell whether it "
+			   "supports native XDP, hydnsd sees when it attaches", driver);
+}
+
+static void check_mtu(struct doctor *d, const struct doctor_link *l)
+{
+	bool native = l->xdp_attached == XDP_ATTACHED_DRV;
+	char mend[128];
+
+	if (native || l->mtu <= MTU_ALL_DRIVERS) {
+		doctor_add(d, "mtu", l->name, DOCTOR_OK, NULL, "%u octets", l->mtu);
+		return;
+	}
+	snprintf(mend, sizeof(mend), "ip link set dev %s mtu %u, or attach-mode: generic", l->name,
+		 MTU_ALL_DRIVERS);
+	if (l->mtu <= MTU_ONE_PAGE)
+		doctor_add(d, "mtu", l->name, DOCTOR_WARN, mend, "%u octets: some drivers refuse native XDP above "
+			   "%u", l->mtu, MTU_ALL_DRIVERS);
+	else
+		doctor_add(d, "mtu", l->name, l->xdp_attached == XDP_ATTACHED_SKB ? DOCTOR_WARN : DOCTOR_FAIL, mend,
+			   "%u octets do not fit the single buffer of native XDP (%u at most)", l->mtu, MTU_ONE_PAGE);
+}
+
+static const struct doctor_link *vlan_on(const struct doctor_link *all, size_t n, unsigned ifindex)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(all[i].kind, "vlan") && all[i].lower == ifindex && all[i].lower_netnsid < 0)
+			return &all[i];
+	return NULL;
+}
+
+static void check_offloads(struct doctor *d, const struct doctor_link *l, const struct doctor_link *all, size_t n)
+{
+	const struct doctor_link *vlan = vlan_on(all, n, l->ifindex);
+	int vlan_parse = doctor_feature(l->name, "rx-vlan-hw-parse");
+	int lro = doctor_feature(l->name, "rx-lro"), gro_hw = doctor_feature(l->name, "rx-gro-hw");
+	int csum = doctor_feature(l->name, "rx-checksum");
+	char mend[96];
+
+	if (vlan_parse < 0)
+		doctor_add(d, "offloads", l->name, DOCTOR_SKIP, NULL, "the driver does not list its features: %s",
+			   strerror(-vlan_parse));
+	if (vlan && vlan_parse > 0) {
+		snprintf(mend, sizeof(mend), "ethtool -K %s rx-vlan-offload off", l->name);
+		doctor_add(d, "vlan", l->name, DOCTOR_WARN, mend, "%s lies on it and the card strips VLAN tags before "
+			   "XDP sees them: queries of that VLAN look untagged", vlan->name);
+	} else if (vlan) {
+		doctor_add(d, "vlan", l->name, DOCTOR_OK, NULL, "%s lies on it, tags reach XDP", vlan->name);
+	}
+	if (lro > 0 || gro_hw > 0) {
+		snprintf(mend, sizeof(mend), "ethtool -K %s lro off rx-gro-hw off", l->name);
+		doctor_add(d, "lro", l->name, DOCTOR_WARN, mend, "%s is on: many drivers refuse native XDP with it, "
+			   "and merged frames are passed", lro > 0 ? "LRO" : "hardware GRO");
+	} else if (lro == 0 || gro_hw == 0) {
+		doctor_add(d, "lro", l->name, DOCTOR_OK, NULL, "no hardware merging of packets");
+	}
+	if (csum == 0) {
+		snprintf(mend, sizeof(mend), "ethtool -K %s rx on", l->name);
+		doctor_add(d, "rx-checksum", l->name, DOCTOR_WARN, mend, "off: what is passed to the resolver costs "
+			   "more CPU (the XDP program itself checks the sum of what it answers)");
+	} else if (csum > 0) {
+		doctor_add(d, "rx-checksum", l->name, DOCTOR_OK, NULL, "on");
+	}
+}
+
+static void check_queues(struct doctor *d, const struct doctor_link *l)
+{
+	unsigned now = 0, most = 0;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	char mend[96];
+	int err = doctor_queues(l->name, &now, &most);
+
+	if (err)
+		doctor_add(d, "queues", l->name, DOCTOR_SKIP, NULL, "the driver does not tell: %s", strerror(-err));
+	else if (now == 1 && cpus > 1 && most > 1) {
+		snprintf(mend, sizeof(mend), "ethtool -L %s combined %u (or rx %u)", l->name,
+			 most < (unsigned)cpus ? most : (unsigned)cpus, most < (unsigned)cpus ? most : (unsigned)cpus);
+		doctor_add(d, "queues", l->name, DOCTOR_WARN, mend, "one of %u receive queues in use: one of %ld CPUs "
+			   "answers everything", most, cpus);
+	} else
+		doctor_add(d, "queues", l->name, DOCTOR_OK, NULL, "%u of %u receive queues, %ld CPUs", now, most, cpus);
+}
+
+static const struct doctor_link *by_index(const struct doctor_link *all, size_t n, unsigned ifindex)
+{
+	for (size_t i = 0; i < n; i++)
+		if (all[i].ifindex == ifindex)
+			return &all[i];
+	return NULL;
+}
+
+/* A veth hands frames that XDP sends back to its peer only while the peer receives by NAPI, as it does with
+ * an XDP program of its own. */
+static void check_veth(struct doctor *d, const struct doctor_link *l, const struct doctor_link *all, size_t n)
+{
+	struct doctor_link elsewhere;
+	const struct doctor_link *peer = NULL;
+	int err = 0;
+
+	if (strcmp(l->kind, "veth"))
+		return;
+	if (l->lower_netnsid < 0)
+		peer = by_index(all, n, l->lower);
+	else if (!(err = doctor_link_elsewhere(l->lower_netnsid, l->lower, &elsewhere)))
+		peer = &elsewhere;
+	if (!peer)
+		doctor_add(d, "veth-peer", l->name, DOCTOR_SKIP, NULL, "its peer is in a namespace that cannot be seen "
+			   "from here (%s): see that an XDP program, XDP_PASS is enough, is attached there",
+			   strerror(err ? -err : ENODEV));
+	else if (peer->xdp_attached == XDP_ATTACHED_NONE)
+		doctor_add(d, "veth-peer", l->name, DOCTOR_FAIL, "attach an XDP program that returns XDP_PASS to the peer "
+			   "in native mode", "its peer %s has no XDP program: answers sent back by XDP are lost "
+			   "(xdp_tx_errors in ethtool -S)", peer->name);
+	else
+		doctor_add(d, "veth-peer", l->name, DOCTOR_OK, NULL, "its peer %s has an XDP program", peer->name);
+}
+
+static void check_upper(struct doctor *d, const struct doctor_link *l, const struct doctor_link *all, size_t n)
+{
+	const struct doctor_link *m = l->master ? by_index(all, n, l->master) : NULL;
+
+	if (!(l->flags & IFF_UP))
+		doctor_add(d, "link", l->name, DOCTOR_FAIL, "ip link set dev INTERFACE up", "the interface is down");
+	else if (m && !strcmp(m->kind, "bridge"))
+		doctor_add(d, "link", l->name, DOCTOR_WARN, "attach where the service address lives, if the bridge "
+			   "filters (ebtables, nft bridge): XDP answers before it", "it is a port of bridge %s", m->name);
+	else if (m && !strcmp(m->kind, "bond"))
+		doctor_add(d, "link", l->name, DOCTOR_WARN, "name the bond itself as interface: in hydnsd.conf",
+			   "it is a port of bond %s: a program on one port sees only part of the queries", m->name);
+	else
+		doctor_add(d, "link", l->name, DOCTOR_OK, NULL, "up");
+}
+
+static void check_interface(struct doctor *d, const char *name, const struct doctor_link *all, size_t n)
+{
+	const struct doctor_link *l = NULL;
+	const char *mode = attached_mode(d, name);
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(all[i].name, name))
+			l = &all[i];
+	if (!l) {
+		doctor_add(d, "link", name, DOCTOR_FAIL, "correct interface: in hydnsd.conf, or make the interface; "
+			   "hydnsd attaches when it appears", "there is no such interface");
+		return;
+	}
+	check_upper(d, l, all, n);
+	if (d->status && !mode[0])
+		doctor_add(d, "attached", name, DOCTOR_FAIL, "add it to interface: in hydnsd.conf and reload hydnsd; if "
+			   "it is there, its log says why it could not attach", "hydnsd is not attached to it");
+	check_driver(d, l, mode);
+	check_mtu(d, l);
+	check_offloads(d, l, all, n);
+	check_queues(d, l);
+	check_veth(d, l, all, n);
+}
+
+/* Follows hydnsd into its network namespace, where its interfaces and firewall are. */
+static void enter_namespace(struct doctor *d)
+{
+	struct stat here, there;
+	char path[64];
+	int fd;
+
+	if (!d->status)
+		return;
+	snprintf(path, sizeof(path), "/proc/%" JSON_INTEGER_FORMAT "/ns/net", ctl_int(d->status, "pid"));
+	if (stat("/proc/self/ns/net", &here) || stat(path, &there) || here.st_ino == there.st_ino)
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		doctor_add(d, "namespace", NULL, DOCTOR_WARN, "run doctor as root, or by nsenter --net in that namespace",
+			   "hydnsd lives in another network namespace, which cannot be entered: %s", strerror(errno));
+	else
+		doctor_add(d, "namespace", NULL, DOCTOR_OK, NULL, "hydnsd lives in another network namespace; "
+			   "interfaces and firewall are looked at there");
+	if (fd >= 0)
+		close(fd);
+}
+
+static void add_name(const char *ifname, unsigned ifindex, void *arg)
+{
+	(void)ifindex;
+	json_array_append_new(arg, json_string(ifname));
+}
+
+/* Which interfaces: those named, those of the daemon, those pinned, or every Ethernet interface. */
+static json_t *choose(struct doctor *d, int count, char **names, const struct doctor_link *all, size_t n)
+{
+	json_t *chosen = json_array();
+	const json_t *i;
+	size_t k;
+
+	for (int a = 0; a < count; a++)
+		add_name(names[a], 0, chosen);
+	if (count)
+		return chosen;
+	json_array_foreach(json_object_get(d->status, "interfaces"), k, i)
+		add_name(ctl_str(i, "name"), 0, chosen);
+	if (!d->status)
+		ctl_pins_links(d->ctl, add_name, chosen);
+	for (k = 0; !d->status && !json_array_size(chosen) && k < n; k++)
+		if (all[k].type == ARPHRD_ETHER && (all[k].flags & IFF_UP) && !all[k].kind[0])
+			add_name(all[k].name, 0, chosen);
+	return chosen;
+}
+
+void doctor_check_interfaces(struct doctor *d, int count, char **names)
+{
+	struct doctor_link *all;
+	json_t *chosen;
+	const json_t *i;
+	size_t n, k;
+	int err;
+
+	enter_namespace(d);
+	err = doctor_links(&all, &n);
+	if (err) {
+		doctor_add(d, "link", NULL, DOCTOR_SKIP, NULL, "interfaces cannot be listed: %s", strerror(-err));
+		return;
+	}
+	chosen = choose(d, count, names, all, n);
+	if (!json_array_size(chosen))
+		doctor_add(d, "link", NULL, DOCTOR_FAIL, "name the interfaces on which queries arrive: interface: in "
+			   "hydnsd.conf, or as arguments of doctor", "no interface is configured");
+	json_array_foreach(chosen, k, i)
+		check_interface(d, json_string_value(i), all, n);
+	json_decref(chosen);
+	free(all);
+}
