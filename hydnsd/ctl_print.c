@@ -136,21 +136,23 @@ void ctl_cell(struct ctl_table *t, const char *text)
 
 void ctl_table_print(struct ctl_table *t, unsigned indent)
 {
-	size_t i;
+	size_t i, gap = 0;             /* owed blanks: never printed before the end of a line */
 	json_t *cell;
 
 	json_array_foreach(t->cells, i, cell) {
 		unsigned column = (unsigned)(i % t->columns);
-		bool last = column + 1 == t->columns;
-		int width = (int)t->width[column];
+		const char *text = json_string_value(cell);
+		size_t fill = t->width[column] - json_string_length(cell);
 
 		if (column == 0)
-			printf("%*s", (int)indent, "");
+			gap = indent;
 		if (t->align[column] == 'r')
-			printf("%*s", width, json_string_value(cell));
-		else
-			printf("%-*s", last ? 0 : width, json_string_value(cell));
-		fputs(last ? "\n" : "  ", stdout);
+			gap += fill;
+		if (*text)
+			printf("%*s%s", (int)gap, "", text);
+		gap = (*text ? 0 : gap) + (t->align[column] == 'l' ? fill : 0) + 2;
+		if (column + 1 == t->columns)
+			putchar('\n');
 	}
 	json_decref(t->cells);
 	free(t);

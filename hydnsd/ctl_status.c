@@ -61,8 +61,11 @@ static void print_resolver(const json_t *r)
 	else
 		puts("no heartbeat");
 	print_list("services", json_object_get(r, "services"), ", ");
-	printf("     %-10s %s\n", "access", ctl_int(r, "acl_entries") ?
-	       ctl_count(ctl_int(r, "acl_entries"), a) : "no prefix: every client is left to the resolver");
+	if (ctl_int(r, "acl_entries"))
+		printf("     %-10s %s access-control prefixes\n", "clients",
+		       ctl_count(ctl_int(r, "acl_entries"), a));
+	else
+		printf("     %-10s none: every client is left to the resolver\n", "clients");
 	print_list("note", json_object_get(r, "notes"), "\n                ");
 }
 
