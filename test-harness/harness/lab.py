@@ -37,6 +37,17 @@ $TTL 3600
 @ NS ns
 ns A {RELAY}
 """
+UPPER_ZONES = """zone:
+    name: "."
+    zonefile: root.zone
+zone:
+    name: "example."
+    zonefile: example.zone
+"""
+LAB_ZONES = """zone:
+    name: "lab.example."
+    zonefile: lab.zone
+"""
 HINTS = f"""$TTL 86400
 . NS a.root.example.
 a.root.example. A {ROOT[4]}
@@ -75,14 +86,6 @@ class Lab:
         (directory / "example.zone").write_text(TLD_ZONE)
         (directory / "hints").write_text(HINTS)
         self.write(records())
-
-    @property
-    def upper_zones(self):
-        return {".": self.directory / "root.zone", "example.": self.directory / "example.zone"}
-
-    @property
-    def lab_zone(self):
-        return {"lab.example.": self.directory / "lab.zone"}
 
     def write(self, content):
         self.serial += 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyroute2 import netns
 
-RUNS = Path("/run/hydns-harness")
+RUNS = Path("/var/lib/hydns-harness")      # not /run: zones and workloads may be too big for a tmpfs
 PREFIX = "hydns"
 
 

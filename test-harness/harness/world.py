@@ -23,37 +23,48 @@ def exit_on_signals():
 
 
 class World:
-    """Context manager: network and authority. zones and addresses as for Nsd; without them the lab's."""
+    """Context manager: network and authority. make_tree(directory, addresses) writes the generated zones that
+    the authority serves; without it that is the lab of lab.py, whose data tests may change."""
 
-    def __init__(self, zones=None, addresses=None, hints=None, anchors=()):
+    TREE_ADDRESSES = ("10.53.5.53", "fd53:5::53")
+
+    def __init__(self, make_tree=None):
         self.tools = Tools()
-        self._zones, self._addresses, self._hints, self.anchors = zones, addresses, hints, anchors
+        self.make_tree = make_tree
+        self.anchors = ()
         self._stack = ExitStack()
 
     def __enter__(self):
         with ExitStack() as stack:
             self.run = stack.enter_context(Run())
             self.network = Network(self.run, self.tools.pass_object)
-            if self._zones is None:
-                self._start_lab(stack)
+            if self.make_tree:
+                self._start_tree(stack)
             else:
-                self.hints = self._hints
-                stack.enter_context(Nsd(self, self.network.authority, "nsd", self._zones, self._addresses))
+                self._start_lab(stack)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *exc):
-        if self.run.kept:
-            self._stack.pop_all()
-            return None
         return self._stack.__exit__(*exc)
+
+    def _start_tree(self, stack):
+        self.tree = self.run.dir / "tree"
+        self.make_tree(self.tree, self.TREE_ADDRESSES)
+        self.hints = self.tree / "root.hints"
+        self.anchors = (self.tree / "trust-anchor.key",)
+        self.nsd = stack.enter_context(Nsd(self, self.network.authority, "nsd",
+                                           (self.tree / "nsd-zones.conf").read_text(), self.tree, ".",
+                                           self.TREE_ADDRESSES))
 
     def _start_lab(self, stack):
         self.lab = lab.Lab(self.run.dir / "lab")
         self.hints = self.lab.directory / "hints"
         authority = self.network.authority
-        stack.enter_context(Nsd(self, authority, "nsd-upper", self.lab.upper_zones, lab.UPPER_ADDRESSES))
-        self.nsd = stack.enter_context(Nsd(self, authority, "nsd-lab", self.lab.lab_zone, [lab.LAB]))
+        files = self.lab.directory
+        stack.enter_context(Nsd(self, authority, "nsd-upper", lab.UPPER_ZONES, files, ".", lab.UPPER_ADDRESSES))
+        self.nsd = stack.enter_context(Nsd(self, authority, "nsd-lab", lab.LAB_ZONES, files, "lab.example.",
+                                           [lab.LAB]))
         self.relay = stack.enter_context(Relay(authority, lab.RELAY, lab.LAB))
 
     def hydnsd(self, **options):

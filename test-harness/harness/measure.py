@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""One measured load: dnsperf for throughput, asker as a light prober for latency, counters for the rest.
+
+dnsperf keeps a fixed number of queries under way (or a fixed rate), undisturbed; its summary knows no
+percentiles, and its per-query output would slow it down. So the latency of single queries is measured by
+two askers with their own sample of the same workload, over IPv4 and IPv6, from the other client network."""
+
+import re
+import time
+
+from .client import Asker
+from .network import SERVICE
+from .process import Program
+from .run import HarnessError
+
+PROBE_RATE = 250            # queries per second of each prober
+CLIENTS, OUTSTANDING = 8, 100
+# packets that are queries to a registered resolver; the rest is not this resolver's business
+NOT_OURS = ("NOT_IP", "NOT_UDP", "NOT_SERVICE")
+
+
+def dnsperf_summary(text):
+    """Figures of dnsperf's summary: sent, completed, lost, seconds."""
+    def number(pattern):
+        found = re.search(pattern, text)
+        if not found:
+            raise HarnessError(f"dnsperf printed no '{pattern}':\n{text[-2000:]}")
+        return float(found.group(1))
+    return {"sent": int(number(r"Queries sent: +(\d+)")), "completed": int(number(r"Queries completed: +(\d+)")),
+            "lost": int(number(r"Queries lost: +(\d+)")), "seconds": number(r"Run time \(s\): +([\d.]+)")}
+
+
+def percentile(ordered, share):
+    """Nearest-rank percentile of a sorted list."""
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def machine_busy_seconds():
+    """CPU time of everything on the machine that was not idle."""
+    with open("/proc/stat") as f:
+        ticks = [int(n) for n in f.readline().split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / 100
+
+
+class Meter:
+    """Kernel counters over time. Without a daemon there is no program and nothing to count."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.series = []
+        self.begin = time.monotonic()
+        self.first = self.last = self._read()
+
+    def _read(self):
+        if not self.daemon:
+            return 0, 0
+        reasons = self.daemon.reasons()
+        answered = reasons["ANSWERED"]
+        return answered, sum(n for name, n in reasons.items() if name not in NOT_OURS) - answered
+
+    def sample(self):
+        now = self._read()
+        answered, passed = now[0] - self.last[0], now[1] - self.last[1]
+        self.last = now
+        self.series.append({"seconds": round(time.monotonic() - self.begin, 2), "answered": answered,
+                            "passed": passed,
+                            "kernel_share": round(answered / (answered + passed), 4) if answered + passed else 0.0})
+
+    @property
+    def answered(self):
+        return self.last[0] - self.first[0]
+
+
+def _dnsperf(world, data, seconds, rate):
+    argv = [world.tools.dnsperf, "-s", SERVICE[4], "-d", data.queries, *data.dnsperf_options, "-l", seconds, "-n", 1,
+            "-c", CLIENTS, "-q", OUTSTANDING, "-t", 5, "-T", 1, "-O", "suppress=timeout,congestion,sendfailed"]
+    return Program(world.run, world.network.client1, "dnsperf", argv + (["-Q", rate] if rate else []))
+
+
+def measure(world, unbound, daemon, data, seconds, rate, progress):
+    """Runs the load against a started resolver; returns the figures, with the time series as 'series' and
+    dnsperf's and the machine's own under 'details'."""
+    processes = [unbound.program] + ([daemon.program] if daemon else [])
+    cpu, busy, meter = [p.cpu_seconds() for p in processes], machine_busy_seconds(), Meter(daemon)
+    probers = [Asker(world, world.network.client2, SERVICE[f], data.probes[f], PROBE_RATE, seconds=seconds)
+               for f in (4, 6)]
+    load = _dnsperf(world, data, seconds, rate)
+    with probers[0] as first, probers[1] as second:
+        while load.running():
+            time.sleep(0.5)          # the sampling interval
+            meter.sample()
+            progress(meter)
+        used = [p.cpu_seconds() - c for p, c in zip(processes, cpu)]
+        busy = machine_busy_seconds() - busy
+        answers = first.result() + second.result()
+    meter.sample()
+    summary = dnsperf_summary(load.log.read_text())
+    load.log.unlink()
+    latencies = sorted(a.latency / 1000 for a in answers if a.latency is not None)
+    if not latencies:
+        raise HarnessError("no prober query was answered")
+    replies = summary["completed"] + len(latencies)
+    if not rate and summary["seconds"] < 0.95 * seconds:
+        raise HarnessError(f"the workload ended after {summary['seconds']:.0f} of {seconds} s: give more --queries, so "
+                           "that names that are asked once are asked once")
+    return {
+        "replies_per_second": round(replies / summary["seconds"]),
+        "p50_us": round(percentile(latencies, 0.50), 1), "p95_us": round(percentile(latencies, 0.95), 1),
+        "p99_us": round(percentile(latencies, 0.99), 1),
+        "lost": summary["lost"] + len(answers) - len(latencies),
+        "resolver_cpu_seconds_per_million": round(sum(used) / replies * 1e6, 3),
+        "kernel_share": round(meter.answered / replies, 4),
+    }, {
+        "series": meter.series, "replies": replies, "seconds": summary["seconds"],
+        "cpu_seconds": dict(zip(("unbound", "hydnsd"), (round(u, 2) for u in used))),
+        "machine_cpu_seconds_per_million": round(busy / replies * 1e6, 3),
+        "latency_samples": len(latencies),
+    }

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""What the demo shows: table, JSON, plot. Only arranges figures; measures nothing."""
+
+import json
+import platform
+import subprocess
+
+KEYS = ("replies_per_second", "p50_us", "p95_us", "p99_us", "lost", "resolver_cpu_seconds_per_million",
+        "kernel_share")
+LABELS = {
+    "replies_per_second": "replies per second", "p50_us": "latency, median (us)", "p95_us": "latency, 95 % below (us)",
+    "p99_us": "latency, 99 % below (us)", "lost": "queries without an answer",
+    "resolver_cpu_seconds_per_million": "resolver CPU seconds per million replies",
+    "kernel_share": "share answered in the kernel",
+}
+
+
+def _text(key, value):
+    if key == "kernel_share":
+        return f"{value:.1%}"
+    return f"{value:,.0f}" if key in ("replies_per_second", "lost") else f"{value:,.1f}"
+
+
+def table(off, on):
+    """Lines: what, Unbound alone, with the kernel path."""
+    rows = [("", "Unbound alone", "with hyDNS")] + [(LABELS[k], _text(k, off[k]), _text(k, on[k])) for k in KEYS]
+    return [f"  {what:42}{a:>16}{b:>16}" for what, a, b in rows]
+
+
+def series_lines(series, bin_seconds=2.0):
+    """Kernel share over time as bars."""
+    lines, begin, answered, passed = [], 0.0, 0, 0
+    for s in series:
+        answered, passed = answered + s["answered"], passed + s["passed"]
+        if s["seconds"] - begin >= bin_seconds and answered + passed:
+            share = answered / (answered + passed)
+            lines.append(f"  {begin:5.0f} s  {share:6.1%}  {'#' * round(40 * share)}")
+            begin, answered, passed = s["seconds"], 0, 0
+    return lines
+
+
+def top_lines(names):
+    lines = [f"  {'name':44}{'type':8}{'per second':>12}  answered by"]
+    return lines + [f"  {n['name'][:43]:44}{n['type']!s:8}{n['rate']:>12,.0f}  {n['where']}" for n in names]
+
+
+def environment(tools):
+    """What the figures depend on."""
+    def first_line(*argv):
+        done = subprocess.run([str(a) for a in argv], capture_output=True, text=True)
+        return (done.stdout + done.stderr).strip().splitlines()[0]
+    with open("/proc/cpuinfo") as f:
+        models = [line.partition(":")[2].strip() for line in f if line.startswith("model name")]
+    with open("/proc/meminfo") as f:
+        memory = int(f.readline().split()[1]) // 1024
+    return {"kernel": platform.release(), "machine": platform.machine(), "cpus": len(models),
+            "cpu_model": models[0] if models else "unknown", "memory_mib": memory,
+            "unbound": first_line(tools.unbound, "-V"), "hydnsd": first_line(tools.hydnsd, "--version"),
+            "nsd": first_line(tools.nsd, "-v"), "dnsperf": dnsperf_version(tools.dnsperf),
+            "link": "veth between network namespaces of one machine, XDP in native mode"}
+
+
+def dnsperf_version(path):
+    text = subprocess.run([str(path), "-h"], capture_output=True, text=True)
+    return next((line for line in (text.stdout + text.stderr).splitlines() if line.startswith("Version")), "unknown")
+
+
+def write_json(file, off, on, extra):
+    file.write_text(json.dumps({"off": off, "on": on, **extra}, indent=1) + "\n")
+
+
+def write_plot(file, off, on, series):
+    """Throughput, latency, CPU as pairs of bars; the kernel's share over time."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(2, 2, figsize=(10, 7))
+    colors, names = ("#8a8a8a", "#1f6fb4"), ("Unbound alone", "with hyDNS")
+
+    def pair(axis, keys, labels, title, unit):
+        for i, figures in enumerate((off, on)):
+            axis.bar([k + 0.4 * i for k in range(len(keys))], [figures[key] for key in keys], 0.38, color=colors[i],
+                     label=names[i])
+        axis.set_xticks([k + 0.2 for k in range(len(keys))], labels)
+        axis.set_title(title)
+        axis.set_ylabel(unit)
+        axis.legend()
+
+    pair(axes[0][0], ["replies_per_second"], [""], "Throughput", "replies per second")
+    pair(axes[0][1], ["p50_us", "p95_us", "p99_us"], ["50 %", "95 %", "99 %"], "Latency below which", "microseconds")
+    pair(axes[1][0], ["resolver_cpu_seconds_per_million"], [""], "CPU of Unbound and hydnsd",
+         "seconds per million replies")
+    share = axes[1][1]
+    share.plot([s["seconds"] for s in series], [100 * s["kernel_share"] for s in series], color=colors[1])
+    share.axhline(60, linestyle=":", color="#444444", linewidth=1)
+    share.set_ylim(0, 100)
+    share.set_xlabel("seconds since start")
+    share.set_ylabel("percent")
+    share.set_title("Answered in the kernel")
+    figure.tight_layout()
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)

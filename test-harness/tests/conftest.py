@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Fixtures: one world for the session, resolver and daemon per module. Each test has a time limit."""
+
+import os
+import signal
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness.run import wait_until  # noqa: E402
+from harness.world import World, exit_on_signals  # noqa: E402
+
+DEFAULT_LIMIT = 60
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", f"limit(seconds): time limit of the test [{DEFAULT_LIMIT}]")
+
+
+@pytest.fixture(autouse=True)
+def time_limit(request):
+    marker = request.node.get_closest_marker("limit")
+    seconds = marker.args[0] if marker else DEFAULT_LIMIT
+
+    def over(number, frame):
+        pytest.fail(f"not done within {seconds} s")
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="session")
+def world():
+    if os.geteuid() != 0:
+        pytest.skip("needs root: namespaces and BPF")
+    exit_on_signals()
+    with World() as w:
+        yield w
+
+
+@contextmanager
+def kernel_path(world, *, daemon_options=None, unbound_options=None):
+    """hydnsd and Unbound with the module, connected; yields an object with both and the world."""
+    daemon = world.hydnsd(**(daemon_options or {}))
+    with daemon, world.unbound(daemon, **(unbound_options or {})) as unbound:
+        wait_until(daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
+        yield SimpleNamespace(world=world, daemon=daemon, unbound=unbound, network=world.network)
+
+
+@pytest.fixture(scope="module")
+def path(world):
+    with kernel_path(world) as p:
+        yield p

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""A hot name gets the same answer from the kernel as from Unbound, and Unbound does not see the query.
+
+"From Unbound" is asked from the resolver's own namespace: by loopback, where there is no XDP program, so
+that the same process with the same cache answers without the kernel path."""
+
+import time
+
+import dns.flags
+import dns.message
+import dns.rcode
+import pytest
+
+from harness.client import ask, exchange, query
+from harness.compare import difference
+from harness.network import SERVICE
+
+VARIANTS = {
+    "plain": {},
+    "edns": {"edns": True},
+    "small-edns": {"edns": True, "payload": 512},
+    "dnssec-ok": {"dnssec": True},
+    "cookie": {"cookie": bytes(range(8))},
+    "ad": {"ad": True},
+}
+QUESTIONS = [("www.lab.example", "A"), ("www.lab.example", "AAAA"), ("www.lab.example", "TXT"),
+             ("www.lab.example", "MX"), ("chain.lab.example", "A"), ("many.lab.example", "A"),
+             ("svc.lab.example", "HTTPS"), ("empty.lab.example", "A"), ("missing.lab.example", "A")]
+ASKED = 50
+
+
+def both(path, server, q, client=None):
+    """Replies from the kernel path and from Unbound directly."""
+    wire = q.to_wire()
+    return (exchange(client or path.network.client1, server, wire), exchange(path.network.resolver, server, wire))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("family", (4, 6))
+def test_same_answer_in_any_variant(path, family, variant):
+    name, options = "www.lab.example", VARIANTS[variant]
+    path.world.heat(path.daemon, name, "A", server=SERVICE[family], **options)
+    before = path.daemon.reasons()["ANSWERED"]
+    received = path.unbound.received()
+    for i in range(ASKED):
+        q = query("".join(c.upper() if (k + i) % 3 == 0 else c for k, c in enumerate(name)), "A", **options)
+        kernel = exchange(path.network.client1, SERVICE[family], q.to_wire())
+        assert kernel is not None
+        assert kernel[:2] == q.to_wire()[:2], "the reply's id is not the query's"
+    assert path.unbound.received() == received, "Unbound has seen queries that the kernel should answer"
+    assert path.daemon.reasons()["ANSWERED"] == before + ASKED
+    kernel, direct = both(path, SERVICE[family], q)
+    assert difference(kernel, direct) is None
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{q[0].split('.')[0]}-{q[1]}")
+def test_same_answer_of_every_kind(path, question):
+    name, rdtype = question
+    for options in ({}, {"dnssec": True}):
+        path.world.heat(path.daemon, name, rdtype, **options)
+        received = path.unbound.received()
+        q = query(name, rdtype, **options)
+        kernel = exchange(path.network.client1, SERVICE[4], q.to_wire())
+        assert path.unbound.received() == received
+        direct = exchange(path.network.resolver, SERVICE[4], q.to_wire())
+        assert difference(kernel, direct) is None
+
+
+def test_explain_says_so(path):
+    path.world.heat(path.daemon, "www.lab.example", "A")
+    said = path.daemon.ctl("explain", "www.lab.example", "A").stdout
+    assert "answered in kernel" in said
+    cold = path.daemon.ctl("explain", "never-asked.lab.example", "A").stdout
+    assert "answered in kernel" not in cold and cold.strip()
+
+
+def test_second_client_network(path):
+    path.world.heat(path.daemon, "www.lab.example", "A")
+    received = path.unbound.received()
+    for family in (4, 6):
+        assert ask(path.network.client2, SERVICE[family], "www.lab.example").answer
+    assert path.unbound.received() == received
+
+
+def test_rotation_gives_every_order(path):
+    """Unbound rotates by query id and time; so must the kernel: each of the eight comes first sometimes."""
+    path.world.heat(path.daemon, "many.lab.example", "A")
+    first = {ask(path.network.client1, SERVICE[4], "many.lab.example").answer[0][0].address for _ in range(200)}
+    assert len(first) == 8
+
+
+def test_unbound_statistics_count_kernel_answers(path):
+    path.world.heat(path.daemon, "www.lab.example", "A")
+    total, own = path.unbound.stats()["total.num.queries"], path.unbound.received()
+    for _ in range(ASKED):
+        ask(path.network.client1, SERVICE[4], "www.lab.example")
+    assert path.unbound.received() == own
+    assert path.unbound.stats()["total.num.queries"] >= total + ASKED
+
+
+def test_kill_switch(path):
+    path.world.heat(path.daemon, "www.lab.example", "A")
+    received = path.unbound.received()
+    path.daemon.ctl("pause")
+    try:
+        assert ask(path.network.client1, SERVICE[4], "www.lab.example").answer
+        assert path.unbound.received() == received + 1
+    finally:
+        path.daemon.ctl("resume")
+    assert ask(path.network.client1, SERVICE[4], "www.lab.example").answer
+    assert path.unbound.received() == received + 1
+
+
+def test_ttl_counts_down_as_unbounds(path):
+    """Kernel, Unbound, kernel, many times over some seconds: Unbound's TTL lies between the other two."""
+    name = "host1.lab.example"
+    path.world.heat(path.daemon, name, "A")
+    seen, end = set(), time.monotonic() + 4.2
+
+    def ttl(ns):
+        return ask(ns, SERVICE[4], name).answer[0].ttl
+    received, directly = path.unbound.received(), 0
+    while time.monotonic() < end:
+        before, direct, after = ttl(path.network.client1), ttl(path.network.resolver), ttl(path.network.client1)
+        assert before >= direct >= after, f"kernel {before}, Unbound {direct}, kernel {after}"
+        seen.add(direct)
+        directly += 1
+    assert len(seen) >= 4
+    assert path.unbound.received() == received + directly, "the kernel did not answer what was to be compared"
+
+
+def test_cd_and_no_recursion_go_to_unbound(path):
+    path.world.heat(path.daemon, "www.lab.example", "A")
+    for options in ({"cd": True}, {"rd": False}):
+        q = query("www.lab.example", "A", **options)
+        kernel, direct = both(path, SERVICE[4], q)
+        assert difference(kernel, direct) is None
+
+
+def test_answer_too_large_is_truncated_by_unbound(path):
+    q = query("big.lab.example", "TXT", edns=True, payload=1232)
+    for _ in range(100):
+        kernel = exchange(path.network.client1, SERVICE[4], q.to_wire())
+    assert dns.message.from_wire(kernel, ignore_trailing=True).flags & dns.flags.TC
+    assert difference(kernel, exchange(path.network.resolver, SERVICE[4], q.to_wire())) is None

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Whatever dies, fills up or goes away: no wrong answer, and none lost that Unbound alone would have given."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import kernel_path
+from pyroute2 import netns
+
+from harness.client import Asker, ask
+from harness.lab import records
+from harness.network import CLIENT_LINKS, SERVICE
+from harness.process import run_tool
+from harness.run import RUNS, clean, start_time, wait_until
+
+HOSTS = [(f"host{i}.lab.example", "A") for i in range(20)]
+EXPECTED = [f"c00002{i % 250 + 1:02x}" for i in range(20)]
+RATE = 4000
+HEARTBEAT_LIMIT = 1.0  # seconds after which the rules of a killed resolver are dead
+
+
+@pytest.fixture
+def fresh(world):
+    """A path of this test's own: what it kills is not missed by the next."""
+    with kernel_path(world) as p:
+        yield p
+
+
+def heat_hosts(path, hosts=HOSTS):
+    for name, rdtype in hosts:
+        path.world.heat(path.daemon, name, rdtype)
+
+
+def load(path, questions=HOSTS, rate=RATE, **options):
+    return Asker(path.world, path.network.client1, SERVICE[4], questions, rate, **options)
+
+
+def assert_right(answers, expected=EXPECTED):
+    wrong = [a for a in answers if a.latency is not None and (a.rcode != 0 or a.rdata != expected[a.question])]
+    assert not wrong, f"{len(wrong)} wrong answers, the first: {wrong[0]}"
+
+
+def assert_none_lost(answers):
+    lost = [a for a in answers if a.latency is None]
+    assert not lost, f"{len(lost)} of {len(answers)} queries without an answer"
+
+
+def let_run(seconds):
+    """Load for a while; what is tested is that nothing happens in it."""
+    time.sleep(seconds)
+
+
+def test_daemon_killed_and_restarted(fresh):
+    heat_hosts(fresh)
+    with load(fresh) as asker:
+        let_run(0.3)
+        fresh.daemon.stop(signal.SIGKILL)
+        received = fresh.unbound.received()
+        let_run(1.5)
+        during = fresh.unbound.received() - received
+        fresh.daemon.start()
+        wait_until(fresh.daemon.resolver_ready, 10, "the module to register again")
+        let_run(0.5)
+        answers = asker.result()
+    assert_right(answers)
+    assert_none_lost(answers)
+    assert during < RATE * 1.5 * 0.1, "the program did not go on answering while hydnsd was dead"
+    for name, rdtype in HOSTS:
+        assert fresh.daemon.explain(name, rdtype)["where"] == "kernel", "rules were not taken over"
+
+
+def test_flush_while_daemon_is_dead(fresh):
+    name = "www.lab.example"
+    fresh.world.change_lab(records(1), name, "A", "192.0.2.1")
+    fresh.world.heat(fresh.daemon, name, "A")
+    with load(fresh, [(name, "A")], 10000) as asker:
+        let_run(0.2)
+        fresh.daemon.stop(signal.SIGKILL)
+        fresh.world.change_lab(records(99), name, "A", "192.0.2.99")
+        fresh.unbound.control("flush", name)
+        returned = time.monotonic_ns()
+        let_run(0.5)
+        fresh.daemon.start()
+        wait_until(fresh.daemon.resolver_ready, 10, "the module to register again")
+        let_run(0.5)
+        answers = asker.result()
+    assert_none_lost(answers)
+    after = [a for a in answers if a.sent > returned]
+    assert after and all(a.rdata == "c0000263" for a in after)
+    fresh.world.heat(fresh.daemon, name, "A")
+
+
+def test_unbound_killed_and_restarted(fresh):
+    name = "www.lab.example"
+    fresh.world.change_lab(records(1), name, "A", "192.0.2.1")
+    fresh.world.heat(fresh.daemon, name, "A")
+    with load(fresh, [(name, "A")], timeout=1) as asker:
+        let_run(0.3)
+        killed = time.monotonic_ns()
+        fresh.unbound.stop(signal.SIGKILL)
+        fresh.world.change_lab(records(98), name, "A", "192.0.2.98")
+        let_run(HEARTBEAT_LIMIT + 1)
+        restarting = time.monotonic_ns()
+        fresh.unbound.start()
+        started = time.monotonic_ns()
+        wait_until(fresh.daemon.resolver_ready, 10, "the new Unbound to register")
+        fresh.world.heat(fresh.daemon, name, "A")
+        answers = asker.result()
+    dead = [a for a in answers if killed + HEARTBEAT_LIMIT * 1e9 < a.sent < restarting]
+    assert dead and all(a.latency is None or a.sent + a.latency > restarting for a in dead), \
+        "the rules of a dead resolver went on answering"
+    again = [a for a in answers if a.sent > started]
+    assert_none_lost(again)
+    assert again and all(a.rdata == "c0000262" for a in again), "an answer from before the death"
+
+
+def test_clean_stop_of_unbound_takes_rules_along(fresh):
+    heat_hosts(fresh)
+    fresh.unbound.stop()
+    assert ask(fresh.network.client1, SERVICE[4], HOSTS[0][0], timeout=0.3) is None
+
+
+def test_interface_down_and_up(fresh):
+    heat_hosts(fresh)
+    resolver = fresh.network.resolver
+    with load(fresh, timeout=0.5) as asker:
+        let_run(0.2)
+        resolver.link_state("r1", up=False)
+        let_run(0.3)
+        resolver.link_state("r1", up=True)
+        wait_until(lambda: ask(fresh.network.client1, SERVICE[4], HOSTS[0][0], timeout=0.2), 10, "the link to work")
+        up = time.monotonic_ns()
+        before = fresh.daemon.reasons()["ANSWERED"]
+        let_run(0.5)
+        answered = fresh.daemon.reasons()["ANSWERED"] - before
+        answers = asker.result()
+    resolver.address("r1", "fd53:1::1/64")  # the kernel removes IPv6 addresses of a link that goes down
+    assert_right(answers)
+    assert_none_lost([a for a in answers if a.sent > up])
+    assert answered > 0.9 * 0.5 * RATE * 0.5
+    assert fresh.daemon.attached()
+
+
+def test_ring_full(fresh):
+    """A daemon that is stopped reads no offers: the rings fill, Unbound does not care."""
+    heat_hosts(fresh)
+    many = [(f"ring{i}.lab.example", "A") for i in range(6000)]
+    fresh.daemon.program.popen.send_signal(signal.SIGSTOP)
+    try:
+        with load(fresh, many, 10000, seconds=4.8) as asker, load(fresh, seconds=4.8) as hot:
+            missing, known = asker.result(), hot.result()
+        begin = time.monotonic()
+        fresh.unbound.control("flush", HOSTS[0][0])
+        took = time.monotonic() - begin
+    finally:
+        fresh.daemon.program.popen.send_signal(signal.SIGCONT)
+    assert_none_lost(missing)
+    assert all(a.rcode == 3 for a in missing)
+    assert_none_lost(known)
+    assert_right(known)
+    assert took < 3, "a flush must not wait long for a daemon that does not answer"
+    wait_until(fresh.daemon.resolver_ready, 10, "the module and the daemon to find each other")
+    dropped = fresh.daemon.call({"cmd": "stats"})["offers"]["dropped"]
+    assert dropped > 0, "the rings have never been full: the test proves nothing"
+    fresh.world.heat(fresh.daemon, *HOSTS[1])
+
+
+def test_store_full(world):
+    capacity = 64
+    hosts = [(f"host{i}.lab.example", "A") for i in range(200)]
+    expected = [f"c00002{i % 250 + 1:02x}" for i in range(200)]
+    with kernel_path(world, daemon_options={"capacity": capacity}) as path:
+        with load(path, hosts, 10000, seconds=3) as asker:
+            answers = asker.result()
+        assert_right(answers, expected)
+        assert_none_lost(answers)
+        stats, status = path.daemon.call({"cmd": "stats"}), path.daemon.call({"cmd": "status"})
+        assert 0 < status["rules"] <= capacity
+        offers = stats["offers"]
+        assert offers["evicted"] + sum(offers["rejected"].values()) > 0, "the store has never been full"
+        assert stats["reasons"]["ANSWERED"] > 0
+
+
+def test_nothing_left_after_a_clean_stop(world):
+    with kernel_path(world) as path:
+        world.heat(path.daemon, *HOSTS[0])
+        resolver, pins = world.network.resolver, path.daemon.pins
+        assert all(resolver.xdp_attached(link) for link in CLIENT_LINKS) and pins.exists()
+        path.daemon.ctl("doctor", check=False)
+        assert path.daemon.stop() == 0
+        assert not any(resolver.xdp_attached(link) for link in CLIENT_LINKS)
+        assert not pins.exists() or not list(pins.iterdir())
+        assert not path.daemon.control_socket.exists() and not path.daemon.plugin_socket.exists()
+        assert ask(world.network.client1, SERVICE[4], HOSTS[0][0]).answer, "Unbound alone goes on"
+
+
+def test_clean_removes_what_a_killed_daemon_left(world):
+    with kernel_path(world) as path:
+        path.daemon.stop(signal.SIGKILL)
+        resolver = world.network.resolver
+        assert all(resolver.xdp_attached(link) for link in CLIENT_LINKS)
+        run_tool(resolver, [*path.daemon.argv(), "--clean"])
+        assert not any(resolver.xdp_attached(link) for link in CLIENT_LINKS)
+        assert not path.daemon.pins.exists() or not list(path.daemon.pins.iterdir())
+
+
+def test_harness_removes_what_a_killed_harness_left(world):
+    """The promise of every demo and test: the next run cleans up after one that was killed."""
+    script = ("import sys, os, signal; sys.path.insert(0, sys.argv[1])\n"
+              "from harness.run import Run\nfrom harness.network import Namespace\n"
+              "from harness.process import Program\n"
+              "run = Run().__enter__(); ns = Namespace(run, 'x'); p = Program(run, ns, 'sleep', ['sleep', '1000'])\n"
+              "print(run.id, p.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n")
+    harness = str(Path(__file__).resolve().parent.parent)
+    done = subprocess.run([sys.executable, "-c", script, harness], capture_output=True, text=True)
+    run_id, pid = done.stdout.split()
+    assert (RUNS / run_id).exists() and start_time(int(pid))
+    clean()
+    assert not (RUNS / run_id).exists()
+    assert start_time(int(pid)) is None
+    assert run_id not in " ".join(netns.listnetns())

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""After a flush has returned, no query is answered with what was there before, under load.
+
+Each test changes the data at the authority first, then gives the command, while queries are under way at a
+fixed rate; the moment at which the command has returned is compared with the moment each query was sent."""
+
+import time
+
+import pytest
+
+from harness.client import Asker, ask
+from harness.lab import records
+from harness.network import SERVICE
+from harness.run import wait_until
+
+RATE = 10000           # so that well over 10,000 queries are in flight around the command
+MARGIN = 1.0           # seconds of load before and after
+NAME = "www.lab.example"
+
+
+class Generation:
+    """A new last octet of the address of www.lab.example for each test."""
+    last = 1
+
+    @classmethod
+    def next(cls):
+        cls.last += 1
+        return cls.last
+
+
+def address(generation):
+    return f"c00002{generation:02x}"
+
+
+def under_load(path, command, expected, question=(NAME, "A"), generation=None, hot_again=True, **options):
+    """Runs the command under load; checks every query sent after it returned, and that the kernel was in it."""
+    path.world.heat(path.daemon, *question, **options)
+    before = path.daemon.reasons()["ANSWERED"]
+    with Asker(path.world, path.network.client1, SERVICE[4], [question], RATE, **options) as asker:
+        wait_until(lambda: path.daemon.reasons()["ANSWERED"] > before + RATE * MARGIN / 2, 10,
+                   "the kernel to answer the load")
+        if generation:
+            path.world.change_lab(records(generation), NAME, "A", f"192.0.2.{generation}")
+        path.unbound.control(*command)
+        returned = time.monotonic_ns()
+        time.sleep(MARGIN)     # the load's duration, not a wait for a state
+        answers = asker.result()
+    after = [a for a in answers if a.sent > returned]
+    assert len([a for a in answers if abs(a.sent - returned) < MARGIN * 1e9]) >= 10000
+    old = [a for a in after if a.latency is not None and a.rdata != expected]
+    assert not old, f"{len(old)} of {len(after)} answers from before, the last sent " \
+                    f"{(old[-1].sent - returned) / 1e6:.1f} ms after the command returned: {old[-1]}"
+    lost = [a for a in answers if a.latency is None]
+    assert not lost, f"{len(lost)} of {len(answers)} queries without an answer"
+    assert all(a.rcode == 0 for a in answers)
+    if hot_again:
+        path.world.heat(path.daemon, *question, **options)
+
+
+@pytest.mark.parametrize("command", [("flush", NAME), ("flush_type", NAME, "A"), ("flush_zone", "lab.example"),
+                                     ("flush_zone", "."), ("reload",)], ids=" ".join)
+def test_flush(path, command):
+    g = Generation.next()
+    under_load(path, command, address(g), generation=g)
+
+
+def test_flush_with_dnssec_ok(path):
+    g = Generation.next()
+    under_load(path, ("flush", NAME), address(g), generation=g, dnssec=True)
+
+
+def test_flush_of_a_target_reaches_its_aliases(path):
+    g = Generation.next()
+    under_load(path, ("flush", NAME), address(g), question=("chain.lab.example", "A"), generation=g)
+
+
+def test_local_data(path):
+    """local_data takes precedence from the moment it returned; its removal likewise."""
+    path.unbound.control("flush", NAME)
+    under_load(path, ("local_data", f"{NAME}. 300 IN A 203.0.113.9"), "cb007109", hot_again=False)
+    g = Generation.next()
+    under_load(path, ("local_data_remove", NAME), address(g), generation=g)
+
+
+def test_local_zone(path):
+    """A local zone refuses what the kernel has just answered, and its removal brings the answer back."""
+    name = "host2.lab.example"
+    path.world.heat(path.daemon, name, "A")
+    path.unbound.control("local_zone", f"{name}.", "always_nxdomain")
+    assert ask(path.network.client1, SERVICE[4], name).rcode() == 3
+    path.unbound.control("local_zone_remove", f"{name}.")
+    assert ask(path.network.client1, SERVICE[4], name).rcode() == 0

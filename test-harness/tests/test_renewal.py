@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""A hot name is renewed before it expires: few questions to the authority, and nobody waits for it."""
+
+import time
+
+import pytest
+
+from harness.client import Asker
+from harness.network import SERVICE
+
+NAME, TTL, PERIODS, RATE = "brief.lab.example", 5, 10, 1000
+AUTHORITY_DELAY = 0.4  # seconds; any query that waits for the authority takes at least this long
+
+
+@pytest.mark.limit(120)
+def test_ten_periods_of_a_five_second_name(path):
+    world = path.world
+    world.heat(path.daemon, NAME, "A")
+    world.relay.delay = AUTHORITY_DELAY
+    before, begin = path.daemon.reasons(), time.monotonic()
+    try:
+        with Asker(world, path.network.client1, SERVICE[4], [(NAME, "A")], RATE, seconds=TTL * PERIODS) as asker:
+            answers = asker.result()
+    finally:
+        world.relay.delay = 0.0
+    asked = world.relay.count(f"{NAME}.", since=begin)
+    answered = path.daemon.reasons()["ANSWERED"] - before["ANSWERED"]
+    slowest = max((a.latency for a in answers if a.latency is not None), default=0) / 1e9
+    print(f"{len(answers)} queries, {answered} answered in the kernel, slowest {slowest * 1e3:.1f} ms, "
+          f"authority asked {asked} times in {PERIODS} periods")
+    assert not [a for a in answers if a.latency is None], "queries lost"
+    assert all(a.rcode == 0 and 0 < a.ttl <= TTL for a in answers)
+    assert slowest < AUTHORITY_DELAY, "a query has waited for the authority"
+    assert PERIODS - 1 <= asked <= 2 * PERIODS
+    assert answered >= 0.9 * len(answers)
