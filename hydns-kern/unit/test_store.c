@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The rule store on plain memory: against a trivial reference, full, colliding, restarted, damaged. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include "hydns/hash.h"
+#include "../loader.h"
+#include "../store.h"
+
+#define ANSWER_MOST 1400
+#define TTL_AT      3            /* odd on purpose */
+static const __u32 slot_size[] = { HYDNS_SLOT_SIZE_0, HYDNS_SLOT_SIZE_1, HYDNS_SLOT_SIZE_2,
+				   HYDNS_SLOT_SIZE_3 };
+
+/* -- a store's memory ------------------------------------------------------------------------------------ */
+struct world {
+	struct hydns_geometry g;
+	struct hydns_store_memory m;
+	struct hydns_line *hits;
+};
+
+static void world_make(struct world *w, const struct hydns_geometry *g)
+{
+	w->g = *g;
+	w->g.seed[0] = 0x1122334455667788ULL;
+	w->g.seed[1] = 0x99aabbccddeeff00ULL;
+	w->hits = calloc((size_t)g->cpus * g->lines, sizeof(*w->hits));
+	w->m = (struct hydns_store_memory){ .geometry = &w->g, .hits = w->hits,
+		.index = aligned_alloc(64, g->buckets * sizeof(struct hydns_bucket)),
+		.claims = calloc(g->lines, sizeof(struct hydns_line)) };
+	assert_true(w->m.index && w->m.claims && w->hits);
+	memset(w->m.index, 0, g->buckets * sizeof(struct hydns_bucket));
+	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
+		assert_non_null(w->m.slots[c] = calloc(g->slots[c], slot_size[c]));
+}
+
+static void world_free(struct world *w)
+{
+	free(w->hits);
+	free(w->m.index);
+	free(w->m.claims);
+	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
+		free(w->m.slots[c]);
+}
+
+/* slots: of each class, multiples of 16. */
+static struct hydns_geometry sizes(__u32 buckets, __u32 s0, __u32 s1, __u32 s2, __u32 s3)
+{
+	struct hydns_geometry g = { .abi_version = HYDNS_ABI_VERSION, .cpus = 2, .buckets = buckets,
+				    .slots = { s0, s1, s2, s3 },
+				    .base = { 0, s0, s0 + s1, s0 + s1 + s2 } };
+
+	g.lines = (s0 + s1 + s2 + s3) / HYDNS_LINE_WORDS;
+	return g;
+}
+
+/* -- rules of a number and a version --------------------------------------------------------------------- */
+struct made {
+	struct hydns_rule_parts p;
+	__u8 name[HYDNS_NAME_MAX];
+	__u8 answer[ANSWER_MOST];
+	__u16 ttl[1];
+};
+
+static __u8 make_name(__u8 name[HYDNS_NAME_MAX], unsigned key)
+{
+	__u8 n = (__u8)snprintf((char *)name + 1, 32, "k%u", key);
+
+	name[0] = n;
+	memcpy(name + 1 + n, "\4test", 6);
+	return n + 1 + 6;
+}
+
+static void make_rule(struct made *r, unsigned key, unsigned version, __u16 len)
+{
+	memset(r, 0, sizeof(*r));
+	for (unsigned i = 0; i < len; i++)
+		r->answer[i] = (__u8)(key * 31 + version * 7 + i);
+	r->ttl[0] = TTL_AT;
+	r->p = (struct hydns_rule_parts){ .name = r->name, .answer = r->answer, .ttl = r->ttl };
+	r->p.head.name_len = make_name(r->name, key);
+	r->p.head.qtype = htons(1);
+	r->p.head.answer_len = len;
+	r->p.head.ttl_count = 1;
+	r->p.head.epoch = version;
+	r->p.head.expire_ms = key;
+}
+
+static __u32 find(struct hydns_store *s, unsigned key)
+{
+	__u8 name[HYDNS_NAME_MAX], len = make_name(name, key);
+
+	return hydns_store_find(s, name, len, htons(1), 0, 0);
+}
+
+static int publish(struct hydns_store *s, unsigned key, unsigned version, __u16 len, __u32 *handle,
+		   __u32 *replaced)
+{
+	struct made r;
+
+	make_rule(&r, key, version, len);
+	return hydns_store_publish(s, &r.p, handle, replaced);
+}
+
+static void check_content(struct hydns_store *s, __u32 handle, unsigned key, unsigned version, __u16 len)
+{
+	const struct hydns_rule *r = hydns_store_rule(s, handle);
+	__u32 size = slot_size[handle >> HYDNS_HANDLE_CLASS_SHIFT];
+	struct made want;
+	__u16 ttl;
+
+	make_rule(&want, key, version, len);
+	assert_non_null(r);
+	assert_int_equal(r->epoch, version);
+	assert_int_equal(r->answer_len, len);
+	assert_memory_equal(hydns_rule_name(r), want.name, want.p.head.name_len);
+	assert_memory_equal(hydns_rule_name(r) + r->name_len, "\0\1\0\1", 4);
+	assert_memory_equal(hydns_rule_answer(r), want.answer, len);
+	memcpy(&ttl, (const __u8 *)r + size - 2, 2);
+	assert_int_equal(ttl, TTL_AT);
+}
+
+static void grace(struct hydns_store *s)
+{
+	hydns_store_grace_end(s, hydns_store_grace_begin(s));
+}
+
+/* -- what the program would see: the index read from scratch ---------------------------------------------- */
+static unsigned entries_of(const struct world *w, __u32 handle)
+{
+	unsigned n = 0;
+
+	for (__u32 b = 0; b < w->g.buckets; b++)
+		for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
+			n += (__u32)w->m.index[b].entry[i] == handle;
+	return n;
+}
+
+/* -- against a reference ---------------------------------------------------------------------------------- */
+#define KEYS 600
+struct expected {
+	bool there;
+	unsigned version;
+	__u16 len;
+	__u32 handle;
+};
+struct reference {
+	struct expected key[KEYS];
+	bool *limbo;                 /* by ordinal */
+	bool *noted;                 /* in limbo when the ticket under way was drawn */
+	unsigned count;
+};
+
+static void reference_publish(struct hydns_store *s, struct reference *ref, unsigned k, unsigned version)
+{
+	struct expected *e = &ref->key[k];
+	__u16 len = (__u16)(8 + rand() % (rand() % 8 ? 150 : ANSWER_MOST - 8));
+	__u32 handle = 0, replaced = 0xdead;
+	int err = publish(s, k, version, len, &handle, &replaced);
+
+	if (err) {
+		assert_true(err == -ENOSPC || err == -ENOBUFS);
+		assert_true(handle == 0 && replaced == 0xdead);
+		return;
+	}
+	assert_int_equal(replaced, e->there ? e->handle : 0);
+	assert_false(ref->limbo[hydns_store_ordinal(s, handle)]);
+	if (e->there)
+		ref->limbo[hydns_store_ordinal(s, replaced)] = true;
+	else
+		ref->count++;
+	*e = (struct expected){ true, version, len, handle };
+}
+
+static void reference_remove(struct hydns_store *s, struct reference *ref, unsigned k)
+{
+	struct expected *e = &ref->key[k];
+
+	if (!e->there)
+		return;
+	hydns_store_remove(s, e->handle);
+	hydns_store_remove(s, e->handle);            /* twice is once */
+	ref->limbo[hydns_store_ordinal(s, e->handle)] = true;
+	e->there = false;
+	ref->count--;
+}
+
+static void reference_check(struct hydns_store *s, const struct reference *ref, unsigned k)
+{
+	const struct expected *e = &ref->key[k];
+
+	assert_int_equal(find(s, k), e->there ? e->handle : 0);
+	if (e->there)
+		check_content(s, e->handle, k, e->version, e->len);
+	assert_int_equal(hydns_store_count(s), ref->count);
+}
+
+static void reference_check_all(struct hydns_store *s, const struct reference *ref)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < KEYS; k++)
+		reference_check(s, ref, k);
+	for (__u32 h = hydns_store_next(s, 0); h; h = hydns_store_next(s, h)) {
+		assert_int_equal(ref->key[hydns_store_rule(s, h)->expire_ms].handle, h);
+		assert_int_equal(hydns_store_handle(s, hydns_store_ordinal(s, h)), h);
+		n++;
+	}
+	assert_int_equal(n, ref->count);
+}
+
+/* Few slots, few buckets, many keys: everything is full half of the time. */
+static void random_operations_match_a_reference(void **state)
+{
+	struct hydns_geometry g = sizes(64, 224, 128, 32, 32);
+	struct reference ref = { 0 };
+	struct hydns_store *s;
+	struct world w;
+	__u64 ticket = 0;
+	size_t ordinals;
+
+	(void)state;
+	srand(3);
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	ordinals = hydns_store_ordinals(s);
+	assert_int_equal(ordinals, 416);
+	ref.limbo = calloc(ordinals, sizeof(bool));
+	ref.noted = calloc(ordinals, sizeof(bool));
+	for (unsigned op = 1; op <= 400000; op++) {
+		unsigned k = (unsigned)rand() % KEYS, what = (unsigned)rand() % 100;
+
+		if (what < 55) {
+			reference_publish(s, &ref, k, op);
+		} else if (what < 85) {
+			reference_remove(s, &ref, k);
+		} else if (what < 90) {
+			ticket = hydns_store_grace_begin(s);
+			memcpy(ref.noted, ref.limbo, ordinals * sizeof(bool));
+		} else if (what < 95) {
+			hydns_store_grace_end(s, ticket);
+			for (size_t o = 0; o < ordinals; o++)
+				ref.limbo[o] = ref.limbo[o] && !ref.noted[o];
+			memset(ref.noted, 0, ordinals * sizeof(bool));
+		}
+		reference_check(s, &ref, k);
+		if (op % 20000 == 0)
+			reference_check_all(s, &ref);
+		if (op % 100000 == 0) {
+			hydns_store_close(s);
+			assert_non_null(s = hydns_store_open(&w.m));
+			memset(ref.limbo, 0, ordinals * sizeof(bool));
+			memset(ref.noted, 0, ordinals * sizeof(bool));
+			ticket = 0;
+			reference_check_all(s, &ref);
+		}
+	}
+	hydns_store_close(s);
+	free(ref.limbo);
+	free(ref.noted);
+	world_free(&w);
+}
+
+/* -- placement -------------------------------------------------------------------------------------------- */
+static void classes_spill_and_fill(void **state)
+{
+	struct hydns_geometry g = sizes(64, 16, 16, 16, 16);
+	struct hydns_store *s;
+	struct world w;
+	__u32 handle, replaced, live = 0;
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	assert_int_equal(publish(s, 0, 1, 1400, &handle, &replaced), 0);
+	assert_int_equal(handle >> HYDNS_HANDLE_CLASS_SHIFT, 3);
+	/* slot 0 of class 0 is never used: 15 + 16 + 16 + 15 small ones */
+	while (publish(s, ++live, 1, 16, &handle, &replaced) == 0)
+		assert_int_equal(handle >> HYDNS_HANDLE_CLASS_SHIFT,
+				 live <= 15 ? 0 : live <= 31 ? 1 : live <= 47 ? 2 : 3);
+	assert_int_equal(live, 63);
+	assert_int_equal(publish(s, live, 1, 16, &handle, &replaced), -ENOSPC);
+	assert_false(hydns_store_grace_needed(s));
+	hydns_store_remove(s, find(s, 40));
+	assert_true(hydns_store_grace_needed(s));
+	assert_int_equal(publish(s, live, 1, 16, &handle, &replaced), -ENOSPC);
+	grace(s);
+	assert_int_equal(publish(s, live, 1, 300, &handle, &replaced), 0);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
+static void what_is_no_rule_is_refused(void **state)
+{
+	struct hydns_geometry g = sizes(16, 16, 16, 16, 16);
+	struct hydns_store *s;
+	struct world w;
+	struct made r;
+	__u32 handle, replaced;
+	__u16 bad[2] = { 14, 13 };
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	make_rule(&r, 1, 1, 16);
+	r.p.ttl = bad;                       /* reaches past the answer */
+	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
+	make_rule(&r, 1, 1, 16);
+	r.name[1] = 'K';                     /* not lower-cased */
+	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
+	make_rule(&r, 1, 1, 16);
+	r.p.head.name_len--;                 /* no root label */
+	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
+	make_rule(&r, 1, 1, 16);
+	r.p.head.authority = HYDNS_AUTHORITIES;
+	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
+	make_rule(&r, 1, 1, 16);
+	r.p.head.rotation_count = 1;
+	r.p.head.rotation[0] = (struct hydns_rotation){ .offset = 8, .count = 2, .rr_len = 16 };
+	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
+	make_rule(&r, 1, 1, ANSWER_MOST);
+	r.p.head.answer_len = 1600;          /* refused before it is read */
+	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -E2BIG);
+	assert_int_equal(hydns_store_count(s), 0);
+	assert_null(hydns_store_rule(s, 0));
+	assert_null(hydns_store_rule(s, 0xffffffffU));
+	hydns_store_remove(s, 0xffffffffU);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
+/* Far more slots than the index has room for: entries move until nothing moves any more, and all that
+ * were taken stay findable, once. */
+static void crowded_index_moves_entries(void **state)
+{
+	struct hydns_geometry g = sizes(32, 512, 16, 16, 16);
+	__u32 handle[512], replaced, n = 0;
+	struct hydns_store *s;
+	struct world w;
+	int err;
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	while ((err = publish(s, n, 1, 16, &handle[n], &replaced)) == 0)
+		n++;
+	assert_int_equal(err, -ENOBUFS);
+	assert_true(n > 32 * HYDNS_BUCKET_ENTRIES * 95 / 100);
+	for (__u32 k = 0; k < n; k++) {
+		assert_int_equal(find(s, k), handle[k]);
+		assert_int_equal(entries_of(&w, handle[k]), 1);
+	}
+	/* Replacing needs no room in the index. */
+	assert_int_equal(publish(s, 5, 2, 16, &handle[5], &replaced), 0);
+	assert_true(replaced != 0);
+	for (__u32 k = 0; k < n; k++)
+		hydns_store_remove(s, handle[k]);
+	for (__u32 b = 0; b < g.buckets; b++)
+		for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
+			assert_true(w.m.index[b].entry[i] == 0);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
+/* -- grace ------------------------------------------------------------------------------------------------- */
+static void slot_waits_for_its_ticket(void **state)
+{
+	struct hydns_geometry g = sizes(16, 16, 16, 16, 16);
+	__u32 first, second, other, replaced;
+	struct hydns_store *s;
+	struct world w;
+	__u64 early, late;
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	early = hydns_store_grace_begin(s);
+	for (unsigned k = 0; k < 63; k++)
+		assert_int_equal(publish(s, k, 1, 16, &first, &replaced), 0);
+	first = find(s, 0);
+	second = find(s, 1);
+	hydns_store_remove(s, first);
+	late = hydns_store_grace_begin(s);
+	hydns_store_remove(s, second);
+	hydns_store_grace_end(s, early);
+	assert_int_equal(publish(s, 100, 1, 16, &other, &replaced), -ENOSPC);
+	hydns_store_grace_end(s, late);
+	assert_int_equal(publish(s, 100, 1, 16, &other, &replaced), 0);
+	assert_int_equal(other, first);
+	assert_int_equal(publish(s, 101, 1, 16, &other, &replaced), -ENOSPC);
+	hydns_store_grace_end(s, late);
+	assert_int_equal(publish(s, 101, 1, 16, &other, &replaced), -ENOSPC);
+	assert_true(hydns_store_grace_needed(s));
+	grace(s);
+	assert_false(hydns_store_grace_needed(s));
+	assert_int_equal(publish(s, 101, 1, 16, &other, &replaced), 0);
+	assert_int_equal(other, second);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
+/* -- hits and claims ---------------------------------------------------------------------------------------- */
+static void hits_count_from_publication(void **state)
+{
+	struct hydns_geometry g = sizes(16, 16, 16, 16, 16);
+	__u32 a, b, replaced, o;
+	struct hydns_store *s;
+	struct world w;
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	assert_int_equal(publish(s, 1, 1, 16, &a, &replaced), 0);
+	o = hydns_store_ordinal(s, a);
+	w.hits[o / 16].word[o % 16] += 3;                  /* CPU 0 */
+	w.hits[g.lines + o / 16].word[o % 16] -= 1;        /* CPU 1, a counter that wraps */
+	assert_int_equal(hydns_store_hits(s, a), 2);
+	w.m.claims[o / 16].word[o % 16] = 12345;
+	assert_int_equal(publish(s, 1, 2, 16, &b, &replaced), 0);
+	assert_int_equal(hydns_store_hits(s, b), 0);
+	hydns_store_remove(s, b);
+	grace(s);
+	while (publish(s, 2, 1, 16, &b, &replaced) == 0 && b != a)
+		grace(s);
+	assert_int_equal(b, a);
+	assert_int_equal(hydns_store_hits(s, b), 0);
+	assert_int_equal(w.m.claims[o / 16].word[o % 16], 0);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
+/* -- taking over damaged memory ------------------------------------------------------------------------------ */
+static __u64 *entry_of(struct world *w, __u32 handle)
+{
+	for (__u32 b = 0; b < w->g.buckets; b++)
+		for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
+			if ((__u32)w->m.index[b].entry[i] == handle)
+				return &w->m.index[b].entry[i];
+	return NULL;
+}
+
+static __u64 *empty_entry(struct world *w, __u32 bucket)
+{
+	for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
+		if (!w->m.index[bucket].entry[i])
+			return &w->m.index[bucket].entry[i];
+	return NULL;
+}
+
+static void damage_is_removed(void **state)
+{
+	struct hydns_geometry g = sizes(16, 32, 16, 16, 16);
+	__u32 handle[20], replaced, bucket, other;
+	struct hydns_store *s;
+	struct world w;
+	__u64 *e;
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	for (unsigned k = 0; k < 20; k++)
+		assert_int_equal(publish(s, k, 1, 40, &handle[k], &replaced), 0);
+#define RULE(k) ((struct hydns_rule *)(uintptr_t)hydns_store_rule(s, handle[k]))
+	RULE(0)->data[RULE(0)->name_len + 4 + 20] ^= 1;    /* torn answer */
+	RULE(1)->answer_len = 0xffff;
+	RULE(2)->name_len = 0;
+	RULE(3)->data[0] = 63;                             /* a label past the name's end */
+	RULE(4)->ttl_count = 255;
+	RULE(5)->authority = 200;
+	RULE(6)->qtype = htons(28);                        /* not the key that the hash is of */
+	RULE(7)->rotation_count = 9;
+	RULE(8)->flags = 0x40;
+	*entry_of(&w, handle[9]) ^= 1ULL << 40;            /* fingerprint */
+	e = entry_of(&w, handle[10]);
+	*e = (*e & ~0xffffffffULL) | (3U << HYDNS_HANDLE_CLASS_SHIFT) | 99;  /* no such slot */
+	e = entry_of(&w, handle[11]);
+	*e = (*e & ~0xffffffffULL) | handle[12];           /* a slot that is reached twice */
+	e = entry_of(&w, handle[13]);                      /* a writer that died while moving */
+	bucket = (__u32)(((__u8 *)e - (__u8 *)w.m.index) / sizeof(struct hydns_bucket));
+	other = hydns_bucket_other(bucket, (__u32)(*e >> 32), g.buckets - 1);
+	*empty_entry(&w, other) = *e;
+	*empty_entry(&w, 15) = 1ULL << 63;                 /* handle 0 */
+	hydns_store_close(s);
+
+	assert_non_null(s = hydns_store_open(&w.m));
+	for (unsigned k = 0; k < 20; k++) {
+		bool good = k >= 12;
+
+		assert_int_equal(find(s, k), good ? handle[k] : 0);
+		assert_int_equal(entries_of(&w, handle[k]), good);
+		if (good)
+			check_content(s, handle[k], k, 1, 40);
+	}
+	assert_int_equal(hydns_store_count(s), 8);
+	assert_true(hydns_store_grace_needed(s));
+	grace(s);
+	for (unsigned k = 100; hydns_store_count(s) < 79; k++)
+		assert_int_equal(publish(s, k, 1, 16, &handle[0], &replaced), 0);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
+/* Whatever the memory holds, opening ends and what it keeps is sound. */
+static void noise_is_survived(void **state)
+{
+	struct hydns_geometry g = sizes(16, 32, 16, 16, 16);
+	struct hydns_store *s;
+	struct world w;
+	__u32 handle, replaced;
+
+	(void)state;
+	srand(4);
+	world_make(&w, &g);
+	for (int round = 0; round < 3000; round++) {
+		assert_non_null(s = hydns_store_open(&w.m));
+		for (unsigned k = 0; k < 60; k++)
+			publish(s, (unsigned)rand() % 200, 1, 40, &handle, &replaced);
+		for (__u32 h = hydns_store_next(s, 0); h; h = hydns_store_next(s, h))
+			assert_int_equal(find(s, hydns_store_rule(s, h)->expire_ms), h);
+		hydns_store_close(s);
+		for (int n = 0; n < 60; n++) {
+			int c = rand() % 5;
+
+			if (c == 4)
+				((__u8 *)w.m.index)[(unsigned)rand() % (16 * 64)] ^= (__u8)rand();
+			else   /* not expire_ms, by which this test tells rules */
+				w.m.slots[c][(unsigned)rand() % g.slots[c] * slot_size[c] + 16 +
+					     (unsigned)rand() % (slot_size[c] - 16)] ^= (__u8)rand();
+		}
+	}
+	world_free(&w);
+}
+
+/* -- sums ----------------------------------------------------------------------------------------------------- */
+/* RFC 1071, section 4.1, octet by octet. */
+static __u16 naive_sum(const __u8 *data, unsigned len)
+{
+	unsigned long sum = 0;
+
+	for (unsigned i = 0; i < len; i++)
+		sum += i % 2 ? data[i] : data[i] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return htons((__u16)sum);
+}
+
+static void sum_is_the_naive_one_without_ttls(void **state)
+{
+	__u8 answer[1500], zeroed[1500];
+
+	(void)state;
+	srand(5);
+	for (int round = 0; round < 100000; round++) {
+		__u16 len = (__u16)(rand() % (round % 10 ? 200 : 1500)), ttl[HYDNS_TTLS_MAX];
+		unsigned n = 0, at = (unsigned)rand() % 12;
+
+		for (unsigned i = 0; i < len; i++)
+			answer[i] = round % 3 ? (__u8)rand() : round % 2 ? 0xff : 0;
+		memcpy(zeroed, answer, len);
+		for (; n < HYDNS_TTLS_MAX && at + 4 <= len; at += 4 + (unsigned)rand() % 30) {
+			memset(zeroed + at, 0, 4);
+			ttl[n++] = (__u16)at;
+		}
+		assert_int_equal(hydns_answer_sum(answer, len, ttl, n), naive_sum(zeroed, len));
+	}
+}
+
+/* -- a million ------------------------------------------------------------------------------------------------ */
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void a_million_rules_fit(void **state)
+{
+	const unsigned million = 1000000;
+	struct hydns_geometry g;
+	struct hydns_store *s;
+	struct world w;
+	__u32 handle, replaced;
+	__u64 octets;
+	double begun;
+
+	(void)state;
+	hydns_geometry_for(million, 2, &g);
+	octets = (__u64)g.buckets * sizeof(struct hydns_bucket) +
+		 (__u64)g.lines * (g.cpus + 1 + 2) * sizeof(struct hydns_line);
+	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
+		octets += (__u64)g.slots[c] * slot_size[c];
+	print_message("%.1f octets a rule, with the writer's own memory\n", (double)octets / million);
+	assert_true(octets <= 300ULL * million);
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	begun = seconds();
+	for (unsigned k = 0; k < million; k++)
+		assert_int_equal(publish(s, k, 1, 32, &handle, &replaced), 0);
+	print_message("%.2f M publishes a second\n", million / 1e6 / (seconds() - begun));
+	hydns_store_close(s);
+	begun = seconds();
+	assert_non_null(s = hydns_store_open(&w.m));
+	print_message("%.2f s to take a million rules over\n", seconds() - begun);
+	assert_int_equal(hydns_store_count(s), million);
+	for (unsigned k = 0; k < million; k += 997)
+		check_content(s, find(s, k), k, 1, 32);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_operations_match_a_reference),
+		cmocka_unit_test(classes_spill_and_fill),
+		cmocka_unit_test(what_is_no_rule_is_refused),
+		cmocka_unit_test(crowded_index_moves_entries),
+		cmocka_unit_test(slot_waits_for_its_ticket),
+		cmocka_unit_test(hits_count_from_publication),
+		cmocka_unit_test(damage_is_removed),
+		cmocka_unit_test(noise_is_survived),
+		cmocka_unit_test(sum_is_the_naive_one_without_ttls),
+		cmocka_unit_test(a_million_rules_fit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
