@@ -70,7 +70,8 @@ bool ctl_pins_exist(const struct ctl *c)
 {
 	char path[256];
 
-	return !pin_path(c, "hydns_switch", path, sizeof(path)) && !access(path, F_OK);
+	/* Without the right to look there may be one: opening it then says what right is missing. */
+	return !pin_path(c, "hydns_switch", path, sizeof(path)) && (!access(path, F_OK) || errno == EACCES);
 }
 
 int ctl_pins_paused(const struct ctl *c, bool *paused, char why[CTL_WHY])

@@ -98,11 +98,15 @@ static void print_status(const json_t *s)
 static void add_link(const char *ifname, unsigned ifindex, void *arg)
 {
 	char now[IF_NAMESIZE] = "";
-	bool attached = ifindex && if_indextoname(ifindex, now);
+	const char *note = "";
 
-	json_array_append_new(arg, json_pack("{s:s, s:b, s:s}", "name", ifname, "attached", attached, "note",
-		attached && strcmp(now, ifname) ? "renamed since" :
-		attached ? "" : "the interface has gone, or lives in another network namespace"));
+	/* The kernel tells the index in the interface's own namespace, which need not be this one. */
+	if (!ifindex)
+		note = "the interface has gone";
+	else if (!if_indextoname(ifindex, now) || strcmp(now, ifname))
+		note = "renamed, or in another network namespace";
+	json_array_append_new(arg, json_pack("{s:s, s:b, s:s}", "name", ifname, "attached", ifindex != 0,
+					     "note", note));
 }
 
 static json_t *page_objects(const struct ctl *c)
@@ -154,7 +158,7 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 		ctl_json(o);
 		return CTL_OK;
 	}
-	printf("hydnsd       NOT RUNNING (%s)\n", no_daemon);
+	printf("hydnsd       NOT RUNNING\n             %s\n", no_daemon);
 	printf("kernel path  %s (read from %s, ABI %u)\n", paused ? "PAUSED" :
 	       "on: rules already published are answered until they expire", c->pin_dir, g.abi_version);
 	printf("slots        %s\n", ctl_count(slots, a));
