@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Queries as frames, answers as rules, and a judge of replies: plain code, octet by octet, that shares
+ * nothing with the program under test but the layouts of abi.h. Integers in host order unless said.
+ */
+#ifndef HYDNS_TEST_FRAME_H
+#define HYDNS_TEST_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "hydns/abi.h"
+
+#define FRAME_MAX 4096
+
+struct frame {
+	uint8_t data[FRAME_MAX];
+	size_t len;
+	size_t l3, udp, dns;     /* offsets of the headers */
+	bool ipv6;
+};
+
+/* A query to be; zero means ordinary. */
+struct query {
+	const char *name;        /* dotted, as the client writes it; "." is the root */
+	uint16_t qtype;
+	uint16_t id;
+	bool ipv6, ad, edns, want_do;
+	uint16_t edns_size;
+	const uint8_t *options;  /* EDNS options */
+	uint16_t options_len;
+	unsigned vlan_tags;
+};
+
+#define SERVICE_PORT 53
+#define CLIENT_PORT  40001
+
+extern const uint8_t client4[4], service4[4], client6[16], service6[16];
+extern const uint8_t client_mac[6], service_mac[6];
+
+/* Wire format of a dotted name; returns its length with the root label. */
+size_t name_wire(const char *dotted, uint8_t *out);
+void frame_query(struct frame *f, const struct query *q);
+/* Lengths and checksums made right for f->len. */
+void frame_seal(struct frame *f);
+/* The checksum field as a local sender leaves it to the hardware: the pseudo-header's sum alone. */
+void frame_partial(struct frame *f);
+/* RFC 1071 sum, folded, of octets in network order, on top of start. */
+uint16_t sum16(const uint8_t *p, size_t len, uint32_t start);
+/* NULL, or what is wrong with a frame's lengths or checksums. */
+const char *frame_wrong(const struct frame *f);
+
+/* An answer to be: what stands between the question and the OPT. */
+struct answer {
+	uint8_t data[2048];
+	uint16_t len;
+	uint16_t ttl[HYDNS_TTLS_MAX];
+	unsigned ttls;
+	uint16_t count[3];       /* answer, authority, additional */
+	uint16_t flags;          /* of the reply, without RD, AD, CD */
+	bool secure, static_ttl;
+	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
+	unsigned rotations;
+};
+enum section { ANSWER, AUTHORITY, ADDITIONAL };
+#define REPLY_FLAGS 0x8080       /* QR, RA */
+
+/* Appends a record; owner NULL: a pointer to the question's name. */
+void answer_add(struct answer *a, enum section s, const char *owner, uint16_t type, uint32_t ttl,
+		const void *rdata, uint16_t rdlen);
+void answer_addresses(struct answer *a, unsigned count, uint32_t ttl);
+
+/* The DNS message that the resolver would send: q asked, a known, seconds gone, RRsets turned by turn. */
+size_t answer_message(const struct answer *a, const struct query *q, uint32_t seconds, uint32_t turn,
+		      uint16_t edns_size, uint8_t *out);
+
+#endif

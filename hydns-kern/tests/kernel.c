@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include "hydns-kern/loader.h"
+#include "hydns.skel.h"
+#include "kernel.h"
+
+#define CAPACITY     64
+#define LOG_BYTES    65536
+#define LIFE_MS      3600000U
+
+struct mapping {
+	void *p;
+	size_t len;
+};
+enum { MAP_SLOTS, MAP_INDEX = MAP_SLOTS + HYDNS_SLOT_CLASSES, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAPS };
+
+struct kernel {
+	struct hydns_bpf *skel;
+	struct hydns_store *store;
+	struct hydns_geometry geometry;
+	struct mapping map[MAPS];
+	int page_fd, acl_fd;
+	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
+	int cpus;
+};
+
+static struct bpf_map *store_map(struct hydns_bpf *s, int i)
+{
+	struct bpf_map *map[] = {
+		s->maps.hydns_slots_0, s->maps.hydns_slots_1, s->maps.hydns_slots_2, s->maps.hydns_slots_3,
+		s->maps.hydns_index, s->maps.hydns_hits, s->maps.hydns_claims,
+	};
+	return map[i];
+}
+
+static int set_sizes(struct kernel *k)
+{
+	const struct hydns_geometry *g = &k->geometry;
+	int err = 0;
+
+	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
+		err |= bpf_map__set_max_entries(store_map(k->skel, c), g->slots[c]);
+	err |= bpf_map__set_max_entries(k->skel->maps.hydns_index, g->buckets);
+	err |= bpf_map__set_max_entries(k->skel->maps.hydns_hits, g->lines * g->cpus);
+	err |= bpf_map__set_max_entries(k->skel->maps.hydns_claims, g->lines);
+	return err;
+}
+
+/* The last line of the verifier's log, with its counts. */
+static int load(struct kernel *k, bool verbose)
+{
+	char *log = calloc(1, LOG_BYTES), *line;
+	int err;
+
+	if (!log)
+		return -ENOMEM;
+	if (verbose) {
+		bpf_program__set_log_buf(k->skel->progs.hydns_xdp, log, LOG_BYTES);
+		bpf_program__set_log_level(k->skel->progs.hydns_xdp, 4);
+	}
+	err = hydns_bpf__load(k->skel);
+	line = strstr(log, "processed ");
+	if (line)
+		printf("# verifier: %s", line);
+	free(log);
+	return err;
+}
+
+static int map_memory(struct kernel *k, int i, int fd, __u32 entries, size_t size)
+{
+	size_t page = 4096;
+
+	k->map[i].len = (entries * size + page - 1) / page * page;
+	k->map[i].p = mmap(NULL, k->map[i].len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (k->map[i].p != MAP_FAILED)
+		return 0;
+	k->map[i].p = NULL;
+	return -errno;
+}
+
+static int open_store(struct kernel *k)
+{
+	struct hydns_store_memory m = { .geometry = &k->geometry };
+
+	for (int i = 0; i < MAP_PAGE; i++) {
+		struct bpf_map *map = store_map(k->skel, i);
+
+		if (map_memory(k, i, bpf_map__fd(map), bpf_map__max_entries(map), bpf_map__value_size(map)))
+			return -1;
+	}
+	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
+		m.slots[c] = k->map[MAP_SLOTS + c].p;
+	m.index = k->map[MAP_INDEX].p;
+	m.hits = k->map[MAP_HITS].p;
+	m.claims = k->map[MAP_CLAIMS].p;
+	k->store = hydns_store_open(&m);
+	return k->store ? 0 : -1;
+}
+
+static int open_authority(struct kernel *k)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, page_opts, .map_flags = BPF_F_MMAPABLE);
+	LIBBPF_OPTS(bpf_map_create_opts, acl_opts, .map_flags = BPF_F_NO_PREALLOC);
+	__u32 index = RESOLVER, acl_index = RESOLVER * 2 + 1;
+
+	k->page_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_page", sizeof(__u32),
+				    sizeof(struct hydns_authority_page), 1, &page_opts);
+	k->acl_fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "hydns_acl", sizeof(struct hydns_acl_key),
+				   sizeof(__u32), HYDNS_ACL_ENTRIES, &acl_opts);
+	if (k->page_fd < 0 || k->acl_fd < 0 ||
+	    map_memory(k, MAP_PAGE, k->page_fd, 1, sizeof(struct hydns_authority_page)))
+		return -1;
+	if (bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_pages), &index, &k->page_fd, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_acls), &acl_index, &k->acl_fd, BPF_ANY))
+		return -1;
+	kernel_page(k)->epoch = EPOCH;
+	kernel_page(k)->heartbeat_ns = NOW_NS;
+	kernel_config(k, NULL);
+	return 0;
+}
+
+static int open_service(struct kernel *k, const __u8 addr[16])
+{
+	struct hydns_service_key key = { .port = htons(SERVICE_PORT) };
+	struct hydns_service value = { .authority = RESOLVER };
+
+	memcpy(key.addr, addr, 16);
+	return bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_services), &key, &value, BPF_ANY);
+}
+
+static int open_services(struct kernel *k)
+{
+	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff }, any[16] = { 0 };
+
+	memcpy(mapped + 12, service4, 4);
+	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
+	return open_service(k, mapped) || open_service(k, service6) ? -1 : 0;
+}
+
+struct kernel *kernel_open(const struct kernel_options *o, const char **why)
+{
+	struct kernel *k = calloc(1, sizeof(*k));
+	struct rlimit memlock = { RLIM_INFINITY, RLIM_INFINITY };
+
+	*why = "out of memory";
+	if (!k)
+		return NULL;
+	k->page_fd = k->acl_fd = -1;
+	k->cpus = libbpf_num_possible_cpus();
+	setrlimit(RLIMIT_MEMLOCK, &memlock);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	k->skel = hydns_bpf__open();
+	if (!k->skel)
+		goto fail;
+	hydns_geometry_for(o->capacity ? o->capacity : CAPACITY, k->cpus, &k->geometry);
+	k->geometry.seed[0] = 0x0123456789abcdefULL;
+	k->geometry.seed[1] = 0xfedcba9876543210ULL;
+	memcpy((void *)&k->skel->rodata->hydns_geometry, &k->geometry, sizeof(k->geometry));
+	k->skel->rodata->hydns_ipv6 = !o->no_ipv6;
+	k->skel->rodata->hydns_vlan = o->vlan;
+	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
+	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;
+	*why = "the BPF program could not be loaded: run as root with CAP_BPF and CAP_NET_ADMIN";
+	if (set_sizes(k) || load(k, o->verbose))
+		goto fail;
+	*why = "the maps could not be set up";
+	if (open_store(k) || open_authority(k) || open_services(k))
+		goto fail;
+	return k;
+fail:
+	kernel_close(k);
+	return NULL;
+}
+
+void kernel_close(struct kernel *k)
+{
+	if (!k)
+		return;
+	hydns_store_close(k->store);
+	for (int i = 0; i < MAPS; i++)
+		if (k->map[i].p)
+			munmap(k->map[i].p, k->map[i].len);
+	if (k->page_fd >= 0)
+		close(k->page_fd);
+	if (k->acl_fd >= 0)
+		close(k->acl_fd);
+	hydns_bpf__destroy(k->skel);
+	free(k);
+}
+
+static void read_reasons(struct kernel *k, __u64 *sum)
+{
+	__u64 value[k->cpus];
+
+	for (__u32 r = 0; r < HYDNS_REASONS; r++) {
+		sum[r] = 0;
+		bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_stats), &r, value);
+		for (int c = 0; c < k->cpus; c++)
+			sum[r] += value[c];
+	}
+}
+
+static int reason_counted(struct kernel *k)
+{
+	int reason = -1;
+
+	read_reasons(k, k->after);
+	for (int r = 0; r < HYDNS_REASONS; r++) {
+		__u64 n = k->after[r] - k->before[r];
+
+		if (!n)
+			continue;
+		if (n != 1 || reason >= 0)
+			return -1;
+		reason = r;
+	}
+	memcpy(k->before, k->after, sizeof(k->before));
+	return reason;
+}
+
+int kernel_run(struct kernel *k, struct frame *f, int *reason)
+{
+	static __u8 out[FRAME_MAX];
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = f->data, .data_size_in = f->len, .data_out = out,
+		    .data_size_out = sizeof(out), .repeat = 1);
+	int err;
+
+	read_reasons(k, k->before);
+	err = bpf_prog_test_run_opts(bpf_program__fd(k->skel->progs.hydns_xdp), &opts);
+	if (err)
+		return err;
+	memcpy(f->data, out, opts.data_size_out);
+	f->len = opts.data_size_out;
+	*reason = reason_counted(k);
+	return opts.retval;
+}
+
+__u32 kernel_time(struct kernel *k, const struct frame *f, unsigned repeat)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = f->data, .data_size_in = f->len, .repeat = repeat);
+
+	if (bpf_prog_test_run_opts(bpf_program__fd(k->skel->progs.hydns_xdp), &opts))
+		return 0;
+	return opts.duration;
+}
+
+__u32 kernel_publish(struct kernel *k, const struct query *q, const struct answer *a, __u64 age_ns,
+		     void (*edit)(struct hydns_rule *))
+{
+	__u8 name[HYDNS_NAME_MAX + 1];
+	struct hydns_rule_parts p = { .name = name, .answer = a->data, .ttl = a->ttl };
+	struct hydns_rule *r = &p.head;
+	__u32 handle = 0, replaced;
+
+	r->name_len = name_wire(q->name, name);
+	for (unsigned i = 0; i < r->name_len; i++)
+		if (name[i] >= 'A' && name[i] <= 'Z')
+			name[i] += 'a' - 'A';
+	r->base_ns = NOW_NS - age_ns;
+	r->expire_ms = r->refresh_ms = LIFE_MS;
+	r->epoch = EPOCH;
+	r->reply_flags = htons(a->flags);
+	r->ancount = htons(a->count[ANSWER]);
+	r->nscount = htons(a->count[AUTHORITY]);
+	r->arcount = htons(a->count[ADDITIONAL]);
+	r->answer_len = a->len;
+	r->answer_sum = hydns_answer_sum(a->data, a->len, a->ttl, a->ttls);
+	r->variant = q->want_do ? HYDNS_VARIANT_DO : 0;
+	r->authority = RESOLVER;
+	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0);
+	r->ttl_count = a->ttls;
+	r->rotation_count = a->rotations;
+	r->qtype = htons(q->qtype);
+	memcpy(r->rotation, a->rotation, sizeof(r->rotation));
+	if (edit)
+		edit(r);
+	return hydns_store_publish(k->store, &p, &handle, &replaced) ? 0 : handle;
+}
+
+void kernel_remove(struct kernel *k, __u32 handle)
+{
+	hydns_store_remove(k->store, handle);
+	/* No program runs between two test runs, so the grace period is over. */
+	hydns_store_grace_end(k->store, hydns_store_grace_begin(k->store));
+}
+
+struct hydns_store *kernel_store(struct kernel *k)
+{
+	return k->store;
+}
+
+struct hydns_bucket *kernel_index(struct kernel *k)
+{
+	return k->map[MAP_INDEX].p;
+}
+
+const struct hydns_geometry *kernel_geometry(const struct kernel *k)
+{
+	return &k->geometry;
+}
+
+volatile struct hydns_authority_page *kernel_page(struct kernel *k)
+{
+	return k->map[MAP_PAGE].p;
+}
+
+void kernel_pause(struct kernel *k, bool on)
+{
+	__u32 key = 0, value = on;
+
+	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_switch), &key, &value, BPF_ANY);
+}
+
+void kernel_config(struct kernel *k, const struct hydns_authority_config *c)
+{
+	const struct hydns_authority_config usual = {
+		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_IGNORES_COOKIE,
+		.edns_size = EDNS_SIZE,
+		.max_udp = 4096,
+		.acl_half = 1,
+	};
+	__u32 key = RESOLVER;
+
+	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_authcfg), &key, c ? c : &usual, BPF_ANY);
+}
+
+void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int action)
+{
+	struct hydns_acl_key key = { .prefixlen = prefixlen };
+	__u32 value = action;
+
+	memcpy(key.addr, addr, 16);
+	if (action < 0)
+		bpf_map_delete_elem(k->acl_fd, &key);
+	else
+		bpf_map_update_elem(k->acl_fd, &key, &value, BPF_ANY);
+}
+
+void kernel_counts(struct kernel *k, struct hydns_authority_count *sum)
+{
+	struct hydns_authority_count value[k->cpus];
+	__u32 key = RESOLVER;
+
+	memset(sum, 0, sizeof(*sum));
+	bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_authcnt), &key, value);
+	for (int c = 0; c < k->cpus; c++) {
+		sum->answered += value[c].answered;
+		sum->ipv6 += value[c].ipv6;
+		sum->edns += value[c].edns;
+		sum->ad += value[c].ad;
+		sum->octets += value[c].octets;
+	}
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The program under test, loaded with a time of our own choosing, its maps filled by hand except for the
+ * rules, which the real store publishes.
+ */
+#ifndef HYDNS_TEST_KERNEL_H
+#define HYDNS_TEST_KERNEL_H
+
+#include "frame.h"
+#include "hydns/reasons.h"
+#include "hydns-kern/store.h"
+
+#define NOW_NS      5000000000000ULL  /* the program's clock */
+#define RESOLVER    3
+#define EPOCH       0x10001
+#define EDNS_SIZE   1232              /* in the resolver's own OPT */
+
+struct kernel;
+
+struct kernel_options {
+	bool no_ipv6, vlan, partial_checksum;
+	bool real_clock;                  /* for timing */
+	__u32 capacity;                   /* rules; 0: a few */
+	bool verbose;                     /* print what the verifier counted */
+};
+
+/* NULL: *why says what the host lacks. */
+struct kernel *kernel_open(const struct kernel_options *o, const char **why);
+void kernel_close(struct kernel *k);
+
+/* Runs one frame through the program, in place; returns the XDP action and the reason counted. Every
+ * other counter must have stayed; -1 otherwise. */
+int kernel_run(struct kernel *k, struct frame *f, int *reason);
+/* Nanoseconds per run of a frame that is not changed, or changed to the same each time. */
+__u32 kernel_time(struct kernel *k, const struct frame *f, unsigned repeat);
+
+/* Publishes a's rule for q, of this age; life 3600 s, refresh never, unless edit() says otherwise. */
+__u32 kernel_publish(struct kernel *k, const struct query *q, const struct answer *a, __u64 age_ns,
+		     void (*edit)(struct hydns_rule *));
+void kernel_remove(struct kernel *k, __u32 handle);
+struct hydns_store *kernel_store(struct kernel *k);
+struct hydns_bucket *kernel_index(struct kernel *k);
+const struct hydns_geometry *kernel_geometry(const struct kernel *k);
+volatile struct hydns_authority_page *kernel_page(struct kernel *k);
+
+void kernel_pause(struct kernel *k, bool on);
+void kernel_config(struct kernel *k, const struct hydns_authority_config *c); /* NULL: the usual one */
+/* Sets what the current ACL half says of a prefix; -1 removes it. */
+void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int action);
+void kernel_counts(struct kernel *k, struct hydns_authority_count *sum);
+
+#endif

@@ -1,0 +1,970 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Single packets through the program by BPF_PROG_TEST_RUN: what it answers is what the resolver would
+ * have sent, octet by octet; what it passes is untouched and counted under its reason. The clock stands
+ * still at NOW_NS. Exits 77 (skipped) where BPF programs can't be loaded.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <linux/bpf.h>
+#include "hydns/hash.h"
+#include "kernel.h"
+
+#define SECOND_NS 1000000000ULL
+#define SKIPPED   77
+
+static struct kernel *kern;
+static const char *reason_name[] = {
+#define HYDNS_REASON(name, text) #name,
+#include "hydns/reasons.def"
+#undef HYDNS_REASON
+};
+
+static const struct query plain = { .name = "www.example.com", .qtype = 1, .id = 0x4711 };
+
+/* --- what to expect ------------------------------------------------------------------------------- */
+static void expect_reason(const char *what, int got, int want)
+{
+	if (got != want)
+		fail_msg("%s: counted as %s, expected %s", what, got < 0 ? "none or several" : reason_name[got],
+			 reason_name[want]);
+}
+
+static void expect_pass(const char *what, struct kernel *k, const struct frame *f, int want)
+{
+	struct frame g = *f;
+	int reason, action = kernel_run(k, &g, &reason);
+
+	expect_reason(what, reason, want);
+	if (action != XDP_PASS)
+		fail_msg("%s: action %d", what, action);
+	if (g.len != f->len || memcmp(g.data, f->data, f->len))
+		fail_msg("%s: a passed packet was changed", what);
+}
+
+static void expect_swapped(const char *what, const struct frame *asked, const struct frame *reply)
+{
+	const __u8 *a = asked->data, *r = reply->data;
+	size_t n = asked->ipv6 ? 16 : 4, src = asked->l3 + (asked->ipv6 ? 8 : 12);
+
+	if (memcmp(a, r + 6, 6) || memcmp(a + 6, r, 6) || memcmp(a + 12, r + 12, asked->l3 - 12))
+		fail_msg("%s: Ethernet header", what);
+	if (memcmp(a + src, r + src + n, n) || memcmp(a + src + n, r + src, n))
+		fail_msg("%s: IP addresses", what);
+	if (memcmp(a + asked->udp, r + asked->udp + 2, 2) || memcmp(a + asked->udp + 2, r + asked->udp, 2))
+		fail_msg("%s: UDP ports", what);
+}
+
+static void expect_ip(const char *what, const struct frame *reply)
+{
+	static const __u8 v6[4] = { 0x60, 0, 0, 0 };
+	const __u8 *ip = reply->data + reply->l3;
+
+	if (reply->ipv6 ? memcmp(ip, v6, 4) || ip[6] != 17 || ip[7] != 64 :
+			  ip[0] != 0x45 || ip[1] || ip[4] || ip[5] || ip[6] != 0x40 || ip[7] || ip[8] != 64)
+		fail_msg("%s: IP header", what);
+}
+
+static void expect_message(const char *what, const struct frame *reply, const __u8 *want, size_t len)
+{
+	const __u8 *got = reply->data + reply->dns;
+
+	if (reply->len - reply->dns != len)
+		fail_msg("%s: DNS message of %zu octets, expected %zu", what, reply->len - reply->dns, len);
+	for (size_t i = 0; i < len; i++)
+		if (got[i] != want[i])
+			fail_msg("%s: octet %zu of the message is %02x, expected %02x", what, i, got[i], want[i]);
+}
+
+/* Frame f, made from q, must be answered with a's message. */
+static void expect_frame(const char *what, struct kernel *k, const struct frame *f, const struct query *q,
+			 const struct answer *a, __u32 seconds, __u32 turn)
+{
+	struct frame g = *f;
+	__u8 want[FRAME_MAX];
+	size_t len = answer_message(a, q, seconds, turn, EDNS_SIZE, want);
+	int reason, action = kernel_run(k, &g, &reason);
+	const char *wrong;
+
+	expect_reason(what, reason, HYDNS_R_ANSWERED);
+	assert_int_equal(action, XDP_TX);
+	expect_message(what, &g, want, len);
+	wrong = frame_wrong(&g);
+	if (wrong)
+		fail_msg("%s: wrong %s", what, wrong);
+	expect_swapped(what, f, &g);
+	expect_ip(what, &g);
+}
+
+static void expect_answer(const char *what, const struct query *q, const struct answer *a, __u32 seconds)
+{
+	struct frame f;
+
+	frame_query(&f, q);
+	expect_frame(what, kern, &f, q, a, seconds, 0);
+}
+
+static void expect_query_passes(const char *what, const struct query *q, int reason)
+{
+	struct frame f;
+
+	frame_query(&f, q);
+	expect_pass(what, kern, &f, reason);
+}
+
+/* --- hits ------------------------------------------------------------------------------------------- */
+static const __u8 cookie[] = { 0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8 };
+
+static void test_hits(void **state)
+{
+	static const struct {
+		const char *what;
+		struct query q;
+	} c[] = {
+		{ "IPv4", { 0 } },
+		{ "IPv6", { .ipv6 = true } },
+		{ "letter case kept", { .name = "wWw.EXAMPLE.cOm" } },
+		{ "letter case kept, IPv6", { .name = "WWW.example.COM", .ipv6 = true } },
+		{ "AD asked, answer not secure", { .ad = true } },
+		{ "EDNS", { .edns = true, .edns_size = 1232 } },
+		{ "EDNS, IPv6", { .edns = true, .edns_size = 4096, .ipv6 = true } },
+		{ "EDNS size below 512", { .edns = true, .edns_size = 100 } },
+		{ "cookie", { .edns = true, .edns_size = 1232, .options = cookie, .options_len = 12 } },
+		{ "cookie, IPv6", { .edns = true, .edns_size = 1232, .options = cookie, .options_len = 12,
+				    .ipv6 = true } },
+	};
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 2, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	assert_true(handle);
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		struct query q = c[i].q;
+
+		q.name = q.name ? q.name : plain.name;
+		q.qtype = 1;
+		q.id = 0x1000 + i;
+		expect_answer(c[i].what, &q, &a, 0);
+	}
+	assert_int_equal(hydns_store_hits(kernel_store(kern), handle), sizeof(c) / sizeof(*c));
+	kernel_remove(kern, handle);
+	expect_query_passes("removed", &plain, HYDNS_R_MISS);
+}
+
+static void test_do_and_secure(void **state)
+{
+	struct query with_do = plain, ad = plain;
+	struct answer a = { .secure = true }, signed_a = { .secure = true };
+	__u8 rrsig[90] = { 0, 1, 5, 3 };
+	__u32 h[2];
+
+	(void)state;
+	with_do.edns = with_do.want_do = ad.ad = true;
+	with_do.edns_size = 1232;
+	answer_addresses(&a, 1, 300);
+	answer_addresses(&signed_a, 1, 300);
+	answer_add(&signed_a, ANSWER, NULL, 46, 300, rrsig, sizeof(rrsig));
+	h[0] = kernel_publish(kern, &plain, &a, 0, NULL);
+	expect_query_passes("DO, only the plain variant known", &with_do, HYDNS_R_MISS);
+	h[1] = kernel_publish(kern, &with_do, &signed_a, 0, NULL);
+	expect_answer("secure, nobody asked for AD", &plain, &a, 0);
+	expect_answer("secure, AD asked", &ad, &a, 0);
+	expect_answer("secure, DO", &with_do, &signed_a, 0);
+	kernel_remove(kern, h[0]);
+	kernel_remove(kern, h[1]);
+}
+
+static void test_ttl_counts_down(void **state)
+{
+	static const struct {
+		__u64 age_ns;
+		__u32 seconds;
+	} c[] = {
+		{ 0, 0 }, { SECOND_NS - 1, 0 }, { SECOND_NS, 1 }, { SECOND_NS + 1, 1 }, { 299 * SECOND_NS, 299 },
+		{ 255 * SECOND_NS, 255 }, { 256 * SECOND_NS, 256 },
+		{ -3000000ULL, 0 }, /* begun between two ticks of the coarse clock */
+	};
+	/* name lengths of both parities: the answer then begins at an even or odd offset */
+	static const char *name[] = { "a.example", "ab.example" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		for (size_t n = 0; n < 2; n++) {
+			struct query q = { .name = name[n], .qtype = 16, .id = i, .edns = i & 1,
+					   .ipv6 = i & 2 };
+			struct answer a = { 0 };
+			__u32 handle;
+
+			/* rdata of odd lengths moves the TTLs behind to odd offsets */
+			answer_add(&a, ANSWER, NULL, 16, 300, "\2hi", 3);
+			answer_add(&a, ANSWER, NULL, 16, 300, "\4four", 5);
+			answer_add(&a, AUTHORITY, "example", 2, 0x01020304, "\2ns\xc0\x0c", 5);
+			handle = kernel_publish(kern, &q, &a, c[i].age_ns, NULL);
+			assert_true(handle);
+			expect_answer("TTL", &q, &a, c[i].seconds);
+			kernel_remove(kern, handle);
+		}
+	}
+}
+
+static void test_static_ttl(void **state)
+{
+	struct answer a = { .static_ttl = true };
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 100 * SECOND_NS, NULL);
+	expect_answer("authoritative data", &plain, &a, 100);
+	kernel_remove(kern, handle);
+}
+
+/* A name of exactly len octets on the wire (len 2 does not exist). */
+static void name_of(unsigned len, char *out)
+{
+	unsigned left = len - 1;
+
+	*out = 0;
+	while (left) {
+		unsigned label = left > 64 ? (left == 65 ? 63 : 64) : left;
+
+		memset(out, 'a' + left % 26, label - 1);
+		out += label - 1;
+		*out++ = '.';
+		*out = 0;
+		left -= label;
+	}
+	if (len == 1)
+		strcpy(out, ".");
+}
+
+static void test_every_name_length(void **state)
+{
+	char name[300];
+
+	(void)state;
+	for (unsigned len = 1; len <= HYDNS_NAME_MAX; len++) {
+		struct query q = { .name = name, .qtype = 28, .id = len, .edns = len & 1, .ipv6 = len & 2 };
+		struct answer a = { 0 };
+		__u32 handle;
+
+		if (len == 2)
+			continue;
+		name_of(len, name);
+		answer_add(&a, ANSWER, NULL, 28, 1000, service6, 16);
+		handle = kernel_publish(kern, &q, &a, SECOND_NS, NULL);
+		assert_true(handle);
+		expect_answer(name, &q, &a, 1);
+		kernel_remove(kern, handle);
+	}
+}
+
+static void test_every_answer_length(void **state)
+{
+	__u8 text[1500];
+
+	(void)state;
+	memset(text, 't', sizeof(text));
+	for (unsigned len = 1; len < HYDNS_SLOT_SIZE_3; len++) {
+		struct query q = { .name = len & 1 ? "t.example" : "tx.example", .qtype = 16, .id = len,
+				   .edns = true, .edns_size = 4096, .ipv6 = len & 2 };
+		struct answer a = { 0 };
+		__u32 handle;
+
+		if (HYDNS_RULE_SPACE(12, 12 + len, 1) > HYDNS_SLOT_SIZE_3)
+			break;
+		answer_add(&a, ANSWER, NULL, 16, 77, text, len);
+		handle = kernel_publish(kern, &q, &a, SECOND_NS, NULL);
+		assert_true(handle);
+		expect_answer("answer length", &q, &a, 1);
+		kernel_remove(kern, handle);
+	}
+}
+
+static void test_negative(void **state)
+{
+	static const __u8 soa[] = "\2ns\xc0\x14\4root\xc0\x14\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5";
+	struct query q = { .name = "nothere.example", .qtype = 1, .id = 9 };
+	struct answer nx = { .flags = REPLY_FLAGS | 3 }, nodata = { .flags = REPLY_FLAGS | 0x0400 };
+	__u32 handle;
+
+	(void)state;
+	answer_add(&nx, AUTHORITY, "example", 6, 60, soa, sizeof(soa) - 1);
+	answer_add(&nodata, AUTHORITY, "example", 6, 60, soa, sizeof(soa) - 1);
+	handle = kernel_publish(kern, &q, &nx, 7 * SECOND_NS, NULL);
+	expect_answer("NXDOMAIN", &q, &nx, 7);
+	kernel_remove(kern, handle);
+	q.qtype = 65;
+	handle = kernel_publish(kern, &q, &nodata, 7 * SECOND_NS, NULL);
+	expect_answer("NODATA with AA", &q, &nodata, 7);
+	kernel_remove(kern, handle);
+}
+
+static void test_empty_answer_shrinks(void **state)
+{
+	struct query q = { .name = "empty.example", .qtype = 1, .edns = true, .edns_size = 512,
+			   .options = cookie, .options_len = 12 };
+	struct answer a = { .flags = REPLY_FLAGS };
+	__u32 handle = kernel_publish(kern, &q, &a, 0, NULL);
+
+	(void)state;
+	assert_true(handle);
+	expect_answer("a reply shorter than the query", &q, &a, 0);
+	kernel_remove(kern, handle);
+}
+
+static void test_ethernet_padding(void **state)
+{
+	struct query q = { .name = ".", .qtype = 1 };
+	struct answer a = { .flags = REPLY_FLAGS };
+	__u32 handle = kernel_publish(kern, &q, &a, 0, NULL);
+	struct frame f;
+
+	(void)state;
+	frame_query(&f, &q);
+	memset(f.data + f.len, 0xaa, 60 - f.len);
+	f.len = 60;
+	expect_frame("padded to 60 octets", kern, &f, &q, &a, 0, 0);
+	kernel_remove(kern, handle);
+}
+
+static void test_rotation(void **state)
+{
+	struct hydns_authority_config c = {
+		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ROTATES, .edns_size = EDNS_SIZE, .max_udp = 4096,
+		.acl_half = 1,
+	};
+	struct query q = plain;
+	struct answer a = { 0 };
+	struct frame f;
+	__u32 handle;
+
+	(void)state;
+	/* a CNAME first: never turned */
+	answer_add(&a, ANSWER, NULL, 5, 300, "\1c\xc0\x10", 4);
+	answer_addresses(&a, 3, 300);
+	answer_addresses(&a, 4, 200);
+	handle = kernel_publish(kern, &q, &a, 5 * SECOND_NS, NULL);
+	assert_true(handle);
+	for (q.id = 0; q.id < 24; q.id++) {
+		frame_query(&f, &q);
+		kernel_config(kern, &c);
+		expect_frame("rotated", kern, &f, &q, &a, 5, q.id + NOW_NS / SECOND_NS);
+		kernel_config(kern, NULL);
+		expect_frame("not rotated", kern, &f, &q, &a, 5, 0);
+	}
+	kernel_remove(kern, handle);
+}
+
+/* --- where a rule does not count -------------------------------------------------------------------- */
+static void old_epoch(struct hydns_rule *r)
+{
+	r->epoch = EPOCH - 1;
+}
+
+static void life_of_5s(struct hydns_rule *r)
+{
+	r->expire_ms = 5000;
+}
+
+static void refresh_at_3s(struct hydns_rule *r)
+{
+	r->refresh_ms = 3000;
+}
+
+static void other_authority(struct hydns_rule *r)
+{
+	r->authority = RESOLVER + 1;
+}
+
+static void test_epoch(void **state)
+{
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, old_epoch);
+	expect_query_passes("rule of an older epoch", &plain, HYDNS_R_EPOCH);
+	kernel_remove(kern, handle);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	expect_answer("rule of this epoch", &plain, &a, 0);
+	kernel_page(kern)->epoch = EPOCH + 1;
+	expect_query_passes("epoch advanced", &plain, HYDNS_R_EPOCH);
+	kernel_page(kern)->epoch = EPOCH;
+	kernel_remove(kern, handle);
+	handle = kernel_publish(kern, &plain, &a, 0, other_authority);
+	expect_query_passes("another resolver's rule", &plain, HYDNS_R_MISS);
+	kernel_remove(kern, handle);
+}
+
+static void test_expiry(void **state)
+{
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 5 * SECOND_NS - 1, life_of_5s);
+	expect_answer("the last nanosecond", &plain, &a, 4);
+	kernel_remove(kern, handle);
+	handle = kernel_publish(kern, &plain, &a, 5 * SECOND_NS, life_of_5s);
+	expect_query_passes("expired", &plain, HYDNS_R_EXPIRED);
+	kernel_remove(kern, handle);
+}
+
+static void test_refresh_claim(void **state)
+{
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 3 * SECOND_NS - 1, refresh_at_3s);
+	expect_answer("before the refresh time", &plain, &a, 2);
+	kernel_remove(kern, handle);
+	handle = kernel_publish(kern, &plain, &a, 3 * SECOND_NS, refresh_at_3s);
+	expect_query_passes("the first one wins the claim", &plain, HYDNS_R_REFRESH);
+	for (int i = 0; i < 3; i++)
+		expect_answer("the others are answered", &plain, &a, 3);
+	kernel_remove(kern, handle);
+}
+
+static void test_heartbeat(void **state)
+{
+	static const struct {
+		__u64 beat;
+		int reason;
+	} c[] = {
+		{ 0, HYDNS_R_RESOLVER_GONE },
+		{ NOW_NS - HYDNS_HEARTBEAT_STALE_NS, HYDNS_R_RESOLVER_GONE },
+		{ NOW_NS - HYDNS_HEARTBEAT_STALE_NS + 1, HYDNS_R_ANSWERED },
+		{ NOW_NS + 4000000, HYDNS_R_ANSWERED },
+		{ NOW_NS + HYDNS_HEARTBEAT_BEAT_NS + 1, HYDNS_R_RESOLVER_GONE },
+	};
+	struct hydns_authority_config not_ready = { .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1 };
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		kernel_page(kern)->heartbeat_ns = c[i].beat;
+		if (c[i].reason)
+			expect_query_passes("heartbeat", &plain, c[i].reason);
+		else
+			expect_answer("heartbeat", &plain, &a, 0);
+	}
+	kernel_page(kern)->heartbeat_ns = NOW_NS;
+	kernel_config(kern, &not_ready);
+	expect_query_passes("not ready", &plain, HYDNS_R_RESOLVER_GONE);
+	kernel_config(kern, NULL);
+	kernel_remove(kern, handle);
+}
+
+static void test_acl(void **state)
+{
+	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff };
+	struct hydns_authority_config other_half = {
+		.flags = HYDNS_AUTH_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 0,
+	};
+	struct query v6 = plain;
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	v6.ipv6 = true;
+	memcpy(mapped + 12, client4, 4);
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	kernel_acl(kern, mapped, 96 + 24, HYDNS_ACL_PASS);
+	expect_query_passes("IPv4 /24 not allowed", &plain, HYDNS_R_ACL);
+	expect_answer("IPv6 allowed", &v6, &a, 0);
+	kernel_acl(kern, mapped, 128, HYDNS_ACL_ALLOW);
+	expect_answer("the longest prefix decides", &plain, &a, 0);
+	kernel_acl(kern, mapped, 128, -1);
+	kernel_acl(kern, mapped, 96 + 24, -1);
+	kernel_acl(kern, client6, 64, HYDNS_ACL_PASS);
+	expect_query_passes("IPv6 /64 not allowed", &v6, HYDNS_R_ACL);
+	kernel_acl(kern, client6, 64, -1);
+	expect_answer("allowed again", &v6, &a, 0);
+	kernel_config(kern, &other_half);
+	expect_query_passes("no ACL", &plain, HYDNS_R_ACL);
+	kernel_config(kern, NULL);
+	kernel_remove(kern, handle);
+}
+
+static void test_size_limit(void **state)
+{
+	static const struct {
+		const char *what;
+		bool edns;
+		unsigned edns_size, max_udp, dns_len;
+		bool answered;
+	} c[] = {
+		{ "512 without EDNS", false, 0, 4096, 512, true },
+		{ "513 without EDNS", false, 0, 4096, 513, false },
+		{ "513 and a client of 512", true, 512, 4096, 513, false },
+		{ "512 and a client of 0", true, 0, 4096, 512, true },
+		{ "client's size", true, 1000, 4096, 1000, true },
+		{ "client's size and one", true, 1000, 4096, 1001, false },
+		{ "resolver's limit", true, 4096, 1000, 1000, true },
+		{ "resolver's limit and one", true, 4096, 1000, 1001, false },
+		{ "resolver's limit below 512", false, 0, 400, 401, false },
+	};
+	__u8 text[1500] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		struct hydns_authority_config cfg = {
+			.flags = HYDNS_AUTH_READY, .edns_size = EDNS_SIZE, .max_udp = c[i].max_udp,
+			.acl_half = 1,
+		};
+		struct query q = { .name = "big.example", .qtype = 16, .edns = c[i].edns,
+				   .edns_size = c[i].edns_size };
+		struct answer a = { 0 };
+		unsigned fixed = 12 + 13 + 4 + 12 + (q.edns ? HYDNS_OPT_LEN : 0);
+		__u32 handle;
+
+		answer_add(&a, ANSWER, NULL, 16, 60, text, c[i].dns_len - fixed);
+		handle = kernel_publish(kern, &q, &a, 0, NULL);
+		assert_true(handle);
+		kernel_config(kern, &cfg);
+		if (c[i].answered)
+			expect_answer(c[i].what, &q, &a, 0);
+		else
+			expect_query_passes(c[i].what, &q, HYDNS_R_TOO_BIG);
+		kernel_config(kern, NULL);
+		kernel_remove(kern, handle);
+	}
+}
+
+static void test_kill_switch(void **state)
+{
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	kernel_pause(kern, true);
+	expect_query_passes("paused", &plain, HYDNS_R_PAUSED);
+	kernel_pause(kern, false);
+	expect_answer("resumed", &plain, &a, 0);
+	kernel_remove(kern, handle);
+}
+
+/* --- every reason to pass ----------------------------------------------------------------------------- */
+/* Changes to a frame of the query q; sealed: lengths and checksums are then made right again. */
+struct change {
+	const char *what;
+	struct query q;
+	int reason;
+	bool sealed;
+	void (*edit)(struct frame *f);
+};
+
+#define L3(f)  ((f)->data + (f)->l3)
+#define UDP(f) ((f)->data + (f)->udp)
+#define DNS(f) ((f)->data + (f)->dns)
+#define EDIT(name, code) static void name(struct frame *f) { code; }
+
+EDIT(arp, f->data[12] = 8; f->data[13] = 6)
+EDIT(vlan, f->data[12] = 0x81; f->data[13] = 0)
+EDIT(runt, f->len = 14)
+EDIT(cut_ip, f->len = 30)
+EDIT(group_mac, f->data[0] |= 1)
+EDIT(group_source_mac, f->data[6] |= 1)
+EDIT(tcp4, L3(f)[9] = 6)
+EDIT(tcp6, L3(f)[6] = 6)
+EDIT(ihl, L3(f)[0] = 0x46)
+EDIT(version, L3(f)[0] = 0x65)
+EDIT(more_fragments, L3(f)[6] = 0x20)
+EDIT(last_fragment, L3(f)[7] = 1)
+EDIT(evil_bit, L3(f)[6] = 0x80)
+EDIT(ip_longer, L3(f)[3] += 1)
+EDIT(ip6_longer, L3(f)[5] += 1)
+EDIT(hop_by_hop, L3(f)[6] = 0)
+EDIT(fragment6, L3(f)[6] = 44)
+EDIT(udp_longer, UDP(f)[5] += 1)
+EDIT(udp_shorter, UDP(f)[5] -= 1)
+EDIT(other_address, L3(f)[19]++)
+EDIT(other_address6, L3(f)[39]++)
+EDIT(other_port, UDP(f)[3] = 54)
+EDIT(ip_checksum, L3(f)[11]++)
+EDIT(udp_checksum, UDP(f)[7]++)
+EDIT(udp_unchecked, UDP(f)[6] = UDP(f)[7] = 0)
+EDIT(source_zero, memset(L3(f) + 12, 0, 4))
+EDIT(source_loopback, L3(f)[12] = 127)
+EDIT(source_multicast, L3(f)[12] = 224)
+EDIT(source_broadcast, memset(L3(f) + 12, 255, 4))
+EDIT(source_itself, memcpy(L3(f) + 12, service4, 4))
+EDIT(source6_zero, memset(L3(f) + 8, 0, 16))
+EDIT(source6_loopback, memset(L3(f) + 8, 0, 16); L3(f)[23] = 1)
+EDIT(source6_mapped, memset(L3(f) + 8, 0, 10); memset(L3(f) + 18, 255, 2))
+EDIT(source6_multicast, L3(f)[8] = 0xff)
+EDIT(source6_itself, memcpy(L3(f) + 8, service6, 16))
+EDIT(port_zero, UDP(f)[0] = UDP(f)[1] = 0)
+EDIT(port_dns, UDP(f)[0] = 0; UDP(f)[1] = 53)
+EDIT(too_long, memset(f->data + f->len, 0, 600); f->len = f->dns + HYDNS_QUERY_MAX + 1)
+EDIT(too_short, f->len = f->dns + 16)
+EDIT(qr, DNS(f)[2] |= 0x80)
+EDIT(opcode_notify, DNS(f)[2] |= 0x20)
+EDIT(aa, DNS(f)[2] |= 4)
+EDIT(tc, DNS(f)[2] |= 2)
+EDIT(no_rd, DNS(f)[2] = 0)
+EDIT(ra, DNS(f)[3] |= 0x80)
+EDIT(z, DNS(f)[3] |= 0x40)
+EDIT(cd, DNS(f)[3] |= 0x10)
+EDIT(rcode, DNS(f)[3] |= 1)
+EDIT(qdcount_0, DNS(f)[5] = 0)
+EDIT(qdcount_2, DNS(f)[5] = 2)
+EDIT(qdcount_257, DNS(f)[4] = 1)
+EDIT(ancount, DNS(f)[7] = 1)
+EDIT(nscount, DNS(f)[9] = 1)
+EDIT(arcount_2, DNS(f)[11] = 2)
+EDIT(arcount_256, DNS(f)[10] = 1)
+EDIT(arcount_without_opt, DNS(f)[11] = 1)
+EDIT(trailing, f->data[f->len++] = 0)
+EDIT(label_64, DNS(f)[12] = 64)
+EDIT(label_runs_out, DNS(f)[12] = 63)
+EDIT(compressed, DNS(f)[16] = 0xc0)
+EDIT(class_ch, DNS(f)[f->len - f->dns - 1] = 3)
+EDIT(class_any, DNS(f)[f->len - f->dns - 1] = 255)
+EDIT(question_cut, f->len -= 1)
+#define OPT(f) (DNS(f) + (f)->len - (f)->dns - HYDNS_OPT_LEN)
+EDIT(opt_not_root, OPT(f)[0] = 1)
+EDIT(opt_other_type, OPT(f)[2] = 42)
+EDIT(opt_rcode, OPT(f)[5] = 1)
+EDIT(opt_version, OPT(f)[6] = 1)
+EDIT(opt_z, OPT(f)[8] = 1)
+EDIT(opt_z_high, OPT(f)[7] = 0x40)
+EDIT(opt_longer, OPT(f)[10] = 1)
+EDIT(opt_cut, f->len -= 1)
+EDIT(opt_trailing, f->data[f->len++] = 0)
+
+static const __u8 nsid[] = { 0, 3, 0, 0 };
+static const __u8 subnet[] = { 0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2 };
+static const __u8 half_option[] = { 0, 10, 0 };
+static const __u8 option_runs_out[] = { 0, 10, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8 };
+static const __u8 five_options[] = { 0, 10, 0, 0, 0, 10, 0, 0, 0, 10, 0, 0, 0, 10, 0, 0, 0, 10, 0, 0 };
+#define V6     { .ipv6 = true }
+#define EDNS   { .edns = true, .edns_size = 1232 }
+#define WITH(o) { .edns = true, .edns_size = 1232, .options = o, .options_len = sizeof(o) }
+
+static const struct change changes[] = {
+	{ "ARP", {}, HYDNS_R_NOT_IP, false, arp },
+	{ "VLAN tag while tags are off", {}, HYDNS_R_NOT_IP, false, vlan },
+	{ "Ethernet header alone", {}, HYDNS_R_IP_UNUSUAL, false, runt },
+	{ "IP header cut", {}, HYDNS_R_IP_UNUSUAL, false, cut_ip },
+	{ "multicast MAC", {}, HYDNS_R_IP_UNUSUAL, true, group_mac },
+	{ "multicast source MAC", {}, HYDNS_R_IP_UNUSUAL, true, group_source_mac },
+	{ "TCP", {}, HYDNS_R_NOT_UDP, true, tcp4 },
+	{ "TCP, IPv6", V6, HYDNS_R_NOT_UDP, true, tcp6 },
+	{ "IP options", {}, HYDNS_R_IP_UNUSUAL, true, ihl },
+	{ "IP version 6 in IPv4", {}, HYDNS_R_IP_UNUSUAL, true, version },
+	{ "first fragment", {}, HYDNS_R_IP_UNUSUAL, true, more_fragments },
+	{ "last fragment", {}, HYDNS_R_IP_UNUSUAL, true, last_fragment },
+	{ "reserved IP flag", {}, HYDNS_R_IP_UNUSUAL, true, evil_bit },
+	{ "IP length beyond the frame", {}, HYDNS_R_IP_UNUSUAL, false, ip_longer },
+	{ "IPv6 length beyond the frame", V6, HYDNS_R_IP_UNUSUAL, false, ip6_longer },
+	{ "hop-by-hop header", V6, HYDNS_R_IP_UNUSUAL, false, hop_by_hop },
+	{ "fragment header", V6, HYDNS_R_IP_UNUSUAL, false, fragment6 },
+	{ "UDP length too large", {}, HYDNS_R_IP_UNUSUAL, false, udp_longer },
+	{ "UDP length too small", {}, HYDNS_R_IP_UNUSUAL, false, udp_shorter },
+	{ "another address", {}, HYDNS_R_NOT_SERVICE, true, other_address },
+	{ "another IPv6 address", V6, HYDNS_R_NOT_SERVICE, true, other_address6 },
+	{ "another port", {}, HYDNS_R_NOT_SERVICE, true, other_port },
+	{ "wrong IP checksum", {}, HYDNS_R_BAD_CHECKSUM, false, ip_checksum },
+	{ "wrong UDP checksum", {}, HYDNS_R_BAD_CHECKSUM, false, udp_checksum },
+	{ "wrong UDP checksum, IPv6", V6, HYDNS_R_BAD_CHECKSUM, false, udp_checksum },
+	{ "no UDP checksum, IPv6", V6, HYDNS_R_BAD_CHECKSUM, false, udp_unchecked },
+	{ "partial UDP checksum while off", {}, HYDNS_R_BAD_CHECKSUM, false, frame_partial },
+	{ "source 0.0.0.0", {}, HYDNS_R_BAD_SOURCE, true, source_zero },
+	{ "source 127/8", {}, HYDNS_R_BAD_SOURCE, true, source_loopback },
+	{ "source multicast", {}, HYDNS_R_BAD_SOURCE, true, source_multicast },
+	{ "source broadcast", {}, HYDNS_R_BAD_SOURCE, true, source_broadcast },
+	{ "source is destination", {}, HYDNS_R_BAD_SOURCE, true, source_itself },
+	{ "source ::", V6, HYDNS_R_BAD_SOURCE, true, source6_zero },
+	{ "source ::1", V6, HYDNS_R_BAD_SOURCE, true, source6_loopback },
+	{ "source IPv4-mapped", V6, HYDNS_R_BAD_SOURCE, true, source6_mapped },
+	{ "source multicast, IPv6", V6, HYDNS_R_BAD_SOURCE, true, source6_multicast },
+	{ "source is destination, IPv6", V6, HYDNS_R_BAD_SOURCE, true, source6_itself },
+	{ "source port 0", {}, HYDNS_R_BAD_SOURCE, true, port_zero },
+	{ "source port 53", {}, HYDNS_R_BAD_SOURCE, true, port_dns },
+	{ "longer than the path reads", {}, HYDNS_R_TOO_LONG, true, too_long },
+	{ "shorter than a question", {}, HYDNS_R_DNS_UNUSUAL, true, too_short },
+	{ "a reply", {}, HYDNS_R_DNS_UNUSUAL, true, qr },
+	{ "NOTIFY", {}, HYDNS_R_DNS_UNUSUAL, true, opcode_notify },
+	{ "AA", {}, HYDNS_R_DNS_UNUSUAL, true, aa },
+	{ "TC", {}, HYDNS_R_DNS_UNUSUAL, true, tc },
+	{ "RD clear", {}, HYDNS_R_DNS_UNUSUAL, true, no_rd },
+	{ "RA", {}, HYDNS_R_DNS_UNUSUAL, true, ra },
+	{ "Z", {}, HYDNS_R_DNS_UNUSUAL, true, z },
+	{ "CD", {}, HYDNS_R_DNS_UNUSUAL, true, cd },
+	{ "RCODE", {}, HYDNS_R_DNS_UNUSUAL, true, rcode },
+	{ "QDCOUNT 0", {}, HYDNS_R_DNS_UNUSUAL, true, qdcount_0 },
+	{ "QDCOUNT 2", {}, HYDNS_R_DNS_UNUSUAL, true, qdcount_2 },
+	{ "QDCOUNT 257", {}, HYDNS_R_DNS_UNUSUAL, true, qdcount_257 },
+	{ "ANCOUNT 1", {}, HYDNS_R_DNS_UNUSUAL, true, ancount },
+	{ "NSCOUNT 1", {}, HYDNS_R_DNS_UNUSUAL, true, nscount },
+	{ "ARCOUNT 2", EDNS, HYDNS_R_DNS_UNUSUAL, true, arcount_2 },
+	{ "ARCOUNT 256", {}, HYDNS_R_DNS_UNUSUAL, true, arcount_256 },
+	{ "octets after the question", {}, HYDNS_R_DNS_UNUSUAL, true, trailing },
+	{ "OPT but ARCOUNT 0", {}, HYDNS_R_EDNS_UNUSUAL, true, arcount_without_opt },
+	{ "label type 01", {}, HYDNS_R_QUESTION_UNUSUAL, true, label_64 },
+	{ "label longer than the message", {}, HYDNS_R_QUESTION_UNUSUAL, true, label_runs_out },
+	{ "compressed name", {}, HYDNS_R_QUESTION_UNUSUAL, true, compressed },
+	{ "class CH", {}, HYDNS_R_QUESTION_UNUSUAL, true, class_ch },
+	{ "class ANY", {}, HYDNS_R_QUESTION_UNUSUAL, true, class_any },
+	{ "question cut", {}, HYDNS_R_QUESTION_UNUSUAL, true, question_cut },
+	{ "type ANY", { .qtype = 255 }, HYDNS_R_QUESTION_UNUSUAL, true, NULL },
+	{ "type AXFR", { .qtype = 252 }, HYDNS_R_QUESTION_UNUSUAL, true, NULL },
+	{ "type TKEY", { .qtype = 249 }, HYDNS_R_QUESTION_UNUSUAL, true, NULL },
+	{ "type NXNAME", { .qtype = 128 }, HYDNS_R_QUESTION_UNUSUAL, true, NULL },
+	{ "type OPT", { .qtype = 41 }, HYDNS_R_QUESTION_UNUSUAL, true, NULL },
+	{ "OPT below another name", EDNS, HYDNS_R_EDNS_UNUSUAL, true, opt_not_root },
+	{ "additional record other than OPT", EDNS, HYDNS_R_EDNS_UNUSUAL, true, opt_other_type },
+	{ "extended RCODE", EDNS, HYDNS_R_EDNS_UNUSUAL, true, opt_rcode },
+	{ "EDNS version 1", EDNS, HYDNS_R_EDNS_UNUSUAL, true, opt_version },
+	{ "EDNS Z bit", EDNS, HYDNS_R_EDNS_UNUSUAL, true, opt_z },
+	{ "EDNS flag beside DO", EDNS, HYDNS_R_EDNS_UNUSUAL, true, opt_z_high },
+	{ "OPT longer than the message", EDNS, HYDNS_R_EDNS_UNUSUAL, true, opt_longer },
+	{ "OPT cut", EDNS, HYDNS_R_EDNS_UNUSUAL, true, opt_cut },
+	{ "octets after OPT", EDNS, HYDNS_R_EDNS_UNUSUAL, true, opt_trailing },
+	{ "option NSID", WITH(nsid), HYDNS_R_EDNS_UNUSUAL, true, NULL },
+	{ "option CLIENT-SUBNET", WITH(subnet), HYDNS_R_EDNS_UNUSUAL, true, NULL },
+	{ "half an option", WITH(half_option), HYDNS_R_EDNS_UNUSUAL, true, NULL },
+	{ "option longer than OPT", WITH(option_runs_out), HYDNS_R_EDNS_UNUSUAL, true, NULL },
+	{ "five options", WITH(five_options), HYDNS_R_EDNS_UNUSUAL, true, NULL },
+	{ "another name", { .name = "www.example.net" }, HYDNS_R_MISS, true, NULL },
+	{ "another type", { .qtype = 28 }, HYDNS_R_MISS, true, NULL },
+	{ "type above the metas", { .qtype = 257 }, HYDNS_R_MISS, true, NULL },
+};
+
+static void test_passes(void **state)
+{
+	struct answer a = { 0 };
+	struct frame f;
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		struct query q = changes[i].q;
+
+		q.name = q.name ? q.name : plain.name;
+		q.qtype = q.qtype ? q.qtype : plain.qtype;
+		frame_query(&f, &q);
+		if (changes[i].edit)
+			changes[i].edit(&f);
+		if (changes[i].sealed)
+			frame_seal(&f);
+		expect_pass(changes[i].what, kern, &f, changes[i].reason);
+	}
+	expect_answer("and the plain query is still answered", &plain, &a, 0);
+	kernel_remove(kern, handle);
+}
+
+/* --- less usual, but to be answered --------------------------------------------------------------------- */
+static void test_no_checksum(void **state)
+{
+	struct answer a = { 0 };
+	struct frame f;
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	frame_query(&f, &plain);
+	udp_unchecked(&f);
+	expect_frame("IPv4 without UDP checksum", kern, &f, &plain, &a, 0, 0);
+	kernel_remove(kern, handle);
+}
+
+static void test_cookie_not_ignored(void **state)
+{
+	struct hydns_authority_config c = {
+		.flags = HYDNS_AUTH_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
+	};
+	struct query q = { .name = "www.example.com", .qtype = 1, .edns = true, .edns_size = 1232,
+			   .options = cookie, .options_len = sizeof(cookie) };
+
+	(void)state;
+	kernel_config(kern, &c);
+	expect_query_passes("cookie to a resolver that uses it", &q, HYDNS_R_EDNS_UNUSUAL);
+	kernel_config(kern, NULL);
+}
+
+/* An entry with the right fingerprint but another name's slot, before the right one. */
+static void test_fingerprint_collision(void **state)
+{
+	const struct hydns_geometry *g = kernel_geometry(kern);
+	struct query other = { .name = "other.example", .qtype = 1 };
+	struct answer a = { 0 }, b = { 0 };
+	__u8 name[HYDNS_NAME_MAX];
+	__u32 mask = g->buckets - 1, h[2];
+	__u64 hash, *first, *second;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	answer_addresses(&b, 2, 300);
+	h[0] = kernel_publish(kern, &other, &b, 0, NULL);
+	hash = hydns_key_hash(name, name_wire(plain.name, name), 0x0100, 0, RESOLVER, g->seed);
+	first = kernel_index(kern)[hydns_bucket_first(hash, mask)].entry;
+	second = kernel_index(kern)[hydns_bucket_other(hydns_bucket_first(hash, mask), hash >> 32, mask)].entry;
+	for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
+		if (!first[i])
+			first[i] = (hash >> 32) << 32 | h[0];
+	expect_query_passes("all entries lead to another name", &plain, HYDNS_R_MISS);
+	h[1] = kernel_publish(kern, &plain, &a, 0, NULL);
+	assert_true(h[1]);
+	expect_answer("found in the other bucket", &plain, &a, 0);
+	assert_true(memchr(second, h[1] & 0xff, sizeof(struct hydns_bucket)) != NULL);
+	kernel_remove(kern, h[1]);
+	for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
+		if (first[i] == ((hash >> 32) << 32 | h[0]))
+			first[i] = 0;
+	kernel_remove(kern, h[0]);
+}
+
+static void test_authority_counts(void **state)
+{
+	struct hydns_authority_count before, after;
+	struct query q = { .name = "count.example", .qtype = 1, .ipv6 = true, .edns = true, .ad = true };
+	struct answer a = { 0 };
+	__u8 message[FRAME_MAX];
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &q, &a, 0, NULL);
+	kernel_counts(kern, &before);
+	expect_answer("counted", &q, &a, 0);
+	kernel_counts(kern, &after);
+	assert_int_equal(after.answered - before.answered, 1);
+	assert_int_equal(after.ipv6 - before.ipv6, 1);
+	assert_int_equal(after.edns - before.edns, 1);
+	assert_int_equal(after.ad - before.ad, 1);
+	assert_int_equal(after.octets - before.octets, answer_message(&a, &q, 0, 0, EDNS_SIZE, message));
+	kernel_remove(kern, handle);
+}
+
+/* --- load-time switches ------------------------------------------------------------------------------- */
+static struct kernel *open_with(const struct kernel_options *o)
+{
+	const char *why;
+	struct kernel *k = kernel_open(o, &why);
+
+	if (!k)
+		fail_msg("%s", why);
+	return k;
+}
+
+static void test_partial_checksum(void **state)
+{
+	struct kernel *k = open_with(&(struct kernel_options){ .partial_checksum = true, .verbose = true });
+	struct query v6 = plain;
+	struct answer a = { 0 };
+	struct frame f;
+
+	(void)state;
+	v6.ipv6 = true;
+	answer_addresses(&a, 1, 300);
+	assert_true(kernel_publish(k, &plain, &a, 0, NULL));
+	frame_query(&f, &plain);
+	expect_frame("full checksum", k, &f, &plain, &a, 0, 0);
+	frame_partial(&f);
+	expect_frame("partial checksum", k, &f, &plain, &a, 0, 0);
+	udp_checksum(&f);
+	expect_pass("wrong partial checksum", k, &f, HYDNS_R_BAD_CHECKSUM);
+	frame_query(&f, &v6);
+	frame_partial(&f);
+	expect_frame("partial checksum, IPv6", k, &f, &v6, &a, 0, 0);
+	kernel_close(k);
+}
+
+static void test_vlan(void **state)
+{
+	struct kernel *k = open_with(&(struct kernel_options){ .vlan = true, .verbose = true });
+	struct query q = plain;
+	struct answer a = { 0 };
+	struct frame f;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	assert_true(kernel_publish(k, &plain, &a, 0, NULL));
+	for (q.vlan_tags = 0; q.vlan_tags <= 2; q.vlan_tags++) {
+		q.ipv6 = q.vlan_tags & 1;
+		frame_query(&f, &q);
+		expect_frame("VLAN tags", k, &f, &q, &a, 0, 0);
+	}
+	q.vlan_tags = 3;
+	frame_query(&f, &q);
+	expect_pass("three VLAN tags", k, &f, HYDNS_R_NOT_IP);
+	kernel_close(k);
+}
+
+static void test_ipv6_off(void **state)
+{
+	struct kernel *k = open_with(&(struct kernel_options){ .no_ipv6 = true, .verbose = true });
+	struct query v6 = plain;
+	struct frame f;
+
+	(void)state;
+	v6.ipv6 = true;
+	frame_query(&f, &v6);
+	expect_pass("IPv6 while it is off", k, &f, HYDNS_R_NOT_IP);
+	kernel_close(k);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hits),
+		cmocka_unit_test(test_do_and_secure),
+		cmocka_unit_test(test_ttl_counts_down),
+		cmocka_unit_test(test_static_ttl),
+		cmocka_unit_test(test_every_name_length),
+		cmocka_unit_test(test_every_answer_length),
+		cmocka_unit_test(test_negative),
+		cmocka_unit_test(test_empty_answer_shrinks),
+		cmocka_unit_test(test_ethernet_padding),
+		cmocka_unit_test(test_rotation),
+		cmocka_unit_test(test_epoch),
+		cmocka_unit_test(test_expiry),
+		cmocka_unit_test(test_refresh_claim),
+		cmocka_unit_test(test_heartbeat),
+		cmocka_unit_test(test_acl),
+		cmocka_unit_test(test_size_limit),
+		cmocka_unit_test(test_kill_switch),
+		cmocka_unit_test(test_passes),
+		cmocka_unit_test(test_no_checksum),
+		cmocka_unit_test(test_cookie_not_ignored),
+		cmocka_unit_test(test_fingerprint_collision),
+		cmocka_unit_test(test_authority_counts),
+		cmocka_unit_test(test_partial_checksum),
+		cmocka_unit_test(test_vlan),
+		cmocka_unit_test(test_ipv6_off),
+	};
+	const char *why;
+	int failed;
+
+	kern = kernel_open(&(struct kernel_options){ .verbose = true }, &why);
+	if (!kern) {
+		printf("skipped: %s\n", why);
+		return SKIPPED;
+	}
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	kernel_close(kern);
+	return failed;
+}
