@@ -22,7 +22,8 @@ INFRASTRUCTURE_TTL = 86400
 
 EDGE_ZONES = 10                          # content delivery networks: the ends of CNAME chains
 EDGE_SHARE = 0.04                        # of all names, spread over these
-ALIAS_SHARE = 0.22                       # hosts that are a CNAME into an edge zone
+ALIAS_SHARE = 0.2                        # hosts that are a CNAME into an edge zone
+WWW_ALIAS_SHARE = 0.45                   # and of the www names
 IPV6_SHARE = 0.55                        # hosts with A that have AAAA too
 HTTPS_SHARE = 0.25                       # and those with an HTTPS RRset
 NEGATIVE_SHARE = 0.05                    # names asked for again and again that do not exist
@@ -181,7 +182,7 @@ class Tree:
         else:
             made = 0
         self._name(zone.name, types, ttl, "address", zone, popularity * 0.7)
-        return made + 1 + self._host(zone, "www", rank, popularity)
+        return made + 1 + self._host(zone, "www", rank, popularity, WWW_ALIAS_SHARE)
 
     def _text(self, zone, popularity):
         dmarc, dkim = f"_dmarc.{zone.name}", f"s{self.rng.randint(1, 3)}._domainkey.{zone.name}"
@@ -192,13 +193,13 @@ class Tree:
             self._name(owner, ("TXT",), 3600, "text", zone, popularity * 0.03)
         return 2
 
-    def _host(self, zone, label, rank, popularity):
+    def _host(self, zone, label, rank, popularity, alias_share=ALIAS_SHARE):
         """One host; returns 0 when the label is taken."""
         owner = f"{label}.{zone.name}"
         if owner in self.existing:
             return 0
         ttl = self._ttl(rank)
-        if self.rng.random() < ALIAS_SHARE and zone not in self.edge_zones:
+        if self.rng.random() < alias_share and zone not in self.edge_zones:
             return self._alias(zone, owner, ttl, popularity)
         types = self._addresses(zone, owner, ttl, pick(self.rng, ADDRESS_COUNTS))
         self._name(owner, types, ttl, "address", zone, popularity)
