@@ -1,21 +1,126 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Zones and workload for a run, made by their generators."""
+"""Zones and workload for a run, made by their generators.
 
+The workload generator gives one file of questions for each class of clients (network, EDNS, DO, cookie).
+dnsperf sends one class per process; so that two processes play them all, in one random order, the classes of a
+network are mixed here into whole query messages, which dnsperf sends as they are (-B)."""
+
+import json
+import random
 import subprocess
 import sys
-from collections import namedtuple
+from dataclasses import dataclass
+from pathlib import Path
 
+import dns.rdatatype
+
+from .network import SERVICE
 from .run import HarnessError
 from .tools import TOP
+
+# a guess above what a closed loop reaches, so that names that are asked once do not come again
+CLOSED_LOOP_RATE = 150000
+NETWORKS = {"a": (1, 4), "b": (2, 6)}     # of the generator -> (client, IP version)
+EDNS_PAYLOAD = 1232
+
+
+@dataclass
+class Stream:
+    """What one client network asks: a file for dnsperf -B."""
+    file: Path
+    client: int          # 1 or 2
+    server: str
+    share: float         # of all queries
+
+
+@dataclass
+class Workload:
+    streams: list
+    probes: dict         # IP version -> [(name, type)]
+    names: list          # most popular first
+    facts: dict          # what was drawn, for the report
+
+    @property
+    def description(self):
+        f = self.facts
+        return (f"{f['queries']:,} queries, Zipf {f['zipf']} over {f['names']:,} names, {f['fresh']['drawn']:.1%} never "
+                f"repeated; with EDNS {f['edns']['edns']:.0%}, DO {f['edns']['do']:.0%}, cookie {f['edns']['cookie']:.0%}")
 
 
 def _generate(argv):
     done = subprocess.run([sys.executable, "-B", *map(str, argv)], capture_output=True, text=True)
     if done.returncode != 0:
         raise HarnessError(f"{' '.join(map(str, argv))}: {(done.stderr or done.stdout).strip()}")
-    return done.stdout
 
 
 def tree(directory, addresses, seed):
     """Writes the zones for a name server with these addresses."""
     _generate([TOP / "zones" / "generate", directory, "--seed", seed, *(f"--address={a}" for a in addresses)])
+
+
+def _draw(world, directory, seed, index, count):
+    _generate([TOP / "test-harness" / "workload" / "workload", world.tree, directory, "--seed", seed,
+               "--run-index", index, "--count", count])
+    return json.loads((directory / "workload.json").read_text())
+
+
+def _opt(c):
+    """The OPT record of a class (RFC 6891), b'' without EDNS."""
+    if not c["edns"]:
+        return b""
+    options = b""
+    if c["cookie"]:
+        number, value = c["dnsperf"][c["dnsperf"].index("-E") + 1].split(":")
+        value = bytes.fromhex(value)
+        options = int(number).to_bytes(2, "big") + len(value).to_bytes(2, "big") + value
+    flags = b"\x80\x00" if c["do"] else b"\0\0"
+    return (b"\0\0\x29" + EDNS_PAYLOAD.to_bytes(2, "big") + b"\0\0" + flags + len(options).to_bytes(2, "big") + options)
+
+
+def _framed(lines, opt):
+    """Each line "name type" as a query message with its length before it (RFC 1035 section 4.2.2)."""
+    head = b"\0\0\x01\0\0\x01\0\0\0\0" + (b"\0\x01" if opt else b"\0\0")
+    tails = {}
+    for line in lines:
+        name, rdtype = line.split()
+        tail = tails.get(rdtype)
+        if tail is None:
+            number = dns.rdatatype.from_text(rdtype.decode())
+            tail = tails[rdtype] = b"\0" + number.to_bytes(2, "big") + b"\0\x01" + opt
+        message = head + b"".join([bytes((len(label),)) + label for label in name.split(b".")]) + tail
+        yield len(message).to_bytes(2, "big") + message
+
+
+def _mix(directory, classes, output, rng):
+    """One file with the queries of all classes in random order."""
+    messages = []
+    for c in classes:
+        messages += _framed((directory / c["file"]).read_bytes().splitlines(), _opt(c))
+    rng.shuffle(messages)
+    output.write_bytes(b"".join(messages))
+
+
+def _probes(directory, facts):
+    """The sample for the probers: all questions of all classes, in random order."""
+    lines = [line for c in facts["classes"] for line in (directory / c["file"]).read_text().splitlines()]
+    random.Random(f"probes {facts['seed']}").shuffle(lines)
+    questions = [tuple(line.split()) for line in lines]
+    half = len(questions) // 2
+    return {4: questions[:half], 6: questions[half:]}
+
+
+def workload(world, seed, seconds, rate, queries, probes):
+    """Draws the load of one measurement and as many probes; files in the run's directory."""
+    main, small = world.run.dir / "workload", world.run.dir / "probes"
+    facts = _draw(world, main, seed, 0, queries or seconds * (rate or CLOSED_LOOP_RATE))
+    streams = []
+    for network, (client, version) in NETWORKS.items():
+        classes = [c for c in facts["classes"] if c["subnet"] == network]
+        file = main / f"{network}.messages"
+        _mix(main, classes, file, random.Random(f"mix {seed} {network}"))
+        streams.append(Stream(file, client, SERVICE[version], sum(c["share"] for c in classes)))
+    sample = _probes(small, _draw(world, small, seed, 1, probes))
+    with open(world.tree / "names.tsv") as f:
+        next(f)
+        names = [next(f).split("\t")[1] for _ in range(10)]
+    return Workload(streams, sample, names, {k: v for k, v in facts.items() if k != "classes"})

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """One measured load: dnsperf for throughput, asker as a light prober for latency, counters for the rest.
 
-dnsperf keeps a fixed number of queries under way (or a fixed rate), undisturbed; its summary knows no
-percentiles, and its per-query output would slow it down. So the latency of single queries is measured by
-two askers with their own sample of the same workload, over IPv4 and IPv6, from the other client network."""
+Two dnsperf, one in each client network, play the workload; together they keep a fixed number of queries under way (or a
+fixed rate), undisturbed: dnsperf's summary knows no percentiles, and its output query by query would slow it
+down. So the latency of single queries is measured by two askers with their own sample of the same workload,
+over IPv4 and IPv6."""
 
 import re
 import time
@@ -15,8 +16,14 @@ from .run import HarnessError
 
 PROBE_RATE = 250            # queries per second of each prober
 CLIENTS, OUTSTANDING = 8, 100
+TIMEOUT = 5                 # seconds after which a query counts as lost, dnsperf's own default
 # packets that are queries to a registered resolver; the rest is not this resolver's business
 NOT_OURS = ("NOT_IP", "NOT_UDP", "NOT_SERVICE")
+
+
+def probes(seconds):
+    """Probe queries that a measurement of so many seconds takes."""
+    return 2 * PROBE_RATE * seconds
 
 
 def dnsperf_summary(text):
@@ -71,10 +78,20 @@ class Meter:
         return self.last[0] - self.first[0]
 
 
-def _dnsperf(world, data, seconds, rate):
-    argv = [world.tools.dnsperf, "-s", SERVICE[4], "-d", data.queries, *data.dnsperf_options, "-l", seconds, "-n", 1,
-            "-c", CLIENTS, "-q", OUTSTANDING, "-t", 5, "-T", 1, "-O", "suppress=timeout,congestion,sendfailed"]
-    return Program(world.run, world.network.client1, "dnsperf", argv + (["-Q", rate] if rate else []))
+def _dnsperf(world, stream, seconds, rate):
+    ns = (world.network.client1, world.network.client2)[stream.client - 1]
+    argv = [world.tools.dnsperf, "-s", stream.server, "-B", "-d", stream.file, "-l", seconds, "-n", 1,
+            "-c", CLIENTS, "-q", round(OUTSTANDING * stream.share), "-T", 1,
+            "-O", "suppress=timeout,congestion,sendfailed"]
+    return Program(world.run, ns, f"dnsperf{stream.client}",
+                   argv + (["-Q", round(rate * stream.share)] if rate else []))
+
+
+def _check_played(summaries, seconds):
+    for s in summaries:
+        if s["seconds"] < 0.95 * seconds:
+            raise HarnessError(f"the workload ended after {s['seconds']:.0f} of {seconds} s: give more --queries, so "
+                               "that names that are asked once are asked once")
 
 
 def measure(world, unbound, daemon, data, seconds, rate, progress):
@@ -82,11 +99,11 @@ def measure(world, unbound, daemon, data, seconds, rate, progress):
     dnsperf's and the machine's own under 'details'."""
     processes = [unbound.program] + ([daemon.program] if daemon else [])
     cpu, busy, meter = [p.cpu_seconds() for p in processes], machine_busy_seconds(), Meter(daemon)
-    probers = [Asker(world, world.network.client2, SERVICE[f], data.probes[f], PROBE_RATE, seconds=seconds)
-               for f in (4, 6)]
-    load = _dnsperf(world, data, seconds, rate)
+    probers = [Asker(world, world.network.client2, SERVICE[f], data.probes[f], PROBE_RATE, seconds=seconds,
+                     timeout=TIMEOUT, edns=f == 6) for f in (4, 6)]
+    loads = [_dnsperf(world, stream, seconds, rate) for stream in data.streams]
     with probers[0] as first, probers[1] as second:
-        while load.running():
+        while any(load.running() for load in loads):
             time.sleep(0.5)          # the sampling interval
             meter.sample()
             progress(meter)
@@ -94,24 +111,24 @@ def measure(world, unbound, daemon, data, seconds, rate, progress):
         busy = machine_busy_seconds() - busy
         answers = first.result() + second.result()
     meter.sample()
-    summary = dnsperf_summary(load.log.read_text())
-    load.log.unlink()
+    summaries = [dnsperf_summary(load.log.read_text()) for load in loads]
+    for load in loads:
+        load.log.unlink()
+    _check_played(summaries, seconds)
     latencies = sorted(a.latency / 1000 for a in answers if a.latency is not None)
     if not latencies:
         raise HarnessError("no prober query was answered")
-    replies = summary["completed"] + len(latencies)
-    if not rate and summary["seconds"] < 0.95 * seconds:
-        raise HarnessError(f"the workload ended after {summary['seconds']:.0f} of {seconds} s: give more --queries, so "
-                           "that names that are asked once are asked once")
+    replies = sum(s["completed"] for s in summaries) + len(latencies)
+    elapsed = max(s["seconds"] for s in summaries)
     return {
-        "replies_per_second": round(replies / summary["seconds"]),
+        "replies_per_second": round(replies / elapsed),
         "p50_us": round(percentile(latencies, 0.50), 1), "p95_us": round(percentile(latencies, 0.95), 1),
         "p99_us": round(percentile(latencies, 0.99), 1),
-        "lost": summary["lost"] + len(answers) - len(latencies),
+        "lost": sum(s["lost"] for s in summaries) + len(answers) - len(latencies),
         "resolver_cpu_seconds_per_million": round(sum(used) / replies * 1e6, 3),
         "kernel_share": round(meter.answered / replies, 4),
     }, {
-        "series": meter.series, "replies": replies, "seconds": summary["seconds"],
+        "series": meter.series, "replies": replies, "seconds": elapsed,
         "cpu_seconds": dict(zip(("unbound", "hydnsd"), (round(u, 2) for u in used))),
         "machine_cpu_seconds_per_million": round(busy / replies * 1e6, 3),
         "latency_samples": len(latencies),
