@@ -110,7 +110,7 @@ bool hydns_grace(void);
 
 /* -- channel.c: messages to hydnsd --------------------------------------------------------------------- */
 struct hydns_channel_message {
-	struct hydns_msg head;
+	struct hydns_msg head __attribute__((aligned(8)));   /* the payload holds 64-bit counts */
 	uint8_t payload[HYDNS_MSG_MAX - sizeof(struct hydns_msg)];
 	int fd[2];                       /* received descriptors, -1: none; owned by the receiver */
 };
@@ -171,6 +171,11 @@ struct hydns_publish {
 	struct hydns_thread *thread;     /* o.threads of them */
 	int doorbell;                    /* its number stays, what it refers to changes with hydnsd */
 	_Atomic bool ready;              /* hydnsd has acknowledged READY */
+	/* Numbers the times with hydnsd (odd) and without (even). Without hydnsd no rule comes to be, so
+	 * what was withdrawn in such an interval stays so to its end. */
+	_Atomic uint32_t interval;
+	_Atomic uint32_t dead_in;        /* interval in which the epoch was advanced ... */
+	_Atomic uint32_t settled_in;     /* ... and a grace period has passed since */
 	_Atomic uint32_t session;        /* READY connections that began with an empty store so far */
 	_Atomic bool stopping;
 	_Atomic bool edns_size_told;
@@ -187,7 +192,7 @@ struct hydns_publish {
 	size_t notes;
 };
 
-/* Everything published under the present epoch is dead when it returns. */
+/* Every rule is dead when it returns, but for programs that run at this moment. */
 void hydns_publish_kill_rules(struct hydns_publish *p);
 
 /* -- link.c ------------------------------------------------------------------------------------------------ */

@@ -33,7 +33,11 @@ struct link {
 	int64_t clock_offset;            /* wall clock less monotonic, at the last step */
 	bool clock_known;
 	bool leaving;                    /* saying goodbye: the end of the thread no longer cuts waits short */
-	uint32_t killed_head[HYDNS_THREADS_MAX]; /* CHANGED frames that the epoch has already settled */
+	struct change_watch {            /* per resolver thread: its CHANGED frames */
+		uint32_t settled;        /* ring position up to which the epoch has settled them */
+		uint32_t waiting;        /* frame before this position is being waited for ... */
+		uint64_t since_ms;       /* ... since then; 0: none */
+	} watch[HYDNS_THREADS_MAX];
 	struct hydns_channel_message in;
 	char told[TOLD_LEN];             /* last state logged: each is logged once, not per attempt */
 };
@@ -74,41 +78,62 @@ static void check_clocks(struct link *l, uint64_t mono)
 		  (long long)(moved / 1000000));
 }
 
-/* True when a CHANGED frame of this thread is still in the ring, or has left it less than settled_ms ago. */
-static bool change_pending(struct link *l, uint32_t i, uint64_t now_ms, uint32_t settled_ms)
+static void kill_for_changes(struct link *l)
 {
-	struct hydns_thread *t = &l->p->thread[i];
-	uint64_t at = atomic_load(&t->changed_ms);
-	uint32_t head = atomic_load(&t->changed_head);
-	uint32_t tail = __atomic_load_n(&t->ring.ring->tail, __ATOMIC_ACQUIRE);
-
-	if (at == 0 || head == l->killed_head[i])
-		return false;
-	return (int32_t)(head - tail) > 0 || (settled_ms && now_ms - at < settled_ms);
-}
-
-/* hung: only frames that wait for too long; otherwise all that hydnsd may not have acted upon. */
-static void settle_changes(struct link *l, bool hung)
-{
-	uint64_t now_ms = hydns_mono_coarse_ms();
-	bool kill = false;
-
-	for (uint32_t i = 0; i < l->p->o.threads; i++) {
-		struct hydns_thread *t = &l->p->thread[i];
-		uint32_t head = atomic_load(&t->changed_head);
-
-		if (hung && now_ms - atomic_load(&t->changed_ms) < CHANGED_SETTLED_MS)
-			continue;
-		if (!change_pending(l, i, now_ms, hung ? 0 : CHANGED_SETTLED_MS))
-			continue;
-		l->killed_head[i] = head;
-		kill = true;
-	}
-	if (!kill)
-		return;
+	for (uint32_t i = 0; i < l->p->o.threads; i++)
+		l->watch[i] = (struct change_watch){ .settled = atomic_load(&l->p->thread[i].changed_head) };
 	hydns_publish_kill_rules(l->p);
 	hydns_log(l->p, HYDNS_LOG_INFO, "hydnsd has not confirmed the withdrawal of changed names: all kernel "
 		  "answers withdrawn");
+}
+
+static bool consumed(const struct hydns_thread *t, uint32_t position)
+{
+	return (int32_t)(position - __atomic_load_n(&t->ring.ring->tail, __ATOMIC_ACQUIRE)) <= 0;
+}
+
+/* With hydnsd: true when a CHANGED frame has been waiting for too long. */
+static bool change_stuck(struct change_watch *w, struct hydns_thread *t, uint64_t now_ms)
+{
+	uint32_t head = atomic_load(&t->changed_head);
+
+	if (w->since_ms && !consumed(t, w->waiting))
+		return now_ms - w->since_ms >= CHANGED_SETTLED_MS;
+	w->since_ms = 0;
+	if (head != w->settled && !consumed(t, head)) {
+		w->waiting = head;
+		w->since_ms = now_ms;
+	}
+	return false;
+}
+
+static void check_changes(struct link *l)
+{
+	uint64_t now_ms = hydns_mono_coarse_ms();
+
+	for (uint32_t i = 0; i < l->p->o.threads; i++)
+		if (change_stuck(&l->watch[i], &l->p->thread[i], now_ms)) {
+			kill_for_changes(l);
+			return;
+		}
+}
+
+/* hydnsd is lost: it may not have acted upon frames that are in the ring, or have just left it. */
+static void settle_changes(struct link *l)
+{
+	uint64_t now_ms = hydns_mono_coarse_ms();
+
+	for (uint32_t i = 0; i < l->p->o.threads; i++) {
+		struct hydns_thread *t = &l->p->thread[i];
+		uint64_t at = atomic_load(&t->changed_ms);
+		uint32_t head = atomic_load(&t->changed_head);
+
+		if (at && head != l->watch[i].settled &&
+		    (!consumed(t, head) || now_ms - at < CHANGED_SETTLED_MS)) {
+			kill_for_changes(l);
+			return;
+		}
+	}
 }
 
 static void beat(struct link *l)
@@ -121,7 +146,7 @@ static void beat(struct link *l)
 	check_clocks(l, mono);
 	hydns_pages_beat(l->p->pages, mono);
 	if (atomic_load_explicit(&l->p->ready, memory_order_relaxed))
-		settle_changes(l, true);
+		check_changes(l);
 }
 
 /* Waits for events on the socket (if any) or a wake-up (if asked for), until the deadline, beating. True:
@@ -383,18 +408,22 @@ static int serve(struct link *l)
 
 static void close_session(struct link *l)
 {
-	atomic_store(&l->p->ready, false);
+	bool was_ready = atomic_exchange(&l->p->ready, false);
+
 	hydns_requests_accept(&l->p->requests, false);
+	if (was_ready)
+		atomic_fetch_add(&l->p->interval, 1);
 	if (l->sock >= 0)
 		close(l->sock);
 	l->sock = -1;
-	settle_changes(l, false);
+	settle_changes(l);
 }
 
 static void run_session(struct link *l)
 {
 	int error;
 
+	atomic_fetch_add(&l->p->interval, 1);
 	hydns_requests_accept(&l->p->requests, true);
 	atomic_store(&l->p->ready, true);
 	tell(l, HYDNS_LOG_INFO, "connected to hydnsd at %s", l->p->o.socket);

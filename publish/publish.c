@@ -211,10 +211,22 @@ int hydns_publish_start(struct hydns_publish *p)
 	return 0;
 }
 
+static bool absent(uint32_t interval)
+{
+	return interval % 2 == 0;
+}
+
 void hydns_publish_kill_rules(struct hydns_publish *p)
 {
+	uint32_t interval = atomic_load(&p->interval);
+
+	/* Nothing can have been published since. Spares epochs: changes may come fast. */
+	if (absent(interval) && atomic_load(&p->dead_in) == interval)
+		return;
 	hydns_pages_advance_epoch(p->pages);
 	atomic_fetch_add(&p->session, 1);      /* what was offered may be offered again at once */
+	if (absent(interval))
+		atomic_store(&p->dead_in, interval);
 }
 
 static void grace(struct hydns_publish *p)
@@ -228,6 +240,19 @@ static void grace(struct hydns_publish *p)
 			  "withdrawals without hydnsd wait a fixed time instead");
 }
 
+/* Kills the rules and waits until no program uses one any more. */
+static void kill_and_wait(struct hydns_publish *p)
+{
+	uint32_t interval = atomic_load(&p->interval);
+
+	if (absent(interval) && atomic_load(&p->settled_in) == interval)
+		return;
+	hydns_publish_kill_rules(p);
+	grace(p);
+	if (absent(interval))
+		atomic_store(&p->settled_in, interval);
+}
+
 void hydns_publish_stop(struct hydns_publish *p)
 {
 	if (!p)
@@ -235,9 +260,8 @@ void hydns_publish_stop(struct hydns_publish *p)
 	if (p->started) {
 		atomic_store(&p->ready, false);
 		hydns_pages_advance_generation(p->pages);
-		hydns_publish_kill_rules(p);
 		hydns_pages_beat(p->pages, 0);
-		grace(p);
+		kill_and_wait(p);
 		atomic_store(&p->stopping, true);
 		hydns_requests_wake(&p->requests);
 		pthread_join(p->link, NULL);
@@ -262,8 +286,7 @@ struct hydns_stamp hydns_publish_stamp(const struct hydns_publish *p)
 void hydns_publish_withdraw_all(struct hydns_publish *p)
 {
 	hydns_pages_advance_generation(p->pages);
-	hydns_publish_kill_rules(p);
-	grace(p);
+	kill_and_wait(p);
 }
 
 void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, const uint8_t *name,
@@ -284,8 +307,7 @@ void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, con
 		return;
 	/* Not asked, not answered in time, connection lost, or a name that nobody could match: the epoch
 	 * takes all rules along, whatever hydnsd still does with the request. */
-	hydns_publish_kill_rules(p);
-	grace(p);
+	kill_and_wait(p);
 }
 
 bool hydns_publish_counts(struct hydns_publish *p, struct hydns_counts *out, uint32_t timeout_ms)

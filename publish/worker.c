@@ -190,8 +190,8 @@ static bool put_changed(struct hydns_thread *t, uint64_t generation, const uint8
 	f->generation = generation;
 	f->name_len = (uint8_t)len;
 	memcpy(f->data, name, len);
-	atomic_store(&t->changed_head, t->ring.head + size);
 	atomic_store(&t->changed_ms, hydns_mono_coarse_ms());
+	atomic_store(&t->changed_head, t->ring.head + size);
 	commit(t, size);
 	return true;
 }

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The whole library against the tests' own counterpart, over a real socket, rings and page. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "publish/internal.h"
+#include "publish/tests/peer.h"
+#include "publish/tests/reply.h"
+
+#define THREADS          2
+#define FLUSH_TIMEOUT_MS 150
+#define ADMISSION        3
+#define TTL              30
+#define NOTE             "log-queries: kernel answers are not logged"
+
+static const uint8_t www[] = "\3wWw\7exAmple\3org", www_lower[] = "\3www\7example\3org";
+static const struct reply_spec spec = { .name = "www.example.org.", .type = 1,
+	.answer = { "www.example.org. 30 IN CNAME host.example.net.", "host.example.net. 30 IN A 192.0.2.1" } };
+
+/* What was logged last, by the library's threads. */
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static char logged[4096];
+static _Atomic unsigned log_lines;
+
+static void take_log(enum hydns_log_level level, const char *text)
+{
+	(void)level;
+	pthread_mutex_lock(&log_lock);
+	snprintf(logged + strlen(logged), sizeof(logged) - strlen(logged), "%s\n", text);
+	log_lines++;
+	pthread_mutex_unlock(&log_lock);
+}
+
+static bool log_has(const char *text)
+{
+	bool found;
+
+	pthread_mutex_lock(&log_lock);
+	found = strstr(logged, text);
+	pthread_mutex_unlock(&log_lock);
+	return found;
+}
+
+struct world {
+	struct peer peer;
+	struct hydns_publish *p;
+	struct hydns_thread *t;
+	struct reply reply;
+};
+
+static struct hydns_publish_options options(struct world *w)
+{
+	return (struct hydns_publish_options){ .socket = w->peer.path, .identity = "test", .version = "1",
+		.threads = THREADS, .capacity = 1000, .admission = ADMISSION, .window_ms = 60000, .min_ttl = 2,
+		.max_ttl = 3600, .refresh_percent = 10, .flush_timeout_ms = FLUSH_TIMEOUT_MS,
+		.edns_size = 1232, .max_udp = 1232, .log = take_log };
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct hydns_publish_options o;
+
+	peer_init(&w->peer);
+	o = options(w);
+	logged[0] = '\0';
+	log_lines = 0;
+	w->p = hydns_publish_new(&o);
+	w->t = hydns_publish_thread(w->p, 0);
+	reply_make(&w->reply, &spec);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	hydns_publish_stop(w->p);
+	reply_free(&w->reply);
+	peer_destroy(&w->peer);
+	free(w);
+	return 0;
+}
+
+/* READY is acknowledged a moment before the library knows. */
+static bool connected(struct world *w)
+{
+	return BECOMES(atomic_load(&w->p->ready));
+}
+
+static bool disconnected(struct world *w)
+{
+	return BECOMES(!atomic_load(&w->p->ready));
+}
+
+static void start_both(struct world *w)
+{
+	peer_start(&w->peer);
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	assert_true(connected(w));
+}
+
+static int offer(struct world *w, struct hydns_stamp stamp)
+{
+	time_t now = time(NULL);
+
+	return hydns_publish_offer(w->t, &w->reply.question, w->reply.wire, w->reply.len, now, now + TTL, true,
+				   stamp);
+}
+
+static uint32_t page_epoch(struct world *w)
+{
+	return __atomic_load_n(&w->peer.page->epoch, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t page_generation(struct world *w)
+{
+	return __atomic_load_n(&w->peer.page->generation, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t page_heartbeat(struct world *w)
+{
+	return __atomic_load_n(&w->peer.page->heartbeat_ns, __ATOMIC_SEQ_CST);
+}
+
+/* -- registering ------------------------------------------------------------------------------------ */
+static void registers(void **state)
+{
+	struct world *w = *state;
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct hydns_acl_entry acl[700] = { { .prefixlen = 96, .action = HYDNS_ACL_ALLOW } };
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint64_t first_beat;
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	assert_int_equal(hydns_publish_add_service(w->p, fd), 0);
+	close(fd);
+	assert_int_equal(hydns_publish_add_acl(w->p, acl, 700), 0);
+	assert_int_equal(hydns_publish_add_acl(w->p, acl, 1), 0);
+	assert_int_equal(hydns_publish_add_note(w->p, NOTE), 0);
+	start_both(w);
+	assert_int_equal(w->peer.rings, THREADS);
+	assert_string_equal(w->peer.hello.identity, "test");
+	assert_int_equal(w->peer.hello.abi_version, HYDNS_ABI_VERSION);
+	assert_int_equal(w->peer.hello.pid, getpid());
+	assert_int_equal(w->peer.services, 1);
+	assert_int_equal(w->peer.service[0].port, at.sin6_port);
+	assert_memory_equal(w->peer.service[0].addr, &at.sin6_addr, 16);
+	assert_int_equal(w->peer.acl_entries, 701);
+	assert_string_equal(w->peer.note, NOTE);
+	assert_int_equal(page_epoch(w), w->peer.first_epoch);
+	first_beat = page_heartbeat(w);
+	assert_true(first_beat > 0);
+	assert_true(BECOMES(page_heartbeat(w) > first_beat));
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	first_beat = page_heartbeat(w);
+	assert_true(BECOMES(page_heartbeat(w) > first_beat));   /* the page is ours */
+}
+
+static void stop_takes_the_rules_along(void **state)
+{
+	struct world *w = *state;
+	uint32_t epoch;
+
+	for (int i = 0; i < 2; i++) {          /* a reload: a new object in the same process */
+		struct hydns_publish_options o = options(w);
+
+		if (i == 0)
+			peer_start(&w->peer);
+		assert_int_equal(hydns_publish_start(w->p), 0);
+		assert_true(connected(w));
+		epoch = page_epoch(w);
+		hydns_publish_stop(w->p);
+		assert_true(page_epoch(w) != epoch);
+		assert_int_equal(page_heartbeat(w), 0);
+		assert_int_equal(atomic_load(&w->peer.byes), i + 1);
+		w->p = hydns_publish_new(&o);
+		w->t = hydns_publish_thread(w->p, 0);
+	}
+	peer_stop(&w->peer);
+}
+
+static void reconnects(void **state)
+{
+	struct world *w = *state;
+	unsigned lines;
+	uint32_t epoch;
+
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	assert_true(BECOMES(log_has("cannot be reached")));
+	lines = log_lines;
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), -ENOTCONN);
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_ALL, NULL, 0);         /* with neither hydnsd nor page */
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	/* However many attempts there were. One more when an attempt came between bind() and listen(). */
+	assert_true(BECOMES(log_has("connected to hydnsd")));
+	assert_in_range(log_lines, lines + 1, lines + 2);
+	assert_int_equal(page_generation(w), 1);  /* carried over to the page that came later */
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), -ENOTCONN);
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	assert_int_equal(page_epoch(w), epoch);   /* adopted: rules stay valid */
+	assert_ptr_equal(w->peer.old_page, NULL);
+
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
+	assert_int_equal(page_epoch(w), epoch + 1);
+	assert_int_equal(page_generation(w), 2);
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www)); /* nothing is left to be withdrawn */
+	assert_int_equal(page_epoch(w), epoch + 1);
+	assert_int_equal(page_generation(w), 3);
+	atomic_store(&w->peer.forgetful, true);
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	assert_int_equal(page_epoch(w), w->peer.first_epoch);
+	assert_int_equal(page_generation(w), 3);
+	assert_int_equal(w->peer.old_page->heartbeat_ns, 0);
+	assert_true(w->peer.old_page->epoch != epoch + 1);
+	peer_stop(&w->peer);
+}
+
+static void refusal_is_told(void **state)
+{
+	struct world *w = *state;
+
+	atomic_store(&w->peer.mood, PEER_REFUSING);
+	peer_start(&w->peer);
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	assert_true(BECOMES(log_has("no room for another resolver: raise the limit")));
+	assert_false(atomic_load(&w->p->ready));
+	assert_true(BECOMES(atomic_load(&w->peer.hellos) >= 3));
+	assert_int_equal(log_lines, 1);
+	atomic_store(&w->peer.mood, PEER_WILLING);
+	assert_true(connected(w));
+	peer_stop(&w->peer);
+}
+
+/* -- offers -------------------------------------------------------------------------------------------- */
+static bool hot(struct world *w, time_t expires)
+{
+	return hydns_publish_hot(w->t, &w->reply.question, expires, hydns_mono_ns() / HYDNS_NS_PER_MS);
+}
+
+static void offers_what_is_hot(void **state)
+{
+	struct world *w = *state;
+	const time_t expires = time(NULL) + TTL;
+	union { struct hydns_offer offer; uint8_t room[2048]; } f;
+	unsigned seen = 1;
+	uint64_t woken;
+
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	for (int i = 0; i < 2 * ADMISSION; i++)
+		assert_false(hot(w, expires));          /* nobody to offer it to */
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	w->reply.question.variant = HYDNS_VARIANT_DO;           /* another question */
+	while (!hot(w, expires))
+		seen++;
+	assert_in_range(seen, ADMISSION, ADMISSION + 1);        /* a doorkeeper may hide the first */
+	w->reply.question.variant = 0;
+	assert_true(hot(w, expires));
+
+	while (read(w->peer.doorbell, &woken, sizeof(woken)) > 0)
+		;
+	w->peer.ring[0]->need_wakeup = 1;
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	assert_int_equal(read(w->peer.doorbell, &woken, sizeof(woken)), sizeof(woken));
+	assert_non_null(peer_frame(&w->peer, 0, f.room, sizeof(f.room)));
+	assert_int_equal(f.offer.frame.type, HYDNS_FRAME_OFFER);
+	assert_int_equal(f.offer.epoch, page_epoch(w));
+	assert_int_equal(f.offer.generation, page_generation(w));
+	assert_int_equal(f.offer.ttl, TTL);
+	assert_in_range(f.offer.count, ADMISSION, 100);
+	assert_int_equal(ntohs(f.offer.qtype), 1);
+	assert_int_equal(ntohs(f.offer.ancount), 2);
+	assert_int_equal(f.offer.flags, HYDNS_RULE_SECURE);
+	assert_int_equal(f.offer.name_len, sizeof(www));
+	assert_memory_equal(f.offer.data, www_lower, sizeof(www));
+	assert_memory_equal(f.offer.data + sizeof(www), w->reply.wire + 12 + sizeof(www) + 4,
+			    f.offer.answer_len);
+	/* base: the wall second began less than a second (and a test's stall) ago */
+	assert_in_range(hydns_mono_ns() - f.offer.base_ns, 0, 5 * HYDNS_NS_PER_S);
+	assert_null(peer_frame(&w->peer, 0, f.room, sizeof(f.room)));
+	assert_int_equal(w->peer.ring[0]->offered, 1);
+	assert_in_range(w->peer.ring[0]->queries, 2 * ADMISSION + seen + 1, 2 * ADMISSION + seen + 1);
+	peer_stop(&w->peer);
+}
+
+static void does_not_repeat_offers(void **state)
+{
+	struct world *w = *state;
+	const time_t now = time(NULL), expires = now + TTL;
+	struct hydns_question *q = &w->reply.question;
+
+	start_both(w);
+	while (!hot(w, expires))
+		;
+	assert_false(hydns_publish_renew(w->t, q, expires, TTL, expires - 1)); /* never offered */
+	assert_int_equal(hydns_publish_offer(w->t, q, w->reply.wire, w->reply.len, now, expires, false,
+					     hydns_publish_stamp(w->p)), 0);
+	assert_false(hot(w, expires));
+	assert_true(hot(w, expires + TTL));       /* renewed: at once */
+	assert_true(BECOMES(hot(w, expires)));    /* after a while again */
+	assert_false(hydns_publish_renew(w->t, q, expires, TTL, expires - 4));
+	assert_true(hydns_publish_renew(w->t, q, expires, TTL, expires - 3)); /* the last tenth */
+	assert_false(hydns_publish_renew(w->t, q, expires, TTL, expires - 3));
+	assert_true(BECOMES(hydns_publish_renew(w->t, q, expires, TTL, expires - 1)));
+	assert_false(hydns_publish_renew(w->t, q, expires, TTL, expires));
+	hydns_publish_withdraw_all(w->p);
+	assert_true(hot(w, expires));             /* hydnsd has it no more */
+	peer_stop(&w->peer);
+}
+
+static void refuses_offers(void **state)
+{
+	struct world *w = *state;
+	const time_t now = time(NULL);
+	struct hydns_question *q = &w->reply.question;
+	struct hydns_stamp s;
+
+	start_both(w);
+	s = hydns_publish_stamp(w->p);
+	/* entry about to end, ended, of the future; answer cut short */
+	assert_int_equal(hydns_publish_offer(w->t, q, w->reply.wire, w->reply.len, now, now + 1, true, s), -EINVAL);
+	assert_int_equal(hydns_publish_offer(w->t, q, w->reply.wire, w->reply.len, now, now - 1, true, s), -EINVAL);
+	assert_int_equal(hydns_publish_offer(w->t, q, w->reply.wire, w->reply.len, now - TTL, now + TTL, true, s),
+			 -EINVAL);
+	assert_int_equal(hydns_publish_offer(w->t, q, w->reply.wire, w->reply.len, now + 9, now + TTL, true, s),
+			 -EINVAL);
+	assert_int_equal(hydns_publish_offer(w->t, q, w->reply.wire, w->reply.len - 1, now, now + TTL, true, s),
+			 -EINVAL);
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
+	assert_int_equal(offer(w, s), -ESTALE);
+	s = hydns_publish_stamp(w->p);
+	hydns_publish_withdraw_all(w->p);
+	assert_int_equal(offer(w, s), -ESTALE);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	assert_int_equal(w->peer.ring[0]->offered, 1);
+	peer_stop(&w->peer);
+}
+
+static void full_ring_drops(void **state)
+{
+	struct world *w = *state;
+	union { struct hydns_frame frame; uint8_t room[2048]; } f;
+	uint32_t epoch, n = 0;
+	int error;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	while ((error = offer(w, hydns_publish_stamp(w->p))) == 0)
+		n++;
+	assert_int_equal(error, -ENOBUFS);
+	assert_int_equal(w->peer.ring[0]->dropped, 1);
+	assert_true(n > 1000);
+	assert_int_equal(page_epoch(w), epoch);
+	/* A withdrawal may not be lost. Being smaller, a few of them still find room. */
+	for (int i = 0; i < 10 && page_epoch(w) == epoch; i++, n++)
+		hydns_publish_changed(w->t, www, sizeof(www));
+	n--;
+	assert_int_equal(page_epoch(w), epoch + 1);
+	while (peer_frame(&w->peer, 0, f.room, sizeof(f.room)))
+		n--;
+	assert_int_equal(n, 0);
+	peer_stop(&w->peer);
+}
+
+/* -- changes ---------------------------------------------------------------------------------------------- */
+static void changes_are_told(void **state)
+{
+	static const uint8_t other[] = "\5other\7example\3org", target[] = "\4host\7Example\3net";
+	struct world *w = *state;
+	union { struct hydns_frame frame; struct hydns_changed changed; uint8_t room[2048]; } f;
+	struct hydns_stamp early;
+	uint64_t generation;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	early = hydns_publish_stamp(w->p);
+	assert_int_equal(offer(w, early), 0);
+	generation = page_generation(w);
+	hydns_publish_changed(hydns_publish_thread(w->p, 1), other, sizeof(other));
+	assert_int_equal(page_generation(w), generation);
+	assert_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
+	hydns_publish_changed(hydns_publish_thread(w->p, 1), target, sizeof(target));
+	assert_int_equal(page_generation(w), generation + 1);
+	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
+	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
+	assert_int_equal(f.changed.generation, generation + 1);
+	assert_int_equal(f.changed.name_len, sizeof(target));
+	assert_memory_equal(f.changed.data, "\4host\7example\3net", sizeof(target));
+	assert_int_equal(offer(w, early), -ESTALE);
+	assert_int_equal(page_epoch(w), epoch);
+
+	/* never consumed by a hydnsd that hangs: the epoch settles it, once */
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	hydns_publish_changed(w->t, www, sizeof(www));
+	assert_true(BECOMES(page_epoch(w) == epoch + 1));
+
+	/* and without hydnsd at once */
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	epoch = page_epoch(w);
+	hydns_publish_changed(w->t, www, sizeof(www));
+	assert_int_equal(page_epoch(w), epoch + 1);
+}
+
+static void change_before_the_offer_is_seen(void **state)
+{
+	struct world *w = *state;
+	struct hydns_stamp stamp;
+
+	start_both(w);
+	stamp = hydns_publish_stamp(w->p);
+	hydns_publish_changed(hydns_publish_thread(w->p, 1), www, sizeof(www)); /* no rule yet: no generation */
+	assert_int_equal(page_generation(w), stamp.generation);
+	assert_int_equal(offer(w, stamp), -ESTALE);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	peer_stop(&w->peer);
+}
+
+static void loss_settles_changes(void **state)
+{
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	hydns_publish_changed(w->t, www, sizeof(www));
+	peer_stop(&w->peer);
+	assert_true(BECOMES(page_epoch(w) == epoch + 1));
+}
+
+/* -- withdrawals ---------------------------------------------------------------------------------------------- */
+static uint64_t timed_withdraw(struct world *w, enum hydns_scope scope, const uint8_t *name, size_t len)
+{
+	uint64_t began = hydns_mono_ns();
+
+	hydns_publish_withdraw(w->p, scope, name, len);
+	return (hydns_mono_ns() - began) / HYDNS_NS_PER_MS;
+}
+
+static void withdraws(void **state)
+{
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
+	assert_int_equal(page_epoch(w), epoch);                 /* hydnsd has done it */
+	assert_int_equal(w->peer.last_withdrawal.generation, 1);
+	assert_int_equal(page_generation(w), 1);
+	assert_int_equal(w->peer.last_withdrawal.scope, HYDNS_SCOPE_SUBTREE);
+	assert_int_equal(w->peer.last_withdrawal.name_len, sizeof(www));
+	assert_memory_equal(w->peer.last_withdrawal.name, www_lower, sizeof(www));
+
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, (const uint8_t *)"\377", 1); /* no name: everything */
+	assert_int_equal(page_epoch(w), epoch + 1);
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 1);
+	hydns_publish_withdraw_all(w->p);
+	assert_int_equal(page_epoch(w), epoch + 2);
+	assert_int_equal(page_generation(w), 3);
+	peer_stop(&w->peer);
+}
+
+static void withdraw_times_out(void **state)
+{
+	struct world *w = *state;
+	uint32_t epoch;
+	uint64_t took;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	atomic_store(&w->peer.mood, PEER_SILENT);
+	took = timed_withdraw(w, HYDNS_SCOPE_NAME, www, sizeof(www));
+	assert_in_range(took, FLUSH_TIMEOUT_MS, FLUSH_TIMEOUT_MS + 3000);
+	assert_int_equal(page_epoch(w), epoch + 1);
+	/* the link still waits for the first one's reply; this one is not even sent */
+	timed_withdraw(w, HYDNS_SCOPE_NAME, www, sizeof(www));
+	assert_int_equal(page_epoch(w), epoch + 2);
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 1);
+	took = hydns_mono_ns();
+	hydns_publish_stop(w->p);                               /* does not wait for it either */
+	assert_in_range((hydns_mono_ns() - took) / HYDNS_NS_PER_MS, 0, 2000);
+	w->p = NULL;
+	peer_stop(&w->peer);
+}
+
+static void withdraw_survives_a_dying_hydnsd(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	for (int i = 0; i < 5; i++) {
+		uint32_t epoch = page_epoch(w);
+
+		assert_true(connected(w));
+		atomic_store(&w->peer.mood, PEER_DYING);
+		hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
+		assert_int_equal(page_epoch(w), epoch + 1);
+		assert_int_equal(page_generation(w), i + 1);
+		atomic_store(&w->peer.mood, PEER_WILLING);
+		assert_true(BECOMES(atomic_load(&w->peer.ready) >= i + 2));
+	}
+	peer_stop(&w->peer);
+}
+
+struct flusher {
+	struct world *w;
+	unsigned flushes;
+};
+
+static void *flush_often(void *arg)
+{
+	struct flusher *f = arg;
+
+	for (unsigned i = 0; i < f->flushes; i++) {
+		struct hydns_counts c;
+
+		hydns_publish_withdraw(f->w->p, i % 3 ? HYDNS_SCOPE_NAME : HYDNS_SCOPE_ALL, www, sizeof(www));
+		hydns_publish_counts(f->w->p, &c, 10);
+	}
+	return NULL;
+}
+
+/* Several flushing threads and an offering one while hydnsd dies and comes back, sometimes without memory. */
+static void concurrent_withdrawals(void **state)
+{
+	struct world *w = *state;
+	struct flusher f = { .w = w, .flushes = 40 };
+	pthread_t thread[3];
+
+	start_both(w);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, flush_often, &f), 0);
+	for (int i = 0; i < 6; i++) {
+		int before = atomic_load(&w->peer.ready);
+
+		for (int k = 0; k < 200; k++) {
+			offer(w, hydns_publish_stamp(w->p));
+			hydns_publish_changed(w->t, www, sizeof(www));
+		}
+		atomic_store(&w->peer.mood, i % 2 ? PEER_DYING : PEER_SILENT);
+		peer_stop(&w->peer);
+		atomic_store(&w->peer.forgetful, i % 3 == 2);
+		atomic_store(&w->peer.mood, PEER_WILLING);
+		peer_start(&w->peer);
+		assert_true(BECOMES(atomic_load(&w->peer.ready) > before));
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	assert_true(connected(w));
+	assert_true(page_generation(w) >= 3 * f.flushes);
+	assert_int_equal(page_generation(w), hydns_publish_stamp(w->p).generation);
+	assert_int_equal(page_epoch(w), hydns_publish_stamp(w->p).epoch);
+	peer_stop(&w->peer);
+}
+
+static void counts(void **state)
+{
+	struct world *w = *state;
+	struct hydns_counts c;
+
+	start_both(w);
+	assert_true(hydns_publish_counts(w->p, &c, 5000));
+	assert_int_equal(c.answered, 42);
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	memset(&c, 0, sizeof(c));
+	assert_false(hydns_publish_counts(w->p, &c, 5000));
+	assert_int_equal(c.answered, 42);                       /* the last known */
+}
+
+static void bad_options(void **state)
+{
+	struct world w = { .peer.path = "/nowhere" };
+	struct hydns_publish_options good = options(&w), o[8];
+
+	(void)state;
+	for (size_t i = 0; i < 8; i++)
+		o[i] = good;
+	o[0].socket = "";
+	o[1].identity = NULL;
+	o[2].threads = 0;
+	o[3].threads = HYDNS_THREADS_MAX + 1;
+	o[4].admission = 0;
+	o[5].min_ttl = o[5].max_ttl + 1;
+	o[6].flags = HYDNS_AUTH_READY;
+	o[7].refresh_percent = 100;
+	for (size_t i = 0; i < 8; i++) {
+		log_lines = 0;
+		assert_null(hydns_publish_new(&o[i]));
+		assert_int_equal(log_lines, 1);
+	}
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+int main(void)
+{
+	const struct CMUnitTest test[] = {
+		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along), TEST(reconnects),
+		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers),
+		TEST(refuses_offers), TEST(full_ring_drops), TEST(changes_are_told),
+		TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes), TEST(withdraws),
+		TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
+		TEST(counts),
+	};
+
+	return cmocka_run_group_tests(test, NULL, NULL);
+}

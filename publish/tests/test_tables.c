@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Keys, the tables of offers and names, rings. */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "hydns/hash.h"
+#include "publish/internal.h"
+
+static const uint64_t seed[2] = { 0x0123456789abcdefULL, 0xfedcba9876543210ULL };
+
+/* The key of a question in any case is that of hash.h for its lower-cased name, at every length. */
+static void keys(void **state)
+{
+	(void)state;
+	for (size_t len = 1; len <= HYDNS_NAME_MAX; len++) {
+		uint8_t mixed[HYDNS_NAME_MAX], lower[HYDNS_NAME_MAX];
+		struct hydns_question q = { .name = mixed, .name_len = (uint16_t)len, .qtype = 28, .variant = 1 };
+		const __u64 s[2] = { seed[0], seed[1] };
+
+		for (size_t i = 0; i < len; i++) {
+			lower[i] = (uint8_t)rand();
+			if (lower[i] >= 'A' && lower[i] <= 'Z')
+				lower[i] |= 0x20;
+			mixed[i] = lower[i] >= 'a' && lower[i] <= 'z' && rand() % 2 ? lower[i] & 0xdf : lower[i];
+		}
+		assert_int_equal(hydns_question_key(&q, seed),
+				 hydns_key_hash(lower, (__u8)len, htons(28), 1, 0, s));
+		hydns_name_lower(mixed, mixed, len);
+		assert_memory_equal(mixed, lower, len);
+	}
+}
+
+static void offered(void **state)
+{
+	struct hydns_offered *t = hydns_offered_new(1000);
+	const uint64_t key = 0x123456789abcdef0ULL;
+
+	(void)state;
+	assert_false(hydns_offered_lately(t, key, 1000, 1, 50));
+	assert_false(hydns_offered_claim_renewal(t, key, 1, 50, 100));
+	hydns_offered_note(t, key, 1000, 1, 50);
+	assert_true(hydns_offered_lately(t, key, 1000, 1, 249));
+	assert_false(hydns_offered_lately(t, key, 1000, 1, 250));
+	assert_false(hydns_offered_lately(t, key, 1300, 1, 51));      /* renewed: at once */
+	assert_false(hydns_offered_lately(t, key, 1000, 2, 51));      /* hydnsd has forgotten it */
+	assert_false(hydns_offered_lately(t, key ^ 1ULL << 40, 1000, 1, 51));
+	hydns_offered_note(t, key, 1000, 1, 250);
+	assert_true(hydns_offered_lately(t, key, 1000, 1, 649));      /* the kernel seems to pass it: wait longer */
+	assert_false(hydns_offered_lately(t, key, 1000, 1, 650));
+
+	assert_true(hydns_offered_claim_renewal(t, key, 1, 700, 100));
+	assert_false(hydns_offered_claim_renewal(t, key, 1, 799, 100));
+	assert_true(hydns_offered_claim_renewal(t, key, 1, 800, 100));
+	assert_false(hydns_offered_claim_renewal(t, key, 2, 1000, 100));
+	hydns_offered_free(t);
+}
+
+/* Two questions whose keys share a place keep one entry each; a third takes the older one's. */
+static void offered_collision(void **state)
+{
+	struct hydns_offered *t = hydns_offered_new(1000);
+	const uint64_t key[3] = { 1ULL << 32 | 6, 2ULL << 32 | 6, 3ULL << 32 | 6 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		hydns_offered_note(t, key[i], 1000, 1, 100 + i);
+	assert_false(hydns_offered_lately(t, key[0], 1000, 1, 103));
+	assert_true(hydns_offered_lately(t, key[1], 1000, 1, 103));
+	assert_true(hydns_offered_lately(t, key[2], 1000, 1, 103));
+	hydns_offered_free(t);
+}
+
+static void names(void **state)
+{
+	static const uint8_t www[] = "\3www\7example\3org", other[] = "\5other\7example\3org";
+	struct hydns_names *t = hydns_names_new(1000, seed);
+	uint64_t before;
+
+	(void)state;
+	assert_false(hydns_names_change(t, www, sizeof(www), 1000));
+	before = hydns_names_changes(t);
+	assert_true(hydns_names_offer(t, www, sizeof(www), 5000, before));
+	assert_false(hydns_names_change(t, other, sizeof(other), 1000));
+	assert_true(hydns_names_change(t, www, sizeof(www), 4999));
+	assert_false(hydns_names_offer(t, www, sizeof(www), 6000, before)); /* read before that change */
+	assert_true(hydns_names_offer(t, other, sizeof(other), 6000, hydns_names_changes(t)));
+	assert_true(hydns_names_change(t, www, sizeof(www), 5500));   /* a refused offer only errs safely */
+	assert_false(hydns_names_change(t, www, sizeof(www), 6000));
+	hydns_names_free(t);
+}
+
+/*
+ * A changer writes a value, then tells; an offerer reads changes, then the value, then offers it. Whenever
+ * the offer of a value passes, the change that ends this value must have been told that a rule may live.
+ */
+#define CONTEST_VALUES 300000U
+struct contest {
+	struct hydns_names *t;
+	_Atomic uint64_t value;
+	_Atomic bool end;
+	bool told[CONTEST_VALUES + 2], passed[CONTEST_VALUES + 2];
+};
+static const uint8_t contested[] = "\1c";
+
+static void *change(void *arg)
+{
+	struct contest *c = arg;
+
+	for (uint64_t v = 1; v <= CONTEST_VALUES; v++) {
+		atomic_store(&c->value, v);
+		c->told[v] = hydns_names_change(c->t, contested, sizeof(contested), v);
+	}
+	atomic_store(&c->end, true);
+	return NULL;
+}
+
+static void names_race(void **state)
+{
+	struct contest *c = calloc(1, sizeof(*c));
+	unsigned passed = 0, told = 0;
+	pthread_t thread;
+
+	(void)state;
+	c->t = hydns_names_new(1000, seed);
+	assert_int_equal(pthread_create(&thread, NULL, change, c), 0);
+	while (!atomic_load(&c->end)) {
+		uint64_t changes = hydns_names_changes(c->t), value = atomic_load(&c->value);
+
+		/* Until value + 2: an offer counts for the change that ends its value, and no other. */
+		if (hydns_names_offer(c->t, contested, sizeof(contested), value + 2, changes))
+			c->passed[value] = true;
+	}
+	pthread_join(thread, NULL);
+	for (uint64_t v = 0; v < CONTEST_VALUES; v++) {
+		passed += c->passed[v];
+		told += c->told[v + 1];
+		if (c->passed[v] && !c->told[v + 1])
+			fail_msg("value %llu was offered, and its change was not told", (unsigned long long)v);
+	}
+	print_message("of %u values %u were offered, %u changes told\n", CONTEST_VALUES, passed, told);
+	assert_true(passed > 0);
+	hydns_names_free(c->t);
+	free(c);
+}
+
+/* hydnsd's part, so far as the ring's bookkeeping goes. */
+static void consume_all(struct hydns_producer *r)
+{
+	__atomic_store_n(&r->ring->tail, r->ring->head, __ATOMIC_RELEASE);
+}
+
+static void ring_full_and_wrapped(void **state)
+{
+	const uint32_t len = 1000;
+	struct hydns_producer r;
+	uint32_t n = 0, head;
+
+	(void)state;
+	assert_int_equal(hydns_producer_open(&r), 0);
+	r.head = r.ring->head = r.ring->tail = 0xfffff000U;     /* the counters wrap at 2^32 as well */
+	while (hydns_producer_reserve(&r, len)) {
+		hydns_producer_commit(&r, len);
+		n++;
+	}
+	assert_in_range(n, HYDNS_RING_BYTES / len - 1, HYDNS_RING_BYTES / len);
+	assert_int_equal(r.ring->dropped, 1);
+	consume_all(&r);
+	for (int i = 0; i < 10000; i++) {
+		uint8_t *f = hydns_producer_reserve(&r, len);
+
+		assert_non_null(f);
+		assert_true(f + len <= (uint8_t *)r.ring + HYDNS_RING_DATA + HYDNS_RING_BYTES);
+		memset(f, 0xff, len);
+		hydns_producer_commit(&r, len);
+		consume_all(&r);
+	}
+	head = r.ring->head;
+	r.ring->tail = head + 8;               /* nonsense: taken for full */
+	assert_null(hydns_producer_reserve(&r, len));
+	hydns_producer_close(&r);
+}
+
+static void ring_wakes_once(void **state)
+{
+	struct hydns_producer r;
+
+	(void)state;
+	assert_int_equal(hydns_producer_open(&r), 0);
+	assert_non_null(hydns_producer_reserve(&r, 64));
+	assert_false(hydns_producer_commit(&r, 64));
+	r.ring->need_wakeup = 1;
+	assert_non_null(hydns_producer_reserve(&r, 64));
+	assert_true(hydns_producer_commit(&r, 64));
+	assert_int_equal(r.ring->need_wakeup, 0);
+	assert_non_null(hydns_producer_reserve(&r, 64));
+	assert_false(hydns_producer_commit(&r, 64));
+	hydns_producer_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest test[] = {
+		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(offered_collision),
+		cmocka_unit_test(names), cmocka_unit_test(names_race),
+		cmocka_unit_test(ring_full_and_wrapped), cmocka_unit_test(ring_wakes_once),
+	};
+
+	return cmocka_run_group_tests(test, NULL, NULL);
+}
