@@ -68,6 +68,32 @@ static int copies_remove(int ifindex, __u32 keep, char why[HYDNS_WHY])
 	return 0;
 }
 
+/*
+ * Where the kernel refuses extension programs, libxdp attaches the program alone and says nothing. Such
+ * an attachment keeps everybody else out and has no pin: it is undone.
+ */
+static int undo_lone_attachment(const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	struct xdp_multiprog *all = xdp_multiprog__get_from_ifindex(ifindex);
+	bool lone;
+	int err = (int)libxdp_get_error(all);
+
+	if (err)
+		return hydns_fail(why, err, "%s: can't read back what is attached: %s", ifname,
+				  strerror(-err));
+	lone = xdp_multiprog__is_legacy(all);
+	if (lone)
+		err = xdp_multiprog__detach(all);
+	xdp_multiprog__close(all);
+	if (!lone)
+		return 0;
+	if (err)
+		return hydns_fail(why, err, "%s: libxdp attached the program without its dispatcher, and it "
+				  "can't be detached: %s", ifname, strerror(-err));
+	return hydns_fail(why, -EOPNOTSUPP, "%s: libxdp's dispatcher does not work on this kernel (it "
+			  "needs extension programs, BPF_PROG_TYPE_EXT): use mode native or generic", ifname);
+}
+
 static int copy_attach(struct hydns_bpf *copy, const char *ifname, int ifindex, char why[HYDNS_WHY])
 {
 	struct xdp_program *p = xdp_program__from_bpf_obj(copy->obj, "xdp");
@@ -81,17 +107,27 @@ static int copy_attach(struct hydns_bpf *copy, const char *ifname, int ifindex, 
 	if (err) {
 		libxdp_strerror(err, text, sizeof(text));
 		err = hydns_fail(why, err, "%s: libxdp's dispatcher can't be attached: %s; if an XDP "
-				 "program is attached without it, detach that one", ifname, text);
+				 "program is attached without it, detach that one (ip link set dev %s xdp "
+				 "off)", ifname, text, ifname);
 	} else {
-		err = copies_remove(ifindex, xdp_program__id(p), why);
+		err = undo_lone_attachment(ifname, ifindex, why);
 	}
+	if (!err)
+		err = copies_remove(ifindex, xdp_program__id(p), why);
 	xdp_program__close(p);
 	return err;
+}
+
+static bool marked(const char *pin_dir, const char *ifname, char path[PATH_MAX])
+{
+	return !hydns_pin_path(path, pin_dir, HYDNS_PIN_DISPATCHED, ifname) && !access(path, F_OK);
 }
 
 int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY])
 {
 	struct hydns_bpf *copy;
+	char path[PATH_MAX];
+	bool before = marked(k->pin_dir, ifname, path);
 	int err;
 
 	libxdp_set_print(quiet);
@@ -99,10 +135,13 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 	if (!copy)
 		return hydns_fail(why, -ENOMEM, "%s: can't copy the program for the dispatcher", ifname);
 	err = hydns_pin_replace(hydns_kern_prog_fd(k), k->pin_dir, HYDNS_PIN_DISPATCHED, ifname);
-	if (err)
+	if (err) {
 		hydns_fail(why, err, "%s: can't pin in %s: %s", ifname, k->pin_dir, strerror(-err));
-	else
+	} else {
 		err = copy_attach(copy, ifname, ifindex, why);
+		if (err && !before)
+			unlink(path);
+	}
 	hydns_bpf__destroy(copy);
 	return err;
 }
@@ -110,9 +149,9 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
 {
 	char path[PATH_MAX];
-	int ifindex, err = hydns_pin_path(path, pin_dir, HYDNS_PIN_DISPATCHED, ifname);
+	int ifindex, err = 0;
 
-	if (err || access(path, F_OK))
+	if (!marked(pin_dir, ifname, path))
 		return 0;
 	libxdp_set_print(quiet);
 	ifindex = hydns_pinned_ifindex(ifname);

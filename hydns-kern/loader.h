@@ -2,7 +2,8 @@
 /*
  * Loading, pinning, attaching and adopting the XDP program and its maps. All functions return 0 or a
  * negative errno and then leave one line in `why` (cause and mend, at most HYDNS_WHY bytes). Needs
- * CAP_BPF and CAP_NET_ADMIN (CAP_PERFMON is not used). Not thread-safe.
+ * CAP_BPF and CAP_NET_ADMIN; hydns_kern_open() needs CAP_PERFMON too, because without it the verifier
+ * refuses the program's arithmetic on packet pointers. Not thread-safe.
  */
 #ifndef HYDNS_LOADER_H
 #define HYDNS_LOADER_H

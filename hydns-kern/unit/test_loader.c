@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The loader against the running kernel: load, pin, adopt, attach, detach, clean. In a network and a
- * mount namespace of its own, with a bpffs of its own:
- *
- *     hka (here, the program is attached)  <-- veth pair -->  hkb
- *
- * Needs root, Linux 6.1 and iproute2; exits 77 (skipped) without root.
+ * The loader against the running kernel: load, pin, adopt, attach, detach, clean. Exits 77 (skipped)
+ * without root.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -13,62 +9,11 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <linux/if_link.h>
-#include <net/if.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
-#include "../loader.h"
+#include <linux/capability.h>
+#include "sandbox.h"
 #include "../store.h"
-
-#define CAPACITY  2000
-#define SKIP      77
-
-static char bpffs[] = "/tmp/hydns-bpffs-XXXXXX";
-static char pin_dir[sizeof(bpffs) + 16];
-static char why[HYDNS_WHY];
-
-#define CHECK(cond)                                                                         \
-	do {                                                                                \
-		if (!(cond)) {                                                              \
-			fprintf(stderr, "%s:%d: %s is false (errno %s; why: %s)\n",         \
-				__FILE__, __LINE__, #cond, strerror(errno), why);           \
-			exit(1);                                                            \
-		}                                                                           \
-	} while (0)
-
-static void run(const char *command)
-{
-	int status = system(command);
-
-	if (status) {
-		fprintf(stderr, "%s: status %d\n", command, status);
-		exit(1);
-	}
-}
-
-static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
-{
-	struct hydns_loader_options o = {
-		.pin_dir = pin_dir, .capacity = capacity, .accept_partial_checksum = true, .ipv6 = true,
-	};
-	struct hydns_kern *k = NULL;
-	bool adopted = !expect_adopted;
-
-	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0);
-	CHECK(adopted == expect_adopted);
-	return k;
-}
 
 static struct hydns_store *open_store(struct hydns_kern *k)
 {
@@ -100,34 +45,6 @@ static __u32 publish_example(struct hydns_store *s)
 
 	CHECK(hydns_store_publish(s, &p, &handle, &replaced) == 0);
 	return handle;
-}
-
-/* Id of the program on an interface, 0 for none; *mode as XDP_ATTACHED_*. */
-static __u32 attached(const char *ifname, __u8 *mode)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, xdp);
-
-	CHECK(bpf_xdp_query((int)if_nametoindex(ifname), 0, &xdp) == 0);
-	if (mode)
-		*mode = xdp.attach_mode;
-	return xdp.prog_id;
-}
-
-static __u32 prog_id(const struct hydns_kern *k)
-{
-	struct bpf_prog_info info = { 0 };
-	__u32 len = sizeof(info);
-
-	CHECK(!bpf_obj_get_info_by_fd(hydns_kern_prog_fd(k), &info, &len));
-	return info.id;
-}
-
-static bool pinned(const char *name)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", pin_dir, name);
-	return !access(path, F_OK);
 }
 
 /* A trivial program of somebody else. */
@@ -397,26 +314,74 @@ static void interfaces_come_and_go(void)
 	hydns_kern_close(k);
 }
 
-#ifdef HAVE_LIBXDP
-/* Ours beside another program, both through libxdp's dispatcher. */
-static void dispatcher_is_shared(void)
+/* -- few rights ------------------------------------------------------------------------------------------ */
+static void keep_capabilities(__u64 keep)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2] = { 0 };
+
+	for (int i = 0; i < 2; i++)
+		d[i].effective = d[i].permitted = (__u32)(keep >> 32 * i);
+	CHECK(!syscall(SYS_capset, &h, d));
+}
+
+/* Once the program is loaded, CAP_BPF and CAP_NET_ADMIN are enough for everything. */
+static void works_with_two_capabilities(void)
+{
+	struct hydns_acl_entry e = { .prefixlen = 96, .action = HYDNS_ACL_ALLOW };
+	struct hydns_service_key key = { .port = 0x3500 };
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u64 bytes;
+	int fd = -1;
+
+	keep_capabilities(1ULL << CAP_BPF | 1ULL << CAP_NET_ADMIN);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(hydns_kern_page_new(k, 4, 1, &fd, why) == 0 && hydns_kern_page_find(k, fd) == 4);
+	CHECK(hydns_kern_acl_fill(k, 4, 0, &e, 1) == 0 && hydns_kern_acl_fill(k, 4, 0, &e, 1) == 0);
+	CHECK(hydns_kern_service_set(k, &key, 4) == 0 && hydns_kern_service_delete(k, &key) == 0);
+	CHECK(hydns_kern_pause(k, true) == 0 && hydns_kern_pause(k, false) == 0);
+	CHECK(hydns_kern_memory(k, &bytes) == 0);
+	CHECK(hydns_kern_page_delete(k, 4) == 0);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	close(fd);
+	hydns_kern_close(k);
+	CHECK(hydns_kern_clean(pin_dir, why) == 0);
+	k = NULL;
+	CHECK(hydns_kern_open(&(struct hydns_loader_options){ .pin_dir = pin_dir, .capacity = CAPACITY },
+			      &k, &(bool){ false }, why) < 0 || k);
+	CHECK(k || strstr(why, "CAP_PERFMON"));
+	hydns_kern_close(k);
+	CHECK(hydns_kern_clean(pin_dir, why) == 0);
+}
+
+/* A resolver: no rights at all, only the page's descriptor. */
+static void page_needs_no_rights(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
-	__u32 dispatcher;
+	struct hydns_authority_page *mine;
+	int fd = -1;
 
-	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_DISPATCHER, why) == 0);
-	dispatcher = attached("hka", NULL);
-	CHECK(dispatcher && dispatcher != prog_id(k) && pinned("shared_hka"));
-	hydns_kern_close(k);
-	CHECK(attached("hka", NULL) == dispatcher);
-	k = open_kern(CAPACITY, true);
-	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_DISPATCHER, why) == 0);
-	CHECK(attached("hka", NULL));
-	CHECK(hydns_kern_detach(k, "hka", why) == 0 && hydns_kern_detach(k, "hka", why) == 0);
-	CHECK(attached("hka", NULL) == 0 && !pinned("shared_hka"));
-	hydns_kern_close(k);
+	CHECK(hydns_kern_page_new(k, 2, 9, &fd, why) == 0);
+	keep_capabilities(0);
+	mine = mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(mine != MAP_FAILED && mine->epoch == 9);
+	mine->epoch = 10;
+	CHECK(hydns_kern_page(k, 2)->epoch == 10);
 }
-#endif
+
+static void in_a_child(void (*test)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		test();
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
 
 /* -- the end -------------------------------------------------------------------------------------------- */
 static void clean_leaves_nothing(void)
@@ -445,25 +410,6 @@ static void no_bpffs_is_told(void)
 	CHECK(!rmdir(o.pin_dir));
 }
 
-static void set_up(void)
-{
-	CHECK(!unshare(CLONE_NEWNET | CLONE_NEWNS));
-	CHECK(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
-	CHECK(mkdtemp(bpffs));
-	CHECK(!mount("bpf", bpffs, "bpf", 0, NULL));
-	snprintf(pin_dir, sizeof(pin_dir), "%s/hydns", bpffs);
-	setenv("LIBXDP_BPFFS", bpffs, 1);
-	run("ip link add hka type veth peer name hkb");
-	run("ip link set hka up");
-	run("ip link set hkb up");
-}
-
-static void tear_down(void)
-{
-	umount2(bpffs, MNT_DETACH);
-	rmdir(bpffs);
-}
-
 int main(void)
 {
 	if (geteuid()) {
@@ -484,9 +430,9 @@ int main(void)
 	mode_can_change();
 	errors_name_the_mend();
 	interfaces_come_and_go();
-#ifdef HAVE_LIBXDP
-	dispatcher_is_shared();
-#endif
+	in_a_child(page_needs_no_rights);
+	in_a_child(works_with_two_capabilities);
+	hydns_kern_close(open_kern(CAPACITY, false));
 	clean_leaves_nothing();
 	no_bpffs_is_told();
 	puts("ok");
