@@ -71,9 +71,7 @@ static __noinline int hydns_rotate(struct xdp_md *ctx, struct hydns_query *q, __
 {
 	if (!head || !tail)
 		return 0;
-	HYDNS_OPAQUE(head);
-	HYDNS_OPAQUE(tail);
-	if (head > HYDNS_SLOT_SIZE_3 || tail > HYDNS_SLOT_SIZE_3)
+	if (!hydns_bounded(&head, HYDNS_SLOT_SIZE_3) || !hydns_bounded(&tail, HYDNS_SLOT_SIZE_3))
 		return -1;
 	if (bpf_xdp_load_bytes(ctx, pos, q->group_head, head) ||
 	    bpf_xdp_load_bytes(ctx, pos + head, q->group_tail, tail) ||
@@ -109,9 +107,7 @@ static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_que
 	__u32 question = q->dns_off + HYDNS_DNS_HEADER;
 	__u64 len = reply->data_len, name_len = q->name_len;
 
-	HYDNS_OPAQUE(len);
-	HYDNS_OPAQUE(name_len);
-	if (!len || len > size - HYDNS_RULE_DATA || !name_len || name_len > HYDNS_NAME_MAX)
+	if (!hydns_bounded(&len, size - HYDNS_RULE_DATA) || !hydns_bounded(&name_len, HYDNS_NAME_MAX))
 		return -1;
 	if (bpf_xdp_store_bytes(ctx, question, (void *)rule->data, len))
 		return -1;

@@ -55,6 +55,22 @@ struct {
 /* Hides a value's origin from clang, which otherwise folds bounds away that the verifier needs to see. */
 #define HYDNS_OPAQUE(x) asm volatile("" : "+r"(x))
 
+/*
+ * True when len is 1..max, and then the verifier knows it, wherever the value is kept. The check alone is
+ * not enough: clang may make it on a copy of a spilled value, and the verifier of Linux 6.1 does not learn
+ * a lower bound of 1 from "is not 0". So the value is clamped once more where clang can't reason about it.
+ */
+static __always_inline bool hydns_bounded(__u64 *len, __u64 max)
+{
+	__u64 n = *len - 1;
+
+	if (n >= max)
+		return false;
+	asm volatile("if %[n] < %[max] goto +1\n\t%[n] = 0" : [n] "+r"(n) : [max] "r"(max));
+	*len = n + 1;
+	return true;
+}
+
 /* RFC 1071: adds a 64-bit sum up to 16 bits. */
 static __always_inline __u16 hydns_fold(__u64 sum)
 {

@@ -177,7 +177,8 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	return k;
 fail:
 	kernel_close(k);
-	return NULL;
+	/* without a log of our own, libbpf prints the verifier's */
+	return o->verbose ? kernel_open(&(struct kernel_options){ 0 }, why) : NULL;
 }
 
 void kernel_close(struct kernel *k)
