@@ -140,6 +140,7 @@ class Nsd:
     username: ""
     chroot: ""
     database: ""
+    rrl-ratelimit: 0
     zonesdir: "{tree}"
     pidfile: "{directory}/nsd.pid"
     xfrdfile: "{directory}/xfrd.state"
