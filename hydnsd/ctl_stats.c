@@ -15,6 +15,15 @@ static const struct {
 #undef HYDNS_REASON
 };
 
+static const struct {
+	const char *name, *text;
+} rejection[] = {
+#define HYDNSD_REJECTION(name, text) {#name, text},
+#include "hydnsd/rejections.def"
+#undef HYDNSD_REJECTION
+};
+#define REJECTIONS (sizeof(rejection) / sizeof(rejection[0]))
+
 /* The reasons object, as the daemon would send it. */
 static json_t *reasons_from_pins(const struct ctl *c, char why[CTL_WHY])
 {
@@ -51,22 +60,18 @@ static void print_reasons(const json_t *counts)
 	ctl_table_print(t, 2);
 }
 
-/* Numbers of an object, one a line; nested objects (reasons of a rejection) a step further in. */
-static void add_numbers(struct ctl_table *t, const json_t *o, const char *lead)
+/* Numbers of an object, one a line. */
+static void add_numbers(struct ctl_table *t, const json_t *o)
 {
 	const char *key;
 	const json_t *v;
-	char label[96], a[CTL_TEXT];
+	char a[CTL_TEXT];
 
 	json_object_foreach((json_t *)o, key, v) {
-		if (json_is_object(v)) {
-			snprintf(label, sizeof(label), "%s%s: ", lead, key);
-			add_numbers(t, v, label);
-		} else if (json_is_number(v)) {
-			snprintf(label, sizeof(label), "%s%s", lead, key);
-			ctl_cell(t, label);
-			ctl_cell(t, ctl_count(ctl_int(o, key), a));
-		}
+		if (!json_is_number(v))
+			continue;
+		ctl_cell(t, key);
+		ctl_cell(t, ctl_count(ctl_int(o, key), a));
 	}
 }
 
@@ -77,9 +82,47 @@ static void print_section(const char *title, const json_t *o)
 	if (!json_is_object(o))
 		return;
 	t = ctl_table_new("lr");
-	add_numbers(t, o, "");
+	add_numbers(t, o);
 	puts(title);
 	ctl_table_print(t, 2);
+}
+
+static const char *rejection_text(const char *name)
+{
+	for (size_t i = 0; i < REJECTIONS; i++)
+		if (!strcmp(rejection[i].name, name))
+			return rejection[i].text;
+	return "";
+}
+
+static void print_rejections(const json_t *rejected)
+{
+	struct ctl_table *t = ctl_table_new("lrl");
+	const char *name;
+	const json_t *n;
+	char a[CTL_TEXT];
+
+	puts("offers that did not become rules");
+	json_object_foreach((json_t *)rejected, name, n) {
+		if (!json_integer_value(n))
+			continue;
+		ctl_cell(t, name);
+		ctl_cell(t, ctl_count(json_integer_value(n), a));
+		ctl_cell(t, rejection_text(name));
+	}
+	ctl_table_print(t, 2);
+}
+
+static void print_offers(const json_t *offers)
+{
+	json_t *rest = json_copy((json_t *)offers);
+	const json_t *rejected = json_object_get(offers, "rejected");
+
+	json_object_del(rest, "rejected");
+	print_section("offers from resolvers", rest);
+	json_decref(rest);
+	if (json_is_object(rejected))
+		print_rejections(rejected);
 }
 
 static void print_stats(const json_t *s)
@@ -89,7 +132,7 @@ static void print_stats(const json_t *s)
 	char a[CTL_TEXT], title[96];
 
 	print_reasons(json_object_get(s, "reasons"));
-	print_section("offers from resolvers", json_object_get(s, "offers"));
+	print_offers(json_object_get(s, "offers"));
 	printf("rules that ended\n  expired    %s\n", ctl_count(ctl_int(s, "expired"), a));
 	printf("  withdrawn  %s\n", ctl_count(ctl_int(s, "withdrawn"), a));
 	json_array_foreach(json_object_get(s, "resolvers"), n, r) {
