@@ -37,6 +37,7 @@ class Stream:
 class Workload:
     streams: list
     probes: dict         # IP version -> [(name, type)]
+    warm: Path           # every question of the workload about a name that repeats, once; for dnsperf
     names: list          # most popular first
     facts: dict          # what was drawn, for the report
 
@@ -109,6 +110,14 @@ def _probes(directory, facts):
     return {4: questions[:half], 6: questions[half:]}
 
 
+def _warm(directory, facts, names, output):
+    """Every distinct question of the workload whose name repeats."""
+    known, questions = set(names), set()
+    for c in facts["classes"]:
+        questions.update((directory / c["file"]).read_text().splitlines())
+    output.write_text("".join(f"{q}\n" for q in sorted(questions) if q.partition(" ")[0] in known))
+
+
 def workload(world, seed, seconds, rate, queries, probes):
     """Draws the load of one measurement and as many probes; files in the run's directory."""
     main, small = world.run.dir / "workload", world.run.dir / "probes"
@@ -120,7 +129,7 @@ def workload(world, seed, seconds, rate, queries, probes):
         _mix(main, classes, file, random.Random(f"mix {seed} {network}"))
         streams.append(Stream(file, client, SERVICE[version], sum(c["share"] for c in classes)))
     sample = _probes(small, _draw(world, small, seed, 1, probes))
-    with open(world.tree / "names.tsv") as f:
-        next(f)
-        names = [next(f).split("\t")[1] for _ in range(10)]
-    return Workload(streams, sample, names, {k: v for k, v in facts.items() if k != "classes"})
+    names = [line.split("\t")[1] for line in (world.tree / "names.tsv").read_text().splitlines()[1:]]
+    warm = main / "warm.queries"
+    _warm(main, facts, names, warm)
+    return Workload(streams, sample, warm, names, {k: v for k, v in facts.items() if k != "classes"})

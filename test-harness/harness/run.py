@@ -69,8 +69,12 @@ class Run:
         return self
 
     def __exit__(self, *exc):
-        if not self.kept:
-            destroy(self.dir)
+        if self.kept:
+            return
+        # A second Ctrl-C must not stop the cleaning up that the first one has begun.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        destroy(self.dir)
+        signal.signal(signal.SIGINT, before)
 
     def keep(self):
         """Leaves everything running when the run ends; `demo --stop` removes it."""

@@ -13,12 +13,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.run import wait_until  # noqa: E402
-from harness.world import World, exit_on_signals  # noqa: E402
+from harness.world import World  # noqa: E402
 
 DEFAULT_LIMIT = 60
 
 
 def pytest_configure(config):
+    # as Ctrl-C: fixtures clean up; a SystemExit would only fail one test
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     config.addinivalue_line("markers", f"limit(seconds): time limit of the test [{DEFAULT_LIMIT}]")
 
 
@@ -40,7 +42,6 @@ def time_limit(request):
 def world():
     if os.geteuid() != 0:
         pytest.skip("needs root: namespaces and BPF")
-    exit_on_signals()
     with World() as w:
         yield w
 
