@@ -75,8 +75,9 @@ void hydns_offered_free(struct hydns_offered *t);
  * repeat it. Times are any milliseconds that the caller always takes from the same clock. */
 bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
 			  uint32_t now_ms);
+/* offered: false when it turned out not to be offloadable, which need not be found out again at once. */
 void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			uint32_t now_ms);
+			uint32_t now_ms, bool offered);
 /* True when the question was offered in this session and no renewal was claimed in the last rearm_ms. */
 bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
 				 uint32_t rearm_ms);

@@ -22,6 +22,7 @@ struct entry {
 	_Atomic uint32_t told_ms;
 	_Atomic uint32_t wait_ms;        /* 0: not told yet */
 	_Atomic uint32_t renewed_ms;
+	_Atomic uint32_t offered;        /* 0: found not to be offloadable */
 };
 
 struct hydns_offered {
@@ -98,7 +99,7 @@ bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expire
 }
 
 void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			uint32_t now_ms)
+			uint32_t now_ms, bool offered)
 {
 	struct entry *e = find(t, key, session);
 	uint64_t id = id_of(key, expires);
@@ -112,6 +113,7 @@ void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires,
 		if (wait > WAIT_MAX_MS)
 			wait = WAIT_MAX_MS;
 	}
+	set(&e->offered, offered);
 	set(&e->told_ms, now_ms);
 	set(&e->wait_ms, wait);
 	set(&e->session, session);
@@ -124,7 +126,7 @@ bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t
 	struct entry *e = find(t, key, session);
 	uint32_t last;
 
-	if (!e)
+	if (!e || !get(&e->offered))
 		return false;
 	last = get(&e->renewed_ms);
 	if (last && now_ms - last < rearm_ms)

@@ -158,7 +158,7 @@ int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, 
 			return error;
 	}
 	hydns_offered_note(p->offered, d.key, (uint32_t)expires, now_session,
-			   (uint32_t)hydns_mono_coarse_ms());
+			   (uint32_t)hydns_mono_coarse_ms(), !error);
 	return error;
 }
 

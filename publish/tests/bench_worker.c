@@ -49,7 +49,7 @@ int main(void)
 		char text[16];
 
 		snprintf(text, sizeof(text), "%09u", i);
-		memcpy(name[i], "\11000000000\7Example\7invalid", 27);
+		memcpy(name[i], "\11" "000000000\7Example\7invalid", 27);
 		memcpy(name[i] + 1, text, 9);
 	}
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)

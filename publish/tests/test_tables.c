@@ -41,13 +41,13 @@ static void offered(void **state)
 	(void)state;
 	assert_false(hydns_offered_lately(t, key, 1000, 1, 50));
 	assert_false(hydns_offered_claim_renewal(t, key, 1, 50, 100));
-	hydns_offered_note(t, key, 1000, 1, 50);
+	hydns_offered_note(t, key, 1000, 1, 50, true);
 	assert_true(hydns_offered_lately(t, key, 1000, 1, 249));
 	assert_false(hydns_offered_lately(t, key, 1000, 1, 250));
 	assert_false(hydns_offered_lately(t, key, 1300, 1, 51));      /* renewed: at once */
 	assert_false(hydns_offered_lately(t, key, 1000, 2, 51));      /* hydnsd has forgotten it */
 	assert_false(hydns_offered_lately(t, key ^ 1ULL << 40, 1000, 1, 51));
-	hydns_offered_note(t, key, 1000, 1, 250);
+	hydns_offered_note(t, key, 1000, 1, 250, true);
 	assert_true(hydns_offered_lately(t, key, 1000, 1, 649));      /* the kernel seems to pass it: wait longer */
 	assert_false(hydns_offered_lately(t, key, 1000, 1, 650));
 
@@ -55,6 +55,9 @@ static void offered(void **state)
 	assert_false(hydns_offered_claim_renewal(t, key, 1, 799, 100));
 	assert_true(hydns_offered_claim_renewal(t, key, 1, 800, 100));
 	assert_false(hydns_offered_claim_renewal(t, key, 2, 1000, 100));
+	hydns_offered_note(t, key, 1300, 1, 1000, false);             /* nothing in the kernel to be renewed */
+	assert_true(hydns_offered_lately(t, key, 1300, 1, 1001));
+	assert_false(hydns_offered_claim_renewal(t, key, 1, 1001, 100));
 	hydns_offered_free(t);
 }
 
@@ -66,7 +69,7 @@ static void offered_collision(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 3; i++)
-		hydns_offered_note(t, key[i], 1000, 1, 100 + i);
+		hydns_offered_note(t, key[i], 1000, 1, 100 + i, true);
 	assert_false(hydns_offered_lately(t, key[0], 1000, 1, 103));
 	assert_true(hydns_offered_lately(t, key[1], 1000, 1, 103));
 	assert_true(hydns_offered_lately(t, key[2], 1000, 1, 103));
