@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* Keys, the tables of offers and names, rings. */
 #include <arpa/inet.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -100,9 +101,10 @@ static void names(void **state)
  * the offer of a value passes, the change that ends this value must have been told that a rule may live.
  */
 #define CONTEST_VALUES 300000U
+#define CONTEST_MEETING 1000U
 struct contest {
 	struct hydns_names *t;
-	_Atomic uint64_t value;
+	_Atomic uint64_t value, tries;
 	_Atomic bool end;
 	bool told[CONTEST_VALUES + 2], passed[CONTEST_VALUES + 2];
 };
@@ -113,6 +115,11 @@ static void *change(void *arg)
 	struct contest *c = arg;
 
 	for (uint64_t v = 1; v <= CONTEST_VALUES; v++) {
+		uint64_t tries = atomic_load(&c->tries);
+
+		/* Now and then, so that the two meet on a busy machine too. */
+		while (v % CONTEST_MEETING == 0 && atomic_load(&c->tries) == tries)
+			sched_yield();
 		atomic_store(&c->value, v);
 		c->told[v] = hydns_names_change(c->t, contested, sizeof(contested), v);
 	}
@@ -135,6 +142,7 @@ static void names_race(void **state)
 		/* Until value + 2: an offer counts for the change that ends its value, and no other. */
 		if (hydns_names_offer(c->t, contested, sizeof(contested), value + 2, changes))
 			c->passed[value] = true;
+		atomic_fetch_add(&c->tries, 1);
 	}
 	pthread_join(thread, NULL);
 	for (uint64_t v = 0; v < CONTEST_VALUES; v++) {
