@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The module proper. It changes no answer: it notes for each query state when the resolution began, as
+ * the generation of the kernel's answers then, and lets every event pass.
+ */
+#include "config.h"
+#include <string.h>
+#include "hydns.h"
+#include "services/mesh.h"
+#include "util/data/dname.h"
+#include "util/data/msgreply.h"
+#include "util/net_help.h"
+#include "util/regional.h"
+#include "util/storage/slabhash.h"
+
+/* The caches are written by functions that know no environment, so the thread knows its context. */
+static __thread struct hydns_context* thread_context;
+static __thread uint8_t change_name[HYDNS_NAME_MAX];
+static __thread size_t change_len;
+
+void hydns_thread_context(struct hydns_context* h)
+{
+	thread_context = h;
+	change_len = 0;
+}
+
+int hydns_client_is_plain(const struct hydns_context* h)
+{
+	return h && h->plain;
+}
+
+void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, int first)
+{
+	struct hydns_context* h = qstate->env->hydns;
+
+	if(h && rep)
+		h->hooks->fresh(h, qstate, r, rep, pkt, udp_size, first);
+}
+
+void hydns_change_begin(const uint8_t* name, size_t len)
+{
+	change_len = 0;
+	if(!thread_context || len > sizeof(change_name))
+		return;
+	memcpy(change_name, name, len);
+	change_len = len;
+}
+
+void hydns_change_end(void)
+{
+	if(change_len == 0)
+		return;
+	thread_context->hooks->changed(thread_context, change_name, change_len);
+	change_len = 0;
+}
+
+/* Two cached messages say the same when they are made of the same RRsets (whose own changes are seen
+ * where they happen) under the same code and security. */
+static int same_message(const struct reply_info* a, const struct reply_info* b)
+{
+	size_t i;
+
+	if(FLAGS_GET_RCODE(a->flags) != FLAGS_GET_RCODE(b->flags) || a->security != b->security ||
+		a->an_numrrsets != b->an_numrrsets || a->ns_numrrsets != b->ns_numrrsets ||
+		a->ar_numrrsets != b->ar_numrrsets)
+		return 0;
+	for(i = 0; i < a->rrset_count; i++)
+		if(a->ref[i].key != b->ref[i].key || a->ref[i].id != b->ref[i].id)
+			return 0;
+	return 1;
+}
+
+void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct query_info* qinfo,
+	struct reply_info* rep)
+{
+	struct lruhash_entry* e;
+	int same;
+
+	change_len = 0;
+	if(!thread_context)
+		return;
+	e = slabhash_lookup(env->msg_cache, hash, qinfo, 0);
+	if(!e)
+		return;
+	same = same_message((struct reply_info*)e->data, rep);
+	lock_rw_unlock(&e->lock);
+	if(!same)
+		hydns_change_begin(qinfo->qname, qinfo->qname_len);
+}
+
+void hydns_zone_changed(struct module_env* env)
+{
+	if(env->hydns)
+		env->hydns->hooks->zone_changed(env->hydns);
+}
+
+int hydns_init(struct module_env* env, int id)
+{
+	env->modinfo[id] = NULL;
+	return 1;
+}
+
+void hydns_deinit(struct module_env* env, int id)
+{
+	env->modinfo[id] = NULL;
+}
+
+/* The stamp of the request under way is never newer than the client's own look at local data. */
+static void note_stamp(struct module_qstate* qstate, int id)
+{
+	if(qstate->env->hydns)
+		qstate->minfo[id] = regional_alloc_init(qstate->region, &qstate->env->hydns->stamp,
+			sizeof(struct hydns_stamp));
+}
+
+void hydns_operate(struct module_qstate* qstate, enum module_ev event, int id,
+	struct outbound_entry* outbound)
+{
+	(void)outbound;
+	if(event == module_event_new || event == module_event_pass) {
+		if(!qstate->minfo[id])
+			note_stamp(qstate, id);
+		qstate->ext_state[id] = module_wait_module;
+	} else
+		qstate->ext_state[id] = module_finished;
+}
+
+void hydns_inform_super(struct module_qstate* qstate, int id, struct module_qstate* super)
+{
+	(void)qstate;
+	(void)id;
+	(void)super;
+}
+
+void hydns_clear(struct module_qstate* qstate, int id)
+{
+	qstate->minfo[id] = NULL;
+}
+
+size_t hydns_get_mem(struct module_env* env, int id)
+{
+	(void)env;
+	(void)id;
+	return 0;
+}
+
+struct module_func_block* hydns_get_funcblock(void)
+{
+	static struct module_func_block block = {
+		.name = "hydns",
+		.init = &hydns_init,
+		.deinit = &hydns_deinit,
+		.operate = &hydns_operate,
+		.inform_super = &hydns_inform_super,
+		.clear = &hydns_clear,
+		.get_mem = &hydns_get_mem,
+	};
+	return &block;
+}

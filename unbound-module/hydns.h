@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hydns module as Unbound's common code sees it: the module's function block, and the hooks that the
+ * patches put where an answer leaves and where the caches change. A worker that offers answers has a
+ * context (env->hydns); without one every hook returns at once. The hooks reach the publishing side
+ * (hydns_daemon.h) through a table, so that tools that link Unbound's common code do not need it.
+ */
+#ifndef HYDNS_MODULE_H
+#define HYDNS_MODULE_H
+
+#include <stdint.h>
+#include <time.h>
+#include "util/module.h"
+#include "util/storage/lruhash.h"
+#include "publish/publish.h"
+
+struct hydns_context;
+struct hydns_daemon;
+struct mesh_reply;
+struct reply_info;
+struct query_info;
+struct sldns_buffer;
+
+/* What a context can do. All are called by the context's own worker. */
+struct hydns_hooks {
+	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
+		struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size, int first);
+	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
+	void (*zone_changed)(struct hydns_context* h);
+};
+
+/* One per worker, for that worker alone. */
+struct hydns_context {
+	const struct hydns_hooks* hooks;
+	struct hydns_daemon* daemon;
+	struct hydns_thread* thread;
+	int module;               /* number of the module in the stack */
+	struct hydns_stamp stamp; /* taken when the request under way began */
+	int plain;                /* its answer would be the same for every plain client */
+	int renew;                /* the cache entry it was answered from should be renewed */
+};
+
+/* --- hooks ----------------------------------------------------------------------------------------- */
+/* Whether the request under way comes from a plain client (hydns_request_begin). h may be NULL. */
+int hydns_client_is_plain(const struct hydns_context* h);
+
+/* A reply to a plain client has been sent after a resolution. pkt holds it as sent; udp_size is what the
+ * client could take; rep has relative TTLs; first: pkt was encoded for this client. */
+void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, int first);
+
+/*
+ * The caches' data of a name are about to be replaced by different ones (begin, copies the name), and
+ * have been (end). Between the two nothing else of this pair is called. hydns_message_begin compares the
+ * message in the cache with rep first: hydns_change_end does nothing when they say the same.
+ */
+void hydns_change_begin(const uint8_t* name, size_t len);
+void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct query_info* qinfo,
+	struct reply_info* rep);
+void hydns_change_end(void);
+
+/* An authority zone has new content: what is answered from the caches may now be answered from it. */
+void hydns_zone_changed(struct module_env* env);
+
+/* Makes h the context of the calling thread (NULL: it has none). */
+void hydns_thread_context(struct hydns_context* h);
+
+/* --- module ---------------------------------------------------------------------------------------- */
+struct module_func_block* hydns_get_funcblock(void);
+int hydns_init(struct module_env* env, int id);
+void hydns_deinit(struct module_env* env, int id);
+void hydns_operate(struct module_qstate* qstate, enum module_ev event, int id,
+	struct outbound_entry* outbound);
+void hydns_inform_super(struct module_qstate* qstate, int id, struct module_qstate* super);
+void hydns_clear(struct module_qstate* qstate, int id);
+size_t hydns_get_mem(struct module_env* env, int id);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the configuration allows: whether answers can be offered at all, to whom, and at which sockets. */
+#include "config.h"
+#include <stdlib.h>
+#include <string.h>
+#include "hydns_daemon.h"
+#include "daemon/acl_list.h"
+#include "daemon/daemon.h"
+#include "services/listen_dnsport.h"
+#include "services/modstack.h"
+#include "util/config_file.h"
+#include "util/data/msgparse.h"
+#include "util/log.h"
+#include "util/net_help.h"
+#include "util/rbtree.h"
+
+/* What the kernel path takes as given about UDP sizes: RFC 1035 section 4.2.1. */
+#define PLAIN_UDP_SIZE 512
+
+struct hydns_manner hydns_config_manner(struct daemon* daemon)
+{
+	struct hydns_manner m;
+
+	m.flags = 0;
+	/* with answer-cookie: no, Unbound reads no COOKIE option, not even its length */
+	if(!daemon->cfg->do_answer_cookie)
+		m.flags |= HYDNS_AUTH_IGNORES_COOKIE;
+	if(daemon->cfg->rrset_roundrobin)
+		m.flags |= HYDNS_AUTH_ROTATES;
+	m.edns_size = (uint16_t)daemon->cfg->edns_buffer_size;
+	m.max_udp = (uint16_t)daemon->cfg->max_udp_size;
+	return m;
+}
+
+/* --- obstacles -------------------------------------------------------------------------------------- */
+struct obstacle {
+	int met;
+	const char* reason;
+};
+
+/* Modules that give the same answer from the cache to every client. respip and subnetcache do so as long
+ * as they have nothing to do, which is checked by itself. */
+static int modules_are_plain(const struct module_stack* mods)
+{
+	static const char* const plain[] = { "hydns", "validator", "iterator", "dns64", "cachedb", "respip",
+		"subnetcache" };
+	int i;
+
+	for(i = 0; i < mods->num; i++) {
+		size_t j, n = sizeof(plain) / sizeof(plain[0]);
+
+		for(j = 0; j < n && strcmp(mods->mod[i]->name, plain[j]) != 0; j++)
+			;
+		if(j == n)
+			return 0;
+	}
+	return 1;
+}
+
+static int dnstap_sees_clients(const struct config_file* cfg)
+{
+	return cfg->dnstap && (cfg->dnstap_log_client_query_messages ||
+		cfg->dnstap_log_client_response_messages);
+}
+
+int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const char* reason), void* arg)
+{
+	const struct config_file* cfg = daemon->cfg;
+	const struct obstacle all[] = {
+		{ cfg->log_queries && !cfg->hydns_allow_unlogged,
+			"log-queries is yes, and kernel answers are not logged: set it to no, or "
+			"hydns-allow-unlogged: yes" },
+		{ cfg->log_replies && !cfg->hydns_allow_unlogged,
+			"log-replies is yes, and kernel answers are not logged: set it to no, or "
+			"hydns-allow-unlogged: yes" },
+		{ dnstap_sees_clients(cfg) && !cfg->hydns_allow_unlogged,
+			"dnstap records client messages, and kernel answers are not recorded: turn "
+			"dnstap-log-client-*-messages off, or set hydns-allow-unlogged: yes" },
+		{ cfg->ip_ratelimit != 0 && !cfg->hydns_allow_unlimited,
+			"ip-ratelimit is on, and kernel answers are not counted by it: set it to 0, or "
+			"hydns-allow-unlimited: yes" },
+		{ daemon->mods.num < 1 || strcmp(daemon->mods.mod[0]->name, "hydns") != 0,
+			"hydns is not the first module: begin module-config with it" },
+		{ !modules_are_plain(&daemon->mods),
+			"module-config has a module whose answers may differ by client: use hydns with validator, "
+			"iterator, dns64 or cachedb alone" },
+		{ daemon->use_rpz || daemon->use_response_ip,
+			"rpz or response-ip rewrites answers: remove the rpz: clauses and response-ip options" },
+		{ cfg->client_subnet || cfg->client_subnet_zone || cfg->client_subnet_always_forward,
+			"answers differ by client subnet: remove send-client-subnet, client-subnet-zone and "
+			"client-subnet-always-forward" },
+		{ cfg->local_zone_overrides != NULL,
+			"local-zone-override answers by client address: remove it" },
+		{ cfg->serve_original_ttl,
+			"serve-original-ttl is yes, and kernel answers count TTLs down: set it to no" },
+		{ cfg->disable_edns_do,
+			"disable-edns-do is yes, and kernel answers have EDNS when the query has: set it to no" },
+		{ !cfg->harden_short_bufsize,
+			"harden-short-bufsize is no, and kernel answers take 512 octets as the least: set it to yes" },
+		{ cfg->max_udp_size < PLAIN_UDP_SIZE,
+			"max-udp-size is below 512: raise it" },
+		{ cfg->hydns_max_ttl != 0 && cfg->hydns_min_ttl > cfg->hydns_max_ttl,
+			"hydns-min-ttl is above hydns-max-ttl: lower it" },
+	};
+	size_t i;
+	int met = 0;
+
+	for(i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if(all[i].met) {
+			met++;
+			say(arg, all[i].reason);
+		}
+	return met;
+}
+
+static void say_stop(void* arg, const char* reason)
+{
+	(void)arg;
+	log_warn("hydns: no answer is offered to the kernel any more: %s", reason);
+}
+
+void hydns_config_recheck(struct hydns_daemon* d)
+{
+	struct hydns_manner now;
+	int was = atomic_load(&d->open);
+
+	if(!was)
+		return;
+	now = hydns_config_manner(d->daemon);
+	if(now.flags != d->manner.flags || now.edns_size != d->manner.edns_size ||
+		now.max_udp != d->manner.max_udp) {
+		log_warn("hydns: no answer is offered to the kernel any more: an option that shapes replies "
+			"was set; reload to go on");
+		atomic_store(&d->open, 0);
+	} else if(hydns_config_obstacles(d->daemon, say_stop, NULL) != 0) {
+		atomic_store(&d->open, 0);
+	}
+}
+
+/* --- who is answered ----------------------------------------------------------------------------------- */
+int hydns_acl_is_plain(const struct acl_addr* acl)
+{
+	return (acl->control == acl_allow || acl->control == acl_allow_snoop ||
+		acl->control == acl_allow_setrd) && !acl->taglist && !acl->tag_actions &&
+		!acl->tag_datas && !acl->view;
+}
+
+static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+#define V4_BITS 96
+
+/* False: this netblock can't meet a client. */
+static int acl_entry_of(const struct acl_addr* acl, struct hydns_acl_entry* e)
+{
+	const struct addr_tree_node* n = &acl->node;
+
+	memset(e, 0, sizeof(*e));
+	if(addr_is_ip6((struct sockaddr_storage*)&n->addr, n->addrlen)) {
+		memcpy(e->addr, &((const struct sockaddr_in6*)&n->addr)->sin6_addr, sizeof(e->addr));
+		e->prefixlen = (uint8_t)n->net;
+		/* IPv4 clients come as IPv4, and are judged by the IPv4 entries */
+		if(n->net >= V4_BITS && memcmp(e->addr, v4_mapped, sizeof(v4_mapped)) == 0)
+			return 0;
+	} else {
+		memcpy(e->addr, v4_mapped, sizeof(v4_mapped));
+		memcpy(e->addr + sizeof(v4_mapped), &((const struct sockaddr_in*)&n->addr)->sin_addr, 4);
+		e->prefixlen = (uint8_t)(V4_BITS + n->net);
+	}
+	e->action = hydns_acl_is_plain(acl) ? HYDNS_ACL_ALLOW : HYDNS_ACL_PASS;
+	return 1;
+}
+
+/* The kernel's tree holds both families: an IPv6 netblock as short as ::/0 must not let IPv4 in. */
+static struct hydns_acl_entry v4_default(void)
+{
+	struct hydns_acl_entry e;
+
+	memset(&e, 0, sizeof(e));
+	memcpy(e.addr, v4_mapped, sizeof(v4_mapped));
+	e.prefixlen = V4_BITS;
+	e.action = HYDNS_ACL_PASS;
+	return e;
+}
+
+static int export_acl(struct daemon* daemon, struct hydns_publish* p)
+{
+	struct hydns_acl_entry* entries = calloc(daemon->acl->tree.count + 1, sizeof(*entries));
+	struct acl_addr* acl;
+	size_t n = 0, passed = 0;
+	int has_v4_default = 0, ok;
+
+	if(!entries)
+		return 0;
+	RBTREE_FOR(acl, struct acl_addr*, &daemon->acl->tree) {
+		if(!acl_entry_of(acl, &entries[n]))
+			continue;
+		if(entries[n].prefixlen == V4_BITS && memcmp(entries[n].addr, v4_mapped, sizeof(v4_mapped)) == 0)
+			has_v4_default = 1;
+		if(entries[n].action == HYDNS_ACL_PASS && acl->control >= acl_allow)
+			passed++;
+		n++;
+	}
+	if(!has_v4_default)
+		entries[n++] = v4_default();
+	if(passed > 0)
+		(void)hydns_publish_add_note(p, "clients of access-control entries with a view, tags or "
+			"allow_cookie are answered by the resolver only");
+	ok = hydns_publish_add_acl(p, entries, n) == 0;
+	free(entries);
+	return ok;
+}
+
+/* --- where ----------------------------------------------------------------------------------------------- */
+/* so-reuseport opens every address once per thread: the first list names them all. */
+static int export_services(struct daemon* daemon, struct hydns_publish* p)
+{
+	struct listen_port* port;
+	int left_out = 0, served = 0;
+
+	for(port = daemon->num_ports > 0 ? daemon->ports[0] : NULL; port; port = port->next) {
+		if(port->ftype == listen_type_udp && !port->pp2_enabled) {
+			if(hydns_publish_add_service(p, port->fd) != 0)
+				return 0;
+			served++;
+		} else if(port->ftype == listen_type_udp || port->ftype == listen_type_udpancil ||
+			port->ftype == listen_type_udp_dnscrypt ||
+			port->ftype == listen_type_udpancil_dnscrypt)
+			left_out++;
+	}
+	if(left_out > 0)
+		(void)hydns_publish_add_note(p, "UDP sockets with PROXY protocol, DNSCrypt or interface-automatic "
+			"are answered by the resolver only");
+	if(served == 0)
+		(void)hydns_publish_add_note(p, "there is no UDP socket whose queries the kernel could answer");
+	return 1;
+}
+
+int hydns_config_export(struct daemon* daemon, struct hydns_publish* p)
+{
+	if(daemon->cfg->interface_actions || daemon->cfg->interface_view || daemon->cfg->interface_tags)
+		(void)hydns_publish_add_note(p, "clients let in by interface-action, interface-view or "
+			"interface-tag alone are answered by the resolver only: name them in access-control");
+	if(!export_acl(daemon, p)) {
+		log_err("hydns: can't hand the access control list to hydnsd: out of memory, or more than %d "
+			"entries; nothing is offered to the kernel", HYDNS_ACL_ENTRIES);
+		return 0;
+	}
+	if(!export_services(daemon, p)) {
+		log_err("hydns: can't hand a listening socket to hydnsd: nothing is offered to the kernel");
+		return 0;
+	}
+	return 1;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What each remote control command withdraws from the kernel. A command that is not named here withdraws
+ * everything: better once too often than an old answer once.
+ */
+#include "config.h"
+#include <ctype.h>
+#include <string.h>
+#include "hydns_daemon.h"
+#include "sldns/str2wire.h"
+#include "util/data/dname.h"
+#include "util/data/msgparse.h"
+
+enum action {
+	WITHDRAW_NOTHING = 0,
+	WITHDRAW_NAME,
+	WITHDRAW_SUBTREE,
+	WITHDRAW_ALL,
+	CHECK_AND_WITHDRAW_ALL, /* options may have changed */
+	CLOSE,                  /* nothing is offered from here on */
+};
+
+struct rule {
+	const char* command;
+	enum action action;
+	int argument;           /* which one holds the name, from 0; options (+c) are not counted */
+	int late;
+};
+
+static const struct rule rules[] = {
+	/* read only, or without effect on what is answered */
+	{ "stats", WITHDRAW_NOTHING, 0, 0 },
+	{ "stats_noreset", WITHDRAW_NOTHING, 0, 0 },
+	{ "status", WITHDRAW_NOTHING, 0, 0 },
+	{ "verbosity", WITHDRAW_NOTHING, 0, 0 },
+	{ "log_reopen", WITHDRAW_NOTHING, 0, 0 },
+	{ "dump_cache", WITHDRAW_NOTHING, 0, 0 },
+	{ "dump_requestlist", WITHDRAW_NOTHING, 0, 0 },
+	{ "dump_infra", WITHDRAW_NOTHING, 0, 0 },
+	{ "lookup", WITHDRAW_NOTHING, 0, 0 },
+	{ "get_option", WITHDRAW_NOTHING, 0, 0 },
+	{ "list_forwards", WITHDRAW_NOTHING, 0, 0 },
+	{ "list_stubs", WITHDRAW_NOTHING, 0, 0 },
+	{ "list_insecure", WITHDRAW_NOTHING, 0, 0 },
+	{ "list_auth_zones", WITHDRAW_NOTHING, 0, 0 },
+	{ "list_local_zones", WITHDRAW_NOTHING, 0, 0 },
+	{ "list_local_data", WITHDRAW_NOTHING, 0, 0 },
+	{ "view_list_local_zones", WITHDRAW_NOTHING, 0, 0 },
+	{ "view_list_local_data", WITHDRAW_NOTHING, 0, 0 },
+	{ "ratelimit_list", WITHDRAW_NOTHING, 0, 0 },
+	{ "ip_ratelimit_list", WITHDRAW_NOTHING, 0, 0 },
+	{ "print_cookie_secrets", WITHDRAW_NOTHING, 0, 0 },
+	{ "add_cookie_secret", WITHDRAW_NOTHING, 0, 0 },
+	{ "drop_cookie_secret", WITHDRAW_NOTHING, 0, 0 },
+	{ "activate_cookie_secret", WITHDRAW_NOTHING, 0, 0 },
+	{ "flush_stats", WITHDRAW_NOTHING, 0, 0 },
+	{ "flush_infra", WITHDRAW_NOTHING, 0, 0 },
+	{ "flush_requestlist", WITHDRAW_NOTHING, 0, 0 },
+	/* only starts a transfer, whose end withdraws */
+	{ "auth_zone_transfer", WITHDRAW_NOTHING, 0, 0 },
+
+	{ "flush", WITHDRAW_NAME, 0, 0 },
+	{ "flush_type", WITHDRAW_NAME, 0, 0 },
+	{ "flush_zone", WITHDRAW_SUBTREE, 0, 0 },
+	{ "local_zone", WITHDRAW_SUBTREE, 0, 0 },
+	{ "local_zone_remove", WITHDRAW_SUBTREE, 0, 0 },
+	{ "local_data", WITHDRAW_SUBTREE, 0, 0 },
+	{ "local_data_remove", WITHDRAW_SUBTREE, 0, 0 },
+	{ "forward_add", WITHDRAW_SUBTREE, 0, 0 },
+	{ "forward_remove", WITHDRAW_SUBTREE, 0, 0 },
+	{ "stub_add", WITHDRAW_SUBTREE, 0, 0 },
+	{ "stub_remove", WITHDRAW_SUBTREE, 0, 0 },
+	{ "insecure_add", WITHDRAW_SUBTREE, 0, 0 },
+	{ "insecure_remove", WITHDRAW_SUBTREE, 0, 0 },
+	/* these say ok with the view's lock held: its clients, whom the kernel never answers, should not
+	 * wait for hydnsd */
+	{ "view_local_zone", WITHDRAW_SUBTREE, 1, 1 },
+	{ "view_local_zone_remove", WITHDRAW_SUBTREE, 1, 1 },
+	{ "view_local_data", WITHDRAW_SUBTREE, 1, 1 },
+	{ "view_local_data_remove", WITHDRAW_SUBTREE, 1, 1 },
+
+	{ "set_option", CHECK_AND_WITHDRAW_ALL, 0, 0 },
+	{ "reload", CLOSE, 0, 0 },
+	{ "reload_keep_cache", CLOSE, 0, 0 },
+	{ "stop", CLOSE, 0, 0 },
+};
+static const struct rule everything = { "", WITHDRAW_ALL, 0, 0 };
+
+/* Next word of a command line; the returned pointer is its start, *len its length, 0 at the end. */
+static const char* next_word(const char* line, size_t* len)
+{
+	while(isspace((unsigned char)*line))
+		line++;
+	for(*len = 0; line[*len] && !isspace((unsigned char)line[*len]);)
+		(*len)++;
+	return line;
+}
+
+static const struct rule* rule_of(const char* word, size_t len)
+{
+	size_t i;
+
+	for(i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if(strlen(rules[i].command) == len && memcmp(rules[i].command, word, len) == 0)
+			return &rules[i];
+	return &everything;
+}
+
+/* The name in the rule's argument, as Unbound reads it. False: it is none. */
+static int name_argument(struct hydns_control* c, const char* line, int argument)
+{
+	char text[LDNS_MAX_DOMAINLEN * 4 + 1];
+	size_t len;
+
+	for(;;) {
+		line = next_word(line, &len);
+		if(len == 0 || len >= sizeof(text))
+			return 0;
+		if(*line != '+' && argument-- == 0)
+			break;
+		line += len;
+	}
+	memcpy(text, line, len);
+	text[len] = 0;
+	c->name_len = sizeof(c->name);
+	if(sldns_str2wire_dname_buf(text, c->name, &c->name_len) != 0)
+		return 0;
+	query_dname_tolower(c->name);
+	return 1;
+}
+
+void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const char* command)
+{
+	const struct rule* rule;
+	size_t len;
+
+	memset(c, 0, sizeof(*c));
+	c->daemon = d;
+	if(!d)
+		return;
+	command = next_word(command, &len);
+	rule = rule_of(command, len);
+	c->action = rule->action;
+	c->late = rule->late;
+	if((rule->action == WITHDRAW_NAME || rule->action == WITHDRAW_SUBTREE) &&
+		!name_argument(c, command + len, rule->argument))
+		c->action = WITHDRAW_ALL;
+}
+
+static void act(struct hydns_control* c)
+{
+	struct hydns_publish* p = c->daemon->publish;
+
+	switch((enum action)c->action) {
+	case WITHDRAW_NOTHING:
+		break;
+	case WITHDRAW_NAME:
+		hydns_publish_withdraw(p, HYDNS_SCOPE_NAME, c->name, c->name_len);
+		break;
+	case WITHDRAW_SUBTREE:
+		hydns_publish_withdraw(p, HYDNS_SCOPE_SUBTREE, c->name, c->name_len);
+		break;
+	case CHECK_AND_WITHDRAW_ALL:
+		hydns_config_recheck(c->daemon);
+		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+		break;
+	case WITHDRAW_ALL:
+		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+		break;
+	case CLOSE:
+		atomic_store(&c->daemon->open, 0);
+		hydns_publish_withdraw_all(p);
+		break;
+	}
+	c->action = WITHDRAW_NOTHING;
+}
+
+void hydns_control_finish(struct hydns_control* c)
+{
+	if(c && c->daemon && !c->late)
+		act(c);
+}
+
+void hydns_control_end(struct hydns_control* c)
+{
+	if(c->daemon)
+		act(c);
+}

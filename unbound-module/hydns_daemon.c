@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which answers are offered, with what stamp, and when an entry is renewed. */
+#include "config.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "hydns_daemon.h"
+#include "daemon/acl_list.h"
+#include "daemon/daemon.h"
+#include "services/listen_dnsport.h"
+#include "services/mesh.h"
+#include "services/modstack.h"
+#include "sldns/pkthdr.h"
+#include "sldns/rrdef.h"
+#include "sldns/sbuffer.h"
+#include "util/config_file.h"
+#include "util/data/msgparse.h"
+#include "util/data/msgreply.h"
+#include "util/data/packed_rrset.h"
+#include "util/log.h"
+#include "util/net_help.h"
+
+#ifdef THREADS_DISABLED
+#error "hydns needs threads: a flush in one process can't reach the offers of another"
+#endif
+
+/* --- requests -------------------------------------------------------------------------------------- */
+void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, struct acl_addr* acl,
+	struct query_info* qinfo)
+{
+	struct comm_point* c = repinfo->c;
+	uint16_t flags = sldns_buffer_read_u16_at(c->buffer, 2);
+
+	h->stamp = hydns_publish_stamp(h->daemon->publish);
+	h->renew = 0;
+	/* an entry of the socket, not of the client's address, says nothing about other sockets */
+	h->plain = c->type == comm_udp && !repinfo->is_proxied &&
+		qinfo->qclass == LDNS_RR_CLASS_IN && qinfo->qtype != LDNS_RR_TYPE_ANY &&
+		(flags & (BIT_RD|BIT_CD)) == BIT_RD &&
+		LDNS_OPCODE_WIRE(sldns_buffer_begin(c->buffer)) == LDNS_PACKET_QUERY &&
+		acl && !(c->socket && acl == c->socket->acl) && hydns_acl_is_plain(acl);
+}
+
+int hydns_wants_renewal(const struct hydns_context* h)
+{
+	return h->renew;
+}
+
+/* --- is this answer everybody's? --------------------------------------------------------------------- */
+static int rcode_is_general(const struct reply_info* rep)
+{
+	int rcode = (int)FLAGS_GET_RCODE(rep->flags);
+
+	return rcode == LDNS_RCODE_NOERROR || rcode == LDNS_RCODE_NXDOMAIN;
+}
+
+static int security_is_general(const struct reply_info* rep, int must_validate)
+{
+	if(rep->security == sec_status_bogus || rep->security == sec_status_secure_sentinel_fail)
+		return 0;
+	return rep->security != sec_status_unchecked || !must_validate;
+}
+
+/* The OPT record that the kernel path writes has no options. */
+static int edns_is_general(const struct edns_data* edns)
+{
+	return !edns->edns_present || (!edns->opt_list_out && !edns->opt_list_inplace_cb_out);
+}
+
+/* Upper bound of the octets that RRset number i takes in a message. */
+static size_t rrset_bound(const struct reply_info* rep, size_t i)
+{
+	const struct packed_rrset_data* d = (const struct packed_rrset_data*)rep->rrsets[i]->entry.data;
+	size_t j, octets = 0;
+
+	for(j = 0; j < d->count + d->rrsig_count; j++)
+		octets += rep->rrsets[i]->rk.dname_len + 8 + d->rr_len[j];
+	return octets;
+}
+
+/*
+ * Additional data that a client's buffer has no room for are left out without notice. The answer is
+ * everybody's when none is missing: all are there, or there was room for them all.
+ */
+static int nothing_left_out(const struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size,
+	const struct edns_data* edns)
+{
+	size_t i, bound = sldns_buffer_limit(pkt), records = 0;
+	size_t first = rep->an_numrrsets + rep->ns_numrrsets;
+	size_t sent = LDNS_ARCOUNT(sldns_buffer_begin(pkt));
+
+	if(edns->edns_present && sent > 0)
+		sent--;
+	for(i = first; i < rep->rrset_count; i++) {
+		const struct packed_rrset_data* d =
+			(const struct packed_rrset_data*)rep->rrsets[i]->entry.data;
+
+		records += d->count + ((edns->bits & EDNS_DO) ? d->rrsig_count : 0);
+		bound += rrset_bound(rep, i);
+	}
+	return sent == records || bound <= udp_size;
+}
+
+static struct hydns_question question_of(struct sldns_buffer* pkt, const struct query_info* qinfo,
+	const struct edns_data* edns)
+{
+	struct hydns_question q;
+
+	/* the reply's own question: qinfo may point into a buffer that was overwritten */
+	q.name = sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE;
+	q.name_len = (uint16_t)qinfo->qname_len;
+	q.qtype = qinfo->qtype;
+	q.variant = edns->edns_present && (edns->bits & EDNS_DO) ? HYDNS_VARIANT_DO : 0;
+	return q;
+}
+
+static uint64_t coarse_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* --- answers from the cache ---------------------------------------------------------------------------- */
+/* Seconds between the storing of a message, as its newest RRset tells, and its end. */
+static time_t lifetime_of(const struct reply_info* rep)
+{
+	time_t begun = 0;
+	size_t i;
+
+	for(i = 0; i < rep->rrset_count; i++) {
+		const struct packed_rrset_data* d =
+			(const struct packed_rrset_data*)rep->rrsets[i]->entry.data;
+
+		if(d->ttl_add > begun)
+			begun = d->ttl_add;
+	}
+	if(begun > 0 && begun < rep->ttl)
+		return rep->ttl - begun;
+	/* no RRset tells: prefetch_ttl is a tenth of the lifetime before the end */
+	return (rep->ttl - rep->prefetch_ttl) * 10;
+}
+
+void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now)
+{
+	struct hydns_question q;
+
+	if(!h->plain || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed) ||
+		qinfo->local_alias || !rcode_is_general(rep) || !edns_is_general(edns) ||
+		!security_is_general(rep, h->daemon->daemon->env->need_to_validate))
+		return;
+	q = question_of(pkt, qinfo, edns);
+	if(hydns_publish_hot(h->thread, &q, rep->ttl, coarse_ms()) &&
+		nothing_left_out(rep, pkt, udp_size, edns))
+		(void)hydns_publish_offer(h->thread, &q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt),
+			now, rep->ttl, secure, h->stamp);
+	h->renew = hydns_publish_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
+}
+
+/* --- fresh answers ----------------------------------------------------------------------------------- */
+/* What is not cached, or not as it was sent, would not be answered so again. */
+static int resolution_is_general(const struct module_qstate* qstate, const struct mesh_reply* r)
+{
+	return qstate->return_rcode == LDNS_RCODE_NOERROR && !qstate->no_cache_store &&
+		!qstate->is_cachedb_answer && !qstate->edns_opts_front_out && !r->local_alias;
+}
+
+static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
+	struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size, int first)
+{
+	const struct hydns_stamp* stamp = (const struct hydns_stamp*)qstate->minfo[h->module];
+	time_t now = *qstate->env->now;
+	struct hydns_question q;
+
+	if(!stamp || rep->ttl <= 0 || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed) ||
+		!resolution_is_general(qstate, r) || !rcode_is_general(rep) || !edns_is_general(&r->edns) ||
+		!security_is_general(rep, qstate->env->need_to_validate))
+		return;
+	q = question_of(pkt, &qstate->qinfo, &r->edns);
+	/* a reply copied from one to another client may have been made for a smaller buffer */
+	if(hydns_publish_hot(h->thread, &q, now + rep->ttl, coarse_ms()) && first &&
+		nothing_left_out(rep, pkt, udp_size, &r->edns))
+		(void)hydns_publish_offer(h->thread, &q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt),
+			now, now + rep->ttl, rep->security == sec_status_secure, *stamp);
+}
+
+static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len)
+{
+	hydns_publish_changed(h->thread, name, len);
+}
+
+static void zone_changed(struct hydns_context* h)
+{
+	hydns_publish_withdraw_all(h->daemon->publish);
+}
+
+/* --- life ------------------------------------------------------------------------------------------ */
+static void log_text(enum hydns_log_level level, const char* text)
+{
+	switch(level) {
+	case HYDNS_LOG_ERROR:
+		log_err("hydns: %s", text);
+		break;
+	case HYDNS_LOG_WARNING:
+		log_warn("hydns: %s", text);
+		break;
+	case HYDNS_LOG_INFO:
+		log_info("hydns: %s", text);
+		break;
+	case HYDNS_LOG_DEBUG:
+		verbose(VERB_ALGO, "hydns: %s", text);
+		break;
+	}
+}
+
+static struct hydns_publish* new_publish(struct daemon* daemon, struct hydns_manner manner)
+{
+	struct config_file* cfg = daemon->cfg;
+	struct hydns_publish_options o;
+
+	memset(&o, 0, sizeof(o));
+	o.socket = cfg->hydns_socket;
+	o.identity = PACKAGE_NAME;
+	o.version = PACKAGE_VERSION;
+	o.threads = (uint32_t)daemon->num;
+	o.capacity = (uint32_t)cfg->hydns_capacity;
+	o.admission = (uint32_t)cfg->hydns_admission;
+	o.window_ms = (uint32_t)cfg->hydns_window * 1000;
+	o.min_ttl = (uint32_t)cfg->hydns_min_ttl;
+	o.max_ttl = (uint32_t)cfg->hydns_max_ttl;
+	o.refresh_percent = (uint32_t)cfg->hydns_refresh;
+	o.flush_timeout_ms = (uint32_t)cfg->hydns_flush_timeout;
+	o.flags = manner.flags;
+	o.edns_size = manner.edns_size;
+	o.max_udp = manner.max_udp;
+	o.log = log_text;
+	return hydns_publish_new(&o);
+}
+
+static void say_obstacle(void* arg, const char* reason)
+{
+	log_warn("hydns: no answer is offered to the kernel: %s", reason);
+	(void)hydns_publish_add_note((struct hydns_publish*)arg, reason);
+}
+
+static int make_contexts(struct hydns_daemon* d)
+{
+	static const struct hydns_hooks hooks = { fresh_answer, name_changed, zone_changed };
+	int i;
+
+	d->contexts = (struct hydns_context*)calloc((size_t)d->threads, sizeof(*d->contexts));
+	if(!d->contexts)
+		return 0;
+	for(i = 0; i < d->threads; i++) {
+		d->contexts[i].hooks = &hooks;
+		d->contexts[i].daemon = d;
+		d->contexts[i].thread = hydns_publish_thread(d->publish, (uint32_t)i);
+		d->contexts[i].module = modstack_find(&d->daemon->mods, "hydns");
+	}
+	return 1;
+}
+
+/* Obstacles leave the link up, so that hydnsd can show them; but then nothing is offered or served. */
+static int open_for_offers(struct hydns_daemon* d)
+{
+	if(hydns_config_obstacles(d->daemon, say_obstacle, d->publish) == 0) {
+		if(!hydns_config_export(d->daemon, d->publish))
+			return 0;
+		atomic_store(&d->open, 1);
+	}
+	return hydns_publish_start(d->publish) == 0;
+}
+
+struct hydns_daemon* hydns_daemon_start(struct daemon* daemon)
+{
+	struct hydns_daemon* d;
+
+	if(modstack_find(&daemon->mods, "hydns") < 0)
+		return NULL;
+	if(!daemon->cfg->hydns_enable) {
+		log_info("hydns: hydns-enable is no: no answer is offered to the kernel");
+		return NULL;
+	}
+	if(daemon->num > HYDNS_THREADS_MAX) {
+		log_warn("hydns: no answer is offered to the kernel: num-threads is %d, at most %d are served",
+			daemon->num, HYDNS_THREADS_MAX);
+		return NULL;
+	}
+	d = (struct hydns_daemon*)calloc(1, sizeof(*d));
+	if(!d) {
+		log_err("hydns: out of memory: no answer is offered to the kernel");
+		return NULL;
+	}
+	d->daemon = daemon;
+	d->threads = daemon->num;
+	d->manner = hydns_config_manner(daemon);
+	d->publish = new_publish(daemon, d->manner);
+	if(!d->publish || !make_contexts(d) || !open_for_offers(d)) {
+		log_err("hydns: could not start: no answer is offered to the kernel");
+		hydns_daemon_stop(d);
+		return NULL;
+	}
+	return d;
+}
+
+void hydns_daemon_stop(struct hydns_daemon* d)
+{
+	if(!d)
+		return;
+	hydns_thread_context(NULL);
+	if(d->publish)
+		hydns_publish_stop(d->publish);
+	free(d->contexts);
+	free(d);
+}
+
+struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread)
+{
+	struct hydns_context* h = d && thread < d->threads ? &d->contexts[thread] : NULL;
+
+	hydns_thread_context(h);
+	return h;
+}

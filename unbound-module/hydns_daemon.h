@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The publishing side of the hydns module, in the daemon only: from a worker's requests to what is
+ * offered, and from remote control to what is withdrawn. Functions take a NULL hydns_daemon as "the
+ * module is not in use" and then do nothing.
+ */
+#ifndef HYDNS_DAEMON_H
+#define HYDNS_DAEMON_H
+
+#include <stdatomic.h>
+#include "hydns.h"
+
+struct acl_addr;
+struct comm_reply;
+struct daemon;
+struct edns_data;
+struct remote_stream;
+struct ub_stats_info;
+
+/* What the kernel path is told of how this resolver answers; it can't change while it runs. */
+struct hydns_manner {
+	uint16_t flags;           /* HYDNS_AUTH_* */
+	uint16_t edns_size;
+	uint16_t max_udp;
+};
+
+struct hydns_daemon {
+	struct daemon* daemon;    /* borrowed */
+	struct hydns_publish* publish;
+	struct hydns_manner manner;
+	atomic_int open;          /* answers may be offered */
+	int threads;
+	struct hydns_context* contexts;
+	struct hydns_counts base; /* at the last reset of the statistics */
+	struct hydns_counts last; /* as last heard from hydnsd */
+	long long shown;          /* answers in the statistics under way */
+};
+
+/* --- life ------------------------------------------------------------------------------------------ */
+/* After the configuration is applied and the workers are created, before they run. NULL: not in use
+ * (said in the log, unless hydns is not in module-config). */
+struct hydns_daemon* hydns_daemon_start(struct daemon* daemon);
+/* When the workers have stopped, before the caches go: no kernel answer is left when it returns. */
+void hydns_daemon_stop(struct hydns_daemon* d);
+/* The context of a worker, called by the worker's own thread. NULL: it has none. */
+struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread);
+
+/* --- answers --------------------------------------------------------------------------------------- */
+/* Before the query is looked up anywhere. acl: the entry that let the client in. */
+void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, struct acl_addr* acl,
+	struct query_info* qinfo);
+/* A reply was encoded into pkt from the cache, whose entries are still locked. */
+void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now);
+/* Whether the entry that answered the request under way should be renewed now. */
+int hydns_wants_renewal(const struct hydns_context* h);
+
+/* --- configuration (hydns_config.c) ------------------------------------------------------------------ */
+/* Whether a client let in by this entry is answered like any other. */
+int hydns_acl_is_plain(const struct acl_addr* acl);
+struct hydns_manner hydns_config_manner(struct daemon* daemon);
+/* Calls say() with each reason why nothing can be offered; returns how many there are. */
+int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const char* reason), void* arg);
+/* Tells p who is answered where. False: not possible, and logged. */
+int hydns_config_export(struct daemon* daemon, struct hydns_publish* p);
+/* After an option was set at run time: offers go on only if they still can. */
+void hydns_config_recheck(struct hydns_daemon* d);
+
+/* --- remote control (hydns_control.c) ----------------------------------------------------------------- */
+/* What a command withdraws. Lives as long as the command. */
+struct hydns_control {
+	struct hydns_daemon* daemon;
+	int action;               /* enum in hydns_control.c; 0: nothing (left) to do */
+	int late;                 /* only when the command has ended: it may hold locks before */
+	size_t name_len;
+	uint8_t name[HYDNS_NAME_MAX];
+};
+void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const char* command);
+/* The command has changed what it was to change and is about to say so. c may be NULL. */
+void hydns_control_finish(struct hydns_control* c);
+/* The command has ended, perhaps halfway. */
+void hydns_control_end(struct hydns_control* c);
+
+/* --- statistics (hydns_stats.c) ----------------------------------------------------------------------- */
+/* Adds the kernel's answers since the last reset to total, as cache hits. */
+void hydns_stats_add(struct hydns_daemon* d, struct ub_stats_info* total, int reset);
+/* Prints the module's own lines. 0: the connection is gone. */
+int hydns_stats_print(struct hydns_daemon* d, struct remote_stream* stream);
+void hydns_stats_reset(struct hydns_daemon* d);
+
+#endif
