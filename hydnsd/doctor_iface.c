@@ -201,8 +201,8 @@ static void check_interface(struct doctor *d, const char *name, const struct doc
 		if (!strcmp(all[i].name, name))
 			l = &all[i];
 	if (!l) {
-		doctor_add(d, "link", name, DOCTOR_FAIL, "correct interface: in hydnsd.conf, or make the interface; "
-			   "hydnsd attaches when it appears", "there is no such interface");
+		doctor_add(d, "link", name, DOCTOR_FAIL, "correct interface: in hydnsd.conf, or make the interface: "
+			   "a hydnsd that runs attaches when it comes back, one that starts insists on it", "there is no such interface");
 		return;
 	}
 	check_upper(d, l, all, n);
