@@ -273,6 +273,7 @@ void peer_destroy(struct peer *p)
 	if (p->page_fd >= 0)
 		close(p->page_fd);
 	close(p->doorbell);
+	unlink(p->path);              /* a failed test has not stopped it */
 	rmdir(p->directory);
 }
 
