@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The demo itself, short: its figures' keys are an interface, and it leaves nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyroute2 import netns
+
+from harness.report import KEYS
+from harness.run import RUNS
+
+DEMO = Path(__file__).resolve().parent.parent / "demo"
+
+
+@pytest.fixture
+def nothing_left():
+    """Runs and namespaces are after the test what they were before."""
+    def found():
+        return set(os.listdir(RUNS)) if RUNS.is_dir() else set(), set(netns.listnetns())
+    before = found()
+    yield
+    assert found() == before
+
+
+def short_demo(tmp_path, **options):
+    return subprocess.Popen([sys.executable, DEMO, "--seconds", "4", "--rate", "5000", "--cold",
+                             "--json", tmp_path / "demo.json", "--plot", tmp_path / "demo.png"],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+
+
+@pytest.mark.limit(120)
+def test_short_demo(tmp_path, nothing_left):
+    with short_demo(tmp_path) as demo:
+        text = demo.communicate()[0]
+    assert demo.returncode == 0, text
+    figures = json.loads((tmp_path / "demo.json").read_text())
+    for half in ("off", "on"):
+        assert tuple(figures[half]) == KEYS
+        assert figures[half]["lost"] == 0
+    assert figures["off"]["kernel_share"] == 0
+    assert figures["on"]["kernel_share"] > 0.2
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "top ten names" in text
+
+
+@pytest.mark.limit(60)
+def test_interrupted_demo(tmp_path, nothing_left):
+    """Ctrl-C while the load runs."""
+    with short_demo(tmp_path, start_new_session=True) as demo:
+        for line in demo.stdout:
+            if "of load" in line:
+                break
+        os.killpg(demo.pid, signal.SIGINT)
+        rest = demo.communicate(timeout=40)[0]
+    assert demo.returncode == 130, rest
+
+
+@pytest.mark.parametrize("words", (["--seconds", "0"], ["--rate", "many"], ["--no-such-option"]), ids=" ".join)
+def test_wrong_usage(words):
+    done = subprocess.run([sys.executable, DEMO, *words], capture_output=True, text=True)
+    assert done.returncode == 2 and words[0] in done.stderr
