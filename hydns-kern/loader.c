@@ -79,9 +79,13 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 /* -- loading ------------------------------------------------------------------------------------------ */
 static int explain_load(int err, char why[HYDNS_WHY])
 {
-	if (err == -EPERM || err == -EACCES)
+	if (err == -EPERM)
 		return hydns_fail(why, err, "the kernel refused the XDP program: CAP_BPF, CAP_PERFMON and "
 				  "CAP_NET_ADMIN are needed to load it (libbpf: %s)", libbpf_said);
+	if (err == -EACCES)
+		return hydns_fail(why, err, "the kernel's verifier refused the XDP program: start with "
+				  "CAP_PERFMON; with it, this kernel is not supported (libbpf: %s)",
+				  libbpf_said);
 	if (err == -ENOMEM)
 		return hydns_fail(why, err, "no memory for the rule store: lower capacity, or raise the "
 				  "memory limit of the service (libbpf: %s)", libbpf_said);

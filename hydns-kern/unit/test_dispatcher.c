@@ -40,7 +40,9 @@ static unsigned called(const char *name)
 
 static struct xdp_program *foreign_attach(void)
 {
-	struct xdp_program *p = xdp_program__find_file("xdp-dispatcher.o", FOREIGN, NULL);
+	DECLARE_LIBXDP_OPTS(xdp_program_opts, opts, .find_filename = "xdp-dispatcher.o",
+			    .prog_name = FOREIGN);
+	struct xdp_program *p = xdp_program__create(&opts);
 
 	CHECK(!libxdp_get_error(p));
 	CHECK(!xdp_program__attach(p, (int)if_nametoindex("hka"), XDP_MODE_NATIVE, 0));
