@@ -38,16 +38,18 @@ struct hydns_opt {
 _Static_assert(sizeof(struct hydns_dns_header) == HYDNS_DNS_HEADER, "DNS header");
 _Static_assert(sizeof(struct hydns_opt) == HYDNS_OPT_LEN, "OPT record");
 
-/* Sum of the message in scratch; what stands after message_len in its last word has been zeroed. */
+/* Sum of the message in scratch, eight octets at a time; those after its end have been zeroed. */
 static __noinline __u64 hydns_message_sum(struct hydns_query *q)
 {
 	__u32 len = q->message_len;
 	__u64 sum = 0;
 
-	for (__u32 i = 0; i < HYDNS_QUERY_MAX; i += 4) {
+	for (__u32 i = 0; i < HYDNS_QUERY_MAX; i += 8) {
+		const __u32 *w = (void *)(q->message + i);
+
 		if (i >= len)
 			break;
-		sum += *(__u32 *)(q->message + i);
+		sum += (__u64)w[0] + w[1];
 	}
 	return sum;
 }
@@ -85,7 +87,7 @@ static __always_inline enum hydns_reason hydns_dns_copy(struct xdp_md *ctx, stru
 		return HYDNS_R_TOO_LONG;
 	if (bpf_xdp_load_bytes(ctx, q->dns_off, q->message, len))
 		return HYDNS_R_IP_UNUSUAL;
-	*(__u32 *)(q->message + len) = 0;
+	*(__u64 *)(q->message + len) = 0;
 	return hydns_udp_verify(ctx, q);
 }
 

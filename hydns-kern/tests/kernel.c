@@ -197,15 +197,15 @@ void kernel_close(struct kernel *k)
 	free(k);
 }
 
-static void read_reasons(struct kernel *k, __u64 *sum)
+void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS])
 {
 	__u64 value[k->cpus];
 
 	for (__u32 r = 0; r < HYDNS_REASONS; r++) {
-		sum[r] = 0;
+		reasons[r] = 0;
 		bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_stats), &r, value);
 		for (int c = 0; c < k->cpus; c++)
-			sum[r] += value[c];
+			reasons[r] += value[c];
 	}
 }
 
@@ -213,7 +213,7 @@ static int reason_counted(struct kernel *k)
 {
 	int reason = -1;
 
-	read_reasons(k, k->after);
+	kernel_reasons(k, k->after);
 	for (int r = 0; r < HYDNS_REASONS; r++) {
 		__u64 n = k->after[r] - k->before[r];
 
@@ -227,30 +227,53 @@ static int reason_counted(struct kernel *k)
 	return reason;
 }
 
-int kernel_run(struct kernel *k, struct frame *f, int *reason)
+int kernel_shoot(struct kernel *k, struct frame *f)
 {
 	static __u8 out[FRAME_MAX];
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = f->data, .data_size_in = f->len, .data_out = out,
 		    .data_size_out = sizeof(out), .repeat = 1);
-	int err;
+	int err = bpf_prog_test_run_opts(bpf_program__fd(k->skel->progs.hydns_xdp), &opts);
 
-	read_reasons(k, k->before);
-	err = bpf_prog_test_run_opts(bpf_program__fd(k->skel->progs.hydns_xdp), &opts);
 	if (err)
 		return err;
 	memcpy(f->data, out, opts.data_size_out);
 	f->len = opts.data_size_out;
-	*reason = reason_counted(k);
 	return opts.retval;
 }
 
-__u32 kernel_time(struct kernel *k, const struct frame *f, unsigned repeat)
+int kernel_run(struct kernel *k, struct frame *f, int *reason)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = f->data, .data_size_in = f->len, .repeat = repeat);
+	int action;
 
-	if (bpf_prog_test_run_opts(bpf_program__fd(k->skel->progs.hydns_xdp), &opts))
-		return 0;
-	return opts.duration;
+	kernel_reasons(k, k->before);
+	action = kernel_shoot(k, f);
+	*reason = reason_counted(k);
+	return action;
+}
+
+static __u64 run_time(struct kernel *k)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	bpf_obj_get_info_by_fd(bpf_program__fd(k->skel->progs.hydns_xdp), &info, &len);
+	return info.run_time_ns;
+}
+
+__u32 kernel_time(struct kernel *k, const struct frame *f, unsigned runs)
+{
+	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	__u64 begun = run_time(k);
+
+	for (unsigned i = 0; i < runs; i++) {
+		struct frame g = *f;
+
+		kernel_shoot(k, &g);
+	}
+	begun = run_time(k) - begun;
+	if (stats >= 0)
+		close(stats);
+	return begun / runs;
 }
 
 __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answer *a, __u64 age_ns,

@@ -31,8 +31,12 @@ void kernel_close(struct kernel *k);
 /* Runs one frame through the program, in place; returns the XDP action and the reason counted. Every
  * other counter must have stayed; -1 otherwise. */
 int kernel_run(struct kernel *k, struct frame *f, int *reason);
-/* Nanoseconds per run of a frame that is not changed, or changed to the same each time. */
-__u32 kernel_time(struct kernel *k, const struct frame *f, unsigned repeat);
+/* The same without looking at the counters; they are summed by kernel_reasons(). */
+int kernel_shoot(struct kernel *k, struct frame *f);
+void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS]);
+/* Nanoseconds that the program takes for this frame, as the kernel's own statistics count them: mean of
+ * single runs, each from the same frame, so caches are as cold as a system call leaves them. */
+__u32 kernel_time(struct kernel *k, const struct frame *f, unsigned runs);
 
 /* Publishes a's rule for q, of this age; life 3600 s, refresh never, unless edit() says otherwise. */
 __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answer *a, __u64 age_ns,
