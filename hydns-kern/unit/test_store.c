@@ -508,6 +508,36 @@ static void damage_is_removed(void **state)
 	world_free(&w);
 }
 
+/* Two slots of one key: one is kept, or removing it would bring the other to light. */
+static void second_slot_of_a_key_is_removed(void **state)
+{
+	struct hydns_geometry g = sizes(16, 32, 16, 16, 16);
+	__u32 kept, twin, replaced;
+	struct hydns_store *s;
+	struct world w;
+	__u64 *e;
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	assert_int_equal(publish(s, 1, 1, 40, &kept, &replaced), 0);
+	assert_int_equal(publish(s, 2, 1, 40, &twin, &replaced), 0);
+	memcpy((void *)(uintptr_t)hydns_store_rule(s, twin), hydns_store_rule(s, kept), slot_size[0]);
+	hydns_store_close(s);
+	*entry_of(&w, twin) = 0;
+	e = entry_of(&w, kept);
+	*empty_entry(&w, (__u32)(((__u8 *)e - (__u8 *)w.m.index) / sizeof(struct hydns_bucket))) =
+		(*e & ~0xffffffffULL) | twin;
+
+	assert_non_null(s = hydns_store_open(&w.m));
+	assert_int_equal(hydns_store_count(s), 1);
+	hydns_store_remove(s, find(s, 1));
+	assert_int_equal(find(s, 1), 0);
+	assert_int_equal(entries_of(&w, kept) + entries_of(&w, twin), 0);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
 /* Whatever the memory holds, opening ends and what it keeps is sound. */
 static void noise_is_survived(void **state)
 {
@@ -627,6 +657,7 @@ int main(void)
 		cmocka_unit_test(slot_waits_for_its_ticket),
 		cmocka_unit_test(hits_count_from_publication),
 		cmocka_unit_test(damage_is_removed),
+		cmocka_unit_test(second_slot_of_a_key_is_removed),
 		cmocka_unit_test(noise_is_survived),
 		cmocka_unit_test(sum_is_the_naive_one_without_ttls),
 		cmocka_unit_test(a_million_rules_fit),
