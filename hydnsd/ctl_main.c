@@ -11,6 +11,7 @@
 
 #include "hydnsd/ctl_common.h"
 #include "hydnsd/ctl_defaults.h"
+#include "hydnsd/report.h"
 
 enum option_bit {
 	BIT_JSON = 1, BIT_LIMIT = 2, BIT_ONCE = 4, BIT_DO = 8, BIT_ZONE = 16, BIT_ALL = 32,
@@ -88,8 +89,8 @@ static int parse_limit(const char *text, unsigned *out)
 
 	errno = 0;
 	n = strtoul(text, &end, 10);
-	if (errno || end == text || *end || text[0] == '-' || n < 1 || n > 1000000) {
-		ctl_error("-n takes a number from 1 to 1000000, not '%s'", text);
+	if (errno || end == text || *end || text[0] == '-' || n < 1 || n > HYDNSD_REPORT_LIMIT) {
+		ctl_error("-n takes a number from 1 to %d, not '%s'", HYDNSD_REPORT_LIMIT, text);
 		return -EINVAL;
 	}
 	*out = (unsigned)n;

@@ -13,7 +13,11 @@ static void resolver_title(const json_t *r, char *out, size_t room)
 {
 	const char *version = ctl_str(r, "version");
 
-	snprintf(out, room, "%s%s%s", ctl_str(r, "identity"), version[0] ? " " : "", version);
+	/* Taken over by a new hydnsd from the pins, which hold no names. */
+	if (!ctl_str(r, "identity")[0])
+		snprintf(out, room, "a resolver that has not connected again");
+	else
+		snprintf(out, room, "%s%s%s", ctl_str(r, "identity"), version[0] ? " " : "", version);
 }
 
 static void print_interfaces(const json_t *list)
@@ -83,8 +87,9 @@ static void print_status(const json_t *s)
 	       "PAUSED: every query goes to the resolver ('hydnsctl resume' ends this)" : "on");
 	printf("rules        %s of %s (%s)", ctl_count(rules, a), ctl_count(capacity, b),
 	       ctl_share((double)rules, (double)capacity, share));
-	printf(", %s in limbo, %s of kernel memory\n", ctl_count(ctl_int(s, "limbo"), a),
-	       ctl_bytes(ctl_real(s, "memory_bytes"), mem));
+	printf(", %s waiting for a grace period\n", ctl_count(ctl_int(s, "limbo"), a));
+	printf("memory       %s of maps", ctl_bytes(ctl_real(s, "memory_bytes"), mem));
+	printf(", %s in hydnsd\n", ctl_bytes(ctl_real(s, "daemon_bytes"), mem));
 	print_interfaces(json_object_get(s, "interfaces"));
 	puts("resolvers");
 	if (!json_array_size(resolvers))

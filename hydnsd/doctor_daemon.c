@@ -77,6 +77,10 @@ static void check_resolver(struct doctor *d, const json_t *r)
 	if (!json_is_number(age) || ms > (json_int_t)(HYDNS_HEARTBEAT_STALE_NS / 1000000))
 		doctor_add(d, "resolver", who, DOCTOR_FAIL, "look whether the resolver hangs or has ended (its log, "
 			   "its process); start it again", "no fresh heartbeat: none of its rules is answered");
+	else if (strcmp(ctl_str(r, "state"), "ready"))
+		doctor_add(d, "resolver", who, DOCTOR_WARN, "wait a few seconds; if it stays so, the resolver's log and "
+			   "journalctl -u hydnsd say why", "%s: alive, but not registered with this hydnsd",
+			   ctl_str(r, "state"));
 	else
 		doctor_add(d, "resolver", who, DOCTOR_OK, NULL, "%s, pid %" JSON_INTEGER_FORMAT ", heartbeat %"
 			   JSON_INTEGER_FORMAT " ms ago, %" JSON_INTEGER_FORMAT " rules", ctl_str(r, "state"),

@@ -29,7 +29,7 @@ struct ports {
 
 extern char **environ;
 
-/* Ports of registered services: "192.0.2.1:53", "[2001:db8::1]:53", or objects with a port. */
+/* Ports of registered services: "192.0.2.1:53", "[2001:db8::1]:53". */
 static void service_ports(const struct doctor *d, struct ports *p)
 {
 	const json_t *r, *s;
@@ -38,13 +38,9 @@ static void service_ports(const struct doctor *d, struct ports *p)
 	p->port[p->count++] = DNS_PORT;
 	json_array_foreach(json_object_get(d->status, "resolvers"), i, r) {
 		json_array_foreach(json_object_get(r, "services"), j, s) {
-			const char *text = json_string_value(s);
-			const char *sep = text ? strpbrk(text + strcspn(text, "]"), ":@#") : NULL;
-			unsigned port, k = 0;
+			const char *sep = json_is_string(s) ? strrchr(json_string_value(s), ':') : NULL;
+			unsigned port = sep ? (unsigned)atoi(sep + 1) : 0, k = 0;
 
-			if (!sep && text)
-				sep = strrchr(text, ':');
-			port = sep ? (unsigned)atoi(sep + 1) : (unsigned)ctl_int(s, "port");
 			while (k < p->count && p->port[k] != port)
 				k++;
 			if (port && k == p->count && p->count < PORTS_MAX)
