@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * A resolver as the program knows it: an index, a page, a configuration, services, an ACL, rules. It
+ * outlives the connection of its plugin for as long as its heartbeat is fresh, so that the plugin can
+ * come back to it, also after a restart of hydnsd.
+ */
+#ifndef HYDNSD_AUTHORITY_H
+#define HYDNSD_AUTHORITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "hydns-kern/loader.h"
+
+struct hydnsd;
+
+enum hydnsd_authority_state {
+	HYDNSD_AUTHORITY_FREE,
+	HYDNSD_AUTHORITY_ORPHAN,       /* has a page, but no plugin is connected */
+	HYDNSD_AUTHORITY_CONFIGURING,
+	HYDNSD_AUTHORITY_READY,
+	HYDNSD_AUTHORITY_CLOSING,      /* released; its rules are being withdrawn */
+};
+
+/* A UDP socket that a resolver has bound. */
+struct hydnsd_socket {
+	uint8_t addr[16];              /* IPv4-mapped, network order; all zero or ::ffff:0.0.0.0: any */
+	uint16_t port;                 /* network order */
+	bool any4, any6;               /* a wildcard, for these families */
+};
+
+#define HYDNSD_NOTES_MAX 32
+
+struct hydnsd_authority {
+	enum hydnsd_authority_state state;
+	struct hydns_hello hello;      /* zero for one taken over whose plugin is not back yet */
+	uint64_t session;              /* of the plugin; 0: none */
+	uid_t uid;
+	uint64_t min_generation;       /* offers with an older one are discarded */
+	uint32_t epoch_seen;
+	bool live;                     /* the program may answer for it (READY is set) */
+	struct hydns_authority_config config;
+	struct hydns_acl_entry *acl;
+	uint32_t acl_count;            /* gathered, of the current or coming configuration */
+	struct hydnsd_socket *sockets;
+	uint32_t socket_count;
+	char *note[HYDNSD_NOTES_MAX];
+	uint32_t note_count;
+	struct hydns_authority_count base; /* the program's counters when the session began */
+};
+
+/* Marks as orphans those whose pages the pins hold; withdraws rules and services of all others. */
+void hydnsd_authority_adopt(struct hydnsd *d);
+
+/*
+ * A plugin says HELLO. page_fd: the page it holds, or -1. Returns the index and fills *welcome; *new_page
+ * is a descriptor to hand over (to be closed by the caller), or -1 when the old page stays. Negative
+ * errno and a line in why when refused.
+ */
+int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, uid_t uid, const struct hydns_hello *h,
+			   int page_fd, struct hydns_welcome *welcome, int *new_page, char *why,
+			   size_t room);
+/* A reconfiguration begins: no answers until READY. */
+int hydnsd_authority_reset(struct hydnsd *d, uint32_t i, const struct hydns_hello *h);
+int hydnsd_authority_add_acl(struct hydnsd *d, uint32_t i, const struct hydns_acl_entry *e, uint32_t n,
+			     char *why, size_t room);
+int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const char *text, size_t len);
+int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room);
+/* The plugin's connection is gone; the resolver perhaps is not. */
+void hydnsd_authority_leave(struct hydnsd *d, uint32_t i);
+/* The resolver is gone: its rules, services and page go. */
+void hydnsd_authority_release(struct hydnsd *d, uint32_t i, const char *cause);
+
+/* Periodic: releases orphans with a stale heartbeat, cleans up behind an advanced epoch. */
+void hydnsd_authority_tick(struct hydnsd *d);
+
+/* Nanoseconds since the last beat, UINT64_MAX when it has none. */
+uint64_t hydnsd_authority_age(const struct hydnsd *d, uint32_t i);
+/* Answers since the session began; exact at the time of the call. */
+void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out);
+const char *hydnsd_authority_state_name(const struct hydnsd *d, uint32_t i);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What the parts of the daemon share. */
+#ifndef HYDNSD_DAEMON_H
+#define HYDNSD_DAEMON_H
+
+#include <netinet/in.h>
+
+#include "hydns-kern/loader.h"
+#include "hydnsd/authority.h"
+#include "hydnsd/grace.h"
+#include "hydnsd/loop.h"
+#include "hydnsd/options.h"
+#include "hydnsd/rules.h"
+
+struct hydnsd_sessions;
+struct hydnsd_services;
+struct hydnsd_links;
+struct hydnsd_control;
+struct hydnsd_jobs;
+struct hydnsd_activity;
+
+struct hydnsd {
+	struct hydnsd_options options;
+	int argc;                      /* to read the options again */
+	char *const *argv;
+	int signal_fd;
+	uint64_t started_ns;
+	bool adopted;                  /* the store was there before us */
+	bool keep;                     /* stop, but leave the program answering */
+	struct hydnsd_loop *loop;
+	struct hydns_kern *kern;
+	struct hydnsd_rules *rules;
+	struct hydnsd_grace *grace;
+	struct hydnsd_jobs *jobs;
+	struct hydnsd_sessions *sessions;
+	struct hydnsd_services *services;
+	struct hydnsd_links *links;
+	struct hydnsd_control *control;
+	struct hydnsd_activity *activity;
+	struct hydnsd_authority authority[HYDNS_AUTHORITIES];
+	uint64_t offers_received;
+	uint64_t rejected[HYDNSD_REJECTIONS];
+	uint64_t sessions_dropped;     /* for a broken ring or message */
+	uint64_t changed;              /* names that resolvers said had changed */
+};
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Rings. A plugin may write anything to its rings at any moment, so a frame is copied out before it is
+ * looked at, and the tail is kept here. Offers are taken in batches, so many frames a ring and turn that
+ * no resolver can starve another.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hydnsd/activity.h"
+#include "hydnsd/clock.h"
+#include "hydnsd/jobs.h"
+#include "hydnsd/session_internal.h"
+
+#define FRAMES_PER_TURN 64             /* a ring */
+#define CHANGES_MAX     16             /* withdrawals a session may have under way before it must wait */
+#define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
+#define POLL_MS         1
+#define RING_MAP        (HYDNS_RING_DATA + HYDNS_RING_BYTES)
+
+/* -- opening -------------------------------------------------------------------------------------------- */
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, char *why, size_t room)
+{
+	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct hydns_ring *shared;
+	struct stat st;
+
+	if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) || st.st_size != RING_MAP) {
+		snprintf(why, room, "a ring is not a sealed memfd of %d octets: use a plugin of this "
+			 "hydnsd's version", RING_MAP);
+		return -EINVAL;
+	}
+	shared = mmap(NULL, RING_MAP, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shared == MAP_FAILED) {
+		int rc = -errno;
+
+		snprintf(why, room, "cannot map a ring: %s", strerror(-rc));
+		return rc;
+	}
+	r->shared = shared;
+	r->tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void hydnsd_ring_close(struct hydnsd_ring *r)
+{
+	if (r->shared)
+		munmap(r->shared, RING_MAP);
+	r->shared = NULL;
+}
+
+/* -- one frame ------------------------------------------------------------------------------------------ */
+union frame {
+	struct hydns_frame head;
+	struct hydns_offer offer;
+	struct hydns_changed changed;
+	uint8_t octet[HYDNSD_OFFER_MAX];
+	uint64_t align;
+};
+
+enum taken { TAKEN_NONE, TAKEN_FRAME, TAKEN_BROKEN };
+
+/* Copies the next frame that is not padding. */
+static enum taken take(struct hydnsd_ring *r, union frame *out)
+{
+	const uint8_t *data = (const uint8_t *)r->shared + HYDNS_RING_DATA;
+
+	for (;;) {
+		uint32_t ready = __atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE) - r->tail;
+		uint32_t at = r->tail & (HYDNS_RING_BYTES - 1);
+		struct hydns_frame head;
+
+		if (ready == 0)
+			return TAKEN_NONE;
+		if (ready > HYDNS_RING_BYTES || ready % 8 || at % 8)
+			return TAKEN_BROKEN;
+		memcpy(&head, data + at, sizeof(head));
+		if (head.len < sizeof(head) || head.len % 8 || head.len > ready ||
+		    head.len > HYDNS_RING_BYTES - at)
+			return TAKEN_BROKEN;
+		if (head.type != HYDNS_FRAME_PAD) {
+			if (head.len > sizeof(*out))
+				return TAKEN_BROKEN;
+			memcpy(out, data + at, head.len);
+			out->head = head; /* the plugin may have changed it since the check */
+		}
+		r->tail += head.len;
+		__atomic_store_n(&r->shared->tail, r->tail, __ATOMIC_RELEASE);
+		if (head.type != HYDNS_FRAME_PAD)
+			return TAKEN_FRAME;
+	}
+}
+
+static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_authority *a,
+					 uint32_t i, const struct hydnsd_answer *answer)
+{
+	const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, i);
+
+	if (!page || a->state != HYDNSD_AUTHORITY_READY)
+		return HYDNSD_REJECT_NOT_READY;
+	if (answer->epoch != page->epoch)
+		return HYDNSD_REJECT_EPOCH;
+	if (answer->generation < a->min_generation || answer->generation < page->generation)
+		return HYDNSD_REJECT_GENERATION;
+	return HYDNSD_ACCEPTED;
+}
+
+static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o)
+{
+	static struct hydnsd_answer answer; /* large; one thread */
+	const struct hydnsd_authority *a = &d->authority[i];
+	const struct hydnsd_offer_limits limits = {
+		.now_ns = hydnsd_now_ns(), .seed = hydnsd_rules_seed(d->rules),
+		.min_ttl = a->hello.min_ttl, .max_ttl = a->hello.max_ttl,
+		.rotates = a->hello.flags & HYDNS_AUTH_ROTATES,
+	};
+	const struct hydnsd_offerer by = {
+		.authority = i, .capacity = a->hello.capacity,
+		.refresh_percent = a->hello.refresh_percent,
+	};
+	enum hydnsd_rejection why = hydnsd_offer_check(o, o->frame.len, &limits, &answer);
+
+	d->offers_received++;
+	if (!why)
+		why = check_stamp(d, a, i, &answer);
+	if (!why)
+		why = hydnsd_rules_admit(d->rules, &by, &answer, limits.now_ns);
+	if (!why)
+		return;
+	d->rejected[why]++;
+	if (why > HYDNSD_REJECT_NAME)  /* from there on the name can be read */
+		hydnsd_activity_refused(d, i, o, why);
+}
+
+static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_t withdrawn)
+{
+	struct hydnsd_session *s = hydnsd_session_find(d, client);
+
+	(void)tag;
+	(void)withdrawn;
+	if (s)
+		s->changes--;
+}
+
+/* False when the frame is broken. */
+static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c)
+{
+	struct hydnsd *d = s->daemon;
+	struct hydnsd_authority *a = &d->authority[s->authority];
+	const struct hydnsd_job_end end = { .done = change_done, .client = s->id };
+	struct hydnsd_withdrawal w = {
+		.authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_NAME,
+	};
+
+	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len ||
+	    !hydnsd_name_valid(c->data, c->name_len))
+		return false;
+	d->changed++;
+	if (c->generation > a->min_generation)
+		a->min_generation = c->generation;
+	w.name_len = c->name_len;
+	memcpy(w.name, c->data, c->name_len);
+	if (hydnsd_jobs_withdraw(d, &w, &end) == 0)
+		s->changes++;
+	return true;
+}
+
+static bool take_frame(struct hydnsd_session *s, const union frame *f)
+{
+	switch (f->head.type) {
+	case HYDNS_FRAME_OFFER:
+		take_offer(s->daemon, (uint32_t)s->authority, &f->offer);
+		return true;
+	case HYDNS_FRAME_CHANGED:
+		return f->head.len >= sizeof(f->changed) && take_changed(s, &f->changed);
+	default:
+		return false;
+	}
+}
+
+/* -- all rings of a session ------------------------------------------------------------------------------ */
+static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
+{
+	static union frame frame;      /* large; one thread */
+
+	for (unsigned n = 0; n < FRAMES_PER_TURN; n++) {
+		enum taken t;
+
+		if (s->changes >= CHANGES_MAX)
+			break;
+		t = take(r, &frame);
+		if (t == TAKEN_NONE)
+			return true;
+		if (t == TAKEN_BROKEN || !take_frame(s, &frame))
+			return false;
+		s->busy_ms = hydnsd_now_ms();
+	}
+	*more = true;
+	return true;
+}
+
+static void set_need_wakeup(struct hydnsd_session *s, uint32_t need)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		__atomic_store_n(&s->ring[i].shared->need_wakeup, need, __ATOMIC_RELAXED);
+	s->asleep = need;
+	/* Either the plugin sees the wish for a doorbell, or we see its frame. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static bool any_ready(const struct hydnsd_session *s)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		if (__atomic_load_n(&s->ring[i].shared->head, __ATOMIC_ACQUIRE) != s->ring[i].tail)
+			return true;
+	return false;
+}
+
+void hydnsd_intake_wake(struct hydnsd_session *s)
+{
+	uint64_t count;
+
+	if (read(s->doorbell, &count, sizeof(count)) < 0)
+		return;
+	set_need_wakeup(s, 0);
+	s->busy_ms = hydnsd_now_ms();
+}
+
+int hydnsd_intake_turn(struct hydnsd_session *s)
+{
+	bool more = false;
+
+	if (s->rings == 0 || s->asleep)
+		return -1;
+	for (uint32_t i = 0; i < s->rings; i++)
+		if (!drain(s, &s->ring[i], &more)) {
+			s->daemon->sessions_dropped++;
+			hydnsd_session_end(s, "a ring holds a broken frame: use a plugin of this hydnsd's "
+					   "version, or look for a fault in it");
+			return 0;
+		}
+	if (more)
+		return s->changes >= CHANGES_MAX ? POLL_MS : 0;
+	if (hydnsd_now_ms() - s->busy_ms < LINGER_MS)
+		return POLL_MS;
+	set_need_wakeup(s, 1);
+	if (!any_ready(s))
+		return -1;
+	set_need_wakeup(s, 0);
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/jobs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "hydnsd/clock.h"
+#include "hydnsd/log.h"
+
+#define SLOTS_PER_TURN 65536           /* under a millisecond when few match */
+
+struct job {
+	struct hydnsd *daemon;
+	struct hydnsd_withdrawal withdrawal;
+	struct hydnsd_job_end end;
+	struct job *next;
+};
+
+struct hydnsd_jobs {
+	struct job *first, **last;
+};
+
+struct hydnsd_jobs *hydnsd_jobs_new(void)
+{
+	struct hydnsd_jobs *j = calloc(1, sizeof(*j));
+
+	if (j)
+		j->last = &j->first;
+	return j;
+}
+
+void hydnsd_jobs_free(struct hydnsd_jobs *j)
+{
+	if (!j)
+		return;
+	while (j->first) {
+		struct job *next = j->first->next;
+
+		free(j->first);
+		j->first = next;
+	}
+	free(j);
+}
+
+int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
+			 const struct hydnsd_job_end *end)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (!job) {
+		hydnsd_log(HYDNSD_LOG_ERROR, "out of memory: a withdrawal was not done; the resolver "
+			   "advances its epoch instead; give hydnsd more memory");
+		return -ENOMEM;
+	}
+	job->daemon = d;
+	job->withdrawal = *w;
+	job->end = *end;
+	hydnsd_withdraw_begin(d->rules, &job->withdrawal);
+	*d->jobs->last = job;
+	d->jobs->last = &job->next;
+	return 0;
+}
+
+static void finish(void *arg)
+{
+	struct job *job = arg;
+
+	if (job->end.done)
+		job->end.done(job->daemon, job->end.client, job->end.tag, job->withdrawal.withdrawn);
+	free(job);
+}
+
+bool hydnsd_jobs_turn(struct hydnsd *d)
+{
+	struct hydnsd_jobs *j = d->jobs;
+	struct job *job = j->first;
+
+	if (!job)
+		return false;
+	if (!hydnsd_withdraw_step(d->rules, &job->withdrawal, hydnsd_now_ns(), SLOTS_PER_TURN))
+		return true;
+	j->first = job->next;
+	if (!j->first)
+		j->last = &j->first;
+	if (!job->end.grace)
+		finish(job);
+	else if (hydnsd_grace_after(d->grace, finish, job))
+		free(job);             /* no answer: the asker's own time limit tells it */
+	return j->first != NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Withdrawals under way: a piece each turn, then a grace period, then the answer to who asked. */
+#ifndef HYDNSD_JOBS_H
+#define HYDNSD_JOBS_H
+
+#include "hydnsd/daemon.h"
+
+/* Who is told. client and tag are the asker's own numbers: it may be gone by then. */
+struct hydnsd_job_end {
+	void (*done)(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_t withdrawn);
+	uint64_t client;
+	uint32_t tag;
+	bool grace;                    /* only after a grace period */
+};
+
+struct hydnsd_jobs *hydnsd_jobs_new(void);
+void hydnsd_jobs_free(struct hydnsd_jobs *j);
+/* Copies both. 0 or -ENOMEM (logged; nothing was withdrawn). */
+int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
+			 const struct hydnsd_job_end *end);
+/* Works a bounded time; true when there is more to do. */
+bool hydnsd_jobs_turn(struct hydnsd *d);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/links.h"
+
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hydnsd/log.h"
+#include "hydnsd/services.h"
+
+#define NETLINK_BUFFER 65536
+
+struct link {
+	char name[IFNAMSIZ];
+	unsigned index;                /* of the interface attached to; 0: none */
+	char note[HYDNS_WHY];
+};
+
+struct hydnsd_links {
+	struct link link[HYDNSD_LIST_MAX];
+	uint32_t count;
+	int fd;
+	struct hydnsd_watch *watch;
+	bool dumping;                  /* addresses are being told */
+	bool again;                    /* one has changed meanwhile */
+};
+
+/* -- drivers ---------------------------------------------------------------------------------------------- */
+static bool driver_of(int fd, const char *name, char driver[32])
+{
+	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+	struct ifreq r = { 0 };
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+	r.ifr_data = (char *)&info;
+	if (ioctl(fd, SIOCETHTOOL, &r))
+		return false;
+	snprintf(driver, 32, "%s", info.driver);
+	return true;
+}
+
+/* Virtual links hand frames from one stack to another without finishing the checksum. */
+static bool leaves_checksums(const char *driver)
+{
+	static const char *const drivers[] = {
+		"veth", "virtio_net", "tun", "bridge", "xen_netfront", "hv_netvsc", "netkit",
+	};
+
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (strcmp(driver, drivers[i]) == 0)
+			return true;
+	return false;
+}
+
+bool hydnsd_links_partial_checksum(const struct hydnsd_list *interfaces)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool any = false;
+	char driver[32];
+
+	for (uint32_t i = 0; fd >= 0 && i < interfaces->count; i++)
+		if (strcmp(interfaces->item[i], "lo") == 0 ||
+		    (driver_of(fd, interfaces->item[i], driver) && leaves_checksums(driver)))
+			any = true;
+	if (fd >= 0)
+		close(fd);
+	return any;
+}
+
+/* -- attaching -------------------------------------------------------------------------------------------- */
+static int attach(struct hydnsd *d, struct link *l)
+{
+	unsigned index = if_nametoindex(l->name);
+	int rc;
+
+	if (!index) {
+		snprintf(l->note, sizeof(l->note), "interface %s does not exist: create it or correct the "
+			 "option", l->name);
+		return -ENODEV;
+	}
+	rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
+	if (rc)
+		return rc;
+	l->index = index;
+	l->note[0] = '\0';
+	hydnsd_log(HYDNSD_LOG_INFO, "attached to %s", l->name);
+	return 0;
+}
+
+static void detach(struct hydnsd *d, struct link *l)
+{
+	char why[HYDNS_WHY] = "";
+
+	if (hydns_kern_detach(d->kern, l->name, why) && l->index && if_nametoindex(l->name) == l->index)
+		hydnsd_log(HYDNSD_LOG_WARNING, "cannot detach from %s: %s", l->name, why);
+	l->index = 0;
+}
+
+static void try_attach(struct hydnsd *d, struct link *l)
+{
+	char before[HYDNS_WHY];
+
+	memcpy(before, l->note, sizeof(before));
+	if (attach(d, l) && strcmp(before, l->note) != 0)
+		hydnsd_log(HYDNSD_LOG_WARNING, "%s; hydnsd tries again by itself", l->note);
+}
+
+static struct link *find_link(struct hydnsd_links *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (strcmp(s->link[i].name, name) == 0)
+			return &s->link[i];
+	return NULL;
+}
+
+static struct link *add_link(struct hydnsd_links *s, const char *name)
+{
+	struct link *l = &s->link[s->count++];
+
+	memset(l, 0, sizeof(*l));
+	snprintf(l->name, sizeof(l->name), "%s", name);
+	return l;
+}
+
+static bool listed(const struct hydnsd_list *list, const char *name)
+{
+	for (uint32_t i = 0; i < list->count; i++)
+		if (strcmp(list->item[i], name) == 0)
+			return true;
+	return false;
+}
+
+void hydnsd_links_update(struct hydnsd *d)
+{
+	struct hydnsd_links *s = d->links;
+
+	for (uint32_t i = 0; i < s->count; ) {
+		if (listed(&d->options.interface, s->link[i].name)) {
+			i++;
+			continue;
+		}
+		detach(d, &s->link[i]);
+		hydnsd_log(HYDNSD_LOG_INFO, "detached from %s", s->link[i].name);
+		s->link[i] = s->link[--s->count];
+	}
+	for (uint32_t i = 0; i < d->options.interface.count; i++)
+		if (!find_link(s, d->options.interface.item[i]))
+			try_attach(d, add_link(s, d->options.interface.item[i]));
+}
+
+void hydnsd_links_tick(struct hydnsd *d)
+{
+	for (uint32_t i = 0; i < d->links->count; i++)
+		if (!d->links->link[i].index)
+			try_attach(d, &d->links->link[i]);
+}
+
+/* -- rtnetlink -------------------------------------------------------------------------------------------- */
+static void ask_addresses(struct hydnsd *d)
+{
+	struct {
+		struct nlmsghdr head;
+		struct ifaddrmsg body;
+	} request = {
+		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETADDR,
+			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		.body = { .ifa_family = AF_UNSPEC },
+	};
+	struct hydnsd_links *s = d->links;
+
+	if (s->dumping) {
+		s->again = true;
+		return;
+	}
+	s->dumping = send(s->fd, &request, sizeof(request), 0) == (ssize_t)sizeof(request);
+	if (s->dumping)
+		hydnsd_services_addresses_begin(d);
+	else
+		hydnsd_log(HYDNSD_LOG_ERROR, "cannot ask for this host's addresses: %s", strerror(errno));
+}
+
+static void address_told(struct hydnsd *d, const struct nlmsghdr *h)
+{
+	const struct ifaddrmsg *m = NLMSG_DATA(h);
+	int left = (int)IFA_PAYLOAD(h);
+	const void *local = NULL, *address = NULL;
+
+	if (m->ifa_family != AF_INET && m->ifa_family != AF_INET6)
+		return;
+	for (const struct rtattr *a = IFA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if (a->rta_type == IFA_LOCAL)
+			local = RTA_DATA(a);
+		else if (a->rta_type == IFA_ADDRESS)
+			address = RTA_DATA(a);
+	}
+	/* On a point-to-point link IFA_ADDRESS is the peer's. */
+	if (local || address)
+		hydnsd_services_address(d, m->ifa_family, local ? local : address);
+}
+
+static void addresses_told(struct hydnsd *d)
+{
+	d->links->dumping = false;
+	hydnsd_services_addresses_end(d);
+	if (d->links->again) {
+		d->links->again = false;
+		ask_addresses(d);
+	}
+}
+
+static const char *link_name(const struct nlmsghdr *h)
+{
+	const struct ifinfomsg *m = NLMSG_DATA(h);
+	int left = (int)IFLA_PAYLOAD(h);
+
+	for (const struct rtattr *a = IFLA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == IFLA_IFNAME)
+			return RTA_DATA(a);
+	return NULL;
+}
+
+static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
+{
+	const struct ifinfomsg *m = NLMSG_DATA(h);
+	const char *name = link_name(h);
+	struct link *l = name ? find_link(d->links, name) : NULL;
+
+	if (!l)
+		return;
+	if (h->nlmsg_type == RTM_DELLINK) {
+		if (l->index != (unsigned)m->ifi_index)
+			return;        /* a bridge or so tells of a port that leaves it */
+		if (if_nametoindex(l->name) == l->index)
+			return;
+		hydnsd_log(HYDNSD_LOG_WARNING, "interface %s has gone; hydnsd attaches when it is back",
+			   l->name);
+		detach(d, l);
+		return;
+	}
+	if (l->index == (unsigned)m->ifi_index)
+		return;
+	if (l->index)
+		detach(d, l);
+	try_attach(d, l);
+}
+
+static void told(struct hydnsd *d, const struct nlmsghdr *h)
+{
+	bool answer = h->nlmsg_flags & NLM_F_MULTI;
+
+	switch (h->nlmsg_type) {
+	case RTM_NEWADDR:
+		if (answer)
+			address_told(d, h);
+		else
+			ask_addresses(d);
+		break;
+	case RTM_DELADDR:
+		ask_addresses(d);
+		break;
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		link_told(d, h);
+		break;
+	case NLMSG_DONE:
+	case NLMSG_ERROR:
+		addresses_told(d);
+		break;
+	}
+}
+
+static void readable(void *arg, uint32_t events)
+{
+	static char buffer[NETLINK_BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
+	struct hydnsd *d = arg;
+	ssize_t n;
+
+	(void)events;
+	while ((n = recv(d->links->fd, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0) {
+		size_t left = (size_t)n;
+
+		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer; NLMSG_OK(h, left);
+		     h = NLMSG_NEXT(h, left))
+			told(d, h);
+	}
+	if (n < 0 && errno == ENOBUFS) {
+		d->links->dumping = false; /* messages were lost: ask anew */
+		ask_addresses(d);
+	}
+}
+
+static int open_netlink(struct hydnsd *d, char *why, size_t room)
+{
+	struct sockaddr_nl a = {
+		.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	struct hydnsd_links *s = d->links;
+
+	s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (s->fd >= 0 && bind(s->fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+		s->watch = hydnsd_loop_watch(d->loop, s->fd, EPOLLIN, readable, d);
+	if (s->watch)
+		return 0;
+	snprintf(why, room, "cannot listen to rtnetlink: %s", strerror(errno));
+	return -EIO;
+}
+
+int hydnsd_links_start(struct hydnsd *d, char *why, size_t room)
+{
+	int rc;
+
+	d->links = calloc(1, sizeof(*d->links));
+	if (!d->links) {
+		snprintf(why, room, "out of memory");
+		return -ENOMEM;
+	}
+	d->links->fd = -1;
+	rc = open_netlink(d, why, room);
+	for (uint32_t i = 0; !rc && i < d->options.interface.count; i++) {
+		struct link *l = add_link(d->links, d->options.interface.item[i]);
+
+		rc = attach(d, l);
+		if (rc)
+			snprintf(why, room, "%s", l->note);
+	}
+	if (!rc)
+		ask_addresses(d);
+	return rc;
+}
+
+void hydnsd_links_stop(struct hydnsd *d, bool off)
+{
+	struct hydnsd_links *s = d->links;
+
+	if (!s)
+		return;
+	for (uint32_t i = 0; off && i < s->count; i++)
+		if (s->link[i].index)
+			detach(d, &s->link[i]);
+	hydnsd_watch_end(s->watch);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s);
+	d->links = NULL;
+}
+
+bool hydnsd_links_get(const struct hydnsd *d, uint32_t n, struct hydnsd_link_state *out)
+{
+	const struct link *l;
+
+	if (!d->links || n >= d->links->count)
+		return false;
+	l = &d->links->link[n];
+	*out = (struct hydnsd_link_state){ .name = l->name, .attached = l->index, .note = l->note };
+	return true;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <syslog.h>
+#include <unistd.h>
+
+static enum hydnsd_log_target log_target = HYDNSD_LOG_STDERR;
+static enum hydnsd_log_level log_level = HYDNSD_LOG_INFO;
+
+static const struct {
+	const char *word;
+	int priority;
+} levels[] = {
+	[HYDNSD_LOG_ERROR] = { "error", LOG_ERR },
+	[HYDNSD_LOG_WARNING] = { "warning", LOG_WARNING },
+	[HYDNSD_LOG_INFO] = { "info", LOG_INFO },
+	[HYDNSD_LOG_DEBUG] = { "debug", LOG_DEBUG },
+};
+
+void hydnsd_log_open(enum hydnsd_log_target target, enum hydnsd_log_level level)
+{
+	if (target == HYDNSD_LOG_SYSLOG && log_target != HYDNSD_LOG_SYSLOG)
+		openlog("hydnsd", LOG_PID | LOG_NDELAY, LOG_DAEMON);
+	log_target = target;
+	log_level = level;
+}
+
+/* Text from clients may end up in a line: nothing in it may start a line of its own. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
+void hydnsd_log(enum hydnsd_log_level level, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (level > log_level)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	make_printable(text);
+	if (log_target == HYDNSD_LOG_SYSLOG)
+		syslog(levels[level].priority, "%s", text);
+	else
+		dprintf(STDERR_FILENO, "hydnsd: %s: %s\n", levels[level].word, text);
+}

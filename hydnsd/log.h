@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* One line an event: what happened, why, and what mends it. To stderr or syslog. */
+#ifndef HYDNSD_LOG_H
+#define HYDNSD_LOG_H
+
+enum hydnsd_log_level {
+	HYDNSD_LOG_ERROR,
+	HYDNSD_LOG_WARNING,
+	HYDNSD_LOG_INFO,
+	HYDNSD_LOG_DEBUG,
+};
+enum hydnsd_log_target { HYDNSD_LOG_STDERR, HYDNSD_LOG_SYSLOG };
+
+/* May be called again to change either. Before the first call: stderr, INFO. */
+void hydnsd_log_open(enum hydnsd_log_target target, enum hydnsd_log_level level);
+
+void hydnsd_log(enum hydnsd_log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

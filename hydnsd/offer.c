@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/offer.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "hydnsd/clock.h"
+#include "hydnsd/rdata.h"
+#include "hydnsd/signature.h"
+
+#define CLASS_IN        1
+#define TYPE_OPT        41
+#define TYPE_RRSIG      46
+#define TYPE_META_FIRST 128      /* RFC 6895 section 3.1: QTYPEs and meta-TYPEs */
+#define TYPE_META_LAST  255
+#define TTL_MAX         0x7fffffffU /* RFC 2181 section 8 */
+#define LIFE_MAX_S      604800U  /* RFC 8767 section 4: a cache caps TTLs at days; and it fits in ms */
+#define CLOCK_SLACK_NS  HYDNSD_NS_PER_SEC
+
+/* header flags, host order */
+#define FLAG_QR 0x8000
+#define FLAG_TC 0x0200
+#define FLAGS_REFUSED 0x7970     /* opcode, RD, Z, AD, CD: absent, or put in by the program */
+#define RCODE_MASK 0x000f
+#define RCODE_NXDOMAIN 3
+
+const char *hydnsd_rejection_name(enum hydnsd_rejection r)
+{
+	static const char *const names[] = {
+		"",
+#define HYDNSD_REJECTION(name, text) #name,
+#include "hydnsd/rejections.def"
+#undef HYDNSD_REJECTION
+	};
+
+	return names[r];
+}
+
+const char *hydnsd_rejection_text(enum hydnsd_rejection r)
+{
+	static const char *const texts[] = {
+		"",
+#define HYDNSD_REJECTION(name, text) text,
+#include "hydnsd/rejections.def"
+#undef HYDNSD_REJECTION
+	};
+
+	return texts[r];
+}
+
+static bool lengths_fit(const struct hydns_offer *f, size_t len)
+{
+	return len >= HYDNS_OFFER_DATA && f->name_len >= 1 &&
+	       len - HYDNS_OFFER_DATA >= (size_t)f->name_len + f->answer_len;
+}
+
+static enum hydnsd_rejection check_head(const struct hydns_offer *f)
+{
+	uint16_t flags = ntohs(f->reply_flags), qtype = ntohs(f->qtype);
+	unsigned rcode = flags & RCODE_MASK;
+
+	if ((f->variant & ~HYDNS_VARIANT_DO) ||
+	    (f->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL)))
+		return HYDNSD_REJECT_FLAGS;
+	if (!hydnsd_name_valid(f->data, f->name_len))
+		return HYDNSD_REJECT_NAME;
+	if (qtype == 0 || qtype == TYPE_OPT || (qtype >= TYPE_META_FIRST && qtype <= TYPE_META_LAST))
+		return HYDNSD_REJECT_QTYPE;
+	if (flags & FLAG_TC)
+		return HYDNSD_REJECT_TRUNCATED;
+	if (!(flags & FLAG_QR) || (flags & FLAGS_REFUSED))
+		return HYDNSD_REJECT_HEADER;
+	if (rcode != 0 && rcode != RCODE_NXDOMAIN)
+		return HYDNSD_REJECT_RCODE;
+	if (HYDNS_RULE_SPACE(f->name_len, f->answer_len, 0) > HYDNS_SLOT_SIZE_3)
+		return HYDNSD_REJECT_TOO_BIG;
+	if (ntohs(f->ancount) + ntohs(f->nscount) + ntohs(f->arcount) > HYDNS_TTLS_MAX)
+		return HYDNSD_REJECT_TOO_MANY;
+	return HYDNSD_ACCEPTED;
+}
+
+static void fill_head(const struct hydns_offer *f, struct hydnsd_answer *out)
+{
+	struct hydns_rule *head = &out->parts.head;
+	uint16_t class = htons(CLASS_IN);
+
+	memset(&out->parts, 0, sizeof(out->parts));
+	memcpy(out->data, f->data, f->name_len);
+	memcpy(out->data + f->name_len, &f->qtype, 2);
+	memcpy(out->data + f->name_len + 2, &class, 2);
+	memcpy(out->data + f->name_len + 4, f->data + f->name_len, f->answer_len);
+	head->base_ns = f->base_ns;
+	head->reply_flags = f->reply_flags;
+	head->ancount = f->ancount;
+	head->nscount = f->nscount;
+	head->arcount = f->arcount;
+	head->answer_len = f->answer_len;
+	head->name_len = f->name_len;
+	head->variant = f->variant;
+	head->flags = f->flags;
+	head->qtype = f->qtype;
+	out->parts.name = out->data;
+	out->parts.answer = out->data + f->name_len + 4;
+	out->parts.ttl = out->ttl;
+	out->generation = f->generation;
+	out->epoch = f->epoch;
+	out->count = f->count;
+	out->window_ms = f->window_ms;
+}
+
+/* RRs that follow one another, look alike and differ only in their data. */
+struct run {
+	uint32_t start;
+	uint32_t rr_len;
+	uint32_t ttl_in_rr;
+	uint32_t count;
+	uint16_t type;
+	unsigned section;
+	struct hydnsd_name owner;
+};
+
+static bool continues(const struct run *run, const struct hydnsd_rr *rr, unsigned section)
+{
+	return run->count && run->section == section && run->type == rr->type &&
+	       rr->end - rr->start == run->rr_len && rr->ttl_at - rr->start == run->ttl_in_rr &&
+	       rr->owner.len == run->owner.len &&
+	       memcmp(rr->owner.octet, run->owner.octet, rr->owner.len) == 0;
+}
+
+static bool same_rrset(const struct run *run, const struct hydnsd_rr *rr, unsigned section)
+{
+	return run->count && run->section == section && run->type == rr->type &&
+	       rr->owner.len == run->owner.len &&
+	       memcmp(rr->owner.octet, run->owner.octet, rr->owner.len) == 0;
+}
+
+/* The reading of one offer. */
+struct reading {
+	const struct hydnsd_offer_limits *limits;
+	struct hydnsd_message message;
+	struct hydnsd_marks marks;
+	struct hydnsd_answer *out;
+	struct run run;
+	bool run_uneven;               /* the RRset goes on with an RR of another length */
+	uint32_t min_ttl;
+};
+
+/* A finished RRset becomes a rotation group when all its RRs are alike: sizes equal and even, so that
+ * the answer's sum does not change. RRSIGs keep their place (resolvers do not rotate them). */
+static void end_run(struct reading *r)
+{
+	struct hydns_rule *head = &r->out->parts.head;
+	struct run *run = &r->run;
+
+	if (r->limits->rotates && !r->run_uneven && run->count > 1 && run->type != TYPE_RRSIG &&
+	    run->rr_len % 2 == 0 && run->rr_len <= UINT8_MAX &&
+	    head->rotation_count < HYDNS_ROTATIONS_MAX)
+		head->rotation[head->rotation_count++] = (struct hydns_rotation){
+			.offset = (uint16_t)(run->start - hydnsd_answer_start(&r->message)),
+			.count = (uint8_t)run->count,
+			.rr_len = (uint8_t)run->rr_len,
+		};
+	run->count = 0;
+	r->run_uneven = false;
+}
+
+static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned section)
+{
+	if (continues(&r->run, rr, section)) {
+		r->run.count++;
+		return;
+	}
+	if (same_rrset(&r->run, rr, section)) {
+		r->run_uneven = true;
+		return;
+	}
+	end_run(r);
+	r->run = (struct run){
+		.start = rr->start, .rr_len = rr->end - rr->start,
+		.ttl_in_rr = rr->ttl_at - rr->start, .count = 1, .type = rr->type,
+		.section = section, .owner = rr->owner,
+	};
+}
+
+static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsigned section)
+{
+	struct hydns_rule *head = &r->out->parts.head;
+	struct hydnsd_rr rr;
+
+	if (!hydnsd_rr_read(&r->message, pos, &rr, &r->marks))
+		return HYDNSD_REJECT_RECORD;
+	switch (hydnsd_rdata_check(&r->message, &rr, &r->marks)) {
+	case HYDNSD_RDATA_UNKNOWN:
+		return HYDNSD_REJECT_RECORD_TYPE;
+	case HYDNSD_RDATA_BAD:
+		return HYDNSD_REJECT_RECORD_DATA;
+	case HYDNSD_RDATA_GOOD:
+		break;
+	}
+	if (rr.class != CLASS_IN)
+		return HYDNSD_REJECT_RECORD_CLASS;
+	if (rr.ttl > TTL_MAX || (rr.ttl == 0 && !(head->flags & HYDNS_RULE_STATIC_TTL)))
+		return HYDNSD_REJECT_TTL;
+	if (rr.ttl < r->min_ttl)
+		r->min_ttl = rr.ttl;
+	r->out->ttl[head->ttl_count++] = (uint16_t)(rr.ttl_at - hydnsd_answer_start(&r->message));
+	r->out->signature |= hydnsd_signature_with_ancestors(rr.owner.octet, rr.owner.len,
+							     r->limits->seed);
+	extend_run(r, &rr, section);
+	return HYDNSD_ACCEPTED;
+}
+
+static enum hydnsd_rejection read_records(struct reading *r)
+{
+	const struct hydns_rule *head = &r->out->parts.head;
+	const unsigned counts[] = { ntohs(head->ancount), ntohs(head->nscount), ntohs(head->arcount) };
+	uint32_t pos = hydnsd_answer_start(&r->message);
+
+	for (unsigned section = 0; section < 3; section++)
+		for (unsigned i = 0; i < counts[section]; i++) {
+			enum hydnsd_rejection why = read_record(r, &pos, section);
+
+			if (why)
+				return why;
+		}
+	end_run(r);
+	return pos == r->message.end ? HYDNSD_ACCEPTED : HYDNSD_REJECT_TRAILING;
+}
+
+static bool marked(const struct reading *r, uint32_t offset, uint32_t len)
+{
+	return memchr(r->marks.octet + hydnsd_answer_start(&r->message) + offset, 1, len) != NULL;
+}
+
+/* A name that a pointer leads to must not lie in octets that the program changes: TTLs; a rotation
+ * group loses its rotation instead, as an honest resolver may compress into one. */
+static enum hydnsd_rejection check_marks(struct reading *r)
+{
+	struct hydns_rule *head = &r->out->parts.head;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < head->ttl_count; i++)
+		if (marked(r, r->out->ttl[i], 4))
+			return HYDNSD_REJECT_RECORD;
+	for (unsigned i = 0; i < head->rotation_count; i++) {
+		struct hydns_rotation g = head->rotation[i];
+
+		if (!marked(r, g.offset, (uint32_t)g.count * g.rr_len))
+			head->rotation[kept++] = g;
+	}
+	memset(head->rotation + kept, 0, (HYDNS_ROTATIONS_MAX - kept) * sizeof(head->rotation[0]));
+	head->rotation_count = (uint8_t)kept;
+	return HYDNSD_ACCEPTED;
+}
+
+/* A rule dies before its smallest TTL would be sent as 0. */
+static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
+{
+	const struct hydnsd_offer_limits *l = r->limits;
+	struct hydns_rule *head = &r->out->parts.head;
+	uint32_t life = offered;
+
+	if (life == 0 || life > TTL_MAX)
+		return HYDNSD_REJECT_TTL;
+	if (life < l->min_ttl)
+		return HYDNSD_REJECT_MIN_TTL;
+	if (!(head->flags & HYDNS_RULE_STATIC_TTL) && life > r->min_ttl)
+		life = r->min_ttl;
+	if (l->max_ttl && life > l->max_ttl)
+		life = l->max_ttl;
+	if (life > LIFE_MAX_S)
+		life = LIFE_MAX_S;
+	head->expire_ms = life * 1000;
+	if (head->base_ns > l->now_ns) {
+		if (head->base_ns - l->now_ns > CLOCK_SLACK_NS)
+			return HYDNSD_REJECT_CLOCK;
+		head->base_ns = l->now_ns;
+	}
+	if (l->now_ns - head->base_ns >= life * HYDNSD_NS_PER_SEC)
+		return HYDNSD_REJECT_EXPIRED;
+	return HYDNSD_ACCEPTED;
+}
+
+enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t len,
+					 const struct hydnsd_offer_limits *limits,
+					 struct hydnsd_answer *out)
+{
+	struct reading r = { .limits = limits, .out = out, .min_ttl = UINT32_MAX };
+	struct hydns_rule *head = &out->parts.head;
+	enum hydnsd_rejection why;
+
+	if (!lengths_fit(frame, len))
+		return HYDNSD_REJECT_FRAME;
+	why = check_head(frame);
+	if (why)
+		return why;
+	fill_head(frame, out);
+	out->signature = hydnsd_signature_with_ancestors(frame->data, frame->name_len, limits->seed);
+	r.message = (struct hydnsd_message){
+		.data = out->data, .question_name = frame->name_len,
+		.end = HYDNSD_HEADER + frame->name_len + 4U + frame->answer_len,
+	};
+	why = read_records(&r);
+	if (!why)
+		why = check_marks(&r);
+	if (!why)
+		why = set_life(&r, frame->ttl);
+	if (why)
+		return why;
+	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count) > HYDNS_SLOT_SIZE_3)
+		return HYDNSD_REJECT_TOO_BIG;
+	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,
+					    head->ttl_count);
+	return HYDNSD_ACCEPTED;
+}

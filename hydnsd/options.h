@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * hydnsd's options: one table says name, type, range, default and help of each; the config file, the
+ * command line, --help and --print-options all read it.
+ */
+#ifndef HYDNSD_OPTIONS_H
+#define HYDNSD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define HYDNSD_LIST_MAX 32
+#define HYDNSD_OPTION_ERROR 512
+
+struct hydnsd_list {
+	uint32_t count;
+	char *item[HYDNSD_LIST_MAX];
+};
+
+enum hydnsd_auto { HYDNSD_AUTO, HYDNSD_YES, HYDNSD_NO };
+
+struct hydnsd_options {
+	char *config;
+	struct hydnsd_list interface;
+	uint32_t attach_mode;          /* enum hydns_attach_mode */
+	char *pin_dir;
+	struct hydnsd_list plugin_socket;
+	char *plugin_group;
+	char *control_socket;
+	char *control_group;
+	uint32_t capacity;
+	uint32_t min_hits;
+	uint32_t ipv6;                 /* bool */
+	uint32_t partial_checksum;     /* enum hydnsd_auto */
+	char *user;
+	char *group;
+	uint32_t log_level;            /* enum hydnsd_log_level */
+	uint32_t log_target;           /* enum hydnsd_log_target */
+	char *pid_file;
+	uint32_t keep_on_exit;         /* bool */
+	/* what to do instead of running; command line only */
+	uint32_t check;
+	uint32_t clean;
+	uint32_t help;
+	uint32_t version;
+	uint32_t print_options;
+};
+
+/*
+ * Defaults, then the config file, then the command line: each replaces what the former said, lists as
+ * a whole. The default config file may be missing, one that --config names may not. Returns 0, or -1
+ * and one line in error (cause and mend); *out is written only on success and then freed by
+ * hydnsd_options_free().
+ */
+int hydnsd_options_read(int argc, char *const *argv, struct hydnsd_options *out,
+			char error[HYDNSD_OPTION_ERROR]);
+void hydnsd_options_free(struct hydnsd_options *o);
+
+/*
+ * Takes over from `fresh` what can change while running. Names of options that differ but need a
+ * restart are written to `needs_restart`, separated by spaces.
+ */
+void hydnsd_options_apply(struct hydnsd_options *current, struct hydnsd_options *fresh,
+			  char *needs_restart, size_t room);
+
+void hydnsd_options_help(FILE *out);
+/* One line an option: name, tab, type and range, tab, default. For the man page's test. */
+void hydnsd_options_print(FILE *out);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Does an RR's RDATA have the layout of its type? */
+#ifndef HYDNSD_RDATA_H
+#define HYDNSD_RDATA_H
+
+#include "hydnsd/wire.h"
+
+enum hydnsd_rdata { HYDNSD_RDATA_GOOD, HYDNSD_RDATA_BAD, HYDNSD_RDATA_UNKNOWN };
+
+/* UNKNOWN: a type whose layout is not in the table, or one that never stands in an answer's sections
+ * (OPT, TSIG, questions' types). */
+enum hydnsd_rdata hydnsd_rdata_check(const struct hydnsd_message *m, const struct hydnsd_rr *rr,
+				     struct hydnsd_marks *marks);
+
+#endif

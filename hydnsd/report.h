@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What the control protocol tells (doc/architecture.md), as JSON objects; NULL without memory. */
+#ifndef HYDNSD_REPORT_H
+#define HYDNSD_REPORT_H
+
+#include <jansson.h>
+#include "hydnsd/daemon.h"
+
+json_t *hydnsd_report_status(struct hydnsd *d);
+json_t *hydnsd_report_stats(struct hydnsd *d);
+/* Hottest first. resolver: an authority, or -1 for all. */
+json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver);
+json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
+json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_name *name, uint16_t qtype,
+			      uint8_t variant);
+
+/* explain.c needs it: one rule. */
+json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle);
+#define HYDNSD_REPORT_LIMIT 10000
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/rules_internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hydnsd/clock.h"
+#include "hydnsd/signature.h"
+
+#define REFRESH_WINDOW_MS 1000         /* a busy name has time for some passes before it expires */
+#define SAME_EXPIRY_MS    1100         /* TTLs count whole seconds: one answer seen by two threads */
+#define PERCENT           100
+
+static uint64_t ms(uint64_t ns)
+{
+	return ns / HYDNSD_NS_PER_MS;
+}
+
+static uint64_t expiry_ms(const struct hydns_rule *rule)
+{
+	return ms(rule->base_ns) + rule->expire_ms;
+}
+
+struct hydnsd_message hydnsd_rule_message(const struct hydns_rule *rule)
+{
+	return (struct hydnsd_message){
+		.data = rule->data, .question_name = rule->name_len,
+		.end = HYDNSD_HEADER + rule->name_len + 4U + rule->answer_len,
+	};
+}
+
+/* -- taking over -------------------------------------------------------------------------------------- */
+static bool signature_of_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *out)
+{
+	struct hydnsd_message m = hydnsd_rule_message(rule);
+	uint32_t pos = hydnsd_answer_start(&m);
+	struct hydnsd_rr rr;
+
+	if (!hydnsd_name_valid(rule->data, rule->name_len))
+		return false;
+	*out = hydnsd_signature_with_ancestors(rule->data, rule->name_len, seed);
+	while (pos < m.end) {
+		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
+			return false;
+		*out |= hydnsd_signature_with_ancestors(rr.owner.octet, rr.owner.len, seed);
+	}
+	return true;
+}
+
+static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
+{
+	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
+	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
+	uint64_t age_ms = now_ns > rule->base_ns ? ms(now_ns - rule->base_ns) : 0;
+
+	if (rule->authority >= HYDNS_AUTHORITIES ||
+	    !signature_of_rule(rule, r->seed, &r->signature[ordinal])) {
+		hydns_store_remove(r->store, handle);
+		return;
+	}
+	r->owner[ordinal] = rule->authority;
+	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
+	r->tally[rule->authority].rules++;
+	hydns_policy_insert(r->policy, ordinal, UINT32_MAX, hydns_store_hits(r->store, handle),
+			    age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)age_ms + 1, expiry_ms(rule),
+			    ms(now_ns));
+}
+
+static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *policy)
+{
+	r->store = hydns_store_open(&r->memory);
+	if (!r->store)
+		return false;
+	r->ordinals = hydns_store_ordinals(r->store);
+	r->policy = hydns_policy_new(policy, r->ordinals);
+	r->signature = calloc(r->ordinals, sizeof(*r->signature));
+	r->seen = calloc(r->ordinals, sizeof(*r->seen));
+	r->owner = malloc(r->ordinals);
+	return r->policy && r->signature && r->seen && r->owner;
+}
+
+struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
+				       const struct hydns_policy_options *policy, uint64_t seed,
+				       uint64_t now_ns)
+{
+	struct hydnsd_rules *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->memory = *memory;
+	r->seed = seed;
+	if (!allocate(r, policy)) {
+		hydnsd_rules_close(r);
+		return NULL;
+	}
+	memset(r->owner, HYDNSD_NOBODY, r->ordinals);
+	for (uint32_t h = hydns_store_next(r->store, 0); h; h = hydns_store_next(r->store, h))
+		adopt(r, h, now_ns);
+	return r;
+}
+
+void hydnsd_rules_close(struct hydnsd_rules *r)
+{
+	if (!r)
+		return;
+	if (r->store)
+		hydns_store_close(r->store);
+	hydns_policy_free(r->policy);
+	free(r->signature);
+	free(r->seen);
+	free(r->owner);
+	free(r->departed);
+	free(r);
+}
+
+/* -- leaving ------------------------------------------------------------------------------------------ */
+/* All that is kept about a rule here; the store has its own. */
+static void forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+		   uint64_t now_ns)
+{
+	hydnsd_hits_depart(r, ordinal, rule, now_ns);
+	hydns_policy_remove(r->policy, ordinal);
+	r->tally[r->owner[ordinal]].rules--;
+	r->owner[ordinal] = HYDNSD_NOBODY;
+	r->signature[ordinal] = 0;
+}
+
+void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
+{
+	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
+
+	if (!rule)
+		return;
+	forget(r, hydns_store_ordinal(r->store, handle), rule, now_ns);
+	hydns_store_remove(r->store, handle);
+}
+
+static void remove_ordinal(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
+{
+	hydnsd_rules_remove(r, hydns_store_handle(r->store, ordinal), now_ns);
+}
+
+void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget)
+{
+	while (budget--) {
+		uint32_t ordinal = hydns_policy_expired(r->policy, ms(now_ns));
+
+		if (ordinal == UINT32_MAX)
+			return;
+		remove_ordinal(r, ordinal, now_ns);
+		r->counters.expired++;
+	}
+}
+
+/* -- coming in ---------------------------------------------------------------------------------------- */
+static bool same_answer(const struct hydns_rule *old, const struct hydns_rule *new)
+{
+	int64_t apart = (int64_t)expiry_ms(new) - (int64_t)expiry_ms(old);
+
+	return old->epoch == new->epoch && old->reply_flags == new->reply_flags &&
+	       old->answer_len == new->answer_len && old->answer_sum == new->answer_sum &&
+	       old->flags == new->flags && old->ancount == new->ancount &&
+	       apart < SAME_EXPIRY_MS && apart > -SAME_EXPIRY_MS;
+}
+
+struct wanted {
+	const struct hydnsd_rules *rules;
+	uint32_t authority;            /* whose rules may go, or HYDNSD_ANY_AUTHORITY */
+	uint32_t space;                /* octets that the slot set free must have */
+};
+
+static bool acceptable(uint32_t ordinal, void *arg)
+{
+	static const uint32_t sizes[HYDNS_SLOT_CLASSES] = {
+		HYDNS_SLOT_SIZE_0, HYDNS_SLOT_SIZE_1, HYDNS_SLOT_SIZE_2, HYDNS_SLOT_SIZE_3,
+	};
+	const struct wanted *w = arg;
+	uint32_t handle = hydns_store_handle(w->rules->store, ordinal);
+
+	if (w->authority != HYDNSD_ANY_AUTHORITY && w->rules->owner[ordinal] != w->authority)
+		return false;
+	return sizes[handle >> HYDNS_HANDLE_CLASS_SHIFT] >= w->space;
+}
+
+/* True when the answer's sightings promise clearly more hits a second than the rule has had. */
+static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, uint32_t victim)
+{
+	uint64_t rate = a->window_ms ? a->count * 1000000ULL / a->window_ms : 0;
+
+	return rate * PERCENT > hydns_policy_rate(r->policy, victim) * (PERCENT + 10);
+}
+
+/* Which rule must go so that a resolver stays within its own capacity; UINT32_MAX: none must. */
+static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+					     const struct hydnsd_answer *a, uint64_t now_ns,
+					     uint32_t *victim)
+{
+	struct wanted w = { .rules = r, .authority = by->authority };
+
+	*victim = UINT32_MAX;
+	if (!by->capacity || r->tally[by->authority].rules < by->capacity)
+		return HYDNSD_ACCEPTED;
+	*victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
+	if (*victim == UINT32_MAX || !beats(r, a, *victim))
+		return HYDNSD_REJECT_RESOLVER_FULL;
+	return HYDNSD_ACCEPTED;
+}
+
+static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+					const struct hydnsd_answer *a, uint64_t now_ns)
+{
+	uint64_t expire = expiry_ms(&a->parts.head), now = ms(now_ns);
+	uint32_t own, victim = UINT32_MAX;
+	enum hydnsd_rejection why;
+
+	switch (hydns_policy_offer(r->policy, a->count, a->window_ms,
+				   (uint32_t)(expire > now ? expire - now : 0), now, &victim)) {
+	case HYDNS_REJECT_COLD:
+		return HYDNSD_REJECT_COLD;
+	case HYDNS_REJECT_FULL:
+		return HYDNSD_REJECT_FULL;
+	case HYDNS_ADMIT:
+	case HYDNS_ADMIT_EVICT:
+		break;
+	}
+	why = resolver_victim(r, by, a, now_ns, &own);
+	if (why)
+		return why;
+	if (own != UINT32_MAX)
+		victim = own;          /* makes room in both respects */
+	if (victim != UINT32_MAX) {
+		remove_ordinal(r, victim, now_ns);
+		r->counters.evicted++;
+	}
+	return HYDNSD_ACCEPTED;
+}
+
+static void remember(struct hydnsd_rules *r, const struct hydnsd_answer *a, uint32_t handle,
+		     uint32_t former, uint64_t now_ns)
+{
+	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
+
+	r->owner[ordinal] = a->parts.head.authority;
+	r->signature[ordinal] = a->signature;
+	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
+	r->tally[a->parts.head.authority].rules++;
+	hydns_policy_insert(r->policy, ordinal, former, a->count, a->window_ms,
+			    expiry_ms(&a->parts.head), ms(now_ns));
+}
+
+/* No slot is free: one of a fitting size goes now, and serves a later offer after the grace period. */
+static void free_a_slot(struct hydnsd_rules *r, const struct hydns_rule *head, uint64_t now_ns)
+{
+	struct wanted w = {
+		.rules = r, .authority = HYDNSD_ANY_AUTHORITY,
+		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count),
+	};
+	uint32_t victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
+
+	if (victim == UINT32_MAX || r->departed_count)
+		return;                /* slots are on their way already */
+	remove_ordinal(r, victim, now_ns);
+	r->counters.evicted++;
+}
+
+static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd_answer *a,
+				     uint32_t former, uint64_t now_ns)
+{
+	/* the store takes the former rule out itself; what is known of it must be read before */
+	const struct hydns_rule *old = former ? hydns_store_rule(r->store, former) : NULL;
+	uint32_t former_ordinal = former ? hydns_store_ordinal(r->store, former) : UINT32_MAX;
+	uint32_t handle, replaced;
+	int rc;
+
+	if (old)
+		hydnsd_hits_account(r, former_ordinal, old, now_ns);
+	rc = hydns_store_publish(r->store, &a->parts, &handle, &replaced);
+	if (rc == -ENOSPC) {
+		free_a_slot(r, &a->parts.head, now_ns);
+		return HYDNSD_REJECT_NO_SLOT;
+	}
+	if (rc)
+		return rc == -E2BIG ? HYDNSD_REJECT_TOO_BIG : HYDNSD_REJECT_INDEX_FULL;
+	remember(r, a, handle, former_ordinal, now_ns);
+	if (old)
+		forget(r, former_ordinal, old, now_ns);
+	return HYDNSD_ACCEPTED;
+}
+
+enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+					 struct hydnsd_answer *a, uint64_t now_ns)
+{
+	struct hydns_rule *head = &a->parts.head;
+	enum hydnsd_rejection why;
+	uint32_t former;
+
+	head->authority = (uint8_t)by->authority;
+	head->epoch = a->epoch;
+	head->refresh_ms = hydns_policy_refresh_at(head->expire_ms, by->refresh_percent,
+						   REFRESH_WINDOW_MS, a->signature ^ head->base_ns);
+	former = hydns_store_find(r->store, a->parts.name, head->name_len, head->qtype, head->variant,
+				  head->authority);
+	if (former && same_answer(hydns_store_rule(r->store, former), head))
+		return HYDNSD_REJECT_KNOWN;
+	if (!former) {
+		why = ask_policy(r, by, a, now_ns);
+		if (why)
+			return why;
+	}
+	why = publish(r, a, former, now_ns);
+	if (why)
+		return why;
+	if (former)
+		r->counters.replaced++;
+	else
+		r->counters.admitted++;
+	return HYDNSD_ACCEPTED;
+}
+
+/* -- looking ------------------------------------------------------------------------------------------ */
+struct hydns_store *hydnsd_rules_store(struct hydnsd_rules *r)
+{
+	return r->store;
+}
+
+const struct hydnsd_rules_counters *hydnsd_rules_counters(const struct hydnsd_rules *r)
+{
+	return &r->counters;
+}
+
+uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle)
+{
+	return hydns_policy_rate(r->policy, hydns_store_ordinal(r->store, handle));
+}
+
+size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
+{
+	return hydns_policy_bytes(r->policy) + (size_t)r->departed_room * sizeof(*r->departed) +
+	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->seen) + sizeof(*r->owner));
+}
+
+uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r)
+{
+	return r->seed;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The rules in the kernel: what may come in and what must go (the policy decides), what each one
+ * depends on, and the hits it had. Sits on a store (hydns-kern/store.h), so it works on plain memory
+ * too. One thread.
+ */
+#ifndef HYDNSD_RULES_H
+#define HYDNSD_RULES_H
+
+#include "hydns-kern/store.h"
+#include "hydnsd/offer.h"
+#include "offload-policy/policy.h"
+
+struct hydnsd_rules;
+
+struct hydnsd_rules_counters {
+	uint64_t admitted, replaced, evicted, expired, withdrawn;
+};
+
+/*
+ * Takes over the rules that the memory holds. policy: capacity and so on. seed: of signatures, secret.
+ * NULL without memory. `memory` is borrowed until close.
+ */
+struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
+				       const struct hydns_policy_options *policy, uint64_t seed,
+				       uint64_t now_ns);
+void hydnsd_rules_close(struct hydnsd_rules *r);
+
+/* Who offers, and under which terms. */
+struct hydnsd_offerer {
+	uint32_t authority;
+	uint32_t capacity;             /* most rules of this resolver; 0: no limit of its own */
+	uint32_t refresh_percent;
+};
+/* Publishes an answer that passed hydnsd_offer_check(), or says why not. */
+enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+					 struct hydnsd_answer *answer, uint64_t now_ns);
+
+/* Removes up to budget expired rules. */
+void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget);
+
+/*
+ * Reads hit counters of the next budget slots: keeps the policy's rates and the counts by authority.
+ * True when it has come to the end of the store; the next call begins anew.
+ */
+bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget);
+/* All slots of one authority at once. */
+void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns);
+
+/* type, rcode, edns_do and secure, as of the last sweep, since the last reset; rules: now. The other
+ * fields are left alone. */
+void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t authority, struct hydns_counts *out);
+void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns);
+
+/* A grace period: begin, membarrier(MEMBARRIER_CMD_GLOBAL), end. One at a time. */
+bool hydnsd_rules_grace_needed(const struct hydnsd_rules *r);
+void hydnsd_rules_grace_begin(struct hydnsd_rules *r);
+void hydnsd_rules_grace_end(struct hydnsd_rules *r);
+
+/* -- withdrawing, a piece at a time ----------------------------------------------------------------- */
+#define HYDNSD_ANY_AUTHORITY HYDNS_AUTHORITIES
+
+struct hydnsd_withdrawal {
+	uint32_t authority;            /* or HYDNSD_ANY_AUTHORITY */
+	enum hydns_scope scope;
+	uint32_t keep_epoch;           /* with ALL: rules of this epoch stay; 0: none do */
+	uint8_t name_len;
+	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */
+	uint64_t bits;                 /* of the name; set by begin */
+	uint32_t cursor;               /* ordinal to go on with */
+	uint32_t withdrawn;            /* rules so far */
+};
+void hydnsd_withdraw_begin(const struct hydnsd_rules *r, struct hydnsd_withdrawal *w);
+/* Looks at up to budget slots. True when the whole store has been seen: no rule in the index matches
+ * that was there at begin; a grace period must follow before it is certain that none is sent. */
+bool hydnsd_withdraw_step(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns,
+			  uint32_t budget);
+
+/* -- looking ------------------------------------------------------------------------------------------ */
+struct hydns_store *hydnsd_rules_store(struct hydnsd_rules *r);
+const struct hydnsd_rules_counters *hydnsd_rules_counters(const struct hydnsd_rules *r);
+uint32_t hydnsd_rules_limbo(const struct hydnsd_rules *r);
+uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle); /* hits per 1,000 s */
+size_t hydnsd_rules_bytes(const struct hydnsd_rules *r);
+uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r);
+/* The message that a rule makes, for hydnsd/wire.h. */
+struct hydnsd_message hydnsd_rule_message(const struct hydns_rule *rule);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What rules.c, hits.c and withdraw.c share. */
+#ifndef HYDNSD_RULES_INTERNAL_H
+#define HYDNSD_RULES_INTERNAL_H
+
+#include "hydnsd/rules.h"
+
+#define HYDNSD_NOBODY 0xff             /* owner of a slot without a live rule */
+
+/* A rule that left the index while a program may still count a hit for it. */
+struct hydnsd_departed {
+	uint32_t ordinal;
+	uint16_t qtype;                /* host order */
+	uint8_t authority;
+	uint8_t rcode;
+	uint8_t variant;
+	uint8_t flags;
+};
+
+struct hydnsd_tally {                  /* of one authority */
+	uint64_t edns_do, secure;
+	uint64_t rcode[HYDNS_COUNT_RCODES];
+	uint64_t type[HYDNS_COUNT_TYPES];
+	uint32_t rules;
+};
+
+struct hydnsd_rules {
+	struct hydns_store_memory memory;
+	struct hydns_store *store;
+	struct hydns_policy *policy;
+	uint64_t seed;
+	uint32_t ordinals;
+	/* by ordinal */
+	uint64_t *signature;
+	uint32_t *seen;                /* hits already accounted for */
+	uint8_t *owner;                /* authority or HYDNSD_NOBODY */
+	struct hydnsd_tally tally[HYDNS_AUTHORITIES];
+	struct hydnsd_rules_counters counters;
+	struct hydnsd_departed *departed;
+	uint32_t departed_count, departed_room;
+	uint32_t departed_before_grace; /* those that the running grace period covers */
+	uint64_t grace_ticket;
+	uint32_t sweep_cursor;
+};
+
+/* hits.c */
+uint32_t hydnsd_hits_raw(const struct hydnsd_rules *r, uint32_t ordinal);
+/* Accounts the hits of a live rule since it was last looked at; the policy hears of them. */
+void hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+			 uint64_t now_ns);
+/* The rule is about to leave: account now, and once more after the grace period. */
+void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+			uint64_t now_ns);
+
+/* rules.c */
+void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);
+
+#endif

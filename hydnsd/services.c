@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/services.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hydnsd/log.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71             /* since Linux 5.14 */
+#endif
+#define ADDRESSES_MAX 4096
+
+static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+struct service {
+	struct hydns_service_key key;
+	uint32_t authority;
+};
+
+struct service_list {
+	struct service item[HYDNS_SERVICES];
+	uint32_t count;
+	bool full;                     /* some did not fit */
+};
+
+struct address_list {
+	uint8_t octet[ADDRESSES_MAX][16];
+	uint32_t count;
+};
+
+struct hydnsd_services {
+	uint64_t netns_cookie;
+	struct service_list installed;
+	struct address_list host;      /* this host's addresses */
+	struct address_list coming;    /* being told */
+};
+
+static bool is_ipv4(const uint8_t addr[16])
+{
+	return memcmp(addr, mapped, sizeof(mapped)) == 0;
+}
+
+static bool is_loopback(const uint8_t addr[16])
+{
+	return is_ipv4(addr) ? addr[12] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)addr);
+}
+
+/* -- sockets ------------------------------------------------------------------------------------------- */
+static int get_int(int fd, int level, int option, int *out)
+{
+	socklen_t len = sizeof(*out);
+
+	return getsockopt(fd, level, option, out, &len) ? -errno : 0;
+}
+
+static int get_cookie(int fd, uint64_t *out)
+{
+	socklen_t len = sizeof(*out);
+
+	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, out, &len) ? -errno : 0;
+}
+
+static int check_socket(const struct hydnsd_services *s, int fd, int *domain, char *why, size_t room)
+{
+	char device[IFNAMSIZ] = "";
+	socklen_t len = sizeof(device);
+	uint64_t cookie;
+	int type, protocol;
+
+	if (get_int(fd, SOL_SOCKET, SO_DOMAIN, domain) || get_int(fd, SOL_SOCKET, SO_TYPE, &type) ||
+	    get_int(fd, SOL_SOCKET, SO_PROTOCOL, &protocol) ||
+	    (*domain != AF_INET && *domain != AF_INET6) || type != SOCK_DGRAM ||
+	    protocol != IPPROTO_UDP) {
+		snprintf(why, room, "not a UDP socket: hand over the socket that queries arrive at");
+		return -EPROTOTYPE;
+	}
+	if (get_cookie(fd, &cookie) || cookie != s->netns_cookie) {
+		snprintf(why, room, "the socket is in another network namespace: run hydnsd in the "
+			 "resolver's");
+		return -EXDEV;
+	}
+	if (!getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, &len) && device[0]) {
+		snprintf(why, room, "the socket is bound to device %.15s: bind it to addresses alone",
+			 device);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int socket_name(int fd, int domain, struct hydnsd_socket *out, char *why, size_t room)
+{
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&name;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&name;
+	int v6only = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (getsockname(fd, (struct sockaddr *)&name, &len) || name.ss_family != domain ||
+	    in->sin_port == 0) {
+		snprintf(why, room, "the socket is not bound: bind it before handing it over");
+		return -ENOTCONN;
+	}
+	out->port = in->sin_port;      /* at the same place in both families */
+	if (domain == AF_INET) {
+		memcpy(out->addr, mapped, sizeof(mapped));
+		memcpy(out->addr + sizeof(mapped), &in->sin_addr, sizeof(in->sin_addr));
+		out->any4 = in->sin_addr.s_addr == htonl(INADDR_ANY);
+		return 0;
+	}
+	memcpy(out->addr, &in6->sin6_addr, sizeof(out->addr));
+	out->any6 = IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+	out->any4 = out->any6 && !get_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only) && !v6only;
+	return 0;
+}
+
+/* Another resolver must not get at this one's clients by sharing its port (SO_REUSEPORT). */
+static bool taken(const struct hydnsd *d, uint32_t i, const struct hydnsd_socket *new)
+{
+	for (uint32_t k = 0; k < HYDNS_AUTHORITIES; k++)
+		for (uint32_t n = 0; k != i && n < d->authority[k].socket_count; n++) {
+			const struct hydnsd_socket *s = &d->authority[k].sockets[n];
+
+			if (s->port == new->port && memcmp(s->addr, new->addr, sizeof(s->addr)) == 0)
+				return true;
+		}
+	return false;
+}
+
+static bool known(const struct hydnsd_authority *a, const struct hydnsd_socket *s)
+{
+	for (uint32_t n = 0; n < a->socket_count; n++)
+		if (memcmp(&a->sockets[n], s, sizeof(*s)) == 0)
+			return true;
+	return false;
+}
+
+int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t room)
+{
+	struct hydnsd_authority *a = &d->authority[i];
+	struct hydnsd_socket s, *more;
+	int domain, rc = check_socket(d->services, fd, &domain, why, room);
+
+	if (!rc)
+		rc = socket_name(fd, domain, &s, why, room);
+	if (rc)
+		return rc;
+	if (known(a, &s))
+		return 0;
+	if (taken(d, i, &s)) {
+		snprintf(why, room, "another resolver has registered this address and port: let each "
+			 "resolver have its own");
+		return -EADDRINUSE;
+	}
+	more = a->socket_count < HYDNS_SERVICES ?
+	       realloc(a->sockets, (a->socket_count + 1) * sizeof(*more)) : NULL;
+	if (!more) {
+		snprintf(why, room, "more than %d sockets, or out of memory", HYDNS_SERVICES);
+		return -ENOMEM;
+	}
+	a->sockets = more;
+	a->sockets[a->socket_count++] = s;
+	return 0;
+}
+
+/* -- what the map should hold ---------------------------------------------------------------------------- */
+static int compare(const void *a, const void *b)
+{
+	return memcmp(&((const struct service *)a)->key, &((const struct service *)b)->key,
+		      sizeof(struct hydns_service_key));
+}
+
+static void want(struct service_list *l, const uint8_t addr[16], uint16_t port, uint32_t authority)
+{
+	struct service s = { .authority = authority };
+
+	if (l->count == HYDNS_SERVICES) {
+		l->full = true;
+		return;
+	}
+	memcpy(s.key.addr, addr, sizeof(s.key.addr));
+	s.key.port = port;
+	l->item[l->count++] = s;
+}
+
+static void want_socket(const struct hydnsd *d, struct service_list *l, uint32_t i,
+			const struct hydnsd_socket *s)
+{
+	if (!s->any4 && !s->any6) {
+		want(l, s->addr, s->port, i);
+		return;
+	}
+	for (uint32_t n = 0; n < d->services->host.count; n++) {
+		const uint8_t *addr = d->services->host.octet[n];
+
+		if (is_ipv4(addr) ? s->any4 : s->any6)
+			want(l, addr, s->port, i);
+	}
+}
+
+static bool keeps(const struct hydnsd_authority *a)
+{
+	return a->state == HYDNSD_AUTHORITY_ORPHAN || a->state == HYDNSD_AUTHORITY_CONFIGURING;
+}
+
+/* Exact addresses come before wildcards, as in the kernel's own choice of a socket; one entry a key. */
+static void gather(const struct hydnsd *d, struct service_list *l)
+{
+	const struct service_list *old = &d->services->installed;
+
+	l->count = 0;
+	l->full = false;
+	for (int wildcards = 0; wildcards < 2; wildcards++)
+		for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
+			for (uint32_t n = 0; d->authority[i].state == HYDNSD_AUTHORITY_READY &&
+					     n < d->authority[i].socket_count; n++) {
+				const struct hydnsd_socket *s = &d->authority[i].sockets[n];
+
+				if ((s->any4 || s->any6) == wildcards)
+					want_socket(d, l, i, s);
+			}
+	for (uint32_t n = 0; n < old->count; n++)
+		if (keeps(&d->authority[old->item[n].authority]))
+			want(l, old->item[n].key.addr, old->item[n].key.port, old->item[n].authority);
+}
+
+/* Sorts by key; of equal keys the first stays (the sort must be stable, so this inserts). */
+static void sort_unique(struct service_list *l)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t n = 0; n < l->count; n++) {
+		struct service s = l->item[n];
+		uint32_t at = kept;
+
+		while (at > 0 && compare(&l->item[at - 1], &s) > 0)
+			at--;
+		if (at > 0 && compare(&l->item[at - 1], &s) == 0)
+			continue;
+		memmove(&l->item[at + 1], &l->item[at], (kept - at) * sizeof(s));
+		l->item[at] = s;
+		kept++;
+	}
+	l->count = kept;
+}
+
+static bool holds(const struct service_list *l, const struct service *s, bool same_authority)
+{
+	const struct service *found = bsearch(s, l->item, l->count, sizeof(*s), compare);
+
+	return found && (!same_authority || found->authority == s->authority);
+}
+
+static void install(struct hydnsd *d, const struct service_list *wanted)
+{
+	struct service_list *old = &d->services->installed;
+
+	for (uint32_t n = 0; n < old->count; n++)
+		if (!holds(wanted, &old->item[n], false))
+			hydns_kern_service_delete(d->kern, &old->item[n].key);
+	for (uint32_t n = 0; n < wanted->count; n++) {
+		int rc = holds(old, &wanted->item[n], true) ? 0 :
+			 hydns_kern_service_set(d->kern, &wanted->item[n].key, wanted->item[n].authority);
+
+		if (rc)
+			hydnsd_log(HYDNSD_LOG_ERROR, "cannot register a service: %s", strerror(-rc));
+	}
+	*old = *wanted;
+}
+
+void hydnsd_services_sync(struct hydnsd *d)
+{
+	static struct service_list wanted; /* too large for the stack; one thread */
+
+	gather(d, &wanted);
+	if (wanted.full)
+		hydnsd_log(HYDNSD_LOG_WARNING, "more than %d addresses and ports: the others are answered "
+			   "by the resolver alone; bind to fewer addresses", HYDNS_SERVICES);
+	sort_unique(&wanted);
+	install(d, &wanted);
+}
+
+/* -- this host's addresses ------------------------------------------------------------------------------- */
+static bool answers_on_loopback(const struct hydnsd *d)
+{
+	for (uint32_t i = 0; i < d->options.interface.count; i++)
+		if (strcmp(d->options.interface.item[i], "lo") == 0)
+			return true;
+	return false;
+}
+
+static void add(struct address_list *l, const uint8_t octet[16])
+{
+	for (uint32_t n = 0; n < l->count; n++)
+		if (memcmp(l->octet[n], octet, 16) == 0)
+			return;        /* it may stand on several interfaces */
+	if (l->count < ADDRESSES_MAX)
+		memcpy(l->octet[l->count++], octet, 16);
+	else
+		hydnsd_log(HYDNSD_LOG_WARNING, "more than %d addresses on this host: the others are "
+			   "answered by the resolver alone", ADDRESSES_MAX);
+}
+
+void hydnsd_services_addresses_begin(struct hydnsd *d)
+{
+	d->services->coming.count = 0;
+}
+
+void hydnsd_services_address(struct hydnsd *d, int family, const void *addr)
+{
+	uint8_t octet[16];
+
+	if (family == AF_INET) {
+		memcpy(octet, mapped, sizeof(mapped));
+		memcpy(octet + sizeof(mapped), addr, 4);
+	} else {
+		memcpy(octet, addr, 16);
+	}
+	/* On any other interface a packet to a loopback address is one that the host discards. */
+	if (!is_loopback(octet) || answers_on_loopback(d))
+		add(&d->services->coming, octet);
+}
+
+void hydnsd_services_addresses_end(struct hydnsd *d)
+{
+	struct hydnsd_services *s = d->services;
+
+	if (s->host.count == s->coming.count &&
+	    memcmp(s->host.octet, s->coming.octet, s->coming.count * sizeof(s->coming.octet[0])) == 0)
+		return;
+	s->host = s->coming;
+	hydnsd_services_sync(d);
+}
+
+/* -- start and end ---------------------------------------------------------------------------------------- */
+static int note_installed(const struct hydns_service_key *key, __u32 authority, void *arg)
+{
+	struct hydnsd *d = arg;
+
+	if (authority < HYDNS_AUTHORITIES)
+		want(&d->services->installed, key->addr, key->port, authority);
+	return 0;
+}
+
+int hydnsd_services_start(struct hydnsd *d, char *why, size_t room)
+{
+	int rc, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	d->services = calloc(1, sizeof(*d->services));
+	rc = fd < 0 || !d->services ? -ENOMEM : get_cookie(fd, &d->services->netns_cookie);
+	if (fd >= 0)
+		close(fd);
+	if (rc) {
+		snprintf(why, room, "cannot learn this network namespace's cookie: %s", strerror(-rc));
+		return rc;
+	}
+	hydns_kern_service_each(d->kern, note_installed, d);
+	sort_unique(&d->services->installed);
+	return 0;
+}
+
+void hydnsd_services_stop(struct hydnsd *d)
+{
+	free(d->services);
+	d->services = NULL;
+}
+
+void hydnsd_services_each(struct hydnsd *d,
+			  void (*fn)(const struct hydns_service_key *, uint32_t authority, void *),
+			  void *arg)
+{
+	const struct service_list *l = &d->services->installed;
+
+	for (uint32_t n = 0; n < l->count; n++)
+		fn(&l->item[n].key, l->item[n].authority, arg);
+}

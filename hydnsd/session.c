@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hydnsd/clock.h"
+#include "hydnsd/jobs.h"
+#include "hydnsd/log.h"
+#include "hydnsd/services.h"
+#include "hydnsd/session_internal.h"
+#include "hydnsd/sockets.h"
+
+#define SESSIONS_MAX   64
+#define HELLO_WITHIN_MS 5000           /* a connection that says nothing must not keep its place */
+#define MESSAGES_PER_EVENT 16
+#define FDS_IN_MAX     (HYDNS_THREADS_MAX + 1)
+#define FDS_OUT_MAX    2
+#define PAYLOAD_MAX    (HYDNS_MSG_MAX - sizeof(struct hydns_msg))
+
+struct listener {
+	struct hydnsd *daemon;
+	int fd;
+	char *path;
+	struct hydnsd_watch *watch;
+};
+
+struct hydnsd_sessions {
+	struct listener listener[HYDNSD_LIST_MAX];
+	uint32_t listeners;
+	struct hydnsd_session *first;
+	uint32_t count;
+	uint64_t last_id;
+};
+
+/* A message as it came, with the descriptors it brought; unused ones are closed with it. */
+struct message {
+	struct hydns_msg head;
+	uint8_t payload[PAYLOAD_MAX] __attribute__((aligned(8)));
+	int fd[FDS_IN_MAX];
+	unsigned fds;
+};
+
+static void free_dead(struct hydnsd_sessions *all)
+{
+	struct hydnsd_session **at = &all->first;
+
+	while (*at) {
+		struct hydnsd_session *s = *at;
+
+		if (!s->dead) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		all->count--;
+		free(s);
+	}
+}
+
+struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id)
+{
+	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next)
+		if (s->id == id && !s->dead)
+			return s;
+	return NULL;
+}
+
+/* -- sending ---------------------------------------------------------------------------------------------- */
+static void attach_fds(struct msghdr *m, const int *fd, unsigned fds)
+{
+	struct cmsghdr *c;
+
+	m->msg_controllen = CMSG_SPACE(fds * sizeof(int));
+	c = CMSG_FIRSTHDR(m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(fds * sizeof(int));
+	memcpy(CMSG_DATA(c), fd, fds * sizeof(int));
+}
+
+static bool send_message(struct hydnsd_session *s, uint32_t type, uint32_t seq, const void *payload,
+			 size_t len, const int *fd, unsigned fds)
+{
+	struct hydns_msg head = { .type = type, .seq = seq, .len = (uint32_t)len };
+	struct iovec part[] = { { &head, sizeof(head) }, { (void *)payload, len } };
+	char control[CMSG_SPACE(FDS_OUT_MAX * sizeof(int))] __attribute__((aligned(8))) = { 0 };
+	struct msghdr m = { .msg_iov = part, .msg_iovlen = 2, .msg_control = control };
+
+	if (fds)
+		attach_fds(&m, fd, fds);
+	else
+		m.msg_control = NULL;
+	/* Replies are few and small: a socket that has no room for one belongs to a plugin that hangs. */
+	return sendmsg(s->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+static bool acknowledge(struct hydnsd_session *s, uint32_t seq)
+{
+	return send_message(s, HYDNS_MSG_ACK, seq, NULL, 0, NULL, 0);
+}
+
+static bool refuse(struct hydnsd_session *s, uint32_t seq, const char *why)
+{
+	hydnsd_log(HYDNSD_LOG_WARNING, "refused a request of process %d: %s", (int)s->pid, why);
+	return send_message(s, HYDNS_MSG_REFUSED, seq, why, strlen(why), NULL, 0);
+}
+
+/* -- ending ------------------------------------------------------------------------------------------------ */
+static void close_rings(struct hydnsd_session *s)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		hydnsd_ring_close(&s->ring[i]);
+	s->rings = 0;
+}
+
+/* Everything but the memory, which goes when nothing on the stack can hold it any more. */
+static void bury(struct hydnsd_session *s)
+{
+	s->dead = true;
+	hydnsd_watch_end(s->watch);
+	hydnsd_watch_end(s->bell_watch);
+	close(s->fd);
+	if (s->doorbell >= 0)
+		close(s->doorbell);
+	close_rings(s);
+	if (s->authority >= 0 && s->daemon->authority[s->authority].session == s->id)
+		hydnsd_authority_leave(s->daemon, (uint32_t)s->authority);
+}
+
+void hydnsd_session_end(struct hydnsd_session *s, const char *why)
+{
+	if (s->dead)
+		return;
+	if (why) {
+		hydnsd_log(HYDNSD_LOG_WARNING, "dropped the connection of process %d: %s", (int)s->pid, why);
+		send_message(s, HYDNS_MSG_REFUSED, 0, why, strlen(why), NULL, 0);
+	}
+	bury(s);
+}
+
+void hydnsd_session_drop(struct hydnsd *d, uint64_t id, const char *why)
+{
+	struct hydnsd_session *s = hydnsd_session_find(d, id);
+
+	if (s)
+		hydnsd_session_end(s, why);
+}
+
+/* -- HELLO ------------------------------------------------------------------------------------------------- */
+static bool text_valid(const char text[HYDNS_IDENTITY_LEN])
+{
+	size_t len = strnlen(text, HYDNS_IDENTITY_LEN);
+
+	if (len == HYDNS_IDENTITY_LEN)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	return true;
+}
+
+static const char *hello_fault(const struct message *m)
+{
+	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
+	const uint16_t flags = HYDNS_AUTH_IGNORES_COOKIE | HYDNS_AUTH_ROTATES;
+
+	if (m->head.len >= sizeof(h->abi_version) && h->abi_version != HYDNS_ABI_VERSION)
+		return "another ABI version: install hydnsd and the plugin from one release";
+	if (m->head.len != sizeof(*h))
+		return "a HELLO of another length: install hydnsd and the plugin from one release";
+	if (h->threads < 1 || h->threads > HYDNS_THREADS_MAX)
+		return "the number of threads is out of range: run fewer threads";
+	if (h->flags & ~flags)
+		return "unknown flags: install hydnsd and the plugin from one release";
+	if (h->edns_size < 512 || h->max_udp < 512)
+		return "a UDP size below 512 octets: correct the resolver's configuration";
+	if (h->refresh_percent > 100)
+		return "refresh is more than 100 percent: correct the resolver's configuration";
+	if (h->max_ttl && h->max_ttl < h->min_ttl)
+		return "max-ttl is below min-ttl: correct the resolver's configuration";
+	if (!text_valid(h->identity) || !text_valid(h->version))
+		return "identity or version is not printable text: use a plugin of this version";
+	return NULL;
+}
+
+static int open_rings(struct hydnsd_session *s, const struct message *m, char *why, size_t room)
+{
+	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
+
+	if (m->fds < h->threads || m->fds > h->threads + 1) {
+		snprintf(why, room, "%u descriptors came with %u threads: one ring each, and the page if "
+			 "there is one", m->fds, h->threads);
+		return -EINVAL;
+	}
+	for (uint32_t i = 0; i < h->threads; i++) {
+		int rc = hydnsd_ring_open(&s->ring[i], m->fd[i], why, room);
+
+		if (rc) {
+			close_rings(s);
+			return rc;
+		}
+		s->rings = i + 1;
+	}
+	return 0;
+}
+
+static void bell(void *arg, uint32_t events)
+{
+	(void)events;
+	hydnsd_intake_wake(arg);
+}
+
+static int make_doorbell(struct hydnsd_session *s, char *why, size_t room)
+{
+	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->doorbell >= 0)
+		s->bell_watch = hydnsd_loop_watch(s->daemon->loop, s->doorbell, EPOLLIN, bell, s);
+	if (s->bell_watch)
+		return 0;
+	snprintf(why, room, "cannot make a doorbell: %s", strerror(errno));
+	return -EMFILE;
+}
+
+static bool welcome(struct hydnsd_session *s, const struct message *m, char *why, size_t room)
+{
+	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
+	struct hydns_welcome w;
+	int page = m->fds > h->threads ? m->fd[h->threads] : -1, new_page, fds[FDS_OUT_MAX];
+	bool sent;
+
+	s->authority = hydnsd_authority_begin(s->daemon, s->id, s->uid, h, page, &w, &new_page, why, room);
+	if (s->authority < 0) {
+		s->authority = -1;
+		return refuse(s, m->head.seq, why);
+	}
+	fds[0] = s->doorbell;
+	fds[1] = new_page;
+	sent = send_message(s, HYDNS_MSG_WELCOME, m->head.seq, &w, sizeof(w), fds, new_page < 0 ? 1 : 2);
+	if (new_page >= 0)
+		close(new_page);
+	return sent;
+}
+
+static bool on_hello(struct hydnsd_session *s, const struct message *m)
+{
+	const char *fault = s->authority >= 0 ? "a second HELLO: say RESET instead" : hello_fault(m);
+	char why[HYDNS_WHY];
+
+	if (fault)
+		return refuse(s, m->head.seq, fault);
+	if (open_rings(s, m, why, sizeof(why)) ||
+	    (s->doorbell < 0 && make_doorbell(s, why, sizeof(why)))) {
+		close_rings(s);
+		return refuse(s, m->head.seq, why);
+	}
+	if (!welcome(s, m, why, sizeof(why)))
+		return false;
+	if (s->authority < 0)
+		close_rings(s);
+	return true;
+}
+
+/* -- configuration ------------------------------------------------------------------------------------------- */
+static bool on_service(struct hydnsd_session *s, const struct message *m)
+{
+	char why[HYDNS_WHY];
+
+	if (m->fds != 1)
+		return refuse(s, m->head.seq, "a SERVICE without exactly one socket");
+	if (hydnsd_services_add(s->daemon, (uint32_t)s->authority, m->fd[0], why, sizeof(why)))
+		return refuse(s, m->head.seq, why);
+	return acknowledge(s, m->head.seq);
+}
+
+static bool on_acl(struct hydnsd_session *s, const struct message *m)
+{
+	const struct hydns_acl_list *l = (const struct hydns_acl_list *)m->payload;
+	char why[HYDNS_WHY];
+
+	if (m->head.len < sizeof(*l) || l->count > PAYLOAD_MAX / sizeof(l->entry[0]) ||
+	    m->head.len != sizeof(*l) + l->count * sizeof(l->entry[0]))
+		return refuse(s, m->head.seq, "an ACL whose count does not fit its length");
+	if (hydnsd_authority_add_acl(s->daemon, (uint32_t)s->authority, l->entry, l->count, why,
+				     sizeof(why)))
+		return refuse(s, m->head.seq, why);
+	return acknowledge(s, m->head.seq);
+}
+
+static bool on_reset(struct hydnsd_session *s, const struct message *m)
+{
+	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
+	const char *fault = hello_fault(m);
+
+	if (!fault && h->threads != s->rings)
+		fault = "another number of threads: connect anew";
+	if (fault)
+		return refuse(s, m->head.seq, fault);
+	hydnsd_authority_reset(s->daemon, (uint32_t)s->authority, h);
+	return acknowledge(s, m->head.seq);
+}
+
+static bool on_note(struct hydnsd_session *s, const struct message *m)
+{
+	int rc = hydnsd_authority_add_note(s->daemon, (uint32_t)s->authority, (const char *)m->payload,
+					   m->head.len);
+
+	return rc ? refuse(s, m->head.seq, "too many notes") : acknowledge(s, m->head.seq);
+}
+
+static bool on_ready(struct hydnsd_session *s, const struct message *m)
+{
+	char why[HYDNS_WHY];
+
+	if (s->daemon->authority[s->authority].state != HYDNSD_AUTHORITY_CONFIGURING)
+		return refuse(s, m->head.seq, "READY without a configuration: say RESET before it");
+	if (hydnsd_authority_ready(s->daemon, (uint32_t)s->authority, why, sizeof(why)))
+		return refuse(s, m->head.seq, why);
+	return acknowledge(s, m->head.seq);
+}
+
+/* -- service ---------------------------------------------------------------------------------------------------- */
+static void withdrawn(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t rules)
+{
+	struct hydnsd_session *s = hydnsd_session_find(d, client);
+
+	(void)rules;
+	if (s && !acknowledge(s, seq))
+		hydnsd_session_end(s, "it does not read its replies");
+}
+
+static const char *withdraw_fault(const struct message *m)
+{
+	const struct hydns_withdraw *w = (const struct hydns_withdraw *)m->payload;
+
+	if (m->head.len != sizeof(*w))
+		return "a WITHDRAW of another length";
+	if (w->scope != HYDNS_SCOPE_NAME && w->scope != HYDNS_SCOPE_SUBTREE && w->scope != HYDNS_SCOPE_ALL)
+		return "a WITHDRAW of unknown scope";
+	if (w->scope != HYDNS_SCOPE_ALL && !hydnsd_name_valid(w->name, w->name_len))
+		return "a WITHDRAW whose name is malformed or not in lower case";
+	return NULL;
+}
+
+static bool on_withdraw(struct hydnsd_session *s, const struct message *m)
+{
+	const struct hydns_withdraw *w = (const struct hydns_withdraw *)m->payload;
+	struct hydnsd_authority *a = &s->daemon->authority[s->authority];
+	const struct hydnsd_job_end end = {
+		.done = withdrawn, .client = s->id, .tag = m->head.seq, .grace = true,
+	};
+	struct hydnsd_withdrawal job = { .authority = (uint32_t)s->authority };
+	const char *fault = withdraw_fault(m);
+
+	if (fault)
+		return refuse(s, m->head.seq, fault);
+	if (w->generation > a->min_generation)
+		a->min_generation = w->generation;
+	job.scope = w->scope;
+	if (w->scope != HYDNS_SCOPE_ALL) {
+		job.name_len = (uint8_t)w->name_len;
+		memcpy(job.name, w->name, w->name_len);
+	}
+	if (hydnsd_jobs_withdraw(s->daemon, &job, &end))
+		return refuse(s, m->head.seq, "out of memory");
+	return true;
+}
+
+static bool on_stats(struct hydnsd_session *s, const struct message *m)
+{
+	struct hydns_counts counts;
+
+	hydnsd_authority_counts(s->daemon, (uint32_t)s->authority, &counts);
+	return send_message(s, HYDNS_MSG_COUNTS, m->head.seq, &counts, sizeof(counts), NULL, 0);
+}
+
+static bool on_bye(struct hydnsd_session *s, const struct message *m)
+{
+	uint32_t i = (uint32_t)s->authority;
+	bool sent = acknowledge(s, m->head.seq);
+
+	s->authority = -1;
+	close_rings(s);
+	hydnsd_authority_release(s->daemon, i, "it said goodbye");
+	return sent;
+}
+
+/* False: the connection is to be dropped. */
+static bool dispatch(struct hydnsd_session *s, const struct message *m)
+{
+	static bool (*const handlers[])(struct hydnsd_session *, const struct message *) = {
+		[HYDNS_MSG_HELLO] = on_hello, [HYDNS_MSG_SERVICE] = on_service,
+		[HYDNS_MSG_ACL] = on_acl, [HYDNS_MSG_RESET] = on_reset, [HYDNS_MSG_READY] = on_ready,
+		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
+		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
+	};
+	uint32_t type = m->head.type;
+
+	if (type >= sizeof(handlers) / sizeof(handlers[0]) || !handlers[type])
+		return refuse(s, m->head.seq, "a message of unknown type: install hydnsd and the plugin from "
+			      "one release");
+	if (type != HYDNS_MSG_HELLO && s->authority < 0)
+		return refuse(s, m->head.seq, "the first message must be HELLO");
+	return handlers[type](s, m);
+}
+
+/* -- receiving --------------------------------------------------------------------------------------------------- */
+static void collect_fds(struct msghdr *h, struct message *m)
+{
+	m->fds = 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+		size_t n = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ?
+			   (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (m->fds < FDS_IN_MAX)
+				m->fd[m->fds++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+static void close_fds(struct message *m)
+{
+	while (m->fds)
+		close(m->fd[--m->fds]);
+}
+
+/* 1 a message, 0 none now, -1 the end of the connection or a broken message. */
+static int receive(struct hydnsd_session *s, struct message *m)
+{
+	static char control[CMSG_SPACE(FDS_IN_MAX * sizeof(int))] __attribute__((aligned(8)));
+	struct iovec part[] = { { &m->head, sizeof(m->head) }, { m->payload, sizeof(m->payload) } };
+	struct msghdr h = {
+		.msg_iov = part, .msg_iovlen = 2, .msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(s->fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	collect_fds(&h, m);
+	if (n == 0)
+		return -1;
+	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || (size_t)n < sizeof(m->head) ||
+	    m->head.len != (size_t)n - sizeof(m->head)) {
+		s->daemon->sessions_dropped++;
+		close_fds(m);
+		hydnsd_session_end(s, "a message whose length is wrong");
+		return -1;
+	}
+	return 1;
+}
+
+static void readable(void *arg, uint32_t events)
+{
+	static struct message m;       /* large; one thread */
+	struct hydnsd_session *s = arg;
+
+	(void)events;
+	for (int n = 0; n < MESSAGES_PER_EVENT && !s->dead; n++) {
+		int got = receive(s, &m);
+		bool good;
+
+		if (got == 0)
+			return;
+		if (got < 0) {
+			close_fds(&m);
+			hydnsd_session_end(s, NULL);
+			return;
+		}
+		good = dispatch(s, &m);
+		close_fds(&m);
+		if (!good)
+			hydnsd_session_end(s, "it does not read its replies");
+	}
+}
+
+/* -- connecting --------------------------------------------------------------------------------------------------- */
+
+static void add_session(struct hydnsd *d, int fd)
+{
+	struct hydnsd_sessions *all = d->sessions;
+	struct hydnsd_session *s = calloc(1, sizeof(*s));
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
+
+	if (!s || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ||
+	    all->count >= SESSIONS_MAX) {
+		hydnsd_log(HYDNSD_LOG_WARNING, "refused a connection: %u plugins are connected already; "
+			   "stop some", all->count);
+		free(s);
+		close(fd);
+		return;
+	}
+	*s = (struct hydnsd_session){
+		.daemon = d, .id = ++all->last_id, .fd = fd, .doorbell = -1, .authority = -1,
+		.uid = peer.uid, .pid = peer.pid, .since_ms = hydnsd_now_ms(), .next = all->first,
+	};
+	s->watch = hydnsd_loop_watch(d->loop, fd, EPOLLIN, readable, s);
+	if (!s->watch) {
+		free(s);
+		close(fd);
+		return;
+	}
+	all->first = s;
+	all->count++;
+}
+
+static void acceptable(void *arg, uint32_t events)
+{
+	struct listener *l = arg;
+	int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (fd >= 0)
+		add_session(l->daemon, fd);
+}
+
+static void drop_silent(void *arg)
+{
+	struct hydnsd *d = arg;
+	uint64_t now = hydnsd_now_ms();
+
+	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next)
+		if (!s->dead && s->authority < 0 && now - s->since_ms > HELLO_WITHIN_MS)
+			hydnsd_session_end(s, "no HELLO");
+}
+
+static int add_listener(struct hydnsd *d, const char *path, char *why, size_t room)
+{
+	struct listener *l = &d->sessions->listener[d->sessions->listeners];
+	int fd = hydnsd_socket_listen(path, SOCK_SEQPACKET, d->options.plugin_group, why, room);
+
+	if (fd < 0)
+		return fd;
+	d->sessions->listeners++;
+	*l = (struct listener){ .daemon = d, .fd = fd, .path = strdup(path) };
+	l->watch = hydnsd_loop_watch(d->loop, fd, EPOLLIN, acceptable, l);
+	if (l->watch && l->path)
+		return 0;
+	snprintf(why, room, "out of memory");
+	return -ENOMEM;
+}
+
+int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room)
+{
+	const struct hydnsd_list *paths = &d->options.plugin_socket;
+
+	d->sessions = calloc(1, sizeof(*d->sessions));
+	if (!d->sessions) {
+		snprintf(why, room, "out of memory");
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < paths->count; i++) {
+		int rc = add_listener(d, paths->item[i], why, room);
+
+		if (rc)
+			return rc;
+	}
+	return hydnsd_loop_every(d->loop, HELLO_WITHIN_MS / 5, drop_silent, d);
+}
+
+void hydnsd_sessions_stop(struct hydnsd *d)
+{
+	struct hydnsd_sessions *all = d->sessions;
+
+	if (!all)
+		return;
+	for (struct hydnsd_session *s = all->first; s; s = s->next)
+		hydnsd_session_end(s, NULL);
+	free_dead(all);
+	for (uint32_t i = 0; i < all->listeners; i++) {
+		hydnsd_watch_end(all->listener[i].watch);
+		close(all->listener[i].fd);
+		unlink(all->listener[i].path);
+		free(all->listener[i].path);
+	}
+	free(all);
+	d->sessions = NULL;
+}
+
+static int sooner(int a, int b)
+{
+	if (a < 0 || b < 0)
+		return a < 0 ? b : a;
+	return a < b ? a : b;
+}
+
+int hydnsd_sessions_turn(struct hydnsd *d)
+{
+	int wait = -1;
+
+	free_dead(d->sessions);
+	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next)
+		if (!s->dead)
+			wait = sooner(wait, hydnsd_intake_turn(s));
+	return wait;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Connections of resolver plugins, HELLO to BYE (include/hydns/abi.h has the messages). */
+#ifndef HYDNSD_SESSION_H
+#define HYDNSD_SESSION_H
+
+#include "hydnsd/daemon.h"
+
+/* Listens on every plugin socket. 0, or a negative errno and a line in why. */
+int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room);
+void hydnsd_sessions_stop(struct hydnsd *d);
+/* Ends a session: the plugin is told why; its authority becomes an orphan. Unknown ids are ignored. */
+void hydnsd_session_drop(struct hydnsd *d, uint64_t id, const char *why);
+
+/* Takes a bounded number of frames out of every ring; returns how long the loop may sleep, in ms: 0
+ * there is more, 1 offers were flowing a moment ago, -1 every plugin will ring the doorbell. */
+int hydnsd_sessions_turn(struct hydnsd *d);
+
+#endif

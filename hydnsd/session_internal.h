@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What session.c (messages) and intake.c (rings) share. */
+#ifndef HYDNSD_SESSION_INTERNAL_H
+#define HYDNSD_SESSION_INTERNAL_H
+
+#include "hydnsd/session.h"
+
+struct hydnsd_ring {
+	struct hydns_ring *shared;     /* mapped; written by the plugin at any moment */
+	uint32_t tail;                 /* ours: what the plugin writes there is not read again */
+};
+
+struct hydnsd_session {
+	struct hydnsd *daemon;
+	uint64_t id;
+	int fd;
+	struct hydnsd_watch *watch;
+	int doorbell;
+	struct hydnsd_watch *bell_watch;
+	uid_t uid;
+	pid_t pid;
+	uint64_t since_ms;
+	int authority;                 /* -1 before HELLO */
+	bool dead;                     /* freed at the next turn */
+	bool asleep;                   /* need_wakeup is set in every ring */
+	uint64_t busy_ms;              /* last time a frame was there */
+	uint32_t changes;              /* CHANGED frames whose withdrawal is under way */
+	uint32_t rings;
+	struct hydnsd_ring ring[HYDNS_THREADS_MAX];
+	struct hydnsd_session *next;
+};
+
+/* session.c */
+struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id);
+void hydnsd_session_end(struct hydnsd_session *s, const char *why);
+
+/* intake.c */
+/* Checks and maps a ring memfd (the descriptor stays the caller's). */
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, char *why, size_t room);
+void hydnsd_ring_close(struct hydnsd_ring *r);
+/* As hydnsd_sessions_turn(), for one session. */
+int hydnsd_intake_turn(struct hydnsd_session *s);
+/* The doorbell rang. */
+void hydnsd_intake_wake(struct hydnsd_session *s);
+
+#endif
