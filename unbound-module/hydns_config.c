@@ -57,6 +57,15 @@ static int modules_are_plain(const struct module_stack* mods)
 	return 1;
 }
 
+/* Only a module that passes every new query on at once may come before hydns, which notes when a
+ * resolution began. dns64 must come first itself. */
+static int module_is_early(const struct module_stack* mods)
+{
+	int i = strcmp(mods->mod[0]->name, "dns64") == 0 ? 1 : 0;
+
+	return i < mods->num && strcmp(mods->mod[i]->name, "hydns") == 0;
+}
+
 static int dnstap_sees_clients(const struct config_file* cfg)
 {
 	return cfg->dnstap && (cfg->dnstap_log_client_query_messages ||
@@ -79,8 +88,8 @@ int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const c
 		{ cfg->ip_ratelimit != 0 && !cfg->hydns_allow_unlimited,
 			"ip-ratelimit is on, and kernel answers are not counted by it: set it to 0, or "
 			"hydns-allow-unlimited: yes" },
-		{ daemon->mods.num < 1 || strcmp(daemon->mods.mod[0]->name, "hydns") != 0,
-			"hydns is not the first module: begin module-config with it" },
+		{ !module_is_early(&daemon->mods),
+			"hydns comes too late in module-config: begin with it, or with dns64 hydns" },
 		{ !modules_are_plain(&daemon->mods),
 			"module-config has a module whose answers may differ by client: use hydns with validator, "
 			"iterator, dns64 or cachedb alone" },

@@ -79,6 +79,21 @@ static const struct rule rules[] = {
 	{ "view_local_data", WITHDRAW_SUBTREE, 1, 1 },
 	{ "view_local_data_remove", WITHDRAW_SUBTREE, 1, 1 },
 
+	{ "flush_bogus", WITHDRAW_ALL, 0, 0 },
+	{ "flush_negative", WITHDRAW_ALL, 0, 0 },
+	{ "load_cache", WITHDRAW_ALL, 0, 0 },
+	{ "forward", WITHDRAW_ALL, 0, 0 },
+	{ "auth_zone_reload", WITHDRAW_ALL, 0, 0 },
+	{ "rpz_enable", WITHDRAW_ALL, 0, 0 },
+	{ "rpz_disable", WITHDRAW_ALL, 0, 0 },
+	/* lists of names on stdin: one withdrawal instead of one per name */
+	{ "local_zones", WITHDRAW_ALL, 0, 0 },
+	{ "local_zones_remove", WITHDRAW_ALL, 0, 0 },
+	{ "local_datas", WITHDRAW_ALL, 0, 0 },
+	{ "local_datas_remove", WITHDRAW_ALL, 0, 0 },
+	{ "view_local_datas", WITHDRAW_ALL, 0, 0 },
+	{ "view_local_datas_remove", WITHDRAW_ALL, 0, 0 },
+
 	{ "set_option", CHECK_AND_WITHDRAW_ALL, 0, 0 },
 	{ "reload", CLOSE, 0, 0 },
 	{ "reload_keep_cache", CLOSE, 0, 0 },
