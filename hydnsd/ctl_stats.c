@@ -101,15 +101,19 @@ static void print_rejections(const json_t *rejected)
 	const char *name;
 	const json_t *n;
 	char a[CTL_TEXT];
+	bool any = false;
 
 	puts("offers that did not become rules");
 	json_object_foreach((json_t *)rejected, name, n) {
 		if (!json_integer_value(n))
 			continue;
+		any = true;
 		ctl_cell(t, name);
 		ctl_cell(t, ctl_count(json_integer_value(n), a));
 		ctl_cell(t, rejection_text(name));
 	}
+	if (!any)
+		puts("  none");
 	ctl_table_print(t, 2);
 }
 

@@ -168,7 +168,7 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	       "on: rules already published are answered until they expire", c->pin_dir, g.abi_version);
 	printf("slots        %s\n", ctl_count(slots, a));
 	print_interfaces(links);
-	puts("resolvers");
+	puts(json_array_size(pages) ? "resolvers" : "resolvers\n  none");
 	json_array_foreach(pages, n, p) {
 		printf("  %" JSON_INTEGER_FORMAT "  %s, epoch %" JSON_INTEGER_FORMAT "\n",
 		       ctl_int(p, "authority"), ctl_str(p, "state"), ctl_int(p, "epoch"));
