@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* One request, one reply line over hydnsd's control socket (doc/architecture.md, "Control protocol"). */
+/* One request, one reply line over hydnsd's control socket (doc/control-protocol.md). */
 #include "config.h"
 
 #include <errno.h>
