@@ -15,7 +15,7 @@ class Tools:
 
     def __init__(self):
         build = Path(os.environ.get("HYDNS_BUILD") or TOP / "build").resolve()
-        unbound = Path(os.environ.get("HYDNS_UNBOUND") or build / "unbound-prefix").resolve()
+        unbound = Path(os.environ.get("HYDNS_UNBOUND") or build / "unbound-root/usr/lib/hydns/unbound").resolve()
         self.build = build
         self.hydnsd = self._built(build / "hydnsd" / "hydnsd")
         self.hydnsctl = self._built(build / "hydnsd" / "hydnsctl")
