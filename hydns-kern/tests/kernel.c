@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -30,6 +31,8 @@ struct kernel {
 	int page_fd, acl_fd;
 	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
 	int cpus;
+	unsigned verified;
+	__u64 now_ns;
 };
 
 static struct bpf_map *store_map(struct hydns_bpf *s, int i)
@@ -68,7 +71,7 @@ static int load(struct kernel *k, bool verbose)
 	}
 	err = hydns_bpf__load(k->skel);
 	line = strstr(log, "processed ");
-	if (line)
+	if (line && sscanf(line, "processed %u", &k->verified) == 1)
 		printf("# verifier: %s", line);
 	free(log);
 	return err;
@@ -122,7 +125,7 @@ static int open_authority(struct kernel *k)
 	    bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_acls), &acl_index, &k->acl_fd, BPF_ANY))
 		return -1;
 	kernel_page(k)->epoch = EPOCH;
-	kernel_page(k)->heartbeat_ns = NOW_NS;
+	kernel_page(k)->heartbeat_ns = k->now_ns;
 	kernel_config(k, NULL);
 	return 0;
 }
@@ -143,6 +146,14 @@ static int open_services(struct kernel *k)
 	memcpy(mapped + 12, service4, 4);
 	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
 	return open_service(k, mapped) || open_service(k, service6) ? -1 : 0;
+}
+
+static __u64 monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
 struct kernel *kernel_open(const struct kernel_options *o, const char **why)
@@ -171,6 +182,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	*why = "the BPF program could not be loaded: run as root with CAP_BPF and CAP_NET_ADMIN";
 	if (set_sizes(k) || load(k, o->verbose))
 		goto fail;
+	k->now_ns = o->real_clock ? monotonic_ns() : NOW_NS; /* after loading, which takes its time */
 	*why = "the maps could not be set up";
 	if (open_store(k) || open_authority(k) || open_services(k))
 		goto fail;
@@ -179,6 +191,11 @@ fail:
 	kernel_close(k);
 	/* without a log of our own, libbpf prints the verifier's */
 	return o->verbose ? kernel_open(&(struct kernel_options){ 0 }, why) : NULL;
+}
+
+unsigned kernel_verified(const struct kernel *k)
+{
+	return k->verified;
 }
 
 void kernel_close(struct kernel *k)
@@ -288,7 +305,7 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	for (unsigned i = 0; i < r->name_len; i++)
 		if (name[i] >= 'A' && name[i] <= 'Z')
 			name[i] += 'a' - 'A';
-	r->base_ns = NOW_NS - age_ns;
+	r->base_ns = k->now_ns - age_ns;
 	r->expire_ms = r->refresh_ms = LIFE_MS;
 	r->epoch = EPOCH;
 	r->reply_flags = htons(a->flags);

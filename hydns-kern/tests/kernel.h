@@ -19,13 +19,15 @@ struct kernel;
 
 struct kernel_options {
 	bool no_ipv6, vlan, partial_checksum;
-	bool real_clock;                  /* for timing */
+	bool real_clock;                  /* the program reads the kernel's clock, not NOW_NS */
 	__u32 capacity;                   /* rules; 0: a few */
 	bool verbose;                     /* print what the verifier counted */
 };
 
 /* NULL: *why says what the host lacks. */
 struct kernel *kernel_open(const struct kernel_options *o, const char **why);
+/* Instructions that the verifier processed; 0 unless opened with verbose. */
+unsigned kernel_verified(const struct kernel *k);
 void kernel_close(struct kernel *k);
 
 /* Runs one frame through the program, in place; returns the XDP action and the reason counted. Every
