@@ -11,7 +11,8 @@
 #define HYDNS_NS               1000000000ULL
 #define HYDNS_MS               1000000ULL
 #define HYDNS_HOP_LIMIT        64
-#define HYDNS_ANY_MTU          576  /* RFC 791: up to here every host takes a datagram */
+#define HYDNS_IPV4_EVERY_PATH  576  /* RFC 791: every host takes a datagram of this size */
+#define HYDNS_IPV6_EVERY_PATH  1280 /* RFC 8200: the least MTU of a link */
 /* Furthest a field of the reply can stand from the frame's start, as a mask the verifier understands. */
 #define HYDNS_OFF_MASK         0x0fff
 
@@ -42,7 +43,11 @@ static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct h
 
 	if (dns_len > hydns_answer_limit(q, cfg))
 		return false;
-	return ip_len <= HYDNS_ANY_MTU || (!bpf_check_mtu(ctx, 0, &mtu, 0, 0) && ip_len <= mtu);
+	/* No router fragments IPv6, and what the path takes is not known here: the resolver's socket
+	 * fragments what is larger. */
+	if (q->ipv6)
+		return ip_len <= HYDNS_IPV6_EVERY_PATH;
+	return ip_len <= HYDNS_IPV4_EVERY_PATH || (!bpf_check_mtu(ctx, 0, &mtu, 0, 0) && ip_len <= mtu);
 }
 
 /* 0, or why this rule is not for this query at this moment. */
@@ -209,16 +214,21 @@ static __always_inline void hydns_write_udp(struct udphdr *udp, const struct hyd
 	udp->check = check ? check : 0xffff; /* 0 would mean: none */
 }
 
-static __always_inline void hydns_write_ipv4(struct iphdr *ip, __u32 len)
+/*
+ * What may be too large for some link on the way must stay divisible, as the resolver's own datagrams
+ * are: a client behind a tunnel would otherwise never get it. Fragments are told apart by the query's id.
+ */
+static __always_inline void hydns_write_ipv4(struct iphdr *ip, const struct hydns_query *q, __u32 len)
 {
+	bool atomic = len <= HYDNS_IPV4_EVERY_PATH;
 	__be32 addr = ip->saddr;
 
 	ip->saddr = ip->daddr;
 	ip->daddr = addr;
 	ip->tos = 0;
 	ip->tot_len = bpf_htons(len);
-	ip->id = 0;  /* RFC 6864: of no meaning where DF is set */
-	ip->frag_off = bpf_htons(HYDNS_IP_DF);
+	ip->id = atomic ? 0 : *(const __be16 *)q->message;
+	ip->frag_off = atomic ? bpf_htons(HYDNS_IP_DF) : 0;
 	ip->ttl = HYDNS_HOP_LIMIT;
 	ip->check = 0;
 	ip->check = ~hydns_fold(hydns_sum_words(ip, sizeof(*ip) / 4));
@@ -266,7 +276,7 @@ static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct 
 	if (q->ipv6)
 		hydns_write_ipv6(ip, q, ip_len);
 	else
-		hydns_write_ipv4(ip, ip_len);
+		hydns_write_ipv4(ip, q, ip_len);
 	hydns_swap_macs(data);
 	return 0;
 }
