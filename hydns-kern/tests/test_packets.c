@@ -703,6 +703,7 @@ static const __u8 subnet[] = { 0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2 };
 static const __u8 half_option[] = { 0, 10, 0 };
 static const __u8 option_runs_out[] = { 0, 10, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8 };
 static const __u8 five_options[] = { 0, 10, 0, 0, 0, 10, 0, 0, 0, 10, 0, 0, 0, 10, 0, 0, 0, 10, 0, 0 };
+#define LABEL_63 "a23456789012345678901234567890123456789012345678901234567890123"
 #define V6     { .ipv6 = true }
 #define EDNS   { .edns = true, .edns_size = 1232 }
 #define WITH(o) { .edns = true, .edns_size = 1232, .options = o, .options_len = sizeof(o) }
@@ -768,6 +769,7 @@ static const struct change changes[] = {
 	{ "octets after the question", {}, HYDNS_R_DNS_UNUSUAL, true, trailing },
 	{ "OPT but ARCOUNT 0", {}, HYDNS_R_EDNS_UNUSUAL, true, arcount_without_opt },
 	{ "label type 01", {}, HYDNS_R_QUESTION_UNUSUAL, true, label_64 },
+	{ "label of 64 octets", { .name = LABEL_63 ".\1b" }, HYDNS_R_QUESTION_UNUSUAL, true, label_64 },
 	{ "label longer than the message", {}, HYDNS_R_QUESTION_UNUSUAL, true, label_runs_out },
 	{ "compressed name", {}, HYDNS_R_QUESTION_UNUSUAL, true, compressed },
 	{ "class CH", {}, HYDNS_R_QUESTION_UNUSUAL, true, class_ch },
@@ -852,36 +854,47 @@ static void test_cookie_not_ignored(void **state)
 	kernel_config(kern, NULL);
 }
 
-/* An entry with the right fingerprint but another name's slot, before the right one. */
+/* Entries with the right fingerprint that lead to a rule whose key differs in one thing alone: the other
+ * bucket, with the right rule, must be asked too. */
 static void test_fingerprint_collision(void **state)
 {
+	static const struct {
+		const char *what;
+		struct query q;
+		void (*edit)(struct hydns_rule *);
+	} impostor[] = {
+		{ "first octet", { .name = "vww.example.com", .qtype = 1 }, NULL },
+		{ "last octet", { .name = "www.example.con", .qtype = 1 }, NULL },
+		{ "length", { .name = "www.example.com.x", .qtype = 1 }, NULL },
+		{ "type", { .name = "www.example.com", .qtype = 28 }, NULL },
+		{ "variant", { .name = "www.example.com", .qtype = 1, .want_do = true }, NULL },
+		{ "resolver", { .name = "www.example.com", .qtype = 1 }, other_authority },
+	};
 	const struct hydns_geometry *g = kernel_geometry(kern);
-	struct query other = { .name = "other.example", .qtype = 1 };
 	struct answer a = { 0 }, b = { 0 };
 	__u8 name[HYDNS_NAME_MAX];
-	__u32 mask = g->buckets - 1, h[2];
-	__u64 hash, *first, *second;
+	__u64 hash, *first, forged;
 
 	(void)state;
 	answer_addresses(&a, 1, 300);
 	answer_addresses(&b, 2, 300);
-	h[0] = kernel_publish(kern, &other, &b, 0, NULL);
 	hash = hydns_key_hash(name, name_wire(plain.name, name), 0x0100, 0, RESOLVER, g->seed);
-	first = kernel_index(kern)[hydns_bucket_first(hash, mask)].entry;
-	second = kernel_index(kern)[hydns_bucket_other(hydns_bucket_first(hash, mask), hash >> 32, mask)].entry;
-	for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
-		if (!first[i])
-			first[i] = (hash >> 32) << 32 | h[0];
-	expect_query_passes("all entries lead to another name", &plain, HYDNS_R_MISS);
-	h[1] = kernel_publish(kern, &plain, &a, 0, NULL);
-	assert_true(h[1]);
-	expect_answer("found in the other bucket", &plain, &a, 0);
-	assert_true(memchr(second, h[1] & 0xff, sizeof(struct hydns_bucket)) != NULL);
-	kernel_remove(kern, h[1]);
-	for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
-		if (first[i] == ((hash >> 32) << 32 | h[0]))
-			first[i] = 0;
-	kernel_remove(kern, h[0]);
+	first = kernel_index(kern)[hydns_bucket_first(hash, g->buckets - 1)].entry;
+	for (size_t i = 0; i < sizeof(impostor) / sizeof(*impostor); i++) {
+		__u32 h = kernel_publish(kern, &impostor[i].q, &b, 0, impostor[i].edit), right;
+
+		forged = (hash >> 32) << 32 | h;
+		for (int e = 0; e < HYDNS_BUCKET_ENTRIES; e++)
+			first[e] = first[e] ? first[e] : forged;
+		expect_query_passes(impostor[i].what, &plain, HYDNS_R_MISS);
+		right = kernel_publish(kern, &plain, &a, 0, NULL);
+		assert_true(h && right);
+		expect_answer(impostor[i].what, &plain, &a, 0);
+		kernel_remove(kern, right);
+		for (int e = 0; e < HYDNS_BUCKET_ENTRIES; e++)
+			first[e] = first[e] == forged ? 0 : first[e];
+		kernel_remove(kern, h);
+	}
 }
 
 static void test_authority_counts(void **state)
