@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/tests/build.h"
+
+#include <arpa/inet.h>
+#include <ldns/ldns.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hydns-kern/loader.h"
+
+#define HEADER_FLAGS_AT 2
+#define TTL_DEFAULT     300
+#define COUNT_DEFAULT   10
+#define WINDOW_MS       10000
+
+static void must(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "cannot build a test's input: %s\n", what);
+	abort();
+}
+
+/* -- offers ----------------------------------------------------------------------------------------------- */
+static void push(ldns_pkt *p, ldns_pkt_section section, const char *const *line)
+{
+	for (; *line; line++) {
+		ldns_rr *rr;
+
+		must(ldns_rr_new_frm_str(&rr, *line, 0, NULL, NULL) == LDNS_STATUS_OK, *line);
+		must(ldns_pkt_push_rr(p, section, rr), *line);
+	}
+}
+
+static uint8_t *make_wire(const struct build_spec *spec, size_t *len)
+{
+	ldns_pkt *p = ldns_pkt_query_new(ldns_dname_new_frm_str(spec->name), spec->type,
+					 LDNS_RR_CLASS_IN, LDNS_QR | LDNS_RA);
+	uint8_t *wire;
+
+	ldns_pkt_set_rcode(p, (uint8_t)spec->rcode);
+	push(p, LDNS_SECTION_ANSWER, spec->answer);
+	push(p, LDNS_SECTION_AUTHORITY, spec->authority);
+	push(p, LDNS_SECTION_ADDITIONAL, spec->additional);
+	must(ldns_pkt2wire(&wire, p, len) == LDNS_STATUS_OK, spec->name);
+	ldns_pkt_free(p);
+	return wire;
+}
+
+size_t build_offer(union build_offer *out, const struct build_spec *spec, uint64_t now_ns)
+{
+	size_t len, name_len = 1, frame;
+	uint8_t *wire = make_wire(spec, &len);
+	uint16_t counts[4];
+
+	for (size_t at = HYDNSD_HEADER; wire[at]; at += 1 + wire[at])
+		name_len += 1 + wire[at];
+	frame = HYDNS_OFFER_DATA + (len - HYDNSD_HEADER - 4);
+	memset(out, 0, frame + 8);
+	memcpy(counts, wire + 4, sizeof(counts));
+	out->offer = (struct hydns_offer){
+		.frame = { .len = (uint32_t)((frame + 7) & ~7UL), .type = HYDNS_FRAME_OFFER },
+		.generation = 1, .base_ns = now_ns, .epoch = 1,
+		.ttl = spec->ttl ? spec->ttl : TTL_DEFAULT,
+		.count = spec->count ? spec->count : COUNT_DEFAULT, .window_ms = WINDOW_MS,
+		.ancount = counts[1], .nscount = counts[2], .arcount = counts[3],
+		.qtype = htons(spec->type), .name_len = (uint8_t)name_len,
+		.answer_len = (uint16_t)(len - HYDNSD_HEADER - name_len - 4),
+		.variant = spec->variant, .flags = spec->flags,
+	};
+	memcpy(&out->offer.reply_flags, wire + HEADER_FLAGS_AT, 2);
+	memcpy(out->offer.data, wire + HYDNSD_HEADER, name_len);
+	memcpy(out->offer.data + name_len, wire + HYDNSD_HEADER + name_len + 4, out->offer.answer_len);
+	free(wire);
+	return out->offer.frame.len;
+}
+
+/* -- store -------------------------------------------------------------------------------------------------- */
+static void *zeroed(size_t count, size_t size)
+{
+	void *p = aligned_alloc(64, (count * size + 63) & ~63UL);
+
+	must(p != NULL, "memory");
+	return memset(p, 0, count * size);
+}
+
+static void open_rules(struct build_store *s, uint32_t capacity, uint32_t min_hits, uint64_t now_ns)
+{
+	const struct hydns_policy_options policy = {
+		.capacity = capacity, .min_hits = min_hits, .hysteresis = 10,
+	};
+
+	s->rules = hydnsd_rules_open(&s->memory, &policy, 0x5eed, now_ns);
+	must(s->rules != NULL, "memory for rules");
+}
+
+void build_store_open(struct build_store *s, uint32_t capacity, uint32_t min_hits, uint64_t now_ns)
+{
+	static const uint32_t sizes[HYDNS_SLOT_CLASSES] = {
+		HYDNS_SLOT_SIZE_0, HYDNS_SLOT_SIZE_1, HYDNS_SLOT_SIZE_2, HYDNS_SLOT_SIZE_3,
+	};
+
+	hydns_geometry_for(capacity, 2, &s->geometry);
+	s->geometry.seed[0] = 1;
+	s->geometry.seed[1] = 2;
+	s->hits = zeroed((size_t)s->geometry.cpus * s->geometry.lines, sizeof(*s->hits));
+	s->memory = (struct hydns_store_memory){
+		.geometry = &s->geometry, .hits = s->hits,
+		.index = zeroed(s->geometry.buckets, sizeof(struct hydns_bucket)),
+		.claims = zeroed(s->geometry.lines, sizeof(struct hydns_line)),
+	};
+	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
+		s->memory.slots[c] = zeroed(s->geometry.slots[c], sizes[c]);
+	open_rules(s, capacity, min_hits, now_ns);
+}
+
+void build_store_reopen(struct build_store *s, uint32_t capacity, uint64_t now_ns)
+{
+	hydnsd_rules_close(s->rules);
+	open_rules(s, capacity, 0, now_ns);
+}
+
+void build_store_close(struct build_store *s)
+{
+	hydnsd_rules_close(s->rules);
+	free(s->hits);
+	free(s->memory.index);
+	free(s->memory.claims);
+	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
+		free(s->memory.slots[c]);
+}
+
+void build_store_hit(struct build_store *s, uint32_t handle, uint32_t hits)
+{
+	uint32_t o = hydns_store_ordinal(hydnsd_rules_store(s->rules), handle);
+
+	s->hits[(o % 2) * s->geometry.lines + o / HYDNS_LINE_WORDS].word[o % HYDNS_LINE_WORDS] += hits;
+}
+
+void build_store_grace(struct build_store *s)
+{
+	hydnsd_rules_grace_begin(s->rules);
+	hydnsd_rules_grace_end(s->rules);
+}
+
+/* -- reading rules ------------------------------------------------------------------------------------------- */
+static void put16(uint8_t *to, uint16_t network)
+{
+	memcpy(to, &network, 2);
+}
+
+static size_t make_message(const struct hydns_rule *r, uint8_t *out)
+{
+	memset(out, 0, HYDNSD_HEADER);
+	put16(out + HEADER_FLAGS_AT, r->reply_flags);
+	put16(out + 4, htons(1));
+	put16(out + 6, r->ancount);
+	put16(out + 8, r->nscount);
+	put16(out + 10, r->arcount);
+	memcpy(out + HYDNSD_HEADER, r->data, r->name_len + 4U + r->answer_len);
+	return HYDNSD_HEADER + r->name_len + 4U + r->answer_len;
+}
+
+/* The first RR of the group becomes the last, as often as turns says. */
+static void rotate(uint8_t *answer, const struct hydns_rotation *g, unsigned turns)
+{
+	uint8_t first[UINT8_MAX];
+
+	for (; turns; turns--) {
+		uint8_t *at = answer + g->offset;
+
+		memcpy(first, at, g->rr_len);
+		memmove(at, at + g->rr_len, (size_t)(g->count - 1) * g->rr_len);
+		memcpy(at + (size_t)(g->count - 1) * g->rr_len, first, g->rr_len);
+	}
+}
+
+/* The TTLs that the program will count down are the TTLs of the RRs, and the rule dies in time. */
+static const char *ttl_fault(const struct hydns_rule *r, const ldns_pkt *p)
+{
+	ldns_rr_list *all = ldns_pkt_all_noquestion(p);
+	const char *fault = NULL;
+
+	if (ldns_rr_list_rr_count(all) != r->ttl_count)
+		fault = "as many TTLs as RRs";
+	for (size_t i = 0; i < ldns_rr_list_rr_count(all); i++) {
+		uint32_t ttl = ldns_rr_ttl(ldns_rr_list_rr(all, i));
+
+		if (!(r->flags & HYDNS_RULE_STATIC_TTL) && (uint64_t)ttl * 1000 < r->expire_ms)
+			fault = "a TTL would be sent as 0";
+	}
+	ldns_rr_list_deep_free(all);
+	return fault;
+}
+
+static const char *message_fault(const struct hydns_rule *r, const uint8_t *wire, size_t len)
+{
+	const char *fault = NULL;
+	ldns_pkt *p = NULL;
+
+	if (ldns_wire2pkt(&p, wire, len) != LDNS_STATUS_OK)
+		return "ldns cannot read the message";
+	if (ldns_pkt_ancount(p) != ntohs(r->ancount) || ldns_pkt_nscount(p) != ntohs(r->nscount) ||
+	    ldns_pkt_arcount(p) != ntohs(r->arcount))
+		fault = "the counts differ";
+	else if (ldns_pkt_size(p) != len)
+		fault = "octets after the last record";
+	else if (ldns_pkt_edns(p) || ldns_pkt_tc(p) || !ldns_pkt_qr(p))
+		fault = "OPT, TC or no QR";
+	else
+		fault = ttl_fault(r, p);
+	ldns_pkt_free(p);
+	return fault;
+}
+
+const char *build_rule_fault(const struct hydns_rule *rule)
+{
+	uint8_t wire[HYDNSD_MESSAGE_MAX];
+	size_t len = make_message(rule, wire);
+	uint8_t *answer = wire + HYDNSD_HEADER + rule->name_len + 4;
+	const char *fault = message_fault(rule, wire, len);
+
+	for (unsigned g = 0; !fault && g < rule->rotation_count; g++)
+		for (unsigned turn = 0; !fault && turn < rule->rotation[g].count; turn++) {
+			rotate(answer, &rule->rotation[g], 1);
+			fault = message_fault(rule, wire, len);
+		}
+	return fault;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What the tests share: offers made by ldns (an implementation of DNS that is not ours), a rule store
+ * in plain memory, and a reading of published rules by ldns. */
+#ifndef HYDNSD_TESTS_BUILD_H
+#define HYDNSD_TESTS_BUILD_H
+
+#include "hydnsd/offer.h"
+#include "hydnsd/rules.h"
+
+#define BUILD_RRS_MAX 40
+
+struct build_spec {
+	const char *name;
+	uint16_t type;
+	unsigned rcode;
+	const char *answer[BUILD_RRS_MAX + 1]; /* master-file lines, NULL at the end */
+	const char *authority[4], *additional[4];
+	uint8_t variant, flags;
+	uint32_t ttl;                  /* of the offer; 0: 300 */
+	uint32_t count;                /* sightings in 10 s; 0: 10 */
+};
+
+union build_offer {
+	struct hydns_offer offer;
+	uint8_t octet[HYDNS_OFFER_DATA + HYDNS_NAME_MAX + 65535 + 8];
+};
+
+/* Aborts the test program when a line is wrong. Returns the frame's length. */
+size_t build_offer(union build_offer *out, const struct build_spec *spec, uint64_t now_ns);
+
+struct build_store {
+	struct hydns_geometry geometry;
+	struct hydns_store_memory memory;
+	struct hydns_line *hits;       /* writable, as the program has it */
+	struct hydnsd_rules *rules;
+};
+void build_store_open(struct build_store *s, uint32_t capacity, uint32_t min_hits, uint64_t now_ns);
+/* Forgets the rules' book-keeping, as a daemon that is killed, and takes the memory over anew. */
+void build_store_reopen(struct build_store *s, uint32_t capacity, uint64_t now_ns);
+void build_store_close(struct build_store *s);
+/* As the program counts a hit. */
+void build_store_hit(struct build_store *s, uint32_t handle, uint32_t hits);
+/* A whole grace period. */
+void build_store_grace(struct build_store *s);
+
+/* The message that a client would get, read by ldns: NULL, or what is wrong with it. Every rotation of
+ * every group is looked at. */
+const char *build_rule_fault(const struct hydns_rule *rule);
+
+#endif

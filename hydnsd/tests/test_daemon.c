@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The daemon itself, started in a network and mount namespace of its own with a bpffs of its own, its
+ * program attached (generic) to the loopback interface. The resolver's side is the real publish library;
+ * bad clients speak to the sockets by hand. No answers are asked for: packets are hydns-kern's tests'.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <jansson.h>
+#include <net/if.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "hydnsd/clock.h"
+#include "publish/publish.h"
+
+#define WAIT_MS   8000
+#define STEP_US   10000
+#define SKIPPED   77
+
+static char directory[] = "/tmp/hydnsd-test-XXXXXX";
+static char pins[64], plugin_path[64], control_path[64];
+static pid_t daemon_pid;
+
+/* -- the daemon ------------------------------------------------------------------------------------------- */
+static pid_t spawn(const char *interface, const char *user)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	execl(getenv("HYDNSD"), "hydnsd", "--interface", interface, "--attach-mode", "generic", "--pin-dir",
+	      pins, "--plugin-socket", plugin_path, "--control-socket", control_path, "--capacity", "1000",
+	      "--min-hits", "0", "--log-level", "warning", user ? "--user" : NULL, user, NULL);
+	_exit(127);
+}
+
+static int connect_to(const char *path, int type)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	strcpy(a.sun_path, path);
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* One request, one reply; NULL when nobody is there. */
+static json_t *ask(const char *request)
+{
+	int fd = connect_to(control_path, SOCK_STREAM);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r+");
+	char *line = NULL;
+	size_t room = 0;
+	json_t *reply;
+
+	if (!f)
+		return NULL;
+	fprintf(f, "%s\n", request);
+	fflush(f);
+	reply = getline(&line, &room, f) > 0 ? json_loads(line, 0, NULL) : NULL;
+	free(line);
+	fclose(f);
+	return reply;
+}
+
+static json_int_t number(const char *request, const char *key)
+{
+	json_t *o = ask(request);
+	json_int_t n = o ? json_integer_value(json_object_get(o, key)) : -1;
+
+	json_decref(o);
+	return n;
+}
+
+static json_int_t rules(void)
+{
+	return number("{\"cmd\":\"status\"}", "rules");
+}
+
+/* State of the first resolver; "none" without one. */
+static bool resolver_is(const char *state)
+{
+	json_t *o = ask("{\"cmd\":\"status\"}");
+	json_t *r = json_array_get(json_object_get(o, "resolvers"), 0);
+	bool is = o && !strcmp(r ? json_string_value(json_object_get(r, "state")) : "none", state);
+
+	json_decref(o);
+	return is;
+}
+
+#define WAIT_FOR(condition) do { \
+	int left_ = WAIT_MS * 1000 / STEP_US; \
+	while (!(condition) && left_--) \
+		usleep(STEP_US); \
+	assert_true(condition); \
+} while (0)
+
+static void start_daemon(void)
+{
+	daemon_pid = spawn("lo", NULL);
+	WAIT_FOR(rules() >= 0);
+	WAIT_FOR(access(plugin_path, F_OK) == 0);
+}
+
+static int end_daemon(int with)
+{
+	int status;
+
+	kill(daemon_pid, with);
+	assert_int_equal(waitpid(daemon_pid, &status, 0), daemon_pid);
+	return status;
+}
+
+static void end_cleanly(void)
+{
+	assert_int_equal(end_daemon(SIGTERM), 0);
+	assert_int_not_equal(access(pins, F_OK), 0);
+	assert_int_not_equal(access(plugin_path, F_OK), 0);
+	assert_int_not_equal(access(control_path, F_OK), 0);
+}
+
+/* -- the resolver ------------------------------------------------------------------------------------------- */
+static struct hydns_publish *resolver;
+
+static void quiet(enum hydns_log_level level, const char *text)
+{
+	(void)level;
+	(void)text;
+}
+
+static void start_resolver(void)
+{
+	const struct hydns_publish_options o = {
+		.socket = plugin_path, .identity = "tester", .version = "1", .threads = 2, .admission = 1,
+		.window_ms = 10000, .flush_timeout_ms = 5000, .edns_size = 1232, .max_udp = 1232,
+		.refresh_percent = 10, .log = quiet,
+	};
+	const struct hydns_acl_entry everyone = { .action = HYDNS_ACL_ALLOW };
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				 .sin_port = htons(53) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	resolver = hydns_publish_new(&o);
+	assert_non_null(resolver);
+	assert_int_equal(hydns_publish_add_service(resolver, fd), 0);
+	assert_int_equal(hydns_publish_add_acl(resolver, &everyone, 1), 0);
+	assert_int_equal(hydns_publish_add_note(resolver, "a note"), 0);
+	close(fd);
+	assert_int_equal(hydns_publish_start(resolver), 0);
+	WAIT_FOR(resolver_is("ready"));
+}
+
+/* "n<i>.example" A */
+static uint8_t make_name(unsigned i, uint8_t *out)
+{
+	int n = sprintf((char *)out + 1, "n%04u", i);
+
+	out[0] = (uint8_t)n;
+	memcpy(out + 1 + n, "\7example", 9);
+	return (uint8_t)(n + 10);
+}
+
+static void offer(unsigned i)
+{
+	static const uint8_t record[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 200, 0, 4, 192, 0, 2, 1 };
+	struct hydns_thread *t = hydns_publish_thread(resolver, i % 2);
+	uint8_t name[HYDNS_NAME_MAX], wire[512] = { 0, 1, 0x80, 0x80, 0, 1, 0, 1 };
+	uint8_t len = make_name(i, name);
+	struct hydns_question q = { .name = name, .name_len = len, .qtype = 1 };
+	time_t now = time(NULL);
+
+	memcpy(wire + 12, name, len);
+	memcpy(wire + 12 + len, "\0\1\0\1", 4);
+	memcpy(wire + 16 + len, record, sizeof(record));
+	for (int n = 0; n < 10; n++)
+		hydns_publish_hot(t, &q, now + 200, hydnsd_now_ms());
+	assert_int_equal(hydns_publish_offer(t, &q, wire, 16 + len + sizeof(record), now, now + 200, false,
+					     hydns_publish_stamp(resolver)), 0);
+}
+
+static void offer_some(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		offer(i);
+	WAIT_FOR(rules() == n);
+}
+
+static void withdraw(unsigned i)
+{
+	uint8_t name[HYDNS_NAME_MAX], len = make_name(i, name);
+
+	hydns_publish_withdraw(resolver, HYDNS_SCOPE_NAME, name, len);
+}
+
+/* -- tests ---------------------------------------------------------------------------------------------------- */
+static void offers_become_rules_and_go_again(void **state)
+{
+	struct hydns_counts counts;
+
+	(void)state;
+	start_daemon();
+	start_resolver();
+	offer_some(20);
+	withdraw(3);
+	assert_int_equal(rules(), 19); /* at once: withdraw() returns after hydnsd has acknowledged */
+	assert_true(hydns_publish_counts(resolver, &counts, WAIT_MS));
+	assert_int_equal(counts.rules, 19);
+	assert_int_equal(counts.answered, 0);
+	hydns_publish_withdraw(resolver, HYDNS_SCOPE_SUBTREE, (const uint8_t *)"\7example", 9);
+	assert_int_equal(rules(), 0);
+	hydns_publish_stop(resolver);
+	WAIT_FOR(resolver_is("none"));
+	end_cleanly();
+}
+
+static void control_flushes(void **state)
+{
+	json_t *o;
+
+	(void)state;
+	start_daemon();
+	start_resolver();
+	offer_some(10);
+	assert_int_equal(number("{\"cmd\":\"flush\",\"name\":\"N0001.Example\"}", "withdrawn"), 1);
+	o = ask("{\"cmd\":\"explain\",\"name\":\"n0002.example\",\"type\":\"A\"}");
+	assert_string_equal(json_string_value(json_object_get(o, "where")), "kernel");
+	json_decref(o);
+	assert_int_equal(number("{\"cmd\":\"flush\",\"zone\":\".\"}", "withdrawn"), 9);
+	o = ask("{\"cmd\":\"explain\",\"name\":\"n0002.example\",\"type\":\"A\"}");
+	assert_string_equal(json_string_value(json_object_get(o, "where")), "resolver");
+	json_decref(o);
+	hydns_publish_stop(resolver);
+	end_cleanly();
+}
+
+static void a_killed_daemon_leaves_its_rules_to_the_next(void **state)
+{
+	(void)state;
+	start_daemon();
+	start_resolver();
+	offer_some(20);
+	end_daemon(SIGKILL);
+	start_daemon();
+	assert_int_equal(rules(), 20);
+	WAIT_FOR(resolver_is("ready"));
+	assert_int_equal(rules(), 20); /* the plugin came back with its page, so its rules stay */
+	withdraw(5);
+	assert_int_equal(rules(), 19);
+	end_daemon(SIGUSR2);
+	assert_int_equal(access(pins, F_OK), 0);
+	start_daemon();
+	WAIT_FOR(resolver_is("ready"));
+	assert_int_equal(rules(), 19);
+	hydns_publish_stop(resolver);
+	WAIT_FOR(resolver_is("none"));
+	WAIT_FOR(rules() == 0);
+	end_cleanly();
+}
+
+/* A resolver that is killed, while hydnsd is dead too, does not come back: its rules go. */
+static void a_dead_resolver_is_released(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	start_daemon();
+	child = fork();
+	if (child == 0) {
+		start_resolver();
+		offer_some(5);
+		pause();
+	}
+	WAIT_FOR(rules() == 5);
+	end_daemon(SIGKILL);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	start_daemon();
+	WAIT_FOR(resolver_is("none"));
+	WAIT_FOR(rules() == 0);
+	end_cleanly();
+}
+
+static void send_bytes(const char *path, int type, const void *data, size_t len)
+{
+	int fd = connect_to(path, type);
+
+	assert_true(fd >= 0);
+	send(fd, data, len, MSG_NOSIGNAL);
+	close(fd);
+}
+
+static void bad_clients_do_no_harm(void **state)
+{
+	static uint8_t noise[HYDNS_MSG_MAX * 2];
+	const struct hydns_msg early = { .type = HYDNS_MSG_STATS, .seq = 9 };
+	struct hydns_msg reply;
+	int fd;
+
+	(void)state;
+	start_daemon();
+	start_resolver();
+	offer_some(5);
+	srandom(1);
+	for (int round = 0; round < 200; round++) {
+		size_t len = (size_t)random() % sizeof(noise) + 1;
+
+		for (size_t i = 0; i < len; i++)
+			noise[i] = (uint8_t)random();
+		if (round % 2) {       /* a head that fits, so that handlers are reached */
+			struct hydns_msg head = { .type = (uint32_t)random() % 16 };
+
+			len = sizeof(head) + (size_t)random() % (HYDNS_MSG_MAX - sizeof(head));
+			head.len = (uint32_t)(len - sizeof(head));
+			memcpy(noise, &head, sizeof(head));
+		}
+		send_bytes(plugin_path, SOCK_SEQPACKET, noise, len);
+		send_bytes(control_path, SOCK_STREAM, noise, len);
+	}
+	send_bytes(control_path, SOCK_STREAM, "{\"cmd\":\"rules\",\"limit\":-5}\n{}\n[]\n", 33);
+	fd = connect_to(plugin_path, SOCK_SEQPACKET);
+	assert_int_equal(send(fd, &early, sizeof(early), 0), sizeof(early));
+	assert_true(recv(fd, &reply, sizeof(reply), MSG_TRUNC) > (ssize_t)sizeof(reply));
+	assert_int_equal(reply.type, HYDNS_MSG_REFUSED);
+	assert_int_equal(reply.seq, 9);
+	close(fd);
+	assert_int_equal(rules(), 5);
+	assert_true(resolver_is("ready"));
+	hydns_publish_stop(resolver);
+	end_cleanly();
+}
+
+static int ends_with(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void starts_that_cannot_be_fail(void **state)
+{
+	char stale[64];
+	int fd;
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+	(void)state;
+	assert_int_equal(ends_with(spawn("nosuch0", NULL)), 1);
+	assert_int_not_equal(access(pins, F_OK), 0); /* nothing is left of it */
+	assert_int_equal(ends_with(spawn("lo", "no-such-user")), 1);
+	start_daemon();
+	assert_int_equal(ends_with(spawn("lo", NULL)), 1); /* a second one, while the first lives */
+	assert_int_equal(rules(), 0);
+	end_cleanly();
+
+	snprintf(stale, sizeof(stale), "%s", control_path); /* a file that nobody listens at */
+	strcpy(a.sun_path, stale);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	close(fd);
+	start_daemon();
+	end_cleanly();
+}
+
+static void another_user_will_do(void **state)
+{
+	(void)state;
+	daemon_pid = spawn("lo", "nobody");
+	WAIT_FOR(rules() >= 0);
+	WAIT_FOR(access(plugin_path, F_OK) == 0);
+	start_resolver();              /* a new page needs CAP_BPF and a pin */
+	offer_some(5);
+	withdraw(1);
+	assert_int_equal(rules(), 4);
+	hydns_publish_stop(resolver);
+	assert_int_equal(end_daemon(SIGTERM), 0);
+	/* the empty directory is root's, whom the daemon no longer is */
+	rmdir(pins);
+	assert_int_not_equal(access(pins, F_OK), 0);
+	unlink(plugin_path);
+	unlink(control_path);
+}
+
+/* -- surroundings ---------------------------------------------------------------------------------------------- */
+static bool loopback_up(void)
+{
+	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	bool good = ioctl(fd, SIOCSIFFLAGS, &r) == 0;
+
+	close(fd);
+	return good;
+}
+
+static bool surroundings(void)
+{
+	char bpf[48];
+
+	if (unshare(CLONE_NEWNET | CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    !mkdtemp(directory) || chmod(directory, 0777))
+		return false;
+	snprintf(bpf, sizeof(bpf), "%s/bpf", directory);
+	snprintf(pins, sizeof(pins), "%s/bpf/hydns", directory);
+	snprintf(plugin_path, sizeof(plugin_path), "%s/plugin.sock", directory);
+	snprintf(control_path, sizeof(control_path), "%s/control.sock", directory);
+	return mkdir(bpf, 0700) == 0 && mount("bpf", bpf, "bpf", 0, NULL) == 0 && loopback_up();
+}
+
+static int tidy(void **state)
+{
+	char bpf[48];
+
+	(void)state;
+	snprintf(bpf, sizeof(bpf), "%s/bpf", directory);
+	umount(bpf);
+	rmdir(bpf);
+	return rmdir(directory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(offers_become_rules_and_go_again),
+		cmocka_unit_test(control_flushes),
+		cmocka_unit_test(a_killed_daemon_leaves_its_rules_to_the_next),
+		cmocka_unit_test(a_dead_resolver_is_released),
+		cmocka_unit_test(bad_clients_do_no_harm),
+		cmocka_unit_test(starts_that_cannot_be_fail),
+		cmocka_unit_test(another_user_will_do),
+	};
+
+	if (!getenv("HYDNSD") || !surroundings()) {
+		fprintf(stderr, "skipped: needs root, a network and a mount namespace, and a bpffs: %s\n",
+			strerror(errno));
+		return SKIPPED;
+	}
+	return cmocka_run_group_tests(tests, NULL, tidy);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Validation of offers: good ones become what the program needs, bad ones are told apart. */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "hydnsd/clock.h"
+#include "hydnsd/tests/build.h"
+
+#define NOW_NS 1000000000000ULL
+
+static const struct build_spec one_address = {
+	.name = "www.example.com.", .type = 1, .answer = { "www.example.com. 300 IN A 192.0.2.1" },
+};
+static const struct build_spec chain = {
+	.name = "www.example.com.", .type = 1, .answer = {
+		"www.example.com. 60 IN CNAME host.example.net.",
+		"host.example.net. 30 IN A 192.0.2.1", "host.example.net. 30 IN A 192.0.2.2",
+		"host.example.net. 30 IN A 192.0.2.3" },
+};
+
+static struct hydnsd_offer_limits limits = { .now_ns = NOW_NS, .seed = 7, .rotates = true };
+static union build_offer offer;
+static struct hydnsd_answer answer;
+
+static enum hydnsd_rejection check(const struct build_spec *spec)
+{
+	return hydnsd_offer_check(&offer.offer, build_offer(&offer, spec, NOW_NS), &limits, &answer);
+}
+
+static enum hydnsd_rejection recheck(void)
+{
+	return hydnsd_offer_check(&offer.offer, offer.offer.frame.len, &limits, &answer);
+}
+
+static uint8_t *answer_octets(void)
+{
+	return offer.offer.data + offer.offer.name_len;
+}
+
+static void good_offer_is_taken(void **state)
+{
+	(void)state;
+	assert_int_equal(check(&one_address), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.ttl_count, 1);
+	assert_int_equal(answer.ttl[0], 2 + 4);        /* pointer, type, class */
+	assert_int_equal(answer.parts.head.expire_ms, 300000);
+	assert_int_equal(answer.parts.head.rotation_count, 0);
+	assert_int_equal(answer.parts.head.name_len, 17);
+	assert_memory_equal(answer.parts.answer, answer_octets(), offer.offer.answer_len);
+}
+
+static void chain_rotates_its_addresses_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(check(&chain), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.ttl_count, 4);
+	assert_int_equal(answer.parts.head.expire_ms, 30000);
+	assert_int_equal(answer.parts.head.rotation_count, 1);
+	assert_int_equal(answer.parts.head.rotation[0].count, 3);
+	assert_int_equal(answer.parts.head.rotation[0].rr_len, 16);
+	limits.rotates = false;
+	assert_int_equal(check(&chain), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.rotation_count, 0);
+	limits.rotates = true;
+}
+
+/* RRs of unequal size, and RRs whose data later names point into, keep their order. */
+static void what_cannot_rotate_keeps_its_order(void **state)
+{
+	const struct build_spec unequal = {
+		.name = "t.example.", .type = 16,
+		.answer = { "t.example. 30 IN TXT \"a\"", "t.example. 30 IN TXT \"abc\"" },
+	};
+	const struct build_spec pointed_into = {
+		.name = "example.org.", .type = 15,
+		.answer = { "example.org. 3600 IN MX 10 mx1.example.org.",
+			    "example.org. 3600 IN MX 20 mx2.example.org." },
+		.additional = { "mx1.example.org. 3600 IN A 192.0.2.1" },
+	};
+
+	(void)state;
+	assert_int_equal(check(&unequal), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.rotation_count, 0);
+	assert_int_equal(check(&pointed_into), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.rotation_count, 0);
+}
+
+static void negative_answers_are_taken(void **state)
+{
+	const struct build_spec nxdomain = {
+		.name = "nx.example.com.", .type = 28, .rcode = 3, .authority = {
+			"example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
+	};
+	const struct build_spec empty = { .name = "nodata.example.com.", .type = 28 };
+
+	(void)state;
+	assert_int_equal(check(&nxdomain), HYDNSD_ACCEPTED);
+	assert_int_equal(check(&empty), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.ttl_count, 0);
+}
+
+static void lives_are_bounded(void **state)
+{
+	struct build_spec s = one_address;
+
+	(void)state;
+	s.ttl = 5000;                  /* the record's own TTL is smaller */
+	assert_int_equal(check(&s), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.expire_ms, 300000);
+	s.ttl = 10;
+	assert_int_equal(check(&s), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.expire_ms, 10000);
+	limits.min_ttl = 11;
+	assert_int_equal(check(&s), HYDNSD_REJECT_MIN_TTL);
+	limits.min_ttl = 0;
+	limits.max_ttl = 60;
+	s.ttl = 300;
+	assert_int_equal(check(&s), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.expire_ms, 60000);
+	limits.max_ttl = 0;
+}
+
+static void clocks_are_checked(void **state)
+{
+	(void)state;
+	check(&one_address);
+	offer.offer.base_ns = NOW_NS - 300 * HYDNSD_NS_PER_SEC;
+	assert_int_equal(recheck(), HYDNSD_REJECT_EXPIRED);
+	offer.offer.base_ns = NOW_NS - 299 * HYDNSD_NS_PER_SEC;
+	assert_int_equal(recheck(), HYDNSD_ACCEPTED);
+	offer.offer.base_ns = NOW_NS + 1000;
+	assert_int_equal(recheck(), HYDNSD_ACCEPTED);
+	assert_true(answer.parts.head.base_ns <= NOW_NS);
+	offer.offer.base_ns = NOW_NS + 2 * HYDNSD_NS_PER_SEC;
+	assert_int_equal(recheck(), HYDNSD_REJECT_CLOCK);
+}
+
+/* One thing wrong at a time. */
+struct fault {
+	const char *what;
+	void (*break_it)(void);
+	enum hydnsd_rejection why;
+};
+
+static void upper_case(void) { offer.offer.data[1] = 'W'; }
+static void long_label(void) { offer.offer.data[0] = 64; }
+static void no_root(void) { offer.offer.data[offer.offer.name_len - 1] = 1; }
+static void short_name(void) { offer.offer.name_len--; }
+static void beyond_frame(void) { offer.offer.answer_len += 64; }
+static void no_qr(void) { offer.offer.reply_flags = htons(0x0080); }
+static void rd(void) { offer.offer.reply_flags |= htons(0x0100); }
+static void cd(void) { offer.offer.reply_flags |= htons(0x0010); }
+static void opcode(void) { offer.offer.reply_flags |= htons(0x0800); }
+static void tc(void) { offer.offer.reply_flags |= htons(0x0200); }
+static void servfail(void) { offer.offer.reply_flags |= htons(2); }
+static void any(void) { offer.offer.qtype = htons(255); }
+static void axfr(void) { offer.offer.qtype = htons(252); }
+static void variant(void) { offer.offer.variant = 2; }
+static void flags(void) { offer.offer.flags = 0x10; }
+static void one_too_many(void) { offer.offer.ancount = htons(2); }
+static void one_too_few(void) { offer.offer.ancount = 0; }
+static void far_too_many(void) { offer.offer.nscount = htons(HYDNS_TTLS_MAX); }
+static void forward_pointer(void) { answer_octets()[1] = 0x3c; }
+static void self_pointer(void) { answer_octets()[1] = (uint8_t)(12 + 17 + 4); }
+static void into_question_type(void) { answer_octets()[1] = 12 + 17; }
+static void into_a_label(void) { answer_octets()[1] = 13; }
+static void into_the_header(void) { answer_octets()[1] = 0; }
+static void class_chaos(void) { answer_octets()[5] = 3; }
+static void opt(void) { answer_octets()[3] = 41; }
+static void tsig(void) { answer_octets()[3] = 250; }
+static void zero_ttl(void) { memset(answer_octets() + 6, 0, 4); }
+static void huge_ttl(void) { answer_octets()[6] = 0x80; }
+static void long_rdata(void) { answer_octets()[11] = 5; }
+static void short_rdata(void) { answer_octets()[11] = 3; }
+static void type_aaaa(void) { answer_octets()[3] = 28; }
+static void dead_on_arrival(void) { offer.offer.ttl = 0; }
+
+static const struct fault faults[] = {
+	{ "upper case", upper_case, HYDNSD_REJECT_NAME },
+	{ "a label of 64 octets", long_label, HYDNSD_REJECT_NAME },
+	{ "no root label", no_root, HYDNSD_REJECT_NAME },
+	{ "a name cut short", short_name, HYDNSD_REJECT_NAME },
+	{ "longer than its frame", beyond_frame, HYDNSD_REJECT_FRAME },
+	{ "no QR", no_qr, HYDNSD_REJECT_HEADER },
+	{ "RD", rd, HYDNSD_REJECT_HEADER },
+	{ "CD", cd, HYDNSD_REJECT_HEADER },
+	{ "an opcode", opcode, HYDNSD_REJECT_HEADER },
+	{ "TC", tc, HYDNSD_REJECT_TRUNCATED },
+	{ "SERVFAIL", servfail, HYDNSD_REJECT_RCODE },
+	{ "type ANY", any, HYDNSD_REJECT_QTYPE },
+	{ "type AXFR", axfr, HYDNSD_REJECT_QTYPE },
+	{ "an unknown variant", variant, HYDNSD_REJECT_FLAGS },
+	{ "unknown flags", flags, HYDNSD_REJECT_FLAGS },
+	{ "a record too many counted", one_too_many, HYDNSD_REJECT_RECORD },
+	{ "a record too few counted", one_too_few, HYDNSD_REJECT_TRAILING },
+	{ "more records than a rule takes", far_too_many, HYDNSD_REJECT_TOO_MANY },
+	{ "a pointer forward", forward_pointer, HYDNSD_REJECT_RECORD },
+	{ "a pointer to itself", self_pointer, HYDNSD_REJECT_RECORD },
+	{ "a pointer into the question's type", into_question_type, HYDNSD_REJECT_RECORD },
+	{ "a pointer into a label", into_a_label, HYDNSD_REJECT_RECORD },
+	{ "a pointer into the header", into_the_header, HYDNSD_REJECT_RECORD },
+	{ "class CH", class_chaos, HYDNSD_REJECT_RECORD_CLASS },
+	{ "an OPT record", opt, HYDNSD_REJECT_RECORD_TYPE },
+	{ "a TSIG record", tsig, HYDNSD_REJECT_RECORD_TYPE },
+	{ "TTL 0", zero_ttl, HYDNSD_REJECT_TTL },
+	{ "TTL beyond 2^31-1", huge_ttl, HYDNSD_REJECT_TTL },
+	{ "RDATA beyond the end", long_rdata, HYDNSD_REJECT_RECORD },
+	{ "an address of 3 octets", short_rdata, HYDNSD_REJECT_RECORD_DATA },
+	{ "an AAAA of 4 octets", type_aaaa, HYDNSD_REJECT_RECORD_DATA },
+	{ "an offer for no time", dead_on_arrival, HYDNSD_REJECT_TTL },
+};
+
+static void bad_offers_are_told_apart(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		assert_int_equal(check(&one_address), HYDNSD_ACCEPTED);
+		faults[i].break_it();
+		if (recheck() != faults[i].why)
+			fail_msg("%s: %s instead of %s", faults[i].what,
+				 hydnsd_rejection_name(recheck()), hydnsd_rejection_name(faults[i].why));
+	}
+}
+
+/* A name that lies in a TTL would change with time. */
+static void pointers_into_ttls_are_refused(void **state)
+{
+	const struct build_spec two = {
+		.name = "a.example.", .type = 1,
+		.answer = { "a.example. 65792 IN CNAME b.example.", "b.example. 300 IN A 192.0.2.1" },
+	};
+	uint8_t *rr;
+
+	(void)state;
+	assert_int_equal(check(&two), HYDNSD_ACCEPTED);
+	rr = answer_octets();
+	memcpy(rr + 6, "\x01\x61\x00\x00", 4); /* a TTL that reads as the name "a." */
+	rr[16] = 0xc0;                 /* the second owner points to it */
+	rr[17] = (uint8_t)(12 + 11 + 4 + 6);
+	assert_int_equal(recheck(), HYDNSD_REJECT_RECORD);
+}
+
+static void prefixes_of_an_offer_never_pass(void **state)
+{
+	size_t len = build_offer(&offer, &chain, NOW_NS);
+
+	(void)state;
+	for (size_t cut = 0; cut + 8 <= len; cut++) {
+		struct hydns_offer *exact = malloc(cut ? cut : 1);
+
+		memcpy(exact, &offer, cut);
+		assert_int_equal(hydnsd_offer_check(exact, cut, &limits, &answer), HYDNSD_REJECT_FRAME);
+		free(exact);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good_offer_is_taken),
+		cmocka_unit_test(chain_rotates_its_addresses_alone),
+		cmocka_unit_test(what_cannot_rotate_keeps_its_order),
+		cmocka_unit_test(negative_answers_are_taken),
+		cmocka_unit_test(lives_are_bounded),
+		cmocka_unit_test(clocks_are_checked),
+		cmocka_unit_test(bad_offers_are_told_apart),
+		cmocka_unit_test(pointers_into_ttls_are_refused),
+		cmocka_unit_test(prefixes_of_an_offer_never_pass),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

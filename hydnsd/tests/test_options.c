@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The option table: precedence of defaults, file and command line, and what a reload may change. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "hydns-kern/loader.h"
+#include "hydnsd/options.h"
+
+static char file[] = "/tmp/hydnsd-options-XXXXXX";
+
+static void write_file(const char *text)
+{
+	FILE *f = fopen(file, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static int make_file(void **state)
+{
+	int fd = mkstemp(file);
+
+	(void)state;
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return unlink(file);
+}
+
+/* Arguments after --config FILE, NULL at the end. */
+static int read_options(struct hydnsd_options *o, char *error, ...)
+{
+	char *argv[16] = { "hydnsd", "--config", file };
+	int argc = 3;
+	va_list args;
+
+	va_start(args, error);
+	while ((argv[argc] = va_arg(args, char *)))
+		argc++;
+	va_end(args);
+	return hydnsd_options_read(argc, argv, o, error);
+}
+
+static void defaults_stand(void **state)
+{
+	char error[HYDNSD_OPTION_ERROR];
+	struct hydnsd_options o;
+
+	(void)state;
+	write_file("");
+	assert_int_equal(read_options(&o, error, NULL), 0);
+	assert_int_equal(o.capacity, 100000);
+	assert_int_equal(o.ipv6, 1);
+	assert_int_equal(o.partial_checksum, HYDNSD_AUTO);
+	assert_string_equal(o.pin_dir, HYDNS_PIN_DIR);
+	assert_int_equal(o.plugin_socket.count, 1);
+	assert_int_equal(o.interface.count, 0);
+	hydnsd_options_free(&o);
+}
+
+static void the_command_line_prevails(void **state)
+{
+	char error[HYDNSD_OPTION_ERROR];
+	struct hydnsd_options o;
+
+	(void)state;
+	write_file("capacity: 7 # seven\n  interface : a\ninterface: b\nattach-mode: generic\n");
+	assert_int_equal(read_options(&o, error, NULL), 0);
+	assert_int_equal(o.interface.count, 2);
+	assert_int_equal(o.capacity, 7);
+	hydnsd_options_free(&o);
+	assert_int_equal(read_options(&o, error, "--interface=c", "--capacity", "8", "--keep-on-exit",
+				      NULL), 0);
+	assert_int_equal(o.interface.count, 1);
+	assert_string_equal(o.interface.item[0], "c");
+	assert_int_equal(o.capacity, 8);
+	assert_int_equal(o.attach_mode, HYDNS_ATTACH_GENERIC);
+	assert_int_equal(o.keep_on_exit, 1);
+	hydnsd_options_free(&o);
+}
+
+static void nothing_is_written_on_failure(void **state)
+{
+	char error[HYDNSD_OPTION_ERROR] = "";
+	struct hydnsd_options o = { .capacity = 42 };
+
+	(void)state;
+	write_file("capacity: 10\nattach-mode: sideways\n");
+	assert_int_equal(read_options(&o, error, NULL), -1);
+	assert_int_equal(o.capacity, 42);
+	assert_non_null(strstr(error, "line 2"));
+}
+
+static void a_reload_names_what_needs_a_restart(void **state)
+{
+	char error[HYDNSD_OPTION_ERROR], restart[HYDNSD_OPTION_ERROR];
+	struct hydnsd_options current, fresh;
+
+	(void)state;
+	write_file("capacity: 10\ninterface: a\nlog-level: info\n");
+	assert_int_equal(read_options(&current, error, NULL), 0);
+	write_file("capacity: 20\ninterface: a\ninterface: b\nlog-level: debug\nipv6: no\n");
+	assert_int_equal(read_options(&fresh, error, NULL), 0);
+	hydnsd_options_apply(&current, &fresh, restart, sizeof(restart));
+	assert_string_equal(restart, "capacity ipv6");
+	assert_int_equal(current.capacity, 10);
+	assert_int_equal(current.interface.count, 2);
+	hydnsd_options_free(&current);
+	hydnsd_options_free(&fresh);
+}
+
+static void lists_have_an_end(void **state)
+{
+	char error[HYDNSD_OPTION_ERROR], text[64 * HYDNSD_LIST_MAX] = "";
+	struct hydnsd_options o;
+
+	(void)state;
+	for (int i = 0; i <= HYDNSD_LIST_MAX; i++)
+		sprintf(text + strlen(text), "interface: eth%d\n", i);
+	write_file(text);
+	assert_int_equal(read_options(&o, error, NULL), -1);
+	assert_non_null(strstr(error, "more than"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_stand),
+		cmocka_unit_test(the_command_line_prevails),
+		cmocka_unit_test(nothing_is_written_on_failure),
+		cmocka_unit_test(a_reload_names_what_needs_a_restart),
+		cmocka_unit_test(lists_have_an_end),
+	};
+
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}

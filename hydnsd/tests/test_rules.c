@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Rules on plain memory: coming in, leaving, what a withdrawal takes along, and hits. */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "hydnsd/clock.h"
+#include "hydnsd/tests/build.h"
+
+#define NOW_NS   1000000000000ULL
+#define CAPACITY 1000
+
+static struct build_store store;
+
+static enum hydnsd_rejection admit(const struct build_spec *spec, uint32_t authority, uint32_t capacity,
+				   uint64_t now_ns)
+{
+	static union build_offer offer;
+	static struct hydnsd_answer answer;
+	const struct hydnsd_offer_limits limits = { .now_ns = now_ns, .seed = 0x5eed, .rotates = true };
+	const struct hydnsd_offerer by = {
+		.authority = authority, .capacity = capacity, .refresh_percent = 10,
+	};
+	size_t len = build_offer(&offer, spec, now_ns);
+	enum hydnsd_rejection why = hydnsd_offer_check(&offer.offer, len, &limits, &answer);
+
+	return why ? why : hydnsd_rules_admit(store.rules, &by, &answer, now_ns);
+}
+
+static enum hydnsd_rejection admit_address(const char *name, const char *target, uint32_t count)
+{
+	char first[300], second[300];
+	struct build_spec s = { .name = name, .type = 1, .count = count };
+
+	if (target) {
+		snprintf(first, sizeof(first), "%s 300 IN CNAME %s", name, target);
+		snprintf(second, sizeof(second), "%s 300 IN A 192.0.2.1", target);
+		s.answer[1] = second;
+	} else {
+		snprintf(first, sizeof(first), "%s 300 IN A 192.0.2.1", name);
+	}
+	s.answer[0] = first;
+	return admit(&s, 1, 0, NOW_NS);
+}
+
+static size_t wire_of(const char *text, uint8_t *out)
+{
+	size_t at = 0;
+
+	while (*text && strcmp(text, ".") != 0) {
+		size_t n = strcspn(text, ".");
+
+		out[at++] = (uint8_t)n;
+		memcpy(out + at, text, n);
+		at += n;
+		text += n + 1;
+	}
+	out[at++] = 0;
+	return at;
+}
+
+static uint32_t find(const char *name)
+{
+	uint8_t wire[HYDNS_NAME_MAX];
+	size_t len = wire_of(name, wire);
+
+	return hydns_store_find(hydnsd_rules_store(store.rules), wire, (uint8_t)len, htons(1), 0, 1);
+}
+
+static uint32_t withdraw(enum hydns_scope scope, const char *name, uint32_t authority)
+{
+	struct hydnsd_withdrawal w = { .authority = authority, .scope = scope };
+
+	if (name)
+		w.name_len = (uint8_t)wire_of(name, w.name);
+	hydnsd_withdraw_begin(store.rules, &w);
+	while (!hydnsd_withdraw_step(store.rules, &w, NOW_NS, 7)) /* in small pieces */
+		;
+	return w.withdrawn;
+}
+
+static int open_store(void **state)
+{
+	(void)state;
+	build_store_open(&store, CAPACITY, 0, NOW_NS);
+	return 0;
+}
+
+static int close_store(void **state)
+{
+	(void)state;
+	build_store_close(&store);
+	return 0;
+}
+
+static void withdrawals_find_every_owner(void **state)
+{
+	(void)state;
+	assert_int_equal(admit_address("www.example.com.", "host.cdn.net.", 0), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_address("mail.example.com.", NULL, 0), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_address("xexample.com.", NULL, 0), HYDNSD_ACCEPTED);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "example.com.", 1), 0);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "cdn.net.", 1), 0);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "host.cdn.net.", 2), 0); /* another resolver's */
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "host.cdn.net.", 1), 1);
+	assert_int_equal(find("www.example.com."), 0);
+	assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, "example.com.", 1), 1);
+	assert_int_not_equal(find("xexample.com."), 0);
+	assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, ".", HYDNSD_ANY_AUTHORITY), 1);
+}
+
+/* A negative answer depends on the zone that its SOA names. */
+static void negative_answers_hang_on_their_zone(void **state)
+{
+	const struct build_spec nx = {
+		.name = "no.such.example.com.", .type = 1, .rcode = 3, .authority = {
+			"example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
+	};
+
+	(void)state;
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "such.example.com.", 1), 0);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "example.com.", 1), 1);
+}
+
+static void everything_can_be_withdrawn(void **state)
+{
+	char name[32];
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		snprintf(name, sizeof(name), "n%d.example.", i);
+		assert_int_equal(admit_address(name, NULL, 0), HYDNSD_ACCEPTED);
+	}
+	assert_int_equal(withdraw(HYDNS_SCOPE_ALL, NULL, 1), 50);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 0);
+}
+
+/* Random rules and withdrawals against a comparison of texts. */
+#define NAMES 400
+static void signatures_miss_nothing(void **state)
+{
+	static char owner[NAMES][64], target[NAMES][64];
+	static const char *const parts[] = { "a", "b", "c", "www", "x1", "cdn", "com", "net" };
+	bool there[NAMES];
+
+	(void)state;
+	srandom(1);
+	for (int i = 0; i < NAMES; i++) {
+		snprintf(owner[i], sizeof(owner[i]), "n%d.%s.%s.%s.", i, parts[random() % 6],
+			 parts[random() % 6], parts[6 + random() % 2]);
+		snprintf(target[i], sizeof(target[i]), "%s.%s.%s.", parts[random() % 6], parts[random() % 6],
+			 parts[6 + random() % 2]);
+		assert_int_equal(admit_address(owner[i], target[i], 0), HYDNSD_ACCEPTED);
+		there[i] = true;
+	}
+	for (int round = 0; round < 60; round++) {
+		char zone[64], dotted[66];
+		uint32_t expected = 0;
+
+		snprintf(zone, sizeof(zone), "%s.%s.%s.", parts[random() % 6], parts[random() % 6],
+			 parts[6 + random() % 2]);
+		snprintf(dotted, sizeof(dotted), ".%s", zone);
+		for (int i = 0; i < NAMES; i++) {
+			const char *tail = strlen(owner[i]) > strlen(dotted) ?
+					   owner[i] + strlen(owner[i]) - strlen(dotted) : "";
+
+			if (!there[i] || (strcmp(tail, dotted) != 0 && strcmp(target[i], zone) != 0))
+				continue;
+			there[i] = false;
+			expected++;
+		}
+		assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, zone, 1), expected);
+		build_store_grace(&store);
+	}
+	for (int i = 0; i < NAMES; i++)
+		assert_int_equal(find(owner[i]) != 0, there[i]);
+}
+
+static void successors_replace(void **state)
+{
+	struct build_spec s = {
+		.name = "www.example.", .type = 1, .answer = { "www.example. 300 IN A 192.0.2.1" },
+	};
+	const struct hydnsd_rules_counters *c = hydnsd_rules_counters(store.rules);
+
+	(void)state;
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_REJECT_KNOWN);
+	assert_int_equal(admit(&s, 1, 0, NOW_NS + 10 * HYDNSD_NS_PER_SEC), HYDNSD_ACCEPTED);
+	s.answer[0] = "www.example. 290 IN A 192.0.2.9"; /* same end, other data */
+	assert_int_equal(admit(&s, 1, 0, NOW_NS + 10 * HYDNSD_NS_PER_SEC), HYDNSD_ACCEPTED);
+	assert_int_equal(c->admitted, 1);
+	assert_int_equal(c->replaced, 2);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 1);
+}
+
+static void rules_expire(void **state)
+{
+	(void)state;
+	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
+	hydnsd_rules_expire(store.rules, NOW_NS + 299 * HYDNSD_NS_PER_SEC, 100);
+	assert_int_not_equal(find("www.example."), 0);
+	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNSD_NS_PER_SEC, 100);
+	assert_int_equal(find("www.example."), 0);
+	assert_int_equal(hydnsd_rules_counters(store.rules)->expired, 1);
+}
+
+/* At a resolver's own capacity a hotter name takes the place of a colder one, a colder one takes none. */
+static void a_resolver_keeps_within_its_capacity(void **state)
+{
+	struct build_spec s = { .name = "a.example.", .type = 1, .count = 10,
+				.answer = { "a.example. 300 IN A 192.0.2.1" } };
+	struct build_spec hot = { .name = "b.example.", .type = 1, .count = 1000,
+				  .answer = { "b.example. 300 IN A 192.0.2.1" } };
+	struct build_spec cold = { .name = "c.example.", .type = 1, .count = 1,
+				   .answer = { "c.example. 300 IN A 192.0.2.1" } };
+
+	(void)state;
+	assert_int_equal(admit(&s, 1, 1, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(admit(&cold, 1, 1, NOW_NS), HYDNSD_REJECT_RESOLVER_FULL);
+	assert_int_equal(admit(&hot, 1, 1, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(find("a.example."), 0);
+	assert_int_equal(hydnsd_rules_counters(store.rules)->evicted, 1);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 1);
+}
+
+static void capacity_holds_and_the_hottest_stay(void **state)
+{
+	char name[32];
+
+	(void)state;
+	for (int i = 0; i < 3 * CAPACITY; i++) {
+		snprintf(name, sizeof(name), "n%d.example.", i);
+		admit_address(name, NULL, (uint32_t)i + 1);
+		build_store_grace(&store);
+		assert_true(hydns_store_count(hydnsd_rules_store(store.rules)) <= CAPACITY);
+	}
+	assert_int_equal(find("n0.example."), 0);
+	snprintf(name, sizeof(name), "n%d.example.", 3 * CAPACITY - 1);
+	assert_int_not_equal(find(name), 0);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), CAPACITY);
+}
+
+/* Hits are counted while a rule lives, when it leaves, and until the grace period ends; each once. */
+static void no_hit_is_lost(void **state)
+{
+	struct hydns_counts c = { 0 };
+	uint32_t handle;
+
+	(void)state;
+	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
+	handle = find("www.example.");
+	build_store_hit(&store, handle, 5);
+	hydnsd_rules_sweep(store.rules, NOW_NS, UINT32_MAX);
+	build_store_hit(&store, handle, 3);
+	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
+	build_store_hit(&store, handle, 2); /* by a program that held it */
+	build_store_grace(&store);
+	hydnsd_rules_sweep_authority(store.rules, 1, NOW_NS);
+	hydnsd_rules_counts(store.rules, 1, &c);
+	assert_int_equal(c.type[1], 10);
+	assert_int_equal(c.rcode[0], 10);
+	assert_int_equal(c.edns_do, 0);
+	assert_int_equal(c.rules, 0);
+}
+
+/* Hits between removal and the grace period count once, whoever asks in between. */
+static void asking_meanwhile_counts_once(void **state)
+{
+	struct hydns_counts c = { 0 };
+	uint32_t handle;
+
+	(void)state;
+	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
+	handle = find("www.example.");
+	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
+	build_store_hit(&store, handle, 2);
+	hydnsd_rules_sweep_authority(store.rules, 1, NOW_NS);
+	build_store_grace(&store);
+	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
+	hydnsd_rules_sweep_authority(store.rules, 1, NOW_NS);
+	hydnsd_rules_counts(store.rules, 1, &c);
+	assert_int_equal(c.type[1], 2);
+}
+
+static void a_restart_keeps_the_rules(void **state)
+{
+	(void)state;
+	assert_int_equal(admit_address("www.example.com.", "host.cdn.net.", 0), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_address("mail.example.com.", NULL, 0), HYDNSD_ACCEPTED);
+	build_store_reopen(&store, CAPACITY, NOW_NS);
+	assert_int_not_equal(find("www.example.com."), 0);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "host.cdn.net.", 1), 1);
+	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNSD_NS_PER_SEC, 100);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 0);
+}
+
+#define RULES_TEST(f) cmocka_unit_test_setup_teardown(f, open_store, close_store)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RULES_TEST(withdrawals_find_every_owner),
+		RULES_TEST(negative_answers_hang_on_their_zone),
+		RULES_TEST(everything_can_be_withdrawn),
+		RULES_TEST(signatures_miss_nothing),
+		RULES_TEST(successors_replace),
+		RULES_TEST(rules_expire),
+		RULES_TEST(a_resolver_keeps_within_its_capacity),
+		RULES_TEST(capacity_holds_and_the_hottest_stay),
+		RULES_TEST(no_hit_is_lost),
+		RULES_TEST(asking_meanwhile_counts_once),
+		RULES_TEST(a_restart_keeps_the_rules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Offers as an enemy would make them: random octets, and good offers with a few octets changed, through
+ * validation, policy and store. Whatever is published must be a message that ldns reads, in every
+ * rotation; withdrawing a published name must remove it. Exit status 1 and the seed when not.
+ *
+ * fuzz_offers [--count N] [--seed S]
+ */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hydnsd/tests/build.h"
+
+#define NOW_NS          1000000000000ULL
+#define CAPACITY        512            /* small, so that eviction and full classes are met */
+#define COUNT_DEFAULT   100000         /* a share small enough for every test run */
+#define MUTATIONS_MAX   6
+#define RANDOM_ONE_IN   8              /* offers that are random octets altogether */
+#define RANDOM_MAX      600
+
+static uint64_t state;
+
+/* xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators", 2016). */
+static uint64_t next(void)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return state * 0x2545f4914f6cdd1dULL;
+}
+
+static uint32_t below(uint32_t n)
+{
+	return (uint32_t)(next() >> 32) % n;
+}
+
+static const struct build_spec good[] = {
+	{ .name = "www.example.com.", .type = 1, .answer = { "www.example.com. 300 IN A 192.0.2.1" } },
+	{ .name = "www.example.com.", .type = 1, .answer = { "www.example.com. 60 IN CNAME a.example.net.",
+	  "a.example.net. 30 IN A 192.0.2.1", "a.example.net. 30 IN A 192.0.2.2",
+	  "a.example.net. 30 IN A 192.0.2.3" } },
+	{ .name = "example.org.", .type = 15, .answer = { "example.org. 3600 IN MX 10 mx1.example.org.",
+	  "example.org. 3600 IN MX 20 mx2.example.org." },
+	  .additional = { "mx1.example.org. 3600 IN AAAA 2001:db8::1" } },
+	{ .name = "nx.example.com.", .type = 28, .rcode = 3, .authority = {
+	  "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" } },
+	{ .name = "svc.example.", .type = 65, .answer = {
+	  "svc.example. 300 IN HTTPS 1 . alpn=h2,h3 ipv4hint=192.0.2.1" } },
+	{ .name = "txt.example.", .type = 16, .answer = { "txt.example. 20 IN TXT \"a\" \"bcd\"" } },
+	{ .name = "s.example.", .type = 1, .variant = HYDNS_VARIANT_DO, .flags = HYDNS_RULE_SECURE, .answer = {
+	  "s.example. 300 IN A 192.0.2.7",
+	  "s.example. 300 IN RRSIG A 13 2 300 20300101000000 20200101000000 1 example. AAAAAAAAAAAA" },
+	  .authority = { "s.example. 300 IN NSEC t.example. A RRSIG NSEC" } },
+	{ .name = "_sip._udp.example.", .type = 33, .answer = {
+	  "_sip._udp.example. 300 IN SRV 1 2 5060 sip.example." } },
+};
+#define GOOD (sizeof(good) / sizeof(good[0]))
+
+static union build_offer seeds[GOOD];
+static size_t seed_len[GOOD];
+
+static size_t random_offer(union build_offer *o)
+{
+	size_t len = HYDNS_OFFER_DATA + below(RANDOM_MAX);
+
+	for (size_t i = 0; i < len; i++)
+		o->octet[i] = (uint8_t)next();
+	if (below(2)) {                /* lengths that fit, so that what follows is reached */
+		o->offer.name_len = (uint8_t)below(40);
+		o->offer.answer_len = (uint16_t)below((uint32_t)(len - HYDNS_OFFER_DATA + 1));
+	}
+	return len;
+}
+
+static size_t mutated_offer(union build_offer *o)
+{
+	static const uint8_t liked[] = { 0, 1, 0x3f, 0x40, 0xc0, 0xc1, 0x0c, 0xff, 0x7f, 0x80, 41 };
+	unsigned which = below(GOOD), n = 1 + below(MUTATIONS_MAX);
+	size_t len = seed_len[which];
+
+	memcpy(o, &seeds[which], len);
+	while (n--) {
+		/* mostly in name and answer */
+		size_t from = below(4) ? HYDNS_OFFER_DATA : 0;
+		size_t at = from + below((uint32_t)(len - from));
+
+		o->octet[at] = below(2) ? liked[below(sizeof(liked))] : (uint8_t)next();
+	}
+	if (below(16) == 0)
+		len = below((uint32_t)len + 1);
+	return len;
+}
+
+static int complain(const char *what, uint64_t number)
+{
+	fprintf(stderr, "offer %" PRIu64 ": %s\n", number, what);
+	return -1;
+}
+
+/* What was published is a good message, and a withdrawal of its name removes it. */
+static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_t number)
+{
+	const struct hydns_rule *head = &a->parts.head;
+	struct hydns_store *store = hydnsd_rules_store(s->rules);
+	uint32_t handle = hydns_store_find(store, a->parts.name, head->name_len, head->qtype, head->variant,
+					   head->authority);
+	struct hydnsd_withdrawal w = { .authority = head->authority, .scope = HYDNS_SCOPE_NAME };
+	const char *fault;
+
+	if (!handle)
+		return complain("published, but not found", number);
+	fault = build_rule_fault(hydns_store_rule(store, handle));
+	if (fault)
+		return complain(fault, number);
+	if (number % 4)
+		return 0;
+	w.name_len = head->name_len;
+	memcpy(w.name, a->parts.name, head->name_len);
+	hydnsd_withdraw_begin(s->rules, &w);
+	while (!hydnsd_withdraw_step(s->rules, &w, NOW_NS, UINT32_MAX))
+		;
+	if (hydns_store_find(store, a->parts.name, head->name_len, head->qtype, head->variant, head->authority))
+		return complain("withdrawn, but still there", number);
+	return 0;
+}
+
+static int one(struct build_store *s, uint64_t number, uint64_t *published)
+{
+	static union build_offer offer;
+	static struct hydnsd_answer answer;
+	const struct hydnsd_offer_limits limits = { .now_ns = NOW_NS, .seed = 0x5eed, .rotates = true };
+	const struct hydnsd_offerer by = { .authority = 1, .refresh_percent = 10 };
+	size_t len = below(RANDOM_ONE_IN) ? mutated_offer(&offer) : random_offer(&offer);
+	uint8_t *exact = malloc(len ? len : 1); /* so that a sanitizer sees each octet read beyond it */
+	enum hydnsd_rejection why;
+
+	memcpy(exact, &offer, len);
+	why = hydnsd_offer_check((const struct hydns_offer *)exact, len, &limits, &answer);
+	free(exact);
+	if (number % 64 == 0)
+		build_store_grace(s);
+	if (why || hydnsd_rules_admit(s->rules, &by, &answer, NOW_NS))
+		return 0;
+	(*published)++;
+	return inspect(s, &answer, number);
+}
+
+static uint64_t argument(int argc, char **argv, const char *name, uint64_t standard)
+{
+	for (int i = 1; i + 1 < argc; i += 2)
+		if (strcmp(argv[i], name) == 0)
+			return strtoull(argv[i + 1], NULL, 10);
+	return standard;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t count = argument(argc, argv, "--count", COUNT_DEFAULT), published = 0;
+	uint64_t seed = argument(argc, argv, "--seed", (uint64_t)time(NULL));
+	struct build_store s;
+
+	state = seed * 2 + 1;
+	for (unsigned i = 0; i < GOOD; i++)
+		seed_len[i] = build_offer(&seeds[i], &good[i], NOW_NS);
+	build_store_open(&s, CAPACITY, 0, NOW_NS);
+	for (uint64_t i = 0; i < count; i++)
+		if (one(&s, i, &published)) {
+			fprintf(stderr, "again with: --count %" PRIu64 " --seed %" PRIu64 "\n", i + 1, seed);
+			return 1;
+		}
+	printf("%" PRIu64 " offers, %" PRIu64 " published, all of them readable (seed %" PRIu64 ")\n", count,
+	       published, seed);
+	build_store_close(&s);
+	return published ? 0 : complain("nothing was published: the test tests nothing", count);
+}
