@@ -25,6 +25,7 @@ struct hydnsd {
 	char *const *argv;
 	int signal_fd;
 	uint64_t started_ns;
+	bool pid_written;
 	bool adopted;                  /* the store was there before us */
 	bool keep;                     /* stop, but leave the program answering */
 	struct hydnsd_loop *loop;

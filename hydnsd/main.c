@@ -239,14 +239,17 @@ static int start(struct hydnsd *d, char *why, size_t room)
 	return rc;
 }
 
-static int write_pid(const char *path, char *why, size_t room)
+static int write_pid(struct hydnsd *d, char *why, size_t room)
 {
+	const char *path = d->options.pid_file;
 	FILE *f = path ? fopen(path, "we") : NULL;
 
 	if (!path)
 		return 0;
-	if (f && fprintf(f, "%d\n", (int)getpid()) > 0 && fclose(f) == 0)
+	if (f && fprintf(f, "%d\n", (int)getpid()) > 0 && fclose(f) == 0) {
+		d->pid_written = true;
 		return 0;
+	}
 	snprintf(why, room, "cannot write pid-file %s: %s", path, strerror(errno));
 	return -EIO;
 }
@@ -270,7 +273,7 @@ static void stop(struct hydnsd *d, bool leave)
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);
 	hydnsd_activity_free(d->activity);
 	hydnsd_loop_free(d->loop);
-	if (d->options.pid_file)
+	if (d->pid_written)            /* not that of another hydnsd */
 		unlink(d->options.pid_file);
 }
 
@@ -280,7 +283,7 @@ static int run(struct hydnsd *d)
 	int rc = start(d, why, sizeof(why));
 
 	if (!rc)
-		rc = write_pid(d->options.pid_file, why, sizeof(why));
+		rc = write_pid(d, why, sizeof(why));
 	if (rc) {
 		hydnsd_log(HYDNSD_LOG_ERROR, "%s", why);
 		/* what a former hydnsd left answering is not to suffer from a start that failed */

@@ -105,9 +105,28 @@ static bool acknowledge(struct hydnsd_session *s, uint32_t seq)
 	return send_message(s, HYDNS_MSG_ACK, seq, NULL, 0, NULL, 0);
 }
 
+/* Clients make these lines; they must not be able to fill the log. */
+#define COMPLAINTS_PER_SECOND 5
+static void complain(const struct hydnsd_session *s, const char *what, const char *why)
+{
+	static uint64_t second;
+	static unsigned lines;
+	uint64_t now = hydnsd_now_ms() / 1000;
+
+	if (now != second) {
+		if (lines > COMPLAINTS_PER_SECOND)
+			hydnsd_log(HYDNSD_LOG_WARNING, "%u more complaints about plugins in that second",
+				   lines - COMPLAINTS_PER_SECOND);
+		second = now;
+		lines = 0;
+	}
+	if (lines++ < COMPLAINTS_PER_SECOND)
+		hydnsd_log(HYDNSD_LOG_WARNING, "%s of process %d: %s", what, (int)s->pid, why);
+}
+
 static bool refuse(struct hydnsd_session *s, uint32_t seq, const char *why)
 {
-	hydnsd_log(HYDNSD_LOG_WARNING, "refused a request of process %d: %s", (int)s->pid, why);
+	complain(s, "refused a request", why);
 	return send_message(s, HYDNS_MSG_REFUSED, seq, why, strlen(why), NULL, 0);
 }
 
@@ -138,7 +157,7 @@ void hydnsd_session_end(struct hydnsd_session *s, const char *why)
 	if (s->dead)
 		return;
 	if (why) {
-		hydnsd_log(HYDNSD_LOG_WARNING, "dropped the connection of process %d: %s", (int)s->pid, why);
+		complain(s, "dropped the connection", why);
 		send_message(s, HYDNS_MSG_REFUSED, 0, why, strlen(why), NULL, 0);
 	}
 	bury(s);
