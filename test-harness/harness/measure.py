@@ -56,14 +56,20 @@ class Meter:
         self.daemon = daemon
         self.series = []
         self.begin = time.monotonic()
+        self.first_reasons = self.reasons = {}
         self.first = self.last = self._read()
+        self.first_reasons = self.reasons
 
     def _read(self):
         if not self.daemon:
             return 0, 0
-        reasons = self.daemon.reasons()
-        answered = reasons["ANSWERED"]
-        return answered, sum(n for name, n in reasons.items() if name not in NOT_OURS) - answered
+        self.reasons = self.daemon.reasons()
+        answered = self.reasons["ANSWERED"]
+        return answered, sum(n for name, n in self.reasons.items() if name not in NOT_OURS) - answered
+
+    def counted(self):
+        """What became of the packets since the beginning, by reason."""
+        return {name: n - self.first_reasons[name] for name, n in self.reasons.items() if n != self.first_reasons[name]}
 
     def sample(self):
         now = self._read()
@@ -140,7 +146,7 @@ def measure(world, unbound, daemon, data, seconds, rate, progress):
         "resolver_cpu_seconds_per_million": round(sum(used) / replies * 1e6, 3),
         "kernel_share": round(meter.answered / replies, 4),
     }, {
-        "series": meter.series, "replies": replies, "seconds": elapsed,
+        "series": meter.series, "reasons": meter.counted(), "replies": replies, "seconds": elapsed,
         "cpu_seconds": dict(zip(("unbound", "hydnsd"), (round(u, 2) for u in used))),
         "machine_cpu_seconds_per_million": round(busy / replies * 1e6, 3),
         "latency_samples": len(latencies),

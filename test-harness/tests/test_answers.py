@@ -35,6 +35,11 @@ def both(path, server, q, client=None):
     return (exchange(client or path.network.client1, server, wire), exchange(path.network.resolver, server, wire))
 
 
+def changed(before, after):
+    """What the program has counted in between."""
+    return {reason: after[reason] - n for reason, n in before.items() if after[reason] != n}
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("family", (4, 6))
 def test_same_answer_in_any_variant(path, family, variant):
@@ -58,10 +63,10 @@ def test_same_answer_of_every_kind(path, question):
     name, rdtype = question
     for options in ({}, {"dnssec": True}):
         path.world.heat(path.daemon, name, rdtype, **options)
-        received = path.unbound.received()
+        received, before = path.unbound.received(), path.daemon.reasons()
         q = query(name, rdtype, **options)
         kernel = exchange(path.network.client1, SERVICE[4], q.to_wire())
-        assert path.unbound.received() == received
+        assert path.unbound.received() == received, changed(before, path.daemon.reasons())
         direct = exchange(path.network.resolver, SERVICE[4], q.to_wire())
         assert difference(kernel, direct) is None
 
@@ -111,8 +116,14 @@ def test_kill_switch(path):
     assert path.unbound.received() == received + 1
 
 
+def near_second():
+    """True around a turn of the wall clock's second. The program reads a clock that moves by ticks of up to
+    10 ms, so in that time its TTL may still be the last second's."""
+    return not 0.012 < time.time() % 1 < 0.99
+
+
 def test_ttl_counts_down_as_unbounds(path):
-    """Kernel, Unbound, kernel, many times over some seconds: Unbound's TTL lies between the other two."""
+    """Kernel, Unbound, kernel, many times over some seconds: all the same, but at the turn of a second."""
     name = "host1.lab.example"
     path.world.heat(path.daemon, name, "A")
     seen, end = set(), time.monotonic() + 4.2
@@ -121,8 +132,11 @@ def test_ttl_counts_down_as_unbounds(path):
         return ask(ns, SERVICE[4], name).answer[0].ttl
     received, directly = path.unbound.received(), 0
     while time.monotonic() < end:
+        border = near_second()
         before, direct, after = ttl(path.network.client1), ttl(path.network.resolver), ttl(path.network.client1)
-        assert before >= direct >= after, f"kernel {before}, Unbound {direct}, kernel {after}"
+        border = border or near_second()
+        assert before == direct == after or border and max(before, direct, after) - min(before, direct, after) <= 1, \
+            f"kernel {before}, Unbound {direct}, kernel {after}"
         seen.add(direct)
         directly += 1
     assert len(seen) >= 4
@@ -138,7 +152,7 @@ def test_cd_and_no_recursion_go_to_unbound(path):
 
 
 def test_answer_too_large_is_truncated_by_unbound(path):
-    q = query("big.lab.example", "TXT", edns=True, payload=1232)
+    q = query("big.lab.example", "TXT")
     for _ in range(100):
         kernel = exchange(path.network.client1, SERVICE[4], q.to_wire())
     assert dns.message.from_wire(kernel, ignore_trailing=True).flags & dns.flags.TC

@@ -50,9 +50,10 @@ def test_hydnsd_number_out_of_range(daemon_command):
     refused(daemon_command(None, "--interface", "r1", "--capacity", "many"), "capacity")
 
 
-@pytest.mark.parametrize("config,word", [("interface", "interface"), ("interface: r1\ncapac", "capac"),
-                                         ("no-such-option: 1\n", "no-such-option"),
-                                         ("interface: r1\ncapacity:", "capacity")])
+@pytest.mark.parametrize("config,word", [("interface: r1\ncapac", "truncated"),
+                                         ("interface: r1\ncapacity: 10", "truncated"),
+                                         ("interface\n", "line 1"), ("capacity:\n", "capacity"),
+                                         ("no-such-option: 1\n", "no-such-option")])
 def test_hydnsd_truncated_or_wrong_config(daemon_command, config, word):
     refused(daemon_command(config), word)
 
