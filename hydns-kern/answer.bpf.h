@@ -16,6 +16,9 @@
 /* Furthest a field of the reply can stand from the frame's start, as a mask the verifier understands. */
 #define HYDNS_OFF_MASK         0x0fff
 
+/* All headers before the DNS message, the longest: VLAN tags and IPv6. */
+#define HYDNS_HEADERS_MAX      (HYDNS_L3_MAX + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
+
 struct hydns_reply {
 	__u64 data_len;      /* question and answer */
 	__u64 sum;           /* of the DNS message, gathered while it is written */
@@ -313,6 +316,24 @@ static __always_inline void hydns_count_answer(const struct hydns_query *q, __u3
 	n->octets += dns_len;
 }
 
+/*
+ * Makes the frame as long as the reply. Normally at its tail; a veth copies a query into a buffer hardly
+ * longer than itself, but leaves room for XDP before it, so then the headers move forward. 0: done;
+ * otherwise the reason, and only with ABORTED has the frame changed.
+ */
+static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct hydns_query *q, __u32 dns_len)
+{
+	int growth = (int)(q->dns_off + dns_len) - (int)q->frame_len;
+	__u64 headers = q->dns_off;
+
+	if (!bpf_xdp_adjust_tail(ctx, growth))
+		return 0;
+	if (growth <= 0 || !hydns_bounded(&headers, HYDNS_HEADERS_MAX) ||
+	    bpf_xdp_load_bytes(ctx, 0, q->group_head, headers) || bpf_xdp_adjust_head(ctx, -growth))
+		return HYDNS_R_NO_ROOM;
+	return bpf_xdp_store_bytes(ctx, 0, q->group_head, headers) ? HYDNS_R_ABORTED : 0;
+}
+
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_authority_config *cfg,
 						      __u32 epoch, __u32 handle, __u64 now)
@@ -334,8 +355,9 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	reply.turn = bpf_ntohs(*(__u16 *)q->message) + (__u32)(now / HYDNS_NS);
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
 		reply.seconds = (now - rule->base_ns) / HYDNS_NS;
-	if (bpf_xdp_adjust_tail(ctx, (int)(q->dns_off + reply.dns_len) - (int)q->frame_len))
-		return HYDNS_R_NO_ROOM;
+	r = hydns_resize(ctx, q, reply.dns_len);
+	if (r)
+		return r;
 	if (hydns_answer_write(ctx, q, cfg, rule, size, &reply))
 		return HYDNS_R_ABORTED;
 	hydns_count_answer(q, handle, reply.dns_len);
