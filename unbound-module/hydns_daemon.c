@@ -152,11 +152,13 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 		!security_is_general(rep, h->daemon->daemon->env->need_to_validate))
 		return;
 	q = question_of(pkt, qinfo, edns);
+	/* first, for an offer that is refused would end the renewals */
+	h->renew = hydns_publish_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
 	if(hydns_publish_hot(h->thread, &q, rep->ttl, coarse_ms()) &&
+		rep->ttl - now >= h->daemon->daemon->cfg->hydns_min_ttl &&
 		nothing_left_out(rep, pkt, udp_size, edns))
 		(void)hydns_publish_offer(h->thread, &q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt),
 			now, rep->ttl, secure, h->stamp);
-	h->renew = hydns_publish_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
