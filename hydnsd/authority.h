@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "hydns-kern/loader.h"
+#include "hydnsd/changes.h"
 
 struct hydnsd;
 
@@ -37,7 +38,8 @@ struct hydnsd_authority {
 	struct hydns_hello hello;      /* zero for one taken over whose plugin is not back yet */
 	uint64_t session;              /* of the plugin; 0: none */
 	uid_t uid;
-	uint64_t min_generation;       /* offers with an older one are discarded */
+	uint64_t min_generation;       /* of the last WITHDRAW: offers with an older one are discarded */
+	struct hydnsd_changes changes; /* of single names since */
 	uint32_t epoch_seen;
 	bool live;                     /* the program may answer for it (READY is set) */
 	struct hydns_authority_config config;

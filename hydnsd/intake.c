@@ -16,6 +16,7 @@
 #include "hydnsd/clock.h"
 #include "hydnsd/jobs.h"
 #include "hydnsd/session_internal.h"
+#include "hydnsd/signature.h"
 
 #define FRAMES_PER_TURN 64             /* a ring */
 #define CHANGES_MAX     16             /* withdrawals a session may have under way before it must wait */
@@ -106,7 +107,8 @@ static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hy
 		return HYDNSD_REJECT_NOT_READY;
 	if (answer->epoch != page->epoch)
 		return HYDNSD_REJECT_EPOCH;
-	if (answer->generation < a->min_generation || answer->generation < page->generation)
+	if (answer->generation < a->min_generation ||
+	    hydnsd_changes_touch(&a->changes, answer->generation, answer->signature))
 		return HYDNSD_REJECT_GENERATION;
 	return HYDNSD_ACCEPTED;
 }
@@ -162,8 +164,8 @@ static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c
 	    !hydnsd_name_valid(c->data, c->name_len))
 		return false;
 	d->changed++;
-	if (c->generation > a->min_generation)
-		a->min_generation = c->generation;
+	hydnsd_changes_note(&a->changes, c->generation,
+			    hydnsd_signature_of(c->data, c->name_len, hydnsd_rules_seed(d->rules)));
 	w.name_len = c->name_len;
 	memcpy(w.name, c->data, c->name_len);
 	if (hydnsd_jobs_withdraw(d, &w, &end) == 0)

@@ -9,7 +9,6 @@
 #include "hydnsd/clock.h"
 #include "hydnsd/signature.h"
 
-#define REFRESH_WINDOW_MS 1000         /* a busy name has time for some passes before it expires */
 #define SAME_EXPIRY_MS    1100         /* TTLs count whole seconds: one answer seen by two threads */
 #define PERCENT           100
 
@@ -299,7 +298,7 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 	head->authority = (uint8_t)by->authority;
 	head->epoch = a->epoch;
 	head->refresh_ms = hydns_policy_refresh_at(head->expire_ms, by->refresh_percent,
-						   REFRESH_WINDOW_MS, a->signature ^ head->base_ns);
+						   HYDNS_REFRESH_MIN_MS, a->signature ^ head->base_ns);
 	former = hydns_store_find(r->store, a->parts.name, head->name_len, head->qtype, head->variant,
 				  head->authority);
 	if (former && same_answer(hydns_store_rule(r->store, former), head))

@@ -178,6 +178,7 @@ struct hydns_publish {
 	_Atomic uint32_t dead_in;        /* interval in which the epoch was advanced ... */
 	_Atomic uint32_t settled_in;     /* ... and a grace period has passed since */
 	_Atomic uint32_t session;        /* READY connections that began with an empty store so far */
+	_Atomic uint64_t withdrawn;      /* generation of the last withdrawal */
 	_Atomic bool stopping;
 	_Atomic bool edns_size_told;
 	_Atomic bool grace_told;

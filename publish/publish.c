@@ -289,6 +289,14 @@ void hydns_publish_withdraw_all(struct hydns_publish *p)
 	kill_and_wait(p);
 }
 
+static void note_withdrawn(struct hydns_publish *p, uint64_t generation)
+{
+	uint64_t old = atomic_load(&p->withdrawn);
+
+	while (old < generation && !atomic_compare_exchange_weak(&p->withdrawn, &old, generation))
+		;
+}
+
 void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, const uint8_t *name,
 			    size_t name_len)
 {
@@ -298,6 +306,7 @@ void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, con
 	if (!known && (scope == HYDNS_SCOPE_NAME || scope == HYDNS_SCOPE_SUBTREE))
 		known = name && name_len && hydns_name_length(name, name_len) == name_len;
 	q.withdraw.generation = hydns_pages_advance_generation(p->pages);
+	note_withdrawn(p, q.withdraw.generation);
 	q.withdraw.scope = scope;
 	if (known && scope != HYDNS_SCOPE_ALL) {
 		q.withdraw.name_len = (uint32_t)name_len;

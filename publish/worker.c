@@ -9,7 +9,7 @@
 /* A rule is dead at its expiry; the places of its names in names.c are held a little longer. */
 #define NAMES_MARGIN_MS 2000U
 /* Refresh starts this long before expiry at least: the resolver's clock counts whole seconds. */
-#define REFRESH_MIN_S   2
+#define REFRESH_MIN_S   ((time_t)(HYDNS_REFRESH_MIN_MS / 1000))
 
 /* What an offer is made of, gathered before a frame is reserved. */
 struct draft {
@@ -150,7 +150,8 @@ int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, 
 	    !life_ok(&p->o, &d, sent_at, expires)) {
 		error = -EINVAL;   /* noted below: no use in encoding it again with the next query */
 	} else {
-		if (stamp.generation != hydns_pages_generation(p->pages) ||
+		/* Changes advance the generation too, but names_ok() knows which names they concern. */
+		if (stamp.generation < atomic_load(&p->withdrawn) ||
 		    stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, &d, wire, wire_len))
 			return -ESTALE;
 		error = put_offer(t, &d, wire);

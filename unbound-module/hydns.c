@@ -38,6 +38,26 @@ void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, stru
 		h->hooks->fresh(h, qstate, r, rep, pkt, udp_size, first);
 }
 
+int hydns_same_records(const struct packed_rrset_data* a, const struct packed_rrset_data* b)
+{
+	size_t i, j;
+
+	if(a->count != b->count || a->rrsig_count != b->rrsig_count)
+		return 0;
+	for(i = 0; i < a->count + a->rrsig_count; i++) {
+		size_t from = i < a->count ? 0 : a->count;
+		size_t to = i < a->count ? a->count : a->count + a->rrsig_count;
+
+		for(j = from; j < to; j++)
+			if(a->rr_len[i] == b->rr_len[j] &&
+				memcmp(a->rr_data[i], b->rr_data[j], a->rr_len[i]) == 0)
+				break;
+		if(j == to)
+			return 0;
+	}
+	return 1;
+}
+
 void hydns_change_begin(const uint8_t* name, size_t len)
 {
 	change_len = 0;
@@ -55,13 +75,21 @@ void hydns_change_end(void)
 	change_len = 0;
 }
 
+/* Every resolution stores its message first unchecked, then with the validator's verdict: neither step
+ * is a change, unless the verdict is bogus. */
+static int same_security(enum sec_status old, enum sec_status new)
+{
+	return old == new || new == sec_status_unchecked ||
+		(old == sec_status_unchecked && new != sec_status_bogus);
+}
+
 /* Two cached messages say the same when they are made of the same RRsets (whose own changes are seen
  * where they happen) under the same code and security. */
 static int same_message(const struct reply_info* a, const struct reply_info* b)
 {
 	size_t i;
 
-	if(FLAGS_GET_RCODE(a->flags) != FLAGS_GET_RCODE(b->flags) || a->security != b->security ||
+	if(FLAGS_GET_RCODE(a->flags) != FLAGS_GET_RCODE(b->flags) || !same_security(a->security, b->security) ||
 		a->an_numrrsets != b->an_numrrsets || a->ns_numrrsets != b->ns_numrrsets ||
 		a->ar_numrrsets != b->ar_numrrsets)
 		return 0;

@@ -55,6 +55,9 @@ void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, stru
  * message in the cache with rep first: hydns_change_end does nothing when they say the same.
  */
 void hydns_change_begin(const uint8_t* name, size_t len);
+/* True when two RRsets differ at most in the order of their records, as an authority that rotates them
+ * sends them: that is no change. */
+int hydns_same_records(const struct packed_rrset_data* a, const struct packed_rrset_data* b);
 void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct query_info* qinfo,
 	struct reply_info* rep);
 void hydns_change_end(void);

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "hydnsd/changes.h"
 #include "hydnsd/clock.h"
+#include "hydnsd/signature.h"
 #include "hydnsd/tests/build.h"
 
 #define NOW_NS   1000000000000ULL
@@ -303,6 +305,27 @@ static void a_restart_keeps_the_rules(void **state)
 
 #define RULES_TEST(f) cmocka_unit_test_setup_teardown(f, open_store, close_store)
 
+/* A change discards older offers of its own name, and lets others by; what has been forgotten is taken
+ * for a change of everything. */
+static void changes_discard_their_own_names(void **state)
+{
+	static const uint8_t www[] = "\3www\7example\3net", other[] = "\4mail\7example\3org";
+	const uint64_t mine = hydnsd_signature_with_ancestors(www, sizeof(www), 1);
+	const uint64_t its = hydnsd_signature_with_ancestors(other, sizeof(other), 1);
+	struct hydnsd_changes c = { .next = 0 };
+
+	(void)state;
+	assert_false(hydnsd_changes_touch(&c, 0, mine));
+	hydnsd_changes_note(&c, 7, hydnsd_signature_of(www, sizeof(www), 1));
+	assert_true(hydnsd_changes_touch(&c, 6, mine));
+	assert_false(hydnsd_changes_touch(&c, 7, mine));
+	assert_false(hydnsd_changes_touch(&c, 6, its));
+	for (uint64_t g = 8; g < 8 + HYDNSD_CHANGES; g++)
+		hydnsd_changes_note(&c, g, hydnsd_signature_of(www, sizeof(www), 1));
+	assert_false(hydnsd_changes_touch(&c, 7, its));
+	assert_true(hydnsd_changes_touch(&c, 6, its));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +339,7 @@ int main(void)
 		RULES_TEST(capacity_holds_and_the_hottest_stay),
 		RULES_TEST(no_hit_is_lost),
 		RULES_TEST(asking_meanwhile_counts_once),
+		RULES_TEST(changes_discard_their_own_names),
 		RULES_TEST(a_restart_keeps_the_rules),
 	};
 

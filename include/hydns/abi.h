@@ -29,6 +29,9 @@
 #define HYDNS_HEARTBEAT_STALE_NS  900000000ULL
 /* After passing one query for refresh, the kernel answers again for this long before the next one. */
 #define HYDNS_REFRESH_REARM_MS    100U
+/* The last part of a rule's life, in which it is renewed, is at least this long (at most half the life):
+ * an authority that needs a retransmission must still be in time. */
+#define HYDNS_REFRESH_MIN_MS      2000U
 
 /* --- rule store --------------------------------------------------------------------------------- */
 #define HYDNS_SLOT_CLASSES     4
