@@ -9,7 +9,7 @@ from harness.client import Asker
 from harness.network import SERVICE
 
 NAME, TTL, PERIODS, RATE = "brief.lab.example", 5, 10, 1000
-AUTHORITY_DELAY = 0.4  # seconds; any query that waits for the authority takes at least this long
+AUTHORITY_DELAY = 0.2  # seconds; any query that waits for the authority takes at least this long
 
 
 @pytest.mark.limit(120)
@@ -29,7 +29,9 @@ def test_ten_periods_of_a_five_second_name(path):
     print(f"{len(answers)} queries, {answered} answered in the kernel, slowest {slowest * 1e3:.1f} ms, "
           f"authority asked {asked} times in {PERIODS} periods")
     assert not [a for a in answers if a.latency is None], "queries lost"
-    assert all(a.rcode == 0 and 0 < a.ttl <= TTL for a in answers)
+    # 0 is what Unbound itself sends in an entry's last second
+    odd = [a for a in answers if a.rcode != 0 or not 0 <= a.ttl <= TTL]
+    assert not odd, f"{len(odd)} answers with an error or a TTL out of bounds: {odd[:3]}"
     assert slowest < AUTHORITY_DELAY, "a query has waited for the authority"
     assert PERIODS - 1 <= asked <= 2 * PERIODS
     assert answered >= 0.9 * len(answers)
