@@ -61,6 +61,11 @@ def _groups(records):
     return groups
 
 
+def lowest_ttl(wire):
+    """Of all records but OPT; None without records."""
+    return min((r.ttl for r in split(wire)[2] if r.rtype != OPT), default=None)
+
+
 def difference(a, b, ttl_slack=1):
     """None when the replies are the same, else what differs in words. None for a reply means silence."""
     if a is None or b is None:

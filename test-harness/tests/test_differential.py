@@ -10,12 +10,19 @@ import struct
 import pytest
 
 from harness.client import exchange, query
-from harness.compare import difference
+from harness.compare import difference, lowest_ttl
 from harness.network import SERVICE
 
 SEED, QUERIES = 20240801, 4000
+OLDER_SHARE = 0.01      # of the answers may stem from a former copy of data that Unbound has fetched anew
 NAMES = ["www", "alias", "chain", "many", "mail", "empty", "svc", "missing", "big", "brief", "host1", "host2", "host3"]
 TYPES = ["A", "AAAA", "TXT", "MX", "HTTPS", "CNAME", "NS", "SOA", "ANY"]
+
+
+def is_older(kernel, direct):
+    """Same message but for lower TTLs in the kernel's: Unbound has fetched the same data anew, for another
+    question or by renewal, and the rule made from the former copy still runs. It may never be the other way."""
+    return difference(kernel, direct, ttl_slack=1 << 31) is None and lowest_ttl(kernel) < lowest_ttl(direct)
 
 
 def ordinary(rng):
@@ -60,16 +67,20 @@ def odd(rng):
 def test_whole_messages(path, family):
     rng = random.Random(SEED + family)
     before = path.daemon.reasons()["ANSWERED"]
-    differences = []
+    differences, older = [], 0
     for i in range(QUERIES // 2):
         wire = odd(rng) if rng.random() < 0.1 else ordinary(rng)
         direct = exchange(path.network.resolver, SERVICE[family], wire, timeout=0.15)
         kernel = exchange(path.network.client1, SERVICE[family], wire, timeout=0.15 if direct is None else 2)
         found = difference(kernel, direct)
-        if found and difference(kernel, exchange(path.network.resolver, SERVICE[family], wire, timeout=0.15)):
+        if found and kernel and direct and is_older(kernel, direct):
+            older += 1
+        elif found and difference(kernel, exchange(path.network.resolver, SERVICE[family], wire, timeout=0.15)):
             # not explained by Unbound having renewed the answer between the two
             differences.append(f"query {i} {wire.hex()}: {found}")
     answered = path.daemon.reasons()["ANSWERED"] - before
-    print(f"{QUERIES // 2} queries, {answered} answered in the kernel, {len(differences)} differences")
+    print(f"{QUERIES // 2} queries, {answered} answered in the kernel, {len(differences)} differences, "
+          f"{older} times the same data with a lower TTL")
     assert not differences, "\n".join(differences[:10])
+    assert older <= QUERIES // 2 * OLDER_SHARE
     assert answered > QUERIES // 2 * 0.2, "too few queries met the kernel path"
