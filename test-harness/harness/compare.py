@@ -61,9 +61,9 @@ def _groups(records):
     return groups
 
 
-def lowest_ttl(wire):
-    """Of all records but OPT; None without records."""
-    return min((r.ttl for r in split(wire)[2] if r.rtype != OPT), default=None)
+def ttls(wire):
+    """Of all records but OPT, in their order."""
+    return [r.ttl for r in split(wire)[2] if r.rtype != OPT]
 
 
 def difference(a, b, ttl_slack=1):
