@@ -59,9 +59,9 @@ def tree(directory, addresses, seed):
     _generate([TOP / "zones" / "generate", directory, "--seed", seed, *(f"--address={a}" for a in addresses)])
 
 
-def _draw(world, directory, seed, index, count):
+def _draw(world, directory, seed, index, count, fresh):
     _generate([TOP / "test-harness" / "workload" / "workload", world.tree, directory, "--seed", seed,
-               "--run-index", index, "--count", count])
+               "--run-index", index, "--count", count, "--fresh", fresh])
     return json.loads((directory / "workload.json").read_text())
 
 
@@ -118,17 +118,18 @@ def _warm(directory, facts, names, output):
     output.write_text("".join(f"{q}\n" for q in sorted(questions) if q.partition(" ")[0] in known))
 
 
-def workload(world, seed, seconds, rate, queries, probes):
-    """Draws the load of one measurement and as many probes; files in the run's directory."""
+def workload(world, seed, seconds, rate, queries, probes, fresh):
+    """Draws the load of one measurement and as many probes; files in the run's directory. fresh: share of
+    never-repeated names."""
     main, small = world.run.dir / "workload", world.run.dir / "probes"
-    facts = _draw(world, main, seed, 0, queries or seconds * (rate or CLOSED_LOOP_RATE))
+    facts = _draw(world, main, seed, 0, queries or seconds * (rate or CLOSED_LOOP_RATE), fresh)
     streams = []
     for network, (client, version) in NETWORKS.items():
         classes = [c for c in facts["classes"] if c["subnet"] == network]
         file = main / f"{network}.messages"
         _mix(main, classes, file, random.Random(f"mix {seed} {network}"))
         streams.append(Stream(file, client, SERVICE[version], sum(c["share"] for c in classes)))
-    sample = _probes(small, _draw(world, small, seed, 1, probes))
+    sample = _probes(small, _draw(world, small, seed, 1, probes, fresh))
     names = [line.split("\t")[1] for line in (world.tree / "names.tsv").read_text().splitlines()[1:]]
     warm = main / "warm.queries"
     _warm(main, facts, names, warm)
