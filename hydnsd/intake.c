@@ -19,7 +19,7 @@
 #include "hydnsd/signature.h"
 
 #define FRAMES_PER_TURN 64             /* a ring */
-#define CHANGES_MAX     16             /* withdrawals a session may have under way before it must wait */
+#define CHANGES_MAX     (2 * HYDNSD_PASS_MAX) /* withdrawals a session may have: a pass under way, and the next */
 #define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
 #define POLL_MS         1
 #define RING_MAP        (HYDNS_RING_DATA + HYDNS_RING_BYTES)

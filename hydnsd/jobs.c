@@ -7,7 +7,7 @@
 #include "hydnsd/clock.h"
 #include "hydnsd/log.h"
 
-#define SLOTS_PER_TURN 65536           /* under a millisecond when few match */
+#define SLOTS_PER_TURN 65536           /* about a millisecond when few match */
 
 struct job {
 	struct hydnsd *daemon;
@@ -18,6 +18,7 @@ struct job {
 
 struct hydnsd_jobs {
 	struct job *first, **last;
+	struct hydnsd_pass pass;       /* serves the first pass.count jobs; those that come join the next */
 };
 
 struct hydnsd_jobs *hydnsd_jobs_new(void)
@@ -55,7 +56,6 @@ int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 	job->daemon = d;
 	job->withdrawal = *w;
 	job->end = *end;
-	hydnsd_withdraw_begin(d->rules, &job->withdrawal);
 	*d->jobs->last = job;
 	d->jobs->last = &job->next;
 	return 0;
@@ -70,21 +70,49 @@ static void finish(void *arg)
 	free(job);
 }
 
-bool hydnsd_jobs_turn(struct hydnsd *d)
+static void begin_pass(struct hydnsd *d)
 {
-	struct hydnsd_jobs *j = d->jobs;
+	struct hydnsd_pass *p = &d->jobs->pass;
+
+	for (struct job *job = d->jobs->first; job && p->count < HYDNSD_PASS_MAX; job = job->next)
+		p->of[p->count++] = &job->withdrawal;
+	hydnsd_pass_begin(d->rules, p);
+}
+
+static struct job *take_first(struct hydnsd_jobs *j)
+{
 	struct job *job = j->first;
 
-	if (!job)
-		return false;
-	if (!hydnsd_withdraw_step(d->rules, &job->withdrawal, hydnsd_now_ns(), SLOTS_PER_TURN))
-		return true;
 	j->first = job->next;
 	if (!j->first)
 		j->last = &j->first;
-	if (!job->end.grace)
-		finish(job);
-	else if (hydnsd_grace_after(d->grace, finish, job))
-		free(job);             /* no answer: the asker's own time limit tells it */
+	return job;
+}
+
+static void end_pass(struct hydnsd *d)
+{
+	uint32_t served = d->jobs->pass.count;
+
+	d->jobs->pass.count = 0;
+	while (served--) {
+		struct job *job = take_first(d->jobs);
+
+		if (!job->end.grace)
+			finish(job);
+		else if (hydnsd_grace_after(d->grace, finish, job))
+			free(job);     /* no answer: the asker's own time limit tells it */
+	}
+}
+
+bool hydnsd_jobs_turn(struct hydnsd *d)
+{
+	struct hydnsd_jobs *j = d->jobs;
+
+	if (!j->first)
+		return false;
+	if (j->pass.count == 0)
+		begin_pass(d);
+	if (hydnsd_pass_step(d->rules, &j->pass, hydnsd_now_ns(), SLOTS_PER_TURN))
+		end_pass(d);
 	return j->first != NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Withdrawals under way: a piece each turn, then a grace period, then the answer to who asked. */
+/* Withdrawals under way: those that wait share a pass over the store, a piece of it each turn; then a grace
+ * period, then the answers to those who asked. */
 #ifndef HYDNSD_JOBS_H
 #define HYDNSD_JOBS_H
 

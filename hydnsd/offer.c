@@ -206,6 +206,7 @@ static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsig
 	r->out->ttl[head->ttl_count++] = (uint16_t)(rr.ttl_at - hydnsd_answer_start(&r->message));
 	r->out->signature |= hydnsd_signature_with_ancestors(rr.owner.octet, rr.owner.len,
 							     r->limits->seed);
+	r->out->owners |= hydnsd_signature_of_owner(rr.owner.octet, rr.owner.len, r->limits->seed);
 	extend_run(r, &rr, section);
 	return HYDNSD_ACCEPTED;
 }
@@ -296,6 +297,7 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		return why;
 	fill_head(frame, out);
 	out->signature = hydnsd_signature_with_ancestors(frame->data, frame->name_len, limits->seed);
+	out->owners = hydnsd_signature_of_owner(frame->data, frame->name_len, limits->seed);
 	r.message = (struct hydnsd_message){
 		.data = out->data, .question_name = frame->name_len,
 		.end = HYDNSD_HEADER + frame->name_len + 4U + frame->answer_len,

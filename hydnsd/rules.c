@@ -31,7 +31,7 @@ struct hydnsd_message hydnsd_rule_message(const struct hydns_rule *rule)
 }
 
 /* -- taking over -------------------------------------------------------------------------------------- */
-static bool signature_of_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *out)
+static bool sign_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *signature, uint64_t *owners)
 {
 	struct hydnsd_message m = hydnsd_rule_message(rule);
 	uint32_t pos = hydnsd_answer_start(&m);
@@ -39,11 +39,13 @@ static bool signature_of_rule(const struct hydns_rule *rule, uint64_t seed, uint
 
 	if (!hydnsd_name_valid(rule->data, rule->name_len))
 		return false;
-	*out = hydnsd_signature_with_ancestors(rule->data, rule->name_len, seed);
+	*signature = hydnsd_signature_with_ancestors(rule->data, rule->name_len, seed);
+	*owners = hydnsd_signature_of_owner(rule->data, rule->name_len, seed);
 	while (pos < m.end) {
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
 			return false;
-		*out |= hydnsd_signature_with_ancestors(rr.owner.octet, rr.owner.len, seed);
+		*signature |= hydnsd_signature_with_ancestors(rr.owner.octet, rr.owner.len, seed);
+		*owners |= hydnsd_signature_of_owner(rr.owner.octet, rr.owner.len, seed);
 	}
 	return true;
 }
@@ -55,7 +57,7 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 	uint64_t age_ms = now_ns > rule->base_ns ? ms(now_ns - rule->base_ns) : 0;
 
 	if (rule->authority >= HYDNS_AUTHORITIES ||
-	    !signature_of_rule(rule, r->seed, &r->signature[ordinal])) {
+	    !sign_rule(rule, r->seed, &r->signature[ordinal], &r->owners[ordinal])) {
 		hydns_store_remove(r->store, handle);
 		return;
 	}
@@ -75,9 +77,10 @@ static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *
 	r->ordinals = hydns_store_ordinals(r->store);
 	r->policy = hydns_policy_new(policy, r->ordinals);
 	r->signature = calloc(r->ordinals, sizeof(*r->signature));
+	r->owners = calloc(r->ordinals, sizeof(*r->owners));
 	r->seen = calloc(r->ordinals, sizeof(*r->seen));
 	r->owner = malloc(r->ordinals);
-	return r->policy && r->signature && r->seen && r->owner;
+	return r->policy && r->signature && r->owners && r->seen && r->owner;
 }
 
 struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
@@ -108,6 +111,7 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 		hydns_store_close(r->store);
 	hydns_policy_free(r->policy);
 	free(r->signature);
+	free(r->owners);
 	free(r->seen);
 	free(r->owner);
 	free(r->departed);
@@ -243,6 +247,7 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_answer *a, uint
 
 	r->owner[ordinal] = a->parts.head.authority;
 	r->signature[ordinal] = a->signature;
+	r->owners[ordinal] = a->owners;
 	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
 	r->tally[a->parts.head.authority].rules++;
 	hydns_policy_insert(r->policy, ordinal, former, a->count, a->window_ms,
@@ -337,7 +342,8 @@ uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle)
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 {
 	return hydns_policy_bytes(r->policy) + (size_t)r->departed_room * sizeof(*r->departed) +
-	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->seen) + sizeof(*r->owner));
+	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->owners) + sizeof(*r->seen) +
+				      sizeof(*r->owner));
 }
 
 uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r)

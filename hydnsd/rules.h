@@ -67,14 +67,24 @@ struct hydnsd_withdrawal {
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */
 	uint64_t bits;                 /* of the name; set by begin */
-	uint32_t cursor;               /* ordinal to go on with */
 	uint32_t withdrawn;            /* rules so far */
 };
-void hydnsd_withdraw_begin(const struct hydnsd_rules *r, struct hydnsd_withdrawal *w);
-/* Looks at up to budget slots. True when the whole store has been seen: no rule in the index matches
- * that was there at begin; a grace period must follow before it is certain that none is sent. */
-bool hydnsd_withdraw_step(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns,
-			  uint32_t budget);
+
+/* Withdrawals that share one pass over the store. */
+#define HYDNSD_PASS_MAX 64             /* bits of a word: a set of them is one */
+struct hydnsd_pass {
+	struct hydnsd_withdrawal *of[HYDNSD_PASS_MAX]; /* the caller's, which fills this and count */
+	uint32_t count;
+	/* the rest is set by begin */
+	uint64_t first[64], second[64]; /* by bit of the owner filter: single names that have it */
+	uint64_t others;               /* subtrees and everything: looked at for every rule */
+	uint32_t cursor;               /* ordinal to go on with */
+};
+void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p);
+/* Looks at up to budget slots, fewer when there are others than single names. True when the whole store
+ * has been seen: no rule in the index matches that was there at begin; a grace period must follow before
+ * it is certain that none is sent. A rule that several withdraw counts for the first of them. */
+bool hydnsd_pass_step(struct hydnsd_rules *r, struct hydnsd_pass *p, uint64_t now_ns, uint32_t budget);
 
 /* -- looking ------------------------------------------------------------------------------------------ */
 struct hydns_store *hydnsd_rules_store(struct hydnsd_rules *r);

@@ -31,7 +31,8 @@ struct hydnsd_rules {
 	uint64_t seed;
 	uint32_t ordinals;
 	/* by ordinal */
-	uint64_t *signature;
+	uint64_t *signature;           /* names and their ancestors */
+	uint64_t *owners;              /* names alone */
 	uint32_t *seen;                /* hits already accounted for */
 	uint8_t *owner;                /* authority or HYDNSD_NOBODY */
 	struct hydnsd_tally tally[HYDNS_AUTHORITIES];

@@ -22,12 +22,26 @@ static uint64_t hash_label(uint64_t hash, const uint8_t *label)
 	return hash;
 }
 
-static uint64_t two_bits(uint64_t hash)
+static uint64_t mix(uint64_t hash)
 {
 	hash ^= hash >> 32;
 	hash *= 0x9e3779b97f4a7c15ULL;
-	hash ^= hash >> 29;
-	return 1ULL << (hash & 63) | 1ULL << (hash >> 6 & 63);
+	return hash ^ hash >> 29;
+}
+
+/* Two of 64 bits, by 12 bits of the hash. */
+static uint64_t two_bits(uint64_t mixed)
+{
+	return 1ULL << (mixed & 63) | 1ULL << (mixed >> 6 & 63);
+}
+
+static uint64_t hash_name(const uint8_t *name, const uint8_t *start, unsigned labels, uint64_t seed)
+{
+	uint64_t hash = seed;
+
+	while (labels-- > 0)
+		hash = hash_label(hash, name + start[labels]);
+	return mix(hash);
 }
 
 uint64_t hydnsd_signature_with_ancestors(const uint8_t *name, size_t len, uint64_t seed)
@@ -38,7 +52,7 @@ uint64_t hydnsd_signature_with_ancestors(const uint8_t *name, size_t len, uint64
 
 	while (n-- > 0) {
 		hash = hash_label(hash, name + start[n]);
-		bits |= two_bits(hash);
+		bits |= two_bits(mix(hash));
 	}
 	return bits;
 }
@@ -47,11 +61,14 @@ uint64_t hydnsd_signature_of(const uint8_t *name, size_t len, uint64_t seed)
 {
 	uint8_t start[LABELS_MAX];
 	unsigned n = label_starts(name, len, start);
-	uint64_t hash = seed;
 
-	if (n == 0)
-		return 0;
-	while (n-- > 0)
-		hash = hash_label(hash, name + start[n]);
-	return two_bits(hash);
+	return n == 0 ? 0 : two_bits(hash_name(name, start, n, seed));
+}
+
+uint64_t hydnsd_signature_of_owner(const uint8_t *name, size_t len, uint64_t seed)
+{
+	uint8_t start[LABELS_MAX];
+	unsigned n = label_starts(name, len, start);
+
+	return two_bits(hash_name(name, start, n, seed) >> 12);
 }

@@ -3,7 +3,8 @@
  * A 64-bit Bloom filter (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970) of
  * the owner names that a rule depends on, and of all their ancestors but the root: two bits a name. A
  * withdrawal of a name or a subtree then looks only at rules whose filter has the name's bits; a rule
- * that lacks one certainly does not depend on it.
+ * that lacks one certainly does not depend on it. A second filter holds the owner names alone, by other
+ * bits of the same hash: withdrawals of single names, by far the most, ask both.
  */
 #ifndef HYDNSD_SIGNATURE_H
 #define HYDNSD_SIGNATURE_H
@@ -15,5 +16,7 @@
 uint64_t hydnsd_signature_with_ancestors(const uint8_t *name, size_t len, uint64_t seed);
 /* Bits of the name alone; 0 for the root, which every rule lies below. */
 uint64_t hydnsd_signature_of(const uint8_t *name, size_t len, uint64_t seed);
+/* Bits of the name, the root too, in the filter of owner names alone. */
+uint64_t hydnsd_signature_of_owner(const uint8_t *name, size_t len, uint64_t seed);
 
 #endif

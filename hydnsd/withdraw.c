@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Withdrawing. The signature sorts out nearly all rules by one comparison of a word; the others are
- * asked for their real owner names. A rule published behind the cursor while a withdrawal is under way
- * was made from a later generation, so it stays rightly.
+ * Withdrawing. A pass over the store serves many withdrawals: the few bits of a rule's owner filter select
+ * the single names that it may depend on, its signature sorts out nearly all that are left, and the rest
+ * are compared with its real owner names. A rule published behind the cursor while a pass is under way
+ * was made from a later generation than its withdrawals, so it stays rightly.
  */
 #include "hydnsd/rules_internal.h"
 
@@ -37,7 +38,7 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 {
 	const struct hydns_rule *rule;
 
-	if (r->owner[ordinal] == HYDNSD_NOBODY || (r->signature[ordinal] & w->bits) != w->bits)
+	if ((r->signature[ordinal] & w->bits) != w->bits)
 		return false;
 	if (w->authority != HYDNSD_ANY_AUTHORITY && w->authority != r->owner[ordinal])
 		return false;
@@ -49,22 +50,67 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 	return depends_on(w, rule);
 }
 
-void hydnsd_withdraw_begin(const struct hydnsd_rules *r, struct hydnsd_withdrawal *w)
+/* Which withdrawals of the pass the rule must be compared with. */
+static uint64_t candidates(const struct hydnsd_pass *p, uint64_t owners)
 {
-	w->cursor = 0;
-	w->withdrawn = 0;
-	w->bits = w->scope == HYDNS_SCOPE_ALL ? 0 :
-		  hydnsd_signature_of(w->name, w->name_len, r->seed);
+	uint64_t first = 0, second = 0;
+
+	for (; owners; owners &= owners - 1) {
+		unsigned bit = (unsigned)__builtin_ctzll(owners);
+
+		first |= p->first[bit];
+		second |= p->second[bit];
+	}
+	return (first & second) | p->others;
 }
 
-bool hydnsd_withdraw_step(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns,
-			  uint32_t budget)
+static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_t ordinal, uint64_t now_ns)
 {
-	for (; budget && w->cursor < r->ordinals; budget--, w->cursor++)
-		if (matches(r, w, w->cursor)) {
-			hydnsd_rules_remove(r, hydns_store_handle(r->store, w->cursor), now_ns);
-			r->counters.withdrawn++;
-			w->withdrawn++;
+	if (r->owner[ordinal] == HYDNSD_NOBODY)
+		return;
+	for (uint64_t left = candidates(p, r->owners[ordinal]); left; left &= left - 1) {
+		struct hydnsd_withdrawal *w = p->of[__builtin_ctzll(left)];
+
+		if (!matches(r, w, ordinal))
+			continue;
+		hydnsd_rules_remove(r, hydns_store_handle(r->store, ordinal), now_ns);
+		r->counters.withdrawn++;
+		w->withdrawn++;
+		return;
+	}
+}
+
+void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p)
+{
+	memset(p->first, 0, sizeof(p->first));
+	memset(p->second, 0, sizeof(p->second));
+	p->others = 0;
+	p->cursor = 0;
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct hydnsd_withdrawal *w = p->of[i];
+		uint64_t owner;
+
+		w->withdrawn = 0;
+		w->bits = w->scope == HYDNS_SCOPE_ALL ? 0 :
+			  hydnsd_signature_of(w->name, w->name_len, r->seed);
+		if (w->scope != HYDNS_SCOPE_NAME) {
+			p->others |= 1ULL << i;
+			continue;
 		}
-	return w->cursor == r->ordinals;
+		/* lowest and highest of its bits; they may be one */
+		owner = hydnsd_signature_of_owner(w->name, w->name_len, r->seed);
+		p->first[__builtin_ctzll(owner)] |= 1ULL << i;
+		p->second[63 - __builtin_clzll(owner)] |= 1ULL << i;
+	}
+}
+
+bool hydnsd_pass_step(struct hydnsd_rules *r, struct hydnsd_pass *p, uint64_t now_ns, uint32_t budget)
+{
+	uint32_t slots = budget / (1 + (uint32_t)__builtin_popcountll(p->others));
+
+	if (slots == 0)
+		slots = 1;
+	for (; slots && p->cursor < r->ordinals; slots--, p->cursor++)
+		look_at(r, p, p->cursor, now_ns);
+	return p->cursor == r->ordinals;
 }

@@ -77,11 +77,12 @@ static uint32_t find(const char *name)
 static uint32_t withdraw(enum hydns_scope scope, const char *name, uint32_t authority)
 {
 	struct hydnsd_withdrawal w = { .authority = authority, .scope = scope };
+	struct hydnsd_pass pass = { .of = { &w }, .count = 1 };
 
 	if (name)
 		w.name_len = (uint8_t)wire_of(name, w.name);
-	hydnsd_withdraw_begin(store.rules, &w);
-	while (!hydnsd_withdraw_step(store.rules, &w, NOW_NS, 7)) /* in small pieces */
+	hydnsd_pass_begin(store.rules, &pass);
+	while (!hydnsd_pass_step(store.rules, &pass, NOW_NS, 7)) /* in small pieces */
 		;
 	return w.withdrawn;
 }
@@ -145,43 +146,110 @@ static void everything_can_be_withdrawn(void **state)
 
 /* Random rules and withdrawals against a comparison of texts. */
 #define NAMES 400
-static void signatures_miss_nothing(void **state)
-{
-	static char owner[NAMES][64], target[NAMES][64];
-	static const char *const parts[] = { "a", "b", "c", "www", "x1", "cdn", "com", "net" };
-	bool there[NAMES];
+static char owner[NAMES][64], target[NAMES][64];
+static bool there[NAMES];
 
-	(void)state;
+static void random_zone(char out[64])
+{
+	static const char *const parts[] = { "a", "b", "c", "www", "x1", "cdn", "com", "net" };
+
+	snprintf(out, 64, "%s.%s.%s.", parts[random() % 6], parts[random() % 6], parts[6 + random() % 2]);
+}
+
+static void fill_with_random_rules(void)
+{
+	char zone[64];
+
 	srandom(1);
 	for (int i = 0; i < NAMES; i++) {
-		snprintf(owner[i], sizeof(owner[i]), "n%d.%s.%s.%s.", i, parts[random() % 6],
-			 parts[random() % 6], parts[6 + random() % 2]);
-		snprintf(target[i], sizeof(target[i]), "%s.%s.%s.", parts[random() % 6], parts[random() % 6],
-			 parts[6 + random() % 2]);
+		random_zone(zone);
+		snprintf(owner[i], sizeof(owner[i]), "n%d.%.50s", i, zone);
+		random_zone(target[i]);
 		assert_int_equal(admit_address(owner[i], target[i], 0), HYDNSD_ACCEPTED);
 		there[i] = true;
 	}
-	for (int round = 0; round < 60; round++) {
-		char zone[64], dotted[66];
-		uint32_t expected = 0;
+}
 
-		snprintf(zone, sizeof(zone), "%s.%s.%s.", parts[random() % 6], parts[random() % 6],
-			 parts[6 + random() % 2]);
-		snprintf(dotted, sizeof(dotted), ".%s", zone);
-		for (int i = 0; i < NAMES; i++) {
-			const char *tail = strlen(owner[i]) > strlen(dotted) ?
-					   owner[i] + strlen(owner[i]) - strlen(dotted) : "";
+static bool text_below(const char *name, const char *zone)
+{
+	size_t n = strlen(name), z = strlen(zone);
 
-			if (!there[i] || (strcmp(tail, dotted) != 0 && strcmp(target[i], zone) != 0))
-				continue;
-			there[i] = false;
-			expected++;
-		}
-		assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, zone, 1), expected);
-		build_store_grace(&store);
+	return n >= z && strcmp(name + n - z, zone) == 0 && (n == z || name[n - z - 1] == '.');
+}
+
+/* How many go that are there, by their texts. */
+static uint32_t forget_texts(enum hydns_scope scope, const char *name)
+{
+	uint32_t gone = 0;
+
+	for (int i = 0; i < NAMES; i++) {
+		bool hit = scope == HYDNS_SCOPE_SUBTREE ?
+			   text_below(owner[i], name) || text_below(target[i], name) :
+			   strcmp(owner[i], name) == 0 || strcmp(target[i], name) == 0;
+
+		if (!there[i] || !hit)
+			continue;
+		there[i] = false;
+		gone++;
 	}
+	return gone;
+}
+
+static void assert_store_as_texts(void)
+{
 	for (int i = 0; i < NAMES; i++)
 		assert_int_equal(find(owner[i]) != 0, there[i]);
+}
+
+static void signatures_miss_nothing(void **state)
+{
+	char zone[64];
+
+	(void)state;
+	fill_with_random_rules();
+	for (int round = 0; round < 60; round++) {
+		random_zone(zone);
+		assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, zone, 1),
+				 forget_texts(HYDNS_SCOPE_SUBTREE, zone));
+		build_store_grace(&store);
+	}
+	assert_store_as_texts();
+}
+
+/* Names, some of no rule or another resolver's, and a few subtrees share passes: each counts as if it came
+ * alone, one after the other. */
+static void a_shared_pass_does_as_single_ones(void **state)
+{
+	static struct hydnsd_withdrawal w[HYDNSD_PASS_MAX];
+	struct hydnsd_pass pass = { .count = HYDNSD_PASS_MAX };
+
+	(void)state;
+	fill_with_random_rules();
+	for (int round = 0; round < 5; round++) {
+		uint32_t expected[HYDNSD_PASS_MAX];
+
+		for (int i = 0; i < HYDNSD_PASS_MAX; i++) {
+			char name[64];
+
+			random_zone(name);
+			w[i] = (struct hydnsd_withdrawal){
+				.authority = random() % 8 ? 1 : 2,
+				.scope = random() % 32 ? HYDNS_SCOPE_NAME : HYDNS_SCOPE_SUBTREE,
+			};
+			if (random() % 2)
+				strcpy(name, owner[random() % NAMES]);
+			w[i].name_len = (uint8_t)wire_of(name, w[i].name);
+			expected[i] = w[i].authority == 1 ? forget_texts(w[i].scope, name) : 0;
+			pass.of[i] = &w[i];
+		}
+		hydnsd_pass_begin(store.rules, &pass);
+		while (!hydnsd_pass_step(store.rules, &pass, NOW_NS, 7))
+			;
+		for (int i = 0; i < HYDNSD_PASS_MAX; i++)
+			assert_int_equal(w[i].withdrawn, expected[i]);
+		assert_store_as_texts();
+		build_store_grace(&store);
+	}
 }
 
 static void successors_replace(void **state)
@@ -333,6 +401,7 @@ int main(void)
 		RULES_TEST(negative_answers_hang_on_their_zone),
 		RULES_TEST(everything_can_be_withdrawn),
 		RULES_TEST(signatures_miss_nothing),
+		RULES_TEST(a_shared_pass_does_as_single_ones),
 		RULES_TEST(successors_replace),
 		RULES_TEST(rules_expire),
 		RULES_TEST(a_resolver_keeps_within_its_capacity),

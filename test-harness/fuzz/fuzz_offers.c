@@ -109,6 +109,7 @@ static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_
 	uint32_t handle = hydns_store_find(store, a->parts.name, head->name_len, head->qtype, head->variant,
 					   head->authority);
 	struct hydnsd_withdrawal w = { .authority = head->authority, .scope = HYDNS_SCOPE_NAME };
+	struct hydnsd_pass pass = { .of = { &w }, .count = 1 };
 	const char *fault;
 
 	if (!handle)
@@ -120,8 +121,8 @@ static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_
 		return 0;
 	w.name_len = head->name_len;
 	memcpy(w.name, a->parts.name, head->name_len);
-	hydnsd_withdraw_begin(s->rules, &w);
-	while (!hydnsd_withdraw_step(s->rules, &w, NOW_NS, UINT32_MAX))
+	hydnsd_pass_begin(s->rules, &pass);
+	while (!hydnsd_pass_step(s->rules, &pass, NOW_NS, UINT32_MAX))
 		;
 	if (hydns_store_find(store, a->parts.name, head->name_len, head->qtype, head->variant, head->authority))
 		return complain("withdrawn, but still there", number);
