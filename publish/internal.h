@@ -75,9 +75,14 @@ void hydns_offered_free(struct hydns_offered *t);
  * repeat it. Times are any milliseconds that the caller always takes from the same clock. */
 bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
 			  uint32_t now_ms);
-/* offered: false when it turned out not to be offloadable, which need not be found out again at once. */
+/* offered: false when it turned out not to be offloadable, which need not be found out again at once.
+ * generation: of the answer's stamp. */
 void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			uint32_t now_ms, bool offered);
+			uint32_t now_ms, uint64_t generation, bool offered);
+/* True when the question was offered in this session, from generation withdrawn or later, and the answer
+ * ends after now (seconds, as expires). */
+bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now,
+			  uint64_t withdrawn);
 /* True when the question was offered in this session and no renewal was claimed in the last rearm_ms. */
 bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
 				 uint32_t rearm_ms);

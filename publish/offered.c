@@ -23,6 +23,7 @@ struct entry {
 	_Atomic uint32_t wait_ms;        /* 0: not told yet */
 	_Atomic uint32_t renewed_ms;
 	_Atomic uint32_t offered;        /* 0: found not to be offloadable */
+	_Atomic uint32_t generation;     /* low half, of the answer's stamp */
 };
 
 struct hydns_offered {
@@ -99,7 +100,7 @@ bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expire
 }
 
 void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			uint32_t now_ms, bool offered)
+			uint32_t now_ms, uint64_t generation, bool offered)
 {
 	struct entry *e = find(t, key, session);
 	uint64_t id = id_of(key, expires);
@@ -114,10 +115,27 @@ void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires,
 			wait = WAIT_MAX_MS;
 	}
 	set(&e->offered, offered);
+	set(&e->generation, (uint32_t)generation);
 	set(&e->told_ms, now_ms);
 	set(&e->wait_ms, wait);
 	set(&e->session, session);
 	atomic_store_explicit(&e->id, id, memory_order_release);
+}
+
+/* Serial numbers (RFC 1982): halves of a generation are compared over distances that an entry's life can't
+ * reach. */
+static bool not_before(uint32_t a, uint32_t b)
+{
+	return a - b <= UINT32_MAX / 2;
+}
+
+bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now,
+			  uint64_t withdrawn)
+{
+	struct entry *e = find(t, key, session);
+
+	return e && get(&e->offered) && not_before(get(&e->generation), (uint32_t)withdrawn) &&
+	       (uint32_t)atomic_load_explicit(&e->id, memory_order_relaxed) > now;
 }
 
 bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,

@@ -283,18 +283,18 @@ struct hydns_stamp hydns_publish_stamp(const struct hydns_publish *p)
 				     .changes = hydns_names_changes(p->names) };
 }
 
-void hydns_publish_withdraw_all(struct hydns_publish *p)
-{
-	hydns_pages_advance_generation(p->pages);
-	kill_and_wait(p);
-}
-
 static void note_withdrawn(struct hydns_publish *p, uint64_t generation)
 {
 	uint64_t old = atomic_load(&p->withdrawn);
 
 	while (old < generation && !atomic_compare_exchange_weak(&p->withdrawn, &old, generation))
 		;
+}
+
+void hydns_publish_withdraw_all(struct hydns_publish *p)
+{
+	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
+	kill_and_wait(p);
 }
 
 void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, const uint8_t *name,

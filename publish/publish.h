@@ -87,6 +87,16 @@ int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, 
 			size_t wire_len, time_t sent_at, time_t expires, bool secure,
 			struct hydns_stamp stamp);
 
+/*
+ * After a resolution: whether the answer that it has put into the resolver's cache, which ends at expires,
+ * should be offered though nobody asks for it. True when hydnsd was told an answer to this question that
+ * has not ended (now: wall clock) and is not the same, and nothing was withdrawn since that one was made
+ * nor since the resolution began; then plain clients are still answered from the cache. The offer's own
+ * stamp is to be taken before this call, and the cache read after it.
+ */
+bool hydns_publish_offered(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
+			   time_t now, struct hydns_stamp begun);
+
 /* True when this question was offered before and its entry (begun..expires, wall clock) is in its last
  * part: the resolver should renew it now, though it still answers from its cache. True once per
  * re-arm time. */

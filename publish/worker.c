@@ -159,8 +159,25 @@ int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, 
 			return error;
 	}
 	hydns_offered_note(p->offered, d.key, (uint32_t)expires, now_session,
-			   (uint32_t)hydns_mono_coarse_ms(), !error);
+			   (uint32_t)hydns_mono_coarse_ms(), stamp.generation, !error);
 	return error;
+}
+
+bool hydns_publish_offered(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
+			   time_t now, struct hydns_stamp begun)
+{
+	struct hydns_publish *p = t->publish;
+	uint64_t key, withdrawn;
+
+	if (!atomic_load_explicit(&p->ready, memory_order_relaxed))
+		return false;
+	key = hydns_question_key(q, p->seed);
+	/* After the caller's stamp: a withdrawal that is not seen here makes that one too old. */
+	withdrawn = atomic_load(&p->withdrawn);
+	return begun.generation >= withdrawn && begun.epoch == hydns_pages_epoch(p->pages) &&
+	       hydns_offered_stands(p->offered, key, session(p), (uint32_t)now, withdrawn) &&
+	       !hydns_offered_lately(p->offered, key, (uint32_t)expires, session(p),
+				     (uint32_t)hydns_mono_coarse_ms());
 }
 
 bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q, time_t expires,

@@ -13,6 +13,9 @@
 #include "util/regional.h"
 #include "util/storage/slabhash.h"
 
+/* Seconds by which the end of data moves unnoticed: the same data stored a second later by the validator. */
+#define END_SLACK 1
+
 /* The caches are written by functions that know no environment, so the thread knows its context. */
 static __thread struct hydns_context* thread_context;
 static __thread uint8_t change_name[HYDNS_NAME_MAX];
@@ -38,6 +41,14 @@ void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, stru
 		h->hooks->fresh(h, qstate, r, rep, pkt, udp_size, first);
 }
 
+void hydns_resolution_done(struct module_qstate* qstate, struct reply_info* rep)
+{
+	struct hydns_context* h = qstate->env->hydns;
+
+	if(h && rep)
+		h->hooks->renewed(h, qstate, rep->ttl);
+}
+
 int hydns_same_records(const struct packed_rrset_data* a, const struct packed_rrset_data* b)
 {
 	size_t i, j;
@@ -56,6 +67,14 @@ int hydns_same_records(const struct packed_rrset_data* a, const struct packed_rr
 			return 0;
 	}
 	return 1;
+}
+
+int hydns_end_moved(const struct packed_rrset_data* new_data, const struct packed_rrset_data* old_data,
+	time_t renewed_until)
+{
+	time_t moved = new_data->ttl - old_data->ttl;
+
+	return old_data->ttl >= renewed_until && (moved > END_SLACK || moved < -END_SLACK);
 }
 
 void hydns_change_begin(const uint8_t* name, size_t len)

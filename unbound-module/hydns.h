@@ -25,6 +25,7 @@ struct sldns_buffer;
 struct hydns_hooks {
 	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 		struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size, int first);
+	void (*renewed)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
 	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
 	void (*zone_changed)(struct hydns_context* h);
 };
@@ -49,6 +50,10 @@ int hydns_client_is_plain(const struct hydns_context* h);
 void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep,
 	struct sldns_buffer* pkt, uint16_t udp_size, int first);
 
+/* A resolution has ended, all its clients have their replies, and what it found is in the cache. rep: with
+ * relative TTLs, NULL if it found nothing. */
+void hydns_resolution_done(struct module_qstate* qstate, struct reply_info* rep);
+
 /*
  * The caches' data of a name are about to be replaced by different ones (begin, copies the name), and
  * have been (end). Between the two nothing else of this pair is called. hydns_message_begin compares the
@@ -58,6 +63,10 @@ void hydns_change_begin(const uint8_t* name, size_t len);
 /* True when two RRsets differ at most in the order of their records, as an authority that rotates them
  * sends them: that is no change. */
 int hydns_same_records(const struct packed_rrset_data* a, const struct packed_rrset_data* b);
+/* True when the new one ends at another time, though the old one had not reached renewed_until: what ends
+ * before that is expired or being renewed, and then the renewed answer is offered (hydns_resolution_done). */
+int hydns_end_moved(const struct packed_rrset_data* new_data, const struct packed_rrset_data* old_data,
+	time_t renewed_until);
 void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct query_info* qinfo,
 	struct reply_info* rep);
 void hydns_change_end(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which answers are offered, with what stamp, and when an entry is renewed. */
+/* Which answers are offered, with what stamp, and when an entry is renewed and its successor offered. */
 #include "config.h"
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "hydns_daemon.h"
 #include "daemon/acl_list.h"
 #include "daemon/daemon.h"
+#include "services/cache/rrset.h"
 #include "services/listen_dnsport.h"
 #include "services/mesh.h"
 #include "services/modstack.h"
@@ -14,11 +15,13 @@
 #include "sldns/rrdef.h"
 #include "sldns/sbuffer.h"
 #include "util/config_file.h"
+#include "util/data/msgencode.h"
 #include "util/data/msgparse.h"
 #include "util/data/msgreply.h"
 #include "util/data/packed_rrset.h"
 #include "util/log.h"
 #include "util/net_help.h"
+#include "util/storage/slabhash.h"
 
 #ifdef THREADS_DISABLED
 #error "hydns needs threads: a flush in one process can't reach the offers of another"
@@ -101,6 +104,16 @@ static int nothing_left_out(const struct reply_info* rep, struct sldns_buffer* p
 	return sent == records || bound <= udp_size;
 }
 
+/* An answer that everybody gets, as encoded for a client with room for udp_size octets. */
+static void offer_reply(struct hydns_context* h, const struct hydns_question* q, const struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns, time_t expires, time_t now,
+	int secure, struct hydns_stamp stamp)
+{
+	if(expires - now >= h->daemon->daemon->cfg->hydns_min_ttl && nothing_left_out(rep, pkt, udp_size, edns))
+		(void)hydns_publish_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now,
+			expires, secure, stamp);
+}
+
 static struct hydns_question question_of(struct sldns_buffer* pkt, const struct query_info* qinfo,
 	const struct edns_data* edns)
 {
@@ -154,19 +167,16 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	q = question_of(pkt, qinfo, edns);
 	/* first, for an offer that is refused would end the renewals */
 	h->renew = hydns_publish_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
-	if(hydns_publish_hot(h->thread, &q, rep->ttl, coarse_ms()) &&
-		rep->ttl - now >= h->daemon->daemon->cfg->hydns_min_ttl &&
-		nothing_left_out(rep, pkt, udp_size, edns))
-		(void)hydns_publish_offer(h->thread, &q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt),
-			now, rep->ttl, secure, h->stamp);
+	if(hydns_publish_hot(h->thread, &q, rep->ttl, coarse_ms()))
+		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
 /* What is not cached, or not as it was sent, would not be answered so again. */
-static int resolution_is_general(const struct module_qstate* qstate, const struct mesh_reply* r)
+static int resolution_is_general(const struct module_qstate* qstate)
 {
 	return qstate->return_rcode == LDNS_RCODE_NOERROR && !qstate->no_cache_store &&
-		!qstate->is_cachedb_answer && !qstate->edns_opts_front_out && !r->local_alias;
+		!qstate->is_cachedb_answer && !qstate->edns_opts_front_out;
 }
 
 static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
@@ -177,15 +187,86 @@ static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, 
 	struct hydns_question q;
 
 	if(!stamp || rep->ttl <= 0 || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed) ||
-		!resolution_is_general(qstate, r) || !rcode_is_general(rep) || !edns_is_general(&r->edns) ||
+		!resolution_is_general(qstate) || r->local_alias || !rcode_is_general(rep) || !edns_is_general(&r->edns) ||
 		!security_is_general(rep, qstate->env->need_to_validate))
 		return;
 	q = question_of(pkt, &qstate->qinfo, &r->edns);
 	/* a reply copied from one to another client may have been made for a smaller buffer */
-	if(hydns_publish_hot(h->thread, &q, now + rep->ttl, coarse_ms()) && first &&
-		nothing_left_out(rep, pkt, udp_size, &r->edns))
-		(void)hydns_publish_offer(h->thread, &q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt),
-			now, now + rep->ttl, rep->security == sec_status_secure, *stamp);
+	if(hydns_publish_hot(h->thread, &q, now + rep->ttl, coarse_ms()) && first)
+		offer_reply(h, &q, rep, pkt, udp_size, &r->edns, now + rep->ttl, now,
+			rep->security == sec_status_secure, *stamp);
+}
+
+/* --- renewed answers --------------------------------------------------------------------------------- */
+/* Whether the cached message, whose RRsets are locked, would be sent to a plain client as it is. */
+static int cache_would_answer(const struct module_env* env, struct query_info* qinfo, struct reply_info* rep)
+{
+	return rcode_is_general(rep) && security_is_general(rep, env->need_to_validate) &&
+		(rep->security != sec_status_secure || !env->need_to_validate || reply_all_rrsets_secure(rep)) &&
+		reply_check_cname_chain(qinfo, rep);
+}
+
+/* Encodes as for the plain client that has most room. */
+static void offer_locked(struct hydns_context* h, struct module_env* env, struct query_info* qinfo,
+	struct reply_info* rep, const struct hydns_question* q, struct hydns_stamp stamp)
+{
+	struct sldns_buffer* pkt = env->scratch_buffer;
+	int secure = rep->security == sec_status_secure && reply_all_rrsets_secure(rep);
+	uint16_t udp_size = (uint16_t)env->cfg->max_udp_size;
+	struct edns_data edns;
+
+	memset(&edns, 0, sizeof(edns));
+	edns.edns_present = 1;
+	edns.edns_version = EDNS_ADVERTISED_VERSION;
+	edns.udp_size = EDNS_ADVERTISED_SIZE;
+	edns.bits = q->variant == HYDNS_VARIANT_DO ? EDNS_DO : 0;
+	if(cache_would_answer(env, qinfo, rep) &&
+		reply_info_answer_encode(qinfo, rep, 0, BIT_RD, pkt, *env->now, 1, env->scratch, udp_size, &edns,
+			(int)(edns.bits & EDNS_DO), secure))
+		offer_reply(h, q, rep, pkt, udp_size, &edns, rep->ttl, *env->now, secure, stamp);
+}
+
+/* What a plain client would be answered from the cache at this moment, with the TTLs that it has there:
+ * those of the resolution's own message may be others. */
+static void offer_cached(struct hydns_context* h, struct module_env* env, struct query_info* qinfo,
+	const struct hydns_question* q, struct hydns_stamp stamp)
+{
+	struct lruhash_entry* e = slabhash_lookup(env->msg_cache, query_info_hash(qinfo, BIT_RD), qinfo, 0);
+	struct reply_info* rep;
+
+	if(!e)
+		return;
+	rep = (struct reply_info*)e->data;
+	if(rep->ttl > *env->now && rrset_array_lock(rep->ref, rep->rrset_count, *env->now)) {
+		offer_locked(h, env, qinfo, rep, q, stamp);
+		rrset_array_unlock(rep->ref, rep->rrset_count);
+	}
+	lock_rw_unlock(&e->lock);
+}
+
+/* The kernel counts the former answer's TTLs down: it gets the new one of each variant that it has. */
+static void renewed(struct hydns_context* h, struct module_qstate* qstate, time_t ttl)
+{
+	static const uint8_t variants[] = { 0, HYDNS_VARIANT_DO };
+	const struct hydns_stamp* begun = (const struct hydns_stamp*)qstate->minfo[h->module];
+	struct hydns_stamp stamp = hydns_publish_stamp(h->daemon->publish);
+	struct query_info qinfo = qstate->qinfo;
+	struct hydns_question q;
+	time_t now = *qstate->env->now;
+	size_t i;
+
+	if(!begun || qinfo.qclass != LDNS_RR_CLASS_IN || !resolution_is_general(qstate) ||
+		!atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
+		return;
+	qinfo.local_alias = NULL;
+	q.name = qinfo.qname;
+	q.name_len = (uint16_t)qinfo.qname_len;
+	q.qtype = qinfo.qtype;
+	for(i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
+		q.variant = variants[i];
+		if(hydns_publish_offered(h->thread, &q, now + ttl, now, *begun))
+			offer_cached(h, qstate->env, &qinfo, &q, stamp);
+	}
 }
 
 static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len)
@@ -249,7 +330,7 @@ static void say_obstacle(void* arg, const char* reason)
 
 static int make_contexts(struct hydns_daemon* d)
 {
-	static const struct hydns_hooks hooks = { fresh_answer, name_changed, zone_changed };
+	static const struct hydns_hooks hooks = { fresh_answer, renewed, name_changed, zone_changed };
 	int i;
 
 	d->contexts = (struct hydns_context*)calloc((size_t)d->threads, sizeof(*d->contexts));

@@ -332,6 +332,36 @@ static void does_not_repeat_offers(void **state)
 	peer_stop(&w->peer);
 }
 
+/* A renewed answer is offered unasked while the former one stands, and not when a removal lies between. */
+static void asks_for_renewed(void **state)
+{
+	struct world *w = *state;
+	const time_t now = time(NULL), expires = now + TTL, renewed = expires + TTL;
+	struct hydns_question *q = &w->reply.question, other = *q;
+	struct hydns_stamp begun;
+
+	start_both(w);
+	begun = hydns_publish_stamp(w->p);
+	assert_false(hydns_publish_offered(w->t, q, renewed, now, begun));     /* never told */
+	assert_int_equal(hydns_publish_offer(w->t, q, w->reply.wire, w->reply.len, now, expires, false, begun), 0);
+	assert_true(hydns_publish_offered(w->t, q, renewed, now, begun));
+	assert_false(hydns_publish_offered(w->t, q, expires, now, begun));     /* told just now */
+	assert_false(hydns_publish_offered(w->t, q, renewed, renewed, begun)); /* no rule any more */
+	other.variant = HYDNS_VARIANT_DO;
+	assert_false(hydns_publish_offered(w->t, &other, renewed, now, begun));
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
+	assert_false(hydns_publish_offered(w->t, q, renewed, now, begun));
+	begun = hydns_publish_stamp(w->p);     /* a later resolution, but the removal may hide the cache */
+	assert_false(hydns_publish_offered(w->t, q, renewed, now, begun));
+	assert_int_equal(offer(w, begun), 0);
+	assert_true(hydns_publish_offered(w->t, q, renewed, now, begun));
+	hydns_publish_withdraw_all(w->p);
+	assert_false(hydns_publish_offered(w->t, q, renewed, now, hydns_publish_stamp(w->p)));
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	assert_false(hydns_publish_offered(w->t, q, renewed, now, hydns_publish_stamp(w->p)));
+}
+
 static void refuses_offers(void **state)
 {
 	struct world *w = *state;
@@ -625,7 +655,7 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along), TEST(reconnects),
 		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers),
-		TEST(refuses_offers), TEST(full_ring_drops), TEST(changes_are_told),
+		TEST(asks_for_renewed), TEST(refuses_offers), TEST(full_ring_drops), TEST(changes_are_told),
 		TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes), TEST(withdraws),
 		TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
 		TEST(counts),
