@@ -96,6 +96,7 @@ void hydnsd_authority_adopt(struct hydnsd *d)
 		struct hydnsd_authority *a = &d->authority[i];
 		const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, i);
 		struct hydnsd_job_end own = end;
+		struct hydns_counts left;
 
 		hydns_kern_authority_config_get(d->kern, i, &a->config);
 		a->live = a->config.flags & HYDNS_AUTH_READY;
@@ -104,11 +105,13 @@ void hydnsd_authority_adopt(struct hydnsd *d)
 			a->epoch_seen = page->epoch;
 			continue;
 		}
-		if (!d->adopted)
+		if (a->live)
+			write_config(d, i, false);
+		hydnsd_rules_counts(d->rules, i, &left);
+		if (!left.rules)
 			continue;
 		own.tag = i;
 		a->state = HYDNSD_AUTHORITY_CLOSING;
-		write_config(d, i, false);
 		withdraw_rules(d, i, 0, &own);
 	}
 }

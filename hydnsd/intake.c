@@ -15,6 +15,7 @@
 #include "hydnsd/activity.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/jobs.h"
+#include "hydnsd/session.h"
 #include "hydnsd/session_internal.h"
 #include "hydnsd/signature.h"
 
@@ -54,6 +55,20 @@ void hydnsd_ring_close(struct hydnsd_ring *r)
 	if (r->shared)
 		munmap(r->shared, RING_MAP);
 	r->shared = NULL;
+}
+
+void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_ring_counts *out)
+{
+	const struct hydnsd_session *s = hydnsd_session_find(d, id);
+
+	*out = (struct hydnsd_ring_counts){ 0 };
+	for (uint32_t i = 0; s && i < s->rings; i++) {
+		const struct hydns_ring *ring = s->ring[i].shared;
+
+		out->queries += __atomic_load_n(&ring->queries, __ATOMIC_RELAXED);
+		out->offered += __atomic_load_n(&ring->offered, __ATOMIC_RELAXED);
+		out->dropped += __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
+	}
 }
 
 /* -- one frame ------------------------------------------------------------------------------------------ */

@@ -111,6 +111,7 @@ static void reread(struct hydnsd *d)
 	hydnsd_options_apply(&d->options, &fresh, restart, sizeof(restart));
 	hydnsd_options_free(&fresh);
 	hydnsd_log_open(d->options.log_target, d->options.log_level);
+	hydnsd_rules_set_min_hits(d->rules, d->options.min_hits);
 	hydnsd_links_update(d);
 	if (restart[0])
 		hydnsd_log(HYDNSD_LOG_WARNING, "changed, but in force only after a restart: %s", restart);

@@ -13,6 +13,7 @@
 #include "hydnsd/clock.h"
 #include "hydnsd/links.h"
 #include "hydnsd/services.h"
+#include "hydnsd/session.h"
 #include "hydnsd/text.h"
 
 #define RCODE_MASK 0x000f
@@ -155,15 +156,20 @@ static json_t *rejections_object(const struct hydnsd *d)
 
 static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 {
+	struct hydnsd_ring_counts rings;
 	struct hydns_counts c;
 
 	hydnsd_authority_counts(d, i, &c);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	hydnsd_session_ring_counts(d, d->authority[i].session, &rings);
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->authority[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
 		"rules", number(c.rules), "octets", number(c.octets),
-		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]));
+		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
+		"queries_seen", number(rings.queries & INT64_MAX),
+		"offered", number(rings.offered & INT64_MAX),
+		"dropped_offers", number(rings.dropped & INT64_MAX)); /* JSON's integers are signed */
 }
 
 json_t *hydnsd_report_stats(struct hydnsd *d)

@@ -118,6 +118,11 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 	free(r);
 }
 
+void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits)
+{
+	hydns_policy_set_min_hits(r->policy, min_hits);
+}
+
 /* -- leaving ------------------------------------------------------------------------------------------ */
 /* All that is kept about a rule here; the store has its own. */
 static void forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
@@ -254,19 +259,26 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_answer *a, uint
 			    expiry_ms(&a->parts.head), ms(now_ns));
 }
 
-/* No slot is free: one of a fitting size goes now, and serves a later offer after the grace period. */
-static void free_a_slot(struct hydnsd_rules *r, const struct hydns_rule *head, uint64_t now_ns)
+/* No slot of a fitting size is free, others may be: a rule in one, of this size or a smaller one that found
+ * its own size full, goes now if it is worth less; its slot serves a later offer after the grace period. */
+static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hydnsd_answer *a,
+					 uint64_t now_ns)
 {
+	const struct hydns_rule *head = &a->parts.head;
 	struct wanted w = {
 		.rules = r, .authority = HYDNSD_ANY_AUTHORITY,
 		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count),
 	};
-	uint32_t victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
+	uint32_t victim;
 
-	if (victim == UINT32_MAX || r->departed_count)
-		return;                /* slots are on their way already */
+	if (r->departed_count)
+		return HYDNSD_REJECT_NO_SLOT; /* slots are on their way already */
+	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
+	if (victim == UINT32_MAX || !beats(r, a, victim))
+		return HYDNSD_REJECT_FULL;
 	remove_ordinal(r, victim, now_ns);
 	r->counters.evicted++;
+	return HYDNSD_REJECT_NO_SLOT;
 }
 
 static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd_answer *a,
@@ -281,10 +293,8 @@ static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd
 	if (old)
 		hydnsd_hits_account(r, former_ordinal, old, now_ns);
 	rc = hydns_store_publish(r->store, &a->parts, &handle, &replaced);
-	if (rc == -ENOSPC) {
-		free_a_slot(r, &a->parts.head, now_ns);
-		return HYDNSD_REJECT_NO_SLOT;
-	}
+	if (rc == -ENOSPC)
+		return free_a_slot(r, a, now_ns);
 	if (rc)
 		return rc == -E2BIG ? HYDNSD_REJECT_TOO_BIG : HYDNSD_REJECT_INDEX_FULL;
 	remember(r, a, handle, former_ordinal, now_ns);

@@ -25,6 +25,8 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 				       const struct hydns_policy_options *policy, uint64_t seed,
 				       uint64_t now_ns);
 void hydnsd_rules_close(struct hydnsd_rules *r);
+/* As in the policy options, for offers from now on. */
+void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits);
 
 /* Who offers, and under which terms. */
 struct hydnsd_offerer {

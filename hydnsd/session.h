@@ -11,6 +11,13 @@ void hydnsd_sessions_stop(struct hydnsd *d);
 /* Ends a session: the plugin is told why; its authority becomes an orphan. Unknown ids are ignored. */
 void hydnsd_session_drop(struct hydnsd *d, uint64_t id, const char *why);
 
+/* What a session's plugin has counted in its rings, all of them together; zero without a session. The
+ * plugin can write anything there: to be shown, not to be relied on. */
+struct hydnsd_ring_counts {
+	uint64_t queries, offered, dropped;
+};
+void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_ring_counts *out);
+
 /* Takes a bounded number of frames out of every ring; returns how long the loop may sleep, in ms: 0
  * there is more, 1 offers were flowing a moment ago, -1 every plugin will ring the doorbell. */
 int hydnsd_sessions_turn(struct hydnsd *d);

@@ -90,6 +90,11 @@ void hydns_policy_free(struct hydns_policy *p)
 	free(p);
 }
 
+void hydns_policy_set_min_hits(struct hydns_policy *p, uint32_t min_hits)
+{
+	p->options.min_hits = min_hits;
+}
+
 size_t hydns_policy_bytes(const struct hydns_policy *p)
 {
 	return sizeof(*p) + (size_t)p->ids * (sizeof(*p->entry) + sizeof(*p->heap));

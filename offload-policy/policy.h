@@ -41,6 +41,8 @@ struct hydns_policy;
 struct hydns_policy *hydns_policy_new(const struct hydns_policy_options *o, uint32_t ids);
 void hydns_policy_free(struct hydns_policy *p);
 size_t hydns_policy_bytes(const struct hydns_policy *p);
+/* Changes options.min_hits, for newcomers from now on. */
+void hydns_policy_set_min_hits(struct hydns_policy *p, uint32_t min_hits);
 
 enum hydns_verdict { HYDNS_REJECT_COLD, HYDNS_REJECT_FULL, HYDNS_ADMIT, HYDNS_ADMIT_EVICT };
 /*

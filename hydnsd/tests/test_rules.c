@@ -300,6 +300,34 @@ static void a_resolver_keeps_within_its_capacity(void **state)
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 1);
 }
 
+/* All slots that a large answer fits are taken: a hotter one displaces, a colder one does not. */
+static void no_slot_is_taken_from_a_better_rule(void **state)
+{
+	static const char *const big = "%s 300 IN TXT \"%0255d\" \"%0255d\" \"%0255d\"";
+	const struct hydnsd_rules_counters *c = hydnsd_rules_counters(store.rules);
+	char name[32], record[1000];
+	struct build_spec s = { .name = name, .type = 16, .count = 100, .answer = { record } };
+	enum hydnsd_rejection why = HYDNSD_ACCEPTED;
+	uint64_t before;
+
+	(void)state;
+	for (int i = 0; !why && i < CAPACITY; i++) {
+		snprintf(name, sizeof(name), "t%d.example.", i);
+		snprintf(record, sizeof(record), big, name, 0, 0, 0);
+		before = c->admitted;
+		why = admit(&s, 1, 0, NOW_NS);
+	}
+	assert_int_equal(why, HYDNSD_REJECT_FULL);
+	assert_int_equal(c->evicted, 0);
+	assert_true(before > 0 && before < CAPACITY);
+	s.count = 1000;
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_REJECT_NO_SLOT);
+	assert_int_equal(c->evicted, 1);
+	build_store_grace(&store);
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_address("small.example.", NULL, 1), HYDNSD_ACCEPTED);
+}
+
 static void capacity_holds_and_the_hottest_stay(void **state)
 {
 	char name[32];
@@ -405,6 +433,7 @@ int main(void)
 		RULES_TEST(successors_replace),
 		RULES_TEST(rules_expire),
 		RULES_TEST(a_resolver_keeps_within_its_capacity),
+		RULES_TEST(no_slot_is_taken_from_a_better_rule),
 		RULES_TEST(capacity_holds_and_the_hottest_stay),
 		RULES_TEST(no_hit_is_lost),
 		RULES_TEST(asking_meanwhile_counts_once),
