@@ -89,14 +89,14 @@ def _setns(file):
         raise OSError(error, f"setns: {os.strerror(error)}")
 
 
-def _veth(a, a_name, b, b_name):
+def veth(a, a_name, b, b_name):
     with a.netlink() as ip:
         ip.link("add", ifname=a_name, kind="veth", peer={"ifname": b_name, "net_ns_fd": b.name})
     a.link_state(a_name, up=True)
     b.link_state(b_name, up=True)
 
 
-def _pass_everything(ns, link, pass_object):
+def pass_everything(ns, link, pass_object):
     done = subprocess.run(ns.command(["ip", "link", "set", "dev", link, "xdpdrv", "obj", pass_object, "sec", "xdp"]),
                           capture_output=True, text=True)
     if done.returncode != 0:
@@ -107,21 +107,22 @@ class Network:
     """Namespaces client1, client2, resolver, authority, wired and addressed."""
 
     def __init__(self, run, pass_object):
+        self.pass_object = pass_object
         self.client1 = Namespace(run, "client1")
         self.client2 = Namespace(run, "client2")
         self.resolver = Namespace(run, "resolver")
         self.authority = Namespace(run, "authority")
         for i, client in ((1, self.client1), (2, self.client2)):
-            _veth(self.resolver, f"r{i}", client, f"c{i}")
+            veth(self.resolver, f"r{i}", client, f"c{i}")
             self.resolver.address(f"r{i}", f"10.53.{i}.1/24", f"fd53:{i}::1/64")
             client.address(f"c{i}", f"10.53.{i}.2/24", f"fd53:{i}::2/64")
             client.route(f"10.53.{i}.1")
             client.route(f"fd53:{i}::1")
-            _pass_everything(client, f"c{i}", pass_object)
+            pass_everything(client, f"c{i}", pass_object)
         self.client1.address("c1", *(f"{a}/24" for a in CLIENT1_MORE))
         for service in (SERVICE, REFERENCE):
             self.resolver.address("lo", f"{service[4]}/32", f"{service[6]}/128")
-        _veth(self.resolver, "ra", self.authority, "u0")
+        veth(self.resolver, "ra", self.authority, "u0")
         self.resolver.address("ra", "10.53.3.1/24", "fd53:3::1/64")
         self.authority.address("u0", "10.53.3.2/24", "fd53:3::2/64")
         # Name servers have addresses from anywhere: all are behind this link.

@@ -62,6 +62,7 @@ def test_daemon_killed_and_restarted(fresh):
         received = fresh.unbound.received()
         let_run(1.5)
         during = fresh.unbound.received() - received
+        logged = fresh.daemon.program.log.stat().st_size
         fresh.daemon.start()
         wait_until(fresh.daemon.resolver_ready, 10, "the module to register again")
         let_run(0.5)
@@ -71,6 +72,8 @@ def test_daemon_killed_and_restarted(fresh):
     assert during < RATE * 1.5 * 0.1, "the program did not go on answering while hydnsd was dead"
     for name, rdtype in HOSTS:
         assert fresh.daemon.explain(name, rdtype)["where"] == "kernel", "rules were not taken over"
+    log = fresh.daemon.program.log.read_text()[logged:]
+    assert "is ready, with what a former one left" in log and "is released" not in log
 
 
 def test_flush_while_daemon_is_dead(fresh):
@@ -168,8 +171,12 @@ def test_ring_full(fresh):
     assert took < 3, "a flush must not wait long for a daemon that does not answer"
     wait_until(fresh.daemon.resolver_ready, 10, "the module and the daemon to find each other")
     # every name was asked several times in a row, so each was hot; what found no room was dropped
-    received = fresh.daemon.call({"cmd": "stats"})["offers"]["received"] - before
+    stats = fresh.daemon.call({"cmd": "stats"})
+    received = stats["offers"]["received"] - before
     assert 0 < received < len(many), "the rings have not been full: the test proves nothing"
+    plugin = stats["resolvers"][0]
+    assert plugin["dropped_offers"] > 0 and plugin["offered"] > 0 and plugin["queries_seen"] > len(many)
+    assert "dropped_offers" in fresh.daemon.ctl("stats").stdout
     fresh.world.heat(fresh.daemon, *HOSTS[1])
 
 
