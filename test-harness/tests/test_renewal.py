@@ -9,16 +9,17 @@ from harness.client import Asker
 from harness.network import SERVICE
 
 NAME, TTL, PERIODS, RATE = "brief.lab.example", 5, 10, 1000
-AUTHORITY_DELAY = 0.2  # seconds; any query that waits for the authority takes at least this long
+AUTHORITY_DELAY = 0.4  # seconds; any query that waits for the authority takes at least this long
 
 
 @pytest.mark.limit(120)
 def test_ten_periods_of_a_five_second_name(path):
     world = path.world
-    world.heat(path.daemon, NAME, "A")
+    # slow from the first question on: Unbound measures its servers, and would retransmit to a suddenly slower one
     world.relay.delay = AUTHORITY_DELAY
-    before, begin = path.daemon.reasons(), time.monotonic()
     try:
+        world.heat(path.daemon, NAME, "A", timeout=3)
+        before, begin = path.daemon.reasons(), time.monotonic()
         with Asker(world, path.network.client1, SERVICE[4], [(NAME, "A")], RATE, seconds=TTL * PERIODS) as asker:
             answers = asker.result()
     finally:
@@ -32,6 +33,7 @@ def test_ten_periods_of_a_five_second_name(path):
     # 0 is what Unbound itself sends in an entry's last second
     odd = [a for a in answers if a.rcode != 0 or not 0 <= a.ttl <= TTL]
     assert not odd, f"{len(odd)} answers with an error or a TTL out of bounds: {odd[:3]}"
-    assert slowest < AUTHORITY_DELAY, "a query has waited for the authority"
+    # one that joins a question already under way waits a little less than the whole delay
+    assert slowest < AUTHORITY_DELAY / 2, "a query has waited for the authority"
     assert PERIODS - 1 <= asked <= 2 * PERIODS
     assert answered >= 0.9 * len(answers)
