@@ -22,7 +22,7 @@
 #define FRAMES_PER_TURN 64             /* a ring */
 #define CHANGES_MAX     (2 * HYDNSD_PASS_MAX) /* withdrawals a session may have: a pass under way, and the next */
 #define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
-#define POLL_MS         1
+#define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
 #define RING_MAP        (HYDNS_RING_DATA + HYDNS_RING_BYTES)
 
 /* -- opening -------------------------------------------------------------------------------------------- */

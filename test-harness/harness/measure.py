@@ -71,10 +71,13 @@ class Meter:
         """What became of the packets since the beginning, by reason."""
         return {name: n - self.first_reasons[name] for name, n in self.reasons.items() if n != self.first_reasons[name]}
 
+    def read(self):
+        """The counters as they stand, without a point in the series."""
+        before, self.last = self.last, self._read()
+        return self.last[0] - before[0], self.last[1] - before[1]
+
     def sample(self):
-        now = self._read()
-        answered, passed = now[0] - self.last[0], now[1] - self.last[1]
-        self.last = now
+        answered, passed = self.read()
         self.series.append({"seconds": round(time.monotonic() - self.begin, 2), "answered": answered,
                             "passed": passed,
                             "kernel_share": round(answered / (answered + passed), 4) if answered + passed else 0.0})
@@ -112,9 +115,15 @@ def _check_played(summaries, seconds):
                                "that names that are asked once are asked once")
 
 
+def recursions(unbound):
+    """Replies that Unbound could give only after asking an authority."""
+    return int(unbound.stats()["total.num.recursivereplies"])
+
+
 def measure(world, unbound, daemon, data, seconds, rate, progress):
     """Runs the load against a started resolver; returns the figures, with the time series as 'series' and
     dnsperf's and the machine's own under 'details'."""
+    recursed = recursions(unbound)
     processes = [unbound.program] + ([daemon.program] if daemon else [])
     cpu, busy, meter = [p.cpu_seconds() for p in processes], machine_busy_seconds(), Meter(daemon)
     probers = [Asker(world, world.network.client2, SERVICE[f], data.probes[f], PROBE_RATE, seconds=seconds,
@@ -127,8 +136,9 @@ def measure(world, unbound, daemon, data, seconds, rate, progress):
             progress(meter)
         used = [p.cpu_seconds() - c for p, c in zip(processes, cpu)]
         busy = machine_busy_seconds() - busy
+        recursed = recursions(unbound) - recursed
         answers = first.result() + second.result()
-    meter.sample()
+    meter.read()
     summaries = [dnsperf_summary(load.log.read_text()) for load in loads]
     for load in loads:
         load.log.unlink()
@@ -148,6 +158,6 @@ def measure(world, unbound, daemon, data, seconds, rate, progress):
     }, {
         "series": meter.series, "reasons": meter.counted(), "replies": replies, "seconds": elapsed,
         "cpu_seconds": dict(zip(("unbound", "hydnsd"), (round(u, 2) for u in used))),
-        "machine_cpu_seconds_per_million": round(busy / replies * 1e6, 3),
+        "recursions": recursed, "machine_cpu_seconds_per_million": round(busy / replies * 1e6, 3),
         "latency_samples": len(latencies),
     }

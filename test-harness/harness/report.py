@@ -85,10 +85,11 @@ def write_plot(file, off, on, series):
         axis.set_xticks([k + 0.2 for k in range(len(keys))], labels)
         axis.set_title(title)
         axis.set_ylabel(unit)
-        axis.legend()
 
     pair(axes[0][0], ["replies_per_second"], [""], "Throughput", "replies per second")
     pair(axes[0][1], ["p50_us", "p95_us", "p99_us"], ["50 %", "95 %", "99 %"], "Latency below which", "microseconds")
+    axes[0][1].set_yscale("log")      # the median and the tail are far apart
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="upper center", ncol=2)
     pair(axes[1][0], ["resolver_cpu_seconds_per_million"], [""], "CPU of Unbound and hydnsd",
          "seconds per million replies")
     share = axes[1][1]
@@ -98,6 +99,6 @@ def write_plot(file, off, on, series):
     share.set_xlabel("seconds since start")
     share.set_ylabel("percent")
     share.set_title("Answered in the kernel")
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0, 1, 0.95))
     figure.savefig(file, dpi=120)
     pyplot.close(figure)
