@@ -42,6 +42,10 @@ enum ctl_reach {
 enum ctl_reach ctl_call(const struct ctl *c, json_t *request, json_t **reply, char why[CTL_WHY]);
 /* As ctl_call(), but prints why when there is no answer; NULL then. */
 json_t *ctl_ask(const struct ctl *c, json_t *request);
+/* Asks for cmd and prints the reply, as JSON (with "daemon": true) or by print. When no daemon listens:
+ * what without() makes of the pinned maps; it gets the reason. Returns the exit status. */
+int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *reply),
+	     int (*without)(const struct ctl *c, const char *no_daemon));
 
 /* -- ctl_pins.c: pinned maps, root only ----------------------------------------------------------------- */
 /* 0 or a negative errno with one line in why. Each opens and closes what it needs. */

@@ -186,3 +186,28 @@ json_t *ctl_ask(const struct ctl *c, json_t *request)
 	ctl_error("%s", why);
 	return NULL;
 }
+
+int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *reply),
+	     int (*without)(const struct ctl *c, const char *no_daemon))
+{
+	json_t *reply = NULL;
+	char why[CTL_WHY];
+
+	switch (ctl_call(c, json_pack("{s:s}", "cmd", cmd), &reply, why)) {
+	case CTL_ANSWERED:
+		break;
+	case CTL_NO_DAEMON:
+		return without(c, why);
+	default:
+		ctl_error("%s", why);
+		return CTL_ERROR;
+	}
+	if (c->json) {
+		json_object_set_new(reply, "daemon", json_true());
+		ctl_json(reply);
+	} else {
+		print(reply);
+		json_decref(reply);
+	}
+	return CTL_OK;
+}

@@ -173,26 +173,7 @@ static int stats_from_pins(const struct ctl *c, const char *no_daemon)
 
 int ctl_cmd_stats(const struct ctl *c, int argc, char **argv)
 {
-	json_t *reply = NULL;
-	char why[CTL_WHY];
-
 	(void)argc;
 	(void)argv;
-	switch (ctl_call(c, json_pack("{s:s}", "cmd", "stats"), &reply, why)) {
-	case CTL_ANSWERED:
-		break;
-	case CTL_NO_DAEMON:
-		return stats_from_pins(c, why);
-	default:
-		ctl_error("%s", why);
-		return CTL_ERROR;
-	}
-	if (c->json) {
-		json_object_set_new(reply, "daemon", json_true());
-		ctl_json(reply);
-	} else {
-		print_stats(reply);
-		json_decref(reply);
-	}
-	return CTL_OK;
+	return ctl_show(c, "stats", print_stats, stats_from_pins);
 }

@@ -179,28 +179,9 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 
 int ctl_cmd_status(const struct ctl *c, int argc, char **argv)
 {
-	json_t *reply = NULL;
-	char why[CTL_WHY];
-
 	(void)argc;
 	(void)argv;
-	switch (ctl_call(c, json_pack("{s:s}", "cmd", "status"), &reply, why)) {
-	case CTL_ANSWERED:
-		break;
-	case CTL_NO_DAEMON:
-		return status_from_pins(c, why);
-	default:
-		ctl_error("%s", why);
-		return CTL_ERROR;
-	}
-	if (c->json) {
-		json_object_set_new(reply, "daemon", json_true());
-		ctl_json(reply);
-	} else {
-		print_status(reply);
-		json_decref(reply);
-	}
-	return CTL_OK;
+	return ctl_show(c, "status", print_status, status_from_pins);
 }
 
 /* -- pause, resume ------------------------------------------------------------------------------------------ */
