@@ -123,8 +123,6 @@ static enum ctl_reach exchange(int fd, const char *request, json_t **reply, char
 	int err = send_all(fd, request, strlen(request));
 
 	if (!err)
-		err = send_all(fd, "\n", 1);
-	if (!err)
 		err = read_line(fd, &line);
 	if (err) {
 		free(line);
@@ -158,7 +156,7 @@ static enum ctl_reach exchange(int fd, const char *request, json_t **reply, char
 
 enum ctl_reach ctl_call(const struct ctl *c, json_t *request, json_t **reply, char why[CTL_WHY])
 {
-	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL, *line;
 	enum ctl_reach reach;
 	int fd = -1;
 
@@ -167,12 +165,20 @@ enum ctl_reach ctl_call(const struct ctl *c, json_t *request, json_t **reply, ch
 		snprintf(why, CTL_WHY, "the request cannot be written as JSON: its text is not UTF-8");
 		return CTL_REFUSED;
 	}
+	/* With its newline in one piece: who answers the first piece and leaves would break the second. */
+	if (asprintf(&line, "%s\n", text) < 0)
+		line = NULL;
+	free(text);
+	if (!line) {
+		snprintf(why, CTL_WHY, "out of memory");
+		return CTL_REFUSED;
+	}
 	reach = connect_daemon(c->socket_path, &fd, why);
 	if (reach == CTL_ANSWERED)
-		reach = exchange(fd, text, reply, why);
+		reach = exchange(fd, line, reply, why);
 	if (fd >= 0)
 		close(fd);
-	free(text);
+	free(line);
 	return reach;
 }
 
