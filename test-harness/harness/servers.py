@@ -44,7 +44,21 @@ class Nsd:
         wait_until(shows, 10, f"NSD to serve the new {zone}")
 
 
-class Unbound:
+class Restartable:
+    """A server that tests stop and start again; its subclass starts it as self.program."""
+
+    def stop(self, sig=signal.SIGTERM):
+        return self.program.stop(sig)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()
+
+
+class Unbound(Restartable):
     """The resolver. hydns: path of hydnsd's socket, or None for the same resolver without the kernel path."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), server=(), clause=(), threads=2):
@@ -78,16 +92,6 @@ class Unbound:
         """Unbound answers for localhost by itself, so this asks no authority."""
         return ask(self.ns, address, "localhost", "A", local=address, timeout=0.2)
 
-    def stop(self, sig=signal.SIGTERM):
-        return self.program.stop(sig)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *exc):
-        self.stop()
-
     def control(self, *words, check=True):
         """unbound-control; returns what it printed. Returns when the command has taken effect."""
         done = run_tool(self.ns, [self.world.tools.unbound_control, "-c", self.config, *words], check=check)
@@ -103,7 +107,7 @@ class Unbound:
         return sum(int(v) for k, v in self.stats().items() if k.startswith("thread") and k.endswith(".num.queries"))
 
 
-class Hydnsd:
+class Hydnsd(Restartable):
     """The daemon, attached to the clients' links. Survives being stopped and started again."""
 
     def __init__(self, world, ns, interfaces, *, capacity=None, options=()):
@@ -132,16 +136,6 @@ class Hydnsd:
     def attached(self):
         status = self.try_call({"cmd": "status"})
         return bool(status) and all(i["attached"] for i in status["interfaces"])
-
-    def stop(self, sig=signal.SIGTERM):
-        return self.program.stop(sig)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *exc):
-        self.stop()
 
     def call(self, request, timeout=10):
         """One request of the control protocol; the reply object. HarnessError when it is not ok."""
