@@ -66,7 +66,9 @@ static __always_inline bool hydns_bounded(__u64 *len, __u64 max)
 
 	if (n >= max)
 		return false;
+#ifdef __BPF__
 	asm volatile("if %[n] < %[max] goto +1\n\t%[n] = 0" : [n] "+r"(n) : [max] "r"(max));
+#endif
 	*len = n + 1;
 	return true;
 }

@@ -109,22 +109,39 @@ static uint16_t pseudo_sum(const struct frame *f, size_t len)
 	return sum16(f->ipv6 ? ip + 8 : ip + 12, f->ipv6 ? 32 : 8, 17 + len);
 }
 
-void frame_seal(struct frame *f)
+/* Over a UDP datagram of len octets, whatever its header says. */
+static void put_checksums(struct frame *f, size_t len)
 {
 	uint8_t *ip = f->data + f->l3, *udp = f->data + f->udp;
-	uint16_t len = f->len - f->udp, sum;
+	uint16_t sum;
 
-	put16(udp + 4, len);
-	put16(udp + 6, 0);
-	if (f->ipv6) {
-		put16(ip + 4, len);
-	} else {
-		put16(ip + 2, len + 20);
+	if (!f->ipv6) {
 		put16(ip + 10, 0);
 		put16(ip + 10, ~sum16(ip, 20, 0));
 	}
+	put16(udp + 6, 0);
 	sum = ~sum16(udp, len, pseudo_sum(f, len));
 	put16(udp + 6, sum ? sum : 0xffff);
+}
+
+void frame_checksums(struct frame *f)
+{
+	size_t len = get16(f->data + f->udp + 4), there = f->len - f->udp;
+
+	put_checksums(f, len < there ? len : there);
+}
+
+void frame_seal(struct frame *f)
+{
+	uint8_t *ip = f->data + f->l3, *udp = f->data + f->udp;
+	uint16_t len = f->len - f->udp;
+
+	put16(udp + 4, len);
+	if (f->ipv6)
+		put16(ip + 4, len);
+	else
+		put16(ip + 2, len + 20);
+	put_checksums(f, len);
 }
 
 void frame_partial(struct frame *f)

@@ -43,6 +43,8 @@ size_t name_wire(const char *dotted, uint8_t *out);
 void frame_query(struct frame *f, const struct query *q);
 /* Lengths and checksums made right for f->len. */
 void frame_seal(struct frame *f);
+/* Checksums alone, for as much of the UDP datagram as its header says and the frame has. */
+void frame_checksums(struct frame *f);
 /* The checksum field as a local sender leaves it to the hardware: the pseudo-header's sum alone. */
 void frame_partial(struct frame *f);
 /* RFC 1071 sum, folded, of octets in network order, on top of start. */

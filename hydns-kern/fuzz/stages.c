@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <string.h>
+#include <sanitizer/asan_interface.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include "stages.h"
+/* To the program its settings are constants; the loader has written them. Here that is stages_run(). */
+#define const
+#include "maps.bpf.h"
+#undef const
+#include "hydns.bpf.c"
+
+#define NOW_NS 5000000000000ULL
+
+const uint64_t stages_seed[2] = { 0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL };
+
+/* The maps' contents: any destination is a service of one resolver, which answers any client. */
+static struct hydns_query scratch;
+static __u64 counted[HYDNS_REASONS];
+static struct hydns_authority_config config;
+static struct hydns_authority_page page = { .epoch = 1, .heartbeat_ns = NOW_NS };
+static __u32 paused, allow = HYDNS_ACL_ALLOW;
+static struct hydns_service service = { .authority = STAGES_AUTHORITY };
+
+static void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	if (map == &hydns_stats)
+		return &counted[*(const __u32 *)key];
+	if (map == &hydns_scratch)
+		return &scratch;
+	if (map == &hydns_switch)
+		return &paused;
+	if (map == &hydns_services)
+		return &service;
+	if (map == &hydns_authcfg)
+		return &config;
+	/* an inner map is found in the outer one, then asked itself */
+	if (map == &hydns_pages || map == &page)
+		return &page;
+	if (map == &hydns_acls || map == &allow)
+		return &allow;
+	return NULL; /* the index: no rules */
+}
+
+static __u64 bpf_ktime_get_coarse_ns(void)
+{
+	return NOW_NS;
+}
+
+/*
+ * Lets the program see, of the message in scratch, what was loaded and the word that it puts behind. The
+ * walk over the labels alone may go on behind the message: that the name ends within is checked after it.
+ */
+static long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *buf, __u32 len)
+{
+	if (offset > ctx->data_end - ctx->data || len > ctx->data_end - ctx->data - offset)
+		return -EINVAL;
+	ASAN_UNPOISON_MEMORY_REGION(buf, len + sizeof(__u64));
+	ASAN_UNPOISON_MEMORY_REGION(scratch.message, HYDNS_DNS_HEADER + HYDNS_NAME_MAX);
+	memcpy(buf, (void *)(ctx->data + offset), len);
+	return 0;
+}
+
+static void set(const struct stages_settings *s)
+{
+	hydns_vlan = s->vlan;
+	hydns_ipv6 = s->ipv6;
+	hydns_partial_checksum = s->partial_checksum;
+	hydns_geometry.buckets = 1;
+	hydns_geometry.seed[0] = stages_seed[0];
+	hydns_geometry.seed[1] = stages_seed[1];
+	config.flags = HYDNS_AUTH_READY | s->auth_flags;
+}
+
+static int reason_counted(void)
+{
+	int reason = -1;
+
+	for (int r = 0; r < HYDNS_REASONS; r++) {
+		if (!counted[r])
+			continue;
+		if (reason >= 0 || counted[r] != 1)
+			return -1;
+		reason = r;
+	}
+	return reason;
+}
+
+static void report(struct stages_outcome *out)
+{
+	const struct hydns_query *q = &scratch;
+
+	out->ipv6 = q->ipv6;
+	out->edns = q->edns;
+	out->ad = q->ad;
+	memcpy(out->client, q->client.addr, sizeof(out->client));
+	memcpy(out->service, q->service.addr, sizeof(out->service));
+	out->client_port = bpf_ntohs(q->sport);
+	out->service_port = bpf_ntohs(q->service.port);
+	out->message_off = q->dns_off;
+	out->message_len = q->message_len;
+	out->qtype = bpf_ntohs(q->qtype);
+	out->edns_size = q->edns_size;
+	out->variant = q->variant;
+	out->name_len = q->name_len;
+	memcpy(out->name, q->name, (q->name_len + 7) / 8 * 8);
+	out->hash = q->hash;
+	out->name_sum = hydns_fold(q->name_sum);
+	out->addr_sum = hydns_fold(q->addr_sum);
+}
+
+void stages_run(uint8_t *frame, size_t len, const struct stages_settings *s, uint8_t fill,
+		struct stages_outcome *out)
+{
+	struct xdp_md ctx = { .data = (unsigned long)frame, .data_end = (unsigned long)frame + len };
+	const size_t unread = sizeof(scratch) - offsetof(struct hydns_query, message);
+
+	set(s);
+	ASAN_UNPOISON_MEMORY_REGION(scratch.message, unread);
+	memset(&scratch, fill, sizeof(scratch));
+	memset(counted, 0, sizeof(counted));
+	ASAN_POISON_MEMORY_REGION(scratch.message, unread);
+	memset(out, 0, sizeof(*out));
+	out->action = hydns_xdp(&ctx);
+	out->reason = reason_counted();
+	ASAN_UNPOISON_MEMORY_REGION(scratch.message, unread);
+	if (out->reason == HYDNS_R_MISS)
+		report(out);
+}

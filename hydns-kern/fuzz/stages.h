@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The XDP program compiled for userspace: the same source as in the kernel, from its entry point on, with
+ * no rules in its store. So every packet is passed, and one whose question the program has read and looked
+ * up is counted as a MISS.
+ */
+#ifndef HYDNS_FUZZ_STAGES_H
+#define HYDNS_FUZZ_STAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "hydns/abi.h"
+#include "hydns/reasons.h"
+
+#define STAGES_AUTHORITY 3
+
+extern const uint64_t stages_seed[2];    /* of the key hash */
+
+struct stages_settings {
+	bool vlan, ipv6, partial_checksum;   /* load-time switches */
+	uint16_t auth_flags;                 /* HYDNS_AUTH_* of the resolver, besides READY */
+};
+
+/* What the program has made of a frame. All but reason count only after a MISS. Host order. */
+struct stages_outcome {
+	int reason;                          /* enum hydns_reason; -1: not exactly one was counted */
+	int action;
+	bool ipv6, edns, ad;
+	uint8_t client[16], service[16];
+	uint16_t client_port, service_port;
+	size_t message_off, message_len;
+	uint16_t qtype, edns_size;
+	uint8_t variant;
+	size_t name_len;
+	uint8_t name[HYDNS_NAME_MAX + 1];    /* lower case, whole words; 0 behind */
+	uint64_t hash;
+	uint16_t name_sum, addr_sum;         /* folded; memory order, as are the words they are made of */
+};
+
+/* Runs the program over len octets, which it must leave as they are. fill: what scratch memory is full of
+ * before; the outcome must not depend on it. */
+void stages_run(uint8_t *frame, size_t len, const struct stages_settings *s, uint8_t fill,
+		struct stages_outcome *out);
+
+#endif
