@@ -165,26 +165,53 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
 		s->changes--;
 }
 
+/* What was offered since the change was made from the changed cache, and stays. */
+static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_t name_len, uint64_t generation)
+{
+	const struct hydnsd_job_end end = { .done = change_done, .client = s->id };
+	struct hydnsd_withdrawal w = {
+		.authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_NAME, .generation = generation,
+		.name_len = name_len,
+	};
+
+	memcpy(w.name, name, name_len);
+	if (hydnsd_jobs_withdraw(s->daemon, &w, &end) == 0)
+		s->changes++;
+}
+
+/* Those renewals whose moment is over. */
+static void settle(struct hydnsd_session *s)
+{
+	struct hydnsd_rules *rules = s->daemon->rules;
+	uint64_t now_ns = hydnsd_now_ns();
+	const struct hydnsd_renewal *n;
+
+	while ((n = hydnsd_renewals_take(&s->renewals, now_ns / HYDNSD_NS_PER_MS))) {
+		if (n->shared)
+			withdraw_older(s, n->name, n->name_len, n->generation);
+		else
+			hydnsd_rules_outdated(rules, (uint32_t)s->authority, n->name, n->name_len, n->rrtype,
+					      n->generation, now_ns);
+	}
+}
+
 /* False when the frame is broken. */
 static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c)
 {
 	struct hydnsd *d = s->daemon;
 	struct hydnsd_authority *a = &d->authority[s->authority];
-	const struct hydnsd_job_end end = { .done = change_done, .client = s->id };
-	struct hydnsd_withdrawal w = {
-		.authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_NAME,
-	};
 
 	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len ||
 	    !hydnsd_name_valid(c->data, c->name_len))
 		return false;
-	d->changed++;
 	hydnsd_changes_note(&a->changes, c->generation,
 			    hydnsd_signature_of(c->data, c->name_len, hydnsd_rules_seed(d->rules)));
-	w.name_len = c->name_len;
-	memcpy(w.name, c->data, c->name_len);
-	if (hydnsd_jobs_withdraw(d, &w, &end) == 0)
-		s->changes++;
+	if (c->renewed) {
+		hydnsd_renewals_put(&s->renewals, c, hydnsd_now_ms());
+		return true;
+	}
+	d->changed++;
+	withdraw_older(s, c->data, c->name_len, c->generation);
 	return true;
 }
 
@@ -202,6 +229,12 @@ static bool take_frame(struct hydnsd_session *s, const union frame *f)
 }
 
 /* -- all rings of a session ------------------------------------------------------------------------------ */
+/* True while the rings must wait for what was taken from them before. */
+static bool choked(const struct hydnsd_session *s)
+{
+	return s->changes >= CHANGES_MAX || hydnsd_renewals_full(&s->renewals);
+}
+
 static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
 {
 	static union frame frame;      /* large; one thread */
@@ -209,7 +242,7 @@ static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
 	for (unsigned n = 0; n < FRAMES_PER_TURN; n++) {
 		enum taken t;
 
-		if (s->changes >= CHANGES_MAX)
+		if (choked(s))
 			break;
 		t = take(r, &frame);
 		if (t == TAKEN_NONE)
@@ -249,7 +282,8 @@ void hydnsd_intake_wake(struct hydnsd_session *s)
 	s->busy_ms = hydnsd_now_ms();
 }
 
-int hydnsd_intake_turn(struct hydnsd_session *s)
+/* As hydnsd_intake_turn(), for what is in the rings. */
+static int turn_rings(struct hydnsd_session *s)
 {
 	bool more = false;
 
@@ -263,7 +297,7 @@ int hydnsd_intake_turn(struct hydnsd_session *s)
 			return 0;
 		}
 	if (more)
-		return s->changes >= CHANGES_MAX ? POLL_MS : 0;
+		return choked(s) ? POLL_MS : 0;
 	if (hydnsd_now_ms() - s->busy_ms < LINGER_MS)
 		return POLL_MS;
 	set_need_wakeup(s, 1);
@@ -271,4 +305,14 @@ int hydnsd_intake_turn(struct hydnsd_session *s)
 		return -1;
 	set_need_wakeup(s, 0);
 	return 0;
+}
+
+int hydnsd_intake_turn(struct hydnsd_session *s)
+{
+	int wait, settled;
+
+	settle(s);
+	wait = turn_rings(s);
+	settled = hydnsd_renewals_next(&s->renewals, hydnsd_now_ms());
+	return wait < 0 || (settled >= 0 && settled < wait) ? settled : wait;
 }

@@ -79,8 +79,10 @@ static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *
 	r->signature = calloc(r->ordinals, sizeof(*r->signature));
 	r->owners = calloc(r->ordinals, sizeof(*r->owners));
 	r->seen = calloc(r->ordinals, sizeof(*r->seen));
+	r->generation = calloc(r->ordinals, sizeof(*r->generation));
 	r->owner = malloc(r->ordinals);
-	return r->policy && r->signature && r->owners && r->seen && r->owner;
+	return r->policy && r->signature && r->owners && r->seen && r->generation &&
+	       r->owner;
 }
 
 struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
@@ -113,6 +115,7 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 	free(r->signature);
 	free(r->owners);
 	free(r->seen);
+	free(r->generation);
 	free(r->owner);
 	free(r->departed);
 	free(r);
@@ -254,6 +257,7 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_answer *a, uint
 	r->signature[ordinal] = a->signature;
 	r->owners[ordinal] = a->owners;
 	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
+	r->generation[ordinal] = (uint32_t)a->generation;
 	r->tally[a->parts.head.authority].rules++;
 	hydns_policy_insert(r->policy, ordinal, former, a->count, a->window_ms,
 			    expiry_ms(&a->parts.head), ms(now_ns));
@@ -353,7 +357,7 @@ size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 {
 	return hydns_policy_bytes(r->policy) + (size_t)r->departed_room * sizeof(*r->departed) +
 	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->owners) + sizeof(*r->seen) +
-				      sizeof(*r->owner));
+				      sizeof(*r->generation) + sizeof(*r->owner));
 }
 
 uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r)

@@ -66,6 +66,7 @@ struct hydnsd_withdrawal {
 	uint32_t authority;            /* or HYDNSD_ANY_AUTHORITY */
 	enum hydns_scope scope;
 	uint32_t keep_epoch;           /* with ALL: rules of this epoch stay; 0: none do */
+	uint64_t generation;           /* rules offered at this one or a later stay; 0: none do */
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */
 	uint64_t bits;                 /* of the name; set by begin */
@@ -87,6 +88,10 @@ void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p);
  * has been seen: no rule in the index matches that was there at begin; a grace period must follow before
  * it is certain that none is sent. A rule that several withdraw counts for the first of them. */
 bool hydnsd_pass_step(struct hydnsd_rules *r, struct hydnsd_pass *p, uint64_t now_ns, uint32_t budget);
+
+/* Removes the rules of one question (qtype in network order, all variants) offered before the generation. */
+void hydnsd_rules_outdated(struct hydnsd_rules *r, uint32_t authority, const uint8_t *name, uint8_t name_len,
+			   uint16_t qtype, uint64_t generation, uint64_t now_ns);
 
 /* -- looking ------------------------------------------------------------------------------------------ */
 struct hydns_store *hydnsd_rules_store(struct hydnsd_rules *r);

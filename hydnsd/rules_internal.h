@@ -34,6 +34,7 @@ struct hydnsd_rules {
 	uint64_t *signature;           /* names and their ancestors */
 	uint64_t *owners;              /* names alone */
 	uint32_t *seen;                /* hits already accounted for */
+	uint32_t *generation;          /* low half, of the offer's stamp */
 	uint8_t *owner;                /* authority or HYDNSD_NOBODY */
 	struct hydnsd_tally tally[HYDNS_AUTHORITIES];
 	struct hydnsd_rules_counters counters;

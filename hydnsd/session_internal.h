@@ -3,6 +3,7 @@
 #ifndef HYDNSD_SESSION_INTERNAL_H
 #define HYDNSD_SESSION_INTERNAL_H
 
+#include "hydnsd/renewals.h"
 #include "hydnsd/session.h"
 
 struct hydnsd_ring {
@@ -25,6 +26,7 @@ struct hydnsd_session {
 	bool asleep;                   /* need_wakeup is set in every ring */
 	uint64_t busy_ms;              /* last time a frame was there */
 	uint32_t changes;              /* CHANGED frames whose withdrawal is under way */
+	struct hydnsd_renewals renewals;
 	uint32_t rings;
 	struct hydnsd_ring ring[HYDNS_THREADS_MAX];
 	struct hydnsd_session *next;

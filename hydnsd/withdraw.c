@@ -34,6 +34,12 @@ static bool depends_on(const struct hydnsd_withdrawal *w, const struct hydns_rul
 	return false;
 }
 
+/* Halves of generations compare as serial numbers (RFC 1982): a rule does not live for 2^31 changes. */
+static bool offered_since(const struct hydnsd_rules *r, uint32_t ordinal, uint64_t generation)
+{
+	return r->generation[ordinal] - (uint32_t)generation <= INT32_MAX;
+}
+
 static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal *w, uint32_t ordinal)
 {
 	const struct hydns_rule *rule;
@@ -41,6 +47,8 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 	if ((r->signature[ordinal] & w->bits) != w->bits)
 		return false;
 	if (w->authority != HYDNSD_ANY_AUTHORITY && w->authority != r->owner[ordinal])
+		return false;
+	if (w->generation && offered_since(r, ordinal, w->generation))
 		return false;
 	rule = hydns_store_rule(r->store, hydns_store_handle(r->store, ordinal));
 	if (!rule)
@@ -77,6 +85,21 @@ static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_
 		r->counters.withdrawn++;
 		w->withdrawn++;
 		return;
+	}
+}
+
+void hydnsd_rules_outdated(struct hydnsd_rules *r, uint32_t authority, const uint8_t *name, uint8_t name_len,
+			   uint16_t qtype, uint64_t generation, uint64_t now_ns)
+{
+	static const uint8_t variants[] = { 0, HYDNS_VARIANT_DO };
+
+	for (size_t i = 0; i < sizeof(variants); i++) {
+		uint32_t handle = hydns_store_find(r->store, name, name_len, qtype, variants[i], (uint8_t)authority);
+
+		if (!handle || offered_since(r, hydns_store_ordinal(r->store, handle), generation))
+			continue;
+		hydnsd_rules_remove(r, handle, now_ns);
+		r->counters.withdrawn++;
 	}
 }
 

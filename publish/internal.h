@@ -43,6 +43,7 @@ struct hydns_wire_answer {
 	uint16_t edns_size;              /* payload size of the OPT; 0: there is none */
 	uint16_t names;                  /* names that the answer is built from, beside the question's: */
 	uint16_t name[2 * HYDNS_TTLS_MAX]; /* ... owners and CNAME targets, offsets into the message */
+	uint16_t rrtype[2 * HYDNS_TTLS_MAX]; /* of the owner's RRset (its RRSIGs count to it); target: 0 */
 };
 /* 0, or -EINVAL when the kernel path can't reproduce this reply to this question; *out only on success. */
 int hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
@@ -92,11 +93,15 @@ struct hydns_names;
 struct hydns_names *hydns_names_new(uint32_t capacity, const uint64_t seed[2]);
 void hydns_names_free(struct hydns_names *t);
 uint64_t hydns_names_changes(const struct hydns_names *t);
-/* A rule built from name (lower case) may live until then. False: the name has changed since changes. */
-bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, uint64_t until_ms,
-		       uint64_t changes);
-/* Notes a change; true when a rule built from name may live or be on its way. */
-bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint64_t now_ms);
+/* What of a name a rule holds or a change concerns: all its data, or the RRset of this type, in host order,
+ * as a part of answers to other questions than that one. */
+#define HYDNS_NAMES_ALL 0
+/* A rule built from name (lower case) may live until then. False: it has changed since changes. */
+bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
+		       uint64_t until_ms, uint64_t changes);
+/* Notes a change; true when a rule built from it may live or be on its way. */
+bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
+			uint64_t now_ms);
 
 /* -- page.c: the authority page ------------------------------------------------------------------------ */
 struct hydns_pages;

@@ -64,9 +64,9 @@ uint64_t hydns_names_changes(const struct hydns_names *t)
 	return atomic_load(&t->changes);
 }
 
-static struct place *place_of(struct hydns_names *t, const uint8_t *name, size_t len)
+static struct place *place_of(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what)
 {
-	return &t->place[hydns_key_hash(name, (__u8)len, 0, 0, 0, t->seed) & t->mask];
+	return &t->place[hydns_key_hash(name, (__u8)len, what, 0, 0, t->seed) & t->mask];
 }
 
 static void raise(_Atomic uint64_t *word, uint64_t value)
@@ -77,10 +77,10 @@ static void raise(_Atomic uint64_t *word, uint64_t value)
 		;
 }
 
-bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, uint64_t until_ms,
-		       uint64_t changes)
+bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
+		       uint64_t until_ms, uint64_t changes)
 {
-	struct place *s = place_of(t, name, len);
+	struct place *s = place_of(t, name, len, what);
 
 	raise(&s->until_ms, until_ms);
 	/* raise() may have stored nothing: then a plain load above stands for step 2, and orders as well. */
@@ -88,9 +88,10 @@ bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, u
 	return atomic_load(&s->changed) <= changes;
 }
 
-bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint64_t now_ms)
+bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
+			uint64_t now_ms)
 {
-	struct place *s = place_of(t, name, len);
+	struct place *s = place_of(t, name, len, what);
 
 	raise(&s->changed, atomic_fetch_add(&t->changes, 1) + 1);
 	atomic_thread_fence(memory_order_seq_cst);

@@ -60,7 +60,7 @@ struct hydns_thread *hydns_publish_thread(struct hydns_publish *p, uint32_t i);
 struct hydns_stamp {         /* opaque to resolvers */
 	uint64_t generation;
 	uint32_t epoch;
-	uint64_t changes;    /* calls of hydns_publish_changed() so far */
+	uint64_t changes;    /* calls of hydns_publish_changed() and _renewed() so far */
 };
 struct hydns_stamp hydns_publish_stamp(const struct hydns_publish *p);
 
@@ -114,6 +114,9 @@ void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, con
 void hydns_publish_withdraw_all(struct hydns_publish *p);
 /* Data of this owner name changed in the cache (not by a flush): withdraw without waiting. */
 void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t name_len);
+/* The RRset of this owner name and type (host order) was renewed in the cache: the same data, ending later.
+ * Answers that hold it and are not offered anew within moments are withdrawn, for their TTLs have changed. */
+void hydns_publish_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype);
 
 /* Kernel answers since the session began; waits at most timeout_ms. False: out keeps the last known. */
 bool hydns_publish_counts(struct hydns_publish *p, struct hydns_counts *out, uint32_t timeout_ms);

@@ -15,6 +15,7 @@
 #define CLASS_IN      1
 #define TYPE_CNAME    5
 #define TYPE_OPT      41
+#define TYPE_RRSIG    46
 #define META_FIRST    128             /* RFC 6895 section 3.1: 128..255 are QTYPEs and meta-TYPEs */
 #define META_LAST     255
 #define TTL_MAX       0x7fffffffU     /* RFC 2181 section 8 */
@@ -90,15 +91,22 @@ static bool meta_type(uint16_t type)
 	return type == 0 || type == TYPE_OPT || (type >= META_FIRST && type <= META_LAST);
 }
 
-/* Notes a name that the answer is built from, but for repetitions of the one before. */
-static void note_name(struct walk *w, size_t at)
+/* Notes a name that the answer is built from, but for repetitions of the RRset before. */
+static void note_name(struct walk *w, size_t at, uint16_t rrtype)
 {
 	struct hydns_wire_answer *a = w->a;
 
-	if (a->names && get16(w->wire + at) >= POINTER_BITS << 8 &&
+	if (a->names && a->rrtype[a->names - 1] == rrtype && get16(w->wire + at) >= POINTER_BITS << 8 &&
 	    get16(w->wire + at) == get16(w->wire + a->name[a->names - 1]))
 		return;
+	a->rrtype[a->names] = rrtype;
 	a->name[a->names++] = (uint16_t)at;
+}
+
+/* Signatures live and are renewed with the RRset that they cover (RFC 4034 section 3.1.1). */
+static uint16_t rrset_type(uint16_t type, const uint8_t *rdata, uint16_t rdlength)
+{
+	return type == TYPE_RRSIG && rdlength >= 2 ? get16(rdata) : type;
 }
 
 /* The OPT must be one that the program makes itself: RFC 6891 version 0, no options. */
@@ -137,12 +145,12 @@ static bool record_ok(struct walk *w, bool additional)
 		return false;
 	if (ttl < w->a->ttl)
 		w->a->ttl = ttl;
-	note_name(w, w->at);
+	note_name(w, w->at, rrset_type(type, p + RR_FIXED, rdlength));
 	w->at = fixed + RR_FIXED;
 	if (type == TYPE_CNAME) {
 		if (hydns_wire_name(w->wire, w->len, w->at, NULL, NULL) != w->at + rdlength)
 			return false;
-		note_name(w, w->at);
+		note_name(w, w->at, HYDNS_NAMES_ALL);
 	}
 	w->at += rdlength;
 	return true;

@@ -78,19 +78,31 @@ static bool life_ok(const struct hydns_publish_options *o, struct draft *d, time
 	return true;
 }
 
-/* Notes every name that the answer is built from; false when one of them has just changed. */
+/* Notes an RRset's owner; and the RRset itself unless it is the question's own, whose renewal brings the
+ * answer's own renewal. */
+static bool name_ok(struct hydns_publish *p, const struct draft *d, const uint8_t *asked, const uint8_t *name,
+		    size_t len, uint16_t rrtype, uint64_t until)
+{
+	bool own = rrtype == d->q->qtype && len == d->q->name_len && memcmp(name, asked, len) == 0;
+
+	return hydns_names_offer(p->names, name, len, HYDNS_NAMES_ALL, until, d->stamp.changes) &&
+	       (rrtype == HYDNS_NAMES_ALL || own ||
+		hydns_names_offer(p->names, name, len, rrtype, until, d->stamp.changes));
+}
+
+/* Notes everything that the answer is built from; false when some of it has just changed. */
 static bool names_ok(struct hydns_publish *p, const struct draft *d, const uint8_t *wire, size_t len)
 {
 	uint64_t until = d->base_ns / HYDNS_NS_PER_MS + d->ttl * 1000ULL + NAMES_MARGIN_MS;
-	uint8_t name[HYDNS_NAME_MAX];
+	uint8_t asked[HYDNS_NAME_MAX], name[HYDNS_NAME_MAX];
 	size_t n;
 
-	hydns_name_lower(name, d->q->name, d->q->name_len);
-	if (!hydns_names_offer(p->names, name, d->q->name_len, until, d->stamp.changes))
+	hydns_name_lower(asked, d->q->name, d->q->name_len);
+	if (!hydns_names_offer(p->names, asked, d->q->name_len, HYDNS_NAMES_ALL, until, d->stamp.changes))
 		return false;
 	for (unsigned i = 0; i < d->a.names; i++)
 		if (!hydns_wire_name(wire, len, d->a.name[i], name, &n) ||
-		    !hydns_names_offer(p->names, name, n, until, d->stamp.changes))
+		    !name_ok(p, d, asked, name, n, d->a.rrtype[i], until))
 			return false;
 	return true;
 }
@@ -196,20 +208,21 @@ bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q,
 					   (uint32_t)hydns_mono_coarse_ms(), HYDNS_REFRESH_REARM_MS);
 }
 
-static bool put_changed(struct hydns_thread *t, uint64_t generation, const uint8_t *name, size_t len)
+static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what, const uint8_t *name)
 {
-	uint32_t size = (offsetof(struct hydns_changed, data) + len + 7U) & ~7U;
+	uint32_t size = (offsetof(struct hydns_changed, data) + what->name_len + 7U) & ~7U;
 	struct hydns_changed *f = hydns_producer_reserve(&t->ring, size);
 
 	if (!f)
 		return false;
 	memset(f, 0, size);
+	*f = *what;
 	f->frame = (struct hydns_frame){ .len = size, .type = HYDNS_FRAME_CHANGED };
-	f->generation = generation;
-	f->name_len = (uint8_t)len;
-	memcpy(f->data, name, len);
-	atomic_store(&t->changed_ms, hydns_mono_coarse_ms());
-	atomic_store(&t->changed_head, t->ring.head + size);
+	memcpy(f->data, name, what->name_len);
+	if (!what->renewed) {
+		atomic_store(&t->changed_ms, hydns_mono_coarse_ms());
+		atomic_store(&t->changed_head, t->ring.head + size);
+	}
 	commit(t, size);
 	return true;
 }
@@ -217,8 +230,8 @@ static bool put_changed(struct hydns_thread *t, uint64_t generation, const uint8
 void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t name_len)
 {
 	struct hydns_publish *p = t->publish;
+	struct hydns_changed what = { .name_len = (uint8_t)name_len };
 	uint8_t lower[HYDNS_NAME_MAX];
-	uint64_t generation;
 
 	if (name_len == 0 || hydns_name_length(name, name_len) != name_len) {
 		hydns_pages_advance_generation(p->pages);
@@ -226,12 +239,32 @@ void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t n
 		return;
 	}
 	hydns_name_lower(lower, name, name_len);
-	if (!hydns_names_change(p->names, lower, name_len, hydns_mono_coarse_ms()))
+	if (!hydns_names_change(p->names, lower, name_len, HYDNS_NAMES_ALL, hydns_mono_coarse_ms()))
 		return;
-	generation = hydns_pages_advance_generation(p->pages);
+	what.generation = hydns_pages_advance_generation(p->pages);
 	/* The link thread, when it loses hydnsd, first clears ready, then looks for a CHANGED frame that
 	 * may not have been acted upon: either it sees ours or we see that ready is gone. */
-	if (!atomic_load(&p->ready) || !put_changed(t, generation, lower, name_len) ||
-	    !atomic_load(&p->ready))
+	if (!atomic_load(&p->ready) || !put_changed(t, &what, lower) || !atomic_load(&p->ready))
 		hydns_publish_kill_rules(p);
+}
+
+void hydns_publish_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype)
+{
+	struct hydns_publish *p = t->publish;
+	struct hydns_changed what = { .name_len = (uint8_t)name_len, .renewed = htons(rrtype) };
+	uint64_t now = hydns_mono_coarse_ms();
+	uint8_t lower[HYDNS_NAME_MAX];
+
+	if (name_len == 0 || hydns_name_length(name, name_len) != name_len)
+		return;
+	hydns_name_lower(lower, name, name_len);
+	/* both, for both are noted by offers under way */
+	what.shared = hydns_names_change(p->names, lower, name_len, rrtype, now);
+	if (!hydns_names_change(p->names, lower, name_len, HYDNS_NAMES_ALL, now))
+		return;
+	what.generation = hydns_pages_advance_generation(p->pages);
+	/* Rules that hold the RRset end no later than it did before: without hydnsd, or with a full ring,
+	 * they only count down lower TTLs until then. */
+	if (atomic_load(&p->ready))
+		put_changed(t, &what, lower);
 }

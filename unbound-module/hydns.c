@@ -20,6 +20,7 @@
 static __thread struct hydns_context* thread_context;
 static __thread uint8_t change_name[HYDNS_NAME_MAX];
 static __thread size_t change_len;
+static __thread uint16_t change_renewed; /* type of the RRset whose end alone moves; 0: its data change */
 
 void hydns_thread_context(struct hydns_context* h)
 {
@@ -49,7 +50,9 @@ void hydns_resolution_done(struct module_qstate* qstate, struct reply_info* rep)
 		h->hooks->renewed(h, qstate, rep->ttl);
 }
 
-int hydns_same_records(const struct packed_rrset_data* a, const struct packed_rrset_data* b)
+/* True when two RRsets differ at most in the order of their records, as an authority that rotates them
+ * sends them: that is no change. */
+static int same_records(const struct packed_rrset_data* a, const struct packed_rrset_data* b)
 {
 	size_t i, j;
 
@@ -69,28 +72,42 @@ int hydns_same_records(const struct packed_rrset_data* a, const struct packed_rr
 	return 1;
 }
 
-int hydns_end_moved(const struct packed_rrset_data* new_data, const struct packed_rrset_data* old_data,
-	time_t renewed_until)
-{
-	time_t moved = new_data->ttl - old_data->ttl;
-
-	return old_data->ttl >= renewed_until && (moved > END_SLACK || moved < -END_SLACK);
-}
-
-void hydns_change_begin(const uint8_t* name, size_t len)
+static void begin_change(const uint8_t* name, size_t len, uint16_t renewed)
 {
 	change_len = 0;
 	if(!thread_context || len > sizeof(change_name))
 		return;
 	memcpy(change_name, name, len);
 	change_len = len;
+	change_renewed = renewed;
+}
+
+void hydns_change_begin(const uint8_t* name, size_t len)
+{
+	begin_change(name, len, 0);
+}
+
+void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packed_rrset_data* new_data,
+	const struct packed_rrset_data* old_data)
+{
+	time_t moved = new_data->ttl - old_data->ttl;
+
+	change_len = 0;
+	if(!thread_context)
+		return;
+	if(!same_records(new_data, old_data))
+		begin_change(key->rk.dname, key->rk.dname_len, 0);
+	else if(moved < -END_SLACK) /* rules would outlive it */
+		begin_change(key->rk.dname, key->rk.dname_len, 0);
+	else if(moved > END_SLACK)
+		begin_change(key->rk.dname, key->rk.dname_len, ntohs(key->rk.type));
 }
 
 void hydns_change_end(void)
 {
 	if(change_len == 0)
 		return;
-	thread_context->hooks->changed(thread_context, change_name, change_len);
+	thread_context->hooks->changed(thread_context, change_name, change_len, change_renewed);
 	change_len = 0;
 }
 

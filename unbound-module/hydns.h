@@ -17,6 +17,7 @@
 struct hydns_context;
 struct hydns_daemon;
 struct mesh_reply;
+struct packed_rrset_data;
 struct reply_info;
 struct query_info;
 struct sldns_buffer;
@@ -26,7 +27,7 @@ struct hydns_hooks {
 	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 		struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size, int first);
 	void (*renewed)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
-	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
+	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t renewed);
 	void (*zone_changed)(struct hydns_context* h);
 };
 
@@ -55,18 +56,13 @@ void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, stru
 void hydns_resolution_done(struct module_qstate* qstate, struct reply_info* rep);
 
 /*
- * The caches' data of a name are about to be replaced by different ones (begin, copies the name), and
- * have been (end). Between the two nothing else of this pair is called. hydns_message_begin compares the
- * message in the cache with rep first: hydns_change_end does nothing when they say the same.
+ * The caches' data of a name are about to be replaced by others (begin, copies the name), and have been
+ * (end). Between the two nothing else of this pair is called. hydns_rrset_begin and hydns_message_begin
+ * compare new and old first: hydns_change_end does nothing when they say the same, to the same second.
  */
 void hydns_change_begin(const uint8_t* name, size_t len);
-/* True when two RRsets differ at most in the order of their records, as an authority that rotates them
- * sends them: that is no change. */
-int hydns_same_records(const struct packed_rrset_data* a, const struct packed_rrset_data* b);
-/* True when the new one ends at another time, though the old one had not reached renewed_until: what ends
- * before that is expired or being renewed, and then the renewed answer is offered (hydns_resolution_done). */
-int hydns_end_moved(const struct packed_rrset_data* new_data, const struct packed_rrset_data* old_data,
-	time_t renewed_until);
+void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packed_rrset_data* new_data,
+	const struct packed_rrset_data* old_data);
 void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct query_info* qinfo,
 	struct reply_info* rep);
 void hydns_change_end(void);

@@ -269,9 +269,12 @@ static void renewed(struct hydns_context* h, struct module_qstate* qstate, time_
 	}
 }
 
-static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len)
+static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t renewed)
 {
-	hydns_publish_changed(h->thread, name, len);
+	if(renewed)
+		hydns_publish_renewed(h->thread, name, len, renewed);
+	else
+		hydns_publish_changed(h->thread, name, len);
 }
 
 static void zone_changed(struct hydns_context* h)

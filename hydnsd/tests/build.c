@@ -61,7 +61,7 @@ size_t build_offer(union build_offer *out, const struct build_spec *spec, uint64
 	memcpy(counts, wire + 4, sizeof(counts));
 	out->offer = (struct hydns_offer){
 		.frame = { .len = (uint32_t)((frame + 7) & ~7UL), .type = HYDNS_FRAME_OFFER },
-		.generation = 1, .base_ns = now_ns, .epoch = 1,
+		.generation = spec->generation ? spec->generation : 1, .base_ns = now_ns, .epoch = 1,
 		.ttl = spec->ttl ? spec->ttl : TTL_DEFAULT,
 		.count = spec->count ? spec->count : COUNT_DEFAULT, .window_ms = WINDOW_MS,
 		.ancount = counts[1], .nscount = counts[2], .arcount = counts[3],

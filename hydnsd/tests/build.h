@@ -18,6 +18,7 @@ struct build_spec {
 	uint8_t variant, flags;
 	uint32_t ttl;                  /* of the offer; 0: 300 */
 	uint32_t count;                /* sightings in 10 s; 0: 10 */
+	uint64_t generation;           /* 0: 1 */
 };
 
 union build_offer {

@@ -74,9 +74,10 @@ static uint32_t find(const char *name)
 	return hydns_store_find(hydnsd_rules_store(store.rules), wire, (uint8_t)len, htons(1), 0, 1);
 }
 
-static uint32_t withdraw(enum hydns_scope scope, const char *name, uint32_t authority)
+static uint32_t withdraw_older(enum hydns_scope scope, const char *name, uint32_t authority,
+			       uint64_t generation)
 {
-	struct hydnsd_withdrawal w = { .authority = authority, .scope = scope };
+	struct hydnsd_withdrawal w = { .authority = authority, .scope = scope, .generation = generation };
 	struct hydnsd_pass pass = { .of = { &w }, .count = 1 };
 
 	if (name)
@@ -85,6 +86,11 @@ static uint32_t withdraw(enum hydns_scope scope, const char *name, uint32_t auth
 	while (!hydnsd_pass_step(store.rules, &pass, NOW_NS, 7)) /* in small pieces */
 		;
 	return w.withdrawn;
+}
+
+static uint32_t withdraw(enum hydns_scope scope, const char *name, uint32_t authority)
+{
+	return withdraw_older(scope, name, authority, 0);
 }
 
 static int open_store(void **state)
@@ -129,6 +135,48 @@ static void negative_answers_hang_on_their_zone(void **state)
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "such.example.com.", 1), 0);
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "example.com.", 1), 1);
+}
+
+static void admit_at(const char *name, const char *record, uint8_t variant, uint64_t generation)
+{
+	struct build_spec s = {
+		.name = name, .type = 1, .answer = { record }, .variant = variant, .generation = generation,
+	};
+
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+}
+
+/* What was offered at the change's generation or later was made from the changed cache. */
+static void changes_spare_later_offers(void **state)
+{
+	const uint64_t wrap = 1ULL << 32;
+
+	(void)state;
+	admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", 0, 5);
+	assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, 5), 0);
+	assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, 6), 1);
+	admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", 0, wrap + 1);
+	assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, wrap - 1), 0);
+	assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, wrap + 2), 1);
+}
+
+/* A renewal that concerns one question takes its outdated variants, and nothing else of the name. */
+static void one_question_outdated(void **state)
+{
+	uint8_t name[HYDNS_NAME_MAX];
+	uint8_t len = (uint8_t)wire_of("a.example.", name);
+
+	(void)state;
+	admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", 0, 5);
+	admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", HYDNS_VARIANT_DO, 7);
+	admit_at("b.example.", "b.example. 300 IN CNAME a.example.", 0, 5);
+	hydnsd_rules_outdated(store.rules, 1, name, len, htons(28), 7, NOW_NS);
+	hydnsd_rules_outdated(store.rules, 2, name, len, htons(1), 7, NOW_NS);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 3);
+	hydnsd_rules_outdated(store.rules, 1, name, len, htons(1), 7, NOW_NS);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 2);
+	assert_int_equal(find("a.example."), 0);
+	assert_int_not_equal(find("b.example."), 0);
 }
 
 static void everything_can_be_withdrawn(void **state)
@@ -427,6 +475,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RULES_TEST(withdrawals_find_every_owner),
 		RULES_TEST(negative_answers_hang_on_their_zone),
+		RULES_TEST(changes_spare_later_offers),
+		RULES_TEST(one_question_outdated),
 		RULES_TEST(everything_can_be_withdrawn),
 		RULES_TEST(signatures_miss_nothing),
 		RULES_TEST(a_shared_pass_does_as_single_ones),

@@ -194,7 +194,7 @@ struct hydns_ring {
 
 #define HYDNS_FRAME_PAD        0
 #define HYDNS_FRAME_OFFER      1
-#define HYDNS_FRAME_CHANGED    2   /* data of a name changed in the resolver's cache: withdraw by name */
+#define HYDNS_FRAME_CHANGED    2   /* a name's data changed in the resolver's cache, or live longer now */
 struct hydns_frame {
 	__u32 len;               /* with this header; multiple of 8 */
 	__u32 type;
@@ -223,12 +223,18 @@ struct hydns_offer {
 };
 #define HYDNS_OFFER_DATA       56
 
-/* HYDNS_FRAME_CHANGED; name in wire format, lower case. */
+/*
+ * HYDNS_FRAME_CHANGED; name in wire format, lower case. Without a renewed type every rule built from the
+ * name goes at once. With one, that RRset was renewed: the same data, ending later; rules made before count
+ * down TTLs that the resolver no longer sends, and go unless their own renewal replaces them in a moment.
+ */
 struct hydns_changed {
 	struct hydns_frame frame;
 	__u64 generation;        /* already advanced */
+	__u16 renewed;           /* network order: type of the renewed RRset; 0: data changed */
+	__u8  shared;            /* renewed: answers to other questions than name and type may hold the RRset */
 	__u8  name_len;
-	__u8  data[7];           /* goes on to the frame's end */
+	__u8  data[4];           /* goes on to the frame's end */
 };
 
 /* --- plugin <-> hydnsd: control socket (SOCK_SEQPACKET) ---------------------------------------------- */

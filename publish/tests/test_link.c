@@ -20,6 +20,8 @@
 #define FLUSH_TIMEOUT_MS 150
 #define ADMISSION        3
 #define TTL              30
+#define TYPE_A           1
+#define TYPE_CNAME       5
 #define NOTE             "log-queries: kernel answers are not logged"
 
 static const uint8_t www[] = "\3wWw\7exAmple\3org", www_lower[] = "\3www\7example\3org";
@@ -458,6 +460,51 @@ static void changes_are_told(void **state)
 	assert_int_equal(page_epoch(w), epoch + 1);
 }
 
+/* The frame of thread 1's next renewal of a name's RRset; false: it told hydnsd nothing. */
+static bool told_renewed(struct world *w, const uint8_t *name, size_t len, uint16_t type, bool *shared)
+{
+	union { struct hydns_frame frame; struct hydns_changed changed; uint8_t room[2048]; } f;
+
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), name, len, type);
+	if (!peer_frame(&w->peer, 1, f.room, sizeof(f.room)))
+		return false;
+	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
+	assert_int_equal(f.changed.generation, page_generation(w));
+	assert_int_equal(ntohs(f.changed.renewed), type);
+	assert_int_equal(f.changed.name_len, len);
+	*shared = f.changed.shared;
+	return true;
+}
+
+/* www's answer is a CNAME to host.example.net with its address. */
+static void renewals_are_told(void **state)
+{
+	static const uint8_t other[] = "\5other\7example\3org", target[] = "\4host\7example\3net";
+	struct world *w = *state;
+	struct hydns_stamp early;
+	uint32_t epoch;
+	bool shared;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	early = hydns_publish_stamp(w->p);
+	assert_int_equal(offer(w, early), 0);
+	assert_false(told_renewed(w, other, sizeof(other), TYPE_A, &shared));
+	assert_true(told_renewed(w, target, sizeof(target), TYPE_A, &shared));
+	assert_true(shared);
+	assert_true(told_renewed(w, www, sizeof(www), TYPE_CNAME, &shared));
+	assert_true(shared);
+	assert_true(told_renewed(w, www, sizeof(www), TYPE_A, &shared)); /* the question's own */
+	assert_false(shared);
+	assert_int_equal(offer(w, early), -ESTALE);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	/* nothing is killed when hydnsd cannot be told: the rules end in time */
+	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	hydns_publish_renewed(w->t, www, sizeof(www), TYPE_A);
+	assert_int_equal(page_epoch(w), epoch);
+}
+
 static void change_before_the_offer_is_seen(void **state)
 {
 	struct world *w = *state;
@@ -656,8 +703,8 @@ int main(void)
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along), TEST(reconnects),
 		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers),
 		TEST(asks_for_renewed), TEST(refuses_offers), TEST(full_ring_drops), TEST(changes_are_told),
-		TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes), TEST(withdraws),
-		TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
+		TEST(renewals_are_told), TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes),
+		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
 		TEST(counts),
 	};
 

@@ -93,15 +93,22 @@ static void names(void **state)
 	uint64_t before;
 
 	(void)state;
-	assert_false(hydns_names_change(t, www, sizeof(www), 1000));
+	assert_false(hydns_names_change(t, www, sizeof(www), HYDNS_NAMES_ALL, 1000));
 	before = hydns_names_changes(t);
-	assert_true(hydns_names_offer(t, www, sizeof(www), 5000, before));
-	assert_false(hydns_names_change(t, other, sizeof(other), 1000));
-	assert_true(hydns_names_change(t, www, sizeof(www), 4999));
-	assert_false(hydns_names_offer(t, www, sizeof(www), 6000, before)); /* read before that change */
-	assert_true(hydns_names_offer(t, other, sizeof(other), 6000, hydns_names_changes(t)));
-	assert_true(hydns_names_change(t, www, sizeof(www), 5500));   /* a refused offer only errs safely */
-	assert_false(hydns_names_change(t, www, sizeof(www), 6000));
+	assert_true(hydns_names_offer(t, www, sizeof(www), HYDNS_NAMES_ALL, 5000, before));
+	assert_false(hydns_names_change(t, other, sizeof(other), HYDNS_NAMES_ALL, 1000));
+	assert_true(hydns_names_change(t, www, sizeof(www), HYDNS_NAMES_ALL, 4999));
+	/* read before that change */
+	assert_false(hydns_names_offer(t, www, sizeof(www), HYDNS_NAMES_ALL, 6000, before));
+	assert_true(hydns_names_offer(t, other, sizeof(other), HYDNS_NAMES_ALL, 6000, hydns_names_changes(t)));
+	/* a refused offer only errs safely */
+	assert_true(hydns_names_change(t, www, sizeof(www), HYDNS_NAMES_ALL, 5500));
+	assert_false(hydns_names_change(t, www, sizeof(www), HYDNS_NAMES_ALL, 6000));
+	/* an RRset of the name, apart from the name and its other RRsets */
+	assert_true(hydns_names_offer(t, www, sizeof(www), 1, 9000, hydns_names_changes(t)));
+	assert_true(hydns_names_change(t, www, sizeof(www), 1, 8999));
+	assert_false(hydns_names_change(t, www, sizeof(www), 28, 8000));
+	assert_false(hydns_names_change(t, www, sizeof(www), HYDNS_NAMES_ALL, 8000));
 	hydns_names_free(t);
 }
 
@@ -130,7 +137,7 @@ static void *change(void *arg)
 		while (v % CONTEST_MEETING == 0 && atomic_load(&c->tries) == tries)
 			sched_yield();
 		atomic_store(&c->value, v);
-		c->told[v] = hydns_names_change(c->t, contested, sizeof(contested), v);
+		c->told[v] = hydns_names_change(c->t, contested, sizeof(contested), HYDNS_NAMES_ALL, v);
 	}
 	atomic_store(&c->end, true);
 	return NULL;
@@ -149,7 +156,7 @@ static void names_race(void **state)
 		uint64_t changes = hydns_names_changes(c->t), value = atomic_load(&c->value);
 
 		/* Until value + 2: an offer counts for the change that ends its value, and no other. */
-		if (hydns_names_offer(c->t, contested, sizeof(contested), value + 2, changes))
+		if (hydns_names_offer(c->t, contested, sizeof(contested), HYDNS_NAMES_ALL, value + 2, changes))
 			c->passed[value] = true;
 		atomic_fetch_add(&c->tries, 1);
 	}

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""An RRset that stands in several answers is renewed for one of them: all the others show its new TTL."""
+
+import pytest
+from conftest import kernel_path
+
+from harness.client import exchange, query
+from harness.compare import ttls
+from harness.network import SERVICE
+from harness.run import wait_until
+
+
+@pytest.fixture
+def unrefreshed(world):
+    """Renewals are Unbound's own: its prefetch, in the last tenth of a TTL, when a question comes to it."""
+    with kernel_path(world, unbound_options={"clause": ["hydns-refresh: 0"]}) as p:
+        yield p
+
+
+def test_rrset_renewed_for_another_question(unrefreshed):
+    """An alias's rule holds its target's address; when that is renewed, the alias's TTL jumps too."""
+    network = unrefreshed.network
+    alias, target = (query(f"{name}.lab.example", "A").to_wire() for name in ("turn", "turned"))
+
+    def left(namespace, wire):
+        return ttls(exchange(namespace, SERVICE[4], wire))[-1]
+
+    exchange(network.resolver, SERVICE[4], target)
+    unrefreshed.world.heat(unrefreshed.daemon, "turn.lab.example", "A")
+    wait_until(lambda: left(network.client1, alias) <= 1, 12, "the last tenth of the target's TTL")
+    assert unrefreshed.daemon.explain("turn.lab.example", "A")["where"] == "kernel"
+    # the alias is not asked there: Unbound would renew it as well, and offer that
+    wait_until(lambda: left(network.resolver, target) > 8, 0.5, "Unbound to renew the target")
+    wait_until(lambda: left(network.client1, alias) > 8, 0.2, "the kernel path to show it")
