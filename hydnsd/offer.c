@@ -9,10 +9,7 @@
 #include "hydnsd/signature.h"
 
 #define CLASS_IN        1
-#define TYPE_OPT        41
 #define TYPE_RRSIG      46
-#define TYPE_META_FIRST 128      /* RFC 6895 section 3.1: QTYPEs and meta-TYPEs */
-#define TYPE_META_LAST  255
 #define TTL_MAX         0x7fffffffU /* RFC 2181 section 8 */
 #define LIFE_MAX_S      604800U  /* RFC 8767 section 4: a cache caps TTLs at days; and it fits in ms */
 #define CLOCK_SLACK_NS  HYDNSD_NS_PER_SEC
@@ -64,7 +61,7 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f)
 		return HYDNSD_REJECT_FLAGS;
 	if (!hydnsd_name_valid(f->data, f->name_len))
 		return HYDNSD_REJECT_NAME;
-	if (qtype == 0 || qtype == TYPE_OPT || (qtype >= TYPE_META_FIRST && qtype <= TYPE_META_LAST))
+	if (hydnsd_type_is_meta(qtype))
 		return HYDNSD_REJECT_QTYPE;
 	if (flags & FLAG_TC)
 		return HYDNSD_REJECT_TRUNCATED;
@@ -190,7 +187,7 @@ static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsig
 	if (!hydnsd_rr_read(&r->message, pos, &rr, &r->marks))
 		return HYDNSD_REJECT_RECORD;
 	switch (hydnsd_rdata_check(&r->message, &rr, &r->marks)) {
-	case HYDNSD_RDATA_UNKNOWN:
+	case HYDNSD_RDATA_META:
 		return HYDNSD_REJECT_RECORD_TYPE;
 	case HYDNSD_RDATA_BAD:
 		return HYDNSD_REJECT_RECORD_DATA;

@@ -5,10 +5,9 @@
 
 #include "hydnsd/wire.h"
 
-enum hydnsd_rdata { HYDNSD_RDATA_GOOD, HYDNSD_RDATA_BAD, HYDNSD_RDATA_UNKNOWN };
+enum hydnsd_rdata { HYDNSD_RDATA_GOOD, HYDNSD_RDATA_BAD, HYDNSD_RDATA_META };
 
-/* UNKNOWN: a type whose layout is not in the table, or one that never stands in an answer's sections
- * (OPT, TSIG, questions' types). */
+/* META: a type that never stands in an answer's sections (OPT, TSIG, questions' types). */
 enum hydnsd_rdata hydnsd_rdata_check(const struct hydnsd_message *m, const struct hydnsd_rr *rr,
 				     struct hydnsd_marks *marks);
 

@@ -57,6 +57,12 @@ bool hydnsd_name_read(const struct hydnsd_message *m, uint32_t *pos, uint32_t li
 bool hydnsd_rr_read(const struct hydnsd_message *m, uint32_t *pos, struct hydnsd_rr *out,
 		    struct hydnsd_marks *marks);
 
+/* A type of questions, messages or transactions, never of data (RFC 6895 section 3.1; OPT: RFC 6891). */
+static inline bool hydnsd_type_is_meta(uint16_t type)
+{
+	return type == 0 || type == 41 || (type >= 128 && type <= 255);
+}
+
 /* Offset of the first RR. */
 static inline uint32_t hydnsd_answer_start(const struct hydnsd_message *m)
 {

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A small tree of zones for tests that change the authority's data: root, example., lab.example.
+"""A small tree of zones for tests that change the authority's data: root, example., lab.example., and those
+of kinds.py, which do not change.
 
 lab.example. has a server of its own, so that nobody above answers for it, and the resolver reaches that
 through the relay, so that a test can delay it and count what is asked.
 """
 
+from . import kinds
+
 ROOT = {4: "10.53.4.1", 6: "fd53:4::1"}
 TLD = {4: "10.53.4.2", 6: "fd53:4::2"}
 LAB = "10.53.4.3"        # NSD
 RELAY = "10.53.4.4"      # in front of it; what the delegation names
+LOWER_ADDRESSES = [LAB, *kinds.SERVER.values()]
 UPPER_ADDRESSES = [*ROOT.values(), *TLD.values()]
 
 ROOT_ZONE = f"""$TTL 86400
@@ -19,7 +23,7 @@ a.root.example. AAAA {ROOT[6]}
 example. NS ns.example.
 ns.example. A {TLD[4]}
 ns.example. AAAA {TLD[6]}
-"""
+{kinds.delegation("k")}"""
 TLD_ZONE = f"""$ORIGIN example.
 $TTL 86400
 @ SOA ns hostmaster 1 3600 900 604800 300
@@ -30,7 +34,7 @@ a.root A {ROOT[4]}
 a.root AAAA {ROOT[6]}
 lab NS ns.lab
 ns.lab A {RELAY}
-"""
+{"".join(kinds.delegation(zone) for zone in kinds.TOPS)}"""
 LAB_HEAD = f"""$ORIGIN lab.example.
 $TTL 3600
 @ SOA ns hostmaster {{serial}} 3600 900 604800 300
@@ -47,7 +51,7 @@ zone:
 LAB_ZONES = """zone:
     name: "lab.example."
     zonefile: lab.zone
-"""
+""" + kinds.nsd_zones()
 HINTS = f"""$TTL 86400
 . NS a.root.example.
 a.root.example. A {ROOT[4]}
@@ -87,6 +91,7 @@ class Lab:
         (directory / "root.zone").write_text(ROOT_ZONE)
         (directory / "example.zone").write_text(TLD_ZONE)
         (directory / "hints").write_text(HINTS)
+        self.anchors = kinds.write(directory)
         self.write(records())
 
     def write(self, content):

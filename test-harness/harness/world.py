@@ -64,7 +64,7 @@ class World:
         files = self.lab.directory
         stack.enter_context(Nsd(self, authority, "nsd-upper", lab.UPPER_ZONES, files, ".", lab.UPPER_ADDRESSES))
         self.nsd = stack.enter_context(Nsd(self, authority, "nsd-lab", lab.LAB_ZONES, files, "lab.example.",
-                                           [lab.LAB]))
+                                           lab.LOWER_ADDRESSES))
         self.relay = stack.enter_context(Relay(authority, lab.RELAY, lab.LAB))
 
     def hydnsd(self, **options):

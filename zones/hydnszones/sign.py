@@ -41,11 +41,11 @@ class Key:
         return base
 
 
-def sign(key, path, key_directory):
-    """Signs the zone file in place, with NSEC."""
+def sign(key, path, key_directory, options=()):
+    """Signs the zone file in place, with NSEC unless ldns-signzone is given other options."""
     base = key.write(key_directory)
     signed = Path(f"{path}.signed")
-    done = subprocess.run(["ldns-signzone", "-i", INCEPTION, "-e", EXPIRATION, "-o", key.zone_name or ".",
+    done = subprocess.run(["ldns-signzone", *options, "-i", INCEPTION, "-e", EXPIRATION, "-o", key.zone_name or ".",
                            "-f", str(signed), str(path), str(base)], capture_output=True, text=True)
     if done.returncode or not signed.exists():
         raise RuntimeError(f"ldns-signzone of {path} failed (Debian: ldnsutils): {done.stderr.strip()}")

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Every kind of answer: the kernel's is Unbound's, or the query goes to Unbound, as it is said here.
+
+All questions of a resolver are made hot together; then each group is asked in every variant, over IPv4 and
+IPv6, in mixed case, through the kernel path and by loopback, where the same Unbound answers without it."""
+
+import random
+import time
+from collections import namedtuple
+
+import dns.flags
+import dns.message
+import pytest
+from conftest import kernel_path
+
+from harness import kinds
+from harness.batch import Wire, exchange_all
+from harness.client import query
+from harness.compare import difference
+from harness.network import SERVICE
+
+# name below no origin; kernel: it is answered there
+Question = namedtuple("Question", "name rdtype kernel")
+VARIANTS = {"plain": {}, "edns": {"edns": True}, "ad": {"ad": True}, "do": {"dnssec": True},
+            "do-ad": {"dnssec": True, "ad": True}}
+TO_UNBOUND = {"cd": {"cd": True}, "cd-do": {"cd": True, "dnssec": True}, "no-rd": {"rd": False}}
+
+
+def kernel(names, rdtype="A", zone="kinds.example"):
+    return [Question(f"{name}.{zone}" if zone else name, rdtype, True) for name in names.split()]
+
+
+def unbound(names, rdtype="A", zone="kinds.example"):
+    return [q._replace(kernel=False) for q in kernel(names, rdtype, zone)]
+
+
+def by_type(names):
+    return [Question(f"{name}.kinds.example", rdtype, True)
+            for name, rdtype in (item.split("/") for item in names.split())]
+
+
+GROUPS = {
+    "types": by_type("a/A a3/A aaaa/AAAA mx/MX txt/TXT srv/SRV https/HTTPS svcb/SVCB caa/CAA naptr/NAPTR ptr/PTR "
+                     "hinfo/HINFO rp/RP afsdb/AFSDB rt/RT mb/MB mg/MG x25/X25 tlsa/TLSA loc/LOC sshfp/SSHFP "
+                     "dnskey/DNSKEY cert/CERT uri/URI eui48/EUI48 apl/APL"),
+    "unknown-types": by_type("unknown/TYPE65400 private/TYPE65534"),
+    "empty-data": by_type("txt-empty/TXT apl-empty/APL"),
+    "names": kernel(r"\000 a\000b a\.b \255\254 \064 \096 \091 \123 \193\218 \225\250 mixed mixedtarget")
+    + kernel(f"{kinds.LONGEST} {kinds.DEEPEST}", zone=""),
+    "root": kernel(".", "NS", zone="") + kernel(".", "SOA", zone="") + kernel(".", "A", zone="")
+    + kernel("example k", "NS", zone=""),
+    "chains": kernel("c1 c2 c3 across over to-wild to-dname step10 step6 step2 step1") + kernel("a", zone="other.example"),
+    "negative": kernel("missing a.missing txt ent b.ent") + kernel("a", "AAAA") + kernel("missing", zone="other.example")
+    + kernel("nowhere", zone=""),
+    "negative-chains": kernel("to-missing to-missing-across to-nothing"),
+    "wildcards": kernel("x.wild y.wild z.y.wild x.wildalias") + kernel("x.wild", "TXT") + kernel("x.wild", "MX"),
+    "dname": kernel("a.tree missing.tree a.b.tree") + kernel("tree", "DNAME") + kernel("tree", "A"),
+    "yxdomain": unbound("abcdefgh.long-tree"),
+    "ttl": kernel("ttl-most ttl-day") + unbound("ttl0"),
+    "referral": kernel("plain.signed.example signed.example", "NS", zone="") + kernel("signed.example", "DS", zone=""),
+    "signed": kernel("a a3 alias out to-missing missing x.wild x.wildalias ent a.ent a.tree", zone="signed.example")
+    + kernel("a", "MX", zone="signed.example") + kernel("plain lenient", "DS", zone="signed.example")
+    + kernel("signed.example", "DNSKEY", zone=""),
+    "insecure": kernel("a.plain missing.plain a.lenient missing.lenient", zone="signed.example"),
+    "signed3": kernel("a a3 alias out to-missing missing x.wild x.wildalias ent a.ent a.tree", zone="signed3.example")
+    + kernel("a", "MX", zone="signed3.example") + kernel("plain lenient", "DS", zone="signed3.example"),
+    "insecure3": kernel("a.plain missing.plain a.lenient missing.lenient", zone="signed3.example"),
+    "bogus": unbound("a missing", zone="bogus.example"),
+    "meta-types": [Question("meta.kinds.example", f"TYPE{n}", False)
+                   for n in (0, 41, 128, 192, *range(249, 256))],    # Unbound sends at most 100 errors a second
+    "all-types": [Question("a.kinds.example", f"TYPE{n}", True) for n in
+                  sorted({*range(2, 41), *range(42, 128), 256, 257, 258, 260, 32767, 32768, 32769, 65279, 65280, 65535,
+                          *random.Random(1).sample(range(256, 65536), 40)})],
+}
+# what the questions of a group are about: so that nothing is compared that is not there
+POSITIVE = ("types", "unknown-types", "empty-data", "names", "chains", "ttl")
+SECURE = ("signed", "signed3")
+INSECURE = ("insecure", "insecure3", "types")
+
+
+def mixed_case(wire, rng):
+    """The same query with the letters of its name in any case; lengths of labels are no letters."""
+    wire, at = bytearray(wire), 12
+    while wire[at]:
+        for i in range(at + 1, at + 1 + wire[at]):
+            if chr(wire[i]).isascii() and chr(wire[i]).isalpha() and rng.random() < 0.5:
+                wire[i] ^= 0x20
+        at += 1 + wire[at]
+    return bytes(wire)
+
+
+def wires_of(questions, options, rng):
+    return [mixed_case(query(q.name, q.rdtype, **options).to_wire(), rng) for q in questions]
+
+
+class Hot:
+    """A kernel path and what to ask it."""
+
+    def __init__(self, path):
+        net = path.network
+        self.path, self.rng = path, random.Random(3)
+        self.link = Wire(net.client1, "c1", net.resolver, "r1")
+
+    def answered(self):
+        return self.path.daemon.reasons()["ANSWERED"]
+
+    def ask(self, wires, family=4):
+        return exchange_all(self.path.network.client1, SERVICE[family], wires, link=self.link)
+
+    def ask_directly(self, wires, family=4):
+        return exchange_all(self.path.network.resolver, SERVICE[family], wires)
+
+    def count(self, wires, family=4):
+        """(replies, how many of them the kernel gave)"""
+        before = self.answered()
+        replies = self.ask(wires, family)
+        return replies, self.answered() - before
+
+    def cold(self, wires):
+        """The queries of these that the kernel does not answer, by halves."""
+        if not wires or self.count(wires)[1] == len(wires):
+            return []
+        half = len(wires) // 2
+        return wires if half == 0 else self.cold(wires[:half]) + self.cold(wires[half:])
+
+    def heat(self, questions, variants=({}, {"dnssec": True}), seconds=5):
+        """Asks until the kernel answers all that it should; what stays cold is for the tests to say."""
+        left = [w for v in variants for w in wires_of([q for q in questions if q.kernel], v, self.rng)]
+        others = [w for v in variants for w in wires_of([q for q in questions if not q.kernel], v, self.rng)]
+        for _ in range(4):
+            self.ask(left + others)
+        end = time.monotonic() + seconds
+        while left and time.monotonic() < end:
+            left = self.cold(left)
+        return [name_of(w) for w in left]
+
+
+def name_of(wire):
+    return str(dns.message.from_wire(wire).question[0])
+
+
+def assert_same(hot, questions, options, family, ttl_slack=1):
+    """Kernel and Unbound say the same; as many queries were answered in the kernel as should be."""
+    wires = wires_of(questions, options, hot.rng)
+    ours, answered = hot.count(wires, family)
+    theirs = hot.ask_directly(wires, family)
+    different = [f"{name_of(w)}: {why}" for w, a, b in zip(wires, ours, theirs) if (why := difference(a, b, ttl_slack))]
+    assert not different, "\n".join(different)
+    assert answered == sum(q.kernel for q in questions), \
+        f"{answered} answered in the kernel; not now: {[name_of(w) for w in hot.cold(wires)]}"
+    return ours
+
+
+@pytest.fixture(scope="module")
+def hot(world):
+    server = [f'trust-anchor-file: "{world.lab.anchors}"', *(f'domain-insecure: "{z}"' for z in kinds.LENIENT)]
+    with kernel_path(world, unbound_options={"server": server}) as path:
+        h = Hot(path)
+        assert h.heat([q for group in GROUPS.values() for q in group]) == []
+        yield h
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_same_answer(hot, group):
+    for options in VARIANTS.values():
+        for family in (4, 6):
+            assert_same(hot, GROUPS[group], options, family)
+
+
+def test_answers_are_what_the_zones_hold(hot):
+    def replies(group, **options):
+        return [dns.message.from_wire(r) for r in hot.ask(wires_of(GROUPS[group], options, hot.rng))]
+    assert not [str(r.question[0]) for group in POSITIVE for r in replies(group, dnssec=True) if not r.answer or r.rcode()]
+    assert {r.rcode() for r in replies("negative")} == {0, 3}
+    assert not [str(r) for r in replies("negative") if r.answer or not r.authority]
+    assert all(r.answer and r.authority for r in replies("negative-chains"))
+    assert {r.rcode() for r in replies("yxdomain")} == {6}
+    assert {r.rcode() for r in replies("bogus")} == {2}
+    for options, flag in (({}, 0), ({"ad": True}, dns.flags.AD), ({"dnssec": True}, dns.flags.AD)):
+        assert {r.flags & dns.flags.AD for group in INSECURE for r in replies(group, **options)} == {0}
+        for group in SECURE:
+            # an alias that leads out of the zone, and what an opt-out span covers, are not secure
+            got = [r.flags & dns.flags.AD for r in replies(group, **options)]
+            assert set(got) <= {0, flag} and (not flag or got.count(flag) > len(got) / 2)
+
+
+@pytest.mark.parametrize("variant", TO_UNBOUND)
+def test_passed_variants(hot, variant):
+    """Checking disabled, or no recursion desired: Unbound itself, for every question but errors'."""
+    questions = [q._replace(kernel=False) for group in GROUPS
+                 if group not in ("bogus", "yxdomain", "meta-types", "all-types") for q in GROUPS[group]]
+    for family in (4, 6):
+        # what Unbound resolves anew for CD moves the TTLs of records that others share
+        assert_same(hot, questions, TO_UNBOUND[variant], family, ttl_slack=60)
+
+
