@@ -25,7 +25,7 @@ struct hydns_reply {
 	__u64 seconds;       /* to take off each TTL */
 	__u32 dns_len;
 	__u32 answer_off;    /* from the frame's start */
-	__u32 turn;          /* how far to rotate, modulo an RRset's count */
+	__u32 turn;          /* which RR of a rotated RRset comes first, modulo their count */
 };
 
 /* Octets of DNS that this client takes, from this resolver. */
@@ -73,36 +73,92 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 	return 0;
 }
 
-/* Turns an RRset: its last count - r records first. An even rr_len keeps the sum as it is. */
-static __noinline int hydns_rotate(struct xdp_md *ctx, struct hydns_query *q, __u32 pos, __u64 head,
-				   __u64 tail)
+/* Sum of a block of len octets, as if it began at an even offset; the octets behind it are zeros. */
+static __noinline __u64 hydns_block_sum(const __u8 *block, __u32 len)
 {
-	if (!head || !tail)
-		return 0;
-	if (!hydns_bounded(&head, HYDNS_SLOT_SIZE_3) || !hydns_bounded(&tail, HYDNS_SLOT_SIZE_3))
+	__u64 sum = 0;
+
+	for (__u32 i = 0; i < HYDNS_SLOT_SIZE_3; i += 8) {
+		const __u32 *w = (const void *)(block + i);
+
+		if (i >= len)
+			break;
+		sum += (__u64)w[0] + w[1];
+	}
+	return hydns_fold(sum);
+}
+
+/* What an odd way of a block with this sum, from parity `from` to the other, adds to the message's sum. */
+static __always_inline __u64 hydns_moved_sum(__u64 sum, __u64 from)
+{
+	return (__u16)~hydns_fold(hydns_sum_at(sum, from)) + hydns_fold(hydns_sum_at(sum, from + 1));
+}
+
+/*
+ * Puts the tail octets from pos + head on before the head octets at pos. Returns what that adds to the sum
+ * of the message, or -1. Not static, so that the verifier looks at it once and not on each of the ways that
+ * lead here, which would be more than it is willing to follow.
+ */
+__noinline __s64 hydns_rotate(struct xdp_md *ctx, struct hydns_query *q, __u32 pos, __u64 head, __u64 tail)
+{
+	__s64 sum = 0;
+
+	if (!q || !hydns_bounded(&head, HYDNS_SLOT_SIZE_3) || !hydns_bounded(&tail, HYDNS_SLOT_SIZE_3))
 		return -1;
 	if (bpf_xdp_load_bytes(ctx, pos, q->group_head, head) ||
 	    bpf_xdp_load_bytes(ctx, pos + head, q->group_tail, tail) ||
 	    bpf_xdp_store_bytes(ctx, pos, q->group_tail, tail) ||
 	    bpf_xdp_store_bytes(ctx, pos + tail, q->group_head, head))
 		return -1;
-	return 0;
+	*(__u64 *)(q->group_head + head) = 0;
+	*(__u64 *)(q->group_tail + tail) = 0;
+	if (tail & 1)
+		sum += hydns_moved_sum(hydns_block_sum(q->group_head, head), pos);
+	if (head & 1)
+		sum += hydns_moved_sum(hydns_block_sum(q->group_tail, tail), pos + head);
+	return sum;
 }
 
+/* Number i of the TTLs' offsets, counted back from the end of a slot of this size. */
+static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, __u64 size, __u32 i)
+{
+	__u64 at = size - 2 - 2 * (__u64)i;
+
+	HYDNS_OPAQUE(at); /* the verifier does not know an offset that is taken off a pointer */
+	return *(const __u16 *)((const void *)rule + at);
+}
+
+/* Octets of this RRset that go to its end, so that it begins with another RR at each turn. */
+static __always_inline __u32 hydns_rotation_head(const struct hydns_rule *rule, __u64 size,
+						 const struct hydns_rotation *g, __u32 turn)
+{
+	__u32 first = g->first, i = first + turn % (g->last - first + 1);
+
+	if (i >= HYDNS_TTLS_MAX)
+		return 0;
+	return hydns_ttl_offset(rule, size, i) - hydns_ttl_offset(rule, size, first);
+}
+
+/* After the TTLs have been counted down where they stood: they move with their records. */
 static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_query *q,
-					    const struct hydns_rule *rule, const struct hydns_reply *reply)
+					    const struct hydns_rule *rule, __u64 size,
+					    struct hydns_reply *reply)
 {
 #pragma unroll
 	for (int i = 0; i < HYDNS_ROTATIONS_MAX; i++) {
-		const struct hydns_rotation *g = &rule->rotation[i];
+		const struct hydns_rotation g = rule->rotation[i];
 		__u32 head;
+		__s64 sum;
 
-		if (g->count < 2 || (g->rr_len & 1) || g->offset + g->count * g->rr_len > rule->answer_len)
+		if (g.last <= g.first || g.start + g.len > rule->answer_len)
 			continue;
-		head = reply->turn % g->count * g->rr_len;
-		if (hydns_rotate(ctx, q, reply->answer_off + g->offset, head,
-				 g->count * g->rr_len - head))
+		head = hydns_rotation_head(rule, size, &g, reply->turn);
+		if (!head || head >= g.len)
+			continue;
+		sum = hydns_rotate(ctx, q, reply->answer_off + g.start, head, g.len - head);
+		if (sum < 0)
 			return -1;
+		reply->sum += sum;
 	}
 	return 0;
 }
@@ -136,7 +192,7 @@ static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hyd
 
 		if (i >= rule->ttl_count)
 			break;
-		off = *(const __u16 *)((const void *)rule + size - 2 - 2 * i);
+		off = hydns_ttl_offset(rule, size, i);
 		pos = (reply->answer_off + off) & HYDNS_OFF_MASK;
 		HYDNS_OPAQUE(pos);
 		if (pos > HYDNS_OFF_MASK)
@@ -295,18 +351,19 @@ static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_q
 	reply->sum = q->name_sum + hydns_sum_at(fixed, q->name_len);
 	if (hydns_write_data(ctx, q, rule, size, reply))
 		return -1;
-	if ((cfg->flags & HYDNS_AUTH_ROTATES) && hydns_rotate_all(ctx, q, rule, reply))
+	if (hydns_write_ttls(ctx, rule, size, reply))
 		return -1;
-	if (hydns_write_ttls(ctx, rule, size, reply) || hydns_write_opt(ctx, q, cfg, reply))
+	if ((cfg->flags & HYDNS_AUTH_ROTATES) && hydns_rotate_all(ctx, q, rule, size, reply))
+		return -1;
+	if (hydns_write_opt(ctx, q, cfg, reply))
 		return -1;
 	return hydns_write_headers(ctx, q, rule, reply);
 }
 
-static __always_inline void hydns_count_answer(const struct hydns_query *q, __u32 handle, __u32 dns_len)
+static __always_inline void hydns_count_answer(const struct hydns_query *q, __u32 dns_len)
 {
 	struct hydns_authority_count *n = bpf_map_lookup_elem(&hydns_authcnt, &q->authority);
 
-	hydns_count_hit(handle);
 	if (!n)
 		return;
 	n->answered++;
@@ -342,6 +399,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	struct hydns_reply reply = {};
 	enum hydns_reason r;
 	__u64 size = 0;
+	__u32 *hits;
 
 	rule = hydns_slot(handle, &size);
 	if (!rule)
@@ -352,7 +410,12 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	if (r)
 		return r;
 	reply.answer_off = q->dns_off + HYDNS_DNS_HEADER + q->name_len + 4;
-	reply.turn = bpf_ntohs(*(__u16 *)q->message) + (__u32)(now / HYDNS_NS);
+	hits = hydns_hits_of(handle);
+	if (!hits)
+		return HYDNS_R_MISS;
+	/* The resolver turns by the query's id and the time, neither of which need be evenly spread: a client
+	 * may always use the same id. This CPU's answers from this rule are. */
+	reply.turn = *hits;
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
 		reply.seconds = (now - rule->base_ns) / HYDNS_NS;
 	r = hydns_resize(ctx, q, reply.dns_len);
@@ -360,7 +423,8 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 		return r;
 	if (hydns_answer_write(ctx, q, cfg, rule, size, &reply))
 		return HYDNS_R_ABORTED;
-	hydns_count_answer(q, handle, reply.dns_len);
+	++*hits;
+	hydns_count_answer(q, reply.dns_len);
 	return HYDNS_R_ANSWERED;
 }
 

@@ -147,12 +147,10 @@ static __always_inline bool hydns_claim_refresh(__u32 handle, __u64 now)
 	return __sync_val_compare_and_swap(claim, last, ms) == last;
 }
 
-static __always_inline void hydns_count_hit(__u32 handle)
+/* This CPU's count of answers from a slot. NULL: geometry is wrong. */
+static __always_inline __u32 *hydns_hits_of(__u32 handle)
 {
-	__u32 *hits = hydns_word(&hydns_hits, bpf_get_smp_processor_id() * hydns_geometry.lines, handle);
-
-	if (hits)
-		++*hits;
+	return hydns_word(&hydns_hits, bpf_get_smp_processor_id() * hydns_geometry.lines, handle);
 }
 
 #endif

@@ -86,26 +86,32 @@ static bool ttls_valid(const __u16 *ttl, unsigned count, __u16 answer_len)
 	return true;
 }
 
-/* Everything of a rule that stands in its header alone. */
-static bool head_valid(const struct hydns_rule *r)
+/* A rotation moves whole RRs, of which the TTLs are the rule's own. */
+static bool rotations_valid(const struct hydns_rule *r, const __u16 *ttl)
 {
-	if (r->name_len == 0 || r->variant & ~HYDNS_VARIANT_DO || r->authority >= HYDNS_AUTHORITIES ||
-	    r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL) || r->ttl_count > HYDNS_TTLS_MAX ||
-	    r->rotation_count > HYDNS_ROTATIONS_MAX)
-		return false;
 	for (unsigned i = 0; i < r->rotation_count; i++) {
 		const struct hydns_rotation *o = &r->rotation[i];
 
-		if (o->rr_len % 2 || o->offset + (unsigned)o->count * o->rr_len > r->answer_len)
+		if (o->first >= o->last || o->last >= r->ttl_count || o->start + o->len > r->answer_len ||
+		    ttl[o->first] < o->start || ttl[o->last] >= o->start + o->len)
 			return false;
 	}
 	return true;
 }
 
+/* Everything of a rule that stands in its header alone. */
+static bool head_valid(const struct hydns_rule *r)
+{
+	return r->name_len && !(r->variant & ~HYDNS_VARIANT_DO) && r->authority < HYDNS_AUTHORITIES &&
+	       !(r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL)) &&
+	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX;
+}
+
 bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
 	return head_valid(&p->head) && name_valid(p->name, p->head.name_len) &&
-	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len);
+	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
+	       rotations_valid(&p->head, p->ttl);
 }
 
 void hydns_rule_write(__u8 *slot, __u32 slot_size, const struct hydns_rule_parts *p)
@@ -137,7 +143,7 @@ bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 		return false;
 	for (unsigned i = 0; i < r->ttl_count; i++)
 		memcpy(&ttl[i], (const __u8 *)r + slot_size - 2 * (i + 1), 2);
-	return ttls_valid(ttl, r->ttl_count, r->answer_len) &&
+	return ttls_valid(ttl, r->ttl_count, r->answer_len) && rotations_valid(r, ttl) &&
 	       r->answer_sum == hydns_answer_sum(hydns_rule_answer(r), r->answer_len, ttl, r->ttl_count);
 }
 

@@ -105,24 +105,17 @@ static void fill_head(const struct hydns_offer *f, struct hydnsd_answer *out)
 	out->window_ms = f->window_ms;
 }
 
-/* RRs that follow one another, look alike and differ only in their data. */
+/* The RRset in work: RRs that follow one another. */
 struct run {
-	uint32_t start;
-	uint32_t rr_len;
+	uint32_t start, end;
 	uint32_t ttl_in_rr;
+	uint32_t first;                /* number of its first RR in the answer */
 	uint32_t count;
 	uint16_t type;
 	unsigned section;
+	bool uneven;                   /* owners written in different lengths */
 	struct hydnsd_name owner;
 };
-
-static bool continues(const struct run *run, const struct hydnsd_rr *rr, unsigned section)
-{
-	return run->count && run->section == section && run->type == rr->type &&
-	       rr->end - rr->start == run->rr_len && rr->ttl_at - rr->start == run->ttl_in_rr &&
-	       rr->owner.len == run->owner.len &&
-	       memcmp(rr->owner.octet, run->owner.octet, rr->owner.len) == 0;
-}
 
 static bool same_rrset(const struct run *run, const struct hydnsd_rr *rr, unsigned section)
 {
@@ -138,43 +131,48 @@ struct reading {
 	struct hydnsd_marks marks;
 	struct hydnsd_answer *out;
 	struct run run;
-	bool run_uneven;               /* the RRset goes on with an RR of another length */
+	bool answer_stays;             /* an RRset of the answer section can't be turned */
 	uint32_t min_ttl;
 };
 
-/* A finished RRset becomes a rotation group when all its RRs are alike: sizes equal and even, so that
- * the answer's sum does not change. RRSIGs keep their place (resolvers do not rotate them). */
+static bool marked(const struct reading *r, uint32_t offset, uint32_t len)
+{
+	return memchr(r->marks.octet + hydnsd_answer_start(&r->message) + offset, 1, len) != NULL;
+}
+
+/* A finished RRset is rotated when its RRs can change places. RRSIGs keep theirs: resolvers do not rotate
+ * them. The order of the other sections is of no use to anybody, so there a set may stay as it is. */
 static void end_run(struct reading *r)
 {
 	struct hydns_rule *head = &r->out->parts.head;
 	struct run *run = &r->run;
 
-	if (r->limits->rotates && !r->run_uneven && run->count > 1 && run->type != TYPE_RRSIG &&
-	    run->rr_len % 2 == 0 && run->rr_len <= UINT8_MAX &&
-	    head->rotation_count < HYDNS_ROTATIONS_MAX)
+	if (!r->limits->rotates || run->count < 2 || run->type == TYPE_RRSIG)
+		;
+	else if (!run->uneven && head->rotation_count < HYDNS_ROTATIONS_MAX)
 		head->rotation[head->rotation_count++] = (struct hydns_rotation){
-			.offset = (uint16_t)(run->start - hydnsd_answer_start(&r->message)),
-			.count = (uint8_t)run->count,
-			.rr_len = (uint8_t)run->rr_len,
+			.start = (run->start - hydnsd_answer_start(&r->message)) & 0x7ff,
+			.len = (run->end - run->start) & 0x7ff,
+			.first = run->first & 0x1f,
+			.last = (run->first + run->count - 1) & 0x1f,
 		};
+	else if (run->section == 0)
+		r->answer_stays = true;
 	run->count = 0;
-	r->run_uneven = false;
 }
 
 static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned section)
 {
-	if (continues(&r->run, rr, section)) {
-		r->run.count++;
-		return;
-	}
 	if (same_rrset(&r->run, rr, section)) {
-		r->run_uneven = true;
+		r->run.count++;
+		r->run.end = rr->end;
+		r->run.uneven |= rr->ttl_at - rr->start != r->run.ttl_in_rr;
 		return;
 	}
 	end_run(r);
 	r->run = (struct run){
-		.start = rr->start, .rr_len = rr->end - rr->start,
-		.ttl_in_rr = rr->ttl_at - rr->start, .count = 1, .type = rr->type,
+		.start = rr->start, .end = rr->end, .ttl_in_rr = rr->ttl_at - rr->start,
+		.first = r->out->parts.head.ttl_count - 1U, .count = 1, .type = rr->type,
 		.section = section, .owner = rr->owner,
 	};
 }
@@ -225,13 +223,8 @@ static enum hydnsd_rejection read_records(struct reading *r)
 	return pos == r->message.end ? HYDNSD_ACCEPTED : HYDNSD_REJECT_TRAILING;
 }
 
-static bool marked(const struct reading *r, uint32_t offset, uint32_t len)
-{
-	return memchr(r->marks.octet + hydnsd_answer_start(&r->message) + offset, 1, len) != NULL;
-}
-
-/* A name that a pointer leads to must not lie in octets that the program changes: TTLs; a rotation
- * group loses its rotation instead, as an honest resolver may compress into one. */
+/* A name that a pointer leads to must not lie in octets that the program changes: TTLs; an RRset loses
+ * its rotation instead, as an honest resolver may compress into one. */
 static enum hydnsd_rejection check_marks(struct reading *r)
 {
 	struct hydns_rule *head = &r->out->parts.head;
@@ -243,12 +236,14 @@ static enum hydnsd_rejection check_marks(struct reading *r)
 	for (unsigned i = 0; i < head->rotation_count; i++) {
 		struct hydns_rotation g = head->rotation[i];
 
-		if (!marked(r, g.offset, (uint32_t)g.count * g.rr_len))
+		if (!marked(r, g.start, g.len))
 			head->rotation[kept++] = g;
+		else if (g.first < ntohs(head->ancount))
+			r->answer_stays = true;
 	}
 	memset(head->rotation + kept, 0, (HYDNS_ROTATIONS_MAX - kept) * sizeof(head->rotation[0]));
 	head->rotation_count = (uint8_t)kept;
-	return HYDNSD_ACCEPTED;
+	return r->answer_stays ? HYDNSD_REJECT_ROTATION : HYDNSD_ACCEPTED;
 }
 
 /* A rule dies before its smallest TTL would be sent as 0. */

@@ -188,15 +188,27 @@ void answer_add(struct answer *a, enum section s, const char *owner, uint16_t ty
 		a->flags = REPLY_FLAGS;
 }
 
+/* Where record number i begins, when all owners from the first of its RRset on are as long. */
+static unsigned record_start(const struct answer *a, unsigned i)
+{
+	return a->ttl[i] - 4 - (a->data[a->ttl[i] - 6] == 0xc0 ? 2 : 1);
+}
+
+void answer_rotates(struct answer *a, unsigned count)
+{
+	unsigned first = a->ttls - count, start = record_start(a, first);
+
+	a->rotation[a->rotations++] = (struct hydns_rotation){
+		.start = start, .len = a->len - start, .first = first, .last = a->ttls - 1,
+	};
+}
+
 void answer_addresses(struct answer *a, unsigned count, uint32_t ttl)
 {
-	struct hydns_rotation g = { .offset = a->len, .count = count };
-
 	for (unsigned i = 0; i < count; i++)
 		answer_add(a, ANSWER, NULL, 1, ttl, (uint8_t[]){ 203, 0, 113, i + 1 }, 4);
-	g.rr_len = (a->len - g.offset) / count;
 	if (count > 1)
-		a->rotation[a->rotations++] = g;
+		answer_rotates(a, count);
 }
 
 static void count_down(uint8_t *ttl, uint32_t seconds)
@@ -204,6 +216,21 @@ static void count_down(uint8_t *ttl, uint32_t seconds)
 	uint32_t v = (uint32_t)get16(ttl) << 16 | get16(ttl + 2);
 
 	put32(ttl, v > seconds ? v - seconds : 0);
+}
+
+/* Record by record: number (k + turn) modulo the count comes at place k. */
+static void rotate(const struct answer *a, const struct hydns_rotation *g, uint32_t turn, uint8_t *answer)
+{
+	unsigned count = g->last - g->first + 1;
+	uint8_t set[sizeof(a->data)], *to = answer + g->start;
+
+	memcpy(set, answer + g->start, g->len);
+	for (unsigned k = 0; k < count; k++) {
+		unsigned i = g->first + (k + turn) % count, start = record_start(a, i);
+		unsigned end = i == g->last ? (unsigned)g->start + g->len : record_start(a, i + 1);
+
+		to = put(to, set + start - g->start, end - start);
+	}
 }
 
 size_t answer_message(const struct answer *a, const struct query *q, uint32_t seconds, uint32_t turn,
@@ -218,15 +245,10 @@ size_t answer_message(const struct answer *a, const struct query *q, uint32_t se
 	p = put16(put16(p, q->qtype), 1);
 	answer = p;
 	p = put(p, a->data, a->len);
-	for (unsigned i = 0; i < a->rotations; i++) {
-		const struct hydns_rotation *g = &a->rotation[i];
-
-		for (unsigned k = 0; k < g->count; k++)
-			memcpy(answer + g->offset + k * g->rr_len,
-			       a->data + g->offset + (k + turn) % g->count * g->rr_len, g->rr_len);
-	}
 	for (unsigned i = 0; i < a->ttls; i++)
 		count_down(answer + a->ttl[i], a->static_ttl ? 0 : seconds);
+	for (unsigned i = 0; i < a->rotations; i++)
+		rotate(a, &a->rotation[i], turn, answer);
 	if (q->edns)
 		p = put_opt(p, edns_size, q->want_do, NULL, 0);
 	return p - out;

@@ -72,6 +72,9 @@ void answer_add(struct answer *a, enum section s, const char *owner, uint16_t ty
 		const void *rdata, uint16_t rdlen);
 void answer_addresses(struct answer *a, unsigned count, uint32_t ttl);
 
+/* The last count records added are an RRset that rotates. */
+void answer_rotates(struct answer *a, unsigned count);
+
 /* The DNS message that the resolver would send: q asked, a known, seconds gone, RRsets turned by turn. */
 size_t answer_message(const struct answer *a, const struct query *q, uint32_t seconds, uint32_t turn,
 		      uint16_t edns_size, uint8_t *out);

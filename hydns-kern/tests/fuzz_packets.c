@@ -26,6 +26,7 @@ struct known {
 	char name[HYDNS_NAME_MAX];
 	struct query q;
 	struct answer a;
+	uint32_t turn;           /* answers so far: the order of the next one */
 };
 
 static struct known known[RULES];
@@ -56,11 +57,12 @@ static void make_rule(struct known *k, unsigned i)
 	static const uint8_t soa[] = "\2ns\xc0\x0c\4root\xc0\x0c\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5";
 	uint8_t text[800];
 
+	memset(text, 99, sizeof(text));
 	make_name(k->name, i);
 	k->q = (struct query){ .name = k->name, .qtype = 1, .edns = i & 1, .want_do = (i & 3) == 3 };
 	k->a.secure = i & 4;
 	k->a.static_ttl = !(i % 7);
-	switch (i % 5) {
+	switch (i % 6) {
 	case 0:
 		answer_addresses(&k->a, 1 + i % 6, 300);
 		break;
@@ -71,12 +73,19 @@ static void make_rule(struct known *k, unsigned i)
 	case 2:
 		k->q.qtype = 16;
 		/* strings of 100 octets; eight of them are more than fits without EDNS */
-		memset(text, 99, sizeof(text));
 		answer_add(&k->a, ANSWER, NULL, 16, 1000, text, 100 * (1 + rnd(8)));
 		break;
 	case 3:
 		k->a.flags = REPLY_FLAGS | 3;
 		answer_add(&k->a, AUTHORITY, NULL, 6, 30, soa, sizeof(soa) - 1);
+		break;
+	case 4:
+		k->q.qtype = 16;
+		for (unsigned r = 0; r < 3; r++) {
+			text[0] = rnd(40);
+			answer_add(&k->a, ANSWER, NULL, 16, 500 + r, text, 1 + text[0]);
+		}
+		answer_rotates(&k->a, 3);
 		break;
 	default:
 		k->q.qtype = 28;
@@ -84,7 +93,7 @@ static void make_rule(struct known *k, unsigned i)
 	}
 }
 
-static const struct known *rule_of(const uint8_t *name, size_t len, uint16_t qtype, bool want_do)
+static struct known *rule_of(const uint8_t *name, size_t len, uint16_t qtype, bool want_do)
 {
 	for (unsigned i = 0; i < RULES; i++) {
 		uint8_t wire[HYDNS_NAME_MAX + 1];
@@ -197,9 +206,8 @@ static const char *judge_reply(const struct frame *f, const struct frame *reply,
 {
 	ldns_rr *question = ldns_rr_list_rr(ldns_pkt_question(query), 0);
 	uint8_t want[FRAME_MAX], asked[HYDNS_NAME_MAX];
-	const struct known *k;
+	struct known *k;
 	struct query q;
-	uint32_t turn = NOW_NS / 1000000000 + ldns_pkt_id(query);
 	size_t name_len = ldns_rdf_size(ldns_rr_owner(question)), len;
 	ldns_pkt *answer;
 
@@ -211,7 +219,7 @@ static const char *judge_reply(const struct frame *f, const struct frame *reply,
 	q.id = ldns_pkt_id(query);
 	q.ad = ldns_pkt_ad(query);
 	q.edns = ldns_pkt_edns(query);
-	len = answer_message(&k->a, &q, AGE_S, turn, EDNS_SIZE, want);
+	len = answer_message(&k->a, &q, AGE_S, k->turn++, EDNS_SIZE, want);
 	memcpy(want + 12, asked, name_len);
 	if (reply->len - reply->dns != len || memcmp(reply->data + reply->dns, want, len))
 		return "a message other than the rule's";

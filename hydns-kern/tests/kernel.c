@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,7 @@ struct kernel {
 	struct mapping map[MAPS];
 	int page_fd, acl_fd;
 	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
-	int cpus;
+	int cpus, cpu;       /* possible ones; that on which everything runs */
 	unsigned verified;
 	__u64 now_ns;
 };
@@ -156,6 +158,18 @@ static __u64 monotonic_ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
+/* Counters are per CPU: from here on this process runs on one. */
+static int stay_here(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	return cpu;
+}
+
 struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 {
 	struct kernel *k = calloc(1, sizeof(*k));
@@ -166,6 +180,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 		return NULL;
 	k->page_fd = k->acl_fd = -1;
 	k->cpus = libbpf_num_possible_cpus();
+	k->cpu = stay_here();
 	setrlimit(RLIMIT_MEMLOCK, &memlock);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 	k->skel = hydns_bpf__open();
@@ -331,6 +346,14 @@ void kernel_remove(struct kernel *k, __u32 handle)
 	hydns_store_remove(k->store, handle);
 	/* No program runs between two test runs, so the grace period is over. */
 	hydns_store_grace_end(k->store, hydns_store_grace_begin(k->store));
+}
+
+__u32 kernel_turn(struct kernel *k, __u32 handle)
+{
+	const struct hydns_line *lines = k->map[MAP_HITS].p;
+	__u32 o = hydns_store_ordinal(k->store, handle);
+
+	return lines[k->cpu * k->geometry.lines + o / HYDNS_LINE_WORDS].word[o % HYDNS_LINE_WORDS];
 }
 
 struct hydns_store *kernel_store(struct kernel *k)

@@ -20,117 +20,13 @@
 #include <cmocka.h>
 #include <linux/bpf.h>
 #include "hydns/hash.h"
-#include "kernel.h"
+#include "expect.h"
 
-#define SECOND_NS 1000000000ULL
-#define SKIPPED   77
 /* Of the million that the verifier is willing to process; kernels differ, and code grows. */
 #define VERIFIER_BUDGET 400000
 #define TIMED_RUNS      2000
 
-static struct kernel *kern;
-static const char *reason_name[] = {
-#define HYDNS_REASON(name, text) #name,
-#include "hydns/reasons.def"
-#undef HYDNS_REASON
-};
-
 static const struct query plain = { .name = "www.example.com", .qtype = 1, .id = 0x4711 };
-
-/* --- what to expect ------------------------------------------------------------------------------- */
-static void expect_reason(const char *what, int got, int want)
-{
-	if (got != want)
-		fail_msg("%s: counted as %s, expected %s", what, got < 0 ? "none or several" : reason_name[got],
-			 reason_name[want]);
-}
-
-static void expect_pass(const char *what, struct kernel *k, const struct frame *f, int want)
-{
-	struct frame g = *f;
-	int reason, action = kernel_run(k, &g, &reason);
-
-	expect_reason(what, reason, want);
-	if (action != XDP_PASS)
-		fail_msg("%s: action %d", what, action);
-	if (g.len != f->len || memcmp(g.data, f->data, f->len))
-		fail_msg("%s: a passed packet was changed", what);
-}
-
-static void expect_swapped(const char *what, const struct frame *asked, const struct frame *reply)
-{
-	const __u8 *a = asked->data, *r = reply->data;
-	size_t n = asked->ipv6 ? 16 : 4, src = asked->l3 + (asked->ipv6 ? 8 : 12);
-
-	if (memcmp(a, r + 6, 6) || memcmp(a + 6, r, 6) || memcmp(a + 12, r + 12, asked->l3 - 12))
-		fail_msg("%s: Ethernet header", what);
-	if (memcmp(a + src, r + src + n, n) || memcmp(a + src + n, r + src, n))
-		fail_msg("%s: IP addresses", what);
-	if (memcmp(a + asked->udp, r + asked->udp + 2, 2) || memcmp(a + asked->udp + 2, r + asked->udp, 2))
-		fail_msg("%s: UDP ports", what);
-}
-
-static void expect_ip(const char *what, const struct frame *reply)
-{
-	static const __u8 v6[4] = { 0x60, 0, 0, 0 };
-	const __u8 *ip = reply->data + reply->l3;
-	__u8 fragment[4] = { 0, 0, 0x40, 0 }; /* id 0 and DF up to 576 octets, else the query's id */
-
-	if (reply->len - reply->l3 > 576) {
-		memcpy(fragment, reply->data + reply->dns, 2);
-		fragment[2] = 0;
-	}
-	if (reply->ipv6 ? memcmp(ip, v6, 4) || ip[6] != 17 || ip[7] != 64 :
-			  ip[0] != 0x45 || ip[1] || memcmp(ip + 4, fragment, 4) || ip[8] != 64)
-		fail_msg("%s: IP header", what);
-}
-
-static void expect_message(const char *what, const struct frame *reply, const __u8 *want, size_t len)
-{
-	const __u8 *got = reply->data + reply->dns;
-
-	if (reply->len - reply->dns != len)
-		fail_msg("%s: DNS message of %zu octets, expected %zu", what, reply->len - reply->dns, len);
-	for (size_t i = 0; i < len; i++)
-		if (got[i] != want[i])
-			fail_msg("%s: octet %zu of the message is %02x, expected %02x", what, i, got[i], want[i]);
-}
-
-/* Frame f, made from q, must be answered with a's message. */
-static void expect_frame(const char *what, struct kernel *k, const struct frame *f, const struct query *q,
-			 const struct answer *a, __u32 seconds, __u32 turn)
-{
-	struct frame g = *f;
-	__u8 want[FRAME_MAX];
-	size_t len = answer_message(a, q, seconds, turn, EDNS_SIZE, want);
-	int reason, action = kernel_run(k, &g, &reason);
-	const char *wrong;
-
-	expect_reason(what, reason, HYDNS_R_ANSWERED);
-	assert_int_equal(action, XDP_TX);
-	expect_message(what, &g, want, len);
-	wrong = frame_wrong(&g);
-	if (wrong)
-		fail_msg("%s: wrong %s", what, wrong);
-	expect_swapped(what, f, &g);
-	expect_ip(what, &g);
-}
-
-static void expect_answer(const char *what, const struct query *q, const struct answer *a, __u32 seconds)
-{
-	struct frame f;
-
-	frame_query(&f, q);
-	expect_frame(what, kern, &f, q, a, seconds, 0);
-}
-
-static void expect_query_passes(const char *what, const struct query *q, int reason)
-{
-	struct frame f;
-
-	frame_query(&f, q);
-	expect_pass(what, kern, &f, reason);
-}
 
 /* --- hits ------------------------------------------------------------------------------------------- */
 static const __u8 cookie[] = { 0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8 };
@@ -350,34 +246,6 @@ static void test_ethernet_padding(void **state)
 	memset(f.data + f.len, 0xaa, 60 - f.len);
 	f.len = 60;
 	expect_frame("padded to 60 octets", kern, &f, &q, &a, 0, 0);
-	kernel_remove(kern, handle);
-}
-
-static void test_rotation(void **state)
-{
-	struct hydns_authority_config c = {
-		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ROTATES, .edns_size = EDNS_SIZE, .max_udp = 4096,
-		.acl_half = 1,
-	};
-	struct query q = plain;
-	struct answer a = { 0 };
-	struct frame f;
-	__u32 handle;
-
-	(void)state;
-	/* a CNAME first: never turned */
-	answer_add(&a, ANSWER, NULL, 5, 300, "\1c\xc0\x10", 4);
-	answer_addresses(&a, 3, 300);
-	answer_addresses(&a, 4, 200);
-	handle = kernel_publish(kern, &q, &a, 5 * SECOND_NS, NULL);
-	assert_true(handle);
-	for (q.id = 0; q.id < 24; q.id++) {
-		frame_query(&f, &q);
-		kernel_config(kern, &c);
-		expect_frame("rotated", kern, &f, &q, &a, 5, q.id + NOW_NS / SECOND_NS);
-		kernel_config(kern, NULL);
-		expect_frame("not rotated", kern, &f, &q, &a, 5, 0);
-	}
 	kernel_remove(kern, handle);
 }
 
@@ -920,16 +788,6 @@ static void test_authority_counts(void **state)
 }
 
 /* --- load-time switches ------------------------------------------------------------------------------- */
-static struct kernel *open_with(const struct kernel_options *o)
-{
-	const char *why;
-	struct kernel *k = kernel_open(o, &why);
-
-	if (!k)
-		fail_msg("%s", why);
-	return k;
-}
-
 static void test_partial_checksum(void **state)
 {
 	struct kernel *k = open_with(&(struct kernel_options){ .partial_checksum = true, .verbose = true });
@@ -1027,7 +885,6 @@ int main(void)
 		cmocka_unit_test(test_negative),
 		cmocka_unit_test(test_empty_answer_shrinks),
 		cmocka_unit_test(test_ethernet_padding),
-		cmocka_unit_test(test_rotation),
 		cmocka_unit_test(test_epoch),
 		cmocka_unit_test(test_expiry),
 		cmocka_unit_test(test_refresh_claim),
@@ -1047,14 +904,10 @@ int main(void)
 		cmocka_unit_test(test_real_clock),
 		cmocka_unit_test(test_verifier_budget),
 	};
-	const char *why;
 	int failed;
 
-	kern = kernel_open(&(struct kernel_options){ .verbose = true }, &why);
-	if (!kern) {
-		printf("skipped: %s\n", why);
+	if (!expect_open())
 		return SKIPPED;
-	}
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	kernel_close(kern);
 	return failed;

@@ -324,7 +324,7 @@ static void what_is_no_rule_is_refused(void **state)
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, 16);
 	r.p.head.rotation_count = 1;
-	r.p.head.rotation[0] = (struct hydns_rotation){ .offset = 8, .count = 2, .rr_len = 16 };
+	r.p.head.rotation[0] = (struct hydns_rotation){ .start = 8, .len = 32, .first = 0, .last = 1 };
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, ANSWER_MOST);
 	r.p.head.answer_len = 1600;          /* refused before it is read */

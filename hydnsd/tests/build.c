@@ -162,18 +162,22 @@ static size_t make_message(const struct hydns_rule *r, uint8_t *out)
 	return HYDNSD_HEADER + r->name_len + 4U + r->answer_len;
 }
 
-/* The first RR of the group becomes the last, as often as turns says. */
-static void rotate(uint8_t *answer, const struct hydns_rotation *g, unsigned turns)
+static uint16_t ttl_offset(const uint8_t *slot_end, unsigned i)
 {
-	uint8_t first[UINT8_MAX];
+	uint16_t offset;
 
-	for (; turns; turns--) {
-		uint8_t *at = answer + g->offset;
+	memcpy(&offset, slot_end - 2 * (i + 1), 2);
+	return offset;
+}
 
-		memcpy(first, at, g->rr_len);
-		memmove(at, at + g->rr_len, (size_t)(g->count - 1) * g->rr_len);
-		memcpy(at + (size_t)(g->count - 1) * g->rr_len, first, g->rr_len);
-	}
+/* The RRset's first `turns` RRs go to its end, from answer into out. */
+static void rotate(const uint8_t *slot_end, const uint8_t *answer, uint8_t *out,
+		   const struct hydns_rotation *g, unsigned turns)
+{
+	unsigned head = ttl_offset(slot_end, g->first + turns) - ttl_offset(slot_end, g->first);
+
+	memcpy(out + g->start, answer + g->start + head, g->len - head);
+	memcpy(out + g->start + g->len - head, answer + g->start, head);
 }
 
 /* The TTLs that the program will count down are the TTLs of the RRs, and the rule dies in time. */
@@ -214,17 +218,21 @@ static const char *message_fault(const struct hydns_rule *r, const uint8_t *wire
 	return fault;
 }
 
-const char *build_rule_fault(const struct hydns_rule *rule)
+const char *build_rule_fault(const struct hydns_rule *rule, uint32_t slot_size)
 {
+	const uint8_t *slot_end = (const uint8_t *)rule + slot_size;
 	uint8_t wire[HYDNSD_MESSAGE_MAX];
 	size_t len = make_message(rule, wire);
 	uint8_t *answer = wire + HYDNSD_HEADER + rule->name_len + 4;
 	const char *fault = message_fault(rule, wire, len);
 
-	for (unsigned g = 0; !fault && g < rule->rotation_count; g++)
-		for (unsigned turn = 0; !fault && turn < rule->rotation[g].count; turn++) {
-			rotate(answer, &rule->rotation[g], 1);
+	for (unsigned i = 0; !fault && i < rule->rotation_count; i++) {
+		const struct hydns_rotation *g = &rule->rotation[i];
+
+		for (unsigned turn = 0; !fault && turn <= (unsigned)(g->last - g->first); turn++) {
+			rotate(slot_end, rule->data + rule->name_len + 4, answer, g, turn);
 			fault = message_fault(rule, wire, len);
 		}
+	}
 	return fault;
 }

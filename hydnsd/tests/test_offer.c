@@ -61,20 +61,39 @@ static void chain_rotates_its_addresses_alone(void **state)
 	assert_int_equal(answer.parts.head.ttl_count, 4);
 	assert_int_equal(answer.parts.head.expire_ms, 30000);
 	assert_int_equal(answer.parts.head.rotation_count, 1);
-	assert_int_equal(answer.parts.head.rotation[0].count, 3);
-	assert_int_equal(answer.parts.head.rotation[0].rr_len, 16);
+	assert_int_equal(answer.parts.head.rotation[0].first, 1);
+	assert_int_equal(answer.parts.head.rotation[0].last, 3);
+	assert_int_equal(answer.parts.head.rotation[0].len, 3 * 16);
 	limits.rotates = false;
 	assert_int_equal(check(&chain), HYDNSD_ACCEPTED);
 	assert_int_equal(answer.parts.head.rotation_count, 0);
 	limits.rotates = true;
 }
 
-/* RRs of unequal size, and RRs whose data later names point into, keep their order. */
-static void what_cannot_rotate_keeps_its_order(void **state)
+static void unequal_records_rotate(void **state)
 {
 	const struct build_spec unequal = {
 		.name = "t.example.", .type = 16,
-		.answer = { "t.example. 30 IN TXT \"a\"", "t.example. 30 IN TXT \"abc\"" },
+		.answer = { "t.example. 30 IN TXT \"a\"", "t.example. 30 IN TXT \"four\"" },
+	};
+
+	(void)state;
+	assert_int_equal(check(&unequal), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.rotation_count, 1);
+	assert_int_equal(answer.parts.head.rotation[0].start, 0);
+	assert_int_equal(answer.parts.head.rotation[0].len, 12 + 2 + 12 + 5);
+	assert_int_equal(answer.parts.head.rotation[0].last, 1);
+}
+
+/* The order that the resolver would change with every reply must not stand still. */
+static void what_cannot_rotate_is_refused_in_the_answer(void **state)
+{
+	const struct build_spec elsewhere = {
+		.name = "www.example.org.", .type = 1,
+		.answer = { "www.example.org. 60 IN A 192.0.2.1" },
+		.authority = { "example.org. 3600 IN NS ns1.example.org.",
+			       "example.org. 3600 IN NS ns2.example.org." },
+		.additional = { "ns1.example.org. 3600 IN A 192.0.2.1" },
 	};
 	const struct build_spec pointed_into = {
 		.name = "example.org.", .type = 15,
@@ -84,10 +103,12 @@ static void what_cannot_rotate_keeps_its_order(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(check(&unequal), HYDNSD_ACCEPTED);
+	assert_int_equal(check(&pointed_into), HYDNSD_REJECT_ROTATION);
+	assert_int_equal(check(&elsewhere), HYDNSD_ACCEPTED);
 	assert_int_equal(answer.parts.head.rotation_count, 0);
+	limits.rotates = false;
 	assert_int_equal(check(&pointed_into), HYDNSD_ACCEPTED);
-	assert_int_equal(answer.parts.head.rotation_count, 0);
+	limits.rotates = true;
 }
 
 static void negative_answers_are_taken(void **state)
@@ -264,7 +285,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_offer_is_taken),
 		cmocka_unit_test(chain_rotates_its_addresses_alone),
-		cmocka_unit_test(what_cannot_rotate_keeps_its_order),
+		cmocka_unit_test(unequal_records_rotate),
+		cmocka_unit_test(what_cannot_rotate_is_refused_in_the_answer),
 		cmocka_unit_test(negative_answers_are_taken),
 		cmocka_unit_test(lives_are_bounded),
 		cmocka_unit_test(clocks_are_checked),

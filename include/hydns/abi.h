@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      1
+#define HYDNS_ABI_VERSION      2
 
 /* --- limits ------------------------------------------------------------------------------------ */
 #define HYDNS_NAME_MAX         255   /* wire name with its root label, RFC 1035 section 3.1 */
@@ -45,12 +45,16 @@
 
 #define HYDNS_VARIANT_DO       0x01  /* the answer to a query with EDNS DO (RFC 3225) */
 
-/* An RRset of count RRs, each rr_len octets (even), starting offset octets into the answer; the
- * program sends it rotated. count 0: unused. */
+/*
+ * An RRset that the program sends rotated: len octets from start on in the answer, the RRs whose TTLs are
+ * those from number first to number last of the rule. Their owners are equally long, so that each RR begins
+ * as far before its TTL as the first one; their data may differ in length. len 0: unused.
+ */
 struct hydns_rotation {
-	__u16 offset;
-	__u8  count;
-	__u8  rr_len;
+	__u32 start:11;
+	__u32 len:11;
+	__u32 first:5;
+	__u32 last:5;
 };
 
 /*
@@ -321,6 +325,8 @@ struct hydns_counts {
 #define HYDNS_STATIC_ASSERT(cond, why) _Static_assert(cond, why)
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_rule, data) == HYDNS_RULE_DATA, "rule header");
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_offer, data) == HYDNS_OFFER_DATA, "offer header");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == 4 && HYDNS_SLOT_SIZE_3 <= 1U << 11 &&
+		    HYDNS_TTLS_MAX <= 1U << 5, "fields of a rotation");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_bucket) == 64, "a bucket is a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_line) == 64, "a line is a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_authority_page) == 4096, "a page");

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "hydns-kern/rule.h"
 #include "hydnsd/tests/build.h"
 
 #define NOW_NS          1000000000000ULL
@@ -114,7 +115,8 @@ static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_
 
 	if (!handle)
 		return complain("published, but not found", number);
-	fault = build_rule_fault(hydns_store_rule(store, handle));
+	fault = build_rule_fault(hydns_store_rule(store, handle),
+				 hydns_slot_sizes[handle >> HYDNS_HANDLE_CLASS_SHIFT]);
 	if (fault)
 		return complain(fault, number);
 	if (number % 4)

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * RRsets in another order with every answer: which octets move, what must stay, that checksums follow, and
+ * that each record comes first equally often whatever ids the clients use.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <linux/bpf.h>
+#include "expect.h"
+
+#define REPLIES    10000
+#define COUNT_MOST 16
+#define TYPE_NS    2
+#define TYPE_CNAME 5
+#define TYPE_TXT   16
+#define TYPE_RRSIG 46
+
+static const struct hydns_authority_config rotating = {
+	.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ROTATES, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
+};
+
+/* Every turn of the rule, octet by octet, and the order as it stands when the resolver does not rotate. */
+static void expect_turns(const char *what, struct query *q, const struct answer *a, unsigned turns)
+{
+	__u32 handle = kernel_publish(kern, q, a, 5 * SECOND_NS, NULL);
+	struct frame f;
+
+	assert_true(handle);
+	for (unsigned i = 0; i < turns; i++) {
+		q->id++;
+		frame_query(&f, q);
+		kernel_config(kern, &rotating);
+		expect_frame(what, kern, &f, q, a, 5, kernel_turn(kern, handle));
+		kernel_config(kern, NULL);
+		expect_frame(what, kern, &f, q, a, 5, 0);
+	}
+	kernel_remove(kern, handle);
+}
+
+static void test_chain_and_two_sets(void **state)
+{
+	struct query q = { .name = "www.example.com", .qtype = 1 };
+	struct answer a = { 0 };
+
+	(void)state;
+	answer_add(&a, ANSWER, NULL, TYPE_CNAME, 300, "\1c\xc0\x10", 4);
+	answer_addresses(&a, 3, 300);
+	answer_addresses(&a, 4, 200);
+	expect_turns("CNAME, 3 and 4 addresses", &q, &a, 24);
+}
+
+static void test_signatures_stay(void **state)
+{
+	struct query q = { .name = "www.example.com", .qtype = 1, .edns = true, .edns_size = 1232, .want_do = true };
+	__u8 rrsig[91] = { 0, 1, 8, 3 };
+	struct answer a = { .secure = true };
+
+	(void)state;
+	answer_addresses(&a, 5, 300);
+	answer_add(&a, ANSWER, NULL, TYPE_RRSIG, 300, rrsig, sizeof(rrsig));
+	memset(rrsig + 4, 0xa5, sizeof(rrsig) - 4);
+	answer_add(&a, ANSWER, NULL, TYPE_RRSIG, 300, rrsig, sizeof(rrsig));
+	expect_turns("5 addresses and 2 signatures", &q, &a, 10);
+}
+
+/* Blocks of odd length change the parity of what they pass, and the sum must follow; each TTL goes with
+ * its record. Question names of both parities, so that the answer begins at either. */
+static void test_records_of_any_length(void **state)
+{
+	static const char *name[] = { "t.example", "tx.example" };
+
+	(void)state;
+	for (unsigned seed = 0; seed < 64; seed++)
+		for (unsigned n = 0; n < 2; n++) {
+			struct query q = { .name = name[n], .qtype = TYPE_TXT, .edns = seed & 1,
+					   .edns_size = 1232, .ipv6 = seed & 2 };
+			unsigned count = 2 + seed % 5;
+			struct answer a = { 0 };
+			__u8 text[64];
+
+			srandom(seed);
+			for (unsigned i = 0; i < count; i++) {
+				for (size_t b = 0; b < sizeof(text); b++)
+					text[b] = random();
+				answer_add(&a, ANSWER, NULL, TYPE_TXT, 300 + i, text, 1 + random() % 63);
+			}
+			answer_rotates(&a, count);
+			answer_add(&a, AUTHORITY, ".", TYPE_NS, 400, "\1n", 3);
+			expect_turns("records of any length", &q, &a, 2 * count);
+		}
+}
+
+static void test_owner_root(void **state)
+{
+	struct query q = { .name = ".", .qtype = TYPE_NS };
+	struct answer a = { 0 };
+
+	(void)state;
+	for (char c = 'a'; c <= 'm'; c++) {
+		__u8 ns[] = { 1, c, 4, 'r', 'o', 'o', 't', 0 };
+
+		answer_add(&a, ANSWER, ".", TYPE_NS, 300, ns, sizeof(ns));
+	}
+	answer_rotates(&a, 13);
+	expect_turns("the root's name servers", &q, &a, 26);
+}
+
+/* A slot of which every octet is in use, with as many records as a rule holds. */
+static void test_most_records(void **state)
+{
+	struct query q = { .name = "many.example", .qtype = 1, .edns = true, .edns_size = 1232 };
+	struct answer a = { 0 };
+
+	(void)state;
+	answer_addresses(&a, HYDNS_TTLS_MAX, 300);
+	expect_turns("as many records as a rule holds", &q, &a, 2 * HYDNS_TTLS_MAX);
+}
+
+/* --- evenly spread ------------------------------------------------------------------------------------ */
+/* Upper 0.001 points of the chi-square distribution, by degrees of freedom (any statistics textbook). */
+static const double critical[COUNT_MOST] = {
+	0, 10.828, 13.816, 16.266, 18.467, 20.515, 22.458, 24.322, 26.124, 27.877, 29.588, 31.264, 32.909,
+	34.528, 36.123, 37.697,
+};
+
+static uint16_t id_sequential(unsigned i)
+{
+	return i;
+}
+
+static uint16_t id_random(unsigned i)
+{
+	(void)i;
+	return random();
+}
+
+static uint16_t id_constant(unsigned i)
+{
+	(void)i;
+	return 0x2a2a;
+}
+
+/* Last octet of the address that a reply names first. */
+static unsigned first_address(const struct query *q)
+{
+	struct frame f;
+	size_t question;
+
+	frame_query(&f, q);
+	question = f.len - f.dns - 12;
+	assert_int_equal(kernel_shoot(kern, &f), XDP_TX);
+	return f.data[f.dns + 12 + question + 15] - 1U;
+}
+
+static void expect_even(const char *what, const struct query *asked, unsigned count, uint16_t (*id)(unsigned),
+			const struct query *between)
+{
+	unsigned seen[COUNT_MOST] = { 0 };
+	double expected = (double)REPLIES / count, chi2 = 0;
+	struct query q = *asked;
+
+	for (unsigned i = 0; i < REPLIES; i++) {
+		q.id = id(i);
+		seen[first_address(&q)]++;
+		if (between)
+			first_address(between);
+	}
+	for (unsigned i = 0; i < count; i++)
+		chi2 += (seen[i] - expected) * (seen[i] - expected) / expected;
+	if (chi2 > critical[count - 1])
+		fail_msg("%s ids, %u addresses: chi-square %.1f, at most %.1f expected", what, count, chi2,
+			 critical[count - 1]);
+}
+
+static void test_evenly_spread(void **state)
+{
+	static const struct {
+		const char *what;
+		uint16_t (*id)(unsigned);
+	} c[] = { { "sequential", id_sequential }, { "random", id_random }, { "constant", id_constant } };
+
+	(void)state;
+	srandom(1);
+	kernel_config(kern, &rotating);
+	for (unsigned count = 2; count <= COUNT_MOST; count++) {
+		struct query q = { .name = "even.example", .qtype = 1 };
+		struct answer a = { 0 };
+		__u32 handle;
+
+		answer_addresses(&a, count, 300);
+		handle = kernel_publish(kern, &q, &a, 0, NULL);
+		assert_true(handle);
+		for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++)
+			expect_even(c[i].what, &q, count, c[i].id, NULL);
+		kernel_remove(kern, handle);
+	}
+	kernel_config(kern, NULL);
+}
+
+/* Another name asked between any two queries, as AAAA is beside A, must not spoil the spread. */
+static void test_evenly_spread_beside_another(void **state)
+{
+	struct query q = { .name = "even.example", .qtype = 1 }, other = { .name = "other.example", .qtype = 1 };
+	struct answer a = { 0 }, b = { 0 };
+	__u32 handle[2];
+
+	(void)state;
+	answer_addresses(&a, 4, 300);
+	answer_addresses(&b, 2, 300);
+	handle[0] = kernel_publish(kern, &q, &a, 0, NULL);
+	handle[1] = kernel_publish(kern, &other, &b, 0, NULL);
+	kernel_config(kern, &rotating);
+	expect_even("sequential", &q, 4, id_sequential, &other);
+	kernel_config(kern, NULL);
+	kernel_remove(kern, handle[0]);
+	kernel_remove(kern, handle[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chain_and_two_sets),
+		cmocka_unit_test(test_signatures_stay),
+		cmocka_unit_test(test_records_of_any_length),
+		cmocka_unit_test(test_owner_root),
+		cmocka_unit_test(test_most_records),
+		cmocka_unit_test(test_evenly_spread),
+		cmocka_unit_test(test_evenly_spread_beside_another),
+	};
+	int failed;
+
+	if (!expect_open())
+		return SKIPPED;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	kernel_close(kern);
+	return failed;
+}
