@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 #include <linux/bpf.h>
-#include "kernel.h"
+#include "feed.h"
 /* after <stdbool.h>: ldns has a bool of its own where there is none */
 #include <ldns/ldns.h>
 
@@ -330,9 +330,18 @@ static int run(struct kernel *k, uint64_t count)
 static int usage(void)
 {
 	fprintf(stderr, "usage: fuzz_packets [--count N] [--seed S]\n"
+			"       fuzz_packets --stdin [--seed S]\n"
 			"Sends N mutated queries (default %d) through the XDP program and judges each outcome.\n"
-			"The same seed (default 1) makes the same packets. Needs root.\n", SHARE_IN_CHECK);
+			"The same seed (default 1) makes the same packets and the same rules. Needs root.\n"
+			"With --stdin, another program makes the frames and judges: see feed.h.\n", SHARE_IN_CHECK);
 	return 2;
+}
+
+static int run_stdin(struct kernel *k)
+{
+	for (unsigned i = 0; i < RULES; i++)
+		feed_rule(&known[i].q);
+	return feed(k);
 }
 
 static bool number(const char *text, uint64_t *out)
@@ -346,26 +355,32 @@ static bool number(const char *text, uint64_t *out)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "count", required_argument, NULL, 'c' }, { "seed", required_argument, NULL, 's' }, { 0 },
+		{ "count", required_argument, NULL, 'c' }, { "seed", required_argument, NULL, 's' },
+		{ "stdin", no_argument, NULL, 'i' }, { 0 },
 	};
 	uint64_t count = SHARE_IN_CHECK, seed = 1;
+	bool fed = false;
 	struct kernel *k;
 	const char *why;
 	int o, status;
 
-	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1)
-		if ((o != 'c' && o != 's') || !number(optarg, o == 'c' ? &count : &seed))
+	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (o == 'i')
+			fed = true;
+		else if ((o != 'c' && o != 's') || !number(optarg, o == 'c' ? &count : &seed))
 			return usage();
+	}
 	if (optind != argc)
 		return usage();
 	state = seed;
 	k = kernel_open(&(struct kernel_options){ 0 }, &why);
 	if (!k) {
-		printf("skipped: %s\n", why);
+		fprintf(stderr, "skipped: %s\n", why);
 		return SKIPPED;
 	}
-	printf("fuzz_packets --count %" PRIu64 " --seed %" PRIu64 "\n", count, seed);
-	status = prepare(k) ? 1 : run(k, count);
+	if (!fed)
+		printf("fuzz_packets --count %" PRIu64 " --seed %" PRIu64 "\n", count, seed);
+	status = prepare(k) ? 1 : fed ? run_stdin(k) : run(k, count);
 	kernel_close(k);
 	return status;
 }
