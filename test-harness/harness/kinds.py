@@ -45,10 +45,18 @@ UNSIGNED = {
     "aaaa": ["300 AAAA 2001:db8::1"],
     "mx": ["300 MX 10 mail", "300 MX 20 mail.other.example."],
     "meta": ["300 A 192.0.2.21"],
+    "unequal": ["300 A 192.0.2.22", "200 A 192.0.2.23"],      # against RFC 2181 section 5.2
+    # below local zones of the resolver's
+    "a.transparent": ["300 A 192.0.2.70"],
+    "b.transparent": ["300 A 192.0.2.71"],
+    "typed": ["300 A 192.0.2.72", '300 TXT "typed"'],
+    "always": ["300 A 192.0.2.73"],
+    "blocked": ["300 A 192.0.2.74", "300 AAAA 2001:db8::74"],
+    "informed": ["300 A 192.0.2.75"],
     "mail": ["600 A 192.0.2.25", "600 AAAA 2001:db8::25"],
     "txt": ['300 TXT "one" "two"'],
     "txt-empty": ['300 TXT "" "x" ""'],
-    "txt-big": [f'300 TXT "{letter * 233}"' for letter in "abcde"],       # an answer of about 1,200 octets
+    "txt-big": [f'300 TXT "{letter * 217}"' for letter in "abcde"],       # a reply of 1,200 octets
     "srv": ["300 SRV 0 5 5060 a"],
     "https": ["300 HTTPS 1 . alpn=h2,h3 ipv4hint=192.0.2.80"],
     "svcb": ["300 SVCB 1 a port=853"],
@@ -153,9 +161,12 @@ ZONES = {
     "plain.signed3.example": (BELOW, 3600, 300),
     "lenient.signed3.example": (BELOW, 3600, 300),
     "bogus.example": (BELOW, 3600, 300),
+    # no other zone delegates these: the resolver is told of them
+    **{f"{label}.example": (BELOW, 3600, 300) for label in ("stub", "forward", "auth-up", "auth-down")},
 }
+APART = ("stub.example", "forward.example", "auth-up.example", "auth-down.example")
 # the zones delegated by example.
-TOPS = [zone for zone in ZONES if zone.count(".") == 1]
+TOPS = [zone for zone in ZONES if zone.count(".") == 1 and zone not in APART]
 # what ldns-signzone is told besides
 SIGNING = {"signed.example": (), "lenient.signed.example": (), "bogus.example": (),
            "signed3.example": ("-n", "-p"), "lenient.signed3.example": ("-n",)}

@@ -72,6 +72,7 @@ def records(generation=1):
         "brief": [f"5 A 192.0.2.{g}"],
         "turn": ["300 CNAME turned"],
         "turned": ["10 A 192.0.2.201"],
+        "moment": [f"3 A 192.0.2.{g}"],
         "empty": ['300 TXT "no address"'],
         "svc": ["300 HTTPS 1 . alpn=h2,h3 ipv4hint=192.0.2.80"],
         "big": [f'300 TXT "{"x" * 200}{i}"' for i in range(4)],

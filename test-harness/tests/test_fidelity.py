@@ -56,7 +56,7 @@ GROUPS = {
     "wildcards": kernel("x.wild y.wild z.y.wild x.wildalias") + kernel("x.wild", "TXT") + kernel("x.wild", "MX"),
     "dname": kernel("a.tree missing.tree a.b.tree") + kernel("tree", "DNAME") + kernel("tree", "A"),
     "yxdomain": unbound("abcdefgh.long-tree"),
-    "ttl": kernel("ttl-most ttl-day") + unbound("ttl0"),
+    "ttl": kernel("ttl-most ttl-day unequal") + unbound("ttl0"),
     "referral": kernel("plain.signed.example signed.example", "NS", zone="") + kernel("signed.example", "DS", zone=""),
     "signed": kernel("a a3 alias out to-missing missing x.wild x.wildalias ent a.ent a.tree", zone="signed.example")
     + kernel("a", "MX", zone="signed.example") + kernel("plain lenient", "DS", zone="signed.example")
@@ -72,6 +72,54 @@ GROUPS = {
                   sorted({*range(2, 41), *range(42, 128), 256, 257, 258, 260, 32767, 32768, 32769, 65279, 65280, 65535,
                           *random.Random(1).sample(range(256, 65536), 40)})],
 }
+# what the resolver is configured to say by itself, or to learn elsewhere
+LOCAL_GROUPS = {
+    "local-data": unbound("a.static b.static static a.redirect any.redirect alias.redirect2 a.transparent typed nx nodata "
+                          "refused refused2 blocked null") + unbound("typed", "MX"),
+    "beside-local-data": kernel("b.transparent c.transparent always") + kernel("typed", "TXT")
+    + kernel("blocked", "AAAA"),
+    "special-use": unbound("localhost invalid test onion home.arpa 10.in-addr.arpa", zone="")
+    + unbound("1.0.0.127.in-addr.arpa 1.0.168.192.in-addr.arpa", "PTR", zone=""),
+    "stub-and-forward": kernel("a missing", zone="stub.example") + kernel("a missing", zone="forward.example"),
+    "auth-zones": kernel("a missing", zone="auth-up.example") + unbound("a missing", zone="auth-down.example"),
+}
+LOCAL = """
+local-zone: "static.kinds.example." static
+local-data: "a.static.kinds.example. 300 A 203.0.113.1"
+local-zone: "redirect.kinds.example." redirect
+local-data: "redirect.kinds.example. 300 A 203.0.113.2"
+local-zone: "redirect2.kinds.example." redirect
+local-data: "redirect2.kinds.example. 300 CNAME a.kinds.example."
+local-zone: "transparent.kinds.example." transparent
+local-data: "a.transparent.kinds.example. 300 A 203.0.113.3"
+local-zone: "typed.kinds.example." typetransparent
+local-data: "typed.kinds.example. 300 A 203.0.113.4"
+local-data: "typed.kinds.example. 300 MX 10 mail.kinds.example."
+local-zone: "nx.kinds.example." always_nxdomain
+local-zone: "nodata.kinds.example." always_nodata
+local-zone: "refused.kinds.example." always_refuse
+local-zone: "refused2.kinds.example." refuse
+local-zone: "silent.kinds.example." deny
+local-zone: "always.kinds.example." always_transparent
+local-data: "always.kinds.example. 300 A 203.0.113.5"
+local-zone: "blocked.kinds.example." block_a
+local-zone: "null.kinds.example." always_null
+local-zone: "informed.kinds.example." inform
+stub-zone:
+name: "stub.example."
+stub-addr: 10.53.4.5
+forward-zone:
+name: "forward.example."
+forward-addr: 10.53.4.5
+auth-zone:
+name: "auth-up.example."
+zonefile: "{files}/auth-up.example.zone"
+for-downstream: no
+auth-zone:
+name: "auth-down.example."
+zonefile: "{files}/auth-down.example.zone"
+for-upstream: no
+"""
 # what the questions of a group are about: so that nothing is compared that is not there
 POSITIVE = ("types", "unknown-types", "empty-data", "names", "chains", "ttl")
 SECURE = ("signed", "signed3")
@@ -151,20 +199,25 @@ def assert_same(hot, questions, options, family, ttl_slack=1):
     return ours
 
 
+def validating(world):
+    """Lines of a server: clause."""
+    return [f'trust-anchor-file: "{world.lab.anchors}"', *(f'domain-insecure: "{z}"' for z in kinds.LENIENT)]
+
+
 @pytest.fixture(scope="module")
 def hot(world):
-    server = [f'trust-anchor-file: "{world.lab.anchors}"', *(f'domain-insecure: "{z}"' for z in kinds.LENIENT)]
+    server = validating(world) + ["extended-statistics: yes"] + LOCAL.format(files=world.lab.directory).strip().splitlines()
     with kernel_path(world, unbound_options={"server": server}) as path:
         h = Hot(path)
-        assert h.heat([q for group in GROUPS.values() for q in group]) == []
+        assert h.heat([q for group in (GROUPS | LOCAL_GROUPS).values() for q in group]) == []
         yield h
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", GROUPS | LOCAL_GROUPS)
 def test_same_answer(hot, group):
     for options in VARIANTS.values():
         for family in (4, 6):
-            assert_same(hot, GROUPS[group], options, family)
+            assert_same(hot, (GROUPS | LOCAL_GROUPS)[group], options, family)
 
 
 def test_answers_are_what_the_zones_hold(hot):
@@ -194,3 +247,42 @@ def test_passed_variants(hot, variant):
         assert_same(hot, questions, TO_UNBOUND[variant], family, ttl_slack=60)
 
 
+
+def test_sizes(hot):
+    """An answer as large as client, path and slot take comes from the kernel; a larger one is truncated by
+    Unbound."""
+    sizes = {"many32": {1232: True, 600: True, 512: False}, "txt-big": {1232: True, 1200: True, 1199: False},
+             "many33": {1232: False, 512: False}}
+    for name, by_payload in sizes.items():
+        rdtype = "TXT" if name == "txt-big" else "A"
+        hot.heat([Question(f"{name}.kinds.example", rdtype, any(by_payload.values()))],
+                 variants=({"edns": True}, {"dnssec": True}))
+        for payload, is_kernel in by_payload.items():
+            question = Question(f"{name}.kinds.example", rdtype, is_kernel)
+            for family in (4, 6):
+                for options in ({"edns": True}, {"dnssec": True}):
+                    [reply] = assert_same(hot, [question], {**options, "payload": payload}, family)
+                    truncated = bool(dns.message.from_wire(reply, ignore_trailing=True).flags & dns.flags.TC)
+                    assert truncated == (len(whole(hot, question)) > payload)
+        assert_same(hot, [Question(f"{name}.kinds.example", rdtype, False)], {}, 4)
+
+
+def whole(hot, question):
+    return hot.ask_directly([query(question.name, question.rdtype, edns=True, payload=4096).to_wire()])[0]
+
+
+def test_silence(hot):
+    wire = query("silent.kinds.example", "A").to_wire()
+    assert [exchange_all(ns, SERVICE[4], [wire] * 4, timeout=0.2)
+            for ns in (hot.path.network.client1, hot.path.network.resolver)] == [[None] * 4] * 2
+
+
+@pytest.mark.parametrize("group", ("types", "chains", "negative", "negative-chains", "wildcards", "dname", "signed",
+                                   "signed3", "stub-and-forward", "auth-zones"))
+def test_same_after_fresh_resolution(hot, group):
+    """What is hot when it is resolved is offered from the resolution, not from the cache."""
+    questions = [q for q in (GROUPS | LOCAL_GROUPS)[group] if q.kernel]
+    hot.path.unbound.control("flush_zone", ".")
+    assert hot.heat(questions) == []
+    for options in VARIANTS.values():
+        assert_same(hot, questions, options, 4)
