@@ -286,3 +286,16 @@ def test_same_after_fresh_resolution(hot, group):
     assert hot.heat(questions) == []
     for options in VARIANTS.values():
         assert_same(hot, questions, options, 4)
+
+
+def test_answers_synthesised_from_nsec(hot):
+    """aggressive-nsec is on: these names are asked for at no authority, and made anew for each client, by Unbound."""
+    questions = unbound("synth1 synth2 synth3", zone="signed.example")
+    made = "num.query.aggressive.NXDOMAIN"
+    # the record that proves it
+    assert hot.heat(kernel("synth0", zone="signed.example")) == []
+    before = hot.path.unbound.stats()[made]
+    hot.heat(questions)
+    for options in VARIANTS.values():
+        assert_same(hot, questions, options, 4)
+    assert hot.path.unbound.stats()[made] > before
