@@ -54,9 +54,9 @@ def _generate(argv):
         raise HarnessError(f"{' '.join(map(str, argv))}: {(done.stderr or done.stdout).strip()}")
 
 
-def tree(directory, addresses, seed):
-    """Writes the zones for a name server with these addresses."""
-    _generate([TOP / "zones" / "generate", directory, "--seed", seed, *(f"--address={a}" for a in addresses)])
+def tree(directory, addresses, seed, *options):
+    """Writes the zones for a name server with these addresses; options go to the generator."""
+    _generate([TOP / "zones" / "generate", directory, "--seed", seed, *options, *(f"--address={a}" for a in addresses)])
 
 
 def _draw(world, directory, seed, index, count, fresh):

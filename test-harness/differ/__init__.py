@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The differential tester: is every kernel answer the one the resolver would have given?
+
+zone.py       zones of what answers can look like, next to the generated tree and the lab
+questions.py  the questions there are, hot, brief, changing and cold
+queries.py    whole queries from questions: flags, EDNS, letter case, damage
+asking.py     the twins program: each query asked in the kernel path, past it, and at a reference
+judge.py      what may differ, and what may not
+disturb.py    flushes, changes of data and reloads while queries go on
+shrink.py     the smallest query that still shows a difference
+show.py       messages in presentation form, and the report
+session.py    all of it in one run
+"""

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The twins program: queries in, what became of them out. Its source says what is asked where and when."""
+
+import socket
+import struct
+import subprocess
+from collections import namedtuple
+from pathlib import Path
+
+from harness.network import CLIENT1, CLIENT2, CLIENT_LINKS, REFERENCE, SERVICE
+from harness.process import tail
+from harness.run import HarnessError
+
+SOCKETS = 4            # of each client and IP version: Unbound's threads share queries out by port
+WINDOW = 384           # queries under way
+RESOLVER_HOPS = 63     # so that the resolver's replies are told from the kernel's, whose hop limit is 64
+FULL, ALONE = 1, 2     # flags of a query: report in any case; do not ask the reference
+DIFFERS_KERNEL, DIFFERS_REFERENCE = 1, 2
+DIRECT, KERNEL, AGAIN, REFERENCE_ASKED = range(4)
+SILENCE = 0xFFFF
+
+IP_RECVTTL = 12        # linux/in.h; not in Python's socket module
+
+_QUERY = struct.Struct("=IHBBHH")
+_REPORT = struct.Struct("=III4x8q4H2HBBHI4x")
+
+Group = namedtuple("Group", "client family")
+"""Where the kernel path is asked from: client 1 or 2, over IP version 4 or 6."""
+
+Flow = namedtuple("Flow", "number group differs by_kernel wire direct_wire sent got replies")
+"""A reported query: by_kernel: the kernel answered it; octets sent to the kernel path, and to the others if not the same; times in monotonic ns and
+replies (None: silence), each by place."""
+
+
+def mark_replies(ns, links):
+    """The resolver's namespace sends with a hop limit of its own."""
+    with ns.entered():
+        Path("/proc/sys/net/ipv4/ip_default_ttl").write_text(str(RESOLVER_HOPS))
+        for link in links:
+            Path(f"/proc/sys/net/ipv6/conf/{link}/hop_limit").write_text(str(RESOLVER_HOPS))
+
+
+def _connected(ns, server, local):
+    with ns.entered():
+        s = socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    if s.family == socket.AF_INET6:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
+    else:
+        s.setsockopt(socket.IPPROTO_IP, IP_RECVTTL, 1)
+    s.bind((local, 0))
+    s.connect((server, 53))
+    return s
+
+
+class Twins:
+    """Context manager: sockets and program. groups[n] says where queries of group n are asked from."""
+
+    def __init__(self, world):
+        self.world = world
+        self.groups, self.sockets = [], []
+        network = world.network
+        mark_replies(network.resolver, CLIENT_LINKS)
+        for client, ns, address in ((1, network.client1, CLIENT1), (2, network.client2, CLIENT2)):
+            for family in (4, 6):
+                for _ in range(SOCKETS):
+                    self.groups.append(Group(client, family))
+                    self.sockets.append((_connected(network.resolver, SERVICE[family], SERVICE[family]),
+                                         _connected(ns, SERVICE[family], address[family]),
+                                         # from the same address, for cookies hold it
+                                         _connected(network.resolver, REFERENCE[family], SERVICE[family])))
+
+    def __enter__(self):
+        fds = [[s.fileno() for s in trio] for trio in self.sockets]
+        self.log = self.world.run.dir / "twins.log"
+        with open(self.log, "w") as log:
+            self.popen = subprocess.Popen([str(self.world.tools.twins), "-w", str(WINDOW), "-r", str(RESOLVER_HOPS),
+                                           *(":".join(map(str, trio)) for trio in fds)],
+                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                                          pass_fds=sum(fds, []), start_new_session=True)
+        self.world.run.record(self.popen.pid)
+        return self
+
+    def __exit__(self, *exc):
+        self.popen.terminate()
+        self.popen.wait(10)
+        for s in sum(self.sockets, ()):
+            s.close()
+
+    @staticmethod
+    def frame(number, wire, timeout_ms, group, flags=0, direct_wire=b""):
+        return _QUERY.pack(number, timeout_ms, group, flags, len(wire), len(direct_wire)) + wire + direct_wire
+
+    def write(self, frames):
+        """Hands over frames; waits while the window is full."""
+        try:
+            self.popen.stdin.write(frames)
+            self.popen.stdin.flush()
+        except BrokenPipeError:
+            raise HarnessError(f"twins has ended: {tail(self.log)}") from None
+
+    def close(self):
+        """No more queries; the reports end when the last is answered."""
+        self.popen.stdin.close()
+
+    def reports(self):
+        """Yields (queries finished since the last report, how many of them in the kernel, Flow or None) until the
+        program ends."""
+        out = self.popen.stdout
+        while head := out.read(_REPORT.size):
+            fields = _REPORT.unpack(head)
+            (number, finished, in_kernel), times, lengths = fields[:3], fields[3:11], fields[11:15]
+            len_kernel, len_direct, group, differs, by_kernel, _ = fields[15:]
+            if not len_kernel:
+                yield finished, in_kernel, None
+                continue
+            wire, direct_wire = out.read(len_kernel), out.read(len_direct)
+            replies = tuple(None if n == SILENCE else out.read(n) for n in lengths)
+            yield finished, in_kernel, Flow(number, self.groups[group], differs, bool(by_kernel), wire, direct_wire,
+                                            times[:4], times[4:], replies)
+        if self.popen.wait(10) != 0:
+            raise HarnessError(f"twins ended with status {self.popen.returncode}: {tail(self.log)}")

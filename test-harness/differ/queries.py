@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Whole queries, drawn from one seed: letter case, header flags, EDNS and its options, and damage.
+
+Unbound says FORMERR and NOTIMP at most 100 times a second and thread, and drops what is above; so damage is rare,
+or the rate low."""
+
+import struct
+from dataclasses import dataclass
+
+from . import questions
+
+PAYLOADS = (0, 100, 511, 512, 513, 600, 1220, 1231, 1232, 1233, 1400, 1452, 4096, 65535)
+COOKIE, NSID, ECS, EXPIRE, KEEPALIVE, PADDING, CHAIN, EDE = 10, 3, 8, 9, 11, 12, 13, 15
+RD, AD, CD = 0x0100, 0x0020, 0x0010
+ORDINARY_MS, ODD_MS = 700, 300       # until silence is believed; see twins.c
+MOST_OCTETS = 1400                   # of a query: one packet on every link here
+
+
+@dataclass
+class Style:
+    """How a phase asks. Shares of the pools (the rest: cold), of ordinary flags and EDNS, and of damage."""
+    hot: float = 0.80
+    brief: float = 0.14
+    changing: float = 0.0
+    plain: float = 0.92
+    any_type: float = 0.01
+    damage: float = 0.003
+    rate: int = 0            # most queries per second, 0: any number
+
+
+def option(code, data):
+    return struct.pack("!HH", code, len(data)) + data
+
+
+def opt(payload=1232, flags=0, options=b"", version=0, rcode=0, owner=b"\0"):
+    return owner + struct.pack("!HHBBHH", 41, payload, rcode, version, flags, len(options)) + options
+
+
+def _unusual_option(rng):
+    kind = rng.randrange(12)
+    if kind < 3:
+        return option(COOKIE, rng.randbytes(8))
+    if kind == 3:
+        return option(COOKIE, rng.randbytes(rng.choice((1, 7, 9, 15, 16, 24, 32, 40, 41))))
+    if kind == 4:
+        return option(NSID, b"")
+    if kind == 5:
+        bits = rng.choice((0, 8, 24, 32))
+        return option(ECS, struct.pack("!HBB", 1, bits, 0) + rng.randbytes(bits // 8))
+    if kind == 6:
+        return option(ECS, rng.randbytes(rng.randrange(8)))
+    if kind == 7:
+        return option(KEEPALIVE, rng.choice((b"", b"\0\1", b"\0")))
+    if kind == 8:
+        return option(PADDING, bytes(rng.choice((0, 1, 16, 128, 300))))
+    if kind == 9:
+        return option(CHAIN, questions.to_wire("example."))
+    if kind == 10:
+        return option(rng.choice((EXPIRE, EDE, 5, 6, 7, 14, 16, 17, 18, 20292)), rng.randbytes(rng.randrange(6)))
+    return option(rng.randrange(65536), rng.randbytes(rng.randrange(40)))
+
+
+def _unusual_opt(rng):
+    """One or more OPT records' octets and how many, of every kind that may come."""
+    kind = rng.random()
+    payload, flags = rng.choice(PAYLOADS), rng.choice((0, 0x8000))
+    if kind < 0.35:
+        return opt(payload, flags), 1
+    if kind < 0.70:
+        return opt(payload, flags, b"".join(_unusual_option(rng) for _ in range(rng.choice((1, 1, 1, 2, 3, 6))))), 1
+    if kind < 0.78:
+        return opt(payload, rng.randrange(65536)), 1
+    if kind < 0.84:
+        return opt(payload, flags, version=rng.choice((1, 2, 255))), 1
+    if kind < 0.87:
+        return opt(payload, flags, rcode=rng.randrange(1, 256)), 1
+    if kind < 0.90:
+        return opt(payload, flags) * 2, 2
+    if kind < 0.93:
+        return opt(payload, flags, owner=rng.choice((b"\x01a\0", b"\xc0\x0c"))), 1
+    if kind < 0.96:
+        return opt(payload, flags, option(COOKIE, rng.randbytes(8))[:rng.randrange(1, 12)]), 1
+    if kind < 0.98:
+        return opt(payload, flags, struct.pack("!HH", rng.choice((COOKIE, PADDING, 65001)), 200) + b"short"), 1
+    return opt(payload, flags), rng.choice((0, 2, 3))          # a count that does not fit
+
+
+def _plain_opt(rng, count):
+    """What most clients send, for so many queries."""
+    common = [(b"", 0), (opt(1232), 1), (opt(1232, 0x8000), 1), (opt(4096), 1), (opt(512), 1), None]
+    drawn = rng.choices(common, (34, 24, 20, 4, 4, 14), k=count)
+    return [d or (opt(1232, 0, option(COOKIE, rng.randbytes(8))), 1) for d in drawn]
+
+
+def mixed_case(rng, name):
+    """Random letter case (draft-vixie-dnsext-dns0x20). A label's length is below any letter's code."""
+    mask = bytes(0x20 if 65 <= c & 0xDF <= 90 else 0 for c in name)
+    bits = int.from_bytes(mask, "big") & rng.getrandbits(8 * len(name))
+    return (int.from_bytes(name, "big") ^ bits).to_bytes(len(name), "big")
+
+
+def damaged(rng, wire):
+    """The query damaged or made unusual in one place."""
+    wire = bytearray(wire)
+    kind = rng.randrange(10)
+    if kind == 0:
+        wire[2] ^= rng.choice((0x08, 0x10, 0x20, 0x40))          # opcode
+    elif kind == 1:
+        wire[2] ^= rng.choice((0x80, 0x04, 0x02))                # QR, AA, TC
+    elif kind == 2:
+        wire[3] ^= rng.choice((0x80, 0x40, 0x0F))                # RA, Z, RCODE
+    elif kind == 3:
+        struct.pack_into("!H", wire, rng.choice((4, 6, 8)), rng.choice((0, 2)))   # counts
+    elif kind == 4:
+        wire += rng.randbytes(rng.randrange(1, 20))              # octets after the message
+    elif kind == 5:
+        wire = wire[:rng.randrange(1, len(wire))]                # cut off
+    elif kind == 6:
+        wire[12] = rng.choice((0, 64, 0xC0, 255))                # first label's length
+    elif kind == 7:
+        wire += bytes(rng.choice((100, 400, 513, 900)))          # longer than any query need be
+    elif kind == 8:
+        end = 12
+        while end < len(wire) and wire[end]:
+            end += 1 + wire[end]
+        struct.pack_into("!H", wire, end + 3, rng.choice((0, 2, 3, 4, 254, 255)))   # class
+    else:
+        at = rng.randrange(12, len(wire))
+        wire[at] ^= 1 << rng.randrange(8)                        # one bit
+    return bytes(wire[:MOST_OCTETS])
+
+
+class Queries:
+    """Draws batches; equal seeds and equal calls give equal queries."""
+
+    def __init__(self, rng, asked):
+        self.rng, self.asked = rng, asked
+
+    def batch(self, style, count):
+        """count times (octets with id 0, timeout in ms)."""
+        rng = self.rng
+        pools = (self.asked.hot, self.asked.brief, self.asked.changing, self.asked.cold)
+        shares = (style.hot, style.brief, style.changing, max(0.0, 1 - style.hot - style.brief - style.changing))
+        drawn = rng.choices(pools, shares, k=count)
+        iterators = {p: iter(rng.choices(p.questions, cum_weights=p.weights, k=drawn.count(p))) for p in pools}
+        opts = _plain_opt(rng, count)
+        return [self._one(style, next(iterators[pool]), o) for pool, o in zip(drawn, opts)]
+
+    def _one(self, style, question, plain):
+        rng = self.rng
+        name, rdtype = question
+        extra, count = plain
+        flags = RD
+        kind = rng.random()
+        if kind >= style.plain:
+            flags = rng.choice((RD, RD, RD, RD | AD, RD | AD, RD | CD, RD | AD | CD, 0, AD, CD, 0))
+            if rng.random() < 0.7:
+                extra, count = _unusual_opt(rng)
+        elif kind < 0.1:
+            flags = RD | AD
+        if rng.random() < style.any_type:
+            rdtype = questions.any_type(rng)
+        if rng.random() < 0.5:
+            name = mixed_case(rng, name)
+        wire = struct.pack("!HHHHHH", 0, flags, 1, 0, 0, count) + name + struct.pack("!HH", rdtype, 1) + extra
+        if rng.random() < style.damage:
+            return damaged(rng, wire), ODD_MS
+        return wire[:MOST_OCTETS], ORDINARY_MS

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""One run of the tester: resolvers, zones, phases, queries, verdicts."""
+
+import random
+import threading
+import time
+from collections import Counter, deque
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from harness import load
+from harness.run import HarnessError, wait_until
+from harness.servers import Nsd
+from harness.world import World
+
+from . import zone
+from .asking import ALONE, DIRECT, FULL, KERNEL, Twins
+from .disturb import LOCAL, Disturber
+from .judge import Judge, asks_by_history
+from .queries import Queries, Style
+from .questions import Data, Questions, to_wire, zone_lines
+
+SMALL_TREE = ("--domains", 150, "--names", 6000)
+CLAUSE = ("hydns-min-ttl: 1",)          # so that rules expire all the time
+BATCH = 256
+PATIENT_MS = 2000            # for what is asked again
+FULL_SHARE = 1 / 32          # of the queries are looked at in full, whatever they show
+AGAIN = 1 << 31              # added to the number of a query that is asked again
+KEPT = 5000                  # differences kept; all are counted
+
+
+@dataclass
+class Phase:
+    name: str
+    share: float             # of all queries
+    style: Style
+    disturb: str = ""
+
+
+PHASES = (
+    Phase("cold start", 0.04, Style(hot=0.7, brief=0.1)),
+    Phase("steady", 0.46, Style()),
+    Phase("expiry", 0.15, Style(hot=0.25, brief=0.73)),
+    Phase("unusual", 0.05, Style(plain=0.25, any_type=0.2, damage=0.01, rate=2500)),
+    Phase("flushing", 0.15, Style(hot=0.6, brief=0.1, changing=0.28), "flush"),
+    Phase("reloading", 0.07, Style(hot=0.7, brief=0.1, changing=0.18), "reload"),
+    Phase("afterwards", 0.08, Style(hot=0.7, brief=0.1, changing=0.15)),
+)
+
+
+@dataclass
+class Found:
+    """A difference with the query that showed it."""
+    difference: object
+    flow: object
+    phase: str
+    disturbance: str         # what was going on, "" for nothing
+    later: object = None     # what the same query showed later: a Difference, "" for none, None if not asked
+    later_ms: float = 0.0    # how much later
+    smallest: object = None  # octets of the smallest query that still shows it, if it can be shown again
+    rule: str = ""           # what hydnsctl explain says of the question
+
+
+class Stand:
+    """Context manager: the world with all zones and both resolvers."""
+
+    def __init__(self, seed, quick=False):
+        self.seed = seed
+        options = SMALL_TREE if quick else ()
+        self.world = World(lambda directory, addresses: load.tree(directory, addresses, seed, *options))
+        self._stack = ExitStack()
+
+    def __enter__(self):
+        with ExitStack() as stack:
+            world = stack.enter_context(self.world)
+            self.zones = zone.Zones(world.run.dir / "twins-zones", self.seed)
+            self.nsd = stack.enter_context(Nsd(world, world.network.authority, "nsd-twins", self.zones.config,
+                                               self.zones.directory, zone.PLAIN, zone.ADDRESSES))
+            world.anchors += self.zones.anchors
+            options = {"server": self._server_lines()}
+            self.daemon = stack.enter_context(world.hydnsd())
+            self.unbound = stack.enter_context(world.unbound(self.daemon, clause=CLAUSE, **options))
+            self.reference = stack.enter_context(world.reference(**options))
+            wait_until(self.daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc):
+        return self._stack.__exit__(*exc)
+
+    @staticmethod
+    def _server_lines():
+        """The tree knows nothing of these two, so the resolvers are told where they are."""
+        tops = ("example.", "k.")
+        lines = [f"domain-insecure: {top}" for top in tops]
+        for top in tops:
+            lines += ["stub-zone:", f"name: {top}", f"stub-addr: {zone.ADDRESS}"]
+        return lines
+
+    def data(self):
+        lines = [line for path in (self.world.tree / "zones").glob("*.zone") for line in path.read_text().splitlines()]
+        for origin in self.zones.origins:
+            lines += zone_lines(self.zones.file(origin))
+        return Data(lines)
+
+
+class Session:
+    """Asks so many queries of a stand and judges them. After run(): finished, found, counts by phase and kind."""
+
+    def __init__(self, stand, queries, seed):
+        self.stand, self.total, self.seed = stand, queries, seed
+        self.data = stand.data()
+        self.judge = Judge(self.data)
+        rng = random.Random(f"differential {seed}")
+        self.asked = Questions(self.data, stand.world.tree, rng, max(200, queries // 1000), max(2000, queries // 20))
+        for name in LOCAL:
+            self.asked.changing.add(to_wire(name), 1)
+        self.queries = Queries(rng, self.asked)
+        self.rng = rng
+        self.finished = 0                      # queries, those asked again included
+        self.in_kernel = 0                     # of them, answered there
+        self.found, self.kinds = [], Counter()
+        self.repeated = 0                      # asked again
+        self.explained = Counter()             # kinds of differences that a second look has explained
+        self.starts = []                       # (first number, phase)
+        self._again = deque()                  # flows to be asked again
+        self._waiting = {}                     # number -> Found
+        self._turn = threading.Condition()
+        self.error = None
+
+    # -- the feeder's thread ---------------------------------------------------------------------------
+    def _feed(self):
+        try:
+            number = 1
+            for phase in PHASES:
+                self.starts.append((number, phase))
+                number = self._feed_phase(phase, number)
+            self._wait_for(lambda: self.finished >= self.total)
+            self._ask_again()
+            self._wait_for(lambda: self.finished >= self.total + self.repeated)
+            self.twins.close()
+        except (HarnessError, ValueError, OSError) as error:
+            self.error = self.error or error
+            self.twins.popen.terminate()
+
+    def _feed_phase(self, phase, number):
+        last = number + round(self.total * phase.share)
+        if phase is PHASES[-1]:
+            last = self.total + 1
+        if phase.disturb:
+            self.disturber.begin(phase.disturb)
+        begun, first = time.monotonic(), number
+        while number < last:
+            if phase.style.rate:
+                time.sleep(max(0.0, begun + (number - first) / phase.style.rate - time.monotonic()))
+            self._ask_again()
+            count = min(BATCH, last - number)
+            frames = [self._frame(number + i, *query)
+                      for i, query in enumerate(self.queries.batch(phase.style, count))]
+            self.twins.write(b"".join(frames))
+            self.disturber.count(count)
+            number += count
+            if self.disturber.error:
+                raise self.disturber.error
+        if phase.disturb:
+            self.disturber.end()
+        return number
+
+    def _frame(self, number, wire, timeout):
+        rng = self.rng
+        flags = (FULL if rng.random() < FULL_SHARE else 0) | (ALONE if asks_by_history(wire) else 0)
+        return self.twins.frame(number, wire, timeout, rng.randrange(len(self.twins.groups)), flags)
+
+    def _wait_for(self, reached):
+        with self._turn:
+            self._turn.wait_for(reached)
+
+    def _ask_again(self):
+        """What differed and may be explained by its moment, unless a command is under way that would explain it
+        again."""
+        while self._again and self.disturber.begun is None:
+            found = self._again.popleft()
+            flow = found.flow
+            number = flow.number | AGAIN
+            self._waiting[number] = found
+            self.repeated += 1
+            flags = FULL | (ALONE if asks_by_history(flow.wire) else 0)
+            self.twins.write(self.twins.frame(number, flow.wire, PATIENT_MS, self.twins.groups.index(flow.group),
+                                              flags, flow.direct_wire))
+
+    # -- the main thread --------------------------------------------------------------------------------
+    def run(self, progress):
+        """progress(session) is called now and then."""
+        stand = self.stand
+        before = stand.daemon.reasons()
+        with Twins(stand.world) as self.twins, \
+                Disturber(stand.world, stand.daemon, stand.unbound, stand.reference, stand.nsd, stand.zones,
+                          self.asked, self.seed) as self.disturber:
+            self.begun = time.monotonic()
+            feeder = threading.Thread(target=self._feed, name="feeder", daemon=True)
+            feeder.start()
+            for finished, in_kernel, flow in self.twins.reports():
+                if flow:
+                    self._judge(flow)
+                with self._turn:
+                    self.finished += finished
+                    self.in_kernel += in_kernel
+                    self._turn.notify_all()
+                progress(self)
+            if self.error:
+                raise self.error
+        self.seconds = time.monotonic() - self.begun
+        after = stand.daemon.reasons()
+        self.reasons = {name: n - before[name] for name, n in after.items() if n != before[name]}
+        self.commands = Counter(what.split()[0] for _, _, what in self.disturber.done)
+
+    def phase_counts(self):
+        """[(phase, queries)]"""
+        ends = [first for first, _ in self.starts[1:]] + [self.total + 1]
+        return [(phase, end - first) for (first, phase), end in zip(self.starts, ends)]
+
+    def phase_of(self, number):
+        return next(phase for first, phase in reversed(self.starts) if number & ~AGAIN >= first)
+
+    def _judge(self, flow):
+        found = self.judge.of(flow)
+        first = self._waiting.pop(flow.number, None)
+        if first:
+            self._judge_later(first, flow, found)
+        elif found:
+            self._judge_first(flow, found)
+
+    def _judge_first(self, flow, difference):
+        phase = self.phase_of(flow.number).name
+        during = self.disturber.overlaps(flow.sent[DIRECT], max(flow.got) or flow.sent[DIRECT])
+        found = Found(difference, flow, phase, during or "")
+        self._again.append(found)
+        if not self._may_pass(found):
+            self._count(found)
+
+    @staticmethod
+    def _may_pass(found):
+        """Does a second look decide? It does while a command is under way; of what the resolver itself said at
+        one place and not at another, in the moment that its cache changed; of packets lost; and of the
+        reference, whose cache fills at other moments."""
+        return bool(found.disturbance or not found.flow.by_kernel or found.difference.kind == "silence" or
+                    found.difference.kind.startswith("reference"))
+
+    def _judge_later(self, first, flow, difference):
+        first.later, first.later_ms = difference or "", (flow.sent[KERNEL] - first.flow.sent[KERNEL]) / 1e6
+        if not self._may_pass(first):
+            return
+        if difference:
+            first.difference, first.flow = difference, flow
+            self._count(first)
+        else:
+            self.explained[first.difference.kind] += 1
+
+    def _count(self, found):
+        self.kinds[found.difference.kind] += 1
+        if len(self.found) < KEPT:
+            self.found.append(found)
+
+    @property
+    def kernel_share(self):
+        return self.in_kernel / self.finished if self.finished else 0.0

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Messages in presentation form, a difference with all that is known of it, and the run in figures."""
+
+import binascii
+from collections import Counter
+
+import dns.exception
+import dns.message
+
+from .asking import AGAIN, DIRECT, KERNEL, REFERENCE_ASKED
+
+PLACES = {KERNEL: "through the kernel path", DIRECT: "past it, before", AGAIN: "past it, after",
+          REFERENCE_ASKED: "reference"}
+
+
+def message(wire):
+    """Lines: presentation form when it can be read, and the octets."""
+    if wire is None:
+        return ["(silence)"]
+    try:
+        lines = str(dns.message.from_wire(wire, one_rr_per_rrset=True)).splitlines()
+    except (dns.exception.DNSException, ValueError) as why:
+        lines = [f"(no presentation form: {type(why).__name__}: {why})"]
+    octets = binascii.hexlify(wire).decode()
+    return lines + ["; " + octets[at:at + 96] for at in range(0, len(octets), 96)]
+
+
+def _indented(title, lines):
+    return [f"  -- {title}"] + ["     " + line for line in lines]
+
+
+def difference(found):
+    """Lines of everything about one difference."""
+    flow, when = found.flow, found.phase + (f", during: {found.disturbance}" if found.disturbance else "")
+    lines = [f"== {found.difference}", f"   phase {when}; client {flow.group.client}, IPv{flow.group.family}; "
+             + ("answered in the kernel" if flow.by_kernel else "answered by the resolver itself")]
+    if found.later is not None and found.later_ms:
+        lines.append(f"   asked again {found.later_ms:.0f} ms later: "
+                     + ("still different" if found.later else "the same"))
+    lines += _indented("query", message(flow.wire))
+    if found.smallest:
+        lines += _indented("smallest query that still differs", message(found.smallest))
+    for place, title in PLACES.items():
+        if flow.sent[place]:
+            lines += _indented(title, message(flow.replies[place]))
+    return lines + _indented("rule now", (found.rule or "none").splitlines())
+
+
+def signature(found):
+    """What makes two differences one: kind, type asked for, and who answered."""
+    wire, at = found.flow.wire, 12
+    while at < len(wire) and 0 < wire[at] < 64:
+        at += 1 + wire[at]
+    return found.difference.kind, wire[at + 1:at + 3].hex(), found.flow.by_kernel, bool(found.later)
+
+
+def distinct(found, most):
+    """The first of each signature, and how often each came: [(Found, count)]."""
+    counts, first = Counter(), {}
+    for f in found:
+        counts[signature(f)] += 1
+        first.setdefault(signature(f), f)
+    return [(first[s], n) for s, n in counts.most_common(most)]
+
+
+def figures(session):
+    """What --json writes."""
+    return {
+        "queries": session.total, "asked_again": session.repeated, "seconds": round(session.seconds, 1),
+        "queries_per_second": round(session.finished / session.seconds), "seed": session.seed,
+        "answered_in_kernel": session.in_kernel, "kernel_share": round(session.kernel_share, 4),
+        "differences": sum(session.kinds.values()), "kinds": dict(session.kinds),
+        "explained_by_a_second_look": session.explained, "commands": session.commands,
+        "phases": {phase.name: count for phase, count in session.phase_counts()}, "reasons": session.reasons,
+    }
+
+
+def summary(f):
+    lines = [f"{f['queries']:,} queries in {f['seconds']:.0f} s ({f['queries_per_second']:,} a second), "
+             f"{f['asked_again']:,} of them asked again, {sum(f['commands'].values()):,} commands meanwhile",
+             f"answered in the kernel: {f['answered_in_kernel']:,} ({f['kernel_share']:.1%})",
+             f"differences: {f['differences']:,}" + "".join(f"; {kind}: {n:,}" for kind, n in f["kinds"].items())]
+    passed = {name: n for name, n in f["reasons"].items() if name != "ANSWERED"}
+    return lines + ["passed: " + ", ".join(f"{name} {n:,}" for name, n in sorted(passed.items(), key=lambda i: -i[1]))]

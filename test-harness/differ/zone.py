@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Two zones with every kind of answer, one of them signed: short TTLs down to 0, chains, DNAME, wildcards, large
+RRsets, names with any octet and of greatest length, types known and unknown.
+
+A line is "owner TTL IN type rdata", all names absolute, as in the generated tree."""
+
+from harness import lab
+from harness.kinds import SERVER, Key, sign
+
+PLAIN, SIGNED = "twins.example.", "secured.example."
+ADDRESS = "10.53.4.9"                # of their name server, which serves all below example. here
+ADDRESSES = (ADDRESS, lab.RELAY, *SERVER.values())
+TTLS = (0, 1, 2, 3, 4, 5, 7, 10)
+PER_TTL = 8
+CHAIN = 8                            # CNAMEs in a row; Unbound follows 11
+NEGATIVE_TTL = 3
+CHANGING = 12                        # names whose data the run changes at the authority
+SETTLED_TTL = 300                    # data that do not expire within a run
+
+
+def _escaped(octets):
+    return "".join(f"\\{o:03}" for o in octets)
+
+
+def _longest(origin, label_len):
+    """Labels below the origin up to a name of 255 octets."""
+    room = 255 - (len(origin) + 1)
+    labels = []
+    while room >= 2:
+        length = min(label_len, room - 1)
+        if room - 1 - length == 1:
+            length += 1 if length < 63 else -1     # one octet left would hold no label
+        labels.append("l" * length)
+        room -= length + 1
+    return ".".join(labels) + "." + origin
+
+
+def odd_owners(origin):
+    """Owner names that are unusual as names, in presentation form."""
+    return [_longest(origin, 63), _longest(origin, 1), "x" * 63 + "." + origin,
+            _escaped(b"\0") + "." + origin, _escaped(b"a.b") + "." + origin, _escaped(b"two words") + "." + origin,
+            _escaped(bytes(range(1, 33))) + "." + origin, _escaped(b"\xff\xfe\x80") + "." + origin,
+            _escaped(b"\\\"();@$") + "." + origin, _escaped(b"[\\]^_`{|}~") + "." + origin,
+            "MiXeD.CaSe." + origin, "_tcp._under." + origin, "--." + origin, "0." + origin]
+
+
+def _data(origin):
+    """Records of one owner each that differ in type and size."""
+    host = f"t5x0.{origin}"
+    yield "types", "MX", [f"10 {host}", f"20 mail.{origin}", "30 mx.elsewhere.example."]
+    yield "types", "SRV", [f"1 2 443 {host}", f"1 3 443 mail.{origin}"]
+    yield "types", "PTR", [host]
+    yield "types", "CAA", ['0 issue "ca.example"', '128 iodef "mailto:x@example"']
+    yield "types", "TLSA", ["3 1 1 " + "ab" * 32]
+    yield "types", "SSHFP", ["4 2 " + "cd" * 32]
+    yield "types", "NAPTR", ['100 50 "s" "http+N2L" "" www.example.']
+    yield "types", "HTTPS", ["1 . alpn=h2,h3 ipv4hint=192.0.2.80"]
+    yield "types", "SVCB", [f"2 {host} port=8443"]
+    yield "types", "LOC", ["51 30 12.748 N 0 7 39.612 W 0.00m"]
+    yield "types", "HINFO", ['"cpu" "os"']
+    yield "types", "RP", [f"admin.{origin} txt.{origin}"]
+    yield "types", "AFSDB", [f"1 {host}"]
+    yield "types", "KX", [f"10 {host}"]
+    yield "types", "URI", ['10 1 "https://example/"']
+    yield "types", "EUI48", ["00-11-22-33-44-55"]
+    yield "types", "TYPE65280", ["\\# 5 0102030405"]
+    yield "types", "TYPE12345", ["\\# 0"]
+    yield "aliased", "DNAME", [f"sub.{origin}"]
+    for size in (100, 400, 480, 1100, 1180, 1400, 3000):
+        strings = [size - at if size - at < 250 else 250 for at in range(0, size, 250)]
+        yield f"text{size}", "TXT", [" ".join('"' + "t" * n + '"' for n in strings)]
+    for count in (2, 3, 4, 7, 13, 20, 30, 40, 70):
+        yield f"many{count}", "A", [f"198.51.100.{i}" for i in range(1, count + 1)]
+        yield f"many{count}", "AAAA", [f"2001:db8::{i:x}" for i in range(1, count + 1)]
+    yield "unequal", "TXT", ['"a"', '"bb"', '"ccc"']
+
+
+def lines(origin, generation=1):
+    """All records; the generation is the last octet of the changing names' addresses. The serial stays: what the
+    caches hold of a negative answer's SOA must not tell when it was fetched."""
+    out = [f"{origin} 3600 IN SOA ns.{origin} hostmaster.{origin} 1 3600 900 604800 {NEGATIVE_TTL}",
+           f"{origin} 3600 IN NS ns.{origin}", f"ns.{origin} 3600 IN A {ADDRESS}"]
+
+    def add(owner, ttl, rdtype, *rdata):
+        out.extend(f"{owner} {ttl} IN {rdtype} {r}" for r in rdata)
+
+    for ttl in TTLS:
+        for n in range(PER_TTL):
+            owner = f"t{ttl}x{n}.{origin}"
+            add(owner, ttl, "A", *(f"192.0.2.{16 * n + i + 1}" for i in range(1 + n % 4)))
+            add(owner, ttl, "AAAA", f"2001:db8:{n}::{ttl + 1:x}")
+        # an alias that lives longer than its target, and the other way
+        add(f"long{ttl}.{origin}", SETTLED_TTL, "CNAME", f"t{ttl}x0.{origin}")
+        add(f"short{ttl}.{origin}", ttl, "CNAME", f"settled.{origin}")
+    for n in range(CHAIN):
+        add(f"chain{n}.{origin}", 20 - n, "CNAME", f"chain{n + 1}.{origin}")
+    add(f"chain{CHAIN}.{origin}", 6, "A", "192.0.2.99", "192.0.2.98", "192.0.2.97")
+    add(f"settled.{origin}", SETTLED_TTL, "A", "192.0.2.250")
+    add(f"mail.{origin}", SETTLED_TTL, "A", "192.0.2.251")
+    add(f"dangling.{origin}", SETTLED_TTL, "CNAME", f"no-such-name.{origin}")
+    add(f"nodata.{origin}", SETTLED_TTL, "CNAME", f"text100.{origin}")
+    add(f"*.wild.{origin}", 5, "A", "192.0.2.60", "192.0.2.61")
+    add(f"*.wild.{origin}", 5, "TXT", '"from a wildcard"')
+    add(f"*.starred.{origin}", 5, "CNAME", f"t5x1.{origin}")
+    add(f"in.sub.{origin}", 5, "A", "192.0.2.70")
+    add(f"below.an.empty.node.{origin}", 60, "A", "192.0.2.71")
+    for owner in odd_owners(origin):
+        add(owner, 30, "A", "192.0.2.80")
+        add(owner, 30, "TXT", '"odd"')
+    for n in range(CHANGING):
+        add(f"changing{n}.{origin}", SETTLED_TTL, "A", f"192.0.2.{generation % 250 + 1}")
+        add(f"to-changing{n}.{origin}", SETTLED_TTL, "CNAME", f"changing{n}.{origin}")
+    for owner, rdtype, rdata in _data(origin):
+        add(f"{owner}.{origin}", 5 if owner == "aliased" else 60, rdtype, *rdata)
+    return out
+
+
+class Zones:
+    """The zone files in a directory: example. with the lab's zones, those of harness/kinds.py, and ours. origins:
+    of all but example. itself; anchors: files; config: NSD's zone: clauses."""
+
+    def __init__(self, directory, seed):
+        self.directory, self.generation = directory, 1
+        self.lab = lab.Lab(directory)
+        self.key = Key(SIGNED.rstrip("."), seed)
+        anchor = directory / "secured.key"
+        anchor.write_text(f"{SIGNED} 3600 IN DS {self.key.ds()}\n")
+        self.anchors = (self.lab.anchors, anchor)
+        with open(directory / "example.zone", "a") as upper:
+            upper.writelines(f"{origin} NS ns.{origin}\nns.{origin} A {ADDRESS}\n" for origin in (PLAIN, SIGNED))
+        self.config = lab.LAB_ZONES + "".join(f'zone:\n    name: "{o}"\n    zonefile: {self.file(o).name}\n'
+                                              for o in ("example.", PLAIN, SIGNED))
+        self.origins = [line.split('"')[1] for line in self.config.splitlines() if "name:" in line]
+        self.write()
+
+    def file(self, origin):
+        return self.directory / f"{'lab' if origin == 'lab.example.' else origin.rstrip('.')}.zone"
+
+    def write(self):
+        for origin in (PLAIN, SIGNED):
+            self.file(origin).write_text("\n".join(lines(origin, self.generation)) + "\n")
+        sign(self.key, self.file(SIGNED), self.directory / "keys")
+
+    def change(self):
+        """The next generation of the changing names; returns its address."""
+        self.generation += 1
+        self.write()
+        return f"192.0.2.{self.generation % 250 + 1}"
