@@ -7,6 +7,7 @@
 #define HYDNS_ANSWER_BPF_H
 
 #include "lookup.bpf.h"
+#include "route.bpf.h"
 
 #define HYDNS_NS               1000000000ULL
 #define HYDNS_MS               1000000ULL
@@ -54,13 +55,14 @@ static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct h
 }
 
 /* 0, or why this rule is not for this query at this moment. */
-static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, const struct hydns_query *q,
+static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, struct hydns_query *q,
 							    const struct hydns_authority_config *cfg,
 							    const struct hydns_rule *rule, __u32 dns_len,
 							    __u32 epoch, __u32 handle, __u64 now)
 {
 	/* base_ns was read from the fine clock, now from the coarse one: it may seem to lie ahead. */
 	__u64 age = now > rule->base_ns ? now - rule->base_ns : 0;
+	enum hydns_reason r;
 
 	if (rule->epoch != epoch)
 		return HYDNS_R_EPOCH;
@@ -68,6 +70,9 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 		return HYDNS_R_EXPIRED;
 	if (!hydns_answer_fits(ctx, q, cfg, dns_len))
 		return HYDNS_R_TOO_BIG;
+	r = hydns_route(ctx, q, q->dns_off - q->l3_off + dns_len);
+	if (r)
+		return r;
 	if (age >= rule->refresh_ms * HYDNS_MS && hydns_claim_refresh(handle, now))
 		return HYDNS_R_REFRESH;
 	return 0;
@@ -302,15 +307,6 @@ static __always_inline void hydns_write_ipv6(struct ipv6hdr *ip, const struct hy
 	ip->hop_limit = HYDNS_HOP_LIMIT;
 }
 
-static __always_inline void hydns_swap_macs(struct ethhdr *eth)
-{
-	__u8 mac[ETH_ALEN];
-
-	__builtin_memcpy(mac, eth->h_source, ETH_ALEN);
-	__builtin_memcpy(eth->h_source, eth->h_dest, ETH_ALEN);
-	__builtin_memcpy(eth->h_dest, mac, ETH_ALEN);
-}
-
 /* All headers, from the innermost out; what stands behind them must be written and summed already. */
 static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct hydns_query *q,
 					       const struct hydns_rule *rule, struct hydns_reply *reply)
@@ -336,7 +332,7 @@ static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct 
 		hydns_write_ipv6(ip, q, ip_len);
 	else
 		hydns_write_ipv4(ip, q, ip_len);
-	hydns_swap_macs(data);
+	hydns_write_macs(data, q);
 	return 0;
 }
 

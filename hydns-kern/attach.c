@@ -120,13 +120,11 @@ static int attach_link(struct hydns_kern *k, const char *ifname, int ifindex, en
 	return link_make(k, ifname, ifindex, mode, why);
 }
 
-int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attach_mode mode,
-		      char why[HYDNS_WHY])
+static int attach(struct hydns_kern *k, const char *ifname, int ifindex, enum hydns_attach_mode mode,
+		  char why[HYDNS_WHY])
 {
-	int ifindex = (int)if_nametoindex(ifname), err;
+	int err;
 
-	if (!ifindex)
-		return hydns_fail(why, -ENODEV, "%s: no such interface", ifname);
 	if (mode == HYDNS_ATTACH_DISPATCHER) {
 		int fd = link_open(k->pin_dir, ifname);
 
@@ -141,6 +139,22 @@ int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attac
 	}
 	err = hydns_dispatcher_detach(k->pin_dir, ifname, why);
 	return err ? err : attach_link(k, ifname, ifindex, mode, why);
+}
+
+/* With the program on it, an interface is also one that replies may leave by. */
+int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attach_mode mode,
+		      char why[HYDNS_WHY])
+{
+	__u32 ifindex = if_nametoindex(ifname);
+	int err;
+
+	if (!ifindex)
+		return hydns_fail(why, -ENODEV, "%s: no such interface", ifname);
+	err = attach(k, ifname, (int)ifindex, mode, why);
+	if (!err && bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_out), &ifindex, &ifindex, BPF_ANY))
+		err = hydns_fail(why, -errno, "%s: can't note it as a way out: %s; name at most %d interfaces",
+				 ifname, strerror(errno), HYDNS_INTERFACES);
+	return err;
 }
 
 int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
@@ -164,5 +178,10 @@ int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
 
 int hydns_kern_detach(struct hydns_kern *k, const char *ifname, char why[HYDNS_WHY])
 {
+	__u32 ifindex = if_nametoindex(ifname);
+
+	/* One that has gone has left the map by itself. */
+	if (ifindex)
+		bpf_map_delete_elem(bpf_map__fd(k->skel->maps.hydns_out), &ifindex);
 	return hydns_detach(k->pin_dir, ifname, why);
 }

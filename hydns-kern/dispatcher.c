@@ -96,7 +96,8 @@ static int undo_lone_attachment(const char *ifname, int ifindex, char why[HYDNS_
 
 static int copy_attach(struct hydns_bpf *copy, const char *ifname, int ifindex, char why[HYDNS_WHY])
 {
-	struct xdp_program *p = xdp_program__from_bpf_obj(copy->obj, "xdp");
+	struct xdp_program *p = xdp_program__from_bpf_obj(copy->obj,
+			bpf_program__section_name(copy->progs.hydns_xdp));
 	char text[128];
 	int err = (int)libxdp_get_error(p);
 

@@ -73,6 +73,7 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	memcpy((void *)&b->rodata->hydns_geometry, g, sizeof(*g));
 	b->rodata->hydns_ipv6 = o->ipv6;
 	b->rodata->hydns_vlan = o->vlan;
+	b->rodata->hydns_fib = o->fib;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
 }
 

@@ -21,7 +21,8 @@ struct hydns_loader_options {
 	__u32 capacity;                /* rules */
 	bool accept_partial_checksum;  /* interfaces whose driver hands over CHECKSUM_PARTIAL (veth, virtio) */
 	bool ipv6;
-	bool vlan;                     /* reserved: switches one and two VLAN tags on */
+	bool vlan;                     /* answer frames with one or two VLAN tags, tags kept */
+	bool fib;                      /* route replies instead of sending them back where the query came from */
 };
 
 struct hydns_kern;                     /* one loaded program with its maps */

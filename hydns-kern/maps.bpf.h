@@ -20,6 +20,8 @@ const volatile bool hydns_vlan = false;
 /* Accept a UDP checksum field that holds only the pseudo-header's sum: frames of a local sender that
  * have never been on a wire (CHECKSUM_PARTIAL on veth and virtio). */
 const volatile bool hydns_partial_checksum = false;
+/* Replies take the way that the routing tables say, and not the one that the query came. */
+const volatile bool hydns_fib = false;
 /* 0: the kernel's monotonic clock. Packet tests set a time, so that they can tell it to the nanosecond. */
 const volatile __u64 hydns_fixed_now_ns = 0;
 
@@ -102,6 +104,14 @@ HYDNS_SLOT_MAP(0);
 HYDNS_SLOT_MAP(1);
 HYDNS_SLOT_MAP(2);
 HYDNS_SLOT_MAP(3);
+
+/* Interfaces that a reply can be sent out of, by number: those that the program is attached to. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, HYDNS_INTERFACES);
+	__type(key, __u32);
+	__type(value, __u32);
+} hydns_out SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -103,9 +103,10 @@ static int pinned_map(const char *pin_dir, const struct bpf_map *map)
 	fd = bpf_obj_get(path);
 	if (fd < 0)
 		return -1;
+	/* The kernel itself adds RDONLY_PROG to maps of devices. */
 	if (!bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == bpf_map__type(map) &&
 	    info.key_size == bpf_map__key_size(map) && info.value_size == bpf_map__value_size(map) &&
-	    info.max_entries == bpf_map__max_entries(map) && info.map_flags == bpf_map__map_flags(map))
+	    info.max_entries == bpf_map__max_entries(map) && (info.map_flags & ~BPF_F_RDONLY_PROG) == bpf_map__map_flags(map))
 		return fd;
 	close(fd);
 	return -1;

@@ -34,6 +34,8 @@ struct kernel {
 	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
 	int cpus, cpu;       /* possible ones; that on which everything runs */
 	unsigned verified;
+	bool real_clock;
+	__u32 ifindex;       /* that test runs come from; 0: the loopback interface */
 	__u64 now_ns;
 };
 
@@ -192,11 +194,13 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	memcpy((void *)&k->skel->rodata->hydns_geometry, &k->geometry, sizeof(k->geometry));
 	k->skel->rodata->hydns_ipv6 = !o->no_ipv6;
 	k->skel->rodata->hydns_vlan = o->vlan;
+	k->skel->rodata->hydns_fib = o->fib;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;
 	*why = "the BPF program could not be loaded: run as root with CAP_BPF and CAP_NET_ADMIN";
 	if (set_sizes(k) || load(k, o->verbose))
 		goto fail;
+	k->real_clock = o->real_clock;
 	k->now_ns = o->real_clock ? monotonic_ns() : NOW_NS; /* after loading, which takes its time */
 	*why = "the maps could not be set up";
 	if (open_store(k) || open_authority(k) || open_services(k))
@@ -262,8 +266,10 @@ static int reason_counted(struct kernel *k)
 int kernel_shoot(struct kernel *k, struct frame *f)
 {
 	static __u8 out[FRAME_MAX];
+	struct xdp_md from = { .data_end = f->len, .ingress_ifindex = k->ifindex };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = f->data, .data_size_in = f->len, .data_out = out,
-		    .data_size_out = sizeof(out), .repeat = 1);
+		    .data_size_out = sizeof(out), .repeat = 1, .ctx_in = k->ifindex ? &from : NULL,
+		    .ctx_size_in = k->ifindex ? sizeof(from) : 0);
 	int err = bpf_prog_test_run_opts(bpf_program__fd(k->skel->progs.hydns_xdp), &opts);
 
 	if (err)
@@ -374,6 +380,31 @@ const struct hydns_geometry *kernel_geometry(const struct kernel *k)
 volatile struct hydns_authority_page *kernel_page(struct kernel *k)
 {
 	return k->map[MAP_PAGE].p;
+}
+
+void kernel_beat(struct kernel *k)
+{
+	kernel_page(k)->heartbeat_ns = k->real_clock ? monotonic_ns() : NOW_NS;
+}
+
+int kernel_prog_fd(const struct kernel *k)
+{
+	return bpf_program__fd(k->skel->progs.hydns_xdp);
+}
+
+void kernel_come_from(struct kernel *k, unsigned ifindex)
+{
+	k->ifindex = ifindex;
+}
+
+void kernel_way_out(struct kernel *k, unsigned ifindex, bool open)
+{
+	int fd = bpf_map__fd(k->skel->maps.hydns_out);
+
+	if (open)
+		bpf_map_update_elem(fd, &ifindex, &ifindex, BPF_ANY);
+	else
+		bpf_map_delete_elem(fd, &ifindex);
 }
 
 void kernel_pause(struct kernel *k, bool on)

@@ -18,7 +18,7 @@
 struct kernel;
 
 struct kernel_options {
-	bool no_ipv6, vlan, partial_checksum;
+	bool no_ipv6, vlan, fib, partial_checksum;
 	bool real_clock;                  /* the program reads the kernel's clock, not NOW_NS */
 	__u32 capacity;                   /* rules; 0: a few */
 	bool verbose;                     /* print what the verifier counted */
@@ -50,6 +50,13 @@ struct hydns_store *kernel_store(struct kernel *k);
 struct hydns_bucket *kernel_index(struct kernel *k);
 const struct hydns_geometry *kernel_geometry(const struct kernel *k);
 volatile struct hydns_authority_page *kernel_page(struct kernel *k);
+/* The resolver's heartbeat, now by the program's clock. */
+void kernel_beat(struct kernel *k);
+int kernel_prog_fd(const struct kernel *k);
+/* Test runs from here on come from this interface; at first they come from the loopback interface. */
+void kernel_come_from(struct kernel *k, unsigned ifindex);
+/* Whether replies may leave by an interface, as if the program were attached to it. */
+void kernel_way_out(struct kernel *k, unsigned ifindex, bool open);
 
 void kernel_pause(struct kernel *k, bool on);
 void kernel_config(struct kernel *k, const struct hydns_authority_config *c); /* NULL: the usual one */

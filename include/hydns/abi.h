@@ -18,6 +18,7 @@
 #define HYDNS_OPT_LEN          11    /* an OPT record without options, RFC 6891 section 6.1.2 */
 #define HYDNS_AUTHORITIES      16    /* resolvers (and, later, views) on one host */
 #define HYDNS_SERVICES         1024  /* address and port pairs */
+#define HYDNS_INTERFACES       64    /* attached to, on one host */
 #define HYDNS_ACL_ENTRIES      4096  /* prefixes of one resolver */
 #define HYDNS_TTLS_MAX         32    /* records in one answer */
 #define HYDNS_ROTATIONS_MAX    2     /* rotated RRsets in one answer */

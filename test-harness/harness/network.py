@@ -97,7 +97,7 @@ def veth(a, a_name, b, b_name):
 
 
 def pass_everything(ns, link, pass_object):
-    done = subprocess.run(ns.command(["ip", "link", "set", "dev", link, "xdpdrv", "obj", pass_object, "sec", "xdp"]),
+    done = subprocess.run(ns.command(["ip", "link", "set", "dev", link, "xdpdrv", "obj", pass_object, "sec", "xdp.frags"]),
                           capture_output=True, text=True)
     if done.returncode != 0:
         raise HarnessError(f"attaching {pass_object} to {link}: {done.stderr.strip()}")

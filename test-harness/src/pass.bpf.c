@@ -3,7 +3,8 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-SEC("xdp")
+/* frags: on links whose MTU is more than a page, too */
+SEC("xdp.frags")
 int hydns_pass(struct xdp_md *ctx)
 {
 	(void)ctx;
