@@ -177,9 +177,17 @@ static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned s
 	};
 }
 
+/* The answer depends on this name. */
+static void note_name(struct reading *r, const struct hydnsd_name *name)
+{
+	r->out->signature |= hydnsd_signature_with_ancestors(name->octet, name->len, r->limits->seed);
+	r->out->owners |= hydnsd_signature_of_owner(name->octet, name->len, r->limits->seed);
+}
+
 static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsigned section)
 {
 	struct hydns_rule *head = &r->out->parts.head;
+	struct hydnsd_name target;
 	struct hydnsd_rr rr;
 
 	if (!hydnsd_rr_read(&r->message, pos, &rr, &r->marks))
@@ -199,9 +207,9 @@ static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsig
 	if (rr.ttl < r->min_ttl)
 		r->min_ttl = rr.ttl;
 	r->out->ttl[head->ttl_count++] = (uint16_t)(rr.ttl_at - hydnsd_answer_start(&r->message));
-	r->out->signature |= hydnsd_signature_with_ancestors(rr.owner.octet, rr.owner.len,
-							     r->limits->seed);
-	r->out->owners |= hydnsd_signature_of_owner(rr.owner.octet, rr.owner.len, r->limits->seed);
+	note_name(r, &rr.owner);
+	if (hydnsd_rr_target(&r->message, &rr, &target))
+		note_name(r, &target);
 	extend_run(r, &rr, section);
 	return HYDNSD_ACCEPTED;
 }

@@ -35,6 +35,7 @@ static bool sign_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *si
 {
 	struct hydnsd_message m = hydnsd_rule_message(rule);
 	uint32_t pos = hydnsd_answer_start(&m);
+	struct hydnsd_name target;
 	struct hydnsd_rr rr;
 
 	if (!hydnsd_name_valid(rule->data, rule->name_len))
@@ -46,6 +47,10 @@ static bool sign_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *si
 			return false;
 		*signature |= hydnsd_signature_with_ancestors(rr.owner.octet, rr.owner.len, seed);
 		*owners |= hydnsd_signature_of_owner(rr.owner.octet, rr.owner.len, seed);
+		if (hydnsd_rr_target(&m, &rr, &target)) {
+			*signature |= hydnsd_signature_with_ancestors(target.octet, target.len, seed);
+			*owners |= hydnsd_signature_of_owner(target.octet, target.len, seed);
+		}
 	}
 	return true;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * A 64-bit Bloom filter (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970) of
- * the owner names that a rule depends on, and of all their ancestors but the root: two bits a name. A
- * withdrawal of a name or a subtree then looks only at rules whose filter has the name's bits; a rule
- * that lacks one certainly does not depend on it. A second filter holds the owner names alone, by other
- * bits of the same hash: withdrawals of single names, by far the most, ask both.
+ * the names that a rule depends on (owners, and targets of aliases), and of all their ancestors but the
+ * root: two bits a name. A withdrawal of a name or a subtree then looks only at rules whose filter has the
+ * name's bits; a rule that lacks one certainly does not depend on it. A second filter holds these names
+ * without ancestors, by other bits of the same hash: withdrawals of single names, by far the most, ask both.
  */
 #ifndef HYDNSD_SIGNATURE_H
 #define HYDNSD_SIGNATURE_H

@@ -5,6 +5,7 @@
 
 #define LABEL_MAX   63
 #define POINTER     0xc0
+#define TYPE_CNAME  5
 
 static uint8_t lower(uint8_t c)
 {
@@ -139,4 +140,11 @@ bool hydnsd_rr_read(const struct hydnsd_message *m, uint32_t *pos, struct hydnsd
 	out->end = out->rdata + out->rdlen;
 	*pos = out->end;
 	return true;
+}
+
+bool hydnsd_rr_target(const struct hydnsd_message *m, const struct hydnsd_rr *rr, struct hydnsd_name *out)
+{
+	uint32_t pos = rr->rdata;
+
+	return rr->type == TYPE_CNAME && hydnsd_name_read(m, &pos, rr->end, true, out, NULL);
 }

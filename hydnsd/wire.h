@@ -57,6 +57,10 @@ bool hydnsd_name_read(const struct hydnsd_message *m, uint32_t *pos, uint32_t li
 bool hydnsd_rr_read(const struct hydnsd_message *m, uint32_t *pos, struct hydnsd_rr *out,
 		    struct hydnsd_marks *marks);
 
+/* The name that a CNAME leads to, on which the answer depends though it may own no record of it (its own
+ * negative answer). False: rr is no CNAME, or its data can't be read. */
+bool hydnsd_rr_target(const struct hydnsd_message *m, const struct hydnsd_rr *rr, struct hydnsd_name *out);
+
 /* A type of questions, messages or transactions, never of data (RFC 6895 section 3.1; OPT: RFC 6891). */
 static inline bool hydnsd_type_is_meta(uint16_t type)
 {

@@ -22,14 +22,15 @@ static bool depends_on(const struct hydnsd_withdrawal *w, const struct hydns_rul
 {
 	struct hydnsd_message m = hydnsd_rule_message(rule);
 	uint32_t pos = HYDNSD_HEADER;
-	struct hydnsd_name question;
+	struct hydnsd_name name;
 	struct hydnsd_rr rr;
 
-	if (!hydnsd_name_read(&m, &pos, m.end, false, &question, NULL) || name_matches(w, &question))
+	if (!hydnsd_name_read(&m, &pos, m.end, false, &name, NULL) || name_matches(w, &name))
 		return true;
 	pos = hydnsd_answer_start(&m);
 	while (pos < m.end)
-		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) || name_matches(w, &rr.owner))
+		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) || name_matches(w, &rr.owner) ||
+		    (hydnsd_rr_target(&m, &rr, &name) && name_matches(w, &name)))
 			return true;   /* unreadable: cannot be, and must not stay */
 	return false;
 }

@@ -10,6 +10,7 @@ from collections import namedtuple
 
 import dns.flags
 import dns.message
+import dns.rdatatype
 import pytest
 from conftest import kernel_path
 
@@ -299,3 +300,34 @@ def test_answers_synthesised_from_nsec(hot):
     for options in VARIANTS.values():
         assert_same(hot, questions, options, 4)
     assert hot.path.unbound.stats()[made] > before
+
+
+def depended_on(hot, questions):
+    """{name: the questions, each with its options, whose answers hold the name as an owner or lead to it}"""
+    names = {}
+    for options in ({}, {"dnssec": True}):
+        for question, reply in zip(questions, hot.ask(wires_of(questions, options, hot.rng))):
+            message = dns.message.from_wire(reply)
+            found = {rrset.name for section in message.sections[1:3] for rrset in section}
+            found |= {rr.target for rrset in message.answer if rrset.rdtype == dns.rdatatype.CNAME for rr in rrset}
+            for name in found:
+                names.setdefault(str(name).lower(), []).append((question, options))
+    return names
+
+
+def test_flush_of_any_name_withdraws(hot):
+    """Of aliases and their targets, the zone of a negative answer's SOA, a DNAME, an NSEC's owner: no rule whose
+    answer depends on the name is there when the command has returned."""
+    questions = kernel("c3 across to-missing to-missing-across to-nothing a.tree missing")
+    questions += kernel("out x.wild x.wildalias", zone="signed.example")
+    assert hot.heat(questions) == []
+    names = depended_on(hot, questions)
+    assert len(names) > 20
+    for name, dependent in names.items():
+        # else Unbound would make what was flushed from NSEC records, and offer nothing
+        hot.path.unbound.control("flush_zone", "signed.example")
+        assert hot.heat({q for q, _ in dependent}) == []
+        hot.path.unbound.control("flush", name)
+        stays = [(q.name, q.rdtype, o) for q, o in dependent
+                 if hot.path.daemon.explain(q.name, q.rdtype, do=bool(o))["where"] == "kernel"]
+        assert not stays, f"after the flush of {name}: {stays}"
