@@ -73,7 +73,10 @@ static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *
 	if (!acl)
 		return HYDNS_R_ACL;
 	action = bpf_map_lookup_elem(acl, &q->client);
-	return action && *action == HYDNS_ACL_ALLOW ? 0 : HYDNS_R_ACL;
+	if (!action || (*action != HYDNS_ACL_ALLOW && *action != HYDNS_ACL_ALLOW_COOKIE))
+		return HYDNS_R_ACL;
+	q->cookie_required = *action == HYDNS_ACL_ALLOW_COOKIE;
+	return 0;
 }
 
 #endif

@@ -7,9 +7,9 @@
 #define HYDNS_ANSWER_BPF_H
 
 #include "lookup.bpf.h"
+#include "cookie.bpf.h"
 #include "route.bpf.h"
 
-#define HYDNS_NS               1000000000ULL
 #define HYDNS_MS               1000000ULL
 #define HYDNS_HOP_LIMIT        64
 #define HYDNS_IPV4_EVERY_PATH  576  /* RFC 791: every host takes a datagram of this size */
@@ -215,14 +215,24 @@ static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hyd
 	return 0;
 }
 
+/* The COOKIE option at the frame's end. */
+static __always_inline int hydns_write_cookie(struct xdp_md *ctx, struct hydns_query *q, __u64 pos,
+					      struct hydns_reply *reply)
+{
+	_Static_assert(HYDNS_COOKIE_OPTION_LEN == 28, "seven words");
+	reply->sum += hydns_sum_at(hydns_sum_words(q->option_head, 7), pos);
+	return bpf_xdp_store_bytes(ctx, pos, q->option_head, HYDNS_COOKIE_OPTION_LEN);
+}
+
 /* The OPT record after the answer, when the query had one (RFC 6891 section 7). */
-static __always_inline int hydns_write_opt(struct xdp_md *ctx, const struct hydns_query *q,
+static __always_inline int hydns_write_opt(struct xdp_md *ctx, struct hydns_query *q,
 					   const struct hydns_authority_config *cfg,
 					   struct hydns_reply *reply)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u64 pos = (q->dns_off + reply->dns_len - HYDNS_OPT_LEN) & HYDNS_OFF_MASK, sum;
+	__u64 pos = (q->dns_off + reply->dns_len - hydns_opt_len(q)) & HYDNS_OFF_MASK, sum;
 	__u16 flags = q->variant & HYDNS_VARIANT_DO ? bpf_htons(HYDNS_EDNS_DO) : 0;
+	__u16 rdlen = q->cookie_state ? bpf_htons(HYDNS_COOKIE_OPTION_LEN) : 0;
 	struct hydns_opt *opt;
 
 	if (!q->edns)
@@ -238,11 +248,12 @@ static __always_inline int hydns_write_opt(struct xdp_md *ctx, const struct hydn
 		.type = bpf_htons(HYDNS_TYPE_OPT),
 		.size = bpf_htons(cfg->edns_size),
 		.flags = flags,
+		.rdlen = rdlen,
 	};
-	/* type, size and flags stand at odd offsets of the record */
-	sum = hydns_sum_at((__u64)bpf_htons(HYDNS_TYPE_OPT) + bpf_htons(cfg->edns_size) + flags, 1);
+	/* type, size, flags and rdlen stand at odd offsets of the record */
+	sum = hydns_sum_at((__u64)bpf_htons(HYDNS_TYPE_OPT) + bpf_htons(cfg->edns_size) + flags + rdlen, 1);
 	reply->sum += hydns_sum_at(sum, pos);
-	return 0;
+	return rdlen ? hydns_write_cookie(ctx, q, pos + HYDNS_OPT_LEN, reply) : 0;
 }
 
 static __always_inline void hydns_write_dns_header(struct hydns_dns_header *h, const struct hydns_query *q,
@@ -367,6 +378,11 @@ static __always_inline void hydns_count_answer(const struct hydns_query *q, __u3
 	n->edns += q->edns;
 	n->ad += q->ad;
 	n->octets += dns_len;
+	if (q->cookie_state) {
+		n->cookie_valid += q->cookie_state >= HYDNS_COOKIE_VALID;
+		n->cookie_client += q->cookie_state == HYDNS_COOKIE_CLIENT;
+		n->cookie_invalid += q->cookie_state == HYDNS_COOKIE_INVALID;
+	}
 }
 
 /*
@@ -401,7 +417,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	if (!rule)
 		return HYDNS_R_MISS;
 	reply.data_len = (__u64)q->name_len + 4 + rule->answer_len;
-	reply.dns_len = HYDNS_DNS_HEADER + reply.data_len + (q->edns ? HYDNS_OPT_LEN : 0);
+	reply.dns_len = HYDNS_DNS_HEADER + reply.data_len + hydns_opt_len(q);
 	r = hydns_answer_check(ctx, q, cfg, rule, reply.dns_len, epoch, handle, now);
 	if (r)
 		return r;

@@ -7,15 +7,20 @@
 #define HYDNS_DNS_BPF_H
 
 #include "parse.bpf.h"
+#include "hydns/cookie.h"
 
 #define HYDNS_QUERY_MIN        (HYDNS_DNS_HEADER + 5)  /* the root's name, type, class */
 #define HYDNS_LABELS_MAX       128  /* 127 labels of one octet, and the root */
-#define HYDNS_OPTIONS_MAX      4    /* more EDNS options than any client sends that we could answer */
+#define HYDNS_OPTIONS_MAX      8    /* more EDNS options than any client sends that we could answer */
 #define HYDNS_TYPE_OPT         41
 #define HYDNS_TYPE_META_FIRST  128  /* RFC 6895 section 3.1: 128..255 are QTYPEs and Meta-TYPEs */
 #define HYDNS_TYPE_META_LAST   255
 #define HYDNS_CLASS_IN         1
-#define HYDNS_OPTION_COOKIE    10
+#define HYDNS_OPTION_NSID      3    /* RFC 5001 */
+#define HYDNS_OPTION_SUBNET    8    /* RFC 7871 */
+#define HYDNS_OPTION_EXPIRE    9    /* RFC 7314 */
+#define HYDNS_OPTION_COOKIE    10   /* RFC 7873 */
+#define HYDNS_COOKIE_OPTION_LEN (4 + HYDNS_COOKIE_LEN)
 #define HYDNS_FLAGS_RD         0x01 /* in the first octet of the flags */
 #define HYDNS_FLAGS_AD         0x20 /* in the second */
 #define HYDNS_EDNS_DO          0x8000
@@ -145,21 +150,44 @@ static __always_inline enum hydns_reason hydns_dns_question(struct hydns_query *
 	return 0;
 }
 
-/* Options from pos to the message's end: COOKIE alone, and only if the resolver overlooks it. */
+/* Notes the first COOKIE option of len octets at pos; the resolver looks at no other. */
+static __always_inline bool hydns_option_cookie(struct hydns_query *q, __u32 pos, __u32 len)
+{
+	if (q->cookie_len)
+		return true;
+	q->cookie_at = pos;
+	q->cookie_len = len;
+	return len == HYDNS_COOKIE_CLIENT_LEN || (len >= HYDNS_COOKIE_MIN && len <= HYDNS_COOKIE_MAX);
+}
+
+/*
+ * Options from pos to the message's end. Those that may change an answer to a query over UDP make it pass,
+ * all others are overlooked, as the resolver does: DAU, DHU, N3U, KEEPALIVE (TCP alone), PADDING (TLS
+ * alone), CHAIN, KEY-TAG, unassigned and experimental codes.
+ */
 static __noinline __u32 hydns_options_ok(struct hydns_query *q, __u32 pos, __u32 auth_flags)
 {
 	for (int i = 0; i < HYDNS_OPTIONS_MAX; i++) {
 		const __u16 *option;
+		__u32 len;
 
 		if (pos == q->message_len)
 			return 1;
 		if (pos > HYDNS_QUERY_MAX - 4 || pos + 4 > q->message_len)
 			return 0;
 		option = (void *)(q->message + pos);
-		if (option[0] != bpf_htons(HYDNS_OPTION_COOKIE) ||
-		    !(auth_flags & HYDNS_AUTH_IGNORES_COOKIE))
+		len = bpf_ntohs(option[1]);
+		pos += 4;
+		switch (bpf_ntohs(option[0])) {
+		case HYDNS_OPTION_NSID:
+		case HYDNS_OPTION_SUBNET:
+		case HYDNS_OPTION_EXPIRE:
 			return 0;
-		pos += 4 + bpf_ntohs(option[1]);
+		case HYDNS_OPTION_COOKIE:
+			if (!(auth_flags & HYDNS_AUTH_IGNORES_COOKIE) && !hydns_option_cookie(q, pos, len))
+				return 0;
+		}
+		pos += len;
 	}
 	return pos == q->message_len;
 }
@@ -171,6 +199,8 @@ static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_query *q, _
 
 	q->variant = 0;
 	q->edns_size = 0;
+	q->cookie_len = 0;
+	q->cookie_state = HYDNS_COOKIE_NONE;
 	if (!q->edns)
 		return pos == q->message_len ? 0 : HYDNS_R_DNS_UNUSUAL;
 	if (pos + sizeof(*opt) > q->message_len || opt->root || opt->type != bpf_htons(HYDNS_TYPE_OPT) ||

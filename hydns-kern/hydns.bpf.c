@@ -10,6 +10,7 @@
 #include "dns.bpf.h"
 #include "admit.bpf.h"
 #include "lookup.bpf.h"
+#include "cookie.bpf.h"
 #include "answer.bpf.h"
 
 /* Stages 1 to 3: is this an ordinary query to a service? */
@@ -46,6 +47,9 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	handle = hydns_find(q);
 	if (!handle)
 		return HYDNS_R_MISS;
+	r = hydns_cookie(q, page);
+	if (r)
+		return r;
 	epoch = *(const volatile __u32 *)&page->epoch;
 	return hydns_answer(ctx, q, cfg, epoch, handle, now);
 }

@@ -82,6 +82,10 @@ const volatile struct hydns_authority_page *hydns_kern_page(struct hydns_kern *k
 
 int hydns_kern_authority_config(struct hydns_kern *k, __u32 i, const struct hydns_authority_config *c);
 int hydns_kern_authority_config_get(struct hydns_kern *k, __u32 i, struct hydns_authority_config *c);
+/* Cookie secrets in the place of that set number, whatever number c itself bears. Not one store: a program
+ * that looks there meanwhile may see a mixture, unless c->set or the former one is not the page's. */
+int hydns_kern_cookies(struct hydns_kern *k, __u32 i, __u32 set, const struct hydns_cookies *c);
+int hydns_kern_cookies_get(struct hydns_kern *k, __u32 i, __u32 set, struct hydns_cookies *c);
 /* Replaces the content of ACL map i*2+half (not the current half: switch by authority_config). */
 int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const struct hydns_acl_entry *e,
 			size_t n);

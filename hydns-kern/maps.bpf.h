@@ -24,6 +24,7 @@ const volatile bool hydns_partial_checksum = false;
 const volatile bool hydns_fib = false;
 /* 0: the kernel's monotonic clock. Packet tests set a time, so that they can tell it to the nanosecond. */
 const volatile __u64 hydns_fixed_now_ns = 0;
+const volatile __u64 hydns_fixed_tai_ns = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -74,6 +75,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct hydns_authority_config);
 } hydns_authcfg SEC(".maps");
+
+/* Nobody may write to it from a program, nor read it without the rights of hydnsd. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_RDONLY_PROG);
+	__uint(max_entries, HYDNS_AUTHORITIES * 2);
+	__type(key, __u32);
+	__type(value, struct hydns_cookies);
+} hydns_cookies SEC(".maps");
 
 struct hydns_page_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -19,7 +19,7 @@
 #include <bpf/libbpf.h>
 #include "kern.h"
 
-#define MAPS_MAX     32            /* of the program; there are 13 */
+#define MAPS_MAX     32            /* of the program; there are 17 */
 #define SEAL         "hydns_meta"
 #define FRESH        "new_"        /* pinned, not yet in its place */
 
@@ -106,7 +106,8 @@ static int pinned_map(const char *pin_dir, const struct bpf_map *map)
 	/* The kernel itself adds RDONLY_PROG to maps of devices. */
 	if (!bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == bpf_map__type(map) &&
 	    info.key_size == bpf_map__key_size(map) && info.value_size == bpf_map__value_size(map) &&
-	    info.max_entries == bpf_map__max_entries(map) && (info.map_flags & ~BPF_F_RDONLY_PROG) == bpf_map__map_flags(map))
+	    info.max_entries == bpf_map__max_entries(map) &&
+	    !((info.map_flags ^ bpf_map__map_flags(map)) & ~BPF_F_RDONLY_PROG))
 		return fd;
 	close(fd);
 	return -1;

@@ -13,6 +13,7 @@
 #error "hash.h and the masks of the last word of a name count on little-endian words"
 #endif
 
+#define HYDNS_NS               1000000000ULL
 #define HYDNS_DNS_HEADER       12
 #define HYDNS_NAME_WORDS       32  /* 8-octet words of a name of 255 octets */
 
@@ -35,15 +36,23 @@ struct hydns_query {
 	__u8  ipv6;
 	__u8  edns;          /* the query has an OPT record */
 	__u8  ad;            /* the query has the AD bit */
-	__u8  reserved[3];
+	__u8  cookie_len;    /* of the query's COOKIE option that the resolver will read; 0: none */
+	__u8  cookie_state;  /* enum hydns_cookie_state; not 0: the reply has the option below */
+	__u8  cookie_required; /* by the client's ACL entry: a valid one */
+	__u16 option_head[2];/* code and length, network order, right before ... */
+	__u64 cookie[3];     /* ... the cookie of the reply */
 	__u32 out;           /* interface that the reply leaves by; 0: the one that the query came by */
 	__u8  out_macs[12];  /* the reply's Ethernet addresses, with reply-path fib */
+	__u16 cookie_at;     /* of the query's, offset into the message */
+	__u16 reserved[3];
 	__u64 name[HYDNS_NAME_WORDS];      /* lower case, zero-padded */
 	__u8  align[4];                    /* puts the question at a multiple of 8 */
 	__u8  message[HYDNS_QUERY_MAX + 12];
 	__u8  group_head[HYDNS_SLOT_SIZE_3 + 8];  /* with room for the zeros behind a block to be summed */
 	__u8  group_tail[HYDNS_SLOT_SIZE_3 + 8];
 };
+_Static_assert(__builtin_offsetof(struct hydns_query, option_head) + 4 ==
+	       __builtin_offsetof(struct hydns_query, cookie), "an option in one piece");
 _Static_assert((__builtin_offsetof(struct hydns_query, message) + HYDNS_DNS_HEADER) % 8 == 0,
 	       "question aligned");
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hydnsd/clock.h"
+#include "hydnsd/cookies.h"
 #include "hydnsd/daemon.h"
 #include "hydnsd/jobs.h"
 #include "hydnsd/log.h"
@@ -85,6 +86,7 @@ void hydnsd_authority_release(struct hydnsd *d, uint32_t i, const char *cause)
 	forget_configuration(a);
 	hydnsd_services_sync(d);
 	hydns_kern_page_delete(d->kern, i);
+	hydnsd_cookies_wipe(d, i, false);
 	withdraw_rules(d, i, 0, &end);
 }
 
@@ -107,6 +109,7 @@ void hydnsd_authority_adopt(struct hydnsd *d)
 		}
 		if (a->live)
 			write_config(d, i, false);
+		hydnsd_cookies_wipe(d, i, true);
 		hydnsd_rules_counts(d->rules, i, &left);
 		if (!left.rules)
 			continue;
@@ -174,6 +177,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 			 HYDNS_AUTHORITIES);
 		return i;
 	}
+	hydnsd_cookies_wipe(d, (uint32_t)i, true); /* set numbers begin anew with the page */
 	epoch = hydns_kern_next_session(d->kern) << SESSION_SHIFT;
 	rc = hydns_kern_page_new(d->kern, (uint32_t)i, epoch, new_page, why);
 	if (rc)
@@ -211,6 +215,7 @@ int hydnsd_authority_reset(struct hydnsd *d, uint32_t i, const struct hydns_hell
 	struct hydnsd_authority *a = &d->authority[i];
 
 	write_config(d, i, false);
+	hydnsd_cookies_wipe(d, i, false);
 	take_hello(a, h);
 	return 0;
 }
@@ -226,7 +231,7 @@ int hydnsd_authority_add_acl(struct hydnsd *d, uint32_t i, const struct hydns_ac
 		return -E2BIG;
 	}
 	for (uint32_t k = 0; k < n; k++)
-		if (e[k].prefixlen > 128 || e[k].action > HYDNS_ACL_ALLOW) {
+		if (e[k].prefixlen > 128 || e[k].action > HYDNS_ACL_ALLOW_COOKIE) {
 			snprintf(why, room, "an access-control entry has prefix length %u and action %u: "
 				 "use a plugin of this hydnsd's version", e[k].prefixlen, e[k].action);
 			return -EINVAL;
@@ -335,6 +340,9 @@ void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *
 	out->edns = now.edns - base->edns;
 	out->ad = now.ad - base->ad;
 	out->octets = now.octets - base->octets;
+	out->cookie_valid = now.cookie_valid - base->cookie_valid;
+	out->cookie_client = now.cookie_client - base->cookie_client;
+	out->cookie_invalid = now.cookie_invalid - base->cookie_invalid;
 }
 
 const char *hydnsd_authority_state_name(const struct hydnsd *d, uint32_t i)

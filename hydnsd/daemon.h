@@ -42,6 +42,8 @@ struct hydnsd {
 	uint64_t offers_received;
 	uint64_t rejected[HYDNSD_REJECTIONS];
 	uint64_t sessions_dropped;     /* for a broken ring or message */
+	uint64_t cookie_jobs;          /* begun so far ... */
+	uint64_t cookie_job[HYDNS_AUTHORITIES]; /* ... and the last one of each resolver (cookies.c) */
 	uint64_t changed;              /* names that resolvers said had changed */
 };
 

@@ -161,10 +161,12 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 
 	hydnsd_authority_counts(d, i, &c);
 	hydnsd_session_ring_counts(d, d->authority[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->authority[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
+		"cookie_valid", number(c.cookie_valid), "cookie_client", number(c.cookie_client),
+		"cookie_invalid", number(c.cookie_invalid),
 		"rules", number(c.rules), "octets", number(c.octets),
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
 		"queries_seen", number(rings.queries & INT64_MAX),

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "hydnsd/clock.h"
+#include "hydnsd/cookies.h"
 #include "hydnsd/jobs.h"
 #include "hydnsd/log.h"
 #include "hydnsd/services.h"
@@ -311,6 +312,28 @@ static bool on_acl(struct hydnsd_session *s, const struct message *m)
 	return acknowledge(s, m->head.seq);
 }
 
+static void cookies_done(struct hydnsd *d, uint64_t client, uint32_t seq, int error)
+{
+	struct hydnsd_session *s = hydnsd_session_find(d, client);
+
+	if (s && !(error ? refuse(s, seq, "the cookie secrets could not be written") : acknowledge(s, seq)))
+		hydnsd_session_end(s, "it does not read its replies");
+}
+
+static bool on_cookies(struct hydnsd_session *s, const struct message *m)
+{
+	const struct hydns_cookies *c = (const struct hydns_cookies *)m->payload;
+	const char *fault = NULL;
+
+	if (m->head.len != sizeof(*c))
+		fault = "COOKIES of another length: install hydnsd and the plugin from one release";
+	else if (!c->set || c->count > HYDNS_COOKIE_SECRETS)
+		fault = "COOKIES without a number, or with too many secrets";
+	else if (hydnsd_cookies_set(s->daemon, (uint32_t)s->authority, c, cookies_done, s->id, m->head.seq))
+		fault = "the cookie secrets could not be written";
+	return fault ? refuse(s, m->head.seq, fault) : true;
+}
+
 static bool on_reset(struct hydnsd_session *s, const struct message *m)
 {
 	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
@@ -417,6 +440,7 @@ static bool dispatch(struct hydnsd_session *s, const struct message *m)
 		[HYDNS_MSG_ACL] = on_acl, [HYDNS_MSG_RESET] = on_reset, [HYDNS_MSG_READY] = on_ready,
 		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
 		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
+		[HYDNS_MSG_COOKIES] = on_cookies,
 	};
 	uint32_t type = m->head.type;
 
@@ -499,6 +523,7 @@ static void readable(void *arg, uint32_t events)
 		}
 		good = dispatch(s, &m);
 		close_fds(&m);
+		explicit_bzero(m.payload, m.head.len); /* secrets, perhaps */
 		if (!good)
 			hydnsd_session_end(s, "it does not read its replies");
 	}

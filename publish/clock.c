@@ -25,3 +25,16 @@ uint64_t hydns_real_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
 }
+
+int32_t hydns_tai_offset(void)
+{
+	uint64_t before, tai, after;
+
+	/* The two can't be read at once: again if the wall clock was set in between, or we were held up. */
+	do {
+		before = hydns_real_ns();
+		tai = clock_ns(CLOCK_TAI);
+		after = hydns_real_ns();
+	} while (after - before > HYDNS_NS_PER_S / 4);
+	return (int32_t)(((int64_t)(tai - before) + (int64_t)HYDNS_NS_PER_S / 2) / (int64_t)HYDNS_NS_PER_S);
+}

@@ -18,6 +18,8 @@
 uint64_t hydns_mono_ns(void);
 uint64_t hydns_mono_coarse_ms(void);
 uint64_t hydns_real_ns(void);
+/* Seconds that CLOCK_TAI is ahead of the wall clock: 0, or what a time service has told the kernel. */
+int32_t hydns_tai_offset(void);
 
 /* -- log.c ---------------------------------------------------------------------------------------- */
 struct hydns_publish;
@@ -112,12 +114,29 @@ uint32_t hydns_pages_epoch(const struct hydns_pages *g);
 uint64_t hydns_pages_advance_generation(struct hydns_pages *g); /* the new one */
 void hydns_pages_advance_epoch(struct hydns_pages *g);
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns); /* 0: gone, for good */
+void hydns_pages_tell_tai(struct hydns_pages *g, int32_t offset);
+void hydns_pages_tell_cookies(struct hydns_pages *g, uint32_t set); /* not by two threads at once */
 int hydns_pages_fd(const struct hydns_pages *g);         /* of the shared page's map; -1: none yet */
 /* Link thread only. Takes map_fd over (closed on failure too). The former page is dead from here on. */
 int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);
 /* Waits until every XDP program that was running has ended. False: the kernel can't tell, a conservative
  * time was waited. */
 bool hydns_grace(void);
+
+/* -- cookies.c: the secrets of DNS cookies --------------------------------------------------------------- */
+struct hydns_secrets {
+	pthread_mutex_t lock;
+	struct hydns_cookies cookies;    /* set 0: the resolver has never named any */
+};
+void hydns_secrets_init(struct hydns_secrets *s);
+void hydns_secrets_destroy(struct hydns_secrets *s);     /* wipes them */
+/* True when these n secrets are not those of before; then they have a new number, which the page says. */
+bool hydns_secrets_change(struct hydns_secrets *s, struct hydns_pages *g,
+			  const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN], size_t n);
+/* Says the number on a page that is new. */
+void hydns_secrets_tell(struct hydns_secrets *s, struct hydns_pages *g);
+/* The caller wipes the copy. */
+void hydns_secrets_copy(struct hydns_secrets *s, struct hydns_cookies *out);
 
 /* -- channel.c: messages to hydnsd --------------------------------------------------------------------- */
 struct hydns_channel_message {
@@ -139,7 +158,7 @@ struct hydns_request {                   /* on its caller's stack, in the list w
 	struct hydns_request *next;
 	uint64_t id;
 	enum hydns_request_state state;
-	uint32_t type;                   /* HYDNS_MSG_WITHDRAW or HYDNS_MSG_STATS */
+	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, STATS or COOKIES */
 	struct hydns_withdraw withdraw;
 };
 struct hydns_requests {
@@ -195,6 +214,7 @@ struct hydns_publish {
 	bool started;
 	pthread_t link;
 	struct hydns_requests requests;
+	struct hydns_secrets secrets;
 	/* configuration, fixed before the start */
 	int *service;
 	size_t services;

@@ -32,6 +32,7 @@ struct link {
 	uint64_t next_beat_ns;
 	int64_t clock_offset;            /* wall clock less monotonic, at the last step */
 	bool clock_known;
+	uint32_t cookies_told;           /* number of the cookie secrets that hydnsd has; 0: none */
 	bool leaving;                    /* saying goodbye: the end of the thread no longer cuts waits short */
 	struct change_watch {            /* per resolver thread: its CHANGED frames */
 		uint32_t settled;        /* ring position up to which the epoch has settled them */
@@ -144,6 +145,7 @@ static void beat(struct link *l)
 		return;
 	l->next_beat_ns = mono + HYDNS_HEARTBEAT_BEAT_NS;
 	check_clocks(l, mono);
+	hydns_pages_tell_tai(l->p->pages, hydns_tai_offset());
 	hydns_pages_beat(l->p->pages, mono);
 	if (atomic_load_explicit(&l->p->ready, memory_order_relaxed))
 		check_changes(l);
@@ -245,9 +247,12 @@ static int take_page(struct link *l, const struct hydns_welcome *w, int map_fd)
 	if (map_fd < 0)
 		return -EPROTO;
 	error = hydns_pages_switch(l->p->pages, map_fd, w->epoch, hydns_mono_ns());
-	if (!error)
-		atomic_fetch_add(&l->p->session, 1);
-	return error;
+	if (error)
+		return error;
+	hydns_pages_tell_tai(l->p->pages, hydns_tai_offset());
+	hydns_secrets_tell(&l->p->secrets, l->p->pages);
+	atomic_fetch_add(&l->p->session, 1);
+	return 0;
 }
 
 static int take_welcome(struct link *l)
@@ -323,15 +328,34 @@ static int send_acl(struct link *l)
 	return error;
 }
 
+/* The current cookie secrets, if hydnsd does not have them. Refused, queries with a cookie pass. */
+static int send_cookies(struct link *l)
+{
+	struct hydns_cookies c;
+	int error = 0;
+
+	hydns_secrets_copy(&l->p->secrets, &c);
+	if (c.set != l->cookies_told)
+		error = configure(l, HYDNS_MSG_COOKIES, &c, sizeof(c), NULL, "the cookie secrets");
+	if (!error)
+		l->cookies_told = c.set;
+	explicit_bzero(&c, sizeof(c));
+	return error;
+}
+
 static int send_configuration(struct link *l)
 {
 	struct hydns_publish *p = l->p;
 	int error = 0;
 
+	l->cookies_told = 0;
+
 	for (size_t i = 0; i < p->services && !error; i++)
 		error = configure(l, HYDNS_MSG_SERVICE, NULL, 0, &p->service[i], "a listening address");
 	if (!error)
 		error = send_acl(l);   /* all of it or nothing: a missing "deny" would answer too many */
+	if (!error)
+		error = send_cookies(l);
 	for (size_t i = 0; i < p->notes && !error; i++) {
 		size_t len = strlen(p->note[i]), max = HYDNS_MSG_MAX - sizeof(struct hydns_msg);
 
@@ -362,12 +386,22 @@ static int open_session(struct link *l)
 }
 
 /* -- serving ----------------------------------------------------------------------------------------------- */
+static int serve_cookies(struct link *l, const struct hydns_request *q)
+{
+	int error = send_cookies(l);
+
+	hydns_requests_finish(&l->p->requests, q->id, !error, NULL);
+	return error;
+}
+
 static int serve_request(struct link *l, const struct hydns_request *q)
 {
 	const struct hydns_counts *counts = NULL;
 	bool stats = q->type == HYDNS_MSG_STATS;
 	int error;
 
+	if (q->type == HYDNS_MSG_COOKIES)
+		return serve_cookies(l, q);
 	error = call(l, q->type, stats ? NULL : &q->withdraw, stats ? 0 : sizeof(q->withdraw), NULL, 0,
 		     stats ? HYDNS_MSG_COUNTS : HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
 	if (!error && stats && l->in.head.len != sizeof(*counts))
@@ -391,6 +425,8 @@ static int serve(struct link *l)
 			return -errno;
 		while (!error && hydns_requests_take(&l->p->requests, &q))
 			error = serve_request(l, &q);
+		if (!error)
+			error = send_cookies(l);   /* whose request was given up before its turn came */
 		if (error || atomic_load(&l->p->stopping))
 			break;
 		await(l, POLLIN, true, UINT64_MAX);

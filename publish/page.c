@@ -118,6 +118,16 @@ void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns)
 	__atomic_store_n(&page->heartbeat_ns, atomic_load(&g->gone) ? 0 : mono_ns, __ATOMIC_SEQ_CST);
 }
 
+void hydns_pages_tell_tai(struct hydns_pages *g, int32_t offset)
+{
+	__atomic_store_n(&atomic_load(&g->page)->tai_offset, offset, __ATOMIC_SEQ_CST);
+}
+
+void hydns_pages_tell_cookies(struct hydns_pages *g, uint32_t set)
+{
+	__atomic_store_n(&atomic_load(&g->page)->cookies, set, __ATOMIC_SEQ_CST);
+}
+
 int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns)
 {
 	struct hydns_authority_page *page, *old = atomic_load(&g->page);

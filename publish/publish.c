@@ -78,6 +78,7 @@ static void destroy(struct hydns_publish *p)
 	if (p->doorbell >= 0)
 		close(p->doorbell);
 	hydns_requests_destroy(&p->requests);
+	hydns_secrets_destroy(&p->secrets);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
 	free((char *)(uintptr_t)p->o.version);
@@ -139,6 +140,7 @@ struct hydns_publish *hydns_publish_new(const struct hydns_publish_options *o)
 		free(p);
 		return NULL;
 	}
+	hydns_secrets_init(&p->secrets);
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
@@ -317,6 +319,18 @@ void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, con
 	/* Not asked, not answered in time, connection lost, or a name that nobody could match: the epoch
 	 * takes all rules along, whatever hydnsd still does with the request. */
 	kill_and_wait(p);
+}
+
+void hydns_publish_cookie_secrets(struct hydns_publish *p, const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN],
+				  size_t n)
+{
+	struct hydns_request q = { .type = HYDNS_MSG_COOKIES };
+
+	if (!hydns_secrets_change(&p->secrets, p->pages, secret, n) || !p->started)
+		return;
+	/* From here on the program has no secrets until hydnsd has been told, now or when it can be. */
+	grace(p);
+	(void)hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms);
 }
 
 bool hydns_publish_counts(struct hydns_publish *p, struct hydns_counts *out, uint32_t timeout_ms)

@@ -45,6 +45,14 @@ struct hydns_publish *hydns_publish_new(const struct hydns_publish_options *o);
 /* Before hydns_publish_start(): what is offered for whom. fd: a bound UDP socket (duplicated). */
 int hydns_publish_add_service(struct hydns_publish *p, int fd);
 int hydns_publish_add_acl(struct hydns_publish *p, const struct hydns_acl_entry *e, size_t n);
+/*
+ * The n secrets (0..HYDNS_COOKIE_SECRETS) that the resolver makes and verifies DNS cookies with, the active
+ * one first; before the start, and whenever they have changed. When it returns, no kernel answer is judged
+ * by or given a cookie of the former ones. Waits as a withdrawal does; without hydnsd, queries with a
+ * cookie are the resolver's until hydnsd is told. Not from two threads at once.
+ */
+void hydns_publish_cookie_secrets(struct hydns_publish *p, const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN],
+				  size_t n);
 /* A line for the operator: what the configuration keeps from the kernel, and why. Shown by hydnsctl. */
 int hydns_publish_add_note(struct hydns_publish *p, const char *text);
 

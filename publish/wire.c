@@ -12,6 +12,8 @@
 #define HEADER_LEN    12
 #define RR_FIXED      10              /* type, class, TTL, RDLENGTH */
 #define POINTER_BITS  0xc0
+#define OPTION_FIXED  4               /* code and length */
+#define OPTION_COOKIE 10
 #define CLASS_IN      1
 #define TYPE_CNAME    5
 #define TYPE_OPT      41
@@ -36,7 +38,7 @@ struct walk {
 	size_t len;
 	size_t at;
 	unsigned records;
-	bool opt_seen;
+	size_t opt_len;                 /* 0: none was seen */
 	uint16_t opt_flags;
 	struct hydns_wire_answer *a;
 };
@@ -109,18 +111,21 @@ static uint16_t rrset_type(uint16_t type, const uint8_t *rdata, uint16_t rdlengt
 	return type == TYPE_RRSIG && rdlength >= 2 ? get16(rdata) : type;
 }
 
-/* The OPT must be one that the program makes itself: RFC 6891 version 0, no options. */
-static bool opt_ok(struct walk *w, size_t fixed)
+/* The OPT must be one that the program makes itself: RFC 6891 version 0, no option but a cookie. */
+static bool opt_ok(struct walk *w, size_t fixed, uint16_t rdlength)
 {
 	const uint8_t *p = w->wire + fixed;
 	uint32_t ttl = get32(p + 4);
 
-	if (w->wire[w->at] != 0 || get16(p + 8) != 0 || ttl >> 16 != 0 || (ttl & ~OPT_DO & 0xffff))
+	if (w->wire[w->at] != 0 || ttl >> 16 != 0 || (ttl & ~OPT_DO & 0xffff))
 		return false;
-	w->opt_seen = true;
+	if (rdlength && (rdlength < OPTION_FIXED || get16(p + RR_FIXED) != OPTION_COOKIE ||
+			 get16(p + RR_FIXED + 2) != rdlength - OPTION_FIXED))
+		return false;
+	w->opt_len = HYDNS_OPT_LEN + rdlength;
 	w->opt_flags = (uint16_t)ttl;
 	w->a->edns_size = get16(p + 2);
-	w->at = fixed + RR_FIXED;
+	w->at = fixed + RR_FIXED + rdlength;
 	return true;
 }
 
@@ -131,14 +136,14 @@ static bool record_ok(struct walk *w, bool additional)
 	uint16_t type, rdlength;
 	uint32_t ttl;
 
-	if (!fixed || w->len - fixed < RR_FIXED || w->opt_seen)
+	if (!fixed || w->len - fixed < RR_FIXED || w->opt_len)
 		return false;
 	type = get16(p);
 	rdlength = get16(p + 8);
 	if (w->len - fixed - RR_FIXED < rdlength)
 		return false;
 	if (type == TYPE_OPT && additional)
-		return opt_ok(w, fixed);
+		return opt_ok(w, fixed, rdlength);
 	ttl = get32(p + 4);
 	if (meta_type(type) || get16(p + 2) != CLASS_IN || ttl == 0 || ttl > TTL_MAX ||
 	    ++w->records > HYDNS_TTLS_MAX)
@@ -207,13 +212,13 @@ int hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_quest
 	a.answer = (uint16_t)w.at;
 	if (!records_ok(&w) || wants_do != !!(w.opt_flags & OPT_DO))
 		return -EINVAL;
-	end = len - (w.opt_seen ? HYDNS_OPT_LEN : 0);
+	end = len - w.opt_len;
 	if (HYDNS_RULE_SPACE(q->name_len, end - a.answer, w.records) > HYDNS_SLOT_SIZE_3)
 		return -EINVAL;
 	a.answer_len = (uint16_t)(end - a.answer);
 	memcpy(&a.ancount, wire + 6, 2);
 	memcpy(&a.nscount, wire + 8, 2);
-	a.arcount = htons((uint16_t)(get16(wire + 10) - w.opt_seen));
+	a.arcount = htons((uint16_t)(get16(wire + 10) - (w.opt_len != 0)));
 	*out = a;
 	return 0;
 }

@@ -10,9 +10,14 @@
 #include "services/modstack.h"
 #include "util/config_file.h"
 #include "util/data/msgparse.h"
+#include "util/edns.h"
 #include "util/log.h"
 #include "util/net_help.h"
 #include "util/rbtree.h"
+
+#if UNBOUND_COOKIE_HISTORY_SIZE > HYDNS_COOKIE_SECRETS || UNBOUND_COOKIE_SECRET_SIZE != HYDNS_COOKIE_SECRET_LEN
+#error "the kernel path must hold all cookie secrets of Unbound"
+#endif
 
 /* What the kernel path takes as given about UDP sizes: RFC 1035 section 4.2.1. */
 #define PLAIN_UDP_SIZE 512
@@ -72,6 +77,18 @@ static int dnstap_sees_clients(const struct config_file* cfg)
 		cfg->dnstap_log_client_response_messages);
 }
 
+/* The kernel leaves the standard option to the resolver and overlooks what it does not know. */
+static int subnet_option_moved(struct daemon* daemon)
+{
+#ifdef CLIENT_SUBNET
+	return modstack_find(&daemon->mods, "subnetcache") >= 0 &&
+		daemon->cfg->client_subnet_opcode != LDNS_EDNS_CLIENT_SUBNET;
+#else
+	(void)daemon;
+	return 0;
+#endif
+}
+
 int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const char* reason), void* arg)
 {
 	const struct config_file* cfg = daemon->cfg;
@@ -98,6 +115,9 @@ int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const c
 		{ cfg->client_subnet || cfg->client_subnet_zone || cfg->client_subnet_always_forward,
 			"answers differ by client subnet: remove send-client-subnet, client-subnet-zone and "
 			"client-subnet-always-forward" },
+		{ subnet_option_moved(daemon),
+			"client-subnet-opcode is not 8, and kernel answers do not heed another option: set it to 8, "
+			"or remove subnetcache from module-config" },
 		{ cfg->local_zone_overrides != NULL,
 			"local-zone-override answers by client address: remove it" },
 		{ cfg->serve_original_ttl,
@@ -147,10 +167,11 @@ void hydns_config_recheck(struct hydns_daemon* d)
 }
 
 /* --- who is answered ----------------------------------------------------------------------------------- */
+/* allow_cookie: a client whose query has come as far as an answer had a valid cookie, or TCP. */
 int hydns_acl_is_plain(const struct acl_addr* acl)
 {
 	return (acl->control == acl_allow || acl->control == acl_allow_snoop ||
-		acl->control == acl_allow_setrd) && !acl->taglist && !acl->tag_actions &&
+		acl->control == acl_allow_setrd || acl->control == acl_allow_cookie) && !acl->taglist && !acl->tag_actions &&
 		!acl->tag_datas && !acl->view;
 }
 
@@ -174,7 +195,9 @@ static int acl_entry_of(const struct acl_addr* acl, struct hydns_acl_entry* e)
 		memcpy(e->addr + sizeof(v4_mapped), &((const struct sockaddr_in*)&n->addr)->sin_addr, 4);
 		e->prefixlen = (uint8_t)(V4_BITS + n->net);
 	}
-	e->action = hydns_acl_is_plain(acl) ? HYDNS_ACL_ALLOW : HYDNS_ACL_PASS;
+	if(!hydns_acl_is_plain(acl))
+		e->action = HYDNS_ACL_PASS;
+	else	e->action = acl->control == acl_allow_cookie ? HYDNS_ACL_ALLOW_COOKIE : HYDNS_ACL_ALLOW;
 	return 1;
 }
 
@@ -211,8 +234,8 @@ static int export_acl(struct daemon* daemon, struct hydns_publish* p)
 	if(!has_v4_default)
 		entries[n++] = v4_default();
 	if(passed > 0)
-		(void)hydns_publish_add_note(p, "clients of access-control entries with a view, tags or "
-			"allow_cookie are answered by the resolver only");
+		(void)hydns_publish_add_note(p, "clients of access-control entries with a view or tags "
+			"are answered by the resolver only");
 	ok = hydns_publish_add_acl(p, entries, n) == 0;
 	free(entries);
 	return ok;
@@ -243,6 +266,33 @@ static int export_services(struct daemon* daemon, struct hydns_publish* p)
 	return 1;
 }
 
+/* --- cookies ----------------------------------------------------------------------------------------- */
+void hydns_config_cookies(struct daemon* daemon, struct hydns_publish* p)
+{
+	const struct config_file* cfg = daemon->cfg;
+	uint8_t secret[HYDNS_COOKIE_SECRETS][HYDNS_COOKIE_SECRET_LEN];
+	size_t i, n = 0;
+
+	if(!cfg->do_answer_cookie)
+		return;
+	memset(secret, 0, sizeof(secret));
+	if(cfg->cookie_secret_file && cfg->cookie_secret_file[0]) {
+		if(daemon->cookie_secrets) {
+			lock_basic_lock(&daemon->cookie_secrets->lock);
+			n = daemon->cookie_secrets->cookie_count;
+			for(i = 0; i < n; i++)
+				memcpy(secret[i], daemon->cookie_secrets->cookie_secrets[i].cookie_secret,
+					HYDNS_COOKIE_SECRET_LEN);
+			lock_basic_unlock(&daemon->cookie_secrets->lock);
+		}
+	} else if(cfg->cookie_secret_len == HYDNS_COOKIE_SECRET_LEN) {
+		memcpy(secret[0], cfg->cookie_secret, HYDNS_COOKIE_SECRET_LEN);
+		n = 1;
+	}
+	hydns_publish_cookie_secrets(p, (const uint8_t (*)[HYDNS_COOKIE_SECRET_LEN])secret, n);
+	explicit_bzero(secret, sizeof(secret));
+}
+
 int hydns_config_export(struct daemon* daemon, struct hydns_publish* p)
 {
 	if(daemon->cfg->interface_actions || daemon->cfg->interface_view || daemon->cfg->interface_tags)
@@ -257,5 +307,6 @@ int hydns_config_export(struct daemon* daemon, struct hydns_publish* p)
 		log_err("hydns: can't hand a listening socket to hydnsd: nothing is offered to the kernel");
 		return 0;
 	}
+	hydns_config_cookies(daemon, p);
 	return 1;
 }

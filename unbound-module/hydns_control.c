@@ -18,6 +18,7 @@ enum action {
 	WITHDRAW_ALL,
 	CHECK_AND_WITHDRAW_ALL, /* options may have changed */
 	CLOSE,                  /* nothing is offered from here on */
+	RENEW_COOKIES,          /* the cookie secrets may have changed; answers have not */
 };
 
 struct rule {
@@ -50,9 +51,6 @@ static const struct rule rules[] = {
 	{ "ratelimit_list", WITHDRAW_NOTHING, 0, 0 },
 	{ "ip_ratelimit_list", WITHDRAW_NOTHING, 0, 0 },
 	{ "print_cookie_secrets", WITHDRAW_NOTHING, 0, 0 },
-	{ "add_cookie_secret", WITHDRAW_NOTHING, 0, 0 },
-	{ "drop_cookie_secret", WITHDRAW_NOTHING, 0, 0 },
-	{ "activate_cookie_secret", WITHDRAW_NOTHING, 0, 0 },
 	{ "flush_stats", WITHDRAW_NOTHING, 0, 0 },
 	{ "flush_infra", WITHDRAW_NOTHING, 0, 0 },
 	{ "flush_requestlist", WITHDRAW_NOTHING, 0, 0 },
@@ -94,6 +92,9 @@ static const struct rule rules[] = {
 	{ "view_local_datas", WITHDRAW_ALL, 0, 0 },
 	{ "view_local_datas_remove", WITHDRAW_ALL, 0, 0 },
 
+	{ "add_cookie_secret", RENEW_COOKIES, 0, 0 },
+	{ "drop_cookie_secret", RENEW_COOKIES, 0, 0 },
+	{ "activate_cookie_secret", RENEW_COOKIES, 0, 0 },
 	{ "set_option", CHECK_AND_WITHDRAW_ALL, 0, 0 },
 	{ "reload", CLOSE, 0, 0 },
 	{ "reload_keep_cache", CLOSE, 0, 0 },
@@ -177,6 +178,7 @@ static void act(struct hydns_control* c)
 		break;
 	case CHECK_AND_WITHDRAW_ALL:
 		hydns_config_recheck(c->daemon);
+		hydns_config_cookies(c->daemon->daemon, p);
 		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 		break;
 	case WITHDRAW_ALL:
@@ -185,6 +187,9 @@ static void act(struct hydns_control* c)
 	case CLOSE:
 		atomic_store(&c->daemon->open, 0);
 		hydns_publish_withdraw_all(p);
+		break;
+	case RENEW_COOKIES:
+		hydns_config_cookies(c->daemon->daemon, p);
 		break;
 	}
 	c->action = WITHDRAW_NOTHING;

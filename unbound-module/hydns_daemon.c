@@ -64,10 +64,14 @@ static int security_is_general(const struct reply_info* rep, int must_validate)
 	return rep->security != sec_status_unchecked || !must_validate;
 }
 
-/* The OPT record that the kernel path writes has no options. */
+/* The OPT record that the kernel path writes has no options but the client's own cookie. */
 static int edns_is_general(const struct edns_data* edns)
 {
-	return !edns->edns_present || (!edns->opt_list_out && !edns->opt_list_inplace_cb_out);
+	const struct edns_option* o = edns->opt_list_out;
+
+	if(!edns->edns_present)
+		return 1;
+	return (!o || (o->opt_code == LDNS_EDNS_COOKIE && !o->next)) && !edns->opt_list_inplace_cb_out;
 }
 
 /* Upper bound of the octets that RRset number i takes in a message. */

@@ -63,6 +63,8 @@ struct hydns_manner hydns_config_manner(struct daemon* daemon);
 int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const char* reason), void* arg);
 /* Tells p who is answered where. False: not possible, and logged. */
 int hydns_config_export(struct daemon* daemon, struct hydns_publish* p);
+/* Tells p which secrets this resolver makes and verifies DNS cookies with at this moment. */
+void hydns_config_cookies(struct daemon* daemon, struct hydns_publish* p);
 /* After an option was set at run time: offers go on only if they still can. */
 void hydns_config_recheck(struct hydns_daemon* d);
 

@@ -62,6 +62,9 @@ void hydns_stats_add(struct hydns_daemon* d, struct ub_stats_info* total, int re
 	svr->qipv6 += (long long)(d->last.ipv6 - base.ipv6);
 	svr->qEDNS += (long long)(d->last.edns - base.edns);
 	svr->qEDNS_DO += (long long)(d->last.edns_do - base.edns_do);
+	svr->num_queries_cookie_valid += (long long)(d->last.cookie_valid - base.cookie_valid);
+	svr->num_queries_cookie_client += (long long)(d->last.cookie_client - base.cookie_client);
+	svr->num_queries_cookie_invalid += (long long)(d->last.cookie_invalid - base.cookie_invalid);
 	svr->ans_secure += (long long)(d->last.secure - base.secure);
 	add_types(svr, &d->last, &base);
 	add_rcodes(svr, &d->last, &base);

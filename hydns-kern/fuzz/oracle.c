@@ -12,7 +12,7 @@
 #define FRAME_ETH     14
 #define VLAN_TAG      4
 #define OPTION_HEADER 4
-#define OPTIONS_MAX   4     /* EDNS options that the program looks at */
+#define OPTIONS_MAX   8     /* EDNS options that the program looks at */
 
 /* --- headers ---------------------------------------------------------------------------------------- */
 /* A UDP datagram in a frame. Addresses IPv4-mapped where need be. */
@@ -145,7 +145,7 @@ static const char *read_header(const ldns_pkt *p)
 	    ldns_pkt_tc(p) || !ldns_pkt_rd(p) || ldns_pkt_ra(p) || ldns_pkt_cd(p) || ldns_pkt_get_rcode(p))
 		return "unusual flags";
 	if (ldns_pkt_qdcount(p) != 1 || ldns_pkt_ancount(p) || ldns_pkt_nscount(p) ||
-	    ldns_rr_list_rr_count(ldns_pkt_additional(p)))
+	    ldns_rr_list_rr_count(ldns_pkt_additional(p)) || ldns_pkt_tsig(p))
 		return "more than a question and OPT";
 	return NULL;
 }
@@ -162,11 +162,22 @@ static const char *read_question(const ldns_pkt *p)
 	return NULL;
 }
 
-/* Options fill the OPT record; only a COOKIE, and only for a resolver that overlooks it. */
+/* Lengths of a COOKIE option: RFC 7873 section 4. */
+static bool cookie_formed(const ldns_edns_option *o)
+{
+	size_t n = ldns_edns_get_size(o);
+
+	return n == 8 || (n >= 16 && n <= 40);
+}
+
+/* Options fill the OPT record; none whose answer only the resolver knows, and the first COOKIE well formed
+ * for a resolver that does not overlook it. */
 static const char *read_options(ldns_pkt *p, uint16_t auth_flags)
 {
 	ldns_edns_option_list *list = ldns_pkt_edns_get_option_list(p);
 	size_t count = list ? ldns_edns_option_list_get_count(list) : 0, left = ldns_rdf_size(ldns_pkt_edns_data(p));
+
+	bool look = !(auth_flags & HYDNS_AUTH_IGNORES_COOKIE);
 
 	if (count > OPTIONS_MAX)
 		return "many options";
@@ -174,8 +185,19 @@ static const char *read_options(ldns_pkt *p, uint16_t auth_flags)
 		ldns_edns_option *option = ldns_edns_option_list_get_option(list, i);
 
 		left -= OPTION_HEADER + ldns_edns_get_size(option);
-		if (ldns_edns_get_code(option) != LDNS_EDNS_COOKIE || !(auth_flags & HYDNS_AUTH_IGNORES_COOKIE))
+		switch (ldns_edns_get_code(option)) {
+		case LDNS_EDNS_NSID:
+		case LDNS_EDNS_CLIENT_SUBNET:
+		case LDNS_EDNS_EXPIRE:
 			return "an option that the resolver looks at";
+		case LDNS_EDNS_COOKIE:
+			if (look && !cookie_formed(option))
+				return "a malformed COOKIE";
+			look = false;
+			break;
+		default:
+			break;
+		}
 	}
 	return left ? "options that do not fill their record" : NULL;
 }

@@ -29,6 +29,7 @@ struct query {
 	uint16_t edns_size;
 	const uint8_t *options;  /* EDNS options */
 	uint16_t options_len;
+	const uint8_t *cookie;   /* 24 octets that the reply's COOKIE option holds; NULL: it has none */
 	unsigned vlan_tags;
 };
 

@@ -130,6 +130,7 @@ static int open_authority(struct kernel *k)
 		return -1;
 	kernel_page(k)->epoch = EPOCH;
 	kernel_page(k)->heartbeat_ns = k->now_ns;
+	kernel_page(k)->tai_offset = TAI_OFFSET;
 	kernel_config(k, NULL);
 	return 0;
 }
@@ -197,6 +198,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_fib = o->fib;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;
+	k->skel->rodata->hydns_fixed_tai_ns = o->real_clock ? 0 : (WALL_S + TAI_OFFSET) * 1000000000ULL;
 	*why = "the BPF program could not be loaded: run as root with CAP_BPF and CAP_NET_ADMIN";
 	if (set_sizes(k) || load(k, o->verbose))
 		goto fail;
@@ -439,6 +441,13 @@ void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int a
 		bpf_map_update_elem(k->acl_fd, &key, &value, BPF_ANY);
 }
 
+void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c)
+{
+	__u32 key = HYDNS_COOKIES_INDEX(RESOLVER, set);
+
+	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_cookies), &key, c, BPF_ANY);
+}
+
 void kernel_counts(struct kernel *k, struct hydns_authority_count *sum)
 {
 	struct hydns_authority_count value[k->cpus];
@@ -452,5 +461,8 @@ void kernel_counts(struct kernel *k, struct hydns_authority_count *sum)
 		sum->edns += value[c].edns;
 		sum->ad += value[c].ad;
 		sum->octets += value[c].octets;
+		sum->cookie_valid += value[c].cookie_valid;
+		sum->cookie_client += value[c].cookie_client;
+		sum->cookie_invalid += value[c].cookie_invalid;
 	}
 }

@@ -14,6 +14,8 @@
 #define RESOLVER    3
 #define EPOCH       0x10001
 #define EDNS_SIZE   1232              /* in the resolver's own OPT */
+#define WALL_S      1559734385U       /* the program's wall clock ... */
+#define TAI_OFFSET  37                /* ... and how far CLOCK_TAI is ahead of it */
 
 struct kernel;
 
@@ -62,6 +64,8 @@ void kernel_pause(struct kernel *k, bool on);
 void kernel_config(struct kernel *k, const struct hydns_authority_config *c); /* NULL: the usual one */
 /* Sets what the current ACL half says of a prefix; -1 removes it. */
 void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int action);
+/* The secrets of that set, in their place; the page's set is the caller's to change. */
+void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
 void kernel_counts(struct kernel *k, struct hydns_authority_count *sum);
 
 #endif

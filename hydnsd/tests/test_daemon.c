@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <jansson.h>
+#include <linux/bpf.h>
 #include <net/if.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -20,6 +21,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -275,6 +277,80 @@ static void a_killed_daemon_leaves_its_rules_to_the_next(void **state)
 	end_cleanly();
 }
 
+/* -- cookie secrets -------------------------------------------------------------------------------------------- */
+/* The record in the program's map for set number 0 or 1 of the resolver, read past hydnsd. */
+static struct hydns_cookies secrets_in_map(uint32_t set)
+{
+	struct hydns_cookies c;
+	char path[96];
+	struct stat st;
+	union bpf_attr attr = { 0 };
+	uint32_t key = HYDNS_COOKIES_INDEX(0, set);
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/hydns_cookies", pins);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 077, 0);
+	attr.pathname = (uintptr_t)path;
+	fd = (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof(attr));
+	assert_true(fd >= 0);
+	attr = (union bpf_attr){ .map_fd = (uint32_t)fd, .key = (uintptr_t)&key, .value = (uintptr_t)&c };
+	assert_int_equal(syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr)), 0);
+	close(fd);
+	return c;
+}
+
+static bool wiped(uint32_t set)
+{
+	const struct hydns_cookies none = { 0 };
+	struct hydns_cookies c = secrets_in_map(set);
+
+	return !memcmp(&c, &none, sizeof(c));
+}
+
+static void expect_secrets(uint32_t set, const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN], uint32_t n)
+{
+	struct hydns_cookies c = secrets_in_map(set);
+
+	assert_int_equal(c.set, set);
+	assert_int_equal(c.count, n);
+	assert_memory_equal(c.secret, secret, n * sizeof(*secret));
+	assert_true(wiped(set + 1));
+}
+
+static void secrets_reach_the_program_and_leave_it(void **state)
+{
+	static const uint8_t secret[3][HYDNS_COOKIE_SECRET_LEN] = { "first of sixteen", "another secret 2",
+								    "and the third 16" };
+
+	(void)state;
+	start_daemon();
+	start_resolver();
+	assert_true(wiped(0) && wiped(1));
+	hydns_publish_cookie_secrets(resolver, secret, 1);
+	expect_secrets(1, secret, 1);
+	hydns_publish_cookie_secrets(resolver, secret, 2);
+	expect_secrets(2, secret, 2);
+	end_daemon(SIGKILL);
+	expect_secrets(2, secret, 2);                  /* the program goes on with them */
+	start_daemon();
+	WAIT_FOR(resolver_is("ready"));
+	expect_secrets(2, secret, 2);
+	end_daemon(SIGKILL);
+	hydns_publish_cookie_secrets(resolver, secret + 1, 2);
+	start_daemon();
+	WAIT_FOR(resolver_is("ready"));
+	expect_secrets(3, secret + 1, 2);
+	hydns_publish_stop(resolver);
+	WAIT_FOR(resolver_is("none"));
+	WAIT_FOR(wiped(0) && wiped(1));
+	start_resolver();                              /* another one in the same place: has named none */
+	assert_true(wiped(0) && wiped(1));
+	hydns_publish_stop(resolver);
+	WAIT_FOR(resolver_is("none"));
+	end_cleanly();
+}
+
 /* A resolver that is killed, while hydnsd is dead too, does not come back: its rules go. */
 static void a_dead_resolver_is_released(void **state)
 {
@@ -441,6 +517,7 @@ int main(void)
 		cmocka_unit_test(offers_become_rules_and_go_again),
 		cmocka_unit_test(control_flushes),
 		cmocka_unit_test(a_killed_daemon_leaves_its_rules_to_the_next),
+		cmocka_unit_test(secrets_reach_the_program_and_leave_it),
 		cmocka_unit_test(a_dead_resolver_is_released),
 		cmocka_unit_test(bad_clients_do_no_harm),
 		cmocka_unit_test(starts_that_cannot_be_fail),

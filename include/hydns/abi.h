@@ -23,6 +23,8 @@
 #define HYDNS_TTLS_MAX         32    /* records in one answer */
 #define HYDNS_ROTATIONS_MAX    2     /* rotated RRsets in one answer */
 #define HYDNS_THREADS_MAX      64    /* rings of one resolver */
+#define HYDNS_COOKIE_SECRETS   2     /* of one resolver: RFC 7873 section 7.1, the current and another */
+#define HYDNS_COOKIE_SECRET_LEN 16   /* RFC 9018 section 4.4 */
 #define HYDNS_RING_BYTES       (1U << 18)
 
 /* A resolver writes its heartbeat every BEAT; a rule counts while the beat is younger than STALE. */
@@ -148,15 +150,30 @@ struct hydns_acl_key {
 };
 #define HYDNS_ACL_PASS         0     /* what only the resolver can decide */
 #define HYDNS_ACL_ALLOW        1
+#define HYDNS_ACL_ALLOW_COOKIE 2     /* allowed with a valid server cookie alone */
 
 /* Authority page: written by the plugin alone, every field by one aligned store. */
 struct hydns_authority_page {
 	__u32 epoch;
-	__u32 reserved;
+	__u32 cookies;      /* set of cookie secrets that the resolver uses; 0: none */
 	__u64 generation;   /* advanced after every removal from the resolver's cache */
 	__u64 heartbeat_ns; /* monotonic; 0: the resolver has gone */
-	__u8  pad[4096 - 24];
+	__s32 tai_offset;   /* seconds that CLOCK_TAI is ahead of the wall clock */
+	__u8  pad[4096 - 28];
 };
+
+/*
+ * Secrets of DNS cookies (RFC 9018), the active one first; written by hydnsd alone, in the place
+ * HYDNS_COOKIES_INDEX(authority, set) of the map, two for each resolver. A set counts while its number is
+ * the one on the authority page, so the resolver outdates the secrets with one store. Also the payload of
+ * HYDNS_MSG_COOKIES.
+ */
+struct hydns_cookies {
+	__u32 set;          /* never 0 */
+	__u32 count;        /* 0: the resolver makes no cookies */
+	__u64 secret[HYDNS_COOKIE_SECRETS][HYDNS_COOKIE_SECRET_LEN / 8]; /* octets in memory order */
+};
+#define HYDNS_COOKIES_INDEX(authority, set) ((authority) * 2 + ((set) & 1))
 
 /* What the program must know of a resolver: written by hydnsd alone. */
 #define HYDNS_AUTH_IGNORES_COOKIE 0x01 /* the resolver answers as if a COOKIE option were not there */
@@ -176,6 +193,9 @@ struct hydns_authority_count {
 	__u64 edns;
 	__u64 ad;           /* queries with the AD bit */
 	__u64 octets;       /* of DNS payload sent */
+	__u64 cookie_valid; /* queries with a valid server cookie, */
+	__u64 cookie_client;/* with a client's alone, */
+	__u64 cookie_invalid;/* with one that is forged, expired or from the future */
 };
 
 /* --- plugin -> hydnsd: one ring per resolver thread ------------------------------------------------ */
@@ -259,6 +279,7 @@ enum hydns_msg_type {
 	HYDNS_MSG_BYE,           /* -> no payload: the resolver leaves, its rules with it */
 	HYDNS_MSG_ACK,           /* <- no payload */
 	HYDNS_MSG_REFUSED,       /* <- text: cause and mend */
+	HYDNS_MSG_COOKIES,       /* -> struct hydns_cookies; acknowledged when the program uses them */
 };
 struct hydns_msg {
 	__u32 type;
@@ -316,6 +337,9 @@ struct hydns_counts {
 	__u64 secure;            /* answers that were validated */
 	__u64 rules;             /* now */
 	__u64 octets;
+	__u64 cookie_valid;
+	__u64 cookie_client;
+	__u64 cookie_invalid;
 	__u64 rcode[HYDNS_COUNT_RCODES];
 	__u64 type[HYDNS_COUNT_TYPES];
 };
@@ -331,6 +355,8 @@ HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == 4 && HYDNS_SLOT_SIZE_3 <= 1
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_bucket) == 64, "a bucket is a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_line) == 64, "a line is a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_authority_page) == 4096, "a page");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_cookies) == 8 + HYDNS_COOKIE_SECRETS * HYDNS_COOKIE_SECRET_LEN,
+		    "no padding in a message");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_service_key) == 20, "no padding in a hash key");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_key) == 20, "no padding in a trie key");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_ring) <= HYDNS_RING_DATA, "ring header");

@@ -158,6 +158,15 @@ static bool withdraw(struct peer *p, int sock, struct message *m)
 	return true;
 }
 
+static void cookies(struct peer *p, int sock, struct message *m)
+{
+	must(m->head.len == sizeof(p->cookies), "length of COOKIES");
+	memcpy(&p->cookies, m->payload, sizeof(p->cookies));
+	atomic_fetch_add(&p->secrets, 1);
+	if (atomic_load(&p->mood) != PEER_SILENT)
+		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+}
+
 static void ready(struct peer *p, int sock, struct message *m)
 {
 	static const char why[] = "no room for another resolver: raise the limit";
@@ -185,6 +194,9 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		return withdraw(p, sock, m);
 	case HYDNS_MSG_STATS:
 		counts(sock, m);
+		return true;
+	case HYDNS_MSG_COOKIES:
+		cookies(p, sock, m);
 		return true;
 	case HYDNS_MSG_SERVICE:
 		service(p, m->fd[0]);

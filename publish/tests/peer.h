@@ -19,7 +19,7 @@
 
 enum peer_mood {
 	PEER_WILLING,
-	PEER_SILENT,       /* takes withdrawals and never answers */
+	PEER_SILENT,       /* takes withdrawals and secrets and never answers */
 	PEER_DYING,        /* closes the connection when a withdrawal comes */
 	PEER_REFUSING,     /* refuses READY */
 };
@@ -34,6 +34,7 @@ struct peer {
 	_Atomic int hellos;
 	_Atomic int withdrawals;    /* taken */
 	_Atomic int byes;
+	_Atomic int secrets;        /* COOKIES taken */
 	_Atomic bool forgetful;     /* never knows a page handed over */
 	/* Of the last HELLO; read them when ready has risen. */
 	struct hydns_hello hello;
@@ -48,6 +49,7 @@ struct peer {
 	unsigned services;
 	char note[PEER_NOTE_MAX];
 	struct hydns_withdraw last_withdrawal;
+	struct hydns_cookies cookies;
 	uint64_t page_inode;
 	int page_fd;
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -658,6 +659,84 @@ static void concurrent_withdrawals(void **state)
 	peer_stop(&w->peer);
 }
 
+/* -- cookie secrets ----------------------------------------------------------------------------------- */
+static const uint8_t secret[3][HYDNS_COOKIE_SECRET_LEN] = { "first of sixteen", "another secret 2", "and the third 16" };
+
+static uint32_t page_cookies(struct world *w)
+{
+	return __atomic_load_n(&w->peer.page->cookies, __ATOMIC_SEQ_CST);
+}
+
+static void expect_secrets(struct world *w, uint32_t set, unsigned from, unsigned n)
+{
+	assert_int_equal(page_cookies(w), set);
+	assert_int_equal(w->peer.cookies.set, set);
+	assert_int_equal(w->peer.cookies.count, n);
+	assert_memory_equal(w->peer.cookies.secret, secret[from], n * sizeof(secret[0]));
+}
+
+static void secrets_are_told(void **state)
+{
+	struct world *w = *state;
+	uint32_t epoch;
+
+	hydns_publish_cookie_secrets(w->p, secret, 1);
+	start_both(w);
+	expect_secrets(w, 1, 0, 1);
+	epoch = page_epoch(w);
+	hydns_publish_cookie_secrets(w->p, secret, 1);          /* the same: no news */
+	hydns_publish_cookie_secrets(w->p, secret, 2);
+	expect_secrets(w, 2, 0, 2);
+	hydns_publish_cookie_secrets(w->p, secret + 1, 2);
+	expect_secrets(w, 3, 1, 2);
+	hydns_publish_cookie_secrets(w->p, secret, 0);
+	expect_secrets(w, 4, 0, 0);
+	assert_int_equal(atomic_load(&w->peer.secrets), 4);
+	assert_int_equal(page_epoch(w), epoch);                 /* answers stay */
+	peer_stop(&w->peer);
+}
+
+/* The page outdates them whether hydnsd answers or not; it is told as soon as it listens, on a new page too. */
+static void secrets_without_an_answer(void **state)
+{
+	struct world *w = *state;
+	uint64_t took;
+
+	hydns_publish_cookie_secrets(w->p, secret, 1);
+	start_both(w);
+	atomic_store(&w->peer.mood, PEER_SILENT);
+	took = hydns_mono_ns();
+	hydns_publish_cookie_secrets(w->p, secret + 1, 1);
+	took = (hydns_mono_ns() - took) / HYDNS_NS_PER_MS;
+	assert_in_range(took, FLUSH_TIMEOUT_MS, FLUSH_TIMEOUT_MS + 3000);
+	assert_int_equal(page_cookies(w), 2);
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	hydns_publish_cookie_secrets(w->p, secret + 2, 1);
+	assert_int_equal(page_cookies(w), 3);
+	for (int forgetful = 0; forgetful < 2; forgetful++) {
+		memset(&w->peer.cookies, 0, sizeof(w->peer.cookies));
+		atomic_store(&w->peer.forgetful, forgetful);
+		atomic_store(&w->peer.mood, PEER_WILLING);
+		peer_start(&w->peer);
+		assert_true(connected(w));
+		expect_secrets(w, 3, 2, 1);
+		peer_stop(&w->peer);
+		assert_true(disconnected(w));
+	}
+}
+
+static void page_tells_the_tai_offset(void **state)
+{
+	struct world *w = *state;
+	struct timex kernel = { 0 };
+
+	start_both(w);
+	assert_true(adjtimex(&kernel) >= 0);                    /* reads: no mode is set */
+	assert_int_equal(__atomic_load_n(&w->peer.page->tai_offset, __ATOMIC_SEQ_CST), kernel.tai);
+	peer_stop(&w->peer);
+}
+
 static void counts(void **state)
 {
 	struct world *w = *state;
@@ -705,7 +784,7 @@ int main(void)
 		TEST(asks_for_renewed), TEST(refuses_offers), TEST(full_ring_drops), TEST(changes_are_told),
 		TEST(renewals_are_told), TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes),
 		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
-		TEST(counts),
+		TEST(secrets_are_told), TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);

@@ -224,6 +224,40 @@ static void opt_must_be_last(void **state)
 	reply_free(&r);
 }
 
+/* The client's own cookie is no part of the answer; any other option is. */
+static void opt_may_hold_a_cookie(void **state)
+{
+	static const struct reply_spec spec = { .name = "e.org.", .type = A, .edns = true,
+		.answer = { "e.org. 9 IN A 192.0.2.1" } };
+	static const struct { const char *what; uint8_t option[36]; uint8_t len; bool good; } row[] = {
+		{ "a cookie", { 0, 10, 0, 24 }, 28, true }, { "a short cookie", { 0, 10, 0, 8 }, 12, true },
+		{ "NSID", { 0, 3, 0, 24 }, 28, false }, { "cookie and more", { 0, 10, 0, 24 }, 32, false },
+		{ "cookie beyond the OPT", { 0, 10, 0, 25 }, 28, false }, { "half an option", { 0, 10 }, 2, false },
+	};
+	struct hydns_wire_answer plain_one, a;
+	struct reply r;
+
+	(void)state;
+	reply_make(&r, &spec);
+	assert_int_equal(dissect(&r, &plain_one), 0);
+	r.wire = realloc(r.wire, r.len + sizeof(row[0].option));
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		size_t len = r.len;
+
+		memcpy(r.wire + r.len, row[i].option, row[i].len);
+		r.wire[r.len - 1] = row[i].len;
+		r.len += row[i].len;
+		if (dissect(&r, &a) != (row[i].good ? 0 : -EINVAL))
+			fail_msg("%s: %s", row[i].what, row[i].good ? "refused" : "accepted");
+		if (row[i].good) {
+			assert_int_equal(a.answer_len, plain_one.answer_len);
+			assert_int_equal(a.arcount, plain_one.arcount);
+		}
+		r.len = len;
+	}
+	reply_free(&r);
+}
+
 /* Every shorter message is refused, and so is every longer one; nothing outside is read (run it under
  * AddressSanitizer: each message stands in a block of its own length). */
 static void cut_and_padded(void **state)
@@ -299,7 +333,8 @@ int main(void)
 		cmocka_unit_test(good_replies), cmocka_unit_test(names_are_complete),
 		cmocka_unit_test(question_case_is_ignored), cmocka_unit_test(bad_specs),
 		cmocka_unit_test(too_large_for_a_slot), cmocka_unit_test(damaged_fields),
-		cmocka_unit_test(opt_must_be_last), cmocka_unit_test(cut_and_padded),
+		cmocka_unit_test(opt_must_be_last), cmocka_unit_test(opt_may_hold_a_cookie),
+		cmocka_unit_test(cut_and_padded),
 		cmocka_unit_test(random_damage), cmocka_unit_test(names),
 	};
 
