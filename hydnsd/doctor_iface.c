@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "hydnsd/doctor.h"
+#include "hydnsd/netdev.h"
+#include "hydnsd/routing.h"
 
 /*
  * A frame of single-buffer XDP shares a 4,096-octet page with 256 octets of headroom and some 320 of
@@ -24,6 +26,7 @@
 #define MTU_ONE_PAGE     3498
 
 #define XDP_ACT_BASIC    1     /* NETDEV_XDP_ACT_BASIC */
+#define XDP_ACT_RX_SG    32    /* NETDEV_XDP_ACT_RX_SG: frames of several buffers, which the program takes */
 
 /* How hydnsd has attached: the mode it reports, or "". */
 static const char *attached_mode(const struct doctor *d, const char *ifname)
@@ -37,14 +40,14 @@ static const char *attached_mode(const struct doctor *d, const char *ifname)
 	return "";
 }
 
-static void check_driver(struct doctor *d, const struct doctor_link *l, const char *mode)
+static void check_driver(struct doctor *d, const struct netdev_link *l, const char *mode)
 {
 	char driver[32] = "unknown driver";
 	uint64_t features = 0;
 	int err;
 
-	doctor_driver(l->name, driver);
-	err = doctor_xdp_features(l->ifindex, &features);
+	netdev_driver(l->name, driver);
+	err = netdev_xdp_features(l->ifindex, &features);
 	if (l->xdp_attached == XDP_ATTACHED_DRV || l->xdp_attached == XDP_ATTACHED_HW)
 		doctor_add(d, "xdp", l->name, DOCTOR_OK, NULL, "driver %s, a program is attached in native mode",
 			   driver);
@@ -63,12 +66,14 @@ static void check_driver(struct doctor *d, const struct doctor_link *l, const ch
 			   "supports native XDP, hydnsd sees when it attaches", driver);
 }
 
-static void check_mtu(struct doctor *d, const struct doctor_link *l)
+static void check_mtu(struct doctor *d, const struct netdev_link *l)
 {
 	bool native = l->xdp_attached == XDP_ATTACHED_DRV;
+	uint64_t features = 0;
 	char mend[128];
 
-	if (native || l->mtu <= MTU_ALL_DRIVERS) {
+	if (native || l->mtu <= MTU_ALL_DRIVERS ||
+	    (netdev_xdp_features(l->ifindex, &features) == 0 && (features & XDP_ACT_RX_SG))) {
 		doctor_add(d, "mtu", l->name, DOCTOR_OK, NULL, "%u octets", l->mtu);
 		return;
 	}
@@ -82,32 +87,37 @@ static void check_mtu(struct doctor *d, const struct doctor_link *l)
 			   "%u octets do not fit the single buffer of native XDP (%u at most)", l->mtu, MTU_ONE_PAGE);
 }
 
-static const struct doctor_link *vlan_on(const struct doctor_link *all, size_t n, unsigned ifindex)
+/* hydnsd does not attach where VLAN tags would not be seen, unless it was told to trust them. */
+static void check_vlan(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n,
+		       const char *mode)
 {
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(all[i].kind, "vlan") && all[i].lower == ifindex && all[i].lower_netnsid < 0)
-			return &all[i];
-	return NULL;
+	char text[NETDEV_TEXT], mend[NETDEV_TEXT];
+	struct netdev_tags tags;
+
+	netdev_tags(l, all, n, &tags);
+	if (netdev_tags_trap(&tags)) {
+		netdev_tags_explain(&tags, text, mend);
+		doctor_add(d, "vlan", l->name, mode[0] && tags.place == NETDEV_TAGS_UNKNOWN ? DOCTOR_WARN : DOCTOR_FAIL,
+			   mend, "%s%s", text, mode[0] ? ": answers may go to the wrong VLAN" : ": hydnsd does not attach");
+	} else if (tags.vlan[0]) {
+		doctor_add(d, "vlan", l->name, DOCTOR_OK, NULL, "%s lies on it, tags reach XDP", tags.vlan);
+	} else if (!tags.sender && tags.place == NETDEV_TAGS_ASIDE && netdev_feature(l->name, "rx-vlan-filter") == 0) {
+		netdev_tags_explain(&tags, text, mend);
+		doctor_add(d, "vlan", l->name, DOCTOR_WARN, mend, "frames of VLANs that this host has no part in are not "
+			   "filtered, and the card takes their tags away: they would be answered as untagged ones");
+	}
 }
 
-static void check_offloads(struct doctor *d, const struct doctor_link *l, const struct doctor_link *all, size_t n)
+static void check_offloads(struct doctor *d, const struct netdev_link *l)
 {
-	const struct doctor_link *vlan = vlan_on(all, n, l->ifindex);
-	int vlan_parse = doctor_feature(l->name, "rx-vlan-hw-parse");
-	int lro = doctor_feature(l->name, "rx-lro"), gro_hw = doctor_feature(l->name, "rx-gro-hw");
-	int csum = doctor_feature(l->name, "rx-checksum");
+	int vlan_parse = netdev_feature(l->name, "rx-vlan-hw-parse");
+	int lro = netdev_feature(l->name, "rx-lro"), gro_hw = netdev_feature(l->name, "rx-gro-hw");
+	int csum = netdev_feature(l->name, "rx-checksum");
 	char mend[96];
 
 	if (vlan_parse < 0)
 		doctor_add(d, "offloads", l->name, DOCTOR_SKIP, NULL, "the driver does not list its features: %s",
 			   strerror(-vlan_parse));
-	if (vlan && vlan_parse > 0) {
-		snprintf(mend, sizeof(mend), "ethtool -K %s rx-vlan-offload off", l->name);
-		doctor_add(d, "vlan", l->name, DOCTOR_WARN, mend, "%s lies on it and the card strips VLAN tags before "
-			   "XDP sees them: queries of that VLAN look untagged", vlan->name);
-	} else if (vlan) {
-		doctor_add(d, "vlan", l->name, DOCTOR_OK, NULL, "%s lies on it, tags reach XDP", vlan->name);
-	}
 	if (lro > 0 || gro_hw > 0) {
 		snprintf(mend, sizeof(mend), "ethtool -K %s lro off rx-gro-hw off", l->name);
 		doctor_add(d, "lro", l->name, DOCTOR_WARN, mend, "%s is on: many drivers refuse native XDP with it, "
@@ -124,12 +134,12 @@ static void check_offloads(struct doctor *d, const struct doctor_link *l, const 
 	}
 }
 
-static void check_queues(struct doctor *d, const struct doctor_link *l)
+static void check_queues(struct doctor *d, const struct netdev_link *l)
 {
 	unsigned now = 0, most = 0;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	char mend[96];
-	int err = doctor_queues(l->name, &now, &most);
+	int err = netdev_queues(l->name, &now, &most);
 
 	if (err)
 		doctor_add(d, "queues", l->name, DOCTOR_SKIP, NULL, "the driver does not tell: %s", strerror(-err));
@@ -142,7 +152,7 @@ static void check_queues(struct doctor *d, const struct doctor_link *l)
 		doctor_add(d, "queues", l->name, DOCTOR_OK, NULL, "%u of %u receive queues, %ld CPUs", now, most, cpus);
 }
 
-static const struct doctor_link *by_index(const struct doctor_link *all, size_t n, unsigned ifindex)
+static const struct netdev_link *by_index(const struct netdev_link *all, size_t n, unsigned ifindex)
 {
 	for (size_t i = 0; i < n; i++)
 		if (all[i].ifindex == ifindex)
@@ -152,17 +162,17 @@ static const struct doctor_link *by_index(const struct doctor_link *all, size_t 
 
 /* A veth hands frames that XDP sends back to its peer only while the peer receives by NAPI, as it does with
  * an XDP program of its own. */
-static void check_veth(struct doctor *d, const struct doctor_link *l, const struct doctor_link *all, size_t n)
+static void check_veth(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n)
 {
-	struct doctor_link elsewhere;
-	const struct doctor_link *peer = NULL;
+	struct netdev_link elsewhere;
+	const struct netdev_link *peer = NULL;
 	int err = 0;
 
 	if (strcmp(l->kind, "veth"))
 		return;
 	if (l->lower_netnsid < 0)
 		peer = by_index(all, n, l->lower);
-	else if (!(err = doctor_link_elsewhere(l->lower_netnsid, l->lower, &elsewhere)))
+	else if (!(err = netdev_link_elsewhere(l->lower_netnsid, l->lower, &elsewhere)))
 		peer = &elsewhere;
 	if (!peer)
 		doctor_add(d, "veth-peer", l->name, DOCTOR_SKIP, NULL, "its peer is in a namespace that cannot be seen "
@@ -176,9 +186,9 @@ static void check_veth(struct doctor *d, const struct doctor_link *l, const stru
 		doctor_add(d, "veth-peer", l->name, DOCTOR_OK, NULL, "its peer %s has an XDP program", peer->name);
 }
 
-static void check_upper(struct doctor *d, const struct doctor_link *l, const struct doctor_link *all, size_t n)
+static void check_upper(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n)
 {
-	const struct doctor_link *m = l->master ? by_index(all, n, l->master) : NULL;
+	const struct netdev_link *m = l->master ? by_index(all, n, l->master) : NULL;
 
 	if (!(l->flags & IFF_UP))
 		doctor_add(d, "link", l->name, DOCTOR_FAIL, "ip link set dev INTERFACE up", "the interface is down");
@@ -192,9 +202,9 @@ static void check_upper(struct doctor *d, const struct doctor_link *l, const str
 		doctor_add(d, "link", l->name, DOCTOR_OK, NULL, "up");
 }
 
-static void check_interface(struct doctor *d, const char *name, const struct doctor_link *all, size_t n)
+static void check_interface(struct doctor *d, const char *name, const struct netdev_link *all, size_t n)
 {
-	const struct doctor_link *l = NULL;
+	const struct netdev_link *l = NULL;
 	const char *mode = attached_mode(d, name);
 
 	for (size_t i = 0; i < n; i++)
@@ -211,7 +221,8 @@ static void check_interface(struct doctor *d, const char *name, const struct doc
 			   "it is there, its log says why it could not attach", "hydnsd is not attached to it");
 	check_driver(d, l, mode);
 	check_mtu(d, l);
-	check_offloads(d, l, all, n);
+	check_vlan(d, l, all, n, mode);
+	check_offloads(d, l);
 	check_queues(d, l);
 	check_veth(d, l, all, n);
 }
@@ -246,7 +257,7 @@ static void add_name(const char *ifname, unsigned ifindex, void *arg)
 }
 
 /* Which interfaces: those named, those of the daemon, those pinned, or every Ethernet interface. */
-static json_t *choose(struct doctor *d, int count, char **names, const struct doctor_link *all, size_t n)
+static json_t *choose(struct doctor *d, int count, char **names, const struct netdev_link *all, size_t n)
 {
 	json_t *chosen = json_array();
 	const json_t *i;
@@ -266,20 +277,37 @@ static json_t *choose(struct doctor *d, int count, char **names, const struct do
 	return chosen;
 }
 
+static void check_routing(struct doctor *d)
+{
+	const char *off;
+	char mend[96];
+
+	if (!json_is_true(json_object_get(d->status, "routed")))
+		return;
+	off = hydnsd_routing_off(json_is_true(json_object_get(d->status, "ipv6")));
+	snprintf(mend, sizeof(mend), "sysctl -w %s=1, or reply-path: swap", off ? off : "");
+	if (off)
+		doctor_add(d, "routing", NULL, DOCTOR_FAIL, mend, "reply-path is fib, but with %s at 0 the kernel looks "
+			   "no routes up for XDP: everything is passed", off);
+	else
+		doctor_add(d, "routing", NULL, DOCTOR_OK, NULL, "replies go where the routing tables say");
+}
+
 void doctor_check_interfaces(struct doctor *d, int count, char **names)
 {
-	struct doctor_link *all;
+	struct netdev_link *all;
 	json_t *chosen;
 	const json_t *i;
 	size_t n, k;
 	int err;
 
 	enter_namespace(d);
-	err = doctor_links(&all, &n);
+	err = netdev_links(&all, &n);
 	if (err) {
 		doctor_add(d, "link", NULL, DOCTOR_SKIP, NULL, "interfaces cannot be listed: %s", strerror(-err));
 		return;
 	}
+	check_routing(d);
 	chosen = choose(d, count, names, all, n);
 	if (!json_array_size(chosen))
 		doctor_add(d, "link", NULL, DOCTOR_FAIL, "name the interfaces on which queries arrive: interface: in "

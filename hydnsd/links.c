@@ -2,19 +2,17 @@
 #include "hydnsd/links.h"
 
 #include <errno.h>
-#include <linux/ethtool.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <linux/sockios.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "hydnsd/log.h"
+#include "hydnsd/netdev.h"
 #include "hydnsd/services.h"
 
 #define NETLINK_BUFFER 65536
@@ -35,19 +33,6 @@ struct hydnsd_links {
 };
 
 /* -- drivers ---------------------------------------------------------------------------------------------- */
-static bool driver_of(int fd, const char *name, char driver[32])
-{
-	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
-	struct ifreq r = { 0 };
-
-	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
-	r.ifr_data = (char *)&info;
-	if (ioctl(fd, SIOCETHTOOL, &r))
-		return false;
-	snprintf(driver, 32, "%s", info.driver);
-	return true;
-}
-
 /* Virtual links hand frames from one stack to another without finishing the checksum. */
 static bool leaves_checksums(const char *driver)
 {
@@ -63,29 +48,68 @@ static bool leaves_checksums(const char *driver)
 
 bool hydnsd_links_partial_checksum(const struct hydnsd_list *interfaces)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool any = false;
 	char driver[32];
 
-	for (uint32_t i = 0; fd >= 0 && i < interfaces->count; i++)
+	for (uint32_t i = 0; i < interfaces->count; i++)
 		if (strcmp(interfaces->item[i], "lo") == 0 ||
-		    (driver_of(fd, interfaces->item[i], driver) && leaves_checksums(driver)))
+		    (netdev_driver(interfaces->item[i], driver) == 0 && leaves_checksums(driver)))
 			any = true;
-	if (fd >= 0)
-		close(fd);
 	return any;
+}
+
+/* -- VLAN tags -------------------------------------------------------------------------------------------- */
+/* False with the reason in note when the program would answer frames of a VLAN as untagged ones. Turns the
+ * offload off where that is wanted. */
+static bool tags_seen(struct hydnsd *d, const char *name, unsigned index, char note[HYDNS_WHY])
+{
+	uint32_t manner = d->options.vlan_offload;
+	char text[NETDEV_TEXT], mend[NETDEV_TEXT];
+	struct netdev_tags tags = { 0 };
+	struct netdev_link *all;
+	size_t n;
+	int err;
+
+	if (manner == HYDNSD_VLAN_OFFLOAD_TRUST)
+		return true;
+	err = netdev_links(&all, &n);
+	if (err) {
+		snprintf(note, HYDNS_WHY, "%s: can't tell whether VLAN devices lie on it: %s", name, strerror(-err));
+		return false;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (all[i].ifindex == index)
+			netdev_tags(&all[i], all, n, &tags);
+	free(all);
+	/* a veth's peer, which may be anybody's, is left alone as long as it does no harm */
+	if (manner == HYDNSD_VLAN_OFFLOAD_OFF && tags.place == NETDEV_TAGS_ASIDE && (tags.vlan[0] || !tags.sender) &&
+	    netdev_tags_mend(&tags) == 0) {
+		hydnsd_log(HYDNSD_LOG_INFO, "%s: VLAN %s offload turned off", tags.at,
+			   tags.sender ? "transmit" : "receive");
+		return true;
+	}
+	if (!netdev_tags_trap(&tags))
+		return true;
+	netdev_tags_explain(&tags, text, mend);
+	snprintf(note, HYDNS_WHY, "%s: %.120s: %.110s", name, text, mend);
+	return false;
 }
 
 /* -- attaching -------------------------------------------------------------------------------------------- */
 static int attach(struct hydnsd *d, struct link *l)
 {
 	unsigned index = if_nametoindex(l->name);
+	char why[HYDNS_WHY];
 	int rc;
 
 	if (!index) {
 		snprintf(l->note, sizeof(l->note), "interface %s does not exist: create it or correct the "
 			 "option", l->name);
 		return -ENODEV;
+	}
+	if (!tags_seen(d, l->name, index, l->note)) {
+		hydns_kern_detach(d->kern, l->name, why); /* a former hydnsd may have left it there */
+		return -ENOTSUP;
 	}
 	rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
 	if (rc)
@@ -112,6 +136,15 @@ static void try_attach(struct hydnsd *d, struct link *l)
 	memcpy(before, l->note, sizeof(before));
 	if (attach(d, l) && strcmp(before, l->note) != 0)
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s; hydnsd tries again by itself", l->note);
+}
+
+/* A VLAN device, or an offload, may have come after the program. */
+static void check_tags(struct hydnsd *d, struct link *l)
+{
+	if (!l->index || tags_seen(d, l->name, l->index, l->note))
+		return;
+	detach(d, l);
+	hydnsd_log(HYDNSD_LOG_WARNING, "detached: %s; hydnsd attaches again by itself", l->note);
 }
 
 static struct link *find_link(struct hydnsd_links *s, const char *name)
@@ -154,14 +187,20 @@ void hydnsd_links_update(struct hydnsd *d)
 	}
 	for (uint32_t i = 0; i < d->options.interface.count; i++)
 		if (!find_link(s, d->options.interface.item[i]))
-			try_attach(d, add_link(s, d->options.interface.item[i]));
+			add_link(s, d->options.interface.item[i]);
+	hydnsd_links_tick(d);          /* what vlan-offload says may have changed, too */
 }
 
 void hydnsd_links_tick(struct hydnsd *d)
 {
-	for (uint32_t i = 0; i < d->links->count; i++)
-		if (!d->links->link[i].index)
-			try_attach(d, &d->links->link[i]);
+	for (uint32_t i = 0; i < d->links->count; i++) {
+		struct link *l = &d->links->link[i];
+
+		if (l->index)
+			check_tags(d, l);
+		else
+			try_attach(d, l);
+	}
 }
 
 /* -- rtnetlink -------------------------------------------------------------------------------------------- */
@@ -217,23 +256,38 @@ static void addresses_told(struct hydnsd *d)
 	}
 }
 
-static const char *link_name(const struct nlmsghdr *h)
+static const void *link_attribute(const struct nlmsghdr *h, unsigned short type)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
 	int left = (int)IFLA_PAYLOAD(h);
 
 	for (const struct rtattr *a = IFLA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left))
-		if (a->rta_type == IFLA_IFNAME)
+		if (a->rta_type == type)
 			return RTA_DATA(a);
 	return NULL;
+}
+
+/* What lies on one of our interfaces has come or changed, or the features of one or of a veth's peer have. */
+static void tags_told(struct hydnsd *d, const struct nlmsghdr *h)
+{
+	const struct ifinfomsg *m = NLMSG_DATA(h);
+	const unsigned *lower = link_attribute(h, IFLA_LINK);
+
+	for (uint32_t i = 0; h->nlmsg_type == RTM_NEWLINK && i < d->links->count; i++) {
+		struct link *l = &d->links->link[i];
+
+		if (l->index && (l->index == (unsigned)m->ifi_index || (lower && *lower == l->index)))
+			check_tags(d, l);
+	}
 }
 
 static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
-	const char *name = link_name(h);
+	const char *name = link_attribute(h, IFLA_IFNAME);
 	struct link *l = name ? find_link(d->links, name) : NULL;
 
+	tags_told(d, h);
 	if (!l)
 		return;
 	if (h->nlmsg_type == RTM_DELLINK) {

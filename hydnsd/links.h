@@ -12,9 +12,9 @@ bool hydnsd_links_partial_checksum(const struct hydnsd_list *interfaces);
 int hydnsd_links_start(struct hydnsd *d, char *why, size_t room);
 /* detach: takes the program off. */
 void hydnsd_links_stop(struct hydnsd *d, bool detach);
-/* The list of interfaces in the options has changed. */
+/* The options have been read again: interfaces, vlan-offload. */
 void hydnsd_links_update(struct hydnsd *d);
-/* Periodic: tries again where attaching has failed. */
+/* Periodic: tries again where attaching has failed, and leaves where VLAN tags are not seen any more. */
 void hydnsd_links_tick(struct hydnsd *d);
 
 struct hydnsd_link_state {

@@ -21,6 +21,7 @@
 #include "hydnsd/links.h"
 #include "hydnsd/log.h"
 #include "hydnsd/privileges.h"
+#include "hydnsd/routing.h"
 #include "hydnsd/services.h"
 #include "hydnsd/session.h"
 #include "hydnsd/sockets.h"
@@ -157,11 +158,18 @@ static int open_kern(struct hydnsd *d, char *why)
 {
 	const struct hydnsd_options *o = &d->options;
 	const struct hydns_loader_options l = {
-		.pin_dir = o->pin_dir, .capacity = o->capacity, .ipv6 = o->ipv6,
+		.pin_dir = o->pin_dir, .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
+		.fib = o->reply_path == HYDNSD_REPLY_FIB,
 		.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
 			(o->partial_checksum == HYDNSD_AUTO && hydnsd_links_partial_checksum(&o->interface)),
 	};
 
+	if (l.fib) {
+		int rc = hydnsd_routing_check(l.ipv6, why, HYDNS_WHY);
+
+		if (rc)
+			return rc;
+	}
 	return hydns_kern_open(&l, &d->kern, &d->adopted, why);
 }
 

@@ -41,6 +41,13 @@ static const char *const attach_modes[] = {
 static const char *const autos[] = {
 	[HYDNSD_AUTO] = "auto", [HYDNSD_YES] = "yes", [HYDNSD_NO] = "no", NULL,
 };
+static const char *const vlan_offloads[] = {
+	[HYDNSD_VLAN_OFFLOAD_REFUSE] = "refuse", [HYDNSD_VLAN_OFFLOAD_OFF] = "off",
+	[HYDNSD_VLAN_OFFLOAD_TRUST] = "trust", NULL,
+};
+static const char *const reply_paths[] = {
+	[HYDNSD_REPLY_SWAP] = "swap", [HYDNSD_REPLY_FIB] = "fib", NULL,
+};
 static const char *const yes_no[] = { "no", "yes", NULL };
 static const char *const log_levels[] = {
 	[HYDNSD_LOG_ERROR] = "error", [HYDNSD_LOG_WARNING] = "warning",
@@ -73,6 +80,12 @@ static const struct option options[] = {
 	  .help = "admit an answer when at least this many hits are expected in its life" },
 	{ "ipv6", CHOICE, AT(ipv6), .choices = yes_no, .standard = "yes",
 	  .help = "answer queries over IPv6" },
+	{ "vlan", CHOICE, AT(vlan), .choices = yes_no, .standard = "no",
+	  .help = "answer queries with one or two VLAN tags too, tags kept" },
+	{ "vlan-offload", CHOICE, AT(vlan_offload), .choices = vlan_offloads, .standard = "refuse", .live = true,
+	  .help = "where a VLAN device's tags would not be seen: do not attach, turn the offload off, or attach" },
+	{ "reply-path", CHOICE, AT(reply_path), .choices = reply_paths, .standard = "swap",
+	  .help = "send replies back to where the query came from, or where the routing tables say" },
 	{ "partial-checksum", CHOICE, AT(partial_checksum), .choices = autos, .standard = "auto",
 	  .help = "take packets whose UDP checksum a virtual driver left unfinished; auto: by driver" },
 	{ "user", TEXT, AT(user), .help = "user to run as after start" },

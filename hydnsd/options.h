@@ -21,6 +21,9 @@ struct hydnsd_list {
 
 enum hydnsd_auto { HYDNSD_AUTO, HYDNSD_YES, HYDNSD_NO };
 
+enum hydnsd_vlan_offload { HYDNSD_VLAN_OFFLOAD_REFUSE, HYDNSD_VLAN_OFFLOAD_OFF, HYDNSD_VLAN_OFFLOAD_TRUST };
+enum hydnsd_reply_path { HYDNSD_REPLY_SWAP, HYDNSD_REPLY_FIB };
+
 struct hydnsd_options {
 	char *config;
 	struct hydnsd_list interface;
@@ -33,6 +36,9 @@ struct hydnsd_options {
 	uint32_t capacity;
 	uint32_t min_hits;
 	uint32_t ipv6;                 /* bool */
+	uint32_t vlan;                 /* bool */
+	uint32_t vlan_offload;         /* enum hydnsd_vlan_offload */
+	uint32_t reply_path;           /* enum hydnsd_reply_path */
 	uint32_t partial_checksum;     /* enum hydnsd_auto */
 	char *user;
 	char *group;

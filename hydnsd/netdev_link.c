@@ -3,8 +3,6 @@
  * Facts about interfaces by netlink. Not from /sys/class/net: a mounted sysfs shows the network namespace
  * that it was mounted in, not the one this process has entered.
  */
-#include "config.h"
-
 #include <errno.h>
 #include <linux/genetlink.h>
 #include <linux/if_link.h>
@@ -14,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "hydnsd/doctor.h"
+#include "hydnsd/netdev.h"
 
 /* Generic netlink family "netdev" of Linux 6.3; older headers do not have it. */
 #define NETDEV_FAMILY          "netdev"
@@ -118,7 +116,7 @@ static int talk(int protocol, struct request *r, int (*fn)(const struct nlmsghdr
 	return err;
 }
 
-static int parse_link(const struct nlmsghdr *h, struct doctor_link *l)
+static int parse_link(const struct nlmsghdr *h, struct netdev_link *l)
 {
 	const struct ifinfomsg *i = NLMSG_DATA(h);
 	const struct nlattr *a[IFLA_MAX + 1], *info[IFLA_INFO_MAX + 1], *xdp[IFLA_XDP_MAX + 1];
@@ -149,14 +147,14 @@ static int parse_link(const struct nlmsghdr *h, struct doctor_link *l)
 }
 
 struct link_list {
-	struct doctor_link *link;
+	struct netdev_link *link;
 	size_t count;
 };
 
 static int add_link(const struct nlmsghdr *h, void *arg)
 {
 	struct link_list *list = arg;
-	struct doctor_link *more = realloc(list->link, (list->count + 1) * sizeof(*more));
+	struct netdev_link *more = realloc(list->link, (list->count + 1) * sizeof(*more));
 
 	if (!more)
 		return -ENOMEM;
@@ -176,7 +174,7 @@ static void link_request(struct request *r, unsigned short flags, int ifindex)
 	i->ifi_index = ifindex;
 }
 
-int doctor_links(struct doctor_link **out, size_t *count)
+int netdev_links(struct netdev_link **out, size_t *count)
 {
 	struct link_list list = {0};
 	struct request r;
@@ -198,7 +196,7 @@ static int one_link(const struct nlmsghdr *h, void *arg)
 	return parse_link(h, arg);
 }
 
-int doctor_link_elsewhere(int netnsid, unsigned ifindex, struct doctor_link *out)
+int netdev_link_elsewhere(int netnsid, unsigned ifindex, struct netdev_link *out)
 {
 	struct request r;
 
@@ -246,7 +244,7 @@ static int genl_get(unsigned short family, uint8_t cmd, unsigned short key, cons
 	return err ? err : w->found ? 0 : -ENODATA;
 }
 
-int doctor_xdp_features(unsigned ifindex, uint64_t *features)
+int netdev_xdp_features(unsigned ifindex, uint64_t *features)
 {
 	uint16_t family;
 	struct attr_wanted id = {CTRL_ATTR_FAMILY_ID, sizeof(family), &family, false};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* What drivers tell about themselves, by SIOCETHTOOL. */
-#include "config.h"
-
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -13,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "hydnsd/doctor.h"
+#include "hydnsd/netdev.h"
 
 /* data begins with the ethtool command. */
 static int ask(const char *ifname, void *data)
@@ -29,7 +27,7 @@ static int ask(const char *ifname, void *data)
 	return err;
 }
 
-int doctor_driver(const char *ifname, char driver[32])
+int netdev_driver(const char *ifname, char driver[32])
 {
 	struct ethtool_drvinfo i = {.cmd = ETHTOOL_GDRVINFO};
 	int err = ask(ifname, &i);
@@ -39,7 +37,7 @@ int doctor_driver(const char *ifname, char driver[32])
 	return err;
 }
 
-int doctor_queues(const char *ifname, unsigned *now, unsigned *most)
+int netdev_queues(const char *ifname, unsigned *now, unsigned *most)
 {
 	struct ethtool_channels c = {.cmd = ETHTOOL_GCHANNELS};
 	int err = ask(ifname, &c);
@@ -84,7 +82,7 @@ static int feature_bit(const char *ifname, const char *feature, unsigned count)
 	return err ? err : bit;
 }
 
-int doctor_feature(const char *ifname, const char *feature)
+int netdev_feature(const char *ifname, const char *feature)
 {
 	struct ethtool_gfeatures *f;
 	unsigned count = 0, blocks;
@@ -104,4 +102,25 @@ int doctor_feature(const char *ifname, const char *feature)
 		err = (f->features[bit / 32].active >> (bit % 32)) & 1;
 	free(f);
 	return err;
+}
+
+int netdev_feature_off(const char *ifname, const char *feature)
+{
+	struct ethtool_sfeatures *f;
+	unsigned count = 0, blocks;
+	int bit, err = feature_count(ifname, &count);
+
+	bit = err ? err : feature_bit(ifname, feature, count);
+	if (bit < 0)
+		return bit;
+	blocks = (count + 31) / 32;
+	f = calloc(1, sizeof(*f) + blocks * sizeof(f->features[0]));
+	if (!f)
+		return -ENOMEM;
+	f->cmd = ETHTOOL_SFEATURES;
+	f->size = blocks;
+	f->features[bit / 32].valid = 1U << (bit % 32);
+	ask(ifname, f);        /* a driver's refusal is no error here, so the feature is looked at again */
+	free(f);
+	return netdev_feature(ifname, feature) == 0 ? 0 : -EPERM;
 }
