@@ -281,6 +281,12 @@ void hydns_store_remove(struct hydns_store *s, __u32 handle)
 	s->count--;
 }
 
+void hydns_store_set_refresh(struct hydns_store *s, __u32 handle, __u32 refresh_ms)
+{
+	if (is_live(s, handle))
+		__atomic_store_n(&((struct hydns_rule *)slot_of(s, handle))->refresh_ms, refresh_ms, __ATOMIC_RELAXED);
+}
+
 /* -- taking memory over ----------------------------------------------------------------------------- */
 /* Whether an entry found in a bucket is one that publish or a relocation left there. A slot reached
  * twice (a writer died between the two stores of a move), or a key that stands there already, is not. */

@@ -49,6 +49,10 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 /* Removes a rule from the index; its slot goes to limbo until the grace period ends. */
 void hydns_store_remove(struct hydns_store *s, __u32 handle);
 
+/* Changes when a live rule lets queries through for refresh: one aligned store, the only change that a published
+ * slot sees. */
+void hydns_store_set_refresh(struct hydns_store *s, __u32 handle, __u32 refresh_ms);
+
 /* 0 when there is none. */
 __u32 hydns_store_find(const struct hydns_store *s, const __u8 *name, __u8 name_len, __u16 qtype,
 		       __u8 variant, __u8 authority);

@@ -87,8 +87,10 @@ static void sweep_one(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
 {
 	const struct hydns_rule *rule = hydns_store_rule(r->store, hydns_store_handle(r->store, ordinal));
 
-	if (rule)
-		hydnsd_hits_account(r, ordinal, rule, now_ns);
+	if (!rule)
+		return;
+	hydnsd_hits_account(r, ordinal, rule, now_ns);
+	hydnsd_rules_time_refresh(r, ordinal, rule);
 }
 
 bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget)
@@ -96,6 +98,7 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 	for (; budget && r->sweep_cursor < r->ordinals; budget--, r->sweep_cursor++)
 		if (r->owner[r->sweep_cursor] != HYDNSD_NOBODY)
 			sweep_one(r, r->sweep_cursor, now_ns);
+	r->bar = hydns_policy_bar(r->policy, now_ns / HYDNSD_NS_PER_MS);
 	if (r->sweep_cursor < r->ordinals)
 		return false;
 	r->sweep_cursor = 0;

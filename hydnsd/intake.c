@@ -264,6 +264,15 @@ static void set_need_wakeup(struct hydnsd_session *s, uint32_t need)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+static void set_bar(struct hydnsd_session *s)
+{
+	uint32_t bar = hydnsd_rules_bar(s->daemon->rules);
+
+	for (uint32_t i = 0; i < s->rings; i++)
+		if (__atomic_load_n(&s->ring[i].shared->bar, __ATOMIC_RELAXED) != bar)
+			__atomic_store_n(&s->ring[i].shared->bar, bar, __ATOMIC_RELAXED);
+}
+
 static bool any_ready(const struct hydnsd_session *s)
 {
 	for (uint32_t i = 0; i < s->rings; i++)
@@ -287,7 +296,10 @@ static int turn_rings(struct hydnsd_session *s)
 {
 	bool more = false;
 
-	if (s->rings == 0 || s->asleep)
+	if (s->rings == 0)
+		return -1;
+	set_bar(s);
+	if (s->asleep)
 		return -1;
 	for (uint32_t i = 0; i < s->rings; i++)
 		if (!drain(s, &s->ring[i], &more)) {

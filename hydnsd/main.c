@@ -27,13 +27,6 @@
 #include "hydnsd/sockets.h"
 
 #define EXIT_USAGE        2
-#define HYSTERESIS        10           /* percent; see policy.h */
-#define HORIZON_MS        300000       /* hits further away count for nothing: popularity does not last */
-#define HOUSEKEEPING_MS   50
-#define SWEEP_MS          20
-#define SWEEP_PAUSE_MS    1000         /* from the beginning of one sweep to the next */
-#define SWEEP_SLOTS       16384        /* a tick: 1 M slots in about 1.3 s */
-#define EXPIRE_RULES      4096         /* a tick */
 #define SECOND_MS         1000
 #define RETRY_MS          5000
 
@@ -42,7 +35,7 @@ static void housekeeping(void *arg)
 {
 	struct hydnsd *d = arg;
 
-	hydnsd_rules_expire(d->rules, hydnsd_now_ns(), EXPIRE_RULES);
+	hydnsd_rules_expire(d->rules, hydnsd_now_ns(), HYDNSD_EXPIRE_RULES);
 	hydnsd_authority_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 }
@@ -54,11 +47,11 @@ static void sweep(void *arg)
 	struct hydnsd *d = arg;
 	uint64_t now = hydnsd_now_ms();
 
-	if (!under_way && now - begun_ms < SWEEP_PAUSE_MS)
+	if (!under_way && now - begun_ms < HYDNSD_SWEEP_PAUSE_MS)
 		return;
 	if (!under_way)
 		begun_ms = now;
-	under_way = !hydnsd_rules_sweep(d->rules, hydnsd_now_ns(), SWEEP_SLOTS);
+	under_way = !hydnsd_rules_sweep(d->rules, hydnsd_now_ns(), HYDNSD_SWEEP_SLOTS);
 }
 
 static void each_second(void *arg)
@@ -175,10 +168,7 @@ static int open_kern(struct hydnsd *d, char *why)
 
 static int open_rules(struct hydnsd *d, char *why, size_t room)
 {
-	const struct hydns_policy_options policy = {
-		.capacity = d->options.capacity, .min_hits = d->options.min_hits,
-		.hysteresis = HYSTERESIS, .horizon_ms = HORIZON_MS,
-	};
+	const struct hydns_policy_options policy = HYDNSD_POLICY(d->options.capacity, d->options.min_hits);
 	struct hydns_store_memory memory = {
 		.geometry = hydns_kern_geometry(d->kern), .index = hydns_kern_index(d->kern),
 		.hits = hydns_kern_hits(d->kern), .claims = hydns_kern_claims(d->kern),
@@ -216,8 +206,8 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 static int start_ticks(struct hydnsd *d)
 {
 	hydnsd_loop_each_turn(d->loop, turn, d);
-	if (hydnsd_loop_every(d->loop, HOUSEKEEPING_MS, housekeeping, d) ||
-	    hydnsd_loop_every(d->loop, SWEEP_MS, sweep, d) ||
+	if (hydnsd_loop_every(d->loop, HYDNSD_HOUSEKEEPING_MS, housekeeping, d) ||
+	    hydnsd_loop_every(d->loop, HYDNSD_SWEEP_MS, sweep, d) ||
 	    hydnsd_loop_every(d->loop, SECOND_MS, each_second, d))
 		return -ENOSPC;
 	return hydnsd_loop_every(d->loop, RETRY_MS, retry, d);

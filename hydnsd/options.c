@@ -76,7 +76,7 @@ static const struct option options[] = {
 	{ "control-group", TEXT, AT(control_group), .help = "group whose members may use hydnsctl" },
 	{ "capacity", NUMBER, AT(capacity), .min = 1, .max = CAPACITY_MAX, .standard = "100000",
 	  .help = "most rules, over all resolvers" },
-	{ "min-hits", NUMBER, AT(min_hits), .min = 0, .max = 1000000, .standard = "1", .live = true,
+	{ "min-hits", NUMBER, AT(min_hits), .min = 0, .max = 1000000, .standard = "0", .live = true,
 	  .help = "admit an answer when at least this many hits are expected in its life" },
 	{ "ipv6", CHOICE, AT(ipv6), .choices = yes_no, .standard = "yes",
 	  .help = "answer queries over IPv6" },

@@ -206,7 +206,7 @@ json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle)
 		"authority", (int)r->authority, "ttl", number(r->expire_ms / 1000),
 		"expires_in_ms", json_integer(left > 0 ? left : 0),
 		"hits", number(hydns_store_hits(hydnsd_rules_store(d->rules), handle)),
-		"rate", (double)hydnsd_rules_rate(d->rules, handle) / 1000.0,
+		"rate", (double)hydnsd_rules_rate(d->rules, handle) / 1e6,
 		"size", HYDNSD_HEADER + r->name_len + 4 + r->answer_len,
 		"rcode", ntohs(r->reply_flags) & RCODE_MASK, "secure", r->flags & HYDNS_RULE_SECURE);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hydns/hash.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/signature.h"
 
@@ -55,11 +56,18 @@ static bool sign_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *si
 	return true;
 }
 
+static uint64_t key_of(const struct hydnsd_rules *r, const uint8_t *name, const struct hydns_rule *head)
+{
+	return hydns_key_hash(name, head->name_len, head->qtype, head->variant, head->authority,
+			      r->memory.geometry->seed);
+}
+
 static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 {
 	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
 	uint64_t age_ms = now_ns > rule->base_ns ? ms(now_ns - rule->base_ns) : 0;
+	struct hydns_sighted known;
 
 	if (rule->authority >= HYDNS_AUTHORITIES ||
 	    !sign_rule(rule, r->seed, &r->signature[ordinal], &r->owners[ordinal])) {
@@ -67,11 +75,14 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 		return;
 	}
 	r->owner[ordinal] = rule->authority;
+	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
 	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
 	r->tally[rule->authority].rules++;
-	hydns_policy_insert(r->policy, ordinal, UINT32_MAX, hydns_store_hits(r->store, handle),
-			    age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)age_ms + 1, expiry_ms(rule),
-			    ms(now_ns));
+	known = (struct hydns_sighted){
+		.key = key_of(r, rule->data, rule), .count = hydns_store_hits(r->store, handle),
+		.window_ms = age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)age_ms + 1,
+	};
+	hydns_policy_insert(r->policy, ordinal, UINT32_MAX, &known, expiry_ms(rule), ms(now_ns));
 }
 
 static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *policy)
@@ -86,8 +97,9 @@ static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *
 	r->seen = calloc(r->ordinals, sizeof(*r->seen));
 	r->generation = calloc(r->ordinals, sizeof(*r->generation));
 	r->owner = malloc(r->ordinals);
-	return r->policy && r->signature && r->owners && r->seen && r->generation &&
-	       r->owner;
+	r->refresh_percent = malloc(r->ordinals);
+	return r->policy && r->signature && r->owners && r->seen && r->generation && r->owner &&
+	       r->refresh_percent;
 }
 
 struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
@@ -122,6 +134,7 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 	free(r->seen);
 	free(r->generation);
 	free(r->owner);
+	free(r->refresh_percent);
 	free(r->departed);
 	free(r);
 }
@@ -129,6 +142,16 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits)
 {
 	hydns_policy_set_min_hits(r->policy, min_hits);
+}
+
+void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity)
+{
+	hydns_policy_set_capacity(r->policy, capacity);
+}
+
+uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r)
+{
+	return r->bar;
 }
 
 /* -- leaving ------------------------------------------------------------------------------------------ */
@@ -160,13 +183,17 @@ static void remove_ordinal(struct hydnsd_rules *r, uint32_t ordinal, uint64_t no
 
 void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget)
 {
-	while (budget--) {
+	for (; budget; budget--) {
 		uint32_t ordinal = hydns_policy_expired(r->policy, ms(now_ns));
 
 		if (ordinal == UINT32_MAX)
-			return;
+			break;
 		remove_ordinal(r, ordinal, now_ns);
 		r->counters.expired++;
+	}
+	for (; budget && hydns_policy_excess(r->policy); budget--) {
+		remove_ordinal(r, hydns_policy_victim(r->policy, ms(now_ns), NULL, NULL), now_ns);
+		r->counters.evicted++;
 	}
 }
 
@@ -200,12 +227,20 @@ static bool acceptable(uint32_t ordinal, void *arg)
 	return sizes[handle >> HYDNS_HANDLE_CLASS_SHIFT] >= w->space;
 }
 
-/* True when the answer's sightings promise clearly more hits a second than the rule has had. */
-static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, uint32_t victim)
+static struct hydns_sighted sighted(const struct hydnsd_rules *r, const struct hydnsd_answer *a)
 {
-	uint64_t rate = a->window_ms ? a->count * 1000000ULL / a->window_ms : 0;
+	return (struct hydns_sighted){
+		.key = key_of(r, a->parts.name, &a->parts.head), .count = a->count, .window_ms = a->window_ms,
+	};
+}
 
-	return rate * PERCENT > hydns_policy_rate(r->policy, victim) * (PERCENT + 10);
+/* True when the answer promises clearly more hits a second than the rule has had. */
+static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, uint32_t victim, uint64_t now_ns)
+{
+	const struct hydns_sighted s = sighted(r, a);
+
+	return hydns_policy_expect(r->policy, &s, UINT32_MAX, ms(now_ns)) * PERCENT >
+	       hydns_policy_rate(r->policy, victim) * (PERCENT + 10);
 }
 
 /* Which rule must go so that a resolver stays within its own capacity; UINT32_MAX: none must. */
@@ -219,7 +254,7 @@ static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struc
 	if (!by->capacity || r->tally[by->authority].rules < by->capacity)
 		return HYDNSD_ACCEPTED;
 	*victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
-	if (*victim == UINT32_MAX || !beats(r, a, *victim))
+	if (*victim == UINT32_MAX || !beats(r, a, *victim, now_ns))
 		return HYDNSD_REJECT_RESOLVER_FULL;
 	return HYDNSD_ACCEPTED;
 }
@@ -228,11 +263,11 @@ static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hyd
 					const struct hydnsd_answer *a, uint64_t now_ns)
 {
 	uint64_t expire = expiry_ms(&a->parts.head), now = ms(now_ns);
+	const struct hydns_sighted s = sighted(r, a);
 	uint32_t own, victim = UINT32_MAX;
 	enum hydnsd_rejection why;
 
-	switch (hydns_policy_offer(r->policy, a->count, a->window_ms,
-				   (uint32_t)(expire > now ? expire - now : 0), now, &victim)) {
+	switch (hydns_policy_offer(r->policy, &s, (uint32_t)(expire > now ? expire - now : 0), now, &victim)) {
 	case HYDNS_REJECT_COLD:
 		return HYDNSD_REJECT_COLD;
 	case HYDNS_REJECT_FULL:
@@ -253,10 +288,11 @@ static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hyd
 	return HYDNSD_ACCEPTED;
 }
 
-static void remember(struct hydnsd_rules *r, const struct hydnsd_answer *a, uint32_t handle,
-		     uint32_t former, uint64_t now_ns)
+static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, const struct hydnsd_answer *a,
+		     uint32_t handle, uint32_t former, uint64_t now_ns)
 {
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
+	const struct hydns_sighted s = sighted(r, a);
 
 	r->owner[ordinal] = a->parts.head.authority;
 	r->signature[ordinal] = a->signature;
@@ -264,8 +300,8 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_answer *a, uint
 	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
 	r->generation[ordinal] = (uint32_t)a->generation;
 	r->tally[a->parts.head.authority].rules++;
-	hydns_policy_insert(r->policy, ordinal, former, a->count, a->window_ms,
-			    expiry_ms(&a->parts.head), ms(now_ns));
+	r->refresh_percent[ordinal] = (uint8_t)by->refresh_percent;
+	hydns_policy_insert(r->policy, ordinal, former, &s, expiry_ms(&a->parts.head), ms(now_ns));
 }
 
 /* No slot of a fitting size is free, others may be: a rule in one, of this size or a smaller one that found
@@ -283,15 +319,15 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	if (r->departed_count)
 		return HYDNSD_REJECT_NO_SLOT; /* slots are on their way already */
 	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
-	if (victim == UINT32_MAX || !beats(r, a, victim))
+	if (victim == UINT32_MAX || !beats(r, a, victim, now_ns))
 		return HYDNSD_REJECT_FULL;
 	remove_ordinal(r, victim, now_ns);
 	r->counters.evicted++;
 	return HYDNSD_REJECT_NO_SLOT;
 }
 
-static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd_answer *a,
-				     uint32_t former, uint64_t now_ns)
+static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+				     const struct hydnsd_answer *a, uint32_t former, uint64_t now_ns)
 {
 	/* the store takes the former rule out itself; what is known of it must be read before */
 	const struct hydns_rule *old = former ? hydns_store_rule(r->store, former) : NULL;
@@ -306,23 +342,40 @@ static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd
 		return free_a_slot(r, a, now_ns);
 	if (rc)
 		return rc == -E2BIG ? HYDNSD_REJECT_TOO_BIG : HYDNSD_REJECT_INDEX_FULL;
-	remember(r, a, handle, former_ordinal, now_ns);
+	remember(r, by, a, handle, former_ordinal, now_ns);
 	if (old)
 		forget(r, former_ordinal, old, now_ns);
 	return HYDNSD_ACCEPTED;
+}
+
+static uint32_t refresh_at(const struct hydns_rule *head, uint64_t signature, uint32_t percent, uint64_t rate)
+{
+	return hydns_policy_refresh_at(head->expire_ms, percent, HYDNS_REFRESH_MIN_MS, rate,
+				       signature ^ head->base_ns);
+}
+
+void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule)
+{
+	uint32_t at;
+
+	if (r->refresh_percent[ordinal] == HYDNSD_UNKNOWN)
+		return;
+	at = refresh_at(rule, r->signature[ordinal], r->refresh_percent[ordinal],
+			hydns_policy_rate(r->policy, ordinal));
+	if (at != rule->refresh_ms)
+		hydns_store_set_refresh(r->store, hydns_store_handle(r->store, ordinal), at);
 }
 
 enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					 struct hydnsd_answer *a, uint64_t now_ns)
 {
 	struct hydns_rule *head = &a->parts.head;
+	struct hydns_sighted s;
 	enum hydnsd_rejection why;
 	uint32_t former;
 
 	head->authority = (uint8_t)by->authority;
 	head->epoch = a->epoch;
-	head->refresh_ms = hydns_policy_refresh_at(head->expire_ms, by->refresh_percent,
-						   HYDNS_REFRESH_MIN_MS, a->signature ^ head->base_ns);
 	former = hydns_store_find(r->store, a->parts.name, head->name_len, head->qtype, head->variant,
 				  head->authority);
 	if (former && same_answer(hydns_store_rule(r->store, former), head))
@@ -332,7 +385,11 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 		if (why)
 			return why;
 	}
-	why = publish(r, a, former, now_ns);
+	s = sighted(r, a);
+	head->refresh_ms = refresh_at(head, a->signature, by->refresh_percent,
+				      hydns_policy_expect(r->policy, &s, former ? hydns_store_ordinal(r->store, former) :
+							  UINT32_MAX, ms(now_ns)));
+	why = publish(r, by, a, former, now_ns);
 	if (why)
 		return why;
 	if (former)
@@ -362,7 +419,8 @@ size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 {
 	return hydns_policy_bytes(r->policy) + (size_t)r->departed_room * sizeof(*r->departed) +
 	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->owners) + sizeof(*r->seen) +
-				      sizeof(*r->generation) + sizeof(*r->owner));
+				      sizeof(*r->generation) + sizeof(*r->owner) +
+				      sizeof(*r->refresh_percent));
 }
 
 uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r)

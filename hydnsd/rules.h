@@ -13,6 +13,15 @@
 
 struct hydnsd_rules;
 
+/* The policy's options that nobody can set, and when the functions below are called: hydnsd and the simulator do
+ * it alike. Milliseconds. */
+#define HYDNSD_POLICY(most, least_hits) { .capacity = (most), .min_hits = (least_hits), .hysteresis = 10 }
+#define HYDNSD_HOUSEKEEPING_MS 50      /* expire */
+#define HYDNSD_EXPIRE_RULES    4096    /* a time */
+#define HYDNSD_SWEEP_MS        20      /* sweep, while one is under way */
+#define HYDNSD_SWEEP_SLOTS     16384   /* a time: 1 M slots in about 1.3 s */
+#define HYDNSD_SWEEP_PAUSE_MS  1000    /* from the beginning of one sweep to the next */
+
 struct hydnsd_rules_counters {
 	uint64_t admitted, replaced, evicted, expired, withdrawn;
 };
@@ -28,6 +37,11 @@ void hydnsd_rules_close(struct hydnsd_rules *r);
 /* As in the policy options, for offers from now on. */
 void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits);
 
+/* Fewer rules, or more up to what the memory was made for: the least hit leave, some with each expire(). */
+void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity);
+/* What an answer must promise to be admitted (hydns_policy_bar()), as of the last sweep. */
+uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r);
+
 /* Who offers, and under which terms. */
 struct hydnsd_offerer {
 	uint32_t authority;
@@ -38,7 +52,7 @@ struct hydnsd_offerer {
 enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					 struct hydnsd_answer *answer, uint64_t now_ns);
 
-/* Removes up to budget expired rules. */
+/* Removes up to budget rules that have expired, or that are above the capacity. */
 void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget);
 
 /*
@@ -97,7 +111,7 @@ void hydnsd_rules_outdated(struct hydnsd_rules *r, uint32_t authority, const uin
 struct hydns_store *hydnsd_rules_store(struct hydnsd_rules *r);
 const struct hydnsd_rules_counters *hydnsd_rules_counters(const struct hydnsd_rules *r);
 uint32_t hydnsd_rules_limbo(const struct hydnsd_rules *r);
-uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle); /* hits per 1,000 s */
+uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle); /* hits per 10^6 s */
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r);
 uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r);
 /* The message that a rule makes, for hydnsd/wire.h. */

@@ -6,6 +6,7 @@
 #include "hydnsd/rules.h"
 
 #define HYDNSD_NOBODY 0xff             /* owner of a slot without a live rule */
+#define HYDNSD_UNKNOWN 0xff
 
 /* A rule that left the index while a program may still count a hit for it. */
 struct hydnsd_departed {
@@ -36,6 +37,7 @@ struct hydnsd_rules {
 	uint32_t *seen;                /* hits already accounted for */
 	uint32_t *generation;          /* low half, of the offer's stamp */
 	uint8_t *owner;                /* authority or HYDNSD_NOBODY */
+	uint8_t *refresh_percent;      /* of the offerer; HYDNSD_UNKNOWN: taken over from a former hydnsd */
 	struct hydnsd_tally tally[HYDNS_AUTHORITIES];
 	struct hydnsd_rules_counters counters;
 	struct hydnsd_departed *departed;
@@ -43,6 +45,7 @@ struct hydnsd_rules {
 	uint32_t departed_before_grace; /* those that the running grace period covers */
 	uint64_t grace_ticket;
 	uint32_t sweep_cursor;
+	uint32_t bar;
 };
 
 /* hits.c */
@@ -55,6 +58,8 @@ void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct h
 			uint64_t now_ns);
 
 /* rules.c */
+/* When the rule lets queries through for refresh, by what is known of its rate now. */
+void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule);
 void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);
 
 #endif

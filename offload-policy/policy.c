@@ -2,22 +2,26 @@
 /*
  * Which answers the kernel should hold.
  *
- * Worth. A slot is worth the hits that it will still serve: rate x life, where life is what remains of
- * the rule, but no more than the horizon. A rule so busy that it will be renewed before it expires
- * (RENEWAL_HITS expected in what remains) is worth rate x horizon: otherwise a hot name with a short
- * TTL would be evicted at each end of its life, for the sake of a cold one with a long TTL.
+ * Score. A slot is worth the hits it serves per second that it is held. A rule that will be over soon is worth no
+ * less for it, because its slot is then free for another; so rules compare by their rates, and the TTL counts only
+ * when it is asked whether a rule pays at all (min_hits expected in its life).
  *
- * Rate. Hits per second, r := (M r + hits) / (M + dt), the mean of the past weighed with a memory of
- * M (the backward Euler form of the exponentially weighted average; with a Gamma prior, the posterior
- * mean of a Poisson rate). It needs no exp(), has no special case at dt = 0, and adds up whoever saw
- * the queries: sightings of the plugin give the first estimate, the kernel's hits go on from there.
+ * Rate. Of a Poisson process seen for a time b with a hits, (a + PRIOR) / b: the posterior mean with a Gamma prior.
+ * a and b fade together with memory M (backward Euler form of the exponential: x := (x + new) M / (M + dt); no
+ * exp(), no special case at dt = 0). M is MEMORY_HITS / (the rate of the least rule): long enough to tell rules near
+ * the edge apart, and as short as that allows. Whoever saw a query, it counts the same: a newcomer starts with the
+ * plugin's sightings, the kernel's hits go on from there. Of a newcomer's sightings one is taken off, for he is
+ * looked at because he has just been seen: the other sightings of a Poisson process then have their own mean (Palm).
  *
- * Order. Doubly linked lists of rules of nearly equal worth (eight lists an octave, so within 12.5 %),
- * with a bitmap of the lists in use: hits() moves a rule in O(1), the victim is the first of the lowest
- * list. Worth only falls between two hits() of a rule, so lists are as fresh as the caller's reading of
- * the counters. Expiry: an indexed binary heap, touched only by insert and remove.
+ * Memory of those who left. While a rule answers, the plugin sees nothing of its question. So what is known of a
+ * rule that leaves is kept (table of ghosts, by key, two places each, the less promising one is overwritten) and a
+ * newcomer is taken for the better of what the plugin and the ghost say.
  *
- * Memory: 28 octets an id and 4 for its place in the heap, 32 MB for 1 M ids; allocated once.
+ * Order. Doubly linked lists of rules of nearly equal rate (eight lists an octave, so within 12.5 %), with a bitmap
+ * of the lists in use: hits() moves a rule in O(1), the victim is the first of the lowest list. Expiry: an indexed
+ * binary heap, touched only by insert and remove.
+ *
+ * Memory: HYDNS_POLICY_BYTES octets an id, allocated once.
  */
 #include "policy.h"
 
@@ -25,29 +29,45 @@
 #include <string.h>
 
 #define NONE             UINT32_MAX
-#define MEMORY_MS        60000U         /* M above: long enough to tell 1/s from 2/s, short beside a TTL */
-#define RENEWAL_HITS     2.0f
+#define PRIOR            0.5f           /* hits */
+#define MEMORY_HITS      8.0f           /* hits that the least rule has in a memory M */
+#define MEMORY_MIN_S     60.0f
+#define MEMORY_MAX_S     3600.0f
+#define SIGHTED_MIN_S    0.1f           /* the least time that sightings are taken to have lasted */
+#define REFRESH_QUERIES  3.0f           /* queries to be expected from the beginning of a refresh on */
+#define PER_SECOND       1e6f           /* the interface's unit of rates */
 #define VICTIM_SCAN      4096           /* most ids shown to accept(), so that no call stalls */
 #define EXPIRE_MAX       ((1ULL << 48) - 1)
 
 #define LISTS_OCTAVE_BITS 3             /* eight lists an octave: the mantissa's first three bits */
 #define LISTS_SHIFT      (23 - LISTS_OCTAVE_BITS)
-#define LISTS_LOWEST     ((127 - 16) << LISTS_OCTAVE_BITS)      /* worth 2^-16 and less: list 0 */
+#define LISTS_LOWEST     ((127 - 16) << LISTS_OCTAVE_BITS)      /* 2^-16 and less: list 0 */
 #define LISTS            (48 << LISTS_OCTAVE_BITS)              /* up to 2^32 */
 #define LISTS_WORDS      (LISTS / 64)
 _Static_assert(LISTS % 64 == 0, "the bitmap has whole words");
 
-/* Packed: without it the compiler rounds the 28 octets up to 32. */
+/* What is known of a question. */
+struct seen {
+	float hits, time;      /* a and b above, seconds, at last_ms */
+	uint32_t last_ms;      /* low 32 bits of the caller's clock */
+};
+
+/* Packed: without it the compiler rounds the size up to a multiple of 8. */
 struct entry {
 	uint64_t expire_ms : 48;
 	uint64_t list : 15;
 	uint64_t live : 1;
-	float rate;            /* hits per second at last_ms */
-	uint32_t last_ms;      /* low 32 bits of the caller's clock */
+	uint64_t key;
+	struct seen seen;
 	uint32_t heap_at;
 	uint32_t next, prev;   /* in its list */
 } __attribute__((packed, aligned(4)));
-_Static_assert(sizeof(struct entry) == 28, "octets an id, stated above");
+
+struct ghost {
+	uint32_t tag;          /* high half of the key; 0 with seen.time 0: empty */
+	struct seen seen;
+};
+_Static_assert(sizeof(struct entry) + sizeof(uint32_t) + sizeof(struct ghost) == HYDNS_POLICY_BYTES, "as stated");
 
 struct hydns_policy {
 	struct hydns_policy_options options;
@@ -55,6 +75,11 @@ struct hydns_policy {
 	uint32_t count;
 	struct entry *entry;
 	uint32_t *heap;
+	struct ghost *ghost;
+	uint32_t ghosts;       /* even */
+	float memory_s;        /* M */
+	float evictions;       /* that may be made now */
+	uint64_t filled_ms;    /* when evictions was last filled up */
 	uint32_t first[LISTS], last[LISTS];
 	uint64_t in_use[LISTS_WORDS];
 };
@@ -70,9 +95,13 @@ struct hydns_policy *hydns_policy_new(const struct hydns_policy_options *o, uint
 		return NULL;
 	p->options = *o;
 	p->ids = ids;
+	p->memory_s = MEMORY_MIN_S;
+	p->evictions = HYDNS_EVICTIONS_S(o->capacity);
+	p->ghosts = ids + (ids & 1);
 	p->entry = calloc(ids, sizeof(*p->entry));
 	p->heap = calloc(ids, sizeof(*p->heap));
-	if (!p->entry || !p->heap) {
+	p->ghost = calloc(p->ghosts, sizeof(*p->ghost));
+	if (!p->entry || !p->heap || !p->ghost) {
 		hydns_policy_free(p);
 		return NULL;
 	}
@@ -87,6 +116,7 @@ void hydns_policy_free(struct hydns_policy *p)
 		return;
 	free(p->entry);
 	free(p->heap);
+	free(p->ghost);
 	free(p);
 }
 
@@ -95,9 +125,20 @@ void hydns_policy_set_min_hits(struct hydns_policy *p, uint32_t min_hits)
 	p->options.min_hits = min_hits;
 }
 
+void hydns_policy_set_capacity(struct hydns_policy *p, uint32_t capacity)
+{
+	p->options.capacity = capacity;
+}
+
+uint32_t hydns_policy_excess(const struct hydns_policy *p)
+{
+	return p->count > p->options.capacity ? p->count - p->options.capacity : 0;
+}
+
 size_t hydns_policy_bytes(const struct hydns_policy *p)
 {
-	return sizeof(*p) + (size_t)p->ids * (sizeof(*p->entry) + sizeof(*p->heap));
+	return sizeof(*p) + (size_t)p->ids * (sizeof(*p->entry) + sizeof(*p->heap)) +
+	       p->ghosts * sizeof(*p->ghost);
 }
 
 static bool is_live(const struct hydns_policy *p, uint32_t id)
@@ -105,55 +146,92 @@ static bool is_live(const struct hydns_policy *p, uint32_t id)
 	return id < p->ids && p->entry[id].live;
 }
 
-/* -- worth ------------------------------------------------------------------------------------------ */
-static float rate_of(uint32_t count, uint32_t window_ms)
-{
-	return window_ms ? (float)count * 1000.0f / (float)window_ms : 0.0f;
-}
-
-static uint64_t within_horizon(const struct hydns_policy *p, uint64_t life_ms)
-{
-	return p->options.horizon_ms && life_ms > p->options.horizon_ms ? p->options.horizon_ms : life_ms;
-}
-
-static float expected_hits(const struct hydns_policy *p, float rate, uint64_t life_ms)
-{
-	return rate * (float)within_horizon(p, life_ms) / 1000.0f;
-}
-
-static float worth(const struct hydns_policy *p, float rate, uint64_t life_ms)
-{
-	float hits = expected_hits(p, rate, life_ms);
-
-	if (p->options.horizon_ms && hits >= RENEWAL_HITS)
-		return rate * (float)p->options.horizon_ms / 1000.0f;
-	return hits;
-}
-
+/* -- rates ------------------------------------------------------------------------------------------ */
 /* A clock that stepped back counts as one that stood still. */
-static uint32_t elapsed_ms(const struct entry *e, uint64_t now_ms)
+static float elapsed_s(const struct seen *k, uint64_t now_ms)
 {
-	uint32_t gone = (uint32_t)now_ms - e->last_ms;
+	uint32_t gone = (uint32_t)now_ms - k->last_ms;
 
-	return gone > INT32_MAX ? 0 : gone;
+	return gone > INT32_MAX ? 0 : (float)gone / 1000.0f;
 }
 
-static float rate_after(const struct entry *e, uint32_t hits, uint64_t now_ms)
+static struct seen seen_after(const struct hydns_policy *p, const struct seen *k, uint32_t hits, uint64_t now_ms)
 {
-	const float memory = (float)MEMORY_MS / 1000.0f;
+	float gone = elapsed_s(k, now_ms), keep = p->memory_s / (p->memory_s + gone);
 
-	return (memory * e->rate + (float)hits) / (memory + (float)elapsed_ms(e, now_ms) / 1000.0f);
+	return (struct seen){ (k->hits + (float)hits) * keep, (k->time + gone) * keep, (uint32_t)now_ms };
 }
 
-static float worth_now(const struct hydns_policy *p, uint32_t id, uint64_t now_ms)
+static float rate_of(const struct seen *k)
 {
-	const struct entry *e = &p->entry[id];
-	uint64_t life_ms = e->expire_ms > now_ms ? e->expire_ms - now_ms : 0;
-
-	return worth(p, rate_after(e, 0, now_ms), life_ms);
+	return (k->hits + PRIOR) / (k->time > SIGHTED_MIN_S ? k->time : SIGHTED_MIN_S);
 }
 
-/* -- lists by worth ------------------------------------------------------------------------------------ */
+static float rate_now(const struct hydns_policy *p, const struct seen *k, uint64_t now_ms)
+{
+	struct seen now = seen_after(p, k, 0, now_ms);
+
+	return rate_of(&now);
+}
+
+static uint64_t in_units(float rate)
+{
+	return (uint64_t)(rate * PER_SECOND + 0.5f);
+}
+
+static struct seen sighted(uint32_t count, uint32_t window_ms, uint64_t now_ms)
+{
+	return (struct seen){ count ? (float)(count - 1) : 0, (float)window_ms / 1000.0f, (uint32_t)now_ms };
+}
+
+/* -- those who left ----------------------------------------------------------------------------------- */
+static struct ghost *ghost_pair(const struct hydns_policy *p, uint64_t key)
+{
+	return &p->ghost[(uint32_t)((uint64_t)(uint32_t)key * (p->ghosts / 2) >> 32) * 2];
+}
+
+static const struct ghost *ghost_find(const struct hydns_policy *p, uint64_t key)
+{
+	const struct ghost *g = ghost_pair(p, key);
+
+	for (int i = 0; i < 2; i++)
+		if (g[i].seen.time > 0 && g[i].tag == key >> 32)
+			return &g[i];
+	return NULL;
+}
+
+static void ghost_keep(struct hydns_policy *p, const struct entry *e)
+{
+	struct ghost *g = ghost_pair(p, e->key), *into = g;
+	uint64_t now = e->seen.last_ms;
+
+	if (g[1].seen.time == 0 || g[1].tag == e->key >> 32 ||
+	    (g[0].tag != e->key >> 32 && g[0].seen.time > 0 &&
+	     rate_now(p, &g[1].seen, now) < rate_now(p, &g[0].seen, now)))
+		into = g + 1;
+	*into = (struct ghost){ (uint32_t)(e->key >> 32), e->seen };
+}
+
+/* The best that is known of a question: by its predecessor, by its ghost, by the plugin. */
+static struct seen known(const struct hydns_policy *p, const struct hydns_sighted *s, uint32_t from_id,
+			 uint64_t now_ms)
+{
+	struct seen best = sighted(s->count, s->window_ms, now_ms), other;
+	const struct ghost *g = ghost_find(p, s->key);
+
+	if (is_live(p, from_id)) {
+		other = seen_after(p, &p->entry[from_id].seen, 0, now_ms);
+		if (rate_of(&other) > rate_of(&best))
+			best = other;
+	} else if (g) {
+		other = seen_after(p, &g->seen, 0, now_ms);
+		if (rate_of(&other) > rate_of(&best))
+			best = other;
+	}
+	return best;
+}
+
+/* -- lists by rate ------------------------------------------------------------------------------------- */
 /* The float's own exponent and first mantissa bits are its logarithm in eighths of an octave. */
 static uint32_t list_for(float value)
 {
@@ -273,34 +351,29 @@ void hydns_policy_remove(struct hydns_policy *p, uint32_t id)
 {
 	if (!is_live(p, id))
 		return;
+	ghost_keep(p, &p->entry[id]);
 	list_unlink(p, id);
 	p->entry[id].live = 0;
 	p->count--;
 	heap_delete(p, p->entry[id].heap_at);
 }
 
-void hydns_policy_insert(struct hydns_policy *p, uint32_t id, uint32_t from_id, uint32_t count,
-			 uint32_t window_ms, uint64_t expire_ms, uint64_t now_ms)
+void hydns_policy_insert(struct hydns_policy *p, uint32_t id, uint32_t from_id, const struct hydns_sighted *s,
+			 uint64_t expire_ms, uint64_t now_ms)
 {
-	float rate = rate_of(count, window_ms);
+	struct seen seen;
 	struct entry *e;
 
 	if (id >= p->ids)
 		return;
-	if (is_live(p, from_id)) {
-		float known = rate_after(&p->entry[from_id], 0, now_ms);
-
-		/* Under a rule the plugin sees few queries, so its count alone would be far too low. */
-		if (known > rate)
-			rate = known;
-	}
+	seen = known(p, s, from_id, now_ms);
 	hydns_policy_remove(p, id);
 	e = &p->entry[id];
 	e->expire_ms = expire_ms > EXPIRE_MAX ? EXPIRE_MAX : expire_ms;
 	e->live = 1;
-	e->rate = rate;
-	e->last_ms = (uint32_t)now_ms;
-	list_append(p, id, list_for(worth_now(p, id, now_ms)));
+	e->key = s->key;
+	e->seen = seen;
+	list_append(p, id, list_for(rate_of(&seen)));
 	heap_up(p, p->count++, id);
 }
 
@@ -312,9 +385,8 @@ void hydns_policy_hits(struct hydns_policy *p, uint32_t id, uint32_t hits, uint6
 	if (!is_live(p, id))
 		return;
 	e = &p->entry[id];
-	e->rate = rate_after(e, hits, now_ms);
-	e->last_ms = (uint32_t)now_ms;
-	list = list_for(worth_now(p, id, now_ms));
+	e->seen = seen_after(p, &e->seen, hits, now_ms);
+	list = list_for(rate_of(&e->seen));
 	if (list == e->list)
 		return;
 	list_unlink(p, id);
@@ -368,47 +440,102 @@ uint32_t hydns_policy_victim(struct hydns_policy *p, uint64_t now_ms,
 	return NONE;
 }
 
-enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, uint32_t count, uint32_t window_ms,
+static bool may_evict(struct hydns_policy *p, uint64_t now_ms)
+{
+	float most = HYDNS_EVICTIONS_S(p->options.capacity);
+
+	if (now_ms > p->filled_ms)
+		p->evictions += most * (float)(now_ms - p->filled_ms) / 1000.0f;
+	p->filled_ms = now_ms;
+	if (p->evictions > most)
+		p->evictions = most;
+	if (p->evictions < 1)
+		return false;
+	p->evictions -= 1;
+	return true;
+}
+
+static float bar_over(const struct hydns_policy *p, uint32_t victim, uint64_t now_ms)
+{
+	return rate_now(p, &p->entry[victim].seen, now_ms) * (1.0f + (float)p->options.hysteresis / 100.0f);
+}
+
+enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, const struct hydns_sighted *s,
 				      uint32_t life_ms, uint64_t now_ms, uint32_t *victim)
 {
-	float rate = rate_of(count, window_ms);
+	struct seen seen = known(p, s, NONE, now_ms);
+	float rate = rate_of(&seen);
 	uint32_t id;
 
-	if (!life_ms || expected_hits(p, rate, life_ms) < (float)p->options.min_hits)
+	if (!life_ms || rate * (float)life_ms / 1000.0f < (float)p->options.min_hits)
 		return HYDNS_REJECT_COLD;
 	if (p->count < p->options.capacity && p->count < p->ids)
 		return HYDNS_ADMIT;
 	if (!p->options.capacity)
 		return HYDNS_REJECT_FULL;
 	id = hydns_policy_victim(p, now_ms, NULL, NULL);
-	if (p->entry[id].expire_ms > now_ms &&
-	    worth(p, rate, life_ms) <=
-	    worth_now(p, id, now_ms) * (1.0f + (float)p->options.hysteresis / 100.0f))
+	if (p->entry[id].expire_ms > now_ms && (rate <= bar_over(p, id, now_ms) || !may_evict(p, now_ms)))
 		return HYDNS_REJECT_FULL;
 	*victim = id;
 	return HYDNS_ADMIT_EVICT;
 }
 
-uint64_t hydns_policy_rate(const struct hydns_policy *p, uint32_t id)
+uint64_t hydns_policy_expect(const struct hydns_policy *p, const struct hydns_sighted *s, uint32_t from_id,
+			     uint64_t now_ms)
 {
-	return is_live(p, id) ? (uint64_t)(p->entry[id].rate * 1000.0f + 0.5f) : 0;
+	struct seen seen = known(p, s, from_id, now_ms);
+
+	return in_units(rate_of(&seen));
 }
 
-uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t min_window_ms, uint64_t salt)
+uint64_t hydns_policy_rate(const struct hydns_policy *p, uint32_t id)
 {
-	uint64_t half = life_ms / 2, window, least;
+	return is_live(p, id) ? in_units(rate_of(&p->entry[id].seen)) : 0;
+}
 
-	if (!percent)
+static float within(float x, float least, float most)
+{
+	return x < least ? least : x > most ? most : x;
+}
+
+uint32_t hydns_policy_bar(struct hydns_policy *p, uint64_t now_ms)
+{
+	uint64_t bar;
+	uint32_t id;
+
+	p->memory_s = MEMORY_MAX_S;
+	if (p->count < p->options.capacity || !p->count)
+		return 0;
+	id = hydns_policy_victim(p, now_ms, NULL, NULL);
+	p->memory_s = within(MEMORY_HITS / rate_now(p, &p->entry[id].seen, now_ms), MEMORY_MIN_S, MEMORY_MAX_S);
+	bar = in_units(bar_over(p, id, now_ms));
+	return bar > UINT32_MAX ? UINT32_MAX : (uint32_t)bar;
+}
+
+bool hydns_policy_promises(uint32_t count, uint32_t window_ms, uint32_t bar)
+{
+	struct seen seen = sighted(count, window_ms, 0);
+
+	return in_units(rate_of(&seen)) > bar;
+}
+
+uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t min_window_ms, uint64_t rate,
+				 uint64_t salt)
+{
+	uint64_t half = life_ms / 2, most, least = min_window_ms;
+	float need = rate ? REFRESH_QUERIES * 1000.0f * PER_SECOND / (float)rate : (float)life_ms;
+
+	most = (uint64_t)life_ms * percent / 100;
+	if (most < min_window_ms)
+		most = min_window_ms;
+	if (most > half)
+		most = half;
+	if (!percent || need > (float)most)
 		return life_ms;
-	window = (uint64_t)life_ms * percent / 100;
-	if (window < min_window_ms)
-		window = min_window_ms;
-	if (window > half)
-		window = half;
-	/* Spread over the first quarter of the window, but never so late that it falls below the least. */
-	least = window - window / 4;
-	if (least < min_window_ms)
-		least = min_window_ms < window ? min_window_ms : window;
+	if (least < need)
+		least = (uint64_t)need;
+	if (least > most)
+		least = most;
 	salt = (salt ^ salt >> 32) * 0x9e3779b97f4a7c15ULL >> 32;
-	return life_ms - (uint32_t)(window - salt % (window - least + 1));
+	return life_ms - (uint32_t)(least + salt % (most - least + 1));
 }

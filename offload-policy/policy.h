@@ -24,39 +24,56 @@ void hydns_sketch_free(struct hydns_sketch *s);
 uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_ms);
 /* As of the last touch. */
 uint32_t hydns_sketch_estimate(const struct hydns_sketch *s, uint64_t key);
+/* The time that the counts stand for: a question asked r times a millisecond has been counted r times this, on
+ * average. At least 1. */
+uint32_t hydns_sketch_window_ms(const struct hydns_sketch *s);
 size_t hydns_sketch_bytes(const struct hydns_sketch *s);
 
 /* -- policy.c: admission, eviction, refresh ------------------------------------------------------------ */
+/* Rates are hits per 10^6 seconds. */
 struct hydns_policy_options {
 	uint32_t capacity;         /* rules at most */
 	uint32_t min_hits;         /* admit when at least this many hits are expected in the rule's life */
 	uint32_t hysteresis;       /* percent by which a newcomer must beat a victim; 10 */
-	uint32_t horizon_ms;       /* hits further away than this count for nothing; 0: no limit. With a
-				    * horizon, a rule busy enough to be renewed before it expires is
-				    * worth its rate times the horizon, however little is left of it */
 };
 struct hydns_policy;
 /* ids: dense numbers 0..ids-1 given by the caller to its rules; an id out of range or not inserted is
- * ignored everywhere. 32 octets an id, allocated here once. NULL without memory or ids. */
+ * ignored everywhere. HYDNS_POLICY_BYTES octets an id, allocated here once. NULL without memory or ids. */
+#define HYDNS_POLICY_BYTES 60
 struct hydns_policy *hydns_policy_new(const struct hydns_policy_options *o, uint32_t ids);
 void hydns_policy_free(struct hydns_policy *p);
 size_t hydns_policy_bytes(const struct hydns_policy *p);
 /* Changes options.min_hits, for newcomers from now on. */
 void hydns_policy_set_min_hits(struct hydns_policy *p, uint32_t min_hits);
+/* Changes options.capacity. Rules above it stay until the caller has removed them (hydns_policy_excess()). */
+void hydns_policy_set_capacity(struct hydns_policy *p, uint32_t capacity);
+/* Rules above capacity. */
+uint32_t hydns_policy_excess(const struct hydns_policy *p);
 
+/* What is known of a question whose answer is offered. */
+struct hydns_sighted {
+	uint64_t key;              /* of the question: a keyed hash, the same at every offer */
+	uint32_t count;            /* sightings, the one that led to the offer among them ... */
+	uint32_t window_ms;        /* ... in about this time; 0: nothing is known */
+};
 enum hydns_verdict { HYDNS_REJECT_COLD, HYDNS_REJECT_FULL, HYDNS_ADMIT, HYDNS_ADMIT_EVICT };
 /*
- * Decides on a newcomer: count sightings in about window_ms (0: nothing is known, so cold), life_ms
- * left. HYDNS_ADMIT_EVICT sets *victim to the id that must go first (expired rules first, then the
- * least expected hits as of each rule's last hydns_policy_hits(), within 12.5 %). Changes nothing: the
- * caller removes the victim. Not for successors of a rule, which take its place.
+ * Decides on a newcomer with life_ms left. HYDNS_ADMIT_EVICT sets *victim to the id that must go first (expired
+ * rules first, then the lowest rate as of each rule's last hydns_policy_hits(), within 12.5 %); evictions are
+ * bounded to HYDNS_EVICTIONS_S a second, after a burst of as many. The caller removes the victim. Not for
+ * successors of a rule, which take its place.
  */
-enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, uint32_t count, uint32_t window_ms,
+#define HYDNS_EVICTIONS_S(capacity) ((capacity) / 20 > 100 ? (capacity) / 20 : 100)
+enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, const struct hydns_sighted *s,
 				      uint32_t life_ms, uint64_t now_ms, uint32_t *victim);
+/* The rate to expect of a newcomer, or of the successor of rule from_id (UINT32_MAX: there is none). */
+uint64_t hydns_policy_expect(const struct hydns_policy *p, const struct hydns_sighted *s, uint32_t from_id,
+			     uint64_t now_ms);
 /* A rule was published under id (a successor takes its predecessor's rate over: from_id, or UINT32_MAX;
  * the predecessor stays until it is removed, unless it is id itself). */
-void hydns_policy_insert(struct hydns_policy *p, uint32_t id, uint32_t from_id, uint32_t count,
-			 uint32_t window_ms, uint64_t expire_ms, uint64_t now_ms);
+void hydns_policy_insert(struct hydns_policy *p, uint32_t id, uint32_t from_id, const struct hydns_sighted *s,
+			 uint64_t expire_ms, uint64_t now_ms);
+/* What is known of its question is kept for a while. */
 void hydns_policy_remove(struct hydns_policy *p, uint32_t id);
 /* hits of a rule since the last call for it; to be called for every rule every few seconds, with 0 too:
  * this is what lets a rule that cools down sink. O(1). */
@@ -67,12 +84,20 @@ uint32_t hydns_policy_victim(struct hydns_policy *p, uint64_t now_ms,
 			     bool (*accept)(uint32_t id, void *arg), void *arg);
 /* The rule that expired first at or before now; UINT32_MAX: none. The caller then removes it. */
 uint32_t hydns_policy_expired(struct hydns_policy *p, uint64_t now_ms);
-/* Hits per 1,000 seconds, for display. */
+/* As of the last hydns_policy_hits(). */
 uint64_t hydns_policy_rate(const struct hydns_policy *p, uint32_t id);
+/* The rate that a newcomer must promise; 0: there is room for all. */
+uint32_t hydns_policy_bar(struct hydns_policy *p, uint64_t now_ms);
+/* Whether so many sightings promise more than bar. Pure, for the plugins. */
+bool hydns_policy_promises(uint32_t count, uint32_t window_ms, uint32_t bar);
 
-/* When, in milliseconds after its start, a rule of this life lets queries through for refresh: the last
- * percent of it, at least min_window_ms and at most half the life, spread by salt so that rules of equal
- * TTL do not refresh together. percent 0: never (returns life_ms). */
-uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t min_window_ms, uint64_t salt);
+/*
+ * When, in milliseconds after its start, a rule of this life lets queries through for refresh: in the last percent
+ * of it, at least min_window_ms and at most half the life before its end, spread by salt so that rules of equal
+ * TTL do not refresh together, and so early that at this rate some queries can be expected from then on. A rule
+ * too cool for that is not refreshed, and so for percent 0: returns life_ms.
+ */
+uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t min_window_ms, uint64_t rate,
+				 uint64_t salt);
 
 #endif

@@ -33,6 +33,9 @@
 #define ROW_COUNTERS   7
 #define BLOCK_BYTES    64
 #define BLOCKS_MAX     (1U << 26)      /* 4 GiB: more is a mistake, not a wish */
+/* Counts are halved after so many sightings a block, however little time is gone: above that the error would drown
+ * what is to be told apart. */
+#define SIGHTINGS_A_BLOCK 16
 /* After this many halvings a 16-bit counter is zero. */
 #define HALVINGS_MAX   16
 
@@ -49,7 +52,9 @@ struct hydns_sketch {
 	uint32_t half_life_ms;
 	uint64_t seed[2];
 	uint64_t last_ms;
-	uint64_t aged_ms;      /* time gone since the last halving */
+	uint64_t aged_ms;      /* time gone since the last halving ... */
+	uint64_t before_ms;    /* ... and what the time before it counts for, halved as the counters were */
+	uint32_t sightings;    /* since the last halving */
 	uint32_t epoch;
 	bool started;
 };
@@ -128,6 +133,17 @@ static struct place find(const struct hydns_sketch *s, uint64_t key)
 	return p;
 }
 
+/* One halving: by time, or because the blocks are full enough. */
+static void age(struct hydns_sketch *s)
+{
+	uint64_t gone = s->aged_ms < s->half_life_ms ? s->aged_ms : s->half_life_ms;
+
+	s->before_ms = (s->before_ms + gone) / 2;
+	s->aged_ms -= gone;
+	s->sightings = 0;
+	s->epoch++;
+}
+
 /*
  * Moves the epoch on. Only time that goes forward counts, so a clock that steps back neither ages
  * anything nor freezes ageing until it has caught up; a jump ahead ages all of it away.
@@ -146,11 +162,11 @@ static void advance(struct hydns_sketch *s, uint64_t now_ms)
 	else
 		s->aged_ms += now_ms - s->last_ms;
 	s->last_ms = now_ms;
-	if (s->aged_ms < s->half_life_ms)
-		return;
-	halvings = s->aged_ms / s->half_life_ms;
-	s->aged_ms %= s->half_life_ms;
-	s->epoch += halvings > HALVINGS_MAX ? HALVINGS_MAX : (uint32_t)halvings;
+	if (++s->sightings >= (s->mask + 1) * SIGHTINGS_A_BLOCK)
+		age(s);
+	for (halvings = 0; s->aged_ms >= s->half_life_ms && halvings < HALVINGS_MAX; halvings++)
+		age(s);
+	s->aged_ms %= s->half_life_ms; /* everything has been halved away */
 }
 
 static unsigned missed_halvings(const struct hydns_sketch *s, const struct block *b)
@@ -212,4 +228,13 @@ uint32_t hydns_sketch_estimate(const struct hydns_sketch *s, uint64_t key)
 	if (missed)
 		return least(b, &p) >> missed;
 	return least(b, &p) + ((b->door & p.door) == p.door);
+}
+
+uint32_t hydns_sketch_window_ms(const struct hydns_sketch *s)
+{
+	uint64_t window = s->before_ms + s->aged_ms;
+
+	if (!window)
+		return 1;
+	return window > UINT32_MAX ? UINT32_MAX : (uint32_t)window;
 }

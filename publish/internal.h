@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include "offload-policy/policy.h"
+#include "publish/hot.h"
 #include "publish/publish.h"
 
 #define HYDNS_NS_PER_S   1000000000ULL
@@ -69,26 +69,6 @@ void hydns_producer_close(struct hydns_producer *r);
 void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len);
 /* Publishes the reserved frame. True when hydnsd sleeps and the doorbell must be written. */
 bool hydns_producer_commit(struct hydns_producer *r, uint32_t len);
-
-/* -- offered.c: which answers hydnsd has been told about ----------------------------------------------- */
-struct hydns_offered;
-struct hydns_offered *hydns_offered_new(uint32_t capacity);
-void hydns_offered_free(struct hydns_offered *t);
-/* True when this answer (question and expiry) was told hydnsd in this session and it is too soon to
- * repeat it. Times are any milliseconds that the caller always takes from the same clock. */
-bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			  uint32_t now_ms);
-/* offered: false when it turned out not to be offloadable, which need not be found out again at once.
- * generation: of the answer's stamp. */
-void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			uint32_t now_ms, uint64_t generation, bool offered);
-/* True when the question was offered in this session, from generation withdrawn or later, and the answer
- * ends after now (seconds, as expires). */
-bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now,
-			  uint64_t withdrawn);
-/* True when the question was offered in this session and no renewal was claimed in the last rearm_ms. */
-bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
-				 uint32_t rearm_ms);
 
 /* -- names.c: which names may stand in a rule, and which have changed --------------------------------- */
 struct hydns_names;
@@ -185,7 +165,7 @@ void hydns_requests_accept(struct hydns_requests *r, bool accepting);
 /* -- publish.c ------------------------------------------------------------------------------------------- */
 struct hydns_thread {
 	struct hydns_publish *publish;
-	struct hydns_sketch *sketch;
+	struct hydns_hot hot;            /* the sketch is this thread's */
 	struct hydns_producer ring;
 	/* Written by this thread, read by the link thread: the last CHANGED frame. */
 	_Atomic uint32_t changed_head;   /* ring position after it */

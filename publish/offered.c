@@ -4,13 +4,13 @@
  * entry's words are atomic one by one, not together; a race or a collision costs one needless offer or a
  * delay of at most WAIT_MAX_MS, never a wrong answer, for this table only saves work.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
-#include "publish/internal.h"
+#include "publish/hot.h"
 
 #define ENTRIES_MIN   (1U << 16)
 #define ENTRIES_MAX   (1U << 21)
 #define PER_RULE      2U
-#define CAPACITY_GUESS (1U << 17)     /* when hydnsd sets the limit */
 /* A question that still comes here after its answer was offered is one that the kernel passes for other
  * reasons: repeat the offer less and less often. */
 #define WAIT_MIN_MS   200U
@@ -33,7 +33,7 @@ struct hydns_offered {
 
 struct hydns_offered *hydns_offered_new(uint32_t capacity)
 {
-	uint64_t want = (uint64_t)(capacity ? capacity : CAPACITY_GUESS) * PER_RULE;
+	uint64_t want = (uint64_t)(capacity ? capacity : HYDNS_HOT_CAPACITY) * PER_RULE;
 	uint32_t n = ENTRIES_MIN;
 	struct hydns_offered *t;
 
@@ -48,6 +48,11 @@ struct hydns_offered *hydns_offered_new(uint32_t capacity)
 void hydns_offered_free(struct hydns_offered *t)
 {
 	free(t);
+}
+
+size_t hydns_offered_bytes(const struct hydns_offered *t)
+{
+	return sizeof(*t) + ((size_t)t->mask + 1) * sizeof(t->entry[0]);
 }
 
 static uint32_t get(_Atomic uint32_t *w)
@@ -120,6 +125,13 @@ void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires,
 	set(&e->wait_ms, wait);
 	set(&e->session, session);
 	atomic_store_explicit(&e->id, id, memory_order_release);
+}
+
+bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t session)
+{
+	struct entry *e = find(t, key, session);
+
+	return e && get(&e->offered);
 }
 
 /* Serial numbers (RFC 1982): halves of a generation are compared over distances that an entry's life can't

@@ -11,7 +11,6 @@
 #include <unistd.h>
 #include "publish/internal.h"
 
-#define SKETCH_WIDTH      (1U << 16)   /* counters per row: hot names are far fewer */
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000
 #define AUTH_FLAGS_KNOWN  (HYDNS_AUTH_IGNORES_COOKIE | HYDNS_AUTH_ROTATES)
@@ -61,7 +60,7 @@ static bool copy_strings(struct hydns_publish_options *to)
 static void destroy(struct hydns_publish *p)
 {
 	for (uint32_t i = 0; p->thread && i < p->o.threads; i++) {
-		hydns_sketch_free(p->thread[i].sketch);
+		hydns_sketch_free(p->thread[i].hot.sketch);
 		hydns_producer_close(&p->thread[i].ring);
 	}
 	free(p->thread);
@@ -97,8 +96,9 @@ static int make_threads(struct hydns_publish *p)
 		struct hydns_thread *t = &p->thread[i];
 
 		t->publish = p;
-		t->sketch = hydns_sketch_new(SKETCH_WIDTH, p->o.window_ms, p->seed);
-		error = t->sketch ? hydns_producer_open(&t->ring) : -ENOMEM;
+		t->hot.offered = p->offered;
+		t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms, p->seed);
+		error = t->hot.sketch ? hydns_producer_open(&t->ring) : -ENOMEM;
 	}
 	return error;
 }

@@ -30,7 +30,7 @@ struct hydns_publish_options {
 	uint32_t threads;            /* 1..HYDNS_THREADS_MAX */
 	uint32_t capacity;           /* most rules; 0: hydnsd's limit */
 	uint32_t admission;          /* offer a question seen at least this often lately */
-	uint32_t window_ms;          /* what "lately" means: the sketch's half-life */
+	uint32_t window_ms;          /* what "lately" means: the sketch's half-life at most */
 	uint32_t min_ttl, max_ttl;   /* seconds */
 	uint32_t refresh_percent;    /* last part of the TTL used for renewal; 0: never */
 	uint32_t flush_timeout_ms;   /* how long a withdrawal waits for hydnsd before it advances the epoch */

@@ -8,8 +8,6 @@
 
 /* A rule is dead at its expiry; the places of its names in names.c are held a little longer. */
 #define NAMES_MARGIN_MS 2000U
-/* Refresh starts this long before expiry at least: the resolver's clock counts whole seconds. */
-#define REFRESH_MIN_S   ((time_t)(HYDNS_REFRESH_MIN_MS / 1000))
 
 /* What an offer is made of, gathered before a frame is reserved. */
 struct draft {
@@ -42,11 +40,9 @@ bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, t
 	uint64_t key = hydns_question_key(q, p->seed);
 
 	__atomic_store_n(&ring->queries, ring->queries + 1, __ATOMIC_RELAXED);
-	if (hydns_sketch_touch(t->sketch, key, now_ms) < p->o.admission ||
-	    !atomic_load_explicit(&p->ready, memory_order_relaxed))
-		return false;
-	return !hydns_offered_lately(p->offered, key, (uint32_t)expires, session(p),
-				     (uint32_t)hydns_mono_coarse_ms());
+	return hydns_hot_seen(&t->hot, key, (uint32_t)expires, session(p), p->o.admission,
+			      __atomic_load_n(&ring->bar, __ATOMIC_RELAXED), now_ms) &&
+	       atomic_load_explicit(&p->ready, memory_order_relaxed);
 }
 
 static bool edns_size_ok(struct hydns_publish *p, const struct hydns_wire_answer *a)
@@ -116,8 +112,8 @@ static void fill(const struct hydns_thread *t, const struct draft *d, const uint
 		.base_ns = d->base_ns,
 		.epoch = d->stamp.epoch,
 		.ttl = d->ttl,
-		.count = hydns_sketch_estimate(t->sketch, d->key),
-		.window_ms = t->publish->o.window_ms,
+		.count = hydns_sketch_estimate(t->hot.sketch, d->key),
+		.window_ms = hydns_sketch_window_ms(t->hot.sketch),
 		.reply_flags = d->a.reply_flags,
 		.ancount = d->a.ancount,
 		.nscount = d->a.nscount,
@@ -196,16 +192,10 @@ bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q,
 			 time_t lifetime, time_t now)
 {
 	struct hydns_publish *p = t->publish;
-	time_t part = lifetime / 100 * p->o.refresh_percent + lifetime % 100 * p->o.refresh_percent / 100;
 
-	if (part < REFRESH_MIN_S)
-		part = REFRESH_MIN_S;
-	if (part > (lifetime + 1) / 2)
-		part = (lifetime + 1) / 2;
-	if (!p->o.refresh_percent || expires <= now || expires - now > part)
-		return false;
-	return hydns_offered_claim_renewal(p->offered, hydns_question_key(q, p->seed), session(p),
-					   (uint32_t)hydns_mono_coarse_ms(), HYDNS_REFRESH_REARM_MS);
+	return hydns_hot_renew(&t->hot, hydns_question_key(q, p->seed), session(p), (uint64_t)expires,
+			       (uint64_t)lifetime, (uint64_t)now, p->o.refresh_percent,
+			       hydns_mono_coarse_ms());
 }
 
 static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what, const uint8_t *name)

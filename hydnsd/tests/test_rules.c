@@ -34,7 +34,7 @@ static enum hydnsd_rejection admit(const struct build_spec *spec, uint32_t autho
 	return why ? why : hydnsd_rules_admit(store.rules, &by, &answer, now_ns);
 }
 
-static enum hydnsd_rejection admit_address(const char *name, const char *target, uint32_t count)
+static enum hydnsd_rejection admit_address_at(const char *name, const char *target, uint32_t count, uint64_t now_ns)
 {
 	char first[300], second[300];
 	struct build_spec s = { .name = name, .type = 1, .count = count };
@@ -47,7 +47,12 @@ static enum hydnsd_rejection admit_address(const char *name, const char *target,
 		snprintf(first, sizeof(first), "%s 300 IN A 192.0.2.1", name);
 	}
 	s.answer[0] = first;
-	return admit(&s, 1, 0, NOW_NS);
+	return admit(&s, 1, 0, now_ns);
+}
+
+static enum hydnsd_rejection admit_address(const char *name, const char *target, uint32_t count)
+{
+	return admit_address_at(name, target, count, NOW_NS);
 }
 
 static size_t wire_of(const char *text, uint8_t *out)
@@ -383,7 +388,8 @@ static void capacity_holds_and_the_hottest_stay(void **state)
 	(void)state;
 	for (int i = 0; i < 3 * CAPACITY; i++) {
 		snprintf(name, sizeof(name), "n%d.example.", i);
-		admit_address(name, NULL, (uint32_t)i + 1);
+		/* 10 ms apart: evictions are bounded to 100 a second */
+		admit_address_at(name, NULL, (uint32_t)i + 1, NOW_NS + (uint64_t)i * 10000000);
 		build_store_grace(&store);
 		assert_true(hydns_store_count(hydnsd_rules_store(store.rules)) <= CAPACITY);
 	}

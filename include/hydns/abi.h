@@ -68,7 +68,8 @@ struct hydns_rotation {
  *             each TTL holds the seconds left at base_ns
  * and ends (counted back from the slot's last octet) with ttl_count __u16: ttl[0] in the last two
  * octets, ttl[1] in the two before..., each the offset of a TTL field in the answer.
- * A slot is immutable from its publication in the index until a grace period after its removal.
+ * A slot is immutable from its publication in the index until a grace period after its removal, but for
+ * refresh_ms, which hydnsd may change by one store.
  */
 struct hydns_rule {
 	__u64 base_ns;      /* monotonic time at which the wall clock's second began that TTLs refer to */
@@ -210,7 +211,8 @@ struct hydns_ring {
 	__u32 pad0[15];
 	__u32 tail;              /* hydnsd: store-release after it has copied the frame out */
 	__u32 need_wakeup;       /* hydnsd: 1 = write the doorbell (eventfd) after advancing head */
-	__u32 pad1[14];
+	__u32 bar;               /* hydnsd: what a newcomer must promise, in hits per 10^6 s; 0: there is room */
+	__u32 pad1[13];
 	__u64 dropped;           /* plugin: offers that found the ring full */
 	__u64 offered;           /* plugin */
 	__u64 queries;           /* plugin: queries that this thread has seen over UDP */

@@ -12,72 +12,80 @@
 
 #define NONE UINT32_MAX
 
-static struct hydns_policy *policy(uint32_t capacity, uint32_t min_hits, uint32_t horizon_ms, uint32_t ids)
+static struct hydns_policy *policy(uint32_t capacity, uint32_t min_hits, uint32_t ids)
 {
-	struct hydns_policy_options o = {
-		.capacity = capacity, .min_hits = min_hits, .hysteresis = 10, .horizon_ms = horizon_ms,
-	};
+	struct hydns_policy_options o = { .capacity = capacity, .min_hits = min_hits, .hysteresis = 10 };
 	struct hydns_policy *p = hydns_policy_new(&o, ids);
 
 	assert_non_null(p);
 	return p;
 }
 
+/* count sightings besides the one that led to the offer, by a question of its own for each id. */
+static struct hydns_sighted sighted(uint64_t key, uint32_t count, uint32_t window_ms)
+{
+	return (struct hydns_sighted){ .key = key * 0x9e3779b97f4a7c15ULL, .count = count + 1, .window_ms = window_ms };
+}
+
+static void insert(struct hydns_policy *p, uint32_t id, uint32_t from, uint32_t count, uint32_t window_ms,
+		   uint64_t expire_ms, uint64_t now_ms)
+{
+	const struct hydns_sighted s = sighted(id + 1, count, window_ms);
+
+	hydns_policy_insert(p, id, from, &s, expire_ms, now_ms);
+}
+
+/* A question that no rule was ever for. */
+static enum hydns_verdict offer(struct hydns_policy *p, uint32_t count, uint32_t window_ms, uint32_t life_ms,
+				uint64_t now_ms, uint32_t *victim)
+{
+	const struct hydns_sighted s = sighted(1000000, count, window_ms);
+
+	return hydns_policy_offer(p, &s, life_ms, now_ms, victim);
+}
+
 static void admits_by_hits_expected_in_the_life(void **state)
 {
-	struct hydns_policy *p = policy(10, 5, 0, 16);
+	struct hydns_policy *p = policy(10, 5, 16);
 	uint32_t victim = 77;
 
 	(void)state;
-	/* 2 in 10 s: 5 hits need 25 s */
-	assert_int_equal(hydns_policy_offer(p, 2, 10000, 24000, 0, &victim), HYDNS_REJECT_COLD);
-	assert_int_equal(hydns_policy_offer(p, 2, 10000, 26000, 0, &victim), HYDNS_ADMIT);
-	assert_int_equal(hydns_policy_offer(p, 1000, 10000, 0, 0, &victim), HYDNS_REJECT_COLD);
-	assert_int_equal(hydns_policy_offer(p, 1000, 0, 26000, 0, &victim), HYDNS_REJECT_COLD);
+	/* 2 in 10 s, and the prior's half: 5 hits need 20 s */
+	assert_int_equal(offer(p, 2, 10000, 19000, 0, &victim), HYDNS_REJECT_COLD);
+	assert_int_equal(offer(p, 2, 10000, 21000, 0, &victim), HYDNS_ADMIT);
+	assert_int_equal(offer(p, 1000, 10000, 0, 0, &victim), HYDNS_REJECT_COLD);
 	assert_int_equal(victim, 77);
-	hydns_policy_free(p);
-}
-
-static void horizon_limits_what_counts(void **state)
-{
-	struct hydns_policy *p = policy(10, 5, 60000, 16);
-	uint32_t victim;
-
-	(void)state;
-	/* one in 20 s: 3 within the horizon, however long the life */
-	assert_int_equal(hydns_policy_offer(p, 1, 20000, 86400000, 0, &victim), HYDNS_REJECT_COLD);
-	assert_int_equal(hydns_policy_offer(p, 2, 20000, 86400000, 0, &victim), HYDNS_ADMIT);
 	hydns_policy_free(p);
 }
 
 static void newcomer_must_beat_the_least_by_the_hysteresis(void **state)
 {
-	struct hydns_policy *p = policy(3, 1, 0, 8);
+	struct hydns_policy *p = policy(3, 1, 8);
 	uint32_t victim = NONE;
 
 	(void)state;
-	hydns_policy_insert(p, 0, NONE, 300, 10000, 100000, 0);
-	hydns_policy_insert(p, 1, NONE, 100, 10000, 100000, 0);
-	hydns_policy_insert(p, 2, NONE, 200, 10000, 100000, 0);
-	assert_int_equal(hydns_policy_offer(p, 105, 10000, 100000, 0, &victim), HYDNS_REJECT_FULL);
+	insert(p, 0, NONE, 300, 10000, 100000, 0);
+	insert(p, 1, NONE, 100, 10000, 100000, 0);
+	insert(p, 2, NONE, 200, 10000, 100000, 0);
+	assert_int_equal(offer(p, 105, 10000, 100000, 0, &victim), HYDNS_REJECT_FULL);
 	assert_int_equal(victim, NONE);
-	assert_int_equal(hydns_policy_offer(p, 115, 10000, 100000, 0, &victim), HYDNS_ADMIT_EVICT);
+	assert_int_equal(offer(p, 115, 10000, 100000, 0, &victim), HYDNS_ADMIT_EVICT);
 	assert_int_equal(victim, 1);
 	hydns_policy_free(p);
 }
 
 static void expired_goes_first_however_hot(void **state)
 {
-	struct hydns_policy *p = policy(2, 1, 0, 8);
+	struct hydns_policy *p = policy(2, 1, 8);
 	uint32_t victim = NONE;
 
 	(void)state;
-	hydns_policy_insert(p, 0, NONE, 100000, 1000, 5000, 0);
-	hydns_policy_insert(p, 1, NONE, 1, 1000, 500000, 0);
+	insert(p, 0, NONE, 100000, 1000, 5000, 0);
+	insert(p, 1, NONE, 1, 1000, 500000, 0);
 	assert_int_equal(hydns_policy_expired(p, 4999), NONE);
 	assert_int_equal(hydns_policy_expired(p, 5000), 0);
 	assert_int_equal(hydns_policy_victim(p, 5000, NULL, NULL), 0);
-	assert_int_equal(hydns_policy_offer(p, 1, 1000, 1000, 5000, &victim), HYDNS_ADMIT_EVICT);
+	assert_int_equal(offer(p, 1, 1000, 1000, 5000, &victim), HYDNS_ADMIT_EVICT);
 	assert_int_equal(victim, 0);
 	hydns_policy_remove(p, 0);
 	assert_int_equal(hydns_policy_expired(p, 5000), NONE);
@@ -85,13 +93,14 @@ static void expired_goes_first_however_hot(void **state)
 	hydns_policy_free(p);
 }
 
-static void hot_rule_near_its_end_counts_as_renewed(void **state)
+/* Its slot will be free for another, so that little is left of its life speaks not against it. */
+static void hot_rule_near_its_end_stays(void **state)
 {
-	struct hydns_policy *p = policy(2, 1, 60000, 8);
+	struct hydns_policy *p = policy(2, 1, 8);
 
 	(void)state;
-	hydns_policy_insert(p, 0, NONE, 100, 1000, 5000, 0);        /* 100/s, TTL 5 */
-	hydns_policy_insert(p, 1, NONE, 1, 1000, 86400000, 0);      /* 1/s, TTL a day */
+	insert(p, 0, NONE, 100, 1000, 5000, 0);        /* 100/s, TTL 5 */
+	insert(p, 1, NONE, 1, 1000, 86400000, 0);      /* 1/s, TTL a day */
 	hydns_policy_hits(p, 0, 450, 4500);
 	hydns_policy_hits(p, 1, 4, 4500);
 	assert_int_equal(hydns_policy_victim(p, 4500, NULL, NULL), 1);
@@ -100,39 +109,111 @@ static void hot_rule_near_its_end_counts_as_renewed(void **state)
 
 static void rate_follows_the_hits(void **state)
 {
-	struct hydns_policy *p = policy(4, 1, 0, 8);
+	struct hydns_policy *p = policy(4, 1, 8);
 	uint64_t now = 1000;
 
 	(void)state;
-	hydns_policy_insert(p, 0, NONE, 10, 10000, 100000000, now);
-	assert_in_range(hydns_policy_rate(p, 0), 999, 1001);
+	insert(p, 0, NONE, 10, 10000, 100000000, now);
+	assert_in_range(hydns_policy_rate(p, 0), 1040000, 1060000);     /* 10.5 in 10 s */
 	for (int i = 0; i < 300; i++)
 		hydns_policy_hits(p, 0, 50, now += 1000);
-	assert_in_range(hydns_policy_rate(p, 0), 49000, 50100);
+	assert_in_range(hydns_policy_rate(p, 0), 49000000, 50100000);
 	for (int i = 0; i < 300; i++)
 		hydns_policy_hits(p, 0, 0, now += 1000);
-	assert_in_range(hydns_policy_rate(p, 0), 0, 600);
+	assert_in_range(hydns_policy_rate(p, 0), 0, 600000);
 	/* No time gone, or time gone back: hits still count, nothing breaks. */
 	hydns_policy_hits(p, 0, 60, now);
 	hydns_policy_hits(p, 0, 60, now - 100000);
-	assert_in_range(hydns_policy_rate(p, 0), 2000, 2600);
+	assert_in_range(hydns_policy_rate(p, 0), 2000000, 2700000);
 	hydns_policy_hits(p, 0, 0, UINT64_MAX);
-	assert_true(hydns_policy_rate(p, 0) <= 2600);
+	assert_true(hydns_policy_rate(p, 0) <= 2700000);
+	hydns_policy_free(p);
+}
+
+/* A rule leaves and its question comes again: what is known of it counts, more than one new sighting does. */
+static void those_who_left_are_remembered(void **state)
+{
+	struct hydns_policy *p = policy(2, 0, 8);
+	const struct hydns_sighted again = sighted(1, 0, 10000), other = sighted(77, 0, 10000);
+	uint32_t victim = NONE;
+
+	(void)state;
+	insert(p, 0, NONE, 100, 10000, 1000, 0);
+	hydns_policy_remove(p, 0);
+	insert(p, 1, NONE, 20, 10000, 500000, 0);
+	insert(p, 2, NONE, 30, 10000, 500000, 0);
+	assert_int_equal(hydns_policy_offer(p, &other, 1000, 1000, &victim), HYDNS_REJECT_FULL);
+	assert_int_equal(hydns_policy_offer(p, &again, 1000, 1000, &victim), HYDNS_ADMIT_EVICT);
+	assert_int_equal(victim, 1);
+	hydns_policy_free(p);
+}
+
+/* However many newcomers are better than what is there. */
+static void evictions_are_bounded(void **state)
+{
+	enum { RULES = 10000, SECONDS = 10 };
+	struct hydns_policy *p = policy(RULES, 0, RULES);
+	unsigned evicted = 0;
+	uint32_t victim;
+
+	(void)state;
+	for (uint32_t id = 0; id < RULES; id++)
+		insert(p, id, NONE, 0, 1000000, 100000000, 0);
+	for (unsigned i = 0; i < SECONDS * 100000; i++)
+		evicted += offer(p, 1000, 1000, 100000, 1 + i / 100, &victim) == HYDNS_ADMIT_EVICT;
+	assert_in_range(evicted, SECONDS * HYDNS_EVICTIONS_S(RULES), (SECONDS + 1) * HYDNS_EVICTIONS_S(RULES));
+	hydns_policy_free(p);
+}
+
+/* Half the capacity: the least busy half goes. */
+static void a_lowered_capacity_keeps_the_best(void **state)
+{
+	enum { RULES = 1000 };
+	struct hydns_policy *p = policy(RULES, 0, RULES);
+
+	(void)state;
+	for (uint32_t id = 0; id < RULES; id++)
+		insert(p, id, NONE, id, 10000, 100000000, 0);
+	assert_int_equal(hydns_policy_excess(p), 0);
+	hydns_policy_set_capacity(p, RULES / 2);
+	assert_int_equal(hydns_policy_excess(p), RULES / 2);
+	while (hydns_policy_excess(p))
+		hydns_policy_remove(p, hydns_policy_victim(p, 1, NULL, NULL));
+	for (uint32_t id = 0; id < RULES; id++)
+		if (id > RULES * 9 / 16)       /* within a list's breadth */
+			assert_true(hydns_policy_rate(p, id) > 0);
+	hydns_policy_free(p);
+}
+
+/* The plugin's question to itself agrees with hydnsd's bar. */
+static void bar_is_what_admits(void **state)
+{
+	struct hydns_policy *p = policy(2, 0, 8);
+	uint32_t victim, bar;
+
+	(void)state;
+	assert_int_equal(hydns_policy_bar(p, 0), 0);
+	insert(p, 0, NONE, 50, 10000, 500000, 0);
+	insert(p, 1, NONE, 20, 10000, 500000, 0);
+	bar = hydns_policy_bar(p, 0);
+	for (uint32_t count = 0; count < 60; count++)
+		assert_int_equal(hydns_policy_promises(count + 1, 10000, bar),
+				 offer(p, count, 10000, 1000, 0, &victim) == HYDNS_ADMIT_EVICT);
 	hydns_policy_free(p);
 }
 
 static void successor_takes_the_rate_over(void **state)
 {
-	struct hydns_policy *p = policy(4, 1, 0, 8);
+	struct hydns_policy *p = policy(4, 1, 8);
 
 	(void)state;
-	hydns_policy_insert(p, 3, NONE, 1000, 1000, 60000, 0);
-	hydns_policy_insert(p, 5, 3, 1, 1000, 120000, 0);
+	insert(p, 3, NONE, 1000, 1000, 60000, 0);
+	insert(p, 5, 3, 1, 1000, 120000, 0);
 	hydns_policy_remove(p, 3);
-	assert_in_range(hydns_policy_rate(p, 5), 999000, 1001000);
+	assert_in_range(hydns_policy_rate(p, 5), 999000000, 1001000000);
 	assert_int_equal(hydns_policy_rate(p, 3), 0);
-	hydns_policy_insert(p, 5, 5, 1, 1000, 180000, 0);           /* in its own place */
-	assert_in_range(hydns_policy_rate(p, 5), 999000, 1001000);
+	insert(p, 5, 5, 1, 1000, 180000, 0);           /* in its own place */
+	assert_in_range(hydns_policy_rate(p, 5), 999000000, 1001000000);
 	assert_int_equal(hydns_policy_expired(p, 179999), NONE);
 	assert_int_equal(hydns_policy_expired(p, 180000), 5);
 	hydns_policy_free(p);
@@ -140,17 +221,17 @@ static void successor_takes_the_rate_over(void **state)
 
 static void ignores_ids_it_does_not_hold(void **state)
 {
-	struct hydns_policy *p = policy(0, 1, 0, 8);
+	struct hydns_policy *p = policy(0, 1, 8);
 	uint32_t victim;
 
 	(void)state;
 	hydns_policy_remove(p, 3);
 	hydns_policy_remove(p, 800);
 	hydns_policy_hits(p, 800, 1, 1);
-	hydns_policy_insert(p, 800, NONE, 1, 1, 1, 1);
+	insert(p, 800, NONE, 1, 1, 1, 1);
 	assert_int_equal(hydns_policy_victim(p, 1, NULL, NULL), NONE);
 	assert_int_equal(hydns_policy_expired(p, 1), NONE);
-	assert_int_equal(hydns_policy_offer(p, 100, 1, 1000, 1, &victim), HYDNS_REJECT_FULL);
+	assert_int_equal(offer(p, 100, 1, 1000, 1, &victim), HYDNS_REJECT_FULL);
 	assert_int_equal(hydns_policy_rate(p, 800), 0);
 	hydns_policy_free(p);
 	assert_null(hydns_policy_new(&(struct hydns_policy_options){ .capacity = 1 }, 0));
@@ -161,18 +242,14 @@ static void ignores_ids_it_does_not_hold(void **state)
 enum { IDS = 512, CAPACITY = 300 };
 struct reference {
 	bool live;
-	double rate;
+	double hits, time;             /* seconds, at last */
 	uint64_t last, expire;
 };
-
 static double reference_rate(const struct reference *r, uint64_t now)
 {
-	return 60.0 * r->rate / (60.0 + (now > r->last ? now - r->last : 0) / 1000.0);
-}
+	double gone = (now > r->last ? now - r->last : 0) / 1000.0, keep = 60.0 / (60.0 + gone);
 
-static double reference_worth(const struct reference *r, uint64_t now)
-{
-	return r->expire > now ? reference_rate(r, now) * (r->expire - now) / 1000.0 : 0;
+	return (r->hits * keep + 0.5) / ((r->time + gone) * keep);
 }
 
 static bool divides(uint32_t id, void *arg)
@@ -189,7 +266,7 @@ static unsigned reference_count(const struct reference *r)
 	return n;
 }
 
-/* The victim is expired if anything acceptable is, else within a list's breadth of the least worth. */
+/* The victim is expired if anything acceptable is, else within a list's breadth of the least rate. */
 static void check_victim(struct hydns_policy *p, const struct reference *r, uint64_t now, uint32_t divisor)
 {
 	uint32_t victim = hydns_policy_victim(p, now, divides, &divisor);
@@ -201,7 +278,7 @@ static void check_victim(struct hydns_policy *p, const struct reference *r, uint
 
 		if (!r[i].live)
 			continue;
-		w = reference_worth(&r[i], now);
+		w = reference_rate(&r[i], now);
 		if (!any || w < least)
 			least = w;
 		any = true;
@@ -213,7 +290,7 @@ static void check_victim(struct hydns_policy *p, const struct reference *r, uint
 	assert_true(victim % divisor == 0 && r[victim].live);
 	assert_int_equal(any_expired, r[victim].expire <= now);
 	if (!any_expired)
-		assert_true(reference_worth(&r[victim], now) <= least * 1.13 + 1e-4);
+		assert_true(reference_rate(&r[victim], now) <= least * 1.13 + 1e-4);
 }
 
 static void check_expired(struct hydns_policy *p, const struct reference *r, uint64_t now)
@@ -229,16 +306,17 @@ static void check_expired(struct hydns_policy *p, const struct reference *r, uin
 		assert_int_equal(r[id].expire, earliest);
 }
 
+/* A question that never comes twice, so that no ghost is ever met. */
 static void random_insert(struct hydns_policy *p, struct reference *r, uint64_t *rng, uint64_t now)
 {
-	uint32_t id = random_below(rng, IDS);
-	uint32_t count = 1 + random_below(rng, 1U << random_below(rng, 16));
+	static uint64_t serial = 1 << 20;
+	const struct hydns_sighted s = sighted(serial++, random_below(rng, 1U << random_below(rng, 16)), 10000);
+	struct reference new = { true, s.count - 1, s.window_ms / 1000.0, now, 0 };
+	uint32_t id = random_below(rng, IDS), from = NONE, victim = NONE;
 	uint32_t life = 1 + random_below(rng, 1U << (5 + random_below(rng, 16)));
-	uint32_t from = NONE;
-	uint32_t victim = NONE;
 
 	if (reference_count(r) >= CAPACITY && !r[id].live) {
-		if (hydns_policy_offer(p, count, 10000, life, now, &victim) != HYDNS_ADMIT_EVICT)
+		if (hydns_policy_offer(p, &s, life, now, &victim) != HYDNS_ADMIT_EVICT)
 			return;
 		assert_true(victim < IDS && r[victim].live);
 		hydns_policy_remove(p, victim);
@@ -246,14 +324,11 @@ static void random_insert(struct hydns_policy *p, struct reference *r, uint64_t 
 	} else if (random_below(rng, 4) == 0) {
 		from = random_below(rng, IDS);
 	}
-	hydns_policy_insert(p, id, from, count, 10000, now + life, now);
-	if (from == NONE || !r[from].live || reference_rate(&r[from], now) < count / 10.0)
-		r[id].rate = count / 10.0;
-	else
-		r[id].rate = reference_rate(&r[from], now);
-	r[id].live = true;
-	r[id].last = now;
-	r[id].expire = now + life;
+	hydns_policy_insert(p, id, from, &s, now + life, now);
+	if (from != NONE && r[from].live && reference_rate(&r[from], now) > reference_rate(&new, now))
+		new = r[from];
+	new.expire = now + life;
+	r[id] = new;
 }
 
 /* Lists are as fresh as the last reading of the counters: the caller reads them all. */
@@ -261,11 +336,14 @@ static void read_counters(struct hydns_policy *p, struct reference *r, uint64_t 
 {
 	for (uint32_t i = 0; i < IDS; i++) {
 		uint32_t hits = random_below(rng, 1U << random_below(rng, 12));
+		double gone;
 
 		if (!r[i].live)
 			continue;
 		hydns_policy_hits(p, i, hits, now);
-		r[i].rate = (60.0 * r[i].rate + hits) / (60.0 + (now - r[i].last) / 1000.0);
+		gone = (now - r[i].last) / 1000.0;
+		r[i].hits = (r[i].hits + hits) * 60.0 / (60.0 + gone);
+		r[i].time = (r[i].time + gone) * 60.0 / (60.0 + gone);
 		r[i].last = now;
 	}
 }
@@ -273,7 +351,7 @@ static void read_counters(struct hydns_policy *p, struct reference *r, uint64_t 
 static void agrees_with_reference_under_churn(void **state)
 {
 	static struct reference r[IDS];
-	struct hydns_policy *p = policy(CAPACITY, 0, 0, IDS);
+	struct hydns_policy *p = policy(CAPACITY, 0, IDS);
 	uint64_t rng = 42, now = 1;
 
 	(void)state;
@@ -307,46 +385,47 @@ static void agrees_with_reference_under_churn(void **state)
 /* Names seen once, each with a long TTL, must not push out what is really asked for. */
 static void one_time_names_evict_nothing(void **state)
 {
-	struct hydns_policy *p = policy(1000, 2, 60000, 2000);
+	struct hydns_policy *p = policy(1000, 2, 2000);
 	uint32_t victim;
 
 	(void)state;
 	for (uint32_t id = 0; id < 1000; id++)
-		hydns_policy_insert(p, id, NONE, 20, 10000, 300000, 0);
+		insert(p, id, NONE, 20, 10000, 300000, 0);
 	for (unsigned i = 0; i < 100000; i++)
-		assert_int_not_equal(hydns_policy_offer(p, 1, 10000, 86400000, i % 1000, &victim),
-				     HYDNS_ADMIT_EVICT);
+		assert_int_not_equal(offer(p, 0, 10000, 86400000, i % 1000, &victim), HYDNS_ADMIT_EVICT);
 	hydns_policy_free(p);
 }
 
 static void what_cools_down_is_replaced(void **state)
 {
-	struct hydns_policy *p = policy(100, 2, 60000, 200);
+	struct hydns_policy *p = policy(100, 2, 200);
 	uint64_t now = 0;
 	uint32_t victim;
 
 	(void)state;
 	for (uint32_t id = 0; id < 100; id++)
-		hydns_policy_insert(p, id, NONE, 1000, 10000, 86400000, now);
-	assert_int_equal(hydns_policy_offer(p, 20, 10000, 86400000, now, &victim), HYDNS_REJECT_FULL);
+		insert(p, id, NONE, 1000, 10000, 86400000, now);
+	assert_int_equal(offer(p, 20, 10000, 86400000, now, &victim), HYDNS_REJECT_FULL);
 	for (int i = 0; i < 600; i++) {
 		now += 1000;
 		for (uint32_t id = 0; id < 100; id++)
 			hydns_policy_hits(p, id, id == 42 ? 0 : 100, now);
 	}
-	assert_int_equal(hydns_policy_offer(p, 20, 10000, 86400000, now, &victim), HYDNS_ADMIT_EVICT);
+	assert_int_equal(offer(p, 20, 10000, 86400000, now, &victim), HYDNS_ADMIT_EVICT);
 	assert_int_equal(victim, 42);
 	hydns_policy_free(p);
 }
 
 static void memory_is_what_is_stated(void **state)
 {
-	struct hydns_policy *p = policy(1000000, 1, 0, 1000000);
+	struct hydns_policy *p = policy(1000000, 1, 1000000);
 
 	(void)state;
-	assert_true(hydns_policy_bytes(p) < 32 * 1000000 + 8192);
+	assert_true(hydns_policy_bytes(p) <= HYDNS_POLICY_BYTES * 1000000 + 8192);
 	hydns_policy_free(p);
 }
+
+#define BUSY 1000000000ULL      /* 1,000 a second */
 
 static void refresh_lies_in_the_last_part_of_the_life(void **state)
 {
@@ -357,18 +436,33 @@ static void refresh_lies_in_the_last_part_of_the_life(void **state)
 	for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++) {
 		uint32_t life = lives[i];
 
-		assert_int_equal(hydns_policy_refresh_at(life, 0, 1000, 1), life);
+		assert_int_equal(hydns_policy_refresh_at(life, 0, 1000, BUSY, 1), life);
 		for (int n = 0; n < 1000; n++) {
 			uint32_t percent = 1 + random_below(&rng, 120);
 			uint32_t least = random_below(&rng, 5000);
-			uint32_t left = life - hydns_policy_refresh_at(life, percent, least, random_next(&rng));
+			uint64_t rate = 1 + random_next(&rng) % BUSY, salt = random_next(&rng);
+			uint32_t left = life - hydns_policy_refresh_at(life, percent, least, rate, salt);
 			uint64_t most = (uint64_t)life * percent / 100;
 
 			if (most < least)
 				most = least;
 			assert_true(left <= most && left <= life / 2);
-			assert_true(left >= (least < life / 2 ? least : life / 2));
+			if (left)
+				assert_true(left >= (least < life / 2 ? least : life / 2));
+			assert_int_equal(left, life - hydns_policy_refresh_at(life, percent, least, rate, salt));
 		}
+	}
+}
+
+/* Three queries must be expected from the refresh on, or there is none. */
+static void what_is_cool_is_not_refreshed(void **state)
+{
+	(void)state;
+	assert_int_equal(hydns_policy_refresh_at(300000, 10, 2000, 0, 1), 300000);
+	assert_int_equal(hydns_policy_refresh_at(300000, 10, 2000, 99000, 1), 300000);  /* 2.97 in 30 s */
+	for (uint64_t salt = 0; salt < 1000; salt++) {
+		assert_in_range(hydns_policy_refresh_at(300000, 10, 2000, 101000, salt), 270000, 270400);
+		assert_in_range(hydns_policy_refresh_at(300000, 10, 2000, 200000, salt), 270000, 285000);
 	}
 }
 
@@ -377,12 +471,12 @@ static void refreshes_of_equal_lives_are_spread(void **state)
 	unsigned in_quarter[4] = { 0 };
 
 	(void)state;
-	/* life 300 s, 10 %: from 270,000 to 277,500 ms */
+	/* life 300 s, 10 %: from 270,000 to 298,000 ms */
 	for (uint64_t salt = 0; salt < 4000; salt++) {
-		uint32_t at = hydns_policy_refresh_at(300000, 10, 1000, salt);
+		uint32_t at = hydns_policy_refresh_at(300000, 10, 2000, BUSY, salt);
 
-		assert_in_range(at, 270000, 277500);
-		in_quarter[at == 277500 ? 3 : (at - 270000) / 1875]++;
+		assert_in_range(at, 270000, 298000);
+		in_quarter[at == 298000 ? 3 : (at - 270000) / 7000]++;
 	}
 	for (int i = 0; i < 4; i++)
 		assert_in_range(in_quarter[i], 900, 1100);
@@ -392,18 +486,22 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(admits_by_hits_expected_in_the_life),
-		cmocka_unit_test(horizon_limits_what_counts),
 		cmocka_unit_test(newcomer_must_beat_the_least_by_the_hysteresis),
 		cmocka_unit_test(expired_goes_first_however_hot),
-		cmocka_unit_test(hot_rule_near_its_end_counts_as_renewed),
+		cmocka_unit_test(hot_rule_near_its_end_stays),
 		cmocka_unit_test(rate_follows_the_hits),
 		cmocka_unit_test(successor_takes_the_rate_over),
+		cmocka_unit_test(those_who_left_are_remembered),
+		cmocka_unit_test(evictions_are_bounded),
+		cmocka_unit_test(a_lowered_capacity_keeps_the_best),
+		cmocka_unit_test(bar_is_what_admits),
 		cmocka_unit_test(ignores_ids_it_does_not_hold),
 		cmocka_unit_test(agrees_with_reference_under_churn),
 		cmocka_unit_test(one_time_names_evict_nothing),
 		cmocka_unit_test(what_cools_down_is_replaced),
 		cmocka_unit_test(memory_is_what_is_stated),
 		cmocka_unit_test(refresh_lies_in_the_last_part_of_the_life),
+		cmocka_unit_test(what_is_cool_is_not_refreshed),
 		cmocka_unit_test(refreshes_of_equal_lives_are_spread),
 	};
 

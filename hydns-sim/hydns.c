@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * hyDNS itself: the code that runs, with the clock and the packets simulated. From the resolver's plugin: sketch,
+ * threshold, table of offers, renewals (publish/hot.h). From hydnsd: rules.c with policy and rule store on plain
+ * memory, swept, expired and reclaimed at hydnsd's own intervals (hydnsd/rules.h). The XDP program's part is
+ * answer() below: lookup in the store, expiry, claim of a refresh, hit counter, as in hydns-kern/answer.bpf.h and
+ * lookup.bpf.h.
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include "hydns/hash.h"
+#include "hydns-kern/loader.h"
+#include "hydns-sim/contender.h"
+#include "hydns-sim/hydns.h"
+#include "hydns-sim/resolver.h"
+#include "hydnsd/rules.h"
+#include "publish/hot.h"
+
+#define NS_PER_US   1000ULL
+#define NS_PER_MS   1000000ULL
+#define NS_PER_S    1000000000ULL
+#define GRACE_MS    16                 /* what membarrier() took where it was measured: 8 to 24 ms */
+#define SESSION     1
+#define NAME_LEN    10                 /* one label of eight letters */
+#define ANSWER_LEN  16                 /* one address record */
+#define TTL_AT      6
+#define QTYPE       1
+
+struct contender {
+	struct hydns_geometry geometry;
+	struct hydns_store_memory memory;
+	struct hydns_line *hits;
+	struct hydnsd_rules *rules;
+	struct hydns_hot hot;
+	uint64_t seed[2];
+	uint64_t housekeeping_ms, sweep_ms, swept_ms, grace_ms;
+	bool sweeping, grace;
+	uint64_t offers;
+	const struct sim_hydns_options *options;
+	struct hydnsd_answer answer;
+};
+
+static struct sim_hydns_options the_options = SIM_HYDNS_DEFAULTS;
+
+struct sim_hydns_options *sim_hydns_options(void)
+{
+	return &the_options;
+}
+
+/* -- memory ------------------------------------------------------------------------------------------------ */
+static void *zeroed(size_t count, size_t size)
+{
+	size_t bytes = (count * size + 63) & ~(size_t)63;
+	void *p = aligned_alloc(64, bytes ? bytes : 64);
+
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+static bool open_memory(struct contender *c, uint32_t capacity)
+{
+	static const uint32_t sizes[HYDNS_SLOT_CLASSES] = {
+		HYDNS_SLOT_SIZE_0, HYDNS_SLOT_SIZE_1, HYDNS_SLOT_SIZE_2, HYDNS_SLOT_SIZE_3,
+	};
+	bool good = true;
+
+	hydns_geometry_for(capacity, 1, &c->geometry);
+	memcpy(c->geometry.seed, c->seed, sizeof(c->seed));
+	c->hits = zeroed(c->geometry.lines, sizeof(*c->hits));
+	c->memory = (struct hydns_store_memory){
+		.geometry = &c->geometry, .hits = c->hits,
+		.index = zeroed(c->geometry.buckets, sizeof(struct hydns_bucket)),
+		.claims = zeroed(c->geometry.lines, sizeof(struct hydns_line)),
+	};
+	for (int i = 0; i < HYDNS_SLOT_CLASSES; i++) {
+		c->memory.slots[i] = zeroed(c->geometry.slots[i], sizes[i]);
+		good = good && c->memory.slots[i];
+	}
+	return good && c->hits && c->memory.index && c->memory.claims;
+}
+
+static void hydns_close(struct contender *c)
+{
+	hydnsd_rules_close(c->rules);
+	hydns_sketch_free(c->hot.sketch);
+	hydns_offered_free(c->hot.offered);
+	for (int i = 0; i < HYDNS_SLOT_CLASSES; i++)
+		free(c->memory.slots[i]);
+	free(c->memory.index);
+	free(c->memory.claims);
+	free(c->hits);
+	free(c);
+}
+
+static struct contender *hydns_open(const struct sim_trace *t, uint32_t capacity)
+{
+	const struct hydns_policy_options policy = HYDNSD_POLICY(capacity, the_options.min_hits);
+	struct contender *c = calloc(1, sizeof(*c));
+
+	(void)t;
+	if (!c)
+		return NULL;
+	c->options = &the_options;
+	c->seed[0] = the_options.seed ^ 0x243f6a8885a308d3ULL;
+	c->seed[1] = (the_options.seed + 1) * 0xa0761d6478bd642fULL;
+	if (open_memory(c, capacity))
+		c->rules = hydnsd_rules_open(&c->memory, &policy, c->seed[0], SIM_BASE_US * NS_PER_US);
+	c->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(capacity), the_options.window_s * 1000, c->seed);
+	c->hot.offered = hydns_offered_new(capacity);
+	if (!c->rules || !c->hot.sketch || !c->hot.offered) {
+		hydns_close(c);
+		return NULL;
+	}
+	return c;
+}
+
+/* -- names ------------------------------------------------------------------------------------------------- */
+static void name_of(uint32_t id, uint8_t name[NAME_LEN])
+{
+	name[0] = NAME_LEN - 2;
+	for (int i = 0; i < NAME_LEN - 2; i++)
+		name[1 + i] = (uint8_t)('a' + (id >> (4 * i) & 15));
+	name[NAME_LEN - 1] = 0;
+}
+
+static uint64_t key_of(const struct contender *c, const uint8_t name[NAME_LEN])
+{
+	return hydns_key_hash(name, NAME_LEN, htons(QTYPE), 0, 0, c->geometry.seed);
+}
+
+/* -- hydnsd ------------------------------------------------------------------------------------------------ */
+static void tick(struct contender *c, uint64_t now_ms)
+{
+	uint64_t now_ns = now_ms * NS_PER_MS;
+
+	if (now_ms - c->housekeeping_ms >= HYDNSD_HOUSEKEEPING_MS) {
+		c->housekeeping_ms = now_ms;
+		hydnsd_rules_expire(c->rules, now_ns, HYDNSD_EXPIRE_RULES);
+	}
+	if (c->grace && now_ms - c->grace_ms >= GRACE_MS) {
+		hydnsd_rules_grace_end(c->rules);
+		c->grace = false;
+	}
+	if (!c->grace && hydnsd_rules_grace_needed(c->rules)) {
+		hydnsd_rules_grace_begin(c->rules);
+		c->grace = true;
+		c->grace_ms = now_ms;
+	}
+	if (!c->sweeping && now_ms - c->swept_ms < HYDNSD_SWEEP_PAUSE_MS)
+		return;
+	if (now_ms - c->sweep_ms < HYDNSD_SWEEP_MS)
+		return;
+	if (!c->sweeping)
+		c->swept_ms = now_ms;
+	c->sweep_ms = now_ms;
+	c->sweeping = !hydnsd_rules_sweep(c->rules, now_ns, HYDNSD_SWEEP_SLOTS);
+}
+
+/* As hydnsd_offer_check() makes it of a frame, from the same numbers. */
+static void offer(struct contender *c, const struct sim_answer *a, const uint8_t *name, uint64_t key, uint64_t now_us)
+{
+	static const uint8_t record[ANSWER_LEN] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1 };
+	const struct hydnsd_offerer by = { .refresh_percent = c->options->refresh_percent };
+	uint64_t sent_s = now_us / 1000000;
+	struct hydnsd_answer *out = &c->answer;
+
+	c->offers++;
+	out->ttl[0] = TTL_AT;
+	out->parts = (struct hydns_rule_parts){
+		.head = {
+			.base_ns = sent_s * NS_PER_S, .expire_ms = (uint32_t)(a->expires_s - sent_s) * 1000,
+			.ancount = htons(1), .answer_len = ANSWER_LEN, .name_len = NAME_LEN, .ttl_count = 1,
+			.qtype = htons(QTYPE),
+		},
+		.name = name, .answer = record, .ttl = out->ttl,
+	};
+	out->signature = key;
+	out->epoch = 1;
+	out->count = hydns_sketch_estimate(c->hot.sketch, key);
+	out->window_ms = hydns_sketch_window_ms(c->hot.sketch);
+	hydnsd_rules_admit(c->rules, &by, out, now_us * NS_PER_US);
+}
+
+/* -- the resolver's plugin ----------------------------------------------------------------------------------- */
+static bool hydns_answered(struct contender *c, const struct sim_answer *a, uint64_t now_us)
+{
+	uint64_t now_ms = now_us / 1000, now_s = now_us / 1000000;
+	uint32_t expires = (uint32_t)a->expires_s;
+	uint8_t name[NAME_LEN];
+	bool renew = false, due;
+	uint64_t key;
+
+	name_of(a->id, name);
+	key = key_of(c, name);
+	if (!a->fresh)
+		renew = hydns_hot_renew(&c->hot, key, SESSION, expires, a->expires_s - a->begun_s, now_s, now_ms,
+					c->options->refresh_percent);
+	due = a->renewed && hydns_offered_stands(c->hot.offered, key, SESSION, (uint32_t)now_s, 0) &&
+	      !hydns_offered_lately(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms);
+	for (uint32_t i = 0; i < a->sightings; i++)
+		due |= hydns_hot_seen(&c->hot, key, expires, SESSION, c->options->admission,
+				      hydnsd_rules_bar(c->rules), now_ms);
+	if (due && expires - now_s >= c->options->min_ttl) {
+		offer(c, a, name, key, now_us);
+		hydns_offered_note(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms, 1, true);
+	}
+	return renew;
+}
+
+/* -- the XDP program ----------------------------------------------------------------------------------------- */
+static bool claim(struct contender *c, uint32_t ordinal, uint32_t now_ms)
+{
+	uint32_t *last = &c->memory.claims[ordinal / HYDNS_LINE_WORDS].word[ordinal % HYDNS_LINE_WORDS];
+
+	if (now_ms - *last < HYDNS_REFRESH_REARM_MS)
+		return false;
+	*last = now_ms;
+	return true;
+}
+
+static bool answer(struct contender *c, const uint8_t *name, uint64_t now_ns)
+{
+	const struct hydns_store *s = hydnsd_rules_store(c->rules);
+	uint32_t handle = hydns_store_find(s, name, NAME_LEN, htons(QTYPE), 0, 0), ordinal;
+	const struct hydns_rule *rule = handle ? hydns_store_rule(s, handle) : NULL;
+	uint64_t age;
+
+	if (!rule)
+		return false;
+	ordinal = hydns_store_ordinal(s, handle);
+	age = now_ns > rule->base_ns ? now_ns - rule->base_ns : 0;
+	if (age >= rule->expire_ms * NS_PER_MS ||
+	    (age >= rule->refresh_ms * NS_PER_MS && claim(c, ordinal, (uint32_t)(now_ns / NS_PER_MS))))
+		return false;
+	c->hits[ordinal / HYDNS_LINE_WORDS].word[ordinal % HYDNS_LINE_WORDS]++;
+	return true;
+}
+
+static bool hydns_query(struct contender *c, uint32_t id, uint64_t now_us)
+{
+	uint8_t name[NAME_LEN];
+
+	tick(c, now_us / 1000);
+	name_of(id, name);
+	return answer(c, name, now_us * NS_PER_US);
+}
+
+static void hydns_set_capacity(struct contender *c, uint32_t capacity, uint64_t now_us)
+{
+	(void)now_us;
+	hydnsd_rules_set_capacity(c->rules, capacity);
+}
+
+static void hydns_stats(const struct contender *c, struct contender_stats *out)
+{
+	const struct hydnsd_rules_counters *n = hydnsd_rules_counters(c->rules);
+
+	*out = (struct contender_stats){
+		.installs = n->admitted + n->replaced, .evictions = n->evicted, .offers = c->offers,
+		.rules = hydns_store_count(hydnsd_rules_store(c->rules)),
+		.bytes = hydnsd_rules_bytes(c->rules) + hydns_sketch_bytes(c->hot.sketch) +
+			 hydns_offered_bytes(c->hot.offered),
+	};
+}
+
+const struct contender_kind contender_hydns = {
+	"hydns", "hyDNS", true, hydns_open, hydns_close, hydns_query, hydns_answered, hydns_set_capacity, hydns_stats,
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Which sightings make an offer, and which answers are renewed: the popularity sketch of a resolver thread and the
+ * table of what hydnsd has been told, put together. No clock and no I/O, so that the simulator runs this very code.
+ */
+#ifndef HYDNS_PUBLISH_HOT_H
+#define HYDNS_PUBLISH_HOT_H
+
+#include "offload-policy/policy.h"
+
+/* -- offered.c: which answers hydnsd has been told about ----------------------------------------------- */
+struct hydns_offered;
+struct hydns_offered *hydns_offered_new(uint32_t capacity);
+void hydns_offered_free(struct hydns_offered *t);
+size_t hydns_offered_bytes(const struct hydns_offered *t);
+/* True when this answer (question and expiry) was told hydnsd in this session and it is too soon to
+ * repeat it. Times are any milliseconds that the caller always takes from the same clock. */
+bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+			  uint32_t now_ms);
+/* offered: false when it turned out not to be offloadable, which need not be found out again at once.
+ * generation: of the answer's stamp. */
+void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+			uint32_t now_ms, uint64_t generation, bool offered);
+/* True when the question was offered in this session, whatever became of it. */
+bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t session);
+/* True when the question was offered in this session, from generation withdrawn or later, and the answer
+ * ends after now (seconds, as expires). */
+bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now,
+			  uint64_t withdrawn);
+/* True when the question was offered in this session and no renewal was claimed in the last rearm_ms. */
+bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
+				 uint32_t rearm_ms);
+
+/* -- hot.c ------------------------------------------------------------------------------------------------ */
+/* Octets of a thread's sketch for a store of this many rules (0: hydnsd's limit, taken for HYDNS_HOT_CAPACITY). */
+#define HYDNS_HOT_CAPACITY (1U << 17)
+uint32_t hydns_hot_sketch_width(uint32_t capacity);
+
+struct hydns_hot {
+	struct hydns_sketch *sketch;   /* the thread's own */
+	struct hydns_offered *offered; /* shared by the threads */
+};
+/*
+ * Counts a sighting of the question at now_ms. True when its answer, which ends at expires, should be offered: it
+ * was seen at least admission times lately, promises to be worth more than bar (as hydns_policy_bar(), from
+ * hydnsd) or was offered before, so that hydnsd may know more of it; and it was not offered a moment ago.
+ */
+bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
+		    uint32_t admission, uint32_t bar, uint64_t now_ms);
+/* True when the question was offered before and its answer, which ends at expires (seconds, as now) after lifetime
+ * seconds, is in the last percent of its life: it should be renewed now. True once per re-arm time. */
+bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t expires, uint64_t lifetime,
+		     uint64_t now, uint32_t percent, uint64_t now_ms);
+
+#endif
