@@ -31,10 +31,13 @@
 #define NONE             UINT32_MAX
 #define PRIOR            0.5f           /* hits */
 #define MEMORY_HITS      8.0f           /* hits that the least rule has in a memory M */
-#define MEMORY_MIN_S     60.0f
+#define MEMORY_MIN_S     3.0f
 #define MEMORY_MAX_S     3600.0f
+#define QUIET_HITS       4.0f           /* a rule without a hit for a time t has less than this / t, save 2 % */
 #define SIGHTED_MIN_S    0.1f           /* the least time that sightings are taken to have lasted */
 #define REFRESH_QUERIES  3.0f           /* queries to be expected from the beginning of a refresh on */
+#define REFRESH_SPREAD   4              /* it begins so many times as early as it would have to, at most */
+#define LOOKUP_S         0.05f          /* what a resolver needs to look an answer up, about */
 #define PER_SECOND       1e6f           /* the interface's unit of rates */
 #define VICTIM_SCAN      4096           /* most ids shown to accept(), so that no call stalls */
 #define EXPIRE_MAX       ((1ULL << 48) - 1)
@@ -49,6 +52,7 @@ _Static_assert(LISTS % 64 == 0, "the bitmap has whole words");
 /* What is known of a question. */
 struct seen {
 	float hits, time;      /* a and b above, seconds, at last_ms */
+	float quiet;           /* seconds since it was last seen to be asked for */
 	uint32_t last_ms;      /* low 32 bits of the caller's clock */
 };
 
@@ -95,7 +99,7 @@ struct hydns_policy *hydns_policy_new(const struct hydns_policy_options *o, uint
 		return NULL;
 	p->options = *o;
 	p->ids = ids;
-	p->memory_s = MEMORY_MIN_S;
+	p->memory_s = MEMORY_MAX_S;
 	p->evictions = HYDNS_EVICTIONS_S(o->capacity);
 	p->ghosts = ids + (ids & 1);
 	p->entry = calloc(ids, sizeof(*p->entry));
@@ -159,12 +163,15 @@ static struct seen seen_after(const struct hydns_policy *p, const struct seen *k
 {
 	float gone = elapsed_s(k, now_ms), keep = p->memory_s / (p->memory_s + gone);
 
-	return (struct seen){ (k->hits + (float)hits) * keep, (k->time + gone) * keep, (uint32_t)now_ms };
+	return (struct seen){ (k->hits + (float)hits) * keep, (k->time + gone) * keep,
+			      hits ? 0 : k->quiet + gone, (uint32_t)now_ms };
 }
 
 static float rate_of(const struct seen *k)
 {
-	return (k->hits + PRIOR) / (k->time > SIGHTED_MIN_S ? k->time : SIGHTED_MIN_S);
+	float rate = (k->hits + PRIOR) / (k->time > SIGHTED_MIN_S ? k->time : SIGHTED_MIN_S);
+
+	return rate * k->quiet > QUIET_HITS ? QUIET_HITS / k->quiet : rate;
 }
 
 static float rate_now(const struct hydns_policy *p, const struct seen *k, uint64_t now_ms)
@@ -181,7 +188,7 @@ static uint64_t in_units(float rate)
 
 static struct seen sighted(uint32_t count, uint32_t window_ms, uint64_t now_ms)
 {
-	return (struct seen){ count ? (float)(count - 1) : 0, (float)window_ms / 1000.0f, (uint32_t)now_ms };
+	return (struct seen){ count ? (float)(count - 1) : 0, (float)window_ms / 1000.0f, 0, (uint32_t)now_ms };
 }
 
 /* -- those who left ----------------------------------------------------------------------------------- */
@@ -523,19 +530,24 @@ uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t mi
 				 uint64_t salt)
 {
 	uint64_t half = life_ms / 2, most, least = min_window_ms;
-	float need = rate ? REFRESH_QUERIES * 1000.0f * PER_SECOND / (float)rate : (float)life_ms;
+	float per_s = (float)rate / PER_SECOND, life_s = (float)life_ms / 1000.0f;
 
 	most = (uint64_t)life_ms * percent / 100;
 	if (most < min_window_ms)
 		most = min_window_ms;
 	if (most > half)
 		most = half;
-	if (!percent || need > (float)most)
+	if (!percent || per_s * (float)most / 1000.0f < REFRESH_QUERIES)
 		return life_ms;
-	if (least < need)
-		least = (uint64_t)need;
+	if (least < REFRESH_QUERIES * 1000.0f / per_s)
+		least = (uint64_t)(REFRESH_QUERIES * 1000.0f / per_s);
 	if (least > most)
 		least = most;
+	/* Shorter lives mean more lookups: by least / life. It saves the queries that come during one. */
+	if (per_s * LOOKUP_S * life_s < (float)least / 1000.0f)
+		return life_ms;
+	if (most > REFRESH_SPREAD * least)
+		most = REFRESH_SPREAD * least;
 	salt = (salt ^ salt >> 32) * 0x9e3779b97f4a7c15ULL >> 32;
 	return life_ms - (uint32_t)(least + salt % (most - least + 1));
 }

@@ -13,13 +13,13 @@
 
 /* -- sketch.c: how often was a question seen lately? ------------------------------------------------- */
 struct hydns_sketch;
-/* width: counters per row, rounded up to 7 * 2^n (memory: 64 octets for each 7, see sketch.c);
- * half_life_ms: after this long counts are halved; seed: secret, 16 octets. NULL without memory, for
- * half_life_ms 0, and for more than 2^26 * 7 counters. */
+/* width: counters per row, rounded up to 14 * 2^n (memory: 64 octets for each 14, see sketch.c);
+ * half_life_ms: after this long counts are halved, and earlier when there were many; seed: secret, 16 octets. NULL without memory, for
+ * half_life_ms 0, and for more than 2^26 * 14 counters. */
 struct hydns_sketch *hydns_sketch_new(uint32_t width, uint32_t half_life_ms, const uint64_t seed[2]);
 void hydns_sketch_free(struct hydns_sketch *s);
 /* Counts one sighting; returns the estimate with it (never below the truth since the last halving,
- * saturating at 65,536). A clock that steps back ages nothing. Bounded time: one cache line is touched;
+ * saturating at 256). A clock that steps back ages nothing. Bounded time: one cache line is touched;
  * no allocation, no system call. */
 uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_ms);
 /* As of the last touch. */
@@ -39,7 +39,7 @@ struct hydns_policy_options {
 struct hydns_policy;
 /* ids: dense numbers 0..ids-1 given by the caller to its rules; an id out of range or not inserted is
  * ignored everywhere. HYDNS_POLICY_BYTES octets an id, allocated here once. NULL without memory or ids. */
-#define HYDNS_POLICY_BYTES 60
+#define HYDNS_POLICY_BYTES 68
 struct hydns_policy *hydns_policy_new(const struct hydns_policy_options *o, uint32_t ids);
 void hydns_policy_free(struct hydns_policy *p);
 size_t hydns_policy_bytes(const struct hydns_policy *p);
@@ -95,7 +95,8 @@ bool hydns_policy_promises(uint32_t count, uint32_t window_ms, uint32_t bar);
  * When, in milliseconds after its start, a rule of this life lets queries through for refresh: in the last percent
  * of it, at least min_window_ms and at most half the life before its end, spread by salt so that rules of equal
  * TTL do not refresh together, and so early that at this rate some queries can be expected from then on. A rule
- * too cool for that is not refreshed, and so for percent 0: returns life_ms.
+ * too cool for that, or for which the lookups that its shorter life costs outnumber the queries that would come
+ * while it is looked up after its end, is not refreshed, and so for percent 0: returns life_ms.
  */
 uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t min_window_ms, uint64_t rate,
 				 uint64_t salt);

@@ -7,21 +7,23 @@
  * efficient cache admission policy", ACM ToS 13(4), 2017).
  *
  * Blocked: all that belongs to a key stands in one 64-byte block, so a touch costs one cache miss:
- *   4 octets   the epoch (half-life number) to which the block has been halved
+ *   4 octets   the epoch (number of halvings) to which the block has been halved
  *   4 octets   doorkeeper: a Bloom filter of 32 bits, two per key, emptied at every halving
- *  56 octets   4 rows of 7 saturating 16-bit counters; a key has one counter in each row
+ *  56 octets   4 rows of 14 saturating 8-bit counters; a key has one counter in each row
  * The block is halved when it is next touched, by as many halvings as it missed: nothing ever sweeps
- * the table.
+ * the table. Halvings come after a half-life, and earlier when there were SIGHTINGS_A_BLOCK times as many
+ * sightings as blocks. So the sketch remembers as long as it can tell names apart, at any rate of queries;
+ * how long that is, hydns_sketch_window_ms() says.
  *
- * Error. With N sightings of other keys in a block since they were last halved away, a row errs by N/7
- * on average, and P(the estimate errs by more than e*N/7) <= e^-4 = 1.8 % (four independent rows,
- * Markov); conservative update and the doorkeeper only lower it. N is Poisson about (all sightings) /
- * blocks for many rare keys; a very hot key raises only the 4 of 28 counters that it has in its own
- * block, so that a neighbour in the block is misjudged by it only when all four rows coincide
- * (7^-4 = 0.04 %). The estimate is never below the number of sightings since the last halving until
- * it saturates at 65,536.
+ * Error. With N sightings of other keys in a block since they were last halved away, a row errs by N/14
+ * on average, and P(the estimate errs by more than e*N/14) <= e^-4 = 1.8 % (four independent rows,
+ * Markov); conservative update and the doorkeeper only lower it. N is Poisson, with a mean below twice
+ * SIGHTINGS_A_BLOCK, for many rare keys; a very hot key raises only the 4 of 56 counters that it has in its
+ * own block, so that a neighbour in the block is misjudged by it only when all four rows coincide
+ * (14^-4 = 0.003 %). The estimate is never below the number of sightings since the last halving until
+ * it saturates at 256.
  *
- * Memory: 64 octets a block, blocks = the least power of two >= width / 7. Nothing is allocated after
+ * Memory: 64 octets a block, blocks = the least power of two >= width / 14. Nothing is allocated after
  * hydns_sketch_new().
  */
 #include "policy.h"
@@ -30,19 +32,20 @@
 #include <string.h>
 
 #define ROWS           4
-#define ROW_COUNTERS   7
+#define ROW_COUNTERS   14
+#define COUNTER_MAX    UINT8_MAX
 #define BLOCK_BYTES    64
 #define BLOCKS_MAX     (1U << 26)      /* 4 GiB: more is a mistake, not a wish */
 /* Counts are halved after so many sightings a block, however little time is gone: above that the error would drown
  * what is to be told apart. */
-#define SIGHTINGS_A_BLOCK 16
-/* After this many halvings a 16-bit counter is zero. */
-#define HALVINGS_MAX   16
+#define SIGHTINGS_A_BLOCK 32
+/* After this many halvings a counter is zero. */
+#define HALVINGS_MAX   8
 
 struct block {
 	uint32_t epoch;
 	uint32_t door;
-	uint16_t counter[ROWS][ROW_COUNTERS];
+	uint8_t counter[ROWS][ROW_COUNTERS];
 };
 _Static_assert(sizeof(struct block) == BLOCK_BYTES, "a block is one cache line");
 
@@ -180,13 +183,13 @@ static void halve(struct block *b, unsigned times)
 {
 	for (int row = 0; row < ROWS; row++)
 		for (int column = 0; column < ROW_COUNTERS; column++)
-			b->counter[row][column] = (uint16_t)((uint32_t)b->counter[row][column] >> times);
+			b->counter[row][column] = (uint8_t)(b->counter[row][column] >> times);
 	b->door = 0;
 }
 
 static uint32_t least(const struct block *b, const struct place *p)
 {
-	uint32_t min = UINT16_MAX;
+	uint32_t min = COUNTER_MAX;
 
 	for (int row = 0; row < ROWS; row++)
 		if (b->counter[row][p->column[row]] < min)
@@ -210,12 +213,12 @@ uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_m
 		b->door |= p.door;      /* the first sighting stands in the doorkeeper alone */
 		return count + 1;
 	}
-	if (count == UINT16_MAX)
+	if (count == COUNTER_MAX)
 		return count + 1;
 	count++;
 	for (int row = 0; row < ROWS; row++)
 		if (b->counter[row][p.column[row]] < count)
-			b->counter[row][p.column[row]] = (uint16_t)count;
+			b->counter[row][p.column[row]] = (uint8_t)count;
 	return count + 1;
 }
 

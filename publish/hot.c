@@ -3,13 +3,13 @@
 
 #include "hydns/abi.h"
 
-#define WIDTH_MIN (1U << 16)           /* counters per row */
-#define WIDTH_MAX (1U << 22)
+#define WIDTH_MIN (1U << 11)           /* counters per row */
+#define WIDTH_MAX (1U << 23)
 #define REFRESH_MIN_S (HYDNS_REFRESH_MIN_MS / 1000)
 
 uint32_t hydns_hot_sketch_width(uint32_t capacity)
 {
-	uint64_t width = 2ULL * (capacity ? capacity : HYDNS_HOT_CAPACITY);
+	uint64_t width = 8ULL * (capacity ? capacity : HYDNS_HOT_CAPACITY);
 
 	if (width < WIDTH_MIN)
 		return WIDTH_MIN;

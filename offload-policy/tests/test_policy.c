@@ -117,16 +117,16 @@ static void rate_follows_the_hits(void **state)
 	assert_in_range(hydns_policy_rate(p, 0), 1040000, 1060000);     /* 10.5 in 10 s */
 	for (int i = 0; i < 300; i++)
 		hydns_policy_hits(p, 0, 50, now += 1000);
-	assert_in_range(hydns_policy_rate(p, 0), 49000000, 50100000);
+	assert_in_range(hydns_policy_rate(p, 0), 48000000, 50500000);
 	for (int i = 0; i < 300; i++)
 		hydns_policy_hits(p, 0, 0, now += 1000);
-	assert_in_range(hydns_policy_rate(p, 0), 0, 600000);
+	assert_in_range(hydns_policy_rate(p, 0), 13000, 14000);          /* quiet for 300 s: at most 4 / 300 s */
 	/* No time gone, or time gone back: hits still count, nothing breaks. */
 	hydns_policy_hits(p, 0, 60, now);
 	hydns_policy_hits(p, 0, 60, now - 100000);
-	assert_in_range(hydns_policy_rate(p, 0), 2000000, 2700000);
+	assert_in_range(hydns_policy_rate(p, 0), 20000000, 26000000);
 	hydns_policy_hits(p, 0, 0, UINT64_MAX);
-	assert_true(hydns_policy_rate(p, 0) <= 2700000);
+	assert_true(hydns_policy_rate(p, 0) <= 26000000);
 	hydns_policy_free(p);
 }
 
@@ -242,14 +242,17 @@ static void ignores_ids_it_does_not_hold(void **state)
 enum { IDS = 512, CAPACITY = 300 };
 struct reference {
 	bool live;
-	double hits, time;             /* seconds, at last */
+	double hits, time, quiet;      /* seconds, at last */
 	uint64_t last, expire;
 };
+#define MEMORY 3600.0          /* of a policy that was never asked for its bar */
+
 static double reference_rate(const struct reference *r, uint64_t now)
 {
-	double gone = (now > r->last ? now - r->last : 0) / 1000.0, keep = 60.0 / (60.0 + gone);
+	double gone = (now > r->last ? now - r->last : 0) / 1000.0, keep = MEMORY / (MEMORY + gone);
+	double rate = (r->hits * keep + 0.5) / ((r->time + gone) * keep), quiet = r->quiet + gone;
 
-	return (r->hits * keep + 0.5) / ((r->time + gone) * keep);
+	return rate * quiet > 4 ? 4 / quiet : rate;
 }
 
 static bool divides(uint32_t id, void *arg)
@@ -311,7 +314,7 @@ static void random_insert(struct hydns_policy *p, struct reference *r, uint64_t 
 {
 	static uint64_t serial = 1 << 20;
 	const struct hydns_sighted s = sighted(serial++, random_below(rng, 1U << random_below(rng, 16)), 10000);
-	struct reference new = { true, s.count - 1, s.window_ms / 1000.0, now, 0 };
+	struct reference new = { true, s.count - 1, s.window_ms / 1000.0, 0, now, 0 };
 	uint32_t id = random_below(rng, IDS), from = NONE, victim = NONE;
 	uint32_t life = 1 + random_below(rng, 1U << (5 + random_below(rng, 16)));
 
@@ -342,8 +345,9 @@ static void read_counters(struct hydns_policy *p, struct reference *r, uint64_t 
 			continue;
 		hydns_policy_hits(p, i, hits, now);
 		gone = (now - r[i].last) / 1000.0;
-		r[i].hits = (r[i].hits + hits) * 60.0 / (60.0 + gone);
-		r[i].time = (r[i].time + gone) * 60.0 / (60.0 + gone);
+		r[i].hits = (r[i].hits + hits) * MEMORY / (MEMORY + gone);
+		r[i].time = (r[i].time + gone) * MEMORY / (MEMORY + gone);
+		r[i].quiet = hits ? 0 : r[i].quiet + gone;
 		r[i].last = now;
 	}
 }
@@ -454,16 +458,18 @@ static void refresh_lies_in_the_last_part_of_the_life(void **state)
 	}
 }
 
-/* Three queries must be expected from the refresh on, or there is none. */
+/* Three queries must be expected from the refresh on, and the lookups must pay, or there is none. */
 static void what_is_cool_is_not_refreshed(void **state)
 {
 	(void)state;
-	assert_int_equal(hydns_policy_refresh_at(300000, 10, 2000, 0, 1), 300000);
-	assert_int_equal(hydns_policy_refresh_at(300000, 10, 2000, 99000, 1), 300000);  /* 2.97 in 30 s */
-	for (uint64_t salt = 0; salt < 1000; salt++) {
-		assert_in_range(hydns_policy_refresh_at(300000, 10, 2000, 101000, salt), 270000, 270400);
-		assert_in_range(hydns_policy_refresh_at(300000, 10, 2000, 200000, salt), 270000, 285000);
-	}
+	assert_int_equal(hydns_policy_refresh_at(3600000, 10, 2000, 0, 1), 3600000);
+	/* 3,600 s, 10 %: three in the last part are one in 120 s, but that does not pay */
+	assert_int_equal(hydns_policy_refresh_at(3600000, 10, 2000, 120000, 1), 3600000);
+	/* 20 s, at least 2 s: two a second pay, less do not */
+	assert_int_equal(hydns_policy_refresh_at(20000, 10, 2000, 1900000, 1), 20000);
+	assert_int_equal(hydns_policy_refresh_at(20000, 10, 2000, 2100000, 1), 18000);
+	for (uint64_t salt = 0; salt < 1000; salt++)
+		assert_in_range(hydns_policy_refresh_at(3600000, 10, 2000, 500000, salt), 3576000, 3594000);
 }
 
 static void refreshes_of_equal_lives_are_spread(void **state)
@@ -471,12 +477,12 @@ static void refreshes_of_equal_lives_are_spread(void **state)
 	unsigned in_quarter[4] = { 0 };
 
 	(void)state;
-	/* life 300 s, 10 %: from 270,000 to 298,000 ms */
+	/* from four times the least window to once: 292,000 to 298,000 ms */
 	for (uint64_t salt = 0; salt < 4000; salt++) {
 		uint32_t at = hydns_policy_refresh_at(300000, 10, 2000, BUSY, salt);
 
-		assert_in_range(at, 270000, 298000);
-		in_quarter[at == 298000 ? 3 : (at - 270000) / 7000]++;
+		assert_in_range(at, 292000, 298000);
+		in_quarter[at == 298000 ? 3 : (at - 292000) / 1500]++;
 	}
 	for (int i = 0; i < 4; i++)
 		assert_in_range(in_quarter[i], 900, 1100);

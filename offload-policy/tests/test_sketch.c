@@ -33,9 +33,9 @@ static void counts_one_key_exactly(void **state)
 
 	(void)state;
 	assert_int_equal(hydns_sketch_estimate(s, 7), 0);
-	for (uint32_t i = 1; i <= 1000; i++)
+	for (uint32_t i = 1; i <= 250; i++)
 		assert_int_equal(hydns_sketch_touch(s, 7, 5), i);
-	assert_int_equal(hydns_sketch_estimate(s, 7), 1000);
+	assert_int_equal(hydns_sketch_estimate(s, 7), 250);
 	assert_int_equal(hydns_sketch_estimate(s, 8), 0);
 	hydns_sketch_free(s);
 }
@@ -49,7 +49,7 @@ static void holds_its_error_bound(void **state)
 	uint64_t rng = 1;
 	unsigned beyond = 0;
 	double excess = 0;
-	/* e / 7 of what a block of 7 counters a row gets on average */
+	/* e / 14 of what a block of 14 counters a row gets on average */
 	double allowed = 2.71828 * TOUCHES / WIDTH;
 
 	(void)state;
@@ -80,16 +80,38 @@ static void halves_with_time(void **state)
 	struct hydns_sketch *s = sketch(1024, 1000);
 
 	(void)state;
-	touch_many(s, 1, 801, 0);
+	touch_many(s, 1, 201, 0);
 	hydns_sketch_touch(s, 2, 999);
-	assert_int_equal(hydns_sketch_estimate(s, 1), 801);
+	assert_int_equal(hydns_sketch_estimate(s, 1), 201);
 	hydns_sketch_touch(s, 2, 1000);
-	assert_int_equal(hydns_sketch_estimate(s, 1), 400);
-	hydns_sketch_touch(s, 2, 3000);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 100);
-	assert_int_equal(hydns_sketch_touch(s, 1, 3000), 101);
+	hydns_sketch_touch(s, 2, 3000);
+	assert_int_equal(hydns_sketch_estimate(s, 1), 25);
+	assert_int_equal(hydns_sketch_touch(s, 1, 3000), 26);
 	hydns_sketch_touch(s, 2, 100000);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 0);
+	hydns_sketch_free(s);
+}
+
+/* The window is the time that the counts stand for, however often they were halved, and by what. */
+static void window_matches_the_counts(void **state)
+{
+	struct hydns_sketch *s = sketch(4096, 10000);
+	uint64_t rng = 4, now = 0;
+	double sum = 0, expected = 0;
+
+	(void)state;
+	/* key 1 once in 100 ms among 20 others: halved by time and, when these come fast, by their number */
+	for (unsigned i = 1; i < 200000; i++) {
+		uint64_t other = 2 + random_next(&rng) / 2;
+
+		now += i % 20 == 0 ? 100 : 0;
+		hydns_sketch_touch(s, i % 20 == 0 ? 1 : other, now);
+		sum += i % 20 == 0 ? hydns_sketch_estimate(s, 1) : 0;
+		expected += i % 20 == 0 ? hydns_sketch_window_ms(s) / 100.0 : 0;
+	}
+	print_message("counted %.0f where the window says %.0f\n", sum, expected);
+	assert_true(sum > expected * 0.9 && sum < expected * 1.15);
 	hydns_sketch_free(s);
 }
 
@@ -99,9 +121,9 @@ static void saturates_without_wrapping(void **state)
 
 	(void)state;
 	touch_many(s, 1, 200000, 0);
-	assert_int_equal(hydns_sketch_estimate(s, 1), 65536);
+	assert_int_equal(hydns_sketch_estimate(s, 1), 256);
 	hydns_sketch_touch(s, 2, 1000);
-	assert_int_equal(hydns_sketch_estimate(s, 1), 32767);
+	assert_int_equal(hydns_sketch_estimate(s, 1), 127);
 	hydns_sketch_free(s);
 }
 
@@ -130,7 +152,7 @@ static void survives_clocks_that_jump(void **state)
  * inflate what is really hot. */
 static void one_time_names_stay_cold(void **state)
 {
-	enum { ONCE = 200000, HOT = 100 };
+	enum { ONCE = 200000, HOT = 1000 };
 	struct hydns_sketch *s = sketch(65536, 10000);
 	uint64_t rng = 3;
 	uint32_t truth[HOT] = { 0 };
@@ -157,7 +179,7 @@ static void one_time_names_stay_cold(void **state)
 static void placement_depends_on_the_seed(void **state)
 {
 	static const uint64_t other_seed[2] = { 1, 2 };
-	enum { KEYS = 4000 };
+	enum { KEYS = 40000 };
 	unsigned with[2] = { 0, 0 }, both = 0;
 
 	(void)state;
@@ -168,16 +190,16 @@ static void placement_depends_on_the_seed(void **state)
 			struct hydns_sketch *s = hydns_sketch_new(1, 1000, i ? other_seed : SEED);
 
 			assert_non_null(s);
-			touch_many(s, 0, 100, 0);
-			collides[i] = hydns_sketch_touch(s, key, 0) > 50;
+			touch_many(s, 0, 20, 0);
+			collides[i] = hydns_sketch_touch(s, key, 0) > 10;
 			with[i] += collides[i];
 			hydns_sketch_free(s);
 		}
 		both += collides[0] && collides[1];
 	}
 	print_message("%u and %u of %u keys collide with key 0, %u under both seeds\n", with[0], with[1], KEYS, both);
-	/* 7^-4 of 4,000 keys: 1.7 expected in the one block there is */
-	assert_true(with[0] < 8 && with[1] < 8);
+	/* 14^-4 of 40,000 keys: 1.04 expected in the one block there is */
+	assert_true(with[0] < 7 && with[1] < 7);
 	assert_true(both <= 1);
 }
 
@@ -208,7 +230,7 @@ static void refuses_impossible_sizes(void **state)
 	assert_null(hydns_sketch_new(1024, 0, SEED));
 	assert_null(hydns_sketch_new(UINT32_MAX, 1000, SEED));
 	s = sketch(65536, 1000);
-	assert_true(hydns_sketch_bytes(s) <= 65536 / 7 * 64 * 2 + 256);
+	assert_true(hydns_sketch_bytes(s) <= 65536 / 14 * 64 * 2 + 256);
 	hydns_sketch_free(s);
 	hydns_sketch_free(NULL);
 }
@@ -219,6 +241,7 @@ int main(void)
 		cmocka_unit_test(counts_one_key_exactly),
 		cmocka_unit_test(holds_its_error_bound),
 		cmocka_unit_test(halves_with_time),
+		cmocka_unit_test(window_matches_the_counts),
 		cmocka_unit_test(saturates_without_wrapping),
 		cmocka_unit_test(survives_clocks_that_jump),
 		cmocka_unit_test(one_time_names_stay_cold),
