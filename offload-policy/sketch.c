@@ -11,14 +11,14 @@
  *   4 octets   doorkeeper: a Bloom filter of 32 bits, two per key, emptied at every halving
  *  56 octets   4 rows of 14 saturating 8-bit counters; a key has one counter in each row
  * The block is halved when it is next touched, by as many halvings as it missed: nothing ever sweeps
- * the table. Halvings come after a half-life, and earlier when there were SIGHTINGS_A_BLOCK times as many
+ * the table. Halvings come after a half-life, and earlier when there were COUNTED_A_BLOCK times as many
  * sightings as blocks. So the sketch remembers as long as it can tell names apart, at any rate of queries;
  * how long that is, hydns_sketch_window_ms() says.
  *
  * Error. With N sightings of other keys in a block since they were last halved away, a row errs by N/14
  * on average, and P(the estimate errs by more than e*N/14) <= e^-4 = 1.8 % (four independent rows,
  * Markov); conservative update and the doorkeeper only lower it. N is Poisson, with a mean below twice
- * SIGHTINGS_A_BLOCK, for many rare keys; a very hot key raises only the 4 of 56 counters that it has in its
+ * COUNTED_A_BLOCK, for many rare keys; a very hot key raises only the 4 of 56 counters that it has in its
  * own block, so that a neighbour in the block is misjudged by it only when all four rows coincide
  * (14^-4 = 0.003 %). The estimate is never below the number of sightings since the last halving until
  * it saturates at 256.
@@ -38,7 +38,7 @@
 #define BLOCKS_MAX     (1U << 26)      /* 4 GiB: more is a mistake, not a wish */
 /* Counts are halved after so many sightings a block, however little time is gone: above that the error would drown
  * what is to be told apart. */
-#define SIGHTINGS_A_BLOCK 32
+#define COUNTED_A_BLOCK 32
 /* After this many halvings a counter is zero. */
 #define HALVINGS_MAX   8
 
@@ -57,7 +57,7 @@ struct hydns_sketch {
 	uint64_t last_ms;
 	uint64_t aged_ms;      /* time gone since the last halving ... */
 	uint64_t before_ms;    /* ... and what the time before it counts for, halved as the counters were */
-	uint32_t sightings;    /* since the last halving */
+	uint32_t counted;      /* sightings that went into counters, since the last halving */
 	uint32_t epoch;
 	bool started;
 };
@@ -143,7 +143,7 @@ static void age(struct hydns_sketch *s)
 
 	s->before_ms = (s->before_ms + gone) / 2;
 	s->aged_ms -= gone;
-	s->sightings = 0;
+	s->counted = 0;
 	s->epoch++;
 }
 
@@ -165,7 +165,7 @@ static void advance(struct hydns_sketch *s, uint64_t now_ms)
 	else
 		s->aged_ms += now_ms - s->last_ms;
 	s->last_ms = now_ms;
-	if (++s->sightings >= (s->mask + 1) * SIGHTINGS_A_BLOCK)
+	if (s->counted >= (s->mask + 1) * COUNTED_A_BLOCK)
 		age(s);
 	for (halvings = 0; s->aged_ms >= s->half_life_ms && halvings < HALVINGS_MAX; halvings++)
 		age(s);
@@ -213,6 +213,7 @@ uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_m
 		b->door |= p.door;      /* the first sighting stands in the doorkeeper alone */
 		return count + 1;
 	}
+	s->counted++;
 	if (count == COUNTER_MAX)
 		return count + 1;
 	count++;
