@@ -20,6 +20,7 @@ from .tools import TOP
 
 # a guess above what a closed loop reaches, so that names that are asked once do not come again
 CLOSED_LOOP_RATE = 150000
+RECURSION_RATE = 50000     # the same, where every query needs recursion
 NETWORKS = {"a": (1, 4), "b": (2, 6)}     # of the generator -> (client, IP version)
 EDNS_PAYLOAD = 1232
 
@@ -118,17 +119,29 @@ def _warm(directory, facts, names, output):
     output.write_text("".join(f"{q}\n" for q in sorted(questions) if q.partition(" ")[0] in known))
 
 
+def _streams(directory, facts, seed):
+    """A file of mixed queries for each client network."""
+    streams = []
+    for network, (client, version) in NETWORKS.items():
+        classes = [c for c in facts["classes"] if c["subnet"] == network]
+        file = directory / f"{network}.messages"
+        _mix(directory, classes, file, random.Random(f"mix {seed} {network}"))
+        streams.append(Stream(file, client, SERVICE[version], sum(c["share"] for c in classes)))
+    return streams
+
+
+def never_repeated(world, seed, seconds):
+    """Streams of queries for names that nobody asks again, none of them workload()'s."""
+    directory = world.run.dir / "fresh"
+    return _streams(directory, _draw(world, directory, seed, 2, seconds * RECURSION_RATE, 1), seed)
+
+
 def workload(world, seed, seconds, rate, queries, probes, fresh):
     """Draws the load of one measurement and as many probes; files in the run's directory. fresh: share of
     never-repeated names."""
     main, small = world.run.dir / "workload", world.run.dir / "probes"
     facts = _draw(world, main, seed, 0, queries or seconds * (rate or CLOSED_LOOP_RATE), fresh)
-    streams = []
-    for network, (client, version) in NETWORKS.items():
-        classes = [c for c in facts["classes"] if c["subnet"] == network]
-        file = main / f"{network}.messages"
-        _mix(main, classes, file, random.Random(f"mix {seed} {network}"))
-        streams.append(Stream(file, client, SERVICE[version], sum(c["share"] for c in classes)))
+    streams = _streams(main, facts, seed)
     sample = _probes(small, _draw(world, small, seed, 1, probes, fresh))
     names = [line.split("\t")[1] for line in (world.tree / "names.tsv").read_text().splitlines()[1:]]
     warm = main / "warm.queries"

@@ -120,6 +120,24 @@ def recursions(unbound):
     return int(unbound.stats()["total.num.recursivereplies"])
 
 
+def recursion_cost(world, unbound, streams, seconds):
+    """CPU seconds of Unbound for a reply that needs recursion, by a load of nothing else."""
+    recursed, cpu = recursions(unbound), unbound.program.cpu_seconds()
+    loads = [_dnsperf(world, stream, seconds, None) for stream in streams]
+    for dnsperf in loads:
+        dnsperf.popen.wait()
+    cpu = unbound.program.cpu_seconds() - cpu
+    summaries = [dnsperf_summary(dnsperf.log.read_text()) for dnsperf in loads]
+    for dnsperf in loads:
+        dnsperf.log.unlink()
+    _check_played(summaries, seconds)
+    recursed = recursions(unbound) - recursed
+    others = sum(s["completed"] for s in summaries) - recursed
+    if others > 0.02 * recursed:
+        raise HarnessError(f"{others} of the never-repeated names needed no recursion: their cost is not a recursion's")
+    return cpu / recursed
+
+
 def measure(world, unbound, daemon, data, seconds, rate, progress):
     """Runs the load against a started resolver; returns the figures, with the time series as 'series' and
     dnsperf's and the machine's own under 'details'."""

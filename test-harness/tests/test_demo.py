@@ -44,6 +44,7 @@ def test_short_demo(tmp_path, nothing_left):
         assert figures[half]["lost"] == 0
     assert figures["off"]["kernel_share"] == 0
     assert figures["on"]["kernel_share"] > 0.2
+    assert 1e-6 < figures["details"]["off"]["recursion_cpu_seconds"] < 1e-2
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert "top ten names" in text
 
