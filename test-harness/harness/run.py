@@ -124,14 +124,32 @@ def destroy(run_dir):
 
 
 def kept_runs():
-    return [d for d in (RUNS.iterdir() if RUNS.is_dir() else []) if (d / "kept").exists()]
+    return [d for d in _runs() if (d / "kept").exists()]
+
+
+def _is_owned(run_dir):
+    try:
+        pid, began = (run_dir / "owner").read_text().split()
+    except FileNotFoundError:      # removed between listing and reading, and so no leftover
+        return True
+    return is_alive(int(pid), int(began))
+
+
+def _runs():
+    return [d for d in (RUNS.iterdir() if RUNS.is_dir() else []) if not d.name.startswith(".")]
+
+
+def leftovers():
+    """Names of runs and namespaces whose owner has gone, kept ones too; those of runs under way are no leftovers."""
+    owned = {d.name for d in _runs() if _is_owned(d)}
+    found = {d.name: d.name for d in _runs()}
+    found.update((name, name.split("-")[1]) for name in netns.listnetns() if name.startswith(f"{PREFIX}-"))
+    owned |= {d.name for d in _runs() if _is_owned(d)}      # begun meanwhile
+    return {name for name, run_id in found.items() if run_id not in owned}
 
 
 def clean():
     """Destroys runs whose owner has gone without cleaning up, but for those that were to be kept."""
-    for d in list(RUNS.iterdir()) if RUNS.is_dir() else []:
-        if d.name.startswith(".") or (d / "kept").exists():
-            continue
-        pid, began = (d / "owner").read_text().split()
-        if not is_alive(int(pid), int(began)):
+    for d in _runs():
+        if not (d / "kept").exists() and not _is_owned(d):
             destroy(d)
