@@ -74,6 +74,30 @@ static bool name_valid(const __u8 *name, __u8 len)
 	return at + 1 == len;
 }
 
+size_t hydns_left_out_length(const __u8 *block, size_t room)
+{
+	unsigned names = room ? block[0] : 0;
+	size_t at = 1;
+
+	if (names == 0)
+		return 0;
+	for (; names; names--) {
+		size_t start = at;
+
+		while (at < room && block[at] && block[at] <= LABEL_MAX)
+			at += 1U + block[at];
+		at++;
+		if (at > room || at - start > HYDNS_NAME_MAX || !name_valid(block + start, (__u8)(at - start)))
+			return 0;
+	}
+	return at;
+}
+
+const __u8 *hydns_rule_left_out(const struct hydns_rule *r)
+{
+	return r->flags & HYDNS_RULE_LEFT_OUT ? hydns_rule_answer(r) + r->answer_len : NULL;
+}
+
 static bool ttls_valid(const __u16 *ttl, unsigned count, __u16 answer_len)
 {
 	unsigned least = 0;
@@ -103,13 +127,20 @@ static bool rotations_valid(const struct hydns_rule *r, const __u16 *ttl)
 static bool head_valid(const struct hydns_rule *r)
 {
 	return r->name_len && !(r->variant & ~HYDNS_VARIANT_DO) && r->authority < HYDNS_AUTHORITIES &&
-	       !(r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL)) &&
+	       !(r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)) &&
 	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX;
+}
+
+static bool left_out_valid(const struct hydns_rule_parts *p)
+{
+	if (!(p->head.flags & HYDNS_RULE_LEFT_OUT))
+		return p->left_out_len == 0;
+	return p->left_out_len && hydns_left_out_length(p->left_out, p->left_out_len) == p->left_out_len;
 }
 
 bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
-	return head_valid(&p->head) && name_valid(p->name, p->head.name_len) &&
+	return head_valid(&p->head) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
 	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
 	       rotations_valid(&p->head, p->ttl);
 }
@@ -126,17 +157,19 @@ void hydns_rule_write(__u8 *slot, __u32 slot_size, const struct hydns_rule_parts
 	memcpy(at, &r->qtype, 2);
 	memcpy(at + 2, class_in, 2);
 	memcpy(at + 4, p->answer, r->answer_len);
+	if (p->left_out_len)
+		memcpy(at + 4 + r->answer_len, p->left_out, p->left_out_len);
 	for (unsigned i = 0; i < r->ttl_count; i++)
 		memcpy(slot + slot_size - 2 * (i + 1), &p->ttl[i], 2);
 }
 
 bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 {
-	const __u8 *type = r->data + r->name_len;
+	const __u8 *type = r->data + r->name_len, *left_out = hydns_rule_left_out(r);
+	__u32 space = (__u32)HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count);
 	__u16 ttl[HYDNS_TTLS_MAX];
 
-	if (!head_valid(r) ||
-	    (__u32)HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count) > slot_size)
+	if (!head_valid(r) || space > slot_size || (left_out && !hydns_left_out_length(left_out, slot_size - space)))
 		return false;
 	if (!name_valid(r->data, r->name_len) || memcmp(type, &r->qtype, 2) ||
 	    memcmp(type + 2, class_in, 2))

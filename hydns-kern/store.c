@@ -242,7 +242,7 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 
 	if (!hydns_rule_parts_valid(p))
 		return -EINVAL;
-	c = class_for(s, HYDNS_RULE_SPACE(h->name_len, h->answer_len, h->ttl_count));
+	c = class_for(s, HYDNS_RULE_SPACE(h->name_len, h->answer_len + p->left_out_len, h->ttl_count));
 	if (c < 0)
 		return c;
 	hash = hydns_key_hash(p->name, h->name_len, h->qtype, h->variant, h->authority, s->g.seed);

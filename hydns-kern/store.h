@@ -30,6 +30,8 @@ struct hydns_rule_parts {
 	const __u8 *name;              /* head.name_len octets, lower case */
 	const __u8 *answer;            /* head.answer_len octets */
 	const __u16 *ttl;              /* head.ttl_count offsets into the answer, ascending */
+	const __u8 *left_out;          /* with HYDNS_RULE_LEFT_OUT: the names that the answer left out ... */
+	__u16 left_out_len;            /* ... and their octets, with their number's; else 0 */
 };
 
 /* Takes over what the memory holds: rules that the index reaches stay, all other slots are free after
@@ -82,5 +84,9 @@ bool hydns_store_grace_needed(const struct hydns_store *s);
 __u16 hydns_answer_sum(const __u8 *answer, __u16 len, const __u16 *ttl, unsigned ttl_count);
 const __u8 *hydns_rule_name(const struct hydns_rule *r);
 const __u8 *hydns_rule_answer(const struct hydns_rule *r);
+/* The block of names that the answer left out, of a valid rule; NULL: none. */
+const __u8 *hydns_rule_left_out(const struct hydns_rule *r);
+/* Octets of such a block that begins here and must end within room; 0: it is none. */
+size_t hydns_left_out_length(const __u8 *block, size_t room);
 
 #endif

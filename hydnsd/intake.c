@@ -166,12 +166,13 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
 }
 
 /* What was offered since the change was made from the changed cache, and stays. */
-static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_t name_len, uint64_t generation)
+static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_t name_len, uint64_t generation,
+			   bool shown)
 {
 	const struct hydnsd_job_end end = { .done = change_done, .client = s->id };
 	struct hydnsd_withdrawal w = {
 		.authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_NAME, .generation = generation,
-		.name_len = name_len,
+		.name_len = name_len, .shown = shown,
 	};
 
 	memcpy(w.name, name, name_len);
@@ -179,7 +180,7 @@ static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_
 		s->changes++;
 }
 
-/* Those renewals whose moment is over. */
+/* Those renewals whose moment is over. They change the TTLs of what answers show. */
 static void settle(struct hydnsd_session *s)
 {
 	struct hydnsd_rules *rules = s->daemon->rules;
@@ -188,7 +189,7 @@ static void settle(struct hydnsd_session *s)
 
 	while ((n = hydnsd_renewals_take(&s->renewals, now_ns / HYDNSD_NS_PER_MS))) {
 		if (n->shared)
-			withdraw_older(s, n->name, n->name_len, n->generation);
+			withdraw_older(s, n->name, n->name_len, n->generation, true);
 		else
 			hydnsd_rules_outdated(rules, (uint32_t)s->authority, n->name, n->name_len, n->rrtype,
 					      n->generation, now_ns);
@@ -211,7 +212,7 @@ static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c
 		return true;
 	}
 	d->changed++;
-	withdraw_older(s, c->data, c->name_len, c->generation);
+	withdraw_older(s, c->data, c->name_len, c->generation, false);
 	return true;
 }
 

@@ -51,13 +51,25 @@ static bool lengths_fit(const struct hydns_offer *f, size_t len)
 	       len - HYDNS_OFFER_DATA >= (size_t)f->name_len + f->answer_len;
 }
 
-static enum hydnsd_rejection check_head(const struct hydns_offer *f)
+/* Octets of the names left out that the frame says follow the answer; SIZE_MAX: they are none. */
+static size_t left_out_len(const struct hydns_offer *f, size_t len)
+{
+	size_t at = (size_t)f->name_len + f->answer_len;
+	size_t octets;
+
+	if (!(f->flags & HYDNS_RULE_LEFT_OUT))
+		return 0;
+	octets = hydns_left_out_length(f->data + at, len - HYDNS_OFFER_DATA - at);
+	return octets ? octets : SIZE_MAX;
+}
+
+static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left_out)
 {
 	uint16_t flags = ntohs(f->reply_flags), qtype = ntohs(f->qtype);
 	unsigned rcode = flags & RCODE_MASK;
 
 	if ((f->variant & ~HYDNS_VARIANT_DO) ||
-	    (f->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL)))
+	    (f->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)))
 		return HYDNSD_REJECT_FLAGS;
 	if (!hydnsd_name_valid(f->data, f->name_len))
 		return HYDNSD_REJECT_NAME;
@@ -69,14 +81,16 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f)
 		return HYDNSD_REJECT_HEADER;
 	if (rcode != 0 && rcode != RCODE_NXDOMAIN)
 		return HYDNSD_REJECT_RCODE;
-	if (HYDNS_RULE_SPACE(f->name_len, f->answer_len, 0) > HYDNS_SLOT_SIZE_3)
+	if (left_out == SIZE_MAX)
+		return HYDNSD_REJECT_LEFT_OUT;
+	if (HYDNS_RULE_SPACE(f->name_len, f->answer_len + left_out, 0) > HYDNS_SLOT_SIZE_3)
 		return HYDNSD_REJECT_TOO_BIG;
 	if (ntohs(f->ancount) + ntohs(f->nscount) + ntohs(f->arcount) > HYDNS_TTLS_MAX)
 		return HYDNSD_REJECT_TOO_MANY;
 	return HYDNSD_ACCEPTED;
 }
 
-static void fill_head(const struct hydns_offer *f, struct hydnsd_answer *out)
+static void fill_head(const struct hydns_offer *f, size_t left_out, struct hydnsd_answer *out)
 {
 	struct hydns_rule *head = &out->parts.head;
 	uint16_t class = htons(CLASS_IN);
@@ -85,7 +99,7 @@ static void fill_head(const struct hydns_offer *f, struct hydnsd_answer *out)
 	memcpy(out->data, f->data, f->name_len);
 	memcpy(out->data + f->name_len, &f->qtype, 2);
 	memcpy(out->data + f->name_len + 2, &class, 2);
-	memcpy(out->data + f->name_len + 4, f->data + f->name_len, f->answer_len);
+	memcpy(out->data + f->name_len + 4, f->data + f->name_len, f->answer_len + left_out);
 	head->base_ns = f->base_ns;
 	head->reply_flags = f->reply_flags;
 	head->ancount = f->ancount;
@@ -99,6 +113,8 @@ static void fill_head(const struct hydns_offer *f, struct hydnsd_answer *out)
 	out->parts.name = out->data;
 	out->parts.answer = out->data + f->name_len + 4;
 	out->parts.ttl = out->ttl;
+	out->parts.left_out = left_out ? out->parts.answer + f->answer_len : NULL;
+	out->parts.left_out_len = (uint16_t)left_out;
 	out->generation = f->generation;
 	out->epoch = f->epoch;
 	out->count = f->count;
@@ -182,6 +198,15 @@ static void note_name(struct reading *r, const struct hydnsd_name *name)
 {
 	r->out->signature |= hydnsd_signature_with_ancestors(name->octet, name->len, r->limits->seed);
 	r->out->owners |= hydnsd_signature_of_owner(name->octet, name->len, r->limits->seed);
+}
+
+static void note_left_out(struct reading *r)
+{
+	struct hydnsd_left_out names = hydnsd_left_out_names(r->out->parts.left_out);
+	struct hydnsd_name name;
+
+	while (hydnsd_left_out_next(&names, &name))
+		note_name(r, &name);
 }
 
 static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsigned section)
@@ -289,19 +314,22 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 	struct reading r = { .limits = limits, .out = out, .min_ttl = UINT32_MAX };
 	struct hydns_rule *head = &out->parts.head;
 	enum hydnsd_rejection why;
+	size_t left_out;
 
 	if (!lengths_fit(frame, len))
 		return HYDNSD_REJECT_FRAME;
-	why = check_head(frame);
+	left_out = left_out_len(frame, len);
+	why = check_head(frame, left_out);
 	if (why)
 		return why;
-	fill_head(frame, out);
+	fill_head(frame, left_out, out);
 	out->signature = hydnsd_signature_with_ancestors(frame->data, frame->name_len, limits->seed);
 	out->owners = hydnsd_signature_of_owner(frame->data, frame->name_len, limits->seed);
 	r.message = (struct hydnsd_message){
 		.data = out->data, .question_name = frame->name_len,
 		.end = HYDNSD_HEADER + frame->name_len + 4U + frame->answer_len,
 	};
+	note_left_out(&r);
 	why = read_records(&r);
 	if (!why)
 		why = check_marks(&r);
@@ -309,7 +337,7 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		why = set_life(&r, frame->ttl);
 	if (why)
 		return why;
-	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count) > HYDNS_SLOT_SIZE_3)
+	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len + left_out, head->ttl_count) > HYDNS_SLOT_SIZE_3)
 		return HYDNSD_REJECT_TOO_BIG;
 	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,
 					    head->ttl_count);

@@ -32,11 +32,18 @@ struct hydnsd_message hydnsd_rule_message(const struct hydns_rule *rule)
 }
 
 /* -- taking over -------------------------------------------------------------------------------------- */
+static void sign_name(const struct hydnsd_name *name, uint64_t seed, uint64_t *signature, uint64_t *owners)
+{
+	*signature |= hydnsd_signature_with_ancestors(name->octet, name->len, seed);
+	*owners |= hydnsd_signature_of_owner(name->octet, name->len, seed);
+}
+
 static bool sign_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *signature, uint64_t *owners)
 {
+	struct hydnsd_left_out left_out = hydnsd_left_out_names(hydns_rule_left_out(rule));
 	struct hydnsd_message m = hydnsd_rule_message(rule);
 	uint32_t pos = hydnsd_answer_start(&m);
-	struct hydnsd_name target;
+	struct hydnsd_name name;
 	struct hydnsd_rr rr;
 
 	if (!hydnsd_name_valid(rule->data, rule->name_len))
@@ -46,13 +53,12 @@ static bool sign_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *si
 	while (pos < m.end) {
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
 			return false;
-		*signature |= hydnsd_signature_with_ancestors(rr.owner.octet, rr.owner.len, seed);
-		*owners |= hydnsd_signature_of_owner(rr.owner.octet, rr.owner.len, seed);
-		if (hydnsd_rr_target(&m, &rr, &target)) {
-			*signature |= hydnsd_signature_with_ancestors(target.octet, target.len, seed);
-			*owners |= hydnsd_signature_of_owner(target.octet, target.len, seed);
-		}
+		sign_name(&rr.owner, seed, signature, owners);
+		if (hydnsd_rr_target(&m, &rr, &name))
+			sign_name(&name, seed, signature, owners);
 	}
+	while (hydnsd_left_out_next(&left_out, &name))
+		sign_name(&name, seed, signature, owners);
 	return true;
 }
 
@@ -198,13 +204,22 @@ void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budge
 }
 
 /* -- coming in ---------------------------------------------------------------------------------------- */
-static bool same_answer(const struct hydns_rule *old, const struct hydns_rule *new)
+/* Both say whether there is something left out, and the rule's own block says where it ends. */
+static bool same_left_out(const struct hydns_rule *old, const struct hydns_rule_parts *new)
 {
+	return !new->left_out_len || (hydns_left_out_length(hydns_rule_left_out(old), new->left_out_len) ==
+				      new->left_out_len &&
+				      !memcmp(hydns_rule_left_out(old), new->left_out, new->left_out_len));
+}
+
+static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_parts *parts)
+{
+	const struct hydns_rule *new = &parts->head;
 	int64_t apart = (int64_t)expiry_ms(new) - (int64_t)expiry_ms(old);
 
 	return old->epoch == new->epoch && old->reply_flags == new->reply_flags &&
 	       old->answer_len == new->answer_len && old->answer_sum == new->answer_sum &&
-	       old->flags == new->flags && old->ancount == new->ancount &&
+	       old->flags == new->flags && old->ancount == new->ancount && same_left_out(old, parts) &&
 	       apart < SAME_EXPIRY_MS && apart > -SAME_EXPIRY_MS;
 }
 
@@ -312,7 +327,7 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	const struct hydns_rule *head = &a->parts.head;
 	struct wanted w = {
 		.rules = r, .authority = HYDNSD_ANY_AUTHORITY,
-		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count),
+		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len + a->parts.left_out_len, head->ttl_count),
 	};
 	uint32_t victim;
 
@@ -378,7 +393,7 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 	head->epoch = a->epoch;
 	former = hydns_store_find(r->store, a->parts.name, head->name_len, head->qtype, head->variant,
 				  head->authority);
-	if (former && same_answer(hydns_store_rule(r->store, former), head))
+	if (former && same_answer(hydns_store_rule(r->store, former), &a->parts))
 		return HYDNSD_REJECT_KNOWN;
 	if (!former) {
 		why = ask_policy(r, by, a, now_ns);

@@ -81,6 +81,7 @@ struct hydnsd_withdrawal {
 	enum hydns_scope scope;
 	uint32_t keep_epoch;           /* with ALL: rules of this epoch stay; 0: none do */
 	uint64_t generation;           /* rules offered at this one or a later stay; 0: none do */
+	bool shown;                    /* names that answers left out do not count */
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */
 	uint64_t bits;                 /* of the name; set by begin */

@@ -148,3 +148,24 @@ bool hydnsd_rr_target(const struct hydnsd_message *m, const struct hydnsd_rr *rr
 
 	return rr->type == TYPE_CNAME && hydnsd_name_read(m, &pos, rr->end, true, out, NULL);
 }
+
+struct hydnsd_left_out hydnsd_left_out_names(const uint8_t *block)
+{
+	return (struct hydnsd_left_out){ .at = block ? block + 1 : NULL, .left = block ? block[0] : 0 };
+}
+
+bool hydnsd_left_out_next(struct hydnsd_left_out *names, struct hydnsd_name *out)
+{
+	size_t len = 0;
+
+	if (names->left == 0)
+		return false;
+	while (names->at[len])
+		len += 1U + names->at[len];
+	len++;
+	memcpy(out->octet, names->at, len);
+	out->len = (uint8_t)len;
+	names->at += len;
+	names->left--;
+	return true;
+}

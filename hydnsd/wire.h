@@ -61,6 +61,16 @@ bool hydnsd_rr_read(const struct hydnsd_message *m, uint32_t *pos, struct hydnsd
  * negative answer). False: rr is no CNAME, or its data can't be read. */
 bool hydnsd_rr_target(const struct hydnsd_message *m, const struct hydnsd_rr *rr, struct hydnsd_name *out);
 
+/* The names of a block as HYDNS_RULE_LEFT_OUT announces it, which has been found valid. */
+struct hydnsd_left_out {
+	const uint8_t *at;
+	unsigned left;
+};
+/* block: NULL: no names. */
+struct hydnsd_left_out hydnsd_left_out_names(const uint8_t *block);
+/* False: that was the last one. */
+bool hydnsd_left_out_next(struct hydnsd_left_out *names, struct hydnsd_name *out);
+
 /* A type of questions, messages or transactions, never of data (RFC 6895 section 3.1; OPT: RFC 6891). */
 static inline bool hydnsd_type_is_meta(uint16_t type)
 {

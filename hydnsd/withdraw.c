@@ -18,6 +18,17 @@ static bool name_matches(const struct hydnsd_withdrawal *w, const struct hydnsd_
 	return owner->len == w->name_len && memcmp(owner->octet, w->name, w->name_len) == 0;
 }
 
+static bool left_out_matches(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule)
+{
+	struct hydnsd_left_out names = hydnsd_left_out_names(hydns_rule_left_out(rule));
+	struct hydnsd_name name;
+
+	while (hydnsd_left_out_next(&names, &name))
+		if (name_matches(w, &name))
+			return true;
+	return false;
+}
+
 static bool depends_on(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule)
 {
 	struct hydnsd_message m = hydnsd_rule_message(rule);
@@ -32,7 +43,7 @@ static bool depends_on(const struct hydnsd_withdrawal *w, const struct hydns_rul
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) || name_matches(w, &rr.owner) ||
 		    (hydnsd_rr_target(&m, &rr, &name) && name_matches(w, &name)))
 			return true;   /* unreadable: cannot be, and must not stay */
-	return false;
+	return !w->shown && left_out_matches(w, rule);
 }
 
 /* Halves of generations compare as serial numbers (RFC 1982): a rule does not live for 2^31 changes. */

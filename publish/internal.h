@@ -162,11 +162,25 @@ void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
 /* Opens the list, or closes it: then whatever stands in it has failed. */
 void hydns_requests_accept(struct hydns_requests *r, bool accepting);
 
+/* -- left_out.c: names that an answer rests on and its reply does not show ----------------------------- */
+#define HYDNS_LEFT_OUT_MAX 1024          /* octets; a rule has less room */
+struct hydns_left_out {
+	uint16_t len;                    /* octets in use: 0, or those of a block as in struct hydns_rule */
+	bool overflow;                   /* some were too many */
+	uint8_t block[HYDNS_LEFT_OUT_MAX];
+};
+void hydns_left_out_clear(struct hydns_left_out *l);
+/* name: any case, well-formed. One that is there already is not added. */
+void hydns_left_out_add(struct hydns_left_out *l, const uint8_t *name, size_t len);
+/* The reply shows this name, which is in lower case. */
+void hydns_left_out_strike(struct hydns_left_out *l, const uint8_t *name, size_t len);
+
 /* -- publish.c ------------------------------------------------------------------------------------------- */
 struct hydns_thread {
 	struct hydns_publish *publish;
 	struct hydns_hot hot;            /* the sketch is this thread's */
 	struct hydns_producer ring;
+	struct hydns_left_out left_out;  /* of the next offer */
 	/* Written by this thread, read by the link thread: the last CHANGED frame. */
 	_Atomic uint32_t changed_head;   /* ring position after it */
 	_Atomic uint64_t changed_ms;     /* when; 0: never */

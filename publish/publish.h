@@ -86,6 +86,11 @@ bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, t
 		       uint64_t now_ms);
 
 /*
+ * The thread's next offer rests on this name too: the owner of an RRset that the resolver's cached answer
+ * has, whether its reply shows it or not. What the reply shows is known without this and costs nothing.
+ */
+void hydns_publish_rests_on(struct hydns_thread *t, const uint8_t *name, size_t name_len);
+/*
  * Offers an answer: wire is the whole reply as it goes to the client (OPT included if there is one);
  * sent_at: the wall-clock second its TTLs refer to; secure: validated; expires: wall-clock second at
  * which the resolver's own entry ends. Returns 0 or the reason it was not offered (negative errno:
@@ -113,7 +118,7 @@ bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q,
 
 /*
  * After a removal from the resolver's cache: when it returns, no kernel answer built from name (any
- * owner name in the answer; below it too for SUBTREE; everything for ALL) is sent any more. Waits at
+ * owner name in the answer, or that its offer rested on; below it too for SUBTREE; everything for ALL) is sent any more. Waits at
  * most flush_timeout_ms for hydnsd, then advances the epoch and waits for a grace period itself.
  */
 void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, const uint8_t *name,

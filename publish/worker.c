@@ -18,6 +18,7 @@ struct draft {
 	uint32_t ttl;
 	bool secure;
 	struct hydns_stamp stamp;
+	struct hydns_left_out *left_out; /* the thread's */
 };
 
 static uint32_t session(struct hydns_publish *p)
@@ -86,6 +87,20 @@ static bool name_ok(struct hydns_publish *p, const struct draft *d, const uint8_
 		hydns_names_offer(p->names, name, len, rrtype, until, d->stamp.changes));
 }
 
+/* Notes the owners of RRsets that the reply does not show: their TTLs do not matter, so their renewals don't. */
+static bool left_out_ok(struct hydns_publish *p, const struct draft *d, uint64_t until)
+{
+	const struct hydns_left_out *l = d->left_out;
+	size_t n;
+
+	for (size_t at = 1; at < l->len; at += n) {
+		n = hydns_name_length(l->block + at, l->len - at);
+		if (!hydns_names_offer(p->names, l->block + at, n, HYDNS_NAMES_ALL, until, d->stamp.changes))
+			return false;
+	}
+	return true;
+}
+
 /* Notes everything that the answer is built from; false when some of it has just changed. */
 static bool names_ok(struct hydns_publish *p, const struct draft *d, const uint8_t *wire, size_t len)
 {
@@ -100,7 +115,24 @@ static bool names_ok(struct hydns_publish *p, const struct draft *d, const uint8
 		if (!hydns_wire_name(wire, len, d->a.name[i], name, &n) ||
 		    !name_ok(p, d, asked, name, n, d->a.rrtype[i], until))
 			return false;
-	return true;
+	return left_out_ok(p, d, until);
+}
+
+/* What the reply shows is no longer left out. False: what is left does not fit a rule beside the answer. */
+static bool strike_shown(struct draft *d, const uint8_t *wire, size_t len)
+{
+	struct hydns_left_out *l = d->left_out;
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t n;
+
+	hydns_name_lower(name, d->q->name, d->q->name_len);
+	hydns_left_out_strike(l, name, d->q->name_len);
+	for (unsigned i = 0; l->len && i < d->a.names; i++)
+		if (hydns_wire_name(wire, len, d->a.name[i], name, &n))
+			hydns_left_out_strike(l, name, n);
+	return !l->overflow && HYDNS_RULE_SPACE(d->q->name_len, d->a.answer_len + l->len,
+						ntohs(d->a.ancount) + ntohs(d->a.nscount) + ntohs(d->a.arcount)) <=
+			       HYDNS_SLOT_SIZE_3;
 }
 
 static void fill(const struct hydns_thread *t, const struct draft *d, const uint8_t *wire,
@@ -122,15 +154,16 @@ static void fill(const struct hydns_thread *t, const struct draft *d, const uint
 		.answer_len = d->a.answer_len,
 		.name_len = (uint8_t)d->q->name_len,
 		.variant = d->q->variant,
-		.flags = d->secure ? HYDNS_RULE_SECURE : 0,
+		.flags = (d->secure ? HYDNS_RULE_SECURE : 0) | (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0),
 	};
 	hydns_name_lower(f->data, d->q->name, d->q->name_len);
 	memcpy(f->data + d->q->name_len, wire + d->a.answer, d->a.answer_len);
+	memcpy(f->data + d->q->name_len + d->a.answer_len, d->left_out->block, d->left_out->len);
 }
 
 static int put_offer(struct hydns_thread *t, const struct draft *d, const uint8_t *wire)
 {
-	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a.answer_len + 7U) & ~7U;
+	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a.answer_len + d->left_out->len + 7U) & ~7U;
 	struct hydns_ring *ring = t->ring.ring;
 	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len);
 
@@ -142,32 +175,49 @@ static int put_offer(struct hydns_thread *t, const struct draft *d, const uint8_
 	return 0;
 }
 
-int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, const uint8_t *wire,
-			size_t wire_len, time_t sent_at, time_t expires, bool secure,
-			struct hydns_stamp stamp)
+void hydns_publish_rests_on(struct hydns_thread *t, const uint8_t *name, size_t name_len)
+{
+	if (name_len && hydns_name_length(name, name_len) == name_len)
+		hydns_left_out_add(&t->left_out, name, name_len);
+	else
+		t->left_out.overflow = true;   /* what nobody could match can't be withdrawn */
+}
+
+static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, size_t wire_len, time_t sent_at,
+		 time_t expires)
 {
 	struct hydns_publish *p = t->publish;
-	struct draft d = { .q = q, .secure = secure, .stamp = stamp };
 	uint32_t now_session = session(p);
 	int error;
 
 	if (!atomic_load(&p->ready))
 		return -ENOTCONN;
-	d.key = hydns_question_key(q, p->seed);
-	if (hydns_wire_dissect(wire, wire_len, q, &d.a) || !edns_size_ok(p, &d.a) ||
-	    !life_ok(&p->o, &d, sent_at, expires)) {
+	d->key = hydns_question_key(d->q, p->seed);
+	if (hydns_wire_dissect(wire, wire_len, d->q, &d->a) || !edns_size_ok(p, &d->a) ||
+	    !life_ok(&p->o, d, sent_at, expires) || !strike_shown(d, wire, wire_len)) {
 		error = -EINVAL;   /* noted below: no use in encoding it again with the next query */
 	} else {
 		/* Changes advance the generation too, but names_ok() knows which names they concern. */
-		if (stamp.generation < atomic_load(&p->withdrawn) ||
-		    stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, &d, wire, wire_len))
+		if (d->stamp.generation < atomic_load(&p->withdrawn) ||
+		    d->stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, d, wire, wire_len))
 			return -ESTALE;
-		error = put_offer(t, &d, wire);
+		error = put_offer(t, d, wire);
 		if (error)
 			return error;
 	}
-	hydns_offered_note(p->offered, d.key, (uint32_t)expires, now_session,
-			   (uint32_t)hydns_mono_coarse_ms(), stamp.generation, !error);
+	hydns_offered_note(p->offered, d->key, (uint32_t)expires, now_session,
+			   (uint32_t)hydns_mono_coarse_ms(), d->stamp.generation, !error);
+	return error;
+}
+
+int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, const uint8_t *wire,
+			size_t wire_len, time_t sent_at, time_t expires, bool secure,
+			struct hydns_stamp stamp)
+{
+	struct draft d = { .q = q, .secure = secure, .stamp = stamp, .left_out = &t->left_out };
+	int error = offer(t, &d, wire, wire_len, sent_at, expires);
+
+	hydns_left_out_clear(&t->left_out);
 	return error;
 }
 

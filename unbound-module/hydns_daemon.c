@@ -113,9 +113,15 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 	struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns, time_t expires, time_t now,
 	int secure, struct hydns_stamp stamp)
 {
-	if(expires - now >= h->daemon->daemon->cfg->hydns_min_ttl && nothing_left_out(rep, pkt, udp_size, edns))
-		(void)hydns_publish_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now,
-			expires, secure, stamp);
+	size_t i;
+
+	if(expires - now < h->daemon->daemon->cfg->hydns_min_ttl || !nothing_left_out(rep, pkt, udp_size, edns))
+		return;
+	/* without one of its RRsets, shown or not, the message is no longer answered from */
+	for(i = 0; i < rep->rrset_count; i++)
+		hydns_publish_rests_on(h->thread, rep->rrsets[i]->rk.dname, rep->rrsets[i]->rk.dname_len);
+	(void)hydns_publish_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now, expires,
+		secure, stamp);
 }
 
 static struct hydns_question question_of(struct sldns_buffer* pkt, const struct query_info* qinfo,

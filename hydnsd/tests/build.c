@@ -48,15 +48,34 @@ static uint8_t *make_wire(const struct build_spec *spec, size_t *len)
 	return wire;
 }
 
+/* Writes the block of names left out; returns its octets. */
+static size_t put_left_out(const char *const *name, uint8_t *block)
+{
+	size_t at = 1;
+
+	block[0] = 0;
+	for (; *name; name++, block[0]++) {
+		ldns_rdf *rdf = ldns_dname_new_frm_str(*name);
+
+		must(rdf != NULL, *name);
+		memcpy(block + at, ldns_rdf_data(rdf), ldns_rdf_size(rdf));
+		at += ldns_rdf_size(rdf);
+		ldns_rdf_deep_free(rdf);
+	}
+	return block[0] ? at : 0;
+}
+
 size_t build_offer(union build_offer *out, const struct build_spec *spec, uint64_t now_ns)
 {
+	uint8_t left_out[4 * HYDNS_NAME_MAX + 1];
+	size_t left_out_len = put_left_out(spec->left_out, left_out);
 	size_t len, name_len = 1, frame;
 	uint8_t *wire = make_wire(spec, &len);
 	uint16_t counts[4];
 
 	for (size_t at = HYDNSD_HEADER; wire[at]; at += 1 + wire[at])
 		name_len += 1 + wire[at];
-	frame = HYDNS_OFFER_DATA + (len - HYDNSD_HEADER - 4);
+	frame = HYDNS_OFFER_DATA + (len - HYDNSD_HEADER - 4) + left_out_len;
 	memset(out, 0, frame + 8);
 	memcpy(counts, wire + 4, sizeof(counts));
 	out->offer = (struct hydns_offer){
@@ -67,11 +86,12 @@ size_t build_offer(union build_offer *out, const struct build_spec *spec, uint64
 		.ancount = counts[1], .nscount = counts[2], .arcount = counts[3],
 		.qtype = htons(spec->type), .name_len = (uint8_t)name_len,
 		.answer_len = (uint16_t)(len - HYDNSD_HEADER - name_len - 4),
-		.variant = spec->variant, .flags = spec->flags,
+		.variant = spec->variant, .flags = spec->flags | (left_out_len ? HYDNS_RULE_LEFT_OUT : 0),
 	};
 	memcpy(&out->offer.reply_flags, wire + HEADER_FLAGS_AT, 2);
 	memcpy(out->offer.data, wire + HYDNSD_HEADER, name_len);
 	memcpy(out->offer.data + name_len, wire + HYDNSD_HEADER + name_len + 4, out->offer.answer_len);
+	memcpy(out->offer.data + name_len + out->offer.answer_len, left_out, left_out_len);
 	free(wire);
 	return out->offer.frame.len;
 }

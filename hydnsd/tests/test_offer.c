@@ -248,6 +248,29 @@ static void bad_offers_are_told_apart(void **state)
 	}
 }
 
+static void malformed_names_left_out_are_refused(void **state)
+{
+	const struct build_spec with = {
+		.name = "a.example.", .type = 1, .answer = { "a.example. 300 IN A 192.0.2.1" },
+		.left_out = { "zz.example.", "." },
+	};
+	static const struct {
+		unsigned at;               /* in the block: 2, 2 z z 7 e x a m p l e 0, 0 */
+		uint8_t octet;
+	} broken[] = { { 0, 0 }, { 0, 200 }, { 1, 0xc0 }, { 1, 0x3f }, { 3, 'Z' } };
+	uint8_t *block;
+
+	(void)state;
+	assert_int_equal(check(&with), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.left_out_len, 1 + 12 + 1);
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		assert_int_equal(check(&with), HYDNSD_ACCEPTED);
+		block = answer_octets() + offer.offer.answer_len;
+		block[broken[i].at] = broken[i].octet;
+		assert_int_equal(recheck(), HYDNSD_REJECT_LEFT_OUT);
+	}
+}
+
 /* A name that lies in a TTL would change with time. */
 static void pointers_into_ttls_are_refused(void **state)
 {
@@ -291,6 +314,7 @@ int main(void)
 		cmocka_unit_test(lives_are_bounded),
 		cmocka_unit_test(clocks_are_checked),
 		cmocka_unit_test(bad_offers_are_told_apart),
+		cmocka_unit_test(malformed_names_left_out_are_refused),
 		cmocka_unit_test(pointers_into_ttls_are_refused),
 		cmocka_unit_test(prefixes_of_an_offer_never_pass),
 	};

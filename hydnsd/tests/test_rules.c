@@ -142,6 +142,51 @@ static void negative_answers_hang_on_their_zone(void **state)
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "example.com.", 1), 1);
 }
 
+static struct build_spec proven(const char *proof)
+{
+	return (struct build_spec){
+		.name = "no.such.example.com.", .type = 1, .rcode = 3, .authority = {
+			"example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
+		.left_out = { proof, "*.elsewhere.org." },
+	};
+}
+
+/* A rule goes with what its answer does not show, after a restart too; but not for TTLs of that. */
+static void names_left_out_count(void **state)
+{
+	const struct build_spec nx = proven("zzz.example.com.");
+	struct hydnsd_withdrawal w = { .authority = 1, .scope = HYDNS_SCOPE_NAME, .shown = true };
+	struct hydnsd_pass p = { .of = { &w }, .count = 1 };
+
+	(void)state;
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "elsewhere.org.", 1), 0);
+	w.name_len = (uint8_t)wire_of("zzz.example.com.", w.name);
+	hydnsd_pass_begin(store.rules, &p);
+	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
+	assert_int_equal(w.withdrawn, 0);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "zzz.example.com.", 1), 1);
+
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, "elsewhere.org.", 1), 1);
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	build_store_reopen(&store, CAPACITY, NOW_NS);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "*.elsewhere.org.", 1), 1);
+}
+
+/* The same answer by another proof is another rule. */
+static void other_names_left_out_replace(void **state)
+{
+	const struct build_spec one = proven("zzz.example.com."), other = proven("yyy.example.com.");
+
+	(void)state;
+	assert_int_equal(admit(&one, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(admit(&one, 1, 0, NOW_NS), HYDNSD_REJECT_KNOWN);
+	assert_int_equal(admit(&other, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "zzz.example.com.", 1), 0);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "yyy.example.com.", 1), 1);
+}
+
 static void admit_at(const char *name, const char *record, uint8_t variant, uint64_t generation)
 {
 	struct build_spec s = {
@@ -481,6 +526,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RULES_TEST(withdrawals_find_every_owner),
 		RULES_TEST(negative_answers_hang_on_their_zone),
+		RULES_TEST(names_left_out_count),
+		RULES_TEST(other_names_left_out_replace),
 		RULES_TEST(changes_spare_later_offers),
 		RULES_TEST(one_question_outdated),
 		RULES_TEST(everything_can_be_withdrawn),

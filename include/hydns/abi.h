@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      2
+#define HYDNS_ABI_VERSION      3
 
 /* --- limits ------------------------------------------------------------------------------------ */
 #define HYDNS_NAME_MAX         255   /* wire name with its root label, RFC 1035 section 3.1 */
@@ -45,6 +45,7 @@
 
 #define HYDNS_RULE_SECURE      0x01  /* validated: AD is set when the query has AD or DO */
 #define HYDNS_RULE_STATIC_TTL  0x02  /* authoritative data: the TTLs are sent as they stand */
+#define HYDNS_RULE_LEFT_OUT    0x04  /* names follow the answer */
 
 #define HYDNS_VARIANT_DO       0x01  /* the answer to a query with EDNS DO (RFC 3225) */
 
@@ -66,6 +67,10 @@ struct hydns_rotation {
  *   type      2 octets, network order;   class  2 octets, network order (IN)
  *   answer    answer_len octets: the resolver's own message after the question, without its OPT;
  *             each TTL holds the seconds left at base_ns
+ *   left out  with HYDNS_RULE_LEFT_OUT alone: 1 octet, how many names follow (never 0), and these, wire format,
+ *             lower case: owners of RRsets that the resolver's cached answer has and its reply does not show (proofs
+ *             without DO, additional data). Without one of them the resolver would ask anew. The program never
+ *             reads them.
  * and ends (counted back from the slot's last octet) with ttl_count __u16: ttl[0] in the last two
  * octets, ttl[1] in the two before..., each the offset of a TTL field in the answer.
  * A slot is immutable from its publication in the index until a grace period after its removal, but for
@@ -95,7 +100,7 @@ struct hydns_rule {
 };
 #define HYDNS_RULE_DATA        48
 
-/* octets of a slot that hold this rule */
+/* octets of a slot that hold this rule; answer_len: with the names left out */
 #define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count) \
 	(HYDNS_RULE_DATA + (name_len) + 4 + (answer_len) + 2 * (ttl_count))
 
@@ -227,7 +232,7 @@ struct hydns_frame {
 	__u32 type;
 };
 
-/* HYDNS_FRAME_OFFER; data = name (lower case), then answer, as in struct hydns_rule. */
+/* HYDNS_FRAME_OFFER; data = name (lower case), then answer, then names left out, as in struct hydns_rule. */
 struct hydns_offer {
 	struct hydns_frame frame;
 	__u64 generation;        /* of the authority page, read while the cache entry was locked */

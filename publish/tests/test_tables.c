@@ -173,6 +173,36 @@ static void names_race(void **state)
 	free(c);
 }
 
+static void left_out(void **state)
+{
+	static const uint8_t a[] = "\1a\7example", upper[] = "\1A\7EXAMPLE", b[] = "\2bb\7example", root[] = "";
+	static struct hydns_left_out l;
+
+	(void)state;
+	hydns_left_out_strike(&l, a, sizeof(a));
+	hydns_left_out_add(&l, upper, sizeof(upper));
+	hydns_left_out_add(&l, a, sizeof(a));
+	assert_int_equal(l.len, 1 + sizeof(a));
+	hydns_left_out_add(&l, root, sizeof(root));
+	hydns_left_out_add(&l, b, sizeof(b));
+	assert_int_equal(l.block[0], 3);
+	hydns_left_out_strike(&l, root, sizeof(root));
+	assert_int_equal(l.block[0], 2);
+	assert_memory_equal(l.block + 1, a, sizeof(a));
+	assert_memory_equal(l.block + 1 + sizeof(a), b, sizeof(b));
+	hydns_left_out_strike(&l, a, sizeof(a));
+	hydns_left_out_strike(&l, b, sizeof(b));
+	assert_int_equal(l.len, 0);
+	for (uint8_t i = 0; !l.overflow; i++) {
+		uint8_t name[] = { 1, i, 7, 'e', 'x', 'a', 'm', 'p', 'l', 'e', 0 };
+
+		hydns_left_out_add(&l, name, sizeof(name));
+	}
+	assert_int_equal(l.block[0], (HYDNS_LEFT_OUT_MAX - 1) / sizeof(a));
+	hydns_left_out_clear(&l);
+	assert_false(l.overflow);
+}
+
 /* hydnsd's part, so far as the ring's bookkeeping goes. */
 static void consume_all(struct hydns_producer *r)
 {
@@ -231,7 +261,7 @@ int main(void)
 {
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(offered_collision),
-		cmocka_unit_test(names), cmocka_unit_test(names_race),
+		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out),
 		cmocka_unit_test(ring_full_and_wrapped), cmocka_unit_test(ring_wakes_once),
 	};
 

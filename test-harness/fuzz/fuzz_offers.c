@@ -56,6 +56,9 @@ static const struct build_spec good[] = {
 	  "s.example. 300 IN A 192.0.2.7",
 	  "s.example. 300 IN RRSIG A 13 2 300 20300101000000 20200101000000 1 example. AAAAAAAAAAAA" },
 	  .authority = { "s.example. 300 IN NSEC t.example. A RRSIG NSEC" } },
+	{ .name = "nx.example.com.", .type = 1, .rcode = 3, .flags = HYDNS_RULE_SECURE, .authority = {
+	  "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
+	  .left_out = { "a.example.com.", "*.example.com." } },
 	{ .name = "_sip._udp.example.", .type = 33, .answer = {
 	  "_sip._udp.example. 300 IN SRV 1 2 5060 sip.example." } },
 };

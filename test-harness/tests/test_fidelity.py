@@ -331,3 +331,34 @@ def test_flush_of_any_name_withdraws(hot):
         stays = [(q.name, q.rdtype, o) for q, o in dependent
                  if hot.path.daemon.explain(q.name, q.rdtype, do=bool(o))["where"] == "kernel"]
         assert not stays, f"after the flush of {name}: {stays}"
+
+
+def left_out(hot, question):
+    """{(name, type) of RRsets of the cached answer that a plain query's reply leaves out}"""
+    plain, full = (dns.message.from_wire(reply) for options in ({}, {"dnssec": True})
+                   for reply in hot.ask_directly(wires_of([question], options, hot.rng)))
+    shown = {rrset.name for section in plain.sections for rrset in section}
+    found = {(rrset.name, rrset.rdtype) for rrset in full.authority if rrset.rdtype != dns.rdatatype.RRSIG}
+    # additional data, which minimal-responses leaves out; the authority sends them of its own zone
+    found |= {(rr.exchange, dns.rdatatype.A) for rrset in plain.answer for rr in rrset
+              if rrset.rdtype == dns.rdatatype.MX and rr.exchange.is_subdomain(rrset.name.parent())}
+    return {(str(name).lower(), dns.rdatatype.to_text(rdtype)) for name, rdtype in found if name not in shown}
+
+
+def test_flush_of_what_a_reply_leaves_out(hot):
+    """Unbound asks anew when an RRset of a cached answer is gone, though the reply never showed it: so the rule goes."""
+    questions = kernel("mx", "MX") + kernel("missing x.wild", zone="signed.example")
+    questions += kernel("ent", "AAAA", zone="signed.example") + kernel("missing x.wild", zone="signed3.example")
+    for question in questions:
+        rests_on = left_out(hot, question)
+        assert rests_on
+        for name, rdtype in rests_on:
+            # else Unbound would make what was flushed from NSEC records, and offer nothing
+            hot.path.unbound.control("flush_zone", ".".join(question.name.split(".")[-2:]))
+            assert hot.heat([question]) == []
+            hot.path.unbound.control("flush_type", name, rdtype)
+            where = hot.path.daemon.explain(question.name, question.rdtype)["where"]
+            assert where == "resolver", f"{question.name} {question.rdtype} after the flush of {name} {rdtype}"
+            misses = hot.path.unbound.stats()["total.num.cachemiss"]
+            hot.ask_directly(wires_of([question], {}, hot.rng))
+            assert hot.path.unbound.stats()["total.num.cachemiss"] == misses + 1, "Unbound had the answer still"
