@@ -29,6 +29,10 @@ class Tools:
         self.nsd_control = self._installed("nsd-control", "nsd")
         self.dnsperf = self._installed("dnsperf", "dnsperf")
 
+    def built(self, path):
+        """A program of the build tree that only some need."""
+        return self._built(self.build / path)
+
     @staticmethod
     def _built(path):
         if not path.exists():

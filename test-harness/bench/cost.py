@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""What a packet costs by how far it comes, what the verifier counts, and what a rule takes of memory."""
+
+from collections import defaultdict
+
+from harness.servers import Hydnsd
+
+from .pace import options_of, pace, sequence
+from .result import Goal, say
+
+HELP = "nanoseconds per packet by stage, verifier counts, memory per rule"
+# 6.1 has its own step in the check, with the same budget
+VERIFIER_BUDGET = 400_000
+KINDS = {
+    "A": {}, "A, EDNS": {"edns": True}, "A, cookie": {"cookie": True}, "A, IPv6": {"ipv6": True},
+    "A, name of 60 octets": {"octets": 60}, "A, name of 255 octets": {"octets": 255},
+    "AAAA": {"type": "AAAA"}, "8 x A, rotated": {"records": 8}, "30 x A, EDNS, rotated": {"records": 30, "edns": True},
+}
+QUICK_KINDS = ("A", "A, cookie", "A, name of 255 octets", "30 x A, EDNS, rotated")
+CAPACITY = 1_000_000
+SLOT_SHARE = 8               # octets that the store's writer keeps of each slot, besides the daemon's own tables
+MEMORY_MOST = 300e6
+
+
+def stages(bench, result):
+    seq = sequence(bench.run.dir, 1, None, bench.settings.seed)
+    for kind in bench.settings.choose(QUICK_KINDS, KINDS):
+        parameters = KINDS[kind]
+        lines = pace(bench.tools, bench.link.ns, "cost", "--sequence", seq, "--queries",
+                     bench.settings.choose(50_000, 1_000_000), "--rounds", bench.settings.choose(3, 7),
+                     *options_of(parameters))
+        ways = defaultdict(list)
+        for line in lines:
+            if "way" in line:
+                ways[line["way"], line["stages"]].append(line["nanoseconds"])
+        for (way, stage), runs in ways.items():
+            if way == "answered" or kind == "A":
+                result.add("hydns", runs, "nanoseconds", query=kind, way=way, stages=stage)
+        program = next(line for line in lines if "verified_instructions" in line)
+        say(f"cost: {kind}: answered in {result.points[-1]['nanoseconds']:.0f} ns")
+    result.points.append({"bench": "cost", "contender": "hydns", **program})
+    result.goals.append(Goal("verifier instructions on this kernel", VERIFIER_BUDGET,
+                             program["verified_instructions"], least=False))
+
+
+def table(result):
+    previous = 0.0
+    print(f"  {'a packet ends as':26}{'ns':>8}{'more':>8}  after the stages before and")
+    for p in sorted((p for p in result.points if p.get("query") == "A"), key=lambda p: p["nanoseconds"]):
+        print(f"  {p['way']:26}{p['nanoseconds']:8.0f}{p['nanoseconds'] - previous:8.0f}  {p['stages']}")
+        previous = p["nanoseconds"]
+
+
+def memory(bench, result):
+    """A daemon with a store for a million rules: what the kernel charges for its maps, its own tables as if every slot
+    were taken, and what it occupies besides."""
+    daemon = Hydnsd(bench.world_like, bench.link.ns, (bench.link.server,), capacity=CAPACITY)
+    with daemon:
+        status = daemon.call({"cmd": "status"})
+        with open(f"/proc/{daemon.program.pid}/status") as f:
+            fields = dict(line.split(":", 1) for line in f)
+    resident = int(fields["RssAnon"].split()[0]) * 1024
+    parts = {"maps_bytes": status["memory_bytes"], "tables_bytes": status["daemon_bytes"] + SLOT_SHARE * CAPACITY,
+             "resident_bytes_empty": resident}
+    total = sum(parts.values())
+    result.points.append({"bench": "cost", "contender": "hydns", "capacity": CAPACITY, **parts,
+                          "octets_per_rule": round(total / CAPACITY, 1)})
+    result.goals.append(Goal("MB for a store of 1 M rules, everything counted", MEMORY_MOST / 1e6, round(total / 1e6, 1),
+                             least=False))
+    say("cost: memory for {:,} rules: maps {:.0f} MB, daemon's tables {:.0f} MB, the daemon empty {:.0f} MB".format(
+        CAPACITY, *(n / 1e6 for n in parts.values())))
+
+
+def run(bench, result):
+    stages(bench, result)
+    memory(bench, result)
+    table(result)

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "generator.h"
+#include "pace.skel.h"
+
+#define BATCH 64
+
+struct generator {
+	struct pace_bpf *skel;
+	struct pace_template template;   /* as it was set: a run writes into the program's */
+	__u32 numbers;
+};
+
+static void complain(const char *what, const char *why)
+{
+	fprintf(stderr, "pace: %s: %s\n", what, why);
+}
+
+/* Octets of the file, or 0 with a message. */
+static size_t sequence_size(int fd, const char *path)
+{
+	struct stat st;
+	size_t n;
+
+	if (fd < 0 || fstat(fd, &st)) {
+		complain(path, strerror(errno));
+		return 0;
+	}
+	n = st.st_size / sizeof(__u32);
+	if (n >= PACE_BLOCK && !(n & (n - 1)) && n * sizeof(__u32) == (size_t)st.st_size)
+		return st.st_size;
+	complain(path, "is not a power of two of 32-bit numbers, at least 16");
+	return 0;
+}
+
+static bool read_sequence(struct generator *g, int fd, size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(g->skel->maps.pace_sequence), 0);
+	size_t done = 0;
+
+	if (at == MAP_FAILED)
+		return false;
+	while (done < size) {
+		ssize_t n = read(fd, (char *)at + done, size - done);
+
+		if (n <= 0)
+			break;
+		done += n;
+	}
+	munmap(at, size);
+	return done == size;
+}
+
+struct generator *generator_open(const char *sequence, bool live)
+{
+	struct generator *g = calloc(1, sizeof(*g));
+	int fd = open(sequence, O_RDONLY | O_CLOEXEC);
+	size_t size = sequence_size(fd, sequence);
+
+	if (!g || !size)
+		goto fail;
+	g->skel = pace_bpf__open();
+	if (!g->skel)
+		goto fail;
+	g->numbers = size / sizeof(__u32);
+	g->skel->rodata->pace_live = live;
+	g->skel->rodata->pace_mask = g->numbers - 1;
+	bpf_map__set_max_entries(g->skel->maps.pace_sequence, g->numbers / PACE_BLOCK);
+	if (pace_bpf__load(g->skel) || !read_sequence(g, fd, size)) {
+		complain("the load generator could not be loaded", strerror(errno));
+		goto fail;
+	}
+	close(fd);
+	return g;
+fail:
+	if (fd >= 0)
+		close(fd);
+	generator_close(g);
+	return NULL;
+}
+
+void generator_close(struct generator *g)
+{
+	if (g)
+		pace_bpf__destroy(g->skel);
+	free(g);
+}
+
+struct pace_template *generator_template(struct generator *g)
+{
+	return &g->template;
+}
+
+void generator_rewind(struct generator *g, __u32 offset)
+{
+	g->skel->bss->pace_template = g->template;
+	g->skel->bss->pace_place = 0;
+	g->skel->bss->pace_offset = offset;
+}
+
+int generator_echo(struct generator *g)
+{
+	return bpf_program__fd(g->skel->progs.pace_echo);
+}
+
+int generator_nothing(struct generator *g)
+{
+	return bpf_program__fd(g->skel->progs.pace_nothing);
+}
+
+int generator_sink(struct generator *g)
+{
+	return bpf_program__fd(g->skel->progs.pace_sink);
+}
+
+double generator_time(struct generator *g, int prog_fd, unsigned queries)
+{
+	static __u8 in[PACE_FRAME_MAX];
+	__u32 key = 0;
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = in, .data_size_in = g->template.len, .repeat = queries);
+	int err = bpf_map_update_elem(bpf_map__fd(g->skel->maps.pace_next), &key, &prog_fd, BPF_ANY);
+
+	if (!err)
+		err = bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), &opts);
+	return err ? err : (double)opts.duration;
+}
+
+int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second,
+		   struct generator_run *out)
+{
+	/* One octet longer than the query, so that the program changes its length each time and the kernel
+	 * takes the new one over: it keeps that of the reply otherwise. */
+	static __u8 in[PACE_FRAME_MAX + 1];
+	struct xdp_md from = { .data_end = g->template.len + 1, .ingress_ifindex = ifindex };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = in, .data_size_in = g->template.len + 1, .ctx_in = &from,
+		    .ctx_size_in = sizeof(from), .repeat = queries, .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
+		    .batch_size = BATCH);
+	volatile struct pace_tally *t = &g->skel->bss->pace_tally;
+	int err;
+
+	memset((void *)t, 0, sizeof(*t));
+	g->skel->bss->pace_gap_ns = per_second > 0 ? (__u64)(1e9 / per_second) : 0;
+	err = bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), &opts);
+	if (err)
+		return err;
+	*out = (struct generator_run){ .sent = queries, .replies = t->replies, .answers = t->answers };
+	if (t->last > PACE_WARM)
+		out->per_second = (t->last - PACE_WARM) * 1e9 / (t->last_ns - t->first_ns);
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The load generator: loaded, given a sequence of name numbers, run. */
+#ifndef HYDNS_BENCH_GENERATOR_H
+#define HYDNS_BENCH_GENERATOR_H
+
+#include <stdbool.h>
+#include "pace.h"
+
+struct generator;
+
+/* sequence: a file of a power of two of 32-bit numbers in the machine's byte order, at least 16; live: frames
+ * leave by an interface, else a program is called on them. NULL with a message on standard error. */
+struct generator *generator_open(const char *sequence, bool live);
+void generator_close(struct generator *g);
+
+struct pace_template *generator_template(struct generator *g);
+/* Added to the numbers of the sequence; the next query is the sequence's first. */
+void generator_rewind(struct generator *g, __u32 offset);
+
+/* Descriptors of the other programs that come with it. */
+int generator_echo(struct generator *g);
+int generator_nothing(struct generator *g);
+int generator_sink(struct generator *g);
+
+/* Nanoseconds that the program takes for a query, with those of making it; negative errno. */
+double generator_time(struct generator *g, int prog_fd, unsigned queries);
+
+struct generator_run {
+	__u64 sent;               /* that the test run was asked for */
+	__u64 replies, answers;
+	double per_second;        /* replies; 0: too few came */
+};
+/* Sends queries out of an interface; per_second 0: as fast as can be. 0 or negative errno. */
+int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second,
+		   struct generator_run *out);
+
+#endif

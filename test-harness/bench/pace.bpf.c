@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Load made in the kernel. pace_generate runs by BPF_PROG_TEST_RUN and writes the next query over whatever
+ * the frame holds: live frames are used again without being reset, so what the server changed, length
+ * included, is still there. Live (pace_live) the frame then leaves by the interface that it is said to have
+ * come by; otherwise another program is called on it, so that many different queries can be timed in one
+ * test run.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <stdbool.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include "pace.h"
+
+#define PORT_DNS  53
+#define SPIN_MAX  (1 << 20)
+
+const volatile bool pace_live = false;
+const volatile __u32 pace_mask = 0;      /* of places in the sequence */
+
+struct pace_template pace_template;
+__u32 pace_place;
+__u32 pace_offset;                       /* added to the numbers of the sequence */
+__u64 pace_gap_ns;                       /* from one query to the next; 0: as fast as can be */
+__u64 pace_due_ns;
+struct pace_tally pace_tally;
+
+struct pace_block {
+	__u32 number[PACE_BLOCK];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pace_block);
+} pace_sequence SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} pace_next SEC(".maps");
+
+static long is_due(__u32 i, void *due)
+{
+	(void)i;
+	return bpf_ktime_get_ns() >= *(__u64 *)due;
+}
+
+/* A busy wait: the test run has the processor to itself, and its frames are sent in batches anyway. */
+static __always_inline void wait_until_due(void)
+{
+	__u64 due = pace_due_ns + pace_gap_ns, now = bpf_ktime_get_ns();
+
+	if (due + 1000000 < now)
+		due = now;       /* the start, or an interruption: nothing is made up for */
+	bpf_loop(SPIN_MAX, is_due, &due, 0);
+	pace_due_ns = due;
+}
+
+static __always_inline __u16 fold(__u64 sum)
+{
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	return sum;
+}
+
+/* The label stands at an odd offset of the UDP datagram (after a length octet), so its octets count
+ * swapped. */
+static __always_inline void fill_in(__u32 number)
+{
+	__u64 label = pace_label(number), sum;
+	__u32 label_at = pace_template.label_at, check_at = pace_template.check_at;
+	__u16 check;
+
+	if (label_at > PACE_FRAME_MAX - PACE_LABEL || check_at > PACE_FRAME_MAX - 2)
+		return;
+	sum = (label >> 32) + (__u32)label;
+	sum = (__u64)fold(sum) << 8;
+	check = ~fold((__u16)~pace_template.check + sum);
+	*(__u64 *)(pace_template.frame + label_at) = label;
+	*(__u16 *)(pace_template.frame + check_at) = check ? check : 0xffff;
+}
+
+static __always_inline __u32 next_number(void)
+{
+	__u32 place = pace_place++ & pace_mask, block = place / PACE_BLOCK;
+	struct pace_block *b = bpf_map_lookup_elem(&pace_sequence, &block);
+
+	return b ? b->number[place % PACE_BLOCK] : 0;
+}
+
+/* Frames of the same kind as the program under test, so that it can be called from here. */
+SEC("xdp.frags")
+int pace_generate(struct xdp_md *ctx)
+{
+	__u64 len = pace_template.len;
+	int growth;
+
+	if (pace_live && pace_gap_ns)
+		wait_until_due();
+	fill_in(next_number() + pace_offset);
+	if (len - 1 >= PACE_FRAME_MAX)
+		return XDP_ABORTED;
+	growth = (int)len - (int)bpf_xdp_get_buff_len(ctx);
+	if (bpf_xdp_adjust_tail(ctx, growth) ||
+	    bpf_xdp_store_bytes(ctx, 0, pace_template.frame, len))
+		return XDP_ABORTED;
+	if (pace_live)
+		return XDP_TX;
+	bpf_tail_call(ctx, &pace_next, 0);
+	return XDP_ABORTED;
+}
+
+/* What calling a program costs. */
+SEC("xdp.frags")
+int pace_nothing(struct xdp_md *ctx)
+{
+	(void)ctx;
+	return XDP_PASS;
+}
+
+static __always_inline void swap_macs(struct ethhdr *eth)
+{
+	__u8 mac[ETH_ALEN];
+
+	__builtin_memcpy(mac, eth->h_source, ETH_ALEN);
+	__builtin_memcpy(eth->h_source, eth->h_dest, ETH_ALEN);
+	__builtin_memcpy(eth->h_dest, mac, ETH_ALEN);
+}
+
+static __always_inline void swap_ports(struct udphdr *udp)
+{
+	__be16 port = udp->source;
+
+	udp->source = udp->dest;
+	udp->dest = port;
+}
+
+/* The link's limit: the same frames with addresses and ports swapped, sent back. */
+SEC("xdp.frags")
+int pace_echo(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	void *l3 = eth + 1;
+
+	if (l3 > end)
+		return XDP_PASS;
+	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = l3;
+		__be32 addr;
+
+		if ((void *)(ip + 1) + sizeof(struct udphdr) > end || ip->protocol != IPPROTO_UDP)
+			return XDP_PASS;
+		addr = ip->saddr;
+		ip->saddr = ip->daddr;
+		ip->daddr = addr;
+		swap_ports((void *)(ip + 1));
+	} else {
+		struct ipv6hdr *ip = l3;
+		struct in6_addr addr;
+
+		if ((void *)(ip + 1) + sizeof(struct udphdr) > end || ip->nexthdr != IPPROTO_UDP)
+			return XDP_PASS;
+		addr = ip->saddr;
+		ip->saddr = ip->daddr;
+		ip->daddr = addr;
+		swap_ports((void *)(ip + 1));
+	}
+	swap_macs(eth);
+	return XDP_TX;
+}
+
+static __always_inline void tally(const struct udphdr *udp, void *end)
+{
+	const __u8 *dns = (const void *)(udp + 1);
+	__u64 now;
+
+	if (dns + 12 > (__u8 *)end || udp->source != bpf_htons(PORT_DNS))
+		return;
+	pace_tally.replies++;
+	pace_tally.answers += (dns[2] & 0x80) && (dns[6] | dns[7] | (dns[3] & 0x0f) == 3);
+	if (pace_tally.replies % PACE_TICK)
+		return;
+	now = bpf_ktime_get_ns();
+	if (pace_tally.replies == PACE_WARM)
+		pace_tally.first_ns = now;
+	pace_tally.last_ns = now;
+	pace_tally.last = pace_tally.replies;
+}
+
+static __always_inline bool is_reply(void *data, void *end)
+{
+	struct ethhdr *eth = data;
+	struct iphdr *ip = (void *)(eth + 1);
+	struct ipv6hdr *ip6 = (void *)(eth + 1);
+
+	if ((void *)(ip6 + 1) + sizeof(struct udphdr) > end)
+		return false;
+	if (eth->h_proto == bpf_htons(ETH_P_IP) && ip->protocol == IPPROTO_UDP)
+		tally((void *)(ip + 1), end);
+	else if (eth->h_proto == bpf_htons(ETH_P_IPV6) && ip6->nexthdr == IPPROTO_UDP)
+		tally((void *)(ip6 + 1), end);
+	else
+		return false;
+	return true;
+}
+
+/* At the client's end: replies are counted and dropped, the rest (neighbour discovery) goes on. */
+SEC("xdp.frags")
+int pace_sink(struct xdp_md *ctx)
+{
+	return is_reply((void *)(long)ctx->data, (void *)(long)ctx->data_end) ? XDP_DROP : XDP_PASS;
+}
+
+char _license[] SEC("license") = "GPL";

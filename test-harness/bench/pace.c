@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What hydns-bench needs to be near the kernel for: rules in a store, queries made in the kernel, a program
+ * under test. Writes one JSON object a line. The caller chooses the processor (taskset); everything but the
+ * resolver's heartbeat stays on it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <arpa/inet.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <bpf/bpf.h>
+#include "generator.h"
+#include "rules.h"
+
+#define NS_PER_S 1e9
+#define BEAT_US  (HYDNS_HEARTBEAT_BEAT_NS / 1000)
+
+struct options {
+	struct questions q;
+	const char *sequence, *client, *server;
+	unsigned queries, rounds;
+	double rate;
+};
+
+static const struct { const char *name, *help; } options_help[] = {
+	{ "--rules N", "rules in the store, for names number 0 to N-1 [1]" },
+	{ "--capacity N", "of the store [as many as rules]" },
+	{ "--octets N", "of a name in wire format, 12 to 255 [24]" },
+	{ "--type A|AAAA", "[A]" },
+	{ "--records N", "addresses in an answer, 1 to 32 [1]" },
+	{ "--ipv6", "queries by IPv6" },
+	{ "--edns, --dnssec, --cookie", "queries with EDNS, with DO, with a valid cookie" },
+	{ "--sequence FILE", "which name each query asks for: 32-bit numbers, a power of two of them" },
+	{ "--queries N", "in one run [1000000]" },
+	{ "--rounds N", "runs of each contender, taking turns [3]" },
+	{ "--rate N", "queries a second at most [no limit]" },
+	{ "--client IF, --server IF", "ends of a veth: live frames leave by the first for the second" },
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: pace cost|capacity|publish|flood OPTION...\n"
+	      "  cost      nanoseconds of the program by how far a query comes\n"
+	      "  capacity  replies a second of echo and hydns, on a veth\n"
+	      "  publish   rules installed, renewed and removed a second, while the program answers\n"
+	      "  flood     replies a second of whoever answers behind a veth\n", to);
+	for (size_t i = 0; i < sizeof(options_help) / sizeof(*options_help); i++)
+		fprintf(to, "  %-28s %s\n", options_help[i].name, options_help[i].help);
+}
+
+static int fail(const char *what, const char *why)
+{
+	fprintf(stderr, "pace: %s: %s\n", what, why);
+	return 1;
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / NS_PER_S;
+}
+
+/* -- the resolver's heartbeat, on whatever processor is free --------------------------------------------- */
+static cpu_set_t everywhere;
+
+static void *beat(void *k)
+{
+	sched_setaffinity(0, sizeof(everywhere), &everywhere);
+	for (;;) {
+		kernel_beat(k);
+		usleep(BEAT_US);
+	}
+	return NULL;
+}
+
+static bool start_beating(struct kernel *k)
+{
+	pthread_t thread;
+
+	return !pthread_create(&thread, NULL, beat, k);
+}
+
+/* -- what all measurements begin with --------------------------------------------------------------------- */
+struct bench {
+	struct kernel *k;
+	struct generator *g;
+};
+
+static int begin(const struct options *o, bool live, struct bench *b)
+{
+	double begun = seconds();
+	const char *why;
+
+	b->k = rules_open(&o->q, &why);
+	if (!b->k)
+		return fail("the program under test", why);
+	printf("{\"filled\": %u, \"seconds\": %.4f}\n", o->q.rules, seconds() - begun);
+	b->g = generator_open(o->sequence, live);
+	if (!b->g)
+		return 1;
+	question_template(&o->q, generator_template(b->g));
+	return start_beating(b->k) ? 0 : fail("a thread", strerror(errno));
+}
+
+/* -- cost ---------------------------------------------------------------------------------------------------- */
+/* Each ends the query's way at another stage, by changing its template or what the program finds. */
+enum way { ANSWERED, MISSED, EPOCH_OVER, NOT_ORDINARY, NOT_A_SERVICE, NOT_IP, PAUSED, WAYS };
+static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
+	[PAUSED] = { "paused", "entry, counter", HYDNS_R_PAUSED },
+	[NOT_IP] = { "not IP", "Ethernet header", HYDNS_R_NOT_IP },
+	[NOT_A_SERVICE] = { "not a service", "IP, UDP, service look-up", HYDNS_R_NOT_SERVICE },
+	[NOT_ORDINARY] = { "not an ordinary query", "message copied, checksum verified", HYDNS_R_DNS_UNUSUAL },
+	[MISSED] = { "no rule", "question, EDNS, access list, hash, index", HYDNS_R_MISS },
+	[EPOCH_OVER] = { "rule of another epoch", "rule found, key compared", HYDNS_R_EPOCH },
+	[ANSWERED] = { "answered", "reply written", HYDNS_R_ANSWERED },
+};
+
+static void take_way(struct bench *b, const struct options *o, enum way w)
+{
+	struct pace_template *t = generator_template(b->g);
+	size_t udp = t->check_at - 6;
+
+	question_template(&o->q, t);
+	kernel_pause(b->k, w == PAUSED);
+	kernel_page(b->k)->epoch = w == EPOCH_OVER ? EPOCH + 1 : EPOCH;
+	if (w == NOT_IP)
+		memset(t->frame + 12, 0, 2);
+	if (w == NOT_A_SERVICE) {
+		t->frame[udp + 3]++;    /* port 54, and the checksum to match */
+		t->check = htons(ntohs(t->check) - 1);
+	}
+	if (w == NOT_ORDINARY) {
+		t->frame[udp + 8 + 2] |= 0x10; /* opcode 2 */
+		t->check = htons(ntohs(t->check) - 0x1000);
+	}
+	generator_rewind(b->g, w == MISSED ? 1U << 31 : 0);
+}
+
+/* Nanoseconds of one way less those of making the query. False: the queries did not end where they should. */
+static bool way_time(struct bench *b, const struct options *o, enum way w, double *ns)
+{
+	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
+	double base;
+
+	take_way(b, o, w);
+	base = generator_time(b->g, generator_nothing(b->g), o->queries);
+	generator_rewind(b->g, w == MISSED ? 1U << 31 : 0);
+	kernel_reasons(b->k, before);
+	*ns = generator_time(b->g, kernel_prog_fd(b->k), o->queries) - base;
+	kernel_reasons(b->k, after);
+	return base > 0 && after[ways[w].reason] - before[ways[w].reason] >= o->queries * 0.99;
+}
+
+static void print_program(struct kernel *k)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	if (!bpf_obj_get_info_by_fd(kernel_prog_fd(k), &info, &len))
+		printf("{\"verified_instructions\": %u, \"bpf_instructions\": %zu, \"machine_code_octets\": %u}\n",
+		       info.verified_insns, info.xlated_prog_len / sizeof(struct bpf_insn), info.jited_prog_len);
+}
+
+static int cost(const struct options *o)
+{
+	struct bench b;
+
+	if (begin(o, false, &b))
+		return 1;
+	print_program(b.k);
+	for (unsigned r = 0; r < o->rounds; r++)
+		for (int w = WAYS - 1; w >= 0; w--) {
+			double ns;
+
+			if (!way_time(&b, o, w, &ns))
+				return fail(ways[w].name, "queries did not end there");
+			printf("{\"way\": \"%s\", \"stages\": \"%s\", \"nanoseconds\": %.1f}\n", ways[w].name,
+			       ways[w].stages, ns);
+			fflush(stdout);
+		}
+	return 0;
+}
+
+/* -- capacity ------------------------------------------------------------------------------------------------ */
+static int attach(int prog_fd, const char *ifname, const char *what)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
+	int fd = bpf_link_create(prog_fd, if_nametoindex(ifname), BPF_XDP, &opts);
+
+	if (fd < 0)
+		fail(what, strerror(errno));
+	return fd;
+}
+
+static void print_run(const char *contender, const struct generator_run *r)
+{
+	printf("{\"contender\": \"%s\", \"sent\": %llu, \"replies\": %llu, \"answers\": %llu, \"per_second\": %.0f}\n",
+	       contender, (unsigned long long)r->sent, (unsigned long long)r->replies,
+	       (unsigned long long)r->answers, r->per_second);
+	fflush(stdout);
+}
+
+static int capacity(const struct options *o)
+{
+	struct { const char *name; int fd; } contender[2];
+	struct generator_run run;
+	struct bench b;
+	int link;
+
+	if (begin(o, true, &b))
+		return 1;
+	contender[0].name = "echo";
+	contender[0].fd = generator_echo(b.g);
+	contender[1].name = "hydns";
+	contender[1].fd = kernel_prog_fd(b.k);
+	link = attach(contender[0].fd, o->server, "attaching to the server's end");
+	if (link < 0 || attach(generator_sink(b.g), o->client, "attaching to the client's end") < 0)
+		return 1;
+	for (unsigned r = 0; r < o->rounds; r++)
+		for (int c = 0; c < 2; c++) {
+			LIBBPF_OPTS(bpf_link_update_opts, opts);
+			int err = bpf_link_update(link, contender[c].fd, &opts);
+
+			generator_rewind(b.g, 0);
+			if (!err)
+				err = generator_send(b.g, if_nametoindex(o->client), o->queries, o->rate, &run);
+			if (err)
+				return fail(contender[c].name, strerror(-err));
+			print_run(contender[c].name, &run);
+		}
+	return 0;
+}
+
+/* -- flood ---------------------------------------------------------------------------------------------------- */
+static int flood(const struct options *o)
+{
+	struct generator *g = generator_open(o->sequence, true);
+	struct generator_run run;
+	int err;
+
+	if (!g || attach(generator_sink(g), o->client, "attaching to the client's end") < 0)
+		return 1;
+	question_template(&o->q, generator_template(g));
+	for (unsigned r = 0; r < o->rounds; r++) {
+		generator_rewind(g, 0);
+		err = generator_send(g, if_nametoindex(o->client), o->queries, o->rate, &run);
+		if (err)
+			return fail("sending", strerror(-err));
+		print_run("flood", &run);
+	}
+	return 0;
+}
+
+/* -- the command line ------------------------------------------------------------------------------------------ */
+static int number(const char *text, unsigned *out)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (!*text || *end || n > UINT32_MAX)
+		return fail(text, "is not a whole number");
+	*out = n;
+	return 0;
+}
+
+enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE,
+       CLIENT, SERVER };
+static const struct option long_options[] = {
+	{ "rules", 1, NULL, RULES }, { "capacity", 1, NULL, CAPACITY }, { "octets", 1, NULL, OCTETS },
+	{ "type", 1, NULL, TYPE }, { "records", 1, NULL, RECORDS }, { "ipv6", 0, NULL, IPV6 },
+	{ "edns", 0, NULL, EDNS }, { "dnssec", 0, NULL, DNSSEC }, { "cookie", 0, NULL, COOKIE },
+	{ "sequence", 1, NULL, SEQUENCE }, { "queries", 1, NULL, QUERIES }, { "rounds", 1, NULL, ROUNDS },
+	{ "rate", 1, NULL, RATE }, { "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
+	{ "help", 0, NULL, 'h' }, { 0 },
+};
+
+static int set_option(struct options *o, int c)
+{
+	switch (c) {
+	case RULES: return number(optarg, &o->q.rules);
+	case CAPACITY: return number(optarg, &o->q.capacity);
+	case OCTETS: return number(optarg, &o->q.octets);
+	case TYPE: o->q.type = !strcmp(optarg, "A") ? 1 : !strcmp(optarg, "AAAA") ? 28 : 0; return 0;
+	case RECORDS: return number(optarg, &o->q.records);
+	case IPV6: o->q.ipv6 = true; return 0;
+	case EDNS: o->q.edns = true; return 0;
+	case DNSSEC: o->q.dnssec = true; return 0;
+	case COOKIE: o->q.cookie = true; return 0;
+	case SEQUENCE: o->sequence = optarg; return 0;
+	case QUERIES: return number(optarg, &o->queries);
+	case ROUNDS: return number(optarg, &o->rounds);
+	case RATE: o->rate = strtod(optarg, NULL); return 0;
+	case CLIENT: o->client = optarg; return 0;
+	case SERVER: o->server = optarg; return 0;
+	}
+	usage(stderr);
+	return 2;
+}
+
+static const struct { const char *name; int (*run)(const struct options *); bool live; } commands[] = {
+	{ "cost", cost, false }, { "capacity", capacity, true }, { "flood", flood, true },
+};
+
+int main(int argc, char **argv)
+{
+	struct options o = { .q = { .rules = 1, .octets = 24, .type = 1, .records = 1 }, .queries = 1000000, .rounds = 3 };
+	const char *wrong;
+	int c, err;
+
+	sched_getaffinity(0, sizeof(everywhere), &everywhere);
+	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+		if (c == 'h') {
+			usage(stdout);
+			return 0;
+		}
+		err = set_option(&o, c);
+		if (err)
+			return err;
+	}
+	wrong = questions_wrong(&o.q);
+	if (wrong)
+		return fail("options", wrong);
+	if (!o.sequence)
+		return fail("options", "--sequence is missing");
+	for (size_t i = 0; optind + 1 == argc && i < sizeof(commands) / sizeof(*commands); i++)
+		if (!strcmp(argv[optind], commands[i].name))
+			return commands[i].live && (!o.client || !if_nametoindex(o.client)) ?
+				fail("options", "--client is not an interface here") : commands[i].run(&o);
+	usage(stderr);
+	return 2;
+}

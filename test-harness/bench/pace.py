@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Runs bench/pace, the part near the kernel, and draws which name each of its queries asks for."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+from harness import cpus
+from harness.network import Namespace, veth
+from harness.run import HarnessError
+from harness.tools import TOP
+
+sys.path.insert(0, str(TOP / "test-harness" / "workload"))
+import draw  # noqa: E402
+
+SEQUENCE = 1 << 22           # queries until the sequence begins anew
+GENERATOR = cpus.OTHERS[0]   # processor of generator, XDP program and sink
+
+
+def sequence(directory, names, zipf, seed):
+    """File of name numbers, uniform or by Zipf's law over the names."""
+    path = directory / f"names-{names}-{zipf or 'uniform'}"
+    if not path.exists():
+        rng = np.random.default_rng([seed, names])
+        count = SEQUENCE if names > 1 else 16
+        chosen = draw.choose(rng, draw.zipf(names, zipf), count) if zipf else rng.integers(0, names, count)
+        chosen.astype(np.uint32).tofile(path)
+    return path
+
+
+class Link:
+    """A namespace with both ends of a veth: queries leave by `client` for `server`."""
+    client, server = "g0", "s0"
+
+    def __init__(self, run):
+        self.run = run
+        self.ns = Namespace(run, "bench")
+        veth(self.ns, self.client, self.ns, self.server)
+
+    @property
+    def options(self):
+        return ["--client", self.client, "--server", self.server]
+
+
+def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300):
+    """The objects that pace printed. Ends with it: what it attached is gone."""
+    argv = ["taskset", "-c", str(cpu), tools.built("test-harness/bench/pace"), command, *options]
+    done = subprocess.run(ns.command(argv), capture_output=True, text=True, timeout=seconds)
+    if done.returncode != 0:
+        raise HarnessError(f"pace {command}: {done.stderr.strip()[-1000:]}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def options_of(parameters):
+    """Parameters of a point as options of pace: True is a flag."""
+    out = []
+    for name, value in parameters.items():
+        if value is True:
+            out.append(f"--{name}")
+        elif value:
+            out += [f"--{name}", str(value)]
+    return out

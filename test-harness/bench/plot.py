@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""One picture for what was measured: a panel of bars for each unit of each bench."""
+
+UNITS = {"replies_per_second": "replies per second", "nanoseconds": "nanoseconds", "rules_per_second": "rules per second",
+         "microseconds": "microseconds", "cpu_us_per_reply": "CPU microseconds per reply"}
+SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "answered_share", "stages", *UNITS}
+
+
+def _label(point):
+    about = [f"{k} {v}" if v is not True else k for k, v in point.items() if k not in SKIPPED and v not in (None, "")
+             and isinstance(v, (int, float, str, bool))]
+    return ", ".join([point["contender"], *about])[:70]
+
+
+def panels(results):
+    """(title, unit, [(label, median, least, most)])"""
+    for r in results:
+        for unit, name in UNITS.items():
+            bars = [(_label(p), p[unit], min(p["runs"]), max(p["runs"])) for p in r.points if unit in p]
+            if bars:
+                yield r.bench, name, bars
+
+
+def write(file, results):
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    drawn = list(panels(results))
+    if not drawn:
+        return
+    heights = [1 + 0.22 * len(bars) for *_, bars in drawn]
+    figure, axes = pyplot.subplots(len(drawn), 1, figsize=(11, sum(heights)), squeeze=False,
+                                   gridspec_kw={"height_ratios": heights})
+    for axis, (title, unit, bars) in zip(axes[:, 0], drawn):
+        places = range(len(bars), 0, -1)
+        medians = [m for _, m, _, _ in bars]
+        axis.barh(places, medians, 0.7, color="#1f6fb4",
+                  xerr=[[max(0, m - low) for _, m, low, _ in bars], [max(0, high - m) for _, m, _, high in bars]])
+        axis.set_yticks(places, [label for label, *_ in bars], fontsize=7)
+        axis.set_xlabel(unit, fontsize=8)
+        axis.set_title(title, fontsize=9)
+    figure.tight_layout()
+    figure.savefig(file, dpi=110)
+    pyplot.close(figure)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Points, goals, and the options that every measurement has. Arranges figures; measures nothing."""
+
+import json
+import statistics
+import time
+from dataclasses import dataclass, field
+
+STARTED = time.monotonic()
+
+
+def say(text):
+    print(f"[{time.monotonic() - STARTED:4.0f}s] {text}", flush=True)
+
+
+@dataclass
+class Settings:
+    """quick: fewer and shorter runs of the same kind."""
+    seed: int
+    quick: bool
+
+    def choose(self, quick, full):
+        return quick if self.quick else full
+
+
+@dataclass
+class Goal:
+    text: str
+    wanted: float
+    measured: float | None   # None: could not be measured; why says so
+    least: bool = True       # measured must be at least wanted; False: at most
+    why: str = ""
+
+    @property
+    def met(self):
+        if self.measured is None:
+            return False
+        return self.measured >= self.wanted if self.least else self.measured <= self.wanted
+
+    def as_json(self):
+        return {"goal": self.text, "wanted": self.wanted, "at": "least" if self.least else "most",
+                "measured": self.measured, "met": self.met, **({"why": self.why} if self.why else {})}
+
+
+@dataclass
+class Result:
+    bench: str
+    points: list = field(default_factory=list)   # dictionaries, as in the JSON
+    goals: list = field(default_factory=list)
+    absent: list = field(default_factory=list)   # contenders that could not run: {"contender", "why"}
+
+    def add(self, contender, runs, unit, **parameters):
+        """A point: the median of its runs stands under the unit's name."""
+        point = {"bench": self.bench, "contender": contender, **parameters,
+                 unit: statistics.median(runs), "runs": [round(r, 3) for r in runs]}
+        point[unit] = round(point[unit], 3)
+        self.points.append(point)
+        return point
+
+
+def number(value):
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def goal_lines(goals):
+    lines = [f"  {'goal':72}{'wanted':>14}{'measured':>14}  met"]
+    for g in goals:
+        bound = ("at least " if g.least else "at most ") + number(g.wanted)
+        lines.append(f"  {g.text[:71]:72}{bound:>14}{number(g.measured):>14}  {'yes' if g.met else 'NO'}"
+                     + (f"  ({g.why})" if g.why else ""))
+    return lines
+
+
+def write_json(file, name, settings, environment, results):
+    """An interface: other programs read it."""
+    file.write_text(json.dumps({
+        "bench": name, "environment": environment, "seed": settings.seed, "quick": settings.quick,
+        "points": [p for r in results for p in r.points],
+        "absent": [{"bench": r.bench, **a} for r in results for a in r.absent],
+        "goals": [{"bench": r.bench, **g.as_json()} for r in results for g in r.goals],
+    }, indent=1) + "\n")
