@@ -7,7 +7,7 @@ One topology, in network namespaces of this run alone (their names carry the run
  +-----------------+          +-----------------------+           +------------------------+
  | c1 10.53.1.2    |---veth---| r1 10.53.1.1          |           | NSD: root and all zones |
  |    fd53:1::2    |  [XDP]   |    fd53:1::1          |           | on the address of every |
- | 10.53.1.2..9    |          |                       |           | name server, on lo      |
+ | up to ...30     |          |                       |           | name server, on lo      |
  +-----------------+          |  lo 10.53.0.53        |           |                         |
       client 2                |     fd53::53  Unbound,|---veth----| u0 10.53.3.2 fd53:3::2  |
  +-----------------+          |     hydnsd            |ra      u0 | relay: a name server    |

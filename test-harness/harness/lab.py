@@ -73,6 +73,7 @@ def records(generation=1):
         "turn": ["300 CNAME turned"],
         "turned": ["10 A 192.0.2.201"],
         "moment": [f"3 A 192.0.2.{g}"],
+        "moments": ["3 CNAME moment"],
         "empty": ['300 TXT "no address"'],
         "svc": ["300 HTTPS 1 . alpn=h2,h3 ipv4hint=192.0.2.80"],
         "big": [f'300 TXT "{"x" * 200}{i}"' for i in range(4)],

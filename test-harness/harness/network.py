@@ -16,7 +16,10 @@ IFA_F_NODAD = 0x02
 SERVICE = {4: "10.53.0.53", 6: "fd53::53"}      # the resolver under test
 REFERENCE = {4: "10.53.0.54", 6: "fd53::54"}    # the same resolver without the kernel path
 CLIENT1 = {4: "10.53.1.2", 6: "fd53:1::2"}
-CLIENT1_MORE = [f"10.53.1.{i}" for i in range(3, 10)]
+CLIENT1_MORE = [f"{net}{i}" for net in ("10.53.1.", "fd53:1::") for i in range(3, 31)]
+STRANGER = {4: "10.54.1.2", 6: "fd54:1::2"}     # of client 1, in no network that resolvers are told to allow
+DOORS = {"action": "10.53.0.61", "view": "10.53.0.62", "tag": "10.53.0.63"}            # more addresses of the
+REFERENCE_DOORS = {"action": "10.53.0.71", "view": "10.53.0.72", "tag": "10.53.0.73"}  # two resolvers, for tests
 CLIENT2 = {4: "10.53.2.2", 6: "fd53:2::2"}
 CLIENT_LINKS = ("r1", "r2")                     # where hyDNS attaches
 
@@ -103,6 +106,10 @@ def pass_everything(ns, link, pass_object):
         raise HarnessError(f"attaching {pass_object} to {link}: {done.stderr.strip()}")
 
 
+def _on_link(address):
+    return f"{address}/{64 if ':' in address else 24}"
+
+
 class Network:
     """Namespaces client1, client2, resolver, authority, wired and addressed."""
 
@@ -119,9 +126,12 @@ class Network:
             client.route(f"10.53.{i}.1")
             client.route(f"fd53:{i}::1")
             pass_everything(client, f"c{i}", pass_object)
-        self.client1.address("c1", *(f"{a}/24" for a in CLIENT1_MORE))
+        self.client1.address("c1", *(_on_link(a) for a in (*CLIENT1_MORE, *STRANGER.values())))
+        self.resolver.route(CLIENT1[4], "10.54.1.0/24")
+        self.resolver.route(CLIENT1[6], "fd54:1::/64")
         for service in (SERVICE, REFERENCE):
             self.resolver.address("lo", f"{service[4]}/32", f"{service[6]}/128")
+        self.resolver.address("lo", *(f"{a}/32" for a in (*DOORS.values(), *REFERENCE_DOORS.values())))
         veth(self.resolver, "ra", self.authority, "u0")
         self.resolver.address("ra", "10.53.3.1/24", "fd53:3::1/64")
         self.authority.address("u0", "10.53.3.2/24", "fd53:3::2/64")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A name server address that hands queries on to NSD, after a delay, and remembers what was asked when."""
+"""A name server address that hands queries on to NSD, after a delay, remembers what was asked when, and may
+change what is answered."""
 
 import heapq
 import select
@@ -11,11 +12,13 @@ import dns.message
 
 
 class Relay:
-    """Context manager. delay (seconds) may be set at any time; asked lists (monotonic time, name, type)."""
+    """Context manager. delay (seconds) and change (a function from a reply's octets to those to be sent) may be
+    set at any time; asked lists (monotonic time, name, type)."""
 
     def __init__(self, ns, address, server):
         ns.address("lo", f"{address}/32")
         self.delay = 0.0
+        self.change = bytes
         self.asked = []
         with ns.entered():
             self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -59,7 +62,7 @@ class Relay:
                 reply = self.back.recv(65535)
                 client, query_id = clients.pop(int.from_bytes(reply[:2], "big"), (None, None))
                 if client:
-                    self.front.sendto(query_id + reply[2:], client)
+                    self.front.sendto(self.change(query_id + reply[2:]), client)
 
     def _remember(self, wire):
         question = dns.message.from_wire(wire).question[0]

@@ -4,6 +4,7 @@
 import json
 import signal
 import socket
+import time
 
 from .client import ask
 from .process import Program, run_tool
@@ -96,6 +97,17 @@ class Unbound(Restartable):
         """unbound-control; returns what it printed. Returns when the command has taken effect."""
         done = run_tool(self.ns, [self.world.tools.unbound_control, "-c", self.config, *words], check=check)
         return done.stdout
+
+    def change(self, old, new):
+        """Replaces a text of the configuration by another and reloads; the monotonic time in ns from which on
+        nothing is answered by the former configuration."""
+        text = self.config.read_text()
+        if old not in text:
+            raise HarnessError(f"{self.config} does not hold: {old}")
+        self.config.write_text(text.replace(old, new, 1))
+        self.control("reload")
+        self.control("status")     # Unbound says ok, then reloads; what answers this has done so
+        return time.monotonic_ns()
 
     def stats(self):
         """unbound-control stats_noreset as {name: number}."""
