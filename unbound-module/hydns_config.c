@@ -6,6 +6,7 @@
 #include "hydns_daemon.h"
 #include "daemon/acl_list.h"
 #include "daemon/daemon.h"
+#include "services/authzone.h"
 #include "services/listen_dnsport.h"
 #include "services/modstack.h"
 #include "util/config_file.h"
@@ -89,6 +90,18 @@ static int subnet_option_moved(struct daemon* daemon)
 #endif
 }
 
+/* daemon->use_rpz stays set when a reload has removed the last zone, from which on Unbound rewrites nothing. */
+static int has_rpz(struct daemon* daemon)
+{
+	struct auth_zones* az = daemon->env->auth_zones;
+	int has;
+
+	lock_rw_rdlock(&az->rpz_lock);
+	has = az->rpz_first != NULL;
+	lock_rw_unlock(&az->rpz_lock);
+	return has;
+}
+
 int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const char* reason), void* arg)
 {
 	const struct config_file* cfg = daemon->cfg;
@@ -110,7 +123,7 @@ int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const c
 		{ !modules_are_plain(&daemon->mods),
 			"module-config has a module whose answers may differ by client: use hydns with validator, "
 			"iterator, dns64 or cachedb alone" },
-		{ daemon->use_rpz || daemon->use_response_ip,
+		{ has_rpz(daemon) || daemon->use_response_ip,
 			"rpz or response-ip rewrites answers: remove the rpz: clauses and response-ip options" },
 		{ cfg->client_subnet || cfg->client_subnet_zone || cfg->client_subnet_always_forward,
 			"answers differ by client subnet: remove send-client-subnet, client-subnet-zone and "

@@ -60,19 +60,21 @@ class Restartable:
 
 
 class Unbound(Restartable):
-    """The resolver. hydns: path of hydnsd's socket, or None for the same resolver without the kernel path."""
+    """The resolver. hydns: path of hydnsd's socket, or None for the same resolver without the kernel path;
+    respip: with the module of RPZ and response-ip."""
 
-    def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), server=(), clause=(), threads=2):
+    def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), server=(), clause=(), threads=2,
+                 respip=False):
         self.world, self.ns, self.name, self.service = world, ns, name, service
         self.dir = world.run.dir / name
         self.dir.mkdir(exist_ok=True)
         self.config = self.dir / "unbound.conf"
-        modules = '"hydns validator iterator"' if hydns else '"validator iterator"'
+        modules = " ".join(m for m, used in (("hydns", hydns), ("respip", respip), ("validator iterator", True)) if used)
         lines = ["server:", '    username: ""', '    chroot: ""', f'    directory: "{self.dir}"', '    pidfile: ""',
                  "    use-syslog: no", '    logfile: ""', "    verbosity: 1", f"    num-threads: {threads}",
                  "    so-reuseport: yes", "    do-daemonize: no",
                  *(f"    interface: {a}" for a in service.values()),
-                 f'    root-hints: "{hints}"', f"    module-config: {modules}",
+                 f'    root-hints: "{hints}"', f'    module-config: "{modules}"',
                  "    msg-cache-size: 64m", "    rrset-cache-size: 128m", "    outgoing-range: 4096", "    so-rcvbuf: 4m",
                  "    num-queries-per-thread: 2048", "    prefetch: yes", "    minimal-responses: yes",
                  *(f"    access-control: {p} allow" for p in ("10.53.0.0/16", "fd53::/16")),
