@@ -85,6 +85,20 @@ bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, u
 bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
 			uint64_t now_ms);
 
+/* -- ends.c: how far the ends of RRsets have moved ---------------------------------------------------- */
+struct hydns_ends;
+enum hydns_moved {
+	HYDNS_MOVED_LITTLE,     /* rules may stay: none counts down to an end more than a second from this one */
+	HYDNS_MOVED_LATER,      /* rules must follow, or go: TTLs that they send have become too low */
+	HYDNS_MOVED_EARLIER,    /* rules must go: they would outlive the data, or send too high TTLs */
+};
+struct hydns_ends *hydns_ends_new(const uint64_t seed[2]);
+void hydns_ends_free(struct hydns_ends *t);
+/* The RRset of this name (lower case) and type (host order), whose data are the same, ended at was in the cache
+ * and now ends at is: wall-clock seconds modulo 2^32. Any thread may call it. */
+enum hydns_moved hydns_ends_move(struct hydns_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
+				 uint32_t was, uint32_t is);
+
 /* -- page.c: the authority page ------------------------------------------------------------------------ */
 struct hydns_pages;
 struct hydns_pages *hydns_pages_new(void);
@@ -192,6 +206,7 @@ struct hydns_publish {
 	struct hydns_pages *pages;
 	struct hydns_offered *offered;
 	struct hydns_names *names;
+	struct hydns_ends *ends;
 	struct hydns_thread *thread;     /* o.threads of them */
 	int doorbell;                    /* its number stays, what it refers to changes with hydnsd */
 	_Atomic bool ready;              /* hydnsd has acknowledged READY */

@@ -72,6 +72,7 @@ static void destroy(struct hydns_publish *p)
 		free(p->note[i]);
 	free(p->note);
 	hydns_names_free(p->names);
+	hydns_ends_free(p->ends);
 	hydns_offered_free(p->offered);
 	hydns_pages_free(p->pages);
 	if (p->doorbell >= 0)
@@ -113,7 +114,8 @@ static int make_parts(struct hydns_publish *p)
 	p->pages = hydns_pages_new();
 	p->offered = hydns_offered_new(p->o.capacity);
 	p->names = hydns_names_new(p->o.capacity, p->seed);
-	if (!p->pages || !p->offered || !p->names)
+	p->ends = hydns_ends_new(p->seed);
+	if (!p->pages || !p->offered || !p->names || !p->ends)
 		return -ENOMEM;
 	return make_threads(p);
 }

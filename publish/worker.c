@@ -288,23 +288,39 @@ void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t n
 		hydns_publish_kill_rules(p);
 }
 
-void hydns_publish_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype)
+/* Rules that hold the RRset end no later than it did before: without hydnsd, or with a full ring, they only count
+ * down lower TTLs until then. */
+static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t len, uint16_t rrtype)
 {
 	struct hydns_publish *p = t->publish;
-	struct hydns_changed what = { .name_len = (uint8_t)name_len, .renewed = htons(rrtype) };
+	struct hydns_changed what = { .name_len = (uint8_t)len, .renewed = htons(rrtype) };
 	uint64_t now = hydns_mono_coarse_ms();
+
+	/* both, for both are noted by offers under way */
+	what.shared = hydns_names_change(p->names, lower, len, rrtype, now);
+	if (!hydns_names_change(p->names, lower, len, HYDNS_NAMES_ALL, now))
+		return;
+	what.generation = hydns_pages_advance_generation(p->pages);
+	if (atomic_load(&p->ready))
+		put_changed(t, &what, lower);
+}
+
+void hydns_publish_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
+			   time_t was, time_t is)
+{
 	uint8_t lower[HYDNS_NAME_MAX];
 
 	if (name_len == 0 || hydns_name_length(name, name_len) != name_len)
 		return;
 	hydns_name_lower(lower, name, name_len);
-	/* both, for both are noted by offers under way */
-	what.shared = hydns_names_change(p->names, lower, name_len, rrtype, now);
-	if (!hydns_names_change(p->names, lower, name_len, HYDNS_NAMES_ALL, now))
+	switch (hydns_ends_move(t->publish->ends, lower, name_len, rrtype, (uint32_t)was, (uint32_t)is)) {
+	case HYDNS_MOVED_LITTLE:
 		return;
-	what.generation = hydns_pages_advance_generation(p->pages);
-	/* Rules that hold the RRset end no later than it did before: without hydnsd, or with a full ring,
-	 * they only count down lower TTLs until then. */
-	if (atomic_load(&p->ready))
-		put_changed(t, &what, lower);
+	case HYDNS_MOVED_LATER:
+		tell_renewed(t, lower, name_len, rrtype);
+		return;
+	case HYDNS_MOVED_EARLIER:
+		hydns_publish_changed(t, lower, name_len);
+		return;
+	}
 }

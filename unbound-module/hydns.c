@@ -13,14 +13,12 @@
 #include "util/regional.h"
 #include "util/storage/slabhash.h"
 
-/* Seconds by which the end of data moves unnoticed: the same data stored a second later by the validator. */
-#define END_SLACK 1
-
 /* The caches are written by functions that know no environment, so the thread knows its context. */
 static __thread struct hydns_context* thread_context;
 static __thread uint8_t change_name[HYDNS_NAME_MAX];
 static __thread size_t change_len;
 static __thread uint16_t change_renewed; /* type of the RRset whose end alone moves; 0: its data change */
+static __thread time_t change_was, change_is;   /* that end, before and after */
 
 void hydns_thread_context(struct hydns_context* h)
 {
@@ -90,16 +88,14 @@ void hydns_change_begin(const uint8_t* name, size_t len)
 void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packed_rrset_data* new_data,
 	const struct packed_rrset_data* old_data)
 {
-	time_t moved = new_data->ttl - old_data->ttl;
-
 	change_len = 0;
 	if(!thread_context)
 		return;
+	change_was = old_data->ttl;
+	change_is = new_data->ttl;
 	if(!same_records(new_data, old_data))
 		begin_change(key->rk.dname, key->rk.dname_len, 0);
-	else if(moved < -END_SLACK) /* rules would outlive it */
-		begin_change(key->rk.dname, key->rk.dname_len, 0);
-	else if(moved > END_SLACK)
+	else if(change_is != change_was)
 		begin_change(key->rk.dname, key->rk.dname_len, ntohs(key->rk.type));
 }
 
@@ -107,7 +103,11 @@ void hydns_change_end(void)
 {
 	if(change_len == 0)
 		return;
-	thread_context->hooks->changed(thread_context, change_name, change_len, change_renewed);
+	if(change_renewed)
+		thread_context->hooks->moved(thread_context, change_name, change_len, change_renewed, change_was,
+			change_is);
+	else
+		thread_context->hooks->changed(thread_context, change_name, change_len);
 	change_len = 0;
 }
 

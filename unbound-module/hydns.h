@@ -27,7 +27,9 @@ struct hydns_hooks {
 	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 		struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size, int first);
 	void (*renewed)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
-	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t renewed);
+	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
+	void (*moved)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype, time_t was,
+		time_t is);
 	void (*zone_changed)(struct hydns_context* h);
 };
 

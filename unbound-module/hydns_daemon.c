@@ -279,12 +279,15 @@ static void renewed(struct hydns_context* h, struct module_qstate* qstate, time_
 	}
 }
 
-static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t renewed)
+static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len)
 {
-	if(renewed)
-		hydns_publish_renewed(h->thread, name, len, renewed);
-	else
-		hydns_publish_changed(h->thread, name, len);
+	hydns_publish_changed(h->thread, name, len);
+}
+
+static void end_moved(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype, time_t was,
+	time_t is)
+{
+	hydns_publish_renewed(h->thread, name, len, rrtype, was, is);
 }
 
 static void zone_changed(struct hydns_context* h)
@@ -343,7 +346,7 @@ static void say_obstacle(void* arg, const char* reason)
 
 static int make_contexts(struct hydns_daemon* d)
 {
-	static const struct hydns_hooks hooks = { fresh_answer, renewed, name_changed, zone_changed };
+	static const struct hydns_hooks hooks = { fresh_answer, renewed, name_changed, end_moved, zone_changed };
 	int i;
 
 	d->contexts = (struct hydns_context*)calloc((size_t)d->threads, sizeof(*d->contexts));

@@ -466,7 +466,7 @@ static bool told_renewed(struct world *w, const uint8_t *name, size_t len, uint1
 {
 	union { struct hydns_frame frame; struct hydns_changed changed; uint8_t room[2048]; } f;
 
-	hydns_publish_renewed(hydns_publish_thread(w->p, 1), name, len, type);
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), name, len, type, 1000, 1000 + TTL);
 	if (!peer_frame(&w->peer, 1, f.room, sizeof(f.room)))
 		return false;
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
@@ -502,8 +502,29 @@ static void renewals_are_told(void **state)
 	/* nothing is killed when hydnsd cannot be told: the rules end in time */
 	peer_stop(&w->peer);
 	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
-	hydns_publish_renewed(w->t, www, sizeof(www), TYPE_A);
+	hydns_publish_renewed(w->t, www, sizeof(www), TYPE_A, 1000 + TTL, 1000 + 2 * TTL);
 	assert_int_equal(page_epoch(w), epoch);
+}
+
+/* A second is within what may differ, two are not; and back is earlier than a rule may have been built from. */
+static void small_moves_add_up(void **state)
+{
+	static const uint8_t target[] = "\4host\7example\3net";
+	union { struct hydns_frame frame; struct hydns_changed changed; uint8_t room[2048]; } f;
+	struct world *w = *state;
+
+	start_both(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), target, sizeof(target), TYPE_A, 1000, 1001);
+	assert_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), target, sizeof(target), TYPE_A, 1001, 1002);
+	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
+	assert_int_equal(ntohs(f.changed.renewed), TYPE_A);
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), target, sizeof(target), TYPE_A, 1002, 1001);
+	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
+	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
+	assert_int_equal(f.changed.renewed, 0);
+	assert_memory_equal(f.changed.data, target, sizeof(target));
 }
 
 static void change_before_the_offer_is_seen(void **state)
@@ -782,7 +803,7 @@ int main(void)
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along), TEST(reconnects),
 		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers),
 		TEST(asks_for_renewed), TEST(refuses_offers), TEST(full_ring_drops), TEST(changes_are_told),
-		TEST(renewals_are_told), TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes),
+		TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes),
 		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
 		TEST(secrets_are_told), TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts),
 	};

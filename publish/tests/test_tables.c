@@ -112,6 +112,50 @@ static void names(void **state)
 	hydns_names_free(t);
 }
 
+/* Steps of a second add up, until they are told; then the next is counted from there. */
+static void ends_add_up(void **state)
+{
+	static const uint8_t zone[] = "\7example\3org";
+	struct hydns_ends *t = hydns_ends_new(seed);
+
+	(void)state;
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 900, 901), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 901, 902), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 902, 903), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 903, 902), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 902, 901), HYDNS_MOVED_EARLIER);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 901, 1201), HYDNS_MOVED_LATER);
+	/* another type of the name is another RRset; and seconds go on after 2^32 */
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 1, 0xffffffff, 0), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 1, 0, 1), HYDNS_MOVED_LATER);
+	hydns_ends_free(t);
+}
+
+/* What is not known to fit is told, even a step of a second: an RRset whose place another one took, and one whose
+ * end the cache changed without a word. */
+static void ends_forgotten(void **state)
+{
+	static const uint8_t first[] = "\7example\3org";
+	struct hydns_ends *t = hydns_ends_new(seed);
+	uint8_t other[] = "\4aaaa";
+	unsigned i;
+
+	(void)state;
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 900, 1200), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 1100, 1101), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 1101, 1102), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 1500, 1499), HYDNS_MOVED_EARLIER);
+	/* more RRsets than places: each either finds its place free or is told, and the first is forgotten */
+	for (i = 0; i < 26 * 26 * 26 * 26; i++) {
+		for (unsigned at = 1, n = i; at <= 4; at++, n /= 26)
+			other[at] = (uint8_t)('a' + n % 26);
+		if (hydns_ends_move(t, other, sizeof(other), 6, 900, 901) == HYDNS_MOVED_EARLIER)
+			fail_msg("a later end was taken for an earlier one");
+	}
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 1499, 1500), HYDNS_MOVED_LATER);
+	hydns_ends_free(t);
+}
+
 /*
  * A changer writes a value, then tells; an offerer reads changes, then the value, then offers it. Whenever
  * the offer of a value passes, the change that ends this value must have been told that a rule may live.
@@ -262,6 +306,7 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(offered_collision),
 		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out),
+		cmocka_unit_test(ends_add_up), cmocka_unit_test(ends_forgotten),
 		cmocka_unit_test(ring_full_and_wrapped), cmocka_unit_test(ring_wakes_once),
 	};
 
