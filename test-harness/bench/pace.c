@@ -19,6 +19,7 @@
 #include <net/if.h>
 #include <bpf/bpf.h>
 #include "generator.h"
+#include "installs.h"
 #include "rules.h"
 
 #define NS_PER_S 1e9
@@ -27,7 +28,7 @@
 struct options {
 	struct questions q;
 	const char *sequence, *client, *server;
-	unsigned queries, rounds;
+	unsigned queries, rounds, installs;
 	double rate;
 };
 
@@ -42,6 +43,7 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--sequence FILE", "which name each query asks for: 32-bit numbers, a power of two of them" },
 	{ "--queries N", "in one run [1000000]" },
 	{ "--rounds N", "runs of each contender, taking turns [3]" },
+	{ "--installs N", "rules installed, renewed and removed in a round [100000]" },
 	{ "--rate N", "queries a second at most [no limit]" },
 	{ "--client IF, --server IF", "ends of a veth: live frames leave by the first for the second" },
 };
@@ -242,6 +244,81 @@ static int capacity(const struct options *o)
 	return 0;
 }
 
+/* -- publish ------------------------------------------------------------------------------------------------- */
+struct load {
+	struct bench *b;
+	const struct options *o;
+	int cpu;
+	struct generator_run run;
+	int err;
+};
+
+static void stay_on(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+static void leave(int cpu)
+{
+	cpu_set_t others = everywhere;
+
+	if (CPU_COUNT(&others) > 1)
+		CPU_CLR(cpu, &others);
+	sched_setaffinity(0, sizeof(others), &others);
+}
+
+static void *send_queries(void *arg)
+{
+	struct load *l = arg;
+
+	stay_on(l->cpu);
+	generator_rewind(l->b->g, 0);
+	l->err = generator_send(l->b->g, if_nametoindex(l->o->client), l->o->queries, l->o->rate, &l->run);
+	return NULL;
+}
+
+/* Queries are sent and answered on that processor, installing goes on on the others. */
+static int round_of_installs(struct bench *b, const struct options *o, int cpu)
+{
+	struct load l = { .b = b, .o = o, .cpu = cpu };
+	struct installs i;
+	pthread_t thread;
+	bool room;
+
+	if (pthread_create(&thread, NULL, send_queries, &l))
+		return fail("a thread", strerror(errno));
+	room = installs_run(b->k, &o->q, o->q.rules, o->installs, &i);
+	pthread_join(thread, NULL);
+	if (l.err)
+		return fail("sending", strerror(-l.err));
+	if (!room)
+		return fail("installing", "the store had no room: give --capacity");
+	printf("{\"installs_per_second\": %.0f, \"renewals_per_second\": %.0f, \"removals_per_second\": %.0f}\n",
+	       i.installed, i.renewed, i.removed);
+	print_run("hydns", &l.run);
+	return 0;
+}
+
+static int publish(const struct options *o)
+{
+	struct bench b;
+	int err = 0, cpu = sched_getcpu();
+
+	if (begin(o, true, &b))
+		return 1;
+	leave(cpu);
+	if (attach(kernel_prog_fd(b.k), o->server, "attaching to the server's end") < 0 ||
+	    attach(generator_sink(b.g), o->client, "attaching to the client's end") < 0)
+		return 1;
+	for (unsigned r = 0; r < o->rounds && !err; r++)
+		err = round_of_installs(&b, o, cpu);
+	return err;
+}
+
 /* -- flood ---------------------------------------------------------------------------------------------------- */
 static int flood(const struct options *o)
 {
@@ -274,14 +351,14 @@ static int number(const char *text, unsigned *out)
 	return 0;
 }
 
-enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE,
+enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, INSTALLS,
        CLIENT, SERVER };
 static const struct option long_options[] = {
 	{ "rules", 1, NULL, RULES }, { "capacity", 1, NULL, CAPACITY }, { "octets", 1, NULL, OCTETS },
 	{ "type", 1, NULL, TYPE }, { "records", 1, NULL, RECORDS }, { "ipv6", 0, NULL, IPV6 },
 	{ "edns", 0, NULL, EDNS }, { "dnssec", 0, NULL, DNSSEC }, { "cookie", 0, NULL, COOKIE },
 	{ "sequence", 1, NULL, SEQUENCE }, { "queries", 1, NULL, QUERIES }, { "rounds", 1, NULL, ROUNDS },
-	{ "rate", 1, NULL, RATE }, { "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
+	{ "rate", 1, NULL, RATE }, { "installs", 1, NULL, INSTALLS }, { "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
 	{ "help", 0, NULL, 'h' }, { 0 },
 };
 
@@ -299,6 +376,7 @@ static int set_option(struct options *o, int c)
 	case COOKIE: o->q.cookie = true; return 0;
 	case SEQUENCE: o->sequence = optarg; return 0;
 	case QUERIES: return number(optarg, &o->queries);
+	case INSTALLS: return number(optarg, &o->installs);
 	case ROUNDS: return number(optarg, &o->rounds);
 	case RATE: o->rate = strtod(optarg, NULL); return 0;
 	case CLIENT: o->client = optarg; return 0;
@@ -309,12 +387,13 @@ static int set_option(struct options *o, int c)
 }
 
 static const struct { const char *name; int (*run)(const struct options *); bool live; } commands[] = {
-	{ "cost", cost, false }, { "capacity", capacity, true }, { "flood", flood, true },
+	{ "cost", cost, false }, { "capacity", capacity, true }, { "publish", publish, true }, { "flood", flood, true },
 };
 
 int main(int argc, char **argv)
 {
-	struct options o = { .q = { .rules = 1, .octets = 24, .type = 1, .records = 1 }, .queries = 1000000, .rounds = 3 };
+	struct options o = { .q = { .rules = 1, .octets = 24, .type = 1, .records = 1 }, .queries = 1000000, .rounds = 3,
+		.installs = 100000 };
 	const char *wrong;
 	int c, err;
 

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 from harness import cpus
-from harness.network import Namespace, veth
+from harness.network import Namespace, pass_everything, veth
 from harness.run import HarnessError
 from harness.tools import TOP
 
@@ -41,6 +41,26 @@ class Link:
     @property
     def options(self):
         return ["--client", self.client, "--server", self.server]
+
+
+class RoutedLink:
+    """The same between two namespaces, with addresses: for servers that answer by a socket, or clients that ask by
+    one. The kernel's generator can send from client_ns."""
+    client, server = "c0", "s0"
+    SERVICE, CLIENT = "198.51.100.53", "192.0.2.7"           # those of the generator's queries
+    MACS = {"server": "02:00:00:00:00:53", "client": "02:00:00:00:00:07"}
+
+    def __init__(self, run, pass_object):
+        self.client_ns, self.ns = Namespace(run, "asking"), Namespace(run, "answering")
+        veth(self.client_ns, self.client, self.ns, self.server)
+        for ns, link, mac in ((self.client_ns, self.client, "client"), (self.ns, self.server, "server")):
+            with ns.netlink() as ip:
+                ip.link("set", index=ip.link_lookup(ifname=link)[0], address=self.MACS[mac])
+        self.ns.address(self.server, "192.0.2.1/24")
+        self.ns.address("lo", f"{self.SERVICE}/32")
+        self.client_ns.address(self.client, f"{self.CLIENT}/24")
+        self.client_ns.route("192.0.2.1")
+        pass_everything(self.client_ns, self.client, pass_object)
 
 
 def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300):

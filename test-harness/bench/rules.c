@@ -80,32 +80,44 @@ static void answer_of(const struct questions *a, struct answer *out)
 		answer_rotates(out, a->records);
 }
 
-__u32 rules_publish(struct kernel *k, const struct questions *a, __u32 number)
+static __u32 publish(struct kernel *k, const struct questions *a, const struct answer *answer, __u32 number)
 {
-	static struct answer answer;
-	static const struct questions *answered;
 	char name[NAME_TEXT];
 	struct query q = query_of(a, name);
 
-	if (answered != a)
-		answer_of(a, &answer);
-	answered = a;
 	name_of(a, number, name);
-	return kernel_publish(k, &q, &answer, 0, NULL);
+	return kernel_publish(k, &q, answer, 0, NULL);
+}
+
+void rule_parts(struct kernel *k, const struct questions *a, struct answer *answer, __u8 *name,
+		struct hydns_rule_parts *p)
+{
+	const struct hydns_rule *rule;
+	__u32 handle;
+
+	answer_of(a, answer);
+	handle = publish(k, a, answer, ~0U); /* a rule of the same make, to copy from; none has this number */
+	rule = hydns_store_rule(kernel_store(k), handle);
+	*p = (struct hydns_rule_parts){ .name = name, .answer = answer->data, .ttl = answer->ttl };
+	memcpy(&p->head, rule, HYDNS_RULE_DATA);
+	memcpy(name, rule->data, rule->name_len);
+	kernel_remove(k, handle);
 }
 
 /* Every number below rules once, in an order that has nothing to do with how often it is asked for: a slot's
  * place must not tell its popularity. */
 static bool publish_all(struct kernel *k, const struct questions *a)
 {
+	struct answer answer;
 	__u32 size = 1;
 
+	answer_of(a, &answer);
 	while (size < a->rules)
 		size *= 2;
 	for (__u32 i = 0; i < size; i++) {
 		__u32 n = (i * 2654435761U) & (size - 1);
 
-		if (n < a->rules && !rules_publish(k, a, n))
+		if (n < a->rules && !publish(k, a, &answer, n))
 			return false;
 	}
 	return true;

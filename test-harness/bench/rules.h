@@ -21,8 +21,10 @@ struct questions {
 const char *questions_wrong(const struct questions *a);
 /* The program with all rules published; NULL: *why says what failed. */
 struct kernel *rules_open(const struct questions *a, const char **why);
-/* Publishes or refreshes the rule of one name; 0: it had no room. */
-__u32 rules_publish(struct kernel *k, const struct questions *a, __u32 number);
+/* What such a rule is made of, for name number 0; answer and name (HYDNS_NAME_MAX octets) are the caller's
+ * and stay in use. The name's label begins at its second octet. */
+void rule_parts(struct kernel *k, const struct questions *a, struct answer *answer, __u8 *name,
+		struct hydns_rule_parts *p);
 /* The query of these questions, with name number 0. */
 void question_template(const struct questions *a, struct pace_template *t);
 

@@ -11,7 +11,7 @@ from harness import cpus, report
 from harness.run import Run
 from harness.tools import Tools
 
-from .pace import GENERATOR, Link
+from .pace import GENERATOR, Link, RoutedLink
 
 
 class Setting:
@@ -32,6 +32,10 @@ class Setting:
     @cached_property
     def link(self):
         return Link(self.run)
+
+    @cached_property
+    def routed_link(self):
+        return RoutedLink(self.run, self.tools.pass_object)
 
     @property
     def world_like(self):

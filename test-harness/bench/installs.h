@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Installing, renewing and removing rules against the clock. */
+#ifndef HYDNS_BENCH_INSTALLS_H
+#define HYDNS_BENCH_INSTALLS_H
+
+#include "rules.h"
+
+struct installs {
+	double installed, renewed, removed;   /* a second, grace periods included */
+};
+
+/* For names number first to first + count - 1, which have no rule before and none after. False: the store
+ * had no room. */
+bool installs_run(struct kernel *k, const struct questions *a, unsigned first, unsigned count, struct installs *out);
+
+#endif

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A resolver that only offers: registers its address with a hydnsd, as the real ones do, and times what
+ * becomes of its offers. It never answers a query itself, so every reply is the kernel's.
+ *
+ *   offerer rate PLUGIN-SOCKET ADDRESS COUNT
+ *   offerer first PLUGIN-SOCKET ADDRESS COUNT CLIENT-NETNS CLIENT-ADDRESS
+ *
+ * rate: offers COUNT answers as fast as the ring takes them; prints when it began and when the last was in the
+ * ring (CLOCK_MONOTONIC, ns), and stays until its input ends. first: COUNT times, offers an answer and asks for
+ * it until the first reply; prints each time in nanoseconds. One JSON object a line.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include "frame.h"
+#include "pace.h"
+#include "publish/publish.h"
+
+#define ADMISSION   4
+#define TTL         3600
+#define EDNS_SIZE   1232
+#define PORT_DNS    53
+#define PATIENCE_NS 1000000000LL   /* for a first reply */
+#define ASK_NS      20000LL        /* from one query to the next */
+#define READY_TRIES 5000
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "offerer: %s: %s\n", what, why);
+	exit(1);
+}
+
+static void log_line(enum hydns_log_level level, const char *text)
+{
+	if (level <= HYDNS_LOG_WARNING)
+		fprintf(stderr, "offerer: %s\n", text);
+}
+
+static struct sockaddr_in address(const char *text, uint16_t port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	if (inet_pton(AF_INET, text, &a.sin_addr) != 1)
+		die(text, "is not an IPv4 address");
+	return a;
+}
+
+static int bound_socket(const char *text, uint16_t port)
+{
+	struct sockaddr_in a = address(text, port);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)))
+		die(text, strerror(errno));
+	return fd;
+}
+
+/* -- one question and its answer -------------------------------------------------------------------------- */
+struct pair {
+	char name[64];
+	struct query query;
+	struct answer answer;
+	uint8_t wire[512], reply[512];       /* DNS messages */
+	size_t wire_len, reply_len;
+	uint8_t question_name[64];
+	struct hydns_question question;
+};
+
+static void make_pair(struct pair *p)
+{
+	struct frame f;
+
+	memset(p, 0, sizeof(*p));
+	strcpy(p->name, "aaaaaaaa.example.net");
+	p->query = (struct query){ .name = p->name, .qtype = 1, .id = 0x4711 };
+	answer_addresses(&p->answer, 1, TTL);
+	frame_query(&f, &p->query);
+	p->wire_len = f.len - f.dns;
+	memcpy(p->wire, f.data + f.dns, p->wire_len);
+	p->reply_len = answer_message(&p->answer, &p->query, 0, 0, EDNS_SIZE, p->reply);
+	p->question.name_len = name_wire(p->name, p->question_name);
+	p->question.name = p->question_name;
+	p->question.qtype = 1;
+}
+
+static void ask_for(struct pair *p, uint32_t number)
+{
+	uint64_t label = pace_label(number);
+
+	memcpy(p->wire + 13, &label, PACE_LABEL);
+	memcpy(p->reply + 13, &label, PACE_LABEL);
+	memcpy(p->question_name + 1, &label, PACE_LABEL);
+}
+
+/* As a resolver thread does with each query for a hot name. 0, or why it was not offered. */
+static int offer(struct hydns_publish *p, const struct pair *q)
+{
+	struct hydns_thread *t = hydns_publish_thread(p, 0);
+	time_t sent = time(NULL);
+
+	for (int i = 0; i < ADMISSION; i++)
+		hydns_publish_hot(t, &q->question, sent + TTL, now() / 1000000);
+	return hydns_publish_offer(t, &q->question, q->reply, q->reply_len, sent, sent + TTL, false,
+				   hydns_publish_stamp(p));
+}
+
+/* -- registering ------------------------------------------------------------------------------------------- */
+static struct hydns_publish *begin(const char *socket_path, const char *service, struct pair *q)
+{
+	const struct hydns_publish_options o = { .socket = socket_path, .identity = "offerer", .version = "1",
+		.threads = 1, .admission = ADMISSION, .window_ms = 60000, .min_ttl = 2, .max_ttl = 86400,
+		.refresh_percent = 10, .flush_timeout_ms = 1000, .edns_size = EDNS_SIZE, .max_udp = EDNS_SIZE,
+		.flags = HYDNS_AUTH_IGNORES_COOKIE, .log = log_line };
+	const struct hydns_acl_entry everybody = { .action = HYDNS_ACL_ALLOW };
+	struct hydns_publish *p = hydns_publish_new(&o);
+	int tries = 0;
+
+	if (!p || hydns_publish_add_service(p, bound_socket(service, PORT_DNS)) ||
+	    hydns_publish_add_acl(p, &everybody, 1) || hydns_publish_start(p))
+		die("registering", "refused");
+	while (offer(p, q) == -ENOTCONN && tries++ < READY_TRIES)
+		usleep(1000);
+	if (tries >= READY_TRIES)
+		die(socket_path, "hydnsd does not answer");
+	return p;
+}
+
+/* -- rate --------------------------------------------------------------------------------------------------- */
+static void rate(struct hydns_publish *p, struct pair *q, uint32_t count)
+{
+	int64_t begun = now(), full = 0;
+	int err;
+
+	for (uint32_t i = 1; i < count; i++) {
+		ask_for(q, i);
+		while ((err = offer(p, q)) == -ENOBUFS) {
+			full++;
+			sched_yield();       /* to hydnsd, if it shares this processor */
+		}
+		if (err)
+			die("an offer", strerror(-err));
+	}
+	printf("{\"began_ns\": %lld, \"offered_ns\": %lld, \"ring_full\": %lld}\n", (long long)begun,
+	       (long long)now(), (long long)full);
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+
+/* -- first reply ---------------------------------------------------------------------------------------------- */
+static int client_socket(const char *netns, const char *from, const char *service)
+{
+	struct sockaddr_in to = address(service, PORT_DNS);
+	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there = open(netns, O_RDONLY | O_CLOEXEC), fd;
+
+	if (home < 0 || there < 0 || setns(there, CLONE_NEWNET))
+		die(netns, strerror(errno));
+	fd = bound_socket(from, 0);
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) || setns(home, CLONE_NEWNET))
+		die(service, strerror(errno));
+	close(home);
+	close(there);
+	return fd;
+}
+
+/* Asks until this question is answered; the time of that, or -1. */
+static int64_t answered_at(int fd, const struct pair *q, int64_t since)
+{
+	uint8_t reply[512];
+	int64_t asked = 0, at;
+
+	while ((at = now()) - since < PATIENCE_NS) {
+		if (at - asked >= ASK_NS) {
+			if (send(fd, q->wire, q->wire_len, 0) < 0)
+				die("a query", strerror(errno));
+			asked = at;
+		}
+		if (recv(fd, reply, sizeof(reply), MSG_DONTWAIT) == (ssize_t)q->reply_len &&
+		    !memcmp(reply + 12, q->reply + 12, 1 + PACE_LABEL))
+			return now();
+	}
+	return -1;
+}
+
+static void first(struct hydns_publish *p, struct pair *q, uint32_t count, int client)
+{
+	for (uint32_t i = 1; i <= count; i++) {
+		int64_t offered, answered;
+		int err;
+
+		ask_for(q, i);
+		offered = now();
+		err = offer(p, q);
+		if (err)
+			die("an offer", strerror(-err));
+		answered = answered_at(client, q, offered);
+		if (answered < 0)
+			die("an offer", "was not answered from within a second");
+		printf("{\"nanoseconds\": %lld}\n", (long long)(answered - offered));
+		usleep(1000 + i % 7 * 1000); /* hydnsd may have gone to sleep, as it has between two names that become hot */
+	}
+}
+
+int main(int argc, char **argv)
+{
+	bool rates = argc == 5 && !strcmp(argv[1], "rate"), firsts = argc == 7 && !strcmp(argv[1], "first");
+	struct hydns_publish *p;
+	static struct pair q;
+
+	if (!rates && !firsts) {
+		fputs("usage: offerer rate PLUGIN-SOCKET ADDRESS COUNT\n"
+		      "       offerer first PLUGIN-SOCKET ADDRESS COUNT CLIENT-NETNS CLIENT-ADDRESS\n", stderr);
+		return 2;
+	}
+	make_pair(&q);
+	p = begin(argv[2], argv[3], &q);
+	if (rates)
+		rate(p, &q, strtoul(argv[4], NULL, 10));
+	else
+		first(p, &q, strtoul(argv[4], NULL, 10), client_socket(argv[5], argv[6], argv[3]));
+	hydns_publish_stop(p);
+	return 0;
+}
