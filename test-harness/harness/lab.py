@@ -78,6 +78,9 @@ def records(generation=1):
         "svc": ["300 HTTPS 1 . alpn=h2,h3 ipv4hint=192.0.2.80"],
         "big": [f'300 TXT "{"x" * 200}{i}"' for i in range(4)],
     }
+    for i in range(6):
+        rr[f"hop{i}"] = ["300 CNAME www"]
+        rr[f"way{i}"] = [f"300 CNAME hop{i}"]
     for i in range(200):
         rr[f"host{i}"] = [f"300 A 192.0.2.{i % 250 + 1}"]
     return rr

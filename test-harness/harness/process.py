@@ -63,9 +63,10 @@ def tail(path, lines=15):
         return ""
 
 
-def run_tool(ns, argv, seconds=30, check=True):
-    """Runs a short command in the namespace; with check a failure raises with what it printed."""
-    done = subprocess.run(ns.command(argv), capture_output=True, text=True, timeout=seconds)
+def run_tool(ns, argv, seconds=30, check=True, text=None):
+    """Runs a short command in the namespace, text on its standard input if there is any; with check a failure
+    raises with what it printed."""
+    done = subprocess.run(ns.command(argv), capture_output=True, text=True, timeout=seconds, input=text)
     if check and done.returncode != 0:
         raise HarnessError(f"{' '.join(map(str, argv))}: status {done.returncode}: "
                            f"{(done.stderr + done.stdout).strip()}")

@@ -95,9 +95,10 @@ class Unbound(Restartable):
         """Unbound answers for localhost by itself, so this asks no authority."""
         return ask(self.ns, address, "localhost", "A", local=address, timeout=0.2)
 
-    def control(self, *words, check=True):
-        """unbound-control; returns what it printed. Returns when the command has taken effect."""
-        done = run_tool(self.ns, [self.world.tools.unbound_control, "-c", self.config, *words], check=check)
+    def control(self, *words, check=True, text=None):
+        """unbound-control, with text on its standard input; returns what it printed. Returns when the command has
+        taken effect."""
+        done = run_tool(self.ns, [self.world.tools.unbound_control, "-c", self.config, *words], check=check, text=text)
         return done.stdout
 
     def change(self, old, new):

@@ -89,7 +89,7 @@ def test_as_unbound_alone(guarded, case, family):
     client = f"{NET[family]}{CASES[case][0]}"
     for variant, flags in VARIANTS.items():
         reply, answered, differs = both(guarded, query(NAME, **flags).to_wire(), (SERVICE[family], REFERENCE[family]),
-                                        local=client, timeout=0.06 if case in SILENT else 2)
+                                        local=client, timeout=0.03 if case in SILENT else 2)
         assert differs is None, variant
         assert (reply is None) == (case in SILENT), variant
         assert answered == (case in ANSWERED and variant != "no-rd"), variant

@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from harness.client import Asker, ask
+from harness.client import Asker, ask, exchange, query
+from harness.compare import difference
 from harness.lab import records
-from harness.network import SERVICE
+from harness.network import REFERENCE, SERVICE
 from harness.run import wait_until
 
 RATE = 10000           # so that well over 10,000 queries are in flight around the command
@@ -101,3 +102,60 @@ def test_local_zone(path):
     assert ask(path.network.client1, SERVICE[4], name).rcode() == 3
     path.unbound.control("local_zone_remove", f"{name}.")
     assert ask(path.network.client1, SERVICE[4], name).rcode() == 0
+
+
+# --- the middle of an alias chain -----------------------------------------------------------------------------
+# what is said about the middle of a chain of its own, way -> hop -> www
+COMMANDS = {
+    "flush_type": [("flush_type", "{hop}", "CNAME")],
+    "local_data": [("local_data", "{hop}. 300 A 203.0.113.10"), ("local_data_remove", "{hop}")],
+    "local_zone": [("local_zone", "{hop}.", "always_nxdomain"), ("local_zone_remove", "{hop}.")],
+    "local_datas": [("local_datas",), ("local_datas_remove",)],
+    "flush_negative": [("flush_negative",)],
+    "flush_bogus": [("flush_bogus",)],
+}
+ON_STDIN = {"local_datas": "{hop}. 300 A 203.0.113.11\n", "local_datas_remove": "{hop}.\n"}
+VARIANTS = ({}, {"dnssec": True})
+
+
+def chain(number):
+    return [f"{label}{number}.lab.example" for label in ("way", "hop")]
+
+
+@pytest.fixture(scope="module")
+def chains(path):
+    """Hot, and in the cache of Unbound alone; yields the two resolvers."""
+    with path.world.reference() as reference:
+        for flags in VARIANTS:
+            for number in range(len(COMMANDS)):
+                for name in chain(number):
+                    path.world.heat(path.daemon, name, **flags)
+        yield path.unbound, reference
+
+
+def assert_as_unbound_alone(path, names):
+    for name in names:
+        for flags in VARIANTS:
+            wire = query(name, **flags).to_wire()
+            ours, theirs = (exchange(path.network.client1, s[4], wire) for s in (SERVICE, REFERENCE))
+            assert difference(ours, theirs, ttl_slack=300) is None, name
+
+
+def places(path, names):
+    return {path.daemon.explain(name, do=bool(flags))["where"] for name in names for flags in VARIANTS}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_middle_of_a_chain(path, chains, command):
+    """What is said about an alias withdraws the answers that lead through it, too, before the command returns."""
+    names = chain(list(COMMANDS).index(command))
+    for flags in VARIANTS:
+        for name in names:
+            path.world.heat(path.daemon, name, **flags)
+    assert_as_unbound_alone(path, names)
+    for words in COMMANDS[command]:
+        for unbound in chains:
+            unbound.control(*(word.format(hop=names[1]) for word in words),
+                            text=ON_STDIN.get(words[0], "").format(hop=names[1]))
+        assert places(path, names) == {"resolver"}
+        assert_as_unbound_alone(path, names)
