@@ -15,6 +15,7 @@
 #include "hydnsd/activity.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/jobs.h"
+#include "hydnsd/loop.h"
 #include "hydnsd/session.h"
 #include "hydnsd/session_internal.h"
 #include "hydnsd/signature.h"
@@ -169,7 +170,7 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
 static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_t name_len, uint64_t generation,
 			   bool shown)
 {
-	const struct hydnsd_job_end end = { .done = change_done, .client = s->id };
+	const struct hydnsd_job_end end = { .done = change_done, .client = s->id, .patient = true };
 	struct hydnsd_withdrawal w = {
 		.authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_NAME, .generation = generation,
 		.name_len = name_len, .shown = shown,
@@ -322,10 +323,9 @@ static int turn_rings(struct hydnsd_session *s)
 
 int hydnsd_intake_turn(struct hydnsd_session *s)
 {
-	int wait, settled;
+	int wait;
 
 	settle(s);
 	wait = turn_rings(s);
-	settled = hydnsd_renewals_next(&s->renewals, hydnsd_now_ms());
-	return wait < 0 || (settled >= 0 && settled < wait) ? settled : wait;
+	return hydnsd_sooner(wait, hydnsd_renewals_next(&s->renewals, hydnsd_now_ms()));
 }

@@ -8,6 +8,11 @@
 #include "hydnsd/log.h"
 
 #define SLOTS_PER_TURN 65536           /* about a millisecond when few match */
+/* A busy cache changes several hundred times a second. Passes that none but such changes wait for leave a pause,
+ * so that they take a tenth of a processor at most, but none that lets old data stay for long. */
+#define PAUSE_FACTOR   10              /* of the pass before */
+#define PAUSE_MIN_NS   (10 * HYDNSD_NS_PER_MS)
+#define PAUSE_MAX_NS   (100 * HYDNSD_NS_PER_MS)
 
 struct job {
 	struct hydnsd *daemon;
@@ -18,7 +23,10 @@ struct job {
 
 struct hydnsd_jobs {
 	struct job *first, **last;
+	uint32_t urgent;               /* of those: not patient */
 	struct hydnsd_pass pass;       /* serves the first pass.count jobs; those that come join the next */
+	uint64_t began_ns;             /* that pass */
+	uint64_t pause_until_ns;
 };
 
 struct hydnsd_jobs *hydnsd_jobs_new(void)
@@ -58,6 +66,7 @@ int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 	job->end = *end;
 	*d->jobs->last = job;
 	d->jobs->last = &job->next;
+	d->jobs->urgent += !end->patient;
 	return 0;
 }
 
@@ -76,6 +85,7 @@ static void begin_pass(struct hydnsd *d)
 
 	for (struct job *job = d->jobs->first; job && p->count < HYDNSD_PASS_MAX; job = job->next)
 		p->of[p->count++] = &job->withdrawal;
+	d->jobs->began_ns = hydnsd_now_ns();
 	hydnsd_pass_begin(d->rules, p);
 }
 
@@ -86,13 +96,23 @@ static struct job *take_first(struct hydnsd_jobs *j)
 	j->first = job->next;
 	if (!j->first)
 		j->last = &j->first;
+	j->urgent -= !job->end.patient;
 	return job;
+}
+
+static void pause_after(struct hydnsd_jobs *j, uint64_t now_ns)
+{
+	uint64_t pause = PAUSE_FACTOR * (now_ns - j->began_ns);
+
+	pause = pause < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause;
+	j->pause_until_ns = now_ns + pause;
 }
 
 static void end_pass(struct hydnsd *d)
 {
 	uint32_t served = d->jobs->pass.count;
 
+	pause_after(d->jobs, hydnsd_now_ns());
 	d->jobs->pass.count = 0;
 	while (served--) {
 		struct job *job = take_first(d->jobs);
@@ -104,15 +124,29 @@ static void end_pass(struct hydnsd *d)
 	}
 }
 
-bool hydnsd_jobs_turn(struct hydnsd *d)
+/* Milliseconds, rounded up, before a pass may begin. */
+static int pause_left(const struct hydnsd_jobs *j, uint64_t now_ns)
+{
+	if (j->urgent || now_ns >= j->pause_until_ns)
+		return 0;
+	return (int)((j->pause_until_ns - now_ns + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS);
+}
+
+int hydnsd_jobs_turn(struct hydnsd *d)
 {
 	struct hydnsd_jobs *j = d->jobs;
+	uint64_t now_ns = hydnsd_now_ns();
 
 	if (!j->first)
-		return false;
-	if (j->pass.count == 0)
+		return -1;
+	if (j->pass.count == 0) {
+		int wait = pause_left(j, now_ns);
+
+		if (wait)
+			return wait;
 		begin_pass(d);
-	if (hydnsd_pass_step(d->rules, &j->pass, hydnsd_now_ns(), SLOTS_PER_TURN))
+	}
+	if (hydnsd_pass_step(d->rules, &j->pass, now_ns, SLOTS_PER_TURN))
 		end_pass(d);
-	return j->first != NULL;
+	return j->first ? pause_left(j, hydnsd_now_ns()) : -1;
 }

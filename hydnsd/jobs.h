@@ -12,6 +12,7 @@ struct hydnsd_job_end {
 	uint64_t client;
 	uint32_t tag;
 	bool grace;                    /* only after a grace period */
+	bool patient;                  /* nobody stands still for it: it may wait a moment to share a pass */
 };
 
 struct hydnsd_jobs *hydnsd_jobs_new(void);
@@ -19,7 +20,7 @@ void hydnsd_jobs_free(struct hydnsd_jobs *j);
 /* Copies both. 0 or -ENOMEM (logged; nothing was withdrawn). */
 int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 			 const struct hydnsd_job_end *end);
-/* Works a bounded time; true when there is more to do. */
-bool hydnsd_jobs_turn(struct hydnsd *d);
+/* Works a bounded time. Milliseconds until there is more to do; -1: nothing waits. */
+int hydnsd_jobs_turn(struct hydnsd *d);
 
 #endif

@@ -145,13 +145,6 @@ static int run_ticks(struct hydnsd_loop *l)
 	return (int)next;
 }
 
-static int sooner(int a, int b)
-{
-	if (a < 0 || b < 0)
-		return a < 0 ? b : a;
-	return a < b ? a : b;
-}
-
 void hydnsd_loop_run(struct hydnsd_loop *l)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -160,7 +153,7 @@ void hydnsd_loop_run(struct hydnsd_loop *l)
 		int wait = run_ticks(l), n;
 
 		if (l->turn)
-			wait = sooner(wait, l->turn(l->turn_arg));
+			wait = hydnsd_sooner(wait, l->turn(l->turn_arg));
 		if (l->stop)
 			break;
 		n = epoll_wait(l->epoll, events, EVENTS_MAX, wait);

@@ -25,6 +25,14 @@ int hydnsd_loop_every(struct hydnsd_loop *l, uint32_t period_ms, void (*tick)(vo
 /* Calls turn after every round of events; it returns how long the loop may sleep, in ms, -1 for ever. */
 void hydnsd_loop_each_turn(struct hydnsd_loop *l, int (*turn)(void *arg), void *arg);
 
+/* The shorter of two such sleeps. */
+static inline int hydnsd_sooner(int a, int b)
+{
+	if (a < 0 || b < 0)
+		return a < 0 ? b : a;
+	return a < b ? a : b;
+}
+
 void hydnsd_loop_run(struct hydnsd_loop *l);
 void hydnsd_loop_stop(struct hydnsd_loop *l);
 

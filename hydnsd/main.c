@@ -69,7 +69,7 @@ static int turn(void *arg)
 	struct hydnsd *d = arg;
 	int wait = hydnsd_sessions_turn(d);
 
-	return hydnsd_jobs_turn(d) ? 0 : wait;
+	return hydnsd_sooner(wait, hydnsd_jobs_turn(d));
 }
 
 /* -- signals -------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,8 @@ void hydnsd_renewals_put(struct hydnsd_renewals *r, const struct hydns_changed *
 {
 	struct hydnsd_renewal *n = &r->wait[(r->first + r->count++) % HYDNSD_RENEWALS];
 
-	n->due_ms = now_ms + HYDNSD_SETTLE_MS;
+	/* several due together share a pass */
+	n->due_ms = (now_ms / HYDNSD_SETTLE_MS + 2) * HYDNSD_SETTLE_MS;
 	n->generation = c->generation;
 	n->rrtype = c->renewed;
 	n->shared = c->shared;

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include "hydns/abi.h"
 
-#define HYDNSD_RENEWALS   256          /* of one resolver at once: 10,000 a second */
-#define HYDNSD_SETTLE_MS  25
+#define HYDNSD_RENEWALS   512          /* of one resolver at once: 10,000 a second */
+#define HYDNSD_SETTLE_MS  25           /* at least; at most twice that */
 
 struct hydnsd_renewal {
 	uint64_t due_ms;

@@ -13,6 +13,7 @@
 #include "hydnsd/cookies.h"
 #include "hydnsd/jobs.h"
 #include "hydnsd/log.h"
+#include "hydnsd/loop.h"
 #include "hydnsd/services.h"
 #include "hydnsd/session_internal.h"
 #include "hydnsd/sockets.h"
@@ -633,13 +634,6 @@ void hydnsd_sessions_stop(struct hydnsd *d)
 	d->sessions = NULL;
 }
 
-static int sooner(int a, int b)
-{
-	if (a < 0 || b < 0)
-		return a < 0 ? b : a;
-	return a < b ? a : b;
-}
-
 int hydnsd_sessions_turn(struct hydnsd *d)
 {
 	int wait = -1;
@@ -647,6 +641,6 @@ int hydnsd_sessions_turn(struct hydnsd *d)
 	free_dead(d->sessions);
 	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next)
 		if (!s->dead)
-			wait = sooner(wait, hydnsd_intake_turn(s));
+			wait = hydnsd_sooner(wait, hydnsd_intake_turn(s));
 	return wait;
 }
