@@ -120,7 +120,8 @@ static int same_security(enum sec_status old, enum sec_status new)
 }
 
 /* Two cached messages say the same when they are made of the same RRsets (whose own changes are seen
- * where they happen) under the same code and security. */
+ * where they happen) in the same order, under the same code and security. The references are sorted by
+ * address, for locking; the keys beside them stand in the message's order. */
 static int same_message(const struct reply_info* a, const struct reply_info* b)
 {
 	size_t i;
@@ -130,7 +131,8 @@ static int same_message(const struct reply_info* a, const struct reply_info* b)
 		a->ar_numrrsets != b->ar_numrrsets)
 		return 0;
 	for(i = 0; i < a->rrset_count; i++)
-		if(a->ref[i].key != b->ref[i].key || a->ref[i].id != b->ref[i].id)
+		if(a->ref[i].key != b->ref[i].key || a->ref[i].id != b->ref[i].id ||
+			a->rrsets[i] != b->rrsets[i])
 			return 0;
 	return 1;
 }
