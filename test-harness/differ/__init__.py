@@ -5,6 +5,7 @@ zone.py       zones of what answers can look like, next to the generated tree an
 questions.py  the questions there are, hot, brief, changing and cold
 queries.py    whole queries from questions: flags, EDNS, letter case, damage
 asking.py     the twins program: each query asked in the kernel path, past it, and at a reference
+cookies.py    server cookies in queries and replies
 judge.py      what may differ, and what may not
 disturb.py    flushes, changes of data and reloads while queries go on
 shrink.py     the smallest query that still shows a difference

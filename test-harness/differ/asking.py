@@ -13,7 +13,8 @@ from harness.run import HarnessError
 
 SOCKETS = 4            # of each client and IP version: Unbound's threads share queries out by port
 WINDOW = 384           # queries under way
-RESOLVER_HOPS = 63     # so that the resolver's replies are told from the kernel's, whose hop limit is 64
+# The resolver sends with a hop limit of its own, so that its replies are told from the kernel's, which have Linux's.
+RESOLVER_HOPS, DEFAULT_HOPS = 63, 64
 FULL, ALONE = 1, 2     # flags of a query: report in any case; do not ask the reference
 DIFFERS_KERNEL, DIFFERS_REFERENCE = 1, 2
 DIRECT, KERNEL, AGAIN, REFERENCE_ASKED = range(4)
@@ -24,20 +25,24 @@ IP_RECVTTL = 12        # linux/in.h; not in Python's socket module
 _QUERY = struct.Struct("=IHBBHH")
 _REPORT = struct.Struct("=III4x8q4H2HBBHI4x")
 
-Group = namedtuple("Group", "client family")
-"""Where the kernel path is asked from: client 1 or 2, over IP version 4 or 6."""
+Group = namedtuple("Group", "client family index")
+"""Where the kernel path is asked from: client 1 or 2, over IP version 4 or 6; index: its number."""
 
 Flow = namedtuple("Flow", "number group differs by_kernel wire direct_wire sent got replies")
 """A reported query: by_kernel: the kernel answered it; octets sent to the kernel path, and to the others if not the same; times in monotonic ns and
 replies (None: silence), each by place."""
 
 
-def mark_replies(ns, links):
-    """The resolver's namespace sends with a hop limit of its own."""
+def address_of(group, place):
+    """What the server sees as the client."""
+    return (CLIENT1, CLIENT2)[group.client - 1][group.family] if place == KERNEL else SERVICE[group.family]
+
+
+def _set_hops(ns, hops):
+    """The hop limit with which a namespace sends to the clients."""
     with ns.entered():
-        Path("/proc/sys/net/ipv4/ip_default_ttl").write_text(str(RESOLVER_HOPS))
-        for link in links:
-            Path(f"/proc/sys/net/ipv6/conf/{link}/hop_limit").write_text(str(RESOLVER_HOPS))
+        for file in ("ipv4/ip_default_ttl", *(f"ipv6/conf/{link}/hop_limit" for link in CLIENT_LINKS)):
+            Path("/proc/sys/net", file).write_text(str(hops))
 
 
 def _connected(ns, server, local):
@@ -60,17 +65,17 @@ class Twins:
         self.world = world
         self.groups, self.sockets = [], []
         network = world.network
-        mark_replies(network.resolver, CLIENT_LINKS)
         for client, ns, address in ((1, network.client1, CLIENT1), (2, network.client2, CLIENT2)):
             for family in (4, 6):
                 for _ in range(SOCKETS):
-                    self.groups.append(Group(client, family))
+                    self.groups.append(Group(client, family, len(self.groups)))
                     self.sockets.append((_connected(network.resolver, SERVICE[family], SERVICE[family]),
                                          _connected(ns, SERVICE[family], address[family]),
                                          # from the same address, for cookies hold it
                                          _connected(network.resolver, REFERENCE[family], SERVICE[family])))
 
     def __enter__(self):
+        _set_hops(self.world.network.resolver, RESOLVER_HOPS)
         fds = [[s.fileno() for s in trio] for trio in self.sockets]
         self.log = self.world.run.dir / "twins.log"
         with open(self.log, "w") as log:
@@ -84,6 +89,7 @@ class Twins:
     def __exit__(self, *exc):
         self.popen.terminate()
         self.popen.wait(10)
+        _set_hops(self.world.network.resolver, DEFAULT_HOPS)
         for s in sum(self.sockets, ()):
             s.close()
 

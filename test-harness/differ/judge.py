@@ -8,14 +8,22 @@ TTLs (but none above the zone's), the order within an RRset and of the RRsets in
 the letter case of names in records, which is that of the first question that fetched them, and whether the DNAME
 stands before the CNAME made from it, which Unbound also answers with alone when it has it in its cache."""
 
+import time
+from collections import Counter
+
 from harness.compare import OPT, Difference, Unreadable, difference, rrsets, split
 
+from . import cookies
 from .asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, KERNEL, REFERENCE_ASKED
 
 SOA, DNAME = 6, 39
 ANSWER, AUTHORITY, ADDITIONAL = range(3)
+TC = 0x02            # in the first octet of the flags
+RCODE, SERVFAIL = 0x0F, 2
+AD, CD = 0x20, 0x10  # in the second
 # Unbound answers these from whatever its cache happens to hold at the name
-BY_HISTORY = (46, 47, 255)           # RRSIG, NSEC, ANY
+BY_HISTORY = (46, 47, 50, 255)       # RRSIG, NSEC, NSEC3, ANY: they stand beside a CNAME, cached or not
+CLOCK_READ_NS = 10**7                # oldest that a resolver's or the kernel's coarse reading of the clock is
 
 
 def between(kernel, before, after):
@@ -43,14 +51,34 @@ def from_reference(kernel, reference):
     found = difference(kernel, reference, None)
     if found is None or found.kind in ("silence", "unreadable", "question", "OPT", "rest"):
         return found
-    if kernel[2:4] != reference[2:4]:
+    # a client that wants no checking gets what another client's question has had checked, or has not
+    unchecked = AD if reference[3] & CD else 0
+    if kernel[2] != reference[2] or (kernel[3] ^ reference[3]) & ~unchecked:
         return Difference("header", f"{kernel[2:4].hex()} and {reference[2:4].hex()}")
     if split(kernel)[0][2:4] != split(reference)[0][2:4]:
         return Difference("header", "QDCOUNT")
+    if kernel[2] & TC or kernel[3] & RCODE == SERVFAIL:
+        return None          # the order of the records decides which are left; nothing, or what was found so far
     for name, mine, theirs in zip(("answer", "authority", "additional"), _content(kernel), _content(reference)):
         if mine != theirs:
             return Difference(name, f"{mine} and {theirs}")
     return None
+
+
+def of_a_moment(flow, found):
+    """May the difference be the time that news of a renewal takes to reach the kernel (doc/architecture.md,
+    Coherence)? The kernel's reply must then hold the same data as the resolver's, no TTL higher."""
+    if not flow.by_kernel or found.kind not in ("older TTL", "data", "RRsets", "order", "compression"):
+        return False
+    replies, _ = cookies.taken_out(flow)
+    return any(from_reference(replies[KERNEL], replies[place]) is None and
+               _none_higher(replies[KERNEL], replies[place]) for place in (DIRECT, AGAIN))
+
+
+def _none_higher(kernel, direct):
+    """No TTL of an RRset is more than a second above the other's."""
+    highest = {key: max(ttls) for key, _, ttls in rrsets(direct, bytes.lower)}
+    return all(max(ttls) <= highest.get(key, 0) + 1 for key, _, ttls in rrsets(kernel, bytes.lower) if key[2] != OPT)
 
 
 def asks_by_history(wire):
@@ -61,37 +89,69 @@ def asks_by_history(wire):
     return int.from_bytes(wire[at + 1:at + 3], "big") in BY_HISTORY
 
 
-def above_zone(data, wire):
-    """A Difference when a record has more TTL than its zone gives it."""
+def above_zone(data, wire, slack=0):
+    """A Difference when a record has more TTL than its zone gives it and slack seconds."""
     for (section, owner, rtype, _, covered), _, ttls in rrsets(wire):
         kind = int.from_bytes(covered, "big") if covered else rtype
         if kind == SOA and section == AUTHORITY:
             kind = "negative"
         limit = data.limit(owner, kind)
-        if rtype != OPT and limit is not None and max(ttls) > limit:
+        if rtype != OPT and limit is not None and max(ttls) > limit + slack:
             return Difference("TTL above the zone's", f"{owner} type {rtype}: {max(ttls)}, not {limit}")
     return None
 
 
+def second_turned(flow):
+    """Did the wall clock's second turn while this was asked, or did readings of the clock that may still be in use
+    lie before it?"""
+    to_wall = time.time_ns() - time.monotonic_ns()
+    return (flow.sent[DIRECT] + to_wall - CLOCK_READ_NS) // 10**9 < (max(flow.got) + to_wall) // 10**9
+
+
+def a_second_off(flow, replies):
+    """What explains that the kernel's TTLs, on which the judge found nothing, are a second off from those of both
+    the resolver's replies: "clock": the wall clock's second turned while they were asked for, and the resolver
+    reads its clock once for all packets it finds waiting; "end": it did not, so an RRset's end has moved by one
+    second, which publish/ends.c does not tell. "" when they are not."""
+    kernel = replies[KERNEL]
+    if not flow.by_kernel or not kernel:
+        return ""
+    if any(replies[place] and difference(kernel, replies[place], 0) is None for place in (DIRECT, AGAIN)):
+        return ""
+    return "clock" if second_turned(flow) else "end"
+
+
 class Judge:
-    def __init__(self, data):
-        self.data = data
+    """second_off counts what a_second_off() says; strict: what it says "end" of is a difference."""
+
+    def __init__(self, data, strict=False):
+        self.data, self.strict, self.second_off = data, strict, Counter()
 
     def of(self, flow):
         """None, or the Difference that the flow shows."""
-        kernel, reference = flow.replies[KERNEL], flow.replies[REFERENCE_ASKED]
+        replies, wrong = cookies.taken_out(flow)
+        if wrong:
+            return wrong
+        kernel, reference = replies[KERNEL], replies[REFERENCE_ASKED]
         if flow.differs & DIFFERS_KERNEL:
-            found = between(kernel, flow.replies[DIRECT], flow.replies[AGAIN])
+            found = between(kernel, replies[DIRECT], replies[AGAIN])
             if found:
                 return found
+            why = a_second_off(flow, replies)
+            if why:
+                self.second_off[why] += 1
+                if self.strict and why == "end":
+                    return Difference("a second", "off from both replies, and no second has turned")
         if flow.differs & DIFFERS_REFERENCE:
             found = from_reference(kernel, reference)
             if found:
                 return Difference(f"reference, {found.kind}", found)
-        return self._limits(kernel) or self._limits(reference)
+        # two threads of a resolver may read the clock on either side of its turn: one stores, the other replies
+        slack = 1 if second_turned(flow) else 0
+        return self._limits(kernel, slack) or self._limits(reference, slack)
 
-    def _limits(self, wire):
+    def _limits(self, wire, slack):
         try:
-            return above_zone(self.data, wire) if wire else None
+            return above_zone(self.data, wire, slack) if wire else None
         except Unreadable:
             return None          # equal to the others, or judged before

@@ -9,22 +9,28 @@ from dataclasses import dataclass
 
 from . import questions
 
+# Ages in seconds of the server cookies (RFC 9018) that clients send back: fresh, to be renewed, too old, from a
+# clock ahead, and too far ahead.
+AGES = (0, 5, 600, 1790, 1810, 3590, 3700, 86400, -60, -290, -400)
 PAYLOADS = (0, 100, 511, 512, 513, 600, 1220, 1231, 1232, 1233, 1400, 1452, 4096, 65535)
 COOKIE, NSID, ECS, EXPIRE, KEEPALIVE, PADDING, CHAIN, EDE = 10, 3, 8, 9, 11, 12, 13, 15
 RD, AD, CD = 0x0100, 0x0020, 0x0010
 ORDINARY_MS, ODD_MS = 700, 300       # until silence is believed; see twins.c
+# Shares of queries in mixed case. A question that must be resolved takes its case to the authority and brings it
+# back within the data, which then are others: kernel rules with the zone's SOA or the alias go every time.
+MIXED_HOT, MIXED = 0.15, 0.02
 MOST_OCTETS = 1400                   # of a query: one packet on every link here
 
 
 @dataclass
 class Style:
     """How a phase asks. Shares of the pools (the rest: cold), of ordinary flags and EDNS, and of damage."""
-    hot: float = 0.80
-    brief: float = 0.14
+    hot: float = 0.84
+    brief: float = 0.11
     changing: float = 0.0
-    plain: float = 0.92
+    plain: float = 0.95
     any_type: float = 0.01
-    damage: float = 0.003
+    damage: float = 0.0015
     rate: int = 0            # most queries per second, 0: any number
 
 
@@ -39,7 +45,7 @@ def opt(payload=1232, flags=0, options=b"", version=0, rcode=0, owner=b"\0"):
 def _unusual_option(rng):
     kind = rng.randrange(12)
     if kind < 3:
-        return option(COOKIE, rng.randbytes(8))
+        return option(COOKIE, rng.randbytes(rng.choice((8, 24))))
     if kind == 3:
         return option(COOKIE, rng.randbytes(rng.choice((1, 7, 9, 15, 16, 24, 32, 40, 41))))
     if kind == 4:
@@ -61,35 +67,31 @@ def _unusual_option(rng):
 
 
 def _unusual_opt(rng):
-    """One or more OPT records' octets and how many, of every kind that may come."""
+    """An OPT record's octets, and 1: of every kind that may come."""
     kind = rng.random()
     payload, flags = rng.choice(PAYLOADS), rng.choice((0, 0x8000))
     if kind < 0.35:
         return opt(payload, flags), 1
     if kind < 0.70:
         return opt(payload, flags, b"".join(_unusual_option(rng) for _ in range(rng.choice((1, 1, 1, 2, 3, 6))))), 1
-    if kind < 0.78:
+    if kind < 0.80:
         return opt(payload, rng.randrange(65536)), 1
-    if kind < 0.84:
-        return opt(payload, flags, version=rng.choice((1, 2, 255))), 1
     if kind < 0.87:
+        return opt(payload, flags, version=rng.choice((1, 2, 255))), 1
+    if kind < 0.91:
         return opt(payload, flags, rcode=rng.randrange(1, 256)), 1
-    if kind < 0.90:
-        return opt(payload, flags) * 2, 2
-    if kind < 0.93:
+    if kind < 0.94:
         return opt(payload, flags, owner=rng.choice((b"\x01a\0", b"\xc0\x0c"))), 1
-    if kind < 0.96:
-        return opt(payload, flags, option(COOKIE, rng.randbytes(8))[:rng.randrange(1, 12)]), 1
     if kind < 0.98:
-        return opt(payload, flags, struct.pack("!HH", rng.choice((COOKIE, PADDING, 65001)), 200) + b"short"), 1
-    return opt(payload, flags), rng.choice((0, 2, 3))          # a count that does not fit
+        return opt(payload, flags, option(COOKIE, rng.randbytes(8))[:rng.randrange(1, 12)]), 1
+    return opt(payload, flags, struct.pack("!HH", rng.choice((COOKIE, PADDING, 65001)), 200) + b"short"), 1
 
 
 def _plain_opt(rng, count):
     """What most clients send, for so many queries."""
     common = [(b"", 0), (opt(1232), 1), (opt(1232, 0x8000), 1), (opt(4096), 1), (opt(512), 1), None]
-    drawn = rng.choices(common, (34, 24, 20, 4, 4, 14), k=count)
-    return [d or (opt(1232, 0, option(COOKIE, rng.randbytes(8))), 1) for d in drawn]
+    drawn = rng.choices(common, (38, 26, 20, 4, 4, 8), k=count)
+    return [d or (opt(1232, 0, option(COOKIE, rng.randbytes(rng.choice((8, 24))))), 1) for d in drawn]
 
 
 def mixed_case(rng, name):
@@ -102,7 +104,7 @@ def mixed_case(rng, name):
 def damaged(rng, wire):
     """The query damaged or made unusual in one place."""
     wire = bytearray(wire)
-    kind = rng.randrange(10)
+    kind = rng.randrange(11)
     if kind == 0:
         wire[2] ^= rng.choice((0x08, 0x10, 0x20, 0x40))          # opcode
     elif kind == 1:
@@ -110,7 +112,7 @@ def damaged(rng, wire):
     elif kind == 2:
         wire[3] ^= rng.choice((0x80, 0x40, 0x0F))                # RA, Z, RCODE
     elif kind == 3:
-        struct.pack_into("!H", wire, rng.choice((4, 6, 8)), rng.choice((0, 2)))   # counts
+        struct.pack_into("!H", wire, rng.choice((4, 6, 8, 10)), rng.choice((0, 2, 3)))   # counts
     elif kind == 4:
         wire += rng.randbytes(rng.randrange(1, 20))              # octets after the message
     elif kind == 5:
@@ -120,6 +122,9 @@ def damaged(rng, wire):
     elif kind == 7:
         wire += bytes(rng.choice((100, 400, 513, 900)))          # longer than any query need be
     elif kind == 8:
+        wire[11] += 1
+        wire += opt(1232, rng.choice((0, 0x8000)))               # one OPT too many, or the only one
+    elif kind == 9:
         end = 12
         while end < len(wire) and wire[end]:
             end += 1 + wire[end]
@@ -128,6 +133,15 @@ def damaged(rng, wire):
         at = rng.randrange(12, len(wire))
         wire[at] ^= 1 << rng.randrange(8)                        # one bit
     return bytes(wire[:MOST_OCTETS])
+
+
+def with_cookie(rng, wire, make):
+    """The query with the octets of a whole cookie, when it ends in one, replaced by make(client's part, age); some
+    stay as they are, forged."""
+    at = len(wire) - 24
+    if at < 12 or wire[at - 4:at] != struct.pack("!HH", COOKIE, 24) or rng.random() < 0.2:
+        return wire
+    return wire[:at] + make(wire[at:at + 8], rng.choice(AGES))
 
 
 class Queries:
@@ -144,9 +158,10 @@ class Queries:
         drawn = rng.choices(pools, shares, k=count)
         iterators = {p: iter(rng.choices(p.questions, cum_weights=p.weights, k=drawn.count(p))) for p in pools}
         opts = _plain_opt(rng, count)
-        return [self._one(style, next(iterators[pool]), o) for pool, o in zip(drawn, opts)]
+        return [self._one(style, next(iterators[pool]), o, MIXED_HOT if pool is self.asked.hot else MIXED)
+                for pool, o in zip(drawn, opts)]
 
-    def _one(self, style, question, plain):
+    def _one(self, style, question, plain, mixed):
         rng = self.rng
         name, rdtype = question
         extra, count = plain
@@ -160,7 +175,7 @@ class Queries:
             flags = RD | AD
         if rng.random() < style.any_type:
             rdtype = questions.any_type(rng)
-        if rng.random() < 0.5:
+        if rng.random() < mixed:
             name = mixed_case(rng, name)
         wire = struct.pack("!HHHHHH", 0, flags, 1, 0, 0, count) + name + struct.pack("!HH", rdtype, 1) + extra
         if rng.random() < style.damage:

@@ -13,17 +13,21 @@ from harness.run import HarnessError, wait_until
 from harness.servers import Nsd
 from harness.world import World
 
-from . import zone
-from .asking import ALONE, DIRECT, FULL, KERNEL, Twins
+from . import cookies, zone
+from .asking import ALONE, DIRECT, FULL, KERNEL, Twins, address_of
 from .disturb import LOCAL, Disturber
-from .judge import Judge, asks_by_history
-from .queries import Queries, Style
+from .judge import Judge, asks_by_history, of_a_moment
+from .queries import Queries, Style, with_cookie
 from .questions import Data, Questions, to_wire, zone_lines
 
 SMALL_TREE = ("--domains", 150, "--names", 6000)
 CLAUSE = ("hydns-min-ttl: 1",)          # so that rules expire all the time
 BATCH = 256
 PATIENT_MS = 2000            # for what is asked again
+# Seconds until it is: longer than a change in the resolver's cache takes to reach the kernel, and than Unbound
+# goes on dropping errors once it has said too many within a second.
+SECOND_LOOK = 1.1
+LOOKS = 3                    # a difference that such a moment explains may meet another one, but not every time
 FULL_SHARE = 1 / 32          # of the queries are looked at in full, whatever they show
 AGAIN = 1 << 31              # added to the number of a query that is asked again
 KEPT = 5000                  # differences kept; all are counted
@@ -38,10 +42,10 @@ class Phase:
 
 
 PHASES = (
-    Phase("cold start", 0.04, Style(hot=0.7, brief=0.1)),
+    Phase("cold start", 0.04, Style(hot=0.7, brief=0.1, plain=0.97)),
     Phase("steady", 0.46, Style()),
-    Phase("expiry", 0.15, Style(hot=0.25, brief=0.73)),
-    Phase("unusual", 0.05, Style(plain=0.25, any_type=0.2, damage=0.01, rate=2500)),
+    Phase("expiry", 0.15, Style(hot=0.35, brief=0.63)),
+    Phase("unusual", 0.05, Style(plain=0.25, any_type=0.2, damage=0.015, rate=2500)),
     Phase("flushing", 0.15, Style(hot=0.6, brief=0.1, changing=0.28), "flush"),
     Phase("reloading", 0.07, Style(hot=0.7, brief=0.1, changing=0.18), "reload"),
     Phase("afterwards", 0.08, Style(hot=0.7, brief=0.1, changing=0.15)),
@@ -55,8 +59,11 @@ class Found:
     flow: object
     phase: str
     disturbance: str         # what was going on, "" for nothing
+    moment: bool             # judge.of_a_moment()
     later: object = None     # what the same query showed later: a Difference, "" for none, None if not asked
     later_ms: float = 0.0    # how much later
+    looks: int = 0           # how often it was asked again
+    due: float = 0.0         # when it may be asked again, as time.monotonic()
     smallest: object = None  # octets of the smallest query that still shows it, if it can be shown again
     rule: str = ""           # what hydnsctl explain says of the question
 
@@ -66,8 +73,8 @@ class Stand:
 
     def __init__(self, seed, quick=False):
         self.seed = seed
-        options = SMALL_TREE if quick else ()
-        self.world = World(lambda directory, addresses: load.tree(directory, addresses, seed, *options))
+        self.tree_options = SMALL_TREE if quick else ()
+        self.world = World(self._make_tree)
         self._stack = ExitStack()
 
     def __enter__(self):
@@ -77,10 +84,9 @@ class Stand:
             self.nsd = stack.enter_context(Nsd(world, world.network.authority, "nsd-twins", self.zones.config,
                                                self.zones.directory, zone.PLAIN, zone.ADDRESSES))
             world.anchors += self.zones.anchors
-            options = {"server": self._server_lines()}
             self.daemon = stack.enter_context(world.hydnsd())
-            self.unbound = stack.enter_context(world.unbound(self.daemon, clause=CLAUSE, **options))
-            self.reference = stack.enter_context(world.reference(**options))
+            self.unbound = stack.enter_context(world.unbound(self.daemon, clause=CLAUSE, server=cookies.CONFIG))
+            self.reference = stack.enter_context(world.reference(server=cookies.CONFIG))
             wait_until(self.daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
             self._stack = stack.pop_all()
         return self
@@ -88,14 +94,9 @@ class Stand:
     def __exit__(self, *exc):
         return self._stack.__exit__(*exc)
 
-    @staticmethod
-    def _server_lines():
-        """The tree knows nothing of these two, so the resolvers are told where they are."""
-        tops = ("example.", "k.")
-        lines = [f"domain-insecure: {top}" for top in tops]
-        for top in tops:
-            lines += ["stub-zone:", f"name: {top}", f"stub-addr: {zone.ADDRESS}"]
-        return lines
+    def _make_tree(self, directory, addresses):
+        load.tree(directory, addresses, self.seed, *self.tree_options)
+        zone.delegate(directory, self.seed)
 
     def data(self):
         lines = [line for path in (self.world.tree / "zones").glob("*.zone") for line in path.read_text().splitlines()]
@@ -107,12 +108,12 @@ class Stand:
 class Session:
     """Asks so many queries of a stand and judges them. After run(): finished, found, counts by phase and kind."""
 
-    def __init__(self, stand, queries, seed):
-        self.stand, self.total, self.seed = stand, queries, seed
+    def __init__(self, stand, queries, seed, strict=False):
+        self.stand, self.total, self.seed, self.strict = stand, queries, seed, strict
         self.data = stand.data()
-        self.judge = Judge(self.data)
+        self.judge = Judge(self.data, strict)
         rng = random.Random(f"differential {seed}")
-        self.asked = Questions(self.data, stand.world.tree, rng, max(200, queries // 1000), max(2000, queries // 20))
+        self.asked = Questions(self.data, stand.world.tree, rng, max(200, queries // 2000), max(2000, queries // 20))
         for name in LOCAL:
             self.asked.changing.add(to_wire(name), 1)
         self.queries = Queries(rng, self.asked)
@@ -122,6 +123,7 @@ class Session:
         self.found, self.kinds = [], Counter()
         self.repeated = 0                      # asked again
         self.explained = Counter()             # kinds of differences that a second look has explained
+        self.moments = 0                       # answers as they were until a renewal a moment before
         self.starts = []                       # (first number, phase)
         self._again = deque()                  # flows to be asked again
         self._waiting = {}                     # number -> Found
@@ -136,7 +138,9 @@ class Session:
                 self.starts.append((number, phase))
                 number = self._feed_phase(phase, number)
             self._wait_for(lambda: self.finished >= self.total)
-            self._ask_again()
+            while self._again:
+                time.sleep(max(0.0, self._again[0].due - time.monotonic()))
+                self._ask_again()
             self._wait_for(lambda: self.finished >= self.total + self.repeated)
             self.twins.close()
         except (HarnessError, ValueError, OSError) as error:
@@ -169,7 +173,16 @@ class Session:
     def _frame(self, number, wire, timeout):
         rng = self.rng
         flags = (FULL if rng.random() < FULL_SHARE else 0) | (ALONE if asks_by_history(wire) else 0)
-        return self.twins.frame(number, wire, timeout, rng.randrange(len(self.twins.groups)), flags)
+        group = rng.choice(self.twins.groups)
+        kernel, direct = self._cookies(wire, group) if cookies.in_query(wire) else (wire, b"")
+        return self.twins.frame(number, kernel, timeout, group.index, flags, direct)
+
+    def _cookies(self, wire, group):
+        """The query as this client sends it, and as the direct one does: a cookie is good for one address only."""
+        seed, now = self.rng.random(), time.time()
+        return [with_cookie(random.Random(seed), wire,
+                            lambda client, age: cookies.make(client, address_of(group, place), now - age))
+                for place in (KERNEL, DIRECT)]
 
     def _wait_for(self, reached):
         with self._turn:
@@ -178,14 +191,14 @@ class Session:
     def _ask_again(self):
         """What differed and may be explained by its moment, unless a command is under way that would explain it
         again."""
-        while self._again and self.disturber.begun is None:
+        while self._again and self._again[0].due <= time.monotonic() and self.disturber.begun is None:
             found = self._again.popleft()
             flow = found.flow
             number = flow.number | AGAIN
             self._waiting[number] = found
             self.repeated += 1
             flags = FULL | (ALONE if asks_by_history(flow.wire) else 0)
-            self.twins.write(self.twins.frame(number, flow.wire, PATIENT_MS, self.twins.groups.index(flow.group),
+            self.twins.write(self.twins.frame(number, flow.wire, PATIENT_MS, flow.group.index,
                                               flags, flow.direct_wire))
 
     # -- the main thread --------------------------------------------------------------------------------
@@ -233,26 +246,33 @@ class Session:
     def _judge_first(self, flow, difference):
         phase = self.phase_of(flow.number).name
         during = self.disturber.overlaps(flow.sent[DIRECT], max(flow.got) or flow.sent[DIRECT])
-        found = Found(difference, flow, phase, during or "")
+        found = Found(difference, flow, phase, during or "", of_a_moment(flow, difference),
+                      due=time.monotonic() + SECOND_LOOK)
         self._again.append(found)
         if not self._may_pass(found):
             self._count(found)
 
-    @staticmethod
-    def _may_pass(found):
+    def _may_pass(self, found):
         """Does a second look decide? It does while a command is under way; of what the resolver itself said at
-        one place and not at another, in the moment that its cache changed; of packets lost; and of the
-        reference, whose cache fills at other moments."""
-        return bool(found.disturbance or not found.flow.by_kernel or found.difference.kind == "silence" or
-                    found.difference.kind.startswith("reference"))
+        one place and not at another, in the moment that its cache changed; of packets lost; of the reference,
+        whose cache fills at other moments; and, unless strict, of data renewed a moment before."""
+        kind = found.difference.kind
+        return bool(found.disturbance or not found.flow.by_kernel or kind == "silence" or
+                    kind.startswith("reference") or (found.moment and not self.strict))
 
     def _judge_later(self, first, flow, difference):
         first.later, first.later_ms = difference or "", (flow.sent[KERNEL] - first.flow.sent[KERNEL]) / 1e6
         if not self._may_pass(first):
             return
-        if difference:
+        first.looks += 1
+        if difference and first.looks < LOOKS:
+            first.due = time.monotonic() + SECOND_LOOK
+            self._again.append(first)
+        elif difference:
             first.difference, first.flow = difference, flow
             self._count(first)
+        elif first.moment and not first.disturbance:
+            self.moments += 1
         else:
             self.explained[first.difference.kind] += 1
 

@@ -70,7 +70,8 @@ def figures(session):
         "queries_per_second": round(session.finished / session.seconds), "seed": session.seed,
         "answered_in_kernel": session.in_kernel, "kernel_share": round(session.kernel_share, 4),
         "differences": sum(session.kinds.values()), "kinds": dict(session.kinds),
-        "explained_by_a_second_look": session.explained, "commands": session.commands,
+        "explained_by_a_second_look": session.explained, "of_the_moment_before": session.moments,
+        "a_second_off": session.judge.second_off, "commands": session.commands,
         "phases": {phase.name: count for phase, count in session.phase_counts()}, "reasons": session.reasons,
     }
 
@@ -80,5 +81,13 @@ def summary(f):
              f"{f['asked_again']:,} of them asked again, {sum(f['commands'].values()):,} commands meanwhile",
              f"answered in the kernel: {f['answered_in_kernel']:,} ({f['kernel_share']:.1%})",
              f"differences: {f['differences']:,}" + "".join(f"; {kind}: {n:,}" for kind, n in f["kinds"].items())]
+    lines.append("the same data as before a renewal a moment ago, right at the second look: "
+                 f"{f['of_the_moment_before']:,}")
+    seconds = f["a_second_off"]
+    lines.append(f"a second off: {seconds['clock']:,} while the clock's second turned, {seconds['end']:,} by an end "
+                 "that had moved by one")
+    lines.append("explained by a second look: " + (", ".join(f"{k} {n:,}" for k, n in
+                                                             f["explained_by_a_second_look"].items()) or "none"))
+    lines.append("queries by phase: " + ", ".join(f"{name} {n:,}" for name, n in f["phases"].items()))
     passed = {name: n for name, n in f["reasons"].items() if name != "ANSWERED"}
     return lines + ["passed: " + ", ".join(f"{name} {n:,}" for name, n in sorted(passed.items(), key=lambda i: -i[1]))]

@@ -4,14 +4,15 @@ RRsets, names with any octet and of greatest length, types known and unknown.
 
 A line is "owner TTL IN type rdata", all names absolute, as in the generated tree."""
 
-from harness import lab
-from harness.kinds import SERVER, Key, sign
+from harness import kinds, lab
+from harness.kinds import Key, sign
 
 PLAIN, SIGNED = "twins.example.", "secured.example."
 ADDRESS = "10.53.4.9"                # of their name server, which serves all below example. here
-ADDRESSES = (ADDRESS, lab.RELAY, *SERVER.values())
+ADDRESSES = (ADDRESS, lab.RELAY, *lab.TLD.values(), *kinds.SERVER.values())
 TTLS = (0, 1, 2, 3, 4, 5, 7, 10)
-PER_TTL = 8
+PER_TTL = {0: 2, 1: 3}               # names of each TTL
+PER_TTL_ELSE = 8
 CHAIN = 8                            # CNAMEs in a row; Unbound follows 11
 NEGATIVE_TTL = 3
 CHANGING = 12                        # names whose data the run changes at the authority
@@ -85,7 +86,7 @@ def lines(origin, generation=1):
         out.extend(f"{owner} {ttl} IN {rdtype} {r}" for r in rdata)
 
     for ttl in TTLS:
-        for n in range(PER_TTL):
+        for n in range(PER_TTL.get(ttl, PER_TTL_ELSE)):
             owner = f"t{ttl}x{n}.{origin}"
             add(owner, ttl, "A", *(f"192.0.2.{16 * n + i + 1}" for i in range(1 + n % 4)))
             add(owner, ttl, "AAAA", f"2001:db8:{n}::{ttl + 1:x}")
@@ -113,6 +114,18 @@ def lines(origin, generation=1):
     for owner, rdtype, rdata in _data(origin):
         add(f"{owner}.{origin}", 5 if owner == "aliased" else 60, rdtype, *rdata)
     return out
+
+
+def delegate(tree, seed):
+    """Makes the signed root of a generated tree delegate example. and k., without DS."""
+    path, keys = tree / "zones" / "root.zone", tree / "keys"
+    keys.mkdir()
+    unsigned = [line for line in path.read_text().splitlines(keepends=True)
+                if line.split(None, 4)[3] not in ("RRSIG", "NSEC", "DNSKEY")]
+    added = ["example. 86400 IN NS ns.example.\n",
+             *(f"ns.example. 86400 IN {t} {lab.TLD[f]}\n" for t, f in (("A", 4), ("AAAA", 6))), kinds.delegation("k")]
+    path.write_text("".join(unsigned + added))
+    sign(Key("", seed), path, keys)
 
 
 class Zones:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Server cookies (RFC 9018): made for queries, and taken out of replies. They hold the client's address and the
+time, so they differ between places and are judged by themselves: each must be the one that its own client is due,
+and of the same time."""
+
+import hashlib
+import struct
+
+from harness.compare import Difference, Unreadable, without_cookie
+from harness.cookies import WHOLE_LEN, cookie
+
+from .asking import DIRECT, KERNEL, address_of
+
+SECRET = hashlib.sha256(b"secret of the differential tester").digest()[:16]
+CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
+OPTION = struct.pack("!HH", 10, WHOLE_LEN)       # begins every whole cookie
+APART = 1                                        # second between the times of two replies' cookies
+
+
+def in_query(wire):
+    return OPTION in wire
+
+
+def make(client, address, when):
+    return cookie(SECRET, client, address, when)
+
+
+def _time(octets):
+    return int.from_bytes(octets[12:16], "big")
+
+
+def taken_out(flow):
+    """(replies without their cookies' data, None or a Difference that these show)"""
+    replies, data, wrong = list(flow.replies), {}, None
+    for place, wire in enumerate(flow.replies):
+        sent = flow.wire if place == KERNEL else flow.direct_wire or flow.wire
+        if wire and wire[4:] == sent[4:]:
+            # the query sent back with an error, and in it the cookie that its client had
+            replies[place] = wire[:4] + flow.wire[4:]
+        elif wire and OPTION in wire:
+            try:
+                replies[place], data[place] = without_cookie(wire)
+            except Unreadable:
+                pass             # judged by its octets
+    for place, octets in data.items():
+        if len(octets) == WHOLE_LEN and octets != make(octets[:8], address_of(flow.group, place), _time(octets)):
+            wrong = wrong or Difference("cookie", f"place {place}: {octets.hex()} is not of this server and client")
+    times = {place: _time(octets) for place, octets in data.items() if octets}
+    apart = [abs(t - times[DIRECT]) for t in times.values()] if DIRECT in times else [0]
+    waited = (max(flow.got) - flow.sent[DIRECT]) // 10**9 if max(flow.got) else 0
+    if not wrong and max(apart) > APART + waited:
+        wrong = Difference("cookie", f"times {times}")
+    return replies, wrong
