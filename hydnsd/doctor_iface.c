@@ -87,6 +87,18 @@ static void check_mtu(struct doctor *d, const struct netdev_link *l)
 			   "%u octets do not fit the single buffer of native XDP (%u at most)", l->mtu, MTU_ONE_PAGE);
 }
 
+/* Without a hydnsd to tell its mode, as it is by default. */
+static bool is_native(const struct doctor *d, const char *ifname)
+{
+	const json_t *i;
+	size_t n;
+
+	json_array_foreach(json_object_get(d->status, "interfaces"), n, i)
+		if (!strcmp(ctl_str(i, "name"), ifname))
+			return !strcmp(ctl_str(i, "mode"), "native");
+	return true;
+}
+
 /* hydnsd does not attach where VLAN tags would not be seen, unless it was told to trust them. */
 static void check_vlan(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n,
 		       const char *mode)
@@ -94,14 +106,14 @@ static void check_vlan(struct doctor *d, const struct netdev_link *l, const stru
 	char text[NETDEV_TEXT], mend[NETDEV_TEXT];
 	struct netdev_tags tags;
 
-	netdev_tags(l, all, n, &tags);
+	netdev_tags(l, all, n, is_native(d, l->name), &tags);
 	if (netdev_tags_trap(&tags)) {
 		netdev_tags_explain(&tags, text, mend);
 		doctor_add(d, "vlan", l->name, mode[0] && tags.place == NETDEV_TAGS_UNKNOWN ? DOCTOR_WARN : DOCTOR_FAIL,
 			   mend, "%s%s", text, mode[0] ? ": answers may go to the wrong VLAN" : ": hydnsd does not attach");
 	} else if (tags.vlan[0]) {
-		doctor_add(d, "vlan", l->name, DOCTOR_OK, NULL, "%s lies on it, tags reach XDP", tags.vlan);
-	} else if (!tags.sender && tags.place == NETDEV_TAGS_ASIDE && netdev_feature(l->name, "rx-vlan-filter") == 0) {
+		doctor_add(d, "vlan", l->name, DOCTOR_OK, NULL, "%s takes its VLAN tags, and they reach XDP", tags.vlan);
+	} else if (!tags.sender && !tags.stack && tags.place == NETDEV_TAGS_ASIDE && netdev_feature(l->name, "rx-vlan-filter") == 0) {
 		netdev_tags_explain(&tags, text, mend);
 		doctor_add(d, "vlan", l->name, DOCTOR_WARN, mend, "frames of VLANs that this host has no part in are not "
 			   "filtered, and the card takes their tags away: they would be answered as untagged ones");

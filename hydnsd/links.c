@@ -59,34 +59,53 @@ bool hydnsd_links_partial_checksum(const struct hydnsd_list *interfaces)
 }
 
 /* -- VLAN tags -------------------------------------------------------------------------------------------- */
+static bool wants_mend(const struct hydnsd *d, const struct netdev_tags *t)
+{
+	/* a veth's peer, which may be anybody's, is left alone as long as it does no harm */
+	return d->options.vlan_offload == HYDNSD_VLAN_OFFLOAD_OFF && t->place == NETDEV_TAGS_ASIDE &&
+	       (t->vlan[0] || !t->sender);
+}
+
+/* Where the tags of the interface's frames are, once what puts them aside has been turned off where that is
+ * wanted: each port of a bond in its turn. */
+static int look_for_tags(struct hydnsd *d, unsigned index, struct netdev_tags *tags)
+{
+	struct netdev_link *all;
+	const struct netdev_link *l = NULL;
+	size_t n;
+	int err = netdev_links(&all, &n);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < n; i++)
+		if (all[i].ifindex == index)
+			l = &all[i];
+	for (size_t tries = 0; l && tries < n; tries++) {
+		netdev_tags(l, all, n, d->options.attach_mode == HYDNS_ATTACH_NATIVE, tags);
+		if (!wants_mend(d, tags) || netdev_tags_mend(tags))
+			break;
+		hydnsd_log(HYDNSD_LOG_INFO, "%s: VLAN %s offload turned off", tags->at,
+			   tags->sender ? "transmit" : "receive");
+	}
+	free(all);
+	return 0;
+}
+
 /* False with the reason in note when the program would answer frames of a VLAN as untagged ones. Turns the
  * offload off where that is wanted. */
 static bool tags_seen(struct hydnsd *d, const char *name, unsigned index, char note[HYDNS_WHY])
 {
-	uint32_t manner = d->options.vlan_offload;
 	char text[NETDEV_TEXT], mend[NETDEV_TEXT];
 	struct netdev_tags tags = { 0 };
-	struct netdev_link *all;
-	size_t n;
 	int err;
 
-	if (manner == HYDNSD_VLAN_OFFLOAD_TRUST)
+	if (d->options.vlan_offload == HYDNSD_VLAN_OFFLOAD_TRUST)
 		return true;
-	err = netdev_links(&all, &n);
+	err = look_for_tags(d, index, &tags);
 	if (err) {
-		snprintf(note, HYDNS_WHY, "%s: can't tell whether VLAN devices lie on it: %s", name, strerror(-err));
+		snprintf(note, HYDNS_WHY, "%s: can't tell whether VLAN devices lie on it: %s: look with ip -d link, then "
+			 "vlan-offload: trust", name, strerror(-err));
 		return false;
-	}
-	for (size_t i = 0; i < n; i++)
-		if (all[i].ifindex == index)
-			netdev_tags(&all[i], all, n, &tags);
-	free(all);
-	/* a veth's peer, which may be anybody's, is left alone as long as it does no harm */
-	if (manner == HYDNSD_VLAN_OFFLOAD_OFF && tags.place == NETDEV_TAGS_ASIDE && (tags.vlan[0] || !tags.sender) &&
-	    netdev_tags_mend(&tags) == 0) {
-		hydnsd_log(HYDNSD_LOG_INFO, "%s: VLAN %s offload turned off", tags.at,
-			   tags.sender ? "transmit" : "receive");
-		return true;
 	}
 	if (!netdev_tags_trap(&tags))
 		return true;
@@ -108,7 +127,9 @@ static int attach(struct hydnsd *d, struct link *l)
 		return -ENODEV;
 	}
 	if (!tags_seen(d, l->name, index, l->note)) {
-		hydns_kern_detach(d->kern, l->name, why); /* a former hydnsd may have left it there */
+		/* a former hydnsd may have left it there */
+		if (hydns_kern_detach(d->kern, l->name, why))
+			hydnsd_log(HYDNSD_LOG_WARNING, "cannot detach from %s: %s", l->name, why);
 		return -ENOTSUP;
 	}
 	rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
@@ -120,13 +141,15 @@ static int attach(struct hydnsd *d, struct link *l)
 	return 0;
 }
 
+/* What can't be detached stays attached, for all to see. */
 static void detach(struct hydnsd *d, struct link *l)
 {
 	char why[HYDNS_WHY] = "";
 
 	if (hydns_kern_detach(d->kern, l->name, why) && l->index && if_nametoindex(l->name) == l->index)
 		hydnsd_log(HYDNSD_LOG_WARNING, "cannot detach from %s: %s", l->name, why);
-	l->index = 0;
+	else
+		l->index = 0;
 }
 
 static void try_attach(struct hydnsd *d, struct link *l)
@@ -141,10 +164,15 @@ static void try_attach(struct hydnsd *d, struct link *l)
 /* A VLAN device, or an offload, may have come after the program. */
 static void check_tags(struct hydnsd *d, struct link *l)
 {
-	if (!l->index || tags_seen(d, l->name, l->index, l->note))
+	if (!l->index)
 		return;
+	if (tags_seen(d, l->name, l->index, l->note)) {
+		l->note[0] = '\0';
+		return;
+	}
 	detach(d, l);
-	hydnsd_log(HYDNSD_LOG_WARNING, "detached: %s; hydnsd attaches again by itself", l->note);
+	if (!l->index)
+		hydnsd_log(HYDNSD_LOG_WARNING, "detached: %s; hydnsd attaches again by itself", l->note);
 }
 
 static struct link *find_link(struct hydnsd_links *s, const char *name)
@@ -256,27 +284,48 @@ static void addresses_told(struct hydnsd *d)
 	}
 }
 
-static const void *link_attribute(const struct nlmsghdr *h, unsigned short type)
+static const struct rtattr *link_attribute(const struct nlmsghdr *h, unsigned short type)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
 	int left = (int)IFLA_PAYLOAD(h);
 
 	for (const struct rtattr *a = IFLA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left))
 		if (a->rta_type == type)
-			return RTA_DATA(a);
+			return a;
 	return NULL;
 }
 
-/* What lies on one of our interfaces has come or changed, or the features of one or of a veth's peer have. */
+/* A VLAN device or a bridge: it may take tags from an interface of ours that is a port of what it lies on. */
+static bool takes_tags(const struct nlmsghdr *h)
+{
+	const struct rtattr *info = link_attribute(h, IFLA_LINKINFO);
+	int left = info ? (int)RTA_PAYLOAD(info) : 0;
+
+	for (const struct rtattr *a = info ? RTA_DATA(info) : NULL; a && RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == IFLA_INFO_KIND)
+			return strcmp(RTA_DATA(a), "vlan") == 0 || strcmp(RTA_DATA(a), "bridge") == 0;
+	return false;
+}
+
+static bool is_about(const struct nlmsghdr *h, unsigned short type, unsigned index)
+{
+	const struct rtattr *a = link_attribute(h, type);
+
+	return a && *(const unsigned *)RTA_DATA(a) == index;
+}
+
+/* What takes tags has come or changed, or the features of one of our interfaces, of a port of it or of a veth's
+ * peer have. */
 static void tags_told(struct hydnsd *d, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
-	const unsigned *lower = link_attribute(h, IFLA_LINK);
+	bool all = h->nlmsg_type == RTM_NEWLINK && takes_tags(h);
 
 	for (uint32_t i = 0; h->nlmsg_type == RTM_NEWLINK && i < d->links->count; i++) {
 		struct link *l = &d->links->link[i];
 
-		if (l->index && (l->index == (unsigned)m->ifi_index || (lower && *lower == l->index)))
+		if (l->index && (all || l->index == (unsigned)m->ifi_index || is_about(h, IFLA_LINK, l->index) ||
+				 is_about(h, IFLA_MASTER, l->index)))
 			check_tags(d, l);
 	}
 }
@@ -284,8 +333,8 @@ static void tags_told(struct hydnsd *d, const struct nlmsghdr *h)
 static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
-	const char *name = link_attribute(h, IFLA_IFNAME);
-	struct link *l = name ? find_link(d->links, name) : NULL;
+	const struct rtattr *name = link_attribute(h, IFLA_IFNAME);
+	struct link *l = name ? find_link(d->links, RTA_DATA(name)) : NULL;
 
 	tags_told(d, h);
 	if (!l)

@@ -21,6 +21,7 @@ struct netdev_link {
 	unsigned mtu, master;
 	unsigned lower;            /* ifindex of the device below, or of a veth's peer */
 	int lower_netnsid;         /* -1: in this namespace */
+	bool vlan_filtering;       /* a bridge that heeds VLAN tags */
 	uint8_t xdp_attached;      /* XDP_ATTACHED_* */
 	uint32_t xdp_prog;         /* 0: none, or several */
 };
@@ -48,21 +49,25 @@ enum netdev_tags_place {
 };
 struct netdev_tags {
 	enum netdev_tags_place place;
-	char vlan[IF_NAMESIZE];    /* a VLAN device on the interface; "": none in this network namespace */
+	char vlan[IF_NAMESIZE];    /* a VLAN device on the interface or on what it is a port of, or a switch that
+				    * it is a port of; "": none in this network namespace */
 	char at[IF_NAMESIZE];      /* whose offload puts them aside, or should be looked at: a veth's peer does */
 	bool sender;               /* at is a veth's peer; "" when it is in another namespace */
+	bool stack;                /* no offload, but the network stack puts them aside */
 };
 #define NETDEV_TEXT 160
-/* Where the tags of l's frames are; all: every link of this namespace. */
-void netdev_tags(const struct netdev_link *l, const struct netdev_link *all, size_t n, struct netdev_tags *out);
+/* Where the tags of l's frames are; all: every link of this namespace; native: a program is, or would be,
+ * attached in native mode for certain. */
+void netdev_tags(const struct netdev_link *l, const struct netdev_link *all, size_t n, bool native,
+		 struct netdev_tags *out);
 /*
- * True when a VLAN device lies on the interface and its tags may be put aside: a program that answers there
+ * True when somebody takes VLAN tags from the interface and they may be put aside: a program that answers there
  * sends answers for the VLAN into the untagged network.
  */
 bool netdev_tags_trap(const struct netdev_tags *t);
 /* Of a trap: what is the matter, and the command that mends it. */
 void netdev_tags_explain(const struct netdev_tags *t, char text[NETDEV_TEXT], char mend[NETDEV_TEXT]);
-/* Turns off what puts tags aside. -ENOENT: it is in another namespace. */
+/* Turns off what puts tags aside, at t->at. -ENOENT: it is in another namespace; -EOPNOTSUPP: it is the stack. */
 int netdev_tags_mend(const struct netdev_tags *t);
 
 #endif

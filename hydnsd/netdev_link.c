@@ -116,6 +116,17 @@ static int talk(int protocol, struct request *r, int (*fn)(const struct nlmsghdr
 	return err;
 }
 
+static bool bridge_filters(const struct nlattr *data)
+{
+	const struct nlattr *a[IFLA_BR_MAX + 1], *on;
+
+	if (!data)
+		return false;
+	parse_attrs(attr_data(data), attr_len(data), a, IFLA_BR_MAX);
+	on = a[IFLA_BR_VLAN_FILTERING];
+	return on && attr_len(on) >= 1 && *(const uint8_t *)attr_data(on);
+}
+
 static int parse_link(const struct nlmsghdr *h, struct netdev_link *l)
 {
 	const struct ifinfomsg *i = NLMSG_DATA(h);
@@ -136,6 +147,7 @@ static int parse_link(const struct nlmsghdr *h, struct netdev_link *l)
 	if (a[IFLA_LINKINFO]) {
 		parse_attrs(attr_data(a[IFLA_LINKINFO]), attr_len(a[IFLA_LINKINFO]), info, IFLA_INFO_MAX);
 		attr_text(info[IFLA_INFO_KIND], l->kind, sizeof(l->kind));
+		l->vlan_filtering = strcmp(l->kind, "bridge") == 0 && bridge_filters(info[IFLA_INFO_DATA]);
 	}
 	if (a[IFLA_XDP]) {
 		parse_attrs(attr_data(a[IFLA_XDP]), attr_len(a[IFLA_XDP]), xdp, IFLA_XDP_MAX);
