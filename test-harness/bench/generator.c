@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "generator.h"
@@ -60,7 +61,7 @@ static bool read_sequence(struct generator *g, int fd, size_t size)
 	return done == size;
 }
 
-struct generator *generator_open(const char *sequence, bool live)
+struct generator *generator_open(const char *sequence, bool live, __u16 port)
 {
 	struct generator *g = calloc(1, sizeof(*g));
 	int fd = open(sequence, O_RDONLY | O_CLOEXEC);
@@ -73,6 +74,7 @@ struct generator *generator_open(const char *sequence, bool live)
 		goto fail;
 	g->numbers = size / sizeof(__u32);
 	g->skel->rodata->pace_live = live;
+	g->skel->rodata->pace_port = htons(port);
 	g->skel->rodata->pace_mask = g->numbers - 1;
 	bpf_map__set_max_entries(g->skel->maps.pace_sequence, g->numbers / PACE_BLOCK);
 	if (pace_bpf__load(g->skel) || !read_sequence(g, fd, size)) {
@@ -120,6 +122,11 @@ int generator_nothing(struct generator *g)
 int generator_sink(struct generator *g)
 {
 	return bpf_program__fd(g->skel->progs.pace_sink);
+}
+
+int generator_sink_tc(struct generator *g)
+{
+	return bpf_program__fd(g->skel->progs.pace_sink_tc);
 }
 
 double generator_time(struct generator *g, int prog_fd, unsigned queries)

@@ -9,8 +9,8 @@
 struct generator;
 
 /* sequence: a file of a power of two of 32-bit numbers in the machine's byte order, at least 16; live: frames
- * leave by an interface, else a program is called on them. NULL with a message on standard error. */
-struct generator *generator_open(const char *sequence, bool live);
+ * leave by an interface, else a program is called on them; port: of the server. NULL with a message on standard error. */
+struct generator *generator_open(const char *sequence, bool live, __u16 port);
 void generator_close(struct generator *g);
 
 struct pace_template *generator_template(struct generator *g);
@@ -21,6 +21,7 @@ void generator_rewind(struct generator *g, __u32 offset);
 int generator_echo(struct generator *g);
 int generator_nothing(struct generator *g);
 int generator_sink(struct generator *g);
+int generator_sink_tc(struct generator *g);
 
 /* Nanoseconds that the program takes for a query, with those of making it; negative errno. */
 double generator_time(struct generator *g, int prog_fd, unsigned queries);

@@ -11,17 +11,18 @@
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
 #include <linux/udp.h>
 #include <stdbool.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include "pace.h"
 
-#define PORT_DNS  53
 #define SPIN_MAX  (1 << 20)
 
 const volatile bool pace_live = false;
 const volatile __u32 pace_mask = 0;      /* of places in the sequence */
+const volatile __u16 pace_port = 0;      /* that replies come from, network order */
 
 struct pace_template pace_template;
 __u32 pace_place;
@@ -187,7 +188,7 @@ static __always_inline void tally(const struct udphdr *udp, void *end)
 	const __u8 *dns = (const void *)(udp + 1);
 	__u64 now;
 
-	if (dns + 12 > (__u8 *)end || udp->source != bpf_htons(PORT_DNS))
+	if (dns + 12 > (__u8 *)end || udp->source != pace_port)
 		return;
 	pace_tally.replies++;
 	pace_tally.answers += (dns[2] & 0x80) && (dns[6] | dns[7] | (dns[3] & 0x0f) == 3);
@@ -222,6 +223,13 @@ SEC("xdp.frags")
 int pace_sink(struct xdp_md *ctx)
 {
 	return is_reply((void *)(long)ctx->data, (void *)(long)ctx->data_end) ? XDP_DROP : XDP_PASS;
+}
+
+/* The same for replies from a socket, without the cost of making an XDP frame of each. */
+SEC("tc")
+int pace_sink_tc(struct __sk_buff *skb)
+{
+	return is_reply((void *)(long)skb->data, (void *)(long)skb->data_end) ? TC_ACT_SHOT : TC_ACT_OK;
 }
 
 char _license[] SEC("license") = "GPL";

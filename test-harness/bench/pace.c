@@ -18,6 +18,7 @@
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include "generator.h"
 #include "installs.h"
 #include "rules.h"
@@ -30,6 +31,7 @@ struct options {
 	const char *sequence, *client, *server;
 	unsigned queries, rounds, installs;
 	double rate;
+	bool xdp_sink;
 };
 
 static const struct { const char *name, *help; } options_help[] = {
@@ -38,6 +40,8 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--octets N", "of a name in wire format, 12 to 255 [24]" },
 	{ "--type A|AAAA", "[A]" },
 	{ "--records N", "addresses in an answer, 1 to 32 [1]" },
+	{ "--port N", "of the server, for flood [53]" },
+	{ "--xdp-sink", "flood: take replies by XDP, which those sent by XDP need, and not at tc" },
 	{ "--ipv6", "queries by IPv6" },
 	{ "--edns, --dnssec, --cookie", "queries with EDNS, with DO, with a valid cookie" },
 	{ "--sequence FILE", "which name each query asks for: 32-bit numbers, a power of two of them" },
@@ -54,7 +58,7 @@ static void usage(FILE *to)
 	      "  cost      nanoseconds of the program by how far a query comes\n"
 	      "  capacity  replies a second of echo and hydns, on a veth\n"
 	      "  publish   rules installed, renewed and removed a second, while the program answers\n"
-	      "  flood     replies a second of whoever answers behind a veth\n", to);
+	      "  flood     replies a second of whoever answers behind a veth by a socket\n", to);
 	for (size_t i = 0; i < sizeof(options_help) / sizeof(*options_help); i++)
 		fprintf(to, "  %-28s %s\n", options_help[i].name, options_help[i].help);
 }
@@ -108,7 +112,7 @@ static int begin(const struct options *o, bool live, struct bench *b)
 	if (!b->k)
 		return fail("the program under test", why);
 	printf("{\"filled\": %u, \"seconds\": %.4f}\n", o->q.rules, seconds() - begun);
-	b->g = generator_open(o->sequence, live);
+	b->g = generator_open(o->sequence, live, o->q.port);
 	if (!b->g)
 		return 1;
 	question_template(&o->q, generator_template(b->g));
@@ -203,6 +207,18 @@ static int attach(int prog_fd, const char *ifname, const char *what)
 	if (fd < 0)
 		fail(what, strerror(errno));
 	return fd;
+}
+
+/* The hook stays behind, without a program, and goes with the interface. */
+static int attach_tc(int prog_fd, const char *ifname)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex(ifname), .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = prog_fd, .handle = 1, .priority = 1, .flags = BPF_TC_F_REPLACE);
+	int err = bpf_tc_hook_create(&hook);
+
+	if (!err || err == -EEXIST)
+		err = bpf_tc_attach(&hook, &opts);
+	return err ? fail("attaching to the client's end", strerror(-err)) : 0;
 }
 
 static void print_run(const char *contender, const struct generator_run *r)
@@ -322,11 +338,12 @@ static int publish(const struct options *o)
 /* -- flood ---------------------------------------------------------------------------------------------------- */
 static int flood(const struct options *o)
 {
-	struct generator *g = generator_open(o->sequence, true);
+	struct generator *g = generator_open(o->sequence, true, o->q.port);
 	struct generator_run run;
 	int err;
 
-	if (!g || attach(generator_sink(g), o->client, "attaching to the client's end") < 0)
+	if (!g || (o->xdp_sink ? attach(generator_sink(g), o->client, "attaching to the client's end") < 0 :
+				 attach_tc(generator_sink_tc(g), o->client)))
 		return 1;
 	question_template(&o->q, generator_template(g));
 	for (unsigned r = 0; r < o->rounds; r++) {
@@ -351,14 +368,16 @@ static int number(const char *text, unsigned *out)
 	return 0;
 }
 
-enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, INSTALLS,
+enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, INSTALLS, PORT,
+       XDP_SINK,
        CLIENT, SERVER };
 static const struct option long_options[] = {
 	{ "rules", 1, NULL, RULES }, { "capacity", 1, NULL, CAPACITY }, { "octets", 1, NULL, OCTETS },
 	{ "type", 1, NULL, TYPE }, { "records", 1, NULL, RECORDS }, { "ipv6", 0, NULL, IPV6 },
 	{ "edns", 0, NULL, EDNS }, { "dnssec", 0, NULL, DNSSEC }, { "cookie", 0, NULL, COOKIE },
 	{ "sequence", 1, NULL, SEQUENCE }, { "queries", 1, NULL, QUERIES }, { "rounds", 1, NULL, ROUNDS },
-	{ "rate", 1, NULL, RATE }, { "installs", 1, NULL, INSTALLS }, { "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
+	{ "rate", 1, NULL, RATE }, { "installs", 1, NULL, INSTALLS },
+	{ "port", 1, NULL, PORT }, { "xdp-sink", 0, NULL, XDP_SINK }, { "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
 	{ "help", 0, NULL, 'h' }, { 0 },
 };
 
@@ -376,6 +395,8 @@ static int set_option(struct options *o, int c)
 	case COOKIE: o->q.cookie = true; return 0;
 	case SEQUENCE: o->sequence = optarg; return 0;
 	case QUERIES: return number(optarg, &o->queries);
+	case XDP_SINK: o->xdp_sink = true; return 0;
+	case PORT: return number(optarg, &o->q.port);
 	case INSTALLS: return number(optarg, &o->installs);
 	case ROUNDS: return number(optarg, &o->rounds);
 	case RATE: o->rate = strtod(optarg, NULL); return 0;
@@ -392,7 +413,7 @@ static const struct { const char *name; int (*run)(const struct options *); bool
 
 int main(int argc, char **argv)
 {
-	struct options o = { .q = { .rules = 1, .octets = 24, .type = 1, .records = 1 }, .queries = 1000000, .rounds = 3,
+	struct options o = { .q = { .rules = 1, .octets = 24, .type = 1, .records = 1, .port = 53 }, .queries = 1000000, .rounds = 3,
 		.installs = 100000 };
 	const char *wrong;
 	int c, err;

@@ -23,7 +23,7 @@ struct pace_template {
 
 /* Replies as they arrive at the client's end. */
 struct pace_tally {
-	__u64 replies;            /* frames from UDP port 53, */
+	__u64 replies;            /* frames from the server's UDP port, */
 	__u64 answers;            /* those with QR set and an answer section or an error that is final */
 	__u64 first_ns;           /* when reply number PACE_WARM came */
 	__u64 last_ns;            /* when the last multiple of PACE_TICK came, */

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 from harness import cpus
 from harness.network import Namespace, pass_everything, veth
+from harness.process import run_tool
 from harness.run import HarnessError
 from harness.tools import TOP
 
@@ -50,8 +51,9 @@ class RoutedLink:
     SERVICE, CLIENT = "198.51.100.53", "192.0.2.7"           # those of the generator's queries
     MACS = {"server": "02:00:00:00:00:53", "client": "02:00:00:00:00:07"}
 
-    def __init__(self, run, pass_object):
-        self.client_ns, self.ns = Namespace(run, "asking"), Namespace(run, "answering")
+    def __init__(self, run, label):
+        self.label = label
+        self.client_ns, self.ns = Namespace(run, f"{label}-asks"), Namespace(run, f"{label}-answers")
         veth(self.client_ns, self.client, self.ns, self.server)
         for ns, link, mac in ((self.client_ns, self.client, "client"), (self.ns, self.server, "server")):
             with ns.netlink() as ip:
@@ -60,7 +62,14 @@ class RoutedLink:
         self.ns.address("lo", f"{self.SERVICE}/32")
         self.client_ns.address(self.client, f"{self.CLIENT}/24")
         self.client_ns.route("192.0.2.1")
+
+    def take_xdp_replies(self, pass_object):
+        """Until then the client's end takes no frames that the other end sends by XDP_TX."""
         pass_everything(self.client_ns, self.client, pass_object)
+
+    def take_live_frames(self):
+        """A veth takes frames from XDP only while its driver polls: with a program, or with this."""
+        run_tool(self.ns, ["ethtool", "-K", self.server, "gro", "on"])
 
 
 def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300):

@@ -31,6 +31,8 @@ const char *questions_wrong(const struct questions *a)
 		return "--octets: 12 to 255";
 	if (a->type != TYPE_A && a->type != TYPE_AAAA)
 		return "--type: A or AAAA";
+	if (!a->port || a->port > 65535)
+		return "--port: 1 to 65535";
 	if (!a->records || a->records > HYDNS_TTLS_MAX)
 		return "--records: 1 to 32";
 	return NULL;
@@ -185,6 +187,8 @@ void question_template(const struct questions *a, struct pace_template *t)
 	t->len = f.len;
 	t->label_at = f.dns + 12 + 1;
 	t->check_at = f.udp + 6;
+	f.data[f.udp + 2] = a->port >> 8;
+	f.data[f.udp + 3] = a->port;
 	memset(f.data + t->label_at, 0, PACE_LABEL);
 	frame_seal(&f);
 	memcpy(t->frame, f.data, f.len);

@@ -12,6 +12,7 @@ struct questions {
 	unsigned octets;          /* of a name in wire format */
 	unsigned type;
 	unsigned records;         /* in an answer */
+	unsigned port;            /* of the server; the program under test serves 53 alone */
 	bool ipv6, edns, dnssec, cookie;
 };
 

@@ -35,7 +35,35 @@ class Setting:
 
     @cached_property
     def routed_link(self):
-        return RoutedLink(self.run, self.tools.pass_object)
+        """For clients with a socket, answered by the kernel."""
+        link = RoutedLink(self.run, "sockets")
+        link.take_xdp_replies(self.tools.pass_object)
+        return link
+
+    def _live(self, label):
+        link = RoutedLink(self.run, label)
+        link.take_live_frames()
+        return link
+
+    @cached_property
+    def peer_link(self):
+        """For the generator, answered by sockets."""
+        return self._live("peers")
+
+    @cached_property
+    def overhead_link(self):
+        """The same, whose polling a measurement may move."""
+        return self._live("overhead")
+
+    @cached_property
+    def mixed_link(self):
+        """For the generator, answered by sockets and by the kernel."""
+        return self._live("mixed")
+
+    @cached_property
+    def plain_link(self):
+        """For clients with a socket, answered by sockets, without any program."""
+        return RoutedLink(self.run, "plain")
 
     @property
     def world_like(self):

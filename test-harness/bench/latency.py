@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""How long a client waits, by dnsperf: the kernel path and the resolver alone, taking turns.
+
+Closed loop with 1 to 512 queries under way, and open loop at fixed rates. dnsperf may use every processor, the resolver
+has its own as elsewhere. dnsperf reports every query (-v), which costs it time with both alike; its own output is all
+that is read."""
+
+from contextlib import ExitStack
+
+from harness import cpus
+from harness.measure import dnsperf_summary, percentile
+from harness.process import Program
+from harness.run import HarnessError, wait_until
+from harness.servers import Hydnsd
+
+from . import peers
+from .overhead import WithPlugin
+from .result import Goal, say
+
+HELP = "dnsperf: time to reply by concurrency and by rate, kernel path and resolver alone"
+NAMES = 1000
+PERCENTILES = {"p50": 0.50, "p75": 0.75, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+P50_FROM, P50_LESS = 32, 0.65
+BUCKETS_PER_OCTAVE = 4         # of the distribution in the JSON
+
+
+class Hot(WithPlugin):
+    """Unbound with module and daemon, names hot from their second sighting."""
+    ADMISSION = 2
+
+
+def dnsperf(bench, link, questions, seconds, concurrency, rate):
+    """Latencies in microseconds, sorted, and dnsperf's summary."""
+    log = Program(bench.run, link.client_ns, "dnsperf",
+                  ["taskset", "-c", ",".join(map(str, cpus.ALL)), bench.tools.dnsperf, "-v", "-s", link.SERVICE, "-d", questions, "-l", seconds,
+                   "-q", concurrency, "-c", min(concurrency, 16), "-O", "suppress=timeout,congestion,sendfailed",
+                   *(["-Q", rate] if rate else [])])
+    log.popen.wait(seconds + 30)
+    text = log.log.read_text()
+    log.log.unlink()
+    latencies = sorted(1e6 * float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith("> NOERROR"))
+    if not latencies:
+        raise HarnessError(f"dnsperf: no query was answered: {text[-500:]}")
+    return latencies, dnsperf_summary(text)
+
+
+def distribution(latencies):
+    """[upper bound in microseconds, how many] by quarters of octaves."""
+    counts, bound, i = [], 1.0, 0
+    while i < len(latencies):
+        n = i
+        while n < len(latencies) and latencies[n] <= bound:
+            n += 1
+        if n > i:
+            counts.append([round(bound, 2), n - i])
+        i, bound = n, bound * 2 ** (1 / BUCKETS_PER_OCTAVE)
+    return counts
+
+
+def compare(bench, servers, questions, result, concurrency, rate=None):
+    """A point for each contender; all turns' queries together make its percentiles."""
+    seconds, turns = bench.settings.choose((1, 2), (5, 5))
+    latencies, summaries = {c: [] for c in servers}, {c: [] for c in servers}
+    for _ in range(turns):
+        for contender, link in servers.items():
+            more, summary = dnsperf(bench, link, questions, seconds, concurrency, rate)
+            latencies[contender] += more
+            summaries[contender].append(summary)
+    points = {}
+    for contender, all_of_it in latencies.items():
+        all_of_it.sort()
+        rates = [s["completed"] / s["seconds"] for s in summaries[contender]]
+        p = result.add(contender, rates, "replies_per_second", concurrency=concurrency, rate=rate,
+                       lost=sum(s["lost"] for s in summaries[contender]), replies=len(all_of_it))
+        p["latency_us"] = {name: round(percentile(all_of_it, share), 1) for name, share in PERCENTILES.items()}
+        p["distribution_us"] = distribution(all_of_it)
+        points[contender] = p
+    ours, alone = (points[c]["latency_us"] for c in ("hydns", "resolver"))
+    say(f"latency: {f'{rate:,} per second' if rate else f'concurrency {concurrency}'}: "
+        + ", ".join(f"{n} {alone[n]:,.0f} -> {ours[n]:,.0f} us" for n in PERCENTILES))
+    return ours, alone
+
+
+def start(bench, stack):
+    """Both resolvers, warm, the kernel path's names in the kernel; {contender: link}."""
+    zone = bench.run.dir / "latency.zone"
+    peers.write_zone(zone, NAMES)
+    for link, port in ((bench.routed_link, peers.BACKEND), (bench.plain_link, peers.BACKEND)):
+        stack.enter_context(peers.Peer(bench, link, "NSD", port, zone, address="127.0.0.1"))
+    daemon = stack.enter_context(Hydnsd(bench.world_like, bench.routed_link.ns, (bench.routed_link.server,)))
+    cpus.give_to_resolver(daemon.program)
+    hot = stack.enter_context(Hot(bench, bench.routed_link, "Unbound", 53, zone, daemon=daemon))
+    alone = stack.enter_context(peers.Peer(bench, bench.plain_link, "Unbound", 53, zone))
+    wait_until(daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
+    alone.warm(range(NAMES))
+    for _ in range(Hot.ADMISSION + 1):
+        hot.warm(range(NAMES))
+    wait_until(lambda: daemon.call({"cmd": "status"})["rules"] >= NAMES, 20, f"{NAMES} names in the kernel")
+    return {"resolver": bench.plain_link, "hydns": bench.routed_link}, hot.dir / "names"
+
+
+def run(bench, result):
+    lower, p50 = [], []
+    with ExitStack() as stack:
+        servers, questions = start(bench, stack)
+        for concurrency in bench.settings.choose((1, 8, 32, 128, 512), (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)):
+            ours, alone = compare(bench, servers, questions, result, concurrency)
+            lower.append(max(ours[n] / alone[n] for n in PERCENTILES))
+            if concurrency >= P50_FROM:
+                p50.append(1 - ours["p50"] / alone["p50"])
+        for rate in bench.settings.choose((20_000,), (5_000, 20_000, 50_000)):
+            compare(bench, servers, questions, result, 200, rate)
+    result.goals.append(Goal("times the resolver's own latency, worst percentile up to p99.9 and concurrency", 1.0,
+                             round(max(lower), 3), least=False))
+    result.goals.append(Goal(f"share by which p50 is lower, least from concurrency {P50_FROM} on", P50_LESS,
+                             round(min(p50), 3)))

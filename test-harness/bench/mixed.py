@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Names by Zipf's law with the online policy on and the resolver behind it, against the resolver alone.
+
+The resolver's cache holds every name beforehand, the kernel none: the policy has to find what is hot while the load
+goes on. More is offered than the resolver can answer alone, so what the kernel takes is what is gained."""
+
+from contextlib import ExitStack
+
+import numpy as np
+from harness.run import wait_until
+from harness.servers import Hydnsd
+
+from . import peers
+from .overhead import WithPlugin
+from .pace import pace, sequence
+from .result import say
+
+HELP = "Zipf over many names with the online policy: replies per second and the kernel's share"
+ZIPF = 1.0
+STORES = (0.01, 0.1, 1.0)      # rules that the store holds, as a share of the names
+PORTS = {"resolver": 5320, "hydns": 53}
+
+
+class Online(WithPlugin):
+    """Unbound with module and daemon as they come."""
+    ADMISSION = 1
+
+
+def load(bench, link, seq, port, rate, seconds):
+    """Replies a second at this offered rate."""
+    lines = pace(bench.tools, link.client_ns, "flood", "--client", link.client, "--sequence", seq, "--port", port,
+                 "--xdp-sink", "--rounds", 1, "--rate", rate, "--queries", int(rate * seconds))
+    return lines[-1]["per_second"]
+
+
+def kernel_share(before, after):
+    """Of the queries that came between two readings of hydnsd's counters."""
+    asked = {r: after[r] - before[r] for r in after if r not in ("NOT_IP", "NOT_UDP", "NOT_SERVICE")}
+    return asked["ANSWERED"] / max(1, sum(asked.values()))
+
+
+def turn(bench, link, seq, alone, daemon, rate, seconds, runs):
+    runs["resolver"].append(load(bench, link, seq, alone.port, rate, seconds))
+    before = daemon.reasons()
+    runs["hydns"].append(load(bench, link, seq, PORTS["hydns"], rate, seconds))
+    return kernel_share(before, daemon.reasons())
+
+
+def with_store(bench, link, seq, names, zone, alone, share, result):
+    """A daemon with a store of this size, and a resolver for it."""
+    capacity, rate = max(1000, int(names * share)), bench.settings.choose(300_000, 400_000)
+    daemon = Hydnsd(bench.world_like, link.ns, (link.server,), capacity=capacity)
+    with daemon, Online(bench, link, "Unbound", PORTS["hydns"], zone, daemon=daemon) as online:
+        wait_until(daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
+        online.warm(asked_for(bench, names))
+        runs, shares = {"resolver": [], "hydns": []}, []
+        for _ in range(bench.settings.choose(3, 5)):
+            shares.append(turn(bench, link, seq, alone, daemon, rate, bench.settings.choose(1.5, 10), runs))
+        rules = daemon.call({"cmd": "status"})["rules"]
+    about = {"names": names, "zipf": ZIPF, "capacity": capacity, "queries_per_second": rate}
+    points = {c: result.add(c, r, "replies_per_second", **about) for c, r in runs.items()}
+    points["hydns"].update(kernel_share=round(shares[-1], 4), kernel_shares=[round(s, 4) for s in shares], rules=rules,
+                           times_resolver=round(points["hydns"]["replies_per_second"]
+                                                / points["resolver"]["replies_per_second"], 3))
+    say(f"mixed: {names:,} names, store of {capacity:,}: {points['resolver']['replies_per_second'] / 1e3:,.0f} k -> "
+        f"{points['hydns']['replies_per_second'] / 1e3:,.0f} k replies/s, {shares[-1]:.0%} in the kernel")
+
+
+def asked_for(bench, names):
+    """The names that occur, each once, so that the resolver's cache holds them all."""
+    return np.unique(np.fromfile(sequence(bench.run.dir, names, ZIPF, bench.settings.seed), dtype=np.uint32)).tolist()
+
+
+def run(bench, result):
+    names = bench.settings.choose(20_000, 1_000_000)
+    link, seq = bench.mixed_link, sequence(bench.run.dir, names, ZIPF, bench.settings.seed)
+    zone = bench.run.dir / "mixed.zone"
+    peers.write_zone(zone, None)
+    with ExitStack() as stack:
+        stack.enter_context(peers.Peer(bench, link, "NSD", peers.BACKEND, zone, address="127.0.0.1"))
+        alone = stack.enter_context(peers.Peer(bench, link, "Unbound", PORTS["resolver"], zone))
+        alone.warm(asked_for(bench, names))
+        for share in bench.settings.choose(STORES[1:], STORES):
+            with_store(bench, link, seq, names, zone, alone, share, result)

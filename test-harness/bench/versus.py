@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The same names served by the kernel path and by other servers, each alone on one processor.
+
+The kernel path shares its processor with the generator and the sink. The others have theirs to themselves: the
+generator's processor also takes the packets up to their socket. Each is asked as fast as can be, then somewhat faster
+than it was able to answer, because some answer less when they are flooded; its best counts."""
+
+from contextlib import ExitStack
+
+from harness.run import HarnessError
+
+from . import peers
+from .pace import options_of, pace, sequence
+from .result import Goal, say
+
+HELP = "the kernel path and each other server alone on one processor, same names"
+NAMES = 1000
+FLOODS = (1.6, 1.1)           # times the best so far
+WANTED = {"Unbound": 20, "BIND": 20, "NSD": 13, "Knot": 13}
+ABOVE = ("Knot, XDP", "dnsdist", "PowerDNS Recursor", "Knot Resolver")
+NO_AF_XDP = {"contender": "dnsdist, AF_XDP", "why": "its AF_XDP sockets came with 1.9; this is {version}"}
+
+
+def flood(bench, link, seq, port, rate, queries):
+    """Replies a second."""
+    lines = pace(bench.tools, link.client_ns, "flood", "--client", link.client, "--sequence", seq, "--port", port,
+                 "--rounds", 1, "--queries", int(queries), *options_of({"rate": rate and int(rate)}))
+    return lines[-1]["per_second"]
+
+
+def best(bench, link, seq, port):
+    seconds = bench.settings.choose(0.4, 1.5)
+    most = flood(bench, link, seq, port, None, 3e6 * seconds)
+    for times in FLOODS:
+        rate = max(most, 20_000) * times
+        most = max(most, flood(bench, link, seq, port, rate, rate * seconds))
+    return most
+
+
+def kernel_path(bench, seq):
+    """Replies a second of echo and of the kernel path."""
+    lines = pace(bench.tools, bench.link.ns, "capacity", *bench.link.options, "--rules", NAMES, "--sequence", seq,
+                 "--rounds", 1, "--queries", bench.settings.choose(1_000_000, 4_000_000))
+    return {line["contender"]: line["per_second"] for line in lines if "contender" in line}
+
+
+def start(bench, stack, link, kind, port, zone, result):
+    """The peer, warmed; None: it could not run, which is noted."""
+    peer = peers.Peer(bench, link, kind, port, zone)
+    try:
+        stack.enter_context(peer)
+        if kind in peers.CACHES:
+            peer.warm(range(NAMES))
+    except HarnessError as error:
+        result.absent.append({"contender": kind, "why": str(error)})
+        say(f"versus: {kind} could not run: {error}")
+        return None
+    return peer
+
+
+def goals(result):
+    medians = {p["contender"]: p for p in result.points}
+    ours = medians["hydns"]["replies_per_second"]
+    for kind, p in medians.items():
+        p["hydns_times"] = round(ours / p["replies_per_second"], 2) if p["replies_per_second"] else None
+    why = {a["contender"]: a["why"].splitlines()[0][:80] for a in result.absent}
+    for kind, wanted in {**WANTED, **dict.fromkeys(ABOVE, 1)}.items():
+        times = medians[kind]["hydns_times"] if kind in medians else None
+        result.goals.append(Goal(f"times the replies per second of {kind}", wanted, times, why=why.get(kind, "")))
+
+
+def measure(bench, seq, link, running, result):
+    runs = {"echo": [], "hydns": [], **{p.kind: [] for p in running}}
+    for turn in range(bench.settings.choose(2, 5)):
+        for contender, per_second in kernel_path(bench, seq).items():
+            runs[contender].append(per_second)
+        for peer in running:
+            peer.program.must_run()
+            runs[peer.kind].append(best(bench, link, seq, peer.port))
+        say(f"versus: turn {turn + 1}: " + ", ".join(f"{k} {r[-1] / 1e3:,.0f} k" for k, r in runs.items()))
+    return runs
+
+
+def run(bench, result):
+    link, seq = bench.peer_link, sequence(bench.run.dir, NAMES, None, bench.settings.seed)
+    zone = bench.run.dir / "peers.zone"
+    peers.write_zone(zone, NAMES)
+    with ExitStack() as stack:
+        stack.enter_context(peers.Peer(bench, link, "NSD", peers.BACKEND, zone, address="127.0.0.1"))
+        sockets = [k for k in peers.KINDS if k != "Knot, XDP"]
+        running = [start(bench, stack, link, kind, peers.BACKEND + 1 + i, zone, result) for i, kind in enumerate(sockets)]
+        running = [p for p in running if p]
+        runs = measure(bench, seq, link, running, result)
+        versions = {p.kind: p.version() for p in running}
+        if "dnsdist" in versions and tuple(map(int, versions["dnsdist"].split(".")[:2])) < (1, 9):
+            result.absent.append({**NO_AF_XDP, "why": NO_AF_XDP["why"].format(version=versions["dnsdist"])})
+        # last, because its program on the interface would be in the others' way
+        xdp = start(bench, stack, link, "Knot, XDP", 53, zone, result)
+        if xdp:
+            versions[xdp.kind] = xdp.version()
+            for kind, more in measure(bench, seq, link, [xdp], result).items():
+                runs[kind] = runs.get(kind, []) + more
+    for kind, r in runs.items():
+        result.add(kind, r, "replies_per_second", rules=NAMES, version=versions.get(kind))
+    goals(result)
+
