@@ -23,6 +23,14 @@
 /* What the kernel path takes as given about UDP sizes: RFC 1035 section 4.2.1. */
 #define PLAIN_UDP_SIZE 512
 
+/* What hydnsd takes. Less than the least is an obstacle, which it can show only to whom it has not refused. */
+static uint16_t udp_size(size_t octets)
+{
+	if(octets < PLAIN_UDP_SIZE)
+		return PLAIN_UDP_SIZE;
+	return octets > UINT16_MAX ? UINT16_MAX : (uint16_t)octets;
+}
+
 struct hydns_manner hydns_config_manner(struct daemon* daemon)
 {
 	struct hydns_manner m;
@@ -33,8 +41,8 @@ struct hydns_manner hydns_config_manner(struct daemon* daemon)
 		m.flags |= HYDNS_AUTH_IGNORES_COOKIE;
 	if(daemon->cfg->rrset_roundrobin)
 		m.flags |= HYDNS_AUTH_ROTATES;
-	m.edns_size = (uint16_t)daemon->cfg->edns_buffer_size;
-	m.max_udp = (uint16_t)daemon->cfg->max_udp_size;
+	m.edns_size = udp_size(daemon->cfg->edns_buffer_size);
+	m.max_udp = udp_size(daemon->cfg->max_udp_size);
 	return m;
 }
 
@@ -141,6 +149,8 @@ int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const c
 			"harden-short-bufsize is no, and kernel answers take 512 octets as the least: set it to yes" },
 		{ cfg->max_udp_size < PLAIN_UDP_SIZE,
 			"max-udp-size is below 512: raise it" },
+		{ cfg->edns_buffer_size < PLAIN_UDP_SIZE,
+			"edns-buffer-size is below 512: raise it" },
 		{ cfg->hydns_max_ttl != 0 && cfg->hydns_min_ttl > cfg->hydns_max_ttl,
 			"hydns-min-ttl is above hydns-max-ttl: lower it" },
 	};

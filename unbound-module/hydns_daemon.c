@@ -329,6 +329,8 @@ static struct hydns_publish* new_publish(struct daemon* daemon, struct hydns_man
 	o.window_ms = (uint32_t)cfg->hydns_window * 1000;
 	o.min_ttl = (uint32_t)cfg->hydns_min_ttl;
 	o.max_ttl = (uint32_t)cfg->hydns_max_ttl;
+	if(o.max_ttl != 0 && o.min_ttl > o.max_ttl)
+		o.min_ttl = o.max_ttl; /* an obstacle, which hydnsd can show only if it takes this */
 	o.refresh_percent = (uint32_t)cfg->hydns_refresh;
 	o.flush_timeout_ms = (uint32_t)cfg->hydns_flush_timeout;
 	o.flags = manner.flags;

@@ -21,6 +21,7 @@ NAMES = (NAME, OTHER, BY_DATA, "host9.lab.example", "chain.lab.example")
 LIMIT = 3
 BURST = 8 * LIMIT
 CLAUSES = "remote-control:"                     # what comes before it may be clauses of their own
+CLAUSE = "hydns:\n"
 SERVER = "    rrset-roundrobin: yes"
 RPZ_ZONE = f"""$ORIGIN rpz.example.
 @ 300 SOA localhost. hostmaster.localhost. 1 3600 900 604800 300
@@ -64,8 +65,8 @@ def ask_both(pair, name, **flags):
     return replies[0], difference(*replies, ttl_slack=300), pair.daemon.reasons()["ANSWERED"] - before
 
 
-def assert_all_same(pair, kernel):
-    for name in NAMES:
+def assert_all_same(pair, kernel, names=NAMES):
+    for name in names:
         for flags in ({}, {"dnssec": True}):
             for _ in range(4):
                 _, differs, answered = ask_both(pair, name, **flags)
@@ -79,10 +80,10 @@ def heat(pair):
         pair.world.heat(pair.daemon, name, dnssec=True)
 
 
-def assert_kept_out(pair, word):
+def assert_kept_out(pair, word, names=NAMES):
     wait_until(lambda: any(word in note for note in notes(pair)), 10, "the note that says why")
     assert doctor_says(pair, word)
-    assert_all_same(pair, kernel=0)
+    assert_all_same(pair, kernel=0, names=names)
 
 
 def rcode(reply):
@@ -111,6 +112,25 @@ def test_rpz(pair):
     heat(pair)
     assert_all_same(pair, kernel=1)
     assert not doctor_says(pair, "rpz")
+
+
+@pytest.mark.parametrize("line,word", [
+    ("serve-original-ttl: yes", "serve-original-ttl"), ("disable-edns-do: yes", "disable-edns-do"),
+    ("harden-short-bufsize: no", "harden-short-bufsize"), ("max-udp-size: 511", "max-udp-size"),
+    ("edns-buffer-size: 511", "edns-buffer-size"), ("log-queries: yes", "hydns-allow-unlogged"), ("log-replies: yes", "hydns-allow-unlogged")])
+def test_options_that_keep_all_answers_out(pair, line, word):
+    """What kernel answers would not heed: there are none, and the note names the option."""
+    line = f"\n    {line}"
+    change(pair, SERVER, SERVER + line)
+    assert_kept_out(pair, word, NAMES[:1])
+    change(pair, line, "")
+
+
+def test_ttl_limits_that_keep_all_answers_out(pair):
+    lines = f"{CLAUSE}    hydns-min-ttl: 20\n    hydns-max-ttl: 10\n"
+    pair.path.unbound.change(CLAUSE, lines)
+    assert_kept_out(pair, "hydns-min-ttl", NAMES[:1])
+    pair.path.unbound.change(lines, CLAUSE)
 
 
 @pytest.mark.parametrize("action", ["redirect", "deny"])
@@ -146,8 +166,8 @@ def test_ip_ratelimit(pair):
     for server in (SERVICE, REFERENCE):
         replies, _, kernel = burst(pair, server, [NAME] * BURST)
         assert replies <= 2 * LIMIT + 1 and kernel == 0     # a second may begin within the burst
-    clause = "hydns:\n"
-    pair.path.unbound.change(clause, clause + "    hydns-allow-unlimited: yes\n")
+    unlimited = f"{CLAUSE}    hydns-allow-unlimited: yes\n"
+    pair.path.unbound.change(CLAUSE, unlimited)
 
     def hot():
         burst(pair, SERVICE, [NAME] * LIMIT)
@@ -155,7 +175,7 @@ def test_ip_ratelimit(pair):
     wait_until(hot, 10, "the name to be hot in spite of the limit")
     assert burst(pair, SERVICE, [NAME] * BURST) == (BURST, BURST, BURST)
     assert burst(pair, REFERENCE, [NAME] * BURST)[0] <= 2 * LIMIT + 1
-    pair.path.unbound.change(clause + "    hydns-allow-unlimited: yes\n", clause)
+    pair.path.unbound.change(unlimited, CLAUSE)
     change(pair, line, "")
 
 
