@@ -31,6 +31,12 @@ int hydns_client_is_plain(const struct hydns_context* h)
 	return h && h->plain;
 }
 
+void hydns_request_logged(struct module_env* env)
+{
+	if(env->hydns && !env->hydns->unlogged)
+		env->hydns->plain = 0;
+}
+
 void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep,
 	struct sldns_buffer* pkt, uint16_t udp_size, int first)
 {

@@ -40,13 +40,17 @@ struct hydns_context {
 	struct hydns_thread* thread;
 	int module;               /* number of the module in the stack */
 	struct hydns_stamp stamp; /* taken when the request under way began */
-	int plain;                /* its answer would be the same for every plain client */
+	int plain;                /* its answer would be the same for every plain client, and need not be logged */
+	int unlogged;             /* hydns-allow-unlogged: what Unbound logs may be answered in the kernel */
 	int renew;                /* the cache entry it was answered from should be renewed */
 };
 
 /* --- hooks ----------------------------------------------------------------------------------------- */
 /* Whether the request under way comes from a plain client (hydns_request_begin). h may be NULL. */
 int hydns_client_is_plain(const struct hydns_context* h);
+
+/* The request under way was logged as one for a local zone; so must be all others for the name. */
+void hydns_request_logged(struct module_env* env);
 
 /* A reply to a plain client has been sent after a resolution. pkt holds it as sent; udp_size is what the
  * client could take; rep has relative TTLs; first: pkt was encoded for this client. */

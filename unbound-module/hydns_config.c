@@ -8,6 +8,7 @@
 #include "daemon/daemon.h"
 #include "services/authzone.h"
 #include "services/listen_dnsport.h"
+#include "services/localzone.h"
 #include "services/modstack.h"
 #include "util/config_file.h"
 #include "util/data/msgparse.h"
@@ -316,6 +317,38 @@ void hydns_config_cookies(struct daemon* daemon, struct hydns_publish* p)
 	explicit_bzero(secret, sizeof(secret));
 }
 
+/* --- what is logged ---------------------------------------------------------------------------------- */
+static int zone_is_logged(const struct local_zone* z)
+{
+	return z->type == local_zone_inform || z->type == local_zone_inform_deny ||
+		z->type == local_zone_inform_redirect;
+}
+
+/* The names are left to Unbound one query at a time (hydns_request_logged); here only the operator is told. */
+static void note_logged_zones(struct daemon* daemon, struct hydns_publish* p)
+{
+	struct local_zone* z;
+	int logged = 0;
+
+	if(daemon->cfg->hydns_allow_unlogged)
+		return;
+	if(daemon->cfg->log_local_actions) {
+		(void)hydns_publish_add_note(p, "log-local-actions is yes: names in local zones are answered by the "
+			"resolver only, so that they are logged; or set hydns-allow-unlogged: yes");
+		return;
+	}
+	lock_rw_rdlock(&daemon->local_zones->lock);
+	RBTREE_FOR(z, struct local_zone*, &daemon->local_zones->ztree) {
+		lock_rw_rdlock(&z->lock);
+		logged += zone_is_logged(z);
+		lock_rw_unlock(&z->lock);
+	}
+	lock_rw_unlock(&daemon->local_zones->lock);
+	if(logged > 0)
+		(void)hydns_publish_add_note(p, "names in local zones of type inform are answered by the resolver "
+			"only, so that they are logged; or set hydns-allow-unlogged: yes");
+}
+
 int hydns_config_export(struct daemon* daemon, struct hydns_publish* p)
 {
 	if(daemon->cfg->interface_actions || daemon->cfg->interface_view || daemon->cfg->interface_tags)
@@ -330,6 +363,7 @@ int hydns_config_export(struct daemon* daemon, struct hydns_publish* p)
 		log_err("hydns: can't hand a listening socket to hydnsd: nothing is offered to the kernel");
 		return 0;
 	}
+	note_logged_zones(daemon, p);
 	hydns_config_cookies(daemon, p);
 	return 1;
 }

@@ -359,6 +359,7 @@ static int make_contexts(struct hydns_daemon* d)
 		d->contexts[i].daemon = d;
 		d->contexts[i].thread = hydns_publish_thread(d->publish, (uint32_t)i);
 		d->contexts[i].module = modstack_find(&d->daemon->mods, "hydns");
+		d->contexts[i].unlogged = d->daemon->cfg->hydns_allow_unlogged;
 	}
 	return 1;
 }

@@ -141,6 +141,8 @@ SIGNED = {
     "a.ent": ["300 A 192.0.2.54"],
     "tree": ["300 DNAME below"],
     "a.below": ["300 A 192.0.2.55"],
+    "brief": ["6 A 192.0.2.56"],
+    "to-brief": ["300 CNAME brief"],
     "plain": ["NS ns.plain"],                        # a delegation without DS
     "ns.plain": [f"A {SERVER[4]}"],
     "lenient": ["NS ns.lenient"],                    # one with DS, which the resolver is told to overlook

@@ -19,6 +19,7 @@ from harness.batch import Wire, exchange_all
 from harness.client import query
 from harness.compare import difference
 from harness.network import SERVICE
+from harness.run import wait_until
 
 # name below no origin; kernel: it is answered there
 Question = namedtuple("Question", "name rdtype kernel")
@@ -79,6 +80,7 @@ LOCAL_GROUPS = {
                           "refused refused2 blocked null") + unbound("typed", "MX"),
     "beside-local-data": kernel("b.transparent c.transparent always") + kernel("typed", "TXT")
     + kernel("blocked", "AAAA"),
+    "logged": unbound("informed"),
     "special-use": unbound("localhost invalid test onion home.arpa 10.in-addr.arpa", zone="")
     + unbound("1.0.0.127.in-addr.arpa 1.0.168.192.in-addr.arpa", "PTR", zone=""),
     "stub-and-forward": kernel("a missing", zone="stub.example") + kernel("a missing", zone="forward.example"),
@@ -362,3 +364,53 @@ def test_flush_of_what_a_reply_leaves_out(hot):
             misses = hot.path.unbound.stats()["total.num.cachemiss"]
             hot.ask_directly(wires_of([question], {}, hot.rng))
             assert hot.path.unbound.stats()["total.num.cachemiss"] == misses + 1, "Unbound had the answer still"
+
+
+def logged(hot, name):
+    return hot.path.unbound.program.log.read_text().count(f" {name}. A IN")
+
+
+def test_logged_queries_are_all_logged(hot):
+    """A local zone of type inform, or any with log-local-actions, logs each query; the kernel would keep some from it."""
+    [notes] = [r["notes"] for r in hot.path.daemon.call({"cmd": "status"})["resolvers"]]
+    assert [n for n in notes if "type inform" in n and "hydns-allow-unlogged" in n]
+    covered = "b.transparent.kinds.example"
+    assert hot.heat(kernel("b.transparent")) == []
+    hot.path.unbound.control("set_option", "log-local-actions:", "yes")
+    try:
+        for name in ("informed.kinds.example", covered):
+            before = logged(hot, name)
+            replies, answered = hot.count([query(name, "A").to_wire()] * 50)
+            assert answered == 0 and None not in replies and logged(hot, name) == before + 50
+    finally:
+        hot.path.unbound.control("set_option", "log-local-actions:", "no")
+    assert hot.heat(kernel("b.transparent")) == []
+
+
+def secure(reply):
+    return bool(dns.message.from_wire(reply).flags & dns.flags.AD)
+
+
+def test_no_longer_secure(hot):
+    """A name that is no longer validated: as soon as Unbound has resolved a name anew, the kernel clears AD as well, also
+    where the data are the same and where an alias of them is asked for."""
+    questions = kernel("brief to-brief", zone="signed.example")
+    wires = [w for options in (VARIANTS["ad"], VARIANTS["do"]) for w in wires_of(questions, options, hot.rng)]
+    hot.path.unbound.control("flush_zone", "signed.example")
+    assert hot.heat(questions) == [] and all(map(secure, hot.ask(wires)))
+    hot.path.unbound.control("insecure_add", questions[0].name)
+    try:
+        assert [hot.path.daemon.explain(q.name, q.rdtype)["where"] for q in questions] == ["resolver"] * 2
+        kernel_answers = 0
+        end = time.monotonic() + 10
+        while any(map(secure, hot.ask_directly(wires))):
+            assert time.monotonic() < end, "Unbound resolves nothing anew"
+            replies, answered = hot.count(wires)
+            kernel_answers += answered
+            assert None not in replies
+        assert kernel_answers
+        wait_until(lambda: not any(map(secure, hot.ask(wires))), 0.5, "the kernel path to clear AD")
+        assert hot.heat(questions) == [] and not any(map(secure, hot.ask(wires)))
+    finally:
+        hot.path.unbound.control("insecure_remove", questions[0].name)
+        hot.path.unbound.control("flush_zone", "signed.example")
