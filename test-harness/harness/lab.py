@@ -51,6 +51,7 @@ zone:
 LAB_ZONES = """zone:
     name: "lab.example."
     zonefile: lab.zone
+    provide-xfr: 10.53.0.0/16 NOKEY
 """ + kinds.nsd_zones()
 HINTS = f"""$TTL 86400
 . NS a.root.example.

@@ -7,6 +7,12 @@ import pytest
 from conftest import kernel_path
 from test_fidelity import GROUPS, VARIANTS, Hot, assert_same, kernel, validating, wires_of
 
+from harness.client import exchange, query
+from harness.compare import ttls
+from harness.lab import records
+from harness.network import SERVICE
+from harness.run import wait_until
+
 FULL_GROUPS = {
     **{group: GROUPS[group] for group in ("types", "chains", "negative", "negative-chains", "wildcards", "dname", "root",
                                           "referral", "signed", "signed3", "insecure", "all-types")},
@@ -39,3 +45,22 @@ def test_full_answers_are_full(full):
     most = {rrset.ttl for group in FULL_GROUPS.values() for wire in full.ask(wires_of(group, {}, full.rng))
             for rrset in dns.message.from_wire(wire).sections[1]}
     assert 0 < min(most) and 190 < max(most) <= 200
+
+
+def test_better_source_ends_earlier(full):
+    """Additional data of an answer come again from their own question, which counts more: the same, with a lower TTL.
+    Unbound sends that with the answer from then on, and the rule would have gone on with the higher one."""
+    network, world = full.path.network, full.path.world
+    answer, address = (query(f"{label}.lab.example", rdtype).to_wire() for label, rdtype in (("www", "MX"), ("mail", "A")))
+
+    def sent(namespace):
+        return ttls(exchange(namespace, SERVICE[4], answer))[-1]
+    assert full.heat(kernel("www", "MX", zone="lab.example")) == []
+    assert sent(network.client1) > 100
+    try:
+        world.change_lab({**records(), "mail": ["100 A 192.0.2.200"]}, "mail.lab.example", "A", " 100 IN A ")
+        exchange(network.resolver, SERVICE[4], address)
+        assert sent(network.resolver) <= 100
+        wait_until(lambda: sent(network.client1) <= 100, 0.2, "the kernel path to send the lower TTL")
+    finally:
+        world.change_lab(records(), "mail.lab.example", "A", " 600 IN A ")
