@@ -39,7 +39,7 @@ static struct hydnsd_departed describe(uint32_t ordinal, const struct hydns_rule
 	return (struct hydnsd_departed){
 		.ordinal = ordinal, .qtype = ntohs(rule->qtype), .authority = rule->authority,
 		.rcode = (uint8_t)(ntohs(rule->reply_flags) & RCODE_MASK),
-		.variant = rule->variant, .flags = rule->flags,
+		.variant = rule->variant, .flags = rule->flags, .empty = rule->ancount == 0,
 	};
 }
 
@@ -50,6 +50,8 @@ static void tally(struct hydnsd_rules *r, const struct hydnsd_departed *d, uint3
 
 	t->type[type] += hits;
 	t->rcode[d->rcode] += hits;
+	if (d->rcode == 0 && d->empty)
+		t->nodata += hits;
 	if (d->variant & HYDNS_VARIANT_DO)
 		t->edns_do += hits;
 	if (d->flags & HYDNS_RULE_SECURE)
@@ -121,6 +123,7 @@ void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t authority, struc
 
 	out->edns_do = t->edns_do;
 	out->secure = t->secure;
+	out->nodata = t->nodata;
 	out->rules = t->rules;
 	for (unsigned i = 0; i < HYDNS_COUNT_RCODES; i++)
 		out->rcode[i] = t->rcode[i];

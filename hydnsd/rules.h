@@ -63,7 +63,7 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 /* All slots of one authority at once. */
 void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns);
 
-/* type, rcode, edns_do and secure, as of the last sweep, since the last reset; rules: now. The other
+/* type, rcode, edns_do, secure and nodata, as of the last sweep, since the last reset; rules: now. The other
  * fields are left alone. */
 void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t authority, struct hydns_counts *out);
 void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns);

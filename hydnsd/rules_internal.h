@@ -16,10 +16,11 @@ struct hydnsd_departed {
 	uint8_t rcode;
 	uint8_t variant;
 	uint8_t flags;
+	bool empty;                    /* no record in the answer section */
 };
 
 struct hydnsd_tally {                  /* of one authority */
-	uint64_t edns_do, secure;
+	uint64_t edns_do, secure, nodata;
 	uint64_t rcode[HYDNS_COUNT_RCODES];
 	uint64_t type[HYDNS_COUNT_TYPES];
 	uint32_t rules;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each remote control command withdraws from the kernel. A command that is not named here withdraws
+ * Remote control: the module's lines in the statistics, and what each command withdraws from the kernel. A command that is not named here withdraws
  * everything: better once too often than an old answer once.
  */
 #include "config.h"
 #include <ctype.h>
 #include <string.h>
 #include "hydns_daemon.h"
+#include "daemon/remote.h"
 #include "sldns/str2wire.h"
 #include "util/data/dname.h"
 #include "util/data/msgparse.h"
@@ -205,4 +206,13 @@ void hydns_control_end(struct hydns_control* c)
 {
 	if(c->daemon)
 		act(c);
+}
+
+int hydns_stats_print(struct hydns_daemon* d, struct remote_stream* stream)
+{
+	if(!d)
+		return 1;
+	return ssl_printf(stream, "hydns.offering=%d\n", atomic_load(&d->open)) &&
+		ssl_printf(stream, "hydns.answered=%lld\n", d->shown) &&
+		ssl_printf(stream, "hydns.rules=%lld\n", (long long)d->last.rules);
 }

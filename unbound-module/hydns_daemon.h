@@ -15,7 +15,7 @@ struct comm_reply;
 struct daemon;
 struct edns_data;
 struct remote_stream;
-struct ub_stats_info;
+struct ub_server_stats;
 
 /* What the kernel path is told of how this resolver answers; it can't change while it runs. */
 struct hydns_manner {
@@ -84,10 +84,14 @@ void hydns_control_finish(struct hydns_control* c);
 void hydns_control_end(struct hydns_control* c);
 
 /* --- statistics (hydns_stats.c) ----------------------------------------------------------------------- */
-/* Adds the kernel's answers since the last reset to total, as cache hits. */
-void hydns_stats_add(struct hydns_daemon* d, struct ub_stats_info* total, int reset);
-/* Prints the module's own lines. 0: the connection is gone. */
-int hydns_stats_print(struct hydns_daemon* d, struct remote_stream* stream);
+/* For the first worker's thread alone. */
+/* Asks hydnsd for its counts, which the functions below then use. Waits for it, but not long. */
+void hydns_stats_ask(struct hydns_daemon* d);
+/* Adds the kernel's answers since the last reset, as cache hits. */
+void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr);
+/* What has been asked for counts no more. */
 void hydns_stats_reset(struct hydns_daemon* d);
+/* Prints the module's own lines (hydns_control.c). 0: the connection is gone. */
+int hydns_stats_print(struct hydns_daemon* d, struct remote_stream* stream);
 
 #endif

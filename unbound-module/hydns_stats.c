@@ -3,20 +3,37 @@
 #include "config.h"
 #include <string.h>
 #include "hydns_daemon.h"
-#include "daemon/remote.h"
 #include "libunbound/unbound.h"
 #include "sldns/pkthdr.h"
 #include "sldns/rrdef.h"
 
 /* How long the statistics wait for hydnsd; without an answer they show what is known. */
 #define COUNTS_WAIT_MS 200
+#define COUNTS (sizeof(struct hydns_counts) / sizeof(__u64))
 
-/* Counters start again when hydnsd does. */
-static void refresh(struct hydns_daemon* d)
+/* Counters start again when hydnsd does: what it has counted before then stays counted, as if it lay before
+ * the last reset (modulo 2^64, as all differences here). */
+static void carry_over(struct hydns_counts* base, const struct hydns_counts* before)
 {
-	(void)hydns_publish_counts(d->publish, &d->last, COUNTS_WAIT_MS);
-	if(d->last.answered < d->base.answered)
-		memset(&d->base, 0, sizeof(d->base));
+	__u64 to[COUNTS], of[COUNTS];
+	size_t i;
+
+	memcpy(to, base, sizeof(to));
+	memcpy(of, before, sizeof(of));
+	for(i = 0; i < COUNTS; i++)
+		to[i] -= of[i];
+	memcpy(base, to, sizeof(to));
+}
+
+void hydns_stats_ask(struct hydns_daemon* d)
+{
+	struct hydns_counts before;
+
+	if(!d)
+		return;
+	before = d->last;
+	if(hydns_publish_counts(d->publish, &d->last, COUNTS_WAIT_MS) && d->last.answered < before.answered)
+		carry_over(&d->base, &before);
 }
 
 static void add_types(struct ub_server_stats* svr, const struct hydns_counts* last,
@@ -42,50 +59,37 @@ static void add_rcodes(struct ub_server_stats* svr, const struct hydns_counts* l
 		svr->ans_rcode[i] += (long long)(last->rcode[i] - base->rcode[i]);
 }
 
-void hydns_stats_add(struct hydns_daemon* d, struct ub_stats_info* total, int reset)
+void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr)
 {
-	struct ub_server_stats* svr = &total->svr;
-	struct hydns_counts base;
+	const struct hydns_counts *last, *base;
 	long long answered;
 
 	if(!d)
 		return;
-	refresh(d);
-	base = d->base;
-	answered = (long long)(d->last.answered - base.answered);
+	last = &d->last;
+	base = &d->base;
+	answered = (long long)(last->answered - base->answered);
 	/* the kernel path answers nothing but recursion-desired, opcode QUERY, class IN over UDP */
 	svr->num_queries += answered;
 	svr->qclass[LDNS_RR_CLASS_IN] += answered;
 	svr->qopcode[LDNS_PACKET_QUERY] += answered;
 	svr->qbit_RD += answered;
-	svr->qbit_AD += (long long)(d->last.ad - base.ad);
-	svr->qipv6 += (long long)(d->last.ipv6 - base.ipv6);
-	svr->qEDNS += (long long)(d->last.edns - base.edns);
-	svr->qEDNS_DO += (long long)(d->last.edns_do - base.edns_do);
-	svr->num_queries_cookie_valid += (long long)(d->last.cookie_valid - base.cookie_valid);
-	svr->num_queries_cookie_client += (long long)(d->last.cookie_client - base.cookie_client);
-	svr->num_queries_cookie_invalid += (long long)(d->last.cookie_invalid - base.cookie_invalid);
-	svr->ans_secure += (long long)(d->last.secure - base.secure);
-	add_types(svr, &d->last, &base);
-	add_rcodes(svr, &d->last, &base);
+	svr->qbit_AD += (long long)(last->ad - base->ad);
+	svr->qipv6 += (long long)(last->ipv6 - base->ipv6);
+	svr->qEDNS += (long long)(last->edns - base->edns);
+	svr->qEDNS_DO += (long long)(last->edns_do - base->edns_do);
+	svr->num_queries_cookie_valid += (long long)(last->cookie_valid - base->cookie_valid);
+	svr->num_queries_cookie_client += (long long)(last->cookie_client - base->cookie_client);
+	svr->num_queries_cookie_invalid += (long long)(last->cookie_invalid - base->cookie_invalid);
+	svr->ans_secure += (long long)(last->secure - base->secure);
+	svr->ans_rcode_nodata += (long long)(last->nodata - base->nodata);
+	add_types(svr, last, base);
+	add_rcodes(svr, last, base);
 	d->shown = answered;
-	if(reset)
-		d->base = d->last;
-}
-
-int hydns_stats_print(struct hydns_daemon* d, struct remote_stream* stream)
-{
-	if(!d)
-		return 1;
-	return ssl_printf(stream, "hydns.offering=%d\n", atomic_load(&d->open)) &&
-		ssl_printf(stream, "hydns.answered=%lld\n", d->shown) &&
-		ssl_printf(stream, "hydns.rules=%lld\n", (long long)d->last.rules);
 }
 
 void hydns_stats_reset(struct hydns_daemon* d)
 {
-	if(!d)
-		return;
-	refresh(d);
-	d->base = d->last;
+	if(d)
+		d->base = d->last;
 }

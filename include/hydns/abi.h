@@ -342,6 +342,7 @@ struct hydns_counts {
 	__u64 edns_do;
 	__u64 ad;
 	__u64 secure;            /* answers that were validated */
+	__u64 nodata;            /* NOERROR without a record in the answer section */
 	__u64 rules;             /* now */
 	__u64 octets;
 	__u64 cookie_valid;
