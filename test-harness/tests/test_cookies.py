@@ -119,6 +119,7 @@ class Paused:
 
 def both(path, wire, family=4, local=None):
     """(reply on the kernel path, reply of Unbound, was it the kernel's?): both made in the same second."""
+    local = local or CLIENT1[family]    # of several
     while True:
         begun, before = int(time.time()), path.daemon.reasons()["ANSWERED"]
         ours = exchange(path.network.client1, SERVICE[family], wire, local=local)
