@@ -117,7 +117,8 @@ def test_rpz(pair):
 @pytest.mark.parametrize("line,word", [
     ("serve-original-ttl: yes", "serve-original-ttl"), ("disable-edns-do: yes", "disable-edns-do"),
     ("harden-short-bufsize: no", "harden-short-bufsize"), ("max-udp-size: 511", "max-udp-size"),
-    ("edns-buffer-size: 511", "edns-buffer-size"), ("log-queries: yes", "hydns-allow-unlogged"), ("log-replies: yes", "hydns-allow-unlogged")])
+    ("edns-buffer-size: 511", "edns-buffer-size"), ("log-queries: yes", "hydns-allow-unlogged"),
+    ("log-replies: yes", "hydns-allow-unlogged")])
 def test_options_that_keep_all_answers_out(pair, line, word):
     """What kernel answers would not heed: there are none, and the note names the option."""
     line = f"\n    {line}"
