@@ -109,10 +109,10 @@ def second_turned(flow):
 
 
 def a_second_off(flow, replies):
-    """What explains that the kernel's TTLs, on which the judge found nothing, are a second off from those of both
-    the resolver's replies: "clock": the wall clock's second turned while they were asked for, and the resolver
-    reads its clock once for all packets it finds waiting; "end": it did not, so an RRset's end has moved by one
-    second, which publish/ends.c does not tell. "" when they are not."""
+    """Are the kernel's TTLs, on which the judge found nothing, a second off from those of both the resolver's
+    replies? "clock": yes, and the wall clock's second turned while they were asked for, and the resolver reads its
+    clock once for all packets it finds waiting; "end": yes, and it did not turn, as when an RRset's end has moved
+    by one second, which publish/ends.c does not tell; that this was the cause is not proved. "": no."""
     kernel = replies[KERNEL]
     if not flow.by_kernel or not kernel:
         return ""

@@ -84,8 +84,8 @@ def summary(f):
     lines.append("the same data as before a renewal a moment ago, right at the second look: "
                  f"{f['of_the_moment_before']:,}")
     seconds = f["a_second_off"]
-    lines.append(f"a second off: {seconds['clock']:,} while the clock's second turned, {seconds['end']:,} by an end "
-                 "that had moved by one")
+    lines.append(f"a second off: {seconds['clock']:,} while the clock's second turned, {seconds['end']:,} without, "
+                 "as when an end has moved by one")
     lines.append("explained by a second look: " + (", ".join(f"{k} {n:,}" for k, n in
                                                              f["explained_by_a_second_look"].items()) or "none"))
     lines.append("queries by phase: " + ", ".join(f"{name} {n:,}" for name, n in f["phases"].items()))
