@@ -24,10 +24,16 @@ def nothing_left():
     assert leftovers() <= before
 
 
+def heed_interrupts():
+    """A shell starts what it runs in the background with SIGINT ignored, and what that starts inherits it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def short_demo(tmp_path, **options):
     return subprocess.Popen([sys.executable, DEMO, "--seconds", "4", "--rate", "5000", "--cold",
                              "--json", tmp_path / "demo.json", "--plot", tmp_path / "demo.png"],
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            preexec_fn=heed_interrupts, **options)
 
 
 @pytest.mark.limit(120)
