@@ -16,9 +16,8 @@
 #define HYDNS_IPV6_EVERY_PATH  1280 /* RFC 8200: the least MTU of a link */
 /* Furthest a field of the reply can stand from the frame's start, as a mask the verifier understands. */
 #define HYDNS_OFF_MASK         0x0fff
-
-/* All headers before the DNS message, the longest: VLAN tags and IPv6. */
-#define HYDNS_HEADERS_MAX      (HYDNS_L3_MAX + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
+/* Longest answer that is copied word by word: an address or a few, an alias, most negative answers. */
+#define HYDNS_ANSWER_SHORT     128
 
 struct hydns_reply {
 	__u64 data_len;      /* question and answer */
@@ -26,6 +25,7 @@ struct hydns_reply {
 	__u64 seconds;       /* to take off each TTL */
 	__u32 dns_len;
 	__u32 answer_off;    /* from the frame's start */
+	bool question_stands; /* where the reply will have it, as it came */
 	__u32 turn;          /* which RR of a rotated RRset comes first, modulo their count */
 };
 
@@ -169,7 +169,7 @@ static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_que
 }
 
 /* Question and answer in one store, for the slot has them in one piece; then the client's own letters. */
-static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_query *q,
+static __always_inline int hydns_store_data(struct xdp_md *ctx, struct hydns_query *q,
 					    const struct hydns_rule *rule, __u64 size,
 					    const struct hydns_reply *reply)
 {
@@ -181,6 +181,51 @@ static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_que
 	if (bpf_xdp_store_bytes(ctx, question, (void *)rule->data, len))
 		return -1;
 	return bpf_xdp_store_bytes(ctx, question, q->message + HYDNS_DNS_HEADER, name_len);
+}
+
+/* Eight octets of a slot to the frame, offset to offset. */
+static __always_inline bool hydns_copy_word(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 size,
+					    __u64 from, __u64 to)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	HYDNS_OPAQUE(from);
+	HYDNS_OPAQUE(to);
+	if (from > size - 8 || to > HYDNS_OFF_MASK)
+		return false;
+	data += to;
+	HYDNS_OPAQUE(data);
+	if (data + 8 > end)
+		return false;
+	*(__u64 *)data = *(const __u64 *)((const void *)rule + from);
+	return true;
+}
+
+/* A short answer, of at least a word, behind the question as it came: word by word, for which a helper takes
+ * longer. The last word ends where the answer does. */
+static __always_inline int hydns_copy_answer(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 size,
+					     __u64 to)
+{
+	__u64 from = HYDNS_RULE_DATA + (__u64)rule->name_len + 4, len = rule->answer_len;
+
+	for (__u64 i = 0; i < HYDNS_ANSWER_SHORT; i += 8) {
+		__u64 at = i + 8 <= len ? i : len - 8;
+
+		if (!hydns_copy_word(ctx, rule, size, from + at, to + at))
+			return -1;
+		if (i + 8 >= len)
+			break;
+	}
+	return 0;
+}
+
+static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_query *q,
+					    const struct hydns_rule *rule, __u64 size,
+					    const struct hydns_reply *reply)
+{
+	if (reply->question_stands && rule->answer_len >= 8 && rule->answer_len <= HYDNS_ANSWER_SHORT)
+		return hydns_copy_answer(ctx, rule, size, reply->answer_off);
+	return hydns_store_data(ctx, q, rule, size, reply);
 }
 
 /* Counts the TTLs down where they stand in the frame, and adds them to the sum. */
@@ -390,12 +435,14 @@ static __always_inline void hydns_count_answer(const struct hydns_query *q, __u3
  * longer than itself, but leaves room for XDP before it, so then the headers move forward. 0: done;
  * otherwise the reason, and only with ABORTED has the frame changed.
  */
-static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct hydns_query *q, __u32 dns_len)
+static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct hydns_query *q,
+						      struct hydns_reply *reply)
 {
-	int growth = (int)(q->dns_off + dns_len) - (int)q->frame_len;
+	int growth = (int)(q->dns_off + reply->dns_len) - (int)q->frame_len;
 	__u64 headers = q->dns_off;
 
-	if (!bpf_xdp_adjust_tail(ctx, growth))
+	reply->question_stands = !bpf_xdp_adjust_tail(ctx, growth);
+	if (reply->question_stands)
 		return 0;
 	if (growth <= 0 || !hydns_bounded(&headers, HYDNS_HEADERS_MAX) ||
 	    bpf_xdp_load_bytes(ctx, 0, q->group_head, headers) || bpf_xdp_adjust_head(ctx, -growth))
@@ -430,7 +477,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	reply.turn = *hits;
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
 		reply.seconds = (now - rule->base_ns) / HYDNS_NS;
-	r = hydns_resize(ctx, q, reply.dns_len);
+	r = hydns_resize(ctx, q, &reply);
 	if (r)
 		return r;
 	if (hydns_answer_write(ctx, q, cfg, rule, size, &reply))

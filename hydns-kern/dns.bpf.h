@@ -26,6 +26,10 @@
 #define HYDNS_EDNS_DO          0x8000
 #define HYDNS_PLAIN_UDP        512  /* RFC 1035 section 4.2.1, and the least an EDNS size means */
 
+#ifndef HYDNS_SHOW_MESSAGE
+#define HYDNS_SHOW_MESSAGE(q, len)      /* the fuzzer lets the program see this much of the scratch */
+#endif
+
 struct hydns_dns_header {
 	__u16 id;
 	__u8  flags[2];
@@ -43,23 +47,47 @@ struct hydns_opt {
 _Static_assert(sizeof(struct hydns_dns_header) == HYDNS_DNS_HEADER, "DNS header");
 _Static_assert(sizeof(struct hydns_opt) == HYDNS_OPT_LEN, "OPT record");
 
-/* Sum of the message in scratch, eight octets at a time; those after its end have been zeroed. */
-static __noinline __u64 hydns_message_sum(struct hydns_query *q)
+/*
+ * Copies the message into scratch, zeros after it, and returns its sum, folded, or -1: it does not lie in the
+ * frame's first buffer. Word by word, because for the length of a query a helper and a second pass for the sum
+ * cost more. len: the message's, at least a word.
+ */
+static __noinline int hydns_message_take(struct xdp_md *ctx, struct hydns_query *q)
 {
-	__u32 len = q->message_len;
-	__u64 sum = 0;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *message;
+	__u64 off = q->dns_off, len = q->message_len, sum = 0, i, last;
 
-	for (__u32 i = 0; i < HYDNS_QUERY_MAX; i += 8) {
-		const __u32 *w = (void *)(q->message + i);
+	if (off > HYDNS_HEADERS_MAX || len < HYDNS_QUERY_MIN || len > HYDNS_QUERY_MAX)
+		return -1;
+	HYDNS_SHOW_MESSAGE(q, len);
+	message = data + off;
+	HYDNS_OPAQUE(message);
+	for (i = 0; i + 8 <= len && i < HYDNS_QUERY_MAX; i += 8) {
+		__u64 w;
 
-		if (i >= len)
-			break;
-		sum += (__u64)w[0] + w[1];
+		if (message + i + 8 > end)
+			return -1;
+		w = *(__u64 *)(message + i);
+		*(__u64 *)(q->message + i) = w;
+		sum += (w >> 32) + (__u32)w;
 	}
-	return sum;
+	last = len - 8;
+	HYDNS_OPAQUE(last);   /* or the verifier would see the message's end and eight octets taken off */
+	if (last > HYDNS_QUERY_MAX)
+		return -1;
+	message += last;
+	HYDNS_OPAQUE(message);
+	if (message + 8 > end)
+		return -1;
+	/* what is left of the message, at the end of its last eight octets */
+	last = *(__u64 *)message;
+	last = len & 7 ? last >> (64 - 8 * (len & 7)) : 0;
+	*(__u64 *)(q->message + (len & ~7ULL)) = last;
+	return hydns_fold(sum + (last >> 32) + (__u32)last);
 }
 
-static __always_inline enum hydns_reason hydns_udp_verify(struct xdp_md *ctx, struct hydns_query *q)
+static __always_inline enum hydns_reason hydns_udp_verify(struct xdp_md *ctx, struct hydns_query *q,
+							   __u32 message_sum)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__u64 off = q->dns_off - sizeof(struct udphdr), pseudo;
@@ -76,24 +104,21 @@ static __always_inline enum hydns_reason hydns_udp_verify(struct xdp_md *ctx, st
 	pseudo = q->addr_sum + bpf_htons(IPPROTO_UDP) + udp->len;
 	if (hydns_partial_checksum && udp->check == hydns_fold(pseudo))
 		return 0;
-	if (hydns_fold(pseudo + hydns_sum_words(udp, 2) + hydns_message_sum(q)) != 0xffff)
+	if (hydns_fold(pseudo + hydns_sum_words(udp, 2) + message_sum) != 0xffff)
 		return HYDNS_R_BAD_CHECKSUM;
 	return 0;
 }
 
 static __always_inline enum hydns_reason hydns_dns_copy(struct xdp_md *ctx, struct hydns_query *q)
 {
-	__u64 len = q->message_len;
+	int sum;
 
-	if (len < HYDNS_QUERY_MIN)
+	if (q->message_len < HYDNS_QUERY_MIN)
 		return HYDNS_R_DNS_UNUSUAL;
-	HYDNS_OPAQUE(len);
-	if (len > HYDNS_QUERY_MAX)
+	if (q->message_len > HYDNS_QUERY_MAX)
 		return HYDNS_R_TOO_LONG;
-	if (bpf_xdp_load_bytes(ctx, q->dns_off, q->message, len))
-		return HYDNS_R_IP_UNUSUAL;
-	*(__u64 *)(q->message + len) = 0;
-	return hydns_udp_verify(ctx, q);
+	sum = hydns_message_take(ctx, q);
+	return sum < 0 ? HYDNS_R_IP_UNUSUAL : hydns_udp_verify(ctx, q, sum);
 }
 
 static __always_inline enum hydns_reason hydns_dns_header(struct hydns_query *q)

@@ -16,6 +16,8 @@
 
 #define HYDNS_VLAN_TAGS        2       /* a customer's tag in a provider's */
 #define HYDNS_L3_MAX           (ETH_HLEN + 4 * HYDNS_VLAN_TAGS)
+/* All headers before the DNS message, the longest: VLAN tags and IPv6. */
+#define HYDNS_HEADERS_MAX      (HYDNS_L3_MAX + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
 #define HYDNS_IP_DF            0x4000
 
 struct hydns_vlan_tag {

@@ -9,6 +9,13 @@
 #define const
 #include "maps.bpf.h"
 #undef const
+/*
+ * Lets the program see, of the message in scratch, what it puts there and the word behind. The walk over the
+ * labels alone may go on behind the message: that the name ends within is checked after it.
+ */
+#define HYDNS_SHOW_MESSAGE(q, len)                                                                  \
+	ASAN_UNPOISON_MEMORY_REGION((q)->message, (len) + sizeof(__u64) > HYDNS_DNS_HEADER + HYDNS_NAME_MAX ? \
+				    (len) + sizeof(__u64) : HYDNS_DNS_HEADER + HYDNS_NAME_MAX)
 #include "hydns.bpf.c"
 
 #define NOW_NS 5000000000000ULL
@@ -46,20 +53,6 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 static __u64 bpf_ktime_get_coarse_ns(void)
 {
 	return NOW_NS;
-}
-
-/*
- * Lets the program see, of the message in scratch, what was loaded and the word that it puts behind. The
- * walk over the labels alone may go on behind the message: that the name ends within is checked after it.
- */
-static long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *buf, __u32 len)
-{
-	if (offset > ctx->data_end - ctx->data || len > ctx->data_end - ctx->data - offset)
-		return -EINVAL;
-	ASAN_UNPOISON_MEMORY_REGION(buf, len + sizeof(__u64));
-	ASAN_UNPOISON_MEMORY_REGION(scratch.message, HYDNS_DNS_HEADER + HYDNS_NAME_MAX);
-	memcpy(buf, (void *)(ctx->data + offset), len);
-	return 0;
 }
 
 static void set(const struct stages_settings *s)

@@ -18,14 +18,11 @@ struct hydns_userspace_frame {
 
 #define bpf_map_lookup_elem     libbpf_map_lookup_elem
 #define bpf_ktime_get_coarse_ns libbpf_ktime_get_coarse_ns
-#define bpf_xdp_load_bytes      libbpf_xdp_load_bytes
 #include_next <bpf/bpf_helpers.h>
 #undef bpf_map_lookup_elem
 #undef bpf_ktime_get_coarse_ns
-#undef bpf_xdp_load_bytes
 
 static void *bpf_map_lookup_elem(void *map, const void *key);
 static __u64 bpf_ktime_get_coarse_ns(void);
-static long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *buf, __u32 len);
 
 #endif
