@@ -122,6 +122,46 @@ class Unbound(Restartable):
         return sum(int(v) for k, v in self.stats().items() if k.startswith("thread") and k.endswith(".num.queries"))
 
 
+class Named(Restartable):
+    """BIND as the resolver, with the interface of Unbound above. options: lines for its options clause;
+    clause: lines for the plugin's braces."""
+
+    def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2):
+        self.world, self.ns, self.name, self.service, self.threads = world, ns, name, service, threads
+        self.dir = world.run.dir / name
+        self.dir.mkdir(exist_ok=True)
+        self.config = self.dir / "named.conf"
+        clients = "10.53.0.0/16; fd53::/16;"
+        lines = ["options {", f'    directory "{self.dir}";', "    pid-file none;", "    recursion yes;",
+                 f"    listen-on {{ {service[4]}; }};", f"    listen-on-v6 {{ {service[6]}; }};",
+                 "    empty-zones-enable no;", "    dnssec-validation no;" if not anchors else "    dnssec-validation yes;",
+                 *(f"    {acl} {{ {clients} }};" for acl in ("allow-query", "allow-query-cache", "allow-recursion")),
+                 *(f"    {line}" for line in options), "};",
+                 'key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };',
+                 f'controls {{ inet {service[4]} port 953 allow {{ any; }} keys {{ rndc; }}; }};',
+                 f'zone "." {{ type hint; file "{hints}"; }};']
+        if hydns:
+            lines += ['plugin query "hydns.so" {', f'    hydns-socket "{hydns}";', *(f"    {line}" for line in clause),
+                      "};"]
+        self.config.write_text("\n".join(lines) + "\n")
+        (self.dir / "rndc.conf").write_text('key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };\n'
+                                            f"options {{ default-key rndc; default-server {service[4]}; }};\n")
+        self.program = None
+
+    def start(self):
+        self.program = Program(self.world.run, self.ns, self.name,
+                               [self.world.tools.named, "-g", "-n", self.threads, "-c", self.config])
+        self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
+
+    def _answers(self, address):
+        """The root's servers, from the cache once it has asked for them."""
+        return ask(self.ns, address, ".", "NS", local=address, timeout=0.5)
+
+    def control(self, *words, check=True):
+        """rndc; returns what it printed. Returns when the command has taken effect."""
+        return run_tool(self.ns, [self.world.tools.rndc, "-c", self.dir / "rndc.conf", *words], check=check).stdout
+
+
 class Hydnsd(Restartable):
     """The daemon, attached to the clients' links. Survives being stopped and started again."""
 

@@ -25,6 +25,7 @@ class Tools:
         self.unbound = self._unbound(unbound / "sbin" / "unbound")
         self.unbound_control = self._unbound(unbound / "sbin" / "unbound-control")
         self.unbound_checkconf = self._unbound(unbound / "sbin" / "unbound-checkconf")
+        self._bind = Path(os.environ.get("HYDNS_BIND") or build / "bind-root/usr/lib/hydns/bind").resolve()
         self.nsd = self._installed("nsd", "nsd")
         self.nsd_control = self._installed("nsd-control", "nsd")
         self.dnsperf = self._installed("dnsperf", "dnsperf")
@@ -32,6 +33,22 @@ class Tools:
     def built(self, path):
         """A program of the build tree that only some need."""
         return self._built(self.build / path)
+
+    @property
+    def named(self):
+        return self._of_bind("sbin/named")
+
+    @property
+    def rndc(self):
+        return self._of_bind("sbin/rndc")
+
+    def _of_bind(self, name):
+        """Asked for when it is needed: a run with Unbound needs no BIND."""
+        path = self._bind / name
+        if not path.exists():
+            raise HarnessError(f"{path} is not there: bind-patches/build-bind makes the patched BIND, or set "
+                               "HYDNS_BIND to its prefix")
+        return path
 
     @staticmethod
     def _built(path):

@@ -10,7 +10,7 @@ from .client import ask
 from .network import Network
 from .relay import Relay
 from .run import Run, wait_until
-from .servers import Hydnsd, Nsd, Unbound
+from .servers import Hydnsd, Named, Nsd, Unbound
 from .tools import Tools
 
 
@@ -75,6 +75,11 @@ class World:
         """The resolver under test, not yet started; without a daemon it is the resolver alone."""
         return Unbound(self, self.network.resolver, "unbound", network.SERVICE, self.hints, anchors=self.anchors,
                        hydns=daemon.plugin_socket if daemon else None, **options)
+
+    def named(self, daemon=None, **options):
+        """BIND in the place of the resolver under test, not yet started."""
+        return Named(self, self.network.resolver, "named", network.SERVICE, self.hints, anchors=self.anchors,
+                     hydns=daemon.plugin_socket if daemon else None, **options)
 
     def reference(self, **options):
         """The same resolver without the kernel path at its own address, not yet started."""

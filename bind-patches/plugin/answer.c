@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which answers are offered. A response is everybody's when it came from the cache alone, for a plain query,
+ * and nothing in it depends on who asked; then its octets, as named sends them, go to hydnsd.
+ */
+#include <time.h>
+#include <isc/stdtime.h>
+#include <isc/tid.h>
+#include <isc/util.h>
+#include <dns/message.h>
+#include <dns/name.h>
+#include <dns/rdataset.h>
+#include <dns/view.h>
+#include <ns/client.h>
+#include <ns/query.h>
+#include <ns/server.h>
+#include "plugin.h"
+
+/* Queries under way on one loop whose stamp is remembered; one that is pushed out is not offered. */
+#define NOTED 256
+
+static __thread struct note {
+	const ns_client_t *client;
+	struct hydns_stamp stamp;    /* when the query began, before anything was looked up */
+} notes[NOTED];
+
+/* The response between the last query hook and its rendering, which follow each other without a break. */
+static __thread struct {
+	const ns_client_t *client;   /* NULL: not to be offered */
+	struct hydns_stamp stamp;
+	struct hydns_question q;
+	time_t expires;
+	bool secure;
+} pending;
+
+static struct note *place_of(const ns_client_t *client)
+{
+	return &notes[((uintptr_t)client >> 8) * 2654435761U % NOTED];
+}
+
+ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result)
+{
+	const query_ctx_t *qctx = arg;
+	struct hydns_instance *inst = data;
+	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct note *n = place_of(qctx->client);
+
+	UNUSED(result);
+	n->client = NULL;
+	if (p != NULL)
+		*n = (struct note){ .client = qctx->client, .stamp = hydns_publish_stamp(p) };
+	return NS_HOOK_CONTINUE;
+}
+
+/* A fetch that this query joined may have begun before it, so before a flush: its next query is offered. */
+ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result)
+{
+	const query_ctx_t *qctx = arg;
+	struct note *n = place_of(qctx->client);
+
+	UNUSED(data);
+	UNUSED(result);
+	if (n->client == qctx->client)
+		n->client = NULL;
+	return NS_HOOK_CONTINUE;
+}
+
+static bool query_is_plain(const query_ctx_t *qctx)
+{
+	const ns_client_t *client = qctx->client;
+	const dns_message_t *m = client->message;
+	const unsigned int special = NS_CLIENTATTR_TCP | NS_CLIENTATTR_MULTICAST | NS_CLIENTATTR_WANTNSID |
+		NS_CLIENTATTR_WANTCOOKIE | NS_CLIENTATTR_WANTEXPIRE | NS_CLIENTATTR_HAVEECS | NS_CLIENTATTR_WANTPAD;
+
+	return (client->attributes & special) == 0 && (client->attributes & NS_CLIENTATTR_RA) != 0 &&
+	       m->opcode == dns_opcode_query && m->rdclass == dns_rdataclass_in && m->tsigkey == NULL &&
+	       client->signer == NULL && (m->flags & (DNS_MESSAGEFLAG_RD | DNS_MESSAGEFLAG_CD |
+	       DNS_MESSAGEFLAG_AA | DNS_MESSAGEFLAG_TC)) == DNS_MESSAGEFLAG_RD && client->ednsversion <= 0 &&
+	       !qctx->authoritative && !qctx->rpz && !qctx->nxrewrite && !qctx->dns64 && !qctx->redirected;
+}
+
+/* rrset-order random or cyclic: the kernel path rotates. Any other order it can't keep, for the store rotates
+ * all of a resolver's RRsets or none. */
+static bool order_is_general(dns_rdataset_t *r)
+{
+	return r->type == dns_rdatatype_rrsig || (r->attributes & DNS_RDATASETATTR_NEGATIVE) != 0 ||
+	       dns_rdataset_count(r) < 2 ||
+	       (r->attributes & (DNS_RDATASETATTR_RANDOMIZE | DNS_RDATASETATTR_CYCLIC)) != 0;
+}
+
+/* What the records of answer and authority say together. False: some may not be offered. */
+static bool look_at_records(dns_message_t *m, uint32_t *ttl, bool *secure)
+{
+	static const dns_section_t sections[] = { DNS_SECTION_ANSWER, DNS_SECTION_AUTHORITY };
+	bool any = false;
+
+	*ttl = UINT32_MAX;
+	*secure = true;
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
+		for (dns_name_t *name = ISC_LIST_HEAD(m->sections[sections[i]]); name != NULL;
+		     name = ISC_LIST_NEXT(name, link))
+			for (dns_rdataset_t *r = ISC_LIST_HEAD(name->list); r != NULL; r = ISC_LIST_NEXT(r, link)) {
+				if ((r->attributes & (DNS_RDATASETATTR_STALE | DNS_RDATASETATTR_STALE_WINDOW |
+						      DNS_RDATASETATTR_ANCIENT)) != 0)
+					return false;
+				if (!order_is_general(r))
+					return false;
+				if (r->trust != dns_trust_secure || (r->attributes & DNS_RDATASETATTR_OPTOUT) != 0)
+					*secure = false;
+				if (r->ttl < *ttl)
+					*ttl = r->ttl;
+				any = true;
+			}
+	return any && *ttl > 0;
+}
+
+static uint64_t coarse_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void log_start(void *arg, const char *reason)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "no answer is offered to the kernel: %s", reason);
+	hydns_say(HYDNS_LOG_WARNING, text);
+	(void)hydns_publish_add_note(arg, reason);
+}
+
+static struct hydns_publish *new_publish(const struct hydns_instance *inst, const ns_client_t *client)
+{
+	const struct hydns_publish_options o = {
+		.socket = inst->o.socket, .identity = "named", .version = PACKAGE_VERSION,
+		.threads = isc_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
+		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
+		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
+		.flags = HYDNS_AUTH_ROTATES, .edns_size = dns_view_getudpsize(client->view),
+		.max_udp = client->view->maxudp, .log = hydns_say,
+	};
+
+	return hydns_publish_new(&o);
+}
+
+/* Once, by the first response. The link goes up even with obstacles, so that hydnsd can show them. */
+static void start(struct hydns_instance *inst, const ns_client_t *client)
+{
+	struct hydns_publish *p;
+	bool free_way;
+
+	pthread_mutex_lock(&inst->starting);
+	if (!atomic_load(&inst->started)) {
+		p = new_publish(inst, client);
+		free_way = p != NULL && hydns_obstacles(client, log_start, p) == 0;
+		if (p != NULL && ((free_way && !hydns_export(client, p)) || hydns_publish_start(p) != 0)) {
+			hydns_publish_stop(p);
+			p = NULL;
+		}
+		atomic_store(&inst->open, p != NULL && free_way);
+		atomic_store(&inst->publish, p);
+		atomic_store(&inst->started, true);
+	}
+	pthread_mutex_unlock(&inst->starting);
+}
+
+ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
+{
+	const query_ctx_t *qctx = arg;
+	struct hydns_instance *inst = data;
+	ns_client_t *client = qctx->client;
+	struct note *n = place_of(client);
+	struct hydns_publish *p;
+	uint32_t ttl;
+	bool secure;
+	isc_region_t r;
+
+	UNUSED(result);
+	pending.client = NULL;
+	if (!atomic_load(&inst->started))
+		start(inst, client);
+	p = atomic_load(&inst->publish);
+	if (p == NULL || !atomic_load(&inst->open) || n->client != client || !query_is_plain(qctx) || client->query.origqname == NULL ||
+	    !look_at_records(client->message, &ttl, &secure))
+		return NS_HOOK_CONTINUE;
+	dns_name_toregion(client->query.origqname, &r);
+	pending.q = (struct hydns_question){ .name = r.base, .name_len = (uint16_t)r.length,
+		.qtype = client->query.qtype,
+		.variant = (client->extflags & DNS_MESSAGEEXTFLAG_DO) != 0 ? HYDNS_VARIANT_DO : 0 };
+	pending.expires = (time_t)client->now + ttl;
+	pending.secure = secure;
+	pending.stamp = n->stamp;
+	if (hydns_publish_hot(hydns_publish_thread(p, isc_tid()), &pending.q, pending.expires, coarse_ms()))
+		pending.client = client;
+	return NS_HOOK_CONTINUE;
+}
+
+/* Glue is ordered by the client's family, and left out where there is no room: not everybody's. The OPT is
+ * counted with the additional records. */
+static bool has_additional(const ns_client_t *client, const uint8_t *wire)
+{
+	return (wire[10] << 8 | wire[11]) != ((client->attributes & NS_CLIENTATTR_WANTOPT) != 0);
+}
+
+/* True when the AD bit of the response is what its records' trust made us expect. */
+static bool ad_is_as_expected(const ns_client_t *client, const uint8_t *wire)
+{
+	bool asked = (client->attributes & (NS_CLIENTATTR_WANTAD | NS_CLIENTATTR_WANTDNSSEC)) != 0;
+
+	return ((wire[3] & 0x20) != 0) == (asked && pending.secure);
+}
+
+ns_hookresult_t hydns_on_rendered(void *arg, void *data, isc_result_t *result)
+{
+	const ns_rendered_t *rendered = arg;
+	struct hydns_instance *inst = data;
+	struct hydns_publish *p = atomic_load(&inst->publish);
+	const ns_client_t *client = pending.client;
+	const uint8_t *wire = isc_buffer_base(rendered->wire);
+	size_t len = isc_buffer_usedlength(rendered->wire);
+
+	UNUSED(result);
+	pending.client = NULL;
+	if (p == NULL || client == NULL || client != rendered->client || len < 12 || has_additional(client, wire) ||
+	    !ad_is_as_expected(client, wire))
+		return NS_HOOK_CONTINUE;
+	(void)hydns_publish_offer(hydns_publish_thread(p, isc_tid()), &pending.q, wire, len, (time_t)client->now,
+				  pending.expires, pending.secure, pending.stamp);
+	return NS_HOOK_CONTINUE;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Entry points of the plugin and the life of an instance. Listening sockets and the view's ACLs are complete
+ * only after the plugin was registered, so publishing starts with the first response.
+ */
+#include <isc/result.h>
+#include <isc/tid.h>
+#include <isc/util.h>
+#include <dns/name.h>
+#include <ns/client.h>
+#include <ns/log.h>
+#include "plugin.h"
+
+/* The instance that publishes; a reload registers its successor while all loops are paused. */
+static struct hydns_instance *active;
+
+void hydns_say(enum hydns_log_level level, const char *text)
+{
+	static const int levels[] = { ISC_LOG_ERROR, ISC_LOG_WARNING, ISC_LOG_INFO, ISC_LOG_DEBUG(3) };
+
+	isc_log_write(ns_lctx, NS_LOGCATEGORY_GENERAL, NS_LOGMODULE_HOOKS, levels[level], "hydns: %s", text);
+}
+
+/* A flush, on the main loop. Whatever the name, data are out of the cache already. */
+static ns_hookresult_t on_flushed(void *arg, void *data, isc_result_t *result)
+{
+	const ns_flushed_t *flushed = arg;
+	struct hydns_instance *inst = data;
+	struct hydns_publish *p = atomic_load(&inst->publish);
+	isc_region_t r;
+
+	UNUSED(result);
+	if (p == NULL)
+		return NS_HOOK_CONTINUE;
+	if (flushed->name == NULL) {
+		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+	} else {
+		dns_name_toregion(flushed->name, &r);
+		hydns_publish_withdraw(p, flushed->tree ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_NAME, r.base, r.length);
+	}
+	return NS_HOOK_CONTINUE;
+}
+
+/* No kernel answer of the instance is left when it returns. No hook of it may be running. */
+static void stop(struct hydns_instance *inst)
+{
+	atomic_store(&inst->started, true);
+	atomic_store(&inst->open, false);
+	hydns_publish_stop(atomic_exchange(&inst->publish, NULL));
+	if (active == inst)
+		active = NULL;
+}
+
+isc_result_t plugin_register(const char *text, const void *cfg, const char *file, unsigned long line,
+			     isc_mem_t *mctx, isc_log_t *lctx, void *actx, ns_hooktable_t *hooktable,
+			     void **instp)
+{
+	const struct { ns_hookpoint_t point; ns_hook_action_t action; } hooks[] = {
+		{ NS_QUERY_SETUP, hydns_on_setup },
+		{ NS_QUERY_RESUME_BEGIN, hydns_on_resume },
+		{ NS_QUERY_DONE_SEND, hydns_on_send },
+		{ NS_CLIENT_RENDERED, hydns_on_rendered },
+		{ NS_CACHE_FLUSHED, on_flushed },
+	};
+	struct hydns_instance *inst = isc_mem_get(mctx, sizeof(*inst));
+	isc_result_t result;
+
+	UNUSED(cfg);
+	UNUSED(actx);
+	*inst = (struct hydns_instance){ 0 };
+	isc_mem_attach(mctx, &inst->mctx);
+	pthread_mutex_init(&inst->starting, NULL);
+	result = hydns_options_parse(text, file, line, mctx, lctx, &inst->o);
+	if (result != ISC_R_SUCCESS) {
+		plugin_destroy((void **)&inst);
+		return result;
+	}
+	/* The configuration changes: what the former instance has offered may no longer be answered. */
+	if (active != NULL)
+		stop(active);
+	if (!inst->o.enable) {
+		hydns_say(HYDNS_LOG_INFO, "hydns-enable is no: no answer is offered to the kernel");
+		atomic_store(&inst->started, true);
+	}
+	active = inst;
+	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
+		ns_hook_t hook = { .action = hooks[i].action, .action_data = inst };
+
+		ns_hook_add(hooktable, mctx, hooks[i].point, &hook);
+	}
+	*instp = inst;
+	return ISC_R_SUCCESS;
+}
+
+isc_result_t plugin_check(const char *text, const void *cfg, const char *file, unsigned long line,
+			  isc_mem_t *mctx, isc_log_t *lctx, void *actx)
+{
+	struct hydns_options o = { 0 };
+	isc_result_t result = hydns_options_parse(text, file, line, mctx, lctx, &o);
+
+	UNUSED(cfg);
+	UNUSED(actx);
+	hydns_options_free(&o, mctx);
+	return result;
+}
+
+void plugin_destroy(void **instp)
+{
+	struct hydns_instance *inst = *instp;
+
+	stop(inst);
+	hydns_options_free(&inst->o, inst->mctx);
+	pthread_mutex_destroy(&inst->starting);
+	isc_mem_putanddetach(&inst->mctx, inst, sizeof(*inst));
+	*instp = NULL;
+}
+
+int plugin_version(void)
+{
+	return NS_PLUGIN_VERSION;
+}

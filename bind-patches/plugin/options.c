@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parameters between the braces of the plugin statement, parsed by BIND's own configuration grammar. */
+#include <stddef.h>
+#include <string.h>
+#include <sys/un.h>
+#include <isc/buffer.h>
+#include <isc/result.h>
+#include <isc/util.h>
+#include <isccfg/cfg.h>
+#include <isccfg/grammar.h>
+#include "plugin.h"
+
+static cfg_clausedef_t clauses[] = {
+	{ "hydns-enable", &cfg_type_boolean, 0 },
+	{ "hydns-socket", &cfg_type_qstring, 0 },
+	{ "hydns-capacity", &cfg_type_uint32, 0 },
+	{ "hydns-admission", &cfg_type_uint32, 0 },
+	{ "hydns-window", &cfg_type_uint32, 0 },
+	{ "hydns-min-ttl", &cfg_type_uint32, 0 },
+	{ "hydns-max-ttl", &cfg_type_uint32, 0 },
+	{ "hydns-refresh", &cfg_type_uint32, 0 },
+	{ "hydns-flush-timeout", &cfg_type_uint32, 0 },
+	{ NULL, NULL, 0 },
+};
+static cfg_clausedef_t *clausesets[] = { clauses, NULL };
+static cfg_type_t parameters = { "hydns-params", cfg_parse_mapbody, cfg_print_mapbody,
+				 cfg_doc_mapbody, &cfg_rep_map, clausesets };
+
+static const struct number {
+	const char *name;
+	size_t offset;
+	uint32_t least, most, standard;
+} numbers[] = {
+#define NUMBER(field) offsetof(struct hydns_options, field)
+	{ "hydns-capacity", NUMBER(capacity), 0, 1U << 24, 0 },
+	{ "hydns-admission", NUMBER(admission), 1, 1000000, 2 },
+	{ "hydns-window", NUMBER(window), 1, 3600, 10 },
+	{ "hydns-min-ttl", NUMBER(min_ttl), 1, 86400, 2 },
+	{ "hydns-max-ttl", NUMBER(max_ttl), 0, 604800, 86400 },
+	{ "hydns-refresh", NUMBER(refresh), 0, 50, 10 },
+	{ "hydns-flush-timeout", NUMBER(flush_timeout), 1, 10000, 500 },
+#undef NUMBER
+};
+#define STANDARD_SOCKET "/run/hydns/plugin.sock"
+
+static isc_result_t read_number(const cfg_obj_t *map, const struct number *n, isc_log_t *lctx,
+				struct hydns_options *o)
+{
+	const cfg_obj_t *obj = NULL;
+	uint32_t value = n->standard;
+
+	if (cfg_map_get(map, n->name, &obj) == ISC_R_SUCCESS)
+		value = cfg_obj_asuint32(obj);
+	if (value < n->least || value > n->most) {
+		cfg_obj_log(obj, lctx, ISC_LOG_ERROR, "%s: expected a number from %u to %u, got %u", n->name,
+			    n->least, n->most, value);
+		return ISC_R_RANGE;
+	}
+	memcpy((char *)o + n->offset, &value, sizeof(value));
+	return ISC_R_SUCCESS;
+}
+
+static isc_result_t read_socket(const cfg_obj_t *map, isc_mem_t *mctx, isc_log_t *lctx, struct hydns_options *o)
+{
+	const cfg_obj_t *obj = NULL;
+	const char *path = STANDARD_SOCKET;
+
+	if (cfg_map_get(map, "hydns-socket", &obj) == ISC_R_SUCCESS)
+		path = cfg_obj_asstring(obj);
+	if (path[0] != '/' || strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+		cfg_obj_log(obj, lctx, ISC_LOG_ERROR, "hydns-socket: expected an absolute path shorter than %zu "
+			    "octets, got '%s'", sizeof(((struct sockaddr_un *)0)->sun_path), path);
+		return ISC_R_RANGE;
+	}
+	o->socket = isc_mem_strdup(mctx, path);
+	return ISC_R_SUCCESS;
+}
+
+static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, isc_log_t *lctx, struct hydns_options *out)
+{
+	struct hydns_options o = { .enable = true };
+	const cfg_obj_t *obj = NULL;
+	isc_result_t result;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		result = read_number(map, &numbers[i], lctx, &o);
+		if (result != ISC_R_SUCCESS)
+			return result;
+	}
+	if (o.max_ttl != 0 && o.min_ttl > o.max_ttl) {
+		cfg_obj_log(map, lctx, ISC_LOG_ERROR, "hydns-min-ttl %u is above hydns-max-ttl %u: lower it",
+			    o.min_ttl, o.max_ttl);
+		return ISC_R_RANGE;
+	}
+	if (cfg_map_get(map, "hydns-enable", &obj) == ISC_R_SUCCESS)
+		o.enable = cfg_obj_asboolean(obj);
+	result = read_socket(map, mctx, lctx, &o);
+	if (result == ISC_R_SUCCESS)
+		*out = o;
+	return result;
+}
+
+isc_result_t hydns_options_parse(const char *text, const char *file, unsigned long line, isc_mem_t *mctx,
+				 isc_log_t *lctx, struct hydns_options *out)
+{
+	cfg_parser_t *parser = NULL;
+	cfg_obj_t *map = NULL;
+	isc_buffer_t b;
+	isc_result_t result = cfg_parser_create(mctx, lctx, &parser);
+
+	if (result != ISC_R_SUCCESS)
+		return result;
+	if (text == NULL)
+		text = "";
+	isc_buffer_constinit(&b, text, strlen(text));
+	isc_buffer_add(&b, strlen(text));
+	result = cfg_parse_buffer(parser, &b, file, (unsigned int)line, &parameters, 0, &map);
+	if (result == ISC_R_SUCCESS) {
+		result = read_all(map, mctx, lctx, out);
+		cfg_obj_destroy(parser, &map);
+	}
+	cfg_parser_destroy(&parser);
+	return result;
+}
+
+void hydns_options_free(struct hydns_options *o, isc_mem_t *mctx)
+{
+	if (o->socket != NULL)
+		isc_mem_free(mctx, o->socket);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hydns query plugin for BIND: what its files share. One instance per view that loads it and per
+ * configuration; answers are offered only where a single view exists.
+ */
+#ifndef HYDNS_BIND_PLUGIN_H
+#define HYDNS_BIND_PLUGIN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <isc/log.h>
+#include <isc/mem.h>
+#include <ns/hooks.h>
+#include <ns/types.h>
+#include "publish/publish.h"
+
+/* --- options.c: the plugin's parameters, the same names and meanings as Unbound's hydns clause ---------- */
+struct hydns_options {
+	bool enable;
+	char *socket;             /* of the instance's memory context */
+	uint32_t capacity, admission, window, min_ttl, max_ttl, refresh, flush_timeout;
+};
+/* Parses and checks text (NULL: all defaults) with BIND's own grammar; errors are logged with file and
+ * line. *out is written on success only. */
+isc_result_t hydns_options_parse(const char *text, const char *file, unsigned long line, isc_mem_t *mctx,
+				 isc_log_t *lctx, struct hydns_options *out);
+void hydns_options_free(struct hydns_options *o, isc_mem_t *mctx);
+
+/* --- hydns.c: the instance -------------------------------------------------------------------------------- */
+struct hydns_instance {
+	isc_mem_t *mctx;
+	struct hydns_options o;
+	pthread_mutex_t starting;
+	atomic_bool started;              /* start() was tried; publish is what came of it */
+	_Atomic(struct hydns_publish *) publish; /* NULL: there is no link to hydnsd */
+	atomic_bool open;                 /* answers may be offered */
+};
+void hydns_say(enum hydns_log_level level, const char *text);
+
+/* --- answer.c: which answers are everybody's ---------------------------------------------------------------- */
+ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result);
+ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result);
+ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result);
+ns_hookresult_t hydns_on_rendered(void *arg, void *data, isc_result_t *result);
+
+/* --- export.c: what the configuration allows, to whom, where ------------------------------------------------- */
+/* Calls say() with each reason why nothing can be offered for this client's view; returns how many. */
+int hydns_obstacles(const ns_client_t *client, void (*say)(void *arg, const char *reason), void *arg);
+/* Tells p who is answered where. False: not possible, and logged. */
+bool hydns_export(const ns_client_t *client, struct hydns_publish *p);
+
+#endif

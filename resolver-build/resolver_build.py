@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the build scripts of the patched resolvers share: a pinned release from the machine's own package
+archive, its patches, the keys of cached builds, and the publishing side as a library."""
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+PROGRAM = Path(sys.argv[0]).name
+LIBRARY = ("publish", "offload-policy")          # folders whose *.c make the publishing side
+CFLAGS = "-O2 -g"
+STARTED = time.monotonic()
+
+
+class Failure(Exception):
+    """An error with its cause and its mend."""
+
+
+def say(text):
+    print(f"{PROGRAM}: [{time.monotonic() - STARTED:5.1f} s] {text}", file=sys.stderr, flush=True)
+
+
+def sha256(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as f:
+        for block in iter(lambda: f.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def run(argv, log, mend, **more):
+    """Runs argv with its output in log; on failure shows the end of it."""
+    with open(log, "ab") as out:
+        out.write(("\n$ " + " ".join(map(str, argv)) + "\n").encode())
+        out.flush()
+        done = subprocess.run(argv, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **more)
+    if done.returncode:
+        tail = Path(log).read_text(errors="replace").splitlines()[-30:]
+        raise Failure("\n".join(tail) + f"\n{argv[0]} failed ({log}): {mend}")
+
+
+# --- what is pinned -----------------------------------------------------------------------------------
+class Base:
+    """A folder named after a version: BASE, series and patches. product: how people call it."""
+
+    def __init__(self, product, folder):
+        self.product = product
+        self.folder = folder
+        if not (self.folder / "BASE").is_file():
+            known = ", ".join(sorted(p.parent.name for p in folder.parent.glob("*/BASE")))
+            raise Failure(f"no patches for {product} {folder.name}: use one of {known}")
+        rows = [line.split() for line in (self.folder / "BASE").read_text().splitlines()
+                if line.strip() and not line.startswith("#")]
+        values = {row[0]: row[1:] for row in rows}
+        self.version = values["version"][0]
+        self.package = values["package"][0]
+        self.suite = values["suite"][0]
+        self.revision = values["revision"][0]
+        self.orig, self.orig_sha256 = values["orig"]
+        self.packaging, self.packaging_sha256 = values["packaging"]
+        self.follow = values["follow"][0] if "follow" in values else None
+        self.series = [self.folder / name for name in (self.folder / "series").read_text().split()]
+
+
+# --- the machine's own package archive, without touching its configuration ----------------------------
+def stanzas(path):
+    """APT source entries of a file, as dictionaries of deb822 fields."""
+    text = path.read_text(errors="replace")
+    if path.suffix == ".sources":
+        for block in re.split(r"\n\s*\n", text):
+            fields = {}
+            key = None
+            for line in block.splitlines():
+                if line.startswith("#"):
+                    continue
+                if line[:1] in " \t" and key:
+                    fields[key] += "\n" + line
+                elif ":" in line:
+                    key, value = line.split(":", 1)
+                    key = key.lower()
+                    fields[key] = value.strip()
+            if fields:
+                yield fields
+        return
+    for line in text.splitlines():
+        m = re.match(r"\s*deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(.+)", line)
+        if m:
+            options = dict(o.split("=", 1) for o in (m.group(1) or "").split() if "=" in o)
+            yield {"types": "deb", "uris": m.group(2), "suites": m.group(3), "components": m.group(4),
+                   "signed-by": options.get("signed-by", "")}
+
+
+def machine_entries():
+    folder = Path("/etc/apt/sources.list.d")
+    files = [Path("/etc/apt/sources.list")] if Path("/etc/apt/sources.list").is_file() else []
+    files += sorted(p for p in folder.glob("*") if p.suffix in (".list", ".sources")) if folder.is_dir() else []
+    for path in files:
+        for fields in stanzas(path):
+            if "deb" in fields.get("types", "").split() and "main" in fields.get("components", "").split() \
+                    and fields.get("enabled", "yes") != "no":
+                yield fields
+
+
+def source_entries(suite):
+    """deb-src entries for a suite: where this machine gets its own Debian release, and its security."""
+    found = {}
+    for fields in machine_entries():
+        for own in fields.get("suites", "").split():
+            m = re.fullmatch(r"(bookworm|trixie|stable|oldstable)(-security)?", own)
+            if m:
+                found.setdefault(suite + (m.group(2) or ""), fields)
+    if suite not in found:
+        raise Failure("this machine's APT sources name no Debian release to take the source from: add one "
+                      "to /etc/apt/sources.list.d, or name a source with --source")
+    text = []
+    for name, fields in found.items():
+        entry = [("Types", "deb-src"), ("URIs", fields["uris"]), ("Suites", name), ("Components", "main")]
+        if fields.get("signed-by"):
+            entry.append(("Signed-By", fields["signed-by"]))
+        text.append("".join(f"{key}: {value}\n" for key, value in entry))
+    return "\n".join(text)
+
+
+class Archive:
+    """A private APT: own sources, lists and cache; the machine's keyring and proxies."""
+
+    def __init__(self, folder, suite, log):
+        self.log = log
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in ("sources", "lists/partial", "cache/archives/partial"):
+            (folder / name).mkdir(parents=True)
+        (folder / "sources" / "hydns.sources").write_text(source_entries(suite))
+        self.options = []
+        for key, value in (("Dir::Etc::sourcelist", "/dev/null"), ("Dir::Etc::sourceparts", folder / "sources"),
+                           ("Dir::State::lists", folder / "lists"), ("Dir::Cache", folder / "cache"),
+                           ("APT::Sandbox::User", ""), ("Acquire::Retries", "3"),
+                           ("Acquire::Check-Valid-Until", "false")):
+            self.options += ["-o", f"{key}={value}"]
+
+    def update(self):
+        run(["apt-get", *self.options, "update"], self.log, "is the package archive reachable?")
+
+    def revisions(self, package):
+        out = subprocess.run(["apt-cache", *self.options, "showsrc", package], capture_output=True, text=True,
+                             check=False).stdout
+        return re.findall(r"^Version: (\S+)$", out, re.M)
+
+    def download(self, package, revision, folder):
+        run(["apt-get", *self.options, "source", "--download-only", f"{package}={revision}"], self.log,
+            "is the package archive reachable?", cwd=folder)
+
+
+def newest(revisions):
+    """The newest of Debian revisions, or None."""
+    best = None
+    for revision in revisions:
+        if best is None or subprocess.run(["dpkg", "--compare-versions", revision, "gt", best],
+                                          check=False).returncode == 0:
+            best = revision
+    return best
+
+
+def choose_revision(base, offered):
+    """The pinned revision; else the newest of the same release; else, where BASE says so, of its line."""
+    if base.revision in offered:
+        return base.revision
+    line = re.match(r"(.*[a-z])(\d+)$", base.revision).group(1)
+    taken = newest(r for r in offered if r.startswith(line))
+    if taken:
+        say(f"{base.revision} is gone from the archive: taking {taken}, whose packaging is vouched for by "
+            "the archive's signature; the orig tarball is still the pinned one")
+        return taken
+    taken = newest(r for r in offered if base.follow and r.startswith(base.follow))
+    if not taken:
+        raise Failure(f"the archive has no {line}N of {base.package} any more (it has {', '.join(offered) or 'none'}):"
+                      " name a source with --source")
+    say(f"{base.revision} is gone from the archive: taking {taken}, vouched for by the archive's signature alone; "
+        f"the patches are tried on it without fuzz")
+    return taken
+
+
+def fetched(base, folder):
+    """The .dsc of a complete earlier download, or None. Where the archive had only a later release of the
+    line, base becomes that one."""
+    dscs = sorted(folder.glob(f"{base.package}_*.dsc"))
+    if not dscs:
+        return None
+    upstream = dscs[-1].name[len(base.package) + 1:].rpartition("-")[0]
+    if base.follow and upstream != base.version:
+        origs = sorted(folder.glob(f"{base.package}_{upstream}.orig.tar.*z"))
+        if not origs:
+            return None
+        base.version, base.orig, base.orig_sha256 = upstream, origs[-1].name, None
+    return dscs[-1] if (folder / base.orig).is_file() else None
+
+
+def check_pins(base, dsc):
+    folder = dsc.parent
+    if base.orig_sha256 and sha256(folder / base.orig) != base.orig_sha256:
+        raise Failure(f"{folder / base.orig} is not the pinned tarball: delete {folder} and try again; if it "
+                      "stays so, do not build it")
+    pinned = folder / base.packaging
+    if pinned.is_file() and sha256(pinned) != base.packaging_sha256:
+        raise Failure(f"{pinned} is not the pinned file: delete {folder} and try again; if it stays so, do "
+                      "not build it")
+
+
+def fetch(base, cache):
+    """The Debian source package, downloaded once. Returns its .dsc."""
+    folder = cache / f"source-{base.package}-{base.folder.name}"
+    dsc = fetched(base, folder)
+    if dsc is None:
+        log = cache / "fetch.log"
+        log.write_bytes(b"")
+        say(f"fetching the source package of {base.product} {base.revision}")
+        archive = Archive(cache / "apt", base.suite, log)
+        archive.update()
+        part = folder.with_name(folder.name + ".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        archive.download(base.package, choose_revision(base, archive.revisions(base.package)), part)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+        shutil.rmtree(cache / "apt", ignore_errors=True)
+        dsc = fetched(base, folder)
+        if dsc is None:
+            raise Failure(f"the download has no {base.orig} (see {log}): try again")
+    check_pins(base, dsc)
+    return dsc
+
+
+# --- sources -------------------------------------------------------------------------------------------
+def unpack(source, base, target, log):
+    """A fresh tree of what source is: a .dsc, a tarball or a directory."""
+    shutil.rmtree(target, ignore_errors=True)
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True)
+    elif source.suffix == ".dsc":
+        run(["dpkg-source", "--no-check", "-x", source, target], log, "is dpkg-dev installed?")
+    else:
+        with tarfile.open(source) as tar:
+            names = [m.name for m in tar.getmembers()]
+            root = names[0].split("/")[0]
+            if any(n.startswith("/") or ".." in n.split("/") or n.split("/")[0] != root for n in names):
+                raise Failure(f"{source} is no source tarball: its files have no folder in common")
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(target.parent / "unpack")
+            tar.extractall(target.parent / "unpack")
+        (target.parent / "unpack" / root).rename(target)
+        (target.parent / "unpack").rmdir()
+    configure = target / "configure"
+    if not configure.is_file() or f"PACKAGE_VERSION='{base.version}'" not in configure.read_text(errors="replace"):
+        raise Failure(f"{source} is not {base.product} {base.version}: the patches are made for that release")
+
+
+def apply(base, target, log):
+    for patch in base.series:
+        run(["patch", "-p1", "-F0", "--no-backup-if-mismatch", "-i", patch], log,
+            f"{patch.name} does not fit this source: use the pinned release", cwd=target)
+
+
+# --- keys ------------------------------------------------------------------------------------------------
+def content_key(parts):
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Path):
+            digest.update(part.name.encode() + b"\0" + part.read_bytes())
+        else:
+            digest.update(str(part).encode())
+        digest.update(b"\0")
+    return digest.hexdigest()[:16]
+
+
+def library_sources():
+    return [p for folder in LIBRARY for p in sorted((TOP / folder).glob("*.c"))]
+
+
+def source_identity(source):
+    """What tells one source from another: a tarball's content, a directory's configure and changelogs."""
+    if source.is_file():
+        return sha256(source)
+    marks = [source / n for n in ("configure", "doc/Changelog", "debian/changelog") if (source / n).is_file()]
+    return content_key([str(source), *marks])
+
+
+# --- the publishing side, and the cache ----------------------------------------------------------------
+def build_library(args, work):
+    """The publishing side as one static, position-independent library."""
+    folder = work / "lib"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    objects = []
+    for source in library_sources():
+        target = folder / f"{source.parent.name}-{source.stem}.o"
+        run([*args.cc.split(), "-std=gnu11", "-D_GNU_SOURCE", *CFLAGS.split(), "-Wall", "-Wextra", "-fPIC",
+             "-pthread", f"-I{TOP}/include", f"-I{TOP}", "-c", source, "-o", target], work / "build.log",
+            "the last lines say where")
+        objects.append(target)
+    run(["ar", "rcs", folder / "libhydns-resolver.a", *objects], work / "build.log", "is binutils installed?")
+
+
+@contextlib.contextmanager
+def locked(path):
+    with open(path, "w") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another build uses the cache: waiting for it")
+            fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
+def default_cache():
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.environ.get("HYDNS_CACHE") or os.path.join(home, "hydns")
