@@ -55,3 +55,12 @@ def test_flush(bind, command, generation=[1]):
     bind.named.control(*command)
     reply = ask(bind.network.client1, SERVICE[4], NAME)
     assert reply.answer[0][0].address == f"192.0.2.{generation[0]}"
+
+
+@pytest.mark.parametrize("command", ("reconfig", "reload"))
+def test_new_configuration(bind, command):
+    """The former configuration's rules are gone when rndc returns, and the plugin offers again."""
+    bind.world.heat(bind.daemon, NAME)
+    bind.named.control(command)
+    assert bind.daemon.explain(NAME)["where"] == "resolver"
+    bind.world.heat(bind.daemon, NAME)
