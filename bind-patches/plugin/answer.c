@@ -76,7 +76,16 @@ static bool query_is_plain(const query_ctx_t *qctx)
 	       m->opcode == dns_opcode_query && m->rdclass == dns_rdataclass_in && m->tsigkey == NULL &&
 	       client->signer == NULL && (m->flags & (DNS_MESSAGEFLAG_RD | DNS_MESSAGEFLAG_CD |
 	       DNS_MESSAGEFLAG_AA | DNS_MESSAGEFLAG_TC)) == DNS_MESSAGEFLAG_RD && client->ednsversion <= 0 &&
-	       !qctx->authoritative && !qctx->rpz && !qctx->nxrewrite && !qctx->dns64 && !qctx->redirected;
+	       !qctx->authoritative && !qctx->rpz && !qctx->nxrewrite && !qctx->dns64 && !qctx->redirected &&
+	       (client->query.attributes & NS_QUERYATTR_SYNTHESIZED) == 0;
+}
+
+/* Zone data in the middle of a chain of aliases, and what is not validated yet, are not the cache's. */
+static bool is_of_cache(const dns_rdataset_t *r)
+{
+	return r->trust != dns_trust_ultimate && !DNS_TRUST_PENDING(r->trust) &&
+	       (r->attributes & (DNS_RDATASETATTR_STALE | DNS_RDATASETATTR_STALE_WINDOW |
+				 DNS_RDATASETATTR_ANCIENT)) == 0;
 }
 
 /* rrset-order random or cyclic: the kernel path rotates. Any other order it can't keep, for the store rotates
@@ -100,10 +109,7 @@ static bool look_at_records(dns_message_t *m, uint32_t *ttl, bool *secure)
 		for (dns_name_t *name = ISC_LIST_HEAD(m->sections[sections[i]]); name != NULL;
 		     name = ISC_LIST_NEXT(name, link))
 			for (dns_rdataset_t *r = ISC_LIST_HEAD(name->list); r != NULL; r = ISC_LIST_NEXT(r, link)) {
-				if ((r->attributes & (DNS_RDATASETATTR_STALE | DNS_RDATASETATTR_STALE_WINDOW |
-						      DNS_RDATASETATTR_ANCIENT)) != 0)
-					return false;
-				if (!order_is_general(r))
+				if (!is_of_cache(r) || !order_is_general(r))
 					return false;
 				if (r->trust != dns_trust_secure || (r->attributes & DNS_RDATASETATTR_OPTOUT) != 0)
 					*secure = false;

@@ -3,16 +3,23 @@
  * Entry points of the plugin and the life of an instance. Listening sockets and the view's ACLs are complete
  * only after the plugin was registered, so publishing starts with the first response.
  */
+#include <string.h>
+#include <isc/loop.h>
+#include <isc/mem.h>
 #include <isc/result.h>
 #include <isc/tid.h>
 #include <isc/util.h>
+#include <isc/work.h>
+#include <dns/cache.h>
 #include <dns/name.h>
 #include <ns/client.h>
 #include <ns/log.h>
 #include "plugin.h"
 
-/* The instance that publishes; a reload registers its successor while all loops are paused. */
+/* The instance that publishes; a reload registers its successor while all loops are paused. Threads that are
+ * no loops hold the lock while they use it, and so does whoever stops it. */
 static struct hydns_instance *active;
+static pthread_mutex_t active_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void hydns_say(enum hydns_log_level level, const char *text)
 {
@@ -41,14 +48,86 @@ static ns_hookresult_t on_flushed(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
+/* --- what changes in the cache without a flush -------------------------------------------------------------- */
+struct below {
+	isc_mem_t *mctx;
+	size_t len;
+	uint8_t name[HYDNS_NAME_MAX];
+};
+
+/* Waits for hydnsd, so it runs on no loop. */
+static void withdraw_below(void *arg)
+{
+	const struct below *b = arg;
+	struct hydns_publish *p;
+
+	pthread_mutex_lock(&active_lock);
+	p = active != NULL ? atomic_load(&active->publish) : NULL;
+	if (p != NULL)
+		hydns_publish_withdraw(p, HYDNS_SCOPE_SUBTREE, b->name, b->len);
+	pthread_mutex_unlock(&active_lock);
+}
+
+static void free_below(void *arg, isc_result_t result)
+{
+	struct below *b = arg;
+
+	UNUSED(result);
+	isc_mem_putanddetach(&b->mctx, b, sizeof(*b));
+}
+
+static void below_changed(struct hydns_instance *inst, const isc_region_t *name)
+{
+	struct below *b = isc_mem_get(inst->mctx, sizeof(*b));
+
+	*b = (struct below){ .len = name->length };
+	isc_mem_attach(inst->mctx, &b->mctx);
+	memcpy(b->name, name->base, name->length);
+	isc_work_enqueue(isc_loop(), ISC_WORKLANE_FAST, withdraw_below, free_below, b);
+}
+
+/* On the thread that changes the cache, which holds a lock there. */
+static void on_changed(dns_cachelistener_t *listener, const dns_name_t *name, dns_rdatatype_t type,
+		       dns_cachechange_t how)
+{
+	struct hydns_instance *inst = caa_container_of(listener, struct hydns_instance, listener);
+	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_thread *t;
+	isc_region_t r;
+
+	if (p == NULL)
+		return;
+	if (isc_tid() >= isc_tid_count()) {
+		hydns_publish_withdraw_all(p);   /* no loop: it has no ring */
+		return;
+	}
+	t = hydns_publish_thread(p, isc_tid());
+	dns_name_toregion(name, &r);
+	switch (how) {
+	case dns_cachechange_data:
+		hydns_publish_changed(t, r.base, r.length);
+		break;
+	case dns_cachechange_renewed:
+		hydns_publish_renewed(t, r.base, r.length, type);
+		break;
+	case dns_cachechange_below:
+		below_changed(inst, &r);
+		break;
+	}
+}
+
 /* No kernel answer of the instance is left when it returns. No hook of it may be running. */
 static void stop(struct hydns_instance *inst)
 {
+	if (active == inst)
+		dns_cache_listen(NULL);  /* without the lock, which a change may wait for while named ends */
+	pthread_mutex_lock(&active_lock);
 	atomic_store(&inst->started, true);
 	atomic_store(&inst->open, false);
-	hydns_publish_stop(atomic_exchange(&inst->publish, NULL));
 	if (active == inst)
 		active = NULL;
+	hydns_publish_stop(atomic_exchange(&inst->publish, NULL));
+	pthread_mutex_unlock(&active_lock);
 }
 
 isc_result_t plugin_register(const char *text, const void *cfg, const char *file, unsigned long line,
@@ -83,6 +162,8 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 		atomic_store(&inst->started, true);
 	}
 	active = inst;
+	inst->listener.changed = on_changed;
+	dns_cache_listen(&inst->listener);
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
 		ns_hook_t hook = { .action = hooks[i].action, .action_data = inst };
 

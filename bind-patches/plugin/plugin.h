@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <isc/log.h>
 #include <isc/mem.h>
+#include <dns/cache.h>
 #include <ns/hooks.h>
 #include <ns/types.h>
 #include "publish/publish.h"
@@ -36,6 +37,7 @@ struct hydns_instance {
 	atomic_bool started;              /* start() was tried; publish is what came of it */
 	_Atomic(struct hydns_publish *) publish; /* NULL: there is no link to hydnsd */
 	atomic_bool open;                 /* answers may be offered */
+	dns_cachelistener_t listener;     /* of the active instance alone */
 };
 void hydns_say(enum hydns_log_level level, const char *text);
 

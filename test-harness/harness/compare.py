@@ -163,8 +163,8 @@ def _is_rotation(a, b):
     return len(a) == len(b) and any(a[i:] + a[:i] == b for i in range(len(a)))
 
 
-def _rotated_difference(a, b, slack):
-    """Of messages whose records are not the same in the same order: only RRsets may be rotated."""
+def _rotated_difference(a, b, slack, shuffled):
+    """Of messages whose records are not the same in the same order: only RRsets may be rotated, or shuffled."""
     sets_a, sets_b = rrsets(a), rrsets(b)
     if [k for k, _, _ in sets_a] != [k for k, _, _ in sets_b]:
         return Difference("RRsets", f"{[k for k, _, _ in sets_a]} and {[k for k, _, _ in sets_b]}")
@@ -174,7 +174,7 @@ def _rotated_difference(a, b, slack):
             return Difference("data", f"{key}: {[d.hex() for d in data_a]} and {[d.hex() for d in data_b]}")
         if key[4] and data_a != data_b:
             return Difference("order", f"of the signatures {key}")
-        if not _is_rotation(data_a, data_b):
+        if not shuffled and not _is_rotation(data_a, data_b):
             return Difference("order", f"{key}: {[d.hex() for d in data_a]} and {[d.hex() for d in data_b]}")
         rotated = rotated or data_a != data_b
         # record by record: Unbound sends the TTLs of an RRset as it got them
@@ -185,9 +185,10 @@ def _rotated_difference(a, b, slack):
     return None if rotated else Difference("compression", "same records, other octets")
 
 
-def difference(a, b, ttl_slack=1):
+def difference(a, b, ttl_slack=1, shuffled=False):
     """None when the replies are the same, else a Difference. None for a reply means silence. ttl_slack: seconds
-    by which TTLs may differ, None for any number."""
+    by which TTLs may differ, None for any number. shuffled: the resolver sends an RRset's records in any order,
+    as named does by default (rrset-order random), and not only rotated."""
     if a is None or b is None:
         return None if a is b else \
             Difference("silence", f"{'silence' if a is None else 'a reply'} and {'silence' if b is None else 'a reply'}")
@@ -206,6 +207,6 @@ def difference(a, b, ttl_slack=1):
             return Difference("OPT", f"{opt_a} and {opt_b}")
         if [r._replace(ttl=0) for r in records_a] == [r._replace(ttl=0) for r in records_b]:
             return _ttl_difference([r.ttl for r in records_a], [r.ttl for r in records_b], ttl_slack)
-        return _rotated_difference(a, b, ttl_slack)
+        return _rotated_difference(a, b, ttl_slack, shuffled)
     except Unreadable as why:
         return Difference("unreadable", f"not the same octets, and: {why}")

@@ -73,6 +73,8 @@ def records(generation=1):
         "brief": [f"5 A 192.0.2.{g}"],
         "turn": ["300 CNAME turned"],
         "turned": ["10 A 192.0.2.201"],
+        "shift": ["300 CNAME shifted"],
+        "shifted": [f"10 A 192.0.2.{g}"],
         "moment": [f"3 A 192.0.2.{g}"],
         "moments": ["3 CNAME moment"],
         "empty": ['300 TXT "no address"'],

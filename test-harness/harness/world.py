@@ -102,3 +102,8 @@ class World:
             reply = ask(self.network.authority, lab.LAB, name, rdtype, timeout=0.5)
             return reply and any(expected in str(rrset) for rrset in reply.answer)
         self.nsd.reload("lab.example.", shows)
+
+    def rewrite_lab(self, content):
+        """Changes lab.example. at the authority, however; the resolver is told nothing."""
+        mark = f'"{self.lab.serial + 1}"'
+        self.change_lab({**content, "serial": [f"300 TXT {mark}"]}, "serial.lab.example", "TXT", mark)

@@ -12,6 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from harness.client import ask  # noqa: E402
+from harness.network import SERVICE  # noqa: E402
 from harness.run import wait_until  # noqa: E402
 from harness.world import World  # noqa: E402
 
@@ -53,6 +55,18 @@ def kernel_path(world, *, daemon_options=None, unbound_options=None):
     with daemon, world.unbound(daemon, **(unbound_options or {})) as unbound:
         wait_until(daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
         yield SimpleNamespace(world=world, daemon=daemon, unbound=unbound, network=world.network)
+
+
+@contextmanager
+def bind_path(world, **options):
+    """hydnsd and BIND with the plugin, connected."""
+    daemon = world.hydnsd()
+    with daemon, world.named(daemon, **options) as named:
+        def ready():
+            ask(world.network.client1, SERVICE[4], "www.lab.example")    # the plugin starts with the first response
+            return daemon.resolver_ready()
+        wait_until(ready, 10, "BIND's plugin to register with hydnsd")
+        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
 
 
 @pytest.fixture(scope="module")
