@@ -97,9 +97,32 @@ static bool order_is_general(dns_rdataset_t *r)
 	       (r->attributes & (DNS_RDATASETATTR_RANDOMIZE | DNS_RDATASETATTR_CYCLIC)) != 0;
 }
 
-/* What the records of answer and authority say together. False: some may not be offered. */
-static bool look_at_records(dns_message_t *m, uint32_t *ttl, bool *secure)
+static isc_result_t note_addition(void *arg, const dns_name_t *name, dns_rdatatype_t type,
+				  dns_rdataset_t *found DNS__DB_FLARG)
 {
+	UNUSED(name);
+	UNUSED(type);
+	UNUSED(found);
+	*(bool *)arg = true;
+	return ISC_R_SUCCESS;
+}
+
+/* Addresses of what the records name are added when they happen to be cached: that changes unnoticed. */
+static bool wants_addition(const query_ctx_t *qctx, dns_rdataset_t *r)
+{
+	bool any = false;
+
+	if ((qctx->view->minimalresponses == dns_minimal_yes && qctx->qtype != dns_rdatatype_ns) ||
+	    (r->attributes & DNS_RDATASETATTR_NEGATIVE) != 0)
+		return false;
+	(void)dns_rdataset_additionaldata(r, dns_rootname, note_addition, &any, 0);
+	return any;
+}
+
+/* What the records of answer and authority say together. False: some may not be offered. */
+static bool look_at_records(const query_ctx_t *qctx, uint32_t *ttl, bool *secure)
+{
+	dns_message_t *m = qctx->client->message;
 	static const dns_section_t sections[] = { DNS_SECTION_ANSWER, DNS_SECTION_AUTHORITY };
 	bool any = false;
 
@@ -109,7 +132,7 @@ static bool look_at_records(dns_message_t *m, uint32_t *ttl, bool *secure)
 		for (dns_name_t *name = ISC_LIST_HEAD(m->sections[sections[i]]); name != NULL;
 		     name = ISC_LIST_NEXT(name, link))
 			for (dns_rdataset_t *r = ISC_LIST_HEAD(name->list); r != NULL; r = ISC_LIST_NEXT(r, link)) {
-				if (!is_of_cache(r) || !order_is_general(r))
+				if (!is_of_cache(r) || !order_is_general(r) || wants_addition(qctx, r))
 					return false;
 				if (r->trust != dns_trust_secure || (r->attributes & DNS_RDATASETATTR_OPTOUT) != 0)
 					*secure = false;
@@ -128,13 +151,34 @@ static uint64_t coarse_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-static void log_start(void *arg, const char *reason)
+static void log_obstacle(void *arg, const char *reason)
 {
 	char text[512];
 
+	UNUSED(arg);
 	snprintf(text, sizeof(text), "no answer is offered to the kernel: %s", reason);
 	hydns_say(HYDNS_LOG_WARNING, text);
+}
+
+static void note_obstacle(void *arg, const char *reason)
+{
+	log_obstacle(arg, reason);
 	(void)hydns_publish_add_note(arg, reason);
+}
+
+void hydns_reconsider(struct hydns_instance *inst, struct hydns_publish *p)
+{
+	bool open = inst->exported && hydns_obstacles(inst, log_obstacle, NULL) == 0;
+
+	atomic_store(&inst->open, open);
+	if (!open)
+		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+}
+
+/* What is sent without valid cookie, which no client of the kernel path has, is limited once more. */
+static uint16_t max_udp(const dns_view_t *view)
+{
+	return view->nocookieudp < view->maxudp ? view->nocookieudp : view->maxudp;
 }
 
 static struct hydns_publish *new_publish(const struct hydns_instance *inst, const ns_client_t *client)
@@ -145,7 +189,7 @@ static struct hydns_publish *new_publish(const struct hydns_instance *inst, cons
 		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
 		.flags = HYDNS_AUTH_ROTATES, .edns_size = dns_view_getudpsize(client->view),
-		.max_udp = client->view->maxudp, .log = hydns_say,
+		.max_udp = max_udp(client->view), .log = hydns_say,
 	};
 
 	return hydns_publish_new(&o);
@@ -159,12 +203,15 @@ static void start(struct hydns_instance *inst, const ns_client_t *client)
 
 	pthread_mutex_lock(&inst->starting);
 	if (!atomic_load(&inst->started)) {
+		inst->view = client->view;
+		inst->server = client->manager->sctx;
 		p = new_publish(inst, client);
-		free_way = p != NULL && hydns_obstacles(client, log_start, p) == 0;
+		free_way = p != NULL && hydns_obstacles(inst, note_obstacle, p) == 0;
 		if (p != NULL && ((free_way && !hydns_export(client, p)) || hydns_publish_start(p) != 0)) {
 			hydns_publish_stop(p);
 			p = NULL;
 		}
+		inst->exported = p != NULL && free_way;
 		atomic_store(&inst->open, p != NULL && free_way);
 		atomic_store(&inst->publish, p);
 		atomic_store(&inst->started, true);
@@ -188,8 +235,8 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	if (!atomic_load(&inst->started))
 		start(inst, client);
 	p = atomic_load(&inst->publish);
-	if (p == NULL || !atomic_load(&inst->open) || n->client != client || !query_is_plain(qctx) || client->query.origqname == NULL ||
-	    !look_at_records(client->message, &ttl, &secure))
+	if (p == NULL || !atomic_load(&inst->open) || n->client != client || !query_is_plain(qctx) ||
+	    client->query.origqname == NULL ||	    !look_at_records(qctx, &ttl, &secure))
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
 	pending.q = (struct hydns_question){ .name = r.base, .name_len = (uint16_t)r.length,

@@ -8,6 +8,7 @@
 #include <isc/netaddr.h>
 #include <isc/radix.h>
 #include <dns/acl.h>
+#include <dns/dnstap.h>
 #include <dns/iptable.h>
 #include <dns/view.h>
 #include <ns/client.h>
@@ -61,10 +62,33 @@ static bool view_is_alone(const dns_view_t *view)
 	return true;
 }
 
-int hydns_obstacles(const ns_client_t *client, void (*say)(void *arg, const char *reason), void *arg)
+/* Another plugin may change answers, by client or by anything else. */
+static bool plugin_is_alone(const struct hydns_instance *inst, const dns_view_t *view)
 {
-	const dns_view_t *view = client->view;
-	const ns_server_t *server = client->manager->sctx;
+	ns_hooktable_t *table = view->hooktable;
+
+	for (int point = 0; point < NS_HOOKPOINTS_COUNT; point++)
+		for (ns_hook_t *hook = ISC_LIST_HEAD((*table)[point]); hook != NULL; hook = ISC_LIST_NEXT(hook, link))
+			if (hook->action_data != inst)
+				return false;
+	return true;
+}
+
+static bool logs_queries(const dns_view_t *view, const ns_server_t *server)
+{
+	return (server->options & (NS_SERVER_LOGQUERIES | NS_SERVER_LOGRESPONSES)) != 0 ||
+	       (view->dtenv != NULL && (view->dttypes & (DNS_DTTYPE_CQ | DNS_DTTYPE_CR)) != 0);
+}
+
+static bool acl_is_none(const dns_acl_t *acl)
+{
+	return acl == NULL || dns_acl_isnone((dns_acl_t *)acl);
+}
+
+int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, const char *reason), void *arg)
+{
+	const dns_view_t *view = inst->view;
+	const ns_server_t *server = inst->server;
 	const struct { bool met; const char *reason; } all[] = {
 		{ !view_is_alone(view), "there are several views: use one" },
 		{ !acl_is_any(view->matchclients) || !acl_is_any(view->matchdestinations),
@@ -73,16 +97,24 @@ int hydns_obstacles(const ns_client_t *client, void (*say)(void *arg, const char
 		  "address prefixes (localhost, localnets, keys, nested lists): name prefixes" },
 		{ !acl_is_any(view->cacheonacl) || !acl_is_any(view->queryonacl) || !acl_is_any(view->recursiononacl),
 		  "allow-query-on, allow-query-cache-on or allow-recursion-on is set: remove it" },
-		{ server->blackholeacl != NULL && !dns_acl_isnone(server->blackholeacl),
-		  "blackhole is set: remove it" },
-		{ view->rrl != NULL, "rate-limit is set, and kernel answers are not counted by it: remove it" },
+		{ !acl_is_none(server->blackholeacl), "blackhole is set: remove it" },
+		{ !acl_is_none(view->proxyacl), "allow-proxy is set, and the kernel reads no PROXY headers: remove it" },
+		{ view->rrl != NULL && !inst->o.allow_unlimited, "rate-limit is set, and kernel answers are not "
+		  "counted by it: remove it, or set hydns-allow-unlimited yes" },
+		{ logs_queries(view, server) && !inst->o.allow_unlogged, "queries or responses are logged (querylog, "
+		  "responselog, dnstap), and kernel answers are not: turn that off, or set hydns-allow-unlogged yes" },
 		{ view->rpzs != NULL, "response-policy rewrites answers: remove it" },
+		{ view->catzs != NULL, "catalog-zones may add zones that cover cached names: remove it" },
+		{ !ISC_LIST_EMPTY(view->dlz_searched), "dlz may cover cached names at any time: remove it" },
 		{ !ISC_LIST_EMPTY(view->dns64), "dns64 answers by client: remove it" },
+		{ view->redirect != NULL || view->redirectzone != NULL,
+		  "nxdomain-redirect or a redirect zone changes answers: remove it" },
 		{ view->sortlist != NULL, "sortlist orders by client: remove it" },
-		{ view->denyansweracl != NULL, "deny-answer-addresses is set: remove it" },
 		{ view->nocasecompress != NULL, "no-case-compress answers by client: remove it" },
-		{ (server->options & NS_SERVER_LOGQUERIES) != 0,
-		  "querylog is on, and kernel answers are not logged: set it to no" },
+		{ inst->peer_sizes, "a server clause has max-udp-size, which depends on the client: remove it" },
+		{ view->minimalresponses == dns_minimal_no, "minimal-responses is no, and what is added depends on "
+		  "the client's EDNS size: leave it at its default" },
+		{ !plugin_is_alone(inst, view), "the view has another query plugin, which may change answers: use one" },
 	};
 	int met = 0;
 

@@ -4,6 +4,7 @@
  * only after the plugin was registered, so publishing starts with the first response.
  */
 #include <string.h>
+#include <strings.h>
 #include <isc/loop.h>
 #include <isc/mem.h>
 #include <isc/result.h>
@@ -12,7 +13,10 @@
 #include <isc/work.h>
 #include <dns/cache.h>
 #include <dns/name.h>
+#include <isccfg/cfg.h>
+#include <isccfg/grammar.h>
 #include <ns/client.h>
+#include <ns/interfacemgr.h>
 #include <ns/log.h>
 #include "plugin.h"
 
@@ -45,6 +49,35 @@ static ns_hookresult_t on_flushed(void *arg, void *data, isc_result_t *result)
 		dns_name_toregion(flushed->name, &r);
 		hydns_publish_withdraw(p, flushed->tree ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_NAME, r.base, r.length);
 	}
+	return NS_HOOK_CONTINUE;
+}
+
+/* Commands that change no answer from the cache, or have told what they flush. */
+static bool command_is_harmless(const char *command)
+{
+	static const char *const harmless[] = {
+		"null", "status", "stats", "reset-stats", "recursing", "dumpdb", "secroots", "zonestatus", "showzone",
+		"notify", "trace", "notrace", "testgen", "tcp-timeouts", "fetchlimit", "memprof", "dnstap-reopen",
+		"sync", "stop", "halt", "flush", "flushname", "flushtree", "scan",
+	};
+
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+		if (strcasecmp(command, harmless[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Better once too often than an old answer once. */
+static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
+{
+	struct hydns_instance *inst = data;
+	struct hydns_publish *p = atomic_load(&inst->publish);
+
+	UNUSED(result);
+	if (p == NULL || command_is_harmless(arg))
+		return NS_HOOK_CONTINUE;
+	hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+	hydns_reconsider(inst, p);
 	return NS_HOOK_CONTINUE;
 }
 
@@ -119,8 +152,10 @@ static void on_changed(dns_cachelistener_t *listener, const dns_name_t *name, dn
 /* No kernel answer of the instance is left when it returns. No hook of it may be running. */
 static void stop(struct hydns_instance *inst)
 {
-	if (active == inst)
+	if (active == inst) {
+		ns_interfacemgr_listen(NULL, NULL);
 		dns_cache_listen(NULL);  /* without the lock, which a change may wait for while named ends */
+	}
 	pthread_mutex_lock(&active_lock);
 	atomic_store(&inst->started, true);
 	atomic_store(&inst->open, false);
@@ -128,6 +163,52 @@ static void stop(struct hydns_instance *inst)
 		active = NULL;
 	hydns_publish_stop(atomic_exchange(&inst->publish, NULL));
 	pthread_mutex_unlock(&active_lock);
+}
+
+static void make_active(struct hydns_instance *inst);
+
+/* named listens elsewhere, all loops are paused: the next response starts anew, with other sockets. */
+static void on_listening(void *arg)
+{
+	struct hydns_instance *inst = arg;
+
+	if (atomic_load(&inst->publish) == NULL)
+		return;
+	stop(inst);
+	make_active(inst);
+	atomic_store(&inst->started, false);
+}
+
+static void make_active(struct hydns_instance *inst)
+{
+	active = inst;
+	inst->listener.changed = on_changed;
+	dns_cache_listen(&inst->listener);
+	ns_interfacemgr_listen(on_listening, inst);
+}
+
+static bool list_has_sizes(const cfg_obj_t *map)
+{
+	const cfg_obj_t *servers = NULL, *size = NULL;
+
+	(void)cfg_map_get(map, "server", &servers);
+	for (const cfg_listelt_t *e = cfg_list_first(servers); e != NULL; e = cfg_list_next(e))
+		if (cfg_map_get(cfg_listelt_value(e), "max-udp-size", &size) == ISC_R_SUCCESS)
+			return true;
+	return false;
+}
+
+static bool has_peer_sizes(const cfg_obj_t *config)
+{
+	const cfg_obj_t *views = NULL;
+
+	if (list_has_sizes(config))
+		return true;
+	(void)cfg_map_get(config, "view", &views);
+	for (const cfg_listelt_t *e = cfg_list_first(views); e != NULL; e = cfg_list_next(e))
+		if (list_has_sizes(cfg_tuple_get(cfg_listelt_value(e), "options")))
+			return true;
+	return false;
 }
 
 isc_result_t plugin_register(const char *text, const void *cfg, const char *file, unsigned long line,
@@ -140,11 +221,11 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 		{ NS_QUERY_DONE_SEND, hydns_on_send },
 		{ NS_CLIENT_RENDERED, hydns_on_rendered },
 		{ NS_CACHE_FLUSHED, on_flushed },
+		{ NS_CONTROL_DONE, on_command },
 	};
 	struct hydns_instance *inst = isc_mem_get(mctx, sizeof(*inst));
 	isc_result_t result;
 
-	UNUSED(cfg);
 	UNUSED(actx);
 	*inst = (struct hydns_instance){ 0 };
 	isc_mem_attach(mctx, &inst->mctx);
@@ -161,9 +242,8 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 		hydns_say(HYDNS_LOG_INFO, "hydns-enable is no: no answer is offered to the kernel");
 		atomic_store(&inst->started, true);
 	}
-	active = inst;
-	inst->listener.changed = on_changed;
-	dns_cache_listen(&inst->listener);
+	inst->peer_sizes = has_peer_sizes(cfg);
+	make_active(inst);
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
 		ns_hook_t hook = { .action = hooks[i].action, .action_data = inst };
 

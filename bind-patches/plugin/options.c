@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parameters between the braces of the plugin statement, parsed by BIND's own configuration grammar. */
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 #include <isc/buffer.h>
@@ -8,6 +10,7 @@
 #include <isc/util.h>
 #include <isccfg/cfg.h>
 #include <isccfg/grammar.h>
+#include <isccfg/log.h>
 #include "plugin.h"
 
 static cfg_clausedef_t clauses[] = {
@@ -20,6 +23,8 @@ static cfg_clausedef_t clauses[] = {
 	{ "hydns-max-ttl", &cfg_type_uint32, 0 },
 	{ "hydns-refresh", &cfg_type_uint32, 0 },
 	{ "hydns-flush-timeout", &cfg_type_uint32, 0 },
+	{ "hydns-allow-unlogged", &cfg_type_boolean, 0 },
+	{ "hydns-allow-unlimited", &cfg_type_boolean, 0 },
 	{ NULL, NULL, 0 },
 };
 static cfg_clausedef_t *clausesets[] = { clauses, NULL };
@@ -33,18 +38,47 @@ static const struct number {
 } numbers[] = {
 #define NUMBER(field) offsetof(struct hydns_options, field)
 	{ "hydns-capacity", NUMBER(capacity), 0, 1U << 24, 0 },
-	{ "hydns-admission", NUMBER(admission), 1, 1000000, 2 },
-	{ "hydns-window", NUMBER(window), 1, 3600, 10 },
+	{ "hydns-admission", NUMBER(admission), 1, 1000000, 1 },
+	{ "hydns-window", NUMBER(window), 1, 3600, 600 },
 	{ "hydns-min-ttl", NUMBER(min_ttl), 1, 86400, 2 },
 	{ "hydns-max-ttl", NUMBER(max_ttl), 0, 604800, 86400 },
 	{ "hydns-refresh", NUMBER(refresh), 0, 50, 10 },
 	{ "hydns-flush-timeout", NUMBER(flush_timeout), 1, 10000, 500 },
 #undef NUMBER
 };
+static const struct truth {
+	const char *name;
+	size_t offset;
+	bool standard;
+} truths[] = {
+#define TRUTH(field) offsetof(struct hydns_options, field)
+	{ "hydns-enable", TRUTH(enable), true },
+	{ "hydns-allow-unlogged", TRUTH(allow_unlogged), false },
+	{ "hydns-allow-unlimited", TRUTH(allow_unlimited), false },
+#undef TRUTH
+};
 #define STANDARD_SOCKET "/run/hydns/plugin.sock"
 
-static isc_result_t read_number(const cfg_obj_t *map, const struct number *n, isc_log_t *lctx,
-				struct hydns_options *o)
+struct source {
+	isc_log_t *lctx;
+	const char *file;
+};
+
+/* BIND itself adds where the statement ends; the lines of its text are not told. */
+static void __attribute__((format(printf, 2, 3))) complain(const struct source *from, const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	isc_log_write(from->lctx, CFG_LOGCATEGORY_CONFIG, CFG_LOGMODULE_PARSER, ISC_LOG_ERROR, "%s: %s", from->file,
+		      text);
+}
+
+static isc_result_t read_number(const cfg_obj_t *map, const struct number *n,
+				const struct source *from, struct hydns_options *o)
 {
 	const cfg_obj_t *obj = NULL;
 	uint32_t value = n->standard;
@@ -52,15 +86,25 @@ static isc_result_t read_number(const cfg_obj_t *map, const struct number *n, is
 	if (cfg_map_get(map, n->name, &obj) == ISC_R_SUCCESS)
 		value = cfg_obj_asuint32(obj);
 	if (value < n->least || value > n->most) {
-		cfg_obj_log(obj, lctx, ISC_LOG_ERROR, "%s: expected a number from %u to %u, got %u", n->name,
-			    n->least, n->most, value);
+		complain(from, "%s: expected a number from %u to %u, got %u", n->name, n->least, n->most, value);
 		return ISC_R_RANGE;
 	}
 	memcpy((char *)o + n->offset, &value, sizeof(value));
 	return ISC_R_SUCCESS;
 }
 
-static isc_result_t read_socket(const cfg_obj_t *map, isc_mem_t *mctx, isc_log_t *lctx, struct hydns_options *o)
+static void read_truth(const cfg_obj_t *map, const struct truth *t, struct hydns_options *o)
+{
+	const cfg_obj_t *obj = NULL;
+	bool value = t->standard;
+
+	if (cfg_map_get(map, t->name, &obj) == ISC_R_SUCCESS)
+		value = cfg_obj_asboolean(obj);
+	memcpy((char *)o + t->offset, &value, sizeof(value));
+}
+
+static isc_result_t read_socket(const cfg_obj_t *map, isc_mem_t *mctx, const struct source *from,
+				struct hydns_options *o)
 {
 	const cfg_obj_t *obj = NULL;
 	const char *path = STANDARD_SOCKET;
@@ -68,33 +112,32 @@ static isc_result_t read_socket(const cfg_obj_t *map, isc_mem_t *mctx, isc_log_t
 	if (cfg_map_get(map, "hydns-socket", &obj) == ISC_R_SUCCESS)
 		path = cfg_obj_asstring(obj);
 	if (path[0] != '/' || strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-		cfg_obj_log(obj, lctx, ISC_LOG_ERROR, "hydns-socket: expected an absolute path shorter than %zu "
-			    "octets, got '%s'", sizeof(((struct sockaddr_un *)0)->sun_path), path);
+		complain(from, "hydns-socket: expected an absolute path shorter than %zu octets, got '%s'",
+			 sizeof(((struct sockaddr_un *)0)->sun_path), path);
 		return ISC_R_RANGE;
 	}
 	o->socket = isc_mem_strdup(mctx, path);
 	return ISC_R_SUCCESS;
 }
 
-static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, isc_log_t *lctx, struct hydns_options *out)
+static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct source *from,
+			     struct hydns_options *out)
 {
-	struct hydns_options o = { .enable = true };
-	const cfg_obj_t *obj = NULL;
+	struct hydns_options o = { 0 };
 	isc_result_t result;
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		result = read_number(map, &numbers[i], lctx, &o);
+		result = read_number(map, &numbers[i], from, &o);
 		if (result != ISC_R_SUCCESS)
 			return result;
 	}
 	if (o.max_ttl != 0 && o.min_ttl > o.max_ttl) {
-		cfg_obj_log(map, lctx, ISC_LOG_ERROR, "hydns-min-ttl %u is above hydns-max-ttl %u: lower it",
-			    o.min_ttl, o.max_ttl);
+		complain(from, "hydns-min-ttl %u is above hydns-max-ttl %u: lower it", o.min_ttl, o.max_ttl);
 		return ISC_R_RANGE;
 	}
-	if (cfg_map_get(map, "hydns-enable", &obj) == ISC_R_SUCCESS)
-		o.enable = cfg_obj_asboolean(obj);
-	result = read_socket(map, mctx, lctx, &o);
+	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]); i++)
+		read_truth(map, &truths[i], &o);
+	result = read_socket(map, mctx, from, &o);
 	if (result == ISC_R_SUCCESS)
 		*out = o;
 	return result;
@@ -103,6 +146,7 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, isc_log_t *l
 isc_result_t hydns_options_parse(const char *text, const char *file, unsigned long line, isc_mem_t *mctx,
 				 isc_log_t *lctx, struct hydns_options *out)
 {
+	const struct source from = { .lctx = lctx, .file = file };
 	cfg_parser_t *parser = NULL;
 	cfg_obj_t *map = NULL;
 	isc_buffer_t b;
@@ -116,7 +160,7 @@ isc_result_t hydns_options_parse(const char *text, const char *file, unsigned lo
 	isc_buffer_add(&b, strlen(text));
 	result = cfg_parse_buffer(parser, &b, file, (unsigned int)line, &parameters, 0, &map);
 	if (result == ISC_R_SUCCESS) {
-		result = read_all(map, mctx, lctx, out);
+		result = read_all(map, mctx, &from, out);
 		cfg_obj_destroy(parser, &map);
 	}
 	cfg_parser_destroy(&parser);

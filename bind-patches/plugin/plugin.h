@@ -19,7 +19,7 @@
 
 /* --- options.c: the plugin's parameters, the same names and meanings as Unbound's hydns clause ---------- */
 struct hydns_options {
-	bool enable;
+	bool enable, allow_unlogged, allow_unlimited;
 	char *socket;             /* of the instance's memory context */
 	uint32_t capacity, admission, window, min_ttl, max_ttl, refresh, flush_timeout;
 };
@@ -33,13 +33,20 @@ void hydns_options_free(struct hydns_options *o, isc_mem_t *mctx);
 struct hydns_instance {
 	isc_mem_t *mctx;
 	struct hydns_options o;
+	bool peer_sizes;                  /* a server clause limits the size of responses */
 	pthread_mutex_t starting;
 	atomic_bool started;              /* start() was tried; publish is what came of it */
+	const dns_view_t *view;           /* the instance's own, from the start on */
+	const ns_server_t *server;
+	bool exported;                    /* hydnsd was told who is answered where */
 	_Atomic(struct hydns_publish *) publish; /* NULL: there is no link to hydnsd */
 	atomic_bool open;                 /* answers may be offered */
 	dns_cachelistener_t listener;     /* of the active instance alone */
 };
 void hydns_say(enum hydns_log_level level, const char *text);
+
+/* Looks at the obstacles again, for something may have changed. */
+void hydns_reconsider(struct hydns_instance *inst, struct hydns_publish *p);
 
 /* --- answer.c: which answers are everybody's ---------------------------------------------------------------- */
 ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result);
@@ -48,8 +55,8 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_rendered(void *arg, void *data, isc_result_t *result);
 
 /* --- export.c: what the configuration allows, to whom, where ------------------------------------------------- */
-/* Calls say() with each reason why nothing can be offered for this client's view; returns how many. */
-int hydns_obstacles(const ns_client_t *client, void (*say)(void *arg, const char *reason), void *arg);
+/* Calls say() with each reason why nothing can be offered for the instance's view; returns how many. */
+int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, const char *reason), void *arg);
 /* Tells p who is answered where. False: not possible, and logged. */
 bool hydns_export(const ns_client_t *client, struct hydns_publish *p);
 

@@ -124,16 +124,16 @@ class Unbound(Restartable):
 
 class Named(Restartable):
     """BIND as the resolver, with the interface of Unbound above. options: lines for its options clause;
-    clause: lines for the plugin's braces."""
+    clause: lines for the plugin's braces; clients: who is answered; listen: more addresses."""
 
-    def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2):
+    def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
+                 clients="10.53.0.0/16; fd53::/16;", listen=""):
         self.world, self.ns, self.name, self.service, self.threads = world, ns, name, service, threads
         self.dir = world.run.dir / name
         self.dir.mkdir(exist_ok=True)
         self.config = self.dir / "named.conf"
-        clients = "10.53.0.0/16; fd53::/16;"
         lines = ["options {", f'    directory "{self.dir}";', "    pid-file none;", "    recursion yes;",
-                 f"    listen-on {{ {service[4]}; }};", f"    listen-on-v6 {{ {service[6]}; }};",
+                 f"    listen-on {{ {service[4]}; {listen} }};", f"    listen-on-v6 {{ {service[6]}; }};",
                  "    empty-zones-enable no;", "    dnssec-validation no;" if not anchors else "    dnssec-validation yes;",
                  *(f"    {acl} {{ {clients} }};" for acl in ("allow-query", "allow-query-cache", "allow-recursion")),
                  *(f"    {line}" for line in options), "};",

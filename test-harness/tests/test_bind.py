@@ -61,6 +61,34 @@ def test_new_configuration(bind, command):
     bind.world.heat(bind.daemon, NAME)
 
 
+def test_other_commands(bind):
+    """One that is not known to be harmless withdraws everything; query logging ends all offers until it is off."""
+    bind.world.heat(bind.daemon, NAME)
+    bind.named.control("serve-stale", "off")
+    assert bind.daemon.explain(NAME)["where"] == "resolver"
+    bind.world.heat(bind.daemon, NAME)
+    bind.named.control("status")
+    assert bind.daemon.explain(NAME)["where"] == "kernel"
+    bind.named.control("querylog", "on")
+    try:
+        before = bind.daemon.reasons()["ANSWERED"]
+        for _ in range(30):
+            ask(bind.network.client1, SERVICE[4], NAME)
+        assert bind.daemon.explain(NAME)["where"] == "resolver"
+        assert bind.daemon.reasons()["ANSWERED"] == before
+    finally:
+        bind.named.control("querylog", "off")
+    bind.world.heat(bind.daemon, NAME)
+
+
+@pytest.mark.parametrize("rr", (("www", "MX"), ("@", "NS")), ids=lambda rr: rr[1])
+def test_what_may_be_added_is_not_offered(bind, rr):
+    name = f"{rr[0]}.lab.example".removeprefix("@.")
+    for _ in range(20):
+        assert ask(bind.network.client1, SERVICE[4], name, rr[1])
+    assert bind.daemon.explain(name, rr[1])["where"] == "resolver"
+
+
 def test_data_replaced_without_a_flush(bind):
     """A name that the authority says is no more takes all its data along, whatever their TTLs."""
     network = bind.network

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""BIND renews or replaces an RRset that stands in several answers for one of them: all others show it."""
+"""BIND renews or replaces an RRset that stands in several answers for one of them: all others show it. Beside
+that, what a configuration of its own is needed for: clients that are refused, an address that comes and goes."""
 
+import dns.rcode
 import pytest
 from conftest import bind_path
 
@@ -13,11 +15,45 @@ from harness.run import wait_until
 ALIASES = ("turn", "shift")     # of turned and shifted, which live ten seconds
 
 
-@pytest.fixture
+REFUSED, LATER = "10.53.1.5", "10.53.0.78"
+
+
+@pytest.fixture(scope="module")
 def cyclic(world):
     """RRsets only rotate, and renewals are BIND's own: its prefetch, in the last two seconds of a TTL."""
-    with bind_path(world, options=["rrset-order { order cyclic; };"], clause=["hydns-refresh 0;"]) as path:
+    with bind_path(world, options=["rrset-order { order cyclic; };"], clause=["hydns-refresh 0;"],
+                   clients=f"!{REFUSED}; !fd53:2::/64; 10.53.0.0/16; fd53::/16;", listen=f"{LATER};") as path:
         yield path
+
+
+def test_refused_clients(cyclic):
+    """While the name is hot for everybody else."""
+    cyclic.world.heat(cyclic.daemon, "www.lab.example")
+    before = cyclic.daemon.reasons()
+    refused = (ask(cyclic.network.client1, SERVICE[4], "www.lab.example", local=REFUSED),
+               ask(cyclic.network.client2, SERVICE[6], "www.lab.example"))
+    assert [reply.rcode() for reply in refused] == [dns.rcode.REFUSED] * 2
+    assert cyclic.daemon.reasons()["ACL"] == before["ACL"] + 2
+    assert ask(cyclic.network.client1, SERVICE[4], "www.lab.example").rcode() == dns.rcode.NOERROR
+    assert cyclic.daemon.reasons()["ANSWERED"] == before["ANSWERED"] + 1
+
+
+def test_address_that_comes_and_goes(cyclic):
+    """named closes its sockets there and opens new ones: no query may be lost in a socket that only we hold."""
+    network = cyclic.network
+    for _ in range(2):
+        network.resolver.address("lo", f"{LATER}/32")
+        try:
+            wait_until(lambda: ask(network.client1, LATER, "www.lab.example", timeout=0.1), 10, "BIND to listen there")
+            cyclic.world.heat(cyclic.daemon, "www.lab.example", server=LATER)
+            # more sources than sockets, so that each socket would be chosen
+            for _ in range(20):
+                assert ask(network.client1, LATER, "host9.lab.example", "TXT", timeout=0.5), "a query is lost"
+        finally:
+            with network.resolver.netlink() as ip:
+                ip.addr("del", index=1, address=LATER, prefixlen=32)
+        wait_until(lambda: ask(network.client1, SERVICE[4], "www.lab.example") and f"{LATER}:53" not in
+                   str(cyclic.daemon.call({"cmd": "status"})["resolvers"]), 10, "the address to be given up")
 
 
 def last(namespace, name):
