@@ -47,6 +47,8 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	handle = hydns_find(q);
 	if (!handle)
 		return HYDNS_R_MISS;
+	if (q->capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
+		return HYDNS_R_LETTER_CASE;
 	r = hydns_cookie(q, page);
 	if (r)
 		return r;

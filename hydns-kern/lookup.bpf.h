@@ -22,7 +22,7 @@ static __noinline int hydns_key(struct hydns_query *q)
 	const __u64 *word = (void *)(q->message + HYDNS_DNS_HEADER);
 	__u32 len = q->name_len;
 	struct hydns_sip sip;
-	__u64 sum = 0;
+	__u64 sum = 0, capitals = 0;
 
 	hydns_sip_begin(&sip, seed);
 	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
@@ -33,12 +33,14 @@ static __noinline int hydns_key(struct hydns_query *q)
 		w = word[i] & hydns_name_mask(len - i * 8);
 		lower = hydns_lower8(w);
 		sum += (w >> 32) + (__u32)w;
+		capitals |= w ^ lower;
 		q->name[i] = lower;
 		hydns_sip_word(&sip, lower);
 	}
 	hydns_sip_word(&sip, hydns_key_tail(len, q->qtype, q->variant, q->authority));
 	q->hash = hydns_sip_end(&sip);
 	q->name_sum = sum;
+	q->capitals = capitals != 0;
 	return 0;
 }
 

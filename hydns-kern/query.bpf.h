@@ -44,7 +44,8 @@ struct hydns_query {
 	__u32 out;           /* interface that the reply leaves by; 0: the one that the query came by */
 	__u8  out_macs[12];  /* the reply's Ethernet addresses, with reply-path fib */
 	__u16 cookie_at;     /* of the query's, offset into the message */
-	__u16 reserved[3];
+	__u8  capitals;      /* the name came with capital letters */
+	__u8  reserved[5];
 	__u64 name[HYDNS_NAME_WORDS];      /* lower case, zero-padded */
 	__u8  align[4];                    /* puts the question at a multiple of 8 */
 	__u8  message[HYDNS_QUERY_MAX + 12];

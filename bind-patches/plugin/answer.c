@@ -188,7 +188,8 @@ static struct hydns_publish *new_publish(const struct hydns_instance *inst, cons
 		.threads = isc_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
 		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
-		.flags = HYDNS_AUTH_ROTATES, .edns_size = dns_view_getudpsize(client->view),
+		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE,
+		.edns_size = dns_view_getudpsize(client->view),
 		.max_udp = max_udp(client->view), .log = hydns_say,
 	};
 
@@ -219,6 +220,16 @@ static void start(struct hydns_instance *inst, const ns_client_t *client)
 	pthread_mutex_unlock(&inst->starting);
 }
 
+/* Names are sent with the letters they were first received with: to a question in small letters the same to
+ * everybody. Lengths of labels are below 'A'. */
+static bool has_capitals(const isc_region_t *name)
+{
+	for (unsigned int i = 0; i < name->length; i++)
+		if (name->base[i] >= 'A' && name->base[i] <= 'Z')
+			return true;
+	return false;
+}
+
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 {
 	const query_ctx_t *qctx = arg;
@@ -239,6 +250,8 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	    client->query.origqname == NULL ||	    !look_at_records(qctx, &ttl, &secure))
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
+	if (has_capitals(&r))
+		return NS_HOOK_CONTINUE;
 	pending.q = (struct hydns_question){ .name = r.base, .name_len = (uint16_t)r.length,
 		.qtype = client->query.qtype,
 		.variant = (client->extflags & DNS_MESSAGEEXTFLAG_DO) != 0 ? HYDNS_VARIANT_DO : 0 };

@@ -121,7 +121,7 @@ static void below_changed(struct hydns_instance *inst, const isc_region_t *name)
 
 /* On the thread that changes the cache, which holds a lock there. */
 static void on_changed(dns_cachelistener_t *listener, const dns_name_t *name, dns_rdatatype_t type,
-		       dns_cachechange_t how)
+		       dns_cachechange_t how, isc_stdtime_t was, isc_stdtime_t is)
 {
 	struct hydns_instance *inst = caa_container_of(listener, struct hydns_instance, listener);
 	struct hydns_publish *p = atomic_load(&inst->publish);
@@ -141,7 +141,7 @@ static void on_changed(dns_cachelistener_t *listener, const dns_name_t *name, dn
 		hydns_publish_changed(t, r.base, r.length);
 		break;
 	case dns_cachechange_renewed:
-		hydns_publish_renewed(t, r.base, r.length, type);
+		hydns_publish_renewed(t, r.base, r.length, type, (time_t)was, (time_t)is);
 		break;
 	case dns_cachechange_below:
 		below_changed(inst, &r);
@@ -161,6 +161,7 @@ static void stop(struct hydns_instance *inst)
 	atomic_store(&inst->open, false);
 	if (active == inst)
 		active = NULL;
+	hydns_stats_end(inst);
 	hydns_publish_stop(atomic_exchange(&inst->publish, NULL));
 	pthread_mutex_unlock(&active_lock);
 }
@@ -222,6 +223,7 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 		{ NS_CLIENT_RENDERED, hydns_on_rendered },
 		{ NS_CACHE_FLUSHED, on_flushed },
 		{ NS_CONTROL_DONE, on_command },
+		{ NS_STATS_WANTED, hydns_on_stats },
 	};
 	struct hydns_instance *inst = isc_mem_get(mctx, sizeof(*inst));
 	isc_result_t result;

@@ -39,6 +39,7 @@ struct hydns_instance {
 	const dns_view_t *view;           /* the instance's own, from the start on */
 	const ns_server_t *server;
 	bool exported;                    /* hydnsd was told who is answered where */
+	struct hydns_counts counted;      /* kernel answers that named's counters have; locked by starting */
 	_Atomic(struct hydns_publish *) publish; /* NULL: there is no link to hydnsd */
 	atomic_bool open;                 /* answers may be offered */
 	dns_cachelistener_t listener;     /* of the active instance alone */
@@ -53,6 +54,11 @@ ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_rendered(void *arg, void *data, isc_result_t *result);
+
+/* --- stats.c: kernel answers in named's own counters -------------------------------------------------------- */
+ns_hookresult_t hydns_on_stats(void *arg, void *data, isc_result_t *result);
+/* Counts what is not counted yet, before the instance stops publishing. */
+void hydns_stats_end(struct hydns_instance *inst);
 
 /* --- export.c: what the configuration allows, to whom, where ------------------------------------------------- */
 /* Calls say() with each reason why nothing can be offered for the instance's view; returns how many. */

@@ -122,9 +122,18 @@ class Unbound(Restartable):
         return sum(int(v) for k, v in self.stats().items() if k.startswith("thread") and k.endswith(".num.queries"))
 
 
+def _trust_anchors(files):
+    """Lines of named.conf."""
+    for file in files:
+        for line in file.read_text().splitlines():
+            zone, *_, tag, algorithm, digest, data = line.split()
+            yield f'trust-anchors {{ {zone} static-ds {tag} {algorithm} {digest} "{data}"; }};'
+
+
 class Named(Restartable):
     """BIND as the resolver, with the interface of Unbound above. options: lines for its options clause;
-    clause: lines for the plugin's braces; clients: who is answered; listen: more addresses."""
+    clause: lines for the plugin's braces; clients: who is answered; listen: more addresses; anchors: files
+    with DS records, as Unbound reads them."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
                  clients="10.53.0.0/16; fd53::/16;", listen=""):
@@ -134,9 +143,9 @@ class Named(Restartable):
         self.config = self.dir / "named.conf"
         lines = ["options {", f'    directory "{self.dir}";', "    pid-file none;", "    recursion yes;",
                  f"    listen-on {{ {service[4]}; {listen} }};", f"    listen-on-v6 {{ {service[6]}; }};",
-                 "    empty-zones-enable no;", "    dnssec-validation no;" if not anchors else "    dnssec-validation yes;",
+                 "    empty-zones-enable no;", f"    dnssec-validation {'yes' if anchors else 'no'};",
                  *(f"    {acl} {{ {clients} }};" for acl in ("allow-query", "allow-query-cache", "allow-recursion")),
-                 *(f"    {line}" for line in options), "};",
+                 *(f"    {line}" for line in options), "};", *_trust_anchors(anchors),
                  'key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };',
                  f'controls {{ inet {service[4]} port 953 allow {{ any; }} keys {{ rndc; }}; }};',
                  f'zone "." {{ type hint; file "{hints}"; }};']

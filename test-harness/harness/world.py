@@ -76,9 +76,9 @@ class World:
         return Unbound(self, self.network.resolver, "unbound", network.SERVICE, self.hints, anchors=self.anchors,
                        hydns=daemon.plugin_socket if daemon else None, **options)
 
-    def named(self, daemon=None, **options):
+    def named(self, daemon=None, *, anchors=None, **options):
         """BIND in the place of the resolver under test, not yet started."""
-        return Named(self, self.network.resolver, "named", network.SERVICE, self.hints, anchors=self.anchors,
+        return Named(self, self.network.resolver, "named", network.SERVICE, self.hints, anchors=anchors or self.anchors,
                      hydns=daemon.plugin_socket if daemon else None, **options)
 
     def reference(self, **options):

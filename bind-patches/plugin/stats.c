@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernel answers in named's own counters, whenever these are shown. */
+#include <isc/stats.h>
+#include <isc/util.h>
+#include <dns/opcode.h>
+#include <dns/stats.h>
+#include <ns/server.h>
+#include <ns/stats.h>
+#include "plugin.h"
+
+/* How long whoever asks for statistics waits for hydnsd; then they show what was known before. */
+#define WAIT_MS 100
+
+static void add(const ns_server_t *server, isc_statscounter_t counter, uint64_t n)
+{
+	isc_stats_add(ns_stats_get(server->nsstats), counter, n);
+}
+
+/* The kernel path answers nothing but opcode QUERY over UDP, and nothing authoritatively. NODATA counts as
+ * success, for the kernel counts codes. */
+static void add_queries(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
+{
+	uint64_t answered = now->answered - before->answered, ipv6 = now->ipv6 - before->ipv6;
+	uint64_t edns = now->edns - before->edns;
+
+	add(server, ns_statscounter_requestv4, answered - ipv6);
+	add(server, ns_statscounter_requestv6, ipv6);
+	add(server, ns_statscounter_udp, answered);
+	add(server, ns_statscounter_edns0in, edns);
+	add(server, ns_statscounter_edns0out, edns);
+	add(server, ns_statscounter_response, answered);
+	add(server, ns_statscounter_nonauthans, answered);
+	add(server, ns_statscounter_success, now->rcode[dns_rcode_noerror] - before->rcode[dns_rcode_noerror]);
+	add(server, ns_statscounter_nxdomain, now->rcode[dns_rcode_nxdomain] - before->rcode[dns_rcode_nxdomain]);
+	dns_opcodestats_add(server->opcodestats, dns_opcode_query, answered);
+}
+
+static void add_kinds(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
+{
+	for (int i = 0; i < HYDNS_COUNT_TYPES; i++)
+		dns_rdatatypestats_add(server->rcvquerystats, (dns_rdatatype_t)i, now->type[i] - before->type[i]);
+	for (int i = 0; i < HYDNS_COUNT_RCODES; i++)
+		dns_rcodestats_add(server->rcodestats, (dns_rcode_t)i, now->rcode[i] - before->rcode[i]);
+}
+
+static void count(struct hydns_instance *inst, const ns_server_t *server)
+{
+	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_counts now;
+
+	if (p == NULL)
+		return;
+	pthread_mutex_lock(&inst->starting);
+	if (hydns_publish_counts(p, &now, WAIT_MS)) {
+		if (now.answered < inst->counted.answered)    /* hydnsd has begun anew */
+			inst->counted = (struct hydns_counts){ 0 };
+		add_queries(server, &now, &inst->counted);
+		add_kinds(server, &now, &inst->counted);
+		inst->counted = now;
+	}
+	pthread_mutex_unlock(&inst->starting);
+}
+
+ns_hookresult_t hydns_on_stats(void *arg, void *data, isc_result_t *result)
+{
+	UNUSED(result);
+	count(data, arg);
+	return NS_HOOK_CONTINUE;
+}
+
+void hydns_stats_end(struct hydns_instance *inst)
+{
+	count(inst, inst->server);
+	inst->counted = (struct hydns_counts){ 0 };
+}
