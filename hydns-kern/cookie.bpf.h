@@ -42,8 +42,10 @@ static __always_inline bool hydns_cookie_read(struct hydns_query *q)
 	return true;
 }
 
-/* The state of the cookie in q; leaves the reply's in its place. 0 (none): no secret of this set. */
-static __noinline __u32 hydns_cookie_turn(struct hydns_query *q, __u32 set, __u32 now)
+/* The state of the cookie in q; leaves the reply's in its place. 0 (none): no secret of this set, or strict,
+ * and the resolver refuses the cookie. strict: as BIND judges (ns/client.c), which also gives a new cookie in
+ * every reply. */
+static __noinline __u32 hydns_cookie_turn(struct hydns_query *q, __u32 set, __u32 now, __u32 strict)
 {
 	const struct hydns_cookie_client client = { .addr = q->client.addr, .ipv6 = q->ipv6 };
 	__u32 i = HYDNS_COOKIES_INDEX(q->authority, set);
@@ -54,7 +56,10 @@ static __noinline __u32 hydns_cookie_turn(struct hydns_query *q, __u32 set, __u3
 		return HYDNS_COOKIE_NONE;
 	if (hydns_cookie_read(q))
 		state = hydns_cookie_judge(k, q->cookie, &client, now);
-	if (state != HYDNS_COOKIE_VALID)
+	if (strict && q->cookie_len != HYDNS_COOKIE_CLIENT_LEN &&
+	    (state < HYDNS_COOKIE_VALID || (__u32)q->cookie[1] != HYDNS_COOKIE_VERSION))
+		return HYDNS_COOKIE_NONE;
+	if (strict || state != HYDNS_COOKIE_VALID)
 		hydns_cookie_make(k->secret[0], q->cookie, &client, now);
 	q->option_head[0] = bpf_htons(HYDNS_OPTION_COOKIE);
 	q->option_head[1] = bpf_htons(HYDNS_COOKIE_LEN);
@@ -62,13 +67,14 @@ static __noinline __u32 hydns_cookie_turn(struct hydns_query *q, __u32 set, __u3
 }
 
 static __always_inline enum hydns_reason hydns_cookie(struct hydns_query *q,
-						      const struct hydns_authority_page *page)
+						      const struct hydns_authority_page *page, __u16 auth_flags)
 {
 	if (!(q->cookie_len | q->cookie_required))
 		return 0;
 	if (q->cookie_len)
 		q->cookie_state = hydns_cookie_turn(q, *(const volatile __u32 *)&page->cookies,
-						    hydns_wall_seconds(page));
+						    hydns_wall_seconds(page),
+						    auth_flags & HYDNS_AUTH_STRICT_EDNS);
 	if (q->cookie_required ? q->cookie_state < HYDNS_COOKIE_VALID : !q->cookie_state)
 		return HYDNS_R_COOKIE;
 	return 0;

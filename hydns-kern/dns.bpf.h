@@ -188,7 +188,8 @@ static __always_inline bool hydns_option_cookie(struct hydns_query *q, __u32 pos
 /*
  * Options from pos to the message's end. Those that may change an answer to a query over UDP make it pass,
  * all others are overlooked, as the resolver does: DAU, DHU, N3U, KEEPALIVE (TCP alone), PADDING (TLS
- * alone), CHAIN, KEY-TAG, unassigned and experimental codes.
+ * alone), CHAIN, KEY-TAG, unassigned and experimental codes. A strict resolver refuses those of a wrong length:
+ * it gets them all, and a second cookie.
  */
 static __noinline __u32 hydns_options_ok(struct hydns_query *q, __u32 pos, __u32 auth_flags)
 {
@@ -209,7 +210,13 @@ static __noinline __u32 hydns_options_ok(struct hydns_query *q, __u32 pos, __u32
 		case HYDNS_OPTION_EXPIRE:
 			return 0;
 		case HYDNS_OPTION_COOKIE:
+			if ((auth_flags & HYDNS_AUTH_STRICT_EDNS) && q->cookie_len)
+				return 0;
 			if (!(auth_flags & HYDNS_AUTH_IGNORES_COOKIE) && !hydns_option_cookie(q, pos, len))
+				return 0;
+			break;
+		default:
+			if (auth_flags & HYDNS_AUTH_STRICT_EDNS)
 				return 0;
 		}
 		pos += len;

@@ -49,7 +49,7 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 		return HYDNS_R_MISS;
 	if (q->capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
 		return HYDNS_R_LETTER_CASE;
-	r = hydns_cookie(q, page);
+	r = hydns_cookie(q, page, cfg->flags);
 	if (r)
 		return r;
 	epoch = *(const volatile __u32 *)&page->epoch;

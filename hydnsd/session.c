@@ -189,7 +189,8 @@ static bool text_valid(const char text[HYDNS_IDENTITY_LEN])
 static const char *hello_fault(const struct message *m)
 {
 	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
-	const uint16_t flags = HYDNS_AUTH_IGNORES_COOKIE | HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE;
+	const uint16_t flags = HYDNS_AUTH_IGNORES_COOKIE | HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE |
+			       HYDNS_AUTH_STRICT_EDNS;
 
 	if (m->head.len >= sizeof(h->abi_version) && h->abi_version != HYDNS_ABI_VERSION)
 		return "another ABI version: install hydnsd and the plugin from one release";

@@ -65,14 +65,20 @@ ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
+/* Signatures asked for by their type are those that happen to be cached, of any type. */
+static bool type_is_plain(dns_rdatatype_t type)
+{
+	return type != dns_rdatatype_any && type != dns_rdatatype_rrsig && type != dns_rdatatype_sig;
+}
+
 static bool query_is_plain(const query_ctx_t *qctx)
 {
 	const ns_client_t *client = qctx->client;
 	const dns_message_t *m = client->message;
 	const unsigned int special = NS_CLIENTATTR_TCP | NS_CLIENTATTR_MULTICAST | NS_CLIENTATTR_WANTNSID |
-		NS_CLIENTATTR_WANTCOOKIE | NS_CLIENTATTR_WANTEXPIRE | NS_CLIENTATTR_HAVEECS | NS_CLIENTATTR_WANTPAD;
+		NS_CLIENTATTR_WANTEXPIRE | NS_CLIENTATTR_HAVEECS | NS_CLIENTATTR_WANTPAD;
 
-	return (client->attributes & special) == 0 && (client->attributes & NS_CLIENTATTR_RA) != 0 &&
+	return type_is_plain(client->query.qtype) && (client->attributes & special) == 0 && (client->attributes & NS_CLIENTATTR_RA) != 0 &&
 	       m->opcode == dns_opcode_query && m->rdclass == dns_rdataclass_in && m->tsigkey == NULL &&
 	       client->signer == NULL && (m->flags & (DNS_MESSAGEFLAG_RD | DNS_MESSAGEFLAG_CD |
 	       DNS_MESSAGEFLAG_AA | DNS_MESSAGEFLAG_TC)) == DNS_MESSAGEFLAG_RD && client->ednsversion <= 0 &&
@@ -175,10 +181,13 @@ void hydns_reconsider(struct hydns_instance *inst, struct hydns_publish *p)
 		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 }
 
-/* What is sent without valid cookie, which no client of the kernel path has, is limited once more. */
+/* What is sent without valid cookie, which no client of the kernel path has, is limited once more. Less than
+ * 512 is an obstacle, which hydnsd can show only if it takes what it is told. */
 static uint16_t max_udp(const dns_view_t *view)
 {
-	return view->nocookieudp < view->maxudp ? view->nocookieudp : view->maxudp;
+	uint16_t most = view->nocookieudp < view->maxudp ? view->nocookieudp : view->maxudp;
+
+	return most < 512 ? 512 : most;
 }
 
 static struct hydns_publish *new_publish(const struct hydns_instance *inst, const ns_client_t *client)
@@ -188,7 +197,7 @@ static struct hydns_publish *new_publish(const struct hydns_instance *inst, cons
 		.threads = isc_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
 		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
-		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE,
+		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE | HYDNS_AUTH_STRICT_EDNS,
 		.edns_size = dns_view_getudpsize(client->view),
 		.max_udp = max_udp(client->view), .log = hydns_say,
 	};

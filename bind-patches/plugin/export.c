@@ -16,6 +16,7 @@
 #include "plugin.h"
 
 #define V4_BITS 96
+#define PLAIN_UDP_SIZE 512       /* what the kernel path takes as the least: RFC 1035 section 4.2.1 */
 static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 /* The ACLs that must all let a client in, before it is answered from the cache. */
@@ -111,6 +112,7 @@ int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, co
 		  "nxdomain-redirect or a redirect zone changes answers: remove it" },
 		{ view->sortlist != NULL, "sortlist orders by client: remove it" },
 		{ view->nocasecompress != NULL, "no-case-compress answers by client: remove it" },
+		{ view->nocookieudp < PLAIN_UDP_SIZE, "nocookie-udp-size is below 512: raise it" },
 		{ inst->peer_sizes, "a server clause has max-udp-size, which depends on the client: remove it" },
 		{ view->minimalresponses == dns_minimal_no, "minimal-responses is no, and what is added depends on "
 		  "the client's EDNS size: leave it at its default" },
@@ -251,6 +253,34 @@ static bool export_services(const ns_client_t *client, struct hydns_publish *p)
 	return ok;
 }
 
+/* --- cookies ---------------------------------------------------------------------------------------------- */
+/* Without secrets the kernel leaves queries with a cookie to named: where it would not answer a client's cookie
+ * alone, pads what it sends to those that have a valid one, or has more secrets than the kernel takes. */
+static void export_cookies(const ns_client_t *client, struct hydns_publish *p)
+{
+	const ns_server_t *server = client->manager->sctx;
+	const dns_view_t *view = client->view;
+	uint8_t secret[HYDNS_COOKIE_SECRETS][HYDNS_COOKIE_SECRET_LEN];
+	size_t n = 0;
+
+	if (!server->answercookie || view->requireservercookie || view->padding > 0 ||
+	    (server->options & NS_SERVER_COOKIEALWAYSVALID) != 0)
+		return;
+	memcpy(secret[n++], server->secret, HYDNS_COOKIE_SECRET_LEN);
+	for (const ns_altsecret_t *alt = ISC_LIST_HEAD(server->altsecrets); alt != NULL && n <= HYDNS_COOKIE_SECRETS;
+	     alt = ISC_LIST_NEXT(alt, link)) {
+		if (n < HYDNS_COOKIE_SECRETS)
+			memcpy(secret[n], alt->secret, HYDNS_COOKIE_SECRET_LEN);
+		n++;
+	}
+	if (n <= HYDNS_COOKIE_SECRETS)
+		hydns_publish_cookie_secrets(p, (const uint8_t (*)[HYDNS_COOKIE_SECRET_LEN])secret, n);
+	else
+		(void)hydns_publish_add_note(p, "queries with a DNS cookie are answered by the resolver only: there are "
+			"more than two cookie-secrets");
+	explicit_bzero(secret, sizeof(secret));
+}
+
 bool hydns_export(const ns_client_t *client, struct hydns_publish *p)
 {
 	if (!export_acl(client->view, p)) {
@@ -262,5 +292,6 @@ bool hydns_export(const ns_client_t *client, struct hydns_publish *p)
 		hydns_say(HYDNS_LOG_ERROR, "can't hand a listening socket to hydnsd: nothing is offered to the kernel");
 		return false;
 	}
+	export_cookies(client, p);
 	return true;
 }

@@ -32,6 +32,10 @@ static void add_queries(const ns_server_t *server, const struct hydns_counts *no
 	add(server, ns_statscounter_nonauthans, answered);
 	add(server, ns_statscounter_success, now->rcode[dns_rcode_noerror] - before->rcode[dns_rcode_noerror]);
 	add(server, ns_statscounter_nxdomain, now->rcode[dns_rcode_nxdomain] - before->rcode[dns_rcode_nxdomain]);
+	add(server, ns_statscounter_cookiein, now->cookie_valid - before->cookie_valid +
+	    now->cookie_client - before->cookie_client);
+	add(server, ns_statscounter_cookiematch, now->cookie_valid - before->cookie_valid);
+	add(server, ns_statscounter_cookienew, now->cookie_client - before->cookie_client);
 	dns_opcodestats_add(server->opcodestats, dns_opcode_query, answered);
 }
 

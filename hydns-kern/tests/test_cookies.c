@@ -290,6 +290,56 @@ static void test_allow_cookie(void **state)
 	expect("no EDNS, allowed", &no_edns, &answer, HYDNS_R_ANSWERED, NULL);
 }
 
+/* --- resolvers of other habits -------------------------------------------------------------------------------- */
+static const struct hydns_authority_config strict = {
+	.flags = HYDNS_AUTH_READY | HYDNS_AUTH_STRICT_EDNS, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
+};
+
+/* A valid cookie gets a new one, what is not valid is the resolver's, and so is any other option. */
+static void test_strict(void **state)
+{
+	__u8 cookie[HYDNS_COOKIE_LEN], made[HYDNS_COOKIE_LEN], options[2 * OPTION];
+	struct query q = question(options, OPTION, false), own = question(options, 12, false);
+	struct query two = question(options, 2 * OPTION, false), padded = question(options, 4, false);
+
+	(void)state;
+	kernel_config(kern, &strict);
+	make_cookie(secrets.secret[0], false, WALL_S, made);
+	for (size_t i = 0; i < 2; i++) {
+		make_cookie(secrets.secret[i], false, WALL_S - 9, cookie);
+		put_option(options + put_option(options, 10, cookie, sizeof(cookie)), 10, cookie, sizeof(cookie));
+		expect("valid", &q, &answer, HYDNS_R_ANSWERED, made);
+		expect("and another", &two, &answer, HYDNS_R_EDNS_UNUSUAL, NULL);
+	}
+	make_cookie(stranger, false, WALL_S, cookie);
+	put_option(options, 10, cookie, sizeof(cookie));
+	expect("forged", &q, &answer, HYDNS_R_COOKIE, NULL);
+	put_option(options, 10, client_part, sizeof(client_part));
+	expect("client's alone", &own, &answer, HYDNS_R_ANSWERED, made);
+	put_option(options, 12, NULL, 0);
+	expect("padding", &padded, &answer, HYDNS_R_EDNS_UNUSUAL, NULL);
+	kernel_config(kern, &answers_cookies);
+}
+
+static void test_letters(void **state)
+{
+	const struct hydns_authority_config keeps = {
+		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_KEEPS_CASE, .edns_size = EDNS_SIZE, .max_udp = 4096,
+		.acl_half = 1,
+	};
+	struct query small = question(NULL, 0, false), capital = small, last = small;
+
+	(void)state;
+	capital.name = "Www.example.com";
+	last.name = "www.example.coM";
+	expect("capital", &capital, &answer, HYDNS_R_ANSWERED, NULL);
+	kernel_config(kern, &keeps);
+	expect("small letters", &small, &answer, HYDNS_R_ANSWERED, NULL);
+	expect("a capital", &capital, &answer, HYDNS_R_LETTER_CASE, NULL);
+	expect("the last is one", &last, &answer, HYDNS_R_LETTER_CASE, NULL);
+	kernel_config(kern, &answers_cookies);
+}
+
 /* --- several options ------------------------------------------------------------------------------------------ */
 static void test_options(void **state)
 {
@@ -430,6 +480,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_set_must_be_the_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_secret_of_two, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allow_cookie, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_strict, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_letters, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_options, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second_cookie, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_place, setup, teardown),

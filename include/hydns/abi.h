@@ -185,6 +185,7 @@ struct hydns_cookies {
 #define HYDNS_AUTH_IGNORES_COOKIE 0x01 /* the resolver answers as if a COOKIE option were not there */
 #define HYDNS_AUTH_ROTATES        0x02 /* the resolver rotates RRsets */
 #define HYDNS_AUTH_KEEPS_CASE     0x04 /* names are sent with the letters they were first received with */
+#define HYDNS_AUTH_STRICT_EDNS  0x08 /* every option is checked, an invalid cookie refused, each reply's new */
 #define HYDNS_AUTH_READY          0x80 /* services, ACL and this record are complete */
 struct hydns_authority_config {
 	__u16 flags;

@@ -74,6 +74,6 @@ class Setting:
         with open("/proc/version") as f:
             compiled = f.read().strip()
         clang = subprocess.run(["clang", "--version"], capture_output=True, text=True).stdout.splitlines()
-        return {**report.environment(self.tools), "kernel_build": compiled, "python": platform.python_version(),
+        return {**report.environment(self.tools, "unbound"), "kernel_build": compiled, "python": platform.python_version(),
                 "clang": clang[0] if clang else "unknown",
                 "cpus": {"resolver": cpus.RESOLVER, "others": cpus.OTHERS, "generator": GENERATOR}}

@@ -115,34 +115,29 @@ def _check_played(summaries, seconds):
                                "that names that are asked once are asked once")
 
 
-def recursions(unbound):
-    """Replies that Unbound could give only after asking an authority."""
-    return int(unbound.stats()["total.num.recursivereplies"])
-
-
-def recursion_cost(world, unbound, streams, seconds):
-    """CPU seconds of Unbound for a reply that needs recursion, by a load of nothing else."""
-    recursed, cpu = recursions(unbound), unbound.program.cpu_seconds()
+def recursion_cost(world, resolver, streams, seconds):
+    """CPU seconds of the resolver for a reply that needs recursion, by a load of nothing else."""
+    recursed, cpu = resolver.recursions(), resolver.program.cpu_seconds()
     loads = [_dnsperf(world, stream, seconds, None) for stream in streams]
     for dnsperf in loads:
         dnsperf.popen.wait()
-    cpu = unbound.program.cpu_seconds() - cpu
+    cpu = resolver.program.cpu_seconds() - cpu
     summaries = [dnsperf_summary(dnsperf.log.read_text()) for dnsperf in loads]
     for dnsperf in loads:
         dnsperf.log.unlink()
     _check_played(summaries, seconds)
-    recursed = recursions(unbound) - recursed
+    recursed = resolver.recursions() - recursed
     others = sum(s["completed"] for s in summaries) - recursed
     if others > 0.02 * recursed:
         raise HarnessError(f"{others} of the never-repeated names needed no recursion: their cost is not a recursion's")
     return cpu / recursed
 
 
-def measure(world, unbound, daemon, data, seconds, rate, progress):
+def measure(world, resolver, daemon, data, seconds, rate, progress):
     """Runs the load against a started resolver; returns the figures, with the time series as 'series' and
     dnsperf's and the machine's own under 'details'."""
-    recursed = recursions(unbound)
-    processes = [unbound.program] + ([daemon.program] if daemon else [])
+    recursed = resolver.recursions()
+    processes = [resolver.program] + ([daemon.program] if daemon else [])
     cpu, busy, meter = [p.cpu_seconds() for p in processes], machine_busy_seconds(), Meter(daemon)
     probers = [Asker(world, world.network.client2, SERVICE[f], data.probes[f], PROBE_RATE, seconds=seconds,
                      timeout=TIMEOUT, edns=f == 6) for f in (4, 6)]
@@ -154,7 +149,7 @@ def measure(world, unbound, daemon, data, seconds, rate, progress):
             progress(meter)
         used = [p.cpu_seconds() - c for p, c in zip(processes, cpu)]
         busy = machine_busy_seconds() - busy
-        recursed = recursions(unbound) - recursed
+        recursed = resolver.recursions() - recursed
         answers = first.result() + second.result()
     meter.read()
     summaries = [dnsperf_summary(load.log.read_text()) for load in loads]
@@ -175,7 +170,7 @@ def measure(world, unbound, daemon, data, seconds, rate, progress):
         "kernel_share": round(meter.answered / replies, 4),
     }, {
         "series": meter.series, "reasons": meter.counted(), "replies": replies, "seconds": elapsed,
-        "cpu_seconds": dict(zip(("unbound", "hydnsd"), (round(u, 2) for u in used))),
+        "cpu_seconds": dict(zip((resolver.name, "hydnsd"), (round(u, 2) for u in used))),
         "recursions": recursed, "machine_cpu_seconds_per_million": round(busy / replies * 1e6, 3),
         "latency_samples": len(latencies),
     }

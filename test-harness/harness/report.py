@@ -21,9 +21,9 @@ def _text(key, value):
     return f"{value:,.0f}" if key in ("replies_per_second", "lost") else f"{value:,.1f}"
 
 
-def table(off, on):
-    """Lines: what, Unbound alone, with the kernel path."""
-    rows = [("", "Unbound alone", "with hyDNS")] + [(LABELS[k], _text(k, off[k]), _text(k, on[k])) for k in KEYS]
+def table(off, on, name):
+    """Lines: what, the resolver alone, with the kernel path. name: the resolver's."""
+    rows = [("", f"{name} alone", "with hyDNS")] + [(LABELS[k], _text(k, off[k]), _text(k, on[k])) for k in KEYS]
     return [f"  {what:42}{a:>16}{b:>16}" for what, a, b in rows]
 
 
@@ -55,7 +55,7 @@ def top_lines(names):
     return lines + [f"  {n['name'][:43]:44}{n['type']!s:8}{n['rate']:>12,.0f}  {n['where']}" for n in names]
 
 
-def environment(tools):
+def environment(tools, server):
     """What the figures depend on."""
     def first_line(*argv):
         done = subprocess.run([str(a) for a in argv], capture_output=True, text=True)
@@ -66,7 +66,7 @@ def environment(tools):
         memory = int(f.readline().split()[1]) // 1024
     return {"kernel": platform.release(), "machine": platform.machine(), "cpus": len(models),
             "cpu_model": models[0] if models else "unknown", "memory_mib": memory,
-            "unbound": first_line(tools.unbound, "-V"), "hydnsd": first_line(tools.hydnsd, "--version"),
+            server: first_line(tools.named if server == "bind" else tools.unbound, "-V"), "hydnsd": first_line(tools.hydnsd, "--version"),
             "nsd": first_line(tools.nsd, "-v"), "dnsperf": dnsperf_version(tools.dnsperf),
             "link": "veth between network namespaces of one machine, XDP in native mode"}
 
@@ -80,14 +80,14 @@ def write_json(file, off, on, extra):
     file.write_text(json.dumps({"off": off, "on": on, **extra}, indent=1) + "\n")
 
 
-def write_plot(file, off, on, series):
+def write_plot(file, off, on, series, name):
     """Throughput, latency, CPU as pairs of bars; the kernel's share over time."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(2, 2, figsize=(10, 7))
-    colors, names = ("#8a8a8a", "#1f6fb4"), ("Unbound alone", "with hyDNS")
+    colors, names = ("#8a8a8a", "#1f6fb4"), (f"{name} alone", "with hyDNS")
 
     def pair(axis, keys, labels, title, unit):
         for i, figures in enumerate((off, on)):
@@ -101,7 +101,7 @@ def write_plot(file, off, on, series):
     pair(axes[0][1], ["p50_us", "p95_us", "p99_us"], ["50 %", "95 %", "99 %"], "Latency below which", "microseconds")
     axes[0][1].set_yscale("log")      # the median and the tail are far apart
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="upper center", ncol=2)
-    pair(axes[1][0], ["resolver_cpu_seconds_per_million"], [""], "CPU of Unbound and hydnsd",
+    pair(axes[1][0], ["resolver_cpu_seconds_per_million"], [""], f"CPU of {name} and hydnsd",
          "seconds per million replies")
     share = axes[1][1]
     share.plot([s["seconds"] for s in series], [100 * s["kernel_share"] for s in series], color=colors[1])

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """NSD, Unbound and hydnsd with the configurations that the topology needs. All are context managers."""
 
+import http.client
 import json
 import signal
 import socket
 import time
+from contextlib import closing
 
 from .client import ask
 from .process import Program, run_tool
@@ -117,9 +119,19 @@ class Unbound(Restartable):
         text = self.control("stats_noreset")
         return {k: float(v) for k, v in (line.split("=") for line in text.splitlines() if "=" in line)}
 
+    def recursions(self):
+        """Replies that it could give only after asking an authority."""
+        return int(self.stats()["total.num.recursivereplies"])
+
+    def statistics_command(self):
+        return f"{self.world.tools.unbound_control} -c {self.config} stats_noreset"
+
     def received(self):
         """Queries that came to the resolver itself, over all threads: kernel answers are only in total.*."""
         return sum(int(v) for k, v in self.stats().items() if k.startswith("thread") and k.endswith(".num.queries"))
+
+
+STATISTICS_PORT = 8053   # of named
 
 
 def _trust_anchors(files):
@@ -148,6 +160,7 @@ class Named(Restartable):
                  *(f"    {line}" for line in options), "};", *_trust_anchors(anchors),
                  'key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };',
                  f'controls {{ inet {service[4]} port 953 allow {{ any; }} keys {{ rndc; }}; }};',
+                 f"statistics-channels {{ inet {service[4]} port {STATISTICS_PORT} allow {{ any; }}; }};",
                  f'zone "." {{ type hint; file "{hints}"; }};']
         if hydns:
             lines += ['plugin query "hydns.so" {', f'    hydns-socket "{hydns}";', *(f"    {line}" for line in clause),
@@ -165,6 +178,22 @@ class Named(Restartable):
     def _answers(self, address):
         """The root's servers, from the cache once it has asked for them."""
         return ask(self.ns, address, ".", "NS", local=address, timeout=0.5)
+
+    def stats(self):
+        """The counters of queries and responses by the names of the statistics channel; one that is 0 is left out."""
+        with self.ns.entered():
+            channel = http.client.HTTPConnection(self.service[4], STATISTICS_PORT, timeout=5)
+            channel.connect()
+        with closing(channel):
+            channel.request("GET", "/json/v1/server")
+            return json.load(channel.getresponse())["nsstats"]
+
+    def recursions(self):
+        """Queries that it could answer only after asking an authority."""
+        return self.stats().get("QryRecursion", 0)
+
+    def statistics_command(self):
+        return f"nsenter --net={self.ns.path} curl http://{self.service[4]}:{STATISTICS_PORT}/json/v1/server"
 
     def control(self, *words, check=True):
         """rndc; returns what it printed. Returns when the command has taken effect."""

@@ -89,6 +89,22 @@ def test_what_may_be_added_is_not_offered(bind, rr):
     assert bind.daemon.explain(name, rr[1])["where"] == "resolver"
 
 
+def test_statistics(bind):
+    """named's own counters have what the kernel has answered."""
+    bind.world.heat(bind.daemon, NAME, edns=True)
+    before, kernel = bind.named.stats(), bind.daemon.reasons()["ANSWERED"]
+    for family in (4, 6):
+        for _ in range(10):
+            ask(bind.network.client1, SERVICE[family], NAME, edns=True)
+    answered = bind.daemon.reasons()["ANSWERED"] - kernel
+    after = bind.named.stats()
+    assert answered >= 18      # one may come through for renewal
+    grown = {key: after.get(key, 0) - before.get(key, 0) for key in ("Requestv4", "Requestv6", "ReqEdns0", "Response",
+                                                                     "QryNoauthAns", "QrySuccess", "QryUDP")}
+    assert grown == {"Requestv4": 10, "Requestv6": 10, "ReqEdns0": 20, "Response": 20, "QryNoauthAns": 20,
+                     "QrySuccess": 20, "QryUDP": 20}
+
+
 def test_data_replaced_without_a_flush(bind):
     """A name that the authority says is no more takes all its data along, whatever their TTLs."""
     network = bind.network

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Every kind of answer with BIND: the kernel's is named's, or the query goes to named. The questions are those of
+"""Every kind of answer, and of DNS cookie, with BIND: the kernel's is named's, or the query goes to named. The questions are those of
 test_fidelity; what named adds, shuffles or makes anew goes to named itself, so for each group it is said how many
 of its questions the kernel answers at least."""
 
 import pytest
 from conftest import bind_path
+from test_cookies import ACTIVE, COOKIE, OPTIONS, STAGING, STATES, VALID, check, message, whole
 from test_fidelity import GROUPS, VARIANTS, Hot, name_of, wires_of
 
 from harness import kinds
@@ -21,7 +22,8 @@ TESTED = {group: questions for group, questions in GROUPS.items() if group not i
 @pytest.fixture(scope="module")
 def hot(world):
     lenient = " ".join(f'"{zone}";' for zone in kinds.LENIENT)
-    with bind_path(world, options=[f"validate-except {{ {lenient} }};"], anchors=[world.lab.anchors]) as path:
+    secrets = [f'cookie-secret "{secret.hex()}";' for secret in (ACTIVE, STAGING)]
+    with bind_path(world, options=[f"validate-except {{ {lenient} }};", *secrets], anchors=[world.lab.anchors]) as path:
         h = Hot(path)
         h.cold_ones = set(h.heat([q for group in TESTED.values() for q in group], seconds=3))
         yield h
@@ -52,3 +54,21 @@ def test_same_answer(hot, group):
     expected = len(VARIANTS) * 2 * sum(q.kernel for q in questions)
     print(f"{group}: {kernel} of {expected} answered in the kernel")
     assert kernel >= LEAST.get(group, 1) * expected
+
+
+@pytest.mark.parametrize("family", (4, 6))
+def test_cookies(hot, family):
+    """A client's alone and a valid one are the kernel's, with a new one in the reply; all else is named's, which
+    refuses what it has not made."""
+    hot.path.world.heat(hot.path.daemon, "www.lab.example", edns=True)
+    for state, (make, _, _) in STATES.items():
+        in_kernel = state in ("client-only", "valid", "valid-staging", "renewed", "a-bit-ahead")
+        check(hot.path, message([(COOKIE, make(family))]), in_kernel, family)
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_other_options(hot, case):
+    """named checks them all, so they are its own."""
+    hot.path.world.heat(hot.path.daemon, "www.lab.example", edns=True)
+    sent = [(code, whole(ACTIVE, 4, 10) if data is VALID else data) for code, data in OPTIONS[case][0]]
+    check(hot.path, message(sent), False)
