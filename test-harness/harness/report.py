@@ -66,7 +66,7 @@ def environment(tools, server):
         memory = int(f.readline().split()[1]) // 1024
     return {"kernel": platform.release(), "machine": platform.machine(), "cpus": len(models),
             "cpu_model": models[0] if models else "unknown", "memory_mib": memory,
-            server: first_line(tools.named if server == "bind" else tools.unbound, "-V"), "hydnsd": first_line(tools.hydnsd, "--version"),
+            server: first_line(*(tools.bind("sbin/named") if server == "bind" else [tools.unbound]), "-V"), "hydnsd": first_line(tools.hydnsd, "--version"),
             "nsd": first_line(tools.nsd, "-v"), "dnsperf": dnsperf_version(tools.dnsperf),
             "link": "veth between network namespaces of one machine, XDP in native mode"}
 

@@ -163,7 +163,7 @@ class Named(Restartable):
                  f"statistics-channels {{ inet {service[4]} port {STATISTICS_PORT} allow {{ any; }}; }};",
                  f'zone "." {{ type hint; file "{hints}"; }};']
         if hydns:
-            lines += ['plugin query "hydns.so" {', f'    hydns-socket "{hydns}";', *(f"    {line}" for line in clause),
+            lines += [f'plugin query "{world.tools.bind_plugin}" {{', f'    hydns-socket "{hydns}";', *(f"    {line}" for line in clause),
                       "};"]
         self.config.write_text("\n".join(lines) + "\n")
         (self.dir / "rndc.conf").write_text('key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };\n'
@@ -172,7 +172,7 @@ class Named(Restartable):
 
     def start(self):
         self.program = Program(self.world.run, self.ns, self.name,
-                               [self.world.tools.named, "-g", "-n", self.threads, "-c", self.config])
+                               [*self.world.tools.bind("sbin/named"), "-g", "-n", self.threads, "-c", self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 
     def _answers(self, address):
@@ -197,7 +197,7 @@ class Named(Restartable):
 
     def control(self, *words, check=True):
         """rndc; returns what it printed. Returns when the command has taken effect."""
-        return run_tool(self.ns, [self.world.tools.rndc, "-c", self.dir / "rndc.conf", *words], check=check).stdout
+        return run_tool(self.ns, [*self.world.tools.bind("sbin/rndc"), "-c", self.dir / "rndc.conf", *words], check=check).stdout
 
 
 class Hydnsd(Restartable):

@@ -34,20 +34,20 @@ class Tools:
         """A program of the build tree that only some need."""
         return self._built(self.build / path)
 
-    @property
-    def named(self):
-        return self._of_bind("sbin/named")
+    def bind(self, name):
+        """The beginning of a command of the patched BIND, such as sbin/named, asked for when it is needed: a run with
+        Unbound needs no BIND. Staged below the build tree, it must be told where its libraries are."""
+        return ["env", f"LD_LIBRARY_PATH={self._bind / 'lib'}", self._of_bind(name)]
 
     @property
-    def rndc(self):
-        return self._of_bind("sbin/rndc")
+    def bind_plugin(self):
+        return self._of_bind("lib/bind/hydns.so")
 
     def _of_bind(self, name):
-        """Asked for when it is needed: a run with Unbound needs no BIND."""
         path = self._bind / name
         if not path.exists():
-            raise HarnessError(f"{path} is not there: bind-patches/build-bind makes the patched BIND, or set "
-                               "HYDNS_BIND to its prefix")
+            raise HarnessError(f"{path} is not there: ./quickstart build makes the patched BIND, or set HYDNS_BIND to "
+                               "its prefix")
         return path
 
     @staticmethod
