@@ -10,12 +10,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from harness import cpus
-from harness.process import run_tool
 from harness.run import HarnessError, wait_until
 from harness.servers import Hydnsd
 
 from . import peers
-from .pace import pace, sequence
+from .pace import pace, poll_by_thread, sequence
 from .result import Goal, say
 
 HELP = "the resolver's own answers with the program attached, and with the plugin, nothing offloaded"
@@ -28,27 +27,6 @@ COLD = 1_000_000                # sightings before a name is hot: more than a ru
 def cpu_ns(pids):
     """Time on a processor of all threads of these processes, as the scheduler counts it."""
     return sum(int(stat.read_text().split()[0]) for pid in pids for stat in Path(f"/proc/{pid}/task").glob("*/schedstat"))
-
-
-def poll_by_thread(link, processor):
-    """Threads that poll the server's end, on that processor. /sys shows the devices of the namespace
-    that mounted it, so a mount of its own is needed."""
-    before = set(kernel_threads(link.server))
-    run_tool(link.ns, ["unshare", "--mount", "sh", "-c",
-                       f"mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{link.server}/threaded"])
-    found = wait_until(lambda: set(kernel_threads(link.server)) - before, 5, f"a polling thread of {link.server}")
-    for pid in found:
-        os.sched_setaffinity(pid, {processor})
-    return list(found)
-
-
-def kernel_threads(device):
-    for comm in Path("/proc").glob("[0-9]*/comm"):
-        try:
-            if comm.read_text().startswith(f"napi/{device}-"):
-                yield int(comm.parent.name)
-        except FileNotFoundError:
-            pass
 
 
 class WithPlugin(peers.Peer):

@@ -183,22 +183,24 @@ int pace_echo(struct xdp_md *ctx)
 	return XDP_TX;
 }
 
-static __always_inline void tally(const struct udphdr *udp, void *end)
+/* True: a reply of the server, which has been counted. */
+static __always_inline bool tally(const struct udphdr *udp, void *end)
 {
 	const __u8 *dns = (const void *)(udp + 1);
 	__u64 now;
 
 	if (dns + 12 > (__u8 *)end || udp->source != pace_port)
-		return;
+		return false;
 	pace_tally.replies++;
 	pace_tally.answers += (dns[2] & 0x80) && (dns[6] | dns[7] | (dns[3] & 0x0f) == 3);
 	if (pace_tally.replies % PACE_TICK)
-		return;
+		return true;
 	now = bpf_ktime_get_ns();
 	if (pace_tally.replies == PACE_WARM)
 		pace_tally.first_ns = now;
 	pace_tally.last_ns = now;
 	pace_tally.last = pace_tally.replies;
+	return true;
 }
 
 static __always_inline bool is_reply(void *data, void *end)
@@ -210,12 +212,10 @@ static __always_inline bool is_reply(void *data, void *end)
 	if ((void *)(ip6 + 1) + sizeof(struct udphdr) > end)
 		return false;
 	if (eth->h_proto == bpf_htons(ETH_P_IP) && ip->protocol == IPPROTO_UDP)
-		tally((void *)(ip + 1), end);
-	else if (eth->h_proto == bpf_htons(ETH_P_IPV6) && ip6->nexthdr == IPPROTO_UDP)
-		tally((void *)(ip6 + 1), end);
-	else
-		return false;
-	return true;
+		return tally((void *)(ip + 1), end);
+	if (eth->h_proto == bpf_htons(ETH_P_IPV6) && ip6->nexthdr == IPPROTO_UDP)
+		return tally((void *)(ip6 + 1), end);
+	return false;
 }
 
 /* At the client's end: replies are counted and dropped, the rest (neighbour discovery) goes on. */

@@ -2,14 +2,16 @@
 """Runs bench/pace, the part near the kernel, and draws which name each of its queries asks for."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 from harness import cpus
 from harness.network import Namespace, pass_everything, veth
 from harness.process import run_tool
-from harness.run import HarnessError
+from harness.run import HarnessError, wait_until
 from harness.tools import TOP
 
 sys.path.insert(0, str(TOP / "test-harness" / "workload"))
@@ -30,13 +32,18 @@ def sequence(directory, names, zipf, seed):
     return path
 
 
+def take_live_frames(link):
+    """A veth takes frames from XDP only while its driver polls: with a program, or with this, which also keeps the
+    polling thread when programs come and go."""
+    run_tool(link.ns, ["ethtool", "-K", link.server, "gro", "on"])
+
+
 class Link:
     """A namespace with both ends of a veth: queries leave by `client` for `server`."""
     client, server = "g0", "s0"
 
-    def __init__(self, run):
-        self.run = run
-        self.ns = Namespace(run, "bench")
+    def __init__(self, run, label="bench"):
+        self.ns = Namespace(run, label)
         veth(self.ns, self.client, self.ns, self.server)
 
     @property
@@ -67,9 +74,26 @@ class RoutedLink:
         """Until then the client's end takes no frames that the other end sends by XDP_TX."""
         pass_everything(self.client_ns, self.client, pass_object)
 
-    def take_live_frames(self):
-        """A veth takes frames from XDP only while its driver polls: with a program, or with this."""
-        run_tool(self.ns, ["ethtool", "-K", self.server, "gro", "on"])
+
+def poll_by_thread(link, processor):
+    """Threads that poll the server's end, on that processor. /sys shows the devices of the namespace
+    that mounted it, so a mount of its own is needed."""
+    before = set(kernel_threads(link.server))
+    run_tool(link.ns, ["unshare", "--mount", "sh", "-c",
+                       f"mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{link.server}/threaded"])
+    found = wait_until(lambda: set(kernel_threads(link.server)) - before, 5, f"a polling thread of {link.server}")
+    for pid in found:
+        os.sched_setaffinity(pid, {processor})
+    return list(found)
+
+
+def kernel_threads(device):
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if comm.read_text().startswith(f"napi/{device}-"):
+                yield int(comm.parent.name)
+        except FileNotFoundError:
+            pass
 
 
 def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300):

@@ -11,7 +11,7 @@ from harness import cpus, report
 from harness.run import Run
 from harness.tools import Tools
 
-from .pace import GENERATOR, Link, RoutedLink
+from .pace import GENERATOR, Link, RoutedLink, take_live_frames
 
 
 class Setting:
@@ -40,9 +40,16 @@ class Setting:
         link.take_xdp_replies(self.tools.pass_object)
         return link
 
+    @cached_property
+    def second_link(self):
+        """As link, polled while no program is attached."""
+        link = Link(self.run, "bench2")
+        take_live_frames(link)
+        return link
+
     def _live(self, label):
         link = RoutedLink(self.run, label)
-        link.take_live_frames()
+        take_live_frames(link)
         return link
 
     @cached_property
