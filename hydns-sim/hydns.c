@@ -146,7 +146,7 @@ static void tick(struct contender *c, uint64_t now_ms)
 		c->grace = true;
 		c->grace_ms = now_ms;
 	}
-	if (!c->sweeping && now_ms - c->swept_ms < HYDNSD_SWEEP_PAUSE_MS)
+	if (!c->sweeping && now_ms - c->swept_ms < hydnsd_rules_sweep_pause_ms(c->rules))
 		return;
 	if (now_ms - c->sweep_ms < HYDNSD_SWEEP_MS)
 		return;
@@ -177,6 +177,8 @@ static void offer(struct contender *c, const struct sim_answer *a, const uint8_t
 	out->signature = key;
 	out->epoch = 1;
 	out->count = hydns_sketch_estimate(c->hot.sketch, key);
+	if (!out->count)
+		out->count = 1;
 	out->window_ms = hydns_sketch_window_ms(c->hot.sketch);
 	hydnsd_rules_admit(c->rules, &by, out, now_us * NS_PER_US);
 }
@@ -193,16 +195,16 @@ static bool hydns_answered(struct contender *c, const struct sim_answer *a, uint
 	name_of(a->id, name);
 	key = key_of(c, name);
 	if (!a->fresh)
-		renew = hydns_hot_renew(&c->hot, key, SESSION, expires, a->expires_s - a->begun_s, now_s, now_ms,
-					c->options->refresh_percent);
+		renew = hydns_hot_renew(&c->hot, key, SESSION, expires, a->expires_s - a->begun_s, now_s,
+					c->options->refresh_percent, now_ms);
 	due = a->renewed && hydns_offered_stands(c->hot.offered, key, SESSION, (uint32_t)now_s, 0) &&
-	      !hydns_offered_lately(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms);
+	      !hydns_offered_lately(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms, 0);
 	for (uint32_t i = 0; i < a->sightings; i++)
 		due |= hydns_hot_seen(&c->hot, key, expires, SESSION, c->options->admission,
 				      hydnsd_rules_bar(c->rules), now_ms);
 	if (due && expires - now_s >= c->options->min_ttl) {
 		offer(c, a, name, key, now_us);
-		hydns_offered_note(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms, 1, true);
+		hydns_offered_note(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms, 1, c->answer.count);
 	}
 	return renew;
 }

@@ -31,7 +31,8 @@ static json_t *json_intervals(const struct run_result *r)
 		const struct run_interval *v = &r->interval[i];
 
 		at += v->seconds;
-		json_array_append_new(list, json_pack("{s:f, s:I, s:I, s:I}", "until_s", at,
+		json_array_append_new(list, json_pack("{s:f, s:f, s:I, s:I, s:I}", "until_s", at,
+						      "seconds", v->seconds,
 						      "requests", (json_int_t)v->requests,
 						      "hits", (json_int_t)v->hits,
 						      "installs", (json_int_t)v->installs));

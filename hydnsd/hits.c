@@ -107,6 +107,15 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 	return true;
 }
 
+uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r)
+{
+	uint32_t pause = r->ordinals / HYDNSD_SWEEP_SLOTS_MS;
+
+	if (pause < HYDNSD_SWEEP_PAUSE_MIN_MS)
+		return HYDNSD_SWEEP_PAUSE_MIN_MS;
+	return pause > HYDNSD_SWEEP_PAUSE_MAX_MS ? HYDNSD_SWEEP_PAUSE_MAX_MS : pause;
+}
+
 void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < r->ordinals; i++)

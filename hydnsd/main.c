@@ -47,7 +47,7 @@ static void sweep(void *arg)
 	struct hydnsd *d = arg;
 	uint64_t now = hydnsd_now_ms();
 
-	if (!under_way && now - begun_ms < HYDNSD_SWEEP_PAUSE_MS)
+	if (!under_way && now - begun_ms < hydnsd_rules_sweep_pause_ms(d->rules))
 		return;
 	if (!under_way)
 		begun_ms = now;

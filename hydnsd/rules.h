@@ -20,7 +20,11 @@ struct hydnsd_rules;
 #define HYDNSD_EXPIRE_RULES    4096    /* a time */
 #define HYDNSD_SWEEP_MS        20      /* sweep, while one is under way */
 #define HYDNSD_SWEEP_SLOTS     16384   /* a time: 1 M slots in about 1.3 s */
-#define HYDNSD_SWEEP_PAUSE_MS  1000    /* from the beginning of one sweep to the next */
+/* From the beginning of one sweep to the next: the sooner, the sooner a change of popularity shows; but a large store
+ * changes slowly, and takes more work. */
+#define HYDNSD_SWEEP_PAUSE_MIN_MS 200
+#define HYDNSD_SWEEP_PAUSE_MAX_MS 1000
+#define HYDNSD_SWEEP_SLOTS_MS  64      /* so many slots a millisecond on average, within these limits */
 
 struct hydnsd_rules_counters {
 	uint64_t admitted, replaced, evicted, expired, withdrawn;
@@ -60,6 +64,8 @@ void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budge
  * True when it has come to the end of the store; the next call begins anew.
  */
 bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget);
+/* How long after the beginning of a sweep the next should begin. */
+uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r);
 /* All slots of one authority at once. */
 void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns);
 

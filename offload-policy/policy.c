@@ -6,7 +6,9 @@
  * less for it, because its slot is then free for another; so rules compare by their rates, and the TTL counts only
  * when it is asked whether a rule pays at all (min_hits expected in its life).
  *
- * Rate. Of a Poisson process seen for a time b with a hits, (a + PRIOR) / b: the posterior mean with a Gamma prior.
+ * Rate. Of a Poisson process seen for a time b with a hits, (a + PRIOR) / (b + B): the posterior mean with a Gamma
+ * prior. B is PRIOR_HITS / (the rate of the least rule), 0 while there is room: of very many names that are watched
+ * for a short time, some seem hotter than they are.
  * a and b fade together with memory M (backward Euler form of the exponential: x := (x + new) M / (M + dt); no
  * exp(), no special case at dt = 0). M is MEMORY_HITS / (the rate of the least rule): long enough to tell rules near
  * the edge apart, and as short as that allows. Whoever saw a query, it counts the same: a newcomer starts with the
@@ -16,6 +18,10 @@
  * Memory of those who left. While a rule answers, the plugin sees nothing of its question. So what is known of a
  * rule that leaves is kept (table of ghosts, by key, two places each, the less promising one is overwritten) and a
  * newcomer is taken for the better of what the plugin and the ghost say.
+ *
+ * Evictions are bounded, so they have a price: once fewer than PLENTY of a second's are left, a newcomer must beat the
+ * least rule the more clearly the fewer are left. Without it the first to come got them all, and at high rates of
+ * queries those were names that are asked for once.
  *
  * Order. Doubly linked lists of rules of nearly equal rate (eight lists an octave, so within 12.5 %), with a bitmap
  * of the lists in use: hits() moves a rule in O(1), the victim is the first of the lowest list. Expiry: an indexed
@@ -30,6 +36,7 @@
 
 #define NONE             UINT32_MAX
 #define PRIOR            0.5f           /* hits */
+#define PRIOR_HITS       1.0f           /* hits that the least rule has in the prior's time B */
 #define MEMORY_HITS      8.0f           /* hits that the least rule has in a memory M */
 #define MEMORY_MIN_S     3.0f
 #define MEMORY_MAX_S     3600.0f
@@ -40,6 +47,7 @@
 #define LOOKUP_S         0.05f          /* what a resolver needs to look an answer up, about */
 #define PER_SECOND       1e6f           /* the interface's unit of rates */
 #define VICTIM_SCAN      4096           /* most ids shown to accept(), so that no call stalls */
+#define PLENTY           0.5f           /* of a second's evictions: below this they are rationed */
 #define EXPIRE_MAX       ((1ULL << 48) - 1)
 
 #define LISTS_OCTAVE_BITS 3             /* eight lists an octave: the mantissa's first three bits */
@@ -82,6 +90,7 @@ struct hydns_policy {
 	struct ghost *ghost;
 	uint32_t ghosts;       /* even */
 	float memory_s;        /* M */
+	float prior_s;         /* B */
 	float evictions;       /* that may be made now */
 	uint64_t filled_ms;    /* when evictions was last filled up */
 	uint32_t first[LISTS], last[LISTS];
@@ -167,9 +176,10 @@ static struct seen seen_after(const struct hydns_policy *p, const struct seen *k
 			      hits ? 0 : k->quiet + gone, (uint32_t)now_ms };
 }
 
-static float rate_of(const struct seen *k)
+/* prior_s: the prior's time, B above. */
+static float rate_of(const struct seen *k, float prior_s)
 {
-	float rate = (k->hits + PRIOR) / (k->time > SIGHTED_MIN_S ? k->time : SIGHTED_MIN_S);
+	float time = k->time + prior_s, rate = (k->hits + PRIOR) / (time > SIGHTED_MIN_S ? time : SIGHTED_MIN_S);
 
 	return rate * k->quiet > QUIET_HITS ? QUIET_HITS / k->quiet : rate;
 }
@@ -178,7 +188,7 @@ static float rate_now(const struct hydns_policy *p, const struct seen *k, uint64
 {
 	struct seen now = seen_after(p, k, 0, now_ms);
 
-	return rate_of(&now);
+	return rate_of(&now, p->prior_s);
 }
 
 static uint64_t in_units(float rate)
@@ -228,11 +238,11 @@ static struct seen known(const struct hydns_policy *p, const struct hydns_sighte
 
 	if (is_live(p, from_id)) {
 		other = seen_after(p, &p->entry[from_id].seen, 0, now_ms);
-		if (rate_of(&other) > rate_of(&best))
+		if (rate_of(&other, p->prior_s) > rate_of(&best, p->prior_s))
 			best = other;
 	} else if (g) {
 		other = seen_after(p, &g->seen, 0, now_ms);
-		if (rate_of(&other) > rate_of(&best))
+		if (rate_of(&other, p->prior_s) > rate_of(&best, p->prior_s))
 			best = other;
 	}
 	return best;
@@ -380,7 +390,7 @@ void hydns_policy_insert(struct hydns_policy *p, uint32_t id, uint32_t from_id, 
 	e->live = 1;
 	e->key = s->key;
 	e->seen = seen;
-	list_append(p, id, list_for(rate_of(&seen)));
+	list_append(p, id, list_for(rate_of(&seen, p->prior_s)));
 	heap_up(p, p->count++, id);
 }
 
@@ -393,7 +403,7 @@ void hydns_policy_hits(struct hydns_policy *p, uint32_t id, uint32_t hits, uint6
 		return;
 	e = &p->entry[id];
 	e->seen = seen_after(p, &e->seen, hits, now_ms);
-	list = list_for(rate_of(&e->seen));
+	list = list_for(rate_of(&e->seen, p->prior_s));
 	if (list == e->list)
 		return;
 	list_unlink(p, id);
@@ -447,7 +457,7 @@ uint32_t hydns_policy_victim(struct hydns_policy *p, uint64_t now_ms,
 	return NONE;
 }
 
-static bool may_evict(struct hydns_policy *p, uint64_t now_ms)
+static void refill(struct hydns_policy *p, uint64_t now_ms)
 {
 	float most = HYDNS_EVICTIONS_S(p->options.capacity);
 
@@ -456,22 +466,27 @@ static bool may_evict(struct hydns_policy *p, uint64_t now_ms)
 	p->filled_ms = now_ms;
 	if (p->evictions > most)
 		p->evictions = most;
-	if (p->evictions < 1)
-		return false;
-	p->evictions -= 1;
-	return true;
+}
+
+/* 1 while evictions are plenty; the fewer are left, the more an eviction must bring. */
+static float price(const struct hydns_policy *p)
+{
+	float plenty = HYDNS_EVICTIONS_S(p->options.capacity) * PLENTY;
+
+	return p->evictions >= plenty ? 1.0f : plenty / (p->evictions > 1.0f ? p->evictions : 1.0f);
 }
 
 static float bar_over(const struct hydns_policy *p, uint32_t victim, uint64_t now_ms)
 {
-	return rate_now(p, &p->entry[victim].seen, now_ms) * (1.0f + (float)p->options.hysteresis / 100.0f);
+	return rate_now(p, &p->entry[victim].seen, now_ms) * (1.0f + (float)p->options.hysteresis / 100.0f) *
+	       price(p);
 }
 
 enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, const struct hydns_sighted *s,
 				      uint32_t life_ms, uint64_t now_ms, uint32_t *victim)
 {
 	struct seen seen = known(p, s, NONE, now_ms);
-	float rate = rate_of(&seen);
+	float rate = rate_of(&seen, p->prior_s);
 	uint32_t id;
 
 	if (!life_ms || rate * (float)life_ms / 1000.0f < (float)p->options.min_hits)
@@ -481,8 +496,12 @@ enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, const struct hydns
 	if (!p->options.capacity)
 		return HYDNS_REJECT_FULL;
 	id = hydns_policy_victim(p, now_ms, NULL, NULL);
-	if (p->entry[id].expire_ms > now_ms && (rate <= bar_over(p, id, now_ms) || !may_evict(p, now_ms)))
-		return HYDNS_REJECT_FULL;
+	if (p->entry[id].expire_ms > now_ms) {
+		refill(p, now_ms);
+		if (p->evictions < 1 || rate <= bar_over(p, id, now_ms))
+			return HYDNS_REJECT_FULL;
+		p->evictions -= 1;
+	}
 	*victim = id;
 	return HYDNS_ADMIT_EVICT;
 }
@@ -492,12 +511,12 @@ uint64_t hydns_policy_expect(const struct hydns_policy *p, const struct hydns_si
 {
 	struct seen seen = known(p, s, from_id, now_ms);
 
-	return in_units(rate_of(&seen));
+	return in_units(rate_of(&seen, p->prior_s));
 }
 
 uint64_t hydns_policy_rate(const struct hydns_policy *p, uint32_t id)
 {
-	return is_live(p, id) ? in_units(rate_of(&p->entry[id].seen)) : 0;
+	return is_live(p, id) ? in_units(rate_of(&p->entry[id].seen, p->prior_s)) : 0;
 }
 
 static float within(float x, float least, float most)
@@ -507,14 +526,19 @@ static float within(float x, float least, float most)
 
 uint32_t hydns_policy_bar(struct hydns_policy *p, uint64_t now_ms)
 {
+	float least;
 	uint64_t bar;
 	uint32_t id;
 
 	p->memory_s = MEMORY_MAX_S;
+	p->prior_s = 0;
 	if (p->count < p->options.capacity || !p->count)
 		return 0;
 	id = hydns_policy_victim(p, now_ms, NULL, NULL);
-	p->memory_s = within(MEMORY_HITS / rate_now(p, &p->entry[id].seen, now_ms), MEMORY_MIN_S, MEMORY_MAX_S);
+	refill(p, now_ms);
+	least = rate_now(p, &p->entry[id].seen, now_ms);
+	p->memory_s = within(MEMORY_HITS / least, MEMORY_MIN_S, MEMORY_MAX_S);
+	p->prior_s = PRIOR_HITS / least;
 	bar = in_units(bar_over(p, id, now_ms));
 	return bar > UINT32_MAX ? UINT32_MAX : (uint32_t)bar;
 }
@@ -523,7 +547,7 @@ bool hydns_policy_promises(uint32_t count, uint32_t window_ms, uint32_t bar)
 {
 	struct seen seen = sighted(count, window_ms, 0);
 
-	return in_units(rate_of(&seen)) > bar;
+	return !bar || in_units(rate_of(&seen, PRIOR_HITS * PER_SECOND / (float)bar)) > bar;
 }
 
 uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t min_window_ms, uint64_t rate,
@@ -543,11 +567,13 @@ uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t mi
 		least = (uint64_t)(REFRESH_QUERIES * 1000.0f / per_s);
 	if (least > most)
 		least = most;
-	/* Shorter lives mean more lookups: by least / life. It saves the queries that come during one. */
-	if (per_s * LOOKUP_S * life_s < (float)least / 1000.0f)
-		return life_ms;
 	if (most > REFRESH_SPREAD * least)
 		most = REFRESH_SPREAD * least;
+	/* Each life costs one query that the kernel lets through, and refreshed lives are shorter: by the time that
+	 * they end early, and by the time that a name waits for its next query. It saves the queries that come
+	 * during a lookup. */
+	if (per_s * LOOKUP_S * life_s < (float)(least + most) / 2000.0f + 1.0f / per_s)
+		return life_ms;
 	salt = (salt ^ salt >> 32) * 0x9e3779b97f4a7c15ULL >> 32;
 	return life_ms - (uint32_t)(least + salt % (most - least + 1));
 }

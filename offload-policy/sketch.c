@@ -38,7 +38,7 @@
 #define BLOCKS_MAX     (1U << 26)      /* 4 GiB: more is a mistake, not a wish */
 /* Counts are halved after so many sightings a block, however little time is gone: above that the error would drown
  * what is to be told apart. */
-#define COUNTED_A_BLOCK 32
+#define COUNTED_A_BLOCK 16
 /* After this many halvings a counter is zero. */
 #define HALVINGS_MAX   8
 

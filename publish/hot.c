@@ -9,7 +9,7 @@
 
 uint32_t hydns_hot_sketch_width(uint32_t capacity)
 {
-	uint64_t width = 8ULL * (capacity ? capacity : HYDNS_HOT_CAPACITY);
+	uint64_t width = 16ULL * (capacity ? capacity : HYDNS_HOT_CAPACITY);
 
 	if (width < WIDTH_MIN)
 		return WIDTH_MIN;
@@ -26,7 +26,7 @@ bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, u
 	if (bar && !hydns_policy_promises(count, hydns_sketch_window_ms(h->sketch), bar) &&
 	    !hydns_offered_before(h->offered, key, session))
 		return false;
-	return !hydns_offered_lately(h->offered, key, expires, session, (uint32_t)now_ms);
+	return !hydns_offered_lately(h->offered, key, expires, session, (uint32_t)now_ms, count);
 }
 
 bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t expires, uint64_t lifetime,

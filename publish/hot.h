@@ -14,13 +14,14 @@ struct hydns_offered *hydns_offered_new(uint32_t capacity);
 void hydns_offered_free(struct hydns_offered *t);
 size_t hydns_offered_bytes(const struct hydns_offered *t);
 /* True when this answer (question and expiry) was told hydnsd in this session and it is too soon to
- * repeat it. Times are any milliseconds that the caller always takes from the same clock. */
+ * repeat it; with clearly more sightings than were told it is not (0: nothing is known of them). Times are
+ * any milliseconds that the caller always takes from the same clock. */
 bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			  uint32_t now_ms);
-/* offered: false when it turned out not to be offloadable, which need not be found out again at once.
- * generation: of the answer's stamp. */
+			  uint32_t now_ms, uint32_t count);
+/* count: sightings that hydnsd was told; 0 when it turned out not to be offloadable, which need not be found
+ * out again at once. generation: of the answer's stamp. */
 void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			uint32_t now_ms, uint64_t generation, bool offered);
+			uint32_t now_ms, uint64_t generation, uint32_t count);
 /* True when the question was offered in this session, whatever became of it. */
 bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t session);
 /* True when the question was offered in this session, from generation withdrawn or later, and the answer

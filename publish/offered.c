@@ -15,6 +15,9 @@
  * reasons: repeat the offer less and less often. */
 #define WAIT_MIN_MS   200U
 #define WAIT_MAX_MS   1600U
+/* But once it has become hotter repeat it soon: hydnsd may have refused it for lack of heat. */
+#define HOTTER(count) ((count) + (count) / 2)
+#define WAIT_HOTTER_MS 20U
 
 struct entry {
 	_Atomic uint64_t id;             /* fingerprint << 32 | expires; 0: empty */
@@ -22,7 +25,7 @@ struct entry {
 	_Atomic uint32_t told_ms;
 	_Atomic uint32_t wait_ms;        /* 0: not told yet */
 	_Atomic uint32_t renewed_ms;
-	_Atomic uint32_t offered;        /* 0: found not to be offloadable */
+	_Atomic uint32_t count;          /* sightings told; 0: found not to be offloadable */
 	_Atomic uint32_t generation;     /* low half, of the answer's stamp */
 };
 
@@ -96,16 +99,22 @@ static struct entry *oldest(struct hydns_offered *t, uint64_t key, uint32_t sess
 }
 
 bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			  uint32_t now_ms)
+			  uint32_t now_ms, uint32_t count)
 {
 	struct entry *e = find(t, key, session);
+	uint32_t gone, told;
 
-	return e && atomic_load_explicit(&e->id, memory_order_relaxed) == id_of(key, expires) &&
-	       now_ms - get(&e->told_ms) < get(&e->wait_ms);
+	if (!e || atomic_load_explicit(&e->id, memory_order_relaxed) != id_of(key, expires))
+		return false;
+	gone = now_ms - get(&e->told_ms);
+	told = get(&e->count);
+	if (told && count > HOTTER(told))
+		return gone < WAIT_HOTTER_MS;
+	return gone < get(&e->wait_ms);
 }
 
 void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
-			uint32_t now_ms, uint64_t generation, bool offered)
+			uint32_t now_ms, uint64_t generation, uint32_t count)
 {
 	struct entry *e = find(t, key, session);
 	uint64_t id = id_of(key, expires);
@@ -115,11 +124,13 @@ void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires,
 		e = oldest(t, key, session, now_ms);
 		set(&e->renewed_ms, 0);
 	} else if (atomic_load_explicit(&e->id, memory_order_relaxed) == id) {
-		wait = get(&e->wait_ms) * 2;
+		wait = get(&e->wait_ms);
+		if (now_ms - get(&e->told_ms) >= wait)
+			wait *= 2;
 		if (wait > WAIT_MAX_MS)
 			wait = WAIT_MAX_MS;
 	}
-	set(&e->offered, offered);
+	set(&e->count, count);
 	set(&e->generation, (uint32_t)generation);
 	set(&e->told_ms, now_ms);
 	set(&e->wait_ms, wait);
@@ -131,7 +142,7 @@ bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t sessio
 {
 	struct entry *e = find(t, key, session);
 
-	return e && get(&e->offered);
+	return e && get(&e->count);
 }
 
 /* Serial numbers (RFC 1982): halves of a generation are compared over distances that an entry's life can't
@@ -146,7 +157,7 @@ bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t sessio
 {
 	struct entry *e = find(t, key, session);
 
-	return e && get(&e->offered) && not_before(get(&e->generation), (uint32_t)withdrawn) &&
+	return e && get(&e->count) && not_before(get(&e->generation), (uint32_t)withdrawn) &&
 	       (uint32_t)atomic_load_explicit(&e->id, memory_order_relaxed) > now;
 }
 
@@ -156,7 +167,7 @@ bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t
 	struct entry *e = find(t, key, session);
 	uint32_t last;
 
-	if (!e || !get(&e->offered))
+	if (!e || !get(&e->count))
 		return false;
 	last = get(&e->renewed_ms);
 	if (last && now_ms - last < rearm_ms)

@@ -135,6 +135,14 @@ static bool strike_shown(struct draft *d, const uint8_t *wire, size_t len)
 			       HYDNS_SLOT_SIZE_3;
 }
 
+/* Another thread may have seen all of them: the answer that is offered was asked for at least once. */
+static uint32_t sightings(const struct hydns_thread *t, uint64_t key)
+{
+	uint32_t count = hydns_sketch_estimate(t->hot.sketch, key);
+
+	return count ? count : 1;
+}
+
 static void fill(const struct hydns_thread *t, const struct draft *d, const uint8_t *wire,
 		 struct hydns_offer *f, uint32_t len)
 {
@@ -144,7 +152,7 @@ static void fill(const struct hydns_thread *t, const struct draft *d, const uint
 		.base_ns = d->base_ns,
 		.epoch = d->stamp.epoch,
 		.ttl = d->ttl,
-		.count = hydns_sketch_estimate(t->hot.sketch, d->key),
+		.count = sightings(t, d->key),
 		.window_ms = hydns_sketch_window_ms(t->hot.sketch),
 		.reply_flags = d->a.reply_flags,
 		.ancount = d->a.ancount,
@@ -206,7 +214,8 @@ static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, s
 			return error;
 	}
 	hydns_offered_note(p->offered, d->key, (uint32_t)expires, now_session,
-			   (uint32_t)hydns_mono_coarse_ms(), d->stamp.generation, !error);
+			   (uint32_t)hydns_mono_coarse_ms(), d->stamp.generation,
+			   error ? 0 : sightings(t, d->key));
 	return error;
 }
 
@@ -235,7 +244,7 @@ bool hydns_publish_offered(struct hydns_thread *t, const struct hydns_question *
 	return begun.generation >= withdrawn && begun.epoch == hydns_pages_epoch(p->pages) &&
 	       hydns_offered_stands(p->offered, key, session(p), (uint32_t)now, withdrawn) &&
 	       !hydns_offered_lately(p->offered, key, (uint32_t)expires, session(p),
-				     (uint32_t)hydns_mono_coarse_ms());
+				     (uint32_t)hydns_mono_coarse_ms(), 0);
 }
 
 bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q, time_t expires,

@@ -465,9 +465,9 @@ static void what_is_cool_is_not_refreshed(void **state)
 	assert_int_equal(hydns_policy_refresh_at(3600000, 10, 2000, 0, 1), 3600000);
 	/* 3,600 s, 10 %: three in the last part are one in 120 s, but that does not pay */
 	assert_int_equal(hydns_policy_refresh_at(3600000, 10, 2000, 120000, 1), 3600000);
-	/* 20 s, at least 2 s: two a second pay, less do not */
-	assert_int_equal(hydns_policy_refresh_at(20000, 10, 2000, 1900000, 1), 20000);
-	assert_int_equal(hydns_policy_refresh_at(20000, 10, 2000, 2100000, 1), 18000);
+	/* 20 s, at least 2 s: it pays from r on where r * 0.05 s * 20 s = 2 s + 1 / r, 2.41 a second */
+	assert_int_equal(hydns_policy_refresh_at(20000, 10, 2000, 2300000, 1), 20000);
+	assert_int_equal(hydns_policy_refresh_at(20000, 10, 2000, 2500000, 1), 18000);
 	for (uint64_t salt = 0; salt < 1000; salt++)
 		assert_in_range(hydns_policy_refresh_at(3600000, 10, 2000, 500000, salt), 3576000, 3594000);
 }

@@ -40,17 +40,19 @@ static void offered(void **state)
 	const uint64_t key = 0x123456789abcdef0ULL;
 
 	(void)state;
-	assert_false(hydns_offered_lately(t, key, 1000, 1, 50));
+	assert_false(hydns_offered_lately(t, key, 1000, 1, 50, 1));
 	assert_false(hydns_offered_claim_renewal(t, key, 1, 50, 100));
-	hydns_offered_note(t, key, 1000, 1, 50, 7, true);
-	assert_true(hydns_offered_lately(t, key, 1000, 1, 249));
-	assert_false(hydns_offered_lately(t, key, 1000, 1, 250));
-	assert_false(hydns_offered_lately(t, key, 1300, 1, 51));      /* renewed: at once */
-	assert_false(hydns_offered_lately(t, key, 1000, 2, 51));      /* hydnsd has forgotten it */
-	assert_false(hydns_offered_lately(t, key ^ 1ULL << 40, 1000, 1, 51));
-	hydns_offered_note(t, key, 1000, 1, 250, 7, true);
-	assert_true(hydns_offered_lately(t, key, 1000, 1, 649));      /* the kernel seems to pass it: wait longer */
-	assert_false(hydns_offered_lately(t, key, 1000, 1, 650));
+	hydns_offered_note(t, key, 1000, 1, 50, 7, 1);
+	assert_true(hydns_offered_lately(t, key, 1000, 1, 249, 1));
+	assert_true(hydns_offered_lately(t, key, 1000, 1, 69, 100));     /* hotter: wait, but not as long */
+	assert_false(hydns_offered_lately(t, key, 1000, 1, 70, 100));
+	assert_false(hydns_offered_lately(t, key, 1000, 1, 250, 1));
+	assert_false(hydns_offered_lately(t, key, 1300, 1, 51, 1));      /* renewed: at once */
+	assert_false(hydns_offered_lately(t, key, 1000, 2, 51, 1));      /* hydnsd has forgotten it */
+	assert_false(hydns_offered_lately(t, key ^ 1ULL << 40, 1000, 1, 51, 1));
+	hydns_offered_note(t, key, 1000, 1, 250, 7, 1);
+	assert_true(hydns_offered_lately(t, key, 1000, 1, 649, 1));      /* the kernel seems to pass it: wait longer */
+	assert_false(hydns_offered_lately(t, key, 1000, 1, 650, 1));
 
 	assert_true(hydns_offered_claim_renewal(t, key, 1, 700, 100));
 	assert_false(hydns_offered_claim_renewal(t, key, 1, 799, 100));
@@ -61,11 +63,12 @@ static void offered(void **state)
 	assert_false(hydns_offered_stands(t, key, 1, 999, 8));        /* something was withdrawn since */
 	assert_false(hydns_offered_stands(t, key, 2, 999, 7));
 	assert_false(hydns_offered_stands(t, key ^ 1ULL << 40, 1, 999, 7));
-	hydns_offered_note(t, key, 1000, 1, 900, UINT32_MAX, true);
+	hydns_offered_note(t, key, 1000, 1, 900, UINT32_MAX, 1);
 	assert_true(hydns_offered_stands(t, key, 1, 999, UINT32_MAX));
 	assert_false(hydns_offered_stands(t, key, 1, 999, 1ULL << 32));
-	hydns_offered_note(t, key, 1300, 1, 1000, 7, false);             /* nothing in the kernel to be renewed */
-	assert_true(hydns_offered_lately(t, key, 1300, 1, 1001));
+	hydns_offered_note(t, key, 1300, 1, 1000, 7, 0);             /* nothing in the kernel to be renewed */
+	assert_true(hydns_offered_lately(t, key, 1300, 1, 1001, 1));
+	assert_true(hydns_offered_lately(t, key, 1300, 1, 1100, 100));
 	assert_false(hydns_offered_claim_renewal(t, key, 1, 1001, 100));
 	assert_false(hydns_offered_stands(t, key, 1, 1001, 7));
 	hydns_offered_free(t);
@@ -79,10 +82,10 @@ static void offered_collision(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 3; i++)
-		hydns_offered_note(t, key[i], 1000, 1, 100 + i, 7, true);
-	assert_false(hydns_offered_lately(t, key[0], 1000, 1, 103));
-	assert_true(hydns_offered_lately(t, key[1], 1000, 1, 103));
-	assert_true(hydns_offered_lately(t, key[2], 1000, 1, 103));
+		hydns_offered_note(t, key[i], 1000, 1, 100 + i, 7, 1);
+	assert_false(hydns_offered_lately(t, key[0], 1000, 1, 103, 1));
+	assert_true(hydns_offered_lately(t, key[1], 1000, 1, 103, 1));
+	assert_true(hydns_offered_lately(t, key[2], 1000, 1, 103, 1));
 	hydns_offered_free(t);
 }
 
