@@ -3,8 +3,9 @@
  * W-TinyLFU: an LRU window of 1 % before a main SLRU (a fifth on probation, the rest protected); what leaves the
  * window comes into the main part only when a sketch has seen it more often than the main part's victim.
  * G. Einziger, R. Friedman, B. Manes, "TinyLFU: a highly efficient cache admission policy", ACM ToS 13(4), 2017.
- * The sketch: count-min of 4-bit counters, four rows of the least power of two that holds capacity counters each,
- * a doorkeeper (Bloom filter, three bits a key), both halved or emptied after ten times capacity accesses.
+ * The sketch: count-min of 4-bit counters, four rows of the least power of two that holds four times capacity counters
+ * each (as Caffeine has, 16 counters an object), a doorkeeper (Bloom filter, three bits a key), halved and emptied after
+ * ten times capacity accesses.
  */
 #include <string.h>
 #include "hydns-sim/cache.h"
@@ -14,8 +15,9 @@
 #define PROTECTED_PERCENT 80
 #define SAMPLE_FACTOR     10
 #define ROWS              4
+#define ROW_FACTOR        4            /* counters of a row an object */
 #define COUNTER_MAX       15
-#define DOOR_FACTOR       16           /* bits of the doorkeeper a counter of a row */
+#define DOOR_FACTOR       4            /* bits of the doorkeeper a counter of a row */
 #define DOOR_BITS         3
 
 enum where { NOWHERE, WINDOW, PROBATION, PROTECTED };
@@ -68,7 +70,7 @@ static struct cache *wtinylfu_open(uint32_t capacity, uint32_t ids)
 		c->window_size = 1;
 	c->protected_size = (uint32_t)((uint64_t)(capacity - c->window_size) * PROTECTED_PERCENT / 100);
 	c->sample = (uint64_t)capacity * SAMPLE_FACTOR;
-	for (c->mask = 15; c->mask < capacity - 1; c->mask = c->mask * 2 + 1)
+	for (c->mask = 15; c->mask < ROW_FACTOR * (uint64_t)capacity - 1; c->mask = c->mask * 2 + 1)
 		;
 	for (int q = WINDOW; q <= PROTECTED; q++)
 		queue_init(&c->queue[q]);
@@ -218,5 +220,5 @@ static void wtinylfu_insert(struct cache *c, uint32_t id)
 
 const struct cache_kind cache_wtinylfu = {
 	"wtinylfu", "W-TinyLFU", wtinylfu_open, wtinylfu_close, wtinylfu_access, wtinylfu_insert, wtinylfu_remove,
-	sizeof(struct queue_links) + 1 + ROWS / 2 + DOOR_FACTOR / 8,
+	sizeof(struct queue_links) + 1 + ROW_FACTOR * (ROWS / 2 + DOOR_FACTOR / 8),
 };
