@@ -9,7 +9,7 @@ import time
 from contextlib import closing
 
 from .client import ask
-from .process import Program, run_tool
+from .process import Program, run_tool, tail
 from .run import HarnessError, wait_until
 
 
@@ -155,7 +155,7 @@ class Named(Restartable):
         self.config = self.dir / "named.conf"
         lines = ["options {", f'    directory "{self.dir}";', "    pid-file none;", "    recursion yes;",
                  f"    listen-on {{ {service[4]}; {listen} }};", f"    listen-on-v6 {{ {service[6]}; }};",
-                 "    empty-zones-enable no;", f"    dnssec-validation {'yes' if anchors else 'no'};",
+                 f"    dnssec-validation {'yes' if anchors else 'no'};",
                  *(f"    {acl} {{ {clients} }};" for acl in ("allow-query", "allow-query-cache", "allow-recursion")),
                  *(f"    {line}" for line in options), "};", *_trust_anchors(anchors),
                  'key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };',
@@ -174,6 +174,13 @@ class Named(Restartable):
         self.program = Program(self.world.run, self.ns, self.name,
                                [*self.world.tools.bind("sbin/named"), "-g", "-n", self.threads, "-c", self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
+
+    def stop(self, sig=signal.SIGTERM):
+        status = super().stop(sig)
+        if sig == signal.SIGTERM and status != 0:
+            raise HarnessError(f"named ended with status {status}; the end of {self.program.log}:\n"
+                               + tail(self.program.log))
+        return status
 
     def _answers(self, address):
         """The root's servers, from the cache once it has asked for them."""

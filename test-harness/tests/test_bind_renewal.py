@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """BIND renews or replaces an RRset that stands in several answers for one of them: all others show it. Beside
-that, what a configuration of its own is needed for: clients that are refused, an address that comes and goes."""
+that, what a configuration of its own is needed for: clients that are refused, addresses and zones that come and go."""
 
+import dns.flags
 import dns.rcode
 import pytest
 from conftest import bind_path
@@ -21,7 +22,7 @@ REFUSED, LATER = "10.53.1.5", "10.53.0.78"
 @pytest.fixture(scope="module")
 def cyclic(world):
     """RRsets only rotate, and renewals are BIND's own: its prefetch, in the last two seconds of a TTL."""
-    with bind_path(world, options=["rrset-order { order cyclic; };"], clause=["hydns-refresh 0;"],
+    with bind_path(world, options=["rrset-order { order cyclic; };", "allow-new-zones yes;"], clause=["hydns-refresh 0;"],
                    clients=f"!{REFUSED}; !fd53:2::/64; 10.53.0.0/16; fd53::/16;", listen=f"{LATER};") as path:
         yield path
 
@@ -54,6 +55,22 @@ def test_address_that_comes_and_goes(cyclic):
                 ip.addr("del", index=1, address=LATER, prefixlen=32)
         wait_until(lambda: ask(network.client1, SERVICE[4], "www.lab.example") and f"{LATER}:53" not in
                    str(cyclic.daemon.call({"cmd": "status"})["resolvers"]), 10, "the address to be given up")
+
+
+def test_zone_that_comes_and_goes(cyclic):
+    """A zone covers what was cached below its name, and is not offered itself."""
+    world, name = cyclic.world, "host5.lab.example"
+    zone = cyclic.named.dir / "lab.zone"
+    zone.write_text("$TTL 300\n@ SOA ns hostmaster 1 3600 900 604800 300\n@ NS ns\nns A 192.0.2.53\nhost5 A 192.0.2.99\n")
+    world.heat(cyclic.daemon, name)
+    cyclic.named.control("addzone", "lab.example", f'{{ type primary; file "{zone}"; }};')
+    for _ in range(20):
+        reply = ask(cyclic.network.client1, SERVICE[4], name)
+        assert reply.answer[0][0].address == "192.0.2.99" and reply.flags & dns.flags.AA
+    assert cyclic.daemon.explain(name)["where"] == "resolver"
+    cyclic.named.control("delzone", "lab.example")
+    wait_until(lambda: last(cyclic.network.client1, "host5")[0] == "192.0.2.6", 2, "the authority's own data")
+    world.heat(cyclic.daemon, name)
 
 
 def last(namespace, name):
