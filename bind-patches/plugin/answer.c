@@ -214,7 +214,8 @@ static void start(struct hydns_instance *inst, const ns_client_t *client)
 	pthread_mutex_lock(&inst->starting);
 	if (!atomic_load(&inst->started)) {
 		inst->view = client->view;
-		inst->server = client->manager->sctx;
+		if (inst->server == NULL)
+			ns_server_attach(client->manager->sctx, &inst->server);
 		p = new_publish(inst, client);
 		free_way = p != NULL && hydns_obstacles(inst, note_obstacle, p) == 0;
 		if (p != NULL && ((free_way && !hydns_export(client, p)) || hydns_publish_start(p) != 0)) {

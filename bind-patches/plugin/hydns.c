@@ -18,6 +18,7 @@
 #include <ns/client.h>
 #include <ns/interfacemgr.h>
 #include <ns/log.h>
+#include <ns/server.h>
 #include "plugin.h"
 
 /* The instance that publishes; a reload registers its successor while all loops are paused. Threads that are
@@ -125,13 +126,16 @@ static void on_changed(dns_cachelistener_t *listener, const dns_name_t *name, dn
 {
 	struct hydns_instance *inst = caa_container_of(listener, struct hydns_instance, listener);
 	struct hydns_publish *p = atomic_load(&inst->publish);
+	isc_loop_t *loop = isc_loop();
 	struct hydns_thread *t;
 	isc_region_t r;
 
 	if (p == NULL)
 		return;
-	if (isc_tid() >= isc_tid_count()) {
-		hydns_publish_withdraw_all(p);   /* no loop: it has no ring */
+	/* On no loop, which has no ring, and while named ends, when no worker takes a task: withdraws everything, with
+	 * one store. */
+	if (loop == NULL || isc_tid() >= isc_tid_count() || isc_loop_shuttingdown(loop)) {
+		hydns_publish_changed(hydns_publish_thread(p, 0), NULL, 0);
 		return;
 	}
 	t = hydns_publish_thread(p, isc_tid());
@@ -272,6 +276,8 @@ void plugin_destroy(void **instp)
 	struct hydns_instance *inst = *instp;
 
 	stop(inst);
+	if (inst->server != NULL)
+		ns_server_detach(&inst->server);
 	hydns_options_free(&inst->o, inst->mctx);
 	pthread_mutex_destroy(&inst->starting);
 	isc_mem_putanddetach(&inst->mctx, inst, sizeof(*inst));

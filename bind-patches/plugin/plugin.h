@@ -37,7 +37,7 @@ struct hydns_instance {
 	pthread_mutex_t starting;
 	atomic_bool started;              /* start() was tried; publish is what came of it */
 	const dns_view_t *view;           /* the instance's own, from the start on */
-	const ns_server_t *server;
+	ns_server_t *server;              /* NULL before the first start; attached */
 	bool exported;                    /* hydnsd was told who is answered where */
 	struct hydns_counts counted;      /* kernel answers that named's counters have; locked by starting */
 	_Atomic(struct hydns_publish *) publish; /* NULL: there is no link to hydnsd */
