@@ -19,7 +19,7 @@ from .asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, KERNEL, RE
 SOA, DNAME = 6, 39
 ANSWER, AUTHORITY, ADDITIONAL = range(3)
 TC = 0x02            # in the first octet of the flags
-RCODE, SERVFAIL = 0x0F, 2
+RCODE, NOERROR, SERVFAIL, NXDOMAIN = 0x0F, 0, 2, 3
 AD, CD = 0x20, 0x10  # in the second
 # Unbound answers these from whatever its cache happens to hold at the name
 BY_HISTORY = (46, 47, 50, 255)       # RRSIG, NSEC, NSEC3, ANY: they stand beside a CNAME, cached or not
@@ -90,7 +90,10 @@ def asks_by_history(wire):
 
 
 def above_zone(data, wire, slack=0):
-    """A Difference when a record has more TTL than its zone gives it and slack seconds."""
+    """A Difference when a record has more TTL than its zone gives it and slack seconds. FORMERR and its like hold what
+    the query held, whose octets may look like a record."""
+    if wire[3] & RCODE not in (NOERROR, NXDOMAIN):
+        return None
     for (section, owner, rtype, _, covered), _, ttls in rrsets(wire):
         kind = int.from_bytes(covered, "big") if covered else rtype
         if kind == SOA and section == AUTHORITY:

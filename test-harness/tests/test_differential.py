@@ -98,6 +98,9 @@ def test_limits_and_moments():
     data = Data(["c.example. 300 IN A 192.0.2.1"])
     assert judge.above_zone(data, reply()) is None
     assert judge.above_zone(data, reply(ttl=301)).kind == "TTL above the zone's"
+    refused = bytearray(reply(ttl=301))
+    refused[3] |= 1
+    assert judge.above_zone(data, bytes(refused)) is None, "what looks like a record in a FORMERR is the query's"
     older, other = flow(reply(ttl=100), reply()), flow(reply().replace(b"\xc0\0\2\1", b"\xc0\0\2\7"), reply())
     assert judge.of_a_moment(older, judge.Judge(data).of(older))
     assert not judge.of_a_moment(other, judge.Judge(data).of(other)), "other data are never of a moment"
