@@ -18,15 +18,15 @@ RD, AD, CD = 0x0100, 0x0020, 0x0010
 ORDINARY_MS, ODD_MS = 700, 300       # until silence is believed; see twins.c
 # Shares of queries in mixed case. A question that must be resolved takes its case to the authority and brings it
 # back within the data, which then are others: kernel rules with the zone's SOA or the alias go every time.
-MIXED_HOT, MIXED = 0.15, 0.02
+MIXED_HOT, MIXED = 0.06, 0.02
 MOST_OCTETS = 1400                   # of a query: one packet on every link here
 
 
 @dataclass
 class Style:
     """How a phase asks. Shares of the pools (the rest: cold), of ordinary flags and EDNS, and of damage."""
-    hot: float = 0.84
-    brief: float = 0.11
+    hot: float = 0.9
+    brief: float = 0.06
     changing: float = 0.0
     plain: float = 0.95
     any_type: float = 0.01
