@@ -166,11 +166,12 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
 		s->changes--;
 }
 
-/* What was offered since the change was made from the changed cache, and stays. */
+/* What was offered since the change was made from the changed cache, and stays. shown: renewed data, whose rules
+ * send TTLs that are too low and nothing worse until then. */
 static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_t name_len, uint64_t generation,
 			   bool shown)
 {
-	const struct hydnsd_job_end end = { .done = change_done, .client = s->id, .patient = true };
+	const struct hydnsd_job_end end = { .done = change_done, .client = s->id, .patient = shown };
 	struct hydnsd_withdrawal w = {
 		.authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_NAME, .generation = generation,
 		.name_len = name_len, .shown = shown,

@@ -8,8 +8,8 @@
 #include "hydnsd/log.h"
 
 #define SLOTS_PER_TURN 65536           /* about a millisecond when few match */
-/* A busy cache changes several hundred times a second. Passes that none but such changes wait for leave a pause,
- * so that they take a tenth of a processor at most, but none that lets old data stay for long. */
+/* In a busy cache several hundred RRsets are renewed a second. Passes that only these wait for leave a pause, so that
+ * they take a tenth of a processor at most; rules that they will withdraw have TTLs that are too low, no more. */
 #define PAUSE_FACTOR   10              /* of the pass before */
 #define PAUSE_MIN_NS   (10 * HYDNSD_NS_PER_MS)
 #define PAUSE_MAX_NS   (100 * HYDNSD_NS_PER_MS)

@@ -12,7 +12,7 @@ struct hydnsd_job_end {
 	uint64_t client;
 	uint32_t tag;
 	bool grace;                    /* only after a grace period */
-	bool patient;                  /* nobody stands still for it: it may wait a moment to share a pass */
+	bool patient;                  /* nothing wrong is sent until then: it may wait a moment to share a pass */
 };
 
 struct hydnsd_jobs *hydnsd_jobs_new(void);

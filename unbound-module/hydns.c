@@ -37,13 +37,12 @@ void hydns_request_logged(struct module_env* env)
 		env->hydns->plain = 0;
 }
 
-void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep,
-	struct sldns_buffer* pkt, uint16_t udp_size, int first)
+void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep)
 {
 	struct hydns_context* h = qstate->env->hydns;
 
 	if(h && rep)
-		h->hooks->fresh(h, qstate, r, rep, pkt, udp_size, first);
+		h->hooks->fresh(h, qstate, r, rep);
 }
 
 void hydns_resolution_done(struct module_qstate* qstate, struct reply_info* rep)

@@ -25,7 +25,7 @@ struct sldns_buffer;
 /* What a context can do. All are called by the context's own worker. */
 struct hydns_hooks {
 	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
-		struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size, int first);
+		struct reply_info* rep);
 	void (*renewed)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
 	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
 	void (*moved)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype, time_t was,
@@ -52,10 +52,9 @@ int hydns_client_is_plain(const struct hydns_context* h);
 /* The request under way was logged as one for a local zone; so must be all others for the name. */
 void hydns_request_logged(struct module_env* env);
 
-/* A reply to a plain client has been sent after a resolution. pkt holds it as sent; udp_size is what the
- * client could take; rep has relative TTLs; first: pkt was encoded for this client. */
-void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep,
-	struct sldns_buffer* pkt, uint16_t udp_size, int first);
+/* A reply to a plain client has been sent after a resolution, whose message is in the cache. rep: that of the
+ * resolution, with relative TTLs. */
+void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep);
 
 /* A resolution has ended, all its clients have their replies, and what it found is in the cache. rep: with
  * relative TTLs, NULL if it found nothing. */

@@ -64,6 +64,13 @@ static int security_is_general(const struct reply_info* rep, int must_validate)
 	return rep->security != sec_status_unchecked || !must_validate;
 }
 
+/* These stand beside a CNAME: whether Unbound answers with them or follows the alias depends on what its cache was
+ * asked before, and changes without a change of the answer's data. */
+static int type_is_general(uint16_t qtype)
+{
+	return qtype != LDNS_RR_TYPE_RRSIG && qtype != LDNS_RR_TYPE_NSEC && qtype != LDNS_RR_TYPE_NSEC3;
+}
+
 /* The OPT record that the kernel path writes has no options but the client's own cookie. */
 static int edns_is_general(const struct edns_data* edns)
 {
@@ -124,13 +131,12 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 		secure, stamp);
 }
 
-static struct hydns_question question_of(struct sldns_buffer* pkt, const struct query_info* qinfo,
+static struct hydns_question question_of(const uint8_t* name, const struct query_info* qinfo,
 	const struct edns_data* edns)
 {
 	struct hydns_question q;
 
-	/* the reply's own question: qinfo may point into a buffer that was overwritten */
-	q.name = sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE;
+	q.name = name;
 	q.name_len = (uint16_t)qinfo->qname_len;
 	q.qtype = qinfo->qtype;
 	q.variant = edns->edns_present && (edns->bits & EDNS_DO) ? HYDNS_VARIANT_DO : 0;
@@ -171,10 +177,11 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	struct hydns_question q;
 
 	if(!h->plain || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed) ||
-		qinfo->local_alias || !rcode_is_general(rep) || !edns_is_general(edns) ||
+		qinfo->local_alias || !type_is_general(qinfo->qtype) || !rcode_is_general(rep) || !edns_is_general(edns) ||
 		!security_is_general(rep, h->daemon->daemon->env->need_to_validate))
 		return;
-	q = question_of(pkt, qinfo, edns);
+	/* the reply's own question: qinfo may point into a buffer that was overwritten */
+	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	/* first, for an offer that is refused would end the renewals */
 	h->renew = hydns_publish_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
 	if(hydns_publish_hot(h->thread, &q, rep->ttl, coarse_ms()))
@@ -187,24 +194,6 @@ static int resolution_is_general(const struct module_qstate* qstate)
 {
 	return qstate->return_rcode == LDNS_RCODE_NOERROR && !qstate->no_cache_store &&
 		!qstate->is_cachedb_answer && !qstate->edns_opts_front_out;
-}
-
-static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
-	struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size, int first)
-{
-	const struct hydns_stamp* stamp = (const struct hydns_stamp*)qstate->minfo[h->module];
-	time_t now = *qstate->env->now;
-	struct hydns_question q;
-
-	if(!stamp || rep->ttl <= 0 || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed) ||
-		!resolution_is_general(qstate) || r->local_alias || !rcode_is_general(rep) || !edns_is_general(&r->edns) ||
-		!security_is_general(rep, qstate->env->need_to_validate))
-		return;
-	q = question_of(pkt, &qstate->qinfo, &r->edns);
-	/* a reply copied from one to another client may have been made for a smaller buffer */
-	if(hydns_publish_hot(h->thread, &q, now + rep->ttl, coarse_ms()) && first)
-		offer_reply(h, &q, rep, pkt, udp_size, &r->edns, now + rep->ttl, now,
-			rep->security == sec_status_secure, *stamp);
 }
 
 /* --- renewed answers --------------------------------------------------------------------------------- */
@@ -252,6 +241,24 @@ static void offer_cached(struct hydns_context* h, struct module_env* env, struct
 		rrset_array_unlock(rep->ref, rep->rrset_count);
 	}
 	lock_rw_unlock(&e->lock);
+}
+
+/* The cache's message, not the resolution's own: of an RRset that the cache held already it keeps the sooner end. */
+static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
+	struct reply_info* rep)
+{
+	const struct hydns_stamp* stamp = (const struct hydns_stamp*)qstate->minfo[h->module];
+	struct query_info qinfo = qstate->qinfo;
+	struct hydns_question q;
+
+	qinfo.local_alias = NULL;
+	if(!stamp || rep->ttl <= 0 || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed) ||
+		!resolution_is_general(qstate) || r->local_alias || !type_is_general(qinfo.qtype) ||
+		!edns_is_general(&r->edns))
+		return;
+	q = question_of(qinfo.qname, &qinfo, &r->edns);
+	if(hydns_publish_hot(h->thread, &q, *qstate->env->now + rep->ttl, coarse_ms()))
+		offer_cached(h, qstate->env, &qinfo, &q, *stamp);
 }
 
 /* The kernel counts the former answer's TTLs down: it gets the new one of each variant that it has. */

@@ -70,7 +70,8 @@ GROUPS = {
     "bogus": unbound("a missing", zone="bogus.example"),
     "meta-types": [Question("meta.kinds.example", f"TYPE{n}", False)
                    for n in (0, 41, 128, 192, *range(249, 256))],    # Unbound sends at most 100 errors a second
-    "all-types": [Question("a.kinds.example", f"TYPE{n}", True) for n in
+    # RRSIG, NSEC, NSEC3: beside an alias the cache's past decides
+    "all-types": [Question("a.kinds.example", f"TYPE{n}", n not in (46, 47, 50)) for n in
                   sorted({*range(2, 41), *range(42, 128), 256, 257, 258, 260, 32767, 32768, 32769, 65279, 65280, 65535,
                           *random.Random(1).sample(range(256, 65536), 40)})],
 }
