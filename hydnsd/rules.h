@@ -96,6 +96,7 @@ struct hydnsd_withdrawal {
 
 /* Withdrawals that share one pass over the store. */
 #define HYDNSD_PASS_MAX 64             /* bits of a word: a set of them is one */
+#define HYDNSD_PASS_QUICK 4
 struct hydnsd_pass {
 	struct hydnsd_withdrawal *of[HYDNSD_PASS_MAX]; /* the caller's, which fills this and count */
 	uint32_t count;
@@ -103,6 +104,8 @@ struct hydnsd_pass {
 	uint64_t first[64], second[64]; /* by bit of the owner filter: single names that have it */
 	uint64_t others;               /* subtrees and everything: looked at for every rule */
 	uint32_t cursor;               /* ordinal to go on with */
+	uint32_t quick;                /* withdrawals, when they are few and single names; else 0 */
+	uint64_t bits[HYDNSD_PASS_QUICK]; /* their bits in an owner filter */
 };
 void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p);
 /* Looks at up to budget slots, fewer when there are others than single names. True when the whole store

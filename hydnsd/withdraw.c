@@ -84,9 +84,19 @@ static uint64_t candidates(const struct hydnsd_pass *p, uint64_t owners)
 	return (first & second) | p->others;
 }
 
+/* False: nothing of the pass concerns a rule of these owners. Most passes are for a name or two. */
+static bool may_concern(const struct hydnsd_pass *p, uint64_t owners)
+{
+	bool found = p->quick == 0;
+
+	for (uint32_t i = 0; i < p->quick; i++)
+		found |= (owners & p->bits[i]) == p->bits[i];
+	return found;
+}
+
 static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_t ordinal, uint64_t now_ns)
 {
-	if (r->owner[ordinal] == HYDNSD_NOBODY)
+	if (!may_concern(p, r->owners[ordinal]) || r->owner[ordinal] == HYDNSD_NOBODY)
 		return;
 	for (uint64_t left = candidates(p, r->owners[ordinal]); left; left &= left - 1) {
 		struct hydnsd_withdrawal *w = p->of[__builtin_ctzll(left)];
@@ -136,7 +146,10 @@ void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p)
 		owner = hydnsd_signature_of_owner(w->name, w->name_len, r->seed);
 		p->first[__builtin_ctzll(owner)] |= 1ULL << i;
 		p->second[63 - __builtin_clzll(owner)] |= 1ULL << i;
+		if (i < HYDNSD_PASS_QUICK)
+			p->bits[i] = owner;
 	}
+	p->quick = p->others || p->count > HYDNSD_PASS_QUICK ? 0 : p->count;
 }
 
 bool hydnsd_pass_step(struct hydnsd_rules *r, struct hydnsd_pass *p, uint64_t now_ns, uint32_t budget)
