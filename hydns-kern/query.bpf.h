@@ -8,6 +8,7 @@
 #define HYDNS_QUERY_BPF_H
 
 #include "maps.bpf.h"
+#include "fold.bpf.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "hash.h and the masks of the last word of a name count on little-endian words"
@@ -83,17 +84,6 @@ static __always_inline bool hydns_bounded(__u64 *len, __u64 max)
 #endif
 	*len = n + 1;
 	return true;
-}
-
-/* RFC 1071: adds a 64-bit sum up to 16 bits. */
-static __always_inline __u16 hydns_fold(__u64 sum)
-{
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	return sum;
 }
 
 /* A sum of what begins at an odd offset counts with its octets swapped; offset tells the parity. */

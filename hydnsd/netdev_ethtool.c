@@ -82,21 +82,35 @@ static int feature_bit(const char *ifname, const char *feature, unsigned count)
 	return err ? err : bit;
 }
 
+/* A request with room for all features of the interface, of which *bit is the one asked for; NULL: *bit is a negative
+ * error. To be freed by the caller. For both directions: each holds words by 32 features behind a head of two. */
+static void *feature_request(const char *ifname, const char *feature, uint32_t cmd, size_t word, int *bit)
+{
+	struct { uint32_t cmd, size; } *f;
+	unsigned count = 0, blocks;
+	int err = feature_count(ifname, &count);
+
+	*bit = err ? err : feature_bit(ifname, feature, count);
+	if (*bit < 0)
+		return NULL;
+	blocks = (count + 31) / 32;
+	f = calloc(1, sizeof(*f) + blocks * word);
+	if (!f) {
+		*bit = -ENOMEM;
+		return NULL;
+	}
+	f->cmd = cmd;
+	f->size = blocks;
+	return f;
+}
+
 int netdev_feature(const char *ifname, const char *feature)
 {
-	struct ethtool_gfeatures *f;
-	unsigned count = 0, blocks;
-	int bit, err = feature_count(ifname, &count);
+	int bit, err;
+	struct ethtool_gfeatures *f = feature_request(ifname, feature, ETHTOOL_GFEATURES, sizeof(f->features[0]), &bit);
 
-	bit = err ? err : feature_bit(ifname, feature, count);
-	if (bit < 0)
-		return bit;
-	blocks = (count + 31) / 32;
-	f = calloc(1, sizeof(*f) + blocks * sizeof(f->features[0]));
 	if (!f)
-		return -ENOMEM;
-	f->cmd = ETHTOOL_GFEATURES;
-	f->size = blocks;
+		return bit;
 	err = ask(ifname, f);
 	if (!err)
 		err = (f->features[bit / 32].active >> (bit % 32)) & 1;
@@ -106,19 +120,11 @@ int netdev_feature(const char *ifname, const char *feature)
 
 int netdev_feature_off(const char *ifname, const char *feature)
 {
-	struct ethtool_sfeatures *f;
-	unsigned count = 0, blocks;
-	int bit, err = feature_count(ifname, &count);
+	int bit;
+	struct ethtool_sfeatures *f = feature_request(ifname, feature, ETHTOOL_SFEATURES, sizeof(f->features[0]), &bit);
 
-	bit = err ? err : feature_bit(ifname, feature, count);
-	if (bit < 0)
-		return bit;
-	blocks = (count + 31) / 32;
-	f = calloc(1, sizeof(*f) + blocks * sizeof(f->features[0]));
 	if (!f)
-		return -ENOMEM;
-	f->cmd = ETHTOOL_SFEATURES;
-	f->size = blocks;
+		return bit;
 	f->features[bit / 32].valid = 1U << (bit % 32);
 	ask(ifname, f);        /* a driver's refusal is no error here, so the feature is looked at again */
 	free(f);

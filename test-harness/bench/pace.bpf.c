@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "fold.bpf.h"
 #include "pace.h"
 
 #define SPIN_MAX  (1 << 20)
@@ -66,16 +67,6 @@ static __always_inline void wait_until_due(void)
 	pace_due_ns = due;
 }
 
-static __always_inline __u16 fold(__u64 sum)
-{
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	return sum;
-}
-
 /* The label stands at an odd offset of the UDP datagram (after a length octet), so its octets count
  * swapped. */
 static __always_inline void fill_in(__u32 number)
@@ -87,8 +78,8 @@ static __always_inline void fill_in(__u32 number)
 	if (label_at > PACE_FRAME_MAX - PACE_LABEL || check_at > PACE_FRAME_MAX - 2)
 		return;
 	sum = (label >> 32) + (__u32)label;
-	sum = (__u64)fold(sum) << 8;
-	check = ~fold((__u16)~pace_template.check + sum);
+	sum = (__u64)hydns_fold(sum) << 8;
+	check = ~hydns_fold((__u16)~pace_template.check + sum);
 	*(__u64 *)(pace_template.frame + label_at) = label;
 	*(__u16 *)(pace_template.frame + check_at) = check ? check : 0xffff;
 }

@@ -62,7 +62,7 @@ def _data(origin):
     yield "types", "RP", [f"admin.{origin} txt.{origin}"]
     yield "types", "AFSDB", [f"1 {host}"]
     yield "types", "KX", [f"10 {host}"]
-    yield "types", "URI", ['10 1 "https://example/"']
+    yield "types", "URI", ['10 1 "urn:example:a"']
     yield "types", "EUI48", ["00-11-22-33-44-55"]
     yield "types", "TYPE65280", ["\\# 5 0102030405"]
     yield "types", "TYPE12345", ["\\# 0"]
