@@ -31,9 +31,12 @@ def recursion_lines(off, details):
     """How much of the resolver's CPU can be saved in front of it. What needs recursion costs the resolver the same, and
     more than an answer from its cache; so the CPU per reply falls by less than the share that others answer."""
     shares = [details[m]["recursions"] / details[m]["replies"] for m in ("off", "on")]
+    replies = f"  replies that needed recursion: {shares[0]:.1%} -> {shares[1]:.1%}"
+    if details["off"]["recursion_cpu_seconds"] is None:
+        return [f"{replies}; what one costs can't be measured: many never-repeated names needed none"]
     cost = details["off"]["recursion_cpu_seconds"] * 1e6
     bound = max(0, 1 - cost * shares[0] / off["resolver_cpu_seconds_per_million"])
-    return [f"  replies that needed recursion: {shares[0]:.1%} -> {shares[1]:.1%}; one took {cost:.0f} us of resolver CPU in "
+    return [f"{replies}; one took {cost:.0f} us of resolver CPU in "
             "a load of nothing else,",
             f"  so whatever answered everything else in front of the resolver would save it {bound:.1%} at most"]
 
