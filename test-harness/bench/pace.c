@@ -132,6 +132,20 @@ static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
 	[ANSWERED] = { "answered", "reply written", HYDNS_R_ANSWERED },
 };
 
+/* Adds to a 16-bit word of the datagram; the checksum follows it, all in network byte order (RFC 1624, equation 3). */
+static void add_to_word(struct pace_template *t, size_t at, __u16 more)
+{
+	__u16 was, now;
+	__u32 sum;
+
+	memcpy(&was, t->frame + at, sizeof(was));
+	now = htons(ntohs(was) + more);
+	memcpy(t->frame + at, &now, sizeof(now));
+	sum = (__u16)~t->check + (__u16)~was + now;
+	sum = (sum >> 16) + (sum & 0xffff);
+	t->check = ~((sum >> 16) + sum);
+}
+
 static void take_way(struct bench *b, const struct options *o, enum way w)
 {
 	struct pace_template *t = generator_template(b->g);
@@ -142,14 +156,10 @@ static void take_way(struct bench *b, const struct options *o, enum way w)
 	kernel_page(b->k)->epoch = w == EPOCH_OVER ? EPOCH + 1 : EPOCH;
 	if (w == NOT_IP)
 		memset(t->frame + 12, 0, 2);
-	if (w == NOT_A_SERVICE) {
-		t->frame[udp + 3]++;    /* port 54, and the checksum to match */
-		t->check = htons(ntohs(t->check) - 1);
-	}
-	if (w == NOT_ORDINARY) {
-		t->frame[udp + 8 + 2] |= 0x10; /* opcode 2 */
-		t->check = htons(ntohs(t->check) - 0x1000);
-	}
+	if (w == NOT_A_SERVICE)
+		add_to_word(t, udp + 2, 1); /* port 54 */
+	if (w == NOT_ORDINARY)
+		add_to_word(t, udp + 8 + 2, 0x1000); /* opcode 2 */
 	generator_rewind(b->g, w == MISSED ? 1U << 31 : 0);
 }
 
