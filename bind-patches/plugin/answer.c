@@ -113,15 +113,16 @@ static isc_result_t note_addition(void *arg, const dns_name_t *name, dns_rdataty
 	return ISC_R_SUCCESS;
 }
 
-/* Addresses of what the records name are added when they happen to be cached: that changes unnoticed. */
-static bool wants_addition(const query_ctx_t *qctx, dns_rdataset_t *r)
+/* Addresses of what the records name are added when they happen to be cached: that changes unnoticed. For HTTPS and
+ * SVCB the owner itself may be named. */
+static bool wants_addition(const query_ctx_t *qctx, const dns_name_t *owner, dns_rdataset_t *r)
 {
 	bool any = false;
 
 	if ((qctx->view->minimalresponses == dns_minimal_yes && qctx->qtype != dns_rdatatype_ns) ||
 	    (r->attributes & DNS_RDATASETATTR_NEGATIVE) != 0)
 		return false;
-	(void)dns_rdataset_additionaldata(r, dns_rootname, note_addition, &any, 0);
+	(void)dns_rdataset_additionaldata(r, owner, note_addition, &any, 0);
 	return any;
 }
 
@@ -138,7 +139,7 @@ static bool look_at_records(const query_ctx_t *qctx, uint32_t *ttl, bool *secure
 		for (dns_name_t *name = ISC_LIST_HEAD(m->sections[sections[i]]); name != NULL;
 		     name = ISC_LIST_NEXT(name, link))
 			for (dns_rdataset_t *r = ISC_LIST_HEAD(name->list); r != NULL; r = ISC_LIST_NEXT(r, link)) {
-				if (!is_of_cache(r) || !order_is_general(r) || wants_addition(qctx, r))
+				if (!is_of_cache(r) || !order_is_general(r) || wants_addition(qctx, name, r))
 					return false;
 				if (r->trust != dns_trust_secure || (r->attributes & DNS_RDATASETATTR_OPTOUT) != 0)
 					*secure = false;

@@ -7,7 +7,9 @@ queries.py    whole queries from questions: flags, EDNS, letter case, damage
 asking.py     the twins program: each query asked in the kernel path, past it, and at a reference
 cookies.py    server cookies in queries and replies
 judge.py      what may differ, and what may not
-disturb.py    flushes, changes of data and reloads while queries go on
+disturb.py    gives commands while queries go on, and remembers when
+commands.py   flushes, changes of data and reloads, by server
+servers.py    the servers that can be tested, and what is special about each
 shrink.py     the smallest query that still shows a difference
 show.py       messages in presentation form, and the report
 session.py    all of it in one run

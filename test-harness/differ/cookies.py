@@ -12,7 +12,6 @@ from harness.cookies import WHOLE_LEN, cookie
 from .asking import DIRECT, KERNEL, address_of
 
 SECRET = hashlib.sha256(b"secret of the differential tester").digest()[:16]
-CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
 OPTION = struct.pack("!HH", 10, WHOLE_LEN)       # begins every whole cookie
 APART = 1                                        # second between the times of two replies' cookies
 

@@ -10,6 +10,7 @@ stands before the CNAME made from it, which Unbound also answers with alone when
 
 import time
 from collections import Counter
+from dataclasses import dataclass
 
 from harness.compare import OPT, Difference, Unreadable, difference, rrsets, split
 
@@ -18,20 +19,38 @@ from .asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, KERNEL, RE
 
 SOA, DNAME = 6, 39
 ANSWER, AUTHORITY, ADDITIONAL = range(3)
-TC = 0x02            # in the first octet of the flags
+RD, TC = 0x01, 0x02  # in the first octet of the flags
 RCODE, NOERROR, SERVFAIL, NXDOMAIN = 0x0F, 0, 2, 3
 AD, CD = 0x20, 0x10  # in the second
-# Unbound answers these from whatever its cache happens to hold at the name
-BY_HISTORY = (46, 47, 50, 255)       # RRSIG, NSEC, NSEC3, ANY: they stand beside a CNAME, cached or not
 CLOCK_READ_NS = 10**7                # oldest that a resolver's or the kernel's coarse reading of the clock is
 
 
-def between(kernel, before, after):
+@dataclass(frozen=True)
+class Rules:
+    """What the servers may do that are compared; the defaults are Unbound's."""
+    shuffled: bool = False           # records of an RRset come in any order, not only rotated
+    # What the sections after the answer hold of other data depends on what the cache does, and by letter case, which
+    # compression heeds, whether all has room.
+    added_by_history: bool = False
+    unrecursed_by_history: bool = False      # queries without RD are answered from what the cache happens to hold
+    # Types answered from whatever the cache happens to hold at the name: RRSIG, NSEC, NSEC3, ANY, which stand beside a
+    # CNAME, cached or not
+    by_history: tuple = (46, 47, 50, 255)
+
+
+def _of_one_server(a, b, rules):
+    """difference(), and of replies cut short whose records come in any order, any may be left."""
+    found = difference(a, b, shuffled=rules.shuffled)
+    cut = found and rules.shuffled and a and b and a[2] & b[2] & TC
+    return None if cut and split(a)[:2] == split(b)[:2] else found
+
+
+def between(kernel, before, after, rules=Rules()):
     """None when the kernel path's reply is one of the two others', else how it differs from the nearer one."""
-    found = difference(kernel, before)
+    found = _of_one_server(kernel, before, rules)
     if found is None:
         return None
-    later = difference(kernel, after)
+    later = _of_one_server(kernel, after, rules)
     if later is None:
         return None
     return later if later.kind in ("older TTL", "TTL") or found.kind == "silence" else found
@@ -46,32 +65,34 @@ def _content(wire):
     return [sections[ANSWER], sorted(sections[AUTHORITY]), sorted(sections[ADDITIONAL])]
 
 
-def from_reference(kernel, reference):
+def from_reference(kernel, reference, rules=Rules()):
     """None when the reference's reply is the same but for what may depend on a cache's history."""
-    found = difference(kernel, reference, None)
+    found = difference(kernel, reference, None, rules.shuffled)
     if found is None or found.kind in ("silence", "unreadable", "question", "OPT", "rest"):
         return found
     # a client that wants no checking gets what another client's question has had checked, or has not
     unchecked = AD if reference[3] & CD else 0
-    if kernel[2] != reference[2] or (kernel[3] ^ reference[3]) & ~unchecked:
+    cut = TC if rules.added_by_history and (kernel[2] | reference[2]) & TC else 0
+    if (kernel[2] ^ reference[2]) & ~cut or (kernel[3] ^ reference[3]) & ~unchecked:
         return Difference("header", f"{kernel[2:4].hex()} and {reference[2:4].hex()}")
     if split(kernel)[0][2:4] != split(reference)[0][2:4]:
         return Difference("header", "QDCOUNT")
-    if kernel[2] & TC or kernel[3] & RCODE == SERVFAIL:
+    if cut or kernel[2] & TC or kernel[3] & RCODE == SERVFAIL:
         return None          # the order of the records decides which are left; nothing, or what was found so far
-    for name, mine, theirs in zip(("answer", "authority", "additional"), _content(kernel), _content(reference)):
+    sections = ("answer", "authority") if rules.added_by_history else ("answer", "authority", "additional")
+    for name, mine, theirs in zip(sections, _content(kernel), _content(reference)):
         if mine != theirs:
             return Difference(name, f"{mine} and {theirs}")
     return None
 
 
-def of_a_moment(flow, found):
+def of_a_moment(flow, found, rules=Rules()):
     """May the difference be the time that news of a renewal takes to reach the kernel (doc/architecture.md,
     Coherence)? The kernel's reply must then hold the same data as the resolver's, no TTL higher."""
     if not flow.by_kernel or found.kind not in ("older TTL", "data", "RRsets", "order", "compression"):
         return False
     replies, _ = cookies.taken_out(flow)
-    return any(from_reference(replies[KERNEL], replies[place]) is None and
+    return any(from_reference(replies[KERNEL], replies[place], rules) is None and
                _none_higher(replies[KERNEL], replies[place]) for place in (DIRECT, AGAIN))
 
 
@@ -81,12 +102,14 @@ def _none_higher(kernel, direct):
     return all(max(ttls) <= highest.get(key, 0) + 1 for key, _, ttls in rrsets(kernel, bytes.lower) if key[2] != OPT)
 
 
-def asks_by_history(wire):
+def asks_by_history(wire, rules=Rules()):
     """Is this a question whose answer depends on what the cache was asked before?"""
     at = 12
     while at < len(wire) and 0 < wire[at] < 64:
         at += 1 + wire[at]
-    return int.from_bytes(wire[at + 1:at + 3], "big") in BY_HISTORY
+    if rules.unrecursed_by_history and len(wire) > 2 and not wire[2] & RD:
+        return True
+    return int.from_bytes(wire[at + 1:at + 3], "big") in rules.by_history
 
 
 def above_zone(data, wire, slack=0):
@@ -111,7 +134,7 @@ def second_turned(flow):
     return (flow.sent[DIRECT] + to_wall - CLOCK_READ_NS) // 10**9 < (max(flow.got) + to_wall) // 10**9
 
 
-def a_second_off(flow, replies):
+def a_second_off(flow, replies, rules=Rules()):
     """Are the kernel's TTLs, on which the judge found nothing, a second off from those of both the resolver's
     replies? "clock": yes, and the wall clock's second turned while they were asked for, and the resolver reads its
     clock once for all packets it finds waiting; "end": yes, and it did not turn, as when an RRset's end has moved
@@ -119,7 +142,7 @@ def a_second_off(flow, replies):
     kernel = replies[KERNEL]
     if not flow.by_kernel or not kernel:
         return ""
-    if any(replies[place] and difference(kernel, replies[place], 0) is None for place in (DIRECT, AGAIN)):
+    if any(replies[place] and difference(kernel, replies[place], 0, rules.shuffled) is None for place in (DIRECT, AGAIN)):
         return ""
     return "clock" if second_turned(flow) else "end"
 
@@ -127,8 +150,8 @@ def a_second_off(flow, replies):
 class Judge:
     """second_off counts what a_second_off() says; strict: what it says "end" of is a difference."""
 
-    def __init__(self, data, strict=False):
-        self.data, self.strict, self.second_off = data, strict, Counter()
+    def __init__(self, data, strict=False, rules=Rules()):
+        self.data, self.strict, self.rules, self.second_off = data, strict, rules, Counter()
 
     def of(self, flow):
         """None, or the Difference that the flow shows."""
@@ -137,16 +160,16 @@ class Judge:
             return wrong
         kernel, reference = replies[KERNEL], replies[REFERENCE_ASKED]
         if flow.differs & DIFFERS_KERNEL:
-            found = between(kernel, replies[DIRECT], replies[AGAIN])
+            found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules)
             if found:
                 return found
-            why = a_second_off(flow, replies)
+            why = a_second_off(flow, replies, self.rules)
             if why:
                 self.second_off[why] += 1
                 if self.strict and why == "end":
                     return Difference("a second", "off from both replies, and no second has turned")
         if flow.differs & DIFFERS_REFERENCE:
-            found = from_reference(kernel, reference)
+            found = from_reference(kernel, reference, self.rules)
             if found:
                 return Difference(f"reference, {found.kind}", found)
         # two threads of a resolver may read the clock on either side of its turn: one stores, the other replies

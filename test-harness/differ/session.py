@@ -15,13 +15,13 @@ from harness.world import World
 
 from . import cookies, zone
 from .asking import ALONE, DIRECT, FULL, KERNEL, Twins, address_of
-from .disturb import LOCAL, Disturber
+from .disturb import Disturber
 from .judge import Judge, asks_by_history, of_a_moment
 from .queries import Queries, Style, with_cookie
 from .questions import Data, Questions, to_wire, zone_lines
+from .servers import SERVERS
 
 SMALL_TREE = ("--domains", 150, "--names", 6000)
-CLAUSE = ("hydns-min-ttl: 1",)          # so that rules expire all the time
 BATCH = 256
 PATIENT_MS = 2000            # for what is asked again
 # Seconds until it is: longer than a change in the resolver's cache takes to reach the kernel, and than Unbound
@@ -69,10 +69,10 @@ class Found:
 
 
 class Stand:
-    """Context manager: the world with all zones and both resolvers."""
+    """Context manager: the world with all zones, the server under test, its reference and hydnsd."""
 
-    def __init__(self, seed, quick=False):
-        self.seed = seed
+    def __init__(self, seed, server, quick=False):
+        self.seed, self.server = seed, SERVERS[server]
         self.tree_options = SMALL_TREE if quick else ()
         self.world = World(self._make_tree)
         self._stack = ExitStack()
@@ -85,9 +85,8 @@ class Stand:
                                                self.zones.directory, zone.PLAIN, zone.ADDRESSES))
             world.anchors += self.zones.anchors
             self.daemon = stack.enter_context(world.hydnsd())
-            self.unbound = stack.enter_context(world.unbound(self.daemon, clause=CLAUSE, server=cookies.CONFIG))
-            self.reference = stack.enter_context(world.reference(server=cookies.CONFIG))
-            wait_until(self.daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
+            self.tested, self.reference = map(stack.enter_context, self.server.make(world, self.daemon))
+            wait_until(self.daemon.resolver_ready, 10, f"{self.server.name} to register with hydnsd")
             self._stack = stack.pop_all()
         return self
 
@@ -111,10 +110,11 @@ class Session:
     def __init__(self, stand, queries, seed, strict=False):
         self.stand, self.total, self.seed, self.strict = stand, queries, seed, strict
         self.data = stand.data()
-        self.judge = Judge(self.data, strict)
+        self.rules = stand.server.rules
+        self.judge = Judge(self.data, strict, self.rules)
         rng = random.Random(f"differential {seed}")
         self.asked = Questions(self.data, stand.world.tree, rng, max(200, queries // 2000), max(2000, queries // 20))
-        for name in LOCAL:
+        for name in stand.server.commands.LOCAL:
             self.asked.changing.add(to_wire(name), 1)
         self.queries = Queries(rng, self.asked)
         self.rng = rng
@@ -172,7 +172,7 @@ class Session:
 
     def _frame(self, number, wire, timeout):
         rng = self.rng
-        flags = (FULL if rng.random() < FULL_SHARE else 0) | (ALONE if asks_by_history(wire) else 0)
+        flags = (FULL if rng.random() < FULL_SHARE else 0) | (ALONE if asks_by_history(wire, self.rules) else 0)
         group = rng.choice(self.twins.groups)
         kernel, direct = self._cookies(wire, group) if cookies.in_query(wire) else (wire, b"")
         return self.twins.frame(number, kernel, timeout, group.index, flags, direct)
@@ -197,7 +197,7 @@ class Session:
             number = flow.number | AGAIN
             self._waiting[number] = found
             self.repeated += 1
-            flags = FULL | (ALONE if asks_by_history(flow.wire) else 0)
+            flags = FULL | (ALONE if asks_by_history(flow.wire, self.rules) else 0)
             self.twins.write(self.twins.frame(number, flow.wire, PATIENT_MS, flow.group.index,
                                               flags, flow.direct_wire))
 
@@ -207,8 +207,7 @@ class Session:
         stand = self.stand
         before = stand.daemon.reasons()
         with Twins(stand.world) as self.twins, \
-                Disturber(stand.world, stand.daemon, stand.unbound, stand.reference, stand.nsd, stand.zones,
-                          self.asked, self.seed) as self.disturber:
+                Disturber(stand.server.commands(stand, self.asked, self.seed)) as self.disturber:
             self.begun = time.monotonic()
             feeder = threading.Thread(target=self._feed, name="feeder", daemon=True)
             feeder.start()
@@ -246,7 +245,7 @@ class Session:
     def _judge_first(self, flow, difference):
         phase = self.phase_of(flow.number).name
         during = self.disturber.overlaps(flow.sent[DIRECT], max(flow.got) or flow.sent[DIRECT])
-        found = Found(difference, flow, phase, during or "", of_a_moment(flow, difference),
+        found = Found(difference, flow, phase, during or "", of_a_moment(flow, difference, self.rules),
                       due=time.monotonic() + SECOND_LOOK)
         self._again.append(found)
         if not self._may_pass(found):

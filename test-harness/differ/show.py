@@ -66,7 +66,7 @@ def distinct(found, most):
 def figures(session):
     """What --json writes."""
     return {
-        "queries": session.total, "asked_again": session.repeated, "seconds": round(session.seconds, 1),
+        "server": session.stand.server.name, "queries": session.total, "asked_again": session.repeated, "seconds": round(session.seconds, 1),
         "queries_per_second": round(session.finished / session.seconds), "seed": session.seed,
         "answered_in_kernel": session.in_kernel, "kernel_share": round(session.kernel_share, 4),
         "differences": sum(session.kinds.values()), "kinds": dict(session.kinds),
@@ -77,7 +77,7 @@ def figures(session):
 
 
 def summary(f):
-    lines = [f"{f['queries']:,} queries in {f['seconds']:.0f} s ({f['queries_per_second']:,} a second), "
+    lines = [f"{f['server']}: {f['queries']:,} queries in {f['seconds']:.0f} s ({f['queries_per_second']:,} a second), "
              f"{f['asked_again']:,} of them asked again, {sum(f['commands'].values()):,} commands meanwhile",
              f"answered in the kernel: {f['answered_in_kernel']:,} ({f['kernel_share']:.1%})",
              f"differences: {f['differences']:,}" + "".join(f"; {kind}: {n:,}" for kind, n in f["kinds"].items())]

@@ -23,8 +23,8 @@ TIMEOUT = 1.0
 class Asker:
     """Asks single queries as twins does, for one client and IP version."""
 
-    def __init__(self, world, group):
-        network = world.network
+    def __init__(self, stand, group):
+        network, self.rules = stand.world.network, stand.server.rules
         self.client = (network.client1, network.client2)[group.client - 1]
         self.resolver = network.resolver
         self.service, self.reference = SERVICE[group.family], REFERENCE[group.family]
@@ -47,9 +47,9 @@ class Asker:
             if kernel is None and before is None:
                 return None
             if kind.startswith("reference"):
-                found = from_reference(kernel, self._exchange(self.resolver, self.reference, wire))
+                found = from_reference(kernel, self._exchange(self.resolver, self.reference, wire), self.rules)
             else:
-                found = between(kernel, before, after)
+                found = between(kernel, before, after, self.rules)
             if found and kind.endswith(found.kind):
                 return found
         return None
@@ -104,9 +104,9 @@ def _simpler(parts):
         yield flags, name[1 + name[0]:], fixed, payload, opt_flags, options
 
 
-def smallest(world, found):
+def smallest(stand, found):
     """Octets of the smallest query that still shows it, or None when it does not show any more."""
-    asker, kind, wire = Asker(world, found.flow.group), found.difference.kind, found.flow.wire
+    asker, kind, wire = Asker(stand, found.flow.group), found.difference.kind, found.flow.wire
     if not asker.difference(wire, kind):
         return None
     parts = _parts(wire)

@@ -9,7 +9,7 @@ OPT, RRSIG = 41, 46
 COOKIE = 10
 # Where rdata of the types that a server may compress (RFC 3597 section 4) holds names: octets before the first
 # one, number of names.
-NAMES_IN = {2: (0, 1), 5: (0, 1), 6: (0, 2), 12: (0, 1), 14: (0, 2), 15: (2, 1), 39: (0, 1)}
+NAMES_IN = {2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 2), 7: (0, 1), 8: (0, 1), 9: (0, 1), 12: (0, 1), 14: (0, 2), 15: (2, 1), 39: (0, 1)}
 
 Record = namedtuple("Record", "section owner rtype rclass ttl rdata at")
 """One record as it came; at: where its rdata begins in the message."""

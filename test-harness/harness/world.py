@@ -86,6 +86,10 @@ class World:
         return Unbound(self, self.network.resolver, "reference", network.REFERENCE, self.hints,
                        anchors=self.anchors, **options)
 
+    def named_reference(self, **options):
+        """BIND in the place of reference()."""
+        return Named(self, self.network.resolver, "reference", network.REFERENCE, self.hints, anchors=self.anchors, **options)
+
     def heat(self, daemon, name, rdtype="A", *, server=network.SERVICE[4], seconds=10, **options):
         """Asks for a name until explain says that the kernel answers it."""
         def hot():
