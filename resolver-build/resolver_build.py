@@ -109,8 +109,8 @@ def machine_entries():
                 yield fields
 
 
-def source_entries(suite):
-    """deb-src entries for a suite: where this machine gets its own Debian release, and its security."""
+def archive_entries(suite, types):
+    """Entries of these types ("deb" or "deb-src") for a suite: where this machine gets its own Debian release, and its security."""
     found = {}
     for fields in machine_entries():
         for own in fields.get("suites", "").split():
@@ -122,7 +122,7 @@ def source_entries(suite):
                       "to /etc/apt/sources.list.d, or name a source with --source")
     text = []
     for name, fields in found.items():
-        entry = [("Types", "deb-src"), ("URIs", fields["uris"]), ("Suites", name), ("Components", "main")]
+        entry = [("Types", types), ("URIs", fields["uris"]), ("Suites", name), ("Components", "main")]
         if fields.get("signed-by"):
             entry.append(("Signed-By", fields["signed-by"]))
         text.append("".join(f"{key}: {value}\n" for key, value in entry))
@@ -132,12 +132,12 @@ def source_entries(suite):
 class Archive:
     """A private APT: own sources, lists and cache; the machine's keyring and proxies."""
 
-    def __init__(self, folder, suite, log):
-        self.log = log
+    def __init__(self, folder, suite, log, types="deb-src"):
+        self.log, self.folder = log, folder
         shutil.rmtree(folder, ignore_errors=True)
         for name in ("sources", "lists/partial", "cache/archives/partial"):
             (folder / name).mkdir(parents=True)
-        (folder / "sources" / "hydns.sources").write_text(source_entries(suite))
+        (folder / "sources" / "hydns.sources").write_text(archive_entries(suite, types))
         self.options = []
         for key, value in (("Dir::Etc::sourcelist", "/dev/null"), ("Dir::Etc::sourceparts", folder / "sources"),
                            ("Dir::State::lists", folder / "lists"), ("Dir::Cache", folder / "cache"),
@@ -152,6 +152,14 @@ class Archive:
         out = subprocess.run(["apt-cache", *self.options, "showsrc", package], capture_output=True, text=True,
                              check=False).stdout
         return re.findall(r"^Version: (\S+)$", out, re.M)
+
+    def with_dependencies(self, package):
+        """Files of a package and of all that it depends on, as for a machine with nothing installed (types: deb)."""
+        nothing = self.folder / "status"
+        nothing.write_text("")
+        run(["apt-get", *self.options, "-o", f"Dir::State::status={nothing}", "install", "--download-only", "--yes",
+             "--no-install-recommends", package], self.log, "is the package archive reachable?")
+        return sorted((self.folder / "cache" / "archives").glob("*.deb"))
 
     def download(self, package, revision, folder):
         run(["apt-get", *self.options, "source", "--download-only", f"{package}={revision}"], self.log,

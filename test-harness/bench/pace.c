@@ -219,16 +219,28 @@ static int attach(int prog_fd, const char *ifname, const char *what)
 	return fd;
 }
 
+#define TC_PLACE .handle = 1, .priority = 1
+
 /* The hook stays behind, without a program, and goes with the interface. */
 static int attach_tc(int prog_fd, const char *ifname)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex(ifname), .attach_point = BPF_TC_INGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = prog_fd, .handle = 1, .priority = 1, .flags = BPF_TC_F_REPLACE);
+	LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = prog_fd, TC_PLACE, .flags = BPF_TC_F_REPLACE);
 	int err = bpf_tc_hook_create(&hook);
 
 	if (!err || err == -EEXIST)
 		err = bpf_tc_attach(&hook, &opts);
 	return err ? fail("attaching to the client's end", strerror(-err)) : 0;
+}
+
+/* A sink that stayed would drop the next server's replies. */
+static int detach_tc(const char *ifname)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex(ifname), .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, opts, TC_PLACE);
+	int err = bpf_tc_detach(&hook, &opts);
+
+	return err ? fail("detaching from the client's end", strerror(-err)) : 0;
 }
 
 static void print_run(const char *contender, const struct generator_run *r)
@@ -346,17 +358,14 @@ static int publish(const struct options *o)
 }
 
 /* -- flood ---------------------------------------------------------------------------------------------------- */
-static int flood(const struct options *o)
+static int flood_rounds(const struct options *o, struct generator *g)
 {
-	struct generator *g = generator_open(o->sequence, true, o->q.port);
 	struct generator_run run;
-	int err;
 
-	if (!g || (o->xdp_sink ? attach(generator_sink(g), o->client, "attaching to the client's end") < 0 :
-				 attach_tc(generator_sink_tc(g), o->client)))
-		return 1;
 	question_template(&o->q, generator_template(g));
 	for (unsigned r = 0; r < o->rounds; r++) {
+		int err;
+
 		generator_rewind(g, 0);
 		err = generator_send(g, if_nametoindex(o->client), o->queries, o->rate, &run);
 		if (err)
@@ -364,6 +373,21 @@ static int flood(const struct options *o)
 		print_run("flood", &run);
 	}
 	return 0;
+}
+
+static int flood(const struct options *o)
+{
+	struct generator *g = generator_open(o->sequence, true, o->q.port);
+	int failed;
+
+	if (!g)
+		return 1;
+	if (o->xdp_sink)
+		return attach(generator_sink(g), o->client, "attaching to the client's end") < 0 || flood_rounds(o, g);
+	if (attach_tc(generator_sink_tc(g), o->client))
+		return 1;
+	failed = flood_rounds(o, g);
+	return detach_tc(o->client) || failed;
 }
 
 /* -- the command line ------------------------------------------------------------------------------------------ */

@@ -15,6 +15,8 @@ from harness import cpus
 from harness.process import Program, tail
 from harness.run import HarnessError, wait_until
 
+from . import newer_dnsdist
+
 ZONE = "x" * 13                # what rules.c gives names of 24 octets
 BACKEND = 5300                 # port of the NSD behind resolvers
 PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -124,6 +126,16 @@ getPool(""):setCache(newPacketCache(100000, {{maxTTL=86400}}))
 """
 
 
+def dnsdist_xsk_config(peer):
+    return f"""addCapabilitiesToRetain({{"CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_NET_RAW"}})
+xsk = newXsk({{ifName="{peer.link.server}", NIC_queue_id=0, frameNums=65536, xskMapPath="{newer_dnsdist.XSKMAP}"}})
+addLocal("{peer.address}:{peer.port}", {{xskSocket=xsk}})
+setACL({{"0.0.0.0/0"}})
+newServer({{address="127.0.0.1:{BACKEND}", healthCheckMode="up"}})
+getPool(""):setCache(newPacketCache(100000, {{maxTTL=86400}}))
+"""
+
+
 def recursor_config(peer):
     return f"""local-address={peer.address}
 local-port={peer.port}
@@ -156,8 +168,11 @@ KINDS = {
     "PowerDNS Recursor": ("pdns_recursor", "--version", "recursor.conf", recursor_config, ["--config-dir={dir}"]),
     "Knot Resolver": ("kresd", "-V", "kresd.conf", kresd_config, ["-n", "-c", "{config}", "{dir}"]),
     "Knot, XDP": ("knotd", "-V", "knot.conf", knot_xdp_config, ["-c", "{config}"]),
+    "dnsdist, AF_XDP": ("dnsdist", "--version", "dnsdist.conf", dnsdist_xsk_config,
+                        ["--supervised", "--disable-syslog", "-C", "{config}"]),
 }
-CACHES = ("Unbound", "BIND", "dnsdist", "PowerDNS Recursor", "Knot Resolver")
+AF_XDP = ("Knot, XDP", "dnsdist, AF_XDP")
+CACHES = ("Unbound", "BIND", "dnsdist", "PowerDNS Recursor", "Knot Resolver", "dnsdist, AF_XDP")
 
 
 class Peer:
@@ -170,23 +185,29 @@ class Peer:
         self.program_name, self.version_option, self.file, self.make_config, self.arguments = KINDS[kind]
         self.dir = bench.run.dir / f"{link.label}-{port}"
 
-    def path(self):
-        return self.bench.tools.unbound if self.kind == "Unbound" else shutil.which(self.program_name, path=PATHS)
+    def command(self):
+        """What starts the program, without arguments; None: it is not installed."""
+        if self.kind == "dnsdist, AF_XDP":
+            return newer_dnsdist.command()
+        path = self.bench.tools.unbound if self.kind == "Unbound" else shutil.which(self.program_name, path=PATHS)
+        return path and [path]
 
     def version(self):
-        done = subprocess.run([self.path(), self.version_option], capture_output=True, text=True)
+        done = subprocess.run([*self.command(), self.version_option], capture_output=True, text=True)
         found = re.search(r"\d+\.\d+[.\d]*", done.stdout + done.stderr)
         return found.group(0) if found else "unknown"
 
     def __enter__(self):
-        if not self.path():
-            raise HarnessError(f"{self.program_name} is not installed: bench/install-peers installs it")
+        if not self.command():
+            raise HarnessError(f"{self.kind} is not installed: bench/install-peers installs it")
         self.dir.mkdir(mode=0o777, exist_ok=True)
         config = self.dir / self.file
         config.write_text(self.make_config(self))
-        argv = [a.format(config=config, dir=self.dir) for a in self.arguments]
+        argv = self.command() + [a.format(config=config, dir=self.dir) for a in self.arguments]
+        if self.kind == "dnsdist, AF_XDP":
+            argv = newer_dnsdist.steered(self.bench.tools, self.link.server, argv)
         self.program = Program(self.bench.run, self.link.ns, self.dir.name,
-                               ["taskset", "-c", ",".join(map(str, self.processors)), self.path(), *argv])
+                               ["taskset", "-c", ",".join(map(str, self.processors)), *argv])
         try:
             self.program.wait_ready(self.answers, 20)
         except HarnessError as error:
@@ -196,10 +217,12 @@ class Peer:
 
     def __exit__(self, *exc):
         self.program.stop(seconds=5)
+        if self.kind == "dnsdist, AF_XDP":
+            newer_dnsdist.unsteer(self.link.ns, self.link.server)
 
     def answers(self):
         query = dns.message.make_query(f"{label(0)}.{ZONE}.", "A")
-        with (self.link.client_ns if self.kind == "Knot, XDP" else self.link.ns).entered():
+        with (self.link.client_ns if self.kind in AF_XDP else self.link.ns).entered():
             s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with s:
             s.settimeout(0.3)

@@ -19,8 +19,7 @@ HELP = "the kernel path and each other server alone on one processor, same names
 NAMES = 1000
 FLOODS = (1.6, 1.1)           # times the best so far
 WANTED = {"Unbound": 20, "BIND": 20, "NSD": 13, "Knot": 13}
-ABOVE = ("Knot, XDP", "dnsdist", "PowerDNS Recursor", "Knot Resolver")
-NO_AF_XDP = {"contender": "dnsdist, AF_XDP", "why": "its AF_XDP sockets came with 1.9; this is {version}"}
+ABOVE = (*peers.AF_XDP, "dnsdist", "PowerDNS Recursor", "Knot Resolver")
 
 
 def flood(bench, link, seq, port, rate, queries):
@@ -92,19 +91,19 @@ def run(bench, result):
     peers.write_zone(zone, NAMES)
     with ExitStack() as stack:
         stack.enter_context(peers.Peer(bench, link, "NSD", peers.BACKEND, zone, address="127.0.0.1"))
-        sockets = [k for k in peers.KINDS if k != "Knot, XDP"]
+        sockets = [k for k in peers.KINDS if k not in peers.AF_XDP]
         running = [start(bench, stack, link, kind, peers.BACKEND + 1 + i, zone, result) for i, kind in enumerate(sockets)]
         running = [p for p in running if p]
         runs = measure(bench, seq, link, running, result)
         versions = {p.kind: p.version() for p in running}
-        if "dnsdist" in versions and tuple(map(int, versions["dnsdist"].split(".")[:2])) < (1, 9):
-            result.absent.append({**NO_AF_XDP, "why": NO_AF_XDP["why"].format(version=versions["dnsdist"])})
-        # last, because its program on the interface would be in the others' way
-        xdp = start(bench, stack, link, "Knot, XDP", 53, zone, result)
-        if xdp:
-            versions[xdp.kind] = xdp.version()
-            for kind, more in measure(bench, seq, link, [xdp], result).items():
-                runs[kind] = runs.get(kind, []) + more
+        # last, because their programs on the interface would be in the others' way
+        for kind in peers.AF_XDP:
+            with ExitStack() as alone:
+                xdp = start(bench, alone, link, kind, 53, zone, result)
+                if xdp:
+                    versions[kind] = xdp.version()
+                    for contender, more in measure(bench, seq, link, [xdp], result).items():
+                        runs[contender] = runs.get(contender, []) + more
     for kind, r in runs.items():
         result.add(kind, r, "replies_per_second", rules=NAMES, version=versions.get(kind))
     goals(result)

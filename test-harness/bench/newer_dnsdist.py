@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""dnsdist with AF_XDP, which came with 1.9: Debian 12 has an older one, so this takes a newer Debian release's, with all
+libraries that it needs, and unpacks them below the cache, where nothing else finds them.
+
+As a command: fetches it.  python3 -m bench.newer_dnsdist"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from harness.process import run_tool
+from harness.tools import TOP
+
+sys.path.insert(0, str(TOP / "resolver-build"))
+import resolver_build  # noqa: E402
+
+RELEASE = "trixie"
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+# dnsdist's own paths; in a mount namespace that ends with it, so that no pin is left
+PINS = "/sys/fs/bpf/dnsdist"
+XSKMAP = f"{PINS}/xskmap"
+DESTINATIONS = {"destinations_v4": "xsk-destinations-v4", "destinations_v6": "xsk-destinations-v6"}
+
+
+def root():
+    return Path(resolver_build.default_cache()) / f"dnsdist-{RELEASE}"
+
+
+def command():
+    """What starts it, without arguments; None: it was not fetched."""
+    libraries, program = root() / LIBRARIES, root() / "usr/bin/dnsdist"
+    if not program.exists():
+        return None
+    return [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, program]
+
+
+def steered(tools, device, argv):
+    """The command with the XDP program on the device that hands it its queries, as dnsdist asks its operator to have."""
+    names = " && ".join(f"mv {PINS}/{map_name} {PINS}/{name}" for map_name, name in DESTINATIONS.items())
+    script = (f'mount -t bpf bpf /sys/fs/bpf && mkdir {PINS} && bpftool prog load "$1" {PINS}/steer pinmaps {PINS} && '
+              f'{names} && bpftool net attach xdp pinned {PINS}/steer dev "$2" overwrite && shift 2 && exec "$@"')
+    return ["unshare", "--mount", "sh", "-c", script, "sh", tools.built("test-harness/bench/steer.bpf.o"), device, *argv]
+
+
+def unsteer(ns, device):
+    run_tool(ns, ["bpftool", "net", "detach", "xdp", "dev", device])
+
+
+def fetch():
+    target = root()
+    folder = target.with_suffix(".apt")
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = resolver_build.Archive(folder, RELEASE, folder.with_suffix(".log"), types="deb")
+    archive.update()
+    unpacked = target.with_suffix(".new")
+    unpacked.mkdir(parents=True, exist_ok=True)
+    for package in archive.with_dependencies("dnsdist"):
+        subprocess.run(["dpkg-deb", "-x", package, unpacked], check=True)
+    unpacked.rename(target)
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__" and not command():
+    fetch()
