@@ -5,17 +5,34 @@ withdrawal. Each returns what it did when that has taken effect."""
 import random
 
 import dns.name
+import dns.query
+import dns.rcode
 import dns.rdatatype
+import dns.update
 
 from harness.client import ask
+from harness.lab import records
 from harness.network import SERVICE
-from harness.run import wait_until
+from harness.run import HarnessError, wait_until
 
 from . import zone
 
 
+def shows(server, name, text):
+    """Does the server say the text in its answer, past the kernel path?"""
+    reply = ask(server.ns, server.service[4], name, local=server.service[4], timeout=0.5)
+    return reply and any(text in str(rrset) for rrset in reply.answer)
+
+
+def authority_shows(stand, address, name, text):
+    reply = ask(stand.world.network.authority, address, name, timeout=0.5)
+    return reply and any(text in str(rrset) for rrset in reply.answer)
+
+
 class Commands:
-    """A subclass says what its servers know: actions by kind, and forget(). stand: the servers; asked: questions."""
+    """A subclass says what its servers know. stand: the servers; asked: questions."""
+
+    ASKED = ()               # names that are asked for besides those of the zones
 
     def __init__(self, stand, asked, seed):
         self.stand, self.asked = stand, asked
@@ -23,10 +40,6 @@ class Commands:
 
     def actions(self, kind):
         """The functions to choose from while "flush" or "reload" is the kind, the likely ones more than once."""
-        raise NotImplementedError
-
-    def forget(self, server, origin):
-        """Makes a server ask anew for all of a zone."""
         raise NotImplementedError
 
     def draw(self, kind):
@@ -44,20 +57,6 @@ class Commands:
         self.stand.daemon.call({"cmd": "flush", **request})
         return f"hydnsctl flush {request}"
 
-    def change(self):
-        """New data at the authority, and flushes that make them take effect."""
-        stand, address = self.stand, self.stand.zones.change()
-        for origin in (zone.PLAIN, zone.SIGNED):
-            stand.nsd.reload(origin, lambda: self._shows(f"changing0.{origin}", address))
-        for origin in (zone.PLAIN, zone.SIGNED):
-            for server in (stand.tested, stand.reference):
-                self.forget(server, origin)
-        return f"changing names become {address}, flushed"
-
-    def _shows(self, name, address):
-        reply = ask(self.stand.world.network.authority, zone.ADDRESS, name, timeout=0.5)
-        return reply and any(address in str(rrset) for rrset in reply.answer)
-
     def wait_registered(self):
         """named's plugin starts with the first response."""
         def ready():
@@ -66,8 +65,26 @@ class Commands:
         wait_until(ready, 20, "the server to register with hydnsd again")
 
 
-class UnboundCommands(Commands):
+class ResolverCommands(Commands):
+    def forget(self, server, origin):
+        """Makes a server ask anew for all of a zone."""
+        raise NotImplementedError
+
+    def change(self):
+        """New data at the authority, and flushes that make them take effect."""
+        stand, address = self.stand, self.stand.zones.change()
+        for origin in (zone.PLAIN, zone.SIGNED):
+            stand.nsd.reload(origin, lambda: authority_shows(stand, zone.ADDRESS, f"changing0.{origin}", address))
+        for origin in (zone.PLAIN, zone.SIGNED):
+            for server in (stand.tested, stand.reference):
+                self.forget(server, origin)
+        return f"changing names become {address}, flushed"
+
+
+class UnboundCommands(ResolverCommands):
     LOCAL = [f"local{n}.{zone.PLAIN}" for n in range(6)]     # names that get local data by command
+
+    ASKED = LOCAL
 
     def actions(self, kind):
         return (self.reload,) if kind == "reload" else \
@@ -105,9 +122,7 @@ class UnboundCommands(Commands):
         return word
 
 
-class NamedCommands(Commands):
-    LOCAL = ()
-
+class NamedCommands(ResolverCommands):
     def actions(self, kind):
         return (self.reload,) if kind == "reload" else (self.flush, self.flush, self.flush, self.change, self.withdraw)
 
@@ -121,6 +136,91 @@ class NamedCommands(Commands):
                                  ("flushtree", "."), ("flush",)))
         self.stand.tested.control(*words)
         return " ".join(words)
+
+    def reload(self):
+        word = self.rng.choice(("reload", "reconfig"))
+        self.stand.tested.control(word)
+        self.wait_registered()
+        return word
+
+
+class ZoneCommands(Commands):
+    """Changes of zones that both servers serve: each is made at the one and then at the other."""
+    LOCAL = [f"local{n}.{zone.PLAIN}" for n in range(6)]     # names that come and go
+    ASKED = LOCAL + [zone.LAB_NAME] + [f"host{n}.{zone.TRANSFERRED}" for n in range(4)]
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.servers = self.stand.tested, self.stand.reference
+        self.serial = 1
+
+    def actions(self, kind):
+        return (self.reload,) if kind == "reload" else \
+            (self.update, self.update, self.come_and_go, self.reload_zone, self.edit, self.transfer, self.withdraw)
+
+    def _both(self, *words):
+        for server in self.servers:
+            server.control(*words)
+
+    def _wait(self, name, text):
+        for server in self.servers:
+            wait_until(lambda: shows(server, name, text), 10, f"{server.name} to serve {text} at {name}")
+
+    def _next_serial(self):
+        """Above any that updates have led to since the last."""
+        self.serial += 1000
+        return self.serial
+
+    def _update(self, change):
+        message = dns.update.Update(zone.PLAIN)
+        change(message)
+        for server in self.servers:
+            with server.ns.entered():
+                reply = dns.query.tcp(message, server.service[4], timeout=5)
+            if reply.rcode() != dns.rcode.NOERROR:
+                raise HarnessError(f"{server.name} answers an update with {dns.rcode.to_text(reply.rcode())}")
+
+    def update(self):
+        """A dynamic update of the changing names."""
+        address = f"198.51.100.{self.rng.randrange(1, 250)}"
+        self._update(lambda message: [message.replace(f"changing{n}", zone.SETTLED_TTL, "A", address)
+                                      for n in range(zone.CHANGING)])
+        return f"update: changing names become {address}"
+
+    def come_and_go(self):
+        name = dns.name.from_text(self.rng.choice(self.LOCAL))
+        if self.rng.random() < 0.4:
+            self._update(lambda message: message.delete(name))
+            return f"update: {name} goes"
+        self._update(lambda message: message.replace(name, 60, "A", f"192.0.2.{self.rng.randrange(1, 250)}"))
+        return f"update: {name} comes"
+
+    def reload_zone(self):
+        """A zone file is written anew and read."""
+        address = self.stand.zones.change(self._next_serial())
+        self._both("reload", zone.SIGNED)
+        self._wait(f"changing0.{zone.SIGNED}", address)
+        return f"reload {zone.SIGNED}, with {address}"
+
+    def edit(self):
+        """The file of the zone that takes updates is edited: names given by update are gone."""
+        address = self.stand.zones.change(self._next_serial())
+        self._both("freeze", zone.PLAIN)
+        for server in self.servers:
+            file = self.stand.zones.file(zone.PLAIN)
+            (server.dir / file.name).write_text(file.read_text())
+        self._both("thaw", zone.PLAIN)
+        self._wait(f"changing0.{zone.PLAIN}", address)
+        return f"freeze, edit, thaw {zone.PLAIN}, with {address}"
+
+    def transfer(self):
+        zones = self.stand.zones
+        text = f"192.0.2.{self.rng.randrange(1, 250)}"
+        zones.lab.write({**records(), "www": [f"300 A {text}"]})
+        self.stand.nsd.reload(zone.TRANSFERRED, lambda: authority_shows(self.stand, zone.LAB_ADDRESS, zone.LAB_NAME, text))
+        self._both("refresh", zone.TRANSFERRED)
+        self._wait(zone.LAB_NAME, text)
+        return f"transfer of {zone.TRANSFERRED}, with {text}"
 
     def reload(self):
         word = self.rng.choice(("reload", "reconfig"))

@@ -6,7 +6,8 @@ after: its cache may have been renewed in between. The reference has a cache of 
 in which two resolvers' questions reach their authority; so its reply may differ in what that order decides:
 TTLs (but none above the zone's), the order within an RRset and of the RRsets in the sections after the answer,
 the letter case of names in records, which is that of the first question that fetched them, and whether the DNAME
-stands before the CNAME made from it, which Unbound also answers with alone when it has it in its cache."""
+stands before the CNAME made from it, which Unbound also answers with alone when it has it in its cache. Rules says
+what else a server may do. Authoritative servers have no cache, and must say the same."""
 
 import time
 from collections import Counter
@@ -29,10 +30,12 @@ CLOCK_READ_NS = 10**7                # oldest that a resolver's or the kernel's 
 class Rules:
     """What the servers may do that are compared; the defaults are Unbound's."""
     shuffled: bool = False           # records of an RRset come in any order, not only rotated
-    # What the sections after the answer hold of other data depends on what the cache does, and by letter case, which
-    # compression heeds, whether all has room.
+    # What is added to an answer in the sections after it depends on what the cache holds (of an RRset that a wildcard
+    # made, the proof, too); and whether all has room, on letter case, which compression heeds.
     added_by_history: bool = False
     unrecursed_by_history: bool = False      # queries without RD are answered from what the cache happens to hold
+    gives_up: bool = False           # the one may fail to resolve in a moment in which the other does
+    cached: bool = True              # answers come from a cache: TTLs count down, and no two caches are the same
     # Types answered from whatever the cache happens to hold at the name: RRSIG, NSEC, NSEC3, ANY, which stand beside a
     # CNAME, cached or not
     by_history: tuple = (46, 47, 50, 255)
@@ -40,7 +43,7 @@ class Rules:
 
 def _of_one_server(a, b, rules):
     """difference(), and of replies cut short whose records come in any order, any may be left."""
-    found = difference(a, b, shuffled=rules.shuffled)
+    found = difference(a, b, 1 if rules.cached else 0, rules.shuffled)
     cut = found and rules.shuffled and a and b and a[2] & b[2] & TC
     return None if cut and split(a)[:2] == split(b)[:2] else found
 
@@ -65,22 +68,32 @@ def _content(wire):
     return [sections[ANSWER], sorted(sections[AUTHORITY]), sorted(sections[ADDITIONAL])]
 
 
+def _compared(mine, theirs, rules):
+    """Names of the sections, of two _content(), that must be the same; the authority's after a negative answer."""
+    if not rules.added_by_history:
+        return "answer", "authority", "additional"
+    negative = any(key[1] == SOA for content in (mine, theirs) for key, _ in content[AUTHORITY])
+    return ("answer", "authority") if negative else ("answer",)
+
+
 def from_reference(kernel, reference, rules=Rules()):
     """None when the reference's reply is the same but for what may depend on a cache's history."""
+    if not rules.cached:
+        return _of_one_server(kernel, reference, rules)
     found = difference(kernel, reference, None, rules.shuffled)
     if found is None or found.kind in ("silence", "unreadable", "question", "OPT", "rest"):
         return found
-    # a client that wants no checking gets what another client's question has had checked, or has not
-    unchecked = AD if reference[3] & CD else 0
     cut = TC if rules.added_by_history and (kernel[2] | reference[2]) & TC else 0
+    # a client that wants no checking gets what another client's question has had checked, or has not
+    unchecked = AD if reference[3] & CD or cut else 0
     if (kernel[2] ^ reference[2]) & ~cut or (kernel[3] ^ reference[3]) & ~unchecked:
         return Difference("header", f"{kernel[2:4].hex()} and {reference[2:4].hex()}")
     if split(kernel)[0][2:4] != split(reference)[0][2:4]:
         return Difference("header", "QDCOUNT")
     if cut or kernel[2] & TC or kernel[3] & RCODE == SERVFAIL:
         return None          # the order of the records decides which are left; nothing, or what was found so far
-    sections = ("answer", "authority") if rules.added_by_history else ("answer", "authority", "additional")
-    for name, mine, theirs in zip(sections, _content(kernel), _content(reference)):
+    mine_all, theirs_all = _content(kernel), _content(reference)
+    for name, mine, theirs in zip(_compared(mine_all, theirs_all, rules), mine_all, theirs_all):
         if mine != theirs:
             return Difference(name, f"{mine} and {theirs}")
     return None
@@ -92,7 +105,8 @@ def of_a_moment(flow, found, rules=Rules()):
     if not flow.by_kernel or found.kind not in ("older TTL", "data", "RRsets", "order", "compression"):
         return False
     replies, _ = cookies.taken_out(flow)
-    return any(from_reference(replies[KERNEL], replies[place], rules) is None and
+    same_server = Rules(shuffled=rules.shuffled)
+    return any(from_reference(replies[KERNEL], replies[place], same_server) is None and
                _none_higher(replies[KERNEL], replies[place]) for place in (DIRECT, AGAIN))
 
 
@@ -115,9 +129,10 @@ def asks_by_history(wire, rules=Rules()):
 def above_zone(data, wire, slack=0):
     """A Difference when a record has more TTL than its zone gives it and slack seconds. FORMERR and its like hold what
     the query held, whose octets may look like a record."""
+    groups = rrsets(wire)
     if wire[3] & RCODE not in (NOERROR, NXDOMAIN):
         return None
-    for (section, owner, rtype, _, covered), _, ttls in rrsets(wire):
+    for (section, owner, rtype, _, covered), _, ttls in groups:
         kind = int.from_bytes(covered, "big") if covered else rtype
         if kind == SOA and section == AUTHORITY:
             kind = "negative"
@@ -148,10 +163,13 @@ def a_second_off(flow, replies, rules=Rules()):
 
 
 class Judge:
-    """second_off counts what a_second_off() says; strict: what it says "end" of is a difference."""
+    """second_off counts what a_second_off() says; strict: what it says "end" of is a difference. gave_up: how often one
+    alone could not resolve, by which; that the server under test says so past the kernel path, too, has been judged
+    before."""
 
     def __init__(self, data, strict=False, rules=Rules()):
-        self.data, self.strict, self.rules, self.second_off = data, strict, rules, Counter()
+        self.data, self.strict, self.rules = data, strict, rules
+        self.second_off, self.gave_up = Counter(), Counter()
 
     def of(self, flow):
         """None, or the Difference that the flow shows."""
@@ -168,13 +186,21 @@ class Judge:
                 self.second_off[why] += 1
                 if self.strict and why == "end":
                     return Difference("a second", "off from both replies, and no second has turned")
-        if flow.differs & DIFFERS_REFERENCE:
+        if flow.differs & DIFFERS_REFERENCE and not self._one_gave_up(kernel, reference):
             found = from_reference(kernel, reference, self.rules)
             if found:
                 return Difference(f"reference, {found.kind}", found)
         # two threads of a resolver may read the clock on either side of its turn: one stores, the other replies
         slack = 1 if second_turned(flow) else 0
         return self._limits(kernel, slack) or self._limits(reference, slack)
+
+    def _one_gave_up(self, kernel, reference):
+        """Is the difference that one resolver could not resolve what the other could? Counted by which."""
+        failed = [bool(wire) and wire[3] & RCODE == SERVFAIL for wire in (kernel, reference)]
+        if not self.rules.gives_up or failed[0] == failed[1]:
+            return False
+        self.gave_up["under test" if failed[0] else "reference"] += 1
+        return True
 
     def _limits(self, wire, slack):
         try:

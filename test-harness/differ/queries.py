@@ -145,10 +145,10 @@ def with_cookie(rng, wire, make):
 
 
 class Queries:
-    """Draws batches; equal seeds and equal calls give equal queries."""
+    """Draws batches; recursion_desired: share of plain queries with RD. Equal seeds and equal calls give equal queries."""
 
-    def __init__(self, rng, asked):
-        self.rng, self.asked = rng, asked
+    def __init__(self, rng, asked, recursion_desired=1.0):
+        self.rng, self.asked, self.recursion_desired = rng, asked, recursion_desired
 
     def batch(self, style, count):
         """count times (octets with id 0, timeout in ms)."""
@@ -165,14 +165,14 @@ class Queries:
         rng = self.rng
         name, rdtype = question
         extra, count = plain
-        flags = RD
+        flags = RD if rng.random() < self.recursion_desired else 0
         kind = rng.random()
         if kind >= style.plain:
             flags = rng.choice((RD, RD, RD, RD | AD, RD | AD, RD | CD, RD | AD | CD, 0, AD, CD, 0))
             if rng.random() < 0.7:
                 extra, count = _unusual_opt(rng)
         elif kind < 0.1:
-            flags = RD | AD
+            flags |= AD
         if rng.random() < style.any_type:
             rdtype = questions.any_type(rng)
         if rng.random() < mixed:

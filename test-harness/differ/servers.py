@@ -2,37 +2,101 @@
 """The servers that can be tested: with what they and their references are started, what is done to them, and what
 may differ between their replies."""
 
+import re
+import shutil
+import zlib
 from dataclasses import dataclass
 
-from .commands import Commands, NamedCommands, UnboundCommands
+from harness import kinds  # noqa: F401  (it makes the generator's modules known)
+from hydnszones.zonefile import TLD_SERVER
+
+from . import zone
+from .commands import Commands, NamedCommands, UnboundCommands, ZoneCommands, shows
 from .cookies import SECRET
 from .judge import Rules
 
+ROLES = ("recursive", "authoritative")
 UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
+NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
 # Without these named drops queries that many clients ask at once.
-NAMED_CONFIG = (f'cookie-secret "{SECRET.hex()}";', "clients-per-query 0;", "max-clients-per-query 0;",
-                "recursive-clients 10000;")
+NAMED_CONFIG = NAMED_COOKIES + ("clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
+# So that rules expire all the time.
+UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
+# The zones have what named would refuse or mention.
+NAMED_ZONES = NAMED_COOKIES + ("notify no;", "check-names primary ignore;", "check-names secondary ignore;",
+                               "check-integrity no;", "check-mx ignore;", "check-dup-records ignore;")
+NSD_ZONE = re.compile(r'name:\s*"([^"]*)"\s+zonefile:\s*"?([^"\s]+)')
+DELEGATED = ("plain.signed.example.", "lenient.signed3.example.", "lenient.signed.example.")    # and not served
+SERVED = 5               # of so many of the generated zones one is not served, but delegated
 
 
-def _unbound(world, daemon):
-    return (world.unbound(daemon, server=UNBOUND_CONFIG, clause=("hydns-min-ttl: 1",)),     # so that rules expire
-            world.reference(server=UNBOUND_CONFIG))
+def _unbound(stand):
+    return (stand.world.unbound(stand.daemon, server=UNBOUND_CONFIG, clause=UNBOUND_CLAUSE),
+            stand.world.reference(server=UNBOUND_CONFIG))
 
 
-def _named(world, daemon):
-    return (world.named(daemon, options=NAMED_CONFIG, clause=("hydns-min-ttl 1;",)),
-            world.named_reference(options=NAMED_CONFIG))
+def _named(stand):
+    return (stand.world.named(stand.daemon, options=NAMED_CONFIG, clause=NAMED_CLAUSE),
+            stand.world.named_reference(options=NAMED_CONFIG))
+
+
+def _is_served(name):
+    return name not in DELEGATED and (name.endswith("example.") or name.count(".") < 2
+                                      or zlib.crc32(name.encode()) % SERVED != 0)
+
+
+def _zone_bodies(stand):
+    """{zone: body of its clause}: one that takes dynamic updates, in the server's own directory, one that is
+    transferred, all others from the files there are."""
+    bodies = {}
+    for directory, config in ((stand.world.tree, (stand.world.tree / "nsd-zones.conf").read_text()),
+                              (stand.zones.directory, stand.zones.config)):
+        for name, file in NSD_ZONE.findall(config):
+            name = name.rstrip(".") + "."
+            if _is_served(name):
+                bodies[name] = f'type primary; file "{directory / file}";'
+    bodies[zone.PLAIN] = f'type primary; file "{stand.zones.file(zone.PLAIN).name}"; allow-update {{ any; }};'
+    bodies[zone.TRANSFERRED] = f'type secondary; file "transferred"; primaries {{ {zone.LAB_ADDRESS}; }};'
+    return bodies
+
+
+def _named_zones(stand):
+    common = {"options": NAMED_ZONES, "recursion": False, "zones": _zone_bodies(stand)}
+    servers = (stand.world.named(stand.daemon, clause=NAMED_CLAUSE, **common), stand.world.named_reference(**common))
+    for server in servers:
+        shutil.copy(stand.zones.file(zone.PLAIN), server.dir)
+    return servers
+
+
+def _registered(stand):
+    return stand.daemon.resolver_ready()
+
+
+def _resolves(stand):
+    """In an empty cache and under load named finds the name of the servers of all TLDs in a loop of fetches, and then
+    says SERVFAIL for ten seconds; so that is asked for first, alone."""
+    return _registered(stand) and all(shows(server, TLD_SERVER, "") for server in (stand.tested, stand.reference))
+
+
+def _loaded(stand):
+    """The transferred zone comes after the start."""
+    return _registered(stand) and all(shows(server, zone.LAB_NAME, "") for server in (stand.tested, stand.reference))
 
 
 @dataclass(frozen=True)
 class Server:
     name: str
-    make: object             # make(world, daemon): the server under test and its reference, not yet started
+    make: object             # make(stand): the server under test and its reference, not yet started
+    is_ready: object         # is_ready(stand), once they are started
     commands: type[Commands]
     rules: Rules
+    recursion_desired: float = 1.0   # share of plain queries with RD
 
 
 SERVERS = {
-    "unbound": Server("Unbound", _unbound, UnboundCommands, Rules()),
-    "bind": Server("BIND", _named, NamedCommands, Rules(shuffled=True, added_by_history=True, unrecursed_by_history=True)),
+    ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules()),
+    ("bind", "recursive"): Server("BIND", _named, _resolves, NamedCommands, Rules(
+        shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True)),
+    ("bind", "authoritative"): Server("BIND, authoritative", _named_zones, _loaded, ZoneCommands, Rules(
+        shuffled=True, cached=False, by_history=()), 0.5),
 }

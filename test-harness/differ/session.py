@@ -19,7 +19,6 @@ from .disturb import Disturber
 from .judge import Judge, asks_by_history, of_a_moment
 from .queries import Queries, Style, with_cookie
 from .questions import Data, Questions, to_wire, zone_lines
-from .servers import SERVERS
 
 SMALL_TREE = ("--domains", 150, "--names", 6000)
 BATCH = 256
@@ -72,7 +71,7 @@ class Stand:
     """Context manager: the world with all zones, the server under test, its reference and hydnsd."""
 
     def __init__(self, seed, server, quick=False):
-        self.seed, self.server = seed, SERVERS[server]
+        self.seed, self.server = seed, server
         self.tree_options = SMALL_TREE if quick else ()
         self.world = World(self._make_tree)
         self._stack = ExitStack()
@@ -85,8 +84,8 @@ class Stand:
                                                self.zones.directory, zone.PLAIN, zone.ADDRESSES))
             world.anchors += self.zones.anchors
             self.daemon = stack.enter_context(world.hydnsd())
-            self.tested, self.reference = map(stack.enter_context, self.server.make(world, self.daemon))
-            wait_until(self.daemon.resolver_ready, 10, f"{self.server.name} to register with hydnsd")
+            self.tested, self.reference = map(stack.enter_context, self.server.make(self))
+            wait_until(lambda: self.server.is_ready(self), 20, f"{self.server.name} to register with hydnsd")
             self._stack = stack.pop_all()
         return self
 
@@ -114,9 +113,9 @@ class Session:
         self.judge = Judge(self.data, strict, self.rules)
         rng = random.Random(f"differential {seed}")
         self.asked = Questions(self.data, stand.world.tree, rng, max(200, queries // 2000), max(2000, queries // 20))
-        for name in stand.server.commands.LOCAL:
+        for name in stand.server.commands.ASKED:
             self.asked.changing.add(to_wire(name), 1)
-        self.queries = Queries(rng, self.asked)
+        self.queries = Queries(rng, self.asked, stand.server.recursion_desired)
         self.rng = rng
         self.finished = 0                      # queries, those asked again included
         self.in_kernel = 0                     # of them, answered there

@@ -71,7 +71,7 @@ def figures(session):
         "answered_in_kernel": session.in_kernel, "kernel_share": round(session.kernel_share, 4),
         "differences": sum(session.kinds.values()), "kinds": dict(session.kinds),
         "explained_by_a_second_look": session.explained, "of_the_moment_before": session.moments,
-        "a_second_off": session.judge.second_off, "commands": session.commands,
+        "a_second_off": session.judge.second_off, "gave_up": session.judge.gave_up, "commands": session.commands,
         "phases": {phase.name: count for phase, count in session.phase_counts()}, "reasons": session.reasons,
     }
 
@@ -86,6 +86,8 @@ def summary(f):
     seconds = f["a_second_off"]
     lines.append(f"a second off: {seconds['clock']:,} while the clock's second turned, {seconds['end']:,} without, "
                  "as when an end has moved by one")
+    if f["gave_up"]:
+        lines.append("one alone could not resolve: " + ", ".join(f"{who} {n:,}" for who, n in f["gave_up"].items()))
     lines.append("explained by a second look: " + (", ".join(f"{k} {n:,}" for k, n in
                                                              f["explained_by_a_second_look"].items()) or "none"))
     lines.append("queries by phase: " + ", ".join(f"{name} {n:,}" for name, n in f["phases"].items()))

@@ -9,7 +9,9 @@ from harness.kinds import Key, sign
 
 PLAIN, SIGNED = "twins.example.", "secured.example."
 ADDRESS = "10.53.4.9"                # of their name server, which serves all below example. here
-ADDRESSES = (ADDRESS, lab.RELAY, *lab.TLD.values(), *kinds.SERVER.values())
+LAB_ADDRESS = lab.LAB                # of lab.example.'s, which may be transferred from it
+TRANSFERRED, LAB_NAME = "lab.example.", "www.lab.example."
+ADDRESSES = (ADDRESS, LAB_ADDRESS, lab.RELAY, *lab.TLD.values(), *kinds.SERVER.values())
 TTLS = (0, 1, 2, 3, 4, 5, 7, 10)
 PER_TTL = {0: 2, 1: 3}               # names of each TTL
 PER_TTL_ELSE = 8
@@ -76,10 +78,9 @@ def _data(origin):
     yield "unequal", "TXT", ['"a"', '"bb"', '"ccc"']
 
 
-def lines(origin, generation=1):
-    """All records; the generation is the last octet of the changing names' addresses. The serial stays: what the
-    caches hold of a negative answer's SOA must not tell when it was fetched."""
-    out = [f"{origin} 3600 IN SOA ns.{origin} hostmaster.{origin} 1 3600 900 604800 {NEGATIVE_TTL}",
+def lines(origin, generation=1, serial=1):
+    """All records; the generation is the last octet of the changing names' addresses."""
+    out = [f"{origin} 3600 IN SOA ns.{origin} hostmaster.{origin} {serial} 3600 900 604800 {NEGATIVE_TTL}",
            f"{origin} 3600 IN NS ns.{origin}", f"ns.{origin} 3600 IN A {ADDRESS}"]
 
     def add(owner, ttl, rdtype, *rdata):
@@ -149,13 +150,17 @@ class Zones:
     def file(self, origin):
         return self.directory / f"{'lab' if origin == 'lab.example.' else origin.rstrip('.')}.zone"
 
-    def write(self):
+    def write(self, serial=1):
         for origin in (PLAIN, SIGNED):
-            self.file(origin).write_text("\n".join(lines(origin, self.generation)) + "\n")
+            self.file(origin).write_text("\n".join(lines(origin, self.generation, serial)) + "\n")
         sign(self.key, self.file(SIGNED), self.directory / "keys")
+        # the signer leaves a quotation mark in a name bare, which named can't read
+        text = self.file(SIGNED).read_text()
+        self.file(SIGNED).write_text(text.replace(r'\\"', r'\\\"'))
 
-    def change(self):
-        """The next generation of the changing names; returns its address."""
+    def change(self, serial=1):
+        """The next generation of the changing names; returns its address. Behind a cache the serial stays: what caches
+        hold of a negative answer's SOA must not tell when it was fetched."""
         self.generation += 1
-        self.write()
+        self.write(serial)
         return f"192.0.2.{self.generation % 250 + 1}"

@@ -145,23 +145,29 @@ def _trust_anchors(files):
 class Named(Restartable):
     """BIND as the resolver, with the interface of Unbound above. options: lines for its options clause;
     clause: lines for the plugin's braces; clients: who is answered; listen: more addresses; anchors: files
-    with DS records, as Unbound reads them."""
+    with DS records, as Unbound reads them; zones: {name: body of its zone clause}, read from this server's directory;
+    recursion False: an authoritative server."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
-                 clients="10.53.0.0/16; fd53::/16;", listen=""):
+                 clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True):
         self.world, self.ns, self.name, self.service, self.threads = world, ns, name, service, threads
         self.dir = world.run.dir / name
         self.dir.mkdir(exist_ok=True)
         self.config = self.dir / "named.conf"
-        lines = ["options {", f'    directory "{self.dir}";', "    pid-file none;", "    recursion yes;",
+        gates = ("allow-query", "allow-query-cache", "allow-recursion") if recursion else ("allow-query",)
+        lines = ["options {", f'    directory "{self.dir}";', "    pid-file none;",
+                 f"    recursion {'yes' if recursion else 'no'};",
                  f"    listen-on {{ {service[4]}; {listen} }};", f"    listen-on-v6 {{ {service[6]}; }};",
                  f"    dnssec-validation {'yes' if anchors else 'no'};",
-                 *(f"    {acl} {{ {clients} }};" for acl in ("allow-query", "allow-query-cache", "allow-recursion")),
+                 *(f"    {acl} {{ {clients} }};" for acl in gates),
                  *(f"    {line}" for line in options), "};", *_trust_anchors(anchors),
                  'key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };',
                  f'controls {{ inet {service[4]} port 953 allow {{ any; }} keys {{ rndc; }}; }};',
                  f"statistics-channels {{ inet {service[4]} port {STATISTICS_PORT} allow {{ any; }}; }};",
                  f'zone "." {{ type hint; file "{hints}"; }};']
+        if "." in (zones or {}):
+            lines.pop()          # a server of the root needs no hints
+        lines += [f'zone "{zone}" {{ {body} }};' for zone, body in (zones or {}).items()]
         if hydns:
             lines += [f'plugin query "{world.tools.bind_plugin}" {{', f'    hydns-socket "{hydns}";', *(f"    {line}" for line in clause),
                       "};"]

@@ -173,12 +173,14 @@ def test_an_altered_rule_is_found(world, path, reference):
 
 
 @pytest.mark.limit(120)
-def test_short_run(tmp_path):
-    """All phases, 100,000 queries, at least half of them answered in the kernel, no difference."""
-    done = subprocess.run([sys.executable, TESTER, "--quick", "--json", tmp_path / "figures.json"],
+@pytest.mark.parametrize("server", (["--server", "unbound"], ["--server", "bind", "--queries", "30000"]),
+                         ids=lambda words: words[1])
+def test_short_run(tmp_path, server):
+    """All phases, 100,000 queries or as many as it says, at least half of them answered in the kernel, no difference."""
+    done = subprocess.run([sys.executable, TESTER, "--quick", *server, "--json", tmp_path / "figures.json"],
                           capture_output=True, text=True)
     print(done.stdout[-8000:])
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     figures = json.loads((tmp_path / "figures.json").read_text())
-    assert figures["queries"] >= 50000 and figures["kernel_share"] >= 0.5 and figures["differences"] == 0
+    assert figures["queries"] >= 30000 and figures["kernel_share"] >= 0.5 and figures["differences"] == 0
     assert figures["commands"], "no flush or reload went on meanwhile"
