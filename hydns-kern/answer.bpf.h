@@ -25,6 +25,7 @@ struct hydns_reply {
 	__u64 seconds;       /* to take off each TTL */
 	__u32 dns_len;
 	__u32 answer_off;    /* from the frame's start */
+	__u32 ttls;          /* where in the slot their offsets begin */
 	bool question_stands; /* where the reply will have it, as it came */
 	__u32 turn;          /* which RR of a rotated RRset comes first, modulo their count */
 };
@@ -58,7 +59,7 @@ static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct h
 static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, struct hydns_query *q,
 							    const struct hydns_authority_config *cfg,
 							    const struct hydns_rule *rule, __u32 dns_len,
-							    __u32 epoch, __u32 handle, __u64 now)
+							    __u32 epoch, __u64 now)
 {
 	/* base_ns was read from the fine clock, now from the coarse one: it may seem to lie ahead. */
 	__u64 age = now > rule->base_ns ? now - rule->base_ns : 0;
@@ -73,7 +74,7 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 	r = hydns_route(ctx, q, q->dns_off - q->l3_off + dns_len);
 	if (r)
 		return r;
-	if (age >= rule->refresh_ms * HYDNS_MS && hydns_claim_refresh(handle, now))
+	if (age >= rule->refresh_ms * HYDNS_MS && hydns_claim_refresh(rule, now))
 		return HYDNS_R_REFRESH;
 	return 0;
 }
@@ -83,7 +84,7 @@ static __noinline __u64 hydns_block_sum(const __u8 *block, __u32 len)
 {
 	__u64 sum = 0;
 
-	for (__u32 i = 0; i < HYDNS_SLOT_SIZE_3; i += 8) {
+	for (__u32 i = 0; i < HYDNS_SLOT_MOST; i += 8) {
 		const __u32 *w = (const void *)(block + i);
 
 		if (i >= len)
@@ -108,7 +109,7 @@ __noinline __s64 hydns_rotate(struct xdp_md *ctx, struct hydns_query *q, __u32 p
 {
 	__s64 sum = 0;
 
-	if (!q || !hydns_bounded(&head, HYDNS_SLOT_SIZE_3) || !hydns_bounded(&tail, HYDNS_SLOT_SIZE_3))
+	if (!q || !hydns_bounded(&head, HYDNS_SLOT_MOST) || !hydns_bounded(&tail, HYDNS_SLOT_MOST))
 		return -1;
 	if (bpf_xdp_load_bytes(ctx, pos, q->group_head, head) ||
 	    bpf_xdp_load_bytes(ctx, pos + head, q->group_tail, tail) ||
@@ -124,30 +125,32 @@ __noinline __s64 hydns_rotate(struct xdp_md *ctx, struct hydns_query *q, __u32 p
 	return sum;
 }
 
-/* Number i of the TTLs' offsets, counted back from the end of a slot of this size. */
-static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, __u64 size, __u32 i)
+/* Number i of the TTLs' offsets. */
+static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, const struct hydns_reply *reply,
+					      __u32 i)
 {
-	__u64 at = size - 2 - 2 * (__u64)i;
+	__u64 at = reply->ttls + 2 * (__u64)i;
 
-	HYDNS_OPAQUE(at); /* the verifier does not know an offset that is taken off a pointer */
+	HYDNS_OPAQUE(at);
+	if (at > HYDNS_SLOT_MOST - 2)
+		return 0;
 	return *(const __u16 *)((const void *)rule + at);
 }
 
 /* Octets of this RRset that go to its end, so that it begins with another RR at each turn. */
-static __always_inline __u32 hydns_rotation_head(const struct hydns_rule *rule, __u64 size,
-						 const struct hydns_rotation *g, __u32 turn)
+static __always_inline __u32 hydns_rotation_head(const struct hydns_rule *rule, const struct hydns_reply *reply,
+						 const struct hydns_rotation *g)
 {
-	__u32 first = g->first, i = first + turn % (g->last - first + 1);
+	__u32 first = g->first, i = first + reply->turn % (g->last - first + 1);
 
 	if (i >= HYDNS_TTLS_MAX)
 		return 0;
-	return hydns_ttl_offset(rule, size, i) - hydns_ttl_offset(rule, size, first);
+	return hydns_ttl_offset(rule, reply, i) - hydns_ttl_offset(rule, reply, first);
 }
 
 /* After the TTLs have been counted down where they stood: they move with their records. */
 static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_query *q,
-					    const struct hydns_rule *rule, __u64 size,
-					    struct hydns_reply *reply)
+					    const struct hydns_rule *rule, struct hydns_reply *reply)
 {
 #pragma unroll
 	for (int i = 0; i < HYDNS_ROTATIONS_MAX; i++) {
@@ -157,7 +160,7 @@ static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_que
 
 		if (g.last <= g.first || g.start + g.len > rule->answer_len)
 			continue;
-		head = hydns_rotation_head(rule, size, &g, reply->turn);
+		head = hydns_rotation_head(rule, reply, &g);
 		if (!head || head >= g.len)
 			continue;
 		sum = hydns_rotate(ctx, q, reply->answer_off + g.start, head, g.len - head);
@@ -170,13 +173,12 @@ static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_que
 
 /* Question and answer in one store, for the slot has them in one piece; then the client's own letters. */
 static __always_inline int hydns_store_data(struct xdp_md *ctx, struct hydns_query *q,
-					    const struct hydns_rule *rule, __u64 size,
-					    const struct hydns_reply *reply)
+					    const struct hydns_rule *rule, const struct hydns_reply *reply)
 {
 	__u32 question = q->dns_off + HYDNS_DNS_HEADER;
 	__u64 len = reply->data_len, name_len = q->name_len;
 
-	if (!hydns_bounded(&len, size - HYDNS_RULE_DATA) || !hydns_bounded(&name_len, HYDNS_NAME_MAX))
+	if (!hydns_bounded(&len, HYDNS_SLOT_MOST - HYDNS_RULE_DATA) || !hydns_bounded(&name_len, HYDNS_NAME_MAX))
 		return -1;
 	if (bpf_xdp_store_bytes(ctx, question, (void *)rule->data, len))
 		return -1;
@@ -184,14 +186,14 @@ static __always_inline int hydns_store_data(struct xdp_md *ctx, struct hydns_que
 }
 
 /* Eight octets of a slot to the frame, offset to offset. */
-static __always_inline bool hydns_copy_word(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 size,
-					    __u64 from, __u64 to)
+static __always_inline bool hydns_copy_word(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 from,
+					    __u64 to)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
 	HYDNS_OPAQUE(from);
 	HYDNS_OPAQUE(to);
-	if (from > size - 8 || to > HYDNS_OFF_MASK)
+	if (from > HYDNS_SLOT_MOST - 8 || to > HYDNS_OFF_MASK)
 		return false;
 	data += to;
 	HYDNS_OPAQUE(data);
@@ -203,15 +205,14 @@ static __always_inline bool hydns_copy_word(struct xdp_md *ctx, const struct hyd
 
 /* A short answer, of at least a word, behind the question as it came: word by word, for which a helper takes
  * longer. The last word ends where the answer does. */
-static __always_inline int hydns_copy_answer(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 size,
-					     __u64 to)
+static __always_inline int hydns_copy_answer(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 to)
 {
 	__u64 from = HYDNS_RULE_DATA + (__u64)rule->name_len + 4, len = rule->answer_len;
 
 	for (__u64 i = 0; i < HYDNS_ANSWER_SHORT; i += 8) {
 		__u64 at = i + 8 <= len ? i : len - 8;
 
-		if (!hydns_copy_word(ctx, rule, size, from + at, to + at))
+		if (!hydns_copy_word(ctx, rule, from + at, to + at))
 			return -1;
 		if (i + 8 >= len)
 			break;
@@ -220,16 +221,15 @@ static __always_inline int hydns_copy_answer(struct xdp_md *ctx, const struct hy
 }
 
 static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_query *q,
-					    const struct hydns_rule *rule, __u64 size,
-					    const struct hydns_reply *reply)
+					    const struct hydns_rule *rule, const struct hydns_reply *reply)
 {
 	if (reply->question_stands && rule->answer_len >= 8 && rule->answer_len <= HYDNS_ANSWER_SHORT)
-		return hydns_copy_answer(ctx, rule, size, reply->answer_off);
-	return hydns_store_data(ctx, q, rule, size, reply);
+		return hydns_copy_answer(ctx, rule, reply->answer_off);
+	return hydns_store_data(ctx, q, rule, reply);
 }
 
 /* Counts the TTLs down where they stand in the frame, and adds them to the sum. */
-static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 size,
+static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hydns_rule *rule,
 					    struct hydns_reply *reply)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -242,7 +242,7 @@ static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hyd
 
 		if (i >= rule->ttl_count)
 			break;
-		off = hydns_ttl_offset(rule, size, i);
+		off = hydns_ttl_offset(rule, reply, i);
 		pos = (reply->answer_off + off) & HYDNS_OFF_MASK;
 		HYDNS_OPAQUE(pos);
 		if (pos > HYDNS_OFF_MASK)
@@ -395,17 +395,16 @@ static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct 
 /* 0, or -1 with the frame half-written. */
 static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_query *q,
 					      const struct hydns_authority_config *cfg,
-					      const struct hydns_rule *rule, __u64 size,
-					      struct hydns_reply *reply)
+					      const struct hydns_rule *rule, struct hydns_reply *reply)
 {
 	__u64 fixed = (__u64)q->qtype + bpf_htons(HYDNS_CLASS_IN);
 
 	reply->sum = q->name_sum + hydns_sum_at(fixed, q->name_len);
-	if (hydns_write_data(ctx, q, rule, size, reply))
+	if (hydns_write_data(ctx, q, rule, reply))
 		return -1;
-	if (hydns_write_ttls(ctx, rule, size, reply))
+	if (hydns_write_ttls(ctx, rule, reply))
 		return -1;
-	if ((cfg->flags & HYDNS_AUTH_ROTATES) && hydns_rotate_all(ctx, q, rule, size, reply))
+	if ((cfg->flags & HYDNS_AUTH_ROTATES) && hydns_rotate_all(ctx, q, rule, reply))
 		return -1;
 	if (hydns_write_opt(ctx, q, cfg, reply))
 		return -1;
@@ -457,19 +456,19 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	const struct hydns_rule *rule;
 	struct hydns_reply reply = {};
 	enum hydns_reason r;
-	__u64 size = 0;
 	__u32 *hits;
 
-	rule = hydns_slot(handle, &size);
+	rule = hydns_slot(handle);
 	if (!rule)
 		return HYDNS_R_MISS;
 	reply.data_len = (__u64)q->name_len + 4 + rule->answer_len;
 	reply.dns_len = HYDNS_DNS_HEADER + reply.data_len + hydns_opt_len(q);
-	r = hydns_answer_check(ctx, q, cfg, rule, reply.dns_len, epoch, handle, now);
+	r = hydns_answer_check(ctx, q, cfg, rule, reply.dns_len, epoch, now);
 	if (r)
 		return r;
 	reply.answer_off = q->dns_off + HYDNS_DNS_HEADER + q->name_len + 4;
-	hits = hydns_hits_of(handle);
+	reply.ttls = HYDNS_RULE_TTLS(q->name_len, rule->answer_len);
+	hits = hydns_hits_of(rule);
 	if (!hits)
 		return HYDNS_R_MISS;
 	/* The resolver turns by the query's id and the time, neither of which need be evenly spread: a client
@@ -480,7 +479,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	r = hydns_resize(ctx, q, &reply);
 	if (r)
 		return r;
-	if (hydns_answer_write(ctx, q, cfg, rule, size, &reply))
+	if (hydns_answer_write(ctx, q, cfg, rule, &reply))
 		return HYDNS_R_ABORTED;
 	++*hits;
 	hydns_count_answer(q, reply.dns_len);

@@ -4,37 +4,42 @@
 #include "loader.h"
 
 /*
- * Slots of each class in thousandths of the capacity. Most answers are an address or two (128 and 256
- * octets); chains, negative answers of signed zones and answers to DO take more. A rule whose class is
- * full goes to a larger one. The sum exceeds 1,000 because replaced rules wait out their grace period.
- * With index, hits of two CPUs and claims this is about 280 octets a rule.
+ * Octets of slots for each rule of the capacity, and rules beyond it in sixteenths: replaced ones wait out their grace
+ * period. doc/performance.md says what rules of real resolvers take ("Memory of a rule"); where they take more on
+ * average, fewer than the capacity fit.
  */
-static const __u32 share[HYDNS_SLOT_CLASSES] = { 500, 450, 80, 20 };
-#define SHARE_WHOLE   1000
-/* So that a tiny store can hold some of every size. */
-#define SLOTS_LEAST   16
+#define RULE_OCTETS     160
+#define WAITING_SHARE   16
+#define RULES_LEAST     256
+/* So that a tiny store can hold some of every size: as many as there are sizes. */
+#define SPANS_LEAST     32
 
-static __u32 round_up(__u64 n, __u32 to)
+static __u64 quotient(__u64 n, __u32 by)
 {
-	return (__u32)((n + to - 1) / to * to);
+	return (n + by - 1) / by;
 }
 
 void hydns_geometry_for(__u32 capacity, __u32 cpus, struct hydns_geometry *out)
 {
-	__u32 ordinal = 0, buckets = 2;
+	__u64 rules = (__u64)capacity + quotient(capacity, WAITING_SHARE);
+	__u32 buckets = 2;
 
+	if (rules < RULES_LEAST)
+		rules = RULES_LEAST;
 	memset(out, 0, sizeof(*out));
 	out->abi_version = HYDNS_ABI_VERSION;
 	out->cpus = cpus;
-	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++) {
-		out->base[c] = ordinal;
-		out->slots[c] = round_up((__u64)capacity * share[c] / SHARE_WHOLE + SLOTS_LEAST,
-					 HYDNS_LINE_WORDS);
-		ordinal += out->slots[c];
-	}
-	out->lines = ordinal / HYDNS_LINE_WORDS;
+	out->lines = (__u32)quotient(rules, HYDNS_LINE_WORDS);
+	out->spans = (__u32)quotient(rules * RULE_OCTETS, HYDNS_SPAN);
+	if (out->spans < SPANS_LEAST)
+		out->spans = SPANS_LEAST;
 	/* At most half full: nearly every key then stands in its first bucket. */
 	while ((__u64)buckets * HYDNS_BUCKET_ENTRIES < 2ULL * capacity)
 		buckets *= 2;
 	out->buckets = buckets;
+}
+
+__u32 hydns_geometry_chunks(const struct hydns_geometry *g)
+{
+	return (__u32)quotient((__u64)g->spans * HYDNS_SPAN, HYDNS_CHUNK);
 }

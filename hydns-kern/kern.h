@@ -9,8 +9,8 @@
 
 /* Memory-mapped arrays, in the order of hydns_kern.mapped. */
 enum hydns_mapped {
-	HYDNS_MAPPED_SLOTS,                                      /* one for each class */
-	HYDNS_MAPPED_INDEX = HYDNS_MAPPED_SLOTS + HYDNS_SLOT_CLASSES,
+	HYDNS_MAPPED_SLOTS,
+	HYDNS_MAPPED_INDEX,
 	HYDNS_MAPPED_HITS,
 	HYDNS_MAPPED_CLAIMS,
 	HYDNS_MAPPED_META,

@@ -12,7 +12,7 @@
 #include <bpf/libbpf.h>
 #include "kern.h"
 
-#define CAPACITY_MOST (1U << 26)       /* handles have 29 bits for a slot; 64 M rules are 18 GB */
+#define CAPACITY_MOST (1U << 26)       /* 64 M rules take 19 GB; ordinals have 27 bits */
 
 int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 {
@@ -40,8 +40,7 @@ static int keep_last_warning(enum libbpf_print_level level, const char *fmt, va_
 static bool same_sizes(const struct hydns_geometry *a, const struct hydns_geometry *b)
 {
 	return a->abi_version == b->abi_version && a->cpus == b->cpus && a->buckets == b->buckets &&
-	       a->lines == b->lines && !memcmp(a->slots, b->slots, sizeof(a->slots)) &&
-	       !memcmp(a->base, b->base, sizeof(a->base));
+	       a->lines == b->lines && a->spans == b->spans;
 }
 
 static int fresh_geometry(struct hydns_geometry *g, char why[HYDNS_WHY])
@@ -55,9 +54,7 @@ static int fresh_geometry(struct hydns_geometry *g, char why[HYDNS_WHY])
 static int set_sizes(struct hydns_bpf *b, const struct hydns_geometry *g)
 {
 	const struct { struct bpf_map *map; __u32 entries; } size[] = {
-		{ b->maps.hydns_slots_0, g->slots[0] }, { b->maps.hydns_slots_1, g->slots[1] },
-		{ b->maps.hydns_slots_2, g->slots[2] }, { b->maps.hydns_slots_3, g->slots[3] },
-		{ b->maps.hydns_index, g->buckets },
+		{ b->maps.hydns_slots, hydns_geometry_chunks(g) }, { b->maps.hydns_index, g->buckets },
 		{ b->maps.hydns_hits, g->cpus * g->lines }, { b->maps.hydns_claims, g->lines },
 	};
 	int err = 0;
@@ -136,10 +133,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 static int map_arrays(struct hydns_kern *k, char why[HYDNS_WHY])
 {
 	const struct { enum hydns_mapped as; struct bpf_map *map; bool writable; } array[] = {
-		{ HYDNS_MAPPED_SLOTS + 0, k->skel->maps.hydns_slots_0, true },
-		{ HYDNS_MAPPED_SLOTS + 1, k->skel->maps.hydns_slots_1, true },
-		{ HYDNS_MAPPED_SLOTS + 2, k->skel->maps.hydns_slots_2, true },
-		{ HYDNS_MAPPED_SLOTS + 3, k->skel->maps.hydns_slots_3, true },
+		{ HYDNS_MAPPED_SLOTS, k->skel->maps.hydns_slots, true },
 		{ HYDNS_MAPPED_INDEX, k->skel->maps.hydns_index, true },
 		{ HYDNS_MAPPED_HITS, k->skel->maps.hydns_hits, false },
 		{ HYDNS_MAPPED_CLAIMS, k->skel->maps.hydns_claims, true },
@@ -240,9 +234,9 @@ const struct hydns_geometry *hydns_kern_geometry(const struct hydns_kern *k)
 	return k->mapped[HYDNS_MAPPED_META].at;
 }
 
-__u8 *hydns_kern_slots(struct hydns_kern *k, unsigned cls)
+__u8 *hydns_kern_slots(struct hydns_kern *k)
 {
-	return cls < HYDNS_SLOT_CLASSES ? k->mapped[HYDNS_MAPPED_SLOTS + cls].at : NULL;
+	return k->mapped[HYDNS_MAPPED_SLOTS].at;
 }
 
 struct hydns_bucket *hydns_kern_index(struct hydns_kern *k)

@@ -29,6 +29,8 @@ struct hydns_kern;                     /* one loaded program with its maps */
 
 /* Sizes of the store for a capacity (no maps touched). */
 void hydns_geometry_for(__u32 capacity, __u32 cpus, struct hydns_geometry *out);
+/* Chunks of HYDNS_CHUNK octets that its slots take. */
+__u32 hydns_geometry_chunks(const struct hydns_geometry *g);
 
 /*
  * Loads the program. Maps already pinned in pin_dir by a compatible hydnsd (same ABI version and
@@ -53,8 +55,8 @@ int hydns_kern_clean(const char *pin_dir, char why[HYDNS_WHY]);
 void hydns_kern_close(struct hydns_kern *k);
 
 const struct hydns_geometry *hydns_kern_geometry(const struct hydns_kern *k);
-/* Memory-mapped, writable. Slot arrays by class; index; hits [cpus * lines]; claims [lines]. */
-__u8 *hydns_kern_slots(struct hydns_kern *k, unsigned cls);
+/* Memory-mapped, writable. Slots; index; hits [cpus * lines]; claims [lines]. */
+__u8 *hydns_kern_slots(struct hydns_kern *k);
 struct hydns_bucket *hydns_kern_index(struct hydns_kern *k);
 const struct hydns_line *hydns_kern_hits(struct hydns_kern *k);
 struct hydns_line *hydns_kern_claims(struct hydns_kern *k);

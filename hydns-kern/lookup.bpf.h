@@ -44,31 +44,19 @@ static __noinline int hydns_key(struct hydns_query *q)
 	return 0;
 }
 
-/*
- * The slot of a handle, and its size. Written out class by class: the verifier then knows, on each path,
- * which map and which size it deals with; the empty asm keeps clang from merging the paths, which would
- * also cost the inlining of the lookup.
- */
-#define HYDNS_SLOT_CASE(n)                                             \
-	case n:                                                        \
-		slot = bpf_map_lookup_elem(&hydns_slots_##n, &i);      \
-		*size = HYDNS_SLOT_SIZE_##n;                           \
-		asm volatile("# class " #n : "+r"(slot));              \
-		break
-static __always_inline const struct hydns_rule *hydns_slot(__u32 handle, __u64 *size)
+/* The slot of a handle, of which HYDNS_SLOT_MOST octets may be looked at. */
+static __always_inline const struct hydns_rule *hydns_slot(__u32 handle)
 {
-	__u32 i = handle & HYDNS_HANDLE_SLOT_MASK;
-	const struct hydns_rule *slot;
+	__u32 unit = handle - 1, i = unit / HYDNS_CHUNK_UNITS;
+	__u64 at = (__u64)(unit % HYDNS_CHUNK_UNITS) * HYDNS_UNIT;
+	const void *chunk = bpf_map_lookup_elem(&hydns_slots, &i);
 
-	switch (handle >> HYDNS_HANDLE_CLASS_SHIFT) {
-	HYDNS_SLOT_CASE(0);
-	HYDNS_SLOT_CASE(1);
-	HYDNS_SLOT_CASE(2);
-	HYDNS_SLOT_CASE(3);
-	default:
+	if (!chunk)
 		return NULL;
-	}
-	return slot;
+	HYDNS_OPAQUE(at);
+	if (at > HYDNS_CHUNK - HYDNS_SLOT_MOST)
+		return NULL;
+	return chunk + at;
 }
 
 /* Is the rule of this handle the one for this query's key? */
@@ -77,9 +65,8 @@ static __noinline __u32 hydns_rule_matches(struct hydns_query *q, __u32 handle)
 	const struct hydns_rule *rule;
 	const __u64 *word;
 	__u32 len = q->name_len;
-	__u64 size = 0;
 
-	rule = hydns_slot(handle, &size);
+	rule = hydns_slot(handle);
 	if (!rule || rule->name_len != len || rule->qtype != q->qtype || rule->variant != q->variant ||
 	    rule->authority != q->authority)
 		return 0;
@@ -87,8 +74,6 @@ static __noinline __u32 hydns_rule_matches(struct hydns_query *q, __u32 handle)
 	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
 		if (i * 8 >= len)
 			return 1;
-		if (HYDNS_RULE_DATA + i * 8 + 8 > size)
-			return 0;
 		if ((word[i] ^ q->name[i]) & hydns_name_mask(len - i * 8))
 			return 0;
 	}
@@ -124,21 +109,19 @@ static __always_inline __u32 hydns_find(struct hydns_query *q)
 	return hydns_bucket_find(q, hydns_bucket_other(first, hydns_fingerprint(q->hash), mask));
 }
 
-/* The 32-bit word of a slot in a row of lines, from line number first on. NULL: geometry is wrong. */
-static __always_inline __u32 *hydns_word(void *map, __u32 first, __u32 handle)
+/* The 32-bit word of a rule in a row of lines, from line number first on. NULL: geometry is wrong. */
+static __always_inline __u32 *hydns_word(void *map, __u32 first, const struct hydns_rule *rule)
 {
-	__u32 ordinal = hydns_geometry.base[handle >> HYDNS_HANDLE_CLASS_SHIFT & (HYDNS_SLOT_CLASSES - 1)] +
-			(handle & HYDNS_HANDLE_SLOT_MASK);
-	__u32 i = first + ordinal / HYDNS_LINE_WORDS;
+	__u32 ordinal = rule->ordinal, i = first + ordinal / HYDNS_LINE_WORDS;
 	struct hydns_line *line = bpf_map_lookup_elem(map, &i);
 
 	return line ? &line->word[ordinal % HYDNS_LINE_WORDS] : NULL;
 }
 
 /* One query per re-arm time wins and goes to the resolver, which then renews the answer. */
-static __always_inline bool hydns_claim_refresh(__u32 handle, __u64 now)
+static __always_inline bool hydns_claim_refresh(const struct hydns_rule *rule, __u64 now)
 {
-	__u32 *claim = hydns_word(&hydns_claims, 0, handle);
+	__u32 *claim = hydns_word(&hydns_claims, 0, rule);
 	__u32 ms = now / 1000000, last;
 
 	if (!claim)
@@ -149,10 +132,10 @@ static __always_inline bool hydns_claim_refresh(__u32 handle, __u64 now)
 	return __sync_val_compare_and_swap(claim, last, ms) == last;
 }
 
-/* This CPU's count of answers from a slot. NULL: geometry is wrong. */
-static __always_inline __u32 *hydns_hits_of(__u32 handle)
+/* This CPU's count of answers from a rule. NULL: geometry is wrong. */
+static __always_inline __u32 *hydns_hits_of(const struct hydns_rule *rule)
 {
-	return hydns_word(&hydns_hits, bpf_get_smp_processor_id() * hydns_geometry.lines, handle);
+	return hydns_word(&hydns_hits, bpf_get_smp_processor_id() * hydns_geometry.lines, rule);
 }
 
 #endif

@@ -99,21 +99,16 @@ struct {
 	__array(values, struct hydns_page_map);
 } hydns_pages SEC(".maps");
 
-#define HYDNS_SLOT_MAP(n)                                              \
-	struct hydns_slot_##n {                                        \
-		__u64 word[HYDNS_SLOT_SIZE_##n / 8];                   \
-	};                                                             \
-	struct {                                                       \
-		__uint(type, BPF_MAP_TYPE_ARRAY);                      \
-		__uint(map_flags, BPF_F_MMAPABLE);                     \
-		__uint(max_entries, 1);                                \
-		__type(key, __u32);                                    \
-		__type(value, struct hydns_slot_##n);                  \
-	} hydns_slots_##n SEC(".maps")
-HYDNS_SLOT_MAP(0);
-HYDNS_SLOT_MAP(1);
-HYDNS_SLOT_MAP(2);
-HYDNS_SLOT_MAP(3);
+struct hydns_chunk {
+	__u64 word[HYDNS_CHUNK / 8];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_chunk);
+} hydns_slots SEC(".maps");
 
 /* Interfaces that a reply can be sent out of, by number: those that the program is attached to. */
 struct {

@@ -50,8 +50,8 @@ struct hydns_query {
 	__u64 name[HYDNS_NAME_WORDS];      /* lower case, zero-padded */
 	__u8  align[4];                    /* puts the question at a multiple of 8 */
 	__u8  message[HYDNS_QUERY_MAX + 12];
-	__u8  group_head[HYDNS_SLOT_SIZE_3 + 8];  /* with room for the zeros behind a block to be summed */
-	__u8  group_tail[HYDNS_SLOT_SIZE_3 + 8];
+	__u8  group_head[HYDNS_SLOT_MOST + 8];  /* with room for the zeros behind a block to be summed */
+	__u8  group_tail[HYDNS_SLOT_MOST + 8];
 };
 _Static_assert(__builtin_offsetof(struct hydns_query, option_head) + 4 ==
 	       __builtin_offsetof(struct hydns_query, cookie), "an option in one piece");

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* One rule's content: laying it out in a slot, reading it back, telling a sound one from a broken one. */
+#include <stddef.h>
 #include <string.h>
 #include "hydns/hash.h"
 #include "rule.h"
 
 #define LABEL_MAX 63
-
-const __u32 hydns_slot_sizes[HYDNS_SLOT_CLASSES] = {
-	HYDNS_SLOT_SIZE_0, HYDNS_SLOT_SIZE_1, HYDNS_SLOT_SIZE_2, HYDNS_SLOT_SIZE_3,
-};
 
 static const __u8 class_in[2] = { 0, 1 };
 
@@ -95,7 +92,9 @@ size_t hydns_left_out_length(const __u8 *block, size_t room)
 
 const __u8 *hydns_rule_left_out(const struct hydns_rule *r)
 {
-	return r->flags & HYDNS_RULE_LEFT_OUT ? hydns_rule_answer(r) + r->answer_len : NULL;
+	if (!(r->flags & HYDNS_RULE_LEFT_OUT))
+		return NULL;
+	return (const __u8 *)r + HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count, 0);
 }
 
 static bool ttls_valid(const __u16 *ttl, unsigned count, __u16 answer_len)
@@ -145,28 +144,27 @@ bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 	       rotations_valid(&p->head, p->ttl);
 }
 
-void hydns_rule_write(__u8 *slot, __u32 slot_size, const struct hydns_rule_parts *p)
+void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 {
-	struct hydns_rule *r = (struct hydns_rule *)slot;
-	__u8 *at = r->data;
+	__u8 *at = r->data, *ttls;
 
-	memcpy(r, &p->head, HYDNS_RULE_DATA);
+	memcpy(r, &p->head, offsetof(struct hydns_rule, rotation) + sizeof(r->rotation));
 	r->answer_sum = hydns_answer_sum(p->answer, r->answer_len, p->ttl, r->ttl_count);
 	memcpy(at, p->name, r->name_len);
 	at += r->name_len;
 	memcpy(at, &r->qtype, 2);
 	memcpy(at + 2, class_in, 2);
 	memcpy(at + 4, p->answer, r->answer_len);
+	ttls = (__u8 *)r + HYDNS_RULE_TTLS(r->name_len, r->answer_len);
+	memcpy(ttls, p->ttl, r->ttl_count * sizeof(*p->ttl));
 	if (p->left_out_len)
-		memcpy(at + 4 + r->answer_len, p->left_out, p->left_out_len);
-	for (unsigned i = 0; i < r->ttl_count; i++)
-		memcpy(slot + slot_size - 2 * (i + 1), &p->ttl[i], 2);
+		memcpy(ttls + r->ttl_count * sizeof(*p->ttl), p->left_out, p->left_out_len);
 }
 
 bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 {
 	const __u8 *type = r->data + r->name_len, *left_out = hydns_rule_left_out(r);
-	__u32 space = (__u32)HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count);
+	__u32 space = (__u32)HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count, 0);
 	__u16 ttl[HYDNS_TTLS_MAX];
 
 	if (!head_valid(r) || space > slot_size || (left_out && !hydns_left_out_length(left_out, slot_size - space)))
@@ -174,8 +172,7 @@ bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 	if (!name_valid(r->data, r->name_len) || memcmp(type, &r->qtype, 2) ||
 	    memcmp(type + 2, class_in, 2))
 		return false;
-	for (unsigned i = 0; i < r->ttl_count; i++)
-		memcpy(&ttl[i], (const __u8 *)r + slot_size - 2 * (i + 1), 2);
+	memcpy(ttl, (const __u8 *)r + HYDNS_RULE_TTLS(r->name_len, r->answer_len), r->ttl_count * sizeof(*ttl));
 	return ttls_valid(ttl, r->ttl_count, r->answer_len) && rotations_valid(r, ttl) &&
 	       r->answer_sum == hydns_answer_sum(hydns_rule_answer(r), r->answer_len, ttl, r->ttl_count);
 }

@@ -6,11 +6,8 @@
 #include <stdbool.h>
 #include "store.h"
 
-/* Octets of a slot of each class. */
-extern const __u32 hydns_slot_sizes[HYDNS_SLOT_CLASSES];
-
-/* Writes parts into a slot of slot_size octets, which they must fit. */
-void hydns_rule_write(__u8 *slot, __u32 slot_size, const struct hydns_rule_parts *p);
+/* Writes parts into a slot, which they must fit; ordinal and size class are there already. */
+void hydns_rule_write(struct hydns_rule *slot, const struct hydns_rule_parts *p);
 
 /* Whether lengths, counts and offsets of parts are within bounds and consistent. */
 bool hydns_rule_parts_valid(const struct hydns_rule_parts *p);

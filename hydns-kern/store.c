@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The rule store's writer: which slot a rule gets, when the index shows it, when its slot may be used
- * again. Besides the shared memory it keeps eight octets a slot: a link and the hits at publication.
+ * again. Besides the shared memory and the spans' 16 octets each it keeps eight octets a rule.
  *
- * A slot is live (the index reaches it), free (on its class's list) or in limbo (out of the index, but a
- * reader may still hold it). Limbo is one queue in the order of removal, so that a grace ticket is
- * nothing but the number of slots that had ever entered it.
+ * A rule has an ordinal and a slot, both from publication on. It is live (the index reaches it) or in limbo (out of
+ * the index, but a reader may still hold it); afterwards both are free. Limbo is one queue in the order of removal, so
+ * that a grace ticket is nothing but the number of rules that had ever entered it. What was found in memory when the
+ * store was opened, and is not live, waits as the first in this queue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,33 +14,39 @@
 #include "hydns/hash.h"
 #include "index.h"
 #include "rule.h"
+#include "slots.h"
 #include "store.h"
 
-/* Values of a link besides an ordinal: no ordinal is that large, handles being 31 bits. */
-#define LINK_END  0xffffffffU
-#define LINK_LIVE 0xfffffffeU
+/* What an ordinal is, beside 30 bits: its rule's handle or the next free ordinal. A store has at most 2^30 units. */
+#define PLACE_FREE  0x00000000U
+#define PLACE_LIVE  0x40000000U
+#define PLACE_LIMBO 0x80000000U
+#define PLACE_BITS  0x3fffffffU
+#define NONE        PLACE_BITS
 
 struct hydns_store {
 	struct hydns_store_memory m;
 	struct hydns_geometry g;
 	struct hydns_index index;
-	__u32 *link;                           /* by ordinal: LINK_LIVE, or the next in its list */
-	__u32 *hits_before;                    /* by ordinal: sum over CPUs at publication */
-	__u32 free_head[HYDNS_SLOT_CLASSES];
-	__u32 limbo_head, limbo_tail;
+	struct hydns_slots slots;
+	__u32 *place;                          /* by ordinal: PLACE_*, and handle or link */
+	__u32 *hits_before;                    /* by ordinal: sum over CPUs at publication; in limbo: the next there */
+	__u32 free_ordinal;
+	__u32 limbo_head, limbo_tail;          /* ordinals */
 	__u64 limbo_entered, limbo_left;
+	bool settled;                          /* nothing is stale any more from before the store was opened */
 	__u32 count;
 };
 
 /* -- handles and ordinals --------------------------------------------------------------------------- */
-static __u32 handle_class(__u32 handle)
+static struct hydns_rule *rule_at(const struct hydns_store *s, __u32 handle)
 {
-	return handle >> HYDNS_HANDLE_CLASS_SHIFT;
+	return (struct hydns_rule *)hydns_slots_at(&s->slots, handle);
 }
 
 __u32 hydns_store_ordinal(const struct hydns_store *s, __u32 handle)
 {
-	return s->g.base[handle_class(handle)] + (handle & HYDNS_HANDLE_SLOT_MASK);
+	return rule_at(s, handle)->ordinal;
 }
 
 __u32 hydns_store_ordinals(const struct hydns_store *s)
@@ -49,73 +56,50 @@ __u32 hydns_store_ordinals(const struct hydns_store *s)
 
 __u32 hydns_store_handle(const struct hydns_store *s, __u32 ordinal)
 {
-	for (__u32 c = HYDNS_SLOT_CLASSES; c--; )
-		if (ordinal >= s->g.base[c] && ordinal - s->g.base[c] < s->g.slots[c])
-			return c << HYDNS_HANDLE_CLASS_SHIFT | (ordinal - s->g.base[c]);
-	return 0;
+	return s->place[ordinal] & ~PLACE_BITS ? s->place[ordinal] & PLACE_BITS : 0;
 }
 
-static bool handle_in_range(const struct hydns_store *s, __u32 handle)
+__u32 hydns_store_slot_size(const struct hydns_store *s, __u32 handle)
 {
-	return handle && handle_class(handle) < HYDNS_SLOT_CLASSES &&
-	       (handle & HYDNS_HANDLE_SLOT_MASK) < s->g.slots[handle_class(handle)];
+	return hydns_class_size(rule_at(s, handle)->size_class);
 }
 
-static __u8 *slot_of(const struct hydns_store *s, __u32 handle)
+/* Whatever the handle is. */
+static bool is_live(const struct hydns_store *s, __u32 handle)
 {
-	__u32 c = handle_class(handle);
+	__u32 o;
 
-	return s->m.slots[c] + (size_t)(handle & HYDNS_HANDLE_SLOT_MASK) * hydns_slot_sizes[c];
+	if (!hydns_slots_has(&s->slots, handle))
+		return false;
+	o = hydns_store_ordinal(s, handle);
+	return o < hydns_store_ordinals(s) && s->place[o] == (PLACE_LIVE | handle);
 }
 
-static const struct hydns_rule *rule_of(const struct hydns_store *s, __u32 handle)
-{
-	return (const struct hydns_rule *)slot_of(s, handle);
-}
-
-/* -- free slots and limbo --------------------------------------------------------------------------- */
-static void free_push(struct hydns_store *s, __u32 handle)
-{
-	__u32 o = hydns_store_ordinal(s, handle), c = handle_class(handle);
-
-	s->link[o] = s->free_head[c];
-	s->free_head[c] = o;
-}
-
-/* The smallest class with a free slot that holds space octets; -E2BIG or -ENOSPC when there is none. */
-static int class_for(const struct hydns_store *s, __u32 space)
-{
-	int err = -E2BIG;
-
-	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++) {
-		if (hydns_slot_sizes[c] < space)
-			continue;
-		if (s->free_head[c] != LINK_END)
-			return c;
-		err = -ENOSPC;
-	}
-	return err;
-}
-
-static __u32 free_pop(struct hydns_store *s, int c)
-{
-	__u32 o = s->free_head[c];
-
-	s->free_head[c] = s->link[o];
-	return hydns_store_handle(s, o);
-}
-
+/* -- limbo ------------------------------------------------------------------------------------------ */
 static void limbo_push(struct hydns_store *s, __u32 handle)
 {
 	__u32 o = hydns_store_ordinal(s, handle);
 
-	s->link[o] = LINK_END;
-	if (s->limbo_head == LINK_END)
+	s->place[o] = PLACE_LIMBO | handle;
+	s->hits_before[o] = NONE;
+	if (s->limbo_head == NONE)
 		s->limbo_head = o;
 	else
-		s->link[s->limbo_tail] = o;
+		s->hits_before[s->limbo_tail] = o;
 	s->limbo_tail = o;
 	s->limbo_entered++;
+	s->count--;
+}
+
+static void limbo_pop(struct hydns_store *s)
+{
+	__u32 o = s->limbo_head;
+
+	s->limbo_head = s->hits_before[o];
+	s->limbo_left++;
+	hydns_slots_give(&s->slots, hydns_store_handle(s, o));
+	s->place[o] = PLACE_FREE | s->free_ordinal;
+	s->free_ordinal = o;
 }
 
 bool hydns_store_grace_needed(const struct hydns_store *s)
@@ -128,16 +112,24 @@ __u64 hydns_store_grace_begin(struct hydns_store *s)
 	return s->limbo_entered;
 }
 
+static bool in_use(__u32 handle, void *arg)
+{
+	const struct hydns_store *s = arg;
+	__u32 o = hydns_store_ordinal(s, handle);
+
+	return o < hydns_store_ordinals(s) && hydns_store_handle(s, o) == handle;
+}
+
 /* A ticket that a later one overtook frees nothing more; one never given frees nothing it should not. */
 void hydns_store_grace_end(struct hydns_store *s, __u64 ticket)
 {
-	while (s->limbo_left < ticket && s->limbo_head != LINK_END) {
-		__u32 o = s->limbo_head;
-
-		s->limbo_head = s->link[o];
+	if (!s->settled && ticket) {
+		hydns_slots_settle(&s->slots, in_use, s);
+		s->settled = true;
 		s->limbo_left++;
-		free_push(s, hydns_store_handle(s, o));
 	}
+	while (s->limbo_left < ticket && s->limbo_head != NONE)
+		limbo_pop(s);
 }
 
 /* -- hits and claims -------------------------------------------------------------------------------- */
@@ -158,31 +150,24 @@ __u32 hydns_store_hits(const struct hydns_store *s, __u32 handle)
 	return hits_sum(s, o) - s->hits_before[o];
 }
 
-/* A former rule's refresh claim must not hold back the first refresh of its successor in the slot. */
+/* A former rule's refresh claim must not hold back the first refresh of the next one of this ordinal. */
 static void claim_clear(struct hydns_store *s, __u32 ordinal)
 {
 	__atomic_store_n(&s->m.claims[ordinal / HYDNS_LINE_WORDS].word[ordinal % HYDNS_LINE_WORDS], 0,
 			 __ATOMIC_RELAXED);
 }
 
-static void make_live(struct hydns_store *s, __u32 handle)
+static void make_live(struct hydns_store *s, __u32 ordinal, __u32 handle)
 {
-	__u32 o = hydns_store_ordinal(s, handle);
-
-	s->link[o] = LINK_LIVE;
-	s->hits_before[o] = hits_sum(s, o);
+	s->place[ordinal] = PLACE_LIVE | handle;
+	s->hits_before[ordinal] = hits_sum(s, ordinal);
 	s->count++;
 }
 
 /* -- finding ---------------------------------------------------------------------------------------- */
-static bool is_live(const struct hydns_store *s, __u32 handle)
-{
-	return handle_in_range(s, handle) && s->link[hydns_store_ordinal(s, handle)] == LINK_LIVE;
-}
-
 const struct hydns_rule *hydns_store_rule(const struct hydns_store *s, __u32 handle)
 {
-	return is_live(s, handle) ? rule_of(s, handle) : NULL;
+	return is_live(s, handle) ? rule_at(s, handle) : NULL;
 }
 
 /* The place of the entry whose rule has this key, or NULL. */
@@ -198,7 +183,7 @@ static __u64 *place_of_key(const struct hydns_store *s, __u64 hash, const __u8 *
 			__u32 handle = hydns_entry_handle(*place);
 
 			if (*place >> 32 == fingerprint && is_live(s, handle) &&
-			    hydns_rule_has_key(rule_of(s, handle), name, name_len, qtype, variant,
+			    hydns_rule_has_key(rule_at(s, handle), name, name_len, qtype, variant,
 					       authority))
 				return place;
 		}
@@ -221,7 +206,7 @@ __u32 hydns_store_next(const struct hydns_store *s, __u32 handle)
 	__u32 o = handle ? hydns_store_ordinal(s, handle) + 1 : 0;
 
 	for (; o < hydns_store_ordinals(s); o++)
-		if (s->link[o] == LINK_LIVE)
+		if (s->place[o] & PLACE_LIVE)
 			return hydns_store_handle(s, o);
 	return 0;
 }
@@ -232,19 +217,35 @@ __u32 hydns_store_count(const struct hydns_store *s)
 }
 
 /* -- publishing and removing ------------------------------------------------------------------------ */
+/* A slot of a fitting size with an ordinal of its own, neither live yet; 0: there is none. */
+static __u32 take(struct hydns_store *s, __u32 size_class, __u32 *ordinal)
+{
+	__u32 handle;
+
+	if (s->free_ordinal == NONE)
+		return 0;
+	handle = hydns_slots_take(&s->slots, &size_class);
+	if (!handle)
+		return 0;
+	*ordinal = s->free_ordinal;
+	s->free_ordinal = s->place[*ordinal];
+	rule_at(s, handle)->ordinal = *ordinal;
+	rule_at(s, handle)->size_class = size_class & (HYDNS_SIZE_CLASSES - 1);
+	return handle;
+}
+
 int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p, __u32 *handle,
 			__u32 *replaced)
 {
 	const struct hydns_rule *h = &p->head;
-	__u32 new, old = 0;
+	__u32 new, ordinal, size_class, old = 0;
 	__u64 hash, *place;
-	int c;
 
 	if (!hydns_rule_parts_valid(p))
 		return -EINVAL;
-	c = class_for(s, HYDNS_RULE_SPACE(h->name_len, h->answer_len + p->left_out_len, h->ttl_count));
-	if (c < 0)
-		return c;
+	size_class = hydns_class_for(HYDNS_RULE_SPACE(h->name_len, h->answer_len, h->ttl_count, p->left_out_len));
+	if (size_class == HYDNS_SIZE_CLASSES)
+		return -E2BIG;
 	hash = hydns_key_hash(p->name, h->name_len, h->qtype, h->variant, h->authority, s->g.seed);
 	place = place_of_key(s, hash, p->name, h->name_len, h->qtype, h->variant, h->authority);
 	if (place)
@@ -253,16 +254,15 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 		place = hydns_index_room(&s->index, hash);
 	if (!place)
 		return -ENOBUFS;
-
-	new = free_pop(s, c);
-	hydns_rule_write(slot_of(s, new), hydns_slot_sizes[c], p);
-	claim_clear(s, hydns_store_ordinal(s, new));
-	make_live(s, new);
+	new = take(s, size_class, &ordinal);
+	if (!new)
+		return -ENOSPC;
+	hydns_rule_write(rule_at(s, new), p);
+	claim_clear(s, ordinal);
+	make_live(s, ordinal, new);
 	hydns_index_set(place, hydns_entry_make(hydns_fingerprint(hash), new));
-	if (old) {
+	if (old)
 		limbo_push(s, old);
-		s->count--;
-	}
 	*handle = new;
 	*replaced = old;
 	return 0;
@@ -274,21 +274,20 @@ void hydns_store_remove(struct hydns_store *s, __u32 handle)
 
 	if (!is_live(s, handle))
 		return;
-	place = hydns_index_place_of(&s->index, hydns_rule_hash(rule_of(s, handle), s->g.seed), handle);
+	place = hydns_index_place_of(&s->index, hydns_rule_hash(rule_at(s, handle), s->g.seed), handle);
 	if (place)
 		hydns_index_set(place, 0);
 	limbo_push(s, handle);
-	s->count--;
 }
 
 void hydns_store_set_refresh(struct hydns_store *s, __u32 handle, __u32 refresh_ms)
 {
 	if (is_live(s, handle))
-		__atomic_store_n(&((struct hydns_rule *)slot_of(s, handle))->refresh_ms, refresh_ms, __ATOMIC_RELAXED);
+		__atomic_store_n(&rule_at(s, handle)->refresh_ms, refresh_ms, __ATOMIC_RELAXED);
 }
 
 /* -- taking memory over ----------------------------------------------------------------------------- */
-/* Whether an entry found in a bucket is one that publish or a relocation left there. A slot reached
+/* Whether an entry found in a bucket is one that publish or a relocation left there. A slot or an ordinal reached
  * twice (a writer died between the two stores of a move), or a key that stands there already, is not. */
 static bool entry_sound(const struct hydns_store *s, __u32 bucket, __u64 entry)
 {
@@ -297,10 +296,11 @@ static bool entry_sound(const struct hydns_store *s, __u32 bucket, __u64 entry)
 	__u64 hash;
 	__u32 first;
 
-	if (!handle_in_range(s, handle) || is_live(s, handle))
+	if (!hydns_slots_has(&s->slots, handle))
 		return false;
-	r = rule_of(s, handle);
-	if (!hydns_rule_valid(r, hydns_slot_sizes[handle_class(handle)]))
+	r = rule_at(s, handle);
+	if (r->ordinal >= hydns_store_ordinals(s) || (s->place[r->ordinal] & ~PLACE_BITS) ||
+	    !hydns_rule_valid(r, hydns_class_size(r->size_class)))
 		return false;
 	hash = hydns_rule_hash(r, s->g.seed);
 	first = hydns_bucket_first(hash, s->index.mask);
@@ -310,35 +310,33 @@ static bool entry_sound(const struct hydns_store *s, __u32 bucket, __u64 entry)
 	return !place_of_key(s, hash, r->data, r->name_len, r->qtype, r->variant, r->authority);
 }
 
+static void adopt_entry(struct hydns_store *s, __u32 bucket, __u64 *entry)
+{
+	__u32 handle = hydns_entry_handle(*entry);
+
+	if (entry_sound(s, bucket, *entry) && hydns_slots_claim(&s->slots, handle, rule_at(s, handle)->size_class))
+		make_live(s, hydns_store_ordinal(s, handle), handle);
+	else
+		hydns_index_set(entry, 0);
+}
+
 static void adopt_index(struct hydns_store *s)
 {
 	for (__u32 b = 0; b <= s->index.mask; b++)
-		for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++) {
-			__u64 *place = &s->index.bucket[b].entry[i];
-
-			if (!*place)
-				continue;
-			if (entry_sound(s, b, *place))
-				make_live(s, hydns_entry_handle(*place));
-			else
-				hydns_index_set(place, 0);
-		}
+		for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
+			if (s->index.bucket[b].entry[i])
+				adopt_entry(s, b, &s->index.bucket[b].entry[i]);
 }
 
-/* Every slot that is not live: free if nothing was ever written there, else in limbo, because a reader
- * may hold it since before the index entry went. Backwards, so that low slots are used first. */
-static void adopt_unused(struct hydns_store *s)
+/* Backwards, so that low ordinals are used first. */
+static void adopt_ordinals(struct hydns_store *s)
 {
-	for (__u32 o = hydns_store_ordinals(s); o--; ) {
-		__u32 handle = hydns_store_handle(s, o);
-
-		if (!handle || s->link[o] == LINK_LIVE)
-			continue;
-		if (rule_of(s, handle)->name_len)
-			limbo_push(s, handle);
-		else
-			free_push(s, handle);
-	}
+	s->free_ordinal = NONE;
+	for (__u32 o = hydns_store_ordinals(s); o--; )
+		if (!(s->place[o] & PLACE_LIVE)) {
+			s->place[o] = PLACE_FREE | s->free_ordinal;
+			s->free_ordinal = o;
+		}
 }
 
 struct hydns_store *hydns_store_open(const struct hydns_store_memory *m)
@@ -350,18 +348,17 @@ struct hydns_store *hydns_store_open(const struct hydns_store_memory *m)
 	s->m = *m;
 	s->g = *m->geometry;
 	s->index = (struct hydns_index){ m->index, s->g.buckets - 1 };
-	s->limbo_head = s->limbo_tail = LINK_END;
-	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
-		s->free_head[c] = LINK_END;
-	s->link = malloc(hydns_store_ordinals(s) * sizeof(*s->link));
+	s->limbo_head = s->limbo_tail = NONE;
+	s->place = calloc(hydns_store_ordinals(s), sizeof(*s->place));
 	s->hits_before = calloc(hydns_store_ordinals(s), sizeof(*s->hits_before));
-	if (!s->link || !s->hits_before) {
+	if (!hydns_slots_open(&s->slots, m->slots, s->g.spans) || !s->place || !s->hits_before) {
 		hydns_store_close(s);
 		return NULL;
 	}
-	memset(s->link, 0xff, hydns_store_ordinals(s) * sizeof(*s->link));
 	adopt_index(s);
-	adopt_unused(s);
+	adopt_ordinals(s);
+	s->settled = !hydns_slots_stale(&s->slots);
+	s->limbo_entered = !s->settled;
 	return s;
 }
 
@@ -369,7 +366,8 @@ void hydns_store_close(struct hydns_store *s)
 {
 	if (!s)
 		return;
-	free(s->link);
+	hydns_slots_close(&s->slots);
+	free(s->place);
 	free(s->hits_before);
 	free(s);
 }

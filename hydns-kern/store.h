@@ -17,7 +17,7 @@ struct hydns_store;
 
 struct hydns_store_memory {            /* borrowed; must outlive the store */
 	const struct hydns_geometry *geometry;
-	__u8 *slots[HYDNS_SLOT_CLASSES];
+	__u8 *slots;                   /* geometry->spans of them, in whole chunks */
 	struct hydns_bucket *index;
 	const struct hydns_line *hits;
 	struct hydns_line *claims;
@@ -41,8 +41,8 @@ void hydns_store_close(struct hydns_store *s);
 
 /*
  * Publishes a rule; one with the same key is replaced atomically (a reader sees the old or the new).
- * Returns 0 and *handle, -ENOSPC (no slot of a fitting class free: evict, or wait for the grace
- * period), -E2BIG (no class fits), -ENOBUFS (both buckets full and no entry could be moved), -EINVAL
+ * Returns 0 and *handle, -ENOSPC (no slot of a fitting size free, or no ordinal: evict, or wait for the grace
+ * period), -E2BIG (no size fits), -ENOBUFS (both buckets full and no entry could be moved), -EINVAL
  * (name, lengths, counts or offsets are not those of a rule).
  * *replaced is the handle of the former rule or 0.
  */
@@ -62,10 +62,13 @@ const struct hydns_rule *hydns_store_rule(const struct hydns_store *s, __u32 han
 /* Live rules one after the other, start with 0; returns 0 at the end. Removing the current one is fine. */
 __u32 hydns_store_next(const struct hydns_store *s, __u32 handle);
 __u32 hydns_store_count(const struct hydns_store *s);
-/* 0..hydns_store_ordinals()-1, a dense number for per-rule tables of the caller. */
+/* 0..hydns_store_ordinals()-1, a dense number for per-rule tables of the caller; the rule's own from its publication
+ * until the grace period after its removal. */
 __u32 hydns_store_ordinal(const struct hydns_store *s, __u32 handle);
 __u32 hydns_store_ordinals(const struct hydns_store *s);
-__u32 hydns_store_handle(const struct hydns_store *s, __u32 ordinal);
+__u32 hydns_store_handle(const struct hydns_store *s, __u32 ordinal); /* 0: nobody's */
+/* Octets of the slot of a rule that is live, or was until the last grace period. */
+__u32 hydns_store_slot_size(const struct hydns_store *s, __u32 handle);
 
 /* Hits since this rule was published, modulo 2^32 (sum over CPUs). */
 __u32 hydns_store_hits(const struct hydns_store *s, __u32 handle);

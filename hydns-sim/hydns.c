@@ -59,11 +59,6 @@ static void *zeroed(size_t count, size_t size)
 
 static bool open_memory(struct contender *c, uint32_t capacity)
 {
-	static const uint32_t sizes[HYDNS_SLOT_CLASSES] = {
-		HYDNS_SLOT_SIZE_0, HYDNS_SLOT_SIZE_1, HYDNS_SLOT_SIZE_2, HYDNS_SLOT_SIZE_3,
-	};
-	bool good = true;
-
 	hydns_geometry_for(capacity, 1, &c->geometry);
 	memcpy(c->geometry.seed, c->seed, sizeof(c->seed));
 	c->hits = zeroed(c->geometry.lines, sizeof(*c->hits));
@@ -71,12 +66,9 @@ static bool open_memory(struct contender *c, uint32_t capacity)
 		.geometry = &c->geometry, .hits = c->hits,
 		.index = zeroed(c->geometry.buckets, sizeof(struct hydns_bucket)),
 		.claims = zeroed(c->geometry.lines, sizeof(struct hydns_line)),
+		.slots = zeroed(hydns_geometry_chunks(&c->geometry), HYDNS_CHUNK),
 	};
-	for (int i = 0; i < HYDNS_SLOT_CLASSES; i++) {
-		c->memory.slots[i] = zeroed(c->geometry.slots[i], sizes[i]);
-		good = good && c->memory.slots[i];
-	}
-	return good && c->hits && c->memory.index && c->memory.claims;
+	return c->hits && c->memory.index && c->memory.claims && c->memory.slots;
 }
 
 static void hydns_close(struct contender *c)
@@ -84,8 +76,7 @@ static void hydns_close(struct contender *c)
 	hydnsd_rules_close(c->rules);
 	hydns_sketch_free(c->hot.sketch);
 	hydns_offered_free(c->hot.offered);
-	for (int i = 0; i < HYDNS_SLOT_CLASSES; i++)
-		free(c->memory.slots[i]);
+	free(c->memory.slots);
 	free(c->memory.index);
 	free(c->memory.claims);
 	free(c->hits);

@@ -138,7 +138,7 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	json_t *links, *pages, *o;
 	char why[CTL_WHY], a[CTL_TEXT];
 	bool paused;
-	json_int_t slots = 0;
+	json_int_t slots;
 	size_t n;
 	const json_t *p;
 
@@ -155,8 +155,7 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	links = json_array();
 	ctl_pins_links(c, add_link, links);
 	pages = page_objects(c);
-	for (unsigned i = 0; i < HYDNS_SLOT_CLASSES; i++)
-		slots += g.slots[i];
+	slots = (json_int_t)g.lines * HYDNS_LINE_WORDS;
 	o = json_pack("{s:b, s:I, s:b, s:I, s:o, s:o}", "daemon", 0, "abi", (json_int_t)g.abi_version,
 		      "paused", paused, "slots", slots, "interfaces", links, "resolvers", pages);
 	if (c->json) {

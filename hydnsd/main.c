@@ -171,12 +171,10 @@ static int open_rules(struct hydnsd *d, char *why, size_t room)
 	const struct hydns_policy_options policy = HYDNSD_POLICY(d->options.capacity, d->options.min_hits);
 	struct hydns_store_memory memory = {
 		.geometry = hydns_kern_geometry(d->kern), .index = hydns_kern_index(d->kern),
-		.hits = hydns_kern_hits(d->kern), .claims = hydns_kern_claims(d->kern),
+		.hits = hydns_kern_hits(d->kern), .claims = hydns_kern_claims(d->kern), .slots = hydns_kern_slots(d->kern),
 	};
 	uint64_t seed;
 
-	for (unsigned c = 0; c < HYDNS_SLOT_CLASSES; c++)
-		memory.slots[c] = hydns_kern_slots(d->kern, c);
 	if (getrandom(&seed, sizeof(seed), 0) == (ssize_t)sizeof(seed))
 		d->rules = hydnsd_rules_open(&memory, &policy, seed, hydnsd_now_ns());
 	if (d->rules)

@@ -83,7 +83,7 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left
 		return HYDNSD_REJECT_RCODE;
 	if (left_out == SIZE_MAX)
 		return HYDNSD_REJECT_LEFT_OUT;
-	if (HYDNS_RULE_SPACE(f->name_len, f->answer_len + left_out, 0) > HYDNS_SLOT_SIZE_3)
+	if (HYDNS_RULE_SPACE(f->name_len, f->answer_len, 0, left_out) > HYDNS_SLOT_MOST)
 		return HYDNSD_REJECT_TOO_BIG;
 	if (ntohs(f->ancount) + ntohs(f->nscount) + ntohs(f->arcount) > HYDNS_TTLS_MAX)
 		return HYDNSD_REJECT_TOO_MANY;
@@ -337,7 +337,7 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		why = set_life(&r, frame->ttl);
 	if (why)
 		return why;
-	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len + left_out, head->ttl_count) > HYDNS_SLOT_SIZE_3)
+	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, left_out) > HYDNS_SLOT_MOST)
 		return HYDNSD_REJECT_TOO_BIG;
 	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,
 					    head->ttl_count);

@@ -226,20 +226,16 @@ static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_pa
 struct wanted {
 	const struct hydnsd_rules *rules;
 	uint32_t authority;            /* whose rules may go, or HYDNSD_ANY_AUTHORITY */
-	uint32_t space;                /* octets that the slot set free must have */
+	uint32_t space;                /* octets that the slot set free must have; 0: any will do */
 };
 
 static bool acceptable(uint32_t ordinal, void *arg)
 {
-	static const uint32_t sizes[HYDNS_SLOT_CLASSES] = {
-		HYDNS_SLOT_SIZE_0, HYDNS_SLOT_SIZE_1, HYDNS_SLOT_SIZE_2, HYDNS_SLOT_SIZE_3,
-	};
 	const struct wanted *w = arg;
-	uint32_t handle = hydns_store_handle(w->rules->store, ordinal);
 
 	if (w->authority != HYDNSD_ANY_AUTHORITY && w->rules->owner[ordinal] != w->authority)
 		return false;
-	return sizes[handle >> HYDNS_HANDLE_CLASS_SHIFT] >= w->space;
+	return !w->space || hydns_store_slot_size(w->rules->store, hydns_store_handle(w->rules->store, ordinal)) >= w->space;
 }
 
 static struct hydns_sighted sighted(const struct hydnsd_rules *r, const struct hydnsd_answer *a)
@@ -327,7 +323,7 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	const struct hydns_rule *head = &a->parts.head;
 	struct wanted w = {
 		.rules = r, .authority = HYDNSD_ANY_AUTHORITY,
-		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len + a->parts.left_out_len, head->ttl_count),
+		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, a->parts.left_out_len),
 	};
 	uint32_t victim;
 

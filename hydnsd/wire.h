@@ -14,7 +14,7 @@
 
 #define HYDNSD_HEADER 12
 /* Longest message that can become a rule: the answer must fit the largest slot. */
-#define HYDNSD_MESSAGE_MAX (HYDNSD_HEADER + HYDNS_QUESTION_MAX + HYDNS_SLOT_SIZE_3)
+#define HYDNSD_MESSAGE_MAX (HYDNSD_HEADER + HYDNS_QUESTION_MAX + HYDNS_SLOT_MOST)
 
 struct hydnsd_message {
 	const uint8_t *data;           /* octet HYDNSD_HEADER of the message */

@@ -213,7 +213,7 @@ int hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_quest
 	if (!records_ok(&w) || wants_do != !!(w.opt_flags & OPT_DO))
 		return -EINVAL;
 	end = len - w.opt_len;
-	if (HYDNS_RULE_SPACE(q->name_len, end - a.answer, w.records) > HYDNS_SLOT_SIZE_3)
+	if (HYDNS_RULE_SPACE(q->name_len, end - a.answer, w.records, 0) > HYDNS_SLOT_MOST)
 		return -EINVAL;
 	a.answer_len = (uint16_t)(end - a.answer);
 	memcpy(&a.ancount, wire + 6, 2);

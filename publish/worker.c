@@ -130,9 +130,9 @@ static bool strike_shown(struct draft *d, const uint8_t *wire, size_t len)
 	for (unsigned i = 0; l->len && i < d->a.names; i++)
 		if (hydns_wire_name(wire, len, d->a.name[i], name, &n))
 			hydns_left_out_strike(l, name, n);
-	return !l->overflow && HYDNS_RULE_SPACE(d->q->name_len, d->a.answer_len + l->len,
-						ntohs(d->a.ancount) + ntohs(d->a.nscount) + ntohs(d->a.arcount)) <=
-			       HYDNS_SLOT_SIZE_3;
+	return !l->overflow && HYDNS_RULE_SPACE(d->q->name_len, d->a.answer_len,
+						ntohs(d->a.ancount) + ntohs(d->a.nscount) + ntohs(d->a.arcount),
+						l->len) <= HYDNS_SLOT_MOST;
 }
 
 /* Another thread may have seen all of them: the answer that is offered was asked for at least once. */

@@ -23,7 +23,7 @@ struct mapping {
 	void *p;
 	size_t len;
 };
-enum { MAP_SLOTS, MAP_INDEX = MAP_SLOTS + HYDNS_SLOT_CLASSES, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAPS };
+enum { MAP_SLOTS, MAP_INDEX, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAPS };
 
 struct kernel {
 	struct hydns_bpf *skel;
@@ -42,8 +42,7 @@ struct kernel {
 static struct bpf_map *store_map(struct hydns_bpf *s, int i)
 {
 	struct bpf_map *map[] = {
-		s->maps.hydns_slots_0, s->maps.hydns_slots_1, s->maps.hydns_slots_2, s->maps.hydns_slots_3,
-		s->maps.hydns_index, s->maps.hydns_hits, s->maps.hydns_claims,
+		s->maps.hydns_slots, s->maps.hydns_index, s->maps.hydns_hits, s->maps.hydns_claims,
 	};
 	return map[i];
 }
@@ -53,8 +52,7 @@ static int set_sizes(struct kernel *k)
 	const struct hydns_geometry *g = &k->geometry;
 	int err = 0;
 
-	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
-		err |= bpf_map__set_max_entries(store_map(k->skel, c), g->slots[c]);
+	err |= bpf_map__set_max_entries(k->skel->maps.hydns_slots, hydns_geometry_chunks(g));
 	err |= bpf_map__set_max_entries(k->skel->maps.hydns_index, g->buckets);
 	err |= bpf_map__set_max_entries(k->skel->maps.hydns_hits, g->lines * g->cpus);
 	err |= bpf_map__set_max_entries(k->skel->maps.hydns_claims, g->lines);
@@ -103,8 +101,7 @@ static int open_store(struct kernel *k)
 		if (map_memory(k, i, bpf_map__fd(map), bpf_map__max_entries(map), bpf_map__value_size(map)))
 			return -1;
 	}
-	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
-		m.slots[c] = k->map[MAP_SLOTS + c].p;
+	m.slots = k->map[MAP_SLOTS].p;
 	m.index = k->map[MAP_INDEX].p;
 	m.hits = k->map[MAP_HITS].p;
 	m.claims = k->map[MAP_CLAIMS].p;

@@ -32,7 +32,7 @@
 
 #define WAIT_MS         5000
 #define IPV6_EVERY_PATH 1280
-#define ANSWER_MOST     (HYDNS_SLOT_SIZE_3 - HYDNS_RULE_SPACE(13, 0, 1))
+#define ANSWER_MOST     (HYDNS_SLOT_MOST - HYDNS_RULE_SPACE(13, 0, 1, 0))
 
 static struct kernel *attached;
 static int sender = -1, listener = -1;

@@ -183,13 +183,13 @@ static void test_every_answer_length(void **state)
 
 	(void)state;
 	memset(text, 't', sizeof(text));
-	for (unsigned len = 1; len < HYDNS_SLOT_SIZE_3; len++) {
+	for (unsigned len = 1; len < HYDNS_SLOT_MOST; len++) {
 		struct query q = { .name = len & 1 ? "t.example" : "tx.example", .qtype = 16, .id = len,
 				   .edns = true, .edns_size = 4096, .ipv6 = len & 2 };
 		struct answer a = { 0 };
 		__u32 handle;
 
-		if (HYDNS_RULE_SPACE(12, 12 + len, 1) > HYDNS_SLOT_SIZE_3)
+		if (HYDNS_RULE_SPACE(12, 12 + len, 1, 0) > HYDNS_SLOT_MOST)
 			break;
 		answer_add(&a, ANSWER, NULL, 16, 77, text, len);
 		handle = kernel_publish(kern, &q, &a, SECOND_NS, NULL);

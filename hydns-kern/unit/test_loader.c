@@ -19,12 +19,10 @@ static struct hydns_store *open_store(struct hydns_kern *k)
 {
 	struct hydns_store_memory m = {
 		.geometry = hydns_kern_geometry(k), .index = hydns_kern_index(k),
-		.hits = hydns_kern_hits(k), .claims = hydns_kern_claims(k),
+		.hits = hydns_kern_hits(k), .claims = hydns_kern_claims(k), .slots = hydns_kern_slots(k),
 	};
 	struct hydns_store *s;
 
-	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
-		m.slots[c] = hydns_kern_slots(k, c);
 	s = hydns_store_open(&m);
 	CHECK(s);
 	return s;

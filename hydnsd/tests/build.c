@@ -117,10 +117,6 @@ static void open_rules(struct build_store *s, uint32_t capacity, uint32_t min_hi
 
 void build_store_open(struct build_store *s, uint32_t capacity, uint32_t min_hits, uint64_t now_ns)
 {
-	static const uint32_t sizes[HYDNS_SLOT_CLASSES] = {
-		HYDNS_SLOT_SIZE_0, HYDNS_SLOT_SIZE_1, HYDNS_SLOT_SIZE_2, HYDNS_SLOT_SIZE_3,
-	};
-
 	hydns_geometry_for(capacity, 2, &s->geometry);
 	s->geometry.seed[0] = 1;
 	s->geometry.seed[1] = 2;
@@ -129,9 +125,8 @@ void build_store_open(struct build_store *s, uint32_t capacity, uint32_t min_hit
 		.geometry = &s->geometry, .hits = s->hits,
 		.index = zeroed(s->geometry.buckets, sizeof(struct hydns_bucket)),
 		.claims = zeroed(s->geometry.lines, sizeof(struct hydns_line)),
+		.slots = zeroed(hydns_geometry_chunks(&s->geometry), HYDNS_CHUNK),
 	};
-	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
-		s->memory.slots[c] = zeroed(s->geometry.slots[c], sizes[c]);
 	open_rules(s, capacity, min_hits, now_ns);
 }
 
@@ -147,8 +142,7 @@ void build_store_close(struct build_store *s)
 	free(s->hits);
 	free(s->memory.index);
 	free(s->memory.claims);
-	for (int c = 0; c < HYDNS_SLOT_CLASSES; c++)
-		free(s->memory.slots[c]);
+	free(s->memory.slots);
 }
 
 void build_store_hit(struct build_store *s, uint32_t handle, uint32_t hits)
@@ -182,19 +176,19 @@ static size_t make_message(const struct hydns_rule *r, uint8_t *out)
 	return HYDNSD_HEADER + r->name_len + 4U + r->answer_len;
 }
 
-static uint16_t ttl_offset(const uint8_t *slot_end, unsigned i)
+static uint16_t ttl_offset(const struct hydns_rule *r, unsigned i)
 {
 	uint16_t offset;
 
-	memcpy(&offset, slot_end - 2 * (i + 1), 2);
+	memcpy(&offset, (const uint8_t *)r + HYDNS_RULE_TTLS(r->name_len, r->answer_len) + 2 * i, 2);
 	return offset;
 }
 
 /* The RRset's first `turns` RRs go to its end, from answer into out. */
-static void rotate(const uint8_t *slot_end, const uint8_t *answer, uint8_t *out,
+static void rotate(const struct hydns_rule *r, const uint8_t *answer, uint8_t *out,
 		   const struct hydns_rotation *g, unsigned turns)
 {
-	unsigned head = ttl_offset(slot_end, g->first + turns) - ttl_offset(slot_end, g->first);
+	unsigned head = ttl_offset(r, g->first + turns) - ttl_offset(r, g->first);
 
 	memcpy(out + g->start, answer + g->start + head, g->len - head);
 	memcpy(out + g->start + g->len - head, answer + g->start, head);
@@ -238,9 +232,8 @@ static const char *message_fault(const struct hydns_rule *r, const uint8_t *wire
 	return fault;
 }
 
-const char *build_rule_fault(const struct hydns_rule *rule, uint32_t slot_size)
+const char *build_rule_fault(const struct hydns_rule *rule)
 {
-	const uint8_t *slot_end = (const uint8_t *)rule + slot_size;
 	uint8_t wire[HYDNSD_MESSAGE_MAX];
 	size_t len = make_message(rule, wire);
 	uint8_t *answer = wire + HYDNSD_HEADER + rule->name_len + 4;
@@ -250,7 +243,7 @@ const char *build_rule_fault(const struct hydns_rule *rule, uint32_t slot_size)
 		const struct hydns_rotation *g = &rule->rotation[i];
 
 		for (unsigned turn = 0; !fault && turn <= (unsigned)(g->last - g->first); turn++) {
-			rotate(slot_end, rule->data + rule->name_len + 4, answer, g, turn);
+			rotate(rule, rule->data + rule->name_len + 4, answer, g, turn);
 			fault = message_fault(rule, wire, len);
 		}
 	}

@@ -47,6 +47,6 @@ void build_store_grace(struct build_store *s);
 
 /* The message that a client would get, read by ldns: NULL, or what is wrong with it. Every rotation of
  * every group is looked at. */
-const char *build_rule_fault(const struct hydns_rule *rule, uint32_t slot_size);
+const char *build_rule_fault(const struct hydns_rule *rule);
 
 #endif

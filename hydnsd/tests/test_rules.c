@@ -423,7 +423,32 @@ static void no_slot_is_taken_from_a_better_rule(void **state)
 	assert_int_equal(c->evicted, 1);
 	build_store_grace(&store);
 	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
-	assert_int_equal(admit_address("small.example.", NULL, 1), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_address("small.example.", NULL, 1), HYDNSD_REJECT_FULL);
+	assert_int_equal(admit_address("small.example.", NULL, 1000), HYDNSD_REJECT_NO_SLOT);
+	build_store_grace(&store);
+	assert_int_equal(admit_address("small.example.", NULL, 1000), HYDNSD_ACCEPTED);
+}
+
+/* However many small rules have filled the store, a large one finds room. */
+static void small_rules_leave_room_for_large_ones(void **state)
+{
+	static const char *const small = "%s 300 IN TXT \"%0255d\"", *const large = "%s 300 IN TXT \"%0255d\" \"%0255d\"";
+	char name[32], record[600];
+	struct build_spec s = { .name = name, .type = 16, .count = 1, .answer = { record } };
+	enum hydnsd_rejection why = HYDNSD_ACCEPTED;
+
+	(void)state;
+	build_store_close(&store);
+	build_store_open(&store, 8 * CAPACITY, 0, NOW_NS);
+	for (int i = 0; !why && i < 8 * CAPACITY; i++) {
+		snprintf(name, sizeof(name), "t%d.example.", i);
+		snprintf(record, sizeof(record), small, name, 0);
+		why = admit(&s, 1, 0, NOW_NS);
+	}
+	assert_int_equal(why, HYDNSD_REJECT_FULL);
+	snprintf(name, sizeof(name), "large.example.");
+	snprintf(record, sizeof(record), large, name, 0, 0);
+	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 }
 
 static void capacity_holds_and_the_hottest_stay(void **state)
@@ -537,6 +562,7 @@ int main(void)
 		RULES_TEST(rules_expire),
 		RULES_TEST(a_resolver_keeps_within_its_capacity),
 		RULES_TEST(no_slot_is_taken_from_a_better_rule),
+		RULES_TEST(small_rules_leave_room_for_large_ones),
 		RULES_TEST(capacity_holds_and_the_hottest_stay),
 		RULES_TEST(no_hit_is_lost),
 		RULES_TEST(asking_meanwhile_counts_once),

@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      3
+#define HYDNS_ABI_VERSION      4
 
 /* --- limits ------------------------------------------------------------------------------------ */
 #define HYDNS_NAME_MAX         255   /* wire name with its root label, RFC 1035 section 3.1 */
@@ -37,11 +37,19 @@
 #define HYDNS_REFRESH_MIN_MS      2000U
 
 /* --- rule store --------------------------------------------------------------------------------- */
-#define HYDNS_SLOT_CLASSES     4
-#define HYDNS_SLOT_SIZE_0      128
-#define HYDNS_SLOT_SIZE_1      256
-#define HYDNS_SLOT_SIZE_2      512
-#define HYDNS_SLOT_SIZE_3      1536
+/*
+ * Slots of all sizes stand in one array, the map hydns_slots. A handle names a slot: the number of its first unit,
+ * plus one; 0: none. An element of the map is a chunk; no slot begins in its last HYDNS_SLOT_MOST octets, so a reader
+ * may look at so many octets from a slot's beginning on, whatever its size. hydns-kern/slots.h says which sizes there
+ * are, and where.
+ */
+#define HYDNS_UNIT             16        /* octets; slots begin and end at multiples of it */
+#define HYDNS_SLOT_MOST        1536      /* octets of the largest slot */
+#define HYDNS_CHUNK            (1U << 18)
+#define HYDNS_CHUNK_UNITS      (HYDNS_CHUNK / HYDNS_UNIT)
+#define HYDNS_SPAN             (1U << 14) /* octets that hold slots of one size at a time */
+#define HYDNS_SPAN_UNITS       (HYDNS_SPAN / HYDNS_UNIT)
+#define HYDNS_ORDINALS_MOST    (1U << 27)
 
 #define HYDNS_RULE_SECURE      0x01  /* validated: AD is set when the query has AD or DO */
 #define HYDNS_RULE_STATIC_TTL  0x02  /* authoritative data: the TTLs are sent as they stand */
@@ -67,12 +75,11 @@ struct hydns_rotation {
  *   type      2 octets, network order;   class  2 octets, network order (IN)
  *   answer    answer_len octets: the resolver's own message after the question, without its OPT;
  *             each TTL holds the seconds left at base_ns
+ *   ttl       from the next even offset in the slot on: ttl_count __u16, each the offset of a TTL field in the answer
  *   left out  with HYDNS_RULE_LEFT_OUT alone: 1 octet, how many names follow (never 0), and these, wire format,
  *             lower case: owners of RRsets that the resolver's cached answer has and its reply does not show (proofs
  *             without DO, additional data). Without one of them the resolver would ask anew. The program never
  *             reads them.
- * and ends (counted back from the slot's last octet) with ttl_count __u16: ttl[0] in the last two
- * octets, ttl[1] in the two before..., each the offset of a TTL field in the answer.
  * A slot is immutable from its publication in the index until a grace period after its removal, but for
  * refresh_ms, which hydnsd may change by one store.
  */
@@ -96,29 +103,30 @@ struct hydns_rule {
 	__u8  rotation_count;
 	__u16 qtype;        /* network order; again in data, here for readers that walk the store */
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
+	__u32 ordinal:27;   /* dense number of the rule, for words and tables per rule; set by the store */
+	__u32 size_class:5; /* of the slot; set by the store */
 	__u8  data[];
 };
-#define HYDNS_RULE_DATA        48
+#define HYDNS_RULE_DATA        52
 
-/* octets of a slot that hold this rule; answer_len: with the names left out */
-#define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count) \
-	(HYDNS_RULE_DATA + (name_len) + 4 + (answer_len) + 2 * (ttl_count))
+/* Where in a slot the offsets of TTLs begin. */
+#define HYDNS_RULE_TTLS(name_len, answer_len) \
+	((HYDNS_RULE_DATA + (name_len) + 4 + (answer_len) + 1) & ~1U)
+/* Octets of a slot that hold this rule; left_out: octets of the names left out, with their number's. */
+#define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count, left_out) \
+	(HYDNS_RULE_TTLS(name_len, answer_len) + 2 * (ttl_count) + (left_out))
 
 /*
  * Index: two-choice buckets of eight entries. entry = fingerprint << 32 | handle, 0 = empty.
- * handle = class << HYDNS_HANDLE_CLASS_SHIFT | slot; slot 0 of class 0 is never used.
  * With h the key's hash (hash.h): bucket 1 is h & mask, bucket 2 is hydns_bucket_other().
  */
 #define HYDNS_BUCKET_ENTRIES   8
-#define HYDNS_HANDLE_CLASS_SHIFT 29
-#define HYDNS_HANDLE_SLOT_MASK ((1U << HYDNS_HANDLE_CLASS_SHIFT) - 1)
 struct hydns_bucket {
 	__u64 entry[HYDNS_BUCKET_ENTRIES];
 };
 
 /*
- * Per-slot words (hits per CPU, refresh claims) stand in lines of 16. A slot's ordinal is its class's
- * base (struct hydns_geometry) plus its number; line = ordinal / 16, for hits + cpu * lines.
+ * Per-rule words (hits per CPU, refresh claims) stand in lines of 16: line = ordinal / 16, for hits + cpu * lines.
  */
 #define HYDNS_LINE_WORDS       16
 struct hydns_line {
@@ -130,12 +138,10 @@ struct hydns_geometry {
 	__u32 abi_version;
 	__u32 cpus;                          /* possible CPUs */
 	__u32 buckets;                       /* power of two */
-	__u32 lines;                         /* words of all slots / 16 */
-	__u32 slots[HYDNS_SLOT_CLASSES];
-	__u32 base[HYDNS_SLOT_CLASSES];      /* first ordinal of a class, multiple of 16 */
-	__u64 seed[2];                       /* of the key hash; secret */
+	__u32 lines;                         /* ordinals / 16 */
+	__u32 spans;                         /* of slots; as many chunks as they need */
 	__u32 session;                       /* resolver sessions begun so far: gives first epochs */
-	__u32 reserved;
+	__u64 seed[2];                       /* of the key hash; secret */
 };
 
 /* --- who answers for whom ------------------------------------------------------------------------ */
@@ -360,7 +366,7 @@ struct hydns_counts {
 #define HYDNS_STATIC_ASSERT(cond, why) _Static_assert(cond, why)
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_rule, data) == HYDNS_RULE_DATA, "rule header");
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_offer, data) == HYDNS_OFFER_DATA, "offer header");
-HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == 4 && HYDNS_SLOT_SIZE_3 <= 1U << 11 &&
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == 4 && HYDNS_SLOT_MOST <= 1U << 11 &&
 		    HYDNS_TTLS_MAX <= 1U << 5, "fields of a rotation");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_bucket) == 64, "a bucket is a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_line) == 64, "a line is a cache line");

@@ -118,8 +118,7 @@ static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_
 
 	if (!handle)
 		return complain("published, but not found", number);
-	fault = build_rule_fault(hydns_store_rule(store, handle),
-				 hydns_slot_sizes[handle >> HYDNS_HANDLE_CLASS_SHIFT]);
+	fault = build_rule_fault(hydns_store_rule(store, handle));
 	if (fault)
 		return complain(fault, number);
 	if (number % 4)

@@ -144,15 +144,14 @@ def alter_rule(daemon, address):
     first, second = address[:2], address[2:]
     other = (int.from_bytes(first, "big") + 1).to_bytes(2, "big") + (int.from_bytes(second, "big") - 1).to_bytes(2, "big")
     altered = 0
-    for slots in range(4):
-        with pinned.writable(daemon.pins / f"hydns_slots_{slots}") as memory:
-            at = memory.find(name + b"\0\1\0\1")
-            while at >= 0:
-                found = memory.find(address, at, at + 100)
-                if found >= 0:
-                    memory[found:found + 4] = other
-                    altered += 1
-                at = memory.find(name + b"\0\1\0\1", at + 1)
+    with pinned.writable(daemon.pins / "hydns_slots") as memory:
+        at = memory.find(name + b"\0\1\0\1")
+        while at >= 0:
+            found = memory.find(address, at, at + 100)
+            if found >= 0:
+                memory[found:found + 4] = other
+                altered += 1
+            at = memory.find(name + b"\0\1\0\1", at + 1)
     return altered
 
 
