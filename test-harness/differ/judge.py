@@ -69,11 +69,10 @@ def _content(wire):
 
 
 def _compared(mine, theirs, rules):
-    """Names of the sections, of two _content(), that must be the same; the authority's after a negative answer."""
+    """Names of the sections, of two _content(), that must be the same; the authority's when it is the answer."""
     if not rules.added_by_history:
         return "answer", "authority", "additional"
-    negative = any(key[1] == SOA for content in (mine, theirs) for key, _ in content[AUTHORITY])
-    return ("answer", "authority") if negative else ("answer",)
+    return ("answer",) if mine[ANSWER] and theirs[ANSWER] else ("answer", "authority")
 
 
 def from_reference(kernel, reference, rules=Rules()):

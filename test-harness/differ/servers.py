@@ -2,12 +2,12 @@
 """The servers that can be tested: with what they and their references are started, what is done to them, and what
 may differ between their replies."""
 
-import re
 import shutil
 import zlib
 from dataclasses import dataclass
 
 from harness import kinds  # noqa: F401  (it makes the generator's modules known)
+from harness.authoritative import zone_files
 from hydnszones.zonefile import TLD_SERVER
 
 from . import zone
@@ -25,7 +25,6 @@ UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
 # The zones have what named would refuse or mention.
 NAMED_ZONES = NAMED_COOKIES + ("notify no;", "check-names primary ignore;", "check-names secondary ignore;",
                                "check-integrity no;", "check-mx ignore;", "check-dup-records ignore;")
-NSD_ZONE = re.compile(r'name:\s*"([^"]*)"\s+zonefile:\s*"?([^"\s]+)')
 DELEGATED = ("plain.signed.example.", "lenient.signed3.example.", "lenient.signed.example.")    # and not served
 SERVED = 5               # of so many of the generated zones one is not served, but delegated
 
@@ -51,10 +50,8 @@ def _zone_bodies(stand):
     bodies = {}
     for directory, config in ((stand.world.tree, (stand.world.tree / "nsd-zones.conf").read_text()),
                               (stand.zones.directory, stand.zones.config)):
-        for name, file in NSD_ZONE.findall(config):
-            name = name.rstrip(".") + "."
-            if _is_served(name):
-                bodies[name] = f'type primary; file "{directory / file}";'
+        bodies.update((name, f'type primary; file "{file}";')
+                      for name, file in zone_files(directory, config).items() if _is_served(name))
     bodies[zone.PLAIN] = f'type primary; file "{stand.zones.file(zone.PLAIN).name}"; allow-update {{ any; }};'
     bodies[zone.TRANSFERRED] = f'type secondary; file "transferred"; primaries {{ {zone.LAB_ADDRESS}; }};'
     return bodies

@@ -79,9 +79,9 @@ def _opt(c):
     return (b"\0\0\x29" + EDNS_PAYLOAD.to_bytes(2, "big") + b"\0\0" + flags + len(options).to_bytes(2, "big") + options)
 
 
-def _framed(lines, opt):
+def _framed(lines, opt, recursion_desired):
     """Each line "name type" as a query message with its length before it (RFC 1035 section 4.2.2)."""
-    head = b"\0\0\x01\0\0\x01\0\0\0\0" + (b"\0\x01" if opt else b"\0\0")
+    head = b"\0\0" + (b"\x01" if recursion_desired else b"\0") + b"\0\0\x01\0\0\0\0" + (b"\0\x01" if opt else b"\0\0")
     tails = {}
     for line in lines:
         name, rdtype = line.split()
@@ -93,11 +93,11 @@ def _framed(lines, opt):
         yield len(message).to_bytes(2, "big") + message
 
 
-def _mix(directory, classes, output, rng):
+def _mix(directory, classes, output, rng, recursion_desired):
     """One file with the queries of all classes in random order."""
     messages = []
     for c in classes:
-        messages += _framed((directory / c["file"]).read_bytes().splitlines(), _opt(c))
+        messages += _framed((directory / c["file"]).read_bytes().splitlines(), _opt(c), recursion_desired)
     rng.shuffle(messages)
     output.write_bytes(b"".join(messages))
 
@@ -119,13 +119,13 @@ def _warm(directory, facts, names, output):
     output.write_text("".join(f"{q}\n" for q in sorted(questions) if q.partition(" ")[0] in known))
 
 
-def _streams(directory, facts, seed):
+def _streams(directory, facts, seed, recursion_desired=True):
     """A file of mixed queries for each client network."""
     streams = []
     for network, (client, version) in NETWORKS.items():
         classes = [c for c in facts["classes"] if c["subnet"] == network]
         file = directory / f"{network}.messages"
-        _mix(directory, classes, file, random.Random(f"mix {seed} {network}"))
+        _mix(directory, classes, file, random.Random(f"mix {seed} {network}"), recursion_desired)
         streams.append(Stream(file, client, SERVICE[version], sum(c["share"] for c in classes)))
     return streams
 
@@ -136,12 +136,12 @@ def never_repeated(world, seed, seconds):
     return _streams(directory, _draw(world, directory, seed, 2, seconds * RECURSION_RATE, 1), seed)
 
 
-def workload(world, seed, seconds, rate, queries, probes, fresh):
+def workload(world, seed, seconds, rate, queries, probes, fresh, recursion_desired=True):
     """Draws the load of one measurement and as many probes; files in the run's directory. fresh: share of
-    never-repeated names."""
+    never-repeated names; recursion_desired: the load's queries have RD, as clients' of a resolver."""
     main, small = world.run.dir / "workload", world.run.dir / "probes"
     facts = _draw(world, main, seed, 0, queries or seconds * (rate or CLOSED_LOOP_RATE), fresh)
-    streams = _streams(main, facts, seed)
+    streams = _streams(main, facts, seed, recursion_desired)
     sample = _probes(small, _draw(world, small, seed, 1, probes, fresh))
     names = [line.split("\t")[1] for line in (world.tree / "names.tsv").read_text().splitlines()[1:]]
     warm = main / "warm.queries"

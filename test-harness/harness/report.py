@@ -41,6 +41,15 @@ def recursion_lines(off, details):
             f"  so whatever answered everything else in front of the resolver would save it {bound:.1%} at most"]
 
 
+def update_lines(details):
+    """What came of the dynamic updates, alone and with the kernel path."""
+    alone, on = (details[m]["updates"] for m in ("off", "on"))
+    return [f"  {on['updates']} dynamic updates of {on['name']} while it was asked for: {on['outdated']} of "
+            f"{on['replies']:,} replies had what an update",
+            f"  acknowledged before had replaced, {on['lost']} were lost, {on['kernel_share']:.0%} came from the kernel; "
+            f"an update took {alone['median_ms']:.1f} -> {on['median_ms']:.1f} ms"]
+
+
 def series_lines(series, bin_seconds=2.0):
     """Kernel share over time as bars."""
     lines, begin, answered, passed = [], 0.0, 0, 0

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""BIND as the server of a generated tree's zones, and dynamic updates of a name while it is asked for."""
+
+import re
+import time
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import dns.query
+import dns.rcode
+import dns.update
+
+from .client import Asker
+from .network import SERVICE
+from .run import HarnessError
+
+NSD_ZONE = re.compile(r'name:\s*"([^"]*)"\s+zonefile:\s*"?([^"\s]+)')
+UPDATE_RATE, QUERY_RATE = 20, 5000     # a second, of updates and of queries meanwhile
+TTL = 300
+
+
+def zone_files(directory, nsd_config):
+    """{zone: its file} of a text of NSD's zone: clauses whose paths start at the directory."""
+    return {name.rstrip(".") + ".": directory / file for name, file in NSD_ZONE.findall(nsd_config)}
+
+
+def named_of_tree(world, daemon, threads):
+    """named with all zones of the world's tree, all of which take updates."""
+    files = zone_files(world.tree, (world.tree / "nsd-zones.conf").read_text())
+    bodies = {zone: f'type primary; file "{file}"; allow-update {{ any; }};' for zone, file in files.items()}
+    return world.named(daemon, threads=threads, recursion=False, zones=bodies, options=("notify no;",))
+
+
+def updatable(world, names):
+    """(name, zone) of the most popular name in a zone that is not signed, for a change would need its keys."""
+    files = zone_files(world.tree, (world.tree / "nsd-zones.conf").read_text())
+    for name in names:
+        labels = name.rstrip(".").split(".")
+        zone = next(z for z in (".".join(labels[i:]) + "." for i in range(len(labels) + 1)) if z in files)
+        if zone.count(".") > 1 and " RRSIG " not in files[zone].read_text():
+            return name, zone
+    raise HarnessError("the tree has no name in a zone that is not signed")
+
+
+def send_update(server, message, timeout=5):
+    """One dynamic update over TCP; returns when the server has acknowledged it."""
+    with server.ns.entered():
+        reply = dns.query.tcp(message, server.service[4], timeout=timeout)
+    if reply.rcode() != dns.rcode.NOERROR:
+        raise HarnessError(f"{server.name} answers an update with {dns.rcode.to_text(reply.rcode())}")
+
+
+@dataclass
+class Updated:
+    """What came of updates under load."""
+    name: str
+    updates: int
+    replies: int
+    lost: int
+    outdated: int            # replies with data that an update had replaced, acknowledged before they were asked for
+    kernel_share: float      # of the replies
+    median_ms: float         # from an update's sending to its acknowledgement
+
+
+def _address(number):
+    return f"198.18.{number // 250}.{number % 250 + 1}"
+
+
+def _outdated(answers, acknowledged):
+    """How many answers show less than the last update acknowledged before their query was sent."""
+    number = {bytes(map(int, _address(n).split("."))).hex(): n for n in range(len(acknowledged))}
+    return sum(number.get(a.rdata, -1) < bisect_left(acknowledged, a.sent) - 1 for a in answers)
+
+
+def updates_under_load(world, server, daemon, name, zone, count):
+    """So many updates of the name's address, evenly in time, while it is asked for. daemon: None without the kernel
+    path."""
+    kernel = daemon.reasons()["ANSWERED"] if daemon else 0
+    took, acknowledged = [], []
+    with Asker(world, world.network.client1, SERVICE[4], [(name, "A")], QUERY_RATE) as asker:
+        begun = time.monotonic()
+        for n in range(count):
+            message = dns.update.Update(zone)
+            message.replace(dns.name.from_text(name), TTL, "A", _address(n))
+            sent = time.monotonic_ns()
+            send_update(server, message)
+            acknowledged.append(time.monotonic_ns())
+            took.append(acknowledged[-1] - sent)
+            time.sleep(max(0.0, begun + (n + 1) / UPDATE_RATE - time.monotonic()))     # the rate, no wait for a state
+        answers = asker.result()
+    kernel = daemon.reasons()["ANSWERED"] - kernel if daemon else 0
+    replies = [a for a in answers if a.latency is not None]
+    return Updated(name, count, len(replies), len(answers) - len(replies), _outdated(replies, acknowledged),
+                   kernel / max(1, len(replies)), sorted(took)[count // 2] / 1e6)
