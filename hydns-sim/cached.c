@@ -134,7 +134,8 @@ static struct contender *topn_open(const struct sim_trace *t, uint32_t capacity)
 }
 
 const struct contender_kind contender_topn = {
-	"topn", "a-priori top-n", false, topn_open, cached_close, cached_query, cached_answered, NULL, cached_stats,
+	.name = "topn", .title = "a-priori top-n", .open = topn_open, .close = cached_close, .query = cached_query,
+	.answered = cached_answered, .stats = cached_stats,
 };
 
 #define CACHED(which, text)                                                                              \
@@ -143,8 +144,9 @@ const struct contender_kind contender_topn = {
 		return cached_open(t, capacity, &cache_##which);                                         \
 	}                                                                                                \
 	const struct contender_kind contender_##which = {                                                \
-		#which, text, true, which##_open, cached_close, cached_query, cached_answered, NULL,     \
-		cached_stats,                                                                            \
+		.name = #which, .title = text, .online = true, .open = which##_open,                     \
+		.close = cached_close, .query = cached_query, .answered = cached_answered,               \
+		.stats = cached_stats,                                                                   \
 	}
 CACHED(lru, "LRU");
 CACHED(lfu, "LFU");

@@ -40,6 +40,7 @@ struct contender_kind {
 	bool (*answered)(struct contender *c, const struct sim_answer *a, uint64_t now_us);
 	void (*set_capacity)(struct contender *c, uint32_t capacity, uint64_t now_us);
 	void (*stats)(const struct contender *c, struct contender_stats *out);
+	bool needs_ranks;              /* plays only where the trace knows the true rates */
 };
 
 extern const struct contender_kind *const sim_contenders[];    /* NULL at the end; the first is hyDNS */

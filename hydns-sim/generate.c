@@ -134,14 +134,20 @@ static void swap(uint32_t *name, uint32_t a, uint32_t b)
 }
 
 /* Two names change places, at ranks uniform in their logarithm: popular ones too come and go. */
-static void churn(struct generator *g)
+static bool churn(struct generator *g)
 {
 	double span = log(g->w->names);
 
 	while (g->w->churn > 0 && g->churn_at_s <= g->at_s) {
-		swap(g->name, (uint32_t)exp(uniform(g) * span) - 1, (uint32_t)exp(uniform(g) * span) - 1);
+		/* the second is drawn first: what a seed gives must not depend on an order that C leaves open */
+		uint32_t b = (uint32_t)exp(uniform(g) * span) - 1, a = (uint32_t)exp(uniform(g) * span) - 1;
+
+		swap(g->name, a, b);
+		if (!sim_trace_swap(g->out, (uint64_t)(g->at_s * 1e6), a, b))
+			return false;
 		g->churn_at_s += waiting(g, g->w->churn);
 	}
+	return true;
 }
 
 static uint32_t draw_name(struct generator *g, double progress)
@@ -188,8 +194,7 @@ static bool draw_all(struct generator *g)
 		if (scanned)
 			rate /= 1 - w->scan;
 		g->at_s += waiting(g, rate);
-		churn(g);
-		if (!(scanned && uniform(g) < w->scan ? draw_fresh(g, &id) : draw_request(g, progress, &id)) ||
+		if (!churn(g) || !(scanned && uniform(g) < w->scan ? draw_fresh(g, &id) : draw_request(g, progress, &id)) ||
 		    !sim_trace_add(g->out, (uint64_t)(g->at_s * 1e6), id))
 			return false;
 	}
@@ -207,6 +212,8 @@ bool sim_generate(const struct sim_workload *w, struct sim_trace *out)
 		good = set_ttl(&g, id);
 	if (w->flash_at > 0)
 		out->marked = w->names;
+	/* by day and in a flash crowd there are more orders than one */
+	out->ranks = w->day > 0 || w->flash_at > 0 ? 0 : w->names;
 	good = good && draw_all(&g);
 	free(g.alias);
 	free(g.name);

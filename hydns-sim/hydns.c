@@ -257,5 +257,6 @@ static void hydns_stats(const struct contender *c, struct contender_stats *out)
 }
 
 const struct contender_kind contender_hydns = {
-	"hydns", "hyDNS", true, hydns_open, hydns_close, hydns_query, hydns_answered, hydns_set_capacity, hydns_stats,
+	.name = "hydns", .title = "hyDNS", .online = true, .open = hydns_open, .close = hydns_close, .query = hydns_query,
+	.answered = hydns_answered, .set_capacity = hydns_set_capacity, .stats = hydns_stats,
 };

@@ -100,7 +100,8 @@ static int play(const struct sim_options *o, const struct sim_trace *t, FILE *ou
 	for (uint32_t c = 0; c < o->capacities; c++) {
 		how.capacity = o->capacity[c];
 		for (uint32_t i = 0; i < o->contenders; i++) {
-			if (how.halve_at > 0 && !o->contender[i]->set_capacity)
+			if ((how.halve_at > 0 && !o->contender[i]->set_capacity) ||
+			    (o->contender[i]->needs_ranks && !t->ranks))
 				continue;
 			if (!sim_run(o->contender[i], t, &how, &r))
 				return complain("out of memory: lower --capacity or --requests");

@@ -173,9 +173,10 @@ static void oracle_stats(const struct contender *c, struct contender_stats *out)
 }
 
 const struct contender_kind contender_clairvoyant = {
-	"clairvoyant", "clairvoyant", false, clairvoyant_open, oracle_close, oracle_query, oracle_answered, NULL,
-	oracle_stats,
+	.name = "clairvoyant", .title = "clairvoyant", .open = clairvoyant_open, .close = oracle_close,
+	.query = oracle_query, .answered = oracle_answered, .stats = oracle_stats,
 };
 const struct contender_kind contender_optimum = {
-	"optimum", "optimum", false, optimum_open, oracle_close, oracle_query, oracle_answered, NULL, oracle_stats,
+	.name = "optimum", .title = "optimum", .open = optimum_open, .close = oracle_close, .query = oracle_query,
+	.answered = oracle_answered, .stats = oracle_stats,
 };

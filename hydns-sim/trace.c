@@ -16,6 +16,7 @@ void sim_trace_free(struct sim_trace *t)
 {
 	free(t->request);
 	free(t->ttl);
+	free(t->swap);
 	sim_trace_init(t);
 }
 
@@ -54,6 +55,21 @@ bool sim_trace_set_ttl(struct sim_trace *t, uint32_t id, uint32_t ttl)
 	t->ttl[id] = ttl;
 	if (id >= t->ids)
 		t->ids = id + 1;
+	return true;
+}
+
+bool sim_trace_swap(struct sim_trace *t, uint64_t at_us, uint32_t a, uint32_t b)
+{
+	if (t->swaps == t->swap_room) {
+		size_t room = t->swap_room ? t->swap_room * 2 : ROOM_FIRST;
+		struct sim_swap *more = realloc(t->swap, room * sizeof(*more));
+
+		if (!more)
+			return false;
+		t->swap = more;
+		t->swap_room = room;
+	}
+	t->swap[t->swaps++] = (struct sim_swap){ at_us, a, b };
 	return true;
 }
 
