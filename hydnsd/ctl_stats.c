@@ -139,6 +139,7 @@ static void print_stats(const json_t *s)
 	print_offers(json_object_get(s, "offers"));
 	printf("rules that ended\n  expired    %s\n", ctl_count(ctl_int(s, "expired"), a));
 	printf("  withdrawn  %s\n", ctl_count(ctl_int(s, "withdrawn"), a));
+	printf("rules that got a later TTL\n  renewed    %s\n", ctl_count(ctl_int(s, "renewed"), a));
 	json_array_foreach(json_object_get(s, "resolvers"), n, r) {
 		json_t *rest = json_copy((json_t *)r);
 

@@ -4,6 +4,7 @@
  * looked at, and the tail is kept here. Offers are taken in batches, so many frames a ring and turn that
  * no resolver can starve another.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -166,15 +167,15 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
 		s->changes--;
 }
 
-/* What was offered since the change was made from the changed cache, and stays. shown: renewed data, whose rules
- * send TTLs that are too low and nothing worse until then. */
+/* What was offered since the change was made from the changed cache, and stays. rrtype (host order), end_ns: of renewed
+ * data, whose rules send TTLs that are too low and nothing worse until then; 0: the data changed. */
 static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_t name_len, uint64_t generation,
-			   bool shown)
+			   uint16_t rrtype, uint64_t end_ns)
 {
-	const struct hydnsd_job_end end = { .done = change_done, .client = s->id, .patient = shown };
+	const struct hydnsd_job_end end = { .done = change_done, .client = s->id, .patient = rrtype };
 	struct hydnsd_withdrawal w = {
 		.authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_NAME, .generation = generation,
-		.name_len = name_len, .shown = shown,
+		.name_len = name_len, .rrtype = rrtype, .end_ns = end_ns,
 	};
 
 	memcpy(w.name, name, name_len);
@@ -191,7 +192,7 @@ static void settle(struct hydnsd_session *s)
 
 	while ((n = hydnsd_renewals_take(&s->renewals, now_ns / HYDNSD_NS_PER_MS))) {
 		if (n->shared)
-			withdraw_older(s, n->name, n->name_len, n->generation, true);
+			withdraw_older(s, n->name, n->name_len, n->generation, ntohs(n->rrtype), n->end_ns);
 		else
 			hydnsd_rules_outdated(rules, (uint32_t)s->authority, n->name, n->name_len, n->rrtype,
 					      n->generation, now_ns);
@@ -214,7 +215,7 @@ static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c
 		return true;
 	}
 	d->changed++;
-	withdraw_older(s, c->data, c->name_len, c->generation, false);
+	withdraw_older(s, c->data, c->name_len, c->generation, 0, 0);
 	return true;
 }
 

@@ -10,7 +10,6 @@
 
 #define CLASS_IN        1
 #define TYPE_RRSIG      46
-#define TTL_MAX         0x7fffffffU /* RFC 2181 section 8 */
 #define LIFE_MAX_S      604800U  /* RFC 8767 section 4: a cache caps TTLs at days; and it fits in ms */
 #define CLOCK_SLACK_NS  HYDNSD_NS_PER_SEC
 
@@ -227,7 +226,7 @@ static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsig
 	}
 	if (rr.class != CLASS_IN)
 		return HYDNSD_REJECT_RECORD_CLASS;
-	if (rr.ttl > TTL_MAX || (rr.ttl == 0 && !(head->flags & HYDNS_RULE_STATIC_TTL)))
+	if (rr.ttl > HYDNSD_TTL_MAX || (rr.ttl == 0 && !(head->flags & HYDNS_RULE_STATIC_TTL)))
 		return HYDNSD_REJECT_TTL;
 	if (rr.ttl < r->min_ttl)
 		r->min_ttl = rr.ttl;
@@ -286,7 +285,7 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 	struct hydns_rule *head = &r->out->parts.head;
 	uint32_t life = offered;
 
-	if (life == 0 || life > TTL_MAX)
+	if (life == 0 || life > HYDNSD_TTL_MAX)
 		return HYDNSD_REJECT_TTL;
 	if (life < l->min_ttl)
 		return HYDNSD_REJECT_MIN_TTL;

@@ -10,6 +10,7 @@ void hydnsd_renewals_put(struct hydnsd_renewals *r, const struct hydns_changed *
 	/* several due together share a pass */
 	n->due_ms = (now_ms / HYDNSD_SETTLE_MS + 2) * HYDNSD_SETTLE_MS;
 	n->generation = c->generation;
+	n->end_ns = c->end_ns;
 	n->rrtype = c->renewed;
 	n->shared = c->shared;
 	n->name_len = c->name_len;

@@ -16,6 +16,7 @@
 struct hydnsd_renewal {
 	uint64_t due_ms;
 	uint64_t generation;
+	uint64_t end_ns;
 	uint16_t rrtype;               /* network order */
 	bool shared;                   /* as in struct hydns_changed */
 	uint8_t name_len;

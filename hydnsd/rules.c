@@ -337,26 +337,57 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	return HYDNSD_REJECT_NO_SLOT;
 }
 
-static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
-				     const struct hydnsd_answer *a, uint32_t former, uint64_t now_ns)
+/* As hydns_store_publish(); what is known of the former rule (0: there is none) goes to the new one. */
+static int put(struct hydnsd_rules *r, const struct hydnsd_offerer *by, const struct hydnsd_answer *a, uint32_t former,
+	       uint64_t now_ns, uint32_t *handle)
 {
 	/* the store takes the former rule out itself; what is known of it must be read before */
 	const struct hydns_rule *old = former ? hydns_store_rule(r->store, former) : NULL;
 	uint32_t former_ordinal = former ? hydns_store_ordinal(r->store, former) : UINT32_MAX;
-	uint32_t handle, replaced;
+	uint32_t replaced;
 	int rc;
 
 	if (old)
 		hydnsd_hits_account(r, former_ordinal, old, now_ns);
-	rc = hydns_store_publish(r->store, &a->parts, &handle, &replaced);
-	if (rc == -ENOSPC)
-		return free_a_slot(r, a, now_ns);
+	rc = hydns_store_publish(r->store, &a->parts, handle, &replaced);
 	if (rc)
-		return rc == -E2BIG ? HYDNSD_REJECT_TOO_BIG : HYDNSD_REJECT_INDEX_FULL;
-	remember(r, by, a, handle, former_ordinal, now_ns);
+		return rc;
+	remember(r, by, a, *handle, former_ordinal, now_ns);
 	if (old)
 		forget(r, former_ordinal, old, now_ns);
-	return HYDNSD_ACCEPTED;
+	return 0;
+}
+
+static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+				     const struct hydnsd_answer *a, uint32_t former, uint64_t now_ns)
+{
+	uint32_t handle;
+
+	switch (put(r, by, a, former, now_ns, &handle)) {
+	case 0:
+		return HYDNSD_ACCEPTED;
+	case -ENOSPC:
+		return free_a_slot(r, a, now_ns);
+	case -E2BIG:
+		return HYDNSD_REJECT_TOO_BIG;
+	default:
+		return HYDNSD_REJECT_INDEX_FULL;
+	}
+}
+
+uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns)
+{
+	uint32_t ordinal = hydns_store_ordinal(r->store, handle), next;
+	const struct hydnsd_offerer by = {
+		.authority = r->owner[ordinal], .refresh_percent = r->refresh_percent[ordinal],
+	};
+
+	a->signature = r->signature[ordinal];
+	a->owners = r->owners[ordinal];
+	a->generation = r->generation[ordinal];
+	a->count = 0;                  /* nobody has asked: the former rule's rate goes on */
+	a->window_ms = UINT32_MAX;
+	return put(r, &by, a, handle, now_ns, &next) ? 0 : next;
 }
 
 static uint32_t refresh_at(const struct hydns_rule *head, uint64_t signature, uint32_t percent, uint64_t rate)

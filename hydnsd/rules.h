@@ -27,7 +27,7 @@ struct hydnsd_rules;
 #define HYDNSD_SWEEP_SLOTS_MS  64      /* so many slots a millisecond on average, within these limits */
 
 struct hydnsd_rules_counters {
-	uint64_t admitted, replaced, evicted, expired, withdrawn;
+	uint64_t admitted, replaced, evicted, expired, withdrawn, renewed;
 };
 
 /*
@@ -87,7 +87,10 @@ struct hydnsd_withdrawal {
 	enum hydns_scope scope;
 	uint32_t keep_epoch;           /* with ALL: rules of this epoch stay; 0: none do */
 	uint64_t generation;           /* rules offered at this one or a later stay; 0: none do */
-	bool shown;                    /* names that answers left out do not count */
+	/* 0: rules that rest on the name in any way. Else (host order) that RRset of the name was renewed and now ends
+	 * at end_ns (monotonic): a rule that shows it with another TTL gets this one, or goes when that can't be */
+	uint16_t rrtype;
+	uint64_t end_ns;
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */
 	uint64_t bits;                 /* of the name; set by begin */

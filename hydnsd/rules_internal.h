@@ -62,5 +62,13 @@ void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct h
 /* When the rule lets queries through for refresh, by what is known of its rate now. */
 void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule);
 void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);
+/* A rule that says the same takes the place of handle's, with all that is known of it. Its handle; 0: no slot is free. */
+uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns);
+
+/* renew.c */
+/* Does the rule show the withdrawal's RRset with another TTL than the resolver now sends? */
+bool hydnsd_rule_outdated(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule);
+/* Gives the rule that TTL, by a successor, whose handle it returns. 0: that can't be done. */
+uint32_t hydnsd_rules_renew(struct hydnsd_rules *r, uint32_t handle, const struct hydnsd_withdrawal *w, uint64_t now_ns);
 
 #endif

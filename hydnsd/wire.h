@@ -16,6 +16,8 @@
 /* Longest message that can become a rule: the answer must fit the largest slot. */
 #define HYDNSD_MESSAGE_MAX (HYDNSD_HEADER + HYDNS_QUESTION_MAX + HYDNS_SLOT_MOST)
 
+#define HYDNSD_TTL_MAX 0x7fffffffU     /* RFC 2181 section 8 */
+
 struct hydnsd_message {
 	const uint8_t *data;           /* octet HYDNSD_HEADER of the message */
 	uint32_t end;                  /* length of the message */

@@ -43,7 +43,7 @@ static bool depends_on(const struct hydnsd_withdrawal *w, const struct hydns_rul
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) || name_matches(w, &rr.owner) ||
 		    (hydnsd_rr_target(&m, &rr, &name) && name_matches(w, &name)))
 			return true;   /* unreadable: cannot be, and must not stay */
-	return !w->shown && left_out_matches(w, rule);
+	return left_out_matches(w, rule);
 }
 
 /* Halves of generations compare as serial numbers (RFC 1982): a rule does not live for 2^31 changes. */
@@ -67,7 +67,7 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 		return false;
 	if (w->scope == HYDNS_SCOPE_ALL)
 		return !w->keep_epoch || rule->epoch != w->keep_epoch;
-	return depends_on(w, rule);
+	return w->rrtype ? hydnsd_rule_outdated(w, rule) : depends_on(w, rule);
 }
 
 /* Which withdrawals of the pass the rule must be compared with. */
@@ -94,8 +94,20 @@ static bool may_concern(const struct hydnsd_pass *p, uint64_t owners)
 	return found;
 }
 
+static void withdraw_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
+{
+	hydnsd_rules_remove(r, handle, now_ns);
+	r->counters.withdrawn++;
+	w->withdrawn++;
+}
+
+/* The rule goes with the first withdrawal that matches. Only what none takes is renewed, for its successor may stand
+ * where the pass has been already. */
 static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_t ordinal, uint64_t now_ns)
 {
+	uint32_t handle = hydns_store_handle(r->store, ordinal);
+	uint64_t renewals = 0;
+
 	if (!may_concern(p, r->owners[ordinal]) || r->owner[ordinal] == HYDNSD_NOBODY)
 		return;
 	for (uint64_t left = candidates(p, r->owners[ordinal]); left; left &= left - 1) {
@@ -103,10 +115,22 @@ static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_
 
 		if (!matches(r, w, ordinal))
 			continue;
-		hydnsd_rules_remove(r, hydns_store_handle(r->store, ordinal), now_ns);
-		r->counters.withdrawn++;
-		w->withdrawn++;
-		return;
+		if (!w->rrtype) {
+			withdraw_for(r, w, handle, now_ns);
+			return;
+		}
+		renewals |= left & -left;
+	}
+	for (; renewals; renewals &= renewals - 1) {
+		struct hydnsd_withdrawal *w = p->of[__builtin_ctzll(renewals)];
+		uint32_t next = hydnsd_rules_renew(r, handle, w, now_ns);
+
+		if (!next) {
+			withdraw_for(r, w, handle, now_ns);
+			return;
+		}
+		r->counters.renewed++;
+		handle = next;
 	}
 }
 

@@ -297,12 +297,21 @@ void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t n
 		hydns_publish_kill_rules(p);
 }
 
+/* The monotonic time of a second of the wall clock, 0 when it is before the host's start. */
+static uint64_t mono_of(time_t second)
+{
+	int64_t ahead = (int64_t)second * (int64_t)HYDNS_NS_PER_S - (int64_t)hydns_real_ns();
+	int64_t at = (int64_t)hydns_mono_ns() + ahead;
+
+	return at > 0 ? (uint64_t)at : 0;
+}
+
 /* Rules that hold the RRset end no later than it did before: without hydnsd, or with a full ring, they only count
  * down lower TTLs until then. */
-static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t len, uint16_t rrtype)
+static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t len, uint16_t rrtype, time_t is)
 {
 	struct hydns_publish *p = t->publish;
-	struct hydns_changed what = { .name_len = (uint8_t)len, .renewed = htons(rrtype) };
+	struct hydns_changed what = { .name_len = (uint8_t)len, .renewed = htons(rrtype), .end_ns = mono_of(is) };
 	uint64_t now = hydns_mono_coarse_ms();
 
 	/* both, for both are noted by offers under way */
@@ -326,7 +335,7 @@ void hydns_publish_renewed(struct hydns_thread *t, const uint8_t *name, size_t n
 	case HYDNS_MOVED_LITTLE:
 		return;
 	case HYDNS_MOVED_LATER:
-		tell_renewed(t, lower, name_len, rrtype);
+		tell_renewed(t, lower, name_len, rrtype, is);
 		return;
 	case HYDNS_MOVED_EARLIER:
 		hydns_publish_changed(t, lower, name_len);

@@ -151,20 +151,14 @@ static struct build_spec proven(const char *proof)
 	};
 }
 
-/* A rule goes with what its answer does not show, after a restart too; but not for TTLs of that. */
+/* A rule goes with what its answer does not show, after a restart too. */
 static void names_left_out_count(void **state)
 {
 	const struct build_spec nx = proven("zzz.example.com.");
-	struct hydnsd_withdrawal w = { .authority = 1, .scope = HYDNS_SCOPE_NAME, .shown = true };
-	struct hydnsd_pass p = { .of = { &w }, .count = 1 };
 
 	(void)state;
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "elsewhere.org.", 1), 0);
-	w.name_len = (uint8_t)wire_of("zzz.example.com.", w.name);
-	hydnsd_pass_begin(store.rules, &p);
-	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
-	assert_int_equal(w.withdrawn, 0);
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "zzz.example.com.", 1), 1);
 
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
@@ -172,6 +166,109 @@ static void names_left_out_count(void **state)
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	build_store_reopen(&store, CAPACITY, NOW_NS);
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "*.elsewhere.org.", 1), 1);
+}
+
+static uint32_t renew(const char *owner, uint16_t rrtype, uint32_t ttl)
+{
+	struct hydnsd_withdrawal w = {
+		.authority = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = rrtype,
+		.end_ns = NOW_NS + ttl * HYDNSD_NS_PER_SEC + HYDNSD_NS_PER_SEC / 3,
+	};
+	struct hydnsd_pass p = { .of = { &w }, .count = 1 };
+
+	w.name_len = (uint8_t)wire_of(owner, w.name);
+	hydnsd_pass_begin(store.rules, &p);
+	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
+	return w.withdrawn;
+}
+
+/* The TTL that the rule of a name (type A) shows for its only record of a type. */
+static uint32_t ttl_shown(const char *name, uint16_t rrtype)
+{
+	const struct hydns_rule *rule = hydns_store_rule(hydnsd_rules_store(store.rules), find(name));
+	struct hydnsd_message m = hydnsd_rule_message(rule);
+	uint32_t pos = hydnsd_answer_start(&m);
+	struct hydnsd_rr rr;
+
+	while (pos < m.end && hydnsd_rr_read(&m, &pos, &rr, NULL))
+		if (rr.type == rrtype)
+			return rr.ttl;
+	fail_msg("%s shows no record of type %u", name, rrtype);
+	return 0;
+}
+
+#define SOA "example.com. 300 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 300"
+
+/* A zone's SOA is renewed by the denial of another name: the rule goes on, with all that is known of it. */
+static void renewed_rrsets_get_their_ttl(void **state)
+{
+	const struct build_spec nx = {
+		.name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA }, .left_out = { "zzz.example.com." },
+	};
+	const struct build_spec apex = { .name = "example.com.", .type = 1, .answer = { "example.com. 300 IN A 192.0.2.1" } };
+	const struct hydnsd_rules_counters *n = hydnsd_rules_counters(store.rules);
+	const struct hydns_rule *rule;
+	uint32_t first;
+
+	(void)state;
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(admit(&apex, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	first = find("no.example.com.");
+	build_store_hit(&store, first, 5);
+	assert_int_equal(renew("example.com.", 6, 450), 0);
+	assert_int_equal(n->renewed, 1);
+	assert_int_not_equal(find("no.example.com."), first);
+	assert_int_equal(ttl_shown("no.example.com.", 6), 450);
+	assert_int_equal(ttl_shown("example.com.", 1), 300);
+	rule = hydns_store_rule(hydnsd_rules_store(store.rules), find("no.example.com."));
+	assert_int_equal(rule->base_ns + rule->expire_ms * HYDNSD_NS_PER_MS, NOW_NS + 300 * HYDNSD_NS_PER_SEC);
+	assert_null(build_rule_fault(rule, HYDNS_SLOT_SIZE_3));
+	/* as it stands already, and by a type that it does not show */
+	assert_int_equal(renew("example.com.", 6, 450), 0);
+	assert_int_equal(renew("no.example.com.", 28, 450), 0);
+	assert_int_equal(n->renewed, 1);
+	/* the successor rests on the same names, and hits are counted to the end */
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "zzz.example.com.", 1), 1);
+	build_store_grace(&store);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 1);
+}
+
+/* What may say something else now, or can't be told, goes. */
+static void renewed_rrsets_end_rules(void **state)
+{
+	struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA } };
+
+	(void)state;
+	nx.flags = HYDNS_RULE_SECURE;
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(renew("example.com.", 6, 450), 1);
+	nx.flags = 0;
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(renew("example.com.", 6, 200), 1);
+	nx.authority[1] = "example.com. 300 IN RRSIG SOA 8 2 300 20300101000000 20200101000000 1 example.com. AAAA";
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(renew("example.com.", 6, 450), 1);
+	assert_int_equal(hydnsd_rules_counters(store.rules)->renewed, 0);
+}
+
+/* A renewal and a change of data in one pass: wherever the successor would come to stand, the change finds the rule. */
+static void changes_come_before_renewals(void **state)
+{
+	struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA } };
+	struct hydnsd_withdrawal w[2] = {
+		{ .authority = 1, .scope = HYDNS_SCOPE_NAME, .rrtype = 6, .end_ns = NOW_NS + 450 * HYDNSD_NS_PER_SEC },
+		{ .authority = 1, .scope = HYDNS_SCOPE_NAME },
+	};
+	struct hydnsd_pass p = { .of = { &w[0], &w[1] }, .count = 2 };
+
+	(void)state;
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	w[0].name_len = w[1].name_len = (uint8_t)wire_of("example.com.", w[0].name);
+	memcpy(w[1].name, w[0].name, sizeof(w[0].name));
+	hydnsd_pass_begin(store.rules, &p);
+	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
+	assert_int_equal(w[1].withdrawn, 1);
+	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 0);
 }
 
 /* The same answer by another proof is another rule. */
@@ -552,6 +649,9 @@ int main(void)
 		RULES_TEST(withdrawals_find_every_owner),
 		RULES_TEST(negative_answers_hang_on_their_zone),
 		RULES_TEST(names_left_out_count),
+		RULES_TEST(renewed_rrsets_get_their_ttl),
+		RULES_TEST(renewed_rrsets_end_rules),
+		RULES_TEST(changes_come_before_renewals),
 		RULES_TEST(other_names_left_out_replace),
 		RULES_TEST(changes_spare_later_offers),
 		RULES_TEST(one_question_outdated),

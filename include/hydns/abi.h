@@ -266,11 +266,13 @@ struct hydns_offer {
 /*
  * HYDNS_FRAME_CHANGED; name in wire format, lower case. Without a renewed type every rule built from the
  * name goes at once. With one, that RRset was renewed: the same data, ending later; rules made before count
- * down TTLs that the resolver no longer sends, and go unless their own renewal replaces them in a moment.
+ * down TTLs that the resolver no longer sends, and get the later ones, or go, unless their own renewal replaces them in
+ * a moment.
  */
 struct hydns_changed {
 	struct hydns_frame frame;
 	__u64 generation;        /* already advanced */
+	__u64 end_ns;            /* renewed: monotonic time at which the RRset now ends */
 	__u16 renewed;           /* network order: type of the renewed RRset; 0: data changed */
 	__u8  shared;            /* renewed: answers to other questions than name and type may hold the RRset */
 	__u8  name_len;

@@ -466,13 +466,17 @@ static bool told_renewed(struct world *w, const uint8_t *name, size_t len, uint1
 {
 	union { struct hydns_frame frame; struct hydns_changed changed; uint8_t room[2048]; } f;
 
-	hydns_publish_renewed(hydns_publish_thread(w->p, 1), name, len, type, 1000, 1000 + TTL);
+	time_t now = time(NULL);
+	uint64_t ends = hydns_mono_ns() + (uint64_t)(now + TTL) * HYDNS_NS_PER_S - hydns_real_ns();
+
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), name, len, type, now, now + TTL);
 	if (!peer_frame(&w->peer, 1, f.room, sizeof(f.room)))
 		return false;
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
 	assert_int_equal(f.changed.generation, page_generation(w));
 	assert_int_equal(ntohs(f.changed.renewed), type);
 	assert_int_equal(f.changed.name_len, len);
+	assert_in_range(f.changed.end_ns, ends - HYDNS_NS_PER_S / 4, ends + HYDNS_NS_PER_S / 4);
 	*shared = f.changed.shared;
 	return true;
 }
