@@ -76,7 +76,7 @@ uint32_t hydnsd_rules_renew(struct hydnsd_rules *r, uint32_t handle, const struc
 		return 0;
 	next.parts = (struct hydns_rule_parts){
 		.head = *rule, .name = next.data, .answer = next.data + rule->name_len + 4U, .ttl = next.ttl,
-		.left_out = left_out, .left_out_len = left_out ? (uint16_t)hydns_left_out_length(left_out, HYDNS_SLOT_SIZE_3) : 0,
+		.left_out = left_out, .left_out_len = left_out ? (uint16_t)hydns_left_out_length(left_out, HYDNS_SLOT_MOST) : 0,
 	};
 	return hydnsd_rules_succeed(r, handle, &next, now_ns);
 }

@@ -222,7 +222,7 @@ static void renewed_rrsets_get_their_ttl(void **state)
 	assert_int_equal(ttl_shown("example.com.", 1), 300);
 	rule = hydns_store_rule(hydnsd_rules_store(store.rules), find("no.example.com."));
 	assert_int_equal(rule->base_ns + rule->expire_ms * HYDNSD_NS_PER_MS, NOW_NS + 300 * HYDNSD_NS_PER_SEC);
-	assert_null(build_rule_fault(rule, HYDNS_SLOT_SIZE_3));
+	assert_null(build_rule_fault(rule));
 	/* as it stands already, and by a type that it does not show */
 	assert_int_equal(renew("example.com.", 6, 450), 0);
 	assert_int_equal(renew("no.example.com.", 28, 450), 0);
