@@ -29,8 +29,8 @@ def heed_interrupts():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def short_demo(tmp_path, **options):
-    return subprocess.Popen([sys.executable, DEMO, "--seconds", "4", "--rate", "5000", "--cold",
+def short_demo(tmp_path, *words, seconds=4, **options):
+    return subprocess.Popen([sys.executable, DEMO, "--seconds", str(seconds), "--rate", "5000", "--cold", *words,
                              "--json", tmp_path / "demo.json", "--plot", tmp_path / "demo.png"],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             preexec_fn=heed_interrupts, **options)
@@ -50,6 +50,17 @@ def test_short_demo(tmp_path, nothing_left):
     assert 1e-6 < figures["details"]["off"]["recursion_cpu_seconds"] < 1e-2
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert "top ten names" in text
+
+
+@pytest.mark.limit(60)
+def test_short_demo_of_bind(tmp_path, nothing_left):
+    with short_demo(tmp_path, "--server", "bind", seconds=2) as demo:
+        text = demo.communicate()[0]
+    assert demo.returncode == 0, text
+    figures = json.loads((tmp_path / "demo.json").read_text())
+    assert figures["off"]["lost"] == figures["on"]["lost"] == figures["off"]["kernel_share"] == 0
+    assert figures["on"]["kernel_share"] > 0.1
+    assert "replies that needed recursion" in text and "BIND alone" in text
 
 
 @pytest.mark.limit(60)
