@@ -308,7 +308,7 @@ static __always_inline void hydns_write_dns_header(struct hydns_dns_header *h, c
 	bool ad = (rule->flags & HYDNS_RULE_SECURE) && (q->ad || (q->variant & HYDNS_VARIANT_DO));
 
 	h->id = asked->id;
-	h->flags[0] = (rule->reply_flags & 0xff) | HYDNS_FLAGS_RD;
+	h->flags[0] = (rule->reply_flags & 0xff) | asked->flags[0]; /* nothing but RD */
 	h->flags[1] = rule->reply_flags >> 8 | (ad ? HYDNS_FLAGS_AD : 0);
 	h->qdcount = bpf_htons(1);
 	h->ancount = rule->ancount;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Stage 3: the DNS message, copied once into scratch, its UDP checksum verified there, then header,
- * question and EDNS. Only what RFC 1035 and RFC 6891 call a plain recursive query goes on.
+ * question and EDNS. Only what RFC 1035 and RFC 6891 call a plain query goes on.
  */
 #ifndef HYDNS_DNS_BPF_H
 #define HYDNS_DNS_BPF_H
@@ -125,12 +125,13 @@ static __always_inline enum hydns_reason hydns_dns_header(struct hydns_query *q)
 {
 	const struct hydns_dns_header *h = (void *)q->message;
 
-	/* QR, opcode, AA, TC must be 0 and RD 1; of RA, Z, AD, CD and RCODE only AD may be set. */
-	if (h->flags[0] != HYDNS_FLAGS_RD || (h->flags[1] & ~HYDNS_FLAGS_AD))
+	/* QR, opcode, AA and TC must be 0; of RA, Z, AD, CD and RCODE only AD may be set. */
+	if ((h->flags[0] & ~HYDNS_FLAGS_RD) || (h->flags[1] & ~HYDNS_FLAGS_AD))
 		return HYDNS_R_DNS_UNUSUAL;
 	if (h->qdcount != bpf_htons(1) || h->ancount || h->nscount ||
 	    (h->arcount && h->arcount != bpf_htons(1)))
 		return HYDNS_R_DNS_UNUSUAL;
+	q->variant = h->flags[0] ? 0 : HYDNS_VARIANT_NO_RD;
 	q->ad = !!(h->flags[1] & HYDNS_FLAGS_AD);
 	q->edns = !!h->arcount;
 	return 0;
@@ -229,7 +230,6 @@ static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_query *q, _
 	__u32 pos = HYDNS_DNS_HEADER + q->name_len + 4;
 	const struct hydns_opt *opt = (void *)(q->message + pos);
 
-	q->variant = 0;
 	q->edns_size = 0;
 	q->cookie_len = 0;
 	q->cookie_state = HYDNS_COOKIE_NONE;
@@ -242,7 +242,7 @@ static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_query *q, _
 		return HYDNS_R_EDNS_UNUSUAL;
 	if (opt->rdlen && !hydns_options_ok(q, pos + sizeof(*opt), auth_flags))
 		return HYDNS_R_EDNS_UNUSUAL;
-	q->variant = opt->flags ? HYDNS_VARIANT_DO : 0;
+	q->variant |= opt->flags ? HYDNS_VARIANT_DO : 0;
 	q->edns_size = bpf_ntohs(opt->size);
 	return 0;
 }

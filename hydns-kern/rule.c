@@ -125,7 +125,7 @@ static bool rotations_valid(const struct hydns_rule *r, const __u16 *ttl)
 /* Everything of a rule that stands in its header alone. */
 static bool head_valid(const struct hydns_rule *r)
 {
-	return r->name_len && !(r->variant & ~HYDNS_VARIANT_DO) && r->authority < HYDNS_AUTHORITIES &&
+	return r->name_len && !(r->variant & ~HYDNS_VARIANTS) && r->authority < HYDNS_AUTHORITIES &&
 	       !(r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)) &&
 	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX;
 }

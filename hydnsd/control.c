@@ -162,6 +162,12 @@ static uint16_t type_of(const json_t *v)
 	return json_is_string(v) ? hydnsd_type_parse(json_string_value(v)) : 0;
 }
 
+static uint8_t variant_of(const json_t *request)
+{
+	return (json_is_true(json_object_get(request, "do")) ? HYDNS_VARIANT_DO : 0) |
+	       (json_is_true(json_object_get(request, "norec")) ? HYDNS_VARIANT_NO_RD : 0);
+}
+
 static void on_explain(struct client *c, const json_t *request)
 {
 	const char *text = json_string_value(json_object_get(request, "name"));
@@ -173,8 +179,7 @@ static void on_explain(struct client *c, const json_t *request)
 	else if (!type)
 		reply_bad(c, "type is not a record type: use a mnemonic such as AAAA, or TYPEn");
 	else
-		reply_good(c, hydnsd_report_explain(c->daemon, &name, type,
-			json_is_true(json_object_get(request, "do")) ? HYDNS_VARIANT_DO : 0));
+		reply_good(c, hydnsd_report_explain(c->daemon, &name, type, variant_of(request)));
 }
 
 static struct client *find_client(struct hydnsd *d, uint64_t id)

@@ -24,6 +24,7 @@ struct ctl {
 	bool json;           /* --json */
 	bool once;           /* --once */
 	bool dnssec_ok;      /* --do */
+	bool norec;          /* --norec */
 	bool all;            /* --all */
 	const char *zone;    /* --zone; NULL: not given */
 	unsigned limit;      /* -n; 0: the command's own default */

@@ -17,7 +17,16 @@ static const char *variant_text(const json_t *rule)
 
 	if (json_is_string(v))
 		return json_string_value(v);
-	return json_integer_value(v) & HYDNS_VARIANT_DO ? "do" : "plain";
+	switch (json_integer_value(v)) {
+	case HYDNS_VARIANT_DO:
+		return "do";
+	case HYDNS_VARIANT_NO_RD:
+		return "norec";
+	case HYDNS_VARIANT_DO | HYDNS_VARIANT_NO_RD:
+		return "do norec";
+	default:
+		return "plain";
+	}
 }
 
 static const char *rcode_text(const json_t *rule, char buf[16])
@@ -114,8 +123,8 @@ int ctl_cmd_explain(const struct ctl *c, int argc, char **argv)
 	number_json = json_integer(number);
 	snprintf(type, sizeof(type), "%s", ctl_type_text(number_json, buf));
 	json_decref(number_json);
-	reply = ctl_ask(c, json_pack("{s:s, s:s, s:s, s:b}", "cmd", "explain", "name", name, "type", type,
-				     "do", c->dnssec_ok));
+	reply = ctl_ask(c, json_pack("{s:s, s:s, s:s, s:b, s:b}", "cmd", "explain", "name", name, "type", type,
+				     "do", c->dnssec_ok, "norec", c->norec));
 	if (!reply) {
 		free(name);
 		return CTL_ERROR;

@@ -12,6 +12,7 @@
 #include "hydnsd/clock.h"
 
 #define RCODE_MASK 0x000f
+#define FLAG_AA    0x0400
 
 uint32_t hydnsd_hits_raw(const struct hydnsd_rules *r, uint32_t ordinal)
 {
@@ -40,6 +41,7 @@ static struct hydnsd_departed describe(uint32_t ordinal, const struct hydns_rule
 		.ordinal = ordinal, .qtype = ntohs(rule->qtype), .authority = rule->authority,
 		.rcode = (uint8_t)(ntohs(rule->reply_flags) & RCODE_MASK),
 		.variant = rule->variant, .flags = rule->flags, .empty = rule->ancount == 0,
+		.authoritative = (ntohs(rule->reply_flags) & FLAG_AA) != 0,
 	};
 }
 
@@ -50,8 +52,14 @@ static void tally(struct hydnsd_rules *r, const struct hydnsd_departed *d, uint3
 
 	t->type[type] += hits;
 	t->rcode[d->rcode] += hits;
-	if (d->rcode == 0 && d->empty)
-		t->nodata += hits;
+	if (d->rcode == 0 && d->empty) {
+		if ((d->flags & HYDNS_RULE_STATIC_TTL) && !d->authoritative)
+			t->referrals += hits;
+		else
+			t->nodata += hits;
+	}
+	if (d->authoritative)
+		t->authoritative += hits;
 	if (d->variant & HYDNS_VARIANT_DO)
 		t->edns_do += hits;
 	if (d->flags & HYDNS_RULE_SECURE)
@@ -133,6 +141,8 @@ void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t authority, struc
 	out->edns_do = t->edns_do;
 	out->secure = t->secure;
 	out->nodata = t->nodata;
+	out->referrals = t->referrals;
+	out->authoritative = t->authoritative;
 	out->rules = t->rules;
 	for (unsigned i = 0; i < HYDNS_COUNT_RCODES; i++)
 		out->rcode[i] = t->rcode[i];

@@ -67,7 +67,7 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left
 	uint16_t flags = ntohs(f->reply_flags), qtype = ntohs(f->qtype);
 	unsigned rcode = flags & RCODE_MASK;
 
-	if ((f->variant & ~HYDNS_VARIANT_DO) ||
+	if ((f->variant & ~HYDNS_VARIANTS) ||
 	    (f->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)))
 		return HYDNSD_REJECT_FLAGS;
 	if (!hydnsd_name_valid(f->data, f->name_len))

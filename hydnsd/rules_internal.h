@@ -17,10 +17,11 @@ struct hydnsd_departed {
 	uint8_t variant;
 	uint8_t flags;
 	bool empty;                    /* no record in the answer section */
+	bool authoritative;            /* AA */
 };
 
 struct hydnsd_tally {                  /* of one authority */
-	uint64_t edns_do, secure, nodata;
+	uint64_t edns_do, secure, nodata, referrals, authoritative;
 	uint64_t rcode[HYDNS_COUNT_RCODES];
 	uint64_t type[HYDNS_COUNT_TYPES];
 	uint32_t rules;

@@ -137,10 +137,8 @@ static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_
 void hydnsd_rules_outdated(struct hydnsd_rules *r, uint32_t authority, const uint8_t *name, uint8_t name_len,
 			   uint16_t qtype, uint64_t generation, uint64_t now_ns)
 {
-	static const uint8_t variants[] = { 0, HYDNS_VARIANT_DO };
-
-	for (size_t i = 0; i < sizeof(variants); i++) {
-		uint32_t handle = hydns_store_find(r->store, name, name_len, qtype, variants[i], (uint8_t)authority);
+	for (uint8_t variant = 0; variant <= HYDNS_VARIANTS; variant++) {
+		uint32_t handle = hydns_store_find(r->store, name, name_len, qtype, variant, (uint8_t)authority);
 
 		if (!handle || offered_since(r, hydns_store_ordinal(r->store, handle), generation))
 			continue;

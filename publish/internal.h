@@ -99,6 +99,19 @@ void hydns_ends_free(struct hydns_ends *t);
 enum hydns_moved hydns_ends_move(struct hydns_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
 				 uint32_t was, uint32_t is);
 
+/* -- subtrees.c: below which names anything was offered ------------------------------------------------- */
+struct hydns_subtrees;
+struct hydns_subtrees *hydns_subtrees_new(const uint64_t seed[2]);
+void hydns_subtrees_free(struct hydns_subtrees *t);
+/* Counts an offer that shows or rests on the name (lower case, well-formed), for it and all its ancestors. */
+void hydns_subtrees_offer(struct hydns_subtrees *t, const uint8_t *name, size_t len);
+/* How many offers were counted for the name so far: to be read before the generation is advanced. */
+uint64_t hydns_subtrees_offers(struct hydns_subtrees *t, const uint8_t *name, size_t len);
+/* After that: true when none was counted since the name was last settled. */
+bool hydns_subtrees_settled(struct hydns_subtrees *t, const uint8_t *name, size_t len);
+/* All that was counted up to offers has been withdrawn. */
+void hydns_subtrees_settle(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers);
+
 /* -- page.c: the authority page ------------------------------------------------------------------------ */
 struct hydns_pages;
 struct hydns_pages *hydns_pages_new(void);
@@ -207,6 +220,7 @@ struct hydns_publish {
 	struct hydns_offered *offered;
 	struct hydns_names *names;
 	struct hydns_ends *ends;
+	struct hydns_subtrees *subtrees; /* NULL: not wanted */
 	struct hydns_thread *thread;     /* o.threads of them */
 	int doorbell;                    /* its number stays, what it refers to changes with hydnsd */
 	_Atomic bool ready;              /* hydnsd has acknowledged READY */

@@ -74,6 +74,7 @@ static void destroy(struct hydns_publish *p)
 	free(p->note);
 	hydns_names_free(p->names);
 	hydns_ends_free(p->ends);
+	hydns_subtrees_free(p->subtrees);
 	hydns_offered_free(p->offered);
 	hydns_pages_free(p->pages);
 	if (p->doorbell >= 0)
@@ -116,7 +117,8 @@ static int make_parts(struct hydns_publish *p)
 	p->offered = hydns_offered_new(p->o.capacity);
 	p->names = hydns_names_new(p->o.capacity, p->seed);
 	p->ends = hydns_ends_new(p->seed);
-	if (!p->pages || !p->offered || !p->names || !p->ends)
+	p->subtrees = p->o.zones ? hydns_subtrees_new(p->seed) : NULL;
+	if (!p->pages || !p->offered || !p->names || !p->ends || (p->o.zones && !p->subtrees))
 		return -ENOMEM;
 	return make_threads(p);
 }
@@ -322,6 +324,34 @@ void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, con
 	/* Not asked, not answered in time, connection lost, or a name that nobody could match: the epoch
 	 * takes all rules along, whatever hydnsd still does with the request. */
 	kill_and_wait(p);
+}
+
+static void settle_and_withdraw(struct hydns_publish *p, const uint8_t *origin, size_t len)
+{
+	uint64_t offers = hydns_subtrees_offers(p->subtrees, origin, len);
+
+	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
+	if (hydns_subtrees_settled(p->subtrees, origin, len))
+		return;
+	hydns_publish_withdraw(p, HYDNS_SCOPE_SUBTREE, origin, len);
+	hydns_subtrees_settle(p->subtrees, origin, len, offers);
+}
+
+void hydns_publish_zone_changing(struct hydns_publish *p, const uint8_t *origin, size_t len)
+{
+	uint8_t lower[HYDNS_NAME_MAX];
+
+	if (!p->subtrees || len == 0 || hydns_name_length(origin, len) != len) {
+		hydns_publish_withdraw_all(p);   /* what nobody could match */
+		return;
+	}
+	hydns_name_lower(lower, origin, len);
+	settle_and_withdraw(p, lower, len);
+}
+
+void hydns_publish_zone_changed(struct hydns_publish *p)
+{
+	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
 }
 
 void hydns_publish_cookie_secrets(struct hydns_publish *p, const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN],

@@ -36,6 +36,7 @@ struct hydns_publish_options {
 	uint32_t flush_timeout_ms;   /* how long a withdrawal waits for hydnsd before it advances the epoch */
 	uint16_t flags;              /* HYDNS_AUTH_* */
 	uint16_t edns_size, max_udp;
+	bool zones;                  /* the resolver serves zones and tells their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);
 };
 
@@ -78,6 +79,7 @@ struct hydns_question {
 	uint16_t name_len;
 	uint16_t qtype;              /* host order */
 	uint8_t  variant;            /* HYDNS_VARIANT_* */
+	bool     fixed;              /* its answer is authoritative: the TTLs are not counted down */
 };
 
 /* Counts a sighting. True when the question is hot and its answer should be offered (and hydnsd is
@@ -93,7 +95,7 @@ void hydns_publish_rests_on(struct hydns_thread *t, const uint8_t *name, size_t 
 /*
  * Offers an answer: wire is the whole reply as it goes to the client (OPT included if there is one);
  * sent_at: the wall-clock second its TTLs refer to; secure: validated; expires: wall-clock second at
- * which the resolver's own entry ends. Returns 0 or the reason it was not offered (negative errno:
+ * which the resolver's own entry ends, or for a fixed answer, that until which it may be given. Returns 0 or the reason it was not offered (negative errno:
  * -EINVAL not offloadable, -ENOBUFS ring full, -ENOTCONN, -ESTALE the cache has changed since the stamp).
  */
 int hydns_publish_offer(struct hydns_thread *t, const struct hydns_question *q, const uint8_t *wire,
@@ -123,6 +125,14 @@ bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q,
  */
 void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, const uint8_t *name,
 			    size_t name_len);
+/*
+ * Before the data of a zone (origin: wire format, any case) change: when it returns, no kernel answer is sent that
+ * was built from a name at or below the origin. Waits as a withdrawal does if there may be one, and not otherwise.
+ * The resolver offers nothing from here on until the change has been made and _zone_changed() has returned, which
+ * makes answers too old whose stamp was taken before.
+ */
+void hydns_publish_zone_changing(struct hydns_publish *p, const uint8_t *origin, size_t len);
+void hydns_publish_zone_changed(struct hydns_publish *p);
 /* Withdraws everything with one store plus a grace period, without hydnsd. */
 void hydns_publish_withdraw_all(struct hydns_publish *p);
 /* Data of this owner name changed in the cache (not by a flush): withdraw without waiting. */

@@ -40,6 +40,7 @@ struct walk {
 	unsigned records;
 	size_t opt_len;                 /* 0: none was seen */
 	uint16_t opt_flags;
+	bool fixed;
 	struct hydns_wire_answer *a;
 };
 
@@ -145,7 +146,7 @@ static bool record_ok(struct walk *w, bool additional)
 	if (type == TYPE_OPT && additional)
 		return opt_ok(w, fixed, rdlength);
 	ttl = get32(p + 4);
-	if (meta_type(type) || get16(p + 2) != CLASS_IN || ttl == 0 || ttl > TTL_MAX ||
+	if (meta_type(type) || get16(p + 2) != CLASS_IN || (ttl == 0 && !w->fixed) || ttl > TTL_MAX ||
 	    ++w->records > HYDNS_TTLS_MAX)
 		return false;
 	if (ttl < w->a->ttl)
@@ -201,11 +202,11 @@ int hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_quest
 		       struct hydns_wire_answer *out)
 {
 	struct hydns_wire_answer a = { .ttl = TTL_MAX };
-	struct walk w = { .wire = wire, .len = len, .a = &a };
+	struct walk w = { .wire = wire, .len = len, .fixed = q->fixed, .a = &a };
 	bool wants_do = q->variant & HYDNS_VARIANT_DO;
 	size_t end;
 
-	if (len < HEADER_LEN || len > UINT16_MAX || q->variant & ~HYDNS_VARIANT_DO ||
+	if (len < HEADER_LEN || len > UINT16_MAX || q->variant & ~HYDNS_VARIANTS ||
 	    !header_ok(wire, &a) || !question_ok(wire, len, q))
 		return -EINVAL;
 	w.at = HEADER_LEN + q->name_len + 4U;

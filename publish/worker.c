@@ -8,6 +8,7 @@
 
 /* A rule is dead at its expiry; the places of its names in names.c are held a little longer. */
 #define NAMES_MARGIN_MS 2000U
+#define TTL_ANY         0x7fffffffU   /* RFC 2181 section 8 */
 
 /* What an offer is made of, gathered before a frame is reserved. */
 struct draft {
@@ -33,15 +34,22 @@ static void commit(struct hydns_thread *t, uint32_t len)
 		return;
 }
 
+/* Tells the answers to a question apart: by their ends, or where they have none, by what was withdrawn between. */
+static uint32_t answer_id(const struct hydns_publish *p, const struct hydns_question *q, time_t expires)
+{
+	return q->fixed ? (uint32_t)atomic_load(&p->withdrawn) : (uint32_t)expires;
+}
+
 bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
 		       uint64_t now_ms)
 {
 	struct hydns_publish *p = t->publish;
 	struct hydns_ring *ring = t->ring.ring;
 	uint64_t key = hydns_question_key(q, p->seed);
+	uint32_t id = answer_id(p, q, expires);
 
 	__atomic_store_n(&ring->queries, ring->queries + 1, __ATOMIC_RELAXED);
-	return hydns_hot_seen(&t->hot, key, (uint32_t)expires, session(p), p->o.admission,
+	return hydns_hot_seen(&t->hot, key, id, session(p), p->o.admission,
 			      __atomic_load_n(&ring->bar, __ATOMIC_RELAXED), now_ms) &&
 	       atomic_load_explicit(&p->ready, memory_order_relaxed);
 }
@@ -56,7 +64,8 @@ static bool edns_size_ok(struct hydns_publish *p, const struct hydns_wire_answer
 	return false;
 }
 
-/* Life of the rule: from the second that its TTLs refer to, as long as answer and cache entry live. */
+/* Life of the rule: from the second that its TTLs refer to, as long as answer and cache entry live. TTLs that are
+ * not counted down say nothing of it. */
 static bool life_ok(const struct hydns_publish_options *o, struct draft *d, time_t sent_at, time_t expires)
 {
 	uint64_t real = hydns_real_ns(), mono = hydns_mono_ns();
@@ -65,7 +74,7 @@ static bool life_ok(const struct hydns_publish_options *o, struct draft *d, time
 	if (sent_at < 0 || expires <= sent_at || began > real || real - began >= mono)
 		return false;
 	d->base_ns = mono - (real - began);
-	d->ttl = d->a.ttl;
+	d->ttl = d->q->fixed ? TTL_ANY : d->a.ttl;
 	if (expires - sent_at < d->ttl)
 		d->ttl = (uint32_t)(expires - sent_at);
 	if (d->ttl < o->min_ttl || mono - d->base_ns >= d->ttl * HYDNS_NS_PER_S)
@@ -99,6 +108,24 @@ static bool left_out_ok(struct hydns_publish *p, const struct draft *d, uint64_t
 			return false;
 	}
 	return true;
+}
+
+/* Counts the offer for the subtrees that it is of. */
+static void note_subtrees(struct hydns_publish *p, const struct draft *d, const uint8_t *wire, size_t len)
+{
+	const struct hydns_left_out *l = d->left_out;
+	uint8_t name[HYDNS_NAME_MAX];
+	size_t n;
+
+	hydns_name_lower(name, d->q->name, d->q->name_len);
+	hydns_subtrees_offer(p->subtrees, name, d->q->name_len);
+	for (unsigned i = 0; i < d->a.names; i++)
+		if (hydns_wire_name(wire, len, d->a.name[i], name, &n))
+			hydns_subtrees_offer(p->subtrees, name, n);
+	for (size_t at = 1; at < l->len; at += n) {
+		n = hydns_name_length(l->block + at, l->len - at);
+		hydns_subtrees_offer(p->subtrees, l->block + at, n);
+	}
 }
 
 /* Notes everything that the answer is built from; false when some of it has just changed. */
@@ -162,7 +189,8 @@ static void fill(const struct hydns_thread *t, const struct draft *d, const uint
 		.answer_len = d->a.answer_len,
 		.name_len = (uint8_t)d->q->name_len,
 		.variant = d->q->variant,
-		.flags = (d->secure ? HYDNS_RULE_SECURE : 0) | (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0),
+		.flags = (d->secure ? HYDNS_RULE_SECURE : 0) | (d->q->fixed ? HYDNS_RULE_STATIC_TTL : 0) |
+			 (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0),
 	};
 	hydns_name_lower(f->data, d->q->name, d->q->name_len);
 	memcpy(f->data + d->q->name_len, wire + d->a.answer, d->a.answer_len);
@@ -205,6 +233,8 @@ static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, s
 	    !life_ok(&p->o, d, sent_at, expires) || !strike_shown(d, wire, wire_len)) {
 		error = -EINVAL;   /* noted below: no use in encoding it again with the next query */
 	} else {
+		if (p->subtrees)
+			note_subtrees(p, d, wire, wire_len);
 		/* Changes advance the generation too, but names_ok() knows which names they concern. */
 		if (d->stamp.generation < atomic_load(&p->withdrawn) ||
 		    d->stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, d, wire, wire_len))
@@ -213,7 +243,7 @@ static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, s
 		if (error)
 			return error;
 	}
-	hydns_offered_note(p->offered, d->key, (uint32_t)expires, now_session,
+	hydns_offered_note(p->offered, d->key, answer_id(p, d->q, expires), now_session,
 			   (uint32_t)hydns_mono_coarse_ms(), d->stamp.generation,
 			   error ? 0 : sightings(t, d->key));
 	return error;

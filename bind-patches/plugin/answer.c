@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which answers are offered. A response is everybody's when it came from the cache alone, for a plain query,
- * and nothing in it depends on who asked; then its octets, as named sends them, go to hydnsd.
+ * Which answers are offered. A response is everybody's when it came from the cache alone or from zones alone, for a
+ * plain query, and nothing in it depends on who asked; then its octets, as named sends them, go to hydnsd.
  */
 #include <time.h>
 #include <isc/stdtime.h>
@@ -16,12 +16,17 @@
 #include <ns/server.h>
 #include "plugin.h"
 
+/* Seconds for which an answer from a zone is given before named is asked again, though nothing has changed. */
+#define FIXED_LIFE 300
+
 /* Queries under way on one loop whose stamp is remembered; one that is pushed out is not offered. */
 #define NOTED 256
 
 static __thread struct note {
 	const ns_client_t *client;
 	struct hydns_stamp stamp;    /* when the query began, before anything was looked up */
+	bool cache, zone;            /* what was looked into: each of them for a chain of aliases */
+	bool unfit;                  /* a zone that has something of its own */
 } notes[NOTED];
 
 /* The response between the last query hook and its rendering, which follow each other without a break. */
@@ -65,10 +70,33 @@ ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
+ns_hookresult_t hydns_on_lookup(void *arg, void *data, isc_result_t *result)
+{
+	const query_ctx_t *qctx = arg;
+	struct note *n = place_of(qctx->client);
+
+	UNUSED(result);
+	if (n->client != qctx->client)
+		return NS_HOOK_CONTINUE;
+	if (!qctx->is_zone || !hydns_zone_is_authoritative(qctx))
+		n->cache = true;
+	else if (hydns_zone_is_fit(data, qctx))
+		n->zone = true;
+	else
+		n->unfit = true;
+	return NS_HOOK_CONTINUE;
+}
+
 /* Signatures asked for by their type are those that happen to be cached, of any type. */
 static bool type_is_plain(dns_rdatatype_t type)
 {
 	return type != dns_rdatatype_any && type != dns_rdatatype_rrsig && type != dns_rdatatype_sig;
+}
+
+/* Extended errors (RFC 8914), which clients with EDNS get: one without has the same rule. */
+static bool says_more(const ns_client_t *client)
+{
+	return client->edectx.nextede != 0;
 }
 
 static bool query_is_plain(const query_ctx_t *qctx)
@@ -78,12 +106,29 @@ static bool query_is_plain(const query_ctx_t *qctx)
 	const unsigned int special = NS_CLIENTATTR_TCP | NS_CLIENTATTR_MULTICAST | NS_CLIENTATTR_WANTNSID |
 		NS_CLIENTATTR_WANTEXPIRE | NS_CLIENTATTR_HAVEECS | NS_CLIENTATTR_WANTPAD;
 
-	return type_is_plain(client->query.qtype) && (client->attributes & special) == 0 && (client->attributes & NS_CLIENTATTR_RA) != 0 &&
+	return type_is_plain(client->query.qtype) && (client->attributes & special) == 0 &&
 	       m->opcode == dns_opcode_query && m->rdclass == dns_rdataclass_in && m->tsigkey == NULL &&
-	       client->signer == NULL && (m->flags & (DNS_MESSAGEFLAG_RD | DNS_MESSAGEFLAG_CD |
-	       DNS_MESSAGEFLAG_AA | DNS_MESSAGEFLAG_TC)) == DNS_MESSAGEFLAG_RD && client->ednsversion <= 0 &&
-	       !qctx->authoritative && !qctx->rpz && !qctx->nxrewrite && !qctx->dns64 && !qctx->redirected &&
-	       (client->query.attributes & NS_QUERYATTR_SYNTHESIZED) == 0;
+	       client->signer == NULL && (m->flags & (DNS_MESSAGEFLAG_CD | DNS_MESSAGEFLAG_TC)) == 0 &&
+	       client->ednsversion <= 0 && !qctx->rpz && !qctx->nxrewrite && !qctx->dns64 && !qctx->redirected &&
+	       (client->query.attributes & NS_QUERYATTR_SYNTHESIZED) == 0 && !says_more(client);
+}
+
+/* Clients that do not ask for recursion, or may not, get something else from the cache. */
+static bool is_from_cache(const query_ctx_t *qctx, const struct note *n)
+{
+	const ns_client_t *client = qctx->client;
+
+	return !n->unfit && (client->attributes & NS_CLIENTATTR_RA) != 0 && !qctx->authoritative &&
+	       (client->message->flags & (DNS_MESSAGEFLAG_RD | DNS_MESSAGEFLAG_AA)) == DNS_MESSAGEFLAG_RD;
+}
+
+/* All clients to whom the kernel gives answers may recurse if the view does recursion at all: RA is the same. */
+static bool is_from_zones(const query_ctx_t *qctx, const struct note *n)
+{
+	const ns_client_t *client = qctx->client;
+
+	return n->zone && !n->unfit && !n->cache &&
+	       ((client->attributes & NS_CLIENTATTR_RA) != 0) == qctx->view->recursion;
 }
 
 /* Zone data in the middle of a chain of aliases, and what is not validated yet, are not the cache's. */
@@ -92,6 +137,12 @@ static bool is_of_cache(const dns_rdataset_t *r)
 	return r->trust != dns_trust_ultimate && !DNS_TRUST_PENDING(r->trust) &&
 	       (r->attributes & (DNS_RDATASETATTR_STALE | DNS_RDATASETATTR_STALE_WINDOW |
 				 DNS_RDATASETATTR_ANCIENT)) == 0;
+}
+
+/* In the additional section there are addresses from below a zone cut, too. */
+static bool is_of_zone(const dns_rdataset_t *r)
+{
+	return r->trust == dns_trust_ultimate || r->trust == dns_trust_glue;
 }
 
 /* rrset-order random or cyclic: the kernel path rotates. Any other order it can't keep, for the store rotates
@@ -126,28 +177,46 @@ static bool wants_addition(const query_ctx_t *qctx, const dns_name_t *owner, dns
 	return any;
 }
 
-/* What the records of answer and authority say together. False: some may not be offered. */
-static bool look_at_records(const query_ctx_t *qctx, uint32_t *ttl, bool *secure)
+/* What a response says of its records together. */
+struct look {
+	bool fixed;                  /* they must be of zones, else of the cache */
+	bool secure;
+	uint32_t ttl;
+};
+
+static bool look_at_record(const query_ctx_t *qctx, const dns_name_t *owner, dns_rdataset_t *r, struct look *l)
+{
+	if (!(l->fixed ? is_of_zone(r) : is_of_cache(r)) || !order_is_general(r))
+		return false;
+	/* without recursion additional records are the zone's own, and they are all looked at */
+	if ((!l->fixed || qctx->view->recursion) && wants_addition(qctx, owner, r))
+		return false;
+	if (r->trust != dns_trust_secure || (r->attributes & DNS_RDATASETATTR_OPTOUT) != 0)
+		l->secure = false;
+	if (r->ttl < l->ttl)
+		l->ttl = r->ttl;
+	return true;
+}
+
+/* False: some may not be offered, or there are none. */
+static bool look_at_records(const query_ctx_t *qctx, struct look *l)
 {
 	dns_message_t *m = qctx->client->message;
-	static const dns_section_t sections[] = { DNS_SECTION_ANSWER, DNS_SECTION_AUTHORITY };
+	static const dns_section_t sections[] = { DNS_SECTION_ANSWER, DNS_SECTION_AUTHORITY, DNS_SECTION_ADDITIONAL };
+	const size_t n = l->fixed ? 3 : 2;
 	bool any = false;
 
-	*ttl = UINT32_MAX;
-	*secure = true;
-	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
+	l->ttl = UINT32_MAX;
+	l->secure = true;
+	for (size_t i = 0; i < n; i++)
 		for (dns_name_t *name = ISC_LIST_HEAD(m->sections[sections[i]]); name != NULL;
 		     name = ISC_LIST_NEXT(name, link))
 			for (dns_rdataset_t *r = ISC_LIST_HEAD(name->list); r != NULL; r = ISC_LIST_NEXT(r, link)) {
-				if (!is_of_cache(r) || !order_is_general(r) || wants_addition(qctx, name, r))
+				if (!look_at_record(qctx, name, r, l))
 					return false;
-				if (r->trust != dns_trust_secure || (r->attributes & DNS_RDATASETATTR_OPTOUT) != 0)
-					*secure = false;
-				if (r->ttl < *ttl)
-					*ttl = r->ttl;
 				any = true;
 			}
-	return any && *ttl > 0;
+	return any && (l->fixed || l->ttl > 0);
 }
 
 static uint64_t coarse_ms(void)
@@ -200,7 +269,7 @@ static struct hydns_publish *new_publish(const struct hydns_instance *inst, cons
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
 		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE | HYDNS_AUTH_STRICT_EDNS,
 		.edns_size = dns_view_getudpsize(client->view),
-		.max_udp = max_udp(client->view), .log = hydns_say,
+		.max_udp = max_udp(client->view), .zones = true, .log = hydns_say,
 	};
 
 	return hydns_publish_new(&o);
@@ -241,6 +310,12 @@ static bool has_capitals(const isc_region_t *name)
 	return false;
 }
 
+static uint8_t variant_of(const ns_client_t *client)
+{
+	return ((client->extflags & DNS_MESSAGEEXTFLAG_DO) != 0 ? HYDNS_VARIANT_DO : 0) |
+	       ((client->message->flags & DNS_MESSAGEFLAG_RD) == 0 ? HYDNS_VARIANT_NO_RD : 0);
+}
+
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 {
 	const query_ctx_t *qctx = arg;
@@ -248,8 +323,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	ns_client_t *client = qctx->client;
 	struct note *n = place_of(client);
 	struct hydns_publish *p;
-	uint32_t ttl;
-	bool secure;
+	struct look look;
 	isc_region_t r;
 
 	UNUSED(result);
@@ -258,24 +332,25 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 		start(inst, client);
 	p = atomic_load(&inst->publish);
 	if (p == NULL || !atomic_load(&inst->open) || n->client != client || !query_is_plain(qctx) ||
-	    client->query.origqname == NULL ||	    !look_at_records(qctx, &ttl, &secure))
+	    client->query.origqname == NULL)
+		return NS_HOOK_CONTINUE;
+	look.fixed = is_from_zones(qctx, n);
+	if ((!look.fixed && !is_from_cache(qctx, n)) || !look_at_records(qctx, &look))
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
 	if (has_capitals(&r))
 		return NS_HOOK_CONTINUE;
 	pending.q = (struct hydns_question){ .name = r.base, .name_len = (uint16_t)r.length,
-		.qtype = client->query.qtype,
-		.variant = (client->extflags & DNS_MESSAGEEXTFLAG_DO) != 0 ? HYDNS_VARIANT_DO : 0 };
-	pending.expires = (time_t)client->now + ttl;
-	pending.secure = secure;
+		.qtype = client->query.qtype, .variant = variant_of(client), .fixed = look.fixed };
+	pending.expires = (time_t)client->now + (look.fixed ? FIXED_LIFE : look.ttl);
+	pending.secure = look.secure;
 	pending.stamp = n->stamp;
 	if (hydns_publish_hot(hydns_publish_thread(p, isc_tid()), &pending.q, pending.expires, coarse_ms()))
 		pending.client = client;
 	return NS_HOOK_CONTINUE;
 }
 
-/* Glue is ordered by the client's family, and left out where there is no room: not everybody's. The OPT is
- * counted with the additional records. */
+/* What the cache had to add may change unnoticed. The OPT is counted with the additional records. */
 static bool has_additional(const ns_client_t *client, const uint8_t *wire)
 {
 	return (wire[10] << 8 | wire[11]) != ((client->attributes & NS_CLIENTATTR_WANTOPT) != 0);
@@ -300,8 +375,11 @@ ns_hookresult_t hydns_on_rendered(void *arg, void *data, isc_result_t *result)
 
 	UNUSED(result);
 	pending.client = NULL;
-	if (p == NULL || client == NULL || client != rendered->client || len < 12 || has_additional(client, wire) ||
-	    !ad_is_as_expected(client, wire))
+	if (p == NULL || client == NULL || client != rendered->client || len < 12 || !ad_is_as_expected(client, wire) ||
+	    !(pending.q.fixed ? hydns_response_is_complete(client) : !has_additional(client, wire)))
+		return NS_HOOK_CONTINUE;
+	/* After the stamp was taken, and before the offer is counted. */
+	if (atomic_load(&inst->changing) != 0)
 		return NS_HOOK_CONTINUE;
 	(void)hydns_publish_offer(hydns_publish_thread(p, isc_tid()), &pending.q, wire, len, (time_t)client->now,
 				  pending.expires, pending.secure, pending.stamp);

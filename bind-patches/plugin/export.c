@@ -19,12 +19,13 @@
 #define PLAIN_UDP_SIZE 512       /* what the kernel path takes as the least: RFC 1035 section 4.2.1 */
 static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
-/* The ACLs that must all let a client in, before it is answered from the cache. */
+/* The ACLs that must all let a client in, before it is answered from the cache. Without recursion there are answers
+ * from zones alone. */
 #define GATES 3
 static void gates_of(const dns_view_t *view, const dns_acl_t *gate[GATES])
 {
-	gate[0] = view->cacheacl;
-	gate[1] = view->recursionacl;
+	gate[0] = view->recursion ? view->cacheacl : NULL;
+	gate[1] = view->recursion ? view->recursionacl : NULL;
 	gate[2] = view->queryacl;
 }
 
@@ -96,7 +97,8 @@ int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, co
 		  "the view has match-clients or match-destinations: remove them" },
 		{ !gates_are_prefixes(view), "allow-query, allow-query-cache or allow-recursion has more than "
 		  "address prefixes (localhost, localnets, keys, nested lists): name prefixes" },
-		{ !acl_is_any(view->cacheonacl) || !acl_is_any(view->queryonacl) || !acl_is_any(view->recursiononacl),
+		{ !acl_is_any(view->queryonacl) ||
+		  (view->recursion && (!acl_is_any(view->cacheonacl) || !acl_is_any(view->recursiononacl))),
 		  "allow-query-on, allow-query-cache-on or allow-recursion-on is set: remove it" },
 		{ !acl_is_none(server->blackholeacl), "blackhole is set: remove it" },
 		{ !acl_is_none(view->proxyacl), "allow-proxy is set, and the kernel reads no PROXY headers: remove it" },

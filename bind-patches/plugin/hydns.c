@@ -158,6 +158,7 @@ static void stop(struct hydns_instance *inst)
 {
 	if (active == inst) {
 		ns_interfacemgr_listen(NULL, NULL);
+		dns_db_listen(NULL);
 		dns_cache_listen(NULL);  /* without the lock, which a change may wait for while named ends */
 	}
 	pthread_mutex_lock(&active_lock);
@@ -189,6 +190,7 @@ static void make_active(struct hydns_instance *inst)
 	active = inst;
 	inst->listener.changed = on_changed;
 	dns_cache_listen(&inst->listener);
+	hydns_zones_listen(inst);
 	ns_interfacemgr_listen(on_listening, inst);
 }
 
@@ -223,6 +225,7 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 	const struct { ns_hookpoint_t point; ns_hook_action_t action; } hooks[] = {
 		{ NS_QUERY_SETUP, hydns_on_setup },
 		{ NS_QUERY_RESUME_BEGIN, hydns_on_resume },
+		{ NS_QUERY_LOOKUP_BEGIN, hydns_on_lookup },
 		{ NS_QUERY_DONE_SEND, hydns_on_send },
 		{ NS_CLIENT_RENDERED, hydns_on_rendered },
 		{ NS_CACHE_FLUSHED, on_flushed },
@@ -278,6 +281,7 @@ void plugin_destroy(void **instp)
 	stop(inst);
 	if (inst->server != NULL)
 		ns_server_detach(&inst->server);
+	hydns_zones_forget_acl(inst);
 	hydns_options_free(&inst->o, inst->mctx);
 	pthread_mutex_destroy(&inst->starting);
 	isc_mem_putanddetach(&inst->mctx, inst, sizeof(*inst));

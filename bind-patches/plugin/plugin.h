@@ -13,6 +13,7 @@
 #include <isc/log.h>
 #include <isc/mem.h>
 #include <dns/cache.h>
+#include <dns/db.h>
 #include <ns/hooks.h>
 #include <ns/types.h>
 #include "publish/publish.h"
@@ -42,7 +43,10 @@ struct hydns_instance {
 	struct hydns_counts counted;      /* kernel answers that named's counters have; locked by starting */
 	_Atomic(struct hydns_publish *) publish; /* NULL: there is no link to hydnsd */
 	atomic_bool open;                 /* answers may be offered */
-	dns_cachelistener_t listener;     /* of the active instance alone */
+	dns_cachelistener_t listener;     /* of the active instance alone, */
+	dns_zonelistener_t zones;         /* as this one */
+	atomic_uint changing;             /* changes of zones under way: nothing is offered */
+	_Atomic(dns_acl_t *) zones_acl;   /* attached: says of zones what the view's allow-query says */
 };
 void hydns_say(enum hydns_log_level level, const char *text);
 
@@ -52,8 +56,22 @@ void hydns_reconsider(struct hydns_instance *inst, struct hydns_publish *p);
 /* --- answer.c: which answers are everybody's ---------------------------------------------------------------- */
 ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result);
+ns_hookresult_t hydns_on_lookup(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_rendered(void *arg, void *data, isc_result_t *result);
+
+/* --- zones.c: answers from zones ------------------------------------------------------------------------------ */
+/* Of the zone that is about to be looked into: false for mirror zones, whose data count as cached, and those that
+ * only say where to ask. */
+bool hydns_zone_is_authoritative(const query_ctx_t *qctx);
+/* True when answers from it are everybody's. */
+bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx);
+/* True when everything in the response, as it was rendered, is sent to everybody who has room for it. */
+bool hydns_response_is_complete(const ns_client_t *client);
+/* Before the instance goes. */
+void hydns_zones_forget_acl(struct hydns_instance *inst);
+/* From now on the instance is told of zones' changes. */
+void hydns_zones_listen(struct hydns_instance *inst);
 
 /* --- stats.c: kernel answers in named's own counters -------------------------------------------------------- */
 ns_hookresult_t hydns_on_stats(void *arg, void *data, isc_result_t *result);

@@ -16,12 +16,13 @@ static void add(const ns_server_t *server, isc_statscounter_t counter, uint64_t 
 	isc_stats_add(ns_stats_get(server->nsstats), counter, n);
 }
 
-/* The kernel path answers nothing but opcode QUERY over UDP, and nothing authoritatively. NODATA counts as
- * success, for the kernel counts codes. */
+/* The kernel path answers nothing but opcode QUERY over UDP. */
 static void add_queries(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
 {
 	uint64_t answered = now->answered - before->answered, ipv6 = now->ipv6 - before->ipv6;
-	uint64_t edns = now->edns - before->edns;
+	uint64_t edns = now->edns - before->edns, aa = now->authoritative - before->authoritative;
+	uint64_t nodata = now->nodata - before->nodata, referrals = now->referrals - before->referrals;
+	uint64_t noerror = now->rcode[dns_rcode_noerror] - before->rcode[dns_rcode_noerror];
 
 	add(server, ns_statscounter_requestv4, answered - ipv6);
 	add(server, ns_statscounter_requestv6, ipv6);
@@ -29,8 +30,11 @@ static void add_queries(const ns_server_t *server, const struct hydns_counts *no
 	add(server, ns_statscounter_edns0in, edns);
 	add(server, ns_statscounter_edns0out, edns);
 	add(server, ns_statscounter_response, answered);
-	add(server, ns_statscounter_nonauthans, answered);
-	add(server, ns_statscounter_success, now->rcode[dns_rcode_noerror] - before->rcode[dns_rcode_noerror]);
+	add(server, ns_statscounter_authans, aa);
+	add(server, ns_statscounter_nonauthans, answered - aa);
+	add(server, ns_statscounter_success, noerror - nodata - referrals);
+	add(server, ns_statscounter_nxrrset, nodata);
+	add(server, ns_statscounter_referral, referrals);
 	add(server, ns_statscounter_nxdomain, now->rcode[dns_rcode_nxdomain] - before->rcode[dns_rcode_nxdomain]);
 	add(server, ns_statscounter_cookiein, now->cookie_valid - before->cookie_valid +
 	    now->cookie_client - before->cookie_client);

@@ -142,7 +142,7 @@ static bool same_again(const ldns_pkt *p, const uint8_t *wire, size_t len)
 static const char *read_header(const ldns_pkt *p)
 {
 	if (ldns_pkt_qr(p) || ldns_pkt_get_opcode(p) != LDNS_PACKET_QUERY || ldns_pkt_aa(p) ||
-	    ldns_pkt_tc(p) || !ldns_pkt_rd(p) || ldns_pkt_ra(p) || ldns_pkt_cd(p) || ldns_pkt_get_rcode(p))
+	    ldns_pkt_tc(p) || ldns_pkt_ra(p) || ldns_pkt_cd(p) || ldns_pkt_get_rcode(p))
 		return "unusual flags";
 	if (ldns_pkt_qdcount(p) != 1 || ldns_pkt_ancount(p) || ldns_pkt_nscount(p) ||
 	    ldns_rr_list_rr_count(ldns_pkt_additional(p)) || ldns_pkt_tsig(p))
@@ -275,8 +275,9 @@ static const char *compare_message(const ldns_pkt *p, const struct stages_outcom
 		return "presence of EDNS";
 	if (o->edns_size != (o->edns ? ldns_pkt_edns_udp_size(p) : 0))
 		return "EDNS payload size";
-	if (o->variant != (o->edns && ldns_pkt_edns_do(p) ? HYDNS_VARIANT_DO : 0))
-		return "DO";
+	if (o->variant != ((o->edns && ldns_pkt_edns_do(p) ? HYDNS_VARIANT_DO : 0) |
+			   (ldns_pkt_rd(p) ? 0 : HYDNS_VARIANT_NO_RD)))
+		return "DO or RD";
 	return compare_name(ldns_rr_owner(question), o);
 }
 

@@ -189,7 +189,7 @@ static const char *judge_query(const struct frame *f, ldns_pkt **query)
 	}
 	p = *query;
 	if (ldns_pkt_qr(p) || ldns_pkt_get_opcode(p) != LDNS_PACKET_QUERY || ldns_pkt_aa(p) || ldns_pkt_tc(p) ||
-	    !ldns_pkt_rd(p) || ldns_pkt_ra(p) || ldns_pkt_cd(p) || ldns_pkt_get_rcode(p))
+	    ldns_pkt_ra(p) || ldns_pkt_cd(p) || ldns_pkt_get_rcode(p))
 		return "a query with unusual flags";
 	if (ldns_pkt_qdcount(p) != 1 || ldns_pkt_ancount(p) || ldns_pkt_nscount(p) ||
 	    ldns_rr_list_rr_count(ldns_pkt_additional(p)))

@@ -622,7 +622,7 @@ static const struct change changes[] = {
 	{ "NOTIFY", {}, HYDNS_R_DNS_UNUSUAL, true, opcode_notify },
 	{ "AA", {}, HYDNS_R_DNS_UNUSUAL, true, aa },
 	{ "TC", {}, HYDNS_R_DNS_UNUSUAL, true, tc },
-	{ "RD clear", {}, HYDNS_R_DNS_UNUSUAL, true, no_rd },
+	{ "RD clear, only the variant with it known", {}, HYDNS_R_MISS, true, no_rd },
 	{ "RA", {}, HYDNS_R_DNS_UNUSUAL, true, ra },
 	{ "Z", {}, HYDNS_R_DNS_UNUSUAL, true, z },
 	{ "CD", {}, HYDNS_R_DNS_UNUSUAL, true, cd },

@@ -56,6 +56,8 @@
 #define HYDNS_RULE_LEFT_OUT    0x04  /* names follow the answer */
 
 #define HYDNS_VARIANT_DO       0x01  /* the answer to a query with EDNS DO (RFC 3225) */
+#define HYDNS_VARIANT_NO_RD    0x02  /* the answer to a query that does not ask for recursion */
+#define HYDNS_VARIANTS         0x03
 
 /*
  * An RRset that the program sends rotated: len octets from start on in the answer, the RRs whose TTLs are
@@ -352,7 +354,9 @@ struct hydns_counts {
 	__u64 edns_do;
 	__u64 ad;
 	__u64 secure;            /* answers that were validated */
-	__u64 nodata;            /* NOERROR without a record in the answer section */
+	__u64 nodata;            /* NOERROR without a record in the answer section, referrals left out */
+	__u64 referrals;         /* from a zone: NOERROR, neither AA nor a record in the answer section */
+	__u64 authoritative;     /* answers with AA */
 	__u64 rules;             /* now */
 	__u64 octets;
 	__u64 cookie_valid;

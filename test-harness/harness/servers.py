@@ -268,8 +268,8 @@ class Hydnsd(Restartable):
         return run_tool(self.ns, [self.world.tools.hydnsctl, "--socket", self.control_socket, "--pin-dir", self.pins,
                                   *words], check=check)
 
-    def explain(self, name, rdtype="A", do=False):
-        return self.call({"cmd": "explain", "name": name, "type": rdtype, "do": do})
+    def explain(self, name, rdtype="A", do=False, norec=False):
+        return self.call({"cmd": "explain", "name": name, "type": rdtype, "do": do, "norec": norec})
 
     def reasons(self):
         return self.call({"cmd": "stats"})["reasons"]

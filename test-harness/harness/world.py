@@ -95,7 +95,8 @@ class World:
         def hot():
             for _ in range(20):
                 ask(self.network.client1, server, name, rdtype, **options)
-            return daemon.explain(name, rdtype, do=options.get("dnssec", False))["where"] == "kernel"
+            return daemon.explain(name, rdtype, do=options.get("dnssec", False),
+                                  norec=not options.get("rd", True))["where"] == "kernel"
         wait_until(hot, seconds, f"{name} {rdtype} to be answered in the kernel")
 
     def change_lab(self, content, name, rdtype, expected):

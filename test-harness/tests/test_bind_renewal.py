@@ -58,7 +58,7 @@ def test_address_that_comes_and_goes(cyclic):
 
 
 def test_zone_that_comes_and_goes(cyclic):
-    """A zone covers what was cached below its name, and is not offered itself."""
+    """A zone covers what was cached below its name, in the kernel too; it goes with all its answers."""
     world, name = cyclic.world, "host5.lab.example"
     zone = cyclic.named.dir / "lab.zone"
     zone.write_text("$TTL 300\n@ SOA ns hostmaster 1 3600 900 604800 300\n@ NS ns\nns A 192.0.2.53\nhost5 A 192.0.2.99\n")
@@ -67,7 +67,7 @@ def test_zone_that_comes_and_goes(cyclic):
     for _ in range(20):
         reply = ask(cyclic.network.client1, SERVICE[4], name)
         assert reply.answer[0][0].address == "192.0.2.99" and reply.flags & dns.flags.AA
-    assert cyclic.daemon.explain(name)["where"] == "resolver"
+    world.heat(cyclic.daemon, name)
     cyclic.named.control("delzone", "lab.example")
     wait_until(lambda: last(cyclic.network.client1, "host5")[0] == "192.0.2.6", 2, "the authority's own data")
     world.heat(cyclic.daemon, name)

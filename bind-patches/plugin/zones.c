@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Answers from zones: which are the same to everybody, and the zones' changes. While a zone changes nothing is
+ * offered, so that no answer from its former data comes to the kernel after those have been withdrawn.
+ */
+#include <string.h>
+#include <isc/radix.h>
+#include <isc/util.h>
+#include <dns/acl.h>
+#include <dns/db.h>
+#include <dns/iptable.h>
+#include <dns/message.h>
+#include <dns/name.h>
+#include <dns/rdataset.h>
+#include <dns/view.h>
+#include <dns/zone.h>
+#include <ns/client.h>
+#include <ns/query.h>
+#include "plugin.h"
+
+/* --- a zone's access control ---------------------------------------------------------------------------------- */
+static bool same_verdict(const bool *a, const bool *b)
+{
+	return a == NULL || b == NULL ? a == b : *a == *b;
+}
+
+/* Trees of the same prefixes, entered in the same order. A tree is at most as deep as an address is long. */
+static bool same_tree(const isc_radix_node_t *a, const isc_radix_node_t *b)
+{
+	if (a == NULL || b == NULL)
+		return a == b;
+	if (a->bit != b->bit || (a->prefix == NULL) != (b->prefix == NULL) ||
+	    (a->prefix != NULL && (a->prefix->bitlen != b->prefix->bitlen || a->prefix->family != b->prefix->family ||
+				   memcmp(&a->prefix->add, &b->prefix->add, (a->prefix->bitlen + 7) / 8) != 0)))
+		return false;
+	for (int family = 0; family < RADIX_FAMILIES; family++)
+		if (a->node_num[family] != b->node_num[family] || !same_verdict(a->data[family], b->data[family]))
+			return false;
+	return same_tree(a->l, b->l) && same_tree(a->r, b->r);
+}
+
+static bool same_acl(const dns_acl_t *a, const dns_acl_t *b)
+{
+	if (a->length != b->length || !ISC_LIST_EMPTY(a->ports_and_transports) ||
+	    !ISC_LIST_EMPTY(b->ports_and_transports))
+		return false;
+	for (unsigned int i = 0; i < a->length; i++) {
+		const dns_aclelement_t *x = &a->elements[i], *y = &b->elements[i];
+
+		if (x->type != y->type || x->negative != y->negative || x->node_num != y->node_num)
+			return false;
+		if (x->type == dns_aclelementtype_nestedacl ? !same_acl(x->nestedacl, y->nestedacl) :
+		    x->type != dns_aclelementtype_localhost && x->type != dns_aclelementtype_localnets)
+			return false;
+	}
+	return same_tree(a->iptable->radix->head, b->iptable->radix->head);
+}
+
+/* What the options say named parses anew for the view, so that zones and view have two objects of it. The zones
+ * share theirs, which is kept, so that it is compared once: in memory of its own nothing else can stand. */
+static bool is_views_acl(struct hydns_instance *inst, dns_acl_t *of_zone, const dns_acl_t *of_view)
+{
+	dns_acl_t *expected = NULL, *mine = NULL;
+
+	if (of_zone == atomic_load(&inst->zones_acl))
+		return true;
+	if (of_view == NULL || !same_acl(of_zone, of_view))
+		return false;
+	dns_acl_attach(of_zone, &mine);
+	if (!atomic_compare_exchange_strong(&inst->zones_acl, &expected, mine))
+		dns_acl_detach(&mine);
+	return true;
+}
+
+void hydns_zones_forget_acl(struct hydns_instance *inst)
+{
+	dns_acl_t *acl = atomic_exchange(&inst->zones_acl, NULL);
+
+	if (acl != NULL)
+		dns_acl_detach(&acl);
+}
+
+/* The kernel knows the view's ACL alone. */
+static bool lets_in_whom_the_view_does(struct hydns_instance *inst, const query_ctx_t *qctx)
+{
+	dns_acl_t *who = dns_zone_getqueryacl(qctx->zone), *where = dns_zone_getqueryonacl(qctx->zone);
+
+	return (who == NULL || who == qctx->view->queryacl || dns_acl_isany(who) ||
+		is_views_acl(inst, who, qctx->view->queryacl)) &&
+	       (where == NULL || dns_acl_isany(where));
+}
+
+/* --- which answers ------------------------------------------------------------------------------------------------ */
+
+bool hydns_zone_is_authoritative(const query_ctx_t *qctx)
+{
+	const dns_zonetype_t type = qctx->zone != NULL ? dns_zone_gettype(qctx->zone) : dns_zone_none;
+
+	return type == dns_zone_primary || type == dns_zone_secondary;
+}
+
+/* A zone that counts its own queries would miss those that the kernel answers. */
+bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx)
+{
+	return (qctx->db->attributes & DNS_DBATTR_TELLS) != 0 && dns_zone_getrequeststats(qctx->zone) == NULL &&
+	       dns_zone_getrcvquerystats(qctx->zone) == NULL && lets_in_whom_the_view_does(inst, qctx);
+}
+
+/* What a response says beside the answer, as far as it might not say the same to everybody. */
+struct addition {
+	bool a, aaaa;
+	bool left_out;                    /* something did not fit */
+};
+
+static void look_at_section(const dns_message_t *m, dns_section_t section, struct addition *out)
+{
+	for (dns_name_t *name = ISC_LIST_HEAD(m->sections[section]); name != NULL; name = ISC_LIST_NEXT(name, link))
+		for (dns_rdataset_t *r = ISC_LIST_HEAD(name->list); r != NULL; r = ISC_LIST_NEXT(r, link)) {
+			out->left_out |= (r->attributes & DNS_RDATASETATTR_RENDERED) == 0;
+			out->a |= section == DNS_SECTION_ADDITIONAL && r->type == dns_rdatatype_a;
+			out->aaaa |= section == DNS_SECTION_ADDITIONAL && r->type == dns_rdatatype_aaaa;
+		}
+}
+
+/* Additional records that have no room are left out, and without preferred-glue those of the client's own address
+ * family come first. A complete response is offered: the kernel gives it to those for whom all of it has room. */
+bool hydns_response_is_complete(const ns_client_t *client)
+{
+	const dns_message_t *m = client->message;
+	const dns_rdatatype_t preferred = client->view->preferred_glue;
+	struct addition add = { 0 };
+
+	look_at_section(m, DNS_SECTION_ANSWER, &add);
+	look_at_section(m, DNS_SECTION_AUTHORITY, &add);
+	look_at_section(m, DNS_SECTION_ADDITIONAL, &add);
+	return !add.left_out && (!add.a || !add.aaaa || preferred == dns_rdatatype_a ||
+				 preferred == dns_rdatatype_aaaa);
+}
+
+/* --- changes ------------------------------------------------------------------------------------------------ */
+/* Before the new data are served, on any thread. */
+static void on_changing(dns_zonelistener_t *listener, const dns_name_t *origin)
+{
+	struct hydns_instance *inst = caa_container_of(listener, struct hydns_instance, zones);
+	struct hydns_publish *p;
+	isc_region_t r;
+
+	atomic_fetch_add(&inst->changing, 1);
+	p = atomic_load(&inst->publish);
+	if (p == NULL)
+		return;
+	dns_name_toregion(origin, &r);
+	hydns_publish_zone_changing(p, r.base, r.length);
+}
+
+static void on_changed(dns_zonelistener_t *listener, const dns_name_t *origin)
+{
+	struct hydns_instance *inst = caa_container_of(listener, struct hydns_instance, zones);
+	struct hydns_publish *p = atomic_load(&inst->publish);
+
+	UNUSED(origin);
+	if (p != NULL)
+		hydns_publish_zone_changed(p);
+	atomic_fetch_sub(&inst->changing, 1);
+}
+
+void hydns_zones_listen(struct hydns_instance *inst)
+{
+	inst->zones = (dns_zonelistener_t){ .changing = on_changing, .changed = on_changed };
+	atomic_store(&inst->changing, 0);
+	dns_db_listen(&inst->zones);
+}
