@@ -72,7 +72,7 @@ def _outdated(answers, acknowledged):
     return sum(number.get(a.rdata, -1) < bisect_left(acknowledged, a.sent) - 1 for a in answers)
 
 
-def updates_under_load(world, server, daemon, name, zone, count):
+def updates_under_load(world, server, daemon, name, zone, count, rate=UPDATE_RATE):
     """So many updates of the name's address, evenly in time, while it is asked for. daemon: None without the kernel
     path."""
     kernel = daemon.reasons()["ANSWERED"] if daemon else 0
@@ -86,7 +86,7 @@ def updates_under_load(world, server, daemon, name, zone, count):
             send_update(server, message)
             acknowledged.append(time.monotonic_ns())
             took.append(acknowledged[-1] - sent)
-            time.sleep(max(0.0, begun + (n + 1) / UPDATE_RATE - time.monotonic()))     # the rate, no wait for a state
+            time.sleep(max(0.0, begun + (n + 1) / rate - time.monotonic()))     # the rate, no wait for a state
         answers = asker.result()
     kernel = daemon.reasons()["ANSWERED"] - kernel if daemon else 0
     replies = [a for a in answers if a.latency is not None]

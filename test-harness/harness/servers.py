@@ -146,10 +146,10 @@ class Named(Restartable):
     """BIND as the resolver, with the interface of Unbound above. options: lines for its options clause;
     clause: lines for the plugin's braces; clients: who is answered; listen: more addresses; anchors: files
     with DS records, as Unbound reads them; zones: {name: body of its zone clause}, read from this server's directory;
-    recursion False: an authoritative server."""
+    recursion False: an authoritative server; statements: more lines at the top."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
-                 clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True):
+                 clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True, statements=()):
         self.world, self.ns, self.name, self.service, self.threads = world, ns, name, service, threads
         self.dir = world.run.dir / name
         self.dir.mkdir(exist_ok=True)
@@ -167,6 +167,7 @@ class Named(Restartable):
                  f'zone "." {{ type hint; file "{hints}"; }};']
         if "." in (zones or {}):
             lines.pop()          # a server of the root needs no hints
+        lines += statements
         lines += [f'zone "{zone}" {{ {body} }};' for zone, body in (zones or {}).items()]
         if hydns:
             lines += [f'plugin query "{world.tools.bind_plugin}" {{', f'    hydns-socket "{hydns}";', *(f"    {line}" for line in clause),

@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Zones of an authoritative named under test, with every kind of answer, and how they are changed."""
 
-import dns.message
-import dns.query
-import dns.rcode
 import dns.update
 
-from .network import SERVICE
-from .run import HarnessError
+from .authoritative import send_update
 
 ZONE = "auth.test"
-OTHER = "other.test"
 
 RECORDS = """\
 @ NS ns
@@ -52,17 +47,10 @@ def text(records, serial=1, origin=ZONE, ttl=300):
     return f"$ORIGIN {origin}.\n$TTL {ttl}\n@ SOA ns hostmaster {serial} 3600 900 604800 60\n{records}"
 
 
-def update(named, zone, *changes, timeout=5):
+def update(named, zone, *changes):
     """One dynamic update: changes are (method of dns.update.Update, its arguments). Returns when named has
     acknowledged it."""
     message = dns.update.Update(zone)
     for method, *arguments in changes:
         getattr(message, method)(*arguments)
-    send_update(named, message, timeout)
-
-
-def send_update(named, message, timeout=5):
-    with named.ns.entered():
-        reply = dns.query.tcp(message, SERVICE[4], timeout=timeout)
-    if reply.rcode() != dns.rcode.NOERROR:
-        raise HarnessError(f"named answers an update with {dns.rcode.to_text(reply.rcode())}")
+    send_update(named, message)

@@ -2,17 +2,32 @@
 """BIND's authoritative role: what named says from its zones the kernel says too, and never what it has said before a
 change, however that comes about."""
 
+import re
 from types import SimpleNamespace
 
+import dns.dnssec
+import dns.rcode
 import pytest
 
 from harness import zones
+from harness.authoritative import updates_under_load
 from harness.client import ask, exchange, query
 from harness.compare import difference
-from harness.network import SERVICE
+from harness.network import REFERENCE, SERVICE
 from harness.run import wait_until
 
-BODY = 'type primary; file "auth.zone"; allow-update { 10.53.0.0/16; };'
+CLIENTS = "10.53.0.0/16;"
+NSEC3 = ('dnssec-policy nsec3 { keys { csk lifetime unlimited algorithm ecdsap256sha256; }; nsec3param iterations 0; };',)
+ZONES = {zones.ZONE: f'type primary; file "auth.zone"; allow-update {{ {CLIENTS} }};',
+         "file.test": 'type primary; file "file.zone";',
+         "signed.test": f'type primary; file "signed.zone"; allow-update {{ {CLIENTS} }}; dnssec-policy default;',
+         "nsec3.test": f'type primary; file "nsec3.zone"; allow-update {{ {CLIENTS} }}; dnssec-policy nsec3;',
+         "own.test": f'type primary; file "own.zone"; allow-query {{ {CLIENTS} }};',
+         "counted.test": 'type primary; file "counted.zone"; zone-statistics full;',
+         "incremental.test": f'type secondary; primaries {{ {REFERENCE[4]}; }};',
+         "whole.test": f'type secondary; primaries {{ {REFERENCE[4]}; }}; request-ixfr no;'}
+PRIMARY = {zone: f'type primary; file "{zone.split(".")[0]}.zone"; allow-update {{ {CLIENTS} }}; allow-transfer {{ any; }};'
+                 f'also-notify {{ {SERVICE[4]}; }}; notify explicit;' for zone in ("incremental.test", "whole.test")}
 NOREC = "without RD"    # with it, named tells those with EDNS why it does not follow the alias (RFC 8914)
 SAME = {   # question: whether the kernel answers it
     "www A": True, "www AAAA": True, "zero A": True, "many A": True, "www MX": True, "missing A": True,
@@ -27,17 +42,32 @@ SAME = {   # question: whether the kernel answers it
 OPTIONS = {"plain": {}, "edns": {"edns": True}, "do": {"dnssec": True}, "ad": {"ad": True}}
 
 
+def write_files(named, served):
+    for zone, body in served.items():
+        if "type primary" in body:
+            (named.dir / f"{zone.split('.')[0]}.zone").write_text(zones.text(zones.RECORDS, origin=zone))
+
+
 @pytest.fixture(scope="module")
-def auth(world):
+def primary(world):
+    """Of the secondary zones, without the kernel path."""
+    named = world.named_reference(recursion=False, zones=PRIMARY, options=("notify-source 10.53.0.54;", "serial-query-rate 1000;"))
+    write_files(named, PRIMARY)
+    with named:
+        yield named
+
+
+@pytest.fixture(scope="module")
+def auth(world, primary):
     daemon = world.hydnsd()
-    named = world.named(daemon, recursion=False, zones={zones.ZONE: BODY})
-    (named.dir / "auth.zone").write_text(zones.text(zones.RECORDS))
+    named = world.named(daemon, recursion=False, zones=ZONES, statements=NSEC3, options=("allow-new-zones yes;",))
+    write_files(named, ZONES)
     with daemon, named:
         def ready():
             ask(world.network.client1, SERVICE[4], f"www.{zones.ZONE}")
             return daemon.resolver_ready()
         wait_until(ready, 10, "BIND's plugin to register with hydnsd")
-        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network, primary=primary)
 
 
 def full(name, zone=zones.ZONE):
@@ -64,41 +94,168 @@ def test_same_answer(auth, question, rd):
 HOT = ("www A", "missing A", "alias A", "x.wild A", "ent.below A", "www.child A", "@ SOA")
 
 
-def heat(auth, questions=HOT):
+def heat(auth, zone, questions=HOT, **options):
     for question in questions:
-        auth.world.heat(auth.daemon, full(question.split()[0]), question.split()[1], rd=False)
+        name, rdtype = question.split()
+        auth.world.heat(auth.daemon, full(name, zone), rdtype, rd=False, **options)
 
 
-def in_kernel(auth, question):
-    return auth.daemon.explain(full(question.split()[0]), question.split()[1], norec=True)["where"] == "kernel"
-
-
-def reply_of(auth, question, ns=None):
+def in_kernel(auth, zone, question, **options):
     name, rdtype = question.split()
-    return exchange(ns or auth.network.client1, SERVICE[4], query(full(name), rdtype, rd=False).to_wire())
+    return auth.daemon.explain(full(name, zone), rdtype, norec=True, **options)["where"] == "kernel"
 
 
-def address(auth, name):
-    reply = ask(auth.network.client1, SERVICE[4], full(name), rd=False)
+def address(auth, name, zone, ns=None):
+    reply = ask(ns or auth.network.client1, SERVICE[4], full(name, zone), rd=False)
     return reply.answer[-1][0].to_text() if reply.answer else None
 
 
-def assert_same(auth, questions=HOT):
+def serial(auth, zone):
+    return ask(auth.network.client1, SERVICE[4], zone, "SOA", rd=False).answer[0][0].serial
+
+
+def assert_same(auth, zone, questions=HOT, **options):
+    """As client and named see it now."""
     for question in questions:
-        assert difference(reply_of(auth, question), reply_of(auth, question, auth.network.resolver), 0,
-                          shuffled=True) is None, question
+        name, rdtype = question.split()
+        wire = query(full(name, zone), rdtype, rd=False, **options).to_wire()
+        kernel, direct = (exchange(ns, SERVICE[4], wire) for ns in (auth.network.client1, auth.network.resolver))
+        assert difference(kernel, direct, 0, shuffled=True) is None, question
+
+
+def assert_changed(auth, zone, octet):
+    """What was hot is new: the record itself, and what a wildcard, an alias, a proof that there is nothing, and a
+    referral said."""
+    for name, more in (("www", 0), ("alias", 0), ("missing", 1), ("x.wild", 2), ("ent.below", 3)):
+        assert address(auth, name, zone) == f"192.0.2.{octet + more}"
+    assert ask(auth.network.client1, SERVICE[4], full("www.child", zone), rd=False).rcode() == dns.rcode.NXDOMAIN
+    assert_same(auth, zone)
+    heat(auth, zone)
+    assert_same(auth, zone)
+
+
+def changes(octet):
+    return (("replace", "www", 300, "A", f"192.0.2.{octet}"), ("add", "missing", 300, "A", f"192.0.2.{octet + 1}"),
+            ("add", "x.wild", 300, "A", f"192.0.2.{octet + 2}"), ("delete", "child", "NS"), ("delete", "ns.child", "A"),
+            ("add", "ent.below", 300, "A", f"192.0.2.{octet + 3}"))
+
+
+CHANGED = (zones.RECORDS.replace("www A 192.0.2.10\n", "www A 192.0.2.120\n").replace("child NS ns.child\n", "")
+           .replace("ns.child A 192.0.2.50\n", "")
+           + "missing A 192.0.2.121\nx.wild A 192.0.2.122\nent.below A 192.0.2.123\n")
 
 
 def test_dynamic_update(auth):
-    """What was hot is new when the update is acknowledged: the record itself, and what a wildcard, an alias, a
-    proof that there is nothing, and a referral said."""
-    heat(auth)
-    zones.update(auth.named, zones.ZONE, ("replace", "www", 300, "A", "192.0.2.110"),
-                 ("add", "missing", 300, "A", "192.0.2.111"), ("add", "x.wild", 300, "A", "192.0.2.112"),
-                 ("delete", "child", "NS"), ("add", "ent.below", 300, "A", "192.0.2.113"))
-    assert not any(in_kernel(auth, question) for question in HOT)
-    for name, expected in (("www", 110), ("alias", 110), ("missing", 111), ("x.wild", 112), ("ent.below", 113)):
-        assert address(auth, name) == f"192.0.2.{expected}"
-    heat(auth, ("www A", "alias A"))
-    assert address(auth, "www") == "192.0.2.110"
-    assert_same(auth)
+    """All of it when the update is acknowledged; another zone's answers stay."""
+    heat(auth, zones.ZONE)
+    heat(auth, "file.test", ("www A",))
+    zones.update(auth.named, zones.ZONE, *changes(110))
+    assert not any(in_kernel(auth, zones.ZONE, question) for question in HOT)
+    assert in_kernel(auth, "file.test", "www A")
+    assert_changed(auth, zones.ZONE, 110)
+
+
+def test_reload_of_a_zone(auth):
+    """The new serial is never seen together with an old answer."""
+    heat(auth, "file.test")
+    (auth.named.dir / "file.zone").write_text(zones.text(CHANGED, 2, origin="file.test"))
+    auth.named.control("reload", "file.test")
+    wait_until(lambda: serial(auth, "file.test") == 2, 5, "the new serial")
+    assert_changed(auth, "file.test", 120)
+
+
+def test_freeze_and_thaw(auth):
+    zone = "auth.test"
+    auth.named.control("freeze", zone)
+    try:
+        number, file = serial(auth, zone) + 1, auth.named.dir / "auth.zone"
+        wait_until(lambda: re.search(rf"\b{number - 1}\b", file.read_text()), 5, "the zone to be written")
+        file.write_text(zones.text(CHANGED, number))
+        heat(auth, zone, ("www A",))
+    finally:
+        auth.named.control("thaw", zone)
+    wait_until(lambda: serial(auth, zone) == number, 5, "the new serial")
+    assert_changed(auth, zone, 120)
+
+
+@pytest.mark.parametrize("zone, whole", (("incremental.test", False), ("whole.test", True)))
+def test_transfer(auth, zone, whole):
+    """As IXFR and as AXFR."""
+    heat(auth, zone)
+    zones.update(auth.primary, zone, *changes(130))
+    wait_until(lambda: serial(auth, zone) == 2, 10, "the transfer")
+    assert_changed(auth, zone, 130)
+    records = re.findall(rf"'{zone}/IN'.* Transfer completed: .* (\d+) records", auth.named.program.log.read_text())
+    assert (int(records[-1]) >= zones.RECORDS.count("\n")) == whole
+
+
+@pytest.mark.parametrize("zone", ("signed.test", "nsec3.test"))
+def test_signed_zone(auth, zone):
+    """With proofs and signatures. named signs a change (inline-signing) after it has acknowledged it: from then on that
+    it serves the new serial there is no former answer."""
+    questions = [q for q in HOT if q != "www.child A"]
+    wait_until(lambda: ask(auth.network.client1, SERVICE[4], zone, "SOA", dnssec=True, payload=1232).answer[1:], 10, "signatures")
+    for options in ({}, {"dnssec": True}):
+        heat(auth, zone, questions, **options)
+        assert_same(auth, zone, questions, **options)
+    former = serial(auth, zone)
+    zones.update(auth.named, zone, *changes(140))
+    wait_until(lambda: address(auth, "missing", zone, auth.network.resolver), 10, "the signed change")
+    assert serial(auth, zone) > former
+    assert_same(auth, zone, questions, dnssec=True)
+    heat(auth, zone, questions, dnssec=True)
+    assert_same(auth, zone, questions, dnssec=True)
+    assert address(auth, "missing", zone) == "192.0.2.141"
+
+
+def test_key_rollover(auth):
+    zone = "signed.test"
+    wire = query(zone, "DNSKEY", dnssec=True, rd=False).to_wire()
+    heat(auth, zone, ("@ DNSKEY",), dnssec=True)
+    before = exchange(auth.network.client1, SERVICE[4], wire)
+    tag = dns.dnssec.key_id(ask(auth.network.client1, SERVICE[4], zone, "DNSKEY", rd=False).answer[0][0])
+    auth.named.control("dnssec", "-rollover", "-key", str(tag), zone)
+    wait_until(lambda: exchange(auth.network.client1, SERVICE[4], wire)[12:] != before[12:], 10, "another DNSKEY RRset")
+    assert_same(auth, zone, ("@ DNSKEY",), dnssec=True)
+
+
+def test_zone_that_comes_and_goes(auth):
+    (auth.named.dir / "new.zone").write_text(zones.text(zones.RECORDS, origin="new.auth.test"))
+    auth.world.heat(auth.daemon, "www.new.auth.test", rd=False)       # the zone above says that there is none
+    auth.named.control("addzone", "new.auth.test", '{ type primary; file "new.zone"; };')
+    assert address(auth, "www", "new.auth.test") == "192.0.2.10"
+    heat(auth, "new.auth.test", ("www A",))
+    auth.named.control("delzone", "new.auth.test")
+    wait_until(lambda: address(auth, "www", "new.auth.test") is None, 2, "the zone to be gone")
+    assert_same(auth, "new.auth.test", ("www A",))
+
+
+@pytest.mark.parametrize("zone", ("own.test", "counted.test"))
+def test_zone_with_something_of_its_own(auth, zone):
+    """Clients of its own, or counters: all queries are named's."""
+    for _ in range(20):
+        assert address(auth, "www", zone) == "192.0.2.10"
+    assert not in_kernel(auth, zone, "www A")
+
+
+def test_statistics(auth):
+    """named's own counters have what the kernel has answered, by what it was."""
+    zone = "file.test"
+    asked = {"QrySuccess": "www A", "QryNxrrset": "mail AAAA", "QryReferral": "www.away A", "QryNXDOMAIN": "nothing A"}
+    heat(auth, zone, asked.values())
+    before, kernel = auth.named.stats(), auth.daemon.reasons()["ANSWERED"]
+    for question in asked.values():
+        name, rdtype = question.split()
+        for _ in range(5):
+            ask(auth.network.client1, SERVICE[4], full(name, zone), rdtype, rd=False)
+    assert auth.daemon.reasons()["ANSWERED"] == kernel + 20
+    after = auth.named.stats()
+    grown = {key: after.get(key, 0) - before.get(key, 0) for key in (*asked, "QryAuthAns", "QryNoauthAns", "Response")}
+    assert grown == dict.fromkeys(asked, 5) | {"QryAuthAns": 15, "QryNoauthAns": 5, "Response": 20}
+
+
+def test_updates_under_load(auth):
+    """Of a hot name, as fast as named makes them: every reply to a query sent after an update was acknowledged has the
+    new address."""
+    done = updates_under_load(auth.world, auth.named, auth.daemon, "www.auth.test", "auth.test", 200, rate=1000)
+    assert done.outdated == 0 and done.replies > 1000 and done.kernel_share > 0.1
