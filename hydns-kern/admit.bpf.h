@@ -10,13 +10,36 @@
 
 #define HYDNS_PORT_DNS         53
 
+static __always_inline bool hydns_same_service(const struct hydns_service_key *a, const struct hydns_service_key *b)
+{
+	const __u64 *x = (const void *)a->addr, *y = (const void *)b->addr;
+
+	return x[0] == y[0] && x[1] == y[1] && a->port == b->port;
+}
+
+/* A look-up is three calls, and most queries have the same destination as the one before. The count of changes is
+ * read before the table, so that what is remembered is never older than it says. */
 static __always_inline enum hydns_reason hydns_admit_service(struct hydns_query *q)
 {
-	const struct hydns_service *s = bpf_map_lookup_elem(&hydns_services, &q->service);
+	struct hydns_known_service *known = q->ipv6 ? &q->known[1] : &q->known[0];
+	const struct hydns_service *s;
+	const __u64 *changes;
+	__u32 zero = 0;
+	__u64 as_of;
 
-	if (!s || s->authority >= HYDNS_AUTHORITIES)
+	changes = bpf_map_lookup_elem(&hydns_changes, &zero);
+	if (!changes)
 		return HYDNS_R_NOT_SERVICE;
-	q->authority = s->authority;
+	as_of = ~*(const volatile __u64 *)changes;
+	if (known->changes != as_of || !hydns_same_service(&known->key, &q->service)) {
+		s = bpf_map_lookup_elem(&hydns_services, &q->service);
+		if (!s || s->authority >= HYDNS_AUTHORITIES)
+			return HYDNS_R_NOT_SERVICE;
+		known->key = q->service;
+		known->authority = s->authority;
+		known->changes = as_of;
+	}
+	q->authority = known->authority;
 	return 0;
 }
 
@@ -67,9 +90,13 @@ static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *
 							    const struct hydns_authority_config *cfg)
 {
 	__u32 i = q->authority * 2 + (cfg->acl_half & 1);
-	void *acl = bpf_map_lookup_elem(&hydns_acls, &i);
 	const __u32 *action;
+	void *acl;
 
+	q->cookie_required = 0;
+	if (cfg->flags & (q->ipv6 ? HYDNS_AUTH_ALLOWS_IPV6 : HYDNS_AUTH_ALLOWS_IPV4))
+		return 0;
+	acl = bpf_map_lookup_elem(&hydns_acls, &i);
 	if (!acl)
 		return HYDNS_R_ACL;
 	action = bpf_map_lookup_elem(acl, &q->client);

@@ -451,16 +451,13 @@ static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct
 
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_authority_config *cfg,
-						      __u32 epoch, __u32 handle, __u64 now)
+						      const struct hydns_rule *rule, __u32 epoch,
+						      __u64 now)
 {
-	const struct hydns_rule *rule;
 	struct hydns_reply reply = {};
 	enum hydns_reason r;
 	__u32 *hits;
 
-	rule = hydns_slot(handle);
-	if (!rule)
-		return HYDNS_R_MISS;
 	reply.data_len = (__u64)q->name_len + 4 + rule->answer_len;
 	reply.dns_len = HYDNS_DNS_HEADER + reply.data_len + hydns_opt_len(q);
 	r = hydns_answer_check(ctx, q, cfg, rule, reply.dns_len, epoch, now);

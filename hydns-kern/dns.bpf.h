@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct hydns_opt) == HYDNS_OPT_LEN, "OPT record");
  * frame's first buffer. Word by word, because for the length of a query a helper and a second pass for the sum
  * cost more. len: the message's, at least a word.
  */
-static __noinline int hydns_message_take(struct xdp_md *ctx, struct hydns_query *q)
+static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_query *q)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *message;
 	__u64 off = q->dns_off, len = q->message_len, sum = 0, i, last;
@@ -71,6 +71,8 @@ static __noinline int hydns_message_take(struct xdp_md *ctx, struct hydns_query 
 		*(__u64 *)(q->message + i) = w;
 		sum += (w >> 32) + (__u32)w;
 	}
+	/* Read anew: of a length that the loop above has compared, Linux 6.1 believes impossible things. */
+	len = *(const volatile __u16 *)&q->message_len;
 	last = len - 8;
 	HYDNS_OPAQUE(last);   /* or the verifier would see the message's end and eight octets taken off */
 	if (last > HYDNS_QUERY_MAX)
@@ -82,6 +84,8 @@ static __noinline int hydns_message_take(struct xdp_md *ctx, struct hydns_query 
 	/* what is left of the message, at the end of its last eight octets */
 	last = *(__u64 *)message;
 	last = len & 7 ? last >> (64 - 8 * (len & 7)) : 0;
+	if (len > HYDNS_QUERY_MAX)
+		return -1;
 	*(__u64 *)(q->message + (len & ~7ULL)) = last;
 	return hydns_fold(sum + (last >> 32) + (__u32)last);
 }
@@ -139,7 +143,7 @@ static __always_inline enum hydns_reason hydns_dns_header(struct hydns_query *q)
 
 /* Length of the question's name with its root label, or 0: a label that is compressed, of an extended
  * type or too long, or a name that does not end within HYDNS_NAME_MAX. */
-static __noinline __u32 hydns_name_len(struct hydns_query *q)
+static __always_inline __u32 hydns_name_len(struct hydns_query *q)
 {
 	__u32 off = 0;
 

@@ -29,7 +29,8 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	const struct hydns_authority_config *cfg;
 	const struct hydns_authority_page *page;
 	enum hydns_reason r = hydns_read(ctx, q);
-	__u32 zero = 0, handle, epoch;
+	const struct hydns_rule *rule;
+	__u32 zero = 0, epoch;
 	void *page_map;
 
 	if (r)
@@ -44,8 +45,8 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	if (r)
 		return r;
 	hydns_key(q);
-	handle = hydns_find(q);
-	if (!handle)
+	rule = hydns_find(q);
+	if (!rule)
 		return HYDNS_R_MISS;
 	if (q->capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
 		return HYDNS_R_LETTER_CASE;
@@ -53,7 +54,25 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	if (r)
 		return r;
 	epoch = *(const volatile __u32 *)&page->epoch;
-	return hydns_answer(ctx, q, cfg, epoch, handle, now);
+	return hydns_answer(ctx, q, cfg, rule, epoch, now);
+}
+
+/*
+ * Monotonic nanoseconds as of the last tick. The coarse clock moves with the tick, but reading it is a call;
+ * the tick's count is a load. A program that runs while the tick is being counted may keep the former tick's time
+ * for this one.
+ */
+static __always_inline __u64 hydns_now(struct hydns_query *q)
+{
+	__u64 tick = bpf_jiffies64();
+
+	if (hydns_fixed_now_ns)
+		return hydns_fixed_now_ns;
+	if (q->tick != tick) {
+		q->tick_ns = bpf_ktime_get_coarse_ns();
+		q->tick = tick;
+	}
+	return *(volatile __u64 *)&q->tick_ns;
 }
 
 static __always_inline void hydns_count(__u32 reason)
@@ -73,8 +92,7 @@ int hydns_xdp(struct xdp_md *ctx)
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 
 	if (paused && !*(const volatile __u32 *)paused && q)
-		reason = hydns_core(ctx, q, hydns_fixed_now_ns ? hydns_fixed_now_ns :
-							       bpf_ktime_get_coarse_ns());
+		reason = hydns_core(ctx, q, hydns_now(q));
 	hydns_count(reason);
 	switch (reason) {
 	case HYDNS_R_ANSWERED:

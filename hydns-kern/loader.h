@@ -91,6 +91,8 @@ int hydns_kern_cookies_get(struct hydns_kern *k, __u32 i, __u32 set, struct hydn
 /* Replaces the content of ACL map i*2+half (not the current half: switch by authority_config). */
 int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const struct hydns_acl_entry *e,
 			size_t n);
+/* HYDNS_AUTH_ALLOWS_*: of which address family such an ACL allows everybody. */
+__u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n);
 
 /* Next session number, kept in the pinned maps: a first epoch never used before is session << 16. */
 __u32 hydns_kern_next_session(struct hydns_kern *k);

@@ -54,6 +54,14 @@ struct {
 	__type(value, struct hydns_service);
 } hydns_services SEC(".maps");
 
+/* Advanced after every change of hydns_services: what programs remember of them counts only until then. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} hydns_changes SEC(".maps");
+
 /* Sizes instead of types in inner maps: clang 14 leaves types that only an inner map names undefined. */
 struct hydns_acl_map {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);

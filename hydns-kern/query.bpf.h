@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The query in work, in per-CPU scratch. It lives in a map and not on the stack because the message
+ * The query in work, in per-CPU scratch, and the little that a CPU remembers from one to the next. It lives in a map and not on the stack because the message
  * alone is larger than a BPF stack, and because the verifier forgets a map's content: fewer states to
  * follow. A program runs to its end on one CPU with softirqs off, so nobody else touches it.
  */
@@ -17,6 +17,13 @@
 #define HYDNS_NS               1000000000ULL
 #define HYDNS_DNS_HEADER       12
 #define HYDNS_NAME_WORDS       32  /* 8-octet words of a name of 255 octets */
+
+/* The last service of an address family that was found. */
+struct hydns_known_service {
+	struct hydns_service_key key;
+	__u32 authority;
+	__u64 changes;       /* what hydns_changes held then, inverted: zeroed scratch remembers nothing */
+};
 
 struct hydns_query {
 	struct hydns_service_key service;  /* the query's destination */
@@ -47,6 +54,9 @@ struct hydns_query {
 	__u16 cookie_at;     /* of the query's, offset into the message */
 	__u8  capitals;      /* the name came with capital letters */
 	__u8  reserved[5];
+	struct hydns_known_service known[2];  /* IPv4's, IPv6's */
+	__u64 tick;          /* remembered: the tick in which a query last came, */
+	__u64 tick_ns;       /* and its monotonic time */
 	__u64 name[HYDNS_NAME_WORDS];      /* lower case, zero-padded */
 	__u8  align[4];                    /* puts the question at a multiple of 8 */
 	__u8  message[HYDNS_QUERY_MAX + 12];

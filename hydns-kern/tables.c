@@ -65,18 +65,36 @@ int hydns_kern_authority_counts(struct hydns_kern *k, __u32 authority, struct hy
 }
 
 /* -- services ------------------------------------------------------------------------------------------ */
+/* One writer: what was read is still there when it is written back. */
+static int note_change(struct hydns_kern *k)
+{
+	int fd = bpf_map__fd(k->skel->maps.hydns_changes), err;
+	__u32 zero = 0;
+	__u64 changes;
+
+	err = bpf_map_lookup_elem(fd, &zero, &changes);
+	if (err)
+		return err;
+	changes++;
+	return bpf_map_update_elem(fd, &zero, &changes, BPF_ANY);
+}
+
 int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 authority)
 {
 	struct hydns_service value = { .authority = authority };
+	int err;
 
 	if (authority >= HYDNS_AUTHORITIES)
 		return -EINVAL;
-	return bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_services), key, &value, BPF_ANY);
+	err = bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_services), key, &value, BPF_ANY);
+	return err ? err : note_change(k);
 }
 
 int hydns_kern_service_delete(struct hydns_kern *k, const struct hydns_service_key *key)
 {
-	return bpf_map_delete_elem(bpf_map__fd(k->skel->maps.hydns_services), key);
+	int err = bpf_map_delete_elem(bpf_map__fd(k->skel->maps.hydns_services), key);
+
+	return err ? err : note_change(k);
 }
 
 /* The keys are read before fn is called the first time, so fn may delete and add services. */
@@ -223,4 +241,43 @@ int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const stru
 		err = bpf_map_update_elem(fd, &key, &action, BPF_ANY);
 	}
 	return err;
+}
+
+static bool has_prefix(const __u8 addr[16], const __u8 prefix[16], unsigned bits)
+{
+	unsigned octets = bits / 8, rest = bits % 8;
+
+	return !memcmp(addr, prefix, octets) && (!rest || !((addr[octets] ^ prefix[octets]) >> (8 - rest)));
+}
+
+static const __u8 ipv4_root[16] = { [10] = 0xff, [11] = 0xff }, ipv6_root[16];
+#define IPV4_ROOT_BITS 96
+
+static bool is_ipv4(const struct hydns_acl_entry *e)
+{
+	return e->prefixlen >= IPV4_ROOT_BITS && has_prefix(e->addr, ipv4_root, IPV4_ROOT_BITS);
+}
+
+/* Whether every address below this root is allowed: by the longest prefix that holds the root, and by each prefix
+ * within. Those of IPv4 are no part of IPv6. Of equal prefixes the last counts, as in the trie. */
+static bool allows_all(const struct hydns_acl_entry *e, size_t n, const __u8 root[16], unsigned bits)
+{
+	int longest = -1, action = HYDNS_ACL_PASS;
+
+	for (; n; n--, e++) {
+		if (e->prefixlen > bits) {
+			if (e->action != HYDNS_ACL_ALLOW && has_prefix(e->addr, root, bits) && (bits || !is_ipv4(e)))
+				return false;
+		} else if (e->prefixlen >= longest && has_prefix(root, e->addr, e->prefixlen)) {
+			longest = e->prefixlen;
+			action = e->action;
+		}
+	}
+	return action == HYDNS_ACL_ALLOW;
+}
+
+__u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n)
+{
+	return (allows_all(e, n, ipv4_root, IPV4_ROOT_BITS) ? HYDNS_AUTH_ALLOWS_IPV4 : 0) |
+	       (allows_all(e, n, ipv6_root, 0) ? HYDNS_AUTH_ALLOWS_IPV6 : 0);
 }

@@ -277,6 +277,7 @@ int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room)
 		snprintf(why, room, "cannot fill the access-control map: %s", strerror(-rc));
 		return rc;
 	}
+	c.flags |= hydns_acl_flags(a->acl, a->acl_count);
 	a->config = c;
 	a->state = HYDNSD_AUTHORITY_READY;
 	hydnsd_services_sync(d);

@@ -27,6 +27,7 @@ static struct hydns_query scratch;
 static __u64 counted[HYDNS_REASONS];
 static struct hydns_authority_config config;
 static struct hydns_authority_page page = { .epoch = 1, .heartbeat_ns = NOW_NS };
+static __u64 changes;
 static __u32 paused, allow = HYDNS_ACL_ALLOW;
 static struct hydns_service service = { .authority = STAGES_AUTHORITY };
 
@@ -38,6 +39,8 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 		return &scratch;
 	if (map == &hydns_switch)
 		return &paused;
+	if (map == &hydns_changes)
+		return &changes;
 	if (map == &hydns_services)
 		return &service;
 	if (map == &hydns_authcfg)
@@ -53,6 +56,11 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 static __u64 bpf_ktime_get_coarse_ns(void)
 {
 	return NOW_NS;
+}
+
+static __u64 bpf_jiffies64(void)
+{
+	return NOW_NS / 4000000;
 }
 
 static void set(const struct stages_settings *s)

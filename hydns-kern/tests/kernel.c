@@ -34,6 +34,7 @@ struct kernel {
 	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
 	int cpus, cpu;       /* possible ones; that on which everything runs */
 	unsigned verified;
+	__u64 changes;
 	bool real_clock;
 	__u32 ifindex;       /* that test runs come from; 0: the loopback interface */
 	__u64 now_ns;
@@ -132,22 +133,30 @@ static int open_authority(struct kernel *k)
 	return 0;
 }
 
-static int open_service(struct kernel *k, const __u8 addr[16])
+static void set_service(struct kernel *k, const __u8 addr[16], bool on)
 {
 	struct hydns_service_key key = { .port = htons(SERVICE_PORT) };
 	struct hydns_service value = { .authority = RESOLVER };
+	int fd = bpf_map__fd(k->skel->maps.hydns_services);
 
 	memcpy(key.addr, addr, 16);
-	return bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_services), &key, &value, BPF_ANY);
+	if (on)
+		bpf_map_update_elem(fd, &key, &value, BPF_ANY);
+	else
+		bpf_map_delete_elem(fd, &key);
 }
 
-static int open_services(struct kernel *k)
+void kernel_serve(struct kernel *k, bool on)
 {
-	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff }, any[16] = { 0 };
+	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff };
+	int fd = bpf_map__fd(k->skel->maps.hydns_changes);
+	__u32 zero = 0;
 
 	memcpy(mapped + 12, service4, 4);
-	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
-	return open_service(k, mapped) || open_service(k, service6) ? -1 : 0;
+	set_service(k, mapped, on);
+	set_service(k, service6, on);
+	k->changes++;
+	bpf_map_update_elem(fd, &zero, &k->changes, BPF_ANY);
 }
 
 static __u64 monotonic_ns(void)
@@ -173,6 +182,7 @@ static int stay_here(void)
 struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 {
 	struct kernel *k = calloc(1, sizeof(*k));
+	const __u8 any[16] = { 0 };
 	struct rlimit memlock = { RLIM_INFINITY, RLIM_INFINITY };
 
 	*why = "out of memory";
@@ -202,8 +212,10 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->real_clock = o->real_clock;
 	k->now_ns = o->real_clock ? monotonic_ns() : NOW_NS; /* after loading, which takes its time */
 	*why = "the maps could not be set up";
-	if (open_store(k) || open_authority(k) || open_services(k))
+	if (open_store(k) || open_authority(k))
 		goto fail;
+	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
+	kernel_serve(k, true);
 	return k;
 fail:
 	kernel_close(k);

@@ -63,6 +63,8 @@ void kernel_way_out(struct kernel *k, unsigned ifindex, bool open);
 void kernel_pause(struct kernel *k, bool on);
 void kernel_config(struct kernel *k, const struct hydns_authority_config *c); /* NULL: the usual one */
 /* Sets what the current ACL half says of a prefix; -1 removes it. */
+/* Both services come or go, and the change is noted. */
+void kernel_serve(struct kernel *k, bool on);
 void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int action);
 /* The secrets of that set, in their place; the page's set is the caller's to change. */
 void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);

@@ -388,6 +388,53 @@ static void test_acl(void **state)
 	kernel_remove(kern, handle);
 }
 
+/* The flag stands for the ACL, which is not asked then: here the two contradict each other. */
+static void test_everybody_allowed(void **state)
+{
+	struct hydns_authority_config c = {
+		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ALLOWS_IPV4, .edns_size = EDNS_SIZE, .max_udp = 4096,
+	};
+	struct query v6 = plain;
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	v6.ipv6 = true;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	kernel_config(kern, &c);
+	expect_answer("every IPv4 client allowed", &plain, &a, 0);
+	expect_query_passes("but not IPv6", &v6, HYDNS_R_ACL);
+	c.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ALLOWS_IPV6;
+	kernel_config(kern, &c);
+	expect_answer("every IPv6 client allowed", &v6, &a, 0);
+	expect_query_passes("but not IPv4", &plain, HYDNS_R_ACL);
+	kernel_config(kern, NULL);
+	kernel_remove(kern, handle);
+}
+
+/* What the program remembers of the last service counts until a change is noted. */
+static void test_service_goes(void **state)
+{
+	struct query v6 = plain;
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	v6.ipv6 = true;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	for (int i = 0; i < 2; i++) {
+		expect_answer("served", &plain, &a, 0);
+		expect_answer("served", &v6, &a, 0);
+		kernel_serve(kern, false);
+		expect_query_passes("no longer", &plain, HYDNS_R_NOT_SERVICE);
+		expect_query_passes("no longer", &v6, HYDNS_R_NOT_SERVICE);
+		kernel_serve(kern, true);
+	}
+	kernel_remove(kern, handle);
+}
+
 static void test_size_limit(void **state)
 {
 	static const struct {
@@ -876,6 +923,8 @@ int main(void)
 		cmocka_unit_test(test_refresh_claim),
 		cmocka_unit_test(test_heartbeat),
 		cmocka_unit_test(test_acl),
+		cmocka_unit_test(test_everybody_allowed),
+		cmocka_unit_test(test_service_goes),
 		cmocka_unit_test(test_size_limit),
 		cmocka_unit_test(test_interface_mtu),
 		cmocka_unit_test(test_kill_switch),

@@ -145,6 +145,20 @@ static int delete_service(const struct hydns_service_key *key, __u32 authority, 
 	return 0;
 }
 
+static __u64 changes_noted(void)
+{
+	char path[256];
+	__u32 zero = 0;
+	__u64 changes = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/hydns_changes", pin_dir);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0 && !bpf_map_lookup_elem(fd, &zero, &changes));
+	close(fd);
+	return changes;
+}
+
 static void tables_hold_what_was_put(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
@@ -164,8 +178,11 @@ static void tables_hold_what_was_put(void)
 		key.addr[15] = (__u8)i;
 		CHECK(hydns_kern_service_set(k, &key, i % HYDNS_AUTHORITIES) == 0);
 	}
+	CHECK(changes_noted() == 200);
 	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
 	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
+	CHECK(hydns_kern_service_delete(k, &key) == -ENOENT);
+	CHECK(changes_noted() == 400);
 	CHECK(hydns_kern_authority_config(k, 5, &c) == 0);
 	CHECK(hydns_kern_authority_config_get(k, 5, &back) == 0 && !memcmp(&c, &back, sizeof(c)));
 	hydns_kern_close(k);
@@ -188,6 +205,38 @@ static __u32 acl_size(unsigned n)
 	}
 	close(fd);
 	return count;
+}
+
+#define ROOT6(act)  { .prefixlen = 0, .action = HYDNS_ACL_##act }
+#define ROOT4(act)  { { [10] = 0xff, [11] = 0xff }, 96, HYDNS_ACL_##act, { 0 } }
+#define NET4(act)   { { [10] = 0xff, [11] = 0xff, 10 }, 104, HYDNS_ACL_##act, { 0 } }
+#define NET6(act)   { { 0x20, 0x01, 0x0d, 0xb8 }, 29, HYDNS_ACL_##act, { 0 } }
+#define AROUND(act) { .prefixlen = 77, .action = HYDNS_ACL_##act }   /* ::/77 holds IPv4, too */
+
+static void acl_for_everybody_is_told(void)
+{
+	const struct {
+		struct hydns_acl_entry e[3];
+		size_t n;
+		__u16 flags;
+	} c[] = {
+		{ { ROOT6(ALLOW) }, 0, 0 },
+		{ { ROOT6(ALLOW) }, 1, HYDNS_AUTH_ALLOWS_IPV4 | HYDNS_AUTH_ALLOWS_IPV6 },
+		{ { ROOT6(PASS), ROOT4(ALLOW) }, 2, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT4(ALLOW), ROOT6(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW), ROOT4(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV6 },
+		{ { ROOT6(ALLOW), NET4(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV6 },
+		{ { ROOT6(ALLOW), NET6(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW), NET6(ALLOW_COOKIE), NET4(ALLOW) }, 3, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW_COOKIE) }, 1, 0 },
+		{ { NET4(ALLOW), NET6(ALLOW) }, 2, 0 },
+		{ { ROOT6(ALLOW), AROUND(PASS) }, 2, 0 },
+		{ { ROOT6(ALLOW), AROUND(PASS), ROOT4(ALLOW) }, 3, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW), ROOT6(PASS) }, 2, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++)
+		CHECK(hydns_acl_flags(c[i].e, c[i].n) == c[i].flags);
 }
 
 static void acl_fill_replaces(void)
@@ -421,6 +470,7 @@ int main(void)
 	other_sizes_make_new_maps();
 	damaged_pins_are_replaced();
 	tables_hold_what_was_put();
+	acl_for_everybody_is_told();
 	acl_fill_replaces();
 	pages_belong_to_their_sessions();
 	attach_swap_detach(HYDNS_ATTACH_NATIVE, XDP_ATTACHED_DRV);

@@ -194,6 +194,8 @@ struct hydns_cookies {
 #define HYDNS_AUTH_ROTATES        0x02 /* the resolver rotates RRsets */
 #define HYDNS_AUTH_KEEPS_CASE     0x04 /* names are sent with the letters they were first received with */
 #define HYDNS_AUTH_STRICT_EDNS  0x08 /* every option is checked, an invalid cookie refused, each reply's new */
+#define HYDNS_AUTH_ALLOWS_IPV4    0x20 /* the ACL gives every IPv4 client HYDNS_ACL_ALLOW, */
+#define HYDNS_AUTH_ALLOWS_IPV6    0x40 /* and every IPv6 client: no look-up; set by hydnsd from the ACL */
 #define HYDNS_AUTH_READY          0x80 /* services, ACL and this record are complete */
 struct hydns_authority_config {
 	__u16 flags;
@@ -313,7 +315,7 @@ struct hydns_hello {
 	__u32 capacity;          /* most rules of this resolver; 0: as many as hydnsd gives */
 	__u32 min_ttl;           /* seconds */
 	__u32 max_ttl;           /* seconds; 0: no limit */
-	__u16 flags;             /* HYDNS_AUTH_* except READY */
+	__u16 flags;             /* HYDNS_AUTH_* except READY and ALLOWS_* */
 	__u16 edns_size;
 	__u16 max_udp;
 	__u16 refresh_percent;   /* last part of the TTL in which the kernel lets queries through; 0: never */

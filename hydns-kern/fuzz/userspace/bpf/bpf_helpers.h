@@ -18,11 +18,14 @@ struct hydns_userspace_frame {
 
 #define bpf_map_lookup_elem     libbpf_map_lookup_elem
 #define bpf_ktime_get_coarse_ns libbpf_ktime_get_coarse_ns
+#define bpf_jiffies64           libbpf_jiffies64
 #include_next <bpf/bpf_helpers.h>
 #undef bpf_map_lookup_elem
 #undef bpf_ktime_get_coarse_ns
+#undef bpf_jiffies64
 
 static void *bpf_map_lookup_elem(void *map, const void *key);
 static __u64 bpf_ktime_get_coarse_ns(void);
+static __u64 bpf_jiffies64(void);
 
 #endif
