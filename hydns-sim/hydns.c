@@ -15,6 +15,7 @@
 #include "hydns-sim/hydns.h"
 #include "hydns-sim/resolver.h"
 #include "hydnsd/rules.h"
+#include "hydnsd/signature.h"
 #include "publish/hot.h"
 
 #define NS_PER_US   1000ULL
@@ -165,7 +166,9 @@ static void offer(struct contender *c, const struct sim_answer *a, const uint8_t
 		},
 		.name = name, .answer = record, .ttl = out->ttl,
 	};
-	out->signature = key;
+	out->signature = 0;
+	out->owners.count = 0;
+	hydnsd_owner_list_add(&out->owners, hydnsd_name_hash(name, NAME_LEN, c->seed[0], &out->signature));
 	out->epoch = 1;
 	out->count = hydns_sketch_estimate(c->hot.sketch, key);
 	if (!out->count)

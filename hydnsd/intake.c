@@ -179,8 +179,9 @@ static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_
 	};
 
 	memcpy(w.name, name, name_len);
-	if (hydnsd_jobs_withdraw(s->daemon, &w, &end) == 0)
-		s->changes++;
+	s->changes++;
+	if (hydnsd_jobs_withdraw(s->daemon, &w, &end))
+		s->changes--;
 }
 
 /* Those renewals whose moment is over. They change the TTLs of what answers show. */

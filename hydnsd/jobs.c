@@ -51,6 +51,31 @@ void hydnsd_jobs_free(struct hydnsd_jobs *j)
 	free(j);
 }
 
+/* The asker is told, or will be after a grace period. */
+static void finish(void *arg)
+{
+	struct job *job = arg;
+
+	if (job->end.done)
+		job->end.done(job->daemon, job->end.client, job->end.tag, job->withdrawal.withdrawn);
+	free(job);
+}
+
+static void close_job(struct job *job)
+{
+	if (!job->end.grace)
+		finish(job);
+	else if (hydnsd_grace_after(job->daemon->grace, finish, job))
+		free(job);             /* no answer: the asker's own time limit tells it */
+}
+
+static void append(struct hydnsd_jobs *j, struct job *job)
+{
+	*j->last = job;
+	j->last = &job->next;
+	j->urgent += !job->end.patient;
+}
+
 int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 			 const struct hydnsd_job_end *end)
 {
@@ -64,19 +89,11 @@ int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 	job->daemon = d;
 	job->withdrawal = *w;
 	job->end = *end;
-	*d->jobs->last = job;
-	d->jobs->last = &job->next;
-	d->jobs->urgent += !end->patient;
+	if (hydnsd_rules_withdraw(d->rules, &job->withdrawal, hydnsd_now_ns()))
+		close_job(job);
+	else
+		append(d->jobs, job);
 	return 0;
-}
-
-static void finish(void *arg)
-{
-	struct job *job = arg;
-
-	if (job->end.done)
-		job->end.done(job->daemon, job->end.client, job->end.tag, job->withdrawal.withdrawn);
-	free(job);
 }
 
 static void begin_pass(struct hydnsd *d)
@@ -114,14 +131,8 @@ static void end_pass(struct hydnsd *d)
 
 	pause_after(d->jobs, hydnsd_now_ns());
 	d->jobs->pass.count = 0;
-	while (served--) {
-		struct job *job = take_first(d->jobs);
-
-		if (!job->end.grace)
-			finish(job);
-		else if (hydnsd_grace_after(d->grace, finish, job))
-			free(job);     /* no answer: the asker's own time limit tells it */
-	}
+	while (served--)
+		close_job(take_first(d->jobs));
 }
 
 /* Milliseconds, rounded up, before a pass may begin. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Withdrawals under way: those that wait share a pass over the store, a piece of it each turn; then a grace
- * period, then the answers to those who asked. */
+/* Withdrawals under way: those that can't be done at once share a pass over the store, a piece of it each turn; then a
+ * grace period, then the answers to those who asked. */
 #ifndef HYDNSD_JOBS_H
 #define HYDNSD_JOBS_H
 
@@ -17,7 +17,8 @@ struct hydnsd_job_end {
 
 struct hydnsd_jobs *hydnsd_jobs_new(void);
 void hydnsd_jobs_free(struct hydnsd_jobs *j);
-/* Copies both. 0 or -ENOMEM (logged; nothing was withdrawn). */
+/* Copies both. What can be done at once is, and without a grace period end.done() comes before this returns. 0 or
+ * -ENOMEM (logged; nothing was withdrawn). */
 int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 			 const struct hydnsd_job_end *end);
 /* Works a bounded time. Milliseconds until there is more to do; -1: nothing waits. */

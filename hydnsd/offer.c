@@ -195,8 +195,11 @@ static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned s
 /* The answer depends on this name. */
 static void note_name(struct reading *r, const struct hydnsd_name *name)
 {
-	r->out->signature |= hydnsd_signature_with_ancestors(name->octet, name->len, r->limits->seed);
-	r->out->owners |= hydnsd_signature_of_owner(name->octet, name->len, r->limits->seed);
+	struct hydnsd_answer *a = r->out;
+
+	if (name->len == a->parts.head.name_len && !memcmp(name->octet, a->data, name->len))
+		return;                /* most records belong to the name that is asked for */
+	hydnsd_owner_list_add(&a->owners, hydnsd_name_hash(name->octet, name->len, r->limits->seed, &a->signature));
 }
 
 static void note_left_out(struct reading *r)
@@ -322,8 +325,10 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 	if (why)
 		return why;
 	fill_head(frame, left_out, out);
-	out->signature = hydnsd_signature_with_ancestors(frame->data, frame->name_len, limits->seed);
-	out->owners = hydnsd_signature_of_owner(frame->data, frame->name_len, limits->seed);
+	out->signature = 0;
+	out->owners.count = 0;
+	hydnsd_owner_list_add(&out->owners,
+			      hydnsd_name_hash(frame->data, frame->name_len, limits->seed, &out->signature));
 	r.message = (struct hydnsd_message){
 		.data = out->data, .question_name = frame->name_len,
 		.end = HYDNSD_HEADER + frame->name_len + 4U + frame->answer_len,

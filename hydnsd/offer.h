@@ -4,6 +4,7 @@
 #define HYDNSD_OFFER_H
 
 #include "hydns-kern/store.h"
+#include "hydnsd/owners.h"
 #include "hydnsd/wire.h"
 
 enum hydnsd_rejection {
@@ -31,7 +32,7 @@ struct hydnsd_offer_limits {
 struct hydnsd_answer {
 	struct hydns_rule_parts parts; /* head without epoch, refresh_ms and authority */
 	uint64_t signature;            /* of the names it depends on, with their ancestors */
-	uint64_t owners;               /* of these names alone */
+	struct hydnsd_owner_list owners; /* these names */
 	uint64_t generation;
 	uint32_t epoch;
 	uint32_t count, window_ms;

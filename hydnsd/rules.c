@@ -32,13 +32,8 @@ struct hydnsd_message hydnsd_rule_message(const struct hydns_rule *rule)
 }
 
 /* -- taking over -------------------------------------------------------------------------------------- */
-static void sign_name(const struct hydnsd_name *name, uint64_t seed, uint64_t *signature, uint64_t *owners)
-{
-	*signature |= hydnsd_signature_with_ancestors(name->octet, name->len, seed);
-	*owners |= hydnsd_signature_of_owner(name->octet, name->len, seed);
-}
-
-static bool sign_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *signature, uint64_t *owners)
+bool hydnsd_rules_owners(const struct hydnsd_rules *r, const struct hydns_rule *rule, struct hydnsd_owner_list *out,
+			 uint64_t *signature)
 {
 	struct hydnsd_left_out left_out = hydnsd_left_out_names(hydns_rule_left_out(rule));
 	struct hydnsd_message m = hydnsd_rule_message(rule);
@@ -46,20 +41,20 @@ static bool sign_rule(const struct hydns_rule *rule, uint64_t seed, uint64_t *si
 	struct hydnsd_name name;
 	struct hydnsd_rr rr;
 
-	if (!hydnsd_name_valid(rule->data, rule->name_len))
-		return false;
-	*signature = hydnsd_signature_with_ancestors(rule->data, rule->name_len, seed);
-	*owners = hydnsd_signature_of_owner(rule->data, rule->name_len, seed);
+	*signature = 0;
+	out->count = 0;
+	hydnsd_owner_list_add(out, hydnsd_name_hash(rule->data, rule->name_len, r->seed, signature));
 	while (pos < m.end) {
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
 			return false;
-		sign_name(&rr.owner, seed, signature, owners);
+		if (rr.owner.len != rule->name_len || memcmp(rr.owner.octet, rule->data, rule->name_len))
+			hydnsd_owner_list_add(out, hydnsd_name_hash(rr.owner.octet, rr.owner.len, r->seed, signature));
 		if (hydnsd_rr_target(&m, &rr, &name))
-			sign_name(&name, seed, signature, owners);
+			hydnsd_owner_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
 	}
 	while (hydnsd_left_out_next(&left_out, &name))
-		sign_name(&name, seed, signature, owners);
-	return true;
+		hydnsd_owner_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
+	return out->count < HYDNSD_OWNERS_MAX;
 }
 
 static uint64_t key_of(const struct hydnsd_rules *r, const uint8_t *name, const struct hydns_rule *head)
@@ -73,13 +68,17 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
 	uint64_t age_ms = now_ns > rule->base_ns ? ms(now_ns - rule->base_ns) : 0;
+	struct hydnsd_owner_list owners;
 	struct hydns_sighted known;
+	uint64_t signature;
 
-	if (rule->authority >= HYDNS_AUTHORITIES ||
-	    !sign_rule(rule, r->seed, &r->signature[ordinal], &r->owners[ordinal])) {
+	if (rule->authority >= HYDNS_AUTHORITIES || !hydnsd_name_valid(rule->data, rule->name_len) ||
+	    !hydnsd_rules_owners(r, rule, &owners, &signature)) {
 		hydns_store_remove(r->store, handle);
 		return;
 	}
+	hydnsd_owners_add(r->owners, &owners, ordinal);
+	r->signature[ordinal] = hydnsd_signature_folded(signature);
 	r->owner[ordinal] = rule->authority;
 	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
 	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
@@ -99,7 +98,7 @@ static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *
 	r->ordinals = hydns_store_ordinals(r->store);
 	r->policy = hydns_policy_new(policy, r->ordinals);
 	r->signature = calloc(r->ordinals, sizeof(*r->signature));
-	r->owners = calloc(r->ordinals, sizeof(*r->owners));
+	r->owners = hydnsd_owners_new(r->ordinals);
 	r->seen = calloc(r->ordinals, sizeof(*r->seen));
 	r->generation = calloc(r->ordinals, sizeof(*r->generation));
 	r->owner = malloc(r->ordinals);
@@ -136,7 +135,7 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 		hydns_store_close(r->store);
 	hydns_policy_free(r->policy);
 	free(r->signature);
-	free(r->owners);
+	hydnsd_owners_free(r->owners);
 	free(r->seen);
 	free(r->generation);
 	free(r->owner);
@@ -165,6 +164,11 @@ uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r)
 static void forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 		   uint64_t now_ns)
 {
+	struct hydnsd_owner_list owners;
+	uint64_t signature;
+
+	hydnsd_rules_owners(r, rule, &owners, &signature);
+	hydnsd_owners_drop(r->owners, &owners, ordinal);
 	hydnsd_hits_depart(r, ordinal, rule, now_ns);
 	hydns_policy_remove(r->policy, ordinal);
 	r->tally[r->owner[ordinal]].rules--;
@@ -306,8 +310,8 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, co
 	const struct hydns_sighted s = sighted(r, a);
 
 	r->owner[ordinal] = a->parts.head.authority;
-	r->signature[ordinal] = a->signature;
-	r->owners[ordinal] = a->owners;
+	r->signature[ordinal] = hydnsd_signature_folded(a->signature);
+	hydnsd_owners_add(r->owners, &a->owners, ordinal);
 	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
 	r->generation[ordinal] = (uint32_t)a->generation;
 	r->tally[a->parts.head.authority].rules++;
@@ -382,15 +386,14 @@ uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hy
 		.authority = r->owner[ordinal], .refresh_percent = r->refresh_percent[ordinal],
 	};
 
-	a->signature = r->signature[ordinal];
-	a->owners = r->owners[ordinal];
+	hydnsd_rules_owners(r, hydns_store_rule(r->store, handle), &a->owners, &a->signature);
 	a->generation = r->generation[ordinal];
 	a->count = 0;                  /* nobody has asked: the former rule's rate goes on */
 	a->window_ms = UINT32_MAX;
 	return put(r, &by, a, handle, now_ns, &next) ? 0 : next;
 }
 
-static uint32_t refresh_at(const struct hydns_rule *head, uint64_t signature, uint32_t percent, uint64_t rate)
+static uint32_t refresh_at(const struct hydns_rule *head, uint32_t signature, uint32_t percent, uint64_t rate)
 {
 	return hydns_policy_refresh_at(head->expire_ms, percent, HYDNS_REFRESH_MIN_MS, rate,
 				       signature ^ head->base_ns);
@@ -428,7 +431,7 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 			return why;
 	}
 	s = sighted(r, a);
-	head->refresh_ms = refresh_at(head, a->signature, by->refresh_percent,
+	head->refresh_ms = refresh_at(head, hydnsd_signature_folded(a->signature), by->refresh_percent,
 				      hydns_policy_expect(r->policy, &s, former ? hydns_store_ordinal(r->store, former) :
 							  UINT32_MAX, ms(now_ns)));
 	why = publish(r, by, a, former, now_ns);
@@ -459,10 +462,10 @@ uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle)
 
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 {
-	return hydns_policy_bytes(r->policy) + (size_t)r->departed_room * sizeof(*r->departed) +
-	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->owners) + sizeof(*r->seen) +
-				      sizeof(*r->generation) + sizeof(*r->owner) +
-				      sizeof(*r->refresh_percent));
+	return hydns_policy_bytes(r->policy) + hydnsd_owners_bytes(r->owners) +
+	       (size_t)r->departed_room * sizeof(*r->departed) +
+	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->seen) + sizeof(*r->generation) +
+				      sizeof(*r->owner) + sizeof(*r->refresh_percent));
 }
 
 uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r)

@@ -93,9 +93,13 @@ struct hydnsd_withdrawal {
 	uint64_t end_ns;
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */
-	uint64_t bits;                 /* of the name; set by begin */
+	uint32_t bits;                 /* of the name; set by begin */
 	uint32_t withdrawn;            /* rules so far */
 };
+
+/* At once, where that can be: the scope is a name, and it is known which rules depend on it. Otherwise false, and nothing
+ * was done: a pass must. As after a pass, a grace period must follow before it is certain that none is sent. */
+bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns);
 
 /* Withdrawals that share one pass over the store. */
 #define HYDNSD_PASS_MAX 64             /* bits of a word: a set of them is one */
@@ -104,11 +108,10 @@ struct hydnsd_pass {
 	struct hydnsd_withdrawal *of[HYDNSD_PASS_MAX]; /* the caller's, which fills this and count */
 	uint32_t count;
 	/* the rest is set by begin */
-	uint64_t first[64], second[64]; /* by bit of the owner filter: single names that have it */
+	uint64_t first[32], second[32]; /* by bit of the signature: single names that have it */
 	uint64_t others;               /* subtrees and everything: looked at for every rule */
 	uint32_t cursor;               /* ordinal to go on with */
 	uint32_t quick;                /* withdrawals, when they are few and single names; else 0 */
-	uint64_t bits[HYDNSD_PASS_QUICK]; /* their bits in an owner filter */
 };
 void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p);
 /* Looks at up to budget slots, fewer when there are others than single names. True when the whole store

@@ -33,9 +33,9 @@ struct hydnsd_rules {
 	struct hydns_policy *policy;
 	uint64_t seed;
 	uint32_t ordinals;
+	struct hydnsd_owners *owners;
 	/* by ordinal */
-	uint64_t *signature;           /* names and their ancestors */
-	uint64_t *owners;              /* names alone */
+	uint32_t *signature;           /* names and their ancestors, folded */
 	uint32_t *seen;                /* hits already accounted for */
 	uint32_t *generation;          /* low half, of the offer's stamp */
 	uint8_t *owner;                /* authority or HYDNSD_NOBODY */
@@ -60,6 +60,9 @@ void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct h
 			uint64_t now_ns);
 
 /* rules.c */
+/* The names that a rule depends on, and their signature; false: it is unreadable. */
+bool hydnsd_rules_owners(const struct hydnsd_rules *r, const struct hydns_rule *rule, struct hydnsd_owner_list *out,
+			 uint64_t *signature);
 /* When the rule lets queries through for refresh, by what is known of its rate now. */
 void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule);
 void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);

@@ -35,40 +35,23 @@ static uint64_t two_bits(uint64_t mixed)
 	return 1ULL << (mixed & 63) | 1ULL << (mixed >> 6 & 63);
 }
 
-static uint64_t hash_name(const uint8_t *name, const uint8_t *start, unsigned labels, uint64_t seed)
-{
-	uint64_t hash = seed;
-
-	while (labels-- > 0)
-		hash = hash_label(hash, name + start[labels]);
-	return mix(hash);
-}
-
-uint64_t hydnsd_signature_with_ancestors(const uint8_t *name, size_t len, uint64_t seed)
+uint64_t hydnsd_name_hash(const uint8_t *name, size_t len, uint64_t seed, uint64_t *bits)
 {
 	uint8_t start[LABELS_MAX];
 	unsigned n = label_starts(name, len, start);
-	uint64_t hash = seed, bits = 0;
+	uint64_t hash = seed, mixed = mix(seed);
 
 	while (n-- > 0) {
 		hash = hash_label(hash, name + start[n]);
-		bits |= two_bits(mix(hash));
+		mixed = mix(hash);
+		*bits |= two_bits(mixed);
 	}
-	return bits;
+	return mixed;
 }
 
 uint64_t hydnsd_signature_of(const uint8_t *name, size_t len, uint64_t seed)
 {
-	uint8_t start[LABELS_MAX];
-	unsigned n = label_starts(name, len, start);
+	uint64_t ancestors = 0, mixed = hydnsd_name_hash(name, len, seed, &ancestors);
 
-	return n == 0 ? 0 : two_bits(hash_name(name, start, n, seed));
-}
-
-uint64_t hydnsd_signature_of_owner(const uint8_t *name, size_t len, uint64_t seed)
-{
-	uint8_t start[LABELS_MAX];
-	unsigned n = label_starts(name, len, start);
-
-	return two_bits(hash_name(name, start, n, seed) >> 12);
+	return ancestors ? two_bits(mixed) : 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Withdrawing. A pass over the store serves many withdrawals: the few bits of a rule's owner filter select
- * the single names that it may depend on, its signature sorts out nearly all that are left, and the rest
- * are compared with its real owner names. A rule published behind the cursor while a pass is under way
+ * Withdrawing. What depends on a single name is mostly known at once (owners.h). A pass over the store, for all else,
+ * serves many withdrawals: the few bits of a rule's signature select the single names that it may depend on, and
+ * these are compared with its real owner names. A rule published behind the cursor while a pass is under way
  * was made from a later generation than its withdrawals, so it stays rightly.
  */
 #include "hydnsd/rules_internal.h"
@@ -71,12 +71,12 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 }
 
 /* Which withdrawals of the pass the rule must be compared with. */
-static uint64_t candidates(const struct hydnsd_pass *p, uint64_t owners)
+static uint64_t candidates(const struct hydnsd_pass *p, uint32_t signature)
 {
 	uint64_t first = 0, second = 0;
 
-	for (; owners; owners &= owners - 1) {
-		unsigned bit = (unsigned)__builtin_ctzll(owners);
+	for (; signature; signature &= signature - 1) {
+		unsigned bit = (unsigned)__builtin_ctz(signature);
 
 		first |= p->first[bit];
 		second |= p->second[bit];
@@ -84,13 +84,13 @@ static uint64_t candidates(const struct hydnsd_pass *p, uint64_t owners)
 	return (first & second) | p->others;
 }
 
-/* False: nothing of the pass concerns a rule of these owners. Most passes are for a name or two. */
-static bool may_concern(const struct hydnsd_pass *p, uint64_t owners)
+/* False: nothing of the pass concerns a rule of this signature. Most passes are for a name or two. */
+static bool may_concern(const struct hydnsd_pass *p, uint32_t signature)
 {
 	bool found = p->quick == 0;
 
 	for (uint32_t i = 0; i < p->quick; i++)
-		found |= (owners & p->bits[i]) == p->bits[i];
+		found |= (signature & p->of[i]->bits) == p->of[i]->bits;
 	return found;
 }
 
@@ -101,6 +101,18 @@ static void withdraw_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, ui
 	w->withdrawn++;
 }
 
+/* The handle of the renewed rule; 0: it had to go. */
+static uint32_t renew_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
+{
+	uint32_t next = hydnsd_rules_renew(r, handle, w, now_ns);
+
+	if (next)
+		r->counters.renewed++;
+	else
+		withdraw_for(r, w, handle, now_ns);
+	return next;
+}
+
 /* The rule goes with the first withdrawal that matches. Only what none takes is renewed, for its successor may stand
  * where the pass has been already. */
 static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_t ordinal, uint64_t now_ns)
@@ -108,9 +120,9 @@ static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_
 	uint32_t handle = hydns_store_handle(r->store, ordinal);
 	uint64_t renewals = 0;
 
-	if (!may_concern(p, r->owners[ordinal]) || r->owner[ordinal] == HYDNSD_NOBODY)
+	if (!may_concern(p, r->signature[ordinal]) || r->owner[ordinal] == HYDNSD_NOBODY)
 		return;
-	for (uint64_t left = candidates(p, r->owners[ordinal]); left; left &= left - 1) {
+	for (uint64_t left = candidates(p, r->signature[ordinal]); left; left &= left - 1) {
 		struct hydnsd_withdrawal *w = p->of[__builtin_ctzll(left)];
 
 		if (!matches(r, w, ordinal))
@@ -121,17 +133,31 @@ static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_
 		}
 		renewals |= left & -left;
 	}
-	for (; renewals; renewals &= renewals - 1) {
-		struct hydnsd_withdrawal *w = p->of[__builtin_ctzll(renewals)];
-		uint32_t next = hydnsd_rules_renew(r, handle, w, now_ns);
+	for (; renewals && handle; renewals &= renewals - 1)
+		handle = renew_for(r, p->of[__builtin_ctzll(renewals)], handle, now_ns);
+}
 
-		if (!next) {
+bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns)
+{
+	uint32_t found[HYDNSD_OWNERS_FOUND], count;
+	uint64_t bits = 0;
+
+	if (w->scope != HYDNS_SCOPE_NAME ||
+	    !hydnsd_owners_find(r->owners, hydnsd_name_hash(w->name, w->name_len, r->seed, &bits), found, &count))
+		return false;
+	w->bits = 0;
+	w->withdrawn = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t handle = hydns_store_handle(r->store, found[i]);
+
+		if (r->owner[found[i]] == HYDNSD_NOBODY || !matches(r, w, found[i]))
+			continue;
+		if (w->rrtype)
+			renew_for(r, w, handle, now_ns);
+		else
 			withdraw_for(r, w, handle, now_ns);
-			return;
-		}
-		r->counters.renewed++;
-		handle = next;
 	}
+	return true;
 }
 
 void hydnsd_rules_outdated(struct hydnsd_rules *r, uint32_t authority, const uint8_t *name, uint8_t name_len,
@@ -155,21 +181,17 @@ void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p)
 	p->cursor = 0;
 	for (uint32_t i = 0; i < p->count; i++) {
 		struct hydnsd_withdrawal *w = p->of[i];
-		uint64_t owner;
 
 		w->withdrawn = 0;
 		w->bits = w->scope == HYDNS_SCOPE_ALL ? 0 :
-			  hydnsd_signature_of(w->name, w->name_len, r->seed);
-		if (w->scope != HYDNS_SCOPE_NAME) {
+			  hydnsd_signature_folded(hydnsd_signature_of(w->name, w->name_len, r->seed));
+		if (w->scope != HYDNS_SCOPE_NAME || !w->bits) {
 			p->others |= 1ULL << i;
 			continue;
 		}
 		/* lowest and highest of its bits; they may be one */
-		owner = hydnsd_signature_of_owner(w->name, w->name_len, r->seed);
-		p->first[__builtin_ctzll(owner)] |= 1ULL << i;
-		p->second[63 - __builtin_clzll(owner)] |= 1ULL << i;
-		if (i < HYDNSD_PASS_QUICK)
-			p->bits[i] = owner;
+		p->first[__builtin_ctz(w->bits)] |= 1ULL << i;
+		p->second[31 - __builtin_clz(w->bits)] |= 1ULL << i;
 	}
 	p->quick = p->others || p->count > HYDNSD_PASS_QUICK ? 0 : p->count;
 }

@@ -48,7 +48,7 @@
 #define PER_SECOND       1e6f           /* the interface's unit of rates */
 #define VICTIM_SCAN      4096           /* most ids shown to accept(), so that no call stalls */
 #define PLENTY           0.5f           /* of a second's evictions: below this they are rationed */
-#define EXPIRE_MAX       ((1ULL << 48) - 1)
+#define LIFE_MAX         (1ULL << 30)   /* furthest end that is told from a later one, ms from now: 12 days */
 
 #define LISTS_OCTAVE_BITS 3             /* eight lists an octave: the mantissa's first three bits */
 #define LISTS_SHIFT      (23 - LISTS_OCTAVE_BITS)
@@ -56,6 +56,7 @@
 #define LISTS            (48 << LISTS_OCTAVE_BITS)              /* up to 2^32 */
 #define LISTS_WORDS      (LISTS / 64)
 _Static_assert(LISTS % 64 == 0, "the bitmap has whole words");
+_Static_assert(LISTS <= UINT16_MAX, "a list's number fits");
 
 /* What is known of a question. */
 struct seen {
@@ -64,20 +65,21 @@ struct seen {
 	uint32_t last_ms;      /* low 32 bits of the caller's clock */
 };
 
-/* Packed: without it the compiler rounds the size up to a multiple of 8. */
 struct entry {
-	uint64_t expire_ms : 48;
-	uint64_t list : 15;
-	uint64_t live : 1;
-	uint64_t key;
 	struct seen seen;
-	uint32_t heap_at;
 	uint32_t next, prev;   /* in its list */
-} __attribute__((packed, aligned(4)));
+	uint32_t heap_at;
+	uint32_t expire_ms;    /* low 32 bits of the caller's clock */
+	uint32_t key;          /* low half */
+	uint16_t list;
+	bool live;
+};
 
+/* Numbers as the upper 16 of a positive float's 31 bits: within 0.2 %, which is less than sightings can tell. */
 struct ghost {
-	uint32_t tag;          /* high half of the key; 0 with seen.time 0: empty */
-	struct seen seen;
+	uint32_t last_ms;
+	uint16_t tag;
+	uint16_t hits, time, quiet; /* as in struct seen; time 0: empty */
 };
 _Static_assert(sizeof(struct entry) + sizeof(uint32_t) + sizeof(struct ghost) == HYDNS_POLICY_BYTES, "as stated");
 
@@ -202,31 +204,62 @@ static struct seen sighted(uint32_t count, uint32_t window_ms, uint64_t now_ms)
 }
 
 /* -- those who left ----------------------------------------------------------------------------------- */
-static struct ghost *ghost_pair(const struct hydns_policy *p, uint64_t key)
+static uint16_t shortened(float x)
 {
-	return &p->ghost[(uint32_t)((uint64_t)(uint32_t)key * (p->ghosts / 2) >> 32) * 2];
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return (uint16_t)((bits + (1U << 14)) >> 15);
 }
 
-static const struct ghost *ghost_find(const struct hydns_policy *p, uint64_t key)
+static float lengthened(uint16_t upper)
+{
+	uint32_t bits = (uint32_t)upper << 15;
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+static struct seen ghost_seen(const struct ghost *g)
+{
+	return (struct seen){ lengthened(g->hits), lengthened(g->time), lengthened(g->quiet), g->last_ms };
+}
+
+/* Two places by the upper bits of key, told apart by the lower ones. */
+static struct ghost *ghost_pair(const struct hydns_policy *p, uint32_t key)
+{
+	return &p->ghost[(uint32_t)((uint64_t)key * (p->ghosts / 2) >> 32) * 2];
+}
+
+static const struct ghost *ghost_find(const struct hydns_policy *p, uint32_t key)
 {
 	const struct ghost *g = ghost_pair(p, key);
 
 	for (int i = 0; i < 2; i++)
-		if (g[i].seen.time > 0 && g[i].tag == key >> 32)
+		if (g[i].time && g[i].tag == (uint16_t)key)
 			return &g[i];
 	return NULL;
+}
+
+static float ghost_rate(const struct hydns_policy *p, const struct ghost *g, uint64_t now_ms)
+{
+	struct seen seen = ghost_seen(g);
+
+	return rate_now(p, &seen, now_ms);
 }
 
 static void ghost_keep(struct hydns_policy *p, const struct entry *e)
 {
 	struct ghost *g = ghost_pair(p, e->key), *into = g;
+	uint16_t tag = (uint16_t)e->key;
 	uint64_t now = e->seen.last_ms;
 
-	if (g[1].seen.time == 0 || g[1].tag == e->key >> 32 ||
-	    (g[0].tag != e->key >> 32 && g[0].seen.time > 0 &&
-	     rate_now(p, &g[1].seen, now) < rate_now(p, &g[0].seen, now)))
+	if (!g[1].time || g[1].tag == tag ||
+	    (g[0].tag != tag && g[0].time && ghost_rate(p, &g[1], now) < ghost_rate(p, &g[0], now)))
 		into = g + 1;
-	*into = (struct ghost){ (uint32_t)(e->key >> 32), e->seen };
+	*into = (struct ghost){ e->seen.last_ms, tag, shortened(e->seen.hits), shortened(e->seen.time),
+				shortened(e->seen.quiet) };
 }
 
 /* The best that is known of a question: by its predecessor, by its ghost, by the plugin. */
@@ -234,14 +267,15 @@ static struct seen known(const struct hydns_policy *p, const struct hydns_sighte
 			 uint64_t now_ms)
 {
 	struct seen best = sighted(s->count, s->window_ms, now_ms), other;
-	const struct ghost *g = ghost_find(p, s->key);
+	const struct ghost *g = ghost_find(p, (uint32_t)s->key);
 
 	if (is_live(p, from_id)) {
 		other = seen_after(p, &p->entry[from_id].seen, 0, now_ms);
 		if (rate_of(&other, p->prior_s) > rate_of(&best, p->prior_s))
 			best = other;
 	} else if (g) {
-		other = seen_after(p, &g->seen, 0, now_ms);
+		other = ghost_seen(g);
+		other = seen_after(p, &other, 0, now_ms);
 		if (rate_of(&other, p->prior_s) > rate_of(&best, p->prior_s))
 			best = other;
 	}
@@ -266,7 +300,7 @@ static void list_append(struct hydns_policy *p, uint32_t id, uint32_t list)
 {
 	struct entry *e = &p->entry[id];
 
-	e->list = list;
+	e->list = (uint16_t)list;
 	e->next = NONE;
 	e->prev = p->last[list];
 	if (e->prev == NONE)
@@ -315,9 +349,20 @@ static void heap_put(struct hydns_policy *p, uint32_t at, uint32_t id)
 	p->entry[id].heap_at = at;
 }
 
-static uint64_t heap_key(const struct hydns_policy *p, uint32_t at)
+/* As serial numbers (RFC 1982): ends lie within LIFE_MAX of now, or have just passed. */
+static bool before(uint32_t one_ms, uint32_t other_ms)
+{
+	return (int32_t)(one_ms - other_ms) < 0;
+}
+
+static uint32_t heap_key(const struct hydns_policy *p, uint32_t at)
 {
 	return p->entry[p->heap[at]].expire_ms;
+}
+
+static bool has_expired(const struct entry *e, uint64_t now_ms)
+{
+	return !before((uint32_t)now_ms, e->expire_ms);
 }
 
 static void heap_up(struct hydns_policy *p, uint32_t at, uint32_t id)
@@ -325,7 +370,7 @@ static void heap_up(struct hydns_policy *p, uint32_t at, uint32_t id)
 	while (at) {
 		uint32_t parent = (at - 1) / 2;
 
-		if (heap_key(p, parent) <= p->entry[id].expire_ms)
+		if (!before(p->entry[id].expire_ms, heap_key(p, parent)))
 			break;
 		heap_put(p, at, p->heap[parent]);
 		at = parent;
@@ -340,9 +385,9 @@ static void heap_down(struct hydns_policy *p, uint32_t at, uint32_t id)
 
 		if (child >= p->count)
 			break;
-		if (child + 1 < p->count && heap_key(p, (uint32_t)child + 1) < heap_key(p, (uint32_t)child))
+		if (child + 1 < p->count && before(heap_key(p, (uint32_t)child + 1), heap_key(p, (uint32_t)child)))
 			child++;
-		if (heap_key(p, (uint32_t)child) >= p->entry[id].expire_ms)
+		if (!before(heap_key(p, (uint32_t)child), p->entry[id].expire_ms))
 			break;
 		heap_put(p, at, p->heap[child]);
 		at = (uint32_t)child;
@@ -357,7 +402,7 @@ static void heap_delete(struct hydns_policy *p, uint32_t at)
 
 	if (at == p->count)
 		return;
-	if (at && p->entry[moved].expire_ms < heap_key(p, (at - 1) / 2))
+	if (at && before(p->entry[moved].expire_ms, heap_key(p, (at - 1) / 2)))
 		heap_up(p, at, moved);
 	else
 		heap_down(p, at, moved);
@@ -370,7 +415,7 @@ void hydns_policy_remove(struct hydns_policy *p, uint32_t id)
 		return;
 	ghost_keep(p, &p->entry[id]);
 	list_unlink(p, id);
-	p->entry[id].live = 0;
+	p->entry[id].live = false;
 	p->count--;
 	heap_delete(p, p->entry[id].heap_at);
 }
@@ -386,9 +431,9 @@ void hydns_policy_insert(struct hydns_policy *p, uint32_t id, uint32_t from_id, 
 	seen = known(p, s, from_id, now_ms);
 	hydns_policy_remove(p, id);
 	e = &p->entry[id];
-	e->expire_ms = expire_ms > EXPIRE_MAX ? EXPIRE_MAX : expire_ms;
-	e->live = 1;
-	e->key = s->key;
+	e->expire_ms = (uint32_t)(expire_ms > now_ms + LIFE_MAX ? now_ms + LIFE_MAX : expire_ms);
+	e->live = true;
+	e->key = (uint32_t)s->key;
 	e->seen = seen;
 	list_append(p, id, list_for(rate_of(&seen, p->prior_s)));
 	heap_up(p, p->count++, id);
@@ -412,7 +457,7 @@ void hydns_policy_hits(struct hydns_policy *p, uint32_t id, uint32_t hits, uint6
 
 uint32_t hydns_policy_expired(struct hydns_policy *p, uint64_t now_ms)
 {
-	return p->count && heap_key(p, 0) <= now_ms ? p->heap[0] : NONE;
+	return p->count && has_expired(&p->entry[p->heap[0]], now_ms) ? p->heap[0] : NONE;
 }
 
 struct choice {
@@ -434,7 +479,7 @@ static uint32_t expired_below(struct hydns_policy *p, uint64_t at, uint64_t now_
 {
 	uint32_t id;
 
-	if (at >= p->count || heap_key(p, (uint32_t)at) > now_ms || !c->left)
+	if (at >= p->count || !has_expired(&p->entry[p->heap[at]], now_ms) || !c->left)
 		return NONE;
 	if (accepted(c, p->heap[at]))
 		return p->heap[at];
@@ -496,7 +541,7 @@ enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, const struct hydns
 	if (!p->options.capacity)
 		return HYDNS_REJECT_FULL;
 	id = hydns_policy_victim(p, now_ms, NULL, NULL);
-	if (p->entry[id].expire_ms > now_ms) {
+	if (!has_expired(&p->entry[id], now_ms)) {
 		refill(p, now_ms);
 		if (p->evictions < 1 || rate <= bar_over(p, id, now_ms))
 			return HYDNS_REJECT_FULL;

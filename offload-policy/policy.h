@@ -39,7 +39,7 @@ struct hydns_policy_options {
 struct hydns_policy;
 /* ids: dense numbers 0..ids-1 given by the caller to its rules; an id out of range or not inserted is
  * ignored everywhere. HYDNS_POLICY_BYTES octets an id, allocated here once. NULL without memory or ids. */
-#define HYDNS_POLICY_BYTES 68
+#define HYDNS_POLICY_BYTES 56
 struct hydns_policy *hydns_policy_new(const struct hydns_policy_options *o, uint32_t ids);
 void hydns_policy_free(struct hydns_policy *p);
 size_t hydns_policy_bytes(const struct hydns_policy *p);

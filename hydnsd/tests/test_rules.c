@@ -411,6 +411,70 @@ static void signatures_miss_nothing(void **state)
 	assert_store_as_texts();
 }
 
+/* False: only a pass would tell. */
+static bool withdraw_at_once(const char *name, uint32_t *withdrawn)
+{
+	struct hydnsd_withdrawal w = { .authority = 1, .scope = HYDNS_SCOPE_NAME };
+
+	w.name_len = (uint8_t)wire_of(name, w.name);
+	if (!hydnsd_rules_withdraw(store.rules, &w, NOW_NS))
+		return false;
+	*withdrawn = w.withdrawn;
+	return true;
+}
+
+/* Single names, most without a pass, also after a restart and for rules that took others' places. */
+static void names_are_withdrawn_at_once(void **state)
+{
+	uint32_t withdrawn, at_once = 0;
+
+	(void)state;
+	for (int restart = 0; restart < 2; restart++) {
+		fill_with_random_rules();
+		if (restart)
+			build_store_reopen(&store, CAPACITY, NOW_NS);
+		for (int round = 0; round < 300; round++) {
+			const char *name = random() % 4 ? owner[random() % NAMES] : target[random() % NAMES];
+
+			if (withdraw_at_once(name, &withdrawn))
+				at_once++;
+			else
+				withdrawn = withdraw(HYDNS_SCOPE_NAME, name, 1);
+			assert_int_equal(withdrawn, forget_texts(HYDNS_SCOPE_NAME, name));
+			build_store_grace(&store);
+		}
+		assert_store_as_texts();
+		withdraw(HYDNS_SCOPE_ALL, NULL, 1);
+		build_store_grace(&store);
+	}
+	assert_true(at_once > 300);
+}
+
+/* What very many rules depend on takes a pass, until they have gone; each of them goes at once all the while. */
+static void a_name_of_many_rules_takes_a_pass(void **state)
+{
+	uint32_t withdrawn;
+	char name[32];
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "n%d.example.", i);
+		assert_int_equal(admit_address(name, "many.example.", 0), HYDNSD_ACCEPTED);
+	}
+	assert_false(withdraw_at_once("many.example.", &withdrawn));
+	for (int i = 0; i < 99; i++) {
+		snprintf(name, sizeof(name), "n%d.example.", i);
+		if (withdraw_at_once(name, &withdrawn))
+			assert_int_equal(withdrawn, 1);
+		else                   /* its name stands in the same bucket as the other */
+			assert_int_equal(withdraw(HYDNS_SCOPE_NAME, name, 1), 1);
+	}
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "many.example.", 1), 1);
+	assert_int_equal(admit_address("one.example.", "many.example.", 0), HYDNSD_ACCEPTED);
+	assert_true(withdraw_at_once("many.example.", &withdrawn));
+	assert_int_equal(withdrawn, 1);
+}
+
 /* Names, some of no rule or another resolver's, and a few subtrees share passes: each counts as if it came
  * alone, one after the other. */
 static void a_shared_pass_does_as_single_ones(void **state)
@@ -627,11 +691,12 @@ static void a_restart_keeps_the_rules(void **state)
 static void changes_discard_their_own_names(void **state)
 {
 	static const uint8_t www[] = "\3www\7example\3net", other[] = "\4mail\7example\3org";
-	const uint64_t mine = hydnsd_signature_with_ancestors(www, sizeof(www), 1);
-	const uint64_t its = hydnsd_signature_with_ancestors(other, sizeof(other), 1);
 	struct hydnsd_changes c = { .next = 0 };
+	uint64_t mine = 0, its = 0;
 
 	(void)state;
+	hydnsd_name_hash(www, sizeof(www), 1, &mine);
+	hydnsd_name_hash(other, sizeof(other), 1, &its);
 	assert_false(hydnsd_changes_touch(&c, 0, mine));
 	hydnsd_changes_note(&c, 7, hydnsd_signature_of(www, sizeof(www), 1));
 	assert_true(hydnsd_changes_touch(&c, 6, mine));
@@ -657,6 +722,8 @@ int main(void)
 		RULES_TEST(one_question_outdated),
 		RULES_TEST(everything_can_be_withdrawn),
 		RULES_TEST(signatures_miss_nothing),
+		RULES_TEST(names_are_withdrawn_at_once),
+		RULES_TEST(a_name_of_many_rules_takes_a_pass),
 		RULES_TEST(a_shared_pass_does_as_single_ones),
 		RULES_TEST(successors_replace),
 		RULES_TEST(rules_expire),
