@@ -310,6 +310,12 @@ static bool has_capitals(const isc_region_t *name)
 	return false;
 }
 
+/* hydns-min-ttl is meant for what is counted down. */
+static uint32_t fixed_life(const struct hydns_instance *inst)
+{
+	return inst->o.min_ttl > FIXED_LIFE ? inst->o.min_ttl : FIXED_LIFE;
+}
+
 static uint8_t variant_of(const ns_client_t *client)
 {
 	return ((client->extflags & DNS_MESSAGEEXTFLAG_DO) != 0 ? HYDNS_VARIANT_DO : 0) |
@@ -342,7 +348,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 		return NS_HOOK_CONTINUE;
 	pending.q = (struct hydns_question){ .name = r.base, .name_len = (uint16_t)r.length,
 		.qtype = client->query.qtype, .variant = variant_of(client), .fixed = look.fixed };
-	pending.expires = (time_t)client->now + (look.fixed ? FIXED_LIFE : look.ttl);
+	pending.expires = (time_t)client->now + (look.fixed ? fixed_life(inst) : look.ttl);
 	pending.secure = look.secure;
 	pending.stamp = n->stamp;
 	if (hydns_publish_hot(hydns_publish_thread(p, isc_tid()), &pending.q, pending.expires, coarse_ms()))

@@ -53,13 +53,15 @@ static ns_hookresult_t on_flushed(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
-/* Commands that change no answer from the cache, or have told what they flush. */
+/* Commands that change no answer, or have told what they flush, or which zone they change; reload and reconfig have
+ * made a new instance, unless a single zone was meant. */
 static bool command_is_harmless(const char *command)
 {
 	static const char *const harmless[] = {
 		"null", "status", "stats", "reset-stats", "recursing", "dumpdb", "secroots", "zonestatus", "showzone",
 		"notify", "trace", "notrace", "testgen", "tcp-timeouts", "fetchlimit", "memprof", "dnstap-reopen",
-		"sync", "stop", "halt", "flush", "flushname", "flushtree", "scan",
+		"sync", "stop", "halt", "flush", "flushname", "flushtree", "scan", "reload", "reconfig", "freeze", "thaw",
+		"refresh", "retransfer", "sign", "signing", "loadkeys", "dnssec",
 	};
 
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)

@@ -80,7 +80,7 @@ void frame_query(struct frame *f, const struct query *q)
 	f->udp = p - f->data;
 	p = put32(put16(put16(p, CLIENT_PORT), SERVICE_PORT), 0);
 	f->dns = p - f->data;
-	p = put16(put16(p, q->id), 0x0100 | (q->ad ? 0x20 : 0));
+	p = put16(put16(p, q->id), (q->norec ? 0 : 0x0100) | (q->ad ? 0x20 : 0));
 	p = put32(put16(put16(p, 1), 0), q->edns);
 	p += name_wire(q->name, p);
 	p = put16(put16(p, q->qtype), 1);
@@ -241,7 +241,7 @@ size_t answer_message(const struct answer *a, const struct query *q, uint32_t se
 
 	if (q->cookie)
 		memcpy(option + 4, q->cookie, 24);
-	p = put16(put16(put16(p, q->id), a->flags | 0x0100 | ad), 1);
+	p = put16(put16(put16(p, q->id), a->flags | (q->norec ? 0 : 0x0100) | ad), 1);
 	p = put16(put16(put16(p, a->count[0]), a->count[1]), a->count[2] + q->edns);
 	p += name_wire(q->name, p);
 	p = put16(put16(p, q->qtype), 1);

@@ -25,7 +25,7 @@ struct query {
 	const char *name;        /* dotted, as the client writes it; "." is the root */
 	uint16_t qtype;
 	uint16_t id;
-	bool ipv6, ad, edns, want_do;
+	bool ipv6, ad, edns, want_do, norec;
 	uint16_t edns_size;
 	const uint8_t *options;  /* EDNS options */
 	uint16_t options_len;

@@ -59,7 +59,8 @@ static void make_rule(struct known *k, unsigned i)
 
 	memset(text, 99, sizeof(text));
 	make_name(k->name, i);
-	k->q = (struct query){ .name = k->name, .qtype = 1, .edns = i & 1, .want_do = (i & 3) == 3 };
+	k->q = (struct query){ .name = k->name, .qtype = 1, .edns = i & 1, .want_do = (i & 3) == 3,
+			      .norec = (i & 12) == 12 };
 	k->a.secure = i & 4;
 	k->a.static_ttl = !(i % 7);
 	switch (i % 6) {
@@ -93,12 +94,12 @@ static void make_rule(struct known *k, unsigned i)
 	}
 }
 
-static struct known *rule_of(const uint8_t *name, size_t len, uint16_t qtype, bool want_do)
+static struct known *rule_of(const uint8_t *name, size_t len, uint16_t qtype, bool want_do, bool norec)
 {
 	for (unsigned i = 0; i < RULES; i++) {
 		uint8_t wire[HYDNS_NAME_MAX + 1];
 
-		if (known[i].q.qtype == qtype && known[i].q.want_do == want_do &&
+		if (known[i].q.qtype == qtype && known[i].q.want_do == want_do && known[i].q.norec == norec &&
 		    name_wire(known[i].name, wire) == len &&
 		    !strncasecmp((const char *)wire, (const char *)name, len))
 			return &known[i];
@@ -212,7 +213,7 @@ static const char *judge_reply(const struct frame *f, const struct frame *reply,
 	ldns_pkt *answer;
 
 	memcpy(asked, f->data + f->dns + 12, name_len);
-	k = rule_of(asked, name_len, ldns_rr_get_type(question), ldns_pkt_edns_do(query));
+	k = rule_of(asked, name_len, ldns_rr_get_type(question), ldns_pkt_edns_do(query), !ldns_pkt_rd(query));
 	if (!k)
 		return "an answer to a question without a rule";
 	q = k->q;

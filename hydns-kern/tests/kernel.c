@@ -346,7 +346,7 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->arcount = htons(a->count[ADDITIONAL]);
 	r->answer_len = a->len;
 	r->answer_sum = hydns_answer_sum(a->data, a->len, a->ttl, a->ttls);
-	r->variant = q->want_do ? HYDNS_VARIANT_DO : 0;
+	r->variant = (q->want_do ? HYDNS_VARIANT_DO : 0) | (q->norec ? HYDNS_VARIANT_NO_RD : 0);
 	r->authority = RESOLVER;
 	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0);
 	r->ttl_count = a->ttls;

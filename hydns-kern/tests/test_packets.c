@@ -92,6 +92,28 @@ static void test_do_and_secure(void **state)
 	kernel_remove(kern, h[1]);
 }
 
+/* RD is the query's in the reply, and the two kinds of query have answers of their own. */
+static void test_no_recursion_desired(void **state)
+{
+	struct query norec = plain, norec_do = plain;
+	struct answer a = { 0 }, referral = { .flags = 0x8000 };
+	__u32 h[2];
+
+	(void)state;
+	norec.norec = norec_do.norec = norec_do.edns = norec_do.want_do = true;
+	norec_do.edns_size = 1232;
+	answer_addresses(&a, 1, 300);
+	answer_add(&referral, AUTHORITY, NULL, 2, 300, (const __u8 *)"\2ns\300\14", 5);
+	h[0] = kernel_publish(kern, &plain, &a, 0, NULL);
+	expect_query_passes("RD clear, only the other variant known", &norec, HYDNS_R_MISS);
+	h[1] = kernel_publish(kern, &norec, &referral, 0, NULL);
+	expect_answer("RD clear", &norec, &referral, 0);
+	expect_answer("RD set", &plain, &a, 0);
+	expect_query_passes("RD clear and DO", &norec_do, HYDNS_R_MISS);
+	kernel_remove(kern, h[0]);
+	kernel_remove(kern, h[1]);
+}
+
 static void test_ttl_counts_down(void **state)
 {
 	static const struct {
@@ -912,7 +934,7 @@ int main(void)
 		cmocka_unit_test(test_hits),
 		cmocka_unit_test(test_do_and_secure),
 		cmocka_unit_test(test_ttl_counts_down),
-		cmocka_unit_test(test_static_ttl),
+		cmocka_unit_test(test_static_ttl), cmocka_unit_test(test_no_recursion_desired),
 		cmocka_unit_test(test_every_name_length),
 		cmocka_unit_test(test_every_answer_length),
 		cmocka_unit_test(test_negative),

@@ -65,7 +65,7 @@ static struct hydns_publish_options options(struct world *w)
 	return (struct hydns_publish_options){ .socket = w->peer.path, .identity = "test", .version = "1",
 		.threads = THREADS, .capacity = 1000, .admission = ADMISSION, .window_ms = 60000, .min_ttl = 2,
 		.max_ttl = 3600, .refresh_percent = 10, .flush_timeout_ms = FLUSH_TIMEOUT_MS,
-		.edns_size = 1232, .max_udp = 1232, .log = take_log };
+		.edns_size = 1232, .max_udp = 1232, .zones = true, .log = take_log };
 }
 
 static int setup(void **state)
@@ -363,6 +363,68 @@ static void asks_for_renewed(void **state)
 	peer_stop(&w->peer);
 	assert_true(disconnected(w));
 	assert_false(hydns_publish_offered(w->t, q, renewed, now, hydns_publish_stamp(w->p)));
+}
+
+/* An answer from a zone: it lives as long as it is said to, whatever its TTLs, and is told anew after a withdrawal. */
+static void offers_what_is_fixed(void **state)
+{
+	struct world *w = *state;
+	struct hydns_question *q = &w->reply.question;
+	const time_t now = time(NULL);
+	union { struct hydns_offer offer; uint8_t room[2048]; } f;
+
+	start_both(w);
+	q->fixed = true;
+	while (!hot(w, now))
+		;
+	assert_int_equal(hydns_publish_offer(w->t, q, w->reply.wire, w->reply.len, now, now + 9 * TTL, false,
+					     hydns_publish_stamp(w->p)), 0);
+	assert_non_null(peer_frame(&w->peer, 0, f.room, sizeof(f.room)));
+	assert_int_equal(f.offer.flags, HYDNS_RULE_STATIC_TTL);
+	assert_int_equal(f.offer.ttl, 9 * TTL);
+	assert_false(hot(w, now + TTL));
+	hydns_publish_zone_changed(w->p);
+	assert_true(hot(w, now + TTL));
+	peer_stop(&w->peer);
+}
+
+/* A zone's change waits for hydnsd if something was offered below the origin, and makes what was looked up before the
+ * end of the change too old. */
+static void zone_changes(void **state)
+{
+	static const uint8_t root[] = "";
+	struct world *w = *state;
+	struct hydns_stamp before, between;
+	uint32_t epoch;
+
+	start_both(w);
+	before = hydns_publish_stamp(w->p);
+	hydns_publish_zone_changing(w->p, www, sizeof(www));
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 0);        /* nothing was offered */
+	assert_int_equal(offer(w, before), -ESTALE);
+	hydns_publish_zone_changed(w->p);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	before = hydns_publish_stamp(w->p);
+	hydns_publish_zone_changing(w->p, root, sizeof(root));
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 1);
+	assert_int_equal(w->peer.last_withdrawal.scope, HYDNS_SCOPE_SUBTREE);
+	assert_int_equal(w->peer.last_withdrawal.name_len, sizeof(root));
+	between = hydns_publish_stamp(w->p);
+	hydns_publish_zone_changed(w->p);
+	assert_int_equal(offer(w, before), -ESTALE);
+	assert_int_equal(offer(w, between), -ESTALE);
+	hydns_publish_zone_changing(w->p, root, sizeof(root));         /* refused offers count, for safety's sake */
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 2);
+	hydns_publish_zone_changing(w->p, root, sizeof(root));
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 2);
+	hydns_publish_zone_changed(w->p);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	epoch = page_epoch(w);
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	hydns_publish_zone_changing(w->p, www, sizeof(www));
+	assert_int_equal(page_epoch(w), epoch + 1);                    /* without hydnsd: all of it */
+	hydns_publish_zone_changed(w->p);
 }
 
 static void refuses_offers(void **state)
@@ -806,8 +868,8 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along), TEST(reconnects),
 		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers),
-		TEST(asks_for_renewed), TEST(refuses_offers), TEST(full_ring_drops), TEST(changes_are_told),
-		TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes),
+		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(zone_changes),
+		TEST(full_ring_drops), TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes),
 		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
 		TEST(secrets_are_told), TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts),
 	};

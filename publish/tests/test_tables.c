@@ -220,6 +220,32 @@ static void names_race(void **state)
 	free(c);
 }
 
+/* Below which names something was offered since they were settled. */
+static void subtrees(void **state)
+{
+	static const uint8_t www[] = "\3www\7example", zone[] = "\7example", other[] = "\5other", root[] = "";
+	struct hydns_subtrees *t = hydns_subtrees_new(seed);
+	uint64_t offers;
+
+	(void)state;
+	assert_true(hydns_subtrees_settled(t, zone, sizeof(zone)));
+	hydns_subtrees_offer(t, www, sizeof(www));
+	assert_false(hydns_subtrees_settled(t, www, sizeof(www)));
+	assert_false(hydns_subtrees_settled(t, zone, sizeof(zone)));
+	assert_false(hydns_subtrees_settled(t, root, sizeof(root)));
+	assert_true(hydns_subtrees_settled(t, other, sizeof(other)));
+	offers = hydns_subtrees_offers(t, zone, sizeof(zone));
+	hydns_subtrees_offer(t, www, sizeof(www));        /* while a withdrawal is under way */
+	hydns_subtrees_settle(t, zone, sizeof(zone), offers);
+	assert_false(hydns_subtrees_settled(t, zone, sizeof(zone)));
+	hydns_subtrees_settle(t, zone, sizeof(zone), hydns_subtrees_offers(t, zone, sizeof(zone)));
+	assert_true(hydns_subtrees_settled(t, zone, sizeof(zone)));
+	hydns_subtrees_settle(t, zone, sizeof(zone), offers);      /* one that began before ends later */
+	assert_true(hydns_subtrees_settled(t, zone, sizeof(zone)));
+	assert_false(hydns_subtrees_settled(t, root, sizeof(root)));
+	hydns_subtrees_free(t);
+}
+
 static void left_out(void **state)
 {
 	static const uint8_t a[] = "\1a\7example", upper[] = "\1A\7EXAMPLE", b[] = "\2bb\7example", root[] = "";
@@ -308,7 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(offered_collision),
-		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out),
+		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out), cmocka_unit_test(subtrees),
 		cmocka_unit_test(ends_add_up), cmocka_unit_test(ends_forgotten),
 		cmocka_unit_test(ring_full_and_wrapped), cmocka_unit_test(ring_wakes_once),
 	};
