@@ -11,6 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* -- memory.c ---------------------------------------------------------------------------------------- */
+/* Zeroed memory for a table that is looked at in random places: aligned to a cache line, and in huge pages when it is
+ * so large that each look would miss the TLB as well. For free(). NULL without memory. */
+void *hydns_table_new(size_t size);
+
 /* -- sketch.c: how often was a question seen lately? ------------------------------------------------- */
 struct hydns_sketch;
 /* width: counters per row, rounded up to 14 * 2^n (memory: 64 octets for each 14, see sketch.c);

@@ -88,12 +88,11 @@ struct hydns_sketch *hydns_sketch_new(uint32_t width, uint32_t half_life_ms, con
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	s->blocks = aligned_alloc(BLOCK_BYTES, (size_t)blocks * BLOCK_BYTES);
+	s->blocks = hydns_table_new((size_t)blocks * BLOCK_BYTES);
 	if (!s->blocks) {
 		free(s);
 		return NULL;
 	}
-	memset(s->blocks, 0, (size_t)blocks * BLOCK_BYTES);
 	s->mask = blocks - 1;
 	s->half_life_ms = half_life_ms;
 	s->seed[0] = seed[0];

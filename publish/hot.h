@@ -8,6 +8,8 @@
 
 #include "offload-policy/policy.h"
 
+#define HYDNS_CACHE_LINE 64
+
 /* -- offered.c: which answers hydnsd has been told about ----------------------------------------------- */
 struct hydns_offered;
 struct hydns_offered *hydns_offered_new(uint32_t capacity);

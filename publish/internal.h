@@ -12,7 +12,6 @@
 
 #define HYDNS_NS_PER_S   1000000000ULL
 #define HYDNS_NS_PER_MS  1000000ULL
-#define HYDNS_CACHE_LINE 64
 
 /* -- clock.c -------------------------------------------------------------------------------------- */
 uint64_t hydns_mono_ns(void);

@@ -29,9 +29,10 @@ struct entry {
 	_Atomic uint32_t generation;     /* low half, of the answer's stamp */
 };
 
+/* The two places of a key share a cache line. */
 struct hydns_offered {
 	uint32_t mask;
-	struct entry entry[];
+	struct entry entry[] __attribute__((aligned(HYDNS_CACHE_LINE)));
 };
 
 struct hydns_offered *hydns_offered_new(uint32_t capacity)
@@ -39,10 +40,12 @@ struct hydns_offered *hydns_offered_new(uint32_t capacity)
 	uint64_t want = (uint64_t)(capacity ? capacity : HYDNS_HOT_CAPACITY) * PER_RULE;
 	uint32_t n = ENTRIES_MIN;
 	struct hydns_offered *t;
+	size_t size;
 
 	while (n < want && n < ENTRIES_MAX)
 		n *= 2;
-	t = calloc(1, sizeof(*t) + n * sizeof(t->entry[0]));
+	size = sizeof(*t) + n * sizeof(t->entry[0]);
+	t = hydns_table_new(size);
 	if (t)
 		t->mask = n - 1;
 	return t;
