@@ -4,18 +4,17 @@
 #include "hydns-sim/cache.h"
 #include "hydns-sim/queue.h"
 
+enum { ABSENT, RESIDENT };
+
 struct cache {
 	struct cache_base base;
 	uint32_t capacity;
-	struct queue queue;
-	struct queue_links *link;
-	bool *resident;
+	struct queues in;
 };
 
 static void lru_close(struct cache *c)
 {
-	free(c->link);
-	free(c->resident);
+	queues_free(&c->in);
 	free(c);
 }
 
@@ -26,10 +25,7 @@ static struct cache *lru_open(uint32_t capacity, uint32_t ids)
 	if (!c)
 		return NULL;
 	c->capacity = capacity;
-	queue_init(&c->queue);
-	c->link = malloc(ids * sizeof(*c->link));
-	c->resident = calloc(ids, sizeof(*c->resident));
-	if (c->link && c->resident)
+	if (queues_init(&c->in, ids))
 		return c;
 	lru_close(c);
 	return NULL;
@@ -37,31 +33,28 @@ static struct cache *lru_open(uint32_t capacity, uint32_t ids)
 
 static bool lru_access(struct cache *c, uint32_t id)
 {
-	if (!c->resident[id])
+	if (c->in.where[id] == ABSENT)
 		return false;
-	queue_remove(&c->queue, c->link, id);
-	queue_push(&c->queue, c->link, id);
+	queues_leave(&c->in, id);
+	queues_enter(&c->in, id, RESIDENT);
 	return true;
 }
 
 static void lru_remove(struct cache *c, uint32_t id)
 {
-	if (!c->resident[id])
-		return;
-	queue_remove(&c->queue, c->link, id);
-	c->resident[id] = false;
+	if (c->in.where[id] == RESIDENT)
+		queues_leave(&c->in, id);
 }
 
 static void lru_insert(struct cache *c, uint32_t id)
 {
-	while (c->queue.count >= c->capacity) {
-		uint32_t victim = c->queue.tail;
+	while (c->in.queue[RESIDENT].count >= c->capacity) {
+		uint32_t victim = c->in.queue[RESIDENT].tail;
 
-		lru_remove(c, victim);
+		queues_leave(&c->in, victim);
 		c->base.gone(c->base.arg, victim);
 	}
-	queue_push(&c->queue, c->link, id);
-	c->resident[id] = true;
+	queues_enter(&c->in, id, RESIDENT);
 }
 
 const struct cache_kind cache_lru = {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Doubly linked queues over dense numbers; an id is in one queue of a set at most. Newest at the head. */
+/* Doubly linked queues over dense numbers, newest at the head; and sets of them, of which an id is in one at most. */
 #ifndef HYDNS_SIM_QUEUE_H
 #define HYDNS_SIM_QUEUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #define QUEUE_NONE UINT32_MAX
+#define QUEUES_MAX 4
 
 struct queue_links {                   /* shared by all queues of a set, one element an id */
 	uint32_t newer, older;
@@ -43,6 +45,40 @@ static inline void queue_remove(struct queue *q, struct queue_links *l, uint32_t
 	else
 		q->tail = l[id].newer;
 	q->count--;
+}
+
+struct queues {
+	struct queue queue[QUEUES_MAX]; /* the first stands for none, and is empty */
+	struct queue_links *link;
+	uint8_t *where;                /* by id: index of its queue */
+};
+
+static inline void queues_free(struct queues *s)
+{
+	free(s->link);
+	free(s->where);
+}
+
+/* False without memory; queues_free() is due then, too. */
+static inline bool queues_init(struct queues *s, uint32_t ids)
+{
+	for (int i = 0; i < QUEUES_MAX; i++)
+		queue_init(&s->queue[i]);
+	s->link = malloc(ids * sizeof(*s->link));
+	s->where = calloc(ids, sizeof(*s->where));
+	return s->link && s->where;
+}
+
+static inline void queues_leave(struct queues *s, uint32_t id)
+{
+	queue_remove(&s->queue[s->where[id]], s->link, id);
+	s->where[id] = 0;
+}
+
+static inline void queues_enter(struct queues *s, uint32_t id, int where)
+{
+	queue_push(&s->queue[where], s->link, id);
+	s->where[id] = (uint8_t)where;
 }
 
 #endif

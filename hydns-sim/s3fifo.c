@@ -18,15 +18,13 @@ enum where { NOWHERE, SMALL, MAIN, GHOST };
 struct cache {
 	struct cache_base base;
 	uint32_t capacity, small_size, ghost_size;
-	struct queue queue[GHOST + 1];
-	struct queue_links *link;
-	uint8_t *where, *freq;
+	struct queues in;
+	uint8_t *freq;
 };
 
 static void s3fifo_close(struct cache *c)
 {
-	free(c->link);
-	free(c->where);
+	queues_free(&c->in);
 	free(c->freq);
 	free(c);
 }
@@ -40,12 +38,8 @@ static struct cache *s3fifo_open(uint32_t capacity, uint32_t ids)
 	c->capacity = capacity;
 	c->small_size = capacity / SMALL_PART ? capacity / SMALL_PART : 1;
 	c->ghost_size = capacity - c->small_size;
-	for (int q = SMALL; q <= GHOST; q++)
-		queue_init(&c->queue[q]);
-	c->link = malloc(ids * sizeof(*c->link));
-	c->where = calloc(ids, 1);
 	c->freq = calloc(ids, 1);
-	if (c->link && c->where && c->freq)
+	if (queues_init(&c->in, ids) && c->freq)
 		return c;
 	s3fifo_close(c);
 	return NULL;
@@ -53,7 +47,7 @@ static struct cache *s3fifo_open(uint32_t capacity, uint32_t ids)
 
 static bool resident(const struct cache *c, uint32_t id)
 {
-	return c->where[id] == SMALL || c->where[id] == MAIN;
+	return c->in.where[id] == SMALL || c->in.where[id] == MAIN;
 }
 
 static bool s3fifo_access(struct cache *c, uint32_t id)
@@ -65,36 +59,24 @@ static bool s3fifo_access(struct cache *c, uint32_t id)
 	return true;
 }
 
-static void leave(struct cache *c, uint32_t id)
-{
-	queue_remove(&c->queue[c->where[id]], c->link, id);
-	c->where[id] = NOWHERE;
-}
-
-static void enter(struct cache *c, uint32_t id, enum where where)
-{
-	queue_push(&c->queue[where], c->link, id);
-	c->where[id] = (uint8_t)where;
-}
-
 static void s3fifo_remove(struct cache *c, uint32_t id)
 {
 	if (resident(c, id))
-		leave(c, id);
+		queues_leave(&c->in, id);
 }
 
 static void evict_main(struct cache *c)
 {
 	for (;;) {
-		uint32_t id = c->queue[MAIN].tail;
+		uint32_t id = c->in.queue[MAIN].tail;
 
-		leave(c, id);
+		queues_leave(&c->in, id);
 		if (!c->freq[id]) {
 			c->base.gone(c->base.arg, id);
 			return;
 		}
 		c->freq[id]--;
-		enter(c, id, MAIN);
+		queues_enter(&c->in, id, MAIN);
 	}
 }
 
@@ -102,21 +84,21 @@ static void to_ghost(struct cache *c, uint32_t id)
 {
 	if (!c->ghost_size)
 		return;
-	while (c->queue[GHOST].count >= c->ghost_size)
-		leave(c, c->queue[GHOST].tail);
-	enter(c, id, GHOST);
+	while (c->in.queue[GHOST].count >= c->ghost_size)
+		queues_leave(&c->in, c->in.queue[GHOST].tail);
+	queues_enter(&c->in, id, GHOST);
 }
 
 /* False: nobody left, the last ones moved to the main queue. */
 static bool evict_small(struct cache *c)
 {
-	while (c->queue[SMALL].count) {
-		uint32_t id = c->queue[SMALL].tail;
+	while (c->in.queue[SMALL].count) {
+		uint32_t id = c->in.queue[SMALL].tail;
 
-		leave(c, id);
+		queues_leave(&c->in, id);
 		if (c->freq[id] > FREQ_MOVES) {
 			c->freq[id] = 0;
-			enter(c, id, MAIN);
+			queues_enter(&c->in, id, MAIN);
 			continue;
 		}
 		c->base.gone(c->base.arg, id);
@@ -128,19 +110,19 @@ static bool evict_small(struct cache *c)
 
 static void s3fifo_insert(struct cache *c, uint32_t id)
 {
-	bool known = c->where[id] == GHOST;
+	bool known = c->in.where[id] == GHOST;
 
 	if (known)
-		leave(c, id);
-	while (c->queue[SMALL].count + c->queue[MAIN].count >= c->capacity)
-		if (!c->queue[MAIN].count || c->queue[SMALL].count >= c->small_size) {
+		queues_leave(&c->in, id);
+	while (c->in.queue[SMALL].count + c->in.queue[MAIN].count >= c->capacity)
+		if (!c->in.queue[MAIN].count || c->in.queue[SMALL].count >= c->small_size) {
 			if (!evict_small(c))
 				evict_main(c);
 		} else {
 			evict_main(c);
 		}
 	c->freq[id] = 0;
-	enter(c, id, known ? MAIN : SMALL);
+	queues_enter(&c->in, id, known ? MAIN : SMALL);
 }
 
 const struct cache_kind cache_s3fifo = {

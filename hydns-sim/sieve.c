@@ -4,20 +4,19 @@
 #include "hydns-sim/cache.h"
 #include "hydns-sim/queue.h"
 
-enum { ABSENT, PLAIN, VISITED };
+enum { ABSENT, RESIDENT };
 
 struct cache {
 	struct cache_base base;
 	uint32_t capacity, hand;
-	struct queue queue;
-	struct queue_links *link;
-	uint8_t *state;
+	struct queues in;
+	bool *visited;
 };
 
 static void sieve_close(struct cache *c)
 {
-	free(c->link);
-	free(c->state);
+	queues_free(&c->in);
+	free(c->visited);
 	free(c);
 }
 
@@ -29,10 +28,8 @@ static struct cache *sieve_open(uint32_t capacity, uint32_t ids)
 		return NULL;
 	c->capacity = capacity;
 	c->hand = QUEUE_NONE;
-	queue_init(&c->queue);
-	c->link = malloc(ids * sizeof(*c->link));
-	c->state = calloc(ids, sizeof(*c->state));
-	if (c->link && c->state)
+	c->visited = calloc(ids, sizeof(*c->visited));
+	if (queues_init(&c->in, ids) && c->visited)
 		return c;
 	sieve_close(c);
 	return NULL;
@@ -40,29 +37,28 @@ static struct cache *sieve_open(uint32_t capacity, uint32_t ids)
 
 static bool sieve_access(struct cache *c, uint32_t id)
 {
-	if (c->state[id] == ABSENT)
+	if (c->in.where[id] == ABSENT)
 		return false;
-	c->state[id] = VISITED;
+	c->visited[id] = true;
 	return true;
 }
 
 static void sieve_remove(struct cache *c, uint32_t id)
 {
-	if (c->state[id] == ABSENT)
+	if (c->in.where[id] == ABSENT)
 		return;
 	if (c->hand == id)
-		c->hand = c->link[id].newer;
-	queue_remove(&c->queue, c->link, id);
-	c->state[id] = ABSENT;
+		c->hand = c->in.link[id].newer;
+	queues_leave(&c->in, id);
 }
 
 static uint32_t sieve_victim(struct cache *c)
 {
-	uint32_t at = c->hand != QUEUE_NONE ? c->hand : c->queue.tail;
+	uint32_t at = c->hand != QUEUE_NONE ? c->hand : c->in.queue[RESIDENT].tail;
 
-	while (c->state[at] == VISITED) {
-		c->state[at] = PLAIN;
-		at = c->link[at].newer != QUEUE_NONE ? c->link[at].newer : c->queue.tail;
+	while (c->visited[at]) {
+		c->visited[at] = false;
+		at = c->in.link[at].newer != QUEUE_NONE ? c->in.link[at].newer : c->in.queue[RESIDENT].tail;
 	}
 	c->hand = at;
 	return at;
@@ -70,14 +66,14 @@ static uint32_t sieve_victim(struct cache *c)
 
 static void sieve_insert(struct cache *c, uint32_t id)
 {
-	while (c->queue.count >= c->capacity) {
+	while (c->in.queue[RESIDENT].count >= c->capacity) {
 		uint32_t victim = sieve_victim(c);
 
 		sieve_remove(c, victim);
 		c->base.gone(c->base.arg, victim);
 	}
-	queue_push(&c->queue, c->link, id);
-	c->state[id] = PLAIN;
+	queues_enter(&c->in, id, RESIDENT);
+	c->visited[id] = false;
 }
 
 const struct cache_kind cache_sieve = {

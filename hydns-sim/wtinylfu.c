@@ -25,9 +25,7 @@ enum where { NOWHERE, WINDOW, PROBATION, PROTECTED };
 struct cache {
 	struct cache_base base;
 	uint32_t capacity, window_size, protected_size;
-	struct queue queue[PROTECTED + 1];
-	struct queue_links *link;
-	uint8_t *where;
+	struct queues in;
 	uint8_t *counter[ROWS];        /* a byte each here; the memory stated counts half of one */
 	uint8_t *door;
 	uint32_t mask;
@@ -39,8 +37,7 @@ static void wtinylfu_close(struct cache *c)
 	for (int row = 0; row < ROWS; row++)
 		free(c->counter[row]);
 	free(c->door);
-	free(c->link);
-	free(c->where);
+	queues_free(&c->in);
 	free(c);
 }
 
@@ -53,9 +50,7 @@ static bool allocate(struct cache *c, uint32_t ids)
 		good = good && c->counter[row];
 	}
 	c->door = calloc(((size_t)c->mask + 1) * DOOR_FACTOR / 8, 1);
-	c->link = malloc(ids * sizeof(*c->link));
-	c->where = calloc(ids, 1);
-	return good && c->door && c->link && c->where;
+	return queues_init(&c->in, ids) && good && c->door;
 }
 
 static struct cache *wtinylfu_open(uint32_t capacity, uint32_t ids)
@@ -72,8 +67,6 @@ static struct cache *wtinylfu_open(uint32_t capacity, uint32_t ids)
 	c->sample = (uint64_t)capacity * SAMPLE_FACTOR;
 	for (c->mask = 15; c->mask < ROW_FACTOR * (uint64_t)capacity - 1; c->mask = c->mask * 2 + 1)
 		;
-	for (int q = WINDOW; q <= PROTECTED; q++)
-		queue_init(&c->queue[q]);
 	if (allocate(c, ids))
 		return c;
 	wtinylfu_close(c);
@@ -152,45 +145,33 @@ static void count(struct cache *c, uint32_t id)
 }
 
 /* -- the queues ---------------------------------------------------------------------------------------- */
-static void leave(struct cache *c, uint32_t id)
-{
-	queue_remove(&c->queue[c->where[id]], c->link, id);
-	c->where[id] = NOWHERE;
-}
-
-static void enter(struct cache *c, uint32_t id, enum where where)
-{
-	queue_push(&c->queue[where], c->link, id);
-	c->where[id] = (uint8_t)where;
-}
-
 static bool wtinylfu_access(struct cache *c, uint32_t id)
 {
-	enum where where = c->where[id];
+	enum where where = c->in.where[id];
 
 	count(c, id);
 	if (where == NOWHERE)
 		return false;
-	leave(c, id);
-	enter(c, id, where == WINDOW ? WINDOW : PROTECTED);
-	if (c->queue[PROTECTED].count > c->protected_size && c->queue[PROTECTED].tail != id) {
-		uint32_t demoted = c->queue[PROTECTED].tail;
+	queues_leave(&c->in, id);
+	queues_enter(&c->in, id, where == WINDOW ? WINDOW : PROTECTED);
+	if (c->in.queue[PROTECTED].count > c->protected_size && c->in.queue[PROTECTED].tail != id) {
+		uint32_t demoted = c->in.queue[PROTECTED].tail;
 
-		leave(c, demoted);
-		enter(c, demoted, PROBATION);
+		queues_leave(&c->in, demoted);
+		queues_enter(&c->in, demoted, PROBATION);
 	}
 	return true;
 }
 
 static void wtinylfu_remove(struct cache *c, uint32_t id)
 {
-	if (c->where[id] != NOWHERE)
-		leave(c, id);
+	if (c->in.where[id] != NOWHERE)
+		queues_leave(&c->in, id);
 }
 
 static void lose(struct cache *c, uint32_t id)
 {
-	leave(c, id);
+	queues_leave(&c->in, id);
 	c->base.gone(c->base.arg, id);
 }
 
@@ -198,23 +179,23 @@ static void wtinylfu_insert(struct cache *c, uint32_t id)
 {
 	uint32_t main_size = c->capacity - c->window_size;
 
-	enter(c, id, WINDOW);
-	while (c->queue[WINDOW].count > c->window_size) {
-		uint32_t candidate = c->queue[WINDOW].tail, victim;
+	queues_enter(&c->in, id, WINDOW);
+	while (c->in.queue[WINDOW].count > c->window_size) {
+		uint32_t candidate = c->in.queue[WINDOW].tail, victim;
 
-		if (c->queue[PROBATION].count + c->queue[PROTECTED].count < main_size) {
-			leave(c, candidate);
-			enter(c, candidate, PROBATION);
+		if (c->in.queue[PROBATION].count + c->in.queue[PROTECTED].count < main_size) {
+			queues_leave(&c->in, candidate);
+			queues_enter(&c->in, candidate, PROBATION);
 			continue;
 		}
-		victim = c->queue[PROBATION].count ? c->queue[PROBATION].tail : c->queue[PROTECTED].tail;
+		victim = c->in.queue[PROBATION].count ? c->in.queue[PROBATION].tail : c->in.queue[PROTECTED].tail;
 		if (victim == QUEUE_NONE || estimate(c, candidate) <= estimate(c, victim)) {
 			lose(c, candidate);
 			continue;
 		}
 		lose(c, victim);
-		leave(c, candidate);
-		enter(c, candidate, PROBATION);
+		queues_leave(&c->in, candidate);
+		queues_enter(&c->in, candidate, PROBATION);
 	}
 }
 
