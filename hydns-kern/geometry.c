@@ -4,13 +4,12 @@
 #include "loader.h"
 
 /*
- * Octets of slots for each rule of the capacity, and rules beyond it in sixteenths: replaced ones wait out their grace
- * period. doc/performance.md says what rules of real resolvers take ("Memory of a rule"); where they take more on
+ * Octets of slots for each rule of the capacity, and rules beyond it: replaced ones wait out their grace period. doc/performance.md says what rules of real resolvers take ("Memory of a rule"); where they take more on
  * average, fewer than the capacity fit.
  */
 #define RULE_OCTETS     160
-#define WAITING_SHARE   16
-#define RULES_LEAST     256
+#define WAITING_SHARE   32              /* one of so many; 25 ms at a million renewals a second */
+#define WAITING_LEAST   256
 /* So that a tiny store can hold some of every size: as many as there are sizes. */
 #define SPANS_LEAST     32
 
@@ -21,11 +20,10 @@ static __u64 quotient(__u64 n, __u32 by)
 
 void hydns_geometry_for(__u32 capacity, __u32 cpus, struct hydns_geometry *out)
 {
-	__u64 rules = (__u64)capacity + quotient(capacity, WAITING_SHARE);
+	__u64 waiting = quotient(capacity, WAITING_SHARE), rules;
 	__u32 buckets = 2;
 
-	if (rules < RULES_LEAST)
-		rules = RULES_LEAST;
+	rules = capacity + (waiting < WAITING_LEAST ? WAITING_LEAST : waiting);
 	memset(out, 0, sizeof(*out));
 	out->abi_version = HYDNS_ABI_VERSION;
 	out->cpus = cpus;

@@ -201,6 +201,35 @@ __u32 hydns_store_find(const struct hydns_store *s, const __u8 *name, __u8 name_
 	return place ? hydns_entry_handle(*place) : 0;
 }
 
+__u64 hydns_store_key(const struct hydns_store *s, const struct hydns_rule_parts *p)
+{
+	const struct hydns_rule *h = &p->head;
+
+	return hydns_key_hash(p->name, h->name_len, h->qtype, h->variant, h->authority, s->g.seed);
+}
+
+void hydns_store_prefetch(const struct hydns_store *s, __u64 key)
+{
+	__u32 first = hydns_bucket_first(key, s->index.mask);
+
+	__builtin_prefetch(&s->index.bucket[first], 1);
+	__builtin_prefetch(&s->index.bucket[hydns_bucket_other(first, hydns_fingerprint(key), s->index.mask)]);
+}
+
+static __u64 *place_of_parts(const struct hydns_store *s, const struct hydns_rule_parts *p, __u64 key)
+{
+	const struct hydns_rule *h = &p->head;
+
+	return place_of_key(s, key, p->name, h->name_len, h->qtype, h->variant, h->authority);
+}
+
+__u32 hydns_store_find_parts(const struct hydns_store *s, const struct hydns_rule_parts *p)
+{
+	__u64 *place = place_of_parts(s, p, p->key ? p->key : hydns_store_key(s, p));
+
+	return place ? hydns_entry_handle(*place) : 0;
+}
+
 __u32 hydns_store_next(const struct hydns_store *s, __u32 handle)
 {
 	__u32 o = handle ? hydns_store_ordinal(s, handle) + 1 : 0;
@@ -214,6 +243,12 @@ __u32 hydns_store_next(const struct hydns_store *s, __u32 handle)
 __u32 hydns_store_count(const struct hydns_store *s)
 {
 	return s->count;
+}
+
+size_t hydns_store_bytes(const struct hydns_store *s)
+{
+	return sizeof(*s) + s->g.spans * sizeof(*s->slots.span) +
+	       hydns_store_ordinals(s) * (sizeof(*s->place) + sizeof(*s->hits_before));
 }
 
 /* -- publishing and removing ------------------------------------------------------------------------ */
@@ -246,8 +281,8 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 	size_class = hydns_class_for(HYDNS_RULE_SPACE(h->name_len, h->answer_len, h->ttl_count, p->left_out_len));
 	if (size_class == HYDNS_SIZE_CLASSES)
 		return -E2BIG;
-	hash = hydns_key_hash(p->name, h->name_len, h->qtype, h->variant, h->authority, s->g.seed);
-	place = place_of_key(s, hash, p->name, h->name_len, h->qtype, h->variant, h->authority);
+	hash = p->key ? p->key : hydns_store_key(s, p);
+	place = place_of_parts(s, p, hash);
 	if (place)
 		old = hydns_entry_handle(*place);
 	else

@@ -30,6 +30,7 @@ struct hydns_rule_parts {
 	const __u8 *name;              /* head.name_len octets, lower case */
 	const __u8 *answer;            /* head.answer_len octets */
 	const __u16 *ttl;              /* head.ttl_count offsets into the answer, ascending */
+	__u64 key;                     /* hydns_store_key() of these; 0: computed when needed */
 	const __u8 *left_out;          /* with HYDNS_RULE_LEFT_OUT: the names that the answer left out ... */
 	__u16 left_out_len;            /* ... and their octets, with their number's; else 0 */
 };
@@ -48,6 +49,10 @@ void hydns_store_close(struct hydns_store *s);
  */
 int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p, __u32 *handle,
 			__u32 *replaced);
+/* The key's hash. */
+__u64 hydns_store_key(const struct hydns_store *s, const struct hydns_rule_parts *p);
+/* Asks the processor for what find and publish will look at first. */
+void hydns_store_prefetch(const struct hydns_store *s, __u64 key);
 /* Removes a rule from the index; its slot goes to limbo until the grace period ends. */
 void hydns_store_remove(struct hydns_store *s, __u32 handle);
 
@@ -58,10 +63,13 @@ void hydns_store_set_refresh(struct hydns_store *s, __u32 handle, __u32 refresh_
 /* 0 when there is none. */
 __u32 hydns_store_find(const struct hydns_store *s, const __u8 *name, __u8 name_len, __u16 qtype,
 		       __u8 variant, __u8 authority);
+__u32 hydns_store_find_parts(const struct hydns_store *s, const struct hydns_rule_parts *p);
 const struct hydns_rule *hydns_store_rule(const struct hydns_store *s, __u32 handle); /* NULL: not live */
 /* Live rules one after the other, start with 0; returns 0 at the end. Removing the current one is fine. */
 __u32 hydns_store_next(const struct hydns_store *s, __u32 handle);
 __u32 hydns_store_count(const struct hydns_store *s);
+/* Octets of the writer's own tables. */
+size_t hydns_store_bytes(const struct hydns_store *s);
 /* 0..hydns_store_ordinals()-1, a dense number for per-rule tables of the caller; the rule's own from its publication
  * until the grace period after its removal. */
 __u32 hydns_store_ordinal(const struct hydns_store *s, __u32 handle);

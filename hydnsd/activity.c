@@ -44,11 +44,13 @@ static uint64_t key_of(const struct hydnsd *d, uint32_t authority, const uint8_t
 			      hydns_kern_geometry(d->kern)->seed);
 }
 
-void hydnsd_activity_refused(struct hydnsd *d, uint32_t authority, const struct hydns_offer *o,
-			     enum hydnsd_rejection why)
+uint64_t hydnsd_activity_key(struct hydnsd *d, uint32_t authority, const struct hydns_offer *o)
 {
-	uint64_t key = key_of(d, authority, o->data, o->name_len, o->qtype, o->variant);
+	return key_of(d, authority, o->data, o->name_len, o->qtype, o->variant);
+}
 
+void hydnsd_activity_refused(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why)
+{
 	d->activity->refusal[key % REFUSALS] = (struct refusal){
 		.key = key, .at_ms = hydnsd_now_ms(), .why = why,
 	};

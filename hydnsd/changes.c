@@ -7,12 +7,16 @@ void hydnsd_changes_note(struct hydnsd_changes *c, uint64_t generation, uint64_t
 
 	if (c->last[i].generation > c->forgotten)
 		c->forgotten = c->last[i].generation;
+	if (generation > c->newest)
+		c->newest = generation;
 	c->last[i].generation = generation;
 	c->last[i].bits = bits;
 }
 
 bool hydnsd_changes_touch(const struct hydnsd_changes *c, uint64_t generation, uint64_t signature)
 {
+	if (generation >= c->newest)
+		return false;
 	if (generation < c->forgotten)
 		return true;
 	for (uint32_t i = 0; i < HYDNSD_CHANGES; i++)

@@ -18,6 +18,7 @@ struct hydnsd_changes {
 		uint64_t bits;         /* hydnsd_signature_of() the name */
 	} last[HYDNSD_CHANGES];
 	uint32_t next;
+	uint64_t newest;               /* generation in last */
 	uint64_t forgotten;            /* newest generation that is no longer in last */
 };
 

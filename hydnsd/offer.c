@@ -202,6 +202,23 @@ static void note_name(struct reading *r, const struct hydnsd_name *name)
 	hydnsd_owner_list_add(&a->owners, hydnsd_name_hash(name->octet, name->len, r->limits->seed, &a->signature));
 }
 
+/* Only as much is cleared as the message is long: offers come by the million. */
+static void begin_reading(struct reading *r, const struct hydnsd_offer_limits *limits, struct hydnsd_answer *out)
+{
+	const struct hydns_rule *head = &out->parts.head;
+
+	r->limits = limits;
+	r->out = out;
+	r->message = (struct hydnsd_message){
+		.data = out->data, .question_name = head->name_len,
+		.end = HYDNSD_HEADER + head->name_len + 4U + head->answer_len,
+	};
+	memset(r->marks.octet, 0, r->message.end);
+	r->run.count = 0;
+	r->answer_stays = false;
+	r->min_ttl = UINT32_MAX;
+}
+
 static void note_left_out(struct reading *r)
 {
 	struct hydnsd_left_out names = hydnsd_left_out_names(r->out->parts.left_out);
@@ -313,7 +330,7 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 					 const struct hydnsd_offer_limits *limits,
 					 struct hydnsd_answer *out)
 {
-	struct reading r = { .limits = limits, .out = out, .min_ttl = UINT32_MAX };
+	struct reading r;
 	struct hydns_rule *head = &out->parts.head;
 	enum hydnsd_rejection why;
 	size_t left_out;
@@ -329,10 +346,7 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 	out->owners.count = 0;
 	hydnsd_owner_list_add(&out->owners,
 			      hydnsd_name_hash(frame->data, frame->name_len, limits->seed, &out->signature));
-	r.message = (struct hydnsd_message){
-		.data = out->data, .question_name = frame->name_len,
-		.end = HYDNSD_HEADER + frame->name_len + 4U + frame->answer_len,
-	};
+	begin_reading(&r, limits, out);
 	note_left_out(&r);
 	why = read_records(&r);
 	if (!why)

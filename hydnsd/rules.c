@@ -242,17 +242,17 @@ static bool acceptable(uint32_t ordinal, void *arg)
 	return !w->space || hydns_store_slot_size(w->rules->store, hydns_store_handle(w->rules->store, ordinal)) >= w->space;
 }
 
-static struct hydns_sighted sighted(const struct hydnsd_rules *r, const struct hydnsd_answer *a)
+static struct hydns_sighted sighted(const struct hydnsd_answer *a)
 {
 	return (struct hydns_sighted){
-		.key = key_of(r, a->parts.name, &a->parts.head), .count = a->count, .window_ms = a->window_ms,
+		.key = a->parts.key, .count = a->count, .window_ms = a->window_ms,
 	};
 }
 
 /* True when the answer promises clearly more hits a second than the rule has had. */
 static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, uint32_t victim, uint64_t now_ns)
 {
-	const struct hydns_sighted s = sighted(r, a);
+	const struct hydns_sighted s = sighted(a);
 
 	return hydns_policy_expect(r->policy, &s, UINT32_MAX, ms(now_ns)) * PERCENT >
 	       hydns_policy_rate(r->policy, victim) * (PERCENT + 10);
@@ -278,7 +278,7 @@ static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hyd
 					const struct hydnsd_answer *a, uint64_t now_ns)
 {
 	uint64_t expire = expiry_ms(&a->parts.head), now = ms(now_ns);
-	const struct hydns_sighted s = sighted(r, a);
+	const struct hydns_sighted s = sighted(a);
 	uint32_t own, victim = UINT32_MAX;
 	enum hydnsd_rejection why;
 
@@ -307,7 +307,7 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, co
 		     uint32_t handle, uint32_t former, uint64_t now_ns)
 {
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
-	const struct hydns_sighted s = sighted(r, a);
+	const struct hydns_sighted s = sighted(a);
 
 	r->owner[ordinal] = a->parts.head.authority;
 	r->signature[ordinal] = hydnsd_signature_folded(a->signature);
@@ -387,6 +387,7 @@ uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hy
 	};
 
 	hydnsd_rules_owners(r, hydns_store_rule(r->store, handle), &a->owners, &a->signature);
+	a->parts.key = hydns_store_key(r->store, &a->parts);
 	a->generation = r->generation[ordinal];
 	a->count = 0;                  /* nobody has asked: the former rule's rate goes on */
 	a->window_ms = UINT32_MAX;
@@ -411,6 +412,20 @@ void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const s
 		hydns_store_set_refresh(r->store, hydns_store_handle(r->store, ordinal), at);
 }
 
+static void set_key(const struct hydnsd_rules *r, uint32_t authority, struct hydnsd_answer *a)
+{
+	a->parts.head.authority = (uint8_t)authority;
+	a->parts.key = hydns_store_key(r->store, &a->parts);
+}
+
+void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t authority, struct hydnsd_answer *a)
+{
+	set_key(r, authority, a);
+	hydns_store_prefetch(r->store, a->parts.key);
+	hydns_policy_prefetch(r->policy, a->parts.key);
+	hydnsd_owners_prefetch(r->owners, &a->owners);
+}
+
 enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					 struct hydnsd_answer *a, uint64_t now_ns)
 {
@@ -419,10 +434,10 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 	enum hydnsd_rejection why;
 	uint32_t former;
 
-	head->authority = (uint8_t)by->authority;
+	if (!a->parts.key || head->authority != by->authority)
+		set_key(r, by->authority, a);
 	head->epoch = a->epoch;
-	former = hydns_store_find(r->store, a->parts.name, head->name_len, head->qtype, head->variant,
-				  head->authority);
+	former = hydns_store_find_parts(r->store, &a->parts);
 	if (former && same_answer(hydns_store_rule(r->store, former), &a->parts))
 		return HYDNSD_REJECT_KNOWN;
 	if (!former) {
@@ -430,7 +445,7 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 		if (why)
 			return why;
 	}
-	s = sighted(r, a);
+	s = sighted(a);
 	head->refresh_ms = refresh_at(head, hydnsd_signature_folded(a->signature), by->refresh_percent,
 				      hydns_policy_expect(r->policy, &s, former ? hydns_store_ordinal(r->store, former) :
 							  UINT32_MAX, ms(now_ns)));
@@ -462,7 +477,7 @@ uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle)
 
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 {
-	return hydns_policy_bytes(r->policy) + hydnsd_owners_bytes(r->owners) +
+	return hydns_store_bytes(r->store) + hydns_policy_bytes(r->policy) + hydnsd_owners_bytes(r->owners) +
 	       (size_t)r->departed_room * sizeof(*r->departed) +
 	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->seen) + sizeof(*r->generation) +
 				      sizeof(*r->owner) + sizeof(*r->refresh_percent));

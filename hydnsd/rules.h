@@ -52,7 +52,10 @@ struct hydnsd_offerer {
 	uint32_t capacity;             /* most rules of this resolver; 0: no limit of its own */
 	uint32_t refresh_percent;
 };
-/* Publishes an answer that passed hydnsd_offer_check(), or says why not. */
+/* Has the processor fetch what admit() will need for an answer that passed hydnsd_offer_check(): a million rules are in
+ * no cache, so it is called for several answers before the first is admitted. */
+void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t authority, struct hydnsd_answer *answer);
+/* Publishes such an answer, or says why not. */
 enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					 struct hydnsd_answer *answer, uint64_t now_ns);
 

@@ -9,6 +9,7 @@
 struct hydnsd_ring {
 	struct hydns_ring *shared;     /* mapped; written by the plugin at any moment */
 	uint32_t tail;                 /* ours: what the plugin writes there is not read again */
+	uint32_t head;                 /* as last read */
 };
 
 struct hydnsd_session {

@@ -242,6 +242,11 @@ static const struct ghost *ghost_find(const struct hydns_policy *p, uint32_t key
 	return NULL;
 }
 
+void hydns_policy_prefetch(const struct hydns_policy *p, uint64_t key)
+{
+	__builtin_prefetch(ghost_pair(p, (uint32_t)key));
+}
+
 static float ghost_rate(const struct hydns_policy *p, const struct ghost *g, uint64_t now_ms)
 {
 	struct seen seen = ghost_seen(g);

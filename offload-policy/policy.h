@@ -61,6 +61,8 @@ struct hydns_sighted {
 	uint32_t count;            /* sightings, the one that led to the offer among them ... */
 	uint32_t window_ms;        /* ... in about this time; 0: nothing is known */
 };
+/* Asks the processor for what is kept of a question, before the functions below need it. */
+void hydns_policy_prefetch(const struct hydns_policy *p, uint64_t key);
 enum hydns_verdict { HYDNS_REJECT_COLD, HYDNS_REJECT_FULL, HYDNS_ADMIT, HYDNS_ADMIT_EVICT };
 /*
  * Decides on a newcomer with life_ms left. HYDNS_ADMIT_EVICT sets *victim to the id that must go first (expired

@@ -4,10 +4,11 @@
  * becomes of its offers. It never answers a query itself, so every reply is the kernel's.
  *
  *   offerer rate PLUGIN-SOCKET ADDRESS COUNT
+ *   offerer mix PLUGIN-SOCKET ADDRESS COUNT
  *   offerer first PLUGIN-SOCKET ADDRESS COUNT CLIENT-NETNS CLIENT-ADDRESS
  *
  * rate: offers COUNT answers as fast as the ring takes them; prints when it began and when the last was in the
- * ring (CLOCK_MONOTONIC, ns), and stays until its input ends. first: COUNT times, offers an answer and asks for
+ * ring (CLOCK_MONOTONIC, ns), and stays until its input ends. mix: the same with rules of many sizes. first: COUNT times, offers an answer and asks for
  * it until the first reply; prints each time in nanoseconds. One JSON object a line.
  */
 #define _GNU_SOURCE
@@ -29,6 +30,9 @@
 #define TTL         3600
 #define EDNS_SIZE   1232
 #define PORT_DNS    53
+#define TYPE_A      1
+#define TYPE_CNAME  5
+#define TYPE_TXT    16
 #define PATIENCE_NS 1000000000LL   /* for a first reply */
 #define ASK_NS      20000LL        /* from one query to the next */
 #define READY_TRIES 5000
@@ -77,27 +81,38 @@ struct pair {
 	char name[64];
 	struct query query;
 	struct answer answer;
-	uint8_t wire[512], reply[512];       /* DNS messages */
+	uint8_t wire[512], reply[HYDNS_SLOT_MOST]; /* DNS messages */
 	size_t wire_len, reply_len;
 	uint8_t question_name[64];
 	struct hydns_question question;
+	unsigned target_at[2], targets;      /* labels in the reply that follow the question's */
 };
 
-static void make_pair(struct pair *p)
+static void make_question(struct pair *p, uint16_t type)
+{
+	memset(p, 0, sizeof(*p));
+	strcpy(p->name, "aaaaaaaa.example.net");
+	p->query = (struct query){ .name = p->name, .qtype = type, .id = 0x4711 };
+}
+
+static void finish_pair(struct pair *p)
 {
 	struct frame f;
 
-	memset(p, 0, sizeof(*p));
-	strcpy(p->name, "aaaaaaaa.example.net");
-	p->query = (struct query){ .name = p->name, .qtype = 1, .id = 0x4711 };
-	answer_addresses(&p->answer, 1, TTL);
 	frame_query(&f, &p->query);
 	p->wire_len = f.len - f.dns;
 	memcpy(p->wire, f.data + f.dns, p->wire_len);
 	p->reply_len = answer_message(&p->answer, &p->query, 0, 0, EDNS_SIZE, p->reply);
 	p->question.name_len = name_wire(p->name, p->question_name);
 	p->question.name = p->question_name;
-	p->question.qtype = 1;
+	p->question.qtype = p->query.qtype;
+}
+
+static void make_pair(struct pair *p)
+{
+	make_question(p, TYPE_A);
+	answer_addresses(&p->answer, 1, TTL);
+	finish_pair(p);
 }
 
 static void ask_for(struct pair *p, uint32_t number)
@@ -107,6 +122,76 @@ static void ask_for(struct pair *p, uint32_t number)
 	memcpy(p->wire + 13, &label, PACE_LABEL);
 	memcpy(p->reply + 13, &label, PACE_LABEL);
 	memcpy(p->question_name + 1, &label, PACE_LABEL);
+	for (unsigned i = 0; i < p->targets; i++)
+		memcpy(p->reply + p->target_at[i], &label, PACE_LABEL);
+}
+
+/* -- a mix ------------------------------------------------------------------------------------------------- */
+/*
+ * Slots that the 100,000 rules of the demo take (addresses, service bindings, mail and text, aliases, 34 % negative
+ * answers; names of 27 octets), in thousandths, and ten of a thousand larger, for validated answers. Those from ALIAS
+ * on depend on two names, as half of the demo's rules do on two or more.
+ */
+static const struct { uint16_t octets, share; } sizes[] = {
+	{ 96, 56 }, { 112, 211 }, { 128, 100 }, { 144, 163 }, { 160, 266 }, { 176, 57 }, { 192, 54 }, { 208, 31 },
+	{ 224, 18 }, { 240, 16 }, { 256, 5 }, { 288, 9 }, { 352, 4 }, { 512, 8 }, { 768, 2 },
+};
+#define SIZES   (sizeof(sizes) / sizeof(sizes[0]))
+#define SHARES  1000
+#define ALIAS   144
+#define SLACK   8                  /* octets of a slot that are not used, on average */
+/* Octets of a rule of these names besides its records. */
+#define BESIDE  HYDNS_RULE_SPACE(22, 0, 0, 0)
+
+/* One TXT record, so long that the rule takes so many octets; an address where that would be none. */
+static void make_single(struct pair *p, unsigned octets)
+{
+	unsigned len = octets < BESIDE + SLACK + 2 + 12 + 8 ? 0 : octets - SLACK - BESIDE - 2 - 12, at = 0;
+	uint8_t rdata[HYDNS_SLOT_MOST] = { 0 };
+
+	make_question(p, len ? TYPE_TXT : TYPE_A);
+	if (!len)
+		answer_addresses(&p->answer, 1, TTL);
+	for (; at < len; at += rdata[at] + 1U)
+		rdata[at] = len - at - 1 < 255 ? len - at - 1 : 255;
+	if (len)
+		answer_add(&p->answer, ANSWER, NULL, TYPE_TXT, TTL, rdata, len);
+	finish_pair(p);
+}
+
+/* An alias of a name of its own, with an address. */
+static void make_alias(struct pair *p, unsigned octets)
+{
+	unsigned len = (octets - SLACK - BESIDE - 4 - 12 - 14) / 2, parent = len - 1 - PACE_LABEL - 2;
+	uint8_t target[HYDNS_NAME_MAX], address[4] = { 203, 0, 113, 1 };
+	char text[HYDNS_NAME_MAX] = "aaaaaaaa.";
+
+	memset(text + PACE_LABEL + 1, 'x', parent < 63 ? parent : 63);
+	make_question(p, TYPE_A);
+	len = name_wire(text, target);
+	answer_add(&p->answer, ANSWER, NULL, TYPE_CNAME, TTL, target, len);
+	answer_add(&p->answer, ANSWER, text, TYPE_A, TTL, address, sizeof(address));
+	finish_pair(p);
+	p->target_at[p->targets++] = 12 + 22 + 4 + 12 + 1;
+	p->target_at[p->targets++] = 12 + 22 + 4 + 12 + len + 1;
+}
+
+static void make_mix(struct pair mix[SIZES])
+{
+	for (unsigned i = 0; i < SIZES; i++)
+		if (sizes[i].octets < ALIAS || sizes[i].octets > 2 * ALIAS)
+			make_single(&mix[i], sizes[i].octets);
+		else
+			make_alias(&mix[i], sizes[i].octets);
+}
+
+static unsigned size_of(uint32_t number)
+{
+	unsigned left = (uint32_t)(number * 2654435761U) / (UINT32_MAX / SHARES + 1), i = 0;
+
+	while (left >= sizes[i].share)
+		left -= sizes[i++].share;
+	return i;
 }
 
 /* As a resolver thread does with each query for a hot name. 0, or why it was not offered. */
@@ -143,14 +228,17 @@ static struct hydns_publish *begin(const char *socket_path, const char *service,
 }
 
 /* -- rate --------------------------------------------------------------------------------------------------- */
-static void rate(struct hydns_publish *p, struct pair *q, uint32_t count)
+/* q: a pair, or with mixed one of each size. */
+static void rate(struct hydns_publish *p, struct pair *q, bool mixed, uint32_t count)
 {
 	int64_t begun = now(), full = 0;
 	int err;
 
-	for (uint32_t i = 1; i < count; i++) {
-		ask_for(q, i);
-		while ((err = offer(p, q)) == -ENOBUFS) {
+	for (uint32_t i = 1; i <= count; i++) {
+		struct pair *one = mixed ? &q[size_of(i)] : q;
+
+		ask_for(one, i);
+		while ((err = offer(p, one)) == -ENOBUFS) {
 			full++;
 			sched_yield();       /* to hydnsd, if it shares this processor */
 		}
@@ -220,19 +308,22 @@ static void first(struct hydns_publish *p, struct pair *q, uint32_t count, int c
 
 int main(int argc, char **argv)
 {
-	bool rates = argc == 5 && !strcmp(argv[1], "rate"), firsts = argc == 7 && !strcmp(argv[1], "first");
+	bool mixed = argc == 5 && !strcmp(argv[1], "mix"), firsts = argc == 7 && !strcmp(argv[1], "first");
+	bool rates = mixed || (argc == 5 && !strcmp(argv[1], "rate"));
 	struct hydns_publish *p;
-	static struct pair q;
+	static struct pair q, mix[SIZES];
 
 	if (!rates && !firsts) {
 		fputs("usage: offerer rate PLUGIN-SOCKET ADDRESS COUNT\n"
+		      "       offerer mix PLUGIN-SOCKET ADDRESS COUNT\n"
 		      "       offerer first PLUGIN-SOCKET ADDRESS COUNT CLIENT-NETNS CLIENT-ADDRESS\n", stderr);
 		return 2;
 	}
 	make_pair(&q);
+	make_mix(mix);
 	p = begin(argv[2], argv[3], &q);
 	if (rates)
-		rate(p, &q, strtoul(argv[4], NULL, 10));
+		rate(p, mixed ? mix : &q, mixed, strtoul(argv[4], NULL, 10));
 	else
 		first(p, &q, strtoul(argv[4], NULL, 10), client_socket(argv[5], argv[6], argv[3]));
 	hydns_publish_stop(p);
