@@ -23,7 +23,9 @@
 
 #define FRAMES_PER_TURN 64             /* a ring */
 #define BATCH           16             /* offers that are admitted together */
-#define STEADY          8              /* so many frames at a time come from a flow that does not wait for POLL_MS */
+/* A plugin that fills this much of its ring while hydnsd sleeps would soon fill all of it: no sleep for a while. */
+#define RUSH_OCTETS     (HYDNS_RING_BYTES / 4)
+#define RUSH_MS         20
 #define CHANGES_MAX     (2 * HYDNSD_PASS_MAX) /* withdrawals a session may have: a pass under way, and the next */
 #define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
 #define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
@@ -308,7 +310,9 @@ static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
 		give_back(r);
 	if (taken)
 		s->busy_ms = now_ns / HYDNSD_NS_PER_MS;
-	*more |= taken >= STEADY || choked(s);
+	if (r->head - r->tail >= RUSH_OCTETS)
+		s->rush_until_ms = now_ns / HYDNSD_NS_PER_MS + RUSH_MS;
+	*more |= taken == FRAMES_PER_TURN || choked(s) || now_ns / HYDNSD_NS_PER_MS < s->rush_until_ms;
 	return whole;
 }
 

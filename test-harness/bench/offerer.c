@@ -26,7 +26,7 @@
 #include "pace.h"
 #include "publish/publish.h"
 
-#define ADMISSION   4
+#define ADMISSION   2
 #define TTL         3600
 #define EDNS_SIZE   1232
 #define PORT_DNS    53
@@ -198,10 +198,11 @@ static unsigned size_of(uint32_t number)
 static int offer(struct hydns_publish *p, const struct pair *q)
 {
 	struct hydns_thread *t = hydns_publish_thread(p, 0);
+	uint64_t now_ms = now() / 1000000;
 	time_t sent = time(NULL);
 
 	for (int i = 0; i < ADMISSION; i++)
-		hydns_publish_hot(t, &q->question, sent + TTL, now() / 1000000);
+		hydns_publish_hot(t, &q->question, sent + TTL, now_ms);
 	return hydns_publish_offer(t, &q->question, q->reply, q->reply_len, sent, sent + TTL, false,
 				   hydns_publish_stamp(p));
 }
