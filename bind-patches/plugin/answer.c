@@ -3,9 +3,10 @@
  * Which answers are offered. A response is everybody's when it came from the cache alone or from zones alone, for a
  * plain query, and nothing in it depends on who asked; then its octets, as named sends them, go to hydnsd.
  */
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <isc/stdtime.h>
-#include <isc/tid.h>
 #include <isc/util.h>
 #include <dns/message.h>
 #include <dns/name.h>
@@ -14,6 +15,7 @@
 #include <ns/client.h>
 #include <ns/query.h>
 #include <ns/server.h>
+#include "compat.h"
 #include "plugin.h"
 
 /* Seconds for which an answer from a zone is given before named is asked again, though nothing has changed. */
@@ -93,10 +95,16 @@ static bool type_is_plain(dns_rdatatype_t type)
 	return type != dns_rdatatype_any && type != dns_rdatatype_rrsig && type != dns_rdatatype_sig;
 }
 
+/* Who is given mapped addresses, and for which, dns64 says by client. */
+static bool is_by_client(const query_ctx_t *qctx)
+{
+	return qctx->client->query.qtype == dns_rdatatype_aaaa && !ISC_LIST_EMPTY(qctx->view->dns64);
+}
+
 /* Extended errors (RFC 8914), which clients with EDNS get: one without has the same rule. */
 static bool says_more(const ns_client_t *client)
 {
-	return client->edectx.nextede != 0;
+	return hydns_has_extended_error(client);
 }
 
 static bool query_is_plain(const query_ctx_t *qctx)
@@ -106,7 +114,7 @@ static bool query_is_plain(const query_ctx_t *qctx)
 	const unsigned int special = NS_CLIENTATTR_TCP | NS_CLIENTATTR_MULTICAST | NS_CLIENTATTR_WANTNSID |
 		NS_CLIENTATTR_WANTEXPIRE | NS_CLIENTATTR_HAVEECS | NS_CLIENTATTR_WANTPAD;
 
-	return type_is_plain(client->query.qtype) && (client->attributes & special) == 0 &&
+	return type_is_plain(client->query.qtype) && !is_by_client(qctx) && (client->attributes & special) == 0 &&
 	       m->opcode == dns_opcode_query && m->rdclass == dns_rdataclass_in && m->tsigkey == NULL &&
 	       client->signer == NULL && (m->flags & (DNS_MESSAGEFLAG_CD | DNS_MESSAGEFLAG_TC)) == 0 &&
 	       client->ednsversion <= 0 && !qctx->rpz && !qctx->nxrewrite && !qctx->dns64 && !qctx->redirected &&
@@ -262,13 +270,17 @@ static uint16_t max_udp(const dns_view_t *view)
 
 static struct hydns_publish *new_publish(const struct hydns_instance *inst, const ns_client_t *client)
 {
+	char identity[HYDNS_IDENTITY_LEN] = "named";
+
+	if (strcmp(client->view->name, "_default") != 0)
+		snprintf(identity, sizeof(identity), "named, view %s", client->view->name);
 	const struct hydns_publish_options o = {
-		.socket = inst->o.socket, .identity = "named", .version = PACKAGE_VERSION,
-		.threads = isc_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
+		.socket = inst->o.socket, .identity = identity, .version = PACKAGE_VERSION,
+		.threads = hydns_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
 		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
 		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE | HYDNS_AUTH_STRICT_EDNS,
-		.edns_size = dns_view_getudpsize(client->view),
+		.edns_size = hydns_edns_size(client->view),
 		.max_udp = max_udp(client->view), .zones = true, .log = hydns_say,
 	};
 
@@ -284,11 +296,14 @@ static void start(struct hydns_instance *inst, const ns_client_t *client)
 	pthread_mutex_lock(&inst->starting);
 	if (!atomic_load(&inst->started)) {
 		inst->view = client->view;
-		if (inst->server == NULL)
+		inst->port = isc_sockaddr_getport(&client->destsockaddr);
+		if (inst->server == NULL) {
 			ns_server_attach(client->manager->sctx, &inst->server);
+			dns_aclenv_attach(client->manager->aclenv, &inst->env);
+		}
 		p = new_publish(inst, client);
 		free_way = p != NULL && hydns_obstacles(inst, note_obstacle, p) == 0;
-		if (p != NULL && ((free_way && !hydns_export(client, p)) || hydns_publish_start(p) != 0)) {
+		if (p != NULL && ((free_way && !hydns_export(inst, client, p)) || hydns_publish_start(p) != 0)) {
 			hydns_publish_stop(p);
 			p = NULL;
 		}
@@ -337,8 +352,8 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	if (!atomic_load(&inst->started))
 		start(inst, client);
 	p = atomic_load(&inst->publish);
-	if (p == NULL || !atomic_load(&inst->open) || n->client != client || !query_is_plain(qctx) ||
-	    client->query.origqname == NULL)
+	if (p == NULL || !atomic_load(&inst->open) || n->client != client || hydns_tid() >= hydns_tid_count() ||
+	    !query_is_plain(qctx) || client->query.origqname == NULL)
 		return NS_HOOK_CONTINUE;
 	look.fixed = is_from_zones(qctx, n);
 	if ((!look.fixed && !is_from_cache(qctx, n)) || !look_at_records(qctx, &look))
@@ -351,7 +366,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.expires = (time_t)client->now + (look.fixed ? fixed_life(inst) : look.ttl);
 	pending.secure = look.secure;
 	pending.stamp = n->stamp;
-	if (hydns_publish_hot(hydns_publish_thread(p, isc_tid()), &pending.q, pending.expires, coarse_ms()))
+	if (hydns_publish_hot(hydns_publish_thread(p, hydns_tid()), &pending.q, pending.expires, coarse_ms()))
 		pending.client = client;
 	return NS_HOOK_CONTINUE;
 }
@@ -370,24 +385,23 @@ static bool ad_is_as_expected(const ns_client_t *client, const uint8_t *wire)
 	return ((wire[3] & 0x20) != 0) == (asked && pending.secure);
 }
 
-ns_hookresult_t hydns_on_rendered(void *arg, void *data, isc_result_t *result)
+bool hydns_is_wanted(const ns_client_t *client)
 {
-	const ns_rendered_t *rendered = arg;
-	struct hydns_instance *inst = data;
-	struct hydns_publish *p = atomic_load(&inst->publish);
-	const ns_client_t *client = pending.client;
-	const uint8_t *wire = isc_buffer_base(rendered->wire);
-	size_t len = isc_buffer_usedlength(rendered->wire);
+	return pending.client == client;
+}
 
-	UNUSED(result);
+void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, const uint8_t *wire, size_t len)
+{
+	struct hydns_publish *p = atomic_load(&inst->publish);
+	bool wanted = hydns_is_wanted(client);
+
 	pending.client = NULL;
-	if (p == NULL || client == NULL || client != rendered->client || len < 12 || !ad_is_as_expected(client, wire) ||
+	if (p == NULL || !wanted || len < 12 || !ad_is_as_expected(client, wire) ||
 	    !(pending.q.fixed ? hydns_response_is_complete(client) : !has_additional(client, wire)))
-		return NS_HOOK_CONTINUE;
+		return;
 	/* After the stamp was taken, and before the offer is counted. */
-	if (atomic_load(&inst->changing) != 0)
-		return NS_HOOK_CONTINUE;
-	(void)hydns_publish_offer(hydns_publish_thread(p, isc_tid()), &pending.q, wire, len, (time_t)client->now,
+	if (hydns_zones_are_changing())
+		return;
+	(void)hydns_publish_offer(hydns_publish_thread(p, hydns_tid()), &pending.q, wire, len, (time_t)client->now,
 				  pending.expires, pending.secure, pending.stamp);
-	return NS_HOOK_CONTINUE;
 }

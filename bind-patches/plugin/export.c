@@ -2,66 +2,32 @@
 /* What the configuration allows: whether answers can be offered at all, to whom, and at which sockets. */
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <isc/netaddr.h>
-#include <isc/radix.h>
 #include <dns/acl.h>
 #include <dns/dnstap.h>
-#include <dns/iptable.h>
 #include <dns/view.h>
 #include <ns/client.h>
 #include <ns/server.h>
+#include "compat.h"
 #include "plugin.h"
 
-#define V4_BITS 96
 #define PLAIN_UDP_SIZE 512       /* what the kernel path takes as the least: RFC 1035 section 4.2.1 */
-static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
-/* The ACLs that must all let a client in, before it is answered from the cache. Without recursion there are answers
- * from zones alone. */
-#define GATES 3
-static void gates_of(const dns_view_t *view, const dns_acl_t *gate[GATES])
+/* Ports and transports in a list are more than addresses. */
+static bool lists_have_ports(const dns_view_t *view)
 {
-	gate[0] = view->recursion ? view->cacheacl : NULL;
-	gate[1] = view->recursion ? view->recursionacl : NULL;
-	gate[2] = view->queryacl;
-}
+	const dns_acl_t *const lists[] = { view->cacheacl, view->recursionacl, view->queryacl, view->cacheonacl,
+		view->recursiononacl, view->queryonacl, view->matchclients, view->matchdestinations };
 
-/* Prefixes only: anything else (keys, nested lists, localnets, ports) a prefix map can't express. */
-static bool acl_is_prefixes(const dns_acl_t *acl)
-{
-	return acl == NULL || (acl->length == 0 && ISC_LIST_EMPTY(acl->ports_and_transports));
-}
-
-static bool acl_is_any(const dns_acl_t *acl)
-{
-	return acl == NULL || dns_acl_isany((dns_acl_t *)acl);
-}
-
-static bool gates_are_prefixes(const dns_view_t *view)
-{
-	const dns_acl_t *gate[GATES];
-
-	gates_of(view, gate);
-	for (int i = 0; i < GATES; i++)
-		if (!acl_is_prefixes(gate[i]))
-			return false;
-	return true;
-}
-
-static bool view_is_alone(const dns_view_t *view)
-{
-	const dns_view_t *v;
-
-	for (v = ISC_LIST_PREV(view, link); v != NULL; v = ISC_LIST_PREV(v, link))
-		if (v->rdclass == dns_rdataclass_in)
-			return false;
-	for (v = ISC_LIST_NEXT(view, link); v != NULL; v = ISC_LIST_NEXT(v, link))
-		if (v->rdclass == dns_rdataclass_in)
-			return false;
-	return true;
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		if (lists[i] != NULL && !ISC_LIST_EMPTY(lists[i]->ports_and_transports))
+			return true;
+	return false;
 }
 
 /* Another plugin may change answers, by client or by anything else. */
@@ -92,28 +58,15 @@ int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, co
 	const dns_view_t *view = inst->view;
 	const ns_server_t *server = inst->server;
 	const struct { bool met; const char *reason; } all[] = {
-		{ !view_is_alone(view), "there are several views: use one" },
-		{ !acl_is_any(view->matchclients) || !acl_is_any(view->matchdestinations),
-		  "the view has match-clients or match-destinations: remove them" },
-		{ !gates_are_prefixes(view), "allow-query, allow-query-cache or allow-recursion has more than "
-		  "address prefixes (localhost, localnets, keys, nested lists): name prefixes" },
-		{ !acl_is_any(view->queryonacl) ||
-		  (view->recursion && (!acl_is_any(view->cacheonacl) || !acl_is_any(view->recursiononacl))),
-		  "allow-query-on, allow-query-cache-on or allow-recursion-on is set: remove it" },
-		{ !acl_is_none(server->blackholeacl), "blackhole is set: remove it" },
-		{ !acl_is_none(view->proxyacl), "allow-proxy is set, and the kernel reads no PROXY headers: remove it" },
-		{ view->rrl != NULL && !inst->o.allow_unlimited, "rate-limit is set, and kernel answers are not "
-		  "counted by it: remove it, or set hydns-allow-unlimited yes" },
+		{ lists_have_ports(view), "an access control list has ports or transports: name addresses alone" },
+		{ !acl_is_none(HYDNS_PROXY_ACL(view)), "allow-proxy is set, and the kernel reads no PROXY headers: remove it" },
 		{ logs_queries(view, server) && !inst->o.allow_unlogged, "queries or responses are logged (querylog, "
 		  "responselog, dnstap), and kernel answers are not: turn that off, or set hydns-allow-unlogged yes" },
 		{ view->rpzs != NULL, "response-policy rewrites answers: remove it" },
 		{ view->catzs != NULL, "catalog-zones may add zones that cover cached names: remove it" },
 		{ !ISC_LIST_EMPTY(view->dlz_searched), "dlz may cover cached names at any time: remove it" },
-		{ !ISC_LIST_EMPTY(view->dns64), "dns64 answers by client: remove it" },
 		{ view->redirect != NULL || view->redirectzone != NULL,
 		  "nxdomain-redirect or a redirect zone changes answers: remove it" },
-		{ view->sortlist != NULL, "sortlist orders by client: remove it" },
-		{ view->nocasecompress != NULL, "no-case-compress answers by client: remove it" },
 		{ view->nocookieudp < PLAIN_UDP_SIZE, "nocookie-udp-size is below 512: raise it" },
 		{ inst->peer_sizes, "a server clause has max-udp-size, which depends on the client: remove it" },
 		{ view->minimalresponses == dns_minimal_no, "minimal-responses is no, and what is added depends on "
@@ -130,129 +83,198 @@ int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, co
 	return met;
 }
 
-/* --- who is answered ------------------------------------------------------------------------------------- */
-/* First match by order of configuration, as dns_acl_match() does it: among the entries that hold the whole
- * prefix the earliest counts. */
-static bool acl_allows(const dns_acl_t *acl, isc_prefix_t *prefix)
-{
-	isc_radix_node_t *node = NULL;
-
-	if (acl == NULL)
-		return true;
-	return isc_radix_search(acl->iptable->radix, &node, prefix) == ISC_R_SUCCESS &&
-	       *(bool *)node->data[ISC_RADIX_FAMILY(prefix)];
-}
-
-struct list {
-	const dns_acl_t *gate[GATES];
-	struct hydns_acl_entry *entry;
-	size_t n;
-};
-
-static bool add(struct list *l, const uint8_t *addr, unsigned int family, unsigned int bits)
-{
-	struct hydns_acl_entry *e = &l->entry[l->n];
-	isc_prefix_t prefix = { .family = family, .bitlen = bits };
-	bool allowed = true;
-
-	if (family == AF_INET6 && bits >= V4_BITS && memcmp(addr, v4_mapped, sizeof(v4_mapped)) == 0)
-		return true;           /* IPv4 clients are judged by the IPv4 entries */
-	if (l->n == HYDNS_ACL_ENTRIES)
-		return false;
-	memcpy(&prefix.add, addr, family == AF_INET6 ? 16 : 4);
-	for (int i = 0; i < GATES; i++)
-		allowed = allowed && acl_allows(l->gate[i], &prefix);
-	*e = (struct hydns_acl_entry){ .action = allowed ? HYDNS_ACL_ALLOW : HYDNS_ACL_PASS };
-	if (family == AF_INET6) {
-		memcpy(e->addr, addr, sizeof(e->addr));
-		e->prefixlen = (uint8_t)bits;
-	} else {
-		memcpy(e->addr, v4_mapped, sizeof(v4_mapped));
-		memcpy(e->addr + sizeof(v4_mapped), addr, 4);
-		e->prefixlen = (uint8_t)(V4_BITS + bits);
-	}
-	l->n++;
-	return true;
-}
-
-static bool add_gate(struct list *l, const dns_acl_t *acl)
-{
-	isc_radix_node_t *node;
-	bool ok = true;
-
-	if (acl == NULL)
-		return true;
-	RADIX_WALK(acl->iptable->radix->head, node) {
-		const uint8_t *addr = (const uint8_t *)&node->prefix->add;
-
-		/* 0/0 is in the tree as IPv4 and holds for both: added by export_acl() */
-		if (node->prefix->bitlen > 0 && node->node_num[RADIX_V4] != -1)
-			ok = ok && add(l, addr, AF_INET, node->prefix->bitlen);
-		if (node->prefix->bitlen > 0 && node->node_num[RADIX_V6] != -1)
-			ok = ok && add(l, addr, AF_INET6, node->prefix->bitlen);
-	}
-	RADIX_WALK_END;
-	return ok;
-}
-
-static bool export_acl(const dns_view_t *view, struct hydns_publish *p)
-{
-	static const uint8_t zero[16];
-	struct list l = { .entry = calloc(HYDNS_ACL_ENTRIES, sizeof(*l.entry)) };
-	bool ok = l.entry != NULL;
-
-	gates_of(view, l.gate);
-	ok = ok && add(&l, zero, AF_INET6, 0) && add(&l, zero, AF_INET, 0);
-	for (int i = 0; i < GATES; i++)
-		ok = ok && add_gate(&l, l.gate[i]);
-	ok = ok && hydns_publish_add_acl(p, l.entry, l.n) == 0;
-	free(l.entry);
-	return ok;
-}
-
 /* --- where ------------------------------------------------------------------------------------------------- */
 /* True for a UDP socket at the port where queries are received, that is open to everybody: those of upstream
  * queries are connected. The network manager shows its descriptors to nobody, so the process's own are seen
- * through. */
-static bool serves(int fd, in_port_t port)
+ * through. *at: its address. */
+static bool serves(int fd, in_port_t port, isc_netaddr_t *at)
 {
-	struct sockaddr_storage at, peer;
-	socklen_t len = sizeof(at), peer_len = sizeof(peer);
+	struct sockaddr_storage name, peer;
+	socklen_t len = sizeof(name), peer_len = sizeof(peer);
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&name;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&name;
 	int type = 0;
 	socklen_t type_len = sizeof(type);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) != 0 || type != SOCK_DGRAM ||
-	    getsockname(fd, (struct sockaddr *)&at, &len) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&name, &len) != 0 ||
 	    getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0)
 		return false;
-	if (at.ss_family == AF_INET)
-		return ((struct sockaddr_in *)&at)->sin_port == htons(port);
-	return at.ss_family == AF_INET6 && ((struct sockaddr_in6 *)&at)->sin6_port == htons(port);
+	if (name.ss_family == AF_INET) {
+		isc_netaddr_fromin(at, &in->sin_addr);
+		return in->sin_port == htons(port);
+	}
+	isc_netaddr_fromin6(at, &in6->sin6_addr);
+	return name.ss_family == AF_INET6 && in6->sin6_port == htons(port);
 }
 
-/* Each loop has a socket of its own for each address (SO_REUSEPORT); hydnsd takes the same address twice. */
-static bool export_services(const ns_client_t *client, struct hydns_publish *p)
+static const struct hydns_instance *instance_in(const dns_view_t *view)
 {
-	in_port_t port = isc_sockaddr_getport(&client->destsockaddr);
+	ns_hooktable_t *table = view->hooktable;
+
+	for (ns_hook_t *hook = table != NULL ? ISC_LIST_HEAD((*table)[NS_QUERY_SETUP]) : NULL; hook != NULL;
+	     hook = ISC_LIST_NEXT(hook, link))
+		if (hook->action == hydns_hooks[0].action)
+			return hook->action_data;
+	return NULL;
+}
+
+/* The kernel answers for one view at an address: the first that is asked there and has the plugin. Clients of others
+ * are left to named. */
+static bool is_owner(const struct hydns_instance *inst, const isc_netaddr_t *at)
+{
+	for (const dns_view_t *v = ISC_LIST_PREV(inst->view, link); v != NULL; v = ISC_LIST_PREV(v, link)) {
+		const struct hydns_instance *other = instance_in(v);
+
+		if (v->rdclass == dns_rdataclass_in && other != NULL && other->o.enable &&
+		    hydns_view_hears(v, inst->env, at))
+			return false;
+	}
+	return true;
+}
+
+/* Where the view's clients ask, and its sockets. Each loop has one for each address (SO_REUSEPORT). */
+struct places {
+	struct hydns_socket socket[HYDNS_SERVICES];
+	isc_netaddr_t dest[HYDNS_SERVICES];
+	size_t n;
+	size_t others;                /* addresses that are another view's, or not answered at */
+};
+
+static ino_t inode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+static bool is_known(const struct hydns_socket *list, size_t n, ino_t inode)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i].inode == inode)
+			return true;
+	return false;
+}
+
+static bool find_places(const struct hydns_instance *inst, struct places *p)
+{
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *d;
-	int served = 0;
-	bool ok = true;
 
 	if (dir == NULL)
 		return false;
-	while (ok && (d = readdir(dir)) != NULL) {
+	while ((d = readdir(dir)) != NULL && p->n < HYDNS_SERVICES) {
 		int fd = atoi(d->d_name);
+		isc_netaddr_t at;
 
-		if (d->d_name[0] != '.' && serves(fd, port)) {
-			ok = hydns_publish_add_service(p, fd) == 0;
-			served++;
+		/* a copy that is the publishing side's, or another instance's, counts once */
+		if (d->d_name[0] == '.' || !serves(fd, inst->port, &at) || is_known(p->socket, p->n, inode_of(fd)))
+			continue;
+		if (!hydns_view_answers_at(inst->view, inst->env, &at) || !is_owner(inst, &at)) {
+			p->others++;
+			continue;
 		}
+		p->dest[p->n] = at;
+		p->socket[p->n++] = (struct hydns_socket){ .fd = fd, .inode = inode_of(fd) };
 	}
 	closedir(dir);
-	if (served == 0)
-		(void)hydns_publish_add_note(p, "there is no UDP socket whose queries the kernel could answer");
-	return ok;
+	return true;
+}
+
+static bool export_services(const struct places *places, struct hydns_publish *p)
+{
+	for (size_t i = 0; i < places->n; i++)
+		if (hydns_publish_add_service(p, places->socket[i].fd) != 0)
+			return false;
+	if (places->n == 0)
+		(void)hydns_publish_add_note(p, places->others == 0 ?
+			"there is no UDP socket whose queries the kernel could answer" :
+			"the kernel answers for no address of this view: an earlier one that has the plugin is asked "
+			"there, too, or an *-on list does not let it answer");
+	else if (places->others > 0)
+		(void)hydns_publish_add_note(p, "at some addresses the kernel does not answer for this view: an "
+			"earlier one that has the plugin is asked there, too, or an *-on list does not let it answer");
+	return true;
+}
+
+/* --- who ----------------------------------------------------------------------------------------------------- */
+static struct hydns_acl_entry *compile(const struct hydns_instance *inst, const struct places *places, size_t *n)
+{
+	const struct hydns_judge j = { .view = inst->view, .server = inst->server, .env = inst->env,
+		.dest = places->dest, .dests = places->n,
+		.limited = hydns_rrl_limits_answers(inst->view) && !inst->o.allow_unlimited };
+
+	return hydns_acl_compile(&j, n);
+}
+
+/* What of the clients' access is left to named, for the operator. */
+static void note_access(const struct hydns_instance *inst, struct hydns_publish *p)
+{
+	const dns_view_t *view = inst->view;
+	const struct { bool met; const char *reason; } all[] = {
+		{ ISC_LIST_PREV(view, link) != NULL, "clients that an earlier view may match are left to the resolver" },
+		{ hydns_rrl_limits_answers(view) && !inst->o.allow_unlimited, "rate-limit is set, and does not count "
+		  "kernel answers: clients that it counts need a valid DNS cookie for one (hydns-allow-unlimited)" },
+		{ view->sortlist != NULL, "clients that sortlist names are left to the resolver" },
+		{ view->nocasecompress != NULL, "clients that no-case-compress names are left to the resolver" },
+		{ !ISC_LIST_EMPTY(view->dns64), "dns64 answers by client: questions for AAAA are left to the resolver" },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].met)
+			(void)hydns_publish_add_note(p, all[i].reason);
+	if (hydns_warning != NULL)
+		(void)hydns_publish_add_note(p, hydns_warning);
+}
+
+static bool export_acl(struct hydns_instance *inst, const struct places *places, struct hydns_publish *p)
+{
+	free(inst->acl);
+	inst->acls = 0;
+	inst->acl = compile(inst, places, &inst->acls);
+	return inst->acl != NULL && hydns_publish_add_acl(p, inst->acl, inst->acls) == 0;
+}
+
+static bool remember_sockets(struct hydns_instance *inst, const struct places *places)
+{
+	free(inst->socket);
+	inst->socket = calloc(places->n + 1, sizeof(*inst->socket));
+	if (inst->socket == NULL)
+		return false;
+	memcpy(inst->socket, places->socket, places->n * sizeof(*inst->socket));
+	inst->sockets = places->n;
+	return true;
+}
+
+/* Whether named has closed a socket, of which a copy is still there, or opened one. */
+static bool sockets_are_same(const struct hydns_instance *inst, const struct places *now)
+{
+	if (now->n != inst->sockets)
+		return false;
+	for (size_t i = 0; i < now->n; i++)
+		if (inode_of(inst->socket[i].fd) != inst->socket[i].inode ||
+		    !is_known(inst->socket, inst->sockets, now->socket[i].inode))
+			return false;
+	return true;
+}
+
+bool hydns_export_is_old(const struct hydns_instance *inst)
+{
+	struct places *places = inst->exported ? calloc(1, sizeof(*places)) : NULL;
+	struct hydns_acl_entry *now = NULL;
+	size_t n = 0;
+	bool old;
+
+	if (places == NULL || !find_places(inst, places)) {
+		free(places);
+		return inst->exported;
+	}
+	now = compile(inst, places, &n);
+	old = now == NULL || n != inst->acls || memcmp(now, inst->acl, n * sizeof(*now)) != 0 ||
+	      !sockets_are_same(inst, places);
+	free(now);
+	free(places);
+	return old;
 }
 
 /* --- cookies ---------------------------------------------------------------------------------------------- */
@@ -283,17 +305,30 @@ static void export_cookies(const ns_client_t *client, struct hydns_publish *p)
 	explicit_bzero(secret, sizeof(secret));
 }
 
-bool hydns_export(const ns_client_t *client, struct hydns_publish *p)
+static const char *export_all(struct hydns_instance *inst, struct places *places, struct hydns_publish *p)
 {
-	if (!export_acl(client->view, p)) {
-		hydns_say(HYDNS_LOG_ERROR, "can't hand the access control lists to hydnsd: out of memory, or too "
-			  "many entries; nothing is offered to the kernel");
+	if (places == NULL || !find_places(inst, places))
+		return "can't look for the listening sockets in /proc/self/fd: mount /proc";
+	if (!remember_sockets(inst, places) || !export_services(places, p))
+		return "can't hand a listening socket to hydnsd: out of memory or descriptors";
+	if (!export_acl(inst, places, p))
+		return "can't hand the access control lists to hydnsd: out of memory, or they name too many prefixes";
+	return NULL;
+}
+
+bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_publish *p)
+{
+	struct places *places = calloc(1, sizeof(*places));
+	const char *why = export_all(inst, places, p);
+	char text[256];
+
+	free(places);
+	if (why != NULL) {
+		snprintf(text, sizeof(text), "%s; nothing is offered to the kernel", why);
+		hydns_say(HYDNS_LOG_ERROR, text);
 		return false;
 	}
-	if (!export_services(client, p)) {
-		hydns_say(HYDNS_LOG_ERROR, "can't hand a listening socket to hydnsd: nothing is offered to the kernel");
-		return false;
-	}
+	note_access(inst, p);
 	export_cookies(client, p);
 	return true;
 }

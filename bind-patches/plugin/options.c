@@ -11,6 +11,7 @@
 #include <isccfg/cfg.h>
 #include <isccfg/grammar.h>
 #include <isccfg/log.h>
+#include "compat.h"
 #include "plugin.h"
 
 static cfg_clausedef_t clauses[] = {
@@ -41,7 +42,12 @@ static const struct number {
 	{ "hydns-admission", NUMBER(admission), 1, 1000000, 1 },
 	{ "hydns-window", NUMBER(window), 1, 3600, 600 },
 	{ "hydns-min-ttl", NUMBER(min_ttl), 1, 86400, 2 },
+#if HYDNS_STOCK
+	/* nobody tells of a flush: it is how long a rule may outlive one */
+	{ .name = "hydns-max-ttl", .offset = NUMBER(max_ttl), .least = 1, .most = 60, .standard = 5 },
+#else
 	{ "hydns-max-ttl", NUMBER(max_ttl), 0, 604800, 86400 },
+#endif
 	{ "hydns-refresh", NUMBER(refresh), 0, 50, 10 },
 	{ "hydns-flush-timeout", NUMBER(flush_timeout), 1, 10000, 500 },
 #undef NUMBER

@@ -78,6 +78,7 @@ ns_hookresult_t hydns_on_stats(void *arg, void *data, isc_result_t *result)
 
 void hydns_stats_end(struct hydns_instance *inst)
 {
-	count(inst, inst->server);
+	if (inst->server != NULL)
+		count(inst, inst->server);
 	inst->counted = (struct hydns_counts){ 0 };
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Answers from zones: which are the same to everybody, and the zones' changes. While a zone changes nothing is
- * offered, so that no answer from its former data comes to the kernel after those have been withdrawn.
- */
+/* Answers from zones: which are the same to everybody. */
 #include <string.h>
 #include <isc/radix.h>
 #include <isc/util.h>
@@ -16,6 +13,7 @@
 #include <dns/zone.h>
 #include <ns/client.h>
 #include <ns/query.h>
+#include "compat.h"
 #include "plugin.h"
 
 /* --- a zone's access control ---------------------------------------------------------------------------------- */
@@ -102,7 +100,7 @@ bool hydns_zone_is_authoritative(const query_ctx_t *qctx)
 /* A zone that counts its own queries would miss those that the kernel answers. */
 bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx)
 {
-	return (qctx->db->attributes & DNS_DBATTR_TELLS) != 0 && dns_zone_getrequeststats(qctx->zone) == NULL &&
+	return hydns_db_tells(qctx->db) && dns_zone_getrequeststats(qctx->zone) == NULL &&
 	       dns_zone_getrcvquerystats(qctx->zone) == NULL && lets_in_whom_the_view_does(inst, qctx);
 }
 
@@ -135,38 +133,4 @@ bool hydns_response_is_complete(const ns_client_t *client)
 	look_at_section(m, DNS_SECTION_ADDITIONAL, &add);
 	return !add.left_out && (!add.a || !add.aaaa || preferred == dns_rdatatype_a ||
 				 preferred == dns_rdatatype_aaaa);
-}
-
-/* --- changes ------------------------------------------------------------------------------------------------ */
-/* Before the new data are served, on any thread. */
-static void on_changing(dns_zonelistener_t *listener, const dns_name_t *origin)
-{
-	struct hydns_instance *inst = caa_container_of(listener, struct hydns_instance, zones);
-	struct hydns_publish *p;
-	isc_region_t r;
-
-	atomic_fetch_add(&inst->changing, 1);
-	p = atomic_load(&inst->publish);
-	if (p == NULL)
-		return;
-	dns_name_toregion(origin, &r);
-	hydns_publish_zone_changing(p, r.base, r.length);
-}
-
-static void on_changed(dns_zonelistener_t *listener, const dns_name_t *origin)
-{
-	struct hydns_instance *inst = caa_container_of(listener, struct hydns_instance, zones);
-	struct hydns_publish *p = atomic_load(&inst->publish);
-
-	UNUSED(origin);
-	if (p != NULL)
-		hydns_publish_zone_changed(p);
-	atomic_fetch_sub(&inst->changing, 1);
-}
-
-void hydns_zones_listen(struct hydns_instance *inst)
-{
-	inst->zones = (dns_zonelistener_t){ .changing = on_changing, .changed = on_changed };
-	atomic_store(&inst->changing, 0);
-	dns_db_listen(&inst->zones);
 }

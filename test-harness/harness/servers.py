@@ -144,13 +144,18 @@ def _trust_anchors(files):
 
 class Named(Restartable):
     """BIND as the resolver, with the interface of Unbound above. options: lines for its options clause;
-    clause: lines for the plugin's braces; clients: who is answered; listen: more addresses; anchors: files
-    with DS records, as Unbound reads them; zones: {name: body of its zone clause}, read from this server's directory;
-    recursion False: an authoritative server; statements: more lines at the top."""
+    clause: lines for the plugin's braces; clients: who is answered (None: whom it answers by default); listen: more
+    addresses; anchors: files with DS records, as Unbound reads them; zones: {name: body of its zone clause}, read from
+    this server's directory; recursion False: an authoritative server; statements: more lines at
+    the top; views: {name: (lines, whether it has the plugin)}, in their order; stock: the distribution's BIND."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
-                 clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True, statements=()):
+                 clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True, statements=(), views=None,
+                 stock=False):
         self.world, self.ns, self.name, self.service, self.threads = world, ns, name, service, threads
+        self.program_of, plugin_file = world.tools.bind, world.tools.bind_plugin
+        if stock:
+            self.program_of, plugin_file = world.tools.stock_bind, world.tools.stock_bind_plugin
         self.dir = world.run.dir / name
         self.dir.mkdir(exist_ok=True)
         self.config = self.dir / "named.conf"
@@ -159,19 +164,21 @@ class Named(Restartable):
                  f"    recursion {'yes' if recursion else 'no'};",
                  f"    listen-on {{ {service[4]}; {listen} }};", f"    listen-on-v6 {{ {service[6]}; }};",
                  f"    dnssec-validation {'yes' if anchors else 'no'};",
-                 *(f"    {acl} {{ {clients} }};" for acl in gates),
+                 *(f"    {acl} {{ {clients} }};" for acl in gates if clients),
                  *(f"    {line}" for line in options), "};", *_trust_anchors(anchors),
                  'key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };',
                  f'controls {{ inet {service[4]} port 953 allow {{ any; }} keys {{ rndc; }}; }};',
-                 f"statistics-channels {{ inet {service[4]} port {STATISTICS_PORT} allow {{ any; }}; }};",
-                 f'zone "." {{ type hint; file "{hints}"; }};']
-        if "." in (zones or {}):
-            lines.pop()          # a server of the root needs no hints
+                 f"statistics-channels {{ inet {service[4]} port {STATISTICS_PORT} allow {{ any; }}; }};"]
         lines += statements
-        lines += [f'zone "{zone}" {{ {body} }};' for zone, body in (zones or {}).items()]
-        if hydns:
-            lines += [f'plugin query "{world.tools.bind_plugin}" {{', f'    hydns-socket "{hydns}";', *(f"    {line}" for line in clause),
-                      "};"]
+        inner = [f'zone "{zone}" {{ {body} }};' for zone, body in (zones or {}).items()]
+        if "." not in (zones or {}):
+            inner += [f'zone "." {{ type hint; file "{hints}"; }};']
+        plugin = [f'plugin query "{plugin_file}" {{', f'    hydns-socket "{hydns}";',
+                  *(f"    {line}" for line in clause), "};"] if hydns else []
+        for view, (content, has_plugin) in (views or {}).items():
+            lines += [f'view "{view}" {{', *content, *inner, *(plugin if has_plugin else []), "};"]
+        if not views:
+            lines += [*inner, *plugin]
         self.config.write_text("\n".join(lines) + "\n")
         (self.dir / "rndc.conf").write_text('key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };\n'
                                             f"options {{ default-key rndc; default-server {service[4]}; }};\n")
@@ -179,7 +186,7 @@ class Named(Restartable):
 
     def start(self):
         self.program = Program(self.world.run, self.ns, self.name,
-                               [*self.world.tools.bind("sbin/named"), "-g", "-n", self.threads, "-c", self.config])
+                               [*self.program_of("sbin/named"), "-g", "-n", self.threads, "-c", self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 
     def stop(self, sig=signal.SIGTERM):
@@ -211,7 +218,7 @@ class Named(Restartable):
 
     def control(self, *words, check=True):
         """rndc; returns what it printed. Returns when the command has taken effect."""
-        return run_tool(self.ns, [*self.world.tools.bind("sbin/rndc"), "-c", self.dir / "rndc.conf", *words], check=check).stdout
+        return run_tool(self.ns, [*self.program_of("sbin/rndc"), "-c", self.dir / "rndc.conf", *words], check=check).stdout
 
 
 class Hydnsd(Restartable):

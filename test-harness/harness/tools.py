@@ -43,6 +43,14 @@ class Tools:
     def bind_plugin(self):
         return self._of_bind("lib/bind/hydns.so")
 
+    def stock_bind(self, name):
+        """The beginning of a command of the distribution's own BIND."""
+        return [self._installed(Path(name).name, "bind9")]
+
+    @property
+    def stock_bind_plugin(self):
+        return self.built("bind-patches/hydns-stock.so")
+
     def _of_bind(self, name):
         path = self._bind / name
         if not path.exists():

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Access control lists as a prefix table. BIND takes a list's first matching element, the kernel the longest
+ * matching prefix: so every prefix that any list names, however deep, gets an entry of its own, which says how
+ * named judges the addresses in it that are in no longer one. That is exact, for no list tells these apart.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <isc/radix.h>
+#include <dns/acl.h>
+#include <dns/iptable.h>
+#include <dns/rrl.h>
+#include <dns/view.h>
+#include <ns/server.h>
+#include "compat.h"
+#include "plugin.h"
+
+#define V4_BITS 96
+static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+static dns_acl_t *built_in(const dns_aclelement_t *e, dns_aclenv_t *env)
+{
+	return e->type == dns_aclelementtype_localhost || e->type == dns_aclelementtype_localnets
+		       ? hydns_built_in_acl(env, e->type) : NULL;
+}
+
+/* --- how named judges a prefix --------------------------------------------------------------------------- */
+/* As dns_acl_match(): positive, negative or no match. CLOSED: a database of places decides. */
+enum match { NEGATIVE = -1, NONE = 0, POSITIVE = 1, CLOSED = 2 };
+
+static enum match match(const dns_acl_t *acl, dns_aclenv_t *env, const isc_prefix_t *at);
+
+static enum match match_element(const dns_aclelement_t *e, dns_aclenv_t *env, const isc_prefix_t *at)
+{
+	dns_acl_t *own = built_in(e, env);
+	enum match m = NONE;
+
+	if (own != NULL) {
+		m = match(own, env, at);
+		dns_acl_detach(&own);
+	} else if (e->type == dns_aclelementtype_nestedacl) {
+		m = match(e->nestedacl, env, at);
+	} else if (e->type != dns_aclelementtype_keyname) {
+		return CLOSED;
+	}
+	/* A key matches nobody: queries with a signature are not the kernel's. A negative match within a nested list
+	 * is none. */
+	return m == NEGATIVE ? NONE : m;
+}
+
+static enum match match(const dns_acl_t *acl, dns_aclenv_t *env, const isc_prefix_t *at)
+{
+	isc_radix_node_t *node = NULL;
+	enum match found = NONE;
+	int place = INT_MAX;
+
+	if (isc_radix_search(acl->iptable->radix, &node, (isc_prefix_t *)at) == ISC_R_SUCCESS) {
+		place = node->node_num[ISC_RADIX_FAMILY(at)];
+		found = *(bool *)node->data[ISC_RADIX_FAMILY(at)] ? POSITIVE : NEGATIVE;
+	}
+	for (unsigned int i = 0; i < acl->length && acl->elements[i].node_num <= place; i++) {
+		const dns_aclelement_t *e = &acl->elements[i];
+		enum match m = match_element(e, env, at);
+
+		if (m == CLOSED)
+			return CLOSED;
+		if (m == POSITIVE)
+			return e->node_num == place ? found : e->negative ? NEGATIVE : POSITIVE;
+	}
+	return found;
+}
+
+static bool surely(const dns_acl_t *acl, dns_aclenv_t *env, const isc_prefix_t *at)
+{
+	return acl == NULL || match(acl, env, at) == POSITIVE;
+}
+
+static bool perhaps(const dns_acl_t *acl, dns_aclenv_t *env, const isc_prefix_t *at)
+{
+	return acl == NULL || match(acl, env, at) >= POSITIVE;
+}
+
+/* Whether a client's address may choose an order: as ns_sortlist_setup(), which looks at the first element of each
+ * statement. */
+static bool sorts(const dns_acl_t *sortlist, dns_aclenv_t *env, const isc_prefix_t *at)
+{
+	if (sortlist == NULL)
+		return false;
+	for (unsigned int i = 0; i < sortlist->length; i++) {
+		const dns_aclelement_t *e = &sortlist->elements[i];
+
+		if (e->type == dns_aclelementtype_nestedacl && e->nestedacl->length > 0)
+			e = &e->nestedacl->elements[0];
+		if (match_element(e, env, at) != NONE)
+			return true;
+	}
+	return false;
+}
+
+static isc_prefix_t host(const isc_netaddr_t *addr)
+{
+	isc_prefix_t p = { .family = addr->family, .bitlen = addr->family == AF_INET6 ? 128 : 32 };
+
+	memcpy(&p.add, &addr->type, p.bitlen / 8);
+	return p;
+}
+
+bool hydns_view_hears(const dns_view_t *view, dns_aclenv_t *env, const isc_netaddr_t *dest)
+{
+	isc_prefix_t at = host(dest);
+
+	return perhaps(view->matchdestinations, env, &at);
+}
+
+bool hydns_view_answers_at(const dns_view_t *view, dns_aclenv_t *env, const isc_netaddr_t *dest)
+{
+	isc_prefix_t at = host(dest);
+
+	return surely(view->matchdestinations, env, &at) && surely(view->queryonacl, env, &at) &&
+	       (!view->recursion || (surely(view->cacheonacl, env, &at) && surely(view->recursiononacl, env, &at)));
+}
+
+/* Views are tried in their order. One that counts only where RD is set has all queries that the kernel answers. */
+static bool is_of_earlier_view(const struct hydns_judge *j, const isc_prefix_t *at)
+{
+	for (const dns_view_t *v = ISC_LIST_PREV(j->view, link); v != NULL; v = ISC_LIST_PREV(v, link))
+		for (size_t i = 0; v->rdclass == dns_rdataclass_in && i < j->dests; i++)
+			if (hydns_view_hears(v, j->env, &j->dest[i]) && perhaps(v->matchclients, j->env, at))
+				return true;
+	return false;
+}
+
+bool hydns_rrl_limits_answers(const dns_view_t *view)
+{
+	const dns_rrl_t *rrl = view->rrl;
+
+	return rrl != NULL && (rrl->responses_per_second.r != 0 || rrl->nodata_per_second.r != 0 ||
+			       rrl->nxdomains_per_second.r != 0 || rrl->all_per_second.r != 0);
+}
+
+/* The lists that must all let a client in. Without recursion there are answers from zones alone. */
+static bool let_in(const dns_view_t *v, dns_aclenv_t *env, const isc_prefix_t *at)
+{
+	return surely(v->matchclients, env, at) && surely(v->queryacl, env, at) &&
+	       (!v->recursion || (surely(v->cacheacl, env, at) && surely(v->recursionacl, env, at)));
+}
+
+static uint8_t judge(const struct hydns_judge *j, const isc_prefix_t *at)
+{
+	const dns_view_t *v = j->view;
+
+	if ((j->server->blackholeacl != NULL && perhaps(j->server->blackholeacl, j->env, at)) ||
+	    is_of_earlier_view(j, at) || !let_in(v, j->env, at) || sorts(v->sortlist, j->env, at) ||
+	    (v->nocasecompress != NULL && perhaps(v->nocasecompress, j->env, at)))
+		return HYDNS_ACL_PASS;
+	/* named does not count responses to those whose cookie is valid. */
+	if (j->limited && !(v->rrl->exempt != NULL && surely(v->rrl->exempt, j->env, at)))
+		return HYDNS_ACL_ALLOW_COOKIE;
+	return HYDNS_ACL_ALLOW;
+}
+
+/* --- the prefixes that the lists name ---------------------------------------------------------------------- */
+struct table {
+	const struct hydns_judge *j;
+	struct hydns_acl_entry *entry;
+	size_t n, room;
+	bool failed;
+};
+
+/* localnets holds the addresses of interfaces. */
+static void clear_host(struct hydns_acl_entry *e)
+{
+	for (unsigned int bit = e->prefixlen; bit < 8 * sizeof(e->addr); bit++)
+		e->addr[bit / 8] &= (uint8_t)~(0x80 >> bit % 8);
+}
+
+static void add(struct table *t, unsigned int family, const uint8_t *addr, unsigned int bits)
+{
+	struct hydns_acl_entry e = { 0 };
+	isc_prefix_t at = { .family = family, .bitlen = bits };
+
+	if (family == AF_INET6 && bits >= V4_BITS && memcmp(addr, v4_mapped, sizeof(v4_mapped)) == 0)
+		return;                /* IPv4 clients are judged by the IPv4 entries */
+	if (t->n == t->room) {
+		size_t room = t->room > 0 ? 2 * t->room : 64;
+		struct hydns_acl_entry *more = realloc(t->entry, room * sizeof(*more));
+
+		if (more == NULL) {
+			t->failed = true;
+			return;
+		}
+		t->entry = more;
+		t->room = room;
+	}
+	memcpy(&at.add, addr, family == AF_INET6 ? 16 : 4);
+	e.action = judge(t->j, &at);
+	if (family == AF_INET6) {
+		memcpy(e.addr, addr, sizeof(e.addr));
+		e.prefixlen = (uint8_t)bits;
+	} else {
+		memcpy(e.addr, v4_mapped, sizeof(v4_mapped));
+		memcpy(e.addr + sizeof(v4_mapped), addr, 4);
+		e.prefixlen = (uint8_t)(V4_BITS + bits);
+	}
+	clear_host(&e);
+	t->entry[t->n++] = e;
+}
+
+static void add_list(struct table *t, const dns_acl_t *acl)
+{
+	isc_radix_node_t *node;
+
+	if (acl == NULL)
+		return;
+	RADIX_WALK(acl->iptable->radix->head, node) {
+		const uint8_t *addr = (const uint8_t *)&node->prefix->add;
+
+		/* 0/0 is in the tree as IPv4 and holds for both; everybody has an entry anyway */
+		if (node->prefix->bitlen > 0 && node->node_num[RADIX_V4] != -1)
+			add(t, AF_INET, addr, node->prefix->bitlen);
+		if (node->prefix->bitlen > 0 && node->node_num[RADIX_V6] != -1)
+			add(t, AF_INET6, addr, node->prefix->bitlen);
+	}
+	RADIX_WALK_END;
+	for (unsigned int i = 0; i < acl->length; i++) {
+		dns_acl_t *own = built_in(&acl->elements[i], t->j->env);
+
+		if (own != NULL) {
+			add_list(t, own);
+			dns_acl_detach(&own);
+		} else if (acl->elements[i].type == dns_aclelementtype_nestedacl) {
+			add_list(t, acl->elements[i].nestedacl);
+		}
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct hydns_acl_entry *x = a, *y = b;
+	int order = memcmp(x->addr, y->addr, sizeof(x->addr));
+
+	return order != 0 ? order : x->prefixlen - y->prefixlen;
+}
+
+static bool holds(const struct hydns_acl_entry *net, const struct hydns_acl_entry *e)
+{
+	unsigned int octets = net->prefixlen / 8, bits = net->prefixlen % 8;
+
+	return net->prefixlen <= e->prefixlen && memcmp(net->addr, e->addr, octets) == 0 &&
+	       (bits == 0 || ((net->addr[octets] ^ e->addr[octets]) & (uint8_t)(0xff00 >> bits)) == 0);
+}
+
+/* Drops what the next shorter prefix says, too. Sorted, a prefix stands before all that it holds. */
+static void thin_out(struct table *t)
+{
+	size_t outer[129], depth = 0, kept = 0;
+
+	qsort(t->entry, t->n, sizeof(*t->entry), compare);
+	for (size_t i = 0; i < t->n; i++) {
+		const struct hydns_acl_entry e = t->entry[i];
+
+		while (depth > 0 && !holds(&t->entry[outer[depth - 1]], &e))
+			depth--;
+		if (depth > 0 && t->entry[outer[depth - 1]].action == e.action)
+			continue;
+		outer[depth++] = kept;
+		t->entry[kept++] = e;
+	}
+	t->n = kept;
+}
+
+struct hydns_acl_entry *hydns_acl_compile(const struct hydns_judge *j, size_t *n)
+{
+	static const uint8_t zero[16];
+	struct table t = { .j = j };
+	const dns_view_t *own = j->view;
+	const dns_acl_t *const lists[] = { own->cacheacl, own->recursionacl, own->queryacl, own->sortlist, own->nocasecompress,
+		own->rrl != NULL ? own->rrl->exempt : NULL, j->server->blackholeacl };
+
+	add(&t, AF_INET6, zero, 0);
+	add(&t, AF_INET, zero, 0);
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		add_list(&t, lists[i]);
+	for (const dns_view_t *v = own; v != NULL; v = ISC_LIST_PREV(v, link))
+		add_list(&t, v->matchclients);
+	if (t.failed) {
+		free(t.entry);
+		return NULL;
+	}
+	thin_out(&t);
+	*n = t.n;
+	return t.entry;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What BIND's releases call differently, or do not have. The number of the plugin API tells them apart: 1 is 9.18, 2 is 9.20, 3 is
+ * 9.20 with this project's patches. */
+#ifndef HYDNS_BIND_COMPAT_H
+#define HYDNS_BIND_COMPAT_H
+
+#include <dns/acl.h>
+#include <dns/db.h>
+#include <dns/resolver.h>
+#include <dns/view.h>
+#include <ns/client.h>
+#include <ns/hooks.h>
+#include "hydns/abi.h"
+
+#if NS_PLUGIN_VERSION >= 2
+#include <isc/tid.h>
+#include <isc/urcu.h>
+#else
+#include <isc/netmgr.h>
+#include <isc/os.h>
+#include <isc/rwlock.h>
+#endif
+
+#define HYDNS_STOCK (NS_PLUGIN_VERSION < 3)
+
+/* What is only in some releases never is in the others. */
+#if HYDNS_STOCK
+#define NS_QUERYATTR_SYNTHESIZED 0
+#endif
+#if NS_PLUGIN_VERSION < 2
+#define DNS__DB_FLARG
+#define NS_SERVER_LOGRESPONSES   0
+#define HYDNS_PROXY_ACL(view)    NULL
+#else
+#define HYDNS_PROXY_ACL(view)    ((view)->proxyacl)
+#endif
+
+/* The number of the thread that answers, from 0 on. */
+static inline uint32_t hydns_tid(void)
+{
+#if NS_PLUGIN_VERSION >= 2
+	return (uint32_t)isc_tid();
+#else
+	return (uint32_t)isc_nm_tid();
+#endif
+}
+
+/* How many there are. 9.18 tells nobody, but has one for each processor unless it was started with -n; more than that
+ * answer without offering. */
+static inline uint32_t hydns_tid_count(void)
+{
+#if NS_PLUGIN_VERSION >= 2
+	return (uint32_t)isc_tid_count();
+#else
+	return isc_os_ncpus() < HYDNS_THREADS_MAX ? isc_os_ncpus() : HYDNS_THREADS_MAX;
+#endif
+}
+
+static inline uint16_t hydns_edns_size(dns_view_t *view)
+{
+#if NS_PLUGIN_VERSION >= 2
+	return dns_view_getudpsize(view);
+#else
+	return dns_resolver_getudpsize(view->resolver);
+#endif
+}
+
+/* The list of the host's own addresses, or of its networks, as the last look at the interfaces found them; the
+ * caller detaches it. */
+static inline dns_acl_t *hydns_built_in_acl(dns_aclenv_t *env, dns_aclelementtype_t type)
+{
+	dns_acl_t *const *from = type == dns_aclelementtype_localhost ? &env->localhost : &env->localnets;
+	dns_acl_t *acl = NULL;
+
+#if NS_PLUGIN_VERSION >= 2
+	rcu_read_lock();
+	dns_acl_attach(rcu_dereference(*from), &acl);
+	rcu_read_unlock();
+#else
+	RWLOCK(&env->rwlock, isc_rwlocktype_read);
+	dns_acl_attach(*from, &acl);
+	RWUNLOCK(&env->rwlock, isc_rwlocktype_read);
+#endif
+	return acl;
+}
+
+/* Whether changes of a zone's data are told; where none are, its answers are kept for seconds only, as all others. */
+static inline bool hydns_db_tells(const dns_db_t *db)
+{
+#if HYDNS_STOCK
+	return db != NULL;
+#else
+	return (db->attributes & DNS_DBATTR_TELLS) != 0;
+#endif
+}
+
+/* True when the response tells more of an error than its code: RFC 8914. */
+static inline bool hydns_has_extended_error(const ns_client_t *client)
+{
+#if NS_PLUGIN_VERSION >= 2
+	return client->edectx.nextede != 0;
+#else
+	return client->ede != NULL;
+#endif
+}
+
+#endif

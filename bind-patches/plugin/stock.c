@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * In the place of told.c, for a named without this project's patches. It shows no response as it is sent, so it is
+ * rendered here once more; and it tells nothing of flushes, commands and interfaces, so rules live for seconds only
+ * (hydns-max-ttl), and what else may have changed is looked at once a second.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <isc/buffer.h>
+#include <isc/util.h>
+#include <dns/compress.h>
+#include <dns/message.h>
+#include <ns/client.h>
+#include <ns/query.h>
+#include "compat.h"
+#include "plugin.h"
+
+#define LOOK_EVERY_MS 1000
+#define ROOM          4096     /* of a response; more than the kernel path takes */
+#define OPT_LEN       11       /* RFC 6891 section 6.1.2 */
+
+const char *const hydns_warning = "this named does not tell of a flush: a kernel answer may outlive one by "
+	"hydns-max-ttl seconds (default 5)";
+
+/* --- hooks, and who waits for them --------------------------------------------------------------------------- */
+/* Nothing here can pause the threads that answer: so each says when it is inside, on a cache line of its own. */
+static struct {
+	atomic_bool busy;
+	char pad[63];
+} inside[HYDNS_THREADS_MAX];
+
+static ns_hookresult_t guarded(ns_hook_action_t action, void *arg, struct hydns_instance *inst, isc_result_t *result)
+{
+	uint32_t tid = hydns_tid();
+
+	if (tid >= HYDNS_THREADS_MAX)
+		return NS_HOOK_CONTINUE;
+	atomic_store(&inside[tid].busy, true);
+	if (!atomic_load(&inst->quiet))
+		(void)action(arg, inst, result);
+	atomic_store_explicit(&inside[tid].busy, false, memory_order_release);
+	return NS_HOOK_CONTINUE;
+}
+
+bool hydns_listen(struct hydns_instance *inst)
+{
+	atomic_store(&inst->quiet, false);
+	return true;
+}
+
+void hydns_unlisten(struct hydns_instance *inst)
+{
+	atomic_store(&inst->quiet, true);
+	for (uint32_t i = 0; i < HYDNS_THREADS_MAX; i++)
+		while (atomic_load(&inside[i].busy))
+			sched_yield();
+}
+
+/* --- what may have changed ----------------------------------------------------------------------------------- */
+/* A thread that begins anew, for it waits for hydnsd and for those that answer. */
+static pthread_mutex_t helper_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t helper;
+static bool has_helper;              /* to be joined */
+static atomic_bool helps;
+
+static void *begin_anew(void *arg)
+{
+	UNUSED(arg);
+	hydns_restart_all();
+	atomic_store(&helps, false);
+	return NULL;
+}
+
+static void call_helper(void)
+{
+	if (atomic_exchange(&helps, true))
+		return;
+	pthread_mutex_lock(&helper_lock);
+	if (has_helper)
+		pthread_join(helper, NULL);
+	has_helper = pthread_create(&helper, NULL, begin_anew, NULL) == 0;
+	if (!has_helper)
+		atomic_store(&helps, false);
+	pthread_mutex_unlock(&helper_lock);
+}
+
+void hydns_end(void)
+{
+	pthread_mutex_lock(&helper_lock);
+	if (has_helper)
+		pthread_join(helper, NULL);
+	has_helper = false;
+	pthread_mutex_unlock(&helper_lock);
+}
+
+static void say_nothing(void *arg, const char *reason)
+{
+	UNUSED(arg);
+	UNUSED(reason);
+}
+
+static uint64_t coarse_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* Interfaces, sockets and settings that commands change: by a query, for only then the view is surely there. Hot names
+ * have at least one query in each rule's life. */
+static void look_around(struct hydns_instance *inst)
+{
+	uint64_t now = coarse_ms(), last = atomic_load(&inst->looked_ms);
+
+	if (now - last < LOOK_EVERY_MS || atomic_load(&inst->publish) == NULL ||
+	    !atomic_compare_exchange_strong(&inst->looked_ms, &last, now))
+		return;
+	if (hydns_export_is_old(inst) || (hydns_obstacles(inst, say_nothing, NULL) == 0) != atomic_load(&inst->open))
+		call_helper();
+}
+
+/* --- the response ---------------------------------------------------------------------------------------------- */
+static isc_result_t begin(const ns_client_t *client, dns_compress_t *cctx, isc_buffer_t *to)
+{
+	bool compresses = client->view->msgcompression;
+	isc_result_t result = ISC_R_SUCCESS;
+
+#if NS_PLUGIN_VERSION >= 2
+	dns_compress_init(cctx, client->manager->mctx, compresses ? DNS_COMPRESS_CASE : DNS_COMPRESS_DISABLED);
+#else
+	result = dns_compress_init(cctx, -1, client->mctx);
+	if (result != ISC_R_SUCCESS)
+		return result;
+	dns_compress_setsensitive(cctx, true);
+	if (!compresses)
+		dns_compress_disable(cctx);
+#endif
+	result = dns_message_renderbegin(client->message, cctx, to);
+	if (result != ISC_R_SUCCESS)
+		dns_compress_invalidate(cctx);
+	return result;
+}
+
+/* As ns_client_send(), but whatever the client has room for. */
+static isc_result_t render(const ns_client_t *client, isc_buffer_t *to)
+{
+	static const dns_section_t sections[] = { DNS_SECTION_QUESTION, DNS_SECTION_ANSWER, DNS_SECTION_AUTHORITY,
+		DNS_SECTION_ADDITIONAL };
+	unsigned int options = (client->attributes & NS_CLIENTATTR_WANTDNSSEC) != 0 ? 0 : DNS_MESSAGERENDER_OMITDNSSEC;
+	unsigned int glue = client->view->preferred_glue == dns_rdatatype_a ? DNS_MESSAGERENDER_PREFER_A :
+		client->view->preferred_glue == dns_rdatatype_aaaa ? DNS_MESSAGERENDER_PREFER_AAAA : 0;
+	dns_message_t *m = client->message;
+	dns_compress_t cctx;
+	isc_result_t result = begin(client, &cctx, to);
+
+	if (result != ISC_R_SUCCESS)
+		return result;
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]) && result == ISC_R_SUCCESS; i++)
+		result = dns_message_rendersection(m, sections[i], sections[i] == DNS_SECTION_QUESTION ? 0 :
+						   sections[i] == DNS_SECTION_ADDITIONAL ? options | glue : options);
+	if (result == ISC_R_SUCCESS)
+		result = dns_message_renderend(m);
+	dns_compress_invalidate(&cctx);
+	return result;
+}
+
+/* The OPT that the client gets, without its cookie: RFC 6891 section 6.1.2. */
+static size_t add_opt(const ns_client_t *client, uint8_t *wire, size_t len)
+{
+	uint16_t size = hydns_edns_size(client->view), records = (uint16_t)((wire[10] << 8 | wire[11]) + 1);
+	const uint8_t opt[OPT_LEN] = { 0, 0, 41, (uint8_t)(size >> 8), (uint8_t)size, 0, 0,
+		(client->extflags & DNS_MESSAGEEXTFLAG_DO) != 0 ? 0x80 : 0 };
+
+	memcpy(wire + len, opt, sizeof(opt));
+	wire[10] = (uint8_t)(records >> 8);
+	wire[11] = (uint8_t)records;
+	return len + sizeof(opt);
+}
+
+/* Renders the message and leaves it as it was, to be rendered by named. */
+static void offer(struct hydns_instance *inst, const ns_client_t *client)
+{
+	uint8_t wire[ROOM + OPT_LEN];
+	dns_message_t *m = client->message;
+	unsigned int flags = m->flags;
+	isc_buffer_t to;
+	isc_result_t result;
+	size_t len;
+
+	isc_buffer_init(&to, wire, ROOM);
+	if ((client->attributes & NS_CLIENTATTR_RA) != 0)
+		m->flags |= DNS_MESSAGEFLAG_RA;
+	result = render(client, &to);
+	m->flags = flags;
+	len = isc_buffer_usedlength(&to);
+	if (result == ISC_R_SUCCESS) {
+		if ((client->attributes & NS_CLIENTATTR_WANTOPT) != 0)
+			len = add_opt(client, wire, len);
+		hydns_rendered(inst, client, wire, len);
+	}
+	dns_message_renderreset(m);
+}
+
+static ns_hookresult_t answer(void *arg, void *data, isc_result_t *result)
+{
+	const query_ctx_t *qctx = arg;
+
+	(void)hydns_on_send(arg, data, result);
+	if (hydns_is_wanted(qctx->client))
+		offer(data, qctx->client);
+	return NS_HOOK_CONTINUE;
+}
+
+/* --- the table ------------------------------------------------------------------------------------------------- */
+static ns_hookresult_t on_setup(void *arg, void *data, isc_result_t *result)
+{
+	ns_hookresult_t next = guarded(hydns_on_setup, arg, data, result);
+
+	look_around(data);
+	return next;
+}
+
+static ns_hookresult_t on_resume(void *arg, void *data, isc_result_t *result)
+{
+	return guarded(hydns_on_resume, arg, data, result);
+}
+
+static ns_hookresult_t on_lookup(void *arg, void *data, isc_result_t *result)
+{
+	return guarded(hydns_on_lookup, arg, data, result);
+}
+
+static ns_hookresult_t on_send(void *arg, void *data, isc_result_t *result)
+{
+	return guarded(answer, arg, data, result);
+}
+
+const struct hydns_hook hydns_hooks[] = {
+	{ NS_QUERY_SETUP, on_setup },
+	{ NS_QUERY_RESUME_BEGIN, on_resume },
+	{ NS_QUERY_LOOKUP_BEGIN, on_lookup },
+	{ NS_QUERY_DONE_SEND, on_send },
+	{ NS_HOOKPOINTS_COUNT, NULL },
+};
+
+bool hydns_zones_are_changing(void)
+{
+	return false;
+}
+
+/* BIND's structures are those of one release. Its libraries say in their names which. */
+bool hydns_fits(void)
+{
+	const char *name;
+	char text[256];
+	Dl_info info;
+
+	if (dladdr((void *)dns_message_renderbegin, &info) == 0 || info.dli_fname == NULL)
+		return false;
+	name = strrchr(info.dli_fname, '/');
+	name = name != NULL ? name + 1 : info.dli_fname;
+	if (strcmp(name, HYDNS_STOCK_LIBDNS) == 0)
+		return true;
+	snprintf(text, sizeof(text), "this plugin was built for %s, and this named has %s: build it again",
+		 HYDNS_STOCK_LIBDNS, name);
+	hydns_say(HYDNS_LOG_ERROR, text);
+	return false;
+}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The distribution's own BIND, unpatched: hot names are answered in the kernel as named answers them, and what named
+does not tell of is found out within the seconds that are promised."""
+
+import time
+
+import pytest
+from conftest import bind_path
+
+from harness.client import ask, exchange, query
+from harness.compare import difference
+from harness.lab import records
+from harness.network import SERVICE
+from harness.run import wait_until
+
+NAME = "www.lab.example"
+LIFE = 5             # hydns-max-ttl, by default
+KINDS = [("www", "A"), ("www", "AAAA"), ("www", "TXT"), ("chain", "A"), ("many", "A"), ("empty", "A"), ("missing", "A")]
+
+
+@pytest.fixture(scope="module")
+def stock(world):
+    with bind_path(world, stock=True, listen="10.53.0.78;") as path:
+        yield path
+
+
+def test_says_what_it_can_not_do(stock):
+    status = stock.daemon.ctl("status").stdout
+    assert "does not tell of a flush" in status and "hydns-max-ttl" in status
+    assert "does not tell of a flush" in stock.named.program.log.read_text()
+
+
+@pytest.mark.parametrize("options", ({}, {"edns": True}, {"dnssec": True}, {"ad": True}), ids=str)
+@pytest.mark.parametrize("family", (4, 6))
+def test_same_answer(stock, family, options):
+    for label, rdtype in KINDS:
+        name = f"{label}.lab.example"
+        stock.world.heat(stock.daemon, name, rdtype, server=SERVICE[family], **options)
+        wire = query(name, rdtype, **options).to_wire()
+
+        def from_kernel():
+            before = stock.daemon.reasons()["ANSWERED"]
+            reply = exchange(stock.network.client1, SERVICE[family], wire)
+            return reply if stock.daemon.reasons()["ANSWERED"] == before + 1 else None
+        kernel = wait_until(from_kernel, 2, "a kernel answer: one query in a while is let through for renewal")
+        assert difference(kernel, exchange(stock.network.resolver, SERVICE[family], wire), shuffled=True) is None
+
+
+def address(stock):
+    return ask(stock.network.client1, SERVICE[4], NAME).answer[0][0].address
+
+
+def passed(stock):
+    """A query that the kernel never answers: by such, the plugin looks around."""
+    assert ask(stock.network.client1, SERVICE[4], NAME, "RRSIG")
+    return True
+
+
+def test_flush(stock):
+    """Whatever is sent before, nothing old is sent after a rule's life; then the new answer is the kernel's."""
+    stock.world.heat(stock.daemon, NAME)
+    old = address(stock)
+    stock.world.change_lab(records(7), NAME, "A", "192.0.2.7")
+    try:
+        stock.named.control("flush")
+        end = time.monotonic() + LIFE
+        while time.monotonic() < end:
+            assert address(stock) in (old, "192.0.2.7")
+        stock.world.heat(stock.daemon, NAME)
+        assert {address(stock) for _ in range(50)} == {"192.0.2.7"}
+    finally:
+        stock.world.rewrite_lab(records())
+
+
+def test_command_that_changes_what_is_offered(stock):
+    """Query logging, which named does not tell of."""
+    stock.world.heat(stock.daemon, NAME)
+    stock.named.control("querylog", "on")
+    try:
+        wait_until(lambda: passed(stock) and stock.daemon.explain(NAME)["where"] == "resolver", LIFE + 1,
+                   "the rule to be gone")
+        for _ in range(20):
+            assert address(stock)
+        assert stock.daemon.explain(NAME)["where"] == "resolver"
+    finally:
+        stock.named.control("querylog", "off")
+    stock.world.heat(stock.daemon, NAME)
+
+
+def test_new_configuration(stock):
+    """A reload makes a new instance, which stops the former one."""
+    stock.world.heat(stock.daemon, NAME)
+    stock.named.control("reconfig")
+    assert stock.daemon.explain(NAME)["where"] == "resolver"
+    stock.world.heat(stock.daemon, NAME)
+
+
+def test_address_that_comes_and_goes(stock):
+    """Copies of the sockets that named has closed are given up: no query may be lost in one that nobody reads."""
+    network, later = stock.network, "10.53.0.78"
+    for _ in range(2):
+        network.resolver.address("lo", f"{later}/32")
+        stock.named.control("scan")
+        stock.world.heat(stock.daemon, NAME, server=later)
+        wait_until(lambda: passed(stock) and f"{later}:53" in str(stock.daemon.call({"cmd": "status"})["resolvers"]), 10,
+                   "the address to be served")
+        for _ in range(20):
+            assert ask(network.client1, later, "host9.lab.example", "TXT", timeout=0.5), "a query is lost"
+        with network.resolver.netlink() as ip:
+            ip.addr("del", index=1, address=later, prefixlen=32)
+        stock.named.control("scan")
+        wait_until(lambda: passed(stock) and f"{later}:53" not in str(stock.daemon.call({"cmd": "status"})["resolvers"]), 10,
+                   "the address to be given up")
