@@ -139,6 +139,7 @@ static __u32 span_take(struct hydns_slots *s, __u32 i)
 	if (p->free)
 		p->free = *link_at(s, i, slot);
 	p->used++;
+	s->used += class_units(p->size_class);
 	if (!has_room(s, i))
 		list_drop(s, &s->partial[p->size_class], i);
 	return handle_of(i, p->size_class, slot);
@@ -167,6 +168,7 @@ void hydns_slots_give(struct hydns_slots *s, __u32 handle)
 	bool listed = has_room(s, i);
 
 	p->used--;
+	s->used -= class_units(p->size_class);
 	if (!p->used) {
 		if (listed)
 			list_drop(s, partial, i);
@@ -222,6 +224,7 @@ bool hydns_slots_claim(struct hydns_slots *s, __u32 handle, __u32 c)
 		return false;
 	p->size_class = (__u8)c;
 	p->used++;
+	s->used += class_units(c);
 	return true;
 }
 

@@ -32,6 +32,7 @@ struct hydns_slots {
 	__u8 *memory;          /* borrowed */
 	struct hydns_span *span;
 	__u32 spans;
+	__u32 used;            /* units of slots taken */
 	__u32 stale;           /* spans that are */
 	__u32 empty;           /* list of spans ... */
 	__u32 empties;         /* ... and how many they are */

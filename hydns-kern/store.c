@@ -245,6 +245,13 @@ __u32 hydns_store_count(const struct hydns_store *s)
 	return s->count;
 }
 
+bool hydns_store_crowded(const struct hydns_store *s)
+{
+	__u64 all = (__u64)s->g.spans * HYDNS_SPAN_UNITS;
+
+	return s->slots.used > all - all / HYDNS_STORE_SPARE;
+}
+
 size_t hydns_store_bytes(const struct hydns_store *s)
 {
 	return sizeof(*s) + s->g.spans * sizeof(*s->slots.span) +

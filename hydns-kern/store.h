@@ -68,6 +68,9 @@ const struct hydns_rule *hydns_store_rule(const struct hydns_store *s, __u32 han
 /* Live rules one after the other, start with 0; returns 0 at the end. Removing the current one is fine. */
 __u32 hydns_store_next(const struct hydns_store *s, __u32 handle);
 __u32 hydns_store_count(const struct hydns_store *s);
+/* Whether so few octets of slots are left (one of so many) that the next rules may find none of their size. */
+#define HYDNS_STORE_SPARE 16
+bool hydns_store_crowded(const struct hydns_store *s);
 /* Octets of the writer's own tables. */
 size_t hydns_store_bytes(const struct hydns_store *s);
 /* 0..hydns_store_ordinals()-1, a dense number for per-rule tables of the caller; the rule's own from its publication

@@ -111,6 +111,7 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 	r->bar = hydns_policy_bar(r->policy, now_ns / HYDNSD_NS_PER_MS);
 	if (r->sweep_cursor < r->ordinals)
 		return false;
+	hydnsd_rules_refit(r);
 	r->sweep_cursor = 0;
 	return true;
 }

@@ -12,6 +12,8 @@
 
 #define SAME_EXPIRY_MS    1100         /* TTLs count whole seconds: one answer seen by two threads */
 #define PERCENT           100
+#define FIT_SHARE         32           /* of the rules: as many are kept off when the store is full ... */
+#define REFIT_SHARE       64           /* ... and let in again each sweep */
 
 static uint64_t ms(uint64_t ns)
 {
@@ -117,6 +119,7 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 		return NULL;
 	r->memory = *memory;
 	r->seed = seed;
+	r->capacity = r->fitting = policy->capacity;
 	if (!allocate(r, policy)) {
 		hydnsd_rules_close(r);
 		return NULL;
@@ -151,7 +154,31 @@ void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits)
 
 void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity)
 {
+	r->capacity = r->fitting = capacity;
 	hydns_policy_set_capacity(r->policy, capacity);
+}
+
+/* Rules of large answers fill the store before its capacity is reached. It is lowered then, so that slots become free
+ * ahead of newcomers, and the policy weighs these against the least rules and tells the plugins its bar, as it does at
+ * capacity. */
+static void fit(struct hydnsd_rules *r)
+{
+	uint32_t count = hydns_store_count(r->store), less = count - count / FIT_SHARE;
+
+	if (less >= r->fitting || !hydns_store_crowded(r->store))
+		return;
+	r->fitting = less;
+	hydns_policy_set_capacity(r->policy, less);
+}
+
+void hydnsd_rules_refit(struct hydnsd_rules *r)
+{
+	uint32_t more = r->fitting + r->fitting / REFIT_SHARE + 1;
+
+	if (r->fitting >= r->capacity || hydns_store_crowded(r->store))
+		return;
+	r->fitting = more < r->capacity ? more : r->capacity;
+	hydns_policy_set_capacity(r->policy, r->fitting);
 }
 
 uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r)
@@ -371,6 +398,7 @@ static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd
 	case 0:
 		return HYDNSD_ACCEPTED;
 	case -ENOSPC:
+		fit(r);
 		return free_a_slot(r, a, now_ns);
 	case -E2BIG:
 		return HYDNSD_REJECT_TOO_BIG;

@@ -33,6 +33,8 @@ struct hydnsd_rules {
 	struct hydns_policy *policy;
 	uint64_t seed;
 	uint32_t ordinals;
+	uint32_t capacity;             /* as set */
+	uint32_t fitting;              /* of these, as many as there are octets for: the policy's capacity */
 	struct hydnsd_owners *owners;
 	/* by ordinal */
 	uint32_t *signature;           /* names and their ancestors, folded */
@@ -65,6 +67,8 @@ bool hydnsd_rules_owners(const struct hydnsd_rules *r, const struct hydns_rule *
 			 uint64_t *signature);
 /* When the rule lets queries through for refresh, by what is known of its rate now. */
 void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule);
+/* As many rules as fit, once more where they did not: at the end of a sweep. */
+void hydnsd_rules_refit(struct hydnsd_rules *r);
 void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);
 /* A rule that says the same takes the place of handle's, with all that is known of it. Its handle; 0: no slot is free. */
 uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns);

@@ -590,7 +590,48 @@ static void no_slot_is_taken_from_a_better_rule(void **state)
 	assert_int_equal(admit_address("small.example.", NULL, 1000), HYDNSD_ACCEPTED);
 }
 
-/* However many small rules have filled the store, a large one finds room. */
+/* A store that large answers fill long before its capacity adapts as one at its capacity does: hot newcomers displace
+ * what is least hot, many a second, the plugins hear of a bar, and the capacity is back when the large ones have gone. */
+static void a_store_full_of_large_rules_adapts(void **state)
+{
+	static const char *const big = "%s 300 IN TXT \"%0255d\" \"%0255d\" \"%0255d\"";
+	char name[32], record[1000];
+	struct build_spec s = { .name = name, .type = 16, .count = 10, .answer = { record } };
+	uint32_t full, in = 0;
+	uint64_t now = NOW_NS;
+
+	(void)state;
+	for (int i = 0; i < CAPACITY; i++) {
+		snprintf(name, sizeof(name), "t%d.example.", i);
+		snprintf(record, sizeof(record), big, name, 0, 0, 0);
+		admit(&s, 1, 0, now);
+	}
+	full = hydns_store_count(hydnsd_rules_store(store.rules));
+	assert_true(full < CAPACITY);
+	s.count = 1000;
+	for (int ms = 0; ms < 1000; ms += 10) {
+		now += 10000000;
+		snprintf(name, sizeof(name), "hot%d.example.", ms);
+		snprintf(record, sizeof(record), big, name, 0, 0, 0);
+		in += admit(&s, 1, 0, now) == HYDNSD_ACCEPTED;
+		hydnsd_rules_expire(store.rules, now, 4096);
+		hydnsd_rules_sweep(store.rules, now, UINT32_MAX);
+		build_store_grace(&store);
+	}
+	assert_true(in > 90);
+	assert_true(hydnsd_rules_bar(store.rules) > 0);
+	assert_true(hydns_store_count(hydnsd_rules_store(store.rules)) > full * 9 / 10);
+	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
+	build_store_grace(&store);
+	for (int i = 0; i < 64; i++)
+		hydnsd_rules_sweep(store.rules, now, UINT32_MAX);
+	for (int i = 0; i < CAPACITY; i++) {
+		snprintf(name, sizeof(name), "n%d.example.", i);
+		assert_int_equal(admit_address_at(name, NULL, 10, now), HYDNSD_ACCEPTED);
+	}
+}
+
+/* However many small rules have filled the store, a large one that is hotter finds room. */
 static void small_rules_leave_room_for_large_ones(void **state)
 {
 	static const char *const small = "%s 300 IN TXT \"%0255d\"", *const large = "%s 300 IN TXT \"%0255d\" \"%0255d\"";
@@ -609,6 +650,7 @@ static void small_rules_leave_room_for_large_ones(void **state)
 	assert_int_equal(why, HYDNSD_REJECT_FULL);
 	snprintf(name, sizeof(name), "large.example.");
 	snprintf(record, sizeof(record), large, name, 0, 0);
+	s.count = 1000;
 	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 }
 
@@ -729,6 +771,7 @@ int main(void)
 		RULES_TEST(rules_expire),
 		RULES_TEST(a_resolver_keeps_within_its_capacity),
 		RULES_TEST(no_slot_is_taken_from_a_better_rule),
+		RULES_TEST(a_store_full_of_large_rules_adapts),
 		RULES_TEST(small_rules_leave_room_for_large_ones),
 		RULES_TEST(capacity_holds_and_the_hottest_stay),
 		RULES_TEST(no_hit_is_lost),
