@@ -26,7 +26,7 @@ struct hydnsd_session {
 	bool dead;                     /* freed at the next turn */
 	bool asleep;                   /* need_wakeup is set in every ring */
 	uint64_t busy_ms;              /* last time a frame was there */
-	uint64_t rush_until_ms;        /* the rings are watched without sleep */
+	uint64_t rush_until_ms;        /* polls are closer until then */
 	uint32_t changes;              /* CHANGED frames whose withdrawal is under way */
 	struct hydnsd_renewals renewals;
 	uint32_t rings;
