@@ -306,15 +306,19 @@ static __always_inline void hydns_write_dns_header(struct hydns_dns_header *h, c
 {
 	const struct hydns_dns_header *asked = (const void *)q->message;
 	bool ad = (rule->flags & HYDNS_RULE_SECURE) && (q->ad || (q->variant & HYDNS_VARIANT_DO));
+	/* of the query's flags nothing but RD */
+	__u32 flags = rule->reply_flags | asked->flags[0] | (ad ? HYDNS_FLAGS_AD << 8 : 0);
+	__u32 arcount = bpf_htons(bpf_ntohs(rule->arcount) + q->edns), *word = (void *)h, w;
 
-	h->id = asked->id;
-	h->flags[0] = (rule->reply_flags & 0xff) | asked->flags[0]; /* nothing but RD */
-	h->flags[1] = rule->reply_flags >> 8 | (ad ? HYDNS_FLAGS_AD : 0);
-	h->qdcount = bpf_htons(1);
-	h->ancount = rule->ancount;
-	h->nscount = rule->nscount;
-	h->arcount = bpf_htons(bpf_ntohs(rule->arcount) + q->edns);
-	reply->sum += hydns_sum_words(h, HYDNS_DNS_HEADER / 4);
+	w = asked->id | flags << 16;
+	word[0] = w;
+	reply->sum += w;
+	w = bpf_htons(1) | (__u32)rule->ancount << 16;
+	word[1] = w;
+	reply->sum += w;
+	w = rule->nscount | arcount << 16;
+	word[2] = w;
+	reply->sum += w;
 }
 
 static __always_inline void hydns_write_udp(struct udphdr *udp, const struct hydns_query *q,
@@ -342,16 +346,15 @@ static __always_inline void hydns_write_ipv4(struct iphdr *ip, const struct hydn
 {
 	bool atomic = len <= HYDNS_IPV4_EVERY_PATH;
 	__be32 addr = ip->saddr;
+	__u32 *word = (void *)ip, length, fragment, lives = HYDNS_HOP_LIMIT | IPPROTO_UDP << 8;
 
 	ip->saddr = ip->daddr;
 	ip->daddr = addr;
-	ip->tos = 0;
-	ip->tot_len = bpf_htons(len);
-	ip->id = atomic ? 0 : *(const __be16 *)q->message;
-	ip->frag_off = atomic ? bpf_htons(HYDNS_IP_DF) : 0;
-	ip->ttl = HYDNS_HOP_LIMIT;
-	ip->check = 0;
-	ip->check = ~hydns_fold(hydns_sum_words(ip, sizeof(*ip) / 4));
+	length = 0x45 | (__u32)bpf_htons(len) << 16;     /* version, the header's length; TOS 0 */
+	fragment = atomic ? (__u32)bpf_htons(HYDNS_IP_DF) << 16 : *(const __be16 *)q->message;
+	word[0] = length;
+	word[1] = fragment;
+	word[2] = lives | (__u32)(__u16)~hydns_fold(q->addr_sum + length + fragment + lives) << 16;
 }
 
 static __always_inline void hydns_write_ipv6(struct ipv6hdr *ip, const struct hydns_query *q, __u32 len)
@@ -404,7 +407,7 @@ static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_q
 		return -1;
 	if (hydns_write_ttls(ctx, rule, reply))
 		return -1;
-	if ((cfg->flags & HYDNS_AUTH_ROTATES) && hydns_rotate_all(ctx, q, rule, reply))
+	if (rule->rotation_count && (cfg->flags & HYDNS_AUTH_ROTATES) && hydns_rotate_all(ctx, q, rule, reply))
 		return -1;
 	if (hydns_write_opt(ctx, q, cfg, reply))
 		return -1;

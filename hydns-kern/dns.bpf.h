@@ -55,14 +55,21 @@ _Static_assert(sizeof(struct hydns_opt) == HYDNS_OPT_LEN, "OPT record");
 static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_query *q)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *message;
-	__u64 off = q->dns_off, len = q->message_len, sum = 0, i, last;
+	__u64 off = q->dns_off, len = q->message_len, sum = 0, i, last, rest, at;
 
 	if (off > HYDNS_HEADERS_MAX || len < HYDNS_QUERY_MIN || len > HYDNS_QUERY_MAX)
 		return -1;
 	HYDNS_SHOW_MESSAGE(q, len);
 	message = data + off;
 	HYDNS_OPAQUE(message);
-	for (i = 0; i + 8 <= len && i < HYDNS_QUERY_MAX; i += 8) {
+	if (message + HYDNS_DNS_HEADER > end)
+		return -1;
+	/* from the question on by the words that later passes read */
+	for (i = 0; i < HYDNS_DNS_HEADER; i += 4) {
+		*(__u32 *)(q->message + i) = *(__u32 *)(message + i);
+		sum += *(__u32 *)(message + i);
+	}
+	for (i = HYDNS_DNS_HEADER; i + 8 <= len && i < HYDNS_QUERY_MAX; i += 8) {
 		__u64 w;
 
 		if (message + i + 8 > end)
@@ -83,10 +90,12 @@ static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_q
 		return -1;
 	/* what is left of the message, at the end of its last eight octets */
 	last = *(__u64 *)message;
-	last = len & 7 ? last >> (64 - 8 * (len & 7)) : 0;
-	if (len > HYDNS_QUERY_MAX)
+	rest = (len - HYDNS_DNS_HEADER) & 7;
+	last = rest ? last >> (64 - 8 * rest) : 0;
+	at = len - rest;
+	if (at > HYDNS_QUERY_MAX)
 		return -1;
-	*(__u64 *)(q->message + (len & ~7ULL)) = last;
+	*(__u64 *)(q->message + at) = last;
 	return hydns_fold(sum + (last >> 32) + (__u32)last);
 }
 

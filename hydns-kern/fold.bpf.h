@@ -6,12 +6,11 @@
 /* RFC 1071: adds a 64-bit sum up to 16 bits. */
 static __always_inline __u16 hydns_fold(__u64 sum)
 {
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 32) + (sum & 0xffffffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	return sum;
+	__u32 half;
+
+	/* A value and itself with its halves exchanged: the upper half is their sum with the carry taken round. */
+	half = (sum + (sum << 32 | sum >> 32)) >> 32;
+	return (half + (half << 16 | half >> 16)) >> 16;
 }
 
 #endif

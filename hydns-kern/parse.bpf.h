@@ -78,12 +78,8 @@ static __always_inline enum hydns_reason hydns_parse_ipv4(struct hydns_cursor *c
 		return HYDNS_R_IP_UNUSUAL;
 	if (hydns_fold(hydns_sum_words(ip, sizeof(*ip) / 4)) != 0xffff)
 		return HYDNS_R_BAD_CHECKSUM;
-	__builtin_memset(q->client.addr, 0, 10);
-	__builtin_memset(q->client.addr + 10, 0xff, 2);
-	__builtin_memcpy(q->client.addr + 12, &ip->saddr, 4);
-	__builtin_memset(q->service.addr, 0, 10);
-	__builtin_memset(q->service.addr + 10, 0xff, 2);
-	__builtin_memcpy(q->service.addr + 12, &ip->daddr, 4);
+	hydns_map_ipv4(q->client.addr, ip->saddr);
+	hydns_map_ipv4(q->service.addr, ip->daddr);
 	q->addr_sum = (__u64)ip->saddr + ip->daddr;
 	q->ipv6 = 0;
 	q->dns_off = q->l3_off + sizeof(*ip) + sizeof(struct udphdr);

@@ -96,6 +96,17 @@ static __always_inline bool hydns_bounded(__u64 *len, __u64 max)
 	return true;
 }
 
+/* The IPv4-mapped form of an address. By words, as it is read: the processor can't forward to a load what several
+ * smaller stores have just written, and waits until they have reached the cache. The same goes wherever words are
+ * put together before they are stored. */
+static __always_inline void hydns_map_ipv4(__u8 addr[16], __u32 ipv4)
+{
+	__u64 *w = (void *)addr;
+
+	w[0] = 0;
+	w[1] = 0xffff0000ULL | (__u64)ipv4 << 32;
+}
+
 /* A sum of what begins at an odd offset counts with its octets swapped; offset tells the parity. */
 static __always_inline __u64 hydns_sum_at(__u64 sum, __u64 offset)
 {
