@@ -42,10 +42,14 @@ static __always_inline __u32 hydns_answer_limit(const struct hydns_query *q,
 }
 
 static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct hydns_query *q,
-					      const struct hydns_authority_config *cfg, __u32 dns_len)
+					      const struct hydns_authority_config *cfg,
+					      const struct hydns_rule *rule, __u32 dns_len)
 {
 	__u32 ip_len = q->dns_off - q->l3_off + dns_len, mtu = 0;
 
+	/* An authoritative server (BIND) says to such a client the answer alone, to others what goes with it. */
+	if ((rule->flags & HYDNS_RULE_STATIC_TTL) && q->edns && q->edns_size <= HYDNS_PLAIN_UDP)
+		return false;
 	if (dns_len > hydns_answer_limit(q, cfg))
 		return false;
 	/* No router fragments IPv6, and what the path takes is not known here: the resolver's socket
@@ -69,7 +73,7 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 		return HYDNS_R_EPOCH;
 	if (age >= rule->expire_ms * HYDNS_MS)
 		return HYDNS_R_EXPIRED;
-	if (!hydns_answer_fits(ctx, q, cfg, dns_len))
+	if (!hydns_answer_fits(ctx, q, cfg, rule, dns_len))
 		return HYDNS_R_TOO_BIG;
 	r = hydns_route(ctx, q, q->dns_off - q->l3_off + dns_len);
 	if (r)

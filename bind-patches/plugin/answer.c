@@ -130,12 +130,18 @@ static bool is_from_cache(const query_ctx_t *qctx, const struct note *n)
 	       (client->message->flags & (DNS_MESSAGEFLAG_RD | DNS_MESSAGEFLAG_AA)) == DNS_MESSAGEFLAG_RD;
 }
 
+/* Who takes by EDNS no more than what everybody takes gets minimal responses; the program passes such queries. */
+static bool gets_less(const ns_client_t *client)
+{
+	return client->ednsversion >= 0 && client->udpsize <= 512;
+}
+
 /* All clients to whom the kernel gives answers may recurse if the view does recursion at all: RA is the same. */
 static bool is_from_zones(const query_ctx_t *qctx, const struct note *n)
 {
 	const ns_client_t *client = qctx->client;
 
-	return n->zone && !n->unfit && !n->cache &&
+	return !gets_less(client) && n->zone && !n->unfit && !n->cache &&
 	       ((client->attributes & NS_CLIENTATTR_RA) != 0) == qctx->view->recursion;
 }
 

@@ -502,6 +502,31 @@ static void test_size_limit(void **state)
 	}
 }
 
+/* To such a client named says less from its zones, so the answer that others get is not its own. */
+static void test_zone_answer_and_small_client(void **state)
+{
+	static const struct { unsigned edns_size; bool static_ttl, answered; } c[] = {
+		{ 0, true, false }, { 512, true, false }, { 513, true, true }, { 512, false, true },
+	};
+	struct answer a = { 0 };
+
+	(void)state;
+	answer_add(&a, ANSWER, NULL, 1, 60, "\xc0\0\2\1", 4);
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		struct query q = { .name = "zone.example", .qtype = 1, .edns = true, .edns_size = c[i].edns_size };
+		__u32 handle;
+
+		a.static_ttl = c[i].static_ttl;
+		handle = kernel_publish(kern, &q, &a, 0, NULL);
+		assert_true(handle);
+		if (c[i].answered)
+			expect_answer("answer from a zone", &q, &a, 0);
+		else
+			expect_query_passes("answer from a zone, small client", &q, HYDNS_R_TOO_BIG);
+		kernel_remove(kern, handle);
+	}
+}
+
 /* Test runs happen on the loopback interface of the network namespace: a new one, with a small MTU. */
 static void test_interface_mtu(void **state)
 {
@@ -948,6 +973,7 @@ int main(void)
 		cmocka_unit_test(test_everybody_allowed),
 		cmocka_unit_test(test_service_goes),
 		cmocka_unit_test(test_size_limit),
+		cmocka_unit_test(test_zone_answer_and_small_client),
 		cmocka_unit_test(test_interface_mtu),
 		cmocka_unit_test(test_kill_switch),
 		cmocka_unit_test(test_passes),
