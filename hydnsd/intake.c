@@ -218,6 +218,7 @@ static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_
 	struct hydnsd_withdrawal w = {
 		.authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_NAME, .generation = generation,
 		.name_len = name_len, .rrtype = rrtype, .end_ns = end_ns,
+		.own_proofs = s->daemon->authority[s->authority].hello.flags & HYDNS_AUTH_OWN_PROOFS,
 	};
 
 	memcpy(w.name, name, name_len);

@@ -17,9 +17,11 @@
 
 #define TYPE_RRSIG 46
 
-static bool owned(const struct hydnsd_withdrawal *w, const struct hydnsd_rr *rr)
+/* rr: the rule's record of that number. */
+static bool owned(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, const struct hydnsd_rr *rr,
+		  uint32_t number)
 {
-	return rr->owner.len == w->name_len && memcmp(rr->owner.octet, w->name, w->name_len) == 0;
+	return (!w->own_proofs || number < ntohs(rule->ancount)) && rr->owner.len == w->name_len && memcmp(rr->owner.octet, w->name, w->name_len) == 0;
 }
 
 /* Rules and renewals get their monotonic times from a wall clock that is disciplined between them. */
@@ -35,9 +37,9 @@ bool hydnsd_rule_outdated(const struct hydnsd_withdrawal *w, const struct hydns_
 	uint32_t pos = hydnsd_answer_start(&m);
 	struct hydnsd_rr rr;
 
-	while (pos < m.end)
+	for (uint32_t i = 0; pos < m.end; i++)
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) ||
-		    (rr.type == w->rrtype && rr.ttl != ttl && owned(w, &rr)))
+		    (rr.type == w->rrtype && rr.ttl != ttl && owned(w, rule, &rr, i)))
 			return true;   /* unreadable: cannot be, and must not stay */
 	return false;
 }
@@ -55,7 +57,7 @@ static bool rewrite(const struct hydnsd_withdrawal *w, const struct hydns_rule *
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) || count == rule->ttl_count)
 			return false;
 		out->ttl[count++] = (uint16_t)(rr.ttl_at - start);
-		if (!owned(w, &rr))
+		if (!owned(w, rule, &rr, count - 1))
 			continue;
 		if (rr.type == TYPE_RRSIG || (rr.type == w->rrtype && (ttl < rr.ttl || ttl > HYDNSD_TTL_MAX)))
 			return false;

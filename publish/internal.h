@@ -42,6 +42,7 @@ struct hydns_wire_answer {
 	uint16_t answer_len;             /* ... and its octets, without the OPT */
 	uint32_t ttl;                    /* seconds; smallest of all records */
 	uint16_t edns_size;              /* payload size of the OPT; 0: there is none */
+	uint16_t answer_names;           /* the first of these, which the answer section shows */
 	uint16_t names;                  /* names that the answer is built from, beside the question's: */
 	uint16_t name[2 * HYDNS_TTLS_MAX]; /* ... owners and CNAME targets, offsets into the message */
 	uint16_t rrtype[2 * HYDNS_TTLS_MAX]; /* of the owner's RRset (its RRSIGs count to it); target: 0 */

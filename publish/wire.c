@@ -192,9 +192,12 @@ static bool records_ok(struct walk *w)
 	const unsigned first = get16(w->wire + 6) + get16(w->wire + 8);
 	const unsigned all = first + get16(w->wire + 10);
 
-	for (unsigned i = 0; i < all; i++)
+	for (unsigned i = 0; i < all; i++) {
 		if (!record_ok(w, i >= first))
 			return false;
+		if (i < get16(w->wire + 6))
+			w->a->answer_names = w->a->names;
+	}
 	return w->at == w->len && w->records;   /* a reply without records says not how long it lives */
 }
 

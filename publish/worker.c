@@ -138,10 +138,13 @@ static bool names_ok(struct hydns_publish *p, const struct draft *d, const uint8
 	hydns_name_lower(asked, d->q->name, d->q->name_len);
 	if (!hydns_names_offer(p->names, asked, d->q->name_len, HYDNS_NAMES_ALL, until, d->stamp.changes))
 		return false;
-	for (unsigned i = 0; i < d->a.names; i++)
+	for (unsigned i = 0; i < d->a.names; i++) {
+		bool own = i >= d->a.answer_names && (p->o.flags & HYDNS_AUTH_OWN_PROOFS);
+
 		if (!hydns_wire_name(wire, len, d->a.name[i], name, &n) ||
-		    !name_ok(p, d, asked, name, n, d->a.rrtype[i], until))
+		    !name_ok(p, d, asked, name, n, own ? HYDNS_NAMES_ALL : d->a.rrtype[i], until))
 			return false;
+	}
 	return left_out_ok(p, d, until);
 }
 

@@ -285,7 +285,8 @@ static struct hydns_publish *new_publish(const struct hydns_instance *inst, cons
 		.threads = hydns_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
 		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
-		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE | HYDNS_AUTH_STRICT_EDNS,
+		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE | HYDNS_AUTH_STRICT_EDNS |
+			 HYDNS_AUTH_OWN_PROOFS,
 		.edns_size = hydns_edns_size(client->view),
 		.max_udp = max_udp(client->view), .zones = true, .log = hydns_say,
 	};

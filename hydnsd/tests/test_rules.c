@@ -251,6 +251,30 @@ static void renewed_rrsets_end_rules(void **state)
 	assert_int_equal(hydnsd_rules_counters(store.rules)->renewed, 0);
 }
 
+/* A resolver that stores proofs with each answer: a negative answer shows no renewed SOA, one to its question does. */
+static void own_proofs_are_not_renewed(void **state)
+{
+	const struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA },
+				       .flags = HYDNS_RULE_SECURE };
+	const struct build_spec soa = { .name = "alias.example.org.", .type = 1,
+					.answer = { "alias.example.org. 600 IN CNAME example.com.", SOA } };
+	struct hydnsd_withdrawal w = {
+		.authority = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = 6, .own_proofs = true,
+		.end_ns = NOW_NS + 450 * HYDNSD_NS_PER_SEC,
+	};
+	struct hydnsd_pass p = { .of = { &w }, .count = 1 };
+
+	(void)state;
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(admit(&soa, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	w.name_len = (uint8_t)wire_of("example.com.", w.name);
+	hydnsd_pass_begin(store.rules, &p);
+	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
+	assert_int_equal(w.withdrawn, 0);
+	assert_int_equal(ttl_shown("no.example.com.", 6), 300);
+	assert_int_equal(ttl_shown("alias.example.org.", 6), 450);
+}
+
 /* A renewal and a change of data in one pass: wherever the successor would come to stand, the change finds the rule. */
 static void changes_come_before_renewals(void **state)
 {
@@ -758,6 +782,7 @@ int main(void)
 		RULES_TEST(names_left_out_count),
 		RULES_TEST(renewed_rrsets_get_their_ttl),
 		RULES_TEST(renewed_rrsets_end_rules),
+		RULES_TEST(own_proofs_are_not_renewed),
 		RULES_TEST(changes_come_before_renewals),
 		RULES_TEST(other_names_left_out_replace),
 		RULES_TEST(changes_spare_later_offers),

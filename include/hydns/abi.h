@@ -194,6 +194,7 @@ struct hydns_cookies {
 #define HYDNS_AUTH_ROTATES        0x02 /* the resolver rotates RRsets */
 #define HYDNS_AUTH_KEEPS_CASE     0x04 /* names are sent with the letters they were first received with */
 #define HYDNS_AUTH_STRICT_EDNS  0x08 /* every option is checked, an invalid cookie refused, each reply's new */
+#define HYDNS_AUTH_OWN_PROOFS   0x10 /* what authority sections show is stored with each answer, and renewed with it alone */
 #define HYDNS_AUTH_ALLOWS_IPV4    0x20 /* the ACL gives every IPv4 client HYDNS_ACL_ALLOW, */
 #define HYDNS_AUTH_ALLOWS_IPV6    0x40 /* and every IPv6 client: no look-up; set by hydnsd from the ACL */
 #define HYDNS_AUTH_READY          0x80 /* services, ACL and this record are complete */

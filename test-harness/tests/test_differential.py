@@ -172,8 +172,9 @@ def test_an_altered_rule_is_found(world, path, reference):
 
 
 @pytest.mark.limit(120)
-@pytest.mark.parametrize("server", (["--server", "unbound"], ["--server", "bind", "--queries", "30000"]),
-                         ids=lambda words: words[1])
+@pytest.mark.parametrize("server", (["--role", "recursive"], ["--role", "recursive", "--server", "bind", "--queries", "30000"],
+                                    ["--role", "authoritative", "--server", "bind", "--queries", "30000"]),
+                         ids=("unbound", "bind", "bind-authoritative"))
 def test_short_run(tmp_path, server):
     """All phases, 100,000 queries or as many as it says, at least half of them answered in the kernel, no difference."""
     done = subprocess.run([sys.executable, TESTER, "--quick", *server, "--json", tmp_path / "figures.json"],
