@@ -20,7 +20,7 @@ def rows():
 def function_of(text, name, language):
     """The test is defined, and for C also handed to its runner."""
     if language == "py":
-        return re.search(rf"^def {name}\(", text, re.M)
+        return re.search(rf"^ *def {name}\(", text, re.M)
     return re.search(rf"^static void {name}\(void \*\*", text, re.M) and re.search(rf"cmocka_unit_test\w*\({name}\b", text)
 
 
