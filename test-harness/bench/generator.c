@@ -13,8 +13,6 @@
 #include "generator.h"
 #include "pace.skel.h"
 
-#define BATCH 64
-
 struct generator {
 	struct pace_bpf *skel;
 	struct pace_template template;   /* as it was set: a run writes into the program's */
@@ -141,7 +139,7 @@ double generator_time(struct generator *g, int prog_fd, unsigned queries)
 	return err ? err : (double)opts.duration;
 }
 
-int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second,
+int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second, unsigned window,
 		   struct generator_run *out)
 {
 	/* One octet longer than the query, so that the program changes its length each time and the kernel
@@ -150,12 +148,13 @@ int generator_send(struct generator *g, unsigned ifindex, unsigned queries, doub
 	struct xdp_md from = { .data_end = g->template.len + 1, .ingress_ifindex = ifindex };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = in, .data_size_in = g->template.len + 1, .ctx_in = &from,
 		    .ctx_size_in = sizeof(from), .repeat = queries, .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
-		    .batch_size = BATCH);
+		    .batch_size = GENERATOR_BATCH);
 	volatile struct pace_tally *t = &g->skel->bss->pace_tally;
 	int err;
 
 	memset((void *)t, 0, sizeof(*t));
 	g->skel->bss->pace_gap_ns = per_second > 0 ? (__u64)(1e9 / per_second) : 0;
+	g->skel->bss->pace_window = window;
 	err = bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), &opts);
 	if (err)
 		return err;

@@ -31,8 +31,10 @@ struct generator_run {
 	__u64 replies, answers;
 	double per_second;        /* replies; 0: too few came */
 };
-/* Sends queries out of an interface; per_second 0: as fast as can be. 0 or negative errno. */
-int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second,
+/* Sends queries out of an interface, after generator_rewind(); per_second 0: as fast as can be; window: so many without
+ * reply at most, at least GENERATOR_BATCH, 0: any number. 0 or negative errno. */
+#define GENERATOR_BATCH 64
+int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second, unsigned window,
 		   struct generator_run *out);
 
 #endif

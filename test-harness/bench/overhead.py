@@ -1,27 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """What the resolver's own answers cost more when the program is attached, and with the plugin, and nothing is offloaded.
 
-A fixed rate of queries, well below what the resolver can answer; CPU time over replies. The server's end of the link is
-polled by a kernel thread on the resolver's processor, whose time counts with the resolver's: driver, XDP program, sockets
-and resolver, as on a host whose network card interrupts the processors of the resolver."""
+A closed loop: so many queries under way that the resolver's processor never rests. The server's end of the link is
+polled by a kernel thread on that processor, so that driver, XDP program, sockets and resolver share it, as on a host whose
+network card interrupts the processors of the resolver; replies a second are what is left of it. The contenders take
+turns of a fraction of a second, in an order drawn anew for each round, and only turns of one round are compared, so that
+what drifts drifts for all. All servers are started anew for each block of rounds: two runs of the same program differ
+by their addresses in memory, so the confidence is that of the blocks. A second resolver without anything is a contender
+too: its ratio should be 1, and how far it is from that says what the others' figures are worth."""
 
-import os
-from contextlib import ExitStack
+import random
+import statistics
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
 from harness import cpus
 from harness.run import HarnessError, wait_until
 from harness.servers import Hydnsd
 
 from . import peers
-from .pace import pace, poll_by_thread, sequence
+from .pace import pace, poll_by_thread
 from .result import Goal, say
 
 HELP = "the resolver's own answers with the program attached, and with the plugin, nothing offloaded"
-NAMES, RATE = 1000, 40_000
-MOST = 1.02
-PORTS = {"alone": 5310, "plugin": 5311}
+NAMES = 1000
+WINDOW = 128                    # queries under way
+LEAST = 0.98
 COLD = 1_000_000                # sightings before a name is hot: more than a run has of one
+CONTENDERS = {"alone": 5310, "alone again": 5311, "attached": 5312, "plugin": 5313}   # and their ports
+RESOLVERS = ("Unbound", "BIND")
+# of a turn: long enough to hide what begins and ends it
+QUERIES = {("Unbound", "cached"): 40_000, ("Unbound", "unique"): 6_000, ("BIND", "cached"): 20_000, ("BIND", "unique"): 4_000}
+TEXTS = {"alone again": "another without anything", "attached": "program attached", "plugin": "program and plugin, nothing hot"}
+# two-sided 95 % points of Student's t by degrees of freedom
+STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 
 
 def cpu_ns(pids):
@@ -29,63 +42,142 @@ def cpu_ns(pids):
     return sum(int(stat.read_text().split()[0]) for pid in pids for stat in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
-class WithPlugin(peers.Peer):
-    """Unbound with module and daemon, and names that never become hot."""
+class Patched(peers.Peer):
+    """The patched resolver."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        if self.kind == "BIND":
+            self.program_name, *first = map(str, self.bench.tools.bind("sbin/named"))
+            self.arguments = [*first, *self.arguments]
+
+
+class WithPlugin(Patched):
+    """The same with its plugin. ADMISSION: sightings before a name is hot, None for the plugin's own default."""
     ADMISSION = COLD
 
     def __init__(self, *arguments, daemon, **options):
         super().__init__(*arguments, **options)
         self.daemon, self.make_config = daemon, self.configure
 
+    def clause(self, line):
+        settings = {"hydns-socket": f'"{self.daemon.plugin_socket}"'}
+        if self.ADMISSION:
+            settings["hydns-admission"] = self.ADMISSION
+        return "".join(line.format(*setting) for setting in settings.items())
+
     def configure(self, peer):
-        text = peers.unbound_config(peer).replace('module-config: "iterator"', 'module-config: "hydns iterator"')
-        return text + f'hydns:\n    hydns-socket: "{self.daemon.plugin_socket}"\n    hydns-admission: {self.ADMISSION}\n'
+        if self.kind == "Unbound":
+            text = peers.unbound_config(peer).replace('module-config: "iterator"', 'module-config: "hydns iterator"')
+            return text + "hydns:\n" + self.clause("    {}: {}\n")
+        return peers.bind_config(peer) + f'plugin query "{self.bench.tools.bind_plugin}" {{\n' + self.clause("    {} {};\n") + "};\n"
 
 
-def cost_per_reply(bench, link, seq, peer, polling):
-    """CPU microseconds per reply."""
-    pids = [peer.program.pid, *polling]
-    before = cpu_ns(pids)
-    lines = pace(bench.tools, link.client_ns, "flood", "--client", link.client, "--sequence", seq, "--port", peer.port,
-                 "--rounds", 1, "--rate", RATE, "--queries", int(RATE * bench.settings.choose(1.5, 5)))
-    run = lines[-1]
-    if run["replies"] < 0.99 * run["sent"]:
-        raise HarnessError(f"{run['sent']} queries at {RATE} per second brought {run['replies']} replies: the machine is "
-                           "too busy or too slow for this measurement")
-    return (cpu_ns(pids) - before) / 1e3 / run["replies"]
+class WithPluginAsItComes(WithPlugin):
+    ADMISSION = None
 
 
-def measure(bench, link, seq, daemon, alone, plugin, polling):
-    """hydnsd attaches when it starts and detaches when it stops."""
-    runs = {"alone": [], "attached": [], "plugin": []}
-    for _ in range(bench.settings.choose(5, 11)):
-        daemon.stop()
-        runs["alone"].append(cost_per_reply(bench, link, seq, alone, polling))
-        daemon.start()
-        cpus.give_to_resolver(daemon.program)
-        wait_until(daemon.resolver_ready, 20, "Unbound's module to register with hydnsd")
-        runs["attached"].append(cost_per_reply(bench, link, seq, alone, polling))
-        runs["plugin"].append(cost_per_reply(bench, link, seq, plugin, polling))
-    return runs
+class Turns:
+    """A load, and the resolvers that take turns under it."""
+
+    def __init__(self, bench, links, resolver, load):
+        self.bench, self.resolver, self.load = bench, resolver, load
+        self.queries = QUERIES[resolver, load]
+        self.links, self.polling = links
+        self.sequence = bench.run.dir / f"overhead-{load}"
+        if not self.sequence.exists():
+            numbers = np.random.default_rng(bench.settings.seed).integers(0, NAMES, 1 << 14) if load == "cached" \
+                else np.arange(1 << 14)
+            numbers.astype(np.uint32).tofile(self.sequence)
+        self.next = NAMES
+
+    @contextmanager
+    def servers(self):
+        """All contenders, each with names in its cache. Yields {contender: server}."""
+        zone = self.bench.run.dir / "overhead.zone"
+        peers.write_zone(zone, None)
+        with ExitStack() as stack:
+            for link in self.links.values():
+                stack.enter_context(peers.Peer(self.bench, link, "NSD", peers.BACKEND, zone, address="127.0.0.1",
+                                               processors=cpus.OTHERS))
+            daemon = stack.enter_context(Hydnsd(self.bench.world_like, self.links[True].ns, (self.links[True].server,)))
+            cpus.keep_from_resolver(daemon.program)
+            servers = {c: stack.enter_context(self.subject(c, port, zone, daemon)) for c, port in CONTENDERS.items()}
+            for server in servers.values():
+                server.warm(range(NAMES))
+            wait_until(daemon.resolver_ready, 20, f"{self.resolver}'s plugin to register with hydnsd")
+            yield servers
+
+    def subject(self, contender, port, zone, daemon):
+        what = self.bench, self.links[contender in ("attached", "plugin")], self.resolver, port, zone
+        if contender != "plugin":
+            return Patched(*what)
+        return (WithPlugin if self.load == "cached" else WithPluginAsItComes)(*what, daemon=daemon)
+
+    def take(self, server):
+        """(replies a second, microseconds of the resolver, of it and the polling thread for a reply) of one turn."""
+        if self.load == "unique":
+            self.next += self.queries
+        resolver, polling = cpu_ns([server.program.pid]), cpu_ns(self.polling)
+        run = pace(self.bench.tools, server.link.client_ns, "flood", "--client", server.link.client, "--sequence", self.sequence,
+                   "--port", server.port, "--rounds", 1, "--window", WINDOW, "--queries", self.queries,
+                   "--first", self.next if self.load == "unique" else 0)[-1]
+        if run["replies"] < 0.99 * run["sent"] or run["answers"] < run["replies"]:
+            raise HarnessError(f"{run['sent']} queries brought {run['replies']} replies, {run['answers']} of them answers")
+        resolver = (cpu_ns([server.program.pid]) - resolver) / 1e3 / run["replies"]
+        polling = (cpu_ns(self.polling) - polling) / 1e3 / run["replies"]
+        return run["per_second"], resolver, resolver + polling
+
+    def block(self, rounds, rng):
+        """{contender: [turns]} of servers started for it."""
+        runs = {c: [] for c in CONTENDERS}
+        with self.servers() as servers:
+            for server in servers.values():
+                self.take(server)          # fills the caches and is not counted
+            for _ in range(rounds):
+                for contender in rng.sample(list(CONTENDERS), len(CONTENDERS)):
+                    runs[contender].append(self.take(servers[contender]))
+        return runs
+
+
+def against_alone(blocks, contender, what):
+    """(mean over the blocks of each one's median ratio, half of its 95 % interval)"""
+    each = [statistics.median(a[what] / b[what] for a, b in zip(runs[contender], runs["alone"])) for runs in blocks]
+    half = STUDENT[len(each) - 1] * statistics.stdev(each) / len(each) ** 0.5
+    return statistics.mean(each), half
+
+
+def report(result, resolver, load, blocks):
+    for c in CONTENDERS:
+        turns = [turn for runs in blocks for turn in runs[c]]
+        point = result.add(c, [t[0] for t in turns], "replies_per_second", resolver=resolver, load=load)
+        point["cpu_us_of_resolver"] = round(statistics.median(t[1] for t in turns), 3)
+        point["cpu_us_in_all"] = round(statistics.median(t[2] for t in turns), 3)
+        if c == "alone":
+            say(f"overhead: {resolver}, {load}: {point['replies_per_second']:,.0f} replies/s alone, {point['cpu_us_of_resolver']:.2f} us "
+                f"of the resolver, {point['cpu_us_in_all']:.2f} us in all")
+            continue
+        for i, name in enumerate(("replies", "cpu_of_resolver", "cpu_in_all")):
+            ratio, half = against_alone(blocks, c, i)
+            point[f"{name}_to_alone"], point[f"{name}_to_alone_95"] = round(ratio, 4), round(half, 4)
+        say(f"overhead: {resolver}, {load}, {TEXTS[c]}: {point['replies_to_alone']:.4f} +- {point['replies_to_alone_95']:.4f} times the "
+            f"replies, {point['cpu_of_resolver_to_alone']:.4f} +- {point['cpu_of_resolver_to_alone_95']:.4f} times the resolver's CPU, "
+            f"{point['cpu_in_all_to_alone']:.4f} +- {point['cpu_in_all_to_alone_95']:.4f} times all CPU")
+        if c != "alone again":
+            result.goals.append(Goal(f"replies of {resolver} alone, {load}, {TEXTS[c]}", LEAST, point["replies_to_alone"]))
+
+
+def polled_links(bench):
+    """{whether the program is attached there: link}, and the threads that poll them."""
+    links = {False: bench.overhead_link, True: bench.overhead_attached_link}
+    return links, [pid for link in links.values() for pid in poll_by_thread(link, cpus.RESOLVER[0])]
 
 
 def run(bench, result):
-    link, seq = bench.overhead_link, sequence(bench.run.dir, NAMES, None, bench.settings.seed)
-    polling = poll_by_thread(link, cpus.RESOLVER[0])
-    zone = bench.run.dir / "overhead.zone"
-    peers.write_zone(zone, NAMES)
-    with ExitStack() as stack:
-        stack.enter_context(peers.Peer(bench, link, "NSD", peers.BACKEND, zone, address="127.0.0.1"))
-        daemon = stack.enter_context(Hydnsd(bench.world_like, link.ns, (link.server,)))
-        alone = stack.enter_context(peers.Peer(bench, link, "Unbound", PORTS["alone"], zone))
-        plugin = stack.enter_context(WithPlugin(bench, link, "Unbound", PORTS["plugin"], zone, daemon=daemon))
-        for peer in (alone, plugin):
-            peer.warm(range(NAMES))
-        runs = measure(bench, link, seq, daemon, alone, plugin, polling)
-    points = {c: result.add(c, r, "cpu_us_per_reply", names=NAMES, queries_per_second=RATE) for c, r in runs.items()}
-    for contender, text in (("attached", "with the program attached"), ("plugin", "with program and plugin, nothing hot")):
-        each = sorted(b / a for a, b in zip(runs["alone"], runs[contender]))
-        ratio = points[contender]["ratio_to_alone"] = round(each[len(each) // 2], 4)
-        say(f"overhead: {points[contender]['cpu_us_per_reply']:.2f} us per reply {text}, {ratio:.3f} times alone "
-            f"({points['alone']['cpu_us_per_reply']:.2f} us)")
-        result.goals.append(Goal(f"times the CPU of the resolver alone, {text}", MOST, ratio, least=False))
+    links = polled_links(bench)
+    rng = random.Random(bench.settings.seed)
+    for resolver in RESOLVERS:
+        for load in ("cached", "unique"):
+            turns = Turns(bench, links, resolver, load)
+            report(result, resolver, load, [turns.block(bench.settings.choose(5, 16), rng)
+                                            for _ in range(bench.settings.choose(3, 8))])

@@ -30,6 +30,7 @@ __u32 pace_place;
 __u32 pace_offset;                       /* added to the numbers of the sequence */
 __u64 pace_gap_ns;                       /* from one query to the next; 0: as fast as can be */
 __u64 pace_due_ns;
+__u32 pace_window;                       /* queries under way at most; 0: any number */
 struct pace_tally pace_tally;
 
 struct pace_block {
@@ -67,6 +68,20 @@ static __always_inline void wait_until_due(void)
 	pace_due_ns = due;
 }
 
+static long has_room(__u32 i, void *window)
+{
+	(void)i;
+	return pace_place - (__u32)pace_tally.replies < *(__u32 *)window;
+}
+
+/* A busy wait as well. What got lost keeps its place for good: the bound on the wait lets the queries go on. */
+static __always_inline void wait_for_room(void)
+{
+	__u32 window = pace_window;
+
+	bpf_loop(SPIN_MAX, has_room, &window, 0);
+}
+
 /* The label stands at an odd offset of the UDP datagram (after a length octet), so its octets count
  * swapped. */
 static __always_inline void fill_in(__u32 number)
@@ -101,6 +116,8 @@ int pace_generate(struct xdp_md *ctx)
 
 	if (pace_live && pace_gap_ns)
 		wait_until_due();
+	if (pace_live && pace_window)
+		wait_for_room();
 	fill_in(next_number() + pace_offset);
 	if (len - 1 >= PACE_FRAME_MAX)
 		return XDP_ABORTED;

@@ -29,7 +29,7 @@
 struct options {
 	struct questions q;
 	const char *sequence, *client, *server;
-	unsigned queries, rounds, installs;
+	unsigned queries, rounds, installs, window, first;
 	double rate;
 	bool xdp_sink;
 };
@@ -49,6 +49,8 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--rounds N", "runs of each contender, taking turns [3]" },
 	{ "--installs N", "rules installed, renewed and removed in a round [100000]" },
 	{ "--rate N", "queries a second at most [no limit]" },
+	{ "--window N", "flood: queries without reply at most, at least 64 [no limit]" },
+	{ "--first N", "flood: added to the numbers of the sequence [0]" },
 	{ "--client IF, --server IF", "ends of a veth: live frames leave by the first for the second" },
 };
 
@@ -274,7 +276,7 @@ static int capacity(const struct options *o)
 
 			generator_rewind(b.g, 0);
 			if (!err)
-				err = generator_send(b.g, if_nametoindex(o->client), o->queries, o->rate, &run);
+				err = generator_send(b.g, if_nametoindex(o->client), o->queries, o->rate, 0, &run);
 			if (err)
 				return fail(contender[c].name, strerror(-err));
 			print_run(contender[c].name, &run);
@@ -315,7 +317,8 @@ static void *send_queries(void *arg)
 
 	stay_on(l->cpu);
 	generator_rewind(l->b->g, 0);
-	l->err = generator_send(l->b->g, if_nametoindex(l->o->client), l->o->queries, l->o->rate, &l->run);
+	l->err = generator_send(l->b->g, if_nametoindex(l->o->client), l->o->queries, l->o->rate, 0,
+				&l->run);
 	return NULL;
 }
 
@@ -366,8 +369,8 @@ static int flood_rounds(const struct options *o, struct generator *g)
 	for (unsigned r = 0; r < o->rounds; r++) {
 		int err;
 
-		generator_rewind(g, 0);
-		err = generator_send(g, if_nametoindex(o->client), o->queries, o->rate, &run);
+		generator_rewind(g, o->first);
+		err = generator_send(g, if_nametoindex(o->client), o->queries, o->rate, o->window, &run);
 		if (err)
 			return fail("sending", strerror(-err));
 		print_run("flood", &run);
@@ -402,7 +405,7 @@ static int number(const char *text, unsigned *out)
 	return 0;
 }
 
-enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, INSTALLS, PORT,
+enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, WINDOW, FIRST, INSTALLS, PORT,
        XDP_SINK,
        CLIENT, SERVER };
 static const struct option long_options[] = {
@@ -410,7 +413,7 @@ static const struct option long_options[] = {
 	{ "type", 1, NULL, TYPE }, { "records", 1, NULL, RECORDS }, { "ipv6", 0, NULL, IPV6 },
 	{ "edns", 0, NULL, EDNS }, { "dnssec", 0, NULL, DNSSEC }, { "cookie", 0, NULL, COOKIE },
 	{ "sequence", 1, NULL, SEQUENCE }, { "queries", 1, NULL, QUERIES }, { "rounds", 1, NULL, ROUNDS },
-	{ "rate", 1, NULL, RATE }, { "installs", 1, NULL, INSTALLS },
+	{ "rate", 1, NULL, RATE }, { "window", 1, NULL, WINDOW }, { "first", 1, NULL, FIRST }, { "installs", 1, NULL, INSTALLS },
 	{ "port", 1, NULL, PORT }, { "xdp-sink", 0, NULL, XDP_SINK }, { "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
 	{ "help", 0, NULL, 'h' }, { 0 },
 };
@@ -434,6 +437,8 @@ static int set_option(struct options *o, int c)
 	case INSTALLS: return number(optarg, &o->installs);
 	case ROUNDS: return number(optarg, &o->rounds);
 	case RATE: o->rate = strtod(optarg, NULL); return 0;
+	case WINDOW: return number(optarg, &o->window);
+	case FIRST: return number(optarg, &o->first);
 	case CLIENT: o->client = optarg; return 0;
 	case SERVER: o->server = optarg; return 0;
 	}
@@ -465,6 +470,8 @@ int main(int argc, char **argv)
 	wrong = questions_wrong(&o.q);
 	if (wrong)
 		return fail("options", wrong);
+	if (o.window && o.window < GENERATOR_BATCH)
+		return fail("options", "--window is smaller than a batch of queries, which leave together");
 	if (!o.sequence)
 		return fail("options", "--sequence is missing");
 	for (size_t i = 0; optind + 1 == argc && i < sizeof(commands) / sizeof(*commands); i++)

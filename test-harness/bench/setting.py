@@ -63,6 +63,11 @@ class Setting:
         return self._live("overhead")
 
     @cached_property
+    def overhead_attached_link(self):
+        """And another, where a program is attached."""
+        return self._live("attached")
+
+    @cached_property
     def mixed_link(self):
         """For the generator, answered by sockets and by the kernel."""
         return self._live("mixed")

@@ -18,7 +18,16 @@ def leave_to_resolver():
     os.sched_setaffinity(0, OTHERS)
 
 
+def _move(program, processors):
+    for thread in os.listdir(f"/proc/{program.pid}/task"):
+        os.sched_setaffinity(int(thread), processors)
+
+
 def give_to_resolver(program):
     """Moves all threads of a running program to the resolver's processors."""
-    for thread in os.listdir(f"/proc/{program.pid}/task"):
-        os.sched_setaffinity(int(thread), RESOLVER)
+    _move(program, RESOLVER)
+
+
+def keep_from_resolver(program):
+    """And to the others."""
+    _move(program, OTHERS)
