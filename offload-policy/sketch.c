@@ -198,6 +198,11 @@ static uint32_t least(const struct block *b, const struct place *p)
 
 uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_ms)
 {
+	return hydns_sketch_weigh(s, key, 1, now_ms);
+}
+
+uint32_t hydns_sketch_weigh(struct hydns_sketch *s, uint64_t key, uint32_t times, uint64_t now_ms)
+{
 	struct place p = find(s, key);
 	struct block *b = &s->blocks[p.block];
 	uint32_t count;
@@ -212,10 +217,10 @@ uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_m
 		b->door |= p.door;      /* the first sighting stands in the doorkeeper alone */
 		return count + 1;
 	}
-	s->counted++;
+	s->counted += times;
 	if (count == COUNTER_MAX)
 		return count + 1;
-	count++;
+	count = times < COUNTER_MAX - count ? count + times : COUNTER_MAX;
 	for (int row = 0; row < ROWS; row++)
 		if (b->counter[row][p.column[row]] < count)
 			b->counter[row][p.column[row]] = (uint8_t)count;

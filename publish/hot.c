@@ -16,10 +16,57 @@ uint32_t hydns_hot_sketch_width(uint32_t capacity)
 	return width > WIDTH_MAX ? WIDTH_MAX : (uint32_t)width;
 }
 
-bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
-		    uint32_t admission, uint32_t bar, uint64_t now_ms)
+void hydns_pick_start(struct hydns_pick *k, uint32_t seed)
 {
-	uint32_t count = hydns_sketch_touch(h->sketch, key, now_ms);
+	*k = (struct hydns_pick){ .weight = 1, .next_weight = 1, .random = seed | 1 };
+}
+
+/* Marsaglia's xorshift (J. Stat. Softw. 8(14), 2003): who could guess it would gain nothing. */
+static uint32_t next_random(uint32_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 17;
+	*x ^= *x << 5;
+	return *x;
+}
+
+bool hydns_pick_skips(struct hydns_pick *k, uint32_t now_s)
+{
+	/* Not for longer than the second, so that a quiet time ends the skipping. */
+	if (!k->left || now_s != k->second)
+		return false;
+	k->left--;
+	return true;
+}
+
+/* From the rate in the time that is over. A clock that steps back makes it look like a long one. */
+static void weigh_anew(struct hydns_pick *k, uint64_t now_ms)
+{
+	uint64_t weight = k->seen * 1000ULL / (now_ms - k->since_ms) / HYDNS_PICK_PER_S;
+
+	k->next_weight = weight < 1 ? 1 : weight > HYDNS_PICK_MAX ? HYDNS_PICK_MAX : (uint32_t)weight;
+	k->since_ms = now_ms;
+	k->seen = 0;
+}
+
+uint32_t hydns_pick_take(struct hydns_pick *k, uint32_t now_s, uint64_t now_ms)
+{
+	uint32_t came = k->gap - k->left + 1;
+
+	k->second = now_s;
+	k->weight = k->next_weight;
+	k->seen += came;
+	if (now_ms - k->since_ms >= HYDNS_PICK_MS)
+		weigh_anew(k, now_ms);
+	k->gap = k->next_weight == 1 ? 0 : next_random(&k->random) % (2 * k->next_weight - 1);
+	k->left = k->gap;
+	return came;
+}
+
+bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
+		    uint32_t admission, uint32_t bar, uint32_t times, uint64_t now_ms)
+{
+	uint32_t count = hydns_sketch_weigh(h->sketch, key, times, now_ms);
 
 	if (count < admission)
 		return false;
@@ -29,8 +76,7 @@ bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, u
 	return !hydns_offered_lately(h->offered, key, expires, session, (uint32_t)now_ms, count);
 }
 
-bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t expires, uint64_t lifetime,
-		     uint64_t now, uint32_t percent, uint64_t now_ms)
+bool hydns_hot_is_late(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent)
 {
 	uint64_t part = lifetime / 100 * percent + lifetime % 100 * percent / 100;
 
@@ -38,7 +84,10 @@ bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, 
 		part = REFRESH_MIN_S;
 	if (part > (lifetime + 1) / 2)
 		part = (lifetime + 1) / 2;
-	if (!percent || expires <= now || expires - now > part)
-		return false;
+	return percent && expires > now && expires - now <= part;
+}
+
+bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t now_ms)
+{
 	return hydns_offered_claim_renewal(h->offered, key, session, (uint32_t)now_ms, HYDNS_REFRESH_REARM_MS);
 }

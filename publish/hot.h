@@ -39,20 +39,44 @@ bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t
 #define HYDNS_HOT_CAPACITY (1U << 17)
 uint32_t hydns_hot_sketch_width(uint32_t capacity);
 
+/*
+ * Which sightings are counted: all of them while a thread has few, else one in so many, chosen at random (clients that
+ * ask for A and AAAA by turns would show every second sighting only one of the two). Counting a sighting costs some
+ * cache misses; so it costs a thread the same share of its time, small, at any rate of queries.
+ */
+#define HYDNS_PICK_PER_S 10000U  /* sightings that are counted a second, at most twice as many */
+#define HYDNS_PICK_MAX   64U     /* queries that a sighting stands for */
+#define HYDNS_PICK_MS    10U     /* in which a rate is measured, at least */
+struct hydns_pick {
+	uint32_t left;         /* sightings until the next one is counted, ... */
+	uint32_t gap;          /* ... of so many that are not */
+	uint32_t second;       /* of the last one that was counted */
+	uint32_t weight;       /* what that one stands for; at least 1 */
+	uint32_t next_weight;
+	uint32_t seen;         /* since since_ms */
+	uint64_t since_ms;
+	uint32_t random;       /* not 0 */
+};
+void hydns_pick_start(struct hydns_pick *k, uint32_t seed);
+/* A sighting in this second of any clock. True: it need not be counted. False: hydns_pick_take() follows. */
+bool hydns_pick_skips(struct hydns_pick *k, uint32_t now_s);
+/* How many sightings there were since the last one that was counted, with this one. now_ms: of another clock. */
+uint32_t hydns_pick_take(struct hydns_pick *k, uint32_t now_s, uint64_t now_ms);
+
 struct hydns_hot {
 	struct hydns_sketch *sketch;   /* the thread's own */
 	struct hydns_offered *offered; /* shared by the threads */
 };
 /*
- * Counts a sighting of the question at now_ms. True when its answer, which ends at expires, should be offered: it
+ * Counts a sighting of the question at now_ms, which stands for this many. True when its answer, which ends at expires, should be offered: it
  * was seen at least admission times lately, promises to be worth more than bar (as hydns_policy_bar(), from
  * hydnsd) or was offered before, so that hydnsd may know more of it; and it was not offered a moment ago.
  */
 bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
-		    uint32_t admission, uint32_t bar, uint64_t now_ms);
-/* True when the question was offered before and its answer, which ends at expires (seconds, as now) after lifetime
- * seconds, is in the last percent of its life: it should be renewed now. True once per re-arm time. */
-bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t expires, uint64_t lifetime,
-		     uint64_t now, uint32_t percent, uint64_t now_ms);
+		    uint32_t admission, uint32_t bar, uint32_t times, uint64_t now_ms);
+/* True when an answer that ends at expires (seconds, as now) after lifetime seconds is in the last percent of its life. */
+bool hydns_hot_is_late(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent);
+/* True when the question was offered before: its answer, which is late, should be renewed now. True once per re-arm time. */
+bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t now_ms);
 
 #endif

@@ -205,6 +205,7 @@ void hydns_left_out_strike(struct hydns_left_out *l, const uint8_t *name, size_t
 /* -- publish.c ------------------------------------------------------------------------------------------- */
 struct hydns_thread {
 	struct hydns_publish *publish;
+	struct hydns_pick pick;          /* of its queries */
 	struct hydns_hot hot;            /* the sketch is this thread's */
 	struct hydns_producer ring;
 	struct hydns_left_out left_out;  /* of the next offer */

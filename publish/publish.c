@@ -99,6 +99,7 @@ static int make_threads(struct hydns_publish *p)
 		struct hydns_thread *t = &p->thread[i];
 
 		t->publish = p;
+		hydns_pick_start(&t->pick, (uint32_t)p->seed[0] + i);
 		t->hot.offered = p->offered;
 		t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms, p->seed);
 		error = t->hot.sketch ? hydns_producer_open(&t->ring) : -ENOMEM;

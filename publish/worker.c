@@ -40,6 +40,18 @@ static uint32_t answer_id(const struct hydns_publish *p, const struct hydns_ques
 	return q->fixed ? (uint32_t)atomic_load(&p->withdrawn) : (uint32_t)expires;
 }
 
+bool hydns_publish_pick(struct hydns_thread *t, time_t now)
+{
+	struct hydns_ring *ring = t->ring.ring;
+
+	if (hydns_pick_skips(&t->pick, (uint32_t)now))
+		return false;
+	__atomic_store_n(&ring->queries,
+			 ring->queries + hydns_pick_take(&t->pick, (uint32_t)now, hydns_mono_coarse_ms()),
+			 __ATOMIC_RELAXED);
+	return true;
+}
+
 bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
 		       uint64_t now_ms)
 {
@@ -48,9 +60,8 @@ bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, t
 	uint64_t key = hydns_question_key(q, p->seed);
 	uint32_t id = answer_id(p, q, expires);
 
-	__atomic_store_n(&ring->queries, ring->queries + 1, __ATOMIC_RELAXED);
 	return hydns_hot_seen(&t->hot, key, id, session(p), p->o.admission,
-			      __atomic_load_n(&ring->bar, __ATOMIC_RELAXED), now_ms) &&
+			      __atomic_load_n(&ring->bar, __ATOMIC_RELAXED), t->pick.weight, now_ms) &&
 	       atomic_load_explicit(&p->ready, memory_order_relaxed);
 }
 
@@ -285,9 +296,8 @@ bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q,
 {
 	struct hydns_publish *p = t->publish;
 
-	return hydns_hot_renew(&t->hot, hydns_question_key(q, p->seed), session(p), (uint64_t)expires,
-			       (uint64_t)lifetime, (uint64_t)now, p->o.refresh_percent,
-			       hydns_mono_coarse_ms());
+	return hydns_hot_is_late((uint64_t)expires, (uint64_t)lifetime, (uint64_t)now, p->o.refresh_percent) &&
+	       hydns_hot_renew(&t->hot, hydns_question_key(q, p->seed), session(p), hydns_mono_coarse_ms());
 }
 
 static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what, const uint8_t *name)

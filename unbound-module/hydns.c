@@ -26,9 +26,9 @@ void hydns_thread_context(struct hydns_context* h)
 	change_len = 0;
 }
 
-int hydns_client_is_plain(const struct hydns_context* h)
+int hydns_request_counts(const struct hydns_context* h)
 {
-	return h && h->plain;
+	return h && h->plain && h->picked;
 }
 
 void hydns_request_logged(struct module_env* env)

@@ -42,12 +42,14 @@ struct hydns_context {
 	struct hydns_stamp stamp; /* taken when the request under way began */
 	int plain;                /* its answer would be the same for every plain client, and need not be logged */
 	int unlogged;             /* hydns-allow-unlogged: what Unbound logs may be answered in the kernel */
+	int picked;               /* it is one of those that are counted */
 	int renew;                /* the cache entry it was answered from should be renewed */
 };
 
 /* --- hooks ----------------------------------------------------------------------------------------- */
-/* Whether the request under way comes from a plain client (hydns_request_begin). h may be NULL. */
-int hydns_client_is_plain(const struct hydns_context* h);
+/* Whether the request under way comes from a plain client (hydns_request_begin) and is one of those that are
+ * counted: its answer should be shown when it is fresh. h may be NULL. */
+int hydns_request_counts(const struct hydns_context* h);
 
 /* The request under way was logged as one for a local zone; so must be all others for the name. */
 void hydns_request_logged(struct module_env* env);

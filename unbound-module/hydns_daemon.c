@@ -29,11 +29,12 @@
 
 /* --- requests -------------------------------------------------------------------------------------- */
 void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, struct acl_addr* acl,
-	struct query_info* qinfo)
+	struct query_info* qinfo, time_t now)
 {
 	struct comm_point* c = repinfo->c;
 	uint16_t flags = sldns_buffer_read_u16_at(c->buffer, 2);
 
+	h->picked = hydns_publish_pick(h->thread, now);
 	h->stamp = hydns_publish_stamp(h->daemon->publish);
 	h->renew = 0;
 	/* an entry of the socket, not of the client's address, says nothing about other sockets */
@@ -184,7 +185,7 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	/* first, for an offer that is refused would end the renewals */
 	h->renew = hydns_publish_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
-	if(hydns_publish_hot(h->thread, &q, rep->ttl, coarse_ms()))
+	if(h->picked && hydns_publish_hot(h->thread, &q, rep->ttl, coarse_ms()))
 		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
 }
 

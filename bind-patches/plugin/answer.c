@@ -21,7 +21,7 @@
 /* Seconds for which an answer from a zone is given before named is asked again, though nothing has changed. */
 #define FIXED_LIFE 300
 
-/* Queries under way on one loop whose stamp is remembered; one that is pushed out is not offered. */
+/* Counted queries under way on one loop, whose stamp is remembered; one that is pushed out is not offered. */
 #define NOTED 256
 
 static __thread struct note {
@@ -54,7 +54,7 @@ ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result)
 
 	UNUSED(result);
 	n->client = NULL;
-	if (p != NULL)
+	if (p != NULL && hydns_publish_pick(hydns_publish_thread(p, isc_tid()), (time_t)qctx->client->now))
 		*n = (struct note){ .client = qctx->client, .stamp = hydns_publish_stamp(p) };
 	return NS_HOOK_CONTINUE;
 }
@@ -359,7 +359,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	if (!atomic_load(&inst->started))
 		start(inst, client);
 	p = atomic_load(&inst->publish);
-	if (p == NULL || !atomic_load(&inst->open) || n->client != client || hydns_tid() >= hydns_tid_count() ||
+	if (p == NULL || n->client != client || !atomic_load(&inst->open) || hydns_tid() >= hydns_tid_count() ||
 	    !query_is_plain(qctx) || client->query.origqname == NULL)
 		return NS_HOOK_CONTINUE;
 	look.fixed = is_from_zones(qctx, n);

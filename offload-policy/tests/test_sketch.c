@@ -40,6 +40,22 @@ static void counts_one_key_exactly(void **state)
 	hydns_sketch_free(s);
 }
 
+/* The first sighting goes to the doorkeeper for itself alone, the others stand for so many each. */
+static void weighs_one_for_many(void **state)
+{
+	struct hydns_sketch *s = sketch(1024, 1000);
+
+	(void)state;
+	assert_int_equal(hydns_sketch_weigh(s, 7, 16, 5), 1);
+	assert_int_equal(hydns_sketch_weigh(s, 7, 16, 5), 17);
+	assert_int_equal(hydns_sketch_touch(s, 7, 5), 18);
+	assert_int_equal(hydns_sketch_weigh(s, 7, 16, 5), 34);
+	assert_int_equal(hydns_sketch_weigh(s, 7, 300, 5), 256);
+	assert_int_equal(hydns_sketch_weigh(s, 7, 64, 5), 256);
+	assert_int_equal(hydns_sketch_estimate(s, 8), 0);
+	hydns_sketch_free(s);
+}
+
 /* Against exact counts: never below, and above only as the bound at the top of sketch.c allows. */
 static void holds_its_error_bound(void **state)
 {
@@ -239,6 +255,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_one_key_exactly),
+		cmocka_unit_test(weighs_one_for_many),
 		cmocka_unit_test(holds_its_error_bound),
 		cmocka_unit_test(halves_with_time),
 		cmocka_unit_test(window_matches_the_counts),

@@ -330,9 +330,81 @@ static void ring_wakes_once(void **state)
 	hydns_producer_close(&r);
 }
 
+/* A second of n sightings; how many of them were counted, how many of those had odd numbers, and what the counted ones
+ * say there were. */
+struct second {
+	unsigned counted, odd;
+	uint64_t came, weight;
+};
+
+static struct second a_second(struct hydns_pick *k, uint32_t second, unsigned n)
+{
+	struct second s = { 0 };
+
+	for (unsigned i = 0; i < n; i++)
+		if (!hydns_pick_skips(k, second)) {
+			s.came += hydns_pick_take(k, second, second * 1000ULL + i * 1000ULL / n);
+			s.weight += k->weight;
+			s.counted++;
+			s.odd += i & 1;
+		}
+	return s;
+}
+
+static void few_are_all_counted(void **state)
+{
+	struct hydns_pick k;
+
+	(void)state;
+	hydns_pick_start(&k, 1);
+	for (uint32_t second = 1000; second < 1010; second++)
+		assert_int_equal(a_second(&k, second, HYDNS_PICK_PER_S).counted, HYDNS_PICK_PER_S);
+	assert_int_equal(k.weight, 1);
+}
+
+/* And no regular half of them; together they stand for all. */
+static void of_many_some_are_counted(void **state)
+{
+	const unsigned many = 15 * HYDNS_PICK_PER_S;
+	struct hydns_pick k;
+	struct second s;
+
+	(void)state;
+	hydns_pick_start(&k, 2);
+	for (uint32_t second = 1000; second < 1010; second++) {
+		s = a_second(&k, second, many);
+		assert_in_range(s.counted, HYDNS_PICK_PER_S / 2, 2 * HYDNS_PICK_PER_S);
+		assert_in_range(s.odd, s.counted * 4 / 10, s.counted * 6 / 10);
+		assert_in_range(s.weight, many * 9 / 10, many * 11 / 10);
+		assert_in_range(s.came, many - 2 * HYDNS_PICK_MAX, many + 2 * HYDNS_PICK_MAX);
+	}
+	s = a_second(&k, 1010, 100 * HYDNS_PICK_MAX * HYDNS_PICK_PER_S);
+	assert_int_equal(k.weight, HYDNS_PICK_MAX);
+}
+
+/* Then all are counted from the first one on, whatever the clocks have done. */
+static void a_quiet_time_ends_the_skipping(void **state)
+{
+	static const uint32_t then[] = { 1001, 2000, 999, 3 };
+	struct hydns_pick k;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(then) / sizeof(*then); i++) {
+		hydns_pick_start(&k, 3);
+		a_second(&k, 1000, 15 * HYDNS_PICK_PER_S);
+		assert_true(k.next_weight > 1);
+		assert_false(hydns_pick_skips(&k, then[i]));
+		hydns_pick_take(&k, then[i], then[i] * 1000ULL + 500);
+		assert_int_equal(k.next_weight, 1);
+		assert_int_equal(a_second(&k, then[i], 100).counted, 100);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest test[] = {
+		cmocka_unit_test(few_are_all_counted), cmocka_unit_test(of_many_some_are_counted),
+		cmocka_unit_test(a_quiet_time_ends_the_skipping),
 		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(offered_collision),
 		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out), cmocka_unit_test(subtrees),
 		cmocka_unit_test(ends_add_up), cmocka_unit_test(ends_forgotten),
