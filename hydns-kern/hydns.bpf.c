@@ -75,6 +75,15 @@ static __always_inline __u64 hydns_now(struct hydns_query *q)
 	return *(volatile __u64 *)&q->tick_ns;
 }
 
+/* While there is no rule a resolver's queries cost next to nothing here. */
+static __always_inline bool hydns_nothing_to_find(void)
+{
+	__u32 zero = 0;
+	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
+
+	return meta && *(const volatile __u32 *)&meta->empty;
+}
+
 static __always_inline void hydns_count(__u32 reason)
 {
 	__u64 *n = bpf_map_lookup_elem(&hydns_stats, &reason);
@@ -92,7 +101,7 @@ int hydns_xdp(struct xdp_md *ctx)
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 
 	if (paused && !*(const volatile __u32 *)paused && q)
-		reason = hydns_core(ctx, q, hydns_now(q));
+		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(q));
 	hydns_count(reason);
 	switch (reason) {
 	case HYDNS_R_ANSWERED:

@@ -254,6 +254,13 @@ struct hydns_line *hydns_kern_claims(struct hydns_kern *k)
 	return k->mapped[HYDNS_MAPPED_CLAIMS].at;
 }
 
+__u32 *hydns_kern_empty(struct hydns_kern *k)
+{
+	struct hydns_geometry *g = k->mapped[HYDNS_MAPPED_META].at;
+
+	return &g->empty;
+}
+
 __u32 hydns_kern_next_session(struct hydns_kern *k)
 {
 	struct hydns_geometry *g = k->mapped[HYDNS_MAPPED_META].at;

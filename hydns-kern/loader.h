@@ -94,6 +94,8 @@ int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const stru
 /* HYDNS_AUTH_ALLOWS_*: of which address family such an ACL allows everybody. */
 __u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n);
 
+/* The word of hydns_meta that says that the store is empty; for hydns_store_open(). */
+__u32 *hydns_kern_empty(struct hydns_kern *k);
 /* Next session number, kept in the pinned maps: a first epoch never used before is session << 16. */
 __u32 hydns_kern_next_session(struct hydns_kern *k);
 int hydns_kern_prog_fd(const struct hydns_kern *k);             /* for BPF_PROG_TEST_RUN */

@@ -164,6 +164,13 @@ static void make_live(struct hydns_store *s, __u32 ordinal, __u32 handle)
 	s->count++;
 }
 
+/* Before the first rule can be found, and after the last no longer can. */
+static void tell_empty(const struct hydns_store *s, bool empty)
+{
+	if (s->m.empty)
+		__atomic_store_n(s->m.empty, empty, __ATOMIC_SEQ_CST);
+}
+
 /* -- finding ---------------------------------------------------------------------------------------- */
 const struct hydns_rule *hydns_store_rule(const struct hydns_store *s, __u32 handle)
 {
@@ -302,6 +309,8 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 	hydns_rule_write(rule_at(s, new), p);
 	claim_clear(s, ordinal);
 	make_live(s, ordinal, new);
+	if (s->count == 1)
+		tell_empty(s, false);
 	hydns_index_set(place, hydns_entry_make(hydns_fingerprint(hash), new));
 	if (old)
 		limbo_push(s, old);
@@ -320,6 +329,8 @@ void hydns_store_remove(struct hydns_store *s, __u32 handle)
 	if (place)
 		hydns_index_set(place, 0);
 	limbo_push(s, handle);
+	if (s->count == 0)
+		tell_empty(s, true);
 }
 
 void hydns_store_set_refresh(struct hydns_store *s, __u32 handle, __u32 refresh_ms)
@@ -401,6 +412,7 @@ struct hydns_store *hydns_store_open(const struct hydns_store_memory *m)
 	adopt_ordinals(s);
 	s->settled = !hydns_slots_stale(&s->slots);
 	s->limbo_entered = !s->settled;
+	tell_empty(s, s->count == 0);
 	return s;
 }
 

@@ -21,6 +21,7 @@ struct hydns_store_memory {            /* borrowed; must outlive the store */
 	struct hydns_bucket *index;
 	const struct hydns_line *hits;
 	struct hydns_line *claims;
+	__u32 *empty;                  /* of hydns_meta's geometry, kept up to date; NULL: nobody reads it */
 };
 
 /* What a rule is made of. Pointers are borrowed for the call. */

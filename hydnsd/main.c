@@ -172,6 +172,7 @@ static int open_rules(struct hydnsd *d, char *why, size_t room)
 	struct hydns_store_memory memory = {
 		.geometry = hydns_kern_geometry(d->kern), .index = hydns_kern_index(d->kern),
 		.hits = hydns_kern_hits(d->kern), .claims = hydns_kern_claims(d->kern), .slots = hydns_kern_slots(d->kern),
+		.empty = hydns_kern_empty(d->kern),
 	};
 	uint64_t seed;
 

@@ -290,9 +290,9 @@ json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit)
 	json_t *rules = hottest_rules(d, limit, -1), *r;
 	size_t i;
 
-	/* the share is of queries to resolvers, not of all packets on the wire */
+	/* the share is of queries to resolvers, not of all packets on the wire: those passed unread are unknown */
 	for (unsigned k = HYDNS_R_BAD_CHECKSUM; k < HYDNS_REASONS; k++)
-		dns += reasons[k];
+		dns += k == HYDNS_R_EMPTY ? 0 : reasons[k];
 	json_array_foreach(rules, i, r)
 		json_object_set_new(r, "where", json_string("kernel"));
 	return json_pack("{s:o, s:o, s:o, s:f, s:o}", "window_ms", number(window),

@@ -425,6 +425,15 @@ void kernel_pause(struct kernel *k, bool on)
 	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_switch), &key, &value, BPF_ANY);
 }
 
+void kernel_empty(struct kernel *k, bool on)
+{
+	struct hydns_geometry g = k->geometry;
+	__u32 key = 0;
+
+	g.empty = on;
+	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_meta), &key, &g, BPF_ANY);
+}
+
 void kernel_config(struct kernel *k, const struct hydns_authority_config *c)
 {
 	const struct hydns_authority_config usual = {

@@ -61,6 +61,8 @@ void kernel_come_from(struct kernel *k, unsigned ifindex);
 void kernel_way_out(struct kernel *k, unsigned ifindex, bool open);
 
 void kernel_pause(struct kernel *k, bool on);
+/* Tells the program that the store holds no rule, whatever it holds. */
+void kernel_empty(struct kernel *k, bool on);
 void kernel_config(struct kernel *k, const struct hydns_authority_config *c); /* NULL: the usual one */
 /* Sets what the current ACL half says of a prefix; -1 removes it. */
 /* Both services come or go, and the change is noted. */

@@ -568,6 +568,10 @@ static void test_kill_switch(void **state)
 	expect_query_passes("paused", &plain, HYDNS_R_PAUSED);
 	kernel_pause(kern, false);
 	expect_answer("resumed", &plain, &a, 0);
+	kernel_empty(kern, true);
+	expect_query_passes("said to be empty", &plain, HYDNS_R_EMPTY);
+	kernel_empty(kern, false);
+	expect_answer("no longer", &plain, &a, 0);
 	kernel_remove(kern, handle);
 }
 

@@ -709,12 +709,43 @@ static void a_million_rules_fit(void **state)
 	world_free(&w);
 }
 
+/* What the program reads: whether there is a rule, told before one can be found. */
+static void says_whether_it_is_empty(void **state)
+{
+	struct hydns_geometry g = sizes(16, 16, 64);
+	__u32 a, b, replaced, empty = 7;
+	struct hydns_store *s;
+	struct world w;
+
+	(void)state;
+	world_make(&w, &g);
+	w.m.empty = &empty;
+	assert_non_null(s = hydns_store_open(&w.m));
+	assert_int_equal(empty, 1);
+	assert_int_equal(publish(s, 1, 1, 32, &a, &replaced), 0);
+	assert_int_equal(empty, 0);
+	assert_int_equal(publish(s, 1, 2, 32, &a, &replaced), 0);
+	assert_int_equal(publish(s, 2, 1, 32, &b, &replaced), 0);
+	hydns_store_remove(s, a);
+	hydns_store_remove(s, a);
+	assert_int_equal(empty, 0);
+	hydns_store_close(s);
+	empty = 1;
+	assert_non_null(s = hydns_store_open(&w.m));
+	assert_int_equal(empty, 0);
+	hydns_store_remove(s, find(s, 2));
+	assert_int_equal(empty, 1);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_operations_match_a_reference),
 		cmocka_unit_test(slots_are_apart_and_fit),
 		cmocka_unit_test(any_mix_of_sizes_fits),
+		cmocka_unit_test(says_whether_it_is_empty),
 		cmocka_unit_test(what_is_no_rule_is_refused),
 		cmocka_unit_test(crowded_index_moves_entries),
 		cmocka_unit_test(slot_waits_for_its_ticket),

@@ -135,7 +135,8 @@ struct hydns_line {
 	__u32 word[HYDNS_LINE_WORDS];
 };
 
-/* Sizes of the store, chosen at load; read by the program as rodata, kept in the map hydns_meta. */
+/* Sizes of the store, chosen at load; read by the program as rodata, kept in the map hydns_meta, where session and
+ * empty change. */
 struct hydns_geometry {
 	__u32 abi_version;
 	__u32 cpus;                          /* possible CPUs */
@@ -144,6 +145,8 @@ struct hydns_geometry {
 	__u32 spans;                         /* of slots; as many chunks as they need */
 	__u32 session;                       /* resolver sessions begun so far: gives first epochs */
 	__u64 seed[2];                       /* of the key hash; secret */
+	__u32 empty;                         /* not 0: the store holds no rule, the program looks at nothing */
+	__u32 reserved;
 };
 
 /* --- who answers for whom ------------------------------------------------------------------------ */

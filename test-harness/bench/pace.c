@@ -123,9 +123,10 @@ static int begin(const struct options *o, bool live, struct bench *b)
 
 /* -- cost ---------------------------------------------------------------------------------------------------- */
 /* Each ends the query's way at another stage, by changing its template or what the program finds. */
-enum way { ANSWERED, MISSED, EPOCH_OVER, NOT_ORDINARY, NOT_A_SERVICE, NOT_IP, PAUSED, WAYS };
+enum way { ANSWERED, MISSED, EPOCH_OVER, NOT_ORDINARY, NOT_A_SERVICE, NOT_IP, EMPTY, PAUSED, WAYS };
 static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
 	[PAUSED] = { "paused", "entry, counter", HYDNS_R_PAUSED },
+	[EMPTY] = { "empty store", "switch of the store", HYDNS_R_EMPTY },
 	[NOT_IP] = { "not IP", "Ethernet header", HYDNS_R_NOT_IP },
 	[NOT_A_SERVICE] = { "not a service", "IP, UDP, service look-up", HYDNS_R_NOT_SERVICE },
 	[NOT_ORDINARY] = { "not an ordinary query", "message copied, checksum verified", HYDNS_R_DNS_UNUSUAL },
@@ -155,6 +156,7 @@ static void take_way(struct bench *b, const struct options *o, enum way w)
 
 	question_template(&o->q, t);
 	kernel_pause(b->k, w == PAUSED);
+	kernel_empty(b->k, w == EMPTY);
 	kernel_page(b->k)->epoch = w == EPOCH_OVER ? EPOCH + 1 : EPOCH;
 	if (w == NOT_IP)
 		memset(t->frame + 12, 0, 2);

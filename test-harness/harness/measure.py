@@ -17,8 +17,8 @@ from .run import HarnessError
 PROBE_RATE = 250            # queries per second of each prober
 CLIENTS, OUTSTANDING = 8, 100
 TIMEOUT = 5                 # seconds after which a query counts as lost, dnsperf's own default
-# packets that are queries to a registered resolver; the rest is not this resolver's business
-NOT_OURS = ("NOT_IP", "NOT_UDP", "NOT_SERVICE")
+# packets that are no queries to a registered resolver, or perhaps not
+NOT_OURS = ("NOT_IP", "NOT_UDP", "NOT_SERVICE", "EMPTY")
 
 
 def probes(seconds):
