@@ -227,6 +227,11 @@ uint32_t hydns_sketch_weigh(struct hydns_sketch *s, uint64_t key, uint32_t times
 	return count + 1;
 }
 
+void hydns_sketch_expect(const struct hydns_sketch *s, uint64_t key)
+{
+	__builtin_prefetch(&s->blocks[find(s, key).block], 1);
+}
+
 uint32_t hydns_sketch_estimate(const struct hydns_sketch *s, uint64_t key)
 {
 	struct place p = find(s, key);

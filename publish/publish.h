@@ -83,11 +83,12 @@ struct hydns_question {
 };
 
 /*
- * To be called with every query that might be counted, when it comes (now: wall-clock seconds, of a clock that need not
- * be fresh). True when it should be: all queries of a thread that has few, else one in so many, which counts for as many.
- * Of the others the thread need not call hydns_publish_hot(); nothing else may be left out.
+ * To be called with every query that might be counted, when it comes and before it is looked up, so that counting it
+ * need not wait for memory (now: wall-clock seconds, of a clock that need not be fresh). True when it should be: all
+ * queries of a thread that has few, else one in so many, which counts for as many. Of the others the thread need not
+ * call hydns_publish_hot(); nothing else may be left out.
  */
-bool hydns_publish_pick(struct hydns_thread *t, time_t now);
+bool hydns_publish_pick(struct hydns_thread *t, const struct hydns_question *q, time_t now);
 /* Counts the sighting that was picked. True when the question is hot and its answer should be offered (and hydnsd is
  * connected, and the same answer was not offered a moment ago: expires tells answers apart). */
 bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, time_t expires,

@@ -40,7 +40,7 @@ static uint32_t answer_id(const struct hydns_publish *p, const struct hydns_ques
 	return q->fixed ? (uint32_t)atomic_load(&p->withdrawn) : (uint32_t)expires;
 }
 
-bool hydns_publish_pick(struct hydns_thread *t, time_t now)
+bool hydns_publish_pick(struct hydns_thread *t, const struct hydns_question *q, time_t now)
 {
 	struct hydns_ring *ring = t->ring.ring;
 
@@ -49,6 +49,7 @@ bool hydns_publish_pick(struct hydns_thread *t, time_t now)
 	__atomic_store_n(&ring->queries,
 			 ring->queries + hydns_pick_take(&t->pick, (uint32_t)now, hydns_mono_coarse_ms()),
 			 __ATOMIC_RELAXED);
+	hydns_sketch_expect(t->hot.sketch, hydns_question_key(q, t->publish->seed));
 	return true;
 }
 

@@ -28,13 +28,25 @@
 #endif
 
 /* --- requests -------------------------------------------------------------------------------------- */
+static struct hydns_question question_of(const uint8_t* name, const struct query_info* qinfo,
+	const struct edns_data* edns)
+{
+	struct hydns_question q;
+
+	q.name = name;
+	q.name_len = (uint16_t)qinfo->qname_len;
+	q.qtype = qinfo->qtype;
+	q.variant = edns->edns_present && (edns->bits & EDNS_DO) ? HYDNS_VARIANT_DO : 0;
+	return q;
+}
+
 void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, struct acl_addr* acl,
-	struct query_info* qinfo, time_t now)
+	struct query_info* qinfo, struct edns_data* edns, time_t now)
 {
 	struct comm_point* c = repinfo->c;
 	uint16_t flags = sldns_buffer_read_u16_at(c->buffer, 2);
+	struct hydns_question q;
 
-	h->picked = hydns_publish_pick(h->thread, now);
 	h->stamp = hydns_publish_stamp(h->daemon->publish);
 	h->renew = 0;
 	/* an entry of the socket, not of the client's address, says nothing about other sockets */
@@ -43,6 +55,8 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 		(flags & (BIT_RD|BIT_CD)) == BIT_RD &&
 		LDNS_OPCODE_WIRE(sldns_buffer_begin(c->buffer)) == LDNS_PACKET_QUERY &&
 		acl && !(c->socket && acl == c->socket->acl) && hydns_acl_is_plain(acl);
+	q = question_of(qinfo->qname, qinfo, edns);
+	h->picked = h->plain && hydns_publish_pick(h->thread, &q, now);
 }
 
 int hydns_wants_renewal(const struct hydns_context* h)
@@ -130,18 +144,6 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 		hydns_publish_rests_on(h->thread, rep->rrsets[i]->rk.dname, rep->rrsets[i]->rk.dname_len);
 	(void)hydns_publish_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now, expires,
 		secure, stamp);
-}
-
-static struct hydns_question question_of(const uint8_t* name, const struct query_info* qinfo,
-	const struct edns_data* edns)
-{
-	struct hydns_question q;
-
-	q.name = name;
-	q.name_len = (uint16_t)qinfo->qname_len;
-	q.qtype = qinfo->qtype;
-	q.variant = edns->edns_present && (edns->bits & EDNS_DO) ? HYDNS_VARIANT_DO : 0;
-	return q;
 }
 
 static uint64_t coarse_ms(void)

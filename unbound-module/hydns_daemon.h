@@ -48,7 +48,7 @@ struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread);
 /* --- answers --------------------------------------------------------------------------------------- */
 /* Before the query is looked up anywhere. acl: the entry that let the client in; now: the worker's clock. */
 void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, struct acl_addr* acl,
-	struct query_info* qinfo, time_t now);
+	struct query_info* qinfo, struct edns_data* edns, time_t now);
 /* A reply was encoded into pkt from the cache, whose entries are still locked. */
 void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struct reply_info* rep,
 	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now);

@@ -40,9 +40,34 @@ static __thread struct {
 	bool secure;
 } pending;
 
+static uint8_t variant_of(const ns_client_t *client)
+{
+	return ((client->extflags & DNS_MESSAGEEXTFLAG_DO) != 0 ? HYDNS_VARIANT_DO : 0) |
+	       ((client->message->flags & DNS_MESSAGEFLAG_RD) == 0 ? HYDNS_VARIANT_NO_RD : 0);
+}
+
+static struct hydns_question question_of(const isc_region_t *name, const ns_client_t *client)
+{
+	return (struct hydns_question){ .name = name->base, .name_len = (uint16_t)name->length,
+		.qtype = client->query.qtype, .variant = variant_of(client) };
+}
+
 static struct note *place_of(const ns_client_t *client)
 {
 	return &notes[((uintptr_t)client >> 8) * 2654435761U % NOTED];
+}
+
+/* Whether this query is one of those that are counted. */
+static bool is_picked(struct hydns_publish *p, const ns_client_t *client)
+{
+	struct hydns_question q;
+	isc_region_t r;
+
+	if (hydns_tid() >= hydns_tid_count())
+		return false;
+	dns_name_toregion(client->query.qname, &r);
+	q = question_of(&r, client);
+	return hydns_publish_pick(hydns_publish_thread(p, hydns_tid()), &q, (time_t)client->now);
 }
 
 ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result)
@@ -54,7 +79,7 @@ ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result)
 
 	UNUSED(result);
 	n->client = NULL;
-	if (p != NULL && hydns_publish_pick(hydns_publish_thread(p, isc_tid()), (time_t)qctx->client->now))
+	if (p != NULL && is_picked(p, qctx->client))
 		*n = (struct note){ .client = qctx->client, .stamp = hydns_publish_stamp(p) };
 	return NS_HOOK_CONTINUE;
 }
@@ -338,12 +363,6 @@ static uint32_t fixed_life(const struct hydns_instance *inst)
 	return inst->o.min_ttl > FIXED_LIFE ? inst->o.min_ttl : FIXED_LIFE;
 }
 
-static uint8_t variant_of(const ns_client_t *client)
-{
-	return ((client->extflags & DNS_MESSAGEEXTFLAG_DO) != 0 ? HYDNS_VARIANT_DO : 0) |
-	       ((client->message->flags & DNS_MESSAGEFLAG_RD) == 0 ? HYDNS_VARIANT_NO_RD : 0);
-}
-
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 {
 	const query_ctx_t *qctx = arg;
@@ -359,8 +378,8 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	if (!atomic_load(&inst->started))
 		start(inst, client);
 	p = atomic_load(&inst->publish);
-	if (p == NULL || n->client != client || !atomic_load(&inst->open) || hydns_tid() >= hydns_tid_count() ||
-	    !query_is_plain(qctx) || client->query.origqname == NULL)
+	if (p == NULL || n->client != client || !atomic_load(&inst->open) || !query_is_plain(qctx) ||
+	    client->query.origqname == NULL)
 		return NS_HOOK_CONTINUE;
 	look.fixed = is_from_zones(qctx, n);
 	if ((!look.fixed && !is_from_cache(qctx, n)) || !look_at_records(qctx, &look))
@@ -368,8 +387,8 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	dns_name_toregion(client->query.origqname, &r);
 	if (has_capitals(&r))
 		return NS_HOOK_CONTINUE;
-	pending.q = (struct hydns_question){ .name = r.base, .name_len = (uint16_t)r.length,
-		.qtype = client->query.qtype, .variant = variant_of(client), .fixed = look.fixed };
+	pending.q = question_of(&r, client);
+	pending.q.fixed = look.fixed;
 	pending.expires = (time_t)client->now + (look.fixed ? fixed_life(inst) : look.ttl);
 	pending.secure = look.secure;
 	pending.stamp = n->stamp;

@@ -261,7 +261,7 @@ static void refusal_is_told(void **state)
 /* -- offers -------------------------------------------------------------------------------------------- */
 static bool hot(struct world *w, time_t expires)
 {
-	return hydns_publish_pick(w->t, time(NULL)) &&
+	return hydns_publish_pick(w->t, &w->reply.question, time(NULL)) &&
 	       hydns_publish_hot(w->t, &w->reply.question, expires, hydns_mono_ns() / HYDNS_NS_PER_MS);
 }
 
