@@ -24,11 +24,11 @@ def zone_files(directory, nsd_config):
     return {name.rstrip(".") + ".": directory / file for name, file in NSD_ZONE.findall(nsd_config)}
 
 
-def named_of_tree(world, daemon, threads):
-    """named with all zones of the world's tree, all of which take updates."""
+def named_of_tree(world, daemon, threads, options):
+    """named with all zones of the world's tree, all of which take updates. options: lines for its options clause."""
     files = zone_files(world.tree, (world.tree / "nsd-zones.conf").read_text())
     bodies = {zone: f'type primary; file "{file}"; allow-update {{ any; }};' for zone, file in files.items()}
-    return world.named(daemon, threads=threads, recursion=False, zones=bodies, options=("notify no;",))
+    return world.named(daemon, threads=threads, recursion=False, zones=bodies, options=("notify no;", *options))
 
 
 def updatable(world, names):
