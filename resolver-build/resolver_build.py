@@ -3,6 +3,7 @@
 archive, its patches, the keys of cached builds, and the publishing side as a library."""
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import re
@@ -166,33 +167,45 @@ class Archive:
             "is the package archive reachable?", cwd=folder)
 
 
-def newest(revisions):
-    """The newest of Debian revisions, or None."""
-    best = None
-    for revision in revisions:
-        if best is None or subprocess.run(["dpkg", "--compare-versions", revision, "gt", best],
-                                          check=False).returncode == 0:
-            best = revision
-    return best
+def compare(a, b):
+    """As dpkg orders Debian revisions: negative, 0 or positive."""
+    if a == b:
+        return 0
+    return -1 if subprocess.run(["dpkg", "--compare-versions", a, "lt", b], check=False).returncode == 0 else 1
 
 
-def choose_revision(base, offered):
-    """The pinned revision; else the newest of the same release; else, where BASE says so, of its line."""
+def choose_revisions(base, offered):
+    """Those to try, one after the other: the pinned revision; else those of the same release; else, where BASE says
+    so, of its line; the newest first, for an archive may list what it does not have yet."""
     if base.revision in offered:
-        return base.revision
+        return [base.revision]
     line = re.match(r"(.*[a-z])(\d+)$", base.revision).group(1)
-    taken = newest(r for r in offered if r.startswith(line))
-    if taken:
-        say(f"{base.revision} is gone from the archive: taking {taken}, whose packaging is vouched for by "
-            "the archive's signature; the orig tarball is still the pinned one")
-        return taken
-    taken = newest(r for r in offered if base.follow and r.startswith(base.follow))
-    if not taken:
-        raise Failure(f"the archive has no {line}N of {base.package} any more (it has {', '.join(offered) or 'none'}):"
-                      " name a source with --source")
-    say(f"{base.revision} is gone from the archive: taking {taken}, vouched for by the archive's signature alone; "
-        f"the patches are tried on it without fuzz")
-    return taken
+    for start, why in ((line, "whose packaging is vouched for by the archive's signature; the orig tarball is still "
+                        "the pinned one"),
+                       (base.follow, "vouched for by the archive's signature alone; the patches are tried on it "
+                        "without fuzz")):
+        taken = sorted({r for r in offered if start and r.startswith(start)}, key=functools.cmp_to_key(compare),
+                       reverse=True)
+        if taken:
+            say(f"{base.revision} is gone from the archive: taking {' or '.join(taken)}, {why}")
+            return taken
+    raise Failure(f"the archive has no {line}N of {base.package} any more (it has {', '.join(offered) or 'none'}):"
+                  " name a source with --source")
+
+
+def download_first(archive, base, folder):
+    """Downloads the first revision that the archive has."""
+    revisions = choose_revisions(base, archive.revisions(base.package))
+    for i, revision in enumerate(revisions):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        try:
+            archive.download(base.package, revision, folder)
+            return
+        except Failure as e:
+            if i == len(revisions) - 1:
+                raise
+            say(f"{revision} can't be had: {str(e).splitlines()[-1]}")
 
 
 def fetched(base, folder):
@@ -232,9 +245,7 @@ def fetch(base, cache):
         archive = Archive(cache / "apt", base.suite, log)
         archive.update()
         part = folder.with_name(folder.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        archive.download(base.package, choose_revision(base, archive.revisions(base.package)), part)
+        download_first(archive, base, part)
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
         shutil.rmtree(cache / "apt", ignore_errors=True)
