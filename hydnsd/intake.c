@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hydnsd/activity.h"
@@ -23,11 +24,11 @@
 
 #define FRAMES_PER_TURN 64             /* a ring */
 #define BATCH           16             /* offers that are admitted together */
-/* A plugin that fills this much of its ring while hydnsd sleeps would soon fill all of it: shorter sleeps for a while. (None
- * at all slows the plugin down, for both then fight for the line with the ring's head.) */
+/* A plugin that fills this much of its ring while hydnsd sleeps would soon fill all of it: naps for a while. (No pause at all
+ * slows the plugin down, for both then fight for the line with the ring's head.) */
 #define RUSH_OCTETS     (HYDNS_RING_BYTES / 4)
 #define RUSH_MS         20
-#define RUSH_POLL_MS    1
+#define NAP_NS          200000
 #define CHANGES_MAX     (2 * HYDNSD_PASS_MAX) /* withdrawals a session may have: a pass under way, and the next */
 #define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
 #define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
@@ -355,6 +356,14 @@ void hydnsd_intake_wake(struct hydnsd_session *s)
 	s->busy_ms = hydnsd_now_ms();
 }
 
+/* Shorter than the loop can wait. */
+static void nap(void)
+{
+	const struct timespec t = { .tv_nsec = NAP_NS };
+
+	nanosleep(&t, NULL);
+}
+
 /* As hydnsd_intake_turn(), for what is in the rings. */
 static int turn_rings(struct hydnsd_session *s)
 {
@@ -376,8 +385,10 @@ static int turn_rings(struct hydnsd_session *s)
 	if (more)
 		return choked(s) ? POLL_MS : 0;
 	now_ms = hydnsd_now_ms();
-	if (now_ms < s->rush_until_ms)
-		return RUSH_POLL_MS;
+	if (now_ms < s->rush_until_ms) {
+		nap();
+		return 0;
+	}
 	if (now_ms - s->busy_ms < LINGER_MS)
 		return POLL_MS;
 	set_need_wakeup(s, 1);

@@ -31,7 +31,7 @@ struct hydnsd_offer_limits {
 /* An offer that passed. parts.name, .answer and .ttl lead into this object: it must not be copied. */
 struct hydnsd_answer {
 	struct hydns_rule_parts parts; /* head without epoch, refresh_ms and authority */
-	uint64_t signature;            /* of the names it depends on, with their ancestors */
+	uint64_t signature;            /* of the names it depends on */
 	struct hydnsd_owner_list owners; /* these names */
 	uint64_t generation;
 	uint32_t epoch;

@@ -80,7 +80,7 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 		return;
 	}
 	hydnsd_owners_add(r->owners, &owners, ordinal);
-	r->signature[ordinal] = hydnsd_signature_folded(signature);
+	r->signature[ordinal] = signature;
 	r->owner[ordinal] = rule->authority;
 	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
 	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
@@ -337,7 +337,7 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, co
 	const struct hydns_sighted s = sighted(a);
 
 	r->owner[ordinal] = a->parts.head.authority;
-	r->signature[ordinal] = hydnsd_signature_folded(a->signature);
+	r->signature[ordinal] = a->signature;
 	hydnsd_owners_add(r->owners, &a->owners, ordinal);
 	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
 	r->generation[ordinal] = (uint32_t)a->generation;
@@ -422,7 +422,7 @@ uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hy
 	return put(r, &by, a, handle, now_ns, &next) ? 0 : next;
 }
 
-static uint32_t refresh_at(const struct hydns_rule *head, uint32_t signature, uint32_t percent, uint64_t rate)
+static uint32_t refresh_at(const struct hydns_rule *head, uint64_t signature, uint32_t percent, uint64_t rate)
 {
 	return hydns_policy_refresh_at(head->expire_ms, percent, HYDNS_REFRESH_MIN_MS, rate,
 				       signature ^ head->base_ns);
@@ -474,7 +474,7 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 			return why;
 	}
 	s = sighted(a);
-	head->refresh_ms = refresh_at(head, hydnsd_signature_folded(a->signature), by->refresh_percent,
+	head->refresh_ms = refresh_at(head, a->signature, by->refresh_percent,
 				      hydns_policy_expect(r->policy, &s, former ? hydns_store_ordinal(r->store, former) :
 							  UINT32_MAX, ms(now_ns)));
 	why = publish(r, by, a, former, now_ns);

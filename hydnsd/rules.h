@@ -97,7 +97,7 @@ struct hydnsd_withdrawal {
 	uint64_t end_ns;
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */
-	uint32_t bits;                 /* of the name; set by begin */
+	uint64_t bits, below;          /* signatures of the name, and of what is below it; set by begin */
 	uint32_t withdrawn;            /* rules so far */
 };
 
@@ -112,7 +112,7 @@ struct hydnsd_pass {
 	struct hydnsd_withdrawal *of[HYDNSD_PASS_MAX]; /* the caller's, which fills this and count */
 	uint32_t count;
 	/* the rest is set by begin */
-	uint64_t first[32], second[32]; /* by bit of the signature: single names that have it */
+	uint64_t first[32], second[32]; /* by bit of a name: single names that have it */
 	uint64_t others;               /* subtrees and everything: looked at for every rule */
 	uint32_t cursor;               /* ordinal to go on with */
 	uint32_t quick;                /* withdrawals, when they are few and single names; else 0 */

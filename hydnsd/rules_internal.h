@@ -37,7 +37,7 @@ struct hydnsd_rules {
 	uint32_t fitting;              /* of these, as many as there are octets for: the policy's capacity */
 	struct hydnsd_owners *owners;
 	/* by ordinal */
-	uint32_t *signature;           /* names and their ancestors, folded */
+	uint64_t *signature;           /* of the names that it depends on */
 	uint32_t *seen;                /* hits already accounted for */
 	uint32_t *generation;          /* low half, of the offer's stamp */
 	uint8_t *owner;                /* authority or HYDNSD_NOBODY */

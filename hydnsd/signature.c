@@ -29,29 +29,52 @@ static uint64_t mix(uint64_t hash)
 	return hash ^ hash >> 29;
 }
 
-/* Two of 64 bits, by 12 bits of the hash. */
-static uint64_t two_bits(uint64_t mixed)
+static uint64_t name_bits(uint64_t mixed)
 {
-	return 1ULL << (mixed & 63) | 1ULL << (mixed >> 6 & 63);
+	return 1U << (mixed & 31) | 1U << (mixed >> 5 & 31) | 1U << (mixed >> 10 & 31);
 }
 
-uint64_t hydnsd_name_hash(const uint8_t *name, size_t len, uint64_t seed, uint64_t *bits)
+static uint64_t ancestor_bits(uint64_t mixed)
+{
+	return (uint64_t)(1U << (mixed & 31) | 1U << (mixed >> 5 & 31)) << 32;
+}
+
+/* Hash of the name; *ancestors: bits of all names above it but the root. */
+static uint64_t hash_name(const uint8_t *name, size_t len, uint64_t seed, uint64_t *ancestors)
 {
 	uint8_t start[LABELS_MAX];
 	unsigned n = label_starts(name, len, start);
 	uint64_t hash = seed, mixed = mix(seed);
 
-	while (n-- > 0) {
-		hash = hash_label(hash, name + start[n]);
+	*ancestors = 0;
+	while (n > 0) {
+		hash = hash_label(hash, name + start[--n]);
 		mixed = mix(hash);
-		*bits |= two_bits(mixed);
+		if (n > 0)
+			*ancestors |= ancestor_bits(mixed);
 	}
+	return mixed;
+}
+
+uint64_t hydnsd_name_hash(const uint8_t *name, size_t len, uint64_t seed, uint64_t *signature)
+{
+	uint64_t ancestors, mixed = hash_name(name, len, seed, &ancestors);
+
+	*signature |= name_bits(mixed) | ancestors;
 	return mixed;
 }
 
 uint64_t hydnsd_signature_of(const uint8_t *name, size_t len, uint64_t seed)
 {
-	uint64_t ancestors = 0, mixed = hydnsd_name_hash(name, len, seed, &ancestors);
+	uint64_t signature = 0;
 
-	return ancestors ? two_bits(mixed) : 0;
+	hydnsd_name_hash(name, len, seed, &signature);
+	return signature;
+}
+
+uint64_t hydnsd_signature_below(const uint8_t *name, size_t len, uint64_t seed)
+{
+	uint64_t ancestors, mixed = hash_name(name, len, seed, &ancestors);
+
+	return len > 1 ? ancestors | ancestor_bits(mixed) : 0;
 }

@@ -52,11 +52,16 @@ static bool offered_since(const struct hydnsd_rules *r, uint32_t ordinal, uint64
 	return r->generation[ordinal] - (uint32_t)generation <= INT32_MAX;
 }
 
+static bool may_match(const struct hydnsd_withdrawal *w, uint64_t signature)
+{
+	return (w->bits & ~signature) == 0 || (w->scope == HYDNS_SCOPE_SUBTREE && (w->below & ~signature) == 0);
+}
+
 static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal *w, uint32_t ordinal)
 {
 	const struct hydns_rule *rule;
 
-	if ((r->signature[ordinal] & w->bits) != w->bits)
+	if (!may_match(w, r->signature[ordinal]))
 		return false;
 	if (w->authority != HYDNSD_ANY_AUTHORITY && w->authority != r->owner[ordinal])
 		return false;
@@ -71,12 +76,12 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 }
 
 /* Which withdrawals of the pass the rule must be compared with. */
-static uint64_t candidates(const struct hydnsd_pass *p, uint32_t signature)
+static uint64_t candidates(const struct hydnsd_pass *p, uint64_t signature)
 {
 	uint64_t first = 0, second = 0;
 
-	for (; signature; signature &= signature - 1) {
-		unsigned bit = (unsigned)__builtin_ctz(signature);
+	for (uint32_t names = (uint32_t)signature; names; names &= names - 1) {
+		unsigned bit = (unsigned)__builtin_ctz(names);
 
 		first |= p->first[bit];
 		second |= p->second[bit];
@@ -85,12 +90,12 @@ static uint64_t candidates(const struct hydnsd_pass *p, uint32_t signature)
 }
 
 /* False: nothing of the pass concerns a rule of this signature. Most passes are for a name or two. */
-static bool may_concern(const struct hydnsd_pass *p, uint32_t signature)
+static bool may_concern(const struct hydnsd_pass *p, uint64_t signature)
 {
 	bool found = p->quick == 0;
 
 	for (uint32_t i = 0; i < p->quick; i++)
-		found |= (signature & p->of[i]->bits) == p->of[i]->bits;
+		found |= (p->of[i]->bits & ~signature) == 0;
 	return found;
 }
 
@@ -140,10 +145,10 @@ static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_
 bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns)
 {
 	uint32_t found[HYDNSD_OWNERS_FOUND], count;
-	uint64_t bits = 0;
+	uint64_t signature = 0;
 
 	if (w->scope != HYDNS_SCOPE_NAME ||
-	    !hydnsd_owners_find(r->owners, hydnsd_name_hash(w->name, w->name_len, r->seed, &bits), found, &count))
+	    !hydnsd_owners_find(r->owners, hydnsd_name_hash(w->name, w->name_len, r->seed, &signature), found, &count))
 		return false;
 	w->bits = 0;
 	w->withdrawn = 0;
@@ -181,17 +186,19 @@ void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p)
 	p->cursor = 0;
 	for (uint32_t i = 0; i < p->count; i++) {
 		struct hydnsd_withdrawal *w = p->of[i];
+		uint32_t names;
 
 		w->withdrawn = 0;
-		w->bits = w->scope == HYDNS_SCOPE_ALL ? 0 :
-			  hydnsd_signature_folded(hydnsd_signature_of(w->name, w->name_len, r->seed));
-		if (w->scope != HYDNS_SCOPE_NAME || !w->bits) {
+		w->bits = w->scope == HYDNS_SCOPE_ALL ? 0 : hydnsd_signature_of(w->name, w->name_len, r->seed);
+		w->below = w->scope == HYDNS_SCOPE_ALL ? 0 : hydnsd_signature_below(w->name, w->name_len, r->seed);
+		if (w->scope != HYDNS_SCOPE_NAME) {
 			p->others |= 1ULL << i;
 			continue;
 		}
-		/* lowest and highest of its bits; they may be one */
-		p->first[__builtin_ctz(w->bits)] |= 1ULL << i;
-		p->second[31 - __builtin_clz(w->bits)] |= 1ULL << i;
+		/* lowest and highest of the name's own bits; they may be one */
+		names = (uint32_t)w->bits;
+		p->first[__builtin_ctz(names)] |= 1ULL << i;
+		p->second[31 - __builtin_clz(names)] |= 1ULL << i;
 	}
 	p->quick = p->others || p->count > HYDNSD_PASS_QUICK ? 0 : p->count;
 }
