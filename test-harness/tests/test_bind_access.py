@@ -212,19 +212,3 @@ class TestViews:
         finally:
             config.write_text(text)
             views.named.control("reconfig")
-
-
-# --- what nobody is answered with -----------------------------------------------------------------------------------------
-class TestResponsePolicy:
-    def test_response_policy(self, world):
-        """status and log say that it keeps everything from the kernel."""
-        zone = world.run.dir / "rpz.zone"
-        zone.write_text(f"$TTL 300\n@ SOA ns hostmaster 1 3600 900 604800 300\n@ NS ns.\n{NAME} A {OWN}\n")
-        zones = {"rpz.test": f'type primary; file "{zone}"; allow-query {{ none; }};'}
-        with bind_path(world, options=['response-policy { zone "rpz.test"; };'], zones=zones) as path:
-            for _ in range(20):
-                assert ask(path.network.client1, SERVICE[4], NAME).answer[0][0].address == OWN
-                assert ask(path.network.client1, SERVICE[4], "host9.lab.example", "TXT").answer
-            assert path.daemon.reasons()["ANSWERED"] == 0
-            assert "response-policy" in path.daemon.ctl("status").stdout
-            assert "response-policy" in path.named.program.log.read_text()
