@@ -13,6 +13,8 @@
 #include "generator.h"
 #include "pace.skel.h"
 
+#define BATCH 64
+
 struct generator {
 	struct pace_bpf *skel;
 	struct pace_template template;   /* as it was set: a run writes into the program's */
@@ -148,10 +150,13 @@ int generator_send(struct generator *g, unsigned ifindex, unsigned queries, doub
 	struct xdp_md from = { .data_end = g->template.len + 1, .ingress_ifindex = ifindex };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = in, .data_size_in = g->template.len + 1, .ctx_in = &from,
 		    .ctx_size_in = sizeof(from), .repeat = queries, .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
-		    .batch_size = GENERATOR_BATCH);
+		    .batch_size = BATCH);
 	volatile struct pace_tally *t = &g->skel->bss->pace_tally;
 	int err;
 
+	/* A batch leaves when it is whole: one that needs the replies to its own first queries would never be. */
+	if (window && window / 2 < BATCH)
+		opts.batch_size = window / 2;
 	memset((void *)t, 0, sizeof(*t));
 	g->skel->bss->pace_gap_ns = per_second > 0 ? (__u64)(1e9 / per_second) : 0;
 	g->skel->bss->pace_window = window;

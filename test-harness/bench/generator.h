@@ -32,8 +32,7 @@ struct generator_run {
 	double per_second;        /* replies; 0: too few came */
 };
 /* Sends queries out of an interface, after generator_rewind(); per_second 0: as fast as can be; window: so many without
- * reply at most, at least GENERATOR_BATCH, 0: any number. 0 or negative errno. */
-#define GENERATOR_BATCH 64
+ * reply at most, 2 or more, 0: any number. 0 or negative errno. */
 int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second, unsigned window,
 		   struct generator_run *out);
 

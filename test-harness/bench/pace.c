@@ -49,7 +49,7 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--rounds N", "runs of each contender, taking turns [3]" },
 	{ "--installs N", "rules installed, renewed and removed in a round [100000]" },
 	{ "--rate N", "queries a second at most [no limit]" },
-	{ "--window N", "flood: queries without reply at most, at least 64 [no limit]" },
+	{ "--window N", "flood: queries without reply at most, at least 2 [no limit]" },
 	{ "--first N", "flood: added to the numbers of the sequence [0]" },
 	{ "--client IF, --server IF", "ends of a veth: live frames leave by the first for the second" },
 };
@@ -472,8 +472,8 @@ int main(int argc, char **argv)
 	wrong = questions_wrong(&o.q);
 	if (wrong)
 		return fail("options", wrong);
-	if (o.window && o.window < GENERATOR_BATCH)
-		return fail("options", "--window is smaller than a batch of queries, which leave together");
+	if (o.window == 1)
+		return fail("options", "--window is too small: queries leave in batches of half of it");
 	if (!o.sequence)
 		return fail("options", "--sequence is missing");
 	for (size_t i = 0; optind + 1 == argc && i < sizeof(commands) / sizeof(*commands); i++)
