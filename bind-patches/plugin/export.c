@@ -69,7 +69,7 @@ int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, co
 		  "nxdomain-redirect or a redirect zone changes answers: remove it" },
 		{ view->nocookieudp < PLAIN_UDP_SIZE, "nocookie-udp-size is below 512: raise it" },
 		{ inst->peer_sizes, "a server clause has max-udp-size, which depends on the client: remove it" },
-		{ view->minimalresponses == dns_minimal_no, "minimal-responses is no, and what is added depends on "
+		{ view->recursion && view->minimalresponses == dns_minimal_no, "minimal-responses is no, and what is added depends on "
 		  "the client's EDNS size: leave it at its default" },
 		{ !plugin_is_alone(inst, view), "the view has another query plugin, which may change answers: use one" },
 	};
