@@ -137,7 +137,8 @@ bool hydns_rrl_limits_answers(const dns_view_t *view)
 	const dns_rrl_t *rrl = view->rrl;
 
 	return rrl != NULL && (rrl->responses_per_second.r != 0 || rrl->nodata_per_second.r != 0 ||
-			       rrl->nxdomains_per_second.r != 0 || rrl->all_per_second.r != 0);
+			       rrl->nxdomains_per_second.r != 0 || rrl->referrals_per_second.r != 0 ||
+			       rrl->all_per_second.r != 0);
 }
 
 /* The lists that must all let a client in. Without recursion there are answers from zones alone. */

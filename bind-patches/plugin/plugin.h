@@ -135,7 +135,7 @@ struct hydns_acl_entry *hydns_acl_compile(const struct hydns_judge *j, size_t *n
 /* Whether queries to the address may be this view's, and whether its *-on lists surely let them be answered there. */
 bool hydns_view_hears(const dns_view_t *view, dns_aclenv_t *env, const isc_netaddr_t *dest);
 bool hydns_view_answers_at(const dns_view_t *view, dns_aclenv_t *env, const isc_netaddr_t *dest);
-/* Whether rate-limit counts answers such as the kernel gives, not only errors and referrals. */
+/* Whether rate-limit counts answers such as the kernel gives, not only errors. */
 bool hydns_rrl_limits_answers(const dns_view_t *view);
 
 /* --- export.c: what the configuration allows, to whom, where ------------------------------------------------- */

@@ -88,8 +88,7 @@ static bool lets_in_whom_the_view_does(struct hydns_instance *inst, const query_
 	       (where == NULL || dns_acl_isany(where));
 }
 
-/* --- which answers ------------------------------------------------------------------------------------------------ */
-
+/* --- which answers ---------------------------------------------------------------------------------------------- */
 bool hydns_zone_is_authoritative(const query_ctx_t *qctx)
 {
 	const dns_zonetype_t type = qctx->zone != NULL ? dns_zone_gettype(qctx->zone) : dns_zone_none;

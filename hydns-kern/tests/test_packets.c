@@ -110,6 +110,8 @@ static void test_no_recursion_desired(void **state)
 	expect_answer("RD clear", &norec, &referral, 0);
 	expect_answer("RD set", &plain, &a, 0);
 	expect_query_passes("RD clear and DO", &norec_do, HYDNS_R_MISS);
+	norec_do.want_do = false;
+	expect_answer("RD clear and EDNS", &norec_do, &referral, 0);
 	kernel_remove(kern, h[0]);
 	kernel_remove(kern, h[1]);
 }

@@ -52,7 +52,8 @@
 #define HYDNS_ORDINALS_MOST    (1U << 27)
 
 #define HYDNS_RULE_SECURE      0x01  /* validated: AD is set when the query has AD or DO */
-#define HYDNS_RULE_STATIC_TTL  0x02  /* authoritative data: the TTLs are sent as they stand */
+#define HYDNS_RULE_STATIC_TTL  0x02  /* authoritative data: the TTLs are sent as they stand, and clients whose EDNS size is
+				      * 512 or less pass, for to them such a server says less */
 #define HYDNS_RULE_LEFT_OUT    0x04  /* names follow the answer */
 
 #define HYDNS_VARIANT_DO       0x01  /* the answer to a query with EDNS DO (RFC 3225) */
