@@ -200,14 +200,14 @@ class ZoneCommands(Commands):
 
     def reload_zone(self):
         """A zone file is written anew and read."""
-        address = self.stand.zones.change(self._next_serial())
+        address = self.stand.zones.change((zone.SIGNED,), self._next_serial())
         self._both("reload", zone.SIGNED)
         self._wait(f"changing0.{zone.SIGNED}", address)
         return f"reload {zone.SIGNED}, with {address}"
 
     def edit(self):
         """The file of the zone that takes updates is edited: names given by update are gone."""
-        address = self.stand.zones.change(self._next_serial())
+        address = self.stand.zones.change((zone.PLAIN,), self._next_serial())
         self._both("freeze", zone.PLAIN)
         for server in self.servers:
             file = self.stand.zones.file(zone.PLAIN)

@@ -150,17 +150,19 @@ class Zones:
     def file(self, origin):
         return self.directory / f"{'lab' if origin == 'lab.example.' else origin.rstrip('.')}.zone"
 
-    def write(self, serial=1):
-        for origin in (PLAIN, SIGNED):
+    def write(self, origins=(PLAIN, SIGNED), serial=1):
+        for origin in origins:
             self.file(origin).write_text("\n".join(lines(origin, self.generation, serial)) + "\n")
+        if SIGNED not in origins:
+            return
         sign(self.key, self.file(SIGNED), self.directory / "keys")
         # the signer leaves a quotation mark in a name bare, which named can't read
         text = self.file(SIGNED).read_text()
         self.file(SIGNED).write_text(text.replace(r'\\"', r'\\\"'))
 
-    def change(self, serial=1):
-        """The next generation of the changing names; returns its address. Behind a cache the serial stays: what caches
-        hold of a negative answer's SOA must not tell when it was fetched."""
+    def change(self, origins=(PLAIN, SIGNED), serial=1):
+        """The next generation of the changing names of these zones; returns its address. Behind a cache the serial stays:
+        what caches hold of a negative answer's SOA must not tell when it was fetched."""
         self.generation += 1
-        self.write(serial)
+        self.write(origins, serial)
         return f"192.0.2.{self.generation % 250 + 1}"

@@ -53,14 +53,18 @@ def test_short_demo(tmp_path, nothing_left):
 
 
 @pytest.mark.limit(60)
-def test_short_demo_of_bind(tmp_path, nothing_left):
-    with short_demo(tmp_path, "--server", "bind", seconds=2) as demo:
+@pytest.mark.parametrize("role, says", (("recursive", "replies that needed recursion"),
+                                        ("authoritative", "10 dynamic updates")))
+def test_short_demo_of_bind(tmp_path, nothing_left, role, says):
+    with short_demo(tmp_path, "--server", "bind", "--role", role, seconds=2) as demo:
         text = demo.communicate()[0]
     assert demo.returncode == 0, text
     figures = json.loads((tmp_path / "demo.json").read_text())
     assert figures["off"]["lost"] == figures["on"]["lost"] == figures["off"]["kernel_share"] == 0
     assert figures["on"]["kernel_share"] > 0.1
-    assert "replies that needed recursion" in text and "BIND alone" in text
+    assert says in text and "BIND alone" in text
+    updates = figures["details"]["on"].get("updates")
+    assert role == "recursive" or (updates["outdated"] == 0 and updates["kernel_share"] > 0.1)
 
 
 @pytest.mark.limit(60)
