@@ -15,6 +15,8 @@ struct hydns_offered;
 struct hydns_offered *hydns_offered_new(uint32_t capacity);
 void hydns_offered_free(struct hydns_offered *t);
 size_t hydns_offered_bytes(const struct hydns_offered *t);
+/* The key will be looked up soon: its place is fetched meanwhile. Changes nothing. */
+void hydns_offered_expect(const struct hydns_offered *t, uint64_t key);
 /* True when this answer (question and expiry) was told hydnsd in this session and it is too soon to
  * repeat it; with clearly more sightings than were told it is not (0: nothing is known of them). Times are
  * any milliseconds that the caller always takes from the same clock. */

@@ -76,6 +76,11 @@ static uint64_t id_of(uint64_t key, uint32_t expires)
 	return (key & 0xffffffff00000000ULL) | expires;
 }
 
+void hydns_offered_expect(const struct hydns_offered *t, uint64_t key)
+{
+	__builtin_prefetch(&t->entry[(uint32_t)key & t->mask]);
+}
+
 static struct entry *find(struct hydns_offered *t, uint64_t key, uint32_t session)
 {
 	for (uint32_t way = 0; way < 2; way++) {

@@ -43,13 +43,16 @@ static uint32_t answer_id(const struct hydns_publish *p, const struct hydns_ques
 bool hydns_publish_pick(struct hydns_thread *t, const struct hydns_question *q, time_t now)
 {
 	struct hydns_ring *ring = t->ring.ring;
+	uint64_t key;
 
 	if (hydns_pick_skips(&t->pick, (uint32_t)now))
 		return false;
 	__atomic_store_n(&ring->queries,
 			 ring->queries + hydns_pick_take(&t->pick, (uint32_t)now, hydns_mono_coarse_ms()),
 			 __ATOMIC_RELAXED);
-	hydns_sketch_expect(t->hot.sketch, hydns_question_key(q, t->publish->seed));
+	key = hydns_question_key(q, t->publish->seed);
+	hydns_sketch_expect(t->hot.sketch, key);
+	hydns_offered_expect(t->hot.offered, key);
 	return true;
 }
 
