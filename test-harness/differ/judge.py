@@ -178,7 +178,7 @@ class Judge:
         kernel, reference = replies[KERNEL], replies[REFERENCE_ASKED]
         if flow.differs & DIFFERS_KERNEL:
             found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules)
-            if found:
+            if found and not self._other_letters(flow, replies):
                 return found
             why = a_second_off(flow, replies, self.rules)
             if why:
@@ -192,6 +192,13 @@ class Judge:
         # two threads of a resolver may read the clock on either side of its turn: one stores, the other replies
         slack = 1 if second_turned(flow) else 0
         return self._limits(kernel, slack) or self._limits(reference, slack)
+
+    def _other_letters(self, flow, replies):
+        """Has the resolver itself said the same again, with the letters of another client's question? Each that has it
+        ask brings its own into the cache."""
+        return (self.rules.added_by_history and not flow.by_kernel and replies[KERNEL] and
+                any(replies[place] and replies[place] != replies[KERNEL] and
+                    replies[place].lower() == replies[KERNEL].lower() for place in (DIRECT, AGAIN)))
 
     def _one_gave_up(self, kernel, reference):
         """Is the difference that one resolver could not resolve what the other could? Counted by which."""

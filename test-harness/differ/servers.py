@@ -76,8 +76,11 @@ def _resolves(stand):
 
 
 def _loaded(stand):
-    """The transferred zone comes after the start."""
-    return _registered(stand) and all(shows(server, zone.LAB_NAME, "") for server in (stand.tested, stand.reference))
+    """The transferred zone comes after the start; when its first try fails, named tries again a minute later."""
+    missing = [server for server in (stand.tested, stand.reference) if not shows(server, zone.LAB_NAME, "")]
+    for server in missing:
+        server.control("refresh", zone.TRANSFERRED)
+    return not missing and _registered(stand)
 
 
 @dataclass(frozen=True)

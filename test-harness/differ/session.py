@@ -210,20 +210,26 @@ class Session:
             self.begun = time.monotonic()
             feeder = threading.Thread(target=self._feed, name="feeder", daemon=True)
             feeder.start()
-            for finished, in_kernel, flow in self.twins.reports():
-                if flow:
-                    self._judge(flow)
-                with self._turn:
-                    self.finished += finished
-                    self.in_kernel += in_kernel
-                    self._turn.notify_all()
-                progress(self)
+            try:
+                self._judge_all(progress)
+            except HarnessError as error:
+                raise self.error or error    # the feeder ends the program when it can't go on
             if self.error:
                 raise self.error
         self.seconds = time.monotonic() - self.begun
         after = stand.daemon.reasons()
         self.reasons = {name: n - before[name] for name, n in after.items() if n != before[name]}
         self.commands = Counter(what.split()[0] for _, _, what in self.disturber.done)
+
+    def _judge_all(self, progress):
+        for finished, in_kernel, flow in self.twins.reports():
+            if flow:
+                self._judge(flow)
+            with self._turn:
+                self.finished += finished
+                self.in_kernel += in_kernel
+                self._turn.notify_all()
+            progress(self)
 
     def phase_counts(self):
         """[(phase, queries)]"""
