@@ -26,6 +26,7 @@ PATIENT_MS = 2000            # for what is asked again
 # Seconds until it is: longer than a change in the resolver's cache takes to reach the kernel, and than Unbound
 # goes on dropping errors once it has said too many within a second.
 SECOND_LOOK = 1.1
+LOOKS_DURING = 10            # when each falls into the time of another command
 LOOKS = 3                    # a difference that such a moment explains may meet another one, but not every time
 FULL_SHARE = 1 / 32          # of the queries are looked at in full, whatever they show
 AGAIN = 1 << 31              # added to the number of a query that is asked again
@@ -269,7 +270,8 @@ class Session:
         if not self._may_pass(first):
             return
         first.looks += 1
-        if difference and first.looks < LOOKS:
+        during = self.disturber.overlaps(flow.sent[DIRECT], max(flow.got) or flow.sent[DIRECT])
+        if difference and first.looks < (LOOKS_DURING if during else LOOKS):
             first.due = time.monotonic() + SECOND_LOOK
             self._again.append(first)
         elif difference:
