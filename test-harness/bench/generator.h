@@ -29,10 +29,11 @@ double generator_time(struct generator *g, int prog_fd, unsigned queries);
 struct generator_run {
 	__u64 sent;               /* that the test run was asked for */
 	__u64 replies, answers;
-	double per_second;        /* replies; 0: too few came */
+	double per_second;        /* replies; 0: too few came. With a window from the first query to the last reply */
 };
 /* Sends queries out of an interface, after generator_rewind(); per_second 0: as fast as can be; window: so many without
- * reply at most, 2 or more, 0: any number. 0 or negative errno. */
+ * reply at most, 2 or more, 0: any number; with a window it returns when the last reply is there, or no more come.
+ * 0 or negative errno. */
 int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second, unsigned window,
 		   struct generator_run *out);
 

@@ -20,6 +20,7 @@
 #include "pace.h"
 
 #define SPIN_MAX  (1 << 20)
+#define ROOM_SPIN (1 << 15)              /* about a tenth of a millisecond */
 
 const volatile bool pace_live = false;
 const volatile __u32 pace_mask = 0;      /* of places in the sequence */
@@ -31,6 +32,10 @@ __u32 pace_offset;                       /* added to the numbers of the sequence
 __u64 pace_gap_ns;                       /* from one query to the next; 0: as fast as can be */
 __u64 pace_due_ns;
 __u32 pace_window;                       /* queries under way at most; 0: any number */
+__u32 pace_batch;                        /* frames that leave together */
+__u32 pace_frame;                        /* of this test run: the first of a batch decides for all of it */
+__u32 pace_lost;                         /* queries whose replies are no longer waited for */
+bool pace_held;                          /* this batch does not leave */
 struct pace_tally pace_tally;
 
 struct pace_block {
@@ -68,18 +73,26 @@ static __always_inline void wait_until_due(void)
 	pace_due_ns = due;
 }
 
-static long has_room(__u32 i, void *window)
+static long has_room(__u32 i, void *most)
 {
 	(void)i;
-	return pace_place - (__u32)pace_tally.replies < *(__u32 *)window;
+	return (__s32)(pace_place - pace_lost - (__u32)pace_tally.replies) <= *(__s32 *)most;
 }
 
-/* A busy wait as well. What got lost keeps its place for good: the bound on the wait lets the queries go on. */
-static __always_inline void wait_for_room(void)
+/*
+ * Whether this frame may leave. A batch leaves as a whole or not at all, for its first frame can't be answered before its
+ * last one is there. The wait is short: softirqs are off in a test run, and whoever stands behind the server may need this
+ * processor to answer.
+ */
+static __always_inline bool room(void)
 {
-	__u32 window = pace_window;
+	__s32 most = pace_window - pace_batch;
 
-	bpf_loop(SPIN_MAX, has_room, &window, 0);
+	if (pace_batch && pace_frame++ % pace_batch == 0) {
+		bpf_loop(ROOM_SPIN, has_room, &most, 0);
+		pace_held = !has_room(0, &most);
+	}
+	return !pace_held;
 }
 
 /* The label stands at an odd offset of the UDP datagram (after a length octet), so its octets count
@@ -116,8 +129,8 @@ int pace_generate(struct xdp_md *ctx)
 
 	if (pace_live && pace_gap_ns)
 		wait_until_due();
-	if (pace_live && pace_window)
-		wait_for_room();
+	if (pace_live && pace_window && !room())
+		return XDP_DROP;
 	fill_in(next_number() + pace_offset);
 	if (len - 1 >= PACE_FRAME_MAX)
 		return XDP_ABORTED;
