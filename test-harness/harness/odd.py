@@ -4,6 +4,7 @@
 import struct
 
 import dns.edns
+import dns.flags
 import dns.message
 import dns.rdataclass
 import dns.rrset
@@ -22,9 +23,10 @@ def letter_case(rng, name):
 
 
 def ask(rng, question, **how):
-    """An ordinary query for a rule's question (name, type, DO), in letters of either case."""
-    name, rdtype, do = question
-    return dns.message.make_query(letter_case(rng, name), rdtype, want_dnssec=do, id=rng.randrange(65536), **how)
+    """An ordinary query for a rule's question (name, type, DO, RD), in letters of either case."""
+    name, rdtype, do, rd = question
+    return dns.message.make_query(letter_case(rng, name), rdtype, want_dnssec=do, id=rng.randrange(65536),
+                                  flags=dns.flags.RD if rd else 0, **how)
 
 
 # --- messages: each returns octets --------------------------------------------------------------------
@@ -62,7 +64,8 @@ def of_other_class(rng, question):
 
 
 def of_other_type(rng, question):
-    return ask(rng, (question[0], rng.choice((0, 41, 249, 251, 252, 255, rng.randrange(65536))), question[2])).to_wire()
+    other = rng.choice((0, 41, 249, 251, 252, 255, rng.randrange(65536)))
+    return ask(rng, (question[0], other, *question[2:])).to_wire()
 
 
 def with_records(rng, question):
