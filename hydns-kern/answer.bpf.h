@@ -141,36 +141,67 @@ static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, con
 	return *(const __u16 *)((const void *)rule + at);
 }
 
-/* Octets of this RRset that go to its end, so that it begins with another RR at each turn. */
-static __always_inline __u32 hydns_rotation_head(const struct hydns_rule *rule, const struct hydns_reply *reply,
-						 const struct hydns_rotation *g)
+/* Where record i of this RRset begins in the rule, from the set's start. */
+static __always_inline __u32 hydns_record_start(const struct hydns_rule *rule, const struct hydns_reply *reply,
+						const struct hydns_rotation *g, __u32 i)
 {
-	__u32 first = g->first, i = first + reply->turn % (g->last - first + 1);
+	__u32 first = g->first;
 
+	i += first;
 	if (i >= HYDNS_TTLS_MAX)
 		return 0;
 	return hydns_ttl_offset(rule, reply, i) - hydns_ttl_offset(rule, reply, first);
 }
 
+static __always_inline int hydns_turn(struct xdp_md *ctx, struct hydns_query *q, struct hydns_reply *reply,
+				      __u32 start, __u32 head, __u32 tail)
+{
+	__s64 sum;
+
+	if (!head || !tail)
+		return 0;
+	sum = hydns_rotate(ctx, q, reply->answer_off + start, head, tail);
+	if (sum < 0)
+		return -1;
+	reply->sum += sum;
+	return 0;
+}
+
+/* Of an RRset that begins with its record number first already: turns those behind it, by one more whenever each
+ * record has been the first, so that all pairs come first and second equally often. */
+static __always_inline int hydns_turn_rest(struct xdp_md *ctx, struct hydns_query *q, const struct hydns_rule *rule,
+					   struct hydns_reply *reply, const struct hydns_rotation *g, __u32 count,
+					   __u32 first)
+{
+	__u32 second = (first + 1 + reply->turn / count % (count - 1)) % count;
+	__u32 begin = hydns_record_start(rule, reply, g, first), at = hydns_record_start(rule, reply, g, second);
+	__u32 end = first + 1 < count ? hydns_record_start(rule, reply, g, first + 1) : g->len;
+	__u32 skip = end - begin, now_at = second > first ? at - begin : g->len - begin + at;
+
+	if (now_at <= skip || now_at >= g->len)
+		return 0;
+	return hydns_turn(ctx, q, reply, g->start + skip, now_at - skip, g->len - now_at);
+}
+
 /* After the TTLs have been counted down where they stood: they move with their records. */
 static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_query *q,
-					    const struct hydns_rule *rule, struct hydns_reply *reply)
+					    const struct hydns_rule *rule, struct hydns_reply *reply, bool shuffles)
 {
 #pragma unroll
 	for (int i = 0; i < HYDNS_ROTATIONS_MAX; i++) {
 		const struct hydns_rotation g = rule->rotation[i];
-		__u32 head;
-		__s64 sum;
+		__u32 count = g.last - g.first + 1, first, head;
 
 		if (g.last <= g.first || g.start + g.len > rule->answer_len)
 			continue;
-		head = hydns_rotation_head(rule, reply, &g);
-		if (!head || head >= g.len)
+		first = reply->turn % count;
+		head = hydns_record_start(rule, reply, &g, first);
+		if (head >= g.len)
 			continue;
-		sum = hydns_rotate(ctx, q, reply->answer_off + g.start, head, g.len - head);
-		if (sum < 0)
+		if (hydns_turn(ctx, q, reply, g.start, head, g.len - head))
 			return -1;
-		reply->sum += sum;
+		if (shuffles && count > 2 && hydns_turn_rest(ctx, q, rule, reply, &g, count, first))
+			return -1;
 	}
 	return 0;
 }
@@ -411,7 +442,8 @@ static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_q
 		return -1;
 	if (hydns_write_ttls(ctx, rule, reply))
 		return -1;
-	if (rule->rotation_count && (cfg->flags & HYDNS_AUTH_ROTATES) && hydns_rotate_all(ctx, q, rule, reply))
+	if (rule->rotation_count && (cfg->flags & HYDNS_AUTH_ROTATES) &&
+	    hydns_rotate_all(ctx, q, rule, reply, cfg->flags & HYDNS_AUTH_SHUFFLES))
 		return -1;
 	if (hydns_write_opt(ctx, q, cfg, reply))
 		return -1;

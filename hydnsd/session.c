@@ -190,7 +190,7 @@ static const char *hello_fault(const struct message *m)
 {
 	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
 	const uint16_t flags = HYDNS_AUTH_IGNORES_COOKIE | HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE |
-			       HYDNS_AUTH_STRICT_EDNS | HYDNS_AUTH_OWN_PROOFS;
+			       HYDNS_AUTH_STRICT_EDNS | HYDNS_AUTH_OWN_PROOFS | HYDNS_AUTH_SHUFFLES;
 
 	if (m->head.len >= sizeof(h->abi_version) && h->abi_version != HYDNS_ABI_VERSION)
 		return "another ABI version: install hydnsd and the plugin from one release";

@@ -184,13 +184,14 @@ static bool is_of_zone(const dns_rdataset_t *r)
 	return r->trust == dns_trust_ultimate || r->trust == dns_trust_glue;
 }
 
-/* rrset-order random or cyclic: the kernel path rotates. Any other order it can't keep, for the store rotates
- * all of a resolver's RRsets or none. */
+/* rrset-order random: the kernel path rotates. Any other order it can't keep, for the store rotates all of a
+ * resolver's RRsets or none; and cyclic says which record is next after named's last answer, which CPUs that answer
+ * by themselves do not know. */
 static bool order_is_general(dns_rdataset_t *r)
 {
 	return r->type == dns_rdatatype_rrsig || (r->attributes & DNS_RDATASETATTR_NEGATIVE) != 0 ||
 	       dns_rdataset_count(r) < 2 ||
-	       (r->attributes & (DNS_RDATASETATTR_RANDOMIZE | DNS_RDATASETATTR_CYCLIC)) != 0;
+	       (r->attributes & DNS_RDATASETATTR_RANDOMIZE) != 0;
 }
 
 static isc_result_t note_addition(void *arg, const dns_name_t *name, dns_rdatatype_t type,
@@ -310,8 +311,8 @@ static struct hydns_publish *new_publish(const struct hydns_instance *inst, cons
 		.threads = hydns_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
 		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
-		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE | HYDNS_AUTH_STRICT_EDNS |
-			 HYDNS_AUTH_OWN_PROOFS,
+		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_SHUFFLES | HYDNS_AUTH_KEEPS_CASE |
+			 HYDNS_AUTH_STRICT_EDNS | HYDNS_AUTH_OWN_PROOFS,
 		.edns_size = hydns_edns_size(client->view),
 		.max_udp = max_udp(client->view), .zones = true, .log = hydns_say,
 	};

@@ -218,7 +218,14 @@ static void count_down(uint8_t *ttl, uint32_t seconds)
 	put32(ttl, v > seconds ? v - seconds : 0);
 }
 
-/* Record by record: number (k + turn) modulo the count comes at place k. */
+/* Number of the record that comes at place k of count. */
+static unsigned record_at(const struct answer *a, unsigned k, unsigned count, uint32_t turn)
+{
+	if (!a->shuffles || k == 0)
+		return (k + turn) % count;
+	return (turn + 1 + (turn / count + k - 1) % (count - 1)) % count;
+}
+
 static void rotate(const struct answer *a, const struct hydns_rotation *g, uint32_t turn, uint8_t *answer)
 {
 	unsigned count = g->last - g->first + 1;
@@ -226,7 +233,7 @@ static void rotate(const struct answer *a, const struct hydns_rotation *g, uint3
 
 	memcpy(set, answer + g->start, g->len);
 	for (unsigned k = 0; k < count; k++) {
-		unsigned i = g->first + (k + turn) % count, start = record_start(a, i);
+		unsigned i = g->first + record_at(a, k, count, turn), start = record_start(a, i);
 		unsigned end = i == g->last ? (unsigned)g->start + g->len : record_start(a, i + 1);
 
 		to = put(to, set + start - g->start, end - start);

@@ -64,6 +64,7 @@ struct answer {
 	bool secure, static_ttl;
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
 	unsigned rotations;
+	bool shuffles;           /* the resolver turns what follows the first record as well */
 };
 enum section { ANSWER, AUTHORITY, ADDITIONAL };
 #define REPLY_FLAGS 0x8080       /* QR, RA */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * RRsets in another order with every answer: which octets move, what must stay, that checksums follow, and
- * that each record comes first equally often whatever ids the clients use.
+ * that each record comes first equally often whatever ids the clients use, and each pair where the resolver shuffles.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,18 +23,28 @@ static const struct hydns_authority_config rotating = {
 	.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ROTATES, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
 };
 
-/* Every turn of the rule, octet by octet, and the order as it stands when the resolver does not rotate. */
+static const struct hydns_authority_config shuffling = {
+	.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ROTATES | HYDNS_AUTH_SHUFFLES, .edns_size = EDNS_SIZE, .max_udp = 4096,
+	.acl_half = 1,
+};
+
+/* Every turn of the rule, octet by octet, where the resolver rotates and where it shuffles, and the order as it stands
+ * when it does neither. */
 static void expect_turns(const char *what, struct query *q, const struct answer *a, unsigned turns)
 {
 	__u32 handle = kernel_publish(kern, q, a, 5 * SECOND_NS, NULL);
+	struct answer shuffled = *a;
 	struct frame f;
 
 	assert_true(handle);
+	shuffled.shuffles = true;
 	for (unsigned i = 0; i < turns; i++) {
 		q->id++;
 		frame_query(&f, q);
 		kernel_config(kern, &rotating);
 		expect_frame(what, kern, &f, q, a, 5, kernel_turn(kern, handle));
+		kernel_config(kern, &shuffling);
+		expect_frame(what, kern, &f, q, &shuffled, 5, kernel_turn(kern, handle));
 		kernel_config(kern, NULL);
 		expect_frame(what, kern, &f, q, a, 5, 0);
 	}
@@ -144,16 +154,26 @@ static uint16_t id_constant(unsigned i)
 	return 0x2a2a;
 }
 
-/* Last octet of the address that a reply names first. */
-static unsigned first_address(const struct query *q)
+#define A_RECORD 16      /* octets, the owner a pointer */
+
+/* Last octets, from 0 on, of the addresses that a reply names first and second. */
+static unsigned first_addresses(const struct query *q, unsigned *second)
 {
 	struct frame f;
-	size_t question;
+	const __u8 *answer;
 
 	frame_query(&f, q);
-	question = f.len - f.dns - 12;
+	answer = f.data + f.len;
 	assert_int_equal(kernel_shoot(kern, &f), XDP_TX);
-	return f.data[f.dns + 12 + question + 15] - 1U;
+	*second = answer[2 * A_RECORD - 1] - 1U;
+	return answer[A_RECORD - 1] - 1U;
+}
+
+static unsigned first_address(const struct query *q)
+{
+	unsigned second;
+
+	return first_addresses(q, &second);
 }
 
 static void expect_even(const char *what, const struct query *asked, unsigned count, uint16_t (*id)(unsigned),
@@ -220,6 +240,31 @@ static void test_evenly_spread_beside_another(void **state)
 	kernel_remove(kern, handle[1]);
 }
 
+/* As many answers as there are pairs: each is seen once. */
+static void test_every_pair_where_shuffled(void **state)
+{
+	(void)state;
+	kernel_config(kern, &shuffling);
+	for (unsigned count = 2; count <= COUNT_MOST; count++) {
+		struct query q = { .name = "even.example", .qtype = 1 };
+		unsigned seen[COUNT_MOST][COUNT_MOST] = { 0 }, second;
+		struct answer a = { 0 };
+		__u32 handle;
+
+		answer_addresses(&a, count, 300);
+		handle = kernel_publish(kern, &q, &a, 0, NULL);
+		assert_true(handle);
+		for (unsigned i = 0; i < count * (count - 1); i++) {
+			unsigned first = first_addresses(&q, &second);
+
+			if (first >= count || second >= count || first == second || seen[first][second]++)
+				fail_msg("%u addresses, answer %u: number %u, then %u", count, i, first, second);
+		}
+		kernel_remove(kern, handle);
+	}
+	kernel_config(kern, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +275,7 @@ int main(void)
 		cmocka_unit_test(test_most_records),
 		cmocka_unit_test(test_evenly_spread),
 		cmocka_unit_test(test_evenly_spread_beside_another),
+		cmocka_unit_test(test_every_pair_where_shuffled),
 	};
 	int failed;
 

@@ -201,6 +201,7 @@ struct hydns_cookies {
 #define HYDNS_AUTH_OWN_PROOFS   0x10 /* what authority sections show is stored with each answer, and renewed with it alone */
 #define HYDNS_AUTH_ALLOWS_IPV4    0x20 /* the ACL gives every IPv4 client HYDNS_ACL_ALLOW, */
 #define HYDNS_AUTH_ALLOWS_IPV6    0x40 /* and every IPv6 client: no look-up; set by hydnsd from the ACL */
+#define HYDNS_AUTH_SHUFFLES      0x100 /* with HYDNS_AUTH_ROTATES: what follows the first record is turned, too */
 #define HYDNS_AUTH_READY          0x80 /* services, ACL and this record are complete */
 struct hydns_authority_config {
 	__u16 flags;

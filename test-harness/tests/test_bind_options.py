@@ -62,12 +62,22 @@ def test_keeps_all_answers_out(bind, note):
     bind.world.heat(bind.daemon, NAME)
 
 
-def test_order_that_does_not_rotate(bind):
-    """Of the name that it is for; an RRset of one record has no order."""
-    for _ in range(20):
-        assert ask(bind.network.client1, SERVICE[4], "many.lab.example")
-    assert bind.daemon.explain("many.lab.example")["where"] == "resolver"
-    bind.world.heat(bind.daemon, NAME)
+def test_order_that_the_kernel_does_not_keep(bind):
+    """Of the name that it is for; an RRset of one record has no order. Of cyclic each client may see the next one."""
+    many, text = "many.lab.example", bind.named.config.read_text()
+    try:
+        for order in ("none", "cyclic"):
+            reconfigure(bind, text.replace("order none", f"order {order}"))
+            first = [ask(bind.network.client1, SERVICE[4], many).answer[0][0].address for _ in range(20)]
+            assert bind.daemon.explain(many)["where"] == "resolver"
+            assert order == "none" or all(first[i] == first[i - 8] and first[i] != first[i - 1] for i in range(8, 20))
+            bind.world.heat(bind.daemon, NAME)
+        reconfigure(bind, text.replace("order none", "order random"))
+        bind.world.heat(bind.daemon, many)
+        orders = {tuple(rr.address for rr in ask(bind.network.client1, SERVICE[4], many).answer[0]) for _ in range(200)}
+        assert len({(order[0], order[1]) for order in orders}) > 8, "the kernel gives more than rotations"
+    finally:
+        reconfigure(bind, text)
 
 
 def test_unusual_queries(bind):
