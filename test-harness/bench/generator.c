@@ -15,8 +15,8 @@
 #include "pace.skel.h"
 
 #define BATCH 64
-#define PATIENCE_NS 1500000000ULL   /* resolvers ask a second time within a second */
-#define NAP_US      100
+#define BATCHES    (1U << 14)   /* of a test run of a closed loop: a fraction of a second */
+#define PATIENCE_S 1.5          /* resolvers ask a second time within a second */
 
 struct generator {
 	struct pace_bpf *skel;
@@ -144,39 +144,35 @@ double generator_time(struct generator *g, int prog_fd, unsigned queries)
 	return err ? err : (double)opts.duration;
 }
 
-static __u64 now_ns(void)
+static double seconds(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
 /*
- * A closed loop, until the last reply is there. A test run ends when it has held back as many frames as it was to send, so it
- * takes several. What no reply comes to for so long is lost, and makes room. Sets *ended to the time of the last reply.
+ * A closed loop, until the last reply is there. To begin a test run takes the kernel milliseconds, so each is long, and most
+ * of its batches are held back. What no reply comes to for so long is lost, and makes room.
  */
-static int send_in_window(struct generator *g, struct bpf_test_run_opts *opts, unsigned queries, __u64 *ended)
+static int send_in_window(struct generator *g, struct bpf_test_run_opts *opts)
 {
 	typeof(g->skel->bss) bss = g->skel->bss;
-	volatile __u32 *place = &bss->pace_place;
 	volatile __u64 *replies = &bss->pace_tally.replies;
+	double progress = seconds();
 	__u64 seen = 0;
 	int err = 0;
 
-	*ended = now_ns();
-	while (!err && *replies + bss->pace_lost < queries) {
-		opts->repeat = queries - *place;
+	opts->repeat = opts->batch_size * BATCHES;
+	while (!err && *replies + bss->pace_lost < bss->pace_queries) {
 		bss->pace_frame = 0;
-		if (opts->repeat)
-			err = bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), opts);
-		else
-			usleep(NAP_US);
+		err = bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), opts);
 		if (*replies != seen) {
 			seen = *replies;
-			*ended = now_ns();
-		} else if (now_ns() - *ended > PATIENCE_NS) {
-			bss->pace_lost = *place - seen;
+			progress = seconds();
+		} else if (seconds() - progress > PATIENCE_S) {
+			bss->pace_lost = *(volatile __u32 *)&bss->pace_place - seen;
 		}
 	}
 	return err;
@@ -193,7 +189,6 @@ int generator_send(struct generator *g, unsigned ifindex, unsigned queries, doub
 		    .ctx_size_in = sizeof(from), .repeat = queries, .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
 		    .batch_size = BATCH);
 	volatile struct pace_tally *t = &g->skel->bss->pace_tally;
-	__u64 begun = now_ns(), ended = begun;
 	int err;
 
 	/* Half of a window, so that the server has something to do while the next batch is made. */
@@ -202,15 +197,16 @@ int generator_send(struct generator *g, unsigned ifindex, unsigned queries, doub
 	memset((void *)t, 0, sizeof(*t));
 	g->skel->bss->pace_gap_ns = per_second > 0 ? (__u64)(1e9 / per_second) : 0;
 	g->skel->bss->pace_window = window;
+	g->skel->bss->pace_queries = queries;
 	g->skel->bss->pace_batch = opts.batch_size;
 	g->skel->bss->pace_lost = 0;
-	err = window ? send_in_window(g, &opts, queries, &ended) :
+	err = window ? send_in_window(g, &opts) :
 	      bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), &opts);
 	if (err)
 		return err;
 	*out = (struct generator_run){ .sent = queries, .replies = t->replies, .answers = t->answers };
-	if (ended > begun)
-		out->per_second = t->replies * 1e9 / (ended - begun);
+	if (window && t->last)
+		out->per_second = t->last * 1e9 / (t->last_ns - g->skel->bss->pace_begun_ns);
 	else if (t->last > PACE_WARM)
 		out->per_second = (t->last - PACE_WARM) * 1e9 / (t->last_ns - t->first_ns);
 	return 0;

@@ -20,7 +20,7 @@
 #include "pace.h"
 
 #define SPIN_MAX  (1 << 20)
-#define ROOM_SPIN (1 << 15)              /* about a tenth of a millisecond */
+#define ROOM_SPIN (1 << 9)               /* some microseconds */
 
 const volatile bool pace_live = false;
 const volatile __u32 pace_mask = 0;      /* of places in the sequence */
@@ -31,7 +31,9 @@ __u32 pace_place;
 __u32 pace_offset;                       /* added to the numbers of the sequence */
 __u64 pace_gap_ns;                       /* from one query to the next; 0: as fast as can be */
 __u64 pace_due_ns;
-__u32 pace_window;                       /* queries under way at most; 0: any number */
+__u32 pace_window;                       /* queries under way at most; 0: any number, and what follows is not used */
+__u32 pace_queries;                      /* no more leave than these */
+__u64 pace_begun_ns;                     /* when the first left */
 __u32 pace_batch;                        /* frames that leave together */
 __u32 pace_frame;                        /* of this test run: the first of a batch decides for all of it */
 __u32 pace_lost;                         /* queries whose replies are no longer waited for */
@@ -88,10 +90,14 @@ static __always_inline bool room(void)
 {
 	__s32 most = pace_window - pace_batch;
 
+	if (pace_place >= pace_queries)
+		return false;
 	if (pace_batch && pace_frame++ % pace_batch == 0) {
 		bpf_loop(ROOM_SPIN, has_room, &most, 0);
 		pace_held = !has_room(0, &most);
 	}
+	if (!pace_held && !pace_place)
+		pace_begun_ns = bpf_ktime_get_ns();
 	return !pace_held;
 }
 
@@ -214,7 +220,7 @@ static __always_inline bool tally(const struct udphdr *udp, void *end)
 		return false;
 	pace_tally.replies++;
 	pace_tally.answers += (dns[2] & 0x80) && (dns[6] | dns[7] | (dns[3] & 0x0f) == 3);
-	if (pace_tally.replies % PACE_TICK)
+	if (pace_tally.replies % PACE_TICK && pace_tally.replies != pace_queries)
 		return true;
 	now = bpf_ktime_get_ns();
 	if (pace_tally.replies == PACE_WARM)
