@@ -36,9 +36,13 @@ CONTENDERS = {"alone": 5310, "alone again": 5311, "attached": 5312, "plugin": 53
 # both kinds are measured. BIND has several in any case.
 RESOLVERS = {"Unbound": ("Unbound", 2), "Unbound, one thread": ("Unbound", 1), "BIND": ("BIND", 1)}   # kind and threads
 QUICK = ("Unbound", "BIND")
+# Names that are cached; that are never repeated; the same, and the plugin offers what it does by its own default. Unbound's
+# offers the first answer to a name while the store has room, BIND's only what comes from the cache.
+LOADS = ("cached", "unique", "offered")
 # of a turn: long enough to hide what begins and ends it
-QUERIES = {("Unbound", "cached"): 40_000, ("Unbound", "unique"): 6_000, ("BIND", "cached"): 20_000, ("BIND", "unique"): 4_000}
-TEXTS = {"alone again": "another without anything", "attached": "program attached", "plugin": "program and plugin, nothing hot"}
+QUERIES = {"Unbound": {"cached": 40_000, "unique": 6_000, "offered": 6_000},
+           "BIND": {"cached": 20_000, "unique": 4_000, "offered": 4_000}}
+TEXTS = {"alone again": "another without anything", "attached": "program attached", "plugin": "program and plugin"}
 # two-sided 95 % points of Student's t by degrees of freedom
 STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 
@@ -96,7 +100,7 @@ class Turns:
     def __init__(self, bench, links, resolver, load):
         self.bench, self.load = bench, load
         self.kind, self.threads = RESOLVERS[resolver]
-        self.queries = QUERIES[self.kind, load]
+        self.queries = QUERIES[self.kind][load]
         self.links, self.polling = links
         self.sequence = bench.run.dir / f"overhead-{load}"
         if not self.sequence.exists():
@@ -126,16 +130,16 @@ class Turns:
         what = self.bench, self.links[contender in ("attached", "plugin")], self.kind, port, zone
         if contender != "plugin":
             return Patched(*what, threads=self.threads)
-        return (WithPlugin if self.load == "cached" else WithPluginAsItComes)(*what, threads=self.threads, daemon=daemon)
+        return (WithPluginAsItComes if self.load == "offered" else WithPlugin)(*what, threads=self.threads, daemon=daemon)
 
     def take(self, server):
         """(replies a second, microseconds of the resolver, of it and the polling thread for a reply) of one turn."""
-        if self.load == "unique":
+        if self.load != "cached":
             self.next += self.queries
         resolver, polling = cpu_ns([server.program.pid]), cpu_ns(self.polling)
         run = pace(self.bench.tools, server.link.client_ns, "flood", "--client", server.link.client, "--sequence", self.sequence,
                    "--port", server.port, "--rounds", 1, "--window", WINDOW[self.kind], "--queries", self.queries,
-                   "--first", self.next if self.load == "unique" else 0, idle=True)[-1]
+                   "--first", 0 if self.load == "cached" else self.next, idle=True)[-1]
         if run["replies"] < 0.99 * run["sent"] or run["answers"] < run["replies"]:
             raise HarnessError(f"{run['sent']} queries brought {run['replies']} replies, {run['answers']} of them answers")
         resolver = (cpu_ns([server.program.pid]) - resolver) / 1e3 / run["replies"]
@@ -177,7 +181,7 @@ def report(result, resolver, load, blocks):
         say(f"overhead: {resolver}, {load}, {TEXTS[c]}: {point['replies_to_alone']:.4f} +- {point['replies_to_alone_95']:.4f} times the "
             f"replies, {point['cpu_of_resolver_to_alone']:.4f} +- {point['cpu_of_resolver_to_alone_95']:.4f} times the resolver's CPU, "
             f"{point['cpu_in_all_to_alone']:.4f} +- {point['cpu_in_all_to_alone_95']:.4f} times all CPU")
-        if c != "alone again":
+        if c != "alone again" and load != "offered":
             result.goals.append(Goal(f"times the CPU of {resolver} alone, {load} names, {TEXTS[c]}", MOST, point["cpu_in_all_to_alone"],
                                      least=False, why=f"+- {point['cpu_in_all_to_alone_95']:.3f}"))
 
@@ -192,7 +196,7 @@ def run(bench, result):
     links = polled_links(bench)
     rng = random.Random(bench.settings.seed)
     for resolver in bench.settings.choose(QUICK, RESOLVERS):
-        for load in bench.settings.choose(("cached",), ("cached", "unique")):
+        for load in bench.settings.choose(("cached",), LOADS):
             turns = Turns(bench, links, resolver, load)
             report(result, resolver, load, [turns.block(bench.settings.choose(4, 10), rng)
                                             for _ in range(bench.settings.choose(3, 8))])
