@@ -24,11 +24,10 @@ struct hydns_ends {
 
 struct hydns_ends *hydns_ends_new(const uint64_t seed[2])
 {
-	struct hydns_ends *t = aligned_alloc(HYDNS_CACHE_LINE, sizeof(*t));
+	struct hydns_ends *t = hydns_table_new(sizeof(*t));
 
 	if (!t)
 		return NULL;
-	__builtin_memset(t, 0, sizeof(*t));
 	t->seed[0] = seed[0];
 	t->seed[1] = seed[1];
 	return t;

@@ -39,15 +39,12 @@ struct hydns_names *hydns_names_new(uint32_t capacity, const uint64_t seed[2])
 	uint64_t want = (uint64_t)(capacity ? capacity : CAPACITY_GUESS) * PER_RULE;
 	uint32_t n = PLACES_MIN;
 	struct hydns_names *t;
-	size_t size;
 
 	while (n < want && n < PLACES_MAX)
 		n *= 2;
-	size = sizeof(*t) + n * sizeof(t->place[0]);
-	t = aligned_alloc(HYDNS_CACHE_LINE, size);
+	t = hydns_table_new(sizeof(*t) + n * sizeof(t->place[0]));
 	if (!t)
 		return NULL;
-	__builtin_memset(t, 0, size);
 	t->seed[0] = seed[0];
 	t->seed[1] = seed[1];
 	t->mask = n - 1;

@@ -91,10 +91,9 @@ static int make_threads(struct hydns_publish *p)
 {
 	int error = 0;
 
-	p->thread = aligned_alloc(HYDNS_CACHE_LINE, p->o.threads * sizeof(*p->thread));
+	p->thread = hydns_table_new(p->o.threads * sizeof(*p->thread));
 	if (!p->thread)
 		return -ENOMEM;
-	memset(p->thread, 0, p->o.threads * sizeof(*p->thread));
 	for (uint32_t i = 0; i < p->o.threads && !error; i++) {
 		struct hydns_thread *t = &p->thread[i];
 

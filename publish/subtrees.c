@@ -31,11 +31,10 @@ struct hydns_subtrees {
 
 struct hydns_subtrees *hydns_subtrees_new(const uint64_t seed[2])
 {
-	struct hydns_subtrees *t = aligned_alloc(HYDNS_CACHE_LINE, sizeof(*t));
+	struct hydns_subtrees *t = hydns_table_new(sizeof(*t));
 
 	if (!t)
 		return NULL;
-	__builtin_memset(t, 0, sizeof(*t));
 	t->seed[0] = seed[0];
 	t->seed[1] = seed[1];
 	return t;
