@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Names by Zipf's law with the online policy on and the resolver behind it, against the resolver alone.
 
-The resolver's cache holds every name beforehand, the kernel none: the policy has to find what is hot while the load
-goes on. More is offered than the resolver can answer alone, so what the kernel takes is what is gained."""
+The resolver's cache holds every name that occurs beforehand, the kernel none: hydnsd starts when the resolver has been asked
+for all of them, and the policy has to find what is hot while the load goes on. More is offered than the resolver can answer
+alone, so what the kernel takes is what is gained."""
 
 from contextlib import ExitStack
 
@@ -12,7 +13,7 @@ from harness.run import wait_until
 from harness.servers import Hydnsd
 
 from . import peers
-from .overhead import WithPlugin
+from .overhead import Patched, WithPlugin
 from .pace import pace, sequence
 from .result import say
 
@@ -22,9 +23,16 @@ STORES = (0.01, 0.1, 1.0)      # rules that the store holds, as a share of the n
 PORTS = {"resolver": 5320, "hydns": 53}
 
 
-class Online(WithPlugin):
-    """Unbound with module and daemon as they come."""
-    ADMISSION = 1
+class WithRoom(Patched):
+    """Unbound with room for every name in its cache, which grows as it is used."""
+
+    def configure(self, peer):
+        return super().configure(peer).replace("server:\n", "server:\n    msg-cache-size: 1g\n    rrset-cache-size: 1g\n", 1)
+
+
+class Online(WithRoom, WithPlugin):
+    """And with module and daemon as they come."""
+    ADMISSION = None
 
 
 def load(bench, link, seq, port, rate, seconds):
@@ -51,13 +59,14 @@ def with_store(bench, link, seq, names, zone, alone, share, result):
     """A daemon with a store of this size, and a resolver for it."""
     capacity, rate = max(1000, int(names * share)), bench.settings.choose(300_000, 400_000)
     daemon = Hydnsd(bench.world_like, link.ns, (link.server,), capacity=capacity)
-    with daemon, Online(bench, link, "Unbound", PORTS["hydns"], zone, daemon=daemon) as online:
-        wait_until(daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
+    runs, shares = {"resolver": [], "hydns": []}, []
+    with Online(bench, link, "Unbound", PORTS["hydns"], zone, daemon=daemon) as online:
         online.warm(asked_for(bench, names))
-        runs, shares = {"resolver": [], "hydns": []}, []
-        for _ in range(bench.settings.choose(3, 5)):
-            shares.append(turn(bench, link, seq, alone, daemon, rate, bench.settings.choose(1.5, 10), runs))
-        rules = daemon.call({"cmd": "status"})["rules"]
+        with daemon:
+            wait_until(daemon.resolver_ready, 20, "Unbound's module to register with hydnsd")
+            for _ in range(bench.settings.choose(3, 5)):
+                shares.append(turn(bench, link, seq, alone, daemon, rate, bench.settings.choose(1.5, 6), runs))
+            rules = daemon.call({"cmd": "status"})["rules"]
     about = {"names": names, "zipf": ZIPF, "capacity": capacity, "queries_per_second": rate}
     points = {c: result.add(c, r, "replies_per_second", **about) for c, r in runs.items()}
     points["hydns"].update(kernel_share=round(shares[-1], 4), kernel_shares=[round(s, 4) for s in shares], rules=rules,
@@ -79,7 +88,7 @@ def run(bench, result):
     peers.write_zone(zone, None)
     with ExitStack() as stack:
         stack.enter_context(peers.Peer(bench, link, "NSD", peers.BACKEND, zone, address="127.0.0.1"))
-        alone = stack.enter_context(peers.Peer(bench, link, "Unbound", PORTS["resolver"], zone))
+        alone = stack.enter_context(WithRoom(bench, link, "Unbound", PORTS["resolver"], zone))
         alone.warm(asked_for(bench, names))
         for share in bench.settings.choose(STORES[1:], STORES):
             with_store(bench, link, seq, names, zone, alone, share, result)

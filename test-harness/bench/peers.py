@@ -12,6 +12,7 @@ import subprocess
 import dns.message
 import dns.rcode
 from harness import cpus
+from harness.measure import dnsperf_summary
 from harness.process import Program, tail
 from harness.run import HarnessError, wait_until
 
@@ -19,6 +20,7 @@ from . import newer_dnsdist
 
 ZONE = "x" * 13                # what rules.c gives names of 24 octets
 BACKEND = 5300                 # port of the NSD behind resolvers
+WARM_LEAST = 5000              # names a second that any of them recurses, beside other work
 PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -235,10 +237,14 @@ class Peer:
         return reply.rcode() == dns.rcode.NOERROR and bool(reply.answer)
 
     def warm(self, names):
-        """Asks for every name once, by loopback."""
+        """Asks for every name once, by loopback. A million may need minutes."""
         questions = self.dir / "names"
         questions.write_text("".join(f"{label(n)}.{ZONE} A\n" for n in names))
         load = Program(self.bench.run, self.link.ns, f"warm-{self.dir.name}",
                        [self.bench.tools.dnsperf, "-s", self.address, "-p", self.port, "-d", questions, "-n", 1, "-q", 50,
                         "-O", "suppress=timeout,congestion,sendfailed"])
-        wait_until(lambda: not load.running(), 120, f"{self.kind} to be asked for every name")
+        wait_until(lambda: not load.running(), 120 + len(names) / WARM_LEAST, f"{self.kind} to be asked for every name")
+        summary = dnsperf_summary(load.log.read_text())
+        load.log.unlink()
+        if summary["completed"] < 0.99 * len(names):
+            raise HarnessError(f"{self.kind} answered {summary['completed']} of {len(names)} names that it was to have in its cache")

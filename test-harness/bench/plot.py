@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """One picture for what was measured: a panel of bars for each unit of each bench."""
 
+KINDS = (".png", ".svg", ".pdf")
 UNITS = {"replies_per_second": "replies per second", "nanoseconds": "nanoseconds", "rules_per_second": "rules per second",
-         "microseconds": "microseconds", "cpu_us_per_reply": "CPU microseconds per reply"}
+         "microseconds": "microseconds"}
 SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "answered_share", "stages", *UNITS}
 
 

@@ -3,6 +3,7 @@
 
 import json
 import statistics
+import sys
 import time
 from dataclasses import dataclass, field
 
@@ -10,7 +11,8 @@ STARTED = time.monotonic()
 
 
 def say(text):
-    print(f"[{time.monotonic() - STARTED:4.0f}s] {text}", flush=True)
+    """Progress: standard output is for what came out."""
+    print(f"[{time.monotonic() - STARTED:4.0f}s] {text}", file=sys.stderr, flush=True)
 
 
 @dataclass
@@ -48,6 +50,7 @@ class Result:
     points: list = field(default_factory=list)   # dictionaries, as in the JSON
     goals: list = field(default_factory=list)
     absent: list = field(default_factory=list)   # contenders that could not run: {"contender", "why"}
+    stopped: str = ""                            # why it did not come to its end
 
     def add(self, contender, runs, unit, **parameters):
         """A point: the median of its runs stands under the unit's name."""
@@ -65,6 +68,8 @@ def number(value):
 
 
 def goal_lines(goals):
+    if not goals:
+        return ["  no goal is set for this question"]
     lines = [f"  {'goal':72}{'wanted':>14}{'measured':>14}  met"]
     for g in goals:
         bound = ("at least " if g.least else "at most ") + number(g.wanted)
@@ -79,5 +84,6 @@ def write_json(file, name, settings, environment, results):
         "bench": name, "environment": environment, "seed": settings.seed, "quick": settings.quick,
         "points": [p for r in results for p in r.points],
         "absent": [{"bench": r.bench, **a} for r in results for a in r.absent],
+        "stopped": [{"bench": r.bench, "why": r.stopped} for r in results if r.stopped],
         "goals": [{"bench": r.bench, **g.as_json()} for r in results for g in r.goals],
     }, indent=1) + "\n")

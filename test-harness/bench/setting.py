@@ -8,7 +8,7 @@ from functools import cached_property
 from types import SimpleNamespace
 
 from harness import cpus, report
-from harness.run import Run
+from harness.run import HarnessError, Run
 from harness.tools import Tools
 
 from .pace import GENERATOR, Link, RoutedLink, take_live_frames
@@ -82,10 +82,17 @@ class Setting:
         """As much of a harness.world.World as its servers look at."""
         return SimpleNamespace(run=self.run, tools=self.tools)
 
+    def _with_bind(self):
+        """Most questions need no BIND."""
+        try:
+            return report.environment(self.tools, "bind")
+        except HarnessError:
+            return {}
+
     def environment(self):
         with open("/proc/version") as f:
             compiled = f.read().strip()
         clang = subprocess.run(["clang", "--version"], capture_output=True, text=True).stdout.splitlines()
-        return {**report.environment(self.tools, "unbound"), "kernel_build": compiled, "python": platform.python_version(),
+        return {**self._with_bind(), **report.environment(self.tools, "unbound"), "kernel_build": compiled, "python": platform.python_version(),
                 "clang": clang[0] if clang else "unknown",
                 "cpus": {"resolver": cpus.RESOLVER, "others": cpus.OTHERS, "generator": GENERATOR}}
