@@ -4,13 +4,23 @@
 KINDS = (".png", ".svg", ".pdf")
 UNITS = {"replies_per_second": "replies per second", "nanoseconds": "nanoseconds", "rules_per_second": "rules per second",
          "microseconds": "microseconds"}
-SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "answered_share", "stages", *UNITS}
+# what the bars themselves show, and what is said of replies beside their parameters
+SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "answered_share", "stages", "replies", "lost", "times_resolver", *UNITS}
+LATENCY = "microseconds to reply, half of the queries; the line goes on to 99 %"
+LABEL_MOST = 110
+
+
+def _value(value):
+    """Short, so that nothing has to be cut off."""
+    if isinstance(value, int) and value >= 1000 and value % 1000 == 0:
+        return f"{value // 1000} k" if value < 1_000_000 else f"{value / 1e6:g} M"
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def _label(point):
-    about = [f"{k} {v}" if v is not True else k for k, v in point.items() if k not in SKIPPED and v not in (None, "")
+    about = [k if v is True else f"{k} {_value(v)}" for k, v in point.items() if k not in SKIPPED and v not in (None, "")
              and isinstance(v, (int, float, str, bool))]
-    return ", ".join([point["contender"], *about])[:70]
+    return ", ".join([point["contender"], *about])[:LABEL_MOST]
 
 
 def panels(results):
@@ -20,6 +30,9 @@ def panels(results):
             bars = [(_label(p), p[unit], min(p["runs"]), max(p["runs"])) for p in r.points if unit in p]
             if bars:
                 yield r.bench, name, bars
+        bars = [(_label(p), l["p50"], l["p50"], l["p99"]) for p in r.points for l in [p.get("latency_us")] if l]
+        if bars:
+            yield r.bench, LATENCY, bars
 
 
 def write(file, results):
@@ -39,6 +52,8 @@ def write(file, results):
         axis.barh(places, medians, 0.7, color="#1f6fb4",
                   xerr=[[max(0, m - low) for _, m, low, _ in bars], [max(0, high - m) for _, m, _, high in bars]])
         axis.set_yticks(places, [label for label, *_ in bars], fontsize=7)
+        if unit == LATENCY:
+            axis.set_xscale("log")
         axis.set_xlabel(unit, fontsize=8)
         axis.set_title(title, fontsize=9)
     figure.tight_layout()
