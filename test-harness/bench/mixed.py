@@ -2,8 +2,9 @@
 """Names by Zipf's law with the online policy on and the resolver behind it, against the resolver alone.
 
 The resolver's cache holds every name that occurs beforehand, the kernel none: hydnsd starts when the resolver has been asked
-for all of them, and the policy has to find what is hot while the load goes on. More is offered than the resolver can answer
-alone, so what the kernel takes is what is gained."""
+for all of them, and the policy has to find what is hot while the load goes on. Both are asked as fast as can be, then somewhat
+faster than they were able to answer, as in `versus`; generator, driver and XDP program share a processor, the resolver has
+another. The program that is attached passes the queries to the other resolver, too."""
 
 from contextlib import ExitStack
 
@@ -14,8 +15,9 @@ from harness.servers import Hydnsd
 
 from . import peers
 from .overhead import Patched, WithPlugin
-from .pace import pace, sequence
+from .pace import sequence
 from .result import say
+from .versus import best
 
 HELP = "Zipf over many names with the online policy: replies per second and the kernel's share"
 ZIPF = 1.0
@@ -35,29 +37,23 @@ class Online(WithRoom, WithPlugin):
     ADMISSION = None
 
 
-def load(bench, link, seq, port, rate, seconds):
-    """Replies a second at this offered rate."""
-    lines = pace(bench.tools, link.client_ns, "flood", "--client", link.client, "--sequence", seq, "--port", port,
-                 "--xdp-sink", "--rounds", 1, "--rate", rate, "--queries", int(rate * seconds))
-    return lines[-1]["per_second"]
-
-
 def kernel_share(before, after):
     """Of the queries that came between two readings of hydnsd's counters."""
     asked = {r: after[r] - before[r] for r in after if r not in NOT_OURS}
     return asked["ANSWERED"] / max(1, sum(asked.values()))
 
 
-def turn(bench, link, seq, alone, daemon, rate, seconds, runs):
-    runs["resolver"].append(load(bench, link, seq, alone.port, rate, seconds))
+def turn(bench, link, seq, daemon, runs):
+    seconds = bench.settings.choose(0.5, 2)
+    runs["resolver"].append(best(bench, link, seq, PORTS["resolver"], seconds, **{"xdp-sink": True}))
     before = daemon.reasons()
-    runs["hydns"].append(load(bench, link, seq, PORTS["hydns"], rate, seconds))
+    runs["hydns"].append(best(bench, link, seq, PORTS["hydns"], seconds, **{"xdp-sink": True}))
     return kernel_share(before, daemon.reasons())
 
 
-def with_store(bench, link, seq, names, zone, alone, share, result):
+def with_store(bench, link, seq, names, zone, share, result):
     """A daemon with a store of this size, and a resolver for it."""
-    capacity, rate = max(1000, int(names * share)), bench.settings.choose(300_000, 400_000)
+    capacity = max(1000, int(names * share))
     daemon = Hydnsd(bench.world_like, link.ns, (link.server,), capacity=capacity)
     runs, shares = {"resolver": [], "hydns": []}, []
     with Online(bench, link, "Unbound", PORTS["hydns"], zone, daemon=daemon) as online:
@@ -65,9 +61,9 @@ def with_store(bench, link, seq, names, zone, alone, share, result):
         with daemon:
             wait_until(daemon.resolver_ready, 20, "Unbound's module to register with hydnsd")
             for _ in range(bench.settings.choose(3, 5)):
-                shares.append(turn(bench, link, seq, alone, daemon, rate, bench.settings.choose(1.5, 6), runs))
+                shares.append(turn(bench, link, seq, daemon, runs))
             rules = daemon.call({"cmd": "status"})["rules"]
-    about = {"names": names, "zipf": ZIPF, "capacity": capacity, "queries_per_second": rate}
+    about = {"names": names, "zipf": ZIPF, "capacity": capacity}
     points = {c: result.add(c, r, "replies_per_second", **about) for c, r in runs.items()}
     points["hydns"].update(kernel_share=round(shares[-1], 4), kernel_shares=[round(s, 4) for s in shares], rules=rules,
                            times_resolver=round(points["hydns"]["replies_per_second"]
@@ -91,4 +87,4 @@ def run(bench, result):
         alone = stack.enter_context(WithRoom(bench, link, "Unbound", PORTS["resolver"], zone))
         alone.warm(asked_for(bench, names))
         for share in bench.settings.choose(STORES[1:], STORES):
-            with_store(bench, link, seq, names, zone, alone, share, result)
+            with_store(bench, link, seq, names, zone, share, result)

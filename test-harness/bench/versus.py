@@ -22,19 +22,18 @@ WANTED = {"Unbound": 20, "BIND": 20, "NSD": 13, "Knot": 13}
 ABOVE = (*peers.AF_XDP, "dnsdist", "PowerDNS Recursor", "Knot Resolver")
 
 
-def flood(bench, link, seq, port, rate, queries):
+def flood(bench, link, seq, port, rate, queries, **options):
     """Replies a second."""
     lines = pace(bench.tools, link.client_ns, "flood", "--client", link.client, "--sequence", seq, "--port", port,
-                 "--rounds", 1, "--queries", int(queries), *options_of({"rate": rate and int(rate)}))
+                 "--rounds", 1, "--queries", int(queries), *options_of({"rate": rate and int(rate), **options}))
     return lines[-1]["per_second"]
 
 
-def best(bench, link, seq, port):
-    seconds = bench.settings.choose(0.4, 1.5)
-    most = flood(bench, link, seq, port, None, 3e6 * seconds)
+def best(bench, link, seq, port, seconds, **options):
+    most = flood(bench, link, seq, port, None, 3e6 * seconds, **options)
     for times in FLOODS:
         rate = max(most, 20_000) * times
-        most = max(most, flood(bench, link, seq, port, rate, rate * seconds))
+        most = max(most, flood(bench, link, seq, port, rate, rate * seconds, **options))
     return most
 
 
@@ -78,7 +77,7 @@ def measure(bench, seq, link, running, result):
             runs[contender].append(per_second)
         for peer in running:
             peer.program.must_run()
-            runs[peer.kind].append(best(bench, link, seq, peer.port))
+            runs[peer.kind].append(best(bench, link, seq, peer.port, bench.settings.choose(0.4, 1.5)))
         say(f"versus: turn {turn + 1}: " + ", ".join(f"{k} {r[-1] / 1e3:,.0f} k" for k, r in runs.items()))
     return runs
 
