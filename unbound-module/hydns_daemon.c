@@ -31,13 +31,10 @@
 static struct hydns_question question_of(const uint8_t* name, const struct query_info* qinfo,
 	const struct edns_data* edns)
 {
-	struct hydns_question q;
-
-	q.name = name;
-	q.name_len = (uint16_t)qinfo->qname_len;
-	q.qtype = qinfo->qtype;
-	q.variant = edns->edns_present && (edns->bits & EDNS_DO) ? HYDNS_VARIANT_DO : 0;
-	return q;
+	return (struct hydns_question){
+		.name = name, .name_len = (uint16_t)qinfo->qname_len, .qtype = qinfo->qtype,
+		.variant = edns->edns_present && (edns->bits & EDNS_DO) ? HYDNS_VARIANT_DO : 0,
+	};
 }
 
 void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, struct acl_addr* acl,
@@ -271,7 +268,9 @@ static void renewed(struct hydns_context* h, struct module_qstate* qstate, time_
 	const struct hydns_stamp* begun = (const struct hydns_stamp*)qstate->minfo[h->module];
 	struct hydns_stamp stamp = hydns_publish_stamp(h->daemon->publish);
 	struct query_info qinfo = qstate->qinfo;
-	struct hydns_question q;
+	struct hydns_question q = {
+		.name = qinfo.qname, .name_len = (uint16_t)qinfo.qname_len, .qtype = qinfo.qtype,
+	};
 	time_t now = *qstate->env->now;
 	size_t i;
 
@@ -279,9 +278,6 @@ static void renewed(struct hydns_context* h, struct module_qstate* qstate, time_
 		!atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
 		return;
 	qinfo.local_alias = NULL;
-	q.name = qinfo.qname;
-	q.name_len = (uint16_t)qinfo.qname_len;
-	q.qtype = qinfo.qtype;
 	for(i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
 		q.variant = variants[i];
 		if(hydns_publish_offered(h->thread, &q, now + ttl, now, *begun))
