@@ -3,6 +3,8 @@
 #include <time.h>
 #include "publish/internal.h"
 
+#define HELD_UP_NS HYDNS_NS_PER_MS
+
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
@@ -24,6 +26,19 @@ uint64_t hydns_mono_coarse_ms(void)
 uint64_t hydns_real_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
+}
+
+/* A thread that is held up between the two readings, for want of a processor, would make TTLs end later than they
+ * do. What may remain makes them end earlier. */
+struct hydns_moment hydns_moment(void)
+{
+	struct hydns_moment m;
+
+	do {
+		m.mono_ns = hydns_mono_ns();
+		m.real_ns = hydns_real_ns();
+	} while (hydns_mono_ns() - m.mono_ns > HELD_UP_NS);
+	return m;
 }
 
 int32_t hydns_tai_offset(void)

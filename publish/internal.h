@@ -17,6 +17,11 @@
 uint64_t hydns_mono_ns(void);
 uint64_t hydns_mono_coarse_ms(void);
 uint64_t hydns_real_ns(void);
+/* The wall clock and the monotonic one at the same moment, to lead times of one over to the other. */
+struct hydns_moment {
+	uint64_t real_ns, mono_ns;
+};
+struct hydns_moment hydns_moment(void);
 /* Seconds that CLOCK_TAI is ahead of the wall clock: 0, or what a time service has told the kernel. */
 int32_t hydns_tai_offset(void);
 

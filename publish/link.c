@@ -61,9 +61,10 @@ static void tell(struct link *l, enum hydns_log_level level, const char *format,
 
 /* -- heartbeat -------------------------------------------------------------------------------------- */
 /* TTLs count wall-clock seconds, rules monotonic ones: when the two part, no rule is right any more. */
-static void check_clocks(struct link *l, uint64_t mono)
+static void check_clocks(struct link *l)
 {
-	int64_t offset = (int64_t)(hydns_real_ns() - mono);
+	struct hydns_moment now = hydns_moment();
+	int64_t offset = (int64_t)(now.real_ns - now.mono_ns);
 	int64_t moved = offset - l->clock_offset;
 
 	if (l->clock_known && moved < CLOCK_STEP_NS && moved > -CLOCK_STEP_NS)
@@ -144,7 +145,7 @@ static void beat(struct link *l)
 	if (mono < l->next_beat_ns)
 		return;
 	l->next_beat_ns = mono + HYDNS_HEARTBEAT_BEAT_NS;
-	check_clocks(l, mono);
+	check_clocks(l);
 	hydns_pages_tell_tai(l->p->pages, hydns_tai_offset());
 	hydns_pages_beat(l->p->pages, mono);
 	if (atomic_load_explicit(&l->p->ready, memory_order_relaxed))

@@ -83,16 +83,16 @@ static bool edns_size_ok(struct hydns_publish *p, const struct hydns_wire_answer
  * not counted down say nothing of it. */
 static bool life_ok(const struct hydns_publish_options *o, struct draft *d, time_t sent_at, time_t expires)
 {
-	uint64_t real = hydns_real_ns(), mono = hydns_mono_ns();
 	uint64_t began = (uint64_t)sent_at * HYDNS_NS_PER_S;
+	struct hydns_moment now = hydns_moment();
 
-	if (sent_at < 0 || expires <= sent_at || began > real || real - began >= mono)
+	if (sent_at < 0 || expires <= sent_at || began > now.real_ns || now.real_ns - began >= now.mono_ns)
 		return false;
-	d->base_ns = mono - (real - began);
+	d->base_ns = now.mono_ns - (now.real_ns - began);
 	d->ttl = d->q->fixed ? TTL_ANY : d->a.ttl;
 	if (expires - sent_at < d->ttl)
 		d->ttl = (uint32_t)(expires - sent_at);
-	if (d->ttl < o->min_ttl || mono - d->base_ns >= d->ttl * HYDNS_NS_PER_S)
+	if (d->ttl < o->min_ttl || now.mono_ns - d->base_ns >= d->ttl * HYDNS_NS_PER_S)
 		return false;
 	if (o->max_ttl && d->ttl > o->max_ttl)
 		d->ttl = o->max_ttl;
@@ -347,8 +347,8 @@ void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t n
 /* The monotonic time of a second of the wall clock, 0 when it is before the host's start. */
 static uint64_t mono_of(time_t second)
 {
-	int64_t ahead = (int64_t)second * (int64_t)HYDNS_NS_PER_S - (int64_t)hydns_real_ns();
-	int64_t at = (int64_t)hydns_mono_ns() + ahead;
+	struct hydns_moment now = hydns_moment();
+	int64_t at = (int64_t)(now.mono_ns - now.real_ns) + (int64_t)second * (int64_t)HYDNS_NS_PER_S;
 
 	return at > 0 ? (uint64_t)at : 0;
 }
