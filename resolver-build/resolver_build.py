@@ -19,6 +19,7 @@ PROGRAM = Path(sys.argv[0]).name
 LIBRARY = ("publish", "offload-policy")          # folders whose *.c make the publishing side
 CFLAGS = "-O2 -g"
 STARTED = time.monotonic()
+held = []       # descriptors of the locks that are held
 
 
 class Failure(Exception):
@@ -38,11 +39,13 @@ def sha256(path):
 
 
 def run(argv, log, mend, **more):
-    """Runs argv with its output in log; on failure shows the end of it."""
+    """Runs argv with its output in log; on failure shows the end of it. It keeps the locks: when this program is killed,
+    the next one waits for what it has left running."""
     with open(log, "ab") as out:
         out.write(("\n$ " + " ".join(map(str, argv)) + "\n").encode())
         out.flush()
-        done = subprocess.run(argv, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **more)
+        done = subprocess.run(argv, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, pass_fds=held,
+                              **more)
     if done.returncode:
         tail = Path(log).read_text(errors="replace").splitlines()[-30:]
         raise Failure("\n".join(tail) + f"\n{argv[0]} failed ({log}): {mend}")
@@ -148,6 +151,11 @@ class Archive:
 
     def update(self):
         run(["apt-get", *self.options, "update"], self.log, "is the package archive reachable?")
+        # without a network this is no error of apt-get's
+        if not [p for p in (self.folder / "lists").iterdir() if p.is_file() and p.name != "lock"]:
+            said = "\n".join(self.log.read_text(errors="replace").splitlines()[-10:])
+            raise Failure(f"{said}\nnone of the package archive's lists can be had ({self.log}): see to the network, or "
+                          "name a source with --source")
 
     def revisions(self, package):
         out = subprocess.run(["apt-cache", *self.options, "showsrc", package], capture_output=True, text=True,
@@ -334,7 +342,11 @@ def locked(path):
         except BlockingIOError:
             say("another build uses the cache: waiting for it")
             fcntl.flock(f, fcntl.LOCK_EX)
-        yield
+        held.append(f.fileno())
+        try:
+            yield
+        finally:
+            held.remove(f.fileno())
 
 
 def default_cache():
