@@ -91,7 +91,7 @@ UNSIGNED = {
     "c2": ["250 CNAME c1"],
     "c3": ["3600 CNAME c2"],
     "across": ["300 CNAME back.other.example."],     # -> over.kinds -> a.other
-    "over": ["40 CNAME a.other.example."],
+    "over": ["240 CNAME a.other.example."],
     "to-missing": ["300 CNAME missing"],
     "to-missing-across": ["300 CNAME missing.other.example."],
     "to-nothing": ["300 CNAME txt"],                # no address there

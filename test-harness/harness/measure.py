@@ -135,7 +135,7 @@ def recursion_cost(world, resolver, streams, seconds):
 def measure(world, resolver, daemon, data, seconds, rate, progress):
     """Runs the load against a started resolver; returns the figures, with the time series as 'series' and
     dnsperf's and the machine's own under 'details'."""
-    recursed = resolver.recursions()
+    recursed, overflows = resolver.recursions(), world.network.udp_overflows()
     processes = [resolver.program] + ([daemon.program] if daemon else [])
     cpu, busy, meter = [p.cpu_seconds() for p in processes], machine_busy_seconds(), Meter(daemon)
     probers = [Asker(world, world.network.client2, SERVICE[f], data.probes[f], PROBE_RATE, seconds=seconds,
@@ -172,4 +172,6 @@ def measure(world, resolver, daemon, data, seconds, rate, progress):
         "cpu_seconds": dict(zip((resolver.name, "hydnsd"), (round(u, 2) for u in used))),
         "recursions": recursed, "machine_cpu_seconds_per_million": round(busy / replies * 1e6, 3),
         "latency_samples": len(latencies),
+        "socket_overflows": {role: n - overflows.get(role, 0) for role, n in world.network.udp_overflows().items()
+                             if n != overflows.get(role, 0)},
     }

@@ -3,8 +3,10 @@
 
 import ctypes
 import os
+import re
 import subprocess
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyroute2 import IPRoute, netns
 
@@ -79,6 +81,13 @@ class Namespace:
         with self.netlink() as ip:
             ip.link("set", index=ip.link_lookup(ifname=link)[0], state="up" if up else "down")
 
+    def udp_overflows(self):
+        """Datagrams that have found their socket's buffer full, over IPv4 and IPv6."""
+        with self.entered():
+            v4, v6 = (Path(f"/proc/thread-self/net/{name}").read_text() for name in ("snmp", "snmp6"))
+        names, values = (line.split() for line in v4.splitlines() if line.startswith("Udp:"))
+        return int(values[names.index("RcvbufErrors")]) + int(re.search(r"^Udp6RcvbufErrors\s+(\d+)", v6, re.M)[1])
+
     def xdp_attached(self, link):
         """True while a program is attached to the link."""
         with self.netlink() as ip:
@@ -140,3 +149,8 @@ class Network:
         self.resolver.route("fd53:3::2")
         self.authority.route("10.53.3.1")
         self.authority.route("fd53:3::1")
+
+    def udp_overflows(self):
+        """{role: datagrams that have found their socket's buffer full} of the namespaces where there are any."""
+        namespaces = (self.client1, self.client2, self.resolver, self.authority)
+        return {ns.role: lost for ns in namespaces if (lost := ns.udp_overflows())}

@@ -27,6 +27,13 @@ def table(off, on, name):
     return [f"  {what:42}{a:>16}{b:>16}" for what, a, b in rows]
 
 
+def loss_lines(off, on, details):
+    """Where queries or replies that were lost found no room, as far as the kernel has counted it; nothing if none was."""
+    return [f"  lost {way}: {figures['lost']}; found their socket's buffer full: "
+            + (", ".join(f"{n} in {role}" for role, n in details[half]["socket_overflows"].items()) or "none")
+            for half, way, figures in (("off", "alone", off), ("on", "with hyDNS", on)) if figures["lost"]]
+
+
 def recursion_lines(off, details):
     """How much of the resolver's CPU can be saved in front of it. What needs recursion costs the resolver the same, and
     more than an answer from its cache; so the CPU per reply falls by less than the share that others answer."""

@@ -13,6 +13,7 @@ from pyroute2 import netns
 
 RUNS = Path("/var/lib/hydns-harness")      # not /run: zones and workloads may be too big for a tmpfs
 PREFIX = "hydns"
+SOON = 5      # seconds within which must be seen what takes milliseconds on a machine that is not busy
 
 
 class HarnessError(Exception):

@@ -164,6 +164,8 @@ class Named(Restartable):
                  f"    recursion {'yes' if recursion else 'no'};",
                  f"    listen-on {{ {service[4]}; {listen} }};", f"    listen-on-v6 {{ {service[6]}; }};",
                  f"    dnssec-validation {'yes' if anchors else 'no'};",
+                 # as Unbound's so-rcvbuf: the kernel's default holds 277 queries, what comes while named waits for a CPU
+                 "    udp-receive-buffer 4194304;",
                  *(f"    {acl} {{ {clients} }};" for acl in gates if clients),
                  *(f"    {line}" for line in options), "};", *_trust_anchors(anchors),
                  'key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };',

@@ -10,7 +10,7 @@ from harness.client import ask, exchange, query
 from harness.compare import difference
 from harness.lab import records
 from harness.network import SERVICE
-from harness.run import wait_until
+from harness.run import SOON, wait_until
 
 NAME = "www.lab.example"
 
@@ -115,7 +115,7 @@ def test_data_replaced_without_a_flush(bind):
     try:
         assert ask(network.client1, SERVICE[4], "mail.lab.example").answer
         assert ask(network.resolver, SERVICE[4], "mail.lab.example", "TXT").rcode() == dns.rcode.NXDOMAIN
-        wait_until(lambda: ask(network.client1, SERVICE[4], "mail.lab.example").rcode() == dns.rcode.NXDOMAIN, 0.5,
+        wait_until(lambda: ask(network.client1, SERVICE[4], "mail.lab.example").rcode() == dns.rcode.NXDOMAIN, SOON,
                    "the kernel path to forget the address")
     finally:
         bind.world.rewrite_lab(records())

@@ -11,7 +11,7 @@ from harness.client import ask, exchange, query
 from harness.compare import difference
 from harness.lab import records
 from harness.network import SERVICE
-from harness.run import wait_until
+from harness.run import SOON, wait_until
 
 NAME = "www.lab.example"
 LIFE = 5             # hydns-max-ttl, by default
@@ -42,7 +42,7 @@ def test_same_answer(stock, family, options):
             before = stock.daemon.reasons()["ANSWERED"]
             reply = exchange(stock.network.client1, SERVICE[family], wire)
             return reply if stock.daemon.reasons()["ANSWERED"] == before + 1 else None
-        kernel = wait_until(from_kernel, 2, "a kernel answer: one query in a while is let through for renewal")
+        kernel = wait_until(from_kernel, SOON, "a kernel answer: one query in a while is let through for renewal")
         assert difference(kernel, exchange(stock.network.resolver, SERVICE[family], wire), shuffled=True) is None
 
 
@@ -105,7 +105,7 @@ def test_address_that_comes_and_goes(stock):
         wait_until(lambda: passed(stock) and f"{later}:53" in str(stock.daemon.call({"cmd": "status"})["resolvers"]), 10,
                    "the address to be served")
         for _ in range(20):
-            assert ask(network.client1, later, "host9.lab.example", "TXT", timeout=0.5), "a query is lost"
+            assert ask(network.client1, later, "host9.lab.example", "TXT"), "a query is lost"
         with network.resolver.netlink() as ip:
             ip.addr("del", index=1, address=later, prefixlen=32)
         stock.named.control("scan")

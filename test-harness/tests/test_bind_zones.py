@@ -14,7 +14,7 @@ from harness.authoritative import updates_under_load
 from harness.client import ask, exchange, query
 from harness.compare import difference
 from harness.network import REFERENCE, SERVICE
-from harness.run import wait_until
+from harness.run import SOON, wait_until
 
 CLIENTS = "10.53.0.0/16;"
 NSEC3 = ('dnssec-policy nsec3 { keys { csk lifetime unlimited algorithm ecdsap256sha256; }; nsec3param iterations 0; };',)
@@ -230,7 +230,7 @@ def test_zone_that_comes_and_goes(auth):
     assert address(auth, "www", "new.auth.test") == "192.0.2.10"
     heat(auth, "new.auth.test", ("www A",))
     auth.named.control("delzone", "new.auth.test")
-    wait_until(lambda: address(auth, "www", "new.auth.test") is None, 2, "the zone to be gone")
+    wait_until(lambda: address(auth, "www", "new.auth.test") is None, SOON, "the zone to be gone")
     assert_same(auth, "new.auth.test", ("www A",))
 
 

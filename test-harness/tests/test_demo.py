@@ -44,7 +44,7 @@ def test_short_demo(tmp_path, nothing_left):
     figures = json.loads((tmp_path / "demo.json").read_text())
     for half in ("off", "on"):
         assert tuple(figures[half]) == KEYS
-        assert figures[half]["lost"] == 0
+        assert figures[half]["lost"] == 0, text
     assert figures["off"]["kernel_share"] == 0
     assert figures["on"]["kernel_share"] > 0.2
     assert 1e-6 < figures["details"]["off"]["recursion_cpu_seconds"] < 1e-2
@@ -60,7 +60,7 @@ def test_short_demo_of_bind(tmp_path, nothing_left, role, says):
         text = demo.communicate()[0]
     assert demo.returncode == 0, text
     figures = json.loads((tmp_path / "demo.json").read_text())
-    assert figures["off"]["lost"] == figures["on"]["lost"] == figures["off"]["kernel_share"] == 0
+    assert figures["off"]["lost"] == figures["on"]["lost"] == figures["off"]["kernel_share"] == 0, text
     assert figures["on"]["kernel_share"] > 0.1
     assert says in text and "BIND alone" in text
     updates = figures["details"]["on"].get("updates")

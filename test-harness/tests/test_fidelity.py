@@ -4,6 +4,7 @@
 All questions of a resolver are made hot together; then each group is asked in every variant, over IPv4 and
 IPv6, in mixed case, through the kernel path and by loopback, where the same Unbound answers without it."""
 
+import itertools
 import random
 import time
 from collections import namedtuple
@@ -68,8 +69,7 @@ GROUPS = {
     + kernel("a", "MX", zone="signed3.example") + kernel("plain lenient", "DS", zone="signed3.example"),
     "insecure3": kernel("a.plain missing.plain a.lenient missing.lenient", zone="signed3.example"),
     "bogus": unbound("a missing", zone="bogus.example"),
-    "meta-types": [Question("meta.kinds.example", f"TYPE{n}", False)
-                   for n in (0, 41, 128, 192, *range(249, 256))],    # Unbound sends at most 100 errors a second
+    "meta-types": [Question("meta.kinds.example", f"TYPE{n}", False) for n in (0, 41, 128, 192, *range(249, 256))],
     # RRSIG, NSEC, NSEC3: beside an alias the cache's past decides
     "all-types": [Question("a.kinds.example", f"TYPE{n}", n not in (46, 47, 50)) for n in
                   sorted({*range(2, 41), *range(42, 128), 256, 257, 258, 260, 32767, 32768, 32769, 65279, 65280, 65535,
@@ -154,7 +154,9 @@ class Hot:
         self.link = Wire(net.client1, "c1", net.resolver, "r1")
 
     def answered(self):
-        return self.path.daemon.reasons()["ANSWERED"]
+        """Queries that found a rule: of some answered by the kernel one is let through, in the last part of the TTL."""
+        reasons = self.path.daemon.reasons()
+        return reasons["ANSWERED"] + reasons["REFRESH"]
 
     def ask(self, wires, family=4):
         return exchange_all(self.path.network.client1, SERVICE[family], wires, link=self.link)
@@ -185,6 +187,11 @@ class Hot:
         while left and time.monotonic() < end:
             left = self.cold(left)
         return [name_of(w) for w in left]
+
+    def keep_hot(self, questions, variants=({}, {"dnssec": True})):
+        """Makes hot again what has come to its end since it was."""
+        wires = [w for v in variants for w in wires_of([q for q in questions if q.kernel], v, self.rng)]
+        assert not self.cold(wires) or not (left := self.heat(questions, variants)), f"does not become hot again: {left}"
 
 
 def name_of(wire):
@@ -217,11 +224,20 @@ def hot(world):
         yield h
 
 
-@pytest.mark.parametrize("group", GROUPS | LOCAL_GROUPS)
+@pytest.mark.parametrize("group", [group for group in GROUPS | LOCAL_GROUPS if group != "meta-types"])
 def test_same_answer(hot, group):
+    questions = (GROUPS | LOCAL_GROUPS)[group]
+    hot.keep_hot(questions)
     for options in VARIANTS.values():
         for family in (4, 6):
-            assert_same(hot, (GROUPS | LOCAL_GROUPS)[group], options, family)
+            assert_same(hot, questions, options, family)
+
+
+def test_meta_types(hot):
+    """A thread of Unbound's sends at most 100 errors a second. However fast these are asked, they are fewer: in each
+    variant every third type."""
+    for number, (options, family) in enumerate(itertools.product(VARIANTS.values(), (4, 6))):
+        assert_same(hot, GROUPS["meta-types"][number % 3::3], options, family)
 
 
 def test_answers_are_what_the_zones_hold(hot):
@@ -410,7 +426,7 @@ def test_no_longer_secure(hot):
             kernel_answers += answered
             assert None not in replies
         assert kernel_answers
-        wait_until(lambda: not any(map(secure, hot.ask(wires))), 0.5, "the kernel path to clear AD")
+        wait_until(lambda: not any(map(secure, hot.ask(wires))), 2, "the kernel path to clear AD")
         assert hot.heat(questions) == [] and not any(map(secure, hot.ask(wires)))
     finally:
         hot.path.unbound.control("insecure_remove", questions[0].name)

@@ -9,7 +9,7 @@ from harness.client import Asker
 from harness.network import SERVICE
 
 NAME, TTL, PERIODS, RATE = "brief.lab.example", 5, 10, 1000
-AUTHORITY_DELAY = 0.4  # seconds; any query that waits for the authority takes at least this long
+AUTHORITY_DELAY = 0.4  # seconds
 
 
 @pytest.mark.limit(120)
@@ -19,9 +19,10 @@ def test_ten_periods_of_a_five_second_name(path):
     world.relay.delay = AUTHORITY_DELAY
     try:
         world.heat(path.daemon, NAME, "A", timeout=3)
-        before, begin = path.daemon.reasons(), time.monotonic()
+        before, begin, waited = path.daemon.reasons(), time.monotonic(), path.unbound.recursions()
         with Asker(world, path.network.client1, SERVICE[4], [(NAME, "A")], RATE, seconds=TTL * PERIODS) as asker:
             answers = asker.result()
+        waited = path.unbound.recursions() - waited
     finally:
         world.relay.delay = 0.0
     asked = world.relay.count(f"{NAME}.", since=begin)
@@ -33,7 +34,7 @@ def test_ten_periods_of_a_five_second_name(path):
     # 0 is what Unbound itself sends in an entry's last second
     odd = [a for a in answers if a.rcode != 0 or not 0 <= a.ttl <= TTL]
     assert not odd, f"{len(odd)} answers with an error or a TTL out of bounds: {odd[:3]}"
-    # one that joins a question already under way waits a little less than the whole delay
-    assert slowest < AUTHORITY_DELAY / 2, "a query has waited for the authority"
+    # by Unbound's own count: on a busy machine any query may take long
+    assert waited == 0, f"{waited} queries have waited for the authority"
     assert PERIODS - 1 <= asked <= 2 * PERIODS
     assert answered >= 0.9 * len(answers)
