@@ -127,3 +127,9 @@ bool expect_open(void)
 		printf("skipped: %s\n", why);
 	return kern;
 }
+
+int expect_close(int failed)
+{
+	kernel_close(kern);
+	return failed;
+}

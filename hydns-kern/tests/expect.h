@@ -10,8 +10,12 @@
 
 extern struct kernel *kern;      /* the program with the usual switches, made by expect_open() */
 
-/* False where BPF can't be loaded, and says so: the tests are skipped. main closes kern in the end. */
+/* False where BPF can't be loaded, and says so: the tests are skipped. */
 bool expect_open(void);
+/* Closes kern; failed, for main's status. */
+int expect_close(int failed);
+/* Runs an array of tests with kern, for main's status. */
+#define expect_run(tests) (expect_open() ? expect_close(cmocka_run_group_tests(tests, NULL, NULL)) : SKIPPED)
 /* One more program, with other switches; the test that asks for it closes it. */
 struct kernel *open_with(const struct kernel_options *o);
 

@@ -488,11 +488,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_size_limit, setup, teardown),
 		cmocka_unit_test(test_time),
 	};
-	int failed;
 
-	if (!expect_open())
-		return SKIPPED;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	kernel_close(kern);
-	return failed;
+	return expect_run(tests);
 }

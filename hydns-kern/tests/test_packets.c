@@ -992,11 +992,6 @@ int main(void)
 		cmocka_unit_test(test_real_clock),
 		cmocka_unit_test(test_verifier_budget),
 	};
-	int failed;
 
-	if (!expect_open())
-		return SKIPPED;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	kernel_close(kern);
-	return failed;
+	return expect_run(tests);
 }

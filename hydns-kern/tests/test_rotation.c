@@ -277,11 +277,6 @@ int main(void)
 		cmocka_unit_test(test_evenly_spread_beside_another),
 		cmocka_unit_test(test_every_pair_where_shuffled),
 	};
-	int failed;
 
-	if (!expect_open())
-		return SKIPPED;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	kernel_close(kern);
-	return failed;
+	return expect_run(tests);
 }

@@ -28,12 +28,12 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "common.h"
 
 #define HEADER          12
 #define QUERY_ROOM      512
 #define RDATA_KEPT      16        /* octets of rdata recorded: an IPv6 address */
 #define IDS             65536U
-#define NS              1000000000LL
 
 struct question {
 	uint8_t wire[QUERY_ROOM];     /* whole query, id 0 */
@@ -76,29 +76,10 @@ static void on_signal(int sig)
 	ended = 1;
 }
 
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "asker: %s: %s\n", what, why);
-	exit(1);
-}
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NS + t.tv_nsec;
-}
-
 static void put16(uint8_t *p, unsigned v)
 {
 	p[0] = v >> 8;
 	p[1] = v;
-}
-
-static unsigned get16(const uint8_t *p)
-{
-	return p[0] << 8 | p[1];
 }
 
 static unsigned type_number(const char *text)

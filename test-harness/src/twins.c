@@ -33,6 +33,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "common.h"
 
 #define HEADER          12
 #define QUERY_ROOM      2048
@@ -100,25 +101,6 @@ static int resolver_hops;
 static uint8_t input[1 << 16];
 static size_t input_len;
 static bool input_ended;
-
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "twins: %s: %s\n", what, why);
-	exit(1);
-}
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 * MS + t.tv_nsec;
-}
-
-static unsigned get16(const uint8_t *p)
-{
-	return p[0] << 8 | p[1];
-}
 
 static uint16_t id_of(const struct flow *f)
 {
