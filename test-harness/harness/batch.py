@@ -60,14 +60,16 @@ class Wire:
         return (self.ethernet + proto + packet).ljust(FRAME, b"\0")
 
 
-def exchange_all(ns, server, wires, *, link=None, timeout=1.0):
+def exchange_all(ns, server, wires, *, link=None, local=None, timeout=2.0):
     """Replies to the queries, in their order; None for silence. Each query's id is its number. link: the Wire
-    that takes the queries; without it they are sent as usual."""
+    that takes the queries; without it they are sent as usual. local: the source's address; the route's without it."""
     replies, next_one, waiting = [None] * len(wires), 0, set()
     with ns.entered():
         s = socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM)
     raw = link.open() if link else None
     try:
+        if local:
+            s.bind((local, 0))
         s.connect((server, 53))
         source = s.getsockname()
         last = time.monotonic()

@@ -17,7 +17,7 @@ from harness.network import SERVICE  # noqa: E402
 from harness.run import wait_until  # noqa: E402
 from harness.world import World  # noqa: E402
 
-DEFAULT_LIMIT = 60
+DEFAULT_LIMIT = 120      # for what hangs, not for what is slow
 
 
 def pytest_configure(config):

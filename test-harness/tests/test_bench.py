@@ -16,7 +16,7 @@ from test_demo import heed_interrupts
 BENCH = Path(__file__).resolve().parent.parent / "hydns-bench"
 
 
-@pytest.mark.limit(120)
+@pytest.mark.limit(300)
 def test_cost_quick(tmp_path):
     done = subprocess.run([sys.executable, BENCH, "cost", "--quick", "--json", tmp_path / "cost.json", "--plot",
                            tmp_path / "cost.png"], capture_output=True, text=True)

@@ -171,7 +171,7 @@ def test_an_altered_rule_is_found(world, path, reference):
     assert not any(judged.of(f) for f in ask_many(world, 64))
 
 
-@pytest.mark.limit(120)
+@pytest.mark.limit(300)
 @pytest.mark.parametrize("server", (["--role", "recursive"], ["--role", "recursive", "--server", "bind", "--queries", "30000"],
                                     ["--role", "authoritative", "--server", "bind", "--queries", "30000"]),
                          ids=("unbound", "bind", "bind-authoritative"))
