@@ -412,10 +412,11 @@ static void expire(struct flow *f, int64_t at)
 		step(f);
 }
 
-static void expire_all(void)
+/* at: when all that had come by then was read since; else a reply would be late when it's this program that was held
+ * up. */
+static void expire_all(int64_t at)
 {
 	static int64_t last;
-	int64_t at = now();
 
 	if (at - last < TICK_MS * MS)
 		return;
@@ -434,6 +435,8 @@ static void serve(void)
 	for (unsigned i = 0; i < n; i++)
 		p[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
 	while (!input_ended || busy || input_len) {
+		int64_t at = now();
+
 		p[n] = (struct pollfd){ .fd = begin_all() ? STDIN_FILENO : -1, .events = POLLIN };
 		if (input_ended && !busy && input_len)
 			die("standard input", "ends within a query");
@@ -444,7 +447,7 @@ static void serve(void)
 				receive_all(i);
 		if (p[n].revents)
 			read_input();
-		expire_all();
+		expire_all(at);
 	}
 	report_count();
 }
