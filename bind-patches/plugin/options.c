@@ -68,10 +68,12 @@ static const struct truth {
 struct source {
 	isc_log_t *lctx;
 	const char *file;
+	unsigned long first, last;        /* lines of the statement */
 };
 
-/* BIND itself adds where the statement ends; the lines of its text are not told. */
-static void __attribute__((format(printf, 2, 3))) complain(const struct source *from, const char *format, ...)
+/* obj: the option that it is about. */
+static void __attribute__((format(printf, 3, 4))) complain(const struct source *from, const cfg_obj_t *obj,
+							   const char *format, ...)
 {
 	char text[512];
 	va_list ap;
@@ -79,8 +81,8 @@ static void __attribute__((format(printf, 2, 3))) complain(const struct source *
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	isc_log_write(from->lctx, CFG_LOGCATEGORY_CONFIG, CFG_LOGMODULE_PARSER, ISC_LOG_ERROR, "%s: %s", from->file,
-		      text);
+	isc_log_write(from->lctx, CFG_LOGCATEGORY_CONFIG, CFG_LOGMODULE_PARSER, ISC_LOG_ERROR, "%s:%u: %s", from->file,
+		      cfg_obj_line(obj), text);
 }
 
 static isc_result_t read_number(const cfg_obj_t *map, const struct number *n,
@@ -92,7 +94,7 @@ static isc_result_t read_number(const cfg_obj_t *map, const struct number *n,
 	if (cfg_map_get(map, n->name, &obj) == ISC_R_SUCCESS)
 		value = cfg_obj_asuint32(obj);
 	if (value < n->least || value > n->most) {
-		complain(from, "%s: expected a number from %u to %u, got %u", n->name, n->least, n->most, value);
+		complain(from, obj, "%s: expected a number from %u to %u, got %u", n->name, n->least, n->most, value);
 		return ISC_R_RANGE;
 	}
 	memcpy((char *)o + n->offset, &value, sizeof(value));
@@ -118,7 +120,7 @@ static isc_result_t read_socket(const cfg_obj_t *map, isc_mem_t *mctx, const str
 	if (cfg_map_get(map, "hydns-socket", &obj) == ISC_R_SUCCESS)
 		path = cfg_obj_asstring(obj);
 	if (path[0] != '/' || strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-		complain(from, "hydns-socket: expected an absolute path shorter than %zu octets, got '%s'",
+		complain(from, obj, "hydns-socket: expected an absolute path shorter than %zu octets, got '%s'",
 			 sizeof(((struct sockaddr_un *)0)->sun_path), path);
 		return ISC_R_RANGE;
 	}
@@ -130,6 +132,7 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct
 			     struct hydns_options *out)
 {
 	struct hydns_options o = { 0 };
+	const cfg_obj_t *obj = NULL;
 	isc_result_t result;
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -138,7 +141,9 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct
 			return result;
 	}
 	if (o.max_ttl != 0 && o.min_ttl > o.max_ttl) {
-		complain(from, "hydns-min-ttl %u is above hydns-max-ttl %u: lower it", o.min_ttl, o.max_ttl);
+		(void)(cfg_map_get(map, "hydns-min-ttl", &obj) == ISC_R_SUCCESS ||
+		       cfg_map_get(map, "hydns-max-ttl", &obj) == ISC_R_SUCCESS);
+		complain(from, obj, "hydns-min-ttl %u is above hydns-max-ttl %u: lower it", o.min_ttl, o.max_ttl);
 		return ISC_R_RANGE;
 	}
 	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]); i++)
@@ -149,22 +154,34 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct
 	return result;
 }
 
+/* BIND tells in which line the statement ends, and keeps the line ends in its text. */
+static struct source source_of(const char *text, const char *file, unsigned long line, isc_log_t *lctx)
+{
+	struct source from = { .lctx = lctx, .file = file, .first = line, .last = line };
+
+	for (; *text != '\0'; text++)
+		if (*text == '\n' && from.first > 1)
+			from.first--;
+	return from;
+}
+
 isc_result_t hydns_options_parse(const char *text, const char *file, unsigned long line, isc_mem_t *mctx,
 				 isc_log_t *lctx, struct hydns_options *out)
 {
-	const struct source from = { .lctx = lctx, .file = file };
+	const char *parsed = text != NULL ? text : "";
+	const struct source from = source_of(parsed, file, line, lctx);
 	cfg_parser_t *parser = NULL;
 	cfg_obj_t *map = NULL;
+	char where[512];                  /* the parser does not say in which line of a buffer it is */
 	isc_buffer_t b;
 	isc_result_t result = cfg_parser_create(mctx, lctx, &parser);
 
 	if (result != ISC_R_SUCCESS)
 		return result;
-	if (text == NULL)
-		text = "";
-	isc_buffer_constinit(&b, text, strlen(text));
-	isc_buffer_add(&b, strlen(text));
-	result = cfg_parse_buffer(parser, &b, file, (unsigned int)line, &parameters, 0, &map);
+	snprintf(where, sizeof(where), "%s:%lu-%lu", file, from.first, from.last);
+	isc_buffer_constinit(&b, parsed, strlen(parsed));
+	isc_buffer_add(&b, strlen(parsed));
+	result = cfg_parse_buffer(parser, &b, where, (unsigned int)from.first, &parameters, 0, &map);
 	if (result == ISC_R_SUCCESS) {
 		result = read_all(map, mctx, &from, out);
 		cfg_obj_destroy(parser, &map);
