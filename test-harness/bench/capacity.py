@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Replies a second of the kernel path, against a program that only sends the same frames back."""
 
+from harness import cpus
+
 from .pace import options_of, pace, sequence
 from .result import Goal, say
 
@@ -12,6 +14,7 @@ KINDS = (
     {"ipv6": True}, {"edns": True}, {"cookie": True}, {"ipv6": True, "cookie": True},
 )
 KINDS_RULES = 10_000
+SCALING = (1, 100_000)       # rules, asked for on one processor and on two at once
 GOALS = {(1, None): 0.95, (10_000, None): 0.95, (100_000, ZIPF): 0.95, (100_000, None): 0.8, (1_000_000, None): 0.6}
 
 
@@ -47,6 +50,28 @@ def label(rules, zipf, parameters):
     return f"{rules:,} rules, " + (f"Zipf {zipf}" if zipf else "uniform") + (f", {kind}" if kind else "")
 
 
+def scaled(result, contender, processors, rules, runs):
+    point = result.add(contender, [r["per_second"] for r in runs], "replies_per_second", rules=rules, zipf=None,
+                       processors=processors)
+    if contender == "hydns":
+        point["answered_share"] = round(sum(r["answers"] for r in runs) / sum(r["replies"] for r in runs), 6)
+    return point
+
+
+def scale(bench, result, rules):
+    """What the program gains by a second processor that uses the same store: answered there, too."""
+    lines = pace(bench.tools, bench.double_link.ns, "scaling", *bench.double_link.options, "--rules", rules, "--sequence",
+                 sequence(bench.run.dir, rules, None, bench.settings.seed), "--seconds", bench.settings.choose(0.3, 1.5),
+                 "--rounds", bench.settings.choose(3, 7), cpu=",".join(map(str, cpus.ALL[:2])))
+    gained = {}
+    for contender in ("echo", "hydns"):
+        one, two = (scaled(result, contender, n, rules, [line for line in lines if line.get("contender") == contender
+                                                         and line["processors"] == n]) for n in (1, 2))
+        gained[contender] = two["ratio_to_one_processor"] = round(two["replies_per_second"] / one["replies_per_second"], 4)
+    say(f"capacity: {rules:,} rules on two processors: {two['replies_per_second'] / 1e6:.2f} M/s, {gained['hydns']:.2f} "
+        f"times those of one (echo {gained['echo']:.2f})")
+
+
 def run(bench, result):
     for rules, zipf, parameters in points(bench.settings):
         p = measure(bench, result, rules, zipf, parameters)
@@ -55,3 +80,8 @@ def run(bench, result):
         if not parameters and (rules, zipf) in GOALS:
             result.goals.append(Goal(f"share of the echo program's replies, {text}", GOALS[rules, zipf],
                                      p["ratio_to_echo"]))
+    if len(cpus.ALL) < 2:
+        result.absent.append({"contender": "hydns on two processors", "why": "this machine has one"})
+        return
+    for rules in SCALING:
+        scale(bench, result, rules)

@@ -16,6 +16,7 @@
 
 #define BATCH 64
 #define BATCHES    (1U << 14)   /* of a test run of a closed loop: a fraction of a second */
+#define STREAM     (1U << 30)   /* frames of a test run that a signal ends: minutes */
 #define PATIENCE_S 1.5          /* resolvers ask a second time within a second */
 
 struct generator {
@@ -178,30 +179,43 @@ static int send_in_window(struct generator *g, struct bpf_test_run_opts *opts)
 	return err;
 }
 
-int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second, unsigned window,
-		   struct generator_run *out)
+/* A test run with live frames that leave by an interface. */
+struct sending {
+	struct xdp_md from;
+	struct bpf_test_run_opts opts;
+};
+
+static void prepare(struct generator *g, unsigned ifindex, unsigned queries, unsigned window, struct sending *s)
 {
 	/* One octet longer than the query, so that the program changes its length each time and the kernel
 	 * takes the new one over: it keeps that of the reply otherwise. */
 	static __u8 in[PACE_FRAME_MAX + 1];
-	struct xdp_md from = { .data_end = g->template.len + 1, .ingress_ifindex = ifindex };
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = in, .data_size_in = g->template.len + 1, .ctx_in = &from,
-		    .ctx_size_in = sizeof(from), .repeat = queries, .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
-		    .batch_size = BATCH);
-	volatile struct pace_tally *t = &g->skel->bss->pace_tally;
-	int err;
 
+	s->from = (struct xdp_md){ .data_end = g->template.len + 1, .ingress_ifindex = ifindex };
+	s->opts = (struct bpf_test_run_opts){ .sz = sizeof(s->opts), .data_in = in, .data_size_in = g->template.len + 1,
+		.ctx_in = &s->from, .ctx_size_in = sizeof(s->from), .repeat = queries, .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
+		.batch_size = BATCH };
 	/* Half of a window, so that the server has something to do while the next batch is made. */
 	if (window && window / 2 < BATCH)
-		opts.batch_size = window / 2;
-	memset((void *)t, 0, sizeof(*t));
-	g->skel->bss->pace_gap_ns = per_second > 0 ? (__u64)(1e9 / per_second) : 0;
+		s->opts.batch_size = window / 2;
+	memset(&g->skel->bss->pace_tally, 0, sizeof(g->skel->bss->pace_tally));
 	g->skel->bss->pace_window = window;
 	g->skel->bss->pace_queries = queries;
-	g->skel->bss->pace_batch = opts.batch_size;
+	g->skel->bss->pace_batch = s->opts.batch_size;
 	g->skel->bss->pace_lost = 0;
-	err = window ? send_in_window(g, &opts) :
-	      bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), &opts);
+}
+
+int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second, unsigned window,
+		   struct generator_run *out)
+{
+	volatile struct pace_tally *t = &g->skel->bss->pace_tally;
+	struct sending s;
+	int err;
+
+	prepare(g, ifindex, queries, window, &s);
+	g->skel->bss->pace_gap_ns = per_second > 0 ? (__u64)(1e9 / per_second) : 0;
+	err = window ? send_in_window(g, &s.opts) :
+	      bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), &s.opts);
 	if (err)
 		return err;
 	*out = (struct generator_run){ .sent = queries, .replies = t->replies, .answers = t->answers };
@@ -210,4 +224,22 @@ int generator_send(struct generator *g, unsigned ifindex, unsigned queries, doub
 	else if (t->last > PACE_WARM)
 		out->per_second = (t->last - PACE_WARM) * 1e9 / (t->last_ns - t->first_ns);
 	return 0;
+}
+
+int generator_stream(struct generator *g, unsigned ifindex, __u32 place)
+{
+	struct sending s;
+
+	prepare(g, ifindex, STREAM, 0, &s);
+	g->skel->bss->pace_gap_ns = 0;
+	g->skel->bss->pace_place = place;
+	return bpf_prog_test_run_opts(bpf_program__fd(g->skel->progs.pace_generate), &s.opts);
+}
+
+struct generator_run generator_so_far(struct generator *g)
+{
+	volatile struct pace_tally *t = &g->skel->bss->pace_tally;
+
+	return (struct generator_run){ .sent = *(volatile __u32 *)&g->skel->bss->pace_place, .replies = t->replies,
+		.answers = t->answers };
 }

@@ -36,5 +36,9 @@ struct generator_run {
  * 0 or negative errno. */
 int generator_send(struct generator *g, unsigned ifindex, unsigned queries, double per_second, unsigned window,
 		   struct generator_run *out);
+/* Sends as fast as can be, from that place of the sequence on, until a signal ends the system call: -EINTR. */
+int generator_stream(struct generator *g, unsigned ifindex, __u32 place);
+/* Meanwhile, from another thread: counts so far, sent from place on; per_second is not set. */
+struct generator_run generator_so_far(struct generator *g);
 
 #endif

@@ -22,15 +22,16 @@
 #include "generator.h"
 #include "installs.h"
 #include "rules.h"
+#include "streams.h"
 
 #define NS_PER_S 1e9
 #define BEAT_US  (HYDNS_HEARTBEAT_BEAT_NS / 1000)
 
 struct options {
 	struct questions q;
-	const char *sequence, *client, *server;
+	const char *sequence, *client, *server, *second_client, *second_server;
 	unsigned queries, rounds, installs, window, first;
-	double rate;
+	double rate, seconds;
 	bool xdp_sink;
 };
 
@@ -51,14 +52,17 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--rate N", "queries a second at most [no limit]" },
 	{ "--window N", "flood: queries without reply at most, at least 2 [no limit]" },
 	{ "--first N", "flood: added to the numbers of the sequence [0]" },
+	{ "--seconds S", "that scaling measures a contender in a round [0.5]" },
 	{ "--client IF, --server IF", "ends of a veth: live frames leave by the first for the second" },
+	{ "--second-client IF, --second-server IF", "the same for scaling's second processor" },
 };
 
 static void usage(FILE *to)
 {
-	fputs("usage: pace cost|capacity|publish|flood OPTION...\n"
+	fputs("usage: pace cost|capacity|scaling|publish|flood OPTION...\n"
 	      "  cost      nanoseconds of the program by how far a query comes\n"
 	      "  capacity  replies a second of echo and hydns, on a veth\n"
+	      "  scaling   the same on one processor and on two at once, each with a veth of its own\n"
 	      "  publish   rules installed, renewed and removed a second, while the program answers\n"
 	      "  flood     replies a second of whoever answers behind a veth by a socket\n", to);
 	for (size_t i = 0; i < sizeof(options_help) / sizeof(*options_help); i++)
@@ -286,6 +290,83 @@ static int capacity(const struct options *o)
 	return 0;
 }
 
+/* -- scaling -------------------------------------------------------------------------------------------------- */
+#define STREAMS      2
+#define PLACES_APART (1U << 21)
+
+struct scaling {
+	struct bench b;
+	struct stream stream[STREAMS];
+	int link[STREAMS];       /* of the servers' ends */
+};
+
+/* One on each of the processors that the caller left to this program. */
+static int open_streams(const struct options *o, struct scaling *s)
+{
+	const char *client[STREAMS] = { o->client, o->second_client }, *server[STREAMS] = { o->server, o->second_server };
+	int cpu = -1;
+
+	for (unsigned i = 0; i < STREAMS; i++) {
+		struct generator *g = i ? generator_open(o->sequence, true, o->q.port) : s->b.g;
+
+		do
+			cpu++;
+		while (cpu < CPU_SETSIZE && !CPU_ISSET(cpu, &everywhere));
+		if (cpu == CPU_SETSIZE)
+			return fail("scaling", "needs two processors: start it with both (taskset)");
+		if (!g)
+			return 1;
+		question_template(&o->q, generator_template(g));
+		s->stream[i] = (struct stream){ .g = g, .ifindex = if_nametoindex(client[i]), .cpu = cpu,
+			.place = i * PLACES_APART };
+		s->link[i] = attach(generator_echo(g), server[i], "attaching to the server's end");
+		if (s->link[i] < 0 || attach(generator_sink(g), client[i], "attaching to the client's end") < 0)
+			return 1;
+	}
+	return 0;
+}
+
+static int scaled(struct scaling *s, const struct options *o, const char *contender, int prog_fd, unsigned processors)
+{
+	struct generator_run run;
+	int err = 0;
+
+	for (unsigned i = 0; i < processors && !err; i++) {
+		err = bpf_link_update(s->link[i], prog_fd, NULL);
+		generator_rewind(s->stream[i].g, 0);
+	}
+	if (!err)
+		err = streams_run(s->stream, processors, o->seconds, &run);
+	if (err)
+		return fail(contender, strerror(-err));
+	if (!run.replies)
+		return fail(contender, "no reply came");
+	printf("{\"contender\": \"%s\", \"processors\": %u, \"sent\": %llu, \"replies\": %llu, \"answers\": %llu, "
+	       "\"per_second\": %.0f}\n", contender, processors, (unsigned long long)run.sent,
+	       (unsigned long long)run.replies, (unsigned long long)run.answers, run.per_second);
+	fflush(stdout);
+	return 0;
+}
+
+static int scaling(const struct options *o)
+{
+	struct scaling s;
+
+	if (!o->second_client || !if_nametoindex(o->second_client) || !o->second_server || !if_nametoindex(o->second_server))
+		return fail("options", "--second-client or --second-server is not an interface here");
+	if (!(o->seconds > 0))
+		return fail("options", "--seconds: more than 0");
+	if (begin(o, true, &s.b) || open_streams(o, &s))
+		return 1;
+	sched_setaffinity(0, sizeof(everywhere), &everywhere);
+	for (unsigned r = 0; r < o->rounds; r++)
+		for (unsigned processors = 1; processors <= STREAMS; processors++)
+			if (scaled(&s, o, "echo", generator_echo(s.b.g), processors) ||
+			    scaled(&s, o, "hydns", kernel_prog_fd(s.b.k), processors))
+				return 1;
+	return 0;
+}
+
 /* -- publish ------------------------------------------------------------------------------------------------- */
 struct load {
 	struct bench *b;
@@ -408,8 +489,7 @@ static int number(const char *text, unsigned *out)
 }
 
 enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, WINDOW, FIRST, INSTALLS, PORT,
-       XDP_SINK,
-       CLIENT, SERVER };
+       XDP_SINK, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER };
 static const struct option long_options[] = {
 	{ "rules", 1, NULL, RULES }, { "capacity", 1, NULL, CAPACITY }, { "octets", 1, NULL, OCTETS },
 	{ "type", 1, NULL, TYPE }, { "records", 1, NULL, RECORDS }, { "ipv6", 0, NULL, IPV6 },
@@ -417,6 +497,7 @@ static const struct option long_options[] = {
 	{ "sequence", 1, NULL, SEQUENCE }, { "queries", 1, NULL, QUERIES }, { "rounds", 1, NULL, ROUNDS },
 	{ "rate", 1, NULL, RATE }, { "window", 1, NULL, WINDOW }, { "first", 1, NULL, FIRST }, { "installs", 1, NULL, INSTALLS },
 	{ "port", 1, NULL, PORT }, { "xdp-sink", 0, NULL, XDP_SINK }, { "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
+	{ "seconds", 1, NULL, SECONDS }, { "second-client", 1, NULL, SECOND_CLIENT }, { "second-server", 1, NULL, SECOND_SERVER },
 	{ "help", 0, NULL, 'h' }, { 0 },
 };
 
@@ -443,19 +524,23 @@ static int set_option(struct options *o, int c)
 	case FIRST: return number(optarg, &o->first);
 	case CLIENT: o->client = optarg; return 0;
 	case SERVER: o->server = optarg; return 0;
+	case SECONDS: o->seconds = strtod(optarg, NULL); return 0;
+	case SECOND_CLIENT: o->second_client = optarg; return 0;
+	case SECOND_SERVER: o->second_server = optarg; return 0;
 	}
 	usage(stderr);
 	return 2;
 }
 
 static const struct { const char *name; int (*run)(const struct options *); bool live; } commands[] = {
-	{ "cost", cost, false }, { "capacity", capacity, true }, { "publish", publish, true }, { "flood", flood, true },
+	{ "cost", cost, false }, { "capacity", capacity, true }, { "scaling", scaling, true },
+	{ "publish", publish, true }, { "flood", flood, true },
 };
 
 int main(int argc, char **argv)
 {
 	struct options o = { .q = { .rules = 1, .octets = 24, .type = 1, .records = 1, .port = 53 }, .queries = 1000000, .rounds = 3,
-		.installs = 100000 };
+		.installs = 100000, .seconds = 0.5 };
 	const char *wrong;
 	int c, err;
 

@@ -51,6 +51,19 @@ class Link:
         return ["--client", self.client, "--server", self.server]
 
 
+class DoubleLink(Link):
+    """And a second pair there, for a second generator."""
+    second_client, second_server = "g1", "s1"
+
+    def __init__(self, run, label):
+        super().__init__(run, label)
+        veth(self.ns, self.second_client, self.ns, self.second_server)
+
+    @property
+    def options(self):
+        return [*super().options, "--second-client", self.second_client, "--second-server", self.second_server]
+
+
 class RoutedLink:
     """The same between two namespaces, with addresses: for servers that answer by a socket, or clients that ask by
     one. The kernel's generator can send from client_ns."""

@@ -5,7 +5,8 @@ KINDS = (".png", ".svg", ".pdf")
 UNITS = {"replies_per_second": "replies per second", "nanoseconds": "nanoseconds", "rules_per_second": "rules per second",
          "microseconds": "microseconds"}
 # what the bars themselves show, and what is said of replies beside their parameters
-SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "answered_share", "stages", "replies", "lost", "times_resolver", *UNITS}
+SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "ratio_to_one_processor", "answered_share", "stages", "replies", "lost",
+           "times_resolver", *UNITS}
 LATENCY = "microseconds to reply, half of the queries; the line goes on to 99 %"
 LABEL_MOST = 110
 

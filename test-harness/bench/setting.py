@@ -11,7 +11,7 @@ from harness import cpus, report
 from harness.run import HarnessError, Run
 from harness.tools import Tools
 
-from .pace import GENERATOR, Link, RoutedLink, take_live_frames
+from .pace import GENERATOR, DoubleLink, Link, RoutedLink, take_live_frames
 
 
 class Setting:
@@ -46,6 +46,11 @@ class Setting:
         link = Link(self.run, "bench2")
         take_live_frames(link)
         return link
+
+    @cached_property
+    def double_link(self):
+        """For a generator on each of two processors."""
+        return DoubleLink(self.run, "double")
 
     def _live(self, label):
         link = RoutedLink(self.run, label)

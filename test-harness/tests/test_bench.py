@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-
+from bench import capacity
+from bench.result import Result, Settings
+from bench.setting import Setting
+from harness import cpus
 from harness.run import RUNS, is_alive, leftovers, processes
 from test_demo import heed_interrupts
 
@@ -31,6 +34,22 @@ def test_cost_quick(tmp_path):
     documented = set(re.findall(r"\w+", BENCH.parent.joinpath("bench", "hydns-bench.1").read_text()))
     assert not {key for point in figures["points"] for key in point} - documented
     assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_two_processors():
+    """Both take part, and both answer every query from the one store."""
+    settings = Settings(seed=1, quick=True)
+    with Setting(settings) as bench:
+        result = Result("capacity")
+        capacity.scale(bench, result, 100)
+    points = {(p["contender"], p["processors"]): p for p in result.points}
+    assert set(points) == {(c, n) for c in ("echo", "hydns") for n in (1, 2)}
+    assert all(run > 0 for p in points.values() for run in p["runs"])
+    for n in (1, 2):
+        assert points["hydns", n]["answered_share"] == pytest.approx(1, abs=0.001)   # counted while more come
+    assert points["hydns", 2]["ratio_to_one_processor"] > 0
 
 
 def test_interrupted():
