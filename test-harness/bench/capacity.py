@@ -34,7 +34,7 @@ def measure(bench, result, rules, zipf, parameters):
     """Adds echo's point and hydns's; returns the latter."""
     lines = pace(bench.tools, bench.link.ns, "capacity", *bench.link.options, "--rules", rules, "--sequence",
                  sequence(bench.run.dir, rules, zipf, bench.settings.seed), "--queries",
-                 bench.settings.choose(1_000_000, 4_000_000), "--rounds", bench.settings.choose(3, 7),
+                 bench.settings.choose(1_000_000, 4_000_000), "--rounds", bench.settings.choose(3, 5),
                  *options_of(parameters))
     runs = {c: [line for line in lines if line.get("contender") == c] for c in ("echo", "hydns")}
     about = {"rules": rules, "zipf": zipf, **parameters}

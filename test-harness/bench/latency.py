@@ -68,7 +68,7 @@ def distribution(latencies):
 
 def compare(bench, servers, questions, result, concurrency, rate=None):
     """A point for each contender; all turns' queries together make its percentiles."""
-    seconds, turns = bench.settings.choose((1, 2), (5, 5))
+    seconds, turns = bench.settings.choose((1, 2), (3, 5))
     latencies, summaries = {c: [] for c in servers}, {c: [] for c in servers}
     for _ in range(turns):
         for contender, link in servers.items():

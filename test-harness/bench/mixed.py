@@ -44,7 +44,7 @@ def kernel_share(before, after):
 
 
 def turn(bench, link, seq, daemon, runs):
-    seconds = bench.settings.choose(0.5, 2)
+    seconds = bench.settings.choose(0.5, 1)
     runs["resolver"].append(best(bench, link, seq, PORTS["resolver"], seconds, **{"xdp-sink": True}))
     before = daemon.reasons()
     runs["hydns"].append(best(bench, link, seq, PORTS["hydns"], seconds, **{"xdp-sink": True}))

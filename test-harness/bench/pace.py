@@ -112,7 +112,8 @@ def kernel_threads(device):
 def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300, idle=False):
     """The objects that pace printed. Ends with it: what it attached is gone. idle: everything else on its processor goes
     first, as a closed loop needs whose resolver asks a server there."""
-    argv = [*(["chrt", "--idle", "0"] if idle else []), "taskset", "-c", str(cpu), tools.built("test-harness/bench/pace"), command, *options]
+    argv = [*(["chrt", "--idle", "0"] if idle else []), "taskset", "-c", str(cpu), tools.built("test-harness/bench/pace"), command,
+            *options]
     done = subprocess.run(ns.command(argv), capture_output=True, text=True, timeout=seconds)
     if done.returncode != 0:
         raise HarnessError(f"pace {command}: {done.stderr.strip()[-1000:]}")

@@ -247,4 +247,5 @@ class Peer:
         summary = dnsperf_summary(load.log.read_text())
         load.log.unlink()
         if summary["completed"] < 0.99 * len(names):
-            raise HarnessError(f"{self.kind} answered {summary['completed']} of {len(names)} names that it was to have in its cache")
+            raise HarnessError(f"{self.kind} answered {summary['completed']} of {len(names)} names that it was to have "
+                               "in its cache")

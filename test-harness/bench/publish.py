@@ -31,7 +31,8 @@ def store(bench, result):
         runs = [line[key] for line in lines if key in line]
         p = result.add("store", runs, "rules_per_second", what=what, rules=SERVED, installs=installs)
         p["replies_per_second_meanwhile"] = round(sum(served) / len(served))
-        say(f"publish: store: {p['rules_per_second'] / 1e6:.2f} M rules/s {what}, while {p['replies_per_second_meanwhile'] / 1e6:.2f} M/s are answered")
+        say(f"publish: store: {p['rules_per_second'] / 1e6:.2f} M rules/s {what}, while "
+            f"{p['replies_per_second_meanwhile'] / 1e6:.2f} M/s are answered")
         if what == "installed":
             result.goals.append(Goal("rules installed per second by the store's writer, serving", INSTALLS_LEAST,
                                      p["rules_per_second"]))

@@ -98,6 +98,7 @@ class Setting:
         with open("/proc/version") as f:
             compiled = f.read().strip()
         clang = subprocess.run(["clang", "--version"], capture_output=True, text=True).stdout.splitlines()
-        return {**self._with_bind(), **report.environment(self.tools, "unbound"), "kernel_build": compiled, "python": platform.python_version(),
+        return {**self._with_bind(), **report.environment(self.tools, "unbound"), "kernel_build": compiled,
+                "python": platform.python_version(),
                 "clang": clang[0] if clang else "unknown",
                 "cpus": {"resolver": cpus.RESOLVER, "others": cpus.OTHERS, "generator": GENERATOR}}
