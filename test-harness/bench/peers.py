@@ -20,7 +20,7 @@ from . import newer_dnsdist
 
 ZONE = "x" * 13                # what rules.c gives names of 24 octets
 BACKEND = 5300                 # port of the NSD behind resolvers
-WARM_LEAST = 5000              # names a second that any of them recurses, beside other work
+WARM_LEAST = 2000              # names a second that any of them recurses, beside other work
 PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
