@@ -339,6 +339,31 @@ void hydns_store_set_refresh(struct hydns_store *s, __u32 handle, __u32 refresh_
 		__atomic_store_n(&rule_at(s, handle)->refresh_ms, refresh_ms, __ATOMIC_RELAXED);
 }
 
+bool hydns_store_set_ttl(struct hydns_store *s, __u32 handle, __u16 at, __u32 ttl)
+{
+	const __u8 to[4] = { (__u8)(ttl >> 24), (__u8)(ttl >> 16), (__u8)(ttl >> 8), (__u8)ttl };
+	__u32 other = sizeof(to);
+	struct hydns_rule *r;
+	__u8 *field;
+
+	if (!is_live(s, handle))
+		return false;
+	r = rule_at(s, handle);
+	if (at + sizeof(to) > r->answer_len)
+		return false;
+	field = r->data + (hydns_rule_answer(r) - r->data) + at;
+	for (__u32 i = 0; i < sizeof(to); i++) {
+		if (field[i] == to[i])
+			continue;
+		if (other < sizeof(to))
+			return false;
+		other = i;
+	}
+	if (other < sizeof(to))
+		__atomic_store_n(&field[other], to[other], __ATOMIC_RELAXED);
+	return true;
+}
+
 /* -- taking memory over ----------------------------------------------------------------------------- */
 /* Whether an entry found in a bucket is one that publish or a relocation left there. A slot or an ordinal reached
  * twice (a writer died between the two stores of a move), or a key that stands there already, is not. */

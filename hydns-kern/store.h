@@ -57,9 +57,13 @@ void hydns_store_prefetch(const struct hydns_store *s, __u64 key);
 /* Removes a rule from the index; its slot goes to limbo until the grace period ends. */
 void hydns_store_remove(struct hydns_store *s, __u32 handle);
 
-/* Changes when a live rule lets queries through for refresh: one aligned store, the only change that a published
- * slot sees. */
+/* Changes when a live rule lets queries through for refresh: one aligned store. This and the next are all that changes in
+ * a published slot. */
 void hydns_store_set_refresh(struct hydns_store *s, __u32 handle, __u32 refresh_ms);
+
+/* Gives the TTL at this offset of a live rule's answer another value. False: more than one octet of it would change, which
+ * a reader might see half done, and nothing was changed. (No sum counts TTLs.) */
+bool hydns_store_set_ttl(struct hydns_store *s, __u32 handle, __u16 at, __u32 ttl);
 
 /* 0 when there is none. */
 __u32 hydns_store_find(const struct hydns_store *s, const __u8 *name, __u8 name_len, __u16 qtype,

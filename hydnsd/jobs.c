@@ -89,32 +89,43 @@ int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 	job->daemon = d;
 	job->withdrawal = *w;
 	job->end = *end;
-	if (hydnsd_rules_withdraw(d->rules, &job->withdrawal, hydnsd_now_ns()))
+	/* A renewed rule's successor may come to stand where a pass that is under way has been, which may be looking for it. */
+	if (!(w->rrtype && d->jobs->pass.count) && hydnsd_rules_withdraw(d->rules, &job->withdrawal, hydnsd_now_ns()))
 		close_job(job);
 	else
 		append(d->jobs, job);
 	return 0;
 }
 
+static struct job *take(struct hydnsd_jobs *j, struct job **at)
+{
+	struct job *job = *at;
+
+	*at = job->next;
+	if (!*at)
+		j->last = at;
+	j->urgent -= !job->end.patient;
+	return job;
+}
+
+/* For those that can't be done at once now either: perhaps none is left. */
 static void begin_pass(struct hydnsd *d)
 {
 	struct hydnsd_pass *p = &d->jobs->pass;
+	struct job **at = &d->jobs->first;
 
-	for (struct job *job = d->jobs->first; job && p->count < HYDNSD_PASS_MAX; job = job->next)
-		p->of[p->count++] = &job->withdrawal;
 	d->jobs->began_ns = hydnsd_now_ns();
+	while (*at && p->count < HYDNSD_PASS_MAX) {
+		struct job *job = *at;
+
+		if (hydnsd_rules_withdraw(d->rules, &job->withdrawal, d->jobs->began_ns)) {
+			close_job(take(d->jobs, at));
+			continue;
+		}
+		p->of[p->count++] = &job->withdrawal;
+		at = &job->next;
+	}
 	hydnsd_pass_begin(d->rules, p);
-}
-
-static struct job *take_first(struct hydnsd_jobs *j)
-{
-	struct job *job = j->first;
-
-	j->first = job->next;
-	if (!j->first)
-		j->last = &j->first;
-	j->urgent -= !job->end.patient;
-	return job;
 }
 
 static void pause_after(struct hydnsd_jobs *j, uint64_t now_ns)
@@ -132,7 +143,7 @@ static void end_pass(struct hydnsd *d)
 	pause_after(d->jobs, hydnsd_now_ns());
 	d->jobs->pass.count = 0;
 	while (served--)
-		close_job(take_first(d->jobs));
+		close_job(take(d->jobs, &d->jobs->first));
 }
 
 /* Milliseconds, rounded up, before a pass may begin. */
@@ -157,7 +168,7 @@ int hydnsd_jobs_turn(struct hydnsd *d)
 			return wait;
 		begin_pass(d);
 	}
-	if (hydnsd_pass_step(d->rules, &j->pass, now_ns, SLOTS_PER_TURN))
+	if (j->pass.count && hydnsd_pass_step(d->rules, &j->pass, now_ns, SLOTS_PER_TURN))
 		end_pass(d);
 	return j->first ? pause_left(j, hydnsd_now_ns()) : -1;
 }

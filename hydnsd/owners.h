@@ -2,9 +2,8 @@
 /*
  * Which rules depend on a name: the owners of what their answers hold, targets of aliases, and names that answers left
  * out. A hash table of buckets of two cache lines, an entry of four octets (ordinal and a tag of the name) for each
- * rule and name; whoever asks compares the rules themselves. Where a name has very many rules (the SOA of a large
- * zone in its negative answers), or a bucket is full, pairs are only counted: then find() says that it does not know,
- * and a pass over the store must do. One thread.
+ * rule and name; whoever asks compares the rules themselves. What very many rules depend on (the SOA of a zone in its
+ * negative answers), or does not fit its bucket, has a table of its own (crowd.h). One thread.
  */
 #ifndef HYDNSD_OWNERS_H
 #define HYDNSD_OWNERS_H
@@ -32,10 +31,10 @@ size_t hydnsd_owners_bytes(const struct hydnsd_owners *o);
 void hydnsd_owners_add(struct hydnsd_owners *o, const struct hydnsd_owner_list *l, uint32_t ordinal);
 void hydnsd_owners_drop(struct hydnsd_owners *o, const struct hydnsd_owner_list *l, uint32_t ordinal);
 
-/* The ordinals of at most HYDNSD_OWNERS_FOUND rules, all that depend on the name among them, some perhaps twice; false: it is
- * not known which do. */
-#define HYDNSD_OWNERS_FOUND 31
-bool hydnsd_owners_find(const struct hydnsd_owners *o, uint64_t hash, uint32_t found[HYDNSD_OWNERS_FOUND], uint32_t *count);
+/* The ordinals of all rules that depend on the name, and of perhaps some others, some perhaps twice, if they are at most
+ * HYDNSD_OWNERS_FOUND: valid until the next find. NULL: they are more, or for lack of memory are not known. */
+#define HYDNSD_OWNERS_FOUND 4096
+const uint32_t *hydnsd_owners_find(struct hydnsd_owners *o, uint64_t hash, uint32_t *count);
 /* Asks the processor for what add() will need. */
 void hydnsd_owners_prefetch(const struct hydnsd_owners *o, const struct hydnsd_owner_list *l);
 

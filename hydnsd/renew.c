@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * Renewed data in other questions' rules: the resolver now sends the later TTL, and goes on sending the rest of the
- * answer as it is. So a successor takes the rule's place that differs by that TTL alone, and ends when the rule would
- * have ended, for the resolver's own entry does. (Taking the rules out instead cost 3 % of all queries in a load with
+ * answer as it is, to the end of its own entry. So the rule gets that TTL, and ends when it would have. Mostly a
+ * single record's TTL changes in a single octet, which is stored where it stands; else a successor takes the rule's
+ * place that differs by that TTL alone. (Taking the rules out instead cost 3 % of all queries in a load with
  * never-repeated names: each denial of such a name renews the zone's SOA, which stands in every negative answer.)
  *
  * A validated answer must not go on: if the renewed data are no longer secure, the resolver tells nobody but by the end
@@ -68,13 +69,48 @@ static bool rewrite(const struct hydnsd_withdrawal *w, const struct hydns_rule *
 	return count == rule->ttl_count;
 }
 
+/* The rule's only record of the RRset. False: there are several, which a reply must not show with different TTLs, or
+ * signatures. */
+static bool only_record(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, struct hydnsd_rr *out)
+{
+	struct hydnsd_message m = hydnsd_rule_message(rule);
+	uint32_t pos = hydnsd_answer_start(&m), found = 0;
+	struct hydnsd_rr rr;
+
+	for (uint32_t i = 0; pos < m.end; i++) {
+		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
+			return false;
+		if ((rr.type != w->rrtype && rr.type != TYPE_RRSIG) || !owned(w, rule, &rr, i))
+			continue;
+		if (rr.type == TYPE_RRSIG || found++)
+			return false;
+		*out = rr;
+	}
+	return found == 1;
+}
+
+static bool renew_in_place(struct hydnsd_rules *r, uint32_t handle, const struct hydnsd_withdrawal *w,
+			   const struct hydns_rule *rule)
+{
+	struct hydnsd_message m = hydnsd_rule_message(rule);
+	uint64_t ttl = ttl_until(rule, w->end_ns);
+	struct hydnsd_rr rr;
+
+	return only_record(w, rule, &rr) && ttl >= rr.ttl && ttl <= HYDNSD_TTL_MAX &&
+	       hydns_store_set_ttl(r->store, handle, (uint16_t)(rr.ttl_at - hydnsd_answer_start(&m)), (uint32_t)ttl);
+}
+
 uint32_t hydnsd_rules_renew(struct hydnsd_rules *r, uint32_t handle, const struct hydnsd_withdrawal *w, uint64_t now_ns)
 {
 	static struct hydnsd_answer next; /* large; one thread */
 	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
 	const uint8_t *left_out = hydns_rule_left_out(rule);
 
-	if (rule->flags & (HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL) || !rewrite(w, rule, &next))
+	if (rule->flags & (HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL))
+		return 0;
+	if (renew_in_place(r, handle, w, rule))
+		return handle;
+	if (!rewrite(w, rule, &next))
 		return 0;
 	next.parts = (struct hydns_rule_parts){
 		.head = *rule, .name = next.data, .answer = next.data + rule->name_len + 4U, .ttl = next.ttl,

@@ -76,7 +76,7 @@ uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hy
 /* renew.c */
 /* Does the rule show the withdrawal's RRset with another TTL than the resolver now sends? */
 bool hydnsd_rule_outdated(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule);
-/* Gives the rule that TTL, by a successor, whose handle it returns. 0: that can't be done. */
+/* Gives the rule that TTL, in its place or by a successor; returns its handle from now on. 0: that can't be done. */
 uint32_t hydnsd_rules_renew(struct hydnsd_rules *r, uint32_t handle, const struct hydnsd_withdrawal *w, uint64_t now_ns);
 
 #endif

@@ -144,11 +144,14 @@ static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_
 
 bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns)
 {
-	uint32_t found[HYDNSD_OWNERS_FOUND], count;
+	const uint32_t *found;
 	uint64_t signature = 0;
+	uint32_t count;
 
-	if (w->scope != HYDNS_SCOPE_NAME ||
-	    !hydnsd_owners_find(r->owners, hydnsd_name_hash(w->name, w->name_len, r->seed, &signature), found, &count))
+	if (w->scope != HYDNS_SCOPE_NAME)
+		return false;
+	found = hydnsd_owners_find(r->owners, hydnsd_name_hash(w->name, w->name_len, r->seed, &signature), &count);
+	if (!found)
 		return false;
 	w->bits = 0;
 	w->withdrawn = 0;
