@@ -146,13 +146,21 @@ static bool query_is_plain(const query_ctx_t *qctx)
 	       (client->query.attributes & NS_QUERYATTR_SYNTHESIZED) == 0 && !says_more(client);
 }
 
+/* With auth-nxdomain that a name does not exist is said with AA from the cache, too. */
+static bool aa_is_of_cache(const query_ctx_t *qctx)
+{
+	const dns_message_t *m = qctx->client->message;
+
+	return (m->flags & DNS_MESSAGEFLAG_AA) == 0 || (m->rcode == dns_rcode_nxdomain && qctx->view->auth_nxdomain);
+}
+
 /* Clients that do not ask for recursion, or may not, get something else from the cache. */
 static bool is_from_cache(const query_ctx_t *qctx, const struct note *n)
 {
 	const ns_client_t *client = qctx->client;
 
-	return !n->unfit && (client->attributes & NS_CLIENTATTR_RA) != 0 && !qctx->authoritative &&
-	       (client->message->flags & (DNS_MESSAGEFLAG_RD | DNS_MESSAGEFLAG_AA)) == DNS_MESSAGEFLAG_RD;
+	return !n->unfit && (client->attributes & NS_CLIENTATTR_RA) != 0 && !qctx->authoritative && aa_is_of_cache(qctx) &&
+	       (client->message->flags & DNS_MESSAGEFLAG_RD) != 0;
 }
 
 /* Who takes by EDNS no more than what everybody takes gets minimal responses; the program passes such queries. */

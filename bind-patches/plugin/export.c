@@ -181,19 +181,26 @@ static bool find_places(const struct hydns_instance *inst, struct places *p)
 	return true;
 }
 
+/* For the operator: in the log, and in hydnsd's status. */
+static void note(struct hydns_publish *p, const char *text)
+{
+	hydns_say(HYDNS_LOG_INFO, text);
+	(void)hydns_publish_add_note(p, text);
+}
+
 static bool export_services(const struct places *places, struct hydns_publish *p)
 {
 	for (size_t i = 0; i < places->n; i++)
 		if (hydns_publish_add_service(p, places->socket[i].fd) != 0)
 			return false;
 	if (places->n == 0)
-		(void)hydns_publish_add_note(p, places->others == 0 ?
+		note(p, places->others == 0 ?
 			"there is no UDP socket whose queries the kernel could answer" :
-			"the kernel answers for no address of this view: an earlier one that has the plugin is asked "
-			"there, too, or an *-on list does not let it answer");
+			"the kernel answers for no address of this view: at each it answers for one view, and an "
+			"earlier one that has the plugin is asked there, or an *-on list does not let it answer");
 	else if (places->others > 0)
-		(void)hydns_publish_add_note(p, "at some addresses the kernel does not answer for this view: an "
-			"earlier one that has the plugin is asked there, too, or an *-on list does not let it answer");
+		note(p, "at some addresses the kernel does not answer for this view: at each it answers for one view, and an "
+			"earlier one that has the plugin is asked there, or an *-on list does not let it answer");
 	return true;
 }
 
@@ -222,7 +229,7 @@ static void note_access(const struct hydns_instance *inst, struct hydns_publish 
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i].met)
-			(void)hydns_publish_add_note(p, all[i].reason);
+			note(p, all[i].reason);
 	if (hydns_warning != NULL)
 		(void)hydns_publish_add_note(p, hydns_warning);
 }
@@ -300,7 +307,7 @@ static void export_cookies(const ns_client_t *client, struct hydns_publish *p)
 	if (n <= HYDNS_COOKIE_SECRETS)
 		hydns_publish_cookie_secrets(p, (const uint8_t (*)[HYDNS_COOKIE_SECRET_LEN])secret, n);
 	else
-		(void)hydns_publish_add_note(p, "queries with a DNS cookie are answered by the resolver only: there are "
+		note(p, "queries with a DNS cookie are answered by the resolver only: there are "
 			"more than two cookie-secrets");
 	explicit_bzero(secret, sizeof(secret));
 }

@@ -3,10 +3,12 @@
 
 import http.client
 import json
+import re
 import signal
 import socket
 import time
 from contextlib import closing
+from xml.etree import ElementTree
 
 from .client import ask
 from .process import Program, run_tool, tail
@@ -204,12 +206,28 @@ class Named(Restartable):
 
     def stats(self):
         """The counters of queries and responses by the names of the statistics channel; one that is 0 is left out."""
+        return json.loads(self._statistics("/json/v1/server"))["nsstats"]
+
+    def stats_xml(self):
+        """As stats(), but by the channel's other language, and all counters."""
+        root = ElementTree.fromstring(self._statistics("/xml/v3/server"))
+        return {c.get("name"): int(c.text) for c in root.iterfind("server/counters[@type='nsstat']/counter")}
+
+    def stats_command(self):
+        """What rndc stats says of queries and responses: {its words: number}."""
+        file = self.dir / "named.stats"
+        file.unlink(missing_ok=True)
+        self.control("stats")
+        section = re.search(r"^\+\+ Name Server Statistics \+\+$(.*?)^\+\+", file.read_text(), re.M | re.S)[1]
+        return {words: int(n) for n, words in re.findall(r"^ +(\d+) (.*)$", section, re.M)}
+
+    def _statistics(self, path):
         with self.ns.entered():
             channel = http.client.HTTPConnection(self.service[4], STATISTICS_PORT, timeout=5)
             channel.connect()
         with closing(channel):
-            channel.request("GET", "/json/v1/server")
-            return json.load(channel.getresponse())["nsstats"]
+            channel.request("GET", path)
+            return channel.getresponse().read()
 
     def recursions(self):
         """Queries that it could answer only after asking an authority."""

@@ -3,6 +3,7 @@
 answers whom named would answer plainly, and leaves the others to named, while the name is hot. Each configuration
 is a class, for its named must end before that of the next one begins."""
 
+import re
 import time
 
 import dns.rcode
@@ -197,6 +198,29 @@ class TestViews:
             assert ask(views.network.client1, SERVICE[4], NAME, local=OUTSIDER).answer[0][0].address == OWN
             heat(views, INSIDER)
             assert served(views, OUTSIDER) == (ANSWERED, False)
+        finally:
+            config.write_text(text)
+            views.named.control("reconfig")
+
+    def test_one_view_at_an_address(self, views):
+        """Of two that have the plugin the kernel answers for the first; clients of the other are left to named."""
+        config = views.named.config
+        text = config.read_text()
+        statement = re.search(r"^plugin query .*?^};$", text, re.M | re.S)[0]
+        try:
+            config.write_text(text.replace('view "insider" {', f'view "insider" {{ {statement}'))
+            views.named.control("reconfig")
+            heat(views, INSIDER)
+            before = views.daemon.reasons()["ANSWERED"]
+            for _ in range(20):
+                for source, address, kernel in ((INSIDER, OWN, 1), (OUTSIDER, "192.0.2.1", 0)):
+                    reply = ask(views.network.client1, SERVICE[4], NAME, local=source)
+                    before, kernels = views.daemon.reasons()["ANSWERED"], views.daemon.reasons()["ANSWERED"] - before
+                    assert (reply.answer[0][0].address, kernels) == (address, kernel), source
+            notes = [n for r in views.daemon.call({"cmd": "status"})["resolvers"] if r["identity"] == "named, view all"
+                     for n in r["notes"]]
+            assert "at each it answers for one view" in " ".join(notes)
+            assert "at each it answers for one view" in views.named.program.log.read_text()
         finally:
             config.write_text(text)
             views.named.control("reconfig")

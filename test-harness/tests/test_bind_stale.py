@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""What BIND serves from its cache although it has expired (serve-stale, RFC 8767) is named's alone, as a named without
+the kernel path says it: with its own TTL, the extended error, and no longer than it does."""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import dns.message
+import dns.rcode
+import pytest
+from conftest import bind_path
+from test_expired import DEAD, QUESTIONS, TTL, ask_both, heat
+
+from harness.compare import difference, ttls
+from harness.run import wait_until
+
+STALE_ANSWER = 3                                 # RFC 8914 section 4.4
+NOT_SERVED = "stale-answer-enable no;"
+
+
+@pytest.fixture(scope="module")
+def pair(world):
+    """The kernel path and a named alone, which change their configurations together."""
+    options = ["resolver-query-timeout 400; stale-cache-enable yes;", NOT_SERVED]
+    with bind_path(world, options=options) as path, world.named_reference(options=options) as reference:
+        yield SimpleNamespace(path=path, world=world, both=(path.named, reference), line=NOT_SERVED)
+
+
+def configure(pair, line):
+    for named in pair.both:
+        named.config.write_text(named.config.read_text().replace(pair.line, line))
+        named.control("reconfig")
+    pair.line = line
+
+
+@contextmanager
+def no_authority(pair):
+    pair.world.relay.delay = DEAD
+    try:
+        yield
+    finally:
+        pair.world.relay.delay = 0.0
+
+
+def state(wire):
+    """fresh, stale or failed, with what the reply says of it."""
+    reply = dns.message.from_wire(wire)
+    if reply.rcode() == dns.rcode.SERVFAIL:
+        return "failed"
+    errors = [option.code for option in reply.options if option.otype == 15]
+    assert reply.rcode() == dns.rcode.NOERROR and errors in ([], [STALE_ANSWER])
+    return "stale" if errors or (reply.edns < 0 and max(ttls(wire)) > TTL) else "fresh"
+
+
+def assert_same(ours, theirs, states, ttl_slack=1):
+    """Of an extended error the text says how named came by the stale data: there the two may differ."""
+    why = difference(ours, theirs, ttl_slack=ttl_slack)
+    assert why is None or (states == ("stale", "stale") and why.kind == "OPT"), why
+
+
+def ask_until_both(pair, wanted, seconds):
+    """Every question in turn; the kernel may answer only what has not expired. Returns how many it did."""
+    kernel, still = 0, set(range(len(QUESTIONS)))
+
+    def are():
+        nonlocal kernel
+        for number in sorted(still):
+            name, flags = QUESTIONS[number]
+            ours, theirs, answered = ask_both(pair, name, **flags)
+            states = state(ours), state(theirs)
+            assert not answered or (states[0] == "fresh" and max(ttls(ours)) <= TTL), (name, flags, states)
+            if states[0] == states[1]:
+                assert_same(ours, theirs, states, TTL)
+            kernel += answered
+            if states == (wanted, wanted):
+                still.discard(number)
+        return not still
+    wait_until(are, seconds, f"both to say what is {wanted}")
+    return kernel
+
+
+@pytest.mark.parametrize("reply_ttl,options", [
+    (7, "stale-answer-client-timeout off; stale-answer-ttl 7; stale-refresh-time 30; max-stale-ttl 3600;"),
+    (30, "stale-answer-client-timeout 0; max-stale-ttl 6;")], ids=["when-it-fails", "at-once"])
+def test_stale_answers_are_named_s(pair, reply_ttl, options):
+    configure(pair, f"stale-answer-enable yes; {options}")
+    heat(pair)
+    for name, flags in QUESTIONS:
+        ask_both(pair, name, **flags)
+    with no_authority(pair):
+        assert ask_until_both(pair, "stale", 5 * TTL) > 0, "nothing came from the kernel before it expired"
+        for _ in range(3):
+            for name, flags in QUESTIONS:
+                ours, theirs, answered = ask_both(pair, name, **flags)
+                assert_same(ours, theirs, (state(ours), state(theirs)))
+                assert answered == 0 and set(ttls(ours)) == {reply_ttl}
+        if "max-stale-ttl 6" in options:
+            assert ask_until_both(pair, "failed", 15) == 0
+
+
+def test_nothing_stale_without_the_option(pair):
+    """And what was expired is fresh, and the kernel's, as soon as the authority is back."""
+    configure(pair, NOT_SERVED)
+    ask_until_both(pair, "fresh", 10)
+    heat(pair)
+    with no_authority(pair):
+        ask_until_both(pair, "failed", 5 * TTL)
+    ask_until_both(pair, "fresh", 10)
+    heat(pair)
