@@ -21,13 +21,15 @@ class HarnessError(Exception):
 
 
 def wait_until(check, seconds, what):
-    """Polls check() until it returns something true, and returns that; HarnessError after so many seconds."""
+    """Polls check() until it returns something true, and returns that; HarnessError when it does not, called so many
+    seconds later."""
     deadline = time.monotonic() + seconds
     while True:
+        called = time.monotonic()
         value = check()
         if value:
             return value
-        if time.monotonic() > deadline:
+        if called > deadline:
             raise HarnessError(f"{what}: not within {seconds} s")
         time.sleep(0.02)
 
