@@ -22,13 +22,21 @@ SECRET = f'cookie-secret "{ACTIVE.hex()}";'
 OWN = "192.0.2.199"      # what a view of its own has for the name
 
 
+def grown(before, after):
+    """What two readings of counters differ by."""
+    return {name: n - before.get(name, 0) for name, n in after.items() if n != before.get(name, 0)}
+
+
 def served(path, source, *, server=None, name=NAME, rdtype="A", timeout=2.0, **options):
     """(what the client gets, whether the kernel gave it). timeout: seconds without a reply that are silence."""
     ns = path.network.client2 if source in CLIENT2.values() else path.network.client1
-    before = path.daemon.reasons()["ANSWERED"]
+    before, named = path.daemon.reasons(), path.named.stats()
     reply = ask(ns, server or SERVICE[6 if ":" in source else 4], name, rdtype, local=source, timeout=timeout, **options)
-    kernel = path.daemon.reasons()["ANSWERED"] - before
+    after = path.daemon.reasons()
+    kernel = after["ANSWERED"] - before["ANSWERED"]
     if reply is None:
+        print(f"{source}: silence; the program: {grown(before, after)}, named: {grown(named, path.named.stats())}, "
+              f"sockets that have overflowed: {path.network.udp_overflows()}")
         return SILENT, kernel == 1
     return {dns.rcode.NOERROR: ANSWERED, dns.rcode.REFUSED: REFUSED, dns.rcode.BADCOOKIE: BADCOOKIE}[reply.rcode()], kernel == 1
 

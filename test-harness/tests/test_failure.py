@@ -151,11 +151,11 @@ def test_interface_down_and_up(fresh):
 def test_ring_full(fresh):
     """A daemon that is stopped reads no offers: the rings fill, Unbound does not care."""
     heat_hosts(fresh)
-    many = [(f"ring{i}.lab.example", "A") for i in range(6000)]
+    many = [(f"ring{i}.kinds.example", "A") for i in range(6000)]
     before = fresh.daemon.call({"cmd": "stats"})["offers"]["received"]
     fresh.daemon.program.popen.send_signal(signal.SIGSTOP)
     try:
-        # as fast as the relay can follow
+        # of a zone that is not behind the relay, which follows no faster than its Python thread is given time
         with load(fresh, many, 1500, seconds=4) as asker, load(fresh, rate=RATE // 2, seconds=4) as hot:
             missing, known = asker.result(), hot.result()
         begin = time.monotonic()
