@@ -93,10 +93,17 @@ void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct h
 	r->departed[r->departed_count++] = describe(ordinal, rule);
 }
 
+/* Most rules have had no hit since the last sweep: these are not looked at, for each would be a miss of every cache. Their
+ * rate falls, and with the next hit the time of their refresh follows. */
 static void sweep_one(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
 {
-	const struct hydns_rule *rule = hydns_store_rule(r->store, hydns_store_handle(r->store, ordinal));
+	const struct hydns_rule *rule;
 
+	if (hydnsd_hits_raw(r, ordinal) == r->seen[ordinal]) {
+		hydns_policy_hits(r->policy, ordinal, 0, now_ns / HYDNSD_NS_PER_MS);
+		return;
+	}
+	rule = hydns_store_rule(r->store, hydns_store_handle(r->store, ordinal));
 	if (!rule)
 		return;
 	hydnsd_hits_account(r, ordinal, rule, now_ns);

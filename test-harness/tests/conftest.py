@@ -18,6 +18,8 @@ from harness.run import wait_until  # noqa: E402
 from harness.world import World  # noqa: E402
 
 DEFAULT_LIMIT = 120      # for what hangs, not for what is slow
+# why hydnsd refuses an offer that no sound plugin makes, whatever an authority sends
+MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT"}
 
 
 def pytest_configure(config):
@@ -48,6 +50,13 @@ def world():
         yield w
 
 
+def assert_offers_well_formed(daemon):
+    """hydnsd has understood every offer since it was started, if it still runs."""
+    stats = daemon.try_call({"cmd": "stats"})
+    refused = {why: n for why, n in stats["offers"]["rejected"].items() if n and why in MALFORMED} if stats else {}
+    assert not refused, f"hydnsd refused malformed offers of our own plugin: {refused}"
+
+
 @contextmanager
 def kernel_path(world, *, daemon_options=None, unbound_options=None):
     """hydnsd and Unbound with the module, connected; yields an object with both and the world."""
@@ -55,6 +64,7 @@ def kernel_path(world, *, daemon_options=None, unbound_options=None):
     with daemon, world.unbound(daemon, **(unbound_options or {})) as unbound:
         wait_until(daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
         yield SimpleNamespace(world=world, daemon=daemon, unbound=unbound, network=world.network)
+        assert_offers_well_formed(daemon)
 
 
 @contextmanager
@@ -67,6 +77,7 @@ def bind_path(world, **options):
             return daemon.resolver_ready()
         wait_until(ready, 10, "BIND's plugin to register with hydnsd")
         yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+        assert_offers_well_formed(daemon)
 
 
 @pytest.fixture(scope="module")
