@@ -22,7 +22,8 @@
 static bool owned(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, const struct hydnsd_rr *rr,
 		  uint32_t number)
 {
-	return (!w->own_proofs || number < ntohs(rule->ancount)) && rr->owner.len == w->name_len && memcmp(rr->owner.octet, w->name, w->name_len) == 0;
+	return (!w->own_proofs || number < ntohs(rule->ancount)) && rr->owner.len == w->name_len &&
+	       memcmp(rr->owner.octet, w->name, w->name_len) == 0;
 }
 
 /* Rules and renewals get their monotonic times from a wall clock that is disciplined between them. */
