@@ -3,6 +3,8 @@
 withdrawal. Each returns what it did when that has taken effect."""
 
 import random
+import re
+import time
 
 import dns.name
 import dns.rdatatype
@@ -10,11 +12,12 @@ import dns.update
 
 from harness.authoritative import send_update
 from harness.client import ask
-from harness.lab import records
 from harness.network import SERVICE
 from harness.run import wait_until
 
 from . import zone
+
+CHANGED = zone.PLAIN, zone.SIGNED        # zones of the authority whose names change
 
 
 def shows(server, name, text):
@@ -23,8 +26,14 @@ def shows(server, name, text):
     return reply and any(text in str(rrset) for rrset in reply.answer)
 
 
-def authority_shows(stand, address, name, text):
-    reply = ask(stand.world.network.authority, address, name, timeout=0.5)
+def has_serial(server, origin, text):
+    """Is that the zone as the server serves it? named writes a zone some time after it has frozen it."""
+    reply = ask(server.ns, server.service[4], origin, "SOA", local=server.service[4], timeout=0.5)
+    return reply and reply.answer and re.search(rf"\b{reply.answer[0][0].serial}\b", text)
+
+
+def authority_shows(stand, name, text):
+    reply = ask(stand.world.network.authority, zone.ADDRESS, name, timeout=0.5)
     return reply and any(text in str(rrset) for rrset in reply.answer)
 
 
@@ -36,6 +45,7 @@ class Commands:
     def __init__(self, stand, asked, seed):
         self.stand, self.asked = stand, asked
         self.rng = random.Random(f"disturb {seed}")
+        self.emptied = []        # when the server under test lost its whole cache, monotonic ns
 
     def actions(self, kind):
         """The functions to choose from while "flush" or "reload" is the kind, the likely ones more than once."""
@@ -71,13 +81,13 @@ class ResolverCommands(Commands):
 
     def change(self):
         """New data at the authority, and flushes that make them take effect."""
-        stand, address = self.stand, self.stand.zones.change()
-        for origin in (zone.PLAIN, zone.SIGNED):
-            stand.nsd.reload(origin, lambda: authority_shows(stand, zone.ADDRESS, f"changing0.{origin}", address))
-        for origin in (zone.PLAIN, zone.SIGNED):
+        stand, address = self.stand, self.stand.zones.change(CHANGED)
+        for origin in CHANGED:
+            stand.nsd.reload(origin, lambda: authority_shows(stand, f"changing0.{origin}", address))
+        for origin in CHANGED:
             for server in (stand.tested, stand.reference):
                 self.forget(server, origin, address)
-        return f"changing names become {address}, flushed"
+        return f"change at the authority: changing names become {address}, flushed"
 
 
 class UnboundCommands(ResolverCommands):
@@ -121,51 +131,23 @@ class UnboundCommands(ResolverCommands):
         return word
 
 
-class NamedCommands(ResolverCommands):
-    def actions(self, kind):
-        return (self.reload,) if kind == "reload" else (self.flush, self.flush, self.flush, self.change, self.withdraw)
-
-    def forget(self, server, origin, address):
-        """What a fetch under way brings may come into the cache after the flush, when it has been validated. A named that
-        can't resolve for a while (servers._resolves) is waited for."""
-        def has_new(name):
-            if shows(server, name, address):
-                return True
-            if shows(server, name, ""):
-                server.control("flushname", name)
-        server.control("flushtree", origin)
-        for n in range(zone.CHANGING):
-            wait_until(lambda: has_new(f"changing{n}.{origin}"), 30, f"{server.name} to know the new {origin}")
-
-    def flush(self):
-        name, _ = self.hot_name()
-        parent = name.partition(".")[2] or "."
-        # no flushtree of the root: after it, 9.20.26 keeps entries that flushname does not reach, without the plugin, too
-        words = self.rng.choice((("flushname", name), ("flushtree", parent if "." in parent.rstrip(".") else zone.SIGNED),
-                                 ("flushtree", zone.PLAIN), ("flush",)))
-        self.stand.tested.control(*words)
-        return " ".join(words)
-
-    def reload(self):
-        word = self.rng.choice(("reload", "reconfig"))
-        self.stand.tested.control(word)
-        self.wait_registered()
-        return word
-
-
-class ZoneCommands(Commands):
+class ZoneChanges(Commands):
     """Changes of zones that both servers serve: each is made at the one and then at the other."""
-    LOCAL = [f"local{n}.{zone.PLAIN}" for n in range(6)]     # names that come and go
-    ASKED = LOCAL + [zone.LAB_NAME] + [f"host{n}.{zone.TRANSFERRED}" for n in range(4)]
+    DYNAMIC = READ = None    # the zone that takes updates, and the one whose file is read
 
     def __init__(self, *args):
         super().__init__(*args)
         self.servers = self.stand.tested, self.stand.reference
         self.serial = 1
 
-    def actions(self, kind):
-        return (self.reload,) if kind == "reload" else \
-            (self.update, self.update, self.come_and_go, self.reload_zone, self.edit, self.transfer, self.withdraw)
+    @staticmethod
+    def local(dynamic):
+        """Names that come and go."""
+        return [f"local{n}.{dynamic}" for n in range(6)]
+
+    @property
+    def changes(self):
+        return self.update, self.update, self.come_and_go, self.reload_zone, self.edit, self.transfer
 
     def _both(self, *words):
         for server in self.servers:
@@ -181,7 +163,7 @@ class ZoneCommands(Commands):
         return self.serial
 
     def _update(self, change):
-        message = dns.update.Update(zone.PLAIN)
+        message = dns.update.Update(self.DYNAMIC)
         change(message)
         for server in self.servers:
             send_update(server, message)
@@ -194,7 +176,7 @@ class ZoneCommands(Commands):
         return f"update: changing names become {address}"
 
     def come_and_go(self):
-        name = dns.name.from_text(self.rng.choice(self.LOCAL))
+        name = dns.name.from_text(self.rng.choice(self.local(self.DYNAMIC)))
         if self.rng.random() < 0.4:
             self._update(lambda message: message.delete(name))
             return f"update: {name} goes"
@@ -203,33 +185,101 @@ class ZoneCommands(Commands):
 
     def reload_zone(self):
         """A zone file is written anew and read."""
-        address = self.stand.zones.change((zone.SIGNED,), self._next_serial())
-        self._both("reload", zone.SIGNED)
-        self._wait(f"changing0.{zone.SIGNED}", address)
-        return f"reload {zone.SIGNED}, with {address}"
+        address = self.stand.zones.change((self.READ,), self._next_serial())
+        self._both("reload", self.READ)
+        self._wait(f"changing0.{self.READ}", address)
+        return f"reload-zone of {self.READ}, with {address}"
 
     def edit(self):
         """The file of the zone that takes updates is edited: names given by update are gone."""
-        address = self.stand.zones.change((zone.PLAIN,), self._next_serial())
-        self._both("freeze", zone.PLAIN)
+        address = self.stand.zones.change((self.DYNAMIC,), self._next_serial())
+        self._both("freeze", self.DYNAMIC)
         for server in self.servers:
-            file = self.stand.zones.file(zone.PLAIN)
-            (server.dir / file.name).write_text(file.read_text())
-        self._both("thaw", zone.PLAIN)
-        self._wait(f"changing0.{zone.PLAIN}", address)
-        return f"freeze, edit, thaw {zone.PLAIN}, with {address}"
+            file = self.stand.zones.file(self.DYNAMIC)
+            mine = server.dir / file.name
+            wait_until(lambda: has_serial(server, self.DYNAMIC, mine.read_text()), 10, f"{server.name} to write {mine}")
+            mine.write_text(file.read_text())
+        self._both("thaw", self.DYNAMIC)
+        self._wait(f"changing0.{self.DYNAMIC}", address)
+        return f"freeze-thaw of {self.DYNAMIC}, with {address}"
 
     def transfer(self):
-        zones = self.stand.zones
-        text = f"192.0.2.{self.rng.randrange(1, 250)}"
-        zones.lab.write({**records(), "www": [f"300 A {text}"]})
-        self.stand.nsd.reload(zone.TRANSFERRED, lambda: authority_shows(self.stand, zone.LAB_ADDRESS, zone.LAB_NAME, text))
-        self._both("refresh", zone.TRANSFERRED)
-        self._wait(zone.LAB_NAME, text)
-        return f"transfer of {zone.TRANSFERRED}, with {text}"
+        """As IXFR or, when the server is to ask for all, as AXFR."""
+        address = self.stand.zones.change((zone.MOVED,), self._next_serial())
+        name = f"changing0.{zone.MOVED}"
+        self.stand.nsd.reload(zone.MOVED, lambda: authority_shows(self.stand, name, address))
+        self._both(self.rng.choice(("refresh", "retransfer")), zone.MOVED)
+        self._wait(name, address)
+        return f"{self._last_transfer()} of {zone.MOVED}, with {address}"
+
+    def _last_transfer(self):
+        """What it was at the server under test, by the number of records in its log."""
+        count = re.findall(rf"'{zone.MOVED[:-1]}/IN'.* Transfer completed: .* (\d+) records",
+                           self.stand.tested.program.log.read_text())[-1]
+        return "AXFR" if int(count) >= len(zone.small_lines(zone.MOVED)) else "IXFR"
 
     def reload(self):
         word = self.rng.choice(("reload", "reconfig"))
         self.stand.tested.control(word)
         self.wait_registered()
         return word
+
+    def flushing(self):
+        """Words of a command that takes something from the cache, in the end all of it."""
+        name, _ = self.hot_name()
+        parent = name.partition(".")[2] or "."
+        return self.rng.choice((("flushname", name), ("flushtree", parent), ("flushtree", zone.PLAIN), ("flushtree", "."),
+                                ("flush",)))
+
+
+class NamedCommands(ZoneChanges, ResolverCommands):
+    DYNAMIC, READ = zone.OWN, zone.READ
+    ASKED = ZoneChanges.local(DYNAMIC)
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.adrift = False      # flush() says
+
+    def actions(self, kind):
+        return (self.reload,) if kind == "reload" else \
+            (self.flush,) * 4 + (self.change, self.change, self.withdraw, *self.changes)
+
+    def forget(self, server, origin, address):
+        """What a fetch under way brings may come into the cache after the flush, when it has been validated. A named that
+        can't resolve for a while (servers._resolves) is waited for."""
+        def has_new(name):
+            if shows(server, name, address):
+                return True
+            if shows(server, name, ""):
+                server.control("flushname", name)
+        if server is self.stand.tested and self.adrift:
+            self._command("flush")
+        server.control("flushtree", origin)
+        for n in range(zone.CHANGING):
+            wait_until(lambda: has_new(f"changing{n}.{origin}"), 30, f"{server.name} to know the new {origin}")
+
+    def flush(self):
+        """After flushtree of the root a view of named goes on with the cache that it had, and later commands empty a new
+        one that it does not use, until flush, reload or reconfig (bind-patches/README.md)."""
+        words = self.flushing()
+        self._command(*words)
+        return " ".join(words)
+
+    def _command(self, *words):
+        if words == ("flush",):
+            self.emptied.append(time.monotonic_ns())
+        self.stand.tested.control(*words)
+        self.adrift = words == ("flushtree", ".") or self.adrift and words != ("flush",)
+
+
+class ZoneCommands(ZoneChanges):
+    DYNAMIC, READ = zone.PLAIN, zone.SIGNED
+    ASKED = ZoneChanges.local(DYNAMIC) + [f"changing{n}.{zone.MOVED}" for n in range(zone.CHANGING)]
+
+    def actions(self, kind):
+        return (self.reload,) if kind == "reload" else (*self.changes, self.flush, self.withdraw)
+
+    def flush(self):
+        words = self.flushing()
+        self.stand.tested.control(*words)
+        return " ".join(words)

@@ -7,7 +7,8 @@ in which two resolvers' questions reach their authority; so its reply may differ
 TTLs (but none above the zone's), the order within an RRset and of the RRsets in the sections after the answer,
 the letter case of names in records, which is that of the first question that fetched them, and whether the DNAME
 stands before the CNAME made from it, which Unbound also answers with alone when it has it in its cache. Rules says
-what else a server may do. Authoritative servers have no cache, and must say the same."""
+what else a server may do, to the reference's reply alone; the judge counts how often each of its rules has let one
+pass. Authoritative servers have no cache, and must say the same."""
 
 import time
 from collections import Counter
@@ -22,8 +23,16 @@ SOA, DNAME = 6, 39
 ANSWER, AUTHORITY, ADDITIONAL = range(3)
 RD, TC = 0x01, 0x02  # in the first octet of the flags
 RCODE, NOERROR, SERVFAIL, NXDOMAIN = 0x0F, 0, 2, 3
+# What has let a reference's reply pass that is another than the kernel path's; figures count by these.
+CUT, UNCHECKED, UNRESOLVED = "cut short, or one of them", "AD of what was not to be checked", "neither could resolve"
+ADDED, ORDERED = "additional or authority, as a cache holds them", "order or letters after the answer"
+LETTERS = "letters of another client's question"
+NOT_RECURSED, BY_TYPE = "RD clear", "types from what a cache holds"     # and these were not asked there
 AD, CD = 0x20, 0x10  # in the second
 CLOCK_READ_NS = 10**7                # oldest that a resolver's or the kernel's coarse reading of the clock is
+# A named that finds the servers of all TLDs in a loop of fetches (servers._resolves), as with an empty cache under load,
+# says SERVFAIL for so long: ten seconds, and those of the fetches.
+UNRESOLVED_NS = 15 * 10**9
 
 
 @dataclass(frozen=True)
@@ -41,11 +50,15 @@ class Rules:
     by_history: tuple = (46, 47, 50, 255)
 
 
-def _of_one_server(a, b, rules):
-    """difference(), and of replies cut short whose records come in any order, any may be left."""
+def _of_one_server(a, b, rules, used=None):
+    """difference(), and of replies cut short whose records come in any order, any may be left. used: counts that."""
     found = difference(a, b, 1 if rules.cached else 0, rules.shuffled)
     cut = found and rules.shuffled and a and b and a[2] & b[2] & TC
-    return None if cut and split(a)[:2] == split(b)[:2] else found
+    if not cut or split(a)[:2] != split(b)[:2]:
+        return found
+    if used is not None:
+        used[CUT] += 1
+    return None
 
 
 def between(kernel, before, after, rules=Rules()):
@@ -75,10 +88,12 @@ def _compared(mine, theirs, rules):
     return ("answer",) if mine[ANSWER] and theirs[ANSWER] else ("answer", "authority")
 
 
-def from_reference(kernel, reference, rules=Rules()):
-    """None when the reference's reply is the same but for what may depend on a cache's history."""
+def from_reference(kernel, reference, rules=Rules(), used=None):
+    """None when the reference's reply is the same but for what may depend on a cache's history. used: a Counter of
+    what that was."""
+    used = Counter() if used is None else used
     if not rules.cached:
-        return _of_one_server(kernel, reference, rules)
+        return _of_one_server(kernel, reference, rules, used)
     found = difference(kernel, reference, None, rules.shuffled)
     if found is None or found.kind in ("silence", "unreadable", "question", "OPT", "rest"):
         return found
@@ -89,12 +104,17 @@ def from_reference(kernel, reference, rules=Rules()):
         return Difference("header", f"{kernel[2:4].hex()} and {reference[2:4].hex()}")
     if split(kernel)[0][2:4] != split(reference)[0][2:4]:
         return Difference("header", "QDCOUNT")
-    if cut or kernel[2] & TC or kernel[3] & RCODE == SERVFAIL:
+    short = cut or kernel[2] & TC
+    if short or kernel[3] & RCODE == SERVFAIL:
+        used[CUT if short else UNRESOLVED] += 1
         return None          # the order of the records decides which are left; nothing, or what was found so far
     mine_all, theirs_all = _content(kernel), _content(reference)
     for name, mine, theirs in zip(_compared(mine_all, theirs_all, rules), mine_all, theirs_all):
         if mine != theirs:
             return Difference(name, f"{mine} and {theirs}")
+    if kernel[3] != reference[3]:
+        used[UNCHECKED] += 1
+    used[ORDERED if mine_all == theirs_all else ADDED] += 1
     return None
 
 
@@ -116,13 +136,13 @@ def _none_higher(kernel, direct):
 
 
 def asks_by_history(wire, rules=Rules()):
-    """Is this a question whose answer depends on what the cache was asked before?"""
+    """Why the answer depends on what the cache was asked before, "" if it does not."""
     at = 12
     while at < len(wire) and 0 < wire[at] < 64:
         at += 1 + wire[at]
     if rules.unrecursed_by_history and len(wire) > 2 and not wire[2] & RD:
-        return True
-    return int.from_bytes(wire[at + 1:at + 3], "big") in rules.by_history
+        return NOT_RECURSED
+    return BY_TYPE if int.from_bytes(wire[at + 1:at + 3], "big") in rules.by_history else ""
 
 
 def above_zone(data, wire, slack=0):
@@ -162,13 +182,14 @@ def a_second_off(flow, replies, rules=Rules()):
 
 
 class Judge:
-    """second_off counts what a_second_off() says; strict: what it says "end" of is a difference. gave_up: how often one
-    alone could not resolve, by which; that the server under test says so past the kernel path, too, has been judged
-    before."""
+    """second_off counts what a_second_off() says; strict: what it says "end" of is a difference. used: how often each rule
+    has let a reply pass; gave_up: how often one alone could not resolve, by which, and apart what a cache emptied a
+    moment before explains (emptied: list of when the server under test lost its own, monotonic ns); that the server
+    under test says so past the kernel path, too, has been judged before."""
 
-    def __init__(self, data, strict=False, rules=Rules()):
-        self.data, self.strict, self.rules = data, strict, rules
-        self.second_off, self.gave_up = Counter(), Counter()
+    def __init__(self, data, strict=False, rules=Rules(), emptied=()):
+        self.data, self.strict, self.rules, self.emptied = data, strict, rules, emptied
+        self.second_off, self.gave_up, self.used = Counter(), Counter(), Counter()
 
     def of(self, flow):
         """None, or the Difference that the flow shows."""
@@ -176,6 +197,8 @@ class Judge:
         if wrong:
             return wrong
         kernel, reference = replies[KERNEL], replies[REFERENCE_ASKED]
+        if flow.by_kernel and kernel and (kernel[2] & TC or kernel[3] & RCODE == SERVFAIL):
+            return Difference("never the kernel's", f"flags {kernel[2:4].hex()}")
         if flow.differs & DIFFERS_KERNEL:
             found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules)
             if found and not self._other_letters(flow, replies):
@@ -185,8 +208,8 @@ class Judge:
                 self.second_off[why] += 1
                 if self.strict and why == "end":
                     return Difference("a second", "off from both replies, and no second has turned")
-        if flow.differs & DIFFERS_REFERENCE and not self._one_gave_up(kernel, reference):
-            found = from_reference(kernel, reference, self.rules)
+        if flow.differs & DIFFERS_REFERENCE and not self._one_gave_up(flow, kernel, reference):
+            found = from_reference(kernel, reference, self.rules, self.used)
             if found:
                 return Difference(f"reference, {found.kind}", found)
         # two threads of a resolver may read the clock on either side of its turn: one stores, the other replies
@@ -196,16 +219,19 @@ class Judge:
     def _other_letters(self, flow, replies):
         """Has the resolver itself said the same again, with the letters of another client's question? Each that has it
         ask brings its own into the cache."""
-        return (self.rules.added_by_history and not flow.by_kernel and replies[KERNEL] and
-                any(replies[place] and replies[place] != replies[KERNEL] and
-                    replies[place].lower() == replies[KERNEL].lower() for place in (DIRECT, AGAIN)))
+        others = (self.rules.added_by_history and not flow.by_kernel and replies[KERNEL] and
+                  any(replies[place] and replies[place] != replies[KERNEL] and
+                      replies[place].lower() == replies[KERNEL].lower() for place in (DIRECT, AGAIN)))
+        self.used[LETTERS] += bool(others)
+        return others
 
-    def _one_gave_up(self, kernel, reference):
+    def _one_gave_up(self, flow, kernel, reference):
         """Is the difference that one resolver could not resolve what the other could? Counted by which."""
         failed = [bool(wire) and wire[3] & RCODE == SERVFAIL for wire in (kernel, reference)]
         if not self.rules.gives_up or failed[0] == failed[1]:
             return False
-        self.gave_up["under test" if failed[0] else "reference"] += 1
+        cold = any(0 <= max(flow.got) - when < UNRESOLVED_NS for when in self.emptied)
+        self.gave_up["reference" if failed[1] else "under test, emptied" if cold else "under test"] += 1
         return True
 
     def _limits(self, wire, slack):

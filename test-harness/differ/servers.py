@@ -19,13 +19,15 @@ ROLES = ("recursive", "authoritative")
 UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
 NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
 # Without these named drops queries that many clients ask at once.
-NAMED_CONFIG = NAMED_COOKIES + ("clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
+NAMED_CONFIG = NAMED_COOKIES + ("notify no;", "clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
 # So that rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
 # The zones have what named would refuse or mention.
 NAMED_ZONES = NAMED_COOKIES + ("notify no;", "check-names primary ignore;", "check-names secondary ignore;",
                                "check-integrity no;", "check-mx ignore;", "check-dup-records ignore;")
 DELEGATED = ("plain.signed.example.", "lenient.signed3.example.", "lenient.signed.example.")    # and not served
+# named takes SIG for RRSIG, and looks for KEY beside an alias.
+SIG, KEY = 24, 25
 SERVED = 5               # of so many of the generated zones one is not served, but delegated
 
 
@@ -34,9 +36,24 @@ def _unbound(stand):
             stand.world.reference(server=UNBOUND_CONFIG))
 
 
+def _pair(stand, dynamic, **options):
+    """named twice. dynamic: the zone that takes updates, in the server's own directory."""
+    servers = stand.world.named(stand.daemon, clause=NAMED_CLAUSE, **options), stand.world.named_reference(**options)
+    for server in servers:
+        shutil.copy(stand.zones.file(dynamic), server.dir)
+    return servers
+
+
+def _changing_bodies(stand, dynamic):
+    """{zone: body of its clause}"""
+    return {dynamic: f'type primary; file "{stand.zones.file(dynamic).name}"; allow-update {{ any; }};',
+            zone.MOVED: f'type secondary; file "moved"; primaries {{ {zone.ADDRESS}; }};'}
+
+
 def _named(stand):
-    return (stand.world.named(stand.daemon, options=NAMED_CONFIG, clause=NAMED_CLAUSE),
-            stand.world.named_reference(options=NAMED_CONFIG))
+    """Resolvers with some zones of their own."""
+    bodies = _changing_bodies(stand, zone.OWN) | {zone.READ: f'type primary; file "{stand.zones.file(zone.READ)}";'}
+    return _pair(stand, zone.OWN, options=NAMED_CONFIG, zones=bodies)
 
 
 def _is_served(name):
@@ -45,24 +62,17 @@ def _is_served(name):
 
 
 def _zone_bodies(stand):
-    """{zone: body of its clause}: one that takes dynamic updates, in the server's own directory, one that is
-    transferred, all others from the files there are."""
+    """{zone: body of its clause}: one that takes updates, one that is transferred, all others from the files there are."""
     bodies = {}
     for directory, config in ((stand.world.tree, (stand.world.tree / "nsd-zones.conf").read_text()),
                               (stand.zones.directory, stand.zones.config)):
         bodies.update((name, f'type primary; file "{file}";')
                       for name, file in zone_files(directory, config).items() if _is_served(name))
-    bodies[zone.PLAIN] = f'type primary; file "{stand.zones.file(zone.PLAIN).name}"; allow-update {{ any; }};'
-    bodies[zone.TRANSFERRED] = f'type secondary; file "transferred"; primaries {{ {zone.LAB_ADDRESS}; }};'
-    return bodies
+    return bodies | _changing_bodies(stand, zone.PLAIN)
 
 
 def _named_zones(stand):
-    common = {"options": NAMED_ZONES, "recursion": False, "zones": _zone_bodies(stand)}
-    servers = (stand.world.named(stand.daemon, clause=NAMED_CLAUSE, **common), stand.world.named_reference(**common))
-    for server in servers:
-        shutil.copy(stand.zones.file(zone.PLAIN), server.dir)
-    return servers
+    return _pair(stand, zone.PLAIN, options=NAMED_ZONES, recursion=False, zones=_zone_bodies(stand))
 
 
 def _registered(stand):
@@ -72,14 +82,14 @@ def _registered(stand):
 def _resolves(stand):
     """In an empty cache and under load named finds the name of the servers of all TLDs in a loop of fetches, and then
     says SERVFAIL for ten seconds; so that is asked for first, alone."""
-    return _registered(stand) and all(shows(server, TLD_SERVER, "") for server in (stand.tested, stand.reference))
+    return _loaded(stand) and all(shows(server, TLD_SERVER, "") for server in (stand.tested, stand.reference))
 
 
 def _loaded(stand):
     """The transferred zone comes after the start; when its first try fails, named tries again a minute later."""
-    missing = [server for server in (stand.tested, stand.reference) if not shows(server, zone.LAB_NAME, "")]
+    missing = [server for server in (stand.tested, stand.reference) if not shows(server, f"settled.{zone.MOVED}", "")]
     for server in missing:
-        server.control("refresh", zone.TRANSFERRED)
+        server.control("refresh", zone.MOVED)
     return not missing and _registered(stand)
 
 
@@ -96,7 +106,8 @@ class Server:
 SERVERS = {
     ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules()),
     ("bind", "recursive"): Server("BIND", _named, _resolves, NamedCommands, Rules(
-        shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True)),
+        shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True,
+        by_history=Rules.by_history + (SIG, KEY))),
     ("bind", "authoritative"): Server("BIND, authoritative", _named_zones, _loaded, ZoneCommands, Rules(
         shuffled=True, cached=False, by_history=()), 0.5),
 }

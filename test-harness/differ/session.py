@@ -111,19 +111,21 @@ class Session:
         self.stand, self.total, self.seed, self.strict = stand, queries, seed, strict
         self.data = stand.data()
         self.rules = stand.server.rules
-        self.judge = Judge(self.data, strict, self.rules)
         rng = random.Random(f"differential {seed}")
         self.asked = Questions(self.data, stand.world.tree, rng, max(200, queries // 2000), max(2000, queries // 20))
         for name in stand.server.commands.ASKED:
             self.asked.changing.add(to_wire(name), 1)
+        self.commands = stand.server.commands(stand, self.asked, seed)
+        self.judge = Judge(self.data, strict, self.rules, self.commands.emptied)
         self.queries = Queries(rng, self.asked, stand.server.recursion_desired)
         self.rng = rng
         self.finished = 0                      # queries, those asked again included
         self.in_kernel = 0                     # of them, answered there
         self.found, self.kinds = [], Counter()
         self.repeated = 0                      # asked again
-        self.explained = Counter()             # kinds of differences that a second look has explained
+        self.explained = Counter()             # kinds of differences that a second look has explained, the kernel's apart
         self.moments = 0                       # answers as they were until a renewal a moment before
+        self.alone = Counter()                 # queries that the reference was not asked, by why
         self.starts = []                       # (first number, phase)
         self._again = deque()                  # flows to be asked again
         self._waiting = {}                     # number -> Found
@@ -172,10 +174,16 @@ class Session:
 
     def _frame(self, number, wire, timeout):
         rng = self.rng
-        flags = (FULL if rng.random() < FULL_SHARE else 0) | (ALONE if asks_by_history(wire, self.rules) else 0)
+        flags = (FULL if rng.random() < FULL_SHARE else 0) | self._alone(wire)
         group = rng.choice(self.twins.groups)
         kernel, direct = self._cookies(wire, group) if cookies.in_query(wire) else (wire, b"")
         return self.twins.frame(number, kernel, timeout, group.index, flags, direct)
+
+    def _alone(self, wire):
+        """Counted, for the reference can't judge what it is not asked."""
+        why = asks_by_history(wire, self.rules)
+        self.alone[why] += bool(why)
+        return ALONE if why else 0
 
     def _cookies(self, wire, group):
         """The query as this client sends it, and as the direct one does: a cookie is good for one address only."""
@@ -197,9 +205,8 @@ class Session:
             number = flow.number | AGAIN
             self._waiting[number] = found
             self.repeated += 1
-            flags = FULL | (ALONE if asks_by_history(flow.wire, self.rules) else 0)
             self.twins.write(self.twins.frame(number, flow.wire, PATIENT_MS, flow.group.index,
-                                              flags, flow.direct_wire))
+                                              FULL | self._alone(flow.wire), flow.direct_wire))
 
     # -- the main thread --------------------------------------------------------------------------------
     def run(self, progress):
@@ -207,7 +214,7 @@ class Session:
         stand = self.stand
         before = stand.daemon.reasons()
         with Twins(stand.world) as self.twins, \
-                Disturber(stand.server.commands(stand, self.asked, self.seed)) as self.disturber:
+                Disturber(self.commands) as self.disturber:
             self.begun = time.monotonic()
             feeder = threading.Thread(target=self._feed, name="feeder", daemon=True)
             feeder.start()
@@ -220,7 +227,7 @@ class Session:
         self.seconds = time.monotonic() - self.begun
         after = stand.daemon.reasons()
         self.reasons = {name: n - before[name] for name, n in after.items() if n != before[name]}
-        self.commands = Counter(what.split()[0] for _, _, what in self.disturber.done)
+        self.given = Counter(what.split()[0].rstrip(":") for _, _, what in self.disturber.done)
 
     def _judge_all(self, progress):
         for finished, in_kernel, flow in self.twins.reports():
@@ -280,7 +287,7 @@ class Session:
         elif first.moment and not first.disturbance:
             self.moments += 1
         else:
-            self.explained[first.difference.kind] += 1
+            self.explained[("kernel, " if first.flow.by_kernel else "") + first.difference.kind] += 1
 
     def _count(self, found):
         self.kinds[found.difference.kind] += 1

@@ -71,7 +71,8 @@ def figures(session):
         "answered_in_kernel": session.in_kernel, "kernel_share": round(session.kernel_share, 4),
         "differences": sum(session.kinds.values()), "kinds": dict(session.kinds),
         "explained_by_a_second_look": session.explained, "of_the_moment_before": session.moments,
-        "a_second_off": session.judge.second_off, "gave_up": session.judge.gave_up, "commands": session.commands,
+        "a_second_off": session.judge.second_off, "gave_up": session.judge.gave_up,
+        "rules": +session.judge.used, "reference_not_asked": +session.alone, "commands": session.given,
         "phases": {phase.name: count for phase, count in session.phase_counts()}, "reasons": session.reasons,
     }
 
@@ -88,8 +89,10 @@ def summary(f):
                  "as when an end has moved by one")
     if f["gave_up"]:
         lines.append("one alone could not resolve: " + ", ".join(f"{who} {n:,}" for who, n in f["gave_up"].items()))
-    lines.append("explained by a second look: " + (", ".join(f"{k} {n:,}" for k, n in
-                                                             f["explained_by_a_second_look"].items()) or "none"))
+    lines += [f"{what}: " + (", ".join(f"{k} {n:,}" for k, n in sorted(counts.items())) or "none") for what, counts in (
+        ("explained by a second look", f["explained_by_a_second_look"]),
+        ("unlike the reference's by rule", f["rules"]), ("the reference not asked", f["reference_not_asked"]),
+        ("commands", f["commands"]))]
     lines.append("queries by phase: " + ", ".join(f"{name} {n:,}" for name, n in f["phases"].items()))
     passed = {name: n for name, n in f["reasons"].items() if name != "ANSWERED"}
     return lines + ["passed: " + ", ".join(f"{name} {n:,}" for name, n in sorted(passed.items(), key=lambda i: -i[1]))]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Two zones with every kind of answer, one of them signed: short TTLs down to 0, chains, DNAME, wildcards, large
-RRsets, names with any octet and of greatest length, types known and unknown.
+RRsets, names with any octet and of greatest length, types known and unknown. And three small ones, which a resolver may
+serve itself.
 
 A line is "owner TTL IN type rdata", all names absolute, as in the generated tree."""
 
@@ -9,9 +10,9 @@ from harness.kinds import Key, sign
 
 PLAIN, SIGNED = "twins.example.", "secured.example."
 ADDRESS = "10.53.4.9"                # of their name server, which serves all below example. here
-LAB_ADDRESS = lab.LAB                # of lab.example.'s, which may be transferred from it
-TRANSFERRED, LAB_NAME = "lab.example.", "www.lab.example."
-ADDRESSES = (ADDRESS, LAB_ADDRESS, lab.RELAY, *lab.TLD.values(), *kinds.SERVER.values())
+OWN, READ, MOVED = "own.example.", "read.example.", "moved.example."      # takes updates, is read, is transferred
+SMALL = OWN, READ, MOVED
+ADDRESSES = (ADDRESS, lab.LAB, lab.RELAY, *lab.TLD.values(), *kinds.SERVER.values())
 TTLS = (0, 1, 2, 3, 4, 5, 7, 10)
 PER_TTL = {0: 2, 1: 3}               # names of each TTL
 PER_TTL_ELSE = 8
@@ -78,10 +79,37 @@ def _data(origin):
     yield "unequal", "TXT", ['"a"', '"bb"', '"ccc"']
 
 
+def _head(origin, serial):
+    return [f"{origin} 3600 IN SOA ns.{origin} hostmaster.{origin} {serial} 3600 900 604800 {NEGATIVE_TTL}",
+            f"{origin} 3600 IN NS ns.{origin}", f"ns.{origin} 3600 IN A {ADDRESS}"]
+
+
+def _changing(origin, generation):
+    """The generation is the last octet of their addresses."""
+    for n in range(CHANGING):
+        yield f"changing{n}.{origin} {SETTLED_TTL} IN A {_address(generation)}"
+        yield f"to-changing{n}.{origin} {SETTLED_TTL} IN CNAME changing{n}.{origin}"
+
+
+def _address(generation):
+    return f"192.0.2.{generation % 250 + 1}"
+
+
+def small_lines(origin, generation=1, serial=1):
+    """A zone with aliases into the others, which a resolver that serves it follows in its cache."""
+    return [*_head(origin, serial), *_changing(origin, generation),
+            f"settled.{origin} {SETTLED_TTL} IN A 192.0.2.240", f"settled.{origin} {SETTLED_TTL} IN AAAA 2001:db8::f0",
+            f"settled.{origin} {SETTLED_TTL} IN MX 10 mail.{PLAIN}", f'settled.{origin} {SETTLED_TTL} IN TXT "own"',
+            f"brief.{origin} 2 IN A 192.0.2.241", f"*.wild.{origin} 5 IN A 192.0.2.242",
+            f"below.an.empty.node.{origin} 60 IN A 192.0.2.243", f"dangling.{origin} 60 IN CNAME no-such-name.{origin}",
+            *(f"to-{other.partition('.')[0]}.{origin} {SETTLED_TTL} IN CNAME {name}.{other}"
+              for other, name in ((PLAIN, "t5x1"), (SIGNED, "t10x2"), (OWN, "brief"), (READ, "settled")) if other != origin),
+            *(f"many.{origin} {SETTLED_TTL} IN A 198.51.100.{i}" for i in range(1, 9))]
+
+
 def lines(origin, generation=1, serial=1):
-    """All records; the generation is the last octet of the changing names' addresses."""
-    out = [f"{origin} 3600 IN SOA ns.{origin} hostmaster.{origin} {serial} 3600 900 604800 {NEGATIVE_TTL}",
-           f"{origin} 3600 IN NS ns.{origin}", f"ns.{origin} 3600 IN A {ADDRESS}"]
+    """All records."""
+    out = _head(origin, serial)
 
     def add(owner, ttl, rdtype, *rdata):
         out.extend(f"{owner} {ttl} IN {rdtype} {r}" for r in rdata)
@@ -109,9 +137,7 @@ def lines(origin, generation=1, serial=1):
     for owner in odd_owners(origin):
         add(owner, 30, "A", "192.0.2.80")
         add(owner, 30, "TXT", '"odd"')
-    for n in range(CHANGING):
-        add(f"changing{n}.{origin}", SETTLED_TTL, "A", f"192.0.2.{generation % 250 + 1}")
-        add(f"to-changing{n}.{origin}", SETTLED_TTL, "CNAME", f"changing{n}.{origin}")
+    out.extend(_changing(origin, generation))
     for owner, rdtype, rdata in _data(origin):
         add(f"{owner}.{origin}", 5 if owner == "aliased" else 60, rdtype, *rdata)
     return out
@@ -141,18 +167,20 @@ class Zones:
         anchor.write_text(f"{SIGNED} 3600 IN DS {self.key.ds()}\n")
         self.anchors = (self.lab.anchors, anchor)
         with open(directory / "example.zone", "a") as upper:
-            upper.writelines(f"{origin} NS ns.{origin}\nns.{origin} A {ADDRESS}\n" for origin in (PLAIN, SIGNED))
+            upper.writelines(f"{origin} NS ns.{origin}\nns.{origin} A {ADDRESS}\n" for origin in (PLAIN, SIGNED, *SMALL))
         self.config = lab.LAB_ZONES + "".join(f'zone:\n    name: "{o}"\n    zonefile: {self.file(o).name}\n'
-                                              for o in ("example.", PLAIN, SIGNED))
+                                              for o in ("example.", PLAIN, SIGNED, OWN, READ, MOVED))
+        self.config += "    provide-xfr: 10.53.0.0/16 NOKEY\n    store-ixfr: yes\n    create-ixfr: yes\n"    # of MOVED
         self.origins = [line.split('"')[1] for line in self.config.splitlines() if "name:" in line]
         self.write()
 
     def file(self, origin):
         return self.directory / f"{'lab' if origin == 'lab.example.' else origin.rstrip('.')}.zone"
 
-    def write(self, origins=(PLAIN, SIGNED), serial=1):
+    def write(self, origins=(PLAIN, SIGNED, *SMALL), serial=1):
         for origin in origins:
-            self.file(origin).write_text("\n".join(lines(origin, self.generation, serial)) + "\n")
+            content = (small_lines if origin in SMALL else lines)(origin, self.generation, serial)
+            self.file(origin).write_text("\n".join(content) + "\n")
         if SIGNED not in origins:
             return
         sign(self.key, self.file(SIGNED), self.directory / "keys")
@@ -160,9 +188,9 @@ class Zones:
         text = self.file(SIGNED).read_text()
         self.file(SIGNED).write_text(text.replace(r'\\"', r'\\\"'))
 
-    def change(self, origins=(PLAIN, SIGNED), serial=1):
+    def change(self, origins, serial=1):
         """The next generation of the changing names of these zones; returns its address. Behind a cache the serial stays:
         what caches hold of a negative answer's SOA must not tell when it was fetched."""
         self.generation += 1
         self.write(origins, serial)
-        return f"192.0.2.{self.generation % 250 + 1}"
+        return _address(self.generation)

@@ -54,6 +54,22 @@ def test_flush(bind, command, generation=[1]):
     assert reply.answer[0][0].address == f"192.0.2.{generation[0]}"
 
 
+def test_flushtree_of_the_root(bind):
+    """All rules go; what named itself then says, by bind-patches/README.md the former data, the kernel says, until flush."""
+    def addresses():
+        return [ask(ns, SERVICE[4], NAME, **local).answer[0][0].address
+                for ns, local in ((bind.network.client1, {}), (bind.network.resolver, {"local": SERVICE[4]}))]
+    bind.world.heat(bind.daemon, NAME)
+    bind.world.change_lab(records(99), NAME, "A", "192.0.2.99")
+    bind.named.control("flushtree", ".")
+    assert bind.daemon.explain(NAME)["where"] == "resolver"
+    bind.world.heat(bind.daemon, NAME)
+    kernel, own = addresses()
+    assert kernel == own
+    bind.named.control("flush")
+    assert addresses() == ["192.0.2.99"] * 2
+
+
 @pytest.mark.parametrize("command", ("reconfig", "reload"))
 def test_new_configuration(bind, command):
     """The former configuration's rules are gone when rndc returns, and the plugin offers again."""

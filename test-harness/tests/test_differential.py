@@ -12,8 +12,9 @@ import dns.rrset
 import pytest
 
 from differ import cookies, judge
-from differ.asking import DIFFERS_KERNEL, FULL, Flow, Group, Twins
+from differ.asking import DIFFERS_KERNEL, DIFFERS_REFERENCE, FULL, Flow, Group, Twins
 from differ.questions import Data
+from differ.servers import SERVERS
 from harness import pinned
 from harness.client import query
 from harness.compare import difference
@@ -121,6 +122,59 @@ def test_cookies_are_judged():
     mine, direct = with_cookie(CLIENT1[4], 1000), cookies.make(b"12345678", SERVICE[4], 1000)
     theirs = mine[:-len(direct)] + direct
     assert judge.Judge(Data([])).of(flow(mine, theirs)._replace(wire=mine, direct_wire=theirs)) is None
+
+
+NAMED = SERVERS["bind", "recursive"].rules
+UNCHECKED = reply(flags="QR RD RA CD")
+LETTERS = reply().replace(b"\x02ns", b"\x02NS")
+
+
+def cut_short(wire):
+    return flip(wire, 2, judge.TC)
+
+
+def servfail(wire):
+    return flip(wire, 3, judge.SERVFAIL)
+
+
+def without_additional():
+    m = dns.message.from_wire(reply(), one_rr_per_rrset=True)
+    m.additional = []
+    return m.to_wire()
+
+
+@pytest.mark.parametrize("good, other, rule", [
+    (reply(), without_additional(), judge.ADDED), (reply(), cut_short(reply()), judge.CUT),
+    (UNCHECKED, reply(flags="QR RD RA CD AD"), judge.UNCHECKED), (reply(), LETTERS, judge.ORDERED),
+    (reply(), servfail(reply()), "gave up")], ids=("additional", "cut short", "AD", "letters", "SERVFAIL"))
+def test_what_a_rule_allows_the_reference_is_found_in_the_kernel(good, other, rule):
+    """What lets the reference's reply pass, and is counted, lets none of the kernel's pass, even if the reference says
+    the same."""
+    judged = judge.Judge(Data([]), rules=NAMED)
+    asked = flow(good, good)
+    by_reference = asked._replace(differs=DIFFERS_REFERENCE, sent=(1, 2, 0, 2), got=(2, 3, 0, 3))
+    assert judged.of(by_reference._replace(replies=(good, good, None, other))) is None
+    assert judged.used[rule] == 1 or rule == "gave up" and judged.gave_up == {"reference": 1}
+    assert judged.of(by_reference._replace(differs=DIFFERS_KERNEL, replies=(good, other, good, other)))
+    # nor when named itself says so past the kernel path: such a reply is never offered
+    never = rule in (judge.CUT, "gave up")
+    assert bool(judged.of(by_reference._replace(replies=(other, other, None, other)))) == never
+
+
+def test_other_letters_are_named_s_alone():
+    """Which client's question brought its letters into the cache does not matter to the kernel, but what it has."""
+    judged = judge.Judge(Data([]), rules=NAMED)
+    assert judged.of(flow(LETTERS, reply(), by_kernel=False)) is None and judged.used[judge.LETTERS] == 1
+    assert judged.of(flow(LETTERS, reply())) is not None
+
+
+@pytest.mark.parametrize("rdtype", NAMED.by_history)
+def test_types_of_history_are_compared_past_the_kernel(rdtype):
+    """The reference is not asked for them, but what the kernel says must be named's own."""
+    wire = query("a.example.", rdtype).to_wire()
+    assert judge.asks_by_history(wire, NAMED) == judge.BY_TYPE
+    assert judge.asks_by_history(query("a.example.", "A").to_wire(), NAMED) == ""
+    assert judge.Judge(Data([]), rules=NAMED).of(flow(without_additional(), reply())._replace(wire=wire)) is not None
 
 
 @pytest.fixture
