@@ -136,8 +136,7 @@ class Network:
             client.route(f"fd53:{i}::1")
             pass_everything(client, f"c{i}", pass_object)
         self.client1.address("c1", *(_on_link(a) for a in (*CLIENT1_MORE, *STRANGER.values())))
-        self.resolver.route(CLIENT1[4], "10.54.1.0/24")
-        self.resolver.route(CLIENT1[6], "fd54:1::/64")
+        self.route_to_strangers()
         for service in (SERVICE, REFERENCE):
             self.resolver.address("lo", f"{service[4]}/32", f"{service[6]}/128")
         self.resolver.address("lo", *(f"{a}/32" for a in (*DOORS.values(), *REFERENCE_DOORS.values())))
@@ -149,6 +148,11 @@ class Network:
         self.resolver.route("fd53:3::2")
         self.authority.route("10.53.3.1")
         self.authority.route("fd53:3::1")
+
+    def route_to_strangers(self):
+        """As well after r1 was down: its routes go with it."""
+        self.resolver.route(CLIENT1[4], "10.54.1.0/24")
+        self.resolver.route(CLIENT1[6], "fd54:1::/64")
 
     def udp_overflows(self):
         """{role: datagrams that have found their socket's buffer full} of the namespaces where there are any."""
