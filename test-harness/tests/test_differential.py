@@ -11,14 +11,16 @@ import dns.message
 import dns.rrset
 import pytest
 
+from conftest import bind_path, kernel_path
 from differ import cookies, judge
 from differ.asking import DIFFERS_KERNEL, DIFFERS_REFERENCE, FULL, Flow, Group, Twins
 from differ.questions import Data
 from differ.servers import SERVERS
 from harness import pinned
-from harness.client import query
+from harness.client import ask, query
 from harness.compare import difference
 from harness.network import CLIENT1, SERVICE
+from harness.run import wait_until
 
 TESTER = Path(__file__).resolve().parent.parent / "differential"
 HOT = "www.lab.example"
@@ -177,10 +179,14 @@ def test_types_of_history_are_compared_past_the_kernel(rdtype):
     assert judge.Judge(Data([]), rules=NAMED).of(flow(without_additional(), reply())._replace(wire=wire)) is not None
 
 
-@pytest.fixture
-def reference(world, path):
-    with world.reference() as r:
-        yield r
+@pytest.fixture(params=("unbound", "bind"))
+def pair(world, request):
+    """(the kernel path of the server, whose reference runs beside it; what the two may differ in)"""
+    path, reference = {"unbound": (kernel_path, world.reference), "bind": (bind_path, world.named_reference)}[request.param]
+    with path(world) as tested, reference() as beside:
+        # a named with an empty cache drops what more than ten clients ask at once
+        wait_until(lambda: ask(beside.ns, beside.service[4], HOT), 10, f"the reference to know {HOT}")
+        yield tested, SERVERS[request.param, "recursive"].rules
 
 
 def ask_many(world, count):
@@ -209,10 +215,11 @@ def alter_rule(daemon, address):
     return altered
 
 
-def test_an_altered_rule_is_found(world, path, reference):
+def test_an_altered_rule_is_found(world, pair):
     """End to end: one rule in the kernel's memory gets another address while it is in use."""
+    path, rules = pair
     world.heat(path.daemon, HOT)
-    judged = judge.Judge(Data([]))
+    judged = judge.Judge(Data([]), rules=rules)
     before = ask_many(world, 64)
     assert len(before) == 64 and any(f.by_kernel for f in before)
     assert [judged.of(f) for f in before if judged.of(f)] == []
