@@ -27,7 +27,6 @@ struct hydns_reply {
 	__u32 answer_off;    /* from the frame's start */
 	__u32 ttls;          /* where in the slot their offsets begin */
 	bool question_stands; /* where the reply will have it, as it came */
-	__u32 turn;          /* which RR of a rotated RRset comes first, modulo their count */
 };
 
 /* Octets of DNS that this client takes, from this resolver. */
@@ -141,6 +140,17 @@ static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, con
 	return *(const __u16 *)((const void *)rule + at);
 }
 
+static __always_inline struct hydns_rotation hydns_rotation_at(const struct hydns_rule *rule,
+							      const struct hydns_reply *reply, __u32 i)
+{
+	__u64 at = reply->ttls + 2 * (__u64)rule->ttl_count + HYDNS_ROTATION_LEN * i;
+
+	HYDNS_OPAQUE(at);
+	if (at > HYDNS_SLOT_MOST - HYDNS_ROTATION_LEN)
+		return (struct hydns_rotation){ 0 };
+	return *(const struct hydns_rotation *)((const void *)rule + at);
+}
+
 /* Where record i of this RRset begins in the rule, from the set's start. */
 static __always_inline __u32 hydns_record_start(const struct hydns_rule *rule, const struct hydns_reply *reply,
 						const struct hydns_rotation *g, __u32 i)
@@ -173,7 +183,7 @@ static __always_inline int hydns_turn_rest(struct xdp_md *ctx, struct hydns_quer
 					   struct hydns_reply *reply, const struct hydns_rotation *g, __u32 count,
 					   __u32 first)
 {
-	__u32 second = (first + 1 + reply->turn / count % (count - 1)) % count;
+	__u32 second = (first + 1 + q->turn / count % (count - 1)) % count;
 	__u32 begin = hydns_record_start(rule, reply, g, first), at = hydns_record_start(rule, reply, g, second);
 	__u32 end = first + 1 < count ? hydns_record_start(rule, reply, g, first + 1) : g->len;
 	__u32 skip = end - begin, now_at = second > first ? at - begin : g->len - begin + at;
@@ -189,12 +199,12 @@ static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_que
 {
 #pragma unroll
 	for (int i = 0; i < HYDNS_ROTATIONS_MAX; i++) {
-		const struct hydns_rotation g = rule->rotation[i];
+		const struct hydns_rotation g = hydns_rotation_at(rule, reply, i);
 		__u32 count = g.last - g.first + 1, first, head;
 
-		if (g.last <= g.first || g.start + g.len > rule->answer_len)
+		if (i >= rule->rotation_count || g.last <= g.first || g.start + g.len > rule->answer_len)
 			continue;
-		first = reply->turn % count;
+		first = q->turn % count;
 		head = hydns_record_start(rule, reply, &g, first);
 		if (head >= g.len)
 			continue;
@@ -343,15 +353,15 @@ static __always_inline void hydns_write_dns_header(struct hydns_dns_header *h, c
 	bool ad = (rule->flags & HYDNS_RULE_SECURE) && (q->ad || (q->variant & HYDNS_VARIANT_DO));
 	/* of the query's flags nothing but RD */
 	__u32 flags = rule->reply_flags | asked->flags[0] | (ad ? HYDNS_FLAGS_AD << 8 : 0);
-	__u32 arcount = bpf_htons(bpf_ntohs(rule->arcount) + q->edns), *word = (void *)h, w;
+	__u32 arcount = bpf_htons(rule->arcount + q->edns), *word = (void *)h, w;
 
 	w = asked->id | flags << 16;
 	word[0] = w;
 	reply->sum += w;
-	w = bpf_htons(1) | (__u32)rule->ancount << 16;
+	w = bpf_htons(1) | (__u32)bpf_htons(rule->ancount) << 16;
 	word[1] = w;
 	reply->sum += w;
-	w = rule->nscount | arcount << 16;
+	w = bpf_htons(rule->nscount) | arcount << 16;
 	word[2] = w;
 	reply->sum += w;
 }
@@ -504,12 +514,12 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 		return r;
 	reply.answer_off = q->dns_off + HYDNS_DNS_HEADER + q->name_len + 4;
 	reply.ttls = HYDNS_RULE_TTLS(q->name_len, rule->answer_len);
-	hits = hydns_hits_of(rule);
+	hits = hydns_hits_here(rule);
 	if (!hits)
 		return HYDNS_R_MISS;
 	/* The resolver turns by the query's id and the time, neither of which need be evenly spread: a client
-	 * may always use the same id. This CPU's answers from this rule are. */
-	reply.turn = *hits;
+	 * may always use the same id. The answers from this rule are. */
+	hydns_hits_so_far(rule, hits, q);
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
 		reply.seconds = (now - rule->base_ns) / HYDNS_NS;
 	r = hydns_resize(ctx, q, &reply);
@@ -517,7 +527,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 		return r;
 	if (hydns_answer_write(ctx, q, cfg, rule, &reply))
 		return HYDNS_R_ABORTED;
-	++*hits;
+	hydns_count_hit(rule, hits);
 	hydns_count_answer(q, reply.dns_len);
 	return HYDNS_R_ANSWERED;
 }

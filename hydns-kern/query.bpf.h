@@ -53,7 +53,8 @@ struct hydns_query {
 	__u8  out_macs[12];  /* the reply's Ethernet addresses, with reply-path fib */
 	__u16 cookie_at;     /* of the query's, offset into the message */
 	__u8  capitals;      /* the name came with capital letters */
-	__u8  reserved[5];
+	__u8  reserved;
+	__u32 turn;          /* which RR of a rotated RRset comes first in the reply, modulo their count */
 	struct hydns_known_service known[2];  /* IPv4's, IPv6's */
 	__u64 tick;          /* remembered: the tick in which a query last came, */
 	__u64 tick_ns;       /* and its monotonic time */

@@ -94,7 +94,17 @@ const __u8 *hydns_rule_left_out(const struct hydns_rule *r)
 {
 	if (!(r->flags & HYDNS_RULE_LEFT_OUT))
 		return NULL;
-	return (const __u8 *)r + HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count, 0);
+	return (const __u8 *)r + HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count,
+						  r->rotation_count * HYDNS_ROTATION_LEN);
+}
+
+struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i)
+{
+	struct hydns_rotation g;
+
+	memcpy(&g, (const __u8 *)r + HYDNS_RULE_ROTATIONS(r->name_len, r->answer_len, r->ttl_count) + i * sizeof(g),
+	       sizeof(g));
+	return g;
 }
 
 static bool ttls_valid(const __u16 *ttl, unsigned count, __u16 answer_len)
@@ -110,15 +120,12 @@ static bool ttls_valid(const __u16 *ttl, unsigned count, __u16 answer_len)
 }
 
 /* A rotation moves whole RRs, of which the TTLs are the rule's own. */
-static bool rotations_valid(const struct hydns_rule *r, const __u16 *ttl)
+static bool rotations_valid(const struct hydns_rule *r, const struct hydns_rotation *o, const __u16 *ttl)
 {
-	for (unsigned i = 0; i < r->rotation_count; i++) {
-		const struct hydns_rotation *o = &r->rotation[i];
-
+	for (unsigned i = 0; i < r->rotation_count; i++, o++)
 		if (o->first >= o->last || o->last >= r->ttl_count || o->start + o->len > r->answer_len ||
 		    ttl[o->first] < o->start || ttl[o->last] >= o->start + o->len)
 			return false;
-	}
 	return true;
 }
 
@@ -141,14 +148,26 @@ bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
 	return head_valid(&p->head) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
 	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
-	       rotations_valid(&p->head, p->ttl);
+	       rotations_valid(&p->head, p->rotation, p->ttl);
+}
+
+/* What the store keeps in a header stays. */
+static void write_head(struct hydns_rule *r, const struct hydns_rule *head)
+{
+	struct hydns_rule h = *head;
+
+	h.hits = r->hits;
+	h.hits_end = r->hits_end;
+	h.ordinal = r->ordinal;
+	h.size_class = r->size_class;
+	*r = h;
 }
 
 void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 {
 	__u8 *at = r->data, *ttls;
 
-	memcpy(r, &p->head, offsetof(struct hydns_rule, rotation) + sizeof(r->rotation));
+	write_head(r, &p->head);
 	r->answer_sum = hydns_answer_sum(p->answer, r->answer_len, p->ttl, r->ttl_count);
 	memcpy(at, p->name, r->name_len);
 	at += r->name_len;
@@ -157,14 +176,18 @@ void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 	memcpy(at + 4, p->answer, r->answer_len);
 	ttls = (__u8 *)r + HYDNS_RULE_TTLS(r->name_len, r->answer_len);
 	memcpy(ttls, p->ttl, r->ttl_count * sizeof(*p->ttl));
+	at = ttls + r->ttl_count * sizeof(*p->ttl);
+	memcpy(at, p->rotation, r->rotation_count * sizeof(*p->rotation));
 	if (p->left_out_len)
-		memcpy(ttls + r->ttl_count * sizeof(*p->ttl), p->left_out, p->left_out_len);
+		memcpy(at + r->rotation_count * sizeof(*p->rotation), p->left_out, p->left_out_len);
 }
 
 bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 {
 	const __u8 *type = r->data + r->name_len, *left_out = hydns_rule_left_out(r);
-	__u32 space = (__u32)HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count, 0);
+	__u32 space = (__u32)HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count,
+					      r->rotation_count * HYDNS_ROTATION_LEN);
+	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
 	__u16 ttl[HYDNS_TTLS_MAX];
 
 	if (!head_valid(r) || space > slot_size || (left_out && !hydns_left_out_length(left_out, slot_size - space)))
@@ -173,7 +196,9 @@ bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 	    memcmp(type + 2, class_in, 2))
 		return false;
 	memcpy(ttl, (const __u8 *)r + HYDNS_RULE_TTLS(r->name_len, r->answer_len), r->ttl_count * sizeof(*ttl));
-	return ttls_valid(ttl, r->ttl_count, r->answer_len) && rotations_valid(r, ttl) &&
+	for (unsigned i = 0; i < r->rotation_count; i++)
+		rotation[i] = hydns_rule_rotation(r, i);
+	return ttls_valid(ttl, r->ttl_count, r->answer_len) && rotations_valid(r, rotation, ttl) &&
 	       r->answer_sum == hydns_answer_sum(hydns_rule_answer(r), r->answer_len, ttl, r->ttl_count);
 }
 

@@ -133,10 +133,15 @@ void hydns_store_grace_end(struct hydns_store *s, __u64 ticket)
 }
 
 /* -- hits and claims -------------------------------------------------------------------------------- */
-static __u32 hits_sum(const struct hydns_store *s, __u32 ordinal)
+static __u32 hits_in_slot(const struct hydns_store *s, __u32 handle)
+{
+	return __atomic_load_n(&rule_at(s, handle)->hits, __ATOMIC_RELAXED);
+}
+
+__u32 hydns_store_hits_raw(const struct hydns_store *s, __u32 ordinal)
 {
 	const struct hydns_line *line = s->m.hits + ordinal / HYDNS_LINE_WORDS;
-	__u32 sum = 0;
+	__u32 handle = hydns_store_handle(s, ordinal), sum = handle ? hits_in_slot(s, handle) : 0;
 
 	for (__u32 cpu = 0; cpu < s->g.cpus; cpu++, line += s->g.lines)
 		sum += __atomic_load_n(&line->word[ordinal % HYDNS_LINE_WORDS], __ATOMIC_RELAXED);
@@ -147,7 +152,29 @@ __u32 hydns_store_hits(const struct hydns_store *s, __u32 handle)
 {
 	__u32 o = hydns_store_ordinal(s, handle);
 
-	return hits_sum(s, o) - s->hits_before[o];
+	return hydns_store_hits_raw(s, o) - s->hits_before[o];
+}
+
+void hydns_store_prefetch_hits(const struct hydns_store *s, __u32 ordinal)
+{
+	__u32 handle = ordinal < hydns_store_ordinals(s) ? hydns_store_handle(s, ordinal) : 0;
+
+	if (handle)
+		__builtin_prefetch(&rule_at(s, handle)->hits);
+}
+
+/* Nothing is written where most of the last share is left. */
+void hydns_store_count_in_slot(struct hydns_store *s, __u32 handle)
+{
+	__u32 hits;
+	__u16 *end;
+
+	if (!is_live(s, handle))
+		return;
+	end = &rule_at(s, handle)->hits_end;
+	hits = hits_in_slot(s, handle);
+	if ((__s16)(*end - hits) < HYDNS_HITS_IN_SLOT / 2)
+		__atomic_store_n(end, (__u16)(hits + HYDNS_HITS_IN_SLOT), __ATOMIC_RELAXED);
 }
 
 /* A former rule's refresh claim must not hold back the first refresh of the next one of this ordinal. */
@@ -160,7 +187,7 @@ static void claim_clear(struct hydns_store *s, __u32 ordinal)
 static void make_live(struct hydns_store *s, __u32 ordinal, __u32 handle)
 {
 	s->place[ordinal] = PLACE_LIVE | handle;
-	s->hits_before[ordinal] = hits_sum(s, ordinal);
+	s->hits_before[ordinal] = hydns_store_hits_raw(s, ordinal);
 	s->count++;
 }
 
@@ -269,6 +296,7 @@ size_t hydns_store_bytes(const struct hydns_store *s)
 /* A slot of a fitting size with an ordinal of its own, neither live yet; 0: there is none. */
 static __u32 take(struct hydns_store *s, __u32 size_class, __u32 *ordinal)
 {
+	struct hydns_rule *rule;
 	__u32 handle;
 
 	if (s->free_ordinal == NONE)
@@ -278,8 +306,11 @@ static __u32 take(struct hydns_store *s, __u32 size_class, __u32 *ordinal)
 		return 0;
 	*ordinal = s->free_ordinal;
 	s->free_ordinal = s->place[*ordinal];
-	rule_at(s, handle)->ordinal = *ordinal;
-	rule_at(s, handle)->size_class = size_class & (HYDNS_SIZE_CLASSES - 1);
+	rule = rule_at(s, handle);
+	rule->hits = 0;
+	rule->hits_end = HYDNS_HITS_IN_SLOT;
+	rule->ordinal = *ordinal;
+	rule->size_class = size_class & (HYDNS_SIZE_CLASSES - 1);
 	return handle;
 }
 
@@ -292,7 +323,7 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 
 	if (!hydns_rule_parts_valid(p))
 		return -EINVAL;
-	size_class = hydns_class_for(HYDNS_RULE_SPACE(h->name_len, h->answer_len, h->ttl_count, p->left_out_len));
+	size_class = hydns_class_for(HYDNS_RULE_SPACE(h->name_len, h->answer_len, h->ttl_count, hydns_parts_rest(p)));
 	if (size_class == HYDNS_SIZE_CLASSES)
 		return -E2BIG;
 	hash = p->key ? p->key : hydns_store_key(s, p);

@@ -31,6 +31,7 @@ struct hydns_rule_parts {
 	const __u8 *name;              /* head.name_len octets, lower case */
 	const __u8 *answer;            /* head.answer_len octets */
 	const __u16 *ttl;              /* head.ttl_count offsets into the answer, ascending */
+	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX]; /* head.rotation_count of them */
 	__u64 key;                     /* hydns_store_key() of these; 0: computed when needed */
 	const __u8 *left_out;          /* with HYDNS_RULE_LEFT_OUT: the names that the answer left out ... */
 	__u16 left_out_len;            /* ... and their octets, with their number's; else 0 */
@@ -57,8 +58,8 @@ void hydns_store_prefetch(const struct hydns_store *s, __u64 key);
 /* Removes a rule from the index; its slot goes to limbo until the grace period ends. */
 void hydns_store_remove(struct hydns_store *s, __u32 handle);
 
-/* Changes when a live rule lets queries through for refresh: one aligned store. This and the next are all that changes in
- * a published slot. */
+/* Changes when a live rule lets queries through for refresh: one aligned store. This, the next, and where
+ * its hits are counted are all that changes in a published slot. */
 void hydns_store_set_refresh(struct hydns_store *s, __u32 handle, __u32 refresh_ms);
 
 /* Gives the TTL at this offset of a live rule's answer another value. False: more than one octet of it would change, which
@@ -86,8 +87,15 @@ __u32 hydns_store_handle(const struct hydns_store *s, __u32 ordinal); /* 0: nobo
 /* Octets of the slot of a rule that is live, or was until the last grace period. */
 __u32 hydns_store_slot_size(const struct hydns_store *s, __u32 handle);
 
-/* Hits since this rule was published, modulo 2^32 (sum over CPUs). */
+/* Hits since this rule was published, modulo 2^32 (slot's and CPUs' counts). */
 __u32 hydns_store_hits(const struct hydns_store *s, __u32 handle);
+/* The same counts since an unknown beginning, also while the ordinal's rule waits for its grace period: their difference
+ * between two calls is what came meanwhile, as long as the ordinal is the same rule's. */
+__u32 hydns_store_hits_raw(const struct hydns_store *s, __u32 ordinal);
+/* Asks the processor for the counts of whoever has this ordinal, if anybody. */
+void hydns_store_prefetch_hits(const struct hydns_store *s, __u32 ordinal);
+/* The next HYDNS_HITS_IN_SLOT hits of a live rule are counted in its slot: for rules with few since the last time. */
+void hydns_store_count_in_slot(struct hydns_store *s, __u32 handle);
 
 /*
  * Grace periods. Readers are XDP programs, that is RCU read-side sections: begin() notes what is in
@@ -103,6 +111,13 @@ bool hydns_store_grace_needed(const struct hydns_store *s);
 __u16 hydns_answer_sum(const __u8 *answer, __u16 len, const __u16 *ttl, unsigned ttl_count);
 const __u8 *hydns_rule_name(const struct hydns_rule *r);
 const __u8 *hydns_rule_answer(const struct hydns_rule *r);
+/* Of a valid rule, number i below rotation_count. */
+struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i);
+/* Octets of what follows the TTLs' offsets, for HYDNS_RULE_SPACE. */
+static inline __u32 hydns_parts_rest(const struct hydns_rule_parts *p)
+{
+	return p->head.rotation_count * HYDNS_ROTATION_LEN + p->left_out_len;
+}
 /* The block of names that the answer left out, of a valid rule; NULL: none. */
 const __u8 *hydns_rule_left_out(const struct hydns_rule *r);
 /* Octets of such a block that begins here and must end within room; 0: it is none. */

@@ -163,7 +163,7 @@ static void offer(struct contender *c, const struct sim_answer *a, const uint8_t
 	out->parts = (struct hydns_rule_parts){
 		.head = {
 			.base_ns = sent_s * NS_PER_S, .expire_ms = (uint32_t)(a->expires_s - sent_s) * 1000,
-			.ancount = htons(1), .answer_len = ANSWER_LEN, .name_len = NAME_LEN, .ttl_count = 1,
+			.ancount = 1, .answer_len = ANSWER_LEN, .name_len = NAME_LEN, .ttl_count = 1,
 			.qtype = htons(QTYPE),
 		},
 		.name = name, .answer = record, .ttl = out->ttl,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Hits. The program counts them per slot and CPU and never resets them; here the difference to what was
+ * Hits. The program counts them in the slot, or per rule and CPU, and never resets them; here the difference to what was
  * seen before goes to the policy and to the tally of the rule's authority. A rule that leaves is looked
  * at twice, when it leaves and after the grace period, so no hit is lost.
  */
@@ -13,23 +13,12 @@
 
 #define RCODE_MASK 0x000f
 #define FLAG_AA    0x0400
-
-uint32_t hydnsd_hits_raw(const struct hydnsd_rules *r, uint32_t ordinal)
-{
-	const struct hydns_geometry *g = r->memory.geometry;
-	uint32_t line = ordinal / HYDNS_LINE_WORDS, word = ordinal % HYDNS_LINE_WORDS, sum = 0;
-
-	for (uint32_t cpu = 0; cpu < g->cpus; cpu++) {
-		const struct hydns_line *l = &r->memory.hits[(size_t)cpu * g->lines + line];
-
-		sum += __atomic_load_n(&l->word[word], __ATOMIC_RELAXED);
-	}
-	return sum;
-}
+/* Rules whose counts are on their way while one is looked at: they stand in slots, of which none is in a cache. */
+#define HITS_AHEAD 16
 
 static uint32_t take_new(struct hydnsd_rules *r, uint32_t ordinal)
 {
-	uint32_t raw = hydnsd_hits_raw(r, ordinal), hits = raw - r->seen[ordinal];
+	uint32_t raw = hydns_store_hits_raw(r->store, ordinal), hits = raw - r->seen[ordinal];
 
 	r->seen[ordinal] = raw;
 	return hits;
@@ -66,8 +55,8 @@ static void tally(struct hydnsd_rules *r, const struct hydnsd_departed *d, uint3
 		t->secure += hits;
 }
 
-void hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
-			 uint64_t now_ns)
+uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+			     uint64_t now_ns)
 {
 	struct hydnsd_departed d = describe(ordinal, rule);
 	uint32_t hits = take_new(r, ordinal);
@@ -75,6 +64,7 @@ void hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct 
 	if (hits)
 		tally(r, &d, hits);
 	hydns_policy_hits(r->policy, ordinal, hits, now_ns / HYDNSD_NS_PER_MS);
+	return hits;
 }
 
 void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
@@ -93,28 +83,32 @@ void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct h
 	r->departed[r->departed_count++] = describe(ordinal, rule);
 }
 
-/* Most rules have had no hit since the last sweep: these are not looked at, for each would be a miss of every cache. Their
- * rate falls, and with the next hit the time of their refresh follows. */
+/* Most rules have had no hit since the last sweep: of these nothing but the count is looked at. Their rate falls, and with
+ * the next hit the time of their refresh follows. */
 static void sweep_one(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
 {
+	uint32_t handle = hydns_store_handle(r->store, ordinal);
 	const struct hydns_rule *rule;
 
-	if (hydnsd_hits_raw(r, ordinal) == r->seen[ordinal]) {
+	if (hydns_store_hits_raw(r->store, ordinal) == r->seen[ordinal]) {
 		hydns_policy_hits(r->policy, ordinal, 0, now_ns / HYDNSD_NS_PER_MS);
 		return;
 	}
-	rule = hydns_store_rule(r->store, hydns_store_handle(r->store, ordinal));
+	rule = hydns_store_rule(r->store, handle);
 	if (!rule)
 		return;
-	hydnsd_hits_account(r, ordinal, rule, now_ns);
+	if (hydnsd_hits_account(r, ordinal, rule, now_ns) < HYDNS_HITS_IN_SLOT)
+		hydns_store_count_in_slot(r->store, handle);
 	hydnsd_rules_time_refresh(r, ordinal, rule);
 }
 
 bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget)
 {
-	for (; budget && r->sweep_cursor < r->ordinals; budget--, r->sweep_cursor++)
+	for (; budget && r->sweep_cursor < r->ordinals; budget--, r->sweep_cursor++) {
+		hydns_store_prefetch_hits(r->store, r->sweep_cursor + HITS_AHEAD);
 		if (r->owner[r->sweep_cursor] != HYDNSD_NOBODY)
 			sweep_one(r, r->sweep_cursor, now_ns);
+	}
 	r->bar = hydns_policy_bar(r->policy, now_ns / HYDNSD_NS_PER_MS);
 	if (r->sweep_cursor < r->ordinals)
 		return false;
@@ -134,9 +128,11 @@ uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r)
 
 void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < r->ordinals; i++)
-		if (r->owner[i] == authority && hydnsd_hits_raw(r, i) != r->seen[i])
+	for (uint32_t i = 0; i < r->ordinals; i++) {
+		hydns_store_prefetch_hits(r->store, i + HITS_AHEAD);
+		if (r->owner[i] == authority && hydns_store_hits_raw(r->store, i) != r->seen[i])
 			sweep_one(r, i, now_ns);
+	}
 	for (uint32_t i = 0; i < r->departed_count; i++)
 		if (r->departed[i].authority == authority)
 			tally(r, &r->departed[i], take_new(r, r->departed[i].ordinal));

@@ -101,9 +101,9 @@ static void fill_head(const struct hydns_offer *f, size_t left_out, struct hydns
 	memcpy(out->data + f->name_len + 4, f->data + f->name_len, f->answer_len + left_out);
 	head->base_ns = f->base_ns;
 	head->reply_flags = f->reply_flags;
-	head->ancount = f->ancount;
-	head->nscount = f->nscount;
-	head->arcount = f->arcount;
+	head->ancount = (uint8_t)ntohs(f->ancount);
+	head->nscount = (uint8_t)ntohs(f->nscount);
+	head->arcount = (uint8_t)ntohs(f->arcount);
 	head->answer_len = f->answer_len;
 	head->name_len = f->name_len;
 	head->variant = f->variant;
@@ -165,7 +165,7 @@ static void end_run(struct reading *r)
 	if (!r->limits->rotates || run->count < 2 || run->type == TYPE_RRSIG)
 		;
 	else if (!run->uneven && head->rotation_count < HYDNS_ROTATIONS_MAX)
-		head->rotation[head->rotation_count++] = (struct hydns_rotation){
+		r->out->parts.rotation[head->rotation_count++] = (struct hydns_rotation){
 			.start = (run->start - hydnsd_answer_start(&r->message)) & 0x7ff,
 			.len = (run->end - run->start) & 0x7ff,
 			.first = run->first & 0x1f,
@@ -261,7 +261,7 @@ static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsig
 static enum hydnsd_rejection read_records(struct reading *r)
 {
 	const struct hydns_rule *head = &r->out->parts.head;
-	const unsigned counts[] = { ntohs(head->ancount), ntohs(head->nscount), ntohs(head->arcount) };
+	const unsigned counts[] = { head->ancount, head->nscount, head->arcount };
 	uint32_t pos = hydnsd_answer_start(&r->message);
 
 	for (unsigned section = 0; section < 3; section++)
@@ -279,6 +279,7 @@ static enum hydnsd_rejection read_records(struct reading *r)
  * its rotation instead, as an honest resolver may compress into one. */
 static enum hydnsd_rejection check_marks(struct reading *r)
 {
+	struct hydns_rotation *rotation = r->out->parts.rotation;
 	struct hydns_rule *head = &r->out->parts.head;
 	unsigned kept = 0;
 
@@ -286,14 +287,13 @@ static enum hydnsd_rejection check_marks(struct reading *r)
 		if (marked(r, r->out->ttl[i], 4))
 			return HYDNSD_REJECT_RECORD;
 	for (unsigned i = 0; i < head->rotation_count; i++) {
-		struct hydns_rotation g = head->rotation[i];
+		struct hydns_rotation g = rotation[i];
 
 		if (!marked(r, g.start, g.len))
-			head->rotation[kept++] = g;
-		else if (g.first < ntohs(head->ancount))
+			rotation[kept++] = g;
+		else if (g.first < head->ancount)
 			r->answer_stays = true;
 	}
-	memset(head->rotation + kept, 0, (HYDNS_ROTATIONS_MAX - kept) * sizeof(head->rotation[0]));
 	head->rotation_count = (uint8_t)kept;
 	return r->answer_stays ? HYDNSD_REJECT_ROTATION : HYDNSD_ACCEPTED;
 }
@@ -355,7 +355,7 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		why = set_life(&r, frame->ttl);
 	if (why)
 		return why;
-	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, left_out) > HYDNS_SLOT_MOST)
+	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) > HYDNS_SLOT_MOST)
 		return HYDNSD_REJECT_TOO_BIG;
 	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,
 					    head->ttl_count);

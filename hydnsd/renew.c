@@ -22,7 +22,7 @@
 static bool owned(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, const struct hydnsd_rr *rr,
 		  uint32_t number)
 {
-	return (!w->own_proofs || number < ntohs(rule->ancount)) && rr->owner.len == w->name_len &&
+	return (!w->own_proofs || number < rule->ancount) && rr->owner.len == w->name_len &&
 	       memcmp(rr->owner.octet, w->name, w->name_len) == 0;
 }
 
@@ -117,5 +117,7 @@ uint32_t hydnsd_rules_renew(struct hydnsd_rules *r, uint32_t handle, const struc
 		.head = *rule, .name = next.data, .answer = next.data + rule->name_len + 4U, .ttl = next.ttl,
 		.left_out = left_out, .left_out_len = left_out ? (uint16_t)hydns_left_out_length(left_out, HYDNS_SLOT_MOST) : 0,
 	};
+	for (unsigned i = 0; i < rule->rotation_count; i++)
+		next.parts.rotation[i] = hydns_rule_rotation(rule, i);
 	return hydnsd_rules_succeed(r, handle, &next, now_ns);
 }

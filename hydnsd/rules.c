@@ -83,7 +83,7 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 	r->signature[ordinal] = signature;
 	r->owner[ordinal] = rule->authority;
 	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
-	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
+	r->seen[ordinal] = hydns_store_hits_raw(r->store, ordinal);
 	r->tally[rule->authority].rules++;
 	known = (struct hydns_sighted){
 		.key = key_of(r, rule->data, rule), .count = hydns_store_hits(r->store, handle),
@@ -339,7 +339,7 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, co
 	r->owner[ordinal] = a->parts.head.authority;
 	r->signature[ordinal] = a->signature;
 	hydnsd_owners_add(r->owners, &a->owners, ordinal);
-	r->seen[ordinal] = hydnsd_hits_raw(r, ordinal);
+	r->seen[ordinal] = hydns_store_hits_raw(r->store, ordinal);
 	r->generation[ordinal] = (uint32_t)a->generation;
 	r->tally[a->parts.head.authority].rules++;
 	r->refresh_percent[ordinal] = (uint8_t)by->refresh_percent;
@@ -354,7 +354,7 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	const struct hydns_rule *head = &a->parts.head;
 	struct wanted w = {
 		.rules = r, .authority = HYDNSD_ANY_AUTHORITY,
-		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, a->parts.left_out_len),
+		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&a->parts)),
 	};
 	uint32_t victim;
 

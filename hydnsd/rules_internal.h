@@ -53,10 +53,9 @@ struct hydnsd_rules {
 };
 
 /* hits.c */
-uint32_t hydnsd_hits_raw(const struct hydnsd_rules *r, uint32_t ordinal);
-/* Accounts the hits of a live rule since it was last looked at; the policy hears of them. */
-void hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
-			 uint64_t now_ns);
+/* Accounts the hits of a live rule since it was last looked at, and returns them; the policy hears of them. */
+uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+			     uint64_t now_ns);
 /* The rule is about to leave: account now, and once more after the grace period. */
 void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			uint64_t now_ns);

@@ -26,7 +26,8 @@ struct known {
 	char name[HYDNS_NAME_MAX];
 	struct query q;
 	struct answer a;
-	uint32_t turn;           /* answers so far: the order of the next one */
+	uint32_t handle;
+	uint32_t turn;           /* the order of the next answer */
 };
 
 static struct known known[RULES];
@@ -220,7 +221,7 @@ static const char *judge_reply(const struct frame *f, const struct frame *reply,
 	q.id = ldns_pkt_id(query);
 	q.ad = ldns_pkt_ad(query);
 	q.edns = ldns_pkt_edns(query);
-	len = answer_message(&k->a, &q, AGE_S, k->turn++, EDNS_SIZE, want);
+	len = answer_message(&k->a, &q, AGE_S, k->turn, EDNS_SIZE, want);
 	memcpy(want + 12, asked, name_len);
 	if (reply->len - reply->dns != len || memcmp(reply->data + reply->dns, want, len))
 		return "a message other than the rule's";
@@ -275,7 +276,8 @@ static int prepare(struct kernel *k)
 	kernel_config(k, &c);
 	for (unsigned i = 0; i < RULES; i++) {
 		make_rule(&known[i], i);
-		if (!kernel_publish(k, &known[i].q, &known[i].a, AGE_S * 1000000000ULL, NULL)) {
+		known[i].handle = kernel_publish(k, &known[i].q, &known[i].a, AGE_S * 1000000000ULL, NULL);
+		if (!known[i].handle) {
 			printf("rule %u (%s) could not be published\n", i, known[i].name);
 			return -1;
 		}
@@ -295,6 +297,8 @@ static int one(struct kernel *k, uint64_t number, uint64_t *answered)
 	if (rnd(8))
 		frame_seal(&f);
 	g = f;
+	for (unsigned i = 0; i < RULES; i++)
+		known[i].turn = kernel_turn(k, known[i].handle);
 	action = kernel_shoot(k, &g);
 	*answered += action == XDP_TX;
 	wrong = judge(&f, &g, action);

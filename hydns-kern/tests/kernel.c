@@ -341,9 +341,9 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->expire_ms = r->refresh_ms = LIFE_MS;
 	r->epoch = EPOCH;
 	r->reply_flags = htons(a->flags);
-	r->ancount = htons(a->count[ANSWER]);
-	r->nscount = htons(a->count[AUTHORITY]);
-	r->arcount = htons(a->count[ADDITIONAL]);
+	r->ancount = a->count[ANSWER];
+	r->nscount = a->count[AUTHORITY];
+	r->arcount = a->count[ADDITIONAL];
 	r->answer_len = a->len;
 	r->answer_sum = hydns_answer_sum(a->data, a->len, a->ttl, a->ttls);
 	r->variant = (q->want_do ? HYDNS_VARIANT_DO : 0) | (q->norec ? HYDNS_VARIANT_NO_RD : 0);
@@ -352,7 +352,7 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->ttl_count = a->ttls;
 	r->rotation_count = a->rotations;
 	r->qtype = htons(q->qtype);
-	memcpy(r->rotation, a->rotation, sizeof(r->rotation));
+	memcpy(p.rotation, a->rotation, sizeof(p.rotation));
 	if (edit)
 		edit(r);
 	return hydns_store_publish(k->store, &p, &handle, &replaced) ? 0 : handle;
@@ -367,9 +367,12 @@ void kernel_remove(struct kernel *k, __u32 handle)
 
 __u32 kernel_turn(struct kernel *k, __u32 handle)
 {
+	const struct hydns_rule *rule = hydns_store_rule(k->store, handle);
 	const struct hydns_line *lines = k->map[MAP_HITS].p;
 	__u32 o = hydns_store_ordinal(k->store, handle);
 
+	if ((__s16)(rule->hits_end - rule->hits) > 0)
+		return rule->hits;
 	return lines[k->cpu * k->geometry.lines + o / HYDNS_LINE_WORDS].word[o % HYDNS_LINE_WORDS];
 }
 

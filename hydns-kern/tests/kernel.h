@@ -46,7 +46,7 @@ __u32 kernel_time(struct kernel *k, const struct frame *f, unsigned runs);
 __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answer *a, __u64 age_ns,
 		     void (*edit)(struct hydns_rule *));
 void kernel_remove(struct kernel *k, __u32 handle);
-/* By which turn the next answer from this rule is rotated: this CPU's count of answers from its slot. */
+/* By which turn the next answer from this rule is rotated: the count of answers where the next will be counted. */
 __u32 kernel_turn(struct kernel *k, __u32 handle);
 struct hydns_store *kernel_store(struct kernel *k);
 struct hydns_bucket *kernel_index(struct kernel *k);

@@ -873,6 +873,39 @@ static void test_authority_counts(void **state)
 	kernel_remove(kern, handle);
 }
 
+static __u32 counted_in_slot(__u32 handle)
+{
+	return hydns_store_rule(kernel_store(kern), handle)->hits;
+}
+
+/* As many as stand there in the slot, then by processor, until the store allows as many again; none is lost. */
+static void test_where_hits_are_counted(void **state)
+{
+	struct hydns_store *s = kernel_store(kern);
+	struct answer a = { 0 };
+	__u32 handle, n = 0;
+	struct frame f;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	for (; n < HYDNS_HITS_IN_SLOT + 3; n++) {
+		assert_int_equal(counted_in_slot(handle), n < HYDNS_HITS_IN_SLOT ? n : HYDNS_HITS_IN_SLOT);
+		assert_int_equal(hydns_store_hits(s, handle), n);
+		frame_query(&f, &plain);
+		assert_int_equal(kernel_shoot(kern, &f), XDP_TX);
+	}
+	assert_int_equal(hydns_store_hits(s, handle), n);
+	hydns_store_count_in_slot(s, handle);
+	expect_answer("counted in the slot again", &plain, &a, 0);
+	assert_int_equal(counted_in_slot(handle), HYDNS_HITS_IN_SLOT + 1);
+	assert_int_equal(hydns_store_hits(s, handle), n + 1);
+	kernel_remove(kern, handle);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	assert_int_equal(hydns_store_hits(s, handle), 0);
+	kernel_remove(kern, handle);
+}
+
 /* --- load-time switches ------------------------------------------------------------------------------- */
 static void test_partial_checksum(void **state)
 {
@@ -986,6 +1019,7 @@ int main(void)
 		cmocka_unit_test(test_no_checksum),
 		cmocka_unit_test(test_fingerprint_collision),
 		cmocka_unit_test(test_authority_counts),
+		cmocka_unit_test(test_where_hits_are_counted),
 		cmocka_unit_test(test_partial_checksum),
 		cmocka_unit_test(test_vlan),
 		cmocka_unit_test(test_ipv6_off),

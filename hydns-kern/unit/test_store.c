@@ -373,7 +373,7 @@ static void what_is_no_rule_is_refused(void **state)
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, 16);
 	r.p.head.rotation_count = 1;
-	r.p.head.rotation[0] = (struct hydns_rotation){ .start = 8, .len = 32, .first = 0, .last = 1 };
+	r.p.rotation[0] = (struct hydns_rotation){ .start = 8, .len = 32, .first = 0, .last = 1 };
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, ANSWER_MOST);
 	r.p.head.answer_len = 1600;          /* refused before it is read */
@@ -440,23 +440,58 @@ static void slot_waits_for_its_ticket(void **state)
 	late = hydns_store_grace_begin(s);
 	hydns_store_remove(s, second);
 	hydns_store_grace_end(s, early);
-	assert_int_equal(publish(s, 100, 1, 16, &other, &replaced), -ENOSPC);
+	assert_int_equal(publish(s, 80, 1, 16, &other, &replaced), -ENOSPC);
 	hydns_store_grace_end(s, late);
-	assert_int_equal(publish(s, 100, 1, 16, &other, &replaced), 0);
+	assert_int_equal(publish(s, 80, 1, 16, &other, &replaced), 0);
 	assert_int_equal(other, first);
-	assert_int_equal(publish(s, 101, 1, 16, &other, &replaced), -ENOSPC);
+	assert_int_equal(publish(s, 81, 1, 16, &other, &replaced), -ENOSPC);
 	hydns_store_grace_end(s, late);
-	assert_int_equal(publish(s, 101, 1, 16, &other, &replaced), -ENOSPC);
+	assert_int_equal(publish(s, 81, 1, 16, &other, &replaced), -ENOSPC);
 	assert_true(hydns_store_grace_needed(s));
 	grace(s);
 	assert_false(hydns_store_grace_needed(s));
-	assert_int_equal(publish(s, 101, 1, 16, &other, &replaced), 0);
+	assert_int_equal(publish(s, 81, 1, 16, &other, &replaced), 0);
 	assert_int_equal(other, second);
 	hydns_store_close(s);
 	world_free(&w);
 }
 
 /* -- hits and claims ---------------------------------------------------------------------------------------- */
+static struct hydns_rule *rule_of(struct hydns_store *s, __u32 handle)
+{
+	return (struct hydns_rule *)(uintptr_t)hydns_store_rule(s, handle);
+}
+
+static void hits_are_counted_in_slots_while_few(void **state)
+{
+	struct hydns_geometry g = sizes(16, 16, 64);
+	struct hydns_store *s;
+	struct world w;
+	__u32 h, replaced;
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	assert_int_equal(publish(s, 1, 1, 16, &h, &replaced), 0);
+	assert_int_equal(rule_of(s, h)->hits_end - rule_of(s, h)->hits, HYDNS_HITS_IN_SLOT);
+	rule_of(s, h)->hits = 3;
+	hydns_store_count_in_slot(s, h);
+	assert_int_equal(rule_of(s, h)->hits_end, HYDNS_HITS_IN_SLOT);      /* not worth a store */
+	rule_of(s, h)->hits = UINT32_MAX - 2;                               /* on its way round */
+	rule_of(s, h)->hits_end = UINT16_MAX - 2;
+	hydns_store_count_in_slot(s, h);
+	assert_int_equal(rule_of(s, h)->hits_end, HYDNS_HITS_IN_SLOT - 3);
+	rule_of(s, h)->hits = 1;
+	hydns_store_remove(s, h);
+	hydns_store_count_in_slot(s, h);
+	grace(s);
+	assert_int_equal(publish(s, 1, 1, 16, &h, &replaced), 0);
+	assert_int_equal(rule_of(s, h)->hits, 0);
+	assert_int_equal(rule_of(s, h)->hits_end, HYDNS_HITS_IN_SLOT);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
 static void hits_count_from_publication(void **state)
 {
 	struct hydns_geometry g = sizes(16, 16, 64);
@@ -472,6 +507,13 @@ static void hits_count_from_publication(void **state)
 	w.hits[o / 16].word[o % 16] += 3;                  /* CPU 0 */
 	w.hits[g.lines + o / 16].word[o % 16] -= 1;        /* CPU 1, a counter that wraps */
 	assert_int_equal(hydns_store_hits(s, a), 2);
+	rule_of(s, a)->hits += 4;
+	assert_int_equal(hydns_store_hits(s, a), 6);
+	hydns_store_close(s);
+	assert_non_null(s = hydns_store_open(&w.m));
+	assert_int_equal(hydns_store_hits(s, a), 0);       /* a new beginning */
+	rule_of(s, a)->hits++;
+	assert_int_equal(hydns_store_hits(s, a), 1);
 	w.m.claims[o / 16].word[o % 16] = 12345;
 	assert_int_equal(publish(s, 1, 2, 16, &b, &replaced), 0);
 	assert_int_equal(hydns_store_hits(s, b), 0);
@@ -750,6 +792,7 @@ int main(void)
 		cmocka_unit_test(crowded_index_moves_entries),
 		cmocka_unit_test(slot_waits_for_its_ticket),
 		cmocka_unit_test(hits_count_from_publication),
+		cmocka_unit_test(hits_are_counted_in_slots_while_few),
 		cmocka_unit_test(damage_is_removed),
 		cmocka_unit_test(second_slot_of_a_key_is_removed),
 		cmocka_unit_test(noise_is_survived),

@@ -148,8 +148,13 @@ void build_store_close(struct build_store *s)
 void build_store_hit(struct build_store *s, uint32_t handle, uint32_t hits)
 {
 	uint32_t o = hydns_store_ordinal(hydnsd_rules_store(s->rules), handle);
+	struct hydns_rule *rule = (void *)(s->memory.slots + (size_t)(handle - 1) * HYDNS_UNIT);
 
-	s->hits[(o % 2) * s->geometry.lines + o / HYDNS_LINE_WORDS].word[o % HYDNS_LINE_WORDS] += hits;
+	for (; hits; hits--)
+		if ((int16_t)(rule->hits_end - rule->hits) > 0)
+			rule->hits++;
+		else
+			s->hits[(o % 2) * s->geometry.lines + o / HYDNS_LINE_WORDS].word[o % HYDNS_LINE_WORDS]++;
 }
 
 void build_store_grace(struct build_store *s)
@@ -169,9 +174,9 @@ static size_t make_message(const struct hydns_rule *r, uint8_t *out)
 	memset(out, 0, HYDNSD_HEADER);
 	put16(out + HEADER_FLAGS_AT, r->reply_flags);
 	put16(out + 4, htons(1));
-	put16(out + 6, r->ancount);
-	put16(out + 8, r->nscount);
-	put16(out + 10, r->arcount);
+	put16(out + 6, htons(r->ancount));
+	put16(out + 8, htons(r->nscount));
+	put16(out + 10, htons(r->arcount));
 	memcpy(out + HYDNSD_HEADER, r->data, r->name_len + 4U + r->answer_len);
 	return HYDNSD_HEADER + r->name_len + 4U + r->answer_len;
 }
@@ -219,8 +224,8 @@ static const char *message_fault(const struct hydns_rule *r, const uint8_t *wire
 
 	if (ldns_wire2pkt(&p, wire, len) != LDNS_STATUS_OK)
 		return "ldns cannot read the message";
-	if (ldns_pkt_ancount(p) != ntohs(r->ancount) || ldns_pkt_nscount(p) != ntohs(r->nscount) ||
-	    ldns_pkt_arcount(p) != ntohs(r->arcount))
+	if (ldns_pkt_ancount(p) != r->ancount || ldns_pkt_nscount(p) != r->nscount ||
+	    ldns_pkt_arcount(p) != r->arcount)
 		fault = "the counts differ";
 	else if (ldns_pkt_size(p) != len)
 		fault = "octets after the last record";
@@ -240,10 +245,10 @@ const char *build_rule_fault(const struct hydns_rule *rule)
 	const char *fault = message_fault(rule, wire, len);
 
 	for (unsigned i = 0; !fault && i < rule->rotation_count; i++) {
-		const struct hydns_rotation *g = &rule->rotation[i];
+		const struct hydns_rotation g = hydns_rule_rotation(rule, i);
 
-		for (unsigned turn = 0; !fault && turn <= (unsigned)(g->last - g->first); turn++) {
-			rotate(rule, rule->data + rule->name_len + 4, answer, g, turn);
+		for (unsigned turn = 0; !fault && turn <= (unsigned)(g.last - g.first); turn++) {
+			rotate(rule, rule->data + rule->name_len + 4, answer, &g, turn);
 			fault = message_fault(rule, wire, len);
 		}
 	}

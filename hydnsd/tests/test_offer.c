@@ -61,9 +61,9 @@ static void chain_rotates_its_addresses_alone(void **state)
 	assert_int_equal(answer.parts.head.ttl_count, 4);
 	assert_int_equal(answer.parts.head.expire_ms, 30000);
 	assert_int_equal(answer.parts.head.rotation_count, 1);
-	assert_int_equal(answer.parts.head.rotation[0].first, 1);
-	assert_int_equal(answer.parts.head.rotation[0].last, 3);
-	assert_int_equal(answer.parts.head.rotation[0].len, 3 * 16);
+	assert_int_equal(answer.parts.rotation[0].first, 1);
+	assert_int_equal(answer.parts.rotation[0].last, 3);
+	assert_int_equal(answer.parts.rotation[0].len, 3 * 16);
 	limits.rotates = false;
 	assert_int_equal(check(&chain), HYDNSD_ACCEPTED);
 	assert_int_equal(answer.parts.head.rotation_count, 0);
@@ -80,9 +80,9 @@ static void unequal_records_rotate(void **state)
 	(void)state;
 	assert_int_equal(check(&unequal), HYDNSD_ACCEPTED);
 	assert_int_equal(answer.parts.head.rotation_count, 1);
-	assert_int_equal(answer.parts.head.rotation[0].start, 0);
-	assert_int_equal(answer.parts.head.rotation[0].len, 12 + 2 + 12 + 5);
-	assert_int_equal(answer.parts.head.rotation[0].last, 1);
+	assert_int_equal(answer.parts.rotation[0].start, 0);
+	assert_int_equal(answer.parts.rotation[0].len, 12 + 2 + 12 + 5);
+	assert_int_equal(answer.parts.rotation[0].last, 1);
 }
 
 /* The order that the resolver would change with every reply must not stand still. */

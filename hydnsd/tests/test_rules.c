@@ -717,25 +717,32 @@ static void capacity_holds_and_the_hottest_stay(void **state)
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), CAPACITY);
 }
 
-/* Hits are counted while a rule lives, when it leaves, and until the grace period ends; each once. */
+/* Hits are counted while a rule lives, in its slot or, as long as it is hot, by processor, when it leaves, and until the
+ * grace period ends; each once. */
 static void no_hit_is_lost(void **state)
 {
 	struct hydns_counts c = { 0 };
+	const struct hydns_rule *rule;
 	uint32_t handle;
 
 	(void)state;
 	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
 	handle = find("www.example.");
-	build_store_hit(&store, handle, 5);
+	rule = hydns_store_rule(hydnsd_rules_store(store.rules), handle);
+	build_store_hit(&store, handle, HYDNS_HITS_IN_SLOT + 5);
 	hydnsd_rules_sweep(store.rules, NOW_NS, UINT32_MAX);
-	build_store_hit(&store, handle, 3);
+	build_store_hit(&store, handle, 2);
+	assert_int_equal(rule->hits, HYDNS_HITS_IN_SLOT);
+	hydnsd_rules_sweep(store.rules, NOW_NS, UINT32_MAX);
+	build_store_hit(&store, handle, 1);
+	assert_int_equal(rule->hits, HYDNS_HITS_IN_SLOT + 1);
 	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
 	build_store_hit(&store, handle, 2); /* by a program that held it */
 	build_store_grace(&store);
 	hydnsd_rules_sweep_authority(store.rules, 1, NOW_NS);
 	hydnsd_rules_counts(store.rules, 1, &c);
-	assert_int_equal(c.type[1], 10);
-	assert_int_equal(c.rcode[0], 10);
+	assert_int_equal(c.type[1], HYDNS_HITS_IN_SLOT + 10);
+	assert_int_equal(c.rcode[0], HYDNS_HITS_IN_SLOT + 10);
 	assert_int_equal(c.edns_do, 0);
 	assert_int_equal(c.rules, 0);
 }

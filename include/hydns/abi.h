@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      4
+#define HYDNS_ABI_VERSION      5
 
 /* --- limits ------------------------------------------------------------------------------------ */
 #define HYDNS_NAME_MAX         255   /* wire name with its root label, RFC 1035 section 3.1 */
@@ -71,6 +71,7 @@ struct hydns_rotation {
 	__u32 first:5;
 	__u32 last:5;
 };
+#define HYDNS_ROTATION_LEN     4
 
 /*
  * One rule, at the start of a slot. The slot goes on with data:
@@ -79,45 +80,50 @@ struct hydns_rotation {
  *   answer    answer_len octets: the resolver's own message after the question, without its OPT;
  *             each TTL holds the seconds left at base_ns
  *   ttl       from the next even offset in the slot on: ttl_count __u16, each the offset of a TTL field in the answer
+ *   rotation  rotation_count struct hydns_rotation, at an even offset
  *   left out  with HYDNS_RULE_LEFT_OUT alone: 1 octet, how many names follow (never 0), and these, wire format,
  *             lower case: owners of RRsets that the resolver's cached answer has and its reply does not show (proofs
  *             without DO, additional data). Without one of them the resolver would ask anew. The program never
  *             reads them.
  * A slot is immutable from its publication in the index until a grace period after its removal, but for
- * refresh_ms, which hydnsd may change by one store.
+ * refresh_ms, hits_end and any octet of a TTL, which hydnsd may change by one store, and hits.
  */
 struct hydns_rule {
 	__u64 base_ns;      /* monotonic time at which the wall clock's second began that TTLs refer to */
 	__u32 expire_ms;    /* after base_ns; from then on the rule is dead */
 	__u32 refresh_ms;   /* after base_ns; from then on one query per re-arm time is passed */
 	__u32 epoch;        /* counts only while it equals the authority page's */
+	__u32 hits;         /* answers counted here, by the program, by atomic additions */
+	__u32 ordinal:27;   /* dense number of the rule, for words and tables per rule; set by the store */
+	__u32 size_class:5; /* of the slot; set by the store */
+	__u16 hits_end;     /* set by the store; once hits, modulo 2^16, has come so far, each CPU counts in its own word */
 	__u16 reply_flags;  /* network order: header flags of the reply without RD, AD, CD */
-	__u16 ancount;      /* network order */
-	__u16 nscount;      /* network order */
-	__u16 arcount;      /* network order, without the OPT */
 	__u16 answer_len;
 	__u16 answer_sum;   /* folded, not inverted one's-complement sum (RFC 1071) of the answer with its
 			     * TTLs as zero, as if the answer began at an even offset; memory order */
+	__u16 qtype;        /* network order; again in data, where question and answer stand in one piece */
 	__u8  name_len;
 	__u8  variant;      /* HYDNS_VARIANT_* */
 	__u8  authority;    /* index of the owning resolver */
 	__u8  flags;        /* HYDNS_RULE_* */
+	__u8  ancount;      /* records in the answer, by section; ... */
+	__u8  nscount;
+	__u8  arcount;      /* ... the last without the OPT */
 	__u8  ttl_count;
 	__u8  rotation_count;
-	__u16 qtype;        /* network order; again in data, here for readers that walk the store */
-	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
-	__u32 ordinal:27;   /* dense number of the rule, for words and tables per rule; set by the store */
-	__u32 size_class:5; /* of the slot; set by the store */
+	__u8  reserved;     /* puts the name at a multiple of 16 */
 	__u8  data[];
 };
-#define HYDNS_RULE_DATA        52
+#define HYDNS_RULE_DATA        48
 
-/* Where in a slot the offsets of TTLs begin. */
+/* Where in a slot the offsets of TTLs begin, and where the rotations. */
 #define HYDNS_RULE_TTLS(name_len, answer_len) \
 	((HYDNS_RULE_DATA + (name_len) + 4 + (answer_len) + 1) & ~1U)
-/* Octets of a slot that hold this rule; left_out: octets of the names left out, with their number's. */
-#define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count, left_out) \
-	(HYDNS_RULE_TTLS(name_len, answer_len) + 2 * (ttl_count) + (left_out))
+#define HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) \
+	(HYDNS_RULE_TTLS(name_len, answer_len) + 2 * (ttl_count))
+/* Octets of a slot that hold this rule; rest: octets of its rotations, and of the names left out with their number's. */
+#define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count, rest) \
+	(HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) + (rest))
 
 /*
  * Index: two-choice buckets of eight entries. entry = fingerprint << 32 | handle, 0 = empty.
@@ -127,6 +133,13 @@ struct hydns_rule {
 struct hydns_bucket {
 	__u64 entry[HYDNS_BUCKET_ENTRIES];
 };
+
+/*
+ * Answers are counted in the slot, which the answer was read from, as long as they are few: it costs no other line of
+ * memory. Processors that answered from one rule all the time would take that line from each other; so after this many hits
+ * they count in words of their own, until hydnsd has seen that the rule is asked for less.
+ */
+#define HYDNS_HITS_IN_SLOT     64
 
 /*
  * Per-rule words (hits per CPU, refresh claims) stand in lines of 16: line = ordinal / 16, for hits + cpu * lines.
@@ -380,7 +393,7 @@ struct hydns_counts {
 #define HYDNS_STATIC_ASSERT(cond, why) _Static_assert(cond, why)
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_rule, data) == HYDNS_RULE_DATA, "rule header");
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_offer, data) == HYDNS_OFFER_DATA, "offer header");
-HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == 4 && HYDNS_SLOT_MOST <= 1U << 11 &&
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == HYDNS_ROTATION_LEN && HYDNS_SLOT_MOST <= 1U << 11 &&
 		    HYDNS_TTLS_MAX <= 1U << 5, "fields of a rotation");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_bucket) == 64, "a bucket is a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_line) == 64, "a line is a cache line");

@@ -275,7 +275,8 @@ static int capacity(const struct options *o)
 	link = attach(contender[0].fd, o->server, "attaching to the server's end");
 	if (link < 0 || attach(generator_sink(b.g), o->client, "attaching to the client's end") < 0)
 		return 1;
-	for (unsigned r = 0; r < o->rounds; r++)
+	for (unsigned r = 0; r < o->rounds; r++) {
+		rules_sweep(b.k);
 		for (int c = 0; c < 2; c++) {
 			LIBBPF_OPTS(bpf_link_update_opts, opts);
 			int err = bpf_link_update(link, contender[c].fd, &opts);
@@ -287,6 +288,7 @@ static int capacity(const struct options *o)
 				return fail(contender[c].name, strerror(-err));
 			print_run(contender[c].name, &run);
 		}
+	}
 	return 0;
 }
 
@@ -360,10 +362,12 @@ static int scaling(const struct options *o)
 		return 1;
 	sched_setaffinity(0, sizeof(everywhere), &everywhere);
 	for (unsigned r = 0; r < o->rounds; r++)
-		for (unsigned processors = 1; processors <= STREAMS; processors++)
+		for (unsigned processors = 1; processors <= STREAMS; processors++) {
+			rules_sweep(s.b.k);
 			if (scaled(&s, o, "echo", generator_echo(s.b.g), processors) ||
 			    scaled(&s, o, "hydns", kernel_prog_fd(s.b.k), processors))
 				return 1;
+		}
 	return 0;
 }
 

@@ -102,6 +102,7 @@ void rule_parts(struct kernel *k, const struct questions *a, struct answer *answ
 	rule = hydns_store_rule(kernel_store(k), handle);
 	*p = (struct hydns_rule_parts){ .name = name, .answer = answer->data, .ttl = answer->ttl };
 	memcpy(&p->head, rule, HYDNS_RULE_DATA);
+	memcpy(p->rotation, answer->rotation, sizeof(p->rotation));
 	memcpy(name, rule->data, rule->name_len);
 	kernel_remove(k, handle);
 }
@@ -153,6 +154,18 @@ struct kernel *rules_open(const struct questions *a, const char **why)
 	}
 	*why = "the store had no room for all rules";
 	return NULL;
+}
+
+void rules_sweep(struct kernel *k)
+{
+	struct hydns_store *s = kernel_store(k);
+
+	for (__u32 h = hydns_store_next(s, 0); h; h = hydns_store_next(s, h)) {
+		const struct hydns_rule *rule = hydns_store_rule(s, h);
+
+		if ((__s16)(rule->hits_end - rule->hits) > 0)
+			hydns_store_count_in_slot(s, h);
+	}
 }
 
 static void make_cookie(bool ipv6, __u8 option[4 + HYDNS_COOKIE_LEN])

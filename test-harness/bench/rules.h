@@ -22,6 +22,8 @@ struct questions {
 const char *questions_wrong(const struct questions *a);
 /* The program with all rules published; NULL: *why says what failed. */
 struct kernel *rules_open(const struct questions *a, const char **why);
+/* What hydnsd does every second or so for rules that are asked for less often than they may count in their slots. */
+void rules_sweep(struct kernel *k);
 /* What such a rule is made of, for name number 0; answer and name (HYDNS_NAME_MAX octets) are the caller's
  * and stay in use. The name's label begins at its second octet. */
 void rule_parts(struct kernel *k, const struct questions *a, struct answer *answer, __u8 *name,
