@@ -63,17 +63,25 @@ uint32_t hydns_pick_take(struct hydns_pick *k, uint32_t now_s, uint64_t now_ms)
 	return came;
 }
 
-bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
-		    uint32_t admission, uint32_t bar, uint32_t times, uint64_t now_ms)
+uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t session, uint32_t admission,
+			   uint32_t bar, uint32_t times, uint64_t now_ms)
 {
 	uint32_t count = hydns_sketch_weigh(h->sketch, key, times, now_ms);
 
 	if (count < admission)
-		return false;
+		return 0;
 	if (bar && !hydns_policy_promises(count, hydns_sketch_window_ms(h->sketch), bar) &&
 	    !hydns_offered_before(h->offered, key, session))
-		return false;
-	return !hydns_offered_lately(h->offered, key, expires, session, (uint32_t)now_ms, count);
+		return 0;
+	return count;
+}
+
+bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
+		    uint32_t admission, uint32_t bar, uint32_t times, uint64_t now_ms)
+{
+	uint32_t count = hydns_hot_sighted(h, key, session, admission, bar, times, now_ms);
+
+	return count && !hydns_offered_lately(h->offered, key, expires, session, (uint32_t)now_ms, count);
 }
 
 bool hydns_hot_is_late(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent)

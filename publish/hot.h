@@ -70,10 +70,13 @@ struct hydns_hot {
 	struct hydns_offered *offered; /* shared by the threads */
 };
 /*
- * Counts a sighting of the question at now_ms, which stands for this many. True when its answer, which ends at expires, should be offered: it
- * was seen at least admission times lately, promises to be worth more than bar (as hydns_policy_bar(), from
- * hydnsd) or was offered before, so that hydnsd may know more of it; and it was not offered a moment ago.
+ * Counts a sighting of the question at now_ms, which stands for this many. Returns the sightings when it is hot, else 0:
+ * it was seen at least admission times lately, and promises to be worth more than bar (as hydns_policy_bar(), from
+ * hydnsd) or was offered before, so that hydnsd may know more of it.
  */
+uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t session, uint32_t admission,
+			   uint32_t bar, uint32_t times, uint64_t now_ms);
+/* The same; true when it is hot and its answer, which ends at expires, was not offered a moment ago. */
 bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
 		    uint32_t admission, uint32_t bar, uint32_t times, uint64_t now_ms);
 /* True when an answer that ends at expires (seconds, as now) after lifetime seconds is in the last percent of its life. */

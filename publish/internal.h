@@ -79,11 +79,15 @@ bool hydns_producer_commit(struct hydns_producer *r, uint32_t len);
 struct hydns_names;
 struct hydns_names *hydns_names_new(uint32_t capacity, const uint64_t seed[2]);
 void hydns_names_free(struct hydns_names *t);
+/* For hydns_names_offer(), to be read before the answer's data; 0 as long as nobody watches. */
 uint64_t hydns_names_changes(const struct hydns_names *t);
+/* From now on changes are noted. */
+void hydns_names_watch(struct hydns_names *t);
 /* What of a name a rule holds or a change concerns: all its data, or the RRset of this type, in host order,
  * as a part of answers to other questions than that one. */
 #define HYDNS_NAMES_ALL 0
-/* A rule built from name (lower case) may live until then. False: it has changed since changes. */
+/* A rule built from name (lower case) may live until then. False: it has changed since changes, or nobody watched then;
+ * somebody does now. */
 bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
 		       uint64_t until_ms, uint64_t changes);
 /* Notes a change; true when a rule built from it may live or be on its way. */
@@ -236,6 +240,7 @@ struct hydns_publish {
 	_Atomic uint32_t dead_in;        /* interval in which the epoch was advanced ... */
 	_Atomic uint32_t settled_in;     /* ... and a grace period has passed since */
 	_Atomic uint32_t session;        /* READY connections that began with an empty store so far */
+	_Atomic uint32_t told_in;        /* the last of them in which anything was offered; UINT32_MAX: none */
 	_Atomic uint64_t withdrawn;      /* generation of the last withdrawal */
 	_Atomic bool stopping;
 	_Atomic bool edns_size_told;

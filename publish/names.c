@@ -12,6 +12,10 @@
  * All accesses are sequentially consistent, so of an offerer's (2)(3) and a changer's (3)(4) at least one
  * sees the other; and a changer whose (2) came before the offerer's (1) changed the cache before the
  * offerer read it.
+ *
+ * As long as nobody has ever offered, no change need be noted: changes is 0 then. An offerer that has read 0 in (1)
+ * makes it 1 and gives up; so whoever offers has read it after that, and the cache later still. A changer looks at it
+ * after it has changed the cache, (1): does it see 0, the offerer reads the new data.
  */
 #include <stdlib.h>
 #include "hydns/hash.h"
@@ -30,7 +34,7 @@ struct place {
 struct hydns_names {
 	__u64 seed[2];
 	uint32_t mask;
-	_Atomic uint64_t changes __attribute__((aligned(HYDNS_CACHE_LINE)));
+	_Atomic uint64_t changes __attribute__((aligned(HYDNS_CACHE_LINE))); /* and one; 0: nobody watches */
 	struct place place[] __attribute__((aligned(HYDNS_CACHE_LINE)));
 };
 
@@ -61,6 +65,13 @@ uint64_t hydns_names_changes(const struct hydns_names *t)
 	return atomic_load(&t->changes);
 }
 
+void hydns_names_watch(struct hydns_names *t)
+{
+	uint64_t nobody = 0;
+
+	atomic_compare_exchange_strong(&t->changes, &nobody, 1);
+}
+
 static struct place *place_of(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what)
 {
 	return &t->place[hydns_key_hash(name, (__u8)len, what, 0, 0, t->seed) & t->mask];
@@ -77,8 +88,13 @@ static void raise(_Atomic uint64_t *word, uint64_t value)
 bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
 		       uint64_t until_ms, uint64_t changes)
 {
-	struct place *s = place_of(t, name, len, what);
+	struct place *s;
 
+	if (!changes) {
+		hydns_names_watch(t);
+		return false;
+	}
+	s = place_of(t, name, len, what);
 	raise(&s->until_ms, until_ms);
 	/* raise() may have stored nothing: then a plain load above stands for step 2, and orders as well. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -88,8 +104,12 @@ bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, u
 bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
 			uint64_t now_ms)
 {
-	struct place *s = place_of(t, name, len, what);
+	struct place *s;
 
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load(&t->changes))
+		return false;
+	s = place_of(t, name, len, what);
 	raise(&s->changed, atomic_fetch_add(&t->changes, 1) + 1);
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load(&s->until_ms) > now_ms;

@@ -120,6 +120,8 @@ static int make_parts(struct hydns_publish *p)
 	p->subtrees = p->o.zones ? hydns_subtrees_new(p->seed) : NULL;
 	if (!p->pages || !p->offered || !p->names || !p->ends || (p->o.zones && !p->subtrees))
 		return -ENOMEM;
+	if (p->o.admission == 1)
+		hydns_names_watch(p->names);   /* the first answer of all is offered */
 	return make_threads(p);
 }
 
@@ -134,6 +136,7 @@ struct hydns_publish *hydns_publish_new(const struct hydns_publish_options *o)
 		return NULL;
 	p->o = *o;
 	p->doorbell = -1;
+	p->told_in = UINT32_MAX;
 	if (bad) {
 		hydns_log(p, HYDNS_LOG_ERROR, "bad options: %s", bad);
 		free(p);

@@ -69,7 +69,7 @@ struct hydns_thread *hydns_publish_thread(struct hydns_publish *p, uint32_t i);
 struct hydns_stamp {         /* opaque to resolvers */
 	uint64_t generation;
 	uint32_t epoch;
-	uint64_t changes;    /* calls of hydns_publish_changed() and _renewed() so far */
+	uint64_t changes;    /* that were noted so far, see names.c */
 };
 struct hydns_stamp hydns_publish_stamp(const struct hydns_publish *p);
 
@@ -83,16 +83,23 @@ struct hydns_question {
 };
 
 /*
- * To be called with every query that might be counted, when it comes and before it is looked up, so that counting it
- * need not wait for memory (now: wall-clock seconds, of a clock that need not be fresh). True when it should be: all
- * queries of a thread that has few, else one in so many, which counts for as many. Of the others the thread need not
- * call hydns_publish_hot(); nothing else may be left out.
+ * To be called with every query that might be counted, when it comes (now: wall-clock seconds, of a clock that need not
+ * be fresh). True when it should be: all queries of a thread that has few, else one in so many, which counts for as
+ * many. Of the others the thread need not call the functions below; nothing else may be left out.
  */
-bool hydns_publish_pick(struct hydns_thread *t, const struct hydns_question *q, time_t now);
-/* Counts the sighting that was picked. True when the question is hot and its answer should be offered (and hydnsd is
- * connected, and the same answer was not offered a moment ago: expires tells answers apart). */
-bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
+bool hydns_publish_pick(struct hydns_thread *t, time_t now);
+/* The key of a question that was picked. What counting it will look at is fetched meanwhile: to be called before the
+ * resolver looks for the answer, or has it ready. */
+uint64_t hydns_publish_expect(struct hydns_thread *t, const struct hydns_question *q);
+/* Counts a sighting that was picked, once. Returns how many there were, or 0 while its question is not hot: then its
+ * answer need not be looked at. */
+uint32_t hydns_publish_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms);
+/* Whether the answer to a hot question should be offered now: hydnsd is connected, and the same answer was not offered a
+ * moment ago (expires tells answers apart). sightings: as hydns_publish_sighted() told. */
+bool hydns_publish_due(struct hydns_thread *t, const struct hydns_question *q, uint32_t sightings, time_t expires,
 		       uint64_t now_ms);
+/* Both, by the question's key and whether it is fixed: for an answer that was there at once. */
+bool hydns_publish_hot(struct hydns_thread *t, uint64_t key, bool fixed, time_t expires, uint64_t now_ms);
 
 /*
  * The thread's next offer rests on this name too: the owner of an RRset that the resolver's cached answer
@@ -124,6 +131,10 @@ bool hydns_publish_offered(struct hydns_thread *t, const struct hydns_question *
  * re-arm time. */
 bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
 			 time_t lifetime, time_t now);
+
+/* False as long as nothing was ever offered: then hydns_publish_changed(), which finds out by itself, has nothing to do. To spare
+ * the resolver what it would do to find out whether something changes. */
+bool hydns_publish_watches(const struct hydns_publish *p);
 
 /*
  * After a removal from the resolver's cache: when it returns, no kernel answer built from name (any

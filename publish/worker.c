@@ -35,38 +35,65 @@ static void commit(struct hydns_thread *t, uint32_t len)
 }
 
 /* Tells the answers to a question apart: by their ends, or where they have none, by what was withdrawn between. */
-static uint32_t answer_id(const struct hydns_publish *p, const struct hydns_question *q, time_t expires)
+static uint32_t answer_id(const struct hydns_publish *p, bool fixed, time_t expires)
 {
-	return q->fixed ? (uint32_t)atomic_load(&p->withdrawn) : (uint32_t)expires;
+	return fixed ? (uint32_t)atomic_load(&p->withdrawn) : (uint32_t)expires;
 }
 
-bool hydns_publish_pick(struct hydns_thread *t, const struct hydns_question *q, time_t now)
+/* As long as hydnsd was told nothing since its store was empty, the table of offers need not be looked at. */
+static bool told_anything(const struct hydns_publish *p)
+{
+	return atomic_load_explicit(&p->told_in, memory_order_relaxed) ==
+	       atomic_load_explicit(&p->session, memory_order_relaxed);
+}
+
+bool hydns_publish_pick(struct hydns_thread *t, time_t now)
 {
 	struct hydns_ring *ring = t->ring.ring;
-	uint64_t key;
 
 	if (hydns_pick_skips(&t->pick, (uint32_t)now))
 		return false;
 	__atomic_store_n(&ring->queries,
 			 ring->queries + hydns_pick_take(&t->pick, (uint32_t)now, hydns_mono_coarse_ms()),
 			 __ATOMIC_RELAXED);
-	key = hydns_question_key(q, t->publish->seed);
-	hydns_sketch_expect(t->hot.sketch, key);
-	hydns_offered_expect(t->hot.offered, key);
 	return true;
 }
 
-bool hydns_publish_hot(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
-		       uint64_t now_ms)
+uint64_t hydns_publish_expect(struct hydns_thread *t, const struct hydns_question *q)
+{
+	uint64_t key = hydns_question_key(q, t->publish->seed);
+
+	hydns_sketch_expect(t->hot.sketch, key);
+	if (told_anything(t->publish))
+		hydns_offered_expect(t->hot.offered, key);
+	return key;
+}
+
+uint32_t hydns_publish_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms)
 {
 	struct hydns_publish *p = t->publish;
-	struct hydns_ring *ring = t->ring.ring;
-	uint64_t key = hydns_question_key(q, p->seed);
-	uint32_t id = answer_id(p, q, expires);
 
-	return hydns_hot_seen(&t->hot, key, id, session(p), p->o.admission,
-			      __atomic_load_n(&ring->bar, __ATOMIC_RELAXED), t->pick.weight, now_ms) &&
-	       atomic_load_explicit(&p->ready, memory_order_relaxed);
+	return hydns_hot_sighted(&t->hot, key, session(p), p->o.admission,
+				 __atomic_load_n(&t->ring.ring->bar, __ATOMIC_RELAXED), t->pick.weight, now_ms);
+}
+
+static bool is_due(struct hydns_publish *p, uint64_t key, uint32_t sightings, bool fixed, time_t expires,
+		   uint64_t now_ms)
+{
+	return sightings && atomic_load_explicit(&p->ready, memory_order_relaxed) &&
+	       !hydns_offered_lately(p->offered, key, answer_id(p, fixed, expires), session(p), (uint32_t)now_ms,
+				     sightings);
+}
+
+bool hydns_publish_due(struct hydns_thread *t, const struct hydns_question *q, uint32_t sightings, time_t expires,
+		       uint64_t now_ms)
+{
+	return is_due(t->publish, hydns_question_key(q, t->publish->seed), sightings, q->fixed, expires, now_ms);
+}
+
+bool hydns_publish_hot(struct hydns_thread *t, uint64_t key, bool fixed, time_t expires, uint64_t now_ms)
+{
+	return is_due(t->publish, key, hydns_publish_sighted(t, key, now_ms), fixed, expires, now_ms);
 }
 
 static bool edns_size_ok(struct hydns_publish *p, const struct hydns_wire_answer *a)
@@ -261,9 +288,11 @@ static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, s
 		if (error)
 			return error;
 	}
-	hydns_offered_note(p->offered, d->key, answer_id(p, d->q, expires), now_session,
+	hydns_offered_note(p->offered, d->key, answer_id(p, d->q->fixed, expires), now_session,
 			   (uint32_t)hydns_mono_coarse_ms(), d->stamp.generation,
 			   error ? 0 : sightings(t, d->key));
+	if (!error)
+		atomic_store_explicit(&p->told_in, now_session, memory_order_relaxed);
 	return error;
 }
 
@@ -284,7 +313,7 @@ bool hydns_publish_offered(struct hydns_thread *t, const struct hydns_question *
 	struct hydns_publish *p = t->publish;
 	uint64_t key, withdrawn;
 
-	if (!atomic_load_explicit(&p->ready, memory_order_relaxed))
+	if (!atomic_load_explicit(&p->ready, memory_order_relaxed) || !told_anything(p))
 		return false;
 	key = hydns_question_key(q, p->seed);
 	/* After the caller's stamp: a withdrawal that is not seen here makes that one too old. */
@@ -302,6 +331,11 @@ bool hydns_publish_renew(struct hydns_thread *t, const struct hydns_question *q,
 
 	return hydns_hot_is_late((uint64_t)expires, (uint64_t)lifetime, (uint64_t)now, p->o.refresh_percent) &&
 	       hydns_hot_renew(&t->hot, hydns_question_key(q, p->seed), session(p), hydns_mono_coarse_ms());
+}
+
+bool hydns_publish_watches(const struct hydns_publish *p)
+{
+	return hydns_names_changes(p->names) != 0;
 }
 
 static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what, const uint8_t *name)

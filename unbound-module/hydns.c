@@ -26,9 +26,10 @@ void hydns_thread_context(struct hydns_context* h)
 	change_len = 0;
 }
 
-int hydns_request_counts(const struct hydns_context* h)
+/* At once, not with the answer: what was fetched for it would have left the processor's caches until then. */
+uint32_t hydns_request_waits(struct hydns_context* h)
 {
-	return h && h->plain && h->picked;
+	return h && h->plain && h->picked ? h->hooks->sighted(h) : 0;
 }
 
 void hydns_request_logged(struct module_env* env)
@@ -151,6 +152,11 @@ void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct que
 	change_len = 0;
 	if(!thread_context)
 		return;
+	if(!thread_context->hooks->watches(thread_context)) {
+		/* whoever begins to watch meanwhile is told */
+		hydns_change_begin(qinfo->qname, qinfo->qname_len);
+		return;
+	}
 	e = slabhash_lookup(env->msg_cache, hash, qinfo, 0);
 	if(!e)
 		return;

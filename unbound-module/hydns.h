@@ -24,9 +24,11 @@ struct sldns_buffer;
 
 /* What a context can do. All are called by the context's own worker. */
 struct hydns_hooks {
+	uint32_t (*sighted)(struct hydns_context* h);
 	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 		struct reply_info* rep);
 	void (*renewed)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
+	int (*watches)(const struct hydns_context* h);
 	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
 	void (*moved)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype, time_t was,
 		time_t is);
@@ -42,14 +44,16 @@ struct hydns_context {
 	struct hydns_stamp stamp; /* taken when the request under way began */
 	int plain;                /* its answer would be the same for every plain client, and need not be logged */
 	int unlogged;             /* hydns-allow-unlogged: what Unbound logs may be answered in the kernel */
-	int picked;               /* it is one of those that are counted */
+	int picked;               /* it is one of those that are counted, ... */
+	uint64_t key;             /* ... under this key */
 	int renew;                /* the cache entry it was answered from should be renewed */
 };
 
 /* --- hooks ----------------------------------------------------------------------------------------- */
-/* Whether the request under way comes from a plain client (hydns_request_begin) and is one of those that are
- * counted: its answer should be shown when it is fresh. h may be NULL. */
-int hydns_request_counts(const struct hydns_context* h);
+/* The request under way must be resolved: counts it, if it comes from a plain client (hydns_request_begin) and is one of
+ * those that are counted. Returns how often its question was asked, when that is so often that the fresh answer should
+ * be shown, else 0. h may be NULL. */
+uint32_t hydns_request_waits(struct hydns_context* h);
 
 /* The request under way was logged as one for a local zone; so must be all others for the name. */
 void hydns_request_logged(struct module_env* env);
@@ -65,7 +69,8 @@ void hydns_resolution_done(struct module_qstate* qstate, struct reply_info* rep)
 /*
  * The caches' data of a name are about to be replaced by others (begin, copies the name), and have been
  * (end). Between the two nothing else of this pair is called. hydns_rrset_begin and hydns_message_begin
- * compare new and old first: hydns_change_end does nothing when they say the same, to the same second.
+ * compare new and old first: hydns_change_end does nothing when they say the same, to the same second. (Messages are not
+ * looked up while no rule can rest on them.)
  */
 void hydns_change_begin(const uint8_t* name, size_t len);
 void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packed_rrset_data* new_data,

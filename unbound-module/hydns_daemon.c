@@ -52,8 +52,11 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 		(flags & (BIT_RD|BIT_CD)) == BIT_RD &&
 		LDNS_OPCODE_WIRE(sldns_buffer_begin(c->buffer)) == LDNS_PACKET_QUERY &&
 		acl && !(c->socket && acl == c->socket->acl) && hydns_acl_is_plain(acl);
-	q = question_of(qinfo->qname, qinfo, edns);
-	h->picked = h->plain && hydns_publish_pick(h->thread, &q, now);
+	h->picked = h->plain && hydns_publish_pick(h->thread, now);
+	if(h->picked) {
+		q = question_of(qinfo->qname, qinfo, edns);
+		h->key = hydns_publish_expect(h->thread, &q);
+	}
 }
 
 int hydns_wants_renewal(const struct hydns_context* h)
@@ -184,11 +187,16 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	/* first, for an offer that is refused would end the renewals */
 	h->renew = hydns_publish_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
-	if(h->picked && hydns_publish_hot(h->thread, &q, rep->ttl, coarse_ms()))
+	if(h->picked && hydns_publish_hot(h->thread, h->key, false, rep->ttl, coarse_ms()))
 		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
+static uint32_t sighted(struct hydns_context* h)
+{
+	return hydns_publish_sighted(h->thread, h->key, coarse_ms());
+}
+
 /* What is not cached, or not as it was sent, would not be answered so again. */
 static int resolution_is_general(const struct module_qstate* qstate)
 {
@@ -257,7 +265,7 @@ static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, 
 		!edns_is_general(&r->edns))
 		return;
 	q = question_of(qinfo.qname, &qinfo, &r->edns);
-	if(hydns_publish_hot(h->thread, &q, *qstate->env->now + rep->ttl, coarse_ms()))
+	if(hydns_publish_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, coarse_ms()))
 		offer_cached(h, qstate->env, &qinfo, &q, *stamp);
 }
 
@@ -283,6 +291,11 @@ static void renewed(struct hydns_context* h, struct module_qstate* qstate, time_
 		if(hydns_publish_offered(h->thread, &q, now + ttl, now, *begun))
 			offer_cached(h, qstate->env, &qinfo, &q, stamp);
 	}
+}
+
+static int watches(const struct hydns_context* h)
+{
+	return hydns_publish_watches(h->daemon->publish);
 }
 
 static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len)
@@ -354,7 +367,8 @@ static void say_obstacle(void* arg, const char* reason)
 
 static int make_contexts(struct hydns_daemon* d)
 {
-	static const struct hydns_hooks hooks = { fresh_answer, renewed, name_changed, end_moved, zone_changed };
+	static const struct hydns_hooks hooks = { sighted, fresh_answer, renewed, watches, name_changed, end_moved,
+		zone_changed };
 	int i;
 
 	d->contexts = (struct hydns_context*)calloc((size_t)d->threads, sizeof(*d->contexts));

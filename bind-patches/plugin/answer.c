@@ -27,6 +27,7 @@
 static __thread struct note {
 	const ns_client_t *client;
 	struct hydns_stamp stamp;    /* when the query began, before anything was looked up */
+	uint64_t key;                /* of its question, when there is an answer; 0: not yet known */
 	bool cache, zone;            /* what was looked into: each of them for a chain of aliases */
 	bool unfit;                  /* a zone that has something of its own */
 } notes[NOTED];
@@ -60,14 +61,8 @@ static struct note *place_of(const ns_client_t *client)
 /* Whether this query is one of those that are counted. */
 static bool is_picked(struct hydns_publish *p, const ns_client_t *client)
 {
-	struct hydns_question q;
-	isc_region_t r;
-
-	if (hydns_tid() >= hydns_tid_count())
-		return false;
-	dns_name_toregion(client->query.qname, &r);
-	q = question_of(&r, client);
-	return hydns_publish_pick(hydns_publish_thread(p, hydns_tid()), &q, (time_t)client->now);
+	return hydns_tid() < hydns_tid_count() &&
+	       hydns_publish_pick(hydns_publish_thread(p, hydns_tid()), (time_t)client->now);
 }
 
 ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result)
@@ -81,6 +76,26 @@ ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result)
 	n->client = NULL;
 	if (p != NULL && is_picked(p, qctx->client))
 		*n = (struct note){ .client = qctx->client, .stamp = hydns_publish_stamp(p) };
+	return NS_HOOK_CONTINUE;
+}
+
+/* What counting the query will look at is fetched while its response is made, unless it goes on to ask elsewhere: then it
+ * is not counted. */
+ns_hookresult_t hydns_on_answer(void *arg, void *data, isc_result_t *result)
+{
+	const query_ctx_t *qctx = arg;
+	struct hydns_instance *inst = data;
+	struct note *n = place_of(qctx->client);
+	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_question q;
+	isc_region_t r;
+
+	if (p == NULL || n->client != qctx->client || n->key != 0 || qctx->client->query.origqname == NULL ||
+	    (!qctx->is_zone && (*result == ISC_R_NOTFOUND || *result == DNS_R_DELEGATION)))
+		return NS_HOOK_CONTINUE;
+	dns_name_toregion(qctx->client->query.origqname, &r);
+	q = question_of(&r, qctx->client);
+	n->key = hydns_publish_expect(hydns_publish_thread(p, hydns_tid()), &q);
 	return NS_HOOK_CONTINUE;
 }
 
@@ -387,7 +402,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	if (!atomic_load(&inst->started))
 		start(inst, client);
 	p = atomic_load(&inst->publish);
-	if (p == NULL || n->client != client || !atomic_load(&inst->open) || !query_is_plain(qctx) ||
+	if (p == NULL || n->client != client || n->key == 0 || !atomic_load(&inst->open) || !query_is_plain(qctx) ||
 	    client->query.origqname == NULL)
 		return NS_HOOK_CONTINUE;
 	look.fixed = is_from_zones(qctx, n);
@@ -401,7 +416,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.expires = (time_t)client->now + (look.fixed ? fixed_life(inst) : look.ttl);
 	pending.secure = look.secure;
 	pending.stamp = n->stamp;
-	if (hydns_publish_hot(hydns_publish_thread(p, hydns_tid()), &pending.q, pending.expires, coarse_ms()))
+	if (hydns_publish_hot(hydns_publish_thread(p, hydns_tid()), n->key, look.fixed, pending.expires, coarse_ms()))
 		pending.client = client;
 	return NS_HOOK_CONTINUE;
 }

@@ -78,6 +78,7 @@ void hydns_reconsider(struct hydns_instance *inst, struct hydns_publish *p);
 ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_lookup(void *arg, void *data, isc_result_t *result);
+ns_hookresult_t hydns_on_answer(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result);
 /* Whether hydns_on_send() has found the response worth offering: then it is to be given to hydns_rendered(), which
  * offers the message as it is sent. */

@@ -235,6 +235,11 @@ static ns_hookresult_t on_lookup(void *arg, void *data, isc_result_t *result)
 	return guarded(hydns_on_lookup, arg, data, result);
 }
 
+static ns_hookresult_t on_answer(void *arg, void *data, isc_result_t *result)
+{
+	return guarded(hydns_on_answer, arg, data, result);
+}
+
 static ns_hookresult_t on_send(void *arg, void *data, isc_result_t *result)
 {
 	return guarded(answer, arg, data, result);
@@ -244,6 +249,7 @@ const struct hydns_hook hydns_hooks[] = {
 	{ NS_QUERY_SETUP, on_setup },
 	{ NS_QUERY_RESUME_BEGIN, on_resume },
 	{ NS_QUERY_LOOKUP_BEGIN, on_lookup },
+	{ NS_QUERY_GOT_ANSWER_BEGIN, on_answer },
 	{ NS_QUERY_DONE_SEND, on_send },
 	{ NS_HOOKPOINTS_COUNT, NULL },
 };

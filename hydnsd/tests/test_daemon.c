@@ -193,7 +193,7 @@ static void offer(unsigned i)
 	memcpy(wire + 12 + len, "\0\1\0\1", 4);
 	memcpy(wire + 16 + len, record, sizeof(record));
 	for (int n = 0; n < 10; n++)
-		hydns_publish_hot(t, &q, now + 200, hydnsd_now_ms());
+		hydns_publish_hot(t, hydns_publish_expect(t, &q), false, now + 200, hydnsd_now_ms());
 	assert_int_equal(hydns_publish_offer(t, &q, wire, 16 + len + sizeof(record), now, now + 200, false,
 					     hydns_publish_stamp(resolver)), 0);
 }

@@ -21,7 +21,7 @@ static double hot(struct hydns_thread *t, uint8_t (*name)[32], uint32_t names)
 
 	for (uint32_t i = 0; i < CALLS; i++) {
 		q.name = name[next_random(&state) % names];
-		hydns_publish_hot(t, &q, 1000, began / HYDNS_NS_PER_MS + i / 100);
+		hydns_publish_hot(t, hydns_question_key(&q, t->publish->seed), false, 1000, began / HYDNS_NS_PER_MS + i / 100);
 	}
 	return (double)(hydns_mono_ns() - began) / CALLS;
 }

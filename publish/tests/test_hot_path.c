@@ -95,8 +95,8 @@ static void query(struct hydns_thread *t, uint32_t id, uint64_t now_ms)
 
 	for (int i = 0; i < 8; i++)
 		name[1 + i] = (uint8_t)('a' + (id >> (4 * i) & 15));
-	hydns_publish_pick(t, &q, now);
-	hydns_publish_hot(t, &q, ends, now_ms);
+	hydns_publish_pick(t, now);
+	hydns_publish_hot(t, hydns_publish_expect(t, &q), false, ends, now_ms);
 	hydns_publish_renew(t, &q, ends, LIFE_S, now);
 }
 

@@ -79,6 +79,7 @@ static int setup(void **state)
 	log_lines = 0;
 	w->p = hydns_publish_new(&o);
 	w->t = hydns_publish_thread(w->p, 0);
+	hydns_names_watch(w->p->names);        /* else the first offer would be refused */
 	reply_make(&w->reply, &spec);
 	*state = w;
 	return 0;
@@ -261,8 +262,9 @@ static void refusal_is_told(void **state)
 /* -- offers -------------------------------------------------------------------------------------------- */
 static bool hot(struct world *w, time_t expires)
 {
-	return hydns_publish_pick(w->t, &w->reply.question, time(NULL)) &&
-	       hydns_publish_hot(w->t, &w->reply.question, expires, hydns_mono_ns() / HYDNS_NS_PER_MS);
+	return hydns_publish_pick(w->t, time(NULL)) &&
+	       hydns_publish_hot(w->t, hydns_publish_expect(w->t, &w->reply.question), w->reply.question.fixed, expires,
+				 hydns_mono_ns() / HYDNS_NS_PER_MS);
 }
 
 static void offers_what_is_hot(void **state)
@@ -334,6 +336,55 @@ static void does_not_repeat_offers(void **state)
 	hydns_publish_withdraw_all(w->p);
 	assert_true(hot(w, expires));             /* hydnsd has it no more */
 	peer_stop(&w->peer);
+}
+
+/* Questions that are counted before their answers are known, and answers that are offered later; what nobody was told
+ * spares its look-ups and loses nothing. */
+static void counts_before_the_answer(void **state)
+{
+	struct world *w = *state;
+	const time_t now = time(NULL), expires = now + TTL;
+	const struct hydns_question *q = &w->reply.question;
+	uint64_t key, now_ms = hydns_mono_coarse_ms();
+	uint32_t sightings = 0;
+
+	start_both(w);
+	key = hydns_publish_expect(w->t, q);
+	for (unsigned seen = 1; seen < ADMISSION; seen++) {
+		assert_true(hydns_publish_pick(w->t, now));
+		assert_int_equal(hydns_publish_sighted(w->t, key, now_ms), 0);
+	}
+	assert_false(hydns_publish_due(w->t, q, 0, expires, now_ms));
+	while (!sightings)
+		sightings = hydns_publish_sighted(w->t, key, now_ms);
+	assert_true(hydns_publish_due(w->t, q, sightings, expires, now_ms));
+	assert_false(hydns_publish_offered(w->t, q, expires + TTL, now, hydns_publish_stamp(w->p)));
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	now_ms = hydns_mono_coarse_ms();
+	assert_false(hydns_publish_due(w->t, q, sightings, expires, now_ms));
+	assert_true(hydns_publish_due(w->t, q, sightings, expires + TTL, now_ms));
+	assert_true(hydns_publish_offered(w->t, q, expires + TTL, now, hydns_publish_stamp(w->p)));
+	peer_stop(&w->peer);
+}
+
+/* Nothing is noted of changes before the first offer, which is refused for that. */
+static void the_first_offer_begins_to_watch(void **state)
+{
+	struct world *w = *state;
+	struct hydns_publish_options o = options(w);
+	struct hydns_publish *p = w->p;
+
+	w->p = hydns_publish_new(&o);
+	w->t = hydns_publish_thread(w->p, 0);
+	start_both(w);
+	assert_false(hydns_publish_watches(w->p));
+	hydns_publish_changed(w->t, www_lower, sizeof(www));
+	assert_false(hydns_publish_watches(w->p));
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), -ESTALE);
+	assert_true(hydns_publish_watches(w->p));
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	peer_stop(&w->peer);
+	hydns_publish_stop(p);
 }
 
 /* A renewed answer is offered unasked while the former one stands, and not when a removal lies between. */
@@ -868,7 +919,8 @@ int main(void)
 {
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along), TEST(reconnects),
-		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers),
+		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
+		TEST(the_first_offer_begins_to_watch),
 		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(zone_changes),
 		TEST(full_ring_drops), TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes),
 		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),

@@ -96,8 +96,14 @@ static void names(void **state)
 	uint64_t before;
 
 	(void)state;
+	/* nobody watches: the first offer is refused */
+	assert_false(hydns_names_change(t, www, sizeof(www), HYDNS_NAMES_ALL, 1000));
+	assert_int_equal(hydns_names_changes(t), 0);
+	assert_false(hydns_names_offer(t, www, sizeof(www), HYDNS_NAMES_ALL, 5000, 0));
+	assert_int_equal(hydns_names_changes(t), 1);
 	assert_false(hydns_names_change(t, www, sizeof(www), HYDNS_NAMES_ALL, 1000));
 	before = hydns_names_changes(t);
+	assert_int_equal(before, 2);
 	assert_true(hydns_names_offer(t, www, sizeof(www), HYDNS_NAMES_ALL, 5000, before));
 	assert_false(hydns_names_change(t, other, sizeof(other), HYDNS_NAMES_ALL, 1000));
 	assert_true(hydns_names_change(t, www, sizeof(www), HYDNS_NAMES_ALL, 4999));

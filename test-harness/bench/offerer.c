@@ -199,10 +199,11 @@ static int offer(struct hydns_publish *p, const struct pair *q)
 {
 	struct hydns_thread *t = hydns_publish_thread(p, 0);
 	uint64_t now_ms = now() / 1000000;
+	uint64_t key = hydns_publish_expect(t, &q->question);
 	time_t sent = time(NULL);
 
 	for (int i = 0; i < ADMISSION; i++)
-		hydns_publish_hot(t, &q->question, sent + TTL, now_ms);
+		hydns_publish_hot(t, key, false, sent + TTL, now_ms);
 	return hydns_publish_offer(t, &q->question, q->reply, q->reply_len, sent, sent + TTL, false,
 				   hydns_publish_stamp(p));
 }
