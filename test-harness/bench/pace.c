@@ -32,7 +32,7 @@ struct options {
 	const char *sequence, *client, *server, *second_client, *second_server;
 	unsigned queries, rounds, installs, window, first;
 	double rate, seconds;
-	bool xdp_sink;
+	bool xdp_sink, on_demand;
 };
 
 static const struct { const char *name, *help; } options_help[] = {
@@ -53,6 +53,7 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--window N", "flood: queries without reply at most, at least 2 [no limit]" },
 	{ "--first N", "flood: added to the numbers of the sequence [0]" },
 	{ "--seconds S", "that scaling measures a contender in a round [0.5]" },
+	{ "--on-demand", "flood: a run for each line of standard input, which is its --first, and no other rounds" },
 	{ "--client IF, --server IF", "ends of a veth: live frames leave by the first for the second" },
 	{ "--second-client IF, --second-server IF", "the same for scaling's second processor" },
 };
@@ -465,6 +466,20 @@ static int flood_rounds(const struct options *o, struct generator *g)
 	return 0;
 }
 
+/* Runs that take turns with those of others on the same link. */
+static int flood_on_demand(const struct options *o, struct generator *g)
+{
+	struct options next = *o;
+	int failed = 0;
+
+	next.rounds = 1;
+	while (!failed && scanf("%u", &next.first) == 1) {
+		failed = attach_tc(generator_sink_tc(g), o->client) || flood_rounds(&next, g);
+		failed = detach_tc(o->client) || failed;
+	}
+	return failed;
+}
+
 static int flood(const struct options *o)
 {
 	struct generator *g = generator_open(o->sequence, true, o->q.port);
@@ -472,6 +487,8 @@ static int flood(const struct options *o)
 
 	if (!g)
 		return 1;
+	if (o->on_demand)
+		return flood_on_demand(o, g);
 	if (o->xdp_sink)
 		return attach(generator_sink(g), o->client, "attaching to the client's end") < 0 || flood_rounds(o, g);
 	if (attach_tc(generator_sink_tc(g), o->client))
@@ -493,14 +510,15 @@ static int number(const char *text, unsigned *out)
 }
 
 enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, WINDOW, FIRST, INSTALLS, PORT,
-       XDP_SINK, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER };
+       XDP_SINK, ON_DEMAND, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER };
 static const struct option long_options[] = {
 	{ "rules", 1, NULL, RULES }, { "capacity", 1, NULL, CAPACITY }, { "octets", 1, NULL, OCTETS },
 	{ "type", 1, NULL, TYPE }, { "records", 1, NULL, RECORDS }, { "ipv6", 0, NULL, IPV6 },
 	{ "edns", 0, NULL, EDNS }, { "dnssec", 0, NULL, DNSSEC }, { "cookie", 0, NULL, COOKIE },
 	{ "sequence", 1, NULL, SEQUENCE }, { "queries", 1, NULL, QUERIES }, { "rounds", 1, NULL, ROUNDS },
 	{ "rate", 1, NULL, RATE }, { "window", 1, NULL, WINDOW }, { "first", 1, NULL, FIRST }, { "installs", 1, NULL, INSTALLS },
-	{ "port", 1, NULL, PORT }, { "xdp-sink", 0, NULL, XDP_SINK }, { "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
+	{ "port", 1, NULL, PORT }, { "xdp-sink", 0, NULL, XDP_SINK }, { "on-demand", 0, NULL, ON_DEMAND },
+	{ "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
 	{ "seconds", 1, NULL, SECONDS }, { "second-client", 1, NULL, SECOND_CLIENT }, { "second-server", 1, NULL, SECOND_SERVER },
 	{ "help", 0, NULL, 'h' }, { 0 },
 };
@@ -520,6 +538,7 @@ static int set_option(struct options *o, int c)
 	case SEQUENCE: o->sequence = optarg; return 0;
 	case QUERIES: return number(optarg, &o->queries);
 	case XDP_SINK: o->xdp_sink = true; return 0;
+	case ON_DEMAND: o->on_demand = true; return 0;
 	case PORT: return number(optarg, &o->q.port);
 	case INSTALLS: return number(optarg, &o->installs);
 	case ROUNDS: return number(optarg, &o->rounds);

@@ -109,15 +109,42 @@ def kernel_threads(device):
             pass
 
 
-def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300, idle=False):
-    """The objects that pace printed. Ends with it: what it attached is gone. idle: everything else on its processor goes
-    first, as a closed loop needs whose resolver asks a server there."""
-    argv = [*(["chrt", "--idle", "0"] if idle else []), "taskset", "-c", str(cpu), tools.built("test-harness/bench/pace"), command,
-            *options]
+def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300):
+    """The objects that pace printed. Ends with it: what it attached is gone."""
+    argv = ["taskset", "-c", str(cpu), tools.built("test-harness/bench/pace"), command, *options]
     done = subprocess.run(ns.command(argv), capture_output=True, text=True, timeout=seconds)
     if done.returncode != 0:
         raise HarnessError(f"pace {command}: {done.stderr.strip()[-1000:]}")
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class OnDemand:
+    """Context manager: floods in short runs, each when it is wanted. Everything else on the generator's processor goes first, as
+    a closed loop needs whose resolver asks a server there."""
+
+    def __init__(self, tools, ns, *options):
+        self.argv = ns.command(["chrt", "--idle", "0", "taskset", "-c", str(GENERATOR), tools.built("test-harness/bench/pace"),
+                                "flood", "--on-demand", *options])
+
+    def __enter__(self):
+        self.process = subprocess.Popen(list(map(str, self.argv)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        return self
+
+    def run(self, first):
+        """What pace printed of a run that begins with this number."""
+        try:
+            print(first, file=self.process.stdin, flush=True)
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise HarnessError(f"pace flood: {self.process.stderr.read().strip()[-1000:]}")
+        return json.loads(line)
+
+    def __exit__(self, *exc):
+        self.process.stdin.close()
+        self.process.wait(20)
 
 
 def options_of(parameters):
