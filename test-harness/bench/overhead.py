@@ -43,11 +43,11 @@ RESOLVERS = {"Unbound": ("Unbound", 2), "Unbound, one thread": ("Unbound", 1), "
 QUICK = ("Unbound", "BIND")
 # Names that are cached; that are never repeated; the same, and the plugin offers what it does by its own default. Unbound's
 # offers the first answer to a name while the store has room, BIND's only what comes from the cache.
-LOADS = ("cached", "unique", "offered")
+LOADS = {"Unbound": ("cached", "unique", "offered"), "Unbound, one thread": ("cached",), "BIND": ("cached", "unique", "offered")}
 # Who takes turns: pairs, where a turn varies most.
 CONTENDERS = {"cached": tuple(PORTS), "unique": ("alone", "plugin"), "offered": ("alone", "plugin")}
-ROUNDS = {"cached": (8, 20), "unique": (40, 40), "offered": (20, 40)}    # in a block, quick and else
-BLOCKS = {"cached": (3, 8), "unique": (6, 24), "offered": (3, 6)}
+ROUNDS = {"cached": 16, "unique": 40, "offered": 40}    # in a block
+BLOCKS = {"cached": (3, 4), "unique": (6, 9), "offered": (3, 3)}    # quick and else
 # of a turn: some 50 ms, for what the machine's neighbours do to it lasts longer
 QUERIES = {"Unbound": {"cached": 8_000, "unique": 1_500, "offered": 1_500},
            "BIND": {"cached": 5_000, "unique": 1_200, "offered": 1_200}}
@@ -186,29 +186,44 @@ def against_alone(blocks, contender, what):
     return ratio, ratio * student * statistics.stdev(each) / len(each) ** 0.5
 
 
-def report(result, resolver, load, blocks):
-    for c in blocks[0]:
-        turns = [turn for runs in blocks for turn in runs[c]]
-        point = result.add(c, [t[0] for t in turns], "replies_per_second", resolver=resolver, load=load)
-        point["cpu_us_of_resolver"] = round(statistics.median(t[1] for t in turns), 3)
-        point["cpu_us_in_all"] = round(statistics.median(t[2] for t in turns), 3)
-        point["processor_busy"] = round(statistics.median(t[0] * t[2] for t in turns) / 1e6, 3)
-        if c == "alone":
-            say(f"overhead: {resolver}, {load}: {point['replies_per_second']:,.0f} replies/s alone, {point['cpu_us_of_resolver']:.2f} us "
-                f"of the resolver, {point['cpu_us_in_all']:.2f} us in all, {point['processor_busy']:.2f} of the processor")
-            continue
+def add_point(result, resolver, load, contender, blocks):
+    turns = [turn for runs in blocks for turn in runs[contender]]
+    point = result.add(contender, [t[0] for t in turns], "replies_per_second", resolver=resolver, load=load)
+    point["cpu_us_of_resolver"] = round(statistics.median(t[1] for t in turns), 3)
+    point["cpu_us_in_all"] = round(statistics.median(t[2] for t in turns), 3)
+    point["processor_busy"] = round(statistics.median(t[0] * t[2] for t in turns) / 1e6, 3)
+    if contender != "alone":
         for i, name in enumerate(("replies", "cpu_of_resolver", "cpu_in_all")):
-            ratio, half = against_alone(blocks, c, i)
+            ratio, half = against_alone(blocks, contender, i)
             point[f"{name}_to_alone"], point[f"{name}_to_alone_95"] = round(ratio, 4), round(half, 4)
-        say(f"overhead: {resolver}, {load}, {TEXTS[c]}: {point['replies_to_alone']:.4f} +- {point['replies_to_alone_95']:.4f} times the "
-            f"replies, {point['cpu_of_resolver_to_alone']:.4f} +- {point['cpu_of_resolver_to_alone_95']:.4f} times the resolver's CPU, "
-            f"{point['cpu_in_all_to_alone']:.4f} +- {point['cpu_in_all_to_alone_95']:.4f} times all CPU")
-        if c != "alone again" and load != "offered":
-            result.goals.append(Goal(f"times the CPU of {resolver} alone, {load} names, {TEXTS[c]}", MOST, point["cpu_in_all_to_alone"],
-                                     least=False, why=f"+- {point['cpu_in_all_to_alone_95']:.3f}"))
-        if c == "plugin" and load == "unique":
-            result.goals.append(Goal(f"times the replies/s of {resolver} alone, {load} names, {TEXTS[c]}", LEAST,
-                                     point["replies_to_alone"], why=f"+- {point['replies_to_alone_95']:.3f}"))
+    return point
+
+
+def in_words(point):
+    if point["contender"] == "alone":
+        return (f"{point['replies_per_second']:,.0f} replies/s alone, {point['cpu_us_of_resolver']:.2f} us of the resolver, "
+                f"{point['cpu_us_in_all']:.2f} us in all, {point['processor_busy']:.2f} of the processor")
+    ratios = [f"{point[f'{name}_to_alone']:.4f} +- {point[f'{name}_to_alone_95']:.4f} times {text}" for name, text in
+              (("replies", "the replies"), ("cpu_of_resolver", "the resolver's CPU"), ("cpu_in_all", "all CPU"))]
+    return f"{TEXTS[point['contender']]}: {', '.join(ratios)}"
+
+
+def add_goals(result, point):
+    resolver, load, contender = point["resolver"], point["load"], point["contender"]
+    what = f"of {resolver} alone, {load} names, {TEXTS[contender]}"
+    result.goals.append(Goal(f"times the CPU {what}", MOST, point["cpu_in_all_to_alone"], least=False,
+                             why=f"+- {point['cpu_in_all_to_alone_95']:.3f}"))
+    if contender == "plugin" and load == "unique":
+        result.goals.append(Goal(f"times the replies/s {what}", LEAST, point["replies_to_alone"],
+                                 why=f"+- {point['replies_to_alone_95']:.3f}"))
+
+
+def report(result, resolver, load, blocks):
+    for contender in blocks[0]:
+        point = add_point(result, resolver, load, contender, blocks)
+        say(f"overhead: {resolver}, {load}: {in_words(point)}")
+        if contender in ("attached", "plugin") and load != "offered":
+            add_goals(result, point)
 
 
 def polled_links(bench):
@@ -221,7 +236,6 @@ def run(bench, result):
     links = polled_links(bench)
     rng = random.Random(bench.settings.seed)
     for resolver in bench.settings.choose(QUICK, RESOLVERS):
-        for load in bench.settings.choose(("cached",), LOADS):
+        for load in bench.settings.choose(("cached",), LOADS[resolver]):
             turns = Turns(bench, links, resolver, load)
-            report(result, resolver, load, [turns.block(bench.settings.choose(*ROUNDS[load]), rng)
-                                            for _ in range(bench.settings.choose(*BLOCKS[load]))])
+            report(result, resolver, load, [turns.block(ROUNDS[load], rng) for _ in range(bench.settings.choose(*BLOCKS[load]))])
