@@ -213,8 +213,9 @@ class Peer:
         try:
             self.program.wait_ready(self.answers, 20)
         except HarnessError as error:
+            ended = not self.program.running()       # then the error has the end of its log
             self.program.stop()
-            raise HarnessError(f"{error}; {tail(self.program.log, 3)}") from None
+            raise HarnessError(str(error) if ended else f"{error}; {tail(self.program.log, 3)}") from None
         return self
 
     def __exit__(self, *exc):
