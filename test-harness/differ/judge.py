@@ -121,12 +121,24 @@ def from_reference(kernel, reference, rules=Rules(), used=None):
 def of_a_moment(flow, found, rules=Rules()):
     """May the difference be the time that news of a renewal takes to reach the kernel (doc/architecture.md,
     Coherence)? The kernel's reply must then hold the same data as the resolver's, no TTL higher."""
-    if not flow.by_kernel or found.kind not in ("older TTL", "data", "RRsets", "order", "compression"):
+    if not flow.by_kernel or found.kind not in ("older TTL", "TTL", "data", "RRsets", "order", "compression"):
         return False
     replies, _ = cookies.taken_out(flow)
+    if found.kind == "TTL":
+        return _renewed_in_other_letters(*(replies[place] for place in (KERNEL, DIRECT, AGAIN)), rules)
     same_server = Rules(shuffled=rules.shuffled)
     return any(from_reference(replies[KERNEL], replies[place], same_server) is None and
                _none_higher(replies[KERNEL], replies[place]) for place in (DIRECT, AGAIN))
+
+
+def _renewed_in_other_letters(kernel, before, after, rules):
+    """Has a client's question in other letters renewed what the resolver's cache holds? named gives those letters to all
+    who waited for that fetch; its cache, and so the kernel, keep the first ones, with the new TTLs."""
+    if not rules.added_by_history or not before or not after:
+        return False
+    return (difference(kernel, before, None, rules.shuffled) is None and
+            from_reference(kernel, after, Rules(shuffled=rules.shuffled)) is None and
+            _none_higher(kernel, after) and _none_higher(after, kernel))
 
 
 def _none_higher(kernel, direct):

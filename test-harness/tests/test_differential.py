@@ -170,6 +170,19 @@ def test_other_letters_are_named_s_alone():
     assert judged.of(flow(LETTERS, reply())) is not None
 
 
+def test_renewal_in_other_letters():
+    """The kernel's TTLs must be those of the reply after, whatever letters that has, its data those of both."""
+    def of_a_moment(kernel, before, after, rules=NAMED):
+        asked = flow(kernel, before, after)
+        return judge.of_a_moment(asked, judge.Judge(Data([]), rules=rules).of(asked), rules)
+    after = reply(ttl=300).replace(b"\x02ns", b"\x02NS")
+    assert of_a_moment(reply(ttl=300), reply(ttl=290), after)
+    assert not of_a_moment(reply(ttl=300), reply(ttl=290), after, judge.Rules())
+    assert not of_a_moment(reply(ttl=303), reply(ttl=290), after)
+    assert not of_a_moment(reply(ttl=297), reply(ttl=290), after)
+    assert not of_a_moment(reply(ttl=300).replace(b"\xc0\0\2\1", b"\xc0\0\2\7"), reply(ttl=290), after)
+
+
 @pytest.mark.parametrize("rdtype", NAMED.by_history)
 def test_types_of_history_are_compared_past_the_kernel(rdtype):
     """The reference is not asked for them, but what the kernel says must be named's own."""
