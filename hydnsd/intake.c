@@ -210,22 +210,28 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
 		s->changes--;
 }
 
-/* What was offered since the change was made from the changed cache, and stays. rrtype (host order), end_ns: of renewed
- * data, whose rules send TTLs that are too low and nothing worse until then; 0: the data changed. */
-static void withdraw_older(struct hydnsd_session *s, const uint8_t *name, uint8_t name_len, uint64_t generation,
-			   uint16_t rrtype, uint64_t end_ns)
+/* What was offered since the change was made from the changed cache, and stays. */
+static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w)
 {
-	const struct hydnsd_job_end end = { .done = change_done, .client = s->id, .patient = rrtype };
+	const struct hydnsd_job_end end = { .done = change_done, .client = s->id, .patient = w->rrtype };
+
+	w->authority = (uint32_t)s->authority;
+	w->scope = HYDNS_SCOPE_NAME;
+	s->changes++;
+	if (hydnsd_jobs_withdraw(s->daemon, w, &end))
+		s->changes--;
+}
+
+/* Until then the rules that show the RRset send TTLs that are too low, and nothing worse. */
+static void follow(struct hydnsd_session *s, const struct hydnsd_renewal *n)
+{
 	struct hydnsd_withdrawal w = {
-		.authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_NAME, .generation = generation,
-		.name_len = name_len, .rrtype = rrtype, .end_ns = end_ns,
-		.own_proofs = s->daemon->authority[s->authority].hello.flags & HYDNS_AUTH_OWN_PROOFS,
+		.generation = n->generation, .rrtype = ntohs(n->rrtype), .shown = n->shown, .end_ns = n->end_ns,
+		.name_len = n->name_len,
 	};
 
-	memcpy(w.name, name, name_len);
-	s->changes++;
-	if (hydnsd_jobs_withdraw(s->daemon, &w, &end))
-		s->changes--;
+	memcpy(w.name, n->name, n->name_len);
+	withdraw_older(s, &w);
 }
 
 /* Those renewals whose moment is over. They change the TTLs of what answers show. */
@@ -237,8 +243,8 @@ static void settle(struct hydnsd_session *s)
 
 	while ((n = hydnsd_renewals_take(&s->renewals, now_ns / HYDNSD_NS_PER_MS))) {
 		if (n->shared)
-			withdraw_older(s, n->name, n->name_len, n->generation, ntohs(n->rrtype), n->end_ns);
-		else
+			follow(s, n);
+		else if (n->shown != HYDNS_SHOWN_AUTHORITY)
 			hydnsd_rules_outdated(rules, (uint32_t)s->authority, n->name, n->name_len, n->rrtype,
 					      n->generation, now_ns);
 	}
@@ -249,8 +255,9 @@ static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c
 {
 	struct hydnsd *d = s->daemon;
 	struct hydnsd_authority *a = &d->authority[s->authority];
+	struct hydnsd_withdrawal w = { .generation = c->generation, .name_len = c->name_len };
 
-	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len ||
+	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len || c->shown > HYDNS_SHOWN_AUTHORITY ||
 	    !hydnsd_name_valid(c->data, c->name_len))
 		return false;
 	hydnsd_changes_note(&a->changes, c->generation,
@@ -260,7 +267,8 @@ static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c
 		return true;
 	}
 	d->changed++;
-	withdraw_older(s, c->data, c->name_len, c->generation, 0, 0);
+	memcpy(w.name, c->data, c->name_len);
+	withdraw_older(s, &w);
 	return true;
 }
 

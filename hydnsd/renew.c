@@ -18,11 +18,16 @@
 
 #define TYPE_RRSIG 46
 
+static bool shown_there(const struct hydnsd_withdrawal *w, bool in_answer)
+{
+	return w->shown == HYDNS_SHOWN_ANYWHERE || in_answer == (w->shown == HYDNS_SHOWN_ANSWER);
+}
+
 /* rr: the rule's record of that number. */
 static bool owned(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, const struct hydnsd_rr *rr,
 		  uint32_t number)
 {
-	return (!w->own_proofs || number < rule->ancount) && rr->owner.len == w->name_len &&
+	return shown_there(w, number < rule->ancount) && rr->owner.len == w->name_len &&
 	       memcmp(rr->owner.octet, w->name, w->name_len) == 0;
 }
 

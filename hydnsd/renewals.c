@@ -13,6 +13,7 @@ void hydnsd_renewals_put(struct hydnsd_renewals *r, const struct hydns_changed *
 	n->end_ns = c->end_ns;
 	n->rrtype = c->renewed;
 	n->shared = c->shared;
+	n->shown = c->shown;
 	n->name_len = c->name_len;
 	memcpy(n->name, c->data, c->name_len);
 }

@@ -18,7 +18,8 @@ struct hydnsd_renewal {
 	uint64_t generation;
 	uint64_t end_ns;
 	uint16_t rrtype;               /* network order */
-	bool shared;                   /* as in struct hydns_changed */
+	bool shared;                   /* as in struct hydns_changed, */
+	uint8_t shown;                 /* and this */
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* wire format, lower case */
 };

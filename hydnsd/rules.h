@@ -93,7 +93,7 @@ struct hydnsd_withdrawal {
 	/* 0: rules that rest on the name in any way. Else (host order) that RRset of the name was renewed and now ends
 	 * at end_ns (monotonic): a rule that shows it with another TTL gets this one, or goes when that can't be */
 	uint16_t rrtype;
-	bool own_proofs;               /* renewed: in authority sections there are other copies (HYDNS_AUTH_OWN_PROOFS) */
+	enum hydns_shown shown;        /* renewed: elsewhere answers show another copy */
 	uint64_t end_ns;
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */

@@ -103,10 +103,10 @@ enum hydns_moved {
 };
 struct hydns_ends *hydns_ends_new(const uint64_t seed[2]);
 void hydns_ends_free(struct hydns_ends *t);
-/* The RRset of this name (lower case) and type (host order), whose data are the same, ended at was in the cache
- * and now ends at is: wall-clock seconds modulo 2^32. Any thread may call it. */
+/* The RRset of this name (lower case), type (host order) and sections (two copies have two ends), whose data are the
+ * same, ended at was in the cache and now ends at is: wall-clock seconds modulo 2^32. Any thread may call it. */
 enum hydns_moved hydns_ends_move(struct hydns_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
-				 uint32_t was, uint32_t is);
+				 enum hydns_shown shown, uint32_t was, uint32_t is);
 
 /* -- subtrees.c: below which names anything was offered ------------------------------------------------- */
 struct hydns_subtrees;

@@ -158,9 +158,9 @@ void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t n
 /* The RRset of this owner name and type (host order) was stored anew in the cache: the same data, whose end, in
  * wall-clock seconds, moved. Answers whose TTLs are thereby more than a second lower than the cache's, over all
  * moves since they were offered, are withdrawn unless they are offered anew within moments; those that would
- * outlive the data, at once. */
+ * outlive the data, at once. shown: in which sections answers show this copy of it. */
 void hydns_publish_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
-			   time_t was, time_t is);
+			   enum hydns_shown shown, time_t was, time_t is);
 
 /* Kernel answers since the session began; waits at most timeout_ms. False: out keeps the last known. */
 bool hydns_publish_counts(struct hydns_publish *p, struct hydns_counts *out, uint32_t timeout_ms);

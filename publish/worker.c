@@ -389,10 +389,13 @@ static uint64_t mono_of(time_t second)
 
 /* Rules that hold the RRset end no later than it did before: without hydnsd, or with a full ring, they only count
  * down lower TTLs until then. */
-static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t len, uint16_t rrtype, time_t is)
+static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t len, uint16_t rrtype,
+			 enum hydns_shown shown, time_t is)
 {
 	struct hydns_publish *p = t->publish;
-	struct hydns_changed what = { .name_len = (uint8_t)len, .renewed = htons(rrtype), .end_ns = mono_of(is) };
+	struct hydns_changed what = {
+		.name_len = (uint8_t)len, .renewed = htons(rrtype), .shown = (uint8_t)shown, .end_ns = mono_of(is),
+	};
 	uint64_t now = hydns_mono_coarse_ms();
 
 	/* both, for both are noted by offers under way */
@@ -405,18 +408,18 @@ static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t le
 }
 
 void hydns_publish_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
-			   time_t was, time_t is)
+			   enum hydns_shown shown, time_t was, time_t is)
 {
 	uint8_t lower[HYDNS_NAME_MAX];
 
 	if (name_len == 0 || hydns_name_length(name, name_len) != name_len)
 		return;
 	hydns_name_lower(lower, name, name_len);
-	switch (hydns_ends_move(t->publish->ends, lower, name_len, rrtype, (uint32_t)was, (uint32_t)is)) {
+	switch (hydns_ends_move(t->publish->ends, lower, name_len, rrtype, shown, (uint32_t)was, (uint32_t)is)) {
 	case HYDNS_MOVED_LITTLE:
 		return;
 	case HYDNS_MOVED_LATER:
-		tell_renewed(t, lower, name_len, rrtype, is);
+		tell_renewed(t, lower, name_len, rrtype, shown, is);
 		return;
 	case HYDNS_MOVED_EARLIER:
 		hydns_publish_changed(t, lower, name_len);

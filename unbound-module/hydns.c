@@ -18,6 +18,7 @@ static __thread struct hydns_context* thread_context;
 static __thread uint8_t change_name[HYDNS_NAME_MAX];
 static __thread size_t change_len;
 static __thread uint16_t change_renewed; /* type of the RRset whose end alone moves; 0: its data change */
+static __thread enum hydns_shown change_shown;  /* where answers show that copy of it */
 static __thread time_t change_was, change_is;   /* that end, before and after */
 
 void hydns_thread_context(struct hydns_context* h)
@@ -91,12 +92,22 @@ void hydns_change_begin(const uint8_t* name, size_t len)
 	begin_change(name, len, 0);
 }
 
+/* Of a SOA two copies are cached: what came in an authority section ends earlier (RFC 2308, section 5), and stands in
+ * negative answers alone. */
+static enum hydns_shown shown_in(const struct packed_rrset_key* key)
+{
+	if(key->type != htons(LDNS_RR_TYPE_SOA))
+		return HYDNS_SHOWN_ANYWHERE;
+	return (key->flags & PACKED_RRSET_SOA_NEG) ? HYDNS_SHOWN_AUTHORITY : HYDNS_SHOWN_ANSWER;
+}
+
 void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packed_rrset_data* new_data,
 	const struct packed_rrset_data* old_data)
 {
 	change_len = 0;
 	if(!thread_context)
 		return;
+	change_shown = shown_in(&key->rk);
 	change_was = old_data->ttl;
 	change_is = new_data->ttl;
 	if(!same_records(new_data, old_data))
@@ -110,8 +121,8 @@ void hydns_change_end(void)
 	if(change_len == 0)
 		return;
 	if(change_renewed)
-		thread_context->hooks->moved(thread_context, change_name, change_len, change_renewed, change_was,
-			change_is);
+		thread_context->hooks->moved(thread_context, change_name, change_len, change_renewed, change_shown,
+			change_was, change_is);
 	else
 		thread_context->hooks->changed(thread_context, change_name, change_len);
 	change_len = 0;

@@ -30,8 +30,8 @@ struct hydns_hooks {
 	void (*renewed)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
 	int (*watches)(const struct hydns_context* h);
 	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
-	void (*moved)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype, time_t was,
-		time_t is);
+	void (*moved)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
+		enum hydns_shown shown, time_t was, time_t is);
 	void (*zone_changed)(struct hydns_context* h);
 };
 

@@ -303,10 +303,10 @@ static void name_changed(struct hydns_context* h, const uint8_t* name, size_t le
 	hydns_publish_changed(h->thread, name, len);
 }
 
-static void end_moved(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype, time_t was,
-	time_t is)
+static void end_moved(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
+	enum hydns_shown shown, time_t was, time_t is)
 {
-	hydns_publish_renewed(h->thread, name, len, rrtype, was, is);
+	hydns_publish_renewed(h->thread, name, len, rrtype, shown, was, is);
 }
 
 static void zone_changed(struct hydns_context* h)

@@ -133,7 +133,8 @@ static void tell(struct hydns_instance *inst, const isc_region_t *name, dns_rdat
 		hydns_publish_changed(t, name->base, name->length);
 		break;
 	case dns_cachechange_renewed:
-		hydns_publish_renewed(t, name->base, name->length, type, (time_t)was, (time_t)is);
+		hydns_publish_renewed(t, name->base, name->length, type, HYDNS_SHOWN_ANSWER,
+				      (time_t)was, (time_t)is);
 		break;
 	case dns_cachechange_below:
 		below_changed(inst, name);

@@ -276,15 +276,14 @@ static void renewed_rrsets_stay_whole(void **state)
 	assert_null(build_rule_fault(hydns_store_rule(hydnsd_rules_store(store.rules), find("alias.example.com."))));
 }
 
-/* A resolver that stores proofs with each answer: a negative answer shows no renewed SOA, one to its question does. */
-static void own_proofs_are_not_renewed(void **state)
+/* Two copies of a SOA, each with an end of its own: negative answers show one, answers to its question the other. */
+static void copies_are_renewed_apart(void **state)
 {
-	const struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA },
-				       .flags = HYDNS_RULE_SECURE };
+	const struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA } };
 	const struct build_spec soa = { .name = "alias.example.org.", .type = 1,
 					.answer = { "alias.example.org. 600 IN CNAME example.com.", SOA } };
 	struct hydnsd_withdrawal w = {
-		.authority = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = 6, .own_proofs = true,
+		.authority = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = 6, .shown = HYDNS_SHOWN_ANSWER,
 		.end_ns = NOW_NS + 450 * HYDNSD_NS_PER_SEC,
 	};
 	struct hydnsd_pass p = { .of = { &w }, .count = 1 };
@@ -297,6 +296,13 @@ static void own_proofs_are_not_renewed(void **state)
 	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
 	assert_int_equal(w.withdrawn, 0);
 	assert_int_equal(ttl_shown("no.example.com.", 6), 300);
+	assert_int_equal(ttl_shown("alias.example.org.", 6), 450);
+	w.shown = HYDNS_SHOWN_AUTHORITY;
+	w.end_ns += 50 * HYDNSD_NS_PER_SEC;
+	hydnsd_pass_begin(store.rules, &p);
+	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
+	assert_int_equal(w.withdrawn, 0);
+	assert_int_equal(ttl_shown("no.example.com.", 6), 500);
 	assert_int_equal(ttl_shown("alias.example.org.", 6), 450);
 }
 
@@ -811,7 +817,7 @@ int main(void)
 		RULES_TEST(renewed_rrsets_get_their_ttl),
 		RULES_TEST(renewed_rrsets_end_rules),
 		RULES_TEST(renewed_rrsets_stay_whole),
-		RULES_TEST(own_proofs_are_not_renewed),
+		RULES_TEST(copies_are_renewed_apart),
 		RULES_TEST(changes_come_before_renewals),
 		RULES_TEST(other_names_left_out_replace),
 		RULES_TEST(changes_spare_later_offers),

@@ -292,14 +292,22 @@ struct hydns_offer {
  * down TTLs that the resolver no longer sends, and get the later ones, or go, unless their own renewal replaces them in
  * a moment.
  */
+/* In which sections replies show the RRset that was renewed: a resolver may store what came in authority sections
+ * by itself, with a TTL of its own (Unbound does so with a SOA: RFC 2308, section 3). */
+enum hydns_shown {
+	HYDNS_SHOWN_ANYWHERE,
+	HYDNS_SHOWN_ANSWER,
+	HYDNS_SHOWN_AUTHORITY,
+};
 struct hydns_changed {
 	struct hydns_frame frame;
 	__u64 generation;        /* already advanced */
 	__u64 end_ns;            /* renewed: monotonic time at which the RRset now ends */
 	__u16 renewed;           /* network order: type of the renewed RRset; 0: data changed */
 	__u8  shared;            /* renewed: answers to other questions than name and type may hold the RRset */
+	__u8  shown;             /* renewed: enum hydns_shown */
 	__u8  name_len;
-	__u8  data[4];           /* goes on to the frame's end */
+	__u8  data[3];           /* goes on to the frame's end */
 };
 
 /* --- plugin <-> hydnsd: control socket (SOCK_SEQPACKET) ---------------------------------------------- */

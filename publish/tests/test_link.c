@@ -583,12 +583,13 @@ static bool told_renewed(struct world *w, const uint8_t *name, size_t len, uint1
 	time_t now = time(NULL);
 	uint64_t ends = hydns_mono_ns() + (uint64_t)(now + TTL) * HYDNS_NS_PER_S - hydns_real_ns();
 
-	hydns_publish_renewed(hydns_publish_thread(w->p, 1), name, len, type, now, now + TTL);
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), name, len, type, HYDNS_SHOWN_AUTHORITY, now, now + TTL);
 	if (!peer_frame(&w->peer, 1, f.room, sizeof(f.room)))
 		return false;
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
 	assert_int_equal(f.changed.generation, page_generation(w));
 	assert_int_equal(ntohs(f.changed.renewed), type);
+	assert_int_equal(f.changed.shown, HYDNS_SHOWN_AUTHORITY);
 	assert_int_equal(f.changed.name_len, len);
 	assert_in_range(f.changed.end_ns, ends - HYDNS_NS_PER_S / 4, ends + HYDNS_NS_PER_S / 4);
 	*shared = f.changed.shared;
@@ -620,7 +621,7 @@ static void renewals_are_told(void **state)
 	/* nothing is killed when hydnsd cannot be told: the rules end in time */
 	peer_stop(&w->peer);
 	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
-	hydns_publish_renewed(w->t, www, sizeof(www), TYPE_A, 1000 + TTL, 1000 + 2 * TTL);
+	hydns_publish_renewed(w->t, www, sizeof(www), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000 + TTL, 1000 + 2 * TTL);
 	assert_int_equal(page_epoch(w), epoch);
 }
 
@@ -633,12 +634,12 @@ static void small_moves_add_up(void **state)
 
 	start_both(w);
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
-	hydns_publish_renewed(hydns_publish_thread(w->p, 1), target, sizeof(target), TYPE_A, 1000, 1001);
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000, 1001);
 	assert_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
-	hydns_publish_renewed(hydns_publish_thread(w->p, 1), target, sizeof(target), TYPE_A, 1001, 1002);
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1001, 1002);
 	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
 	assert_int_equal(ntohs(f.changed.renewed), TYPE_A);
-	hydns_publish_renewed(hydns_publish_thread(w->p, 1), target, sizeof(target), TYPE_A, 1002, 1001);
+	hydns_publish_renewed(hydns_publish_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1002, 1001);
 	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
 	assert_int_equal(f.changed.renewed, 0);

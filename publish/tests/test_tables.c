@@ -128,15 +128,18 @@ static void ends_add_up(void **state)
 	struct hydns_ends *t = hydns_ends_new(seed);
 
 	(void)state;
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 900, 901), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 901, 902), HYDNS_MOVED_LATER);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 902, 903), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 903, 902), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 902, 901), HYDNS_MOVED_EARLIER);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, 901, 1201), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 900, 901), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 901, 902), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 902, 903), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 903, 902), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 902, 901), HYDNS_MOVED_EARLIER);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 901, 1201), HYDNS_MOVED_LATER);
+	/* the copy that authority sections show ends by itself */
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_AUTHORITY, 300, 301), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 1201, 1202), HYDNS_MOVED_LITTLE);
 	/* another type of the name is another RRset; and seconds go on after 2^32 */
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 1, 0xffffffff, 0), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 1, 0, 1), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 1, HYDNS_SHOWN_ANYWHERE, 0xffffffff, 0), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 1, HYDNS_SHOWN_ANYWHERE, 0, 1), HYDNS_MOVED_LATER);
 	hydns_ends_free(t);
 }
 
@@ -150,18 +153,18 @@ static void ends_forgotten(void **state)
 	unsigned i;
 
 	(void)state;
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 900, 1200), HYDNS_MOVED_LATER);
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 1100, 1101), HYDNS_MOVED_LATER);
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 1101, 1102), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 1500, 1499), HYDNS_MOVED_EARLIER);
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 900, 1200), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 1100, 1101), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 1101, 1102), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 1500, 1499), HYDNS_MOVED_EARLIER);
 	/* more RRsets than places: each either finds its place free or is told, and the first is forgotten */
 	for (i = 0; i < 26 * 26 * 26 * 26; i++) {
 		for (unsigned at = 1, n = i; at <= 4; at++, n /= 26)
 			other[at] = (uint8_t)('a' + n % 26);
-		if (hydns_ends_move(t, other, sizeof(other), 6, 900, 901) == HYDNS_MOVED_EARLIER)
+		if (hydns_ends_move(t, other, sizeof(other), 6, HYDNS_SHOWN_ANYWHERE, 900, 901) == HYDNS_MOVED_EARLIER)
 			fail_msg("a later end was taken for an earlier one");
 	}
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, 1499, 1500), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 1499, 1500), HYDNS_MOVED_LATER);
 	hydns_ends_free(t);
 }
 

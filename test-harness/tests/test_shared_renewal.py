@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """An RRset that stands in several answers is renewed for one of them: all the others show its new TTL."""
 
+import time
+
 import pytest
 from conftest import kernel_path
 
@@ -8,6 +10,9 @@ from harness.client import exchange, query
 from harness.compare import ttls
 from harness.network import SERVICE
 from harness.run import SOON, wait_until
+
+
+SETTLE = 0.05     # seconds, the most that hydnsd waits before it acts on a renewal (hydnsd/renewals.h)
 
 
 @pytest.fixture
@@ -34,3 +39,23 @@ def test_rrset_renewed_for_another_question(unrefreshed):
     wait_until(lambda: left(network.resolver, target) > 2, SOON, "Unbound to renew the target")
     wait_until(lambda: left(network.client1, alias) > 2, SOON, "the kernel path to show it")
     assert unrefreshed.daemon.call({"cmd": "stats"})["renewed"] > before, "the rule has come to its own end"
+
+
+def test_soa_of_denials_is_another_copy(unrefreshed):
+    """Unbound caches the SOA that came with a denial, which ends with it, apart from the one that was asked for."""
+    network, daemon, soa = unrefreshed.network, unrefreshed.daemon, query("lab.example", "SOA").to_wire()
+    denial = query("empty.lab.example", "A").to_wire()
+
+    def left(namespace):
+        return ttls(exchange(namespace, SERVICE[4], denial))[0]
+
+    exchange(network.resolver, SERVICE[4], soa)
+    unrefreshed.unbound.control("flush_zone", "lab.example")    # leaves what it flushes in the cache, expired
+    unrefreshed.world.heat(daemon, "empty.lab.example", "A")
+    before = daemon.call({"cmd": "stats"})
+    unrefreshed.world.heat(daemon, "lab.example", "SOA")    # Unbound has renewed its first copy for that, and said so
+    watched = time.monotonic() + 10 * SETTLE
+    while time.monotonic() < watched:
+        assert left(network.client1) <= left(network.resolver) + 1
+    after = daemon.call({"cmd": "stats"})
+    assert (after["renewed"], after["withdrawn"]) == (before["renewed"], before["withdrawn"])
