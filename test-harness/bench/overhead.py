@@ -153,7 +153,8 @@ class Turns:
         resolver, polling = cpu_ns([server.program.pid]), cpu_ns(self.polling)
         run = server.asker.run(0 if self.load == "cached" else self.next)
         if run["replies"] < 0.99 * run["sent"] or run["answers"] < run["replies"]:
-            raise HarnessError(f"{run['sent']} queries brought {run['replies']} replies, {run['answers']} of them answers")
+            raise HarnessError(f"{server.kind} at port {server.port}, {self.load}: {run['sent']} queries brought {run['replies']} replies, "
+                               f"{run['answers']} of them answers")
         resolver = (cpu_ns([server.program.pid]) - resolver) / 1e3 / run["replies"]
         polling = (cpu_ns(self.polling) - polling) / 1e3 / run["replies"]
         return run["per_second"], resolver, resolver + polling

@@ -144,7 +144,10 @@ class OnDemand:
 
     def __exit__(self, *exc):
         self.process.stdin.close()
-        self.process.wait(20)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
 
 def options_of(parameters):
