@@ -449,33 +449,40 @@ static int publish(const struct options *o)
 }
 
 /* -- flood ---------------------------------------------------------------------------------------------------- */
+static int flood_round(const struct options *o, struct generator *g, struct generator_run *run)
+{
+	int err;
+
+	generator_rewind(g, o->first);
+	err = generator_send(g, if_nametoindex(o->client), o->queries, o->rate, o->window, run);
+	return err ? fail("sending", strerror(-err)) : 0;
+}
+
 static int flood_rounds(const struct options *o, struct generator *g)
 {
 	struct generator_run run;
 
-	question_template(&o->q, generator_template(g));
 	for (unsigned r = 0; r < o->rounds; r++) {
-		int err;
-
-		generator_rewind(g, o->first);
-		err = generator_send(g, if_nametoindex(o->client), o->queries, o->rate, o->window, &run);
-		if (err)
-			return fail("sending", strerror(-err));
+		if (flood_round(o, g, &run))
+			return 1;
 		print_run("flood", &run);
 	}
 	return 0;
 }
 
-/* Runs that take turns with those of others on the same link. */
+/* Runs that take turns with those of others on the same link. Whoever reads the result may start the next one, so the sink
+ * must have gone by then: else the other's, in the same place, would be taken away. */
 static int flood_on_demand(const struct options *o, struct generator *g)
 {
 	struct options next = *o;
+	struct generator_run run;
 	int failed = 0;
 
-	next.rounds = 1;
 	while (!failed && scanf("%u", &next.first) == 1) {
-		failed = attach_tc(generator_sink_tc(g), o->client) || flood_rounds(&next, g);
+		failed = attach_tc(generator_sink_tc(g), o->client) || flood_round(&next, g, &run);
 		failed = detach_tc(o->client) || failed;
+		if (!failed)
+			print_run("flood", &run);
 	}
 	return failed;
 }
@@ -487,6 +494,7 @@ static int flood(const struct options *o)
 
 	if (!g)
 		return 1;
+	question_template(&o->q, generator_template(g));
 	if (o->on_demand)
 		return flood_on_demand(o, g);
 	if (o->xdp_sink)
