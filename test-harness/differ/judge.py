@@ -14,12 +14,12 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from harness.compare import OPT, Difference, Unreadable, difference, rrsets, split
+from harness.compare import OPT, RRSIG, Difference, Unreadable, difference, rrsets, split
 
 from . import cookies
 from .asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, KERNEL, REFERENCE_ASKED
 
-SOA, DNAME = 6, 39
+SOA, DNAME, NSEC = 6, 39, 47
 ANSWER, AUTHORITY, ADDITIONAL = range(3)
 RD, TC = 0x01, 0x02  # in the first octet of the flags
 RCODE, NOERROR, SERVFAIL, NXDOMAIN = 0x0F, 0, 2, 3
@@ -27,6 +27,7 @@ RCODE, NOERROR, SERVFAIL, NXDOMAIN = 0x0F, 0, 2, 3
 CUT, UNCHECKED, UNRESOLVED = "cut short, or one of them", "AD of what was not to be checked", "neither could resolve"
 ADDED, ORDERED = "additional or authority, as a cache holds them", "order or letters after the answer"
 LETTERS = "letters of another client's question"
+WILDCARD = "a wildcard's NSEC, at a name that was asked for"
 NOT_RECURSED, BY_TYPE = "RD clear", "types from what a cache holds"     # and these were not asked there
 AD, CD = 0x20, 0x10  # in the second
 CLOCK_READ_NS = 10**7                # oldest that a resolver's or the kernel's coarse reading of the clock is
@@ -72,13 +73,38 @@ def between(kernel, before, after, rules=Rules()):
     return later if later.kind in ("older TTL", "TTL") or found.kind == "silence" else found
 
 
-def _content(wire):
-    """[answer, authority, additional] of RRsets without TTLs, the last two without order."""
+def _content(wire, of_wildcards=False):
+    """[answer, authority, additional] of RRsets without TTLs, the last two without order. of_wildcards: NSEC records that
+    a wildcard made count as its own."""
     sections = [[], [], []]
-    for key, data, _ in rrsets(wire, bytes.lower):
-        if key[2] != DNAME and key[4] != DNAME.to_bytes(2, "big"):
-            sections[key[0]].append((key[1:], sorted(data)))
+    groups = rrsets(wire, bytes.lower)
+    wildcards = _wildcards(groups) if of_wildcards else {}
+    for (section, owner, rtype, rclass, covered), data, _ in groups:
+        if rtype != DNAME and covered != DNAME.to_bytes(2, "big"):
+            if section == AUTHORITY and NSEC in (rtype, int.from_bytes(covered, "big")):
+                owner = wildcards.get(owner, owner)
+            sections[section].append(((owner, rtype, rclass, covered), sorted(data)))
     return [sections[ANSWER], sorted(sections[AUTHORITY]), sorted(sections[ADDITIONAL])]
+
+
+def _wildcards(groups):
+    """{owner of an NSEC RRset in the authority section: the wildcard that made it, by the labels its signature counts}"""
+    found = {}
+    for (section, owner, rtype, _, covered), data, _ in groups:
+        if section == AUTHORITY and rtype == RRSIG and covered == NSEC.to_bytes(2, "big"):
+            suffix, left = owner, _label_count(owner) - data[0][3]
+            for _ in range(left):
+                suffix = suffix[1 + suffix[0]:]
+            if left > 0:
+                found[owner] = b"\x01*" + suffix
+    return found
+
+
+def _label_count(name):
+    count, at = 0, 0
+    while name[at]:
+        count, at = count + 1, at + 1 + name[at]
+    return count
 
 
 def _compared(mine, theirs, rules):
@@ -109,6 +135,10 @@ def from_reference(kernel, reference, rules=Rules(), used=None):
         used[CUT if short else UNRESOLVED] += 1
         return None          # the order of the records decides which are left; nothing, or what was found so far
     mine_all, theirs_all = _content(kernel), _content(reference)
+    if rules.added_by_history and mine_all[AUTHORITY] != theirs_all[AUTHORITY]:
+        # named shows a cached NSEC of whatever owner: also of a name for which somebody asked for NSEC itself
+        as_cached, (mine_all, theirs_all) = mine_all, (_content(kernel, True), _content(reference, True))
+        used[WILDCARD] += as_cached != mine_all or _content(reference) != theirs_all
     for name, mine, theirs in zip(_compared(mine_all, theirs_all, rules), mine_all, theirs_all):
         if mine != theirs:
             return Difference(name, f"{mine} and {theirs}")

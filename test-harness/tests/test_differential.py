@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import dns.message
@@ -181,6 +182,26 @@ def test_renewal_in_other_letters():
     assert not of_a_moment(reply(ttl=303), reply(ttl=290), after)
     assert not of_a_moment(reply(ttl=297), reply(ttl=290), after)
     assert not of_a_moment(reply(ttl=300).replace(b"\xc0\0\2\1", b"\xc0\0\2\7"), reply(ttl=290), after)
+
+
+def denial(owner, following="c.example.", labels=2):
+    """NXDOMAIN, with the NSEC of a wildcard at that owner."""
+    text = f"id 1\nopcode QUERY\nrcode NXDOMAIN\nflags QR RD RA\n;QUESTION\nb.s.example. IN A\n;ANSWER\n;AUTHORITY\n" \
+           f"{owner} 3 IN NSEC {following} A RRSIG NSEC\n" \
+           f"{owner} 3 IN RRSIG NSEC 15 {labels} 3 20370101000000 20200101000000 1 example. AAAA\n"
+    return dns.message.from_text(text).to_wire()
+
+
+def test_a_wildcard_s_proof_at_another_name():
+    """One that another question's answer brought into the cache is the same for the reference; never for the kernel."""
+    used = Counter()
+    assert judge.from_reference(denial("a.s.example."), denial("*.s.example."), NAMED, used) is None
+    assert used[judge.WILDCARD] == 1
+    for other in (denial("*.s.example.", following="d.example."), denial("*.t.example."), denial("a.t.example.")):
+        assert judge.from_reference(denial("a.s.example."), other, NAMED).kind == "authority"
+    assert judge.from_reference(denial("a.s.example.", labels=3), denial("*.s.example."), NAMED).kind == "authority"
+    assert judge.from_reference(denial("a.s.example."), denial("*.s.example."), judge.Rules()).kind == "authority"
+    assert judge.Judge(Data([]), rules=NAMED).of(flow(denial("a.s.example."), denial("*.s.example."))) is not None
 
 
 @pytest.mark.parametrize("rdtype", NAMED.by_history)
