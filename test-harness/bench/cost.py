@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """What a packet costs by how far it comes, what the verifier counts, and what a rule takes of memory."""
 
+import statistics
 import subprocess
 from collections import defaultdict
 
@@ -8,7 +9,7 @@ from harness.run import wait_until
 
 from .pace import options_of, pace, sequence
 from .publish import Path
-from .result import Goal, say
+from .result import Goal, number, say
 
 HELP = "nanoseconds per packet by stage, verifier counts, memory per rule"
 # 6.1 has its own step in the check, with the same budget
@@ -34,10 +35,14 @@ def stages(bench, result):
         ways = defaultdict(list)
         for line in lines:
             if "way" in line:
-                ways[line["way"], line["stages"]].append(line["nanoseconds"])
+                ways[line["way"], line["stages"]].append(line)
         for (way, stage), runs in ways.items():
             if way == "answered" or kind == "A":
-                result.add("hydns", runs, "nanoseconds", query=kind, way=way, stages=stage)
+                point = result.add("hydns", [r["nanoseconds"] for r in runs], "nanoseconds", query=kind, way=way, stages=stage)
+                if "instructions" in runs[0]:
+                    point["instructions"] = statistics.median(r["instructions"] for r in runs)
+        result.absent += [{"contender": f"instructions of {kind}", "why": line["no_instructions"]}
+                          for line in lines if "no_instructions" in line]
         program = next(line for line in lines if "verified_instructions" in line)
         say(f"cost: {kind}: answered in {result.points[-1]['nanoseconds']:.0f} ns")
     result.points.append({"bench": "cost", "contender": "hydns", **program})
@@ -47,9 +52,10 @@ def stages(bench, result):
 
 def table(result):
     previous = 0.0
-    print(f"  {'a packet ends as':26}{'ns':>8}{'more':>8}  after the stages before and")
+    print(f"  {'a packet ends as':26}{'ns':>8}{'more':>8}{'instructions':>14}  after the stages before and")
     for p in sorted((p for p in result.points if p.get("query") == "A"), key=lambda p: p["nanoseconds"]):
-        print(f"  {p['way']:26}{p['nanoseconds']:8.0f}{p['nanoseconds'] - previous:8.0f}  {p['stages']}")
+        print(f"  {p['way']:26}{p['nanoseconds']:8.0f}{p['nanoseconds'] - previous:8.0f}"
+              f"{number(p.get('instructions')):>14}  {p['stages']}")
         previous = p["nanoseconds"]
 
 

@@ -19,6 +19,7 @@
 #include <net/if.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include "counter.h"
 #include "generator.h"
 #include "installs.h"
 #include "rules.h"
@@ -172,19 +173,45 @@ static void take_way(struct bench *b, const struct options *o, enum way w)
 	generator_rewind(b->g, w == MISSED ? 1U << 31 : 0);
 }
 
-/* Nanoseconds of one way less those of making the query. False: the queries did not end where they should. */
-static bool way_time(struct bench *b, const struct options *o, enum way w, double *ns)
+/* What a query takes; instructions are 0 where counter can't be read. */
+struct price {
+	double ns, instructions;
+};
+
+static struct price price(struct bench *b, const struct options *o, int prog_fd, enum way w, int counter)
+{
+	__u64 before = counter_read(counter);
+	struct price p;
+
+	generator_rewind(b->g, w == MISSED ? 1U << 31 : 0);
+	p.ns = generator_time(b->g, prog_fd, o->queries);
+	p.instructions = (double)(counter_read(counter) - before) / o->queries;
+	return p;
+}
+
+/* The price of one way less that of making the query. False: the queries did not end where they should. */
+static bool way_price(struct bench *b, const struct options *o, enum way w, int counter, struct price *out)
 {
 	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
-	double base;
+	struct price base;
 
 	take_way(b, o, w);
-	base = generator_time(b->g, generator_nothing(b->g), o->queries);
-	generator_rewind(b->g, w == MISSED ? 1U << 31 : 0);
+	base = price(b, o, generator_nothing(b->g), w, counter);
 	kernel_reasons(b->k, before);
-	*ns = generator_time(b->g, kernel_prog_fd(b->k), o->queries) - base;
+	*out = price(b, o, kernel_prog_fd(b->k), w, counter);
 	kernel_reasons(b->k, after);
-	return base > 0 && after[ways[w].reason] - before[ways[w].reason] >= o->queries * 0.99;
+	out->ns -= base.ns;
+	out->instructions -= base.instructions;
+	return base.ns > 0 && after[ways[w].reason] - before[ways[w].reason] >= o->queries * 0.99;
+}
+
+static void print_way(enum way w, const struct price *p, int counter)
+{
+	printf("{\"way\": \"%s\", \"stages\": \"%s\", \"nanoseconds\": %.1f", ways[w].name, ways[w].stages, p->ns);
+	if (counter >= 0)
+		printf(", \"instructions\": %.1f", p->instructions);
+	puts("}");
+	fflush(stdout);
 }
 
 static void print_program(struct kernel *k)
@@ -199,20 +226,21 @@ static void print_program(struct kernel *k)
 
 static int cost(const struct options *o)
 {
+	int counter = counter_open();
 	struct bench b;
 
 	if (begin(o, false, &b))
 		return 1;
+	if (counter < 0)
+		printf("{\"no_instructions\": \"the processor's counter: %s\"}\n", strerror(-counter));
 	print_program(b.k);
 	for (unsigned r = 0; r < o->rounds; r++)
 		for (int w = WAYS - 1; w >= 0; w--) {
-			double ns;
+			struct price p;
 
-			if (!way_time(&b, o, w, &ns))
+			if (!way_price(&b, o, w, counter, &p))
 				return fail(ways[w].name, "queries did not end there");
-			printf("{\"way\": \"%s\", \"stages\": \"%s\", \"nanoseconds\": %.1f}\n", ways[w].name,
-			       ways[w].stages, ns);
-			fflush(stdout);
+			print_way(w, &p, counter);
 		}
 	return 0;
 }
