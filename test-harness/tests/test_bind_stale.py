@@ -14,6 +14,7 @@ from test_expired import DEAD, QUESTIONS, TTL, ask_both, heat
 from harness.compare import difference, ttls
 from harness.run import wait_until
 
+GIVES_UP = 12.0                                  # seconds; named alone may take as long to say that it can't resolve
 STALE_ANSWER = 3                                 # RFC 8914 section 4.4
 NOT_SERVED = "stale-answer-enable no;"
 
@@ -66,7 +67,7 @@ def ask_until_both(pair, wanted, seconds):
         nonlocal kernel
         for number in sorted(still):
             name, flags = QUESTIONS[number]
-            ours, theirs, answered = ask_both(pair, name, **flags)
+            ours, theirs, answered = ask_both(pair, name, timeout=GIVES_UP, **flags)
             states = state(ours), state(theirs)
             assert not answered or (states[0] == "fresh" and max(ttls(ours)) <= TTL), (name, flags, states)
             if states[0] == states[1]:

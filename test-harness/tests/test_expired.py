@@ -36,10 +36,10 @@ def configure(pair, *lines):
     pair.lines = text
 
 
-def ask_both(pair, name, **flags):
-    """(kernel path's reply, Unbound's, did the kernel answer)"""
+def ask_both(pair, name, *, timeout=2.0, **flags):
+    """(kernel path's reply, the resolver's alone, did the kernel answer)"""
     before = pair.path.daemon.reasons()["ANSWERED"]
-    ours, theirs = (exchange(pair.path.network.client1, server[4], query(name, **flags).to_wire())
+    ours, theirs = (exchange(pair.path.network.client1, server[4], query(name, **flags).to_wire(), timeout=timeout)
                     for server in (SERVICE, REFERENCE))
     assert ours and theirs
     return ours, theirs, pair.path.daemon.reasons()["ANSWERED"] - before
