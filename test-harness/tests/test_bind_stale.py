@@ -2,19 +2,17 @@
 """What BIND serves from its cache although it has expired (serve-stale, RFC 8767) is named's alone, as a named without
 the kernel path says it: with its own TTL, the extended error, and no longer than it does."""
 
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import dns.message
 import dns.rcode
 import pytest
 from conftest import bind_path
-from test_expired import DEAD, QUESTIONS, TTL, ask_both, heat
+from test_expired import QUESTIONS, TTL, ask_both, dead_relay, exchange_both, heat
 
 from harness.compare import difference, ttls
 from harness.run import wait_until
 
-GIVES_UP = 12.0                                  # seconds; named alone may take as long to say that it can't resolve
 STALE_ANSWER = 3                                 # RFC 8914 section 4.4
 NOT_SERVED = "stale-answer-enable no;"
 
@@ -34,17 +32,10 @@ def configure(pair, line):
     pair.line = line
 
 
-@contextmanager
-def no_authority(pair):
-    pair.world.relay.delay = DEAD
-    try:
-        yield
-    finally:
-        pair.world.relay.delay = 0.0
-
-
 def state(wire):
-    """fresh, stale or failed, with what the reply says of it."""
+    """fresh, stale or failed, with what the reply says of it; silent: named, at times, the moment its stale data are too old."""
+    if wire is None:
+        return "silent"
     reply = dns.message.from_wire(wire)
     if reply.rcode() == dns.rcode.SERVFAIL:
         return "failed"
@@ -69,10 +60,10 @@ def ask_until_both(pair, wanted, seconds):
         nonlocal kernel
         for number in sorted(still):
             name, flags = QUESTIONS[number]
-            ours, theirs, answered = ask_both(pair, name, timeout=GIVES_UP, **flags)
+            ours, theirs, answered = exchange_both(pair, name, **flags)
             states = state(ours), state(theirs)
             assert not answered or (states[0] == "fresh" and max(ttls(ours)) <= TTL), (name, flags, states)
-            if states[0] == states[1]:
+            if states[0] == states[1] != "silent":
                 assert_same(ours, theirs, states, TTL)
             kernel += answered
             if states == (wanted, wanted):
@@ -90,7 +81,7 @@ def test_stale_answers_are_named_s(pair, reply_ttl, options):
     heat(pair)
     for name, flags in QUESTIONS:
         ask_both(pair, name, **flags)
-    with no_authority(pair):
+    with dead_relay(pair.world):
         assert ask_until_both(pair, "stale", 5 * TTL) > 0, "nothing came from the kernel before it expired"
         for _ in range(3):
             for name, flags in QUESTIONS:
@@ -98,7 +89,7 @@ def test_stale_answers_are_named_s(pair, reply_ttl, options):
                 assert_same(ours, theirs, (state(ours), state(theirs)))
                 assert answered == 0 and set(ttls(ours)) == {reply_ttl}
         if "max-stale-ttl 6" in options:
-            assert ask_until_both(pair, "failed", 15) == 0
+            assert ask_until_both(pair, "failed", 30) == 0
 
 
 def test_nothing_stale_without_the_option(pair):
@@ -106,7 +97,7 @@ def test_nothing_stale_without_the_option(pair):
     configure(pair, NOT_SERVED)
     ask_until_both(pair, "fresh", 10)
     heat(pair)
-    with no_authority(pair):
+    with dead_relay(pair.world):
         ask_until_both(pair, "failed", 5 * TTL)
     ask_until_both(pair, "fresh", 10)
     heat(pair)

@@ -36,13 +36,18 @@ def configure(pair, *lines):
     pair.lines = text
 
 
-def ask_both(pair, name, *, timeout=2.0, **flags):
-    """(kernel path's reply, the resolver's alone, did the kernel answer)"""
+def exchange_both(pair, name, **flags):
+    """(kernel path's reply, the resolver's alone, did the kernel answer); a reply is None where nothing came"""
     before = pair.path.daemon.reasons()["ANSWERED"]
-    ours, theirs = (exchange(pair.path.network.client1, server[4], query(name, **flags).to_wire(), timeout=timeout)
+    ours, theirs = (exchange(pair.path.network.client1, server[4], query(name, **flags).to_wire())
                     for server in (SERVICE, REFERENCE))
-    assert ours and theirs
     return ours, theirs, pair.path.daemon.reasons()["ANSWERED"] - before
+
+
+def ask_both(pair, name, **flags):
+    ours, theirs, answered = exchange_both(pair, name, **flags)
+    assert ours and theirs
+    return ours, theirs, answered
 
 
 def heat(pair):
@@ -68,12 +73,20 @@ def let_expire(pair, reply_ttl):
 
 
 @contextmanager
-def no_authority(pair):
-    pair.world.relay.delay = DEAD
+def dead_relay(world):
+    world.relay.delay = DEAD
     try:
         yield
     finally:
-        pair.world.relay.delay = 0.0
+        world.relay.delay = 0.0
+
+
+@contextmanager
+def no_authority(pair):
+    try:
+        with dead_relay(pair.world):
+            yield
+    finally:
         for unbound in pair.both:
             unbound.control("flush_infra", "all")
 
