@@ -2,7 +2,6 @@
 """Fixtures: one world for the session, resolver and daemon per module. Each test has a time limit."""
 
 import os
-import signal
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,33 +12,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.client import ask  # noqa: E402
+from harness.limits import pytest_configure, time_limit  # noqa: E402,F401
 from harness.network import SERVICE  # noqa: E402
 from harness.run import wait_until  # noqa: E402
 from harness.world import World  # noqa: E402
 
-DEFAULT_LIMIT = 120      # for what hangs, not for what is slow
 # why hydnsd refuses an offer that no sound plugin makes, whatever an authority sends
 MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT"}
-
-
-def pytest_configure(config):
-    # as Ctrl-C: fixtures clean up; a SystemExit would only fail one test
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    config.addinivalue_line("markers", f"limit(seconds): time limit of the test [{DEFAULT_LIMIT}]")
-
-
-@pytest.fixture(autouse=True)
-def time_limit(request):
-    marker = request.node.get_closest_marker("limit")
-    seconds = marker.args[0] if marker else DEFAULT_LIMIT
-
-    def over(number, frame):
-        pytest.fail(f"not done within {seconds} s")
-    before = signal.signal(signal.SIGALRM, over)
-    signal.alarm(seconds)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""A machine booted from the bare root: its own processes, mounts, network and control group, with systemd as the first."""
+
+import os
+import subprocess
+import time
+from collections import namedtuple
+from pathlib import Path
+
+from harness.network import Namespace, pass_everything, veth
+from harness.run import HarnessError, is_alive, start_time, wait_until
+
+from . import image
+
+BOOT = Path(__file__).resolve().parent / "boot"
+SOURCE = "/root/hydns"
+ADDRESSES = ("192.0.2.1/24", "2001:db8::1/64")
+CLIENT_ADDRESSES = ("192.0.2.2/24", "2001:db8::2/64")
+ENVIRONMENT = ("HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb", "LANG=C.UTF-8")
+
+Done = namedtuple("Done", "status output seconds")
+
+
+class Machine:
+    """Context manager. run: a harness Run, which removes all of it, a crashed one's too."""
+
+    def __init__(self, run, name, pass_object):
+        self.run, self.name, self.pass_object = run, name, pass_object
+        self.netns = Namespace(run, name)
+        self.client = Namespace(run, f"{name}-client")
+        self.changes = run.dir / name
+        self.root = image.bare_root()
+        self.first = None          # (pid, start time) of its systemd, as the host sees it
+        self._wire()
+        self._prepare()
+
+    def __enter__(self):
+        self.boot()
+        return self
+
+    def __exit__(self, *exc):
+        self.power_off()
+
+    # -- what it consists of ---------------------------------------------------------------------------------------
+    def _wire(self):
+        """eth0 is there when the machine boots; systemd-networkd, which it has, gives it its addresses."""
+        veth(self.netns, "eth0", self.client, "c0")
+        self.client.address("c0", *CLIENT_ADDRESSES)
+        pass_everything(self.client, "c0", self.pass_object)
+
+    def _prepare(self):
+        """Writes what Debian's installer would have asked for: a name, addresses, where packages come from."""
+        lines = ["[Match]", "Name=eth0", "[Network]", "LinkLocalAddressing=no", "IPv6AcceptRA=no",
+                 *(f"Address={a}" for a in ADDRESSES)]
+        self.write("etc/systemd/network/eth0.network", "\n".join(lines) + "\n")
+        wants = self.changes / "upper/etc/systemd/system/multi-user.target.wants"
+        wants.mkdir(parents=True)
+        (wants / "systemd-networkd.service").symlink_to("/lib/systemd/system/systemd-networkd.service")
+        self.write("etc/resolv.conf", Path("/etc/resolv.conf").read_text())
+        self.write("etc/hostname", "bare\n")
+        self.write("etc/hosts", "127.0.0.1 localhost bare\n::1 localhost\n")
+        copy_source(self.changes / "upper" / SOURCE.lstrip("/"))
+
+    def write(self, path, text, mode=0o644):
+        """Before the machine boots: a file of its root."""
+        file = self.changes / "upper" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
+
+    # -- on and off -------------------------------------------------------------------------------------------------------
+    def boot(self):
+        shared = [image.archives(), "/var/cache/apt/archives", image.cache().parent, "/root/.cache/hydns"]
+        with open(self.run.dir / f"{self.name}-boot.log", "ab") as log:
+            self._process = subprocess.Popen([BOOT, self._group, self.netns.path, self.root, self.changes, *shared],
+                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        self.run.record(self._process.pid)
+        wait_until(self._find_first, 20, "the machine's first process")
+        self.run.record(self.first[0])
+        wait_until(self._is_up, 60, "the machine to be up")
+
+    @property
+    def _group(self):
+        return f"hydns-{self.run.id}-{self.name}"
+
+    def _find_first(self):
+        """The child of unshare, once it has become systemd."""
+        if self._process.poll() is not None:
+            raise HarnessError(f"the machine does not boot: {(self.run.dir / f'{self.name}-boot.log').read_text()[-500:]}")
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for pid in children:
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "systemd":
+                self.first = (int(pid), start_time(int(pid)))
+                return True
+        return False
+
+    def _is_up(self):
+        return self.type("systemctl is-system-running", 10).output.strip() in ("running", "degraded")
+
+    def reboot(self):
+        self.type("systemctl reboot", 10)
+        wait_until(lambda: self._process.poll() is not None, 60, "the machine to go down")
+        self.boot()
+
+    def power_off(self):
+        if self.first and is_alive(*self.first):
+            os.kill(self.first[0], 9)
+        self._process.wait()
+        remove_group(self.run.dir, self._group)
+
+    # -- what its user does -------------------------------------------------------------------------------------------------
+    def type(self, command, limit=60, *, online=False):
+        """Runs a command line as root in the source tree. online: with the host's network, as packages need it."""
+        inside = ["nsenter", "-t", str(self.first[0]), "--mount", "--pid", "--uts", "--ipc", "--cgroup",
+                  *([] if online else ["--net"]), "--", "env", "-i", *ENVIRONMENT, "bash", "-c", f"cd {SOURCE} && {command}"]
+        return timed(inside, limit)
+
+    def type_on_client(self, command, limit=60):
+        """The client is a namespace with the host's own programs."""
+        return timed(self.client.command(["bash", "-c", command]), limit)
+
+
+def timed(argv, limit):
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=limit)
+    except subprocess.TimeoutExpired as e:
+        output = (e.stdout or b"").decode(errors="replace") if isinstance(e.stdout, bytes) else e.stdout or ""
+        return Done(124, f"{output}\nnot done within {limit} s", limit)
+    return Done(done.returncode, done.stdout, time.monotonic() - begun)
+
+
+def copy_source(target):
+    """The files that git tracks, as they are now; of an unpacked archive all."""
+    target.mkdir(parents=True)
+    top = image.TOP
+    listed = subprocess.run(["git", "-C", top, "-c", f"safe.directory={top}", "ls-files", "-z"], capture_output=True)
+    names = listed.stdout if listed.returncode == 0 else \
+        b"\0".join(os.fsencode(p.relative_to(top)) for p in top.rglob("*") if p.is_file() and "build" not in p.relative_to(top).parts)
+    names = b"\0".join(n for n in names.split(b"\0") if n and (top / os.fsdecode(n)).exists())
+    packed = subprocess.run(["tar", "-C", top, "--null", "-T", "-", "-cf", "-"], input=names, stdout=subprocess.PIPE, check=True)
+    subprocess.run(["tar", "-C", target, "--no-same-owner", "-xf", "-"], input=packed.stdout, check=True)
+
+
+def remove_group(folder, name):
+    """Removes a control group and those below it, all empty by now."""
+    script = 'mkdir -p groups && mount -t cgroup2 cgroup2 groups && ! test -d "groups/$0" || ' \
+             'find "groups/$0" -depth -type d -exec rmdir {} +'
+    subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-c", script, name], cwd=folder, check=False)

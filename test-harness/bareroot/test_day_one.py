@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The first day of a user: the commands of README and guide on a bare root, up to "answered in kernel", and a reboot."""
+
+import json
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bareroot import documents, image  # noqa: E402
+from bareroot.machine import Machine  # noqa: E402
+from harness.run import Run  # noqa: E402
+from harness.tools import Tools  # noqa: E402
+from harness.servers import Nsd  # noqa: E402
+
+GUIDE = "doc/operator-guide.md"
+MOST_COMMANDS = 10
+SOON = 20           # seconds for what a reader would try again
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def run():
+    with Run() as r:
+        yield r
+
+
+@pytest.fixture(scope="module", autouse=True)
+def root():
+    try:
+        return image.bare_root()
+    except image.NoRoot as e:
+        pytest.skip(f"no bare root: {e}")
+
+
+class Day:
+    """Context manager: a machine with its user, and an authority for example.com. at the client's end of the wire."""
+
+    def __init__(self, run, name):
+        self.run, self.name, self.tools, self._stack = run, name, Tools(), ExitStack()
+
+    def __enter__(self):
+        with ExitStack() as stack:
+            self.machine = Machine(self.run, self.name, self.tools.pass_object)
+            self.machine.write("usr/local/bin/editor", (HERE / "editor").read_text(), 0o755)
+            zones = self.run.dir / f"{self.name}-zones"
+            zones.mkdir()
+            (zones / "example.com.zone").write_text((HERE / "example.com.zone").read_text())
+            stack.enter_context(Nsd(SimpleNamespace(run=self.run, tools=self.tools), self.machine.client, f"{self.name}-nsd",
+                                    'zone:\n    name: "example.com."\n    zonefile: example.com.zone\n', zones, "example.com.",
+                                    ["192.0.2.53"]))
+            stack.enter_context(self.machine)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc):
+        return self._stack.__exit__(*exc)
+
+    def follow(self, document, heading):
+        """Types every command of a section; fails at the first that does not do what the document says."""
+        listed = documents.commands(document, heading)
+        assert listed, f"{document}, '{heading}', has no commands"
+        assert len(listed) <= MOST_COMMANDS, f"{document}, '{heading}', takes {len(listed)} commands"
+        print(f"\n-- {document}, \"{heading}\"")
+        for command in listed:
+            self.do(command)
+
+    def do(self, command):
+        began = time.monotonic()
+        while True:
+            done = self.type(command.text)
+            good = done.status == 0 if command.expected is None else command.expected in done.output
+            if good or not may_repeat(command) or time.monotonic() - began > SOON:
+                break
+            time.sleep(0.2)
+            if command.text.startswith("hydnsctl explain"):
+                self.ask()
+        print(f"# {command.text}\n{shorten(done.output)}[{done.seconds:.1f} s]")
+        assert good, f"'{command.text}' ended with status {done.status}" + \
+            (f" and did not print '{command.expected}'" if command.expected else "") + f":\n{done.output}\n{self.journal()}"
+
+    def type(self, text):
+        if text.startswith("dig "):
+            return self.machine.type_on_client(text)
+        if text.startswith("hydnsctl doctor"):
+            done = self.machine.type(text)
+            failed = [line for line in done.output.splitlines() if line.startswith("fail") and "daemon" not in line]
+            assert not failed, f"the reader has to mend: {done.output}"
+            return done._replace(status=0)     # what it warns of is this machine's own
+        online = any(word in text for word in ("apt-get", "quickstart", "make"))
+        return self.machine.type(text, 900 if online else 60, online=online)
+
+    def ask(self):
+        """As a client: a name that the kernel shall answer."""
+        for family in ("@192.0.2.1", "@2001:db8::1"):
+            self.machine.type_on_client(f"dig +short +tries=1 +time=1 {family} www.example.com")
+
+    def answered_in_kernel(self):
+        self.do(documents.Command("hydnsctl explain www.example.com A", "answered in kernel"))
+        before = self.hits()
+        for family in ("@192.0.2.1", "@2001:db8::1"):
+            done = self.machine.type_on_client(f"dig +short +tries=1 +time=2 {family} www.example.com")
+            assert done.output.strip() == "192.0.2.80", done.output
+        assert self.hits() >= before + 2, "the kernel has not answered what it was asked"
+
+    def hits(self):
+        done = self.machine.type("hydnsctl stats --json")
+        return json.loads(done.output)["answered"]
+
+    def journal(self):
+        return self.machine.type("journalctl --no-pager --lines=25 -u hydnsd -u hydns-unbound -u hydns-named -u named").output
+
+
+def may_repeat(command):
+    return command.text.startswith(("hydnsctl", "dig", "hydns-rndc"))
+
+
+def shorten(output, most=12):
+    lines = output.splitlines()
+    kept = lines if len(lines) <= most else [*lines[:most // 2], f"... {len(lines) - most} lines ...", *lines[-most // 2:]]
+    return "".join(f"{line}\n" for line in kept)
+
+
+
+
+@pytest.fixture(scope="module")
+def unbound(run):
+    with Day(run, "unbound") as day:
+        yield day
+
+
+@pytest.fixture(scope="module")
+def bind(run):
+    with Day(run, "bind") as day:
+        yield day
+
+
+# The tests of one machine are the chapters of one story: in this order.
+@pytest.mark.limit(600)
+def test_readme_until_answered_in_kernel(unbound):
+    unbound.follow("README.md", "Start in ten lines")
+    unbound.answered_in_kernel()
+
+
+@pytest.mark.limit(200)
+def test_unbound_after_a_reboot(unbound):
+    unbound.machine.reboot()
+    unbound.answered_in_kernel()
+
+
+@pytest.mark.limit(600)
+def test_upgrade(unbound):
+    unbound.follow(GUIDE, "Upgrade")
+    unbound.answered_in_kernel()
+
+
+@pytest.mark.limit(300)
+def test_remove(unbound):
+    unbound.follow(GUIDE, "Remove")
+    machine = unbound.machine
+    assert machine.type("ls -A /sys/fs/bpf/hydns /run/hydns").output.count("No such file") == 2
+    assert "xdp" not in machine.type("ip -details link show dev eth0").output
+    left = machine.type("find / -xdev \\( -path /proc -o -path /root -o -path /var/log -o -path /var/lib \\) -prune -o "
+                        "-name '*hydns*' -print").output.split()
+    assert set(left) <= {"/etc/hydns", "/etc/hydns/hydnsd.conf", "/etc/hydns/unbound.conf"}, left
+
+
+@pytest.mark.limit(900)
+def test_guide_by_hand_until_answered_in_kernel(bind):
+    bind.follow(GUIDE, "By hand")
+    bind.follow(GUIDE, "Start")
+    bind.answered_in_kernel()
+    bind.machine.type("systemctl disable --now hydns-unbound hydnsd; cp /usr/share/doc/hydns/examples/hydnsd.conf.example "
+                      "/etc/hydns/hydnsd.conf")
+
+
+@pytest.mark.limit(200)
+def test_bind_as_a_resolver(bind):
+    bind.follow(GUIDE, "A resolver")
+    bind.answered_in_kernel()
+
+
+@pytest.mark.limit(200)
+def test_bind_after_a_reboot(bind):
+    bind.machine.reboot()
+    bind.answered_in_kernel()
+
+
+@pytest.mark.limit(200)
+def test_bind_as_an_authority(bind):
+    bind.follow(GUIDE, "An authoritative server")
+    bind.answered_in_kernel()
+    bind.machine.type("systemctl disable --now hydns-named hydnsd")
+
+
+@pytest.mark.limit(600)
+def test_debians_own_bind(bind):
+    bind.follow(GUIDE, "Debian's own BIND")
+    bind.answered_in_kernel()
+
+
+@pytest.mark.limit(200)
+def test_debians_own_bind_after_a_reboot(bind):
+    bind.machine.reboot()
+    bind.answered_in_kernel()

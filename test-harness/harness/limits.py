@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Time limits of tests, for a conftest.py to import: each test has one."""
+
+import signal
+
+import pytest
+
+DEFAULT_LIMIT = 120      # for what hangs, not for what is slow
+
+
+def pytest_configure(config):
+    # as Ctrl-C: fixtures clean up; a SystemExit would only fail one test
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    config.addinivalue_line("markers", f"limit(seconds): time limit of the test [{DEFAULT_LIMIT}]")
+
+
+@pytest.fixture(autouse=True)
+def time_limit(request):
+    marker = request.node.get_closest_marker("limit")
+    seconds = marker.args[0] if marker else DEFAULT_LIMIT
+
+    def over(number, frame):
+        pytest.fail(f"not done within {seconds} s")
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
