@@ -10,12 +10,13 @@ import re
 import time
 
 from .client import Asker
+from .demo_options import OUTSTANDING
 from .network import SERVICE
 from .process import Program
 from .run import HarnessError
 
 PROBE_RATE = 250            # queries per second of each prober
-CLIENTS, OUTSTANDING = 8, 100
+CLIENTS = 8
 TIMEOUT = 5                 # seconds after which a query counts as lost, dnsperf's own default
 # packets that are no queries to a registered resolver, or perhaps not
 NOT_OURS = ("NOT_IP", "NOT_UDP", "NOT_SERVICE", "EMPTY")
