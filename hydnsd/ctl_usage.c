@@ -138,8 +138,11 @@ void ctl_help_command(const struct ctl_command *c)
 void ctl_print_table(void)
 {
 	for (size_t i = 0; i < OPTIONS; i++)
-		if (options[i].takes)
+		if (options[i].takes) {
 			printf("%s\t%s\t\n", options[i].name, options[i].takes);
+			if (options[i].letter < CTL_OPT_ONCE)
+				printf("%c\t%s\t\n", options[i].letter, options[i].takes);
+		}
 	for (size_t i = 0; i < COMMANDS; i++) {
 		printf("%s\tcommand\t", commands[i].name);
 		for (int k = 0; k < CTL_ARGUMENTS && commands[i].argument[k].name; k++)

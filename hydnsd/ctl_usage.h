@@ -41,7 +41,8 @@ const struct option *ctl_long_options(void);
 
 void ctl_help(void);
 void ctl_help_command(const struct ctl_command *c);
-/* For completion: lines of fields with tabs between: option, what it takes, empty; command, "command", what it takes. */
+/* For completion: lines of fields with tabs between: option or its letter, what it takes, nothing; or command, the word
+ * "command", what it takes. */
 void ctl_print_table(void);
 
 #endif
