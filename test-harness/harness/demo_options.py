@@ -20,7 +20,8 @@ def options():
     p.add_argument("--seconds", type=positive, default=20, help="length of each of the two runs [%(default)s]")
     p.add_argument("--rate", type=positive, help="queries per second; default: as fast as answers come, with "
                    f"{OUTSTANDING} queries under way")
-    p.add_argument("--queries", type=positive, help="queries to generate; default: enough for the seconds")
+    p.add_argument("--queries", type=positive, help="queries to generate; default: about enough for the seconds, and "
+                   "the run ends when they are used up")
     p.add_argument("--fresh", type=share, default=0.1, help="share of queries for names that nobody asks again, "
                    "which the resolver must look up [%(default)s]")
     p.add_argument("--seed", default="1", help="of zones and workload [%(default)s]")
