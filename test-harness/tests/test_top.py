@@ -2,6 +2,7 @@
 """`hydnsctl top`: what is hot, where it is answered, and why not in the kernel."""
 
 import json
+import re
 
 import pytest
 
@@ -9,6 +10,7 @@ from conftest import bind_path, kernel_path
 from harness.client import ask
 from harness.network import SERVICE
 from harness.run import wait_until
+from harness.tools import TOP
 
 NAME, OTHER = "www.lab.example", "a1.lab.example"
 
@@ -110,3 +112,26 @@ def test_notes_and_reasons_are_told(world):
         report = top(path)
         assert sum(report["reasons"].values()) == report["passed"]
         assert "passed: " in path.daemon.ctl("top", "--once").stdout
+
+
+def keys(value):
+    """Every key of an object and of the objects in it; those of counts are names of outcomes, listed elsewhere."""
+    if isinstance(value, list):
+        return set().union(*map(keys, value)) if value else set()
+    if not isinstance(value, dict):
+        return set()
+    return set(value).union(*(keys(v) for k, v in value.items() if k not in ("reasons", "rejected")))
+
+
+def test_every_field_is_documented(world):
+    """What collectors read stands in the documents of the control protocol."""
+    with kernel_path(world) as path:
+        world.heat(path.daemon, NAME)
+        told = {cmd: keys(json.loads(path.daemon.ctl(*cmd.split(), "--json").stdout))
+                for cmd in ("status", "stats", "top", "rules", f"explain {NAME} A")}
+        path.daemon.ctl("flush", NAME)
+        told["top"] |= keys(json.loads(path.daemon.ctl("top", "--json").stdout))
+    text = (TOP / "doc" / "control-protocol.md").read_text() + (TOP / "doc" / "architecture.md").read_text()
+    known = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]*)`", text))))
+    missing = {cmd: sorted(fields - known) for cmd, fields in told.items() if fields - known}
+    assert not missing
