@@ -101,7 +101,7 @@ void hydnsd_absent_each(const struct hydnsd_absent *a, uint64_t now_ms, void (*f
 static const struct {
 	const char *reason, *text;
 } lefts[] = {
-	[HYDNSD_LEFT_WITHDRAWN] = { "WITHDRAWN", "its rule was withdrawn by a flush or a change of data" },
+	[HYDNSD_LEFT_WITHDRAWN] = { "WITHDRAWN", "its rule was withdrawn: a flush, changed data, or the resolver reloaded or ended" },
 	[HYDNSD_LEFT_EXPIRED] = { "EXPIRED", "its rule's TTL is over" },
 	[HYDNSD_LEFT_EVICTED] = { "EVICTED", "its rule made room for an answer worth more" },
 };

@@ -152,44 +152,41 @@ static struct {
 	uint32_t count;
 } batch;                               /* large; one thread */
 
-/* of: its key is set; NULL: the offer can't be read. */
-static void reject(struct hydnsd *d, struct hydnsd_absence *of, enum hydnsd_rejection why)
+/* key: of the question; 0: it can't be read. */
+static void reject(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why)
 {
 	d->rejected[why]++;
-	if (!of)
-		return;
-	hydnsd_activity_refused(d, of->key, why);
-	if (why == HYDNSD_REJECT_KNOWN)
-		return;                /* it has a rule */
-	of->refused = why;
-	of->at_ms = hydnsd_now_ms();
-	hydnsd_absent_note(d->absent, of);
+	if (key)
+		hydnsd_activity_refused(d, key, why);
 }
 
 static void reject_answer(struct hydnsd *d, uint32_t i, const struct hydnsd_answer *a, enum hydnsd_rejection why)
 {
 	const struct hydns_rule *head = &a->parts.head;
-	struct hydnsd_absence of = {
-		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant, .authority = (uint8_t)i,
-		.qtype = head->qtype, .rate = hydnsd_absent_rate(a->count, a->window_ms), .key = a->parts.key,
-	};
 
-	reject(d, &of, why);
+	reject(d, a->parts.key, why);
+	if (why == HYDNSD_REJECT_KNOWN)
+		return;                /* it has a rule; most are of this kind */
+	hydnsd_absent_note(d->absent, &(struct hydnsd_absence){
+		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant, .authority = (uint8_t)i,
+		.qtype = head->qtype, .refused = why, .rate = hydnsd_absent_rate(a->count, a->window_ms),
+		.key = a->parts.key, .at_ms = hydnsd_now_ms(),
+	});
 }
 
+/* One that the checks refuse; from NAME on its name can be read. */
 static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, enum hydnsd_rejection why)
 {
-	struct hydnsd_absence of = {
-		.name = o->data, .name_len = o->name_len, .variant = o->variant, .authority = (uint8_t)i,
-		.qtype = o->qtype, .rate = hydnsd_absent_rate(o->count, o->window_ms),
-	};
+	uint64_t key = why > HYDNSD_REJECT_NAME ? hydnsd_activity_key(d, i, o) : 0;
 
-	if (why <= HYDNSD_REJECT_NAME) { /* from NAME on the name can be read */
-		reject(d, NULL, why);
+	reject(d, key, why);
+	if (!key)
 		return;
-	}
-	of.key = hydnsd_activity_key(d, i, o);
-	reject(d, &of, why);
+	hydnsd_absent_note(d->absent, &(struct hydnsd_absence){
+		.name = o->data, .name_len = o->name_len, .variant = o->variant, .authority = (uint8_t)i,
+		.qtype = o->qtype, .refused = why, .rate = hydnsd_absent_rate(o->count, o->window_ms),
+		.key = key, .at_ms = hydnsd_now_ms(),
+	});
 }
 
 static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)

@@ -42,7 +42,7 @@ def test_help_of_each_command(world, tmp_path):
 
 @pytest.mark.parametrize("program", ["hydnsd", "hydnsctl", "hydns_sim"])
 def test_short_forms(world, program):
-    file = getattr(world.tools, program, None) or Path(os.environ["HYDNS_BUILD"]) / "hydns-sim" / "hydns-sim"
+    file = world.tools.built("hydns-sim/hydns-sim") if program == "hydns_sim" else getattr(world.tools, program)
     for short, long in ("-h", "--help"), ("-V", "--version"):
         done = run(file, short)
         assert done.returncode == 0 and done.stdout and done.stdout == run(file, long).stdout

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """`hydnsctl top`: what is hot, where it is answered, and why not in the kernel."""
 
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
+import subprocess
+import termios
 
 import pytest
 
@@ -112,6 +118,31 @@ def test_notes_and_reasons_are_told(world):
         report = top(path)
         assert sum(report["reasons"].values()) == report["passed"]
         assert "passed: " in path.daemon.ctl("top", "--once").stdout
+
+
+def test_on_a_terminal(world):
+    """A screen holds it all, however many names there are, and q ends it."""
+    height = 16
+    with kernel_path(world) as path:
+        for n in range(1, height + 10):
+            ask(path.network.client1, SERVICE[4], f"a{n}.lab.example")
+            ask(path.network.client1, SERVICE[4], f"none{n}.lab.example")
+        wait_until(lambda: len(top(path)["names"]) >= height, 20, "more names than lines")
+        terminal, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", height, 80, 0, 0))
+        with subprocess.Popen([world.tools.hydnsctl, "--socket", path.daemon.control_socket, "top"], stdin=other,
+                              stdout=other) as program:
+            text = ""
+            while "\033[J" not in text or "NAME" not in text.rpartition("\033[J")[2]:
+                text += os.read(terminal, 65536).decode()
+            os.write(terminal, b"q")
+            assert program.wait(10) == 0
+        os.close(other)
+        text += os.read(terminal, 65536).decode()
+        os.close(terminal)
+    screen = text.partition("\033[J")[2].partition("\033[")[0]
+    assert height - 6 < screen.count("\n") < height
+    assert text.rstrip().endswith("\033[?7h\033[?1049l")
 
 
 def keys(value):
