@@ -12,14 +12,14 @@
 
 #include "hydns-sim/read.h"
 
-enum type { NUMBER, REAL, SEED, TEXT, TTLS, CAPACITIES, CONTENDERS, FORMAT, FLAG };
+enum type { NUMBER, REAL, SEED, TEXT, TTLS, CAPACITIES, CONTENDERS, FORMAT, HELP, VERSION, PRINT_OPTIONS };
 
 struct option {
 	const char *name, *value;      /* value: what stands for it in the help */
 	enum type type;
 	size_t offset;
 	double min, max;
-	const char *help;
+	const char *help;              /* NULL: not shown */
 };
 
 #define AT(field) offsetof(struct sim_options, field)
@@ -55,8 +55,9 @@ static const struct option table[] = {
 	{ "min-ttl", "S", NUMBER, AT(hydns.min_ttl), 1, 86400, "hydns-min-ttl [2]" },
 	{ "refresh", "PERCENT", NUMBER, AT(hydns.refresh_percent), 0, 50, "hydns-refresh [10]" },
 	{ "min-hits", "N", NUMBER, AT(hydns.min_hits), 0, 1e6, "min-hits of hydnsd.conf [0]" },
-	{ "version", NULL, FLAG, 0, 0, 0, "print the version and exit" },
-	{ "help", NULL, FLAG, 0, 0, 0, "print this help and exit" },
+	{ "version", NULL, VERSION, 0, 0, 0, "print the version and exit" },
+	{ "help", NULL, HELP, 0, 0, 0, "print this help and exit" },
+	{ "print-options", NULL, PRINT_OPTIONS, 0, 0, 0, NULL },       /* and commands, for completion */
 };
 #define OPTIONS (sizeof(table) / sizeof(table[0]))
 
@@ -70,17 +71,67 @@ static int fail(char *error, const char *format, ...)
 	return -1;
 }
 
-void sim_options_usage(void)
+/* The short form of a flag; 0: there is none. */
+static char letter(const struct option *o)
+{
+	return o->type == HELP ? 'h' : o->type == VERSION ? 'V' : '\0';
+}
+
+static void print_option(const struct option *o)
+{
+	if (letter(o))
+		printf("  -%c, --%-8s %-9s %s\n", letter(o), o->name, "", o->help);
+	else
+		printf("  --%-12s %-9s %s\n", o->name, o->value ? o->value : "", o->help);
+}
+
+static void usage(void)
 {
 	puts("usage: hydns-sim run [FILE] [OPTION...]    play a trace, or a generated workload, against all policies\n"
 	     "       hydns-sim advise FILE [OPTION...]   which capacity a resolver with this traffic needs\n"
 	     "       hydns-sim cost [OPTION...]          measure what a query costs in the resolver's plugin\n");
 	for (size_t i = 0; i < OPTIONS; i++)
-		printf("  --%-12s %-9s %s\n", table[i].name, table[i].value ? table[i].value : "", table[i].help);
+		if (table[i].help)
+			print_option(&table[i]);
 	printf("\ncontenders:");
 	for (int i = 0; sim_contenders[i]; i++)
 		printf(" %s", sim_contenders[i]->name);
 	puts("");
+}
+
+static void print_value(const struct option *o)
+{
+	switch (o->type) {
+	case FORMAT:
+		fputs("auto|pcap|dnstap|dnsperf", stdout);
+		break;
+	case CONTENDERS:
+		for (int i = 0; sim_contenders[i]; i++)
+			printf("%s%s", i ? "|" : "", sim_contenders[i]->name);
+		break;
+	case TEXT:
+		fputs("file", stdout);
+		break;
+	case HELP:
+	case VERSION:
+		fputs("flag", stdout);
+		break;
+	default:
+		fputs("number", stdout);
+	}
+}
+
+/* Lines of fields with tabs between: option and what it takes; command, "command" and its argument. */
+static void print_table(void)
+{
+	for (size_t i = 0; i < OPTIONS; i++) {
+		if (!table[i].help)
+			continue;
+		printf("%s\t", table[i].name);
+		print_value(&table[i]);
+		puts("\t");
+	}
+	puts("run\tcommand\tFILE\nadvise\tcommand\tFILE\ncost\tcommand\t");
 }
 
 static void *field(const struct option *o, struct sim_options *to)
@@ -188,27 +239,39 @@ static int set(const struct option *o, const char *value, struct sim_options *ou
 		if (sim_format_from_name(value, field(o, out)))
 			return 0;
 		return fail(error, "--format: '%.40s' is not auto, pcap, dnstap or dnsperf: correct it", value);
-	case FLAG:
-		if (strcmp(o->name, "help") == 0)
-			sim_options_usage();
-		else
-			puts("hydns-sim (" PACKAGE_VERSION_TEXT ")");
+	case HELP:
+		usage();
+		return 1;
+	case VERSION:
+		puts("hydns-sim (" PACKAGE_VERSION_TEXT ")");
+		return 1;
+	case PRINT_OPTIONS:
+		print_table();
 		return 1;
 	}
 	return -1;
 }
 
+/* A flag by its letter; NULL: the text is none. */
+static const struct option *short_form(const char *text)
+{
+	for (size_t k = 0; k < OPTIONS; k++)
+		if (letter(&table[k]) && text[0] == '-' && text[1] == letter(&table[k]) && !text[2])
+			return &table[k];
+	return NULL;
+}
+
 static int take(int argc, char **argv, int *i, struct sim_options *out, char *error)
 {
-	const char *text = argv[*i] + 2, *value = strchr(text, '=');
-	size_t len = value ? (size_t)(value - text) : strlen(text);
+	const char *text = argv[*i] + 2, *value = strchr(argv[*i], '=');
+	size_t len = value ? (size_t)(value - text) : strlen(argv[*i]) - 2;
 
-	for (size_t k = 0; k < OPTIONS; k++) {
+	for (size_t k = 0; argv[*i][1] == '-' && k < OPTIONS; k++) {
 		const struct option *o = &table[k];
 
 		if (strlen(o->name) != len || memcmp(o->name, text, len) != 0)
 			continue;
-		if (o->type == FLAG)
+		if (o->type >= HELP)
 			return set(o, NULL, out, error);
 		if (!value && *i + 1 == argc)
 			return fail(error, "--%s needs a value: write one after it", o->name);
@@ -240,9 +303,12 @@ int sim_options_read(int argc, char **argv, struct sim_options *out, char error[
 		out->contenders++;
 	}
 	for (int i = 1; i < argc; i++) {
+		const struct option *flag = short_form(argv[i]);
 		int rc;
 
-		if (strncmp(argv[i], "--", 2) == 0) {
+		if (flag)
+			return set(flag, NULL, out, error);
+		if (strncmp(argv[i], "-", 1) == 0) {
 			rc = take(argc, argv, &i, out, error);
 			if (rc)
 				return rc;

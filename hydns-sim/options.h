@@ -28,6 +28,5 @@ struct sim_options {
 
 /* Negative: *error says what is wrong and how to mend it. 1: help or version was printed. */
 int sim_options_read(int argc, char **argv, struct sim_options *out, char error[OPTIONS_ERROR]);
-void sim_options_usage(void);
 
 #endif

@@ -69,6 +69,8 @@ char *ctl_name(const char *text, char why[CTL_WHY]);
 int ctl_type(const char *text, char why[CTL_WHY]);
 /* The mnemonic of a type that may stand in JSON as text or as number; buf is used when it must be made. */
 const char *ctl_type_text(const json_t *type, char buf[16]);
+/* Which queries a rule is for: plain, do, norec, do norec. */
+const char *ctl_variant_text(const json_t *rule);
 
 /* -- ctl_print.c ---------------------------------------------------------------------------------------------- */
 #define CTL_TEXT 32

@@ -57,3 +57,22 @@ const char *ctl_type_text(const json_t *type, char buf[16])
 	free(text);
 	return buf;
 }
+
+/* As the daemon tells it: a number of HYDNS_VARIANT_* bits or a text. */
+const char *ctl_variant_text(const json_t *rule)
+{
+	const json_t *v = json_object_get(rule, "variant");
+
+	if (json_is_string(v))
+		return json_string_value(v);
+	switch (json_integer_value(v)) {
+	case HYDNS_VARIANT_DO:
+		return "do";
+	case HYDNS_VARIANT_NO_RD:
+		return "norec";
+	case HYDNS_VARIANT_DO | HYDNS_VARIANT_NO_RD:
+		return "do norec";
+	default:
+		return "plain";
+	}
+}

@@ -10,25 +10,6 @@
 
 #define RULES_DEFAULT 20
 
-/* Variants as the daemon names them: a number of HYDNS_VARIANT_* bits or a text. */
-static const char *variant_text(const json_t *rule)
-{
-	const json_t *v = json_object_get(rule, "variant");
-
-	if (json_is_string(v))
-		return json_string_value(v);
-	switch (json_integer_value(v)) {
-	case HYDNS_VARIANT_DO:
-		return "do";
-	case HYDNS_VARIANT_NO_RD:
-		return "norec";
-	case HYDNS_VARIANT_DO | HYDNS_VARIANT_NO_RD:
-		return "do norec";
-	default:
-		return "plain";
-	}
-}
-
 static const char *rcode_text(const json_t *rule, char buf[16])
 {
 	const json_t *v = json_object_get(rule, "rcode");
@@ -48,7 +29,7 @@ static void rule_cells(struct ctl_table *t, const json_t *r)
 
 	ctl_cell(t, ctl_str(r, "name"));
 	ctl_cell(t, ctl_type_text(json_object_get(r, "type"), type));
-	ctl_cell(t, variant_text(r));
+	ctl_cell(t, ctl_variant_text(r));
 	ctl_cell(t, rcode_text(r, type));
 	ctl_cell(t, ctl_rate(ctl_real(r, "rate"), a));
 	ctl_cell(t, ctl_count(ctl_int(r, "hits"), a));
@@ -135,7 +116,7 @@ int ctl_cmd_explain(const struct ctl *c, int argc, char **argv)
 		return CTL_OK;
 	}
 	kernel = !strcmp(ctl_str(reply, "where"), "kernel");
-	printf("%s %s%s: %s\n", name, type, c->dnssec_ok ? " (with DO)" : "",
+	printf("%s %s%s%s: %s\n", name, type, c->dnssec_ok ? " (with DO)" : "", c->norec ? " (without RD)" : "",
 	       kernel ? "answered in kernel" : "answered by the resolver");
 	if (ctl_str(reply, "text")[0])
 		printf("  %s\n", ctl_str(reply, "text"));

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +21,29 @@
 /* A list of a million rules is some 200 MB; more is not a reply of ours. */
 #define REPLY_MAX        (1UL << 30)
 
-static void explain_permission(const char *path, char why[CTL_WHY])
+/* The group whose members may connect, as the socket itself says; "": none, or the socket can't be looked at. */
+static void socket_group(const char *path, char *out, size_t room)
 {
+	const struct group *g = NULL;
 	struct stat st;
-	struct group *g = NULL;
 
 	if (!stat(path, &st) && (st.st_mode & S_IWGRP) && st.st_gid)
 		g = getgrgid(st.st_gid);
-	if (g)
-		snprintf(why, CTL_WHY, "no permission to use %s: run as root or as a member of group %s",
-			 path, g->gr_name);
+	snprintf(out, room, "%s", g ? g->gr_name : "");
+}
+
+static void explain_permission(const char *path, char why[CTL_WHY])
+{
+	const struct passwd *user = getpwuid(geteuid());
+	char group[64];
+
+	socket_group(path, group, sizeof(group));
+	if (group[0])
+		snprintf(why, CTL_WHY, "no permission to use %s: run as root, or join its group (control-group: %s): "
+			 "usermod -aG %s %s, then log in anew", path, group, group, user ? user->pw_name : "USER");
 	else
-		snprintf(why, CTL_WHY, "no permission to use %s: run as root", path);
+		snprintf(why, CTL_WHY, "no permission to use %s: run as root, or let a group of yours use it "
+			 "(control-group: GROUP in hydnsd.conf, restart hydnsd)", path);
 }
 
 static enum ctl_reach connect_daemon(const char *path, int *out, char why[CTL_WHY])

@@ -13,7 +13,10 @@
 #include "hydnsd/ctl_common.h"
 
 #define TOP_DEFAULT     20
-#define TOP_HEAD_LINES  4      /* title, empty line, column titles, and one to spare */
+#define NOTES_SHOWN     2
+#define REASONS_SHOWN   4
+/* share, reasons, notes and that there are more, empty line, column titles, and one to spare */
+#define TOP_HEAD_LINES  (6 + NOTES_SHOWN)
 #define TOP_PERIOD_MS   1000
 
 static volatile sig_atomic_t stop;
@@ -35,10 +38,65 @@ static unsigned rows_wanted(const struct ctl *c)
 	return TOP_DEFAULT;
 }
 
+/* Why queries passed, the most frequent first. */
+static void print_reasons(const json_t *reasons, double seconds)
+{
+	const char *name, *shown[REASONS_SHOWN] = {NULL};
+	const json_t *n;
+	char text[CTL_TEXT];
+
+	for (int place = 0; place < REASONS_SHOWN; place++) {
+		json_int_t most = 0;
+
+		json_object_foreach((json_t *)reasons, name, n) {
+			bool before = false;
+
+			for (int i = 0; i < place; i++)
+				before |= shown[i] == name;
+			if (before || json_integer_value(n) <= most)
+				continue;
+			most = json_integer_value(n);
+			shown[place] = name;
+		}
+		if (!shown[place])
+			break;
+		printf("%s%s %s", place ? ", " : "passed: ", shown[place], ctl_rate((double)most / seconds, text));
+	}
+	puts(shown[0] ? "" : "passed: none");
+}
+
+static void print_notes(const json_t *notes)
+{
+	const json_t *n;
+	size_t i;
+
+	json_array_foreach(notes, i, n) {
+		if (i == NOTES_SHOWN) {
+			printf("note: and %zu more; see hydnsctl status\n", json_array_size(notes) - i);
+			return;
+		}
+		printf("note: %s: %s\n", ctl_str(n, "identity"), ctl_str(n, "note"));
+	}
+}
+
+static void print_row(struct ctl_table *t, const json_t *n)
+{
+	char a[CTL_TEXT], type[16];
+
+	ctl_cell(t, ctl_rate(ctl_real(n, "rate"), a));
+	ctl_cell(t, json_object_get(n, "hits") ? ctl_count(ctl_int(n, "hits"), a) : "-");
+	ctl_cell(t, ctl_str(n, "where"));
+	ctl_cell(t, ctl_type_text(json_object_get(n, "type"), type));
+	ctl_cell(t, ctl_variant_text(n));
+	ctl_cell(t, ctl_str(n, "name"));
+	ctl_cell(t, ctl_str(n, "why"));
+}
+
 static void print_top(const json_t *top)
 {
-	struct ctl_table *t = ctl_table_new("rrlll");
-	char a[CTL_TEXT], b[CTL_TEXT], s[CTL_TEXT], w[CTL_TEXT], type[16];
+	static const char *const head[] = {"RATE", "HITS", "WHERE", "TYPE", "FOR", "NAME", "WHY"};
+	struct ctl_table *t = ctl_table_new("rrlllll");
+	char a[CTL_TEXT], b[CTL_TEXT], s[CTL_TEXT], w[CTL_TEXT];
 	double seconds = ctl_real(top, "window_ms") / 1000;
 	double answered = ctl_real(top, "answered"), passed = ctl_real(top, "passed");
 	const json_t *n;
@@ -46,21 +104,16 @@ static void print_top(const json_t *top)
 
 	if (seconds <= 0)
 		seconds = 1;
-	printf("last %s: %s answered in the kernel, %s passed to the resolver, %s in the kernel\n\n",
+	printf("last %s: %s answered in the kernel, %s passed to the resolver, %s in the kernel\n",
 	       ctl_duration(ctl_int(top, "window_ms"), w), ctl_rate(answered / seconds, a),
 	       ctl_rate(passed / seconds, b), ctl_share(answered, answered + passed, s));
-	ctl_cell(t, "RATE");
-	ctl_cell(t, "HITS");
-	ctl_cell(t, "WHERE");
-	ctl_cell(t, "TYPE");
-	ctl_cell(t, "NAME");
-	json_array_foreach(json_object_get(top, "names"), i, n) {
-		ctl_cell(t, ctl_rate(ctl_real(n, "rate"), a));
-		ctl_cell(t, ctl_count(ctl_int(n, "hits"), b));
-		ctl_cell(t, ctl_str(n, "where"));
-		ctl_cell(t, ctl_type_text(json_object_get(n, "type"), type));
-		ctl_cell(t, ctl_str(n, "name"));
-	}
+	print_reasons(json_object_get(top, "reasons"), seconds);
+	print_notes(json_object_get(top, "notes"));
+	putchar('\n');
+	for (i = 0; i < sizeof(head) / sizeof(head[0]); i++)
+		ctl_cell(t, head[i]);
+	json_array_foreach(json_object_get(top, "names"), i, n)
+		print_row(t, n);
 	ctl_table_print(t, 0);
 }
 
@@ -94,7 +147,8 @@ static int live(const struct ctl *c)
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
-	fputs("\033[?1049h", stdout);              /* the terminal's second screen: leave no litter */
+	/* the terminal's second screen: leave no litter; and long lines cut, or the first would scroll away */
+	fputs("\033[?1049h\033[?7l", stdout);
 	while (!stop) {
 		json_t *top = NULL;
 
@@ -107,7 +161,7 @@ static int live(const struct ctl *c)
 		json_decref(top);
 		wait_period(keys);
 	}
-	fputs("\033[?1049l", stdout);
+	fputs("\033[?7h\033[?1049l", stdout);
 	fflush(stdout);
 	if (keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &old);

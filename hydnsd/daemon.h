@@ -38,6 +38,7 @@ struct hydnsd {
 	struct hydnsd_links *links;
 	struct hydnsd_control *control;
 	struct hydnsd_activity *activity;
+	struct hydnsd_absent *absent;
 	struct hydnsd_authority authority[HYDNS_AUTHORITIES];
 	uint64_t offers_received;
 	uint64_t rejected[HYDNSD_REJECTIONS];

@@ -152,11 +152,41 @@ static struct {
 	uint32_t count;
 } batch;                               /* large; one thread */
 
+/* key: of the question; 0: it can't be read. */
 static void reject(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why)
 {
 	d->rejected[why]++;
 	if (key)
 		hydnsd_activity_refused(d, key, why);
+}
+
+static void reject_answer(struct hydnsd *d, uint32_t i, const struct hydnsd_answer *a, enum hydnsd_rejection why)
+{
+	const struct hydns_rule *head = &a->parts.head;
+
+	reject(d, a->parts.key, why);
+	if (why == HYDNSD_REJECT_KNOWN)
+		return;                /* it has a rule; most are of this kind */
+	hydnsd_absent_note(d->absent, &(struct hydnsd_absence){
+		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant, .authority = (uint8_t)i,
+		.qtype = head->qtype, .refused = why, .rate = hydnsd_absent_rate(a->count, a->window_ms),
+		.key = a->parts.key, .at_ms = hydnsd_now_ms(),
+	});
+}
+
+/* One that the checks refuse; from NAME on its name can be read. */
+static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, enum hydnsd_rejection why)
+{
+	uint64_t key = why > HYDNSD_REJECT_NAME ? hydnsd_activity_key(d, i, o) : 0;
+
+	reject(d, key, why);
+	if (!key)
+		return;
+	hydnsd_absent_note(d->absent, &(struct hydnsd_absence){
+		.name = o->data, .name_len = o->name_len, .variant = o->variant, .authority = (uint8_t)i,
+		.qtype = o->qtype, .refused = why, .rate = hydnsd_absent_rate(o->count, o->window_ms),
+		.key = key, .at_ms = hydnsd_now_ms(),
+	});
 }
 
 static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
@@ -174,7 +204,7 @@ static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 		if (!why)
 			why = hydnsd_rules_admit(d->rules, &by, answer, now_ns);
 		if (why)
-			reject(d, answer->parts.key, why);
+			reject_answer(d, i, answer, why);
 	}
 	batch.count = 0;
 }
@@ -191,8 +221,8 @@ static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o
 	enum hydnsd_rejection why = hydnsd_offer_check(o, o->frame.len, &limits, answer);
 
 	d->offers_received++;
-	if (why) {                     /* from NAME on the name can be read */
-		reject(d, why > HYDNSD_REJECT_NAME ? hydnsd_activity_key(d, i, o) : 0, why);
+	if (why) {
+		reject_offer(d, i, o, why);
 		return;
 	}
 	hydnsd_rules_prepare(d->rules, i, answer);

@@ -178,8 +178,10 @@ static int open_rules(struct hydnsd *d, char *why, size_t room)
 
 	if (getrandom(&seed, sizeof(seed), 0) == (ssize_t)sizeof(seed))
 		d->rules = hydnsd_rules_open(&memory, &policy, seed, hydnsd_now_ns());
-	if (d->rules)
+	if (d->rules) {
+		hydnsd_rules_set_absent(d->rules, d->absent);
 		return 0;
+	}
 	snprintf(why, room, "out of memory: lower capacity");
 	return -ENOMEM;
 }
@@ -223,7 +225,8 @@ static int start(struct hydnsd *d, char *why, size_t room)
 	d->loop = hydnsd_loop_new();
 	d->jobs = hydnsd_jobs_new();
 	d->activity = hydnsd_activity_new();
-	if (!d->loop || !d->jobs || !d->activity || watch_signals(d))
+	d->absent = hydnsd_absent_new();
+	if (!d->loop || !d->jobs || !d->activity || !d->absent || watch_signals(d))
 		return -ENOMEM;
 	rc = hydnsd_control_start(d, why, room);
 	if (!rc)
@@ -270,6 +273,7 @@ static void stop(struct hydnsd *d, bool leave)
 	if (d->kern && !leave && hydns_kern_clean(d->options.pin_dir, why))
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);
 	hydnsd_activity_free(d->activity);
+	hydnsd_absent_free(d->absent);
 	hydnsd_loop_free(d->loop);
 	if (d->pid_written)            /* not that of another hydnsd */
 		unlink(d->options.pid_file);

@@ -31,6 +31,7 @@ struct option {
 	bool live;                     /* SIGHUP can change it */
 	bool command_line_only;
 	bool hidden;
+	char letter;                   /* its short form; 0: none */
 	const char *help;
 };
 
@@ -101,10 +102,11 @@ static const struct option options[] = {
 	  .help = "check the configuration and exit" },
 	{ "clean", SWITCH, AT(clean), .command_line_only = true,
 	  .help = "remove what a former hydnsd left attached and pinned, and exit" },
-	{ "version", SWITCH, AT(version), .command_line_only = true, .help = "print the version and exit" },
-	{ "help", SWITCH, AT(help), .command_line_only = true, .help = "print this help and exit" },
+	{ "version", SWITCH, AT(version), .command_line_only = true, .letter = 'V',
+	  .help = "print the version and exit" },
+	{ "help", SWITCH, AT(help), .command_line_only = true, .letter = 'h', .help = "print this help and exit" },
 	{ "print-options", SWITCH, AT(print_options), .command_line_only = true, .hidden = true,
-	  .help = "print names, types and defaults for the manual's test, and exit" },
+	  .help = "print names, types and defaults for completion and the manual's test, and exit" },
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
@@ -127,6 +129,14 @@ static const struct option *find(const char *name, size_t len)
 {
 	for (size_t i = 0; i < OPTIONS; i++)
 		if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0)
+			return &options[i];
+	return NULL;
+}
+
+static const struct option *find_letter(const char *text)
+{
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (options[i].letter && text[0] == '-' && text[1] == options[i].letter && !text[2])
 			return &options[i];
 	return NULL;
 }
@@ -339,6 +349,10 @@ static int take_argument(int argc, char *const *argv, int *i, const struct optio
 	const char *text = argv[*i], *equals;
 	size_t len;
 
+	*value = "yes";
+	*o = find_letter(text);
+	if (*o)
+		return 0;              /* a switch */
 	if (strncmp(text, "--", 2) != 0)
 		return fail(error, "'%.80s' is no option: see hydnsd --help", text);
 	text += 2;
@@ -347,7 +361,8 @@ static int take_argument(int argc, char *const *argv, int *i, const struct optio
 	*o = find(text, len);
 	if (!*o)
 		return fail(error, "unknown option '--%.80s': see hydnsd --help", text);
-	*value = equals ? equals + 1 : "yes";
+	if (equals)
+		*value = equals + 1;
 	if ((*o)->type == SWITCH)
 		return equals ? fail(error, "--%s takes no value", (*o)->name) : 0;
 	if (equals)
@@ -485,7 +500,10 @@ void hydnsd_options_help(FILE *out)
 		if (o->hidden)
 			continue;
 		type_text(o, type, sizeof(type));
-		fprintf(out, "  --%-17s %s", o->name, o->help);
+		if (o->letter)
+			fprintf(out, "  -%c, --%-13s %s", o->letter, o->name, o->help);
+		else
+			fprintf(out, "  --%-17s %s", o->name, o->help);
 		if (o->type != SWITCH)
 			fprintf(out, " (%s%s%s)", type, o->standard ? "; default " : "",
 				o->standard ? o->standard : "");

@@ -23,7 +23,7 @@ static json_t *number(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
-static const char *reason_name(unsigned i)
+const char *hydnsd_reason_name(unsigned i)
 {
 	static const char *const names[] = {
 #define HYDNS_REASON(name, text) #name,
@@ -121,7 +121,7 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 		"capacity", (int)d->options.capacity,
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
 		"limbo", (int)hydnsd_rules_limbo(d->rules), "memory_bytes", number(bytes),
-		"daemon_bytes", number(hydnsd_rules_bytes(d->rules)),
+		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_absent_bytes()),
 		"resolvers", each_resolver(d, resolver_status));
 }
 
@@ -131,7 +131,7 @@ static json_t *reasons_object(const uint64_t *reasons)
 	json_t *o = json_object();
 
 	for (unsigned i = 0; i < HYDNS_REASONS; i++)
-		json_object_set_new(o, reason_name(i), number(reasons[i]));
+		json_object_set_new(o, hydnsd_reason_name(i), number(reasons[i]));
 	return o;
 }
 
@@ -212,16 +212,11 @@ json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle)
 }
 
 /* The hottest rules: a heap whose root is the coldest of those kept. */
-struct ranked {
-	uint64_t rate;
-	uint32_t handle;
-};
-
-static void sift_down(struct ranked *heap, uint32_t count, uint32_t at)
+static void sift_down(struct hydnsd_ranked *heap, uint32_t count, uint32_t at)
 {
 	for (;;) {
 		uint32_t child = 2 * at + 1;
-		struct ranked hold = heap[at];
+		struct hydnsd_ranked hold = heap[at];
 
 		if (child >= count)
 			return;
@@ -237,18 +232,18 @@ static void sift_down(struct ranked *heap, uint32_t count, uint32_t at)
 
 static int hotter_first(const void *a, const void *b)
 {
-	uint64_t x = ((const struct ranked *)a)->rate, y = ((const struct ranked *)b)->rate;
+	uint64_t x = ((const struct hydnsd_ranked *)a)->rate, y = ((const struct hydnsd_ranked *)b)->rate;
 
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static uint32_t hottest(struct hydnsd *d, struct ranked *heap, uint32_t limit, int resolver)
+uint32_t hydnsd_report_hottest(struct hydnsd *d, struct hydnsd_ranked *heap, uint32_t limit, int resolver)
 {
 	struct hydns_store *s = hydnsd_rules_store(d->rules);
 	uint32_t count = 0;
 
 	for (uint32_t h = hydns_store_next(s, 0); h; h = hydns_store_next(s, h)) {
-		struct ranked r = { hydnsd_rules_rate(d->rules, h), h };
+		struct hydnsd_ranked r = { hydnsd_rules_rate(d->rules, h), h };
 
 		if (resolver >= 0 && hydns_store_rule(s, h)->authority != resolver)
 			continue;
@@ -268,9 +263,9 @@ static uint32_t hottest(struct hydnsd *d, struct ranked *heap, uint32_t limit, i
 
 static json_t *hottest_rules(struct hydnsd *d, uint32_t limit, int resolver)
 {
-	struct ranked *heap = calloc(limit + 1, sizeof(*heap));
+	struct hydnsd_ranked *heap = calloc(limit + 1, sizeof(*heap));
 	json_t *list = json_array();
-	uint32_t count = heap ? hottest(d, heap, limit, resolver) : 0;
+	uint32_t count = heap ? hydnsd_report_hottest(d, heap, limit, resolver) : 0;
 
 	for (uint32_t i = 0; i < count; i++)
 		json_array_append_new(list, hydnsd_report_rule(d, heap[i].handle));
@@ -281,21 +276,4 @@ static json_t *hottest_rules(struct hydnsd *d, uint32_t limit, int resolver)
 json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver)
 {
 	return json_pack("{s:o}", "rules", hottest_rules(d, limit, resolver));
-}
-
-json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit)
-{
-	uint64_t reasons[HYDNS_REASONS], window = hydnsd_activity_window(d, reasons);
-	uint64_t answered = reasons[HYDNS_R_ANSWERED], dns = answered;
-	json_t *rules = hottest_rules(d, limit, -1), *r;
-	size_t i;
-
-	/* the share is of queries to resolvers, not of all packets on the wire: those passed unread are unknown */
-	for (unsigned k = HYDNS_R_BAD_CHECKSUM; k < HYDNS_REASONS; k++)
-		dns += k == HYDNS_R_EMPTY ? 0 : reasons[k];
-	json_array_foreach(rules, i, r)
-		json_object_set_new(r, "where", json_string("kernel"));
-	return json_pack("{s:o, s:o, s:o, s:f, s:o}", "window_ms", number(window),
-		"answered", number(answered), "passed", number(dns - answered),
-		"share", dns ? (double)answered / (double)dns : 0.0, "names", rules);
 }

@@ -14,8 +14,14 @@ json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
 json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_name *name, uint16_t qtype,
 			      uint8_t variant);
 
-/* explain.c needs it: one rule. */
+/* What explain.c and top.c need: one rule; the hottest rules, in room for limit + 1 of them, their number. */
 json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle);
+struct hydnsd_ranked {
+	uint64_t rate;
+	uint32_t handle;
+};
+uint32_t hydnsd_report_hottest(struct hydnsd *d, struct hydnsd_ranked *heap, uint32_t limit, int resolver);
+const char *hydnsd_reason_name(unsigned reason);
 #define HYDNSD_REPORT_LIMIT 10000
 
 #endif

@@ -213,9 +213,31 @@ void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_n
 	hydns_store_remove(r->store, handle);
 }
 
-static void remove_ordinal(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
+void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_absent *absent)
 {
-	hydnsd_rules_remove(r, hydns_store_handle(r->store, ordinal), now_ns);
+	r->absent = absent;
+}
+
+void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_left why, uint64_t now_ns)
+{
+	const struct hydns_rule *rule = r->absent ? hydns_store_rule(r->store, handle) : NULL;
+	uint64_t rate = rule ? hydnsd_rules_rate(r, handle) : 0;
+
+	if (rate < HYDNSD_ABSENT_RATE_MIN)
+		return;                /* most; a flush of everything shall cost no hash of each */
+	hydnsd_absent_note(r->absent, &(struct hydnsd_absence){
+		.name = hydns_rule_name(rule), .name_len = rule->name_len, .variant = rule->variant,
+		.authority = rule->authority, .qtype = rule->qtype, .left = why, .rate = rate,
+		.key = key_of(r, hydns_rule_name(rule), rule), .at_ms = ms(now_ns),
+	});
+}
+
+static void remove_ordinal(struct hydnsd_rules *r, uint32_t ordinal, enum hydnsd_left why, uint64_t now_ns)
+{
+	uint32_t handle = hydns_store_handle(r->store, ordinal);
+
+	hydnsd_rules_note_leaving(r, handle, why, now_ns);
+	hydnsd_rules_remove(r, handle, now_ns);
 }
 
 void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget)
@@ -225,11 +247,11 @@ void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budge
 
 		if (ordinal == UINT32_MAX)
 			break;
-		remove_ordinal(r, ordinal, now_ns);
+		remove_ordinal(r, ordinal, HYDNSD_LEFT_EXPIRED, now_ns);
 		r->counters.expired++;
 	}
 	for (; budget && hydns_policy_excess(r->policy); budget--) {
-		remove_ordinal(r, hydns_policy_victim(r->policy, ms(now_ns), NULL, NULL), now_ns);
+		remove_ordinal(r, hydns_policy_victim(r->policy, ms(now_ns), NULL, NULL), HYDNSD_LEFT_EVICTED, now_ns);
 		r->counters.evicted++;
 	}
 }
@@ -324,7 +346,7 @@ static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hyd
 	if (own != UINT32_MAX)
 		victim = own;          /* makes room in both respects */
 	if (victim != UINT32_MAX) {
-		remove_ordinal(r, victim, now_ns);
+		remove_ordinal(r, victim, HYDNSD_LEFT_EVICTED, now_ns);
 		r->counters.evicted++;
 	}
 	return HYDNSD_ACCEPTED;
@@ -363,7 +385,7 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
 	if (victim == UINT32_MAX || !beats(r, a, victim, now_ns))
 		return HYDNSD_REJECT_FULL;
-	remove_ordinal(r, victim, now_ns);
+	remove_ordinal(r, victim, HYDNSD_LEFT_EVICTED, now_ns);
 	r->counters.evicted++;
 	return HYDNSD_REJECT_NO_SLOT;
 }

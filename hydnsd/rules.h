@@ -8,6 +8,7 @@
 #define HYDNSD_RULES_H
 
 #include "hydns-kern/store.h"
+#include "hydnsd/absent.h"
 #include "hydnsd/offer.h"
 #include "offload-policy/policy.h"
 
@@ -38,6 +39,8 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 				       const struct hydns_policy_options *policy, uint64_t seed,
 				       uint64_t now_ns);
 void hydnsd_rules_close(struct hydnsd_rules *r);
+/* Where hot rules that leave are noted from now on (borrowed); NULL: nowhere. */
+void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_absent *absent);
 /* As in the policy options, for offers from now on. */
 void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits);
 

@@ -36,6 +36,7 @@ struct hydnsd_rules {
 	uint32_t capacity;             /* as set */
 	uint32_t fitting;              /* of these, as many as there are octets for: the policy's capacity */
 	struct hydnsd_owners *owners;
+	struct hydnsd_absent *absent;  /* not ours; or NULL */
 	/* by ordinal */
 	uint64_t *signature;           /* of the names that it depends on */
 	uint32_t *seen;                /* hits already accounted for */
@@ -68,6 +69,8 @@ bool hydnsd_rules_owners(const struct hydnsd_rules *r, const struct hydns_rule *
 void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule);
 /* As many rules as fit, once more where they did not: at the end of a sweep. */
 void hydnsd_rules_refit(struct hydnsd_rules *r);
+/* Before remove(): if the rule is hot, why it leaves is kept. */
+void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_left why, uint64_t now_ns);
 void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);
 /* A rule that says the same takes the place of handle's, with all that is known of it. Its handle; 0: no slot is free. */
 uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns);

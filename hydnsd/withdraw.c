@@ -101,6 +101,7 @@ static bool may_concern(const struct hydnsd_pass *p, uint64_t signature)
 
 static void withdraw_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
 {
+	hydnsd_rules_note_leaving(r, handle, HYDNSD_LEFT_WITHDRAWN, now_ns);
 	hydnsd_rules_remove(r, handle, now_ns);
 	r->counters.withdrawn++;
 	w->withdrawn++;
@@ -176,6 +177,7 @@ void hydnsd_rules_outdated(struct hydnsd_rules *r, uint32_t authority, const uin
 
 		if (!handle || offered_since(r, hydns_store_ordinal(r->store, handle), generation))
 			continue;
+		hydnsd_rules_note_leaving(r, handle, HYDNSD_LEFT_WITHDRAWN, now_ns);
 		hydnsd_rules_remove(r, handle, now_ns);
 		r->counters.withdrawn++;
 	}

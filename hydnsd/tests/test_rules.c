@@ -784,6 +784,127 @@ static void a_restart_keeps_the_rules(void **state)
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 0);
 }
 
+/* -- what is hot and has no rule ------------------------------------------------------------------------------ */
+#define SECOND_MS 1000
+#define NOW_MS    (NOW_NS / HYDNSD_NS_PER_MS)
+
+struct heard {
+	unsigned count;
+	struct hydnsd_absence last;
+	uint64_t hottest;
+};
+
+static void hear(const struct hydnsd_absence *what, void *arg)
+{
+	struct heard *h = arg;
+
+	h->count++;
+	h->last = *what;
+	if (what->rate > h->hottest)
+		h->hottest = what->rate;
+}
+
+static struct heard heard(const struct hydnsd_absent *a, uint64_t now_ms)
+{
+	struct heard h = { 0 };
+
+	hydnsd_absent_each(a, now_ms, hear, &h);
+	return h;
+}
+
+/* Hot rules that leave are told with why; cold ones, and those that a newer answer replaces, are not. */
+static void hot_rules_that_leave_are_told(void **state)
+{
+	struct hydnsd_absent *a = hydnsd_absent_new();
+	struct heard h;
+
+	(void)state;
+	hydnsd_rules_set_absent(store.rules, a);
+	assert_int_equal(admit_address("hot.example.", NULL, 1000), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_address_at("hot.example.", NULL, 1000, NOW_NS + 5 * HYDNSD_NS_PER_SEC), HYDNSD_ACCEPTED);
+	assert_int_equal(heard(a, NOW_MS).count, 0);
+	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "hot.example.", 1), 1);
+	h = heard(a, NOW_MS);
+	assert_int_equal(h.count, 1);
+	assert_string_equal(hydnsd_absent_reason(&h.last), "WITHDRAWN");
+	assert_memory_equal(h.last.name, "\3hot\7example", 13);
+	assert_true(h.last.rate >= 10 * 1000000 && h.last.authority == 1 && h.last.qtype == htons(1));
+	assert_int_equal(heard(a, NOW_MS + HYDNSD_ABSENT_MS + 1).count, 0);
+	build_store_grace(&store);
+	assert_int_equal(admit_address("hot.example.", NULL, 1000), HYDNSD_ACCEPTED);
+	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNSD_NS_PER_SEC, 100);
+	h = heard(a, NOW_MS + 300 * SECOND_MS);
+	assert_int_equal(h.count, 1);
+	assert_string_equal(hydnsd_absent_reason(&h.last), "EXPIRED");
+	hydnsd_rules_set_absent(store.rules, NULL);
+	hydnsd_absent_free(a);
+	a = hydnsd_absent_new();
+	hydnsd_rules_set_absent(store.rules, a);
+	assert_int_equal(admit_address("warm.example.", NULL, 100), HYDNSD_ACCEPTED);
+	hydnsd_rules_set_capacity(store.rules, 0);
+	hydnsd_rules_expire(store.rules, NOW_NS, 100);
+	h = heard(a, NOW_MS);
+	assert_int_equal(h.count, 1);
+	assert_string_equal(hydnsd_absent_reason(&h.last), "EVICTED");
+	hydnsd_rules_set_absent(store.rules, NULL);
+	hydnsd_absent_free(a);
+}
+
+/* However many are told, memory is what it was, and the hottest is there; what is cold is not kept. */
+static void the_hottest_absent_stay(void **state)
+{
+	static const uint8_t name[] = "\3www\7example";
+	struct hydnsd_absent *a = hydnsd_absent_new();
+	struct hydnsd_absence what = {
+		.name = name, .name_len = sizeof(name), .refused = HYDNSD_REJECT_FULL, .at_ms = NOW_MS,
+	};
+	struct heard h;
+
+	(void)state;
+	what.rate = HYDNSD_ABSENT_RATE_MIN - 1;
+	what.key = 1;
+	hydnsd_absent_note(a, &what);
+	assert_int_equal(heard(a, NOW_MS).count, 0);
+	for (uint64_t n = 0; n < 100000; n++) {
+		what.key = n * 0x9e3779b97f4a7c15;
+		what.rate = HYDNSD_ABSENT_RATE_MIN + (n == 777 ? 1000000 : n % 1000);
+		hydnsd_absent_note(a, &what);
+	}
+	h = heard(a, NOW_MS);
+	assert_true(h.count > 100 && h.count * sizeof(what) < hydnsd_absent_bytes());
+	assert_int_equal(h.hottest, HYDNSD_ABSENT_RATE_MIN + 1000000);
+	assert_string_equal(hydnsd_absent_reason(&h.last), "FULL");
+	assert_true(hydnsd_absent_rate(10, 0) > 0);
+	hydnsd_absent_free(a);
+}
+
+/* A question that left is hardly counted by its resolver when it is offered again: the former rate holds, for a while. */
+static void a_former_rate_holds_for_a_while(void **state)
+{
+	static const uint8_t name[] = "\3www\7example";
+	struct hydnsd_absent *a = hydnsd_absent_new();
+	struct hydnsd_absence what = {
+		.name = name, .name_len = sizeof(name), .left = HYDNSD_LEFT_WITHDRAWN, .at_ms = NOW_MS, .key = 5,
+		.rate = 500 * 1000000ULL,
+	};
+	struct heard h;
+
+	(void)state;
+	hydnsd_absent_note(a, &what);
+	what.left = HYDNSD_LEFT_NOT;
+	what.refused = HYDNSD_REJECT_COLD;
+	what.rate = 1000000;
+	for (uint64_t at = 1; at <= 20; at++) {
+		what.at_ms = NOW_MS + at * SECOND_MS;
+		hydnsd_absent_note(a, &what);
+		h = heard(a, what.at_ms);
+		assert_int_equal(h.count, 1);
+		assert_string_equal(hydnsd_absent_reason(&h.last), "COLD");
+		assert_int_equal(h.last.rate, at < 10 ? 500 * 1000000ULL : 1000000);
+	}
+	hydnsd_absent_free(a);
+}
+
 #define RULES_TEST(f) cmocka_unit_test_setup_teardown(f, open_store, close_store)
 
 /* A change discards older offers of its own name, and lets others by; what has been forgotten is taken
@@ -834,6 +955,9 @@ int main(void)
 		RULES_TEST(a_store_full_of_large_rules_adapts),
 		RULES_TEST(small_rules_leave_room_for_large_ones),
 		RULES_TEST(capacity_holds_and_the_hottest_stay),
+		RULES_TEST(hot_rules_that_leave_are_told),
+		RULES_TEST(the_hottest_absent_stay),
+		RULES_TEST(a_former_rate_holds_for_a_while),
 		RULES_TEST(no_hit_is_lost),
 		RULES_TEST(asking_meanwhile_counts_once),
 		RULES_TEST(changes_discard_their_own_names),

@@ -78,9 +78,9 @@ class Asker:
     def __exit__(self, *exc):
         self.program.stop()
 
-    def result(self):
-        """Waits for the end (asks for it when no seconds were given) and returns the Answers."""
-        if self.seconds:
+    def result(self, now=False):
+        """Waits for the end (asks for it when no seconds were given, or it shall be now) and returns the Answers."""
+        if self.seconds and not now:
             self.program.popen.wait(self.seconds + self.timeout + 10)
         else:
             self.program.stop(seconds=self.timeout + 10)

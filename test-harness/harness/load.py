@@ -125,6 +125,8 @@ def _streams(directory, facts, seed, recursion_desired=True):
     for network, (client, version) in NETWORKS.items():
         classes = [c for c in facts["classes"] if c["subnet"] == network]
         file = directory / f"{network}.messages"
+        if not any((directory / c["file"]).stat().st_size for c in classes):
+            raise HarnessError(f"{facts['queries']} queries are so few that one of the clients has none: give more --queries")
         _mix(directory, classes, file, random.Random(f"mix {seed} {network}"), recursion_desired)
         streams.append(Stream(file, client, SERVICE[version], sum(c["share"] for c in classes)))
     return streams

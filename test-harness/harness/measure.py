@@ -6,16 +6,20 @@ fixed rate), undisturbed: dnsperf's summary knows no percentiles, and its output
 down. So the latency of single queries is measured by two askers with their own sample of the same workload,
 over IPv4 and IPv6."""
 
+import math
 import re
+import signal
 import time
 
 from .client import Asker
+from .demo_options import OUTSTANDING
 from .network import SERVICE
 from .process import Program
 from .run import HarnessError
 
 PROBE_RATE = 250            # queries per second of each prober
-CLIENTS, OUTSTANDING = 8, 100
+CLIENTS = 8
+LEAST_SECONDS = 2           # of a run that ends early
 TIMEOUT = 5                 # seconds after which a query counts as lost, dnsperf's own default
 # packets that are no queries to a registered resolver, or perhaps not
 NOT_OURS = ("NOT_IP", "NOT_UDP", "NOT_SERVICE", "EMPTY")
@@ -31,7 +35,8 @@ def dnsperf_summary(text):
     def number(pattern):
         found = re.search(pattern, text)
         if not found:
-            raise HarnessError(f"dnsperf printed no '{pattern}':\n{text[-2000:]}")
+            errors = [line for line in text.splitlines() if line.startswith("Error")]
+            raise HarnessError(f"dnsperf ended without a summary: {errors[-1] if errors else text[-2000:]}")
         return float(found.group(1))
     return {"sent": int(number(r"Queries sent: +(\d+)")), "completed": int(number(r"Queries completed: +(\d+)")),
             "lost": int(number(r"Queries lost: +(\d+)")), "seconds": number(r"Run time \(s\): +([\d.]+)")}
@@ -99,6 +104,8 @@ def _dnsperf(world, stream, seconds, rate):
 def warm_up(world, data):
     """Fills the resolver's cache: every repeated question once, by the resolver's own loopback, so past the
     kernel path. The number of queries."""
+    if not data.warm.stat().st_size:
+        return 0                     # no name is asked for twice, and dnsperf takes no empty file
     load = Program(world.run, world.network.resolver, "warm-up",
                    [world.tools.dnsperf, "-s", SERVICE[4], "-d", data.warm, "-n", 1, "-c", CLIENTS, "-q", OUTSTANDING,
                     "-O", "suppress=timeout,congestion,sendfailed"])
@@ -108,11 +115,33 @@ def warm_up(world, data):
     return summary["completed"]
 
 
-def _check_played(summaries, seconds):
-    for s in summaries:
-        if s["seconds"] < 0.95 * seconds:
-            raise HarnessError(f"the workload ended after {s['seconds']:.0f} of {seconds} s: give more --queries, so "
-                               "that names that are asked once are asked once")
+def _play(loads, seconds, sample=lambda: None):
+    """Waits for the loads' end; True when that came early: one had no more queries, and a name that is asked once must not
+    be asked again. All end then, for what is left would be another load. sample: called every half second."""
+    begun, early = time.monotonic(), False
+    while any(load.running() for load in loads):
+        for _ in range(5):
+            time.sleep(0.1)          # so soon an early end is seen
+            if not early and not all(load.running() for load in loads) and time.monotonic() - begun < 0.95 * seconds:
+                early = True
+                for load in loads:
+                    if load.running():
+                        load.popen.send_signal(signal.SIGINT)      # it then prints its summary
+        sample()                     # the sampling interval
+    return early
+
+
+def _check_long_enough(summaries, seconds):
+    """A run that ended early has figures, unless it was all start-up."""
+    played, queries = max(s["seconds"] for s in summaries), sum(s["sent"] for s in summaries)
+    if played < min(LEAST_SECONDS, 0.95 * seconds):
+        raise HarnessError(f"{queries:,} queries were used up after {played:.2f} of {seconds} s, too soon for figures: give "
+                           f"--queries {enough_queries(queries, played, seconds)}")
+
+
+def enough_queries(queries, played, seconds):
+    """So many are enough for the seconds, where these were played in less."""
+    return 1000 * math.ceil(1.2 * queries * seconds / max(played, 0.01) / 1000)
 
 
 def recursion_cost(world, resolver, streams, seconds):
@@ -120,41 +149,41 @@ def recursion_cost(world, resolver, streams, seconds):
     many of the never-repeated names without, as from NSEC records (RFC 8198): their cost is not a recursion's."""
     recursed, cpu = resolver.recursions(), resolver.program.cpu_seconds()
     loads = [_dnsperf(world, stream, seconds, None) for stream in streams]
-    for dnsperf in loads:
-        dnsperf.popen.wait()
+    _play(loads, seconds)
     cpu = resolver.program.cpu_seconds() - cpu
     summaries = [dnsperf_summary(dnsperf.log.read_text()) for dnsperf in loads]
     for dnsperf in loads:
         dnsperf.log.unlink()
-    _check_played(summaries, seconds)
     recursed = resolver.recursions() - recursed
     others = sum(s["completed"] for s in summaries) - recursed
-    return cpu / recursed if others <= 0.02 * recursed else None
+    return cpu / recursed if recursed and others <= 0.02 * recursed else None
 
 
 def measure(world, resolver, daemon, data, seconds, rate, progress):
-    """Runs the load against a started resolver; returns the figures, with the time series as 'series' and
-    dnsperf's and the machine's own under 'details'."""
+    """Runs the load against a started resolver, for the seconds or until its queries are used up; returns the figures, and
+    details: the time series as 'series', dnsperf's and the machine's own, and whether it 'ended_early'."""
     recursed, overflows = resolver.recursions(), world.network.udp_overflows()
     processes = [resolver.program] + ([daemon.program] if daemon else [])
     cpu, busy, meter = [p.cpu_seconds() for p in processes], machine_busy_seconds(), Meter(daemon)
     probers = [Asker(world, world.network.client2, SERVICE[f], data.probes[f], PROBE_RATE, seconds=seconds,
                      timeout=TIMEOUT, edns=f == 6) for f in (4, 6)]
     loads = [_dnsperf(world, stream, seconds, rate) for stream in data.streams]
+
+    def sample():
+        meter.sample()
+        progress(meter)
+
     with probers[0] as first, probers[1] as second:
-        while any(load.running() for load in loads):
-            time.sleep(0.5)          # the sampling interval
-            meter.sample()
-            progress(meter)
+        early = _play(loads, seconds, sample)
         used = [p.cpu_seconds() - c for p, c in zip(processes, cpu)]
         busy = machine_busy_seconds() - busy
         recursed = resolver.recursions() - recursed
-        answers = first.result() + second.result()
+        answers = first.result(early) + second.result(early)
     meter.read()
     summaries = [dnsperf_summary(load.log.read_text()) for load in loads]
     for load in loads:
         load.log.unlink()
-    _check_played(summaries, seconds)
+    _check_long_enough(summaries, seconds)
     latencies = sorted(a.latency / 1000 for a in answers if a.latency is not None)
     if not latencies:
         raise HarnessError("no prober query was answered")
@@ -168,6 +197,7 @@ def measure(world, resolver, daemon, data, seconds, rate, progress):
         "resolver_cpu_seconds_per_million": round(sum(used) / replies * 1e6, 3),
         "kernel_share": round(meter.answered / replies, 4),
     }, {
+        "ended_early": early, "queries": sum(s["sent"] for s in summaries),
         "series": meter.series, "reasons": meter.counted(), "replies": replies, "seconds": elapsed,
         "cpu_seconds": dict(zip((resolver.name, "hydnsd"), (round(u, 2) for u in used))),
         "recursions": recursed, "machine_cpu_seconds_per_million": round(busy / replies * 1e6, 3),

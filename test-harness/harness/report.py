@@ -13,6 +13,7 @@ LABELS = {
     "resolver_cpu_seconds_per_million": "resolver CPU seconds per million replies",
     "kernel_share": "share answered in the kernel",
 }
+VARIANTS = ("plain", "do", "norec", "do norec")      # as hydnsctl names them
 
 
 def _text(key, value):
@@ -70,8 +71,10 @@ def series_lines(series, bin_seconds=2.0):
 
 
 def top_lines(names):
-    lines = [f"  {'name':44}{'type':8}{'per second':>12}  answered by"]
-    return lines + [f"  {n['name'][:43]:44}{n['type']!s:8}{n['rate']:>12,.0f}  {n['where']}" for n in names]
+    """The hottest names, each with the queries it is for: a name with DO and one without are two rules."""
+    lines = [f"  {'name':44}{'type':8}{'for':10}{'per second':>12}  answered by"]
+    return lines + [f"  {n['name'][:43]:44}{n['type']!s:8}{VARIANTS[n['variant']]:10}{n['rate']:>12,.0f}  {n['where']}"
+                    for n in names]
 
 
 def environment(tools, server):

@@ -50,6 +50,8 @@ def test_short_demo(tmp_path, nothing_left):
     assert 1e-6 < figures["details"]["off"]["recursion_cpu_seconds"] < 1e-2
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert "top ten names" in text
+    rows = [tuple(line.split()[:3]) for line in text.partition("top ten names\n")[2].splitlines()[1:11]]
+    assert len(rows) == 10 == len(set(rows)), "rows that nothing tells apart"
 
 
 @pytest.mark.limit(300)
@@ -65,6 +67,38 @@ def test_short_demo_of_bind(tmp_path, nothing_left, role, says):
     assert says in text and "BIND alone" in text
     updates = figures["details"]["on"].get("updates")
     assert role == "recursive" or (updates["outdated"] == 0 and updates["kernel_share"] > 0.1)
+
+
+@pytest.mark.limit(300)
+def test_queries_used_up(tmp_path, nothing_left):
+    """The run ends early, says so, and its figures are those of the time that it took."""
+    words = ("--server", "bind", "--role", "authoritative", "--queries", "15000")
+    with short_demo(tmp_path, *words, seconds=6) as demo:
+        text = demo.communicate()[0]
+    assert demo.returncode == 0, text
+    assert text.count("queries were used up after") == 2 and "--queries " in text
+    details = json.loads((tmp_path / "demo.json").read_text())["details"]
+    for half in ("off", "on"):
+        assert details[half]["ended_early"] and details[half]["seconds"] < 6
+        assert 0 < details[half]["queries"] <= 15000
+
+
+@pytest.mark.limit(300)
+@pytest.mark.parametrize("queries", ("1", "400"))
+def test_too_few_queries(tmp_path, nothing_left, queries):
+    with short_demo(tmp_path, "--queries", queries, seconds=20) as demo:
+        text = demo.communicate()[0]
+    assert demo.returncode == 1 and "--queries" in text.splitlines()[-1], text
+
+
+@pytest.mark.limit(300)
+def test_nothing_is_asked_twice(tmp_path, nothing_left):
+    """Every name is new, so there is nothing to warm the cache with."""
+    demo = subprocess.run([sys.executable, DEMO, "--fresh", "1", "--seconds", "2", "--rate", "1000", "--json",
+                           tmp_path / "demo.json", "--plot", tmp_path / "demo.png"], capture_output=True, text=True)
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert "cache warmed with 0 questions" in demo.stdout
+    assert json.loads((tmp_path / "demo.json").read_text())["off"]["lost"] == 0
 
 
 @pytest.mark.limit(300)
