@@ -79,6 +79,8 @@ int hydns_kern_service_each(struct hydns_kern *k,
 int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd, char why[HYDNS_WHY]);
 /* The index whose page this map descriptor is, by kernel map id, or -ENOENT. */
 int hydns_kern_page_find(struct hydns_kern *k, int map_fd);
+/* True when no process can write the page any more: its resolver has ended, however fresh its heartbeat is. */
+bool hydns_kern_page_abandoned(struct hydns_kern *k, __u32 i);
 int hydns_kern_page_delete(struct hydns_kern *k, __u32 i);
 const volatile struct hydns_authority_page *hydns_kern_page(struct hydns_kern *k, __u32 i); /* NULL: none */
 

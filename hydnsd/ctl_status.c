@@ -51,6 +51,15 @@ static void print_list(const char *label, const json_t *strings, const char *sep
 	putchar('\n');
 }
 
+static void print_missing(const json_t *list)
+{
+	const json_t *m;
+	size_t n;
+
+	json_array_foreach(list, n, m)
+		printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, "service"), ctl_str(m, "why"));
+}
+
 static void print_resolver(const json_t *r)
 {
 	char title[96], a[CTL_TEXT], b[CTL_TEXT];
@@ -65,6 +74,7 @@ static void print_resolver(const json_t *r)
 	else
 		puts("no heartbeat");
 	print_list("services", json_object_get(r, "services"), ", ");
+	print_missing(json_object_get(r, "missing"));
 	if (ctl_int(r, "acl_entries"))
 		printf("     %-10s %s access-control prefixes\n", "clients",
 		       ctl_count(ctl_int(r, "acl_entries"), a));

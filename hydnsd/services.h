@@ -13,8 +13,9 @@ int hydnsd_services_start(struct hydnsd *d, char *why, size_t room);
 void hydnsd_services_stop(struct hydnsd *d);
 
 /* Looks at a socket that resolver i has handed over (the descriptor stays the caller's) and notes what
- * it is bound to. 0, or a negative errno and a line in why. Takes effect with the next sync. */
-int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t room);
+ * it is bound to. 0, or a negative errno and a line in why. Takes effect at once if the resolver is ready, else when
+ * it is. *news: refused, and not before for the same reason; or taken after having been refused. */
+int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t room, bool *news);
 
 /* Makes the map hold what ready resolvers' sockets say; keeps what resolvers hold that are not. */
 void hydnsd_services_sync(struct hydnsd *d);
@@ -29,5 +30,9 @@ void hydnsd_services_addresses_end(struct hydnsd *d);
 void hydnsd_services_each(struct hydnsd *d,
 			  void (*fn)(const struct hydns_service_key *, uint32_t authority, void *),
 			  void *arg);
+
+/* Walks what resolver i has told of and does not have (port 0: unknown), with the reasons. */
+void hydnsd_services_missing(struct hydnsd *d, uint32_t i,
+			     void (*fn)(const struct hydns_service_key *, const char *why, void *), void *arg);
 
 #endif
