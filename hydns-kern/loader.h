@@ -47,6 +47,9 @@ int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attac
 		      char why[HYDNS_WHY]);
 int hydns_kern_detach(struct hydns_kern *k, const char *ifname, char why[HYDNS_WHY]);
 
+/* Calls fn with the name of each interface that an attachment is pinned for, of a former hydnsd too; fn may detach. */
+int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname, void *arg), void *arg);
+
 /* Removes every attachment and pin below pin_dir, also those of a hydnsd that crashed; works without
  * a loaded program. */
 int hydns_kern_clean(const char *pin_dir, char why[HYDNS_WHY]);

@@ -26,6 +26,7 @@ struct hydnsd {
 	int signal_fd;
 	uint64_t started_ns;
 	bool pid_written;
+	bool partial_checksum;         /* the program takes unfinished checksums */
 	bool adopted;                  /* the store was there before us */
 	bool keep;                     /* stop, but leave the program answering */
 	struct hydnsd_loop *loop;

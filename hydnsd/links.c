@@ -115,29 +115,52 @@ static bool tags_seen(struct hydnsd *d, const char *name, unsigned index, char n
 }
 
 /* -- attaching -------------------------------------------------------------------------------------------- */
+/* What a former hydnsd may have left on an interface that this one can't attach to: its maps need not be ours, so
+ * nobody could pause it. */
+static void leave(struct hydnsd *d, struct link *l)
+{
+	char why[HYDNS_WHY];
+
+	if (hydns_kern_detach(d->kern, l->name, why))
+		snprintf(l->note, sizeof(l->note), "cannot detach from %s: %.200s", l->name, why);
+}
+
+/* What keeps an interface with the program on it from working well. */
+static void remark(const struct hydnsd *d, struct link *l)
+{
+	char driver[32];
+
+	l->note[0] = '\0';
+	if (d->options.partial_checksum == HYDNSD_AUTO && !d->partial_checksum &&
+	    netdev_driver(l->name, driver) == 0 && leaves_checksums(driver))
+		snprintf(l->note, sizeof(l->note), "%s was not there at the start, and its driver (%s) leaves checksums "
+			 "unfinished: such queries go to the resolver: restart hydnsd, or set partial-checksum: yes",
+			 l->name, driver);
+}
+
 static int attach(struct hydnsd *d, struct link *l)
 {
 	unsigned index = if_nametoindex(l->name);
-	char why[HYDNS_WHY];
 	int rc;
 
 	if (!index) {
 		snprintf(l->note, sizeof(l->note), "interface %s does not exist: create it or correct the "
 			 "option", l->name);
-		return -ENODEV;
+		rc = -ENODEV;
+	} else if (!tags_seen(d, l->name, index, l->note)) {
+		rc = -ENOTSUP;
+	} else {
+		rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
 	}
-	if (!tags_seen(d, l->name, index, l->note)) {
-		/* a former hydnsd may have left it there */
-		if (hydns_kern_detach(d->kern, l->name, why))
-			hydnsd_log(HYDNSD_LOG_WARNING, "cannot detach from %s: %s", l->name, why);
-		return -ENOTSUP;
-	}
-	rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
-	if (rc)
+	if (rc) {
+		leave(d, l);
 		return rc;
+	}
 	l->index = index;
-	l->note[0] = '\0';
+	remark(d, l);
 	hydnsd_log(HYDNSD_LOG_INFO, "attached to %s", l->name);
+	if (l->note[0])
+		hydnsd_log(HYDNSD_LOG_WARNING, "%s", l->note);
 	return 0;
 }
 
@@ -167,7 +190,7 @@ static void check_tags(struct hydnsd *d, struct link *l)
 	if (!l->index)
 		return;
 	if (tags_seen(d, l->name, l->index, l->note)) {
-		l->note[0] = '\0';
+		remark(d, l);
 		return;
 	}
 	detach(d, l);
@@ -198,6 +221,22 @@ static bool listed(const struct hydnsd_list *list, const char *name)
 		if (strcmp(list->item[i], name) == 0)
 			return true;
 	return false;
+}
+
+/* An interface that a former hydnsd answered on, and this one is not to. */
+static void leave_other(const char *name, void *arg)
+{
+	struct hydnsd *d = arg;
+	char why[HYDNS_WHY];
+
+	if (listed(&d->options.interface, name))
+		return;
+	if (hydns_kern_detach(d->kern, name, why))
+		hydnsd_log(HYDNSD_LOG_ERROR, "a former hydnsd left its program on %s, which is not configured, and it "
+			   "cannot be detached: %s; stop hydnsd and run hydnsd --clean", name, why);
+	else
+		hydnsd_log(HYDNSD_LOG_INFO, "detached from %s, which a former hydnsd answered on and which is not "
+			   "configured", name);
 }
 
 void hydnsd_links_update(struct hydnsd *d)
@@ -428,16 +467,12 @@ int hydnsd_links_start(struct hydnsd *d, char *why, size_t room)
 	}
 	d->links->fd = -1;
 	rc = open_netlink(d, why, room);
-	for (uint32_t i = 0; !rc && i < d->options.interface.count; i++) {
-		struct link *l = add_link(d->links, d->options.interface.item[i]);
-
-		rc = attach(d, l);
-		if (rc)
-			snprintf(why, room, "%s", l->note);
-	}
-	if (!rc)
-		ask_addresses(d);
-	return rc;
+	if (rc)
+		return rc;
+	hydns_kern_attached_each(d->kern, leave_other, d);
+	hydnsd_links_update(d);
+	ask_addresses(d);
+	return 0;
 }
 
 void hydnsd_links_stop(struct hydnsd *d, bool off)

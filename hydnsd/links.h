@@ -8,7 +8,8 @@
 /* What partial-checksum: auto means for these interfaces. */
 bool hydnsd_links_partial_checksum(const struct hydnsd_list *interfaces);
 
-/* Attaches to all interfaces; one that is missing or refuses is an error. Then asks for all addresses. */
+/* Attaches to all interfaces, and leaves those that a former hydnsd answered on and that are not configured. One that
+ * is missing or refuses is logged and tried again. Then asks for all addresses. An error: rtnetlink does not work. */
 int hydnsd_links_start(struct hydnsd *d, char *why, size_t room);
 /* detach: takes the program off. */
 void hydnsd_links_stop(struct hydnsd *d, bool detach);

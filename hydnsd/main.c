@@ -150,13 +150,13 @@ static int watch_signals(struct hydnsd *d)
 static int open_kern(struct hydnsd *d, char *why)
 {
 	const struct hydnsd_options *o = &d->options;
-	const struct hydns_loader_options l = {
+	struct hydns_loader_options l = {
 		.pin_dir = o->pin_dir, .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
 		.fib = o->reply_path == HYDNSD_REPLY_FIB,
-		.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
-			(o->partial_checksum == HYDNSD_AUTO && hydnsd_links_partial_checksum(&o->interface)),
 	};
 
+	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
+		(o->partial_checksum == HYDNSD_AUTO && hydnsd_links_partial_checksum(&o->interface));
 	if (l.fib) {
 		int rc = hydnsd_routing_check(l.ipv6, why, HYDNS_WHY);
 
