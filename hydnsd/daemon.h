@@ -15,6 +15,7 @@
 struct hydnsd_sessions;
 struct hydnsd_services;
 struct hydnsd_links;
+struct hydnsd_addresses;
 struct hydnsd_control;
 struct hydnsd_jobs;
 struct hydnsd_activity;
@@ -37,6 +38,7 @@ struct hydnsd {
 	struct hydnsd_sessions *sessions;
 	struct hydnsd_services *services;
 	struct hydnsd_links *links;
+	struct hydnsd_addresses *addresses;
 	struct hydnsd_control *control;
 	struct hydnsd_activity *activity;
 	struct hydnsd_authority authority[HYDNS_AUTHORITIES];

@@ -13,7 +13,6 @@
 
 #include "hydnsd/log.h"
 #include "hydnsd/netdev.h"
-#include "hydnsd/services.h"
 
 #define NETLINK_BUFFER 65536
 
@@ -28,8 +27,6 @@ struct hydnsd_links {
 	uint32_t count;
 	int fd;
 	struct hydnsd_watch *watch;
-	bool dumping;                  /* addresses are being told */
-	bool again;                    /* one has changed meanwhile */
 };
 
 /* -- drivers ---------------------------------------------------------------------------------------------- */
@@ -271,58 +268,6 @@ void hydnsd_links_tick(struct hydnsd *d)
 }
 
 /* -- rtnetlink -------------------------------------------------------------------------------------------- */
-static void ask_addresses(struct hydnsd *d)
-{
-	struct {
-		struct nlmsghdr head;
-		struct ifaddrmsg body;
-	} request = {
-		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETADDR,
-			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		.body = { .ifa_family = AF_UNSPEC },
-	};
-	struct hydnsd_links *s = d->links;
-
-	if (s->dumping) {
-		s->again = true;
-		return;
-	}
-	s->dumping = send(s->fd, &request, sizeof(request), 0) == (ssize_t)sizeof(request);
-	if (s->dumping)
-		hydnsd_services_addresses_begin(d);
-	else
-		hydnsd_log(HYDNSD_LOG_ERROR, "cannot ask for this host's addresses: %s", strerror(errno));
-}
-
-static void address_told(struct hydnsd *d, const struct nlmsghdr *h)
-{
-	const struct ifaddrmsg *m = NLMSG_DATA(h);
-	int left = (int)IFA_PAYLOAD(h);
-	const void *local = NULL, *address = NULL;
-
-	if (m->ifa_family != AF_INET && m->ifa_family != AF_INET6)
-		return;
-	for (const struct rtattr *a = IFA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-		if (a->rta_type == IFA_LOCAL)
-			local = RTA_DATA(a);
-		else if (a->rta_type == IFA_ADDRESS)
-			address = RTA_DATA(a);
-	}
-	/* On a point-to-point link IFA_ADDRESS is the peer's. */
-	if (local || address)
-		hydnsd_services_address(d, m->ifa_family, local ? local : address);
-}
-
-static void addresses_told(struct hydnsd *d)
-{
-	d->links->dumping = false;
-	hydnsd_services_addresses_end(d);
-	if (d->links->again) {
-		d->links->again = false;
-		ask_addresses(d);
-	}
-}
-
 static const struct rtattr *link_attribute(const struct nlmsghdr *h, unsigned short type)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
@@ -395,31 +340,6 @@ static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
 	try_attach(d, l);
 }
 
-static void told(struct hydnsd *d, const struct nlmsghdr *h)
-{
-	bool answer = h->nlmsg_flags & NLM_F_MULTI;
-
-	switch (h->nlmsg_type) {
-	case RTM_NEWADDR:
-		if (answer)
-			address_told(d, h);
-		else
-			ask_addresses(d);
-		break;
-	case RTM_DELADDR:
-		ask_addresses(d);
-		break;
-	case RTM_NEWLINK:
-	case RTM_DELLINK:
-		link_told(d, h);
-		break;
-	case NLMSG_DONE:
-	case NLMSG_ERROR:
-		addresses_told(d);
-		break;
-	}
-}
-
 static void readable(void *arg, uint32_t events)
 {
 	static char buffer[NETLINK_BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
@@ -432,18 +352,17 @@ static void readable(void *arg, uint32_t events)
 
 		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer; NLMSG_OK(h, left);
 		     h = NLMSG_NEXT(h, left))
-			told(d, h);
+			if (h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK)
+				link_told(d, h);
 	}
-	if (n < 0 && errno == ENOBUFS) {
-		d->links->dumping = false; /* messages were lost: ask anew */
-		ask_addresses(d);
-	}
+	if (n < 0 && errno == ENOBUFS)
+		hydnsd_links_tick(d);  /* messages were lost */
 }
 
 static int open_netlink(struct hydnsd *d, char *why, size_t room)
 {
 	struct sockaddr_nl a = {
-		.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+		.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK,
 	};
 	struct hydnsd_links *s = d->links;
 
@@ -471,7 +390,6 @@ int hydnsd_links_start(struct hydnsd *d, char *why, size_t room)
 		return rc;
 	hydns_kern_attached_each(d->kern, leave_other, d);
 	hydnsd_links_update(d);
-	ask_addresses(d);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "hydnsd/activity.h"
+#include "hydnsd/addresses.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/control.h"
 #include "hydnsd/jobs.h"
@@ -37,6 +38,7 @@ static void housekeeping(void *arg)
 
 	hydnsd_rules_expire(d->rules, hydnsd_now_ns(), HYDNSD_EXPIRE_RULES);
 	hydnsd_authority_tick(d);
+	hydnsd_addresses_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 }
 
@@ -107,6 +109,7 @@ static void reread(struct hydnsd *d)
 	hydnsd_log_open(d->options.log_target, d->options.log_level);
 	hydnsd_rules_set_min_hits(d->rules, d->options.min_hits);
 	hydnsd_links_update(d);
+	hydnsd_services_sync(d);       /* loopback addresses count while lo is one of the interfaces */
 	if (restart[0])
 		hydnsd_log(HYDNSD_LOG_WARNING, "changed, but in force only after a restart: %s", restart);
 	hydnsd_log(HYDNSD_LOG_INFO, "configuration read again");
@@ -191,6 +194,9 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 	if (rc)
 		return rc;
 	hydnsd_authority_adopt(d);
+	rc = hydnsd_addresses_start(d, why, room);
+	if (rc)
+		return rc;
 	hydnsd_services_sync(d);
 	rc = hydnsd_links_start(d, why, room);
 	if (!rc)
@@ -260,6 +266,7 @@ static void stop(struct hydnsd *d, bool leave)
 	if (d->sessions)
 		hydnsd_sessions_stop(d);
 	hydnsd_links_stop(d, d->kern && !leave);
+	hydnsd_addresses_stop(d);
 	hydnsd_grace_stop(d->grace);
 	hydnsd_control_stop(d);
 	hydnsd_services_stop(d);

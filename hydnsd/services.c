@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hydnsd/addresses.h"
 #include "hydnsd/log.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71             /* since Linux 5.14 */
 #endif
-#define ADDRESSES_MAX 4096
 
 static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
@@ -30,16 +30,9 @@ struct service_list {
 	bool full;                     /* some did not fit */
 };
 
-struct address_list {
-	uint8_t octet[ADDRESSES_MAX][16];
-	uint32_t count;
-};
-
 struct hydnsd_services {
 	uint64_t netns_cookie;
 	struct service_list installed;
-	struct address_list host;      /* this host's addresses */
-	struct address_list coming;    /* being told */
 };
 
 static bool is_ipv4(const uint8_t addr[16])
@@ -282,19 +275,34 @@ static void want(struct service_list *l, const uint8_t addr[16], uint16_t port, 
 	l->item[l->count++] = s;
 }
 
+static bool answers_on_loopback(const struct hydnsd *d)
+{
+	for (uint32_t i = 0; i < d->options.interface.count; i++)
+		if (strcmp(d->options.interface.item[i], "lo") == 0)
+			return true;
+	return false;
+}
+
+/* A packet to an address that is not the host's is for somebody else; one to a loopback address that comes from
+ * anywhere else is one that the host discards. */
+static bool answers_at(const struct hydnsd *d, const uint8_t addr[16])
+{
+	return (!is_loopback(addr) || answers_on_loopback(d)) && hydnsd_addresses_have(d, addr);
+}
+
 static void want_socket(const struct hydnsd *d, struct service_list *l, uint32_t i,
 			const struct hydnsd_socket *s)
 {
+	const uint8_t *addr;
+
 	if (!s->any4 && !s->any6) {
-		want(l, s->addr, s->port, i);
+		if (answers_at(d, s->addr))
+			want(l, s->addr, s->port, i);
 		return;
 	}
-	for (uint32_t n = 0; n < d->services->host.count; n++) {
-		const uint8_t *addr = d->services->host.octet[n];
-
-		if (is_ipv4(addr) ? s->any4 : s->any6)
+	for (uint32_t n = 0; (addr = hydnsd_addresses_get(d, n)); n++)
+		if ((is_ipv4(addr) ? s->any4 : s->any6) && answers_at(d, addr))
 			want(l, addr, s->port, i);
-	}
 }
 
 static void want_sockets(const struct hydnsd *d, struct service_list *l, bool wildcards)
@@ -319,7 +327,7 @@ static void gather(const struct hydnsd *d, struct service_list *l)
 	l->full = false;
 	want_sockets(d, l, false);
 	for (uint32_t n = 0; n < old->count; n++)
-		if (keeps(&d->authority[old->item[n].authority]))
+		if (keeps(&d->authority[old->item[n].authority]) && answers_at(d, old->item[n].key.addr))
 			want(l, old->item[n].key.addr, old->item[n].key.port, old->item[n].authority);
 	want_sockets(d, l, true);
 }
@@ -380,58 +388,6 @@ void hydnsd_services_sync(struct hydnsd *d)
 	install(d, &wanted);
 }
 
-/* -- this host's addresses ------------------------------------------------------------------------------- */
-static bool answers_on_loopback(const struct hydnsd *d)
-{
-	for (uint32_t i = 0; i < d->options.interface.count; i++)
-		if (strcmp(d->options.interface.item[i], "lo") == 0)
-			return true;
-	return false;
-}
-
-static void add(struct address_list *l, const uint8_t octet[16])
-{
-	for (uint32_t n = 0; n < l->count; n++)
-		if (memcmp(l->octet[n], octet, 16) == 0)
-			return;        /* it may stand on several interfaces */
-	if (l->count < ADDRESSES_MAX)
-		memcpy(l->octet[l->count++], octet, 16);
-	else
-		hydnsd_log(HYDNSD_LOG_WARNING, "more than %d addresses on this host: the others are "
-			   "answered by the resolver alone", ADDRESSES_MAX);
-}
-
-void hydnsd_services_addresses_begin(struct hydnsd *d)
-{
-	d->services->coming.count = 0;
-}
-
-void hydnsd_services_address(struct hydnsd *d, int family, const void *addr)
-{
-	uint8_t octet[16];
-
-	if (family == AF_INET) {
-		memcpy(octet, mapped, sizeof(mapped));
-		memcpy(octet + sizeof(mapped), addr, 4);
-	} else {
-		memcpy(octet, addr, 16);
-	}
-	/* On any other interface a packet to a loopback address is one that the host discards. */
-	if (!is_loopback(octet) || answers_on_loopback(d))
-		add(&d->services->coming, octet);
-}
-
-void hydnsd_services_addresses_end(struct hydnsd *d)
-{
-	struct hydnsd_services *s = d->services;
-
-	if (s->host.count == s->coming.count &&
-	    memcmp(s->host.octet, s->coming.octet, s->coming.count * sizeof(s->coming.octet[0])) == 0)
-		return;
-	s->host = s->coming;
-	hydnsd_services_sync(d);
-}
-
 /* -- start and end ---------------------------------------------------------------------------------------- */
 static int note_installed(const struct hydns_service_key *key, __u32 authority, void *arg)
 {
@@ -475,15 +431,29 @@ void hydnsd_services_each(struct hydnsd *d,
 		fn(&l->item[n].key, l->item[n].authority, arg);
 }
 
+static struct hydns_service_key key_of(const struct hydnsd_socket *s)
+{
+	struct hydns_service_key key = { .port = s->port };
+
+	memcpy(key.addr, s->addr, sizeof(key.addr));
+	return key;
+}
+
 void hydnsd_services_missing(struct hydnsd *d, uint32_t i,
 			     void (*fn)(const struct hydns_service_key *, const char *why, void *), void *arg)
 {
 	const struct hydnsd_authority *a = &d->authority[i];
 
 	for (uint32_t n = 0; n < a->refusal_count; n++) {
-		struct hydns_service_key key = { .port = a->refusals[n].socket.port };
+		struct hydns_service_key key = key_of(&a->refusals[n].socket);
 
-		memcpy(key.addr, a->refusals[n].socket.addr, sizeof(key.addr));
 		fn(&key, a->refusals[n].why, arg);
+	}
+	for (uint32_t n = 0; n < a->socket_count; n++) {
+		const struct hydnsd_socket *s = &a->sockets[n];
+		struct hydns_service_key key = key_of(s);
+
+		if (!s->any4 && !s->any6 && !is_loopback(s->addr) && !answers_at(d, s->addr))
+			fn(&key, "not an address of this host at present: answered as soon as it is one", arg);
 	}
 }
