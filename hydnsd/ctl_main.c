@@ -11,6 +11,7 @@
 
 #include "hydnsd/ctl_common.h"
 #include "hydnsd/ctl_defaults.h"
+#include "hydnsd/pause.h"
 #include "hydnsd/report.h"
 
 enum option_bit {
@@ -60,18 +61,19 @@ void ctl_error(const char *fmt, ...)
 
 static void print_help(void)
 {
-	puts("usage: hydnsctl [--socket PATH] [--pin-dir DIR] COMMAND ...\n");
+	puts("usage: hydnsctl [--socket PATH] [--pin-dir DIR] [--state-dir DIR] COMMAND ...\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  %-36s %s\n", commands[i].synopsis, commands[i].help);
 	printf("\n"
 	       "  -s, --socket PATH     control socket of hydnsd [%s]\n"
 	       "  -p, --pin-dir DIR     where the maps are pinned [%s]\n"
+	       "      --state-dir DIR   where a pause is kept [%s]\n"
 	       "  -j, --json            machine-readable output\n"
 	       "  -n, --limit N         how many names or rules\n"
 	       "  -h, --help            this text\n"
 	       "  -V, --version         version and ABI\n\n"
 	       "Exit codes: 0 done, 1 error (doctor: something is to mend), 2 wrong usage. See hydnsctl(8).\n",
-	       HYDNS_CONTROL_SOCKET, HYDNS_PIN_DIR);
+	       HYDNS_CONTROL_SOCKET, HYDNS_PIN_DIR, HYDNS_STATE_DIR);
 }
 
 static const struct command *find_command(const char *name)
@@ -102,6 +104,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, unsigned *given)
 {
 	static const struct option longs[] = {
 		{"socket", required_argument, NULL, 's'}, {"pin-dir", required_argument, NULL, 'p'},
+		{"state-dir", required_argument, NULL, 'S'},
 		{"json", no_argument, NULL, 'j'},         {"limit", required_argument, NULL, 'n'},
 		{"once", no_argument, NULL, 'o'},         {"do", no_argument, NULL, 'd'},
 		{"norec", no_argument, NULL, 'r'},        {"zone", required_argument, NULL, 'z'},
@@ -115,6 +118,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, unsigned *given)
 		switch (o) {
 		case 's': c->socket_path = optarg; break;
 		case 'p': c->pin_dir = optarg; break;
+		case 'S': c->state_dir = optarg; break;
 		case 'j': c->json = true; *given |= BIT_JSON; break;
 		case 'o': c->once = true; *given |= BIT_ONCE; break;
 		case 'd': c->dnssec_ok = true; *given |= BIT_DO; break;
@@ -142,7 +146,8 @@ static int parse_options(int argc, char **argv, struct ctl *c, unsigned *given)
 
 int main(int argc, char **argv)
 {
-	struct ctl c = {.socket_path = HYDNS_CONTROL_SOCKET, .pin_dir = HYDNS_PIN_DIR};
+	struct ctl c = {.socket_path = HYDNS_CONTROL_SOCKET, .pin_dir = HYDNS_PIN_DIR,
+			.state_dir = HYDNS_STATE_DIR};
 	const struct command *cmd;
 	unsigned given = 0;
 	int rc = parse_options(argc, argv, &c, &given);

@@ -21,6 +21,7 @@
 #include "hydnsd/jobs.h"
 #include "hydnsd/links.h"
 #include "hydnsd/log.h"
+#include "hydnsd/pause.h"
 #include "hydnsd/privileges.h"
 #include "hydnsd/routing.h"
 #include "hydnsd/services.h"
@@ -169,6 +170,23 @@ static int open_kern(struct hydnsd *d, char *why)
 	return hydns_kern_open(&l, &d->kern, &d->adopted, why);
 }
 
+/* Before anything is attached. Maps that are taken over may be paused without a note. */
+static int keep_pause(struct hydnsd *d, char *why, size_t room)
+{
+	int rc;
+
+	hydns_pause_prepare(d->options.state_dir);
+	if (!hydns_pause_noted(d->options.state_dir))
+		return 0;
+	rc = hydns_kern_pause(d->kern, true);
+	if (rc)
+		snprintf(why, room, "cannot pause, as was ordered before: %s", strerror(-rc));
+	else
+		hydnsd_log(HYDNSD_LOG_WARNING, "paused, as was ordered before: nothing is answered in the kernel until "
+			   "hydnsctl resume");
+	return rc;
+}
+
 static int open_rules(struct hydnsd *d, char *why, size_t room)
 {
 	const struct hydns_policy_options policy = HYDNSD_POLICY(d->options.capacity, d->options.min_hits);
@@ -234,6 +252,8 @@ static int start(struct hydnsd *d, char *why, size_t room)
 	rc = hydnsd_control_start(d, why, room);
 	if (!rc)
 		rc = open_kern(d, why);
+	if (!rc)
+		rc = keep_pause(d, why, room);
 	if (!rc)
 		rc = open_rules(d, why, room);
 	if (!rc)
