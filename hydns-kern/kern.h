@@ -25,6 +25,7 @@ struct hydns_mapping {
 struct hydns_page {                    /* an authority page; map_fd -1: none */
 	int map_fd;
 	__u32 map_id;
+	bool abandoned;
 	struct hydns_mapping mapping;
 };
 

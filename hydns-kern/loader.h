@@ -47,6 +47,9 @@ int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attac
 		      char why[HYDNS_WHY]);
 int hydns_kern_detach(struct hydns_kern *k, const char *ifname, char why[HYDNS_WHY]);
 
+/* Calls fn with the name of each interface that an attachment is pinned for, of a former hydnsd too; fn may detach. */
+int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname, void *arg), void *arg);
+
 /* Removes every attachment and pin below pin_dir, also those of a hydnsd that crashed; works without
  * a loaded program. */
 int hydns_kern_clean(const char *pin_dir, char why[HYDNS_WHY]);
@@ -79,6 +82,8 @@ int hydns_kern_service_each(struct hydns_kern *k,
 int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd, char why[HYDNS_WHY]);
 /* The index whose page this map descriptor is, by kernel map id, or -ENOENT. */
 int hydns_kern_page_find(struct hydns_kern *k, int map_fd);
+/* True when no process can write the page any more: its resolver has ended, however fresh its heartbeat is. */
+bool hydns_kern_page_abandoned(struct hydns_kern *k, __u32 i);
 int hydns_kern_page_delete(struct hydns_kern *k, __u32 i);
 const volatile struct hydns_authority_page *hydns_kern_page(struct hydns_kern *k, __u32 i); /* NULL: none */
 

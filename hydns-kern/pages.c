@@ -141,6 +141,20 @@ int hydns_kern_page_find(struct hydns_kern *k, int map_fd)
 	return -ENOENT;
 }
 
+/*
+ * The kernel freezes a map only while nobody has it mapped for writing. So a resolver that lives keeps its page from
+ * being frozen, and the page of one that has ended stays as it is: nobody brings its heartbeat back.
+ */
+bool hydns_kern_page_abandoned(struct hydns_kern *k, __u32 i)
+{
+	struct hydns_page *p = i < HYDNS_AUTHORITIES ? &k->page[i] : NULL;
+
+	if (!p || p->map_fd < 0)
+		return true;
+	p->abandoned = p->abandoned || !bpf_map_freeze(p->map_fd);
+	return p->abandoned;
+}
+
 int hydns_kern_page_delete(struct hydns_kern *k, __u32 i)
 {
 	int err;

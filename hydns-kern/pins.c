@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -186,6 +187,40 @@ int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
 	return 0;
 }
 
+/* -- attachments ------------------------------------------------------------------------------------- */
+/* The interface's name in the name of a pinned attachment, dots as ':'; NULL: it is something else. */
+static const char *attachment(const char *name)
+{
+	if (!strncmp(name, HYDNS_PIN_LINK, strlen(HYDNS_PIN_LINK)))
+		return name + strlen(HYDNS_PIN_LINK);
+	if (!strncmp(name, HYDNS_PIN_DISPATCHED, strlen(HYDNS_PIN_DISPATCHED)))
+		return name + strlen(HYDNS_PIN_DISPATCHED);
+	return NULL;
+}
+
+int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname, void *arg), void *arg)
+{
+	struct dirent **entry;
+	int n = scandir(k->pin_dir, &entry, NULL, alphasort);
+
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		const char *pinned = attachment(entry[i]->d_name);
+		char ifname[IF_NAMESIZE];
+
+		if (pinned && snprintf(ifname, sizeof(ifname), "%s", pinned) < (int)sizeof(ifname)) {
+			for (char *c = ifname; *c; c++)
+				if (*c == ':')
+					*c = '.';
+			fn(ifname, arg);
+		}
+		free(entry[i]);
+	}
+	free(entry);
+	return 0;
+}
+
 /* -- cleaning ---------------------------------------------------------------------------------------- */
 /* Attachments first: as long as one stands, its program answers. */
 static int clean_attachments(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
@@ -194,12 +229,8 @@ static int clean_attachments(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
 	int err, first = 0;
 
 	while ((e = readdir(d))) {
-		const char *ifname = NULL;
+		const char *ifname = attachment(e->d_name);
 
-		if (!strncmp(e->d_name, HYDNS_PIN_LINK, strlen(HYDNS_PIN_LINK)))
-			ifname = e->d_name + strlen(HYDNS_PIN_LINK);
-		else if (!strncmp(e->d_name, HYDNS_PIN_DISPATCHED, strlen(HYDNS_PIN_DISPATCHED)))
-			ifname = e->d_name + strlen(HYDNS_PIN_DISPATCHED);
 		if (!ifname)
 			continue;
 		err = hydns_detach(pin_dir, ifname, why);

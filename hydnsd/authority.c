@@ -35,11 +35,13 @@ static void forget_configuration(struct hydnsd_authority *a)
 {
 	free(a->acl);
 	free(a->sockets);
+	free(a->refusals);
 	for (uint32_t i = 0; i < a->note_count; i++)
 		free(a->note[i]);
 	a->acl = NULL;
 	a->sockets = NULL;
-	a->acl_count = a->socket_count = a->note_count = 0;
+	a->refusals = NULL;
+	a->acl_count = a->socket_count = a->refusal_count = a->note_count = 0;
 }
 
 static void write_config(struct hydnsd *d, uint32_t i, bool live)
@@ -159,6 +161,8 @@ static int adopt_page(struct hydnsd *d, uint64_t session, int page_fd, struct hy
 	/* Holding the page proves it is the same resolver: its former connection is stale. */
 	if (d->authority[i].session && d->authority[i].session != session)
 		hydnsd_session_drop(d, d->authority[i].session, "the same resolver has connected anew");
+	if (d->authority[i].state == HYDNSD_AUTHORITY_CLOSING)
+		return -ENOENT;        /* it holds the page, but does not use it */
 	*welcome = (struct hydns_welcome){
 		.authority = (uint32_t)i, .epoch = page->epoch, .adopted = 1,
 	};
@@ -282,8 +286,8 @@ int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room)
 	a->state = HYDNSD_AUTHORITY_READY;
 	hydnsd_services_sync(d);
 	write_config(d, i, true);
-	hydnsd_log(HYDNSD_LOG_INFO, "resolver %u is ready: %u sockets, %u access-control prefixes", i,
-		   a->socket_count, a->acl_count);
+	hydnsd_log(HYDNSD_LOG_INFO, "resolver %u is ready: %u sockets, %u refused, %u access-control prefixes", i,
+		   a->socket_count, a->refusal_count, a->acl_count);
 	return 0;
 }
 
@@ -296,6 +300,25 @@ void hydnsd_authority_leave(struct hydnsd *d, uint32_t i)
 	if (a->state == HYDNSD_AUTHORITY_READY || a->state == HYDNSD_AUTHORITY_CONFIGURING)
 		a->state = HYDNSD_AUTHORITY_ORPHAN;
 	hydnsd_log(HYDNSD_LOG_INFO, "resolver %u (%s) has closed its connection", i, a->hello.identity);
+	if (a->state == HYDNSD_AUTHORITY_ORPHAN)
+		hydnsd_authority_gone(d, i);
+}
+
+/* The kernel has unmapped a process's memory before it closes its sockets, so whoever can bind them anew finds the
+ * page abandoned. */
+bool hydnsd_authority_gone(struct hydnsd *d, uint32_t i)
+{
+	struct hydnsd_authority *a = &d->authority[i];
+
+	if (a->state == HYDNSD_AUTHORITY_FREE || a->state == HYDNSD_AUTHORITY_CLOSING)
+		return true;
+	if (!hydns_kern_page_abandoned(d->kern, i))
+		return false;
+	if (a->session)
+		hydnsd_session_drop(d, a->session, NULL); /* and so it leaves, and comes here again */
+	if (a->state != HYDNSD_AUTHORITY_CLOSING)
+		hydnsd_authority_release(d, i, "its process has ended");
+	return true;
 }
 
 static void clean_epochs(struct hydnsd *d, uint32_t i)
@@ -321,7 +344,7 @@ void hydnsd_authority_tick(struct hydnsd *d)
 		if (a->state == HYDNSD_AUTHORITY_FREE || a->state == HYDNSD_AUTHORITY_CLOSING)
 			continue;
 		clean_epochs(d, i);
-		if (a->state == HYDNSD_AUTHORITY_ORPHAN && !fresh(d, i))
+		if (a->state == HYDNSD_AUTHORITY_ORPHAN && !hydnsd_authority_gone(d, i) && !fresh(d, i))
 			hydnsd_authority_release(d, i, "no plugin and no heartbeat");
 	}
 }

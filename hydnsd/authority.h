@@ -33,6 +33,13 @@ struct hydnsd_socket {
 
 #define HYDNSD_NOTES_MAX 32
 
+/* A socket that was not taken, and why. */
+struct hydnsd_refusal {
+	struct hydnsd_socket socket;
+	char why[HYDNS_WHY];
+};
+#define HYDNSD_REFUSALS_MAX 64         /* more are refused all the same, but not shown */
+
 struct hydnsd_authority {
 	enum hydnsd_authority_state state;
 	struct hydns_hello hello;      /* zero for one taken over whose plugin is not back yet */
@@ -47,6 +54,8 @@ struct hydnsd_authority {
 	uint32_t acl_count;            /* gathered, of the current or coming configuration */
 	struct hydnsd_socket *sockets;
 	uint32_t socket_count;
+	struct hydnsd_refusal *refusals;
+	uint32_t refusal_count;
 	char *note[HYDNSD_NOTES_MAX];
 	uint32_t note_count;
 	struct hydns_authority_count base; /* the program's counters when the session began */
@@ -71,6 +80,8 @@ int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const char *text, si
 int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room);
 /* The plugin's connection is gone; the resolver perhaps is not. */
 void hydnsd_authority_leave(struct hydnsd *d, uint32_t i);
+/* True when the resolver's process has ended; then the resolver is released by the time this returns. */
+bool hydnsd_authority_gone(struct hydnsd *d, uint32_t i);
 /* The resolver is gone: its rules, services and page go. */
 void hydnsd_authority_release(struct hydnsd *d, uint32_t i, const char *cause);
 

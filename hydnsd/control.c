@@ -10,6 +10,7 @@
 
 #include "hydnsd/jobs.h"
 #include "hydnsd/log.h"
+#include "hydnsd/pause.h"
 #include "hydnsd/report.h"
 #include "hydnsd/sockets.h"
 #include "hydnsd/text.h"
@@ -243,14 +244,23 @@ static void on_flush(struct client *c, const json_t *request)
 
 static void set_pause(struct client *c, bool on)
 {
+	const char *state_dir = c->daemon->options.state_dir;
 	int rc = hydns_kern_pause(c->daemon->kern, on);
+	json_t *o;
 
 	if (rc) {
 		reply_bad(c, strerror(-rc));
 		return;
 	}
-	hydnsd_log(HYDNSD_LOG_INFO, "%s by hydnsctl", on ? "paused" : "resumed");
-	reply_good(c, json_pack("{s:b}", "paused", (int)on));
+	rc = hydns_pause_note(state_dir, on);
+	hydnsd_log(HYDNSD_LOG_WARNING, "%s by hydnsctl", on ? "paused" : "resumed");
+	o = json_pack("{s:b, s:s}", "paused", (int)on, "state_dir", state_dir);
+	if (rc) {
+		hydnsd_log(HYDNSD_LOG_ERROR, "cannot note in %s that hydnsd is %s: %s", state_dir,
+			   on ? "paused" : "no longer paused", strerror(-rc));
+		json_object_set_new(o, "not_kept", json_string(strerror(-rc)));
+	}
+	reply_good(c, o);
 }
 
 static void on_pause(struct client *c, const json_t *request)

@@ -21,6 +21,7 @@ enum ctl_exit { CTL_OK = 0, CTL_ERROR = 1, CTL_USAGE = 2 };
 struct ctl {
 	const char *socket_path;
 	const char *pin_dir;
+	const char *state_dir;
 	bool json;           /* --json */
 	bool once;           /* --once */
 	bool dnssec_ok;      /* --do */

@@ -11,6 +11,7 @@
 #include "hydnsd/ctl_common.h"
 #include "hydnsd/ctl_defaults.h"
 #include "hydnsd/ctl_usage.h"
+#include "hydnsd/pause.h"
 #include "hydnsd/report.h"
 
 void ctl_error(const char *fmt, ...)
@@ -53,6 +54,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 		switch (o) {
 		case 's': c->socket_path = optarg; break;
 		case 'p': c->pin_dir = optarg; break;
+		case CTL_OPT_STATE: c->state_dir = optarg; break;
 		case 'j': c->json = true; given->options |= CTL_TAKES_JSON; break;
 		case CTL_OPT_ONCE: c->once = true; given->options |= CTL_TAKES_ONCE; break;
 		case CTL_OPT_DO: c->dnssec_ok = true; given->options |= CTL_TAKES_DO; break;
@@ -102,7 +104,8 @@ static int run_command(const struct ctl *c, const struct given *given, const cha
 
 int main(int argc, char **argv)
 {
-	struct ctl c = {.socket_path = HYDNS_CONTROL_SOCKET, .pin_dir = HYDNS_PIN_DIR};
+	struct ctl c = {.socket_path = HYDNS_CONTROL_SOCKET, .pin_dir = HYDNS_PIN_DIR,
+			.state_dir = HYDNS_STATE_DIR};
 	struct given given = {0};
 	int rc = parse_options(argc, argv, &c, &given);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hydnsd/ctl_common.h"
+#include "hydnsd/pause.h"
 
 /* "unbound 1.22.0" */
 static void resolver_title(const json_t *r, char *out, size_t room)
@@ -51,6 +52,15 @@ static void print_list(const char *label, const json_t *strings, const char *sep
 	putchar('\n');
 }
 
+static void print_missing(const json_t *list)
+{
+	const json_t *m;
+	size_t n;
+
+	json_array_foreach(list, n, m)
+		printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, "service"), ctl_str(m, "why"));
+}
+
 static void print_resolver(const json_t *r)
 {
 	char title[96], a[CTL_TEXT], b[CTL_TEXT];
@@ -65,12 +75,21 @@ static void print_resolver(const json_t *r)
 	else
 		puts("no heartbeat");
 	print_list("services", json_object_get(r, "services"), ", ");
+	print_missing(json_object_get(r, "missing"));
 	if (ctl_int(r, "acl_entries"))
 		printf("     %-10s %s access-control prefixes\n", "clients",
 		       ctl_count(ctl_int(r, "acl_entries"), a));
 	else
 		printf("     %-10s none: every client is left to the resolver\n", "clients");
 	print_list("note", json_object_get(r, "notes"), "\n                ");
+}
+
+static const char *pause_text(bool paused, bool kept)
+{
+	if (paused)
+		return kept ? "PAUSED: every query goes to the resolver ('hydnsctl resume' ends this)" :
+		       "PAUSED, but not beyond the next stop of hydnsd ('hydnsctl pause' again makes it last)";
+	return kept ? "on, but PAUSED from the next start of hydnsd ('hydnsctl resume' ends this)" : "on";
 }
 
 static void print_status(const json_t *s)
@@ -83,8 +102,8 @@ static void print_status(const json_t *s)
 	printf("hydnsd       %s, ABI %" JSON_INTEGER_FORMAT ", pid %" JSON_INTEGER_FORMAT ", up %s\n",
 	       ctl_str(s, "version"), ctl_int(s, "abi"), ctl_int(s, "pid"),
 	       ctl_duration(ctl_int(s, "uptime_s") * 1000, a));
-	printf("kernel path  %s\n", json_is_true(json_object_get(s, "paused")) ?
-	       "PAUSED: every query goes to the resolver ('hydnsctl resume' ends this)" : "on");
+	printf("kernel path  %s\n", pause_text(json_is_true(json_object_get(s, "paused")),
+					 json_is_true(json_object_get(s, "paused_kept"))));
 	printf("rules        %s of %s (%s)", ctl_count(rules, a), ctl_count(capacity, b),
 	       ctl_share((double)rules, (double)capacity, share));
 	printf(", %s waiting for a grace period\n", ctl_count(ctl_int(s, "limbo"), a));
@@ -144,7 +163,9 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 
 	if (!ctl_pins_exist(c)) {
 		ctl_error("%s", no_daemon);
-		ctl_error("nothing is pinned in %s either: no query is answered in the kernel", c->pin_dir);
+		ctl_error("nothing is pinned in %s either: no query is answered in the kernel%s", c->pin_dir,
+			  hydns_pause_noted(c->state_dir) ? "; and PAUSED when hydnsd is started, until 'hydnsctl "
+			  "resume'" : "");
 		return CTL_ERROR;
 	}
 	if (ctl_pins_paused(c, &paused, why) || ctl_pins_geometry(c, &g, why)) {
@@ -156,8 +177,8 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	ctl_pins_links(c, add_link, links);
 	pages = page_objects(c);
 	slots = (json_int_t)g.lines * HYDNS_LINE_WORDS;
-	o = json_pack("{s:b, s:I, s:b, s:I, s:o, s:o}", "daemon", 0, "abi", (json_int_t)g.abi_version,
-		      "paused", paused, "slots", slots, "interfaces", links, "resolvers", pages);
+	o = json_pack("{s:b, s:I, s:b, s:b, s:I, s:o, s:o}", "daemon", 0, "abi", (json_int_t)g.abi_version,
+		      "paused", paused, "paused_kept", hydns_pause_noted(c->state_dir), "slots", slots, "interfaces", links, "resolvers", pages);
 	if (c->json) {
 		ctl_json(o);
 		return CTL_OK;
@@ -185,25 +206,58 @@ int ctl_cmd_status(const struct ctl *c, int argc, char **argv)
 
 /* -- pause, resume ------------------------------------------------------------------------------------------ */
 
+/* Without the daemon: the pinned map, if there is one, and the note for the next hydnsd. */
+static enum ctl_reach turn_alone(const struct ctl *c, bool pause, const char **where, char why[CTL_WHY])
+{
+	bool pinned = ctl_pins_exist(c);
+	int rc;
+
+	if (pinned && ctl_pins_pause(c, pause, why))
+		return CTL_REFUSED;
+	rc = hydns_pause_note(c->state_dir, pause);
+	if (rc) {
+		snprintf(why, CTL_WHY, "cannot note in %s that hydnsd is to be %s: %s: mend that, or name another with "
+			 "--state-dir and state-dir: in hydnsd.conf%s", c->state_dir, pause ? "paused" : "resumed",
+			 strerror(-rc), pinned ? "; until hydnsd is started it is done in the pinned map" : "");
+		return CTL_REFUSED;
+	}
+	*where = pinned ? " (hydnsd is not running; done in the pinned map)" :
+		 " (hydnsd is not running; this holds when it is started)";
+	return CTL_ANSWERED;
+}
+
+/* What hydnsd has done now, but cannot do again at its next start. */
+static enum ctl_reach check_kept(const json_t *reply, bool pause, char why[CTL_WHY])
+{
+	const char *error = ctl_str(reply, "not_kept"), *state_dir = ctl_str(reply, "state_dir");
+
+	if (!error[0])
+		return CTL_ANSWERED;
+	snprintf(why, CTL_WHY, "%s, but only until hydnsd is stopped, for it cannot note it in %s: %s: mend that, and "
+		 "repeat the command", pause ? "paused" : "resumed", state_dir, error);
+	return CTL_REFUSED;
+}
+
 static int turn(const struct ctl *c, bool pause)
 {
 	json_t *reply = NULL;
 	char why[CTL_WHY];
 	enum ctl_reach reach = ctl_call(c, json_pack("{s:s}", "cmd", pause ? "pause" : "resume"), &reply, why);
-	bool direct = false;
+	const char *where = "";
 
-	json_decref(reply);
-	if (reach == CTL_NO_DAEMON && ctl_pins_exist(c)) {
-		direct = true;
-		reach = ctl_pins_pause(c, pause, why) ? CTL_REFUSED : CTL_ANSWERED;
-	}
+	if (reach == CTL_NO_DAEMON)
+		reach = turn_alone(c, pause, &where, why);
+	else if (reach == CTL_ANSWERED)
+		reach = check_kept(reply, pause, why);
 	if (reach != CTL_ANSWERED) {
 		ctl_error("%s", why);
+		json_decref(reply);
 		return CTL_ERROR;
 	}
-	printf("%s%s\n", pause ? "paused: every query now goes to the resolver" :
-	       "resumed: rules are answered in the kernel again",
-	       direct ? " (hydnsd is not running; done in the pinned map)" : "");
+	hydns_pause_sync(reply ? ctl_str(reply, "state_dir") : c->state_dir);
+	json_decref(reply);
+	printf("%s%s\n", pause ? "paused: every query goes to the resolver until 'hydnsctl resume'" :
+	       "resumed: rules are answered in the kernel again", where);
 	return CTL_OK;
 }
 

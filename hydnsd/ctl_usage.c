@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hydnsd/ctl_defaults.h"
+#include "hydnsd/pause.h"
 
 struct known_option {
 	const char *name, *value;      /* value: what stands for it in the help; NULL: it takes none */
@@ -19,6 +20,7 @@ struct known_option {
 static const struct known_option options[] = {
 	{"socket", "PATH", 's', 0, "file", "control socket of hydnsd [" HYDNS_CONTROL_SOCKET "]"},
 	{"pin-dir", "DIR", 'p', 0, "directory", "where the maps are pinned [" HYDNS_PIN_DIR "]"},
+	{"state-dir", "DIR", CTL_OPT_STATE, 0, "directory", "where a pause is kept [" HYDNS_STATE_DIR "]"},
 	{"json", NULL, 'j', CTL_TAKES_JSON, "flag", "prints one JSON object"},
 	{"limit", "N", 'n', CTL_TAKES_LIMIT, "number", "how many names or rules, 1 to 10000"},
 	{"once", NULL, CTL_OPT_ONCE, CTL_TAKES_ONCE, "flag", "prints once, on a terminal too"},
@@ -116,7 +118,7 @@ static void print_options(unsigned takes)
 
 void ctl_help(void)
 {
-	puts("usage: hydnsctl [--socket PATH] [--pin-dir DIR] COMMAND ...\n"
+	puts("usage: hydnsctl [--socket PATH] [--pin-dir DIR] [--state-dir DIR] COMMAND ...\n"
 	     "       hydnsctl COMMAND --help\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  %-43s %s\n", commands[i].synopsis, commands[i].summary);

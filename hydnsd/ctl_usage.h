@@ -35,7 +35,7 @@ struct ctl_command {
 const struct ctl_command *ctl_command(const char *name);
 
 /* Of getopt_long(): the value that an option returns is its letter, or what follows the letters. */
-enum ctl_option_value { CTL_OPT_ONCE = 256, CTL_OPT_DO, CTL_OPT_NOREC, CTL_OPT_ZONE, CTL_OPT_ALL, CTL_OPT_TABLE };
+enum ctl_option_value { CTL_OPT_ONCE = 256, CTL_OPT_DO, CTL_OPT_NOREC, CTL_OPT_ZONE, CTL_OPT_ALL, CTL_OPT_STATE, CTL_OPT_TABLE };
 extern const char ctl_short_options[];
 const struct option *ctl_long_options(void);
 

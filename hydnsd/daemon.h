@@ -15,6 +15,7 @@
 struct hydnsd_sessions;
 struct hydnsd_services;
 struct hydnsd_links;
+struct hydnsd_addresses;
 struct hydnsd_control;
 struct hydnsd_jobs;
 struct hydnsd_activity;
@@ -26,6 +27,7 @@ struct hydnsd {
 	int signal_fd;
 	uint64_t started_ns;
 	bool pid_written;
+	bool partial_checksum;         /* the program takes unfinished checksums */
 	bool adopted;                  /* the store was there before us */
 	bool keep;                     /* stop, but leave the program answering */
 	struct hydnsd_loop *loop;
@@ -36,6 +38,7 @@ struct hydnsd {
 	struct hydnsd_sessions *sessions;
 	struct hydnsd_services *services;
 	struct hydnsd_links *links;
+	struct hydnsd_addresses *addresses;
 	struct hydnsd_control *control;
 	struct hydnsd_activity *activity;
 	struct hydnsd_absent *absent;

@@ -13,7 +13,6 @@
 
 #include "hydnsd/log.h"
 #include "hydnsd/netdev.h"
-#include "hydnsd/services.h"
 
 #define NETLINK_BUFFER 65536
 
@@ -28,8 +27,6 @@ struct hydnsd_links {
 	uint32_t count;
 	int fd;
 	struct hydnsd_watch *watch;
-	bool dumping;                  /* addresses are being told */
-	bool again;                    /* one has changed meanwhile */
 };
 
 /* -- drivers ---------------------------------------------------------------------------------------------- */
@@ -115,29 +112,52 @@ static bool tags_seen(struct hydnsd *d, const char *name, unsigned index, char n
 }
 
 /* -- attaching -------------------------------------------------------------------------------------------- */
+/* What a former hydnsd may have left on an interface that this one can't attach to: its maps need not be ours, so
+ * nobody could pause it. */
+static void leave(struct hydnsd *d, struct link *l)
+{
+	char why[HYDNS_WHY];
+
+	if (hydns_kern_detach(d->kern, l->name, why))
+		snprintf(l->note, sizeof(l->note), "cannot detach from %s: %.200s", l->name, why);
+}
+
+/* What keeps an interface with the program on it from working well. */
+static void remark(const struct hydnsd *d, struct link *l)
+{
+	char driver[32];
+
+	l->note[0] = '\0';
+	if (d->options.partial_checksum == HYDNSD_AUTO && !d->partial_checksum &&
+	    netdev_driver(l->name, driver) == 0 && leaves_checksums(driver))
+		snprintf(l->note, sizeof(l->note), "%s was not there at the start, and its driver (%s) leaves checksums "
+			 "unfinished: such queries go to the resolver: restart hydnsd, or set partial-checksum: yes",
+			 l->name, driver);
+}
+
 static int attach(struct hydnsd *d, struct link *l)
 {
 	unsigned index = if_nametoindex(l->name);
-	char why[HYDNS_WHY];
 	int rc;
 
 	if (!index) {
 		snprintf(l->note, sizeof(l->note), "interface %s does not exist: create it or correct the "
 			 "option", l->name);
-		return -ENODEV;
+		rc = -ENODEV;
+	} else if (!tags_seen(d, l->name, index, l->note)) {
+		rc = -ENOTSUP;
+	} else {
+		rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
 	}
-	if (!tags_seen(d, l->name, index, l->note)) {
-		/* a former hydnsd may have left it there */
-		if (hydns_kern_detach(d->kern, l->name, why))
-			hydnsd_log(HYDNSD_LOG_WARNING, "cannot detach from %s: %s", l->name, why);
-		return -ENOTSUP;
-	}
-	rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
-	if (rc)
+	if (rc) {
+		leave(d, l);
 		return rc;
+	}
 	l->index = index;
-	l->note[0] = '\0';
+	remark(d, l);
 	hydnsd_log(HYDNSD_LOG_INFO, "attached to %s", l->name);
+	if (l->note[0])
+		hydnsd_log(HYDNSD_LOG_WARNING, "%s", l->note);
 	return 0;
 }
 
@@ -167,7 +187,7 @@ static void check_tags(struct hydnsd *d, struct link *l)
 	if (!l->index)
 		return;
 	if (tags_seen(d, l->name, l->index, l->note)) {
-		l->note[0] = '\0';
+		remark(d, l);
 		return;
 	}
 	detach(d, l);
@@ -198,6 +218,22 @@ static bool listed(const struct hydnsd_list *list, const char *name)
 		if (strcmp(list->item[i], name) == 0)
 			return true;
 	return false;
+}
+
+/* An interface that a former hydnsd answered on, and this one is not to. */
+static void leave_other(const char *name, void *arg)
+{
+	struct hydnsd *d = arg;
+	char why[HYDNS_WHY];
+
+	if (listed(&d->options.interface, name))
+		return;
+	if (hydns_kern_detach(d->kern, name, why))
+		hydnsd_log(HYDNSD_LOG_ERROR, "a former hydnsd left its program on %s, which is not configured, and it "
+			   "cannot be detached: %s; stop hydnsd and run hydnsd --clean", name, why);
+	else
+		hydnsd_log(HYDNSD_LOG_INFO, "detached from %s, which a former hydnsd answered on and which is not "
+			   "configured", name);
 }
 
 void hydnsd_links_update(struct hydnsd *d)
@@ -232,58 +268,6 @@ void hydnsd_links_tick(struct hydnsd *d)
 }
 
 /* -- rtnetlink -------------------------------------------------------------------------------------------- */
-static void ask_addresses(struct hydnsd *d)
-{
-	struct {
-		struct nlmsghdr head;
-		struct ifaddrmsg body;
-	} request = {
-		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETADDR,
-			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		.body = { .ifa_family = AF_UNSPEC },
-	};
-	struct hydnsd_links *s = d->links;
-
-	if (s->dumping) {
-		s->again = true;
-		return;
-	}
-	s->dumping = send(s->fd, &request, sizeof(request), 0) == (ssize_t)sizeof(request);
-	if (s->dumping)
-		hydnsd_services_addresses_begin(d);
-	else
-		hydnsd_log(HYDNSD_LOG_ERROR, "cannot ask for this host's addresses: %s", strerror(errno));
-}
-
-static void address_told(struct hydnsd *d, const struct nlmsghdr *h)
-{
-	const struct ifaddrmsg *m = NLMSG_DATA(h);
-	int left = (int)IFA_PAYLOAD(h);
-	const void *local = NULL, *address = NULL;
-
-	if (m->ifa_family != AF_INET && m->ifa_family != AF_INET6)
-		return;
-	for (const struct rtattr *a = IFA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-		if (a->rta_type == IFA_LOCAL)
-			local = RTA_DATA(a);
-		else if (a->rta_type == IFA_ADDRESS)
-			address = RTA_DATA(a);
-	}
-	/* On a point-to-point link IFA_ADDRESS is the peer's. */
-	if (local || address)
-		hydnsd_services_address(d, m->ifa_family, local ? local : address);
-}
-
-static void addresses_told(struct hydnsd *d)
-{
-	d->links->dumping = false;
-	hydnsd_services_addresses_end(d);
-	if (d->links->again) {
-		d->links->again = false;
-		ask_addresses(d);
-	}
-}
-
 static const struct rtattr *link_attribute(const struct nlmsghdr *h, unsigned short type)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
@@ -356,31 +340,6 @@ static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
 	try_attach(d, l);
 }
 
-static void told(struct hydnsd *d, const struct nlmsghdr *h)
-{
-	bool answer = h->nlmsg_flags & NLM_F_MULTI;
-
-	switch (h->nlmsg_type) {
-	case RTM_NEWADDR:
-		if (answer)
-			address_told(d, h);
-		else
-			ask_addresses(d);
-		break;
-	case RTM_DELADDR:
-		ask_addresses(d);
-		break;
-	case RTM_NEWLINK:
-	case RTM_DELLINK:
-		link_told(d, h);
-		break;
-	case NLMSG_DONE:
-	case NLMSG_ERROR:
-		addresses_told(d);
-		break;
-	}
-}
-
 static void readable(void *arg, uint32_t events)
 {
 	static char buffer[NETLINK_BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
@@ -393,18 +352,17 @@ static void readable(void *arg, uint32_t events)
 
 		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer; NLMSG_OK(h, left);
 		     h = NLMSG_NEXT(h, left))
-			told(d, h);
+			if (h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK)
+				link_told(d, h);
 	}
-	if (n < 0 && errno == ENOBUFS) {
-		d->links->dumping = false; /* messages were lost: ask anew */
-		ask_addresses(d);
-	}
+	if (n < 0 && errno == ENOBUFS)
+		hydnsd_links_tick(d);  /* messages were lost */
 }
 
 static int open_netlink(struct hydnsd *d, char *why, size_t room)
 {
 	struct sockaddr_nl a = {
-		.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+		.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK,
 	};
 	struct hydnsd_links *s = d->links;
 
@@ -428,16 +386,11 @@ int hydnsd_links_start(struct hydnsd *d, char *why, size_t room)
 	}
 	d->links->fd = -1;
 	rc = open_netlink(d, why, room);
-	for (uint32_t i = 0; !rc && i < d->options.interface.count; i++) {
-		struct link *l = add_link(d->links, d->options.interface.item[i]);
-
-		rc = attach(d, l);
-		if (rc)
-			snprintf(why, room, "%s", l->note);
-	}
-	if (!rc)
-		ask_addresses(d);
-	return rc;
+	if (rc)
+		return rc;
+	hydns_kern_attached_each(d->kern, leave_other, d);
+	hydnsd_links_update(d);
+	return 0;
 }
 
 void hydnsd_links_stop(struct hydnsd *d, bool off)

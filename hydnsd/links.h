@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Interfaces: attaches to them, follows them and this host's addresses through rtnetlink. */
+/* Interfaces: attaches to them, follows them through rtnetlink. */
 #ifndef HYDNSD_LINKS_H
 #define HYDNSD_LINKS_H
 
@@ -8,7 +8,8 @@
 /* What partial-checksum: auto means for these interfaces. */
 bool hydnsd_links_partial_checksum(const struct hydnsd_list *interfaces);
 
-/* Attaches to all interfaces; one that is missing or refuses is an error. Then asks for all addresses. */
+/* Attaches to all interfaces, and leaves those that a former hydnsd answered on and that are not configured. One that
+ * is missing or refuses is logged and tried again. An error: rtnetlink does not work. */
 int hydnsd_links_start(struct hydnsd *d, char *why, size_t room);
 /* detach: takes the program off. */
 void hydnsd_links_stop(struct hydnsd *d, bool detach);

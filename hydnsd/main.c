@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "hydnsd/activity.h"
+#include "hydnsd/addresses.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/control.h"
 #include "hydnsd/jobs.h"
 #include "hydnsd/links.h"
 #include "hydnsd/log.h"
+#include "hydnsd/pause.h"
 #include "hydnsd/privileges.h"
 #include "hydnsd/routing.h"
 #include "hydnsd/services.h"
@@ -37,6 +39,7 @@ static void housekeeping(void *arg)
 
 	hydnsd_rules_expire(d->rules, hydnsd_now_ns(), HYDNSD_EXPIRE_RULES);
 	hydnsd_authority_tick(d);
+	hydnsd_addresses_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 }
 
@@ -107,6 +110,7 @@ static void reread(struct hydnsd *d)
 	hydnsd_log_open(d->options.log_target, d->options.log_level);
 	hydnsd_rules_set_min_hits(d->rules, d->options.min_hits);
 	hydnsd_links_update(d);
+	hydnsd_services_sync(d);       /* loopback addresses count while lo is one of the interfaces */
 	if (restart[0])
 		hydnsd_log(HYDNSD_LOG_WARNING, "changed, but in force only after a restart: %s", restart);
 	hydnsd_log(HYDNSD_LOG_INFO, "configuration read again");
@@ -150,13 +154,13 @@ static int watch_signals(struct hydnsd *d)
 static int open_kern(struct hydnsd *d, char *why)
 {
 	const struct hydnsd_options *o = &d->options;
-	const struct hydns_loader_options l = {
+	struct hydns_loader_options l = {
 		.pin_dir = o->pin_dir, .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
 		.fib = o->reply_path == HYDNSD_REPLY_FIB,
-		.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
-			(o->partial_checksum == HYDNSD_AUTO && hydnsd_links_partial_checksum(&o->interface)),
 	};
 
+	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
+		(o->partial_checksum == HYDNSD_AUTO && hydnsd_links_partial_checksum(&o->interface));
 	if (l.fib) {
 		int rc = hydnsd_routing_check(l.ipv6, why, HYDNS_WHY);
 
@@ -164,6 +168,23 @@ static int open_kern(struct hydnsd *d, char *why)
 			return rc;
 	}
 	return hydns_kern_open(&l, &d->kern, &d->adopted, why);
+}
+
+/* Before anything is attached. Maps that are taken over may be paused without a note. */
+static int keep_pause(struct hydnsd *d, char *why, size_t room)
+{
+	int rc;
+
+	hydns_pause_prepare(d->options.state_dir);
+	if (!hydns_pause_noted(d->options.state_dir))
+		return 0;
+	rc = hydns_kern_pause(d->kern, true);
+	if (rc)
+		snprintf(why, room, "cannot pause, as was ordered before: %s", strerror(-rc));
+	else
+		hydnsd_log(HYDNSD_LOG_WARNING, "paused, as was ordered before: nothing is answered in the kernel until "
+			   "hydnsctl resume");
+	return rc;
 }
 
 static int open_rules(struct hydnsd *d, char *why, size_t room)
@@ -193,6 +214,9 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 	if (rc)
 		return rc;
 	hydnsd_authority_adopt(d);
+	rc = hydnsd_addresses_start(d, why, room);
+	if (rc)
+		return rc;
 	hydnsd_services_sync(d);
 	rc = hydnsd_links_start(d, why, room);
 	if (!rc)
@@ -232,6 +256,8 @@ static int start(struct hydnsd *d, char *why, size_t room)
 	if (!rc)
 		rc = open_kern(d, why);
 	if (!rc)
+		rc = keep_pause(d, why, room);
+	if (!rc)
 		rc = open_rules(d, why, room);
 	if (!rc)
 		rc = start_parts(d, why, room);
@@ -263,6 +289,7 @@ static void stop(struct hydnsd *d, bool leave)
 	if (d->sessions)
 		hydnsd_sessions_stop(d);
 	hydnsd_links_stop(d, d->kern && !leave);
+	hydnsd_addresses_stop(d);
 	hydnsd_grace_stop(d->grace);
 	hydnsd_control_stop(d);
 	hydnsd_services_stop(d);

@@ -10,6 +10,7 @@
 
 #include "hydns-kern/loader.h"
 #include "hydnsd/log.h"
+#include "hydnsd/pause.h"
 
 #ifndef HYDNSD_CONFIG_FILE
 #define HYDNSD_CONFIG_FILE "/etc/hydns/hydnsd.conf"
@@ -68,6 +69,8 @@ static const struct option options[] = {
 	  .help = "in the driver, in the network stack, or beside other programs through libxdp" },
 	{ "pin-dir", TEXT, AT(pin_dir), .standard = HYDNS_PIN_DIR,
 	  .help = "directory in a bpffs where maps and attachments are pinned" },
+	{ "state-dir", TEXT, AT(state_dir), .standard = HYDNS_STATE_DIR,
+	  .help = "directory where a pause is kept" },
 	{ "plugin-socket", LIST, AT(plugin_socket), .standard = HYDNSD_RUN_DIR "/plugin.sock",
 	  .help = "socket for resolvers; repeatable, for chroots" },
 	{ "plugin-group", TEXT, AT(plugin_group),

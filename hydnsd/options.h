@@ -29,6 +29,7 @@ struct hydnsd_options {
 	struct hydnsd_list interface;
 	uint32_t attach_mode;          /* enum hydns_attach_mode */
 	char *pin_dir;
+	char *state_dir;
 	struct hydnsd_list plugin_socket;
 	char *plugin_group;
 	char *control_socket;

@@ -83,6 +83,7 @@ static void give_files(const struct hydnsd_options *o, const struct identity *to
 	if (to->uid < 0)
 		return;
 	give_directory(o->pin_dir, to, true);
+	give_directory(o->state_dir, to, true);
 	for (uint32_t i = 0; i < o->plugin_socket.count; i++)
 		give_socket(o->plugin_socket.item[i], to);
 	give_socket(o->control_socket, to);

@@ -12,6 +12,7 @@
 #include "hydnsd/activity.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/links.h"
+#include "hydnsd/pause.h"
 #include "hydnsd/services.h"
 #include "hydnsd/session.h"
 #include "hydnsd/text.h"
@@ -55,17 +56,28 @@ struct service_filter {
 	uint32_t authority;
 };
 
-static void add_service(const struct hydns_service_key *key, uint32_t authority, void *arg)
+static json_t *service_text(const struct hydns_service_key *key)
 {
-	struct service_filter *f = arg;
 	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)key->addr);
 	char address[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN + 16];
 
-	if (authority != f->authority)
-		return;
 	inet_ntop(v4 ? AF_INET : AF_INET6, key->addr + (v4 ? 12 : 0), address, sizeof(address));
 	snprintf(text, sizeof(text), v4 ? "%s:%u" : "[%s]:%u", address, ntohs(key->port));
-	json_array_append_new(f->list, json_string(text));
+	return json_string(text);
+}
+
+static void add_service(const struct hydns_service_key *key, uint32_t authority, void *arg)
+{
+	struct service_filter *f = arg;
+
+	if (authority == f->authority)
+		json_array_append_new(f->list, service_text(key));
+}
+
+static void add_missing(const struct hydns_service_key *key, const char *why, void *list)
+{
+	json_array_append_new(list, json_pack("{s:o, s:s}", "service",
+		key->port ? service_text(key) : json_string("a socket"), "why", why));
 }
 
 static json_t *notes(const struct hydnsd_authority *a)
@@ -83,16 +95,18 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, i);
 	uint64_t age = hydnsd_authority_age(d, i);
 	struct service_filter services = { json_array(), i };
+	json_t *missing = json_array();
 	struct hydns_counts counts;
 
 	hydnsd_rules_counts(d->rules, i, &counts);
 	hydnsd_services_each(d, add_service, &services);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:i, s:o}",
+	hydnsd_services_missing(d, i, add_missing, missing);
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_authority_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(page ? page->epoch : 0),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNSD_NS_PER_MS),
-		"services", services.list, "acl_entries", (int)a->acl_count, "notes", notes(a));
+		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count, "notes", notes(a));
 }
 
 static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, uint32_t))
@@ -113,10 +127,10 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 
 	hydns_kern_memory(d->kern, &bytes);
 	hydns_kern_paused(d->kern, &paused);
-	return json_pack("{s:s, s:i, s:i, s:o, s:b, s:b, s:b, s:b, s:o, s:i, s:i, s:i, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:i, s:i, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:i, s:i, s:i, s:o, s:o, s:o}",
 		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(),
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNSD_NS_PER_SEC),
-		"paused", (int)paused, "adopted", (int)d->adopted,
+		"paused", (int)paused, "paused_kept", (int)hydns_pause_noted(d->options.state_dir), "adopted", (int)d->adopted,
 		"ipv6", (int)d->options.ipv6, "routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
 		"capacity", (int)d->options.capacity,
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),

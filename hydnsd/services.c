@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hydnsd/addresses.h"
 #include "hydnsd/log.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71             /* since Linux 5.14 */
 #endif
-#define ADDRESSES_MAX 4096
 
 static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
@@ -30,16 +30,9 @@ struct service_list {
 	bool full;                     /* some did not fit */
 };
 
-struct address_list {
-	uint8_t octet[ADDRESSES_MAX][16];
-	uint32_t count;
-};
-
 struct hydnsd_services {
 	uint64_t netns_cookie;
 	struct service_list installed;
-	struct address_list host;      /* this host's addresses */
-	struct address_list coming;    /* being told */
 };
 
 static bool is_ipv4(const uint8_t addr[16])
@@ -121,17 +114,52 @@ static int socket_name(int fd, int domain, struct hydnsd_socket *out, char *why,
 	return 0;
 }
 
-/* Another resolver must not get at this one's clients by sharing its port (SO_REUSEPORT). */
-static bool taken(const struct hydnsd *d, uint32_t i, const struct hydnsd_socket *new)
+/* -- whose is it? ---------------------------------------------------------------------------------------- */
+static bool keeps(const struct hydnsd_authority *a)
+{
+	return a->state == HYDNSD_AUTHORITY_ORPHAN || a->state == HYDNSD_AUTHORITY_CONFIGURING;
+}
+
+static bool same_place(const struct hydnsd_socket *a, const struct hydnsd_socket *b)
+{
+	return a->port == b->port && memcmp(a->addr, b->addr, sizeof(a->addr)) == 0;
+}
+
+static bool covers(const struct hydnsd_socket *s, const struct hydns_service_key *key)
+{
+	if (s->port != key->port)
+		return false;
+	if (s->any4 || s->any6)
+		return is_ipv4(key->addr) ? s->any4 : s->any6;
+	return memcmp(s->addr, key->addr, sizeof(s->addr)) == 0;
+}
+
+/* A resolver that a former hydnsd left, or one that is just being configured anew, may not have told its sockets yet:
+ * what it has in the map stands for them. */
+static bool holds_place(const struct hydnsd *d, uint32_t k, const struct hydnsd_socket *s)
+{
+	const struct hydnsd_authority *a = &d->authority[k];
+	const struct service_list *l = &d->services->installed;
+
+	for (uint32_t n = 0; n < a->socket_count; n++)
+		if (same_place(&a->sockets[n], s))
+			return true;
+	if (!keeps(a) || (a->state == HYDNSD_AUTHORITY_ORPHAN && a->socket_count))
+		return false;
+	for (uint32_t n = 0; n < l->count; n++)
+		if (l->item[n].authority == k && covers(s, &l->item[n].key))
+			return true;
+	return false;
+}
+
+/* Another resolver must not get at this one's clients by sharing its port (SO_REUSEPORT); but one whose process has
+ * ended has none. The resolver that holds the place, or -1. */
+static int holder(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s)
 {
 	for (uint32_t k = 0; k < HYDNS_AUTHORITIES; k++)
-		for (uint32_t n = 0; k != i && n < d->authority[k].socket_count; n++) {
-			const struct hydnsd_socket *s = &d->authority[k].sockets[n];
-
-			if (s->port == new->port && memcmp(s->addr, new->addr, sizeof(s->addr)) == 0)
-				return true;
-		}
-	return false;
+		if (k != i && holds_place(d, k, s) && !hydnsd_authority_gone(d, k))
+			return (int)k;
+	return -1;
 }
 
 static bool known(const struct hydnsd_authority *a, const struct hydnsd_socket *s)
@@ -142,21 +170,18 @@ static bool known(const struct hydnsd_authority *a, const struct hydnsd_socket *
 	return false;
 }
 
-int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t room)
+static int add_socket(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room)
 {
 	struct hydnsd_authority *a = &d->authority[i];
-	struct hydnsd_socket s, *more;
-	int domain, rc = check_socket(d->services, fd, &domain, why, room);
+	struct hydnsd_socket *more;
+	int k;
 
-	if (!rc)
-		rc = socket_name(fd, domain, &s, why, room);
-	if (rc)
-		return rc;
-	if (known(a, &s))
+	if (known(a, s))
 		return 0;
-	if (taken(d, i, &s)) {
-		snprintf(why, room, "another resolver has registered this address and port: let each "
-			 "resolver have its own");
+	k = holder(d, i, s);
+	if (k >= 0) {
+		snprintf(why, room, "resolver %d has registered this address and port: let each resolver have "
+			 "its own", k);
 		return -EADDRINUSE;
 	}
 	more = a->socket_count < HYDNS_SERVICES ?
@@ -166,7 +191,67 @@ int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t 
 		return -ENOMEM;
 	}
 	a->sockets = more;
-	a->sockets[a->socket_count++] = s;
+	a->sockets[a->socket_count++] = *s;
+	return 0;
+}
+
+/* -- what is refused ------------------------------------------------------------------------------------- */
+static struct hydnsd_refusal *find_refusal(struct hydnsd_authority *a, const struct hydnsd_socket *s)
+{
+	for (uint32_t n = 0; n < a->refusal_count; n++)
+		if (memcmp(&a->refusals[n].socket, s, sizeof(*s)) == 0)
+			return &a->refusals[n];
+	return NULL;
+}
+
+static void forget_refusal(struct hydnsd_authority *a, const struct hydnsd_socket *s)
+{
+	struct hydnsd_refusal *r = find_refusal(a, s);
+
+	if (r)
+		*r = a->refusals[--a->refusal_count];
+}
+
+/* False: it was refused before, for the same reason. */
+static bool note_refusal(struct hydnsd_authority *a, const struct hydnsd_socket *s, const char *why)
+{
+	struct hydnsd_refusal *r = find_refusal(a, s);
+
+	if (r && strncmp(r->why, why, sizeof(r->why) - 1) == 0)
+		return false;
+	if (!r && a->refusal_count < HYDNSD_REFUSALS_MAX) {
+		struct hydnsd_refusal *more = realloc(a->refusals, (a->refusal_count + 1) * sizeof(*more));
+
+		if (more) {
+			a->refusals = more;
+			r = &more[a->refusal_count++];
+		}
+	}
+	if (r) {
+		r->socket = *s;
+		snprintf(r->why, sizeof(r->why), "%s", why);
+	}
+	return r;
+}
+
+int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t room, bool *news)
+{
+	struct hydnsd_authority *a = &d->authority[i];
+	struct hydnsd_socket s = { .port = 0 };
+	int domain, rc = check_socket(d->services, fd, &domain, why, room);
+
+	if (!rc)
+		rc = socket_name(fd, domain, &s, why, room);
+	if (!rc)
+		rc = add_socket(d, i, &s, why, room);
+	if (rc) {
+		*news = note_refusal(a, &s, why);
+		return rc;
+	}
+	*news = find_refusal(a, &s);
+	forget_refusal(a, &s);
+	if (a->state == HYDNSD_AUTHORITY_READY)
+		hydnsd_services_sync(d);
 	return 0;
 }
 
@@ -190,45 +275,61 @@ static void want(struct service_list *l, const uint8_t addr[16], uint16_t port, 
 	l->item[l->count++] = s;
 }
 
+static bool answers_on_loopback(const struct hydnsd *d)
+{
+	for (uint32_t i = 0; i < d->options.interface.count; i++)
+		if (strcmp(d->options.interface.item[i], "lo") == 0)
+			return true;
+	return false;
+}
+
+/* A packet to an address that is not the host's is for somebody else; one to a loopback address that comes from
+ * anywhere else is one that the host discards. */
+static bool answers_at(const struct hydnsd *d, const uint8_t addr[16])
+{
+	return (!is_loopback(addr) || answers_on_loopback(d)) && hydnsd_addresses_have(d, addr);
+}
+
 static void want_socket(const struct hydnsd *d, struct service_list *l, uint32_t i,
 			const struct hydnsd_socket *s)
 {
+	const uint8_t *addr;
+
 	if (!s->any4 && !s->any6) {
-		want(l, s->addr, s->port, i);
+		if (answers_at(d, s->addr))
+			want(l, s->addr, s->port, i);
 		return;
 	}
-	for (uint32_t n = 0; n < d->services->host.count; n++) {
-		const uint8_t *addr = d->services->host.octet[n];
-
-		if (is_ipv4(addr) ? s->any4 : s->any6)
+	for (uint32_t n = 0; (addr = hydnsd_addresses_get(d, n)); n++)
+		if ((is_ipv4(addr) ? s->any4 : s->any6) && answers_at(d, addr))
 			want(l, addr, s->port, i);
-	}
 }
 
-static bool keeps(const struct hydnsd_authority *a)
+static void want_sockets(const struct hydnsd *d, struct service_list *l, bool wildcards)
 {
-	return a->state == HYDNSD_AUTHORITY_ORPHAN || a->state == HYDNSD_AUTHORITY_CONFIGURING;
+	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
+		for (uint32_t n = 0; d->authority[i].state == HYDNSD_AUTHORITY_READY &&
+				     n < d->authority[i].socket_count; n++) {
+			const struct hydnsd_socket *s = &d->authority[i].sockets[n];
+
+			if ((s->any4 || s->any6) == wildcards)
+				want_socket(d, l, i, s);
+		}
 }
 
-/* Exact addresses come before wildcards, as in the kernel's own choice of a socket; one entry a key. */
+/* Exact addresses come before wildcards, as in the kernel's own choice of a socket; one entry a key. What resolvers
+ * keep that are not ready may be exact. */
 static void gather(const struct hydnsd *d, struct service_list *l)
 {
 	const struct service_list *old = &d->services->installed;
 
 	l->count = 0;
 	l->full = false;
-	for (int wildcards = 0; wildcards < 2; wildcards++)
-		for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
-			for (uint32_t n = 0; d->authority[i].state == HYDNSD_AUTHORITY_READY &&
-					     n < d->authority[i].socket_count; n++) {
-				const struct hydnsd_socket *s = &d->authority[i].sockets[n];
-
-				if ((s->any4 || s->any6) == wildcards)
-					want_socket(d, l, i, s);
-			}
+	want_sockets(d, l, false);
 	for (uint32_t n = 0; n < old->count; n++)
-		if (keeps(&d->authority[old->item[n].authority]))
+		if (keeps(&d->authority[old->item[n].authority]) && answers_at(d, old->item[n].key.addr))
 			want(l, old->item[n].key.addr, old->item[n].key.port, old->item[n].authority);
+	want_sockets(d, l, true);
 }
 
 /* Sorts by key; of equal keys the first stays (the sort must be stable, so this inserts). */
@@ -287,58 +388,6 @@ void hydnsd_services_sync(struct hydnsd *d)
 	install(d, &wanted);
 }
 
-/* -- this host's addresses ------------------------------------------------------------------------------- */
-static bool answers_on_loopback(const struct hydnsd *d)
-{
-	for (uint32_t i = 0; i < d->options.interface.count; i++)
-		if (strcmp(d->options.interface.item[i], "lo") == 0)
-			return true;
-	return false;
-}
-
-static void add(struct address_list *l, const uint8_t octet[16])
-{
-	for (uint32_t n = 0; n < l->count; n++)
-		if (memcmp(l->octet[n], octet, 16) == 0)
-			return;        /* it may stand on several interfaces */
-	if (l->count < ADDRESSES_MAX)
-		memcpy(l->octet[l->count++], octet, 16);
-	else
-		hydnsd_log(HYDNSD_LOG_WARNING, "more than %d addresses on this host: the others are "
-			   "answered by the resolver alone", ADDRESSES_MAX);
-}
-
-void hydnsd_services_addresses_begin(struct hydnsd *d)
-{
-	d->services->coming.count = 0;
-}
-
-void hydnsd_services_address(struct hydnsd *d, int family, const void *addr)
-{
-	uint8_t octet[16];
-
-	if (family == AF_INET) {
-		memcpy(octet, mapped, sizeof(mapped));
-		memcpy(octet + sizeof(mapped), addr, 4);
-	} else {
-		memcpy(octet, addr, 16);
-	}
-	/* On any other interface a packet to a loopback address is one that the host discards. */
-	if (!is_loopback(octet) || answers_on_loopback(d))
-		add(&d->services->coming, octet);
-}
-
-void hydnsd_services_addresses_end(struct hydnsd *d)
-{
-	struct hydnsd_services *s = d->services;
-
-	if (s->host.count == s->coming.count &&
-	    memcmp(s->host.octet, s->coming.octet, s->coming.count * sizeof(s->coming.octet[0])) == 0)
-		return;
-	s->host = s->coming;
-	hydnsd_services_sync(d);
-}
-
 /* -- start and end ---------------------------------------------------------------------------------------- */
 static int note_installed(const struct hydns_service_key *key, __u32 authority, void *arg)
 {
@@ -380,4 +429,31 @@ void hydnsd_services_each(struct hydnsd *d,
 
 	for (uint32_t n = 0; n < l->count; n++)
 		fn(&l->item[n].key, l->item[n].authority, arg);
+}
+
+static struct hydns_service_key key_of(const struct hydnsd_socket *s)
+{
+	struct hydns_service_key key = { .port = s->port };
+
+	memcpy(key.addr, s->addr, sizeof(key.addr));
+	return key;
+}
+
+void hydnsd_services_missing(struct hydnsd *d, uint32_t i,
+			     void (*fn)(const struct hydns_service_key *, const char *why, void *), void *arg)
+{
+	const struct hydnsd_authority *a = &d->authority[i];
+
+	for (uint32_t n = 0; n < a->refusal_count; n++) {
+		struct hydns_service_key key = key_of(&a->refusals[n].socket);
+
+		fn(&key, a->refusals[n].why, arg);
+	}
+	for (uint32_t n = 0; n < a->socket_count; n++) {
+		const struct hydnsd_socket *s = &a->sockets[n];
+		struct hydns_service_key key = key_of(s);
+
+		if (!s->any4 && !s->any6 && !is_loopback(s->addr) && !answers_at(d, s->addr))
+			fn(&key, "not an address of this host at present: answered as soon as it is one", arg);
+	}
 }

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * Which destination addresses and ports the program answers at: those of the sockets that resolvers
- * have handed over. A wildcard socket stands for every address of this host, as rtnetlink tells them.
+ * have handed over, as long as the host has the address. A wildcard socket stands for every address of this host.
  */
 #ifndef HYDNSD_SERVICES_H
 #define HYDNSD_SERVICES_H
 
 #include "hydnsd/daemon.h"
 
-/* Reads the services that the maps hold already and this host's addresses. */
+/* Reads the services that the maps hold already. */
 int hydnsd_services_start(struct hydnsd *d, char *why, size_t room);
 void hydnsd_services_stop(struct hydnsd *d);
 
 /* Looks at a socket that resolver i has handed over (the descriptor stays the caller's) and notes what
- * it is bound to. 0, or a negative errno and a line in why. Takes effect with the next sync. */
-int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t room);
+ * it is bound to. 0, or a negative errno and a line in why. Takes effect at once if the resolver is ready, else when
+ * it is. *news: refused, and not before for the same reason; or taken after having been refused. */
+int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t room, bool *news);
 
 /* Makes the map hold what ready resolvers' sockets say; keeps what resolvers hold that are not. */
 void hydnsd_services_sync(struct hydnsd *d);
-
-/* This host's addresses, all of them, told anew whenever one comes or goes: begin, address by address
- * (family AF_INET or AF_INET6, network order), end. */
-void hydnsd_services_addresses_begin(struct hydnsd *d);
-void hydnsd_services_address(struct hydnsd *d, int family, const void *addr);
-void hydnsd_services_addresses_end(struct hydnsd *d);
 
 /* Walks the services in force. */
 void hydnsd_services_each(struct hydnsd *d,
 			  void (*fn)(const struct hydns_service_key *, uint32_t authority, void *),
 			  void *arg);
+
+/* Walks what resolver i has told of and does not have (port 0: unknown), with the reasons. */
+void hydnsd_services_missing(struct hydnsd *d, uint32_t i,
+			     void (*fn)(const struct hydns_service_key *, const char *why, void *), void *arg);
 
 #endif

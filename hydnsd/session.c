@@ -126,10 +126,15 @@ static void complain(const struct hydnsd_session *s, const char *what, const cha
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s of process %d: %s", what, (int)s->pid, why);
 }
 
+static bool send_refusal(struct hydnsd_session *s, uint32_t seq, const char *why)
+{
+	return send_message(s, HYDNS_MSG_REFUSED, seq, why, strlen(why), NULL, 0);
+}
+
 static bool refuse(struct hydnsd_session *s, uint32_t seq, const char *why)
 {
 	complain(s, "refused a request", why);
-	return send_message(s, HYDNS_MSG_REFUSED, seq, why, strlen(why), NULL, 0);
+	return send_refusal(s, seq, why);
 }
 
 /* -- ending ------------------------------------------------------------------------------------------------ */
@@ -292,11 +297,18 @@ static bool on_hello(struct hydnsd_session *s, const struct message *m)
 static bool on_service(struct hydnsd_session *s, const struct message *m)
 {
 	char why[HYDNS_WHY];
+	bool news;
 
 	if (m->fds != 1)
 		return refuse(s, m->head.seq, "a SERVICE without exactly one socket");
-	if (hydnsd_services_add(s->daemon, (uint32_t)s->authority, m->fd[0], why, sizeof(why)))
-		return refuse(s, m->head.seq, why);
+	if (hydnsd_services_add(s->daemon, (uint32_t)s->authority, m->fd[0], why, sizeof(why), &news)) {
+		/* The plugin tries again and again: one line is enough. */
+		if (news)
+			complain(s, "refused a listening address", why);
+		return send_refusal(s, m->head.seq, why);
+	}
+	if (news)
+		hydnsd_log(HYDNSD_LOG_INFO, "resolver %d has a listening address that was refused before", s->authority);
 	return acknowledge(s, m->head.seq);
 }
 

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -17,6 +18,9 @@
 #define BYE_TIMEOUT_MS      200U
 #define BACKOFF_MIN_MS      100U
 #define BACKOFF_MAX_MS      1000U
+/* A listening address that hydnsd refused may be free a moment later, when the process that had it is gone. */
+#define SERVICE_RETRY_MIN_MS 50U
+#define SERVICE_RETRY_MAX_MS 1000U
 #define CLOCK_STEP_NS       (500 * 1000000LL)
 /* hydnsd has acted upon a CHANGED frame when it is out of the ring for this long; one that is still in
  * the ring after this long means that hydnsd hangs. */
@@ -33,6 +37,11 @@ struct link {
 	int64_t clock_offset;            /* wall clock less monotonic, at the last step */
 	bool clock_known;
 	uint32_t cookies_told;           /* number of the cookie secrets that hydnsd has; 0: none */
+	bool *refused;                   /* by service: hydnsd has not taken it; NULL: out of memory, none is retried */
+	size_t refusals;                 /* of those */
+	size_t next_service;             /* to be tried again first */
+	uint32_t retry_ms;               /* pause between two trials */
+	uint64_t retry_ns;               /* time of the next */
 	bool leaving;                    /* saying goodbye: the end of the thread no longer cuts waits short */
 	struct change_watch {            /* per resolver thread: its CHANGED frames */
 		uint32_t settled;        /* ring position up to which the epoch has settled them */
@@ -301,10 +310,9 @@ static int hello(struct link *l)
 }
 
 /* A part of the configuration: refused, it is told and left out, which only keeps answers from the kernel. */
-static int configure(struct link *l, uint32_t type, const void *payload, size_t len, const int *fd,
-		     const char *what)
+static int configure(struct link *l, uint32_t type, const void *payload, size_t len, const char *what)
 {
-	int error = call(l, type, payload, len, fd, fd ? 1 : 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
+	int error = call(l, type, payload, len, NULL, 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
 
 	if (error != -EREFUSED)
 		return error;
@@ -312,6 +320,71 @@ static int configure(struct link *l, uint32_t type, const void *payload, size_t 
 	return 0;
 }
 
+/* -- listening addresses -------------------------------------------------------------------------------------- */
+/* One that is refused is left to the resolver, and tried again. */
+static int send_service(struct link *l, size_t i)
+{
+	int error = call(l, HYDNS_MSG_SERVICE, NULL, 0, &l->p->service[i], 1, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
+	bool refused = error == -EREFUSED;
+
+	if (error && !refused)
+		return error;
+	if (l->refused && l->refused[i] != refused) {
+		l->refused[i] = refused;
+		l->refusals += refused ? 1 : (size_t)-1;
+	}
+	return error;
+}
+
+static void forget_refusals(struct link *l)
+{
+	if (l->refused)
+		memset(l->refused, 0, l->p->services * sizeof(*l->refused));
+	l->refusals = l->next_service = 0;
+	l->retry_ms = SERVICE_RETRY_MIN_MS;
+}
+
+static void plan_retry(struct link *l)
+{
+	l->retry_ns = hydns_mono_ns() + l->retry_ms * HYDNS_NS_PER_MS;
+	l->retry_ms = l->retry_ms * 2 < SERVICE_RETRY_MAX_MS ? l->retry_ms * 2 : SERVICE_RETRY_MAX_MS;
+}
+
+static int send_services(struct link *l)
+{
+	int error = 0;
+
+	forget_refusals(l);
+	for (size_t i = 0; i < l->p->services && (!error || error == -EREFUSED); i++) {
+		error = send_service(l, i);
+		if (error == -EREFUSED)
+			hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd refused a listening address: %s; it is tried again",
+				  refusal(l));
+	}
+	plan_retry(l);
+	return error == -EREFUSED ? 0 : error;
+}
+
+/* One after the other, until one is refused again: mostly they have a common cause, which costs one message then. */
+static int retry_services(struct link *l)
+{
+	size_t left = l->refusals ? l->p->services : 0;
+	int error = 0;
+
+	if (!left || hydns_mono_ns() < l->retry_ns)
+		return 0;
+	for (; left-- && !error; l->next_service = (l->next_service + 1) % l->p->services) {
+		if (!l->refused[l->next_service])
+			continue;
+		error = send_service(l, l->next_service);
+		if (!error)
+			hydns_log(l->p, HYDNS_LOG_INFO, "hydnsd has taken a listening address that it had refused");
+	}
+	plan_retry(l);
+	return error == -EREFUSED ? 0 : error;
+}
+
+/* -- the rest of the configuration ---------------------------------------------------------------------------- */
 static int send_acl(struct link *l)
 {
 	uint8_t payload[HYDNS_MSG_MAX - sizeof(struct hydns_msg)];
@@ -337,7 +410,7 @@ static int send_cookies(struct link *l)
 
 	hydns_secrets_copy(&l->p->secrets, &c);
 	if (c.set != l->cookies_told)
-		error = configure(l, HYDNS_MSG_COOKIES, &c, sizeof(c), NULL, "the cookie secrets");
+		error = configure(l, HYDNS_MSG_COOKIES, &c, sizeof(c), "the cookie secrets");
 	if (!error)
 		l->cookies_told = c.set;
 	explicit_bzero(&c, sizeof(c));
@@ -347,12 +420,9 @@ static int send_cookies(struct link *l)
 static int send_configuration(struct link *l)
 {
 	struct hydns_publish *p = l->p;
-	int error = 0;
+	int error = send_services(l);
 
 	l->cookies_told = 0;
-
-	for (size_t i = 0; i < p->services && !error; i++)
-		error = configure(l, HYDNS_MSG_SERVICE, NULL, 0, &p->service[i], "a listening address");
 	if (!error)
 		error = send_acl(l);   /* all of it or nothing: a missing "deny" would answer too many */
 	if (!error)
@@ -360,7 +430,7 @@ static int send_configuration(struct link *l)
 	for (size_t i = 0; i < p->notes && !error; i++) {
 		size_t len = strlen(p->note[i]), max = HYDNS_MSG_MAX - sizeof(struct hydns_msg);
 
-		error = configure(l, HYDNS_MSG_NOTE, p->note[i], len < max ? len : max, NULL, "a note");
+		error = configure(l, HYDNS_MSG_NOTE, p->note[i], len < max ? len : max, "a note");
 	}
 	return error ? error : call(l, HYDNS_MSG_READY, NULL, 0, NULL, 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
 }
@@ -428,9 +498,11 @@ static int serve(struct link *l)
 			error = serve_request(l, &q);
 		if (!error)
 			error = send_cookies(l);   /* whose request was given up before its turn came */
+		if (!error)
+			error = retry_services(l);
 		if (error || atomic_load(&l->p->stopping))
 			break;
-		await(l, POLLIN, true, UINT64_MAX);
+		await(l, POLLIN, true, l->refusals ? l->retry_ns : UINT64_MAX);
 		/* hydnsd says nothing of itself: what can be read is the end of the connection. */
 		error = hydns_channel_receive(l->sock, &l->in);
 		if (!error) {
@@ -483,6 +555,8 @@ void *hydns_link_main(void *publish)
 	uint32_t backoff = BACKOFF_MIN_MS;
 	eventfd_t ignored;
 
+	l.refused = calloc(l.p->services + 1, sizeof(*l.refused));
+
 	while (!atomic_load(&l.p->stopping)) {
 		if (open_session(&l) == 0) {
 			backoff = BACKOFF_MIN_MS;
@@ -495,5 +569,6 @@ void *hydns_link_main(void *publish)
 			await(&l, 0, true, hydns_mono_ns() + backoff * HYDNS_NS_PER_MS);
 		backoff = backoff * 2 < BACKOFF_MAX_MS ? backoff * 2 : BACKOFF_MAX_MS;
 	}
+	free(l.refused);
 	return NULL;
 }

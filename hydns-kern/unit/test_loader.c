@@ -402,6 +402,31 @@ static void works_with_two_capabilities(void)
 	CHECK(hydns_kern_clean(pin_dir, why) == 0);
 }
 
+/* By its mappings, whatever its heartbeat: a descriptor alone brings no page back. */
+static void pages_outlive_their_resolvers_no_moment(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_authority_page *mine;
+	int fd = -1;
+
+	CHECK(hydns_kern_page_abandoned(k, 3));
+	CHECK(hydns_kern_page_new(k, 3, 1, &fd, why) == 0);
+	mine = mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(mine != MAP_FAILED);
+	mine->heartbeat_ns = 5;
+	CHECK(!hydns_kern_page_abandoned(k, 3));
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY, true);                  /* a new hydnsd knows it as well */
+	CHECK(!hydns_kern_page_abandoned(k, 3));
+	munmap(mine, sizeof(*mine));
+	CHECK(hydns_kern_page_abandoned(k, 3) && hydns_kern_page_abandoned(k, 3));
+	CHECK(mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+	CHECK(hydns_kern_page(k, 3)->heartbeat_ns == 5);
+	CHECK(hydns_kern_page_delete(k, 3) == 0);
+	close(fd);
+	hydns_kern_close(k);
+}
+
 /* A resolver: no rights at all, only the page's descriptor. */
 static void page_needs_no_rights(void)
 {
@@ -473,6 +498,7 @@ int main(void)
 	acl_for_everybody_is_told();
 	acl_fill_replaces();
 	pages_belong_to_their_sessions();
+	pages_outlive_their_resolvers_no_moment();
 	attach_swap_detach(HYDNS_ATTACH_NATIVE, XDP_ATTACHED_DRV);
 	attach_swap_detach(HYDNS_ATTACH_GENERIC, XDP_ATTACHED_SKB);
 	mode_can_change();

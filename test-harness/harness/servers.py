@@ -4,6 +4,7 @@
 import http.client
 import json
 import re
+import shutil
 import signal
 import socket
 import time
@@ -251,12 +252,15 @@ class Hydnsd(Restartable):
         self.pins = world.run.dir / "bpf" / "hydns"
         self.plugin_socket = self.dir / "plugin.sock"
         self.control_socket = self.dir / "control.sock"
+        self.state = self.dir / "state"
+        shutil.rmtree(self.state, ignore_errors=True)      # a pause holds until resume: not for the next test
         self.capacity, self.options = capacity, options
         self.program = None
 
     def argv(self):
         argv = [self.world.tools.hydnsd, "--config", "/dev/null", "--pin-dir", self.pins,
-                "--plugin-socket", self.plugin_socket, "--control-socket", self.control_socket]
+                "--plugin-socket", self.plugin_socket, "--control-socket", self.control_socket,
+                "--state-dir", self.state]
         for interface in self.interfaces:
             argv += ["--interface", interface]
         if self.capacity:
@@ -294,7 +298,7 @@ class Hydnsd(Restartable):
     def ctl(self, *words, check=True):
         """hydnsctl with this daemon's socket and pins: the finished process."""
         return run_tool(self.ns, [self.world.tools.hydnsctl, "--socket", self.control_socket, "--pin-dir", self.pins,
-                                  *words], check=check)
+                                  "--state-dir", self.state, *words], check=check)
 
     def explain(self, name, rdtype="A", do=False, norec=False):
         return self.call({"cmd": "explain", "name": name, "type": rdtype, "do": do, "norec": norec})

@@ -40,11 +40,6 @@ def test_hydnsd_unknown_option(daemon_command):
     refused(daemon_command(None, "--no-such-option"), "no-such-option")
 
 
-def test_hydnsd_missing_interface(daemon_command, world):
-    refused(daemon_command(None, "--interface", "nowhere0"), "nowhere0")
-    assert not (world.run.dir / "bpf" / "bad").exists() or not list((world.run.dir / "bpf" / "bad").iterdir())
-
-
 def test_hydnsd_number_out_of_range(daemon_command):
     refused(daemon_command(None, "--interface", "r1", "--capacity", "0"), "capacity")
     refused(daemon_command(None, "--interface", "r1", "--capacity", "many"), "capacity")
