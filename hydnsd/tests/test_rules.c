@@ -362,6 +362,25 @@ static void changes_spare_later_offers(void **state)
 	assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, wrap + 2), 1);
 }
 
+/* When a rule was offered that a former hydnsd left, nobody knows: whatever number a change has, it takes it. */
+static void changes_take_adopted_rules(void **state)
+{
+	const uint64_t generation[] = { 2, 1ULL << 31, (1ULL << 31) + 5, UINT32_MAX, 1ULL << 32, (5ULL << 31) + 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(generation) / sizeof(generation[0]); i++) {
+		admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", 0, generation[i] - 1);
+		build_store_reopen(&store, CAPACITY, NOW_NS);
+		assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, generation[i]), 1);
+		admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", 0, generation[i]);
+		assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, generation[i]), 0);
+		build_store_reopen(&store, CAPACITY, NOW_NS);
+		admit_at("a.example.", "a.example. 300 IN A 192.0.2.9", 0, generation[i]); /* its number is known */
+		assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, generation[i]), 0);
+		assert_int_equal(withdraw(HYDNS_SCOPE_ALL, NULL, 1), 1);
+	}
+}
+
 /* A renewal that concerns one question takes its outdated variants, and nothing else of the name. */
 static void one_question_outdated(void **state)
 {
@@ -820,7 +839,7 @@ int main(void)
 		RULES_TEST(copies_are_renewed_apart),
 		RULES_TEST(changes_come_before_renewals),
 		RULES_TEST(other_names_left_out_replace),
-		RULES_TEST(changes_spare_later_offers),
+		RULES_TEST(changes_spare_later_offers), RULES_TEST(changes_take_adopted_rules),
 		RULES_TEST(one_question_outdated),
 		RULES_TEST(everything_can_be_withdrawn),
 		RULES_TEST(signatures_miss_nothing),
