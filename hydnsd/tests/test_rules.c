@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "hydnsd/changes.h"
+#include "hydnsd/progress.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/signature.h"
 #include "hydnsd/tests/build.h"
@@ -807,6 +808,37 @@ static void a_restart_keeps_the_rules(void **state)
 
 /* A change discards older offers of its own name, and lets others by; what has been forgotten is taken
  * for a change of everything. */
+/* Frames are given back in order, whatever order their withdrawals end in. */
+static void a_ring_goes_back_when_all_is_done(void **state)
+{
+	struct hydnsd_begun b = { .next = UINT32_MAX, .oldest = UINT32_MAX };
+	struct hydnsd_progress p;
+	uint32_t first, second, at = UINT32_MAX - 100;
+
+	(void)state;
+	hydnsd_progress_start(&p, at, &b);
+	assert_false(hydnsd_progress_advance(&p, at, &b));
+	assert_true(hydnsd_progress_advance(&p, at + 8, &b));          /* nothing was begun */
+	assert_int_equal(p.given, at + 8);
+	first = hydnsd_begun_add(&b);
+	assert_false(hydnsd_progress_advance(&p, at + 16, &b));
+	second = hydnsd_begun_add(&b);
+	assert_false(hydnsd_progress_advance(&p, at + 24, &b));
+	hydnsd_begun_done(&b, second);
+	assert_false(hydnsd_progress_advance(&p, at + 160, &b));
+	assert_int_equal(p.given, at + 8);
+	second = hydnsd_begun_add(&b);
+	hydnsd_begun_done(&b, first);
+	assert_true(hydnsd_progress_advance(&p, at + 168, &b));        /* what the first alone held back */
+	assert_int_equal(p.given, at + 16);
+	hydnsd_begun_done(&b, second);
+	assert_true(hydnsd_progress_advance(&p, at + 168, &b));
+	assert_int_equal(p.given, at + 168);
+	for (first = 0; !hydnsd_begun_full(&b); first++)
+		hydnsd_begun_add(&b);
+	assert_int_equal(first, HYDNSD_BEGUN_MAX);
+}
+
 static void changes_discard_their_own_names(void **state)
 {
 	static const uint8_t www[] = "\3www\7example\3net", other[] = "\4mail\7example\3org";
@@ -840,6 +872,7 @@ int main(void)
 		RULES_TEST(changes_come_before_renewals),
 		RULES_TEST(other_names_left_out_replace),
 		RULES_TEST(changes_spare_later_offers), RULES_TEST(changes_take_adopted_rules),
+		cmocka_unit_test(a_ring_goes_back_when_all_is_done),
 		RULES_TEST(one_question_outdated),
 		RULES_TEST(everything_can_be_withdrawn),
 		RULES_TEST(signatures_miss_nothing),
