@@ -16,6 +16,34 @@
 
 #define SESSION_SHIFT 16               /* first epoch = session << 16: never used before */
 
+static uint32_t page_epoch(const struct hydnsd *d, uint32_t i)
+{
+	const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, i);
+
+	return page ? page->epoch : 0;
+}
+
+uint32_t hydnsd_authority_epoch(const struct hydnsd *d, uint32_t i)
+{
+	return page_epoch(d, i) & ~HYDNS_EPOCH_SUSPENDED;
+}
+
+bool hydnsd_authority_suspended(const struct hydnsd *d, uint32_t i)
+{
+	return page_epoch(d, i) & HYDNS_EPOCH_SUSPENDED;
+}
+
+/* Neither 0, which stands for none, nor one that looks suspended. */
+static uint32_t first_epoch(struct hydnsd *d)
+{
+	uint32_t epoch;
+
+	do {
+		epoch = (hydns_kern_next_session(d->kern) << SESSION_SHIFT) & ~HYDNS_EPOCH_SUSPENDED;
+	} while (!epoch);
+	return epoch;
+}
+
 uint64_t hydnsd_authority_age(const struct hydnsd *d, uint32_t i)
 {
 	const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, i);
@@ -94,7 +122,7 @@ void hydnsd_authority_release(struct hydnsd *d, uint32_t i, const char *cause)
 
 void hydnsd_authority_adopt(struct hydnsd *d)
 {
-	const struct hydnsd_job_end end = { .done = closed };
+	const struct hydnsd_job_end end = { .done = closed }, nobody = { .done = NULL };
 
 	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++) {
 		struct hydnsd_authority *a = &d->authority[i];
@@ -106,7 +134,8 @@ void hydnsd_authority_adopt(struct hydnsd *d)
 		a->live = a->config.flags & HYDNS_AUTH_READY;
 		if (page) {
 			a->state = HYDNSD_AUTHORITY_ORPHAN;
-			a->epoch_seen = page->epoch;
+			a->epoch_seen = hydnsd_authority_epoch(d, i);
+			withdraw_rules(d, i, a->epoch_seen, &nobody);
 			continue;
 		}
 		if (a->live)
@@ -147,6 +176,14 @@ static void take_hello(struct hydnsd_authority *a, const struct hydns_hello *h)
 	forget_configuration(a);
 }
 
+/* Nobody knows here what was withdrawn before this session began. An offer that lies in a ring since then, made before
+ * the resolver's last change, may hold what is gone. */
+static void discard_older(struct hydnsd_authority *a, const volatile struct hydns_authority_page *page)
+{
+	if (page->generation > a->min_generation)
+		a->min_generation = page->generation;
+}
+
 static int adopt_page(struct hydnsd *d, uint64_t session, int page_fd, struct hydns_welcome *welcome)
 {
 	int i = page_fd < 0 ? -ENOENT : hydns_kern_page_find(d->kern, page_fd);
@@ -164,8 +201,9 @@ static int adopt_page(struct hydnsd *d, uint64_t session, int page_fd, struct hy
 	if (d->authority[i].state == HYDNSD_AUTHORITY_CLOSING)
 		return -ENOENT;        /* it holds the page, but does not use it */
 	*welcome = (struct hydns_welcome){
-		.authority = (uint32_t)i, .epoch = page->epoch, .adopted = 1,
+		.authority = (uint32_t)i, .epoch = hydnsd_authority_epoch(d, (uint32_t)i), .adopted = 1,
 	};
+	discard_older(&d->authority[i], page);
 	return i;
 }
 
@@ -182,7 +220,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 		return i;
 	}
 	hydnsd_cookies_wipe(d, (uint32_t)i, true); /* set numbers begin anew with the page */
-	epoch = hydns_kern_next_session(d->kern) << SESSION_SHIFT;
+	epoch = first_epoch(d);
 	rc = hydns_kern_page_new(d->kern, (uint32_t)i, epoch, new_page, why);
 	if (rc)
 		return rc;
@@ -323,14 +361,10 @@ bool hydnsd_authority_gone(struct hydnsd *d, uint32_t i)
 
 static void clean_epochs(struct hydnsd *d, uint32_t i)
 {
-	const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, i);
 	const struct hydnsd_job_end end = { .done = NULL };
-	uint32_t epoch;
+	uint32_t epoch = hydnsd_authority_epoch(d, i);
 
-	if (!page)
-		return;
-	epoch = page->epoch;
-	if (epoch == d->authority[i].epoch_seen)
+	if (!hydns_kern_page(d->kern, i) || epoch == d->authority[i].epoch_seen)
 		return;
 	d->authority[i].epoch_seen = epoch;
 	withdraw_rules(d, i, epoch, &end);
@@ -378,5 +412,7 @@ const char *hydnsd_authority_state_name(const struct hydnsd *d, uint32_t i)
 	};
 	enum hydnsd_authority_state state = d->authority[i].state;
 
-	return state == HYDNSD_AUTHORITY_READY && !fresh(d, i) ? "silent" : names[state];
+	if (state == HYDNSD_AUTHORITY_READY && !fresh(d, i))
+		return "silent";
+	return state == HYDNSD_AUTHORITY_READY && hydnsd_authority_suspended(d, i) ? "catching up" : names[state];
 }

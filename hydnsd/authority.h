@@ -61,7 +61,8 @@ struct hydnsd_authority {
 	struct hydns_authority_count base; /* the program's counters when the session began */
 };
 
-/* Marks as orphans those whose pages the pins hold; withdraws rules and services of all others. */
+/* Marks as orphans those whose pages the pins hold; withdraws rules and services of all others, and what orphans have
+ * of another epoch. */
 void hydnsd_authority_adopt(struct hydnsd *d);
 
 /*
@@ -88,6 +89,10 @@ void hydnsd_authority_release(struct hydnsd *d, uint32_t i, const char *cause);
 /* Periodic: releases orphans with a stale heartbeat, cleans up behind an advanced epoch. */
 void hydnsd_authority_tick(struct hydnsd *d);
 
+/* What its rules must bear to count; 0: it has no page. */
+uint32_t hydnsd_authority_epoch(const struct hydnsd *d, uint32_t i);
+/* It has suspended its rules until hydnsd has acted upon what waits in its rings. */
+bool hydnsd_authority_suspended(const struct hydnsd *d, uint32_t i);
 /* Nanoseconds since the last beat, UINT64_MAX when it has none. */
 uint64_t hydnsd_authority_age(const struct hydnsd *d, uint32_t i);
 /* Answers since the session began; exact at the time of the call. */

@@ -43,7 +43,6 @@ static bool attached_anywhere(struct hydnsd *d)
 static enum hydns_reason obstacle(struct hydnsd *d, const struct hydns_rule *rule, char text[TEXT])
 {
 	const struct hydnsd_authority *a = &d->authority[rule->authority];
-	const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, rule->authority);
 	uint64_t now = hydnsd_now_ns();
 
 	if (!a->live || hydnsd_authority_age(d, rule->authority) >= HYDNS_HEARTBEAT_STALE_NS) {
@@ -51,7 +50,12 @@ static enum hydns_reason obstacle(struct hydnsd *d, const struct hydns_rule *rul
 			 "finished registering", a->hello.identity);
 		return HYDNS_R_RESOLVER_GONE;
 	}
-	if (!page || rule->epoch != page->epoch) {
+	if (hydnsd_authority_suspended(d, rule->authority)) {
+		snprintf(text, TEXT, "a rule is there, but waits until hydnsd has withdrawn what its resolver changed while "
+			 "hydnsd was away");
+		return HYDNS_R_EPOCH;
+	}
+	if (rule->epoch != hydnsd_authority_epoch(d, rule->authority)) {
 		snprintf(text, TEXT, "a rule is there, but its resolver has withdrawn everything since");
 		return HYDNS_R_EPOCH;
 	}

@@ -29,13 +29,12 @@
 #define RUSH_OCTETS     (HYDNS_RING_BYTES / 4)
 #define RUSH_MS         20
 #define NAP_NS          200000
-#define CHANGES_MAX     (2 * HYDNSD_PASS_MAX) /* withdrawals a session may have: a pass under way, and the next */
 #define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
 #define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
 #define RING_MAP        (HYDNS_RING_DATA + HYDNS_RING_BYTES)
 
 /* -- opening -------------------------------------------------------------------------------------------- */
-int hydnsd_ring_open(struct hydnsd_ring *r, int fd, char *why, size_t room)
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room)
 {
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -55,7 +54,9 @@ int hydnsd_ring_open(struct hydnsd_ring *r, int fd, char *why, size_t room)
 		return rc;
 	}
 	r->shared = shared;
+	/* What a former hydnsd has not acted upon is still there. */
 	r->head = r->tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED);
+	hydnsd_progress_start(&r->progress, r->tail, changes);
 	return 0;
 }
 
@@ -91,10 +92,12 @@ union frame {
 
 enum taken { TAKEN_NONE, TAKEN_FRAME, TAKEN_BROKEN };
 
-/* The plugin may use again what has been copied. */
-static void give_back(struct hydnsd_ring *r)
+/* The plugin may use again what has been acted upon, for nobody need read it again should hydnsd die now. The line that
+ * says so is the plugin's too: it is written when there is news. */
+static void give_back(const struct hydnsd_begun *changes, struct hydnsd_ring *r)
 {
-	__atomic_store_n(&r->shared->tail, r->tail, __ATOMIC_RELEASE);
+	if (hydnsd_progress_advance(&r->progress, r->tail, changes))
+		__atomic_store_n(&r->shared->tail, r->progress.given, __ATOMIC_RELEASE);
 }
 
 /* Copies the next frame that is not padding; what was taken is given back with those after it, for the line that says
@@ -133,11 +136,9 @@ static enum taken take(struct hydnsd_ring *r, union frame *out)
 static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_authority *a,
 					 uint32_t i, const struct hydnsd_answer *answer)
 {
-	const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, i);
-
-	if (!page || a->state != HYDNSD_AUTHORITY_READY)
+	if (a->state != HYDNSD_AUTHORITY_READY)
 		return HYDNSD_REJECT_NOT_READY;
-	if (answer->epoch != page->epoch)
+	if (answer->epoch != hydnsd_authority_epoch(d, i))
 		return HYDNSD_REJECT_EPOCH;
 	if (answer->generation < a->min_generation ||
 	    hydnsd_changes_touch(&a->changes, answer->generation, answer->signature))
@@ -234,22 +235,27 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
 {
 	struct hydnsd_session *s = hydnsd_session_find(d, client);
 
-	(void)tag;
 	(void)withdrawn;
 	if (s)
-		s->changes--;
+		hydnsd_begun_done(&s->changes, tag);
 }
 
-/* What was offered since the change was made from the changed cache, and stays. */
+/* What was offered since the change was made from the changed cache, and stays. Undone, a change of data stays in its
+ * ring for the next session. */
 static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w)
 {
-	const struct hydnsd_job_end end = { .done = change_done, .client = s->id, .patient = w->rrtype };
+	const struct hydnsd_job_end end = {
+		.done = change_done, .client = s->id, .tag = hydnsd_begun_add(&s->changes), .patient = w->rrtype,
+	};
 
 	w->authority = (uint32_t)s->authority;
 	w->scope = HYDNS_SCOPE_NAME;
-	s->changes++;
-	if (hydnsd_jobs_withdraw(s->daemon, w, &end))
-		s->changes--;
+	if (!hydnsd_jobs_withdraw(s->daemon, w, &end))
+		return;
+	if (w->rrtype)
+		change_done(s->daemon, s->id, end.tag, 0);
+	else
+		hydnsd_session_end(s, "out of memory: give hydnsd more");
 }
 
 /* Until then the rules that show the RRset send TTLs that are too low, and nothing worse. */
@@ -322,7 +328,7 @@ static bool take_frame(struct hydnsd_session *s, const union frame *f, uint64_t 
 /* True while the rings must wait for what was taken from them before. */
 static bool choked(const struct hydnsd_session *s)
 {
-	return s->changes >= CHANGES_MAX || hydnsd_renewals_full(&s->renewals);
+	return hydnsd_begun_full(&s->changes) || hydnsd_renewals_full(&s->renewals);
 }
 
 /* Takes some frames; *taken of them. False: one is broken. */
@@ -330,7 +336,7 @@ static bool take_frames(struct hydnsd_session *s, struct hydnsd_ring *r, uint64_
 {
 	static union frame frame;      /* large; one thread */
 
-	for (*taken = 0; *taken < FRAMES_PER_TURN && !choked(s); ++*taken) {
+	for (*taken = 0; *taken < FRAMES_PER_TURN && !choked(s) && !s->dead; ++*taken) {
 		enum taken t = take(r, &frame);
 
 		if (t == TAKEN_NONE)
@@ -344,12 +350,13 @@ static bool take_frames(struct hydnsd_session *s, struct hydnsd_ring *r, uint64_
 static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
 {
 	uint64_t now_ns = hydnsd_now_ns();
-	uint32_t before = r->tail, taken;
+	uint32_t taken;
 	bool whole = take_frames(s, r, now_ns, &taken);
 
 	admit_batch(s->daemon, (uint32_t)s->authority, now_ns);
-	if (r->tail != before)
-		give_back(r);
+	if (s->dead)
+		return true;
+	give_back(&s->changes, r);
 	if (taken)
 		s->busy_ms = now_ns / HYDNSD_NS_PER_MS;
 	if (r->head - r->tail >= RUSH_OCTETS)
@@ -388,8 +395,12 @@ void hydnsd_intake_wake(struct hydnsd_session *s)
 {
 	uint64_t count;
 
-	if (read(s->doorbell, &count, sizeof(count)) < 0)
-		return;
+	if (read(s->doorbell, &count, sizeof(count)) >= 0)
+		hydnsd_intake_stir(s);
+}
+
+void hydnsd_intake_stir(struct hydnsd_session *s)
+{
 	set_need_wakeup(s, 0);
 	s->busy_ms = hydnsd_now_ms();
 }
@@ -411,9 +422,11 @@ static int turn_rings(struct hydnsd_session *s)
 	if (s->rings == 0)
 		return -1;
 	set_bar(s);
+	for (uint32_t i = 0; i < s->rings; i++)
+		give_back(&s->changes, &s->ring[i]);
 	if (s->asleep)
 		return -1;
-	for (uint32_t i = 0; i < s->rings; i++)
+	for (uint32_t i = 0; i < s->rings && !s->dead; i++)
 		if (!drain(s, &s->ring[i], &more)) {
 			s->daemon->sessions_dropped++;
 			hydnsd_session_end(s, "a ring holds a broken frame: use a plugin of this hydnsd's "
@@ -442,5 +455,6 @@ int hydnsd_intake_turn(struct hydnsd_session *s)
 
 	settle(s);
 	wait = turn_rings(s);
+	hydnsd_settle_turn(s);
 	return hydnsd_sooner(wait, hydnsd_renewals_next(&s->renewals, hydnsd_now_ms()));
 }

@@ -92,7 +92,6 @@ static json_t *notes(const struct hydnsd_authority *a)
 static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 {
 	const struct hydnsd_authority *a = &d->authority[i];
-	const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, i);
 	uint64_t age = hydnsd_authority_age(d, i);
 	struct service_filter services = { json_array(), i };
 	json_t *missing = json_array();
@@ -104,7 +103,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_authority_state_name(d, i),
-		"rules", number(counts.rules), "epoch", number(page ? page->epoch : 0),
+		"rules", number(counts.rules), "epoch", number(hydnsd_authority_epoch(d, i)),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNSD_NS_PER_MS),
 		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count, "notes", notes(a));
 }

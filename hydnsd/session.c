@@ -102,7 +102,7 @@ static bool send_message(struct hydnsd_session *s, uint32_t type, uint32_t seq, 
 	return sendmsg(s->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-static bool acknowledge(struct hydnsd_session *s, uint32_t seq)
+bool hydnsd_session_acknowledge(struct hydnsd_session *s, uint32_t seq)
 {
 	return send_message(s, HYDNS_MSG_ACK, seq, NULL, 0, NULL, 0);
 }
@@ -226,7 +226,7 @@ static int open_rings(struct hydnsd_session *s, const struct message *m, char *w
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < h->threads; i++) {
-		int rc = hydnsd_ring_open(&s->ring[i], m->fd[i], why, room);
+		int rc = hydnsd_ring_open(&s->ring[i], m->fd[i], &s->changes, why, room);
 
 		if (rc) {
 			close_rings(s);
@@ -309,7 +309,7 @@ static bool on_service(struct hydnsd_session *s, const struct message *m)
 	}
 	if (news)
 		hydnsd_log(HYDNSD_LOG_INFO, "resolver %d has a listening address that was refused before", s->authority);
-	return acknowledge(s, m->head.seq);
+	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
 static bool on_acl(struct hydnsd_session *s, const struct message *m)
@@ -323,14 +323,14 @@ static bool on_acl(struct hydnsd_session *s, const struct message *m)
 	if (hydnsd_authority_add_acl(s->daemon, (uint32_t)s->authority, l->entry, l->count, why,
 				     sizeof(why)))
 		return refuse(s, m->head.seq, why);
-	return acknowledge(s, m->head.seq);
+	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
 static void cookies_done(struct hydnsd *d, uint64_t client, uint32_t seq, int error)
 {
 	struct hydnsd_session *s = hydnsd_session_find(d, client);
 
-	if (s && !(error ? refuse(s, seq, "the cookie secrets could not be written") : acknowledge(s, seq)))
+	if (s && !(error ? refuse(s, seq, "the cookie secrets could not be written") : hydnsd_session_acknowledge(s, seq)))
 		hydnsd_session_end(s, "it does not read its replies");
 }
 
@@ -358,7 +358,7 @@ static bool on_reset(struct hydnsd_session *s, const struct message *m)
 	if (fault)
 		return refuse(s, m->head.seq, fault);
 	hydnsd_authority_reset(s->daemon, (uint32_t)s->authority, h);
-	return acknowledge(s, m->head.seq);
+	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
 static bool on_note(struct hydnsd_session *s, const struct message *m)
@@ -366,7 +366,7 @@ static bool on_note(struct hydnsd_session *s, const struct message *m)
 	int rc = hydnsd_authority_add_note(s->daemon, (uint32_t)s->authority, (const char *)m->payload,
 					   m->head.len);
 
-	return rc ? refuse(s, m->head.seq, "too many notes") : acknowledge(s, m->head.seq);
+	return rc ? refuse(s, m->head.seq, "too many notes") : hydnsd_session_acknowledge(s, m->head.seq);
 }
 
 static bool on_ready(struct hydnsd_session *s, const struct message *m)
@@ -377,7 +377,7 @@ static bool on_ready(struct hydnsd_session *s, const struct message *m)
 		return refuse(s, m->head.seq, "READY without a configuration: say RESET before it");
 	if (hydnsd_authority_ready(s->daemon, (uint32_t)s->authority, why, sizeof(why)))
 		return refuse(s, m->head.seq, why);
-	return acknowledge(s, m->head.seq);
+	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
 /* -- service ---------------------------------------------------------------------------------------------------- */
@@ -386,7 +386,7 @@ static void withdrawn(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t 
 	struct hydnsd_session *s = hydnsd_session_find(d, client);
 
 	(void)rules;
-	if (s && !acknowledge(s, seq))
+	if (s && !hydnsd_session_acknowledge(s, seq))
 		hydnsd_session_end(s, "it does not read its replies");
 }
 
@@ -427,6 +427,11 @@ static bool on_withdraw(struct hydnsd_session *s, const struct message *m)
 	return true;
 }
 
+static bool on_settle(struct hydnsd_session *s, const struct message *m)
+{
+	return hydnsd_settle_begin(s, m->head.seq) ? true : refuse(s, m->head.seq, "a SETTLE before the last is done");
+}
+
 static bool on_stats(struct hydnsd_session *s, const struct message *m)
 {
 	struct hydns_counts counts;
@@ -438,7 +443,7 @@ static bool on_stats(struct hydnsd_session *s, const struct message *m)
 static bool on_bye(struct hydnsd_session *s, const struct message *m)
 {
 	uint32_t i = (uint32_t)s->authority;
-	bool sent = acknowledge(s, m->head.seq);
+	bool sent = hydnsd_session_acknowledge(s, m->head.seq);
 
 	s->authority = -1;
 	close_rings(s);
@@ -454,7 +459,7 @@ static bool dispatch(struct hydnsd_session *s, const struct message *m)
 		[HYDNS_MSG_ACL] = on_acl, [HYDNS_MSG_RESET] = on_reset, [HYDNS_MSG_READY] = on_ready,
 		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
 		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
-		[HYDNS_MSG_COOKIES] = on_cookies,
+		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_SETTLE] = on_settle,
 	};
 	uint32_t type = m->head.type;
 

@@ -46,10 +46,11 @@ static bool depends_on(const struct hydnsd_withdrawal *w, const struct hydns_rul
 	return left_out_matches(w, rule);
 }
 
-/* Halves of generations compare as serial numbers (RFC 1982): a rule does not live for 2^31 changes. */
+/* Halves of generations compare as serial numbers (RFC 1982): a rule does not live for 2^31 changes. When a rule was
+ * offered that was taken over, nobody knows: before anything that is still to be done. */
 static bool offered_since(const struct hydnsd_rules *r, uint32_t ordinal, uint64_t generation)
 {
-	return r->generation[ordinal] - (uint32_t)generation <= INT32_MAX;
+	return r->refresh_percent[ordinal] != HYDNSD_UNKNOWN && r->generation[ordinal] - (uint32_t)generation <= INT32_MAX;
 }
 
 static bool may_match(const struct hydnsd_withdrawal *w, uint64_t signature)

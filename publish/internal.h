@@ -74,6 +74,8 @@ void hydns_producer_close(struct hydns_producer *r);
 void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len);
 /* Publishes the reserved frame. True when hydnsd sleeps and the doorbell must be written. */
 bool hydns_producer_commit(struct hydns_producer *r, uint32_t len);
+/* Less than half of the ring is in use. */
+bool hydns_producer_roomy(const struct hydns_producer *r);
 
 /* -- names.c: which names may stand in a rule, and which have changed --------------------------------- */
 struct hydns_names;
@@ -126,9 +128,13 @@ struct hydns_pages;
 struct hydns_pages *hydns_pages_new(void);
 void hydns_pages_free(struct hydns_pages *g);            /* unmaps; nobody may read them any more */
 uint64_t hydns_pages_generation(const struct hydns_pages *g);
-uint32_t hydns_pages_epoch(const struct hydns_pages *g);
+uint32_t hydns_pages_epoch(const struct hydns_pages *g); /* suspended or not */
 uint64_t hydns_pages_advance_generation(struct hydns_pages *g); /* the new one */
 void hydns_pages_advance_epoch(struct hydns_pages *g);
+/* No rule counts until _resume(). True when they did until now. */
+bool hydns_pages_suspend(struct hydns_pages *g);
+bool hydns_pages_suspended(const struct hydns_pages *g);
+void hydns_pages_resume(struct hydns_pages *g);          /* link thread only */
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns); /* 0: gone, for good */
 void hydns_pages_tell_tai(struct hydns_pages *g, int32_t offset);
 void hydns_pages_tell_cookies(struct hydns_pages *g, uint32_t set); /* not by two threads at once */
@@ -218,9 +224,8 @@ struct hydns_thread {
 	struct hydns_hot hot;            /* the sketch is this thread's */
 	struct hydns_producer ring;
 	struct hydns_left_out left_out;  /* of the next offer */
-	/* Written by this thread, read by the link thread: the last CHANGED frame. */
-	_Atomic uint32_t changed_head;   /* ring position after it */
-	_Atomic uint64_t changed_ms;     /* when; 0: never */
+	/* Written by this thread, read by the link thread: ring position after the last CHANGED frame; 0: there was none. */
+	_Atomic uint32_t changed_head;
 } __attribute__((aligned(HYDNS_CACHE_LINE)));
 
 struct hydns_publish {
@@ -260,6 +265,10 @@ struct hydns_publish {
 
 /* Every rule is dead when it returns, but for programs that run at this moment. */
 void hydns_publish_kill_rules(struct hydns_publish *p);
+/* As kill, until the link thread has had hydnsd act upon what waits for it; then those that are left count again. */
+void hydns_publish_suspend_rules(struct hydns_publish *p);
+/* hydnsd is away, and all rules are dead. */
+bool hydns_publish_dead(struct hydns_publish *p);
 
 /* -- link.c ------------------------------------------------------------------------------------------------ */
 void *hydns_link_main(void *publish);

@@ -17,14 +17,14 @@
 #define REPLY_TIMEOUT_MS    5000U      /* hydnsd fills whole ACL maps before it answers */
 #define BYE_TIMEOUT_MS      200U
 #define BACKOFF_MIN_MS      100U
-#define BACKOFF_MAX_MS      1000U
+#define BACKOFF_AWAY_MS     200U       /* at most, while nobody listens: asking costs next to nothing */
+#define BACKOFF_MAX_MS      1000U      /* otherwise: hydnsd logs each refusal */
 /* A listening address that hydnsd refused may be free a moment later, when the process that had it is gone. */
 #define SERVICE_RETRY_MIN_MS 50U
 #define SERVICE_RETRY_MAX_MS 1000U
 #define CLOCK_STEP_NS       (500 * 1000000LL)
-/* hydnsd has acted upon a CHANGED frame when it is out of the ring for this long; one that is still in
- * the ring after this long means that hydnsd hangs. */
-#define CHANGED_SETTLED_MS  1000U
+/* A CHANGED frame that is still in the ring after this long means that hydnsd hangs. */
+#define CHANGED_STUCK_MS    1000U
 #define ACL_CHUNK ((HYDNS_MSG_MAX - sizeof(struct hydns_msg) - sizeof(struct hydns_acl_list)) / \
 		   sizeof(struct hydns_acl_entry))
 #define TOLD_LEN 256
@@ -44,7 +44,7 @@ struct link {
 	uint64_t retry_ns;               /* time of the next */
 	bool leaving;                    /* saying goodbye: the end of the thread no longer cuts waits short */
 	struct change_watch {            /* per resolver thread: its CHANGED frames */
-		uint32_t settled;        /* ring position up to which the epoch has settled them */
+		uint32_t settled;        /* those before this ring position have been acted upon */
 		uint32_t waiting;        /* frame before this position is being waited for ... */
 		uint64_t since_ms;       /* ... since then; 0: none */
 	} watch[HYDNS_THREADS_MAX];
@@ -89,15 +89,7 @@ static void check_clocks(struct link *l)
 		  (long long)(moved / 1000000));
 }
 
-static void kill_for_changes(struct link *l)
-{
-	for (uint32_t i = 0; i < l->p->o.threads; i++)
-		l->watch[i] = (struct change_watch){ .settled = atomic_load(&l->p->thread[i].changed_head) };
-	hydns_publish_kill_rules(l->p);
-	hydns_log(l->p, HYDNS_LOG_INFO, "hydnsd has not confirmed the withdrawal of changed names: all kernel "
-		  "answers withdrawn");
-}
-
+/* Positions are modulo 2^32: to be asked of a frame that may be in the ring, and at least once a beat. */
 static bool consumed(const struct hydns_thread *t, uint32_t position)
 {
 	return (int32_t)(position - __atomic_load_n(&t->ring.ring->tail, __ATOMIC_ACQUIRE)) <= 0;
@@ -109,9 +101,11 @@ static bool change_stuck(struct change_watch *w, struct hydns_thread *t, uint64_
 	uint32_t head = atomic_load(&t->changed_head);
 
 	if (w->since_ms && !consumed(t, w->waiting))
-		return now_ms - w->since_ms >= CHANGED_SETTLED_MS;
+		return now_ms - w->since_ms >= CHANGED_STUCK_MS;
 	w->since_ms = 0;
-	if (head != w->settled && !consumed(t, head)) {
+	if (head != w->settled && consumed(t, head)) {
+		w->settled = head;
+	} else if (head != w->settled) {
 		w->waiting = head;
 		w->since_ms = now_ms;
 	}
@@ -124,26 +118,20 @@ static void check_changes(struct link *l)
 
 	for (uint32_t i = 0; i < l->p->o.threads; i++)
 		if (change_stuck(&l->watch[i], &l->p->thread[i], now_ms)) {
-			kill_for_changes(l);
+			hydns_publish_suspend_rules(l->p);
 			return;
 		}
 }
 
-/* hydnsd is lost: it may not have acted upon frames that are in the ring, or have just left it. */
-static void settle_changes(struct link *l)
+/* hydnsd is lost: the rules wait with the frames that it has not acted upon. */
+static void suspend_for_changes(struct link *l)
 {
-	uint64_t now_ms = hydns_mono_coarse_ms();
-
 	for (uint32_t i = 0; i < l->p->o.threads; i++) {
 		struct hydns_thread *t = &l->p->thread[i];
-		uint64_t at = atomic_load(&t->changed_ms);
 		uint32_t head = atomic_load(&t->changed_head);
 
-		if (at && head != l->watch[i].settled &&
-		    (!consumed(t, head) || now_ms - at < CHANGED_SETTLED_MS)) {
-			kill_for_changes(l);
-			return;
-		}
+		if (head != l->watch[i].settled && !consumed(t, head))
+			hydns_publish_suspend_rules(l->p);
 	}
 }
 
@@ -485,6 +473,25 @@ static int serve_request(struct link *l, const struct hydns_request *q)
 	return error == -EREFUSED ? 0 : error;
 }
 
+/* The rules that are left when hydnsd has acted upon all that waits for it count again. */
+static int resume(struct link *l)
+{
+	int error;
+
+	if (!hydns_pages_suspended(l->p->pages))
+		return 0;
+	error = call(l, HYDNS_MSG_SETTLE, NULL, 0, NULL, 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
+	if (error == -EREFUSED) {
+		hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd refused a request: %s", refusal(l));
+		hydns_publish_kill_rules(l->p);
+	}
+	if (error && error != -EREFUSED)
+		return error;
+	hydns_pages_resume(l->p->pages);
+	hydns_log(l->p, HYDNS_LOG_INFO, "hydnsd has withdrawn what changed meanwhile: kernel answers go on");
+	return 0;
+}
+
 static int serve(struct link *l)
 {
 	struct hydns_request q;
@@ -500,6 +507,8 @@ static int serve(struct link *l)
 			error = send_cookies(l);   /* whose request was given up before its turn came */
 		if (!error)
 			error = retry_services(l);
+		if (!error)
+			error = resume(l);
 		if (error || atomic_load(&l->p->stopping))
 			break;
 		await(l, POLLIN, true, l->refusals ? l->retry_ns : UINT64_MAX);
@@ -525,7 +534,7 @@ static void close_session(struct link *l)
 	if (l->sock >= 0)
 		close(l->sock);
 	l->sock = -1;
-	settle_changes(l);
+	suspend_for_changes(l);
 }
 
 static void run_session(struct link *l)
@@ -541,8 +550,8 @@ static void run_session(struct link *l)
 		hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd's doorbell does not work: %s", strerror(errno));
 	error = serve(l);
 	if (error && !atomic_load(&l->p->stopping))
-		tell(l, HYDNS_LOG_WARNING, "connection to hydnsd lost (%s): its kernel answers stay valid, new "
-		     "ones are offered when it is back", strerror(-error));
+		tell(l, HYDNS_LOG_WARNING, "connection to hydnsd lost (%s): kernel answers go on until data change, "
+		     "and again when it is back", strerror(-error));
 	if (error)
 		return;
 	l->leaving = true;
@@ -552,7 +561,7 @@ static void run_session(struct link *l)
 void *hydns_link_main(void *publish)
 {
 	struct link l = { .p = publish, .sock = -1 };
-	uint32_t backoff = BACKOFF_MIN_MS;
+	uint32_t backoff = BACKOFF_MIN_MS, most;
 	eventfd_t ignored;
 
 	l.refused = calloc(l.p->services + 1, sizeof(*l.refused));
@@ -562,12 +571,13 @@ void *hydns_link_main(void *publish)
 			backoff = BACKOFF_MIN_MS;
 			run_session(&l);
 		}
+		most = l.sock < 0 ? BACKOFF_AWAY_MS : BACKOFF_MAX_MS;
 		close_session(&l);
 		if (eventfd_read(l.p->requests.wake, &ignored) && errno != EAGAIN)
 			break;
 		if (!atomic_load(&l.p->stopping))
 			await(&l, 0, true, hydns_mono_ns() + backoff * HYDNS_NS_PER_MS);
-		backoff = backoff * 2 < BACKOFF_MAX_MS ? backoff * 2 : BACKOFF_MAX_MS;
+		backoff = backoff * 2 < most ? backoff * 2 : most;
 	}
 	free(l.refused);
 	return NULL;

@@ -6,7 +6,8 @@
  * The generation is counted in this process and copied to the page, so that it goes on over a change of
  * pages; the epoch lives in the page, where hydnsd has given its first value. Whoever advances either
  * looks afterwards whether the page is still the current one; whoever changes pages kills the old page
- * first. So whatever the order, no rule survives under a page that nobody advances.
+ * first. So whatever the order, no rule survives under a page that nobody advances. Suspending is a bit of the epoch,
+ * which goes and leaves the rules as they were.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -68,7 +69,12 @@ uint64_t hydns_pages_generation(const struct hydns_pages *g)
 
 uint32_t hydns_pages_epoch(const struct hydns_pages *g)
 {
-	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST) & ~HYDNS_EPOCH_SUSPENDED;
+}
+
+bool hydns_pages_suspended(const struct hydns_pages *g)
+{
+	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST) & HYDNS_EPOCH_SUSPENDED;
 }
 
 int hydns_pages_fd(const struct hydns_pages *g)
@@ -98,14 +104,42 @@ uint64_t hydns_pages_advance_generation(struct hydns_pages *g)
 	return generation;
 }
 
+/* Suspended or not, it stays so. */
+static void advance(struct hydns_authority_page *page)
+{
+	__u32 old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST), suspended, next;
+
+	do {
+		suspended = old & HYDNS_EPOCH_SUSPENDED;
+		next = ((old + 1) & ~HYDNS_EPOCH_SUSPENDED) | suspended;
+	} while (!__atomic_compare_exchange_n(&page->epoch, &old, next, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
 void hydns_pages_advance_epoch(struct hydns_pages *g)
 {
 	struct hydns_authority_page *page;
 
 	do {
 		page = atomic_load(&g->page);
-		__atomic_fetch_add(&page->epoch, 1, __ATOMIC_SEQ_CST);
+		advance(page);
 	} while (page != atomic_load(&g->page));
+}
+
+bool hydns_pages_suspend(struct hydns_pages *g)
+{
+	struct hydns_authority_page *page;
+	__u32 old;
+
+	do {
+		page = atomic_load(&g->page);
+		old = __atomic_fetch_or(&page->epoch, HYDNS_EPOCH_SUSPENDED, __ATOMIC_SEQ_CST);
+	} while (page != atomic_load(&g->page));
+	return !(old & HYDNS_EPOCH_SUSPENDED);
+}
+
+void hydns_pages_resume(struct hydns_pages *g)
+{
+	__atomic_fetch_and(&atomic_load(&g->page)->epoch, ~HYDNS_EPOCH_SUSPENDED, __ATOMIC_SEQ_CST);
 }
 
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns)
@@ -148,7 +182,7 @@ int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64
 	g->mapped = m;
 
 	/* The old page dies before anyone can see the new one: who sees the new one need not care. */
-	__atomic_fetch_add(&old->epoch, 1, __ATOMIC_SEQ_CST);
+	advance(old);
 	__atomic_store_n(&old->heartbeat_ns, 0, __ATOMIC_SEQ_CST);
 
 	__atomic_store_n(&page->epoch, epoch, __ATOMIC_SEQ_CST);

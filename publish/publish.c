@@ -226,12 +226,25 @@ static bool absent(uint32_t interval)
 	return interval % 2 == 0;
 }
 
+bool hydns_publish_dead(struct hydns_publish *p)
+{
+	uint32_t interval = atomic_load(&p->interval);
+
+	return absent(interval) && atomic_load(&p->dead_in) == interval;
+}
+
+void hydns_publish_suspend_rules(struct hydns_publish *p)
+{
+	if (!hydns_publish_dead(p) && hydns_pages_suspend(p->pages))
+		hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
+}
+
 void hydns_publish_kill_rules(struct hydns_publish *p)
 {
 	uint32_t interval = atomic_load(&p->interval);
 
 	/* Nothing can have been published since. Spares epochs: changes may come fast. */
-	if (absent(interval) && atomic_load(&p->dead_in) == interval)
+	if (hydns_publish_dead(p))
 		return;
 	hydns_pages_advance_epoch(p->pages);
 	atomic_fetch_add(&p->session, 1);      /* what was offered may be offered again at once */

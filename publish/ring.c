@@ -79,6 +79,11 @@ void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len)
 	return frame_at(r, r->head);
 }
 
+bool hydns_producer_roomy(const struct hydns_producer *r)
+{
+	return r->head - __atomic_load_n(&r->ring->tail, __ATOMIC_ACQUIRE) < HYDNS_RING_BYTES / 2;
+}
+
 bool hydns_producer_commit(struct hydns_producer *r, uint32_t len)
 {
 	r->head += len;

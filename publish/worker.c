@@ -349,10 +349,8 @@ static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what
 	*f = *what;
 	f->frame = (struct hydns_frame){ .len = size, .type = HYDNS_FRAME_CHANGED };
 	memcpy(f->data, name, what->name_len);
-	if (!what->renewed) {
-		atomic_store(&t->changed_ms, hydns_mono_coarse_ms());
+	if (!what->renewed)
 		atomic_store(&t->changed_head, t->ring.head + size);
-	}
 	commit(t, size);
 	return true;
 }
@@ -372,10 +370,15 @@ void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t n
 	if (!hydns_names_change(p->names, lower, name_len, HYDNS_NAMES_ALL, hydns_mono_coarse_ms()))
 		return;
 	what.generation = hydns_pages_advance_generation(p->pages);
-	/* The link thread, when it loses hydnsd, first clears ready, then looks for a CHANGED frame that
-	 * may not have been acted upon: either it sees ours or we see that ready is gone. */
-	if (!atomic_load(&p->ready) || !put_changed(t, &what, lower) || !atomic_load(&p->ready))
+	if (hydns_publish_dead(p))
+		return;
+	/* Without hydnsd the frame waits in the ring for the next one, and all rules with it. The link thread, when it
+	 * loses hydnsd, first clears ready, then looks for a CHANGED frame that was not acted upon: either it sees
+	 * ours or we see that ready is gone. */
+	if (!put_changed(t, &what, lower))
 		hydns_publish_kill_rules(p);
+	else if (!atomic_load(&p->ready))
+		hydns_publish_suspend_rules(p);
 }
 
 /* The monotonic time of a second of the wall clock, 0 when it is before the host's start. */
@@ -387,8 +390,8 @@ static uint64_t mono_of(time_t second)
 	return at > 0 ? (uint64_t)at : 0;
 }
 
-/* Rules that hold the RRset end no later than it did before: without hydnsd, or with a full ring, they only count
- * down lower TTLs until then. */
+/* Rules that hold the RRset end no later than it did before: with a full ring they only count down lower TTLs until then.
+ * Without hydnsd half of the ring is left to changes of data. */
 static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t len, uint16_t rrtype,
 			 enum hydns_shown shown, time_t is)
 {
@@ -403,7 +406,7 @@ static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t le
 	if (!hydns_names_change(p->names, lower, len, HYDNS_NAMES_ALL, now))
 		return;
 	what.generation = hydns_pages_advance_generation(p->pages);
-	if (atomic_load(&p->ready))
+	if (atomic_load(&p->ready) || (!hydns_publish_dead(p) && hydns_producer_roomy(&t->ring)))
 		put_changed(t, &what, lower);
 }
 

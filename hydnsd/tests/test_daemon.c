@@ -277,6 +277,113 @@ static void a_killed_daemon_leaves_its_rules_to_the_next(void **state)
 	end_cleanly();
 }
 
+/* Copies the one value of a pinned map's key, read past hydnsd. */
+static void read_pin(const char *name, uint32_t key, void *value)
+{
+	union bpf_attr attr = { 0 };
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", pins, name);
+	attr.pathname = (uintptr_t)path;
+	fd = (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof(attr));
+	assert_true(fd >= 0);
+	attr = (union bpf_attr){ .map_fd = (uint32_t)fd, .key = (uintptr_t)&key, .value = (uintptr_t)value };
+	assert_int_equal(syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr)), 0);
+	close(fd);
+}
+
+/* Of the first resolver's page, as the program sees it. */
+static uint32_t epoch_in_page(void)
+{
+	static struct hydns_authority_page page;
+
+	read_pin("page_0", 0, &page);
+	return page.epoch;
+}
+
+static void change(unsigned i)
+{
+	uint8_t name[HYDNS_NAME_MAX], len = make_name(i, name);
+
+	hydns_publish_changed(hydns_publish_thread(resolver, i % 2), name, len);
+}
+
+static bool answers(unsigned i)
+{
+	char request[96];
+	json_t *o;
+	bool does;
+
+	snprintf(request, sizeof(request), "{\"cmd\":\"explain\",\"name\":\"n%04u.example\",\"type\":\"A\"}", i);
+	o = ask(request);
+	does = o && !strcmp(json_string_value(json_object_get(o, "where")), "kernel");
+	json_decref(o);
+	return does;
+}
+
+/* What changed while no daemon was there, or while one hung, goes before the rest counts again. */
+static void changes_wait_for_the_next_daemon(void **state)
+{
+	static const int by[] = { SIGKILL, SIGUSR2 };
+	uint32_t epoch;
+
+	(void)state;
+	start_daemon();
+	start_resolver();
+	offer_some(20);
+	epoch = hydns_publish_stamp(resolver).epoch;
+	assert_int_equal(epoch_in_page(), epoch);
+	for (unsigned i = 0; i < 2; i++) {
+		end_daemon(by[i]);
+		assert_int_equal(epoch_in_page(), epoch);
+		change(i);
+		WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_SUSPENDED));
+		start_daemon();
+		WAIT_FOR(epoch_in_page() == epoch);
+		assert_int_equal(rules(), 19 - i);
+		assert_false(answers(i));
+		assert_true(answers(10));
+	}
+	kill(daemon_pid, SIGSTOP);
+	offer(30);                     /* may be older than a change that this daemon knew of */
+	change(2);
+	end_daemon(SIGKILL);
+	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_SUSPENDED));
+	start_daemon();
+	WAIT_FOR(epoch_in_page() == epoch);
+	assert_int_equal(rules(), 17);
+	assert_false(answers(2) || answers(30));
+	kill(daemon_pid, SIGSTOP);     /* it hangs */
+	change(3);
+	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_SUSPENDED));
+	kill(daemon_pid, SIGCONT);
+	WAIT_FOR(epoch_in_page() == epoch);
+	assert_int_equal(rules(), 16);
+	assert_true(answers(10));
+	hydns_publish_stop(resolver);
+	WAIT_FOR(resolver_is("none"));
+	end_cleanly();
+}
+
+/* Rules that a former daemon left, and that their resolver has withdrawn meanwhile, take nobody's place. */
+static void dead_rules_are_not_taken_over(void **state)
+{
+	(void)state;
+	start_daemon();
+	start_resolver();
+	offer_some(20);
+	end_daemon(SIGKILL);
+	hydns_publish_withdraw_all(resolver);
+	start_daemon();
+	WAIT_FOR(resolver_is("ready"));
+	WAIT_FOR(rules() == 0);
+	offer_some(5);
+	hydns_publish_stop(resolver);
+	WAIT_FOR(resolver_is("none"));
+	end_cleanly();
+}
+
 /* -- cookie secrets -------------------------------------------------------------------------------------------- */
 /* The record in the program's map for set number 0 or 1 of the resolver, read past hydnsd. */
 static struct hydns_cookies secrets_in_map(uint32_t set)
@@ -284,19 +391,11 @@ static struct hydns_cookies secrets_in_map(uint32_t set)
 	struct hydns_cookies c;
 	char path[96];
 	struct stat st;
-	union bpf_attr attr = { 0 };
-	uint32_t key = HYDNS_COOKIES_INDEX(0, set);
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/hydns_cookies", pins);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 077, 0);
-	attr.pathname = (uintptr_t)path;
-	fd = (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof(attr));
-	assert_true(fd >= 0);
-	attr = (union bpf_attr){ .map_fd = (uint32_t)fd, .key = (uintptr_t)&key, .value = (uintptr_t)&c };
-	assert_int_equal(syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr)), 0);
-	close(fd);
+	read_pin("hydns_cookies", HYDNS_COOKIES_INDEX(0, set), &c);
 	return c;
 }
 
@@ -518,6 +617,8 @@ int main(void)
 		cmocka_unit_test(offers_become_rules_and_go_again),
 		cmocka_unit_test(control_flushes),
 		cmocka_unit_test(a_killed_daemon_leaves_its_rules_to_the_next),
+		cmocka_unit_test(changes_wait_for_the_next_daemon),
+		cmocka_unit_test(dead_rules_are_not_taken_over),
 		cmocka_unit_test(secrets_reach_the_program_and_leave_it),
 		cmocka_unit_test(a_dead_resolver_is_released),
 		cmocka_unit_test(bad_clients_do_no_harm),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "hydnsd/changes.h"
+#include "hydnsd/progress.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/signature.h"
 #include "hydnsd/tests/build.h"
@@ -360,6 +361,25 @@ static void changes_spare_later_offers(void **state)
 	admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", 0, wrap + 1);
 	assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, wrap - 1), 0);
 	assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, wrap + 2), 1);
+}
+
+/* When a rule was offered that a former hydnsd left, nobody knows: whatever number a change has, it takes it. */
+static void changes_take_adopted_rules(void **state)
+{
+	const uint64_t generation[] = { 2, 1ULL << 31, (1ULL << 31) + 5, UINT32_MAX, 1ULL << 32, (5ULL << 31) + 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(generation) / sizeof(generation[0]); i++) {
+		admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", 0, generation[i] - 1);
+		build_store_reopen(&store, CAPACITY, NOW_NS);
+		assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, generation[i]), 1);
+		admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", 0, generation[i]);
+		assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, generation[i]), 0);
+		build_store_reopen(&store, CAPACITY, NOW_NS);
+		admit_at("a.example.", "a.example. 300 IN A 192.0.2.9", 0, generation[i]); /* its number is known */
+		assert_int_equal(withdraw_older(HYDNS_SCOPE_NAME, "a.example.", 1, generation[i]), 0);
+		assert_int_equal(withdraw(HYDNS_SCOPE_ALL, NULL, 1), 1);
+	}
 }
 
 /* A renewal that concerns one question takes its outdated variants, and nothing else of the name. */
@@ -909,6 +929,37 @@ static void a_former_rate_holds_for_a_while(void **state)
 
 /* A change discards older offers of its own name, and lets others by; what has been forgotten is taken
  * for a change of everything. */
+/* Frames are given back in order, whatever order their withdrawals end in. */
+static void a_ring_goes_back_when_all_is_done(void **state)
+{
+	struct hydnsd_begun b = { .next = UINT32_MAX, .oldest = UINT32_MAX };
+	struct hydnsd_progress p;
+	uint32_t first, second, at = UINT32_MAX - 100;
+
+	(void)state;
+	hydnsd_progress_start(&p, at, &b);
+	assert_false(hydnsd_progress_advance(&p, at, &b));
+	assert_true(hydnsd_progress_advance(&p, at + 8, &b));          /* nothing was begun */
+	assert_int_equal(p.given, at + 8);
+	first = hydnsd_begun_add(&b);
+	assert_false(hydnsd_progress_advance(&p, at + 16, &b));
+	second = hydnsd_begun_add(&b);
+	assert_false(hydnsd_progress_advance(&p, at + 24, &b));
+	hydnsd_begun_done(&b, second);
+	assert_false(hydnsd_progress_advance(&p, at + 160, &b));
+	assert_int_equal(p.given, at + 8);
+	second = hydnsd_begun_add(&b);
+	hydnsd_begun_done(&b, first);
+	assert_true(hydnsd_progress_advance(&p, at + 168, &b));        /* what the first alone held back */
+	assert_int_equal(p.given, at + 16);
+	hydnsd_begun_done(&b, second);
+	assert_true(hydnsd_progress_advance(&p, at + 168, &b));
+	assert_int_equal(p.given, at + 168);
+	for (first = 0; !hydnsd_begun_full(&b); first++)
+		hydnsd_begun_add(&b);
+	assert_int_equal(first, HYDNSD_BEGUN_MAX);
+}
+
 static void changes_discard_their_own_names(void **state)
 {
 	static const uint8_t www[] = "\3www\7example\3net", other[] = "\4mail\7example\3org";
@@ -941,7 +992,8 @@ int main(void)
 		RULES_TEST(copies_are_renewed_apart),
 		RULES_TEST(changes_come_before_renewals),
 		RULES_TEST(other_names_left_out_replace),
-		RULES_TEST(changes_spare_later_offers),
+		RULES_TEST(changes_spare_later_offers), RULES_TEST(changes_take_adopted_rules),
+		cmocka_unit_test(a_ring_goes_back_when_all_is_done),
 		RULES_TEST(one_question_outdated),
 		RULES_TEST(everything_can_be_withdrawn),
 		RULES_TEST(signatures_miss_nothing),

@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      5
+#define HYDNS_ABI_VERSION      6
 
 /* --- limits ------------------------------------------------------------------------------------ */
 #define HYDNS_NAME_MAX         255   /* wire name with its root label, RFC 1035 section 3.1 */
@@ -183,7 +183,11 @@ struct hydns_acl_key {
 #define HYDNS_ACL_ALLOW        1
 #define HYDNS_ACL_ALLOW_COOKIE 2     /* allowed with a valid server cookie alone */
 
-/* Authority page: written by the plugin alone, every field by one aligned store. */
+/*
+ * Authority page: written by the plugin alone, every field by one aligned store. While HYDNS_EPOCH_SUSPENDED is set in
+ * the epoch no rule counts, for none has it; taken away, the rules of the former epoch count again.
+ */
+#define HYDNS_EPOCH_SUSPENDED  0x80000000U
 struct hydns_authority_page {
 	__u32 epoch;
 	__u32 cookies;      /* set of cookie secrets that the resolver uses; 0: none */
@@ -245,7 +249,8 @@ struct hydns_authority_count {
 struct hydns_ring {
 	__u32 head;              /* plugin: store-release after the frame */
 	__u32 pad0[15];
-	__u32 tail;              /* hydnsd: store-release after it has copied the frame out */
+	__u32 tail;              /* hydnsd: store-release after it has acted upon the frame: what it withdraws is out of
+				  * the index. A hydnsd that comes after a crash goes on here */
 	__u32 need_wakeup;       /* hydnsd: 1 = write the doorbell (eventfd) after advancing head */
 	__u32 bar;               /* hydnsd: what a newcomer must promise, in hits per 10^6 s; 0: there is room */
 	__u32 pad1[13];
@@ -328,6 +333,8 @@ enum hydns_msg_type {
 	HYDNS_MSG_ACK,           /* <- no payload */
 	HYDNS_MSG_REFUSED,       /* <- text: cause and mend */
 	HYDNS_MSG_COOKIES,       /* -> struct hydns_cookies; acknowledged when the program uses them */
+	HYDNS_MSG_SETTLE,        /* -> no payload: acknowledged when all that is in the rings has been acted upon, no rule of
+				  * another epoch is left, and a grace period has passed */
 };
 struct hydns_msg {
 	__u32 type;

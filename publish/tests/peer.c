@@ -158,6 +158,27 @@ static bool withdraw(struct peer *p, int sock, struct message *m)
 	return true;
 }
 
+static bool emptied(struct peer *p)
+{
+	for (unsigned i = 0; i < p->rings; i++)
+		if (__atomic_load_n(&p->ring[i]->tail, __ATOMIC_ACQUIRE) !=
+		    __atomic_load_n(&p->ring[i]->head, __ATOMIC_ACQUIRE))
+			return false;
+	return true;
+}
+
+static bool settle(struct peer *p, int sock, struct message *m)
+{
+	struct pollfd f = { p->wake, POLLIN, 0 };
+
+	atomic_fetch_add(&p->settles, 1);
+	while (!emptied(p))
+		if (poll(&f, 1, 1) > 0)
+			return false;          /* it is being stopped */
+	reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+	return true;
+}
+
 static void cookies(struct peer *p, int sock, struct message *m)
 {
 	must(m->head.len == sizeof(p->cookies), "length of COOKIES");
@@ -192,6 +213,8 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		return true;
 	case HYDNS_MSG_WITHDRAW:
 		return withdraw(p, sock, m);
+	case HYDNS_MSG_SETTLE:
+		return settle(p, sock, m);
 	case HYDNS_MSG_STATS:
 		counts(sock, m);
 		return true;

@@ -35,6 +35,7 @@ struct peer {
 	_Atomic int withdrawals;    /* taken */
 	_Atomic int byes;
 	_Atomic int secrets;        /* COOKIES taken */
+	_Atomic int settles;        /* SETTLEs taken; each is acknowledged when the rings have been emptied */
 	_Atomic bool forgetful;     /* never knows a page handed over */
 	/* Of the last HELLO; read them when ready has risen. */
 	struct hydns_hello hello;

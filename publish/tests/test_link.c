@@ -23,6 +23,7 @@
 #define TTL              30
 #define TYPE_A           1
 #define TYPE_CNAME       5
+#define CHANGED_LEN      48    /* octets of the CHANGED frame of www */
 #define NOTE             "log-queries: kernel answers are not logged"
 
 static const uint8_t www[] = "\3wWw\7exAmple\3org", www_lower[] = "\3www\7example\3org";
@@ -125,6 +126,20 @@ static int offer(struct world *w, struct hydns_stamp stamp)
 static uint32_t page_epoch(struct world *w)
 {
 	return __atomic_load_n(&w->peer.page->epoch, __ATOMIC_SEQ_CST);
+}
+
+static bool suspended(struct world *w)
+{
+	return page_epoch(w) & HYDNS_EPOCH_SUSPENDED;
+}
+
+static void empty_rings(struct world *w)
+{
+	uint8_t room[2048];
+
+	for (unsigned i = 0; i < THREADS; i++)
+		while (peer_frame(&w->peer, i, room, sizeof(room)))
+			;
 }
 
 static uint64_t page_generation(struct world *w)
@@ -561,18 +576,15 @@ static void changes_are_told(void **state)
 	assert_int_equal(offer(w, early), -ESTALE);
 	assert_int_equal(page_epoch(w), epoch);
 
-	/* never consumed by a hydnsd that hangs: the epoch settles it, once */
+	/* a hydnsd that hangs: the rules wait with what it has not taken */
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
 	hydns_publish_changed(w->t, www, sizeof(www));
-	assert_true(BECOMES(page_epoch(w) == epoch + 1));
-
-	/* and without hydnsd at once */
-	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	assert_true(BECOMES(suspended(w)));
+	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
+	assert_true(suspended(w));
+	empty_rings(w);
+	assert_true(BECOMES(page_epoch(w) == epoch));
 	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
-	epoch = page_epoch(w);
-	hydns_publish_changed(w->t, www, sizeof(www));
-	assert_int_equal(page_epoch(w), epoch + 1);
 }
 
 /* The frame of thread 1's next renewal of a name's RRset; false: it told hydnsd nothing. */
@@ -660,8 +672,37 @@ static void change_before_the_offer_is_seen(void **state)
 	peer_stop(&w->peer);
 }
 
-static void loss_settles_changes(void **state)
+/* Changes that hydnsd has not acted upon when it dies wait for the next one, and the rules with them. */
+static void loss_suspends_rules(void **state)
 {
+	union { struct hydns_frame frame; struct hydns_changed changed; uint8_t room[2048]; } f;
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	empty_rings(w);
+	hydns_publish_changed(w->t, www, sizeof(www));
+	peer_stop(&w->peer);
+	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_SUSPENDED)));
+	peer_start(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
+	assert_true(suspended(w));
+	assert_int_equal(hydns_publish_stamp(w->p).epoch, epoch);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	assert_non_null(peer_frame(&w->peer, 0, f.room, sizeof(f.room)));
+	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
+	assert_memory_equal(f.changed.data, www_lower, sizeof(www));
+	empty_rings(w);
+	assert_true(BECOMES(page_epoch(w) == epoch));
+	peer_stop(&w->peer);
+}
+
+/* What was acted upon before the loss, and what concerns no rule, does not suspend them. */
+static void loss_alone_suspends_nothing(void **state)
+{
+	static const uint8_t other[] = "\5other\7example\3org";
 	struct world *w = *state;
 	uint32_t epoch;
 
@@ -669,8 +710,91 @@ static void loss_settles_changes(void **state)
 	epoch = page_epoch(w);
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
 	hydns_publish_changed(w->t, www, sizeof(www));
+	empty_rings(w);
 	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	hydns_publish_changed(w->t, other, sizeof(other));
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	assert_int_equal(page_epoch(w), epoch);
+	assert_int_equal(atomic_load(&w->peer.settles), 0);
+	peer_stop(&w->peer);
+}
+
+/* Changes while hydnsd is away wait in the ring as long as it has room. When it has none, and only then, the rules are
+ * dead, and what changes after that concerns none. */
+static void changes_wait_for_hydnsd(void **state)
+{
+	struct world *w = *state;
+	uint32_t epoch, n = 0, head, room;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	room = HYDNS_RING_BYTES - w->peer.ring[0]->head;
+	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	assert_int_equal(page_epoch(w), epoch);
+	for (; hydns_publish_stamp(w->p).epoch == epoch; n++) {
+		hydns_publish_changed(w->t, www, sizeof(www));
+		assert_true(suspended(w));
+	}
+	assert_int_equal(n, room / CHANGED_LEN + 1);
+	head = w->peer.ring[0]->head;
+	hydns_publish_changed(w->t, www, sizeof(www));
+	empty_rings(w);
+	hydns_publish_changed(w->t, www, sizeof(www));
+	assert_int_equal(w->peer.ring[0]->head, head);
+	assert_int_equal(hydns_publish_stamp(w->p).epoch, epoch + 1);
+	peer_start(&w->peer);
 	assert_true(BECOMES(page_epoch(w) == epoch + 1));
+	peer_stop(&w->peer);
+}
+
+/* Renewals, which cost TTLs at most, leave half of the ring to changes. */
+static void renewals_wait_while_there_is_room(void **state)
+{
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	empty_rings(w);
+	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	for (time_t at = 1000; at < 1000 + 2 * HYDNS_RING_BYTES / CHANGED_LEN; at += 2)
+		hydns_publish_renewed(w->t, www, sizeof(www), TYPE_A, HYDNS_SHOWN_ANYWHERE, at, at + 2);
+	assert_in_range(w->peer.ring[0]->head - w->peer.ring[0]->tail, HYDNS_RING_BYTES / 2, HYDNS_RING_BYTES / 2 + CHANGED_LEN);
+	assert_int_equal(page_epoch(w), epoch);
+	hydns_publish_changed(w->t, www, sizeof(www));
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
+	peer_start(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
+	empty_rings(w);
+	assert_true(BECOMES(page_epoch(w) == epoch));
+	peer_stop(&w->peer);
+}
+
+/* A flush without hydnsd is final: nothing comes back with it. */
+static void a_flush_outlives_suspension(void **state)
+{
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	hydns_publish_changed(w->t, www, sizeof(www));
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_ALL, NULL, 0);
+	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_SUSPENDED);
+	empty_rings(w);
+	peer_start(&w->peer);
+	assert_true(BECOMES(page_epoch(w) == epoch + 1));
+	peer_stop(&w->peer);
 }
 
 /* -- withdrawals ---------------------------------------------------------------------------------------------- */
@@ -795,6 +919,8 @@ static void concurrent_withdrawals(void **state)
 	assert_true(connected(w));
 	assert_true(page_generation(w) >= 3 * f.flushes);
 	assert_int_equal(page_generation(w), hydns_publish_stamp(w->p).generation);
+	empty_rings(w);
+	assert_true(BECOMES(!suspended(w)));
 	assert_int_equal(page_epoch(w), hydns_publish_stamp(w->p).epoch);
 	peer_stop(&w->peer);
 }
@@ -923,7 +1049,9 @@ int main(void)
 		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
 		TEST(the_first_offer_begins_to_watch),
 		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(zone_changes),
-		TEST(full_ring_drops), TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), TEST(loss_settles_changes),
+		TEST(full_ring_drops), TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), 
+		TEST(loss_suspends_rules), TEST(loss_alone_suspends_nothing), TEST(changes_wait_for_hydnsd),
+		TEST(renewals_wait_while_there_is_room), TEST(a_flush_outlives_suspension),
 		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
 		TEST(secrets_are_told), TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts),
 	};
