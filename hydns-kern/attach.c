@@ -92,7 +92,7 @@ static int link_make(struct hydns_kern *k, const char *ifname, int ifindex, enum
 	err = hydns_pin_replace(fd, k->pin_dir, HYDNS_PIN_LINK, ifname);
 	close(fd);
 	if (err)
-		return hydns_fail(why, err, "%s: can't pin the attachment in %s: %s", ifname, k->pin_dir,
+		return hydns_fail(why, err, "%s: can't pin the attachment in %s: %s", ifname, k->pin_dir_named,
 				  strerror(-err));
 	return 0;
 }

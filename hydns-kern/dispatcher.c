@@ -137,7 +137,7 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 		return hydns_fail(why, -ENOMEM, "%s: can't copy the program for the dispatcher", ifname);
 	err = hydns_pin_replace(hydns_kern_prog_fd(k), k->pin_dir, HYDNS_PIN_DISPATCHED, ifname);
 	if (err) {
-		hydns_fail(why, err, "%s: can't pin in %s: %s", ifname, k->pin_dir, strerror(-err));
+		hydns_fail(why, err, "%s: can't pin in %s: %s", ifname, k->pin_dir_named, strerror(-err));
 	} else {
 		err = copy_attach(copy, ifname, ifindex, why);
 		if (err && !before)

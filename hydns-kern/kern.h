@@ -34,7 +34,8 @@ struct hydns_page {                    /* an authority page; map_fd -1: none */
 
 struct hydns_kern {
 	struct hydns_bpf *skel;
-	char pin_dir[PATH_MAX];
+	char pin_dir[PATH_MAX];        /* by way of dir_fd: the user that hydnsd becomes may not see the directories above */
+	char pin_dir_named[PATH_MAX];  /* as people know it */
 	int dir_fd;                    /* of pin_dir, locked: one writer of the store */
 	struct hydns_mapping mapped[HYDNS_MAPPED];
 	struct hydns_page page[HYDNS_AUTHORITIES];
@@ -52,7 +53,7 @@ int hydns_pin_path(char path[PATH_MAX], const char *pin_dir, const char *prefix,
 /* Interface number of a name as it was given or as it stands in a pin's name; 0: none. */
 int hydns_pinned_ifindex(const char *name);
 /* Makes pin_dir if missing, checks that it is in a bpffs, locks it; returns its descriptor. */
-int hydns_pin_dir_open(const char *pin_dir, char why[HYDNS_WHY]);
+int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY]);
 /* Puts fd under path, over whatever is there, so that a crash leaves the old or the new. */
 int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const char *name);
 /* Lets the opened, not yet loaded object take over the pinned maps. True when all are there and fit

@@ -172,7 +172,7 @@ static struct hydns_kern *kern_new(const char *pin_dir)
 
 	if (!k)
 		return NULL;
-	snprintf(k->pin_dir, sizeof(k->pin_dir), "%s", pin_dir);
+	snprintf(k->pin_dir_named, sizeof(k->pin_dir_named), "%s", pin_dir);
 	k->dir_fd = -1;
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		k->acl_fd[i] = -1;
@@ -198,7 +198,8 @@ int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **ou
 		return hydns_fail(why, -ENOMEM, "no memory");
 	libbpf_set_print(keep_last_warning);
 	libbpf_said[0] = 0;
-	k->dir_fd = err = hydns_pin_dir_open(o->pin_dir, why);
+	k->dir_fd = err = hydns_pin_dir_open(o->pin_dir, o->owner, why);
+	snprintf(k->pin_dir, sizeof(k->pin_dir), "/proc/self/fd/%d", k->dir_fd);
 	if (err >= 0)
 		err = load(k, o, &took_over, why);
 	if (err >= 0)

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include "hydns/abi.h"
 
 #define HYDNS_WHY 256
@@ -18,6 +19,7 @@ enum hydns_attach_mode { HYDNS_ATTACH_NATIVE, HYDNS_ATTACH_GENERIC, HYDNS_ATTACH
 
 struct hydns_loader_options {
 	const char *pin_dir;           /* a directory in a bpffs; made if missing */
+	uid_t owner;                   /* who may own it besides root and this process: the user that it becomes */
 	__u32 capacity;                /* rules */
 	bool accept_partial_checksum;  /* interfaces whose driver hands over CHECKSUM_PARTIAL (veth, virtio) */
 	bool ipv6;
@@ -53,6 +55,8 @@ int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname
 /* Removes every attachment and pin below pin_dir, also those of a hydnsd that crashed; works without
  * a loaded program. */
 int hydns_kern_clean(const char *pin_dir, char why[HYDNS_WHY]);
+/* The same for the pin directory of a loaded program, as the user that it belongs to; close it afterwards. */
+int hydns_kern_remove(struct hydns_kern *k, char why[HYDNS_WHY]);
 
 /* Closes descriptors and mappings. Attachments and pins stay: the program goes on answering. */
 void hydns_kern_close(struct hydns_kern *k);

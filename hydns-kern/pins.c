@@ -49,19 +49,24 @@ int hydns_pinned_ifindex(const char *name)
 	return (int)if_nametoindex(ifname);
 }
 
-int hydns_pin_dir_open(const char *pin_dir, char why[HYDNS_WHY])
+int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY])
 {
 	struct statfs fs;
+	struct stat st;
 	int fd, err;
 
 	if (mkdir(pin_dir, 0700) && errno != EEXIST)
 		return hydns_fail(why, -errno, "can't make %s: %s; mount a bpffs (mount -t bpf bpf "
 				  "/sys/fs/bpf) or name a pin directory in one", pin_dir,
 				  strerror(errno));
-	fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return hydns_fail(why, -errno, "can't open %s: %s", pin_dir, strerror(errno));
-	if (fstatfs(fd, &fs) || (unsigned)fs.f_type != BPF_FS_MAGIC)
+	/* Whoever owns it can pin maps of any content there, which would be taken over. */
+	if (fstat(fd, &st) || (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != owner))
+		err = hydns_fail(why, -EPERM, "%s belongs to another user (uid %u): remove it (hydnsd --clean), or name "
+				 "another pin directory", pin_dir, (unsigned)st.st_uid);
+	else if (fstatfs(fd, &fs) || (unsigned)fs.f_type != BPF_FS_MAGIC)
 		err = hydns_fail(why, -EINVAL, "%s is not in a bpffs: mount one (mount -t bpf bpf "
 				 "/sys/fs/bpf) or name a pin directory in one", pin_dir);
 	else if (flock(fd, LOCK_EX | LOCK_NB))
@@ -183,7 +188,7 @@ int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
 	if (!err)
 		err = hydns_pin_replace(bpf_map__fd(k->skel->maps.hydns_meta), k->pin_dir, "", SEAL);
 	if (err)
-		return hydns_fail(why, err, "can't pin maps in %s: %s", k->pin_dir, strerror(-err));
+		return hydns_fail(why, err, "can't pin maps in %s: %s", k->pin_dir_named, strerror(-err));
 	return 0;
 }
 
@@ -266,19 +271,34 @@ static int clean_rest(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
 	return first;
 }
 
-int hydns_kern_clean(const char *pin_dir, char why[HYDNS_WHY])
+static int clean(const char *pin_dir, const char *named, char why[HYDNS_WHY])
 {
 	DIR *d = opendir(pin_dir);
 	int err;
 
 	if (!d)
-		return errno == ENOENT ? 0 : hydns_fail(why, -errno, "can't open %s: %s", pin_dir,
-							strerror(errno));
+		return errno == ENOENT ? 0 : hydns_fail(why, -errno, "can't open %s: %s", named, strerror(errno));
 	err = clean_attachments(d, pin_dir, why);
 	if (!err)
-		err = clean_rest(d, pin_dir, why);
+		err = clean_rest(d, named, why);
 	closedir(d);
+	return err;
+}
+
+int hydns_kern_clean(const char *pin_dir, char why[HYDNS_WHY])
+{
+	int err = clean(pin_dir, pin_dir, why);
+
 	if (!err && rmdir(pin_dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EBUSY)
 		err = hydns_fail(why, -errno, "can't remove %s: %s", pin_dir, strerror(errno));
+	return err;
+}
+
+int hydns_kern_remove(struct hydns_kern *k, char why[HYDNS_WHY])
+{
+	int err = clean(k->pin_dir, k->pin_dir_named, why);
+
+	if (!err)
+		rmdir(k->pin_dir_named);       /* another user than root may not: then it stays, empty */
 	return err;
 }

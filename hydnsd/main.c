@@ -155,7 +155,7 @@ static int open_kern(struct hydnsd *d, char *why)
 {
 	const struct hydnsd_options *o = &d->options;
 	struct hydns_loader_options l = {
-		.pin_dir = o->pin_dir, .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
+		.pin_dir = o->pin_dir, .owner = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
 		.fib = o->reply_path == HYDNSD_REPLY_FIB,
 	};
 
@@ -295,10 +295,10 @@ static void stop(struct hydnsd *d, bool leave)
 	hydnsd_services_stop(d);
 	hydnsd_jobs_free(d->jobs);
 	hydnsd_rules_close(d->rules);
+	if (d->kern && !leave && hydns_kern_remove(d->kern, why))
+		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);
 	if (d->kern)
 		hydns_kern_close(d->kern);
-	if (d->kern && !leave && hydns_kern_clean(d->options.pin_dir, why))
-		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);
 	hydnsd_activity_free(d->activity);
 	hydnsd_absent_free(d->absent);
 	hydnsd_loop_free(d->loop);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/privileges.h"
+#include "hydnsd/sockets.h"
 
 #include <cap-ng.h>
 #include <dirent.h>
@@ -21,6 +22,13 @@ int hydnsd_privileges_check(char *why, size_t room)
 		return 0;
 	snprintf(why, room, "CAP_BPF and CAP_NET_ADMIN are missing: start hydnsd as root");
 	return -EPERM;
+}
+
+uid_t hydnsd_privileges_user(const struct hydnsd_options *o)
+{
+	const struct passwd *user = o->user ? getpwnam(o->user) : NULL;
+
+	return user ? user->pw_uid : geteuid();
 }
 
 struct identity {
@@ -45,14 +53,19 @@ static int look_up(const struct hydnsd_options *o, struct identity *out, char *w
 	return 0;
 }
 
-/* A directory and what is in it, so that the new user may make and remove files there. */
+/* A directory and what is in it, so that the new user may make and remove files there. Never what a symbolic link that
+ * this user could have made leads to. */
 static void give_directory(const char *path, const struct identity *to, bool contents)
 {
-	DIR *dir = opendir(path);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
 
-	if (!dir)
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
 		return;
+	}
 	if (fchown(dirfd(dir), (uid_t)to->uid, (gid_t)-1)) {
 		closedir(dir);
 		return;
@@ -72,7 +85,7 @@ static void give_socket(const char *path, const struct identity *to)
 
 	snprintf(copy, sizeof(copy), "%s", path);
 	dir = basename(dirname(copy));
-	if (chown(path, (uid_t)to->uid, (gid_t)-1) == 0 && strcmp(dir, "hydns") == 0) {
+	if (hydnsd_socket_own(path, (uid_t)to->uid, (gid_t)-1, (mode_t)-1) == 0 && strcmp(dir, "hydns") == 0) {
 		snprintf(copy, sizeof(copy), "%s", path);
 		give_directory(dirname(copy), to, false);
 	}

@@ -4,10 +4,14 @@
 #define HYDNSD_PRIVILEGES_H
 
 #include <stddef.h>
+#include <sys/types.h>
 #include "hydnsd/options.h"
 
 /* Before loading: is this process allowed to? 0, or a negative errno and a line in why. */
 int hydnsd_privileges_check(char *why, size_t room);
+
+/* The user that hydnsd becomes: that of the options, or the one it is. */
+uid_t hydnsd_privileges_user(const struct hydnsd_options *o);
 
 /*
  * Keeps CAP_BPF (new authority pages) and CAP_NET_ADMIN (attaching when an interface comes back) and

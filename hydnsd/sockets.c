@@ -2,6 +2,7 @@
 #include "hydnsd/sockets.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -66,21 +67,40 @@ static void make_directory(const char *path)
 	mkdir(dirname(copy), 0755);    /* when it cannot be, bind() says so */
 }
 
+/* By a descriptor of the socket itself: the directory may be that of a user with fewer rights than ours, who could put a
+ * symbolic link in its place. A socket that is not ours is left alone. */
+int hydnsd_socket_own(const char *path, uid_t uid, gid_t gid, mode_t mode)
+{
+	char held[64];
+	struct stat st;
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(held, sizeof(held), "/proc/self/fd/%d", fd);
+	if (fstat(fd, &st))
+		rc = -errno;
+	else if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+		rc = -EPERM;
+	else if (fchownat(fd, "", uid, gid, AT_EMPTY_PATH) || (mode != (mode_t)-1 && chmod(held, mode)))
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
 static int give_to_group(const char *path, const char *group, char *why, size_t room)
 {
 	struct group *g = group ? getgrnam(group) : NULL;
+	int rc;
 
 	if (group && !g) {
 		snprintf(why, room, "group %s does not exist: create it or correct the option", group);
 		return -ENOENT;
 	}
-	if ((g && chown(path, (uid_t)-1, g->gr_gid)) || chmod(path, g ? 0660 : 0600)) {
-		int rc = -errno;
-
+	rc = hydnsd_socket_own(path, (uid_t)-1, g ? g->gr_gid : (gid_t)-1, g ? 0660 : 0600);
+	if (rc)
 		snprintf(why, room, "cannot set owner and mode of %s: %s", path, strerror(-rc));
-		return rc;
-	}
-	return 0;
+	return rc;
 }
 
 static int bind_and_listen(int fd, const struct sockaddr_un *a, const char *group, char *why,

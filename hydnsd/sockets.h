@@ -4,6 +4,7 @@
 #define HYDNSD_SOCKETS_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /*
  * Binds path and listens. type: SOCK_STREAM or SOCK_SEQPACKET. A socket file that nobody listens at is
@@ -11,6 +12,9 @@
  * and the daemon's user. Returns a non-blocking descriptor, or a negative errno and a line in why.
  */
 int hydnsd_socket_listen(const char *path, int type, const char *group, char *why, size_t room);
+/* Owner, group and mode of a socket of ours; -1 leaves one as it is. Follows no symbolic link, and refuses (-EPERM) what is
+ * no socket or not ours. 0 or a negative errno. */
+int hydnsd_socket_own(const char *path, uid_t uid, gid_t gid, mode_t mode);
 /* True when another process listens at path. */
 int hydnsd_socket_busy(const char *path, int type);
 

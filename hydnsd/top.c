@@ -54,6 +54,8 @@ static void look_around(struct hydnsd *d, struct reach *out)
 			*o = "the program is attached to no interface";
 		else if (!d->authority[i].live || hydnsd_authority_age(d, i) >= HYDNS_HEARTBEAT_STALE_NS)
 			*o = "its resolver gives no sign of life or has not finished registering";
+		else if (hydnsd_authority_suspended(d, i))
+			*o = "its rules wait until hydnsd has withdrawn what changed while it was away";
 		else if (!served[i])
 			*o = "its resolver has registered no address to answer at";
 		else if (d->authority[i].session && !d->authority[i].acl_count)

@@ -472,6 +472,24 @@ static void clean_leaves_nothing(void)
 	CHECK(strlen(pin_dir));
 }
 
+/* A pin directory of somebody else could hold maps of any content; one of the user to become, or root's, is taken over. */
+static void pins_of_another_user_are_refused(void)
+{
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY, .owner = 4711 };
+	struct hydns_kern *k = open_kern(CAPACITY, false);
+	bool adopted;
+
+	hydns_kern_close(k);
+	CHECK(!chown(pin_dir, 4711, (gid_t)-1));
+	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0 && adopted);
+	hydns_kern_close(k);
+	o.owner = 0;
+	CHECK(hydns_kern_open(&o, &k, &adopted, why) == -EPERM && strstr(why, "uid 4711") && strstr(why, "--clean"));
+	CHECK(hydns_kern_clean(pin_dir, why) == 0);
+	CHECK(!symlink("/sys", pin_dir) && hydns_kern_open(&o, &k, &adopted, why) == -ENOTDIR);
+	CHECK(!unlink(pin_dir));
+}
+
 static void no_bpffs_is_told(void)
 {
 	struct hydns_loader_options o = { .pin_dir = "/dev/shm/hydns-not-bpffs", .capacity = CAPACITY };
@@ -508,6 +526,7 @@ int main(void)
 	in_a_child(works_with_two_capabilities);
 	hydns_kern_close(open_kern(CAPACITY, false));
 	clean_leaves_nothing();
+	pins_of_another_user_are_refused();
 	no_bpffs_is_told();
 	puts("ok");
 	return 0;

@@ -147,6 +147,16 @@ def test_readme_until_answered_in_kernel(unbound):
     unbound.answered_in_kernel()
 
 
+def test_the_daemons_are_confined(unbound):
+    """As shipped: none as root, and systemd's judgement of each unit is "OK" or better (5 and more is not)."""
+    for unit, user in (("hydnsd", "hydns"), ("hydns-unbound", "unbound")):
+        pid = unbound.machine.type(f"systemctl show --property=MainPID --value {unit}").output.strip()
+        assert unbound.machine.type(f"ps -o user= -p {pid}").output.strip() == user
+        judged = unbound.machine.type(f"systemd-analyze security --no-pager --threshold=49 {unit}")
+        print(judged.output.strip().splitlines()[-1])
+        assert judged.status == 0, judged.output
+
+
 @pytest.mark.limit(200)
 def test_unbound_after_a_reboot(unbound):
     unbound.machine.reboot()
