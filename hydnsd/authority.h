@@ -33,6 +33,11 @@ struct hydnsd_socket {
 
 #define HYDNSD_NOTES_MAX 32
 
+struct hydnsd_note {
+	enum hydns_note_kind kind;
+	char *text;                    /* printable */
+};
+
 struct hydnsd_authority {
 	enum hydnsd_authority_state state;
 	struct hydns_hello hello;      /* zero for one taken over whose plugin is not back yet */
@@ -47,9 +52,8 @@ struct hydnsd_authority {
 	uint32_t acl_count;            /* gathered, of the current or coming configuration */
 	struct hydnsd_socket *sockets;
 	uint32_t socket_count;
-	char *note[HYDNSD_NOTES_MAX];
+	struct hydnsd_note note[HYDNSD_NOTES_MAX];
 	uint32_t note_count;
-	struct hydns_authority_count base; /* the program's counters when the session began */
 };
 
 /* Marks as orphans those whose pages the pins hold; withdraws rules and services of all others. */
@@ -67,7 +71,8 @@ int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, uid_t uid, const 
 int hydnsd_authority_reset(struct hydnsd *d, uint32_t i, const struct hydns_hello *h);
 int hydnsd_authority_add_acl(struct hydnsd *d, uint32_t i, const struct hydns_acl_entry *e, uint32_t n,
 			     char *why, size_t room);
-int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const char *text, size_t len);
+/* len: octets of the text. */
+int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const struct hydns_note *n, size_t len);
 int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room);
 /* The plugin's connection is gone; the resolver perhaps is not. */
 void hydnsd_authority_leave(struct hydnsd *d, uint32_t i);
@@ -79,7 +84,7 @@ void hydnsd_authority_tick(struct hydnsd *d);
 
 /* Nanoseconds since the last beat, UINT64_MAX when it has none. */
 uint64_t hydnsd_authority_age(const struct hydnsd *d, uint32_t i);
-/* Answers since the session began; exact at the time of the call. */
+/* Answers since the resolver's page was made; exact at the time of the call. */
 void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out);
 const char *hydnsd_authority_state_name(const struct hydnsd *d, uint32_t i);
 

@@ -15,6 +15,7 @@
 
 enum option_bit {
 	BIT_JSON = 1, BIT_LIMIT = 2, BIT_ONCE = 4, BIT_DO = 8, BIT_ZONE = 16, BIT_ALL = 32, BIT_NOREC = 64,
+	BIT_CLIENT = 128,
 };
 
 struct command {
@@ -34,8 +35,9 @@ static const struct command commands[] = {
 	 "the hottest names and where they are answered"},
 	{"rules", ctl_cmd_rules, 0, 0, BIT_JSON | BIT_LIMIT, "rules [--json] [-n N]",
 	 "rules in the kernel, hottest first"},
-	{"explain", ctl_cmd_explain, 2, 2, BIT_JSON | BIT_DO | BIT_NOREC, "explain NAME TYPE [--do] [--norec] [--json]",
-	 "why a name is or is not answered in the kernel"},
+	{"explain", ctl_cmd_explain, 0, 2, BIT_JSON | BIT_DO | BIT_NOREC | BIT_CLIENT,
+	 "explain [NAME TYPE [--do] [--norec]] [--client ADDRESS] [--json]",
+	 "why a name, or a client, is or is not answered in the kernel"},
 	{"flush", ctl_cmd_flush, 0, 1, BIT_ZONE | BIT_ALL, "flush NAME | --zone ZONE | --all",
 	 "withdraw rules (the resolver's cache stays)"},
 	{"pause", ctl_cmd_pause, 0, 0, 0, "pause",
@@ -105,7 +107,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, unsigned *given)
 		{"json", no_argument, NULL, 'j'},         {"limit", required_argument, NULL, 'n'},
 		{"once", no_argument, NULL, 'o'},         {"do", no_argument, NULL, 'd'},
 		{"norec", no_argument, NULL, 'r'},        {"zone", required_argument, NULL, 'z'},
-		{"all", no_argument, NULL, 'a'},
+		{"all", no_argument, NULL, 'a'},          {"client", required_argument, NULL, 'c'},
 		{"help", no_argument, NULL, 'h'},         {"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
@@ -119,6 +121,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, unsigned *given)
 		case 'o': c->once = true; *given |= BIT_ONCE; break;
 		case 'd': c->dnssec_ok = true; *given |= BIT_DO; break;
 		case 'r': c->norec = true; *given |= BIT_NOREC; break;
+		case 'c': c->client = optarg; *given |= BIT_CLIENT; break;
 		case 'z': c->zone = optarg; *given |= BIT_ZONE; break;
 		case 'a': c->all = true; *given |= BIT_ALL; break;
 		case 'n':

@@ -309,6 +309,7 @@ const struct hydns_hook hydns_hooks[] = {
 	{ NS_QUERY_RESUME_BEGIN, hydns_on_resume },
 	{ NS_QUERY_LOOKUP_BEGIN, hydns_on_lookup },
 	{ NS_QUERY_GOT_ANSWER_BEGIN, hydns_on_answer },
+	{ NS_QUERY_DONE_BEGIN, hydns_on_done },
 	{ NS_QUERY_DONE_SEND, hydns_on_send },
 	{ NS_CLIENT_RENDERED, on_rendered },
 	{ NS_CACHE_FLUSHED, on_flushed },
