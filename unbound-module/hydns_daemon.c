@@ -463,8 +463,12 @@ struct hydns_daemon* hydns_daemon_start(struct daemon* daemon)
 {
 	struct hydns_daemon* d;
 
-	if(modstack_find(&daemon->mods, "hydns") < 0)
+	if(modstack_find(&daemon->mods, "hydns") < 0) {
+		if(daemon->cfg->has_hydns && daemon->cfg->hydns_enable)
+			log_warn("hydns: there is a hydns: clause, but module-config: \"%s\" has no hydns: no answer is "
+				"offered to the kernel; begin it with hydns", daemon->cfg->module_conf);
 		return NULL;
+	}
 	if(!daemon->cfg->hydns_enable) {
 		log_info("hydns: hydns-enable is no: no answer is offered to the kernel");
 		return NULL;

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What hydnsctl explain says when the configuration keeps everything from the kernel, or leaves nothing to answer."""
+"""What hydnsctl explain says when the configuration keeps everything from the kernel, or leaves nothing to answer; and of
+a hydns: clause that does nothing."""
 
 from conftest import kernel_path
 from test_explain import NAME, said
 
 from harness.client import ask
 from harness.network import SERVICE
+from harness.process import run_tool
 from harness.run import wait_until
 
 
@@ -40,3 +42,17 @@ def test_no_client(world):
         explain = path.daemon.explain(NAME)
         assert (explain["where"], explain["reason"]) == ("resolver", "ACL")
         assert "access control plainly allows no client" in explain["text"]
+
+
+def test_clause_without_module(world):
+    """It does nothing, and both the server and unbound-checkconf say so."""
+    with world.unbound(clause=()) as alone:
+        alone.config.write_text(alone.config.read_text() + "hydns:\n    hydns-capacity: 5\n")
+        words = 'module-config: "validator iterator" has no hydns'
+        done = alone.world.tools.unbound_checkconf
+        checked = run_tool(alone.ns, [done, alone.config])
+        assert words in checked.stderr and "no errors" in checked.stdout
+        alone.control("reload")
+        wait_until(lambda: words in alone.program.log.read_text(), 10, "Unbound to warn")
+        alone.change("hydns-capacity: 5", "hydns-enable: no")
+        assert words not in run_tool(alone.ns, [done, alone.config]).stderr
