@@ -56,6 +56,7 @@ static int set_sizes(struct hydns_bpf *b, const struct hydns_geometry *g)
 	const struct { struct bpf_map *map; __u32 entries; } size[] = {
 		{ b->maps.hydns_slots, hydns_geometry_chunks(g) }, { b->maps.hydns_index, g->buckets },
 		{ b->maps.hydns_hits, g->cpus * g->lines }, { b->maps.hydns_claims, g->lines },
+		{ b->maps.hydns_seen, g->lines },
 	};
 	int err = 0;
 
@@ -137,6 +138,8 @@ static int map_arrays(struct hydns_kern *k, char why[HYDNS_WHY])
 		{ HYDNS_MAPPED_INDEX, k->skel->maps.hydns_index, true },
 		{ HYDNS_MAPPED_HITS, k->skel->maps.hydns_hits, false },
 		{ HYDNS_MAPPED_CLAIMS, k->skel->maps.hydns_claims, true },
+		{ HYDNS_MAPPED_SEEN, k->skel->maps.hydns_seen, true },
+		{ HYDNS_MAPPED_TALLIES, k->skel->maps.hydns_tallies, true },
 		{ HYDNS_MAPPED_META, k->skel->maps.hydns_meta, true },
 	};
 
@@ -253,6 +256,18 @@ const struct hydns_line *hydns_kern_hits(struct hydns_kern *k)
 struct hydns_line *hydns_kern_claims(struct hydns_kern *k)
 {
 	return k->mapped[HYDNS_MAPPED_CLAIMS].at;
+}
+
+__u32 *hydns_kern_seen(struct hydns_kern *k)
+{
+	struct hydns_line *lines = k->mapped[HYDNS_MAPPED_SEEN].at;
+
+	return lines->word;
+}
+
+struct hydns_tallies *hydns_kern_tallies(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_TALLIES].at;
 }
 
 __u32 *hydns_kern_empty(struct hydns_kern *k)

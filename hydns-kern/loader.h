@@ -62,11 +62,13 @@ int hydns_kern_remove(struct hydns_kern *k, char why[HYDNS_WHY]);
 void hydns_kern_close(struct hydns_kern *k);
 
 const struct hydns_geometry *hydns_kern_geometry(const struct hydns_kern *k);
-/* Memory-mapped, writable. Slots; index; hits [cpus * lines]; claims [lines]. */
+/* Memory-mapped, writable. Slots; index; hits [cpus * lines]; claims [lines]; hits accounted for, by ordinal; counts. */
 __u8 *hydns_kern_slots(struct hydns_kern *k);
 struct hydns_bucket *hydns_kern_index(struct hydns_kern *k);
 const struct hydns_line *hydns_kern_hits(struct hydns_kern *k);
 struct hydns_line *hydns_kern_claims(struct hydns_kern *k);
+__u32 *hydns_kern_seen(struct hydns_kern *k);
+struct hydns_tallies *hydns_kern_tallies(struct hydns_kern *k);
 
 int hydns_kern_pause(struct hydns_kern *k, bool on);            /* the kill switch */
 int hydns_kern_paused(struct hydns_kern *k, bool *on);

@@ -22,6 +22,9 @@ struct hydns_store_memory {            /* borrowed; must outlive the store */
 	const struct hydns_line *hits;
 	struct hydns_line *claims;
 	__u32 *empty;                  /* of hydns_meta's geometry, kept up to date; NULL: nobody reads it */
+	/* Not the store's, but kept with it over a restart: hits accounted for, by ordinal, and what they add up to. */
+	__u32 *seen;
+	struct hydns_tallies *tallies;
 };
 
 /* What a rule is made of. Pointers are borrowed for the call. */

@@ -69,8 +69,10 @@ static bool open_memory(struct contender *c, uint32_t capacity)
 		.index = zeroed(c->geometry.buckets, sizeof(struct hydns_bucket)),
 		.claims = zeroed(c->geometry.lines, sizeof(struct hydns_line)),
 		.slots = zeroed(hydns_geometry_chunks(&c->geometry), HYDNS_CHUNK),
+		.seen = zeroed(c->geometry.lines, sizeof(struct hydns_line)),
+		.tallies = zeroed(1, sizeof(struct hydns_tallies)),
 	};
-	return c->hits && c->memory.index && c->memory.claims && c->memory.slots;
+	return c->hits && c->memory.index && c->memory.claims && c->memory.slots && c->memory.seen && c->memory.tallies;
 }
 
 static void hydns_close(struct contender *c)
@@ -81,6 +83,8 @@ static void hydns_close(struct contender *c)
 	free(c->memory.slots);
 	free(c->memory.index);
 	free(c->memory.claims);
+	free(c->memory.seen);
+	free(c->memory.tallies);
 	free(c->hits);
 	free(c);
 }

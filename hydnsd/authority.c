@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hydns/clients.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/cookies.h"
 #include "hydnsd/daemon.h"
@@ -65,7 +66,7 @@ static void forget_configuration(struct hydnsd_authority *a)
 	free(a->sockets);
 	free(a->refusals);
 	for (uint32_t i = 0; i < a->note_count; i++)
-		free(a->note[i]);
+		free(a->note[i].text);
 	a->acl = NULL;
 	a->sockets = NULL;
 	a->refusals = NULL;
@@ -226,6 +227,8 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 		return rc;
 	*welcome = (struct hydns_welcome){ .authority = (uint32_t)i, .epoch = epoch };
 	d->authority[i] = (struct hydnsd_authority){ .epoch_seen = epoch };
+	hydnsd_rules_counts_reset(d->rules, (uint32_t)i, hydnsd_now_ns());
+	hydns_kern_authority_counts(d->kern, (uint32_t)i, &hydns_kern_tallies(d->kern)->base[i]);
 	return i;
 }
 
@@ -245,8 +248,6 @@ int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, uid_t uid, const 
 	take_hello(a, h);
 	a->session = session;
 	a->uid = uid;
-	hydnsd_rules_counts_reset(d->rules, (uint32_t)i, hydnsd_now_ns());
-	hydns_kern_authority_counts(d->kern, (uint32_t)i, &a->base);
 	hydnsd_log(HYDNSD_LOG_INFO, "resolver %d is %s %s, process %u%s", i, h->identity, h->version,
 		   h->pid, welcome->adopted ? ", back with its page" : "");
 	return i;
@@ -273,7 +274,7 @@ int hydnsd_authority_add_acl(struct hydnsd *d, uint32_t i, const struct hydns_ac
 		return -E2BIG;
 	}
 	for (uint32_t k = 0; k < n; k++)
-		if (e[k].prefixlen > 128 || e[k].action > HYDNS_ACL_ALLOW_COOKIE) {
+		if (e[k].prefixlen > 128 || e[k].action > HYDNS_ACL_ALLOW_COOKIE || e[k].why >= HYDNS_CLIENTS) {
 			snprintf(why, room, "an access-control entry has prefix length %u and action %u: "
 				 "use a plugin of this hydnsd's version", e[k].prefixlen, e[k].action);
 			return -EINVAL;
@@ -289,20 +290,36 @@ int hydnsd_authority_add_acl(struct hydnsd *d, uint32_t i, const struct hydns_ac
 	return 0;
 }
 
-int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const char *text, size_t len)
+static void drop_notes(struct hydnsd_authority *a, enum hydns_note_kind kind)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t n = 0; n < a->note_count; n++)
+		if (a->note[n].kind == kind)
+			free(a->note[n].text);
+		else
+			a->note[kept++] = a->note[n];
+	a->note_count = kept;
+}
+
+int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const struct hydns_note *n, size_t len)
 {
 	struct hydnsd_authority *a = &d->authority[i];
 	char *copy;
 
+	if (n->anew)
+		drop_notes(a, n->kind);
+	if (!len)
+		return 0;
 	if (a->note_count == HYDNSD_NOTES_MAX)
 		return -ENOSPC;
-	copy = strndup(text, len);
+	copy = strndup(n->text, len);
 	if (!copy)
 		return -ENOMEM;
 	for (char *c = copy; *c; c++)
 		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
 			*c = '?';
-	a->note[a->note_count++] = copy;
+	a->note[a->note_count++] = (struct hydnsd_note){ .kind = n->kind, .text = copy };
 	return 0;
 }
 
@@ -386,7 +403,7 @@ void hydnsd_authority_tick(struct hydnsd *d)
 /* -- looking ------------------------------------------------------------------------------------------- */
 void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)
 {
-	const struct hydns_authority_count *base = &d->authority[i].base;
+	const struct hydns_authority_count *base = &hydns_kern_tallies(d->kern)->base[i];
 	struct hydns_authority_count now = *base;
 
 	memset(out, 0, sizeof(*out));

@@ -40,6 +40,11 @@ struct hydnsd_refusal {
 };
 #define HYDNSD_REFUSALS_MAX 64         /* more are refused all the same, but not shown */
 
+struct hydnsd_note {
+	enum hydns_note_kind kind;
+	char *text;                    /* printable */
+};
+
 struct hydnsd_authority {
 	enum hydnsd_authority_state state;
 	struct hydns_hello hello;      /* zero for one taken over whose plugin is not back yet */
@@ -56,9 +61,8 @@ struct hydnsd_authority {
 	uint32_t socket_count;
 	struct hydnsd_refusal *refusals;
 	uint32_t refusal_count;
-	char *note[HYDNSD_NOTES_MAX];
+	struct hydnsd_note note[HYDNSD_NOTES_MAX];
 	uint32_t note_count;
-	struct hydns_authority_count base; /* the program's counters when the session began */
 };
 
 /* Marks as orphans those whose pages the pins hold; withdraws rules and services of all others, and what orphans have
@@ -77,7 +81,8 @@ int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, uid_t uid, const 
 int hydnsd_authority_reset(struct hydnsd *d, uint32_t i, const struct hydns_hello *h);
 int hydnsd_authority_add_acl(struct hydnsd *d, uint32_t i, const struct hydns_acl_entry *e, uint32_t n,
 			     char *why, size_t room);
-int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const char *text, size_t len);
+/* len: octets of the text. */
+int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const struct hydns_note *n, size_t len);
 int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room);
 /* The plugin's connection is gone; the resolver perhaps is not. */
 void hydnsd_authority_leave(struct hydnsd *d, uint32_t i);
@@ -95,7 +100,7 @@ uint32_t hydnsd_authority_epoch(const struct hydnsd *d, uint32_t i);
 bool hydnsd_authority_suspended(const struct hydnsd *d, uint32_t i);
 /* Nanoseconds since the last beat, UINT64_MAX when it has none. */
 uint64_t hydnsd_authority_age(const struct hydnsd *d, uint32_t i);
-/* Answers since the session began; exact at the time of the call. */
+/* Answers since the resolver's page was made; exact at the time of the call. */
 void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out);
 const char *hydnsd_authority_state_name(const struct hydnsd *d, uint32_t i);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/control.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,18 +170,45 @@ static uint8_t variant_of(const json_t *request)
 	       (json_is_true(json_object_get(request, "norec")) ? HYDNS_VARIANT_NO_RD : 0);
 }
 
-static void on_explain(struct client *c, const json_t *request)
+/* IPv4 as ::ffff:a.b.c.d, as everywhere. */
+static bool address_of(const char *text, uint8_t out[16])
+{
+	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+	memcpy(out, mapped, sizeof(mapped));
+	return inet_pton(AF_INET, text, out + sizeof(mapped)) == 1 || inet_pton(AF_INET6, text, out) == 1;
+}
+
+/* The question, which may be missing when there is a client. NULL, or what is wrong. */
+static const char *asked(const json_t *request, struct hydnsd_asked *q)
 {
 	const char *text = json_string_value(json_object_get(request, "name"));
+	const char *client = json_string_value(json_object_get(request, "client"));
 	uint16_t type = type_of(json_object_get(request, "type"));
-	struct hydnsd_name name;
 
-	if (!text || !hydnsd_name_parse(text, &name))
-		reply_bad(c, "name is not a domain name: correct it");
-	else if (!type)
-		reply_bad(c, "type is not a record type: use a mnemonic such as AAAA, or TYPEn");
+	if (client && !address_of(client, q->client))
+		return "client is not an IPv4 or IPv6 address: correct it";
+	q->has_client = client;
+	if (client && !text)
+		return NULL;
+	if (!text || !hydnsd_name_parse(text, &q->name))
+		return "name is not a domain name: correct it";
+	if (!type)
+		return "type is not a record type: use a mnemonic such as AAAA, or TYPEn";
+	q->qtype = htons(type);
+	q->variant = variant_of(request);
+	return NULL;
+}
+
+static void on_explain(struct client *c, const json_t *request)
+{
+	struct hydnsd_asked q = { 0 };
+	const char *fault = asked(request, &q);
+
+	if (fault)
+		reply_bad(c, fault);
 	else
-		reply_good(c, hydnsd_report_explain(c->daemon, &name, type, variant_of(request)));
+		reply_good(c, hydnsd_report_explain(c->daemon, &q));
 }
 
 static struct client *find_client(struct hydnsd *d, uint64_t id)

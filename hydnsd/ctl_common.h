@@ -26,6 +26,7 @@ struct ctl {
 	bool once;           /* --once */
 	bool dnssec_ok;      /* --do */
 	bool norec;          /* --norec */
+	const char *client;  /* --client: an address, or NULL */
 	bool all;            /* --all */
 	const char *zone;    /* --zone; NULL: not given */
 	unsigned limit;      /* -n; 0: the command's own default */

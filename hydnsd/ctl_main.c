@@ -61,6 +61,7 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 		case CTL_OPT_NOREC: c->norec = true; given->options |= CTL_TAKES_NOREC; break;
 		case CTL_OPT_ZONE: c->zone = optarg; given->options |= CTL_TAKES_ZONE; break;
 		case CTL_OPT_ALL: c->all = true; given->options |= CTL_TAKES_ALL; break;
+		case CTL_OPT_CLIENT: c->client = optarg; given->options |= CTL_TAKES_CLIENT; break;
 		case 'n':
 			if (parse_limit(optarg, &c->limit))
 				return CTL_USAGE;

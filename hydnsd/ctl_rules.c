@@ -86,46 +86,80 @@ static void print_explained_rule(const json_t *r)
 	       ctl_rate(ctl_real(r, "rate"), rate));
 }
 
-int ctl_cmd_explain(const struct ctl *c, int argc, char **argv)
+/* Of the question, and of the client. */
+static json_t *explain_request(const struct ctl *c, const char *name, const char *type)
 {
-	char why[CTL_WHY], type[16], buf[16];
-	char *name = ctl_name(argv[0], why);
-	int number = name ? ctl_type(argv[1], why) : -1;
-	const json_t *rule;
-	json_t *reply, *number_json;
-	bool kernel;
+	json_t *request = json_pack("{s:s, s:b, s:b}", "cmd", "explain", "do", c->dnssec_ok, "norec", c->norec);
 
-	(void)argc;
+	if (name) {
+		json_object_set_new(request, "name", json_string(name));
+		json_object_set_new(request, "type", json_string(type));
+	}
+	if (c->client)
+		json_object_set_new(request, "client", json_string(c->client));
+	return request;
+}
+
+static void print_explained(const struct ctl *c, const char *name, const char *type, const json_t *reply)
+{
+	bool kernel = !strcmp(ctl_str(reply, "where"), "kernel");
+	const json_t *rule = json_object_get(reply, "rule");
+
+	if (name)
+		printf("%s %s%s%s%s%s: ", name, type, c->dnssec_ok ? " (with DO)" : "", c->norec ? " (without RD)" : "",
+		       c->client ? " asked by " : "", c->client ? c->client : "");
+	else
+		printf("client %s: ", c->client);
+	puts(kernel ? "answered in kernel" : "answered by the resolver");
+	if (ctl_str(reply, "text")[0])
+		printf("  %s\n", ctl_str(reply, "text"));
+	if (json_is_object(rule))
+		print_explained_rule(rule);
+}
+
+/* The type as it is written; false: it is none, and that was said. */
+static bool read_type(const char *text, char type[16])
+{
+	char why[CTL_WHY], buf[16];
+	int number = ctl_type(text, why);
+	json_t *json;
+
 	if (number < 0) {
 		ctl_error("%s", why);
+		return false;
+	}
+	json = json_integer(number);
+	snprintf(type, 16, "%s", ctl_type_text(json, buf));
+	json_decref(json);
+	return true;
+}
+
+int ctl_cmd_explain(const struct ctl *c, int argc, char **argv)
+{
+	char why[CTL_WHY], type[16], *name = NULL;
+	json_t *reply;
+
+	if (argc == 1 || (!argc && (!c->client || c->dnssec_ok || c->norec))) {
+		ctl_error("explain takes NAME TYPE, --client ADDRESS, or both");
+		return CTL_USAGE;
+	}
+	if (argc && !(name = ctl_name(argv[0], why))) {
+		ctl_error("%s", why);
+		return CTL_USAGE;
+	}
+	if (argc && !read_type(argv[1], type)) {
 		free(name);
 		return CTL_USAGE;
 	}
-	number_json = json_integer(number);
-	snprintf(type, sizeof(type), "%s", ctl_type_text(number_json, buf));
-	json_decref(number_json);
-	reply = ctl_ask(c, json_pack("{s:s, s:s, s:s, s:b, s:b}", "cmd", "explain", "name", name, "type", type,
-				     "do", c->dnssec_ok, "norec", c->norec));
-	if (!reply) {
-		free(name);
-		return CTL_ERROR;
-	}
-	if (c->json) {
+	reply = ctl_ask(c, explain_request(c, name, type));
+	if (reply && c->json) {
 		ctl_json(reply);
-		free(name);
-		return CTL_OK;
+	} else if (reply) {
+		print_explained(c, name, type, reply);
+		json_decref(reply);
 	}
-	kernel = !strcmp(ctl_str(reply, "where"), "kernel");
-	printf("%s %s%s%s: %s\n", name, type, c->dnssec_ok ? " (with DO)" : "", c->norec ? " (without RD)" : "",
-	       kernel ? "answered in kernel" : "answered by the resolver");
-	if (ctl_str(reply, "text")[0])
-		printf("  %s\n", ctl_str(reply, "text"));
-	rule = json_object_get(reply, "rule");
-	if (json_is_object(rule))
-		print_explained_rule(rule);
-	json_decref(reply);
 	free(name);
-	return CTL_OK;
+	return reply ? CTL_OK : CTL_ERROR;
 }
 
 /* -- flush --------------------------------------------------------------------------------------------------- */

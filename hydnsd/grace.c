@@ -37,6 +37,11 @@ static long membarrier(int command)
 	return syscall(__NR_membarrier, command, 0, 0);
 }
 
+void hydnsd_grace_wait(void)
+{
+	membarrier(MEMBARRIER_CMD_GLOBAL);
+}
+
 static void *run(void *arg)
 {
 	struct hydnsd_grace *g = arg;

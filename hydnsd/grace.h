@@ -17,6 +17,9 @@ int hydnsd_grace_start(struct hydnsd_loop *l, struct hydnsd_rules *r, struct hyd
 		       char *why, size_t room);
 void hydnsd_grace_stop(struct hydnsd_grace *g);
 
+/* Waits here and now, at the end. */
+void hydnsd_grace_wait(void);
+
 /* Calls done in the loop after a grace period that begins now or later. 0 or -ENOMEM. */
 int hydnsd_grace_after(struct hydnsd_grace *g, void (*done)(void *arg), void *arg);
 /* Begins a grace period if slots wait for one and none is under way. */

@@ -31,7 +31,7 @@
 #define NAP_NS          200000
 #define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
 #define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
-#define RING_MAP        (HYDNS_RING_DATA + HYDNS_RING_BYTES)
+#define RING_MAP        HYDNS_RING_SIZE
 
 /* -- opening -------------------------------------------------------------------------------------------- */
 int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room)
@@ -43,7 +43,7 @@ int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *c
 
 	if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) || st.st_size != RING_MAP) {
 		snprintf(why, room, "a ring is not a sealed memfd of %d octets: use a plugin of this "
-			 "hydnsd's version", RING_MAP);
+			 "hydnsd's version", (int)RING_MAP);
 		return -EINVAL;
 	}
 	shared = mmap(NULL, RING_MAP, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -79,6 +79,37 @@ void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_rin
 		out->offered += __atomic_load_n(&ring->offered, __ATOMIC_RELAXED);
 		out->dropped += __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
 	}
+}
+
+/* The plugin may be writing there: only what has the same key before and after counts. */
+static bool read_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_kept *out)
+{
+	const struct hydns_kept *table = (const struct hydns_kept *)((const uint8_t *)r->shared + HYDNS_RING_DATA +
+								      HYDNS_RING_BYTES);
+	const struct hydns_kept *k = &table[HYDNS_KEPT_PLACE(key)];
+
+	out->key = __atomic_load_n(&k->key, __ATOMIC_ACQUIRE);
+	out->at_ms = __atomic_load_n(&k->at_ms, __ATOMIC_RELAXED);
+	out->what = __atomic_load_n(&k->what, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return key && out->key == key && __atomic_load_n(&k->key, __ATOMIC_RELAXED) == key;
+}
+
+bool hydnsd_session_kept(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_kept *out)
+{
+	const struct hydnsd_session *s = hydnsd_session_find(d, id);
+	uint32_t now = (uint32_t)hydnsd_now_ms();
+	bool found = false;
+
+	for (uint32_t i = 0; s && i < s->rings; i++) {
+		struct hydns_kept k;
+
+		if (!read_kept(&s->ring[i], key, &k) || (found && now - k.at_ms >= now - out->at_ms))
+			continue;
+		*out = k;
+		found = true;
+	}
+	return found;
 }
 
 /* -- one frame ------------------------------------------------------------------------------------------ */

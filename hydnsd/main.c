@@ -193,7 +193,7 @@ static int open_rules(struct hydnsd *d, char *why, size_t room)
 	struct hydns_store_memory memory = {
 		.geometry = hydns_kern_geometry(d->kern), .index = hydns_kern_index(d->kern),
 		.hits = hydns_kern_hits(d->kern), .claims = hydns_kern_claims(d->kern), .slots = hydns_kern_slots(d->kern),
-		.empty = hydns_kern_empty(d->kern),
+		.empty = hydns_kern_empty(d->kern), .seen = hydns_kern_seen(d->kern), .tallies = hydns_kern_tallies(d->kern),
 	};
 	uint64_t seed;
 
@@ -286,9 +286,12 @@ static void stop(struct hydnsd *d, bool leave)
 {
 	char why[HYDNS_WHY] = "";
 
+	/* first, so that what is counted then is all that there will be */
+	hydnsd_links_stop(d, d->kern && !leave);
+	if (d->kern && !leave)
+		hydnsd_grace_wait();
 	if (d->sessions)
 		hydnsd_sessions_stop(d);
-	hydnsd_links_stop(d, d->kern && !leave);
 	hydnsd_addresses_stop(d);
 	hydnsd_grace_stop(d->grace);
 	hydnsd_control_stop(d);

@@ -85,7 +85,7 @@ static json_t *notes(const struct hydnsd_authority *a)
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < a->note_count; i++)
-		json_array_append_new(list, json_string(a->note[i]));
+		json_array_append_new(list, json_string(a->note[i].text));
 	return list;
 }
 

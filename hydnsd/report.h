@@ -5,14 +5,23 @@
 
 #include <jansson.h>
 #include "hydnsd/daemon.h"
+#include "hydnsd/wire.h"
 
 json_t *hydnsd_report_status(struct hydnsd *d);
 json_t *hydnsd_report_stats(struct hydnsd *d);
 /* Hottest first. resolver: an authority, or -1 for all. */
 json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver);
 json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
-json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_name *name, uint16_t qtype,
-			      uint8_t variant);
+
+/* What an operator wants explained: a question, a client, or a client's question. */
+struct hydnsd_asked {
+	struct hydnsd_name name;       /* len 0: any */
+	uint16_t qtype;                /* network order */
+	uint8_t variant;
+	bool has_client;
+	uint8_t client[16];            /* IPv4-mapped, network order */
+};
+json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q);
 
 /* What explain.c and top.c need: one rule; the hottest rules, in room for limit + 1 of them, their number. */
 json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle);

@@ -76,6 +76,7 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 
 	if (rule->authority >= HYDNS_AUTHORITIES || !hydnsd_name_valid(rule->data, rule->name_len) ||
 	    !hydnsd_rules_owners(r, rule, &owners, &signature)) {
+		hydnsd_hits_discard(r, ordinal);
 		hydns_store_remove(r->store, handle);
 		return;
 	}
@@ -83,8 +84,7 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 	r->signature[ordinal] = signature;
 	r->owner[ordinal] = rule->authority;
 	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
-	r->seen[ordinal] = hydns_store_hits_raw(r->store, ordinal);
-	r->tally[rule->authority].rules++;
+	r->live[rule->authority]++;
 	known = (struct hydns_sighted){
 		.key = key_of(r, rule->data, rule), .count = hydns_store_hits(r->store, handle),
 		.window_ms = age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)age_ms + 1,
@@ -101,12 +101,10 @@ static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *
 	r->policy = hydns_policy_new(policy, r->ordinals);
 	r->signature = calloc(r->ordinals, sizeof(*r->signature));
 	r->owners = hydnsd_owners_new(r->ordinals);
-	r->seen = calloc(r->ordinals, sizeof(*r->seen));
 	r->generation = calloc(r->ordinals, sizeof(*r->generation));
 	r->owner = malloc(r->ordinals);
 	r->refresh_percent = malloc(r->ordinals);
-	return r->policy && r->signature && r->owners && r->seen && r->generation && r->owner &&
-	       r->refresh_percent;
+	return r->policy && r->signature && r->owners && r->generation && r->owner && r->refresh_percent;
 }
 
 struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
@@ -118,6 +116,8 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 	if (!r)
 		return NULL;
 	r->memory = *memory;
+	r->seen = memory->seen;
+	r->tallies = memory->tallies;
 	r->seed = seed;
 	r->capacity = r->fitting = policy->capacity;
 	if (!allocate(r, policy)) {
@@ -127,6 +127,7 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 	memset(r->owner, HYDNSD_NOBODY, r->ordinals);
 	for (uint32_t h = hydns_store_next(r->store, 0); h; h = hydns_store_next(r->store, h))
 		adopt(r, h, now_ns);
+	hydnsd_hits_take_over(r);
 	return r;
 }
 
@@ -139,7 +140,6 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 	hydns_policy_free(r->policy);
 	free(r->signature);
 	hydnsd_owners_free(r->owners);
-	free(r->seen);
 	free(r->generation);
 	free(r->owner);
 	free(r->refresh_percent);
@@ -198,7 +198,7 @@ static void forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_
 	hydnsd_owners_drop(r->owners, &owners, ordinal);
 	hydnsd_hits_depart(r, ordinal, rule, now_ns);
 	hydns_policy_remove(r->policy, ordinal);
-	r->tally[r->owner[ordinal]].rules--;
+	r->live[r->owner[ordinal]]--;
 	r->owner[ordinal] = HYDNSD_NOBODY;
 	r->signature[ordinal] = 0;
 }
@@ -315,7 +315,7 @@ static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struc
 	struct wanted w = { .rules = r, .authority = by->authority };
 
 	*victim = UINT32_MAX;
-	if (!by->capacity || r->tally[by->authority].rules < by->capacity)
+	if (!by->capacity || r->live[by->authority] < by->capacity)
 		return HYDNSD_ACCEPTED;
 	*victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
 	if (*victim == UINT32_MAX || !beats(r, a, *victim, now_ns))
@@ -361,9 +361,8 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, co
 	r->owner[ordinal] = a->parts.head.authority;
 	r->signature[ordinal] = a->signature;
 	hydnsd_owners_add(r->owners, &a->owners, ordinal);
-	r->seen[ordinal] = hydns_store_hits_raw(r->store, ordinal);
 	r->generation[ordinal] = (uint32_t)a->generation;
-	r->tally[a->parts.head.authority].rules++;
+	r->live[a->parts.head.authority]++;
 	r->refresh_percent[ordinal] = (uint8_t)by->refresh_percent;
 	hydns_policy_insert(r->policy, ordinal, former, &s, expiry_ms(&a->parts.head), ms(now_ns));
 }
@@ -529,8 +528,8 @@ size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 {
 	return hydns_store_bytes(r->store) + hydns_policy_bytes(r->policy) + hydnsd_owners_bytes(r->owners) +
 	       (size_t)r->departed_room * sizeof(*r->departed) +
-	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->seen) + sizeof(*r->generation) +
-				      sizeof(*r->owner) + sizeof(*r->refresh_percent));
+	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->generation) + sizeof(*r->owner) +
+				      sizeof(*r->refresh_percent));
 }
 
 uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r)

@@ -12,19 +12,12 @@
 struct hydnsd_departed {
 	uint32_t ordinal;
 	uint16_t qtype;                /* host order */
-	uint8_t authority;
+	uint8_t authority;             /* HYDNS_AUTHORITIES: nobody's */
 	uint8_t rcode;
 	uint8_t variant;
 	uint8_t flags;
 	bool empty;                    /* no record in the answer section */
 	bool authoritative;            /* AA */
-};
-
-struct hydnsd_tally {                  /* of one authority */
-	uint64_t edns_do, secure, nodata, referrals, authoritative;
-	uint64_t rcode[HYDNS_COUNT_RCODES];
-	uint64_t type[HYDNS_COUNT_TYPES];
-	uint32_t rules;
 };
 
 struct hydnsd_rules {
@@ -39,27 +32,34 @@ struct hydnsd_rules {
 	struct hydnsd_absent *absent;  /* not ours; or NULL */
 	/* by ordinal */
 	uint64_t *signature;           /* of the names that it depends on */
-	uint32_t *seen;                /* hits already accounted for */
+	uint32_t *seen;                /* hits already accounted for; of a free ordinal, what a new rule begins with */
 	uint32_t *generation;          /* low half, of the offer's stamp */
 	uint8_t *owner;                /* authority or HYDNSD_NOBODY */
 	uint8_t *refresh_percent;      /* of the offerer; HYDNSD_UNKNOWN: taken over from a former hydnsd */
-	struct hydnsd_tally tally[HYDNS_AUTHORITIES];
+	struct hydns_tallies *tallies; /* kept over a restart, as seen is */
+	uint32_t live[HYDNS_AUTHORITIES]; /* rules, by authority */
 	struct hydnsd_rules_counters counters;
 	struct hydnsd_departed *departed;
 	uint32_t departed_count, departed_room;
 	uint32_t departed_before_grace; /* those that the running grace period covers */
+	bool departed_unknown;         /* there was no memory to note one */
 	uint64_t grace_ticket;
 	uint32_t sweep_cursor;
 	uint32_t bar;
 };
 
 /* hits.c */
+/* Goes on from what a former hydnsd has counted. After the rules were adopted. */
+void hydnsd_hits_take_over(struct hydnsd_rules *r);
 /* Accounts the hits of a live rule since it was last looked at, and returns them; the policy hears of them. */
 uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			     uint64_t now_ns);
 /* The rule is about to leave: account now, and once more after the grace period. */
 void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			uint64_t now_ns);
+
+/* A rule that nobody's hits are counted for leaves. */
+void hydnsd_hits_discard(struct hydnsd_rules *r, uint32_t ordinal);
 
 /* rules.c */
 /* The names that a rule depends on, and their signature; false: it is unreadable. */

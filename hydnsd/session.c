@@ -363,9 +363,12 @@ static bool on_reset(struct hydnsd_session *s, const struct message *m)
 
 static bool on_note(struct hydnsd_session *s, const struct message *m)
 {
-	int rc = hydnsd_authority_add_note(s->daemon, (uint32_t)s->authority, (const char *)m->payload,
-					   m->head.len);
+	const struct hydns_note *n = (const struct hydns_note *)m->payload;
+	int rc;
 
+	if (m->head.len < sizeof(*n) || n->kind >= HYDNS_NOTES)
+		return refuse(s, m->head.seq, "a note of unknown kind: install hydnsd and the plugin from one release");
+	rc = hydnsd_authority_add_note(s->daemon, (uint32_t)s->authority, n, m->head.len - sizeof(*n));
 	return rc ? refuse(s, m->head.seq, "too many notes") : hydnsd_session_acknowledge(s, m->head.seq);
 }
 
@@ -633,14 +636,27 @@ int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room)
 	return hydnsd_loop_every(d->loop, HELLO_WITHIN_MS / 5, drop_silent, d);
 }
 
+/* The resolvers' own statistics would lack what they have not asked for. */
+static void tell_last_counts(struct hydnsd_session *s)
+{
+	struct hydns_counts counts;
+
+	if (s->dead || s->authority < 0)
+		return;
+	hydnsd_authority_counts(s->daemon, (uint32_t)s->authority, &counts);
+	send_message(s, HYDNS_MSG_COUNTS, 0, &counts, sizeof(counts), NULL, 0);
+}
+
 void hydnsd_sessions_stop(struct hydnsd *d)
 {
 	struct hydnsd_sessions *all = d->sessions;
 
 	if (!all)
 		return;
-	for (struct hydnsd_session *s = all->first; s; s = s->next)
+	for (struct hydnsd_session *s = all->first; s; s = s->next) {
+		tell_last_counts(s);
 		hydnsd_session_end(s, NULL);
+	}
 	free_dead(all);
 	for (uint32_t i = 0; i < all->listeners; i++) {
 		hydnsd_watch_end(all->listener[i].watch);

@@ -7,6 +7,7 @@
 
 /* Listens on every plugin socket. 0, or a negative errno and a line in why. */
 int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room);
+/* Each resolver is told its counts: all of them, if the program answers no more. */
 void hydnsd_sessions_stop(struct hydnsd *d);
 /* Ends a session: the plugin is told why; its authority becomes an orphan. Unknown ids are ignored. */
 void hydnsd_session_drop(struct hydnsd *d, uint64_t id, const char *why);
@@ -17,6 +18,10 @@ struct hydnsd_ring_counts {
 	uint64_t queries, offered, dropped;
 };
 void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_ring_counts *out);
+
+/* Why this session's plugin last kept the answer to a question (abi.h) from the kernel; false: it has not said. As hostile
+ * as the counts. */
+bool hydnsd_session_kept(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_kept *out);
 
 /* Takes a bounded number of frames out of every ring; returns how long the loop may sleep, in ms: 0
  * there is more, 1 offers were flowing a moment ago, -1 every plugin will ring the doorbell. */

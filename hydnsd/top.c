@@ -168,7 +168,7 @@ static json_t *all_notes(const struct hydnsd *d)
 	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
 		for (uint32_t k = 0; d->authority[i].state != HYDNSD_AUTHORITY_FREE && k < d->authority[i].note_count; k++)
 			json_array_append_new(list, json_pack("{s:i, s:s, s:s}", "authority", (int)i, "identity",
-				d->authority[i].hello.identity, "note", d->authority[i].note[k]));
+				d->authority[i].hello.identity, "note", d->authority[i].note[k].text));
 	return list;
 }
 

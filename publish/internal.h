@@ -52,9 +52,10 @@ struct hydns_wire_answer {
 	uint16_t name[2 * HYDNS_TTLS_MAX]; /* ... owners and CNAME targets, offsets into the message */
 	uint16_t rrtype[2 * HYDNS_TTLS_MAX]; /* of the owner's RRset (its RRSIGs count to it); target: 0 */
 };
-/* 0, or -EINVAL when the kernel path can't reproduce this reply to this question; *out only on success. */
-int hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
-		       struct hydns_wire_answer *out);
+/* HYDNS_KEPT_NONE, or why the kernel path can't reproduce this reply to this question and the number that goes with the
+ * reason; *out only on success. */
+enum hydns_kept_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+				       struct hydns_wire_answer *out, uint32_t *value);
 /*
  * Reads a name that may be compressed (RFC 1035 section 4.1.4; pointers lead backwards only). name: at
  * least HYDNS_NAME_MAX octets, filled in lower case with *name_len octets, or NULL for both. Returns the
@@ -123,6 +124,26 @@ bool hydns_subtrees_settled(struct hydns_subtrees *t, const uint8_t *name, size_
 /* All that was counted up to offers has been withdrawn. */
 void hydns_subtrees_settle(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers);
 
+/* -- kept.c: why answers were not offered ----------------------------------------------------------------- */
+/* In the part of a ring's memory that follows its frames. */
+void hydns_kept_note(struct hydns_ring *ring, uint64_t key, enum hydns_kept_why why, uint32_t value, uint64_t now_ms);
+
+/* -- notes.c: what the operator is told of the configuration ----------------------------------------------- */
+struct hydns_notes {
+	pthread_mutex_t lock;
+	char **text[HYDNS_NOTES];        /* by kind */
+	size_t count[HYDNS_NOTES];
+	_Atomic uint32_t changed;        /* times that they were set anew */
+};
+void hydns_notes_init(struct hydns_notes *n);
+void hydns_notes_destroy(struct hydns_notes *n);
+int hydns_notes_add(struct hydns_notes *n, enum hydns_note_kind kind, const char *text);    /* negative errno */
+int hydns_notes_set(struct hydns_notes *n, enum hydns_note_kind kind, const char *const *text, size_t count);
+/* The message for note number i of the kind, or for there being none, at most room octets; its length. 0: no such
+ * note. */
+size_t hydns_notes_message(struct hydns_notes *n, enum hydns_note_kind kind, size_t i, struct hydns_note *out,
+			   size_t room);
+
 /* -- page.c: the authority page ------------------------------------------------------------------------ */
 struct hydns_pages;
 struct hydns_pages *hydns_pages_new(void);
@@ -180,7 +201,7 @@ struct hydns_request {                   /* on its caller's stack, in the list w
 	struct hydns_request *next;
 	uint64_t id;
 	enum hydns_request_state state;
-	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, STATS or COOKIES */
+	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, STATS, COOKIES or NOTE */
 	struct hydns_withdraw withdraw;
 };
 struct hydns_requests {
@@ -190,7 +211,8 @@ struct hydns_requests {
 	uint64_t next_id;
 	bool accepting;                  /* a READY connection */
 	int wake;                        /* eventfd: the list is no longer empty, or the end has come */
-	struct hydns_counts counts;      /* last known */
+	struct hydns_counts counts;      /* last known, of the page that hydnsd reads now */
+	struct hydns_counts before;      /* of the pages before it */
 };
 int hydns_requests_init(struct hydns_requests *r);
 void hydns_requests_destroy(struct hydns_requests *r);
@@ -201,6 +223,11 @@ bool hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q, uint3
 bool hydns_requests_take(struct hydns_requests *r, struct hydns_request *copy);
 void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
 			   const struct hydns_counts *counts);
+/* Counts that came without a request; those of a page that is no more are kept apart. */
+void hydns_requests_take_counts(struct hydns_requests *r, const struct hydns_counts *counts);
+void hydns_requests_new_page(struct hydns_requests *r);
+/* What is known of all pages together. */
+void hydns_requests_counts(struct hydns_requests *r, struct hydns_counts *out);
 /* Opens the list, or closes it: then whatever stands in it has failed. */
 void hydns_requests_accept(struct hydns_requests *r, bool accepting);
 
@@ -230,7 +257,7 @@ struct hydns_thread {
 
 struct hydns_publish {
 	struct hydns_publish_options o;  /* strings owned */
-	uint64_t seed[2];
+	uint64_t seed[2];                /* of its tables' keys; hydnsd is told it */
 	struct hydns_pages *pages;
 	struct hydns_offered *offered;
 	struct hydns_names *names;
@@ -259,8 +286,7 @@ struct hydns_publish {
 	size_t services;
 	struct hydns_acl_entry *acl;
 	size_t acls;
-	char **note;
-	size_t notes;
+	struct hydns_notes notes;
 };
 
 /* Every rule is dead when it returns, but for programs that run at this moment. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "publish/internal.h"
 
@@ -42,6 +43,8 @@ struct link {
 	size_t next_service;             /* to be tried again first */
 	uint32_t retry_ms;               /* pause between two trials */
 	uint64_t retry_ns;               /* time of the next */
+	uint32_t notes_told;             /* that of the notes */
+	bool lost;                       /* the connection, and the operator was told so */
 	bool leaving;                    /* saying goodbye: the end of the thread no longer cuts waits short */
 	struct change_watch {            /* per resolver thread: its CHANGED frames */
 		uint32_t settled;        /* those before this ring position have been acted upon */
@@ -189,6 +192,16 @@ static void drop_fds(struct hydns_channel_message *m)
 	}
 }
 
+/* The only message that comes unasked: what a hydnsd that ends has counted. */
+static bool last_counts(struct link *l)
+{
+	if (l->in.head.type != HYDNS_MSG_COUNTS || l->in.head.seq != 0 || l->in.head.len != sizeof(struct hydns_counts))
+		return false;
+	drop_fds(&l->in);
+	hydns_requests_take_counts(&l->p->requests, (const struct hydns_counts *)l->in.payload);
+	return true;
+}
+
 /* The reply of this type is in l->in. -EREFUSED stands for REFUSED, its text in l->in. */
 #define EREFUSED ECONNREFUSED
 static int call(struct link *l, uint32_t type, const void *payload, size_t len, const int *fd, unsigned fds,
@@ -200,6 +213,8 @@ static int call(struct link *l, uint32_t type, const void *payload, size_t len, 
 
 	while (!error) {
 		error = hydns_channel_receive(l->sock, &l->in);
+		if (!error && last_counts(l))
+			continue;
 		if (error != -EAGAIN)
 			break;
 		error = await(l, POLLIN, false, deadline) ? 0 : -ETIMEDOUT;
@@ -247,6 +262,7 @@ static int take_page(struct link *l, const struct hydns_welcome *w, int map_fd)
 	error = hydns_pages_switch(l->p->pages, map_fd, w->epoch, hydns_mono_ns());
 	if (error)
 		return error;
+	hydns_requests_new_page(&l->p->requests);
 	hydns_pages_tell_tai(l->p->pages, hydns_tai_offset());
 	hydns_secrets_tell(&l->p->secrets, l->p->pages);
 	atomic_fetch_add(&l->p->session, 1);
@@ -281,7 +297,8 @@ static int hello(struct link *l)
 		.abi_version = HYDNS_ABI_VERSION, .threads = o->threads, .capacity = o->capacity,
 		.min_ttl = o->min_ttl, .max_ttl = o->max_ttl, .flags = o->flags, .edns_size = o->edns_size,
 		.max_udp = o->max_udp, .refresh_percent = (uint16_t)o->refresh_percent,
-		.pid = (uint32_t)getpid(),
+		.pid = (uint32_t)getpid(), .admission = o->admission,
+		.kept_seed = { l->p->seed[0], l->p->seed[1] },
 	};
 	int fd[HYDNS_THREADS_MAX + 1];
 	unsigned fds = o->threads;
@@ -405,22 +422,71 @@ static int send_cookies(struct link *l)
 	return error;
 }
 
+static int send_notes_of(struct link *l, enum hydns_note_kind kind)
+{
+	uint8_t payload[HYDNS_MSG_MAX - sizeof(struct hydns_msg)] __attribute__((aligned(8)));
+	int error = 0;
+	size_t len;
+
+	for (size_t i = 0; !error; i++) {
+		len = hydns_notes_message(&l->p->notes, kind, i, (struct hydns_note *)payload, sizeof(payload));
+		if (!len)
+			break;
+		error = configure(l, HYDNS_MSG_NOTE, payload, len, "a note");
+	}
+	return error;
+}
+
+/* The current notes, if hydnsd does not have them. */
+static int send_notes(struct link *l)
+{
+	uint32_t changed = atomic_load(&l->p->notes.changed);
+	int error = 0;
+
+	if (changed == l->notes_told)
+		return 0;
+	for (unsigned kind = 0; kind < HYDNS_NOTES && !error; kind++)
+		error = send_notes_of(l, kind);
+	if (!error)
+		l->notes_told = changed;
+	return error;
+}
+
 static int send_configuration(struct link *l)
 {
 	struct hydns_publish *p = l->p;
 	int error = send_services(l);
 
 	l->cookies_told = 0;
+	l->notes_told = atomic_load(&p->notes.changed) - 1;
 	if (!error)
 		error = send_acl(l);   /* all of it or nothing: a missing "deny" would answer too many */
 	if (!error)
 		error = send_cookies(l);
-	for (size_t i = 0; i < p->notes && !error; i++) {
-		size_t len = strlen(p->note[i]), max = HYDNS_MSG_MAX - sizeof(struct hydns_msg);
-
-		error = configure(l, HYDNS_MSG_NOTE, p->note[i], len < max ? len : max, "a note");
-	}
+	if (!error)
+		error = send_notes(l);
 	return error ? error : call(l, HYDNS_MSG_READY, NULL, 0, NULL, 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
+}
+
+/* Whoever was told that the connection is lost need not be told that there is none. */
+static void tell_unreachable(struct link *l, int error)
+{
+	const char *path = l->p->o.socket;
+	struct stat st;
+
+	if (l->lost && (error == -ECONNREFUSED || error == -ENOENT))
+		return;
+	if (error == -EACCES && stat(path, &st) == 0)
+		tell(l, HYDNS_LOG_WARNING, "hydnsd's socket %s may not be used by this process (user %u): every query goes "
+		     "through the resolver until it may; add the resolver's user to group %u, which is hydnsd's plugin-group, "
+		     "and restart the resolver", path, (unsigned)geteuid(), (unsigned)st.st_gid);
+	else if (error == -EACCES)
+		tell(l, HYDNS_LOG_WARNING, "hydnsd's socket %s is in a directory that this process (user %u) may not enter: "
+		     "every query goes through the resolver until it may; let the resolver's user, or a group of its, pass "
+		     "there", path, (unsigned)geteuid());
+	else
+		tell(l, HYDNS_LOG_WARNING, "hydnsd cannot be reached at %s (%s): every query goes through the "
+		     "resolver until it can; start hydnsd or correct the path", path, strerror(-error));
 }
 
 static int open_session(struct link *l)
@@ -429,9 +495,7 @@ static int open_session(struct link *l)
 
 	l->sock = hydns_channel_connect(l->p->o.socket);
 	if (l->sock < 0) {
-		tell(l, HYDNS_LOG_WARNING, "hydnsd cannot be reached at %s (%s): every query goes through the "
-		     "resolver until it can; start hydnsd or correct the path", l->p->o.socket,
-		     strerror(-l->sock));
+		tell_unreachable(l, l->sock);
 		return l->sock;
 	}
 	error = hello(l);
@@ -445,9 +509,10 @@ static int open_session(struct link *l)
 }
 
 /* -- serving ----------------------------------------------------------------------------------------------- */
-static int serve_cookies(struct link *l, const struct hydns_request *q)
+/* Requests for what the link thread keeps up to date by itself: they wait until it is. */
+static int serve_update(struct link *l, const struct hydns_request *q)
 {
-	int error = send_cookies(l);
+	int error = q->type == HYDNS_MSG_COOKIES ? send_cookies(l) : send_notes(l);
 
 	hydns_requests_finish(&l->p->requests, q->id, !error, NULL);
 	return error;
@@ -459,8 +524,8 @@ static int serve_request(struct link *l, const struct hydns_request *q)
 	bool stats = q->type == HYDNS_MSG_STATS;
 	int error;
 
-	if (q->type == HYDNS_MSG_COOKIES)
-		return serve_cookies(l, q);
+	if (q->type == HYDNS_MSG_COOKIES || q->type == HYDNS_MSG_NOTE)
+		return serve_update(l, q);
 	error = call(l, q->type, stats ? NULL : &q->withdraw, stats ? 0 : sizeof(q->withdraw), NULL, 0,
 		     stats ? HYDNS_MSG_COUNTS : HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
 	if (!error && stats && l->in.head.len != sizeof(*counts))
@@ -504,7 +569,9 @@ static int serve(struct link *l)
 		while (!error && hydns_requests_take(&l->p->requests, &q))
 			error = serve_request(l, &q);
 		if (!error)
-			error = send_cookies(l);   /* whose request was given up before its turn came */
+			error = send_cookies(l);   /* whose request was given up before its turn came, */
+		if (!error)
+			error = send_notes(l);     /* as these */
 		if (!error)
 			error = retry_services(l);
 		if (!error)
@@ -512,9 +579,9 @@ static int serve(struct link *l)
 		if (error || atomic_load(&l->p->stopping))
 			break;
 		await(l, POLLIN, true, l->refusals ? l->retry_ns : UINT64_MAX);
-		/* hydnsd says nothing of itself: what can be read is the end of the connection. */
+		/* hydnsd says hardly anything of itself: what can be read is mostly the end of the connection. */
 		error = hydns_channel_receive(l->sock, &l->in);
-		if (!error) {
+		if (!error && !last_counts(l)) {
 			drop_fds(&l->in);
 			error = -EPROTO;
 		} else if (error == -EAGAIN) {
@@ -524,7 +591,8 @@ static int serve(struct link *l)
 	return error;
 }
 
-static void close_session(struct link *l)
+/* error: the connection was lost by it; 0: it was not, or there was none. */
+static void close_session(struct link *l, int error)
 {
 	bool was_ready = atomic_exchange(&l->p->ready, false);
 
@@ -535,27 +603,31 @@ static void close_session(struct link *l)
 		close(l->sock);
 	l->sock = -1;
 	suspend_for_changes(l);
+	if (error)
+		tell(l, HYDNS_LOG_WARNING, "connection to hydnsd lost (%s): kernel answers go on until data change, and again "
+		     "when it is back", strerror(-error));
+	l->lost |= error != 0;
 }
 
-static void run_session(struct link *l)
+/* Negative errno: the connection is lost; 0: the resolver leaves. */
+static int run_session(struct link *l)
 {
 	int error;
 
 	atomic_fetch_add(&l->p->interval, 1);
 	hydns_requests_accept(&l->p->requests, true);
 	atomic_store(&l->p->ready, true);
+	l->lost = false;
 	tell(l, HYDNS_LOG_INFO, "connected to hydnsd at %s", l->p->o.socket);
 	/* A hydnsd that died asleep left no need_wakeup behind for its successor's first look. */
 	if (eventfd_write(l->p->doorbell, 1) && errno != EAGAIN)
 		hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd's doorbell does not work: %s", strerror(errno));
 	error = serve(l);
-	if (error && !atomic_load(&l->p->stopping))
-		tell(l, HYDNS_LOG_WARNING, "connection to hydnsd lost (%s): kernel answers go on until data change, "
-		     "and again when it is back", strerror(-error));
 	if (error)
-		return;
+		return atomic_load(&l->p->stopping) ? 0 : error;
 	l->leaving = true;
 	call(l, HYDNS_MSG_BYE, NULL, 0, NULL, 0, HYDNS_MSG_ACK, BYE_TIMEOUT_MS);
+	return 0;
 }
 
 void *hydns_link_main(void *publish)
@@ -567,12 +639,14 @@ void *hydns_link_main(void *publish)
 	l.refused = calloc(l.p->services + 1, sizeof(*l.refused));
 
 	while (!atomic_load(&l.p->stopping)) {
+		int lost = 0;
+
 		if (open_session(&l) == 0) {
 			backoff = BACKOFF_MIN_MS;
-			run_session(&l);
+			lost = run_session(&l);
 		}
 		most = l.sock < 0 ? BACKOFF_AWAY_MS : BACKOFF_MAX_MS;
-		close_session(&l);
+		close_session(&l, lost);
 		if (eventfd_read(l.p->requests.wake, &ignored) && errno != EAGAIN)
 			break;
 		if (!atomic_load(&l.p->stopping))

@@ -69,9 +69,7 @@ static void destroy(struct hydns_publish *p)
 		close(p->service[i]);
 	free(p->service);
 	free(p->acl);
-	for (size_t i = 0; i < p->notes; i++)
-		free(p->note[i]);
-	free(p->note);
+	hydns_notes_destroy(&p->notes);
 	hydns_names_free(p->names);
 	hydns_ends_free(p->ends);
 	hydns_subtrees_free(p->subtrees);
@@ -149,6 +147,7 @@ struct hydns_publish *hydns_publish_new(const struct hydns_publish_options *o)
 		return NULL;
 	}
 	hydns_secrets_init(&p->secrets);
+	hydns_notes_init(&p->notes);
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
@@ -190,18 +189,19 @@ int hydns_publish_add_acl(struct hydns_publish *p, const struct hydns_acl_entry 
 	return 0;
 }
 
-int hydns_publish_add_note(struct hydns_publish *p, const char *text)
+int hydns_publish_add_note(struct hydns_publish *p, enum hydns_note_kind kind, const char *text)
 {
-	char **more = realloc(p->note, (p->notes + 1) * sizeof(*more));
+	return hydns_notes_add(&p->notes, kind, text);
+}
 
-	if (!more)
-		return -ENOMEM;
-	p->note = more;
-	more[p->notes] = strdup(text);
-	if (!more[p->notes])
-		return -ENOMEM;
-	p->notes++;
-	return 0;
+void hydns_publish_set_notes(struct hydns_publish *p, enum hydns_note_kind kind, const char *const *text, size_t n)
+{
+	struct hydns_request q = { .type = HYDNS_MSG_NOTE };
+
+	if (hydns_notes_set(&p->notes, kind, text, n))
+		hydns_log(p, HYDNS_LOG_WARNING, "out of memory: hydnsctl shows too few notes");
+	if (p->started)
+		(void)hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms);
 }
 
 int hydns_publish_start(struct hydns_publish *p)
@@ -387,8 +387,6 @@ bool hydns_publish_counts(struct hydns_publish *p, struct hydns_counts *out, uin
 	struct hydns_request q = { .type = HYDNS_MSG_STATS };
 	bool fresh = hydns_requests_ask(&p->requests, &q, timeout_ms);
 
-	pthread_mutex_lock(&p->requests.lock);
-	*out = p->requests.counts;
-	pthread_mutex_unlock(&p->requests.lock);
+	hydns_requests_counts(&p->requests, out);
 	return fresh;
 }

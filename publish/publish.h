@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <time.h>
 #include "hydns/abi.h"
+#include "hydns/kept.h"
 
 struct hydns_publish;   /* one per resolver process and configuration */
 struct hydns_thread;    /* one per resolver thread */
@@ -54,8 +55,13 @@ int hydns_publish_add_acl(struct hydns_publish *p, const struct hydns_acl_entry 
  */
 void hydns_publish_cookie_secrets(struct hydns_publish *p, const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN],
 				  size_t n);
-/* A line for the operator: what the configuration keeps from the kernel, and why. Shown by hydnsctl. */
-int hydns_publish_add_note(struct hydns_publish *p, const char *text);
+/* A line for the operator: what the configuration keeps from the kernel, and why. For hydnsctl; before the start. */
+int hydns_publish_add_note(struct hydns_publish *p, enum hydns_note_kind kind, const char *text);
+/*
+ * The notes of this kind are these from now on: at any time, by one thread at a time. Waits as a withdrawal does until
+ * hydnsd shows them; without it, it is told when it is there.
+ */
+void hydns_publish_set_notes(struct hydns_publish *p, enum hydns_note_kind kind, const char *const *text, size_t n);
 
 /* Starts the link thread (heartbeat, connecting). Call after the last fork. */
 int hydns_publish_start(struct hydns_publish *p);
@@ -100,6 +106,14 @@ bool hydns_publish_due(struct hydns_thread *t, const struct hydns_question *q, u
 		       uint64_t now_ms);
 /* Both, by the question's key and whether it is fixed: for an answer that was there at once. */
 bool hydns_publish_hot(struct hydns_thread *t, uint64_t key, bool fixed, time_t expires, uint64_t now_ms);
+
+/*
+ * The answer to a question that was picked is not offered, and why: hydnsd shows it to an operator who asks. key: as
+ * _expect() or _key() said. value: the number in the reason's text (kept.def). hydns_publish_offer() notes reasons of
+ * its own.
+ */
+void hydns_publish_kept(struct hydns_thread *t, uint64_t key, enum hydns_kept_why why, uint32_t value);
+uint64_t hydns_publish_key(const struct hydns_thread *t, const struct hydns_question *q);
 
 /*
  * The thread's next offer rests on this name too: the owner of an RRset that the resolver's cached answer
@@ -162,7 +176,8 @@ void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t n
 void hydns_publish_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
 			   enum hydns_shown shown, time_t was, time_t is);
 
-/* Kernel answers since the session began; waits at most timeout_ms. False: out keeps the last known. */
+/* Kernel answers since hydns_publish_new(), whatever became of hydnsd meanwhile: no count ever falls. Waits at most
+ * timeout_ms; false: they are as they were last known. */
 bool hydns_publish_counts(struct hydns_publish *p, struct hydns_counts *out, uint32_t timeout_ms);
 
 #endif

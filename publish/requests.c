@@ -5,6 +5,7 @@
  * pointer to one: it works on a copy and finds the request again by its number, if it is still there.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -116,6 +117,43 @@ void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
 		q->state = done ? HYDNS_REQUEST_DONE : HYDNS_REQUEST_FAILED;
 		pthread_cond_broadcast(&r->done);
 	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void hydns_requests_take_counts(struct hydns_requests *r, const struct hydns_counts *counts)
+{
+	pthread_mutex_lock(&r->lock);
+	r->counts = *counts;
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* All of them are words. Only the number of rules is one of now, and not of all time. */
+static void add_counts(struct hydns_counts *to, const struct hydns_counts *more)
+{
+	uint64_t sum[sizeof(*to) / sizeof(uint64_t)], of[sizeof(*to) / sizeof(uint64_t)];
+	const uint64_t rules = more->rules;
+
+	memcpy(sum, to, sizeof(sum));
+	memcpy(of, more, sizeof(of));
+	for (size_t i = 0; i < sizeof(sum) / sizeof(sum[0]); i++)
+		sum[i] += of[i];
+	memcpy(to, sum, sizeof(sum));
+	to->rules = rules;
+}
+
+void hydns_requests_new_page(struct hydns_requests *r)
+{
+	pthread_mutex_lock(&r->lock);
+	add_counts(&r->before, &r->counts);
+	memset(&r->counts, 0, sizeof(r->counts));
+	pthread_mutex_unlock(&r->lock);
+}
+
+void hydns_requests_counts(struct hydns_requests *r, struct hydns_counts *out)
+{
+	pthread_mutex_lock(&r->lock);
+	*out = r->before;
+	add_counts(out, &r->counts);
 	pthread_mutex_unlock(&r->lock);
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "publish/internal.h"
 
-#define RING_SIZE (HYDNS_RING_DATA + HYDNS_RING_BYTES)
+#define RING_SIZE HYDNS_RING_SIZE
 
 static int ring_memfd(void)
 {

@@ -5,7 +5,6 @@
  * compression pointers stay valid because a question of the same length stands before it.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <string.h>
 #include "publish/internal.h"
 
@@ -42,6 +41,7 @@ struct walk {
 	uint16_t opt_flags;
 	bool fixed;
 	struct hydns_wire_answer *a;
+	enum hydns_kept_why why;        /* set when it is refused */
 };
 
 static uint16_t get16(const uint8_t *p)
@@ -146,8 +146,11 @@ static bool record_ok(struct walk *w, bool additional)
 	if (type == TYPE_OPT && additional)
 		return opt_ok(w, fixed, rdlength);
 	ttl = get32(p + 4);
-	if (meta_type(type) || get16(p + 2) != CLASS_IN || (ttl == 0 && !w->fixed) || ttl > TTL_MAX ||
-	    ++w->records > HYDNS_TTLS_MAX)
+	if (ttl == 0 && !w->fixed)
+		w->why = HYDNS_KEPT_ZERO_TTL;
+	else if (++w->records > HYDNS_TTLS_MAX)
+		w->why = HYDNS_KEPT_MANY_RECORDS;
+	if (meta_type(type) || get16(p + 2) != CLASS_IN || ttl > TTL_MAX || w->why)
 		return false;
 	if (ttl < w->a->ttl)
 		w->a->ttl = ttl;
@@ -162,13 +165,16 @@ static bool record_ok(struct walk *w, bool additional)
 	return true;
 }
 
-static bool header_ok(const uint8_t *wire, struct hydns_wire_answer *a)
+static bool header_ok(const uint8_t *wire, struct hydns_wire_answer *a, enum hydns_kept_why *why)
 {
 	uint16_t flags = get16(wire + 2);
 	unsigned rcode = flags & FLAG_RCODE;
 
-	if ((flags & (FLAG_QR | FLAG_OPCODE | FLAG_TC | FLAG_Z | FLAG_CD)) != FLAG_QR ||
-	    (rcode != RCODE_NOERROR && rcode != RCODE_NXDOMAIN) || get16(wire + 4) != 1)
+	if (flags & FLAG_TC)
+		*why = HYDNS_KEPT_TRUNCATED;
+	else if (rcode != RCODE_NOERROR && rcode != RCODE_NXDOMAIN)
+		*why = HYDNS_KEPT_ERROR;
+	if ((flags & (FLAG_QR | FLAG_OPCODE | FLAG_Z | FLAG_CD)) != FLAG_QR || get16(wire + 4) != 1 || *why)
 		return false;
 	a->reply_flags = htons(flags & (uint16_t)~(FLAG_RD | FLAG_AD | FLAG_CD));
 	return true;
@@ -198,31 +204,62 @@ static bool records_ok(struct walk *w)
 		if (i < get16(w->wire + 6))
 			w->a->answer_names = w->a->names;
 	}
-	return w->at == w->len && w->records;   /* a reply without records says not how long it lives */
+	if (w->at == w->len && !w->records)     /* it says not how long it lives */
+		w->why = HYDNS_KEPT_NO_RECORD;
+	return w->at == w->len && w->records;
 }
 
-int hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
-		       struct hydns_wire_answer *out)
+/* True: a and w are complete; else w->why may say why not. */
+static bool message_ok(struct walk *w, const struct hydns_question *q)
+{
+	bool wants_do = q->variant & HYDNS_VARIANT_DO;
+	size_t space;
+
+	if (w->len < HEADER_LEN || w->len > UINT16_MAX || q->variant & ~HYDNS_VARIANTS ||
+	    !header_ok(w->wire, w->a, &w->why) || !question_ok(w->wire, w->len, q))
+		return false;
+	w->at = HEADER_LEN + q->name_len + 4U;
+	w->a->answer = (uint16_t)w->at;
+	if (!records_ok(w) || wants_do != !!(w->opt_flags & OPT_DO))
+		return false;
+	space = HYDNS_RULE_SPACE(q->name_len, w->len - w->opt_len - w->a->answer, w->records, 0);
+	if (space > HYDNS_SLOT_MOST)
+		w->why = HYDNS_KEPT_TOO_LARGE;
+	return space <= HYDNS_SLOT_MOST;
+}
+
+static uint32_t number_of(const struct walk *w)
+{
+	const unsigned records = w->len < HEADER_LEN ? 0 : get16(w->wire + 6) + get16(w->wire + 8) + get16(w->wire + 10);
+
+	switch (w->why) {
+	case HYDNS_KEPT_ERROR:
+		return get16(w->wire + 2) & FLAG_RCODE;
+	case HYDNS_KEPT_MANY_RECORDS:
+		return records;
+	case HYDNS_KEPT_TOO_LARGE:
+		return (uint32_t)w->len;
+	default:
+		return 0;
+	}
+}
+
+enum hydns_kept_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+				       struct hydns_wire_answer *out, uint32_t *value)
 {
 	struct hydns_wire_answer a = { .ttl = TTL_MAX };
 	struct walk w = { .wire = wire, .len = len, .fixed = q->fixed, .a = &a };
-	bool wants_do = q->variant & HYDNS_VARIANT_DO;
 	size_t end;
 
-	if (len < HEADER_LEN || len > UINT16_MAX || q->variant & ~HYDNS_VARIANTS ||
-	    !header_ok(wire, &a) || !question_ok(wire, len, q))
-		return -EINVAL;
-	w.at = HEADER_LEN + q->name_len + 4U;
-	a.answer = (uint16_t)w.at;
-	if (!records_ok(&w) || wants_do != !!(w.opt_flags & OPT_DO))
-		return -EINVAL;
+	if (!message_ok(&w, q)) {
+		*value = number_of(&w);
+		return w.why ? w.why : HYDNS_KEPT_UNREADABLE;
+	}
 	end = len - w.opt_len;
-	if (HYDNS_RULE_SPACE(q->name_len, end - a.answer, w.records, 0) > HYDNS_SLOT_MOST)
-		return -EINVAL;
 	a.answer_len = (uint16_t)(end - a.answer);
 	memcpy(&a.ancount, wire + 6, 2);
 	memcpy(&a.nscount, wire + 8, 2);
 	a.arcount = htons((uint16_t)(get16(wire + 10) - (w.opt_len != 0)));
 	*out = a;
-	return 0;
+	return HYDNS_KEPT_NONE;
 }

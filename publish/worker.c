@@ -96,6 +96,22 @@ bool hydns_publish_hot(struct hydns_thread *t, uint64_t key, bool fixed, time_t 
 	return is_due(t->publish, key, hydns_publish_sighted(t, key, now_ms), fixed, expires, now_ms);
 }
 
+/* What an offer fails for, and the number that goes with it. */
+struct fault {
+	enum hydns_kept_why why;
+	uint32_t value;
+};
+
+uint64_t hydns_publish_key(const struct hydns_thread *t, const struct hydns_question *q)
+{
+	return hydns_question_key(q, t->publish->seed);
+}
+
+void hydns_publish_kept(struct hydns_thread *t, uint64_t key, enum hydns_kept_why why, uint32_t value)
+{
+	hydns_kept_note(t->ring.ring, key, why, value, hydns_mono_coarse_ms());
+}
+
 static bool edns_size_ok(struct hydns_publish *p, const struct hydns_wire_answer *a)
 {
 	if (!a->edns_size || !p->o.edns_size || a->edns_size == p->o.edns_size)
@@ -113,12 +129,12 @@ static bool life_ok(const struct hydns_publish_options *o, struct draft *d, time
 	uint64_t began = (uint64_t)sent_at * HYDNS_NS_PER_S;
 	struct hydns_moment now = hydns_moment();
 
+	d->ttl = d->q->fixed ? TTL_ANY : d->a.ttl;
+	if (expires - sent_at < d->ttl)
+		d->ttl = expires > sent_at ? (uint32_t)(expires - sent_at) : 0;
 	if (sent_at < 0 || expires <= sent_at || began > now.real_ns || now.real_ns - began >= now.mono_ns)
 		return false;
 	d->base_ns = now.mono_ns - (now.real_ns - began);
-	d->ttl = d->q->fixed ? TTL_ANY : d->a.ttl;
-	if (expires - sent_at < d->ttl)
-		d->ttl = (uint32_t)(expires - sent_at);
 	if (d->ttl < o->min_ttl || now.mono_ns - d->base_ns >= d->ttl * HYDNS_NS_PER_S)
 		return false;
 	if (o->max_ttl && d->ttl > o->max_ttl)
@@ -264,29 +280,53 @@ void hydns_publish_rests_on(struct hydns_thread *t, const uint8_t *name, size_t 
 		t->left_out.overflow = true;   /* what nobody could match can't be withdrawn */
 }
 
+/* Whether the kernel path can take the answer at all: HYDNS_KEPT_NONE. */
+static struct fault fault_of(struct hydns_publish *p, struct draft *d, const uint8_t *wire, size_t len,
+			     time_t sent_at, time_t expires)
+{
+	struct fault f = { 0 };
+
+	f.why = hydns_wire_dissect(wire, len, d->q, &d->a, &f.value);
+	if (f.why)
+		return f;
+	if (!edns_size_ok(p, &d->a))
+		return (struct fault){ HYDNS_KEPT_EDNS_SIZE, d->a.edns_size };
+	if (!life_ok(&p->o, d, sent_at, expires))
+		return (struct fault){ d->ttl < p->o.min_ttl ? HYDNS_KEPT_SHORT_TTL : HYDNS_KEPT_STALE, d->ttl };
+	if (!strike_shown(d, wire, len))
+		return (struct fault){ HYDNS_KEPT_TOO_LARGE, (uint32_t)len };
+	return f;
+}
+
 static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, size_t wire_len, time_t sent_at,
 		 time_t expires)
 {
 	struct hydns_publish *p = t->publish;
 	uint32_t now_session = session(p);
+	struct fault f;
 	int error;
 
 	if (!atomic_load(&p->ready))
 		return -ENOTCONN;
 	d->key = hydns_question_key(d->q, p->seed);
-	if (hydns_wire_dissect(wire, wire_len, d->q, &d->a) || !edns_size_ok(p, &d->a) ||
-	    !life_ok(&p->o, d, sent_at, expires) || !strike_shown(d, wire, wire_len)) {
+	f = fault_of(p, d, wire, wire_len, sent_at, expires);
+	if (f.why) {
 		error = -EINVAL;   /* noted below: no use in encoding it again with the next query */
+		hydns_publish_kept(t, d->key, f.why, f.value);
 	} else {
 		if (p->subtrees)
 			note_subtrees(p, d, wire, wire_len);
 		/* Changes advance the generation too, but names_ok() knows which names they concern. */
 		if (d->stamp.generation < atomic_load(&p->withdrawn) ||
-		    d->stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, d, wire, wire_len))
+		    d->stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, d, wire, wire_len)) {
+			hydns_publish_kept(t, d->key, HYDNS_KEPT_CHANGED, 0);
 			return -ESTALE;
+		}
 		error = put_offer(t, d, wire);
-		if (error)
+		if (error) {
+			hydns_publish_kept(t, d->key, HYDNS_KEPT_RING_FULL, 0);
 			return error;
+		}
 	}
 	hydns_offered_note(p->offered, d->key, answer_id(p, d->q->fixed, expires), now_session,
 			   (uint32_t)hydns_mono_coarse_ms(), d->stamp.generation,

@@ -33,17 +33,25 @@ uint32_t hydns_request_waits(struct hydns_context* h)
 	return h && h->plain && h->picked ? h->hooks->sighted(h) : 0;
 }
 
+void hydns_request_kept(struct hydns_context* h, enum hydns_kept_why why)
+{
+	if(h && h->plain && h->picked)
+		h->hooks->kept(h, why);
+}
+
 void hydns_request_logged(struct module_env* env)
 {
-	if(env->hydns && !env->hydns->unlogged)
+	if(env->hydns && !env->hydns->unlogged) {
+		hydns_request_kept(env->hydns, HYDNS_KEPT_LOGGED_ZONE);
 		env->hydns->plain = 0;
+	}
 }
 
 void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep)
 {
 	struct hydns_context* h = qstate->env->hydns;
 
-	if(h && rep)
+	if(h)
 		h->hooks->fresh(h, qstate, r, rep);
 }
 

@@ -25,6 +25,7 @@ struct sldns_buffer;
 /* What a context can do. All are called by the context's own worker. */
 struct hydns_hooks {
 	uint32_t (*sighted)(struct hydns_context* h);
+	/* rep: NULL when nothing was found */
 	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 		struct reply_info* rep);
 	void (*renewed)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
@@ -33,6 +34,7 @@ struct hydns_hooks {
 	void (*moved)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
 		enum hydns_shown shown, time_t was, time_t is);
 	void (*zone_changed)(struct hydns_context* h);
+	void (*kept)(struct hydns_context* h, enum hydns_kept_why why);
 };
 
 /* One per worker, for that worker alone. */
@@ -55,11 +57,15 @@ struct hydns_context {
  * be shown, else 0. h may be NULL. */
 uint32_t hydns_request_waits(struct hydns_context* h);
 
+/* The request under way was answered otherwise than from a cached message as it stands, so it is not shown; why is for
+ * whoever asks. h may be NULL. */
+void hydns_request_kept(struct hydns_context* h, enum hydns_kept_why why);
+
 /* The request under way was logged as one for a local zone; so must be all others for the name. */
 void hydns_request_logged(struct module_env* env);
 
 /* A reply to a plain client has been sent after a resolution, whose message is in the cache. rep: that of the
- * resolution, with relative TTLs. */
+ * resolution, with relative TTLs, or NULL: it was an error. */
 void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep);
 
 /* A resolution has ended, all its clients have their replies, and what it found is in the cache. rep: with

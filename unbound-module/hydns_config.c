@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "hydns_daemon.h"
+#include "hydns/clients.h"
 #include "daemon/acl_list.h"
 #include "daemon/daemon.h"
 #include "services/authzone.h"
@@ -111,7 +112,7 @@ static int has_rpz(struct daemon* daemon)
 	return has;
 }
 
-int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const char* reason), void* arg)
+size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_OBSTACLES_MAX])
 {
 	const struct config_file* cfg = daemon->cfg;
 	const struct obstacle all[] = {
@@ -155,39 +156,42 @@ int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const c
 		{ cfg->hydns_max_ttl != 0 && cfg->hydns_min_ttl > cfg->hydns_max_ttl,
 			"hydns-min-ttl is above hydns-max-ttl: lower it" },
 	};
-	size_t i;
-	int met = 0;
+	size_t i, met = 0;
 
+	_Static_assert(sizeof(all) / sizeof(all[0]) < HYDNS_OBSTACLES_MAX, "room for one more");
 	for(i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if(all[i].met) {
-			met++;
-			say(arg, all[i].reason);
-		}
+		if(all[i].met)
+			reasons[met++] = all[i].reason;
 	return met;
 }
 
-static void say_stop(void* arg, const char* reason)
+static int manner_is_same(const struct hydns_daemon* d)
 {
-	(void)arg;
-	log_warn("hydns: no answer is offered to the kernel any more: %s", reason);
+	struct hydns_manner now = hydns_config_manner(d->daemon);
+
+	return now.flags == d->manner.flags && now.edns_size == d->manner.edns_size && now.max_udp == d->manner.max_udp;
 }
 
 void hydns_config_recheck(struct hydns_daemon* d)
 {
-	struct hydns_manner now;
+	const char* reasons[HYDNS_OBSTACLES_MAX];
+	size_t i, n = hydns_config_obstacles(d->daemon, reasons);
 	int was = atomic_load(&d->open);
 
-	if(!was)
+	if(d->closing)
 		return;
-	now = hydns_config_manner(d->daemon);
-	if(now.flags != d->manner.flags || now.edns_size != d->manner.edns_size ||
-		now.max_udp != d->manner.max_udp) {
-		log_warn("hydns: no answer is offered to the kernel any more: an option that shapes replies "
-			"was set; reload to go on");
-		atomic_store(&d->open, 0);
-	} else if(hydns_config_obstacles(d->daemon, say_stop, NULL) != 0) {
-		atomic_store(&d->open, 0);
-	}
+	if(d->exported && !manner_is_same(d))
+		reasons[n++] = "an option that shapes replies was set while Unbound ran: reload to go on";
+	else if(!d->exported && n == 0)
+		reasons[n++] = "what kept answers from the kernel at the start no longer holds: reload to go on";
+	if(was && n == 0)
+		return;
+	for(i = 0; i < n; i++)
+		log_warn("hydns: no answer is offered to the kernel%s: %s", was ? " any more" : "", reasons[i]);
+	if(n == 0)
+		log_info("hydns: answers are offered to the kernel again");
+	atomic_store(&d->open, n == 0);
+	hydns_publish_set_notes(d->publish, HYDNS_NOTE_OBSTACLE, reasons, n);
 }
 
 /* --- who is answered ----------------------------------------------------------------------------------- */
@@ -201,6 +205,28 @@ int hydns_acl_is_plain(const struct acl_addr* acl)
 
 static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 #define V4_BITS 96
+
+/* What the entry says of its clients, for whoever asks. */
+static uint8_t client_of(const struct acl_addr* acl)
+{
+	switch(acl->control) {
+	case acl_deny:
+		return HYDNS_CLIENT_DENY;
+	case acl_refuse:
+		return HYDNS_CLIENT_REFUSE;
+	case acl_deny_non_local:
+		return HYDNS_CLIENT_DENY_NON_LOCAL;
+	case acl_refuse_non_local:
+		return HYDNS_CLIENT_REFUSE_NON_LOCAL;
+	default:
+		break;
+	}
+	if(acl->view)
+		return HYDNS_CLIENT_VIEW;
+	if(!hydns_acl_is_plain(acl))
+		return HYDNS_CLIENT_TAGS;
+	return acl->control == acl_allow_cookie ? HYDNS_CLIENT_NEED_COOKIE : HYDNS_CLIENT_ALLOWED;
+}
 
 /* False: this netblock can't meet a client. */
 static int acl_entry_of(const struct acl_addr* acl, struct hydns_acl_entry* e)
@@ -219,6 +245,7 @@ static int acl_entry_of(const struct acl_addr* acl, struct hydns_acl_entry* e)
 		memcpy(e->addr + sizeof(v4_mapped), &((const struct sockaddr_in*)&n->addr)->sin_addr, 4);
 		e->prefixlen = (uint8_t)(V4_BITS + n->net);
 	}
+	e->why = client_of(acl);
 	if(!hydns_acl_is_plain(acl))
 		e->action = HYDNS_ACL_PASS;
 	else	e->action = acl->control == acl_allow_cookie ? HYDNS_ACL_ALLOW_COOKIE : HYDNS_ACL_ALLOW;
@@ -234,6 +261,7 @@ static struct hydns_acl_entry v4_default(void)
 	memcpy(e.addr, v4_mapped, sizeof(v4_mapped));
 	e.prefixlen = V4_BITS;
 	e.action = HYDNS_ACL_PASS;
+	e.why = HYDNS_CLIENT_NO_ENTRY;
 	return e;
 }
 
@@ -258,7 +286,7 @@ static int export_acl(struct daemon* daemon, struct hydns_publish* p)
 	if(!has_v4_default)
 		entries[n++] = v4_default();
 	if(passed > 0)
-		(void)hydns_publish_add_note(p, "clients of access-control entries with a view or tags "
+		(void)hydns_publish_add_note(p, HYDNS_NOTE_CLIENTS, "clients of access-control entries with a view or tags "
 			"are answered by the resolver only");
 	ok = hydns_publish_add_acl(p, entries, n) == 0;
 	free(entries);
@@ -270,23 +298,29 @@ static int export_acl(struct daemon* daemon, struct hydns_publish* p)
 static int export_services(struct daemon* daemon, struct hydns_publish* p)
 {
 	struct listen_port* port;
-	int left_out = 0, served = 0;
+	int automatic = 0, wrapped = 0, served = 0;
 
 	for(port = daemon->num_ports > 0 ? daemon->ports[0] : NULL; port; port = port->next) {
 		if(port->ftype == listen_type_udp && !port->pp2_enabled) {
 			if(hydns_publish_add_service(p, port->fd) != 0)
 				return 0;
 			served++;
-		} else if(port->ftype == listen_type_udp || port->ftype == listen_type_udpancil ||
+		} else if(port->ftype == listen_type_udpancil && !port->pp2_enabled)
+			automatic++;
+		else if(port->ftype == listen_type_udp || port->ftype == listen_type_udpancil ||
 			port->ftype == listen_type_udp_dnscrypt ||
 			port->ftype == listen_type_udpancil_dnscrypt)
-			left_out++;
+			wrapped++;
 	}
-	if(left_out > 0)
-		(void)hydns_publish_add_note(p, "UDP sockets with PROXY protocol, DNSCrypt or interface-automatic "
-			"are answered by the resolver only");
+	if(automatic > 0)
+		(void)hydns_publish_add_note(p, HYDNS_NOTE_ADDRESSES, "interface-automatic is yes, and the kernel can't tell which "
+			"addresses that means: set it to no, and name the addresses with interface:");
+	if(wrapped > 0)
+		(void)hydns_publish_add_note(p, HYDNS_NOTE_ADDRESSES, "UDP sockets with PROXY protocol or DNSCrypt are "
+			"answered by the resolver only");
 	if(served == 0)
-		(void)hydns_publish_add_note(p, "there is no UDP socket whose queries the kernel could answer");
+		(void)hydns_publish_add_note(p, HYDNS_NOTE_ADDRESSES, "there is no UDP socket whose queries the kernel could "
+			"answer");
 	return 1;
 }
 
@@ -333,7 +367,7 @@ static void note_logged_zones(struct daemon* daemon, struct hydns_publish* p)
 	if(daemon->cfg->hydns_allow_unlogged)
 		return;
 	if(daemon->cfg->log_local_actions) {
-		(void)hydns_publish_add_note(p, "log-local-actions is yes: names in local zones are answered by the "
+		(void)hydns_publish_add_note(p, HYDNS_NOTE_OTHER, "log-local-actions is yes: names in local zones are answered by the "
 			"resolver only, so that they are logged; or set hydns-allow-unlogged: yes");
 		return;
 	}
@@ -345,14 +379,14 @@ static void note_logged_zones(struct daemon* daemon, struct hydns_publish* p)
 	}
 	lock_rw_unlock(&daemon->local_zones->lock);
 	if(logged > 0)
-		(void)hydns_publish_add_note(p, "names in local zones of type inform are answered by the resolver "
+		(void)hydns_publish_add_note(p, HYDNS_NOTE_OTHER, "names in local zones of type inform are answered by the resolver "
 			"only, so that they are logged; or set hydns-allow-unlogged: yes");
 }
 
 int hydns_config_export(struct daemon* daemon, struct hydns_publish* p)
 {
 	if(daemon->cfg->interface_actions || daemon->cfg->interface_view || daemon->cfg->interface_tags)
-		(void)hydns_publish_add_note(p, "clients let in by interface-action, interface-view or "
+		(void)hydns_publish_add_note(p, HYDNS_NOTE_CLIENTS, "clients let in by interface-action, interface-view or "
 			"interface-tag alone are answered by the resolver only: name them in access-control");
 	if(!export_acl(daemon, p)) {
 		log_err("hydns: can't hand the access control list to hydnsd: out of memory, or more than %d "

@@ -186,6 +186,7 @@ static void act(struct hydns_control* c)
 		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 		break;
 	case CLOSE:
+		c->daemon->closing = 1;
 		atomic_store(&c->daemon->open, 0);
 		hydns_publish_withdraw_all(p);
 		break;

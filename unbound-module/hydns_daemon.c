@@ -65,11 +65,14 @@ int hydns_wants_renewal(const struct hydns_context* h)
 }
 
 /* --- is this answer everybody's? --------------------------------------------------------------------- */
+static int rcode_of(const struct reply_info* rep)
+{
+	return (int)FLAGS_GET_RCODE(rep->flags);
+}
+
 static int rcode_is_general(const struct reply_info* rep)
 {
-	int rcode = (int)FLAGS_GET_RCODE(rep->flags);
-
-	return rcode == LDNS_RCODE_NOERROR || rcode == LDNS_RCODE_NXDOMAIN;
+	return rcode_of(rep) == LDNS_RCODE_NOERROR || rcode_of(rep) == LDNS_RCODE_NXDOMAIN;
 }
 
 static int security_is_general(const struct reply_info* rep, int must_validate)
@@ -130,6 +133,28 @@ static int nothing_left_out(const struct reply_info* rep, struct sldns_buffer* p
 	return sent == records || bound <= udp_size;
 }
 
+/* Why an answer to a question of this type with these options is not everybody's; NONE: it is. */
+static enum hydns_kept_why why_kept(const struct query_info* qinfo, const struct reply_info* rep,
+	const struct edns_data* edns, int must_validate)
+{
+	if(qinfo->local_alias)
+		return HYDNS_KEPT_LOCAL_ALIAS;
+	if(!type_is_general(qinfo->qtype))
+		return HYDNS_KEPT_BY_TYPE;
+	if(!rcode_is_general(rep))
+		return HYDNS_KEPT_ERROR;
+	if(!edns_is_general(edns))
+		return HYDNS_KEPT_EDNS_OPTION;
+	if(!security_is_general(rep, must_validate))
+		return HYDNS_KEPT_UNVALIDATED;
+	return HYDNS_KEPT_NONE;
+}
+
+static void note_kept(struct hydns_context* h, const struct hydns_question* q, enum hydns_kept_why why, uint32_t value)
+{
+	hydns_publish_kept(h->thread, hydns_publish_key(h->thread, q), why, value);
+}
+
 /* An answer that everybody gets, as encoded for a client with room for udp_size octets. */
 static void offer_reply(struct hydns_context* h, const struct hydns_question* q, const struct reply_info* rep,
 	struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns, time_t expires, time_t now,
@@ -137,8 +162,14 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 {
 	size_t i;
 
-	if(expires - now < h->daemon->daemon->cfg->hydns_min_ttl || !nothing_left_out(rep, pkt, udp_size, edns))
+	if(expires - now < h->daemon->daemon->cfg->hydns_min_ttl) {
+		note_kept(h, q, HYDNS_KEPT_SHORT_TTL, expires > now ? (uint32_t)(expires - now) : 0);
 		return;
+	}
+	if(!nothing_left_out(rep, pkt, udp_size, edns)) {
+		note_kept(h, q, HYDNS_KEPT_LEFT_OUT, 0);
+		return;
+	}
 	/* without one of its RRsets, shown or not, the message is no longer answered from */
 	for(i = 0; i < rep->rrset_count; i++)
 		hydns_publish_rests_on(h->thread, rep->rrsets[i]->rk.dname, rep->rrsets[i]->rk.dname_len);
@@ -178,11 +209,16 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now)
 {
 	struct hydns_question q;
+	enum hydns_kept_why why;
 
-	if(!h->plain || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed) ||
-		qinfo->local_alias || !type_is_general(qinfo->qtype) || !rcode_is_general(rep) || !edns_is_general(edns) ||
-		!security_is_general(rep, h->daemon->daemon->env->need_to_validate))
+	if(!h->plain || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
 		return;
+	why = why_kept(qinfo, rep, edns, h->daemon->daemon->env->need_to_validate);
+	if(why) {
+		if(h->picked)
+			hydns_publish_kept(h->thread, h->key, why, (uint32_t)rcode_of(rep));
+		return;
+	}
 	/* the reply's own question: qinfo may point into a buffer that was overwritten */
 	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	/* first, for an offer that is refused would end the renewals */
@@ -251,20 +287,41 @@ static void offer_cached(struct hydns_context* h, struct module_env* env, struct
 	lock_rw_unlock(&e->lock);
 }
 
+/* Why a resolution's answer is not everybody's. */
+static enum hydns_kept_why why_resolution_kept(const struct module_qstate* qstate, const struct mesh_reply* r,
+	const struct reply_info* rep)
+{
+	if(!rep || qstate->return_rcode != LDNS_RCODE_NOERROR)
+		return HYDNS_KEPT_ERROR;
+	if(r->local_alias)
+		return HYDNS_KEPT_LOCAL_ALIAS;
+	if(!type_is_general(qstate->qinfo.qtype))
+		return HYDNS_KEPT_BY_TYPE;
+	if(rep->ttl <= 0)
+		return HYDNS_KEPT_ZERO_TTL;
+	if(!resolution_is_general(qstate))
+		return HYDNS_KEPT_NOT_CACHED;
+	return edns_is_general(&r->edns) ? HYDNS_KEPT_NONE : HYDNS_KEPT_EDNS_OPTION;
+}
+
 /* The cache's message, not the resolution's own: of an RRset that the cache held already it keeps the sooner end. */
 static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 	struct reply_info* rep)
 {
 	const struct hydns_stamp* stamp = (const struct hydns_stamp*)qstate->minfo[h->module];
 	struct query_info qinfo = qstate->qinfo;
+	enum hydns_kept_why why = why_resolution_kept(qstate, r, rep);
 	struct hydns_question q;
 
 	qinfo.local_alias = NULL;
-	if(!stamp || rep->ttl <= 0 || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed) ||
-		!resolution_is_general(qstate) || r->local_alias || !type_is_general(qinfo.qtype) ||
-		!edns_is_general(&r->edns))
+	if(!stamp || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
 		return;
 	q = question_of(qinfo.qname, &qinfo, &r->edns);
+	if(why) {
+		note_kept(h, &q, why, qstate->return_rcode ? (uint32_t)qstate->return_rcode :
+			rep ? (uint32_t)rcode_of(rep) : LDNS_RCODE_SERVFAIL);
+		return;
+	}
 	if(hydns_publish_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, coarse_ms()))
 		offer_cached(h, qstate->env, &qinfo, &q, *stamp);
 }
@@ -314,6 +371,11 @@ static void zone_changed(struct hydns_context* h)
 	hydns_publish_withdraw_all(h->daemon->publish);
 }
 
+static void kept(struct hydns_context* h, enum hydns_kept_why why)
+{
+	hydns_publish_kept(h->thread, h->key, why, 0);
+}
+
 /* --- life ------------------------------------------------------------------------------------------ */
 static void log_text(enum hydns_log_level level, const char* text)
 {
@@ -359,16 +421,10 @@ static struct hydns_publish* new_publish(struct daemon* daemon, struct hydns_man
 	return hydns_publish_new(&o);
 }
 
-static void say_obstacle(void* arg, const char* reason)
-{
-	log_warn("hydns: no answer is offered to the kernel: %s", reason);
-	(void)hydns_publish_add_note((struct hydns_publish*)arg, reason);
-}
-
 static int make_contexts(struct hydns_daemon* d)
 {
 	static const struct hydns_hooks hooks = { sighted, fresh_answer, renewed, watches, name_changed, end_moved,
-		zone_changed };
+		zone_changed, kept };
 	int i;
 
 	d->contexts = (struct hydns_context*)calloc((size_t)d->threads, sizeof(*d->contexts));
@@ -387,9 +443,17 @@ static int make_contexts(struct hydns_daemon* d)
 /* Obstacles leave the link up, so that hydnsd can show them; but then nothing is offered or served. */
 static int open_for_offers(struct hydns_daemon* d)
 {
-	if(hydns_config_obstacles(d->daemon, say_obstacle, d->publish) == 0) {
+	const char* reasons[HYDNS_OBSTACLES_MAX];
+	size_t i, n = hydns_config_obstacles(d->daemon, reasons);
+
+	for(i = 0; i < n; i++) {
+		log_warn("hydns: no answer is offered to the kernel: %s", reasons[i]);
+		(void)hydns_publish_add_note(d->publish, HYDNS_NOTE_OBSTACLE, reasons[i]);
+	}
+	if(n == 0) {
 		if(!hydns_config_export(d->daemon, d->publish))
 			return 0;
+		d->exported = 1;
 		atomic_store(&d->open, 1);
 	}
 	return hydns_publish_start(d->publish) == 0;
@@ -399,8 +463,12 @@ struct hydns_daemon* hydns_daemon_start(struct daemon* daemon)
 {
 	struct hydns_daemon* d;
 
-	if(modstack_find(&daemon->mods, "hydns") < 0)
+	if(modstack_find(&daemon->mods, "hydns") < 0) {
+		if(daemon->cfg->has_hydns && daemon->cfg->hydns_enable)
+			log_warn("hydns: there is a hydns: clause, but module-config: \"%s\" has no hydns: no answer is "
+				"offered to the kernel; begin it with hydns", daemon->cfg->module_conf);
 		return NULL;
+	}
 	if(!daemon->cfg->hydns_enable) {
 		log_info("hydns: hydns-enable is no: no answer is offered to the kernel");
 		return NULL;

@@ -29,6 +29,8 @@ struct hydns_daemon {
 	struct hydns_publish* publish;
 	struct hydns_manner manner;
 	atomic_int open;          /* answers may be offered */
+	int exported;             /* hydnsd was told who is answered where */
+	int closing;              /* a reload, or the end, has begun */
 	int threads;
 	struct hydns_context* contexts;
 	struct hydns_counts base; /* at the last reset of the statistics */
@@ -59,13 +61,14 @@ int hydns_wants_renewal(const struct hydns_context* h);
 /* Whether a client let in by this entry is answered like any other. */
 int hydns_acl_is_plain(const struct acl_addr* acl);
 struct hydns_manner hydns_config_manner(struct daemon* daemon);
-/* Calls say() with each reason why nothing can be offered; returns how many there are. */
-int hydns_config_obstacles(struct daemon* daemon, void (*say)(void* arg, const char* reason), void* arg);
+/* The reasons why nothing can be offered; returns how many there are. */
+#define HYDNS_OBSTACLES_MAX 20
+size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_OBSTACLES_MAX]);
 /* Tells p who is answered where. False: not possible, and logged. */
 int hydns_config_export(struct daemon* daemon, struct hydns_publish* p);
 /* Tells p which secrets this resolver makes and verifies DNS cookies with at this moment. */
 void hydns_config_cookies(struct daemon* daemon, struct hydns_publish* p);
-/* After an option was set at run time: offers go on only if they still can. */
+/* After an option was set at run time: offers go on only if they still can, and again when they can again. */
 void hydns_config_recheck(struct hydns_daemon* d);
 
 /* --- remote control (hydns_control.c) ----------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's answers in Unbound's statistics. hydnsd counts them for the whole server, since it began. */
+/* The kernel's answers in Unbound's statistics. hydnsd counts them for the whole server; no count ever falls. */
 #include "config.h"
-#include <string.h>
 #include "hydns_daemon.h"
 #include "libunbound/unbound.h"
 #include "sldns/pkthdr.h"
@@ -9,31 +8,11 @@
 
 /* How long the statistics wait for hydnsd; without an answer they show what is known. */
 #define COUNTS_WAIT_MS 200
-#define COUNTS (sizeof(struct hydns_counts) / sizeof(__u64))
-
-/* Counters start again when hydnsd does: what it has counted before then stays counted, as if it lay before
- * the last reset (modulo 2^64, as all differences here). */
-static void carry_over(struct hydns_counts* base, const struct hydns_counts* before)
-{
-	__u64 to[COUNTS], of[COUNTS];
-	size_t i;
-
-	memcpy(to, base, sizeof(to));
-	memcpy(of, before, sizeof(of));
-	for(i = 0; i < COUNTS; i++)
-		to[i] -= of[i];
-	memcpy(base, to, sizeof(to));
-}
 
 void hydns_stats_ask(struct hydns_daemon* d)
 {
-	struct hydns_counts before;
-
-	if(!d)
-		return;
-	before = d->last;
-	if(hydns_publish_counts(d->publish, &d->last, COUNTS_WAIT_MS) && d->last.answered < before.answered)
-		carry_over(&d->base, &before);
+	if(d)
+		(void)hydns_publish_counts(d->publish, &d->last, COUNTS_WAIT_MS);
 }
 
 static void add_types(struct ub_server_stats* svr, const struct hydns_counts* last,

@@ -14,6 +14,7 @@
 #include <dns/rrl.h>
 #include <dns/view.h>
 #include <ns/server.h>
+#include "hydns/clients.h"
 #include "compat.h"
 #include "plugin.h"
 
@@ -142,24 +143,49 @@ bool hydns_rrl_limits_answers(const dns_view_t *view)
 }
 
 /* The lists that must all let a client in. Without recursion there are answers from zones alone. */
-static bool let_in(const dns_view_t *v, dns_aclenv_t *env, const isc_prefix_t *at)
+static enum hydns_client why_not_let_in(const dns_view_t *v, dns_aclenv_t *env, const isc_prefix_t *at)
 {
-	return surely(v->matchclients, env, at) && surely(v->queryacl, env, at) &&
-	       (!v->recursion || (surely(v->cacheacl, env, at) && surely(v->recursionacl, env, at)));
+	if (!surely(v->matchclients, env, at))
+		return HYDNS_CLIENT_OTHER_VIEW;
+	if (!surely(v->queryacl, env, at))
+		return HYDNS_CLIENT_NO_QUERY;
+	if (v->recursion && !surely(v->cacheacl, env, at))
+		return HYDNS_CLIENT_NO_CACHE;
+	return v->recursion && !surely(v->recursionacl, env, at) ? HYDNS_CLIENT_NO_RECURSION : HYDNS_CLIENT_ALLOWED;
 }
 
-static uint8_t judge(const struct hydns_judge *j, const isc_prefix_t *at)
+static enum hydns_client judge(const struct hydns_judge *j, const isc_prefix_t *at)
 {
 	const dns_view_t *v = j->view;
+	enum hydns_client why;
 
-	if ((j->server->blackholeacl != NULL && perhaps(j->server->blackholeacl, j->env, at)) ||
-	    is_of_earlier_view(j, at) || !let_in(v, j->env, at) || sorts(v->sortlist, j->env, at) ||
-	    (v->nocasecompress != NULL && perhaps(v->nocasecompress, j->env, at)))
-		return HYDNS_ACL_PASS;
+	if (j->server->blackholeacl != NULL && perhaps(j->server->blackholeacl, j->env, at))
+		return HYDNS_CLIENT_BLACKHOLE;
+	if (is_of_earlier_view(j, at))
+		return HYDNS_CLIENT_EARLIER_VIEW;
+	why = why_not_let_in(v, j->env, at);
+	if (why != HYDNS_CLIENT_ALLOWED)
+		return why;
+	if (sorts(v->sortlist, j->env, at))
+		return HYDNS_CLIENT_SORTED;
+	if (v->nocasecompress != NULL && perhaps(v->nocasecompress, j->env, at))
+		return HYDNS_CLIENT_NO_COMPRESSION;
 	/* named does not count responses to those whose cookie is valid. */
 	if (j->limited && !(v->rrl->exempt != NULL && surely(v->rrl->exempt, j->env, at)))
+		return HYDNS_CLIENT_RATE_LIMITED;
+	return HYDNS_CLIENT_ALLOWED;
+}
+
+static uint8_t action_for(enum hydns_client why)
+{
+	switch (why) {
+	case HYDNS_CLIENT_ALLOWED:
+		return HYDNS_ACL_ALLOW;
+	case HYDNS_CLIENT_RATE_LIMITED:
 		return HYDNS_ACL_ALLOW_COOKIE;
-	return HYDNS_ACL_ALLOW;
+	default:
+		return HYDNS_ACL_PASS;
+	}
 }
 
 /* --- the prefixes that the lists name ---------------------------------------------------------------------- */
@@ -196,7 +222,8 @@ static void add(struct table *t, unsigned int family, const uint8_t *addr, unsig
 		t->room = room;
 	}
 	memcpy(&at.add, addr, family == AF_INET6 ? 16 : 4);
-	e.action = judge(t->j, &at);
+	e.why = judge(t->j, &at);
+	e.action = action_for(e.why);
 	if (family == AF_INET6) {
 		memcpy(e.addr, addr, sizeof(e.addr));
 		e.prefixlen = (uint8_t)bits;
@@ -253,18 +280,19 @@ static bool holds(const struct hydns_acl_entry *net, const struct hydns_acl_entr
 	       (bits == 0 || ((net->addr[octets] ^ e->addr[octets]) & (uint8_t)(0xff00 >> bits)) == 0);
 }
 
-/* Drops what the next shorter prefix says, too. Sorted, a prefix stands before all that it holds. */
-static void thin_out(struct table *t)
+/* Drops what the next shorter prefix says, too; exactly: also for the same reason, for whoever asks. Sorted, a prefix
+ * stands before all that it holds. */
+static void thin_out(struct table *t, bool exactly)
 {
 	size_t outer[129], depth = 0, kept = 0;
 
-	qsort(t->entry, t->n, sizeof(*t->entry), compare);
 	for (size_t i = 0; i < t->n; i++) {
 		const struct hydns_acl_entry e = t->entry[i];
 
 		while (depth > 0 && !holds(&t->entry[outer[depth - 1]], &e))
 			depth--;
-		if (depth > 0 && t->entry[outer[depth - 1]].action == e.action)
+		if (depth > 0 && t->entry[outer[depth - 1]].action == e.action &&
+		    (!exactly || t->entry[outer[depth - 1]].why == e.why))
 			continue;
 		outer[depth++] = kept;
 		t->entry[kept++] = e;
@@ -290,7 +318,10 @@ struct hydns_acl_entry *hydns_acl_compile(const struct hydns_judge *j, size_t *n
 		free(t.entry);
 		return NULL;
 	}
-	thin_out(&t);
+	qsort(t.entry, t.n, sizeof(*t.entry), compare);
+	thin_out(&t, true);
+	if (t.n > HYDNS_ACL_ENTRIES)
+		thin_out(&t, false);
 	*n = t.n;
 	return t.entry;
 }

@@ -11,6 +11,7 @@
 #include <dns/message.h>
 #include <dns/name.h>
 #include <dns/rdataset.h>
+#include <dns/result.h>
 #include <dns/view.h>
 #include <ns/client.h>
 #include <ns/query.h>
@@ -36,6 +37,7 @@ static __thread struct note {
 static __thread struct {
 	const ns_client_t *client;   /* NULL: not to be offered */
 	struct hydns_stamp stamp;
+	uint64_t key;
 	struct hydns_question q;
 	time_t expires;
 	bool secure;
@@ -147,18 +149,31 @@ static bool says_more(const ns_client_t *client)
 	return hydns_has_extended_error(client);
 }
 
-static bool query_is_plain(const query_ctx_t *qctx)
+/* Of the shape that the kernel answers, whatever is asked. */
+static bool query_is_plain(const ns_client_t *client)
 {
-	const ns_client_t *client = qctx->client;
 	const dns_message_t *m = client->message;
 	const unsigned int special = NS_CLIENTATTR_TCP | NS_CLIENTATTR_MULTICAST | NS_CLIENTATTR_WANTNSID |
 		NS_CLIENTATTR_WANTEXPIRE | NS_CLIENTATTR_HAVEECS | NS_CLIENTATTR_WANTPAD;
 
-	return type_is_plain(client->query.qtype) && !is_by_client(qctx) && (client->attributes & special) == 0 &&
-	       m->opcode == dns_opcode_query && m->rdclass == dns_rdataclass_in && m->tsigkey == NULL &&
-	       client->signer == NULL && (m->flags & (DNS_MESSAGEFLAG_CD | DNS_MESSAGEFLAG_TC)) == 0 &&
-	       client->ednsversion <= 0 && !qctx->rpz && !qctx->nxrewrite && !qctx->dns64 && !qctx->redirected &&
-	       (client->query.attributes & NS_QUERYATTR_SYNTHESIZED) == 0 && !says_more(client);
+	return (client->attributes & special) == 0 && m->opcode == dns_opcode_query &&
+	       m->rdclass == dns_rdataclass_in && m->tsigkey == NULL && client->signer == NULL &&
+	       (m->flags & (DNS_MESSAGEFLAG_CD | DNS_MESSAGEFLAG_TC)) == 0 && client->ednsversion <= 0;
+}
+
+/* Why the answer to a plain query is not everybody's, as far as its way to here tells; NONE: it is. */
+static enum hydns_kept_why why_way_kept(const query_ctx_t *qctx)
+{
+	const ns_client_t *client = qctx->client;
+
+	if (!type_is_plain(client->query.qtype))
+		return HYDNS_KEPT_BY_TYPE;
+	if (is_by_client(qctx) || qctx->dns64)
+		return HYDNS_KEPT_DNS64;
+	if (qctx->rpz || qctx->nxrewrite || qctx->redirected ||
+	    (client->query.attributes & NS_QUERYATTR_SYNTHESIZED) != 0)
+		return HYDNS_KEPT_SYNTHESIZED;
+	return says_more(client) ? HYDNS_KEPT_EXTENDED_ERROR : HYDNS_KEPT_NONE;
 }
 
 /* With auth-nxdomain that a name does not exist is said with AA from the cache, too. */
@@ -193,18 +208,36 @@ static bool is_from_zones(const query_ctx_t *qctx, const struct note *n)
 	       ((client->attributes & NS_CLIENTATTR_RA) != 0) == qctx->view->recursion;
 }
 
-/* Zone data in the middle of a chain of aliases, and what is not validated yet, are not the cache's. */
-static bool is_of_cache(const dns_rdataset_t *r)
+/* Why it is neither. */
+static enum hydns_kept_why why_source_kept(const query_ctx_t *qctx, const struct note *n)
 {
-	return r->trust != dns_trust_ultimate && !DNS_TRUST_PENDING(r->trust) &&
-	       (r->attributes & (DNS_RDATASETATTR_STALE | DNS_RDATASETATTR_STALE_WINDOW |
-				 DNS_RDATASETATTR_ANCIENT)) == 0;
+	const ns_client_t *client = qctx->client;
+
+	if (n->unfit)
+		return HYDNS_KEPT_ZONE_OWN;
+	if (n->zone && n->cache)
+		return HYDNS_KEPT_MIXED;
+	if (n->zone && gets_less(client))
+		return HYDNS_KEPT_SMALL_SIZE;
+	if ((client->attributes & NS_CLIENTATTR_RA) == 0 || (client->message->flags & DNS_MESSAGEFLAG_RD) == 0)
+		return HYDNS_KEPT_NO_RECURSION;
+	return HYDNS_KEPT_MIXED;
+}
+
+/* Zone data in the middle of a chain of aliases, and what is not validated yet, are not the cache's. */
+static enum hydns_kept_why why_not_of_cache(const dns_rdataset_t *r)
+{
+	if ((r->attributes & (DNS_RDATASETATTR_STALE | DNS_RDATASETATTR_STALE_WINDOW | DNS_RDATASETATTR_ANCIENT)) != 0)
+		return HYDNS_KEPT_STALE;
+	if (DNS_TRUST_PENDING(r->trust))
+		return HYDNS_KEPT_UNVALIDATED;
+	return r->trust == dns_trust_ultimate ? HYDNS_KEPT_MIXED : HYDNS_KEPT_NONE;
 }
 
 /* In the additional section there are addresses from below a zone cut, too. */
-static bool is_of_zone(const dns_rdataset_t *r)
+static enum hydns_kept_why why_not_of_zone(const dns_rdataset_t *r)
 {
-	return r->trust == dns_trust_ultimate || r->trust == dns_trust_glue;
+	return r->trust == dns_trust_ultimate || r->trust == dns_trust_glue ? HYDNS_KEPT_NONE : HYDNS_KEPT_MIXED;
 }
 
 /* rrset-order random: the kernel path rotates. Any other order it can't keep, for the store rotates all of a
@@ -247,22 +280,27 @@ struct look {
 	uint32_t ttl;
 };
 
-static bool look_at_record(const query_ctx_t *qctx, const dns_name_t *owner, dns_rdataset_t *r, struct look *l)
+static enum hydns_kept_why look_at_record(const query_ctx_t *qctx, const dns_name_t *owner, dns_rdataset_t *r,
+					  struct look *l)
 {
-	if (!(l->fixed ? is_of_zone(r) : is_of_cache(r)) || !order_is_general(r))
-		return false;
+	enum hydns_kept_why why = l->fixed ? why_not_of_zone(r) : why_not_of_cache(r);
+
+	if (why != HYDNS_KEPT_NONE)
+		return why;
+	if (!order_is_general(r))
+		return HYDNS_KEPT_ORDER;
 	/* without recursion additional records are the zone's own, and they are all looked at */
 	if ((!l->fixed || qctx->view->recursion) && wants_addition(qctx, owner, r))
-		return false;
+		return HYDNS_KEPT_ADDITION;
 	if (r->trust != dns_trust_secure || (r->attributes & DNS_RDATASETATTR_OPTOUT) != 0)
 		l->secure = false;
 	if (r->ttl < l->ttl)
 		l->ttl = r->ttl;
-	return true;
+	return HYDNS_KEPT_NONE;
 }
 
-/* False: some may not be offered, or there are none. */
-static bool look_at_records(const query_ctx_t *qctx, struct look *l)
+/* NONE: all of them may be offered, and there are some. */
+static enum hydns_kept_why look_at_records(const query_ctx_t *qctx, struct look *l)
 {
 	dns_message_t *m = qctx->client->message;
 	static const dns_section_t sections[] = { DNS_SECTION_ANSWER, DNS_SECTION_AUTHORITY, DNS_SECTION_ADDITIONAL };
@@ -275,11 +313,15 @@ static bool look_at_records(const query_ctx_t *qctx, struct look *l)
 		for (dns_name_t *name = ISC_LIST_HEAD(m->sections[sections[i]]); name != NULL;
 		     name = ISC_LIST_NEXT(name, link))
 			for (dns_rdataset_t *r = ISC_LIST_HEAD(name->list); r != NULL; r = ISC_LIST_NEXT(r, link)) {
-				if (!look_at_record(qctx, name, r, l))
-					return false;
+				enum hydns_kept_why why = look_at_record(qctx, name, r, l);
+
+				if (why != HYDNS_KEPT_NONE)
+					return why;
 				any = true;
 			}
-	return any && (l->fixed || l->ttl > 0);
+	if (!any)
+		return HYDNS_KEPT_NO_RECORD;
+	return l->fixed || l->ttl > 0 ? HYDNS_KEPT_NONE : HYDNS_KEPT_ZERO_TTL;
 }
 
 static uint64_t coarse_ms(void)
@@ -290,28 +332,44 @@ static uint64_t coarse_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-static void log_obstacle(void *arg, const char *reason)
+static void log_obstacles(const char *const *reasons, size_t n)
 {
 	char text[512];
 
-	UNUSED(arg);
-	snprintf(text, sizeof(text), "no answer is offered to the kernel: %s", reason);
-	hydns_say(HYDNS_LOG_WARNING, text);
-}
-
-static void note_obstacle(void *arg, const char *reason)
-{
-	log_obstacle(arg, reason);
-	(void)hydns_publish_add_note(arg, reason);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "no answer is offered to the kernel: %s", reasons[i]);
+		hydns_say(HYDNS_LOG_WARNING, text);
+	}
 }
 
 void hydns_reconsider(struct hydns_instance *inst, struct hydns_publish *p)
 {
-	bool open = inst->exported && hydns_obstacles(inst, log_obstacle, NULL) == 0;
+	const char *reasons[HYDNS_OBSTACLES_MAX];
+	size_t n = hydns_obstacles(inst, reasons);
+	bool was = atomic_load(&inst->open);
 
-	atomic_store(&inst->open, open);
-	if (!open)
+	if (!inst->exported && n == 0)
+		reasons[n++] = "what kept answers from the kernel at the start no longer holds: rndc reconfig to go on";
+	log_obstacles(reasons, n);
+	if (n == 0 && !was)
+		hydns_say(HYDNS_LOG_INFO, "answers are offered to the kernel again");
+	atomic_store(&inst->open, n == 0);
+	if (n > 0)
 		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+	if (n > 0 || !was)
+		hydns_publish_set_notes(p, HYDNS_NOTE_OBSTACLE, reasons, n);
+}
+
+/* True: there is none. */
+static bool note_obstacles(const struct hydns_instance *inst, struct hydns_publish *p)
+{
+	const char *reasons[HYDNS_OBSTACLES_MAX];
+	size_t n = hydns_obstacles(inst, reasons);
+
+	log_obstacles(reasons, n);
+	for (size_t i = 0; i < n; i++)
+		(void)hydns_publish_add_note(p, HYDNS_NOTE_OBSTACLE, reasons[i]);
+	return n == 0;
 }
 
 /* What is sent without valid cookie, which no client of the kernel path has, is limited once more. Less than
@@ -358,7 +416,7 @@ static void start(struct hydns_instance *inst, const ns_client_t *client)
 			dns_aclenv_attach(client->manager->aclenv, &inst->env);
 		}
 		p = new_publish(inst, client);
-		free_way = p != NULL && hydns_obstacles(inst, note_obstacle, p) == 0;
+		free_way = p != NULL && note_obstacles(inst, p);
 		if (p != NULL && ((free_way && !hydns_export(inst, client, p)) || hydns_publish_start(p) != 0)) {
 			hydns_publish_stop(p);
 			p = NULL;
@@ -387,6 +445,49 @@ static uint32_t fixed_life(const struct hydns_instance *inst)
 	return inst->o.min_ttl > FIXED_LIFE ? inst->o.min_ttl : FIXED_LIFE;
 }
 
+/* Whether the response may be offered: fills *look. */
+static enum hydns_kept_why why_kept(const query_ctx_t *qctx, const struct note *n, const isc_region_t *name,
+				    struct look *look)
+{
+	enum hydns_kept_why why = why_way_kept(qctx);
+
+	if (why != HYDNS_KEPT_NONE)
+		return why;
+	look->fixed = is_from_zones(qctx, n);
+	if (!look->fixed && !is_from_cache(qctx, n))
+		return why_source_kept(qctx, n);
+	why = look_at_records(qctx, look);
+	if (why != HYDNS_KEPT_NONE)
+		return why;
+	return has_capitals(name) ? HYDNS_KEPT_CAPITALS : HYDNS_KEPT_NONE;
+}
+
+static void kept(struct hydns_publish *p, uint64_t key, enum hydns_kept_why why, uint32_t value)
+{
+	hydns_publish_kept(hydns_publish_thread(p, hydns_tid()), key, why, value);
+}
+
+/* A question that named can't answer: no hook sees the response. */
+ns_hookresult_t hydns_on_done(void *arg, void *data, isc_result_t *result)
+{
+	const query_ctx_t *qctx = arg;
+	struct hydns_instance *inst = data;
+	const ns_client_t *client = qctx->client;
+	struct hydns_publish *p = qctx->result != ISC_R_SUCCESS ? atomic_load(&inst->publish) : NULL;
+	struct hydns_question q;
+	isc_region_t r;
+
+	UNUSED(result);
+	if (p == NULL || qctx->want_restart || qctx->result == DNS_R_DUPLICATE || qctx->result == DNS_R_DROP ||
+	    hydns_tid() >= hydns_tid_count() || client->query.origqname == NULL || !query_is_plain(client))
+		return NS_HOOK_CONTINUE;
+	dns_name_toregion(client->query.origqname, &r);
+	q = question_of(&r, client);
+	kept(p, hydns_publish_key(hydns_publish_thread(p, hydns_tid()), &q), HYDNS_KEPT_ERROR,
+	     dns_result_torcode(qctx->result));
+	return NS_HOOK_CONTINUE;
+}
+
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 {
 	const query_ctx_t *qctx = arg;
@@ -394,6 +495,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	ns_client_t *client = qctx->client;
 	struct note *n = place_of(client);
 	struct hydns_publish *p;
+	enum hydns_kept_why why;
 	struct look look;
 	isc_region_t r;
 
@@ -402,15 +504,16 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	if (!atomic_load(&inst->started))
 		start(inst, client);
 	p = atomic_load(&inst->publish);
-	if (p == NULL || n->client != client || n->key == 0 || !atomic_load(&inst->open) || !query_is_plain(qctx) ||
+	if (p == NULL || n->client != client || n->key == 0 || !atomic_load(&inst->open) || !query_is_plain(client) ||
 	    client->query.origqname == NULL)
 		return NS_HOOK_CONTINUE;
-	look.fixed = is_from_zones(qctx, n);
-	if ((!look.fixed && !is_from_cache(qctx, n)) || !look_at_records(qctx, &look))
-		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
-	if (has_capitals(&r))
+	why = why_kept(qctx, n, &r, &look);
+	if (why != HYDNS_KEPT_NONE) {
+		kept(p, n->key, why, 0);
 		return NS_HOOK_CONTINUE;
+	}
+	pending.key = n->key;
 	pending.q = question_of(&r, client);
 	pending.q.fixed = look.fixed;
 	pending.expires = (time_t)client->now + (look.fixed ? fixed_life(inst) : look.ttl);
@@ -440,18 +543,35 @@ bool hydns_is_wanted(const ns_client_t *client)
 	return pending.client == client;
 }
 
+/* Why the response is not everybody's as it was rendered. */
+static enum hydns_kept_why why_rendered_kept(const ns_client_t *client, const uint8_t *wire, size_t len)
+{
+	if (len < 12 || (wire[2] & 0x02) != 0)
+		return HYDNS_KEPT_TRUNCATED;
+	if (!ad_is_as_expected(client, wire))
+		return HYDNS_KEPT_UNVALIDATED;
+	if (pending.q.fixed)
+		return hydns_why_incomplete(client);
+	return has_additional(client, wire) ? HYDNS_KEPT_ADDITION : HYDNS_KEPT_NONE;
+}
+
 void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, const uint8_t *wire, size_t len)
 {
 	struct hydns_publish *p = atomic_load(&inst->publish);
 	bool wanted = hydns_is_wanted(client);
+	enum hydns_kept_why why;
 
 	pending.client = NULL;
-	if (p == NULL || !wanted || len < 12 || !ad_is_as_expected(client, wire) ||
-	    !(pending.q.fixed ? hydns_response_is_complete(client) : !has_additional(client, wire)))
+	if (p == NULL || !wanted)
 		return;
+	why = why_rendered_kept(client, wire, len);
 	/* After the stamp was taken, and before the offer is counted. */
-	if (hydns_zones_are_changing())
+	if (why == HYDNS_KEPT_NONE && hydns_zones_are_changing())
+		why = HYDNS_KEPT_ZONE_CHANGING;
+	if (why != HYDNS_KEPT_NONE) {
+		kept(p, pending.key, why, 0);
 		return;
+	}
 	(void)hydns_publish_offer(hydns_publish_thread(p, hydns_tid()), &pending.q, wire, len, (time_t)client->now,
 				  pending.expires, pending.secure, pending.stamp);
 }

@@ -42,10 +42,9 @@ static bool plugin_is_alone(const struct hydns_instance *inst, const dns_view_t 
 	return true;
 }
 
-static bool logs_queries(const dns_view_t *view, const ns_server_t *server)
+static bool taps_clients(const dns_view_t *view)
 {
-	return (server->options & (NS_SERVER_LOGQUERIES | NS_SERVER_LOGRESPONSES)) != 0 ||
-	       (view->dtenv != NULL && (view->dttypes & (DNS_DTTYPE_CQ | DNS_DTTYPE_CR)) != 0);
+	return view->dtenv != NULL && (view->dttypes & (DNS_DTTYPE_CQ | DNS_DTTYPE_CR)) != 0;
 }
 
 static bool acl_is_none(const dns_acl_t *acl)
@@ -53,15 +52,19 @@ static bool acl_is_none(const dns_acl_t *acl)
 	return acl == NULL || dns_acl_isnone((dns_acl_t *)acl);
 }
 
-int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, const char *reason), void *arg)
+size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HYDNS_OBSTACLES_MAX])
 {
 	const dns_view_t *view = inst->view;
 	const ns_server_t *server = inst->server;
 	const struct { bool met; const char *reason; } all[] = {
 		{ lists_have_ports(view), "an access control list has ports or transports: name addresses alone" },
 		{ !acl_is_none(HYDNS_PROXY_ACL(view)), "allow-proxy is set, and the kernel reads no PROXY headers: remove it" },
-		{ logs_queries(view, server) && !inst->o.allow_unlogged, "queries or responses are logged (querylog, "
-		  "responselog, dnstap), and kernel answers are not: turn that off, or set hydns-allow-unlogged yes" },
+		{ (server->options & NS_SERVER_LOGQUERIES) != 0 && !inst->o.allow_unlogged, "queries are logged (querylog), and "
+		  "kernel answers are not: rndc querylog off, or set hydns-allow-unlogged yes" },
+		{ (server->options & NS_SERVER_LOGRESPONSES) != 0 && !inst->o.allow_unlogged, "responses are logged (responselog), "
+		  "and kernel answers are not: rndc responselog off, or set hydns-allow-unlogged yes" },
+		{ taps_clients(view) && !inst->o.allow_unlogged, "dnstap records client messages, and kernel answers are not "
+		  "recorded: take client out of dnstap, or set hydns-allow-unlogged yes" },
 		{ view->rpzs != NULL, "response-policy rewrites answers: remove it" },
 		{ view->catzs != NULL, "catalog-zones may add zones that cover cached names: remove it" },
 		{ !ISC_LIST_EMPTY(view->dlz_searched), "dlz may cover cached names at any time: remove it" },
@@ -73,13 +76,12 @@ int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, co
 		  "the client's EDNS size: leave it at its default" },
 		{ !plugin_is_alone(inst, view), "the view has another query plugin, which may change answers: use one" },
 	};
-	int met = 0;
+	size_t met = 0;
 
+	_Static_assert(sizeof(all) / sizeof(all[0]) < HYDNS_OBSTACLES_MAX, "room for one more");
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i].met) {
-			say(arg, all[i].reason);
-			met++;
-		}
+		if (all[i].met)
+			reasons[met++] = all[i].reason;
 	return met;
 }
 
@@ -182,10 +184,10 @@ static bool find_places(const struct hydns_instance *inst, struct places *p)
 }
 
 /* For the operator: in the log, and in hydnsd's status. */
-static void note(struct hydns_publish *p, const char *text)
+static void note(struct hydns_publish *p, enum hydns_note_kind kind, const char *text)
 {
 	hydns_say(HYDNS_LOG_INFO, text);
-	(void)hydns_publish_add_note(p, text);
+	(void)hydns_publish_add_note(p, kind, text);
 }
 
 static bool export_services(const struct places *places, struct hydns_publish *p)
@@ -194,13 +196,13 @@ static bool export_services(const struct places *places, struct hydns_publish *p
 		if (hydns_publish_add_service(p, places->socket[i].fd) != 0)
 			return false;
 	if (places->n == 0)
-		note(p, places->others == 0 ?
+		note(p, HYDNS_NOTE_ADDRESSES, places->others == 0 ?
 			"there is no UDP socket whose queries the kernel could answer" :
 			"the kernel answers for no address of this view: at each it answers for one view, and an "
 			"earlier one that has the plugin is asked there, or an *-on list does not let it answer");
 	else if (places->others > 0)
-		note(p, "at some addresses the kernel does not answer for this view: at each it answers for one view, and an "
-			"earlier one that has the plugin is asked there, or an *-on list does not let it answer");
+		note(p, HYDNS_NOTE_ADDRESSES, "at some addresses the kernel does not answer for this view: at each it answers "
+			"for one view, and an earlier one that has the plugin is asked there, or an *-on list does not let it answer");
 	return true;
 }
 
@@ -218,20 +220,23 @@ static struct hydns_acl_entry *compile(const struct hydns_instance *inst, const 
 static void note_access(const struct hydns_instance *inst, struct hydns_publish *p)
 {
 	const dns_view_t *view = inst->view;
-	const struct { bool met; const char *reason; } all[] = {
-		{ ISC_LIST_PREV(view, link) != NULL, "clients that an earlier view may match are left to the resolver" },
-		{ hydns_rrl_limits_answers(view) && !inst->o.allow_unlimited, "rate-limit is set, and does not count "
-		  "kernel answers: clients that it counts need a valid DNS cookie for one (hydns-allow-unlimited)" },
-		{ view->sortlist != NULL, "clients that sortlist names are left to the resolver" },
-		{ view->nocasecompress != NULL, "clients that no-case-compress names are left to the resolver" },
-		{ !ISC_LIST_EMPTY(view->dns64), "dns64 answers by client: questions for AAAA are left to the resolver" },
+	const struct { bool met; enum hydns_note_kind kind; const char *reason; } all[] = {
+		{ ISC_LIST_PREV(view, link) != NULL, HYDNS_NOTE_CLIENTS,
+		  "clients that an earlier view may match are left to the resolver" },
+		{ hydns_rrl_limits_answers(view) && !inst->o.allow_unlimited, HYDNS_NOTE_CLIENTS, "rate-limit is set, and does not "
+		  "count kernel answers: clients that it counts need a valid DNS cookie for one (hydns-allow-unlimited)" },
+		{ view->sortlist != NULL, HYDNS_NOTE_CLIENTS, "clients that sortlist names are left to the resolver" },
+		{ view->nocasecompress != NULL, HYDNS_NOTE_CLIENTS,
+		  "clients that no-case-compress names are left to the resolver" },
+		{ !ISC_LIST_EMPTY(view->dns64), HYDNS_NOTE_OTHER,
+		  "dns64 answers by client: questions for AAAA are left to the resolver" },
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i].met)
-			note(p, all[i].reason);
+			note(p, all[i].kind, all[i].reason);
 	if (hydns_warning != NULL)
-		(void)hydns_publish_add_note(p, hydns_warning);
+		(void)hydns_publish_add_note(p, HYDNS_NOTE_OTHER, hydns_warning);
 }
 
 static bool export_acl(struct hydns_instance *inst, const struct places *places, struct hydns_publish *p)
@@ -307,7 +312,7 @@ static void export_cookies(const ns_client_t *client, struct hydns_publish *p)
 	if (n <= HYDNS_COOKIE_SECRETS)
 		hydns_publish_cookie_secrets(p, (const uint8_t (*)[HYDNS_COOKIE_SECRET_LEN])secret, n);
 	else
-		note(p, "queries with a DNS cookie are answered by the resolver only: there are "
+		note(p, HYDNS_NOTE_OTHER, "queries with a DNS cookie are answered by the resolver only: there are "
 			"more than two cookie-secrets");
 	explicit_bzero(secret, sizeof(secret));
 }

@@ -79,6 +79,7 @@ ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_lookup(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_answer(void *arg, void *data, isc_result_t *result);
+ns_hookresult_t hydns_on_done(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result);
 /* Whether hydns_on_send() has found the response worth offering: then it is to be given to hydns_rendered(), which
  * offers the message as it is sent. */
@@ -112,8 +113,8 @@ void hydns_end(void);
 bool hydns_zone_is_authoritative(const query_ctx_t *qctx);
 /* True when answers from it are everybody's. */
 bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx);
-/* True when everything in the response, as it was rendered, is sent to everybody who has room for it. */
-bool hydns_response_is_complete(const ns_client_t *client);
+/* NONE when everything in the response, as it was rendered, is sent to everybody who has room for it. */
+enum hydns_kept_why hydns_why_incomplete(const ns_client_t *client);
 /* Before the instance goes. */
 void hydns_zones_forget_acl(struct hydns_instance *inst);
 
@@ -140,8 +141,9 @@ bool hydns_view_answers_at(const dns_view_t *view, dns_aclenv_t *env, const isc_
 bool hydns_rrl_limits_answers(const dns_view_t *view);
 
 /* --- export.c: what the configuration allows, to whom, where ------------------------------------------------- */
-/* Calls say() with each reason why nothing can be offered for the instance's view; returns how many. */
-int hydns_obstacles(const struct hydns_instance *inst, void (*say)(void *arg, const char *reason), void *arg);
+/* The reasons why nothing can be offered for the instance's view; returns how many. */
+#define HYDNS_OBSTACLES_MAX 20
+size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HYDNS_OBSTACLES_MAX]);
 /* Tells p who is answered where. False: not possible, and logged. */
 bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_publish *p);
 /* True when the interfaces have changed who may be answered, or named listens at other sockets, since then. */

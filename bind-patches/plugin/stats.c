@@ -59,13 +59,11 @@ static void count(struct hydns_instance *inst, const ns_server_t *server)
 	if (p == NULL)
 		return;
 	pthread_mutex_lock(&inst->starting);
-	if (hydns_publish_counts(p, &now, WAIT_MS)) {
-		if (now.answered < inst->counted.answered)    /* hydnsd has begun anew */
-			inst->counted = (struct hydns_counts){ 0 };
-		add_queries(server, &now, &inst->counted);
-		add_kinds(server, &now, &inst->counted);
-		inst->counted = now;
-	}
+	/* what is known, if hydnsd does not answer: no count ever falls */
+	(void)hydns_publish_counts(p, &now, WAIT_MS);
+	add_queries(server, &now, &inst->counted);
+	add_kinds(server, &now, &inst->counted);
+	inst->counted = now;
 	pthread_mutex_unlock(&inst->starting);
 }
 
@@ -76,8 +74,13 @@ ns_hookresult_t hydns_on_stats(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
+/* What the kernel has answered after the last look would be missing: so it answers no more from here on. */
 void hydns_stats_end(struct hydns_instance *inst)
 {
+	struct hydns_publish *p = atomic_load(&inst->publish);
+
+	if (p != NULL)
+		hydns_publish_withdraw_all(p);
 	if (inst->server != NULL)
 		count(inst, inst->server);
 	inst->counted = (struct hydns_counts){ 0 };

@@ -97,12 +97,6 @@ void hydns_end(void)
 	pthread_mutex_unlock(&helper_lock);
 }
 
-static void say_nothing(void *arg, const char *reason)
-{
-	UNUSED(arg);
-	UNUSED(reason);
-}
-
 static uint64_t coarse_ms(void)
 {
 	struct timespec ts;
@@ -115,12 +109,13 @@ static uint64_t coarse_ms(void)
  * have at least one query in each rule's life. */
 static void look_around(struct hydns_instance *inst)
 {
+	const char *reasons[HYDNS_OBSTACLES_MAX];
 	uint64_t now = coarse_ms(), last = atomic_load(&inst->looked_ms);
 
 	if (now - last < LOOK_EVERY_MS || atomic_load(&inst->publish) == NULL ||
 	    !atomic_compare_exchange_strong(&inst->looked_ms, &last, now))
 		return;
-	if (hydns_export_is_old(inst) || (hydns_obstacles(inst, say_nothing, NULL) == 0) != atomic_load(&inst->open))
+	if (hydns_export_is_old(inst) || (hydns_obstacles(inst, reasons) == 0) != atomic_load(&inst->open))
 		call_helper();
 }
 
@@ -240,6 +235,11 @@ static ns_hookresult_t on_answer(void *arg, void *data, isc_result_t *result)
 	return guarded(hydns_on_answer, arg, data, result);
 }
 
+static ns_hookresult_t on_done(void *arg, void *data, isc_result_t *result)
+{
+	return guarded(hydns_on_done, arg, data, result);
+}
+
 static ns_hookresult_t on_send(void *arg, void *data, isc_result_t *result)
 {
 	return guarded(answer, arg, data, result);
@@ -250,6 +250,7 @@ const struct hydns_hook hydns_hooks[] = {
 	{ NS_QUERY_RESUME_BEGIN, on_resume },
 	{ NS_QUERY_LOOKUP_BEGIN, on_lookup },
 	{ NS_QUERY_GOT_ANSWER_BEGIN, on_answer },
+	{ NS_QUERY_DONE_BEGIN, on_done },
 	{ NS_QUERY_DONE_SEND, on_send },
 	{ NS_HOOKPOINTS_COUNT, NULL },
 };

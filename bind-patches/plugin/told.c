@@ -44,7 +44,7 @@ static bool command_is_harmless(const char *command)
 	static const char *const harmless[] = {
 		"null", "status", "stats", "reset-stats", "recursing", "dumpdb", "secroots", "zonestatus", "showzone",
 		"notify", "trace", "notrace", "testgen", "tcp-timeouts", "fetchlimit", "memprof", "dnstap-reopen",
-		"sync", "stop", "halt", "flush", "flushname", "flushtree", "scan", "reload", "reconfig", "freeze", "thaw",
+		"sync", "stop", "halt", "flush", "flushname", "flushtree", "scan", "reload", "reconfig", "freeze", "thaw", "unfreeze",
 		"refresh", "retransfer", "sign", "signing", "loadkeys", "dnssec",
 	};
 
@@ -309,6 +309,7 @@ const struct hydns_hook hydns_hooks[] = {
 	{ NS_QUERY_RESUME_BEGIN, hydns_on_resume },
 	{ NS_QUERY_LOOKUP_BEGIN, hydns_on_lookup },
 	{ NS_QUERY_GOT_ANSWER_BEGIN, hydns_on_answer },
+	{ NS_QUERY_DONE_BEGIN, hydns_on_done },
 	{ NS_QUERY_DONE_SEND, hydns_on_send },
 	{ NS_CLIENT_RENDERED, on_rendered },
 	{ NS_CACHE_FLUSHED, on_flushed },

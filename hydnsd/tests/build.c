@@ -126,6 +126,8 @@ void build_store_open(struct build_store *s, uint32_t capacity, uint32_t min_hit
 		.index = zeroed(s->geometry.buckets, sizeof(struct hydns_bucket)),
 		.claims = zeroed(s->geometry.lines, sizeof(struct hydns_line)),
 		.slots = zeroed(hydns_geometry_chunks(&s->geometry), HYDNS_CHUNK),
+		.seen = zeroed(s->geometry.lines, sizeof(struct hydns_line)),
+		.tallies = zeroed(1, sizeof(struct hydns_tallies)),
 	};
 	open_rules(s, capacity, min_hits, now_ns);
 }
@@ -143,6 +145,8 @@ void build_store_close(struct build_store *s)
 	free(s->memory.index);
 	free(s->memory.claims);
 	free(s->memory.slots);
+	free(s->memory.seen);
+	free(s->memory.tallies);
 }
 
 void build_store_hit(struct build_store *s, uint32_t handle, uint32_t hits)

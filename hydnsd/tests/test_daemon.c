@@ -164,7 +164,7 @@ static void start_resolver(void)
 	assert_non_null(resolver);
 	assert_int_equal(hydns_publish_add_service(resolver, fd), 0);
 	assert_int_equal(hydns_publish_add_acl(resolver, &everyone, 1), 0);
-	assert_int_equal(hydns_publish_add_note(resolver, "a note"), 0);
+	assert_int_equal(hydns_publish_add_note(resolver, HYDNS_NOTE_OTHER, "a note"), 0);
 	close(fd);
 	assert_int_equal(hydns_publish_start(resolver), 0);
 	WAIT_FOR(resolver_is("ready"));

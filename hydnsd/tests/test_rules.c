@@ -792,6 +792,63 @@ static void asking_meanwhile_counts_once(void **state)
 	assert_int_equal(c.type[1], 2);
 }
 
+static uint64_t counted(void)
+{
+	struct hydns_counts c = { 0 };
+
+	hydnsd_rules_sweep_authority(store.rules, 1, NOW_NS);
+	hydnsd_rules_counts(store.rules, 1, &c);
+	assert_int_equal(c.type[1], c.rcode[0]);
+	return c.type[1];
+}
+
+/* What came while no hydnsd ran counts; of a rule that left meanwhile nothing is counted twice, and a new one in its
+ * place begins at nothing. */
+static void a_restart_keeps_the_counts(void **state)
+{
+	(void)state;
+	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_address("mail.example.", NULL, 0), HYDNSD_ACCEPTED);
+	build_store_hit(&store, find("www.example."), HYDNS_HITS_IN_SLOT + 7);
+	assert_int_equal(counted(), HYDNS_HITS_IN_SLOT + 7);
+	build_store_hit(&store, find("www.example."), 4);
+	build_store_hit(&store, find("mail.example."), 3);
+	build_store_reopen(&store, CAPACITY, NOW_NS);
+	assert_int_equal(counted(), HYDNS_HITS_IN_SLOT + 14);
+	build_store_hit(&store, find("www.example."), 1);
+	withdraw(HYDNS_SCOPE_NAME, "www.example.", 1);
+	build_store_reopen(&store, CAPACITY, NOW_NS);   /* before the grace period */
+	build_store_grace(&store);
+	assert_int_equal(admit_address("web.example.", NULL, 0), HYDNSD_ACCEPTED);
+	build_store_hit(&store, find("web.example."), 2);
+	assert_int_equal(counted(), HYDNS_HITS_IN_SLOT + 17);
+	build_store_reopen(&store, CAPACITY, NOW_NS);
+	assert_int_equal(counted(), HYDNS_HITS_IN_SLOT + 17);
+}
+
+/* A hydnsd that was killed between the two stores of one account: the next makes both. */
+static void an_account_is_completed(void **state)
+{
+	struct hydns_tallies *t = store.memory.tallies;
+	uint32_t ordinal;
+
+	(void)state;
+	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
+	build_store_hit(&store, find("www.example."), 5);
+	ordinal = hydns_store_ordinal(hydnsd_rules_store(store.rules), find("www.example."));
+	t->entry = (struct hydns_tally_entry){
+		.begun = 1, .ordinal = ordinal, .seen = 5, .authority = 1, .words = 2,
+		.word = { { 5, offsetof(struct hydns_tally, type[1]) / sizeof(__u64) },
+			  { 5, offsetof(struct hydns_tally, rcode[0]) / sizeof(__u64) } },
+	};
+	t->of[1].type[1] = 5;                           /* the first was made */
+	build_store_reopen(&store, CAPACITY, NOW_NS);
+	assert_int_equal(counted(), 5);
+	t->entry = (struct hydns_tally_entry){ .begun = 1, .ordinal = UINT32_MAX, .authority = 1 };
+	build_store_reopen(&store, CAPACITY, NOW_NS);   /* no such account */
+	assert_int_equal(counted(), 5);
+}
+
 static void a_restart_keeps_the_rules(void **state)
 {
 	(void)state;
@@ -1011,7 +1068,8 @@ int main(void)
 		RULES_TEST(the_hottest_absent_stay),
 		RULES_TEST(a_former_rate_holds_for_a_while),
 		RULES_TEST(no_hit_is_lost),
-		RULES_TEST(asking_meanwhile_counts_once),
+		RULES_TEST(asking_meanwhile_counts_once), RULES_TEST(a_restart_keeps_the_counts),
+		RULES_TEST(an_account_is_completed),
 		RULES_TEST(changes_discard_their_own_names),
 		RULES_TEST(a_restart_keeps_the_rules),
 	};

@@ -163,6 +163,32 @@ struct hydns_geometry {
 	__u32 reserved;
 };
 
+/*
+ * Kernel answers by resolver, kept in the map hydns_tallies so that they outlive hydnsd, which alone writes them. What
+ * was accounted of each rule stands in hydns_seen, a word for each ordinal. The two change together: entry is what is
+ * being done, and is done over by the next hydnsd if this one was killed meanwhile.
+ */
+#define HYDNS_COUNT_TYPES      258   /* by query type 0..256; the last for all others */
+#define HYDNS_COUNT_RCODES     16
+struct hydns_tally {
+	__u64 edns_do, secure, nodata, referrals, authoritative;
+	__u64 rcode[HYDNS_COUNT_RCODES];
+	__u64 type[HYDNS_COUNT_TYPES];
+};
+#define HYDNS_TALLY_WORDS      (5 + HYDNS_COUNT_RCODES + HYDNS_COUNT_TYPES)
+#define HYDNS_ENTRY_WORDS      7     /* counts that one rule's hits add to, at most */
+struct hydns_tally_entry {
+	__u32 begun;                         /* not 0: the rest is valid */
+	__u32 ordinal;
+	__u32 seen;                          /* of the ordinal, from now on */
+	__u16 authority;
+	__u16 words;
+	struct {
+		__u64 value;                 /* from now on, */
+		__u64 word;                  /* of this word of the authority's tally */
+	} word[HYDNS_ENTRY_WORDS];
+};
+
 /* --- who answers for whom ------------------------------------------------------------------------ */
 /* Key of hydns_services. IPv4 addresses as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2). */
 struct hydns_service_key {
@@ -239,11 +265,18 @@ struct hydns_authority_count {
 	__u64 cookie_invalid;/* with one that is forged, expired or from the future */
 };
 
+struct hydns_tallies {
+	struct hydns_tally_entry entry;
+	struct hydns_authority_count base[HYDNS_AUTHORITIES]; /* the program's counters when the page was made */
+	struct hydns_tally of[HYDNS_AUTHORITIES];
+};
+
 /* --- plugin -> hydnsd: one ring per resolver thread ------------------------------------------------ */
 /*
- * A memfd of HYDNS_RING_DATA + HYDNS_RING_BYTES octets, made and sealed (F_SEAL_SHRINK | F_SEAL_GROW |
- * F_SEAL_SEAL) by the plugin. One producer, one consumer. head and tail count octets and wrap at 2^32.
- * Frames are multiples of 8 octets, in one piece: a PAD frame fills what is left at the end.
+ * A memfd of HYDNS_RING_SIZE octets, made and sealed (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) by the plugin: the
+ * header, HYDNS_RING_DATA; the frames, HYDNS_RING_BYTES; and HYDNS_KEPT_PLACES struct hydns_kept. One producer, one
+ * consumer. head and tail count octets and wrap at 2^32. Frames are multiples of 8 octets, in one piece: a PAD frame
+ * fills what is left at the end.
  */
 #define HYDNS_RING_DATA        4096
 struct hydns_ring {
@@ -259,6 +292,25 @@ struct hydns_ring {
 	__u64 queries;           /* plugin: queries that this thread has seen over UDP */
 	__u64 pad2[5];
 };
+
+/*
+ * Why an answer was kept from the kernel, for whoever asks the operator's question: the thread's last reason for each
+ * question, in the place that its key says; a newer one of another question may push it out. The key is
+ * hydns_key_hash() of the question, as of resolver 0, with the seed of HELLO. Written without a lock, and only where an
+ * answer is not offered.
+ */
+#define HYDNS_KEPT_PLACES      4096  /* power of two */
+struct hydns_kept {
+	__u64 key;               /* stored last; 0: none */
+	__u32 at_ms;             /* monotonic time in milliseconds, modulo 2^32 */
+	__u32 what;              /* HYDNS_KEPT_WHAT(): place in kept.def, and the number that its text shows */
+};
+#define HYDNS_KEPT_VALUE_BITS  24
+#define HYDNS_KEPT_VALUE_MOST  ((1U << HYDNS_KEPT_VALUE_BITS) - 1)
+#define HYDNS_KEPT_WHAT(why, value) ((__u32)(why) << HYDNS_KEPT_VALUE_BITS | \
+	((value) < HYDNS_KEPT_VALUE_MOST ? (value) : HYDNS_KEPT_VALUE_MOST))
+#define HYDNS_KEPT_PLACE(key)  ((__u32)(key) & (HYDNS_KEPT_PLACES - 1))
+#define HYDNS_RING_SIZE        (HYDNS_RING_DATA + HYDNS_RING_BYTES + HYDNS_KEPT_PLACES * sizeof(struct hydns_kept))
 
 #define HYDNS_FRAME_PAD        0
 #define HYDNS_FRAME_OFFER      1
@@ -328,7 +380,7 @@ enum hydns_msg_type {
 	HYDNS_MSG_WITHDRAW,      /* -> struct hydns_withdraw; acknowledged after a grace period */
 	HYDNS_MSG_STATS,         /* -> no payload */
 	HYDNS_MSG_COUNTS,        /* <- struct hydns_counts, the answer to STATS */
-	HYDNS_MSG_NOTE,          /* -> text: what this resolver's configuration keeps from the kernel, and why */
+	HYDNS_MSG_NOTE,          /* -> struct hydns_note: what this resolver's configuration keeps from the kernel, and why */
 	HYDNS_MSG_BYE,           /* -> no payload: the resolver leaves, its rules with it */
 	HYDNS_MSG_ACK,           /* <- no payload */
 	HYDNS_MSG_REFUSED,       /* <- text: cause and mend */
@@ -354,6 +406,9 @@ struct hydns_hello {
 	__u16 max_udp;
 	__u16 refresh_percent;   /* last part of the TTL in which the kernel lets queries through; 0: never */
 	__u32 pid;
+	__u32 admission;         /* sightings that make a question hot */
+	__u32 reserved;
+	__u64 kept_seed[2];      /* of the keys of struct hydns_kept */
 	char  identity[HYDNS_IDENTITY_LEN]; /* NUL-terminated, printable: "unbound", for status */
 	char  version[HYDNS_IDENTITY_LEN];  /* NUL-terminated, printable */
 };
@@ -367,11 +422,26 @@ struct hydns_acl_entry {
 	__u8  addr[16];          /* network order, IPv4-mapped */
 	__u8  prefixlen;         /* 0..128, of the mapped form */
 	__u8  action;            /* HYDNS_ACL_* */
-	__u8  reserved[2];
+	__u8  why;               /* place in clients.def: what the resolver's configuration says of these clients */
+	__u8  reserved;
 };
 struct hydns_acl_list {
 	__u32 count;
 	struct hydns_acl_entry entry[];
+};
+/* What a note is about. Notes of a kind are replaced while the resolver runs: the first of the new ones comes with anew,
+ * and without text when there are none. */
+enum hydns_note_kind {
+	HYDNS_NOTE_OBSTACLE,     /* nothing is offered while this holds */
+	HYDNS_NOTE_ADDRESSES,    /* where the kernel does not answer */
+	HYDNS_NOTE_CLIENTS,      /* whom it does not answer */
+	HYDNS_NOTE_OTHER,
+	HYDNS_NOTES
+};
+struct hydns_note {
+	__u32 kind;              /* enum hydns_note_kind */
+	__u32 anew;              /* not 0: the former ones of this kind no longer hold */
+	char  text[];            /* to the message's end */
 };
 enum hydns_scope { HYDNS_SCOPE_NAME = 1, HYDNS_SCOPE_SUBTREE, HYDNS_SCOPE_ALL };
 struct hydns_withdraw {
@@ -380,9 +450,8 @@ struct hydns_withdraw {
 	__u32 name_len;
 	__u8  name[256];         /* wire format, lower case */
 };
-/* Kernel answers of this resolver since its session began. */
-#define HYDNS_COUNT_TYPES      258   /* by query type 0..256; the last for all others */
-#define HYDNS_COUNT_RCODES     16
+/* Kernel answers of this resolver since its page was made. hydnsd also sends them unasked, with seq 0, when no more can
+ * come: it has detached the program. */
 struct hydns_counts {
 	__u64 answered;
 	__u64 ipv6;
@@ -419,6 +488,9 @@ HYDNS_STATIC_ASSERT(sizeof(struct hydns_service_key) == 20, "no padding in a has
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_key) == 20, "no padding in a trie key");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_ring) <= HYDNS_RING_DATA, "ring header");
 HYDNS_STATIC_ASSERT((HYDNS_RING_BYTES & (HYDNS_RING_BYTES - 1)) == 0, "ring size");
+HYDNS_STATIC_ASSERT((HYDNS_KEPT_PLACES & (HYDNS_KEPT_PLACES - 1)) == 0, "places of kept answers");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_tally) == HYDNS_TALLY_WORDS * sizeof(__u64), "a tally is words");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_entry) == 20, "no padding in a message");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_counts) + sizeof(struct hydns_msg) <= HYDNS_MSG_MAX, "counts fit");
 
 #endif

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define FDS_MAX (HYDNS_THREADS_MAX + 1)
-#define RING_SIZE (HYDNS_RING_DATA + HYDNS_RING_BYTES)
+#define RING_SIZE HYDNS_RING_SIZE
 
 struct message {
 	struct hydns_msg head;
@@ -139,11 +139,25 @@ static void service(struct peer *p, int fd)
 	p->service[p->services++].port = a.sin6_port;
 }
 
-static void counts(int sock, struct message *m)
+static void counts(struct peer *p, int sock, struct message *m)
 {
-	static const struct hydns_counts c = { .answered = 42, .ipv6 = 7 };
+	const struct hydns_counts c = { .answered = atomic_load(&p->answered), .ipv6 = 7, .rules = 3 };
 
 	reply(sock, m, HYDNS_MSG_COUNTS, &c, sizeof(c), NULL, 0);
+}
+
+static void note(struct peer *p, struct message *m)
+{
+	const struct hydns_note *n = (const struct hydns_note *)m->payload;
+	char *to;
+
+	must(m->head.len >= sizeof(*n) && n->kind < HYDNS_NOTES, "a note");
+	to = p->note[n->kind];
+	if (n->anew)
+		to[0] = '\0';
+	if (m->head.len > sizeof(*n))
+		snprintf(to + strlen(to), PEER_NOTE_MAX - strlen(to), "%.*s ", (int)(m->head.len - sizeof(*n)), n->text);
+	atomic_fetch_add(&p->notes, 1);
 }
 
 /* False: the connection is to be closed. */
@@ -216,7 +230,7 @@ static bool handle(struct peer *p, int sock, struct message *m)
 	case HYDNS_MSG_SETTLE:
 		return settle(p, sock, m);
 	case HYDNS_MSG_STATS:
-		counts(sock, m);
+		counts(p, sock, m);
 		return true;
 	case HYDNS_MSG_COOKIES:
 		cookies(p, sock, m);
@@ -229,7 +243,7 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		p->acl_entries += list.count;
 		break;
 	case HYDNS_MSG_NOTE:
-		snprintf(p->note, sizeof(p->note), "%.*s", (int)m->head.len, (char *)m->payload);
+		note(p, m);
 		break;
 	case HYDNS_MSG_BYE:
 		atomic_fetch_add(&p->byes, 1);
@@ -237,6 +251,13 @@ static bool handle(struct peer *p, int sock, struct message *m)
 	}
 	reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 	return true;
+}
+
+static void say_counts(struct peer *p, int sock)
+{
+	struct message m = { .head = { .seq = 0 } };
+
+	counts(p, sock, &m);
 }
 
 static void converse(struct peer *p, int sock)
@@ -252,6 +273,8 @@ static void converse(struct peer *p, int sock)
 		for (unsigned i = 0; i < m.fds; i++)
 			close(m.fd[i]);
 	}
+	if (atomic_load(&p->last_words))
+		say_counts(p, sock);
 	close(sock);
 }
 

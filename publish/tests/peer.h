@@ -37,6 +37,8 @@ struct peer {
 	_Atomic int secrets;        /* COOKIES taken */
 	_Atomic int settles;        /* SETTLEs taken; each is acknowledged when the rings have been emptied */
 	_Atomic bool forgetful;     /* never knows a page handed over */
+	_Atomic uint64_t answered;  /* what it says to STATS */
+	_Atomic bool last_words;    /* says it unasked before it closes */
 	/* Of the last HELLO; read them when ready has risen. */
 	struct hydns_hello hello;
 	unsigned rings;
@@ -48,7 +50,8 @@ struct peer {
 	unsigned acl_entries;
 	struct hydns_service_key service[PEER_SERVICES_MAX];
 	unsigned services;
-	char note[PEER_NOTE_MAX];
+	char note[HYDNS_NOTES][PEER_NOTE_MAX]; /* those that hold, each with a blank behind it */
+	_Atomic int notes;          /* messages taken */
 	struct hydns_withdraw last_withdrawal;
 	struct hydns_cookies cookies;
 	uint64_t page_inode;

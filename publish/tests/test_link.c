@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "hydns/hash.h"
 #include "publish/internal.h"
 #include "publish/tests/peer.h"
 #include "publish/tests/reply.h"
@@ -168,7 +169,7 @@ static void registers(void **state)
 	close(fd);
 	assert_int_equal(hydns_publish_add_acl(w->p, acl, 700), 0);
 	assert_int_equal(hydns_publish_add_acl(w->p, acl, 1), 0);
-	assert_int_equal(hydns_publish_add_note(w->p, NOTE), 0);
+	assert_int_equal(hydns_publish_add_note(w->p, HYDNS_NOTE_OBSTACLE, NOTE), 0);
 	start_both(w);
 	assert_int_equal(w->peer.rings, THREADS);
 	assert_string_equal(w->peer.hello.identity, "test");
@@ -178,7 +179,8 @@ static void registers(void **state)
 	assert_int_equal(w->peer.service[0].port, at.sin6_port);
 	assert_memory_equal(w->peer.service[0].addr, &at.sin6_addr, 16);
 	assert_int_equal(w->peer.acl_entries, 701);
-	assert_string_equal(w->peer.note, NOTE);
+	assert_string_equal(w->peer.note[HYDNS_NOTE_OBSTACLE], NOTE " ");
+	assert_string_equal(w->peer.note[HYDNS_NOTE_CLIENTS], "");
 	assert_int_equal(page_epoch(w), w->peer.first_epoch);
 	first_beat = page_heartbeat(w);
 	assert_true(first_beat > 0);
@@ -1008,6 +1010,7 @@ static void counts(void **state)
 	struct world *w = *state;
 	struct hydns_counts c;
 
+	atomic_store(&w->peer.answered, 42);
 	start_both(w);
 	assert_true(hydns_publish_counts(w->p, &c, 5000));
 	assert_int_equal(c.answered, 42);
@@ -1016,6 +1019,137 @@ static void counts(void **state)
 	memset(&c, 0, sizeof(c));
 	assert_false(hydns_publish_counts(w->p, &c, 5000));
 	assert_int_equal(c.answered, 42);                       /* the last known */
+}
+
+/* A hydnsd that knows the page goes on counting; one that does not begins anew, and what was before still counts. */
+static void counts_never_fall(void **state)
+{
+	struct world *w = *state;
+	struct hydns_counts c;
+
+	atomic_store(&w->peer.answered, 42);
+	start_both(w);
+	assert_true(hydns_publish_counts(w->p, &c, 5000));
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	atomic_store(&w->peer.answered, 50);
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	assert_true(hydns_publish_counts(w->p, &c, 5000));
+	assert_int_equal(c.answered, 50);
+	atomic_store(&w->peer.answered, 57);                    /* what nobody has asked for, said at the end */
+	atomic_store(&w->peer.last_words, true);
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	assert_false(hydns_publish_counts(w->p, &c, 5000));
+	assert_int_equal(c.answered, 57);
+	atomic_store(&w->peer.forgetful, true);
+	atomic_store(&w->peer.answered, 5);
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	assert_true(hydns_publish_counts(w->p, &c, 5000));
+	assert_int_equal(c.answered, 62);
+	assert_int_equal(c.ipv6, 14);
+	assert_int_equal(c.rules, 3);                           /* of now */
+	peer_stop(&w->peer);
+}
+
+/* What hydnsd shows of the configuration follows it, whether it is there or not. */
+static void notes_follow(void **state)
+{
+	static const char *const logged[] = { "queries are logged", "responses are logged" };
+	struct world *w = *state;
+	const char *shown = w->peer.note[HYDNS_NOTE_OBSTACLE];
+
+	assert_int_equal(hydns_publish_add_note(w->p, HYDNS_NOTE_CLIENTS, "some clients"), 0);
+	start_both(w);
+	assert_string_equal(shown, "");
+	hydns_publish_set_notes(w->p, HYDNS_NOTE_OBSTACLE, logged, 2);
+	assert_string_equal(shown, "queries are logged responses are logged ");
+	hydns_publish_set_notes(w->p, HYDNS_NOTE_OBSTACLE, logged + 1, 1);
+	assert_string_equal(shown, "responses are logged ");
+	hydns_publish_set_notes(w->p, HYDNS_NOTE_OBSTACLE, NULL, 0);
+	assert_string_equal(shown, "");
+	assert_string_equal(w->peer.note[HYDNS_NOTE_CLIENTS], "some clients ");
+	peer_stop(&w->peer);
+	assert_true(disconnected(w));
+	hydns_publish_set_notes(w->p, HYDNS_NOTE_OBSTACLE, logged, 1);
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	assert_string_equal(shown, "queries are logged ");
+	peer_stop(&w->peer);
+}
+
+/* As hydnsd would find it: by its own hash of the question. */
+static struct hydns_kept kept(struct world *w, const struct hydns_question *q)
+{
+	const struct hydns_kept *table = (const void *)((uint8_t *)w->peer.ring[0] + HYDNS_RING_DATA + HYDNS_RING_BYTES);
+	uint8_t lower[HYDNS_NAME_MAX];
+	uint64_t key;
+
+	hydns_name_lower(lower, q->name, q->name_len);
+	key = hydns_key_hash(lower, (uint8_t)q->name_len, htons(q->qtype), q->variant, 0, w->peer.hello.kept_seed);
+	return table[HYDNS_KEPT_PLACE(key)].key == key ? table[HYDNS_KEPT_PLACE(key)] : (struct hydns_kept){ 0 };
+}
+
+static void assert_kept(struct world *w, const struct hydns_question *q, enum hydns_kept_why why, uint32_t value)
+{
+	assert_int_equal(kept(w, q).what, HYDNS_KEPT_WHAT(why, value));
+}
+
+static void says_why_it_does_not_offer(void **state)
+{
+	struct world *w = *state;
+	struct hydns_question q = w->reply.question;
+	struct hydns_stamp stamp;
+	time_t now = time(NULL);
+
+	start_both(w);
+	assert_int_equal(kept(w, &q).key, 0);
+	stamp = hydns_publish_stamp(w->p);
+	assert_int_equal(offer(w, stamp), 0);
+	assert_int_equal(kept(w, &q).key, 0);                   /* an offer costs nothing there */
+	assert_int_equal(hydns_publish_offer(w->t, &q, w->reply.wire, w->reply.len, now, now + 1, true, stamp), -EINVAL);
+	assert_kept(w, &q, HYDNS_KEPT_SHORT_TTL, 1);
+	w->reply.wire[2] |= 0x02;
+	assert_int_equal(offer(w, stamp), -EINVAL);
+	assert_kept(w, &q, HYDNS_KEPT_TRUNCATED, 0);
+	w->reply.wire[2] ^= 0x02;
+	w->reply.wire[3] |= 2;
+	assert_int_equal(offer(w, stamp), -EINVAL);
+	assert_kept(w, &q, HYDNS_KEPT_ERROR, 2);
+	w->reply.wire[3] ^= 2;
+	hydns_publish_withdraw_all(w->p);
+	assert_int_equal(offer(w, stamp), -ESTALE);
+	assert_kept(w, &q, HYDNS_KEPT_CHANGED, 0);
+	hydns_publish_kept(w->t, hydns_publish_key(w->t, &q), HYDNS_KEPT_LOCAL_DATA, 0);
+	assert_kept(w, &q, HYDNS_KEPT_LOCAL_DATA, 0);
+	q.variant = HYDNS_VARIANT_DO;
+	assert_int_equal(kept(w, &q).key, 0);
+	hydns_publish_kept(w->t, hydns_publish_key(w->t, &q), HYDNS_KEPT_SHORT_TTL, UINT32_MAX);
+	assert_kept(w, &q, HYDNS_KEPT_SHORT_TTL, HYDNS_KEPT_VALUE_MOST);
+	peer_stop(&w->peer);
+}
+
+/* One line says what has become of the kernel's answers, and none that follows contradicts it. */
+static void loss_is_told_once(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	assert_true(BECOMES(log_has("connected to hydnsd")));
+	peer_stop(&w->peer);
+	assert_true(BECOMES(log_has("connection to hydnsd lost")));
+	assert_true(log_has("kernel answers go on until data change"));
+	peer_start(&w->peer);
+	assert_true(connected(w));                              /* after attempts that found nobody */
+	assert_int_equal(log_lines, 3);
+	assert_false(log_has("cannot be reached"));
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	hydns_publish_changed(w->t, www, sizeof(www));          /* which the peer does not read */
+	peer_stop(&w->peer);
+	assert_true(BECOMES(log_lines == 4));
+	assert_false(log_has("not confirmed"));
 }
 
 static void bad_options(void **state)
@@ -1054,6 +1188,7 @@ int main(void)
 		TEST(renewals_wait_while_there_is_room), TEST(a_flush_outlives_suspension),
 		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
 		TEST(secrets_are_told), TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts),
+		TEST(counts_never_fall), TEST(notes_follow), TEST(says_why_it_does_not_offer), TEST(loss_is_told_once),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);

@@ -150,11 +150,11 @@ class Named(Restartable):
     clause: lines for the plugin's braces; clients: who is answered (None: whom it answers by default); listen: more
     addresses; anchors: files with DS records, as Unbound reads them; zones: {name: body of its zone clause}, read from
     this server's directory; recursion False: an authoritative server; statements: more lines at
-    the top; views: {name: (lines, whether it has the plugin)}, in their order; stock: the distribution's BIND."""
+    the top; without: options that options has in their place; views: {name: (lines, whether it has the plugin)}, in their order; stock: the distribution's BIND."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
                  clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True, statements=(), views=None,
-                 stock=False):
+                 stock=False, without=()):
         self.world, self.ns, self.name, self.service, self.threads = world, ns, name, service, threads
         self.program_of, plugin_file = world.tools.bind, world.tools.bind_plugin
         if stock:
@@ -169,7 +169,7 @@ class Named(Restartable):
                  f"    dnssec-validation {'yes' if anchors else 'no'};",
                  # as Unbound's so-rcvbuf: the kernel's default holds 277 queries, what comes while named waits for a CPU
                  "    udp-receive-buffer 4194304;",
-                 *(f"    {acl} {{ {clients} }};" for acl in gates if clients),
+                 *(f"    {acl} {{ {clients} }};" for acl in gates if clients and acl not in without),
                  *(f"    {line}" for line in options), "};", *_trust_anchors(anchors),
                  'key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };',
                  f'controls {{ inet {service[4]} port 953 allow {{ any; }} keys {{ rndc; }}; }};',
