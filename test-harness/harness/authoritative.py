@@ -12,11 +12,12 @@ import dns.update
 
 from .client import Asker
 from .network import SERVICE
-from .run import HarnessError
+from .run import HarnessError, wait_until
 
 NSD_ZONE = re.compile(r'name:\s*"([^"]*)"\s+zonefile:\s*"?([^"\s]+)')
 UPDATE_RATE, QUERY_RATE = 20, 5000     # a second, of updates and of queries meanwhile
 TTL = 300
+KERNEL_ANSWERS = 20     # that a burst of updates waits for
 
 
 def zone_files(directory, nsd_config):
@@ -58,6 +59,7 @@ class Updated:
     replies: int
     lost: int
     outdated: int            # replies with data that an update had replaced, acknowledged before they were asked for
+    versions: int            # of the data, seen in replies
     kernel_share: float      # of the replies
     median_ms: float         # from an update's sending to its acknowledgement
 
@@ -66,15 +68,27 @@ def _address(number):
     return f"198.18.{number // 250}.{number % 250 + 1}"
 
 
-def _outdated(answers, acknowledged):
+def _versions(answers, count):
+    """Number of the update that each answer shows; -1: none of them."""
+    number = {bytes(map(int, _address(n).split("."))).hex(): n for n in range(count)}
+    return [number.get(a.rdata, -1) for a in answers]
+
+
+def _outdated(answers, versions, acknowledged):
     """How many answers show less than the last update acknowledged before their query was sent."""
-    number = {bytes(map(int, _address(n).split("."))).hex(): n for n in range(len(acknowledged))}
-    return sum(number.get(a.rdata, -1) < bisect_left(acknowledged, a.sent) - 1 for a in answers)
+    return sum(version < bisect_left(acknowledged, a.sent) - 1 for a, version in zip(answers, versions))
 
 
-def updates_under_load(world, server, daemon, name, zone, count, rate=UPDATE_RATE):
+def _wait_for_kernel(daemon):
+    """Until the kernel has answered what is asked now, so that the next update finds a rule to withdraw."""
+    before = daemon.reasons()["ANSWERED"]
+    wait_until(lambda: daemon.reasons()["ANSWERED"] >= before + KERNEL_ANSWERS, 60,
+               f"the kernel to answer {KERNEL_ANSWERS} queries between two updates")
+
+
+def updates_under_load(world, server, daemon, name, zone, count, rate=UPDATE_RATE, burst=None):
     """So many updates of the name's address, evenly in time, while it is asked for. daemon: None without the kernel
-    path."""
+    path. burst: after every so many updates the next waits for answers of the kernel."""
     kernel = daemon.reasons()["ANSWERED"] if daemon else 0
     took, acknowledged = [], []
     with Asker(world, world.network.client1, SERVICE[4], [(name, "A")], QUERY_RATE) as asker:
@@ -87,8 +101,11 @@ def updates_under_load(world, server, daemon, name, zone, count, rate=UPDATE_RAT
             acknowledged.append(time.monotonic_ns())
             took.append(acknowledged[-1] - sent)
             time.sleep(max(0.0, begun + (n + 1) / rate - time.monotonic()))     # the rate, no wait for a state
+            if burst and (n + 1) % burst == 0:
+                _wait_for_kernel(daemon)
         answers = asker.result()
     kernel = daemon.reasons()["ANSWERED"] - kernel if daemon else 0
     replies = [a for a in answers if a.latency is not None]
-    return Updated(name, count, len(replies), len(answers) - len(replies), _outdated(replies, acknowledged),
-                   kernel / max(1, len(replies)), sorted(took)[count // 2] / 1e6)
+    versions = _versions(replies, count)
+    return Updated(name, count, len(replies), len(answers) - len(replies), _outdated(replies, versions, acknowledged),
+                   len(set(versions) - {-1}), kernel / max(1, len(replies)), sorted(took)[count // 2] / 1e6)

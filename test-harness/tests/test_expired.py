@@ -36,18 +36,13 @@ def configure(pair, *lines):
     pair.lines = text
 
 
-def exchange_both(pair, name, **flags):
-    """(kernel path's reply, the resolver's alone, did the kernel answer); a reply is None where nothing came"""
+def ask_both(pair, name, **flags):
+    """(kernel path's reply, the resolver's alone, did the kernel answer)"""
     before = pair.path.daemon.reasons()["ANSWERED"]
     ours, theirs = (exchange(pair.path.network.client1, server[4], query(name, **flags).to_wire())
                     for server in (SERVICE, REFERENCE))
+    assert ours and theirs, f"silent: {'' if ours else 'kernel path '}{'' if theirs else 'the resolver alone'}"
     return ours, theirs, pair.path.daemon.reasons()["ANSWERED"] - before
-
-
-def ask_both(pair, name, **flags):
-    ours, theirs, answered = exchange_both(pair, name, **flags)
-    assert ours and theirs
-    return ours, theirs, answered
 
 
 def heat(pair):
