@@ -102,11 +102,14 @@ static void print_top(const json_t *top)
 	const json_t *n;
 	size_t i;
 
-	if (seconds <= 0)
+	if (seconds <= 0) {
 		seconds = 1;
-	printf("last %s: %s answered in the kernel, %s passed to the resolver, %s in the kernel\n",
-	       ctl_duration(ctl_int(top, "window_ms"), w), ctl_rate(answered / seconds, a),
-	       ctl_rate(passed / seconds, b), ctl_share(answered, answered + passed, s));
+		puts("hydnsd has not counted for a second yet");
+	} else {
+		printf("last %s: %s answered in the kernel, %s passed to the resolver, %s in the kernel\n",
+		       ctl_duration(ctl_int(top, "window_ms"), w), ctl_rate(answered / seconds, a),
+		       ctl_rate(passed / seconds, b), ctl_share(answered, answered + passed, s));
+	}
 	print_reasons(json_object_get(top, "reasons"), seconds);
 	print_notes(json_object_get(top, "notes"));
 	putchar('\n');
