@@ -28,7 +28,7 @@
 #include <cmocka.h>
 
 #include "hydnsd/clock.h"
-#include "publish/publish.h"
+#include "publish/internal.h"
 
 #define WAIT_MS   8000
 #define STEP_US   10000
@@ -249,6 +249,53 @@ static void control_flushes(void **state)
 	o = ask("{\"cmd\":\"explain\",\"name\":\"n0002.example\",\"type\":\"A\"}");
 	assert_string_equal(json_string_value(json_object_get(o, "where")), "resolver");
 	json_decref(o);
+	hydns_publish_stop(resolver);
+	end_cleanly();
+}
+
+static void explain_says(const char *text)
+{
+	json_t *o = ask("{\"cmd\":\"explain\",\"name\":\"n0007.example\",\"type\":\"A\"}");
+	const char *said = json_string_value(json_object_get(o, "text"));
+
+	assert_string_equal(json_string_value(json_object_get(o, "where")), "resolver");
+	if (!strstr(said, text))
+		fail_msg("explain says: %s", said);
+	json_decref(o);
+}
+
+static struct hydns_kept *kept_by(struct hydns_thread *t)
+{
+	return (struct hydns_kept *)((uint8_t *)t->ring.ring + HYDNS_RING_DATA + HYDNS_RING_BYTES);
+}
+
+/* The newest of all threads counts, and no octets that a plugin might write there do harm. */
+static void explain_tells_what_the_plugin_noted(void **state)
+{
+	uint8_t name[HYDNS_NAME_MAX];
+	struct hydns_question q = { .name = name, .name_len = make_name(7, name), .qtype = 1 };
+	struct hydns_thread *t[2];
+	uint64_t key;
+
+	(void)state;
+	start_daemon();
+	start_resolver();
+	for (unsigned i = 0; i < 2; i++)
+		t[i] = hydns_publish_thread(resolver, i);
+	key = hydns_publish_key(t[0], &q);
+	explain_says("nobody whom the kernel may answer has asked for it lately");
+	hydns_publish_kept(t[0], key, HYDNS_KEPT_ERROR, 5);
+	explain_says("the answer is an error (rcode 5)");
+	for (uint64_t then = hydns_mono_coarse_ms(); hydns_mono_coarse_ms() == then; )
+		;                              /* until it is later */
+	hydns_publish_kept(t[1], key, HYDNS_KEPT_LOCAL_DATA, 0);
+	explain_says("local data of the resolver answer it");
+	for (unsigned i = 0; i < 2; i++)
+		kept_by(t[i])[HYDNS_KEPT_PLACE(key)].what = UINT32_MAX;
+	explain_says("no reason is known");
+	for (unsigned i = 0; i < 2; i++)
+		memset(kept_by(t[i]), 0xff, HYDNS_KEPT_PLACES * sizeof(struct hydns_kept));
+	explain_says("nobody whom the kernel may answer has asked for it lately");
 	hydns_publish_stop(resolver);
 	end_cleanly();
 }
@@ -615,7 +662,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(offers_become_rules_and_go_again),
-		cmocka_unit_test(control_flushes),
+		cmocka_unit_test(control_flushes), cmocka_unit_test(explain_tells_what_the_plugin_noted),
 		cmocka_unit_test(a_killed_daemon_leaves_its_rules_to_the_next),
 		cmocka_unit_test(changes_wait_for_the_next_daemon),
 		cmocka_unit_test(dead_rules_are_not_taken_over),
