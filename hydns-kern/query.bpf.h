@@ -26,6 +26,7 @@ struct hydns_known_service {
 };
 
 struct hydns_query {
+	struct hydns_counting hits;        /* of this CPU */
 	struct hydns_service_key service;  /* the query's destination */
 	struct hydns_acl_key client;       /* the query's source, prefixlen 128 */
 	__u64 addr_sum;      /* sum of both addresses, for pseudo-headers: the same in the reply */
