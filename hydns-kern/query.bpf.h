@@ -81,6 +81,18 @@ struct {
 #define HYDNS_OPAQUE(x) asm volatile("" : "+r"(x))
 
 /*
+ * What was read before is not older than what is read from here on, on machines too that would read in another order
+ * (arm64). BPF has no instruction for that before Linux 6.15 but an atomic one that fetches, on whatever word: one that
+ * this CPU has for itself. Not for the way of every packet.
+ */
+static __always_inline void hydns_barrier(__u64 *own)
+{
+	__u64 former = __sync_fetch_and_or(own, 0);
+
+	HYDNS_OPAQUE(former);    /* unused, clang would leave the fetching out, and the order with it */
+}
+
+/*
  * True when len is 1..max, and then the verifier knows it, wherever the value is kept. The check alone is
  * not enough: clang may make it on a copy of a spilled value, and the verifier of Linux 6.1 does not learn
  * a lower bound of 1 from "is not 0". So the value is clamped once more where clang can't reason about it.

@@ -229,6 +229,17 @@ unsigned kernel_verified(const struct kernel *k)
 	return k->verified;
 }
 
+unsigned kernel_instructions(const struct kernel *k, __u8 code, __s32 imm)
+{
+	const struct bpf_insn *i = bpf_program__insns(k->skel->progs.hydns_xdp);
+	size_t n = bpf_program__insn_cnt(k->skel->progs.hydns_xdp);
+	unsigned found = 0;
+
+	while (n--)
+		found += i[n].code == code && i[n].imm == imm;
+	return found;
+}
+
 void kernel_close(struct kernel *k)
 {
 	if (!k)

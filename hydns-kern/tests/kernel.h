@@ -31,6 +31,8 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why);
 /* Instructions that the verifier processed; 0 unless opened with verbose. */
 unsigned kernel_verified(const struct kernel *k);
 void kernel_close(struct kernel *k);
+/* Instructions of this code and immediate value in the program as it was compiled. */
+unsigned kernel_instructions(const struct kernel *k, __u8 code, __s32 imm);
 
 /* Runs one frame through the program, in place; returns the XDP action and the reason counted. Every
  * other counter must have stayed; -1 otherwise. */
