@@ -32,6 +32,7 @@ static __always_inline enum hydns_reason hydns_admit_service(struct hydns_query 
 		return HYDNS_R_NOT_SERVICE;
 	as_of = ~*(const volatile __u64 *)changes;
 	if (known->changes != as_of || !hydns_same_service(&known->key, &q->service)) {
+		hydns_barrier(&known->changes);
 		s = bpf_map_lookup_elem(&hydns_services, &q->service);
 		if (!s || s->authority >= HYDNS_AUTHORITIES)
 			return HYDNS_R_NOT_SERVICE;

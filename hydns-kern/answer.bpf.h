@@ -514,7 +514,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 		return r;
 	reply.answer_off = q->dns_off + HYDNS_DNS_HEADER + q->name_len + 4;
 	reply.ttls = HYDNS_RULE_TTLS(q->name_len, rule->answer_len);
-	hits = hydns_hits_here(rule);
+	hits = hydns_hits_here(q, rule);
 	if (!hits)
 		return HYDNS_R_MISS;
 	/* The resolver turns by the query's id and the time, neither of which need be evenly spread: a client
@@ -527,7 +527,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 		return r;
 	if (hydns_answer_write(ctx, q, cfg, rule, &reply))
 		return HYDNS_R_ABORTED;
-	hydns_count_hit(rule, hits);
+	hydns_count_hit(q, rule, hits);
 	hydns_count_answer(q, reply.dns_len);
 	return HYDNS_R_ANSWERED;
 }

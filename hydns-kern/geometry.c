@@ -18,7 +18,15 @@ static __u64 quotient(__u64 n, __u32 by)
 	return (n + by - 1) / by;
 }
 
-void hydns_geometry_for(__u32 capacity, __u32 cpus, struct hydns_geometry *out)
+/* Without sharing where that takes no less memory. */
+static __u32 own_hits(__u32 cpus, __u32 present)
+{
+	__u32 own = present < HYDNS_HITS_OWN ? present : HYDNS_HITS_OWN;
+
+	return cpus > own + HYDNS_HITS_SHARED ? own : cpus;
+}
+
+void hydns_geometry_for(__u32 capacity, __u32 cpus, __u32 present, struct hydns_geometry *out)
 {
 	__u64 waiting = quotient(capacity, WAITING_SHARE), rules;
 	__u32 buckets = 2;
@@ -27,6 +35,7 @@ void hydns_geometry_for(__u32 capacity, __u32 cpus, struct hydns_geometry *out)
 	memset(out, 0, sizeof(*out));
 	out->abi_version = HYDNS_ABI_VERSION;
 	out->cpus = cpus;
+	out->own_hits = own_hits(cpus, present);
 	out->lines = (__u32)quotient(rules, HYDNS_LINE_WORDS);
 	out->spans = (__u32)quotient(rules * RULE_OCTETS, HYDNS_SPAN);
 	if (out->spans < SPANS_LEAST)
@@ -35,6 +44,19 @@ void hydns_geometry_for(__u32 capacity, __u32 cpus, struct hydns_geometry *out)
 	while ((__u64)buckets * HYDNS_BUCKET_ENTRIES < 2ULL * capacity)
 		buckets *= 2;
 	out->buckets = buckets;
+}
+
+__u32 hydns_geometry_hit_rows(const struct hydns_geometry *g)
+{
+	return g->own_hits < g->cpus ? g->own_hits + HYDNS_HITS_SHARED : g->cpus;
+}
+
+struct hydns_counting hydns_geometry_counting(const struct hydns_geometry *g, __u32 cpu)
+{
+	bool shared = cpu >= g->own_hits;
+	__u32 row = shared ? g->own_hits + cpu % HYDNS_HITS_SHARED : cpu;
+
+	return (struct hydns_counting){ .first = row * g->lines, .shared = shared };
 }
 
 __u32 hydns_geometry_chunks(const struct hydns_geometry *g)

@@ -55,7 +55,7 @@ static int set_sizes(struct hydns_bpf *b, const struct hydns_geometry *g)
 {
 	const struct { struct bpf_map *map; __u32 entries; } size[] = {
 		{ b->maps.hydns_slots, hydns_geometry_chunks(g) }, { b->maps.hydns_index, g->buckets },
-		{ b->maps.hydns_hits, g->cpus * g->lines }, { b->maps.hydns_claims, g->lines },
+		{ b->maps.hydns_hits, hydns_geometry_hit_rows(g) * g->lines }, { b->maps.hydns_claims, g->lines },
 		{ b->maps.hydns_seen, g->lines },
 	};
 	int err = 0;
@@ -92,16 +92,37 @@ static int explain_load(int err, char why[HYDNS_WHY])
 			  "BTF is needed (libbpf: %s)", strerror(-err), libbpf_said);
 }
 
+/* The highest number of a CPU that is there, plus one. One that comes later is one of those that share. */
+static __u32 present_cpus(__u32 possible)
+{
+	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+	unsigned first, last, count = 0;
+
+	/* "0-3,8-11" */
+	for (int n; f && (n = fscanf(f, "%u-%u", &first, &last)) > 0; ) {
+		count = (n == 2 ? last : first) + 1;
+		if (fgetc(f) != ',')
+			break;
+	}
+	if (f)
+		fclose(f);
+	return count && count < possible ? count : possible;
+}
+
 /* Decides between the pinned maps and new ones, and loads the program over them. */
 static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool *adopted,
 		char why[HYDNS_WHY])
 {
 	struct hydns_geometry want, pinned;
 	int err, cpus = libbpf_num_possible_cpus();
+	bool same;
 
 	if (cpus < 0)
 		return hydns_fail(why, cpus, "can't tell the number of CPUs: %s", strerror(-cpus));
-	hydns_geometry_for(o->capacity, (__u32)cpus, &want);
+	hydns_geometry_for(o->capacity, (__u32)cpus, present_cpus((__u32)cpus), &want);
+	same = hydns_pins_geometry(k->pin_dir, &pinned) && same_sizes(&pinned, &want);
+	if (same)
+		want = pinned;
 	k->skel = hydns_bpf__open();
 	if (!k->skel)
 		return hydns_fail(why, -errno, "can't open the XDP program: %s (libbpf: %s)",
@@ -109,12 +130,8 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	err = set_sizes(k->skel, &want);
 	if (err)
 		return hydns_fail(why, err, "can't size the maps: %s", strerror(-err));
-	*adopted = hydns_pins_geometry(k->pin_dir, &pinned) && same_sizes(&pinned, &want) &&
-		   hydns_pins_adopt(k);
-	if (*adopted)
-		want = pinned;
-	else
-		err = fresh_geometry(&want, why);
+	*adopted = same && hydns_pins_adopt(k);
+	err = *adopted ? 0 : fresh_geometry(&want, why);
 	if (err)
 		return err;
 	set_switches(k->skel, o, &want);
@@ -125,8 +142,10 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 		__u32 key = 0;
 
 		err = bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_meta), &key, &want, BPF_ANY);
+		if (!err)
+			err = hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &want);
 		if (err)
-			return hydns_fail(why, err, "can't write hydns_meta: %s", strerror(-err));
+			return hydns_fail(why, err, "can't write hydns_meta and hydns_scratch: %s", strerror(-err));
 	}
 	return 0;
 }

@@ -27,10 +27,16 @@ struct hydns_loader_options {
 	bool fib;                      /* route replies instead of sending them back where the query came from */
 };
 
+/* Tells each CPU's scratch how to count hits, before a program runs over new maps. */
+int hydns_scratch_prepare(int scratch_fd, const struct hydns_geometry *g);
+
 struct hydns_kern;                     /* one loaded program with its maps */
 
-/* Sizes of the store for a capacity (no maps touched). */
-void hydns_geometry_for(__u32 capacity, __u32 cpus, struct hydns_geometry *out);
+/* Sizes of the store for a capacity (no maps touched). cpus: that the kernel might have; present: that it has. */
+void hydns_geometry_for(__u32 capacity, __u32 cpus, __u32 present, struct hydns_geometry *out);
+/* Rows of hits, of `lines` lines each. */
+__u32 hydns_geometry_hit_rows(const struct hydns_geometry *g);
+struct hydns_counting hydns_geometry_counting(const struct hydns_geometry *g, __u32 cpu);
 /* Chunks of HYDNS_CHUNK octets that its slots take. */
 __u32 hydns_geometry_chunks(const struct hydns_geometry *g);
 
@@ -62,7 +68,7 @@ int hydns_kern_remove(struct hydns_kern *k, char why[HYDNS_WHY]);
 void hydns_kern_close(struct hydns_kern *k);
 
 const struct hydns_geometry *hydns_kern_geometry(const struct hydns_kern *k);
-/* Memory-mapped, writable. Slots; index; hits [cpus * lines]; claims [lines]; hits accounted for, by ordinal; counts. */
+/* Memory-mapped, writable. Slots; index; hits [rows * lines]; claims [lines]; hits accounted for, by ordinal; counts. */
 __u8 *hydns_kern_slots(struct hydns_kern *k);
 struct hydns_bucket *hydns_kern_index(struct hydns_kern *k);
 const struct hydns_line *hydns_kern_hits(struct hydns_kern *k);

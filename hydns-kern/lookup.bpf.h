@@ -141,10 +141,10 @@ static __always_inline bool hydns_claim_refresh(const struct hydns_rule *rule, _
 	return __sync_val_compare_and_swap(claim, last, ms) == last;
 }
 
-/* This CPU's own count of answers from a rule. NULL: geometry is wrong. */
-static __always_inline __u32 *hydns_hits_here(const struct hydns_rule *rule)
+/* This CPU's count of answers from a rule. NULL: geometry is wrong. */
+static __always_inline __u32 *hydns_hits_here(const struct hydns_query *q, const struct hydns_rule *rule)
 {
-	return hydns_word(&hydns_hits, bpf_get_smp_processor_id() * hydns_geometry.lines, rule);
+	return hydns_word(&hydns_hits, q->hits.first, rule);
 }
 
 static __always_inline bool hydns_hits_in_slot(const struct hydns_rule *rule)
@@ -163,10 +163,12 @@ static __always_inline void hydns_hits_so_far(const struct hydns_rule *rule, con
 		q->turn = *(const volatile __u32 *)here;
 }
 
-static __always_inline void hydns_count_hit(const struct hydns_rule *rule, __u32 *here)
+static __always_inline void hydns_count_hit(const struct hydns_query *q, const struct hydns_rule *rule, __u32 *here)
 {
 	if (hydns_hits_in_slot(rule))
 		__sync_fetch_and_add((__u32 *)&rule->hits, 1);
+	else if (q->hits.shared)
+		__sync_fetch_and_add(here, 1);
 	else
 		++*here;
 }

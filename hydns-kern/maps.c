@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Maps as memory. */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
@@ -30,6 +31,27 @@ void hydns_unmap_memory(struct hydns_mapping *m)
 	if (m->at)
 		munmap(m->at, m->len);
 	*m = (struct hydns_mapping){ 0 };
+}
+
+int hydns_scratch_prepare(int scratch_fd, const struct hydns_geometry *g)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info), key = 0;
+	size_t each;
+	__u8 *all;
+	int err;
+
+	if (bpf_obj_get_info_by_fd(scratch_fd, &info, &len))
+		return -errno;
+	each = (info.value_size + 7) & ~7U;
+	all = calloc(g->cpus, each);
+	if (!all)
+		return -ENOMEM;
+	for (__u32 cpu = 0; cpu < g->cpus; cpu++)
+		*(struct hydns_counting *)(all + cpu * each) = hydns_geometry_counting(g, cpu);
+	err = bpf_map_update_elem(scratch_fd, &key, all, BPF_ANY);
+	free(all);
+	return err;
 }
 
 __u32 hydns_map_id(int map_fd)

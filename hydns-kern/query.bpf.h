@@ -26,6 +26,7 @@ struct hydns_known_service {
 };
 
 struct hydns_query {
+	struct hydns_counting hits;        /* of this CPU */
 	struct hydns_service_key service;  /* the query's destination */
 	struct hydns_acl_key client;       /* the query's source, prefixlen 128 */
 	__u64 addr_sum;      /* sum of both addresses, for pseudo-headers: the same in the reply */
@@ -78,6 +79,18 @@ struct {
 
 /* Hides a value's origin from clang, which otherwise folds bounds away that the verifier needs to see. */
 #define HYDNS_OPAQUE(x) asm volatile("" : "+r"(x))
+
+/*
+ * What was read before is not older than what is read from here on, on machines too that would read in another order
+ * (arm64). BPF has no instruction for that before Linux 6.15 but an atomic one that fetches, on whatever word: one that
+ * this CPU has for itself. Not for the way of every packet.
+ */
+static __always_inline void hydns_barrier(__u64 *own)
+{
+	__u64 former = __sync_fetch_and_or(own, 0);
+
+	HYDNS_OPAQUE(former);    /* unused, clang would leave the fetching out, and the order with it */
+}
 
 /*
  * True when len is 1..max, and then the verifier knows it, wherever the value is kept. The check alone is

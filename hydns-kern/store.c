@@ -13,6 +13,7 @@
 #include <string.h>
 #include "hydns/hash.h"
 #include "index.h"
+#include "loader.h"
 #include "rule.h"
 #include "slots.h"
 #include "store.h"
@@ -27,10 +28,11 @@
 struct hydns_store {
 	struct hydns_store_memory m;
 	struct hydns_geometry g;
+	__u32 hit_rows;
 	struct hydns_index index;
 	struct hydns_slots slots;
 	__u32 *place;                          /* by ordinal: PLACE_*, and handle or link */
-	__u32 *hits_before;                    /* by ordinal: sum over CPUs at publication; in limbo: the next there */
+	__u32 *hits_before;                    /* by ordinal: sum over rows at publication; in limbo: the next there */
 	__u32 free_ordinal;
 	__u32 limbo_head, limbo_tail;          /* ordinals */
 	__u64 limbo_entered, limbo_left;
@@ -143,7 +145,7 @@ __u32 hydns_store_hits_raw(const struct hydns_store *s, __u32 ordinal)
 	const struct hydns_line *line = s->m.hits + ordinal / HYDNS_LINE_WORDS;
 	__u32 handle = hydns_store_handle(s, ordinal), sum = handle ? hits_in_slot(s, handle) : 0;
 
-	for (__u32 cpu = 0; cpu < s->g.cpus; cpu++, line += s->g.lines)
+	for (__u32 row = 0; row < s->hit_rows; row++, line += s->g.lines)
 		sum += __atomic_load_n(&line->word[ordinal % HYDNS_LINE_WORDS], __ATOMIC_RELAXED);
 	return sum;
 }
@@ -456,6 +458,7 @@ struct hydns_store *hydns_store_open(const struct hydns_store_memory *m)
 		return NULL;
 	s->m = *m;
 	s->g = *m->geometry;
+	s->hit_rows = hydns_geometry_hit_rows(&s->g);
 	s->index = (struct hydns_index){ m->index, s->g.buckets - 1 };
 	s->limbo_head = s->limbo_tail = NONE;
 	s->place = calloc(hydns_store_ordinals(s), sizeof(*s->place));

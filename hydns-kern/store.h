@@ -90,7 +90,7 @@ __u32 hydns_store_handle(const struct hydns_store *s, __u32 ordinal); /* 0: nobo
 /* Octets of the slot of a rule that is live, or was until the last grace period. */
 __u32 hydns_store_slot_size(const struct hydns_store *s, __u32 handle);
 
-/* Hits since this rule was published, modulo 2^32 (slot's and CPUs' counts). */
+/* Hits since this rule was published, modulo 2^32 (slot's and rows' counts). */
 __u32 hydns_store_hits(const struct hydns_store *s, __u32 handle);
 /* The same counts since an unknown beginning, also while the ordinal's rule waits for its grace period: their difference
  * between two calls is what came meanwhile, as long as the ordinal is the same rule's. */

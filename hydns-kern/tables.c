@@ -72,6 +72,8 @@ static int note_change(struct hydns_kern *k)
 	__u32 zero = 0;
 	__u64 changes;
 
+	/* Who sees the new count sees the change, on every machine: system calls are no barriers. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	err = bpf_map_lookup_elem(fd, &zero, &changes);
 	if (err)
 		return err;

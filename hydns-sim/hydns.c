@@ -61,7 +61,7 @@ static void *zeroed(size_t count, size_t size)
 
 static bool open_memory(struct contender *c, uint32_t capacity)
 {
-	hydns_geometry_for(capacity, 1, &c->geometry);
+	hydns_geometry_for(capacity, 1, 1, &c->geometry);
 	memcpy(c->geometry.seed, c->seed, sizeof(c->seed));
 	c->hits = zeroed(c->geometry.lines, sizeof(*c->hits));
 	c->memory = (struct hydns_store_memory){

@@ -307,15 +307,28 @@ static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, u
 	       hydns_policy_rate(r->policy, victim) * (PERCENT + 10);
 }
 
-/* Which rule must go so that a resolver stays within its own capacity; UINT32_MAX: none must. */
+/* What a newcomer will bring, its resolver alone says. So a resolver takes places from others as long as it has less than
+ * an equal share of all places; beyond that only those that nobody has. */
+static bool has_its_share(const struct hydnsd_rules *r, uint32_t authority)
+{
+	uint32_t resolvers = 0;
+
+	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
+		resolvers += r->live[i] != 0;
+	return (uint64_t)r->live[authority] * resolvers >= r->fitting;
+}
+
+/* Which rule must go so that a resolver stays within its own capacity, or does not take another's place beyond its share.
+ * *victim: the rule that must go in any case, or UINT32_MAX. */
 static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					     const struct hydnsd_answer *a, uint64_t now_ns,
 					     uint32_t *victim)
 {
 	struct wanted w = { .rules = r, .authority = by->authority };
+	bool full = by->capacity && r->live[by->authority] >= by->capacity;
+	bool others = *victim != UINT32_MAX && r->owner[*victim] != by->authority;
 
-	*victim = UINT32_MAX;
-	if (!by->capacity || r->live[by->authority] < by->capacity)
+	if (!full && !(others && has_its_share(r, by->authority)))
 		return HYDNSD_ACCEPTED;
 	*victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
 	if (*victim == UINT32_MAX || !beats(r, a, *victim, now_ns))
@@ -328,7 +341,7 @@ static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hyd
 {
 	uint64_t expire = expiry_ms(&a->parts.head), now = ms(now_ns);
 	const struct hydns_sighted s = sighted(a);
-	uint32_t own, victim = UINT32_MAX;
+	uint32_t victim = UINT32_MAX;
 	enum hydnsd_rejection why;
 
 	switch (hydns_policy_offer(r->policy, &s, (uint32_t)(expire > now ? expire - now : 0), now, &victim)) {
@@ -340,11 +353,9 @@ static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hyd
 	case HYDNS_ADMIT_EVICT:
 		break;
 	}
-	why = resolver_victim(r, by, a, now_ns, &own);
+	why = resolver_victim(r, by, a, now_ns, &victim);
 	if (why)
 		return why;
-	if (own != UINT32_MAX)
-		victim = own;          /* makes room in both respects */
 	if (victim != UINT32_MAX) {
 		remove_ordinal(r, victim, HYDNSD_LEFT_EVICTED, now_ns);
 		r->counters.evicted++;
@@ -381,6 +392,8 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 
 	if (r->departed_count)
 		return HYDNSD_REJECT_NO_SLOT; /* slots are on their way already */
+	if (has_its_share(r, head->authority))
+		w.authority = head->authority;
 	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
 	if (victim == UINT32_MAX || !beats(r, a, victim, now_ns))
 		return HYDNSD_REJECT_FULL;

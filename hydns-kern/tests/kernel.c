@@ -55,7 +55,7 @@ static int set_sizes(struct kernel *k)
 
 	err |= bpf_map__set_max_entries(k->skel->maps.hydns_slots, hydns_geometry_chunks(g));
 	err |= bpf_map__set_max_entries(k->skel->maps.hydns_index, g->buckets);
-	err |= bpf_map__set_max_entries(k->skel->maps.hydns_hits, g->lines * g->cpus);
+	err |= bpf_map__set_max_entries(k->skel->maps.hydns_hits, g->lines * hydns_geometry_hit_rows(g));
 	err |= bpf_map__set_max_entries(k->skel->maps.hydns_claims, g->lines);
 	return err;
 }
@@ -196,7 +196,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel = hydns_bpf__open();
 	if (!k->skel)
 		goto fail;
-	hydns_geometry_for(o->capacity ? o->capacity : CAPACITY, k->cpus, &k->geometry);
+	hydns_geometry_for(o->capacity ? o->capacity : CAPACITY, k->cpus, k->cpus, &k->geometry);
 	k->geometry.seed[0] = 0x0123456789abcdefULL;
 	k->geometry.seed[1] = 0xfedcba9876543210ULL;
 	memcpy((void *)&k->skel->rodata->hydns_geometry, &k->geometry, sizeof(k->geometry));
@@ -212,7 +212,8 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->real_clock = o->real_clock;
 	k->now_ns = o->real_clock ? monotonic_ns() : NOW_NS; /* after loading, which takes its time */
 	*why = "the maps could not be set up";
-	if (open_store(k) || open_authority(k))
+	if (hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &k->geometry) || open_store(k) ||
+	    open_authority(k))
 		goto fail;
 	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
 	kernel_serve(k, true);
@@ -226,6 +227,17 @@ fail:
 unsigned kernel_verified(const struct kernel *k)
 {
 	return k->verified;
+}
+
+unsigned kernel_instructions(const struct kernel *k, __u8 code, __s32 imm)
+{
+	const struct bpf_insn *i = bpf_program__insns(k->skel->progs.hydns_xdp);
+	size_t n = bpf_program__insn_cnt(k->skel->progs.hydns_xdp);
+	unsigned found = 0;
+
+	while (n--)
+		found += i[n].code == code && i[n].imm == imm;
+	return found;
 }
 
 void kernel_close(struct kernel *k)
@@ -374,6 +386,15 @@ __u32 kernel_turn(struct kernel *k, __u32 handle)
 	if ((__s16)(rule->hits_end - rule->hits) > 0)
 		return rule->hits;
 	return lines[k->cpu * k->geometry.lines + o / HYDNS_LINE_WORDS].word[o % HYDNS_LINE_WORDS];
+}
+
+int kernel_share_hits(struct kernel *k, bool on)
+{
+	struct hydns_geometry g = k->geometry;
+
+	g.own_hits = on ? 0 : g.cpus;
+	g.lines = on ? 0 : g.lines;       /* so that all rows begin with the same line */
+	return hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &g);
 }
 
 struct hydns_store *kernel_store(struct kernel *k)

@@ -31,6 +31,8 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why);
 /* Instructions that the verifier processed; 0 unless opened with verbose. */
 unsigned kernel_verified(const struct kernel *k);
 void kernel_close(struct kernel *k);
+/* Instructions of this code and immediate value in the program as it was compiled. */
+unsigned kernel_instructions(const struct kernel *k, __u8 code, __s32 imm);
 
 /* Runs one frame through the program, in place; returns the XDP action and the reason counted. Every
  * other counter must have stayed; -1 otherwise. */
@@ -48,6 +50,8 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 void kernel_remove(struct kernel *k, __u32 handle);
 /* By which turn the next answer from this rule is rotated: the count of answers where the next will be counted. */
 __u32 kernel_turn(struct kernel *k, __u32 handle);
+/* How all CPUs count hits from here on, as those do that have no row of their own: in one. Or each in its own again. */
+int kernel_share_hits(struct kernel *k, bool on);
 struct hydns_store *kernel_store(struct kernel *k);
 struct hydns_bucket *kernel_index(struct kernel *k);
 const struct hydns_geometry *kernel_geometry(const struct kernel *k);

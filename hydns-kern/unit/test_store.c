@@ -30,7 +30,7 @@ static void world_make(struct world *w, const struct hydns_geometry *g)
 	w->g = *g;
 	w->g.seed[0] = 0x1122334455667788ULL;
 	w->g.seed[1] = 0x99aabbccddeeff00ULL;
-	w->hits = calloc((size_t)g->cpus * g->lines, sizeof(*w->hits));
+	w->hits = calloc((size_t)hydns_geometry_hit_rows(g) * g->lines, sizeof(*w->hits));
 	w->m = (struct hydns_store_memory){ .geometry = &w->g, .hits = w->hits,
 		.index = aligned_alloc(64, g->buckets * sizeof(struct hydns_bucket)),
 		.claims = calloc(g->lines, sizeof(struct hydns_line)),
@@ -50,7 +50,7 @@ static void world_free(struct world *w)
 /* rules: at most so many at a time, a multiple of 16. */
 static struct hydns_geometry sizes(__u32 buckets, __u32 spans, __u32 rules)
 {
-	return (struct hydns_geometry){ .abi_version = HYDNS_ABI_VERSION, .cpus = 2, .buckets = buckets,
+	return (struct hydns_geometry){ .abi_version = HYDNS_ABI_VERSION, .cpus = 2, .own_hits = 2, .buckets = buckets,
 					.spans = spans, .lines = rules / HYDNS_LINE_WORDS };
 }
 
@@ -716,6 +716,43 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static __u64 octets_of_maps(const struct hydns_geometry *g)
+{
+	return (__u64)g->buckets * sizeof(struct hydns_bucket) +
+	       (__u64)g->lines * (hydns_geometry_hit_rows(g) + 1) * sizeof(struct hydns_line) +
+	       (__u64)hydns_geometry_chunks(g) * HYDNS_CHUNK;
+}
+
+/* However many CPUs there might be: who is there counts alone, as far as there is room, and all others share. */
+static void hits_take_bounded_memory(void **state)
+{
+	static const struct {
+		__u32 cpus, present, rows, own;
+	} c[] = {
+		{ 1, 1, 1, 1 }, { 2, 2, 2, 2 }, { 16, 2, 16, 16 }, { 240, 2, 18, 2 }, { 48, 48, 48, 48 }, { 64, 64, 48, 32 },
+		{ 256, 256, 48, 32 }, { 1024, 1024, 48, 32 },
+	};
+	struct hydns_geometry g;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		hydns_geometry_for(1000000, c[i].cpus, c[i].present, &g);
+		assert_int_equal(g.own_hits, c[i].own);
+		assert_int_equal(hydns_geometry_hit_rows(&g), c[i].rows);
+		assert_true(octets_of_maps(&g) <= 400000000);
+		for (__u32 cpu = 0; cpu < c[i].cpus; cpu++) {
+			struct hydns_counting at = hydns_geometry_counting(&g, cpu);
+
+			assert_int_equal(at.shared, cpu >= c[i].own);
+			assert_int_equal(at.first % g.lines, 0);
+			if (at.shared)
+				assert_in_range(at.first / g.lines, c[i].own, c[i].rows - 1);
+			else
+				assert_int_equal(at.first / g.lines, cpu);
+		}
+	}
+}
+
 static void a_million_rules_fit(void **state)
 {
 	const unsigned million = 1000000;
@@ -727,10 +764,8 @@ static void a_million_rules_fit(void **state)
 	double begun;
 
 	(void)state;
-	hydns_geometry_for(million, 2, &g);
-	octets = (__u64)g.buckets * sizeof(struct hydns_bucket) +
-		 (__u64)g.lines * (g.cpus + 1) * sizeof(struct hydns_line) +
-		 (__u64)hydns_geometry_chunks(&g) * HYDNS_CHUNK;
+	hydns_geometry_for(million, 2, 2, &g);
+	octets = octets_of_maps(&g);
 	world_make(&w, &g);
 	assert_non_null(s = hydns_store_open(&w.m));
 	octets += hydns_store_bytes(s);
@@ -797,7 +832,7 @@ int main(void)
 		cmocka_unit_test(second_slot_of_a_key_is_removed),
 		cmocka_unit_test(noise_is_survived),
 		cmocka_unit_test(sum_is_the_naive_one_without_ttls),
-		cmocka_unit_test(a_million_rules_fit),
+		cmocka_unit_test(hits_take_bounded_memory), cmocka_unit_test(a_million_rules_fit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

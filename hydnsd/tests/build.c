@@ -117,7 +117,7 @@ static void open_rules(struct build_store *s, uint32_t capacity, uint32_t min_hi
 
 void build_store_open(struct build_store *s, uint32_t capacity, uint32_t min_hits, uint64_t now_ns)
 {
-	hydns_geometry_for(capacity, 2, &s->geometry);
+	hydns_geometry_for(capacity, 2, 2, &s->geometry);
 	s->geometry.seed[0] = 1;
 	s->geometry.seed[1] = 2;
 	s->hits = zeroed((size_t)s->geometry.cpus * s->geometry.lines, sizeof(*s->hits));

@@ -382,6 +382,46 @@ static void changes_take_adopted_rules(void **state)
 	}
 }
 
+static void fill(const char *format, unsigned n, uint32_t authority, uint32_t count, uint64_t now_ns)
+{
+	char name[32], record[64];
+	struct build_spec s = { .name = name, .type = 1, .answer = { record }, .count = count };
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), format, i);
+		snprintf(record, sizeof(record), "%s 300 IN A 192.0.2.1", name);
+		admit(&s, authority, 0, now_ns);
+		if (i % 50 == 0)
+			build_store_grace(&store);
+	}
+}
+
+static uint32_t rules_of(uint32_t authority)
+{
+	struct hydns_counts c;
+
+	hydnsd_rules_counts(store.rules, authority, &c);
+	return (uint32_t)c.rules;
+}
+
+/* Whatever a resolver promises, others keep an equal share of a full store, and get theirs from one that has more. */
+static void promises_take_no_more_than_a_share(void **state)
+{
+	uint64_t now = NOW_NS;
+
+	(void)state;
+	fill("a%u.example.", CAPACITY, 1, 10, now);
+	assert_int_equal(rules_of(1), CAPACITY);
+	/* evictions are so many a second */
+	for (unsigned round = 0; round < 20; round++, now += 10 * HYDNSD_NS_PER_SEC)
+		fill("b%u.example.", 2 * CAPACITY, 2, UINT32_MAX, now);
+	assert_in_range(rules_of(2), CAPACITY / 2, CAPACITY / 2 + 1);
+	assert_int_equal(rules_of(1) + rules_of(2), CAPACITY);
+	for (unsigned round = 0; round < 20; round++, now += HYDNSD_NS_PER_SEC)
+		fill("c%u.example.", CAPACITY, 3, UINT32_MAX, now);
+	assert_in_range(rules_of(3), CAPACITY / 3, CAPACITY / 3 + 1);
+}
+
 /* A renewal that concerns one question takes its outdated variants, and nothing else of the name. */
 static void one_question_outdated(void **state)
 {
@@ -1050,6 +1090,7 @@ int main(void)
 		RULES_TEST(changes_come_before_renewals),
 		RULES_TEST(other_names_left_out_replace),
 		RULES_TEST(changes_spare_later_offers), RULES_TEST(changes_take_adopted_rules),
+		RULES_TEST(promises_take_no_more_than_a_share),
 		cmocka_unit_test(a_ring_goes_back_when_all_is_done),
 		RULES_TEST(one_question_outdated),
 		RULES_TEST(everything_can_be_withdrawn),

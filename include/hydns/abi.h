@@ -142,11 +142,21 @@ struct hydns_bucket {
 #define HYDNS_HITS_IN_SLOT     64
 
 /*
- * Per-rule words (hits per CPU, refresh claims) stand in lines of 16: line = ordinal / 16, for hits + cpu * lines.
+ * Per-rule words (hits, refresh claims) stand in lines of 16: line = ordinal / 16, for hits + row * lines. A row of hits for
+ * every CPU that the kernel might ever have would take more memory than the rules. So there is one for each of those
+ * that are there when the maps are made, up to HYDNS_HITS_OWN of them; the others share HYDNS_HITS_SHARED rows.
  */
 #define HYDNS_LINE_WORDS       16
+#define HYDNS_HITS_OWN         32
+#define HYDNS_HITS_SHARED      16
 struct hydns_line {
 	__u32 word[HYDNS_LINE_WORDS];
+};
+
+/* How a CPU counts hits: the beginning of its hydns_scratch, written when the maps are made. */
+struct hydns_counting {
+	__u32 first;         /* line in hydns_hits with which its row begins */
+	__u32 shared;        /* not 0: other CPUs count there, too */
 };
 
 /* Sizes of the store, chosen at load; read by the program as rodata, kept in the map hydns_meta, where session and
@@ -160,7 +170,7 @@ struct hydns_geometry {
 	__u32 session;                       /* resolver sessions begun so far: gives first epochs */
 	__u64 seed[2];                       /* of the key hash; secret */
 	__u32 empty;                         /* not 0: the store holds no rule, the program looks at nothing */
-	__u32 reserved;
+	__u32 own_hits;                      /* CPUs that have a row of hits of their own, from number 0 on */
 };
 
 /*
