@@ -8,7 +8,7 @@ from collections import namedtuple
 from pathlib import Path
 
 from harness.network import Namespace, pass_everything, veth
-from harness.run import HarnessError, is_alive, start_time, wait_until
+from harness.run import HarnessError, is_alive, remove_groups, start_time, wait_until
 
 from . import image
 
@@ -107,7 +107,7 @@ class Machine:
         if self.first and is_alive(*self.first):
             os.kill(self.first[0], 9)
         self._process.wait()
-        remove_group(self.run.dir, self._group)
+        remove_groups(self.run.dir)
 
     # -- what its user does -------------------------------------------------------------------------------------------------
     def type(self, command, limit=60, *, online=False):
@@ -142,10 +142,3 @@ def copy_source(target):
     names = b"\0".join(n for n in names.split(b"\0") if n and (top / os.fsdecode(n)).exists())
     packed = subprocess.run(["tar", "-C", top, "--null", "-T", "-", "-cf", "-"], input=names, stdout=subprocess.PIPE, check=True)
     subprocess.run(["tar", "-C", target, "--no-same-owner", "-xf", "-"], input=packed.stdout, check=True)
-
-
-def remove_group(folder, name):
-    """Removes a control group and those below it, all empty by now."""
-    script = 'mkdir -p groups && mount -t cgroup2 cgroup2 groups && ! test -d "groups/$0" || ' \
-             'find "groups/$0" -depth -type d -exec rmdir {} +'
-    subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-c", script, name], cwd=folder, check=False)

@@ -114,9 +114,19 @@ def kill_all(run_dir):
         wait_until(lambda: not processes(run_dir), 5, "killed processes to end")
 
 
+def remove_groups(run_dir):
+    """Removes the run's control groups, all empty by now. In a mount namespace: the host may have none of version 2 mounted."""
+    if (run_dir / "groups").is_dir():
+        script = 'mount -t cgroup2 cgroup2 groups && for g in groups/"$0"-*; do ' \
+                 'test ! -d "$g" || find "$g" -depth -type d -exec rmdir {} +; done'
+        subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-c", script, f"{PREFIX}-{run_dir.name}"],
+                       cwd=run_dir, check=False)
+
+
 def destroy(run_dir):
-    """Removes a run: processes, bpffs with its pins and attachments, namespaces, directory. Repeatable."""
+    """Removes a run: processes, control groups, bpffs with its pins and attachments, namespaces, directory. Repeatable."""
     kill_all(run_dir)
+    remove_groups(run_dir)
     bpf = run_dir / "bpf"
     while os.path.ismount(bpf):
         subprocess.run(["umount", "--lazy", str(bpf)], check=True)
