@@ -95,7 +95,7 @@ static const char *pause_text(bool paused, bool kept)
 static void print_status(const json_t *s)
 {
 	char a[CTL_TEXT], b[CTL_TEXT], share[CTL_TEXT], mem[CTL_TEXT];
-	json_int_t rules = ctl_int(s, "rules"), capacity = ctl_int(s, "capacity");
+	json_int_t rules = ctl_int(s, "rules"), capacity = ctl_int(s, "capacity"), fitting = ctl_int(s, "fitting");
 	const json_t *r, *resolvers = json_object_get(s, "resolvers");
 	size_t n;
 
@@ -107,6 +107,9 @@ static void print_status(const json_t *s)
 	printf("rules        %s of %s (%s)", ctl_count(rules, a), ctl_count(capacity, b),
 	       ctl_share((double)rules, (double)capacity, share));
 	printf(", %s waiting for a grace period\n", ctl_count(ctl_int(s, "limbo"), a));
+	if (fitting && fitting < capacity)
+		printf("             full: answers are so large that %s rules fit; for more, raise capacity\n",
+		       ctl_count(fitting, a));
 	printf("memory       %s of maps", ctl_bytes(ctl_real(s, "memory_bytes"), mem));
 	printf(", %s in hydnsd\n", ctl_bytes(ctl_real(s, "daemon_bytes"), mem));
 	print_interfaces(json_object_get(s, "interfaces"));

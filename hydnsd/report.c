@@ -126,12 +126,12 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 
 	hydns_kern_memory(d->kern, &bytes);
 	hydns_kern_paused(d->kern, &paused);
-	return json_pack("{s:s, s:i, s:i, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:i, s:i, s:i, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:i, s:i, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o}",
 		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(),
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNSD_NS_PER_SEC),
 		"paused", (int)paused, "paused_kept", (int)hydns_pause_noted(d->options.state_dir), "adopted", (int)d->adopted,
 		"ipv6", (int)d->options.ipv6, "routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
-		"capacity", (int)d->options.capacity,
+		"capacity", (int)d->options.capacity, "fitting", (int)hydnsd_rules_fitting(d->rules),
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
 		"limbo", (int)hydnsd_rules_limbo(d->rules), "memory_bytes", number(bytes),
 		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_absent_bytes()),

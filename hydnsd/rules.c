@@ -181,6 +181,11 @@ void hydnsd_rules_refit(struct hydnsd_rules *r)
 	hydns_policy_set_capacity(r->policy, r->fitting);
 }
 
+uint32_t hydnsd_rules_fitting(const struct hydnsd_rules *r)
+{
+	return r->fitting;
+}
+
 uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r)
 {
 	return r->bar;

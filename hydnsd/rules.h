@@ -46,6 +46,8 @@ void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits);
 
 /* Fewer rules, or more up to what the memory was made for: the least hit leave, some with each expire(). */
 void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity);
+/* Of the capacity, as many rules as there are octets for, by the size of those that are there. */
+uint32_t hydnsd_rules_fitting(const struct hydnsd_rules *r);
 /* What an answer must promise to be admitted (hydns_policy_bar()), as of the last sweep. */
 uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r);
 

@@ -180,22 +180,28 @@ static uint8_t make_name(unsigned i, uint8_t *out)
 	return (uint8_t)(n + 10);
 }
 
-static void offer(unsigned i)
+static int try_offer(unsigned i, const uint8_t *record, size_t record_len)
 {
-	static const uint8_t record[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 200, 0, 4, 192, 0, 2, 1 };
 	struct hydns_thread *t = hydns_publish_thread(resolver, i % 2);
-	uint8_t name[HYDNS_NAME_MAX], wire[512] = { 0, 1, 0x80, 0x80, 0, 1, 0, 1 };
+	uint8_t name[HYDNS_NAME_MAX], wire[1400] = { 0, 1, 0x80, 0x80, 0, 1, 0, 1 };
 	uint8_t len = make_name(i, name);
 	struct hydns_question q = { .name = name, .name_len = len, .qtype = 1 };
 	time_t now = time(NULL);
 
 	memcpy(wire + 12, name, len);
 	memcpy(wire + 12 + len, "\0\1\0\1", 4);
-	memcpy(wire + 16 + len, record, sizeof(record));
+	memcpy(wire + 16 + len, record, record_len);
 	for (int n = 0; n < 10; n++)
 		hydns_publish_hot(t, hydns_publish_expect(t, &q), false, now + 200, hydnsd_now_ms());
-	assert_int_equal(hydns_publish_offer(t, &q, wire, 16 + len + sizeof(record), now, now + 200, false,
-					     hydns_publish_stamp(resolver)), 0);
+	return hydns_publish_offer(t, &q, wire, 16 + len + record_len, now, now + 200, false,
+				   hydns_publish_stamp(resolver));
+}
+
+static void offer(unsigned i)
+{
+	static const uint8_t record[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 200, 0, 4, 192, 0, 2, 1 };
+
+	assert_int_equal(try_offer(i, record, sizeof(record)), 0);
 }
 
 static void offer_some(unsigned n)
@@ -297,6 +303,29 @@ static void explain_tells_what_the_plugin_noted(void **state)
 		memset(kept_by(t[i]), 0xff, HYDNS_KEPT_PLACES * sizeof(struct hydns_kept));
 	explain_says("nobody whom the kernel may answer has asked for it lately");
 	hydns_publish_stop(resolver);
+	WAIT_FOR(resolver_is("none"));
+	end_cleanly();
+}
+
+/* Large answers fill the store before its capacity is reached, which status says. */
+static void status_tells_how_many_fit(void **state)
+{
+	uint8_t record[1024] = { 0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 200, 1012 >> 8, 1012 & 0xff };
+
+	(void)state;
+	for (size_t at = 12; at < sizeof(record); at += 253)
+		record[at] = 252;      /* character strings */
+	start_daemon();
+	start_resolver();
+	offer_some(20);
+	assert_int_equal(number("{\"cmd\":\"status\"}", "fitting"), 1000);
+	for (unsigned i = 100; i < 1000; i++)
+		while (try_offer(i, record, sizeof(record)) == -ENOBUFS)
+			usleep(STEP_US);
+	WAIT_FOR(number("{\"cmd\":\"status\"}", "fitting") < 1000);
+	assert_true(rules() < 1000);
+	hydns_publish_stop(resolver);
+	WAIT_FOR(resolver_is("none"));
 	end_cleanly();
 }
 
@@ -663,6 +692,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(offers_become_rules_and_go_again),
 		cmocka_unit_test(control_flushes), cmocka_unit_test(explain_tells_what_the_plugin_noted),
+		cmocka_unit_test(status_tells_how_many_fit),
 		cmocka_unit_test(a_killed_daemon_leaves_its_rules_to_the_next),
 		cmocka_unit_test(changes_wait_for_the_next_daemon),
 		cmocka_unit_test(dead_rules_are_not_taken_over),
