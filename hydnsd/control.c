@@ -12,6 +12,7 @@
 #include "hydnsd/jobs.h"
 #include "hydnsd/log.h"
 #include "hydnsd/pause.h"
+#include "hydnsd/porter.h"
 #include "hydnsd/report.h"
 #include "hydnsd/sockets.h"
 #include "hydnsd/text.h"
@@ -50,7 +51,7 @@ static void end_client(struct client *c)
 		return;
 	c->dead = true;
 	hydnsd_watch_end(c->watch);
-	close(c->fd);
+	hydnsd_connection_close(c->fd);
 }
 
 static void free_dead(struct hydnsd_control *all)
@@ -352,8 +353,13 @@ static void handle_lines(struct client *c)
 
 static void read_more(struct client *c)
 {
-	ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
+	ssize_t n;
 
+	if (hydnsd_connection_has_fds(c->fd)) { /* of no use here, and to discard them might block */
+		end_client(c);
+		return;
+	}
+	n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -399,7 +405,7 @@ static void acceptable(void *arg, uint32_t events)
 		c->watch = hydnsd_loop_watch(d->loop, fd, EPOLLIN, ready, c);
 	if (!c || !c->watch) {
 		free(c);
-		close(fd);
+		hydnsd_connection_close(fd);
 		return;
 	}
 	c->daemon = d;
@@ -442,8 +448,7 @@ void hydnsd_control_stop(struct hydnsd *d)
 		end_client(c);
 	free_dead(all);
 	hydnsd_watch_end(all->watch);
-	close(all->fd);
-	unlink(d->options.control_socket);
+	unlink(d->options.control_socket); /* closed when the process ends, as are those of plugins */
 	free(all);
 	d->control = NULL;
 }

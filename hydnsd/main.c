@@ -22,6 +22,7 @@
 #include "hydnsd/links.h"
 #include "hydnsd/log.h"
 #include "hydnsd/pause.h"
+#include "hydnsd/porter.h"
 #include "hydnsd/privileges.h"
 #include "hydnsd/routing.h"
 #include "hydnsd/services.h"
@@ -31,6 +32,40 @@
 #define EXIT_USAGE        2
 #define SECOND_MS         1000
 #define RETRY_MS          5000
+
+/* -- the service manager ------------------------------------------------------------------------------------- */
+/* flags: MSG_DONTWAIT for what may be lost. */
+static void notify_service_manager(const char *text, int flags)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	socklen_t len;
+	int fd;
+
+	if (!path || strlen(path) >= sizeof(a.sun_path))
+		return;
+	strcpy(a.sun_path, path);
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	if (a.sun_path[0] == '@')
+		a.sun_path[0] = '\0'; /* the abstract namespace */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	sendto(fd, text, strlen(text), MSG_NOSIGNAL | flags, (struct sockaddr *)&a, len);
+	close(fd);
+}
+
+static void notify(const char *text)
+{
+	notify_service_manager(text, 0);
+}
+
+/* The loop turns. */
+static void feed_watchdog(void)
+{
+	if (getenv("WATCHDOG_USEC"))
+		notify_service_manager("WATCHDOG=1", MSG_DONTWAIT);
+}
 
 /* -- what goes on all the time ------------------------------------------------------------------------------ */
 static void housekeeping(void *arg)
@@ -60,6 +95,7 @@ static void sweep(void *arg)
 static void each_second(void *arg)
 {
 	hydnsd_activity_tick(arg);
+	feed_watchdog();
 }
 
 static void retry(void *arg)
@@ -76,26 +112,6 @@ static int turn(void *arg)
 }
 
 /* -- signals -------------------------------------------------------------------------------------------------- */
-static void notify(const char *text)
-{
-	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	socklen_t len;
-	int fd;
-
-	if (!path || strlen(path) >= sizeof(a.sun_path))
-		return;
-	strcpy(a.sun_path, path);
-	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-	if (a.sun_path[0] == '@')
-		a.sun_path[0] = '\0'; /* the abstract namespace */
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&a, len);
-	close(fd);
-}
-
 static void reread(struct hydnsd *d)
 {
 	char error[HYDNSD_OPTION_ERROR], restart[HYDNSD_OPTION_ERROR];
@@ -366,6 +382,8 @@ int main(int argc, char **argv)
 	char error[HYDNSD_OPTION_ERROR];
 	int rc = EXIT_SUCCESS;
 
+	if (argc > 0 && strcmp(argv[0], HYDNSD_PORTER) == 0)
+		return hydnsd_porter_main();
 	open_standard_descriptors();
 	if (hydnsd_options_read(argc, argv, &d.options, error)) {
 		hydnsd_log(HYDNSD_LOG_ERROR, "%s", error);

@@ -2,20 +2,13 @@
 #include "hydnsd/services.h"
 
 #include <errno.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "hydnsd/addresses.h"
 #include "hydnsd/log.h"
-
-#ifndef SO_NETNS_COOKIE
-#define SO_NETNS_COOKIE 71             /* since Linux 5.14 */
-#endif
 
 static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
@@ -31,7 +24,6 @@ struct service_list {
 };
 
 struct hydnsd_services {
-	uint64_t netns_cookie;
 	struct service_list installed;
 };
 
@@ -43,75 +35,6 @@ static bool is_ipv4(const uint8_t addr[16])
 static bool is_loopback(const uint8_t addr[16])
 {
 	return is_ipv4(addr) ? addr[12] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)addr);
-}
-
-/* -- sockets ------------------------------------------------------------------------------------------- */
-static int get_int(int fd, int level, int option, int *out)
-{
-	socklen_t len = sizeof(*out);
-
-	return getsockopt(fd, level, option, out, &len) ? -errno : 0;
-}
-
-static int get_cookie(int fd, uint64_t *out)
-{
-	socklen_t len = sizeof(*out);
-
-	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, out, &len) ? -errno : 0;
-}
-
-static int check_socket(const struct hydnsd_services *s, int fd, int *domain, char *why, size_t room)
-{
-	char device[IFNAMSIZ] = "";
-	socklen_t len = sizeof(device);
-	uint64_t cookie;
-	int type, protocol;
-
-	if (get_int(fd, SOL_SOCKET, SO_DOMAIN, domain) || get_int(fd, SOL_SOCKET, SO_TYPE, &type) ||
-	    get_int(fd, SOL_SOCKET, SO_PROTOCOL, &protocol) ||
-	    (*domain != AF_INET && *domain != AF_INET6) || type != SOCK_DGRAM ||
-	    protocol != IPPROTO_UDP) {
-		snprintf(why, room, "not a UDP socket: hand over the socket that queries arrive at");
-		return -EPROTOTYPE;
-	}
-	if (get_cookie(fd, &cookie) || cookie != s->netns_cookie) {
-		snprintf(why, room, "the socket is in another network namespace: run hydnsd in the "
-			 "resolver's");
-		return -EXDEV;
-	}
-	if (!getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, &len) && device[0]) {
-		snprintf(why, room, "the socket is bound to device %.15s: bind it to addresses alone",
-			 device);
-		return -EOPNOTSUPP;
-	}
-	return 0;
-}
-
-static int socket_name(int fd, int domain, struct hydnsd_socket *out, char *why, size_t room)
-{
-	struct sockaddr_storage name;
-	socklen_t len = sizeof(name);
-	const struct sockaddr_in *in = (const struct sockaddr_in *)&name;
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&name;
-	int v6only = 0;
-
-	memset(out, 0, sizeof(*out));
-	if (getsockname(fd, (struct sockaddr *)&name, &len) || name.ss_family != domain ||
-	    in->sin_port == 0) {
-		snprintf(why, room, "the socket is not bound: bind it before handing it over");
-		return -ENOTCONN;
-	}
-	out->port = in->sin_port;      /* at the same place in both families */
-	if (domain == AF_INET) {
-		memcpy(out->addr, mapped, sizeof(mapped));
-		memcpy(out->addr + sizeof(mapped), &in->sin_addr, sizeof(in->sin_addr));
-		out->any4 = in->sin_addr.s_addr == htonl(INADDR_ANY);
-		return 0;
-	}
-	memcpy(out->addr, &in6->sin6_addr, sizeof(out->addr));
-	out->any6 = IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
-	out->any4 = out->any6 && !get_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only) && !v6only;
-	return 0;
 }
 
 /* -- whose is it? ---------------------------------------------------------------------------------------- */
@@ -234,22 +157,22 @@ static bool note_refusal(struct hydnsd_authority *a, const struct hydnsd_socket 
 	return r;
 }
 
-int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t room, bool *news)
+bool hydnsd_services_refused(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, const char *why)
+{
+	return note_refusal(&d->authority[i], s, why);
+}
+
+int hydnsd_services_add(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room, bool *news)
 {
 	struct hydnsd_authority *a = &d->authority[i];
-	struct hydnsd_socket s = { .port = 0 };
-	int domain, rc = check_socket(d->services, fd, &domain, why, room);
+	int rc = add_socket(d, i, s, why, room);
 
-	if (!rc)
-		rc = socket_name(fd, domain, &s, why, room);
-	if (!rc)
-		rc = add_socket(d, i, &s, why, room);
 	if (rc) {
-		*news = note_refusal(a, &s, why);
+		*news = note_refusal(a, s, why);
 		return rc;
 	}
-	*news = find_refusal(a, &s);
-	forget_refusal(a, &s);
+	*news = find_refusal(a, s);
+	forget_refusal(a, s);
 	if (a->state == HYDNSD_AUTHORITY_READY)
 		hydnsd_services_sync(d);
 	return 0;
@@ -400,15 +323,10 @@ static int note_installed(const struct hydns_service_key *key, __u32 authority, 
 
 int hydnsd_services_start(struct hydnsd *d, char *why, size_t room)
 {
-	int rc, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
 	d->services = calloc(1, sizeof(*d->services));
-	rc = fd < 0 || !d->services ? -ENOMEM : get_cookie(fd, &d->services->netns_cookie);
-	if (fd >= 0)
-		close(fd);
-	if (rc) {
-		snprintf(why, room, "cannot learn this network namespace's cookie: %s", strerror(-rc));
-		return rc;
+	if (!d->services) {
+		snprintf(why, room, "out of memory");
+		return -ENOMEM;
 	}
 	hydns_kern_service_each(d->kern, note_installed, d);
 	sort_unique(&d->services->installed);

@@ -12,10 +12,11 @@
 int hydnsd_services_start(struct hydnsd *d, char *why, size_t room);
 void hydnsd_services_stop(struct hydnsd *d);
 
-/* Looks at a socket that resolver i has handed over (the descriptor stays the caller's) and notes what
- * it is bound to. 0, or a negative errno and a line in why. Takes effect at once if the resolver is ready, else when
- * it is. *news: refused, and not before for the same reason; or taken after having been refused. */
-int hydnsd_services_add(struct hydnsd *d, uint32_t i, int fd, char *why, size_t room, bool *news);
+/* Resolver i has a socket bound to this. 0, or a negative errno and a line in why. Takes effect at once if the resolver
+ * is ready, else when it is. *news: refused, and not before for the same reason; or taken after having been refused. */
+int hydnsd_services_add(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room, bool *news);
+/* Its socket (all zero: unknown what it is bound to) can't be a service. True if that is news. */
+bool hydnsd_services_refused(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, const char *why);
 
 /* Makes the map hold what ready resolvers' sockets say; keeps what resolvers hold that are not. */
 void hydnsd_services_sync(struct hydnsd *d);

@@ -14,6 +14,7 @@
 #include "hydnsd/jobs.h"
 #include "hydnsd/log.h"
 #include "hydnsd/loop.h"
+#include "hydnsd/porter.h"
 #include "hydnsd/services.h"
 #include "hydnsd/session_internal.h"
 #include "hydnsd/sockets.h"
@@ -21,7 +22,7 @@
 #define SESSIONS_MAX   64
 #define HELLO_WITHIN_MS 5000           /* a connection that says nothing must not keep its place */
 #define MESSAGES_PER_EVENT 16
-#define FDS_IN_MAX     (HYDNS_THREADS_MAX + 1)
+#define DELIVERY_MS    2000            /* within which a porter has looked at descriptors, unless they block */
 #define FDS_OUT_MAX    2
 #define PAYLOAD_MAX    (HYDNS_MSG_MAX - sizeof(struct hydns_msg))
 
@@ -37,15 +38,18 @@ struct hydnsd_sessions {
 	uint32_t listeners;
 	struct hydnsd_session *first;
 	uint32_t count;
+	bool full;
 	uint64_t last_id;
 };
 
-/* A message as it came, with the descriptors it brought; unused ones are closed with it. */
+/* A message as it came, with what its porter has made of the descriptors it brought, if it brought any; those handed
+ * on are closed with it. */
 struct message {
 	struct hydns_msg head;
 	uint8_t payload[PAYLOAD_MAX] __attribute__((aligned(8)));
-	int fd[FDS_IN_MAX];
+	int fd[HYDNSD_FDS_MAX];
 	unsigned fds;
+	const struct hydnsd_delivery *delivery; /* NULL: it brought none */
 };
 
 static void free_dead(struct hydnsd_sessions *all)
@@ -151,7 +155,9 @@ static void bury(struct hydnsd_session *s)
 	s->dead = true;
 	hydnsd_watch_end(s->watch);
 	hydnsd_watch_end(s->bell_watch);
-	close(s->fd);
+	hydnsd_watch_end(s->porter_watch);
+	hydnsd_connection_close(s->fd);
+	hydnsd_porter_end(s->porter);
 	if (s->doorbell >= 0)
 		close(s->doorbell);
 	close_rings(s);
@@ -296,12 +302,21 @@ static bool on_hello(struct hydnsd_session *s, const struct message *m)
 /* -- configuration ------------------------------------------------------------------------------------------- */
 static bool on_service(struct hydnsd_session *s, const struct message *m)
 {
+	uint32_t i = (uint32_t)s->authority;
 	char why[HYDNS_WHY];
 	bool news;
+	int rc;
 
-	if (m->fds != 1)
+	if (!m->delivery)
 		return refuse(s, m->head.seq, "a SERVICE without exactly one socket");
-	if (hydnsd_services_add(s->daemon, (uint32_t)s->authority, m->fd[0], why, sizeof(why), &news)) {
+	rc = m->delivery->rc;
+	if (rc) {
+		memcpy(why, m->delivery->why, sizeof(why));
+		news = hydnsd_services_refused(s->daemon, i, &m->delivery->socket, why);
+	} else {
+		rc = hydnsd_services_add(s->daemon, i, &m->delivery->socket, why, sizeof(why), &news);
+	}
+	if (rc) {
 		/* The plugin tries again and again: one line is enough. */
 		if (news)
 			complain(s, "refused a listening address", why);
@@ -471,84 +486,151 @@ static bool dispatch(struct hydnsd_session *s, const struct message *m)
 			      "one release");
 	if (type != HYDNS_MSG_HELLO && s->authority < 0)
 		return refuse(s, m->head.seq, "the first message must be HELLO");
+	if (m->delivery && m->delivery->rc && type != HYDNS_MSG_SERVICE)
+		return refuse(s, m->head.seq, m->delivery->why);
 	return handlers[type](s, m);
 }
 
 /* -- receiving --------------------------------------------------------------------------------------------------- */
-static void collect_fds(struct msghdr *h, struct message *m)
-{
-	m->fds = 0;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-		size_t n = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ?
-			   (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (m->fds < FDS_IN_MAX)
-				m->fd[m->fds++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
 static void close_fds(struct message *m)
 {
 	while (m->fds)
 		close(m->fd[--m->fds]);
 }
 
+/* True while its next message has to wait. */
+static bool held(const struct hydnsd_session *s)
+{
+	return s->asked_ms;
+}
+
+/* While it is held only the end of the connection is looked for, which the loop tells anyhow. */
+static void watch_again(struct hydnsd_session *s)
+{
+	bool hold = held(s);
+
+	if (!s->dead && s->on_hold != hold)
+		hydnsd_watch_change(s->watch, hold ? 0 : EPOLLIN);
+	s->on_hold = hold;
+}
+
+/* What the message asks for is done; then it is forgotten. */
+static void handle(struct hydnsd_session *s, struct message *m)
+{
+	bool good = dispatch(s, m);
+
+	close_fds(m);
+	explicit_bzero(m->payload, m->head.len); /* secrets, perhaps */
+	if (!good)
+		hydnsd_session_end(s, "it does not read its replies");
+}
+
+static bool length_wrong(const struct message *m, ssize_t n)
+{
+	return n < (ssize_t)sizeof(m->head) || m->head.len != (size_t)n - sizeof(m->head);
+}
+
+static void drop_broken(struct hydnsd_session *s)
+{
+	s->daemon->sessions_dropped++;
+	hydnsd_session_end(s, "a message whose length is wrong");
+}
+
 /* 1 a message, 0 none now, -1 the end of the connection or a broken message. */
 static int receive(struct hydnsd_session *s, struct message *m)
 {
-	static char control[CMSG_SPACE(FDS_IN_MAX * sizeof(int))] __attribute__((aligned(8)));
 	struct iovec part[] = { { &m->head, sizeof(m->head) }, { m->payload, sizeof(m->payload) } };
-	struct msghdr h = {
-		.msg_iov = part, .msg_iovlen = 2, .msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(s->fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct msghdr h = { .msg_iov = part, .msg_iovlen = 2 };
+	ssize_t n = recvmsg(s->fd, &h, MSG_DONTWAIT);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -1;
-	collect_fds(&h, m);
+	m->fds = 0;
+	m->delivery = NULL;
 	if (n == 0)
 		return -1;
-	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || (size_t)n < sizeof(m->head) ||
-	    m->head.len != (size_t)n - sizeof(m->head)) {
-		s->daemon->sessions_dropped++;
-		close_fds(m);
-		hydnsd_session_end(s, "a message whose length is wrong");
+	if (h.msg_flags & MSG_TRUNC || length_wrong(m, n)) {
+		drop_broken(s);
 		return -1;
 	}
 	return 1;
 }
 
-static void readable(void *arg, uint32_t events)
+static void delivered(void *arg, uint32_t events)
 {
-	static struct message m;       /* large; one thread */
+	static struct hydnsd_delivery d; /* large; one thread */
+	static struct message m;
 	struct hydnsd_session *s = arg;
+	int fds = hydnsd_porter_receive(s->porter, &d, m.fd);
 
 	(void)events;
-	for (int n = 0; n < MESSAGES_PER_EVENT && !s->dead; n++) {
-		int got = receive(s, &m);
-		bool good;
+	if (fds == -EAGAIN)
+		return;
+	if (fds < 0) {
+		hydnsd_session_end(s, "the process that takes its descriptors has ended");
+		return;
+	}
+	m.fds = (unsigned)fds;
+	m.delivery = &d;
+	s->asked_ms = 0;
+	if (d.len <= sizeof(m.head) + sizeof(m.payload)) {
+		memcpy(&m.head, d.message, sizeof(m.head));
+		memcpy(m.payload, d.message + sizeof(m.head), sizeof(m.payload));
+	}
+	if (d.rc == -EPROTO || length_wrong(&m, (ssize_t)d.len)) {
+		close_fds(&m);
+		drop_broken(s);
+		return;
+	}
+	handle(s, &m);
+	watch_again(s);
+}
 
+/* The next message brings descriptors: the porter takes it. */
+static bool ask_porter(struct hydnsd_session *s)
+{
+	if (!s->porter) {
+		s->porter = hydnsd_porter_new(s->fd);
+		if (s->porter)
+			s->porter_watch = hydnsd_loop_watch(s->daemon->loop, hydnsd_porter_fd(s->porter), EPOLLIN, delivered, s);
+	}
+	s->asked_ms = hydnsd_now_ms();
+	return s->porter_watch && hydnsd_porter_ask(s->porter);
+}
+
+static void read_messages(struct hydnsd_session *s)
+{
+	static struct message m;       /* large; one thread */
+
+	for (int n = 0; n < MESSAGES_PER_EVENT && !s->dead && !held(s); n++) {
+		int got;
+
+		if (hydnsd_connection_has_fds(s->fd)) {
+			if (!ask_porter(s))
+				hydnsd_session_end(s, "no process can be started that takes its descriptors: try again");
+			return;
+		}
+		got = receive(s, &m);
 		if (got == 0)
 			return;
 		if (got < 0) {
-			close_fds(&m);
 			hydnsd_session_end(s, NULL);
 			return;
 		}
-		good = dispatch(s, &m);
-		close_fds(&m);
-		explicit_bzero(m.payload, m.head.len); /* secrets, perhaps */
-		if (!good)
-			hydnsd_session_end(s, "it does not read its replies");
+		handle(s, &m);
 	}
+}
+
+static void readable(void *arg, uint32_t events)
+{
+	struct hydnsd_session *s = arg;
+
+	if (held(s) && events & (EPOLLHUP | EPOLLERR)) {
+		hydnsd_session_end(s, NULL);
+		return;
+	}
+	read_messages(s);
+	watch_again(s);
 }
 
 /* -- connecting --------------------------------------------------------------------------------------------------- */
@@ -560,12 +642,9 @@ static void add_session(struct hydnsd *d, int fd)
 	struct ucred peer = { 0 };
 	socklen_t len = sizeof(peer);
 
-	if (!s || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ||
-	    all->count >= SESSIONS_MAX) {
-		hydnsd_log(HYDNSD_LOG_WARNING, "refused a connection: %u plugins are connected already; "
-			   "stop some", all->count);
+	if (!s || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) {
 		free(s);
-		close(fd);
+		hydnsd_connection_close(fd);
 		return;
 	}
 	*s = (struct hydnsd_session){
@@ -575,11 +654,26 @@ static void add_session(struct hydnsd *d, int fd)
 	s->watch = hydnsd_loop_watch(d->loop, fd, EPOLLIN, readable, s);
 	if (!s->watch) {
 		free(s);
-		close(fd);
+		hydnsd_connection_close(fd);
 		return;
 	}
 	all->first = s;
 	all->count++;
+}
+
+/* Those for which there is no place wait to be accepted. */
+static void watch_listeners(struct hydnsd_sessions *all)
+{
+	bool full = all->count + hydnsd_porters_leaving() >= SESSIONS_MAX;
+
+	if (full == all->full)
+		return;
+	all->full = full;
+	for (uint32_t i = 0; i < all->listeners; i++)
+		hydnsd_watch_change(all->listener[i].watch, full ? 0 : EPOLLIN);
+	if (full)
+		hydnsd_log(HYDNSD_LOG_WARNING, "%u plugins are connected, as many as can be: others wait until one leaves",
+			   all->count);
 }
 
 static void acceptable(void *arg, uint32_t events)
@@ -590,6 +684,7 @@ static void acceptable(void *arg, uint32_t events)
 	(void)events;
 	if (fd >= 0)
 		add_session(l->daemon, fd);
+	watch_listeners(l->daemon->sessions);
 }
 
 static void drop_silent(void *arg)
@@ -597,9 +692,14 @@ static void drop_silent(void *arg)
 	struct hydnsd *d = arg;
 	uint64_t now = hydnsd_now_ms();
 
-	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next)
+	hydnsd_porters_tick();
+	watch_listeners(d->sessions);
+	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next) {
 		if (!s->dead && s->authority < 0 && now - s->since_ms > HELLO_WITHIN_MS)
 			hydnsd_session_end(s, "no HELLO");
+		if (!s->dead && s->asked_ms && now - s->asked_ms > DELIVERY_MS)
+			hydnsd_session_end(s, "its descriptors block whoever takes them");
+	}
 }
 
 static int add_listener(struct hydnsd *d, const char *path, char *why, size_t room)
@@ -660,7 +760,7 @@ void hydnsd_sessions_stop(struct hydnsd *d)
 	free_dead(all);
 	for (uint32_t i = 0; i < all->listeners; i++) {
 		hydnsd_watch_end(all->listener[i].watch);
-		close(all->listener[i].fd);
+		/* What waits to be accepted there is closed when this process ends, which does not linger. */
 		unlink(all->listener[i].path);
 		free(all->listener[i].path);
 	}

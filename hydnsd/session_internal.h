@@ -26,6 +26,9 @@ struct hydnsd_session {
 	uint64_t id;
 	int fd;
 	struct hydnsd_watch *watch;
+	struct hydnsd_porter *porter;  /* NULL: no descriptors have come so far */
+	struct hydnsd_watch *porter_watch;
+	uint64_t asked_ms;             /* the porter was asked for a message then; 0: it was not */
 	int doorbell;
 	struct hydnsd_watch *bell_watch;
 	uid_t uid;
@@ -33,6 +36,7 @@ struct hydnsd_session {
 	uint64_t since_ms;
 	int authority;                 /* -1 before HELLO */
 	bool dead;                     /* freed at the next turn */
+	bool on_hold;                  /* its messages wait */
 	bool asleep;                   /* need_wakeup is set in every ring */
 	uint64_t busy_ms;              /* last time a frame was there */
 	uint64_t rush_until_ms;        /* polls are closer until then */

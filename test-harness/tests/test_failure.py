@@ -2,6 +2,7 @@
 """Whatever dies, fills up or goes away: no wrong answer, and none lost that Unbound alone would have given."""
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from harness.client import Asker, ask
 from harness.lab import records
 from harness.network import CLIENT_LINKS, SERVICE
 from harness.process import run_tool
-from harness.run import RUNS, clean, start_time, wait_until
+from harness.run import RUNS, SOON, clean, start_time, wait_until
 
 HOSTS = [(f"host{i}.lab.example", "A") for i in range(20)]
 EXPECTED = [f"c00002{i % 250 + 1:02x}" for i in range(20)]
@@ -217,6 +218,22 @@ def test_clean_removes_what_a_killed_daemon_left(world):
         run_tool(resolver, [*path.daemon.argv(), "--clean"])
         assert not any(resolver.xdp_attached(link) for link in CLIENT_LINKS)
         assert not path.daemon.pins.exists() or not list(path.daemon.pins.iterdir())
+
+
+def test_loop_feeds_the_watchdog(world):
+    """What the unit's WatchdogSec counts on."""
+    path = world.run.dir / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        manager.settimeout(SOON)
+        daemon = world.hydnsd()
+        argv = daemon.argv()
+        daemon.argv = lambda: ["env", f"NOTIFY_SOCKET={path}", "WATCHDOG_USEC=10000000", *argv]
+        with daemon:
+            assert manager.recv(100) == b"READY=1"
+            for _ in range(3):
+                assert manager.recv(100) == b"WATCHDOG=1"
+    path.unlink()
 
 
 def test_harness_removes_what_a_killed_harness_left(world):
