@@ -23,20 +23,22 @@ def _constants():
 
 CONSTANTS, TYPES = _constants()
 NAMES = {number: name for name, number in TYPES.items()}
+KEPT_OCTETS = 16      # of struct hydns_kept
 SCOPES = {"NAME": 1, "SUBTREE": 2, "ALL": 3}
 
 
 def ring():
     """A sealed memfd as a ring has to be, empty."""
     fd = os.memfd_create("ring", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.ftruncate(fd, CONSTANTS["HYDNS_RING_DATA"] + CONSTANTS["HYDNS_RING_BYTES"])
+    os.ftruncate(fd, CONSTANTS["HYDNS_RING_DATA"] + CONSTANTS["HYDNS_RING_BYTES"] +
+                 CONSTANTS["HYDNS_KEPT_PLACES"] * KEPT_OCTETS)
     fcntl.fcntl(fd, F_ADD_SEALS, SEALS)
     return fd
 
 
 def hello(threads=1, identity="by hand"):
-    return struct.pack("=5I4HI32s32s", CONSTANTS["HYDNS_ABI_VERSION"], threads, 0, 0, 0, 0, 1232, 1232, 0, os.getpid(),
-                       identity.encode(), b"0")
+    return struct.pack("=5I4H3I16s32s32s", CONSTANTS["HYDNS_ABI_VERSION"], threads, 0, 0, 0, 0, 1232, 1232, 0, os.getpid(),
+                       1, 0, b"", identity.encode(), b"0")
 
 
 def withdraw(name, scope="SUBTREE", generation=1):
