@@ -101,7 +101,7 @@ static void withdraw_rules(struct hydnsd *d, uint32_t i, uint32_t keep_epoch,
 static void closed(struct hydnsd *d, uint64_t client, uint32_t i, uint32_t withdrawn)
 {
 	(void)client;
-	hydnsd_log(HYDNSD_LOG_INFO, "resolver %u is released; %u rules withdrawn", i, withdrawn);
+	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u is released; %u rules withdrawn", i, withdrawn);
 	d->authority[i] = (struct hydnsd_authority){ .state = HYDNSD_AUTHORITY_FREE };
 }
 
@@ -110,7 +110,7 @@ void hydnsd_authority_release(struct hydnsd *d, uint32_t i, const char *cause)
 	const struct hydnsd_job_end end = { .done = closed, .tag = i };
 	struct hydnsd_authority *a = &d->authority[i];
 
-	hydnsd_log(HYDNSD_LOG_INFO, "resolver %u (%s) goes: %s", i, a->hello.identity, cause);
+	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u (%s) goes: %s", i, a->hello.identity, cause);
 	a->state = HYDNSD_AUTHORITY_CLOSING;
 	a->session = 0;
 	write_config(d, i, false);
@@ -248,7 +248,7 @@ int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, uid_t uid, const 
 	take_hello(a, h);
 	a->session = session;
 	a->uid = uid;
-	hydnsd_log(HYDNSD_LOG_INFO, "resolver %d is %s %s, process %u%s", i, h->identity, h->version,
+	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %d is %s %s, process %u%s", i, h->identity, h->version,
 		   h->pid, welcome->adopted ? ", back with its page" : "");
 	return i;
 }
@@ -341,7 +341,7 @@ int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room)
 	a->state = HYDNSD_AUTHORITY_READY;
 	hydnsd_services_sync(d);
 	write_config(d, i, true);
-	hydnsd_log(HYDNSD_LOG_INFO, "resolver %u is ready: %u sockets, %u refused, %u access-control prefixes", i,
+	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u is ready: %u sockets, %u refused, %u access-control prefixes", i,
 		   a->socket_count, a->refusal_count, a->acl_count);
 	return 0;
 }
@@ -354,7 +354,7 @@ void hydnsd_authority_leave(struct hydnsd *d, uint32_t i)
 	a->session = 0;
 	if (a->state == HYDNSD_AUTHORITY_READY || a->state == HYDNSD_AUTHORITY_CONFIGURING)
 		a->state = HYDNSD_AUTHORITY_ORPHAN;
-	hydnsd_log(HYDNSD_LOG_INFO, "resolver %u (%s) has closed its connection", i, a->hello.identity);
+	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u (%s) has closed its connection", i, a->hello.identity);
 	if (a->state == HYDNSD_AUTHORITY_ORPHAN)
 		hydnsd_authority_gone(d, i);
 }

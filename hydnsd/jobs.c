@@ -108,24 +108,69 @@ static struct job *take(struct hydnsd_jobs *j, struct job **at)
 	return job;
 }
 
-/* For those that can't be done at once now either: perhaps none is left. */
-static void begin_pass(struct hydnsd *d)
+/* -- turns: who asks much waits for those who ask little ------------------------------------------------------ */
+struct turn {
+	uint64_t client;
+	uint32_t served;
+};
+
+/* How many of the client's are in the pass. */
+static uint32_t *served(struct turn *turns, uint32_t *count, uint64_t client)
+{
+	for (uint32_t i = 0; i < *count; i++)
+		if (turns[i].client == client)
+			return &turns[i].served;
+	turns[*count] = (struct turn){ .client = client };
+	return &turns[(*count)++].served;
+}
+
+/* One more of each client that has another one: the first jobs of the list, which those chosen so far are, become more.
+ * False: there was none. */
+static bool choose_round(struct hydnsd *d, struct turn *turns, uint32_t *clients, uint32_t round, struct job ***end)
 {
 	struct hydnsd_pass *p = &d->jobs->pass;
-	struct job **at = &d->jobs->first;
+	struct job **at = *end;
+	uint32_t before = p->count;
 
-	d->jobs->began_ns = hydnsd_now_ns();
 	while (*at && p->count < HYDNSD_PASS_MAX) {
 		struct job *job = *at;
+		uint32_t *of = *clients < HYDNSD_PASS_MAX ? served(turns, clients, job->end.client) : NULL;
 
-		if (hydnsd_rules_withdraw(d->rules, &job->withdrawal, d->jobs->began_ns)) {
+		if (round == 0 && hydnsd_rules_withdraw(d->rules, &job->withdrawal, d->jobs->began_ns)) {
 			close_job(take(d->jobs, at));
 			continue;
 		}
+		if (!of || *of > round) {
+			at = &job->next;
+			continue;
+		}
+		++*of;
 		p->of[p->count++] = &job->withdrawal;
-		at = &job->next;
+		if (at != *end) {      /* behind those chosen before it */
+			*at = job->next;
+			if (!*at)
+				d->jobs->last = at;
+			job->next = **end;
+			**end = job;
+		} else {
+			at = &job->next;
+		}
+		*end = &job->next;
 	}
-	hydnsd_pass_begin(d->rules, p);
+	return p->count > before;
+}
+
+/* For those that can't be done at once now either: perhaps none is left. */
+static void begin_pass(struct hydnsd *d)
+{
+	struct turn turns[HYDNSD_PASS_MAX];
+	struct job **end = &d->jobs->first;
+	uint32_t clients = 0;
+
+	d->jobs->began_ns = hydnsd_now_ns();
+	for (uint32_t round = 0; choose_round(d, turns, &clients, round, &end); round++)
+		;
+	hydnsd_pass_begin(d->rules, &d->jobs->pass);
 }
 
 static void pause_after(struct hydnsd_jobs *j, uint64_t now_ns)

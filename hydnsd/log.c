@@ -6,6 +6,12 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "hydnsd/clock.h"
+#include "hydnsd/tokens.h"
+
+#define LINES_AT_ONCE 50               /* that clients cause; then one each LINE_MS */
+#define LINE_MS       200
+
 static enum hydnsd_log_target log_target = HYDNSD_LOG_STDERR;
 static enum hydnsd_log_level log_level = HYDNSD_LOG_INFO;
 
@@ -35,19 +41,45 @@ static void make_printable(char *text)
 			*text = '?';
 }
 
-void hydnsd_log(enum hydnsd_log_level level, const char *format, ...)
+static void write_line(enum hydnsd_log_level level, const char *format, va_list args)
 {
 	char text[1024];
-	va_list args;
 
 	if (level > log_level)
 		return;
-	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
 	make_printable(text);
 	if (log_target == HYDNSD_LOG_SYSLOG)
 		syslog(levels[level].priority, "%s", text);
 	else
 		dprintf(STDERR_FILENO, "hydnsd: %s: %s\n", levels[level].word, text);
+}
+
+void hydnsd_log(enum hydnsd_log_level level, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_line(level, format, args);
+	va_end(args);
+}
+
+void hydnsd_log_client(enum hydnsd_log_level level, const char *format, ...)
+{
+	static struct hydnsd_tokens lines;
+	static unsigned left_out;
+	va_list args;
+
+	if (level > log_level)
+		return;
+	if (!hydnsd_tokens_take(&lines, LINES_AT_ONCE, LINE_MS, hydnsd_now_ms())) {
+		left_out++;
+		return;
+	}
+	if (left_out)
+		hydnsd_log(HYDNSD_LOG_WARNING, "%u lines about plugins were left out here", left_out);
+	left_out = 0;
+	va_start(args, format);
+	write_line(level, format, args);
+	va_end(args);
 }

@@ -16,5 +16,8 @@ void hydnsd_log_open(enum hydnsd_log_target target, enum hydnsd_log_level level)
 
 void hydnsd_log(enum hydnsd_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* For lines that clients cause: they must not be able to fill the log. What is left out is counted in a later line. */
+void hydnsd_log_client(enum hydnsd_log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -144,13 +144,25 @@ unsigned hydnsd_porters_leaving(void)
 /* -- connections --------------------------------------------------------------------------------------------- */
 /* The kernel says that there were descriptors for which nobody had room; in a message that is only looked at they
  * stay. */
+bool hydnsd_connection_peek(int connection, uint32_t *type, bool *has_fds)
+{
+	struct hydns_msg head = { .type = 0 };
+	struct iovec part = { &head, sizeof(head) };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t n = recvmsg(connection, &m, MSG_PEEK | MSG_DONTWAIT);
+
+	*has_fds = n >= 0 && m.msg_flags & MSG_CTRUNC;
+	*type = head.type;
+	return n > 0 || *has_fds;
+}
+
 bool hydnsd_connection_has_fds(int connection)
 {
-	char octet;
-	struct iovec part = { &octet, sizeof(octet) };
-	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+	uint32_t type;
+	bool fds;
 
-	return recvmsg(connection, &m, MSG_PEEK | MSG_DONTWAIT) >= 0 && (m.msg_flags & MSG_CTRUNC);
+	hydnsd_connection_peek(connection, &type, &fds);
+	return fds;
 }
 
 enum unread { UNREAD_NOTHING, UNREAD_PLAIN, UNREAD_WITH_FDS };

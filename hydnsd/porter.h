@@ -45,8 +45,10 @@ unsigned hydnsd_porters_leaving(void);
 /* Closes a connection. What lies in it unread, descriptors perhaps, is closed by another process. */
 void hydnsd_connection_close(int connection);
 
-/* What a message that lies unread brings, if anything: true when descriptors do. Nothing is taken. */
+/* True when descriptors come with the next message, which stays unread. */
 bool hydnsd_connection_has_fds(int connection);
+/* The type of the next message of a plugin, too, 0 if it has none. False: there is no message. */
+bool hydnsd_connection_peek(int connection, uint32_t *type, bool *has_fds);
 
 /* The porter itself, in a process of its own. */
 int hydnsd_porter_main(void);

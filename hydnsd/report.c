@@ -199,10 +199,11 @@ json_t *hydnsd_report_stats(struct hydnsd *d)
 		"admitted", number(c->admitted), "replaced", number(c->replaced),
 		"evicted", number(c->evicted), "changed", number(d->changed),
 		"rejected", rejections_object(d));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
 		"answered", number(reasons[HYDNS_R_ANSWERED]), "passed", number(passed(reasons)),
 		"offers", offers, "expired", number(c->expired), "withdrawn", number(c->withdrawn),
 		"renewed", number(c->renewed), "dropped_sessions", number(d->sessions_dropped),
+		"held_back", number(d->held_back),
 		"resolvers", each_resolver(d, resolver_stats));
 }
 

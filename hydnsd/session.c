@@ -18,8 +18,13 @@
 #include "hydnsd/services.h"
 #include "hydnsd/session_internal.h"
 #include "hydnsd/sockets.h"
+#include "hydnsd/tokens.h"
 
 #define SESSIONS_MAX   64
+#define SESSIONS_PER_USER 48           /* so that no user keeps the others out */
+#define PENDING_MAX    4               /* requests of a session that are answered later: further ones wait unread */
+#define DEAR_AT_ONCE   64              /* messages of a user that cost much (see dear()); */
+#define DEAR_MS        20              /* then one each so many ms */
 #define HELLO_WITHIN_MS 5000           /* a connection that says nothing must not keep its place */
 #define MESSAGES_PER_EVENT 16
 #define DELIVERY_MS    2000            /* within which a porter has looked at descriptors, unless they block */
@@ -40,6 +45,10 @@ struct hydnsd_sessions {
 	uint32_t count;
 	bool full;
 	uint64_t last_id;
+	struct user {
+		uid_t uid;
+		struct hydnsd_tokens dear;
+	} user[SESSIONS_MAX];
 };
 
 /* A message as it came, with what its porter has made of the descriptors it brought, if it brought any; those handed
@@ -111,23 +120,9 @@ bool hydnsd_session_acknowledge(struct hydnsd_session *s, uint32_t seq)
 	return send_message(s, HYDNS_MSG_ACK, seq, NULL, 0, NULL, 0);
 }
 
-/* Clients make these lines; they must not be able to fill the log. */
-#define COMPLAINTS_PER_SECOND 5
 static void complain(const struct hydnsd_session *s, const char *what, const char *why)
 {
-	static uint64_t second;
-	static unsigned lines;
-	uint64_t now = hydnsd_now_ms() / 1000;
-
-	if (now != second) {
-		if (lines > COMPLAINTS_PER_SECOND)
-			hydnsd_log(HYDNSD_LOG_WARNING, "%u more complaints about plugins in that second",
-				   lines - COMPLAINTS_PER_SECOND);
-		second = now;
-		lines = 0;
-	}
-	if (lines++ < COMPLAINTS_PER_SECOND)
-		hydnsd_log(HYDNSD_LOG_WARNING, "%s of process %d: %s", what, (int)s->pid, why);
+	hydnsd_log_client(HYDNSD_LOG_WARNING, "%s of process %d: %s", what, (int)s->pid, why);
 }
 
 static bool send_refusal(struct hydnsd_session *s, uint32_t seq, const char *why)
@@ -323,7 +318,7 @@ static bool on_service(struct hydnsd_session *s, const struct message *m)
 		return send_refusal(s, m->head.seq, why);
 	}
 	if (news)
-		hydnsd_log(HYDNSD_LOG_INFO, "resolver %d has a listening address that was refused before", s->authority);
+		hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %d has a listening address that was refused before", s->authority);
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
@@ -341,12 +336,23 @@ static bool on_acl(struct hydnsd_session *s, const struct message *m)
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
+static void watch_again(struct hydnsd_session *s);
+
+/* One of its requests has come to its end, and is answered. */
+static void settle_pending(struct hydnsd_session *s, bool answered)
+{
+	s->pending--;
+	if (!answered)
+		hydnsd_session_end(s, "it does not read its replies");
+	watch_again(s);
+}
+
 static void cookies_done(struct hydnsd *d, uint64_t client, uint32_t seq, int error)
 {
 	struct hydnsd_session *s = hydnsd_session_find(d, client);
 
-	if (s && !(error ? refuse(s, seq, "the cookie secrets could not be written") : hydnsd_session_acknowledge(s, seq)))
-		hydnsd_session_end(s, "it does not read its replies");
+	if (s)
+		settle_pending(s, error ? refuse(s, seq, "the cookie secrets could not be written") : hydnsd_session_acknowledge(s, seq));
 }
 
 static bool on_cookies(struct hydnsd_session *s, const struct message *m)
@@ -358,9 +364,13 @@ static bool on_cookies(struct hydnsd_session *s, const struct message *m)
 		fault = "COOKIES of another length: install hydnsd and the plugin from one release";
 	else if (!c->set || c->count > HYDNS_COOKIE_SECRETS)
 		fault = "COOKIES without a number, or with too many secrets";
-	else if (hydnsd_cookies_set(s->daemon, (uint32_t)s->authority, c, cookies_done, s->id, m->head.seq))
-		fault = "the cookie secrets could not be written";
-	return fault ? refuse(s, m->head.seq, fault) : true;
+	if (fault)
+		return refuse(s, m->head.seq, fault);
+	s->pending++;                  /* before, for it may be done at once */
+	if (!hydnsd_cookies_set(s->daemon, (uint32_t)s->authority, c, cookies_done, s->id, m->head.seq))
+		return true;
+	s->pending--;
+	return refuse(s, m->head.seq, "the cookie secrets could not be written");
 }
 
 static bool on_reset(struct hydnsd_session *s, const struct message *m)
@@ -404,8 +414,8 @@ static void withdrawn(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t 
 	struct hydnsd_session *s = hydnsd_session_find(d, client);
 
 	(void)rules;
-	if (s && !hydnsd_session_acknowledge(s, seq))
-		hydnsd_session_end(s, "it does not read its replies");
+	if (s)
+		settle_pending(s, hydnsd_session_acknowledge(s, seq));
 }
 
 static const char *withdraw_fault(const struct message *m)
@@ -442,6 +452,8 @@ static bool on_withdraw(struct hydnsd_session *s, const struct message *m)
 	}
 	if (hydnsd_jobs_withdraw(s->daemon, &job, &end))
 		return refuse(s, m->head.seq, "out of memory");
+	s->pending++;                  /* it ends after a grace period at the earliest */
+	s->daemon->held_back += s->pending == PENDING_MAX;
 	return true;
 }
 
@@ -501,7 +513,7 @@ static void close_fds(struct message *m)
 /* True while its next message has to wait. */
 static bool held(const struct hydnsd_session *s)
 {
-	return s->asked_ms;
+	return s->asked_ms || s->pending >= PENDING_MAX || s->rest_until_ms;
 }
 
 /* While it is held only the end of the connection is looked for, which the loop tells anyhow. */
@@ -598,14 +610,82 @@ static bool ask_porter(struct hydnsd_session *s)
 	return s->porter_watch && hydnsd_porter_ask(s->porter);
 }
 
+/* Those that walk all rules, fill maps, start a process, or write lines. */
+static bool dear(const struct hydnsd_session *s, uint32_t type, bool has_fds)
+{
+	switch (type) {
+	case HYDNS_MSG_WITHDRAW:
+	case HYDNS_MSG_ACL:
+	case HYDNS_MSG_NOTE:
+		return has_fds;
+	case HYDNS_MSG_SERVICE:
+		return s->authority < 0;
+	default:
+		return true;
+	}
+}
+
+/* The user's account; one that is as good as new makes place for a new user. */
+static struct user *account(struct hydnsd_sessions *all, uid_t uid)
+{
+	struct user *idle = &all->user[0];
+
+	for (struct user *u = all->user; u < all->user + SESSIONS_MAX; u++) {
+		if (u->uid == uid && u->dear.used_until_ms)
+			return u;
+		if (u->dear.used_until_ms < idle->dear.used_until_ms)
+			idle = u;
+	}
+	*idle = (struct user){ .uid = uid };
+	return idle;
+}
+
+/* True when the session's user has had too many of these of late: it rests. */
+static bool must_rest(struct hydnsd_session *s)
+{
+	struct user *u = account(s->daemon->sessions, s->uid);
+	uint64_t now = hydnsd_now_ms();
+
+	if (hydnsd_tokens_take(&u->dear, DEAR_AT_ONCE, DEAR_MS, now))
+		return false;
+	s->daemon->held_back++;
+	s->rest_until_ms = now + hydnsd_tokens_wait(&u->dear, DEAR_AT_ONCE, DEAR_MS, now);
+	return true;
+}
+
+/* Ends a rest that is over; how long one has still to last, in ms, or -1. */
+static int rest_left(struct hydnsd_session *s)
+{
+	uint64_t now = hydnsd_now_ms();
+
+	if (!s->rest_until_ms)
+		return -1;
+	if (s->rest_until_ms > now)
+		return (int)(s->rest_until_ms - now);
+	s->rest_until_ms = 0;
+	watch_again(s);
+	return 0;
+}
+
+/* One that is dear is the last of its turn. */
 static void read_messages(struct hydnsd_session *s)
 {
 	static struct message m;       /* large; one thread */
+	bool last = false;
 
-	for (int n = 0; n < MESSAGES_PER_EVENT && !s->dead && !held(s); n++) {
+	for (int n = 0; n < MESSAGES_PER_EVENT && !last && !s->dead && !held(s); n++) {
+		bool has_fds;
+		uint32_t type;
 		int got;
 
-		if (hydnsd_connection_has_fds(s->fd)) {
+		if (hydnsd_connection_peek(s->fd, &type, &has_fds)) {
+			last = dear(s, type, has_fds);
+			if (last && must_rest(s))
+				return;
+		} else {
+			has_fds = false;
+		}
+		if (has_fds) {
 			if (!ask_porter(s))
 				hydnsd_session_end(s, "no process can be started that takes its descriptors: try again");
 			return;
@@ -635,6 +715,15 @@ static void readable(void *arg, uint32_t events)
 
 /* -- connecting --------------------------------------------------------------------------------------------------- */
 
+static unsigned sessions_of(const struct hydnsd_sessions *all, uid_t uid)
+{
+	unsigned n = 0;
+
+	for (const struct hydnsd_session *s = all->first; s; s = s->next)
+		n += s->uid == uid;
+	return n;
+}
+
 static void add_session(struct hydnsd *d, int fd)
 {
 	struct hydnsd_sessions *all = d->sessions;
@@ -642,7 +731,10 @@ static void add_session(struct hydnsd *d, int fd)
 	struct ucred peer = { 0 };
 	socklen_t len = sizeof(peer);
 
-	if (!s || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) {
+	if (!s || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ||
+	    sessions_of(all, peer.uid) >= SESSIONS_PER_USER) {
+		hydnsd_log_client(HYDNSD_LOG_WARNING, "refused a connection of process %d: user %u has %d already: stop "
+				  "some of its resolvers", (int)peer.pid, peer.uid, SESSIONS_PER_USER);
 		free(s);
 		hydnsd_connection_close(fd);
 		return;
@@ -672,7 +764,7 @@ static void watch_listeners(struct hydnsd_sessions *all)
 	for (uint32_t i = 0; i < all->listeners; i++)
 		hydnsd_watch_change(all->listener[i].watch, full ? 0 : EPOLLIN);
 	if (full)
-		hydnsd_log(HYDNSD_LOG_WARNING, "%u plugins are connected, as many as can be: others wait until one leaves",
+		hydnsd_log_client(HYDNSD_LOG_WARNING, "%u plugins are connected, as many as can be: others wait until one leaves",
 			   all->count);
 }
 
@@ -774,7 +866,9 @@ int hydnsd_sessions_turn(struct hydnsd *d)
 
 	free_dead(d->sessions);
 	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next)
-		if (!s->dead)
+		if (!s->dead) {
+			wait = hydnsd_sooner(wait, rest_left(s));
 			wait = hydnsd_sooner(wait, hydnsd_intake_turn(s));
+		}
 	return wait;
 }

@@ -36,6 +36,8 @@ struct hydnsd_session {
 	uint64_t since_ms;
 	int authority;                 /* -1 before HELLO */
 	bool dead;                     /* freed at the next turn */
+	uint32_t pending;              /* requests that are answered later */
+	uint64_t rest_until_ms;        /* its user asks too much; 0: no rest */
 	bool on_hold;                  /* its messages wait */
 	bool asleep;                   /* need_wakeup is set in every ring */
 	uint64_t busy_ms;              /* last time a frame was there */
