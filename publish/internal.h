@@ -217,7 +217,8 @@ struct hydns_requests {
 int hydns_requests_init(struct hydns_requests *r);
 void hydns_requests_destroy(struct hydns_requests *r);
 void hydns_requests_wake(struct hydns_requests *r);
-/* Queues and waits at most timeout_ms. True: hydnsd has done it. The request may be on the stack. */
+/* Queues and waits at most timeout_ms. True: hydnsd has done it. False: it is FAILED, or late. The request may be on the
+ * stack. */
 bool hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q, uint32_t timeout_ms);
 /* Link thread. Takes a copy of the oldest waiting request and marks it sent; false: none. */
 bool hydns_requests_take(struct hydns_requests *r, struct hydns_request *copy);
@@ -230,6 +231,28 @@ void hydns_requests_new_page(struct hydns_requests *r);
 void hydns_requests_counts(struct hydns_requests *r, struct hydns_counts *out);
 /* Opens the list, or closes it: then whatever stands in it has failed. */
 void hydns_requests_accept(struct hydns_requests *r, bool accepting);
+
+/* -- owed.c: withdrawals that wait for hydnsd --------------------------------------------------------- */
+#define HYDNS_OWED_MAX 8                 /* each takes a grace period when hydnsd is back */
+struct hydns_owed {
+	pthread_mutex_t lock;
+	unsigned count;
+	uint32_t resumed;                /* suspensions that have ended */
+	uint32_t quiet;                  /* the last one in which a grace period has passed, counted from 1 */
+	struct hydns_withdraw of[HYDNS_OWED_MAX];
+};
+void hydns_owed_init(struct hydns_owed *o);
+void hydns_owed_destroy(struct hydns_owed *o);
+/* Notes it and suspends the rules. False: there are too many, and nothing was done. */
+bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w);
+/* After that: whether a grace period has passed since the rules were suspended; *suspension is for _quieten(), once one has. */
+bool hydns_owed_quiet(struct hydns_owed *o, uint32_t *suspension);
+void hydns_owed_quieten(struct hydns_owed *o, uint32_t suspension);
+/* Link thread: the oldest, and that this one has been done. */
+bool hydns_owed_first(struct hydns_owed *o, struct hydns_withdraw *out);
+void hydns_owed_done(struct hydns_owed *o, const struct hydns_withdraw *w);
+/* Link thread: ends the suspension if nothing is owed. */
+bool hydns_owed_resume(struct hydns_owed *o, struct hydns_pages *g);
 
 /* -- left_out.c: names that an answer rests on and its reply does not show ----------------------------- */
 #define HYDNS_LEFT_OUT_MAX 1024          /* octets; a rule has less room */
@@ -280,6 +303,7 @@ struct hydns_publish {
 	bool started;
 	pthread_t link;
 	struct hydns_requests requests;
+	struct hydns_owed owed;
 	struct hydns_secrets secrets;
 	/* configuration, fixed before the start */
 	int *service;

@@ -538,21 +538,37 @@ static int serve_request(struct link *l, const struct hydns_request *q)
 	return error == -EREFUSED ? 0 : error;
 }
 
+/* What hydnsd refuses, the epoch does. */
+static int settle_one(struct link *l, uint32_t type, const void *payload, size_t len)
+{
+	int error = call(l, type, payload, len, NULL, 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
+
+	if (error != -EREFUSED)
+		return error;
+	hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd refused a request: %s", refusal(l));
+	hydns_publish_kill_rules(l->p);
+	return 0;
+}
+
 /* The rules that are left when hydnsd has acted upon all that waits for it count again. */
 static int resume(struct link *l)
 {
-	int error;
+	struct hydns_withdraw w;
+	int error = 0;
 
 	if (!hydns_pages_suspended(l->p->pages))
 		return 0;
-	error = call(l, HYDNS_MSG_SETTLE, NULL, 0, NULL, 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
-	if (error == -EREFUSED) {
-		hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd refused a request: %s", refusal(l));
-		hydns_publish_kill_rules(l->p);
-	}
-	if (error && error != -EREFUSED)
+	do {
+		while (!error && hydns_owed_first(&l->p->owed, &w)) {
+			error = settle_one(l, HYDNS_MSG_WITHDRAW, &w, sizeof(w));
+			if (!error)
+				hydns_owed_done(&l->p->owed, &w);
+		}
+		if (!error)
+			error = settle_one(l, HYDNS_MSG_SETTLE, NULL, 0);
+	} while (!error && !hydns_owed_resume(&l->p->owed, l->p->pages));
+	if (error)
 		return error;
-	hydns_pages_resume(l->p->pages);
 	hydns_log(l->p, HYDNS_LOG_INFO, "hydnsd has withdrawn what changed meanwhile: kernel answers go on");
 	return 0;
 }

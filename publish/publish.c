@@ -78,6 +78,7 @@ static void destroy(struct hydns_publish *p)
 	if (p->doorbell >= 0)
 		close(p->doorbell);
 	hydns_requests_destroy(&p->requests);
+	hydns_owed_destroy(&p->owed);
 	hydns_secrets_destroy(&p->secrets);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
@@ -148,6 +149,7 @@ struct hydns_publish *hydns_publish_new(const struct hydns_publish_options *o)
 	}
 	hydns_secrets_init(&p->secrets);
 	hydns_notes_init(&p->notes);
+	hydns_owed_init(&p->owed);
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
@@ -314,6 +316,22 @@ static void note_withdrawn(struct hydns_publish *p, uint64_t generation)
 		;
 }
 
+/* Without hydnsd: the rules wait until the next one has done this, too. False: that can't be. */
+static bool suspend_and_wait(struct hydns_publish *p, const struct hydns_request *q)
+{
+	uint32_t suspension;
+
+	if (q->state != HYDNS_REQUEST_FAILED || q->withdraw.scope == HYDNS_SCOPE_ALL || hydns_publish_dead(p) ||
+	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, &q->withdraw))
+		return false;
+	hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
+	if (hydns_owed_quiet(&p->owed, &suspension))
+		return true;
+	grace(p);
+	hydns_owed_quieten(&p->owed, suspension);
+	return true;
+}
+
 void hydns_publish_withdraw_all(struct hydns_publish *p)
 {
 	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
@@ -335,9 +353,9 @@ void hydns_publish_withdraw(struct hydns_publish *p, enum hydns_scope scope, con
 		q.withdraw.name_len = (uint32_t)name_len;
 		hydns_name_lower(q.withdraw.name, name, name_len);
 	}
-	if (known && hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms))
+	if (known && (hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms) || suspend_and_wait(p, &q)))
 		return;
-	/* Not asked, not answered in time, connection lost, or a name that nobody could match: the epoch
+	/* Not answered in time, too many while hydnsd is away, or a name that nobody could match: the epoch
 	 * takes all rules along, whatever hydnsd still does with the request. */
 	kill_and_wait(p);
 }

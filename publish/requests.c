@@ -74,6 +74,7 @@ bool hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q, uint3
 	bool done = false;
 
 	pthread_mutex_lock(&r->lock);
+	q->state = HYDNS_REQUEST_FAILED;
 	if (r->accepting) {
 		int late = 0;
 

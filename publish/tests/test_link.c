@@ -244,7 +244,7 @@ static void reconnects(void **state)
 
 	peer_stop(&w->peer);
 	assert_true(disconnected(w));
-	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_ALL, NULL, 0);
 	assert_int_equal(page_epoch(w), epoch + 1);
 	assert_int_equal(page_generation(w), 2);
 	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www)); /* nothing is left to be withdrawn */
@@ -492,7 +492,7 @@ static void zone_changes(void **state)
 	peer_stop(&w->peer);
 	assert_true(disconnected(w));
 	hydns_publish_zone_changing(w->p, www, sizeof(www));
-	assert_int_equal(page_epoch(w), epoch + 1);                    /* without hydnsd: all of it */
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED); /* without hydnsd: all of it, for now */
 	hydns_publish_zone_changed(w->p);
 }
 
@@ -866,11 +866,54 @@ static void withdraw_survives_a_dying_hydnsd(void **state)
 		assert_true(connected(w));
 		atomic_store(&w->peer.mood, PEER_DYING);
 		hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
-		assert_int_equal(page_epoch(w), epoch + 1);
+		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
 		assert_int_equal(page_generation(w), i + 1);
 		atomic_store(&w->peer.mood, PEER_WILLING);
 		assert_true(BECOMES(atomic_load(&w->peer.ready) >= i + 2));
+		assert_true(BECOMES(page_epoch(w) == epoch));
+		assert_int_equal(w->peer.last_withdrawal.generation, i + 1);
 	}
+	peer_stop(&w->peer);
+}
+
+/* Without hydnsd a few withdrawals wait as changes do, each once; with more of them the rules are dead. */
+static void withdrawals_wait_for_hydnsd(void **state)
+{
+	static const uint8_t other[] = "\5other\7example\3org";
+	struct world *w = *state;
+	uint8_t name[] = "\1a\7example\3org";
+	uint32_t epoch, suspension;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	empty_rings(w);
+	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	assert_false(hydns_owed_quiet(&w->p->owed, &suspension));
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
+	assert_true(hydns_owed_quiet(&w->p->owed, &suspension));       /* the next need not wait for a grace period */
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, other, sizeof(other));
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, other, sizeof(other));
+	peer_start(&w->peer);
+	assert_true(BECOMES(page_epoch(w) == epoch));
+	assert_false(hydns_owed_quiet(&w->p->owed, &suspension));
+	assert_int_equal(atomic_load(&w->peer.settles), 1);
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 2);
+	assert_int_equal(w->peer.last_withdrawal.generation, 3);
+	assert_memory_equal(w->peer.last_withdrawal.name, other, sizeof(other));
+
+	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	for (; name[1] < 'a' + HYDNS_OWED_MAX; name[1]++) {
+		hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, name, sizeof(name));
+		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
+	}
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, name, sizeof(name));
+	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_SUSPENDED);
+	peer_start(&w->peer);
+	assert_true(BECOMES(page_epoch(w) == epoch + 1));
 	peer_stop(&w->peer);
 }
 
@@ -1186,7 +1229,8 @@ int main(void)
 		TEST(full_ring_drops), TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), 
 		TEST(loss_suspends_rules), TEST(loss_alone_suspends_nothing), TEST(changes_wait_for_hydnsd),
 		TEST(renewals_wait_while_there_is_room), TEST(a_flush_outlives_suspension),
-		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(concurrent_withdrawals),
+		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(withdrawals_wait_for_hydnsd),
+		TEST(concurrent_withdrawals),
 		TEST(secrets_are_told), TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts),
 		TEST(counts_never_fall), TEST(notes_follow), TEST(says_why_it_does_not_offer), TEST(loss_is_told_once),
 	};

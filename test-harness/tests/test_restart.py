@@ -35,10 +35,10 @@ def last(namespace, name):
     return rrset[0].address, rrset.ttl
 
 
-def ask_all_until(path, address, end):
+def ask_all_until(path, address, end, names=("shift", "shifted")):
     """By whatever way, no other address."""
     while time.monotonic() < end:
-        for name in ("shift", "shifted"):
+        for name in names:
             assert last(path.network.client1, name)[0] == address, f"{name}: from before the change"
 
 
@@ -66,6 +66,32 @@ def test_data_change_while_daemon_is_away(path, how, octet):
         ask_all_until(path, new, former_end)
         for name in HOSTS:
             assert daemon.explain(name)["where"] == "kernel", f"{name} has not changed"
+    finally:
+        world.rewrite_lab(records())
+        if not daemon.program.running():
+            daemon.start()
+
+
+def test_flush_while_daemon_is_away(path):
+    """Final when it returns, and all that it does not name goes on when hydnsd is back."""
+    world, daemon = path.world, path.daemon
+    for name in (*HOSTS, "www.lab.example"):
+        world.heat(daemon, name)
+    world.rewrite_lab(records(79))
+    try:
+        daemon.stop(signal.SIGKILL)
+        if hasattr(path, "unbound"):
+            path.unbound.control("flush", "www.lab.example")
+        else:
+            path.named.control("flushname", "www.lab.example")
+        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www"])
+        daemon.start()
+        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www"])
+        wait_until(daemon.resolver_ready, 10, "the resolver to register again")
+        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www"])
+        if hasattr(path, "unbound"):    # BIND's plugin takes everything with flushname, hydnsd or not
+            for name in HOSTS:
+                assert daemon.explain(name)["where"] == "kernel", f"{name} was not flushed"
     finally:
         world.rewrite_lab(records())
         if not daemon.program.running():
