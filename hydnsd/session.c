@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hydnsd/accounts.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/cookies.h"
 #include "hydnsd/jobs.h"
@@ -18,13 +19,10 @@
 #include "hydnsd/services.h"
 #include "hydnsd/session_internal.h"
 #include "hydnsd/sockets.h"
-#include "hydnsd/tokens.h"
 
 #define SESSIONS_MAX   64
 #define SESSIONS_PER_USER 48           /* so that no user keeps the others out */
 #define PENDING_MAX    4               /* requests of a session that are answered later: further ones wait unread */
-#define DEAR_AT_ONCE   64              /* messages of a user that cost much (see dear()); */
-#define DEAR_MS        20              /* then one each so many ms */
 #define HELLO_WITHIN_MS 5000           /* a connection that says nothing must not keep its place */
 #define MESSAGES_PER_EVENT 16
 #define DELIVERY_MS    2000            /* within which a porter has looked at descriptors, unless they block */
@@ -45,10 +43,7 @@ struct hydnsd_sessions {
 	uint32_t count;
 	bool full;
 	uint64_t last_id;
-	struct user {
-		uid_t uid;
-		struct hydnsd_tokens dear;
-	} user[SESSIONS_MAX];
+	struct hydnsd_accounts accounts;
 };
 
 /* A message as it came, with what its porter has made of the descriptors it brought, if it brought any; those handed
@@ -625,31 +620,15 @@ static bool dear(const struct hydnsd_session *s, uint32_t type, bool has_fds)
 	}
 }
 
-/* The user's account; one that is as good as new makes place for a new user. */
-static struct user *account(struct hydnsd_sessions *all, uid_t uid)
-{
-	struct user *idle = &all->user[0];
-
-	for (struct user *u = all->user; u < all->user + SESSIONS_MAX; u++) {
-		if (u->uid == uid && u->dear.used_until_ms)
-			return u;
-		if (u->dear.used_until_ms < idle->dear.used_until_ms)
-			idle = u;
-	}
-	*idle = (struct user){ .uid = uid };
-	return idle;
-}
-
 /* True when the session's user has had too many of these of late: it rests. */
 static bool must_rest(struct hydnsd_session *s)
 {
-	struct user *u = account(s->daemon->sessions, s->uid);
-	uint64_t now = hydnsd_now_ms();
+	uint64_t now = hydnsd_now_ms(), wait = hydnsd_accounts_take(&s->daemon->sessions->accounts, s->uid, now);
 
-	if (hydnsd_tokens_take(&u->dear, DEAR_AT_ONCE, DEAR_MS, now))
+	if (!wait)
 		return false;
 	s->daemon->held_back++;
-	s->rest_until_ms = now + hydnsd_tokens_wait(&u->dear, DEAR_AT_ONCE, DEAR_MS, now);
+	s->rest_until_ms = now + wait;
 	return true;
 }
 

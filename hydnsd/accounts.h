@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* How much of what costs hydnsd much each user has asked for of late. By user, for a session is soon made anew. */
+#ifndef HYDNSD_ACCOUNTS_H
+#define HYDNSD_ACCOUNTS_H
+
+#include <sys/types.h>
+
+#include "hydnsd/tokens.h"
+
+#define HYDNSD_ACCOUNTS       64       /* as many as there are sessions */
+#define HYDNSD_DEAR_AT_ONCE   64
+#define HYDNSD_DEAR_MS        20       /* then one each so many ms */
+
+struct hydnsd_accounts {
+	struct hydnsd_account {
+		uid_t uid;
+		struct hydnsd_tokens tokens;
+	} of[HYDNSD_ACCOUNTS];
+};
+
+/* 0: it may be done, and is counted; else how many ms the user has to wait. */
+uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint64_t now_ms);
+
+#endif
