@@ -5,16 +5,13 @@ import socket
 import struct
 import subprocess
 from collections import namedtuple
-from pathlib import Path
 
-from harness.network import CLIENT1, CLIENT2, CLIENT_LINKS, REFERENCE, SERVICE
+from harness.network import CLIENT1, CLIENT2, DEFAULT_HOPS, REFERENCE, RESOLVER_HOPS, SERVICE
 from harness.process import tail
 from harness.run import HarnessError
 
 SOCKETS = 4            # of each client and IP version: Unbound's threads share queries out by port
 WINDOW = 384           # queries under way
-# The resolver sends with a hop limit of its own, so that its replies are told from the kernel's, which have Linux's.
-RESOLVER_HOPS, DEFAULT_HOPS = 63, 64
 FULL, ALONE = 1, 2     # flags of a query: report in any case; do not ask the reference
 DIFFERS_KERNEL, DIFFERS_REFERENCE = 1, 2
 DIRECT, KERNEL, AGAIN, REFERENCE_ASKED = range(4)
@@ -36,13 +33,6 @@ replies (None: silence), each by place."""
 def address_of(group, place):
     """What the server sees as the client."""
     return (CLIENT1, CLIENT2)[group.client - 1][group.family] if place == KERNEL else SERVICE[group.family]
-
-
-def _set_hops(ns, hops):
-    """The hop limit with which a namespace sends to the clients."""
-    with ns.entered():
-        for file in ("ipv4/ip_default_ttl", *(f"ipv6/conf/{link}/hop_limit" for link in CLIENT_LINKS)):
-            Path("/proc/sys/net", file).write_text(str(hops))
 
 
 def _connected(ns, server, local):
@@ -75,7 +65,7 @@ class Twins:
                                          _connected(network.resolver, REFERENCE[family], SERVICE[family])))
 
     def __enter__(self):
-        _set_hops(self.world.network.resolver, RESOLVER_HOPS)
+        self.world.network.resolver_hops(RESOLVER_HOPS)
         fds = [[s.fileno() for s in trio] for trio in self.sockets]
         self.log = self.world.run.dir / "twins.log"
         with open(self.log, "w") as log:
@@ -89,7 +79,7 @@ class Twins:
     def __exit__(self, *exc):
         self.popen.terminate()
         self.popen.wait(10)
-        _set_hops(self.world.network.resolver, DEFAULT_HOPS)
+        self.world.network.resolver_hops(DEFAULT_HOPS)
         for s in sum(self.sockets, ()):
             s.close()
 

@@ -45,8 +45,13 @@ def ask(ns, server, name, rdtype="A", *, local=None, timeout=2.0, **options):
     return None if wire is None else dns.message.from_wire(wire, one_rr_per_rrset=False)
 
 
-Answer = namedtuple("Answer", "sent latency question rcode ttl rdata")
-"""One line of asker: sent and latency in ns (latency None: lost), rdata as hex or None."""
+Answer = namedtuple("Answer", "sent latency question rcode ttl rdata hops first_ttl", defaults=(None, None))
+"""One line of asker: sent and latency in ns (latency None: lost), rdata as hex or None. The last two with watch alone:
+the hop limit it came with, and the TTL of the answer's first record; first_ttl None: there is none, and ttl and rdata
+are those of the SOA in the authority section, rdata its serial."""
+
+Stray = namedtuple("Stray", "at why hops sender")
+"""A datagram that answers no query, with watch; its source says what why may be."""
 
 
 class Asker:
@@ -55,7 +60,7 @@ class Asker:
     count = 0
 
     def __init__(self, world, ns, server, questions, rate, *, local=None, seconds=None, timeout=2.0, edns=False,
-                 dnssec=False, mixed_case=False):
+                 dnssec=False, mixed_case=False, watch=False):
         Asker.count += 1
         label = f"asker{Asker.count}"
         run = world.run
@@ -68,6 +73,8 @@ class Asker:
         argv += ["-e"] if edns else []
         argv += ["-D"] if dnssec else []
         argv += ["-x"] if mixed_case else []
+        argv += ["-w"] if watch else []
+        self.strays = []
         self.argv, self.world, self.ns, self.label = argv, world, ns, label
         self.seconds, self.timeout = seconds, timeout
 
@@ -80,6 +87,10 @@ class Asker:
 
     def result(self, now=False):
         """Waits for the end (asks for it when no seconds were given, or it shall be now) and returns the Answers."""
+        self.finish(now)
+        return list(self.answers())
+
+    def finish(self, now=False):
         if self.seconds and not now:
             self.program.popen.wait(self.seconds + self.timeout + 10)
         else:
@@ -87,11 +98,17 @@ class Asker:
         if self.program.popen.returncode != 0:
             raise HarnessError(f"asker ended with status {self.program.popen.returncode}: "
                                + self.program.log.read_text())
-        answers = []
-        for line in self.output.read_text().splitlines():
-            sent, latency, question, rcode, ttl, rdata = line.split()
-            lost = latency == "-1"
-            answers.append(Answer(int(sent), None if lost else int(latency), int(question),
-                                  None if lost else int(rcode), None if ttl == "-" else int(ttl),
-                                  None if rdata == "-" else rdata))
-        return answers
+
+    def answers(self):
+        """Yields the Answers in the order of asking when asker has ended; strays are complete then."""
+        with open(self.output) as lines:
+            for line in lines:
+                if line.startswith("!"):
+                    _, at, why, hops, sender = line.split()
+                    self.strays.append(Stray(int(at), why, int(hops), sender))
+                    continue
+                sent, latency, question, rcode, ttl, rdata, *watched = line.split()
+                lost = latency == "-1"
+                yield Answer(int(sent), None if lost else int(latency), int(question), None if lost else int(rcode),
+                             None if ttl == "-" else int(ttl), None if rdata == "-" else rdata,
+                             *(None if word == "-" else int(word) for word in watched))

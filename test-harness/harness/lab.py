@@ -3,7 +3,8 @@
 of kinds.py, which do not change.
 
 lab.example. has a server of its own, so that nobody above answers for it, and the resolver reaches that
-through the relay, so that a test can delay it and count what is asked.
+through the relay, so that a test can delay it and count what is asked. storm.example. is delegated to a server that
+test-harness/chaos alone has (storm/authority.py).
 """
 
 from . import kinds
@@ -12,6 +13,7 @@ ROOT = {4: "10.53.4.1", 6: "fd53:4::1"}
 TLD = {4: "10.53.4.2", 6: "fd53:4::2"}
 LAB = "10.53.4.3"        # NSD
 RELAY = "10.53.4.4"      # in front of it; what the delegation names
+STORM = {4: "10.53.4.6", 6: "fd53:4::6"}
 LOWER_ADDRESSES = [LAB, *kinds.SERVER.values()]
 UPPER_ADDRESSES = [*ROOT.values(), *TLD.values()]
 
@@ -34,6 +36,9 @@ a.root A {ROOT[4]}
 a.root AAAA {ROOT[6]}
 lab NS ns.lab
 ns.lab A {RELAY}
+storm NS ns.storm
+ns.storm A {STORM[4]}
+ns.storm AAAA {STORM[6]}
 {"".join(kinds.delegation(zone) for zone in kinds.TOPS)}"""
 LAB_HEAD = f"""$ORIGIN lab.example.
 $TTL 3600

@@ -24,6 +24,8 @@ DOORS = {"action": "10.53.0.61", "view": "10.53.0.62", "tag": "10.53.0.63"}     
 REFERENCE_DOORS = {"action": "10.53.0.71", "view": "10.53.0.72", "tag": "10.53.0.73"}  # two resolvers, for tests
 CLIENT2 = {4: "10.53.2.2", 6: "fd53:2::2"}
 CLIENT_LINKS = ("r1", "r2")                     # where hyDNS attaches
+# The resolver may send with a hop limit of its own, so that its replies are told from the kernel's, which have Linux's.
+RESOLVER_HOPS, DEFAULT_HOPS = 63, 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -153,6 +155,12 @@ class Network:
         """As well after r1 was down: its routes go with it."""
         self.resolver.route(CLIENT1[4], "10.54.1.0/24")
         self.resolver.route(CLIENT1[6], "fd54:1::/64")
+
+    def resolver_hops(self, hops):
+        """Sets the hop limit with which the resolver's namespace sends to the clients."""
+        with self.resolver.entered():
+            for file in ("ipv4/ip_default_ttl", *(f"ipv6/conf/{link}/hop_limit" for link in CLIENT_LINKS)):
+                Path("/proc/sys/net", file).write_text(str(hops))
 
     def udp_overflows(self):
         """{role: datagrams that have found their socket's buffer full} of the namespaces where there are any."""

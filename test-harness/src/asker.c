@@ -10,6 +10,14 @@
  * latency_ns -1: no answer within the timeout, and the rest is "- - -". question counts the input lines
  * from 0. ttl and rdata (hex) are of the last record of the answer section, "- -" when it is empty;
  * rcode is -1 when the reply's question is not, octet for octet, the one asked.
+ *
+ * With -w everything that comes is recorded, from whatever address and however late, and each line goes on:
+ *   hops first_ttl
+ * hops is the hop limit that the reply arrived with; first_ttl is the TTL of the answer section's first record. When
+ * there is no such record it is "-", and ttl and rdata are of the SOA in the authority section, of whose data only the
+ * serial is kept. Then come lines for what answered no query:
+ *   ! at_ns twice|address|unasked hops from
+ * twice: a second reply to one query; address: not from the server's; unasked: no query had this id.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* ppoll */
@@ -18,6 +26,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -35,6 +44,8 @@
 #define QUERY_ROOM      512
 #define RDATA_KEPT      16        /* octets of rdata recorded: an IPv6 address */
 #define IDS             65536U
+#define TYPE_SOA        6
+#define SOA_NUMBERS     20        /* octets at the end of its data: serial, refresh, retry, expire, minimum */
 #define BURST           64        /* queries sent at once to catch up: a veth holds 256 */
 
 struct question {
@@ -45,18 +56,33 @@ struct question {
 
 struct record {
 	int64_t sent, latency;        /* ns; latency -1 until answered */
-	uint32_t question, ttl;
-	uint16_t id;
+	uint32_t question, ttl, first_ttl;
+	uint16_t id, answers;         /* answers: records in the answer section */
 	int16_t rcode;
-	uint8_t rdata_len;            /* 0: no record in the answer section */
+	uint8_t hops;
+	uint8_t rdata_len;            /* 0: no record that is kept */
 	uint8_t rdata[RDATA_KEPT];
-	uint8_t query_name[256];      /* as sent, when letter case is mixed */
+};
+
+/* A datagram that answers no query. */
+struct stray {
+	int64_t at;
+	const char *why;
+	int hops;
+	struct sockaddr_storage from;
+};
+
+struct datagram {
+	uint8_t m[65536];
+	unsigned len;
+	int hops;
+	struct sockaddr_storage from;
 };
 
 struct options {
 	const char *server, *port, *local, *input, *output;
 	double rate, seconds, timeout;
-	bool edns, dnssec_ok, mixed_case;
+	bool edns, dnssec_ok, mixed_case, watch;
 };
 
 struct state {
@@ -67,6 +93,10 @@ struct state {
 	size_t count, room;
 	uint32_t by_id[IDS];          /* 1 + number of the record that waits for this id; 0: none */
 	size_t oldest;                /* no earlier record is still waiting within its timeout */
+	struct stray *strays;
+	size_t stray_count;
+	struct sockaddr_storage server;
+	socklen_t server_len;
 	int fd;
 };
 
@@ -159,6 +189,16 @@ static void read_questions(struct state *s)
 		die(s->o.input, "no line with a name and a type");
 }
 
+/* Not connected, the socket takes what comes from anywhere. */
+static void want_hops(const struct state *s)
+{
+	bool v6 = s->server.ss_family == AF_INET6;
+	int yes = 1;
+
+	if (setsockopt(s->fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVHOPLIMIT : IP_RECVTTL, &yes, sizeof(yes)))
+		die("hop limits", strerror(errno));
+}
+
 static void open_socket(struct state *s)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
@@ -180,7 +220,11 @@ static void open_socket(struct state *s)
 			die(s->o.local, strerror(errno));
 		freeaddrinfo(from);
 	}
-	if (connect(s->fd, to->ai_addr, to->ai_addrlen))
+	memcpy(&s->server, to->ai_addr, to->ai_addrlen);
+	s->server_len = to->ai_addrlen;
+	if (s->o.watch)
+		want_hops(s);
+	else if (connect(s->fd, to->ai_addr, to->ai_addrlen))
 		die(s->o.server, strerror(errno));
 	freeaddrinfo(to);
 }
@@ -193,13 +237,23 @@ static void mix_case(uint8_t *query, unsigned end, unsigned turn)
 			query[i] -= 'a' - 'A';
 }
 
+/* The query of a number, which counts from 1. */
+static const struct question *write_query(const struct state *s, size_t number, uint8_t query[static QUERY_ROOM])
+{
+	const struct question *q = &s->questions[(number - 1) % s->question_count];
+
+	memcpy(query, q->wire, q->len);
+	put16(query, s->records[number - 1].id);
+	if (s->o.mixed_case)
+		mix_case(query, q->question_end, number);
+	return q;
+}
+
 static void send_one(struct state *s)
 {
-	uint32_t which = s->count % s->question_count;
-	const struct question *q = &s->questions[which];
+	const struct question *q;
 	uint8_t query[QUERY_ROOM];
 	struct record *r;
-	uint16_t id = s->count * 40503U; /* odd: walks through all ids */
 
 	if (s->count == s->room) {
 		s->room = s->room ? 2 * s->room : 65536;
@@ -209,18 +263,17 @@ static void send_one(struct state *s)
 	}
 	r = &s->records[s->count++];
 	memset(r, 0, sizeof(*r));
-	memcpy(query, q->wire, q->len);
-	put16(query, id);
-	if (s->o.mixed_case)
-		mix_case(query, q->question_end, s->count);
-	memcpy(r->query_name, query + HEADER, q->question_end - HEADER < 256 ? q->question_end - HEADER : 256);
-	r->question = which;
-	r->id = id;
+	r->question = (s->count - 1) % s->question_count;
+	r->id = (s->count - 1) * 40503U; /* odd: walks through all ids */
 	r->latency = -1;
-	s->by_id[id] = s->count;
+	s->by_id[r->id] = s->count;
+	q = write_query(s, s->count, query);
 	r->sent = now();
 	/* A refused port or a link that is down is an unanswered query, and recorded as such. */
-	(void)!send(s->fd, query, q->len, 0);
+	if (s->o.watch)
+		(void)!sendto(s->fd, query, q->len, 0, (struct sockaddr *)&s->server, s->server_len);
+	else
+		(void)!send(s->fd, query, q->len, 0);
 }
 
 /* Offset after the name at off, or 0 when it leaves the message. */
@@ -236,49 +289,124 @@ static unsigned skip_name(const uint8_t *m, unsigned len, unsigned off)
 	return 0;
 }
 
-static void last_answer(struct record *r, const uint8_t *m, unsigned len, unsigned off)
+/* Keeps TTL and data of a section's last record, of a SOA its serial alone, and the first one's TTL. Returns the offset
+ * after the section, 0 when it leaves the message. */
+static unsigned keep_last(struct record *r, const uint8_t *m, unsigned len, unsigned off, unsigned count, bool soa_alone)
 {
-	for (unsigned left = get16(m + 6); left; left--) {
-		unsigned rdlen;
+	for (unsigned i = 0; i < count; i++) {
+		unsigned rdlen, type, from, kept;
 
 		off = skip_name(m, len, off);
 		if (!off || off + 10 > len)
-			return;
+			return 0;
+		type = get16(m + off);
 		rdlen = get16(m + off + 8);
-		if (off + 10 + rdlen > len)
-			return;
-		r->ttl = get16(m + off + 4) << 16 | get16(m + off + 6);
-		r->rdata_len = rdlen < RDATA_KEPT ? rdlen : RDATA_KEPT;
-		memcpy(r->rdata, m + off + 10, r->rdata_len);
+		from = off + 10;
+		if (from + rdlen > len)
+			return 0;
+		kept = rdlen < RDATA_KEPT ? rdlen : RDATA_KEPT;
+		if (soa_alone && type == TYPE_SOA && rdlen > SOA_NUMBERS) {
+			from += rdlen - SOA_NUMBERS;
+			kept = 4;
+		}
+		if (!soa_alone || type == TYPE_SOA) {
+			r->ttl = get16(m + off + 4) << 16 | get16(m + off + 6);
+			if (i == 0)
+				r->first_ttl = r->ttl;
+			r->rdata_len = kept;
+			memcpy(r->rdata, m + from, kept);
+		}
 		off += 10 + rdlen;
 	}
+	return off;
+}
+
+static void keep_reply(const struct state *s, struct record *r, size_t number, const struct datagram *d)
+{
+	uint8_t query[QUERY_ROOM];
+	unsigned end = write_query(s, number, query)->question_end, off;
+
+	r->rcode = d->m[3] & 0x0f;
+	r->hops = d->hops;
+	if (d->len < end || memcmp(d->m + HEADER, query + HEADER, end - HEADER) != 0) {
+		r->rcode = -1;
+		return;
+	}
+	r->answers = get16(d->m + 6);
+	off = keep_last(r, d->m, d->len, end, r->answers, false);
+	if (s->o.watch && off && r->answers == 0)
+		keep_last(r, d->m, d->len, off, get16(d->m + 8), true);
+}
+
+static bool from_server(const struct state *s, const struct datagram *d)
+{
+	const struct sockaddr_in *a4 = (const void *)&s->server, *b4 = (const void *)&d->from;
+	const struct sockaddr_in6 *a6 = (const void *)&s->server, *b6 = (const void *)&d->from;
+
+	if (d->from.ss_family != s->server.ss_family)
+		return false;
+	if (d->from.ss_family == AF_INET)
+		return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	return a6->sin6_port == b6->sin6_port && memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
+}
+
+static void keep_stray(struct state *s, const struct datagram *d, int64_t at, const char *why)
+{
+	if (!s->o.watch)
+		return;
+	s->strays = realloc(s->strays, (s->stray_count + 1) * sizeof(*s->strays));
+	if (!s->strays)
+		die("strays", strerror(errno));
+	s->strays[s->stray_count++] = (struct stray){ .at = at, .why = why, .hops = d->hops, .from = d->from };
+}
+
+static bool receive_one(const struct state *s, struct datagram *d)
+{
+	union { struct cmsghdr aligned; char room[64]; } control;
+	struct iovec iov = { d->m, sizeof(d->m) };
+	struct msghdr h = { .msg_name = &d->from, .msg_namelen = sizeof(d->from), .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = &control, .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	do
+		n = recvmsg(s->fd, &h, 0);
+	while (n < 0 && (errno == ECONNREFUSED || errno == EHOSTUNREACH));
+	if (n < 0)
+		return false;
+	d->len = n;
+	d->hops = 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c))
+		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+		    (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT))
+			memcpy(&d->hops, CMSG_DATA(c), sizeof(d->hops));
+	return true;
 }
 
 static void receive_all(struct state *s)
 {
-	uint8_t m[65536];
-	ssize_t n;
+	static struct datagram d;
 
-	while ((n = recv(s->fd, m, sizeof(m), 0)) >= 0 || errno == ECONNREFUSED || errno == EHOSTUNREACH) {
+	while (receive_one(s, &d)) {
 		int64_t at = now();
 		uint32_t number;
 		struct record *r;
-		const struct question *q;
 
-		if (n < HEADER)
+		if (d.len < HEADER)
 			continue;
-		number = s->by_id[get16(m)];
-		if (number == 0)
-			continue; /* too late, or twice */
-		r = &s->records[number - 1];
-		q = &s->questions[r->question];
-		s->by_id[r->id] = 0;
-		r->latency = at - r->sent;
-		r->rcode = m[3] & 0x0f;
-		if (n < q->question_end || memcmp(m + HEADER, r->query_name, q->question_end - HEADER) != 0)
-			r->rcode = -1;
-		else
-			last_answer(r, m, n, q->question_end);
+		number = s->by_id[get16(d.m)];
+		r = number ? &s->records[number - 1] : NULL;
+		if (!from_server(s, &d)) {
+			keep_stray(s, &d, at, "address");
+		} else if (!r) {
+			keep_stray(s, &d, at, "unasked");
+		} else if (r->latency >= 0) {
+			keep_stray(s, &d, at, "twice");
+		} else {
+			r->latency = at - r->sent;
+			keep_reply(s, r, number, &d);
+			if (!s->o.watch)
+				s->by_id[r->id] = 0;
+		}
 	}
 }
 
@@ -295,7 +423,8 @@ static bool expire(struct state *s, int64_t as_of)
 			continue;
 		if (r->sent > limit)
 			return true;
-		s->by_id[r->id] = 0;
+		if (!s->o.watch)
+			s->by_id[r->id] = 0;
 	}
 	return false;
 }
@@ -335,6 +464,18 @@ static void ask(struct state *s)
 	}
 }
 
+static void write_strays(const struct state *s, FILE *f)
+{
+	for (size_t i = 0; i < s->stray_count; i++) {
+		const struct stray *y = &s->strays[i];
+		char from[64];
+
+		if (getnameinfo((const struct sockaddr *)&y->from, sizeof(y->from), from, sizeof(from), NULL, 0, NI_NUMERICHOST))
+			strcpy(from, "-");
+		fprintf(f, "! %lld %s %d %s\n", (long long)y->at, y->why, y->hops, from);
+	}
+}
+
 static void write_records(const struct state *s)
 {
 	FILE *f = fopen(s->o.output, "w");
@@ -346,16 +487,21 @@ static void write_records(const struct state *s)
 
 		fprintf(f, "%lld %lld %u ", (long long)r->sent, (long long)r->latency, r->question);
 		if (r->latency < 0) {
-			fprintf(f, "- - -\n");
+			fprintf(f, "- - -");
 		} else if (r->rdata_len == 0) {
-			fprintf(f, "%d - -\n", r->rcode);
+			fprintf(f, "%d - -", r->rcode);
 		} else {
 			fprintf(f, "%d %u ", r->rcode, r->ttl);
 			for (unsigned k = 0; k < r->rdata_len; k++)
 				fprintf(f, "%02x", r->rdata[k]);
-			fputc('\n', f);
 		}
+		if (s->o.watch && r->answers)
+			fprintf(f, " %u %u", r->hops, r->first_ttl);
+		else if (s->o.watch)
+			fprintf(f, " %u -", r->hops);
+		fputc('\n', f);
 	}
+	write_strays(s, f);
 	if (fclose(f))
 		die(s->o.output, strerror(errno));
 }
@@ -363,12 +509,13 @@ static void write_records(const struct state *s)
 static void usage(FILE *f)
 {
 	fputs("usage: asker -s ADDRESS -d FILE -o FILE [-p PORT] [-a LOCAL] [-r RATE] [-l SECONDS] [-t TIMEOUT] [-e] [-D] [-x]\n"
+	      "             [-w]\n"
 	      "  -s  server address            -p  port [53]\n"
 	      "  -a  local address             -d  questions, one \"name type\" a line, asked in turn\n"
 	      "  -o  records, one line a query -r  queries per second [1000]\n"
 	      "  -l  seconds [until SIGTERM]   -t  seconds to wait for an answer [2]\n"
 	      "  -e  with EDNS                 -D  with DNSSEC OK (implies -e)\n"
-	      "  -x  letters in mixed case\n", f);
+	      "  -x  letters in mixed case     -w  watch: record all that comes, with its hop limit\n", f);
 }
 
 static void parse(int argc, char **argv, struct options *o)
@@ -376,7 +523,7 @@ static void parse(int argc, char **argv, struct options *o)
 	int c;
 
 	*o = (struct options){ .port = "53", .rate = 1000, .timeout = 2 };
-	while ((c = getopt(argc, argv, "s:p:a:d:o:r:l:t:eDxh")) != -1) {
+	while ((c = getopt(argc, argv, "s:p:a:d:o:r:l:t:eDxwh")) != -1) {
 		switch (c) {
 		case 's': o->server = optarg; break;
 		case 'p': o->port = optarg; break;
@@ -389,6 +536,7 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'D': o->dnssec_ok = true; o->edns = true; break;
 		case 'e': o->edns = true; break;
 		case 'x': o->mixed_case = true; break;
+		case 'w': o->watch = true; break;
 		case 'h': usage(stdout); exit(0);
 		default: usage(stderr); exit(2);
 		}

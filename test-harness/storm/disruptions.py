@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""What is done to the servers, by kind. Each kind returns when all that it has disturbed is back, and notes in the ledger
+what the judge must know. What a seed draws does not depend on what comes of it."""
+
+import random
+import signal
+import subprocess
+import time
+from contextlib import ExitStack, contextmanager
+
+from harness import cpus
+from harness.client import ask
+from harness.network import CLIENT1, CLIENT2, SERVICE
+from harness.process import Program
+from harness.run import SOON, wait_until
+
+from . import faults
+from .ledger import SECOND, Event, Flush, Span
+from .servers import everything
+
+HYDNSD_AWAY, RESOLVER_AWAY, STOPPED, OTHERS_AWAY, HOGS = 3.0, 2.5, 3.0, 1.0, 2.0     # seconds at most
+PAUSE = 2.0                       # between two, at most
+# A killed resolver's rules are dead when its heartbeat is (0.9 s), and an address' when hydnsd was told that it is gone.
+HEARTBEAT, TOLD = SECOND, SECOND // 10
+OTHER_ADDRESSES = ("10.53.1.99/24", "fd53:1::99/64")
+KILL, TERM, USR2 = signal.SIGKILL, signal.SIGTERM, signal.SIGUSR2
+
+
+class Disruptions:
+    """daemon and resolver are running. alone: the kernel path is paused all the time; fault: one of faults.py, or None."""
+
+    def __init__(self, world, server, daemon, resolver, ledger, seed, alone, fault, say, kinds=None):
+        self.world, self.server, self.daemon, self.resolver = world, server, daemon, resolver
+        self.ledger, self.alone, self.fault, self.say = ledger, alone, fault, say
+        self.kinds, self.saboteur = kinds or list(KINDS), None
+        self.order = random.Random(f"order {seed}")
+        self.seed, self.deck, self.drawn = seed, [], 0
+        self.detail = ""
+
+    def run(self, until):
+        """One after the other, each kind once before one comes again."""
+        while time.monotonic() < until:
+            if self.saboteur:
+                self.saboteur.strike()
+            if not self.deck:
+                self.deck = list(self.kinds)
+                self.order.shuffle(self.deck)
+            kind = self.deck.pop()
+            self.drawn += 1
+            self.rng = random.Random(f"event {self.seed} {self.drawn}")
+            pause, self.detail, begin = self.rng.uniform(0.2, PAUSE), "", time.monotonic_ns()
+            KINDS[kind](self)
+            event = Event(kind, begin, time.monotonic_ns(), self.detail)
+            self.ledger.events.append(event)
+            self.say(f"{self.ledger.seconds(begin):7.3f} to {self.ledger.seconds(event.end):7.3f} s: {kind}"
+                     + (f": {self.detail}" if self.detail else ""))
+            time.sleep(min(pause, max(0.0, until - time.monotonic())))
+
+    def _wait(self, most):
+        time.sleep(self.rng.uniform(0, most))
+
+    # -- hydnsd ------------------------------------------------------------------------------------------
+    def start_hydnsd(self):
+        self.daemon.start()
+        if self.alone:
+            self.daemon.ctl("pause")
+
+    def _hydnsd_away(self, sig, most=HYDNSD_AWAY):
+        self.daemon.stop(sig)
+        with self._after_stop(sig):
+            self._wait(most)
+        self.start_hydnsd()
+
+    @contextmanager
+    def _after_stop(self, sig):
+        """Stopped in order, hydnsd has taken the program away."""
+        if sig != TERM:
+            yield
+            return
+        with self.ledger.span(self.ledger.mute, "hydnsd is stopped"):
+            yield
+
+    def hydnsd_killed(self):
+        self._hydnsd_away(KILL)
+
+    def hydnsd_ended(self):
+        self._hydnsd_away(TERM)
+
+    def hydnsd_upgraded(self):
+        self._hydnsd_away(USR2)
+
+    def hydnsd_stopped(self):
+        with self._stopped(self.daemon):
+            self._wait(STOPPED)
+
+    def hydnsd_reloaded(self):
+        self.daemon.program.popen.send_signal(signal.SIGHUP)
+
+    @contextmanager
+    def _stopped(self, process):
+        popen = process.program.popen
+        with self.ledger.span(self.ledger.stopped, "stopped") if process is self.resolver else ExitStack():
+            popen.send_signal(signal.SIGSTOP)
+            try:
+                yield
+            finally:
+                popen.send_signal(signal.SIGCONT)
+
+    # -- the resolver ------------------------------------------------------------------------------------
+    def _stop_resolver(self, sig):
+        """What it had cached is gone with it, and what the kernel had of it."""
+        begun = time.monotonic_ns()
+        self.resolver.stop(sig)
+        gone = begun + HEARTBEAT if sig == KILL else time.monotonic_ns()
+        return begun, gone
+
+    def _start_resolver(self, sig, begun, gone):
+        starting = time.monotonic_ns()
+        if starting > gone:
+            self.ledger.mute.append(Span("its resolver is gone", gone, starting))
+        self.ledger.flushes.append(Flush(f"the resolver's end by {sig.name}", begun, gone, everything))
+        self.resolver.start()
+        self.ledger.down.append(Span("the resolver is away", begun, time.monotonic_ns()))
+
+    def _resolver_away(self, sig):
+        stopped = self._stop_resolver(sig)
+        self._wait(RESOLVER_AWAY)
+        self._start_resolver(sig, *stopped)
+
+    def resolver_killed(self):
+        self._resolver_away(KILL)
+
+    def resolver_ended(self):
+        self._resolver_away(TERM)
+
+    def both_killed(self):
+        """At once; each comes back in its own time."""
+        stopped = self._stop_resolver(KILL)
+        self.daemon.stop(KILL)
+        back = sorted(((self.rng.uniform(0, HYDNSD_AWAY), 0, self.start_hydnsd),
+                       (self.rng.uniform(0, RESOLVER_AWAY), 1, lambda: self._start_resolver(KILL, *stopped))))
+        begun = time.monotonic()
+        for delay, _, start in back:
+            time.sleep(max(0.0, begun + delay - time.monotonic()))
+            start()
+
+    def resolver_killed_beside_stopped(self):
+        with self._stopped(self.daemon):
+            self._resolver_away(KILL)
+
+    def resolver_ended_beside_stopped(self):
+        with self._stopped(self.daemon):
+            self._resolver_away(TERM)
+
+    def _beside_stopped_resolver(self, sig):
+        with self.ledger.span(self.ledger.down, "the resolver is stopped"), self._stopped(self.resolver):
+            self._hydnsd_away(sig, OTHERS_AWAY)
+
+    def hydnsd_killed_beside_stopped(self):
+        self._beside_stopped_resolver(KILL)
+
+    def hydnsd_ended_beside_stopped(self):
+        self._beside_stopped_resolver(TERM)
+
+    def hydnsd_upgraded_beside_stopped(self):
+        self._beside_stopped_resolver(USR2)
+
+    def reloaded(self):
+        begun = time.monotonic_ns()
+        self.detail, covers = self.server.reload(self.resolver, self.rng)
+        self.ledger.flushes.append(Flush(self.detail, begun, time.monotonic_ns(), covers))
+
+    # -- flushes -----------------------------------------------------------------------------------------
+    def _flush(self):
+        words, covers = self.server.draw_flush(self.rng)
+        what = " ".join(words)
+        self.detail = f"{self.detail}, {what}" if self.detail else what
+        begun = time.monotonic_ns()
+        if self.fault != faults.FLUSH:
+            self.resolver.control(*words)
+        self.ledger.flushes.append(Flush(what, begun, time.monotonic_ns(), covers))
+
+    def flushes(self):
+        for _ in range(self.rng.randrange(1, 6)):
+            self._flush()
+
+    def flush_beside_dead(self):
+        self.daemon.stop(KILL)
+        self._wait(OTHERS_AWAY)
+        self._flush()
+        self._wait(OTHERS_AWAY)
+        self.start_hydnsd()
+
+    def flush_beside_stopped(self):
+        with self._stopped(self.daemon):
+            self._flush()
+
+    def rules_flushed(self):
+        """The resolver keeps what it has, so that the judge has nothing to say."""
+        words = self.rng.choice((("--all",), ("--zone", "storm.example"), ("steady0.storm.example",)))
+        self.detail = f"hydnsctl flush {' '.join(words)}"
+        self.daemon.ctl("flush", *words)
+
+    # -- the kill switch ---------------------------------------------------------------------------------
+    @contextmanager
+    def _paused(self):
+        if self.alone:
+            yield
+            return
+        self.daemon.ctl("pause")
+        with self.ledger.span(self.ledger.mute, "paused"):
+            yield
+        self.daemon.ctl("resume")
+
+    def paused_and_resumed(self):
+        with self._paused():
+            self._wait(OTHERS_AWAY)
+
+    def paused_over_restart(self):
+        with self._paused():
+            self._hydnsd_away(self.rng.choice((KILL, USR2)), OTHERS_AWAY)
+
+    # -- network -----------------------------------------------------------------------------------------
+    def service_address_gone(self):
+        """One of the two on which the resolver listens; back when the resolver answers there again."""
+        family = self.rng.choice((4, 6))
+        address, ns = SERVICE[family], self.world.network.resolver
+        self.detail = address
+        with self.ledger.span(self.ledger.down, "its address is gone", family=family):
+            _remove(ns, "lo", address)
+            removed = time.monotonic_ns()
+            self._wait(OTHERS_AWAY)
+            if time.monotonic_ns() > removed + TOLD:
+                self.ledger.homeless.append(Span("gone", removed + TOLD, time.monotonic_ns(), family=family))
+            ns.address("lo", f"{address}/{32 if family == 4 else 128}")
+            wait_until(lambda: ask(ns, address, ".", "NS", local=address, timeout=0.1), 4 * SOON,
+                       f"the resolver to answer at {address} again")
+
+    def other_addresses(self):
+        ns = self.world.network.resolver
+        ns.address("r1", *OTHER_ADDRESSES)
+        self._wait(OTHERS_AWAY)
+        for address in OTHER_ADDRESSES:
+            _remove(ns, "r1", address.split("/")[0])
+
+    def link_down(self):
+        """The kernel removes a downed link's IPv6 addresses, and all its routes."""
+        number = self.rng.choice((1, 2))
+        link, network = f"r{number}", self.world.network
+        client, addresses = ((network.client1, CLIENT1), (network.client2, CLIENT2))[number - 1]
+        self.detail = link
+        with self.ledger.span(self.ledger.down, "its link is down", link=link):
+            network.resolver.link_state(link, up=False)
+            self._wait(OTHERS_AWAY)
+            network.resolver.link_state(link, up=True)
+            network.resolver.address(link, f"fd53:{number}::1/64")
+            if number == 1:
+                network.route_to_strangers()
+            for family in (4, 6):
+                wait_until(lambda: ask(client, SERVICE[family], ".", "NS", local=addresses[family], timeout=0.1), 4 * SOON,
+                           f"{link} to work again over IPv{family}")
+
+    # -- the machine -------------------------------------------------------------------------------------
+    def hogs(self):
+        """One on each processor."""
+        with ExitStack() as stack:
+            for number in cpus.ALL:
+                hog = Program(self.world.run, self.world.network.resolver, f"hog{number}",
+                              ["taskset", "--cpu-list", number, "sh", "-c", "while :; do :; done"])
+                stack.callback(hog.stop, KILL)
+            self._wait(HOGS)
+
+
+def _remove(ns, link, address):
+    length = 128 if ":" in address and link == "lo" else 64 if ":" in address else 32 if link == "lo" else 24
+    subprocess.run(ns.command(["ip", "address", "del", f"{address}/{length}", "dev", link]), check=True)
+
+
+KINDS = {
+    "hydnsd killed": Disruptions.hydnsd_killed,
+    "hydnsd ended": Disruptions.hydnsd_ended,
+    "hydnsd upgraded": Disruptions.hydnsd_upgraded,
+    "hydnsd stopped": Disruptions.hydnsd_stopped,
+    "hydnsd reloaded": Disruptions.hydnsd_reloaded,
+    "resolver killed": Disruptions.resolver_killed,
+    "resolver ended": Disruptions.resolver_ended,
+    "both killed": Disruptions.both_killed,
+    "resolver killed, hydnsd stopped": Disruptions.resolver_killed_beside_stopped,
+    "resolver ended, hydnsd stopped": Disruptions.resolver_ended_beside_stopped,
+    "hydnsd killed, resolver stopped": Disruptions.hydnsd_killed_beside_stopped,
+    "hydnsd ended, resolver stopped": Disruptions.hydnsd_ended_beside_stopped,
+    "hydnsd upgraded, resolver stopped": Disruptions.hydnsd_upgraded_beside_stopped,
+    "resolver reloaded": Disruptions.reloaded,
+    "flushes": Disruptions.flushes,
+    "flush, hydnsd dead": Disruptions.flush_beside_dead,
+    "flush, hydnsd stopped": Disruptions.flush_beside_stopped,
+    "rules flushed": Disruptions.rules_flushed,
+    "paused": Disruptions.paused_and_resumed,
+    "paused over a restart": Disruptions.paused_over_restart,
+    "service address gone": Disruptions.service_address_gone,
+    "other addresses": Disruptions.other_addresses,
+    "link down": Disruptions.link_down,
+    "hogs": Disruptions.hogs,
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Faults to show that the judge finds them."""
+
+import subprocess
+
+import dns.name
+
+from harness import pinned
+from harness.tools import TOP
+
+from .zone import FRESH, STEADY
+
+FLUSH = "flush"                   # a flush, or a change of a zone, that is claimed and not done
+RULE = "rule"                     # other data in a rule in the kernel's memory, with a checksum that fits
+TTL = "ttl"                       # a rule whose TTL does not count down, or, in a zone's own answers, does
+FAULTS = (FLUSH, RULE, TTL)
+
+TYPES = {"A": b"\0\1", "AAAA": b"\0\34"}
+VICTIMS = (*FRESH[-4:], *STEADY[-4:])     # with TTLs that leave time to see it
+POINTER = b"\xc0\x0c"             # an answer's owner: the name in the question
+
+
+LAYOUT = """#include <stddef.h>
+#include <stdio.h>
+#include <hydns/abi.h>
+int main(void)
+{
+	return !printf("%zu %zu %d", offsetof(struct hydns_rule, data), offsetof(struct hydns_rule, flags), HYDNS_RULE_STATIC_TTL);
+}
+"""
+
+
+def _layout(directory):
+    """Offsets of a rule's data and flags, and the flag of TTLs that do not count down, as the compiler has them."""
+    program = directory / "layout"
+    subprocess.run(["cc", "-I", TOP / "include", "-x", "c", "-o", program, "-"], input=LAYOUT, text=True, check=True)
+    return map(int, subprocess.run([program], capture_output=True, text=True, check=True).stdout.split())
+
+
+class Saboteur:
+    """Damages rules of storm.example. in the pinned store."""
+
+    def __init__(self, world, daemon, fault):
+        self.daemon, self.fault = daemon, fault
+        self.data, self.flags, self.static = _layout(world.run.dir)
+        self.damaged = 0
+
+    def strike(self):
+        """Damages each rule that it finds for one of the victims."""
+        with pinned.writable(self.daemon.pins / "hydns_slots") as memory:
+            for key in VICTIMS:
+                name = dns.name.from_text(key.owner).to_wire() + TYPES[key.rdtype] + b"\0\1"
+                at = memory.find(name)
+                while at >= 0:
+                    self._damage(memory, at, at + len(name))
+                    at = memory.find(name, at + 1)
+
+    def _damage(self, memory, name, answer):
+        if self.fault == TTL:
+            memory[name - self.data + self.flags] ^= self.static
+        elif memory[answer:answer + 2] == POINTER:
+            end = answer + 12 + int.from_bytes(memory[answer + 10:answer + 12], "big")
+            # two 16-bit words change places, so the sum is the same
+            memory[end - 4:end] = memory[end - 2:end] + memory[end - 4:end - 2]
+        else:
+            return
+        self.damaged += 1

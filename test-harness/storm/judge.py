@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Is a reply right? Judged by what the ledger knows alone, not by other replies or by another server."""
+
+from bisect import bisect_left, bisect_right
+from collections import namedtuple
+from functools import cache
+
+import dns.rcode
+
+from harness.network import DEFAULT_HOPS, RESOLVER_HOPS
+
+from . import zone
+from .ledger import SECOND, LastFlush, last_at
+from .zone import SOA
+
+# From the authority's log to the resolver's cache, on a busy machine: what is logged a moment before a flush may come
+# into the cache after it, and begins to count down then.
+IN_FLIGHT = 1 * SECOND
+# TTLs count whole seconds.
+ROUNDING = 1 * SECOND
+# The same record set, from the kernel and from a resolver that looks at the clock now and then: what ends a second later
+# is not told (architecture.md, "Coherence").
+GROWTH = 2 * ROUNDING + SECOND // 2
+
+Wrong = namedtuple("Wrong", "kind text")
+HOMELESS = "answered at an address that the host does not have"
+
+
+class Spans:
+    """Of a list of Spans, those that a query lay in. They follow each other, but for a few."""
+
+    LOOK_BACK = 4
+
+    def __init__(self, spans, before=0, after=0):
+        self.spans = sorted(spans, key=lambda span: span.begin)
+        self._begins = [span.begin - before for span in self.spans]
+        self.after = after
+
+    def around(self, begin, end):
+        """The first Span that has begun before begin and lasted until after end, or None."""
+        index = bisect_left(self._begins, begin)
+        near = self.spans[max(0, index - self.LOOK_BACK):index]
+        return next((span for span in near if span.end + self.after > end), None)
+
+
+class Judge:
+    """A subclass knows what its servers may send. of() must see the replies in the order in which they were asked."""
+
+    def __init__(self, ledger):
+        self.ledger = ledger
+        self._mute = Spans(ledger.mute)
+        self._homeless = {family: Spans(span for span in ledger.homeless if span.family == family) for family in (4, 6)}
+
+    def of(self, client, question, answer):
+        """A Wrong, or None. The answer is no lost one."""
+        received = answer.sent + answer.latency
+        if answer.hops not in (RESOLVER_HOPS, DEFAULT_HOPS):
+            return Wrong("hop limit", f"{answer.hops}: neither the resolver's nor the kernel's")
+        kernel = answer.hops == DEFAULT_HOPS
+        span = kernel and self._mute.around(answer.sent, received)
+        if span:
+            return Wrong("answered in the kernel", f"while {span.why}")
+        if kernel and self._homeless[client.family].around(answer.sent, received):
+            return Wrong(HOMELESS, "it was removed more than a moment before")
+        if answer.rcode == -1:
+            return Wrong("question", "the reply has another one")
+        if answer.rcode not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+            return Wrong("error from the kernel", dns.rcode.to_text(answer.rcode)) if kernel else None
+        return self._denial(question, answer, received) if answer.first_ttl is None else \
+            self._data(question, answer, received)
+
+    def _data(self, question, answer, received):
+        stamp = zone.stamp_of(answer.rdata)
+        datum = self.ledger.data.get(stamp)
+        if not datum or datum.key != question.target or not datum.present:
+            return Wrong("data", f"{answer.rdata} never were those of {question.target}")
+        if answer.rcode != dns.rcode.NOERROR:
+            return Wrong("data", f"{dns.rcode.to_text(answer.rcode)}, and an answer")
+        wrong = self._version(datum, answer, received)
+        if not wrong and question.alias:
+            alias = self.ledger.versions.get(question.alias)
+            wrong = self._ttl(question.alias, alias and alias[0], answer.first_ttl, answer.sent, received)
+        return wrong
+
+    def _denial(self, question, answer, received):
+        key = question.target
+        datum = self.ledger.data.get(zone.stamp_of(answer.rdata))
+        if not datum or datum.key != SOA:
+            return Wrong("data", f"a denial of {key} with a SOA of serial {answer.rdata}, which never was")
+        named = zone.NOTHING in key.owner or key in zone.GHOSTS
+        if (answer.rcode == dns.rcode.NXDOMAIN) != named:
+            return Wrong("data", f"{dns.rcode.to_text(answer.rcode)} for {key}")
+        return self._denied(key, answer, received) or self._version(datum, answer, received)
+
+    def _version(self, datum, answer, received):
+        """Was this version one to send, with this TTL?"""
+        raise NotImplementedError
+
+    def _denied(self, key, answer, received):
+        """Was there none of it?"""
+        raise NotImplementedError
+
+    def _ttl(self, key, datum, ttl, sent, received):
+        """Of one record set that was shown."""
+        raise NotImplementedError
+
+
+class OfResolver(Judge):
+    """Data that the authority has given away, no longer ago than their TTL and not before the last flush."""
+
+    def __init__(self, ledger):
+        super().__init__(ledger)
+        self._stopped = Spans(ledger.stopped, before=IN_FLIGHT)
+        self._seen = {}           # id of a Datum -> when it was first received
+        self._ends = {}           # id of a Datum -> [its fetches, earliest end that replies since have told]
+        self._flushes = cache(lambda key, denied: LastFlush(ledger.flushes, key, denied))
+        self._cached = cache(self._in_cache)
+
+    def _in_cache(self, fetch):
+        """When what was fetched at a time was in the resolver's cache at the latest."""
+        stopped = self._stopped.around(fetch, fetch)
+        return (stopped.end if stopped else fetch) + IN_FLIGHT
+
+    def _version(self, datum, answer, received):
+        wrong = self._ttl(datum.key, datum, answer.ttl, answer.sent, received)
+        fetch = last_at(datum.fetches, received)
+        if not wrong and datum.key != SOA:
+            known = datum.key in zone.FRESH and self._seen.setdefault(id(datum), received)
+            wrong = self._flushed(datum.key, False, fetch, known, answer.sent)
+        return wrong
+
+    def _flushed(self, key, denied, fetch, known, sent):
+        """known: when it was first seen, if that is known to be of this fetch."""
+        flush = self._flushes(key, denied).before(sent)
+        if flush and fetch < flush.begun and (self._cached(fetch) < flush.begun or known and known < flush.begun):
+            return Wrong("flushed", f"{key} was fetched {(flush.begun - fetch) / SECOND:.3f} s before {flush.what}, which "
+                         f"returned {(sent - flush.returned) / SECOND:.3f} s before the query")
+        return None
+
+    def _denied(self, key, answer, received):
+        fetch = last_at(self.ledger.denials.get(key, ()), received)
+        if fetch is None:
+            return Wrong("data", f"the authority never denied {key}")
+        late = answer.sent - self._cached(fetch) - zone.NEGATIVE_TTL * SECOND - ROUNDING
+        if late > 0:
+            return Wrong("expired", f"the denial of {key} ended {late / SECOND:.3f} s before")
+        return self._flushed(key, True, fetch, None, answer.sent)
+
+    def _ttl(self, key, datum, ttl, sent, received):
+        fetch = last_at(datum.fetches, received) if datum else None
+        if fetch is None:
+            return Wrong("data", f"{key} as nobody had fetched it yet")
+        whole, end = zone.ttl(key), sent + ttl * SECOND
+        if ttl > whole:
+            return Wrong("TTL", f"{ttl} for {key}, above the zone's {whole}")
+        late = end - self._cached(fetch) - whole * SECOND - ROUNDING
+        if late > 0:
+            return Wrong("TTL" if ttl else "expired",
+                         f"{ttl} for {key}, fetched {(sent - fetch) / SECOND:.3f} s before with {whole}")
+        return self._grown(datum, ttl, sent, received)
+
+    def _grown(self, datum, ttl, sent, received):
+        """A lower TTL may come from a rule that is older than the resolver's data. When the fetch before the last is so long
+        ago that nothing of it can be left, there is one end alone."""
+        key, whole = datum.key, zone.ttl(datum.key) * SECOND
+        index = bisect_right(datum.fetches, received)
+        told, latest = self._ends.get(id(datum)), received + ttl * SECOND
+        if told and told[0] == index:
+            if sent + ttl * SECOND > told[1] + GROWTH:
+                return Wrong("TTL", f"{ttl} for {key}, {(sent + ttl * SECOND - told[1]) / SECOND:.3f} s more than before, "
+                             "without new data")
+            told[1] = min(told[1], latest)
+        elif sent > self._cached(datum.fetches[index - 1]) and (
+                index == 1 or sent > self._cached(datum.fetches[index - 2]) + whole + ROUNDING):
+            self._ends[id(datum)] = [index, latest]
+        return None
+
+
+class OfZone(Judge):
+    """The zone's data as they are: from an update's sending on the new ones, from its acknowledgement on only these."""
+
+    def __init__(self, ledger):
+        super().__init__(ledger)
+        self._acknowledged = cache(self._history)
+
+    def _history(self, key):
+        """(times of acknowledgements, number of the version each time), ascending."""
+        done = sorted((d.acknowledged, d.version) for d in self.ledger.versions[key] if d.acknowledged is not None)
+        return [at for at, _ in done], [version for _, version in done]
+
+    def _least(self, key, sent):
+        """The version that was acknowledged before the query was sent."""
+        times, versions = self._acknowledged(key)
+        index = bisect_left(times, sent)
+        return versions[index - 1] if index else 0
+
+    def _version(self, datum, answer, received):
+        least = self._least(datum.key, answer.sent)
+        if not least <= datum.version or datum.begun > received:
+            return Wrong("outdated", f"{datum.key} of version {datum.version}, when {least} had been acknowledged")
+        return self._ttl(datum.key, datum, answer.ttl, answer.sent, received)
+
+    def _denied(self, key, answer, received):
+        versions = self.ledger.versions.get(key)
+        if versions and all(d.present for d in versions[self._least(key, answer.sent):] if d.begun <= received):
+            return Wrong("data", f"denied {key}, which was there")
+        return None
+
+    def _ttl(self, key, datum, ttl, sent, received):
+        whole = zone.ttl(key)
+        return None if ttl == whole else Wrong("TTL", f"{ttl} for {key}, where the zone has {whole}")

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""What was served, changed, flushed and out of service, and when: all that the judge knows beside the replies.
+Times are monotonic ns."""
+
+import threading
+import time
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from .zone import FIRST_STAMP, LAST_STAMP, Key
+
+SECOND = 10**9
+
+
+@dataclass
+class Datum:
+    """A version of a record set."""
+    key: Key
+    version: int
+    begun: int                    # not visible before
+    present: bool = True          # False: from then on there is no such record set
+    acknowledged: int | None = None     # of an update: what was before is over; None: never
+    fetches: list = field(default_factory=list)     # when the authority has given it away, in this order
+
+
+@dataclass(frozen=True)
+class Flush:
+    """What was in the cache before it was begun must not be sent once it has returned."""
+    what: str
+    begun: int
+    returned: int
+    covers: object                # covers(key, denied): the record set, or that there is none
+
+
+@dataclass(frozen=True)
+class Span:
+    """From begin to end, for the clients that it concerns: link "r1", "r2" or None for both; family 4, 6 or None."""
+    why: str
+    begin: int
+    end: int
+    link: str | None = None
+    family: int | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    kind: str
+    begin: int
+    end: int                      # all that was disturbed is back
+    detail: str
+
+
+class Ledger:
+    def __init__(self):
+        self.begun = time.monotonic_ns()
+        self.data = {}            # stamp -> Datum
+        self.versions = defaultdict(list)     # key -> its Datums
+        self.denials = defaultdict(list)      # key -> when the authority said that there is none
+        self.events, self.flushes = [], []
+        self.down = []            # Spans in which a query may get no answer: somebody was away
+        self.mute = []            # Spans in which the kernel must not answer
+        self.homeless = []        # Spans in which the host had no such address, but for their first moment
+        self.stopped = []         # Spans in which the resolver had no processor: what it was sent waited for it
+        self._last = FIRST_STAMP - 1
+        self._lock = threading.Lock()
+
+    def seconds(self, at):
+        """A time as the report shows it."""
+        return (at - self.begun) / SECOND
+
+    def new(self, key, *, present=True):
+        """(stamp, Datum) of a new version, which begins now."""
+        with self._lock:
+            now = time.monotonic_ns()
+            self._last = max(self._last + 1, FIRST_STAMP + (now - self.begun) // 10**6)
+            if self._last > LAST_STAMP:
+                raise OverflowError("the run is too long for its stamps")
+            datum = Datum(key, len(self.versions[key]), now, present)
+            self.data[self._last] = datum
+            self.versions[key].append(datum)
+            return self._last, datum
+
+    @contextmanager
+    def span(self, spans, why, *, link=None, family=None):
+        """Notes the block's time in one of the lists of Spans."""
+        begin = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            spans.append(Span(why, begin, time.monotonic_ns(), link, family))
+
+
+class LastFlush:
+    """For one record set, or its denial: the last flush that had returned by a time."""
+
+    def __init__(self, flushes, key, denied):
+        self._returned, self._latest = [], []
+        for flush in sorted((f for f in flushes if f.covers(key, denied)), key=lambda f: f.returned):
+            self._returned.append(flush.returned)
+            latest = self._latest[-1] if self._latest else flush
+            self._latest.append(max(latest, flush, key=lambda f: f.begun))
+
+    def before(self, at):
+        """The Flush, or None."""
+        index = bisect_left(self._returned, at)
+        return self._latest[index - 1] if index else None
+
+
+def last_at(times, at):
+    """The last of the ascending times that is not after at, or None."""
+    index = bisect_right(times, at)
+    return times[index - 1] if index else None

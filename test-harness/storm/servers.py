@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The servers that can be put into the storm, and the commands of each."""
+
+from dataclasses import dataclass
+
+from . import judge, zone
+from .authority import Authority
+from .updates import FILE, Updates
+
+ROLES = ("recursive", "authoritative")
+# So that rules expire all the time, and named drops nothing of what many clients ask at once.
+UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
+NAMED_OPTIONS = ("notify no;", "clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
+# What `unbound-control flush` takes, of what is asked for here.
+FLUSHED_TYPES = ("A", "AAAA", "CNAME")
+
+
+def nothing(key, denied):
+    return False
+
+
+def everything(key, denied):
+    return True
+
+
+def denials(key, denied):
+    return denied
+
+
+def at(owner, types=None):
+    return lambda key, denied: key.owner == owner and (types is None or key.rdtype in types)
+
+
+def _unbound(world, daemon, ledger, seed, fault):
+    return world.unbound(daemon, clause=UNBOUND_CLAUSE), Authority(world, ledger, seed)
+
+
+def _named(world, daemon, ledger, seed, fault):
+    return (world.named(daemon, options=NAMED_OPTIONS, clause=NAMED_CLAUSE), Authority(world, ledger, seed))
+
+
+def _named_zone(world, daemon, ledger, seed, fault):
+    body = f'type primary; file "{FILE}"; allow-update {{ any; }};'
+    named = world.named(daemon, recursion=False, options=NAMED_OPTIONS, clause=NAMED_CLAUSE, zones={zone.ZONE[:-1]: body})
+    return named, Updates(named, ledger, seed, fault)
+
+
+def _unbound_flush(rng):
+    """(words of a command, what it removes)"""
+    key = rng.choice((*zone.RECORDS, *zone.ALIASES))
+    owner = key.owner
+    return rng.choice(((("flush", owner), at(owner, FLUSHED_TYPES)),
+                       (("flush_type", owner, key.rdtype), at(owner, (key.rdtype,))),
+                       (("flush_zone", owner), at(owner)), (("flush_zone", zone.ZONE), everything),
+                       (("flush_zone", "."), everything), (("flush_negative",), denials), (("flush_bogus",), nothing),
+                       (("flush_infra", "all"), nothing)))
+
+
+def _named_flush(rng):
+    """Not flushtree of the root: a fault of BIND's keeps the cache then (operator guide)."""
+    owner = rng.choice((*zone.RECORDS, *zone.ALIASES)).owner
+    return rng.choice(((("flush",), everything), (("flushname", owner), at(owner)), (("flushtree", owner), at(owner)),
+                       (("flushtree", zone.ZONE), everything)))
+
+
+def _unbound_reload(server, rng):
+    """Unbound says ok, then reloads; what answers the second command has done so."""
+    word = rng.choice(("reload", "reload_keep_cache"))
+    server.control(word)
+    server.control("status")
+    return word, everything if word == "reload" else nothing
+
+
+def _named_reload(server, rng):
+    word = rng.choice(("reload", "reconfig"))
+    server.control(word)
+    return word, nothing
+
+
+@dataclass(frozen=True)
+class Server:
+    name: str
+    make: object                  # make(world, daemon, ledger, seed, fault): the server, not yet started, and its data
+    judge: type[judge.Judge]
+    draw_flush: object            # draw_flush(rng): words of a command, and what it covers
+    reload: object                # reload(server, rng): does it; what it was, and what of the cache it covers
+    letters: dict                 # options of an asker: letter cases that the kernel answers, or something else
+
+
+SERVERS = {
+    ("unbound", "recursive"): Server("Unbound", _unbound, judge.OfResolver, _unbound_flush, _unbound_reload,
+                                     {"mixed_case": True}),
+    ("bind", "recursive"): Server("BIND", _named, judge.OfResolver, _named_flush, _named_reload, {"edns": True}),
+    # it has no cache: its flushes take nothing
+    ("bind", "authoritative"): Server("BIND, authoritative", _named_zone, judge.OfZone,
+                                      lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True}),
+}

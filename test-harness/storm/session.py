@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""One run: a world, its servers, the storm, and what the judge says of every reply."""
+
+import time
+from bisect import bisect_right
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import dns.rcode
+
+from harness.client import ask
+from harness.network import CLIENT_LINKS, DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
+from harness.run import leftovers, wait_until
+from harness.world import World
+
+from . import faults
+from .clients import PATIENCE, Clients
+from .disruptions import Disruptions
+from .judge import HOMELESS, Spans
+from .ledger import SECOND, Ledger
+from .zone import QUESTIONS
+
+CALM = "(calm)"                   # before the first disruption
+WARM_UP = 30                      # seconds at most until the kernel answers
+SHOWN = 5                         # findings that are kept with their text, of each kind
+# A query that was sent a moment before somebody went may be lost as well, as one that came a moment too early.
+BEFORE, AFTER = SECOND // 2, SECOND // 10
+# The last kernel answer before a disruption may be as old as this.
+LAST_ANSWER = SECOND // 10
+
+
+@dataclass
+class Row:
+    """What came of one kind of disruption."""
+    events: int = 0
+    away: float = 0.0             # seconds that one took, at most
+    silent: float = 0.0           # seconds without kernel answers, at most,
+    after: float = 0.0            # and of these when all was back
+    where: str = ""               # the client and moment of the latter
+    lost: int = 0
+    lost_there: int = 0           # of them, while the resolver was there to answer
+
+
+@dataclass
+class Result:
+    rows: dict
+    queries: int = 0
+    replies: int = 0
+    in_kernel: int = 0
+    errors: Counter = field(default_factory=Counter)      # replies that say that there is no answer
+    wrong: Counter = field(default_factory=Counter)       # kind -> how many
+    noted: Counter = field(default_factory=Counter)
+    shown: list = field(default_factory=list)             # lines, the first of each kind
+    strays: Counter = field(default_factory=Counter)
+    left: list = field(default_factory=list)              # what was still there after the end
+
+    @property
+    def lost(self):
+        return sum(row.lost for row in self.rows.values())
+
+    @property
+    def lost_there(self):
+        return sum(row.lost_there for row in self.rows.values())
+
+
+class Session:
+    """alone: with the kernel path paused."""
+
+    def __init__(self, server, seed, rate, *, alone=False, fault=None, kinds=None, say=print):
+        self.server, self.seed, self.rate = server, seed, rate
+        self.alone, self.fault, self.kinds, self.say = alone, fault, kinds, say
+
+    def run(self, seconds):
+        """The Result."""
+        with World() as world:
+            result = self._storm(world, seconds)
+        result.left += sorted(leftovers() & {world.run.id} | {n for n in leftovers() if f"-{world.run.id}-" in n})
+        return result
+
+    def _storm(self, world, seconds):
+        self.ledger = ledger = Ledger()
+        daemon = world.hydnsd()
+        resolver, data = self.server.make(world, daemon, ledger, self.seed, self.fault)
+        world.network.resolver_hops(RESOLVER_HOPS)
+        clients = Clients(world, self.server, self.seed, self.rate)
+        with ExitStack() as stack:
+            stack.enter_context(daemon)
+            stack.enter_context(data)
+            stack.enter_context(resolver)
+            self._connect(world, daemon)
+            with clients:
+                self._warm_up(daemon)
+                data.change()
+                self._disturb(world, daemon, resolver, seconds)
+                data.change(False)
+                clients.finish()
+        return self._judge(clients, self._left(world, daemon))
+
+    def _connect(self, world, daemon):
+        def ready():
+            ask(world.network.client1, SERVICE[4], QUESTIONS[0].key.owner)    # BIND's plugin starts with the first response
+            return daemon.resolver_ready()
+        wait_until(ready, WARM_UP, "the resolver to register with hydnsd")
+        if self.alone:
+            daemon.ctl("pause")
+
+    def _warm_up(self, daemon):
+        """Until every question's answer may be in the kernel, or has been asked for some times."""
+        if not self.alone:
+            wait_until(lambda: daemon.call({"cmd": "status"})["rules"] >= len(QUESTIONS), WARM_UP,
+                       "the kernel to have rules")
+
+    def _disturb(self, world, daemon, resolver, seconds):
+        disruptions = Disruptions(world, self.server, daemon, resolver, self.ledger, self.seed, self.alone, self.fault,
+                                  self.say, self.kinds)
+        if self.fault in (faults.RULE, faults.TTL):
+            disruptions.saboteur = faults.Saboteur(world, daemon, self.fault)
+        disruptions.run(time.monotonic() + seconds)
+        self.finished = time.monotonic_ns()
+
+    @staticmethod
+    def _left(world, daemon):
+        """After an orderly end of all servers nothing of theirs is in the kernel."""
+        left = [f"a program on {link}" for link in CLIENT_LINKS if world.network.resolver.xdp_attached(link)]
+        if daemon.pins.exists():
+            left += [f"the pin {pin.name}" for pin in daemon.pins.iterdir()]
+        return left
+
+    # -- afterwards --------------------------------------------------------------------------------------
+    def _judge(self, clients, left):
+        ledger = self.ledger
+        self.events = ledger.events
+        self._begins = [event.begin for event in self.events]
+        self.result = result = Result({CALM: Row()}, left=left)
+        for event in self.events:
+            row = result.rows.setdefault(event.kind, Row())
+            row.events += 1
+            row.away = max(row.away, (event.end - event.begin) / SECOND)
+        judge = self.server.judge(ledger)
+        down = {(client.link, client.family): Spans((s for s in ledger.down if s.link in (None, client.link) and
+                                                     s.family in (None, client.family)), BEFORE, AFTER)
+                for client in clients.all}
+        last = {}                 # client's name -> when it sent the last query that the kernel answered
+        for client, question, answer in clients.replies():
+            result.queries += 1
+            if answer.latency is None or answer.latency > PATIENCE * SECOND:
+                self._lost(answer, down[client.link, client.family])
+            if answer.latency is None:
+                continue
+            result.replies += 1
+            if answer.hops == DEFAULT_HOPS:
+                result.in_kernel += 1
+                self._silence(client, last.get(client.name), answer.sent)
+                last[client.name] = answer.sent
+            if answer.rcode not in (-1, dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+                result.errors[dns.rcode.to_text(answer.rcode)] += 1
+            wrong = judge.of(client, question, answer)
+            if wrong:
+                self._wrong(client, question, answer, wrong)
+        for client in clients.all:
+            self._silence(client, last.get(client.name), self.finished)
+        for client, stray in clients.strays():
+            result.strays[stray.why] += 1
+            self._show(stray.why, stray.at, f"{client.name}: from {stray.sender}, hop limit {stray.hops}")
+        return result
+
+    def _event(self, at):
+        """The last one that had begun by then, or None."""
+        index = bisect_right(self._begins, at)
+        return self.events[index - 1] if index else None
+
+    def _row(self, at):
+        event = self._event(at)
+        return self.result.rows[event.kind if event else CALM]
+
+    def _lost(self, answer, down):
+        row = self._row(answer.sent + BEFORE)
+        row.lost += 1
+        row.lost_there += down.around(answer.sent, answer.sent) is None
+
+    def _silence(self, client, before, now):
+        """From one kernel answer to the next, at one client: it is of the disruption that it began with."""
+        event = before and self._event(before + LAST_ANSWER)
+        if not event:
+            return
+        row = self.result.rows[event.kind]
+        row.silent = max(row.silent, (now - before) / SECOND)
+        after = (now - max(before, event.end)) / SECOND
+        if after > row.after:
+            row.after, row.where = after, f"{client.name}, {self.ledger.seconds(event.begin):.1f} s"
+
+    def _wrong(self, client, question, answer, wrong):
+        (self.result.noted if wrong.kind == HOMELESS else self.result.wrong)[wrong.kind] += 1
+        place = "kernel" if answer.hops == DEFAULT_HOPS else "resolver"
+        self._show(wrong.kind, answer.sent, f"{client.name}: {question.key} by the {place}, TTL {answer.ttl}, data "
+                   f"{answer.rdata}: {wrong.text}")
+
+    def _show(self, kind, at, text):
+        result = self.result
+        count = sum(n for counter in (result.wrong, result.noted, result.strays) for k, n in counter.items() if k == kind)
+        if count <= SHOWN:
+            event = self._event(at)
+            after = f"{self.ledger.seconds(event.begin):.3f} s, {event.kind}" if event else CALM
+            result.shown.append(f"{kind} at {self.ledger.seconds(at):.3f} s ({after}): {text}")

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The storm (test-harness/chaos): what its judge finds wrong and what not, that it finds faults in running servers, and a
+minute of it. Losses and times without kernel answers are shown, and not judged here: the machine has a part in them."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness.client import Answer, Asker
+from harness.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
+from storm import report, zone
+from storm.judge import HOMELESS, OfResolver, OfZone
+from storm.ledger import SECOND, Flush, Ledger, Span
+from storm.servers import at, denials, everything, nothing
+from storm.session import Result, Row
+from storm.zone import Key, Question
+
+CHAOS = Path(__file__).resolve().parent.parent / "chaos"
+FRESH, STEADY, GHOST = zone.FRESH[0], zone.STEADY[0], zone.GHOSTS[0]
+ALIAS = Question(Key(zone.name("alias0"), "A"), STEADY)
+CLIENT = SimpleNamespace(name="client", link="r1", family=4)
+T = 1000 * SECOND                 # when the authority was asked
+
+
+class Case:
+    """A ledger made by hand, and replies judged by it. The judge reads the ledger when it is made: at the first reply."""
+
+    def __init__(self, judge):
+        self.ledger, self.kind, self._judge = Ledger(), judge, None
+
+    def version(self, key, *fetches, present=True, acknowledged=None):
+        """A new version; its stamp."""
+        stamp, datum = self.ledger.new(key, present=present)
+        datum.begun, datum.fetches, datum.acknowledged = acknowledged or 0, list(fetches), acknowledged
+        return stamp
+
+    def reply(self, key, stamp, seconds, ttl=None, *, hops=DEFAULT_HOPS, rcode=0, question=None, denied=False,
+              alias_ttl=None):
+        """What is wrong with a reply to a query sent so many seconds after T."""
+        self._judge = self._judge or self.kind(self.ledger)
+        shown = zone.SOA if denied else key
+        octets = stamp.to_bytes(4, "big").hex()
+        ttl = zone.ttl(shown) if ttl is None else ttl
+        answer = Answer(T + int(seconds * SECOND), 10**6, 0, rcode, ttl, octets if shown.rdtype != "AAAA" else
+                        f"20010db8{16 * '0'}{octets}", hops, None if denied else ttl if alias_ttl is None else alias_ttl)
+        wrong = self._judge.of(CLIENT, question or Question(key, key), answer)
+        return wrong and wrong.kind
+
+
+def test_data():
+    """Another name's, nobody's, of another question, an error from the kernel, and a hop limit of neither."""
+    case = Case(OfResolver)
+    mine, other = case.version(STEADY, T), case.version(zone.STEADY[2], T)
+    assert case.reply(STEADY, mine, 1) is None
+    assert case.reply(STEADY, other, 1) == "data" and case.reply(STEADY, mine + 5, 1) == "data"
+    assert case.reply(STEADY, mine, 1, rcode=-1) == "question"
+    assert case.reply(STEADY, mine, 1, hops=17) == "hop limit"
+    assert case.reply(STEADY, mine, 1, rcode=2) == "error from the kernel"
+    assert case.reply(STEADY, mine, 1, rcode=2, hops=RESOLVER_HOPS) is None
+
+
+def test_ttl_of_a_resolver():
+    """It counts down, from the zone's, and starts anew with new data alone."""
+    whole = zone.ttl(FRESH)
+    case = Case(OfResolver)
+    stamp = case.version(FRESH, T)
+    assert case.reply(FRESH, stamp, 0, whole) is None
+    assert case.reply(FRESH, stamp, 0.1, whole + 1) == "TTL", "above the zone's"
+    assert case.reply(FRESH, stamp, whole - 1, 1) is None
+    assert case.reply(FRESH, stamp, whole - 0.5, whole) == "TTL", "it has not counted down"
+    assert case.reply(FRESH, stamp, whole + 3, 0) == "expired"
+    steady = case.version(zone.STEADY[6], T, T + 20 * SECOND)
+    whole = zone.ttl(zone.STEADY[6])
+    assert case.reply(zone.STEADY[6], steady, 20.1, whole) is None, "fetched again"
+    assert case.reply(zone.STEADY[6], steady, 24, whole - 4) is None
+    assert case.reply(zone.STEADY[6], steady, 24.5, whole) == "TTL"
+
+
+def test_a_ttl_does_not_grow():
+    """Even when it was below what it might have been."""
+    case = Case(OfResolver)
+    stamp = case.version(zone.FRESH[6], T)
+    assert case.reply(zone.FRESH[6], stamp, 2, 10) is None
+    assert case.reply(zone.FRESH[6], stamp, 3, 10) is None, "seconds are whole, and one more is not told"
+    assert case.reply(zone.FRESH[6], stamp, 5, 20) == "TTL"
+    case = Case(OfResolver)
+    stamp = case.version(zone.STEADY[4], T, T + 14 * SECOND)
+    assert case.reply(zone.STEADY[4], stamp, 15.5, 1) is None, "of a rule that was made before the second fetch"
+    assert case.reply(zone.STEADY[4], stamp, 16, 13) is None
+
+
+def test_the_alias_ttl_counts_too():
+    case = Case(OfResolver)
+    stamp = case.version(STEADY, T + 18 * SECOND)
+    case.version(Key(ALIAS.key.owner, "CNAME"), T)
+    assert case.reply(STEADY, stamp, 19, 3, question=ALIAS, alias_ttl=1) is None
+    assert case.reply(STEADY, stamp, 19, 3, question=ALIAS, alias_ttl=zone.ALIAS_TTL) == "TTL"
+
+
+def test_a_stopped_resolver_counts_later():
+    case = Case(OfResolver)
+    stamp = case.version(FRESH, T)
+    case.ledger.stopped.append(Span("stopped", T - SECOND // 10, T + 3 * SECOND))
+    assert case.reply(FRESH, stamp, 4, zone.ttl(FRESH)) is None
+    assert case.reply(FRESH, stamp, 7, zone.ttl(FRESH)) == "TTL"
+
+
+@pytest.mark.parametrize("covers, wrong", (
+    (everything, "flushed"), (at(FRESH.owner), "flushed"), (at(FRESH.owner, ("A",)), "flushed"),
+    (at(FRESH.owner, ("AAAA",)), None), (denials, None), (nothing, None)))
+def test_flush(covers, wrong):
+    """Of data fetched a while before, or seen before; not of what it does not cover, nor before it has returned."""
+    for fetched, seen in ((-1.5, None), (-0.2, -0.1)):
+        case = Case(OfResolver)
+        stamp = case.version(FRESH, T + int(fetched * SECOND))
+        later = case.version(FRESH, T + SECOND // 100)
+        case.ledger.flushes.append(Flush("flush", T, T + SECOND // 20, covers))
+        if seen:
+            assert case.reply(FRESH, stamp, seen, 3) is None
+        assert case.reply(FRESH, stamp, 0.04, 2) is None
+        assert case.reply(FRESH, stamp, 0.06, 2) == wrong
+        assert case.reply(FRESH, later, 0.06) is None
+
+
+def test_fetched_while_a_flush_began():
+    """The authority's reply may have been on its way."""
+    case = Case(OfResolver)
+    stamp = case.version(FRESH, T - SECOND // 100)
+    case.ledger.flushes.append(Flush("flush", T, T + SECOND // 20, everything))
+    assert case.reply(FRESH, stamp, 0.06) is None
+
+
+def test_denials_of_a_resolver():
+    case = Case(OfResolver)
+    soa = case.version(zone.SOA, T)
+    case.ledger.denials[GHOST].append(T)
+    text = Key(STEADY.owner, "TXT")
+    case.ledger.denials[text].append(T)
+    assert case.reply(GHOST, soa, 1, 5, rcode=3, denied=True) is None
+    assert case.reply(GHOST, soa, 1, 5, denied=True) == "data", "no such name"
+    assert case.reply(text, soa, 1, 5, denied=True) is None
+    assert case.reply(text, soa, 1, 5, rcode=3, denied=True) == "data"
+    assert case.reply(STEADY, soa, 1, 5, denied=True) == "data", "never denied"
+    late = case.version(zone.SOA, T + 8 * SECOND)
+    assert case.reply(GHOST, late, 9, 5, rcode=3, denied=True) == "expired", "another's SOA"
+    case = Case(OfResolver)
+    soa = case.version(zone.SOA, T)
+    case.ledger.denials[GHOST].append(T)
+    case.ledger.flushes.append(Flush("flush_negative", T + 2 * SECOND, T + 2 * SECOND, denials))
+    assert case.reply(GHOST, soa, 1, 5, rcode=3, denied=True) is None
+    assert case.reply(GHOST, soa, 3, 3, rcode=3, denied=True) == "flushed"
+
+
+def test_where_the_kernel_must_not_answer():
+    case = Case(OfResolver)
+    stamp = case.version(zone.FRESH[6], T)
+    case.ledger.mute.append(Span("paused", T + SECOND, T + 2 * SECOND))
+    case.ledger.homeless.append(Span("gone", T + 3 * SECOND, T + 4 * SECOND, family=4))
+    assert case.reply(zone.FRESH[6], stamp, 0.9) is None
+    assert case.reply(zone.FRESH[6], stamp, 1.5, 28) == "answered in the kernel"
+    assert case.reply(zone.FRESH[6], stamp, 1.5, 28, hops=RESOLVER_HOPS) is None
+    assert case.reply(zone.FRESH[6], stamp, 2.1, 27) is None
+    assert case.reply(zone.FRESH[6], stamp, 3.5, 26) == HOMELESS
+
+
+def test_a_zone():
+    """An update's data from its sending on, only these from its acknowledgement on, and TTLs as they stand."""
+    case = Case(OfZone)
+    first = case.version(STEADY, acknowledged=1)
+    stamp, datum = case.ledger.new(STEADY)
+    datum.begun, datum.acknowledged = T, T + SECOND
+    unknown, lost = case.ledger.new(STEADY)
+    lost.begun = T + 2 * SECOND
+    assert case.reply(STEADY, first, 0.5) is None and case.reply(STEADY, stamp, 0.5) is None
+    assert case.reply(STEADY, first, 1.5) == "outdated" and case.reply(STEADY, stamp, 1.5) is None
+    assert case.reply(STEADY, stamp, 3) is None and case.reply(STEADY, unknown, 3) is None, "nobody knows"
+    assert case.reply(STEADY, unknown, 1.5) == "outdated", "from the future"
+    assert case.reply(STEADY, stamp, 1.5, zone.ttl(STEADY) - 1) == "TTL"
+
+
+def test_denials_of_a_zone():
+    case = Case(OfZone)
+    serials = [case.version(zone.SOA, acknowledged=1), case.version(zone.SOA, acknowledged=T)]
+    case.version(GHOST, acknowledged=1)
+    case.version(GHOST, present=False, acknowledged=T)
+    assert case.reply(GHOST, serials[0], -1, rcode=3, denied=True) == "data", "it was there"
+    assert case.reply(GHOST, serials[1], 1, rcode=3, denied=True) is None
+    assert case.reply(GHOST, serials[0], 1, rcode=3, denied=True) == "outdated"
+
+
+def test_verdict():
+    """Anything but losses makes it bad; losses do when the resolver alone loses fewer."""
+    def faults(alone=None, **found):
+        return report.figures("Unbound", 1, 1, Result(found.pop("rows", {}), replies=1, **found), alone)["faults"]
+    assert not faults()
+    for found in ({"wrong": {"TTL": 1}}, {"strays": {"twice": 1}}, {"strays": {"address": 1}}, {"left": ["a pin"]}):
+        assert faults(**found)
+    lossy = {"hogs": Row(1, lost=100, lost_there=30)}
+    assert not faults(rows=lossy) and not faults(Result({"hogs": Row(1, lost_there=25)}), rows=lossy)
+    assert faults(Result({"hogs": Row(1, lost_there=5)}), rows=lossy)
+
+
+def test_asker_watches(world):
+    """Everything that comes: late, twice, from elsewhere, unasked, with its hop limit."""
+    ns = world.network.client1
+
+    def bound(address):
+        with ns.entered():
+            s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind((address, 5300))
+        s.settimeout(5)
+        return s
+
+    def serve(server, other):
+        for number in range(4):
+            wire, client = server.recvfrom(512)
+            reply = wire[:2] + b"\x81\x80" + wire[4:6] + b"\0\1" + wire[8:] + b"\xc0\x0c\0\1\0\1\0\0\0\7\0\4\x0a\0\0\1"
+            if number == 0:
+                server.sendto(reply, client)
+                server.sendto(reply, client)
+            elif number == 1:
+                other.sendto(reply, client)
+            elif number == 2:
+                server.sendto(bytes((wire[0] ^ 0x40, wire[1])) + reply[2:], client)
+
+    for first, second in ((CLIENT1[4], "10.53.1.3"), (CLIENT1[6], "fd53:1::3")):
+        with bound(first) as server, bound(second) as other:
+            thread = threading.Thread(target=serve, args=(server, other))
+            thread.start()
+            asker = Asker(world, ns, first, [("a.example", "A")], 20, seconds=0.2, timeout=0.5, watch=True)
+            asker.argv += ["-p", 5300]
+            with asker:
+                answers = asker.result()
+            thread.join()
+        got = [a for a in answers if a.latency is not None]
+        assert len(answers) == 4 and len(got) == 1
+        assert (got[0].rcode, got[0].ttl, got[0].first_ttl, got[0].rdata, got[0].hops) == (0, 7, 7, "0a000001", DEFAULT_HOPS)
+        assert sorted((s.why, s.sender) for s in asker.strays) == [("address", second), ("twice", first), ("unasked", first)]
+
+
+def chaos(*arguments):
+    """The finished process."""
+    done = subprocess.run([sys.executable, CHAOS, *map(str, arguments)], capture_output=True, text=True)
+    print(done.stdout[-8000:], done.stderr[-2000:])
+    return done
+
+
+FAULTS = {"flush": ("flushed", "flushes"), "rule": ("data", "hydnsd reloaded"), "ttl": ("TTL", "hydnsd reloaded")}
+SERVERS = {"unbound": (), "bind": ("--server", "bind"), "bind-authoritative": ("--server", "bind", "--role", "authoritative")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("server", ("unbound", "bind-authoritative"))
+def test_a_fault_is_found(tmp_path, server, fault):
+    """Made in running servers."""
+    kind, event = FAULTS[fault]
+    file = tmp_path / "figures.json"
+    done = chaos("--seconds", 8, "--no-comparison", "--fault", fault, "--kind", event, "--json", file, *SERVERS[server])
+    if server == "bind-authoritative" and fault == "flush":
+        kind = "outdated"
+    assert done.returncode == 1 and set(json.loads(file.read_text())["wrong"]) == {kind}
+    assert f"wrong: {kind}" in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_storm(tmp_path, server):
+    """A third of a minute with each server: nothing wrong, doubled or left."""
+    file = tmp_path / "figures.json"
+    done = chaos("--seconds", 20, "--no-comparison", "--seed", server, "--json", file, *SERVERS[server])
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    found = json.loads(file.read_text())
+    assert not found["faults"] and found["disruptions"] and found["kernel_share"] > 0
+    assert done.stdout.splitlines()[-1].endswith("0 wrong, 0 doubled, nothing left")
