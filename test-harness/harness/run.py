@@ -129,7 +129,9 @@ def destroy(run_dir):
     remove_groups(run_dir)
     bpf = run_dir / "bpf"
     while os.path.ismount(bpf):
-        subprocess.run(["umount", "--lazy", str(bpf)], check=True)
+        done = subprocess.run(["umount", "--lazy", str(bpf)], capture_output=True, text=True)
+        if done.returncode != 0 and os.path.ismount(bpf):      # else another run has cleaned up at the same time
+            raise HarnessError(f"{bpf} cannot be unmounted: {done.stderr.strip()}")
     for name in netns.listnetns():
         if name.startswith(f"{PREFIX}-{run_dir.name}-"):
             netns.remove(name)
