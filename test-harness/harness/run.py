@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """A run: its directory, its id, the processes it started, and the removal of what crashed runs left."""
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -134,7 +135,8 @@ def destroy(run_dir):
             raise HarnessError(f"{bpf} cannot be unmounted: {done.stderr.strip()}")
     for name in netns.listnetns():
         if name.startswith(f"{PREFIX}-{run_dir.name}-"):
-            netns.remove(name)
+            with contextlib.suppress(FileNotFoundError):
+                netns.remove(name)
     shutil.rmtree(run_dir, ignore_errors=True)
 
 
