@@ -218,7 +218,7 @@ class Disruptions:
 
     def paused_over_restart(self):
         with self._paused():
-            self._hydnsd_away(self.rng.choice((KILL, USR2)), OTHERS_AWAY)
+            self._hydnsd_away(self.rng.choice((KILL, TERM, USR2)), OTHERS_AWAY)
 
     # -- network -----------------------------------------------------------------------------------------
     def service_address_gone(self):
