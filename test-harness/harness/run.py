@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """A run: its directory, its id, the processes it started, and the removal of what crashed runs left."""
 
-import contextlib
 import os
 import secrets
 import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from pyroute2 import netns
@@ -137,7 +137,7 @@ def destroy(run_dir):
             raise HarnessError(f"{bpf} cannot be unmounted: {done.stderr.strip()}")
     for name in netns.listnetns():
         if name.startswith(f"{PREFIX}-{run_dir.name}-"):
-            with contextlib.suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):      # another run that begins cleans up as well
                 netns.remove(name)
     shutil.rmtree(run_dir, ignore_errors=True)
 
