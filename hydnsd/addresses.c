@@ -2,23 +2,19 @@
 #include "hydnsd/addresses.h"
 
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "hydnsd/log.h"
+#include "hydnsd/netlink.h"
 #include "hydnsd/services.h"
 
-#define BUFFER       65536
 #define TRIES        8                 /* of a dump that changes interrupt */
-#define ANSWER_SECONDS 1               /* the kernel answers at once; for what nobody has thought of */
 #define BITS         128
 #define BITS_MAPPED  96                /* of the prefix that IPv4 addresses have here */
 
@@ -33,10 +29,8 @@ struct prefix_list {
 };
 
 struct hydnsd_addresses {
-	int asking;                    /* netlink: our questions and the answers */
 	int told;                      /* netlink: changes */
 	struct hydnsd_watch *watch;
-	uint32_t seq;                  /* of the last question */
 	bool again;                    /* look once more at the next tick */
 	struct prefix_list whole;      /* of 128 bits, in order */
 	struct prefix_list part;       /* shorter */
@@ -87,102 +81,60 @@ static bool same(const struct prefix_list *a, const struct prefix_list *b)
 }
 
 /* -- asking ------------------------------------------------------------------------------------------------ */
-static int ask(struct hydnsd_addresses *s, int family)
+struct lists {
+	struct prefix_list *whole, *part;
+};
+
+static int take_route(const struct nlmsghdr *h, void *arg)
+{
+	const struct rtmsg *m = NLMSG_DATA(h);
+	struct lists *lists = arg;
+	bool v4;
+	struct prefix p = { .bits = 0 };
+	const void *addr;
+
+	if (h->nlmsg_type != RTM_NEWROUTE || h->nlmsg_len < NLMSG_LENGTH(sizeof(*m)) || m->rtm_type != RTN_LOCAL ||
+	    m->rtm_table != RT_TABLE_LOCAL || (m->rtm_family != AF_INET && m->rtm_family != AF_INET6))
+		return 0;
+	v4 = m->rtm_family == AF_INET;
+	p.bits = m->rtm_dst_len;
+	if (v4) {
+		p.bits += BITS_MAPPED;
+		memset(p.addr + 10, 0xff, 2);
+	}
+	addr = hydnsd_netlink_attr(RTM_RTA(m), (int)RTM_PAYLOAD(h), RTA_DST, v4 ? 4 : 16);
+	if (addr)
+		memcpy(p.addr + (v4 ? 12 : 0), addr, v4 ? 4 : 16);
+	return append(p.bits == BITS ? lists->whole : lists->part, &p);
+}
+
+/* 0; 1: to be asked again; or a negative errno. */
+static int dump(int family, struct prefix_list *whole, struct prefix_list *part)
 {
 	struct {
 		struct nlmsghdr head;
 		struct rtmsg body;
 	} request = {
-		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETROUTE,
-			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = ++s->seq },
+		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETROUTE },
 		.body = { .rtm_family = (unsigned char)family, .rtm_table = RT_TABLE_LOCAL, .rtm_type = RTN_LOCAL },
 	};
+	struct lists lists = { whole, part };
+	int rc = hydnsd_netlink_dump(&request.head, take_route, &lists);
 
-	return send(s->asking, &request, sizeof(request), 0) == (ssize_t)sizeof(request) ? 0 : -errno;
+	if (family == AF_INET6 && (rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP || rc == -ENOENT))
+		return 0;              /* a host without IPv6 */
+	return rc;
 }
 
-static int take_route(const struct nlmsghdr *h, struct prefix_list *whole, struct prefix_list *part)
-{
-	const struct rtmsg *m = NLMSG_DATA(h);
-	bool v4 = m->rtm_family == AF_INET;
-	struct prefix p = { .bits = m->rtm_dst_len };
-	int left = (int)RTM_PAYLOAD(h);
-
-	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*m)) || (!v4 && m->rtm_family != AF_INET6) ||
-	    m->rtm_type != RTN_LOCAL || m->rtm_table != RT_TABLE_LOCAL)
-		return 0;
-	if (v4) {
-		p.bits += BITS_MAPPED;
-		memset(p.addr + 10, 0xff, 2);
-	}
-	for (const struct rtattr *a = RTM_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left))
-		if (a->rta_type == RTA_DST && RTA_PAYLOAD(a) == (v4 ? 4 : 16))
-			memcpy(p.addr + (v4 ? 12 : 0), RTA_DATA(a), RTA_PAYLOAD(a));
-	return append(p.bits == BITS ? whole : part, &p);
-}
-
-struct answer {
-	struct prefix_list *whole, *part;
-	bool interrupted;              /* a change came in between: some may be missing */
-	bool ended;
-	int error;
-};
-
-static void take_message(const struct hydnsd_addresses *s, const struct nlmsghdr *h, struct answer *a)
-{
-	if (h->nlmsg_seq != s->seq)
-		return;                /* of a question that was given up */
-	a->interrupted |= !!(h->nlmsg_flags & NLM_F_DUMP_INTR);
-	switch (h->nlmsg_type) {
-	case RTM_NEWROUTE:
-		if (!a->error)
-			a->error = take_route(h, a->whole, a->part);
-		break;
-	case NLMSG_DONE:               /* both begin with a negative errno, or 0 */
-	case NLMSG_ERROR:
-		a->ended = true;
-		if (!a->error && h->nlmsg_len >= NLMSG_LENGTH(sizeof(int)))
-			a->error = *(const int *)NLMSG_DATA(h);
-		break;
-	}
-}
-
-/* 0; 1: to be asked again; or a negative errno. */
-static int dump(struct hydnsd_addresses *s, int family, struct prefix_list *whole, struct prefix_list *part)
-{
-	static char buffer[BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
-	struct answer a = { .whole = whole, .part = part, .error = ask(s, family) };
-
-	if (a.error)
-		return a.error;
-	while (!a.ended) {
-		struct sockaddr_nl from = { .nl_pid = 1 };
-		socklen_t len = sizeof(from);
-		ssize_t n = recvfrom(s->asking, buffer, sizeof(buffer), 0, (struct sockaddr *)&from, &len);
-		size_t left = n > 0 ? (size_t)n : 0;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer;
-		     from.nl_pid == 0 && NLMSG_OK(h, left); h = NLMSG_NEXT(h, left))
-			take_message(s, h, &a);
-	}
-	if (family == AF_INET6 && (a.error == -EAFNOSUPPORT || a.error == -EOPNOTSUPP || a.error == -ENOENT))
-		a.error = 0;           /* a host without IPv6 */
-	return a.error ? a.error : a.interrupted;
-}
-
-static int learn(struct hydnsd_addresses *s, struct prefix_list *whole, struct prefix_list *part)
+static int learn(struct prefix_list *whole, struct prefix_list *part)
 {
 	int rc = 1;
 
 	for (int tries = 0; rc == 1 && tries < TRIES; tries++) {
 		whole->count = part->count = 0;
-		rc = dump(s, AF_INET, whole, part);
+		rc = dump(AF_INET, whole, part);
 		if (!rc)
-			rc = dump(s, AF_INET6, whole, part);
+			rc = dump(AF_INET6, whole, part);
 	}
 	if (rc)
 		return rc < 0 ? rc : -EAGAIN;
@@ -196,7 +148,7 @@ static int refresh(struct hydnsd *d)
 {
 	struct hydnsd_addresses *s = d->addresses;
 	struct prefix_list whole = { .count = 0 }, part = { .count = 0 };
-	int rc = learn(s, &whole, &part);
+	int rc = learn(&whole, &part);
 
 	if (rc || (same(&whole, &s->whole) && same(&part, &s->part))) {
 		forget(&whole);
@@ -227,12 +179,9 @@ static void look(struct hydnsd *d)
 static void readable(void *arg, uint32_t events)
 {
 	struct hydnsd *d = arg;
-	char octet;
 
 	(void)events;
-	/* What has changed does not matter, nor that messages were lost (ENOBUFS): all is asked for anew. */
-	while (recv(d->addresses->told, &octet, sizeof(octet), MSG_DONTWAIT | MSG_TRUNC) >= 0 || errno == ENOBUFS)
-		;
+	hydnsd_netlink_drain(d->addresses->told);
 	look(d);
 	/* Of a link that goes down the kernel may tell first, and remove its local routes then. */
 	d->addresses->again = true;
@@ -245,7 +194,7 @@ void hydnsd_addresses_tick(struct hydnsd *d)
 }
 
 /* A router's table may change thousands of times a second; of routes only the local ones are let through. */
-static int only_local_routes(int fd)
+static int open_told(struct hydnsd *d)
 {
 	const unsigned type = offsetof(struct nlmsghdr, nlmsg_type);
 	const unsigned route_type = NLMSG_HDRLEN + offsetof(struct rtmsg, rtm_type);
@@ -259,36 +208,14 @@ static int only_local_routes(int fd)
 		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
 	const struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
-
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
-}
-
-static int open_told(struct hydnsd *d)
-{
-	const struct sockaddr_nl a = {
-		.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR |
-						      RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE,
-	};
 	struct hydnsd_addresses *s = d->addresses;
 
-	s->told = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-	if (s->told < 0 || only_local_routes(s->told) || bind(s->told, (const struct sockaddr *)&a, sizeof(a)))
-		return -errno;
+	s->told = hydnsd_netlink_listen(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+					RTMGRP_IPV6_ROUTE, &filter);
+	if (s->told < 0)
+		return s->told;
 	s->watch = hydnsd_loop_watch(d->loop, s->told, EPOLLIN, readable, d);
 	return s->watch ? 0 : -ENOMEM;
-}
-
-static int open_asking(struct hydnsd_addresses *s)
-{
-	const struct timeval limit = { .tv_sec = ANSWER_SECONDS };
-	const int yes = 1;
-
-	s->asking = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	/* strict: else the kernel would not look at table and type, and tell all routes */
-	if (s->asking < 0 || setsockopt(s->asking, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &yes, sizeof(yes)) ||
-	    setsockopt(s->asking, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)))
-		return -errno;
-	return 0;
 }
 
 int hydnsd_addresses_start(struct hydnsd *d, char *why, size_t room)
@@ -297,10 +224,8 @@ int hydnsd_addresses_start(struct hydnsd *d, char *why, size_t room)
 
 	d->addresses = calloc(1, sizeof(*d->addresses));
 	if (d->addresses) {
-		d->addresses->asking = d->addresses->told = -1;
+		d->addresses->told = -1;
 		rc = open_told(d);
-		if (!rc)
-			rc = open_asking(d->addresses);
 		if (!rc)
 			rc = refresh(d);
 	}
@@ -318,8 +243,6 @@ void hydnsd_addresses_stop(struct hydnsd *d)
 	hydnsd_watch_end(s->watch);
 	if (s->told >= 0)
 		close(s->told);
-	if (s->asking >= 0)
-		close(s->asking);
 	forget(&s->whole);
 	forget(&s->part);
 	free(s);

@@ -14,6 +14,8 @@
 #include "hydnsd/log.h"
 #include "hydnsd/services.h"
 #include "hydnsd/session.h"
+#include "hydnsd/sources.h"
+#include "hydnsd/sources.h"
 
 #define SESSION_SHIFT 16               /* first epoch = session << 16: never used before */
 
@@ -67,6 +69,7 @@ static void forget_configuration(struct hydnsd_authority *a)
 	free(a->refusals);
 	for (uint32_t i = 0; i < a->note_count; i++)
 		free(a->note[i].text);
+	a->behind = false;
 	a->acl = NULL;
 	a->sockets = NULL;
 	a->refusals = NULL;
@@ -323,6 +326,44 @@ int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const struct hydns_n
 	return 0;
 }
 
+/* Fills the half that c names, which the program does not use, and sets what flags follow. */
+static int fill_acl(struct hydnsd *d, uint32_t i, struct hydns_authority_config *c)
+{
+	static struct hydns_acl_entry entry[HYDNS_ACL_ENTRIES];
+	const struct hydnsd_authority *a = &d->authority[i];
+	__u16 flags;
+	int n = hydnsd_sources_apply(d, a->acl, a->acl_count, entry, &flags);
+
+	c->flags = (__u16)((c->flags & ~(HYDNS_AUTH_ALLOWS_IPV4 | HYDNS_AUTH_ALLOWS_IPV6)) | flags);
+	return n < 0 ? n : hydns_kern_acl_fill(d->kern, i, c->acl_half, entry, (size_t)n);
+}
+
+/* Of one that a former hydnsd knew nothing is known here until its plugin is back: what is in the kernel stays. */
+bool hydnsd_authority_sources(struct hydnsd *d)
+{
+	bool failed = false;
+
+	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++) {
+		struct hydnsd_authority *a = &d->authority[i];
+		struct hydns_authority_config c = a->config;
+		int rc;
+
+		if ((!a->live && !a->behind) || !a->acl_count)
+			continue;
+		c.acl_half = !c.acl_half;
+		rc = fill_acl(d, i, &c);
+		if (rc && !a->behind)
+			hydnsd_log(HYDNSD_LOG_ERROR, "cannot fill the access-control map of resolver %u: %s; nothing is "
+				   "answered for it until hydnsd, which tries again by itself, can", i, strerror(-rc));
+		if (!rc)
+			a->config = c;
+		a->behind = rc;
+		failed |= rc != 0;
+		write_config(d, i, !rc);
+	}
+	return failed;
+}
+
 int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room)
 {
 	struct hydnsd_authority *a = &d->authority[i];
@@ -330,13 +371,12 @@ int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room)
 		.flags = a->hello.flags, .edns_size = a->hello.edns_size, .max_udp = a->hello.max_udp,
 		.acl_half = !a->config.acl_half,
 	};
-	int rc = hydns_kern_acl_fill(d->kern, i, c.acl_half, a->acl, a->acl_count);
+	int rc = fill_acl(d, i, &c);
 
 	if (rc) {
 		snprintf(why, room, "cannot fill the access-control map: %s", strerror(-rc));
 		return rc;
 	}
-	c.flags |= hydns_acl_flags(a->acl, a->acl_count);
 	a->config = c;
 	a->state = HYDNSD_AUTHORITY_READY;
 	hydnsd_services_sync(d);

@@ -57,6 +57,7 @@ struct hydnsd_authority {
 	struct hydns_authority_config config;
 	struct hydns_acl_entry *acl;
 	uint32_t acl_count;            /* gathered, of the current or coming configuration */
+	bool behind;                   /* not live, because the routes could not be put into the ACL in the kernel */
 	struct hydnsd_socket *sockets;
 	uint32_t socket_count;
 	struct hydnsd_refusal *refusals;
@@ -84,6 +85,9 @@ int hydnsd_authority_add_acl(struct hydnsd *d, uint32_t i, const struct hydns_ac
 /* len: octets of the text. */
 int hydnsd_authority_add_note(struct hydnsd *d, uint32_t i, const struct hydns_note *n, size_t len);
 int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room);
+/* The host's routes judge sources otherwise than before: so do the access lists in the kernel when this returns. True: one
+ * could not be changed, nothing is answered by it, and it is to be tried again. */
+bool hydnsd_authority_sources(struct hydnsd *d);
 /* The plugin's connection is gone; the resolver perhaps is not. */
 void hydnsd_authority_leave(struct hydnsd *d, uint32_t i);
 /* True when the resolver's process has ended; then the resolver is released by the time this returns. */

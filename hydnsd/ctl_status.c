@@ -39,6 +39,24 @@ static void print_interfaces(const json_t *list)
 	ctl_table_print(t, 2);
 }
 
+static void print_sources(const json_t *list)
+{
+	const json_t *s;
+	size_t n;
+
+	if (json_array_size(list))
+		puts("sources");
+	json_array_foreach(list, n, s) {
+		const char *mode = ctl_str(s, "rp_filter"), *mend = ctl_str(s, "mend");
+
+		printf("  %s  ", ctl_str(s, "family"));
+		if (ctl_str(s, "note")[0])
+			printf("%s%s%s\n", ctl_str(s, "note"), mend[0] ? ": " : "", mend);
+		else
+			printf("answered from where the host has a route to%s%s\n", mode[0] ? "; rp_filter: " : "", mode);
+	}
+}
+
 static void print_list(const char *label, const json_t *strings, const char *separator)
 {
 	const json_t *s;
@@ -113,6 +131,7 @@ static void print_status(const json_t *s)
 	printf("memory       %s of maps", ctl_bytes(ctl_real(s, "memory_bytes"), mem));
 	printf(", %s in hydnsd\n", ctl_bytes(ctl_real(s, "daemon_bytes"), mem));
 	print_interfaces(json_object_get(s, "interfaces"));
+	print_sources(json_object_get(s, "sources"));
 	puts("resolvers");
 	if (!json_array_size(resolvers))
 		puts("  none has registered");

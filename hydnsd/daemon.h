@@ -16,6 +16,7 @@ struct hydnsd_sessions;
 struct hydnsd_services;
 struct hydnsd_links;
 struct hydnsd_addresses;
+struct hydnsd_sources;
 struct hydnsd_control;
 struct hydnsd_jobs;
 struct hydnsd_activity;
@@ -39,6 +40,7 @@ struct hydnsd {
 	struct hydnsd_services *services;
 	struct hydnsd_links *links;
 	struct hydnsd_addresses *addresses;
+	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;
 	struct hydnsd_activity *activity;
 	struct hydnsd_absent *absent;

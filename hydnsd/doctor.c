@@ -68,6 +68,7 @@ int ctl_cmd_doctor(const struct ctl *c, int argc, char **argv)
 	doctor_check_daemon(&d);
 	/* From here on perhaps in hydnsd's network namespace. */
 	doctor_check_interfaces(&d, argc, argv);
+	doctor_check_sources(&d);
 	doctor_check_firewall(&d);
 	healthy = !d.count[DOCTOR_WARN] && !d.count[DOCTOR_FAIL];
 	if (c->json) {

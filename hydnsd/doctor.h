@@ -36,6 +36,7 @@ void doctor_check_host(struct doctor *d);
 void doctor_check_daemon(struct doctor *d);
 /* names: interfaces to look at; none: those that hydnsd uses, else those that could be used. */
 void doctor_check_interfaces(struct doctor *d, int count, char **names);
+void doctor_check_sources(struct doctor *d);
 void doctor_check_firewall(struct doctor *d);
 
 #endif

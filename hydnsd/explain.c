@@ -19,6 +19,7 @@
 #include "hydnsd/report.h"
 #include "hydnsd/services.h"
 #include "hydnsd/session.h"
+#include "hydnsd/sources.h"
 
 #define TEXT 800
 #define NETBLOCK (INET6_ADDRSTRLEN + 4)
@@ -148,6 +149,19 @@ static bool source_is_bad(const uint8_t addr[16])
 	return addr[0] == 0xff || memcmp(addr, zero, sizeof(zero)) == 0;
 }
 
+/* By the host's routes, unless the program looks no client up. */
+static bool source_is_refused(struct hydnsd *d, const uint8_t addr[16], struct verdict *v)
+{
+	const char *why = hydnsd_sources_refuse(d, addr);
+	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr);
+
+	if (!why || (d->authority[v->authority].config.flags & (v4 ? HYDNS_AUTH_ALLOWS_IPV4 : HYDNS_AUTH_ALLOWS_IPV6)))
+		return false;
+	v->reason = HYDNS_R_ACL;
+	say(v->text, "%s", why);
+	return true;
+}
+
 /* False: the program passes this client's queries, and the verdict says why. */
 static bool client_is_answered(struct hydnsd *d, const uint8_t addr[16], struct verdict *v)
 {
@@ -163,6 +177,8 @@ static bool client_is_answered(struct hydnsd *d, const uint8_t addr[16], struct 
 		return false;
 	}
 	v->reason = e && e->action != HYDNS_ACL_PASS ? HYDNS_R_ANSWERED : HYDNS_R_ACL;
+	if (v->reason == HYDNS_R_ANSWERED && source_is_refused(d, addr, v))
+		return false;
 	if (e && e->prefixlen > family)
 		say(v->text, "clients of %s %s", netblock(e->addr, e->prefixlen, v4, block), client_text(e->why));
 	else

@@ -28,6 +28,7 @@
 #include "hydnsd/services.h"
 #include "hydnsd/session.h"
 #include "hydnsd/sockets.h"
+#include "hydnsd/sources.h"
 
 #define EXIT_USAGE        2
 #define SECOND_MS         1000
@@ -75,6 +76,7 @@ static void housekeeping(void *arg)
 	hydnsd_rules_expire(d->rules, hydnsd_now_ns(), HYDNSD_EXPIRE_RULES);
 	hydnsd_authority_tick(d);
 	hydnsd_addresses_tick(d);
+	hydnsd_sources_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 }
 
@@ -126,6 +128,7 @@ static void reread(struct hydnsd *d)
 	hydnsd_log_open(d->options.log_target, d->options.log_level);
 	hydnsd_rules_set_min_hits(d->rules, d->options.min_hits);
 	hydnsd_links_update(d);
+	hydnsd_sources_update(d);
 	hydnsd_services_sync(d);       /* loopback addresses count while lo is one of the interfaces */
 	if (restart[0])
 		hydnsd_log(HYDNSD_LOG_WARNING, "changed, but in force only after a restart: %s", restart);
@@ -231,6 +234,8 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 		return rc;
 	hydnsd_authority_adopt(d);
 	rc = hydnsd_addresses_start(d, why, room);
+	if (!rc)
+		rc = hydnsd_sources_start(d, why, room);
 	if (rc)
 		return rc;
 	hydnsd_services_sync(d);
@@ -309,6 +314,7 @@ static void stop(struct hydnsd *d, bool leave)
 	if (d->sessions)
 		hydnsd_sessions_stop(d);
 	hydnsd_addresses_stop(d);
+	hydnsd_sources_stop(d);
 	hydnsd_grace_stop(d->grace);
 	hydnsd_control_stop(d);
 	hydnsd_services_stop(d);

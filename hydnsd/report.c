@@ -15,6 +15,7 @@
 #include "hydnsd/pause.h"
 #include "hydnsd/services.h"
 #include "hydnsd/session.h"
+#include "hydnsd/sources.h"
 #include "hydnsd/text.h"
 
 #define RCODE_MASK 0x000f
@@ -48,6 +49,17 @@ static json_t *interfaces(struct hydnsd *d)
 	for (uint32_t i = 0; hydnsd_links_get(d, i, &l); i++)
 		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "name", l.name, "mode",
 			modes[d->options.attach_mode], "attached", (int)l.attached, "note", l.note));
+	return list;
+}
+
+static json_t *sources(struct hydnsd *d)
+{
+	json_t *list = json_array();
+	struct hydnsd_sources_state s;
+
+	for (uint32_t i = 0; hydnsd_sources_get(d, i, &s); i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:i, s:s, s:s}", "family", s.family, "rp_filter",
+			s.rp_filter, "routes", (int)s.routes, "prefixes", (int)s.prefixes, "note", s.note, "mend", s.mend));
 	return list;
 }
 
@@ -126,11 +138,12 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 
 	hydns_kern_memory(d->kern, &bytes);
 	hydns_kern_paused(d->kern, &paused);
-	return json_pack("{s:s, s:i, s:i, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:i, s:i, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o}",
 		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(),
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNSD_NS_PER_SEC),
 		"paused", (int)paused, "paused_kept", (int)hydns_pause_noted(d->options.state_dir), "adopted", (int)d->adopted,
 		"ipv6", (int)d->options.ipv6, "routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
+		"sources", sources(d),
 		"capacity", (int)d->options.capacity, "fitting", (int)hydnsd_rules_fitting(d->rules),
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
 		"limbo", (int)hydnsd_rules_limbo(d->rules), "memory_bytes", number(bytes),
