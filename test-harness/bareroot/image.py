@@ -34,7 +34,7 @@ def codename():
 def archives():
     """Where downloaded packages are kept between runs."""
     folder = cache() / "archives"
-    (folder / "partial").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

@@ -2,6 +2,7 @@
 """A machine booted from the bare root: its own processes, mounts, network and control group, with systemd as the first."""
 
 import os
+import shutil
 import subprocess
 import time
 from collections import namedtuple
@@ -14,6 +15,7 @@ from . import image
 
 BOOT = Path(__file__).resolve().parent / "boot"
 SOURCE = "/root/hydns"
+ARCHIVES = "var/cache/apt/archives"
 ADDRESSES = ("192.0.2.1/24", "2001:db8::1/64")
 CLIENT_ADDRESSES = ("192.0.2.2/24", "2001:db8::2/64")
 ENVIRONMENT = ("HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb", "LANG=C.UTF-8")
@@ -61,6 +63,7 @@ class Machine:
         self.write("etc/hosts", "127.0.0.1 localhost bare\n::1 localhost\n")
         self.write("etc/dpkg/dpkg.cfg.d/throwaway", "force-unsafe-io\n")      # its disk need not survive a crash
         copy_source(self.changes / "upper" / SOURCE.lstrip("/"))
+        copy_packages(image.archives(), self.changes / "upper" / ARCHIVES)
 
     def write(self, path, text, mode=0o644):
         """Before the machine boots: a file of its root."""
@@ -71,7 +74,7 @@ class Machine:
 
     # -- on and off -------------------------------------------------------------------------------------------------------
     def boot(self):
-        shared = [image.archives(), "/var/cache/apt/archives", image.cache().parent, "/root/.cache/hydns"]
+        shared = [image.cache().parent, "/root/.cache/hydns"]
         with open(self.run.dir / f"{self.name}-boot.log", "ab") as log:
             self._process = subprocess.Popen([BOOT, self._group, self.netns.path, self.root, self.changes, *shared],
                                              stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
@@ -107,6 +110,7 @@ class Machine:
         if self.first and is_alive(*self.first):
             os.kill(self.first[0], 9)
         self._process.wait()
+        copy_packages(self.changes / "upper" / ARCHIVES, image.archives())
         remove_groups(self.run.dir)
 
     # -- what its user does -------------------------------------------------------------------------------------------------
@@ -142,3 +146,13 @@ def copy_source(target):
     names = b"\0".join(n for n in names.split(b"\0") if n and (top / os.fsdecode(n)).exists())
     packed = subprocess.run(["tar", "-C", top, "--null", "-T", "-", "-cf", "-"], input=names, stdout=subprocess.PIPE, check=True)
     subprocess.run(["tar", "-C", target, "--no-same-owner", "-xf", "-"], input=packed.stdout, check=True)
+
+
+def copy_packages(here, there):
+    """Downloaded packages that are not there yet: a machine has a folder of its own, for APT locks it."""
+    there.mkdir(parents=True, exist_ok=True)
+    for package in here.glob("*.deb"):
+        if not (there / package.name).exists():
+            part = there / f".{package.name}.{os.getpid()}"
+            shutil.copy2(package, part)
+            part.rename(there / package.name)
