@@ -89,7 +89,7 @@ class Day:
             return self.machine.type_on_client(text)
         if text.startswith("hydnsctl doctor"):
             done = self.machine.type(text)
-            failed = [line for line in done.output.splitlines() if line.startswith("fail") and "daemon" not in line]
+            failed = [line for line in done.output.splitlines() if line.startswith("fail")]
             assert not failed, f"the reader has to mend: {done.output}"
             return done._replace(status=0)     # what it warns of is this machine's own
         online = any(word in text for word in ("apt-get", "quickstart", "make"))
