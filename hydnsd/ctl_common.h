@@ -61,6 +61,10 @@ int ctl_pins_geometry(const struct ctl *c, struct hydns_geometry *out, char why[
 /* Calls fn for each pinned attachment; ifindex is 0 when it is attached to an interface that has gone. */
 int ctl_pins_links(const struct ctl *c, void (*fn)(const char *ifname, unsigned ifindex, void *arg),
 		   void *arg);
+/* The program of the pinned attachment to an interface; 0: none is pinned. */
+__u32 ctl_pins_link_program(const struct ctl *c, const char *ifname);
+/* False when this process may not see what is pinned. */
+bool ctl_pins_readable(const struct ctl *c);
 /* Authority page i: epoch and age of the heartbeat (UINT64_MAX: zero, the resolver has gone). */
 int ctl_pins_page(const struct ctl *c, unsigned i, __u32 *epoch, __u64 *age_ns);
 

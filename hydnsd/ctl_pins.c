@@ -170,6 +170,35 @@ int ctl_pins_links(const struct ctl *c, void (*fn)(const char *, unsigned, void 
 	return 0;
 }
 
+bool ctl_pins_readable(const struct ctl *c)
+{
+	char path[256];
+
+	if (pin_path(c, "hydns_switch", path, sizeof(path)))
+		return false;
+	/* a directory that may not be entered tells nothing of what is in it */
+	return !access(path, R_OK) || errno == ENOENT;
+}
+
+__u32 ctl_pins_link_program(const struct ctl *c, const char *ifname)
+{
+	struct bpf_link_info info = {0};
+	__u32 len = sizeof(info);
+	char name[64], path[256];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s%s", link_prefix, ifname);
+	for (char *p = name; *p; p++)
+		*p = *p == '.' ? ':' : *p;             /* a bpffs takes no dots */
+	fd = pin_path(c, name, path, sizeof(path)) ? -1 : bpf_obj_get(path);
+	if (fd < 0)
+		return 0;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		info.prog_id = 0;
+	close(fd);
+	return info.prog_id;
+}
+
 int ctl_pins_page(const struct ctl *c, unsigned i, __u32 *epoch, __u64 *age_ns)
 {
 	struct hydns_authority_page page;

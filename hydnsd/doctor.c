@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hydnsd/doctor.h"
@@ -23,6 +24,23 @@ void doctor_add(struct doctor *d, const char *check, const char *subject, enum d
 	d->count[state]++;
 	json_array_append_new(d->checks, json_pack("{s:s, s:s?, s:s, s:s, s:s?}", "check", check,
 		"subject", subject, "state", state_text[state], "finding", text, "mend", mend));
+}
+
+void doctor_words(const struct doctor *d, char *out, size_t room, const char *unbound, const char *bind)
+{
+	if (d->kinds == DOCTOR_UNBOUND)
+		snprintf(out, room, "%s", unbound);
+	else if (d->kinds == DOCTOR_BIND)
+		snprintf(out, room, "%s", bind);
+	else
+		snprintf(out, room, "with Unbound: %s; with BIND: %s", unbound, bind);
+}
+
+const char *doctor_config_dir(void)
+{
+	const char *dir = getenv("HYDNS_CONFIG_DIR");
+
+	return dir && *dir ? dir : HYDNS_CONFIG_DIR;
 }
 
 int doctor_read_line(const char *path, char *out, size_t room)
@@ -60,15 +78,18 @@ static void print_checks(const struct doctor *d)
 
 int ctl_cmd_doctor(const struct ctl *c, int argc, char **argv)
 {
-	struct doctor d = {.ctl = c, .checks = json_array()};
+	struct doctor d = {.ctl = c, .checks = json_array(), .interfaces = json_array()};
 	bool healthy;
 
 	d.reach = ctl_call(c, json_pack("{s:s}", "cmd", "status"), &d.status, d.why);
+	doctor_find_processes(&d);
 	doctor_check_host(&d);
 	doctor_check_daemon(&d);
+	doctor_check_resolvers(&d);
 	/* From here on perhaps in hydnsd's network namespace. */
 	doctor_check_interfaces(&d, argc, argv);
 	doctor_check_sources(&d);
+	doctor_check_config(&d);
 	doctor_check_firewall(&d);
 	healthy = !d.count[DOCTOR_WARN] && !d.count[DOCTOR_FAIL];
 	if (c->json) {
@@ -77,6 +98,7 @@ int ctl_cmd_doctor(const struct ctl *c, int argc, char **argv)
 		print_checks(&d);
 		json_decref(d.checks);
 	}
+	json_decref(d.interfaces);
 	json_decref(d.status);
 	return healthy ? CTL_OK : CTL_ERROR;
 }

@@ -1,310 +1,272 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * doctor: packet filter rules on the resolvers' ports. XDP answers before netfilter sees a packet, so a
- * block, a rate limit or a redirection there does not hold for what the kernel path answers.
+ * doctor: packet filter rules that queries to the resolvers would meet. XDP answers before netfilter sees a packet,
+ * so a block, a rate limit or a redirection there does not hold for what the kernel path answers.
  */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hydnsd/doctor.h"
+#include "hydnsd/firewall.h"
+#include "hydnsd/netdev.h"
 
-#define DNS_PORT   53
-#define PORTS_MAX  16
-#define MEND "repeat what the rule is for where the resolver decides (access-control, ip-ratelimit), or leave "  \
-	"those clients to the resolver; hydnsctl pause shows what changes"
+#define DNS_PORT     53
+#define QUERIES_MAX  512       /* kinds of queries that are followed through the rules */
 
-struct ports {
-	unsigned count;
-	unsigned port[PORTS_MAX];
+/* Kinds of queries, and the tables that iptables has made by nftables: they are read from iptables-save. */
+struct scene {
+	struct doctor *d;
+	struct firewall_query query[QUERIES_MAX];
+	unsigned queries;
+	char *own[2];                  /* "*filter\n...", of iptables-save and ip6tables-save */
+	const char *filter;            /* that is being read: "nftables", "iptables", "ip6tables" */
+	unsigned findings;
 };
 
-extern char **environ;
-
-/* Ports of registered services: "192.0.2.1:53", "[2001:db8::1]:53". */
-static void service_ports(const struct doctor *d, struct ports *p)
+/* -- kinds of queries --------------------------------------------------------------------------------------- */
+static void add_query(struct scene *s, const struct firewall_query *interface, int family, const char *address,
+		      unsigned port)
 {
-	const json_t *r, *s;
+	struct firewall_query *q = &s->query[s->queries];
+
+	if (s->queries == QUERIES_MAX)
+		return;
+	*q = *interface;
+	q->family = family;
+	q->port = port;
+	snprintf(q->address, sizeof(q->address), "%s", address);
+	s->queries++;
+}
+
+/* "192.0.2.1:53", "[2001:db8::1]:53"; queries to loopback addresses come by no interface of hydnsd's. */
+static void add_service(struct scene *s, const struct firewall_query *interface, const char *service)
+{
+	const char *sep = strrchr(service, ':');
+	bool v6 = service[0] == '[';
+	char address[64];
+
+	if (!sep)
+		return;
+	snprintf(address, sizeof(address), "%.*s", (int)(sep - service) - 2 * v6, service + v6);
+	if (strncmp(address, "127.", 4) && strcmp(address, "::1"))
+		add_query(s, interface, v6 ? 6 : 4, strcmp(address, "0.0.0.0") && strcmp(address, "::") ? address : "",
+			  (unsigned)atoi(sep + 1));
+}
+
+/* Without services that are known: port 53, everywhere. */
+static void add_services(struct scene *s, const struct firewall_query *interface)
+{
+	const json_t *r, *service;
+	unsigned before = s->queries;
 	size_t i, j;
 
-	p->port[p->count++] = DNS_PORT;
-	json_array_foreach(json_object_get(d->status, "resolvers"), i, r) {
-		json_array_foreach(json_object_get(r, "services"), j, s) {
-			const char *sep = json_is_string(s) ? strrchr(json_string_value(s), ':') : NULL;
-			unsigned port = sep ? (unsigned)atoi(sep + 1) : 0, k = 0;
+	json_array_foreach(json_object_get(s->d->status, "resolvers"), i, r)
+		json_array_foreach(json_object_get(r, "services"), j, service)
+			add_service(s, interface, json_string_value(service));
+	if (s->queries > before)
+		return;
+	add_query(s, interface, 4, "", DNS_PORT);
+	add_query(s, interface, 6, "", DNS_PORT);
+}
 
-			while (k < p->count && p->port[k] != port)
-				k++;
-			if (port && k == p->count && p->count < PORTS_MAX)
-				p->port[p->count++] = port;
+static void add_name(struct firewall_query *q, const char *name)
+{
+	if (q->names < FIREWALL_NAMES)
+		snprintf(q->name[q->names++], sizeof(q->name[0]), "%s", name);
+}
+
+/* Of a bridge's or bond's port netfilter sees the bridge or the bond; of a tagged frame, the VLAN device. */
+static void name_interface(const struct scene *s, const struct netdev_link *l, const struct netdev_link *all, size_t n,
+			   struct firewall_query *q)
+{
+	bool replaced = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (l->master && all[i].ifindex == l->master) {
+			q->bridged = !strcmp(all[i].kind, "bridge");
+			replaced = !strcmp(all[i].kind, "bond") || !strcmp(all[i].kind, "team");
+			add_name(q, all[i].name);
+		} else if (all[i].lower == l->ifindex && all[i].lower_netnsid < 0 && !strcmp(all[i].kind, "vlan") &&
+			   json_is_true(json_object_get(s->d->status, "vlan"))) {
+			add_name(q, all[i].name);
 		}
+	}
+	if (!replaced)
+		add_name(q, l->name);
+}
+
+static void add_queries(struct scene *s)
+{
+	const struct firewall_query any = { .bridged = true };
+	struct netdev_link *all = NULL;
+	const json_t *i;
+	size_t n = 0, k;
+
+	if (netdev_links(&all, &n))
+		n = 0;
+	json_array_foreach(s->d->interfaces, k, i)
+		for (size_t j = 0; j < n; j++)
+			if (!strcmp(all[j].name, json_string_value(i))) {
+				struct firewall_query q = { .names = 0 };
+
+				name_interface(s, &all[j], all, n, &q);
+				add_services(s, &q);
+			}
+	free(all);
+	if (!s->queries)
+		add_services(s, &any);
+}
+
+/* -- findings ----------------------------------------------------------------------------------------------- */
+/* The rule's words in the resolver's configuration. */
+static void in_the_resolver(const struct doctor *d, const struct firewall_rule *r, char *out, size_t room)
+{
+	const char *who = r->source[0] ? r->source : "PREFIX";
+	char unbound[256], bind[256];
+
+	switch (r->aim) {
+	case FIREWALL_AIM_RATE:
+		doctor_words(d, out, room, "let Unbound limit them ('ip-ratelimit: NUMBER' in unbound.conf; it then answers "
+			     "all of them itself)", "let named limit them ('rate-limit { responses-per-second NUMBER; };' in "
+			     "named.conf)");
+		break;
+	case FIREWALL_AIM_SOURCE:
+		snprintf(unbound, sizeof(unbound), "let Unbound keep them out ('access-control: %s deny' in unbound.conf, "
+			 "then hydns-unbound-control reload)", who);
+		snprintf(bind, sizeof(bind), "let named keep them out ('blackhole { %s; };' in options of named.conf, then "
+			 "hydns-rndc reconfig)", who);
+		doctor_words(d, out, room, unbound, bind);
+		break;
+	case FIREWALL_AIM_ADDRESS:
+		doctor_words(d, out, room, "let Unbound listen where clients ask (interface: in unbound.conf), and the rule is not "
+			     "needed", "let named listen where clients ask (listen-on in named.conf), and the rule is not needed");
+		break;
+	case FIREWALL_AIM_INTERFACE:
+		snprintf(out, room, "take the interface out of hydnsd.conf (interface:), then systemctl reload hydnsd");
+		break;
+	default:
+		doctor_words(d, out, room, "say in unbound.conf who may ask (access-control)",
+			     "say in named.conf who may ask (allow-query, allow-recursion, blackhole)");
 	}
 }
 
-static bool covers(const struct ports *p, json_int_t low, json_int_t high)
+static void acceptance(const struct firewall_chain *c, const char *filter, char *out, size_t room)
 {
-	for (unsigned i = 0; i < p->count; i++)
-		if (low <= p->port[i] && p->port[i] <= high)
-			return true;
-	return false;
-}
-
-/* Output of a program, at most 64 MiB, NUL-terminated; the caller frees. 0, or -ENOENT when it is not
- * installed, or another negative errno. */
-static int run(const char *const argv[], char **out)
-{
-	posix_spawn_file_actions_t fa;
-	size_t have = 0, room = 0;
-	int pipefd[2], status = 0, err;
-	char *text = NULL;
-	ssize_t r = 0;
-	pid_t pid;
-
-	if (pipe2(pipefd, O_CLOEXEC))
-		return -errno;
-	posix_spawn_file_actions_init(&fa);
-	posix_spawn_file_actions_adddup2(&fa, pipefd[1], STDOUT_FILENO);
-	posix_spawn_file_actions_addopen(&fa, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	err = -posix_spawnp(&pid, argv[0], &fa, NULL, (char *const *)argv, environ);
-	posix_spawn_file_actions_destroy(&fa);
-	close(pipefd[1]);
-	do {
-		if (!err && have + 1 >= room) {
-			char *more = room >= 1U << 26 ? NULL : realloc(text, room = room ? room * 2 : 65536);
-
-			if (!more)
-				err = -ENOMEM;
-			else
-				text = more;
-		}
-		r = err ? 0 : read(pipefd[0], text + have, room - have - 1);
-		if (r > 0)
-			have += (size_t)r;
-	} while (r > 0);
-	close(pipefd[0]);
-	if (text)
-		text[have] = 0;
-	if ((!err || err == -ENOMEM) && waitpid(pid, &status, 0) == pid && status)
-		err = err ? err : -EIO;
-	if (err)
-		free(text);
+	if (strcmp(filter, "nftables"))
+		snprintf(out, room, "%s -t %s -I %s -p udp --dport %d -j ACCEPT", filter, c->table, c->name, DNS_PORT);
 	else
-		*out = text;
-	return err;
+		snprintf(out, room, "nft insert rule %s %s %s udp dport %d accept", c->family, c->table, c->name, DNS_PORT);
 }
 
-/* -- nftables ------------------------------------------------------------------------------------------------ */
-
-static bool nft_value_covers(const struct ports *p, const json_t *v, const json_t *ruleset);
-
-/* Elements of the set "@name"; of a map the first of each pair. */
-static bool nft_named_set_covers(const struct ports *p, const char *name, const json_t *ruleset)
+static void report(const struct firewall_chain *c, const struct firewall_rule *r, void *arg)
 {
-	static const char *const kinds[] = {"set", "map"};
-	const json_t *o;
-	size_t i;
+	char words[640], command[FIREWALL_TEXT], mend[1024];
+	struct scene *s = arg;
+	bool policy = r == &c->policy;
 
-	json_array_foreach(ruleset, i, o)
-		for (unsigned k = 0; k < 2; k++) {
-			const json_t *s = json_object_get(o, kinds[k]);
-
-			if (s && !strcmp(ctl_str(s, "name"), name) &&
-			    nft_value_covers(p, json_object_get(s, "elem"), ruleset))
-				return true;
-		}
-	return false;
+	s->findings++;
+	in_the_resolver(s->d, r, words, sizeof(words));
+	if (policy)
+		acceptance(c, s->filter, command, sizeof(command));
+	else
+		snprintf(command, sizeof(command), "%s", r->removal);
+	snprintf(mend, sizeof(mend), "%s; if %s: %s", words, policy ? "all clients may ask" : "the rule is not needed",
+		 command);
+	doctor_add(s->d, "firewall", s->filter, DOCTOR_WARN, mend, "%s %s queries to a resolver%s: those that the kernel "
+		   "answers never come there", r->text, r->does, policy ? " that no rule accepts" : "");
 }
 
-static bool nft_list_covers(const struct ports *p, const json_t *list, const json_t *ruleset)
+static void follow(struct scene *s, struct firewall *f, bool whole)
 {
-	const json_t *v;
-	size_t i;
-
-	/* Elements of a map are [key, value]; a value never is a bare port of a rule that matters here. */
-	json_array_foreach(list, i, v)
-		if (nft_value_covers(p, json_is_array(v) ? json_array_get(v, 0) : v, ruleset))
-			return true;
-	return false;
-}
-
-static bool nft_value_covers(const struct ports *p, const json_t *v, const json_t *ruleset)
-{
-	const json_t *range = json_object_get(v, "range"), *elem = json_object_get(v, "elem");
-
-	if (json_is_integer(v))
-		return covers(p, json_integer_value(v), json_integer_value(v));
-	if (json_is_string(v) && json_string_value(v)[0] == '@')
-		return nft_named_set_covers(p, json_string_value(v) + 1, ruleset);
-	if (range)
-		return covers(p, json_integer_value(json_array_get(range, 0)),
-			      json_integer_value(json_array_get(range, 1)));
-	if (json_is_array(v))
-		return nft_list_covers(p, v, ruleset);
-	if (json_object_get(v, "set"))
-		return nft_value_covers(p, json_object_get(v, "set"), ruleset);
-	if (json_is_object(elem))
-		return nft_value_covers(p, json_object_get(elem, "val"), ruleset);
-	return false;
-}
-
-/* "udp dport" or, which may be UDP, "th dport"; alone or as part of a concatenation. */
-static bool nft_is_udp_dport(const json_t *left)
-{
-	const json_t *payload = json_object_get(left, "payload"), *part;
-	const char *protocol = ctl_str(payload, "protocol");
-	size_t i;
-
-	json_array_foreach(json_object_get(left, "concat"), i, part)
-		if (nft_is_udp_dport(part))
-			return true;
-	return !strcmp(ctl_str(payload, "field"), "dport") &&
-		(!strcmp(protocol, "udp") || !strcmp(protocol, "th"));
-}
-
-/* A concatenation's elements are lists of several values: any part that names the port is enough here. */
-static bool nft_concat_covers(const struct ports *p, const json_t *v, const json_t *ruleset)
-{
-	const json_t *part;
-	const char *key;
-	size_t i;
-
-	if (json_is_array(v)) {
-		json_array_foreach(v, i, part)
-			if (nft_concat_covers(p, part, ruleset))
-				return true;
-	} else if (json_is_object(v)) {
-		json_object_foreach((json_t *)v, key, part)
-			if (nft_concat_covers(p, part, ruleset))
-				return true;
+	if (!whole) {
+		doctor_add(s->d, "firewall", s->filter, DOCTOR_SKIP, NULL, "out of memory");
+		return;
 	}
-	return nft_value_covers(p, v, ruleset);
+	firewall_sort(f);
+	s->findings = 0;
+	for (unsigned i = 0; i < s->queries; i++)
+		firewall_walk(f, &s->query[i], report, s);
+	if (!s->findings)
+		doctor_add(s->d, "firewall", s->filter, DOCTOR_OK, NULL,
+			   "no rule drops, limits or redirects queries to a resolver");
 }
 
-static bool nft_expression_hits(const struct ports *p, const json_t *e, const json_t *ruleset)
+/* -- nftables and iptables ----------------------------------------------------------------------------------- */
+/* What iptables-save prints of the tables that iptables has made by nftables. */
+static bool printed_by_iptables(const char *family, const char *table, void *arg)
 {
-	const json_t *m = json_object_get(e, "match"), *vmap = json_object_get(e, "vmap");
-	const json_t *left = json_object_get(m ? m : vmap, m ? "left" : "key");
-	const json_t *right = json_object_get(m ? m : vmap, m ? "right" : "data");
-	bool hit;
+	const struct scene *s = arg;
+	const char *text = s->own[!strcmp(family, "ip6")];
+	char line[80];
 
-	if (!nft_is_udp_dport(left))
+	if ((strcmp(family, "ip") && strcmp(family, "ip6")) || !text)
 		return false;
-	hit = json_object_get(left, "concat") ? nft_concat_covers(p, right, ruleset) :
-		nft_value_covers(p, right, ruleset);
-	return m && !strcmp(ctl_str(m, "op"), "!=") ? !hit : hit;
+	snprintf(line, sizeof(line), "\n*%s\n", table);
+	return strstr(text, line);
 }
 
-static unsigned check_nft_rules(struct doctor *d, const struct ports *p, const json_t *ruleset)
-{
-	const json_t *o, *rule, *e;
-	unsigned hits = 0;
-	size_t i, j;
-
-	json_array_foreach(ruleset, i, o) {
-		rule = json_object_get(o, "rule");
-		json_array_foreach(json_object_get(rule, "expr"), j, e) {
-			if (!nft_expression_hits(p, e, ruleset))
-				continue;
-			hits++;
-			doctor_add(d, "firewall", NULL, DOCTOR_WARN, MEND, "nftables table %s %s, chain %s, handle %"
-				   JSON_INTEGER_FORMAT " looks at a UDP port of a resolver: kernel answers go past it",
-				   ctl_str(rule, "family"), ctl_str(rule, "table"), ctl_str(rule, "chain"),
-				   ctl_int(rule, "handle"));
-			break;
-		}
-	}
-	return hits;
-}
-
-static void check_nft(struct doctor *d, const struct ports *p)
+static void check_nft(struct scene *s)
 {
 	static const char *const argv[] = {"nft", "-j", "list", "ruleset", NULL};
+	struct firewall f = {0};
 	char *text = NULL;
-	int err = run(argv, &text);
+	int err = doctor_run(argv, false, &text);
 	json_t *all = err ? NULL : json_loads(text, 0, NULL);
 
 	free(text);
+	s->filter = "nftables";
 	if (err == -ENOENT)
-		doctor_add(d, "firewall", NULL, DOCTOR_SKIP, NULL, "nft is not installed: nftables rules, if there are "
-			   "any, cannot be listed");
+		doctor_add(s->d, "firewall", s->filter, DOCTOR_SKIP, "apt install nftables, if there are nftables rules",
+			   "nft is not installed: nftables rules, if there are any, cannot be listed");
 	else if (!all)
-		doctor_add(d, "firewall", NULL, DOCTOR_SKIP, NULL, "nft could not list its rules: run doctor as root");
-	else if (!check_nft_rules(d, p, json_object_get(all, "nftables")))
-		doctor_add(d, "firewall", NULL, DOCTOR_OK, NULL, "no nftables rule looks at a UDP port of a resolver");
+		doctor_add(s->d, "firewall", s->filter, DOCTOR_SKIP, "run doctor as root", "nft could not list its rules");
+	else
+		follow(s, &f, firewall_read_nft(&f, json_object_get(all, "nftables"), printed_by_iptables, s));
+	firewall_free(&f);
 	json_decref(all);
 }
 
-/* -- iptables --------------------------------------------------------------------------------------------------- */
-
-/* "53", "50:60", "53,5353" */
-static bool port_list_covers(const struct ports *p, const char *s)
+static void check_iptables(struct scene *s, const char *program, const char *family, char **own)
 {
-	while (*s >= '0' && *s <= '9') {
-		char *end;
-		long low = strtol(s, &end, 10), high = low;
+	char save[32];
+	const char *const argv[] = {save, NULL};
+	struct firewall f = {0};
+	char *text = NULL;
+	int err;
 
-		if (*end == ':')
-			high = strtol(end + 1, &end, 10);
-		if (covers(p, low, high))
-			return true;
-		s = *end == ',' ? end + 1 : "";
-	}
-	return false;
-}
-
-static bool iptables_rule_hits(const struct ports *p, const char *line)
-{
-	static const char *const words[] = {" --dport ", " --dports ", " --ports "};
-
-	if (strncmp(line, "-A ", 3) || strstr(line, " -p tcp "))
-		return false;
-	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		const char *at = strstr(line, words[i]);
-
-		if (at && port_list_covers(p, at + strlen(words[i])))
-			return true;
-	}
-	return false;
-}
-
-static void check_iptables(struct doctor *d, const struct ports *p, const char *program)
-{
-	const char *const argv[] = {program, NULL};
-	char *text = NULL, *rest = NULL, *line;
-	unsigned hits = 0;
-	int err = run(argv, &text);
-
+	snprintf(save, sizeof(save), "%s-save", program);
+	err = doctor_run(argv, false, &text);
+	s->filter = program;
 	if (err) {
-		doctor_add(d, "firewall", program, DOCTOR_SKIP, NULL, "%s", err == -ENOENT ? "not installed" :
-			   "could not list its rules: run doctor as root");
+		doctor_add(s->d, "firewall", program, DOCTOR_SKIP, err == -ENOENT ? NULL : "run doctor as root", "%s",
+			   err == -ENOENT ? "not installed" : "could not list its rules");
 		return;
 	}
-	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		if (!iptables_rule_hits(p, line))
-			continue;
-		hits++;
-		doctor_add(d, "firewall", program, DOCTOR_WARN, MEND, "'%s' looks at a UDP port of a resolver: kernel "
-			   "answers go past it", line);
-	}
-	if (!hits)
-		doctor_add(d, "firewall", program, DOCTOR_OK, NULL, "no rule looks at a UDP port of a resolver");
+	*own = strstr(text, "(nf_tables)") ? strdup(text) : NULL;
+	follow(s, &f, firewall_read_iptables(&f, text, family, program));
+	firewall_free(&f);
 	free(text);
 }
 
 void doctor_check_firewall(struct doctor *d)
 {
-	struct ports p = {0};
+	struct scene *s = calloc(1, sizeof(*s));
 
-	service_ports(d, &p);
-	check_nft(d, &p);
-	check_iptables(d, &p, "iptables-save");
-	check_iptables(d, &p, "ip6tables-save");
+	if (!s)
+		return;
+	s->d = d;
+	add_queries(s);
+	check_iptables(s, "iptables", "ip", &s->own[0]);
+	check_iptables(s, "ip6tables", "ip6", &s->own[1]);
+	check_nft(s);
+	free(s->own[0]);
+	free(s->own[1]);
+	free(s);
 }

@@ -28,13 +28,13 @@ static void check_kernel(struct doctor *d)
 	if (sscanf(u.release, "%u.%u", &major, &minor) != 2)
 		doctor_add(d, "kernel", NULL, DOCTOR_SKIP, NULL, "cannot read a version from '%s'", u.release);
 	else if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR))
-		doctor_add(d, "kernel", NULL, DOCTOR_FAIL, "boot a newer kernel (Debian 12 or later has one)",
+		doctor_add(d, "kernel", NULL, DOCTOR_FAIL, "apt install linux-image-amd64, and boot it (Debian 12 or later)",
 			   "Linux %s; hydnsd needs %u.%u or newer", u.release, KERNEL_MAJOR, KERNEL_MINOR);
 	else
 		doctor_add(d, "kernel", NULL, DOCTOR_OK, NULL, "Linux %s", u.release);
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		doctor_add(d, "btf", NULL, DOCTOR_FAIL, "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as all "
-			   "large distributions' are", "no /sys/kernel/btf/vmlinux: %s", strerror(errno));
+		doctor_add(d, "btf", NULL, DOCTOR_FAIL, "apt install linux-image-amd64, and boot it: a kernel with "
+			   "CONFIG_DEBUG_INFO_BTF=y, as all large distributions' are", "no /sys/kernel/btf/vmlinux: %s", strerror(errno));
 	else
 		doctor_add(d, "btf", NULL, DOCTOR_OK, NULL, "the kernel describes its types");
 }
@@ -48,7 +48,7 @@ static void check_jit(struct doctor *d)
 		doctor_add(d, "jit", NULL, DOCTOR_SKIP, NULL, "bpf_jit_enable cannot be read (%s): it is visible "
 			   "in the initial network namespace only", strerror(-err));
 	else if (v[0] == '0')
-		doctor_add(d, "jit", NULL, DOCTOR_FAIL, "sysctl -w net.core.bpf_jit_enable=1, and restart hydnsd",
+		doctor_add(d, "jit", NULL, DOCTOR_FAIL, "sysctl -w net.core.bpf_jit_enable=1; systemctl restart hydnsd",
 			   "the BPF JIT is off: the program would be interpreted, several times slower");
 	else
 		doctor_add(d, "jit", NULL, DOCTOR_OK, NULL, "the BPF JIT is on");
@@ -57,7 +57,8 @@ static void check_jit(struct doctor *d)
 		doctor_add(d, "unprivileged-bpf", NULL, DOCTOR_SKIP, NULL, "cannot be read: %s", strerror(-err));
 	else if (v[0] == '0')
 		doctor_add(d, "unprivileged-bpf", NULL, DOCTOR_WARN,
-			   "sysctl -w kernel.unprivileged_bpf_disabled=2, and the same in /etc/sysctl.d",
+			   "sysctl -w kernel.unprivileged_bpf_disabled=2; echo kernel.unprivileged_bpf_disabled=2 "
+			   ">/etc/sysctl.d/unprivileged-bpf.conf",
 			   "every user may load BPF programs; hydnsd does not need that");
 	else
 		doctor_add(d, "unprivileged-bpf", NULL, DOCTOR_OK, NULL, "only privileged processes may load BPF");
@@ -73,12 +74,12 @@ static void check_bpffs(struct doctor *d)
 	snprintf(path, sizeof(path), "%s", d->ctl->pin_dir);
 	while (statfs(path, &fs)) {
 		slash = strrchr(path, '/');
-		if (errno == EACCES || !slash || slash == path) {
+		if (errno == EACCES || !slash || !slash[1]) {
 			doctor_add(d, "bpffs", NULL, DOCTOR_SKIP, NULL, "cannot look at %s: %s",
 				   d->ctl->pin_dir, strerror(errno));
 			return;
 		}
-		*slash = 0;
+		slash[slash == path] = 0;              /* the root keeps its own */
 	}
 	if (fs.f_type == BPF_FS_MAGIC)
 		doctor_add(d, "bpffs", NULL, DOCTOR_OK, NULL, "%s is in a bpffs", d->ctl->pin_dir);
@@ -123,7 +124,8 @@ static void check_memory(struct doctor *d)
 		doctor_add(d, "memory", NULL, DOCTOR_OK, NULL, "%s of BPF maps, no limit of hydnsd's own cgroup",
 			   ctl_bytes(bytes, used));
 	else if (strtod(limit, NULL) < 2 * bytes)
-		doctor_add(d, "memory", NULL, DOCTOR_WARN, "raise MemoryMax= of hydnsd.service, or lower capacity",
+		doctor_add(d, "memory", NULL, DOCTOR_WARN, "systemctl set-property hydnsd MemoryMax=2G; or lower capacity in "
+			   "hydnsd.conf",
 			   "%s of BPF maps with a limit of %s: a larger capacity may fail to load",
 			   ctl_bytes(bytes, used), ctl_bytes(strtod(limit, NULL), text));
 	else
@@ -156,8 +158,8 @@ static void check_clock(struct doctor *d)
 	if (state < 0)
 		doctor_add(d, "clock-step", NULL, DOCTOR_SKIP, NULL, "adjtimex: %s", strerror(errno));
 	else if (state == TIME_ERROR || (tx.status & STA_UNSYNC))
-		doctor_add(d, "clock-step", NULL, DOCTOR_WARN, "run chrony or another NTP client that slews the "
-			   "clock (chrony's default but for the start)",
+		doctor_add(d, "clock-step", NULL, DOCTOR_WARN, "apt install chrony, or another NTP client that slews the clock "
+			   "(chrony's default but for the start)",
 			   "the clock is not disciplined: when it is stepped, all rules are withdrawn once");
 	else
 		doctor_add(d, "clock-step", NULL, DOCTOR_OK, NULL, "the clock is kept by NTP");

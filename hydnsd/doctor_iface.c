@@ -13,8 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hydnsd/doctor.h"
-#include "hydnsd/netdev.h"
+#include "hydnsd/doctor_iface.h"
 #include "hydnsd/routing.h"
 
 /*
@@ -25,7 +24,6 @@
 #define MTU_ALL_DRIVERS  1500
 #define MTU_ONE_PAGE     3498
 
-#define XDP_ACT_BASIC    1     /* NETDEV_XDP_ACT_BASIC */
 #define XDP_ACT_RX_SG    32    /* NETDEV_XDP_ACT_RX_SG: frames of several buffers, which the program takes */
 
 /* How hydnsd has attached: the mode it reports, or "". */
@@ -38,32 +36,6 @@ static const char *attached_mode(const struct doctor *d, const char *ifname)
 		if (!strcmp(ctl_str(i, "name"), ifname))
 			return json_is_true(json_object_get(i, "attached")) ? ctl_str(i, "mode") : "";
 	return "";
-}
-
-static void check_driver(struct doctor *d, const struct netdev_link *l, const char *mode)
-{
-	char driver[32] = "unknown driver";
-	uint64_t features = 0;
-	int err;
-
-	netdev_driver(l->name, driver);
-	err = netdev_xdp_features(l->ifindex, &features);
-	if (l->xdp_attached == XDP_ATTACHED_DRV || l->xdp_attached == XDP_ATTACHED_HW)
-		doctor_add(d, "xdp", l->name, DOCTOR_OK, NULL, "driver %s, a program is attached in native mode",
-			   driver);
-	else if (l->xdp_attached == XDP_ATTACHED_SKB && err == 0 && (features & XDP_ACT_BASIC))
-		doctor_add(d, "xdp", l->name, DOCTOR_WARN, "set attach-mode: native in hydnsd.conf and restart "
-			   "hydnsd", "driver %s can do native XDP, but the program is attached in generic mode, "
-			   "which is several times slower", driver);
-	else if (err == 0 && !(features & XDP_ACT_BASIC))
-		doctor_add(d, "xdp", l->name, strcmp(mode, "generic") ? DOCTOR_FAIL : DOCTOR_WARN,
-			   "attach to the physical interface below, use a card whose driver supports native XDP, or "
-			   "set attach-mode: generic (slower)", "driver %s does not support native XDP", driver);
-	else if (err == 0)
-		doctor_add(d, "xdp", l->name, DOCTOR_OK, NULL, "driver %s supports native XDP", driver);
-	else
-		doctor_add(d, "xdp", l->name, DOCTOR_SKIP, NULL, "driver %s; this kernel does not tell whether it "
-			   "supports native XDP, hydnsd sees when it attaches", driver);
 }
 
 static void check_mtu(struct doctor *d, const struct netdev_link *l)
@@ -172,46 +144,100 @@ static const struct netdev_link *by_index(const struct netdev_link *all, size_t 
 	return NULL;
 }
 
-/* A veth hands frames that XDP sends back to its peer only while the peer receives by NAPI, as it does with
- * an XDP program of its own. */
-static void check_veth(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n)
+/* In generic mode the network stack sends the answers, and nothing is lost. */
+static void check_veth(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n,
+		       const char *mode)
 {
-	struct netdev_link elsewhere;
-	const struct netdev_link *peer = NULL;
-	int err = 0;
+	struct netdev_link peer;
+	char mend[NETDEV_MEND];
+	int err;
 
-	if (strcmp(l->kind, "veth"))
+	if (strcmp(l->kind, "veth") || !strcmp(mode, "generic"))
 		return;
-	if (l->lower_netnsid < 0)
-		peer = by_index(all, n, l->lower);
-	else if (!(err = netdev_link_elsewhere(l->lower_netnsid, l->lower, &elsewhere)))
-		peer = &elsewhere;
-	if (!peer)
-		doctor_add(d, "veth-peer", l->name, DOCTOR_SKIP, NULL, "its peer is in a namespace that cannot be seen "
-			   "from here (%s): see that an XDP program, XDP_PASS is enough, is attached there",
-			   strerror(err ? -err : ENODEV));
-	else if (peer->xdp_attached == XDP_ATTACHED_NONE)
-		doctor_add(d, "veth-peer", l->name, DOCTOR_FAIL, "attach an XDP program that returns XDP_PASS to the peer "
-			   "in native mode", "its peer %s has no XDP program: answers sent back by XDP are lost "
-			   "(xdp_tx_errors in ethtool -S)", peer->name);
+	err = netdev_veth_peer(l, all, n, &peer);
+	netdev_veth_mend(l, err ? "PEER" : peer.name, mend);
+	if (err)
+		doctor_add(d, "veth-peer", l->name, DOCTOR_SKIP, mend, "its peer is in a namespace that cannot be seen "
+			   "from here (%s): without an XDP program there, answers are lost (xdp_tx_errors in ethtool -S)",
+			   strerror(-err));
+	else if (peer.xdp_attached == XDP_ATTACHED_NONE)
+		doctor_add(d, "veth-peer", l->name, DOCTOR_FAIL, mend, "its peer %s has no XDP program: answers sent back by "
+			   "XDP are lost (xdp_tx_errors in ethtool -S)", peer.name);
 	else
-		doctor_add(d, "veth-peer", l->name, DOCTOR_OK, NULL, "its peer %s has an XDP program", peer->name);
+		doctor_add(d, "veth-peer", l->name, DOCTOR_OK, NULL, "its peer %s has an XDP program", peer.name);
+}
+
+/* To paste: the configuration names another interface. */
+static void rename_command(const struct doctor *d, const char *from, const char *to, char *out, size_t room)
+{
+	const char *path = ctl_str(d->status, "config");
+
+	snprintf(out, room, "sed -i 's/^interface: *%s$/interface: %s/' %s && systemctl reload hydnsd", from, to,
+		 path[0] ? path : HYDNS_CONFIG_DIR "/hydnsd.conf");
 }
 
 static void check_upper(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n)
 {
 	const struct netdev_link *m = l->master ? by_index(all, n, l->master) : NULL;
+	char mend[512];
 
-	if (!(l->flags & IFF_UP))
-		doctor_add(d, "link", l->name, DOCTOR_FAIL, "ip link set dev INTERFACE up", "the interface is down");
-	else if (m && !strcmp(m->kind, "bridge"))
+	if (!(l->flags & IFF_UP)) {
+		snprintf(mend, sizeof(mend), "ip link set dev %s up", l->name);
+		doctor_add(d, "link", l->name, DOCTOR_FAIL, mend, "the interface is down");
+	} else if (m && !strcmp(m->kind, "bridge")) {
 		doctor_add(d, "link", l->name, DOCTOR_WARN, "attach where the service address lives, if the bridge "
 			   "filters (ebtables, nft bridge): XDP answers before it", "it is a port of bridge %s", m->name);
-	else if (m && !strcmp(m->kind, "bond"))
-		doctor_add(d, "link", l->name, DOCTOR_WARN, "name the bond itself as interface: in hydnsd.conf",
-			   "it is a port of bond %s: a program on one port sees only part of the queries", m->name);
-	else
+	} else if (m && !strcmp(m->kind, "bond")) {
+		rename_command(d, l->name, m->name, mend, sizeof(mend));
+		doctor_add(d, "link", l->name, DOCTOR_WARN, mend, "it is a port of bond %s: a program on one port sees only part "
+			   "of the queries", m->name);
+	} else {
 		doctor_add(d, "link", l->name, DOCTOR_OK, NULL, "up");
+	}
+}
+
+static bool could_be_used(const struct netdev_link *l)
+{
+	return l->type == ARPHRD_ETHER && (l->flags & IFF_UP) && !l->kind[0];
+}
+
+static void check_missing(struct doctor *d, const char *name, const struct netdev_link *all, size_t n)
+{
+	char names[160] = "", mend[512];
+	const char *candidate = "INTERFACE";
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (all[i].type != ARPHRD_ETHER)
+			continue;
+		if (used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, " %s", all[i].name);
+		if (could_be_used(&all[i]) && !strcmp(candidate, "INTERFACE"))
+			candidate = all[i].name;
+	}
+	rename_command(d, name, candidate, mend, sizeof(mend));
+	doctor_add(d, "link", name, DOCTOR_FAIL, mend, "there is no such interface (there are:%s); when it comes, hydnsd "
+		   "attaches by itself", names[0] ? names : " none");
+}
+
+/* When hydnsd is to attach, its note says why it has not. */
+static void check_attached(struct doctor *d, const char *name, const char *mode)
+{
+	const json_t *i;
+	char mend[256];
+	size_t n;
+
+	if (!d->status || mode[0])
+		return;
+	json_array_foreach(json_object_get(d->status, "interfaces"), n, i)
+		if (!strcmp(ctl_str(i, "name"), name)) {
+			doctor_add(d, "attached", name, DOCTOR_FAIL, "do what the finding says; hydnsd then attaches by itself",
+				   "hydnsd is not attached: %s", ctl_str(i, "note"));
+			return;
+		}
+	snprintf(mend, sizeof(mend), "echo 'interface: %s' >>%s && systemctl reload hydnsd", name,
+		 ctl_str(d->status, "config")[0] ? ctl_str(d->status, "config") : HYDNS_CONFIG_DIR "/hydnsd.conf");
+	doctor_add(d, "attached", name, DOCTOR_FAIL, mend, "hydnsd is not attached, for its configuration does not name it");
 }
 
 static void check_interface(struct doctor *d, const char *name, const struct netdev_link *all, size_t n)
@@ -223,37 +249,36 @@ static void check_interface(struct doctor *d, const char *name, const struct net
 		if (!strcmp(all[i].name, name))
 			l = &all[i];
 	if (!l) {
-		doctor_add(d, "link", name, DOCTOR_FAIL, "correct interface: in hydnsd.conf, or make the interface: "
-			   "a hydnsd that runs attaches when it comes back, one that starts insists on it", "there is no such interface");
+		check_missing(d, name, all, n);
 		return;
 	}
 	check_upper(d, l, all, n);
-	if (d->status && !mode[0])
-		doctor_add(d, "attached", name, DOCTOR_FAIL, "add it to interface: in hydnsd.conf and reload hydnsd; if "
-			   "it is there, its log says why it could not attach", "hydnsd is not attached to it");
-	check_driver(d, l, mode);
+	check_attached(d, name, mode);
+	doctor_check_xdp(d, l, mode);
 	check_mtu(d, l);
 	check_vlan(d, l, all, n, mode);
 	check_offloads(d, l);
 	check_queues(d, l);
-	check_veth(d, l, all, n);
+	check_veth(d, l, all, n, mode);
 }
 
 /* Follows hydnsd into its network namespace, where its interfaces and firewall are. */
 static void enter_namespace(struct doctor *d)
 {
 	struct stat here, there;
-	char path[64];
+	char path[64], mend[128];
 	int fd;
 
 	if (!d->status)
 		return;
+	snprintf(mend, sizeof(mend), "nsenter --net=/proc/%" JSON_INTEGER_FORMAT "/ns/net hydnsctl doctor, as root",
+		 ctl_int(d->status, "pid"));
 	snprintf(path, sizeof(path), "/proc/%" JSON_INTEGER_FORMAT "/ns/net", ctl_int(d->status, "pid"));
 	if (stat("/proc/self/ns/net", &here) || stat(path, &there) || here.st_ino == there.st_ino)
 		return;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		doctor_add(d, "namespace", NULL, DOCTOR_WARN, "run doctor as root, or by nsenter --net in that namespace",
+		doctor_add(d, "namespace", NULL, DOCTOR_WARN, mend,
 			   "hydnsd lives in another network namespace, which cannot be entered: %s", strerror(errno));
 	else
 		doctor_add(d, "namespace", NULL, DOCTOR_OK, NULL, "hydnsd lives in another network namespace; "
@@ -269,24 +294,22 @@ static void add_name(const char *ifname, unsigned ifindex, void *arg)
 }
 
 /* Which interfaces: those named, those of the daemon, those pinned, or every Ethernet interface. */
-static json_t *choose(struct doctor *d, int count, char **names, const struct netdev_link *all, size_t n)
+static void choose(struct doctor *d, int count, char **names, const struct netdev_link *all, size_t n)
 {
-	json_t *chosen = json_array();
 	const json_t *i;
 	size_t k;
 
 	for (int a = 0; a < count; a++)
-		add_name(names[a], 0, chosen);
+		add_name(names[a], 0, d->interfaces);
 	if (count)
-		return chosen;
+		return;
 	json_array_foreach(json_object_get(d->status, "interfaces"), k, i)
-		add_name(ctl_str(i, "name"), 0, chosen);
+		add_name(ctl_str(i, "name"), 0, d->interfaces);
 	if (!d->status)
-		ctl_pins_links(d->ctl, add_name, chosen);
-	for (k = 0; !d->status && !json_array_size(chosen) && k < n; k++)
-		if (all[k].type == ARPHRD_ETHER && (all[k].flags & IFF_UP) && !all[k].kind[0])
-			add_name(all[k].name, 0, chosen);
-	return chosen;
+		ctl_pins_links(d->ctl, add_name, d->interfaces);
+	for (k = 0; !d->status && !json_array_size(d->interfaces) && k < n; k++)
+		if (could_be_used(&all[k]))
+			add_name(all[k].name, 0, d->interfaces);
 }
 
 static void check_routing(struct doctor *d)
@@ -297,7 +320,7 @@ static void check_routing(struct doctor *d)
 	if (!json_is_true(json_object_get(d->status, "routed")))
 		return;
 	off = hydnsd_routing_off(json_is_true(json_object_get(d->status, "ipv6")));
-	snprintf(mend, sizeof(mend), "sysctl -w %s=1, or reply-path: swap", off ? off : "");
+	snprintf(mend, sizeof(mend), "sysctl -w %s=1 (and in /etc/sysctl.d); or reply-path: swap in hydnsd.conf", off ? off : "");
 	if (off)
 		doctor_add(d, "routing", NULL, DOCTOR_FAIL, mend, "reply-path is fib, but with %s at 0 the kernel looks "
 			   "no routes up for XDP: everything is passed", off);
@@ -305,10 +328,20 @@ static void check_routing(struct doctor *d)
 		doctor_add(d, "routing", NULL, DOCTOR_OK, NULL, "replies go where the routing tables say");
 }
 
+static void check_no_interface(struct doctor *d)
+{
+	const char *path = ctl_str(d->status, "config");
+	char mend[256];
+
+	snprintf(mend, sizeof(mend), "echo 'interface: eth0' >>%s && systemctl reload hydnsd (the interface on which queries arrive)",
+		 path[0] ? path : HYDNS_CONFIG_DIR "/hydnsd.conf");
+	doctor_add(d, "link", NULL, DOCTOR_FAIL, mend, d->status ? "hydnsd's configuration names no interface: nothing is answered "
+		   "in the kernel" : "there is no Ethernet interface that is up; name one as argument of doctor");
+}
+
 void doctor_check_interfaces(struct doctor *d, int count, char **names)
 {
 	struct netdev_link *all;
-	json_t *chosen;
 	const json_t *i;
 	size_t n, k;
 	int err;
@@ -320,12 +353,10 @@ void doctor_check_interfaces(struct doctor *d, int count, char **names)
 		return;
 	}
 	check_routing(d);
-	chosen = choose(d, count, names, all, n);
-	if (!json_array_size(chosen))
-		doctor_add(d, "link", NULL, DOCTOR_FAIL, "name the interfaces on which queries arrive: interface: in "
-			   "hydnsd.conf, or as arguments of doctor", "no interface is configured");
-	json_array_foreach(chosen, k, i)
+	choose(d, count, names, all, n);
+	if (!json_array_size(d->interfaces))
+		check_no_interface(d);
+	json_array_foreach(d->interfaces, k, i)
 		check_interface(d, json_string_value(i), all, n);
-	json_decref(chosen);
 	free(all);
 }

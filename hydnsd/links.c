@@ -2,6 +2,7 @@
 #include "hydnsd/links.h"
 
 #include <errno.h>
+#include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -122,12 +123,37 @@ static void leave(struct hydnsd *d, struct link *l)
 		snprintf(l->note, sizeof(l->note), "cannot detach from %s: %.200s", l->name, why);
 }
 
+/* A veth's peer without an XDP program loses what XDP sends back, in native mode. False: it has one, or can't be seen. */
+static bool peer_is_deaf(const struct hydnsd *d, struct link *l)
+{
+	struct netdev_link *all, peer;
+	char mend[NETDEV_MEND];
+	bool deaf = false;
+	size_t n;
+
+	if (d->options.attach_mode == HYDNS_ATTACH_GENERIC || netdev_links(&all, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (all[i].ifindex != l->index || strcmp(all[i].kind, "veth") != 0 ||
+		    netdev_veth_peer(&all[i], all, n, &peer) || peer.xdp_attached != XDP_ATTACHED_NONE)
+			continue;
+		netdev_veth_mend(&all[i], peer.name, mend);
+		snprintf(l->note, sizeof(l->note), "%s: its peer %s has no XDP program: kernel answers are lost: %.165s", l->name,
+			 peer.name, mend);
+		deaf = true;
+	}
+	free(all);
+	return deaf;
+}
+
 /* What keeps an interface with the program on it from working well. */
 static void remark(const struct hydnsd *d, struct link *l)
 {
 	char driver[32];
 
 	l->note[0] = '\0';
+	if (peer_is_deaf(d, l))
+		return;
 	if (d->options.partial_checksum == HYDNSD_AUTO && !d->partial_checksum &&
 	    netdev_driver(l->name, driver) == 0 && leaves_checksums(driver))
 		snprintf(l->note, sizeof(l->note), "%s was not there at the start, and its driver (%s) leaves checksums "
@@ -184,10 +210,15 @@ static void try_attach(struct hydnsd *d, struct link *l)
 /* A VLAN device, or an offload, may have come after the program. */
 static void check_tags(struct hydnsd *d, struct link *l)
 {
+	char before[HYDNS_WHY];
+
 	if (!l->index)
 		return;
+	memcpy(before, l->note, sizeof(before));
 	if (tags_seen(d, l->name, l->index, l->note)) {
 		remark(d, l);
+		if (l->note[0] && strcmp(before, l->note) != 0)
+			hydnsd_log(HYDNSD_LOG_WARNING, "%s", l->note);
 		return;
 	}
 	detach(d, l);

@@ -16,6 +16,7 @@
 
 #include "hydnsd/activity.h"
 #include "hydnsd/addresses.h"
+#include "hydnsd/check.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/control.h"
 #include "hydnsd/jobs.h"
@@ -344,8 +345,9 @@ static int run(struct hydnsd *d)
 		stop(d, d->adopted || !d->kern);
 		return EXIT_FAILURE;
 	}
-	hydnsd_log(HYDNSD_LOG_INFO, "hydnsd %s is ready%s: %u rules, capacity %u", PACKAGE_VERSION,
-		   d->adopted ? ", with what a former one left" : "",
+	hydnsd_check_start(&d->options);
+	hydnsd_log(HYDNSD_LOG_INFO, "hydnsd %s is ready%s%s: %u rules, capacity %u", PACKAGE_VERSION,
+		   d->options.interface.count ? "" : ", without an interface", d->adopted ? ", with what a former one left" : "",
 		   hydns_store_count(hydnsd_rules_store(d->rules)), d->options.capacity);
 	notify("READY=1");
 	hydnsd_loop_run(d->loop);
@@ -368,6 +370,13 @@ static int clean(const struct hydnsd_options *o)
 		return EXIT_SUCCESS;
 	hydnsd_log(HYDNSD_LOG_ERROR, "%s", why);
 	return EXIT_FAILURE;
+}
+
+/* Whatever the configuration says of the log: who checks it looks here. */
+static int check(const struct hydnsd_options *o)
+{
+	hydnsd_log_open(HYDNSD_LOG_STDERR, HYDNSD_LOG_INFO);
+	return hydnsd_check(o);
 }
 
 /* A daemon that was started with one of these closed must not write its log into a socket or map. */
@@ -403,7 +412,7 @@ int main(int argc, char **argv)
 	else if (d.options.print_options)
 		hydnsd_options_print(stdout);
 	else if (d.options.check)
-		printf("the configuration is in order\n");
+		rc = check(&d.options);
 	else if (d.options.clean)
 		rc = clean(&d.options);
 	else

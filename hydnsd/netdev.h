@@ -41,6 +41,13 @@ int netdev_queues(const char *ifname, unsigned *now, unsigned *most);
 /* Turns a feature off. 0 also when it was off; -EPERM when the driver does not let go of it. */
 int netdev_feature_off(const char *ifname, const char *feature);
 
+/* -- netdev_veth.c: the other end of a veth ---------------------------------------------------------------- */
+/* all: every link of this namespace. -ENODEV, -EINVAL and the like: it is in a namespace that can't be seen. */
+int netdev_veth_peer(const struct netdev_link *l, const struct netdev_link *all, size_t n, struct netdev_link *peer);
+#define NETDEV_MEND 224
+/* The command that gives a veth's peer the program that passes everything, to be pasted where l is. */
+void netdev_veth_mend(const struct netdev_link *l, const char *peer, char out[NETDEV_MEND]);
+
 /* -- netdev_vlan.c: whether VLAN tags are where the program can see them ----------------------------------- */
 enum netdev_tags_place {
 	NETDEV_TAGS_SEEN,          /* in the frame */

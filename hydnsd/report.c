@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "hydnsd/activity.h"
+#include "hydnsd/addresses.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/links.h"
 #include "hydnsd/pause.h"
@@ -92,12 +93,32 @@ static void add_missing(const struct hydns_service_key *key, const char *why, vo
 		key->port ? service_text(key) : json_string("a socket"), "why", why));
 }
 
-static json_t *notes(const struct hydnsd_authority *a)
+/* This host's own queries come by no interface. */
+static bool is_this_host(const struct hydnsd *d, const struct hydns_acl_entry *e)
+{
+	static const uint8_t loopback[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
+
+	return (e->prefixlen >= 104 && memcmp(e->addr, loopback, sizeof(loopback)) == 0) ||
+	       (e->prefixlen == 128 && hydnsd_addresses_have(d, e->addr));
+}
+
+static int clients_allowed(const struct hydnsd *d, const struct hydnsd_authority *a)
+{
+	int allowed = 0;
+
+	for (uint32_t i = 0; i < a->acl_count; i++)
+		allowed += a->acl[i].action != HYDNS_ACL_PASS && !is_this_host(d, &a->acl[i]);
+	return allowed;
+}
+
+/* Of one kind, or, HYDNS_NOTES, of all. */
+static json_t *notes(const struct hydnsd_authority *a, enum hydns_note_kind kind)
 {
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < a->note_count; i++)
-		json_array_append_new(list, json_string(a->note[i].text));
+		if (kind == HYDNS_NOTES || a->note[i].kind == kind)
+			json_array_append_new(list, json_string(a->note[i].text));
 	return list;
 }
 
@@ -112,12 +133,14 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_rules_counts(d->rules, i, &counts);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_authority_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_authority_epoch(d, i)),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNSD_NS_PER_MS),
-		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count, "notes", notes(a));
+		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
+		"clients_allowed", clients_allowed(d, a), "notes", notes(a, HYDNS_NOTES),
+		"obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
 static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, uint32_t))
@@ -131,6 +154,15 @@ static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, u
 	return list;
 }
 
+static json_t *plugin_sockets(const struct hydnsd *d)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < d->options.plugin_socket.count; i++)
+		json_array_append_new(list, json_string(d->options.plugin_socket.item[i]));
+	return list;
+}
+
 json_t *hydnsd_report_status(struct hydnsd *d)
 {
 	__u64 bytes = 0;
@@ -138,12 +170,13 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 
 	hydns_kern_memory(d->kern, &bytes);
 	hydns_kern_paused(d->kern, &paused);
-	return json_pack("{s:s, s:i, s:i, s:o, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o}",
-		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(),
+	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o}",
+		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(), "config", d->options.config,
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNSD_NS_PER_SEC),
 		"paused", (int)paused, "paused_kept", (int)hydns_pause_noted(d->options.state_dir), "adopted", (int)d->adopted,
-		"ipv6", (int)d->options.ipv6, "routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
-		"sources", sources(d),
+		"ipv6", (int)d->options.ipv6, "vlan", (int)d->options.vlan,
+		"routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
+		"sources", sources(d), "plugin_sockets", plugin_sockets(d),
 		"capacity", (int)d->options.capacity, "fitting", (int)hydnsd_rules_fitting(d->rules),
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
 		"limbo", (int)hydnsd_rules_limbo(d->rules), "memory_bytes", number(bytes),

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@
 #define ACL_CHUNK ((HYDNS_MSG_MAX - sizeof(struct hydns_msg) - sizeof(struct hydns_acl_list)) / \
 		   sizeof(struct hydns_acl_entry))
 #define TOLD_LEN 256
+#define GROUP_ROOM 33
 
 struct link {
 	struct hydns_publish *p;
@@ -468,18 +470,41 @@ static int send_configuration(struct link *l)
 	return error ? error : call(l, HYDNS_MSG_READY, NULL, 0, NULL, 0, HYDNS_MSG_ACK, REPLY_TIMEOUT_MS);
 }
 
+/* From the file alone: a service of names that does not answer would stop the heart. */
+static const char *group_name(gid_t gid, char out[GROUP_ROOM])
+{
+	char text[4096];
+	struct group entry, *g = NULL;
+	FILE *f = fopen("/etc/group", "re");
+	bool found = false;
+
+	snprintf(out, GROUP_ROOM, "%u", (unsigned)gid);
+	while (f && !found && fgetgrent_r(f, &entry, text, sizeof(text), &g) == 0)
+		found = g->gr_gid == gid;
+	if (found)
+		snprintf(out, GROUP_ROOM, "%s", g->gr_name);
+	if (f)
+		fclose(f);
+	return out;
+}
+
 /* Whoever was told that the connection is lost need not be told that there is none. */
 static void tell_unreachable(struct link *l, int error)
 {
 	const char *path = l->p->o.socket;
+	char group[GROUP_ROOM];
 	struct stat st;
 
 	if (l->lost && (error == -ECONNREFUSED || error == -ENOENT))
 		return;
-	if (error == -EACCES && stat(path, &st) == 0)
+	if (error == -EACCES && stat(path, &st) == 0 && (st.st_mode & S_IWGRP))
 		tell(l, HYDNS_LOG_WARNING, "hydnsd's socket %s may not be used by this process (user %u): every query goes "
-		     "through the resolver until it may; add the resolver's user to group %u, which is hydnsd's plugin-group, "
-		     "and restart the resolver", path, (unsigned)geteuid(), (unsigned)st.st_gid);
+		     "through the resolver until it may; add the resolver's user to group %s, which is hydnsd's plugin-group, "
+		     "and restart the resolver", path, (unsigned)geteuid(), group_name(st.st_gid, group));
+	else if (error == -EACCES && stat(path, &st) == 0)
+		tell(l, HYDNS_LOG_WARNING, "hydnsd's socket %s is open to root alone, and this process is user %u: every query "
+		     "goes through the resolver until it may; set plugin-group in hydnsd.conf to a group of that user, and "
+		     "restart hydnsd", path, (unsigned)geteuid());
 	else if (error == -EACCES)
 		tell(l, HYDNS_LOG_WARNING, "hydnsd's socket %s is in a directory that this process (user %u) may not enter: "
 		     "every query goes through the resolver until it may; let the resolver's user, or a group of its, pass "

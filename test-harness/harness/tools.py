@@ -21,7 +21,7 @@ class Tools:
         self.hydnsctl = self._built(build / "hydnsd" / "hydnsctl")
         self.asker = self._built(build / "test-harness" / "asker")
         self.twins = self._built(build / "test-harness" / "twins")
-        self.pass_object = self._built(build / "test-harness" / "pass.bpf.o")
+        self.pass_object = self._built(build / "hydns-kern" / "pass.bpf.o")
         self.unbound = self._unbound(unbound / "sbin" / "unbound")
         self.unbound_control = self._unbound(unbound / "sbin" / "unbound-control")
         self.unbound_checkconf = self._unbound(unbound / "sbin" / "unbound-checkconf")

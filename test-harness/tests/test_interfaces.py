@@ -56,7 +56,7 @@ def test_a_missing_interface_harms_no_other(world):
         world.heat(daemon, NAME)
         with spare_link(world.network):
             wait_until(lambda: interfaces(daemon) == {**HERE, "r9": True}, 10, "hydnsd to attach to the link that came")
-            assert note(daemon, "r9") == ""
+            wait_until(lambda: note(daemon, "r9") == "", 10, "hydnsd to see that the peer has its program by now")
             with world.network.client1.netlink() as ip:    # the way to the service is the new link
                 link = ip.link_lookup(ifname="c9")[0]
                 ip.route("add", dst=f"{SERVICE[4]}/32", gateway="10.53.9.1", oif=link)
@@ -75,10 +75,10 @@ def test_no_interface_is_there(world):
         with spare_link(world.network):
             wait_until(lambda: interfaces(daemon) == {"r9": True}, 10, "hydnsd to attach to the link that came")
             # its driver could not be known when the program was loaded
-            assert "leaves checksums unfinished" in note(daemon, "r9")
+            wait_until(lambda: "leaves checksums unfinished" in note(daemon, "r9"), 10, "hydnsd to say so")
     with started(world, ("r9",), MISSING, options=("--partial-checksum", "yes")) as daemon, spare_link(world.network):
         wait_until(lambda: interfaces(daemon) == {"r9": True}, 10, "hydnsd to attach to the link that came")
-        assert note(daemon, "r9") == ""
+        wait_until(lambda: note(daemon, "r9") == "", 10, "hydnsd to have nothing to say of it")
 
 
 @pytest.mark.parametrize("mode", ["native", "generic"])
