@@ -94,6 +94,9 @@ static void add_device(struct hydnsd_rpfilter *out, const struct setting *s, con
 {
 	uint8_t mode = s->mode[l - s->link];
 
+	if (!out->first)
+		out->first = l->ifindex;
+	out->several |= out->first != l->ifindex;
 	if (mode < s->all)
 		mode = s->all;
 	if (mode == HYDNSD_RPFILTER_LOOSE && !has_ipv4(addresses, l->name))

@@ -19,6 +19,8 @@ struct hydnsd_rpfilter {
 	unsigned device[HYDNSD_RPFILTER_DEVICES];
 	uint32_t count;
 	bool full;                     /* there are more */
+	unsigned first;                /* device that queries may come by, strict or not */
+	bool several;                  /* ... and it is not the only one */
 	char vrf[IF_NAMESIZE];         /* an interface that is part of a VRF; "": none */
 };
 
