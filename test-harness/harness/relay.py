@@ -10,6 +10,7 @@ import time
 
 import dns.message
 
+SO_RCVBUFFORCE = 33      # of linux/socket.h; Python has no name for it
 
 class Relay:
     """Context manager. delay (seconds) and change (a function from a reply's octets to those to be sent) may be
@@ -25,6 +26,8 @@ class Relay:
             self.front.bind((address, 53))
             self.back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self.back.connect((server, 53))
+        for s in (self.front, self.back):       # what comes while this thread waits for a processor
+            s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
         self.wake, self.woken = socket.socketpair()
         self.thread = threading.Thread(target=self._serve, name="relay", daemon=True)
 

@@ -13,16 +13,18 @@ from pyroute2 import netns
 
 RUNS = Path("/var/lib/hydns-harness")      # not /run: zones and workloads may be too big for a tmpfs
 PREFIX = "hydns"
-SOON = 5      # seconds within which must be seen what takes milliseconds on a machine that is not busy
+PATIENCE = 30 # seconds that every wait for a state may take: bounds are for what hangs, not for what is slow
+SOON = PATIENCE      # for what takes milliseconds on a machine that is not busy
 
 
 class HarnessError(Exception):
     """Something the harness needs is missing or did not happen; says what and how to mend it."""
 
 
-def wait_until(check, seconds, what):
+def wait_until(check, seconds, what, patience=PATIENCE):
     """Polls check() until it returns something true, and returns that; HarnessError when it does not, called so many
-    seconds later."""
+    seconds later, or so many as patience says, if these are more."""
+    seconds = max(seconds, patience)
     deadline = time.monotonic() + seconds
     while True:
         called = time.monotonic()
@@ -107,7 +109,7 @@ def kill_all(run_dir):
     for pid, _ in processes(run_dir):
         os.kill(pid, signal.SIGTERM)
     try:
-        wait_until(lambda: not processes(run_dir), 5, "processes to end")
+        wait_until(lambda: not processes(run_dir), 5, "processes to end", patience=0)
     except HarnessError:
         for pid, _ in processes(run_dir):
             os.kill(pid, signal.SIGKILL)

@@ -20,7 +20,7 @@ from harness.batch import Wire, exchange_all
 from harness.client import query
 from harness.compare import difference
 from harness.network import SERVICE
-from harness.run import wait_until
+from harness.run import SOON, wait_until
 
 # name below no origin; kernel: it is answered there
 Question = namedtuple("Question", "name rdtype kernel")
@@ -177,7 +177,7 @@ class Hot:
         half = len(wires) // 2
         return wires if half == 0 else self.cold(wires[:half]) + self.cold(wires[half:])
 
-    def heat(self, questions, variants=({}, {"dnssec": True}), seconds=5):
+    def heat(self, questions, variants=({}, {"dnssec": True}), seconds=SOON):
         """Asks until the kernel answers all that it should; what stays cold is for the tests to say."""
         left = [w for v in variants for w in wires_of([q for q in questions if q.kernel], v, self.rng)]
         others = [w for v in variants for w in wires_of([q for q in questions if not q.kernel], v, self.rng)]
@@ -419,14 +419,14 @@ def test_no_longer_secure(hot):
     try:
         assert [hot.path.daemon.explain(q.name, q.rdtype)["where"] for q in questions] == ["resolver"] * 2
         kernel_answers = 0
-        end = time.monotonic() + 10
+        end = time.monotonic() + SOON
         while any(map(secure, hot.ask_directly(wires))):
             assert time.monotonic() < end, "Unbound resolves nothing anew"
             replies, answered = hot.count(wires)
             kernel_answers += answered
             assert None not in replies
         assert kernel_answers
-        wait_until(lambda: not any(map(secure, hot.ask(wires))), 2, "the kernel path to clear AD")
+        wait_until(lambda: not any(map(secure, hot.ask(wires))), SOON, "the kernel path to clear AD")
         assert hot.heat(questions) == [] and not any(map(secure, hot.ask(wires)))
     finally:
         hot.path.unbound.control("insecure_remove", questions[0].name)
