@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from pyroute2 import netns
@@ -124,7 +125,8 @@ def destroy(run_dir):
         subprocess.run(["umount", "--lazy", str(bpf)], check=True)
     for name in netns.listnetns():
         if name.startswith(f"{PREFIX}-{run_dir.name}-"):
-            netns.remove(name)
+            with suppress(FileNotFoundError):      # another run that begins cleans up as well
+                netns.remove(name)
     shutil.rmtree(run_dir, ignore_errors=True)
 
 
