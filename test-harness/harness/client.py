@@ -59,7 +59,7 @@ class Asker:
 
     count = 0
 
-    def __init__(self, world, ns, server, questions, rate, *, local=None, seconds=None, timeout=2.0, edns=False,
+    def __init__(self, world, ns, server, questions, rate, *, local=None, seconds=None, timeout=10.0, edns=False,
                  dnssec=False, mixed_case=False, watch=False):
         Asker.count += 1
         label = f"asker{Asker.count}"

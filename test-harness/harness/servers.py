@@ -81,8 +81,8 @@ class Unbound(Restartable):
                  *(f"    interface: {a}" for a in service.values()),
                  f'    root-hints: "{hints}"', f'    module-config: "{modules}"',
                  "    msg-cache-size: 64m", "    rrset-cache-size: 128m", "    outgoing-range: 4096", "    so-rcvbuf: 4m",
-                 # one client is the load of many: what waits for a slow authority is not dropped for its number
-                 "    num-queries-per-thread: 2048", "    wait-limit: 0", "    prefetch: yes", "    minimal-responses: yes",
+                 # one client is the load of many: what waits for a slow authority is not dropped for its number or its time
+                 "    num-queries-per-thread: 2048", "    wait-limit: 0", "    discard-timeout: 0", "    prefetch: yes", "    minimal-responses: yes",
                  *(f"    access-control: {p} allow" for p in ("10.53.0.0/16", "fd53::/16")),
                  *(f'    trust-anchor-file: "{a}"' for a in anchors), *(f"    {line}" for line in server)]
         if hydns:

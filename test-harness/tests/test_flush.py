@@ -84,6 +84,37 @@ def test_flush(path, command):
     under_load(path, command, address(g), generation=g)
 
 
+SHORT = {f"short{i}": [f"{1 + i % 3} A 192.0.2.{i + 1}"] for i in range(50)}
+RESOLUTION = 0.02      # seconds that the authority takes, so that clients wait when a reload comes
+
+
+def test_reload_under_load_of_short_ttls(path):
+    """Of all queries only such may be lost as Unbound was resolving when it left its loop for the reload, which Unbound
+    alone loses as well. What comes from then on waits in its sockets."""
+    world, questions = path.world, [(f"{label}.lab.example", "A") for label in SHORT]
+    world.rewrite_lab({**records(), **SHORT})
+    world.relay.delay = RESOLUTION
+    reloads = []
+    try:
+        with Asker(world, path.network.client1, SERVICE[4], questions, 2000, timeout=SOON) as asker:
+            for _ in range(5):
+                before = path.daemon.reasons()["ANSWERED"]
+                wait_until(lambda: path.daemon.reasons()["ANSWERED"] > before + 2000, SOON, "the kernel to answer the load")
+                given = time.monotonic_ns()
+                path.unbound.control("reload")     # Unbound has left its loop when this returns
+                reloads.append((given, time.monotonic_ns()))
+                path.unbound.control("status")
+            answers = asker.result()
+    finally:
+        world.relay.delay = 0.0
+        world.rewrite_lab(records())
+    lost = [a for a in answers if a.latency is None]
+    other = [a for a in lost if not any(given - 1e9 < a.sent < left for given, left in reloads)]
+    print(f"{len(lost)} of {len(answers)} queries were lost in {len(reloads)} reloads")
+    assert not other, f"{len(other)} queries were lost that Unbound was not resolving: {other[:3]}"
+    assert not [a for a in answers if a.rcode not in (None, 0)]
+
+
 def test_flush_with_dnssec_ok(path):
     g = Generation.next()
     under_load(path, ("flush", NAME), address(g), generation=g, dnssec=True)
