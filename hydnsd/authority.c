@@ -235,7 +235,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 	return i;
 }
 
-int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, uid_t uid, const struct hydns_hello *h,
+int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, const struct hydns_hello *h,
 			   int page_fd, struct hydns_welcome *welcome, int *new_page, char *why,
 			   size_t room)
 {
@@ -250,7 +250,6 @@ int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, uid_t uid, const 
 	a = &d->authority[i];
 	take_hello(a, h);
 	a->session = session;
-	a->uid = uid;
 	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %d is %s %s, process %u%s", i, h->identity, h->version,
 		   h->pid, welcome->adopted ? ", back with its page" : "");
 	return i;

@@ -49,7 +49,6 @@ struct hydnsd_authority {
 	enum hydnsd_authority_state state;
 	struct hydns_hello hello;      /* zero for one taken over whose plugin is not back yet */
 	uint64_t session;              /* of the plugin; 0: none */
-	uid_t uid;
 	uint64_t min_generation;       /* of the last WITHDRAW: offers with an older one are discarded */
 	struct hydnsd_changes changes; /* of single names since */
 	uint32_t epoch_seen;
@@ -75,7 +74,7 @@ void hydnsd_authority_adopt(struct hydnsd *d);
  * is a descriptor to hand over (to be closed by the caller), or -1 when the old page stays. Negative
  * errno and a line in why when refused.
  */
-int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, uid_t uid, const struct hydns_hello *h,
+int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, const struct hydns_hello *h,
 			   int page_fd, struct hydns_welcome *welcome, int *new_page, char *why,
 			   size_t room);
 /* A reconfiguration begins: no answers until READY. */

@@ -257,7 +257,7 @@ static bool welcome(struct hydnsd_session *s, const struct message *m, char *why
 	int page = m->fds > h->threads ? m->fd[h->threads] : -1, new_page, fds[FDS_OUT_MAX];
 	bool sent;
 
-	s->authority = hydnsd_authority_begin(s->daemon, s->id, s->uid, h, page, &w, &new_page, why, room);
+	s->authority = hydnsd_authority_begin(s->daemon, s->id, h, page, &w, &new_page, why, room);
 	if (s->authority < 0) {
 		s->authority = -1;
 		return refuse(s, m->head.seq, why);

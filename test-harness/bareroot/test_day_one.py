@@ -177,7 +177,8 @@ def test_remove(unbound):
     assert "xdp" not in machine.type("ip -details link show dev eth0").output
     left = machine.type("find / -xdev \\( -path /proc -o -path /root -o -path /var/log -o -path /var/lib \\) -prune -o "
                         "-name '*hydns*' -print").output.split()
-    assert set(left) <= {"/etc/hydns", "/etc/hydns/hydnsd.conf", "/etc/hydns/unbound.conf"}, left
+    assert sorted(left) == ["/etc/hydns", "/etc/hydns/hydnsd.conf"], "what was changed stays, and nothing else"
+    assert machine.type("ls /etc/hydns").output.split() == ["hydnsd.conf", "unbound.conf"]
 
 
 @pytest.mark.limit(900)
