@@ -41,7 +41,10 @@ static unsigned add_lines(struct doctor *d, char *text, const char *path)
 static void check_hydnsd(struct doctor *d)
 {
 	char path[512], *text = NULL;
-	const char *const argv[] = {hydnsd_program(), "--config", path, "--check", NULL};
+	/* Another pin directory than the default was named: hydnsd has it from its command line, or will. */
+	bool elsewhere = strcmp(d->ctl->pin_dir, HYDNS_PIN_DIR);
+	const char *const argv[] = {hydnsd_program(), "--config", path, "--check", elsewhere ? "--pin-dir" : NULL,
+				    d->ctl->pin_dir, NULL};
 	int err;
 
 	if (ctl_str(d->status, "config")[0])
