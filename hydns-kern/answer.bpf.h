@@ -62,14 +62,12 @@ static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct h
 static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, struct hydns_query *q,
 							    const struct hydns_authority_config *cfg,
 							    const struct hydns_rule *rule, __u32 dns_len,
-							    __u32 epoch, __u64 now)
+							    __u64 now)
 {
 	/* base_ns was read from the fine clock, now from the coarse one: it may seem to lie ahead. */
 	__u64 age = now > rule->base_ns ? now - rule->base_ns : 0;
 	enum hydns_reason r;
 
-	if (rule->epoch != epoch)
-		return HYDNS_R_EPOCH;
 	if (age >= rule->expire_ms * HYDNS_MS)
 		return HYDNS_R_EXPIRED;
 	if (!hydns_answer_fits(ctx, q, cfg, rule, dns_len))
@@ -500,8 +498,7 @@ static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct
 
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_authority_config *cfg,
-						      const struct hydns_rule *rule, __u32 epoch,
-						      __u64 now)
+						      const struct hydns_rule *rule, __u64 now)
 {
 	struct hydns_reply reply = {};
 	enum hydns_reason r;
@@ -509,7 +506,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 
 	reply.data_len = (__u64)q->name_len + 4 + rule->answer_len;
 	reply.dns_len = HYDNS_DNS_HEADER + reply.data_len + hydns_opt_len(q);
-	r = hydns_answer_check(ctx, q, cfg, rule, reply.dns_len, epoch, now);
+	r = hydns_answer_check(ctx, q, cfg, rule, reply.dns_len, now);
 	if (r)
 		return r;
 	reply.answer_off = q->dns_off + HYDNS_DNS_HEADER + q->name_len + 4;

@@ -11,6 +11,7 @@
 #include "admit.bpf.h"
 #include "lookup.bpf.h"
 #include "cookie.bpf.h"
+#include "touched.bpf.h"
 #include "answer.bpf.h"
 
 /* Stages 1 to 3: is this an ordinary query to a service? */
@@ -54,7 +55,9 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	if (r)
 		return r;
 	epoch = *(const volatile __u32 *)&page->epoch;
-	return hydns_answer(ctx, q, cfg, rule, epoch, now);
+	if (rule->epoch != epoch && !hydns_untouched(q, page, rule, epoch))
+		return HYDNS_R_EPOCH;
+	return hydns_answer(ctx, q, cfg, rule, now);
 }
 
 /*

@@ -90,12 +90,17 @@ size_t hydns_left_out_length(const __u8 *block, size_t room)
 	return at;
 }
 
+/* Where in the slot the owners' places begin. */
+static __u32 owners_at(const struct hydns_rule *r)
+{
+	return HYDNS_RULE_ROTATIONS(r->name_len, r->answer_len, r->ttl_count) + r->rotation_count * HYDNS_ROTATION_LEN;
+}
+
 const __u8 *hydns_rule_left_out(const struct hydns_rule *r)
 {
 	if (!(r->flags & HYDNS_RULE_LEFT_OUT))
 		return NULL;
-	return (const __u8 *)r + HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count,
-						  r->rotation_count * HYDNS_ROTATION_LEN);
+	return (const __u8 *)r + owners_at(r) + r->owner_count * sizeof(__u16);
 }
 
 struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i)
@@ -105,6 +110,14 @@ struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i
 	memcpy(&g, (const __u8 *)r + HYDNS_RULE_ROTATIONS(r->name_len, r->answer_len, r->ttl_count) + i * sizeof(g),
 	       sizeof(g));
 	return g;
+}
+
+__u16 hydns_rule_owner(const struct hydns_rule *r, unsigned i)
+{
+	__u16 place;
+
+	memcpy(&place, (const __u8 *)r + owners_at(r) + i * sizeof(place), sizeof(place));
+	return place;
 }
 
 static bool ttls_valid(const __u16 *ttl, unsigned count, __u16 answer_len)
@@ -134,7 +147,16 @@ static bool head_valid(const struct hydns_rule *r)
 {
 	return r->name_len && !(r->variant & ~HYDNS_VARIANTS) && r->authority < HYDNS_AUTHORITIES &&
 	       !(r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)) &&
-	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX;
+	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX &&
+	       r->owner_count <= HYDNS_RULE_OWNERS_MAX;
+}
+
+static bool owners_valid(const __u16 *owner, unsigned count)
+{
+	while (count--)
+		if (owner[count] >= HYDNS_TOUCHED_PLACES)
+			return false;
+	return true;
 }
 
 static bool left_out_valid(const struct hydns_rule_parts *p)
@@ -148,7 +170,7 @@ bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
 	return head_valid(&p->head) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
 	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
-	       rotations_valid(&p->head, p->rotation, p->ttl);
+	       rotations_valid(&p->head, p->rotation, p->ttl) && owners_valid(p->owner, p->head.owner_count);
 }
 
 /* What the store keeps in a header stays. */
@@ -178,17 +200,18 @@ void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 	memcpy(ttls, p->ttl, r->ttl_count * sizeof(*p->ttl));
 	at = ttls + r->ttl_count * sizeof(*p->ttl);
 	memcpy(at, p->rotation, r->rotation_count * sizeof(*p->rotation));
+	at += r->rotation_count * sizeof(*p->rotation);
+	memcpy(at, p->owner, r->owner_count * sizeof(*p->owner));
 	if (p->left_out_len)
-		memcpy(at + r->rotation_count * sizeof(*p->rotation), p->left_out, p->left_out_len);
+		memcpy(at + r->owner_count * sizeof(*p->owner), p->left_out, p->left_out_len);
 }
 
 bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 {
 	const __u8 *type = r->data + r->name_len, *left_out = hydns_rule_left_out(r);
-	__u32 space = (__u32)HYDNS_RULE_SPACE(r->name_len, r->answer_len, r->ttl_count,
-					      r->rotation_count * HYDNS_ROTATION_LEN);
+	__u32 space = owners_at(r) + r->owner_count * (__u32)sizeof(__u16);
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
-	__u16 ttl[HYDNS_TTLS_MAX];
+	__u16 ttl[HYDNS_TTLS_MAX], owner[HYDNS_RULE_OWNERS_MAX];
 
 	if (!head_valid(r) || space > slot_size || (left_out && !hydns_left_out_length(left_out, slot_size - space)))
 		return false;
@@ -198,7 +221,10 @@ bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 	memcpy(ttl, (const __u8 *)r + HYDNS_RULE_TTLS(r->name_len, r->answer_len), r->ttl_count * sizeof(*ttl));
 	for (unsigned i = 0; i < r->rotation_count; i++)
 		rotation[i] = hydns_rule_rotation(r, i);
+	for (unsigned i = 0; i < r->owner_count; i++)
+		owner[i] = hydns_rule_owner(r, i);
 	return ttls_valid(ttl, r->ttl_count, r->answer_len) && rotations_valid(r, rotation, ttl) &&
+	       owners_valid(owner, r->owner_count) &&
 	       r->answer_sum == hydns_answer_sum(hydns_rule_answer(r), r->answer_len, ttl, r->ttl_count);
 }
 

@@ -36,6 +36,7 @@ struct hydns_rule_parts {
 	const __u16 *ttl;              /* head.ttl_count offsets into the answer, ascending */
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX]; /* head.rotation_count of them */
 	__u64 key;                     /* hydns_store_key() of these; 0: computed when needed */
+	__u16 owner[HYDNS_RULE_OWNERS_MAX]; /* head.owner_count of them: places below HYDNS_TOUCHED_PLACES */
 	const __u8 *left_out;          /* with HYDNS_RULE_LEFT_OUT: the names that the answer left out ... */
 	__u16 left_out_len;            /* ... and their octets, with their number's; else 0 */
 };
@@ -116,10 +117,12 @@ const __u8 *hydns_rule_name(const struct hydns_rule *r);
 const __u8 *hydns_rule_answer(const struct hydns_rule *r);
 /* Of a valid rule, number i below rotation_count. */
 struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i);
+/* Of a valid rule, place of owner name number i below owner_count. */
+__u16 hydns_rule_owner(const struct hydns_rule *r, unsigned i);
 /* Octets of what follows the TTLs' offsets, for HYDNS_RULE_SPACE. */
 static inline __u32 hydns_parts_rest(const struct hydns_rule_parts *p)
 {
-	return p->head.rotation_count * HYDNS_ROTATION_LEN + p->left_out_len;
+	return p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.owner_count * sizeof(p->owner[0]) + p->left_out_len;
 }
 /* The block of names that the answer left out, of a valid rule; NULL: none. */
 const __u8 *hydns_rule_left_out(const struct hydns_rule *r);

@@ -28,12 +28,31 @@ static uint32_t page_epoch(const struct hydnsd *d, uint32_t i)
 
 uint32_t hydnsd_authority_epoch(const struct hydnsd *d, uint32_t i)
 {
-	return page_epoch(d, i) & ~HYDNS_EPOCH_SUSPENDED;
+	return page_epoch(d, i) & ~HYDNS_EPOCH_FLAGS;
 }
 
 bool hydnsd_authority_suspended(const struct hydnsd *d, uint32_t i)
 {
-	return page_epoch(d, i) & HYDNS_EPOCH_SUSPENDED;
+	return page_epoch(d, i) & HYDNS_EPOCH_FLAGS;
+}
+
+static bool marked(const volatile struct hydns_authority_page *page, const struct hydns_rule *rule)
+{
+	for (unsigned n = 0; n < rule->owner_count; n++) {
+		__u16 place = hydns_rule_owner(rule, n);
+
+		if (page->touched[place / 64] >> place % 64 & 1)
+			return true;
+	}
+	return rule->owner_count == 0;
+}
+
+bool hydnsd_authority_rests(const struct hydnsd *d, const struct hydns_rule *rule)
+{
+	uint32_t epoch = page_epoch(d, rule->authority);
+
+	return epoch & HYDNS_EPOCH_SUSPENDED ||
+	       (epoch & HYDNS_EPOCH_TOUCHED && marked(hydns_kern_page(d->kern, rule->authority), rule));
 }
 
 /* Neither 0, which stands for none, nor one that looks suspended. */
@@ -42,7 +61,7 @@ static uint32_t first_epoch(struct hydnsd *d)
 	uint32_t epoch;
 
 	do {
-		epoch = (hydns_kern_next_session(d->kern) << SESSION_SHIFT) & ~HYDNS_EPOCH_SUSPENDED;
+		epoch = (hydns_kern_next_session(d->kern) << SESSION_SHIFT) & ~HYDNS_EPOCH_FLAGS;
 	} while (!epoch);
 	return epoch;
 }

@@ -99,8 +99,10 @@ void hydnsd_authority_tick(struct hydnsd *d);
 
 /* What its rules must bear to count; 0: it has no page. */
 uint32_t hydnsd_authority_epoch(const struct hydnsd *d, uint32_t i);
-/* It has suspended its rules until hydnsd has acted upon what waits in its rings. */
+/* It has suspended rules, some or all, until hydnsd has acted upon what waits in its rings. */
 bool hydnsd_authority_suspended(const struct hydnsd *d, uint32_t i);
+/* This rule is among them. */
+bool hydnsd_authority_rests(const struct hydnsd *d, const struct hydns_rule *rule);
 /* Nanoseconds since the last beat, UINT64_MAX when it has none. */
 uint64_t hydnsd_authority_age(const struct hydnsd *d, uint32_t i);
 /* Answers since the resolver's page was made; exact at the time of the call. */

@@ -222,7 +222,7 @@ static bool find_kept(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q
 
 	for (unsigned flags = 0; flags <= HYDNS_VARIANTS; flags++) {
 		uint64_t key = hydns_key_hash(q->name.octet, q->name.len, q->qtype, (uint8_t)(q->variant ^ flags), 0,
-					      a->hello.kept_seed);
+					      a->hello.seed);
 
 		if (hydnsd_session_kept(d, a->session, key, out))
 			return true;
@@ -289,7 +289,7 @@ static void say_absence(struct hydnsd *d, uint32_t i, const struct hydnsd_asked 
 /* What keeps a rule that is there from answering; ANSWERED: nothing. */
 static enum hydns_reason obstacle(struct hydnsd *d, const struct hydns_rule *rule, bool has_client, char text[TEXT])
 {
-	if (hydnsd_authority_suspended(d, rule->authority)) {
+	if (hydnsd_authority_rests(d, rule)) {
 		say(text, "a rule is there, but waits until hydnsd has withdrawn what its resolver changed while hydnsd was away");
 		return HYDNS_R_EPOCH;
 	}

@@ -245,7 +245,7 @@ static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o
 {
 	const struct hydnsd_authority *a = &d->authority[i];
 	const struct hydnsd_offer_limits limits = {
-		.now_ns = now_ns, .seed = hydnsd_rules_seed(d->rules),
+		.now_ns = now_ns, .seed = hydnsd_rules_seed(d->rules), .place_seed = { a->hello.seed[0], a->hello.seed[1] },
 		.min_ttl = a->hello.min_ttl, .max_ttl = a->hello.max_ttl,
 		.rotates = a->hello.flags & HYDNS_AUTH_ROTATES,
 	};

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "hydns/hash.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/rdata.h"
 #include "hydnsd/signature.h"
@@ -193,13 +194,22 @@ static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned s
 }
 
 /* The answer depends on this name. */
+static void add_name(struct hydnsd_answer *a, const struct hydnsd_offer_limits *l, const uint8_t *name, uint8_t len)
+{
+	struct hydnsd_owner_list *o = &a->owners;
+
+	if (hydnsd_owner_list_add(o, hydnsd_name_hash(name, len, l->seed, &a->signature)) &&
+	    o->count <= HYDNS_RULE_OWNERS_MAX)
+		a->parts.owner[o->count - 1] = HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, len, l->place_seed));
+}
+
 static void note_name(struct reading *r, const struct hydnsd_name *name)
 {
 	struct hydnsd_answer *a = r->out;
 
 	if (name->len == a->parts.head.name_len && !memcmp(name->octet, a->data, name->len))
 		return;                /* most records belong to the name that is asked for */
-	hydnsd_owner_list_add(&a->owners, hydnsd_name_hash(name->octet, name->len, r->limits->seed, &a->signature));
+	add_name(a, r->limits, name->octet, name->len);
 }
 
 /* Only as much is cleared as the message is long: offers come by the million. */
@@ -344,8 +354,7 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 	fill_head(frame, left_out, out);
 	out->signature = 0;
 	out->owners.count = 0;
-	hydnsd_owner_list_add(&out->owners,
-			      hydnsd_name_hash(frame->data, frame->name_len, limits->seed, &out->signature));
+	add_name(out, limits, frame->data, frame->name_len);
 	begin_reading(&r, limits, out);
 	note_left_out(&r);
 	why = read_records(&r);
@@ -355,6 +364,8 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		why = set_life(&r, frame->ttl);
 	if (why)
 		return why;
+	if (out->owners.count <= HYDNS_RULE_OWNERS_MAX)
+		head->owner_count = (uint8_t)out->owners.count;
 	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) > HYDNS_SLOT_MOST)
 		return HYDNSD_REJECT_TOO_BIG;
 	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,

@@ -24,6 +24,7 @@ const char *hydnsd_rejection_text(enum hydnsd_rejection r);
 struct hydnsd_offer_limits {
 	uint64_t now_ns;
 	uint64_t seed;                 /* of signatures */
+	__u64 place_seed[2];           /* of the places of owner names, from HELLO */
 	uint32_t min_ttl, max_ttl;     /* seconds; 0: none */
 	bool rotates;                  /* the resolver rotates RRsets */
 };

@@ -35,13 +35,14 @@ struct hydnsd_owners {
 	uint32_t found[HYDNSD_OWNERS_FOUND];
 };
 
-void hydnsd_owner_list_add(struct hydnsd_owner_list *l, uint64_t hash)
+bool hydnsd_owner_list_add(struct hydnsd_owner_list *l, uint64_t hash)
 {
 	for (uint32_t i = 0; i < l->count; i++)
 		if (l->hash[i] == hash)
-			return;
+			return false;
 	if (l->count < HYDNSD_OWNERS_MAX)
 		l->hash[l->count++] = hash;
+	return true;
 }
 
 /* Pages of the kernel's, so that lines are whole, and what is never used takes nothing. */

@@ -19,7 +19,8 @@ struct hydnsd_owner_list {
 	uint32_t count;
 	uint64_t hash[HYDNSD_OWNERS_MAX]; /* hydnsd_name_hash() */
 };
-void hydnsd_owner_list_add(struct hydnsd_owner_list *l, uint64_t hash);
+/* True when it was not there. */
+bool hydnsd_owner_list_add(struct hydnsd_owner_list *l, uint64_t hash);
 
 struct hydnsd_owners;
 /* For rules of ordinals 0..ordinals-1 (below HYDNS_ORDINALS_MOST); NULL: no memory. */

@@ -124,5 +124,7 @@ uint32_t hydnsd_rules_renew(struct hydnsd_rules *r, uint32_t handle, const struc
 	};
 	for (unsigned i = 0; i < rule->rotation_count; i++)
 		next.parts.rotation[i] = hydns_rule_rotation(rule, i);
+	for (unsigned i = 0; i < rule->owner_count; i++)
+		next.parts.owner[i] = hydns_rule_owner(rule, i);
 	return hydnsd_rules_succeed(r, handle, &next, now_ns);
 }

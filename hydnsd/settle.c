@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * SETTLE: a plugin that has suspended its rules, because data changed while no hydnsd was there, or while this one hung,
+ * SETTLE: a plugin that has suspended rules, because data changed while no hydnsd was there, or while this one hung,
  * asks for the moment from which those that are left are right. Everything that its rings held when it asked has been
  * taken; then a withdrawal of what bears another epoch queues behind all withdrawals that the frames began, and with a
  * grace period after it no program holds any of these rules.

@@ -54,8 +54,6 @@ static void look_around(struct hydnsd *d, struct reach *out)
 			*o = "the program is attached to no interface";
 		else if (!d->authority[i].live || hydnsd_authority_age(d, i) >= HYDNS_HEARTBEAT_STALE_NS)
 			*o = "its resolver gives no sign of life or has not finished registering";
-		else if (hydnsd_authority_suspended(d, i))
-			*o = "its rules wait until hydnsd has withdrawn what changed while it was away";
 		else if (!served[i])
 			*o = "its resolver has registered no address to answer at";
 		else if (d->authority[i].session && !d->authority[i].acl_count)
@@ -65,12 +63,12 @@ static void look_around(struct hydnsd *d, struct reach *out)
 
 static const char *rule_obstacle(struct hydnsd *d, const struct reach *reach, const struct hydns_rule *rule)
 {
-	const volatile struct hydns_authority_page *page = hydns_kern_page(d->kern, rule->authority);
-
 	if (reach->obstacle[rule->authority])
 		return reach->obstacle[rule->authority];
-	if (!page || rule->epoch != page->epoch)
+	if (rule->epoch != hydnsd_authority_epoch(d, rule->authority))
 		return "its resolver has withdrawn everything since";
+	if (hydnsd_authority_rests(d, rule))
+		return "it waits until hydnsd has withdrawn what changed while it was away";
 	return NULL;
 }
 

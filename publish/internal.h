@@ -77,6 +77,9 @@ void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len);
 bool hydns_producer_commit(struct hydns_producer *r, uint32_t len);
 /* Less than half of the ring is in use. */
 bool hydns_producer_roomy(const struct hydns_producer *r);
+/* Copies the frame at this position, of those before end, as far as there is room; returns its length, 0: it is none.
+ * Another thread than the producer's may call it; whether hydnsd has given the frame back meanwhile it must look itself. */
+uint32_t hydns_producer_peek(const struct hydns_producer *r, uint32_t position, uint32_t end, void *out, size_t room);
 
 /* -- names.c: which names may stand in a rule, and which have changed --------------------------------- */
 struct hydns_names;
@@ -152,9 +155,11 @@ uint64_t hydns_pages_generation(const struct hydns_pages *g);
 uint32_t hydns_pages_epoch(const struct hydns_pages *g); /* suspended or not */
 uint64_t hydns_pages_advance_generation(struct hydns_pages *g); /* the new one */
 void hydns_pages_advance_epoch(struct hydns_pages *g);
-/* No rule counts until _resume(). True when they did until now. */
+/* Until _resume() no rule counts, or none that depends on a name of this place (HYDNS_TOUCHED_PLACE). True when all did
+ * until now. */
 bool hydns_pages_suspend(struct hydns_pages *g);
-bool hydns_pages_suspended(const struct hydns_pages *g);
+bool hydns_pages_touch(struct hydns_pages *g, uint32_t place);
+bool hydns_pages_suspended(const struct hydns_pages *g); /* some rules or all */
 void hydns_pages_resume(struct hydns_pages *g);          /* link thread only */
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns); /* 0: gone, for good */
 void hydns_pages_tell_tai(struct hydns_pages *g, int32_t offset);
@@ -234,18 +239,21 @@ void hydns_requests_accept(struct hydns_requests *r, bool accepting);
 
 /* -- owed.c: withdrawals that wait for hydnsd --------------------------------------------------------- */
 #define HYDNS_OWED_MAX 8                 /* each takes a grace period when hydnsd is back */
+#define HYDNS_OWED_ALL UINT32_MAX        /* instead of a name's place */
 struct hydns_owed {
 	pthread_mutex_t lock;
 	unsigned count;
 	uint32_t resumed;                /* suspensions that have ended */
-	uint32_t quiet;                  /* the last one in which a grace period has passed, counted from 1 */
+	uint32_t quiet;                  /* the last one in which all rules waited and a grace period has passed since,
+					  * counted from 1 */
 	struct hydns_withdraw of[HYDNS_OWED_MAX];
 };
 void hydns_owed_init(struct hydns_owed *o);
 void hydns_owed_destroy(struct hydns_owed *o);
-/* Notes it and suspends the rules. False: there are too many, and nothing was done. */
-bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w);
-/* After that: whether a grace period has passed since the rules were suspended; *suspension is for _quieten(), once one has. */
+/* Notes it and suspends the rules of this place, or HYDNS_OWED_ALL. False: there are too many, and nothing was done. */
+bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place);
+/* After that: whether a grace period has passed since all rules were suspended; *suspension is for _quieten(), once one
+ * has. */
 bool hydns_owed_quiet(struct hydns_owed *o, uint32_t *suspension);
 void hydns_owed_quieten(struct hydns_owed *o, uint32_t suspension);
 /* Link thread: the oldest, and that this one has been done. */
@@ -317,6 +325,8 @@ struct hydns_publish {
 void hydns_publish_kill_rules(struct hydns_publish *p);
 /* As kill, until the link thread has had hydnsd act upon what waits for it; then those that are left count again. */
 void hydns_publish_suspend_rules(struct hydns_publish *p);
+/* The same for the rules that depend on this name (lower case, well-formed) alone. */
+void hydns_publish_touch(struct hydns_publish *p, const uint8_t *name, size_t len);
 /* hydnsd is away, and all rules are dead. */
 bool hydns_publish_dead(struct hydns_publish *p);
 

@@ -94,10 +94,15 @@ static void check_clocks(struct link *l)
 		  (long long)(moved / 1000000));
 }
 
+static uint32_t tail_of(const struct hydns_thread *t)
+{
+	return __atomic_load_n(&t->ring.ring->tail, __ATOMIC_ACQUIRE);
+}
+
 /* Positions are modulo 2^32: to be asked of a frame that may be in the ring, and at least once a beat. */
 static bool consumed(const struct hydns_thread *t, uint32_t position)
 {
-	return (int32_t)(position - __atomic_load_n(&t->ring.ring->tail, __ATOMIC_ACQUIRE)) <= 0;
+	return (int32_t)(position - tail_of(t)) <= 0;
 }
 
 /* With hydnsd: true when a CHANGED frame has been waiting for too long. */
@@ -117,27 +122,64 @@ static bool change_stuck(struct change_watch *w, struct hydns_thread *t, uint64_
 	return false;
 }
 
+union waiting_frame {
+	struct hydns_frame head;
+	struct hydns_changed changed;
+	uint8_t octet[offsetof(struct hydns_changed, data) + HYDNS_NAME_MAX];
+};
+
+/* False: the frame, of this length, is broken. */
+static bool touch_named(struct hydns_publish *p, const union waiting_frame *f, uint32_t len)
+{
+	const struct hydns_changed *c = &f->changed;
+
+	if (f->head.type != HYDNS_FRAME_CHANGED)
+		return true;
+	if (len < offsetof(struct hydns_changed, data) + c->name_len || !c->name_len ||
+	    hydns_name_length(c->data, c->name_len) != c->name_len)
+		return false;
+	hydns_publish_touch(p, c->data, c->name_len);
+	return true;
+}
+
+/* The rules of all names in CHANGED frames wait with these. False: the ring can't be read. A hydnsd that goes on
+ * meanwhile may give back what is being read. */
+static bool touch_waiting(struct hydns_publish *p, const struct hydns_thread *t)
+{
+	uint32_t end = __atomic_load_n(&t->ring.ring->head, __ATOMIC_SEQ_CST), at = tail_of(t), len;
+	union waiting_frame f;
+
+	while ((int32_t)(end - at) > 0) {
+		len = hydns_producer_peek(&t->ring, at, end, &f, sizeof(f));
+		atomic_thread_fence(memory_order_acquire);
+		if ((int32_t)(tail_of(t) - at) > 0) {
+			at = tail_of(t);
+			continue;
+		}
+		if (!len || !touch_named(p, &f, len))
+			return false;
+		at += len;
+	}
+	return true;
+}
+
+/* hydnsd is lost, or hangs. */
+static void rest_with_changes(struct link *l)
+{
+	for (uint32_t i = 0; i < l->p->o.threads; i++)
+		if (!touch_waiting(l->p, &l->p->thread[i]))
+			hydns_publish_suspend_rules(l->p);
+}
+
 static void check_changes(struct link *l)
 {
 	uint64_t now_ms = hydns_mono_coarse_ms();
 
 	for (uint32_t i = 0; i < l->p->o.threads; i++)
 		if (change_stuck(&l->watch[i], &l->p->thread[i], now_ms)) {
-			hydns_publish_suspend_rules(l->p);
+			rest_with_changes(l);
 			return;
 		}
-}
-
-/* hydnsd is lost: the rules wait with the frames that it has not acted upon. */
-static void suspend_for_changes(struct link *l)
-{
-	for (uint32_t i = 0; i < l->p->o.threads; i++) {
-		struct hydns_thread *t = &l->p->thread[i];
-		uint32_t head = atomic_load(&t->changed_head);
-
-		if (head != l->watch[i].settled && !consumed(t, head))
-			hydns_publish_suspend_rules(l->p);
-	}
 }
 
 static void beat(struct link *l)
@@ -300,7 +342,7 @@ static int hello(struct link *l)
 		.min_ttl = o->min_ttl, .max_ttl = o->max_ttl, .flags = o->flags, .edns_size = o->edns_size,
 		.max_udp = o->max_udp, .refresh_percent = (uint16_t)o->refresh_percent,
 		.pid = (uint32_t)getpid(), .admission = o->admission,
-		.kept_seed = { l->p->seed[0], l->p->seed[1] },
+		.seed = { l->p->seed[0], l->p->seed[1] },
 	};
 	int fd[HYDNS_THREADS_MAX + 1];
 	unsigned fds = o->threads;
@@ -575,7 +617,12 @@ static int settle_one(struct link *l, uint32_t type, const void *payload, size_t
 	return 0;
 }
 
-/* The rules that are left when hydnsd has acted upon all that waits for it count again. */
+/*
+ * The rules that are left when hydnsd has acted upon all that waits for it count again. Another thread may be about to
+ * mark a name at this moment: one that found hydnsd away did so before this session, with its frame in the ring already,
+ * which SETTLE comes behind; one that found the rules suspended has put its frame into a ring that hydnsd reads. So a mark
+ * that is lost here was not needed any more, and a flag that is left is taken back by the next turn.
+ */
 static int resume(struct link *l)
 {
 	struct hydns_withdraw w;
@@ -643,10 +690,11 @@ static void close_session(struct link *l, int error)
 	if (l->sock >= 0)
 		close(l->sock);
 	l->sock = -1;
-	suspend_for_changes(l);
+	if (was_ready)
+		rest_with_changes(l);
 	if (error)
-		tell(l, HYDNS_LOG_WARNING, "connection to hydnsd lost (%s): kernel answers go on until data change, and again "
-		     "when it is back", strerror(-error));
+		tell(l, HYDNS_LOG_WARNING, "connection to hydnsd lost (%s): kernel answers go on, but those of names whose data "
+		     "change wait until it is back", strerror(-error));
 	l->lost |= error != 0;
 }
 

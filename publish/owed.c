@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Withdrawals that were asked for while hydnsd was away. They return at once, for the rules are suspended, and are done
+ * Withdrawals that were asked for while hydnsd was away. They return at once, for their rules are suspended, and are done
  * before these count again. Under the lock, so that no withdrawal can come between the last look at the list and the
  * end of the suspension.
  */
@@ -27,7 +27,7 @@ static struct hydns_withdraw *find(struct hydns_owed *o, const struct hydns_with
 	return NULL;
 }
 
-bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w)
+bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place)
 {
 	struct hydns_withdraw *same;
 	bool room;
@@ -39,7 +39,10 @@ bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hy
 		if (!same)
 			same = &o->of[o->count++];
 		*same = *w;
-		hydns_pages_suspend(g);
+		if (place == HYDNS_OWED_ALL)
+			hydns_pages_suspend(g);
+		else
+			hydns_pages_touch(g, place);
 	}
 	pthread_mutex_unlock(&o->lock);
 	return room;

@@ -7,7 +7,7 @@
  * pages; the epoch lives in the page, where hydnsd has given its first value. Whoever advances either
  * looks afterwards whether the page is still the current one; whoever changes pages kills the old page
  * first. So whatever the order, no rule survives under a page that nobody advances. Suspending is a bit of the epoch,
- * which goes and leaves the rules as they were.
+ * which goes and leaves the rules as they were: one for all of them, another for those of marked names.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -69,12 +69,12 @@ uint64_t hydns_pages_generation(const struct hydns_pages *g)
 
 uint32_t hydns_pages_epoch(const struct hydns_pages *g)
 {
-	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST) & ~HYDNS_EPOCH_SUSPENDED;
+	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST) & ~HYDNS_EPOCH_FLAGS;
 }
 
 bool hydns_pages_suspended(const struct hydns_pages *g)
 {
-	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST) & HYDNS_EPOCH_SUSPENDED;
+	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST) & HYDNS_EPOCH_FLAGS;
 }
 
 int hydns_pages_fd(const struct hydns_pages *g)
@@ -107,11 +107,10 @@ uint64_t hydns_pages_advance_generation(struct hydns_pages *g)
 /* Suspended or not, it stays so. */
 static void advance(struct hydns_authority_page *page)
 {
-	__u32 old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST), suspended, next;
+	__u32 old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST), next;
 
 	do {
-		suspended = old & HYDNS_EPOCH_SUSPENDED;
-		next = ((old + 1) & ~HYDNS_EPOCH_SUSPENDED) | suspended;
+		next = ((old + 1) & ~HYDNS_EPOCH_FLAGS) | (old & HYDNS_EPOCH_FLAGS);
 	} while (!__atomic_compare_exchange_n(&page->epoch, &old, next, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }
 
@@ -134,12 +133,38 @@ bool hydns_pages_suspend(struct hydns_pages *g)
 		page = atomic_load(&g->page);
 		old = __atomic_fetch_or(&page->epoch, HYDNS_EPOCH_SUSPENDED, __ATOMIC_SEQ_CST);
 	} while (page != atomic_load(&g->page));
-	return !(old & HYDNS_EPOCH_SUSPENDED);
+	return !(old & HYDNS_EPOCH_FLAGS);
 }
 
+/* The mark first: a program that sees the flag sees it. Most marks are made under a flag that is there. */
+bool hydns_pages_touch(struct hydns_pages *g, uint32_t place)
+{
+	struct hydns_authority_page *page;
+	__u32 old;
+
+	do {
+		page = atomic_load(&g->page);
+		__atomic_fetch_or(&page->touched[place / 64], 1ULL << place % 64, __ATOMIC_SEQ_CST);
+		old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST);
+		if (!(old & HYDNS_EPOCH_TOUCHED))
+			old = __atomic_fetch_or(&page->epoch, HYDNS_EPOCH_TOUCHED, __ATOMIC_SEQ_CST);
+	} while (page != atomic_load(&g->page));
+	return !(old & HYDNS_EPOCH_FLAGS);
+}
+
+/*
+ * The flags first: marks that go under a flag would let rules count one by one, which is right as well, but who reads
+ * this need not show it. A mark that another thread makes meanwhile may be lost, or its flag be left: its name's change was
+ * in the ring before this suspension's end was asked for, or hydnsd is there and acts upon it (see link.c).
+ */
 void hydns_pages_resume(struct hydns_pages *g)
 {
-	__atomic_fetch_and(&atomic_load(&g->page)->epoch, ~HYDNS_EPOCH_SUSPENDED, __ATOMIC_SEQ_CST);
+	struct hydns_authority_page *page = atomic_load(&g->page);
+
+	__atomic_fetch_and(&page->epoch, ~HYDNS_EPOCH_FLAGS, __ATOMIC_SEQ_CST);
+	for (unsigned i = 0; i < HYDNS_TOUCHED_WORDS; i++)
+		if (__atomic_load_n(&page->touched[i], __ATOMIC_SEQ_CST))
+			__atomic_store_n(&page->touched[i], 0, __ATOMIC_SEQ_CST);
 }
 
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns)

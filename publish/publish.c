@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "hydns/hash.h"
 #include "publish/internal.h"
 
 #define REFRESH_PERCENT_MAX 90
@@ -241,6 +242,19 @@ void hydns_publish_suspend_rules(struct hydns_publish *p)
 		hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
 }
 
+static uint32_t place_of(const struct hydns_publish *p, const uint8_t *name, size_t len)
+{
+	const __u64 seed[2] = { p->seed[0], p->seed[1] };
+
+	return HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, (uint8_t)len, seed));
+}
+
+void hydns_publish_touch(struct hydns_publish *p, const uint8_t *name, size_t len)
+{
+	if (!hydns_publish_dead(p) && hydns_pages_touch(p->pages, place_of(p, name, len)))
+		hydns_requests_wake(&p->requests);     /* as above */
+}
+
 void hydns_publish_kill_rules(struct hydns_publish *p)
 {
 	uint32_t interval = atomic_load(&p->interval);
@@ -316,19 +330,23 @@ static void note_withdrawn(struct hydns_publish *p, uint64_t generation)
 		;
 }
 
-/* Without hydnsd: the rules wait until the next one has done this, too. False: that can't be. */
+/* Without hydnsd: its rules, those of a subtree with all others, wait until the next one has done this, too. False: that
+ * can't be. */
 static bool suspend_and_wait(struct hydns_publish *p, const struct hydns_request *q)
 {
+	const struct hydns_withdraw *w = &q->withdraw;
+	uint32_t place = w->scope == HYDNS_SCOPE_NAME ? place_of(p, w->name, w->name_len) : HYDNS_OWED_ALL;
 	uint32_t suspension;
 
-	if (q->state != HYDNS_REQUEST_FAILED || q->withdraw.scope == HYDNS_SCOPE_ALL || hydns_publish_dead(p) ||
-	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, &q->withdraw))
+	if (q->state != HYDNS_REQUEST_FAILED || w->scope == HYDNS_SCOPE_ALL || hydns_publish_dead(p) ||
+	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, w, place))
 		return false;
 	hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
 	if (hydns_owed_quiet(&p->owed, &suspension))
 		return true;
 	grace(p);
-	hydns_owed_quieten(&p->owed, suspension);
+	if (place == HYDNS_OWED_ALL)
+		hydns_owed_quieten(&p->owed, suspension);
 	return true;
 }
 

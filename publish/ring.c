@@ -54,7 +54,7 @@ void hydns_producer_close(struct hydns_producer *r)
 	r->ring = NULL;
 }
 
-static struct hydns_frame *frame_at(struct hydns_producer *r, uint32_t position)
+static struct hydns_frame *frame_at(const struct hydns_producer *r, uint32_t position)
 {
 	uint8_t *data = (uint8_t *)r->ring + HYDNS_RING_DATA;
 
@@ -77,6 +77,21 @@ void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len)
 		r->head += pad;        /* published together with the frame that follows */
 	}
 	return frame_at(r, r->head);
+}
+
+uint32_t hydns_producer_peek(const struct hydns_producer *r, uint32_t position, uint32_t end, void *out, size_t room)
+{
+	uint32_t left = end - position, in_one_piece = HYDNS_RING_BYTES - (position & (HYDNS_RING_BYTES - 1));
+	struct hydns_frame head;
+
+	if (left < sizeof(head) || left > HYDNS_RING_BYTES || position % 8)
+		return 0;
+	memcpy(&head, frame_at(r, position), sizeof(head));
+	if (head.len < sizeof(head) || head.len % 8 || head.len > left || head.len > in_one_piece)
+		return 0;
+	memcpy(out, frame_at(r, position), head.len < room ? head.len : room);
+	memcpy(out, &head, sizeof(head)); /* hydnsd could have changed it since the check */
+	return head.len;
 }
 
 bool hydns_producer_roomy(const struct hydns_producer *r)

@@ -395,6 +395,13 @@ static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what
 	return true;
 }
 
+/* Without hydnsd, and until it has caught up with what its rings hold, the rules of the name wait. */
+static void rest_while_away(struct hydns_publish *p, const uint8_t *name, size_t len)
+{
+	if (!atomic_load(&p->ready) || hydns_pages_suspended(p->pages))
+		hydns_publish_touch(p, name, len);
+}
+
 void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t name_len)
 {
 	struct hydns_publish *p = t->publish;
@@ -412,13 +419,13 @@ void hydns_publish_changed(struct hydns_thread *t, const uint8_t *name, size_t n
 	what.generation = hydns_pages_advance_generation(p->pages);
 	if (hydns_publish_dead(p))
 		return;
-	/* Without hydnsd the frame waits in the ring for the next one, and all rules with it. The link thread, when it
-	 * loses hydnsd, first clears ready, then looks for a CHANGED frame that was not acted upon: either it sees
+	/* Without hydnsd the frame waits in the ring for the next one, and the name's rules with it. The link thread, when
+	 * it loses hydnsd, first clears ready, then looks for a CHANGED frame that was not acted upon: either it sees
 	 * ours or we see that ready is gone. */
 	if (!put_changed(t, &what, lower))
 		hydns_publish_kill_rules(p);
-	else if (!atomic_load(&p->ready))
-		hydns_publish_suspend_rules(p);
+	else
+		rest_while_away(p, lower, name_len);
 }
 
 /* The monotonic time of a second of the wall clock, 0 when it is before the host's start. */
@@ -431,7 +438,7 @@ static uint64_t mono_of(time_t second)
 }
 
 /* Rules that hold the RRset end no later than it did before: with a full ring they only count down lower TTLs until then.
- * Without hydnsd half of the ring is left to changes of data. */
+ * Without hydnsd, when that would be for seconds, they wait, and half of the ring is left to changes of data. */
 static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t len, uint16_t rrtype,
 			 enum hydns_shown shown, time_t is)
 {
@@ -448,6 +455,7 @@ static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t le
 	what.generation = hydns_pages_advance_generation(p->pages);
 	if (atomic_load(&p->ready) || (!hydns_publish_dead(p) && hydns_producer_roomy(&t->ring)))
 		put_changed(t, &what, lower);
+	rest_while_away(p, lower, len);
 }
 
 void hydns_publish_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,

@@ -38,6 +38,8 @@ struct kernel {
 	bool real_clock;
 	__u32 ifindex;       /* that test runs come from; 0: the loopback interface */
 	__u64 now_ns;
+	__u16 owner[HYDNS_RULE_OWNERS_MAX]; /* of the rules that are published */
+	__u8 owners;
 };
 
 static struct bpf_map *store_map(struct hydns_bpf *s, int i)
@@ -365,9 +367,18 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->rotation_count = a->rotations;
 	r->qtype = htons(q->qtype);
 	memcpy(p.rotation, a->rotation, sizeof(p.rotation));
+	r->owner_count = k->owners;
+	memcpy(p.owner, k->owner, sizeof(p.owner));
 	if (edit)
 		edit(r);
 	return hydns_store_publish(k->store, &p, &handle, &replaced) ? 0 : handle;
+}
+
+void kernel_depends_on(struct kernel *k, const __u16 *place, unsigned count)
+{
+	k->owners = count;
+	for (unsigned i = 0; i < count; i++)
+		k->owner[i] = place[i];
 }
 
 void kernel_remove(struct kernel *k, __u32 handle)

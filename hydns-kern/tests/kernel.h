@@ -47,6 +47,8 @@ __u32 kernel_time(struct kernel *k, const struct frame *f, unsigned runs);
 /* Publishes a's rule for q, of this age; life 3600 s, refresh never, unless edit() says otherwise. */
 __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answer *a, __u64 age_ns,
 		     void (*edit)(struct hydns_rule *));
+/* Rules published from here on depend on the names of these places (copied); 0: on too many. */
+void kernel_depends_on(struct kernel *k, const __u16 *place, unsigned count);
 void kernel_remove(struct kernel *k, __u32 handle);
 /* By which turn the next answer from this rule is rotated: the count of answers where the next will be counted. */
 __u32 kernel_turn(struct kernel *k, __u32 handle);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hydns/hash.h"
 #include "hydns-kern/loader.h"
 
 #define HEADER_FLAGS_AT 2
@@ -221,6 +222,57 @@ static const char *ttl_fault(const struct hydns_rule *r, const ldns_pkt *p)
 	return fault;
 }
 
+/* Whether the rule has the place of a name in lower case. The tests' resolvers have no seed. */
+static bool has_place(const struct hydns_rule *r, const uint8_t *name, size_t len)
+{
+	static const __u64 no_seed[2];
+	uint16_t place = HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, (uint8_t)len, no_seed));
+
+	for (unsigned i = 0; i < r->owner_count; i++)
+		if (hydns_rule_owner(r, i) == place)
+			return true;
+	return false;
+}
+
+static bool has_place_of(const struct hydns_rule *r, const ldns_rdf *name)
+{
+	ldns_rdf *lower = ldns_rdf_clone(name);
+	bool has;
+
+	ldns_dname2canonical(lower);
+	has = has_place(r, ldns_rdf_data(lower), ldns_rdf_size(lower));
+	ldns_rdf_deep_free(lower);
+	return has;
+}
+
+static bool has_places_left_out(const struct hydns_rule *r)
+{
+	struct hydnsd_left_out names = hydnsd_left_out_names(hydns_rule_left_out(r));
+	struct hydnsd_name name;
+
+	while (hydnsd_left_out_next(&names, &name))
+		if (!has_place(r, name.octet, name.len))
+			return false;
+	return true;
+}
+
+/* The program finds the rule by each name that a change of data would find it by. */
+static const char *places_fault(const struct hydns_rule *r, const ldns_pkt *p)
+{
+	ldns_rr_list *all = ldns_pkt_all(p);
+	bool has = has_places_left_out(r);
+
+	for (size_t i = 0; i < ldns_rr_list_rr_count(all); i++) {
+		const ldns_rr *rr = ldns_rr_list_rr(all, i);
+
+		has = has && has_place_of(r, ldns_rr_owner(rr));
+		if (ldns_rr_get_type(rr) == LDNS_RR_TYPE_CNAME && ldns_rr_rd_count(rr))
+			has = has && has_place_of(r, ldns_rr_rdf(rr, 0));
+	}
+	ldns_rr_list_deep_free(all);
+	return has || !r->owner_count ? NULL : "a name without its place";
+}
+
 static const char *message_fault(const struct hydns_rule *r, const uint8_t *wire, size_t len)
 {
 	const char *fault = NULL;
@@ -235,7 +287,7 @@ static const char *message_fault(const struct hydns_rule *r, const uint8_t *wire
 		fault = "octets after the last record";
 	else if (ldns_pkt_edns(p) || ldns_pkt_tc(p) || !ldns_pkt_qr(p))
 		fault = "OPT, TC or no QR";
-	else
+	else if (!(fault = places_fault(r, p)))
 		fault = ttl_fault(r, p);
 	ldns_pkt_free(p);
 	return fault;

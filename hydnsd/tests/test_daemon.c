@@ -27,6 +27,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "hydns/hash.h"
 #include "hydnsd/clock.h"
 #include "publish/internal.h"
 
@@ -398,6 +399,52 @@ static bool answers(unsigned i)
 	return does;
 }
 
+/* What top says of a rule. */
+static bool tops(unsigned i)
+{
+	json_t *o = ask("{\"cmd\":\"top\",\"limit\":100}"), *row;
+	bool found = false, does = false;
+	char name[32];
+	size_t n;
+
+	snprintf(name, sizeof(name), "n%04u.example.", i);
+	json_array_foreach(json_object_get(o, "names"), n, row)
+		if (!strcmp(json_string_value(json_object_get(row, "name")), name)) {
+			found = true;
+			does = !strcmp(json_string_value(json_object_get(row, "where")), "kernel");
+		}
+	json_decref(o);
+	assert_true(found);
+	return does;
+}
+
+/* As long as names are marked, it is said of their rules alone that they wait; or of all. */
+static void marked_names_are_said_to_wait(void **state)
+{
+	uint8_t name[HYDNS_NAME_MAX], len = make_name(4, name);
+	__u64 seed[2];
+
+	(void)state;
+	start_daemon();
+	start_resolver();
+	offer_some(10);
+	assert_true(answers(4) && answers(5) && tops(4) && tops(5));
+	seed[0] = resolver->seed[0];
+	seed[1] = resolver->seed[1];
+	/* the link thread is not told, so that it does not end this at once */
+	hydns_pages_touch(resolver->pages, HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, len, seed)));
+	assert_false(answers(4) || tops(4));
+	assert_true(answers(5) && tops(5));
+	assert_true(resolver_is("catching up"));
+	hydns_pages_suspend(resolver->pages);
+	assert_false(answers(4) || tops(4) || answers(5) || tops(5));
+	hydns_requests_wake(&resolver->requests);
+	WAIT_FOR(answers(4) && answers(5) && tops(4) && tops(5) && resolver_is("ready"));
+	hydns_publish_stop(resolver);
+	WAIT_FOR(resolver_is("none"));
+	end_cleanly();
+}
+
 /* What changed while no daemon was there, or while one hung, goes before the rest counts again. */
 static void changes_wait_for_the_next_daemon(void **state)
 {
@@ -414,7 +461,7 @@ static void changes_wait_for_the_next_daemon(void **state)
 		end_daemon(by[i]);
 		assert_int_equal(epoch_in_page(), epoch);
 		change(i);
-		WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_SUSPENDED));
+		WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_TOUCHED));
 		start_daemon();
 		WAIT_FOR(epoch_in_page() == epoch);
 		assert_int_equal(rules(), 19 - i);
@@ -425,14 +472,14 @@ static void changes_wait_for_the_next_daemon(void **state)
 	offer(30);                     /* may be older than a change that this daemon knew of */
 	change(2);
 	end_daemon(SIGKILL);
-	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_SUSPENDED));
+	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_TOUCHED));
 	start_daemon();
 	WAIT_FOR(epoch_in_page() == epoch);
 	assert_int_equal(rules(), 17);
 	assert_false(answers(2) || answers(30));
 	kill(daemon_pid, SIGSTOP);     /* it hangs */
 	change(3);
-	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_SUSPENDED));
+	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_TOUCHED));
 	kill(daemon_pid, SIGCONT);
 	WAIT_FOR(epoch_in_page() == epoch);
 	assert_int_equal(rules(), 16);
@@ -694,7 +741,7 @@ int main(void)
 		cmocka_unit_test(control_flushes), cmocka_unit_test(explain_tells_what_the_plugin_noted),
 		cmocka_unit_test(status_tells_how_many_fit),
 		cmocka_unit_test(a_killed_daemon_leaves_its_rules_to_the_next),
-		cmocka_unit_test(changes_wait_for_the_next_daemon),
+		cmocka_unit_test(changes_wait_for_the_next_daemon), cmocka_unit_test(marked_names_are_said_to_wait),
 		cmocka_unit_test(dead_rules_are_not_taken_over),
 		cmocka_unit_test(secrets_reach_the_program_and_leave_it),
 		cmocka_unit_test(a_dead_resolver_is_released),

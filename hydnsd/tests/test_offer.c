@@ -4,10 +4,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "hydns/hash.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/tests/build.h"
 
@@ -23,7 +25,7 @@ static const struct build_spec chain = {
 		"host.example.net. 30 IN A 192.0.2.3" },
 };
 
-static struct hydnsd_offer_limits limits = { .now_ns = NOW_NS, .seed = 7, .rotates = true };
+static struct hydnsd_offer_limits limits = { .now_ns = NOW_NS, .seed = 7, .rotates = true, .place_seed = { 3, 4 } };
 static union build_offer offer;
 static struct hydnsd_answer answer;
 
@@ -248,6 +250,56 @@ static void bad_offers_are_told_apart(void **state)
 	}
 }
 
+static uint16_t place_of(const char *name)
+{
+	uint8_t wire[HYDNS_NAME_MAX] = { 0 }, len = 0;
+
+	for (; *name; name += strcspn(name, ".") + 1) {
+		wire[len] = (uint8_t)strcspn(name, ".");
+		memcpy(wire + len + 1, name, wire[len]);
+		len = (uint8_t)(len + 1 + wire[len]);
+	}
+	wire[len] = 0;
+	return HYDNS_TOUCHED_PLACE(hydns_owner_hash(wire, (uint8_t)(len + 1), limits.place_seed));
+}
+
+static bool has_place(const char *name)
+{
+	for (unsigned i = 0; i < answer.parts.head.owner_count; i++)
+		if (answer.parts.owner[i] == place_of(name))
+			return true;
+	return false;
+}
+
+/* Each name that a change or a flush would find the answer by has its place, once; where they are too many, none has. */
+static void places_of_all_names_are_noted(void **state)
+{
+	struct build_spec proof = {
+		.name = "no.example.com.", .type = 1, .rcode = 3,
+		.authority = { "example.com. 300 IN SOA ns.example.com. h.example.com. 1 2 3 4 5" },
+		.left_out = { "a.example.com.", "*.example.com.", "b.example.com." },
+	}, many = { .name = "0.example.", .type = 1 };
+	char line[10][64];
+
+	(void)state;
+	assert_int_equal(check(&one_address), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.owner_count, 1);
+	assert_true(has_place("www.example.com."));
+	assert_int_equal(check(&chain), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.owner_count, 2);
+	assert_true(has_place("www.example.com.") && has_place("host.example.net."));
+	assert_int_equal(check(&proof), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.owner_count, 5);
+	assert_true(has_place("no.example.com.") && has_place("example.com.") && has_place("a.example.com.") &&
+		    has_place("*.example.com.") && has_place("b.example.com."));
+	for (int i = 0; i < HYDNS_RULE_OWNERS_MAX; i++) {
+		snprintf(line[i], sizeof(line[i]), "%d.example. 300 IN CNAME %d.example.", i, i + 1);
+		many.answer[i] = line[i];
+		assert_int_equal(check(&many), HYDNSD_ACCEPTED);
+		assert_int_equal(answer.parts.head.owner_count, i + 2 <= HYDNS_RULE_OWNERS_MAX ? i + 2 : 0);
+	}
+}
+
 static void malformed_names_left_out_are_refused(void **state)
 {
 	const struct build_spec with = {
@@ -314,6 +366,7 @@ int main(void)
 		cmocka_unit_test(lives_are_bounded),
 		cmocka_unit_test(clocks_are_checked),
 		cmocka_unit_test(bad_offers_are_told_apart),
+		cmocka_unit_test(places_of_all_names_are_noted),
 		cmocka_unit_test(malformed_names_left_out_are_refused),
 		cmocka_unit_test(pointers_into_ttls_are_refused),
 		cmocka_unit_test(prefixes_of_an_offer_never_pass),

@@ -208,13 +208,14 @@ static void renewed_rrsets_get_their_ttl(void **state)
 	};
 	const struct build_spec apex = { .name = "example.com.", .type = 1, .answer = { "example.com. 300 IN A 192.0.2.1" } };
 	const struct hydnsd_rules_counters *n = hydnsd_rules_counters(store.rules);
-	const struct hydns_rule *rule;
+	const struct hydns_rule *rule, *former;
 	uint32_t first;
 
 	(void)state;
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	assert_int_equal(admit(&apex, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	first = find("no.example.com.");
+	former = hydns_store_rule(hydnsd_rules_store(store.rules), first);
 	build_store_hit(&store, first, 5);
 	assert_int_equal(renew("example.com.", 6, 700), 0);
 	assert_int_equal(n->renewed, 1);
@@ -224,6 +225,11 @@ static void renewed_rrsets_get_their_ttl(void **state)
 	rule = hydns_store_rule(hydnsd_rules_store(store.rules), find("no.example.com."));
 	assert_int_equal(rule->base_ns + rule->expire_ms * HYDNSD_NS_PER_MS, NOW_NS + 300 * HYDNSD_NS_PER_SEC);
 	assert_null(build_rule_fault(rule));
+	/* its slot waits for a grace period, and is as it was */
+	assert_int_equal(former->owner_count, 3);
+	assert_int_equal(rule->owner_count, 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(hydns_rule_owner(rule, i), hydns_rule_owner(former, i));
 	/* as it stands already, and by a type that it does not show */
 	assert_int_equal(renew("example.com.", 6, 700), 0);
 	assert_int_equal(renew("no.example.com.", 28, 700), 0);

@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      6
+#define HYDNS_ABI_VERSION      7
 
 /* --- limits ------------------------------------------------------------------------------------ */
 #define HYDNS_NAME_MAX         255   /* wire name with its root label, RFC 1035 section 3.1 */
@@ -22,6 +22,7 @@
 #define HYDNS_ACL_ENTRIES      4096  /* prefixes of one resolver */
 #define HYDNS_TTLS_MAX         32    /* records in one answer */
 #define HYDNS_ROTATIONS_MAX    2     /* rotated RRsets in one answer */
+#define HYDNS_RULE_OWNERS_MAX  8     /* owner names whose changes leave a rule alone while hydnsd is away, or not */
 #define HYDNS_THREADS_MAX      64    /* rings of one resolver */
 #define HYDNS_COOKIE_SECRETS   2     /* of one resolver: RFC 7873 section 7.1, the current and another */
 #define HYDNS_COOKIE_SECRET_LEN 16   /* RFC 9018 section 4.4 */
@@ -81,6 +82,8 @@ struct hydns_rotation {
  *             each TTL holds the seconds left at base_ns
  *   ttl       from the next even offset in the slot on: ttl_count __u16, each the offset of a TTL field in the answer
  *   rotation  rotation_count struct hydns_rotation, at an even offset
+ *   owners    owner_count __u16: the places (HYDNS_TOUCHED_PLACE) of all names that the answer depends on, which a change
+ *             or a flush finds it by
  *   left out  with HYDNS_RULE_LEFT_OUT alone: 1 octet, how many names follow (never 0), and these, wire format,
  *             lower case: owners of RRsets that the resolver's cached answer has and its reply does not show (proofs
  *             without DO, additional data). Without one of them the resolver would ask anew. The program never
@@ -111,7 +114,7 @@ struct hydns_rule {
 	__u8  arcount;      /* ... the last without the OPT */
 	__u8  ttl_count;
 	__u8  rotation_count;
-	__u8  reserved;     /* puts the name at a multiple of 16 */
+	__u8  owner_count;  /* 0: there are more than HYDNS_RULE_OWNERS_MAX */
 	__u8  data[];
 };
 #define HYDNS_RULE_DATA        48
@@ -121,7 +124,8 @@ struct hydns_rule {
 	((HYDNS_RULE_DATA + (name_len) + 4 + (answer_len) + 1) & ~1U)
 #define HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) \
 	(HYDNS_RULE_TTLS(name_len, answer_len) + 2 * (ttl_count))
-/* Octets of a slot that hold this rule; rest: octets of its rotations, and of the names left out with their number's. */
+/* Octets of a slot that hold this rule; rest: octets of its rotations, of its owners' places, and of the names left out
+ * with their number's. */
 #define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count, rest) \
 	(HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) + (rest))
 
@@ -221,16 +225,25 @@ struct hydns_acl_key {
 
 /*
  * Authority page: written by the plugin alone, every field by one aligned store. While HYDNS_EPOCH_SUSPENDED is set in
- * the epoch no rule counts, for none has it; taken away, the rules of the former epoch count again.
+ * the epoch no rule counts, for none has it; with HYDNS_EPOCH_TOUCHED alone those rules count of whose owner names none
+ * is marked in touched. Taken away, all rules of the former epoch count again. A name is marked before the flag is set.
  */
 #define HYDNS_EPOCH_SUSPENDED  0x80000000U
+#define HYDNS_EPOCH_TOUCHED    0x40000000U
+#define HYDNS_EPOCH_FLAGS      (HYDNS_EPOCH_SUSPENDED | HYDNS_EPOCH_TOUCHED)
+/* A bit for each place; names that share one are marked together. */
+#define HYDNS_TOUCHED_WORDS    496
+#define HYDNS_TOUCHED_PLACES   (HYDNS_TOUCHED_WORDS * 64)
+/* The place of a name, of its hydns_owner_hash() with the seed of HELLO. */
+#define HYDNS_TOUCHED_PLACE(hash) ((__u16)(((hash) >> 32) * HYDNS_TOUCHED_PLACES >> 32))
 struct hydns_authority_page {
 	__u32 epoch;
 	__u32 cookies;      /* set of cookie secrets that the resolver uses; 0: none */
 	__u64 generation;   /* advanced after every removal from the resolver's cache */
 	__u64 heartbeat_ns; /* monotonic; 0: the resolver has gone */
 	__s32 tai_offset;   /* seconds that CLOCK_TAI is ahead of the wall clock */
-	__u8  pad[4096 - 28];
+	__u8  pad[128 - 28];
+	__u64 touched[HYDNS_TOUCHED_WORDS]; /* bit place % 64 of word place / 64 */
 };
 
 /*
@@ -418,7 +431,8 @@ struct hydns_hello {
 	__u32 pid;
 	__u32 admission;         /* sightings that make a question hot */
 	__u32 reserved;
-	__u64 kept_seed[2];      /* of the keys of struct hydns_kept */
+	__u64 seed[2];           /* of the keys of struct hydns_kept, and of the places of owner names; secret, the page's
+				  * for good */
 	char  identity[HYDNS_IDENTITY_LEN]; /* NUL-terminated, printable: "unbound", for status */
 	char  version[HYDNS_IDENTITY_LEN];  /* NUL-terminated, printable */
 };
@@ -492,6 +506,7 @@ HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == HYDNS_ROTATION_LEN && HYDNS
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_bucket) == 64, "a bucket is a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_line) == 64, "a line is a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_authority_page) == 4096, "a page");
+HYDNS_STATIC_ASSERT(HYDNS_TOUCHED_PLACES <= 1U << 16, "a place fits 16 bits");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_cookies) == 8 + HYDNS_COOKIE_SECRETS * HYDNS_COOKIE_SECRET_LEN,
 		    "no padding in a message");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_service_key) == 20, "no padding in a hash key");

@@ -113,6 +113,12 @@ static inline __u64 hydns_key_hash(const __u8 *name, __u8 name_len, __u16 qtype,
 	hydns_sip_word(&s, hydns_key_tail(name_len, qtype, variant, authority));
 	return hydns_sip_end(&s);
 }
+
+/* Hash of a name alone, as of a question that no resolver has. name: as above. */
+static inline __u64 hydns_owner_hash(const __u8 *name, __u8 name_len, const __u64 seed[2])
+{
+	return hydns_key_hash(name, name_len, 0, 0, 0xff, seed);
+}
 #endif
 
 #endif

@@ -131,7 +131,32 @@ static uint32_t page_epoch(struct world *w)
 
 static bool suspended(struct world *w)
 {
-	return page_epoch(w) & HYDNS_EPOCH_SUSPENDED;
+	return page_epoch(w) & HYDNS_EPOCH_FLAGS;
+}
+
+/* name: in lower case */
+static bool touched(struct world *w, const uint8_t *name, size_t len)
+{
+	uint16_t place = HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, (uint8_t)len, w->peer.hello.seed));
+
+	return __atomic_load_n(&w->peer.page->touched[place / 64], __ATOMIC_SEQ_CST) >> place % 64 & 1;
+}
+
+static unsigned marks(struct world *w)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < HYDNS_TOUCHED_WORDS; i++)
+		n += (unsigned)__builtin_popcountll(__atomic_load_n(&w->peer.page->touched[i], __ATOMIC_SEQ_CST));
+	return n;
+}
+
+/* Without hydnsd, and every rule counts. */
+static void lose(struct world *w)
+{
+	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	assert_false(suspended(w));
 }
 
 static void empty_rings(struct world *w)
@@ -637,11 +662,12 @@ static void renewals_are_told(void **state)
 	assert_false(shared);
 	assert_int_equal(offer(w, early), -ESTALE);
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
-	/* nothing is killed when hydnsd cannot be told: the rules end in time */
-	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	/* nothing is killed when hydnsd cannot be told: the name's rules wait */
+	empty_rings(w);
+	lose(w);
 	hydns_publish_renewed(w->t, www, sizeof(www), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000 + TTL, 1000 + 2 * TTL);
-	assert_int_equal(page_epoch(w), epoch);
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
 }
 
 /* A second is within what may differ, two are not; and back is earlier than a rule may have been built from. */
@@ -691,11 +717,13 @@ static void loss_suspends_rules(void **state)
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
 	empty_rings(w);
 	hydns_publish_changed(w->t, www, sizeof(www));
+	assert_false(suspended(w));
 	peer_stop(&w->peer);
-	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_SUSPENDED)));
+	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_TOUCHED)));
+	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
 	peer_start(&w->peer);
 	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
-	assert_true(suspended(w));
+	assert_true(suspended(w) && touched(w, www_lower, sizeof(www)));
 	assert_int_equal(hydns_publish_stamp(w->p).epoch, epoch);
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
 	assert_non_null(peer_frame(&w->peer, 0, f.room, sizeof(f.room)));
@@ -703,6 +731,69 @@ static void loss_suspends_rules(void **state)
 	assert_memory_equal(f.changed.data, www_lower, sizeof(www));
 	empty_rings(w);
 	assert_true(BECOMES(page_epoch(w) == epoch));
+	assert_true(BECOMES(marks(w) == 0));
+	peer_stop(&w->peer);
+}
+
+/* All that waits in any ring when hydnsd is lost, whatever stands between. */
+static void loss_marks_all_that_waits(void **state)
+{
+	static const uint8_t other[] = "\5other\7example\3org", host[] = "\4host\7example\3net";
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	hydns_names_offer(w->p->names, other, sizeof(other), HYDNS_NAMES_ALL, UINT64_MAX, hydns_names_changes(w->p->names));
+	empty_rings(w);
+	hydns_publish_renewed(w->t, www, sizeof(www), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000, 1002);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	hydns_publish_changed(w->t, host, sizeof(host));
+	hydns_publish_changed(hydns_publish_thread(w->p, 1), other, sizeof(other));
+	peer_stop(&w->peer);
+	assert_true(BECOMES(marks(w) == 3));
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+	assert_true(touched(w, www_lower, sizeof(www)) && touched(w, host, sizeof(host)) && touched(w, other, sizeof(other)));
+}
+
+/* Nobody knows what a ring that can't be read holds. */
+static void a_broken_ring_suspends_all(void **state)
+{
+	struct hydns_frame *f;
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	empty_rings(w);
+	f = (struct hydns_frame *)((uint8_t *)w->peer.ring[0] + HYDNS_RING_DATA + w->peer.ring[0]->head % HYDNS_RING_BYTES);
+	hydns_publish_changed(w->t, www, sizeof(www));
+	f->len += 8;
+	peer_stop(&w->peer);
+	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_SUSPENDED)));
+}
+
+/* A hydnsd that hangs: what waits for it too long is marked, and what comes behind it. */
+static void hanging_marks_what_waits(void **state)
+{
+	static const uint8_t host[] = "\4host\7example\3net";
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	empty_rings(w);
+	hydns_publish_changed(w->t, www, sizeof(www));
+	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_TOUCHED)));
+	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
+	hydns_publish_changed(w->t, host, sizeof(host));
+	assert_true(touched(w, host, sizeof(host)));            /* at once, until hydnsd has caught up */
+	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
+	empty_rings(w);
+	assert_true(BECOMES(page_epoch(w) == epoch && marks(w) == 0));
 	peer_stop(&w->peer);
 }
 
@@ -753,14 +844,16 @@ static void changes_wait_for_hydnsd(void **state)
 	hydns_publish_changed(w->t, www, sizeof(www));
 	assert_int_equal(w->peer.ring[0]->head, head);
 	assert_int_equal(hydns_publish_stamp(w->p).epoch, epoch + 1);
+	assert_int_equal(marks(w), 1);
 	peer_start(&w->peer);
 	assert_true(BECOMES(page_epoch(w) == epoch + 1));
 	peer_stop(&w->peer);
 }
 
-/* Renewals, which cost TTLs at most, leave half of the ring to changes. */
+/* Renewals leave half of the ring to changes; their rules wait whether they find room or not. */
 static void renewals_wait_while_there_is_room(void **state)
 {
+	static const uint8_t target[] = "\4host\7example\3net";
 	struct world *w = *state;
 	uint32_t epoch;
 
@@ -768,14 +861,16 @@ static void renewals_wait_while_there_is_room(void **state)
 	epoch = page_epoch(w);
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
 	empty_rings(w);
-	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	lose(w);
 	for (time_t at = 1000; at < 1000 + 2 * HYDNS_RING_BYTES / CHANGED_LEN; at += 2)
 		hydns_publish_renewed(w->t, www, sizeof(www), TYPE_A, HYDNS_SHOWN_ANYWHERE, at, at + 2);
 	assert_in_range(w->peer.ring[0]->head - w->peer.ring[0]->tail, HYDNS_RING_BYTES / 2, HYDNS_RING_BYTES / 2 + CHANGED_LEN);
-	assert_int_equal(page_epoch(w), epoch);
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
+	hydns_publish_renewed(w->t, target, sizeof(target), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000, 1002);
+	assert_true(touched(w, target, sizeof(target)));
 	hydns_publish_changed(w->t, www, sizeof(www));
-	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
 	peer_start(&w->peer);
 	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
 	empty_rings(w);
@@ -795,9 +890,9 @@ static void a_flush_outlives_suspension(void **state)
 	peer_stop(&w->peer);
 	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
 	hydns_publish_changed(w->t, www, sizeof(www));
-	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
 	hydns_publish_withdraw(w->p, HYDNS_SCOPE_ALL, NULL, 0);
-	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_SUSPENDED);
+	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_TOUCHED);
 	empty_rings(w);
 	peer_start(&w->peer);
 	assert_true(BECOMES(page_epoch(w) == epoch + 1));
@@ -869,7 +964,8 @@ static void withdraw_survives_a_dying_hydnsd(void **state)
 		assert_true(connected(w));
 		atomic_store(&w->peer.mood, PEER_DYING);
 		hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
-		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
+		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+		assert_true(touched(w, www_lower, sizeof(www)));
 		assert_int_equal(page_generation(w), i + 1);
 		atomic_store(&w->peer.mood, PEER_WILLING);
 		assert_true(BECOMES(atomic_load(&w->peer.ready) >= i + 2));
@@ -911,10 +1007,13 @@ static void withdrawals_wait_for_hydnsd(void **state)
 	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
 	for (; name[1] < 'a' + HYDNS_OWED_MAX; name[1]++) {
 		hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, name, sizeof(name));
-		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
+		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+		assert_true(touched(w, name, sizeof(name)));
+		assert_int_equal(marks(w), name[1] - 'a' + 1);
+		assert_false(hydns_owed_quiet(&w->p->owed, &suspension)); /* the others count: each waits for its grace period */
 	}
 	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, name, sizeof(name));
-	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_SUSPENDED);
+	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_TOUCHED);
 	peer_start(&w->peer);
 	assert_true(BECOMES(page_epoch(w) == epoch + 1));
 	peer_stop(&w->peer);
@@ -1134,7 +1233,7 @@ static struct hydns_kept kept(struct world *w, const struct hydns_question *q)
 	uint64_t key;
 
 	hydns_name_lower(lower, q->name, q->name_len);
-	key = hydns_key_hash(lower, (uint8_t)q->name_len, htons(q->qtype), q->variant, 0, w->peer.hello.kept_seed);
+	key = hydns_key_hash(lower, (uint8_t)q->name_len, htons(q->qtype), q->variant, 0, w->peer.hello.seed);
 	return table[HYDNS_KEPT_PLACE(key)].key == key ? table[HYDNS_KEPT_PLACE(key)] : (struct hydns_kept){ 0 };
 }
 
@@ -1186,7 +1285,7 @@ static void loss_is_told_once(void **state)
 	assert_true(BECOMES(log_has("connected to hydnsd")));
 	peer_stop(&w->peer);
 	assert_true(BECOMES(log_has("connection to hydnsd lost")));
-	assert_true(log_has("kernel answers go on until data change"));
+	assert_true(log_has("kernel answers go on, but those of names whose data"));
 	peer_start(&w->peer);
 	assert_true(connected(w));                              /* after attempts that found nobody */
 	assert_int_equal(log_lines, 3);
@@ -1230,7 +1329,8 @@ int main(void)
 		TEST(the_first_offer_begins_to_watch),
 		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(zone_changes),
 		TEST(full_ring_drops), TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), 
-		TEST(loss_suspends_rules), TEST(loss_alone_suspends_nothing), TEST(changes_wait_for_hydnsd),
+		TEST(loss_suspends_rules), TEST(loss_marks_all_that_waits),
+		TEST(a_broken_ring_suspends_all), TEST(hanging_marks_what_waits), TEST(loss_alone_suspends_nothing), TEST(changes_wait_for_hydnsd),
 		TEST(renewals_wait_while_there_is_room), TEST(a_flush_outlives_suspension),
 		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(withdrawals_wait_for_hydnsd),
 		TEST(concurrent_withdrawals),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Data change in the resolver's cache while hydnsd is away: nothing old is answered, and what has not changed goes on
-when hydnsd is back."""
+"""Data change in the resolver's cache while hydnsd is away: nothing old is answered, and the kernel goes on answering what
+has not changed, all the time."""
 
 import signal
 import time
@@ -8,9 +8,9 @@ import time
 import pytest
 from conftest import bind_path, kernel_path
 
-from harness.client import ask
+from harness.client import Asker, ask
 from harness.lab import records
-from harness.network import SERVICE
+from harness.network import DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
 from harness.run import SOON, wait_until
 
 HOSTS = [f"host{i}.lab.example" for i in range(20)]
@@ -24,9 +24,13 @@ def path(request, world):
         made = kernel_path(world, unbound_options={"clause": ["hydns-refresh: 0"]})
     else:
         made = bind_path(world, options=["prefetch 10 16;"], clause=["hydns-refresh 0;"])
-    with made as p:
-        p.late = LATE[request.param]
-        yield p
+    world.network.resolver_hops(RESOLVER_HOPS)
+    try:
+        with made as p:
+            p.late = LATE[request.param]
+            yield p
+    finally:
+        world.network.resolver_hops(DEFAULT_HOPS)
 
 
 def last(namespace, name):
@@ -40,6 +44,31 @@ def ask_all_until(path, address, end, names=("shift", "shifted")):
     while time.monotonic() < end:
         for name in names:
             assert last(path.network.client1, name)[0] == address, f"{name}: from before the change"
+
+
+def answered_by_resolver(path, names):
+    """Those of the names for which any query, over IPv4 or IPv6, is answered by the resolver and not in the kernel."""
+    found = set()
+    for address in SERVICE.values():
+        with Asker(path.world, path.network.client1, address, [(name, "A") for name in names], 1000, seconds=0.2,
+                   watch=True) as asker:
+            answers = asker.result()
+        assert len(answers) > len(names) and all(a.latency is not None and a.rcode == 0 for a in answers)
+        found |= {names[a.question] for a in answers if a.hops != DEFAULT_HOPS}
+    return found
+
+
+def changed_names_alone_wait(path, changed):
+    """changed: among them an alias whose own data are as they were. Of the others one may share a mark with a changed one."""
+    waiting = answered_by_resolver(path, [*HOSTS, *changed])
+    assert set(changed) <= waiting, "the kernel goes on with what has changed"
+    assert len(waiting - set(changed)) <= 1, "the kernel does not go on with what has not changed"
+
+
+def all_answered_in_kernel(path, names):
+    for name in names:
+        path.world.heat(path.daemon, name)
+    wait_until(lambda: not answered_by_resolver(path, list(names)), SOON, "the kernel to answer all names")
 
 
 @pytest.mark.parametrize("how, octet", [(signal.SIGKILL, 77), (signal.SIGUSR2, 78)])
@@ -60,22 +89,47 @@ def test_data_change_while_daemon_is_away(path, how, octet):
         former_end = time.monotonic() + ttl + 1
         wait_until(lambda: last(network.resolver, "shifted")[0] == new, SOON, "the resolver to renew")
         ask_all_until(path, new, time.monotonic() + 0.5)
+        changed_names_alone_wait(path, ["shift.lab.example", "shifted.lab.example"])
         daemon.start()
         ask_all_until(path, new, time.monotonic() + 0.5)
         wait_until(daemon.resolver_ready, 10, "the resolver to register again")
         ask_all_until(path, new, former_end)
         for name in HOSTS:
             assert daemon.explain(name)["where"] == "kernel", f"{name} has not changed"
+        assert not answered_by_resolver(path, HOSTS)
+        ask_all_until(path, new, time.monotonic() + 0.1)
     finally:
         world.rewrite_lab(records())
         if not daemon.program.running():
             daemon.start()
 
 
+def test_data_are_renewed_while_daemon_is_away(path):
+    """The same data, which end later: every answer shows the TTL that the resolver has now, also an alias's."""
+    world, daemon, network = path.world, path.daemon, path.network
+    last(network.resolver, "turned")
+    for name in (*HOSTS, "turn.lab.example", "turned.lab.example"):
+        world.heat(daemon, name)
+    wait_until(lambda: last(network.client1, "turn")[1] <= path.late, 25, "the last part of the TTL")
+    daemon.stop(signal.SIGKILL)
+    try:
+        wait_until(lambda: last(network.resolver, "turned")[1] > path.late, SOON, "the resolver to renew")
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            for name in ("turn", "turned"):
+                assert abs(last(network.client1, name)[1] - last(network.resolver, "turned")[1]) <= 1, name
+        changed_names_alone_wait(path, ["turn.lab.example", "turned.lab.example"])
+    finally:
+        daemon.start()
+    wait_until(daemon.resolver_ready, 10, "the resolver to register again")
+    all_answered_in_kernel(path, [*HOSTS, "turn.lab.example"])
+
+
 def test_flush_while_daemon_is_away(path):
     """Final when it returns, and all that it does not name goes on when hydnsd is back."""
     world, daemon = path.world, path.daemon
-    for name in (*HOSTS, "www.lab.example"):
+    flushed = ["www.lab.example", "alias.lab.example"]
+    for name in (*HOSTS, *flushed):
         world.heat(daemon, name)
     world.rewrite_lab(records(79))
     try:
@@ -84,13 +138,16 @@ def test_flush_while_daemon_is_away(path):
             path.unbound.control("flush", "www.lab.example")
         else:
             path.named.control("flushname", "www.lab.example")
-        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www"])
+        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www", "alias"])
+        changed_names_alone_wait(path, flushed)
         daemon.start()
-        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www"])
+        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www", "alias"])
         wait_until(daemon.resolver_ready, 10, "the resolver to register again")
-        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www"])
+        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www", "alias"])
         for name in HOSTS:
             assert daemon.explain(name)["where"] == "kernel", f"{name} was not flushed"
+        all_answered_in_kernel(path, [*HOSTS, *flushed])
+        ask_all_until(path, "192.0.2.79", time.monotonic() + 0.1, ["www", "alias"])
     finally:
         world.rewrite_lab(records())
         if not daemon.program.running():
