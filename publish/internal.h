@@ -262,6 +262,26 @@ void hydns_owed_done(struct hydns_owed *o, const struct hydns_withdraw *w);
 /* Link thread: ends the suspension if nothing is owed. */
 bool hydns_owed_resume(struct hydns_owed *o, struct hydns_pages *g);
 
+/* -- leave.c: the end, step by step ------------------------------------------------------------------------ */
+enum hydns_left {
+	HYDNS_STAYS,
+	HYDNS_LEAVES,                    /* all rules are dead, and nothing is offered any more */
+	HYDNS_LEFT_SOCKETS,              /* no copy of a listening socket is held */
+	HYDNS_LEFT,                      /* no kernel answer is sent any more */
+};
+struct hydns_leave {
+	pthread_mutex_t lock;
+	pthread_cond_t further;
+	enum hydns_left step;
+	int wake;                        /* eventfd: readable from the moment on that the link thread is to end */
+	void (*gone)(void *arg);         /* to be called at the last step; NULL: nobody wants to know */
+	void *arg;
+};
+int hydns_leave_init(struct hydns_leave *l);             /* negative errno */
+void hydns_leave_destroy(struct hydns_leave *l);
+/* Link thread, once p->stopping is set: goes through the steps, the first time that it is called. */
+void hydns_leave_go(struct hydns_publish *p);
+
 /* -- left_out.c: names that an answer rests on and its reply does not show ----------------------------- */
 #define HYDNS_LEFT_OUT_MAX 1024          /* octets; a rule has less room */
 struct hydns_left_out {
@@ -305,11 +325,15 @@ struct hydns_publish {
 	_Atomic uint32_t session;        /* READY connections that began with an empty store so far */
 	_Atomic uint32_t told_in;        /* the last of them in which anything was offered; UINT32_MAX: none */
 	_Atomic uint64_t withdrawn;      /* generation of the last withdrawal */
-	_Atomic bool stopping;
+	_Atomic bool closed;             /* for good: no offer is taken, and those taken have an epoch that is over */
+	_Atomic bool quiet;              /* and a grace period has passed since */
+	_Atomic bool stopping;           /* the link thread is to end; closed is set before */
 	_Atomic bool edns_size_told;
 	_Atomic bool grace_told;
 	bool started;
 	pthread_t link;
+	struct hydns_publish *former;    /* ended by the link thread before it connects; NULL: none, or done */
+	struct hydns_leave leave;
 	struct hydns_requests requests;
 	struct hydns_owed owed;
 	struct hydns_secrets secrets;
@@ -327,6 +351,9 @@ void hydns_publish_kill_rules(struct hydns_publish *p);
 void hydns_publish_suspend_rules(struct hydns_publish *p);
 /* The same for the rules that depend on this name (lower case, well-formed) alone. */
 void hydns_publish_touch(struct hydns_publish *p, const uint8_t *name, size_t len);
+/* After the rules were killed for good: no kernel answer is sent any more when it returns. Waits for a grace period unless
+ * one has passed since. */
+void hydns_publish_settle(struct hydns_publish *p);
 /* hydnsd is away, and all rules are dead. */
 bool hydns_publish_dead(struct hydns_publish *p);
 

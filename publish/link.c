@@ -47,7 +47,7 @@ struct link {
 	uint64_t retry_ns;               /* time of the next */
 	uint32_t notes_told;             /* that of the notes */
 	bool lost;                       /* the connection, and the operator was told so */
-	bool leaving;                    /* saying goodbye: the end of the thread no longer cuts waits short */
+	bool leaving;                    /* towards a goodbye: the end of the thread no longer cuts waits short */
 	struct change_watch {            /* per resolver thread: its CHANGED frames */
 		uint32_t settled;        /* those before this ring position have been acted upon */
 		uint32_t waiting;        /* frame before this position is being waited for ... */
@@ -200,19 +200,33 @@ static void beat(struct link *l)
  * something has come; false: too late, or the thread is to end. */
 static bool await(struct link *l, short events, bool wake, uint64_t deadline_ns)
 {
-	struct pollfd f[2] = { { .fd = l->sock, .events = events },
-			       { .fd = wake ? l->p->requests.wake : -1, .events = POLLIN } };
+	struct pollfd f[] = { { .fd = l->sock, .events = events },
+			      { .fd = wake ? l->p->requests.wake : -1, .events = POLLIN },
+			      { .fd = l->leaving ? -1 : l->p->leave.wake, .events = POLLIN } };
 	uint64_t now, until;
+	bool come;
 
 	for (;;) {
 		beat(l);
 		now = hydns_mono_ns();
 		until = l->next_beat_ns < deadline_ns ? l->next_beat_ns : deadline_ns;
-		if (poll(f, 2, until <= now ? 0 : (int)((until - now) / HYDNS_NS_PER_MS) + 1) > 0)
+		come = poll(f, sizeof(f) / sizeof(f[0]),
+			    until <= now ? 0 : (int)((until - now) / HYDNS_NS_PER_MS) + 1) > 0;
+		if (atomic_load(&l->p->stopping) && !l->leaving)
+			return false;
+		if (come)
 			return true;
-		if (hydns_mono_ns() >= deadline_ns || (atomic_load(&l->p->stopping) && !l->leaving))
+		if (hydns_mono_ns() >= deadline_ns)
 			return false;
 	}
+}
+
+/* The end of the thread has come: what others wait for, before the goodbye to hydnsd, which may be slow. */
+static void go(struct link *l)
+{
+	l->leaving = true;
+	hydns_requests_accept(&l->p->requests, false);
+	hydns_leave_go(l->p);
 }
 
 /* -- one request, one reply --------------------------------------------------------------------------- */
@@ -246,14 +260,26 @@ static bool last_counts(struct link *l)
 	return true;
 }
 
-/* The reply of this type is in l->in. -EREFUSED stands for REFUSED, its text in l->in. */
+/* No reply has come in time: 0 when it is waited for a little longer, so that the connection ends with a goodbye. */
+static int late(struct link *l, uint64_t *deadline)
+{
+	if (l->leaving || !atomic_load(&l->p->stopping))
+		return -ETIMEDOUT;
+	go(l);
+	*deadline = hydns_mono_ns() + BYE_TIMEOUT_MS * HYDNS_NS_PER_MS;
+	return 0;
+}
+
+/* The reply of this type is in l->in. -EREFUSED stands for REFUSED, its text in l->in; -ECANCELED: nothing was sent, for
+ * only goodbye is said any more. */
 #define EREFUSED ECONNREFUSED
 static int call(struct link *l, uint32_t type, const void *payload, size_t len, const int *fd, unsigned fds,
 		uint32_t reply, uint32_t timeout_ms)
 {
 	struct hydns_msg head = { .type = type, .seq = ++l->seq, .len = (uint32_t)len };
 	uint64_t deadline = hydns_mono_ns() + timeout_ms * HYDNS_NS_PER_MS;
-	int error = send_message(l, &head, payload, fd, fds, deadline);
+	int error = l->leaving && type != HYDNS_MSG_BYE ? -ECANCELED :
+		    send_message(l, &head, payload, fd, fds, deadline);
 
 	while (!error) {
 		error = hydns_channel_receive(l->sock, &l->in);
@@ -261,7 +287,7 @@ static int call(struct link *l, uint32_t type, const void *payload, size_t len, 
 			continue;
 		if (error != -EAGAIN)
 			break;
-		error = await(l, POLLIN, false, deadline) ? 0 : -ETIMEDOUT;
+		error = await(l, POLLIN, false, deadline) ? 0 : late(l, &deadline);
 	}
 	if (error)
 		return error;
@@ -556,6 +582,12 @@ static void tell_unreachable(struct link *l, int error)
 		     "resolver until it can; start hydnsd or correct the path", path, strerror(-error));
 }
 
+static void say_goodbye(struct link *l)
+{
+	go(l);
+	call(l, HYDNS_MSG_BYE, NULL, 0, NULL, 0, HYDNS_MSG_ACK, BYE_TIMEOUT_MS);
+}
+
 static int open_session(struct link *l)
 {
 	int error;
@@ -570,7 +602,9 @@ static int open_session(struct link *l)
 		error = send_configuration(l);
 	if (error == -EREFUSED)
 		tell(l, HYDNS_LOG_ERROR, "hydnsd refused this resolver: %s", refusal(l));
-	else if (error)
+	else if (error == -ECANCELED)
+		say_goodbye(l);
+	else if (error && !atomic_load(&l->p->stopping))
 		tell(l, HYDNS_LOG_WARNING, "registering with hydnsd failed: %s", strerror(-error));
 	return error;
 }
@@ -712,10 +746,9 @@ static int run_session(struct link *l)
 	if (eventfd_write(l->p->doorbell, 1) && errno != EAGAIN)
 		hydns_log(l->p, HYDNS_LOG_WARNING, "hydnsd's doorbell does not work: %s", strerror(errno));
 	error = serve(l);
-	if (error)
+	if (error && error != -ECANCELED)
 		return atomic_load(&l->p->stopping) ? 0 : error;
-	l->leaving = true;
-	call(l, HYDNS_MSG_BYE, NULL, 0, NULL, 0, HYDNS_MSG_ACK, BYE_TIMEOUT_MS);
+	say_goodbye(l);
 	return 0;
 }
 
@@ -725,8 +758,9 @@ void *hydns_link_main(void *publish)
 	uint32_t backoff = BACKOFF_MIN_MS, most;
 	eventfd_t ignored;
 
+	hydns_publish_stop(l.p->former);       /* first: hydnsd takes no address from two at a time */
+	l.p->former = NULL;
 	l.refused = calloc(l.p->services + 1, sizeof(*l.refused));
-
 	while (!atomic_load(&l.p->stopping)) {
 		int lost = 0;
 
@@ -736,12 +770,12 @@ void *hydns_link_main(void *publish)
 		}
 		most = l.sock < 0 ? BACKOFF_AWAY_MS : BACKOFF_MAX_MS;
 		close_session(&l, lost);
-		if (eventfd_read(l.p->requests.wake, &ignored) && errno != EAGAIN)
-			break;
+		(void)eventfd_read(l.p->requests.wake, &ignored);      /* fails only when nobody has written */
 		if (!atomic_load(&l.p->stopping))
 			await(&l, 0, true, hydns_mono_ns() + backoff * HYDNS_NS_PER_MS);
 		backoff = backoff * 2 < most ? backoff * 2 : most;
 	}
+	go(&l);
 	free(l.refused);
 	return NULL;
 }

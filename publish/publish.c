@@ -79,12 +79,51 @@ static void destroy(struct hydns_publish *p)
 	if (p->doorbell >= 0)
 		close(p->doorbell);
 	hydns_requests_destroy(&p->requests);
+	hydns_leave_destroy(&p->leave);
 	hydns_owed_destroy(&p->owed);
 	hydns_secrets_destroy(&p->secrets);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
 	free((char *)(uintptr_t)p->o.version);
 	free(p);
+}
+
+/*
+ * What a former one knew of questions and names stays right for the next: counts of popularity, and tables that may say
+ * too much, which costs a needless withdrawal or offer. To clear them, or the pages of new ones, would take tens of
+ * milliseconds, in which a resolver that reloads answers nothing. Their keys depend on the seed, so it goes along; and as no
+ * session may look like an earlier one to the table of offers, the count of sessions goes on.
+ */
+static void take_tables(struct hydns_publish *p, struct hydns_publish *former)
+{
+	p->seed[0] = former->seed[0];
+	p->seed[1] = former->seed[1];
+	atomic_store(&p->session, atomic_load(&former->session) + 1);
+	if (former->o.capacity == p->o.capacity) {
+		p->offered = former->offered;
+		p->names = former->names;
+		former->offered = NULL;
+		former->names = NULL;
+	}
+	if (p->o.zones) {
+		p->subtrees = former->subtrees;
+		former->subtrees = NULL;
+	}
+	p->ends = former->ends;
+	former->ends = NULL;
+}
+
+/* False: it has none that would do. */
+static bool take_sketch(struct hydns_publish *p, uint32_t i)
+{
+	struct hydns_publish *former = p->former;
+
+	if (!former || i >= former->o.threads || former->o.capacity != p->o.capacity ||
+	    former->o.window_ms != p->o.window_ms)
+		return false;
+	p->thread[i].hot.sketch = former->thread[i].hot.sketch;
+	former->thread[i].hot.sketch = NULL;
+	return true;
 }
 
 static int make_threads(struct hydns_publish *p)
@@ -100,7 +139,9 @@ static int make_threads(struct hydns_publish *p)
 		t->publish = p;
 		hydns_pick_start(&t->pick, (uint32_t)p->seed[0] + i);
 		t->hot.offered = p->offered;
-		t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms, p->seed);
+		if (!take_sketch(p, i))
+			t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms,
+							 p->seed);
 		error = t->hot.sketch ? hydns_producer_open(&t->ring) : -ENOMEM;
 	}
 	return error;
@@ -113,11 +154,17 @@ static int make_parts(struct hydns_publish *p)
 	p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->doorbell < 0)
 		return -errno;
+	if (p->former)
+		take_tables(p, p->former);
 	p->pages = hydns_pages_new();
-	p->offered = hydns_offered_new(p->o.capacity);
-	p->names = hydns_names_new(p->o.capacity, p->seed);
-	p->ends = hydns_ends_new(p->seed);
-	p->subtrees = p->o.zones ? hydns_subtrees_new(p->seed) : NULL;
+	if (!p->offered)
+		p->offered = hydns_offered_new(p->o.capacity);
+	if (!p->names)
+		p->names = hydns_names_new(p->o.capacity, p->seed);
+	if (!p->ends)
+		p->ends = hydns_ends_new(p->seed);
+	if (!p->subtrees && p->o.zones)
+		p->subtrees = hydns_subtrees_new(p->seed);
 	if (!p->pages || !p->offered || !p->names || !p->ends || (p->o.zones && !p->subtrees))
 		return -ENOMEM;
 	if (p->o.admission == 1)
@@ -125,7 +172,24 @@ static int make_parts(struct hydns_publish *p)
 	return make_threads(p);
 }
 
+static int make_wakers(struct hydns_publish *p)
+{
+	int error = hydns_requests_init(&p->requests);
+
+	if (error)
+		return error;
+	error = hydns_leave_init(&p->leave);
+	if (error)
+		hydns_requests_destroy(&p->requests);
+	return error;
+}
+
 struct hydns_publish *hydns_publish_new(const struct hydns_publish_options *o)
+{
+	return hydns_publish_succeed(o, NULL);
+}
+
+struct hydns_publish *hydns_publish_succeed(const struct hydns_publish_options *o, struct hydns_publish *former)
 {
 	const char *bad = options_error(o);
 	struct hydns_publish *p;
@@ -137,12 +201,13 @@ struct hydns_publish *hydns_publish_new(const struct hydns_publish_options *o)
 	p->o = *o;
 	p->doorbell = -1;
 	p->told_in = UINT32_MAX;
+	p->former = former;
 	if (bad) {
 		hydns_log(p, HYDNS_LOG_ERROR, "bad options: %s", bad);
 		free(p);
 		return NULL;
 	}
-	error = hydns_requests_init(&p->requests);
+	error = make_wakers(p);
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot make an eventfd: %s", strerror(-error));
 		free(p);
@@ -279,12 +344,26 @@ static void grace(struct hydns_publish *p)
 			  "withdrawals without hydnsd wait a fixed time instead");
 }
 
+/* No rule is alive or being sent, and none can come to be: for good, or without hydnsd. */
+static bool settled(struct hydns_publish *p, uint32_t interval)
+{
+	return atomic_load(&p->quiet) || (absent(interval) && atomic_load(&p->settled_in) == interval);
+}
+
+void hydns_publish_settle(struct hydns_publish *p)
+{
+	if (settled(p, atomic_load(&p->interval)))
+		return;
+	grace(p);
+	atomic_store(&p->quiet, true);
+}
+
 /* Kills the rules and waits until no program uses one any more. */
 static void kill_and_wait(struct hydns_publish *p)
 {
 	uint32_t interval = atomic_load(&p->interval);
 
-	if (absent(interval) && atomic_load(&p->settled_in) == interval)
+	if (settled(p, interval))
 		return;
 	hydns_publish_kill_rules(p);
 	grace(p);
@@ -292,21 +371,23 @@ static void kill_and_wait(struct hydns_publish *p)
 		atomic_store(&p->settled_in, interval);
 }
 
+void hydns_publish_former_gone(struct hydns_publish *p)
+{
+	if (p->former)
+		hydns_publish_gone(p->former);
+}
+
 void hydns_publish_stop(struct hydns_publish *p)
 {
 	if (!p)
 		return;
+	hydns_publish_leave(p, NULL, NULL);
 	if (p->started) {
-		atomic_store(&p->ready, false);
-		hydns_pages_advance_generation(p->pages);
-		hydns_pages_beat(p->pages, 0);
-		kill_and_wait(p);
-		atomic_store(&p->stopping, true);
-		hydns_requests_wake(&p->requests);
 		pthread_join(p->link, NULL);
-		/* Again: the link thread may have been about to write a beat, or to change pages. */
+		/* Again: the link thread may have been about to change pages. */
 		hydns_pages_beat(p->pages, 0);
 	}
+	hydns_publish_stop(p->former);         /* whose successor was never started */
 	destroy(p);
 }
 

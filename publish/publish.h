@@ -63,10 +63,31 @@ int hydns_publish_add_note(struct hydns_publish *p, enum hydns_note_kind kind, c
  */
 void hydns_publish_set_notes(struct hydns_publish *p, enum hydns_note_kind kind, const char *const *text, size_t n);
 
-/* Starts the link thread (heartbeat, connecting). Call after the last fork. */
+/* Starts the link thread (heartbeat, connecting). Call after the last fork. Until then it is as if hydnsd were away. */
 int hydns_publish_start(struct hydns_publish *p);
 /* Withdraws everything with one store, waits a grace period, says goodbye, ends the link thread, frees. */
 void hydns_publish_stop(struct hydns_publish *p);
+
+/*
+ * The same in steps, for a resolver that goes on with another configuration and should not wait meanwhile. Each of them
+ * may be left out, and _stop() does what is left.
+ */
+/* No offer is taken from here on. When it returns, no kernel answer is sent any more; hydnsd can still be asked for
+ * counts, and _stop() waits for no second grace period. */
+void hydns_publish_close(struct hydns_publish *p);
+/* No offer is taken from here on, all rules are dead, and no copy of a listening socket is held when it returns. That no
+ * kernel answer is sent any more gone(arg) tells (NULL: nobody), on another thread or this one, a grace period later. */
+void hydns_publish_leave(struct hydns_publish *p, void (*gone)(void *arg), void *arg);
+/* After _leave(): returns when no kernel answer is sent any more. */
+void hydns_publish_gone(struct hydns_publish *p);
+/*
+ * As _new(), in the place of a former one (NULL: there is none), which has been left and which no thread of the resolver
+ * uses any more. It goes on with the former's tables, so that no time is spent on new ones, and its link thread stops the
+ * former before it connects. When NULL is returned the former is still the caller's.
+ */
+struct hydns_publish *hydns_publish_succeed(const struct hydns_publish_options *o, struct hydns_publish *former);
+/* Before _start(): returns when no kernel answer of the former one is sent any more. */
+void hydns_publish_former_gone(struct hydns_publish *p);
 
 struct hydns_thread *hydns_publish_thread(struct hydns_publish *p, uint32_t i);
 

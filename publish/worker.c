@@ -306,7 +306,8 @@ static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, s
 	struct fault f;
 	int error;
 
-	if (!atomic_load(&p->ready))
+	/* closed: to be read after the stamp was taken, and before the offer is written (leave.c) */
+	if (!atomic_load(&p->ready) || atomic_load(&p->closed))
 		return -ENOTCONN;
 	d->key = hydns_question_key(d->q, p->seed);
 	f = fault_of(p, d, wire, wire_len, sent_at, expires);

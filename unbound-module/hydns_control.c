@@ -186,9 +186,8 @@ static void act(struct hydns_control* c)
 		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 		break;
 	case CLOSE:
-		c->daemon->closing = 1;
-		atomic_store(&c->daemon->open, 0);
-		hydns_publish_withdraw_all(p);
+		hydns_daemon_leave(c->daemon, NULL, NULL);
+		hydns_publish_gone(p);
 		break;
 	case RENEW_COOKIES:
 		hydns_config_cookies(c->daemon->daemon, p);
@@ -201,6 +200,17 @@ void hydns_control_finish(struct hydns_control* c)
 {
 	if(c && c->daemon && !c->late)
 		act(c);
+}
+
+int hydns_control_leaves(const struct hydns_control* c)
+{
+	return c && c->daemon && c->action == CLOSE;
+}
+
+void hydns_control_leave(struct hydns_control* c, void (*say)(void* arg), void* arg)
+{
+	c->action = WITHDRAW_NOTHING;
+	hydns_daemon_leave(c->daemon, say, arg);
 }
 
 void hydns_control_end(struct hydns_control* c)

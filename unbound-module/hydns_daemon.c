@@ -395,7 +395,8 @@ static void log_text(enum hydns_log_level level, const char* text)
 	}
 }
 
-static struct hydns_publish* new_publish(struct daemon* daemon, struct hydns_manner manner)
+static struct hydns_publish* new_publish(struct daemon* daemon, struct hydns_manner manner,
+	struct hydns_publish* former)
 {
 	struct config_file* cfg = daemon->cfg;
 	struct hydns_publish_options o;
@@ -418,7 +419,7 @@ static struct hydns_publish* new_publish(struct daemon* daemon, struct hydns_man
 	o.edns_size = manner.edns_size;
 	o.max_udp = manner.max_udp;
 	o.log = log_text;
-	return hydns_publish_new(&o);
+	return hydns_publish_succeed(&o, former);
 }
 
 static int make_contexts(struct hydns_daemon* d)
@@ -456,10 +457,21 @@ static int open_for_offers(struct hydns_daemon* d)
 		d->exported = 1;
 		atomic_store(&d->open, 1);
 	}
-	return hydns_publish_start(d->publish) == 0;
+	return 1;
 }
 
-struct hydns_daemon* hydns_daemon_start(struct daemon* daemon)
+/* Frees d and what hangs on it. */
+static void stop(struct hydns_daemon* d)
+{
+	if(!d)
+		return;
+	hydns_publish_stop(d->publish);
+	free(d->contexts);
+	free(d);
+}
+
+/* With what the former can leave it, which is then no longer the former's. */
+static struct hydns_daemon* prepare(struct daemon* daemon, struct hydns_daemon* former)
 {
 	struct hydns_daemon* d;
 
@@ -486,24 +498,52 @@ struct hydns_daemon* hydns_daemon_start(struct daemon* daemon)
 	d->daemon = daemon;
 	d->threads = daemon->num;
 	d->manner = hydns_config_manner(daemon);
-	d->publish = new_publish(daemon, d->manner);
+	d->publish = new_publish(daemon, d->manner, former ? former->publish : NULL);
+	if(d->publish && former)
+		former->publish = NULL;
 	if(!d->publish || !make_contexts(d) || !open_for_offers(d)) {
 		log_err("hydns: could not start: no answer is offered to the kernel");
-		hydns_daemon_stop(d);
+		stop(d);
 		return NULL;
 	}
 	return d;
 }
 
-void hydns_daemon_stop(struct hydns_daemon* d)
+/* The grace period comes last, for all else goes on beside it. What the former has to say to hydnsd is left to the successor's
+ * link thread. */
+struct hydns_daemon* hydns_daemon_start(struct daemon* daemon, struct hydns_daemon* former)
+{
+	struct hydns_daemon* d = prepare(daemon, former);
+
+	stop(former);
+	if(d)
+		hydns_publish_former_gone(d->publish);
+	return d;
+}
+
+void hydns_daemon_run(struct hydns_daemon* d)
+{
+	if(d)
+		(void)hydns_publish_start(d->publish); /* logs what is wrong; then nothing is offered */
+}
+
+void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* arg)
+{
+	d->closing = 1;
+	atomic_store(&d->open, 0);
+	hydns_publish_leave(d->publish, gone, arg);
+}
+
+struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends)
 {
 	if(!d)
-		return;
+		return NULL;
 	hydns_thread_context(NULL);
-	if(d->publish)
-		hydns_publish_stop(d->publish);
-	free(d->contexts);
-	free(d);
+	hydns_daemon_leave(d, NULL, NULL);     /* after a signal nobody has */
+	if(!ends)
+		return d;
+	stop(d);
+	return NULL;
 }
 
 struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread)

@@ -39,11 +39,18 @@ struct hydns_daemon {
 };
 
 /* --- life ------------------------------------------------------------------------------------------ */
-/* After the configuration is applied and the workers are created, before they run. NULL: not in use
- * (said in the log, unless hydns is not in module-config). */
-struct hydns_daemon* hydns_daemon_start(struct daemon* daemon);
-/* When the workers have stopped, before the caches go: no kernel answer is left when it returns. */
-void hydns_daemon_stop(struct hydns_daemon* d);
+/* After the configuration is applied and the workers are created, before they run. When it returns, no answer of the
+ * former configuration is left in the kernel. NULL: not in use (said in the log, unless hydns is not in module-config).
+ * former: what served that configuration, which is ended; may be NULL. */
+struct hydns_daemon* hydns_daemon_start(struct daemon* daemon, struct hydns_daemon* former);
+/* When the other workers have started, and the first one is about to: connects to hydnsd. */
+void hydns_daemon_run(struct hydns_daemon* d);
+/* Nothing is offered any more, and what was is dead in the kernel. That none of it is being sent either gone(arg) tells (NULL:
+ * nobody), mostly on another thread. */
+void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* arg);
+/* When the workers have stopped, before the caches go. What is left to wait for is left to hydns_daemon_start(), or, as
+ * Unbound ends, waited for. Returns what is to be handed to that. */
+struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends);
 /* The context of a worker, called by the worker's own thread. NULL: it has none. */
 struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread);
 
@@ -83,6 +90,10 @@ struct hydns_control {
 void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const char* command);
 /* The command has changed what it was to change and is about to say so. c may be NULL. */
 void hydns_control_finish(struct hydns_control* c);
+/* True when the command ends this configuration. c may be NULL. */
+int hydns_control_leaves(const struct hydns_control* c);
+/* After that: say(arg) is called, mostly on another thread, when none of its answers is sent by the kernel any more. */
+void hydns_control_leave(struct hydns_control* c, void (*say)(void* arg), void* arg);
 /* The command has ended, perhaps halfway. */
 void hydns_control_end(struct hydns_control* c);
 

@@ -383,6 +383,7 @@ static uint16_t max_udp(const dns_view_t *view)
 
 static struct hydns_publish *new_publish(const struct hydns_instance *inst, const ns_client_t *client)
 {
+	struct hydns_publish *former = hydns_take_former(), *p;
 	char identity[HYDNS_IDENTITY_LEN] = "named";
 
 	if (strcmp(client->view->name, "_default") != 0)
@@ -398,7 +399,10 @@ static struct hydns_publish *new_publish(const struct hydns_instance *inst, cons
 		.max_udp = max_udp(client->view), .zones = true, .log = hydns_say,
 	};
 
-	return hydns_publish_new(&o);
+	p = hydns_publish_succeed(&o, former);
+	if (p == NULL)
+		hydns_publish_stop(former);
+	return p;
 }
 
 /* Once, by the first response. The link goes up even with obstacles, so that hydnsd can show them. */

@@ -22,6 +22,44 @@ static struct hydns_instance *instances;
 static const cfg_aclconfctx_t *current;  /* whose instances may publish; main loop */
 static pthread_mutex_t instances_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+/* Those that have left: the next that start go on with their tables. Too many, and those that nobody has taken when the
+ * last instance goes, are freed. */
+static struct hydns_publish *spare[HYDNS_AUTHORITIES];
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;   /* no other is taken while it is held */
+
+static void keep(struct hydns_publish *p)
+{
+	size_t i = 0;
+
+	pthread_mutex_lock(&spare_lock);
+	while (i < HYDNS_AUTHORITIES - 1 && spare[i] != NULL)
+		i++;
+	hydns_publish_stop(spare[i]);
+	spare[i] = p;
+	pthread_mutex_unlock(&spare_lock);
+}
+
+struct hydns_publish *hydns_take_former(void)
+{
+	struct hydns_publish *p = NULL;
+
+	pthread_mutex_lock(&spare_lock);
+	for (size_t i = 0; i < HYDNS_AUTHORITIES && p == NULL; i++) {
+		p = spare[i];
+		spare[i] = NULL;
+	}
+	pthread_mutex_unlock(&spare_lock);
+	return p;
+}
+
+static void free_spares(void)
+{
+	struct hydns_publish *p;
+
+	while ((p = hydns_take_former()) != NULL)
+		hydns_publish_stop(p);
+}
+
 void hydns_say(enum hydns_log_level level, const char *text)
 {
 	static const int levels[] = { ISC_LOG_ERROR, ISC_LOG_WARNING, ISC_LOG_INFO, ISC_LOG_DEBUG(3) };
@@ -41,14 +79,22 @@ void hydns_each_publish(void (*use)(struct hydns_publish *p, void *arg), void *a
 	pthread_mutex_unlock(&instances_lock);
 }
 
-/* No kernel answer of the instance is left when it returns. No hook of it may be running. */
+/* No kernel answer of the instance is left when it returns. No hook of it may be running. All loops wait for this when named
+ * reloads: what is said to hydnsd, and what is freed, is left to other threads. */
 static void stop(struct hydns_instance *inst)
 {
+	struct hydns_publish *p;
+
 	hydns_unlisten(inst);     /* without the lock, which a change may wait for while named ends */
 	pthread_mutex_lock(&instances_lock);
 	atomic_store(&inst->started, true);
 	atomic_store(&inst->open, false);
-	hydns_publish_stop(atomic_exchange(&inst->publish, NULL));
+	p = atomic_exchange(&inst->publish, NULL);
+	if (p != NULL) {
+		hydns_publish_leave(p, NULL, NULL);
+		hydns_publish_gone(p);
+		keep(p);
+	}
 	pthread_mutex_unlock(&instances_lock);
 }
 
@@ -123,8 +169,10 @@ static void strike_off(struct hydns_instance *gone)
 		}
 	last = instances == NULL;
 	pthread_mutex_unlock(&instances_lock);
-	if (last)
+	if (last) {
+		free_spares();
 		hydns_end();
+	}
 }
 
 static bool list_has_sizes(const cfg_obj_t *map)

@@ -66,6 +66,8 @@ void hydns_say(enum hydns_log_level level, const char *text);
 /* Ends what it publishes; the next response starts anew. No hook of it may be running. */
 void hydns_restart(struct hydns_instance *inst);
 void hydns_restart_all(void);
+/* One that has left and whose tables the next may go on with, the caller's from now on; or NULL. */
+struct hydns_publish *hydns_take_former(void);
 /* The instance's view is used: where another configuration was being loaded, that has failed, and the former goes on. */
 void hydns_goes_on(struct hydns_instance *inst);
 /* Calls use() for each that publishes, which does not end meanwhile: for threads that are no loops. */

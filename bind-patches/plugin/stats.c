@@ -80,7 +80,7 @@ void hydns_stats_end(struct hydns_instance *inst)
 	struct hydns_publish *p = atomic_load(&inst->publish);
 
 	if (p != NULL)
-		hydns_publish_withdraw_all(p);
+		hydns_publish_close(p);
 	if (inst->server != NULL)
 		count(inst, inst->server);
 	inst->counted = (struct hydns_counts){ 0 };

@@ -88,6 +88,8 @@ static void new_page(struct peer *p)
 {
 	struct stat st;
 
+	if (p->page_fd >= 0)
+		close(p->page_fd);
 	p->page_fd = memfd_create("page", MFD_CLOEXEC);
 	must(p->page_fd >= 0 && ftruncate(p->page_fd, sizeof(*p->page)) == 0, "page");
 	must(fstat(p->page_fd, &st) == 0, "fstat");
@@ -112,6 +114,7 @@ static void hello(struct peer *p, int sock, struct message *m)
 	int fd[2];
 
 	memcpy(&p->hello, m->payload, sizeof(p->hello));
+	atomic_store(&p->byes_before, atomic_load(&p->byes));
 	for (unsigned i = 0; i < p->rings; i++)
 		munmap(p->ring[i], RING_SIZE);
 	p->rings = p->hello.threads;

@@ -34,6 +34,7 @@ struct peer {
 	_Atomic int hellos;
 	_Atomic int withdrawals;    /* taken */
 	_Atomic int byes;
+	_Atomic int byes_before;    /* those taken when the last HELLO came */
 	_Atomic int secrets;        /* COOKIES taken */
 	_Atomic int settles;        /* SETTLEs taken; each is acknowledged when the rings have been emptied */
 	_Atomic bool forgetful;     /* never knows a page handed over */

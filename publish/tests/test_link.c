@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* The whole library against the tests' own counterpart, over a real socket, rings and page. */
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -9,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
@@ -239,6 +242,348 @@ static void stop_takes_the_rules_along(void **state)
 	peer_stop(&w->peer);
 }
 
+static bool hot(struct world *w, time_t expires)
+{
+	return hydns_publish_pick(w->t, time(NULL)) &&
+	       hydns_publish_hot(w->t, hydns_publish_expect(w->t, &w->reply.question), w->reply.question.fixed, expires,
+				 hydns_mono_ns() / HYDNS_NS_PER_MS);
+}
+
+/* -- leaving ---------------------------------------------------------------------------------------------- */
+/* The library's grace periods, which go through here: how many, and what stood on the page as each began. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool held;                       /* those that begin do not end ... */
+	bool given_up;                   /* ... until somebody has waited for too long */
+	unsigned begun, ended;
+	const struct hydns_authority_page *page;
+	uint32_t epoch;
+	uint64_t heartbeat;
+} graces = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void begin_grace(void)
+{
+	struct timespec deadline;
+
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += 10;
+	pthread_mutex_lock(&graces.lock);
+	graces.begun++;
+	if (graces.page) {
+		graces.epoch = __atomic_load_n(&graces.page->epoch, __ATOMIC_SEQ_CST);
+		graces.heartbeat = __atomic_load_n(&graces.page->heartbeat_ns, __ATOMIC_SEQ_CST);
+	}
+	while (graces.held && !graces.given_up)
+		graces.given_up = pthread_cond_timedwait(&graces.changed, &graces.lock, &deadline) != 0;
+	pthread_mutex_unlock(&graces.lock);
+}
+
+/* In the place of libc's, for this program. */
+long syscall(long number, ...)
+{
+	long (*real)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	long a[6], result;
+	va_list args;
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_membarrier)
+		begin_grace();
+	result = real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	pthread_mutex_lock(&graces.lock);
+	graces.ended += number == SYS_membarrier;
+	pthread_mutex_unlock(&graces.lock);
+	return result;
+}
+
+static void watch_graces(const struct world *w, bool hold)
+{
+	pthread_mutex_lock(&graces.lock);
+	graces.held = hold;
+	graces.begun = graces.ended = 0;
+	graces.given_up = false;
+	graces.page = w->peer.page;
+	pthread_mutex_unlock(&graces.lock);
+}
+
+static void release_graces(void)
+{
+	pthread_mutex_lock(&graces.lock);
+	graces.held = false;
+	pthread_cond_broadcast(&graces.changed);
+	pthread_mutex_unlock(&graces.lock);
+}
+
+static unsigned graces_begun(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&graces.lock);
+	n = graces.begun;
+	pthread_mutex_unlock(&graces.lock);
+	return n;
+}
+
+/* That no kernel answer is sent any more, and after how many grace periods it was said. */
+static _Atomic unsigned times_gone, ended_when_gone;
+
+static void gone(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&graces.lock);
+	ended_when_gone = graces.ended;
+	pthread_mutex_unlock(&graces.lock);
+	times_gone++;
+}
+
+static int setup_leaving(void **state)
+{
+	times_gone = ended_when_gone = 0;
+	return setup(state);
+}
+
+static int teardown_leaving(void **state)
+{
+	release_graces();                      /* a failed test has not */
+	graces.page = NULL;
+	return teardown(state);
+}
+
+static void one_grace_period_is_enough(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	watch_graces(w, false);
+	hydns_publish_leave(w->p, gone, NULL);
+	hydns_publish_gone(w->p);
+	hydns_publish_stop(w->p);
+	w->p = NULL;
+	assert_int_equal(graces_begun(), 1);
+	assert_int_equal(times_gone, 1);
+	assert_int_equal(atomic_load(&w->peer.byes), 1);
+	peer_stop(&w->peer);
+}
+
+/* hydnsd is still asked for what the kernel has answered, when that is no longer growing. */
+static void one_that_is_closed_waits_no_more(void **state)
+{
+	struct world *w = *state;
+	struct hydns_counts c;
+	uint32_t epoch;
+
+	start_both(w);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	watch_graces(w, false);
+	epoch = page_epoch(w);
+	hydns_publish_close(w->p);
+	assert_int_equal(graces_begun(), 1);
+	assert_true(page_epoch(w) != epoch);
+	atomic_store(&w->p->ready, true);      /* as when the link thread has connected in this moment */
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), -ENOTCONN);
+	atomic_store(&w->peer.answered, 5);
+	assert_true(hydns_publish_counts(w->p, &c, 10000));
+	assert_int_equal(c.answered, 5);
+	hydns_publish_withdraw_all(w->p);
+	hydns_publish_stop(w->p);
+	w->p = NULL;
+	assert_int_equal(graces_begun(), 1);
+	peer_stop(&w->peer);
+}
+
+/* What is withdrawn need not be withdrawn again; but offers go on after that. */
+static void one_that_withdrew_all_is_not_closed(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	watch_graces(w, false);
+	hydns_publish_withdraw_all(w->p);
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	hydns_publish_stop(w->p);
+	w->p = NULL;
+	assert_int_equal(graces_begun(), 2);
+	peer_stop(&w->peer);
+}
+
+static int bound_socket(struct sockaddr_in6 *at)
+{
+	socklen_t len = sizeof(*at);
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (bind(fd, (struct sockaddr *)at, len) || getsockname(fd, (struct sockaddr *)at, &len)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static unsigned open_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Whoever reloads goes on while the grace period lasts: the rules are dead, no offer is taken, and its addresses can be bound
+ * anew. Its successor is there, and connects when the former has said goodbye. */
+static void a_reload_waits_for_nothing(void **state)
+{
+	struct world *w = *state;
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct hydns_publish_options o = options(w);
+	struct hydns_publish *former = w->p;
+	int fd = bound_socket(&at), again;
+	unsigned descriptors;
+	uint32_t epoch;
+
+	start_both(w);
+	descriptors = open_descriptors() - 1;
+	hydns_publish_stop(w->p);
+	w->p = former = hydns_publish_new(&o);
+	w->t = hydns_publish_thread(w->p, 0);
+	hydns_names_watch(w->p->names);
+	assert_int_equal(hydns_publish_add_service(former, fd), 0);
+	close(fd);
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	assert_true(connected(w));
+	assert_int_equal(offer(w, hydns_publish_stamp(former)), 0);
+	epoch = page_epoch(w);
+	watch_graces(w, true);
+	hydns_publish_leave(former, gone, NULL);
+	assert_true(page_epoch(w) != epoch);
+	assert_int_equal(page_heartbeat(w), 0);
+	assert_int_equal(offer(w, hydns_publish_stamp(former)), -ENOTCONN);
+	again = bound_socket(&at);
+	assert_true(again >= 0);
+	close(again);
+	w->p = hydns_publish_succeed(&o, former);
+	w->t = hydns_publish_thread(w->p, 0);
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	assert_true(BECOMES(graces_begun() == 1));
+	assert_true(graces.epoch != epoch);            /* dead before it began */
+	assert_int_equal(graces.heartbeat, 0);
+	assert_int_equal(times_gone, 0);
+	assert_int_equal(atomic_load(&w->peer.byes), 1);
+	assert_false(graces.given_up);                 /* nobody above has waited for one */
+	release_graces();
+	assert_true(connected(w));
+	assert_int_equal(times_gone, 1);
+	assert_int_equal(ended_when_gone, 1);
+	assert_int_equal(atomic_load(&w->peer.byes_before), 2);
+	assert_int_equal(graces_begun(), 1);
+	assert_int_equal(open_descriptors(), descriptors);     /* nothing of the former is left */
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	peer_stop(&w->peer);
+}
+
+static void succeed(struct world *w, const struct hydns_publish_options *o)
+{
+	struct hydns_publish *former = w->p;
+
+	hydns_publish_leave(former, NULL, NULL);
+	w->p = hydns_publish_succeed(o, former);
+	w->t = hydns_publish_thread(w->p, 0);
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	assert_true(connected(w));
+}
+
+/* It makes no new ones, which would take a reload tens of milliseconds. What was hot is so at once, and is offered anew
+ * although the former has just offered the same. */
+static void a_successor_goes_on_with_the_tables(void **state)
+{
+	struct world *w = *state;
+	struct hydns_publish_options o = options(w);
+	const time_t expires = time(NULL) + TTL;
+	const void *names = w->p->names, *offered = w->p->offered, *ends = w->p->ends, *sketch = w->t->hot.sketch;
+
+	start_both(w);
+	while (!hot(w, expires))
+		;
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	assert_false(hot(w, expires));
+	succeed(w, &o);
+	assert_ptr_equal(w->p->names, names);
+	assert_ptr_equal(w->p->offered, offered);
+	assert_ptr_equal(w->p->ends, ends);
+	assert_ptr_equal(w->t->hot.sketch, sketch);
+	assert_ptr_equal(w->t->hot.offered, offered);
+	assert_true(hot(w, expires));
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+
+	o.capacity *= 100;                     /* those of another size are new */
+	o.threads--;
+	succeed(w, &o);
+	assert_false(hot(w, expires));
+	while (!hot(w, expires))
+		;
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), -ESTALE);        /* nobody watched yet */
+	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
+	hydns_publish_stop(w->p);
+	w->p = hydns_publish_new(&o);          /* without a former one */
+	w->t = hydns_publish_thread(w->p, 0);
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	assert_true(connected(w));
+	assert_false(hot(w, expires));
+	peer_stop(&w->peer);
+}
+
+/* One that cannot begin leaves the former to whoever has it. */
+static void a_successor_that_fails_takes_nothing(void **state)
+{
+	struct world *w = *state;
+	struct hydns_publish_options bad = options(w);
+
+	bad.threads = 0;
+	start_both(w);
+	watch_graces(w, false);
+	hydns_publish_leave(w->p, gone, NULL);
+	assert_null(hydns_publish_succeed(&bad, w->p));
+	hydns_publish_stop(w->p);
+	bad.threads = THREADS;
+	w->p = hydns_publish_new(&bad);
+	hydns_publish_leave(w->p, NULL, NULL);
+	w->p = hydns_publish_succeed(&bad, w->p);
+	hydns_publish_former_gone(w->p);       /* neither was ever started: the teardown stops both */
+	assert_int_equal(graces_begun(), 1);
+	peer_stop(&w->peer);
+}
+
+/* With hydnsd away, or never there, or without a link thread: who asks is told, and nothing hangs. */
+static void leaves_whatever_the_link_does(void **state)
+{
+	struct world *w = *state;
+	struct hydns_publish_options o = options(w);
+
+	hydns_publish_leave(w->p, gone, NULL);
+	assert_int_equal(times_gone, 1);
+	hydns_publish_gone(w->p);
+	hydns_publish_stop(w->p);
+	w->p = hydns_publish_new(&o);
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	hydns_publish_leave(w->p, gone, NULL);
+	hydns_publish_gone(w->p);
+	hydns_publish_leave(w->p, gone, NULL);         /* a second one wants to know as well */
+	hydns_publish_stop(w->p);
+	assert_int_equal(times_gone, 3);
+	w->p = hydns_publish_new(&o);
+	atomic_store(&w->peer.mood, PEER_SILENT);
+	start_both(w);
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));      /* given up here; the link thread still waits */
+	hydns_publish_leave(w->p, gone, NULL);
+	hydns_publish_gone(w->p);
+	assert_true(BECOMES(times_gone == 4));
+	peer_stop(&w->peer);
+}
+
 static void reconnects(void **state)
 {
 	struct world *w = *state;
@@ -302,13 +647,6 @@ static void refusal_is_told(void **state)
 }
 
 /* -- offers -------------------------------------------------------------------------------------------- */
-static bool hot(struct world *w, time_t expires)
-{
-	return hydns_publish_pick(w->t, time(NULL)) &&
-	       hydns_publish_hot(w->t, hydns_publish_expect(w->t, &w->reply.question), w->reply.question.fixed, expires,
-				 hydns_mono_ns() / HYDNS_NS_PER_MS);
-}
-
 static void offers_what_is_hot(void **state)
 {
 	struct world *w = *state;
@@ -1321,10 +1659,15 @@ static void bad_options(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define LEAVING(f) cmocka_unit_test_setup_teardown(f, setup_leaving, teardown_leaving)
 int main(void)
 {
 	const struct CMUnitTest test[] = {
-		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along), TEST(reconnects),
+		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along),
+		LEAVING(one_grace_period_is_enough), LEAVING(one_that_is_closed_waits_no_more),
+		LEAVING(one_that_withdrew_all_is_not_closed), LEAVING(a_reload_waits_for_nothing),
+		LEAVING(a_successor_goes_on_with_the_tables), LEAVING(a_successor_that_fails_takes_nothing),
+		LEAVING(leaves_whatever_the_link_does), TEST(reconnects),
 		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
 		TEST(the_first_offer_begins_to_watch),
 		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(zone_changes),

@@ -3,7 +3,7 @@
 
 KINDS = (".png", ".svg", ".pdf")
 UNITS = {"replies_per_second": "replies per second", "nanoseconds": "nanoseconds", "rules_per_second": "rules per second",
-         "microseconds": "microseconds"}
+         "microseconds": "microseconds", "milliseconds": "milliseconds"}
 # what the bars themselves show, and what is said of replies beside their parameters
 SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "ratio_to_one_processor", "answered_share", "stages", "replies", "lost",
            "times_resolver", *UNITS}

@@ -4,6 +4,9 @@
 Each test changes the data at the authority first, then gives the command, while queries are under way at a
 fixed rate; the moment at which the command has returned is compared with the moment each query was sent."""
 
+import re
+import signal
+import subprocess
 import time
 
 import pytest
@@ -82,6 +85,62 @@ def under_load(path, command, expected, question=(NAME, "A"), generation=None, h
 def test_flush(path, command):
     g = Generation.next()
     under_load(path, command, address(g), generation=g)
+
+
+def starts_of_service(path):
+    return path.unbound.program.log.read_text().count("start of service")
+
+
+def test_reload_by_a_signal(path):
+    """Nobody is told when it is done; but once Unbound answers by the new configuration, the kernel gives none of the former
+    answers, nor does it before."""
+    g = Generation.next()
+    path.world.heat(path.daemon, NAME, "A")
+    starts = starts_of_service(path)
+    with Asker(path.world, path.network.client1, SERVICE[4], [(NAME, "A")], RATE) as asker:
+        before = path.daemon.reasons()["ANSWERED"]
+        wait_until(lambda: path.daemon.reasons()["ANSWERED"] > before + AROUND, SOON, "the kernel to answer the load")
+        path.world.change_lab(records(g), NAME, "A", f"192.0.2.{g}")
+        path.unbound.program.popen.send_signal(signal.SIGHUP)
+        wait_until(lambda: starts_of_service(path) > starts, SOON, "Unbound to reload")
+        path.unbound.control("status")
+        before = answered(path)
+        wait_until(lambda: answered(path) > before + AROUND, SOON, "the load after the reload")
+        answers = sorted((a for a in asker.result() if a.latency is not None), key=lambda a: a.sent)
+    new = next(i for i, a in enumerate(answers) if a.rdata == address(g))
+    replied = answers[new].sent + answers[new].latency
+    old = [a for a in answers[new:] if a.rdata != address(g) and a.sent > replied]
+    assert answers[0].rdata != address(g)
+    assert not old, f"{len(old)} answers of {len(answers)} by the former data after the first by the new: {old[0]}"
+
+
+@pytest.fixture
+def tls(path, tmp_path):
+    """Unbound with its control channel over TLS, as unbound-control-setup sets it up."""
+    setup, text = path.world.tools.unbound_control.with_name("unbound-control-setup"), path.unbound.config.read_text()
+    subprocess.run([setup, "-d", tmp_path], check=True, capture_output=True)
+    lines = ["control-use-cert: yes", "    control-interface: 127.0.0.1",
+             *(f'    {who}-{kind}-file: "{tmp_path}/unbound_{who}.{end}"' for who in ("server", "control")
+               for kind, end in (("key", "key"), ("cert", "pem")))]
+    path.unbound.stop()
+    path.unbound.config.write_text(re.sub(r"control-use-cert: no\n +control-interface: .*", "\n".join(lines), text))
+    path.unbound.start()
+    yield path
+    if path.unbound.program.running():
+        path.unbound.stop()
+    path.unbound.config.write_text(text)
+    path.unbound.start()
+    wait_until(path.daemon.resolver_ready, SOON, "Unbound's module to register with hydnsd")
+
+
+def test_ok_over_tls(tls):
+    """reload and stop are answered by another thread than all other commands, over the same connection."""
+    for _ in range(3):
+        assert tls.unbound.control("reload") == "ok\n"
+        assert "is running" in tls.unbound.control("status")
+    assert tls.unbound.control("reload_keep_cache") == "ok\n"
+    assert tls.unbound.control("stop") == "ok\n"
+    assert tls.unbound.program.popen.wait(SOON) == 0
 
 
 SHORT = {f"short{i}": [f"{1 + i % 3} A 192.0.2.{i + 1}"] for i in range(50)}
