@@ -245,6 +245,12 @@ int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const stru
 	return err;
 }
 
+void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS])
+{
+	for (unsigned i = 0; i < HYDNS_OWN_WORDS; i++)
+		__atomic_store_n(&k->skel->bss->hydns_own[i], filter[i], __ATOMIC_RELAXED);
+}
+
 static bool has_prefix(const __u8 addr[16], const __u8 prefix[16], unsigned bits)
 {
 	unsigned octets = bits / 8, rest = bits % 8;

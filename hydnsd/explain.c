@@ -24,6 +24,7 @@
 #define TEXT 800
 #define NETBLOCK (INET6_ADDRSTRLEN + 4)
 #define V4_BITS 96
+#define ADDRESS_BITS 128
 
 struct verdict {
 	uint32_t authority;            /* HYDNS_AUTHORITIES: there is none */
@@ -139,23 +140,12 @@ static const char *client_text(uint8_t why)
 	return texts[why < HYDNS_CLIENTS ? why : HYDNS_CLIENT_UNSAID];
 }
 
-/* As hydns_admit_source() in the program, as far as the address says it. */
-static bool source_is_bad(const uint8_t addr[16])
-{
-	static const uint8_t zero[8];
-
-	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr))
-		return addr[12] == 0 || addr[12] == 127 || addr[12] >= 224;
-	return addr[0] == 0xff || memcmp(addr, zero, sizeof(zero)) == 0;
-}
-
-/* By the host's routes, unless the program looks no client up. */
+/* By the host's routes. */
 static bool source_is_refused(struct hydnsd *d, const uint8_t addr[16], struct verdict *v)
 {
 	const char *why = hydnsd_sources_refuse(d, addr);
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr);
 
-	if (!why || (d->authority[v->authority].config.flags & (v4 ? HYDNS_AUTH_ALLOWS_IPV4 : HYDNS_AUTH_ALLOWS_IPV6)))
+	if (!why)
 		return false;
 	v->reason = HYDNS_R_ACL;
 	say(v->text, "%s", why);
@@ -170,7 +160,7 @@ static bool client_is_answered(struct hydnsd *d, const uint8_t addr[16], struct 
 	unsigned family = v4 ? V4_BITS : 0;
 	char block[NETBLOCK];
 
-	if (source_is_bad(addr)) {
+	if (hydnsd_sources_never(addr, ADDRESS_BITS)) {
 		v->reason = HYDNS_R_BAD_SOURCE;
 		say(v->text, "the kernel path answers no query with this source address, which is a loopback, multicast or "
 		    "reserved one: the resolver does");
@@ -186,20 +176,11 @@ static bool client_is_answered(struct hydnsd *d, const uint8_t addr[16], struct 
 	return v->reason == HYDNS_R_ANSWERED;
 }
 
-/* Whether all of a netblock are such sources: localhost is in most lists. */
-static bool sources_are_bad(const struct hydns_acl_entry *e)
-{
-	bool v4 = e->prefixlen >= V4_BITS && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)e->addr);
-	unsigned least = v4 ? V4_BITS + 8 : e->addr[0] == 0xff ? 8 : 64;
-
-	return e->prefixlen >= least && source_is_bad(e->addr);
-}
-
 static bool anybody_is_answered(const struct hydnsd_authority *a)
 {
 	for (uint32_t n = 0; n < a->acl_count; n++)
-		if (a->acl[n].action != HYDNS_ACL_PASS && !sources_are_bad(&a->acl[n]))
-			return true;
+		if (a->acl[n].action != HYDNS_ACL_PASS && !hydnsd_sources_never(a->acl[n].addr, a->acl[n].prefixlen))
+			return true; /* localhost is in most lists */
 	return false;
 }
 

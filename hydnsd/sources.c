@@ -37,6 +37,7 @@ struct hydnsd_sources {
 	uint64_t not_before_ms;
 	struct hydnsd_rpfilter rp;
 	struct family family[2];
+	__u64 own[HYDNS_OWN_WORDS];    /* the filter in the program */
 };
 
 enum { V4, V6 };
@@ -147,6 +148,42 @@ static bool look_at(struct hydnsd_sources *s, struct family *f, int rc)
 	return changed;
 }
 
+static void add_own(const struct family *f, __u64 filter[HYDNS_OWN_WORDS])
+{
+	for (uint32_t i = 0; i < f->routes.count; i++) {
+		const struct hydnsd_prefix *p = &f->routes.prefix[i];
+		uint64_t half[2];
+		uint32_t bit;
+
+		if (p->value != HYDNSD_SOURCE_OWN || p->bits != HYDNSD_PREFIX_BITS)
+			continue;
+		memcpy(half, p->addr, sizeof(half));
+		bit = hydns_own_bit(half[0], half[1]);
+		filter[bit / 64] |= 1ULL << bit % 64;
+	}
+}
+
+/* The access lists say who is refused, the filter who is looked up in them: so it holds the former addresses, too, until all
+ * lists are changed. */
+static bool change_lists(struct hydnsd *d)
+{
+	struct hydnsd_sources *s = d->sources;
+	__u64 now[HYDNS_OWN_WORDS] = { 0 };
+	bool behind;
+
+	for (int i = 0; i < 2; i++)
+		add_own(&s->family[i], now);
+	for (uint32_t i = 0; i < HYDNS_OWN_WORDS; i++)
+		s->own[i] |= now[i];
+	hydns_kern_own_set(d->kern, s->own);
+	behind = hydnsd_authority_sources(d);
+	if (!behind) {
+		memcpy(s->own, now, sizeof(s->own));
+		hydns_kern_own_set(d->kern, s->own);
+	}
+	return behind;
+}
+
 static void look(struct hydnsd *d)
 {
 	struct hydnsd_sources *s = d->sources;
@@ -159,7 +196,7 @@ static void look(struct hydnsd *d)
 	for (int i = 0; i < 2; i++)
 		changed |= look_at(s, &s->family[i], rc);
 	if (changed || s->behind)
-		s->behind = hydnsd_authority_sources(d);
+		s->behind = change_lists(d);
 	if (s->behind)
 		s->looks = 2;
 	ended = hydnsd_now_ms();
@@ -243,14 +280,19 @@ enum { ACL, SOURCES };
 
 static uint8_t judge(const uint8_t value[HYDNSD_PREFIX_TABLES], const void *arg)
 {
-	const bool *own = arg;
-
-	if (value[SOURCES] == HYDNSD_SOURCE_ROUTED || (*own && value[SOURCES] == HYDNSD_SOURCE_OWN))
-		return value[ACL];
-	return HYDNS_ACL_PASS;
+	(void)arg;
+	return value[SOURCES] == HYDNSD_SOURCE_ROUTED ? value[ACL] : HYDNS_ACL_PASS;
 }
 
-static uint32_t add_family(const struct family *f, struct hydnsd_prefix *in, uint32_t n)
+/* Own addresses that the program passes without this table: by its filter, which holds whole addresses alone, or as no
+ * unicast address of anybody's. */
+static bool passed_anyway(const struct hydnsd_prefix *p)
+{
+	return p->value == HYDNSD_SOURCE_OWN && (p->bits == HYDNSD_PREFIX_BITS || hydnsd_sources_never(p->addr, p->bits));
+}
+
+/* own: the host's addresses are let in, those that need not stand here. */
+static uint32_t add_family(const struct family *f, bool own, struct hydnsd_prefix *in, uint32_t n)
 {
 	static const struct hydnsd_prefix root[] = {
 		[V4] = { .addr = { [10] = 0xff, [11] = 0xff }, .bits = HYDNSD_PREFIX_BITS_V4 }, [V6] = { .bits = 0 },
@@ -261,12 +303,13 @@ static uint32_t add_family(const struct family *f, struct hydnsd_prefix *in, uin
 	in[n++].table = SOURCES;
 	for (uint32_t i = 0; !f->dropped && i < f->routes.count; i++) {
 		in[n] = f->routes.prefix[i];
+		if (own && passed_anyway(&in[n]))
+			in[n].value = HYDNSD_SOURCE_ROUTED;
 		in[n++].table = SOURCES;
 	}
 	return n;
 }
 
-/* own: the host's addresses are let in. */
 static int apply(const struct hydnsd_sources *s, const struct hydns_acl_entry *acl, uint32_t n, bool own,
 		 struct hydns_acl_entry *out)
 {
@@ -278,9 +321,9 @@ static int apply(const struct hydnsd_sources *s, const struct hydns_acl_entry *a
 		in[k] = (struct hydnsd_prefix){ .bits = acl[k].prefixlen, .table = ACL, .value = acl[k].action };
 		memcpy(in[k].addr, acl[k].addr, sizeof(in[k].addr));
 	}
-	k = add_family(&s->family[V6], in, k);
-	k = add_family(&s->family[V4], in, k);
-	count = hydnsd_prefixes_combine(in, k, judge, &own, made, HYDNS_ACL_ENTRIES);
+	k = add_family(&s->family[V6], own, in, k);
+	k = add_family(&s->family[V4], own, in, k);
+	count = hydnsd_prefixes_combine(in, k, judge, NULL, made, HYDNS_ACL_ENTRIES);
 	for (int i = 0; i < count; i++) {
 		out[i] = (struct hydns_acl_entry){ .prefixlen = made[i].bits, .action = made[i].value };
 		memcpy(out[i].addr, made[i].addr, sizeof(out[i].addr));
@@ -313,6 +356,24 @@ int hydnsd_sources_apply(struct hydnsd *d, const struct hydns_acl_entry *acl, ui
 			return count;
 		drop_one(d->sources);
 	}
+}
+
+/* -- asking ------------------------------------------------------------------------------------------------- */
+static bool is_never(const uint8_t addr[16], bool v4)
+{
+	static const uint8_t zero[8];
+
+	if (v4)
+		return addr[12] == 0 || addr[12] == 127 || addr[12] >= 224;
+	return addr[0] == 0xff || memcmp(addr, zero, sizeof(zero)) == 0;
+}
+
+bool hydnsd_sources_never(const uint8_t addr[16], unsigned bits)
+{
+	bool v4 = bits >= HYDNSD_PREFIX_BITS_V4 && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr);
+	unsigned least = v4 ? HYDNSD_PREFIX_BITS_V4 + (addr[12] >= 224 ? 3 : 8) : addr[0] == 0xff ? 8 : 64;
+
+	return bits >= least && is_never(addr, v4);
 }
 
 const char *hydnsd_sources_refuse(const struct hydnsd *d, const uint8_t addr[16])

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Source validation, as test_sources.py, with other interfaces, access lists and resolvers."""
 
+from contextlib import contextmanager
+
 import pytest
 from conftest import bind_path, kernel_path
 from test_sources import (ACCESS, HOST, NAME, NET, SOURCE, answered, ask, batch, ip, passed, route, rp_filter, sources,
                           sysctl)
 
-from harness.network import CLIENT1, CLIENT2, STRANGER
+from harness.network import CLIENT1, CLIENT2, REFERENCE, STRANGER
 from harness.run import SOON, wait_until
 
 
@@ -35,16 +37,69 @@ def test_strict_on_two_interfaces(world):
         answered(p, 4, CLIENT1[4])
 
 
+EVERYBODY = ["access-control: 0.0.0.0/0 allow", "access-control: ::/0 allow"]
+# the resolver's host's own: of another service, of an interface, a broadcast address
+OWN = {4: (REFERENCE[4], "10.53.2.1", "10.53.2.255"), 6: (REFERENCE[6], "fd53:2::1")}
+NEW = {4: "10.53.9.9", 6: "fd53:9::9"}          # nobody's, until a test gives it to somebody
+
+
 def test_everybody_is_allowed(world):
     """Without a look-up of clients while all routes are good, and with one as soon as any refuses somebody."""
-    everybody = ["access-control: 0.0.0.0/0 allow", "access-control: ::/0 allow"]
-    with kernel_path(world, unbound_options={"server": everybody}) as p:
+    with kernel_path(world, unbound_options={"server": EVERYBODY}) as p:
         p.world.heat(p.daemon, NAME)
         for family in (4, 6):
             with route(p, family, "blackhole", SOURCE[family] + HOST[family]):
                 passed(p, family, SOURCE[family])
                 assert ask(p, family, CLIENT1[family]) == (True, True)
             answered(p, family, SOURCE[family])
+
+
+@contextmanager
+def more_addresses(ns, link, *addresses):
+    """A host's, within the block."""
+    ns.address(link, *(a + HOST[6 if ":" in a else 4] for a in addresses))
+    try:
+        yield
+    finally:
+        with ns.netlink() as nl:
+            index = nl.link_lookup(ifname=link)[0]
+            for a in addresses:
+                nl.addr("del", index=index, address=a, prefixlen=int(HOST[6 if ":" in a else 4][1:]))
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_own_addresses_where_everybody_is_allowed(world, family):
+    """The host's stack takes its own addresses from no interface: neither does the program, which looks nobody else up. One that
+    comes is refused from then on, and one that goes is let in."""
+    client = world.network.client1
+    with kernel_path(world, unbound_options={"server": EVERYBODY}) as p, \
+            more_addresses(client, "c1", *OWN[family], NEW[family]):
+        p.world.heat(p.daemon, NAME)
+        for address in OWN[family]:
+            passed(p, family, address)
+            assert "address of this host" in p.daemon.ctl("explain", "--client", address).stdout
+        assert ask(p, family, CLIENT1[family]) == (True, True)
+        with route(p, family, NEW[family], "via", CLIENT1[family]):
+            answered(p, family, NEW[family])
+        with more_addresses(p.network.resolver, "lo", NEW[family]):
+            passed(p, family, NEW[family])
+            assert ask(p, family, CLIENT1[family]) == (True, True)
+        with route(p, family, NEW[family], "via", CLIENT1[family]):
+            answered(p, family, NEW[family])
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_own_prefix_where_everybody_is_allowed(world, family):
+    """All of a prefix that is routed to the host are its own."""
+    net = {4: "10.53.9.0/24", 6: "fd53:9::/64"}[family]
+    with kernel_path(world, unbound_options={"server": EVERYBODY}) as p, \
+            more_addresses(world.network.client1, "c1", NEW[family]):
+        p.world.heat(p.daemon, NAME)
+        with route(p, family, "local", net, "dev", "lo"):
+            passed(p, family, NEW[family])
+            assert ask(p, family, CLIENT1[family]) == (True, True)
+        with route(p, family, NEW[family], "via", CLIENT1[family]):
+            answered(p, family, NEW[family])
 
 
 def test_list_and_routes_that_do_not_fit(world):
