@@ -20,6 +20,7 @@ struct hydnsd_sources;
 struct hydnsd_control;
 struct hydnsd_jobs;
 struct hydnsd_activity;
+struct hydnsd_former;
 
 struct hydnsd {
 	struct hydnsd_options options;
@@ -43,6 +44,7 @@ struct hydnsd {
 	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;
 	struct hydnsd_activity *activity;
+	struct hydnsd_former *former;  /* NULL: it has left no counts */
 	struct hydnsd_absent *absent;
 	struct hydnsd_authority authority[HYDNS_AUTHORITIES];
 	uint64_t offers_received;

@@ -19,6 +19,7 @@
 #include "hydnsd/check.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/control.h"
+#include "hydnsd/former.h"
 #include "hydnsd/jobs.h"
 #include "hydnsd/links.h"
 #include "hydnsd/log.h"
@@ -242,6 +243,8 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 	hydnsd_services_sync(d);
 	rc = hydnsd_links_start(d, why, room);
 	if (!rc)
+		hydnsd_former_read(d);
+	if (!rc)
 		rc = hydnsd_sessions_start(d, why, room);
 	if (!rc)
 		rc = hydnsd_privileges_drop(&d->options, why, room);
@@ -325,6 +328,7 @@ static void stop(struct hydnsd *d, bool leave)
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);
 	if (d->kern)
 		hydns_kern_close(d->kern);
+	hydnsd_former_free(d);
 	hydnsd_activity_free(d->activity);
 	hydnsd_absent_free(d->absent);
 	hydnsd_loop_free(d->loop);

@@ -12,6 +12,7 @@
 #include "hydnsd/accounts.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/cookies.h"
+#include "hydnsd/former.h"
 #include "hydnsd/jobs.h"
 #include "hydnsd/log.h"
 #include "hydnsd/loop.h"
@@ -250,6 +251,15 @@ static int make_doorbell(struct hydnsd_session *s, char *why, size_t room)
 	return -EMFILE;
 }
 
+/* What the program has counted for the page that the plugin held until now; before WELCOME, which brings a new one. */
+static bool tell_former_counts(struct hydnsd_session *s, int page)
+{
+	struct hydns_counts counts;
+
+	return !hydnsd_former_take(s->daemon, page, &counts) ||
+	       send_message(s, HYDNS_MSG_COUNTS, 0, &counts, sizeof(counts), NULL, 0);
+}
+
 static bool welcome(struct hydnsd_session *s, const struct message *m, char *why, size_t room)
 {
 	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
@@ -264,7 +274,8 @@ static bool welcome(struct hydnsd_session *s, const struct message *m, char *why
 	}
 	fds[0] = s->doorbell;
 	fds[1] = new_page;
-	sent = send_message(s, HYDNS_MSG_WELCOME, m->head.seq, &w, sizeof(w), fds, new_page < 0 ? 1 : 2);
+	sent = tell_former_counts(s, page) &&
+	       send_message(s, HYDNS_MSG_WELCOME, m->head.seq, &w, sizeof(w), fds, new_page < 0 ? 1 : 2);
 	if (new_page >= 0)
 		close(new_page);
 	return sent;

@@ -19,6 +19,7 @@ static const struct {
 #define ONE(type, name) FIELDS(type, name, sizeof(((struct type *)0)->name), 1)
 #define ARRAY(type, name) FIELDS(type, name, sizeof(((struct type *)0)->name[0]), \
 				 sizeof(((struct type *)0)->name) / sizeof(((struct type *)0)->name[0]))
+	ONE(hydns_geometry, abi_version)
 	ONE(hydns_msg, type) ONE(hydns_msg, seq) ONE(hydns_msg, len)
 	ONE(hydns_hello, abi_version) ONE(hydns_hello, threads) ONE(hydns_hello, capacity) ONE(hydns_hello, min_ttl)
 	ONE(hydns_hello, max_ttl) ONE(hydns_hello, flags) ONE(hydns_hello, edns_size) ONE(hydns_hello, max_udp)
