@@ -15,6 +15,7 @@
 #include "hydns/reasons.h"
 #include "hydnsd/activity.h"
 #include "hydnsd/clock.h"
+#include "hydnsd/families.h"
 #include "hydnsd/links.h"
 #include "hydnsd/report.h"
 #include "hydnsd/services.h"
@@ -30,6 +31,7 @@ struct verdict {
 	uint32_t authority;            /* HYDNS_AUTHORITIES: there is none */
 	enum hydns_reason reason;      /* ANSWERED: in the kernel */
 	uint32_t handle;               /* of the rule; 0: none */
+	struct hydnsd_families families; /* looked at when no client was named */
 	char text[TEXT];
 };
 
@@ -286,6 +288,14 @@ static enum hydns_reason obstacle(struct hydnsd *d, const struct hydns_rule *rul
 	return HYDNS_R_ANSWERED;
 }
 
+static void say_families(const struct hydnsd_families *f, char text[TEXT])
+{
+	for (uint32_t i = 0; i < HYDNSD_FAMILIES; i++)
+		if (f->passed[i])
+			say(text, "%s%s is not answered in the kernel: %s%s%s", text[0] ? "; " : "", f->why[i].family, f->why[i].note,
+			    f->why[i].mend[0] ? ": " : "", f->why[i].mend);
+}
+
 /* What holds for whatever is asked; false: it keeps all queries from being answered. */
 static bool resolver_answers(struct hydnsd *d, struct verdict *v)
 {
@@ -315,6 +325,17 @@ static bool resolver_answers(struct hydnsd *d, struct verdict *v)
 	return true;
 }
 
+/* Whole address families that source validation passes; false: all that the resolver is asked by. */
+static bool families_are_answered(struct hydnsd *d, struct verdict *v)
+{
+	hydnsd_families_of(d, v->authority, &v->families);
+	if (!hydnsd_families_none(&v->families))
+		return true;
+	v->reason = HYDNS_R_ACL;
+	say_families(&v->families, v->text);
+	return false;
+}
+
 static bool clients_are_answered(struct hydnsd *d, const struct hydnsd_asked *q, struct verdict *v)
 {
 	const struct hydnsd_authority *a = &d->authority[v->authority];
@@ -323,7 +344,7 @@ static bool clients_are_answered(struct hydnsd *d, const struct hydnsd_asked *q,
 		return client_is_answered(d, q->client, v);
 	/* an orphan's list is known to the program alone */
 	if (a->state != HYDNSD_AUTHORITY_READY || anybody_is_answered(a))
-		return true;
+		return families_are_answered(d, v);
 	v->reason = HYDNS_R_ACL;
 	if (!say_notes(a, HYDNS_NOTE_CLIENTS, v->text))
 		say(v->text, "the resolver's access control plainly allows no client: the resolver itself answers, or refuses, "
@@ -344,6 +365,7 @@ static void judge(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, st
 		say(v->text, "; ");
 	if (v->handle) {
 		v->reason = obstacle(d, hydns_store_rule(s, v->handle), q->has_client, v->text);
+		say_families(&v->families, v->text);
 	} else {
 		v->reason = HYDNS_R_MISS;
 		say_absence(d, i, q, v->text);
@@ -387,8 +409,8 @@ static json_t *reply(struct hydnsd *d, const struct verdict *v, const char *text
 {
 	bool known = v->authority < HYDNS_AUTHORITIES;
 
-	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "where", v->reason == HYDNS_R_ANSWERED ? "kernel" : "resolver",
-			 "reason", reason_name(v->reason), "text", text,
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "where", v->reason == HYDNS_R_ANSWERED ? "kernel" : "resolver",
+			 "reason", reason_name(v->reason), "text", text, "families_passed", hydnsd_families_json(&v->families),
 			 "rule", v->handle ? hydnsd_report_rule(d, v->handle) : json_null(),
 			 "resolver", known ? json_string(d->authority[v->authority].hello.identity) : json_null());
 }

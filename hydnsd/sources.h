@@ -41,6 +41,9 @@ struct hydnsd_sources_state {
 	const char *note, *mend;       /* why more is passed than the stack drops, and what helps; "": nothing */
 };
 /* The n-th address family; false: there is none. */
+enum { HYDNSD_IPV4, HYDNSD_IPV6, HYDNSD_FAMILIES };
 bool hydnsd_sources_get(const struct hydnsd *d, uint32_t n, struct hydnsd_sources_state *out);
+/* True when no query of the family is answered in the kernel, whoever sends it; then *out has a note in any case. */
+bool hydnsd_sources_none(const struct hydnsd *d, uint32_t n, struct hydnsd_sources_state *out);
 
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Source validation, as test_sources.py, with other interfaces, access lists and resolvers."""
 
+import json
 from contextlib import contextmanager
 
 import pytest
@@ -117,6 +118,63 @@ def test_list_and_routes_that_do_not_fit(world):
             batch(p, 4, [f"route del blackhole {net}" for net in nets])
         answered(p, 4, SOURCE[4])
         assert not sources(p, 4)["note"]
+
+
+def said_of_families(p):
+    """({family: note} of top, of explain, text of both, where explain says that NAME is answered, where top lists it)"""
+    top, explained = (json.loads(p.daemon.ctl(*words, "--json").stdout) for words in (["top"], ["explain", NAME, "A"]))
+    notes = [{f["family"]: f["note"] for f in reply["families_passed"]} for reply in (top, explained)]
+    assert all(f["mend"] for reply in (top, explained) for f in reply["families_passed"])
+    text = [p.daemon.ctl(*words).stdout for words in (["top", "--once"], ["explain", NAME, "A"])]
+    listed = {n["where"] for n in top["names"] if n["name"].rstrip(".") == NAME}
+    return notes, text, explained["where"], listed
+
+
+def test_a_family_that_is_passed_is_said(world):
+    """By top and by explain, with what helps; the other family goes on, until it is passed, too."""
+    goto = [[f"-{family}", "rule", "add", "priority", "100", "from", "192.0.2.1" if family == 4 else "2001:db8::1", "goto", "32766"]
+            for family in (4, 6)]
+    with kernel_path(world) as p:
+        p.world.heat(p.daemon, NAME)
+        assert said_of_families(p)[0] == [{}, {}]
+        try:
+            for family, (_, *words) in zip((4, 6), goto):
+                ip(p, family, *words)
+                name = f"IPv{family}"
+                wait_until(lambda: name in said_of_families(p)[0][0], SOON, f"hydnsd to pass {name}")
+                notes, text, where, listed = said_of_families(p)
+                assert all(f"all {name} queries are passed" in n[name] for n in notes)
+                assert all(f"{name} is not answered in the kernel: the policy rules" in t and "do without goto" in t for t in text)
+                assert set(notes[0]) == set(notes[1]) == ({"IPv4"} if family == 4 else {"IPv4", "IPv6"})
+                assert {where} == listed == ({"kernel"} if family == 4 else {"resolver"})
+                assert ask(p, 6, CLIENT1[6]) == (True, family == 4)
+        finally:
+            for family, (_, *words) in zip((4, 6), goto):
+                ip(p, family, *["del" if w == "add" else w for w in words], check=False)
+        wait_until(lambda: said_of_families(p) == ([{}, {}], said_of_families(p)[1], "kernel", {"kernel"}), SOON,
+                   "both families to be answered again")
+
+
+def test_a_family_without_any_good_route_is_said(world):
+    """Strict on the only interface, and no route leaves by it."""
+    with kernel_path(world) as p:
+        p.daemon.stop()
+        p.daemon.interfaces = ("r1",)
+        p.daemon.start()
+        wait_until(p.daemon.resolver_ready, SOON, "the plugin to register")
+        p.world.heat(p.daemon, NAME)
+        routes = [line for line in ip(p, 4, "route", "show", "dev", "r1").splitlines()]
+        with rp_filter(p, "strict", "r1"):
+            try:
+                for line in routes:
+                    ip(p, 4, "route", "del", *line.split(), "dev", "r1")
+                wait_until(lambda: "IPv4" in said_of_families(p)[0][0], SOON, "hydnsd to pass IPv4")
+                notes, text, where, _ = said_of_families(p)
+                assert all("no route leaves by the interface" in n["IPv4"] for n in notes)
+                assert all("set rp_filter to 2 (loose)" in t for t in text) and where == "kernel"
+            finally:
+                for line in sorted(routes, key=lambda line: "via" in line):
+                    ip(p, 4, "route", "add", *line.split(), "dev", "r1")
 
 
 @pytest.mark.parametrize("family", [4, 6])
