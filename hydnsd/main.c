@@ -115,6 +115,12 @@ static int turn(void *arg)
 	return hydnsd_sooner(wait, hydnsd_jobs_turn(d));
 }
 
+static void open_log(const struct hydnsd_options *o)
+{
+	hydnsd_log_open(o->log_target, o->log_level);
+	hydnsd_log_limit(o->plugin_log_burst, o->plugin_log_rate);
+}
+
 /* -- signals -------------------------------------------------------------------------------------------------- */
 static void reread(struct hydnsd *d)
 {
@@ -127,7 +133,7 @@ static void reread(struct hydnsd *d)
 	}
 	hydnsd_options_apply(&d->options, &fresh, restart, sizeof(restart));
 	hydnsd_options_free(&fresh);
-	hydnsd_log_open(d->options.log_target, d->options.log_level);
+	open_log(&d->options);
 	hydnsd_rules_set_min_hits(d->rules, d->options.min_hits);
 	hydnsd_links_update(d);
 	hydnsd_sources_update(d);
@@ -408,7 +414,7 @@ int main(int argc, char **argv)
 		hydnsd_log(HYDNSD_LOG_ERROR, "%s", error);
 		return EXIT_USAGE;
 	}
-	hydnsd_log_open(d.options.log_target, d.options.log_level);
+	open_log(&d.options);
 	if (d.options.help)
 		hydnsd_options_help(stdout);
 	else if (d.options.version)
