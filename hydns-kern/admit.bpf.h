@@ -87,6 +87,17 @@ static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns
 	return 0;
 }
 
+/* False: the client's address is none of the host's own. */
+static __always_inline bool hydns_maybe_own(const struct hydns_query *q)
+{
+	const __u64 *w = (const void *)q->client.addr;
+	__u32 bit = hydns_own_bit(w[0], w[1]);
+
+	return *(const volatile __u64 *)&hydns_own[bit / 64] >> bit % 64 & 1;
+}
+
+/* Where everybody is allowed, a look-up would find nobody but the host's own addresses, which the stack takes from no
+ * interface: it is left out for all that are none of them. */
 static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *q,
 							    const struct hydns_authority_config *cfg)
 {
@@ -95,7 +106,7 @@ static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *
 	void *acl;
 
 	q->cookie_required = 0;
-	if (cfg->flags & (q->ipv6 ? HYDNS_AUTH_ALLOWS_IPV6 : HYDNS_AUTH_ALLOWS_IPV4))
+	if ((cfg->flags & (q->ipv6 ? HYDNS_AUTH_ALLOWS_IPV6 : HYDNS_AUTH_ALLOWS_IPV4)) && !hydns_maybe_own(q))
 		return 0;
 	acl = bpf_map_lookup_elem(&hydns_acls, &i);
 	if (!acl)

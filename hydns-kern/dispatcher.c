@@ -38,7 +38,8 @@ static struct hydns_bpf *copy_open(const struct hydns_kern *k)
 		return NULL;
 	*copy->rodata = *k->skel->rodata;
 	bpf_object__for_each_map(to, copy->obj) {
-		if (bpf_map__is_internal(to))
+		/* the configuration is a copy of its own; what hydnsd goes on writing is shared */
+		if (bpf_map__is_internal(to) && to != copy->maps.bss)
 			continue;
 		from = bpf_object__find_map_by_name(k->skel->obj, bpf_map__name(to));
 		if (!from || bpf_map__reuse_fd(to, bpf_map__fd(from))) {

@@ -42,6 +42,8 @@ struct hydns_kern {
 	struct hydns_mapping mapped[HYDNS_MAPPED];
 	struct hydns_page page[HYDNS_AUTHORITIES];
 	int acl_fd[HYDNS_ACL_MAPS];
+	struct hydns_former *former;   /* what was pinned before and is not taken over; NULL: nothing, or it is unreadable */
+	__u32 former_abi;              /* of that; 0: nothing was pinned, or it was taken over */
 };
 
 /* Writes the line to why and returns err. */
@@ -73,7 +75,13 @@ void hydns_unmap_memory(struct hydns_mapping *m);
 /* Kernel id of a map, or 0. */
 __u32 hydns_map_id(int map_fd);
 
+/* -- former.c -------------------------------------------------------------------------------------- */
+/* The pinned maps of these sizes and of this ABI; NULL: they are not all there. */
+struct hydns_former *hydns_former_open(const char *pin_dir, const struct hydns_geometry *g);
+
 /* -- tables.c, pages.c ------------------------------------------------------------------------------ */
+/* Adds up `words` u64 of a per-CPU array's element over all CPUs. */
+int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *sum);
 /* ACL tries and authority pages: takes the pinned ones over, makes what is missing. */
 int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY]);
 void hydns_pages_open(struct hydns_kern *k, bool adopted);

@@ -37,10 +37,14 @@ static int keep_last_warning(enum libbpf_print_level level, const char *fmt, va_
 }
 
 /* -- sizes and configuration ------------------------------------------------------------------------- */
+static bool same_layout(const struct hydns_geometry *a, const struct hydns_geometry *b)
+{
+	return a->abi_version == b->abi_version && a->cpus == b->cpus;
+}
+
 static bool same_sizes(const struct hydns_geometry *a, const struct hydns_geometry *b)
 {
-	return a->abi_version == b->abi_version && a->cpus == b->cpus && a->buckets == b->buckets &&
-	       a->lines == b->lines && a->spans == b->spans;
+	return same_layout(a, b) && a->buckets == b->buckets && a->lines == b->lines && a->spans == b->spans;
 }
 
 static int fresh_geometry(struct hydns_geometry *g, char why[HYDNS_WHY])
@@ -115,12 +119,13 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 {
 	struct hydns_geometry want, pinned;
 	int err, cpus = libbpf_num_possible_cpus();
-	bool same;
+	bool was_pinned, same;
 
 	if (cpus < 0)
 		return hydns_fail(why, cpus, "can't tell the number of CPUs: %s", strerror(-cpus));
 	hydns_geometry_for(o->capacity, (__u32)cpus, present_cpus((__u32)cpus), &want);
-	same = hydns_pins_geometry(k->pin_dir, &pinned) && same_sizes(&pinned, &want);
+	was_pinned = hydns_pins_geometry(k->pin_dir, &pinned);
+	same = was_pinned && same_sizes(&pinned, &want);
 	if (same)
 		want = pinned;
 	k->skel = hydns_bpf__open();
@@ -134,6 +139,10 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	err = *adopted ? 0 : fresh_geometry(&want, why);
 	if (err)
 		return err;
+	if (!*adopted && was_pinned) {
+		k->former_abi = pinned.abi_version;
+		k->former = same_layout(&pinned, &want) ? hydns_former_open(k->pin_dir, &pinned) : NULL;
+	}
 	set_switches(k->skel, o, &want);
 	err = hydns_bpf__load(k->skel);
 	if (err)
@@ -242,6 +251,7 @@ void hydns_kern_close(struct hydns_kern *k)
 	for (int i = 0; i < HYDNS_MAPPED; i++)
 		hydns_unmap_memory(&k->mapped[i]);
 	hydns_pages_close(k);
+	hydns_former_close(k->former);
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		if (k->acl_fd[i] >= 0)
 			close(k->acl_fd[i]);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 #include "hydns/abi.h"
+#include "hydns/own.h"
 
 #define HYDNS_WHY 256
 
@@ -47,6 +48,24 @@ __u32 hydns_geometry_chunks(const struct hydns_geometry *g);
  */
 int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **out, bool *adopted,
 		    char why[HYDNS_WHY]);
+
+/*
+ * What a former hydnsd left pinned and hydns_kern_open() has not taken over. Its program goes on counting there until it is
+ * exchanged on all interfaces. To be asked for once and closed by the caller; NULL: there is nothing that can be read.
+ * *other_abi: the ABI of what has another; 0: nothing has.
+ */
+struct hydns_former;
+struct hydns_former *hydns_kern_former(struct hydns_kern *k, __u32 *other_abi);
+void hydns_former_close(struct hydns_former *f);
+/* Its rule store, to be opened once more; valid until it is closed. */
+struct hydns_store_memory;
+void hydns_former_memory(struct hydns_former *f, struct hydns_store_memory *out);
+/* The kernel's number of resolver i's page; 0: it has none. */
+__u32 hydns_former_page(const struct hydns_former *f, __u32 i);
+/* As hydns_kern_authority_counts(). */
+int hydns_former_counts(const struct hydns_former *f, __u32 i, struct hydns_authority_count *sum);
+/* The kernel's number of the page that this descriptor is; 0: it is no page. */
+__u32 hydns_kern_page_id(int map_fd);
 
 /* Attaches to an interface, or swaps the program of a pinned attachment atomically (bpf_link update).
  * The attachment is pinned as <pin_dir>/link_<ifname> ('.' in a name as ':', a bpffs takes no dots) and
@@ -108,6 +127,8 @@ int hydns_kern_cookies_get(struct hydns_kern *k, __u32 i, __u32 set, struct hydn
 /* Replaces the content of ACL map i*2+half (not the current half: switch by authority_config). */
 int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const struct hydns_acl_entry *e,
 			size_t n);
+/* The filter of the host's own addresses (own.h): all of them, the former ones no more. */
+void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS]);
 /* HYDNS_AUTH_ALLOWS_*: of which address family such an ACL allows everybody. */
 __u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n);
 

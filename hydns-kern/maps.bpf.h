@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 #include "hydns/abi.h"
+#include "hydns/own.h"
 #include "hydns/reasons.h"
 
 /* Load-time configuration: the verifier removes the code of what is switched off. */
@@ -25,6 +26,10 @@ const volatile bool hydns_fib = false;
 /* 0: the kernel's monotonic clock. Packet tests set a time, so that they can tell it to the nanosecond. */
 const volatile __u64 hydns_fixed_now_ns = 0;
 const volatile __u64 hydns_fixed_tai_ns = 0;
+
+/* Which clients may be the host itself (own.h). hydnsd writes it before the program is attached and from then on; it
+ * belongs to this program alone and is not pinned. */
+__u64 hydns_own[HYDNS_OWN_WORDS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

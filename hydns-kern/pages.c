@@ -120,7 +120,7 @@ int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd,
 	return 0;
 }
 
-int hydns_kern_page_find(struct hydns_kern *k, int map_fd)
+__u32 hydns_kern_page_id(int map_fd)
 {
 	union {
 		struct bpf_map_info map;
@@ -129,15 +129,19 @@ int hydns_kern_page_find(struct hydns_kern *k, int map_fd)
 	struct hydns_authority_page content;
 	__u32 len = sizeof(info), key = 0;
 
-	if (bpf_obj_get_info_by_fd(map_fd, &info, &len))
-		return -ENOENT;
-	for (int i = 0; i < HYDNS_AUTHORITIES; i++) {
-		if (k->page[i].map_fd < 0 || k->page[i].map_id != info.map.id ||
-		    info.map.value_size != sizeof(content))
-			continue;
-		/* Programs and links have ids of their own, which may be the same numbers. */
-		return bpf_map_lookup_elem(map_fd, &key, &content) ? -ENOENT : i;
-	}
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &len) || info.map.value_size != sizeof(content))
+		return 0;
+	/* Programs and links have ids of their own, which may be the same numbers. */
+	return bpf_map_lookup_elem(map_fd, &key, &content) ? 0 : info.map.id;
+}
+
+int hydns_kern_page_find(struct hydns_kern *k, int map_fd)
+{
+	__u32 id = hydns_kern_page_id(map_fd);
+
+	for (int i = 0; id && i < HYDNS_AUTHORITIES; i++)
+		if (k->page[i].map_fd >= 0 && k->page[i].map_id == id)
+			return i;
 	return -ENOENT;
 }
 

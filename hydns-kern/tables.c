@@ -29,10 +29,8 @@ int hydns_kern_paused(struct hydns_kern *k, bool *on)
 }
 
 /* -- counters ------------------------------------------------------------------------------------------ */
-/* Adds up `words` u64 of a per-CPU array's element over all CPUs. */
-static int percpu_sum(const struct hydns_kern *k, int map_fd, __u32 key, unsigned words, __u64 *sum)
+int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *sum)
 {
-	__u32 cpus = hydns_kern_geometry(k)->cpus;
 	__u64 *each = calloc(cpus, words * sizeof(*each));
 	int err;
 
@@ -54,14 +52,14 @@ int hydns_kern_stats(struct hydns_kern *k, __u64 *reasons)
 	int fd = bpf_map__fd(k->skel->maps.hydns_stats), err = 0;
 
 	for (__u32 r = 0; r < HYDNS_REASONS && !err; r++)
-		err = percpu_sum(k, fd, r, 1, &reasons[r]);
+		err = hydns_percpu_sum(fd, hydns_kern_geometry(k)->cpus, r, 1, &reasons[r]);
 	return err;
 }
 
 int hydns_kern_authority_counts(struct hydns_kern *k, __u32 authority, struct hydns_authority_count *sum)
 {
-	return percpu_sum(k, bpf_map__fd(k->skel->maps.hydns_authcnt), authority,
-			  sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
+	return hydns_percpu_sum(bpf_map__fd(k->skel->maps.hydns_authcnt), hydns_kern_geometry(k)->cpus, authority,
+				sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
 }
 
 /* -- services ------------------------------------------------------------------------------------------ */
@@ -243,6 +241,12 @@ int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const stru
 		err = bpf_map_update_elem(fd, &key, &action, BPF_ANY);
 	}
 	return err;
+}
+
+void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS])
+{
+	for (unsigned i = 0; i < HYDNS_OWN_WORDS; i++)
+		__atomic_store_n(&k->skel->bss->hydns_own[i], filter[i], __ATOMIC_RELAXED);
 }
 
 static bool has_prefix(const __u8 addr[16], const __u8 prefix[16], unsigned bits)

@@ -16,11 +16,9 @@ static struct hydnsd_account *find(struct hydnsd_accounts *a, uid_t uid)
 	return idle;
 }
 
-uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint64_t now_ms)
+uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint32_t at_once, uint32_t each_ms, uint64_t now_ms)
 {
 	struct hydnsd_tokens *t = &find(a, uid)->tokens;
 
-	if (hydnsd_tokens_take(t, HYDNSD_DEAR_AT_ONCE, HYDNSD_DEAR_MS, now_ms))
-		return 0;
-	return hydnsd_tokens_wait(t, HYDNSD_DEAR_AT_ONCE, HYDNSD_DEAR_MS, now_ms);
+	return hydnsd_tokens_take(t, at_once, each_ms, now_ms) ? 0 : hydnsd_tokens_wait(t, at_once, each_ms, now_ms);
 }

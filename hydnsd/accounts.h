@@ -7,9 +7,7 @@
 
 #include "hydnsd/tokens.h"
 
-#define HYDNSD_ACCOUNTS       64       /* as many as there are sessions */
-#define HYDNSD_DEAR_AT_ONCE   64
-#define HYDNSD_DEAR_MS        20       /* then one each so many ms */
+#define HYDNSD_ACCOUNTS 64             /* users; of more, those who asked least of late are forgotten */
 
 struct hydnsd_accounts {
 	struct hydnsd_account {
@@ -18,7 +16,8 @@ struct hydnsd_accounts {
 	} of[HYDNSD_ACCOUNTS];
 };
 
-/* 0: it may be done, and is counted; else how many ms the user has to wait. */
-uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint64_t now_ms);
+/* 0: it may be done, and is counted; else how many ms the user has to wait. at_once: after a pause, and then one each so
+ * many ms. */
+uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint32_t at_once, uint32_t each_ms, uint64_t now_ms);
 
 #endif

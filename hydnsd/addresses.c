@@ -14,7 +14,6 @@
 #include "hydnsd/netlink.h"
 #include "hydnsd/services.h"
 
-#define TRIES        8                 /* of a dump that changes interrupt */
 #define BITS         128
 #define BITS_MAPPED  96                /* of the prefix that IPv4 addresses have here */
 
@@ -83,7 +82,16 @@ static bool same(const struct prefix_list *a, const struct prefix_list *b)
 /* -- asking ------------------------------------------------------------------------------------------------ */
 struct lists {
 	struct prefix_list *whole, *part;
+	uint32_t whole_before, part_before; /* of the family that was asked for before */
 };
+
+static void begin(void *arg)
+{
+	struct lists *lists = arg;
+
+	lists->whole->count = lists->whole_before;
+	lists->part->count = lists->part_before;
+}
 
 static int take_route(const struct nlmsghdr *h, void *arg)
 {
@@ -108,7 +116,6 @@ static int take_route(const struct nlmsghdr *h, void *arg)
 	return append(p.bits == BITS ? lists->whole : lists->part, &p);
 }
 
-/* 0; 1: to be asked again; or a negative errno. */
 static int dump(int family, struct prefix_list *whole, struct prefix_list *part)
 {
 	struct {
@@ -118,8 +125,8 @@ static int dump(int family, struct prefix_list *whole, struct prefix_list *part)
 		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETROUTE },
 		.body = { .rtm_family = (unsigned char)family, .rtm_table = RT_TABLE_LOCAL, .rtm_type = RTN_LOCAL },
 	};
-	struct lists lists = { whole, part };
-	int rc = hydnsd_netlink_dump(&request.head, take_route, &lists);
+	struct lists lists = { whole, part, whole->count, part->count };
+	int rc = hydnsd_netlink_dump(&request.head, begin, take_route, &lists);
 
 	if (family == AF_INET6 && (rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP || rc == -ENOENT))
 		return 0;              /* a host without IPv6 */
@@ -128,16 +135,12 @@ static int dump(int family, struct prefix_list *whole, struct prefix_list *part)
 
 static int learn(struct prefix_list *whole, struct prefix_list *part)
 {
-	int rc = 1;
+	int rc = dump(AF_INET, whole, part);
 
-	for (int tries = 0; rc == 1 && tries < TRIES; tries++) {
-		whole->count = part->count = 0;
-		rc = dump(AF_INET, whole, part);
-		if (!rc)
-			rc = dump(AF_INET6, whole, part);
-	}
+	if (!rc)
+		rc = dump(AF_INET6, whole, part);
 	if (rc)
-		return rc < 0 ? rc : -EAGAIN;
+		return rc;
 	put_in_order(whole);
 	put_in_order(part);
 	return 0;

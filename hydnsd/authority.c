@@ -459,23 +459,29 @@ void hydnsd_authority_tick(struct hydnsd *d)
 }
 
 /* -- looking ------------------------------------------------------------------------------------------- */
+void hydnsd_authority_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_authority_count *now,
+			  const struct hydns_authority_count *base, struct hydns_counts *out)
+{
+	memset(out, 0, sizeof(*out));
+	hydnsd_rules_counts(r, i, out);
+	out->answered = now->answered - base->answered;
+	out->ipv6 = now->ipv6 - base->ipv6;
+	out->edns = now->edns - base->edns;
+	out->ad = now->ad - base->ad;
+	out->octets = now->octets - base->octets;
+	out->cookie_valid = now->cookie_valid - base->cookie_valid;
+	out->cookie_client = now->cookie_client - base->cookie_client;
+	out->cookie_invalid = now->cookie_invalid - base->cookie_invalid;
+}
+
 void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)
 {
 	const struct hydns_authority_count *base = &hydns_kern_tallies(d->kern)->base[i];
 	struct hydns_authority_count now = *base;
 
-	memset(out, 0, sizeof(*out));
 	hydnsd_rules_sweep_authority(d->rules, i, hydnsd_now_ns());
-	hydnsd_rules_counts(d->rules, i, out);
 	hydns_kern_authority_counts(d->kern, i, &now);
-	out->answered = now.answered - base->answered;
-	out->ipv6 = now.ipv6 - base->ipv6;
-	out->edns = now.edns - base->edns;
-	out->ad = now.ad - base->ad;
-	out->octets = now.octets - base->octets;
-	out->cookie_valid = now.cookie_valid - base->cookie_valid;
-	out->cookie_client = now.cookie_client - base->cookie_client;
-	out->cookie_invalid = now.cookie_invalid - base->cookie_invalid;
+	hydnsd_authority_sum(d->rules, i, &now, base, out);
 }
 
 const char *hydnsd_authority_state_name(const struct hydnsd *d, uint32_t i)

@@ -140,6 +140,8 @@ static void print_stats(const json_t *s)
 	printf("rules that ended\n  expired    %s\n", ctl_count(ctl_int(s, "expired"), a));
 	printf("  withdrawn  %s\n", ctl_count(ctl_int(s, "withdrawn"), a));
 	printf("rules that got a later TTL\n  renewed    %s\n", ctl_count(ctl_int(s, "renewed"), a));
+	printf("withdrawals that wait for their turn\n  now        %s\n", ctl_count(ctl_int(s, "withdrawals_waiting"), a));
+	print_section("bounds that plugins came up against (options of hydnsd.conf), times", json_object_get(s, "bounds"));
 	json_array_foreach(json_object_get(s, "resolvers"), n, r) {
 		json_t *rest = json_copy((json_t *)r);
 

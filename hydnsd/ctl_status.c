@@ -130,6 +130,8 @@ static void print_status(const json_t *s)
 		       ctl_count(fitting, a));
 	printf("memory       %s of maps", ctl_bytes(ctl_real(s, "memory_bytes"), mem));
 	printf(", %s in hydnsd\n", ctl_bytes(ctl_real(s, "daemon_bytes"), mem));
+	printf("plugins      %s of at most %s connections\n", ctl_count(ctl_int(s, "plugin_connections"), a),
+	       ctl_count(ctl_int(s, "plugin_connections_most"), b));
 	print_interfaces(json_object_get(s, "interfaces"));
 	print_sources(json_object_get(s, "sources"));
 	puts("resolvers");

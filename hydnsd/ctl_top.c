@@ -13,7 +13,7 @@
 #include "hydnsd/ctl_common.h"
 
 #define TOP_DEFAULT     20
-#define NOTES_SHOWN     2
+#define NOTES_SHOWN     2                     /* with those of address families, of which there are no more */
 #define REASONS_SHOWN   4
 /* share, reasons, notes and that there are more, empty line, column titles, and one to spare */
 #define TOP_HEAD_LINES  (6 + NOTES_SHOWN)
@@ -65,18 +65,29 @@ static void print_reasons(const json_t *reasons, double seconds)
 	puts(shown[0] ? "" : "passed: none");
 }
 
-static void print_notes(const json_t *notes)
+static void print_notes(const json_t *notes, size_t room)
 {
 	const json_t *n;
 	size_t i;
 
 	json_array_foreach(notes, i, n) {
-		if (i == NOTES_SHOWN) {
+		if (i == room) {
 			printf("note: and %zu more; see hydnsctl status\n", json_array_size(notes) - i);
 			return;
 		}
 		printf("note: %s: %s\n", ctl_str(n, "identity"), ctl_str(n, "note"));
 	}
+}
+
+/* The address families that are passed as a whole, and what helps. */
+static void print_families(const json_t *families)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(families, i, f)
+		printf("%s is not answered in the kernel: %s%s%s\n", ctl_str(f, "family"), ctl_str(f, "note"),
+		       ctl_str(f, "mend")[0] ? ": " : "", ctl_str(f, "mend"));
 }
 
 static void print_row(struct ctl_table *t, const json_t *n)
@@ -99,7 +110,7 @@ static void print_top(const json_t *top)
 	char a[CTL_TEXT], b[CTL_TEXT], s[CTL_TEXT], w[CTL_TEXT];
 	double seconds = ctl_real(top, "window_ms") / 1000;
 	double answered = ctl_real(top, "answered"), passed = ctl_real(top, "passed");
-	const json_t *n;
+	const json_t *n, *families = json_object_get(top, "families_passed");
 	size_t i;
 
 	if (seconds <= 0) {
@@ -111,7 +122,8 @@ static void print_top(const json_t *top)
 		       ctl_rate(passed / seconds, b), ctl_share(answered, answered + passed, s));
 	}
 	print_reasons(json_object_get(top, "reasons"), seconds);
-	print_notes(json_object_get(top, "notes"));
+	print_families(families);
+	print_notes(json_object_get(top, "notes"), NOTES_SHOWN - json_array_size(families));
 	putchar('\n');
 	for (i = 0; i < sizeof(head) / sizeof(head[0]); i++)
 		ctl_cell(t, head[i]);

@@ -20,6 +20,7 @@ struct hydnsd_sources;
 struct hydnsd_control;
 struct hydnsd_jobs;
 struct hydnsd_activity;
+struct hydnsd_former;
 
 struct hydnsd {
 	struct hydnsd_options options;
@@ -43,11 +44,14 @@ struct hydnsd {
 	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;
 	struct hydnsd_activity *activity;
+	struct hydnsd_former *former;  /* NULL: it has left no counts */
 	struct hydnsd_absent *absent;
 	struct hydnsd_authority authority[HYDNS_AUTHORITIES];
 	uint64_t offers_received;
 	uint64_t rejected[HYDNSD_REJECTIONS];
-	uint64_t held_back;            /* times that a plugin had to wait because it, or its user, asks too much */
+	struct hydnsd_reached {        /* how often clients came up against the option of this name */
+		uint64_t plugin_connections, plugin_connections_per_user, plugin_requests, plugin_rate;
+	} reached;
 	uint64_t sessions_dropped;     /* for a broken ring or message */
 	uint64_t cookie_jobs;          /* begun so far ... */
 	uint64_t cookie_job[HYDNS_AUTHORITIES]; /* ... and the last one of each resolver (cookies.c) */

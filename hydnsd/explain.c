@@ -15,6 +15,7 @@
 #include "hydns/reasons.h"
 #include "hydnsd/activity.h"
 #include "hydnsd/clock.h"
+#include "hydnsd/families.h"
 #include "hydnsd/links.h"
 #include "hydnsd/report.h"
 #include "hydnsd/services.h"
@@ -24,11 +25,13 @@
 #define TEXT 800
 #define NETBLOCK (INET6_ADDRSTRLEN + 4)
 #define V4_BITS 96
+#define ADDRESS_BITS 128
 
 struct verdict {
 	uint32_t authority;            /* HYDNS_AUTHORITIES: there is none */
 	enum hydns_reason reason;      /* ANSWERED: in the kernel */
 	uint32_t handle;               /* of the rule; 0: none */
+	struct hydnsd_families families; /* looked at when no client was named */
 	char text[TEXT];
 };
 
@@ -139,23 +142,12 @@ static const char *client_text(uint8_t why)
 	return texts[why < HYDNS_CLIENTS ? why : HYDNS_CLIENT_UNSAID];
 }
 
-/* As hydns_admit_source() in the program, as far as the address says it. */
-static bool source_is_bad(const uint8_t addr[16])
-{
-	static const uint8_t zero[8];
-
-	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr))
-		return addr[12] == 0 || addr[12] == 127 || addr[12] >= 224;
-	return addr[0] == 0xff || memcmp(addr, zero, sizeof(zero)) == 0;
-}
-
-/* By the host's routes, unless the program looks no client up. */
+/* By the host's routes. */
 static bool source_is_refused(struct hydnsd *d, const uint8_t addr[16], struct verdict *v)
 {
 	const char *why = hydnsd_sources_refuse(d, addr);
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr);
 
-	if (!why || (d->authority[v->authority].config.flags & (v4 ? HYDNS_AUTH_ALLOWS_IPV4 : HYDNS_AUTH_ALLOWS_IPV6)))
+	if (!why)
 		return false;
 	v->reason = HYDNS_R_ACL;
 	say(v->text, "%s", why);
@@ -170,7 +162,7 @@ static bool client_is_answered(struct hydnsd *d, const uint8_t addr[16], struct 
 	unsigned family = v4 ? V4_BITS : 0;
 	char block[NETBLOCK];
 
-	if (source_is_bad(addr)) {
+	if (hydnsd_sources_never(addr, ADDRESS_BITS)) {
 		v->reason = HYDNS_R_BAD_SOURCE;
 		say(v->text, "the kernel path answers no query with this source address, which is a loopback, multicast or "
 		    "reserved one: the resolver does");
@@ -186,20 +178,11 @@ static bool client_is_answered(struct hydnsd *d, const uint8_t addr[16], struct 
 	return v->reason == HYDNS_R_ANSWERED;
 }
 
-/* Whether all of a netblock are such sources: localhost is in most lists. */
-static bool sources_are_bad(const struct hydns_acl_entry *e)
-{
-	bool v4 = e->prefixlen >= V4_BITS && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)e->addr);
-	unsigned least = v4 ? V4_BITS + 8 : e->addr[0] == 0xff ? 8 : 64;
-
-	return e->prefixlen >= least && source_is_bad(e->addr);
-}
-
 static bool anybody_is_answered(const struct hydnsd_authority *a)
 {
 	for (uint32_t n = 0; n < a->acl_count; n++)
-		if (a->acl[n].action != HYDNS_ACL_PASS && !sources_are_bad(&a->acl[n]))
-			return true;
+		if (a->acl[n].action != HYDNS_ACL_PASS && !hydnsd_sources_never(a->acl[n].addr, a->acl[n].prefixlen))
+			return true; /* localhost is in most lists */
 	return false;
 }
 
@@ -305,6 +288,14 @@ static enum hydns_reason obstacle(struct hydnsd *d, const struct hydns_rule *rul
 	return HYDNS_R_ANSWERED;
 }
 
+static void say_families(const struct hydnsd_families *f, char text[TEXT])
+{
+	for (uint32_t i = 0; i < HYDNSD_FAMILIES; i++)
+		if (f->passed[i])
+			say(text, "%s%s is not answered in the kernel: %s%s%s", text[0] ? "; " : "", f->why[i].family, f->why[i].note,
+			    f->why[i].mend[0] ? ": " : "", f->why[i].mend);
+}
+
 /* What holds for whatever is asked; false: it keeps all queries from being answered. */
 static bool resolver_answers(struct hydnsd *d, struct verdict *v)
 {
@@ -334,6 +325,17 @@ static bool resolver_answers(struct hydnsd *d, struct verdict *v)
 	return true;
 }
 
+/* Whole address families that source validation passes; false: all that the resolver is asked by. */
+static bool families_are_answered(struct hydnsd *d, struct verdict *v)
+{
+	hydnsd_families_of(d, v->authority, &v->families);
+	if (!hydnsd_families_none(&v->families))
+		return true;
+	v->reason = HYDNS_R_ACL;
+	say_families(&v->families, v->text);
+	return false;
+}
+
 static bool clients_are_answered(struct hydnsd *d, const struct hydnsd_asked *q, struct verdict *v)
 {
 	const struct hydnsd_authority *a = &d->authority[v->authority];
@@ -342,7 +344,7 @@ static bool clients_are_answered(struct hydnsd *d, const struct hydnsd_asked *q,
 		return client_is_answered(d, q->client, v);
 	/* an orphan's list is known to the program alone */
 	if (a->state != HYDNSD_AUTHORITY_READY || anybody_is_answered(a))
-		return true;
+		return families_are_answered(d, v);
 	v->reason = HYDNS_R_ACL;
 	if (!say_notes(a, HYDNS_NOTE_CLIENTS, v->text))
 		say(v->text, "the resolver's access control plainly allows no client: the resolver itself answers, or refuses, "
@@ -363,6 +365,7 @@ static void judge(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, st
 		say(v->text, "; ");
 	if (v->handle) {
 		v->reason = obstacle(d, hydns_store_rule(s, v->handle), q->has_client, v->text);
+		say_families(&v->families, v->text);
 	} else {
 		v->reason = HYDNS_R_MISS;
 		say_absence(d, i, q, v->text);
@@ -406,8 +409,8 @@ static json_t *reply(struct hydnsd *d, const struct verdict *v, const char *text
 {
 	bool known = v->authority < HYDNS_AUTHORITIES;
 
-	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "where", v->reason == HYDNS_R_ANSWERED ? "kernel" : "resolver",
-			 "reason", reason_name(v->reason), "text", text,
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "where", v->reason == HYDNS_R_ANSWERED ? "kernel" : "resolver",
+			 "reason", reason_name(v->reason), "text", text, "families_passed", hydnsd_families_json(&v->families),
 			 "rule", v->handle ? hydnsd_report_rule(d, v->handle) : json_null(),
 			 "resolver", known ? json_string(d->authority[v->authority].hello.identity) : json_null());
 }

@@ -97,6 +97,15 @@ int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 	return 0;
 }
 
+uint32_t hydnsd_jobs_waiting(const struct hydnsd_jobs *j)
+{
+	uint32_t n = 0;
+
+	for (const struct job *job = j->first; job; job = job->next)
+		n++;
+	return n;
+}
+
 static struct job *take(struct hydnsd_jobs *j, struct job **at)
 {
 	struct job *job = *at;

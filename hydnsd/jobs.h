@@ -21,6 +21,8 @@ void hydnsd_jobs_free(struct hydnsd_jobs *j);
  * -ENOMEM (logged; nothing was withdrawn). */
 int hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 			 const struct hydnsd_job_end *end);
+/* How many wait for a pass, or have one. */
+uint32_t hydnsd_jobs_waiting(const struct hydnsd_jobs *j);
 /* Works a bounded time. Milliseconds until there is more to do; -1: nothing waits. */
 int hydnsd_jobs_turn(struct hydnsd *d);
 

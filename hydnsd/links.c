@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <linux/if_link.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +12,7 @@
 
 #include "hydnsd/log.h"
 #include "hydnsd/netdev.h"
-
-#define NETLINK_BUFFER 65536
+#include "hydnsd/netlink.h"
 
 struct link {
 	char name[IFNAMSIZ];
@@ -371,38 +368,35 @@ static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
 	try_attach(d, l);
 }
 
+static void message_told(const struct nlmsghdr *h, void *arg)
+{
+	if ((h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK) &&
+	    h->nlmsg_len >= NLMSG_LENGTH(sizeof(struct ifinfomsg)))
+		link_told(arg, h);
+}
+
+/* Where messages were lost nobody knows which links they were about. */
 static void readable(void *arg, uint32_t events)
 {
-	static char buffer[NETLINK_BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
 	struct hydnsd *d = arg;
-	ssize_t n;
 
 	(void)events;
-	while ((n = recv(d->links->fd, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0) {
-		size_t left = (size_t)n;
-
-		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer; NLMSG_OK(h, left);
-		     h = NLMSG_NEXT(h, left))
-			if (h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK)
-				link_told(d, h);
-	}
-	if (n < 0 && errno == ENOBUFS)
-		hydnsd_links_tick(d);  /* messages were lost */
+	if (!hydnsd_netlink_hear(d->links->fd, message_told, d))
+		return;
+	hydnsd_log(HYDNSD_LOG_INFO, "the kernel told more of links than hydnsd could hear: all interfaces are looked at");
+	hydnsd_links_tick(d);
 }
 
 static int open_netlink(struct hydnsd *d, char *why, size_t room)
 {
-	struct sockaddr_nl a = {
-		.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK,
-	};
 	struct hydnsd_links *s = d->links;
 
-	s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-	if (s->fd >= 0 && bind(s->fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+	s->fd = hydnsd_netlink_listen(RTMGRP_LINK, NULL);
+	if (s->fd >= 0)
 		s->watch = hydnsd_loop_watch(d->loop, s->fd, EPOLLIN, readable, d);
 	if (s->watch)
 		return 0;
-	snprintf(why, room, "cannot listen to rtnetlink: %s", strerror(errno));
+	snprintf(why, room, "cannot listen to rtnetlink: %s", strerror(s->fd < 0 ? -s->fd : errno));
 	return -EIO;
 }
 

@@ -9,11 +9,10 @@
 #include "hydnsd/clock.h"
 #include "hydnsd/tokens.h"
 
-#define LINES_AT_ONCE 50               /* that clients cause; then one each LINE_MS */
-#define LINE_MS       200
-
 static enum hydnsd_log_target log_target = HYDNSD_LOG_STDERR;
 static enum hydnsd_log_level log_level = HYDNSD_LOG_INFO;
+static uint32_t lines_at_once = 1, line_ms = 1000; /* that clients cause */
+static uint64_t left_out;              /* of those */
 
 static const struct {
 	const char *word;
@@ -64,21 +63,33 @@ void hydnsd_log(enum hydnsd_log_level level, const char *format, ...)
 	va_end(args);
 }
 
+void hydnsd_log_limit(uint32_t at_once, uint32_t rate)
+{
+	lines_at_once = at_once;
+	line_ms = hydnsd_tokens_each_ms(rate);
+}
+
+uint64_t hydnsd_log_left_out(void)
+{
+	return left_out;
+}
+
 void hydnsd_log_client(enum hydnsd_log_level level, const char *format, ...)
 {
 	static struct hydnsd_tokens lines;
-	static unsigned left_out;
+	static uint64_t said;          /* of those left out */
 	va_list args;
 
 	if (level > log_level)
 		return;
-	if (!hydnsd_tokens_take(&lines, LINES_AT_ONCE, LINE_MS, hydnsd_now_ms())) {
+	if (!hydnsd_tokens_take(&lines, lines_at_once, line_ms, hydnsd_now_ms())) {
 		left_out++;
 		return;
 	}
-	if (left_out)
-		hydnsd_log(HYDNSD_LOG_WARNING, "%u lines about plugins were left out here", left_out);
-	left_out = 0;
+	if (left_out > said)
+		hydnsd_log(HYDNSD_LOG_WARNING, "%llu lines about plugins were left out here",
+			   (unsigned long long)(left_out - said));
+	said = left_out;
 	va_start(args, format);
 	write_line(level, format, args);
 	va_end(args);

@@ -19,6 +19,7 @@
 #include "hydnsd/check.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/control.h"
+#include "hydnsd/former.h"
 #include "hydnsd/jobs.h"
 #include "hydnsd/links.h"
 #include "hydnsd/log.h"
@@ -114,6 +115,12 @@ static int turn(void *arg)
 	return hydnsd_sooner(wait, hydnsd_jobs_turn(d));
 }
 
+static void open_log(const struct hydnsd_options *o)
+{
+	hydnsd_log_open(o->log_target, o->log_level);
+	hydnsd_log_limit(o->plugin_log_burst, o->plugin_log_rate);
+}
+
 /* -- signals -------------------------------------------------------------------------------------------------- */
 static void reread(struct hydnsd *d)
 {
@@ -126,7 +133,7 @@ static void reread(struct hydnsd *d)
 	}
 	hydnsd_options_apply(&d->options, &fresh, restart, sizeof(restart));
 	hydnsd_options_free(&fresh);
-	hydnsd_log_open(d->options.log_target, d->options.log_level);
+	open_log(&d->options);
 	hydnsd_rules_set_min_hits(d->rules, d->options.min_hits);
 	hydnsd_links_update(d);
 	hydnsd_sources_update(d);
@@ -242,6 +249,8 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 	hydnsd_services_sync(d);
 	rc = hydnsd_links_start(d, why, room);
 	if (!rc)
+		hydnsd_former_read(d);
+	if (!rc)
 		rc = hydnsd_sessions_start(d, why, room);
 	if (!rc)
 		rc = hydnsd_privileges_drop(&d->options, why, room);
@@ -325,6 +334,7 @@ static void stop(struct hydnsd *d, bool leave)
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);
 	if (d->kern)
 		hydns_kern_close(d->kern);
+	hydnsd_former_free(d);
 	hydnsd_activity_free(d->activity);
 	hydnsd_absent_free(d->absent);
 	hydnsd_loop_free(d->loop);
@@ -404,7 +414,7 @@ int main(int argc, char **argv)
 		hydnsd_log(HYDNSD_LOG_ERROR, "%s", error);
 		return EXIT_USAGE;
 	}
-	hydnsd_log_open(d.options.log_target, d.options.log_level);
+	open_log(&d.options);
 	if (d.options.help)
 		hydnsd_options_help(stdout);
 	else if (d.options.version)

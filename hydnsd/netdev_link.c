@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "hydnsd/netdev.h"
+#include "hydnsd/netlink.h"
 
 /* Generic netlink family "netdev" of Linux 6.3; older headers do not have it. */
 #define NETDEV_FAMILY          "netdev"
@@ -84,10 +85,10 @@ static void attr_text(const struct nlattr *a, char *out, size_t room)
 	out[n] = 0;
 }
 
-/* Sends r and calls fn for each message of the answer; fn returns 0 or a negative errno. */
+/* Asks for one object and calls fn for it; fn returns 0 or a negative errno. */
 static int talk(int protocol, struct request *r, int (*fn)(const struct nlmsghdr *, void *), void *arg)
 {
-	bool dump = r->head.nlmsg_flags & NLM_F_DUMP, done = false;
+	bool done = false;
 	char *buf = malloc(RECEIVE_ROOM);
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol), err = 0;
 
@@ -105,9 +106,9 @@ static int talk(int protocol, struct request *r, int (*fn)(const struct nlmsghdr
 		     h = NLMSG_NEXT(h, left)) {
 			if (h->nlmsg_type == NLMSG_ERROR)
 				err = ((struct nlmsgerr *)NLMSG_DATA(h))->error;
-			else if (h->nlmsg_type != NLMSG_DONE)
+			else
 				err = fn(h, arg);
-			done = !dump || h->nlmsg_type == NLMSG_DONE;
+			done = true;
 		}
 	}
 	if (fd >= 0)
@@ -163,6 +164,13 @@ struct link_list {
 	size_t count;
 };
 
+static void begin_links(void *arg)
+{
+	struct link_list *list = arg;
+
+	list->count = 0;
+}
+
 static int add_link(const struct nlmsghdr *h, void *arg)
 {
 	struct link_list *list = arg;
@@ -174,14 +182,14 @@ static int add_link(const struct nlmsghdr *h, void *arg)
 	return parse_link(h, &list->link[list->count]) ? -EPROTO : (list->count++, 0);
 }
 
-static void link_request(struct request *r, unsigned short flags, int ifindex)
+static void link_request(struct request *r, int ifindex)
 {
 	struct ifinfomsg *i = (struct ifinfomsg *)r->body;
 
 	memset(r, 0, sizeof(*r));
 	r->head.nlmsg_len = NLMSG_LENGTH(sizeof(*i));
 	r->head.nlmsg_type = RTM_GETLINK;
-	r->head.nlmsg_flags = NLM_F_REQUEST | flags;
+	r->head.nlmsg_flags = NLM_F_REQUEST;
 	i->ifi_family = AF_UNSPEC;
 	i->ifi_index = ifindex;
 }
@@ -192,8 +200,8 @@ int netdev_links(struct netdev_link **out, size_t *count)
 	struct request r;
 	int err;
 
-	link_request(&r, NLM_F_DUMP, 0);
-	err = talk(NETLINK_ROUTE, &r, add_link, &list);
+	link_request(&r, 0);
+	err = hydnsd_netlink_dump(&r.head, begin_links, add_link, &list);
 	if (err) {
 		free(list.link);
 		return err;
@@ -212,7 +220,7 @@ int netdev_link_elsewhere(int netnsid, unsigned ifindex, struct netdev_link *out
 {
 	struct request r;
 
-	link_request(&r, 0, (int)ifindex);
+	link_request(&r, (int)ifindex);
 	put_attr(&r, IFLA_TARGET_NETNSID, &netnsid, sizeof(netnsid));
 	return talk(NETLINK_ROUTE, &r, one_link, out);
 }

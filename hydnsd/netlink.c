@@ -11,6 +11,7 @@
 #define BUFFER         65536
 #define DRAIN_MOST     16384           /* more than a socket's buffer holds */
 #define ANSWER_SECONDS 1               /* the kernel answers at once; for what nobody has thought of */
+#define TRIES          8               /* of a dump that changes interrupt */
 
 int hydnsd_netlink_listen(uint32_t groups, const struct sock_fprog *filter)
 {
@@ -81,28 +82,40 @@ static void take_message(const struct nlmsghdr *h, struct answer *a)
 	}
 }
 
+/* A datagram of the kernel's, or with no octets what another process sent. Octets, or a negative errno. */
+static ssize_t take_datagram(int fd, char *buffer, int flags)
+{
+	struct sockaddr_nl from = { .nl_pid = 1 };
+	socklen_t len = sizeof(from);
+	ssize_t n;
+
+	do {
+		n = recvfrom(fd, buffer, BUFFER, flags, (struct sockaddr *)&from, &len);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return from.nl_pid ? 0 : n;
+}
+
 static int receive(int fd, struct answer *a)
 {
 	static char buffer[BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
 
 	while (!a->ended) {
-		struct sockaddr_nl from = { .nl_pid = 1 };
-		socklen_t len = sizeof(from);
-		ssize_t n = recvfrom(fd, buffer, sizeof(buffer), 0, (struct sockaddr *)&from, &len);
+		ssize_t n = take_datagram(fd, buffer, 0);
 		size_t left = n > 0 ? (size_t)n : 0;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer;
-		     from.nl_pid == 0 && !a->ended && NLMSG_OK(h, left); h = NLMSG_NEXT(h, left))
+		if (n < 0)
+			return (int)n;
+		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer; !a->ended && NLMSG_OK(h, left);
+		     h = NLMSG_NEXT(h, left))
 			take_message(h, a);
 	}
 	return a->error ? a->error : a->interrupted;
 }
 
-int hydnsd_netlink_dump(struct nlmsghdr *request, int (*fn)(const struct nlmsghdr *h, void *arg), void *arg)
+/* 0; 1: a change came in between; or a negative errno. */
+static int ask_once(struct nlmsghdr *request, int (*fn)(const struct nlmsghdr *h, void *arg), void *arg)
 {
 	static uint32_t seq;
 	struct answer a = { .seq = ++seq, .fn = fn, .arg = arg };
@@ -117,6 +130,37 @@ int hydnsd_netlink_dump(struct nlmsghdr *request, int (*fn)(const struct nlmsghd
 		rc = receive(fd, &a);
 	close(fd);
 	return rc;
+}
+
+int hydnsd_netlink_dump(struct nlmsghdr *request, void (*begin)(void *arg),
+			int (*fn)(const struct nlmsghdr *h, void *arg), void *arg)
+{
+	int rc = 1;
+
+	for (int tries = 0; rc == 1 && tries < TRIES; tries++) {
+		begin(arg);
+		rc = ask_once(request, fn, arg);
+	}
+	return rc == 1 ? -EAGAIN : rc;
+}
+
+bool hydnsd_netlink_hear(int fd, void (*fn)(const struct nlmsghdr *h, void *arg), void *arg)
+{
+	static char buffer[BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
+	bool lost = false;
+
+	for (int most = DRAIN_MOST; most; most--) {
+		ssize_t n = take_datagram(fd, buffer, MSG_DONTWAIT);
+		size_t left = n > 0 ? (size_t)n : 0;
+
+		lost |= n == -ENOBUFS;
+		if (n < 0 && n != -ENOBUFS)
+			break;
+		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer; NLMSG_OK(h, left);
+		     h = NLMSG_NEXT(h, left))
+			fn(h, arg);
+	}
+	return lost;
 }
 
 const void *hydnsd_netlink_attr(const struct rtattr *a, int len, unsigned short type, size_t least)

@@ -8,6 +8,7 @@
 
 #include <linux/filter.h>
 #include <linux/rtnetlink.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,9 +18,18 @@ int hydnsd_netlink_listen(uint32_t groups, const struct sock_fprog *filter);
 /* Takes all that waits, unread. */
 void hydnsd_netlink_drain(int fd);
 
-/* Asks with a socket of its own, so that what is left of an answer disturbs no other question. fn returns 0, or a
- * negative errno, which ends the dump. 0; 1: a change came in between, to be asked again; or a negative errno. */
-int hydnsd_netlink_dump(struct nlmsghdr *request, int (*fn)(const struct nlmsghdr *h, void *arg), void *arg);
+/* Takes all that waits and tells fn of each message of the kernel's. True: some were lost, so that what they told must be
+ * asked for. */
+bool hydnsd_netlink_hear(int fd, void (*fn)(const struct nlmsghdr *h, void *arg), void *arg);
+
+/*
+ * Asks for all objects of a kind, with a socket of its own, so that what is left of an answer disturbs no other question,
+ * and again while changes come in between, for then some may be missing. begin forgets what was told so far and is called
+ * before each try; fn is told of each object, and returns 0, or a negative errno, which ends the dump. Both have arg. 0,
+ * or a negative errno: the kernel's, fn's, or -EAGAIN when every try was interrupted.
+ */
+int hydnsd_netlink_dump(struct nlmsghdr *request, void (*begin)(void *arg),
+			int (*fn)(const struct nlmsghdr *h, void *arg), void *arg);
 
 /* The first attribute of this type among len octets; NULL: there is none with as much as this. */
 const void *hydnsd_netlink_attr(const struct rtattr *a, int len, unsigned short type, size_t least);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #define HYDNSD_LIST_MAX 32
+#define HYDNSD_CONNECTIONS_MOST 256
 #define HYDNSD_OPTION_ERROR 512
 
 struct hydnsd_list {
@@ -32,6 +33,13 @@ struct hydnsd_options {
 	char *state_dir;
 	struct hydnsd_list plugin_socket;
 	char *plugin_group;
+	uint32_t plugin_connections;
+	uint32_t plugin_connections_per_user;
+	uint32_t plugin_requests;
+	uint32_t plugin_burst;
+	uint32_t plugin_rate;          /* a second */
+	uint32_t plugin_log_burst;
+	uint32_t plugin_log_rate;      /* a second */
 	char *control_socket;
 	char *control_group;
 	uint32_t capacity;

@@ -12,7 +12,9 @@
 #include "hydnsd/activity.h"
 #include "hydnsd/addresses.h"
 #include "hydnsd/clock.h"
+#include "hydnsd/jobs.h"
 #include "hydnsd/links.h"
+#include "hydnsd/log.h"
 #include "hydnsd/pause.h"
 #include "hydnsd/services.h"
 #include "hydnsd/session.h"
@@ -170,7 +172,7 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 
 	hydns_kern_memory(d->kern, &bytes);
 	hydns_kern_paused(d->kern, &paused);
-	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:i, s:i, s:o}",
 		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(), "config", d->options.config,
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNSD_NS_PER_SEC),
 		"paused", (int)paused, "paused_kept", (int)hydns_pause_noted(d->options.state_dir), "adopted", (int)d->adopted,
@@ -181,6 +183,8 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
 		"limbo", (int)hydnsd_rules_limbo(d->rules), "memory_bytes", number(bytes),
 		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_absent_bytes()),
+		"plugin_connections", (int)hydnsd_sessions_count(d),
+		"plugin_connections_most", (int)d->options.plugin_connections,
 		"resolvers", each_resolver(d, resolver_status));
 }
 
@@ -234,6 +238,17 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 		"dropped_offers", number(rings.dropped & INT64_MAX)); /* JSON's integers are signed */
 }
 
+/* How often clients came up against each, by the name of its option. */
+static json_t *bounds_object(const struct hydnsd *d)
+{
+	const struct hydnsd_reached *r = &d->reached;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "plugin-connections", number(r->plugin_connections),
+		"plugin-connections-per-user", number(r->plugin_connections_per_user),
+		"plugin-requests", number(r->plugin_requests), "plugin-rate", number(r->plugin_rate),
+		"plugin-log-rate", number(hydnsd_log_left_out()));
+}
+
 json_t *hydnsd_report_stats(struct hydnsd *d)
 {
 	const struct hydnsd_rules_counters *c = hydnsd_rules_counters(d->rules);
@@ -245,11 +260,12 @@ json_t *hydnsd_report_stats(struct hydnsd *d)
 		"admitted", number(c->admitted), "replaced", number(c->replaced),
 		"evicted", number(c->evicted), "changed", number(d->changed),
 		"rejected", rejections_object(d));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
 		"answered", number(reasons[HYDNS_R_ANSWERED]), "passed", number(passed(reasons)),
 		"offers", offers, "expired", number(c->expired), "withdrawn", number(c->withdrawn),
 		"renewed", number(c->renewed), "dropped_sessions", number(d->sessions_dropped),
-		"held_back", number(d->held_back),
+		"held_back", number(d->reached.plugin_requests + d->reached.plugin_rate),
+		"bounds", bounds_object(d), "withdrawals_waiting", number(hydnsd_jobs_waiting(d->jobs)),
 		"resolvers", each_resolver(d, resolver_stats));
 }
 

@@ -10,8 +10,6 @@
 
 #include "hydnsd/netlink.h"
 
-#define TRIES 8                        /* of a dump that changes interrupt */
-
 /* What a table says of a prefix; 0: nothing. */
 enum verdict { GOOD = 1, BAD, THROWN };
 
@@ -31,6 +29,7 @@ struct reading {
 	const struct hydnsd_rpfilter *rp;
 	struct route *route;
 	uint32_t count, room;
+	uint32_t before;               /* of those, from the tables that were read before */
 	uint32_t other[OTHERS_MOST];   /* kernel's numbers of the tables that rules name */
 	uint32_t others;
 	uint8_t table;                 /* that is being read */
@@ -149,6 +148,13 @@ static int take_route(const struct nlmsghdr *h, void *arg)
 	return append(r, &route);
 }
 
+static void begin_table(void *arg)
+{
+	struct reading *r = arg;
+
+	r->count = r->before;
+}
+
 static int read_table(struct reading *r, uint8_t table, uint32_t id)
 {
 	struct {
@@ -162,16 +168,13 @@ static int read_table(struct reading *r, uint8_t table, uint32_t id)
 		.attr = { .rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = RTA_TABLE },
 		.id = id,
 	};
-	const uint32_t before = r->count;
-	int rc = 1;
+	int rc;
 
 	r->table = table;
 	r->table_id = id;
-	for (int tries = 0; rc == 1 && tries < TRIES; tries++) {
-		r->count = before;
-		rc = hydnsd_netlink_dump(&request.head, take_route, r);
-	}
-	return rc == -ENOENT ? 0 : rc > 0 ? -EAGAIN : rc;      /* a table comes with its first route */
+	r->before = r->count;
+	rc = hydnsd_netlink_dump(&request.head, begin_table, take_route, r);
+	return rc == -ENOENT ? 0 : rc; /* a table comes with its first route */
 }
 
 /* -- policy rules ------------------------------------------------------------------------------------------ */
@@ -263,6 +266,14 @@ static int take_rule(const struct nlmsghdr *h, void *arg)
 	return 0;
 }
 
+static void begin_rules(void *arg)
+{
+	struct reading *r = arg;
+
+	r->count = r->others = 0;
+	r->main_counts = r->rules = r->unclear = false;
+}
+
 static int read_rules(struct reading *r)
 {
 	struct {
@@ -272,14 +283,8 @@ static int read_rules(struct reading *r)
 		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETRULE },
 		.body = { .family = (unsigned char)r->family },
 	};
-	int rc = 1;
 
-	for (int tries = 0; rc == 1 && tries < TRIES; tries++) {
-		r->count = r->others = 0;
-		r->main_counts = r->rules = r->unclear = false;
-		rc = hydnsd_netlink_dump(&request.head, take_rule, r);
-	}
-	return rc > 0 ? -EAGAIN : rc;
+	return hydnsd_netlink_dump(&request.head, begin_rules, take_rule, r);
 }
 
 /* -- all together ------------------------------------------------------------------------------------------ */

@@ -12,8 +12,6 @@
 #include "hydnsd/netdev.h"
 #include "hydnsd/netlink.h"
 
-#define TRIES 8                        /* of a dump that changes interrupt */
-
 struct setting {
 	const struct netdev_link *link;
 	size_t count;
@@ -47,6 +45,14 @@ static int take_setting(const struct nlmsghdr *h, void *arg)
 	return 0;
 }
 
+static void begin_settings(void *arg)
+{
+	struct setting *s = arg;
+
+	memset(s->mode, 0, s->count);
+	s->all = 0;
+}
+
 static int read_settings(struct setting *s)
 {
 	struct {
@@ -56,11 +62,8 @@ static int read_settings(struct setting *s)
 		.head = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETNETCONF },
 		.body = { .ncm_family = AF_INET },
 	};
-	int rc = 1;
 
-	for (int tries = 0; rc == 1 && tries < TRIES; tries++)
-		rc = hydnsd_netlink_dump(&request.head, take_setting, s);
-	return rc > 0 ? -EAGAIN : rc;
+	return hydnsd_netlink_dump(&request.head, begin_settings, take_setting, s);
 }
 
 static bool has_ipv4(const struct ifaddrs *all, const char *name)

@@ -12,6 +12,7 @@
 #include "hydnsd/accounts.h"
 #include "hydnsd/clock.h"
 #include "hydnsd/cookies.h"
+#include "hydnsd/former.h"
 #include "hydnsd/jobs.h"
 #include "hydnsd/log.h"
 #include "hydnsd/loop.h"
@@ -20,9 +21,6 @@
 #include "hydnsd/session_internal.h"
 #include "hydnsd/sockets.h"
 
-#define SESSIONS_MAX   64
-#define SESSIONS_PER_USER 48           /* so that no user keeps the others out */
-#define PENDING_MAX    4               /* requests of a session that are answered later: further ones wait unread */
 #define HELLO_WITHIN_MS 5000           /* a connection that says nothing must not keep its place */
 #define MESSAGES_PER_EVENT 16
 #define DELIVERY_MS    2000            /* within which a porter has looked at descriptors, unless they block */
@@ -250,6 +248,15 @@ static int make_doorbell(struct hydnsd_session *s, char *why, size_t room)
 	return -EMFILE;
 }
 
+/* What the program has counted for the page that the plugin held until now; before WELCOME, which brings a new one. */
+static bool tell_former_counts(struct hydnsd_session *s, int page)
+{
+	struct hydns_counts counts;
+
+	return !hydnsd_former_take(s->daemon, page, &counts) ||
+	       send_message(s, HYDNS_MSG_COUNTS, 0, &counts, sizeof(counts), NULL, 0);
+}
+
 static bool welcome(struct hydnsd_session *s, const struct message *m, char *why, size_t room)
 {
 	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
@@ -264,7 +271,8 @@ static bool welcome(struct hydnsd_session *s, const struct message *m, char *why
 	}
 	fds[0] = s->doorbell;
 	fds[1] = new_page;
-	sent = send_message(s, HYDNS_MSG_WELCOME, m->head.seq, &w, sizeof(w), fds, new_page < 0 ? 1 : 2);
+	sent = tell_former_counts(s, page) &&
+	       send_message(s, HYDNS_MSG_WELCOME, m->head.seq, &w, sizeof(w), fds, new_page < 0 ? 1 : 2);
 	if (new_page >= 0)
 		close(new_page);
 	return sent;
@@ -333,6 +341,13 @@ static bool on_acl(struct hydnsd_session *s, const struct message *m)
 
 static void watch_again(struct hydnsd_session *s);
 
+/* One more of its requests is answered later. */
+static void add_pending(struct hydnsd_session *s)
+{
+	s->pending++;
+	s->daemon->reached.plugin_requests += s->pending == s->daemon->options.plugin_requests;
+}
+
 /* One of its requests has come to its end, and is answered. */
 static void settle_pending(struct hydnsd_session *s, bool answered)
 {
@@ -361,7 +376,7 @@ static bool on_cookies(struct hydnsd_session *s, const struct message *m)
 		fault = "COOKIES without a number, or with too many secrets";
 	if (fault)
 		return refuse(s, m->head.seq, fault);
-	s->pending++;                  /* before, for it may be done at once */
+	add_pending(s);                /* before, for it may be done at once */
 	if (!hydnsd_cookies_set(s->daemon, (uint32_t)s->authority, c, cookies_done, s->id, m->head.seq))
 		return true;
 	s->pending--;
@@ -447,8 +462,7 @@ static bool on_withdraw(struct hydnsd_session *s, const struct message *m)
 	}
 	if (hydnsd_jobs_withdraw(s->daemon, &job, &end))
 		return refuse(s, m->head.seq, "out of memory");
-	s->pending++;                  /* it ends after a grace period at the earliest */
-	s->daemon->held_back += s->pending == PENDING_MAX;
+	add_pending(s);                /* it ends after a grace period at the earliest */
 	return true;
 }
 
@@ -508,7 +522,7 @@ static void close_fds(struct message *m)
 /* True while its next message has to wait. */
 static bool held(const struct hydnsd_session *s)
 {
-	return s->asked_ms || s->pending >= PENDING_MAX || s->rest_until_ms;
+	return s->asked_ms || s->pending >= s->daemon->options.plugin_requests || s->rest_until_ms;
 }
 
 /* While it is held only the end of the connection is looked for, which the loop tells anyhow. */
@@ -623,11 +637,13 @@ static bool dear(const struct hydnsd_session *s, uint32_t type, bool has_fds)
 /* True when the session's user has had too many of these of late: it rests. */
 static bool must_rest(struct hydnsd_session *s)
 {
-	uint64_t now = hydnsd_now_ms(), wait = hydnsd_accounts_take(&s->daemon->sessions->accounts, s->uid, now);
+	const struct hydnsd_options *o = &s->daemon->options;
+	uint64_t now = hydnsd_now_ms(), wait = hydnsd_accounts_take(&s->daemon->sessions->accounts, s->uid, o->plugin_burst,
+								    hydnsd_tokens_each_ms(o->plugin_rate), now);
 
 	if (!wait)
 		return false;
-	s->daemon->held_back++;
+	s->daemon->reached.plugin_rate++;
 	s->rest_until_ms = now + wait;
 	return true;
 }
@@ -710,10 +726,16 @@ static void add_session(struct hydnsd *d, int fd)
 	struct ucred peer = { 0 };
 	socklen_t len = sizeof(peer);
 
-	if (!s || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ||
-	    sessions_of(all, peer.uid) >= SESSIONS_PER_USER) {
-		hydnsd_log_client(HYDNSD_LOG_WARNING, "refused a connection of process %d: user %u has %d already: stop "
-				  "some of its resolvers", (int)peer.pid, peer.uid, SESSIONS_PER_USER);
+	if (!s || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) {
+		free(s);
+		hydnsd_connection_close(fd);
+		return;
+	}
+	if (sessions_of(all, peer.uid) >= d->options.plugin_connections_per_user) {
+		d->reached.plugin_connections_per_user++;
+		hydnsd_log_client(HYDNSD_LOG_WARNING, "refused a connection of process %d: user %u has %u already: stop "
+				  "some of its resolvers, or raise plugin-connections-per-user", (int)peer.pid, peer.uid,
+				  d->options.plugin_connections_per_user);
 		free(s);
 		hydnsd_connection_close(fd);
 		return;
@@ -733,18 +755,21 @@ static void add_session(struct hydnsd *d, int fd)
 }
 
 /* Those for which there is no place wait to be accepted. */
-static void watch_listeners(struct hydnsd_sessions *all)
+static void watch_listeners(struct hydnsd *d)
 {
-	bool full = all->count + hydnsd_porters_leaving() >= SESSIONS_MAX;
+	struct hydnsd_sessions *all = d->sessions;
+	bool full = all->count + hydnsd_porters_leaving() >= d->options.plugin_connections;
 
 	if (full == all->full)
 		return;
 	all->full = full;
 	for (uint32_t i = 0; i < all->listeners; i++)
 		hydnsd_watch_change(all->listener[i].watch, full ? 0 : EPOLLIN);
-	if (full)
-		hydnsd_log_client(HYDNSD_LOG_WARNING, "%u plugins are connected, as many as can be: others wait until one leaves",
-			   all->count);
+	if (!full)
+		return;
+	d->reached.plugin_connections++;
+	hydnsd_log_client(HYDNSD_LOG_WARNING, "%u plugins are connected, as many as plugin-connections allows: others wait "
+			  "until one leaves", all->count);
 }
 
 static void acceptable(void *arg, uint32_t events)
@@ -755,7 +780,7 @@ static void acceptable(void *arg, uint32_t events)
 	(void)events;
 	if (fd >= 0)
 		add_session(l->daemon, fd);
-	watch_listeners(l->daemon->sessions);
+	watch_listeners(l->daemon);
 }
 
 static void drop_silent(void *arg)
@@ -764,7 +789,7 @@ static void drop_silent(void *arg)
 	uint64_t now = hydnsd_now_ms();
 
 	hydnsd_porters_tick();
-	watch_listeners(d->sessions);
+	watch_listeners(d);
 	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next) {
 		if (!s->dead && s->authority < 0 && now - s->since_ms > HELLO_WITHIN_MS)
 			hydnsd_session_end(s, "no HELLO");
@@ -816,6 +841,11 @@ static void tell_last_counts(struct hydnsd_session *s)
 		return;
 	hydnsd_authority_counts(s->daemon, (uint32_t)s->authority, &counts);
 	send_message(s, HYDNS_MSG_COUNTS, 0, &counts, sizeof(counts), NULL, 0);
+}
+
+uint32_t hydnsd_sessions_count(const struct hydnsd *d)
+{
+	return d->sessions->count;
 }
 
 void hydnsd_sessions_stop(struct hydnsd *d)

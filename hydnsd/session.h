@@ -9,6 +9,8 @@
 int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room);
 /* Each resolver is told its counts: all of them, if the program answers no more. */
 void hydnsd_sessions_stop(struct hydnsd *d);
+/* Connections now. */
+uint32_t hydnsd_sessions_count(const struct hydnsd *d);
 /* Ends a session: the plugin is told why; its authority becomes an orphan. Unknown ids are ignored. */
 void hydnsd_session_drop(struct hydnsd *d, uint64_t id, const char *why);
 

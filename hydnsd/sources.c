@@ -36,10 +36,9 @@ struct hydnsd_sources {
 	bool behind;                   /* some access list in the kernel could not be changed */
 	uint64_t not_before_ms;
 	struct hydnsd_rpfilter rp;
-	struct family family[2];
+	struct family family[HYDNSD_FAMILIES];
+	__u64 own[HYDNS_OWN_WORDS];    /* the filter in the program */
 };
-
-enum { V4, V6 };
 
 /* -- looking ----------------------------------------------------------------------------------------------- */
 static bool same(const struct hydnsd_routes *a, const struct hydnsd_routes *b)
@@ -147,6 +146,42 @@ static bool look_at(struct hydnsd_sources *s, struct family *f, int rc)
 	return changed;
 }
 
+static void add_own(const struct family *f, __u64 filter[HYDNS_OWN_WORDS])
+{
+	for (uint32_t i = 0; i < f->routes.count; i++) {
+		const struct hydnsd_prefix *p = &f->routes.prefix[i];
+		uint64_t half[2];
+		uint32_t bit;
+
+		if (p->value != HYDNSD_SOURCE_OWN || p->bits != HYDNSD_PREFIX_BITS)
+			continue;
+		memcpy(half, p->addr, sizeof(half));
+		bit = hydns_own_bit(half[0], half[1]);
+		filter[bit / 64] |= 1ULL << bit % 64;
+	}
+}
+
+/* The access lists say who is refused, the filter who is looked up in them: so it holds the former addresses, too, until all
+ * lists are changed. */
+static bool change_lists(struct hydnsd *d)
+{
+	struct hydnsd_sources *s = d->sources;
+	__u64 now[HYDNS_OWN_WORDS] = { 0 };
+	bool behind;
+
+	for (int i = 0; i < HYDNSD_FAMILIES; i++)
+		add_own(&s->family[i], now);
+	for (uint32_t i = 0; i < HYDNS_OWN_WORDS; i++)
+		s->own[i] |= now[i];
+	hydns_kern_own_set(d->kern, s->own);
+	behind = hydnsd_authority_sources(d);
+	if (!behind) {
+		memcpy(s->own, now, sizeof(s->own));
+		hydns_kern_own_set(d->kern, s->own);
+	}
+	return behind;
+}
+
 static void look(struct hydnsd *d)
 {
 	struct hydnsd_sources *s = d->sources;
@@ -156,10 +191,10 @@ static void look(struct hydnsd *d)
 
 	if (s->looks)
 		s->looks--;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < HYDNSD_FAMILIES; i++)
 		changed |= look_at(s, &s->family[i], rc);
 	if (changed || s->behind)
-		s->behind = hydnsd_authority_sources(d);
+		s->behind = change_lists(d);
 	if (s->behind)
 		s->looks = 2;
 	ended = hydnsd_now_ms();
@@ -185,7 +220,7 @@ void hydnsd_sources_tick(struct hydnsd *d)
 	struct hydnsd_sources *s = d->sources;
 	uint64_t now = hydnsd_now_ms();
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < HYDNSD_FAMILIES; i++)
 		if (s->family[i].not_before_ms && now >= s->family[i].not_before_ms && !s->looks)
 			s->looks = 1;
 	if (!s->looks || now < s->not_before_ms)
@@ -209,8 +244,8 @@ int hydnsd_sources_start(struct hydnsd *d, char *why, size_t room)
 	struct hydnsd_sources *s = d->sources = calloc(1, sizeof(*s));
 
 	if (s) {
-		s->family[V4] = (struct family){ .name = "IPv4", .number = AF_INET, .mend = "" };
-		s->family[V6] = (struct family){ .name = "IPv6", .number = AF_INET6, .mend = "" };
+		s->family[HYDNSD_IPV4] = (struct family){ .name = "IPv4", .number = AF_INET, .mend = "" };
+		s->family[HYDNSD_IPV6] = (struct family){ .name = "IPv6", .number = AF_INET6, .mend = "" };
 		s->told = hydnsd_netlink_listen(GROUP(LINK) | GROUP(IPV4_IFADDR) | GROUP(IPV4_ROUTE) | GROUP(IPV6_ROUTE) |
 						GROUP(IPV4_RULE) | GROUP(IPV6_RULE) | GROUP(IPV4_NETCONF) |
 						GROUP(NEXTHOP), NULL);
@@ -243,30 +278,36 @@ enum { ACL, SOURCES };
 
 static uint8_t judge(const uint8_t value[HYDNSD_PREFIX_TABLES], const void *arg)
 {
-	const bool *own = arg;
-
-	if (value[SOURCES] == HYDNSD_SOURCE_ROUTED || (*own && value[SOURCES] == HYDNSD_SOURCE_OWN))
-		return value[ACL];
-	return HYDNS_ACL_PASS;
+	(void)arg;
+	return value[SOURCES] == HYDNSD_SOURCE_ROUTED ? value[ACL] : HYDNS_ACL_PASS;
 }
 
-static uint32_t add_family(const struct family *f, struct hydnsd_prefix *in, uint32_t n)
+/* Own addresses that the program passes without this table: by its filter, which holds whole addresses alone, or as no
+ * unicast address of anybody's. */
+static bool passed_anyway(const struct hydnsd_prefix *p)
+{
+	return p->value == HYDNSD_SOURCE_OWN && (p->bits == HYDNSD_PREFIX_BITS || hydnsd_sources_never(p->addr, p->bits));
+}
+
+/* own: the host's addresses are let in, those that need not stand here. */
+static uint32_t add_family(const struct family *f, bool own, struct hydnsd_prefix *in, uint32_t n)
 {
 	static const struct hydnsd_prefix root[] = {
-		[V4] = { .addr = { [10] = 0xff, [11] = 0xff }, .bits = HYDNSD_PREFIX_BITS_V4 }, [V6] = { .bits = 0 },
+		[HYDNSD_IPV4] = { .addr = { [10] = 0xff, [11] = 0xff }, .bits = HYDNSD_PREFIX_BITS_V4 }, [HYDNSD_IPV6] = { .bits = 0 },
 	};
 
 	/* IPv4 is within ::/0 here, and none of its routes are IPv6's */
-	in[n] = root[f->number == AF_INET ? V4 : V6];
+	in[n] = root[f->number == AF_INET ? HYDNSD_IPV4 : HYDNSD_IPV6];
 	in[n++].table = SOURCES;
 	for (uint32_t i = 0; !f->dropped && i < f->routes.count; i++) {
 		in[n] = f->routes.prefix[i];
+		if (own && passed_anyway(&in[n]))
+			in[n].value = HYDNSD_SOURCE_ROUTED;
 		in[n++].table = SOURCES;
 	}
 	return n;
 }
 
-/* own: the host's addresses are let in. */
 static int apply(const struct hydnsd_sources *s, const struct hydns_acl_entry *acl, uint32_t n, bool own,
 		 struct hydns_acl_entry *out)
 {
@@ -278,9 +319,9 @@ static int apply(const struct hydnsd_sources *s, const struct hydns_acl_entry *a
 		in[k] = (struct hydnsd_prefix){ .bits = acl[k].prefixlen, .table = ACL, .value = acl[k].action };
 		memcpy(in[k].addr, acl[k].addr, sizeof(in[k].addr));
 	}
-	k = add_family(&s->family[V6], in, k);
-	k = add_family(&s->family[V4], in, k);
-	count = hydnsd_prefixes_combine(in, k, judge, &own, made, HYDNS_ACL_ENTRIES);
+	k = add_family(&s->family[HYDNSD_IPV6], own, in, k);
+	k = add_family(&s->family[HYDNSD_IPV4], own, in, k);
+	count = hydnsd_prefixes_combine(in, k, judge, NULL, made, HYDNS_ACL_ENTRIES);
 	for (int i = 0; i < count; i++) {
 		out[i] = (struct hydns_acl_entry){ .prefixlen = made[i].bits, .action = made[i].value };
 		memcpy(out[i].addr, made[i].addr, sizeof(out[i].addr));
@@ -292,8 +333,8 @@ static int apply(const struct hydnsd_sources *s, const struct hydns_acl_entry *a
 static void drop_one(struct hydnsd_sources *s)
 {
 	struct family *f = s->family;
-	bool v4 = f[V6].dropped || (!f[V4].dropped && f[V4].routes.count >= f[V6].routes.count);
-	struct family *larger = &f[v4 ? V4 : V6];
+	bool v4 = f[HYDNSD_IPV6].dropped || (!f[HYDNSD_IPV4].dropped && f[HYDNSD_IPV4].routes.count >= f[HYDNSD_IPV6].routes.count);
+	struct family *larger = &f[v4 ? HYDNSD_IPV4 : HYDNSD_IPV6];
 
 	larger->dropped = true;
 	explain_routes(s, larger);
@@ -309,15 +350,33 @@ int hydnsd_sources_apply(struct hydnsd *d, const struct hydns_acl_entry *acl, ui
 		count = apply(d->sources, acl, n, true, out);
 		*flags = count < 0 ? 0 : hydns_acl_flags(out, (size_t)count);
 		count = apply(d->sources, acl, n, false, out);
-		if (count >= 0 || (d->sources->family[V4].dropped && d->sources->family[V6].dropped))
+		if (count >= 0 || (d->sources->family[HYDNSD_IPV4].dropped && d->sources->family[HYDNSD_IPV6].dropped))
 			return count;
 		drop_one(d->sources);
 	}
 }
 
+/* -- asking ------------------------------------------------------------------------------------------------- */
+static bool is_never(const uint8_t addr[16], bool v4)
+{
+	static const uint8_t zero[8];
+
+	if (v4)
+		return addr[12] == 0 || addr[12] == 127 || addr[12] >= 224;
+	return addr[0] == 0xff || memcmp(addr, zero, sizeof(zero)) == 0;
+}
+
+bool hydnsd_sources_never(const uint8_t addr[16], unsigned bits)
+{
+	bool v4 = bits >= HYDNSD_PREFIX_BITS_V4 && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr);
+	unsigned least = v4 ? HYDNSD_PREFIX_BITS_V4 + (addr[12] >= 224 ? 3 : 8) : addr[0] == 0xff ? 8 : 64;
+
+	return bits >= least && is_never(addr, v4);
+}
+
 const char *hydnsd_sources_refuse(const struct hydnsd *d, const uint8_t addr[16])
 {
-	const struct family *f = &d->sources->family[IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr) ? V4 : V6];
+	const struct family *f = &d->sources->family[IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr) ? HYDNSD_IPV4 : HYDNSD_IPV6];
 
 	switch (f->dropped ? HYDNSD_SOURCE_REFUSED : hydnsd_prefixes_find(f->routes.prefix, f->routes.count, addr)) {
 	case HYDNSD_SOURCE_ROUTED:
@@ -337,13 +396,32 @@ bool hydnsd_sources_get(const struct hydnsd *d, uint32_t n, struct hydnsd_source
 {
 	const struct family *f;
 
-	if (!d->sources || n > V6)
+	if (!d->sources || n >= HYDNSD_FAMILIES)
 		return false;
 	f = &d->sources->family[n];
 	*out = (struct hydnsd_sources_state){
-		.family = f->name, .rp_filter = n == V4 ? hydnsd_rpfilter_text(d->sources->rp.mode) : "",
+		.family = f->name, .rp_filter = n == HYDNSD_IPV4 ? hydnsd_rpfilter_text(d->sources->rp.mode) : "",
 		.routes = f->routes.routes, .prefixes = f->routes.count, .note = f->note,
 		.mend = f->mend,
 	};
+	return true;
+}
+
+bool hydnsd_sources_none(const struct hydnsd *d, uint32_t n, struct hydnsd_sources_state *out)
+{
+	const struct family *f;
+
+	if (!hydnsd_sources_get(d, n, out))
+		return false;
+	f = &d->sources->family[n];
+	if (!f->dropped && any_routed(&f->routes))
+		return false;
+	if (!out->note[0]) {
+		out->note = n == HYDNSD_IPV4 && d->sources->rp.count ?
+			"rp_filter is strict, and no route leaves by the interface that queries come by" :
+			"this host has no route to any client";
+		out->mend = n == HYDNSD_IPV4 && d->sources->rp.count ? "set rp_filter to 2 (loose), or mend the routes" :
+			"add a route to the clients, or a default route";
+	}
 	return true;
 }

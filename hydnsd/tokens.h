@@ -10,6 +10,12 @@ struct hydnsd_tokens {
 	uint64_t used_until_ms;        /* a full bucket's is in the past, an empty one's is most ahead */
 };
 
+/* From so many a second, 1 to 1000. */
+static inline uint32_t hydnsd_tokens_each_ms(uint32_t rate)
+{
+	return 1000 / rate;
+}
+
 /* Milliseconds until there is one; 0: now. */
 static inline uint64_t hydnsd_tokens_wait(const struct hydnsd_tokens *t, uint32_t most, uint32_t each_ms, uint64_t now_ms)
 {

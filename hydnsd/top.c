@@ -8,6 +8,7 @@
 #include "hydnsd/absent.h"
 #include "hydnsd/activity.h"
 #include "hydnsd/clock.h"
+#include "hydnsd/families.h"
 #include "hydnsd/links.h"
 #include "hydnsd/report.h"
 #include "hydnsd/services.h"
@@ -46,7 +47,9 @@ static void look_around(struct hydnsd *d, struct reach *out)
 	hydnsd_services_each(d, note_service, served);
 	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++) {
 		const char **o = &out->obstacle[i];
+		struct hydnsd_families families;
 
+		hydnsd_families_of(d, i, &families);
 		*o = NULL;
 		if (paused)
 			*o = "the kernel path is paused";
@@ -58,6 +61,8 @@ static void look_around(struct hydnsd *d, struct reach *out)
 			*o = "its resolver has registered no address to answer at";
 		else if (d->authority[i].session && !d->authority[i].acl_count)
 			*o = "its resolver lets no client be answered";
+		else if (hydnsd_families_none(&families))
+			*o = "this host's routes or rp_filter keep out all clients of its resolver: see above";
 	}
 }
 
@@ -175,7 +180,9 @@ json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit)
 	uint64_t reasons[HYDNS_REASONS], window = hydnsd_activity_window(d, reasons);
 	uint64_t answered = reasons[HYDNS_R_ANSWERED], dns = answered;
 	json_t *why = json_object();
+	struct hydnsd_families families;
 
+	hydnsd_families_of(d, HYDNS_AUTHORITIES, &families);
 	/* the share is of queries to resolvers, not of all packets on the wire: those passed unread are unknown */
 	for (unsigned k = HYDNS_R_BAD_CHECKSUM; k < HYDNS_REASONS; k++) {
 		if (k == HYDNS_R_EMPTY || !reasons[k])
@@ -183,8 +190,8 @@ json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit)
 		dns += reasons[k];
 		json_object_set_new(why, hydnsd_reason_name(k), json_integer((json_int_t)reasons[k]));
 	}
-	return json_pack("{s:I, s:I, s:I, s:f, s:o, s:o, s:o}", "window_ms", (json_int_t)window,
+	return json_pack("{s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o}", "window_ms", (json_int_t)window,
 		"answered", (json_int_t)answered, "passed", (json_int_t)(dns - answered),
 		"share", dns ? (double)answered / (double)dns : 0.0, "reasons", why, "notes", all_notes(d),
-		"names", names(d, limit));
+		"families_passed", hydnsd_families_json(&families), "names", names(d, limit));
 }

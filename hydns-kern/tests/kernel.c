@@ -494,6 +494,17 @@ void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int a
 		bpf_map_update_elem(k->acl_fd, &key, &value, BPF_ANY);
 }
 
+void kernel_own(struct kernel *k, const __u8 addr[16], bool on)
+{
+	__u64 half[2], *word;
+	__u32 bit;
+
+	memcpy(half, addr, sizeof(half));
+	bit = hydns_own_bit(half[0], half[1]);
+	word = &k->skel->bss->hydns_own[bit / 64];
+	*word = on ? *word | 1ULL << bit % 64 : *word & ~(1ULL << bit % 64);
+}
+
 void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c)
 {
 	__u32 key = HYDNS_COOKIES_INDEX(RESOLVER, set);

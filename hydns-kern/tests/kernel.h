@@ -70,10 +70,12 @@ void kernel_pause(struct kernel *k, bool on);
 /* Tells the program that the store holds no rule, whatever it holds. */
 void kernel_empty(struct kernel *k, bool on);
 void kernel_config(struct kernel *k, const struct hydns_authority_config *c); /* NULL: the usual one */
-/* Sets what the current ACL half says of a prefix; -1 removes it. */
 /* Both services come or go, and the change is noted. */
 void kernel_serve(struct kernel *k, bool on);
+/* Sets what the current ACL half says of a prefix; -1 removes it. */
 void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int action);
+/* Whether the filter of the host's own addresses holds this one. */
+void kernel_own(struct kernel *k, const __u8 addr[16], bool on);
 /* The secrets of that set, in their place; the page's set is the caller's to change. */
 void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
 void kernel_counts(struct kernel *k, struct hydns_authority_count *sum);

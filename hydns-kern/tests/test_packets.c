@@ -413,9 +413,11 @@ static void test_acl(void **state)
 	kernel_remove(kern, handle);
 }
 
-/* The flag stands for the ACL, which is not asked then: here the two contradict each other. */
+/* The flag stands for the ACL, which is not asked then: here the two contradict each other. Of a client that may be the
+ * host itself the ACL is asked, and refuses it or does not. */
 static void test_everybody_allowed(void **state)
 {
+	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff };
 	struct hydns_authority_config c = {
 		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ALLOWS_IPV4, .edns_size = EDNS_SIZE, .max_udp = 4096,
 	};
@@ -425,15 +427,27 @@ static void test_everybody_allowed(void **state)
 
 	(void)state;
 	v6.ipv6 = true;
+	memcpy(mapped + 12, client4, 4);
 	answer_addresses(&a, 1, 300);
 	handle = kernel_publish(kern, &plain, &a, 0, NULL);
 	kernel_config(kern, &c);
 	expect_answer("every IPv4 client allowed", &plain, &a, 0);
 	expect_query_passes("but not IPv6", &v6, HYDNS_R_ACL);
+	kernel_own(kern, mapped, true);
+	expect_query_passes("but not the host itself", &plain, HYDNS_R_ACL);
+	c.acl_half = 1;
+	kernel_config(kern, &c);
+	expect_answer("whose address the ACL allows", &plain, &a, 0);
+	kernel_own(kern, mapped, false);
 	c.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ALLOWS_IPV6;
+	c.acl_half = 0;
 	kernel_config(kern, &c);
 	expect_answer("every IPv6 client allowed", &v6, &a, 0);
 	expect_query_passes("but not IPv4", &plain, HYDNS_R_ACL);
+	kernel_own(kern, client6, true);
+	expect_query_passes("but not the host itself, over IPv6", &v6, HYDNS_R_ACL);
+	kernel_own(kern, client6, false);
+	expect_answer("every IPv6 client allowed again", &v6, &a, 0);
 	kernel_config(kern, NULL);
 	kernel_remove(kern, handle);
 }

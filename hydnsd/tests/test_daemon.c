@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <linux/bpf.h>
 #include <net/if.h>
+#include <net/route.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -697,11 +698,22 @@ static void another_user_will_do(void **state)
 }
 
 /* -- surroundings ---------------------------------------------------------------------------------------------- */
+static struct sockaddr in(in_addr_t addr)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = addr };
+	struct sockaddr a;
+
+	memcpy(&a, &in, sizeof(a));
+	return a;
+}
+
+/* With a route to clients, without which none is answered. */
 static bool loopback_up(void)
 {
 	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING };
+	struct rtentry to_clients = { .rt_dst = in(0), .rt_genmask = in(0), .rt_flags = RTF_UP, .rt_dev = r.ifr_name };
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-	bool good = ioctl(fd, SIOCSIFFLAGS, &r) == 0;
+	bool good = ioctl(fd, SIOCSIFFLAGS, &r) == 0 && ioctl(fd, SIOCADDRT, &to_clients) == 0;
 
 	close(fd);
 	return good;

@@ -475,7 +475,7 @@ struct hydns_withdraw {
 	__u8  name[256];         /* wire format, lower case */
 };
 /* Kernel answers of this resolver since its page was made. hydnsd also sends them unasked, with seq 0, when no more can
- * come: it has detached the program. */
+ * come: it has detached the program; or, before WELCOME with a new page, it has exchanged that which answered by the former. */
 struct hydns_counts {
 	__u64 answered;
 	__u64 ipv6;

@@ -2,10 +2,10 @@
 """The twins program: queries in, what became of them out. Its source says what is asked where and when."""
 
 import socket
-import struct
 import subprocess
 from collections import namedtuple
 
+from harness.layouts import layout
 from harness.network import CLIENT1, CLIENT2, DEFAULT_HOPS, REFERENCE, RESOLVER_HOPS, SERVICE
 from harness.process import tail
 from harness.run import HarnessError
@@ -18,9 +18,6 @@ DIRECT, KERNEL, AGAIN, REFERENCE_ASKED = range(4)
 SILENCE = 0xFFFF
 
 IP_RECVTTL = 12        # linux/in.h; not in Python's socket module
-
-_QUERY = struct.Struct("=IHBBHH")
-_REPORT = struct.Struct("=III4x8q4H2HBBHI4x")
 
 Group = namedtuple("Group", "client family index")
 """Where the kernel path is asked from: client 1 or 2, over IP version 4 or 6; index: its number."""
@@ -85,7 +82,9 @@ class Twins:
 
     @staticmethod
     def frame(number, wire, timeout_ms, group, flags=0, direct_wire=b""):
-        return _QUERY.pack(number, timeout_ms, group, flags, len(wire), len(direct_wire)) + wire + direct_wire
+        head = layout("twins_query").pack(number=number, timeout_ms=timeout_ms, group=group, flags=flags,
+                                          len=(len(wire), len(direct_wire)))
+        return head + wire + direct_wire
 
     def write(self, frames):
         """Hands over frames; waits while the window is full."""
@@ -102,17 +101,15 @@ class Twins:
     def reports(self):
         """Yields (queries finished since the last report, how many of them in the kernel, Flow or None) until the
         program ends."""
-        out = self.popen.stdout
-        while head := out.read(_REPORT.size):
-            fields = _REPORT.unpack(head)
-            (number, finished, in_kernel), times, lengths = fields[:3], fields[3:11], fields[11:15]
-            len_kernel, len_direct, group, differs, by_kernel, _ = fields[15:]
-            if not len_kernel:
-                yield finished, in_kernel, None
+        out, report = self.popen.stdout, layout("twins_report")
+        while head := out.read(report.size):
+            r = report.unpack(head)
+            if not r["len"][0]:
+                yield r["finished"], r["in_kernel"], None
                 continue
-            wire, direct_wire = out.read(len_kernel), out.read(len_direct)
-            replies = tuple(None if n == SILENCE else out.read(n) for n in lengths)
-            yield finished, in_kernel, Flow(number, self.groups[group], differs, bool(by_kernel), wire, direct_wire,
-                                            times[:4], times[4:], replies)
+            wire, direct_wire = (out.read(n) for n in r["len"])
+            replies = tuple(None if n == SILENCE else out.read(n) for n in r["reply_len"])
+            yield r["finished"], r["in_kernel"], Flow(r["number"], self.groups[r["group"]], r["differs"],
+                                                      bool(r["by_kernel"]), wire, direct_wire, r["sent"], r["got"], replies)
         if self.popen.wait(10) != 0:
             raise HarnessError(f"twins ended with status {self.popen.returncode}: {tail(self.log)}")

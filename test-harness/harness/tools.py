@@ -10,18 +10,30 @@ from .run import HarnessError
 TOP = Path(__file__).resolve().parent.parent.parent
 
 
+def build_tree():
+    return Path(os.environ.get("HYDNS_BUILD") or TOP / "build").resolve()
+
+
+def built(path):
+    """A program of the build tree."""
+    path = build_tree() / path
+    if not path.exists():
+        raise HarnessError(f"{path} is not there: build first (./quickstart build), or set HYDNS_BUILD to the build tree")
+    return path
+
+
 class Tools:
     """Paths of all programs, checked at once: a run must not fail half way for a missing one."""
 
     def __init__(self):
-        build = Path(os.environ.get("HYDNS_BUILD") or TOP / "build").resolve()
+        build = build_tree()
         unbound = Path(os.environ.get("HYDNS_UNBOUND") or build / "unbound-root/usr/lib/hydns/unbound").resolve()
         self.build = build
-        self.hydnsd = self._built(build / "hydnsd" / "hydnsd")
-        self.hydnsctl = self._built(build / "hydnsd" / "hydnsctl")
-        self.asker = self._built(build / "test-harness" / "asker")
-        self.twins = self._built(build / "test-harness" / "twins")
-        self.pass_object = self._built(build / "hydns-kern" / "pass.bpf.o")
+        self.hydnsd = built("hydnsd/hydnsd")
+        self.hydnsctl = built("hydnsd/hydnsctl")
+        self.asker = built("test-harness/asker")
+        self.twins = built("test-harness/twins")
+        self.pass_object = built("hydns-kern/pass.bpf.o")
         self.unbound = self._unbound(unbound / "sbin" / "unbound")
         self.unbound_control = self._unbound(unbound / "sbin" / "unbound-control")
         self.unbound_checkconf = self._unbound(unbound / "sbin" / "unbound-checkconf")
@@ -32,7 +44,7 @@ class Tools:
 
     def built(self, path):
         """A program of the build tree that only some need."""
-        return self._built(self.build / path)
+        return built(path)
 
     def bind(self, name):
         """The beginning of a command of the patched BIND, such as sbin/named, asked for when it is needed: a run with
@@ -56,13 +68,6 @@ class Tools:
         if not path.exists():
             raise HarnessError(f"{path} is not there: ./quickstart build makes the patched BIND, or set HYDNS_BIND to "
                                "its prefix")
-        return path
-
-    @staticmethod
-    def _built(path):
-        if not path.exists():
-            raise HarnessError(f"{path} is not there: build first (./quickstart build), or set HYDNS_BUILD to "
-                               "the build tree")
         return path
 
     @staticmethod

@@ -13,8 +13,7 @@
  * A reply at the kernel place that comes with another hop limit than HOPS, the resolver's, is the kernel's own;
  * the parent has told the sockets to say (IP_RECVTTL, IPV6_RECVHOPLIMIT).
  *
- * stdin: struct twins_query and its octets; stdout: struct twins_report and its octets; integers in the
- * machine's byte order. A report is written for queries whose replies differ and for those marked FULL; all
+ * stdin: struct twins_query and its octets; stdout: struct twins_report and its octets (twins.h). A report is written for queries whose replies differ and for those marked FULL; all
  * others only count, in reports without a query. Ends when stdin has ended and all is answered.
  */
 #ifndef _GNU_SOURCE
@@ -34,6 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "common.h"
+#include "twins.h"
 
 #define HEADER          12
 #define QUERY_ROOM      2048
@@ -48,34 +48,8 @@
 #define PATIENCE        2         /* times longer to wait when another place has answered */
 #define SILENCE         0xffff    /* length of a reply that did not come */
 
-enum place { DIRECT, KERNEL, AGAIN, REFERENCE, PLACES };
 enum socket_of { TO_DIRECT, TO_KERNEL, TO_REFERENCE, SOCKETS };
 static const enum socket_of socket_of_place[PLACES] = { TO_DIRECT, TO_KERNEL, TO_DIRECT, TO_REFERENCE };
-
-#define FULL            0x01      /* report in any case */
-#define ALONE           0x02      /* no reference */
-
-struct twins_query {
-	uint32_t number;              /* the caller's */
-	uint16_t timeout_ms;          /* until a place is taken for silent, if no other has answered */
-	uint8_t group;
-	uint8_t flags;
-	uint16_t len[2];              /* for kernel; for direct and reference, 0: the same octets */
-};
-
-struct twins_report {
-	uint32_t number;
-	uint32_t finished;            /* queries finished since the last report, with this one if it is one */
-	uint32_t in_kernel;           /* how many of them the kernel answered */
-	int64_t sent[PLACES], got[PLACES]; /* monotonic ns, 0: not asked, no reply */
-	uint16_t reply_len[PLACES];
-	uint16_t len[2];              /* as in the query; 0 and 0: no query */
-	uint8_t group, differs;       /* DIFFERS_* */
-	uint16_t by_kernel;           /* this one's reply at the kernel place is the kernel's own */
-	uint32_t reserved;
-};
-#define DIFFERS_KERNEL    0x01
-#define DIFFERS_REFERENCE 0x02
 
 struct ask {
 	int64_t sent, got;

@@ -77,10 +77,10 @@ def plugin(path):
     return PluginClient(path.daemon.plugin_socket)
 
 
-def as_message(kind, payload=b"", registered=False):
+def as_message(kind, payload=bytes, registered=False):
     def way(path):
         client = plugin(path).register() if registered else plugin(path)
-        return client.socket, lambda fd: client.send(kind, payload, [fd])
+        return client.socket, lambda fd: client.send(kind, payload(), [fd])
     return way
 
 
@@ -119,7 +119,7 @@ def control(before, data):
 
 
 WAYS = {
-    "before HELLO": as_message("SERVICE"), "as a ring": as_message("HELLO", hello()), "beside a ring": beside_a_ring,
+    "before HELLO": as_message("SERVICE"), "as a ring": as_message("HELLO", hello), "beside a ring": beside_a_ring,
     "as a service": as_message("SERVICE", registered=True), "with a BYE": as_message("BYE", registered=True),
     "with a STATS": as_message("STATS", registered=True), "many": many, "in an empty message": in_an_empty_message,
     "on the control socket": control(b"", b'{"cmd":"status"}\n'),

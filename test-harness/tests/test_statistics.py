@@ -4,11 +4,14 @@ by its own, in unbound-control's statistics, in the log and in shared memory."""
 
 import os
 import re
+import signal
 
 import pytest
 from conftest import kernel_path
 from test_fidelity import VARIANTS, Hot, kernel, validating, wires_of
 
+from harness.layouts import layout, number
+from harness.pinned import writable
 from harness.run import wait_until
 
 QUESTIONS = kernel("a a3 missing txt ent") + kernel("aaaa", "AAAA") + kernel("mx", "MX") + kernel("https", "HTTPS") \
@@ -107,3 +110,40 @@ def test_counts_outlive_hydnsd(counted):
     before = counted.path.unbound.stats()["total.num.queries"]
     assert counted.count(wires(counted))[1] == len(wires(counted))
     assert counted.path.unbound.stats()["total.num.queries"] == before + len(wires(counted))
+
+
+@pytest.mark.parametrize("signal_to_daemon", [signal.SIGUSR2, signal.SIGKILL])
+def test_counts_outlive_another_capacity(counted, signal_to_daemon):
+    """The next hydnsd has maps of its own; what the former program has answered from the former ones, until it was exchanged, is
+    told to Unbound, by type, too."""
+    daemon, unbound = counted.path.daemon, counted.path.unbound
+    assert counted.heat(QUESTIONS) == []
+    theirs = grown(counted, lambda: counted.count(wires(counted)))
+    before = unbound.stats()
+    daemon.stop(signal_to_daemon)
+    replies = [counted.ask(wires(counted), family) for family in (4, 6)]
+    assert all(None not in r for r in replies)
+    daemon.capacity = (daemon.capacity or 100000) // 2
+    daemon.start()
+    wait_until(daemon.resolver_ready, 10, "Unbound's module to register again")
+    after = unbound.stats()
+    assert daemon.call({"cmd": "status"})["adopted"] is False
+    assert after["total.num.queries"] - before["total.num.queries"] == 2 * len(wires(counted))
+    assert after["num.answer.rcode.NXDOMAIN"] - before["num.answer.rcode.NXDOMAIN"] == 2 * theirs["num.answer.rcode.NXDOMAIN"]
+
+
+def test_counts_of_another_abi_are_said_to_be_lost(counted):
+    """What the former program answered after its hydnsd had ended: nobody can read maps of another ABI."""
+    daemon, unbound = counted.path.daemon, counted.path.unbound
+    assert counted.heat(QUESTIONS) == []
+    before = unbound.stats()["total.num.queries"]
+    daemon.stop(signal.SIGUSR2)
+    assert None not in counted.ask(wires(counted))
+    abi = layout("hydns_geometry")
+    with writable(daemon.pins / "hydns_meta") as meta:
+        meta[:abi.size] = abi.pack(**abi.unpack(meta[:abi.size]) | {"abi_version": number("HYDNS_ABI_VERSION") - 1})
+    daemon.start()
+    wait_until(daemon.resolver_ready, 10, "Unbound's module to register again")
+    assert unbound.stats()["total.num.queries"] == before
+    assert "is missing in the resolvers' statistics" in daemon.program.log.read_text()
+    assert counted.heat(QUESTIONS) == []

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A plugin client that asks for all it can, beside one that asks for little: the latter does not notice."""
+"""A plugin client that asks for all it can, beside one that asks for little: the latter does not notice. With -s, how long its
+withdrawals take."""
 
+import statistics
 import subprocess
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -16,6 +19,7 @@ from harness.run import SOON, wait_until
 NAME = "host1.lab.example"
 RULES = 50000
 FLOOD = 20000
+TIMED = 50
 QUEUE = 1000      # messages: more than lie in a connection's buffer (160 to 280) and with hydnsd (a few)
 
 
@@ -97,6 +101,23 @@ def flushes_are_done(path):
     assert epoch(path) == before, "the resolver had to withdraw by itself"
 
 
+def print_times(other, beside):
+    """Of withdrawals that look at every rule, one after the other."""
+    times = []
+    for _ in range(TIMED):
+        begun = time.monotonic()
+        assert other.call("WITHDRAW", withdraw("other.test"))[0] == "ACK"
+        times.append((time.monotonic() - begun) * 1000)
+    print(f"\n{RULES:,} rules, a withdrawal beside {beside}: median {statistics.median(times):.1f} ms, worst {max(times):.1f} ms "
+          f"of {TIMED}")
+
+
+def test_alone(path):
+    """For comparison."""
+    with PluginClient(path.daemon.plugin_socket).register() as other:
+        print_times(other, "nobody")
+
+
 @pytest.mark.parametrize("scope", ["SUBTREE", "ALL"])
 def test_withdrawals_without_end(path, scope):
     with PluginClient(path.daemon.plugin_socket).register() as other, \
@@ -105,6 +126,7 @@ def test_withdrawals_without_end(path, scope):
         for _ in range(5):
             assert other.call("WITHDRAW", withdraw("other.test"))[0] == "ACK"
             assert worst.sent == FLOOD or worst.sent > worst.answered, "there is no backlog: the test proves nothing"
+        print_times(other, f"a client that withdraws without end (scope {scope})")
         with flushes_are_done(path):
             pass
         assert worst.answered > 0 and worst.most_open < QUEUE, "hydnsd took more than it could do"
@@ -116,6 +138,7 @@ def test_counts_without_end(path):
         wait_until(worst.has_sent_much, SOON, "the flood to fill what it can fill")
         for _ in range(5):
             assert other.call("WITHDRAW", withdraw("other.test"))[0] == "ACK"
+        print_times(other, "a client that asks for counts without end")
         with flushes_are_done(path):
             pass
         wait_until(lambda: held_back(path) > before, SOON, "the flood to be held back")

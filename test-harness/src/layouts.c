@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * What Python must know of structs and numbers that are defined in C, as the compiler has them: one JSON object, "structs" by
+ * name with size and fields {name: [offset, octets of an element, elements]}, and "numbers".
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hydns/abi.h"
+#include "twins.h"
+
+static const struct {
+	const char *of, *name;
+	size_t size, offset, octets, elements;
+} fields[] = {
+#define FIELDS(type, name, octets, elements) \
+	{ #type, #name, sizeof(struct type), offsetof(struct type, name), octets, elements },
+#define ONE(type, name) FIELDS(type, name, sizeof(((struct type *)0)->name), 1)
+#define ARRAY(type, name) FIELDS(type, name, sizeof(((struct type *)0)->name[0]), \
+				 sizeof(((struct type *)0)->name) / sizeof(((struct type *)0)->name[0]))
+	ONE(hydns_geometry, abi_version)
+	ONE(hydns_msg, type) ONE(hydns_msg, seq) ONE(hydns_msg, len)
+	ONE(hydns_hello, abi_version) ONE(hydns_hello, threads) ONE(hydns_hello, capacity) ONE(hydns_hello, min_ttl)
+	ONE(hydns_hello, max_ttl) ONE(hydns_hello, flags) ONE(hydns_hello, edns_size) ONE(hydns_hello, max_udp)
+	ONE(hydns_hello, refresh_percent) ONE(hydns_hello, pid) ONE(hydns_hello, admission) ARRAY(hydns_hello, kept_seed)
+	ONE(hydns_hello, identity) ONE(hydns_hello, version)
+	ONE(hydns_withdraw, generation) ONE(hydns_withdraw, scope) ONE(hydns_withdraw, name_len) ONE(hydns_withdraw, name)
+	ONE(twins_query, number) ONE(twins_query, timeout_ms) ONE(twins_query, group) ONE(twins_query, flags)
+	ARRAY(twins_query, len)
+	ONE(twins_report, number) ONE(twins_report, finished) ONE(twins_report, in_kernel) ARRAY(twins_report, sent)
+	ARRAY(twins_report, got) ARRAY(twins_report, reply_len) ARRAY(twins_report, len) ONE(twins_report, group)
+	ONE(twins_report, differs) ONE(twins_report, by_kernel)
+};
+
+static const struct {
+	const char *name;
+	unsigned long long value;
+} numbers[] = {
+#define NUMBER(name) { #name, name },
+	NUMBER(HYDNS_ABI_VERSION) NUMBER(HYDNS_MSG_MAX) NUMBER(HYDNS_RING_SIZE)
+	NUMBER(HYDNS_MSG_HELLO) NUMBER(HYDNS_MSG_WELCOME) NUMBER(HYDNS_MSG_SERVICE) NUMBER(HYDNS_MSG_ACL)
+	NUMBER(HYDNS_MSG_RESET) NUMBER(HYDNS_MSG_READY) NUMBER(HYDNS_MSG_WITHDRAW) NUMBER(HYDNS_MSG_STATS)
+	NUMBER(HYDNS_MSG_COUNTS) NUMBER(HYDNS_MSG_NOTE) NUMBER(HYDNS_MSG_BYE) NUMBER(HYDNS_MSG_ACK)
+	NUMBER(HYDNS_MSG_REFUSED) NUMBER(HYDNS_MSG_COOKIES) NUMBER(HYDNS_MSG_SETTLE)
+	NUMBER(HYDNS_SCOPE_NAME) NUMBER(HYDNS_SCOPE_SUBTREE) NUMBER(HYDNS_SCOPE_ALL)
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+int main(void)
+{
+	const char *of = "";
+
+	printf("{\"structs\": {");
+	for (size_t i = 0; i < COUNT(fields); i++) {
+		if (strcmp(of, fields[i].of) != 0)
+			printf("%s\n\"%s\": {\"size\": %zu, \"fields\": {", i ? "}}," : "", fields[i].of, fields[i].size);
+		else
+			printf(", ");
+		of = fields[i].of;
+		printf("\"%s\": [%zu, %zu, %zu]", fields[i].name, fields[i].offset, fields[i].octets, fields[i].elements);
+	}
+	printf("}}},\n\"numbers\": {");
+	for (size_t i = 0; i < COUNT(numbers); i++)
+		printf("%s\"%s\": %llu", i ? ", " : "", numbers[i].name, numbers[i].value);
+	puts("}}");
+	return 0;
+}
