@@ -14,17 +14,19 @@ import pytest
 
 from conftest import bind_path, kernel_path
 from differ import cookies, judge
-from differ.asking import DIFFERS_KERNEL, DIFFERS_REFERENCE, FULL, Flow, Group, Twins
+from differ.asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, Flow, Group, Twins
 from differ.questions import Data
 from differ.servers import SERVERS
 from harness import pinned
 from harness.client import ask, query
-from harness.compare import difference
+from harness.compare import difference, ttls
 from harness.network import CLIENT1, SERVICE
+from harness.relay import Relay
 from harness.run import wait_until
 
 TESTER = Path(__file__).resolve().parent.parent / "differential"
 HOT = "www.lab.example"
+HELD_UP, HELD_UP_SECONDS = "10.53.0.79", 2.2     # where the server is reached by a relay, and how slow that is each way
 
 
 def reply(*, opt=True, rotate=0, swap=False, ttl=300, flags="QR RD RA"):
@@ -82,6 +84,19 @@ def test_between_two_replies():
     assert judged.of(flow(reply(ttl=100), reply(ttl=5), reply(ttl=300))).kind in ("TTL", "older TTL")
     assert judged.of(flow(None, reply())).kind == "silence"
     assert judged.of(flow(flip(reply(), 40), reply())) is not None
+
+
+def test_ttls_count_down_between_two_replies():
+    """Whatever passes between them, no TTL may be above what the time allows."""
+    def held_up(kernel, before, after, since, until):
+        """sent and got: seconds that DIRECT's reply, and AGAIN's, may have been under way."""
+        at = [10**9 * s for s in (0, since, since, since + until)]
+        return judge.Judge(Data([])).of(flow(*(reply(ttl=t) for t in (kernel, before, after)))._replace(
+            sent=(at[0], at[1], at[2], 0), got=(at[0], at[1], at[3], 0)))
+    assert held_up(298, 302, 296, 4, 0) is None and held_up(298, 302, 294, 0, 4) is None
+    assert held_up(298, 302, 296, 0, 0).kind == "TTL" and held_up(298, 304, 302, 4, 0).kind == "older TTL"
+    assert held_up(298, 302, 292, 0, 4).kind == "TTL", "it counts down no faster than time passes"
+    assert held_up(300, 298, 298, 4, 4) is None and held_up(300, 298, 298, 4, 0).kind == "TTL", "before it TTLs were not lower"
 
 
 def test_a_second_off_is_explained():
@@ -223,6 +238,17 @@ def pair(world, request):
         yield tested, SERVERS[request.param, "recursive"].rules
 
 
+@pytest.fixture(scope="module")
+def slow_way(world):
+    """Reaches the server past the kernel path, with time to pass on the way there and on the way back."""
+    def late(wire):
+        time.sleep(HELD_UP_SECONDS)
+        return wire
+    with Relay(world.network.resolver, HELD_UP, SERVICE[4]) as relay:
+        relay.delay, relay.change = HELD_UP_SECONDS, late
+        yield {**SERVICE, 4: HELD_UP}
+
+
 def ask_many(world, count):
     """So many flows of one question."""
     wire = query(HOT).to_wire()
@@ -230,6 +256,20 @@ def ask_many(world, count):
         twins.write(b"".join(twins.frame(n, wire, 700, n % len(twins.groups), FULL) for n in range(1, count + 1)))
         twins.close()
         return [f for _, _, f in twins.reports() if f]
+
+
+def test_an_asker_that_is_held_up(world, pair, slow_way):
+    """Between the three replies to one question lie more than two seconds each, as when the tester waits for a processor:
+    their TTLs are that far apart, and right."""
+    path, rules = pair
+    world.heat(path.daemon, HOT)
+    with Twins(world, slow_way) as twins:
+        twins.write(twins.frame(1, query(HOT).to_wire(), 30000, 0, FULL))
+        twins.close()
+        found, = (f for _, _, f in twins.reports() if f)
+    before, kernel, after = (ttls(found.replies[place])[0] for place in (DIRECT, KERNEL, AGAIN))
+    assert found.by_kernel and before - 2 >= kernel >= after + 2
+    assert judge.Judge(Data([]), rules=rules).of(found) is None
 
 
 def alter_rule(daemon, address):
