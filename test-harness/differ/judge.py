@@ -233,13 +233,14 @@ def a_second_off(flow, replies, rules=Rules()):
 
 
 class Judge:
-    """second_off counts what a_second_off() says; strict: what it says "end" of is a difference. used: how often each rule
+    """second_off counts what a_second_off() says; strict: what it says "end" of is a difference. control: what counts as the
+    kernel's is the resolver's own, which may be cut short or an error. used: how often each rule
     has let a reply pass; gave_up: how often one alone could not resolve, by which, and apart what a cache emptied a
     moment before explains (emptied: list of when the server under test lost its own, monotonic ns); that the server
     under test says so past the kernel path, too, has been judged before."""
 
-    def __init__(self, data, strict=False, rules=Rules(), emptied=()):
-        self.data, self.strict, self.rules, self.emptied = data, strict, rules, emptied
+    def __init__(self, data, strict=False, rules=Rules(), emptied=(), control=False):
+        self.data, self.strict, self.rules, self.emptied, self.control = data, strict, rules, emptied, control
         self.second_off, self.gave_up, self.used = Counter(), Counter(), Counter()
 
     def of(self, flow):
@@ -248,7 +249,7 @@ class Judge:
         if wrong:
             return wrong
         kernel, reference = replies[KERNEL], replies[REFERENCE_ASKED]
-        if flow.by_kernel and kernel and (kernel[2] & TC or kernel[3] & RCODE == SERVFAIL):
+        if flow.by_kernel and not self.control and kernel and (kernel[2] & TC or kernel[3] & RCODE == SERVFAIL):
             return Difference("never the kernel's", f"flags {kernel[2:4].hex()}")
         if flow.differs & DIFFERS_KERNEL:
             found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules, _passed(flow, DIRECT, KERNEL),

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import dns.message
 import dns.rrset
@@ -16,16 +17,20 @@ from conftest import bind_path, kernel_path
 from differ import cookies, judge
 from differ.asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, Flow, Group, Twins
 from differ.questions import Data
+from differ.record import Recorder, authority
 from differ.servers import SERVERS
+from differ.session import Found
 from harness import pinned
 from harness.client import ask, query
-from harness.compare import difference, ttls
+from harness.compare import Difference, difference, ttls
 from harness.network import CLIENT1, SERVICE
 from harness.relay import Relay
-from harness.run import wait_until
+from harness.run import SOON, wait_until
 
 TESTER = Path(__file__).resolve().parent.parent / "differential"
 HOT = "www.lab.example"
+RECORDED = "host77.lab.example"
+ANSWER = f"{RECORDED}. 300 IN A "
 HELD_UP, HELD_UP_SECONDS = "10.53.0.79", 2.2     # where the server is reached by a relay, and how slow that is each way
 
 
@@ -233,6 +238,7 @@ def pair(world, request):
     """(the kernel path of the server, whose reference runs beside it; what the two may differ in)"""
     path, reference = {"unbound": (kernel_path, world.reference), "bind": (bind_path, world.named_reference)}[request.param]
     with path(world) as tested, reference() as beside:
+        tested.reference = beside
         # a named with an empty cache drops what more than ten clients ask at once
         wait_until(lambda: ask(beside.ns, beside.service[4], HOT), 10, f"the reference to know {HOT}")
         yield tested, SERVERS[request.param, "recursive"].rules
@@ -249,9 +255,9 @@ def slow_way(world):
         yield {**SERVICE, 4: HELD_UP}
 
 
-def ask_many(world, count):
+def ask_many(world, count, name=HOT):
     """So many flows of one question."""
-    wire = query(HOT).to_wire()
+    wire = query(name).to_wire()
     with Twins(world) as twins:
         twins.write(b"".join(twins.frame(n, wire, 700, n % len(twins.groups), FULL) for n in range(1, count + 1)))
         twins.close()
@@ -270,6 +276,27 @@ def test_an_asker_that_is_held_up(world, pair, slow_way):
     before, kernel, after = (ttls(found.replies[place])[0] for place in (DIRECT, KERNEL, AGAIN))
     assert found.by_kernel and before - 2 >= kernel >= after + 2
     assert judge.Judge(Data([]), rules=rules).of(found) is None
+
+
+def test_a_difference_is_recorded(world, pair, tmp_path):
+    """What the record of one says: who was asked and answered when, what both caches hold, what the authority was asked."""
+    path, name = pair[0], RECORDED
+    stand = SimpleNamespace(seed="s", world=world, daemon=path.daemon, reference=path.reference,
+                            tested=getattr(path, "unbound", None) or path.named)
+    with Recorder(stand, Data([f"{name}. 300 IN A 192.0.2.1"]), tmp_path) as recorder:
+        asked, = ask_many(world, 1, name)
+        wire = dns.name.from_text(name).to_wire()
+        wait_until(lambda: "\n".join(authority(recorder.packets, {wire}, 0)).count(ANSWER) >= 2, SOON, "both to have asked")
+        recorder.note(Found(Difference("TTL", "to be recorded"), asked, "phase", "", False))
+        for thread in recorder.threads:
+            thread.join(30)
+        recorded = {file.name: file.read_text() for file in (tmp_path / "seed-s-1").iterdir()}
+    assert name in recorded["cache-under-test"] and name in recorded["cache-reference"]
+    assert recorded["authority"].count(ANSWER) >= 2, recorded["authority"]
+    assert "got -" in recorded["difference"] and "(zone: 300)" in recorded["difference"]
+    assert "to be recorded" in recorded["difference"] and "past it, before: asked -" in recorded["difference"]
+    assert json.loads(recorded["stats"])["ok"] and "rules" in json.loads(recorded["rules"])
+    assert "not to be had" not in "".join(recorded.values())
 
 
 def alter_rule(daemon, address):
