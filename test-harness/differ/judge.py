@@ -70,15 +70,17 @@ def _passed(flow, first, second):
 
 
 def between(kernel, before, after, rules=Rules(), since=0, until=0):
-    """None when the kernel path's reply is one of the two others', else how it differs from the nearer one. since,
-    until: seconds that may have passed from the one before to the kernel's, and from that to the one after."""
+    """None when the kernel path's reply is one of the two others', else how it differs from the nearer one; "silence" when
+    one of them did not come, for then what it must equal is not known. since, until: seconds that may have passed from the one before to the kernel's, and from that to the one after."""
     found = _of_one_server(kernel, before, rules, earlier=since)
     if found is None:
         return None
     later = _of_one_server(kernel, after, rules, later=until)
     if later is None:
         return None
-    return later if later.kind in ("older TTL", "TTL") or found.kind == "silence" else found
+    if kernel and not (before and after):       # of a renewal in between the other reply says nothing
+        return Difference("silence", f"one of the replies past it did not come, and {found if before else later}")
+    return later if later.kind in ("older TTL", "TTL") else found
 
 
 def _content(wire, of_wildcards=False):

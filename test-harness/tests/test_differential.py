@@ -91,6 +91,18 @@ def test_between_two_replies():
     assert judged.of(flow(flip(reply(), 40), reply())) is not None
 
 
+def test_one_of_two_replies_is_missing():
+    """The cache was renewed after the reply before, and the one after was lost: that is for a second look to decide."""
+    judged, renewed = judge.Judge(Data([])), flow(reply(ttl=300), reply(ttl=298))
+    before, kernel, *_ = renewed.replies
+    assert judged.of(renewed).kind == "TTL"
+    for missing in (judge.AGAIN, judge.DIRECT):
+        replies = [kernel if place == judge.KERNEL else before for place in range(4)]
+        replies[missing] = None
+        assert judged.of(renewed._replace(replies=tuple(replies))).kind == "silence"
+    assert judged.of(flow(reply(), reply())._replace(replies=(None, reply(), reply(), None))) is None
+
+
 def test_ttls_count_down_between_two_replies():
     """Whatever passes between them, no TTL may be above what the time allows."""
     def held_up(kernel, before, after, since, until):
