@@ -24,14 +24,15 @@ from harness import pinned
 from harness.client import ask, query
 from harness.compare import Difference, difference, ttls
 from harness.network import CLIENT1, SERVICE
-from harness.relay import Relay
+from harness.relay import Relay, none
 from harness.run import SOON, wait_until
 
 TESTER = Path(__file__).resolve().parent.parent / "differential"
 HOT = "www.lab.example"
 RECORDED = "host77.lab.example"
 ANSWER = f"{RECORDED}. 300 IN A "
-HELD_UP, HELD_UP_SECONDS = "10.53.0.79", 2.2     # where the server is reached by a relay, and how slow that is each way
+AROUND = "10.53.0.79"           # where a relay is
+HELD_UP = 2.2                   # seconds
 
 
 def reply(*, opt=True, rotate=0, swap=False, ttl=300, flags="QR RD RA"):
@@ -250,21 +251,28 @@ def pair(world, request):
     """(the kernel path of the server, whose reference runs beside it; what the two may differ in)"""
     path, reference = {"unbound": (kernel_path, world.reference), "bind": (bind_path, world.named_reference)}[request.param]
     with path(world) as tested, reference() as beside:
-        tested.reference = beside
+        tested.reference, tested.tested = beside, getattr(tested, "unbound", None) or tested.named
         # a named with an empty cache drops what more than ten clients ask at once
         wait_until(lambda: ask(beside.ns, beside.service[4], HOT), 10, f"the reference to know {HOT}")
         yield tested, SERVERS[request.param, "recursive"].rules
 
 
 @pytest.fixture(scope="module")
-def slow_way(world):
-    """Reaches the server past the kernel path, with time to pass on the way there and on the way back."""
-    def late(wire):
-        time.sleep(HELD_UP_SECONDS)
-        return wire
-    with Relay(world.network.resolver, HELD_UP, SERVICE[4]) as relay:
-        relay.delay, relay.change = HELD_UP_SECONDS, late
-        yield {**SERVICE, 4: HELD_UP}
+def relay(world):
+    """Reaches the server past the kernel path, at AROUND."""
+    with Relay(world.network.resolver, AROUND, SERVICE[4]) as r:
+        yield r
+        r.delay, r.loses, r.change = 0.0, none, bytes
+
+
+def ask_around(world, timeout_ms):
+    """The flow of one question, asked past the kernel path by the relay, and that path's TTLs: before, in the kernel, after
+    (None: silence)."""
+    with Twins(world, {**SERVICE, 4: AROUND}) as twins:
+        twins.write(twins.frame(1, query(HOT).to_wire(), timeout_ms, 0, FULL))
+        twins.close()
+        found, = (f for _, _, f in twins.reports() if f)
+    return found, [found.replies[place] and ttls(found.replies[place])[0] for place in (DIRECT, KERNEL, AGAIN)]
 
 
 def ask_many(world, count, name=HOT):
@@ -276,25 +284,42 @@ def ask_many(world, count, name=HOT):
         return [f for _, _, f in twins.reports() if f]
 
 
-def test_an_asker_that_is_held_up(world, pair, slow_way):
+def test_an_asker_that_is_held_up(world, pair, relay):
     """Between the three replies to one question lie more than two seconds each, as when the tester waits for a processor:
     their TTLs are that far apart, and right."""
     path, rules = pair
     world.heat(path.daemon, HOT)
-    with Twins(world, slow_way) as twins:
-        twins.write(twins.frame(1, query(HOT).to_wire(), 30000, 0, FULL))
-        twins.close()
-        found, = (f for _, _, f in twins.reports() if f)
-    before, kernel, after = (ttls(found.replies[place])[0] for place in (DIRECT, KERNEL, AGAIN))
+
+    def late(wire):
+        time.sleep(HELD_UP)
+        return wire
+    relay.delay, relay.loses, relay.change = HELD_UP, none, late
+    found, (before, kernel, after) = ask_around(world, 30000)
     assert found.by_kernel and before - 2 >= kernel >= after + 2
     assert judge.Judge(Data([]), rules=rules).of(found) is None
+
+
+def test_a_renewal_whose_witness_is_lost(world, pair, relay):
+    """The kernel shows what came into the cache after the reply before; the one after, which would show it too, is lost."""
+    path, rules = pair
+    world.heat(path.daemon, HOT)
+    time.sleep(HELD_UP)
+
+    def renewed(wire):
+        path.tested.control({"unbound": "flush", "named": "flushname"}[path.tested.name], HOT)
+        world.heat(path.daemon, HOT)
+        relay.loses = bool
+        return wire
+    relay.delay, relay.loses, relay.change = 0.0, none, renewed
+    found, (before, kernel, after) = ask_around(world, 700)
+    assert found.by_kernel and before + 2 <= kernel and after is None
+    assert judge.Judge(Data([]), rules=rules).of(found).kind == "silence"
 
 
 def test_a_difference_is_recorded(world, pair, tmp_path):
     """What the record of one says: who was asked and answered when, what both caches hold, what the authority was asked."""
     path, name = pair[0], RECORDED
-    stand = SimpleNamespace(seed="s", world=world, daemon=path.daemon, reference=path.reference,
-                            tested=getattr(path, "unbound", None) or path.named)
+    stand = SimpleNamespace(seed="s", world=world, daemon=path.daemon, tested=path.tested, reference=path.reference)
     with Recorder(stand, Data([f"{name}. 300 IN A 192.0.2.1"]), tmp_path) as recorder:
         asked, = ask_many(world, 1, name)
         wire = dns.name.from_text(name).to_wire()
