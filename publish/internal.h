@@ -71,8 +71,8 @@ struct hydns_producer {
 };
 int hydns_producer_open(struct hydns_producer *r);       /* negative errno */
 void hydns_producer_close(struct hydns_producer *r);
-/* Room for a frame of len octets (a multiple of 8) in one piece, or NULL: full. */
-void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len);
+/* Room for a frame of len octets (a multiple of 8) in one piece that leaves so many spare, or NULL: full. */
+void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len, uint32_t spare);
 /* Publishes the reserved frame. True when hydnsd sleeps and the doorbell must be written. */
 bool hydns_producer_commit(struct hydns_producer *r, uint32_t len);
 /* Less than half of the ring is in use. */

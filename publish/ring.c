@@ -61,14 +61,14 @@ static struct hydns_frame *frame_at(const struct hydns_producer *r, uint32_t pos
 	return (struct hydns_frame *)(data + (position & (HYDNS_RING_BYTES - 1)));
 }
 
-void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len)
+void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len, uint32_t spare)
 {
 	uint32_t used = r->head - __atomic_load_n(&r->ring->tail, __ATOMIC_ACQUIRE);
 	uint32_t to_end = HYDNS_RING_BYTES - (r->head & (HYDNS_RING_BYTES - 1));
 	uint32_t pad = len > to_end ? to_end : 0;
 
 	/* used beyond the size is a tail that hydnsd can't have written in its right mind: also full. */
-	if (used > HYDNS_RING_BYTES || HYDNS_RING_BYTES - used < len + pad) {
+	if (used > HYDNS_RING_BYTES || HYDNS_RING_BYTES - used < len + pad + spare) {
 		__atomic_store_n(&r->ring->dropped, r->ring->dropped + 1, __ATOMIC_RELAXED);
 		return NULL;
 	}

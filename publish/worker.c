@@ -9,6 +9,8 @@
 /* A rule is dead at its expiry; the places of its names in names.c are held a little longer. */
 #define NAMES_MARGIN_MS 2000U
 #define TTL_ANY         0x7fffffffU   /* RFC 2181 section 8 */
+/* What offers leave of a ring: an offer comes again, a change or renewal that finds no room does not. */
+#define FOR_CHANGES     (HYDNS_RING_BYTES / 4)
 
 /* What an offer is made of, gathered before a frame is reserved. */
 struct draft {
@@ -262,7 +264,7 @@ static int put_offer(struct hydns_thread *t, const struct draft *d, const uint8_
 {
 	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a.answer_len + d->left_out->len + 7U) & ~7U;
 	struct hydns_ring *ring = t->ring.ring;
-	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len);
+	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len, FOR_CHANGES);
 
 	if (!f)
 		return -ENOBUFS;
@@ -382,7 +384,7 @@ bool hydns_publish_watches(const struct hydns_publish *p)
 static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what, const uint8_t *name)
 {
 	uint32_t size = (offsetof(struct hydns_changed, data) + what->name_len + 7U) & ~7U;
-	struct hydns_changed *f = hydns_producer_reserve(&t->ring, size);
+	struct hydns_changed *f = hydns_producer_reserve(&t->ring, size, 0);
 
 	if (!f)
 		return false;

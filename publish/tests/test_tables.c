@@ -300,15 +300,18 @@ static void ring_full_and_wrapped(void **state)
 	(void)state;
 	assert_int_equal(hydns_producer_open(&r), 0);
 	r.head = r.ring->head = r.ring->tail = 0xfffff000U;     /* the counters wrap at 2^32 as well */
-	while (hydns_producer_reserve(&r, len)) {
+	while (hydns_producer_reserve(&r, len, 0)) {
 		hydns_producer_commit(&r, len);
 		n++;
 	}
 	assert_in_range(n, HYDNS_RING_BYTES / len - 1, HYDNS_RING_BYTES / len);
 	assert_int_equal(r.ring->dropped, 1);
 	consume_all(&r);
+	assert_null(hydns_producer_reserve(&r, len, HYDNS_RING_BYTES));
+	assert_non_null(hydns_producer_reserve(&r, len, HYDNS_RING_BYTES - 2 * len));
+	consume_all(&r);
 	for (int i = 0; i < 10000; i++) {
-		uint8_t *f = hydns_producer_reserve(&r, len);
+		uint8_t *f = hydns_producer_reserve(&r, len, 0);
 
 		assert_non_null(f);
 		assert_true(f + len <= (uint8_t *)r.ring + HYDNS_RING_DATA + HYDNS_RING_BYTES);
@@ -318,7 +321,7 @@ static void ring_full_and_wrapped(void **state)
 	}
 	head = r.ring->head;
 	r.ring->tail = head + 8;               /* nonsense: taken for full */
-	assert_null(hydns_producer_reserve(&r, len));
+	assert_null(hydns_producer_reserve(&r, len, 0));
 	hydns_producer_close(&r);
 }
 
@@ -328,13 +331,13 @@ static void ring_wakes_once(void **state)
 
 	(void)state;
 	assert_int_equal(hydns_producer_open(&r), 0);
-	assert_non_null(hydns_producer_reserve(&r, 64));
+	assert_non_null(hydns_producer_reserve(&r, 64, 0));
 	assert_false(hydns_producer_commit(&r, 64));
 	r.ring->need_wakeup = 1;
-	assert_non_null(hydns_producer_reserve(&r, 64));
+	assert_non_null(hydns_producer_reserve(&r, 64, 0));
 	assert_true(hydns_producer_commit(&r, 64));
 	assert_int_equal(r.ring->need_wakeup, 0);
-	assert_non_null(hydns_producer_reserve(&r, 64));
+	assert_non_null(hydns_producer_reserve(&r, 64, 0));
 	assert_false(hydns_producer_commit(&r, 64));
 	hydns_producer_close(&r);
 }

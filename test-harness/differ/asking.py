@@ -46,9 +46,10 @@ def _connected(ns, server, local):
 
 
 class Twins:
-    """Context manager: sockets and program. groups[n] says where queries of group n are asked from."""
+    """Context manager: sockets and program. groups[n] says where queries of group n are asked from. direct: where the
+    server is reached past the kernel path, by IP version."""
 
-    def __init__(self, world):
+    def __init__(self, world, direct=SERVICE):
         self.world = world
         self.groups, self.sockets = [], []
         network = world.network
@@ -56,7 +57,7 @@ class Twins:
             for family in (4, 6):
                 for _ in range(SOCKETS):
                     self.groups.append(Group(client, family, len(self.groups)))
-                    self.sockets.append((_connected(network.resolver, SERVICE[family], SERVICE[family]),
+                    self.sockets.append((_connected(network.resolver, direct[family], SERVICE[family]),
                                          _connected(ns, SERVICE[family], address[family]),
                                          # from the same address, for cookies hold it
                                          _connected(network.resolver, REFERENCE[family], SERVICE[family])))

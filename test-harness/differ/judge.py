@@ -2,7 +2,8 @@
 """What may differ between replies to one query, and what may not.
 
 The kernel path's reply must equal one of the two that the same resolver gave past it, the one before or the one
-after: its cache may have been renewed in between. The reference has a cache of its own, and there is no order
+after: its cache may have been renewed in between. TTLs count down in the time that passes between two replies, which
+is seconds when whoever asks or answers waits for a processor. The reference has a cache of its own, and there is no order
 in which two resolvers' questions reach their authority; so its reply may differ in what that order decides:
 TTLs (but none above the zone's), the order within an RRset and of the RRsets in the sections after the answer,
 the letter case of names in records, which is that of the first question that fetched them, and whether the DNAME
@@ -51,9 +52,10 @@ class Rules:
     by_history: tuple = (46, 47, 50, 255)
 
 
-def _of_one_server(a, b, rules, used=None):
-    """difference(), and of replies cut short whose records come in any order, any may be left. used: counts that."""
-    found = difference(a, b, 1 if rules.cached else 0, rules.shuffled)
+def _of_one_server(a, b, rules, used=None, earlier=0, later=0):
+    """difference(), and of replies cut short whose records come in any order, any may be left. used: counts that.
+    earlier, later: whole seconds that b may have been sent before a, and after it."""
+    found = difference(a, b, (1 + earlier, 1 + later) if rules.cached else 0, rules.shuffled)
     cut = found and rules.shuffled and a and b and a[2] & b[2] & TC
     if not cut or split(a)[:2] != split(b)[:2]:
         return found
@@ -62,15 +64,23 @@ def _of_one_server(a, b, rules, used=None):
     return None
 
 
-def between(kernel, before, after, rules=Rules()):
-    """None when the kernel path's reply is one of the two others', else how it differs from the nearer one."""
-    found = _of_one_server(kernel, before, rules)
+def _passed(flow, first, second):
+    """Most whole seconds from one place's reply to that of another, which was asked later."""
+    return max(0, flow.got[second] - flow.sent[first]) // 10**9
+
+
+def between(kernel, before, after, rules=Rules(), since=0, until=0):
+    """None when the kernel path's reply is one of the two others', else how it differs from the nearer one; "silence" when
+    one of them did not come, for then what it must equal is not known. since, until: seconds that may have passed from the one before to the kernel's, and from that to the one after."""
+    found = _of_one_server(kernel, before, rules, earlier=since)
     if found is None:
         return None
-    later = _of_one_server(kernel, after, rules)
+    later = _of_one_server(kernel, after, rules, later=until)
     if later is None:
         return None
-    return later if later.kind in ("older TTL", "TTL") or found.kind == "silence" else found
+    if kernel and not (before and after):       # of a renewal in between the other reply says nothing
+        return Difference("silence", f"one of the replies past it did not come, and {found if before else later}")
+    return later if later.kind in ("older TTL", "TTL") else found
 
 
 def _content(wire, of_wildcards=False):
@@ -154,27 +164,28 @@ def of_a_moment(flow, found, rules=Rules()):
     if not flow.by_kernel or found.kind not in ("older TTL", "TTL", "data", "RRsets", "order", "compression"):
         return False
     replies, _ = cookies.taken_out(flow)
+    until = _passed(flow, KERNEL, AGAIN)
     if found.kind == "TTL":
-        return _renewed_in_other_letters(*(replies[place] for place in (KERNEL, DIRECT, AGAIN)), rules)
+        return _renewed_in_other_letters(*(replies[place] for place in (KERNEL, DIRECT, AGAIN)), rules, until)
     same_server = Rules(shuffled=rules.shuffled)
     return any(from_reference(replies[KERNEL], replies[place], same_server) is None and
-               _none_higher(replies[KERNEL], replies[place]) for place in (DIRECT, AGAIN))
+               _none_higher(replies[KERNEL], replies[place], passed) for place, passed in ((DIRECT, 0), (AGAIN, until)))
 
 
-def _renewed_in_other_letters(kernel, before, after, rules):
+def _renewed_in_other_letters(kernel, before, after, rules, until):
     """Has a client's question in other letters renewed what the resolver's cache holds? named gives those letters to all
     who waited for that fetch; its cache, and so the kernel, keep the first ones, with the new TTLs."""
     if not rules.added_by_history or not before or not after:
         return False
     return (difference(kernel, before, None, rules.shuffled) is None and
             from_reference(kernel, after, Rules(shuffled=rules.shuffled)) is None and
-            _none_higher(kernel, after) and _none_higher(after, kernel))
+            _none_higher(kernel, after, until) and _none_higher(after, kernel))
 
 
-def _none_higher(kernel, direct):
-    """No TTL of an RRset is more than a second above the other's."""
+def _none_higher(kernel, direct, passed=0):
+    """No TTL of an RRset is more than a second, and those that have passed meanwhile, above the other's."""
     highest = {key: max(ttls) for key, _, ttls in rrsets(direct, bytes.lower)}
-    return all(max(ttls) <= highest.get(key, 0) + 1 for key, _, ttls in rrsets(kernel, bytes.lower) if key[2] != OPT)
+    return all(max(ttls) <= highest.get(key, 0) + 1 + passed for key, _, ttls in rrsets(kernel, bytes.lower) if key[2] != OPT)
 
 
 def asks_by_history(wire, rules=Rules()):
@@ -224,13 +235,14 @@ def a_second_off(flow, replies, rules=Rules()):
 
 
 class Judge:
-    """second_off counts what a_second_off() says; strict: what it says "end" of is a difference. used: how often each rule
+    """second_off counts what a_second_off() says; strict: what it says "end" of is a difference. control: what counts as the
+    kernel's is the resolver's own, which may be cut short or an error. used: how often each rule
     has let a reply pass; gave_up: how often one alone could not resolve, by which, and apart what a cache emptied a
     moment before explains (emptied: list of when the server under test lost its own, monotonic ns); that the server
     under test says so past the kernel path, too, has been judged before."""
 
-    def __init__(self, data, strict=False, rules=Rules(), emptied=()):
-        self.data, self.strict, self.rules, self.emptied = data, strict, rules, emptied
+    def __init__(self, data, strict=False, rules=Rules(), emptied=(), control=False):
+        self.data, self.strict, self.rules, self.emptied, self.control = data, strict, rules, emptied, control
         self.second_off, self.gave_up, self.used = Counter(), Counter(), Counter()
 
     def of(self, flow):
@@ -239,10 +251,11 @@ class Judge:
         if wrong:
             return wrong
         kernel, reference = replies[KERNEL], replies[REFERENCE_ASKED]
-        if flow.by_kernel and kernel and (kernel[2] & TC or kernel[3] & RCODE == SERVFAIL):
+        if flow.by_kernel and not self.control and kernel and (kernel[2] & TC or kernel[3] & RCODE == SERVFAIL):
             return Difference("never the kernel's", f"flags {kernel[2:4].hex()}")
         if flow.differs & DIFFERS_KERNEL:
-            found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules)
+            found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules, _passed(flow, DIRECT, KERNEL),
+                            _passed(flow, KERNEL, AGAIN))
             if found and not self._other_letters(flow, replies):
                 return found
             why = a_second_off(flow, replies, self.rules)

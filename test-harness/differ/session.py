@@ -5,7 +5,7 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 
 from harness import load
@@ -19,6 +19,7 @@ from .disturb import Disturber
 from .judge import Judge, asks_by_history, of_a_moment
 from .queries import Queries, Style, with_cookie
 from .questions import Data, Questions, to_wire, zone_lines
+from .record import Recorder
 
 SMALL_TREE = ("--domains", 150, "--names", 6000)
 BATCH = 256
@@ -107,8 +108,10 @@ class Stand:
 class Session:
     """Asks so many queries of a stand and judges them. After run(): finished, found, counts by phase and kind."""
 
-    def __init__(self, stand, queries, seed, strict=False):
+    def __init__(self, stand, queries, seed, strict=False, records=None, control=False):
         self.stand, self.total, self.seed, self.strict = stand, queries, seed, strict
+        self.control = control                 # the kernel path is paused, and the resolver judged in its place
+        self.records = records                 # a directory: differences are recorded there
         self.data = stand.data()
         self.rules = stand.server.rules
         rng = random.Random(f"differential {seed}")
@@ -116,7 +119,7 @@ class Session:
         for name in stand.server.commands.ASKED:
             self.asked.changing.add(to_wire(name), 1)
         self.commands = stand.server.commands(stand, self.asked, seed)
-        self.judge = Judge(self.data, strict, self.rules, self.commands.emptied)
+        self.judge = Judge(self.data, strict, self.rules, self.commands.emptied, control)
         self.queries = Queries(rng, self.asked, stand.server.recursion_desired)
         self.rng = rng
         self.finished = 0                      # queries, those asked again included
@@ -212,9 +215,11 @@ class Session:
     def run(self, progress):
         """progress(session) is called now and then."""
         stand = self.stand
+        if self.control:
+            stand.daemon.call({"cmd": "pause"})
         before = stand.daemon.reasons()
-        with Twins(stand.world) as self.twins, \
-                Disturber(self.commands) as self.disturber:
+        with Twins(stand.world) as self.twins, Disturber(self.commands) as self.disturber, \
+                Recorder(stand, self.data, self.records) if self.records else nullcontext() as self.recorder:
             self.begun = time.monotonic()
             feeder = threading.Thread(target=self._feed, name="feeder", daemon=True)
             feeder.start()
@@ -232,7 +237,7 @@ class Session:
     def _judge_all(self, progress):
         for finished, in_kernel, flow in self.twins.reports():
             if flow:
-                self._judge(flow)
+                self._judge(flow._replace(by_kernel=True) if self.control else flow)
             with self._turn:
                 self.finished += finished
                 self.in_kernel += in_kernel
@@ -291,6 +296,8 @@ class Session:
 
     def _count(self, found):
         self.kinds[found.difference.kind] += 1
+        if self.recorder:
+            self.recorder.note(found)
         if len(self.found) < KEPT:
             self.found.append(found)
 

@@ -152,10 +152,10 @@ def _ttl_difference(a, b, slack):
     """Of records in the same order."""
     if slack is None:
         return None
-    pairs = [(x, y) for x, y in zip(a, b) if x != y]
-    if all(abs(x - y) <= slack for x, y in pairs):
+    below, above = slack if isinstance(slack, tuple) else (slack, slack)
+    if all(-below <= x - y <= above for x, y in zip(a, b)):
         return None
-    older = all(x <= y + slack for x, y in pairs)
+    older = all(x <= y + above for x, y in zip(a, b))
     return Difference("older TTL" if older else "TTL", f"{a} and {b}")
 
 
@@ -187,7 +187,7 @@ def _rotated_difference(a, b, slack, shuffled):
 
 def difference(a, b, ttl_slack=1, shuffled=False):
     """None when the replies are the same, else a Difference. None for a reply means silence. ttl_slack: seconds
-    by which TTLs may differ, None for any number. shuffled: the resolver sends an RRset's records in any order,
+    by which TTLs may differ, or (by which a's may be below b's, above b's), None for any number. shuffled: the resolver sends an RRset's records in any order,
     as named does by default (rrset-order random), and not only rotated."""
     if a is None or b is None:
         return None if a is b else \

@@ -12,13 +12,20 @@ import dns.message
 
 SO_RCVBUFFORCE = 33      # of linux/socket.h; Python has no name for it
 
+
+def none(_wire):
+    """What a relay loses."""
+    return False
+
+
 class Relay:
-    """Context manager. delay (seconds) and change (a function from a reply's octets to those to be sent) may be
-    set at any time; asked lists (monotonic time, name, type)."""
+    """Context manager. delay (seconds), loses (a function from a query's octets: does it get lost?) and change (a function
+    from a reply's octets to those to be sent) may be set at any time; asked lists (monotonic time, name, type)."""
 
     def __init__(self, ns, address, server):
         ns.address("lo", f"{address}/32")
         self.delay = 0.0
+        self.loses = none
         self.change = bytes
         self.asked = []
         with ns.entered():
@@ -54,10 +61,11 @@ class Relay:
                 return
             if self.front in ready:
                 wire, client = self.front.recvfrom(65535)
-                number = (number + 1) % 65536
-                clients[number] = (client, wire[:2])
                 self._remember(wire)
-                heapq.heappush(waiting, (time.monotonic() + self.delay, number, wire))
+                if not self.loses(wire):
+                    number = (number + 1) % 65536
+                    clients[number] = (client, wire[:2])
+                    heapq.heappush(waiting, (time.monotonic() + self.delay, number, wire))
             while waiting and waiting[0][0] <= time.monotonic():
                 _, n, wire = heapq.heappop(waiting)
                 self.back.send(n.to_bytes(2, "big") + wire[2:])

@@ -107,6 +107,10 @@ class Unbound(Restartable):
         done = run_tool(self.ns, [self.world.tools.unbound_control, "-c", self.config, *words], check=check, text=text)
         return done.stdout
 
+    def cache(self):
+        """What it has cached, as text."""
+        return self.control("dump_cache")
+
     def change(self, old, new):
         """Replaces a text of the configuration by another and reloads; the monotonic time in ns from which on
         nothing is answered by the former configuration."""
@@ -241,6 +245,14 @@ class Named(Restartable):
     def control(self, *words, check=True):
         """rndc; returns what it printed. Returns when the command has taken effect."""
         return run_tool(self.ns, [*self.program_of("sbin/rndc"), "-c", self.dir / "rndc.conf", *words], check=check).stdout
+
+    def cache(self):
+        """What it has cached, as text."""
+        file = self.dir / "named_dump.db"
+        file.unlink(missing_ok=True)
+        self.control("dumpdb", "-cache")
+        wait_until(lambda: file.is_file() and "; Dump complete" in file.read_text(), 20, f"{self.name} to write {file}")
+        return file.read_text()
 
 
 class Hydnsd(Restartable):

@@ -2,17 +2,22 @@
 """BIND renews or replaces an RRset that stands in several answers for one of them: all others show it. Beside
 that, what a configuration of its own is needed for: clients that are refused, addresses and zones that come and go."""
 
+import threading
 import time
 
 import dns.flags
+import dns.message
 import dns.rcode
+import dns.rdatatype
 import pytest
 from conftest import bind_path
 
 from harness.client import ask, exchange, query
-from harness.compare import difference
-from harness.lab import records
+from harness.compare import difference, rrsets, ttls
+from harness.kinds import SEED, Key, sign
+from harness.lab import LAB, records
 from harness.network import SERVICE
+from harness.relay import none
 from harness.run import SOON, wait_until
 
 ALIASES = ("turn", "shift")     # of turned and shifted, which live twenty seconds
@@ -107,3 +112,58 @@ def test_rrset_renewed_for_another_question(bind):
         assert time.monotonic() < rules_end, "the rules may have come to their own end"
     finally:
         world.rewrite_lab(records())
+
+
+APART = 3                       # seconds between two fetches of the same; more than all slack of TTLs
+
+
+@pytest.fixture
+def signed_lab(world):
+    """lab.example. with signatures, that nobody can validate, but of its aliases, which named without validation does not
+    keep if they are signed. world.relay.loses may be set."""
+    def has_signatures():
+        reply = ask(world.network.authority, LAB, "www.lab.example", dnssec=True, timeout=0.5)
+        return reply and "RRSIG" in str(reply.answer)
+    world.lab.write(records())
+    file = world.lab.directory / "lab.zone"
+    sign(Key("lab.example", SEED), file, world.lab.directory / "keys")
+    file.write_text("".join(line for line in file.read_text().splitlines(True) if "\tRRSIG\tCNAME " not in line))
+    world.nsd.reload("lab.example.", has_signatures)
+    yield world
+    world.relay.loses = none
+    world.rewrite_lab(records())
+
+
+def test_signatures_that_come_again_without_their_rrset(bind, signed_lab):
+    """named fetches all types of a name for one client, and its addresses for others. The answer that comes seconds later,
+    for datagrams were lost, leaves the addresses in its cache as they are, and replaces their signatures: no address lives
+    longer for that."""
+    network, relay = bind.network, signed_lab.relay
+    name, alias = "www.lab.example", "alias.lab.example"
+    bind.named.control("flush")
+    relay.loses = lambda wire: dns.message.from_wire(wire).question[0].rdtype == dns.rdatatype.ANY
+    late = threading.Thread(target=exchange, args=(network.resolver, SERVICE[4], query(name, "ANY").to_wire()),
+                            kwargs={"timeout": 15}, daemon=True)
+    late.start()
+    begun = time.monotonic()
+    wait_until(lambda: relay.count(f"{name}.", begun), SOON, "named to fetch all types")
+    for dnssec in (False, True):
+        bind.world.heat(bind.daemon, alias, dnssec=dnssec)
+    time.sleep(APART)
+    relay.loses = none
+    late.join(15)
+    assert not late.is_alive()
+
+    def signatures_and_address():
+        wire = exchange(network.resolver, SERVICE[4], query(name, dnssec=True).to_wire())
+        return [of_each[0] for _, _, of_each in rrsets(wire)[:2]]
+    address, signatures = signatures_and_address()
+    assert signatures >= address + APART - 1, "named has not replaced the signatures alone"
+    plain, signed = query(alias).to_wire(), query(alias, dnssec=True).to_wire()
+    watched = time.monotonic() + 1
+    while time.monotonic() < watched:
+        most = ttls(exchange(network.resolver, SERVICE[4], plain))[-1] + 1     # first, for it falls meanwhile
+        assert ttls(exchange(network.client1, SERVICE[4], plain))[-1] <= most
+    wait_until(lambda: difference(exchange(network.client1, SERVICE[4], signed),
+                                  exchange(network.resolver, SERVICE[4], signed)) is None, SOON,
+               "the kernel path to show the signatures' TTL")

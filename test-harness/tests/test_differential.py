@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import dns.message
 import dns.rrset
@@ -14,17 +15,24 @@ import pytest
 
 from conftest import bind_path, kernel_path
 from differ import cookies, judge
-from differ.asking import DIFFERS_KERNEL, DIFFERS_REFERENCE, FULL, Flow, Group, Twins
+from differ.asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, Flow, Group, Twins
 from differ.questions import Data
+from differ.record import Recorder, authority
 from differ.servers import SERVERS
+from differ.session import Found
 from harness import pinned
 from harness.client import ask, query
-from harness.compare import difference
+from harness.compare import Difference, difference, ttls
 from harness.network import CLIENT1, SERVICE
-from harness.run import wait_until
+from harness.relay import Relay, none
+from harness.run import SOON, wait_until
 
 TESTER = Path(__file__).resolve().parent.parent / "differential"
 HOT = "www.lab.example"
+RECORDED = "host77.lab.example"
+ANSWER = f"{RECORDED}. 300 IN A "
+AROUND = "10.53.0.79"           # where a relay is
+HELD_UP = 2.2                   # seconds
 
 
 def reply(*, opt=True, rotate=0, swap=False, ttl=300, flags="QR RD RA"):
@@ -82,6 +90,31 @@ def test_between_two_replies():
     assert judged.of(flow(reply(ttl=100), reply(ttl=5), reply(ttl=300))).kind in ("TTL", "older TTL")
     assert judged.of(flow(None, reply())).kind == "silence"
     assert judged.of(flow(flip(reply(), 40), reply())) is not None
+
+
+def test_one_of_two_replies_is_missing():
+    """The cache was renewed after the reply before, and the one after was lost: that is for a second look to decide."""
+    judged, renewed = judge.Judge(Data([])), flow(reply(ttl=300), reply(ttl=298))
+    before, kernel, *_ = renewed.replies
+    assert judged.of(renewed).kind == "TTL"
+    for missing in (judge.AGAIN, judge.DIRECT):
+        replies = [kernel if place == judge.KERNEL else before for place in range(4)]
+        replies[missing] = None
+        assert judged.of(renewed._replace(replies=tuple(replies))).kind == "silence"
+    assert judged.of(flow(reply(), reply())._replace(replies=(None, reply(), reply(), None))) is None
+
+
+def test_ttls_count_down_between_two_replies():
+    """Whatever passes between them, no TTL may be above what the time allows."""
+    def held_up(kernel, before, after, since, until):
+        """sent and got: seconds that DIRECT's reply, and AGAIN's, may have been under way."""
+        at = [10**9 * s for s in (0, since, since, since + until)]
+        return judge.Judge(Data([])).of(flow(*(reply(ttl=t) for t in (kernel, before, after)))._replace(
+            sent=(at[0], at[1], at[2], 0), got=(at[0], at[1], at[3], 0)))
+    assert held_up(298, 302, 296, 4, 0) is None and held_up(298, 302, 294, 0, 4) is None
+    assert held_up(298, 302, 296, 0, 0).kind == "TTL" and held_up(298, 304, 302, 4, 0).kind == "older TTL"
+    assert held_up(298, 302, 292, 0, 4).kind == "TTL", "it counts down no faster than time passes"
+    assert held_up(300, 298, 298, 4, 4) is None and held_up(300, 298, 298, 4, 0).kind == "TTL", "before it TTLs were not lower"
 
 
 def test_a_second_off_is_explained():
@@ -218,18 +251,89 @@ def pair(world, request):
     """(the kernel path of the server, whose reference runs beside it; what the two may differ in)"""
     path, reference = {"unbound": (kernel_path, world.reference), "bind": (bind_path, world.named_reference)}[request.param]
     with path(world) as tested, reference() as beside:
+        tested.reference, tested.tested = beside, getattr(tested, "unbound", None) or tested.named
         # a named with an empty cache drops what more than ten clients ask at once
         wait_until(lambda: ask(beside.ns, beside.service[4], HOT), 10, f"the reference to know {HOT}")
         yield tested, SERVERS[request.param, "recursive"].rules
 
 
-def ask_many(world, count):
+@pytest.fixture(scope="module")
+def relay(world):
+    """Reaches the server past the kernel path, at AROUND."""
+    with Relay(world.network.resolver, AROUND, SERVICE[4]) as r:
+        yield r
+        r.delay, r.loses, r.change = 0.0, none, bytes
+
+
+def ask_around(world, timeout_ms):
+    """The flow of one question, asked past the kernel path by the relay, and that path's TTLs: before, in the kernel, after
+    (None: silence)."""
+    with Twins(world, {**SERVICE, 4: AROUND}) as twins:
+        twins.write(twins.frame(1, query(HOT).to_wire(), timeout_ms, 0, FULL))
+        twins.close()
+        found, = (f for _, _, f in twins.reports() if f)
+    return found, [found.replies[place] and ttls(found.replies[place])[0] for place in (DIRECT, KERNEL, AGAIN)]
+
+
+def ask_many(world, count, name=HOT):
     """So many flows of one question."""
-    wire = query(HOT).to_wire()
+    wire = query(name).to_wire()
     with Twins(world) as twins:
         twins.write(b"".join(twins.frame(n, wire, 700, n % len(twins.groups), FULL) for n in range(1, count + 1)))
         twins.close()
         return [f for _, _, f in twins.reports() if f]
+
+
+def test_an_asker_that_is_held_up(world, pair, relay):
+    """Between the three replies to one question lie more than two seconds each, as when the tester waits for a processor:
+    their TTLs are that far apart, and right."""
+    path, rules = pair
+    world.heat(path.daemon, HOT)
+
+    def late(wire):
+        time.sleep(HELD_UP)
+        return wire
+    relay.delay, relay.loses, relay.change = HELD_UP, none, late
+    found, (before, kernel, after) = ask_around(world, 30000)
+    assert found.by_kernel and before - 2 >= kernel >= after + 2
+    assert judge.Judge(Data([]), rules=rules).of(found) is None
+
+
+def test_a_renewal_whose_witness_is_lost(world, pair, relay):
+    """The kernel shows what came into the cache after the reply before; the one after, which would show it too, is lost."""
+    path, rules = pair
+    world.heat(path.daemon, HOT)
+    time.sleep(HELD_UP)
+
+    def renewed(wire):
+        path.tested.control({"unbound": "flush", "named": "flushname"}[path.tested.name], HOT)
+        world.heat(path.daemon, HOT)
+        relay.loses = bool
+        return wire
+    relay.delay, relay.loses, relay.change = 0.0, none, renewed
+    found, (before, kernel, after) = ask_around(world, 700)
+    assert found.by_kernel and before + 2 <= kernel and after is None
+    assert judge.Judge(Data([]), rules=rules).of(found).kind == "silence"
+
+
+def test_a_difference_is_recorded(world, pair, tmp_path):
+    """What the record of one says: who was asked and answered when, what both caches hold, what the authority was asked."""
+    path, name = pair[0], RECORDED
+    stand = SimpleNamespace(seed="s", world=world, daemon=path.daemon, tested=path.tested, reference=path.reference)
+    with Recorder(stand, Data([f"{name}. 300 IN A 192.0.2.1"]), tmp_path) as recorder:
+        asked, = ask_many(world, 1, name)
+        wire = dns.name.from_text(name).to_wire()
+        wait_until(lambda: "\n".join(authority(recorder.packets, {wire}, 0)).count(ANSWER) >= 2, SOON, "both to have asked")
+        recorder.note(Found(Difference("TTL", "to be recorded"), asked, "phase", "", False))
+        for thread in recorder.threads:
+            thread.join(30)
+        recorded = {file.name: file.read_text() for file in (tmp_path / "seed-s-1").iterdir()}
+    assert name in recorded["cache-under-test"] and name in recorded["cache-reference"]
+    assert recorded["authority"].count(ANSWER) >= 2, recorded["authority"]
+    assert "got -" in recorded["difference"] and "(zone: 300)" in recorded["difference"]
+    assert "to be recorded" in recorded["difference"] and "past it, before: asked -" in recorded["difference"]
+    assert json.loads(recorded["stats"])["ok"] and "rules" in json.loads(recorded["rules"])
+    assert "not to be had" not in "".join(recorded.values())
 
 
 def alter_rule(daemon, address):

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""What must be known of a difference to name its cause, gathered at once, for it may never come again: what was asked
+and answered when, when the RRsets end of which that consists, what both servers' caches and the kernel hold, what the
+servers had asked the authority, clocks and logs."""
+
+import json
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import dns.exception
+import dns.message
+
+from harness.capture import messages
+from harness.compare import OPT, Unreadable, rrsets
+from harness.process import Program
+from harness.run import HarnessError
+
+from . import show, shrink
+from .asking import KERNEL
+
+MOST = 3                 # differences of a run that are recorded; later ones seldom say more
+RULES = 1000
+CAPTURE = Path(__file__).resolve().parent.parent / "harness" / "capture.py"
+
+
+def _clock_apart():
+    """ns from the monotonic clock to the wall clock."""
+    return time.time_ns() - time.monotonic_ns()
+
+
+def ends(flow, data):
+    """Lines: when the RRsets of each reply end, in seconds from when the kernel path was asked, and when whoever
+    answered must have got them if with the zone's own TTL."""
+    lines = []
+    for place, title in show.PLACES.items():
+        try:
+            groups = rrsets(flow.replies[place], bytes.lower) if flow.replies[place] else []
+        except Unreadable:
+            groups = []
+        sent, got = ((at[place] - flow.sent[KERNEL]) / 1e9 for at in (flow.sent, flow.got))
+        for (_, owner, rtype, _, covered), _, ttls in groups:
+            if rtype == OPT:
+                continue
+            zone = data.limit(owner, int.from_bytes(covered, "big") or rtype)
+            lines.append(f"{title}: {owner} type {rtype} TTL {max(ttls)}: ends {sent + max(ttls):+.2f} to {got + max(ttls) + 1:+.2f}"
+                         + (f", got {sent + max(ttls) - zone:+.2f} to {got + max(ttls) + 1 - zone:+.2f} (zone: {zone})"
+                            if zone is not None else ""))
+    return lines
+
+
+def _names(flow):
+    """Owner names of all that was answered, letters small."""
+    found = set()
+    for wire in flow.replies:
+        try:
+            found |= {key[1] for key, _, _ in rrsets(wire, bytes.lower)} if wire else set()
+        except Unreadable:
+            pass
+    return found - {b"\0"}
+
+
+def authority(path, names, since):
+    """Lines: what passed between the servers and the authority about these names, since: wall clock, ns."""
+    lines = []
+    for m in messages(path):
+        try:
+            message = dns.message.from_wire(m.wire, ignore_trailing=True)
+        except (dns.exception.DNSException, ValueError):
+            continue
+        asked = {q.name.canonicalize().to_wire() for q in message.question}
+        held = {rrset.name.canonicalize().to_wire() for rrset in message.answer}
+        if names & (asked | held):
+            lines.append(f"{(m.at - since) / 1e9:+.4f} {m.source[0]}:{m.source[1]} > {m.to[0]}:{m.to[1]} id {message.id} "
+                         + "; ".join(map(str, message.question)) + "".join(f"\n     {rrset}" for rrset in message.answer))
+    return lines
+
+
+class Recorder:
+    """Context manager: captures what the authority is asked, and has a thread that records. directory: gets one of its own
+    for each difference; made when there is one."""
+
+    def __init__(self, stand, data, directory):
+        self.stand, self.data, self.directory = stand, data, directory
+        self.apart = _clock_apart()
+        self.count, self.threads = 0, []
+
+    def __enter__(self):
+        world = self.stand.world
+        self.packets = world.run.dir / "authority.packets"
+        self.packets.unlink(missing_ok=True)
+        self.capture = Program(world.run, world.network.authority, "capture", [CAPTURE, "u0", self.packets])
+        self.capture.wait_ready(self.packets.exists, 10)
+        return self
+
+    def __exit__(self, *exc):
+        for thread in self.threads:
+            thread.join(60)
+        self.capture.stop()
+
+    def note(self, found):
+        """A difference that was just found. Returns at once: what waited for it would differ as well."""
+        if self.count >= MOST:
+            return
+        self.count += 1
+        into = self.directory / f"seed-{self.stand.seed}-{self.count}"
+        thread = threading.Thread(target=self._record, args=(found, into), name="recorder", daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    def _record(self, found, into):
+        into.mkdir(parents=True, exist_ok=True)
+        daemon, flow = self.stand.daemon, found.flow
+        # what changes soonest comes first
+        for name, make in (
+                ("rule", lambda: shrink.explain(daemon, flow.wire)),
+                ("rules", lambda: json.dumps(daemon.call({"cmd": "rules", "limit": RULES}), indent=1)),
+                ("stats", lambda: json.dumps(daemon.call({"cmd": "stats"}), indent=1)),
+                ("cache-under-test", self.stand.tested.cache), ("cache-reference", self.stand.reference.cache),
+                ("difference", lambda: "\n".join(show.difference(found) + ends(flow, self.data) + self._times(flow))),
+                ("authority", lambda: "\n".join(authority(self.packets, _names(flow), flow.sent[KERNEL] + self.apart)))):
+            try:
+                text = make()
+            except (HarnessError, OSError) as error:
+                text = f"not to be had: {error}"
+            (into / name).write_text(text + "\n")
+        for log in self.stand.world.run.dir.glob("*.log"):
+            shutil.copy(log, into)
+
+    def _times(self, flow):
+        at = {title: (flow.sent[place], flow.got[place]) for place, title in show.PLACES.items() if flow.sent[place]}
+        return [f"{title}: asked {(sent - flow.sent[KERNEL]) / 1e6:+.1f} ms, "
+                + (f"reply read {(got - flow.sent[KERNEL]) / 1e6:+.1f} ms" if got else "no reply")
+                for title, (sent, got) in at.items()] + [
+            f"the kernel path was asked at {(flow.sent[KERNEL] + self.apart) / 1e9:.4f} of the wall clock, which has moved by "
+            f"{(_clock_apart() - self.apart) / 1e6:+.3f} ms against the monotonic one since the run began"]
