@@ -2,11 +2,13 @@
 """What the tests rest on: runs of the harness clean up, modules begin as the world began, attempts are judged, and the check
 counts every test of every run."""
 
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,44 @@ def test_an_attempt_that_fails_in_time_fails():
         attempts([0.0, "done"], 9.0)
     with pytest.raises(AssertionError, match="wrong"):
         attempts([Inconclusive("late"), 0.0, "done"], 9.0)
+
+
+# -- processes side by side -------------------------------------------------------------------------------------------------
+LIGHT = ("test_chaos.py", "test_coverage_table.py")
+NO_SERVERS = "not storm and not fault_is_found and not asker"
+SLOW = """import pytest
+from harness.limits import pytest_configure, time_limit
+
+
+@pytest.mark.limit(1)
+def test_hangs():
+    while True:
+        pass
+"""
+
+
+def pytest_run(*words, **options):
+    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *map(str, words)], capture_output=True, text=True,
+                          **options)
+
+
+def test_processes_run_every_test_once(tmp_path):
+    """And modules whole, but for those whose tests need no other."""
+    words = ["-k", NO_SERVERS, *(HARNESS / "tests" / name for name in LIGHT)]
+    names = {line for line in pytest_run("--collect-only", "-q", *words).stdout.splitlines() if "::" in line}
+    done = pytest_run("-v", "-n", "2", f"--junitxml={tmp_path / 'junit.xml'}", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = re.findall(r"^\[(gw\d)\] \[ *\d+%\] PASSED (\S.*?) *$", done.stdout, re.M)
+    assert len(ran) == len(names) > 10 and {name for _, name in ran} == names
+    assert {gw for gw, name in ran if LIGHT[0] in name} == {"gw0", "gw1"} and len({gw for gw, name in ran if LIGHT[1] in name}) == 1
+    suite, = ElementTree.parse(tmp_path / "junit.xml").getroot().iter("testsuite")
+    assert int(suite.get("tests")) == len(names) and suite.get("failures") == suite.get("errors") == "0"
+
+
+def test_a_limit_holds_in_a_process(tmp_path):
+    (tmp_path / "test_slow.py").write_text(SLOW)
+    done = pytest_run("-v", "-n", "1", tmp_path / "test_slow.py", env={**os.environ, "PYTHONPATH": str(HARNESS)}, timeout=60)
+    assert done.returncode == 1 and "not done within 1 s" in done.stdout, done.stdout
 
 
 # -- the check ------------------------------------------------------------------------------------------------------------
