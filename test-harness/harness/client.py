@@ -13,6 +13,9 @@ from .process import Program
 from .run import HarnessError
 
 
+SILENCE = 5.0        # seconds without a reply that are silence: more than a busy machine keeps a program waiting
+
+
 def query(name, rdtype="A", *, edns=False, dnssec=False, cookie=None, payload=1232, cd=False, ad=False, rd=True):
     """A query message. cookie: 8 octets of client cookie (RFC 7873), or more with a server cookie."""
     options = [dns.edns.GenericOption(10, cookie)] if cookie else []
@@ -22,7 +25,7 @@ def query(name, rdtype="A", *, edns=False, dnssec=False, cookie=None, payload=12
     return q
 
 
-def exchange(ns, server, wire, *, local=None, timeout=2.0):
+def exchange(ns, server, wire, *, local=None, timeout=SILENCE):
     """Sends one UDP payload from the namespace; the reply's octets, or None: silence, or nobody on the port."""
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     with ns.entered():
@@ -39,7 +42,7 @@ def exchange(ns, server, wire, *, local=None, timeout=2.0):
             return None
 
 
-def ask(ns, server, name, rdtype="A", *, local=None, timeout=2.0, **options):
+def ask(ns, server, name, rdtype="A", *, local=None, timeout=SILENCE, **options):
     """The reply as a dns.message, or None."""
     wire = exchange(ns, server, query(name, rdtype, **options).to_wire(), local=local, timeout=timeout)
     return None if wire is None else dns.message.from_wire(wire, one_rr_per_rrset=False)

@@ -58,6 +58,7 @@ LAB_ZONES = """zone:
     zonefile: lab.zone
     provide-xfr: 10.53.0.0/16 NOKEY
 """ + kinds.nsd_zones()
+SERIAL = "serial"        # an owner in lab.example., once its data have changed
 HINTS = f"""$TTL 86400
 . NS a.root.example.
 a.root.example. A {ROOT[4]}
@@ -107,8 +108,13 @@ class Lab:
         self.anchors = kinds.write(directory)
         self.write(records())
 
+    def is_original(self):
+        """The serial that a change shows (World.rewrite_lab()) aside."""
+        return {owner: rrs for owner, rrs in self.content.items() if owner != SERIAL} == records()
+
     def write(self, content):
         self.serial += 1
+        self.content = content
         lines = [LAB_HEAD.format(serial=self.serial)]
         lines += [f"{owner} {rr}" for owner, rrs in content.items() for rr in rrs]
         (self.directory / "lab.zone").write_text("\n".join(lines) + "\n")

@@ -52,12 +52,14 @@ def is_alive(pid, started):
 
 
 class Run:
-    """Context manager. Everything a run makes lives in self.dir or carries self.id in its name."""
+    """Context manager. Everything a run makes lives in self.dir or carries self.id in its name. Whoever starts a program that
+    has one run, and wants to know what that leaves, may choose the id: HYDNS_RUN_ID in its environment."""
 
     def __init__(self):
-        self.id = secrets.token_hex(3)
+        self.id = os.environ.get("HYDNS_RUN_ID") or secrets.token_hex(3)
         self.dir = RUNS / self.id
         self.kept = False
+        self.own = set()
 
     def __enter__(self):
         if os.geteuid() != 0:
@@ -86,6 +88,26 @@ class Run:
         """Leaves everything running when the run ends; `demo --stop` removes it."""
         (self.dir / "kept").touch()
         self.kept = True
+
+    def settle(self):
+        """What is here now is the run's own, and outlives forget()."""
+        self.own = self._contents() | set(processes(self.dir))
+
+    def _contents(self):
+        return {*self.dir.iterdir(), *(self.dir / "bpf").iterdir()}
+
+    def forget(self):
+        """Ends what was started and removes what was made since settle(), pins and what they hold attached as well: nothing of
+        it when all has been cleaned up, and else what a failed test has left."""
+        for found in processes(self.dir):
+            if found not in self.own:
+                os.kill(found[0], signal.SIGKILL)
+        wait_until(lambda: set(processes(self.dir)) <= self.own, 5, "killed processes to end")
+        for path in self._contents() - self.own:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     def record(self, pid):
         with open(self.dir / "processes", "a") as f:
@@ -161,13 +183,10 @@ def _runs():
     return [d for d in (RUNS.iterdir() if RUNS.is_dir() else []) if not d.name.startswith(".")]
 
 
-def leftovers():
-    """Names of runs and namespaces whose owner has gone, kept ones too; those of runs under way are no leftovers."""
-    owned = {d.name for d in _runs() if _is_owned(d)}
-    found = {d.name: d.name for d in _runs()}
-    found.update((name, name.split("-")[1]) for name in netns.listnetns() if name.startswith(f"{PREFIX}-"))
-    owned |= {d.name for d in _runs() if _is_owned(d)}      # begun meanwhile
-    return {name for name, run_id in found.items() if run_id not in owned}
+def remains(run_id):
+    """Names of what there is of a run: its directory, its namespaces."""
+    return [d.name for d in _runs() if d.name == run_id] + \
+           [name for name in netns.listnetns() if name.startswith(f"{PREFIX}-{run_id}-")]
 
 
 def clean():

@@ -42,6 +42,7 @@ class World:
                 self._start_tree(stack)
             else:
                 self._start_lab(stack)
+            self.run.settle()
             self._stack = stack.pop_all()
         return self
 
@@ -66,6 +67,14 @@ class World:
         self.nsd = stack.enter_context(Nsd(self, authority, "nsd-lab", lab.LAB_ZONES, files, "lab.example.",
                                            lab.LOWER_ADDRESSES))
         self.relay = stack.enter_context(Relay(authority, lab.RELAY, lab.LAB))
+
+    def begin_anew(self):
+        """As the world began, for tests that know nothing of those before them: the authority's data and times, and no files,
+        programs or pins but its own. Needs the lab; nothing else may be running."""
+        self.run.forget()
+        self.relay.delay, self.relay.change = 0.0, bytes
+        if not self.lab.is_original():
+            self.rewrite_lab(lab.records())
 
     def hydnsd(self, **options):
         """A daemon for both client links, not yet started."""
@@ -111,4 +120,4 @@ class World:
     def rewrite_lab(self, content):
         """Changes lab.example. at the authority, however; the resolver is told nothing."""
         mark = f'"{self.lab.serial + 1}"'
-        self.change_lab({**content, "serial": [f"300 TXT {mark}"]}, "serial.lab.example", "TXT", mark)
+        self.change_lab({**content, lab.SERIAL: [f"300 TXT {mark}"]}, f"{lab.SERIAL}.lab.example", "TXT", mark)

@@ -211,7 +211,9 @@ static void open_socket(struct state *s)
 	s->fd = socket(to->ai_family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		die("socket", strerror(errno));
-	setsockopt(s->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	/* for what comes while this program waits for a processor */
+	if (setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
+		setsockopt(s->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (s->o.local) {
 		rc = getaddrinfo(s->o.local, "0", &hints, &from);
 		if (rc)

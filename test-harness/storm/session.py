@@ -11,7 +11,7 @@ import dns.rcode
 
 from harness.client import ask
 from harness.network import CLIENT_LINKS, DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
-from harness.run import leftovers, wait_until
+from harness.run import remains, wait_until
 from harness.world import World
 
 from . import faults
@@ -75,7 +75,7 @@ class Session:
         """The Result."""
         with World() as world:
             result = self._storm(world, seconds)
-        result.left += sorted(leftovers() & {world.run.id} | {n for n in leftovers() if f"-{world.run.id}-" in n})
+        result.left += remains(world.run.id)
         return result
 
     def _storm(self, world, seconds):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Fixtures: one world for the session, resolver and daemon per module. Each test has a time limit."""
+"""Fixtures: one world for the session, which each module finds as it began; resolver and daemon per module. Each test has a
+time limit. With `pytest -n` each process has a world of its own, and modules stay whole (harness/sharing.py)."""
 
 import os
 import sys
@@ -21,12 +22,35 @@ from harness.world import World  # noqa: E402
 MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT"}
 
 
+verbosity = pytest.StashKey()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config, specs):
+    """With -v, pytest-xdist asks each process what Python it is, and when that process is slow to be done with the question it
+    runs the tests in another thread than its first, where no time limit can be set."""
+    config.stash[verbosity], config.option.verbose = config.option.verbose, 0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from harness.sharing import ByModule     # needs pytest-xdist
+    config.option.verbose = config.stash[verbosity]
+    return ByModule(config, log)
+
+
 @pytest.fixture(scope="session")
-def world():
+def world_of_all():
     if os.geteuid() != 0:
         pytest.skip("needs root: namespaces and BPF")
     with World() as w:
         yield w
+
+
+@pytest.fixture(scope="module")
+def world(world_of_all):
+    world_of_all.begin_anew()
+    return world_of_all
 
 
 def assert_offers_well_formed(daemon):

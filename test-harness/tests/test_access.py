@@ -8,7 +8,7 @@ outside the netblock, all while the name is hot for everybody else; then what re
 import pytest
 from conftest import kernel_path
 
-from harness.client import Asker, ask, exchange, query
+from harness.client import SILENCE, Asker, ask, exchange, query
 from harness.compare import difference
 from harness.network import CLIENT1, DOORS, REFERENCE, REFERENCE_DOORS, SERVICE, STRANGER
 from harness.run import SOON, wait_until
@@ -88,7 +88,7 @@ def test_as_unbound_alone(guarded, case, family):
     client = f"{NET[family]}{CASES[case][0]}"
     for variant, flags in VARIANTS.items():
         reply, answered, differs = both(guarded, query(NAME, **flags).to_wire(), (SERVICE[family], REFERENCE[family]),
-                                        local=client, timeout=0.03 if case in SILENT else 2)
+                                        local=client, timeout=0.03 if case in SILENT else SILENCE)
         assert differs is None, variant
         assert (reply is None) == (case in SILENT), variant
         assert answered == (case in ANSWERED and variant != "no-rd"), variant

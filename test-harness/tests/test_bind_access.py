@@ -12,7 +12,7 @@ from conftest import bind_path
 from test_cookies import ACTIVE, whole
 
 from harness.batch import exchange_all
-from harness.client import ask, query
+from harness.client import SILENCE, ask, query
 from harness.network import CLIENT1, CLIENT2, DOORS, SERVICE, STRANGER
 from harness.run import wait_until
 
@@ -27,7 +27,7 @@ def grown(before, after):
     return {name: n - before.get(name, 0) for name, n in after.items() if n != before.get(name, 0)}
 
 
-def served(path, source, *, server=None, name=NAME, rdtype="A", timeout=2.0, **options):
+def served(path, source, *, server=None, name=NAME, rdtype="A", timeout=SILENCE, **options):
     """(what the client gets, whether the kernel gave it). timeout: seconds without a reply that are silence."""
     ns = path.network.client2 if source in CLIENT2.values() else path.network.client1
     before, named = path.daemon.reasons(), path.named.stats()
@@ -116,7 +116,7 @@ class TestLists:
     @pytest.mark.parametrize("family", (4, 6))
     def test_lists(self, lists, family, case):
         last, gets, kernel = CASES[case]
-        assert served(lists, f"{CLIENT1[family][:-1]}{last}", timeout=0.5 if gets == SILENT else 2.0) == (gets, kernel)
+        assert served(lists, f"{CLIENT1[family][:-1]}{last}", timeout=0.5 if gets == SILENT else SILENCE) == (gets, kernel)
 
     @pytest.mark.parametrize("door,gets,kernel", (("action", ANSWERED, True), ("view", REFUSED, False), ("tag", ANSWERED, False)))
     def test_lists_by_the_address_that_is_asked(self, lists, door, gets, kernel):

@@ -3,6 +3,7 @@
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -11,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from harness.report import KEYS
-from harness.run import leftovers
+from harness.run import remains
 
 DEMO = Path(__file__).resolve().parent.parent / "demo"
 
 
 @pytest.fixture
-def nothing_left():
-    """What ended runs have left is after the test what it was before."""
-    before = leftovers()
-    yield
-    assert leftovers() <= before
+def run_id():
+    """For the demo's run, of which nothing is left after the test."""
+    chosen = secrets.token_hex(3)
+    yield chosen
+    assert not remains(chosen)
 
 
 def heed_interrupts():
@@ -29,10 +30,15 @@ def heed_interrupts():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def short_demo(tmp_path, *words, seconds=4, **options):
+def with_id(run_id):
+    """The environment of a program whose run has this id."""
+    return {**os.environ, "HYDNS_RUN_ID": run_id}
+
+
+def short_demo(tmp_path, run_id, *words, seconds=4, **options):
     return subprocess.Popen([sys.executable, DEMO, "--seconds", str(seconds), "--rate", "5000", "--cold", *words,
                              "--json", tmp_path / "demo.json", "--plot", tmp_path / "demo.png"],
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=with_id(run_id),
                             preexec_fn=heed_interrupts, **options)
 
 
@@ -44,8 +50,8 @@ def assert_load_answered(figures, text):
 
 
 @pytest.mark.limit(300)
-def test_short_demo(tmp_path, nothing_left):
-    with short_demo(tmp_path) as demo:
+def test_short_demo(tmp_path, run_id):
+    with short_demo(tmp_path, run_id) as demo:
         text = demo.communicate()[0]
     assert demo.returncode == 0, text
     figures = json.loads((tmp_path / "demo.json").read_text())
@@ -62,8 +68,8 @@ def test_short_demo(tmp_path, nothing_left):
 @pytest.mark.limit(300)
 @pytest.mark.parametrize("role, says", (("recursive", "replies that needed recursion"),
                                         ("authoritative", "10 dynamic updates")))
-def test_short_demo_of_bind(tmp_path, nothing_left, role, says):
-    with short_demo(tmp_path, "--server", "bind", "--role", role, seconds=2) as demo:
+def test_short_demo_of_bind(tmp_path, run_id, role, says):
+    with short_demo(tmp_path, run_id, "--server", "bind", "--role", role, seconds=2) as demo:
         text = demo.communicate()[0]
     assert demo.returncode == 0, text
     figures = json.loads((tmp_path / "demo.json").read_text())
@@ -74,10 +80,10 @@ def test_short_demo_of_bind(tmp_path, nothing_left, role, says):
 
 
 @pytest.mark.limit(300)
-def test_queries_used_up(tmp_path, nothing_left):
+def test_queries_used_up(tmp_path, run_id):
     """The run ends early, says so, and its figures are those of the time that it took."""
     words = ("--server", "bind", "--role", "authoritative", "--queries", "15000")
-    with short_demo(tmp_path, *words, seconds=6) as demo:
+    with short_demo(tmp_path, run_id, *words, seconds=6) as demo:
         text = demo.communicate()[0]
     assert demo.returncode == 0, text
     assert text.count("queries were used up after") == 2 and "--queries " in text
@@ -89,32 +95,34 @@ def test_queries_used_up(tmp_path, nothing_left):
 
 @pytest.mark.limit(300)
 @pytest.mark.parametrize("queries", ("1", "400"))
-def test_too_few_queries(tmp_path, nothing_left, queries):
-    with short_demo(tmp_path, "--queries", queries, seconds=20) as demo:
+def test_too_few_queries(tmp_path, run_id, queries):
+    with short_demo(tmp_path, run_id, "--queries", queries, seconds=20) as demo:
         text = demo.communicate()[0]
     assert demo.returncode == 1 and "--queries" in text.splitlines()[-1], text
 
 
 @pytest.mark.limit(300)
-def test_nothing_is_asked_twice(tmp_path, nothing_left):
+def test_nothing_is_asked_twice(tmp_path, run_id):
     """Every name is new, so there is nothing to warm the cache with."""
     demo = subprocess.run([sys.executable, DEMO, "--fresh", "1", "--seconds", "2", "--rate", "1000", "--json",
-                           tmp_path / "demo.json", "--plot", tmp_path / "demo.png"], capture_output=True, text=True)
+                           tmp_path / "demo.json", "--plot", tmp_path / "demo.png"], capture_output=True, text=True, env=with_id(run_id))
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "cache warmed with 0 questions" in demo.stdout
     assert json.loads((tmp_path / "demo.json").read_text())["off"]["lost"] == 0
 
 
 @pytest.mark.limit(300)
-def test_interrupted_demo(tmp_path, nothing_left):
+def test_interrupted_demo(tmp_path, run_id):
     """Ctrl-C while the load runs."""
-    with short_demo(tmp_path, start_new_session=True) as demo:
+    with short_demo(tmp_path, run_id, start_new_session=True) as demo:
         for line in demo.stdout:
             if "of load" in line:
                 break
+        there = remains(run_id)
         os.killpg(demo.pid, signal.SIGINT)
         rest = demo.communicate(timeout=120)[0]
     assert demo.returncode == 130, rest
+    assert len(there) > 1, "a directory and namespaces"
 
 
 @pytest.mark.parametrize("words", (["--seconds", "0"], ["--rate", "many"], ["--no-such-option"]), ids=" ".join)

@@ -4,20 +4,16 @@
 import json
 import signal
 import socket
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from conftest import kernel_path
-from pyroute2 import netns
 
 from harness.client import Asker, ask
 from harness.lab import records
 from harness.network import CLIENT_LINKS, SERVICE
 from harness.process import run_tool
-from harness.run import RUNS, SOON, clean, start_time, wait_until
+from harness.run import SOON, wait_until
 
 HOSTS = [(f"host{i}.lab.example", "A") for i in range(20)]
 EXPECTED = [f"c00002{i % 250 + 1:02x}" for i in range(20)]
@@ -110,10 +106,10 @@ def test_unbound_killed_and_restarted(fresh):
     name = "www.lab.example"
     fresh.world.change_lab(records(1), name, "A", "192.0.2.1")
     fresh.world.heat(fresh.daemon, name, "A")
-    with load(fresh, [(name, "A")], timeout=1) as asker:
+    with load(fresh, [(name, "A")]) as asker:
         let_run(0.3)
-        killed = time.monotonic_ns()
         fresh.unbound.stop(signal.SIGKILL)
+        killed = time.monotonic_ns()      # it has ended, so its heartbeat is no younger
         fresh.world.change_lab(records(98), name, "A", "192.0.2.98")
         let_run(HEARTBEAT_LIMIT + 1)
         restarting = time.monotonic_ns()
@@ -184,19 +180,24 @@ def test_ring_full(fresh):
 
 
 def test_store_full(world):
-    capacity = 64
+    """Judged once all of it has happened: fewer queries than would fill a socket's buffer while a resolver waits for a
+    processor, for as long as it takes."""
+    capacity, few = 64, 1000
     hosts = [(f"host{i}.lab.example", "A") for i in range(200)]
     expected = [f"c00002{i % 250 + 1:02x}" for i in range(200)]
     with kernel_path(world, daemon_options={"capacity": capacity}) as path:
-        with load(path, hosts, 10000, seconds=3) as asker:
+        def choices():
+            """How often the store had to choose."""
+            offers = path.daemon.call({"cmd": "stats"})["offers"]
+            return offers["evicted"] + sum(offers["rejected"][why] for why in ("FULL", "RESOLVER_FULL", "NO_SLOT"))
+
+        with load(path, hosts) as asker:
+            wait_until(lambda: choices() > 0, SOON, "the store to be full")
+            let_kernel_answer(path, few)
             answers = asker.result()
         assert_right(answers, expected)
         assert_none_lost(answers)
-        stats, status = path.daemon.call({"cmd": "stats"}), path.daemon.call({"cmd": "status"})
-        assert 0 < status["rules"] <= capacity
-        offers = stats["offers"]
-        assert offers["evicted"] + sum(offers["rejected"].values()) > 0, "the store has never been full"
-        assert stats["reasons"]["ANSWERED"] > 0
+        assert 0 < path.daemon.call({"cmd": "status"})["rules"] <= capacity
 
 
 def test_nothing_left_after_a_clean_stop(world):
@@ -236,20 +237,3 @@ def test_loop_feeds_the_watchdog(world):
             for _ in range(3):
                 assert manager.recv(100) == b"WATCHDOG=1"
     path.unlink()
-
-
-def test_harness_removes_what_a_killed_harness_left(world):
-    """The promise of every demo and test: the next run cleans up after one that was killed."""
-    script = ("import sys, os, signal; sys.path.insert(0, sys.argv[1])\n"
-              "from harness.run import Run\nfrom harness.network import Namespace\n"
-              "from harness.process import Program\n"
-              "run = Run().__enter__(); ns = Namespace(run, 'x'); p = Program(run, ns, 'sleep', ['sleep', '1000'])\n"
-              "print(run.id, p.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n")
-    harness = str(Path(__file__).resolve().parent.parent)
-    done = subprocess.run([sys.executable, "-c", script, harness], capture_output=True, text=True)
-    run_id, pid = done.stdout.split()
-    assert (RUNS / run_id).exists() and start_time(int(pid))
-    clean()
-    assert not (RUNS / run_id).exists()
-    assert start_time(int(pid)) is None
-    assert run_id not in " ".join(netns.listnetns())

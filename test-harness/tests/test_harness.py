@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""What the tests rest on: runs of the harness clean up, modules begin as the world began, attempts are judged, and the check
+counts every test of every run."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from pyroute2 import netns
+
+from harness.attempts import TRIES, Inconclusive, until_conclusive
+from harness.client import ask
+from harness.hogs import hogs
+from harness.lab import RELAY, records
+from harness.process import Program
+from harness.run import RUNS, SOON, HarnessError, clean, start_time, wait_until
+
+HARNESS = Path(__file__).resolve().parent.parent
+
+
+def test_what_a_killed_harness_left_is_removed():
+    """The promise of every demo and test: the next run cleans up after one that was killed; any other that begins may be it."""
+    script = ("import sys, os, signal; sys.path.insert(0, sys.argv[1])\n"
+              "from harness.run import Run, start_time\nfrom harness.network import Namespace\n"
+              "from harness.process import Program\n"
+              "run = Run().__enter__(); ns = Namespace(run, 'x'); p = Program(run, ns, 'sleep', ['sleep', '1000'])\n"
+              "assert run.dir.exists() and start_time(p.pid)\n"
+              "print(run.id, p.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n")
+    done = subprocess.run([sys.executable, "-c", script, HARNESS], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    run_id, pid = done.stdout.split()
+    clean()
+    wait_until(lambda: not (RUNS / run_id).exists(), SOON, "the run's directory to be removed")
+    assert start_time(int(pid)) is None
+    assert run_id not in " ".join(netns.listnetns())
+
+
+def test_a_module_begins_as_the_world_began(world):
+    """Whatever the one before has left: data, times, programs that hang, files, pins, programs on links."""
+    def address():
+        return ask(world.network.authority, RELAY, "www.lab.example").answer[0][0].address
+    daemon = world.hydnsd()
+    daemon.start()
+    daemon.stop(signal.SIGKILL)
+    left = Program(world.run, world.network.client1, "left", ["sleep", "1000"])
+    left.popen.send_signal(signal.SIGSTOP)
+    before = set(world.run.dir.iterdir())
+    (world.run.dir / "named").mkdir(exist_ok=True)
+    (world.run.dir / "named" / "journal").touch()
+    world.rewrite_lab(records(55))
+    world.relay.delay = 0.1
+    assert address() == "192.0.2.55" and world.network.resolver.xdp_attached("r1") and any(daemon.pins.iterdir())
+    world.begin_anew()
+    assert address() == "192.0.2.1" and world.relay.delay == 0.0
+    assert not left.running() and set(world.run.dir.iterdir()) < before
+    assert not daemon.pins.exists()
+    wait_until(lambda: not world.network.resolver.xdp_attached("r1"), SOON, "the program to be off the link")
+
+
+# -- attempts -----------------------------------------------------------------------------------------------------------
+def attempts(outcomes, longest):
+    """What comes of attempts that end like this: a gap in seconds after which it fails, an Inconclusive, or a result."""
+    left = list(outcomes)
+
+    def attempt(number, pace):
+        assert number == len(outcomes) - len(left)
+        outcome = left.pop(0)
+        pace.look()
+        if isinstance(outcome, Inconclusive):
+            raise outcome
+        if isinstance(outcome, float):
+            time.sleep(outcome)
+            pace.look()
+            raise AssertionError("wrong")
+        return outcome
+    return until_conclusive(attempt, longest), len(left)
+
+
+def test_an_attempt_is_repeated_when_it_shows_nothing():
+    assert attempts(["done", "more"], 9.0) == ("done", 1)
+    assert attempts([Inconclusive("late"), 0.05, "done"], 0.02) == ("done", 0)
+    with pytest.raises(HarnessError, match="none of .* the last: late"):
+        attempts([Inconclusive("late")] * TRIES, 9.0)
+
+
+def test_an_attempt_that_fails_in_time_fails():
+    with pytest.raises(AssertionError, match="wrong"):
+        attempts([0.0, "done"], 9.0)
+    with pytest.raises(AssertionError, match="wrong"):
+        attempts([Inconclusive("late"), 0.0, "done"], 9.0)
+
+
+# -- processes side by side -------------------------------------------------------------------------------------------------
+LIGHT = ("test_chaos.py", "test_coverage_table.py")
+NO_SERVERS = "not storm and not fault_is_found and not asker"
+SLOW = """import pytest
+from harness.limits import pytest_configure, time_limit
+
+
+@pytest.mark.limit(1)
+def test_hangs():
+    while True:
+        pass
+"""
+
+
+def pytest_run(*words, **options):
+    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *map(str, words)], capture_output=True, text=True,
+                          **options)
+
+
+def test_processes_run_every_test_once(tmp_path):
+    """And modules whole, but for those whose tests need no other."""
+    words = ["-k", NO_SERVERS, *(HARNESS / "tests" / name for name in LIGHT)]
+    names = {line for line in pytest_run("--collect-only", "-q", *words).stdout.splitlines() if "::" in line}
+    done = pytest_run("-v", "-n", "2", f"--junitxml={tmp_path / 'junit.xml'}", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = re.findall(r"^\[(gw\d)\] \[ *\d+%\] PASSED (\S.*?) *$", done.stdout, re.M)
+    assert len(ran) == len(names) > 10 and {name for _, name in ran} == names
+    assert {gw for gw, name in ran if LIGHT[0] in name} == {"gw0", "gw1"} and len({gw for gw, name in ran if LIGHT[1] in name}) == 1
+    suite, = ElementTree.parse(tmp_path / "junit.xml").getroot().iter("testsuite")
+    assert int(suite.get("tests")) == len(names) and suite.get("failures") == suite.get("errors") == "0"
+
+
+def test_a_limit_holds_in_a_process(tmp_path):
+    (tmp_path / "test_slow.py").write_text(SLOW)
+    done = pytest_run("-v", "-n", "1", tmp_path / "test_slow.py", env={**os.environ, "PYTHONPATH": str(HARNESS)}, timeout=60)
+    assert done.returncode == 1 and "not done within 1 s" in done.stdout, done.stdout
+
+
+# -- the check ------------------------------------------------------------------------------------------------------------
+# As the units of a build tree: the second time a test fails. Says how many hogs the check has started.
+MAKEFILE = """check:
+	@echo >>times; ps --no-headers -o args= --ppid $$(ps --no-headers -o ppid= -p $$PPID) | grep -c sched_setaffinity >>hogs || true
+	@echo "PASS: one"; echo "# PASS:  1"
+	@if [ $$(wc -l <times) = 2 ]; then echo "FAIL: two"; echo "# FAIL:  1"; exit 1; fi
+"""
+
+
+def test_check_again_and_again(tmp_path):
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    done = subprocess.run([HARNESS / "check", "--times", "3", "--hogs", "1", tmp_path, "units"], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    table = done.stdout.rpartition("run  hogs")[2]
+    rows = re.findall(r"^ +(\d+) +(yes|no) +(\d+) +(\d+) +\d+$", table, re.M)
+    assert rows == [("1", "no", "1", "0"), ("2", "no", "1", "1"), ("3", "yes", "1", "0")]
+    assert re.search(r"^ +2 .*\n +two\n", table, re.M) and done.stdout.splitlines()[-1] == "3 runs: 3 passed, 1 failed"
+    assert all((tmp_path / "log" / f"run-{n}" / "check-units.log").exists() for n in (1, 2, 3))
+    busy = (tmp_path / "hogs").read_text().split()
+    assert busy[:2] == ["0", "0"] and int(busy[2]) > 0
+
+
+def test_check_without_a_failure(tmp_path):
+    (tmp_path / "Makefile").write_text('check:\n\t@echo "PASS: one"; echo "# PASS:  1"\n')
+    done = subprocess.run([HARNESS / "check", "--times", "2", tmp_path, "units"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "2 runs: 2 passed, 0 failed"
+
+
+@pytest.mark.parametrize("words", (["--times", "0"], ["--hogs", "2"], ["--times", "x"]), ids=" ".join)
+def test_wrong_usage_of_check(tmp_path, words):
+    done = subprocess.run([HARNESS / "check", *words, tmp_path, "units"], capture_output=True, text=True)
+    assert done.returncode == 2 and words[0] in done.stderr
+
+
+def test_hogs_end():
+    """Also when whoever has started them is killed."""
+    def children(pid):
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    script = ("import sys, time; sys.path.insert(0, sys.argv[1])\nfrom harness.hogs import hogs\n"
+              "with hogs():\n    print(flush=True)\n    time.sleep(1000)\n")
+    with subprocess.Popen([sys.executable, "-c", script, HARNESS], stdout=subprocess.PIPE) as starter:
+        starter.stdout.readline()
+        busy = [(int(pid), start_time(int(pid))) for pid in children(starter.pid)]
+        starter.kill()
+    assert busy
+    wait_until(lambda: all(start_time(pid) != began for pid, began in busy), SOON, "the hogs to end")
+    with hogs():
+        pass
