@@ -3,7 +3,9 @@
  * How: each thread is a coroutine, so that one run is decided by a list of choices (who goes on, which store a load reads)
  * and can be repeated. All lists are tried, depth first. Every atomic object has the list of its stores, each with what
  * its reader learns from it (a vector clock); memory itself holds the newest. A thread is left only before an access to
- * an object that another thread uses too, and such objects are learnt: when a new one is found all begins anew.
+ * an object that another thread uses too, and such objects are learnt: when a new one is found all begins anew. Of orders
+ * that differ only in steps that do not concern each other one is run (sleep sets: P. Godefroid, Partial-Order Methods for
+ * the Verification of Concurrent Systems, 1996).
  */
 #include "model.h"
 
@@ -13,6 +15,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+
+/* The linker's --wrap takes the project's calls of these to the functions below; the checker's own go past them. */
+void *__real_memcpy(void *to, const void *from, size_t n);
+void *__real_memset(void *to, int octet, size_t n);
+int __real_memcmp(const void *a, const void *b, size_t n);
 
 #define OBJECTS  1024          /* atomic ones in a run */
 #define STORES   64            /* to one of them */
@@ -55,8 +62,22 @@ struct shadow {                        /* of an octet */
 	uint32_t read[ALL];
 };
 
+/* What a thread will do when it goes on. */
+enum step_kind {
+	STEP_OWN,                      /* nothing that concerns others */
+	STEP_READ, STEP_WRITE,         /* of the object at this address */
+	STEP_FENCE,
+	STEP_PROGRAM,                  /* begins or ends */
+	STEP_GRACE,                    /* looks at all threads */
+};
+struct step {
+	enum step_kind kind;
+	uintptr_t address;
+};
+
 struct thread {
 	ucontext_t context;
+	struct step step;
 	void (*run)(void);
 	struct clock clock;
 	struct clock released;         /* by its last release fence */
@@ -82,6 +103,8 @@ static struct {
 	unsigned objects;
 	const char *fault;
 	bool cut;
+	bool moment;
+	bool known;                    /* left, for another run was the same */
 	/* a volatile read was given an older value, which stands in memory until that thread's next access */
 	uintptr_t patched;
 	uint64_t patch_value;
@@ -160,6 +183,8 @@ static bool knows(const struct clock *c, unsigned by, uint32_t at)
 
 static void fault(const char *text)
 {
+	if (!m.fault && m.weakness == MODEL_SOUND && getenv("MODEL_STOP"))
+		abort();               /* for a debugger: at the place of the fault */
 	if (!m.fault)
 		m.fault = text;
 }
@@ -170,10 +195,12 @@ static void leave(void)
 	swapcontext(&self()->context, &m.scheduler);
 }
 
-static void give_way(void)
+static void give_way(enum step_kind kind, uintptr_t address)
 {
-	if (m.now)
-		leave();
+	if (!m.now)
+		return;
+	self()->step = (struct step){ kind, address };
+	leave();
 }
 
 static void trampoline(void)
@@ -188,25 +215,53 @@ static bool can_go_on(unsigned i)
 	return !m.thread[i].done && (!m.thread[i].ready || m.thread[i].ready());
 }
 
+static bool concerns(const struct step *a, const struct step *b)
+{
+	if (a->kind == STEP_GRACE || b->kind == STEP_GRACE)
+		return true;
+	if ((a->kind == STEP_READ || a->kind == STEP_WRITE) && (b->kind == STEP_READ || b->kind == STEP_WRITE))
+		return a->address == b->address && (a->kind == STEP_WRITE || b->kind == STEP_WRITE);
+	return a->kind == b->kind && a->kind != STEP_OWN;
+}
+
+/* Those who have gone on from here in former runs sleep until somebody does what concerns their next step: else the order
+ * is one that has been. */
+static unsigned asleep_after(unsigned asleep, const unsigned *who, unsigned pick)
+{
+	for (unsigned i = 0; i < pick; i++)
+		asleep |= 1U << who[i];
+	for (unsigned i = 1; i <= m.threads; i++)
+		if (concerns(&m.thread[i].step, &m.thread[who[pick]].step))
+			asleep &= ~(1U << i);
+	return asleep;
+}
+
 /* One run of the threads. */
 static void schedule(void)
 {
+	unsigned asleep = 0;
+
 	for (;;) {
-		unsigned who[ALL], n = 0;
-		bool all_done = true;
+		unsigned who[ALL], n = 0, pick;
+		bool all_done = true, any = false;
 
 		for (unsigned i = 1; i <= m.threads; i++) {
 			all_done &= m.thread[i].done;
-			if (can_go_on(i))
+			if (can_go_on(i) && !(asleep & 1U << i))
 				who[n++] = i;
+			any |= can_go_on(i);
 		}
 		if (all_done || m.fault || m.cut)
 			return;
 		if (n == 0) {
-			fault("all threads wait for each other");
+			m.known = any;
+			if (!any)
+				fault("all threads wait for each other");
 			return;
 		}
-		m.now = who[choose(n)];
+		pick = choose(n);
+		asleep = asleep_after(asleep, who, pick);
+		m.now = who[pick];
 		m.running = true;
 		swapcontext(&m.scheduler, &self()->context);
 		m.running = false;
@@ -219,20 +274,22 @@ static uint64_t peek(uintptr_t address, unsigned size)
 {
 	uint64_t value = 0;
 
-	__builtin_memcpy(&value, (const void *)address, size);
+	__real_memcpy(&value, (const void *)address, size);
 	return value;
 }
 
 static void poke(uintptr_t address, unsigned size, uint64_t value)
 {
-	__builtin_memcpy((void *)address, &value, size);
+	__real_memcpy((void *)address, &value, size);
 }
 
 static void unpatch(void)
 {
-	if (m.patched)
-		poke(m.patched, m.patch_size, m.patch_value);
+	uintptr_t at = m.patched;
+
 	m.patched = 0;
+	if (at)
+		poke(at, m.patch_size, m.patch_value);
 }
 
 static struct store *append(struct object *o)
@@ -282,7 +339,7 @@ static struct object *object(uintptr_t address, unsigned size)
 		o->size = size;
 		o->stores = 1;
 		o->store[0] = (struct store){ .value = peek(address, size) };
-		memset(o->seen, 0, sizeof(o->seen));
+		__real_memset(o->seen, 0, sizeof(o->seen));
 		tree.users[o - m.object] = 0;
 	} else if (peek(address, size) != o->store[o->stores - 1].value) {
 		append(o)->value = peek(address, size); /* a plain write, which nobody else may have seen meanwhile */
@@ -294,11 +351,11 @@ static struct object *object(uintptr_t address, unsigned size)
 }
 
 /* Whoever uses it may be left before. */
-static void at_access(uintptr_t address)
+static void at_access(uintptr_t address, enum step_kind kind)
 {
 	unpatch();
 	if (is_shared(address))
-		give_way();
+		give_way(kind, address);
 }
 
 /* The oldest store that a load may read. */
@@ -366,7 +423,7 @@ static uint64_t load(uintptr_t address, unsigned size, int order)
 	struct object *o;
 	unsigned first, i;
 
-	at_access(address);
+	at_access(address, STEP_READ);
 	o = object(address, size);
 	first = oldest(o, ordered(order));
 	/* the newest first: most runs are as they would be without any of this */
@@ -378,7 +435,7 @@ static uint64_t load(uintptr_t address, unsigned size, int order)
 
 static void store(uintptr_t address, unsigned size, uint64_t value, int order)
 {
-	at_access(address);
+	at_access(address, STEP_WRITE);
 	put(object(address, size), value, order, NULL);
 }
 
@@ -388,7 +445,7 @@ static struct object *modify(uintptr_t address, unsigned size, int order, uint64
 	struct object *o;
 	struct store *s;
 
-	at_access(address);
+	at_access(address, STEP_WRITE);
 	o = object(address, size);
 	s = &o->store[o->stores - 1];
 	see(o, o->stores - 1);
@@ -454,7 +511,7 @@ void __tsan_atomic_thread_fence(int order)
 	unpatch();
 	if (m.weakness == MODEL_NO_FENCE)
 		return;
-	give_way();
+	give_way(order == __ATOMIC_SEQ_CST ? STEP_FENCE : STEP_OWN, 0);
 	if (order != __ATOMIC_RELEASE)
 		learn(&t->clock, &t->to_acquire);
 	if (order == __ATOMIC_SEQ_CST) {
@@ -489,7 +546,7 @@ static bool on_stack(uintptr_t address)
 	for (unsigned i = 0; i < ALL; i++)
 		if (stack[i] && address - (uintptr_t)stack[i] < STACK)
 			return true;
-	return address - (uintptr_t)__builtin_frame_address(0) + (1U << 20) < 2U << 20;
+	return false;
 }
 
 static void plain(const void *at, size_t size, bool writes)
@@ -564,7 +621,6 @@ void __tsan_func_entry(void *pc) { (void)pc; }
 void __tsan_func_exit(void *pc);
 void __tsan_func_exit(void *pc) { (void)pc; }
 
-void *__real_memcpy(void *to, const void *from, size_t n);
 void *__wrap_memcpy(void *to, const void *from, size_t n);
 void *__wrap_memcpy(void *to, const void *from, size_t n)
 {
@@ -573,7 +629,6 @@ void *__wrap_memcpy(void *to, const void *from, size_t n)
 	return __real_memcpy(to, from, n);
 }
 
-void *__real_memset(void *to, int octet, size_t n);
 void *__wrap_memset(void *to, int octet, size_t n);
 void *__wrap_memset(void *to, int octet, size_t n)
 {
@@ -581,7 +636,6 @@ void *__wrap_memset(void *to, int octet, size_t n)
 	return __real_memset(to, octet, n);
 }
 
-int __real_memcmp(const void *a, const void *b, size_t n);
 int __wrap_memcmp(const void *a, const void *b, size_t n);
 int __wrap_memcmp(const void *a, const void *b, size_t n)
 {
@@ -601,7 +655,7 @@ void model_program_begin(void)
 {
 	struct thread *t = self();
 
-	give_way();
+	give_way(STEP_PROGRAM, 0);
 	learn(&t->clock, &m.grace);
 	t->in_program = true;
 }
@@ -611,6 +665,7 @@ void model_program_end(void)
 	struct thread *t = self();
 
 	unpatch();
+	give_way(STEP_PROGRAM, 0);
 	tick();
 	t->in_program = false;
 	for (unsigned i = 1; i <= m.threads; i++)
@@ -618,7 +673,6 @@ void model_program_end(void)
 			m.thread[i].waits_for &= ~(1U << m.now);
 			learn(&m.thread[i].owed, &t->clock);
 		}
-	give_way();
 }
 
 static bool programs_over(unsigned who)
@@ -638,7 +692,7 @@ void model_grace(void)
 	unpatch();
 	if (m.weakness == MODEL_NO_GRACE)
 		return;
-	give_way();
+	give_way(STEP_GRACE, 0);
 	tick();
 	learn(&m.grace, &t->clock);
 	t->owed = t->clock;
@@ -649,16 +703,21 @@ void model_grace(void)
 		else
 			learn(&t->owed, &m.thread[i].clock);
 	t->ready = over[m.now];
-	give_way();
+	give_way(STEP_PROGRAM, 0);
 	t->ready = NULL;
 	learn(&t->clock, &t->owed);
 }
 
-void model_await(bool (*ready)(void))
+void model_set_moment(bool is)
 {
-	self()->ready = ready;
-	give_way();
-	self()->ready = NULL;
+	give_way(STEP_WRITE, (uintptr_t)&m.moment);
+	m.moment = is;
+}
+
+bool model_moment(void)
+{
+	give_way(STEP_READ, (uintptr_t)&m.moment);
+	return m.moment;
 }
 
 /* -- runs ------------------------------------------------------------------------------------------------------------ */
@@ -683,12 +742,12 @@ static void start(unsigned i)
 
 static void one_run(const struct model *model, enum model_weakness weakness)
 {
-	memset(&m.thread, 0, sizeof(m.thread));
+	__real_memset(&m.thread, 0, sizeof(m.thread));
 	m.model = model;
 	m.weakness = weakness;
 	m.objects = m.threads = m.now = 0;
 	m.fault = NULL;
-	m.cut = false;
+	m.cut = m.known = m.moment = false;
 	m.patched = 0;
 	m.fences = m.grace = (struct clock){ { 0 } };
 	tree.depth = 0;
@@ -701,8 +760,8 @@ static void one_run(const struct model *model, enum model_weakness weakness)
 	unpatch();
 	for (unsigned i = 1; i <= m.threads; i++)
 		learn(&m.thread[0].clock, &m.thread[i].clock);
-	if (model->end && !m.cut)
-		model->end();
+	if (model->end)
+		model->end(m.cut || m.known || m.fault);
 }
 
 struct model_result model_run(const struct model *model, enum model_weakness weakness)
@@ -714,6 +773,8 @@ struct model_result model_run(const struct model *model, enum model_weakness wea
 		tree.learnt = false;
 		one_run(model, weakness);
 		r.runs++;
+		if (getenv("MODEL_COUNT") && r.runs % 100000 == 0)
+			fprintf(stderr, "%lu runs, depth %u, fixed %u, shared %u learnt %d\n", r.runs, tree.depth, tree.fixed, tree.shareds, tree.learnt);
 		r.cut += m.cut;
 		r.fault = m.fault;
 		if (tree.learnt)

@@ -37,7 +37,8 @@ struct model {
 	const char *what;
 	void (*begin)(void);                     /* by one thread, before the others */
 	void (*thread[MODEL_THREADS])(void);     /* NULL: no more */
-	void (*end)(void);                       /* by one thread, after the others */
+	/* By one thread, after the others; half: they have not come to their end, so there is nothing to be looked at. */
+	void (*end)(bool half);
 };
 
 struct model_result {
@@ -57,8 +58,9 @@ void model_program_begin(void);
 void model_program_end(void);
 /* membarrier(MEMBARRIER_CMD_GLOBAL): returns when every program has ended that was running. */
 void model_grace(void);
-/* Waits until another thread has done something that makes it true; looks at plain memory of the model's own. */
-void model_await(bool (*ready)(void));
+/* A moment that the model remembers, to tell before and after: no memory of the threads, and it orders nothing. */
+void model_set_moment(bool is);
+bool model_moment(void);
 
 /* A model program's main(): each must be sound, and must fail under these weaknesses (MODEL_SOUND ends the list). */
 struct model_case {
