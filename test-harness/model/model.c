@@ -171,6 +171,7 @@ static struct thread *self(void)
 	return &m.thread[m.now];
 }
 
+/* Before and after a clock is handed on, so that it covers what was before and nothing that comes after. */
 static uint32_t tick(void)
 {
 	return ++self()->clock.at[m.now];
@@ -416,6 +417,7 @@ static void put(struct object *o, uint64_t value, int order, const struct clock 
 	s->ordered = ordered(order);
 	o->seen[m.now][o->stores - 1] = at;
 	poke(o->address, o->size, value);
+	tick();
 }
 
 static uint64_t load(uintptr_t address, unsigned size, int order)
@@ -521,6 +523,7 @@ void __tsan_atomic_thread_fence(int order)
 	}
 	if (order != __ATOMIC_ACQUIRE)
 		t->released = t->clock;
+	tick();
 }
 
 /* -- plain accesses ------------------------------------------------------------------------------------------------ */
@@ -673,6 +676,7 @@ void model_program_end(void)
 			m.thread[i].waits_for &= ~(1U << m.now);
 			learn(&m.thread[i].owed, &t->clock);
 		}
+	tick();
 }
 
 static bool programs_over(unsigned who)
@@ -698,10 +702,13 @@ void model_grace(void)
 	t->owed = t->clock;
 	t->waits_for = 0;
 	for (unsigned i = 1; i <= m.threads; i++)
-		if (m.thread[i].in_program)
+		if (m.thread[i].in_program) {
 			t->waits_for |= 1U << i;
-		else
+		} else {
 			learn(&t->owed, &m.thread[i].clock);
+			m.thread[i].clock.at[i]++;
+		}
+	tick();
 	t->ready = over[m.now];
 	give_way(STEP_PROGRAM, 0);
 	t->ready = NULL;

@@ -140,6 +140,25 @@ static void remove_a(void)
 	put(1, 3);
 }
 
+static void replace_a_twice(void)
+{
+	put(0, 2);
+	put(0, 3);             /* not into the slot of the first, which somebody may hold */
+}
+
+static void remove_a_late(void)
+{
+	__u64 ticket = hydns_store_grace_begin(store);
+
+	hydns_store_remove(store, handle[0]);
+	hydns_store_grace_end(store, ticket);
+	put(1, 3);             /* the grace period was too early for a's slot */
+}
+
+static const struct model twice = { "a slot is not used again without a grace period", begin_with_a,
+				    { replace_a_twice, look_for_a }, close_store };
+static const struct model late = { "nor by one that began before its rule had gone", begin_with_a,
+				   { remove_a_late, look_for_a }, close_store };
 static const struct model replacement = { "a replaced rule stays whole for who has found it", begin_with_a,
 					  { replace_a, look_for_a }, close_store };
 static const struct model removal = { "a removed rule stays whole for who has found it", begin_with_a,
@@ -183,6 +202,8 @@ int main(void)
 	static const struct model_case cases[] = {
 		{ &publish, { MODEL_NO_RELEASE, MODEL_NO_DEPENDENCY } },
 		{ &replacement, { MODEL_NO_RELEASE, MODEL_NO_DEPENDENCY, MODEL_NO_GRACE } },
+		{ &twice, { MODEL_NO_RELEASE } },
+		{ &late, { MODEL_SOUND } },
 		{ &removal, { MODEL_NO_GRACE } },
 		{ &removals, { MODEL_NO_GRACE } },
 		{ &final, { MODEL_NO_GRACE } },
