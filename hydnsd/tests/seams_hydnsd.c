@@ -35,6 +35,8 @@ int __real_hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal
 int __wrap_hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_job_end *end);
 int __wrap_hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_job_end *end)
 {
+	if (seams)
+		atomic_fetch_add(&seams->withdrawals, 1);
 	seam(SEAM_LOOP, "withdraw");
 	return __real_hydnsd_jobs_withdraw(d, w, end);
 }

@@ -159,6 +159,31 @@ static void settle_waits_for_the_barrier(void **state)
 	end();
 }
 
+/* More frames than a turn of the loop takes lie before the change that the SETTLE comes after. */
+static void settle_waits_for_the_rings(void **state)
+{
+	char name[32];
+
+	(void)state;
+	start();
+	seam_hold(SEAM_LOOP, "take offer");
+	for (unsigned i = 0; i < 500; i++) {
+		snprintf(name, sizeof(name), "n%u.example.", i);
+		client_offer(&client, 0, name, 1);
+	}
+	client_changed(&client, 0, www, sizeof(www), 2);
+	client_send(&client, HYDNS_MSG_SETTLE, NULL, 0);
+	assert_true(seam_wait(SEAM_LOOP, "take offer", NULL, NULL));
+	atomic_store(&seams->withdrawals, 0);
+	seam_hold(SEAM_LOOP, "take changed");
+	seam_go(SEAM_LOOP);
+	assert_true(seam_wait(SEAM_LOOP, "take changed", has_message, &client));
+	assert_int_equal(atomic_load(&seams->withdrawals), 0);
+	seams_open();
+	assert_true(acknowledged(client.seq));
+	end();
+}
+
 /* -- what is older than a withdrawal --------------------------------------------------------------------------- */
 static void an_offer_from_before_a_withdrawal_is_refused(void **state)
 {
@@ -299,7 +324,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(withdrawals_wait_for_the_barrier), TEST(a_subtree_has_gone_when_it_is_acknowledged),
-		TEST(settle_waits_for_the_barrier), TEST(an_offer_from_before_a_withdrawal_is_refused),
+		TEST(settle_waits_for_the_barrier), TEST(settle_waits_for_the_rings),
+		TEST(an_offer_from_before_a_withdrawal_is_refused),
 		TEST(an_offer_from_before_a_change_is_refused), TEST(a_change_withdraws), TEST(rings_must_be_sealed),
 		TEST(sockets_are_open_to_their_groups),
 	};

@@ -39,6 +39,7 @@ struct seam_table {
 	} party[SEAM_PARTIES];
 	_Atomic bool no_barrier;       /* membarrier() takes no time: for walks, whose parties are no XDP programs */
 	_Atomic uint32_t barriers;     /* begun */
+	_Atomic uint32_t withdrawals;  /* begun by the daemon */
 	_Atomic uint32_t rules;        /* in the daemon's store */
 	_Atomic uint32_t steps;        /* of passes over it that have been taken */
 	_Atomic bool swept;            /* a pass has come to its end */

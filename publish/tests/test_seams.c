@@ -18,6 +18,13 @@ static int set_up(void **state)
 	return world_setup(state);
 }
 
+/* A test that has failed has left somebody held. */
+static int tear_down(void **state)
+{
+	seams_open();
+	return world_teardown(state);
+}
+
 /* -- what an offer carries ----------------------------------------------------------------------------------- */
 /* hydnsd tells by it what the answer may be older than: so it is that of the look-up, whatever has happened since. */
 static void an_offer_carries_its_stamp(void **state)
@@ -44,6 +51,45 @@ static void an_offer_carries_its_stamp(void **state)
 	assert_int_equal(f.offer.frame.type, HYDNS_FRAME_OFFER);
 	assert_int_equal(f.offer.generation, stamp.generation);
 	assert_int_equal(f.offer.epoch, stamp.epoch);
+	peer_stop(&w->peer);
+}
+
+static void *offer_it(void *arg)
+{
+	struct world *w = arg;
+
+	offer(w, hydns_publish_stamp(w->p));
+	return NULL;
+}
+
+/* An offer that has been checked and is on its way while everything is withdrawn, or its name: hydnsd can tell. */
+static void an_offer_on_its_way_is_told_apart(void **state)
+{
+	union { struct hydns_offer offer; uint8_t room[2048]; } f;
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	epoch = page_epoch(w);
+	for (int all = 0; all < 2; all++) {
+		pthread_t thread;
+
+		seam_hold(SEAM_FIRST, "begin reserve");
+		thread = seam_thread(SEAM_FIRST, offer_it, w);
+		seam_go(SEAM_FIRST);
+		assert_true(seam_wait(SEAM_FIRST, "reserve", NULL, NULL));
+		if (all)
+			hydns_publish_withdraw_all(w->p);
+		else
+			hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
+		seam_open(SEAM_FIRST);
+		pthread_join(thread, NULL);
+		assert_non_null(peer_frame(&w->peer, 0, f.room, sizeof(f.room)));
+		assert_int_equal(f.offer.epoch, epoch);
+		assert_int_equal(f.offer.generation + 1, page_generation(w));
+	}
+	assert_int_equal(page_epoch(w), epoch + 1);
+	assert_int_equal(w->peer.last_withdrawal.generation, 1);
 	peer_stop(&w->peer);
 }
 
@@ -252,11 +298,12 @@ static void the_end_waits_for_programs(void **state)
 	peer_stop(&w->peer);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, world_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 int main(void)
 {
 	const struct CMUnitTest test[] = {
-		TEST(an_offer_carries_its_stamp), TEST(an_edns_size_of_its_own_is_not_offered),
+		TEST(an_offer_carries_its_stamp), TEST(an_offer_on_its_way_is_told_apart),
+		TEST(an_edns_size_of_its_own_is_not_offered),
 		TEST(a_change_sees_the_loss_that_has_not_seen_it), TEST(withdrawals_without_hydnsd_wait_for_programs),
 		TEST(withdrawals_in_vain_wait_for_programs), TEST(new_secrets_wait_for_programs), TEST(the_end_waits_for_programs),
 	};
