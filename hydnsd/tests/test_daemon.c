@@ -1,144 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The daemon itself, started in a network and mount namespace of its own with a bpffs of its own, its
- * program attached (generic) to the loopback interface. The resolver's side is the real publish library;
- * bad clients speak to the sockets by hand. No answers are asked for: packets are hydns-kern's tests'.
+ * The daemon itself, in namespaces of its own (running.h). The resolver's side is the real publish library; bad clients
+ * speak to the sockets by hand. No answers are asked for: packets are hydns-kern's tests'.
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <jansson.h>
 #include <linux/bpf.h>
-#include <net/if.h>
-#include <net/route.h>
-#include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "hydns/hash.h"
 #include "hydnsd/clock.h"
+#include "hydnsd/tests/running.h"
 #include "publish/internal.h"
-
-#define WAIT_MS   8000
-#define STEP_US   10000
-#define SKIPPED   77
-
-static char directory[] = "/tmp/hydnsd-test-XXXXXX";
-static char pins[64], plugin_path[64], control_path[64], state_dir[64];
-static pid_t daemon_pid;
-
-/* -- the daemon ------------------------------------------------------------------------------------------- */
-static pid_t spawn(const char *interface, const char *user)
-{
-	pid_t pid = fork();
-
-	if (pid)
-		return pid;
-	execl(getenv("HYDNSD"), "hydnsd", "--interface", interface, "--attach-mode", "generic", "--pin-dir",
-	      pins, "--state-dir", state_dir, "--plugin-socket", plugin_path, "--control-socket", control_path, "--capacity", "1000",
-	      "--min-hits", "0", "--log-level", "warning", user ? "--user" : NULL, user, NULL);
-	_exit(127);
-}
-
-static int connect_to(const char *path, int type)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-
-	strcpy(a.sun_path, path);
-	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-/* One request, one reply; NULL when nobody is there. */
-static json_t *ask(const char *request)
-{
-	int fd = connect_to(control_path, SOCK_STREAM);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r+");
-	char *line = NULL;
-	size_t room = 0;
-	json_t *reply;
-
-	if (!f)
-		return NULL;
-	fprintf(f, "%s\n", request);
-	fflush(f);
-	reply = getline(&line, &room, f) > 0 ? json_loads(line, 0, NULL) : NULL;
-	free(line);
-	fclose(f);
-	return reply;
-}
-
-static json_int_t number(const char *request, const char *key)
-{
-	json_t *o = ask(request);
-	json_int_t n = o ? json_integer_value(json_object_get(o, key)) : -1;
-
-	json_decref(o);
-	return n;
-}
-
-static json_int_t rules(void)
-{
-	return number("{\"cmd\":\"status\"}", "rules");
-}
-
-/* State of the first resolver; "none" without one. */
-static bool resolver_is(const char *state)
-{
-	json_t *o = ask("{\"cmd\":\"status\"}");
-	json_t *r = json_array_get(json_object_get(o, "resolvers"), 0);
-	bool is = o && !strcmp(r ? json_string_value(json_object_get(r, "state")) : "none", state);
-
-	json_decref(o);
-	return is;
-}
-
-#define WAIT_FOR(condition) do { \
-	int left_ = WAIT_MS * 1000 / STEP_US; \
-	while (!(condition) && left_--) \
-		usleep(STEP_US); \
-	assert_true(condition); \
-} while (0)
-
-static void start_daemon(void)
-{
-	daemon_pid = spawn("lo", NULL);
-	WAIT_FOR(rules() >= 0);
-	WAIT_FOR(access(plugin_path, F_OK) == 0);
-}
-
-static int end_daemon(int with)
-{
-	int status;
-
-	kill(daemon_pid, with);
-	assert_int_equal(waitpid(daemon_pid, &status, 0), daemon_pid);
-	return status;
-}
-
-static void end_cleanly(void)
-{
-	assert_int_equal(end_daemon(SIGTERM), 0);
-	assert_int_not_equal(access(pins, F_OK), 0);
-	assert_int_not_equal(access(plugin_path, F_OK), 0);
-	assert_int_not_equal(access(control_path, F_OK), 0);
-}
 
 /* -- the resolver ------------------------------------------------------------------------------------------- */
 static struct hydns_publish *resolver;
@@ -662,7 +544,7 @@ static void starts_that_cannot_be_fail(void **state)
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 
 	(void)state;
-	assert_int_equal(ends_with(spawn("lo", "no-such-user")), 1);
+	assert_int_equal(ends_with(spawn("lo", (const char *[]){ "--user", "no-such-user", NULL })), 1);
 	assert_int_not_equal(access(pins, F_OK), 0); /* nothing is left of it */
 	start_daemon();
 	assert_int_equal(ends_with(spawn("lo", NULL)), 1); /* a second one, while the first lives */
@@ -681,9 +563,7 @@ static void starts_that_cannot_be_fail(void **state)
 static void another_user_will_do(void **state)
 {
 	(void)state;
-	daemon_pid = spawn("lo", "nobody");
-	WAIT_FOR(rules() >= 0);
-	WAIT_FOR(access(plugin_path, F_OK) == 0);
+	start_daemon_with((const char *[]){ "--user", "nobody", NULL });
 	start_resolver();              /* a new page needs CAP_BPF and a pin */
 	offer_some(5);
 	withdraw(1);
@@ -695,55 +575,6 @@ static void another_user_will_do(void **state)
 	assert_int_not_equal(access(pins, F_OK), 0);
 	unlink(plugin_path);
 	unlink(control_path);
-}
-
-/* -- surroundings ---------------------------------------------------------------------------------------------- */
-static struct sockaddr in(in_addr_t addr)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = addr };
-	struct sockaddr a;
-
-	memcpy(&a, &in, sizeof(a));
-	return a;
-}
-
-/* With a route to clients, without which none is answered. */
-static bool loopback_up(void)
-{
-	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING };
-	struct rtentry to_clients = { .rt_dst = in(0), .rt_genmask = in(0), .rt_flags = RTF_UP, .rt_dev = r.ifr_name };
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-	bool good = ioctl(fd, SIOCSIFFLAGS, &r) == 0 && ioctl(fd, SIOCADDRT, &to_clients) == 0;
-
-	close(fd);
-	return good;
-}
-
-static bool surroundings(void)
-{
-	char bpf[48];
-
-	if (unshare(CLONE_NEWNET | CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    !mkdtemp(directory) || chmod(directory, 0777))
-		return false;
-	snprintf(bpf, sizeof(bpf), "%s/bpf", directory);
-	snprintf(pins, sizeof(pins), "%s/bpf/hydns", directory);
-	snprintf(state_dir, sizeof(state_dir), "%s/state", directory);
-	snprintf(plugin_path, sizeof(plugin_path), "%s/plugin.sock", directory);
-	snprintf(control_path, sizeof(control_path), "%s/control.sock", directory);
-	return mkdir(bpf, 0700) == 0 && mount("bpf", bpf, "bpf", 0, NULL) == 0 && loopback_up();
-}
-
-static int tidy(void **state)
-{
-	char bpf[48];
-
-	(void)state;
-	snprintf(bpf, sizeof(bpf), "%s/bpf", directory);
-	umount(bpf);
-	rmdir(bpf);
-	rmdir(state_dir);
-	return rmdir(directory);
 }
 
 int main(void)
@@ -762,7 +593,7 @@ int main(void)
 		cmocka_unit_test(another_user_will_do),
 	};
 
-	if (!getenv("HYDNSD") || !surroundings()) {
+	if (!surroundings()) {
 		fprintf(stderr, "skipped: needs root, a network and a mount namespace, and a bpffs: %s\n",
 			strerror(errno));
 		return SKIPPED;

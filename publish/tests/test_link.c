@@ -5,137 +5,21 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timex.h>
-#include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include "hydns/hash.h"
 #include "publish/internal.h"
-#include "publish/tests/peer.h"
-#include "publish/tests/reply.h"
+#include "publish/tests/world.h"
 
-#define THREADS          2
-#define FLUSH_TIMEOUT_MS 150
-#define ADMISSION        3
-#define TTL              30
 #define TYPE_A           1
 #define TYPE_CNAME       5
 #define CHANGED_LEN      48    /* octets of the CHANGED frame of www */
 #define NOTE             "log-queries: kernel answers are not logged"
-
-static const uint8_t www[] = "\3wWw\7exAmple\3org", www_lower[] = "\3www\7example\3org";
-static const struct reply_spec spec = { .name = "www.example.org.", .type = 1,
-	.answer = { "www.example.org. 30 IN CNAME host.example.net.", "host.example.net. 30 IN A 192.0.2.1" } };
-
-/* What was logged last, by the library's threads. */
-static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static char logged[4096];
-static _Atomic unsigned log_lines;
-
-static void take_log(enum hydns_log_level level, const char *text)
-{
-	(void)level;
-	pthread_mutex_lock(&log_lock);
-	snprintf(logged + strlen(logged), sizeof(logged) - strlen(logged), "%s\n", text);
-	log_lines++;
-	pthread_mutex_unlock(&log_lock);
-}
-
-static bool log_has(const char *text)
-{
-	bool found;
-
-	pthread_mutex_lock(&log_lock);
-	found = strstr(logged, text);
-	pthread_mutex_unlock(&log_lock);
-	return found;
-}
-
-struct world {
-	struct peer peer;
-	struct hydns_publish *p;
-	struct hydns_thread *t;
-	struct reply reply;
-};
-
-static struct hydns_publish_options options(struct world *w)
-{
-	return (struct hydns_publish_options){ .socket = w->peer.path, .identity = "test", .version = "1",
-		.threads = THREADS, .capacity = 1000, .admission = ADMISSION, .window_ms = 60000, .min_ttl = 2,
-		.max_ttl = 3600, .refresh_percent = 10, .flush_timeout_ms = FLUSH_TIMEOUT_MS,
-		.edns_size = 1232, .max_udp = 1232, .zones = true, .log = take_log };
-}
-
-static int setup(void **state)
-{
-	struct world *w = calloc(1, sizeof(*w));
-	struct hydns_publish_options o;
-
-	peer_init(&w->peer);
-	o = options(w);
-	logged[0] = '\0';
-	log_lines = 0;
-	w->p = hydns_publish_new(&o);
-	w->t = hydns_publish_thread(w->p, 0);
-	hydns_names_watch(w->p->names);        /* else the first offer would be refused */
-	reply_make(&w->reply, &spec);
-	*state = w;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct world *w = *state;
-
-	hydns_publish_stop(w->p);
-	reply_free(&w->reply);
-	peer_destroy(&w->peer);
-	free(w);
-	return 0;
-}
-
-/* READY is acknowledged a moment before the library knows. */
-static bool connected(struct world *w)
-{
-	return BECOMES(atomic_load(&w->p->ready));
-}
-
-static bool disconnected(struct world *w)
-{
-	return BECOMES(!atomic_load(&w->p->ready));
-}
-
-static void start_both(struct world *w)
-{
-	peer_start(&w->peer);
-	assert_int_equal(hydns_publish_start(w->p), 0);
-	assert_true(connected(w));
-}
-
-static int offer(struct world *w, struct hydns_stamp stamp)
-{
-	time_t now = time(NULL);
-
-	return hydns_publish_offer(w->t, &w->reply.question, w->reply.wire, w->reply.len, now, now + TTL, true,
-				   stamp);
-}
-
-static uint32_t page_epoch(struct world *w)
-{
-	return __atomic_load_n(&w->peer.page->epoch, __ATOMIC_SEQ_CST);
-}
-
-static bool suspended(struct world *w)
-{
-	return page_epoch(w) & HYDNS_EPOCH_FLAGS;
-}
 
 /* name: in lower case */
 static bool touched(struct world *w, const uint8_t *name, size_t len)
@@ -160,25 +44,6 @@ static void lose(struct world *w)
 	peer_stop(&w->peer);
 	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
 	assert_false(suspended(w));
-}
-
-static void empty_rings(struct world *w)
-{
-	uint8_t room[2048];
-
-	for (unsigned i = 0; i < THREADS; i++)
-		while (peer_frame(&w->peer, i, room, sizeof(room)))
-			;
-}
-
-static uint64_t page_generation(struct world *w)
-{
-	return __atomic_load_n(&w->peer.page->generation, __ATOMIC_SEQ_CST);
-}
-
-static uint64_t page_heartbeat(struct world *w)
-{
-	return __atomic_load_n(&w->peer.page->heartbeat_ns, __ATOMIC_SEQ_CST);
 }
 
 /* -- registering ------------------------------------------------------------------------------------ */
@@ -225,7 +90,7 @@ static void stop_takes_the_rules_along(void **state)
 	uint32_t epoch;
 
 	for (int i = 0; i < 2; i++) {          /* a reload: a new object in the same process */
-		struct hydns_publish_options o = options(w);
+		struct hydns_publish_options o = world_options(w);
 
 		if (i == 0)
 			peer_start(&w->peer);
@@ -342,14 +207,14 @@ static void gone(void *arg)
 static int setup_leaving(void **state)
 {
 	times_gone = ended_when_gone = 0;
-	return setup(state);
+	return world_setup(state);
 }
 
 static int teardown_leaving(void **state)
 {
 	release_graces();                      /* a failed test has not */
 	graces.page = NULL;
-	return teardown(state);
+	return world_teardown(state);
 }
 
 static void one_grace_period_is_enough(void **state)
@@ -439,7 +304,7 @@ static void a_reload_waits_for_nothing(void **state)
 {
 	struct world *w = *state;
 	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-	struct hydns_publish_options o = options(w);
+	struct hydns_publish_options o = world_options(w);
 	struct hydns_publish *former = w->p;
 	int fd = bound_socket(&at), again;
 	unsigned descriptors;
@@ -501,7 +366,7 @@ static void succeed(struct world *w, const struct hydns_publish_options *o)
 static void a_successor_goes_on_with_the_tables(void **state)
 {
 	struct world *w = *state;
-	struct hydns_publish_options o = options(w);
+	struct hydns_publish_options o = world_options(w);
 	const time_t expires = time(NULL) + TTL;
 	const void *names = w->p->names, *offered = w->p->offered, *ends = w->p->ends, *sketch = w->t->hot.sketch;
 
@@ -540,7 +405,7 @@ static void a_successor_goes_on_with_the_tables(void **state)
 static void a_successor_that_fails_takes_nothing(void **state)
 {
 	struct world *w = *state;
-	struct hydns_publish_options bad = options(w);
+	struct hydns_publish_options bad = world_options(w);
 
 	bad.threads = 0;
 	start_both(w);
@@ -561,7 +426,7 @@ static void a_successor_that_fails_takes_nothing(void **state)
 static void leaves_whatever_the_link_does(void **state)
 {
 	struct world *w = *state;
-	struct hydns_publish_options o = options(w);
+	struct hydns_publish_options o = world_options(w);
 
 	hydns_publish_leave(w->p, gone, NULL);
 	assert_int_equal(times_gone, 1);
@@ -751,7 +616,7 @@ static void counts_before_the_answer(void **state)
 static void the_first_offer_begins_to_watch(void **state)
 {
 	struct world *w = *state;
-	struct hydns_publish_options o = options(w);
+	struct hydns_publish_options o = world_options(w);
 	struct hydns_publish *p = w->p;
 
 	w->p = hydns_publish_new(&o);
@@ -1643,7 +1508,7 @@ static void loss_is_told_once(void **state)
 static void bad_options(void **state)
 {
 	struct world w = { .peer.path = "/nowhere" };
-	struct hydns_publish_options good = options(&w), o[8];
+	struct hydns_publish_options good = world_options(&w), o[8];
 
 	(void)state;
 	for (size_t i = 0; i < 8; i++)
@@ -1663,7 +1528,7 @@ static void bad_options(void **state)
 	}
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 #define LEAVING(f) cmocka_unit_test_setup_teardown(f, setup_leaving, teardown_leaving)
 int main(void)
 {

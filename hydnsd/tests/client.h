@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* A resolver made by hand, for what the publish library would never send. For cmocka tests. */
+#ifndef HYDNSD_TESTS_CLIENT_H
+#define HYDNSD_TESTS_CLIENT_H
+
+#include "hydnsd/tests/build.h"
+#include "publish/internal.h"
+
+#define CLIENT_RINGS 2
+
+struct client {
+	int sock;
+	uint32_t seq;                  /* of the last message sent */
+	struct hydns_producer ring[CLIENT_RINGS];
+	struct hydns_pages *pages;
+	struct hydns_channel_message in;
+	int doorbell;
+};
+
+/* Connected and READY, everybody may ask. */
+void client_open(struct client *c);
+void client_close(struct client *c);
+/* Sends HELLO with these descriptors as its rings; the type of the reply, which is in c->in. */
+uint32_t client_hello(struct client *c, const int *ring, unsigned rings);
+void client_send(struct client *c, uint32_t type, const void *payload, size_t len);
+/* The type of the next message, which is in c->in, of at most the limit; 0: none. */
+uint32_t client_receive(struct client *c);
+bool client_has_message(const struct client *c);
+void client_withdraw(struct client *c, uint32_t scope, const uint8_t *name, size_t len, uint64_t generation);
+
+/* "www.example." A, made at this generation, into this ring, which has room. */
+void client_offer(struct client *c, unsigned ring, const char *name, uint64_t generation);
+void client_changed(struct client *c, unsigned ring, const uint8_t *name, uint8_t len, uint64_t generation);
+/* hydnsd has taken what was put into the rings, and acted upon it. */
+bool client_taken(const struct client *c);
+
+#endif

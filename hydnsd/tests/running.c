@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/tests/running.h"
+
+#include <dirent.h>
+#include <net/if.h>
+#include <net/route.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define ARGUMENTS_MAX 40
+
+static char directory[] = "/tmp/hydnsd-test-XXXXXX", state_dir[64];
+char pins[64], plugin_path[64], control_path[64];
+pid_t daemon_pid;
+
+/* -- the daemon ------------------------------------------------------------------------------------------- */
+pid_t spawn(const char *interface, const char *const *more)
+{
+	const char *argument[ARGUMENTS_MAX] = {
+		"hydnsd", "--interface", interface, "--attach-mode", "generic", "--pin-dir", pins, "--state-dir", state_dir,
+		"--plugin-socket", plugin_path, "--control-socket", control_path, "--min-hits", "0", "--log-level", "warning",
+		"--capacity", "1000",
+	};
+	pid_t pid = fork();
+	unsigned n = 0;
+
+	if (pid)
+		return pid;
+	while (argument[n])
+		n++;
+	while (more && *more && n < ARGUMENTS_MAX - 1)
+		argument[n++] = *more++;
+	execv(getenv("HYDNSD"), (char *const *)(uintptr_t)argument);
+	_exit(127);
+}
+
+int connect_to(const char *path, int type)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	strcpy(a.sun_path, path);
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+json_t *ask(const char *request)
+{
+	int fd = connect_to(control_path, SOCK_STREAM);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r+");
+	char *line = NULL;
+	size_t room = 0;
+	json_t *reply;
+
+	if (!f)
+		return NULL;
+	fprintf(f, "%s\n", request);
+	fflush(f);
+	reply = getline(&line, &room, f) > 0 ? json_loads(line, 0, NULL) : NULL;
+	free(line);
+	fclose(f);
+	return reply;
+}
+
+json_int_t number(const char *request, const char *key)
+{
+	json_t *o = ask(request);
+	json_int_t n = o ? json_integer_value(json_object_get(o, key)) : -1;
+
+	json_decref(o);
+	return n;
+}
+
+json_int_t rules(void)
+{
+	return number("{\"cmd\":\"status\"}", "rules");
+}
+
+json_int_t rejected(const char *why)
+{
+	json_t *o = ask("{\"cmd\":\"stats\"}");
+	const json_t *all = json_object_get(json_object_get(o, "offers"), "rejected");
+	json_int_t n = json_integer_value(json_object_get(all, why));
+
+	json_decref(o);
+	return n;
+}
+
+bool resolver_is(const char *state)
+{
+	json_t *o = ask("{\"cmd\":\"status\"}");
+	json_t *r = json_array_get(json_object_get(o, "resolvers"), 0);
+	bool is = o && !strcmp(r ? json_string_value(json_object_get(r, "state")) : "none", state);
+
+	json_decref(o);
+	return is;
+}
+
+void start_daemon_with(const char *const *more)
+{
+	daemon_pid = spawn("lo", more);
+	WAIT_FOR(rules() >= 0);
+	WAIT_FOR(access(plugin_path, F_OK) == 0);
+}
+
+void start_daemon(void)
+{
+	start_daemon_with(NULL);
+}
+
+int end_daemon(int with)
+{
+	int status;
+
+	kill(daemon_pid, with);
+	assert_int_equal(waitpid(daemon_pid, &status, 0), daemon_pid);
+	daemon_pid = 0;
+	return status;
+}
+
+void end_cleanly(void)
+{
+	assert_int_equal(end_daemon(SIGTERM), 0);
+	assert_int_not_equal(access(pins, F_OK), 0);
+	assert_int_not_equal(access(plugin_path, F_OK), 0);
+	assert_int_not_equal(access(control_path, F_OK), 0);
+}
+
+/* -- surroundings ------------------------------------------------------------------------------------------ */
+static struct sockaddr in(in_addr_t addr)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = addr };
+	struct sockaddr a;
+
+	memcpy(&a, &in, sizeof(a));
+	return a;
+}
+
+/* With a route to clients, without which none is answered. */
+static bool loopback_up(void)
+{
+	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING };
+	struct rtentry to_clients = { .rt_dst = in(0), .rt_genmask = in(0), .rt_flags = RTF_UP, .rt_dev = r.ifr_name };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	bool good = ioctl(fd, SIOCSIFFLAGS, &r) == 0 && ioctl(fd, SIOCADDRT, &to_clients) == 0;
+
+	close(fd);
+	return good;
+}
+
+bool surroundings(void)
+{
+	char bpf[48];
+
+	if (!getenv("HYDNSD") || unshare(CLONE_NEWNET | CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || !mkdtemp(directory) || chmod(directory, 0777))
+		return false;
+	snprintf(bpf, sizeof(bpf), "%s/bpf", directory);
+	snprintf(pins, sizeof(pins), "%s/bpf/hydns", directory);
+	snprintf(state_dir, sizeof(state_dir), "%s/state", directory);
+	snprintf(plugin_path, sizeof(plugin_path), "%s/plugin.sock", directory);
+	snprintf(control_path, sizeof(control_path), "%s/control.sock", directory);
+	return mkdir(bpf, 0700) == 0 && mount("bpf", bpf, "bpf", 0, NULL) == 0 && loopback_up();
+}
+
+static void empty(const char *folder)
+{
+	struct dirent *e;
+	DIR *d = opendir(folder);
+
+	while (d && (e = readdir(d)))
+		unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(folder);
+}
+
+int clear(void **state)
+{
+	(void)state;
+	if (daemon_pid > 0) {
+		kill(daemon_pid, SIGKILL);
+		waitpid(daemon_pid, NULL, 0);
+		daemon_pid = 0;
+	}
+	empty(pins);
+	unlink(plugin_path);
+	unlink(control_path);
+	return 0;
+}
+
+int tidy(void **state)
+{
+	char bpf[48];
+
+	clear(state);
+	snprintf(bpf, sizeof(bpf), "%s/bpf", directory);
+	umount(bpf);
+	rmdir(bpf);
+	rmdir(state_dir);
+	return rmdir(directory);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * What a resolver is told and when, and what is not taken from it: a daemon that can be held (seams_hydnsd.c), and a
+ * resolver made by hand (client.h), which sends what the publish library never would.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hydnsd/tests/client.h"
+#include "hydnsd/tests/running.h"
+#include "publish/tests/seams.h"
+
+static const uint8_t www[] = "\3www\7example", other[] = "\5other\7example", example[] = "\7example";
+
+static struct client client;
+
+static int set_up(void **state)
+{
+	(void)state;
+	seams_open();
+	atomic_store(&seams->steps, 0);
+	atomic_store(&seams->swept, false);
+	return 0;
+}
+
+/* True for what it was acknowledged as the last message of c. */
+static bool acknowledged(uint32_t seq)
+{
+	return client_receive(&client) == HYDNS_MSG_ACK && client.in.head.seq == seq;
+}
+
+static bool has_message(void *arg)
+{
+	return client_has_message(arg);
+}
+
+/* The daemon's loop has come round, and has told nothing else before: the reply to each STATS is the next message. The
+ * number of rules. */
+static uint64_t rules_and_no_reply(void)
+{
+	struct hydns_counts counts = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		client_send(&client, HYDNS_MSG_STATS, NULL, 0);
+		assert_int_equal(client_receive(&client), HYDNS_MSG_COUNTS);
+		assert_int_equal(client.in.head.seq, client.seq);
+		memcpy(&counts, client.in.payload, sizeof(counts));
+	}
+	return counts.rules;
+}
+
+static void start(void)
+{
+	start_daemon();
+	client_open(&client);
+}
+
+static void end(void)
+{
+	client_close(&client);
+	end_cleanly();
+}
+
+/* -- acknowledgements ---------------------------------------------------------------------------------------- */
+/* Only when the barrier that began after the rule had gone has returned, and each for its own barrier. */
+static void withdrawals_wait_for_the_barrier(void **state)
+{
+	uint32_t first, second;
+
+	(void)state;
+	start();
+	client_offer(&client, 0, "www.example.", 1);
+	client_offer(&client, 0, "other.example.", 1);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 2);
+	seam_hold(SEAM_GRACE, "barrier");
+	client_withdraw(&client, HYDNS_SCOPE_NAME, www, sizeof(www), 2);
+	first = client.seq;
+	assert_true(seam_wait(SEAM_GRACE, "barrier", has_message, &client));
+	assert_int_equal(rules_and_no_reply(), 1);
+	client_withdraw(&client, HYDNS_SCOPE_NAME, other, sizeof(other), 3);
+	second = client.seq;
+	assert_int_equal(rules_and_no_reply(), 0);
+	seam_go(SEAM_GRACE);
+	assert_true(acknowledged(first));
+	assert_true(seam_wait(SEAM_GRACE, "barrier", has_message, &client));
+	assert_int_equal(rules_and_no_reply(), 0);
+	seam_go(SEAM_GRACE);
+	assert_true(acknowledged(second));
+	seams_open();
+	end();
+}
+
+/* A pass over the store in several turns of the loop, of which the second finds rules, too. */
+#define CAPACITY "150000"
+#define MANY     40000
+#define TURNS    4
+
+static bool barrier_over(void *arg)
+{
+	(void)arg;
+	return seam_is_quiet(SEAM_GRACE);
+}
+
+static void a_subtree_has_gone_when_it_is_acknowledged(void **state)
+{
+	unsigned turns = 0;
+	char name[32];
+
+	(void)state;
+	start_daemon_with((const char *[]){ "--capacity", CAPACITY, NULL });
+	client_open(&client);
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "n%u.example.", i);
+		client_offer(&client, i % CLIENT_RINGS, name, 1);
+	}
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), MANY);
+	seam_hold(SEAM_LOOP, "step");
+	client_withdraw(&client, HYDNS_SCOPE_SUBTREE, example, sizeof(example), 2);
+	while (!atomic_load(&seams->swept)) {
+		assert_true(seam_wait(SEAM_LOOP, "step", has_message, &client));
+		assert_false(client_has_message(&client));
+		WAIT_FOR(barrier_over(NULL));  /* of what has gone so far */
+		turns++;
+		seam_go(SEAM_LOOP);
+		WAIT_FOR(atomic_load(&seams->steps) == turns);
+	}
+	assert_in_range(turns, TURNS, 2 * TURNS);
+	assert_int_equal(atomic_load(&seams->rules), 0);
+	seams_open();
+	assert_true(acknowledged(client.seq));
+	end();
+}
+
+/* A SETTLE waits for the frames that came before it, for the withdrawals that they begin, and for a barrier. */
+static void settle_waits_for_the_barrier(void **state)
+{
+	(void)state;
+	start();
+	client_offer(&client, 0, "www.example.", 1);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 1);
+	seam_hold(SEAM_GRACE, "barrier");
+	client_changed(&client, 1, www, sizeof(www), 2);
+	client_send(&client, HYDNS_MSG_SETTLE, NULL, 0);
+	assert_true(seam_wait(SEAM_GRACE, "barrier", has_message, &client));
+	assert_int_equal(atomic_load(&seams->rules), 0);
+	seams_open();
+	assert_true(acknowledged(client.seq));
+	end();
+}
+
+/* More frames than a turn of the loop takes lie before the change that the SETTLE comes after. */
+static void settle_waits_for_the_rings(void **state)
+{
+	char name[32];
+
+	(void)state;
+	start();
+	seam_hold(SEAM_LOOP, "take offer");
+	for (unsigned i = 0; i < 500; i++) {
+		snprintf(name, sizeof(name), "n%u.example.", i);
+		client_offer(&client, 0, name, 1);
+	}
+	client_changed(&client, 0, www, sizeof(www), 2);
+	client_send(&client, HYDNS_MSG_SETTLE, NULL, 0);
+	assert_true(seam_wait(SEAM_LOOP, "take offer", NULL, NULL));
+	atomic_store(&seams->withdrawals, 0);
+	seam_hold(SEAM_LOOP, "take changed");
+	seam_go(SEAM_LOOP);
+	assert_true(seam_wait(SEAM_LOOP, "take changed", has_message, &client));
+	assert_int_equal(atomic_load(&seams->withdrawals), 0);
+	seams_open();
+	assert_true(acknowledged(client.seq));
+	end();
+}
+
+/* -- what is older than a withdrawal --------------------------------------------------------------------------- */
+static void an_offer_from_before_a_withdrawal_is_refused(void **state)
+{
+	(void)state;
+	start();
+	client_withdraw(&client, HYDNS_SCOPE_NAME, other, sizeof(other), 6);
+	assert_true(acknowledged(client.seq));
+	client_offer(&client, 0, "www.example.", 5);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 0);
+	assert_int_equal(rejected("GENERATION"), 1);
+	client_offer(&client, 0, "www.example.", 6);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 1);
+	end();
+}
+
+/* Of the name that has changed, from whatever ring; others stay. */
+static void an_offer_from_before_a_change_is_refused(void **state)
+{
+	(void)state;
+	start();
+	client_changed(&client, 1, www, sizeof(www), 7);
+	WAIT_FOR(client_taken(&client));
+	client_offer(&client, 0, "www.example.", 6);
+	client_offer(&client, 0, "other.example.", 6);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 1);
+	assert_int_equal(rejected("GENERATION"), 1);
+	client_offer(&client, 0, "www.example.", 7);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 2);
+	end();
+}
+
+/* An offer and its withdrawal in one batch of frames, too. */
+static void a_change_withdraws(void **state)
+{
+	(void)state;
+	start();
+	client_offer(&client, 0, "www.example.", 1);
+	client_offer(&client, 0, "other.example.", 1);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 2);
+	client_changed(&client, 0, www, sizeof(www), 2);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 1);
+	client_offer(&client, 0, "www.example.", 2);
+	client_changed(&client, 0, www, sizeof(www), 3);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 1);
+	end();
+}
+
+/* -- rings ------------------------------------------------------------------------------------------------------ */
+static int make_ring(size_t size, int seals)
+{
+	int fd = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+/* Asks the kernel to be bad: what has been mapped goes, and the doorbell makes hydnsd look at it. */
+static void expect_refused(size_t size, int seals)
+{
+	int fd = make_ring(size, seals);
+
+	client = (struct client){ .sock = hydns_channel_connect(plugin_path) };
+	assert_true(client.sock >= 0);
+	assert_int_equal(client_hello(&client, &fd, 1), HYDNS_MSG_REFUSED);
+	assert_non_null(strstr((char *)client.in.payload, "sealed memfd"));
+	if (!(seals & F_SEAL_SHRINK))
+		assert_int_equal(ftruncate(fd, 0), 0);
+	close(fd);
+	close(client.sock);
+	assert_int_equal(rules(), 0);          /* it lives */
+}
+
+static void rings_must_be_sealed(void **state)
+{
+	const int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	int fd[2];
+
+	(void)state;
+	start_daemon();
+	expect_refused(HYDNS_RING_SIZE, 0);
+	expect_refused(HYDNS_RING_SIZE, all & ~F_SEAL_SHRINK);
+	expect_refused(HYDNS_RING_SIZE, all & ~F_SEAL_GROW);
+	expect_refused(HYDNS_RING_SIZE, all & ~F_SEAL_SEAL);
+	expect_refused(HYDNS_RING_SIZE - 4096, all);
+	expect_refused(HYDNS_RING_SIZE + 4096, all);
+	assert_int_equal(pipe2(fd, O_CLOEXEC), 0);  /* no memfd at all */
+	client = (struct client){ .sock = hydns_channel_connect(plugin_path) };
+	assert_int_equal(client_hello(&client, fd, 1), HYDNS_MSG_REFUSED);
+	close(client.sock);
+	close(fd[0]);
+	close(fd[1]);
+	end_cleanly();
+}
+
+/* -- sockets ------------------------------------------------------------------------------------------------------ */
+static void assert_open_to(const char *path, mode_t mode, gid_t group)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, mode);
+	assert_int_equal(st.st_gid, group);
+}
+
+static void sockets_are_open_to_their_groups(void **state)
+{
+	const struct group *g = getgrnam("nogroup");
+	gid_t group;
+
+	(void)state;
+	assert_non_null(g);
+	group = g->gr_gid;
+	start_daemon();
+	assert_open_to(plugin_path, 0600, getegid());
+	assert_open_to(control_path, 0600, getegid());
+	end_cleanly();
+	start_daemon_with((const char *[]){ "--plugin-group", "nogroup", NULL });
+	assert_open_to(plugin_path, 0660, group);
+	assert_open_to(control_path, 0600, getegid());
+	end_cleanly();
+	start_daemon_with((const char *[]){ "--control-group", "nogroup", NULL });
+	assert_open_to(plugin_path, 0600, getegid());
+	assert_open_to(control_path, 0660, group);
+	end_cleanly();
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, clear)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(withdrawals_wait_for_the_barrier), TEST(a_subtree_has_gone_when_it_is_acknowledged),
+		TEST(settle_waits_for_the_barrier), TEST(settle_waits_for_the_rings),
+		TEST(an_offer_from_before_a_withdrawal_is_refused),
+		TEST(an_offer_from_before_a_change_is_refused), TEST(a_change_withdraws), TEST(rings_must_be_sealed),
+		TEST(sockets_are_open_to_their_groups),
+	};
+
+	seams_share();
+	if (getenv("HELD_HYDNSD"))
+		setenv("HYDNSD", getenv("HELD_HYDNSD"), 1);
+	if (!surroundings()) {
+		fprintf(stderr, "skipped: needs root, a network and a mount namespace, and a bpffs: %s\n", strerror(errno));
+		return SKIPPED;
+	}
+	return cmocka_run_group_tests(tests, NULL, tidy);
+}

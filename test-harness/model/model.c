@@ -1,0 +1,814 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * How: each thread is a coroutine, so that one run is decided by a list of choices (who goes on, which store a load reads)
+ * and can be repeated. All lists are tried, depth first. Every atomic object has the list of its stores, each with what
+ * its reader learns from it (a vector clock); memory itself holds the newest. A thread is left only before an access to
+ * an object that another thread uses too, and such objects are learnt: when a new one is found all begins anew. Of orders
+ * that differ only in steps that do not concern each other one is run (sleep sets: P. Godefroid, Partial-Order Methods for
+ * the Verification of Concurrent Systems, 1996).
+ */
+#include "model.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+/* The linker's --wrap takes the project's calls of these to the functions below; the checker's own go past them. */
+void *__real_memcpy(void *to, const void *from, size_t n);
+void *__real_memset(void *to, int octet, size_t n);
+int __real_memcmp(const void *a, const void *b, size_t n);
+
+#define OBJECTS  1024          /* atomic ones in a run */
+#define STORES   64            /* to one of them */
+#define DEPTH    4096          /* choices in a run: one that has more is cut */
+#define SHADOWS  (1U << 16)    /* octets that plain accesses touched in a run */
+#define STACK    (256 * 1024)
+#define ALL      (MODEL_THREADS + 1)    /* threads, and the one that begins and ends: number 0 */
+
+const char *const model_weakness_name[MODEL_WEAKNESSES] = {
+	"as it is", "without release", "without acquire", "without fences", "without sequential consistency",
+	"without grace periods", "without dependencies",
+};
+
+struct clock {
+	uint32_t at[ALL];
+};
+
+struct store {
+	uint64_t value;
+	unsigned by;
+	uint32_t at;                   /* of by's clock */
+	struct clock told;             /* what an acquiring reader learns */
+	bool ordered;                  /* sequentially consistent */
+};
+
+struct object {
+	uintptr_t address;
+	unsigned size, stores;
+	struct store store[STORES];
+	/* newest store that each thread has read or made, and when it first did: no reader may go back behind one of
+	 * which it knows */
+	uint32_t seen[ALL][STORES];    /* by thread and store: its clock then; 0: never */
+};
+
+struct shadow {                        /* of an octet */
+	uintptr_t address;
+	unsigned run;
+	unsigned by;
+	uint32_t written;
+	uint32_t read[ALL];
+};
+
+/* What a thread will do when it goes on. */
+enum step_kind {
+	STEP_OWN,                      /* nothing that concerns others */
+	STEP_READ, STEP_WRITE,         /* of the object at this address */
+	STEP_FENCE,
+	STEP_PROGRAM,                  /* begins or ends */
+	STEP_GRACE,                    /* looks at all threads */
+};
+struct step {
+	enum step_kind kind;
+	uintptr_t address;
+};
+
+struct thread {
+	ucontext_t context;
+	struct step step;
+	void (*run)(void);
+	struct clock clock;
+	struct clock released;         /* by its last release fence */
+	struct clock to_acquire;       /* learnt by its next acquire fence */
+	bool (*ready)(void);           /* NULL: it can go on */
+	bool done;
+	bool in_program;
+	unsigned waits_for;            /* bits of threads whose programs its grace period waits for */
+	struct clock owed;             /* learnt when that is over */
+};
+
+static struct {
+	const struct model *model;
+	enum model_weakness weakness;
+	struct thread thread[ALL];
+	unsigned threads;              /* without number 0 */
+	unsigned now;                  /* who runs */
+	bool running;
+	ucontext_t scheduler;
+	struct clock fences;           /* sequentially consistent ones so far */
+	struct clock grace;            /* what was known when grace periods began: programs that begin later know it */
+	struct object object[OBJECTS];
+	unsigned objects;
+	const char *fault;
+	bool cut;
+	bool moment;
+	bool known;                    /* left, for another run was the same */
+	/* a volatile read was given an older value, which stands in memory until that thread's next access */
+	uintptr_t patched;
+	uint64_t patch_value;
+	unsigned patch_size;
+} m;
+
+static struct shadow shadow[SHADOWS];
+static unsigned run_number;
+static char *stack[ALL];
+
+/* Choices, and the objects that several threads use (they outlive runs). */
+static struct {
+	uint16_t choice[DEPTH], options[DEPTH];
+	unsigned depth, fixed;
+	uintptr_t shared[OBJECTS];
+	unsigned shareds;
+	bool learnt;                   /* a new one, in this run */
+	unsigned users[OBJECTS];       /* bits of threads, by object of the run */
+} tree;
+
+/* -- choices --------------------------------------------------------------------------------------------------- */
+static unsigned choose(unsigned options)
+{
+	unsigned pick = 0;
+
+	if (options < 2)
+		return 0;
+	if (tree.depth == DEPTH) {
+		m.cut = true;
+		return 0;
+	}
+	if (tree.depth < tree.fixed)
+		pick = tree.choice[tree.depth];
+	if (pick >= options)
+		pick = options - 1;
+	tree.choice[tree.depth] = (uint16_t)pick;
+	tree.options[tree.depth++] = (uint16_t)options;
+	return pick;
+}
+
+static bool next_list(void)
+{
+	unsigned depth = tree.depth;
+
+	while (depth && tree.choice[depth - 1] + 1U >= tree.options[depth - 1])
+		depth--;
+	if (!depth)
+		return false;
+	tree.choice[depth - 1]++;
+	tree.fixed = depth;
+	return true;
+}
+
+/* -- clocks ---------------------------------------------------------------------------------------------------- */
+static void learn(struct clock *to, const struct clock *from)
+{
+	for (unsigned i = 0; i < ALL; i++)
+		if (from->at[i] > to->at[i])
+			to->at[i] = from->at[i];
+}
+
+static struct thread *self(void)
+{
+	return &m.thread[m.now];
+}
+
+/* Before and after a clock is handed on, so that it covers what was before and nothing that comes after. */
+static uint32_t tick(void)
+{
+	return ++self()->clock.at[m.now];
+}
+
+static bool knows(const struct clock *c, unsigned by, uint32_t at)
+{
+	return c->at[by] >= at;
+}
+
+static void fault(const char *text)
+{
+	if (!m.fault && m.weakness == MODEL_SOUND && getenv("MODEL_STOP"))
+		abort();               /* for a debugger: at the place of the fault */
+	if (!m.fault)
+		m.fault = text;
+}
+
+/* -- threads --------------------------------------------------------------------------------------------------- */
+static void leave(void)
+{
+	swapcontext(&self()->context, &m.scheduler);
+}
+
+static void give_way(enum step_kind kind, uintptr_t address)
+{
+	if (!m.now)
+		return;
+	self()->step = (struct step){ kind, address };
+	leave();
+}
+
+static void trampoline(void)
+{
+	self()->run();
+	self()->done = true;
+	leave();
+}
+
+static bool can_go_on(unsigned i)
+{
+	return !m.thread[i].done && (!m.thread[i].ready || m.thread[i].ready());
+}
+
+static bool concerns(const struct step *a, const struct step *b)
+{
+	if (a->kind == STEP_GRACE || b->kind == STEP_GRACE)
+		return true;
+	if ((a->kind == STEP_READ || a->kind == STEP_WRITE) && (b->kind == STEP_READ || b->kind == STEP_WRITE))
+		return a->address == b->address && (a->kind == STEP_WRITE || b->kind == STEP_WRITE);
+	return a->kind == b->kind && a->kind != STEP_OWN;
+}
+
+/* Those who have gone on from here in former runs sleep until somebody does what concerns their next step: else the order
+ * is one that has been. */
+static unsigned asleep_after(unsigned asleep, const unsigned *who, unsigned pick)
+{
+	for (unsigned i = 0; i < pick; i++)
+		asleep |= 1U << who[i];
+	for (unsigned i = 1; i <= m.threads; i++)
+		if (concerns(&m.thread[i].step, &m.thread[who[pick]].step))
+			asleep &= ~(1U << i);
+	return asleep;
+}
+
+/* One run of the threads. */
+static void schedule(void)
+{
+	unsigned asleep = 0;
+
+	for (;;) {
+		unsigned who[ALL], n = 0, pick;
+		bool all_done = true, any = false;
+
+		for (unsigned i = 1; i <= m.threads; i++) {
+			all_done &= m.thread[i].done;
+			if (can_go_on(i) && !(asleep & 1U << i))
+				who[n++] = i;
+			any |= can_go_on(i);
+		}
+		if (all_done || m.fault || m.cut)
+			return;
+		if (n == 0) {
+			m.known = any;
+			if (!any)
+				fault("all threads wait for each other");
+			return;
+		}
+		pick = choose(n);
+		asleep = asleep_after(asleep, who, pick);
+		m.now = who[pick];
+		m.running = true;
+		swapcontext(&m.scheduler, &self()->context);
+		m.running = false;
+		m.now = 0;
+	}
+}
+
+/* -- atomic objects ---------------------------------------------------------------------------------------------- */
+static uint64_t peek(uintptr_t address, unsigned size)
+{
+	uint64_t value = 0;
+
+	__real_memcpy(&value, (const void *)address, size);
+	return value;
+}
+
+static void poke(uintptr_t address, unsigned size, uint64_t value)
+{
+	__real_memcpy((void *)address, &value, size);
+}
+
+static void unpatch(void)
+{
+	uintptr_t at = m.patched;
+
+	m.patched = 0;
+	if (at)
+		poke(at, m.patch_size, m.patch_value);
+}
+
+static struct store *append(struct object *o)
+{
+	if (o->stores == STORES) {
+		m.cut = true;
+		o->stores--;
+	}
+	o->store[o->stores] = (struct store){ .by = m.now };
+	return &o->store[o->stores++];
+}
+
+static bool is_shared(uintptr_t address)
+{
+	for (unsigned i = 0; i < tree.shareds; i++)
+		if (tree.shared[i] == address)
+			return true;
+	return false;
+}
+
+static void note_user(struct object *o)
+{
+	unsigned *users = &tree.users[o - m.object];
+
+	*users |= m.now ? 1U << m.now : 0;
+	if ((*users & (*users - 1)) && !is_shared(o->address) && tree.shareds < OBJECTS) {
+		tree.shared[tree.shareds++] = o->address;
+		tree.learnt = true;
+	}
+}
+
+static struct object *object(uintptr_t address, unsigned size)
+{
+	struct object *o;
+
+	unpatch();
+	for (o = m.object; o < m.object + m.objects; o++)
+		if (o->address == address)
+			break;
+	if (o == m.object + m.objects) {
+		if (m.objects == OBJECTS) {
+			fprintf(stderr, "model: more than %d atomic objects\n", OBJECTS);
+			abort();
+		}
+		m.objects++;
+		o->address = address;
+		o->size = size;
+		o->stores = 1;
+		o->store[0] = (struct store){ .value = peek(address, size) };
+		__real_memset(o->seen, 0, sizeof(o->seen));
+		tree.users[o - m.object] = 0;
+	} else if (peek(address, size) != o->store[o->stores - 1].value) {
+		append(o)->value = peek(address, size); /* a plain write, which nobody else may have seen meanwhile */
+		o->store[o->stores - 1].at = self()->clock.at[m.now];
+		o->store[o->stores - 1].told = self()->clock;
+	}
+	note_user(o);
+	return o;
+}
+
+/* Whoever uses it may be left before. */
+static void at_access(uintptr_t address, enum step_kind kind)
+{
+	unpatch();
+	if (is_shared(address))
+		give_way(kind, address);
+}
+
+/* The oldest store that a load may read. */
+static unsigned oldest(const struct object *o, bool ordered)
+{
+	const struct clock *c = &self()->clock;
+
+	for (unsigned i = o->stores; i-- > 1; ) {
+		if (knows(c, o->store[i].by, o->store[i].at) || (ordered && o->store[i].ordered))
+			return i;
+		for (unsigned t = 0; t < ALL; t++)
+			if (o->seen[t][i] && knows(c, t, o->seen[t][i]))
+				return i;
+	}
+	return 0;
+}
+
+static void see(struct object *o, unsigned i)
+{
+	if (!o->seen[m.now][i])
+		o->seen[m.now][i] = tick();
+}
+
+/* memory_order_*, as the weakness leaves it. */
+static bool acquires(int order)
+{
+	return m.weakness != MODEL_NO_ACQUIRE && (order == __ATOMIC_ACQUIRE || order == __ATOMIC_CONSUME ||
+						   order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST);
+}
+
+static bool releases(int order)
+{
+	return m.weakness != MODEL_NO_RELEASE &&
+	       (order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST);
+}
+
+static bool ordered(int order)
+{
+	return m.weakness != MODEL_NO_ORDER && order == __ATOMIC_SEQ_CST;
+}
+
+static void take_told(const struct store *s, bool acquire)
+{
+	learn(acquire ? &self()->clock : &self()->to_acquire, &s->told);
+}
+
+static void put(struct object *o, uint64_t value, int order, const struct clock *chain)
+{
+	struct store *s;
+	uint32_t at = tick();
+
+	s = append(o);
+	s->value = value;
+	s->at = at;
+	s->told = releases(order) ? self()->clock : self()->released;
+	if (chain)
+		learn(&s->told, chain);
+	s->ordered = ordered(order);
+	o->seen[m.now][o->stores - 1] = at;
+	poke(o->address, o->size, value);
+	tick();
+}
+
+static uint64_t load(uintptr_t address, unsigned size, int order)
+{
+	struct object *o;
+	unsigned first, i;
+
+	at_access(address, STEP_READ);
+	o = object(address, size);
+	first = oldest(o, ordered(order));
+	/* the newest first: most runs are as they would be without any of this */
+	i = o->stores - 1 - choose(o->stores - first);
+	see(o, i);
+	take_told(&o->store[i], acquires(order));
+	return o->store[i].value;
+}
+
+static void store(uintptr_t address, unsigned size, uint64_t value, int order)
+{
+	at_access(address, STEP_WRITE);
+	put(object(address, size), value, order, NULL);
+}
+
+/* Reads the newest and follows it; *was is its value. */
+static struct object *modify(uintptr_t address, unsigned size, int order, uint64_t *was, struct clock *chain)
+{
+	struct object *o;
+	struct store *s;
+
+	at_access(address, STEP_WRITE);
+	o = object(address, size);
+	s = &o->store[o->stores - 1];
+	see(o, o->stores - 1);
+	take_told(s, acquires(order));
+	*was = s->value;
+	*chain = s->told;
+	return o;
+}
+
+static uint64_t mask(unsigned size)
+{
+	return size == 8 ? ~0ULL : (1ULL << (8 * size)) - 1;
+}
+
+#define ATOMIC(bits, type) \
+	type __tsan_atomic##bits##_load(const volatile type *a, int order); \
+	type __tsan_atomic##bits##_load(const volatile type *a, int order) \
+	{ return (type)load((uintptr_t)a, bits / 8, order); } \
+	void __tsan_atomic##bits##_store(volatile type *a, type v, int order); \
+	void __tsan_atomic##bits##_store(volatile type *a, type v, int order) \
+	{ store((uintptr_t)a, bits / 8, v, order); } \
+	MODIFY(bits, type, exchange, v) MODIFY(bits, type, fetch_add, was + v) MODIFY(bits, type, fetch_sub, was - v) \
+	MODIFY(bits, type, fetch_and, was & v) MODIFY(bits, type, fetch_or, was | v) MODIFY(bits, type, fetch_xor, was ^ v) \
+	EXCHANGE(bits, type, strong) EXCHANGE(bits, type, weak) \
+	type __tsan_atomic##bits##_compare_exchange_val(volatile type *a, type e, type v, int order, int failed); \
+	type __tsan_atomic##bits##_compare_exchange_val(volatile type *a, type e, type v, int order, int failed) \
+	{ __tsan_atomic##bits##_compare_exchange_strong(a, &e, v, order, failed); return e; }
+#define MODIFY(bits, type, name, becomes) \
+	type __tsan_atomic##bits##_##name(volatile type *a, type v, int order); \
+	type __tsan_atomic##bits##_##name(volatile type *a, type v, int order) \
+	{ \
+		struct clock chain; \
+		uint64_t was; \
+		struct object *o = modify((uintptr_t)a, bits / 8, order, &was, &chain); \
+		put(o, (becomes) & mask(bits / 8), order, &chain); \
+		return (type)was; \
+	}
+#define EXCHANGE(bits, type, kind) \
+	int __tsan_atomic##bits##_compare_exchange_##kind(volatile type *a, type *e, type v, int order, int failed); \
+	int __tsan_atomic##bits##_compare_exchange_##kind(volatile type *a, type *e, type v, int order, int failed) \
+	{ \
+		struct clock chain; \
+		uint64_t was; \
+		struct object *o = modify((uintptr_t)a, bits / 8, order, &was, &chain); \
+		(void)failed; \
+		if ((type)was != *e) { \
+			*e = (type)was; \
+			return 0; \
+		} \
+		put(o, v, order, &chain); \
+		return 1; \
+	}
+ATOMIC(8, uint8_t)
+ATOMIC(16, uint16_t)
+ATOMIC(32, uint32_t)
+ATOMIC(64, uint64_t)
+
+void __tsan_atomic_thread_fence(int order);
+void __tsan_atomic_thread_fence(int order)
+{
+	struct thread *t = self();
+
+	unpatch();
+	if (m.weakness == MODEL_NO_FENCE)
+		return;
+	give_way(order == __ATOMIC_SEQ_CST ? STEP_FENCE : STEP_OWN, 0);
+	if (order != __ATOMIC_RELEASE)
+		learn(&t->clock, &t->to_acquire);
+	if (order == __ATOMIC_SEQ_CST) {
+		learn(&t->clock, &m.fences);
+		tick();
+		learn(&m.fences, &t->clock);
+	}
+	if (order != __ATOMIC_ACQUIRE)
+		t->released = t->clock;
+	tick();
+}
+
+/* -- plain accesses ------------------------------------------------------------------------------------------------ */
+static struct shadow *shadow_of(uintptr_t address)
+{
+	unsigned i = (unsigned)((address * 0x9e3779b97f4a7c15ULL) >> 48) % SHADOWS;
+
+	for (unsigned n = 0; n < SHADOWS; n++, i = (i + 1) % SHADOWS) {
+		if (shadow[i].run == run_number && shadow[i].address == address)
+			return &shadow[i];
+		if (shadow[i].run != run_number) {
+			shadow[i] = (struct shadow){ .address = address, .run = run_number };
+			return &shadow[i];
+		}
+	}
+	fprintf(stderr, "model: plain accesses to more than %u octets\n", SHADOWS);
+	abort();
+}
+
+/* Nobody else can see a coroutine's stack. */
+static bool on_stack(uintptr_t address)
+{
+	for (unsigned i = 0; i < ALL; i++)
+		if (stack[i] && address - (uintptr_t)stack[i] < STACK)
+			return true;
+	return false;
+}
+
+static void plain(const void *at, size_t size, bool writes)
+{
+	const struct clock *c = &self()->clock;
+
+	unpatch();
+	if (!m.running || on_stack((uintptr_t)at))
+		return;
+	for (size_t n = 0; n < size; n++) {
+		struct shadow *s = shadow_of((uintptr_t)at + n);
+
+		if (s->written && s->by != m.now && !knows(c, s->by, s->written))
+			fault("a data race: an access meets a write that nothing orders");
+		for (unsigned t = 0; writes && t < ALL; t++)
+			if (s->read[t] && t != m.now && !knows(c, t, s->read[t]))
+				fault("a data race: a write meets a read that nothing orders");
+		if (writes) {
+			s->by = m.now;
+			s->written = c->at[m.now];
+		} else {
+			s->read[m.now] = c->at[m.now];
+		}
+	}
+}
+
+#define PLAIN(size) \
+	void __tsan_read##size(void *a); \
+	void __tsan_read##size(void *a) { plain(a, size, false); } \
+	void __tsan_write##size(void *a); \
+	void __tsan_write##size(void *a) { plain(a, size, true); } \
+	void __tsan_unaligned_read##size(void *a); \
+	void __tsan_unaligned_read##size(void *a) { plain(a, size, false); } \
+	void __tsan_unaligned_write##size(void *a); \
+	void __tsan_unaligned_write##size(void *a) { plain(a, size, true); }
+PLAIN(1)
+PLAIN(2)
+PLAIN(4)
+PLAIN(8)
+PLAIN(16)
+
+void __tsan_read_range(void *a, size_t size);
+void __tsan_read_range(void *a, size_t size) { plain(a, size, false); }
+void __tsan_write_range(void *a, size_t size);
+void __tsan_write_range(void *a, size_t size) { plain(a, size, true); }
+
+/* The access itself follows: until the thread's next one, memory holds what it is to read. */
+static void volatile_read(const void *a, unsigned size)
+{
+	uint64_t value = load((uintptr_t)a, size, m.weakness == MODEL_NO_DEPENDENCY ? __ATOMIC_RELAXED : __ATOMIC_ACQUIRE);
+
+	m.patch_value = peek((uintptr_t)a, size);
+	m.patch_size = size;
+	m.patched = (uintptr_t)a;
+	poke((uintptr_t)a, size, value);
+}
+
+#define VOLATILE(size) \
+	void __tsan_volatile_read##size(void *a); \
+	void __tsan_volatile_read##size(void *a) { volatile_read(a, size); } \
+	void __tsan_volatile_write##size(void *a); \
+	void __tsan_volatile_write##size(void *a) { plain(a, size, true); }
+VOLATILE(1)
+VOLATILE(2)
+VOLATILE(4)
+VOLATILE(8)
+
+void __tsan_init(void);
+void __tsan_init(void) {}
+void __tsan_func_entry(void *pc);
+void __tsan_func_entry(void *pc) { (void)pc; }
+void __tsan_func_exit(void *pc);
+void __tsan_func_exit(void *pc) { (void)pc; }
+
+void *__wrap_memcpy(void *to, const void *from, size_t n);
+void *__wrap_memcpy(void *to, const void *from, size_t n)
+{
+	plain(from, n, false);
+	plain(to, n, true);
+	return __real_memcpy(to, from, n);
+}
+
+void *__wrap_memset(void *to, int octet, size_t n);
+void *__wrap_memset(void *to, int octet, size_t n)
+{
+	plain(to, n, true);
+	return __real_memset(to, octet, n);
+}
+
+int __wrap_memcmp(const void *a, const void *b, size_t n);
+int __wrap_memcmp(const void *a, const void *b, size_t n)
+{
+	plain(a, n, false);
+	plain(b, n, false);
+	return __real_memcmp(a, b, n);
+}
+
+/* -- programs and grace periods ------------------------------------------------------------------------------------ */
+void model_require(bool holds, const char *text)
+{
+	if (!holds)
+		fault(text);
+}
+
+void model_program_begin(void)
+{
+	struct thread *t = self();
+
+	give_way(STEP_PROGRAM, 0);
+	learn(&t->clock, &m.grace);
+	t->in_program = true;
+}
+
+void model_program_end(void)
+{
+	struct thread *t = self();
+
+	unpatch();
+	give_way(STEP_PROGRAM, 0);
+	tick();
+	t->in_program = false;
+	for (unsigned i = 1; i <= m.threads; i++)
+		if (m.thread[i].waits_for & 1U << m.now) {
+			m.thread[i].waits_for &= ~(1U << m.now);
+			learn(&m.thread[i].owed, &t->clock);
+		}
+	tick();
+}
+
+static bool programs_over(unsigned who)
+{
+	return !m.thread[who].waits_for;
+}
+
+static bool over1(void) { return programs_over(1); }
+static bool over2(void) { return programs_over(2); }
+static bool over3(void) { return programs_over(3); }
+
+void model_grace(void)
+{
+	static bool (*const over[ALL])(void) = { NULL, over1, over2, over3 };
+	struct thread *t = self();
+
+	unpatch();
+	if (m.weakness == MODEL_NO_GRACE)
+		return;
+	give_way(STEP_GRACE, 0);
+	tick();
+	learn(&m.grace, &t->clock);
+	t->owed = t->clock;
+	t->waits_for = 0;
+	for (unsigned i = 1; i <= m.threads; i++)
+		if (m.thread[i].in_program) {
+			t->waits_for |= 1U << i;
+		} else {
+			learn(&t->owed, &m.thread[i].clock);
+			m.thread[i].clock.at[i]++;
+		}
+	tick();
+	t->ready = over[m.now];
+	give_way(STEP_PROGRAM, 0);
+	t->ready = NULL;
+	learn(&t->clock, &t->owed);
+}
+
+void model_set_moment(bool is)
+{
+	give_way(STEP_WRITE, (uintptr_t)&m.moment);
+	m.moment = is;
+}
+
+bool model_moment(void)
+{
+	give_way(STEP_READ, (uintptr_t)&m.moment);
+	return m.moment;
+}
+
+/* -- runs ------------------------------------------------------------------------------------------------------------ */
+static void start(unsigned i)
+{
+	struct thread *t = &m.thread[i];
+
+	if (!stack[i])
+		stack[i] = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stack[i] == MAP_FAILED) {
+		perror("model: mmap");
+		abort();
+	}
+	t->run = m.model->thread[i - 1];
+	t->clock = m.thread[0].clock;
+	t->clock.at[i] = 1;
+	getcontext(&t->context);
+	t->context.uc_stack.ss_sp = stack[i];
+	t->context.uc_stack.ss_size = STACK;
+	makecontext(&t->context, trampoline, 0);
+}
+
+static void one_run(const struct model *model, enum model_weakness weakness)
+{
+	__real_memset(&m.thread, 0, sizeof(m.thread));
+	m.model = model;
+	m.weakness = weakness;
+	m.objects = m.threads = m.now = 0;
+	m.fault = NULL;
+	m.cut = m.known = m.moment = false;
+	m.patched = 0;
+	m.fences = m.grace = (struct clock){ { 0 } };
+	tree.depth = 0;
+	run_number++;
+	m.thread[0].clock.at[0] = 1;
+	model->begin();
+	while (m.threads < MODEL_THREADS && model->thread[m.threads])
+		start(++m.threads);
+	schedule();
+	unpatch();
+	for (unsigned i = 1; i <= m.threads; i++)
+		learn(&m.thread[0].clock, &m.thread[i].clock);
+	if (model->end)
+		model->end(m.cut || m.known || m.fault);
+}
+
+struct model_result model_run(const struct model *model, enum model_weakness weakness)
+{
+	struct model_result r = { NULL, 0, 0 };
+
+	tree.shareds = tree.fixed = 0;
+	do {
+		tree.learnt = false;
+		one_run(model, weakness);
+		r.runs++;
+		if (getenv("MODEL_COUNT") && r.runs % 100000 == 0)
+			fprintf(stderr, "%lu runs, depth %u, fixed %u, shared %u learnt %d\n", r.runs, tree.depth, tree.fixed, tree.shareds, tree.learnt);
+		r.cut += m.cut;
+		r.fault = m.fault;
+		if (tree.learnt)
+			tree.fixed = 0;
+	} while (!r.fault && (tree.learnt || next_list()));
+	return r;
+}
+
+static bool show(const struct model *model, enum model_weakness weakness, bool fails)
+{
+	struct model_result r = model_run(model, weakness);
+	bool good = fails ? r.fault != NULL : !r.fault && !r.cut;
+
+	printf("%s %s, %s: %lu runs, %s%s\n", good ? "ok  " : "FAIL", model->what, model_weakness_name[weakness], r.runs,
+	       r.fault ? r.fault : "no fault", r.cut ? " (some were cut)" : "");
+	fflush(stdout);
+	return good;
+}
+
+int model_main(const struct model_case *cases, size_t n)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < n; i++) {
+		good &= show(cases[i].model, MODEL_SOUND, false);
+		for (unsigned k = 0; cases[i].fails[k]; k++)
+			good &= show(cases[i].model, cases[i].fails[k], true);
+	}
+	return good ? 0 : 1;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A ring between its producer (publish/ring.c) and its consumer (hydnsd/intake.c), in all orders. */
+#include "hydnsd/intake.c"
+
+#include <stdlib.h>
+
+#include "publish/internal.h"
+#include "test-harness/model/model.h"
+
+#define LEN   32               /* octets of each frame here; they fill the ring exactly */
+#define COUNT (HYDNS_RING_BYTES / LEN)
+
+static struct hydns_producer producer;
+static struct hydnsd_ring consumer;
+static struct hydnsd_session session;
+
+static struct hydns_frame *frame(uint32_t i)
+{
+	return (struct hydns_frame *)((uint8_t *)producer.ring + HYDNS_RING_DATA + i % COUNT * LEN);
+}
+
+static void write_frame(struct hydns_frame *f, uint8_t number)
+{
+	f->len = LEN;
+	f->type = HYDNS_FRAME_OFFER;
+	memset((uint8_t *)f + sizeof(*f), number, LEN - sizeof(*f));
+}
+
+/* Frames from tail to head are there already, each with its number. */
+static void begin_at(uint32_t tail, uint32_t head)
+{
+	if (!producer.ring && hydns_producer_open(&producer))
+		abort();
+	for (uint32_t i = 0; i < COUNT; i++)
+		write_frame(frame(i), (uint8_t)i);
+	producer.head = producer.ring->head = head * LEN;
+	producer.ring->tail = tail * LEN;
+	producer.ring->need_wakeup = 0;
+	producer.ring->dropped = 0;
+	consumer = (struct hydnsd_ring){ .shared = producer.ring, .tail = tail * LEN, .head = tail * LEN };
+	memset(&session, 0, sizeof(session));
+	hydnsd_progress_start(&consumer.progress, consumer.tail, &session.changes);
+	session.rings = 1;
+	session.ring[0] = consumer;
+}
+
+static void produce(uint8_t number)
+{
+	struct hydns_frame *f = hydns_producer_reserve(&producer, LEN);
+
+	if (!f)
+		return;
+	write_frame(f, number);
+	hydns_producer_commit(&producer, LEN);
+}
+
+static void consume(uint32_t *next)
+{
+	static union frame f;
+
+	switch (take(&consumer, &f)) {
+	case TAKEN_NONE:
+		return;
+	case TAKEN_BROKEN:
+		model_require(false, "a frame is broken");
+		return;
+	case TAKEN_FRAME:
+		for (unsigned i = sizeof(f.head); i < LEN; i++)
+			model_require(f.octet[i] == (uint8_t)*next, "a frame with other octets than were written");
+		++*next;
+		give_back(&session.changes, &consumer);
+	}
+}
+
+/* -- what is written is what is read ------------------------------------------------------------------------------ */
+static void begin_empty(void)
+{
+	begin_at(0, 0);
+}
+
+static void produce_two(void)
+{
+	produce(0);
+	produce(1);
+}
+
+static void consume_two(void)
+{
+	uint32_t next = 0;
+
+	consume(&next);
+	consume(&next);
+}
+
+static const struct model contents = { "frames are read as they were written", begin_empty, { produce_two, consume_two }, NULL };
+
+/* -- room is used again only when it has been given back ----------------------------------------------------------- */
+static void begin_full(void)
+{
+	begin_at(0, COUNT - 1);
+}
+
+static void produce_more(void)
+{
+	produce((uint8_t)(COUNT - 1));
+	produce((uint8_t)COUNT);       /* where the first one was */
+}
+
+static const struct model room = { "a frame's room is used again when it was given back", begin_full,
+				   { produce_more, consume_two }, NULL };
+
+/* -- no frame waits for a sleeper ------------------------------------------------------------------------------------ */
+static bool rung, sleeps;
+
+static void begin_awake(void)
+{
+	begin_at(0, 0);
+	rung = sleeps = false;
+}
+
+static void produce_and_ring(void)
+{
+	struct hydns_frame *f = hydns_producer_reserve(&producer, LEN);
+
+	write_frame(f, 0);
+	rung = hydns_producer_commit(&producer, LEN);
+}
+
+static void fall_asleep(void)
+{
+	set_need_wakeup(&session, 1);
+	sleeps = !any_ready(&session);
+}
+
+static void somebody_woke(bool half)
+{
+	model_require(half || !sleeps || rung, "hydnsd sleeps, and nobody rings");
+}
+
+static const struct model doorbell = { "a frame rings, or is seen before the sleep", begin_awake,
+				       { produce_and_ring, fall_asleep }, somebody_woke };
+
+int main(void)
+{
+	static const struct model_case cases[] = {
+		{ &contents, { MODEL_NO_RELEASE, MODEL_NO_ACQUIRE } },
+		{ &room, { MODEL_NO_RELEASE, MODEL_NO_ACQUIRE } },
+		{ &doorbell, { MODEL_NO_FENCE } },
+	};
+
+	return model_main(cases, sizeof(cases) / sizeof(cases[0]));
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * hold PID FILE SYMBOL SECONDS [other]: holds the first thread of the process that calls the function, and no other one:
+ * they go on. "other": the main thread may pass. FILE is the program, or a shared object of it, that has the symbol.
+ *
+ * Says "ready" when it watches, "held TID" when one is held, and lets it go at a line on standard input, or at its end;
+ * nothing of it stays behind in the process. Status 3: nobody came within SECONDS.
+ *
+ * By ptrace and a breakpoint: the program under test is the shipped one. x86-64 only (status 77 elsewhere).
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common.h"
+
+#ifndef __x86_64__
+int main(void)
+{
+	return 77;
+}
+#else
+#define BREAKPOINT  0xcc
+#define THREADS_MAX 512
+#define POLL_MS     2
+
+static pid_t process, held;
+static uint64_t place;                 /* of the breakpoint */
+static uint8_t former;                 /* octet there */
+static bool planted;
+static pid_t thread[THREADS_MAX];      /* that are traced */
+static unsigned threads;
+
+/* -- where the function is ------------------------------------------------------------------------------------- */
+static uint64_t symbol_value(const char *file, const char *name)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	const Elf64_Shdr *section;
+	const uint8_t *image;
+	const Elf64_Ehdr *head;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		die(file, strerror(errno));
+	image = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (image == MAP_FAILED)
+		die(file, strerror(errno));
+	close(fd);
+	head = (const Elf64_Ehdr *)image;
+	section = (const Elf64_Shdr *)(image + head->e_shoff);
+	for (unsigned i = 0; i < head->e_shnum; i++) {
+		const Elf64_Sym *symbol = (const Elf64_Sym *)(image + section[i].sh_offset);
+		const char *names = (const char *)image + section[section[i].sh_link].sh_offset;
+
+		if (section[i].sh_type != SHT_SYMTAB)
+			continue;
+		for (size_t n = 0; n < section[i].sh_size / sizeof(*symbol); n++)
+			if (ELF64_ST_TYPE(symbol[n].st_info) == STT_FUNC && !strcmp(names + symbol[n].st_name, name))
+				return symbol[n].st_value;
+	}
+	die(name, "no such function in the file's table of symbols");
+	return 0;
+}
+
+/* Where the process has mapped the file's beginning. */
+static uint64_t base_of(const char *file)
+{
+	char path[64], line[PATH_MAX + 128], mapped[PATH_MAX], real[PATH_MAX];
+	unsigned long start, offset;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)process);
+	f = fopen(path, "re");
+	if (!f || !realpath(file, real))
+		die(f ? file : path, strerror(errno));
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%*x %*s %lx %*s %*s %4095s", &start, &offset, mapped) == 3 && offset == 0 &&
+		    !strcmp(mapped, real)) {
+			fclose(f);
+			return start;
+		}
+	die(file, "the process has not mapped it");
+	return 0;
+}
+
+/* -- the breakpoint ----------------------------------------------------------------------------------------------- */
+static void access_octet(uint8_t *octet, bool write)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || (write ? pwrite(fd, octet, 1, (off_t)place) : pread(fd, octet, 1, (off_t)place)) != 1)
+		die("the process's memory", strerror(errno));
+	close(fd);
+}
+
+static void plant(void)
+{
+	uint8_t octet = BREAKPOINT;
+
+	access_octet(&octet, true);
+	planted = true;
+}
+
+static void remove_breakpoint(void)
+{
+	if (planted)
+		access_octet(&former, true);
+	planted = false;
+}
+
+/* True when it has just hit the breakpoint; then it is put back to where that stands. */
+static bool has_hit(pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs) || regs.rip != place + 1)
+		return false;
+	regs.rip = place;
+	return ptrace(PTRACE_SETREGS, tid, NULL, &regs) == 0;
+}
+
+static void go_on(pid_t tid, int with)
+{
+	ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)with);
+}
+
+/* Another one may slip through meanwhile: it is not held, then. */
+static void step_over(pid_t tid)
+{
+	int status;
+
+	remove_breakpoint();
+	if (ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) == 0)
+		waitpid(tid, &status, __WALL);
+	plant();
+	go_on(tid, 0);
+}
+
+/* -- threads --------------------------------------------------------------------------------------------------------- */
+static void seize(void)
+{
+	char path[64];
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
+	d = opendir(path);
+	if (!d)
+		die(path, strerror(errno));
+	while ((e = readdir(d))) {
+		pid_t tid = (pid_t)atoi(e->d_name);
+
+		if (tid <= 0 || threads == THREADS_MAX)
+			continue;
+		if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACECLONE))
+			die("ptrace", strerror(errno));
+		thread[threads++] = tid;
+	}
+	closedir(d);
+}
+
+static void on_trap(pid_t tid, bool other)
+{
+	if (!has_hit(tid)) {
+		go_on(tid, SIGTRAP);
+	} else if (held || !planted) {
+		go_on(tid, 0);
+	} else if (other && tid == process) {
+		step_over(tid);
+	} else {
+		remove_breakpoint();
+		held = tid;
+		printf("held %d\n", (int)tid);
+		fflush(stdout);
+	}
+}
+
+/* One stop of a thread, if there is one. False: there is none. */
+static bool handle_stop(bool other)
+{
+	int status;
+	pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
+
+	if (tid < 0)
+		die("the process", "has ended");
+	if (tid == 0)
+		return false;
+	if (!WIFSTOPPED(status))
+		return true;
+	if (status >> 16 == PTRACE_EVENT_CLONE || status >> 16 == PTRACE_EVENT_STOP) {
+		unsigned long born = 0;
+
+		if (status >> 16 == PTRACE_EVENT_CLONE && ptrace(PTRACE_GETEVENTMSG, tid, NULL, &born) == 0 &&
+		    threads < THREADS_MAX)
+			thread[threads++] = (pid_t)born;
+		go_on(tid, 0);
+	} else if (WSTOPSIG(status) == SIGTRAP) {
+		on_trap(tid, other);
+	} else {
+		go_on(tid, WSTOPSIG(status));
+	}
+	return true;
+}
+
+static void detach(pid_t tid)
+{
+	int status, with = 0;
+
+	if (tid != held) {
+		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) || waitpid(tid, &status, __WALL) != tid ||
+		    !WIFSTOPPED(status))
+			return;        /* it has ended */
+		if (status >> 16 == 0 && !(WSTOPSIG(status) == SIGTRAP && has_hit(tid)))
+			with = WSTOPSIG(status);
+	}
+	ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)with);
+}
+
+static void let_all_go(void)
+{
+	remove_breakpoint();
+	for (unsigned i = 0; i < threads; i++)
+		detach(thread[i]);
+}
+
+/* True while nobody has asked for the end. */
+static bool go_on_holding(int64_t until)
+{
+	struct pollfd f = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return poll(&f, 1, POLL_MS) == 0 && (held || now() < until);
+}
+
+int main(int argc, char **argv)
+{
+	bool other = argc == 6 && !strcmp(argv[5], "other");
+	int64_t until;
+
+	if (argc != 5 && !other)
+		die("usage", "hold PID FILE SYMBOL SECONDS [other]");
+	process = (pid_t)atoi(argv[1]);
+	until = now() + atoi(argv[4]) * NS;
+	place = base_of(argv[2]) + symbol_value(argv[2], argv[3]);
+	access_octet(&former, false);
+	seize();
+	plant();
+	puts("ready");
+	fflush(stdout);
+	do {
+		while (handle_stop(other))
+			;
+	} while (go_on_holding(until));
+	let_all_go();
+	return held ? 0 : 3;
+}
+#endif
