@@ -26,7 +26,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 	atomic_fetch_add(&seams->barriers, 1);
 	seam(SEAM_GRACE, "barrier");
 	rc = atomic_load(&seams->no_barrier) ? 0 : __real_syscall(number, a, b, c, d, e, f);
-	seam(SEAM_GRACE, "barrier over");
+	seam(SEAM_GRACE, "barrier_over");
 	return rc;
 }
 
@@ -56,7 +56,7 @@ enum hydnsd_rejection __wrap_hydnsd_offer_check(const struct hydns_offer *frame,
 enum hydnsd_rejection __wrap_hydnsd_offer_check(const struct hydns_offer *frame, size_t len,
 						const struct hydnsd_offer_limits *limits, struct hydnsd_answer *out)
 {
-	seam(SEAM_LOOP, "take offer");
+	seam(SEAM_LOOP, "take_offer");
 	return __real_hydnsd_offer_check(frame, len, limits, out);
 }
 
@@ -64,7 +64,7 @@ void __real_hydnsd_changes_note(struct hydnsd_changes *c, uint64_t generation, u
 void __wrap_hydnsd_changes_note(struct hydnsd_changes *c, uint64_t generation, uint64_t bits);
 void __wrap_hydnsd_changes_note(struct hydnsd_changes *c, uint64_t generation, uint64_t bits)
 {
-	seam(SEAM_LOOP, "take changed");
+	seam(SEAM_LOOP, "take_changed");
 	__real_hydnsd_changes_note(c, generation, bits);
 }
 

@@ -166,18 +166,18 @@ static void settle_waits_for_the_rings(void **state)
 
 	(void)state;
 	start();
-	seam_hold(SEAM_LOOP, "take offer");
+	seam_hold(SEAM_LOOP, "take_offer");
 	for (unsigned i = 0; i < 500; i++) {
 		snprintf(name, sizeof(name), "n%u.example.", i);
 		client_offer(&client, 0, name, 1);
 	}
 	client_changed(&client, 0, www, sizeof(www), 2);
 	client_send(&client, HYDNS_MSG_SETTLE, NULL, 0);
-	assert_true(seam_wait(SEAM_LOOP, "take offer", NULL, NULL));
+	assert_true(seam_wait(SEAM_LOOP, "take_offer", NULL, NULL));
 	atomic_store(&seams->withdrawals, 0);
-	seam_hold(SEAM_LOOP, "take changed");
+	seam_hold(SEAM_LOOP, "take_changed");
 	seam_go(SEAM_LOOP);
-	assert_true(seam_wait(SEAM_LOOP, "take changed", has_message, &client));
+	assert_true(seam_wait(SEAM_LOOP, "take_changed", has_message, &client));
 	assert_int_equal(atomic_load(&seams->withdrawals), 0);
 	seams_open();
 	assert_true(acknowledged(client.seq));

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define STEPS_PER_MS 20
+
 enum seam_mode { OPEN, HELD };
 
 struct seam_table *seams;
@@ -124,12 +126,12 @@ bool seam_is_held(enum seam_party who, const char *point)
 
 bool seam_wait(enum seam_party who, const char *point, bool (*unless)(void *arg), void *arg)
 {
-	for (int left = SEAM_LIMIT_MS; left > 0; left--) {
+	for (int left = SEAM_LIMIT_MS * STEPS_PER_MS; left > 0; left--) {
 		if (seam_is_held(who, point))
 			return true;
 		if (unless && unless(arg))
 			return false;
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 / STEPS_PER_MS }, NULL);
 	}
 	fprintf(stderr, "nobody came to \"%s\" within %d ms\n", point, SEAM_LIMIT_MS);
 	return false;

@@ -23,7 +23,7 @@ static const struct {
 	ONE(hydns_msg, type) ONE(hydns_msg, seq) ONE(hydns_msg, len)
 	ONE(hydns_hello, abi_version) ONE(hydns_hello, threads) ONE(hydns_hello, capacity) ONE(hydns_hello, min_ttl)
 	ONE(hydns_hello, max_ttl) ONE(hydns_hello, flags) ONE(hydns_hello, edns_size) ONE(hydns_hello, max_udp)
-	ONE(hydns_hello, refresh_percent) ONE(hydns_hello, pid) ONE(hydns_hello, admission) ARRAY(hydns_hello, kept_seed)
+	ONE(hydns_hello, refresh_percent) ONE(hydns_hello, pid) ONE(hydns_hello, admission) ARRAY(hydns_hello, seed)
 	ONE(hydns_hello, identity) ONE(hydns_hello, version)
 	ONE(hydns_withdraw, generation) ONE(hydns_withdraw, scope) ONE(hydns_withdraw, name_len) ONE(hydns_withdraw, name)
 	ONE(twins_query, number) ONE(twins_query, timeout_ms) ONE(twins_query, group) ONE(twins_query, flags)
