@@ -70,6 +70,25 @@ static void test_hits(void **state)
 	expect_query_passes("removed", &plain, HYDNS_R_MISS);
 }
 
+/* A short answer is copied behind the question as it came; a long one comes with its own, in small letters. */
+static void test_letters_of_a_long_answer(void **state)
+{
+	struct query q = { .name = "wWw.EXAMPLE.cOm", .qtype = 16, .id = 0x4711 };
+	__u8 text[200] = { 199 };
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	answer_add(&a, ANSWER, NULL, 16, 300, text, sizeof(text));
+	assert_true(a.len > 128);
+	handle = kernel_publish(kern, &q, &a, 0, NULL);
+	assert_true(handle);
+	expect_answer("IPv4", &q, &a, 0);
+	q.ipv6 = true;
+	expect_answer("IPv6", &q, &a, 0);
+	kernel_remove(kern, handle);
+}
+
 static void test_do_and_secure(void **state)
 {
 	struct query with_do = plain, ad = plain;
@@ -1053,7 +1072,7 @@ static void test_verifier_budget(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hits),
+		cmocka_unit_test(test_hits), cmocka_unit_test(test_letters_of_a_long_answer),
 		cmocka_unit_test(test_do_and_secure),
 		cmocka_unit_test(test_ttl_counts_down),
 		cmocka_unit_test(test_static_ttl), cmocka_unit_test(test_no_recursion_desired),
