@@ -144,6 +144,7 @@ static void test_ttl_counts_down(void **state)
 	} c[] = {
 		{ 0, 0 }, { SECOND_NS - 1, 0 }, { SECOND_NS, 1 }, { SECOND_NS + 1, 1 }, { 299 * SECOND_NS, 299 },
 		{ 255 * SECOND_NS, 255 }, { 256 * SECOND_NS, 256 },
+		{ 301 * SECOND_NS, 301 }, /* no TTL goes below 0, though a rule should have ended by then */
 		{ -3000000ULL, 0 }, /* begun between two ticks of the coarse clock */
 	};
 	/* name lengths of both parities: the answer then begins at an even or odd offset */
