@@ -19,7 +19,7 @@ from catalogue import TOP, Fault, put_in  # noqa: E402
 
 # Folders in the order in which they are built: each may be linked into those behind it.
 LIBRARIES = {"include": None, "offload-policy": "libhydns-policy.la", "publish": "libhydns-publish.la",
-             "hydns-kern": "libhydns-kern.la", "hydnsd": "hydnsd"}
+             "hydns-kern": "libhydns-kern.la", "hydnsd": None}
 ORDER = list(LIBRARIES)
 SHARED = ("include", "offload-policy", "publish")       # what the resolvers' plugins are made of
 RESOLVERS = {"unbound-module": ("install-unbound", "unbound-root"), "bind-patches": ("install-bind", "bind-root")}
@@ -40,10 +40,14 @@ def resolvers_of(test, part):
     return ["bind-patches"] if "bind" in test.partition("::")[0] else ["unbound-module"]
 
 
-def runs_daemon(test):
-    """Whether a unit test starts the daemon, which then must be built as well."""
-    source = TOP / f"{test}.c"
-    return source.is_file() and 'getenv("HYDNSD")' in source.read_text()
+def daemons_of(test):
+    """What a unit test of hydnsd starts, and so must be built as well: the daemon, and the one that can be held."""
+    folder, _, program = test.partition("/")
+    makefile = (TOP / folder / "Makefile.am").read_text().replace("\\\n", " ")
+    sources = re.search(rf"^{re.sub('[/.-]', '_', program)}_SOURCES *=(.*)$", makefile, re.M)
+    if folder != "hydnsd" or not sources or "tests/running.c" not in sources[1]:
+        return []
+    return ["hydnsd", "tests/held_hydnsd"] if "seams.c" in sources[1] else ["hydnsd"]
 
 
 def make_commands(test, part, build, jobs):
@@ -59,9 +63,10 @@ def make_commands(test, part, build, jobs):
     elif test.partition("/")[0] in ORDER:
         own, _, program = test.partition("/")
         for folder in ORDER[max(begin, 1):ORDER.index(own) + 1]:
-            own_test = [program] if folder == own else []
-            library = LIBRARIES[folder] if folder != "hydnsd" or runs_daemon(test) else None
-            commands.append([*make, str(build / folder), *([library] if library else []), *own_test])
+            targets = [program, *daemons_of(test)] if folder == own else []
+            if LIBRARIES[folder]:
+                targets.append(LIBRARIES[folder])
+            commands.append([*make, str(build / folder), *targets])
     for resolver in resolvers_of(test, part):
         target, root = RESOLVERS[resolver]
         commands.append([*make, str(build / resolver), target, f"DESTDIR={build / root}"])
@@ -83,7 +88,7 @@ def environment(top, build, cache):
     return dict(os.environ, HYDNS_BUILD=str(build), HYDNS_CACHE=str(cache), PYTHONDONTWRITEBYTECODE="1",
                 HYDNS_UNBOUND=str(build / "unbound-root/usr/lib/hydns/unbound"),
                 HYDNS_BIND=str(build / "bind-root/usr/lib/hydns/bind"), HYDNSD=str(build / "hydnsd/hydnsd"),
-                srcdir=str(top))
+                HELD_HYDNSD=str(build / "hydnsd/tests/held_hydnsd"), srcdir=str(top))
 
 
 def run(command, folder, env, limit):
