@@ -403,7 +403,7 @@ static void test_heartbeat(void **state)
 
 static void test_acl(void **state)
 {
-	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff };
+	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff }, any[16] = { 0 };
 	struct hydns_authority_config other_half = {
 		.flags = HYDNS_AUTH_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 0,
 	};
@@ -427,6 +427,10 @@ static void test_acl(void **state)
 	expect_query_passes("IPv6 /64 not allowed", &v6, HYDNS_R_ACL);
 	kernel_acl(kern, client6, 64, -1);
 	expect_answer("allowed again", &v6, &a, 0);
+	kernel_acl(kern, any, 0, -1);
+	expect_query_passes("on no list, IPv4", &plain, HYDNS_R_ACL);
+	expect_query_passes("on no list, IPv6", &v6, HYDNS_R_ACL);
+	kernel_acl(kern, any, 0, HYDNS_ACL_ALLOW);
 	kernel_config(kern, &other_half);
 	expect_query_passes("no ACL", &plain, HYDNS_R_ACL);
 	kernel_config(kern, NULL);

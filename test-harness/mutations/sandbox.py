@@ -77,6 +77,9 @@ class Sandbox:
     def _mounts(self, layer, lower):
         """Shell lines that lay the overlays: `lower` are further layers over the copy, the newest first."""
         lines = ["set -e"]
+        # What others have mounted there would stay in the list of mounts, at paths that are gone.
+        hidden = "|".join(f"{path}/" for path in EMPTY)
+        lines.append(f"awk '$2 ~ \"^({hidden})\" {{print $2}}' /proc/mounts | sort -r | xargs -r umount -l")
         lines += [f"mkdir -p {path} && mount -t tmpfs -o mode={mode} hydns-mutate {path}" for path, mode in EMPTY.items()]
         lines.append("mkdir -p /run/lock /run/netns")
         for i, tree in enumerate(self.trees):
