@@ -100,7 +100,7 @@ static void broken_frames_end_their_session(void **state)
 		{ "a frame without a length", { 0, HYDNS_FRAME_OFFER }, 64 },
 		{ "a frame shorter than its head", { 4, HYDNS_FRAME_OFFER }, 64 },
 		{ "a frame of 12 octets", { 12, HYDNS_FRAME_PAD }, 64 },
-		{ "a frame larger than any offer", { (HYDNSD_OFFER_MAX + 15) & ~7U, HYDNS_FRAME_OFFER }, HYDNS_RING_BYTES },
+		{ "a frame larger than any offer", { HYDNSD_OFFER_MAX + 8, HYDNS_FRAME_OFFER }, HYDNSD_OFFER_MAX + 8 },
 		{ "a frame of unknown type", { 64, 77 }, 64 },
 		{ "more than the ring holds", { 64, HYDNS_FRAME_PAD }, HYDNS_RING_BYTES + 8 },
 	};
@@ -228,10 +228,17 @@ static void expect_message_refused(uint32_t type, const void *payload, size_t le
 
 static void wrong_messages_are_refused(void **state)
 {
+	static const uint32_t early[] = { HYDNS_MSG_STATS, HYDNS_MSG_READY, HYDNS_MSG_WITHDRAW, HYDNS_MSG_ACL, HYDNS_MSG_BYE };
+	struct client c = { .sock = hydns_channel_connect(plugin_path) };
 	const struct hydns_hello h = good_hello();
 	const struct hydns_note note = { .kind = HYDNS_NOTES };
 
 	(void)state;
+	for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++) {
+		client_send(&c, early[i], NULL, 0);
+		expect_refusal(&c, "before HELLO", "the first message must be HELLO");
+	}
+	close(c.sock);
 	expect_message_refused(99, NULL, 0, "a message of unknown type");
 	expect_message_refused(HYDNS_MSG_HELLO, &h, sizeof(h), "a second HELLO");
 	expect_message_refused(HYDNS_MSG_RESET, &h, sizeof(h), "another number of threads");

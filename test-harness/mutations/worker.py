@@ -19,7 +19,7 @@ from catalogue import TOP, Fault, put_in  # noqa: E402
 
 # Folders in the order in which they are built: each may be linked into those behind it.
 LIBRARIES = {"include": None, "offload-policy": "libhydns-policy.la", "publish": "libhydns-publish.la",
-             "hydns-kern": "libhydns-kern.la", "hydnsd": None}
+             "hydns-kern": "libhydns-kern.la", "hydnsd": None, "test-harness": None}
 ORDER = list(LIBRARIES)
 SHARED = ("include", "offload-policy", "publish")       # what the resolvers' plugins are made of
 RESOLVERS = {"unbound-module": ("install-unbound", "unbound-root"), "bind-patches": ("install-bind", "bind-root")}
@@ -58,15 +58,14 @@ def make_commands(test, part, build, jobs):
     if is_pytest(test):
         for folder in ORDER[max(begin, 1):]:
             commands.append([*make, str(build / folder), "all"])
-        if part is None:
-            commands.append([*make, str(build / "test-harness"), "all"])
     elif test.partition("/")[0] in ORDER:
         own, _, program = test.partition("/")
         for folder in ORDER[max(begin, 1):ORDER.index(own) + 1]:
             targets = [program, *daemons_of(test)] if folder == own else []
             if LIBRARIES[folder]:
                 targets.append(LIBRARIES[folder])
-            commands.append([*make, str(build / folder), *targets])
+            if targets:
+                commands.append([*make, str(build / folder), *targets])
     for resolver in resolvers_of(test, part):
         target, root = RESOLVERS[resolver]
         commands.append([*make, str(build / resolver), target, f"DESTDIR={build / root}"])
