@@ -70,6 +70,25 @@ static void test_hits(void **state)
 	expect_query_passes("removed", &plain, HYDNS_R_MISS);
 }
 
+/* A short answer is copied behind the question as it came; a long one comes with its own, in small letters. */
+static void test_letters_of_a_long_answer(void **state)
+{
+	struct query q = { .name = "wWw.EXAMPLE.cOm", .qtype = 16, .id = 0x4711 };
+	__u8 text[200] = { 199 };
+	struct answer a = { 0 };
+	__u32 handle;
+
+	(void)state;
+	answer_add(&a, ANSWER, NULL, 16, 300, text, sizeof(text));
+	assert_true(a.len > 128);
+	handle = kernel_publish(kern, &q, &a, 0, NULL);
+	assert_true(handle);
+	expect_answer("IPv4", &q, &a, 0);
+	q.ipv6 = true;
+	expect_answer("IPv6", &q, &a, 0);
+	kernel_remove(kern, handle);
+}
+
 static void test_do_and_secure(void **state)
 {
 	struct query with_do = plain, ad = plain;
@@ -125,6 +144,7 @@ static void test_ttl_counts_down(void **state)
 	} c[] = {
 		{ 0, 0 }, { SECOND_NS - 1, 0 }, { SECOND_NS, 1 }, { SECOND_NS + 1, 1 }, { 299 * SECOND_NS, 299 },
 		{ 255 * SECOND_NS, 255 }, { 256 * SECOND_NS, 256 },
+		{ 301 * SECOND_NS, 301 }, /* no TTL goes below 0, though a rule should have ended by then */
 		{ -3000000ULL, 0 }, /* begun between two ticks of the coarse clock */
 	};
 	/* name lengths of both parities: the answer then begins at an even or odd offset */
@@ -383,7 +403,7 @@ static void test_heartbeat(void **state)
 
 static void test_acl(void **state)
 {
-	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff };
+	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff }, any[16] = { 0 };
 	struct hydns_authority_config other_half = {
 		.flags = HYDNS_AUTH_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 0,
 	};
@@ -407,6 +427,10 @@ static void test_acl(void **state)
 	expect_query_passes("IPv6 /64 not allowed", &v6, HYDNS_R_ACL);
 	kernel_acl(kern, client6, 64, -1);
 	expect_answer("allowed again", &v6, &a, 0);
+	kernel_acl(kern, any, 0, -1);
+	expect_query_passes("on no list, IPv4", &plain, HYDNS_R_ACL);
+	expect_query_passes("on no list, IPv6", &v6, HYDNS_R_ACL);
+	kernel_acl(kern, any, 0, HYDNS_ACL_ALLOW);
 	kernel_config(kern, &other_half);
 	expect_query_passes("no ACL", &plain, HYDNS_R_ACL);
 	kernel_config(kern, NULL);
@@ -1067,7 +1091,7 @@ static void test_verifier_budget(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hits),
+		cmocka_unit_test(test_hits), cmocka_unit_test(test_letters_of_a_long_answer),
 		cmocka_unit_test(test_do_and_secure),
 		cmocka_unit_test(test_ttl_counts_down),
 		cmocka_unit_test(test_static_ttl), cmocka_unit_test(test_no_recursion_desired),

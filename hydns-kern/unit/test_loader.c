@@ -165,6 +165,7 @@ static void tables_hold_what_was_put(void)
 	struct hydns_authority_config c = { .flags = HYDNS_AUTH_READY, .edns_size = 1232 }, back;
 	struct hydns_service_key key = { .port = 0x3500 };
 	struct hydns_authority_count count;
+	struct hydns_cookies secrets = { 0 };
 	__u64 reasons[256];
 	unsigned seen = 0;
 	void *arg[] = { k, &seen };
@@ -185,6 +186,12 @@ static void tables_hold_what_was_put(void)
 	CHECK(changes_noted() == 400);
 	CHECK(hydns_kern_authority_config(k, 5, &c) == 0);
 	CHECK(hydns_kern_authority_config_get(k, 5, &back) == 0 && !memcmp(&c, &back, sizeof(c)));
+	for (__u32 i = 0; i < 4; i++) {
+		secrets.set = 10 + i;
+		CHECK(hydns_kern_cookies(k, 3 + i / 2, i, &secrets) == 0);
+	}
+	for (__u32 i = 0; i < 4; i++)
+		CHECK(hydns_kern_cookies_get(k, 3 + i / 2, i, &secrets) == 0 && secrets.set == 10 + i);
 	hydns_kern_close(k);
 }
 

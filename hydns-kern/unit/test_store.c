@@ -347,6 +347,22 @@ static void any_mix_of_sizes_fits(void **state)
 	world_free(&w);
 }
 
+/* However many small ones there are: a share of the spans is kept for those that need a large slot. */
+static void large_rules_find_a_place_among_small_ones(void **state)
+{
+	struct hydns_geometry g = sizes(2048, 64, 12288);
+	struct hydns_store *s;
+	struct world w;
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	assert_true(fill(s, 0, 16) > 60 * (HYDNS_SPAN / 96));
+	assert_true(fill(s, 20000, 1400) > 0);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
 static void what_is_no_rule_is_refused(void **state)
 {
 	struct hydns_geometry g = sizes(16, 16, 64);
@@ -462,6 +478,83 @@ static void crowded_index_moves_entries(void **state)
 	for (__u32 b = 0; b < g.buckets; b++)
 		for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++)
 			assert_true(w.m.index[b].entry[i] == 0);
+	hydns_store_close(s);
+	world_free(&w);
+}
+
+/* An entry with a key's fingerprint that leads to a rule whose key differs in one thing: no look-up takes it for the
+ * key's own, and the key's rule does not replace it. */
+static void a_fingerprint_is_no_key(void **state)
+{
+	static const struct { unsigned key; __u16 qtype; __u8 variant, authority; } other[] = {
+		{ 8, 1, 0, 0 }, { 77, 1, 0, 0 }, { 7, 28, 0, 0 }, { 7, 1, HYDNS_VARIANT_DO, 0 }, { 7, 1, 0, 1 },
+	};
+	struct hydns_geometry g = sizes(16, 16, 64);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++) {
+		__u32 impostor, own, replaced, bucket;
+		struct hydns_store *s;
+		struct world w;
+		struct made r;
+		__u64 hash;
+
+		world_make(&w, &g);
+		assert_non_null(s = hydns_store_open(&w.m));
+		make_rule(&r, other[i].key, 1, 16);
+		r.p.head.qtype = htons(other[i].qtype);
+		r.p.head.variant = other[i].variant;
+		r.p.head.authority = other[i].authority;
+		assert_int_equal(hydns_store_publish(s, &r.p, &impostor, &replaced), 0);
+		make_rule(&r, 7, 1, 16);
+		hash = hydns_store_key(s, &r.p);
+		bucket = hydns_bucket_first(hash, g.buckets - 1);
+		w.m.index[bucket].entry[7] = (__u64)hydns_fingerprint(hash) << 32 | impostor;
+		assert_int_equal(find(s, 7), 0);
+		assert_int_equal(hydns_store_publish(s, &r.p, &own, &replaced), 0);
+		assert_int_equal(replaced, 0);
+		assert_int_equal(find(s, 7), own);
+		hydns_store_close(s);
+		world_free(&w);
+	}
+}
+
+/* -- TTLs in place -------------------------------------------------------------------------------------------- */
+/* Whoever reads it meanwhile sees the former one or the new one: so only when a single octet differs. */
+static void a_ttl_changes_by_one_octet_or_not_at_all(void **state)
+{
+	static const struct { __u32 ttl; bool set; } c[] = {
+		{ 0x01020304, true }, { 0x01020305, true }, { 0x01020505, true }, { 0x01ff0505, true }, { 0xfeff0505, true },
+		{ 0xfeff0606, false }, { 0x01020304, false }, { 0xfeff0506, true },
+	};
+	struct hydns_geometry g = sizes(16, 16, 64);
+	__u8 before[16], *at;
+	struct hydns_store *s;
+	__u32 h, replaced, past;
+	struct world w;
+	struct made r;
+
+	(void)state;
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	make_rule(&r, 1, 1, 16);
+	memcpy(r.answer + TTL_AT, "\1\2\3\4", 4);
+	assert_int_equal(hydns_store_publish(s, &r.p, &h, &replaced), 0);
+	at = (__u8 *)(uintptr_t)hydns_rule_answer(hydns_store_rule(s, h));
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		__u32 field = htonl(c[i].ttl);
+
+		memcpy(before, at, sizeof(before));
+		assert_int_equal(hydns_store_set_ttl(s, h, TTL_AT, c[i].ttl), c[i].set);
+		if (c[i].set)
+			memcpy(before + TTL_AT, &field, sizeof(field));
+		assert_memory_equal(at, before, sizeof(before));
+	}
+	assert_true(hydns_store_set_ttl(s, h, 12, ntohl(*(const __u32 *)(at + 12))));
+	memcpy(&past, at + 13, sizeof(past));                  /* reaches past the answer, by one octet */
+	assert_false(hydns_store_set_ttl(s, h, 13, ntohl(past) ^ 1));
+	hydns_store_remove(s, h);
+	assert_false(hydns_store_set_ttl(s, h, TTL_AT, 0xfeff0507));
 	hydns_store_close(s);
 	world_free(&w);
 }
@@ -871,8 +964,10 @@ int main(void)
 		cmocka_unit_test(slots_are_apart_and_fit),
 		cmocka_unit_test(any_mix_of_sizes_fits),
 		cmocka_unit_test(says_whether_it_is_empty),
+		cmocka_unit_test(large_rules_find_a_place_among_small_ones),
 		cmocka_unit_test(what_is_no_rule_is_refused), cmocka_unit_test(all_parts_are_read_back),
 		cmocka_unit_test(crowded_index_moves_entries),
+		cmocka_unit_test(a_fingerprint_is_no_key), cmocka_unit_test(a_ttl_changes_by_one_octet_or_not_at_all),
 		cmocka_unit_test(slot_waits_for_its_ticket),
 		cmocka_unit_test(hits_count_from_publication),
 		cmocka_unit_test(hits_are_counted_in_slots_while_few),

@@ -2,6 +2,7 @@
 #include "hydnsd/tests/running.h"
 
 #include <dirent.h>
+#include <linux/bpf.h>
 #include <net/if.h>
 #include <net/route.h>
 #include <netinet/in.h>
@@ -14,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -136,6 +138,21 @@ void end_cleanly(void)
 	assert_int_not_equal(access(pins, F_OK), 0);
 	assert_int_not_equal(access(plugin_path, F_OK), 0);
 	assert_int_not_equal(access(control_path, F_OK), 0);
+}
+
+void read_pin(const char *name, uint32_t key, void *value)
+{
+	union bpf_attr attr = { 0 };
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", pins, name);
+	attr.pathname = (uintptr_t)path;
+	fd = (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof(attr));
+	assert_true(fd >= 0);
+	attr = (union bpf_attr){ .map_fd = (uint32_t)fd, .key = (uintptr_t)&key, .value = (uintptr_t)value };
+	assert_int_equal(syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr)), 0);
+	close(fd);
 }
 
 /* -- surroundings ------------------------------------------------------------------------------------------ */

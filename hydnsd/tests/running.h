@@ -45,6 +45,8 @@ json_int_t number(const char *request, const char *key);
 json_int_t rules(void);
 /* Offers refused for this reason (rejections.def). */
 json_int_t rejected(const char *why);
+/* Copies the one value of a pinned map's key, read past hydnsd. */
+void read_pin(const char *name, uint32_t key, void *value);
 /* State of the first resolver; "none" without one. */
 bool resolver_is(const char *state);
 

@@ -31,6 +31,20 @@ static void quiet(enum hydns_log_level level, const char *text)
 	(void)text;
 }
 
+static void stop_resolver(void)
+{
+	hydns_publish_stop(resolver);
+	resolver = NULL;
+}
+
+/* A test that has failed leaves neither behind: the next one would meet them. */
+static int leave(void **state)
+{
+	if (resolver)
+		stop_resolver();
+	return clear(state);
+}
+
 static void start_resolver(void)
 {
 	const struct hydns_publish_options o = {
@@ -118,7 +132,7 @@ static void offers_become_rules_and_go_again(void **state)
 	assert_int_equal(counts.answered, 0);
 	hydns_publish_withdraw(resolver, HYDNS_SCOPE_SUBTREE, (const uint8_t *)"\7example", 9);
 	assert_int_equal(rules(), 0);
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	end_cleanly();
 }
@@ -139,7 +153,7 @@ static void control_flushes(void **state)
 	o = ask("{\"cmd\":\"explain\",\"name\":\"n0002.example\",\"type\":\"A\"}");
 	assert_string_equal(json_string_value(json_object_get(o, "where")), "resolver");
 	json_decref(o);
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	end_cleanly();
 }
 
@@ -186,7 +200,7 @@ static void explain_tells_what_the_plugin_noted(void **state)
 	for (unsigned i = 0; i < 2; i++)
 		memset(kept_by(t[i]), 0xff, HYDNS_KEPT_PLACES * sizeof(struct hydns_kept));
 	explain_says("nobody whom the kernel may answer has asked for it lately");
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	end_cleanly();
 }
@@ -208,7 +222,7 @@ static void status_tells_how_many_fit(void **state)
 			usleep(STEP_US);
 	WAIT_FOR(number("{\"cmd\":\"status\"}", "fitting") < 1000);
 	assert_true(rules() < 1000);
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	end_cleanly();
 }
@@ -231,26 +245,10 @@ static void a_killed_daemon_leaves_its_rules_to_the_next(void **state)
 	start_daemon();
 	WAIT_FOR(resolver_is("ready"));
 	assert_int_equal(rules(), 19);
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	WAIT_FOR(rules() == 0);
 	end_cleanly();
-}
-
-/* Copies the one value of a pinned map's key, read past hydnsd. */
-static void read_pin(const char *name, uint32_t key, void *value)
-{
-	union bpf_attr attr = { 0 };
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", pins, name);
-	attr.pathname = (uintptr_t)path;
-	fd = (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof(attr));
-	assert_true(fd >= 0);
-	attr = (union bpf_attr){ .map_fd = (uint32_t)fd, .key = (uintptr_t)&key, .value = (uintptr_t)value };
-	assert_int_equal(syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr)), 0);
-	close(fd);
 }
 
 /* Of the first resolver's page, as the program sees it. */
@@ -367,7 +365,7 @@ static void changes_wait_for_the_next_daemon(void **state)
 	WAIT_FOR(epoch_in_page() == epoch);
 	assert_int_equal(rules(), 16);
 	assert_true(answers(10));
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	end_cleanly();
 }
@@ -385,7 +383,7 @@ static void dead_rules_are_not_taken_over(void **state)
 	WAIT_FOR(resolver_is("ready"));
 	WAIT_FOR(rules() == 0);
 	offer_some(5);
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	end_cleanly();
 }
@@ -446,12 +444,12 @@ static void secrets_reach_the_program_and_leave_it(void **state)
 	start_daemon();
 	WAIT_FOR(resolver_is("ready"));
 	expect_secrets(3, secret + 1, 2);
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	WAIT_FOR(wiped(0) && wiped(1));
 	start_resolver();                              /* another one in the same place: has named none */
 	assert_true(wiped(0) && wiped(1));
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	end_cleanly();
 }
@@ -525,7 +523,7 @@ static void bad_clients_do_no_harm(void **state)
 	close(fd);
 	assert_int_equal(rules(), 5);
 	assert_true(resolver_is("ready"));
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	end_cleanly();
 }
 
@@ -568,7 +566,7 @@ static void another_user_will_do(void **state)
 	offer_some(5);
 	withdraw(1);
 	assert_int_equal(rules(), 4);
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	assert_int_equal(end_daemon(SIGTERM), 0);
 	/* the empty directory is root's, whom the daemon no longer is */
 	rmdir(pins);
@@ -577,20 +575,21 @@ static void another_user_will_do(void **state)
 	unlink(control_path);
 }
 
+#define TEST(f) cmocka_unit_test_teardown(f, leave)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(offers_become_rules_and_go_again),
-		cmocka_unit_test(control_flushes), cmocka_unit_test(explain_tells_what_the_plugin_noted),
-		cmocka_unit_test(status_tells_how_many_fit),
-		cmocka_unit_test(a_killed_daemon_leaves_its_rules_to_the_next),
-		cmocka_unit_test(changes_wait_for_the_next_daemon), cmocka_unit_test(marked_names_are_said_to_wait),
-		cmocka_unit_test(dead_rules_are_not_taken_over),
-		cmocka_unit_test(secrets_reach_the_program_and_leave_it),
-		cmocka_unit_test(a_dead_resolver_is_released),
-		cmocka_unit_test(bad_clients_do_no_harm),
-		cmocka_unit_test(starts_that_cannot_be_fail),
-		cmocka_unit_test(another_user_will_do),
+		TEST(offers_become_rules_and_go_again),
+		TEST(control_flushes), TEST(explain_tells_what_the_plugin_noted),
+		TEST(status_tells_how_many_fit),
+		TEST(a_killed_daemon_leaves_its_rules_to_the_next),
+		TEST(changes_wait_for_the_next_daemon), TEST(marked_names_are_said_to_wait),
+		TEST(dead_rules_are_not_taken_over),
+		TEST(secrets_reach_the_program_and_leave_it),
+		TEST(a_dead_resolver_is_released),
+		TEST(bad_clients_do_no_harm),
+		TEST(starts_that_cannot_be_fail),
+		TEST(another_user_will_do),
 	};
 
 	if (!surroundings()) {

@@ -11,6 +11,7 @@
 
 #include "hydns/hash.h"
 #include "hydnsd/clock.h"
+#include "hydnsd/rdata.h"
 #include "hydnsd/tests/build.h"
 
 #define NOW_NS 1000000000000ULL
@@ -70,6 +71,64 @@ static void chain_rotates_its_addresses_alone(void **state)
 	assert_int_equal(check(&chain), HYDNSD_ACCEPTED);
 	assert_int_equal(answer.parts.head.rotation_count, 0);
 	limits.rotates = true;
+}
+
+/* Resolvers do not rotate them. */
+static void signatures_keep_their_places(void **state)
+{
+	const struct build_spec signed_twice = {
+		.name = "www.example.com.", .type = 1, .variant = HYDNS_VARIANT_DO, .answer = {
+			"www.example.com. 300 IN A 192.0.2.1", "www.example.com. 300 IN A 192.0.2.2",
+			"www.example.com. 300 IN RRSIG A 8 3 300 20300101000000 20200101000000 1 example.com. AAAA",
+			"www.example.com. 300 IN RRSIG A 8 3 300 20300101000000 20200101000000 2 example.com. BBBB" },
+	};
+
+	(void)state;
+	assert_int_equal(check(&signed_twice), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.ttl_count, 4);
+	assert_int_equal(answer.parts.head.rotation_count, 1);
+	assert_int_equal(answer.parts.rotation[0].first, 0);
+	assert_int_equal(answer.parts.rotation[0].last, 1);
+}
+
+/* RFC 3597, section 4: in data of types younger than RFC 1035 no name is compressed, for clients need not expand it. */
+static void names_in_newer_types_are_not_compressed(void **state)
+{
+	static const struct { uint16_t type; uint8_t before; enum hydnsd_rdata is; } c[] = {
+		{ 15, 2, HYDNSD_RDATA_GOOD }, { 33, 6, HYDNSD_RDATA_BAD }, { 39, 0, HYDNSD_RDATA_BAD }, { 36, 2, HYDNSD_RDATA_BAD },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		uint8_t data[] = "\7example\0\0\1\0\1" "\xc0\x0c\0\0\0\1\0\0\1\54\0\0" "\0\0\0\0\0\0\0\0";
+		struct hydnsd_message m = { .data = data, .question_name = 9 };
+		uint8_t *rr = data + 13, *name = rr + 12 + c[i].before;
+		uint32_t pos = hydnsd_answer_start(&m);
+		struct hydnsd_rr read;
+
+		rr[3] = (uint8_t)c[i].type;
+		rr[11] = (uint8_t)(c[i].before + 2);
+		name[0] = 0xc0;
+		name[1] = 0x0c;
+		m.end = HYDNSD_HEADER + 13 + 12 + c[i].before + 2U;
+		assert_true(hydnsd_rr_read(&m, &pos, &read, NULL));
+		assert_int_equal(hydnsd_rdata_check(&m, &read, NULL), c[i].is);
+	}
+}
+
+/* A label may hold any octets, those of another name as well. */
+static void names_are_below_by_whole_labels(void **state)
+{
+	static const uint8_t example[] = "\7example";
+	struct hydnsd_name name = { .len = 10, .octet = "\10\7example" };
+
+	(void)state;
+	assert_false(hydnsd_name_below(&name, example, sizeof(example)));
+	name = (struct hydnsd_name){ .len = 11, .octet = "\1x\7example" };
+	assert_true(hydnsd_name_below(&name, example, sizeof(example)));
+	assert_true(hydnsd_name_below(&name, name.octet, name.len));
+	name = (struct hydnsd_name){ .len = 9, .octet = "\7example" };
+	assert_false(hydnsd_name_below(&name, (const uint8_t *)"\1x\7example", 11));
 }
 
 static void unequal_records_rotate(void **state)
@@ -360,7 +419,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_offer_is_taken),
 		cmocka_unit_test(chain_rotates_its_addresses_alone),
-		cmocka_unit_test(unequal_records_rotate),
+		cmocka_unit_test(signatures_keep_their_places), cmocka_unit_test(names_in_newer_types_are_not_compressed),
+		cmocka_unit_test(names_are_below_by_whole_labels), cmocka_unit_test(unequal_records_rotate),
 		cmocka_unit_test(what_cannot_rotate_is_refused_in_the_answer),
 		cmocka_unit_test(negative_answers_are_taken),
 		cmocka_unit_test(lives_are_bounded),

@@ -101,6 +101,34 @@ static void nothing_is_written_on_failure(void **state)
 	assert_non_null(strstr(error, "line 2"));
 }
 
+/* What is not understood is no configuration, and nobody is left to guess where. */
+static void mistakes_are_told(void **state)
+{
+	static const struct { const char *text, *said; } c[] = {
+		{ "capacity: 0\n", "'0' is not a number from 1 to" }, { "capacity: 4000001\n", "is not a number from 1 to" },
+		{ "capacity: 10x\n", "is not a number" }, { "capacity: -1\n", "is not a number" },
+		{ "capacity: 18446744073709551616\n", "is not a number" }, { "capacity:\n", "no value" },
+		{ "capacity: 10\n\ncapacity: 20\n", "line 3: capacity stands there twice" },
+		{ "capicity: 10\n", "unknown option 'capicity'" }, { "check: yes\n", "unknown option 'check'" },
+		{ "config: /etc/passwd\n", "unknown option 'config'" }, { "capacity 10\n", "has no colon" },
+		{ "capacity: 10\nlog-level: inf", "line 2: the line has no end" },
+	};
+	char error[HYDNSD_OPTION_ERROR];
+	struct hydnsd_options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		write_file(c[i].text);
+		error[0] = '\0';
+		assert_int_equal(read_options(&o, error, NULL), -1);
+		if (!strstr(error, c[i].said))
+			fail_msg("%s: %s", c[i].text, error);
+	}
+	write_file("capacity: 4000000\n");
+	assert_int_equal(read_options(&o, error, NULL), 0);
+	hydnsd_options_free(&o);
+}
+
 static void a_reload_names_what_needs_a_restart(void **state)
 {
 	char error[HYDNSD_OPTION_ERROR], restart[HYDNSD_OPTION_ERROR];
@@ -138,6 +166,7 @@ int main(void)
 		cmocka_unit_test(defaults_stand),
 		cmocka_unit_test(the_command_line_prevails),
 		cmocka_unit_test(nothing_is_written_on_failure),
+		cmocka_unit_test(mistakes_are_told),
 		cmocka_unit_test(a_reload_names_what_needs_a_restart),
 		cmocka_unit_test(lists_have_an_end),
 	};

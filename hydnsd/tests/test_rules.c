@@ -129,6 +129,29 @@ static void withdrawals_find_every_owner(void **state)
 	assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, ".", HYDNSD_ANY_AUTHORITY), 1);
 }
 
+/* What an alias leads to may have no record in the answer: it withdraws the alias, by pass and by list, after a restart too. */
+static void aliases_hang_on_targets_that_are_not_shown(void **state)
+{
+	const struct build_spec alias = {
+		.name = "alias.example.com.", .type = 1, .answer = { "alias.example.com. 600 IN CNAME beyond.example.net." },
+	};
+	struct hydnsd_withdrawal w = { .authority = 1, .scope = HYDNS_SCOPE_NAME };
+
+	(void)state;
+	w.name_len = (uint8_t)wire_of("beyond.example.net.", w.name);
+	for (int taken_over = 0; taken_over < 2; taken_over++) {
+		assert_int_equal(admit(&alias, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+		if (taken_over)
+			build_store_reopen(&store, CAPACITY, NOW_NS);
+		assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "beyond.example.net.", 1), 1);
+		assert_int_equal(admit(&alias, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+		if (taken_over)
+			build_store_reopen(&store, CAPACITY, NOW_NS);
+		assert_true(hydnsd_rules_withdraw(store.rules, &w, NOW_NS));
+		assert_int_equal(w.withdrawn, 1);
+	}
+}
+
 /* A negative answer depends on the zone that its SOA names. */
 static void negative_answers_hang_on_their_zone(void **state)
 {
@@ -259,6 +282,8 @@ static void renewed_rrsets_end_rules(void **state)
 	nx.flags = 0;
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	assert_int_equal(renew("example.com.", 6, 200), 1);
+	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(renew("example.com.", 6, 290), 1);    /* which differs in one octet */
 	nx.authority[1] = "example.com. 300 IN RRSIG SOA 8 2 300 20300101000000 20200101000000 1 example.com. AAAA";
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	assert_int_equal(renew("example.com.", 6, 450), 1);
@@ -1086,7 +1111,7 @@ static void changes_discard_their_own_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RULES_TEST(withdrawals_find_every_owner),
+		RULES_TEST(withdrawals_find_every_owner), RULES_TEST(aliases_hang_on_targets_that_are_not_shown),
 		RULES_TEST(negative_answers_hang_on_their_zone),
 		RULES_TEST(names_left_out_count),
 		RULES_TEST(renewed_rrsets_get_their_ttl),

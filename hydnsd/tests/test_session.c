@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -184,6 +186,92 @@ static void settle_waits_for_the_rings(void **state)
 	end();
 }
 
+static bool readable(void *arg)
+{
+	struct pollfd f = { .fd = *(int *)arg, .events = POLLIN };
+
+	return poll(&f, 1, 0) > 0;
+}
+
+/* What hydnsctl flushes has left the programs when it returns, too. */
+static void a_flush_waits_for_the_barrier(void **state)
+{
+	static const char request[] = "{\"cmd\":\"flush\",\"name\":\"www.example\"}\n";
+	char reply[64] = "";
+	int fd;
+
+	(void)state;
+	start();
+	client_offer(&client, 0, "www.example.", 1);
+	WAIT_FOR(client_taken(&client));
+	seam_hold(SEAM_GRACE, "barrier");
+	fd = connect_to(control_path, SOCK_STREAM);
+	assert_true(fd >= 0 && write(fd, request, strlen(request)) > 0);
+	assert_true(seam_wait(SEAM_GRACE, "barrier", readable, &fd));
+	assert_int_equal(rules_and_no_reply(), 0);
+	assert_false(readable(&fd));
+	seams_open();
+	WAIT_FOR(readable(&fd));
+	assert_true(read(fd, reply, sizeof(reply) - 1) > 0);
+	assert_non_null(strstr(reply, "\"withdrawn\":1"));
+	close(fd);
+	end();
+}
+
+static bool is_acknowledging(void *arg)
+{
+	(void)arg;
+	return seam_is_held(SEAM_LOOP, "acknowledge");
+}
+
+/* A rule's slot is nobody else's until the barrier that began after the rule had gone has returned. */
+static void slots_wait_for_the_barrier(void **state)
+{
+	(void)state;
+	start();
+	client_offer(&client, 0, "www.example.", 1);
+	WAIT_FOR(client_taken(&client));
+	assert_int_equal(rules_and_no_reply(), 1);
+	seam_hold(SEAM_LOOP, "acknowledge");
+	seam_hold(SEAM_GRACE, "barrier");
+	client_withdraw(&client, HYDNS_SCOPE_NAME, www, sizeof(www), 2);
+	assert_true(seam_wait(SEAM_GRACE, "barrier", is_acknowledging, NULL));
+	assert_false(is_acknowledging(NULL));
+	seam_open(SEAM_GRACE);
+	assert_true(seam_wait(SEAM_LOOP, "acknowledge", NULL, NULL));
+	seams_open();
+	assert_true(acknowledged(client.seq));
+	end();
+}
+
+/* A program may be reading what is written over: the set has no number until none does. */
+static void secrets_count_after_the_barrier(void **state)
+{
+	struct hydns_cookies secrets = { .set = 4, .count = 1, .secret = { { 1, 2 } } }, seen;
+
+	(void)state;
+	start();
+	seam_hold(SEAM_GRACE, "barrier");
+	client_send(&client, HYDNS_MSG_COOKIES, &secrets, sizeof(secrets));
+	assert_true(seam_wait(SEAM_GRACE, "barrier", has_message, &client));
+	read_pin("hydns_cookies", HYDNS_COOKIES_INDEX(0, 4), &seen);
+	assert_int_equal(seen.set, 0);
+	assert_int_equal(seen.count, 1);
+	seams_open();
+	assert_true(acknowledged(client.seq));
+	read_pin("hydns_cookies", HYDNS_COOKIES_INDEX(0, 4), &seen);
+	assert_memory_equal(&seen, &secrets, sizeof(seen));
+	seam_hold(SEAM_GRACE, "barrier");
+	secrets.set = 5;                       /* the next set, in the other place */
+	client_send(&client, HYDNS_MSG_COOKIES, &secrets, sizeof(secrets));
+	assert_true(seam_wait(SEAM_GRACE, "barrier", has_message, &client));
+	seams_open();
+	assert_true(acknowledged(client.seq));
+	read_pin("hydns_cookies", HYDNS_COOKIES_INDEX(0, 4), &seen);
+	assert_int_equal(seen.count, 0);       /* the former one is there no more */
+	end();
+}
+
 /* -- what is older than a withdrawal --------------------------------------------------------------------------- */
 static void an_offer_from_before_a_withdrawal_is_refused(void **state)
 {
@@ -324,6 +412,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(withdrawals_wait_for_the_barrier), TEST(a_subtree_has_gone_when_it_is_acknowledged),
+		TEST(a_flush_waits_for_the_barrier), TEST(slots_wait_for_the_barrier), TEST(secrets_count_after_the_barrier),
 		TEST(settle_waits_for_the_barrier), TEST(settle_waits_for_the_rings),
 		TEST(an_offer_from_before_a_withdrawal_is_refused),
 		TEST(an_offer_from_before_a_change_is_refused), TEST(a_change_withdraws), TEST(rings_must_be_sealed),

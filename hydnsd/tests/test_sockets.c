@@ -55,6 +55,17 @@ static void modes_are_set(void **state)
 	close(fd);
 }
 
+/* Until it is given to its group nobody but its owner may connect: what a start that fails there leaves shows it. */
+static void nobody_connects_before_the_group_is_set(void **state)
+{
+	char why[256];
+
+	(void)state;
+	unlink(path);
+	assert_int_equal(hydnsd_socket_listen(path, SOCK_STREAM, "no-such-group", why, sizeof(why)), -ENOENT);
+	assert_int_equal(mode_of(path), 0600);
+}
+
 /* The attack: between bind() and chmod() the socket is replaced. */
 static void a_link_is_not_followed(void **state)
 {
@@ -77,7 +88,7 @@ static void a_link_is_not_followed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(modes_are_set),
+		cmocka_unit_test(modes_are_set), cmocka_unit_test(nobody_connects_before_the_group_is_set),
 		cmocka_unit_test(a_link_is_not_followed),
 	};
 

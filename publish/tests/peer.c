@@ -170,6 +170,7 @@ static bool withdraw(struct peer *p, int sock, struct message *m)
 	atomic_fetch_add(&p->withdrawals, 1);
 	if (atomic_load(&p->mood) == PEER_DYING)
 		return false;
+	m->head.seq += atomic_load(&p->mood) == PEER_MUDDLED;
 	if (atomic_load(&p->mood) != PEER_SILENT)
 		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 	return true;
@@ -243,6 +244,10 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		break;
 	case HYDNS_MSG_ACL:
 		memcpy(&list, m->payload, sizeof(list));
+		if (p->acl_entries && atomic_load(&p->mood) == PEER_NO_ACL) {
+			reply(sock, m, HYDNS_MSG_REFUSED, NULL, 0, NULL, 0);
+			return true;
+		}
 		p->acl_entries += list.count;
 		break;
 	case HYDNS_MSG_NOTE:

@@ -22,6 +22,8 @@ enum peer_mood {
 	PEER_SILENT,       /* takes withdrawals and secrets and never answers */
 	PEER_DYING,        /* closes the connection when a withdrawal comes */
 	PEER_REFUSING,     /* refuses READY */
+	PEER_NO_ACL,       /* refuses the second part of an access list */
+	PEER_MUDDLED,      /* answers withdrawals with the number of another request */
 };
 
 struct peer {

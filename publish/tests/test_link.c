@@ -46,6 +46,23 @@ static void lose(struct world *w)
 	assert_false(suspended(w));
 }
 
+/* The wall clock as this program's threads see it, set by so much. */
+static _Atomic int64_t wall_set_by_ns;
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int64_t ns;
+
+	if (syscall(SYS_clock_gettime, clock, t))
+		return -1;
+	if (clock != CLOCK_REALTIME && clock != CLOCK_TAI)
+		return 0;
+	ns = (int64_t)t->tv_sec * (int64_t)HYDNS_NS_PER_S + t->tv_nsec + atomic_load(&wall_set_by_ns);
+	t->tv_sec = ns / (int64_t)HYDNS_NS_PER_S;
+	t->tv_nsec = ns % (int64_t)HYDNS_NS_PER_S;
+	return 0;
+}
+
 /* -- registering ------------------------------------------------------------------------------------ */
 static void registers(void **state)
 {
@@ -98,6 +115,7 @@ static void stop_takes_the_rules_along(void **state)
 		assert_true(connected(w));
 		epoch = page_epoch(w);
 		hydns_publish_stop(w->p);
+		w->p = NULL;
 		assert_true(page_epoch(w) != epoch);
 		assert_int_equal(page_heartbeat(w), 0);
 		assert_int_equal(atomic_load(&w->peer.byes), i + 1);
@@ -511,6 +529,24 @@ static void refusal_is_told(void **state)
 	peer_stop(&w->peer);
 }
 
+/* A part that hydnsd does not take may be the one that keeps somebody out. */
+static void half_an_access_list_is_none(void **state)
+{
+	struct world *w = *state;
+	struct hydns_acl_entry acl[700] = { { .prefixlen = 96, .action = HYDNS_ACL_ALLOW } };
+
+	assert_int_equal(hydns_publish_add_acl(w->p, acl, 700), 0);
+	atomic_store(&w->peer.mood, PEER_NO_ACL);
+	peer_start(&w->peer);
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	assert_true(BECOMES(atomic_load(&w->peer.hellos) >= 2));
+	assert_int_equal(atomic_load(&w->peer.ready), 0);
+	atomic_store(&w->peer.mood, PEER_WILLING);
+	assert_true(connected(w));
+	assert_int_equal(w->peer.acl_entries, 700);
+	peer_stop(&w->peer);
+}
+
 /* -- offers -------------------------------------------------------------------------------------------- */
 static void offers_what_is_hot(void **state)
 {
@@ -685,6 +721,48 @@ static void offers_what_is_fixed(void **state)
 	peer_stop(&w->peer);
 }
 
+/* An offer lives no longer than the resolver's max-ttl, whatever its TTLs. */
+static void a_life_ends_with_max_ttl(void **state)
+{
+	static const struct reply_spec lasting = { .name = "www.example.org.", .type = TYPE_A,
+		.answer = { "www.example.org. 7200 IN A 192.0.2.1" } };
+	union { struct hydns_offer offer; uint8_t room[2048]; } f;
+	struct world *w = *state;
+	const time_t now = time(NULL);
+	struct reply reply;
+
+	start_both(w);
+	reply_make(&reply, &lasting);
+	assert_int_equal(hydns_publish_offer(w->t, &reply.question, reply.wire, reply.len, now, now + 7200, false,
+					     hydns_publish_stamp(w->p)), 0);
+	reply_free(&reply);
+	assert_non_null(peer_frame(&w->peer, 0, f.room, sizeof(f.room)));
+	assert_int_equal(f.offer.ttl, 3600);
+	peer_stop(&w->peer);
+}
+
+/* What the answer rests on without showing it is watched as what it shows. */
+static void changes_of_what_is_left_out_are_told(void **state)
+{
+	static const uint8_t hidden[] = "\6hidden\7example\3org";
+	union { struct hydns_frame frame; struct hydns_changed changed; uint8_t room[2048]; } f;
+	struct world *w = *state;
+	struct hydns_stamp early;
+
+	start_both(w);
+	early = hydns_publish_stamp(w->p);
+	hydns_publish_rests_on(w->t, hidden, sizeof(hidden));
+	assert_int_equal(offer(w, early), 0);
+	hydns_publish_changed(hydns_publish_thread(w->p, 1), hidden, sizeof(hidden));
+	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
+	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
+	assert_memory_equal(f.changed.data, hidden, sizeof(hidden));
+	hydns_publish_rests_on(w->t, hidden, sizeof(hidden));
+	assert_int_equal(offer(w, early), -ESTALE);
+	assert_int_equal(offer(w, early), 0);     /* the same answer, which does not rest on it */
+	peer_stop(&w->peer);
+}
+
 /* A zone's change waits for hydnsd if something was offered below the origin, and makes what was looked up before the
  * end of the change too old. */
 static void zone_changes(void **state)
@@ -749,6 +827,9 @@ static void refuses_offers(void **state)
 	assert_int_equal(offer(w, s), -ESTALE);
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
 	assert_int_equal(w->peer.ring[0]->offered, 1);
+	s = hydns_publish_stamp(w->p);
+	hydns_publish_kill_rules(w->p);        /* hydnsd would refuse it: another epoch */
+	assert_int_equal(offer(w, s), -ESTALE);
 	peer_stop(&w->peer);
 }
 
@@ -810,6 +891,8 @@ static void changes_are_told(void **state)
 	assert_memory_equal(f.changed.data, "\4host\7example\3net", sizeof(target));
 	assert_int_equal(offer(w, early), -ESTALE);
 	assert_int_equal(page_epoch(w), epoch);
+	hydns_publish_changed(w->t, (const uint8_t *)"\377", 1);          /* no name: everything */
+	assert_int_equal(page_epoch(w), ++epoch);
 
 	/* a hydnsd that hangs: the rules wait with what it has not taken */
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
@@ -1158,6 +1241,40 @@ static void withdraw_times_out(void **state)
 	assert_int_equal(atomic_load(&w->peer.withdrawals), 1);
 	hydns_publish_stop(w->p);                               /* returns without it, too */
 	w->p = NULL;
+	peer_stop(&w->peer);
+}
+
+/* The reply to another request says nothing of this one. */
+static void withdraw_takes_its_own_reply_alone(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	atomic_store(&w->peer.mood, PEER_MUDDLED);
+	hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
+	assert_true(suspended(w));
+	atomic_store(&w->peer.mood, PEER_WILLING);
+	assert_true(BECOMES(!suspended(w)));
+	peer_stop(&w->peer);
+}
+
+/* TTLs are seconds of the wall clock, rules count monotonic ones: set forward or back, no rule is right any more. */
+static void a_step_of_the_wall_clock_ends_all(void **state)
+{
+	static const int64_t steps[] = { 2, -2 };
+	struct world *w = *state;
+
+	start_both(w);
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t beat = page_heartbeat(w), generation = page_generation(w);
+		uint32_t epoch = page_epoch(w);
+
+		assert_true(BECOMES(page_heartbeat(w) > beat)); /* it has seen the clock as it is */
+		atomic_fetch_add(&wall_set_by_ns, steps[i] * (int64_t)HYDNS_NS_PER_S);
+		assert_true(BECOMES(page_epoch(w) == epoch + 1));
+		assert_true(page_generation(w) > generation);   /* and so is nothing that was looked up before */
+	}
+	assert_true(log_has("the wall clock was set by"));
 	peer_stop(&w->peer);
 }
 
@@ -1538,14 +1655,15 @@ int main(void)
 		LEAVING(one_that_withdrew_all_is_not_closed), LEAVING(a_reload_waits_for_nothing),
 		LEAVING(a_successor_goes_on_with_the_tables), LEAVING(a_successor_that_fails_takes_nothing),
 		LEAVING(leaves_whatever_the_link_does), TEST(reconnects),
-		TEST(refusal_is_told), TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
+		TEST(refusal_is_told), TEST(half_an_access_list_is_none), TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
 		TEST(the_first_offer_begins_to_watch),
-		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(zone_changes),
+		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl),
+		TEST(changes_of_what_is_left_out_are_told), TEST(zone_changes),
 		TEST(full_ring_drops), TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), 
 		TEST(loss_suspends_rules), TEST(loss_marks_all_that_waits),
 		TEST(a_broken_ring_suspends_all), TEST(hanging_marks_what_waits), TEST(loss_alone_suspends_nothing), TEST(changes_wait_for_hydnsd),
 		TEST(renewals_wait_while_there_is_room), TEST(a_flush_outlives_suspension),
-		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_survives_a_dying_hydnsd), TEST(withdrawals_wait_for_hydnsd),
+		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_takes_its_own_reply_alone), TEST(a_step_of_the_wall_clock_ends_all), TEST(withdraw_survives_a_dying_hydnsd), TEST(withdrawals_wait_for_hydnsd),
 		TEST(concurrent_withdrawals),
 		TEST(secrets_are_told), TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts),
 		TEST(counts_never_fall), TEST(notes_follow), TEST(says_why_it_does_not_offer), TEST(loss_is_told_once),

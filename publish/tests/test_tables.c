@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* Keys, the tables of offers and names, rings. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "hydns/hash.h"
 #include "publish/internal.h"
@@ -291,6 +294,95 @@ static void consume_all(struct hydns_producer *r)
 	__atomic_store_n(&r->ring->tail, r->ring->head, __ATOMIC_RELEASE);
 }
 
+/* hydnsd maps it, and would be killed by what shrinks. */
+static void ring_is_sealed(void **state)
+{
+	struct hydns_producer r;
+
+	(void)state;
+	assert_int_equal(hydns_producer_open(&r), 0);
+	assert_int_equal(fcntl(r.fd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	hydns_producer_close(&r);
+}
+
+/* A page of hydnsd's, as the program sees it, in use from here on. */
+static volatile struct hydns_authority_page *switch_page(struct hydns_pages *g, uint32_t epoch)
+{
+	int fd = memfd_create("page", MFD_CLOEXEC);
+	void *page;
+
+	assert_int_equal(ftruncate(fd, sizeof(struct hydns_authority_page)), 0);
+	page = mmap(NULL, sizeof(struct hydns_authority_page), PROT_READ, MAP_SHARED, fd, 0);
+	assert_true(page != MAP_FAILED);
+	assert_int_equal(hydns_pages_switch(g, fd, epoch, 1), 0);
+	return page;
+}
+
+static void drop_page(volatile struct hydns_authority_page *page)
+{
+	munmap((void *)(uintptr_t)page, sizeof(*page));
+}
+
+static void pages(void **state)
+{
+	struct hydns_pages *g = hydns_pages_new();
+	volatile struct hydns_authority_page *first = switch_page(g, 7), *second;
+
+	(void)state;
+	assert_int_equal(first->epoch, 7);
+	hydns_pages_advance_epoch(g);
+	assert_int_equal(first->epoch, 8);
+	assert_true(hydns_pages_suspend(g));
+	assert_false(hydns_pages_suspend(g));
+	hydns_pages_advance_epoch(g);
+	assert_int_equal(first->epoch, 9 | HYDNS_EPOCH_SUSPENDED);
+	hydns_pages_resume(g);
+	assert_int_equal(first->epoch, 9);
+	assert_int_equal(hydns_pages_advance_generation(g), 1);
+	assert_int_equal(first->generation, 1);
+	second = switch_page(g, 20);
+	assert_int_not_equal(first->epoch, 9);                 /* its rules are dead, and so is it */
+	assert_int_equal(first->heartbeat_ns, 0);
+	assert_int_equal(second->generation, 1);
+	hydns_pages_beat(g, 5);
+	assert_int_equal(second->heartbeat_ns, 5);
+	hydns_pages_beat(g, 0);
+	hydns_pages_beat(g, 6);                                /* of a thread that had not heard */
+	assert_int_equal(second->heartbeat_ns, 0);
+	hydns_pages_free(g);
+	drop_page(first);
+	drop_page(second);
+}
+
+/* What is owed is done before the rules count again; asked for again while it is being done, it is done again. */
+static void owed(void **state)
+{
+	struct hydns_withdraw w = { .generation = 1, .scope = HYDNS_SCOPE_NAME, .name_len = 3, .name = "\1a" }, first;
+	struct hydns_pages *g = hydns_pages_new();
+	struct hydns_owed o;
+
+	(void)state;
+	hydns_owed_init(&o);
+	assert_true(hydns_owed_add(&o, g, &w));
+	assert_true(hydns_pages_suspended(g));
+	assert_false(hydns_owed_resume(&o, g));
+	assert_true(hydns_pages_suspended(g));
+	assert_true(hydns_owed_first(&o, &first));
+	assert_int_equal(first.generation, 1);
+	w.generation = 2;
+	assert_true(hydns_owed_add(&o, g, &w));
+	hydns_owed_done(&o, &first);
+	assert_false(hydns_owed_resume(&o, g));
+	assert_true(hydns_owed_first(&o, &first));
+	assert_int_equal(first.generation, 2);
+	hydns_owed_done(&o, &first);
+	assert_false(hydns_owed_first(&o, &first));
+	assert_true(hydns_owed_resume(&o, g));
+	assert_false(hydns_pages_suspended(g));
+	hydns_owed_destroy(&o);
+	hydns_pages_free(g);
+}
+
 static void ring_full_and_wrapped(void **state)
 {
 	const uint32_t len = 1000;
@@ -300,7 +392,7 @@ static void ring_full_and_wrapped(void **state)
 	(void)state;
 	assert_int_equal(hydns_producer_open(&r), 0);
 	r.head = r.ring->head = r.ring->tail = 0xfffff000U;     /* the counters wrap at 2^32 as well */
-	while (hydns_producer_reserve(&r, len, 0)) {
+	while (n <= HYDNS_RING_BYTES / len && hydns_producer_reserve(&r, len, 0)) {
 		hydns_producer_commit(&r, len);
 		n++;
 	}
@@ -420,6 +512,7 @@ int main(void)
 		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(offered_collision),
 		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out), cmocka_unit_test(subtrees),
 		cmocka_unit_test(ends_add_up), cmocka_unit_test(ends_forgotten),
+		cmocka_unit_test(ring_is_sealed), cmocka_unit_test(pages), cmocka_unit_test(owed),
 		cmocka_unit_test(ring_full_and_wrapped), cmocka_unit_test(ring_wakes_once),
 	};
 

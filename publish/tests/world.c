@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#define LIMIT_S 60
 
 const uint8_t www[] = "\3wWw\7exAmple\3org", www_lower[] = "\3www\7example\3org";
 static const struct reply_spec spec = { .name = "www.example.org.", .type = 1,
@@ -47,6 +50,7 @@ int world_setup(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 	struct hydns_publish_options o;
 
+	alarm(LIMIT_S);                        /* one that hangs has failed: the name printed last is its */
 	peer_init(&w->peer);
 	o = world_options(w);
 	logged[0] = '\0';
@@ -67,6 +71,7 @@ int world_teardown(void **state)
 	reply_free(&w->reply);
 	peer_destroy(&w->peer);
 	free(w);
+	alarm(0);
 	return 0;
 }
 

@@ -2,6 +2,8 @@
 """BIND as the resolver: a hot name is answered in the kernel as named answers it by loopback, and a flush
 withdraws before rndc returns."""
 
+import os
+import signal
 import time
 
 import dns.rcode
@@ -52,6 +54,22 @@ def test_flush(bind, command, generation=[1]):
     bind.named.control(*command)
     reply = ask(bind.network.client1, SERVICE[4], NAME)
     assert reply.answer[0][0].address == f"192.0.2.{generation[0]}"
+
+
+@pytest.mark.parametrize("command", (("flushname", NAME), ("flushtree", "lab.example"), ("flush",)), ids=" ".join)
+def test_flush_while_hydnsd_hangs(bind, command, generation=[30]):
+    """What is told of the cache's changes waits in the ring then; the flush itself does not return before all is gone."""
+    generation[0] += 1
+    bind.world.heat(bind.daemon, NAME)
+    bind.world.change_lab(records(generation[0]), NAME, "A", f"192.0.2.{generation[0]}")
+    os.kill(bind.daemon.program.pid, signal.SIGSTOP)
+    try:
+        bind.named.control(*command)
+        reply = ask(bind.network.client1, SERVICE[4], NAME)
+    finally:
+        os.kill(bind.daemon.program.pid, signal.SIGCONT)
+    assert reply.answer[0][0].address == f"192.0.2.{generation[0]}"
+    bind.world.heat(bind.daemon, NAME)
 
 
 def test_flushtree_of_the_root(bind):

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * What hydnsd takes from nobody: frames, messages and requests that no plugin and no hydnsctl of ours makes, sent to the
+ * daemon by hand. Each is refused with its cause, or ends its own session alone; what was right before stays.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hydnsd/tests/client.h"
+#include "hydnsd/tests/running.h"
+
+static const uint8_t www[] = "\3www\7example", other[] = "\5other\7example";
+
+/* Another resolver, with a rule, which nobody else's faults concern. */
+static struct client bystander;
+
+static int set_up(void **state)
+{
+	(void)state;
+	start_daemon();
+	client_open(&bystander);
+	client_offer(&bystander, 0, "www.example.", 1);
+	WAIT_FOR(client_taken(&bystander));
+	return rules() == 1 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	int left = (int)rules();
+
+	close(bystander.sock);
+	clear(state);
+	return left == 1 ? 0 : -1;
+}
+
+/* The next message is a refusal that says this. */
+static void expect_refusal(struct client *c, const char *what, const char *text)
+{
+	uint32_t type = client_receive(c);
+
+	if (type != HYDNS_MSG_REFUSED)
+		fail_msg("%s: answered by type %u", what, type);
+	if (!strstr((const char *)c->in.payload, text))
+		fail_msg("%s: refused for %s", what, (const char *)c->in.payload);
+}
+
+/* -- frames ----------------------------------------------------------------------------------------------------- */
+/* At the beginning of a ring that was never used: these octets, of which `written` are said to be there. */
+static void write_raw(struct client *c, const void *octets, size_t len, uint32_t written)
+{
+	struct hydns_ring *ring = c->ring[0].ring;
+
+	memcpy((uint8_t *)ring + HYDNS_RING_DATA, octets, len);
+	__atomic_store_n(&ring->head, written, __ATOMIC_RELEASE);
+	assert_int_equal(eventfd_write(c->doorbell, 1), 0);
+}
+
+static void expect_broken(const char *what, const void *octets, size_t len, uint32_t written)
+{
+	struct client c;
+
+	client_open(&c);
+	write_raw(&c, octets, len, written);
+	expect_refusal(&c, what, "a ring holds a broken frame");
+	close(c.sock);
+	assert_int_equal(rules(), 1);
+}
+
+#define CHANGED_HEAD offsetof(struct hydns_changed, data)
+union changed {
+	struct hydns_changed changed;
+	uint8_t octet[512];
+};
+
+static union changed changed(uint32_t len, uint8_t name_len, const void *name, size_t octets)
+{
+	union changed f = { .octet = { 0 } };
+
+	f.changed.frame = (struct hydns_frame){ .len = len, .type = HYDNS_FRAME_CHANGED };
+	f.changed.generation = 1;
+	f.changed.name_len = name_len;
+	memcpy(f.octet + CHANGED_HEAD, name, octets);
+	return f;
+}
+
+static void broken_frames_end_their_session(void **state)
+{
+	static const struct {
+		const char *what;
+		struct hydns_frame head;
+		uint32_t written;
+	} c[] = {
+		{ "a frame without a length", { 0, HYDNS_FRAME_OFFER }, 64 },
+		{ "a frame shorter than its head", { 4, HYDNS_FRAME_OFFER }, 64 },
+		{ "a frame of 12 octets", { 12, HYDNS_FRAME_PAD }, 64 },
+		{ "a frame larger than any offer", { HYDNSD_OFFER_MAX + 8, HYDNS_FRAME_OFFER }, HYDNSD_OFFER_MAX + 8 },
+		{ "a frame of unknown type", { 64, 77 }, 64 },
+		{ "more than the ring holds", { 64, HYDNS_FRAME_PAD }, HYDNS_RING_BYTES + 8 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++)
+		expect_broken(c[i].what, &c[i].head, sizeof(c[i].head), c[i].written);
+}
+
+/* What was not written is not read, however whole it looks. */
+static void half_a_frame_is_no_offer(void **state)
+{
+	static union build_offer o;
+	const struct build_spec spec = { .name = "half.example.", .type = 1, .generation = 1,
+					 .answer = { "half.example. 300 IN A 192.0.2.1" } };
+	struct client c;
+	size_t len;
+
+	(void)state;
+	client_open(&c);
+	len = build_offer(&o, &spec, hydns_mono_ns());
+	o.offer.epoch = hydns_pages_epoch(c.pages);
+	write_raw(&c, &o, len, 8);
+	expect_refusal(&c, "half a frame", "a ring holds a broken frame");
+	close(c.sock);
+	assert_int_equal(rules(), 1);
+}
+
+static void broken_changes_end_their_session(void **state)
+{
+	uint8_t name[201];
+	union changed f = changed(CHANGED_HEAD, 0, "", 0);
+	uint32_t whole = (CHANGED_HEAD + sizeof(name) + 7) & ~7U;
+	struct client c;
+
+	(void)state;
+	memset(name, 'a', sizeof(name));
+	name[0] = name[64] = name[128] = 63;
+	name[192] = 7;
+	name[200] = 0;
+	f.changed.frame.len = 8;
+	expect_broken("a change that is a head alone", &f, sizeof(f), 8);
+	f = changed(64, sizeof(www), "\3WWW\7example", sizeof(www));
+	expect_broken("a name in capitals", &f, sizeof(f), 64);
+	f = changed(64, sizeof(www), www, sizeof(www));
+	f.changed.renewed = 0x0100;
+	f.changed.shown = HYDNS_SHOWN_AUTHORITY + 1;
+	expect_broken("a section that there is not", &f, sizeof(f), 64);
+	/* The octets behind the second one's end are those of the first, which hydnsd has read just before. */
+	client_open(&c);
+	f = changed(whole, sizeof(name), name, sizeof(name));
+	write_raw(&c, &f, sizeof(f), whole);
+	WAIT_FOR(__atomic_load_n(&c.ring[0].ring->tail, __ATOMIC_ACQUIRE) == whole);
+	f = changed(64, sizeof(name), name, sizeof(name));
+	memcpy((uint8_t *)c.ring[0].ring + HYDNS_RING_DATA + whole, &f, sizeof(f));
+	__atomic_store_n(&c.ring[0].ring->head, whole + 64, __ATOMIC_RELEASE);
+	assert_int_equal(eventfd_write(c.doorbell, 1), 0);
+	expect_refusal(&c, "a name beyond its frame", "a ring holds a broken frame");
+	close(c.sock);
+}
+
+/* -- messages ---------------------------------------------------------------------------------------------------- */
+static struct hydns_hello good_hello(void)
+{
+	return (struct hydns_hello){
+		.abi_version = HYDNS_ABI_VERSION, .threads = 1, .edns_size = 1232, .max_udp = 1232, .pid = (uint32_t)getpid(),
+		.admission = 1, .identity = "hand-made", .version = "1",
+	};
+}
+
+static void expect_hello_refused(const char *what, const struct hydns_hello *h, size_t len, const char *text)
+{
+	struct client c = { .sock = hydns_channel_connect(plugin_path) };
+	const struct hydns_msg head = { .type = HYDNS_MSG_HELLO, .seq = 5, .len = (uint32_t)len };
+	struct hydns_producer ring;
+
+	assert_true(c.sock >= 0);
+	assert_int_equal(hydns_producer_open(&ring), 0);
+	assert_int_equal(hydns_channel_send(c.sock, &head, h, &ring.fd, 1), 0);
+	expect_refusal(&c, what, text);
+	assert_int_equal(c.in.head.seq, 5);
+	close(c.sock);
+	hydns_producer_close(&ring);
+}
+
+static void a_wrong_hello_is_refused(void **state)
+{
+	struct hydns_hello h = good_hello();
+
+	(void)state;
+	h.abi_version++;
+	expect_hello_refused("another ABI", &h, sizeof(h), "another ABI version");
+	h = good_hello();
+	expect_hello_refused("a short HELLO", &h, sizeof(h) - 4, "a HELLO of another length");
+	h.threads = 0;
+	expect_hello_refused("no thread", &h, sizeof(h), "the number of threads is out of range");
+	h.threads = HYDNS_THREADS_MAX + 1;
+	expect_hello_refused("too many threads", &h, sizeof(h), "the number of threads is out of range");
+	h.threads = 3;
+	expect_hello_refused("threads without rings", &h, sizeof(h), "descriptors came with");
+	h = good_hello();
+	h.flags = HYDNS_AUTH_READY;
+	expect_hello_refused("a flag of hydnsd's own", &h, sizeof(h), "unknown flags");
+	h = good_hello();
+	h.edns_size = 511;
+	expect_hello_refused("a small EDNS size", &h, sizeof(h), "below 512");
+	h = good_hello();
+	h.refresh_percent = 101;
+	expect_hello_refused("more than all", &h, sizeof(h), "more than 100 percent");
+	h = good_hello();
+	h.min_ttl = 10;
+	h.max_ttl = 9;
+	expect_hello_refused("TTLs that exclude all", &h, sizeof(h), "max-ttl is below min-ttl");
+	h = good_hello();
+	memset(h.version, 'v', sizeof(h.version));
+	expect_hello_refused("a text without end", &h, sizeof(h), "not printable text");
+}
+
+static void expect_message_refused(uint32_t type, const void *payload, size_t len, const char *text)
+{
+	client_send(&bystander, type, payload, len);
+	expect_refusal(&bystander, text, text);
+	assert_int_equal(bystander.in.head.seq, bystander.seq);
+}
+
+static void wrong_messages_are_refused(void **state)
+{
+	static const uint32_t early[] = { HYDNS_MSG_STATS, HYDNS_MSG_READY, HYDNS_MSG_WITHDRAW, HYDNS_MSG_ACL, HYDNS_MSG_BYE };
+	struct client c = { .sock = hydns_channel_connect(plugin_path) };
+	const struct hydns_hello h = good_hello();
+	const struct hydns_note note = { .kind = HYDNS_NOTES };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++) {
+		client_send(&c, early[i], NULL, 0);
+		expect_refusal(&c, "before HELLO", "the first message must be HELLO");
+	}
+	close(c.sock);
+	expect_message_refused(99, NULL, 0, "a message of unknown type");
+	expect_message_refused(HYDNS_MSG_HELLO, &h, sizeof(h), "a second HELLO");
+	expect_message_refused(HYDNS_MSG_RESET, &h, sizeof(h), "another number of threads");
+	expect_message_refused(HYDNS_MSG_NOTE, &note, sizeof(note), "a note of unknown kind");
+	expect_message_refused(HYDNS_MSG_READY, NULL, 0, "READY without a configuration");
+	expect_message_refused(HYDNS_MSG_SERVICE, NULL, 0, "a SERVICE without exactly one socket");
+}
+
+static void wrong_lists_are_refused(void **state)
+{
+	struct { struct hydns_acl_list list; struct hydns_acl_entry entry[2]; } acl = { .list.count = 3 };
+	struct hydns_cookies secrets = { .set = 0, .count = 1 };
+
+	(void)state;
+	expect_message_refused(HYDNS_MSG_ACL, &acl, sizeof(acl), "an ACL whose count does not fit its length");
+	acl.list.count = UINT32_MAX;
+	expect_message_refused(HYDNS_MSG_ACL, &acl, sizeof(acl), "an ACL whose count does not fit its length");
+	acl.list.count = 2;
+	expect_message_refused(HYDNS_MSG_ACL, &acl, sizeof(acl.list) - 1, "an ACL whose count does not fit its length");
+	acl.entry[1].prefixlen = 129;
+	expect_message_refused(HYDNS_MSG_ACL, &acl, sizeof(acl), "an access-control entry has prefix length 129");
+	acl.entry[1] = (struct hydns_acl_entry){ .action = HYDNS_ACL_ALLOW_COOKIE + 1 };
+	expect_message_refused(HYDNS_MSG_ACL, &acl, sizeof(acl), "an access-control entry");
+	expect_message_refused(HYDNS_MSG_COOKIES, &secrets, sizeof(secrets), "COOKIES without a number");
+	secrets = (struct hydns_cookies){ .set = 1, .count = HYDNS_COOKIE_SECRETS + 1 };
+	expect_message_refused(HYDNS_MSG_COOKIES, &secrets, sizeof(secrets), "or with too many secrets");
+	expect_message_refused(HYDNS_MSG_COOKIES, &secrets, sizeof(secrets) - 8, "COOKIES of another length");
+}
+
+static void wrong_withdrawals_are_refused(void **state)
+{
+	struct hydns_withdraw w = { .generation = 9, .scope = HYDNS_SCOPE_ALL + 1, .name_len = sizeof(www) };
+
+	(void)state;
+	memcpy(w.name, www, sizeof(www));
+	expect_message_refused(HYDNS_MSG_WITHDRAW, &w, sizeof(w) - 1, "a WITHDRAW of another length");
+	expect_message_refused(HYDNS_MSG_WITHDRAW, &w, sizeof(w), "a WITHDRAW of unknown scope");
+	w.scope = HYDNS_SCOPE_NAME;
+	w.name_len = 0;
+	expect_message_refused(HYDNS_MSG_WITHDRAW, &w, sizeof(w), "whose name is malformed");
+	w.name_len = 4000;
+	expect_message_refused(HYDNS_MSG_WITHDRAW, &w, sizeof(w), "whose name is malformed");
+	w.name_len = sizeof(www);
+	w.name[1] = 'W';
+	expect_message_refused(HYDNS_MSG_WITHDRAW, &w, sizeof(w), "whose name is malformed");
+}
+
+static void a_length_that_is_not_the_message_s_ends_the_session(void **state)
+{
+	static const uint32_t said[] = { 1, 400 };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct { struct hydns_msg head; uint8_t octet[4]; } m = { .head = { .type = HYDNS_MSG_STATS, .len = said[i] } };
+		struct client c;
+
+		client_open(&c);
+		assert_int_equal(send(c.sock, &m, sizeof(m), MSG_NOSIGNAL), sizeof(m));
+		expect_refusal(&c, "a length that is wrong", "a message whose length is wrong");
+		assert_int_equal(client_receive(&c), 0);
+		close(c.sock);
+	}
+}
+
+/* -- states --------------------------------------------------------------------------------------------------------- */
+static const struct { struct hydns_acl_list list; struct hydns_acl_entry everyone; } allow = {
+	.list.count = 1, .everyone.action = HYDNS_ACL_ALLOW,
+};
+
+static void say(struct client *c, uint32_t type, const void *payload, size_t len)
+{
+	client_send(c, type, payload, len);
+	assert_int_equal(client_receive(c), HYDNS_MSG_ACK);
+}
+
+static struct hydns_authority_config config_of(uint32_t authority)
+{
+	struct hydns_authority_config c;
+
+	read_pin("hydns_authcfg", authority, &c);
+	return c;
+}
+
+/* While it is being configured nobody is answered and nothing is taken; and the list in use is not the one that is filled. */
+static void nothing_counts_while_it_is_configured(void **state)
+{
+	struct hydns_authority_config before = config_of(0);
+	struct hydns_hello h = good_hello();
+
+	(void)state;
+	h.threads = CLIENT_RINGS;
+	assert_true(before.flags & HYDNS_AUTH_READY);
+	say(&bystander, HYDNS_MSG_RESET, &h, sizeof(h));
+	assert_false(config_of(0).flags & HYDNS_AUTH_READY);
+	client_offer(&bystander, 0, "early.example.", 1);
+	WAIT_FOR(rejected("NOT_READY") == 1);
+	assert_int_equal(config_of(0).acl_half, before.acl_half);
+	say(&bystander, HYDNS_MSG_ACL, &allow, sizeof(allow));
+	assert_int_equal(config_of(0).acl_half, before.acl_half);
+	say(&bystander, HYDNS_MSG_READY, NULL, 0);
+	assert_true(config_of(0).flags & HYDNS_AUTH_READY);
+	assert_int_equal(config_of(0).acl_half, !before.acl_half);
+}
+
+/* Made before everything was withdrawn, and read after it. */
+static void offers_of_another_epoch_are_refused(void **state)
+{
+	(void)state;
+	kill(daemon_pid, SIGSTOP);
+	client_offer(&bystander, 0, "other.example.", 1);
+	hydns_pages_advance_epoch(bystander.pages);
+	kill(daemon_pid, SIGCONT);
+	WAIT_FOR(rejected("EPOCH") == 1);
+	WAIT_FOR(rules() == 0);                    /* of the former epoch */
+	client_offer(&bystander, 0, "www.example.", 1);
+	WAIT_FOR(rules() == 1);
+}
+
+/* Whoever comes back hands over its page, which says how old what lies in its rings may be. */
+static void offers_older_than_the_page_are_refused(void **state)
+{
+	const int fd[] = { bystander.ring[0].fd, bystander.ring[1].fd, hydns_pages_fd(bystander.pages) };
+	struct hydns_hello h = good_hello();
+	const struct hydns_msg head = { .type = HYDNS_MSG_HELLO, .seq = 1, .len = sizeof(h) };
+	struct hydns_welcome w;
+
+	(void)state;
+	h.threads = CLIENT_RINGS;
+	end_daemon(SIGKILL);
+	close(bystander.sock);
+	close(bystander.doorbell);
+	while (hydns_pages_advance_generation(bystander.pages) < 6)
+		;
+	hydns_pages_beat(bystander.pages, hydns_mono_ns());
+	start_daemon();
+	bystander.sock = hydns_channel_connect(plugin_path);
+	assert_int_equal(hydns_channel_send(bystander.sock, &head, &h, fd, 3), 0);
+	assert_int_equal(client_receive(&bystander), HYDNS_MSG_WELCOME);
+	memcpy(&w, bystander.in.payload, sizeof(w));
+	assert_int_equal(w.adopted, 1);
+	bystander.doorbell = bystander.in.fd[0];
+	say(&bystander, HYDNS_MSG_ACL, &allow, sizeof(allow));
+	say(&bystander, HYDNS_MSG_READY, NULL, 0);
+	client_offer(&bystander, 0, "other.example.", 5);
+	WAIT_FOR(rejected("GENERATION") == 1);
+	assert_int_equal(rules(), 1);
+	client_offer(&bystander, 0, "other.example.", 6);
+	WAIT_FOR(rules() == 2);
+	client_withdraw(&bystander, HYDNS_SCOPE_NAME, other, sizeof(other), 7);
+	assert_int_equal(client_receive(&bystander), HYDNS_MSG_ACK);
+}
+
+static void open_with_a_rule(struct client *c)
+{
+	client_open(c);
+	client_offer(c, 0, "other.example.", 1);
+	WAIT_FOR(rules() == 2);
+}
+
+static void who_leaves_takes_its_rules_along(void **state)
+{
+	struct client c;
+
+	(void)state;
+	open_with_a_rule(&c);
+	client_send(&c, HYDNS_MSG_BYE, NULL, 0);
+	assert_int_equal(client_receive(&c), HYDNS_MSG_ACK);
+	WAIT_FOR(rules() == 1);
+	/* disconnected, its page still held, and no heartbeat any more */
+	open_with_a_rule(&c);
+	close(c.sock);
+	WAIT_FOR(rules() == 1);
+	/* dead: nobody holds the page, whatever time of a heartbeat stands on it */
+	open_with_a_rule(&c);
+	hydns_pages_beat(c.pages, hydns_mono_ns() + 3600 * HYDNS_NS_PER_S);
+	close(c.sock);
+	hydns_pages_free(c.pages);
+	WAIT_FOR(rules() == 1);
+}
+
+/* -- the control socket ---------------------------------------------------------------------------------------------- */
+static void expect_error(const char *request, const char *text)
+{
+	json_t *o = ask(request);
+	const char *error = json_string_value(json_object_get(o, "error"));
+
+	if (!error || !strstr(error, text))
+		fail_msg("%s: %s", request, error ? error : "done");
+	json_decref(o);
+}
+
+static void a_flush_of_two_things_is_none(void **state)
+{
+	(void)state;
+	expect_error("{\"cmd\":\"flush\",\"name\":\"www.example\",\"zone\":\"other.example\"}", "give exactly one");
+	expect_error("{\"cmd\":\"flush\",\"all\":true,\"name\":\"www.example\"}", "give exactly one");
+	expect_error("{\"cmd\":\"flush\"}", "give exactly one");
+	expect_error("{\"cmd\":\"flush\",\"name\":\"www..example\"}", "give exactly one");
+}
+
+/* Of every resolver. */
+static void a_flush_is_everybody_s(void **state)
+{
+	struct client c;
+
+	(void)state;
+	client_open(&c);
+	client_offer(&c, 0, "www.example.", 1);
+	WAIT_FOR(rules() == 2);
+	assert_int_equal(number("{\"cmd\":\"flush\",\"name\":\"www.example\"}", "withdrawn"), 2);
+	client_offer(&c, 0, "www.example.", 1);
+	client_offer(&bystander, 0, "www.example.", 1);
+	WAIT_FOR(rules() == 2);
+	assert_int_equal(number("{\"cmd\":\"flush\",\"all\":true}", "withdrawn"), 2);
+	client_offer(&bystander, 0, "www.example.", 1);
+	WAIT_FOR(rules() == 1);
+	close(c.sock);
+}
+
+/* A line that does not end is no reason to listen for ever. */
+static void an_endless_request_ends(void **state)
+{
+	int fd = connect_to(control_path, SOCK_STREAM);
+	struct pollfd f = { .fd = fd, .events = POLLIN };
+	char line[4096], reply[256];
+	ssize_t n;
+
+	(void)state;
+	assert_true(fd >= 0);
+	memset(line, ' ', sizeof(line));
+	assert_int_equal(send(fd, line, sizeof(line), MSG_NOSIGNAL), sizeof(line));
+	assert_int_equal(poll(&f, 1, WAIT_MS), 1);
+	n = recv(fd, reply, sizeof(reply) - 1, 0);
+	assert_true(n > 0);
+	reply[n] = '\0';
+	assert_non_null(strstr(reply, "longer than 4096 octets"));
+	assert_int_equal(poll(&f, 1, WAIT_MS), 1);
+	assert_true(recv(fd, reply, sizeof(reply), 0) <= 0);
+	close(fd);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(broken_frames_end_their_session), TEST(half_a_frame_is_no_offer), TEST(broken_changes_end_their_session),
+		TEST(a_wrong_hello_is_refused), TEST(wrong_messages_are_refused), TEST(wrong_lists_are_refused),
+		TEST(wrong_withdrawals_are_refused), TEST(a_length_that_is_not_the_message_s_ends_the_session),
+		TEST(nothing_counts_while_it_is_configured), TEST(offers_of_another_epoch_are_refused),
+		TEST(offers_older_than_the_page_are_refused), TEST(who_leaves_takes_its_rules_along), TEST(a_flush_of_two_things_is_none), TEST(a_flush_is_everybody_s),
+		TEST(an_endless_request_ends),
+	};
+
+	if (!getenv("HYDNSD") || !surroundings()) {
+		fprintf(stderr, "skipped: needs root, a network and a mount namespace, and a bpffs: %s\n", strerror(errno));
+		return SKIPPED;
+	}
+	return cmocka_run_group_tests(tests, NULL, tidy);
+}
