@@ -58,12 +58,12 @@ bool __wrap_hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t
 	return __real_hydns_names_offer(t, name, len, what, until_ms, changes);
 }
 
-void *__real_hydns_producer_reserve(struct hydns_producer *r, uint32_t len);
-void *__wrap_hydns_producer_reserve(struct hydns_producer *r, uint32_t len);
-void *__wrap_hydns_producer_reserve(struct hydns_producer *r, uint32_t len)
+void *__real_hydns_producer_reserve(struct hydns_producer *r, uint32_t len, uint32_t spare);
+void *__wrap_hydns_producer_reserve(struct hydns_producer *r, uint32_t len, uint32_t spare);
+void *__wrap_hydns_producer_reserve(struct hydns_producer *r, uint32_t len, uint32_t spare)
 {
 	seam(SEAM_NOBODY, "reserve");
-	return __real_hydns_producer_reserve(r, len);
+	return __real_hydns_producer_reserve(r, len, spare);
 }
 
 bool __real_hydns_producer_commit(struct hydns_producer *r, uint32_t len);
