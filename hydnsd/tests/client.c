@@ -105,7 +105,7 @@ static void put(struct client *c, unsigned ring, const void *frame, uint32_t len
 {
 	void *at = NULL;
 
-	for (int left = WAIT_MS; left && !(at = hydns_producer_reserve(&c->ring[ring], len)); left--)
+	for (int left = WAIT_MS; left && !(at = hydns_producer_reserve(&c->ring[ring], len, 0)); left--)
 		usleep(1000);
 	assert_non_null(at);
 	memcpy(at, frame, len);

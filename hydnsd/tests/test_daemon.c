@@ -321,7 +321,7 @@ static void marked_names_are_said_to_wait(void **state)
 	assert_false(answers(4) || tops(4) || answers(5) || tops(5));
 	hydns_requests_wake(&resolver->requests);
 	WAIT_FOR(answers(4) && answers(5) && tops(4) && tops(5) && resolver_is("ready"));
-	hydns_publish_stop(resolver);
+	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	end_cleanly();
 }

@@ -363,14 +363,14 @@ static void owed(void **state)
 
 	(void)state;
 	hydns_owed_init(&o);
-	assert_true(hydns_owed_add(&o, g, &w));
+	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL));
 	assert_true(hydns_pages_suspended(g));
 	assert_false(hydns_owed_resume(&o, g));
 	assert_true(hydns_pages_suspended(g));
 	assert_true(hydns_owed_first(&o, &first));
 	assert_int_equal(first.generation, 1);
 	w.generation = 2;
-	assert_true(hydns_owed_add(&o, g, &w));
+	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL));
 	hydns_owed_done(&o, &first);
 	assert_false(hydns_owed_resume(&o, g));
 	assert_true(hydns_owed_first(&o, &first));

@@ -46,7 +46,7 @@ static void begin_at(uint32_t tail, uint32_t head)
 
 static void produce(uint8_t number)
 {
-	struct hydns_frame *f = hydns_producer_reserve(&producer, LEN);
+	struct hydns_frame *f = hydns_producer_reserve(&producer, LEN, 0);
 
 	if (!f)
 		return;
@@ -120,7 +120,7 @@ static void begin_awake(void)
 
 static void produce_and_ring(void)
 {
-	struct hydns_frame *f = hydns_producer_reserve(&producer, LEN);
+	struct hydns_frame *f = hydns_producer_reserve(&producer, LEN, 0);
 
 	write_frame(f, 0);
 	rung = hydns_producer_commit(&producer, LEN);
