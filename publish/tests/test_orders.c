@@ -100,14 +100,19 @@ static const char *withdrawal_fault(void *arg)
 	return NULL;
 }
 
-/* Without waiting: hydnsd has the frame in its ring at least. */
+/* Without waiting: hydnsd has the frame in its ring at least, and when the link thread has done what it does at a loss, and
+ * goes on to connect, the rules wait with it. */
 static const char *change_fault(void *arg)
 {
 	struct hydns_ring *r = w->p->thread[1].ring.ring;
 
 	(void)arg;
-	if (atomic_load(&now.returned) && counts() && r->head == r->tail)
+	if (!atomic_load(&now.returned) || !counts())
+		return NULL;
+	if (r->head == r->tail)
 		return "a rule from before a change counts, and hydnsd is told of nothing";
+	if (seam_is_held(SEAM_LINK, "connect"))
+		return "a rule from before a change counts, and hydnsd is lost";
 	return NULL;
 }
 
