@@ -789,8 +789,6 @@ struct model_result model_run(const struct model *model, enum model_weakness wea
 		tree.learnt = false;
 		one_run(model, weakness);
 		r.runs++;
-		if (getenv("MODEL_COUNT") && r.runs % 100000 == 0)
-			fprintf(stderr, "%lu runs, depth %u, fixed %u, shared %u learnt %d\n", r.runs, tree.depth, tree.fixed, tree.shareds, tree.learnt);
 		r.cut += m.cut;
 		r.fault = m.fault;
 		if (tree.learnt)
