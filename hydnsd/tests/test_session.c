@@ -33,7 +33,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* True for what it was acknowledged as the last message of c. */
+/* The next message acknowledges the request of this number. */
 static bool acknowledged(uint32_t seq)
 {
 	return client_receive(&client) == HYDNS_MSG_ACK && client.in.head.seq == seq;
@@ -337,7 +337,7 @@ static int make_ring(size_t size, int seals)
 	return fd;
 }
 
-/* Asks the kernel to be bad: what has been mapped goes, and the doorbell makes hydnsd look at it. */
+/* And what hydnsd has not taken can do it no harm: a ring that is cut short faults whoever has it mapped. */
 static void expect_refused(size_t size, int seals)
 {
 	int fd = make_ring(size, seals);

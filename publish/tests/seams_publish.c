@@ -132,6 +132,15 @@ int __wrap_hydns_channel_connect(const char *path)
 	return __real_hydns_channel_connect(path);
 }
 
+/* A reply, or the end of the connection. */
+int __real_hydns_channel_receive(int sock, struct hydns_channel_message *m);
+int __wrap_hydns_channel_receive(int sock, struct hydns_channel_message *m);
+int __wrap_hydns_channel_receive(int sock, struct hydns_channel_message *m)
+{
+	seam(SEAM_LINK, "hear");
+	return __real_hydns_channel_receive(sock, m);
+}
+
 int __real_hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);
 int __wrap_hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);
 int __wrap_hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns)

@@ -68,14 +68,16 @@ static void begin(void *(*other)(void *), const char *points)
 	atomic_store(&now.changed, false);
 	atomic_store(&now.returned, false);
 	atomic_store(&now.looked_up_before, false);
-	seam_hold(SEAM_LINK, "closed connect adopted accept");
-	seam_hold(SEAM_FIRST, "begin stamp offer");
+	seam_hold(SEAM_LINK, "hear");
+	seam_hold(SEAM_FIRST, "begin offer");
 	seam_hold(SEAM_SECOND, points);
 	now.thread[0] = seam_thread(SEAM_FIRST, offer_it, NULL);
 	now.thread[1] = seam_thread(SEAM_SECOND, other, NULL);
 	atomic_store(&w->peer.forgetful, forgetful);
 	peer_stop(&w->peer);
 	peer_start(&w->peer);
+	assert_true(seam_wait(SEAM_LINK, "hear", NULL, NULL));
+	seam_hold(SEAM_LINK, forgetful ? "closed adopted accept" : "closed connect accept");
 }
 
 /* The link thread would wait a while before it tries again. */
@@ -100,14 +102,19 @@ static const char *withdrawal_fault(void *arg)
 	return NULL;
 }
 
-/* Without waiting: hydnsd has the frame in its ring at least. */
+/* Without waiting: hydnsd has the frame in its ring at least, and when the link thread has done what it does at a loss, and
+ * goes on to connect, the rules wait with it. */
 static const char *change_fault(void *arg)
 {
 	struct hydns_ring *r = w->p->thread[1].ring.ring;
 
 	(void)arg;
-	if (atomic_load(&now.returned) && counts() && r->head == r->tail)
+	if (!atomic_load(&now.returned) || !counts())
+		return NULL;
+	if (r->head == r->tail)
 		return "a rule from before a change counts, and hydnsd is told of nothing";
+	if (seam_is_held(SEAM_LINK, forgetful ? "adopted" : "connect"))
+		return "a rule from before a change counts, and hydnsd is lost";
 	return NULL;
 }
 
@@ -148,13 +155,13 @@ static const char *end(void *arg)
 static void begin_withdrawal(void *arg)
 {
 	(void)arg;
-	begin(withdraw, "begin advanced ask owe kill");
+	begin(withdraw, "begin advanced owe kill");
 }
 
 static void begin_change(void *arg)
 {
 	(void)arg;
-	begin(tell, "begin advanced reserve offered");
+	begin(tell, "begin advanced offered");
 }
 
 static void walk(const char *what, void (*start)(void *), const char *(*fault)(void *))

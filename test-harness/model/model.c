@@ -30,6 +30,7 @@ int __real_memcmp(const void *a, const void *b, size_t n);
 
 const char *const model_weakness_name[MODEL_WEAKNESSES] = {
 	"as it is", "without release", "without acquire", "without fences", "without sequential consistency",
+	"without fences and sequential consistency",
 	"without grace periods", "without dependencies",
 };
 
@@ -42,6 +43,7 @@ struct store {
 	unsigned by;
 	uint32_t at;                   /* of by's clock */
 	struct clock told;             /* what an acquiring reader learns */
+	struct clock visible;          /* what every thread could see by then, for a fence had followed it */
 	bool ordered;                  /* sequentially consistent */
 };
 
@@ -395,12 +397,18 @@ static bool releases(int order)
 
 static bool ordered(int order)
 {
-	return m.weakness != MODEL_NO_ORDER && order == __ATOMIC_SEQ_CST;
+	return m.weakness != MODEL_NO_ORDER && m.weakness != MODEL_NEITHER && order == __ATOMIC_SEQ_CST;
 }
 
-static void take_told(const struct store *s, bool acquire)
+/* Both machines are multi-copy atomic: once somebody else's store is seen, so is all that was visible to all before it. Of
+ * a thread's own store, which it may see before it is visible, only a sequentially consistent load tells that. */
+static void take_told(const struct store *s, int order)
 {
-	learn(acquire ? &self()->clock : &self()->to_acquire, &s->told);
+	struct clock *to = acquires(order) ? &self()->clock : &self()->to_acquire;
+
+	learn(to, &s->told);
+	if (s->by != m.now || ordered(order))
+		learn(to, &s->visible);
 }
 
 static void put(struct object *o, uint64_t value, int order, const struct clock *chain)
@@ -415,6 +423,7 @@ static void put(struct object *o, uint64_t value, int order, const struct clock 
 	if (chain)
 		learn(&s->told, chain);
 	s->ordered = ordered(order);
+	s->visible = m.fences;
 	o->seen[m.now][o->stores - 1] = at;
 	poke(o->address, o->size, value);
 	tick();
@@ -431,7 +440,7 @@ static uint64_t load(uintptr_t address, unsigned size, int order)
 	/* the newest first: most runs are as they would be without any of this */
 	i = o->stores - 1 - choose(o->stores - first);
 	see(o, i);
-	take_told(&o->store[i], acquires(order));
+	take_told(&o->store[i], order);
 	return o->store[i].value;
 }
 
@@ -451,7 +460,7 @@ static struct object *modify(uintptr_t address, unsigned size, int order, uint64
 	o = object(address, size);
 	s = &o->store[o->stores - 1];
 	see(o, o->stores - 1);
-	take_told(s, acquires(order));
+	take_told(s, order);
 	*was = s->value;
 	*chain = s->told;
 	return o;
@@ -511,7 +520,7 @@ void __tsan_atomic_thread_fence(int order)
 	struct thread *t = self();
 
 	unpatch();
-	if (m.weakness == MODEL_NO_FENCE)
+	if (m.weakness == MODEL_NO_FENCE || m.weakness == MODEL_NEITHER)
 		return;
 	give_way(order == __ATOMIC_SEQ_CST ? STEP_FENCE : STEP_OWN, 0);
 	if (order != __ATOMIC_RELEASE)
@@ -780,8 +789,6 @@ struct model_result model_run(const struct model *model, enum model_weakness wea
 		tree.learnt = false;
 		one_run(model, weakness);
 		r.runs++;
-		if (getenv("MODEL_COUNT") && r.runs % 100000 == 0)
-			fprintf(stderr, "%lu runs, depth %u, fixed %u, shared %u learnt %d\n", r.runs, tree.depth, tree.fixed, tree.shareds, tree.learnt);
 		r.cut += m.cut;
 		r.fault = m.fault;
 		if (tree.learnt)

@@ -4,13 +4,14 @@
  * -fsanitize=thread and linked with this in place of that sanitizer's library, on two or three threads, through all
  * interleavings of their atomic accesses and all values that a read may return.
  *
- * The memory is that of C11 with one restriction: a thread does not see stores that another one makes after its own
- * later accesses (no "load buffering"). So a store may become visible late, and to each thread in another order, unless
- * release and acquire, a fence or a grace period orders it: all that x86 (a store after a later load) and arm64 (any two
- * accesses without dependency) do but for that. Plain accesses are not reordered; two of them that nothing orders, one a
- * write, are a fault (a data race), which finds every place where their reordering could be seen. Volatile reads, which
- * only the XDP program has, are taken for relaxed atomic ones whose result orders what depends on it, as an address
- * dependency does on both machines.
+ * The memory is that of C11 with two restrictions. A thread does not see stores that another one makes after its own later
+ * accesses (no "load buffering"); and once somebody else's store is seen, so is all that a fence had made visible to all
+ * before it (x86 and arm64 are multi-copy atomic). So a store may become visible late, and to each thread in another order,
+ * unless release and acquire, a fence or a grace period orders it: all that x86 (a store after a later load) and arm64 (any
+ * two accesses without dependency) do, but for load buffering. Plain accesses are not reordered; two of them that nothing
+ * orders, one a write, are a fault (a data race), which finds every place where their reordering could be seen. Volatile
+ * reads, which only the XDP program has, are taken for relaxed atomic ones whose result orders what depends on it, as an
+ * address dependency does on both machines.
  */
 #ifndef HYDNS_MODEL_H
 #define HYDNS_MODEL_H
@@ -27,6 +28,7 @@ enum model_weakness {
 	MODEL_NO_ACQUIRE,      /* acquire loads are relaxed */
 	MODEL_NO_FENCE,        /* fences do nothing */
 	MODEL_NO_ORDER,        /* sequentially consistent accesses release or acquire, and no more */
+	MODEL_NEITHER,         /* both: code that has one and the other needs one of them */
 	MODEL_NO_GRACE,        /* a grace period does not wait */
 	MODEL_NO_DEPENDENCY,   /* nothing is ordered by a volatile read */
 	MODEL_WEAKNESSES
