@@ -45,6 +45,7 @@ class Authority:
             s.bind((address, 53))
             self.sockets.append(s)
         self._changing = False
+        self._now = 0             # when the query under way was read
         self._wake, self._woken = socket.socketpair()
         self._thread = threading.Thread(target=self._serve, name="authority", daemon=True)
 
@@ -69,8 +70,10 @@ class Authority:
                 return
             for s in ready:
                 wire, client = s.recvfrom(4096)
+                self._now = time.monotonic_ns()
                 try:
                     s.sendto(self._reply(dns.message.from_wire(wire)).to_wire(), client)
+                    self.ledger.left[self._now] = time.monotonic_ns()
                 except (dns.exception.DNSException, OSError):     # not a query; or the link is down: it asks again
                     continue
             if time.monotonic() >= due:
@@ -99,9 +102,8 @@ class Authority:
             self._deny(reply, key)
         return reply
 
-    @staticmethod
-    def _set(key, stamp, datum):
-        datum.fetches.append(time.monotonic_ns())
+    def _set(self, key, stamp, datum):
+        datum.fetches.append(self._now)
         return dns.rrset.from_text(key.owner, zone.ttl(key), "IN", key.rdtype, zone.rdata(key, stamp))
 
     def _add(self, reply, key):
@@ -128,4 +130,4 @@ class Authority:
         if not self._exists(key.owner):
             reply.set_rcode(dns.rcode.NXDOMAIN)
         reply.authority.append(self._set(zone.SOA, *self.ledger.new(zone.SOA)))
-        self.ledger.denials[key].append(time.monotonic_ns())
+        self.ledger.denials[key].append(self._now)

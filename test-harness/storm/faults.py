@@ -8,7 +8,7 @@ import dns.name
 from harness import pinned
 from harness.tools import TOP
 
-from .zone import FRESH, STEADY
+from .zone import FRESH, STEADY, ZONE
 
 FLUSH = "flush"                   # a flush, or a change of a zone, that is claimed and not done
 RULE = "rule"                     # other data in a rule in the kernel's memory, with a checksum that fits
@@ -17,6 +17,7 @@ FAULTS = (FLUSH, RULE, TTL)
 
 TYPES = {"A": b"\0\1", "AAAA": b"\0\34"}
 VICTIMS = (*FRESH[-4:], *STEADY[-4:])     # with TTLs that leave time to see it
+PIECE = 1 << 16                   # octets
 POINTER = b"\xc0\x0c"             # an answer's owner: the name in the question
 
 
@@ -37,6 +38,25 @@ def _layout(directory):
     return map(int, subprocess.run([program], capture_output=True, text=True, check=True).stdout.split())
 
 
+def _question(key):
+    return dns.name.from_text(key.owner).to_wire() + TYPES[key.rdtype] + b"\0\1"
+
+
+def _places(memory, questions):
+    """(begin, end) of each of them that stands there; all are of storm.example. Piece by piece: no other thread of Python's,
+    such as the zone's server, runs while one is searched."""
+    zone = dns.name.from_text(ZONE).to_wire()
+    for begin in range(0, len(memory), PIECE):
+        end = begin + PIECE + len(zone) - 1
+        at = memory.find(zone, begin, end)
+        while at >= 0:
+            for question in questions:
+                first = at - question.index(zone)
+                if memory[first:first + len(question)] == question:
+                    yield first, first + len(question)
+            at = memory.find(zone, at + 1, end)
+
+
 class Saboteur:
     """Damages rules of storm.example. in the pinned store."""
 
@@ -48,12 +68,8 @@ class Saboteur:
     def strike(self):
         """Damages each rule that it finds for one of the victims."""
         with pinned.writable(self.daemon.pins / "hydns_slots") as memory:
-            for key in VICTIMS:
-                name = dns.name.from_text(key.owner).to_wire() + TYPES[key.rdtype] + b"\0\1"
-                at = memory.find(name)
-                while at >= 0:
-                    self._damage(memory, at, at + len(name))
-                    at = memory.find(name, at + 1)
+            for begin, end in _places(memory, [_question(key) for key in VICTIMS]):
+                self._damage(memory, begin, end)
 
     def _damage(self, memory, name, answer):
         if self.fault == TTL:

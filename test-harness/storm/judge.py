@@ -13,9 +13,11 @@ from . import zone
 from .ledger import SECOND, LastFlush, last_at
 from .zone import SOA
 
-# From the authority's log to the resolver's cache, on a busy machine: what is logged a moment before a flush may come
-# into the cache after it, and begins to count down then.
+# From the authority to the resolver's cache: what is sent a moment before a flush may come into the cache after it, and begins
+# to count down then.
 IN_FLIGHT = 1 * SECOND
+# A resolver that has kept a client waiting so long has had no time for an authority's reply either.
+BUSY = SECOND // 2
 # TTLs count whole seconds.
 ROUNDING = 1 * SECOND
 # The same record set, from the kernel and from a resolver that looks at the clock now and then: what ends a second later
@@ -41,6 +43,22 @@ class Spans:
         index = bisect_left(self._begins, begin)
         near = self.spans[max(0, index - self.LOOK_BACK):index]
         return next((span for span in near if span.end + self.after > end), None)
+
+
+class Waits:
+    """Of clients for the resolver, each begun after the one before."""
+
+    def __init__(self):
+        self._begins, self._ends = [], []      # of the latter the latest up to there
+
+    def add(self, begin, end):
+        self._begins.append(begin)
+        self._ends.append(max(end, self._ends[-1] if self._ends else end))
+
+    def end(self, at):
+        """When the last of those that were waiting at a time had its reply; that time, if none was."""
+        index = bisect_right(self._begins, at)
+        return max(at, self._ends[index - 1]) if index else at
 
 
 class Judge:
@@ -114,12 +132,18 @@ class OfResolver(Judge):
         self._seen = {}           # id of a Datum -> when it was first received
         self._ends = {}           # id of a Datum -> [its fetches, earliest end that replies since have told]
         self._flushes = cache(lambda key, denied: LastFlush(ledger.flushes, key, denied))
-        self._cached = cache(self._in_cache)
+        self._waits = Waits()
 
-    def _in_cache(self, fetch):
-        """When what was fetched at a time was in the resolver's cache at the latest."""
-        stopped = self._stopped.around(fetch, fetch)
-        return (stopped.end if stopped else fetch) + IN_FLIGHT
+    def of(self, client, question, answer):
+        if answer.hops == RESOLVER_HOPS and answer.latency > BUSY:
+            self._waits.add(answer.sent, answer.sent + answer.latency)
+        return super().of(client, question, answer)
+
+    def _cached(self, fetch):
+        """When what was fetched at a time was in the resolver's cache at the latest, by what clients have seen until now."""
+        sent = self.ledger.left.get(fetch, fetch)
+        stopped = self._stopped.around(sent, sent)
+        return max(stopped.end if stopped else sent, self._waits.end(sent)) + IN_FLIGHT
 
     def _version(self, datum, answer, received):
         wrong = self._ttl(datum.key, datum, answer.ttl, answer.sent, received)

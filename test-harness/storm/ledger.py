@@ -58,6 +58,7 @@ class Ledger:
         self.data = {}            # stamp -> Datum
         self.versions = defaultdict(list)     # key -> its Datums
         self.denials = defaultdict(list)      # key -> when the authority said that there is none
+        self.left = {}            # time of a fetch or denial -> when the authority had sent it
         self.events, self.flushes = [], []
         self.down = []            # Spans in which a query may get no answer: somebody was away
         self.mute = []            # Spans in which the kernel must not answer

@@ -41,13 +41,13 @@ class Case:
         return stamp
 
     def reply(self, key, stamp, seconds, ttl=None, *, hops=DEFAULT_HOPS, rcode=0, question=None, denied=False,
-              alias_ttl=None):
+              alias_ttl=None, latency=10**6):
         """What is wrong with a reply to a query sent so many seconds after T."""
         self._judge = self._judge or self.kind(self.ledger)
         shown = zone.SOA if denied else key
         octets = stamp.to_bytes(4, "big").hex()
         ttl = zone.ttl(shown) if ttl is None else ttl
-        answer = Answer(T + int(seconds * SECOND), 10**6, 0, rcode, ttl, octets if shown.rdtype != "AAAA" else
+        answer = Answer(T + int(seconds * SECOND), latency, 0, rcode, ttl, octets if shown.rdtype != "AAAA" else
                         f"20010db8{16 * '0'}{octets}", hops, None if denied else ttl if alias_ttl is None else alias_ttl)
         wrong = self._judge.of(CLIENT, question or Question(key, key), answer)
         return wrong and wrong.kind
@@ -109,6 +109,27 @@ def test_a_stopped_resolver_counts_later():
     case.ledger.stopped.append(Span("stopped", T - SECOND // 10, T + 3 * SECOND))
     assert case.reply(FRESH, stamp, 4, zone.ttl(FRESH)) is None
     assert case.reply(FRESH, stamp, 7, zone.ttl(FRESH)) == "TTL"
+
+
+def test_data_wait_for_a_busy_authority_and_resolver():
+    """Measured by when the authority had sent them, and by clients whom the resolver has kept waiting then."""
+    whole = zone.ttl(FRESH)
+    case = Case(OfResolver)
+    stamp = case.version(FRESH, T)
+    case.ledger.left[T] = T + 2 * SECOND
+    assert case.reply(FRESH, stamp, 3.5, whole) is None
+    assert case.reply(FRESH, stamp, 4.5, whole) == "TTL"
+    case = Case(OfResolver)
+    stamp, steady = case.version(FRESH, T + 2 * SECOND), case.version(STEADY, T - SECOND)
+    assert case.reply(STEADY, steady, 1, 1, hops=RESOLVER_HOPS, latency=3 * SECOND) is None
+    assert case.reply(STEADY, steady, 1.5, 1, hops=RESOLVER_HOPS, latency=SECOND) is None
+    assert case.reply(FRESH, stamp, 5.5, whole) is None
+    assert case.reply(FRESH, stamp, 6.5, whole) == "TTL"
+    for how in ({"hops": DEFAULT_HOPS, "latency": 3 * SECOND}, {"hops": RESOLVER_HOPS, "latency": SECOND // 3}):
+        case = Case(OfResolver)
+        stamp, steady = case.version(FRESH, T + 2 * SECOND), case.version(STEADY, T - SECOND)
+        assert case.reply(STEADY, steady, 1.9, 1, **how) is None
+        assert case.reply(FRESH, stamp, 5.5, whole) == "TTL"
 
 
 @pytest.mark.parametrize("covers, wrong", (
