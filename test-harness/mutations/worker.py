@@ -109,7 +109,9 @@ def failing(test, output):
     """The cases of a test that failed, by name."""
     if is_pytest(test):
         return re.findall(r"^(?:FAILED|ERROR) \S+::(\S+)", output, re.M)
-    return list(dict.fromkeys(re.findall(r"^\[  FAILED  \] (?:\S+: )?(\w+)$", output, re.M)))
+    failed = re.findall(r"^\[  (?:FAILED |ERROR  ) \] (?:\S+: )?([a-z]\w+)$", output, re.M)
+    # one that has killed its program was the last to begin
+    return list(dict.fromkeys(failed or re.findall(r"^\[ RUN      \] (\w+)$", output, re.M)[-1:]))
 
 
 def outcome(test, status, output):

@@ -84,7 +84,8 @@ LISTS = [
     f'blackhole {{ {both_nets("{n}6;")} }};',
     # the first match counts: a member before its network, a list in a list, a negated one, a key
     f'allow-query-cache {{ {both_nets("!{n}3;")} key rndc; {{ {both_nets("!{n}4; {n}0/{eight};")} }}; '
-    f'!{{ {both_nets("{n}16/{pair};")} }}; {both_nets("{n}17;")} 10.53.0.0/16; fd53::/16; !any; }};',
+    f'!{{ {both_nets("{n}16/{pair};")} }}; {both_nets("{n}17;")} !{{ key rndc; {both_nets("{n}20/{pair};")} }}; '
+    '10.53.0.0/16; fd53::/16; !any; };',
     f'allow-recursion {{ {both_nets("!{n}5;")} any; }};',
     f'sortlist {{ {{ {{ {both_nets("{n}7;")} }}; {{ 192.0.2.0/24; }}; }}; }};',
     f'no-case-compress {{ {both_nets("{n}8;")} }};',
@@ -100,6 +101,8 @@ CASES = {
     "sortlist": (7, ANSWERED, False), "no-case-compress": (8, ANSWERED, False), "before a negated list": (15, ANSWERED, True),
     "in a negated list": (16, REFUSED, False), "in it, and allowed after it": (17, REFUSED, False),
     "after it": (18, ANSWERED, True),
+    # named keeps a list with a key in it as a list; one of addresses alone becomes a part of its own
+    "in a negated list with a key": (20, REFUSED, False), "after that": (22, ANSWERED, True),
 }
 
 

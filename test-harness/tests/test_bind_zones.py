@@ -95,6 +95,16 @@ def test_same_answer(auth, question, rd):
         assert difference(*replies, 0, shuffled=True) is None
 
 
+def test_what_small_clients_get_is_not_offered(auth):
+    """Who says by EDNS that 512 octets are all it takes gets less; others would get that from the kernel."""
+    name = full("www")
+    auth.daemon.call({"cmd": "flush", "name": name})
+    for _ in range(20):
+        assert ask(auth.network.client1, SERVICE[4], name, "MX", rd=False, **SMALL)
+    assert auth.daemon.explain(name, "MX", norec=True)["where"] == "resolver"
+    auth.world.heat(auth.daemon, name, "MX", rd=False)
+
+
 HOT = ("www A", "missing A", "alias A", "x.wild A", "ent.below A", "www.child A", "@ SOA")
 
 
