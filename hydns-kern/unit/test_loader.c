@@ -266,6 +266,46 @@ static void acl_fill_replaces(void)
 	hydns_kern_close(k);
 }
 
+static __u32 id_of_pinned(const char *name)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info);
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", pin_dir, name);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len));
+	close(fd);
+	return info.id;
+}
+
+/* A list of the right shape in the place of the program's own: filled, it would let nobody in, nor keep anybody out. */
+static void acl_of_somebody_else_is_replaced(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+	const struct hydns_acl_entry e = { .prefixlen = 0, .action = HYDNS_ACL_ALLOW };
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u32 five = 5, used = 0;
+	char path[256];
+	int fd;
+
+	hydns_kern_close(k);
+	snprintf(path, sizeof(path), "%s/acl_5", pin_dir);
+	fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "hydns_acl", sizeof(struct hydns_acl_key), sizeof(__u32),
+			    HYDNS_ACL_ENTRIES, &opts);
+	CHECK(fd >= 0 && !unlink(path) && !bpf_obj_pin(fd, path));
+	close(fd);
+	k = open_kern(CAPACITY, true);
+	CHECK(hydns_kern_acl_fill(k, 2, 1, &e, 1) == 0 && acl_size(5) == 1);
+	snprintf(path, sizeof(path), "%s/hydns_acls", pin_dir);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0 && !bpf_map_lookup_elem(fd, &five, &used));
+	close(fd);
+	CHECK(used == id_of_pinned("acl_5"));
+	hydns_kern_close(k);
+}
+
 /* -- authority pages ------------------------------------------------------------------------------------ */
 static void pages_belong_to_their_sessions(void)
 {
@@ -522,6 +562,7 @@ int main(void)
 	tables_hold_what_was_put();
 	acl_for_everybody_is_told();
 	acl_fill_replaces();
+	acl_of_somebody_else_is_replaced();
 	pages_belong_to_their_sessions();
 	pages_outlive_their_resolvers_no_moment();
 	attach_swap_detach(HYDNS_ATTACH_NATIVE, XDP_ATTACHED_DRV);

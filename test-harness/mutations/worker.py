@@ -168,13 +168,14 @@ def work(request):
         command, folder = test_command(test, top, build)
         status, output, seconds = run(command, folder, env, request["limits"].get(test, request["first_limit"]))
         result = outcome(test, status, output)
-        tell(kind="test", test=test, outcome=result, seconds=seconds, cases=failing(test, output),
+        tell(kind="test", test=test, outcome=result, seconds=seconds, cases=failing(test, output) if result != "passed" else [],
              output="" if result == "passed" else tail(output))
         if fault and result != "passed":
             return
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)     # Ctrl-C is for whoever has started this
     request = json.load(sys.stdin)
     worker = os.fork()
     if worker == 0:
