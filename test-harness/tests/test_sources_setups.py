@@ -103,6 +103,15 @@ def test_own_prefix_where_everybody_is_allowed(world, family):
             answered(p, family, NEW[family])
 
 
+def test_ipv6_for_everybody_lets_no_ipv4_in(world):
+    """The kernel's list holds both families, but what is said of ::/0 is not said of IPv4."""
+    with kernel_path(world, unbound_options={"server": ["access-control: ::/0 allow"]}) as p:
+        p.world.heat(p.daemon, NAME)
+        assert ask(p, 6, STRANGER[6]) == (True, True)
+        assert ask(p, 4, STRANGER[4]) == (True, False)
+        assert ask(p, 4, CLIENT1[4]) == (True, True)
+
+
 def test_list_and_routes_that_do_not_fit(world):
     """Of the two families the one with more prefixes is passed, until its routes are fewer."""
     refused = [f"access-control: 10.53.{128 + i // 100}.{i % 100 * 2}/32 refuse" for i in range(2500)]
