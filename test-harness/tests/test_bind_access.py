@@ -101,7 +101,7 @@ CASES = {
     "sortlist": (7, ANSWERED, False), "no-case-compress": (8, ANSWERED, False), "before a negated list": (15, ANSWERED, True),
     "in a negated list": (16, REFUSED, False), "in it, and allowed after it": (17, REFUSED, False),
     "after it": (18, ANSWERED, True),
-    # named keeps a list with a key in it as a list; one of addresses alone becomes a part of its own
+    # with a key, which matches nobody here, before the addresses
     "in a negated list with a key": (20, REFUSED, False), "after that": (22, ANSWERED, True),
 }
 
