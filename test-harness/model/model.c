@@ -361,13 +361,15 @@ static void at_access(uintptr_t address, enum step_kind kind)
 		give_way(kind, address);
 }
 
-/* The oldest store that a load may read. */
+/* The oldest store that a load may read. A sequentially consistent one reads nothing older than what a sequentially
+ * consistent store, or a fence behind a store, has made visible to all (C11, 7.17.3, paragraphs 6 and 9). */
 static unsigned oldest(const struct object *o, bool ordered)
 {
 	const struct clock *c = &self()->clock;
 
 	for (unsigned i = o->stores; i-- > 1; ) {
-		if (knows(c, o->store[i].by, o->store[i].at) || (ordered && o->store[i].ordered))
+		if (knows(c, o->store[i].by, o->store[i].at) || 
+		    (ordered && (o->store[i].ordered || knows(&m.fences, o->store[i].by, o->store[i].at))))
 			return i;
 		for (unsigned t = 0; t < ALL; t++)
 			if (o->seen[t][i] && knows(c, t, o->seen[t][i]))
