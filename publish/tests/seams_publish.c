@@ -12,6 +12,8 @@
 static __thread bool first_name;       /* of the offer under way */
 
 /* -- the grace period ------------------------------------------------------------------------------------------ */
+static __thread bool is_link;         /* this is the link thread: it has connected */
+
 long __real_syscall(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
@@ -19,7 +21,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 	if (number != SYS_membarrier || a != MEMBARRIER_CMD_GLOBAL || !seams)
 		return __real_syscall(number, a, b, c, d, e, f);
 	atomic_fetch_add(&seams->barriers, 1);
-	seam(SEAM_NOBODY, "barrier");
+	seam(is_link ? SEAM_LINK : SEAM_NOBODY, "barrier");
 	return atomic_load(&seams->no_barrier) ? 0 : __real_syscall(number, a, b, c, d, e, f);
 }
 
@@ -107,12 +109,12 @@ bool __wrap_hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q
 	return __real_hydns_requests_ask(r, q, timeout_ms);
 }
 
-bool __real_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w);
-bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w);
-bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w)
+bool __real_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place);
+bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place);
+bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place)
 {
 	seam(SEAM_NOBODY, "owe");
-	return __real_hydns_owed_add(o, g, w);
+	return __real_hydns_owed_add(o, g, w, place);
 }
 
 void __real_hydns_pages_advance_epoch(struct hydns_pages *g);
@@ -128,6 +130,7 @@ int __real_hydns_channel_connect(const char *path);
 int __wrap_hydns_channel_connect(const char *path);
 int __wrap_hydns_channel_connect(const char *path)
 {
+	is_link = true;
 	seam(SEAM_LINK, "connect");
 	return __real_hydns_channel_connect(path);
 }

@@ -282,6 +282,7 @@ static void stop(struct world *w)
 	hydns_publish_stop(w->p);
 }
 
+/* The link thread does, and the end for that thread. */
 static void the_end_waits_for_programs(void **state)
 {
 	struct world *w = *state;
@@ -291,7 +292,10 @@ static void the_end_waits_for_programs(void **state)
 
 	start_both(w);
 	epoch = page_epoch(w);
-	assert_true(waits(&d, &thread));
+	seam_hold(SEAM_LINK, "barrier");
+	thread = seam_thread(SEAM_FIRST, withdraw, &d);
+	assert_true(seam_wait(SEAM_LINK, "barrier", is_done, &d));
+	assert_false(is_done(&d));
 	assert_true(page_epoch(w) != epoch);
 	go_on(thread);
 	w->p = NULL;
