@@ -4,6 +4,7 @@ when hydnsd is back."""
 
 import signal
 import time
+from functools import partial
 
 import pytest
 from conftest import bind_path, kernel_path
@@ -27,6 +28,7 @@ def path(request, world):
         made = bind_path(world, options=["prefetch 10 16;"], clause=["hydns-refresh 0;"])
     with made as p:
         p.late = LATE[request.param]
+        p.flush = partial(p.unbound.control, "flush") if request.param == "unbound" else partial(p.named.control, "flushname")
         yield p
 
 
@@ -62,6 +64,8 @@ def change_data_while_daemon_is_away(path, how, octet):
     for name in HOSTS:
         world.heat(daemon, name)
     new = f"192.0.2.{octet}"
+    for name in ("shift", "shifted"):
+        path.flush(f"{name}.lab.example")
     last(network.resolver, "shifted")
     for name in ("shift", "shifted"):
         world.heat(daemon, f"{name}.lab.example")
@@ -90,10 +94,7 @@ def test_flush_while_daemon_is_away(path):
     world.rewrite_lab(records(79))
     try:
         daemon.stop(signal.SIGKILL)
-        if hasattr(path, "unbound"):
-            path.unbound.control("flush", "www.lab.example")
-        else:
-            path.named.control("flushname", "www.lab.example")
+        path.flush("www.lab.example")
         ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www"])
         daemon.start()
         ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www"])
