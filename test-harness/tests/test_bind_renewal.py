@@ -110,6 +110,8 @@ def renew_for_another_question(bind, pace, octet):
         return [last(namespace, name + suffix) for name in ALIASES]
 
     for name in ALIASES:
+        for label in (name, f"{name}ed"):
+            bind.named.control("flushname", f"{label}.lab.example")      # of an attempt before
         exchange(network.resolver, SERVICE[4], query(f"{name}ed.lab.example").to_wire())
         world.heat(bind.daemon, f"{name}.lab.example")
     world.rewrite_lab(records(octet))

@@ -162,6 +162,14 @@ def test_check_without_a_failure(tmp_path):
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "2 runs: 2 passed, 0 failed"
 
 
+@pytest.mark.parametrize("said,name", (("FAILED tests/test_x.py::test_y - why", "tests/test_x.py::test_y"), ("", "units: status 2")))
+def test_check_names_what_has_failed(tmp_path, said, name):
+    """Also what automake does not count."""
+    (tmp_path / "Makefile").write_text(f'check:\n\t@echo "{said}"; echo "# PASS:  1"; exit 1\n')
+    done = subprocess.run([HARNESS / "check", tmp_path, "units"], capture_output=True, text=True)
+    assert done.returncode == 1 and f"\nnot passed: {name}\n1 passed, 1 failed\n" in done.stdout
+
+
 @pytest.mark.parametrize("words", (["--times", "0"], ["--hogs", "2"], ["--times", "x"]), ids=" ".join)
 def test_wrong_usage_of_check(tmp_path, words):
     done = subprocess.run([HARNESS / "check", *words, tmp_path, "units"], capture_output=True, text=True)

@@ -4,6 +4,7 @@ has not changed, all the time."""
 
 import signal
 import time
+from functools import partial
 
 import pytest
 from conftest import bind_path, kernel_path
@@ -29,6 +30,7 @@ def path(request, world):
     try:
         with made as p:
             p.late = LATE[request.param]
+            p.flush = partial(p.unbound.control, "flush") if request.param == "unbound" else partial(p.named.control, "flushname")
             yield p
     finally:
         world.network.resolver_hops(DEFAULT_HOPS)
@@ -91,6 +93,8 @@ def change_data_while_daemon_is_away(path, how, octet):
     for name in HOSTS:
         world.heat(daemon, name)
     new = f"192.0.2.{octet}"
+    for name in ("shift", "shifted"):
+        path.flush(f"{name}.lab.example")
     last(network.resolver, "shifted")
     for name in ("shift", "shifted"):
         world.heat(daemon, f"{name}.lab.example")
@@ -144,10 +148,7 @@ def test_flush_while_daemon_is_away(path):
     world.rewrite_lab(records(79))
     try:
         daemon.stop(signal.SIGKILL)
-        if hasattr(path, "unbound"):
-            path.unbound.control("flush", "www.lab.example")
-        else:
-            path.named.control("flushname", "www.lab.example")
+        path.flush("www.lab.example")
         ask_all_until(path, "192.0.2.79", time.monotonic() + 0.5, ["www", "alias"])
         changed_names_alone_wait(path, flushed)
         daemon.start()

@@ -38,6 +38,8 @@ def renew_for_another_question(path, pace):
         pace.look()
         return ttls(exchange(namespace, SERVICE[4], wire))[-1]
 
+    for label in ("turn", "turned"):
+        path.unbound.control("flush", f"{label}.lab.example")      # of an attempt before
     exchange(network.resolver, SERVICE[4], target)
     path.world.heat(path.daemon, "turn.lab.example", "A")
     wait_until(lambda: left(network.client1, alias) <= 2, 25, "the last tenth of the target's TTL")
