@@ -155,13 +155,13 @@ static const char *end(void *arg)
 static void begin_withdrawal(void *arg)
 {
 	(void)arg;
-	begin(withdraw, "begin advanced owe kill");
+	begin(withdraw, "begin owe kill");
 }
 
 static void begin_change(void *arg)
 {
 	(void)arg;
-	begin(tell, "begin advanced offered");
+	begin(tell, "begin offered");
 }
 
 static void walk(const char *what, void (*start)(void *), const char *(*fault)(void *))

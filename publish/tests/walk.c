@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "publish/tests/walk.h"
 
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +14,7 @@
 
 #define DEPTH_MAX 64
 #define PATH_MAX_LEN 2048
+#define PAUSE_NS  20000        /* asleep, so that those whom it waits for have the processor */
 
 struct path {
 	unsigned choice[DEPTH_MAX], options[DEPTH_MAX];
@@ -44,7 +44,7 @@ static bool settle(const struct walk *w)
 		if (!(w->busy && w->busy(w->arg)) && all_quiet(&first) && all_quiet(&second) && first == second &&
 		    !(w->busy && w->busy(w->arg)))
 			return true;
-		sched_yield();
+		nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while ((now.tv_sec - began.tv_sec) * 1000 < SEAM_LIMIT_MS);
 	return false;

@@ -26,6 +26,7 @@ ATTEMPTS = 20            # a query that is held need not be one whose answer is 
 CHANGED = "changed, or were flushed, while it was being answered"
 LATE = 1.5               # seconds that the authority takes
 SAYS_SO = 2.0            # seconds for which a thread that goes on is waited for
+OFFERED_AGAIN = 1.7      # seconds after which an answer that was offered is due again, whatever became of it
 
 
 def outcome(daemon, name):
@@ -53,20 +54,29 @@ def cache(path, name):
 
 
 # --- Unbound ----------------------------------------------------------------------------------------------------
+def is_refused(daemon, name):
+    """Waits for a held thread that has gone on. True: its offer was refused, for it is older than a change; False: nothing
+    tells of an offer."""
+    end = time.monotonic() + SAYS_SO
+    while time.monotonic() < end:
+        if CHANGED in outcome(daemon, name)[1]:
+            return True
+    return False
+
+
 def held_answer_is_refused(path, name):
-    """Holds a thread with the cache's answer in hand while local data come into force. True: its offer was refused, for it
-    is older; False: it had none to make."""
+    """Holds a thread with the cache's answer in hand while local data come into force. True: its offer was refused; False:
+    it had none to make."""
     with Hold(path.world, path.unbound.program.pid, path.world.tools.unbound, "hydns_cache_answer", other=True) as hold:
         hold.until_held(asks_past_the_kernel(path, name))
         path.unbound.control("local_data", f"{name}. 300 A {LOCAL}")
         hold.release()
     try:
-        end = time.monotonic() + SAYS_SO
-        while CHANGED not in (text := outcome(path.daemon, name)[1]) and time.monotonic() < end:
-            assert outcome(path.daemon, name)[0] == "resolver", \
-                "the kernel answers what the resolver had in hand before the command"
+        refused = is_refused(path.daemon, name)
+        assert outcome(path.daemon, name)[0] == "resolver", \
+            "the kernel answers what the resolver had in hand before the command"
         assert addresses(ask(path.network.client1, SERVICE[4], name)) == [LOCAL]
-        return CHANGED in text
+        return refused
     finally:
         path.unbound.control("local_data_remove", name)
 
@@ -74,11 +84,12 @@ def held_answer_is_refused(path, name):
 def test_local_data_between_look_up_and_offer(world):
     """The stamp is older than the look at the local zones, which come before the cache."""
     name = "host11.lab.example"
-    with kernel_path(world) as path:
+    with kernel_path(world, unbound_options={"threads": 4}) as path:     # the first of which does what commands say
         cache(path, name)
         for _ in range(ATTEMPTS):
             if held_answer_is_refused(path, name):
                 return
+            time.sleep(OFFERED_AGAIN)
     pytest.fail(f"none of {ATTEMPTS} held answers was to be offered")
 
 
@@ -132,13 +143,10 @@ def held_by_bind(world, path, name):
             wait_until(lambda: (r := ask(client, SERVICE[4], name, "TXT", timeout=0.2)) and r.rcode() == dns.rcode.NXDOMAIN,
                        SOON, "another thread of named to learn that the name is no more")
             hold.release()
-        wait_until(lambda: (r := ask(path.network.resolver, SERVICE[4], name)) and r.rcode() == dns.rcode.NXDOMAIN, SOON,
-                   "named to answer so itself")
-        world.heat(path.daemon, "www.lab.example")
-        where, text = outcome(path.daemon, name)
+        refused = is_refused(path.daemon, name)    # before anybody asks again
         reply = ask(client, SERVICE[4], name)
-        assert reply.rcode() == dns.rcode.NXDOMAIN, f"the kernel answers what named had in hand before ({where}: {text})"
-        return CHANGED in text
+        assert reply.rcode() == dns.rcode.NXDOMAIN, "the kernel answers what named had in hand before"
+        return refused
     finally:
         world.rewrite_lab(records())
         path.named.control("flush")
