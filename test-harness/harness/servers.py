@@ -292,7 +292,7 @@ class Hydnsd(Restartable):
         """One request of the control protocol; the reply object. HarnessError when it is not ok."""
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(timeout)
-            s.connect(str(self.control_socket))
+            self._connect(s, timeout)
             s.sendall(json.dumps(request).encode() + b"\n")
             with s.makefile() as lines:
                 line = lines.readline()
@@ -300,6 +300,17 @@ class Hydnsd(Restartable):
         if not reply.get("ok"):
             raise HarnessError(f"hydnsd, {request}: {reply.get('error')}")
         return reply
+
+    def _connect(self, s, timeout):
+        """Python does not wait while as many as can wait for hydnsd are there."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return s.connect(str(self.control_socket))
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
 
     def try_call(self, request):
         """As call(), None while hydnsd does not listen."""

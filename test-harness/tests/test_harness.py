@@ -5,10 +5,13 @@ counts every test of every run."""
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -61,6 +64,25 @@ def test_a_module_begins_as_the_world_began(world):
     assert not left.running() and set(world.run.dir.iterdir()) < before
     assert not daemon.pins.exists()
     wait_until(lambda: not world.network.resolver.xdp_attached("r1"), SOON, "the program to be off the link")
+
+
+def test_a_request_waits_while_the_queue_is_full(world):
+    held = []
+    with world.hydnsd() as daemon, ExitStack() as stack:
+        daemon.program.popen.send_signal(signal.SIGSTOP)
+
+        def go_on():
+            stack.close()
+            daemon.program.popen.send_signal(signal.SIGCONT)
+        timer = threading.Timer(0.5, go_on)
+        with pytest.raises(BlockingIOError):
+            while True:
+                held.append(stack.enter_context(socket.socket(socket.AF_UNIX)))
+                held[-1].setblocking(False)
+                held[-1].connect(str(daemon.control_socket))
+        timer.start()
+        assert len(held) > 1 and daemon.call({"cmd": "status"})["ok"]
+        timer.join()
 
 
 # -- attempts -----------------------------------------------------------------------------------------------------------
