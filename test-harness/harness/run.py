@@ -127,16 +127,38 @@ def processes(run_dir):
     return [p for p in found if is_alive(*p)]
 
 
+def _unrecorded(run_dir):
+    """(pid, start time) of processes in the run's namespaces: an interrupt may come between a program's start and its record.
+    Whoever has a terminal is a user that looks around."""
+    inodes = set()
+    for name in netns.listnetns():
+        if name.startswith(f"{PREFIX}-{run_dir.name}-"):
+            with suppress(FileNotFoundError):
+                inodes.add(os.stat(f"/run/netns/{name}").st_ino)
+    for entry in Path("/proc").iterdir() if inodes else ():
+        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            if entry.name.isdecimal() and int(entry.name) != os.getpid() and os.stat(entry / "ns/net").st_ino in inodes:
+                terminal = int((entry / "stat").read_text().rpartition(")")[2].split()[4])
+                began = start_time(int(entry.name))
+                if not terminal and began is not None:
+                    yield int(entry.name), began
+
+
 def kill_all(run_dir):
     """Ends the run's processes, politely first; they may be stopped or waiting, hence the deadline."""
-    for pid, _ in processes(run_dir):
-        os.kill(pid, signal.SIGTERM)
+    def left():
+        return {*processes(run_dir), *_unrecorded(run_dir)}
+
+    def end(sig):
+        for pid, _ in left():
+            with suppress(ProcessLookupError):
+                os.kill(pid, sig)
+    end(signal.SIGTERM)
     try:
-        wait_until(lambda: not processes(run_dir), 5, "processes to end", patience=0)
+        wait_until(lambda: not left(), 5, "processes to end", patience=0)
     except HarnessError:
-        for pid, _ in processes(run_dir):
-            os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not processes(run_dir), 5, "killed processes to end")
+        end(signal.SIGKILL)
+        wait_until(lambda: not left(), 5, "killed processes to end")
 
 
 def remove_groups(run_dir):

@@ -34,13 +34,17 @@ def test_what_a_killed_harness_left_is_removed():
               "from harness.process import Program\n"
               "run = Run().__enter__(); ns = Namespace(run, 'x'); p = Program(run, ns, 'sleep', ['sleep', '1000'])\n"
               "assert run.dir.exists() and start_time(p.pid)\n"
-              "print(run.id, p.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n")
+              "import subprocess; unrecorded = subprocess.Popen(ns.command(['sleep', '1000']), stdout=subprocess.DEVNULL,\n"
+              "                                                 stderr=subprocess.DEVNULL, start_new_session=True)\n"
+              "there = os.stat(ns.path).st_ino\n"
+              "while os.stat(f'/proc/{unrecorded.pid}/ns/net').st_ino != there: pass\n"
+              "print(run.id, p.pid, unrecorded.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n")
     done = subprocess.run([sys.executable, "-c", script, HARNESS], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    run_id, pid = done.stdout.split()
+    run_id, *pids = done.stdout.split()
     clean()
     wait_until(lambda: not (RUNS / run_id).exists(), SOON, "the run's directory to be removed")
-    assert start_time(int(pid)) is None
+    assert [start_time(int(pid)) for pid in pids] == [None, None]
     assert run_id not in " ".join(netns.listnetns())
 
 
