@@ -163,7 +163,11 @@ def test_signatures_that_come_again_without_their_rrset(bind, signed_lab):
     wait_until(lambda: relay.count(f"{name}.", begun), SOON, "named to fetch all types")
     for dnssec in (False, True):
         bind.world.heat(bind.daemon, alias, dnssec=dnssec)
-    time.sleep(APART)
+
+    def address_ttl():
+        return ttls(exchange(network.resolver, SERVICE[4], query(name).to_wire()))[-1]
+    fetched = address_ttl()
+    wait_until(lambda: address_ttl() <= fetched - APART, SOON, f"the address to be {APART} s older than what comes now")
     relay.loses = none
     late.join(15)
     assert not late.is_alive()

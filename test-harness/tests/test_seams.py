@@ -26,7 +26,6 @@ ATTEMPTS = 20            # a query that is held need not be one whose answer is 
 CHANGED = "changed, or were flushed, while it was being answered"
 LATE = 1.5               # seconds that the authority takes
 SAYS_SO = 2.0            # seconds for which a thread that goes on is waited for
-OFFERED_AGAIN = 1.7      # seconds after which an answer that was offered is due again, whatever became of it
 
 
 def outcome(daemon, name):
@@ -89,7 +88,6 @@ def test_local_data_between_look_up_and_offer(world):
         for _ in range(ATTEMPTS):
             if held_answer_is_refused(path, name):
                 return
-            time.sleep(OFFERED_AGAIN)
     pytest.fail(f"none of {ATTEMPTS} held answers was to be offered")
 
 
