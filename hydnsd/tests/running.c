@@ -2,10 +2,10 @@
 #include "hydnsd/tests/running.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <linux/bpf.h>
 #include <net/if.h>
 #include <net/route.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -156,20 +156,12 @@ void read_pin(const char *name, uint32_t key, void *value)
 }
 
 /* -- surroundings ------------------------------------------------------------------------------------------ */
-static struct sockaddr in(in_addr_t addr)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = addr };
-	struct sockaddr a;
-
-	memcpy(&a, &in, sizeof(a));
-	return a;
-}
-
 /* With a route to clients, without which none is answered. */
 static bool loopback_up(void)
 {
 	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING };
-	struct rtentry to_clients = { .rt_dst = in(0), .rt_genmask = in(0), .rt_flags = RTF_UP, .rt_dev = r.ifr_name };
+	struct rtentry to_clients = { .rt_dst.sa_family = AF_INET, .rt_genmask.sa_family = AF_INET, .rt_flags = RTF_UP,
+				      .rt_dev = r.ifr_name };
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	bool good = ioctl(fd, SIOCSIFFLAGS, &r) == 0 && ioctl(fd, SIOCADDRT, &to_clients) == 0;
 
@@ -177,7 +169,13 @@ static bool loopback_up(void)
 	return good;
 }
 
-bool surroundings(void)
+void take_held_daemon(void)
+{
+	if (getenv("HELD_HYDNSD"))
+		setenv("HYDNSD", getenv("HELD_HYDNSD"), 1);
+}
+
+static bool enter(void)
 {
 	char bpf[48];
 
@@ -190,6 +188,15 @@ bool surroundings(void)
 	snprintf(plugin_path, sizeof(plugin_path), "%s/plugin.sock", directory);
 	snprintf(control_path, sizeof(control_path), "%s/control.sock", directory);
 	return mkdir(bpf, 0700) == 0 && mount("bpf", bpf, "bpf", 0, NULL) == 0 && loopback_up();
+}
+
+bool surroundings(void)
+{
+	bool entered = enter();
+
+	if (!entered)
+		fprintf(stderr, "skipped: needs $HYDNSD, root, a network and a mount namespace, and a bpffs: %s\n", strerror(errno));
+	return entered;
 }
 
 static void empty(const char *folder)

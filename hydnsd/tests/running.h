@@ -23,8 +23,10 @@
 extern char pins[64], plugin_path[64], control_path[64];
 extern pid_t daemon_pid;
 
-/* Enters the namespaces and makes the directories. False (errno): that can't be done here, and $HYDNSD may be unset. */
+/* Enters the namespaces and makes the directories. False: that can't be done here, and standard error has been told why. */
 bool surroundings(void);
+/* From here on $HYDNSD is the daemon that can be held at its seams. */
+void take_held_daemon(void);
 /* Teardown of a test: ends the daemon that one which has failed left behind, and removes what that held. */
 int clear(void **state);
 /* Teardown of the group of tests. */

@@ -3,7 +3,6 @@
  * What a resolver is told and when, and what is not taken from it: a daemon that can be held (seams_hydnsd.c), and a
  * resolver made by hand (client.h), which sends what the publish library never would.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
@@ -420,11 +419,8 @@ int main(void)
 	};
 
 	seams_share();
-	if (getenv("HELD_HYDNSD"))
-		setenv("HYDNSD", getenv("HELD_HYDNSD"), 1);
-	if (!surroundings()) {
-		fprintf(stderr, "skipped: needs root, a network and a mount namespace, and a bpffs: %s\n", strerror(errno));
+	take_held_daemon();
+	if (!surroundings())
 		return SKIPPED;
-	}
 	return cmocka_run_group_tests(tests, NULL, tidy);
 }

@@ -41,8 +41,7 @@ static unsigned marks(struct world *w)
 /* Without hydnsd, and every rule counts. */
 static void lose(struct world *w)
 {
-	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	lose_hydnsd(w);
 	assert_false(suspended(w));
 }
 
@@ -1100,8 +1099,7 @@ static void loss_alone_suspends_nothing(void **state)
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
 	hydns_publish_changed(w->t, www, sizeof(www));
 	empty_rings(w);
-	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	lose_hydnsd(w);
 	hydns_publish_changed(w->t, other, sizeof(other));
 	peer_start(&w->peer);
 	assert_true(connected(w));
@@ -1121,8 +1119,7 @@ static void changes_wait_for_hydnsd(void **state)
 	epoch = page_epoch(w);
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
 	room = HYDNS_RING_BYTES - w->peer.ring[0]->head;
-	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	lose_hydnsd(w);
 	assert_int_equal(page_epoch(w), epoch);
 	for (; hydns_publish_stamp(w->p).epoch == epoch; n++) {
 		hydns_publish_changed(w->t, www, sizeof(www));
@@ -1178,8 +1175,7 @@ static void a_flush_outlives_suspension(void **state)
 	start_both(w);
 	epoch = page_epoch(w);
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
-	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	lose_hydnsd(w);
 	hydns_publish_changed(w->t, www, sizeof(www));
 	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
 	hydns_publish_withdraw(w->p, HYDNS_SCOPE_ALL, NULL, 0);
@@ -1312,8 +1308,7 @@ static void withdrawals_wait_for_hydnsd(void **state)
 	epoch = page_epoch(w);
 	assert_int_equal(offer(w, hydns_publish_stamp(w->p)), 0);
 	empty_rings(w);
-	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	lose_hydnsd(w);
 	assert_false(hydns_owed_quiet(&w->p->owed, &suspension));
 	hydns_publish_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
 	assert_true(hydns_owed_quiet(&w->p->owed, &suspension));       /* the next need not wait for a grace period */
@@ -1328,8 +1323,7 @@ static void withdrawals_wait_for_hydnsd(void **state)
 	assert_int_equal(w->peer.last_withdrawal.generation, 3);
 	assert_memory_equal(w->peer.last_withdrawal.name, other, sizeof(other));
 
-	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+	lose_hydnsd(w);
 	for (; name[1] < 'a' + HYDNS_OWED_MAX; name[1]++) {
 		hydns_publish_withdraw(w->p, HYDNS_SCOPE_NAME, name, sizeof(name));
 		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);

@@ -213,12 +213,6 @@ static void change_secrets(struct world *w)
 	hydns_publish_cookie_secrets(w->p, secret, 1);
 }
 
-static void lose_hydnsd(struct world *w)
-{
-	peer_stop(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
-}
-
 /* Without hydnsd all rules are dead, or suspended, before the wait begins. */
 static void withdrawals_without_hydnsd_wait_for_programs(void **state)
 {

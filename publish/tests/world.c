@@ -92,6 +92,12 @@ void start_both(struct world *w)
 	assert_true(connected(w));
 }
 
+void lose_hydnsd(struct world *w)
+{
+	peer_stop(&w->peer);
+	assert_true(BECOMES(atomic_load(&w->p->interval) % 2 == 0));
+}
+
 int offer(struct world *w, struct hydns_stamp stamp)
 {
 	time_t now = time(NULL);

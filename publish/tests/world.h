@@ -37,6 +37,8 @@ void start_both(struct world *w);
 /* READY is acknowledged a moment before the library knows. */
 bool connected(struct world *w);
 bool disconnected(struct world *w);
+/* Returns when the library knows that hydnsd has gone. */
+void lose_hydnsd(struct world *w);
 /* Offers the reply on thread 0; as hydns_publish_offer(). */
 int offer(struct world *w, struct hydns_stamp stamp);
 void empty_rings(struct world *w);
