@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 
-from .run import HarnessError, wait_until
+from .run import HarnessError, process_stat, wait_until
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -48,6 +48,11 @@ class Program:
                 self.popen.kill()
                 self.popen.wait(5)
         return self.popen.returncode
+
+    def processes(self):
+        """Pids of it and of what it has started that live."""
+        found = {pid: process_stat(pid) for pid in os.listdir("/proc") if pid.isdecimal()}
+        return {int(pid) for pid, fields in found.items() if fields and int(fields[3]) == self.pid}
 
     def cpu_seconds(self):
         """User and system time of the process and all its threads."""

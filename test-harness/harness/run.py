@@ -37,14 +37,20 @@ def wait_until(check, seconds, what, patience=PATIENCE):
         time.sleep(0.02)
 
 
-def start_time(pid):
-    """Start time of a process in clock ticks since boot, or None: with the pid it names one process."""
+def process_stat(pid):
+    """What proc_pid_stat(5) lists from the process's state on, or None: it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    return None if fields[0] in "ZX" else fields
+
+
+def start_time(pid):
+    """Start time of a process in clock ticks since boot, or None: with the pid it names one process."""
+    fields = process_stat(pid)
+    return int(fields[19]) if fields else None
 
 
 def is_alive(pid, started):
@@ -138,10 +144,9 @@ def _unrecorded(run_dir):
     for entry in Path("/proc").iterdir() if inodes else ():
         with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             if entry.name.isdecimal() and int(entry.name) != os.getpid() and os.stat(entry / "ns/net").st_ino in inodes:
-                terminal = int((entry / "stat").read_text().rpartition(")")[2].split()[4])
-                began = start_time(int(entry.name))
-                if not terminal and began is not None:
-                    yield int(entry.name), began
+                fields = process_stat(entry.name)
+                if fields and fields[4] == "0":
+                    yield int(entry.name), int(fields[19])
 
 
 def kill_all(run_dir):

@@ -39,15 +39,18 @@ class Nsd:
             self.ns.address("lo", f"{address}/{128 if ':' in address else 32}")
         self.program = Program(self.world.run, self.ns, self.name, [self.world.tools.nsd, "-d", "-c", self.config])
         self.program.wait_ready(lambda: ask(self.ns, self.addresses[0], self.origin, "SOA", timeout=0.2), 60)
+        self.at_rest = len(self.program.processes())
         return self
 
     def __exit__(self, *exc):
         self.program.stop()
 
     def reload(self, zone, shows):
-        """Makes NSD read a changed zone file; returns when shows() is true of what it serves."""
+        """Makes NSD read a changed zone file; returns when shows() is true of all that it serves: the process with the former
+        data shares the sockets with its successor for a moment, and answers too."""
         run_tool(self.ns, [self.world.tools.nsd_control, "-c", self.config, "reload", zone.rstrip(".") or "."])
         wait_until(shows, 10, f"NSD to serve the new {zone}")
+        wait_until(lambda: len(self.program.processes()) == self.at_rest, 10, "NSD's process with the former data to end")
 
 
 class Restartable:

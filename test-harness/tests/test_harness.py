@@ -69,6 +69,18 @@ def test_a_module_begins_as_the_world_began(world):
     wait_until(lambda: not world.network.resolver.xdp_attached("r1"), SOON, "the program to be off the link")
 
 
+def test_nobody_serves_former_data_after_a_reload(world):
+    """The authority's process that has them shares the sockets with its successor until it ends."""
+    before = world.nsd.program.processes()
+    server = max(before, key=lambda pid: (start_time(pid), pid))
+    os.kill(server, signal.SIGSTOP)
+    timer = threading.Timer(0.5, os.kill, (server, signal.SIGCONT))
+    timer.start()
+    world.rewrite_lab(records())
+    assert start_time(server) is None and len(world.nsd.program.processes()) == len(before)
+    timer.join()
+
+
 def test_a_request_waits_while_the_queue_is_full(world):
     held = []
     with world.hydnsd() as daemon, ExitStack() as stack:
