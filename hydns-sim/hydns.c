@@ -2,7 +2,7 @@
 /*
  * hyDNS itself: the code that runs, with the clock and the packets simulated. From the resolver's plugin: sketch,
  * threshold, table of offers, renewals (publish/hot.h). From hydnsd: rules.c with policy and rule store on plain
- * memory, swept, expired and reclaimed at hydnsd's own intervals (hydnsd/rules.h). The XDP program's part is
+ * memory, swept, expired and reclaimed at hydnsd's own intervals (hydnsd/rules/rules.h). The XDP program's part is
  * answer() below: lookup in the store, expiry, claim of a refresh, hit counter, as in hydns-kern/answer.bpf.h and
  * lookup.bpf.h.
  */
@@ -14,8 +14,8 @@
 #include "hydns-sim/contender.h"
 #include "hydns-sim/hydns.h"
 #include "hydns-sim/resolver.h"
-#include "hydnsd/rules.h"
-#include "hydnsd/signature.h"
+#include "hydnsd/rules/rules.h"
+#include "hydnsd/rules/signature.h"
 #include "publish/hot.h"
 
 #define NS_PER_US   1000ULL

@@ -4,8 +4,8 @@
 #ifndef HYDNSD_TESTS_BUILD_H
 #define HYDNSD_TESTS_BUILD_H
 
-#include "hydnsd/offer.h"
-#include "hydnsd/rules.h"
+#include "hydnsd/rules/offer.h"
+#include "hydnsd/rules/rules.h"
 
 #define BUILD_RRS_MAX 40
 

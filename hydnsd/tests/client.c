@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "hydnsd/clock.h"
+#include "hydnsd/daemon/clock.h"
 #include "hydnsd/tests/running.h"
 
 uint32_t client_hello(struct client *c, const int *ring, unsigned rings)

@@ -8,10 +8,10 @@
 #include <sys/syscall.h>
 
 #include "hydns-kern/store.h"
-#include "hydnsd/changes.h"
-#include "hydnsd/jobs.h"
-#include "hydnsd/offer.h"
-#include "hydnsd/rules.h"
+#include "hydnsd/resolvers/changes.h"
+#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/rules/offer.h"
+#include "hydnsd/rules/rules.h"
 #include "publish/tests/seams.h"
 
 /* -- the grace thread ---------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "hydns/hash.h"
-#include "hydnsd/clock.h"
+#include "hydnsd/daemon/clock.h"
 #include "hydnsd/tests/running.h"
 #include "publish/internal.h"
 

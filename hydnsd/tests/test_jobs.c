@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hydnsd/daemon.h"
-#include "hydnsd/jobs.h"
+#include "hydnsd/daemon/daemon.h"
+#include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/tests/build.h"
 
 #define CAPACITY 100000                /* slots for more than one turn */

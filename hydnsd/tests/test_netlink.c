@@ -18,13 +18,13 @@
 #include <sys/socket.h>
 #include <cmocka.h>
 
-#include "hydnsd/addresses.h"
-#include "hydnsd/links.h"
-#include "hydnsd/netdev.h"
-#include "hydnsd/netlink.h"
-#include "hydnsd/routes.h"
-#include "hydnsd/rpfilter.h"
-#include "hydnsd/services.h"
+#include "hydnsd/netdev/addresses.h"
+#include "hydnsd/netdev/links.h"
+#include "hydnsd/netdev/netdev.h"
+#include "hydnsd/netdev/netlink.h"
+#include "hydnsd/netdev/routes.h"
+#include "hydnsd/netdev/rpfilter.h"
+#include "hydnsd/resolvers/services.h"
 
 #define KERNEL   0                     /* who sends */
 #define STRANGER 4711

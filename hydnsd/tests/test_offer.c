@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "hydns/hash.h"
-#include "hydnsd/clock.h"
-#include "hydnsd/rdata.h"
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/rules/rdata.h"
 #include "hydnsd/tests/build.h"
 
 #define NOW_NS 1000000000000ULL

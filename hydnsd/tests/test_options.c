@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "hydns-kern/loader.h"
-#include "hydnsd/options.h"
+#include "hydnsd/daemon/options.h"
 
 static char file[] = "/tmp/hydnsd-options-XXXXXX";
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "hydnsd/owners.h"
+#include "hydnsd/rules/owners.h"
 
 #define ORDINALS 500                   /* 39 buckets */
 #define NAMES    3000

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hydnsd/prefixes.h"
+#include "hydnsd/netdev/prefixes.h"
 
 #define TABLES    5
 #define MOST      200

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hydnsd/changes.h"
-#include "hydnsd/progress.h"
-#include "hydnsd/clock.h"
-#include "hydnsd/signature.h"
+#include "hydnsd/resolvers/changes.h"
+#include "hydnsd/resolvers/progress.h"
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/rules/signature.h"
 #include "hydnsd/tests/build.h"
 
 #define NOW_NS   1000000000000ULL

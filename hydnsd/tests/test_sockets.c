@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "hydnsd/sockets.h"
+#include "hydnsd/daemon/sockets.h"
 
 static char folder[] = "/tmp/hydnsd-sockets-XXXXXX", path[64], other[64];
 

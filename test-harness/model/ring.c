@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A ring between its producer (publish/ring.c) and its consumer (hydnsd/intake.c), in all orders. */
-#include "hydnsd/intake.c"
+/* A ring between its producer (publish/ring.c) and its consumer (hydnsd/resolvers/intake.c), in all orders. */
+#include "hydnsd/resolvers/intake.c"
 
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@ from harness.network import SERVICE
 from harness.run import SOON, wait_until
 
 
-SETTLE = 0.05     # seconds, the most that hydnsd waits before it acts on a renewal (hydnsd/renewals.h)
+SETTLE = 0.05     # seconds, the most that hydnsd waits before it acts on a renewal (hydnsd/resolvers/renewals.h)
 STALL = 0.3       # seconds without a look, after which the two of the last tenth of a TTL may not have been enough
 
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/control/families.h"
+
+#include <string.h>
+
+#include "hydnsd/resolvers/services.h"
+
+struct serving {
+	uint32_t authority;
+	struct hydnsd_families *out;
+};
+
+static void note_service(const struct hydns_service_key *key, uint32_t authority, void *arg)
+{
+	const struct serving *s = arg;
+
+	if (s->authority == authority || s->authority == HYDNS_AUTHORITIES)
+		s->out->served[IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)key->addr) ? HYDNSD_IPV4 : HYDNSD_IPV6] = true;
+}
+
+void hydnsd_families_of(struct hydnsd *d, uint32_t authority, struct hydnsd_families *out)
+{
+	struct serving s = { authority, out };
+
+	memset(out, 0, sizeof(*out));
+	hydnsd_services_each(d, note_service, &s);
+	for (uint32_t f = 0; f < HYDNSD_FAMILIES; f++)
+		out->passed[f] = out->served[f] && hydnsd_sources_none(d, f, &out->why[f]);
+}
+
+bool hydnsd_families_none(const struct hydnsd_families *f)
+{
+	bool served = false, answered = false;
+
+	for (uint32_t i = 0; i < HYDNSD_FAMILIES; i++) {
+		served |= f->served[i];
+		answered |= f->served[i] && !f->passed[i];
+	}
+	return served && !answered;
+}
+
+json_t *hydnsd_families_json(const struct hydnsd_families *f)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < HYDNSD_FAMILIES; i++)
+		if (f->passed[i])
+			json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "family", f->why[i].family, "note",
+				f->why[i].note, "mend", f->why[i].mend));
+	return list;
+}

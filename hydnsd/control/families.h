@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Address families: by which of them a resolver is asked, and which are passed as a whole by source validation. */
+#ifndef HYDNSD_CONTROL_FAMILIES_H
+#define HYDNSD_CONTROL_FAMILIES_H
+
+#include <jansson.h>
+
+#include "hydnsd/daemon/daemon.h"
+#include "hydnsd/netdev/sources.h"
+
+struct hydnsd_families {
+	bool served[HYDNSD_FAMILIES];
+	bool passed[HYDNSD_FAMILIES];  /* although served */
+	struct hydnsd_sources_state why[HYDNSD_FAMILIES]; /* of those that are passed */
+};
+
+/* authority: HYDNS_AUTHORITIES means all resolvers together. */
+void hydnsd_families_of(struct hydnsd *d, uint32_t authority, struct hydnsd_families *out);
+/* It is asked, and all that it is asked is passed. */
+bool hydnsd_families_none(const struct hydnsd_families *f);
+/* Those that are passed: [{family, note, mend}]. */
+json_t *hydnsd_families_json(const struct hydnsd_families *f);
+
+#endif

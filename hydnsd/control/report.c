@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "config.h"
+
+#include "hydnsd/control/report.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hydnsd/control/activity.h"
+#include "hydnsd/netdev/addresses.h"
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/netdev/links.h"
+#include "hydnsd/daemon/log.h"
+#include "hydnsd/daemon/pause.h"
+#include "hydnsd/resolvers/services.h"
+#include "hydnsd/resolvers/session.h"
+#include "hydnsd/netdev/sources.h"
+#include "hydnsd/control/text.h"
+
+#define RCODE_MASK 0x000f
+
+static json_t *number(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+const char *hydnsd_reason_name(unsigned i)
+{
+	static const char *const names[] = {
+#define HYDNS_REASON(name, text) #name,
+#include "hydns/reasons.def"
+#undef HYDNS_REASON
+	};
+
+	return names[i];
+}
+
+/* -- status -------------------------------------------------------------------------------------------- */
+static json_t *interfaces(struct hydnsd *d)
+{
+	static const char *const modes[] = {
+		[HYDNS_ATTACH_NATIVE] = "native", [HYDNS_ATTACH_GENERIC] = "generic",
+		[HYDNS_ATTACH_DISPATCHER] = "dispatcher",
+	};
+	json_t *list = json_array();
+	struct hydnsd_link_state l;
+
+	for (uint32_t i = 0; hydnsd_links_get(d, i, &l); i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "name", l.name, "mode",
+			modes[d->options.attach_mode], "attached", (int)l.attached, "note", l.note));
+	return list;
+}
+
+static json_t *sources(struct hydnsd *d)
+{
+	json_t *list = json_array();
+	struct hydnsd_sources_state s;
+
+	for (uint32_t i = 0; hydnsd_sources_get(d, i, &s); i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:i, s:s, s:s}", "family", s.family, "rp_filter",
+			s.rp_filter, "routes", (int)s.routes, "prefixes", (int)s.prefixes, "note", s.note, "mend", s.mend));
+	return list;
+}
+
+struct service_filter {
+	json_t *list;
+	uint32_t authority;
+};
+
+static json_t *service_text(const struct hydns_service_key *key)
+{
+	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)key->addr);
+	char address[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN + 16];
+
+	inet_ntop(v4 ? AF_INET : AF_INET6, key->addr + (v4 ? 12 : 0), address, sizeof(address));
+	snprintf(text, sizeof(text), v4 ? "%s:%u" : "[%s]:%u", address, ntohs(key->port));
+	return json_string(text);
+}
+
+static void add_service(const struct hydns_service_key *key, uint32_t authority, void *arg)
+{
+	struct service_filter *f = arg;
+
+	if (authority == f->authority)
+		json_array_append_new(f->list, service_text(key));
+}
+
+static void add_missing(const struct hydns_service_key *key, const char *why, void *list)
+{
+	json_array_append_new(list, json_pack("{s:o, s:s}", "service",
+		key->port ? service_text(key) : json_string("a socket"), "why", why));
+}
+
+/* This host's own queries come by no interface. */
+static bool is_this_host(const struct hydnsd *d, const struct hydns_acl_entry *e)
+{
+	static const uint8_t loopback[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
+
+	return (e->prefixlen >= 104 && memcmp(e->addr, loopback, sizeof(loopback)) == 0) ||
+	       (e->prefixlen == 128 && hydnsd_addresses_have(d, e->addr));
+}
+
+static int clients_allowed(const struct hydnsd *d, const struct hydnsd_authority *a)
+{
+	int allowed = 0;
+
+	for (uint32_t i = 0; i < a->acl_count; i++)
+		allowed += a->acl[i].action != HYDNS_ACL_PASS && !is_this_host(d, &a->acl[i]);
+	return allowed;
+}
+
+/* Of one kind, or, HYDNS_NOTES, of all. */
+static json_t *notes(const struct hydnsd_authority *a, enum hydns_note_kind kind)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < a->note_count; i++)
+		if (kind == HYDNS_NOTES || a->note[i].kind == kind)
+			json_array_append_new(list, json_string(a->note[i].text));
+	return list;
+}
+
+static json_t *resolver_status(struct hydnsd *d, uint32_t i)
+{
+	const struct hydnsd_authority *a = &d->authority[i];
+	uint64_t age = hydnsd_authority_age(d, i);
+	struct service_filter services = { json_array(), i };
+	json_t *missing = json_array();
+	struct hydns_counts counts;
+
+	hydnsd_rules_counts(d->rules, i, &counts);
+	hydnsd_services_each(d, add_service, &services);
+	hydnsd_services_missing(d, i, add_missing, missing);
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o}",
+		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
+		"pid", (int)a->hello.pid, "state", hydnsd_authority_state_name(d, i),
+		"rules", number(counts.rules), "epoch", number(hydnsd_authority_epoch(d, i)),
+		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNSD_NS_PER_MS),
+		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
+		"clients_allowed", clients_allowed(d, a), "notes", notes(a, HYDNS_NOTES),
+		"obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
+}
+
+static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, uint32_t))
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
+		if (d->authority[i].state != HYDNSD_AUTHORITY_FREE &&
+		    d->authority[i].state != HYDNSD_AUTHORITY_CLOSING)
+			json_array_append_new(list, one(d, i));
+	return list;
+}
+
+static json_t *plugin_sockets(const struct hydnsd *d)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < d->options.plugin_socket.count; i++)
+		json_array_append_new(list, json_string(d->options.plugin_socket.item[i]));
+	return list;
+}
+
+json_t *hydnsd_report_status(struct hydnsd *d)
+{
+	__u64 bytes = 0;
+	bool paused = false;
+
+	hydns_kern_memory(d->kern, &bytes);
+	hydns_kern_paused(d->kern, &paused);
+	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:i, s:i, s:o}",
+		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(), "config", d->options.config,
+		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNSD_NS_PER_SEC),
+		"paused", (int)paused, "paused_kept", (int)hydns_pause_noted(d->options.state_dir), "adopted", (int)d->adopted,
+		"ipv6", (int)d->options.ipv6, "vlan", (int)d->options.vlan,
+		"routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
+		"sources", sources(d), "plugin_sockets", plugin_sockets(d),
+		"capacity", (int)d->options.capacity, "fitting", (int)hydnsd_rules_fitting(d->rules),
+		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
+		"limbo", (int)hydnsd_rules_limbo(d->rules), "memory_bytes", number(bytes),
+		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_absent_bytes()),
+		"plugin_connections", (int)hydnsd_sessions_count(d),
+		"plugin_connections_most", (int)d->options.plugin_connections,
+		"resolvers", each_resolver(d, resolver_status));
+}
+
+/* -- stats --------------------------------------------------------------------------------------------- */
+static json_t *reasons_object(const uint64_t *reasons)
+{
+	json_t *o = json_object();
+
+	for (unsigned i = 0; i < HYDNS_REASONS; i++)
+		json_object_set_new(o, hydnsd_reason_name(i), number(reasons[i]));
+	return o;
+}
+
+static uint64_t passed(const uint64_t *reasons)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < HYDNS_REASONS; i++)
+		if (i != HYDNS_R_ANSWERED && i != HYDNS_R_ABORTED)
+			sum += reasons[i];
+	return sum;
+}
+
+static json_t *rejections_object(const struct hydnsd *d)
+{
+	json_t *o = json_object();
+
+	for (unsigned i = HYDNSD_ACCEPTED + 1; i < HYDNSD_REJECTIONS; i++)
+		json_object_set_new(o, hydnsd_rejection_name((enum hydnsd_rejection)i),
+				    number(d->rejected[i]));
+	return o;
+}
+
+static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
+{
+	struct hydnsd_ring_counts rings;
+	struct hydns_counts c;
+
+	hydnsd_authority_counts(d, i, &c);
+	hydnsd_session_ring_counts(d, d->authority[i].session, &rings);
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"authority", (int)i, "identity", d->authority[i].hello.identity,
+		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
+		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
+		"cookie_valid", number(c.cookie_valid), "cookie_client", number(c.cookie_client),
+		"cookie_invalid", number(c.cookie_invalid),
+		"rules", number(c.rules), "octets", number(c.octets),
+		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
+		"queries_seen", number(rings.queries & INT64_MAX),
+		"offered", number(rings.offered & INT64_MAX),
+		"dropped_offers", number(rings.dropped & INT64_MAX)); /* JSON's integers are signed */
+}
+
+/* How often clients came up against each, by the name of its option. */
+static json_t *bounds_object(const struct hydnsd *d)
+{
+	const struct hydnsd_reached *r = &d->reached;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "plugin-connections", number(r->plugin_connections),
+		"plugin-connections-per-user", number(r->plugin_connections_per_user),
+		"plugin-requests", number(r->plugin_requests), "plugin-rate", number(r->plugin_rate),
+		"plugin-log-rate", number(hydnsd_log_left_out()));
+}
+
+json_t *hydnsd_report_stats(struct hydnsd *d)
+{
+	const struct hydnsd_rules_counters *c = hydnsd_rules_counters(d->rules);
+	uint64_t reasons[HYDNS_REASONS] = { 0 };
+	json_t *offers;
+
+	hydns_kern_stats(d->kern, (__u64 *)reasons);
+	offers = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "received", number(d->offers_received),
+		"admitted", number(c->admitted), "replaced", number(c->replaced),
+		"evicted", number(c->evicted), "changed", number(d->changed),
+		"rejected", rejections_object(d));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "reasons", reasons_object(reasons),
+		"answered", number(reasons[HYDNS_R_ANSWERED]), "passed", number(passed(reasons)),
+		"offers", offers, "expired", number(c->expired), "withdrawn", number(c->withdrawn),
+		"renewed", number(c->renewed), "dropped_sessions", number(d->sessions_dropped),
+		"held_back", number(d->reached.plugin_requests + d->reached.plugin_rate),
+		"bounds", bounds_object(d), "withdrawals_waiting", number(hydnsd_jobs_waiting(d->jobs)),
+		"resolvers", each_resolver(d, resolver_stats));
+}
+
+/* -- rules --------------------------------------------------------------------------------------------- */
+json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle)
+{
+	const struct hydns_rule *r = hydns_store_rule(hydnsd_rules_store(d->rules), handle);
+	char name[HYDNSD_NAME_TEXT], type[HYDNSD_TYPE_TEXT];
+	int64_t left = (int64_t)(r->base_ns / HYDNSD_NS_PER_MS + r->expire_ms) - (int64_t)hydnsd_now_ms();
+
+	return json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:i, s:i, s:b}",
+		"name", hydnsd_name_text(hydns_rule_name(r), r->name_len, name),
+		"type", hydnsd_type_text(ntohs(r->qtype), type), "variant", (int)r->variant,
+		"authority", (int)r->authority, "ttl", number(r->expire_ms / 1000),
+		"expires_in_ms", json_integer(left > 0 ? left : 0),
+		"hits", number(hydns_store_hits(hydnsd_rules_store(d->rules), handle)),
+		"rate", (double)hydnsd_rules_rate(d->rules, handle) / 1e6,
+		"size", HYDNSD_HEADER + r->name_len + 4 + r->answer_len,
+		"rcode", ntohs(r->reply_flags) & RCODE_MASK, "secure", r->flags & HYDNS_RULE_SECURE);
+}
+
+/* The hottest rules: a heap whose root is the coldest of those kept. */
+static void sift_down(struct hydnsd_ranked *heap, uint32_t count, uint32_t at)
+{
+	for (;;) {
+		uint32_t child = 2 * at + 1;
+		struct hydnsd_ranked hold = heap[at];
+
+		if (child >= count)
+			return;
+		if (child + 1 < count && heap[child + 1].rate < heap[child].rate)
+			child++;
+		if (heap[child].rate >= hold.rate)
+			return;
+		heap[at] = heap[child];
+		heap[child] = hold;
+		at = child;
+	}
+}
+
+static int hotter_first(const void *a, const void *b)
+{
+	uint64_t x = ((const struct hydnsd_ranked *)a)->rate, y = ((const struct hydnsd_ranked *)b)->rate;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+uint32_t hydnsd_report_hottest(struct hydnsd *d, struct hydnsd_ranked *heap, uint32_t limit, int resolver)
+{
+	struct hydns_store *s = hydnsd_rules_store(d->rules);
+	uint32_t count = 0;
+
+	for (uint32_t h = hydns_store_next(s, 0); h; h = hydns_store_next(s, h)) {
+		struct hydnsd_ranked r = { hydnsd_rules_rate(d->rules, h), h };
+
+		if (resolver >= 0 && hydns_store_rule(s, h)->authority != resolver)
+			continue;
+		if (count < limit) {
+			heap[count++] = r;
+			if (count == limit)
+				for (uint32_t i = limit / 2 + 1; i-- > 0; )
+					sift_down(heap, count, i);
+		} else if (limit && r.rate > heap[0].rate) {
+			heap[0] = r;
+			sift_down(heap, count, 0);
+		}
+	}
+	qsort(heap, count, sizeof(*heap), hotter_first);
+	return count;
+}
+
+static json_t *hottest_rules(struct hydnsd *d, uint32_t limit, int resolver)
+{
+	struct hydnsd_ranked *heap = calloc(limit + 1, sizeof(*heap));
+	json_t *list = json_array();
+	uint32_t count = heap ? hydnsd_report_hottest(d, heap, limit, resolver) : 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		json_array_append_new(list, hydnsd_report_rule(d, heap[i].handle));
+	free(heap);
+	return list;
+}
+
+json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver)
+{
+	return json_pack("{s:o}", "rules", hottest_rules(d, limit, resolver));
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What the control protocol tells (doc/architecture.md), as JSON objects; NULL without memory. */
+#ifndef HYDNSD_CONTROL_REPORT_H
+#define HYDNSD_CONTROL_REPORT_H
+
+#include <jansson.h>
+#include "hydnsd/daemon/daemon.h"
+#include "hydnsd/rules/wire.h"
+
+json_t *hydnsd_report_status(struct hydnsd *d);
+json_t *hydnsd_report_stats(struct hydnsd *d);
+/* Hottest first. resolver: an authority, or -1 for all. */
+json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver);
+json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
+
+/* What an operator wants explained: a question, a client, or a client's question. */
+struct hydnsd_asked {
+	struct hydnsd_name name;       /* len 0: any */
+	uint16_t qtype;                /* network order */
+	uint8_t variant;
+	bool has_client;
+	uint8_t client[16];            /* IPv4-mapped, network order */
+};
+json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q);
+
+/* What explain.c and top.c need: one rule; the hottest rules, in room for limit + 1 of them, their number. */
+json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle);
+struct hydnsd_ranked {
+	uint64_t rate;
+	uint32_t handle;
+};
+uint32_t hydnsd_report_hottest(struct hydnsd *d, struct hydnsd_ranked *heap, uint32_t limit, int resolver);
+const char *hydnsd_reason_name(unsigned reason);
+#define HYDNSD_REPORT_LIMIT 10000
+
+#endif

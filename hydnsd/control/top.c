@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What is asked most: rules by their hits, and questions without a rule as far as hydnsd has heard of them (absent.h). */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hydnsd/rules/absent.h"
+#include "hydnsd/control/activity.h"
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/control/families.h"
+#include "hydnsd/netdev/links.h"
+#include "hydnsd/control/report.h"
+#include "hydnsd/resolvers/services.h"
+#include "hydnsd/control/text.h"
+
+#define WHY 160
+
+/* What keeps the rules of each resolver from answering; NULL: nothing. */
+struct reach {
+	const char *obstacle[HYDNS_AUTHORITIES];
+};
+
+static void note_service(const struct hydns_service_key *key, uint32_t authority, void *arg)
+{
+	bool *served = arg;
+
+	(void)key;
+	served[authority] = true;
+}
+
+static bool attached_anywhere(const struct hydnsd *d)
+{
+	struct hydnsd_link_state l;
+
+	for (uint32_t i = 0; hydnsd_links_get(d, i, &l); i++)
+		if (l.attached)
+			return true;
+	return false;
+}
+
+static void look_around(struct hydnsd *d, struct reach *out)
+{
+	bool served[HYDNS_AUTHORITIES] = { false }, paused = false, attached = attached_anywhere(d);
+
+	hydns_kern_paused(d->kern, &paused);
+	hydnsd_services_each(d, note_service, served);
+	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++) {
+		const char **o = &out->obstacle[i];
+		struct hydnsd_families families;
+
+		hydnsd_families_of(d, i, &families);
+		*o = NULL;
+		if (paused)
+			*o = "the kernel path is paused";
+		else if (!attached)
+			*o = "the program is attached to no interface";
+		else if (!d->authority[i].live || hydnsd_authority_age(d, i) >= HYDNS_HEARTBEAT_STALE_NS)
+			*o = "its resolver gives no sign of life or has not finished registering";
+		else if (!served[i])
+			*o = "its resolver has registered no address to answer at";
+		else if (d->authority[i].session && !d->authority[i].acl_count)
+			*o = "its resolver lets no client be answered";
+		else if (hydnsd_families_none(&families))
+			*o = "this host's routes or rp_filter keep out all clients of its resolver: see above";
+	}
+}
+
+static const char *rule_obstacle(struct hydnsd *d, const struct reach *reach, const struct hydns_rule *rule)
+{
+	if (reach->obstacle[rule->authority])
+		return reach->obstacle[rule->authority];
+	if (rule->epoch != hydnsd_authority_epoch(d, rule->authority))
+		return "its resolver has withdrawn everything since";
+	if (hydnsd_authority_rests(d, rule))
+		return "it waits until hydnsd has withdrawn what changed while it was away";
+	return NULL;
+}
+
+/* -- rows -------------------------------------------------------------------------------------------------- */
+static json_t *rule_row(struct hydnsd *d, const struct reach *reach, uint32_t handle)
+{
+	const char *why = rule_obstacle(d, reach, hydns_store_rule(hydnsd_rules_store(d->rules), handle));
+	json_t *row = hydnsd_report_rule(d, handle);
+
+	json_object_set_new(row, "where", json_string(why ? "resolver" : "kernel"));
+	json_object_set_new(row, "why", json_string(why ? why : ""));
+	return row;
+}
+
+static json_t *absent_row(const struct hydnsd_absence *a, uint64_t now_ms)
+{
+	char name[HYDNSD_NAME_TEXT], type[HYDNSD_TYPE_TEXT], why[WHY];
+	uint64_t age = now_ms - a->at_ms;
+
+	snprintf(why, sizeof(why), "%s %llu.%llu s ago: %s", a->left ? "removed" : "offer refused",
+		 (unsigned long long)age / 1000, (unsigned long long)age / 100 % 10, hydnsd_absent_text(a));
+	return json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:s}",
+		"name", hydnsd_name_text(a->name, a->name_len, name), "type", hydnsd_type_text(ntohs(a->qtype), type),
+		"variant", (int)a->variant, "authority", (int)a->authority, "rate", (double)a->rate / 1e6,
+		"where", "resolver", "reason", hydnsd_absent_reason(a), "why", why);
+}
+
+struct gathering {
+	struct hydnsd *d;
+	json_t *list;
+	uint64_t now_ms;
+};
+
+static void gather(const struct hydnsd_absence *a, void *arg)
+{
+	struct gathering *g = arg;
+
+	if (g->d->authority[a->authority].state == HYDNSD_AUTHORITY_FREE ||
+	    hydns_store_find(hydnsd_rules_store(g->d->rules), a->name, a->name_len, a->qtype, a->variant, a->authority))
+		return;                /* it has a rule again */
+	json_array_append_new(g->list, absent_row(a, g->now_ms));
+}
+
+static int hotter_first(const void *a, const void *b)
+{
+	double x = json_real_value(json_object_get(*(json_t *const *)a, "rate"));
+	double y = json_real_value(json_object_get(*(json_t *const *)b, "rate"));
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The hottest of both lists, whose references it takes; NULL without memory. */
+static json_t *hottest_of(json_t *rules, json_t *absent, uint32_t limit)
+{
+	size_t count = 0, i;
+	json_t **row, *r, *out = json_array();
+
+	row = calloc(json_array_size(rules) + json_array_size(absent) + 1, sizeof(*row));
+	if (row && out) {
+		json_array_foreach(rules, i, r)
+			row[count++] = r;
+		json_array_foreach(absent, i, r)
+			row[count++] = r;
+		qsort(row, count, sizeof(*row), hotter_first);
+		for (i = 0; i < count && i < limit; i++)
+			json_array_append(out, row[i]);
+	}
+	free(row);
+	json_decref(rules);
+	json_decref(absent);
+	return out;
+}
+
+static json_t *names(struct hydnsd *d, uint32_t limit)
+{
+	struct gathering g = { d, json_array(), hydnsd_now_ms() };
+	struct hydnsd_ranked *ranked = calloc(limit + 1, sizeof(*ranked));
+	uint32_t count = ranked ? hydnsd_report_hottest(d, ranked, limit, -1) : 0;
+	json_t *rules = json_array();
+	struct reach reach;
+
+	look_around(d, &reach);
+	for (uint32_t i = 0; i < count; i++)
+		json_array_append_new(rules, rule_row(d, &reach, ranked[i].handle));
+	free(ranked);
+	hydnsd_absent_each(d->absent, g.now_ms, gather, &g);
+	return hottest_of(rules, g.list, limit);
+}
+
+/* -- the whole --------------------------------------------------------------------------------------------- */
+static json_t *all_notes(const struct hydnsd *d)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
+		for (uint32_t k = 0; d->authority[i].state != HYDNSD_AUTHORITY_FREE && k < d->authority[i].note_count; k++)
+			json_array_append_new(list, json_pack("{s:i, s:s, s:s}", "authority", (int)i, "identity",
+				d->authority[i].hello.identity, "note", d->authority[i].note[k].text));
+	return list;
+}
+
+json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit)
+{
+	uint64_t reasons[HYDNS_REASONS], window = hydnsd_activity_window(d, reasons);
+	uint64_t answered = reasons[HYDNS_R_ANSWERED], dns = answered;
+	json_t *why = json_object();
+	struct hydnsd_families families;
+
+	hydnsd_families_of(d, HYDNS_AUTHORITIES, &families);
+	/* the share is of queries to resolvers, not of all packets on the wire: those passed unread are unknown */
+	for (unsigned k = HYDNS_R_BAD_CHECKSUM; k < HYDNS_REASONS; k++) {
+		if (k == HYDNS_R_EMPTY || !reasons[k])
+			continue;
+		dns += reasons[k];
+		json_object_set_new(why, hydnsd_reason_name(k), json_integer((json_int_t)reasons[k]));
+	}
+	return json_pack("{s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o}", "window_ms", (json_int_t)window,
+		"answered", (json_int_t)answered, "passed", (json_int_t)(dns - answered),
+		"share", dns ? (double)answered / (double)dns : 0.0, "reasons", why, "notes", all_notes(d),
+		"families_passed", hydnsd_families_json(&families), "names", names(d, limit));
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Where hydnsctl and hydnsd meet unless told otherwise. The pin directory's default is in abi.h. */
+#ifndef HYDNSD_CTL_DEFAULTS_H
+#define HYDNSD_CTL_DEFAULTS_H
+
+#ifndef HYDNS_CONTROL_SOCKET
+#define HYDNS_CONTROL_SOCKET "/run/hydns/control.sock"
+#endif
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* hydnsctl: reads the command line and calls the command. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hydnsd/ctl/common.h"
+#include "hydnsd/ctl/defaults.h"
+#include "hydnsd/ctl/usage.h"
+#include "hydnsd/daemon/pause.h"
+#include "hydnsd/control/report.h"
+
+void ctl_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("hydnsctl: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+static int parse_limit(const char *text, unsigned *out)
+{
+	char *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (errno || end == text || *end || text[0] == '-' || n < 1 || n > HYDNSD_REPORT_LIMIT) {
+		ctl_error("-n takes a number from 1 to %d, not '%s'", HYDNSD_REPORT_LIMIT, text);
+		return -EINVAL;
+	}
+	*out = (unsigned)n;
+	return 0;
+}
+
+struct given {
+	unsigned options;              /* CTL_TAKES_* */
+	bool help;
+};
+
+/* Fills c and *given from the options; returns -1 to go on, or an exit code. */
+static int parse_options(int argc, char **argv, struct ctl *c, struct given *given)
+{
+	int o;
+
+	while ((o = getopt_long(argc, argv, ctl_short_options, ctl_long_options(), NULL)) != -1) {
+		switch (o) {
+		case 's': c->socket_path = optarg; break;
+		case 'p': c->pin_dir = optarg; break;
+		case CTL_OPT_STATE: c->state_dir = optarg; break;
+		case 'j': c->json = true; given->options |= CTL_TAKES_JSON; break;
+		case CTL_OPT_ONCE: c->once = true; given->options |= CTL_TAKES_ONCE; break;
+		case CTL_OPT_DO: c->dnssec_ok = true; given->options |= CTL_TAKES_DO; break;
+		case CTL_OPT_NOREC: c->norec = true; given->options |= CTL_TAKES_NOREC; break;
+		case CTL_OPT_ZONE: c->zone = optarg; given->options |= CTL_TAKES_ZONE; break;
+		case CTL_OPT_ALL: c->all = true; given->options |= CTL_TAKES_ALL; break;
+		case CTL_OPT_CLIENT: c->client = optarg; given->options |= CTL_TAKES_CLIENT; break;
+		case 'n':
+			if (parse_limit(optarg, &c->limit))
+				return CTL_USAGE;
+			given->options |= CTL_TAKES_LIMIT;
+			break;
+		case 'h':
+			given->help = true;
+			break;
+		case 'V':
+			printf("%s (hydnsctl, ABI %d)\n", PACKAGE_VERSION_TEXT, HYDNS_ABI_VERSION);
+			return CTL_OK;
+		case CTL_OPT_TABLE:
+			ctl_print_table();
+			return CTL_OK;
+		default:
+			fputs("Try 'hydnsctl --help'.\n", stderr);
+			return CTL_USAGE;
+		}
+	}
+	return -1;
+}
+
+static int run_command(const struct ctl *c, const struct given *given, const char *name, int argc, char **argv)
+{
+	const struct ctl_command *cmd = ctl_command(name);
+
+	if (!cmd) {
+		ctl_error("no such command: %s; try 'hydnsctl --help'", name);
+		return CTL_USAGE;
+	}
+	if (given->help) {
+		ctl_help_command(cmd);
+		return CTL_OK;
+	}
+	if (given->options & ~cmd->takes || argc < cmd->min_args || argc > cmd->max_args) {
+		ctl_error("usage: hydnsctl %s; try 'hydnsctl %s --help'", cmd->synopsis, name);
+		return CTL_USAGE;
+	}
+	return cmd->run(c, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	struct ctl c = {.socket_path = HYDNS_CONTROL_SOCKET, .pin_dir = HYDNS_PIN_DIR,
+			.state_dir = HYDNS_STATE_DIR};
+	struct given given = {0};
+	int rc = parse_options(argc, argv, &c, &given);
+
+	if (rc < 0 && optind < argc) {
+		rc = run_command(&c, &given, argv[optind], argc - optind - 1, argv + optind + 1);
+	} else if (rc < 0 && given.help) {
+		ctl_help();
+		rc = CTL_OK;
+	} else if (rc < 0) {
+		ctl_error("no command; try 'hydnsctl --help'");
+		rc = CTL_USAGE;
+	}
+	if (fflush(stdout) || ferror(stdout)) {
+		ctl_error("cannot write to standard output: %s", strerror(errno));
+		return CTL_ERROR;
+	}
+	return rc;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Figures and tables for people, JSON for programs. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hydnsd/ctl/common.h"
+
+const char *ctl_count(json_int_t n, char buf[CTL_TEXT])
+{
+	char digits[24];
+	int len = snprintf(digits, sizeof(digits), "%" JSON_INTEGER_FORMAT, n), at = 0;
+
+	for (int i = 0; i < len; i++) {
+		if (i && digits[i - 1] != '-' && (len - i) % 3 == 0)
+			buf[at++] = ',';
+		buf[at++] = digits[i];
+	}
+	buf[at] = 0;
+	return buf;
+}
+
+const char *ctl_bytes(double n, char buf[CTL_TEXT])
+{
+	static const char *const unit[] = {"octets", "KiB", "MiB", "GiB", "TiB"};
+	unsigned u = 0;
+
+	while (n >= 1024 && u < 4) {
+		n /= 1024;
+		u++;
+	}
+	snprintf(buf, CTL_TEXT, u ? "%.1f %s" : "%.0f %s", n, unit[u]);
+	return buf;
+}
+
+const char *ctl_duration(json_int_t ms, char buf[CTL_TEXT])
+{
+	long long s = ms / 1000;
+
+	if (ms < 1000)
+		snprintf(buf, CTL_TEXT, "%lld ms", (long long)ms);
+	else if (s < 60)
+		snprintf(buf, CTL_TEXT, "%.1f s", (double)ms / 1000);
+	else if (s < 3600)
+		snprintf(buf, CTL_TEXT, "%lld min %lld s", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(buf, CTL_TEXT, "%lld h %lld min", s / 3600, s / 60 % 60);
+	else
+		snprintf(buf, CTL_TEXT, "%lld d %lld h", s / 86400, s / 3600 % 24);
+	return buf;
+}
+
+const char *ctl_share(double part, double whole, char buf[CTL_TEXT])
+{
+	if (whole > 0)
+		snprintf(buf, CTL_TEXT, "%.1f %%", 100 * part / whole);
+	else
+		strcpy(buf, "-");
+	return buf;
+}
+
+const char *ctl_rate(double per_second, char buf[CTL_TEXT])
+{
+	if (per_second < 10)
+		snprintf(buf, CTL_TEXT, "%.2f/s", per_second);
+	else if (per_second < 1000)
+		snprintf(buf, CTL_TEXT, "%.1f/s", per_second);
+	else
+		strcat((char *)ctl_count((json_int_t)(per_second + 0.5), buf), "/s");
+	return buf;
+}
+
+void ctl_json(json_t *object)
+{
+	json_dumpf(object, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(object);
+}
+
+json_int_t ctl_int(const json_t *object, const char *key)
+{
+	const json_t *v = json_object_get(object, key);
+
+	return json_is_real(v) ? (json_int_t)json_real_value(v) : json_integer_value(v);
+}
+
+double ctl_real(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+const char *ctl_str(const json_t *object, const char *key)
+{
+	const char *s = json_string_value(json_object_get(object, key));
+
+	return s ? s : "";
+}
+
+#define COLUMNS_MAX 12
+
+struct ctl_table {
+	unsigned columns;
+	char align[COLUMNS_MAX];
+	size_t width[COLUMNS_MAX];
+	json_t *cells;                 /* strings, row by row */
+};
+
+struct ctl_table *ctl_table_new(const char *format)
+{
+	struct ctl_table *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->cells = json_array();
+	if (!t || !t->cells || strlen(format) > COLUMNS_MAX) {
+		ctl_error("out of memory");
+		exit(CTL_ERROR);
+	}
+	t->columns = (unsigned)strlen(format);
+	memcpy(t->align, format, t->columns);
+	return t;
+}
+
+void ctl_cell(struct ctl_table *t, const char *text)
+{
+	unsigned column = (unsigned)(json_array_size(t->cells) % t->columns);
+	size_t width = strlen(text);
+
+	/* What is not UTF-8 has no place in names, types or notes: show that it was there. */
+	if (json_array_append_new(t->cells, json_string(text)))
+		json_array_append_new(t->cells, json_string("?"));
+	if (width > t->width[column])
+		t->width[column] = width;
+}
+
+void ctl_table_print(struct ctl_table *t, unsigned indent)
+{
+	size_t i, gap = 0;             /* owed blanks: never printed before the end of a line */
+	json_t *cell;
+
+	json_array_foreach(t->cells, i, cell) {
+		unsigned column = (unsigned)(i % t->columns);
+		const char *text = json_string_value(cell);
+		size_t fill = t->width[column] - json_string_length(cell);
+
+		if (column == 0)
+			gap = indent;
+		if (t->align[column] == 'r')
+			gap += fill;
+		if (*text)
+			printf("%*s%s", (int)gap, "", text);
+		gap = (*text ? 0 : gap) + (t->align[column] == 'l' ? fill : 0) + 2;
+		if (column + 1 == t->columns)
+			putchar('\n');
+	}
+	json_decref(t->cells);
+	free(t);
+}

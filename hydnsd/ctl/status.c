@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* status, pause and resume. Without the daemon they read and write the pinned maps. */
+#include "config.h"
+
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hydnsd/ctl/common.h"
+#include "hydnsd/daemon/pause.h"
+
+/* "unbound 1.22.0" */
+static void resolver_title(const json_t *r, char *out, size_t room)
+{
+	const char *version = ctl_str(r, "version");
+
+	/* Taken over by a new hydnsd from the pins, which hold no names. */
+	if (!ctl_str(r, "identity")[0])
+		snprintf(out, room, "a resolver that has not connected again");
+	else
+		snprintf(out, room, "%s%s%s", ctl_str(r, "identity"), version[0] ? " " : "", version);
+}
+
+static void print_interfaces(const json_t *list)
+{
+	struct ctl_table *t = ctl_table_new("llll");
+	const json_t *i;
+	size_t n;
+
+	puts("interfaces");
+	if (!json_array_size(list))
+		puts("  none");
+	json_array_foreach(list, n, i) {
+		ctl_cell(t, ctl_str(i, "name"));
+		ctl_cell(t, ctl_str(i, "mode"));
+		ctl_cell(t, json_is_true(json_object_get(i, "attached")) ? "attached" : "NOT ATTACHED");
+		ctl_cell(t, ctl_str(i, "note"));
+	}
+	ctl_table_print(t, 2);
+}
+
+static void print_sources(const json_t *list)
+{
+	const json_t *s;
+	size_t n;
+
+	if (json_array_size(list))
+		puts("sources");
+	json_array_foreach(list, n, s) {
+		const char *mode = ctl_str(s, "rp_filter"), *mend = ctl_str(s, "mend");
+
+		printf("  %s  ", ctl_str(s, "family"));
+		if (ctl_str(s, "note")[0])
+			printf("%s%s%s\n", ctl_str(s, "note"), mend[0] ? ": " : "", mend);
+		else
+			printf("answered from where the host has a route to%s%s\n", mode[0] ? "; rp_filter: " : "", mode);
+	}
+}
+
+static void print_list(const char *label, const json_t *strings, const char *separator)
+{
+	const json_t *s;
+	size_t n;
+
+	if (!json_array_size(strings))
+		return;
+	printf("     %-10s ", label);
+	json_array_foreach(strings, n, s)
+		printf("%s%s", n ? separator : "", json_string_value(s));
+	putchar('\n');
+}
+
+static void print_missing(const json_t *list)
+{
+	const json_t *m;
+	size_t n;
+
+	json_array_foreach(list, n, m)
+		printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, "service"), ctl_str(m, "why"));
+}
+
+static void print_resolver(const json_t *r)
+{
+	char title[96], a[CTL_TEXT], b[CTL_TEXT];
+
+	resolver_title(r, title, sizeof(title));
+	printf("  %" JSON_INTEGER_FORMAT "  %s, pid %" JSON_INTEGER_FORMAT ", %s\n", ctl_int(r, "authority"),
+	       title, ctl_int(r, "pid"), ctl_str(r, "state"));
+	printf("     %-10s %s, epoch %" JSON_INTEGER_FORMAT ", ", "rules", ctl_count(ctl_int(r, "rules"), a),
+	       ctl_int(r, "epoch"));
+	if (json_is_number(json_object_get(r, "heartbeat_age_ms")))
+		printf("heartbeat %s ago\n", ctl_duration(ctl_int(r, "heartbeat_age_ms"), b));
+	else
+		puts("no heartbeat");
+	print_list("services", json_object_get(r, "services"), ", ");
+	print_missing(json_object_get(r, "missing"));
+	if (ctl_int(r, "acl_entries"))
+		printf("     %-10s %s access-control prefixes\n", "clients",
+		       ctl_count(ctl_int(r, "acl_entries"), a));
+	else
+		printf("     %-10s none: every client is left to the resolver\n", "clients");
+	print_list("note", json_object_get(r, "notes"), "\n                ");
+}
+
+static const char *pause_text(bool paused, bool kept)
+{
+	if (paused)
+		return kept ? "PAUSED: every query goes to the resolver ('hydnsctl resume' ends this)" :
+		       "PAUSED, but not beyond the next stop of hydnsd ('hydnsctl pause' again makes it last)";
+	return kept ? "on, but PAUSED from the next start of hydnsd ('hydnsctl resume' ends this)" : "on";
+}
+
+static void print_status(const json_t *s)
+{
+	char a[CTL_TEXT], b[CTL_TEXT], share[CTL_TEXT], mem[CTL_TEXT];
+	json_int_t rules = ctl_int(s, "rules"), capacity = ctl_int(s, "capacity"), fitting = ctl_int(s, "fitting");
+	const json_t *r, *resolvers = json_object_get(s, "resolvers");
+	size_t n;
+
+	printf("hydnsd       %s, ABI %" JSON_INTEGER_FORMAT ", pid %" JSON_INTEGER_FORMAT ", up %s\n",
+	       ctl_str(s, "version"), ctl_int(s, "abi"), ctl_int(s, "pid"),
+	       ctl_duration(ctl_int(s, "uptime_s") * 1000, a));
+	printf("kernel path  %s\n", pause_text(json_is_true(json_object_get(s, "paused")),
+					 json_is_true(json_object_get(s, "paused_kept"))));
+	printf("rules        %s of %s (%s)", ctl_count(rules, a), ctl_count(capacity, b),
+	       ctl_share((double)rules, (double)capacity, share));
+	printf(", %s waiting for a grace period\n", ctl_count(ctl_int(s, "limbo"), a));
+	if (fitting && fitting < capacity)
+		printf("             full: answers are so large that %s rules fit; for more, raise capacity\n",
+		       ctl_count(fitting, a));
+	printf("memory       %s of maps", ctl_bytes(ctl_real(s, "memory_bytes"), mem));
+	printf(", %s in hydnsd\n", ctl_bytes(ctl_real(s, "daemon_bytes"), mem));
+	printf("plugins      %s of at most %s connections\n", ctl_count(ctl_int(s, "plugin_connections"), a),
+	       ctl_count(ctl_int(s, "plugin_connections_most"), b));
+	print_interfaces(json_object_get(s, "interfaces"));
+	print_sources(json_object_get(s, "sources"));
+	puts("resolvers");
+	if (!json_array_size(resolvers))
+		puts("  none has registered");
+	json_array_foreach(resolvers, n, r)
+		print_resolver(r);
+}
+
+/* -- without the daemon --------------------------------------------------------------------------------- */
+
+static void add_link(const char *ifname, unsigned ifindex, void *arg)
+{
+	char now[IF_NAMESIZE] = "";
+	const char *note = "";
+
+	/* The kernel tells the index in the interface's own namespace, which need not be this one. */
+	if (!ifindex)
+		note = "the interface has gone";
+	else if (!if_indextoname(ifindex, now) || strcmp(now, ifname))
+		note = "renamed, or in another network namespace";
+	json_array_append_new(arg, json_pack("{s:s, s:b, s:s}", "name", ifname, "attached", ifindex != 0,
+					     "note", note));
+}
+
+static json_t *page_objects(const struct ctl *c)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < HYDNS_AUTHORITIES; i++) {
+		__u32 epoch;
+		__u64 age;
+
+		if (ctl_pins_page(c, i, &epoch, &age))
+			continue;
+		json_array_append_new(list, json_pack("{s:i, s:I, s:o, s:s}", "authority", (int)i,
+			"epoch", (json_int_t)epoch,
+			"heartbeat_age_ms", age == UINT64_MAX ? json_null() : json_integer(age / 1000000),
+			"state", age <= HYDNS_HEARTBEAT_STALE_NS ? "alive" : "gone"));
+	}
+	return list;
+}
+
+static int status_from_pins(const struct ctl *c, const char *no_daemon)
+{
+	struct hydns_geometry g;
+	json_t *links, *pages, *o;
+	char why[CTL_WHY], a[CTL_TEXT];
+	bool paused;
+	json_int_t slots;
+	size_t n;
+	const json_t *p;
+
+	if (!ctl_pins_exist(c)) {
+		ctl_error("%s", no_daemon);
+		ctl_error("nothing is pinned in %s either: no query is answered in the kernel%s", c->pin_dir,
+			  hydns_pause_noted(c->state_dir) ? "; and PAUSED when hydnsd is started, until 'hydnsctl "
+			  "resume'" : "");
+		return CTL_ERROR;
+	}
+	if (ctl_pins_paused(c, &paused, why) || ctl_pins_geometry(c, &g, why)) {
+		ctl_error("%s", no_daemon);
+		ctl_error("%s", why);
+		return CTL_ERROR;
+	}
+	links = json_array();
+	ctl_pins_links(c, add_link, links);
+	pages = page_objects(c);
+	slots = (json_int_t)g.lines * HYDNS_LINE_WORDS;
+	o = json_pack("{s:b, s:I, s:b, s:b, s:I, s:o, s:o}", "daemon", 0, "abi", (json_int_t)g.abi_version,
+		      "paused", paused, "paused_kept", hydns_pause_noted(c->state_dir), "slots", slots, "interfaces", links, "resolvers", pages);
+	if (c->json) {
+		ctl_json(o);
+		return CTL_OK;
+	}
+	printf("hydnsd       NOT RUNNING\n             %s\n", no_daemon);
+	printf("kernel path  %s (read from %s, ABI %u)\n", paused ? "PAUSED" :
+	       "on: rules already published are answered until they expire", c->pin_dir, g.abi_version);
+	printf("slots        %s\n", ctl_count(slots, a));
+	print_interfaces(links);
+	puts(json_array_size(pages) ? "resolvers" : "resolvers\n  none");
+	json_array_foreach(pages, n, p) {
+		printf("  %" JSON_INTEGER_FORMAT "  %s, epoch %" JSON_INTEGER_FORMAT "\n",
+		       ctl_int(p, "authority"), ctl_str(p, "state"), ctl_int(p, "epoch"));
+	}
+	json_decref(o);
+	return CTL_OK;
+}
+
+int ctl_cmd_status(const struct ctl *c, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return ctl_show(c, "status", print_status, status_from_pins);
+}
+
+/* -- pause, resume ------------------------------------------------------------------------------------------ */
+
+/* Without the daemon: the pinned map, if there is one, and the note for the next hydnsd. */
+static enum ctl_reach turn_alone(const struct ctl *c, bool pause, const char **where, char why[CTL_WHY])
+{
+	bool pinned = ctl_pins_exist(c);
+	int rc;
+
+	if (pinned && ctl_pins_pause(c, pause, why))
+		return CTL_REFUSED;
+	rc = hydns_pause_note(c->state_dir, pause);
+	if (rc) {
+		snprintf(why, CTL_WHY, "cannot note in %s that hydnsd is to be %s: %s: mend that, or name another with "
+			 "--state-dir and state-dir: in hydnsd.conf%s", c->state_dir, pause ? "paused" : "resumed",
+			 strerror(-rc), pinned ? "; until hydnsd is started it is done in the pinned map" : "");
+		return CTL_REFUSED;
+	}
+	*where = pinned ? " (hydnsd is not running; done in the pinned map)" :
+		 " (hydnsd is not running; this holds when it is started)";
+	return CTL_ANSWERED;
+}
+
+/* What hydnsd has done now, but cannot do again at its next start. */
+static enum ctl_reach check_kept(const json_t *reply, bool pause, char why[CTL_WHY])
+{
+	const char *error = ctl_str(reply, "not_kept"), *state_dir = ctl_str(reply, "state_dir");
+
+	if (!error[0])
+		return CTL_ANSWERED;
+	snprintf(why, CTL_WHY, "%s, but only until hydnsd is stopped, for it cannot note it in %s: %s: mend that, and "
+		 "repeat the command", pause ? "paused" : "resumed", state_dir, error);
+	return CTL_REFUSED;
+}
+
+static int turn(const struct ctl *c, bool pause)
+{
+	json_t *reply = NULL;
+	char why[CTL_WHY];
+	enum ctl_reach reach = ctl_call(c, json_pack("{s:s}", "cmd", pause ? "pause" : "resume"), &reply, why);
+	const char *where = "";
+
+	if (reach == CTL_NO_DAEMON)
+		reach = turn_alone(c, pause, &where, why);
+	else if (reach == CTL_ANSWERED)
+		reach = check_kept(reply, pause, why);
+	if (reach != CTL_ANSWERED) {
+		ctl_error("%s", why);
+		json_decref(reply);
+		return CTL_ERROR;
+	}
+	hydns_pause_sync(reply ? ctl_str(reply, "state_dir") : c->state_dir);
+	json_decref(reply);
+	printf("%s%s\n", pause ? "paused: every query goes to the resolver until 'hydnsctl resume'" :
+	       "resumed: rules are answered in the kernel again", where);
+	return CTL_OK;
+}
+
+int ctl_cmd_pause(const struct ctl *c, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return turn(c, true);
+}
+
+int ctl_cmd_resume(const struct ctl *c, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return turn(c, false);
+}

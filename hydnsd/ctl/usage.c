@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "config.h"
+
+#include "hydnsd/ctl/usage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "hydnsd/ctl/defaults.h"
+#include "hydnsd/daemon/pause.h"
+
+struct known_option {
+	const char *name, *value;      /* value: what stands for it in the help; NULL: it takes none */
+	int letter;                    /* or CTL_OPT_* */
+	unsigned bit;                  /* CTL_TAKES_*; 0: general */
+	const char *takes;             /* for completion: file, directory, number, text or flag; NULL: not shown */
+	const char *help;
+};
+
+static const struct known_option options[] = {
+	{"socket", "PATH", 's', 0, "file", "control socket of hydnsd [" HYDNS_CONTROL_SOCKET "]"},
+	{"pin-dir", "DIR", 'p', 0, "directory", "where the maps are pinned [" HYDNS_PIN_DIR "]"},
+	{"state-dir", "DIR", CTL_OPT_STATE, 0, "directory", "where a pause is kept [" HYDNS_STATE_DIR "]"},
+	{"json", NULL, 'j', CTL_TAKES_JSON, "flag", "prints one JSON object"},
+	{"limit", "N", 'n', CTL_TAKES_LIMIT, "number", "how many names or rules, 1 to 10000"},
+	{"once", NULL, CTL_OPT_ONCE, CTL_TAKES_ONCE, "flag", "prints once, on a terminal too"},
+	{"do", NULL, CTL_OPT_DO, CTL_TAKES_DO, "flag", "for queries with the DO bit"},
+	{"norec", NULL, CTL_OPT_NOREC, CTL_TAKES_NOREC, "flag", "for queries without RD"},
+	{"client", "ADDRESS", CTL_OPT_CLIENT, CTL_TAKES_CLIENT, "text", "for queries from this client"},
+	{"zone", "ZONE", CTL_OPT_ZONE, CTL_TAKES_ZONE, "text", "all names at and below this one"},
+	{"all", NULL, CTL_OPT_ALL, CTL_TAKES_ALL, "flag", "all rules"},
+	{"help", NULL, 'h', 0, "flag", "this text; with a command, the command's"},
+	{"version", NULL, 'V', 0, "flag", "version and ABI"},
+	{"print-options", NULL, CTL_OPT_TABLE, 0, NULL, NULL},         /* commands and options, for completion */
+};
+#define OPTIONS (sizeof(options) / sizeof(options[0]))
+
+const char ctl_short_options[] = "s:p:jn:hV";
+
+#define UNREACHABLE "hydnsd cannot be reached or refuses"
+#define WITHOUT     "neither hydnsd nor the pinned maps can be reached"
+
+static const struct ctl_command commands[] = {
+	{"status", ctl_cmd_status, 0, 0, CTL_TAKES_JSON, "status [--json]", "daemon, interfaces, rules, resolvers", {{0}},
+	 "Prints the daemon, the kill switch, interfaces, rules and memory, and each resolver with its services and notes.\n"
+	 "A note names a setting of the resolver that keeps answers out of the kernel. Without hydnsd, as root: what the\n"
+	 "pinned maps say.\n", WITHOUT},
+	{"stats", ctl_cmd_stats, 0, 0, CTL_TAKES_JSON, "stats [--json]", "what became of every packet, offer and rule", {{0}},
+	 "Prints every packet that the program has seen, by outcome; offers by what became of them; rules that ended;\n"
+	 "answers by resolver. Without hydnsd, as root: the outcomes alone, from the pinned maps.\n", WITHOUT},
+	{"top", ctl_cmd_top, 0, 0, CTL_TAKES_JSON | CTL_TAKES_LIMIT | CTL_TAKES_ONCE, "top [--json] [-n N] [--once]",
+	 "the hottest names, where they are answered, and why not in the kernel", {{0}},
+	 "Prints the share answered in the kernel during the last seconds, why queries passed, and the hottest names, those\n"
+	 "of rules and those that were offered or withdrawn lately and have no rule. RATE: answers a second of a rule; without\n"
+	 "one, queries a second that the resolver had, or the rule's rate when it left. On a terminal it goes on until q.\n",
+	 UNREACHABLE},
+	{"rules", ctl_cmd_rules, 0, 0, CTL_TAKES_JSON | CTL_TAKES_LIMIT, "rules [--json] [-n N]",
+	 "rules in the kernel, hottest first", {{0}},
+	 "Prints a line for each rule, 20 unless -n says otherwise. FOR tells its queries: do, those with the DO bit;\n"
+	 "norec, those without RD; do norec; plain, all others.\n", UNREACHABLE},
+	{"explain", ctl_cmd_explain, 0, 2, CTL_TAKES_JSON | CTL_TAKES_DO | CTL_TAKES_NOREC | CTL_TAKES_CLIENT,
+	 "explain [NAME TYPE [--do] [--norec]] [--client ADDRESS] [--json]",
+	 "why a name, or a client, is or is not answered in the kernel",
+	 {{"NAME", "domain name, with or without the last dot"}, {"TYPE", "record type, such as AAAA, or TYPEn"}},
+	 "Prints \"answered in kernel\" or \"answered by the resolver\", the reason in words, and the rule if there is one.\n",
+	 UNREACHABLE},
+	{"flush", ctl_cmd_flush, 0, 1, CTL_TAKES_ZONE | CTL_TAKES_ALL, "flush NAME | --zone ZONE | --all",
+	 "withdraw rules (the resolver's cache stays)",
+	 {{"NAME", "every rule whose answer contains this name goes"}, {0}},
+	 "Withdraws rules and prints how many; when it returns, none of them is answered any more. The resolver's own cache\n"
+	 "stays: to remove stale data, flush that, which withdraws the rules as well.\n", UNREACHABLE},
+	{"pause", ctl_cmd_pause, 0, 0, 0, "pause", "kill switch: every query goes to the resolver; works without the daemon",
+	 {{0}}, "Turns the kernel path off until `hydnsctl resume' and says so. Rules stay and age.\n", WITHOUT},
+	{"resume", ctl_cmd_resume, 0, 0, 0, "resume", "ends a pause; works without the daemon", {{0}},
+	 "Turns the kernel path on again and says so.\n", WITHOUT},
+	{"doctor", ctl_cmd_doctor, 0, 64, CTL_TAKES_JSON, "doctor [--json] [INTERFACE...]",
+	 "looks for what keeps this host from working well, and tells the mend",
+	 {{"INTERFACE", "look at these; default: those that hydnsd uses"}, {0}},
+	 "Prints a finding a line: ok; skip, could not be looked at; warn, works, but less well than it could; fail, does not\n"
+	 "work until it is mended. Changes nothing.\n", "something is to mend (warn or fail)"},
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+const struct ctl_command *ctl_command(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+const struct option *ctl_long_options(void)
+{
+	static struct option longs[OPTIONS + 1];
+
+	for (size_t i = 0; i < OPTIONS; i++)
+		longs[i] = (struct option){
+			options[i].name, options[i].value ? required_argument : no_argument, NULL, options[i].letter,
+		};
+	return longs;
+}
+
+/* Those of the set, and the general ones. */
+static void print_options(unsigned takes)
+{
+	char text[32];
+
+	for (size_t i = 0; i < OPTIONS; i++) {
+		const struct known_option *o = &options[i];
+
+		if (!o->help || (o->bit && !(o->bit & takes)))
+			continue;
+		snprintf(text, sizeof(text), "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+		if (o->letter < CTL_OPT_ONCE)
+			printf("  -%c, %-17s %s\n", o->letter, text, o->help);
+		else
+			printf("      %-17s %s\n", text, o->help);
+	}
+}
+
+void ctl_help(void)
+{
+	puts("usage: hydnsctl [--socket PATH] [--pin-dir DIR] [--state-dir DIR] COMMAND ...\n"
+	     "       hydnsctl COMMAND --help\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("  %-43s %s\n", commands[i].synopsis, commands[i].summary);
+	putchar('\n');
+	print_options(~0U);
+	puts("\nExit status: 0 done, 1 error (doctor: something is to mend), 2 wrong usage. See hydnsctl(8).");
+}
+
+void ctl_help_command(const struct ctl_command *c)
+{
+	printf("usage: hydnsctl %s\n\n%s\n", c->synopsis, c->prints);
+	for (int i = 0; i < CTL_ARGUMENTS && c->argument[i].name; i++)
+		printf("  %-21s %s\n", c->argument[i].name, c->argument[i].help);
+	print_options(c->takes);
+	printf("\nExit status: 0 done%s; 1 %s; 2 wrong usage.\n",
+	       strcmp(c->name, "doctor") ? "" : ", every finding is ok or skip", c->failure);
+}
+
+void ctl_print_table(void)
+{
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (options[i].takes) {
+			printf("%s\t%s\t\n", options[i].name, options[i].takes);
+			if (options[i].letter < CTL_OPT_ONCE)
+				printf("%c\t%s\t\n", options[i].letter, options[i].takes);
+		}
+	for (size_t i = 0; i < COMMANDS; i++) {
+		printf("%s\tcommand\t", commands[i].name);
+		for (int k = 0; k < CTL_ARGUMENTS && commands[i].argument[k].name; k++)
+			printf("%s ", commands[i].argument[k].name);
+		for (size_t k = 0; k < OPTIONS; k++)
+			if (options[k].bit & commands[i].takes)
+				printf("--%s ", options[k].name);
+		putchar('\n');
+	}
+}

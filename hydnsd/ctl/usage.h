@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The commands and options of hydnsctl: a table, from which parsing, help and completion come. */
+#ifndef HYDNSD_CTL_USAGE_H
+#define HYDNSD_CTL_USAGE_H
+
+#include <getopt.h>
+
+#include "hydnsd/ctl/common.h"
+
+/* A set of options that a command knows besides the general ones. */
+enum ctl_option_bit {
+	CTL_TAKES_JSON = 1, CTL_TAKES_LIMIT = 2, CTL_TAKES_ONCE = 4, CTL_TAKES_DO = 8, CTL_TAKES_ZONE = 16,
+	CTL_TAKES_ALL = 32, CTL_TAKES_NOREC = 64, CTL_TAKES_CLIENT = 128,
+};
+
+struct ctl_argument {
+	const char *name;              /* as in the synopsis */
+	const char *help;
+};
+
+#define CTL_ARGUMENTS 2
+
+struct ctl_command {
+	const char *name;
+	int (*run)(const struct ctl *c, int argc, char **argv);
+	int min_args, max_args;
+	unsigned takes;                /* CTL_TAKES_* */
+	const char *synopsis, *summary;
+	struct ctl_argument argument[CTL_ARGUMENTS];
+	const char *prints;            /* what it does and prints, in lines that end with a newline */
+	const char *failure;           /* when its exit status is 1 */
+};
+
+/* NULL: there is no such command. */
+const struct ctl_command *ctl_command(const char *name);
+
+/* Of getopt_long(): the value that an option returns is its letter, or what follows the letters. */
+enum ctl_option_value { CTL_OPT_ONCE = 256, CTL_OPT_DO, CTL_OPT_NOREC, CTL_OPT_ZONE, CTL_OPT_ALL, CTL_OPT_CLIENT, CTL_OPT_STATE, CTL_OPT_TABLE };
+extern const char ctl_short_options[];
+const struct option *ctl_long_options(void);
+
+void ctl_help(void);
+void ctl_help_command(const struct ctl_command *c);
+/* For completion: lines of fields with tabs between: option or its letter, what it takes, nothing; or command, the word
+ * "command", what it takes. */
+void ctl_print_table(void);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* CLOCK_MONOTONIC, the only clock that rules and pages know. */
+#ifndef HYDNSD_DAEMON_CLOCK_H
+#define HYDNSD_DAEMON_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define HYDNSD_NS_PER_MS  1000000ULL
+#define HYDNSD_NS_PER_SEC 1000000000ULL
+
+static inline uint64_t hydnsd_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * HYDNSD_NS_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t hydnsd_now_ms(void)
+{
+	return hydnsd_now_ns() / HYDNSD_NS_PER_MS;
+}
+
+#endif

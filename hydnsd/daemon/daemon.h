@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What the parts of the daemon share. */
+#ifndef HYDNSD_DAEMON_DAEMON_H
+#define HYDNSD_DAEMON_DAEMON_H
+
+#include <netinet/in.h>
+
+#include "hydns-kern/loader.h"
+#include "hydnsd/resolvers/authority.h"
+#include "hydnsd/daemon/grace.h"
+#include "hydnsd/daemon/loop.h"
+#include "hydnsd/daemon/options.h"
+#include "hydnsd/rules/rules.h"
+
+struct hydnsd_sessions;
+struct hydnsd_services;
+struct hydnsd_links;
+struct hydnsd_addresses;
+struct hydnsd_sources;
+struct hydnsd_control;
+struct hydnsd_jobs;
+struct hydnsd_activity;
+struct hydnsd_former;
+
+struct hydnsd {
+	struct hydnsd_options options;
+	int argc;                      /* to read the options again */
+	char *const *argv;
+	int signal_fd;
+	uint64_t started_ns;
+	bool pid_written;
+	bool partial_checksum;         /* the program takes unfinished checksums */
+	bool adopted;                  /* the store was there before us */
+	bool keep;                     /* stop, but leave the program answering */
+	struct hydnsd_loop *loop;
+	struct hydns_kern *kern;
+	struct hydnsd_rules *rules;
+	struct hydnsd_grace *grace;
+	struct hydnsd_jobs *jobs;
+	struct hydnsd_sessions *sessions;
+	struct hydnsd_services *services;
+	struct hydnsd_links *links;
+	struct hydnsd_addresses *addresses;
+	struct hydnsd_sources *sources;
+	struct hydnsd_control *control;
+	struct hydnsd_activity *activity;
+	struct hydnsd_former *former;  /* NULL: it has left no counts */
+	struct hydnsd_absent *absent;
+	struct hydnsd_authority authority[HYDNS_AUTHORITIES];
+	uint64_t offers_received;
+	uint64_t rejected[HYDNSD_REJECTIONS];
+	struct hydnsd_reached {        /* how often clients came up against the option of this name */
+		uint64_t plugin_connections, plugin_connections_per_user, plugin_requests, plugin_rate;
+	} reached;
+	uint64_t sessions_dropped;     /* for a broken ring or message */
+	uint64_t cookie_jobs;          /* begun so far ... */
+	uint64_t cookie_job[HYDNS_AUTHORITIES]; /* ... and the last one of each resolver (cookies.c) */
+	uint64_t changed;              /* names that resolvers said had changed */
+};
+
+#endif

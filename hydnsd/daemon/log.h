@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* One line an event: what happened, why, and what mends it. To stderr or syslog. */
+#ifndef HYDNSD_DAEMON_LOG_H
+#define HYDNSD_DAEMON_LOG_H
+
+#include <stdint.h>
+
+enum hydnsd_log_level {
+	HYDNSD_LOG_ERROR,
+	HYDNSD_LOG_WARNING,
+	HYDNSD_LOG_INFO,
+	HYDNSD_LOG_DEBUG,
+};
+enum hydnsd_log_target { HYDNSD_LOG_STDERR, HYDNSD_LOG_SYSLOG };
+
+/* May be called again to change either. Before the first call: stderr, INFO. */
+void hydnsd_log_open(enum hydnsd_log_target target, enum hydnsd_log_level level);
+
+void hydnsd_log(enum hydnsd_log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* How many lines clients may cause: so many at once, after a pause, and then so many a second (1 to 1000). May be called
+ * again. Before the first call: one. */
+void hydnsd_log_limit(uint32_t at_once, uint32_t rate);
+/* Of those, how many were left out so far. */
+uint64_t hydnsd_log_left_out(void);
+/* For lines that clients cause: they must not be able to fill the log. What is left out is counted in a later line. */
+void hydnsd_log_client(enum hydnsd_log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

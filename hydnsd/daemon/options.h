@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * hydnsd's options: one table says name, type, range, default and help of each; the config file, the
+ * command line, --help and --print-options all read it.
+ */
+#ifndef HYDNSD_DAEMON_OPTIONS_H
+#define HYDNSD_DAEMON_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define HYDNSD_LIST_MAX 32
+#define HYDNSD_CONNECTIONS_MOST 256
+#define HYDNSD_OPTION_ERROR 512
+
+struct hydnsd_list {
+	uint32_t count;
+	char *item[HYDNSD_LIST_MAX];
+};
+
+enum hydnsd_auto { HYDNSD_AUTO, HYDNSD_YES, HYDNSD_NO };
+
+enum hydnsd_vlan_offload { HYDNSD_VLAN_OFFLOAD_REFUSE, HYDNSD_VLAN_OFFLOAD_OFF, HYDNSD_VLAN_OFFLOAD_TRUST };
+enum hydnsd_reply_path { HYDNSD_REPLY_SWAP, HYDNSD_REPLY_FIB };
+
+struct hydnsd_options {
+	char *config;
+	struct hydnsd_list interface;
+	uint32_t attach_mode;          /* enum hydns_attach_mode */
+	char *pin_dir;
+	char *state_dir;
+	struct hydnsd_list plugin_socket;
+	char *plugin_group;
+	uint32_t plugin_connections;
+	uint32_t plugin_connections_per_user;
+	uint32_t plugin_requests;
+	uint32_t plugin_burst;
+	uint32_t plugin_rate;          /* a second */
+	uint32_t plugin_log_burst;
+	uint32_t plugin_log_rate;      /* a second */
+	char *control_socket;
+	char *control_group;
+	uint32_t capacity;
+	uint32_t min_hits;
+	uint32_t ipv6;                 /* bool */
+	uint32_t vlan;                 /* bool */
+	uint32_t vlan_offload;         /* enum hydnsd_vlan_offload */
+	uint32_t reply_path;           /* enum hydnsd_reply_path */
+	uint32_t partial_checksum;     /* enum hydnsd_auto */
+	char *user;
+	char *group;
+	uint32_t log_level;            /* enum hydnsd_log_level */
+	uint32_t log_target;           /* enum hydnsd_log_target */
+	char *pid_file;
+	uint32_t keep_on_exit;         /* bool */
+	/* what to do instead of running; command line only */
+	uint32_t check;
+	uint32_t clean;
+	uint32_t help;
+	uint32_t version;
+	uint32_t print_options;
+};
+
+/*
+ * Defaults, then the config file, then the command line: each replaces what the former said, lists as
+ * a whole. The default config file may be missing, one that --config names may not. Returns 0, or -1
+ * and one line in error (cause and mend); *out is written only on success and then freed by
+ * hydnsd_options_free().
+ */
+int hydnsd_options_read(int argc, char *const *argv, struct hydnsd_options *out,
+			char error[HYDNSD_OPTION_ERROR]);
+void hydnsd_options_free(struct hydnsd_options *o);
+
+/*
+ * Takes over from `fresh` what can change while running. Names of options that differ but need a
+ * restart are written to `needs_restart`, separated by spaces.
+ */
+void hydnsd_options_apply(struct hydnsd_options *current, struct hydnsd_options *fresh,
+			  char *needs_restart, size_t room);
+
+void hydnsd_options_help(FILE *out);
+/* One line an option: name, tab, type and range, tab, default. For the man page's test. */
+void hydnsd_options_print(FILE *out);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/daemon/pause.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_NAME "paused"
+
+void hydns_pause_prepare(const char *state_dir)
+{
+	mkdir(state_dir, 0755);
+}
+
+static int open_directory(const char *state_dir)
+{
+	int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return dir < 0 ? -errno : dir;
+}
+
+bool hydns_pause_noted(const char *state_dir)
+{
+	int dir = open_directory(state_dir);
+	struct stat st;
+	bool noted;
+
+	if (dir < 0)
+		return false;
+	noted = fstatat(dir, FILE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	close(dir);
+	return noted;
+}
+
+/* Nothing is written to a file that is there, nor to what a link points to: the directory may be hydnsd's user's, and
+ * the caller root. */
+static int make_file(int dir)
+{
+	int fd = openat(dir, FILE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return errno == EEXIST ? 0 : -errno;
+	close(fd);
+	return 0;
+}
+
+int hydns_pause_note(const char *state_dir, bool on)
+{
+	int dir, rc;
+
+	if (on)
+		hydns_pause_prepare(state_dir);
+	dir = open_directory(state_dir);
+	if (dir < 0)
+		return !on && dir == -ENOENT ? 0 : dir;
+	if (on)
+		rc = make_file(dir);
+	else
+		rc = unlinkat(dir, FILE_NAME, 0) && errno != ENOENT ? -errno : 0;
+	close(dir);
+	return rc;
+}
+
+int hydns_pause_sync(const char *state_dir)
+{
+	int dir = open_directory(state_dir), rc;
+
+	if (dir < 0)
+		return dir;
+	rc = fsync(dir) ? -errno : 0;
+	close(dir);
+	return rc;
+}

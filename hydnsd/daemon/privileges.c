@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/daemon/privileges.h"
+#include "hydnsd/daemon/sockets.h"
+
+#include <cap-ng.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int hydnsd_privileges_check(char *why, size_t room)
+{
+	if (capng_get_caps_process() == 0 && capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) &&
+	    capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_ADMIN))
+		return 0;
+	snprintf(why, room, "CAP_BPF and CAP_NET_ADMIN are missing: start hydnsd as root");
+	return -EPERM;
+}
+
+uid_t hydnsd_privileges_user(const struct hydnsd_options *o)
+{
+	const struct passwd *user = o->user ? getpwnam(o->user) : NULL;
+
+	return user ? user->pw_uid : geteuid();
+}
+
+struct identity {
+	int uid, gid;                  /* -1: stay */
+};
+
+static int look_up(const struct hydnsd_options *o, struct identity *out, char *why, size_t room)
+{
+	const struct passwd *user = o->user ? getpwnam(o->user) : NULL;
+	const struct group *group = o->group ? getgrnam(o->group) : NULL;
+
+	if (o->user && !user) {
+		snprintf(why, room, "user %s does not exist: create it or correct the option", o->user);
+		return -ENOENT;
+	}
+	if (o->group && !group) {
+		snprintf(why, room, "group %s does not exist: create it or correct the option", o->group);
+		return -ENOENT;
+	}
+	out->uid = user ? (int)user->pw_uid : -1;
+	out->gid = group ? (int)group->gr_gid : user ? (int)user->pw_gid : -1;
+	return 0;
+}
+
+/* A directory and what is in it, so that the new user may make and remove files there. Never what a symbolic link that
+ * this user could have made leads to. */
+static void give_directory(const char *path, const struct identity *to, bool contents)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	if (fchown(dirfd(dir), (uid_t)to->uid, (gid_t)-1)) {
+		closedir(dir);
+		return;
+	}
+	while (contents && (e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+		    fchownat(dirfd(dir), e->d_name, (uid_t)to->uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW))
+			break;
+	closedir(dir);
+}
+
+/* Sockets' directories only when they are ours alone, not /run or /tmp. */
+static void give_socket(const char *path, const struct identity *to)
+{
+	char copy[PATH_MAX];
+	const char *dir;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	dir = basename(dirname(copy));
+	if (hydnsd_socket_own(path, (uid_t)to->uid, (gid_t)-1, (mode_t)-1) == 0 && strcmp(dir, "hydns") == 0) {
+		snprintf(copy, sizeof(copy), "%s", path);
+		give_directory(dirname(copy), to, false);
+	}
+}
+
+static void give_files(const struct hydnsd_options *o, const struct identity *to)
+{
+	if (to->uid < 0)
+		return;
+	give_directory(o->pin_dir, to, true);
+	give_directory(o->state_dir, to, true);
+	for (uint32_t i = 0; i < o->plugin_socket.count; i++)
+		give_socket(o->plugin_socket.item[i], to);
+	give_socket(o->control_socket, to);
+}
+
+int hydnsd_privileges_drop(const struct hydnsd_options *o, char *why, size_t room)
+{
+	struct identity to;
+	int rc = look_up(o, &to, why, room);
+
+	if (rc)
+		return rc;
+	give_files(o, &to);
+	capng_clear(CAPNG_SELECT_ALL);
+	capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_BPF, CAP_NET_ADMIN, -1);
+	if (to.uid >= 0 || to.gid >= 0)
+		rc = capng_change_id(to.uid, to.gid, CAPNG_DROP_SUPP_GRP | CAPNG_CLEAR_BOUNDING);
+	else
+		rc = capng_apply(CAPNG_SELECT_ALL);
+	if (rc || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+		snprintf(why, room, "cannot drop rights (libcap-ng says %d): start hydnsd as root, without "
+			 "a restricting bounding set", rc);
+		return -EPERM;
+	}
+	return 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/netdev/netlink.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define BUFFER         65536
+#define DRAIN_MOST     16384           /* more than a socket's buffer holds */
+#define ANSWER_SECONDS 1               /* the kernel answers at once; for what nobody has thought of */
+#define TRIES          8               /* of a dump that changes interrupt */
+
+int hydnsd_netlink_listen(uint32_t groups, const struct sock_fprog *filter)
+{
+	const struct sockaddr_nl a = { .nl_family = AF_NETLINK, .nl_groups = groups };
+	int rc, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd >= 0 && !(filter && setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, sizeof(*filter))) &&
+	    !bind(fd, (const struct sockaddr *)&a, sizeof(a)))
+		return fd;
+	rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+void hydnsd_netlink_drain(int fd)
+{
+	int most = DRAIN_MOST;
+	char octet;
+
+	while (most-- && (recv(fd, &octet, sizeof(octet), MSG_DONTWAIT | MSG_TRUNC) >= 0 || errno == ENOBUFS))
+		;
+}
+
+static int open_asking(void)
+{
+	const struct timeval limit = { .tv_sec = ANSWER_SECONDS };
+	const int yes = 1;
+	int rc, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	/* strict: else the kernel would not look at table and type, and tell all routes */
+	if (fd >= 0 && !setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &yes, sizeof(yes)) &&
+	    !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)))
+		return fd;
+	rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+struct answer {
+	uint32_t seq;
+	int (*fn)(const struct nlmsghdr *h, void *arg);
+	void *arg;
+	bool interrupted;              /* a change came in between: some may be missing */
+	bool ended;
+	int error;
+};
+
+static void take_message(const struct nlmsghdr *h, struct answer *a)
+{
+	if (h->nlmsg_seq != a->seq)
+		return;
+	a->interrupted |= !!(h->nlmsg_flags & NLM_F_DUMP_INTR);
+	switch (h->nlmsg_type) {
+	case NLMSG_DONE:               /* both begin with a negative errno, or 0 */
+	case NLMSG_ERROR:
+		a->ended = true;
+		if (!a->error && h->nlmsg_len >= NLMSG_LENGTH(sizeof(int)))
+			a->error = *(const int *)NLMSG_DATA(h);
+		break;
+	case NLMSG_NOOP:
+		break;
+	default:
+		if (!a->error)
+			a->error = a->fn(h, a->arg);
+		a->ended |= a->error != 0;
+	}
+}
+
+/* A datagram of the kernel's, or with no octets what another process sent. Octets, or a negative errno. */
+static ssize_t take_datagram(int fd, char *buffer, int flags)
+{
+	struct sockaddr_nl from = { .nl_pid = 1 };
+	socklen_t len = sizeof(from);
+	ssize_t n;
+
+	do {
+		n = recvfrom(fd, buffer, BUFFER, flags, (struct sockaddr *)&from, &len);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return from.nl_pid ? 0 : n;
+}
+
+static int receive(int fd, struct answer *a)
+{
+	static char buffer[BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
+
+	while (!a->ended) {
+		ssize_t n = take_datagram(fd, buffer, 0);
+		size_t left = n > 0 ? (size_t)n : 0;
+
+		if (n < 0)
+			return (int)n;
+		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer; !a->ended && NLMSG_OK(h, left);
+		     h = NLMSG_NEXT(h, left))
+			take_message(h, a);
+	}
+	return a->error ? a->error : a->interrupted;
+}
+
+/* 0; 1: a change came in between; or a negative errno. */
+static int ask_once(struct nlmsghdr *request, int (*fn)(const struct nlmsghdr *h, void *arg), void *arg)
+{
+	static uint32_t seq;
+	struct answer a = { .seq = ++seq, .fn = fn, .arg = arg };
+	int rc, fd = open_asking();
+
+	if (fd < 0)
+		return fd;
+	request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	request->nlmsg_seq = a.seq;
+	rc = send(fd, request, request->nlmsg_len, 0) == (ssize_t)request->nlmsg_len ? 0 : -errno;
+	if (!rc)
+		rc = receive(fd, &a);
+	close(fd);
+	return rc;
+}
+
+int hydnsd_netlink_dump(struct nlmsghdr *request, void (*begin)(void *arg),
+			int (*fn)(const struct nlmsghdr *h, void *arg), void *arg)
+{
+	int rc = 1;
+
+	for (int tries = 0; rc == 1 && tries < TRIES; tries++) {
+		begin(arg);
+		rc = ask_once(request, fn, arg);
+	}
+	return rc == 1 ? -EAGAIN : rc;
+}
+
+bool hydnsd_netlink_hear(int fd, void (*fn)(const struct nlmsghdr *h, void *arg), void *arg)
+{
+	static char buffer[BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
+	bool lost = false;
+
+	for (int most = DRAIN_MOST; most; most--) {
+		ssize_t n = take_datagram(fd, buffer, MSG_DONTWAIT);
+		size_t left = n > 0 ? (size_t)n : 0;
+
+		lost |= n == -ENOBUFS;
+		if (n < 0 && n != -ENOBUFS)
+			break;
+		for (const struct nlmsghdr *h = (const struct nlmsghdr *)buffer; NLMSG_OK(h, left);
+		     h = NLMSG_NEXT(h, left))
+			fn(h, arg);
+	}
+	return lost;
+}
+
+const void *hydnsd_netlink_attr(const struct rtattr *a, int len, unsigned short type, size_t least)
+{
+	for (; RTA_OK(a, len); a = RTA_NEXT(a, len))
+		if ((a->rta_type & NLA_TYPE_MASK) == type)
+			return RTA_PAYLOAD(a) >= least ? RTA_DATA(a) : NULL;
+	return NULL;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* How much of what costs hydnsd much each user has asked for of late. By user, for a session is soon made anew. */
+#ifndef HYDNSD_RESOLVERS_ACCOUNTS_H
+#define HYDNSD_RESOLVERS_ACCOUNTS_H
+
+#include <sys/types.h>
+
+#include "hydnsd/daemon/tokens.h"
+
+#define HYDNSD_ACCOUNTS 64             /* users; of more, those who asked least of late are forgotten */
+
+struct hydnsd_accounts {
+	struct hydnsd_account {
+		uid_t uid;
+		struct hydnsd_tokens tokens;
+	} of[HYDNSD_ACCOUNTS];
+};
+
+/* 0: it may be done, and is counted; else how many ms the user has to wait. at_once: after a pause, and then one each so
+ * many ms. */
+uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint32_t at_once, uint32_t each_ms, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Rings. A plugin may write anything to its rings at any moment, so a frame is copied out before it is
+ * looked at, and the tail is kept here. Offers are taken in batches, so many frames a ring and turn that
+ * no resolver can starve another.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hydnsd/control/activity.h"
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/daemon/loop.h"
+#include "hydnsd/resolvers/session.h"
+#include "hydnsd/resolvers/session_internal.h"
+#include "hydnsd/rules/signature.h"
+
+#define FRAMES_PER_TURN 64             /* a ring */
+#define BATCH           16             /* offers that are admitted together */
+/* A plugin that fills this much of its ring while hydnsd sleeps would soon fill all of it: naps for a while. (No pause at all
+ * slows the plugin down, for both then fight for the line with the ring's head.) */
+#define RUSH_OCTETS     (HYDNS_RING_BYTES / 4)
+#define RUSH_MS         20
+#define NAP_NS          200000
+#define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
+#define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
+#define RING_MAP        HYDNS_RING_SIZE
+
+/* -- opening -------------------------------------------------------------------------------------------- */
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room)
+{
+	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct hydns_ring *shared;
+	struct stat st;
+
+	if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) || st.st_size != RING_MAP) {
+		snprintf(why, room, "a ring is not a sealed memfd of %d octets: use a plugin of this "
+			 "hydnsd's version", (int)RING_MAP);
+		return -EINVAL;
+	}
+	shared = mmap(NULL, RING_MAP, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shared == MAP_FAILED) {
+		int rc = -errno;
+
+		snprintf(why, room, "cannot map a ring: %s", strerror(-rc));
+		return rc;
+	}
+	r->shared = shared;
+	/* What a former hydnsd has not acted upon is still there. */
+	r->head = r->tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED);
+	hydnsd_progress_start(&r->progress, r->tail, changes);
+	return 0;
+}
+
+void hydnsd_ring_close(struct hydnsd_ring *r)
+{
+	if (r->shared)
+		munmap(r->shared, RING_MAP);
+	r->shared = NULL;
+}
+
+void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_ring_counts *out)
+{
+	const struct hydnsd_session *s = hydnsd_session_find(d, id);
+
+	*out = (struct hydnsd_ring_counts){ 0 };
+	for (uint32_t i = 0; s && i < s->rings; i++) {
+		const struct hydns_ring *ring = s->ring[i].shared;
+
+		out->queries += __atomic_load_n(&ring->queries, __ATOMIC_RELAXED);
+		out->offered += __atomic_load_n(&ring->offered, __ATOMIC_RELAXED);
+		out->dropped += __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
+	}
+}
+
+/* The plugin may be writing there: only what has the same key before and after counts. */
+static bool read_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_kept *out)
+{
+	const struct hydns_kept *table = (const struct hydns_kept *)((const uint8_t *)r->shared + HYDNS_RING_DATA +
+								      HYDNS_RING_BYTES);
+	const struct hydns_kept *k = &table[HYDNS_KEPT_PLACE(key)];
+
+	out->key = __atomic_load_n(&k->key, __ATOMIC_ACQUIRE);
+	out->at_ms = __atomic_load_n(&k->at_ms, __ATOMIC_RELAXED);
+	out->what = __atomic_load_n(&k->what, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return key && out->key == key && __atomic_load_n(&k->key, __ATOMIC_RELAXED) == key;
+}
+
+bool hydnsd_session_kept(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_kept *out)
+{
+	const struct hydnsd_session *s = hydnsd_session_find(d, id);
+	uint32_t now = (uint32_t)hydnsd_now_ms();
+	bool found = false;
+
+	for (uint32_t i = 0; s && i < s->rings; i++) {
+		struct hydns_kept k;
+
+		if (!read_kept(&s->ring[i], key, &k) || (found && now - k.at_ms >= now - out->at_ms))
+			continue;
+		*out = k;
+		found = true;
+	}
+	return found;
+}
+
+/* -- one frame ------------------------------------------------------------------------------------------ */
+union frame {
+	struct hydns_frame head;
+	struct hydns_offer offer;
+	struct hydns_changed changed;
+	uint8_t octet[HYDNSD_OFFER_MAX];
+	uint64_t align;
+};
+
+enum taken { TAKEN_NONE, TAKEN_FRAME, TAKEN_BROKEN };
+
+/* The plugin may use again what has been acted upon, for nobody need read it again should hydnsd die now. The line that
+ * says so is the plugin's too: it is written when there is news. */
+static void give_back(const struct hydnsd_begun *changes, struct hydnsd_ring *r)
+{
+	if (hydnsd_progress_advance(&r->progress, r->tail, changes))
+		__atomic_store_n(&r->shared->tail, r->progress.given, __ATOMIC_RELEASE);
+}
+
+/* Copies the next frame that is not padding; what was taken is given back with those after it, for the line that says
+ * so is the plugin's too. */
+static enum taken take(struct hydnsd_ring *r, union frame *out)
+{
+	const uint8_t *data = (const uint8_t *)r->shared + HYDNS_RING_DATA;
+
+	for (;;) {
+		uint32_t ready, at = r->tail & (HYDNS_RING_BYTES - 1);
+		struct hydns_frame head;
+
+		if (r->head == r->tail)
+			r->head = __atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE);
+		ready = r->head - r->tail;
+		if (ready == 0)
+			return TAKEN_NONE;
+		if (ready > HYDNS_RING_BYTES || ready % 8 || at % 8)
+			return TAKEN_BROKEN;
+		memcpy(&head, data + at, sizeof(head));
+		if (head.len < sizeof(head) || head.len % 8 || head.len > ready ||
+		    head.len > HYDNS_RING_BYTES - at)
+			return TAKEN_BROKEN;
+		if (head.type != HYDNS_FRAME_PAD) {
+			if (head.len > sizeof(*out))
+				return TAKEN_BROKEN;
+			memcpy(out, data + at, head.len);
+			out->head = head; /* the plugin may have changed it since the check */
+		}
+		r->tail += head.len;
+		if (head.type != HYDNS_FRAME_PAD)
+			return TAKEN_FRAME;
+	}
+}
+
+static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_authority *a,
+					 uint32_t i, const struct hydnsd_answer *answer)
+{
+	if (a->state != HYDNSD_AUTHORITY_READY)
+		return HYDNSD_REJECT_NOT_READY;
+	if (answer->epoch != hydnsd_authority_epoch(d, i))
+		return HYDNSD_REJECT_EPOCH;
+	if (answer->generation < a->min_generation ||
+	    hydnsd_changes_touch(&a->changes, answer->generation, answer->signature))
+		return HYDNSD_REJECT_GENERATION;
+	return HYDNSD_ACCEPTED;
+}
+
+/* Offers that have been checked and wait for the store: several at once, so that what each needs of memory comes while
+ * the others are checked. */
+static struct {
+	struct hydnsd_answer answer[BATCH];
+	uint32_t count;
+} batch;                               /* large; one thread */
+
+/* key: of the question; 0: it can't be read. */
+static void reject(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why)
+{
+	d->rejected[why]++;
+	if (key)
+		hydnsd_activity_refused(d, key, why);
+}
+
+static void reject_answer(struct hydnsd *d, uint32_t i, const struct hydnsd_answer *a, enum hydnsd_rejection why)
+{
+	const struct hydns_rule *head = &a->parts.head;
+
+	reject(d, a->parts.key, why);
+	if (why == HYDNSD_REJECT_KNOWN)
+		return;                /* it has a rule; most are of this kind */
+	hydnsd_absent_note(d->absent, &(struct hydnsd_absence){
+		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant, .authority = (uint8_t)i,
+		.qtype = head->qtype, .refused = why, .rate = hydnsd_absent_rate(a->count, a->window_ms),
+		.key = a->parts.key, .at_ms = hydnsd_now_ms(),
+	});
+}
+
+/* One that the checks refuse; from NAME on its name can be read. */
+static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, enum hydnsd_rejection why)
+{
+	uint64_t key = why > HYDNSD_REJECT_NAME ? hydnsd_activity_key(d, i, o) : 0;
+
+	reject(d, key, why);
+	if (!key)
+		return;
+	hydnsd_absent_note(d->absent, &(struct hydnsd_absence){
+		.name = o->data, .name_len = o->name_len, .variant = o->variant, .authority = (uint8_t)i,
+		.qtype = o->qtype, .refused = why, .rate = hydnsd_absent_rate(o->count, o->window_ms),
+		.key = key, .at_ms = hydnsd_now_ms(),
+	});
+}
+
+static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
+{
+	const struct hydnsd_authority *a = &d->authority[i];
+	const struct hydnsd_offerer by = {
+		.authority = i, .capacity = a->hello.capacity,
+		.refresh_percent = a->hello.refresh_percent,
+	};
+
+	for (uint32_t n = 0; n < batch.count; n++) {
+		struct hydnsd_answer *answer = &batch.answer[n];
+		enum hydnsd_rejection why = check_stamp(d, a, i, answer);
+
+		if (!why)
+			why = hydnsd_rules_admit(d->rules, &by, answer, now_ns);
+		if (why)
+			reject_answer(d, i, answer, why);
+	}
+	batch.count = 0;
+}
+
+static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, uint64_t now_ns)
+{
+	const struct hydnsd_authority *a = &d->authority[i];
+	const struct hydnsd_offer_limits limits = {
+		.now_ns = now_ns, .seed = hydnsd_rules_seed(d->rules), .place_seed = { a->hello.seed[0], a->hello.seed[1] },
+		.min_ttl = a->hello.min_ttl, .max_ttl = a->hello.max_ttl,
+		.rotates = a->hello.flags & HYDNS_AUTH_ROTATES,
+	};
+	struct hydnsd_answer *answer = &batch.answer[batch.count];
+	enum hydnsd_rejection why = hydnsd_offer_check(o, o->frame.len, &limits, answer);
+
+	d->offers_received++;
+	if (why) {
+		reject_offer(d, i, o, why);
+		return;
+	}
+	hydnsd_rules_prepare(d->rules, i, answer);
+	if (++batch.count == BATCH)
+		admit_batch(d, i, now_ns);
+}
+
+static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_t withdrawn)
+{
+	struct hydnsd_session *s = hydnsd_session_find(d, client);
+
+	(void)withdrawn;
+	if (s)
+		hydnsd_begun_done(&s->changes, tag);
+}
+
+/* What was offered since the change was made from the changed cache, and stays. Undone, a change of data stays in its
+ * ring for the next session. */
+static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w)
+{
+	const struct hydnsd_job_end end = {
+		.done = change_done, .client = s->id, .tag = hydnsd_begun_add(&s->changes), .patient = w->rrtype,
+	};
+
+	w->authority = (uint32_t)s->authority;
+	w->scope = HYDNS_SCOPE_NAME;
+	if (!hydnsd_jobs_withdraw(s->daemon, w, &end))
+		return;
+	if (w->rrtype)
+		change_done(s->daemon, s->id, end.tag, 0);
+	else
+		hydnsd_session_end(s, "out of memory: give hydnsd more");
+}
+
+/* Until then the rules that show the RRset send TTLs that are too low, and nothing worse. */
+static void follow(struct hydnsd_session *s, const struct hydnsd_renewal *n)
+{
+	struct hydnsd_withdrawal w = {
+		.generation = n->generation, .rrtype = ntohs(n->rrtype), .shown = n->shown, .end_ns = n->end_ns,
+		.name_len = n->name_len,
+	};
+
+	memcpy(w.name, n->name, n->name_len);
+	withdraw_older(s, &w);
+}
+
+/* Those renewals whose moment is over. They change the TTLs of what answers show. */
+static void settle(struct hydnsd_session *s)
+{
+	struct hydnsd_rules *rules = s->daemon->rules;
+	uint64_t now_ns = hydnsd_now_ns();
+	const struct hydnsd_renewal *n;
+
+	while ((n = hydnsd_renewals_take(&s->renewals, now_ns / HYDNSD_NS_PER_MS))) {
+		if (n->shared)
+			follow(s, n);
+		else if (n->shown != HYDNS_SHOWN_AUTHORITY)
+			hydnsd_rules_outdated(rules, (uint32_t)s->authority, n->name, n->name_len, n->rrtype,
+					      n->generation, now_ns);
+	}
+}
+
+/* False when the frame is broken. */
+static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c)
+{
+	struct hydnsd *d = s->daemon;
+	struct hydnsd_authority *a = &d->authority[s->authority];
+	struct hydnsd_withdrawal w = { .generation = c->generation, .name_len = c->name_len };
+
+	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len || c->shown > HYDNS_SHOWN_AUTHORITY ||
+	    !hydnsd_name_valid(c->data, c->name_len))
+		return false;
+	hydnsd_changes_note(&a->changes, c->generation,
+			    hydnsd_signature_of(c->data, c->name_len, hydnsd_rules_seed(d->rules)));
+	if (c->renewed) {
+		hydnsd_renewals_put(&s->renewals, c, hydnsd_now_ms());
+		return true;
+	}
+	d->changed++;
+	memcpy(w.name, c->data, c->name_len);
+	withdraw_older(s, &w);
+	return true;
+}
+
+static bool take_frame(struct hydnsd_session *s, const union frame *f, uint64_t now_ns)
+{
+	struct hydnsd *d = s->daemon;
+
+	switch (f->head.type) {
+	case HYDNS_FRAME_OFFER:
+		take_offer(d, (uint32_t)s->authority, &f->offer, now_ns);
+		return true;
+	case HYDNS_FRAME_CHANGED:
+		admit_batch(d, (uint32_t)s->authority, now_ns); /* they came before it */
+		return f->head.len >= sizeof(f->changed) && take_changed(s, &f->changed);
+	default:
+		return false;
+	}
+}
+
+/* -- all rings of a session ------------------------------------------------------------------------------ */
+/* True while the rings must wait for what was taken from them before. */
+static bool choked(const struct hydnsd_session *s)
+{
+	return hydnsd_begun_full(&s->changes) || hydnsd_renewals_full(&s->renewals);
+}
+
+/* Takes some frames; *taken of them. False: one is broken. */
+static bool take_frames(struct hydnsd_session *s, struct hydnsd_ring *r, uint64_t now_ns, uint32_t *taken)
+{
+	static union frame frame;      /* large; one thread */
+
+	for (*taken = 0; *taken < FRAMES_PER_TURN && !choked(s) && !s->dead; ++*taken) {
+		enum taken t = take(r, &frame);
+
+		if (t == TAKEN_NONE)
+			break;
+		if (t == TAKEN_BROKEN || !take_frame(s, &frame, now_ns))
+			return false;
+	}
+	return true;
+}
+
+static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
+{
+	uint64_t now_ns = hydnsd_now_ns();
+	uint32_t taken;
+	bool whole = take_frames(s, r, now_ns, &taken);
+
+	admit_batch(s->daemon, (uint32_t)s->authority, now_ns);
+	if (s->dead)
+		return true;
+	give_back(&s->changes, r);
+	if (taken)
+		s->busy_ms = now_ns / HYDNSD_NS_PER_MS;
+	if (r->head - r->tail >= RUSH_OCTETS)
+		s->rush_until_ms = now_ns / HYDNSD_NS_PER_MS + RUSH_MS;
+	*more |= taken == FRAMES_PER_TURN || choked(s);
+	return whole;
+}
+
+static void set_need_wakeup(struct hydnsd_session *s, uint32_t need)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		__atomic_store_n(&s->ring[i].shared->need_wakeup, need, __ATOMIC_RELAXED);
+	s->asleep = need;
+	/* Either the plugin sees the wish for a doorbell, or we see its frame. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void set_bar(struct hydnsd_session *s)
+{
+	uint32_t bar = hydnsd_rules_bar(s->daemon->rules);
+
+	for (uint32_t i = 0; i < s->rings; i++)
+		if (__atomic_load_n(&s->ring[i].shared->bar, __ATOMIC_RELAXED) != bar)
+			__atomic_store_n(&s->ring[i].shared->bar, bar, __ATOMIC_RELAXED);
+}
+
+static bool any_ready(const struct hydnsd_session *s)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		if (__atomic_load_n(&s->ring[i].shared->head, __ATOMIC_ACQUIRE) != s->ring[i].tail)
+			return true;
+	return false;
+}
+
+void hydnsd_intake_wake(struct hydnsd_session *s)
+{
+	uint64_t count;
+
+	if (read(s->doorbell, &count, sizeof(count)) >= 0)
+		hydnsd_intake_stir(s);
+}
+
+void hydnsd_intake_stir(struct hydnsd_session *s)
+{
+	set_need_wakeup(s, 0);
+	s->busy_ms = hydnsd_now_ms();
+}
+
+/* Shorter than the loop can wait. */
+static void nap(void)
+{
+	const struct timespec t = { .tv_nsec = NAP_NS };
+
+	nanosleep(&t, NULL);
+}
+
+/* As hydnsd_intake_turn(), for what is in the rings. */
+static int turn_rings(struct hydnsd_session *s)
+{
+	bool more = false;
+	uint64_t now_ms;
+
+	if (s->rings == 0)
+		return -1;
+	set_bar(s);
+	for (uint32_t i = 0; i < s->rings; i++)
+		give_back(&s->changes, &s->ring[i]);
+	if (s->asleep)
+		return -1;
+	for (uint32_t i = 0; i < s->rings && !s->dead; i++)
+		if (!drain(s, &s->ring[i], &more)) {
+			s->daemon->sessions_dropped++;
+			hydnsd_session_end(s, "a ring holds a broken frame: use a plugin of this hydnsd's "
+					   "version, or look for a fault in it");
+			return 0;
+		}
+	if (more)
+		return choked(s) ? POLL_MS : 0;
+	now_ms = hydnsd_now_ms();
+	if (now_ms < s->rush_until_ms) {
+		nap();
+		return 0;
+	}
+	if (now_ms - s->busy_ms < LINGER_MS)
+		return POLL_MS;
+	set_need_wakeup(s, 1);
+	if (!any_ready(s))
+		return -1;
+	set_need_wakeup(s, 0);
+	return 0;
+}
+
+int hydnsd_intake_turn(struct hydnsd_session *s)
+{
+	int wait;
+
+	settle(s);
+	wait = turn_rings(s);
+	hydnsd_settle_turn(s);
+	return hydnsd_sooner(wait, hydnsd_renewals_next(&s->renewals, hydnsd_now_ms()));
+}

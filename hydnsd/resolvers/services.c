@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/resolvers/services.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hydnsd/netdev/addresses.h"
+#include "hydnsd/daemon/log.h"
+
+static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+struct service {
+	struct hydns_service_key key;
+	uint32_t authority;
+};
+
+struct service_list {
+	struct service item[HYDNS_SERVICES];
+	uint32_t count;
+	bool full;                     /* some did not fit */
+};
+
+struct hydnsd_services {
+	struct service_list installed;
+};
+
+static bool is_ipv4(const uint8_t addr[16])
+{
+	return memcmp(addr, mapped, sizeof(mapped)) == 0;
+}
+
+static bool is_loopback(const uint8_t addr[16])
+{
+	return is_ipv4(addr) ? addr[12] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)addr);
+}
+
+/* -- whose is it? ---------------------------------------------------------------------------------------- */
+static bool keeps(const struct hydnsd_authority *a)
+{
+	return a->state == HYDNSD_AUTHORITY_ORPHAN || a->state == HYDNSD_AUTHORITY_CONFIGURING;
+}
+
+static bool same_place(const struct hydnsd_socket *a, const struct hydnsd_socket *b)
+{
+	return a->port == b->port && memcmp(a->addr, b->addr, sizeof(a->addr)) == 0;
+}
+
+static bool covers(const struct hydnsd_socket *s, const struct hydns_service_key *key)
+{
+	if (s->port != key->port)
+		return false;
+	if (s->any4 || s->any6)
+		return is_ipv4(key->addr) ? s->any4 : s->any6;
+	return memcmp(s->addr, key->addr, sizeof(s->addr)) == 0;
+}
+
+/* A resolver that a former hydnsd left, or one that is just being configured anew, may not have told its sockets yet:
+ * what it has in the map stands for them. */
+static bool holds_place(const struct hydnsd *d, uint32_t k, const struct hydnsd_socket *s)
+{
+	const struct hydnsd_authority *a = &d->authority[k];
+	const struct service_list *l = &d->services->installed;
+
+	for (uint32_t n = 0; n < a->socket_count; n++)
+		if (same_place(&a->sockets[n], s))
+			return true;
+	if (!keeps(a) || (a->state == HYDNSD_AUTHORITY_ORPHAN && a->socket_count))
+		return false;
+	for (uint32_t n = 0; n < l->count; n++)
+		if (l->item[n].authority == k && covers(s, &l->item[n].key))
+			return true;
+	return false;
+}
+
+/* Another resolver must not get at this one's clients by sharing its port (SO_REUSEPORT); but one whose process has
+ * ended has none. The resolver that holds the place, or -1. */
+static int holder(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s)
+{
+	for (uint32_t k = 0; k < HYDNS_AUTHORITIES; k++)
+		if (k != i && holds_place(d, k, s) && !hydnsd_authority_gone(d, k))
+			return (int)k;
+	return -1;
+}
+
+static bool known(const struct hydnsd_authority *a, const struct hydnsd_socket *s)
+{
+	for (uint32_t n = 0; n < a->socket_count; n++)
+		if (memcmp(&a->sockets[n], s, sizeof(*s)) == 0)
+			return true;
+	return false;
+}
+
+static int add_socket(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room)
+{
+	struct hydnsd_authority *a = &d->authority[i];
+	struct hydnsd_socket *more;
+	int k;
+
+	if (known(a, s))
+		return 0;
+	k = holder(d, i, s);
+	if (k >= 0) {
+		snprintf(why, room, "resolver %d has registered this address and port: let each resolver have "
+			 "its own", k);
+		return -EADDRINUSE;
+	}
+	more = a->socket_count < HYDNS_SERVICES ?
+	       realloc(a->sockets, (a->socket_count + 1) * sizeof(*more)) : NULL;
+	if (!more) {
+		snprintf(why, room, "more than %d sockets, or out of memory", HYDNS_SERVICES);
+		return -ENOMEM;
+	}
+	a->sockets = more;
+	a->sockets[a->socket_count++] = *s;
+	return 0;
+}
+
+/* -- what is refused ------------------------------------------------------------------------------------- */
+static struct hydnsd_refusal *find_refusal(struct hydnsd_authority *a, const struct hydnsd_socket *s)
+{
+	for (uint32_t n = 0; n < a->refusal_count; n++)
+		if (memcmp(&a->refusals[n].socket, s, sizeof(*s)) == 0)
+			return &a->refusals[n];
+	return NULL;
+}
+
+static void forget_refusal(struct hydnsd_authority *a, const struct hydnsd_socket *s)
+{
+	struct hydnsd_refusal *r = find_refusal(a, s);
+
+	if (r)
+		*r = a->refusals[--a->refusal_count];
+}
+
+/* False: it was refused before, for the same reason. */
+static bool note_refusal(struct hydnsd_authority *a, const struct hydnsd_socket *s, const char *why)
+{
+	struct hydnsd_refusal *r = find_refusal(a, s);
+
+	if (r && strncmp(r->why, why, sizeof(r->why) - 1) == 0)
+		return false;
+	if (!r && a->refusal_count < HYDNSD_REFUSALS_MAX) {
+		struct hydnsd_refusal *more = realloc(a->refusals, (a->refusal_count + 1) * sizeof(*more));
+
+		if (more) {
+			a->refusals = more;
+			r = &more[a->refusal_count++];
+		}
+	}
+	if (r) {
+		r->socket = *s;
+		snprintf(r->why, sizeof(r->why), "%s", why);
+	}
+	return r;
+}
+
+bool hydnsd_services_refused(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, const char *why)
+{
+	return note_refusal(&d->authority[i], s, why);
+}
+
+int hydnsd_services_add(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room, bool *news)
+{
+	struct hydnsd_authority *a = &d->authority[i];
+	int rc = add_socket(d, i, s, why, room);
+
+	if (rc) {
+		*news = note_refusal(a, s, why);
+		return rc;
+	}
+	*news = find_refusal(a, s);
+	forget_refusal(a, s);
+	if (a->state == HYDNSD_AUTHORITY_READY)
+		hydnsd_services_sync(d);
+	return 0;
+}
+
+/* -- what the map should hold ---------------------------------------------------------------------------- */
+static int compare(const void *a, const void *b)
+{
+	return memcmp(&((const struct service *)a)->key, &((const struct service *)b)->key,
+		      sizeof(struct hydns_service_key));
+}
+
+static void want(struct service_list *l, const uint8_t addr[16], uint16_t port, uint32_t authority)
+{
+	struct service s = { .authority = authority };
+
+	if (l->count == HYDNS_SERVICES) {
+		l->full = true;
+		return;
+	}
+	memcpy(s.key.addr, addr, sizeof(s.key.addr));
+	s.key.port = port;
+	l->item[l->count++] = s;
+}
+
+static bool answers_on_loopback(const struct hydnsd *d)
+{
+	for (uint32_t i = 0; i < d->options.interface.count; i++)
+		if (strcmp(d->options.interface.item[i], "lo") == 0)
+			return true;
+	return false;
+}
+
+/* A packet to an address that is not the host's is for somebody else; one to a loopback address that comes from
+ * anywhere else is one that the host discards. */
+static bool answers_at(const struct hydnsd *d, const uint8_t addr[16])
+{
+	return (!is_loopback(addr) || answers_on_loopback(d)) && hydnsd_addresses_have(d, addr);
+}
+
+static void want_socket(const struct hydnsd *d, struct service_list *l, uint32_t i,
+			const struct hydnsd_socket *s)
+{
+	const uint8_t *addr;
+
+	if (!s->any4 && !s->any6) {
+		if (answers_at(d, s->addr))
+			want(l, s->addr, s->port, i);
+		return;
+	}
+	for (uint32_t n = 0; (addr = hydnsd_addresses_get(d, n)); n++)
+		if ((is_ipv4(addr) ? s->any4 : s->any6) && answers_at(d, addr))
+			want(l, addr, s->port, i);
+}
+
+static void want_sockets(const struct hydnsd *d, struct service_list *l, bool wildcards)
+{
+	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
+		for (uint32_t n = 0; d->authority[i].state == HYDNSD_AUTHORITY_READY &&
+				     n < d->authority[i].socket_count; n++) {
+			const struct hydnsd_socket *s = &d->authority[i].sockets[n];
+
+			if ((s->any4 || s->any6) == wildcards)
+				want_socket(d, l, i, s);
+		}
+}
+
+/* Exact addresses come before wildcards, as in the kernel's own choice of a socket; one entry a key. What resolvers
+ * keep that are not ready may be exact. */
+static void gather(const struct hydnsd *d, struct service_list *l)
+{
+	const struct service_list *old = &d->services->installed;
+
+	l->count = 0;
+	l->full = false;
+	want_sockets(d, l, false);
+	for (uint32_t n = 0; n < old->count; n++)
+		if (keeps(&d->authority[old->item[n].authority]) && answers_at(d, old->item[n].key.addr))
+			want(l, old->item[n].key.addr, old->item[n].key.port, old->item[n].authority);
+	want_sockets(d, l, true);
+}
+
+/* Sorts by key; of equal keys the first stays (the sort must be stable, so this inserts). */
+static void sort_unique(struct service_list *l)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t n = 0; n < l->count; n++) {
+		struct service s = l->item[n];
+		uint32_t at = kept;
+
+		while (at > 0 && compare(&l->item[at - 1], &s) > 0)
+			at--;
+		if (at > 0 && compare(&l->item[at - 1], &s) == 0)
+			continue;
+		memmove(&l->item[at + 1], &l->item[at], (kept - at) * sizeof(s));
+		l->item[at] = s;
+		kept++;
+	}
+	l->count = kept;
+}
+
+static bool holds(const struct service_list *l, const struct service *s, bool same_authority)
+{
+	const struct service *found = bsearch(s, l->item, l->count, sizeof(*s), compare);
+
+	return found && (!same_authority || found->authority == s->authority);
+}
+
+static void install(struct hydnsd *d, const struct service_list *wanted)
+{
+	struct service_list *old = &d->services->installed;
+
+	for (uint32_t n = 0; n < old->count; n++)
+		if (!holds(wanted, &old->item[n], false))
+			hydns_kern_service_delete(d->kern, &old->item[n].key);
+	for (uint32_t n = 0; n < wanted->count; n++) {
+		int rc = holds(old, &wanted->item[n], true) ? 0 :
+			 hydns_kern_service_set(d->kern, &wanted->item[n].key, wanted->item[n].authority);
+
+		if (rc)
+			hydnsd_log(HYDNSD_LOG_ERROR, "cannot register a service: %s", strerror(-rc));
+	}
+	*old = *wanted;
+}
+
+void hydnsd_services_sync(struct hydnsd *d)
+{
+	static struct service_list wanted; /* too large for the stack; one thread */
+
+	gather(d, &wanted);
+	if (wanted.full)
+		hydnsd_log(HYDNSD_LOG_WARNING, "more than %d addresses and ports: the others are answered "
+			   "by the resolver alone; bind to fewer addresses", HYDNS_SERVICES);
+	sort_unique(&wanted);
+	install(d, &wanted);
+}
+
+/* -- start and end ---------------------------------------------------------------------------------------- */
+static int note_installed(const struct hydns_service_key *key, __u32 authority, void *arg)
+{
+	struct hydnsd *d = arg;
+
+	if (authority < HYDNS_AUTHORITIES)
+		want(&d->services->installed, key->addr, key->port, authority);
+	return 0;
+}
+
+int hydnsd_services_start(struct hydnsd *d, char *why, size_t room)
+{
+	d->services = calloc(1, sizeof(*d->services));
+	if (!d->services) {
+		snprintf(why, room, "out of memory");
+		return -ENOMEM;
+	}
+	hydns_kern_service_each(d->kern, note_installed, d);
+	sort_unique(&d->services->installed);
+	return 0;
+}
+
+void hydnsd_services_stop(struct hydnsd *d)
+{
+	free(d->services);
+	d->services = NULL;
+}
+
+void hydnsd_services_each(struct hydnsd *d,
+			  void (*fn)(const struct hydns_service_key *, uint32_t authority, void *),
+			  void *arg)
+{
+	const struct service_list *l = &d->services->installed;
+
+	for (uint32_t n = 0; n < l->count; n++)
+		fn(&l->item[n].key, l->item[n].authority, arg);
+}
+
+static struct hydns_service_key key_of(const struct hydnsd_socket *s)
+{
+	struct hydns_service_key key = { .port = s->port };
+
+	memcpy(key.addr, s->addr, sizeof(key.addr));
+	return key;
+}
+
+void hydnsd_services_missing(struct hydnsd *d, uint32_t i,
+			     void (*fn)(const struct hydns_service_key *, const char *why, void *), void *arg)
+{
+	const struct hydnsd_authority *a = &d->authority[i];
+
+	for (uint32_t n = 0; n < a->refusal_count; n++) {
+		struct hydns_service_key key = key_of(&a->refusals[n].socket);
+
+		fn(&key, a->refusals[n].why, arg);
+	}
+	for (uint32_t n = 0; n < a->socket_count; n++) {
+		const struct hydnsd_socket *s = &a->sockets[n];
+		struct hydns_service_key key = key_of(s);
+
+		if (!s->any4 && !s->any6 && !is_loopback(s->addr) && !answers_at(d, s->addr))
+			fn(&key, "not an address of this host at present: answered as soon as it is one", arg);
+	}
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * SETTLE: a plugin that has suspended rules, because data changed while no hydnsd was there, or while this one hung,
+ * asks for the moment from which those that are left are right. Everything that its rings held when it asked has been
+ * taken; then a withdrawal of what bears another epoch queues behind all withdrawals that the frames began, and with a
+ * grace period after it no program holds any of these rules.
+ */
+#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/session_internal.h"
+
+bool hydnsd_settle_begin(struct hydnsd_session *s, uint32_t seq)
+{
+	struct hydnsd_settle *t = &s->settle;
+
+	if (t->waits != HYDNSD_SETTLED)
+		return false;
+	t->waits = HYDNSD_SETTLE_RINGS;
+	t->seq = seq;
+	for (uint32_t i = 0; i < s->rings; i++)
+		t->head[i] = __atomic_load_n(&s->ring[i].shared->head, __ATOMIC_ACQUIRE);
+	hydnsd_intake_stir(s);
+	return true;
+}
+
+static void settled(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t withdrawn)
+{
+	struct hydnsd_session *s = hydnsd_session_find(d, client);
+
+	(void)withdrawn;
+	if (!s)
+		return;
+	s->settle.waits = HYDNSD_SETTLED;
+	if (!hydnsd_session_acknowledge(s, seq))
+		hydnsd_session_end(s, "it does not read its replies");
+}
+
+/* Whatever a plugin writes to its ring's head: then it waits in vain. */
+static bool taken(const struct hydnsd_session *s)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		if ((int32_t)(s->ring[i].tail - s->settle.head[i]) < 0)
+			return false;
+	return true;
+}
+
+void hydnsd_settle_turn(struct hydnsd_session *s)
+{
+	const struct hydnsd_job_end end = { .done = settled, .client = s->id, .tag = s->settle.seq, .grace = true };
+	struct hydnsd_withdrawal w = { .authority = (uint32_t)s->authority, .scope = HYDNS_SCOPE_ALL };
+
+	if (s->settle.waits != HYDNSD_SETTLE_RINGS || s->dead || !taken(s))
+		return;
+	s->settle.waits = HYDNSD_SETTLE_RULES;
+	w.keep_epoch = hydnsd_authority_epoch(s->daemon, w.authority);
+	if (hydnsd_jobs_withdraw(s->daemon, &w, &end))
+		hydnsd_session_end(s, "out of memory: give hydnsd more");
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Hits. The program counts them in the slot, or per rule and CPU, and never resets them; here the difference to what was
+ * seen before goes to the policy and to the tally of the rule's authority. A rule that leaves is looked
+ * at twice, when it leaves and after the grace period, so no hit is lost.
+ *
+ * What was seen and the tallies stand in memory that outlives hydnsd, and change together: what is about to be stored
+ * is written down before, and stored again at the next start if hydnsd was killed in the middle. A free ordinal's word
+ * says what its counts are then, so that a new rule's are right from its publication on.
+ */
+#include "hydnsd/rules/rules_internal.h"
+
+#include <arpa/inet.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "hydnsd/daemon/clock.h"
+
+#define RCODE_MASK 0x000f
+#define FLAG_AA    0x0400
+/* Rules whose counts are on their way while one is looked at: they stand in slots, of which none is in a cache. */
+#define HITS_AHEAD 16
+
+static struct hydnsd_departed describe(uint32_t ordinal, const struct hydns_rule *rule)
+{
+	return (struct hydnsd_departed){
+		.ordinal = ordinal, .qtype = ntohs(rule->qtype), .authority = rule->authority,
+		.rcode = (uint8_t)(ntohs(rule->reply_flags) & RCODE_MASK),
+		.variant = rule->variant, .flags = rule->flags, .empty = rule->ancount == 0,
+		.authoritative = (ntohs(rule->reply_flags) & FLAG_AA) != 0,
+	};
+}
+
+/* -- tallies ------------------------------------------------------------------------------------------ */
+/* The compiler must not move stores over this; a processor that takes a signal has made all before it. */
+static void in_order(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void carry_out(struct hydnsd_rules *r, const struct hydns_tally_entry *e)
+{
+	__u64 *word = (__u64 *)&r->tallies->of[e->authority];
+
+	for (unsigned i = 0; i < e->words; i++)
+		word[e->word[i].word] = e->word[i].value;
+	r->seen[e->ordinal] = e->seen;
+}
+
+static void add(struct hydnsd_rules *r, struct hydns_tally_entry *e, size_t offset, uint32_t hits)
+{
+	const __u64 *word = (const __u64 *)&r->tallies->of[e->authority];
+	size_t at = offset / sizeof(*word);
+
+	e->word[e->words].word = at;
+	e->word[e->words++].value = word[at] + hits;
+}
+
+#define TALLY(field) offsetof(struct hydns_tally, field)
+
+static void write_down(struct hydnsd_rules *r, struct hydns_tally_entry *e, const struct hydnsd_departed *d,
+		       uint32_t hits)
+{
+	unsigned type = d->qtype < HYDNS_COUNT_TYPES - 1 ? d->qtype : HYDNS_COUNT_TYPES - 1;
+
+	e->words = 0;
+	add(r, e, TALLY(type) + type * sizeof(__u64), hits);
+	add(r, e, TALLY(rcode) + d->rcode * sizeof(__u64), hits);
+	if (d->rcode == 0 && d->empty)
+		add(r, e, (d->flags & HYDNS_RULE_STATIC_TTL) && !d->authoritative ? TALLY(referrals) :
+		    TALLY(nodata), hits);
+	if (d->authoritative)
+		add(r, e, TALLY(authoritative), hits);
+	if (d->variant & HYDNS_VARIANT_DO)
+		add(r, e, TALLY(edns_do), hits);
+	if (d->flags & HYDNS_RULE_SECURE)
+		add(r, e, TALLY(secure), hits);
+}
+
+/* Accounts what has come since the rule was looked at, and returns it. */
+static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_departed *d)
+{
+	struct hydns_tally_entry *e = &r->tallies->entry;
+	uint32_t raw = hydns_store_hits_raw(r->store, d->ordinal), hits = raw - r->seen[d->ordinal];
+
+	if (!hits || d->authority >= HYDNS_AUTHORITIES)
+		return 0;
+	e->ordinal = d->ordinal;
+	e->seen = raw;
+	e->authority = d->authority;
+	write_down(r, e, d, hits);
+	in_order();
+	e->begun = 1;
+	in_order();
+	carry_out(r, e);
+	in_order();
+	e->begun = 0;
+	in_order();
+	return hits;
+}
+
+static bool entry_valid(const struct hydnsd_rules *r, const struct hydns_tally_entry *e)
+{
+	if (!e->begun || e->ordinal >= r->ordinals || e->authority >= HYDNS_AUTHORITIES || e->words > HYDNS_ENTRY_WORDS)
+		return false;
+	for (unsigned i = 0; i < e->words; i++)
+		if (e->word[i].word >= HYDNS_TALLY_WORDS)
+			return false;
+	return true;
+}
+
+/* Nobody counts for a free ordinal. */
+static void settle(struct hydnsd_rules *r, uint32_t ordinal)
+{
+	r->seen[ordinal] = hydns_store_hits_raw(r->store, ordinal);
+}
+
+uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+			     uint64_t now_ns)
+{
+	struct hydnsd_departed d = describe(ordinal, rule);
+	uint32_t hits = tally(r, &d);
+
+	hydns_policy_hits(r->policy, ordinal, hits, now_ns / HYDNSD_NS_PER_MS);
+	return hits;
+}
+
+/* What came while no hydnsd ran counts, but tells the policy nothing of the rates of now. */
+void hydnsd_hits_take_over(struct hydnsd_rules *r)
+{
+	struct hydns_tally_entry *e = &r->tallies->entry;
+
+	if (entry_valid(r, e))
+		carry_out(r, e);
+	e->begun = 0;
+	for (uint32_t i = 0; i < r->ordinals; i++) {
+		const struct hydns_rule *rule = hydns_store_rule(r->store, hydns_store_handle(r->store, i));
+
+		if (rule && r->owner[i] != HYDNSD_NOBODY) {
+			const struct hydnsd_departed d = describe(i, rule);
+
+			tally(r, &d);
+		} else {
+			settle(r, i);
+		}
+	}
+}
+
+static void depart(struct hydnsd_rules *r, const struct hydnsd_departed *d)
+{
+	if (r->departed_count == r->departed_room) {
+		uint32_t room = r->departed_room ? r->departed_room * 2 : 1024;
+		struct hydnsd_departed *more = realloc(r->departed, room * sizeof(*more));
+
+		if (!more) {
+			r->departed_unknown = true; /* a hit between now and the grace period goes uncounted */
+			return;
+		}
+		r->departed = more;
+		r->departed_room = room;
+	}
+	r->departed[r->departed_count++] = *d;
+}
+
+void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+			uint64_t now_ns)
+{
+	struct hydnsd_departed d = describe(ordinal, rule);
+
+	hydnsd_hits_account(r, ordinal, rule, now_ns);
+	depart(r, &d);
+}
+
+void hydnsd_hits_discard(struct hydnsd_rules *r, uint32_t ordinal)
+{
+	const struct hydnsd_departed d = { .ordinal = ordinal, .authority = HYDNS_AUTHORITIES };
+
+	depart(r, &d);
+}
+
+/* Most rules have had no hit since the last sweep: of these nothing but the count is looked at. Their rate falls, and with
+ * the next hit the time of their refresh follows. */
+static void sweep_one(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
+{
+	uint32_t handle = hydns_store_handle(r->store, ordinal);
+	const struct hydns_rule *rule;
+
+	if (hydns_store_hits_raw(r->store, ordinal) == r->seen[ordinal]) {
+		hydns_policy_hits(r->policy, ordinal, 0, now_ns / HYDNSD_NS_PER_MS);
+		return;
+	}
+	rule = hydns_store_rule(r->store, handle);
+	if (!rule)
+		return;
+	if (hydnsd_hits_account(r, ordinal, rule, now_ns) < HYDNS_HITS_IN_SLOT)
+		hydns_store_count_in_slot(r->store, handle);
+	hydnsd_rules_time_refresh(r, ordinal, rule);
+}
+
+bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget)
+{
+	for (; budget && r->sweep_cursor < r->ordinals; budget--, r->sweep_cursor++) {
+		hydns_store_prefetch_hits(r->store, r->sweep_cursor + HITS_AHEAD);
+		if (r->owner[r->sweep_cursor] != HYDNSD_NOBODY)
+			sweep_one(r, r->sweep_cursor, now_ns);
+	}
+	r->bar = hydns_policy_bar(r->policy, now_ns / HYDNSD_NS_PER_MS);
+	if (r->sweep_cursor < r->ordinals)
+		return false;
+	hydnsd_rules_refit(r);
+	r->sweep_cursor = 0;
+	return true;
+}
+
+uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r)
+{
+	uint32_t pause = r->ordinals / HYDNSD_SWEEP_SLOTS_MS;
+
+	if (pause < HYDNSD_SWEEP_PAUSE_MIN_MS)
+		return HYDNSD_SWEEP_PAUSE_MIN_MS;
+	return pause > HYDNSD_SWEEP_PAUSE_MAX_MS ? HYDNSD_SWEEP_PAUSE_MAX_MS : pause;
+}
+
+void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < r->ordinals; i++) {
+		hydns_store_prefetch_hits(r->store, i + HITS_AHEAD);
+		if (r->owner[i] == authority && hydns_store_hits_raw(r->store, i) != r->seen[i])
+			sweep_one(r, i, now_ns);
+	}
+	for (uint32_t i = 0; i < r->departed_count; i++)
+		if (r->departed[i].authority == authority)
+			tally(r, &r->departed[i]);
+}
+
+void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t authority, struct hydns_counts *out)
+{
+	const struct hydns_tally *t = &r->tallies->of[authority];
+
+	out->edns_do = t->edns_do;
+	out->secure = t->secure;
+	out->nodata = t->nodata;
+	out->referrals = t->referrals;
+	out->authoritative = t->authoritative;
+	out->rules = r->live[authority];
+	for (unsigned i = 0; i < HYDNS_COUNT_RCODES; i++)
+		out->rcode[i] = t->rcode[i];
+	for (unsigned i = 0; i < HYDNS_COUNT_TYPES; i++)
+		out->type[i] = t->type[i];
+}
+
+void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns)
+{
+	hydnsd_rules_sweep_authority(r, authority, now_ns);
+	r->tallies->of[authority] = (struct hydns_tally){ 0 };
+}
+
+/* Some rule that has left is not among the departed. */
+static void settle_free(struct hydnsd_rules *r)
+{
+	for (uint32_t i = 0; i < r->ordinals; i++)
+		if (!hydns_store_handle(r->store, i))
+			settle(r, i);
+	r->departed_unknown = hydns_store_grace_needed(r->store);
+}
+
+bool hydnsd_rules_grace_needed(const struct hydnsd_rules *r)
+{
+	return r->departed_count || hydns_store_grace_needed(r->store);
+}
+
+void hydnsd_rules_grace_begin(struct hydnsd_rules *r)
+{
+	r->grace_ticket = hydns_store_grace_begin(r->store);
+	r->departed_before_grace = r->departed_count;
+}
+
+void hydnsd_rules_grace_end(struct hydnsd_rules *r)
+{
+	uint32_t n = r->departed_before_grace, left = r->departed_count - n;
+
+	for (uint32_t i = 0; i < n; i++)
+		tally(r, &r->departed[i]);
+	hydns_store_grace_end(r->store, r->grace_ticket);
+	for (uint32_t i = 0; i < n; i++)
+		settle(r, r->departed[i].ordinal);
+	if (r->departed_unknown)
+		settle_free(r);
+	for (uint32_t i = 0; i < left; i++)
+		r->departed[i] = r->departed[n + i];
+	r->departed_count = left;
+	r->departed_before_grace = 0;
+}
+
+uint32_t hydnsd_rules_limbo(const struct hydnsd_rules *r)
+{
+	return r->departed_count;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/rules/offer.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "hydns/hash.h"
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/rules/rdata.h"
+#include "hydnsd/rules/signature.h"
+
+#define CLASS_IN        1
+#define TYPE_RRSIG      46
+#define LIFE_MAX_S      604800U  /* RFC 8767 section 4: a cache caps TTLs at days; and it fits in ms */
+#define CLOCK_SLACK_NS  HYDNSD_NS_PER_SEC
+
+/* header flags, host order */
+#define FLAG_QR 0x8000
+#define FLAG_TC 0x0200
+#define FLAGS_REFUSED 0x7970     /* opcode, RD, Z, AD, CD: absent, or put in by the program */
+#define RCODE_MASK 0x000f
+#define RCODE_NXDOMAIN 3
+
+const char *hydnsd_rejection_name(enum hydnsd_rejection r)
+{
+	static const char *const names[] = {
+		"",
+#define HYDNSD_REJECTION(name, text) #name,
+#include "hydnsd/rules/rejections.def"
+#undef HYDNSD_REJECTION
+	};
+
+	return names[r];
+}
+
+const char *hydnsd_rejection_text(enum hydnsd_rejection r)
+{
+	static const char *const texts[] = {
+		"",
+#define HYDNSD_REJECTION(name, text) text,
+#include "hydnsd/rules/rejections.def"
+#undef HYDNSD_REJECTION
+	};
+
+	return texts[r];
+}
+
+static bool lengths_fit(const struct hydns_offer *f, size_t len)
+{
+	return len >= HYDNS_OFFER_DATA && f->name_len >= 1 &&
+	       len - HYDNS_OFFER_DATA >= (size_t)f->name_len + f->answer_len;
+}
+
+/* Octets of the names left out that the frame says follow the answer; SIZE_MAX: they are none. */
+static size_t left_out_len(const struct hydns_offer *f, size_t len)
+{
+	size_t at = (size_t)f->name_len + f->answer_len;
+	size_t octets;
+
+	if (!(f->flags & HYDNS_RULE_LEFT_OUT))
+		return 0;
+	octets = hydns_left_out_length(f->data + at, len - HYDNS_OFFER_DATA - at);
+	return octets ? octets : SIZE_MAX;
+}
+
+static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left_out)
+{
+	uint16_t flags = ntohs(f->reply_flags), qtype = ntohs(f->qtype);
+	unsigned rcode = flags & RCODE_MASK;
+
+	if ((f->variant & ~HYDNS_VARIANTS) ||
+	    (f->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)))
+		return HYDNSD_REJECT_FLAGS;
+	if (!hydnsd_name_valid(f->data, f->name_len))
+		return HYDNSD_REJECT_NAME;
+	if (hydnsd_type_is_meta(qtype))
+		return HYDNSD_REJECT_QTYPE;
+	if (flags & FLAG_TC)
+		return HYDNSD_REJECT_TRUNCATED;
+	if (!(flags & FLAG_QR) || (flags & FLAGS_REFUSED))
+		return HYDNSD_REJECT_HEADER;
+	if (rcode != 0 && rcode != RCODE_NXDOMAIN)
+		return HYDNSD_REJECT_RCODE;
+	if (left_out == SIZE_MAX)
+		return HYDNSD_REJECT_LEFT_OUT;
+	if (HYDNS_RULE_SPACE(f->name_len, f->answer_len, 0, left_out) > HYDNS_SLOT_MOST)
+		return HYDNSD_REJECT_TOO_BIG;
+	if (ntohs(f->ancount) + ntohs(f->nscount) + ntohs(f->arcount) > HYDNS_TTLS_MAX)
+		return HYDNSD_REJECT_TOO_MANY;
+	return HYDNSD_ACCEPTED;
+}
+
+static void fill_head(const struct hydns_offer *f, size_t left_out, struct hydnsd_answer *out)
+{
+	struct hydns_rule *head = &out->parts.head;
+	uint16_t class = htons(CLASS_IN);
+
+	memset(&out->parts, 0, sizeof(out->parts));
+	memcpy(out->data, f->data, f->name_len);
+	memcpy(out->data + f->name_len, &f->qtype, 2);
+	memcpy(out->data + f->name_len + 2, &class, 2);
+	memcpy(out->data + f->name_len + 4, f->data + f->name_len, f->answer_len + left_out);
+	head->base_ns = f->base_ns;
+	head->reply_flags = f->reply_flags;
+	head->ancount = (uint8_t)ntohs(f->ancount);
+	head->nscount = (uint8_t)ntohs(f->nscount);
+	head->arcount = (uint8_t)ntohs(f->arcount);
+	head->answer_len = f->answer_len;
+	head->name_len = f->name_len;
+	head->variant = f->variant;
+	head->flags = f->flags;
+	head->qtype = f->qtype;
+	out->parts.name = out->data;
+	out->parts.answer = out->data + f->name_len + 4;
+	out->parts.ttl = out->ttl;
+	out->parts.left_out = left_out ? out->parts.answer + f->answer_len : NULL;
+	out->parts.left_out_len = (uint16_t)left_out;
+	out->generation = f->generation;
+	out->epoch = f->epoch;
+	out->count = f->count;
+	out->window_ms = f->window_ms;
+}
+
+/* The RRset in work: RRs that follow one another. */
+struct run {
+	uint32_t start, end;
+	uint32_t ttl_in_rr;
+	uint32_t first;                /* number of its first RR in the answer */
+	uint32_t count;
+	uint16_t type;
+	unsigned section;
+	bool uneven;                   /* owners written in different lengths */
+	struct hydnsd_name owner;
+};
+
+static bool same_rrset(const struct run *run, const struct hydnsd_rr *rr, unsigned section)
+{
+	return run->count && run->section == section && run->type == rr->type &&
+	       rr->owner.len == run->owner.len &&
+	       memcmp(rr->owner.octet, run->owner.octet, rr->owner.len) == 0;
+}
+
+/* The reading of one offer. */
+struct reading {
+	const struct hydnsd_offer_limits *limits;
+	struct hydnsd_message message;
+	struct hydnsd_marks marks;
+	struct hydnsd_answer *out;
+	struct run run;
+	bool answer_stays;             /* an RRset of the answer section can't be turned */
+	uint32_t min_ttl;
+};
+
+static bool marked(const struct reading *r, uint32_t offset, uint32_t len)
+{
+	return memchr(r->marks.octet + hydnsd_answer_start(&r->message) + offset, 1, len) != NULL;
+}
+
+/* A finished RRset is rotated when its RRs can change places. RRSIGs keep theirs: resolvers do not rotate
+ * them. The order of the other sections is of no use to anybody, so there a set may stay as it is. */
+static void end_run(struct reading *r)
+{
+	struct hydns_rule *head = &r->out->parts.head;
+	struct run *run = &r->run;
+
+	if (!r->limits->rotates || run->count < 2 || run->type == TYPE_RRSIG)
+		;
+	else if (!run->uneven && head->rotation_count < HYDNS_ROTATIONS_MAX)
+		r->out->parts.rotation[head->rotation_count++] = (struct hydns_rotation){
+			.start = (run->start - hydnsd_answer_start(&r->message)) & 0x7ff,
+			.len = (run->end - run->start) & 0x7ff,
+			.first = run->first & 0x1f,
+			.last = (run->first + run->count - 1) & 0x1f,
+		};
+	else if (run->section == 0)
+		r->answer_stays = true;
+	run->count = 0;
+}
+
+static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned section)
+{
+	if (same_rrset(&r->run, rr, section)) {
+		r->run.count++;
+		r->run.end = rr->end;
+		r->run.uneven |= rr->ttl_at - rr->start != r->run.ttl_in_rr;
+		return;
+	}
+	end_run(r);
+	r->run = (struct run){
+		.start = rr->start, .end = rr->end, .ttl_in_rr = rr->ttl_at - rr->start,
+		.first = r->out->parts.head.ttl_count - 1U, .count = 1, .type = rr->type,
+		.section = section, .owner = rr->owner,
+	};
+}
+
+/* The answer depends on this name. */
+static void add_name(struct hydnsd_answer *a, const struct hydnsd_offer_limits *l, const uint8_t *name, uint8_t len)
+{
+	struct hydnsd_owner_list *o = &a->owners;
+
+	if (hydnsd_owner_list_add(o, hydnsd_name_hash(name, len, l->seed, &a->signature)) &&
+	    o->count <= HYDNS_RULE_OWNERS_MAX)
+		a->parts.owner[o->count - 1] = HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, len, l->place_seed));
+}
+
+static void note_name(struct reading *r, const struct hydnsd_name *name)
+{
+	struct hydnsd_answer *a = r->out;
+
+	if (name->len == a->parts.head.name_len && !memcmp(name->octet, a->data, name->len))
+		return;                /* most records belong to the name that is asked for */
+	add_name(a, r->limits, name->octet, name->len);
+}
+
+/* Only as much is cleared as the message is long: offers come by the million. */
+static void begin_reading(struct reading *r, const struct hydnsd_offer_limits *limits, struct hydnsd_answer *out)
+{
+	const struct hydns_rule *head = &out->parts.head;
+
+	r->limits = limits;
+	r->out = out;
+	r->message = (struct hydnsd_message){
+		.data = out->data, .question_name = head->name_len,
+		.end = HYDNSD_HEADER + head->name_len + 4U + head->answer_len,
+	};
+	memset(r->marks.octet, 0, r->message.end);
+	r->run.count = 0;
+	r->answer_stays = false;
+	r->min_ttl = UINT32_MAX;
+}
+
+static void note_left_out(struct reading *r)
+{
+	struct hydnsd_left_out names = hydnsd_left_out_names(r->out->parts.left_out);
+	struct hydnsd_name name;
+
+	while (hydnsd_left_out_next(&names, &name))
+		note_name(r, &name);
+}
+
+static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsigned section)
+{
+	struct hydns_rule *head = &r->out->parts.head;
+	struct hydnsd_name target;
+	struct hydnsd_rr rr;
+
+	if (!hydnsd_rr_read(&r->message, pos, &rr, &r->marks))
+		return HYDNSD_REJECT_RECORD;
+	switch (hydnsd_rdata_check(&r->message, &rr, &r->marks)) {
+	case HYDNSD_RDATA_META:
+		return HYDNSD_REJECT_RECORD_TYPE;
+	case HYDNSD_RDATA_BAD:
+		return HYDNSD_REJECT_RECORD_DATA;
+	case HYDNSD_RDATA_GOOD:
+		break;
+	}
+	if (rr.class != CLASS_IN)
+		return HYDNSD_REJECT_RECORD_CLASS;
+	if (rr.ttl > HYDNSD_TTL_MAX || (rr.ttl == 0 && !(head->flags & HYDNS_RULE_STATIC_TTL)))
+		return HYDNSD_REJECT_TTL;
+	if (rr.ttl < r->min_ttl)
+		r->min_ttl = rr.ttl;
+	r->out->ttl[head->ttl_count++] = (uint16_t)(rr.ttl_at - hydnsd_answer_start(&r->message));
+	note_name(r, &rr.owner);
+	if (hydnsd_rr_target(&r->message, &rr, &target))
+		note_name(r, &target);
+	extend_run(r, &rr, section);
+	return HYDNSD_ACCEPTED;
+}
+
+static enum hydnsd_rejection read_records(struct reading *r)
+{
+	const struct hydns_rule *head = &r->out->parts.head;
+	const unsigned counts[] = { head->ancount, head->nscount, head->arcount };
+	uint32_t pos = hydnsd_answer_start(&r->message);
+
+	for (unsigned section = 0; section < 3; section++)
+		for (unsigned i = 0; i < counts[section]; i++) {
+			enum hydnsd_rejection why = read_record(r, &pos, section);
+
+			if (why)
+				return why;
+		}
+	end_run(r);
+	return pos == r->message.end ? HYDNSD_ACCEPTED : HYDNSD_REJECT_TRAILING;
+}
+
+/* A name that a pointer leads to must not lie in octets that the program changes: TTLs; an RRset loses
+ * its rotation instead, as an honest resolver may compress into one. */
+static enum hydnsd_rejection check_marks(struct reading *r)
+{
+	struct hydns_rotation *rotation = r->out->parts.rotation;
+	struct hydns_rule *head = &r->out->parts.head;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < head->ttl_count; i++)
+		if (marked(r, r->out->ttl[i], 4))
+			return HYDNSD_REJECT_RECORD;
+	for (unsigned i = 0; i < head->rotation_count; i++) {
+		struct hydns_rotation g = rotation[i];
+
+		if (!marked(r, g.start, g.len))
+			rotation[kept++] = g;
+		else if (g.first < head->ancount)
+			r->answer_stays = true;
+	}
+	head->rotation_count = (uint8_t)kept;
+	return r->answer_stays ? HYDNSD_REJECT_ROTATION : HYDNSD_ACCEPTED;
+}
+
+/* A rule dies before its smallest TTL would be sent as 0. */
+static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
+{
+	const struct hydnsd_offer_limits *l = r->limits;
+	struct hydns_rule *head = &r->out->parts.head;
+	uint32_t life = offered;
+
+	if (life == 0 || life > HYDNSD_TTL_MAX)
+		return HYDNSD_REJECT_TTL;
+	if (life < l->min_ttl)
+		return HYDNSD_REJECT_MIN_TTL;
+	if (!(head->flags & HYDNS_RULE_STATIC_TTL) && life > r->min_ttl)
+		life = r->min_ttl;
+	if (l->max_ttl && life > l->max_ttl)
+		life = l->max_ttl;
+	if (life > LIFE_MAX_S)
+		life = LIFE_MAX_S;
+	head->expire_ms = life * 1000;
+	if (head->base_ns > l->now_ns) {
+		if (head->base_ns - l->now_ns > CLOCK_SLACK_NS)
+			return HYDNSD_REJECT_CLOCK;
+		head->base_ns = l->now_ns;
+	}
+	if (l->now_ns - head->base_ns >= life * HYDNSD_NS_PER_SEC)
+		return HYDNSD_REJECT_EXPIRED;
+	return HYDNSD_ACCEPTED;
+}
+
+enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t len,
+					 const struct hydnsd_offer_limits *limits,
+					 struct hydnsd_answer *out)
+{
+	struct reading r;
+	struct hydns_rule *head = &out->parts.head;
+	enum hydnsd_rejection why;
+	size_t left_out;
+
+	if (!lengths_fit(frame, len))
+		return HYDNSD_REJECT_FRAME;
+	left_out = left_out_len(frame, len);
+	why = check_head(frame, left_out);
+	if (why)
+		return why;
+	fill_head(frame, left_out, out);
+	out->signature = 0;
+	out->owners.count = 0;
+	add_name(out, limits, frame->data, frame->name_len);
+	begin_reading(&r, limits, out);
+	note_left_out(&r);
+	why = read_records(&r);
+	if (!why)
+		why = check_marks(&r);
+	if (!why)
+		why = set_life(&r, frame->ttl);
+	if (why)
+		return why;
+	if (out->owners.count <= HYDNS_RULE_OWNERS_MAX)
+		head->owner_count = (uint8_t)out->owners.count;
+	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) > HYDNS_SLOT_MOST)
+		return HYDNSD_REJECT_TOO_BIG;
+	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,
+					    head->ttl_count);
+	return HYDNSD_ACCEPTED;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Checks an offer as hostile input and makes of it what the rule store takes. */
+#ifndef HYDNSD_RULES_OFFER_H
+#define HYDNSD_RULES_OFFER_H
+
+#include "hydns-kern/store.h"
+#include "hydnsd/rules/owners.h"
+#include "hydnsd/rules/wire.h"
+
+enum hydnsd_rejection {
+	HYDNSD_ACCEPTED,
+#define HYDNSD_REJECTION(name, text) HYDNSD_REJECT_##name,
+#include "hydnsd/rules/rejections.def"
+#undef HYDNSD_REJECTION
+	HYDNSD_REJECTIONS
+};
+/* "TTL", "its TTL is ..." ; both "" for ACCEPTED */
+const char *hydnsd_rejection_name(enum hydnsd_rejection r);
+const char *hydnsd_rejection_text(enum hydnsd_rejection r);
+
+/* Longest frame that is an offer; a longer one is a broken ring. */
+#define HYDNSD_OFFER_MAX ((HYDNS_OFFER_DATA + HYDNS_NAME_MAX + 65535U + 7) & ~7U)
+
+struct hydnsd_offer_limits {
+	uint64_t now_ns;
+	uint64_t seed;                 /* of signatures */
+	__u64 place_seed[2];           /* of the places of owner names, from HELLO */
+	uint32_t min_ttl, max_ttl;     /* seconds; 0: none */
+	bool rotates;                  /* the resolver rotates RRsets */
+};
+
+/* An offer that passed. parts.name, .answer and .ttl lead into this object: it must not be copied. */
+struct hydnsd_answer {
+	struct hydns_rule_parts parts; /* head without epoch, refresh_ms and authority */
+	uint64_t signature;            /* of the names it depends on */
+	struct hydnsd_owner_list owners; /* these names */
+	uint64_t generation;
+	uint32_t epoch;
+	uint32_t count, window_ms;
+	uint16_t ttl[HYDNS_TTLS_MAX];
+	uint8_t data[HYDNSD_MESSAGE_MAX]; /* message from octet HYDNSD_HEADER on */
+};
+
+/* frame: len octets, copied out of the ring already, aligned as struct hydns_offer. *out is garbage
+ * when the offer is rejected. */
+enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t len,
+					 const struct hydnsd_offer_limits *limits,
+					 struct hydnsd_answer *out);
+
+#endif

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/rules/rules_internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hydns/hash.h"
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/rules/signature.h"
+
+#define SAME_EXPIRY_MS    1100         /* TTLs count whole seconds: one answer seen by two threads */
+#define PERCENT           100
+#define FIT_SHARE         32           /* of the rules: as many are kept off when the store is full ... */
+#define REFIT_SHARE       64           /* ... and let in again each sweep */
+
+static uint64_t ms(uint64_t ns)
+{
+	return ns / HYDNSD_NS_PER_MS;
+}
+
+static uint64_t expiry_ms(const struct hydns_rule *rule)
+{
+	return ms(rule->base_ns) + rule->expire_ms;
+}
+
+struct hydnsd_message hydnsd_rule_message(const struct hydns_rule *rule)
+{
+	return (struct hydnsd_message){
+		.data = rule->data, .question_name = rule->name_len,
+		.end = HYDNSD_HEADER + rule->name_len + 4U + rule->answer_len,
+	};
+}
+
+/* -- taking over -------------------------------------------------------------------------------------- */
+bool hydnsd_rules_owners(const struct hydnsd_rules *r, const struct hydns_rule *rule, struct hydnsd_owner_list *out,
+			 uint64_t *signature)
+{
+	struct hydnsd_left_out left_out = hydnsd_left_out_names(hydns_rule_left_out(rule));
+	struct hydnsd_message m = hydnsd_rule_message(rule);
+	uint32_t pos = hydnsd_answer_start(&m);
+	struct hydnsd_name name;
+	struct hydnsd_rr rr;
+
+	*signature = 0;
+	out->count = 0;
+	hydnsd_owner_list_add(out, hydnsd_name_hash(rule->data, rule->name_len, r->seed, signature));
+	while (pos < m.end) {
+		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
+			return false;
+		if (rr.owner.len != rule->name_len || memcmp(rr.owner.octet, rule->data, rule->name_len))
+			hydnsd_owner_list_add(out, hydnsd_name_hash(rr.owner.octet, rr.owner.len, r->seed, signature));
+		if (hydnsd_rr_target(&m, &rr, &name))
+			hydnsd_owner_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
+	}
+	while (hydnsd_left_out_next(&left_out, &name))
+		hydnsd_owner_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
+	return out->count < HYDNSD_OWNERS_MAX;
+}
+
+static uint64_t key_of(const struct hydnsd_rules *r, const uint8_t *name, const struct hydns_rule *head)
+{
+	return hydns_key_hash(name, head->name_len, head->qtype, head->variant, head->authority,
+			      r->memory.geometry->seed);
+}
+
+static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
+{
+	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
+	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
+	uint64_t age_ms = now_ns > rule->base_ns ? ms(now_ns - rule->base_ns) : 0;
+	struct hydnsd_owner_list owners;
+	struct hydns_sighted known;
+	uint64_t signature;
+
+	if (rule->authority >= HYDNS_AUTHORITIES || !hydnsd_name_valid(rule->data, rule->name_len) ||
+	    !hydnsd_rules_owners(r, rule, &owners, &signature)) {
+		hydnsd_hits_discard(r, ordinal);
+		hydns_store_remove(r->store, handle);
+		return;
+	}
+	hydnsd_owners_add(r->owners, &owners, ordinal);
+	r->signature[ordinal] = signature;
+	r->owner[ordinal] = rule->authority;
+	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
+	r->live[rule->authority]++;
+	known = (struct hydns_sighted){
+		.key = key_of(r, rule->data, rule), .count = hydns_store_hits(r->store, handle),
+		.window_ms = age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)age_ms + 1,
+	};
+	hydns_policy_insert(r->policy, ordinal, UINT32_MAX, &known, expiry_ms(rule), ms(now_ns));
+}
+
+static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *policy)
+{
+	r->store = hydns_store_open(&r->memory);
+	if (!r->store)
+		return false;
+	r->ordinals = hydns_store_ordinals(r->store);
+	r->policy = hydns_policy_new(policy, r->ordinals);
+	r->signature = calloc(r->ordinals, sizeof(*r->signature));
+	r->owners = hydnsd_owners_new(r->ordinals);
+	r->generation = calloc(r->ordinals, sizeof(*r->generation));
+	r->owner = malloc(r->ordinals);
+	r->refresh_percent = malloc(r->ordinals);
+	return r->policy && r->signature && r->owners && r->generation && r->owner && r->refresh_percent;
+}
+
+struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
+				       const struct hydns_policy_options *policy, uint64_t seed,
+				       uint64_t now_ns)
+{
+	struct hydnsd_rules *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->memory = *memory;
+	r->seen = memory->seen;
+	r->tallies = memory->tallies;
+	r->seed = seed;
+	r->capacity = r->fitting = policy->capacity;
+	if (!allocate(r, policy)) {
+		hydnsd_rules_close(r);
+		return NULL;
+	}
+	memset(r->owner, HYDNSD_NOBODY, r->ordinals);
+	for (uint32_t h = hydns_store_next(r->store, 0); h; h = hydns_store_next(r->store, h))
+		adopt(r, h, now_ns);
+	hydnsd_hits_take_over(r);
+	return r;
+}
+
+void hydnsd_rules_close(struct hydnsd_rules *r)
+{
+	if (!r)
+		return;
+	if (r->store)
+		hydns_store_close(r->store);
+	hydns_policy_free(r->policy);
+	free(r->signature);
+	hydnsd_owners_free(r->owners);
+	free(r->generation);
+	free(r->owner);
+	free(r->refresh_percent);
+	free(r->departed);
+	free(r);
+}
+
+void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits)
+{
+	hydns_policy_set_min_hits(r->policy, min_hits);
+}
+
+void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity)
+{
+	r->capacity = r->fitting = capacity;
+	hydns_policy_set_capacity(r->policy, capacity);
+}
+
+/* Rules of large answers fill the store before its capacity is reached. It is lowered then, so that slots become free
+ * ahead of newcomers, and the policy weighs these against the least rules and tells the plugins its bar, as it does at
+ * capacity. */
+static void fit(struct hydnsd_rules *r)
+{
+	uint32_t count = hydns_store_count(r->store), less = count - count / FIT_SHARE;
+
+	if (less >= r->fitting || !hydns_store_crowded(r->store))
+		return;
+	r->fitting = less;
+	hydns_policy_set_capacity(r->policy, less);
+}
+
+void hydnsd_rules_refit(struct hydnsd_rules *r)
+{
+	uint32_t more = r->fitting + r->fitting / REFIT_SHARE + 1;
+
+	if (r->fitting >= r->capacity || hydns_store_crowded(r->store))
+		return;
+	r->fitting = more < r->capacity ? more : r->capacity;
+	hydns_policy_set_capacity(r->policy, r->fitting);
+}
+
+uint32_t hydnsd_rules_fitting(const struct hydnsd_rules *r)
+{
+	return r->fitting;
+}
+
+uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r)
+{
+	return r->bar;
+}
+
+/* -- leaving ------------------------------------------------------------------------------------------ */
+/* All that is kept about a rule here; the store has its own. */
+static void forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+		   uint64_t now_ns)
+{
+	struct hydnsd_owner_list owners;
+	uint64_t signature;
+
+	hydnsd_rules_owners(r, rule, &owners, &signature);
+	hydnsd_owners_drop(r->owners, &owners, ordinal);
+	hydnsd_hits_depart(r, ordinal, rule, now_ns);
+	hydns_policy_remove(r->policy, ordinal);
+	r->live[r->owner[ordinal]]--;
+	r->owner[ordinal] = HYDNSD_NOBODY;
+	r->signature[ordinal] = 0;
+}
+
+void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
+{
+	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
+
+	if (!rule)
+		return;
+	forget(r, hydns_store_ordinal(r->store, handle), rule, now_ns);
+	hydns_store_remove(r->store, handle);
+}
+
+void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_absent *absent)
+{
+	r->absent = absent;
+}
+
+void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_left why, uint64_t now_ns)
+{
+	const struct hydns_rule *rule = r->absent ? hydns_store_rule(r->store, handle) : NULL;
+	uint64_t rate = rule ? hydnsd_rules_rate(r, handle) : 0;
+
+	if (rate < HYDNSD_ABSENT_RATE_MIN)
+		return;                /* most; a flush of everything shall cost no hash of each */
+	hydnsd_absent_note(r->absent, &(struct hydnsd_absence){
+		.name = hydns_rule_name(rule), .name_len = rule->name_len, .variant = rule->variant,
+		.authority = rule->authority, .qtype = rule->qtype, .left = why, .rate = rate,
+		.key = key_of(r, hydns_rule_name(rule), rule), .at_ms = ms(now_ns),
+	});
+}
+
+static void remove_ordinal(struct hydnsd_rules *r, uint32_t ordinal, enum hydnsd_left why, uint64_t now_ns)
+{
+	uint32_t handle = hydns_store_handle(r->store, ordinal);
+
+	hydnsd_rules_note_leaving(r, handle, why, now_ns);
+	hydnsd_rules_remove(r, handle, now_ns);
+}
+
+void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget)
+{
+	for (; budget; budget--) {
+		uint32_t ordinal = hydns_policy_expired(r->policy, ms(now_ns));
+
+		if (ordinal == UINT32_MAX)
+			break;
+		remove_ordinal(r, ordinal, HYDNSD_LEFT_EXPIRED, now_ns);
+		r->counters.expired++;
+	}
+	for (; budget && hydns_policy_excess(r->policy); budget--) {
+		remove_ordinal(r, hydns_policy_victim(r->policy, ms(now_ns), NULL, NULL), HYDNSD_LEFT_EVICTED, now_ns);
+		r->counters.evicted++;
+	}
+}
+
+/* -- coming in ---------------------------------------------------------------------------------------- */
+/* Both say whether there is something left out, and the rule's own block says where it ends. */
+static bool same_left_out(const struct hydns_rule *old, const struct hydns_rule_parts *new)
+{
+	return !new->left_out_len || (hydns_left_out_length(hydns_rule_left_out(old), new->left_out_len) ==
+				      new->left_out_len &&
+				      !memcmp(hydns_rule_left_out(old), new->left_out, new->left_out_len));
+}
+
+static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_parts *parts)
+{
+	const struct hydns_rule *new = &parts->head;
+	int64_t apart = (int64_t)expiry_ms(new) - (int64_t)expiry_ms(old);
+
+	return old->epoch == new->epoch && old->reply_flags == new->reply_flags &&
+	       old->answer_len == new->answer_len && old->answer_sum == new->answer_sum &&
+	       old->flags == new->flags && old->ancount == new->ancount && same_left_out(old, parts) &&
+	       apart < SAME_EXPIRY_MS && apart > -SAME_EXPIRY_MS;
+}
+
+struct wanted {
+	const struct hydnsd_rules *rules;
+	uint32_t authority;            /* whose rules may go, or HYDNSD_ANY_AUTHORITY */
+	uint32_t space;                /* octets that the slot set free must have; 0: any will do */
+};
+
+static bool acceptable(uint32_t ordinal, void *arg)
+{
+	const struct wanted *w = arg;
+
+	if (w->authority != HYDNSD_ANY_AUTHORITY && w->rules->owner[ordinal] != w->authority)
+		return false;
+	return !w->space || hydns_store_slot_size(w->rules->store, hydns_store_handle(w->rules->store, ordinal)) >= w->space;
+}
+
+static struct hydns_sighted sighted(const struct hydnsd_answer *a)
+{
+	return (struct hydns_sighted){
+		.key = a->parts.key, .count = a->count, .window_ms = a->window_ms,
+	};
+}
+
+/* True when the answer promises clearly more hits a second than the rule has had. */
+static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, uint32_t victim, uint64_t now_ns)
+{
+	const struct hydns_sighted s = sighted(a);
+
+	return hydns_policy_expect(r->policy, &s, UINT32_MAX, ms(now_ns)) * PERCENT >
+	       hydns_policy_rate(r->policy, victim) * (PERCENT + 10);
+}
+
+/* What a newcomer will bring, its resolver alone says. So a resolver takes places from others as long as it has less than
+ * an equal share of all places; beyond that only those that nobody has. */
+static bool has_its_share(const struct hydnsd_rules *r, uint32_t authority)
+{
+	uint32_t resolvers = 0;
+
+	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
+		resolvers += r->live[i] != 0;
+	return (uint64_t)r->live[authority] * resolvers >= r->fitting;
+}
+
+/* Which rule must go so that a resolver stays within its own capacity, or does not take another's place beyond its share.
+ * *victim: the rule that must go in any case, or UINT32_MAX. */
+static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+					     const struct hydnsd_answer *a, uint64_t now_ns,
+					     uint32_t *victim)
+{
+	struct wanted w = { .rules = r, .authority = by->authority };
+	bool full = by->capacity && r->live[by->authority] >= by->capacity;
+	bool others = *victim != UINT32_MAX && r->owner[*victim] != by->authority;
+
+	if (!full && !(others && has_its_share(r, by->authority)))
+		return HYDNSD_ACCEPTED;
+	*victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
+	if (*victim == UINT32_MAX || !beats(r, a, *victim, now_ns))
+		return HYDNSD_REJECT_RESOLVER_FULL;
+	return HYDNSD_ACCEPTED;
+}
+
+static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+					const struct hydnsd_answer *a, uint64_t now_ns)
+{
+	uint64_t expire = expiry_ms(&a->parts.head), now = ms(now_ns);
+	const struct hydns_sighted s = sighted(a);
+	uint32_t victim = UINT32_MAX;
+	enum hydnsd_rejection why;
+
+	switch (hydns_policy_offer(r->policy, &s, (uint32_t)(expire > now ? expire - now : 0), now, &victim)) {
+	case HYDNS_REJECT_COLD:
+		return HYDNSD_REJECT_COLD;
+	case HYDNS_REJECT_FULL:
+		return HYDNSD_REJECT_FULL;
+	case HYDNS_ADMIT:
+	case HYDNS_ADMIT_EVICT:
+		break;
+	}
+	why = resolver_victim(r, by, a, now_ns, &victim);
+	if (why)
+		return why;
+	if (victim != UINT32_MAX) {
+		remove_ordinal(r, victim, HYDNSD_LEFT_EVICTED, now_ns);
+		r->counters.evicted++;
+	}
+	return HYDNSD_ACCEPTED;
+}
+
+static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, const struct hydnsd_answer *a,
+		     uint32_t handle, uint32_t former, uint64_t now_ns)
+{
+	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
+	const struct hydns_sighted s = sighted(a);
+
+	r->owner[ordinal] = a->parts.head.authority;
+	r->signature[ordinal] = a->signature;
+	hydnsd_owners_add(r->owners, &a->owners, ordinal);
+	r->generation[ordinal] = (uint32_t)a->generation;
+	r->live[a->parts.head.authority]++;
+	r->refresh_percent[ordinal] = (uint8_t)by->refresh_percent;
+	hydns_policy_insert(r->policy, ordinal, former, &s, expiry_ms(&a->parts.head), ms(now_ns));
+}
+
+/* No slot of a fitting size is free, others may be: a rule in one, of this size or a smaller one that found
+ * its own size full, goes now if it is worth less; its slot serves a later offer after the grace period. */
+static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hydnsd_answer *a,
+					 uint64_t now_ns)
+{
+	const struct hydns_rule *head = &a->parts.head;
+	struct wanted w = {
+		.rules = r, .authority = HYDNSD_ANY_AUTHORITY,
+		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&a->parts)),
+	};
+	uint32_t victim;
+
+	if (r->departed_count)
+		return HYDNSD_REJECT_NO_SLOT; /* slots are on their way already */
+	if (has_its_share(r, head->authority))
+		w.authority = head->authority;
+	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
+	if (victim == UINT32_MAX || !beats(r, a, victim, now_ns))
+		return HYDNSD_REJECT_FULL;
+	remove_ordinal(r, victim, HYDNSD_LEFT_EVICTED, now_ns);
+	r->counters.evicted++;
+	return HYDNSD_REJECT_NO_SLOT;
+}
+
+/* As hydns_store_publish(); what is known of the former rule (0: there is none) goes to the new one. */
+static int put(struct hydnsd_rules *r, const struct hydnsd_offerer *by, const struct hydnsd_answer *a, uint32_t former,
+	       uint64_t now_ns, uint32_t *handle)
+{
+	/* the store takes the former rule out itself; what is known of it must be read before */
+	const struct hydns_rule *old = former ? hydns_store_rule(r->store, former) : NULL;
+	uint32_t former_ordinal = former ? hydns_store_ordinal(r->store, former) : UINT32_MAX;
+	uint32_t replaced;
+	int rc;
+
+	if (old)
+		hydnsd_hits_account(r, former_ordinal, old, now_ns);
+	rc = hydns_store_publish(r->store, &a->parts, handle, &replaced);
+	if (rc)
+		return rc;
+	remember(r, by, a, *handle, former_ordinal, now_ns);
+	if (old)
+		forget(r, former_ordinal, old, now_ns);
+	return 0;
+}
+
+static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+				     const struct hydnsd_answer *a, uint32_t former, uint64_t now_ns)
+{
+	uint32_t handle;
+
+	switch (put(r, by, a, former, now_ns, &handle)) {
+	case 0:
+		return HYDNSD_ACCEPTED;
+	case -ENOSPC:
+		fit(r);
+		return free_a_slot(r, a, now_ns);
+	case -E2BIG:
+		return HYDNSD_REJECT_TOO_BIG;
+	default:
+		return HYDNSD_REJECT_INDEX_FULL;
+	}
+}
+
+uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns)
+{
+	uint32_t ordinal = hydns_store_ordinal(r->store, handle), next;
+	const struct hydnsd_offerer by = {
+		.authority = r->owner[ordinal], .refresh_percent = r->refresh_percent[ordinal],
+	};
+
+	hydnsd_rules_owners(r, hydns_store_rule(r->store, handle), &a->owners, &a->signature);
+	a->parts.key = hydns_store_key(r->store, &a->parts);
+	a->generation = r->generation[ordinal];
+	a->count = 0;                  /* nobody has asked: the former rule's rate goes on */
+	a->window_ms = UINT32_MAX;
+	return put(r, &by, a, handle, now_ns, &next) ? 0 : next;
+}
+
+static uint32_t refresh_at(const struct hydns_rule *head, uint64_t signature, uint32_t percent, uint64_t rate)
+{
+	return hydns_policy_refresh_at(head->expire_ms, percent, HYDNS_REFRESH_MIN_MS, rate,
+				       signature ^ head->base_ns);
+}
+
+void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule)
+{
+	uint32_t at;
+
+	if (r->refresh_percent[ordinal] == HYDNSD_UNKNOWN)
+		return;
+	at = refresh_at(rule, r->signature[ordinal], r->refresh_percent[ordinal],
+			hydns_policy_rate(r->policy, ordinal));
+	if (at != rule->refresh_ms)
+		hydns_store_set_refresh(r->store, hydns_store_handle(r->store, ordinal), at);
+}
+
+static void set_key(const struct hydnsd_rules *r, uint32_t authority, struct hydnsd_answer *a)
+{
+	a->parts.head.authority = (uint8_t)authority;
+	a->parts.key = hydns_store_key(r->store, &a->parts);
+}
+
+void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t authority, struct hydnsd_answer *a)
+{
+	set_key(r, authority, a);
+	hydns_store_prefetch(r->store, a->parts.key);
+	hydns_policy_prefetch(r->policy, a->parts.key);
+	hydnsd_owners_prefetch(r->owners, &a->owners);
+}
+
+enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
+					 struct hydnsd_answer *a, uint64_t now_ns)
+{
+	struct hydns_rule *head = &a->parts.head;
+	struct hydns_sighted s;
+	enum hydnsd_rejection why;
+	uint32_t former;
+
+	if (!a->parts.key || head->authority != by->authority)
+		set_key(r, by->authority, a);
+	head->epoch = a->epoch;
+	former = hydns_store_find_parts(r->store, &a->parts);
+	if (former && same_answer(hydns_store_rule(r->store, former), &a->parts))
+		return HYDNSD_REJECT_KNOWN;
+	if (!former) {
+		why = ask_policy(r, by, a, now_ns);
+		if (why)
+			return why;
+	}
+	s = sighted(a);
+	head->refresh_ms = refresh_at(head, a->signature, by->refresh_percent,
+				      hydns_policy_expect(r->policy, &s, former ? hydns_store_ordinal(r->store, former) :
+							  UINT32_MAX, ms(now_ns)));
+	why = publish(r, by, a, former, now_ns);
+	if (why)
+		return why;
+	if (former)
+		r->counters.replaced++;
+	else
+		r->counters.admitted++;
+	return HYDNSD_ACCEPTED;
+}
+
+/* -- looking ------------------------------------------------------------------------------------------ */
+struct hydns_store *hydnsd_rules_store(struct hydnsd_rules *r)
+{
+	return r->store;
+}
+
+const struct hydnsd_rules_counters *hydnsd_rules_counters(const struct hydnsd_rules *r)
+{
+	return &r->counters;
+}
+
+uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle)
+{
+	return hydns_policy_rate(r->policy, hydns_store_ordinal(r->store, handle));
+}
+
+size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
+{
+	return hydns_store_bytes(r->store) + hydns_policy_bytes(r->policy) + hydnsd_owners_bytes(r->owners) +
+	       (size_t)r->departed_room * sizeof(*r->departed) +
+	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->generation) + sizeof(*r->owner) +
+				      sizeof(*r->refresh_percent));
+}
+
+uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r)
+{
+	return r->seed;
+}

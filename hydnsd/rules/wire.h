@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Reads names and RRs of a DNS message that may be hostile. The message's header is not there: data
+ * begins with octet 12, the question, as offers and rules hold it; offsets are those of the whole
+ * message, so that compression pointers mean what they say.
+ */
+#ifndef HYDNSD_RULES_WIRE_H
+#define HYDNSD_RULES_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "hydns/abi.h"
+
+#define HYDNSD_HEADER 12
+/* Longest message that can become a rule: the answer must fit the largest slot. */
+#define HYDNSD_MESSAGE_MAX (HYDNSD_HEADER + HYDNS_QUESTION_MAX + HYDNS_SLOT_MOST)
+
+#define HYDNSD_TTL_MAX 0x7fffffffU     /* RFC 2181 section 8 */
+
+struct hydnsd_message {
+	const uint8_t *data;           /* octet HYDNSD_HEADER of the message */
+	uint32_t end;                  /* length of the message */
+	uint32_t question_name;        /* octets of the name in the question, uncompressed */
+};
+
+struct hydnsd_name {
+	uint8_t len;                   /* with the root label */
+	uint8_t octet[HYDNS_NAME_MAX]; /* lower case, uncompressed */
+};
+
+struct hydnsd_rr {
+	uint32_t start, end;
+	uint32_t ttl_at;
+	uint32_t rdata;
+	uint32_t ttl;                  /* host order */
+	uint16_t type, class, rdlen;   /* host order */
+	struct hydnsd_name owner;
+};
+
+/* What compression pointers lead to: octets that must keep their place and value. */
+struct hydnsd_marks {
+	uint8_t octet[HYDNSD_MESSAGE_MAX];
+};
+
+/* True for exactly one lower-case, uncompressed name of len octets. */
+bool hydnsd_name_valid(const uint8_t *name, size_t len);
+/* True when a equals b or lies below it. Both lower case, uncompressed. */
+bool hydnsd_name_below(const struct hydnsd_name *a, const uint8_t *b, size_t b_len);
+
+/*
+ * Reads the name at *pos, which must end before limit; *pos then follows it. compressed: pointers are
+ * allowed. They must lead back, to a label of the question's name or to an earlier part of the answer.
+ * marks may be NULL.
+ */
+bool hydnsd_name_read(const struct hydnsd_message *m, uint32_t *pos, uint32_t limit, bool compressed,
+		      struct hydnsd_name *out, struct hydnsd_marks *marks);
+/* Reads an RR's owner and fixed part at *pos; *pos then follows its RDATA, which is not looked at. */
+bool hydnsd_rr_read(const struct hydnsd_message *m, uint32_t *pos, struct hydnsd_rr *out,
+		    struct hydnsd_marks *marks);
+
+/* The name that a CNAME leads to, on which the answer depends though it may own no record of it (its own
+ * negative answer). False: rr is no CNAME, or its data can't be read. */
+bool hydnsd_rr_target(const struct hydnsd_message *m, const struct hydnsd_rr *rr, struct hydnsd_name *out);
+
+/* The names of a block as HYDNS_RULE_LEFT_OUT announces it, which has been found valid. */
+struct hydnsd_left_out {
+	const uint8_t *at;
+	unsigned left;
+};
+/* block: NULL: no names. */
+struct hydnsd_left_out hydnsd_left_out_names(const uint8_t *block);
+/* False: that was the last one. */
+bool hydnsd_left_out_next(struct hydnsd_left_out *names, struct hydnsd_name *out);
+
+/* A type of questions, messages or transactions, never of data (RFC 6895 section 3.1; OPT: RFC 6891). */
+static inline bool hydnsd_type_is_meta(uint16_t type)
+{
+	return type == 0 || type == 41 || (type >= 128 && type <= 255);
+}
+
+/* Offset of the first RR. */
+static inline uint32_t hydnsd_answer_start(const struct hydnsd_message *m)
+{
+	return HYDNSD_HEADER + m->question_name + 4;
+}
+
+static inline const uint8_t *hydnsd_at(const struct hydnsd_message *m, uint32_t offset)
+{
+	return m->data + (offset - HYDNSD_HEADER);
+}
+
+static inline uint16_t hydnsd_u16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static inline uint32_t hydnsd_u32(const uint8_t *p)
+{
+	return (uint32_t)hydnsd_u16(p) << 16 | hydnsd_u16(p + 2);
+}
+
+#endif
