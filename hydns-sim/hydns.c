@@ -3,14 +3,14 @@
  * hyDNS itself: the code that runs, with the clock and the packets simulated. From the resolver's plugin: sketch,
  * threshold, table of offers, renewals (publish/hot.h). From hydnsd: rules.c with policy and rule store on plain
  * memory, swept, expired and reclaimed at hydnsd's own intervals (hydnsd/rules/rules.h). The XDP program's part is
- * answer() below: lookup in the store, expiry, claim of a refresh, hit counter, as in hydns-kern/answer.bpf.h and
+ * answer() below: lookup in the store, expiry, claim of a refresh, hit counter, as in hydns-kern/program/rule/answer.bpf.h and
  * lookup.bpf.h.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 #include "hydns/hash.h"
-#include "hydns-kern/loader.h"
+#include "hydns-kern/store/geometry.h"
 #include "hydns-sim/contender.h"
 #include "hydns-sim/hydns.h"
 #include "hydns-sim/resolver.h"

@@ -7,7 +7,7 @@
 #include "stages.h"
 /* To the program its settings are constants; the loader has written them. Here that is stages_run(). */
 #define const
-#include "maps.bpf.h"
+#include "hydns-kern/program/maps.bpf.h"
 #undef const
 /*
  * Lets the program see, of the message in scratch, what it puts there and the word behind. The walk over the
@@ -16,7 +16,7 @@
 #define HYDNS_SHOW_MESSAGE(q, len)                                                                  \
 	ASAN_UNPOISON_MEMORY_REGION((q)->message, (len) + sizeof(__u64) > HYDNS_DNS_HEADER + HYDNS_NAME_MAX ? \
 				    (len) + sizeof(__u64) : HYDNS_DNS_HEADER + HYDNS_NAME_MAX)
-#include "hydns.bpf.c"
+#include "hydns-kern/program/hydns.bpf.c"
 
 #define NOW_NS 5000000000000ULL
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include "hydns-kern/loader.h"
+#include "hydns-kern/loader/loader.h"
 #include "hydns.skel.h"
 #include "kernel.h"
 

@@ -8,7 +8,7 @@
 
 #include "frame.h"
 #include "hydns/reasons.h"
-#include "hydns-kern/store.h"
+#include "hydns-kern/store/store.h"
 
 #define NOW_NS      5000000000000ULL  /* the program's clock */
 #define RESOLVER    3

@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "hydns-kern/loader.h"
+#include "hydns-kern/loader/loader.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/daemon/sockets.h"

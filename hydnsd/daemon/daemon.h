@@ -5,7 +5,7 @@
 
 #include <netinet/in.h>
 
-#include "hydns-kern/loader.h"
+#include "hydns-kern/loader/loader.h"
 #include "hydnsd/resolvers/authority.h"
 #include "hydnsd/daemon/grace.h"
 #include "hydnsd/daemon/loop.h"

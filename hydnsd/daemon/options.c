@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hydns-kern/loader.h"
+#include "hydns-kern/loader/loader.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/pause.h"
 

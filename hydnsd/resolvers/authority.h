@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "hydns-kern/loader.h"
+#include "hydns-kern/loader/loader.h"
 #include "hydnsd/resolvers/changes.h"
 
 struct hydnsd;

@@ -3,7 +3,7 @@
 #ifndef HYDNSD_RULES_OFFER_H
 #define HYDNSD_RULES_OFFER_H
 
-#include "hydns-kern/store.h"
+#include "hydns-kern/store/store.h"
 #include "hydnsd/rules/owners.h"
 #include "hydnsd/rules/wire.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * The rules in the kernel: what may come in and what must go (the policy decides), what each one
- * depends on, and the hits it had. Sits on a store (hydns-kern/store.h), so it works on plain memory
+ * depends on, and the hits it had. Sits on a store (hydns-kern/store/store.h), so it works on plain memory
  * too. One thread.
  */
 #ifndef HYDNSD_RULES_RULES_H
 #define HYDNSD_RULES_RULES_H
 
-#include "hydns-kern/store.h"
+#include "hydns-kern/store/store.h"
 #include "hydnsd/rules/absent.h"
 #include "hydnsd/rules/offer.h"
 #include "offload-policy/policy.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "hydns/hash.h"
-#include "hydns-kern/loader.h"
+#include "hydns-kern/loader/loader.h"
 
 #define HEADER_FLAGS_AT 2
 #define TTL_DEFAULT     300

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-#include "hydns-kern/store.h"
+#include "hydns-kern/store/store.h"
 #include "hydnsd/resolvers/changes.h"
 #include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/rules/offer.h"

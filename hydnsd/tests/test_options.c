@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "hydns-kern/loader.h"
+#include "hydns-kern/loader/loader.h"
 #include "hydnsd/daemon/options.h"
 
 static char file[] = "/tmp/hydnsd-options-XXXXXX";

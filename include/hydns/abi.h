@@ -41,7 +41,7 @@
 /*
  * Slots of all sizes stand in one array, the map hydns_slots. A handle names a slot: the number of its first unit,
  * plus one; 0: none. An element of the map is a chunk; no slot begins in its last HYDNS_SLOT_MOST octets, so a reader
- * may look at so many octets from a slot's beginning on, whatever its size. hydns-kern/slots.h says which sizes there
+ * may look at so many octets from a slot's beginning on, whatever its size. hydns-kern/store/slots.h says which sizes there
  * are, and where.
  */
 #define HYDNS_UNIT             16        /* octets; slots begin and end at multiples of it */

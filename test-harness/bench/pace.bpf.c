@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
-#include "fold.bpf.h"
+#include "hydns-kern/program/packet/fold.bpf.h"
 #include "pace.h"
 
 #define SPIN_MAX  (1 << 20)

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "hydns-kern/rule.h"
+#include "hydns-kern/store/rule.h"
 #include "hydnsd/tests/build.h"
 
 #define NOW_NS          1000000000000ULL

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The XDP program's look-up (hydns-kern/lookup.bpf.h), compiled for userspace, on a store of the model's. */
+/* The XDP program's look-up (hydns-kern/program/rule/lookup.bpf.h), compiled for userspace, on a store of the model's. */
 #include <string.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 /* To the program its settings are constants, which the loader has written: here program_set() does. */
 #define const
-#include "maps.bpf.h"
+#include "hydns-kern/program/maps.bpf.h"
 #undef const
-#include "hydns.bpf.c"
+#include "hydns-kern/program/hydns.bpf.c"
 #include "test-harness/model/program.h"
 
 static struct hydns_query cpu[PROGRAM_CPUS];

@@ -2,8 +2,8 @@
 #ifndef HYDNS_MODEL_PROGRAM_H
 #define HYDNS_MODEL_PROGRAM_H
 
-#include "hydns-kern/loader.h"
-#include "hydns-kern/store.h"
+#include "hydns-kern/store/geometry.h"
+#include "hydns-kern/store/store.h"
 
 /* The store that the program reads, and its settings. */
 void program_set(const struct hydns_store_memory *m);

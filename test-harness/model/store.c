@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rule store (hydns-kern/store.c) under its writer, while the XDP program looks up: a rule that is found is whole and
+ * The rule store (hydns-kern/store/store.c) under its writer, while the XDP program looks up: a rule that is found is whole and
  * the question's own, and stays so until the program ends, though its slot is used again.
  */
 #include <arpa/inet.h>

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sharing an interface with other XDP programs through libxdp's dispatcher, which calls one program
+ * after the other as long as they pass. A program called by it is loaded as an extension of the
+ * dispatcher, so each interface gets a copy of ours, over the same maps. The kernel asks more rights for
+ * that (CAP_PERFMON, CAP_SYS_ADMIN): attach before giving rights up.
+ *
+ * A pin shared_<ifname>, made first and removed last, marks the interfaces where copies may be found;
+ * the copies themselves are known by their name, so one left by a crash is found too.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include <net/if.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "hydns-kern/loader/kern.h"
+
+#ifdef HAVE_LIBXDP
+#include <xdp/libxdp.h>
+
+static int quiet(enum libxdp_print_level level, const char *fmt, va_list ap)
+{
+	(void)level, (void)fmt, (void)ap;
+	return 0;
+}
+
+/* A copy of the program over the same maps and with the same configuration, opened but not loaded. */
+static struct hydns_bpf *copy_open(const struct hydns_kern *k)
+{
+	struct hydns_bpf *copy = hydns_bpf__open();
+	struct bpf_map *from, *to;
+
+	if (!copy)
+		return NULL;
+	*copy->rodata = *k->skel->rodata;
+	bpf_object__for_each_map(to, copy->obj) {
+		/* the configuration is a copy of its own; what hydnsd goes on writing is shared */
+		if (bpf_map__is_internal(to) && to != copy->maps.bss)
+			continue;
+		from = bpf_object__find_map_by_name(k->skel->obj, bpf_map__name(to));
+		if (!from || bpf_map__reuse_fd(to, bpf_map__fd(from))) {
+			hydns_bpf__destroy(copy);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
+/* Takes every copy of ours but the one with id keep out of the interface's dispatcher. */
+static int copies_remove(int ifindex, __u32 keep, char why[HYDNS_WHY])
+{
+	struct xdp_multiprog *all;
+	struct xdp_program *p = NULL;
+	int err = 0;
+
+	all = xdp_multiprog__get_from_ifindex(ifindex);
+	if (libxdp_get_error(all))
+		return 0;              /* nothing is attached */
+	while (!err && (p = xdp_multiprog__next_prog(p, all)))
+		if (xdp_program__id(p) != keep && !strcmp(xdp_program__name(p), HYDNS_PROGRAM))
+			err = xdp_program__detach(p, ifindex, xdp_multiprog__attach_mode(all), 0);
+	xdp_multiprog__close(all);
+	if (err)
+		return hydns_fail(why, err, "can't leave the dispatcher: %s", strerror(-err));
+	return 0;
+}
+
+/*
+ * Where the kernel refuses extension programs, libxdp attaches the program alone and says nothing. Such
+ * an attachment keeps everybody else out and has no pin: it is undone.
+ */
+static int undo_lone_attachment(const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	struct xdp_multiprog *all = xdp_multiprog__get_from_ifindex(ifindex);
+	bool lone;
+	int err = (int)libxdp_get_error(all);
+
+	if (err)
+		return hydns_fail(why, err, "%s: can't read back what is attached: %s", ifname,
+				  strerror(-err));
+	lone = xdp_multiprog__is_legacy(all);
+	if (lone)
+		err = xdp_multiprog__detach(all);
+	xdp_multiprog__close(all);
+	if (!lone)
+		return 0;
+	if (err)
+		return hydns_fail(why, err, "%s: libxdp attached the program without its dispatcher, and it "
+				  "can't be detached: %s", ifname, strerror(-err));
+	return hydns_fail(why, -EOPNOTSUPP, "%s: libxdp's dispatcher does not work on this kernel (it "
+			  "needs extension programs, BPF_PROG_TYPE_EXT): use mode native or generic", ifname);
+}
+
+static int copy_attach(struct hydns_bpf *copy, const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	struct xdp_program *p = xdp_program__from_bpf_obj(copy->obj,
+			bpf_program__section_name(copy->progs.hydns_xdp));
+	char text[128];
+	int err = (int)libxdp_get_error(p);
+
+	if (err)
+		return hydns_fail(why, err, "%s: libxdp can't use the program: %s", ifname,
+				  strerror(-err));
+	err = xdp_program__attach(p, ifindex, XDP_MODE_UNSPEC, 0);
+	if (err) {
+		libxdp_strerror(err, text, sizeof(text));
+		err = hydns_fail(why, err, "%s: libxdp's dispatcher can't be attached: %s; if an XDP "
+				 "program is attached without it, detach that one (ip link set dev %s xdp "
+				 "off)", ifname, text, ifname);
+	} else {
+		err = undo_lone_attachment(ifname, ifindex, why);
+	}
+	if (!err)
+		err = copies_remove(ifindex, xdp_program__id(p), why);
+	xdp_program__close(p);
+	return err;
+}
+
+static bool marked(const char *pin_dir, const char *ifname, char path[PATH_MAX])
+{
+	return !hydns_pin_path(path, pin_dir, HYDNS_PIN_DISPATCHED, ifname) && !access(path, F_OK);
+}
+
+int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	struct hydns_bpf *copy;
+	char path[PATH_MAX];
+	bool before = marked(k->pin_dir, ifname, path);
+	int err;
+
+	libxdp_set_print(quiet);
+	copy = copy_open(k);
+	if (!copy)
+		return hydns_fail(why, -ENOMEM, "%s: can't copy the program for the dispatcher", ifname);
+	err = hydns_pin_replace(hydns_kern_prog_fd(k), k->pin_dir, HYDNS_PIN_DISPATCHED, ifname);
+	if (err) {
+		hydns_fail(why, err, "%s: can't pin in %s: %s", ifname, k->pin_dir_named, strerror(-err));
+	} else {
+		err = copy_attach(copy, ifname, ifindex, why);
+		if (err && !before)
+			unlink(path);
+	}
+	hydns_bpf__destroy(copy);
+	return err;
+}
+
+int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
+{
+	char path[PATH_MAX];
+	int ifindex, err = 0;
+
+	if (!marked(pin_dir, ifname, path))
+		return 0;
+	libxdp_set_print(quiet);
+	ifindex = hydns_pinned_ifindex(ifname);
+	if (ifindex)
+		err = copies_remove(ifindex, 0, why);
+	if (!err && unlink(path) && errno != ENOENT)
+		err = hydns_fail(why, -errno, "can't remove %s: %s", path, strerror(errno));
+	return err;
+}
+
+#else /* without libxdp */
+
+int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	(void)k, (void)ifindex;
+	return hydns_fail(why, -ENOTSUP, "%s: this hydnsd was built without libxdp: rebuild it with "
+			  "--with-libxdp=yes, or use mode native or generic", ifname);
+}
+
+int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
+{
+	char path[PATH_MAX];
+
+	if (hydns_pin_path(path, pin_dir, HYDNS_PIN_DISPATCHED, ifname) || access(path, F_OK))
+		return 0;
+	return hydns_fail(why, -ENOTSUP, "%s is attached through libxdp, and this hydnsd was built without "
+			  "it: detach with xdp-loader unload", ifname);
+}
+
+#endif

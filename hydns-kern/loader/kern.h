@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Internal to the loader: what one open program consists of, and what its files lend each other. */
+#ifndef HYDNS_KERN_LOADER_KERN_H
+#define HYDNS_KERN_LOADER_KERN_H
+
+#include <limits.h>
+#include "hydns-kern/loader/loader.h"
+#include "hydns.skel.h"             /* generated; needs the types of abi.h before it */
+
+/* Memory-mapped arrays, in the order of hydns_kern.mapped. */
+enum hydns_mapped {
+	HYDNS_MAPPED_SLOTS,
+	HYDNS_MAPPED_INDEX,
+	HYDNS_MAPPED_HITS,
+	HYDNS_MAPPED_CLAIMS,
+	HYDNS_MAPPED_SEEN,
+	HYDNS_MAPPED_TALLIES,
+	HYDNS_MAPPED_META,
+	HYDNS_MAPPED
+};
+
+struct hydns_mapping {
+	void *at;                      /* NULL: not mapped */
+	size_t len;
+};
+
+struct hydns_page {                    /* an authority page; map_fd -1: none */
+	int map_fd;
+	__u32 map_id;
+	bool abandoned;
+	struct hydns_mapping mapping;
+};
+
+#define HYDNS_PROGRAM  "hydns_xdp"
+#define HYDNS_ACL_MAPS (HYDNS_AUTHORITIES * 2)
+
+struct hydns_kern {
+	struct hydns_bpf *skel;
+	char pin_dir[PATH_MAX];        /* by way of dir_fd: the user that hydnsd becomes may not see the directories above */
+	char pin_dir_named[PATH_MAX];  /* as people know it */
+	int dir_fd;                    /* of pin_dir, locked: one writer of the store */
+	struct hydns_mapping mapped[HYDNS_MAPPED];
+	struct hydns_page page[HYDNS_AUTHORITIES];
+	int acl_fd[HYDNS_ACL_MAPS];
+	struct hydns_former *former;   /* what was pinned before and is not taken over; NULL: nothing, or it is unreadable */
+	__u32 former_abi;              /* of that; 0: nothing was pinned, or it was taken over */
+};
+
+/* Writes the line to why and returns err. */
+int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* -- pins.c ---------------------------------------------------------------------------------------- */
+/* pin_dir/prefix + name; -ENAMETOOLONG. Dots, which a bpffs refuses, become ':', which no interface
+ * name holds. */
+int hydns_pin_path(char path[PATH_MAX], const char *pin_dir, const char *prefix, const char *name);
+/* Interface number of a name as it was given or as it stands in a pin's name; 0: none. */
+int hydns_pinned_ifindex(const char *name);
+/* Makes pin_dir if missing, checks that it is in a bpffs, locks it; returns its descriptor. */
+int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY]);
+/* Puts fd under path, over whatever is there, so that a crash leaves the old or the new. */
+int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const char *name);
+/* Lets the opened, not yet loaded object take over the pinned maps. True when all are there and fit
+ * the object's definitions; false: none is used. */
+bool hydns_pins_adopt(struct hydns_kern *k);
+/* Pins all maps of the loaded object over those of a former set. */
+int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY]);
+/* The pinned hydns_meta's content; false when there is none that reads as a geometry. */
+bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out);
+
+/* -- maps.c ---------------------------------------------------------------------------------------- */
+/* Maps an mmapable array into memory; writable: for hydnsd's own arrays. */
+int hydns_map_memory(int map_fd, bool writable, struct hydns_mapping *out);
+void hydns_unmap_memory(struct hydns_mapping *m);
+/* Kernel id of a map, or 0. */
+__u32 hydns_map_id(int map_fd);
+
+/* -- former.c -------------------------------------------------------------------------------------- */
+/* The pinned maps of these sizes and of this ABI; NULL: they are not all there. */
+struct hydns_former *hydns_former_open(const char *pin_dir, const struct hydns_geometry *g);
+
+/* -- tables.c, pages.c ------------------------------------------------------------------------------ */
+/* Adds up `words` u64 of a per-CPU array's element over all CPUs. */
+int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *sum);
+/* ACL tries and authority pages: takes the pinned ones over, makes what is missing. */
+int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY]);
+void hydns_pages_open(struct hydns_kern *k, bool adopted);
+void hydns_pages_close(struct hydns_kern *k);
+
+/* -- attach.c ---------------------------------------------------------------------------------------- */
+/* hydns_kern_detach() without a loaded program. */
+int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
+
+/* -- dispatcher.c ------------------------------------------------------------------------------------ */
+int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY]);
+/* 0 also when there is nothing to detach. */
+int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
+
+/* Pin name prefixes besides the maps' own names. */
+#define HYDNS_PIN_LINK       "link_"
+#define HYDNS_PIN_DISPATCHED "shared_"  /* the program that libxdp's dispatcher calls on an interface */
+#define HYDNS_PIN_PAGE       "page_"
+#define HYDNS_PIN_ACL        "acl_"
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Opening and closing: one program, loaded over maps that are new or a former hydnsd's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/random.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "hydns-kern/loader/kern.h"
+
+#define CAPACITY_MOST (1U << 26)       /* 64 M rules take 19 GB; ordinals have 27 bits */
+
+int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, HYDNS_WHY, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* What libbpf said last, for our own message: the verifier's whole log is of no use to an operator. */
+static char libbpf_said[160];
+
+static int keep_last_warning(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	if (level != LIBBPF_WARN)
+		return 0;
+	vsnprintf(libbpf_said, sizeof(libbpf_said), fmt, ap);
+	libbpf_said[strcspn(libbpf_said, "\n")] = 0;
+	return 0;
+}
+
+/* -- sizes and configuration ------------------------------------------------------------------------- */
+static bool same_layout(const struct hydns_geometry *a, const struct hydns_geometry *b)
+{
+	return a->abi_version == b->abi_version && a->cpus == b->cpus;
+}
+
+static bool same_sizes(const struct hydns_geometry *a, const struct hydns_geometry *b)
+{
+	return same_layout(a, b) && a->buckets == b->buckets && a->lines == b->lines && a->spans == b->spans;
+}
+
+static int fresh_geometry(struct hydns_geometry *g, char why[HYDNS_WHY])
+{
+	if (getrandom(g->seed, sizeof(g->seed), 0) != sizeof(g->seed))
+		return hydns_fail(why, -EIO, "no random numbers for the store's secret: %s",
+				  strerror(errno));
+	return 0;
+}
+
+static int set_sizes(struct hydns_bpf *b, const struct hydns_geometry *g)
+{
+	const struct { struct bpf_map *map; __u32 entries; } size[] = {
+		{ b->maps.hydns_slots, hydns_geometry_chunks(g) }, { b->maps.hydns_index, g->buckets },
+		{ b->maps.hydns_hits, hydns_geometry_hit_rows(g) * g->lines }, { b->maps.hydns_claims, g->lines },
+		{ b->maps.hydns_seen, g->lines },
+	};
+	int err = 0;
+
+	for (unsigned i = 0; i < sizeof(size) / sizeof(*size) && !err; i++)
+		err = bpf_map__set_max_entries(size[i].map, size[i].entries);
+	return err;
+}
+
+static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options *o,
+			 const struct hydns_geometry *g)
+{
+	memcpy((void *)&b->rodata->hydns_geometry, g, sizeof(*g));
+	b->rodata->hydns_ipv6 = o->ipv6;
+	b->rodata->hydns_vlan = o->vlan;
+	b->rodata->hydns_fib = o->fib;
+	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
+}
+
+/* -- loading ------------------------------------------------------------------------------------------ */
+static int explain_load(int err, char why[HYDNS_WHY])
+{
+	if (err == -EPERM)
+		return hydns_fail(why, err, "the kernel refused the XDP program: CAP_BPF, CAP_PERFMON and "
+				  "CAP_NET_ADMIN are needed to load it (libbpf: %s)", libbpf_said);
+	if (err == -EACCES)
+		return hydns_fail(why, err, "the kernel's verifier refused the XDP program: start with "
+				  "CAP_PERFMON; with it, this kernel is not supported (libbpf: %s)",
+				  libbpf_said);
+	if (err == -ENOMEM)
+		return hydns_fail(why, err, "no memory for the rule store: lower capacity, or raise the "
+				  "memory limit of the service (libbpf: %s)", libbpf_said);
+	return hydns_fail(why, err, "the kernel refused the XDP program: %s; Linux 6.1 or later with "
+			  "BTF is needed (libbpf: %s)", strerror(-err), libbpf_said);
+}
+
+/* The highest number of a CPU that is there, plus one. One that comes later is one of those that share. */
+static __u32 present_cpus(__u32 possible)
+{
+	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+	unsigned first, last, count = 0;
+
+	/* "0-3,8-11" */
+	for (int n; f && (n = fscanf(f, "%u-%u", &first, &last)) > 0; ) {
+		count = (n == 2 ? last : first) + 1;
+		if (fgetc(f) != ',')
+			break;
+	}
+	if (f)
+		fclose(f);
+	return count && count < possible ? count : possible;
+}
+
+/* Decides between the pinned maps and new ones, and loads the program over them. */
+static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool *adopted,
+		char why[HYDNS_WHY])
+{
+	struct hydns_geometry want, pinned;
+	int err, cpus = libbpf_num_possible_cpus();
+	bool was_pinned, same;
+
+	if (cpus < 0)
+		return hydns_fail(why, cpus, "can't tell the number of CPUs: %s", strerror(-cpus));
+	hydns_geometry_for(o->capacity, (__u32)cpus, present_cpus((__u32)cpus), &want);
+	was_pinned = hydns_pins_geometry(k->pin_dir, &pinned);
+	same = was_pinned && same_sizes(&pinned, &want);
+	if (same)
+		want = pinned;
+	k->skel = hydns_bpf__open();
+	if (!k->skel)
+		return hydns_fail(why, -errno, "can't open the XDP program: %s (libbpf: %s)",
+				  strerror(errno), libbpf_said);
+	err = set_sizes(k->skel, &want);
+	if (err)
+		return hydns_fail(why, err, "can't size the maps: %s", strerror(-err));
+	*adopted = same && hydns_pins_adopt(k);
+	err = *adopted ? 0 : fresh_geometry(&want, why);
+	if (err)
+		return err;
+	if (!*adopted && was_pinned) {
+		k->former_abi = pinned.abi_version;
+		k->former = same_layout(&pinned, &want) ? hydns_former_open(k->pin_dir, &pinned) : NULL;
+	}
+	set_switches(k->skel, o, &want);
+	err = hydns_bpf__load(k->skel);
+	if (err)
+		return explain_load(err, why);
+	if (!*adopted) {
+		__u32 key = 0;
+
+		err = bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_meta), &key, &want, BPF_ANY);
+		if (!err)
+			err = hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &want);
+		if (err)
+			return hydns_fail(why, err, "can't write hydns_meta and hydns_scratch: %s", strerror(-err));
+	}
+	return 0;
+}
+
+static int map_arrays(struct hydns_kern *k, char why[HYDNS_WHY])
+{
+	const struct { enum hydns_mapped as; struct bpf_map *map; bool writable; } array[] = {
+		{ HYDNS_MAPPED_SLOTS, k->skel->maps.hydns_slots, true },
+		{ HYDNS_MAPPED_INDEX, k->skel->maps.hydns_index, true },
+		{ HYDNS_MAPPED_HITS, k->skel->maps.hydns_hits, false },
+		{ HYDNS_MAPPED_CLAIMS, k->skel->maps.hydns_claims, true },
+		{ HYDNS_MAPPED_SEEN, k->skel->maps.hydns_seen, true },
+		{ HYDNS_MAPPED_TALLIES, k->skel->maps.hydns_tallies, true },
+		{ HYDNS_MAPPED_META, k->skel->maps.hydns_meta, true },
+	};
+
+	for (unsigned i = 0; i < sizeof(array) / sizeof(*array); i++) {
+		int err = hydns_map_memory(bpf_map__fd(array[i].map), array[i].writable,
+					   &k->mapped[array[i].as]);
+
+		if (err)
+			return hydns_fail(why, err, "can't map %s into memory: %s",
+					  bpf_map__name(array[i].map), strerror(-err));
+	}
+	return 0;
+}
+
+/* What follows the load. The new maps are pinned last, when nothing can fail any more that would leave
+ * a set behind which answers for nobody. */
+static int settle(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY])
+{
+	int err = map_arrays(k, why);
+
+	if (err)
+		return err;
+	err = hydns_acls_open(k, adopted, why);
+	if (err)
+		return err;
+	hydns_pages_open(k, adopted);
+	return adopted ? 0 : hydns_pins_publish(k, why);
+}
+
+static struct hydns_kern *kern_new(const char *pin_dir)
+{
+	struct hydns_kern *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return NULL;
+	snprintf(k->pin_dir_named, sizeof(k->pin_dir_named), "%s", pin_dir);
+	k->dir_fd = -1;
+	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
+		k->acl_fd[i] = -1;
+	for (int i = 0; i < HYDNS_AUTHORITIES; i++)
+		k->page[i].map_fd = -1;
+	return k;
+}
+
+int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **out, bool *adopted,
+		    char why[HYDNS_WHY])
+{
+	struct hydns_kern *k;
+	bool took_over = false;
+	int err;
+
+	if (o->capacity == 0 || o->capacity > CAPACITY_MOST)
+		return hydns_fail(why, -EINVAL, "capacity %u is out of range: give 1 to %u rules",
+				  o->capacity, CAPACITY_MOST);
+	if (strlen(o->pin_dir) + NAME_MAX >= PATH_MAX)
+		return hydns_fail(why, -ENAMETOOLONG, "the pin directory's path is too long");
+	k = kern_new(o->pin_dir);
+	if (!k)
+		return hydns_fail(why, -ENOMEM, "no memory");
+	libbpf_set_print(keep_last_warning);
+	libbpf_said[0] = 0;
+	k->dir_fd = err = hydns_pin_dir_open(o->pin_dir, o->owner, why);
+	snprintf(k->pin_dir, sizeof(k->pin_dir), "/proc/self/fd/%d", k->dir_fd);
+	if (err >= 0)
+		err = load(k, o, &took_over, why);
+	if (err >= 0)
+		err = settle(k, took_over, why);
+	if (err < 0) {
+		hydns_kern_close(k);
+		return err;
+	}
+	*out = k;
+	*adopted = took_over;
+	return 0;
+}
+
+void hydns_kern_close(struct hydns_kern *k)
+{
+	if (!k)
+		return;
+	for (int i = 0; i < HYDNS_MAPPED; i++)
+		hydns_unmap_memory(&k->mapped[i]);
+	hydns_pages_close(k);
+	hydns_former_close(k->former);
+	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
+		if (k->acl_fd[i] >= 0)
+			close(k->acl_fd[i]);
+	hydns_bpf__destroy(k->skel);
+	if (k->dir_fd >= 0)
+		close(k->dir_fd);
+	free(k);
+}
+
+/* -- what there is ------------------------------------------------------------------------------------- */
+const struct hydns_geometry *hydns_kern_geometry(const struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_META].at;
+}
+
+__u8 *hydns_kern_slots(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_SLOTS].at;
+}
+
+struct hydns_bucket *hydns_kern_index(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_INDEX].at;
+}
+
+const struct hydns_line *hydns_kern_hits(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_HITS].at;
+}
+
+struct hydns_line *hydns_kern_claims(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_CLAIMS].at;
+}
+
+__u32 *hydns_kern_seen(struct hydns_kern *k)
+{
+	struct hydns_line *lines = k->mapped[HYDNS_MAPPED_SEEN].at;
+
+	return lines->word;
+}
+
+struct hydns_tallies *hydns_kern_tallies(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_TALLIES].at;
+}
+
+__u32 *hydns_kern_empty(struct hydns_kern *k)
+{
+	struct hydns_geometry *g = k->mapped[HYDNS_MAPPED_META].at;
+
+	return &g->empty;
+}
+
+__u32 hydns_kern_next_session(struct hydns_kern *k)
+{
+	struct hydns_geometry *g = k->mapped[HYDNS_MAPPED_META].at;
+
+	return __atomic_add_fetch(&g->session, 1, __ATOMIC_RELAXED);
+}
+
+int hydns_kern_prog_fd(const struct hydns_kern *k)
+{
+	return bpf_program__fd(k->skel->progs.hydns_xdp);
+}
+
+/* -- memory --------------------------------------------------------------------------------------------- */
+/* "memlock" of a map's fdinfo: what the kernel charges for it. */
+static int map_memory(int map_fd, __u64 *bytes)
+{
+	unsigned long long n;
+	char path[64], line[128];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map_fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (!found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "memlock: %llu", &n) == 1;
+	fclose(f);
+	if (!found)
+		return -ENODATA;
+	*bytes += n;
+	return 0;
+}
+
+int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes)
+{
+	struct bpf_map *map;
+	__u64 sum = 0;
+	int err = 0;
+
+	bpf_object__for_each_map(map, k->skel->obj)
+		if (!err)
+			err = map_memory(bpf_map__fd(map), &sum);
+	for (int i = 0; i < HYDNS_ACL_MAPS && !err; i++)
+		err = map_memory(k->acl_fd[i], &sum);
+	for (int i = 0; i < HYDNS_AUTHORITIES && !err; i++)
+		if (k->page[i].map_fd >= 0)
+			err = map_memory(k->page[i].map_fd, &sum);
+	if (!err)
+		*bytes = sum;
+	return err;
+}

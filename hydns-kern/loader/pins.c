@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The pinned set of maps: what a former hydnsd left is taken over whole or not at all. hydns_meta is the
+ * set's seal: it goes first and comes last, so a set with a seal is complete, and a crash at any moment
+ * leaves either the old set, or none to adopt (attachments, held by their own pins, go on answering).
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <net/if.h>
+#include <linux/magic.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "hydns-kern/loader/kern.h"
+
+#define MAPS_MAX     32            /* of the program; there are 19 */
+#define SEAL         "hydns_meta"
+#define FRESH        "new_"        /* pinned, not yet in its place */
+
+int hydns_pin_path(char path[PATH_MAX], const char *pin_dir, const char *prefix, const char *name)
+{
+	size_t dir = strlen(pin_dir) + 1;
+	int n = snprintf(path, PATH_MAX, "%s/%s%s", pin_dir, prefix, name);
+
+	if (n < 0 || n >= PATH_MAX)
+		return -ENAMETOOLONG;
+	for (char *c = path + dir; *c; c++)
+		if (*c == '.')
+			*c = ':';
+	return 0;
+}
+
+int hydns_pinned_ifindex(const char *name)
+{
+	char ifname[IF_NAMESIZE];
+
+	if (snprintf(ifname, sizeof(ifname), "%s", name) >= (int)sizeof(ifname))
+		return 0;
+	for (char *c = ifname; *c; c++)
+		if (*c == ':')
+			*c = '.';
+	return (int)if_nametoindex(ifname);
+}
+
+int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY])
+{
+	struct statfs fs;
+	struct stat st;
+	int fd, err;
+
+	if (mkdir(pin_dir, 0700) && errno != EEXIST)
+		return hydns_fail(why, -errno, "can't make %s: %s; mount a bpffs (mount -t bpf bpf "
+				  "/sys/fs/bpf) or name a pin directory in one", pin_dir,
+				  strerror(errno));
+	fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return hydns_fail(why, -errno, "can't open %s: %s", pin_dir, strerror(errno));
+	/* Whoever owns it can pin maps of any content there, which would be taken over. */
+	if (fstat(fd, &st) || (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != owner))
+		err = hydns_fail(why, -EPERM, "%s belongs to another user (uid %u): remove it (hydnsd --clean), or name "
+				 "another pin directory", pin_dir, (unsigned)st.st_uid);
+	else if (fstatfs(fd, &fs) || (unsigned)fs.f_type != BPF_FS_MAGIC)
+		err = hydns_fail(why, -EINVAL, "%s is not in a bpffs: mount one (mount -t bpf bpf "
+				 "/sys/fs/bpf) or name a pin directory in one", pin_dir);
+	else if (flock(fd, LOCK_EX | LOCK_NB))
+		err = hydns_fail(why, -EBUSY, "%s is in use by another hydnsd: stop that one, or give "
+				 "this one a pin directory of its own", pin_dir);
+	else
+		return fd;
+	close(fd);
+	return err;
+}
+
+int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const char *name)
+{
+	char fresh[PATH_MAX], path[PATH_MAX], new_prefix[64];
+	int err;
+
+	snprintf(new_prefix, sizeof(new_prefix), FRESH "%s", prefix);
+	err = hydns_pin_path(fresh, pin_dir, new_prefix, name);
+	if (!err)
+		err = hydns_pin_path(path, pin_dir, prefix, name);
+	if (err)
+		return err;
+	unlink(fresh);
+	if (bpf_obj_pin(fd, fresh))
+		return -errno;
+	return rename(fresh, path) ? -errno : 0;
+}
+
+/* -- adopting ---------------------------------------------------------------------------------------- */
+/* A descriptor of the pinned map of this name if it is what the object defines, or negative. */
+static int pinned_map(const char *pin_dir, const struct bpf_map *map)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info);
+	char path[PATH_MAX];
+	int fd;
+
+	if (hydns_pin_path(path, pin_dir, "", bpf_map__name(map)))
+		return -1;
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return -1;
+	/* The kernel itself adds RDONLY_PROG to maps of devices. */
+	if (!bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == bpf_map__type(map) &&
+	    info.key_size == bpf_map__key_size(map) && info.value_size == bpf_map__value_size(map) &&
+	    info.max_entries == bpf_map__max_entries(map) &&
+	    !((info.map_flags ^ bpf_map__map_flags(map)) & ~BPF_F_RDONLY_PROG))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Descriptors first, for all maps: a map that was given one can't be made anew. */
+bool hydns_pins_adopt(struct hydns_kern *k)
+{
+	int fds[MAPS_MAX], n = 0, i = 0;
+	struct bpf_map *map;
+	bool ok = true;
+
+	bpf_object__for_each_map(map, k->skel->obj) {
+		if (bpf_map__is_internal(map))
+			continue;
+		fds[n] = n < MAPS_MAX - 1 ? pinned_map(k->pin_dir, map) : -1;
+		ok = ok && fds[n] >= 0;
+		if (!ok)
+			break;
+		n++;
+	}
+	bpf_object__for_each_map(map, k->skel->obj)
+		if (ok && !bpf_map__is_internal(map))
+			ok = !bpf_map__reuse_fd(map, fds[i++]);
+	while (n--)
+		close(fds[n]);
+	return ok;
+}
+
+bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info), key = 0;
+	char path[PATH_MAX];
+	bool ok;
+	int fd;
+
+	if (hydns_pin_path(path, pin_dir, "", SEAL))
+		return false;
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return false;
+	ok = !bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == BPF_MAP_TYPE_ARRAY &&
+	     info.value_size == sizeof(*out) && info.max_entries == 1 &&
+	     !bpf_map_lookup_elem(fd, &key, out);
+	close(fd);
+	return ok;
+}
+
+/* -- publishing -------------------------------------------------------------------------------------- */
+static int unpin(const char *pin_dir, const char *name)
+{
+	char path[PATH_MAX];
+	int err = hydns_pin_path(path, pin_dir, "", name);
+
+	if (err)
+		return err;
+	return unlink(path) && errno != ENOENT ? -errno : 0;
+}
+
+int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
+{
+	struct bpf_map *map;
+	int err = unpin(k->pin_dir, SEAL);
+
+	bpf_object__for_each_map(map, k->skel->obj) {
+		if (bpf_map__is_internal(map) || !strcmp(bpf_map__name(map), SEAL))
+			continue;
+		if (!err)
+			err = hydns_pin_replace(bpf_map__fd(map), k->pin_dir, "", bpf_map__name(map));
+	}
+	if (!err)
+		err = hydns_pin_replace(bpf_map__fd(k->skel->maps.hydns_meta), k->pin_dir, "", SEAL);
+	if (err)
+		return hydns_fail(why, err, "can't pin maps in %s: %s", k->pin_dir_named, strerror(-err));
+	return 0;
+}
+
+/* -- attachments ------------------------------------------------------------------------------------- */
+/* The interface's name in the name of a pinned attachment, dots as ':'; NULL: it is something else. */
+static const char *attachment(const char *name)
+{
+	if (!strncmp(name, HYDNS_PIN_LINK, strlen(HYDNS_PIN_LINK)))
+		return name + strlen(HYDNS_PIN_LINK);
+	if (!strncmp(name, HYDNS_PIN_DISPATCHED, strlen(HYDNS_PIN_DISPATCHED)))
+		return name + strlen(HYDNS_PIN_DISPATCHED);
+	return NULL;
+}
+
+int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname, void *arg), void *arg)
+{
+	struct dirent **entry;
+	int n = scandir(k->pin_dir, &entry, NULL, alphasort);
+
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		const char *pinned = attachment(entry[i]->d_name);
+		char ifname[IF_NAMESIZE];
+
+		if (pinned && snprintf(ifname, sizeof(ifname), "%s", pinned) < (int)sizeof(ifname)) {
+			for (char *c = ifname; *c; c++)
+				if (*c == ':')
+					*c = '.';
+			fn(ifname, arg);
+		}
+		free(entry[i]);
+	}
+	free(entry);
+	return 0;
+}
+
+/* -- cleaning ---------------------------------------------------------------------------------------- */
+/* Attachments first: as long as one stands, its program answers. */
+static int clean_attachments(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
+{
+	struct dirent *e;
+	int err, first = 0;
+
+	while ((e = readdir(d))) {
+		const char *ifname = attachment(e->d_name);
+
+		if (!ifname)
+			continue;
+		err = hydns_detach(pin_dir, ifname, why);
+		if (err && !first)
+			first = err;
+	}
+	return first;
+}
+
+static bool is_ours(const char *name)
+{
+	static const char *const prefix[] = {
+		"hydns_", FRESH, HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_PAGE, HYDNS_PIN_ACL,
+	};
+
+	for (unsigned i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
+		if (!strncmp(name, prefix[i], strlen(prefix[i])))
+			return true;
+	return false;
+}
+
+/* Only names of ours: the pin directory may be one that others use too. */
+static int clean_rest(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
+{
+	struct dirent *e;
+	int first = 0;
+
+	rewinddir(d);
+	while ((e = readdir(d)))
+		if (is_ours(e->d_name) && unlinkat(dirfd(d), e->d_name, 0) && errno != ENOENT && !first)
+			first = hydns_fail(why, -errno, "can't remove %s/%s: %s", pin_dir, e->d_name,
+					   strerror(errno));
+	return first;
+}
+
+static int clean(const char *pin_dir, const char *named, char why[HYDNS_WHY])
+{
+	DIR *d = opendir(pin_dir);
+	int err;
+
+	if (!d)
+		return errno == ENOENT ? 0 : hydns_fail(why, -errno, "can't open %s: %s", named, strerror(errno));
+	err = clean_attachments(d, pin_dir, why);
+	if (!err)
+		err = clean_rest(d, named, why);
+	closedir(d);
+	return err;
+}
+
+int hydns_kern_clean(const char *pin_dir, char why[HYDNS_WHY])
+{
+	int err = clean(pin_dir, pin_dir, why);
+
+	if (!err && rmdir(pin_dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EBUSY)
+		err = hydns_fail(why, -errno, "can't remove %s: %s", pin_dir, strerror(errno));
+	return err;
+}
+
+int hydns_kern_remove(struct hydns_kern *k, char why[HYDNS_WHY])
+{
+	int err = clean(k->pin_dir, k->pin_dir_named, why);
+
+	if (!err)
+		rmdir(k->pin_dir_named);       /* another user than root may not: then it stays, empty */
+	return err;
+}

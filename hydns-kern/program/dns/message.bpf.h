@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stage 3: the DNS message, copied once into scratch, its UDP checksum verified there, then header,
+ * question and EDNS. Only what RFC 1035 and RFC 6891 call a plain query goes on.
+ */
+#ifndef HYDNS_KERN_PROGRAM_DNS_MESSAGE_BPF_H
+#define HYDNS_KERN_PROGRAM_DNS_MESSAGE_BPF_H
+
+#include "hydns-kern/program/packet/parse.bpf.h"
+#include "hydns/cookie.h"
+
+#define HYDNS_QUERY_MIN        (HYDNS_DNS_HEADER + 5)  /* the root's name, type, class */
+#define HYDNS_LABELS_MAX       128  /* 127 labels of one octet, and the root */
+#define HYDNS_OPTIONS_MAX      8    /* more EDNS options than any client sends that we could answer */
+#define HYDNS_TYPE_OPT         41
+#define HYDNS_TYPE_META_FIRST  128  /* RFC 6895 section 3.1: 128..255 are QTYPEs and Meta-TYPEs */
+#define HYDNS_TYPE_META_LAST   255
+#define HYDNS_CLASS_IN         1
+#define HYDNS_OPTION_NSID      3    /* RFC 5001 */
+#define HYDNS_OPTION_SUBNET    8    /* RFC 7871 */
+#define HYDNS_OPTION_EXPIRE    9    /* RFC 7314 */
+#define HYDNS_OPTION_COOKIE    10   /* RFC 7873 */
+#define HYDNS_COOKIE_OPTION_LEN (4 + HYDNS_COOKIE_LEN)
+#define HYDNS_FLAGS_RD         0x01 /* in the first octet of the flags */
+#define HYDNS_FLAGS_AD         0x20 /* in the second */
+#define HYDNS_EDNS_DO          0x8000
+#define HYDNS_PLAIN_UDP        512  /* RFC 1035 section 4.2.1, and the least an EDNS size means */
+
+#ifndef HYDNS_SHOW_MESSAGE
+#define HYDNS_SHOW_MESSAGE(q, len)      /* the fuzzer lets the program see this much of the scratch */
+#endif
+
+struct hydns_dns_header {
+	__u16 id;
+	__u8  flags[2];
+	__u16 qdcount, ancount, nscount, arcount;
+};
+struct hydns_opt {
+	__u8  root;
+	__u16 type;
+	__u16 size;
+	__u8  rcode;         /* upper octet of the extended RCODE */
+	__u8  version;
+	__u16 flags;
+	__u16 rdlen;
+} __attribute__((packed));
+_Static_assert(sizeof(struct hydns_dns_header) == HYDNS_DNS_HEADER, "DNS header");
+_Static_assert(sizeof(struct hydns_opt) == HYDNS_OPT_LEN, "OPT record");
+
+/*
+ * Copies the message into scratch, zeros after it, and returns its sum, folded, or -1: it does not lie in the
+ * frame's first buffer. Word by word, because for the length of a query a helper and a second pass for the sum
+ * cost more. len: the message's, at least a word.
+ */
+static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_query *q)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *message;
+	__u64 off = q->dns_off, len = q->message_len, sum = 0, i, last, rest, at;
+
+	if (off > HYDNS_HEADERS_MAX || len < HYDNS_QUERY_MIN || len > HYDNS_QUERY_MAX)
+		return -1;
+	HYDNS_SHOW_MESSAGE(q, len);
+	message = data + off;
+	HYDNS_OPAQUE(message);
+	if (message + HYDNS_DNS_HEADER > end)
+		return -1;
+	/* from the question on by the words that later passes read */
+	for (i = 0; i < HYDNS_DNS_HEADER; i += 4) {
+		*(__u32 *)(q->message + i) = *(__u32 *)(message + i);
+		sum += *(__u32 *)(message + i);
+	}
+	for (i = HYDNS_DNS_HEADER; i + 8 <= len && i < HYDNS_QUERY_MAX; i += 8) {
+		__u64 w;
+
+		if (message + i + 8 > end)
+			return -1;
+		w = *(__u64 *)(message + i);
+		*(__u64 *)(q->message + i) = w;
+		sum += (w >> 32) + (__u32)w;
+	}
+	/* Read anew: of a length that the loop above has compared, Linux 6.1 believes impossible things. */
+	len = *(const volatile __u16 *)&q->message_len;
+	last = len - 8;
+	HYDNS_OPAQUE(last);   /* or the verifier would see the message's end and eight octets taken off */
+	if (last > HYDNS_QUERY_MAX)
+		return -1;
+	message += last;
+	HYDNS_OPAQUE(message);
+	if (message + 8 > end)
+		return -1;
+	/* what is left of the message, at the end of its last eight octets */
+	last = *(__u64 *)message;
+	rest = (len - HYDNS_DNS_HEADER) & 7;
+	last = rest ? last >> (64 - 8 * rest) : 0;
+	at = len - rest;
+	if (at > HYDNS_QUERY_MAX)
+		return -1;
+	*(__u64 *)(q->message + at) = last;
+	return hydns_fold(sum + (last >> 32) + (__u32)last);
+}
+
+static __always_inline enum hydns_reason hydns_udp_verify(struct xdp_md *ctx, struct hydns_query *q,
+							   __u32 message_sum)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u64 off = q->dns_off - sizeof(struct udphdr), pseudo;
+	struct udphdr *udp;
+
+	if (off > HYDNS_L3_MAX + sizeof(struct ipv6hdr))
+		return HYDNS_R_IP_UNUSUAL;
+	udp = data + off;
+	HYDNS_OPAQUE(udp);
+	if ((void *)(udp + 1) > end)
+		return HYDNS_R_IP_UNUSUAL;
+	if (!udp->check)
+		return q->ipv6 ? HYDNS_R_BAD_CHECKSUM : 0; /* RFC 768: none given; RFC 8200: not allowed */
+	pseudo = q->addr_sum + bpf_htons(IPPROTO_UDP) + udp->len;
+	if (hydns_partial_checksum && udp->check == hydns_fold(pseudo))
+		return 0;
+	if (hydns_fold(pseudo + hydns_sum_words(udp, 2) + message_sum) != 0xffff)
+		return HYDNS_R_BAD_CHECKSUM;
+	return 0;
+}
+
+static __always_inline enum hydns_reason hydns_dns_copy(struct xdp_md *ctx, struct hydns_query *q)
+{
+	int sum;
+
+	if (q->message_len < HYDNS_QUERY_MIN)
+		return HYDNS_R_DNS_UNUSUAL;
+	if (q->message_len > HYDNS_QUERY_MAX)
+		return HYDNS_R_TOO_LONG;
+	sum = hydns_message_take(ctx, q);
+	return sum < 0 ? HYDNS_R_IP_UNUSUAL : hydns_udp_verify(ctx, q, sum);
+}
+
+static __always_inline enum hydns_reason hydns_dns_header(struct hydns_query *q)
+{
+	const struct hydns_dns_header *h = (void *)q->message;
+
+	/* QR, opcode, AA and TC must be 0; of RA, Z, AD, CD and RCODE only AD may be set. */
+	if ((h->flags[0] & ~HYDNS_FLAGS_RD) || (h->flags[1] & ~HYDNS_FLAGS_AD))
+		return HYDNS_R_DNS_UNUSUAL;
+	if (h->qdcount != bpf_htons(1) || h->ancount || h->nscount ||
+	    (h->arcount && h->arcount != bpf_htons(1)))
+		return HYDNS_R_DNS_UNUSUAL;
+	q->variant = h->flags[0] ? 0 : HYDNS_VARIANT_NO_RD;
+	q->ad = !!(h->flags[1] & HYDNS_FLAGS_AD);
+	q->edns = !!h->arcount;
+	return 0;
+}
+
+/* Length of the question's name with its root label, or 0: a label that is compressed, of an extended
+ * type or too long, or a name that does not end within HYDNS_NAME_MAX. */
+static __always_inline __u32 hydns_name_len(struct hydns_query *q)
+{
+	__u32 off = 0;
+
+	for (int i = 0; i < HYDNS_LABELS_MAX; i++) {
+		__u32 label;
+
+		if (off >= HYDNS_NAME_MAX)
+			return 0;
+		label = q->message[HYDNS_DNS_HEADER + off];
+		if (!label)
+			return off + 1;
+		if (label > 63)
+			return 0;
+		off += label + 1;
+	}
+	return 0;
+}
+
+static __always_inline enum hydns_reason hydns_dns_question(struct hydns_query *q)
+{
+	__u32 n = hydns_name_len(q), type;
+	const __u16 *fixed;
+
+	HYDNS_OPAQUE(n);
+	if (!n || n > HYDNS_NAME_MAX || HYDNS_DNS_HEADER + n + 4 > q->message_len)
+		return HYDNS_R_QUESTION_UNUSUAL;
+	fixed = (void *)(q->message + HYDNS_DNS_HEADER + n);
+	q->name_len = n;
+	q->qtype = fixed[0];
+	type = bpf_ntohs(fixed[0]);
+	if (fixed[1] != bpf_htons(HYDNS_CLASS_IN) || !type || type == HYDNS_TYPE_OPT ||
+	    (type >= HYDNS_TYPE_META_FIRST && type <= HYDNS_TYPE_META_LAST))
+		return HYDNS_R_QUESTION_UNUSUAL;
+	return 0;
+}
+
+/* Notes the first COOKIE option of len octets at pos; the resolver looks at no other. */
+static __always_inline bool hydns_option_cookie(struct hydns_query *q, __u32 pos, __u32 len)
+{
+	if (q->cookie_len)
+		return true;
+	q->cookie_at = pos;
+	q->cookie_len = len;
+	return len == HYDNS_COOKIE_CLIENT_LEN || (len >= HYDNS_COOKIE_MIN && len <= HYDNS_COOKIE_MAX);
+}
+
+/*
+ * Options from pos to the message's end. Those that may change an answer to a query over UDP make it pass,
+ * all others are overlooked, as the resolver does: DAU, DHU, N3U, KEEPALIVE (TCP alone), PADDING (TLS
+ * alone), CHAIN, KEY-TAG, unassigned and experimental codes. A strict resolver refuses those of a wrong length:
+ * it gets them all, and a second cookie.
+ */
+static __noinline __u32 hydns_options_ok(struct hydns_query *q, __u32 pos, __u32 auth_flags)
+{
+	for (int i = 0; i < HYDNS_OPTIONS_MAX; i++) {
+		const __u16 *option;
+		__u32 len;
+
+		if (pos == q->message_len)
+			return 1;
+		if (pos > HYDNS_QUERY_MAX - 4 || pos + 4 > q->message_len)
+			return 0;
+		option = (void *)(q->message + pos);
+		len = bpf_ntohs(option[1]);
+		pos += 4;
+		switch (bpf_ntohs(option[0])) {
+		case HYDNS_OPTION_NSID:
+		case HYDNS_OPTION_SUBNET:
+		case HYDNS_OPTION_EXPIRE:
+			return 0;
+		case HYDNS_OPTION_COOKIE:
+			if ((auth_flags & HYDNS_AUTH_STRICT_EDNS) && q->cookie_len)
+				return 0;
+			if (!(auth_flags & HYDNS_AUTH_IGNORES_COOKIE) && !hydns_option_cookie(q, pos, len))
+				return 0;
+			break;
+		default:
+			if (auth_flags & HYDNS_AUTH_STRICT_EDNS)
+				return 0;
+		}
+		pos += len;
+	}
+	return pos == q->message_len;
+}
+
+static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_query *q, __u32 auth_flags)
+{
+	__u32 pos = HYDNS_DNS_HEADER + q->name_len + 4;
+	const struct hydns_opt *opt = (void *)(q->message + pos);
+
+	q->edns_size = 0;
+	q->cookie_len = 0;
+	q->cookie_state = HYDNS_COOKIE_NONE;
+	if (!q->edns)
+		return pos == q->message_len ? 0 : HYDNS_R_DNS_UNUSUAL;
+	if (pos + sizeof(*opt) > q->message_len || opt->root || opt->type != bpf_htons(HYDNS_TYPE_OPT) ||
+	    pos + sizeof(*opt) + bpf_ntohs(opt->rdlen) != q->message_len)
+		return HYDNS_R_EDNS_UNUSUAL;
+	if (opt->rcode || opt->version || (opt->flags & ~bpf_htons(HYDNS_EDNS_DO)))
+		return HYDNS_R_EDNS_UNUSUAL;
+	if (opt->rdlen && !hydns_options_ok(q, pos + sizeof(*opt), auth_flags))
+		return HYDNS_R_EDNS_UNUSUAL;
+	q->variant |= opt->flags ? HYDNS_VARIANT_DO : 0;
+	q->edns_size = bpf_ntohs(opt->size);
+	return 0;
+}
+
+#endif

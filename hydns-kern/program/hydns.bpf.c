@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The XDP program: answers what the resolver has offered, passes everything else untouched. One stage
+ * per header, in this order; each returns HYDNS_R_ANSWERED (0) to go on or the reason that ends the
+ * packet's way here, and every packet is counted under exactly one reason.
+ */
+#include "hydns-kern/program/maps.bpf.h"
+#include "hydns-kern/program/query.bpf.h"
+#include "hydns-kern/program/packet/parse.bpf.h"
+#include "hydns-kern/program/dns/message.bpf.h"
+#include "hydns-kern/program/rule/admit.bpf.h"
+#include "hydns-kern/program/rule/lookup.bpf.h"
+#include "hydns-kern/program/dns/cookie.bpf.h"
+#include "hydns-kern/program/rule/touched.bpf.h"
+#include "hydns-kern/program/rule/answer.bpf.h"
+
+/* Stages 1 to 3: is this an ordinary query to a service? */
+static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct hydns_query *q)
+{
+	enum hydns_reason r;
+
+	(r = hydns_parse(ctx, q)) || (r = hydns_admit_service(q)) || (r = hydns_admit_source(q)) ||
+		(r = hydns_dns_copy(ctx, q)) || (r = hydns_dns_header(q)) || (r = hydns_dns_question(q));
+	return r;
+}
+
+/* The whole way of a query. now: monotonic nanoseconds. */
+static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct hydns_query *q, __u64 now)
+{
+	const struct hydns_authority_config *cfg;
+	const struct hydns_authority_page *page;
+	enum hydns_reason r = hydns_read(ctx, q);
+	const struct hydns_rule *rule;
+	__u32 zero = 0, epoch;
+	void *page_map;
+
+	if (r)
+		return r;
+	cfg = bpf_map_lookup_elem(&hydns_authcfg, &q->authority);
+	page_map = bpf_map_lookup_elem(&hydns_pages, &q->authority);
+	page = page_map ? bpf_map_lookup_elem(page_map, &zero) : NULL;
+	if (!cfg || !page)
+		return HYDNS_R_RESOLVER_GONE;
+	(r = hydns_dns_edns(q, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now)) ||
+		(r = hydns_admit_client(q, cfg));
+	if (r)
+		return r;
+	hydns_key(q);
+	rule = hydns_find(q);
+	if (!rule)
+		return HYDNS_R_MISS;
+	if (q->capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
+		return HYDNS_R_LETTER_CASE;
+	r = hydns_cookie(q, page, cfg->flags);
+	if (r)
+		return r;
+	epoch = *(const volatile __u32 *)&page->epoch;
+	if (rule->epoch != epoch && !hydns_untouched(q, page, rule, epoch))
+		return HYDNS_R_EPOCH;
+	return hydns_answer(ctx, q, cfg, rule, now);
+}
+
+/*
+ * Monotonic nanoseconds as of the last tick. The coarse clock moves with the tick, but reading it is a call;
+ * the tick's count is a load. A program that runs while the tick is being counted may keep the former tick's time
+ * for this one.
+ */
+static __always_inline __u64 hydns_now(struct hydns_query *q)
+{
+	__u64 tick = bpf_jiffies64();
+
+	if (hydns_fixed_now_ns)
+		return hydns_fixed_now_ns;
+	if (q->tick != tick) {
+		q->tick_ns = bpf_ktime_get_coarse_ns();
+		q->tick = tick;
+	}
+	return *(volatile __u64 *)&q->tick_ns;
+}
+
+/* While there is no rule a resolver's queries cost next to nothing here. */
+static __always_inline bool hydns_nothing_to_find(void)
+{
+	__u32 zero = 0;
+	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
+
+	return meta && *(const volatile __u32 *)&meta->empty;
+}
+
+static __always_inline void hydns_count(__u32 reason)
+{
+	__u64 *n = bpf_map_lookup_elem(&hydns_stats, &reason);
+
+	if (n)
+		++*n;
+}
+
+/* Frames of several buffers occur on links with a large MTU; queries are never among them. */
+SEC("xdp.frags")
+int hydns_xdp(struct xdp_md *ctx)
+{
+	__u32 zero = 0, reason = HYDNS_R_PAUSED;
+	const __u32 *paused = bpf_map_lookup_elem(&hydns_switch, &zero);
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+
+	if (paused && !*(const volatile __u32 *)paused && q)
+		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(q));
+	hydns_count(reason);
+	switch (reason) {
+	case HYDNS_R_ANSWERED:
+		return hydns_send(q);
+	case HYDNS_R_ABORTED:
+		return XDP_DROP;
+	default:
+		return XDP_PASS;
+	}
+}
+
+char _license[] SEC("license") = "GPL";

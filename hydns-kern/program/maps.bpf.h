@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every map of the program, and what the loader sets before the program is loaded: doc/architecture.md
+ * ("Maps") says who writes which. The sizes of slots, index, hits and claims given here are only the
+ * smallest that load; the loader replaces them by those of hydns_geometry.
+ */
+#ifndef HYDNS_KERN_PROGRAM_MAPS_BPF_H
+#define HYDNS_KERN_PROGRAM_MAPS_BPF_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+#include "hydns/abi.h"
+#include "hydns/own.h"
+#include "hydns/reasons.h"
+
+/* Load-time configuration: the verifier removes the code of what is switched off. */
+const volatile struct hydns_geometry hydns_geometry = {};
+const volatile bool hydns_ipv6 = true;
+const volatile bool hydns_vlan = false;
+/* Accept a UDP checksum field that holds only the pseudo-header's sum: frames of a local sender that
+ * have never been on a wire (CHECKSUM_PARTIAL on veth and virtio). */
+const volatile bool hydns_partial_checksum = false;
+/* Replies take the way that the routing tables say, and not the one that the query came. */
+const volatile bool hydns_fib = false;
+/* 0: the kernel's monotonic clock. Packet tests set a time, so that they can tell it to the nanosecond. */
+const volatile __u64 hydns_fixed_now_ns = 0;
+const volatile __u64 hydns_fixed_tai_ns = 0;
+
+/* Which clients may be the host itself (own.h). hydnsd writes it before the program is attached and from then on; it
+ * belongs to this program alone and is not pinned. */
+__u64 hydns_own[HYDNS_OWN_WORDS];
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} hydns_switch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HYDNS_REASONS);
+	__type(key, __u32);
+	__type(value, __u64);
+} hydns_stats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HYDNS_AUTHORITIES);
+	__type(key, __u32);
+	__type(value, struct hydns_authority_count);
+} hydns_authcnt SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HYDNS_SERVICES);
+	__type(key, struct hydns_service_key);
+	__type(value, struct hydns_service);
+} hydns_services SEC(".maps");
+
+/* Advanced after every change of hydns_services: what programs remember of them counts only until then. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} hydns_changes SEC(".maps");
+
+/* Sizes instead of types in inner maps: clang 14 leaves types that only an inner map names undefined. */
+struct hydns_acl_map {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, HYDNS_ACL_ENTRIES);
+	__uint(key_size, sizeof(struct hydns_acl_key));
+	__uint(value_size, sizeof(__u32));
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, HYDNS_AUTHORITIES * 2);
+	__type(key, __u32);
+	__array(values, struct hydns_acl_map);
+} hydns_acls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HYDNS_AUTHORITIES);
+	__type(key, __u32);
+	__type(value, struct hydns_authority_config);
+} hydns_authcfg SEC(".maps");
+
+/* Nobody may write to it from a program, nor read it without the rights of hydnsd. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_RDONLY_PROG);
+	__uint(max_entries, HYDNS_AUTHORITIES * 2);
+	__type(key, __u32);
+	__type(value, struct hydns_cookies);
+} hydns_cookies SEC(".maps");
+
+struct hydns_page_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct hydns_authority_page));
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, HYDNS_AUTHORITIES);
+	__type(key, __u32);
+	__array(values, struct hydns_page_map);
+} hydns_pages SEC(".maps");
+
+struct hydns_chunk {
+	__u64 word[HYDNS_CHUNK / 8];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_chunk);
+} hydns_slots SEC(".maps");
+
+/* Interfaces that a reply can be sent out of, by number: those that the program is attached to. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, HYDNS_INTERFACES);
+	__type(key, __u32);
+	__type(value, __u32);
+} hydns_out SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_bucket);
+} hydns_index SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_line);
+} hydns_hits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_line);
+} hydns_claims SEC(".maps");
+
+/* What hydnsd has made of the hits: no program looks at these two. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_line);
+} hydns_seen SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_tallies);
+} hydns_tallies SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_geometry);
+} hydns_meta SEC(".maps");
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stage 1: Ethernet, VLAN tags, IPv4 or IPv6, UDP, by a cursor over the frame. Each parser returns
+ * HYDNS_R_ANSWERED (0) to go on, or the reason to pass. Nothing here is written to the frame.
+ */
+#ifndef HYDNS_KERN_PROGRAM_PACKET_PARSE_BPF_H
+#define HYDNS_KERN_PROGRAM_PACKET_PARSE_BPF_H
+
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
+#include "hydns-kern/program/query.bpf.h"
+
+#define HYDNS_VLAN_TAGS        2       /* a customer's tag in a provider's */
+#define HYDNS_L3_MAX           (ETH_HLEN + 4 * HYDNS_VLAN_TAGS)
+/* All headers before the DNS message, the longest: VLAN tags and IPv6. */
+#define HYDNS_HEADERS_MAX      (HYDNS_L3_MAX + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
+#define HYDNS_IP_DF            0x4000
+
+struct hydns_vlan_tag {
+	__u16 tci;
+	__be16 proto;
+};
+
+struct hydns_cursor {
+	void *pos;
+	void *end;
+};
+
+/* A header without an answer for it anywhere: the group bit of either Ethernet address is set. A reply
+ * would carry it as its source. */
+static __always_inline enum hydns_reason hydns_parse_eth(struct hydns_cursor *c, struct hydns_query *q,
+							 __be16 *proto)
+{
+	struct ethhdr *eth = c->pos;
+
+	if ((void *)(eth + 1) > c->end)
+		return HYDNS_R_NOT_IP;
+	if ((eth->h_dest[0] | eth->h_source[0]) & 1)
+		return HYDNS_R_IP_UNUSUAL;
+	*proto = eth->h_proto;
+	c->pos = eth + 1;
+	q->l3_off = ETH_HLEN;
+	if (!hydns_vlan)
+		return 0;
+#pragma unroll
+	for (int i = 0; i < HYDNS_VLAN_TAGS; i++) {
+		struct hydns_vlan_tag *tag = c->pos;
+
+		if (*proto != bpf_htons(ETH_P_8021Q) && *proto != bpf_htons(ETH_P_8021AD))
+			break;
+		if ((void *)(tag + 1) > c->end)
+			return HYDNS_R_NOT_IP;
+		*proto = tag->proto;
+		c->pos = tag + 1;
+		q->l3_off += sizeof(*tag);
+	}
+	return 0;
+}
+
+/* *len: octets after the IP header, as the header says; the frame may be longer (padding). */
+static __always_inline enum hydns_reason hydns_parse_ipv4(struct hydns_cursor *c, struct hydns_query *q,
+							  __u32 *len)
+{
+	struct iphdr *ip = c->pos;
+	__u32 total;
+
+	if ((void *)(ip + 1) > c->end)
+		return HYDNS_R_IP_UNUSUAL;
+	if (ip->protocol != IPPROTO_UDP)
+		return HYDNS_R_NOT_UDP;
+	total = bpf_ntohs(ip->tot_len);
+	if (*(__u8 *)ip != 0x45 || (ip->frag_off & ~bpf_htons(HYDNS_IP_DF)) ||
+	    total < sizeof(*ip) + sizeof(struct udphdr) || total > c->end - c->pos)
+		return HYDNS_R_IP_UNUSUAL;
+	if (hydns_fold(hydns_sum_words(ip, sizeof(*ip) / 4)) != 0xffff)
+		return HYDNS_R_BAD_CHECKSUM;
+	hydns_map_ipv4(q->client.addr, ip->saddr);
+	hydns_map_ipv4(q->service.addr, ip->daddr);
+	q->addr_sum = (__u64)ip->saddr + ip->daddr;
+	q->ipv6 = 0;
+	q->dns_off = q->l3_off + sizeof(*ip) + sizeof(struct udphdr);
+	*len = total - sizeof(*ip);
+	c->pos = ip + 1;
+	return 0;
+}
+
+static __always_inline enum hydns_reason hydns_parse_ipv6(struct hydns_cursor *c, struct hydns_query *q,
+							  __u32 *len)
+{
+	struct ipv6hdr *ip = c->pos;
+
+	if ((void *)(ip + 1) > c->end || *(__u8 *)ip >> 4 != 6)
+		return HYDNS_R_IP_UNUSUAL;
+	switch (ip->nexthdr) {
+	case IPPROTO_UDP:
+		break;
+	case IPPROTO_HOPOPTS:
+	case IPPROTO_ROUTING:
+	case IPPROTO_FRAGMENT:
+	case IPPROTO_DSTOPTS:
+		return HYDNS_R_IP_UNUSUAL;
+	default:
+		return HYDNS_R_NOT_UDP;
+	}
+	*len = bpf_ntohs(ip->payload_len);
+	if (*len < sizeof(struct udphdr) || (long)(*len + sizeof(*ip)) > c->end - c->pos)
+		return HYDNS_R_IP_UNUSUAL;
+	__builtin_memcpy(q->client.addr, &ip->saddr, 16);
+	__builtin_memcpy(q->service.addr, &ip->daddr, 16);
+	q->addr_sum = hydns_sum_words(&ip->saddr, 8);
+	q->ipv6 = 1;
+	q->dns_off = q->l3_off + sizeof(*ip) + sizeof(struct udphdr);
+	c->pos = ip + 1;
+	return 0;
+}
+
+static __always_inline enum hydns_reason hydns_parse_udp(struct hydns_cursor *c, struct hydns_query *q,
+							 __u32 len)
+{
+	struct udphdr *udp = c->pos;
+
+	if ((void *)(udp + 1) > c->end || bpf_ntohs(udp->len) != len)
+		return HYDNS_R_IP_UNUSUAL;
+	q->sport = udp->source;
+	q->service.port = udp->dest;
+	q->service.reserved = 0;
+	q->client.prefixlen = 128;
+	q->message_len = len - sizeof(*udp);
+	return 0;
+}
+
+static __always_inline enum hydns_reason hydns_parse(struct xdp_md *ctx, struct hydns_query *q)
+{
+	struct hydns_cursor c = {
+		.pos = (void *)(long)ctx->data,
+		.end = (void *)(long)ctx->data_end,
+	};
+	enum hydns_reason r;
+	__be16 proto;
+	__u32 len;
+
+	q->frame_len = c.end - c.pos;
+	r = hydns_parse_eth(&c, q, &proto);
+	if (r)
+		return r;
+	if (proto == bpf_htons(ETH_P_IP))
+		r = hydns_parse_ipv4(&c, q, &len);
+	else if (hydns_ipv6 && proto == bpf_htons(ETH_P_IPV6))
+		r = hydns_parse_ipv6(&c, q, &len);
+	else
+		return HYDNS_R_NOT_IP;
+	return r ? r : hydns_parse_udp(&c, q, len);
+}
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stage 2 and 4: is the destination a resolver's service and the source one that can be answered
+ * (before the message is read), and would this resolver, now, answer this client plainly (after)?
+ */
+#ifndef HYDNS_KERN_PROGRAM_RULE_ADMIT_BPF_H
+#define HYDNS_KERN_PROGRAM_RULE_ADMIT_BPF_H
+
+#include "hydns-kern/program/dns/message.bpf.h"
+
+#define HYDNS_PORT_DNS         53
+
+static __always_inline bool hydns_same_service(const struct hydns_service_key *a, const struct hydns_service_key *b)
+{
+	const __u64 *x = (const void *)a->addr, *y = (const void *)b->addr;
+
+	return x[0] == y[0] && x[1] == y[1] && a->port == b->port;
+}
+
+/* A look-up is three calls, and most queries have the same destination as the one before. The count of changes is
+ * read before the table, so that what is remembered is never older than it says. */
+static __always_inline enum hydns_reason hydns_admit_service(struct hydns_query *q)
+{
+	struct hydns_known_service *known = q->ipv6 ? &q->known[1] : &q->known[0];
+	const struct hydns_service *s;
+	const __u64 *changes;
+	__u32 zero = 0;
+	__u64 as_of;
+
+	changes = bpf_map_lookup_elem(&hydns_changes, &zero);
+	if (!changes)
+		return HYDNS_R_NOT_SERVICE;
+	as_of = ~*(const volatile __u64 *)changes;
+	if (known->changes != as_of || !hydns_same_service(&known->key, &q->service)) {
+		hydns_barrier(&known->changes);
+		s = bpf_map_lookup_elem(&hydns_services, &q->service);
+		if (!s || s->authority >= HYDNS_AUTHORITIES)
+			return HYDNS_R_NOT_SERVICE;
+		known->key = q->service;
+		known->authority = s->authority;
+		known->changes = as_of;
+	}
+	q->authority = known->authority;
+	return 0;
+}
+
+/* 0/8, 127/8 and 224/3 (RFC 6890, RFC 5771): "this network", loopback, multicast, reserved, broadcast. */
+static __always_inline bool hydns_source_bad4(const __u8 *a)
+{
+	return a[0] == 0 || a[0] == 127 || a[0] >= 224;
+}
+
+/* ff00::/8, and what begins with 80 zero bits but is not a unicast address seen on a wire: ::, ::1,
+ * ::ffff:0:0/96 (which would pass for an IPv4 client in the ACL). */
+static __always_inline bool hydns_source_bad6(const __u8 *a)
+{
+	const __u64 *w = (const void *)a;
+
+	return a[0] == 0xff || w[0] == 0;
+}
+
+/* Two servers answering each other, or one itself, would never stop: ports 0 and 53 are left to the
+ * resolver. */
+static __always_inline enum hydns_reason hydns_admit_source(const struct hydns_query *q)
+{
+	const __u64 *src = (const void *)q->client.addr, *dst = (const void *)q->service.addr;
+
+	if (!q->sport || q->sport == bpf_htons(HYDNS_PORT_DNS))
+		return HYDNS_R_BAD_SOURCE;
+	if (src[0] == dst[0] && src[1] == dst[1])
+		return HYDNS_R_BAD_SOURCE;
+	if (q->ipv6 ? hydns_source_bad6(q->client.addr) : hydns_source_bad4(q->client.addr + 12))
+		return HYDNS_R_BAD_SOURCE;
+	return 0;
+}
+
+/* The heartbeat may be ahead of the (coarse) clock by a tick, but not by more than a beat. */
+static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns_authority_page *page,
+							      const struct hydns_authority_config *cfg,
+							      __u64 now)
+{
+	__u64 beat = *(const volatile __u64 *)&page->heartbeat_ns;
+
+	if (!(cfg->flags & HYDNS_AUTH_READY) || !beat ||
+	    now + HYDNS_HEARTBEAT_BEAT_NS - beat >= HYDNS_HEARTBEAT_STALE_NS + HYDNS_HEARTBEAT_BEAT_NS)
+		return HYDNS_R_RESOLVER_GONE;
+	return 0;
+}
+
+/* False: the client's address is none of the host's own. */
+static __always_inline bool hydns_maybe_own(const struct hydns_query *q)
+{
+	const __u64 *w = (const void *)q->client.addr;
+	__u32 bit = hydns_own_bit(w[0], w[1]);
+
+	return *(const volatile __u64 *)&hydns_own[bit / 64] >> bit % 64 & 1;
+}
+
+/* Where everybody is allowed, a look-up would find nobody but the host's own addresses, which the stack takes from no
+ * interface: it is left out for all that are none of them. */
+static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *q,
+							    const struct hydns_authority_config *cfg)
+{
+	__u32 i = q->authority * 2 + (cfg->acl_half & 1);
+	const __u32 *action;
+	void *acl;
+
+	q->cookie_required = 0;
+	if ((cfg->flags & (q->ipv6 ? HYDNS_AUTH_ALLOWS_IPV6 : HYDNS_AUTH_ALLOWS_IPV4)) && !hydns_maybe_own(q))
+		return 0;
+	acl = bpf_map_lookup_elem(&hydns_acls, &i);
+	if (!acl)
+		return HYDNS_R_ACL;
+	action = bpf_map_lookup_elem(acl, &q->client);
+	if (!action || (*action != HYDNS_ACL_ALLOW && *action != HYDNS_ACL_ALLOW_COOKIE))
+		return HYDNS_R_ACL;
+	q->cookie_required = *action == HYDNS_ACL_ALLOW_COOKIE;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stage 5: from the question to its rule. The index only proposes; the whole key is compared, so that a
+ * collision of fingerprints costs time and never gives a wrong answer.
+ */
+#ifndef HYDNS_KERN_PROGRAM_RULE_LOOKUP_BPF_H
+#define HYDNS_KERN_PROGRAM_RULE_LOOKUP_BPF_H
+
+#include "hydns-kern/program/dns/message.bpf.h"
+#include "hydns/hash.h"
+
+/* The octets of a word that belong to a name of which left octets (1..) are still to come. */
+static __always_inline __u64 hydns_name_mask(__u32 left)
+{
+	return left >= 8 ? ~0ULL : ~0ULL >> (64 - 8 * left);
+}
+
+/* One pass over the name: lower case into q->name, hash of the key, sum of the octets as they came. */
+static __always_inline int hydns_key(struct hydns_query *q)
+{
+	const __u64 seed[2] = { hydns_geometry.seed[0], hydns_geometry.seed[1] };
+	const __u64 *word = (void *)(q->message + HYDNS_DNS_HEADER);
+	__u32 len = q->name_len;
+	struct hydns_sip sip;
+	__u64 sum = 0, capitals = 0;
+
+	hydns_sip_begin(&sip, seed);
+	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
+		__u64 w, lower;
+
+		if (i * 8 >= len)
+			break;
+		w = word[i] & hydns_name_mask(len - i * 8);
+		lower = hydns_lower8(w);
+		sum += (w >> 32) + (__u32)w;
+		capitals |= w ^ lower;
+		q->name[i] = lower;
+		hydns_sip_word(&sip, lower);
+	}
+	hydns_sip_word(&sip, hydns_key_tail(len, q->qtype, q->variant, q->authority));
+	q->hash = hydns_sip_end(&sip);
+	q->name_sum = sum;
+	q->capitals = capitals != 0;
+	return 0;
+}
+
+/* The slot of a handle, of which HYDNS_SLOT_MOST octets may be looked at. */
+static __always_inline const struct hydns_rule *hydns_slot(__u32 handle)
+{
+	__u32 unit = handle - 1, i = unit / HYDNS_CHUNK_UNITS;
+	__u64 at = (__u64)(unit % HYDNS_CHUNK_UNITS) * HYDNS_UNIT;
+	const void *chunk = bpf_map_lookup_elem(&hydns_slots, &i);
+
+	if (!chunk)
+		return NULL;
+	HYDNS_OPAQUE(at);
+	if (at > HYDNS_CHUNK - HYDNS_SLOT_MOST)
+		return NULL;
+	return chunk + at;
+}
+
+/* Is this rule the one for this query's key? */
+static __always_inline bool hydns_rule_matches(const struct hydns_query *q, const struct hydns_rule *rule)
+{
+	const __u64 *word = (const void *)rule->data;
+	__u32 len = q->name_len;
+
+	if (rule->name_len != len || rule->qtype != q->qtype || rule->variant != q->variant ||
+	    rule->authority != q->authority)
+		return false;
+	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
+		if (i * 8 >= len)
+			return true;
+		if ((word[i] ^ q->name[i]) & hydns_name_mask(len - i * 8))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The handle that stands in a bucket with this fingerprint, or 0. Without a branch, because which of the eight
+ * entries it is can't be foreseen. Should two entries of one bucket have the same fingerprint, which of a million
+ * rules happens to one pair in a thousand stores, the result is neither's: their queries go to the resolver.
+ */
+static __always_inline __u32 hydns_bucket_handle(const struct hydns_bucket *b, __u32 fingerprint)
+{
+	__u64 found = 0;
+
+#pragma unroll
+	for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++) {
+		__u64 entry = *(const volatile __u64 *)&b->entry[i];
+		__u64 differs = (entry >> 32) ^ fingerprint; /* 0: less 1 it is all ones, else bit 63 stays 0 */
+
+		found |= entry & (__u64)((__s64)(differs - 1) >> 63);
+	}
+	return (__u32)found;
+}
+
+/* The query's rule, or NULL. */
+static __always_inline const struct hydns_rule *hydns_find(const struct hydns_query *q)
+{
+	__u32 mask = hydns_geometry.buckets - 1, fingerprint = hydns_fingerprint(q->hash);
+	__u32 bucket = hydns_bucket_first(q->hash, mask);
+
+	for (int choice = 0; choice < 2; choice++) {
+		const struct hydns_bucket *b = bpf_map_lookup_elem(&hydns_index, &bucket);
+		const struct hydns_rule *rule;
+		__u32 handle;
+
+		if (!b)
+			return NULL;
+		handle = hydns_bucket_handle(b, fingerprint);
+		rule = handle ? hydns_slot(handle) : NULL;
+		if (rule && hydns_rule_matches(q, rule))
+			return rule;
+		bucket = hydns_bucket_other(bucket, fingerprint, mask);
+	}
+	return NULL;
+}
+
+/* The 32-bit word of a rule in a row of lines, from line number first on. NULL: geometry is wrong. */
+static __always_inline __u32 *hydns_word(void *map, __u32 first, const struct hydns_rule *rule)
+{
+	__u32 ordinal = rule->ordinal, i = first + ordinal / HYDNS_LINE_WORDS;
+	struct hydns_line *line = bpf_map_lookup_elem(map, &i);
+
+	return line ? &line->word[ordinal % HYDNS_LINE_WORDS] : NULL;
+}
+
+/* One query per re-arm time wins and goes to the resolver, which then renews the answer. */
+static __always_inline bool hydns_claim_refresh(const struct hydns_rule *rule, __u64 now)
+{
+	__u32 *claim = hydns_word(&hydns_claims, 0, rule);
+	__u32 ms = now / 1000000, last;
+
+	if (!claim)
+		return false;
+	last = *(volatile __u32 *)claim;
+	if (ms - last < HYDNS_REFRESH_REARM_MS)
+		return false;
+	return __sync_val_compare_and_swap(claim, last, ms) == last;
+}
+
+/* This CPU's count of answers from a rule. NULL: geometry is wrong. */
+static __always_inline __u32 *hydns_hits_here(const struct hydns_query *q, const struct hydns_rule *rule)
+{
+	return hydns_word(&hydns_hits, q->hits.first, rule);
+}
+
+static __always_inline bool hydns_hits_in_slot(const struct hydns_rule *rule)
+{
+	__u32 hits = *(const volatile __u32 *)&rule->hits, end = *(const volatile __u16 *)&rule->hits_end;
+
+	return (__s16)(end - hits) > 0;
+}
+
+/* Notes how many answers have been counted where this one will be, which asks for the line, too. */
+static __always_inline void hydns_hits_so_far(const struct hydns_rule *rule, const __u32 *here, struct hydns_query *q)
+{
+	if (hydns_hits_in_slot(rule))
+		q->turn = *(const volatile __u32 *)&rule->hits;
+	else
+		q->turn = *(const volatile __u32 *)here;
+}
+
+static __always_inline void hydns_count_hit(const struct hydns_query *q, const struct hydns_rule *rule, __u32 *here)
+{
+	if (hydns_hits_in_slot(rule))
+		__sync_fetch_and_add((__u32 *)&rule->hits, 1);
+	else if (q->hits.shared)
+		__sync_fetch_and_add(here, 1);
+	else
+		++*here;
+}
+
+#endif

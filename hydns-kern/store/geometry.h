@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Sizes of the store: how many slots, buckets and counters a capacity takes. */
+#ifndef HYDNS_KERN_STORE_GEOMETRY_H
+#define HYDNS_KERN_STORE_GEOMETRY_H
+
+#include <stddef.h>
+#include "hydns/abi.h"
+
+/* Sizes of the store for a capacity (no maps touched). cpus: that the kernel might have; present: that it has. */
+void hydns_geometry_for(__u32 capacity, __u32 cpus, __u32 present, struct hydns_geometry *out);
+/* Rows of hits, of `lines` lines each. */
+__u32 hydns_geometry_hit_rows(const struct hydns_geometry *g);
+struct hydns_counting hydns_geometry_counting(const struct hydns_geometry *g, __u32 cpu);
+/* Chunks of HYDNS_CHUNK octets that its slots take. */
+__u32 hydns_geometry_chunks(const struct hydns_geometry *g);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One rule's content: laying it out in a slot, reading it back, telling a sound one from a broken one. */
+#include <stddef.h>
+#include <string.h>
+#include "hydns/hash.h"
+#include "hydns-kern/store/rule.h"
+
+#define LABEL_MAX 63
+
+static const __u8 class_in[2] = { 0, 1 };
+
+const __u8 *hydns_rule_name(const struct hydns_rule *r)
+{
+	return r->data;
+}
+
+const __u8 *hydns_rule_answer(const struct hydns_rule *r)
+{
+	return r->data + r->name_len + 4;
+}
+
+/* Sum of one TTL field as it contributes to a sum of native 32-bit words. */
+static __u64 ttl_contribution(const __u8 *answer, __u16 offset)
+{
+	__u8 field[8] = { 0 };
+	__u32 word[2];
+
+	memcpy(field + offset % 4, answer + offset, 4);
+	memcpy(word, field, sizeof(word));
+	return (__u64)word[0] + word[1];
+}
+
+/* Each word is at most 2^32 and an answer has at most 2^14 of them, so 64 bits can't overflow, and
+ * taking the TTLs out again is exact: no difference between the two zeros of one's complement. */
+__u16 hydns_answer_sum(const __u8 *answer, __u16 len, const __u16 *ttl, unsigned ttl_count)
+{
+	__u64 sum = 0;
+	__u32 word;
+	unsigned i;
+
+	for (i = 0; i + 4 <= len; i += 4) {
+		memcpy(&word, answer + i, 4);
+		sum += word;
+	}
+	if (i < len) {
+		word = 0;
+		memcpy(&word, answer + i, len - i);
+		sum += word;
+	}
+	for (i = 0; i < ttl_count; i++)
+		sum -= ttl_contribution(answer, ttl[i]);
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)sum;
+}
+
+/* Wire format without compression, lower case, ending exactly at len. */
+static bool name_valid(const __u8 *name, __u8 len)
+{
+	unsigned at = 0;
+
+	while (at < len && name[at]) {
+		unsigned end = at + 1 + name[at];
+
+		if (name[at] > LABEL_MAX || end >= len)
+			return false;
+		for (at++; at < end; at++)
+			if (name[at] >= 'A' && name[at] <= 'Z')
+				return false;
+	}
+	return at + 1 == len;
+}
+
+size_t hydns_left_out_length(const __u8 *block, size_t room)
+{
+	unsigned names = room ? block[0] : 0;
+	size_t at = 1;
+
+	if (names == 0)
+		return 0;
+	for (; names; names--) {
+		size_t start = at;
+
+		while (at < room && block[at] && block[at] <= LABEL_MAX)
+			at += 1U + block[at];
+		at++;
+		if (at > room || at - start > HYDNS_NAME_MAX || !name_valid(block + start, (__u8)(at - start)))
+			return 0;
+	}
+	return at;
+}
+
+/* Where in the slot the owners' places begin. */
+static __u32 owners_at(const struct hydns_rule *r)
+{
+	return HYDNS_RULE_ROTATIONS(r->name_len, r->answer_len, r->ttl_count) + r->rotation_count * HYDNS_ROTATION_LEN;
+}
+
+const __u8 *hydns_rule_left_out(const struct hydns_rule *r)
+{
+	if (!(r->flags & HYDNS_RULE_LEFT_OUT))
+		return NULL;
+	return (const __u8 *)r + owners_at(r) + r->owner_count * sizeof(__u16);
+}
+
+struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i)
+{
+	struct hydns_rotation g;
+
+	memcpy(&g, (const __u8 *)r + HYDNS_RULE_ROTATIONS(r->name_len, r->answer_len, r->ttl_count) + i * sizeof(g),
+	       sizeof(g));
+	return g;
+}
+
+__u16 hydns_rule_owner(const struct hydns_rule *r, unsigned i)
+{
+	__u16 place;
+
+	memcpy(&place, (const __u8 *)r + owners_at(r) + i * sizeof(place), sizeof(place));
+	return place;
+}
+
+static bool ttls_valid(const __u16 *ttl, unsigned count, __u16 answer_len)
+{
+	unsigned least = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (ttl[i] < least || ttl[i] + 4U > answer_len)
+			return false;
+		least = ttl[i] + 4U;
+	}
+	return true;
+}
+
+/* A rotation moves whole RRs, of which the TTLs are the rule's own. */
+static bool rotations_valid(const struct hydns_rule *r, const struct hydns_rotation *o, const __u16 *ttl)
+{
+	for (unsigned i = 0; i < r->rotation_count; i++, o++)
+		if (o->first >= o->last || o->last >= r->ttl_count || o->start + o->len > r->answer_len ||
+		    ttl[o->first] < o->start || ttl[o->last] >= o->start + o->len)
+			return false;
+	return true;
+}
+
+/* Everything of a rule that stands in its header alone. */
+static bool head_valid(const struct hydns_rule *r)
+{
+	return r->name_len && !(r->variant & ~HYDNS_VARIANTS) && r->authority < HYDNS_AUTHORITIES &&
+	       !(r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)) &&
+	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX &&
+	       r->owner_count <= HYDNS_RULE_OWNERS_MAX;
+}
+
+static bool owners_valid(const __u16 *owner, unsigned count)
+{
+	while (count--)
+		if (owner[count] >= HYDNS_TOUCHED_PLACES)
+			return false;
+	return true;
+}
+
+static bool left_out_valid(const struct hydns_rule_parts *p)
+{
+	if (!(p->head.flags & HYDNS_RULE_LEFT_OUT))
+		return p->left_out_len == 0;
+	return p->left_out_len && hydns_left_out_length(p->left_out, p->left_out_len) == p->left_out_len;
+}
+
+bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
+{
+	return head_valid(&p->head) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
+	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
+	       rotations_valid(&p->head, p->rotation, p->ttl) && owners_valid(p->owner, p->head.owner_count);
+}
+
+/* What the store keeps in a header stays. */
+static void write_head(struct hydns_rule *r, const struct hydns_rule *head)
+{
+	struct hydns_rule h = *head;
+
+	h.hits = r->hits;
+	h.hits_end = r->hits_end;
+	h.ordinal = r->ordinal;
+	h.size_class = r->size_class;
+	*r = h;
+}
+
+void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
+{
+	__u8 *at = r->data, *ttls;
+
+	write_head(r, &p->head);
+	r->answer_sum = hydns_answer_sum(p->answer, r->answer_len, p->ttl, r->ttl_count);
+	memcpy(at, p->name, r->name_len);
+	at += r->name_len;
+	memcpy(at, &r->qtype, 2);
+	memcpy(at + 2, class_in, 2);
+	memcpy(at + 4, p->answer, r->answer_len);
+	ttls = (__u8 *)r + HYDNS_RULE_TTLS(r->name_len, r->answer_len);
+	memcpy(ttls, p->ttl, r->ttl_count * sizeof(*p->ttl));
+	at = ttls + r->ttl_count * sizeof(*p->ttl);
+	memcpy(at, p->rotation, r->rotation_count * sizeof(*p->rotation));
+	at += r->rotation_count * sizeof(*p->rotation);
+	memcpy(at, p->owner, r->owner_count * sizeof(*p->owner));
+	if (p->left_out_len)
+		memcpy(at + r->owner_count * sizeof(*p->owner), p->left_out, p->left_out_len);
+}
+
+bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
+{
+	const __u8 *type = r->data + r->name_len, *left_out = hydns_rule_left_out(r);
+	__u32 space = owners_at(r) + r->owner_count * (__u32)sizeof(__u16);
+	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
+	__u16 ttl[HYDNS_TTLS_MAX], owner[HYDNS_RULE_OWNERS_MAX];
+
+	if (!head_valid(r) || space > slot_size || (left_out && !hydns_left_out_length(left_out, slot_size - space)))
+		return false;
+	if (!name_valid(r->data, r->name_len) || memcmp(type, &r->qtype, 2) ||
+	    memcmp(type + 2, class_in, 2))
+		return false;
+	memcpy(ttl, (const __u8 *)r + HYDNS_RULE_TTLS(r->name_len, r->answer_len), r->ttl_count * sizeof(*ttl));
+	for (unsigned i = 0; i < r->rotation_count; i++)
+		rotation[i] = hydns_rule_rotation(r, i);
+	for (unsigned i = 0; i < r->owner_count; i++)
+		owner[i] = hydns_rule_owner(r, i);
+	return ttls_valid(ttl, r->ttl_count, r->answer_len) && rotations_valid(r, rotation, ttl) &&
+	       owners_valid(owner, r->owner_count) &&
+	       r->answer_sum == hydns_answer_sum(hydns_rule_answer(r), r->answer_len, ttl, r->ttl_count);
+}
+
+__u64 hydns_rule_hash(const struct hydns_rule *r, const __u64 seed[2])
+{
+	return hydns_key_hash(r->data, r->name_len, r->qtype, r->variant, r->authority, seed);
+}
+
+bool hydns_rule_has_key(const struct hydns_rule *r, const __u8 *name, __u8 name_len, __u16 qtype,
+			__u8 variant, __u8 authority)
+{
+	return r->name_len == name_len && r->qtype == qtype && r->variant == variant &&
+	       r->authority == authority && !memcmp(r->data, name, name_len);
+}

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The loader against the running kernel: load, pin, adopt, attach, detach, clean. Exits 77 (skipped)
+ * without root.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <linux/capability.h>
+#include "hydns-kern/tests/sandbox.h"
+#include "hydns-kern/store/store.h"
+
+static struct hydns_store *open_store(struct hydns_kern *k)
+{
+	struct hydns_store_memory m = {
+		.geometry = hydns_kern_geometry(k), .index = hydns_kern_index(k),
+		.hits = hydns_kern_hits(k), .claims = hydns_kern_claims(k), .slots = hydns_kern_slots(k),
+	};
+	struct hydns_store *s;
+
+	s = hydns_store_open(&m);
+	CHECK(s);
+	return s;
+}
+
+static const __u8 example[] = "\7example\3org";
+
+static __u32 publish_example(struct hydns_store *s)
+{
+	__u8 answer[16] = { 0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1 };
+	__u16 ttl[] = { 6 };
+	struct hydns_rule_parts p = {
+		.head = { .name_len = sizeof(example), .qtype = 0x0100, .answer_len = sizeof(answer),
+			  .ttl_count = 1 },
+		.name = example, .answer = answer, .ttl = ttl,
+	};
+	__u32 handle = 0, replaced;
+
+	CHECK(hydns_store_publish(s, &p, &handle, &replaced) == 0);
+	return handle;
+}
+
+/* A trivial program of somebody else. */
+static int foreign_program(void)
+{
+	struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_XDP, "foreign", "GPL", insns, 2, NULL);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+/* -- maps ----------------------------------------------------------------------------------------------- */
+static void rules_survive_a_restart(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, false);
+	struct hydns_store *s = open_store(k);
+	__u32 handle = publish_example(s), session = hydns_kern_next_session(k);
+	__u64 seed = hydns_kern_geometry(k)->seed[0], bytes = 0;
+
+	CHECK(seed);
+	CHECK(hydns_kern_memory(k, &bytes) == 0 && bytes > CAPACITY * 200);
+	hydns_store_close(s);
+	hydns_kern_close(k);
+
+	k = open_kern(CAPACITY, true);
+	s = open_store(k);
+	CHECK(hydns_kern_geometry(k)->seed[0] == seed);
+	CHECK(hydns_kern_next_session(k) == session + 1);
+	CHECK(hydns_store_count(s) == 1);
+	CHECK(hydns_store_find(s, example, sizeof(example), 0x0100, 0, 0) == handle);
+	hydns_store_close(s);
+	hydns_kern_close(k);
+}
+
+static void one_writer_only(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true), *second = NULL;
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY };
+	bool adopted;
+
+	CHECK(hydns_kern_open(&o, &second, &adopted, why) == -EBUSY);
+	CHECK(!second && strstr(why, "another hydnsd"));
+	hydns_kern_close(k);
+}
+
+static void other_sizes_make_new_maps(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u64 seed = hydns_kern_geometry(k)->seed[0];
+	struct hydns_store *s;
+	__u32 old;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0);
+	old = attached("hka", NULL);
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY * 2, false);
+	CHECK(hydns_kern_geometry(k)->seed[0] != seed);
+	CHECK(attached("hka", NULL) == old);       /* it answers until the new one is attached */
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0);
+	CHECK(attached("hka", NULL) == prog_id(k));
+	s = open_store(k);
+	CHECK(hydns_store_count(s) == 0);
+	hydns_store_close(s);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	hydns_kern_close(k);
+}
+
+/* A map missing or foreign: nothing is adopted, nothing is left half. */
+static void damaged_pins_are_replaced(void)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/hydns_index", pin_dir);
+	CHECK(!unlink(path));
+	hydns_kern_close(open_kern(CAPACITY * 2, false));
+	hydns_kern_close(open_kern(CAPACITY * 2, true));
+
+	CHECK(!unlink(path));
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "foreign", 4, 64, 1, NULL);
+	CHECK(fd >= 0 && !bpf_obj_pin(fd, path));
+	close(fd);
+	hydns_kern_close(open_kern(CAPACITY, false));
+	hydns_kern_close(open_kern(CAPACITY, true));
+}
+
+/* -- tables --------------------------------------------------------------------------------------------- */
+static int delete_service(const struct hydns_service_key *key, __u32 authority, void *arg)
+{
+	struct hydns_kern *k = ((void **)arg)[0];
+	unsigned *seen = ((void **)arg)[1];
+
+	CHECK(authority == key->addr[15] % HYDNS_AUTHORITIES);
+	CHECK(hydns_kern_service_delete(k, key) == 0);
+	(*seen)++;
+	return 0;
+}
+
+static __u64 changes_noted(void)
+{
+	char path[256];
+	__u32 zero = 0;
+	__u64 changes = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/hydns_changes", pin_dir);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0 && !bpf_map_lookup_elem(fd, &zero, &changes));
+	close(fd);
+	return changes;
+}
+
+static void tables_hold_what_was_put(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_authority_config c = { .flags = HYDNS_AUTH_READY, .edns_size = 1232 }, back;
+	struct hydns_service_key key = { .port = 0x3500 };
+	struct hydns_authority_count count;
+	struct hydns_cookies secrets = { 0 };
+	__u64 reasons[256];
+	unsigned seen = 0;
+	void *arg[] = { k, &seen };
+	bool on = false;
+
+	CHECK(hydns_kern_pause(k, true) == 0 && hydns_kern_paused(k, &on) == 0 && on);
+	CHECK(hydns_kern_pause(k, false) == 0 && hydns_kern_paused(k, &on) == 0 && !on);
+	CHECK(hydns_kern_stats(k, reasons) == 0);
+	CHECK(hydns_kern_authority_counts(k, 3, &count) == 0 && count.answered == 0);
+	for (unsigned i = 0; i < 200; i++) {
+		key.addr[15] = (__u8)i;
+		CHECK(hydns_kern_service_set(k, &key, i % HYDNS_AUTHORITIES) == 0);
+	}
+	CHECK(changes_noted() == 200);
+	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
+	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
+	CHECK(hydns_kern_service_delete(k, &key) == -ENOENT);
+	CHECK(changes_noted() == 400);
+	CHECK(hydns_kern_authority_config(k, 5, &c) == 0);
+	CHECK(hydns_kern_authority_config_get(k, 5, &back) == 0 && !memcmp(&c, &back, sizeof(c)));
+	for (__u32 i = 0; i < 4; i++) {
+		secrets.set = 10 + i;
+		CHECK(hydns_kern_cookies(k, 3 + i / 2, i, &secrets) == 0);
+	}
+	for (__u32 i = 0; i < 4; i++)
+		CHECK(hydns_kern_cookies_get(k, 3 + i / 2, i, &secrets) == 0 && secrets.set == 10 + i);
+	hydns_kern_close(k);
+}
+
+static __u32 acl_size(unsigned n)
+{
+	struct hydns_acl_key key;
+	char path[256];
+	__u32 count = 0;
+	void *last = NULL;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/acl_%u", pin_dir, n);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0);
+	while (!bpf_map_get_next_key(fd, last, &key)) {
+		last = &key;
+		count++;
+	}
+	close(fd);
+	return count;
+}
+
+#define ROOT6(act)  { .prefixlen = 0, .action = HYDNS_ACL_##act }
+#define ROOT4(act)  { { [10] = 0xff, [11] = 0xff }, 96, HYDNS_ACL_##act, { 0 } }
+#define NET4(act)   { { [10] = 0xff, [11] = 0xff, 10 }, 104, HYDNS_ACL_##act, { 0 } }
+#define NET6(act)   { { 0x20, 0x01, 0x0d, 0xb8 }, 29, HYDNS_ACL_##act, { 0 } }
+#define AROUND(act) { .prefixlen = 77, .action = HYDNS_ACL_##act }   /* ::/77 holds IPv4, too */
+
+static void acl_for_everybody_is_told(void)
+{
+	const struct {
+		struct hydns_acl_entry e[3];
+		size_t n;
+		__u16 flags;
+	} c[] = {
+		{ { ROOT6(ALLOW) }, 0, 0 },
+		{ { ROOT6(ALLOW) }, 1, HYDNS_AUTH_ALLOWS_IPV4 | HYDNS_AUTH_ALLOWS_IPV6 },
+		{ { ROOT6(PASS), ROOT4(ALLOW) }, 2, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT4(ALLOW), ROOT6(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW), ROOT4(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV6 },
+		{ { ROOT6(ALLOW), NET4(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV6 },
+		{ { ROOT6(ALLOW), NET6(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW), NET6(ALLOW_COOKIE), NET4(ALLOW) }, 3, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW_COOKIE) }, 1, 0 },
+		{ { NET4(ALLOW), NET6(ALLOW) }, 2, 0 },
+		{ { ROOT6(ALLOW), AROUND(PASS) }, 2, 0 },
+		{ { ROOT6(ALLOW), AROUND(PASS), ROOT4(ALLOW) }, 3, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW), ROOT6(PASS) }, 2, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++)
+		CHECK(hydns_acl_flags(c[i].e, c[i].n) == c[i].flags);
+}
+
+static void acl_fill_replaces(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	static struct hydns_acl_entry e[HYDNS_ACL_ENTRIES + 1];
+
+	for (unsigned i = 0; i < HYDNS_ACL_ENTRIES + 1; i++) {
+		e[i] = (struct hydns_acl_entry){ .prefixlen = 128, .action = HYDNS_ACL_ALLOW };
+		e[i].addr[14] = (__u8)(i >> 8);
+		e[i].addr[15] = (__u8)i;
+	}
+	CHECK(hydns_kern_acl_fill(k, 2, 1, e, HYDNS_ACL_ENTRIES) == 0 && acl_size(5) == HYDNS_ACL_ENTRIES);
+	CHECK(hydns_kern_acl_fill(k, 2, 1, e, 3) == 0 && acl_size(5) == 3 && acl_size(4) == 0);
+	CHECK(hydns_kern_acl_fill(k, 2, 1, e, HYDNS_ACL_ENTRIES + 1) == -E2BIG && acl_size(5) == 3);
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY, true);
+	CHECK(acl_size(5) == 3);
+	CHECK(hydns_kern_acl_fill(k, 2, 1, e, 1) == 0 && acl_size(5) == 1);
+	hydns_kern_close(k);
+}
+
+static __u32 id_of_pinned(const char *name)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info);
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", pin_dir, name);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len));
+	close(fd);
+	return info.id;
+}
+
+/* A list of the right shape in the place of the program's own: filled, it would let nobody in, nor keep anybody out. */
+static void acl_of_somebody_else_is_replaced(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
+	const struct hydns_acl_entry e = { .prefixlen = 0, .action = HYDNS_ACL_ALLOW };
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u32 five = 5, used = 0;
+	char path[256];
+	int fd;
+
+	hydns_kern_close(k);
+	snprintf(path, sizeof(path), "%s/acl_5", pin_dir);
+	fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "hydns_acl", sizeof(struct hydns_acl_key), sizeof(__u32),
+			    HYDNS_ACL_ENTRIES, &opts);
+	CHECK(fd >= 0 && !unlink(path) && !bpf_obj_pin(fd, path));
+	close(fd);
+	k = open_kern(CAPACITY, true);
+	CHECK(hydns_kern_acl_fill(k, 2, 1, &e, 1) == 0 && acl_size(5) == 1);
+	snprintf(path, sizeof(path), "%s/hydns_acls", pin_dir);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0 && !bpf_map_lookup_elem(fd, &five, &used));
+	close(fd);
+	CHECK(used == id_of_pinned("acl_5"));
+	hydns_kern_close(k);
+}
+
+/* -- authority pages ------------------------------------------------------------------------------------ */
+static void pages_belong_to_their_sessions(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_authority_page *mine;
+	int fd = -1, second = -1, file = open("/dev/null", O_RDONLY);
+
+	CHECK(!hydns_kern_page(k, 1));
+	CHECK(hydns_kern_page_new(k, 1, 77, &fd, why) == 0);
+	CHECK(hydns_kern_page(k, 1)->epoch == 77 && hydns_kern_page(k, 1)->heartbeat_ns == 0);
+	mine = mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(mine != MAP_FAILED);
+	mine->heartbeat_ns = 5;
+	CHECK(hydns_kern_page(k, 1)->heartbeat_ns == 5);
+	CHECK(hydns_kern_page_find(k, fd) == 1);
+	CHECK(hydns_kern_page_find(k, file) == -ENOENT);
+	CHECK(hydns_kern_page_find(k, hydns_kern_prog_fd(k)) == -ENOENT);
+	CHECK(hydns_kern_page_find(k, -1) == -ENOENT);
+
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY, true);
+	CHECK(hydns_kern_page_find(k, fd) == 1 && hydns_kern_page(k, 1)->heartbeat_ns == 5);
+
+	CHECK(hydns_kern_page_new(k, 1, 78, &second, why) == 0);
+	mine->heartbeat_ns = 6;
+	CHECK(hydns_kern_page(k, 1)->epoch == 78 && hydns_kern_page(k, 1)->heartbeat_ns == 0);
+	CHECK(hydns_kern_page_find(k, fd) == -ENOENT && hydns_kern_page_find(k, second) == 1);
+	CHECK(hydns_kern_page_delete(k, 1) == 0 && hydns_kern_page_delete(k, 1) == 0);
+	CHECK(!hydns_kern_page(k, 1) && !pinned("page_1"));
+	munmap(mine, sizeof(*mine));
+	close(fd);
+	close(second);
+	close(file);
+	hydns_kern_close(k);
+}
+
+/* -- attachments ---------------------------------------------------------------------------------------- */
+static void attach_swap_detach(enum hydns_attach_mode mode, __u8 expect)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u32 first;
+	__u8 seen;
+
+	CHECK(hydns_kern_attach(k, "hka", mode, why) == 0);
+	first = attached("hka", &seen);
+	CHECK(first == prog_id(k) && seen == expect && pinned("link_hka"));
+	hydns_kern_close(k);
+	CHECK(attached("hka", NULL) == first);
+	k = open_kern(CAPACITY, true);
+	CHECK(hydns_kern_attach(k, "hka", mode, why) == 0);
+	CHECK(attached("hka", &seen) == prog_id(k) && prog_id(k) != first && seen == expect);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0 && hydns_kern_detach(k, "hka", why) == 0);
+	CHECK(attached("hka", NULL) == 0 && !pinned("link_hka"));
+	hydns_kern_close(k);
+}
+
+static void mode_can_change(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u8 seen;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(attached("hka", &seen) == prog_id(k) && seen == XDP_ATTACHED_DRV);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	hydns_kern_close(k);
+}
+
+static void errors_name_the_mend(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	int foreign = foreign_program(), hka = (int)if_nametoindex("hka");
+
+	CHECK(hydns_kern_attach(k, "nosuchif", HYDNS_ATTACH_NATIVE, why) == -ENODEV);
+	CHECK(strstr(why, "no such interface"));
+	CHECK(hydns_kern_attach(k, "lo", HYDNS_ATTACH_NATIVE, why) == -EOPNOTSUPP);
+	CHECK(strstr(why, "mode generic"));
+	CHECK(!bpf_xdp_attach(hka, foreign, XDP_FLAGS_DRV_MODE, NULL));
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == -EBUSY);
+	CHECK(strstr(why, "mode dispatcher"));
+	CHECK(!bpf_xdp_detach(hka, XDP_FLAGS_DRV_MODE, NULL));
+	close(foreign);
+	hydns_kern_close(k);
+}
+
+/* An interface that goes and comes; one with a dot in its name, which a bpffs takes no dot in. */
+static void interfaces_come_and_go(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+
+	run("ip link add hk.7 type veth peer name hkc");
+	CHECK(hydns_kern_attach(k, "hk.7", HYDNS_ATTACH_NATIVE, why) == 0);
+	run("ip link del hk.7");
+	run("ip link add hk.7 type veth peer name hkc");
+	CHECK(attached("hk.7", NULL) == 0);
+	CHECK(hydns_kern_attach(k, "hk.7", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(attached("hk.7", NULL) == prog_id(k));
+	run("ip link del hk.7");
+	CHECK(hydns_kern_detach(k, "hk.7", why) == 0);
+	hydns_kern_close(k);
+}
+
+/* -- few rights ------------------------------------------------------------------------------------------ */
+static void keep_capabilities(__u64 keep)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2] = { 0 };
+
+	for (int i = 0; i < 2; i++)
+		d[i].effective = d[i].permitted = (__u32)(keep >> 32 * i);
+	CHECK(!syscall(SYS_capset, &h, d));
+}
+
+/* Once the program is loaded, CAP_BPF and CAP_NET_ADMIN are enough for everything. */
+static void works_with_two_capabilities(void)
+{
+	struct hydns_acl_entry e = { .prefixlen = 96, .action = HYDNS_ACL_ALLOW };
+	struct hydns_service_key key = { .port = 0x3500 };
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	__u64 bytes;
+	int fd = -1;
+
+	keep_capabilities(1ULL << CAP_BPF | 1ULL << CAP_NET_ADMIN);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(hydns_kern_page_new(k, 4, 1, &fd, why) == 0 && hydns_kern_page_find(k, fd) == 4);
+	CHECK(hydns_kern_acl_fill(k, 4, 0, &e, 1) == 0 && hydns_kern_acl_fill(k, 4, 0, &e, 1) == 0);
+	CHECK(hydns_kern_service_set(k, &key, 4) == 0 && hydns_kern_service_delete(k, &key) == 0);
+	CHECK(hydns_kern_pause(k, true) == 0 && hydns_kern_pause(k, false) == 0);
+	CHECK(hydns_kern_memory(k, &bytes) == 0);
+	CHECK(hydns_kern_page_delete(k, 4) == 0);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(hydns_kern_detach(k, "hka", why) == 0);
+	close(fd);
+	hydns_kern_close(k);
+	CHECK(hydns_kern_clean(pin_dir, why) == 0);
+	k = NULL;
+	CHECK(hydns_kern_open(&(struct hydns_loader_options){ .pin_dir = pin_dir, .capacity = CAPACITY },
+			      &k, &(bool){ false }, why) < 0 || k);
+	CHECK(k || strstr(why, "CAP_PERFMON"));
+	hydns_kern_close(k);
+	CHECK(hydns_kern_clean(pin_dir, why) == 0);
+}
+
+/* By its mappings, whatever its heartbeat: a descriptor alone brings no page back. */
+static void pages_outlive_their_resolvers_no_moment(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_authority_page *mine;
+	int fd = -1;
+
+	CHECK(hydns_kern_page_abandoned(k, 3));
+	CHECK(hydns_kern_page_new(k, 3, 1, &fd, why) == 0);
+	mine = mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(mine != MAP_FAILED);
+	mine->heartbeat_ns = 5;
+	CHECK(!hydns_kern_page_abandoned(k, 3));
+	hydns_kern_close(k);
+	k = open_kern(CAPACITY, true);                  /* a new hydnsd knows it as well */
+	CHECK(!hydns_kern_page_abandoned(k, 3));
+	munmap(mine, sizeof(*mine));
+	CHECK(hydns_kern_page_abandoned(k, 3) && hydns_kern_page_abandoned(k, 3));
+	CHECK(mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+	CHECK(hydns_kern_page(k, 3)->heartbeat_ns == 5);
+	CHECK(hydns_kern_page_delete(k, 3) == 0);
+	close(fd);
+	hydns_kern_close(k);
+}
+
+/* A resolver: no rights at all, only the page's descriptor. */
+static void page_needs_no_rights(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_authority_page *mine;
+	int fd = -1;
+
+	CHECK(hydns_kern_page_new(k, 2, 9, &fd, why) == 0);
+	keep_capabilities(0);
+	mine = mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(mine != MAP_FAILED && mine->epoch == 9);
+	mine->epoch = 10;
+	CHECK(hydns_kern_page(k, 2)->epoch == 10);
+}
+
+static void in_a_child(void (*test)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		test();
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* -- the end -------------------------------------------------------------------------------------------- */
+static void clean_leaves_nothing(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	int fd = -1;
+
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
+	CHECK(hydns_kern_attach(k, "hkb", HYDNS_ATTACH_GENERIC, why) == 0);
+	CHECK(hydns_kern_page_new(k, 0, 1, &fd, why) == 0);
+	close(fd);
+	hydns_kern_close(k);
+	CHECK(hydns_kern_clean(pin_dir, why) == 0 && hydns_kern_clean(pin_dir, why) == 0);
+	CHECK(attached("hka", NULL) == 0 && attached("hkb", NULL) == 0);
+	CHECK(access(pin_dir, F_OK) && errno == ENOENT);
+	CHECK(strlen(pin_dir));
+}
+
+/* A pin directory of somebody else could hold maps of any content; one of the user to become, or root's, is taken over. */
+static void pins_of_another_user_are_refused(void)
+{
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY, .owner = 4711 };
+	struct hydns_kern *k = open_kern(CAPACITY, false);
+	bool adopted;
+
+	hydns_kern_close(k);
+	CHECK(!chown(pin_dir, 4711, (gid_t)-1));
+	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0 && adopted);
+	hydns_kern_close(k);
+	o.owner = 0;
+	CHECK(hydns_kern_open(&o, &k, &adopted, why) == -EPERM && strstr(why, "uid 4711") && strstr(why, "--clean"));
+	CHECK(hydns_kern_clean(pin_dir, why) == 0);
+	CHECK(!symlink("/sys", pin_dir) && hydns_kern_open(&o, &k, &adopted, why) == -ENOTDIR);
+	CHECK(!unlink(pin_dir));
+}
+
+static void no_bpffs_is_told(void)
+{
+	struct hydns_loader_options o = { .pin_dir = "/dev/shm/hydns-not-bpffs", .capacity = CAPACITY };
+	struct hydns_kern *k = NULL;
+	bool adopted;
+
+	CHECK(hydns_kern_open(&o, &k, &adopted, why) == -EINVAL && strstr(why, "not in a bpffs"));
+	CHECK(!rmdir(o.pin_dir));
+}
+
+int main(void)
+{
+	if (geteuid()) {
+		puts("skipped: loading BPF programs and making namespaces needs root");
+		return SKIP;
+	}
+	set_up();
+	atexit(tear_down);
+	rules_survive_a_restart();
+	one_writer_only();
+	other_sizes_make_new_maps();
+	damaged_pins_are_replaced();
+	tables_hold_what_was_put();
+	acl_for_everybody_is_told();
+	acl_fill_replaces();
+	acl_of_somebody_else_is_replaced();
+	pages_belong_to_their_sessions();
+	pages_outlive_their_resolvers_no_moment();
+	attach_swap_detach(HYDNS_ATTACH_NATIVE, XDP_ATTACHED_DRV);
+	attach_swap_detach(HYDNS_ATTACH_GENERIC, XDP_ATTACHED_SKB);
+	mode_can_change();
+	errors_name_the_mend();
+	interfaces_come_and_go();
+	in_a_child(page_needs_no_rights);
+	in_a_child(works_with_two_capabilities);
+	hydns_kern_close(open_kern(CAPACITY, false));
+	clean_leaves_nothing();
+	pins_of_another_user_are_refused();
+	no_bpffs_is_told();
+	puts("ok");
+	return 0;
+}
