@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * What counting a query costs in the resolver's plugin, on the generated workload's questions in their order: its keyed
- * hash and the fetching of its places when the query has been read, as hydns_publish_expect() does it, and
- * hydns_publish_hot() when the answer has been written. Each query is timed by itself, less what reading the clock takes;
+ * hash and the fetching of its places when the query has been read, as hydns_plugin_expect() does it, and
+ * hydns_plugin_hot() when the answer has been written. Each query is timed by itself, less what reading the clock takes;
  * what the resolver does between the two takes RESOLVER_NS here. None is skipped, as threads with many queries do.
  */
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 #include "hydns-sim/commands.h"
-#include "publish/internal.h"
+#include "plugin/internal.h"
 
 #define CLOCK_READINGS 100000
 #define BAR      1000000000U           /* hits per 10^6 s: as with a store that is full of busier names */
@@ -61,12 +61,12 @@ static void measure(struct hydns_thread *thread, const struct sim_trace *t, uint
 
 		write_name(name, t->request[i].id);
 		at[0] = now_ns();
-		key = hydns_publish_expect(thread, &q);
+		key = hydns_plugin_expect(thread, &q);
 		hydns_offered_expect(thread->hot.offered, key);   /* as when something was offered */
 		at[1] = at[2] = now_ns();
 		while (at[2] < at[1] + RESOLVER_NS)
 			at[2] = now_ns();
-		due += hydns_publish_hot(thread, key, false, LIFE_S, 1000 + t->request[i].at_us / 1000);
+		due += hydns_plugin_hot(thread, key, false, LIFE_S, 1000 + t->request[i].at_us / 1000);
 		at[3] = now_ns();
 		ns[i] = (uint32_t)(at[1] - at[0] + at[3] - at[2]);
 		ns[i] = ns[i] > 2 * clock_ns ? ns[i] - 2 * clock_ns : 0;
@@ -95,12 +95,12 @@ static int report(const struct sim_options *o, uint32_t *ns, size_t count, uint3
 int sim_cost(const struct sim_options *o)
 {
 	/* never started: there is no hydnsd, and nobody is told anything */
-	const struct hydns_publish_options how = {
+	const struct hydns_plugin_options how = {
 		.socket = "/nonexistent", .identity = "hydns-sim", .version = "0", .threads = 1,
 		.capacity = o->capacity[0], .admission = o->hydns.admission, .window_ms = o->hydns.window_s * 1000,
 		.max_ttl = 3600,
 	};
-	struct hydns_publish *p = hydns_publish_new(&how);
+	struct hydns_plugin *p = hydns_plugin_new(&how);
 	struct sim_trace t = { 0 };
 	uint32_t *ns = NULL;
 	int rc = EXIT_FAILURE;
@@ -109,7 +109,7 @@ int sim_cost(const struct sim_options *o)
 	if (p && !sim_load(o, NULL, &t, source, sizeof(source)))
 		ns = malloc((t.count > CLOCK_READINGS ? t.count : CLOCK_READINGS) * sizeof(*ns));
 	if (ns) {
-		struct hydns_thread *thread = hydns_publish_thread(p, 0);
+		struct hydns_thread *thread = hydns_plugin_thread(p, 0);
 		uint32_t clock_ns = clock_cost(ns);
 
 		thread->ring.ring->bar = BAR;
@@ -120,7 +120,7 @@ int sim_cost(const struct sim_options *o)
 	}
 	sim_trace_free(&t);
 	if (p)
-		hydns_publish_stop(p);
+		hydns_plugin_stop(p);
 	free(ns);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * hyDNS itself: the code that runs, with the clock and the packets simulated. From the resolver's plugin: sketch,
- * threshold, table of offers, renewals (publish/hot.h). From hydnsd: rules.c with policy and rule store on plain
+ * threshold, table of offers, renewals (plugin/offers/hot.h). From hydnsd: rules.c with policy and rule store on plain
  * memory, swept, expired and reclaimed at hydnsd's own intervals (hydnsd/rules/rules.h). The XDP program's part is
  * answer() below: lookup in the store, expiry, claim of a refresh, hit counter, as in hydns-kern/program/rule/answer.bpf.h and
  * lookup.bpf.h.
@@ -16,7 +16,7 @@
 #include "hydns-sim/resolver.h"
 #include "hydnsd/rules/rules.h"
 #include "hydnsd/rules/signature.h"
-#include "publish/hot.h"
+#include "plugin/offers/hot.h"
 
 #define NS_PER_US   1000ULL
 #define NS_PER_MS   1000000ULL

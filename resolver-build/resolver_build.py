@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the build scripts of the patched resolvers share: a pinned release from the machine's own package
-archive, its patches, the keys of cached builds, and the publishing side as a library."""
+archive, its patches, the keys of cached builds, and the plugin library as a library."""
 import contextlib
 import fcntl
 import functools
@@ -16,7 +16,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 PROGRAM = Path(sys.argv[0]).name
-LIBRARY = ("publish", "offload-policy")          # folders whose *.c make the publishing side
+LIBRARY = ("plugin", "offload-policy")          # folders whose *.c make the plugin library
 CFLAGS = "-O2 -g"
 STARTED = time.monotonic()
 held = []       # descriptors of the locks that are held
@@ -306,8 +306,12 @@ def content_key(parts):
     return digest.hexdigest()[:16]
 
 
+def library_files(pattern):
+    return [p for folder in LIBRARY for p in sorted((TOP / folder).rglob(pattern)) if p.parent.name != "tests"]
+
+
 def library_sources():
-    return [p for folder in LIBRARY for p in sorted((TOP / folder).glob("*.c"))]
+    return library_files("*.c")
 
 
 def source_identity(source):
@@ -318,9 +322,9 @@ def source_identity(source):
     return content_key([str(source), *marks])
 
 
-# --- the publishing side, and the cache ----------------------------------------------------------------
+# --- the plugin library, and the cache ----------------------------------------------------------------
 def build_library(args, work):
-    """The publishing side as one static, position-independent library."""
+    """The plugin library as one static, position-independent library."""
     folder = work / "lib"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

@@ -2,7 +2,7 @@
 /*
  * The hydns module as Unbound's common code sees it: the module's function block, and the hooks that the
  * patches put where an answer leaves and where the caches change. A worker that offers answers has a
- * context (env->hydns); without one every hook returns at once. The hooks reach the publishing side
+ * context (env->hydns); without one every hook returns at once. The hooks reach the plugin library
  * (hydns_daemon.h) through a table, so that tools that link Unbound's common code do not need it.
  */
 #ifndef HYDNS_MODULE_H
@@ -12,7 +12,7 @@
 #include <time.h>
 #include "util/module.h"
 #include "util/storage/lruhash.h"
-#include "publish/publish.h"
+#include "plugin/plugin.h"
 
 struct hydns_context;
 struct hydns_daemon;

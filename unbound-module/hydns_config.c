@@ -191,7 +191,7 @@ void hydns_config_recheck(struct hydns_daemon* d)
 	if(n == 0)
 		log_info("hydns: answers are offered to the kernel again");
 	atomic_store(&d->open, n == 0);
-	hydns_publish_set_notes(d->publish, HYDNS_NOTE_OBSTACLE, reasons, n);
+	hydns_plugin_set_notes(d->plugin, HYDNS_NOTE_OBSTACLE, reasons, n);
 }
 
 /* --- who is answered ----------------------------------------------------------------------------------- */
@@ -265,7 +265,7 @@ static struct hydns_acl_entry v4_default(void)
 	return e;
 }
 
-static int export_acl(struct daemon* daemon, struct hydns_publish* p)
+static int export_acl(struct daemon* daemon, struct hydns_plugin* p)
 {
 	struct hydns_acl_entry* entries = calloc(daemon->acl->tree.count + 1, sizeof(*entries));
 	struct acl_addr* acl;
@@ -286,23 +286,23 @@ static int export_acl(struct daemon* daemon, struct hydns_publish* p)
 	if(!has_v4_default)
 		entries[n++] = v4_default();
 	if(passed > 0)
-		(void)hydns_publish_add_note(p, HYDNS_NOTE_CLIENTS, "clients of access-control entries with a view or tags "
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_CLIENTS, "clients of access-control entries with a view or tags "
 			"are answered by the resolver only");
-	ok = hydns_publish_add_acl(p, entries, n) == 0;
+	ok = hydns_plugin_add_acl(p, entries, n) == 0;
 	free(entries);
 	return ok;
 }
 
 /* --- where ----------------------------------------------------------------------------------------------- */
 /* so-reuseport opens every address once per thread: the first list names them all. */
-static int export_services(struct daemon* daemon, struct hydns_publish* p)
+static int export_services(struct daemon* daemon, struct hydns_plugin* p)
 {
 	struct listen_port* port;
 	int automatic = 0, wrapped = 0, served = 0;
 
 	for(port = daemon->num_ports > 0 ? daemon->ports[0] : NULL; port; port = port->next) {
 		if(port->ftype == listen_type_udp && !port->pp2_enabled) {
-			if(hydns_publish_add_service(p, port->fd) != 0)
+			if(hydns_plugin_add_service(p, port->fd) != 0)
 				return 0;
 			served++;
 		} else if(port->ftype == listen_type_udpancil && !port->pp2_enabled)
@@ -313,19 +313,19 @@ static int export_services(struct daemon* daemon, struct hydns_publish* p)
 			wrapped++;
 	}
 	if(automatic > 0)
-		(void)hydns_publish_add_note(p, HYDNS_NOTE_ADDRESSES, "interface-automatic is yes, and the kernel can't tell which "
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_ADDRESSES, "interface-automatic is yes, and the kernel can't tell which "
 			"addresses that means: set it to no, and name the addresses with interface:");
 	if(wrapped > 0)
-		(void)hydns_publish_add_note(p, HYDNS_NOTE_ADDRESSES, "UDP sockets with PROXY protocol or DNSCrypt are "
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_ADDRESSES, "UDP sockets with PROXY protocol or DNSCrypt are "
 			"answered by the resolver only");
 	if(served == 0)
-		(void)hydns_publish_add_note(p, HYDNS_NOTE_ADDRESSES, "there is no UDP socket whose queries the kernel could "
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_ADDRESSES, "there is no UDP socket whose queries the kernel could "
 			"answer");
 	return 1;
 }
 
 /* --- cookies ----------------------------------------------------------------------------------------- */
-void hydns_config_cookies(struct daemon* daemon, struct hydns_publish* p)
+void hydns_config_cookies(struct daemon* daemon, struct hydns_plugin* p)
 {
 	const struct config_file* cfg = daemon->cfg;
 	uint8_t secret[HYDNS_COOKIE_SECRETS][HYDNS_COOKIE_SECRET_LEN];
@@ -347,7 +347,7 @@ void hydns_config_cookies(struct daemon* daemon, struct hydns_publish* p)
 		memcpy(secret[0], cfg->cookie_secret, HYDNS_COOKIE_SECRET_LEN);
 		n = 1;
 	}
-	hydns_publish_cookie_secrets(p, (const uint8_t (*)[HYDNS_COOKIE_SECRET_LEN])secret, n);
+	hydns_plugin_cookie_secrets(p, (const uint8_t (*)[HYDNS_COOKIE_SECRET_LEN])secret, n);
 	explicit_bzero(secret, sizeof(secret));
 }
 
@@ -359,7 +359,7 @@ static int zone_is_logged(const struct local_zone* z)
 }
 
 /* The names are left to Unbound one query at a time (hydns_request_logged); here only the operator is told. */
-static void note_logged_zones(struct daemon* daemon, struct hydns_publish* p)
+static void note_logged_zones(struct daemon* daemon, struct hydns_plugin* p)
 {
 	struct local_zone* z;
 	int logged = 0;
@@ -367,7 +367,7 @@ static void note_logged_zones(struct daemon* daemon, struct hydns_publish* p)
 	if(daemon->cfg->hydns_allow_unlogged)
 		return;
 	if(daemon->cfg->log_local_actions) {
-		(void)hydns_publish_add_note(p, HYDNS_NOTE_OTHER, "log-local-actions is yes: names in local zones are answered by the "
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_OTHER, "log-local-actions is yes: names in local zones are answered by the "
 			"resolver only, so that they are logged; or set hydns-allow-unlogged: yes");
 		return;
 	}
@@ -379,14 +379,14 @@ static void note_logged_zones(struct daemon* daemon, struct hydns_publish* p)
 	}
 	lock_rw_unlock(&daemon->local_zones->lock);
 	if(logged > 0)
-		(void)hydns_publish_add_note(p, HYDNS_NOTE_OTHER, "names in local zones of type inform are answered by the resolver "
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_OTHER, "names in local zones of type inform are answered by the resolver "
 			"only, so that they are logged; or set hydns-allow-unlogged: yes");
 }
 
-int hydns_config_export(struct daemon* daemon, struct hydns_publish* p)
+int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p)
 {
 	if(daemon->cfg->interface_actions || daemon->cfg->interface_view || daemon->cfg->interface_tags)
-		(void)hydns_publish_add_note(p, HYDNS_NOTE_CLIENTS, "clients let in by interface-action, interface-view or "
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_CLIENTS, "clients let in by interface-action, interface-view or "
 			"interface-tag alone are answered by the resolver only: name them in access-control");
 	if(!export_acl(daemon, p)) {
 		log_err("hydns: can't hand the access control list to hydnsd: out of memory, or more than %d "

@@ -166,28 +166,28 @@ void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const 
 
 static void act(struct hydns_control* c)
 {
-	struct hydns_publish* p = c->daemon->publish;
+	struct hydns_plugin* p = c->daemon->plugin;
 
 	switch((enum action)c->action) {
 	case WITHDRAW_NOTHING:
 		break;
 	case WITHDRAW_NAME:
-		hydns_publish_withdraw(p, HYDNS_SCOPE_NAME, c->name, c->name_len);
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_NAME, c->name, c->name_len);
 		break;
 	case WITHDRAW_SUBTREE:
-		hydns_publish_withdraw(p, HYDNS_SCOPE_SUBTREE, c->name, c->name_len);
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, c->name, c->name_len);
 		break;
 	case CHECK_AND_WITHDRAW_ALL:
 		hydns_config_recheck(c->daemon);
 		hydns_config_cookies(c->daemon->daemon, p);
-		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 		break;
 	case WITHDRAW_ALL:
-		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 		break;
 	case CLOSE:
 		hydns_daemon_leave(c->daemon, NULL, NULL);
-		hydns_publish_gone(p);
+		hydns_plugin_gone(p);
 		break;
 	case RENEW_COOKIES:
 		hydns_config_cookies(c->daemon->daemon, p);

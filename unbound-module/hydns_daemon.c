@@ -44,7 +44,7 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 	uint16_t flags = sldns_buffer_read_u16_at(c->buffer, 2);
 	struct hydns_question q;
 
-	h->stamp = hydns_publish_stamp(h->daemon->publish);
+	h->stamp = hydns_plugin_stamp(h->daemon->plugin);
 	h->renew = 0;
 	/* an entry of the socket, not of the client's address, says nothing about other sockets */
 	h->plain = c->type == comm_udp && !repinfo->is_proxied &&
@@ -52,10 +52,10 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 		(flags & (BIT_RD|BIT_CD)) == BIT_RD &&
 		LDNS_OPCODE_WIRE(sldns_buffer_begin(c->buffer)) == LDNS_PACKET_QUERY &&
 		acl && !(c->socket && acl == c->socket->acl) && hydns_acl_is_plain(acl);
-	h->picked = h->plain && hydns_publish_pick(h->thread, now);
+	h->picked = h->plain && hydns_plugin_pick(h->thread, now);
 	if(h->picked) {
 		q = question_of(qinfo->qname, qinfo, edns);
-		h->key = hydns_publish_expect(h->thread, &q);
+		h->key = hydns_plugin_expect(h->thread, &q);
 	}
 }
 
@@ -152,7 +152,7 @@ static enum hydns_kept_why why_kept(const struct query_info* qinfo, const struct
 
 static void note_kept(struct hydns_context* h, const struct hydns_question* q, enum hydns_kept_why why, uint32_t value)
 {
-	hydns_publish_kept(h->thread, hydns_publish_key(h->thread, q), why, value);
+	hydns_plugin_kept(h->thread, hydns_plugin_key(h->thread, q), why, value);
 }
 
 /* An answer that everybody gets, as encoded for a client with room for udp_size octets. */
@@ -172,8 +172,8 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 	}
 	/* without one of its RRsets, shown or not, the message is no longer answered from */
 	for(i = 0; i < rep->rrset_count; i++)
-		hydns_publish_rests_on(h->thread, rep->rrsets[i]->rk.dname, rep->rrsets[i]->rk.dname_len);
-	(void)hydns_publish_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now, expires,
+		hydns_plugin_rests_on(h->thread, rep->rrsets[i]->rk.dname, rep->rrsets[i]->rk.dname_len);
+	(void)hydns_plugin_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now, expires,
 		secure, stamp);
 }
 
@@ -216,21 +216,21 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	why = why_kept(qinfo, rep, edns, h->daemon->daemon->env->need_to_validate);
 	if(why) {
 		if(h->picked)
-			hydns_publish_kept(h->thread, h->key, why, (uint32_t)rcode_of(rep));
+			hydns_plugin_kept(h->thread, h->key, why, (uint32_t)rcode_of(rep));
 		return;
 	}
 	/* the reply's own question: qinfo may point into a buffer that was overwritten */
 	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	/* first, for an offer that is refused would end the renewals */
-	h->renew = hydns_publish_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
-	if(h->picked && hydns_publish_hot(h->thread, h->key, false, rep->ttl, coarse_ms()))
+	h->renew = hydns_plugin_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
+	if(h->picked && hydns_plugin_hot(h->thread, h->key, false, rep->ttl, coarse_ms()))
 		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
 static uint32_t sighted(struct hydns_context* h)
 {
-	return hydns_publish_sighted(h->thread, h->key, coarse_ms());
+	return hydns_plugin_sighted(h->thread, h->key, coarse_ms());
 }
 
 /* What is not cached, or not as it was sent, would not be answered so again. */
@@ -322,7 +322,7 @@ static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, 
 			rep ? (uint32_t)rcode_of(rep) : LDNS_RCODE_SERVFAIL);
 		return;
 	}
-	if(hydns_publish_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, coarse_ms()))
+	if(hydns_plugin_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, coarse_ms()))
 		offer_cached(h, qstate->env, &qinfo, &q, *stamp);
 }
 
@@ -331,7 +331,7 @@ static void renewed(struct hydns_context* h, struct module_qstate* qstate, time_
 {
 	static const uint8_t variants[] = { 0, HYDNS_VARIANT_DO };
 	const struct hydns_stamp* begun = (const struct hydns_stamp*)qstate->minfo[h->module];
-	struct hydns_stamp stamp = hydns_publish_stamp(h->daemon->publish);
+	struct hydns_stamp stamp = hydns_plugin_stamp(h->daemon->plugin);
 	struct query_info qinfo = qstate->qinfo;
 	struct hydns_question q = {
 		.name = qinfo.qname, .name_len = (uint16_t)qinfo.qname_len, .qtype = qinfo.qtype,
@@ -345,35 +345,35 @@ static void renewed(struct hydns_context* h, struct module_qstate* qstate, time_
 	qinfo.local_alias = NULL;
 	for(i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
 		q.variant = variants[i];
-		if(hydns_publish_offered(h->thread, &q, now + ttl, now, *begun))
+		if(hydns_plugin_offered(h->thread, &q, now + ttl, now, *begun))
 			offer_cached(h, qstate->env, &qinfo, &q, stamp);
 	}
 }
 
 static int watches(const struct hydns_context* h)
 {
-	return hydns_publish_watches(h->daemon->publish);
+	return hydns_plugin_watches(h->daemon->plugin);
 }
 
 static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len)
 {
-	hydns_publish_changed(h->thread, name, len);
+	hydns_plugin_changed(h->thread, name, len);
 }
 
 static void end_moved(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
 	enum hydns_shown shown, time_t was, time_t is)
 {
-	hydns_publish_renewed(h->thread, name, len, rrtype, shown, was, is);
+	hydns_plugin_renewed(h->thread, name, len, rrtype, shown, was, is);
 }
 
 static void zone_changed(struct hydns_context* h)
 {
-	hydns_publish_withdraw_all(h->daemon->publish);
+	hydns_plugin_withdraw_all(h->daemon->plugin);
 }
 
 static void kept(struct hydns_context* h, enum hydns_kept_why why)
 {
-	hydns_publish_kept(h->thread, h->key, why, 0);
+	hydns_plugin_kept(h->thread, h->key, why, 0);
 }
 
 /* --- life ------------------------------------------------------------------------------------------ */
@@ -395,11 +395,11 @@ static void log_text(enum hydns_log_level level, const char* text)
 	}
 }
 
-static struct hydns_publish* new_publish(struct daemon* daemon, struct hydns_manner manner,
-	struct hydns_publish* former)
+static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_manner manner,
+	struct hydns_plugin* former)
 {
 	struct config_file* cfg = daemon->cfg;
-	struct hydns_publish_options o;
+	struct hydns_plugin_options o;
 
 	memset(&o, 0, sizeof(o));
 	o.socket = cfg->hydns_socket;
@@ -419,7 +419,7 @@ static struct hydns_publish* new_publish(struct daemon* daemon, struct hydns_man
 	o.edns_size = manner.edns_size;
 	o.max_udp = manner.max_udp;
 	o.log = log_text;
-	return hydns_publish_succeed(&o, former);
+	return hydns_plugin_succeed(&o, former);
 }
 
 static int make_contexts(struct hydns_daemon* d)
@@ -434,7 +434,7 @@ static int make_contexts(struct hydns_daemon* d)
 	for(i = 0; i < d->threads; i++) {
 		d->contexts[i].hooks = &hooks;
 		d->contexts[i].daemon = d;
-		d->contexts[i].thread = hydns_publish_thread(d->publish, (uint32_t)i);
+		d->contexts[i].thread = hydns_plugin_thread(d->plugin, (uint32_t)i);
 		d->contexts[i].module = modstack_find(&d->daemon->mods, "hydns");
 		d->contexts[i].unlogged = d->daemon->cfg->hydns_allow_unlogged;
 	}
@@ -449,10 +449,10 @@ static int open_for_offers(struct hydns_daemon* d)
 
 	for(i = 0; i < n; i++) {
 		log_warn("hydns: no answer is offered to the kernel: %s", reasons[i]);
-		(void)hydns_publish_add_note(d->publish, HYDNS_NOTE_OBSTACLE, reasons[i]);
+		(void)hydns_plugin_add_note(d->plugin, HYDNS_NOTE_OBSTACLE, reasons[i]);
 	}
 	if(n == 0) {
-		if(!hydns_config_export(d->daemon, d->publish))
+		if(!hydns_config_export(d->daemon, d->plugin))
 			return 0;
 		d->exported = 1;
 		atomic_store(&d->open, 1);
@@ -465,7 +465,7 @@ static void stop(struct hydns_daemon* d)
 {
 	if(!d)
 		return;
-	hydns_publish_stop(d->publish);
+	hydns_plugin_stop(d->plugin);
 	free(d->contexts);
 	free(d);
 }
@@ -498,10 +498,10 @@ static struct hydns_daemon* prepare(struct daemon* daemon, struct hydns_daemon* 
 	d->daemon = daemon;
 	d->threads = daemon->num;
 	d->manner = hydns_config_manner(daemon);
-	d->publish = new_publish(daemon, d->manner, former ? former->publish : NULL);
-	if(d->publish && former)
-		former->publish = NULL;
-	if(!d->publish || !make_contexts(d) || !open_for_offers(d)) {
+	d->plugin = new_plugin(daemon, d->manner, former ? former->plugin : NULL);
+	if(d->plugin && former)
+		former->plugin = NULL;
+	if(!d->plugin || !make_contexts(d) || !open_for_offers(d)) {
 		log_err("hydns: could not start: no answer is offered to the kernel");
 		stop(d);
 		return NULL;
@@ -517,21 +517,21 @@ struct hydns_daemon* hydns_daemon_start(struct daemon* daemon, struct hydns_daem
 
 	stop(former);
 	if(d)
-		hydns_publish_former_gone(d->publish);
+		hydns_plugin_former_gone(d->plugin);
 	return d;
 }
 
 void hydns_daemon_run(struct hydns_daemon* d)
 {
 	if(d)
-		(void)hydns_publish_start(d->publish); /* logs what is wrong; then nothing is offered */
+		(void)hydns_plugin_start(d->plugin); /* logs what is wrong; then nothing is offered */
 }
 
 void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* arg)
 {
 	d->closing = 1;
 	atomic_store(&d->open, 0);
-	hydns_publish_leave(d->publish, gone, arg);
+	hydns_plugin_leave(d->plugin, gone, arg);
 }
 
 struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends)

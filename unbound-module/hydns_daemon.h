@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The publishing side of the hydns module, in the daemon only: from a worker's requests to what is
+ * The plugin library of the hydns module, in the daemon only: from a worker's requests to what is
  * offered, and from remote control to what is withdrawn. Functions take a NULL hydns_daemon as "the
  * module is not in use" and then do nothing.
  */
@@ -26,7 +26,7 @@ struct hydns_manner {
 
 struct hydns_daemon {
 	struct daemon* daemon;    /* borrowed */
-	struct hydns_publish* publish;
+	struct hydns_plugin* plugin;
 	struct hydns_manner manner;
 	atomic_int open;          /* answers may be offered */
 	int exported;             /* hydnsd was told who is answered where */
@@ -72,9 +72,9 @@ struct hydns_manner hydns_config_manner(struct daemon* daemon);
 #define HYDNS_OBSTACLES_MAX 20
 size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_OBSTACLES_MAX]);
 /* Tells p who is answered where. False: not possible, and logged. */
-int hydns_config_export(struct daemon* daemon, struct hydns_publish* p);
+int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p);
 /* Tells p which secrets this resolver makes and verifies DNS cookies with at this moment. */
-void hydns_config_cookies(struct daemon* daemon, struct hydns_publish* p);
+void hydns_config_cookies(struct daemon* daemon, struct hydns_plugin* p);
 /* After an option was set at run time: offers go on only if they still can, and again when they can again. */
 void hydns_config_recheck(struct hydns_daemon* d);
 

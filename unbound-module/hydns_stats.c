@@ -12,7 +12,7 @@
 void hydns_stats_ask(struct hydns_daemon* d)
 {
 	if(d)
-		(void)hydns_publish_counts(d->publish, &d->last, COUNTS_WAIT_MS);
+		(void)hydns_plugin_counts(d->plugin, &d->last, COUNTS_WAIT_MS);
 }
 
 static void add_types(struct ub_server_stats* svr, const struct hydns_counts* last,

@@ -61,23 +61,23 @@ static struct note *place_of(const ns_client_t *client)
 }
 
 /* Whether this query is one of those that are counted. */
-static bool is_picked(struct hydns_publish *p, const ns_client_t *client)
+static bool is_picked(struct hydns_plugin *p, const ns_client_t *client)
 {
 	return hydns_tid() < hydns_tid_count() &&
-	       hydns_publish_pick(hydns_publish_thread(p, hydns_tid()), (time_t)client->now);
+	       hydns_plugin_pick(hydns_plugin_thread(p, hydns_tid()), (time_t)client->now);
 }
 
 ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result)
 {
 	const query_ctx_t *qctx = arg;
 	struct hydns_instance *inst = data;
-	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	struct note *n = place_of(qctx->client);
 
 	UNUSED(result);
 	n->client = NULL;
 	if (p != NULL && is_picked(p, qctx->client))
-		*n = (struct note){ .client = qctx->client, .stamp = hydns_publish_stamp(p) };
+		*n = (struct note){ .client = qctx->client, .stamp = hydns_plugin_stamp(p) };
 	return NS_HOOK_CONTINUE;
 }
 
@@ -88,7 +88,7 @@ ns_hookresult_t hydns_on_answer(void *arg, void *data, isc_result_t *result)
 	const query_ctx_t *qctx = arg;
 	struct hydns_instance *inst = data;
 	struct note *n = place_of(qctx->client);
-	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	struct hydns_question q;
 	isc_region_t r;
 
@@ -97,7 +97,7 @@ ns_hookresult_t hydns_on_answer(void *arg, void *data, isc_result_t *result)
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(qctx->client->query.origqname, &r);
 	q = question_of(&r, qctx->client);
-	n->key = hydns_publish_expect(hydns_publish_thread(p, hydns_tid()), &q);
+	n->key = hydns_plugin_expect(hydns_plugin_thread(p, hydns_tid()), &q);
 	return NS_HOOK_CONTINUE;
 }
 
@@ -342,7 +342,7 @@ static void log_obstacles(const char *const *reasons, size_t n)
 	}
 }
 
-void hydns_reconsider(struct hydns_instance *inst, struct hydns_publish *p)
+void hydns_reconsider(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	const char *reasons[HYDNS_OBSTACLES_MAX];
 	size_t n = hydns_obstacles(inst, reasons);
@@ -355,20 +355,20 @@ void hydns_reconsider(struct hydns_instance *inst, struct hydns_publish *p)
 		hydns_say(HYDNS_LOG_INFO, "answers are offered to the kernel again");
 	atomic_store(&inst->open, n == 0);
 	if (n > 0)
-		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 	if (n > 0 || !was)
-		hydns_publish_set_notes(p, HYDNS_NOTE_OBSTACLE, reasons, n);
+		hydns_plugin_set_notes(p, HYDNS_NOTE_OBSTACLE, reasons, n);
 }
 
 /* True: there is none. */
-static bool note_obstacles(const struct hydns_instance *inst, struct hydns_publish *p)
+static bool note_obstacles(const struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	const char *reasons[HYDNS_OBSTACLES_MAX];
 	size_t n = hydns_obstacles(inst, reasons);
 
 	log_obstacles(reasons, n);
 	for (size_t i = 0; i < n; i++)
-		(void)hydns_publish_add_note(p, HYDNS_NOTE_OBSTACLE, reasons[i]);
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_OBSTACLE, reasons[i]);
 	return n == 0;
 }
 
@@ -381,14 +381,14 @@ static uint16_t max_udp(const dns_view_t *view)
 	return most < 512 ? 512 : most;
 }
 
-static struct hydns_publish *new_publish(const struct hydns_instance *inst, const ns_client_t *client)
+static struct hydns_plugin *new_plugin(const struct hydns_instance *inst, const ns_client_t *client)
 {
-	struct hydns_publish *former = hydns_take_former(), *p;
+	struct hydns_plugin *former = hydns_take_former(), *p;
 	char identity[HYDNS_IDENTITY_LEN] = "named";
 
 	if (strcmp(client->view->name, "_default") != 0)
 		snprintf(identity, sizeof(identity), "named, view %s", client->view->name);
-	const struct hydns_publish_options o = {
+	const struct hydns_plugin_options o = {
 		.socket = inst->o.socket, .identity = identity, .version = PACKAGE_VERSION,
 		.threads = hydns_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
 		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
@@ -399,16 +399,16 @@ static struct hydns_publish *new_publish(const struct hydns_instance *inst, cons
 		.max_udp = max_udp(client->view), .zones = true, .log = hydns_say,
 	};
 
-	p = hydns_publish_succeed(&o, former);
+	p = hydns_plugin_succeed(&o, former);
 	if (p == NULL)
-		hydns_publish_stop(former);
+		hydns_plugin_stop(former);
 	return p;
 }
 
 /* Once, by the first response. The link goes up even with obstacles, so that hydnsd can show them. */
 static void start(struct hydns_instance *inst, const ns_client_t *client)
 {
-	struct hydns_publish *p;
+	struct hydns_plugin *p;
 	bool free_way;
 
 	pthread_mutex_lock(&inst->starting);
@@ -419,15 +419,15 @@ static void start(struct hydns_instance *inst, const ns_client_t *client)
 			ns_server_attach(client->manager->sctx, &inst->server);
 			dns_aclenv_attach(client->manager->aclenv, &inst->env);
 		}
-		p = new_publish(inst, client);
+		p = new_plugin(inst, client);
 		free_way = p != NULL && note_obstacles(inst, p);
-		if (p != NULL && ((free_way && !hydns_export(inst, client, p)) || hydns_publish_start(p) != 0)) {
-			hydns_publish_stop(p);
+		if (p != NULL && ((free_way && !hydns_export(inst, client, p)) || hydns_plugin_start(p) != 0)) {
+			hydns_plugin_stop(p);
 			p = NULL;
 		}
 		inst->exported = p != NULL && free_way;
 		atomic_store(&inst->open, p != NULL && free_way);
-		atomic_store(&inst->publish, p);
+		atomic_store(&inst->plugin, p);
 		atomic_store(&inst->started, true);
 	}
 	pthread_mutex_unlock(&inst->starting);
@@ -466,9 +466,9 @@ static enum hydns_kept_why why_kept(const query_ctx_t *qctx, const struct note *
 	return has_capitals(name) ? HYDNS_KEPT_CAPITALS : HYDNS_KEPT_NONE;
 }
 
-static void kept(struct hydns_publish *p, uint64_t key, enum hydns_kept_why why, uint32_t value)
+static void kept(struct hydns_plugin *p, uint64_t key, enum hydns_kept_why why, uint32_t value)
 {
-	hydns_publish_kept(hydns_publish_thread(p, hydns_tid()), key, why, value);
+	hydns_plugin_kept(hydns_plugin_thread(p, hydns_tid()), key, why, value);
 }
 
 /* A question that named can't answer: no hook sees the response. */
@@ -477,7 +477,7 @@ ns_hookresult_t hydns_on_done(void *arg, void *data, isc_result_t *result)
 	const query_ctx_t *qctx = arg;
 	struct hydns_instance *inst = data;
 	const ns_client_t *client = qctx->client;
-	struct hydns_publish *p = qctx->result != ISC_R_SUCCESS ? atomic_load(&inst->publish) : NULL;
+	struct hydns_plugin *p = qctx->result != ISC_R_SUCCESS ? atomic_load(&inst->plugin) : NULL;
 	struct hydns_question q;
 	isc_region_t r;
 
@@ -487,7 +487,7 @@ ns_hookresult_t hydns_on_done(void *arg, void *data, isc_result_t *result)
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
 	q = question_of(&r, client);
-	kept(p, hydns_publish_key(hydns_publish_thread(p, hydns_tid()), &q), HYDNS_KEPT_ERROR,
+	kept(p, hydns_plugin_key(hydns_plugin_thread(p, hydns_tid()), &q), HYDNS_KEPT_ERROR,
 	     dns_result_torcode(qctx->result));
 	return NS_HOOK_CONTINUE;
 }
@@ -498,7 +498,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	struct hydns_instance *inst = data;
 	ns_client_t *client = qctx->client;
 	struct note *n = place_of(client);
-	struct hydns_publish *p;
+	struct hydns_plugin *p;
 	enum hydns_kept_why why;
 	struct look look;
 	isc_region_t r;
@@ -507,7 +507,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.client = NULL;
 	if (!atomic_load(&inst->started))
 		start(inst, client);
-	p = atomic_load(&inst->publish);
+	p = atomic_load(&inst->plugin);
 	if (p == NULL || n->client != client || n->key == 0 || !atomic_load(&inst->open) || !query_is_plain(client) ||
 	    client->query.origqname == NULL)
 		return NS_HOOK_CONTINUE;
@@ -523,7 +523,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.expires = (time_t)client->now + (look.fixed ? fixed_life(inst) : look.ttl);
 	pending.secure = look.secure;
 	pending.stamp = n->stamp;
-	if (hydns_publish_hot(hydns_publish_thread(p, hydns_tid()), n->key, look.fixed, pending.expires, coarse_ms()))
+	if (hydns_plugin_hot(hydns_plugin_thread(p, hydns_tid()), n->key, look.fixed, pending.expires, coarse_ms()))
 		pending.client = client;
 	return NS_HOOK_CONTINUE;
 }
@@ -561,7 +561,7 @@ static enum hydns_kept_why why_rendered_kept(const ns_client_t *client, const ui
 
 void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, const uint8_t *wire, size_t len)
 {
-	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	bool wanted = hydns_is_wanted(client);
 	enum hydns_kept_why why;
 
@@ -576,6 +576,6 @@ void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, cons
 		kept(p, pending.key, why, 0);
 		return;
 	}
-	(void)hydns_publish_offer(hydns_publish_thread(p, hydns_tid()), &pending.q, wire, len, (time_t)client->now,
+	(void)hydns_plugin_offer(hydns_plugin_thread(p, hydns_tid()), &pending.q, wire, len, (time_t)client->now,
 				  pending.expires, pending.secure, pending.stamp);
 }

@@ -169,7 +169,7 @@ static bool find_places(const struct hydns_instance *inst, struct places *p)
 		int fd = atoi(d->d_name);
 		isc_netaddr_t at;
 
-		/* a copy that is the publishing side's, or another instance's, counts once */
+		/* a copy that is the plugin library's, or another instance's, counts once */
 		if (d->d_name[0] == '.' || !serves(fd, inst->port, &at) || is_known(p->socket, p->n, inode_of(fd)))
 			continue;
 		if (!hydns_view_answers_at(inst->view, inst->env, &at) || !is_owner(inst, &at)) {
@@ -184,16 +184,16 @@ static bool find_places(const struct hydns_instance *inst, struct places *p)
 }
 
 /* For the operator: in the log, and in hydnsd's status. */
-static void note(struct hydns_publish *p, enum hydns_note_kind kind, const char *text)
+static void note(struct hydns_plugin *p, enum hydns_note_kind kind, const char *text)
 {
 	hydns_say(HYDNS_LOG_INFO, text);
-	(void)hydns_publish_add_note(p, kind, text);
+	(void)hydns_plugin_add_note(p, kind, text);
 }
 
-static bool export_services(const struct places *places, struct hydns_publish *p)
+static bool export_services(const struct places *places, struct hydns_plugin *p)
 {
 	for (size_t i = 0; i < places->n; i++)
-		if (hydns_publish_add_service(p, places->socket[i].fd) != 0)
+		if (hydns_plugin_add_service(p, places->socket[i].fd) != 0)
 			return false;
 	if (places->n == 0)
 		note(p, HYDNS_NOTE_ADDRESSES, places->others == 0 ?
@@ -217,7 +217,7 @@ static struct hydns_acl_entry *compile(const struct hydns_instance *inst, const 
 }
 
 /* What of the clients' access is left to named, for the operator. */
-static void note_access(const struct hydns_instance *inst, struct hydns_publish *p)
+static void note_access(const struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	const dns_view_t *view = inst->view;
 	const struct { bool met; enum hydns_note_kind kind; const char *reason; } all[] = {
@@ -236,15 +236,15 @@ static void note_access(const struct hydns_instance *inst, struct hydns_publish 
 		if (all[i].met)
 			note(p, all[i].kind, all[i].reason);
 	if (hydns_warning != NULL)
-		(void)hydns_publish_add_note(p, HYDNS_NOTE_OTHER, hydns_warning);
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_OTHER, hydns_warning);
 }
 
-static bool export_acl(struct hydns_instance *inst, const struct places *places, struct hydns_publish *p)
+static bool export_acl(struct hydns_instance *inst, const struct places *places, struct hydns_plugin *p)
 {
 	free(inst->acl);
 	inst->acls = 0;
 	inst->acl = compile(inst, places, &inst->acls);
-	return inst->acl != NULL && hydns_publish_add_acl(p, inst->acl, inst->acls) == 0;
+	return inst->acl != NULL && hydns_plugin_add_acl(p, inst->acl, inst->acls) == 0;
 }
 
 static bool remember_sockets(struct hydns_instance *inst, const struct places *places)
@@ -292,7 +292,7 @@ bool hydns_export_is_old(const struct hydns_instance *inst)
 /* --- cookies ---------------------------------------------------------------------------------------------- */
 /* Without secrets the kernel leaves queries with a cookie to named: where it would not answer a client's cookie
  * alone, pads what it sends to those that have a valid one, or has more secrets than the kernel takes. */
-static void export_cookies(const ns_client_t *client, struct hydns_publish *p)
+static void export_cookies(const ns_client_t *client, struct hydns_plugin *p)
 {
 	const ns_server_t *server = client->manager->sctx;
 	const dns_view_t *view = client->view;
@@ -310,14 +310,14 @@ static void export_cookies(const ns_client_t *client, struct hydns_publish *p)
 		n++;
 	}
 	if (n <= HYDNS_COOKIE_SECRETS)
-		hydns_publish_cookie_secrets(p, (const uint8_t (*)[HYDNS_COOKIE_SECRET_LEN])secret, n);
+		hydns_plugin_cookie_secrets(p, (const uint8_t (*)[HYDNS_COOKIE_SECRET_LEN])secret, n);
 	else
 		note(p, HYDNS_NOTE_OTHER, "queries with a DNS cookie are answered by the resolver only: there are "
 			"more than two cookie-secrets");
 	explicit_bzero(secret, sizeof(secret));
 }
 
-static const char *export_all(struct hydns_instance *inst, struct places *places, struct hydns_publish *p)
+static const char *export_all(struct hydns_instance *inst, struct places *places, struct hydns_plugin *p)
 {
 	if (places == NULL || !find_places(inst, places))
 		return "can't look for the listening sockets in /proc/self/fd: mount /proc";
@@ -328,7 +328,7 @@ static const char *export_all(struct hydns_instance *inst, struct places *places
 	return NULL;
 }
 
-bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_publish *p)
+bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_plugin *p)
 {
 	struct places *places = calloc(1, sizeof(*places));
 	const char *why = export_all(inst, places, p);

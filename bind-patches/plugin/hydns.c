@@ -24,24 +24,24 @@ static pthread_mutex_t instances_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 /* Those that have left: the next that start go on with their tables. Too many, and those that nobody has taken when the
  * last instance goes, are freed. */
-static struct hydns_publish *spare[HYDNS_AUTHORITIES];
+static struct hydns_plugin *spare[HYDNS_AUTHORITIES];
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;   /* no other is taken while it is held */
 
-static void keep(struct hydns_publish *p)
+static void keep(struct hydns_plugin *p)
 {
 	size_t i = 0;
 
 	pthread_mutex_lock(&spare_lock);
 	while (i < HYDNS_AUTHORITIES - 1 && spare[i] != NULL)
 		i++;
-	hydns_publish_stop(spare[i]);
+	hydns_plugin_stop(spare[i]);
 	spare[i] = p;
 	pthread_mutex_unlock(&spare_lock);
 }
 
-struct hydns_publish *hydns_take_former(void)
+struct hydns_plugin *hydns_take_former(void)
 {
-	struct hydns_publish *p = NULL;
+	struct hydns_plugin *p = NULL;
 
 	pthread_mutex_lock(&spare_lock);
 	for (size_t i = 0; i < HYDNS_AUTHORITIES && p == NULL; i++) {
@@ -54,10 +54,10 @@ struct hydns_publish *hydns_take_former(void)
 
 static void free_spares(void)
 {
-	struct hydns_publish *p;
+	struct hydns_plugin *p;
 
 	while ((p = hydns_take_former()) != NULL)
-		hydns_publish_stop(p);
+		hydns_plugin_stop(p);
 }
 
 void hydns_say(enum hydns_log_level level, const char *text)
@@ -67,11 +67,11 @@ void hydns_say(enum hydns_log_level level, const char *text)
 	isc_log_write(ns_lctx, NS_LOGCATEGORY_GENERAL, NS_LOGMODULE_HOOKS, levels[level], "hydns: %s", text);
 }
 
-void hydns_each_publish(void (*use)(struct hydns_publish *p, void *arg), void *arg)
+void hydns_each_plugin(void (*use)(struct hydns_plugin *p, void *arg), void *arg)
 {
 	pthread_mutex_lock(&instances_lock);
 	for (struct hydns_instance *inst = instances; inst != NULL; inst = inst->next) {
-		struct hydns_publish *p = atomic_load(&inst->publish);
+		struct hydns_plugin *p = atomic_load(&inst->plugin);
 
 		if (p != NULL)
 			use(p, arg);
@@ -83,16 +83,16 @@ void hydns_each_publish(void (*use)(struct hydns_publish *p, void *arg), void *a
  * reloads: what is said to hydnsd, and what is freed, is left to other threads. */
 static void stop(struct hydns_instance *inst)
 {
-	struct hydns_publish *p;
+	struct hydns_plugin *p;
 
 	hydns_unlisten(inst);     /* without the lock, which a change may wait for while named ends */
 	pthread_mutex_lock(&instances_lock);
 	atomic_store(&inst->started, true);
 	atomic_store(&inst->open, false);
-	p = atomic_exchange(&inst->publish, NULL);
+	p = atomic_exchange(&inst->plugin, NULL);
 	if (p != NULL) {
-		hydns_publish_leave(p, NULL, NULL);
-		hydns_publish_gone(p);
+		hydns_plugin_leave(p, NULL, NULL);
+		hydns_plugin_gone(p);
 		keep(p);
 	}
 	pthread_mutex_unlock(&instances_lock);
@@ -120,7 +120,7 @@ void hydns_restart_all(void)
 {
 	pthread_mutex_lock(&instances_lock);
 	for (struct hydns_instance *inst = instances; inst != NULL; inst = inst->next)
-		if (atomic_load(&inst->publish) != NULL)
+		if (atomic_load(&inst->plugin) != NULL)
 			hydns_restart(inst);
 	pthread_mutex_unlock(&instances_lock);
 }

@@ -18,7 +18,7 @@
 #include <isccfg/aclconf.h>
 #include <ns/hooks.h>
 #include <ns/types.h>
-#include "publish/publish.h"
+#include "plugin/plugin.h"
 
 /* --- options.c: the plugin's parameters, the same names and meanings as Unbound's hydns clause ---------- */
 struct hydns_options {
@@ -45,7 +45,7 @@ struct hydns_instance {
 	cfg_aclconfctx_t *load;           /* tells the configuration it was loaded with from others; attached */
 	bool peer_sizes;                  /* a server clause limits the size of responses */
 	pthread_mutex_t starting;
-	atomic_bool started;              /* start() was tried; publish is what came of it */
+	atomic_bool started;              /* start() was tried; plugin is what came of it */
 	const dns_view_t *view;           /* the instance's own, from the start on */
 	ns_server_t *server;              /* NULL before the first start; attached */
 	dns_aclenv_t *env;                /* as server */
@@ -56,7 +56,7 @@ struct hydns_instance {
 	size_t acls;
 	bool exported;                    /* hydnsd was told who is answered where */
 	struct hydns_counts counted;      /* kernel answers that named's counters have; locked by starting */
-	_Atomic(struct hydns_publish *) publish; /* NULL: there is no link to hydnsd */
+	_Atomic(struct hydns_plugin *) plugin;  /* NULL: there is no link to hydnsd */
 	atomic_bool open;                 /* answers may be offered */
 	_Atomic(dns_acl_t *) zones_acl;   /* attached: says of zones what the view's allow-query says */
 	atomic_bool quiet;                /* stock.c: no hook may begin */
@@ -67,14 +67,14 @@ void hydns_say(enum hydns_log_level level, const char *text);
 void hydns_restart(struct hydns_instance *inst);
 void hydns_restart_all(void);
 /* One that has left and whose tables the next may go on with, the caller's from now on; or NULL. */
-struct hydns_publish *hydns_take_former(void);
+struct hydns_plugin *hydns_take_former(void);
 /* The instance's view is used: where another configuration was being loaded, that has failed, and the former goes on. */
 void hydns_goes_on(struct hydns_instance *inst);
 /* Calls use() for each that publishes, which does not end meanwhile: for threads that are no loops. */
-void hydns_each_publish(void (*use)(struct hydns_publish *p, void *arg), void *arg);
+void hydns_each_plugin(void (*use)(struct hydns_plugin *p, void *arg), void *arg);
 
 /* Looks at the obstacles again, for something may have changed. */
-void hydns_reconsider(struct hydns_instance *inst, struct hydns_publish *p);
+void hydns_reconsider(struct hydns_instance *inst, struct hydns_plugin *p);
 
 /* --- answer.c: which answers are everybody's ---------------------------------------------------------------- */
 ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result);
@@ -147,7 +147,7 @@ bool hydns_rrl_limits_answers(const dns_view_t *view);
 #define HYDNS_OBSTACLES_MAX 20
 size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HYDNS_OBSTACLES_MAX]);
 /* Tells p who is answered where. False: not possible, and logged. */
-bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_publish *p);
+bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_plugin *p);
 /* True when the interfaces have changed who may be answered, or named listens at other sockets, since then. */
 bool hydns_export_is_old(const struct hydns_instance *inst);
 

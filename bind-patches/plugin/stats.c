@@ -53,14 +53,14 @@ static void add_kinds(const ns_server_t *server, const struct hydns_counts *now,
 
 static void count(struct hydns_instance *inst, const ns_server_t *server)
 {
-	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	struct hydns_counts now;
 
 	if (p == NULL)
 		return;
 	pthread_mutex_lock(&inst->starting);
 	/* what is known, if hydnsd does not answer: no count ever falls */
-	(void)hydns_publish_counts(p, &now, WAIT_MS);
+	(void)hydns_plugin_counts(p, &now, WAIT_MS);
 	add_queries(server, &now, &inst->counted);
 	add_kinds(server, &now, &inst->counted);
 	inst->counted = now;
@@ -77,10 +77,10 @@ ns_hookresult_t hydns_on_stats(void *arg, void *data, isc_result_t *result)
 /* What the kernel has answered after the last look would be missing: so it answers no more from here on. */
 void hydns_stats_end(struct hydns_instance *inst)
 {
-	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 
 	if (p != NULL)
-		hydns_publish_close(p);
+		hydns_plugin_close(p);
 	if (inst->server != NULL)
 		count(inst, inst->server);
 	inst->counted = (struct hydns_counts){ 0 };

@@ -112,7 +112,7 @@ static void look_around(struct hydns_instance *inst)
 	const char *reasons[HYDNS_OBSTACLES_MAX];
 	uint64_t now = coarse_ms(), last = atomic_load(&inst->looked_ms);
 
-	if (now - last < LOOK_EVERY_MS || atomic_load(&inst->publish) == NULL ||
+	if (now - last < LOOK_EVERY_MS || atomic_load(&inst->plugin) == NULL ||
 	    !atomic_compare_exchange_strong(&inst->looked_ms, &last, now))
 		return;
 	if (hydns_export_is_old(inst) || (hydns_obstacles(inst, reasons) == 0) != atomic_load(&inst->open))

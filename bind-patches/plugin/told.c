@@ -22,17 +22,17 @@ static ns_hookresult_t on_flushed(void *arg, void *data, isc_result_t *result)
 {
 	const ns_flushed_t *flushed = arg;
 	struct hydns_instance *inst = data;
-	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	isc_region_t r;
 
 	UNUSED(result);
 	if (p == NULL)
 		return NS_HOOK_CONTINUE;
 	if (flushed->name == NULL) {
-		hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 	} else {
 		dns_name_toregion(flushed->name, &r);
-		hydns_publish_withdraw(p, flushed->tree ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_NAME, r.base, r.length);
+		hydns_plugin_withdraw(p, flushed->tree ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_NAME, r.base, r.length);
 	}
 	return NS_HOOK_CONTINUE;
 }
@@ -58,13 +58,13 @@ static bool command_is_harmless(const char *command)
 static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
 {
 	struct hydns_instance *inst = data;
-	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 
 	UNUSED(result);
 	hydns_goes_on(inst);
 	if (p == NULL || command_is_harmless(arg))
 		return NS_HOOK_CONTINUE;
-	hydns_publish_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+	hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 	hydns_reconsider(inst, p);
 	return NS_HOOK_CONTINUE;
 }
@@ -80,17 +80,17 @@ struct below {
 	uint8_t name[HYDNS_NAME_MAX];
 };
 
-static void withdraw_one(struct hydns_publish *p, void *arg)
+static void withdraw_one(struct hydns_plugin *p, void *arg)
 {
 	const struct below *b = arg;
 
-	hydns_publish_withdraw(p, HYDNS_SCOPE_SUBTREE, b->name, b->len);
+	hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, b->name, b->len);
 }
 
 /* Waits for hydnsd, so it runs on no loop. */
 static void withdraw_below(void *arg)
 {
-	hydns_each_publish(withdraw_one, arg);
+	hydns_each_plugin(withdraw_one, arg);
 }
 
 static void free_below(void *arg, isc_result_t result)
@@ -115,7 +115,7 @@ static void below_changed(struct hydns_instance *inst, const isc_region_t *name)
 static void tell(struct hydns_instance *inst, const isc_region_t *name, dns_rdatatype_t type, dns_cachechange_t how,
 		 isc_stdtime_t was, isc_stdtime_t is)
 {
-	struct hydns_publish *p = atomic_load(&inst->publish);
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	isc_loop_t *loop = isc_loop();
 	struct hydns_thread *t;
 
@@ -124,16 +124,16 @@ static void tell(struct hydns_instance *inst, const isc_region_t *name, dns_rdat
 	/* On no loop, which has no ring, and while named ends, when no worker takes a task: withdraws everything, with
 	 * one store. */
 	if (loop == NULL || isc_tid() >= isc_tid_count() || isc_loop_shuttingdown(loop)) {
-		hydns_publish_changed(hydns_publish_thread(p, 0), NULL, 0);
+		hydns_plugin_changed(hydns_plugin_thread(p, 0), NULL, 0);
 		return;
 	}
-	t = hydns_publish_thread(p, isc_tid());
+	t = hydns_plugin_thread(p, isc_tid());
 	switch (how) {
 	case dns_cachechange_data:
-		hydns_publish_changed(t, name->base, name->length);
+		hydns_plugin_changed(t, name->base, name->length);
 		break;
 	case dns_cachechange_renewed:
-		hydns_publish_renewed(t, name->base, name->length, type, HYDNS_SHOWN_ANSWER,
+		hydns_plugin_renewed(t, name->base, name->length, type, HYDNS_SHOWN_ANSWER,
 				      (time_t)was, (time_t)is);
 		break;
 	case dns_cachechange_below:
@@ -171,7 +171,7 @@ static void on_scanned(void *arg, bool listening)
 	for (size_t i = 0; i < HYDNS_AUTHORITIES; i++) {
 		struct hydns_instance *inst = atomic_load(&told[i]);
 
-		anew = anew || (inst != NULL && atomic_load(&inst->publish) != NULL &&
+		anew = anew || (inst != NULL && atomic_load(&inst->plugin) != NULL &&
 				(listening || hydns_export_is_old(inst)));
 	}
 	if (!anew)
@@ -185,12 +185,12 @@ static void on_scanned(void *arg, bool listening)
 static atomic_uint changing;             /* changes under way */
 static pthread_rwlock_t telling = PTHREAD_RWLOCK_INITIALIZER;
 
-static void tell_all(void (*what)(struct hydns_publish *p, const isc_region_t *origin), const isc_region_t *origin)
+static void tell_all(void (*what)(struct hydns_plugin *p, const isc_region_t *origin), const isc_region_t *origin)
 {
 	pthread_rwlock_rdlock(&telling);
 	for (size_t i = 0; i < HYDNS_AUTHORITIES; i++) {
 		struct hydns_instance *inst = atomic_load(&told[i]);
-		struct hydns_publish *p = inst != NULL ? atomic_load(&inst->publish) : NULL;
+		struct hydns_plugin *p = inst != NULL ? atomic_load(&inst->plugin) : NULL;
 
 		if (p != NULL)
 			what(p, origin);
@@ -198,15 +198,15 @@ static void tell_all(void (*what)(struct hydns_publish *p, const isc_region_t *o
 	pthread_rwlock_unlock(&telling);
 }
 
-static void withdraw_zone(struct hydns_publish *p, const isc_region_t *origin)
+static void withdraw_zone(struct hydns_plugin *p, const isc_region_t *origin)
 {
-	hydns_publish_zone_changing(p, origin->base, origin->length);
+	hydns_plugin_zone_changing(p, origin->base, origin->length);
 }
 
-static void outdate_zone(struct hydns_publish *p, const isc_region_t *origin)
+static void outdate_zone(struct hydns_plugin *p, const isc_region_t *origin)
 {
 	UNUSED(origin);
-	hydns_publish_zone_changed(p);
+	hydns_plugin_zone_changed(p);
 }
 
 /* Before the new data are served, on any thread. */

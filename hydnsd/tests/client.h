@@ -4,7 +4,7 @@
 #define HYDNSD_TESTS_CLIENT_H
 
 #include "hydnsd/tests/build.h"
-#include "publish/internal.h"
+#include "plugin/internal.h"
 
 #define CLIENT_RINGS 2
 

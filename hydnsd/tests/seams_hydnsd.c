@@ -12,7 +12,7 @@
 #include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/rules/offer.h"
 #include "hydnsd/rules/rules.h"
-#include "publish/tests/seams.h"
+#include "plugin/tests/seams.h"
 
 /* -- the grace thread ---------------------------------------------------------------------------------------- */
 long __real_syscall(long number, long a, long b, long c, long d, long e, long f);

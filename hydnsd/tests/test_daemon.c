@@ -20,10 +20,10 @@
 #include "hydns/hash.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/tests/running.h"
-#include "publish/internal.h"
+#include "plugin/internal.h"
 
 /* -- the resolver ------------------------------------------------------------------------------------------- */
-static struct hydns_publish *resolver;
+static struct hydns_plugin *resolver;
 
 static void quiet(enum hydns_log_level level, const char *text)
 {
@@ -33,7 +33,7 @@ static void quiet(enum hydns_log_level level, const char *text)
 
 static void stop_resolver(void)
 {
-	hydns_publish_stop(resolver);
+	hydns_plugin_stop(resolver);
 	resolver = NULL;
 }
 
@@ -47,7 +47,7 @@ static int leave(void **state)
 
 static void start_resolver(void)
 {
-	const struct hydns_publish_options o = {
+	const struct hydns_plugin_options o = {
 		.socket = plugin_path, .identity = "tester", .version = "1", .threads = 2, .admission = 1,
 		.window_ms = 10000, .flush_timeout_ms = 5000, .edns_size = 1232, .max_udp = 1232,
 		.refresh_percent = 10, .log = quiet,
@@ -58,13 +58,13 @@ static void start_resolver(void)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	resolver = hydns_publish_new(&o);
+	resolver = hydns_plugin_new(&o);
 	assert_non_null(resolver);
-	assert_int_equal(hydns_publish_add_service(resolver, fd), 0);
-	assert_int_equal(hydns_publish_add_acl(resolver, &everyone, 1), 0);
-	assert_int_equal(hydns_publish_add_note(resolver, HYDNS_NOTE_OTHER, "a note"), 0);
+	assert_int_equal(hydns_plugin_add_service(resolver, fd), 0);
+	assert_int_equal(hydns_plugin_add_acl(resolver, &everyone, 1), 0);
+	assert_int_equal(hydns_plugin_add_note(resolver, HYDNS_NOTE_OTHER, "a note"), 0);
 	close(fd);
-	assert_int_equal(hydns_publish_start(resolver), 0);
+	assert_int_equal(hydns_plugin_start(resolver), 0);
 	WAIT_FOR(resolver_is("ready"));
 }
 
@@ -80,7 +80,7 @@ static uint8_t make_name(unsigned i, uint8_t *out)
 
 static int try_offer(unsigned i, const uint8_t *record, size_t record_len)
 {
-	struct hydns_thread *t = hydns_publish_thread(resolver, i % 2);
+	struct hydns_thread *t = hydns_plugin_thread(resolver, i % 2);
 	uint8_t name[HYDNS_NAME_MAX], wire[1400] = { 0, 1, 0x80, 0x80, 0, 1, 0, 1 };
 	uint8_t len = make_name(i, name);
 	struct hydns_question q = { .name = name, .name_len = len, .qtype = 1 };
@@ -90,9 +90,9 @@ static int try_offer(unsigned i, const uint8_t *record, size_t record_len)
 	memcpy(wire + 12 + len, "\0\1\0\1", 4);
 	memcpy(wire + 16 + len, record, record_len);
 	for (int n = 0; n < 10; n++)
-		hydns_publish_hot(t, hydns_publish_expect(t, &q), false, now + 200, hydnsd_now_ms());
-	return hydns_publish_offer(t, &q, wire, 16 + len + record_len, now, now + 200, false,
-				   hydns_publish_stamp(resolver));
+		hydns_plugin_hot(t, hydns_plugin_expect(t, &q), false, now + 200, hydnsd_now_ms());
+	return hydns_plugin_offer(t, &q, wire, 16 + len + record_len, now, now + 200, false,
+				   hydns_plugin_stamp(resolver));
 }
 
 static void offer(unsigned i)
@@ -113,7 +113,7 @@ static void withdraw(unsigned i)
 {
 	uint8_t name[HYDNS_NAME_MAX], len = make_name(i, name);
 
-	hydns_publish_withdraw(resolver, HYDNS_SCOPE_NAME, name, len);
+	hydns_plugin_withdraw(resolver, HYDNS_SCOPE_NAME, name, len);
 }
 
 /* -- tests ---------------------------------------------------------------------------------------------------- */
@@ -127,10 +127,10 @@ static void offers_become_rules_and_go_again(void **state)
 	offer_some(20);
 	withdraw(3);
 	assert_int_equal(rules(), 19); /* at once: withdraw() returns after hydnsd has acknowledged */
-	assert_true(hydns_publish_counts(resolver, &counts, WAIT_MS));
+	assert_true(hydns_plugin_counts(resolver, &counts, WAIT_MS));
 	assert_int_equal(counts.rules, 19);
 	assert_int_equal(counts.answered, 0);
-	hydns_publish_withdraw(resolver, HYDNS_SCOPE_SUBTREE, (const uint8_t *)"\7example", 9);
+	hydns_plugin_withdraw(resolver, HYDNS_SCOPE_SUBTREE, (const uint8_t *)"\7example", 9);
 	assert_int_equal(rules(), 0);
 	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
@@ -185,14 +185,14 @@ static void explain_tells_what_the_plugin_noted(void **state)
 	start_daemon();
 	start_resolver();
 	for (unsigned i = 0; i < 2; i++)
-		t[i] = hydns_publish_thread(resolver, i);
-	key = hydns_publish_key(t[0], &q);
+		t[i] = hydns_plugin_thread(resolver, i);
+	key = hydns_plugin_key(t[0], &q);
 	explain_says("nobody whom the kernel may answer has asked for it lately");
-	hydns_publish_kept(t[0], key, HYDNS_KEPT_ERROR, 5);
+	hydns_plugin_kept(t[0], key, HYDNS_KEPT_ERROR, 5);
 	explain_says("the answer is an error (rcode 5)");
 	for (uint64_t then = hydns_mono_coarse_ms(); hydns_mono_coarse_ms() == then; )
 		;                              /* until it is later */
-	hydns_publish_kept(t[1], key, HYDNS_KEPT_LOCAL_DATA, 0);
+	hydns_plugin_kept(t[1], key, HYDNS_KEPT_LOCAL_DATA, 0);
 	explain_says("local data of the resolver answer it");
 	for (unsigned i = 0; i < 2; i++)
 		kept_by(t[i])[HYDNS_KEPT_PLACE(key)].what = UINT32_MAX;
@@ -264,7 +264,7 @@ static void change(unsigned i)
 {
 	uint8_t name[HYDNS_NAME_MAX], len = make_name(i, name);
 
-	hydns_publish_changed(hydns_publish_thread(resolver, i % 2), name, len);
+	hydns_plugin_changed(hydns_plugin_thread(resolver, i % 2), name, len);
 }
 
 static bool answers(unsigned i)
@@ -336,7 +336,7 @@ static void changes_wait_for_the_next_daemon(void **state)
 	start_daemon();
 	start_resolver();
 	offer_some(20);
-	epoch = hydns_publish_stamp(resolver).epoch;
+	epoch = hydns_plugin_stamp(resolver).epoch;
 	assert_int_equal(epoch_in_page(), epoch);
 	for (unsigned i = 0; i < 2; i++) {
 		end_daemon(by[i]);
@@ -378,7 +378,7 @@ static void dead_rules_are_not_taken_over(void **state)
 	start_resolver();
 	offer_some(20);
 	end_daemon(SIGKILL);
-	hydns_publish_withdraw_all(resolver);
+	hydns_plugin_withdraw_all(resolver);
 	start_daemon();
 	WAIT_FOR(resolver_is("ready"));
 	WAIT_FOR(rules() == 0);
@@ -430,9 +430,9 @@ static void secrets_reach_the_program_and_leave_it(void **state)
 	start_daemon();
 	start_resolver();
 	assert_true(wiped(0) && wiped(1));
-	hydns_publish_cookie_secrets(resolver, secret, 1);
+	hydns_plugin_cookie_secrets(resolver, secret, 1);
 	expect_secrets(1, secret, 1);
-	hydns_publish_cookie_secrets(resolver, secret, 2);
+	hydns_plugin_cookie_secrets(resolver, secret, 2);
 	expect_secrets(2, secret, 2);
 	end_daemon(SIGKILL);
 	expect_secrets(2, secret, 2);                  /* the program goes on with them */
@@ -440,7 +440,7 @@ static void secrets_reach_the_program_and_leave_it(void **state)
 	WAIT_FOR(resolver_is("ready"));
 	expect_secrets(2, secret, 2);
 	end_daemon(SIGKILL);
-	hydns_publish_cookie_secrets(resolver, secret + 1, 2);
+	hydns_plugin_cookie_secrets(resolver, secret + 1, 2);
 	start_daemon();
 	WAIT_FOR(resolver_is("ready"));
 	expect_secrets(3, secret + 1, 2);

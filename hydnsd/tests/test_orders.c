@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #include "hydnsd/tests/running.h"
-#include "publish/internal.h"
-#include "publish/tests/seams.h"
-#include "publish/tests/walk.h"
+#include "plugin/internal.h"
+#include "plugin/tests/seams.h"
+#include "plugin/tests/walk.h"
 
 #define TTL 200
 
-static struct hydns_publish *resolver;
+static struct hydns_plugin *resolver;
 
 /* The resolver's data: an address whose last octet is the version; and what its threads have done. */
 static struct {
@@ -41,16 +41,16 @@ static void quiet(enum hydns_log_level level, const char *text)
 
 static void start_resolver(void)
 {
-	const struct hydns_publish_options o = {
+	const struct hydns_plugin_options o = {
 		.socket = plugin_path, .identity = "tester", .version = "1", .threads = 2, .admission = 1,
 		.window_ms = 10000, .flush_timeout_ms = 60000, .edns_size = 1232, .max_udp = 1232, .log = quiet,
 	};
 	const struct hydns_acl_entry everyone = { .action = HYDNS_ACL_ALLOW };
 
-	resolver = hydns_publish_new(&o);
+	resolver = hydns_plugin_new(&o);
 	assert_non_null(resolver);
-	assert_int_equal(hydns_publish_add_acl(resolver, &everyone, 1), 0);
-	assert_int_equal(hydns_publish_start(resolver), 0);
+	assert_int_equal(hydns_plugin_add_acl(resolver, &everyone, 1), 0);
+	assert_int_equal(hydns_plugin_start(resolver), 0);
 	WAIT_FOR(resolver_is("ready"));
 	WAIT_FOR(atomic_load(&resolver->ready));
 }
@@ -71,7 +71,7 @@ static void *offer(void *arg)
 	static const uint8_t record[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, TTL, 0, 4, 192, 0, 2, 0 };
 	uint8_t name[HYDNS_NAME_MAX], wire[128] = { 0, 1, 0x80, 0x80, 0, 1, 0, 1 }, len = make_name(name);
 	struct hydns_question q = { .name = name, .name_len = len, .qtype = 1 };
-	struct hydns_stamp stamp = hydns_publish_stamp(resolver);
+	struct hydns_stamp stamp = hydns_plugin_stamp(resolver);
 	unsigned version = atomic_load(&now.version);
 	time_t second = time(NULL);
 
@@ -81,7 +81,7 @@ static void *offer(void *arg)
 	memcpy(wire + 12 + len, "\0\1\0\1", 4);
 	memcpy(wire + 16 + len, record, sizeof(record));
 	wire[16 + len + sizeof(record) - 1] = (uint8_t)version;
-	hydns_publish_offer(hydns_publish_thread(resolver, 0), &q, wire, 16U + len + sizeof(record), second, second + TTL,
+	hydns_plugin_offer(hydns_plugin_thread(resolver, 0), &q, wire, 16U + len + sizeof(record), second, second + TTL,
 			    false, stamp);
 	return NULL;
 }
@@ -92,7 +92,7 @@ static void *change_and_withdraw(void *arg)
 
 	(void)arg;
 	atomic_fetch_add(&now.version, 1);
-	hydns_publish_withdraw(resolver, HYDNS_SCOPE_NAME, name, len);
+	hydns_plugin_withdraw(resolver, HYDNS_SCOPE_NAME, name, len);
 	atomic_store(&now.changed, atomic_load(&now.version));
 	atomic_store(&now.returned, true);
 	return NULL;
@@ -104,7 +104,7 @@ static void *change_and_tell(void *arg)
 
 	(void)arg;
 	atomic_fetch_add(&now.version, 1);
-	hydns_publish_changed(hydns_publish_thread(resolver, 1), name, len);
+	hydns_plugin_changed(hydns_plugin_thread(resolver, 1), name, len);
 	return NULL;
 }
 
@@ -163,7 +163,7 @@ static const char *end(void *arg)
 	if (atomic_load(&seams->rules) && atomic_load(&now.looked_up) < atomic_load(&now.version))
 		wrong = "a rule holds former data in the end";
 	seams_open();
-	hydns_publish_withdraw(resolver, HYDNS_SCOPE_SUBTREE, example, sizeof(example));
+	hydns_plugin_withdraw(resolver, HYDNS_SCOPE_SUBTREE, example, sizeof(example));
 	assert_int_equal(atomic_load(&seams->rules), 0);
 	return wrong;
 }
@@ -239,7 +239,7 @@ static int stop(void **state)
 	seams_open();
 	atomic_store(&seams->no_barrier, false);
 	if (resolver)
-		hydns_publish_stop(resolver);
+		hydns_plugin_stop(resolver);
 	resolver = NULL;
 	return clear(state);
 }

@@ -17,7 +17,7 @@
 
 #include "hydnsd/tests/client.h"
 #include "hydnsd/tests/running.h"
-#include "publish/tests/seams.h"
+#include "plugin/tests/seams.h"
 
 static const uint8_t www[] = "\3www\7example", other[] = "\5other\7example", example[] = "\7example";
 

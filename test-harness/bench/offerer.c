@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include "frame.h"
 #include "pace.h"
-#include "publish/publish.h"
+#include "plugin/plugin.h"
 
 #define ADMISSION   2
 #define TTL         3600
@@ -195,32 +195,32 @@ static unsigned size_of(uint32_t number)
 }
 
 /* As a resolver thread does with each query for a hot name. 0, or why it was not offered. */
-static int offer(struct hydns_publish *p, const struct pair *q)
+static int offer(struct hydns_plugin *p, const struct pair *q)
 {
-	struct hydns_thread *t = hydns_publish_thread(p, 0);
+	struct hydns_thread *t = hydns_plugin_thread(p, 0);
 	uint64_t now_ms = now() / 1000000;
-	uint64_t key = hydns_publish_expect(t, &q->question);
+	uint64_t key = hydns_plugin_expect(t, &q->question);
 	time_t sent = time(NULL);
 
 	for (int i = 0; i < ADMISSION; i++)
-		hydns_publish_hot(t, key, false, sent + TTL, now_ms);
-	return hydns_publish_offer(t, &q->question, q->reply, q->reply_len, sent, sent + TTL, false,
-				   hydns_publish_stamp(p));
+		hydns_plugin_hot(t, key, false, sent + TTL, now_ms);
+	return hydns_plugin_offer(t, &q->question, q->reply, q->reply_len, sent, sent + TTL, false,
+				   hydns_plugin_stamp(p));
 }
 
 /* -- registering ------------------------------------------------------------------------------------------- */
-static struct hydns_publish *begin(const char *socket_path, const char *service, struct pair *q)
+static struct hydns_plugin *begin(const char *socket_path, const char *service, struct pair *q)
 {
-	const struct hydns_publish_options o = { .socket = socket_path, .identity = "offerer", .version = "1",
+	const struct hydns_plugin_options o = { .socket = socket_path, .identity = "offerer", .version = "1",
 		.threads = 1, .admission = ADMISSION, .window_ms = 60000, .min_ttl = 2, .max_ttl = 86400,
 		.refresh_percent = 10, .flush_timeout_ms = 1000, .edns_size = EDNS_SIZE, .max_udp = EDNS_SIZE,
 		.flags = HYDNS_AUTH_IGNORES_COOKIE, .log = log_line };
 	const struct hydns_acl_entry everybody = { .action = HYDNS_ACL_ALLOW };
-	struct hydns_publish *p = hydns_publish_new(&o);
+	struct hydns_plugin *p = hydns_plugin_new(&o);
 	int tries = 0;
 
-	if (!p || hydns_publish_add_service(p, bound_socket(service, PORT_DNS)) ||
-	    hydns_publish_add_acl(p, &everybody, 1) || hydns_publish_start(p))
+	if (!p || hydns_plugin_add_service(p, bound_socket(service, PORT_DNS)) ||
+	    hydns_plugin_add_acl(p, &everybody, 1) || hydns_plugin_start(p))
 		die("registering", "refused");
 	while (offer(p, q) == -ENOTCONN && tries++ < READY_TRIES)
 		usleep(1000);
@@ -231,7 +231,7 @@ static struct hydns_publish *begin(const char *socket_path, const char *service,
 
 /* -- rate --------------------------------------------------------------------------------------------------- */
 /* q: a pair, or with mixed one of each size. */
-static void rate(struct hydns_publish *p, struct pair *q, bool mixed, uint32_t count)
+static void rate(struct hydns_plugin *p, struct pair *q, bool mixed, uint32_t count)
 {
 	int64_t begun = now(), full = 0;
 	int err;
@@ -289,7 +289,7 @@ static int64_t answered_at(int fd, const struct pair *q, int64_t since)
 	return -1;
 }
 
-static void first(struct hydns_publish *p, struct pair *q, uint32_t count, int client)
+static void first(struct hydns_plugin *p, struct pair *q, uint32_t count, int client)
 {
 	for (uint32_t i = 1; i <= count; i++) {
 		int64_t offered, answered;
@@ -312,7 +312,7 @@ int main(int argc, char **argv)
 {
 	bool mixed = argc == 5 && !strcmp(argv[1], "mix"), firsts = argc == 7 && !strcmp(argv[1], "first");
 	bool rates = mixed || (argc == 5 && !strcmp(argv[1], "rate"));
-	struct hydns_publish *p;
+	struct hydns_plugin *p;
 	static struct pair q, mix[SIZES];
 
 	if (!rates && !firsts) {
@@ -328,6 +328,6 @@ int main(int argc, char **argv)
 		rate(p, mixed ? mix : &q, mixed, strtoul(argv[4], NULL, 10));
 	else
 		first(p, &q, strtoul(argv[4], NULL, 10), client_socket(argv[5], argv[6], argv[3]));
-	hydns_publish_stop(p);
+	hydns_plugin_stop(p);
 	return 0;
 }

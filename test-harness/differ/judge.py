@@ -225,7 +225,7 @@ def a_second_off(flow, replies, rules=Rules()):
     """Are the kernel's TTLs, on which the judge found nothing, a second off from those of both the resolver's
     replies? "clock": yes, and the wall clock's second turned while they were asked for, and the resolver reads its
     clock once for all packets it finds waiting; "end": yes, and it did not turn, as when an RRset's end has moved
-    by one second, which publish/ends.c does not tell; that this was the cause is not proved. "": no."""
+    by one second, which plugin/changes/ends.c does not tell; that this was the cause is not proved. "": no."""
     kernel = replies[KERNEL]
     if not flow.by_kernel or not kernel:
         return ""

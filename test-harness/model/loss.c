@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A change (publish/worker.c) while the link thread loses hydnsd (publish/link.c): either that thread sees the frame that
+ * A change (plugin/offers/worker.c) while the link thread loses hydnsd (plugin/link/link.c): either that thread sees the frame that
  * nobody has acted upon, or the changing one sees that nobody will.
  */
-#include "publish/link.c"
+#include "plugin/link/link.c"
 
 #include "test-harness/model/model.h"
 
@@ -11,7 +11,7 @@
 
 static const uint8_t name[] = "\3www\7example";
 
-static struct hydns_publish *publish;
+static struct hydns_plugin *publish;
 static struct link link_thread;
 
 static void quiet(enum hydns_log_level level, const char *text)
@@ -22,10 +22,10 @@ static void quiet(enum hydns_log_level level, const char *text)
 
 static void make(void)
 {
-	const struct hydns_publish_options o = { .socket = "/nowhere", .identity = "model", .version = "1", .threads = 1,
+	const struct hydns_plugin_options o = { .socket = "/nowhere", .identity = "model", .version = "1", .threads = 1,
 						 .capacity = 16, .admission = 1, .window_ms = 1000, .log = quiet };
 
-	publish = hydns_publish_new(&o);
+	publish = hydns_plugin_new(&o);
 	if (!publish)
 		abort();
 }
@@ -52,7 +52,7 @@ static void begin(void)
 
 static void change(void)
 {
-	hydns_publish_changed(&publish->thread[0], name, sizeof(name));
+	hydns_plugin_changed(&publish->thread[0], name, sizeof(name));
 }
 
 static void lose(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Offers against changes (publish/names.c) and against a zone's withdrawal (publish/subtrees.c): of two threads at least
+ * Offers against changes (plugin/changes/names.c) and against a zone's withdrawal (plugin/changes/subtrees.c): of two threads at least
  * one must see the other. A resolver's cache is an object here that is locked where the resolver locks it.
  */
-#include "publish/internal.h"
+#include "plugin/internal.h"
 #include "test-harness/model/model.h"
 
 #include <stdlib.h>

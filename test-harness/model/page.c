@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The authority page (publish/page.c), as the XDP program reads it: whoever advances generation or epoch, or suspends,
+ * The authority page (plugin/page/page.c), as the XDP program reads it: whoever advances generation or epoch, or suspends,
  * while the link thread changes pages.
  */
-#include "publish/page.c"
+#include "plugin/page/page.c"
 
 #include <string.h>
 #include "test-harness/model/model.h"

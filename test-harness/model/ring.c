@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A ring between its producer (publish/ring.c) and its consumer (hydnsd/resolvers/intake.c), in all orders. */
+/* A ring between its producer (plugin/offers/ring.c) and its consumer (hydnsd/resolvers/intake.c), in all orders. */
 #include "hydnsd/resolvers/intake.c"
 
 #include <stdlib.h>
 
-#include "publish/internal.h"
+#include "plugin/internal.h"
 #include "test-harness/model/model.h"
 
 #define LEN   32               /* octets of each frame here; they fill the ring exactly */

@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 KEYS = {"name", "file", "within", "old", "new", "effect", "seen_by"}
-MAKEFILES = {"hydns-kern", "hydnsd", "publish", "offload-policy", "test-harness"}
+MAKEFILES = {"hydns-kern", "hydnsd", "plugin", "offload-policy", "test-harness"}
 SCRIPTS = {"unbound-module/run-tests", "bind-patches/run-tests"}
 
 

@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from catalogue import TOP, Fault, put_in  # noqa: E402
 
 # Folders in the order in which they are built: each may be linked into those behind it.
-LIBRARIES = {"include": None, "offload-policy": "libhydns-policy.la", "publish": "libhydns-publish.la",
-             "hydns-kern": "libhydns-kern.la", "hydnsd": None, "test-harness": None}
+LIBRARIES = {"include": [], "offload-policy": ["libhydns-policy.la"], "plugin": ["libhydns-plugin.la"],
+             "hydns-kern": ["libhydns-store.la", "libhydns-kern.la"], "hydnsd": [], "test-harness": []}
 ORDER = list(LIBRARIES)
-SHARED = ("include", "offload-policy", "publish")       # what the resolvers' plugins are made of
+SHARED = ("include", "offload-policy", "plugin")       # what the resolvers' plugins are made of
 RESOLVERS = {"unbound-module": ("install-unbound", "unbound-root"), "bind-patches": ("install-bind", "bind-root")}
 SKIPPED = 77                                            # exit status of automake's tests that can't run
 TAIL = 25                                               # lines of output that are told
@@ -61,9 +61,7 @@ def make_commands(test, part, build, jobs):
     elif test.partition("/")[0] in ORDER:
         own, _, program = test.partition("/")
         for folder in ORDER[max(begin, 1):ORDER.index(own) + 1]:
-            targets = [program, *daemons_of(test)] if folder == own else []
-            if LIBRARIES[folder]:
-                targets.append(LIBRARIES[folder])
+            targets = [*([program, *daemons_of(test)] if folder == own else []), *LIBRARIES[folder]]
             if targets:
                 commands.append([*make, str(build / folder), *targets])
     for resolver in resolvers_of(test, part):

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Which changes of the resolver's data concern rules, and what is owed to those. Nothing here is for resolvers. */
+#ifndef HYDNS_PLUGIN_CHANGES_CHANGES_H
+#define HYDNS_PLUGIN_CHANGES_CHANGES_H
+
+#include <pthread.h>
+#include "plugin/page/page.h"
+
+/* -- names.c: which names may stand in a rule, and which have changed --------------------------------- */
+struct hydns_names;
+struct hydns_names *hydns_names_new(uint32_t capacity, const uint64_t seed[2]);
+void hydns_names_free(struct hydns_names *t);
+/* For hydns_names_offer(), to be read before the answer's data; 0 as long as nobody watches. */
+uint64_t hydns_names_changes(const struct hydns_names *t);
+/* From now on changes are noted. */
+void hydns_names_watch(struct hydns_names *t);
+/* What of a name a rule holds or a change concerns: all its data, or the RRset of this type, in host order,
+ * as a part of answers to other questions than that one. */
+#define HYDNS_NAMES_ALL 0
+/* A rule built from name (lower case) may live until then. False: it has changed since changes, or nobody watched then;
+ * somebody does now. */
+bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
+		       uint64_t until_ms, uint64_t changes);
+/* Notes a change; true when a rule built from it may live or be on its way. */
+bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
+			uint64_t now_ms);
+
+/* -- ends.c: how far the ends of RRsets have moved ---------------------------------------------------- */
+struct hydns_ends;
+enum hydns_moved {
+	HYDNS_MOVED_LITTLE,     /* rules may stay: none counts down to an end more than a second from this one */
+	HYDNS_MOVED_LATER,      /* rules must follow, or go: TTLs that they send have become too low */
+	HYDNS_MOVED_EARLIER,    /* rules must go: they would outlive the data, or send too high TTLs */
+};
+struct hydns_ends *hydns_ends_new(const uint64_t seed[2]);
+void hydns_ends_free(struct hydns_ends *t);
+/* The RRset of this name (lower case), type (host order) and sections (two copies have two ends), whose data are the
+ * same, ended at was in the cache and now ends at is: wall-clock seconds modulo 2^32. Any thread may call it. */
+enum hydns_moved hydns_ends_move(struct hydns_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
+				 enum hydns_shown shown, uint32_t was, uint32_t is);
+
+/* -- subtrees.c: below which names anything was offered ------------------------------------------------- */
+struct hydns_subtrees;
+struct hydns_subtrees *hydns_subtrees_new(const uint64_t seed[2]);
+void hydns_subtrees_free(struct hydns_subtrees *t);
+/* Counts an offer that shows or rests on the name (lower case, well-formed), for it and all its ancestors. */
+void hydns_subtrees_offer(struct hydns_subtrees *t, const uint8_t *name, size_t len);
+/* How many offers were counted for the name so far: to be read before the generation is advanced. */
+uint64_t hydns_subtrees_offers(struct hydns_subtrees *t, const uint8_t *name, size_t len);
+/* After that: true when none was counted since the name was last settled. */
+bool hydns_subtrees_settled(struct hydns_subtrees *t, const uint8_t *name, size_t len);
+/* All that was counted up to offers has been withdrawn. */
+void hydns_subtrees_settle(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers);
+
+/* -- owed.c: withdrawals that wait for hydnsd --------------------------------------------------------- */
+#define HYDNS_OWED_MAX 8                 /* each takes a grace period when hydnsd is back */
+#define HYDNS_OWED_ALL UINT32_MAX        /* instead of a name's place */
+struct hydns_owed {
+	pthread_mutex_t lock;
+	unsigned count;
+	uint32_t resumed;                /* suspensions that have ended */
+	uint32_t quiet;                  /* the last one in which all rules waited and a grace period has passed since,
+					  * counted from 1 */
+	struct hydns_withdraw of[HYDNS_OWED_MAX];
+};
+void hydns_owed_init(struct hydns_owed *o);
+void hydns_owed_destroy(struct hydns_owed *o);
+/* Notes it and suspends the rules of this place, or HYDNS_OWED_ALL. False: there are too many, and nothing was done. */
+bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place);
+/* After that: whether a grace period has passed since all rules were suspended; *suspension is for _quieten(), once one
+ * has. */
+bool hydns_owed_quiet(struct hydns_owed *o, uint32_t *suspension);
+void hydns_owed_quieten(struct hydns_owed *o, uint32_t suspension);
+/* Link thread: the oldest, and that this one has been done. */
+bool hydns_owed_first(struct hydns_owed *o, struct hydns_withdraw *out);
+void hydns_owed_done(struct hydns_owed *o, const struct hydns_withdraw *w);
+/* Link thread: ends the suspension if nothing is owed. */
+bool hydns_owed_resume(struct hydns_owed *o, struct hydns_pages *g);
+
+#endif

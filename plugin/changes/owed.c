@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Withdrawals that were asked for while hydnsd was away. They return at once, for their rules are suspended, and are done
+ * before these count again. Under the lock, so that no withdrawal can come between the last look at the list and the
+ * end of the suspension.
+ */
+#include <string.h>
+#include "plugin/internal.h"
+
+void hydns_owed_init(struct hydns_owed *o)
+{
+	memset(o, 0, sizeof(*o));
+	pthread_mutex_init(&o->lock, NULL);
+}
+
+void hydns_owed_destroy(struct hydns_owed *o)
+{
+	pthread_mutex_destroy(&o->lock);
+}
+
+static struct hydns_withdraw *find(struct hydns_owed *o, const struct hydns_withdraw *w)
+{
+	for (unsigned i = 0; i < o->count; i++)
+		if (o->of[i].scope == w->scope && o->of[i].name_len == w->name_len &&
+		    !memcmp(o->of[i].name, w->name, w->name_len))
+			return &o->of[i];
+	return NULL;
+}
+
+bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place)
+{
+	struct hydns_withdraw *same;
+	bool room;
+
+	pthread_mutex_lock(&o->lock);
+	same = find(o, w);
+	room = same || o->count < HYDNS_OWED_MAX;
+	if (room) {
+		if (!same)
+			same = &o->of[o->count++];
+		*same = *w;
+		if (place == HYDNS_OWED_ALL)
+			hydns_pages_suspend(g);
+		else
+			hydns_pages_touch(g, place);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return room;
+}
+
+bool hydns_owed_quiet(struct hydns_owed *o, uint32_t *suspension)
+{
+	bool quiet;
+
+	pthread_mutex_lock(&o->lock);
+	*suspension = o->resumed + 1;
+	quiet = o->quiet == *suspension;
+	pthread_mutex_unlock(&o->lock);
+	return quiet;
+}
+
+/* Should it have ended meanwhile, nobody asks for its number any more. */
+void hydns_owed_quieten(struct hydns_owed *o, uint32_t suspension)
+{
+	pthread_mutex_lock(&o->lock);
+	o->quiet = suspension;
+	pthread_mutex_unlock(&o->lock);
+}
+
+bool hydns_owed_first(struct hydns_owed *o, struct hydns_withdraw *out)
+{
+	bool any;
+
+	pthread_mutex_lock(&o->lock);
+	any = o->count;
+	if (any)
+		*out = o->of[0];
+	pthread_mutex_unlock(&o->lock);
+	return any;
+}
+
+void hydns_owed_done(struct hydns_owed *o, const struct hydns_withdraw *w)
+{
+	pthread_mutex_lock(&o->lock);
+	/* asked for again meanwhile, it is owed again: offers from between would stay */
+	if (o->count && o->of[0].generation == w->generation)
+		memmove(&o->of[0], &o->of[1], --o->count * sizeof(o->of[0]));
+	pthread_mutex_unlock(&o->lock);
+}
+
+bool hydns_owed_resume(struct hydns_owed *o, struct hydns_pages *g)
+{
+	bool none;
+
+	pthread_mutex_lock(&o->lock);
+	none = !o->count;
+	if (none) {
+		o->resumed++;
+		hydns_pages_resume(g);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return none;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The object, as all files of this library see it, and their clocks. Nothing here is for resolvers.
+ */
+#ifndef PLUGIN_INTERNAL_H
+#define PLUGIN_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "plugin/changes/changes.h"
+#include "plugin/link/link.h"
+#include "plugin/offers/hot.h"
+#include "plugin/offers/offers.h"
+#include "plugin/page/page.h"
+#include "plugin/plugin.h"
+
+#define HYDNS_NS_PER_S   1000000000ULL
+#define HYDNS_NS_PER_MS  1000000ULL
+
+/* -- clock.c -------------------------------------------------------------------------------------- */
+uint64_t hydns_mono_ns(void);
+uint64_t hydns_mono_coarse_ms(void);
+uint64_t hydns_real_ns(void);
+/* The wall clock and the monotonic one at the same moment, to lead times of one over to the other. */
+struct hydns_moment {
+	uint64_t real_ns, mono_ns;
+};
+struct hydns_moment hydns_moment(void);
+/* Seconds that CLOCK_TAI is ahead of the wall clock: 0, or what a time service has told the kernel. */
+int32_t hydns_tai_offset(void);
+
+/* -- log.c ---------------------------------------------------------------------------------------- */
+struct hydns_plugin;
+void hydns_log(const struct hydns_plugin *p, enum hydns_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* -- plugin.c -------------------------------------------------------------------------------------------- */
+struct hydns_thread {
+	struct hydns_plugin *plugin;
+	struct hydns_pick pick;          /* of its queries */
+	struct hydns_hot hot;            /* the sketch is this thread's */
+	struct hydns_producer ring;
+	struct hydns_left_out left_out;  /* of the next offer */
+	/* Written by this thread, read by the link thread: ring position after the last CHANGED frame; 0: there was none. */
+	_Atomic uint32_t changed_head;
+} __attribute__((aligned(HYDNS_CACHE_LINE)));
+
+struct hydns_plugin {
+	struct hydns_plugin_options o;  /* strings owned */
+	uint64_t seed[2];                /* of its tables' keys; hydnsd is told it */
+	struct hydns_pages *pages;
+	struct hydns_offered *offered;
+	struct hydns_names *names;
+	struct hydns_ends *ends;
+	struct hydns_subtrees *subtrees; /* NULL: not wanted */
+	struct hydns_thread *thread;     /* o.threads of them */
+	int doorbell;                    /* its number stays, what it refers to changes with hydnsd */
+	_Atomic bool ready;              /* hydnsd has acknowledged READY */
+	/* Numbers the times with hydnsd (odd) and without (even). Without hydnsd no rule comes to be, so
+	 * what was withdrawn in such an interval stays so to its end. */
+	_Atomic uint32_t interval;
+	_Atomic uint32_t dead_in;        /* interval in which the epoch was advanced ... */
+	_Atomic uint32_t settled_in;     /* ... and a grace period has passed since */
+	_Atomic uint32_t session;        /* READY connections that began with an empty store so far */
+	_Atomic uint32_t told_in;        /* the last of them in which anything was offered; UINT32_MAX: none */
+	_Atomic uint64_t withdrawn;      /* generation of the last withdrawal */
+	_Atomic bool closed;             /* for good: no offer is taken, and those taken have an epoch that is over */
+	_Atomic bool quiet;              /* and a grace period has passed since */
+	_Atomic bool stopping;           /* the link thread is to end; closed is set before */
+	_Atomic bool edns_size_told;
+	_Atomic bool grace_told;
+	bool started;
+	pthread_t link;
+	struct hydns_plugin *former;    /* ended by the link thread before it connects; NULL: none, or done */
+	struct hydns_leave leave;
+	struct hydns_requests requests;
+	struct hydns_owed owed;
+	struct hydns_secrets secrets;
+	/* configuration, fixed before the start */
+	int *service;
+	size_t services;
+	struct hydns_acl_entry *acl;
+	size_t acls;
+	struct hydns_notes notes;
+};
+
+/* Every rule is dead when it returns, but for programs that run at this moment. */
+void hydns_plugin_kill_rules(struct hydns_plugin *p);
+/* As kill, until the link thread has had hydnsd act upon what waits for it; then those that are left count again. */
+void hydns_plugin_suspend_rules(struct hydns_plugin *p);
+/* The same for the rules that depend on this name (lower case, well-formed) alone. */
+void hydns_plugin_touch(struct hydns_plugin *p, const uint8_t *name, size_t len);
+/* After the rules were killed for good: no kernel answer is sent any more when it returns. Waits for a grace period unless
+ * one has passed since. */
+void hydns_plugin_settle(struct hydns_plugin *p);
+/* hydnsd is away, and all rules are dead. */
+bool hydns_plugin_dead(struct hydns_plugin *p);
+
+#endif

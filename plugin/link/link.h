@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The connection to hydnsd, and the thread that has it. Nothing here is for resolvers. */
+#ifndef HYDNS_PLUGIN_LINK_LINK_H
+#define HYDNS_PLUGIN_LINK_LINK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "plugin/plugin.h"
+
+/* -- channel.c: messages to hydnsd --------------------------------------------------------------------- */
+struct hydns_channel_message {
+	struct hydns_msg head __attribute__((aligned(8)));   /* the payload holds 64-bit counts */
+	uint8_t payload[HYDNS_MSG_MAX - sizeof(struct hydns_msg)];
+	int fd[2];                       /* received descriptors, -1: none; owned by the receiver */
+};
+int hydns_channel_connect(const char *path);             /* non-blocking descriptor or negative errno */
+/* 0, -EAGAIN or another negative errno. fds: borrowed. */
+int hydns_channel_send(int sock, const struct hydns_msg *head, const void *payload, const int *fd,
+		       unsigned fds);
+/* 0, -EAGAIN, -ECONNRESET at the end of the connection, -EPROTO, or another negative errno. */
+int hydns_channel_receive(int sock, struct hydns_channel_message *m);
+
+/* -- requests.c: what other threads ask the link thread to ask hydnsd ------------------------------------ */
+enum hydns_request_state { HYDNS_REQUEST_WAITING, HYDNS_REQUEST_SENT, HYDNS_REQUEST_DONE,
+			   HYDNS_REQUEST_FAILED };
+struct hydns_request {                   /* on its caller's stack, in the list while the caller waits */
+	struct hydns_request *next;
+	uint64_t id;
+	enum hydns_request_state state;
+	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, STATS, COOKIES or NOTE */
+	struct hydns_withdraw withdraw;
+};
+struct hydns_requests {
+	pthread_mutex_t lock;
+	pthread_cond_t done;             /* on CLOCK_MONOTONIC */
+	struct hydns_request *first, *last;
+	uint64_t next_id;
+	bool accepting;                  /* a READY connection */
+	int wake;                        /* eventfd: the list is no longer empty, or the end has come */
+	struct hydns_counts counts;      /* last known, of the page that hydnsd reads now */
+	struct hydns_counts before;      /* of the pages before it */
+};
+int hydns_requests_init(struct hydns_requests *r);
+void hydns_requests_destroy(struct hydns_requests *r);
+void hydns_requests_wake(struct hydns_requests *r);
+/* Queues and waits at most timeout_ms. True: hydnsd has done it. False: it is FAILED, or late. The request may be on the
+ * stack. */
+bool hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q, uint32_t timeout_ms);
+/* Link thread. Takes a copy of the oldest waiting request and marks it sent; false: none. */
+bool hydns_requests_take(struct hydns_requests *r, struct hydns_request *copy);
+void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
+			   const struct hydns_counts *counts);
+/* Counts that came without a request; those of a page that is no more are kept apart. */
+void hydns_requests_take_counts(struct hydns_requests *r, const struct hydns_counts *counts);
+void hydns_requests_new_page(struct hydns_requests *r);
+/* What is known of all pages together. */
+void hydns_requests_counts(struct hydns_requests *r, struct hydns_counts *out);
+/* Opens the list, or closes it: then whatever stands in it has failed. */
+void hydns_requests_accept(struct hydns_requests *r, bool accepting);
+
+/* -- leave.c: the end, step by step ------------------------------------------------------------------------ */
+enum hydns_left {
+	HYDNS_STAYS,
+	HYDNS_LEAVES,                    /* all rules are dead, and nothing is offered any more */
+	HYDNS_LEFT_SOCKETS,              /* no copy of a listening socket is held */
+	HYDNS_LEFT,                      /* no kernel answer is sent any more */
+};
+struct hydns_leave {
+	pthread_mutex_t lock;
+	pthread_cond_t further;
+	enum hydns_left step;
+	int wake;                        /* eventfd: readable from the moment on that the link thread is to end */
+	void (*gone)(void *arg);         /* to be called at the last step; NULL: nobody wants to know */
+	void *arg;
+};
+int hydns_leave_init(struct hydns_leave *l);             /* negative errno */
+void hydns_leave_destroy(struct hydns_leave *l);
+/* Link thread, once p->stopping is set: goes through the steps, the first time that it is called. */
+void hydns_leave_go(struct hydns_plugin *p);
+
+/* -- link.c ------------------------------------------------------------------------------------------------ */
+void *hydns_link_main(void *plugin);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "plugin/offers/hot.h"
+
+#include "hydns/abi.h"
+
+#define WIDTH_MIN (1U << 11)           /* counters per row */
+#define WIDTH_MAX (1U << 23)
+#define REFRESH_MIN_S (HYDNS_REFRESH_MIN_MS / 1000)
+
+uint32_t hydns_hot_sketch_width(uint32_t capacity)
+{
+	uint64_t width = 16ULL * (capacity ? capacity : HYDNS_HOT_CAPACITY);
+
+	if (width < WIDTH_MIN)
+		return WIDTH_MIN;
+	return width > WIDTH_MAX ? WIDTH_MAX : (uint32_t)width;
+}
+
+void hydns_pick_start(struct hydns_pick *k, uint32_t seed)
+{
+	*k = (struct hydns_pick){ .weight = 1, .next_weight = 1, .random = seed | 1 };
+}
+
+/* Marsaglia's xorshift (J. Stat. Softw. 8(14), 2003): who could guess it would gain nothing. */
+static uint32_t next_random(uint32_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 17;
+	*x ^= *x << 5;
+	return *x;
+}
+
+bool hydns_pick_skips(struct hydns_pick *k, uint32_t now_s)
+{
+	/* Not for longer than the second, so that a quiet time ends the skipping. */
+	if (!k->left || now_s != k->second)
+		return false;
+	k->left--;
+	return true;
+}
+
+/* From the rate in the time that is over. A clock that steps back makes it look like a long one. */
+static void weigh_anew(struct hydns_pick *k, uint64_t now_ms)
+{
+	uint64_t weight = k->seen * 1000ULL / (now_ms - k->since_ms) / HYDNS_PICK_PER_S;
+
+	k->next_weight = weight < 1 ? 1 : weight > HYDNS_PICK_MAX ? HYDNS_PICK_MAX : (uint32_t)weight;
+	k->since_ms = now_ms;
+	k->seen = 0;
+}
+
+uint32_t hydns_pick_take(struct hydns_pick *k, uint32_t now_s, uint64_t now_ms)
+{
+	uint32_t came = k->gap - k->left + 1;
+
+	k->second = now_s;
+	k->weight = k->next_weight;
+	k->seen += came;
+	if (now_ms - k->since_ms >= HYDNS_PICK_MS)
+		weigh_anew(k, now_ms);
+	k->gap = k->next_weight == 1 ? 0 : next_random(&k->random) % (2 * k->next_weight - 1);
+	k->left = k->gap;
+	return came;
+}
+
+uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t session, uint32_t admission,
+			   uint32_t bar, uint32_t times, uint64_t now_ms)
+{
+	uint32_t count = hydns_sketch_weigh(h->sketch, key, times, now_ms);
+
+	if (count < admission)
+		return 0;
+	if (bar && !hydns_policy_promises(count, hydns_sketch_window_ms(h->sketch), bar) &&
+	    !hydns_offered_before(h->offered, key, session))
+		return 0;
+	return count;
+}
+
+bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
+		    uint32_t admission, uint32_t bar, uint32_t times, uint64_t now_ms)
+{
+	uint32_t count = hydns_hot_sighted(h, key, session, admission, bar, times, now_ms);
+
+	return count && !hydns_offered_lately(h->offered, key, expires, session, (uint32_t)now_ms, count);
+}
+
+bool hydns_hot_is_late(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent)
+{
+	uint64_t part = lifetime / 100 * percent + lifetime % 100 * percent / 100;
+
+	if (part < REFRESH_MIN_S)
+		part = REFRESH_MIN_S;
+	if (part > (lifetime + 1) / 2)
+		part = (lifetime + 1) / 2;
+	return percent && expires > now && expires - now <= part;
+}
+
+bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t now_ms)
+{
+	return hydns_offered_claim_renewal(h->offered, key, session, (uint32_t)now_ms, HYDNS_REFRESH_REARM_MS);
+}

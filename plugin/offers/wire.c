@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Takes the resolver's own reply apart, so far as the kernel path must know it, and refuses whatever it
+ * could not reproduce byte for byte. Everything behind the question stays as the resolver wrote it; its
+ * compression pointers stay valid because a question of the same length stands before it.
+ */
+#include <arpa/inet.h>
+#include <string.h>
+#include "plugin/internal.h"
+
+#define HEADER_LEN    12
+#define RR_FIXED      10              /* type, class, TTL, RDLENGTH */
+#define POINTER_BITS  0xc0
+#define OPTION_FIXED  4               /* code and length */
+#define OPTION_COOKIE 10
+#define CLASS_IN      1
+#define TYPE_CNAME    5
+#define TYPE_OPT      41
+#define TYPE_RRSIG    46
+#define META_FIRST    128             /* RFC 6895 section 3.1: 128..255 are QTYPEs and meta-TYPEs */
+#define META_LAST     255
+#define TTL_MAX       0x7fffffffU     /* RFC 2181 section 8 */
+#define FLAG_QR       0x8000U
+#define FLAG_OPCODE   0x7800U
+#define FLAG_TC       0x0200U
+#define FLAG_RD       0x0100U
+#define FLAG_Z        0x0040U
+#define FLAG_AD       0x0020U
+#define FLAG_CD       0x0010U
+#define FLAG_RCODE    0x000fU
+#define RCODE_NOERROR 0
+#define RCODE_NXDOMAIN 3
+#define OPT_DO        0x8000U         /* in the OPT's TTL: RFC 6891 section 6.1.3 */
+
+struct walk {
+	const uint8_t *wire;
+	size_t len;
+	size_t at;
+	unsigned records;
+	size_t opt_len;                 /* 0: none was seen */
+	uint16_t opt_flags;
+	bool fixed;
+	struct hydns_wire_answer *a;
+	enum hydns_kept_why why;        /* set when it is refused */
+};
+
+static uint16_t get16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+	return (uint32_t)get16(p) << 16 | get16(p + 2);
+}
+
+size_t hydns_wire_name(const uint8_t *wire, size_t len, size_t at, uint8_t *name, size_t *name_len)
+{
+	size_t out = 0, end = 0, limit = at;
+
+	while (at < len) {
+		uint8_t c = wire[at];
+
+		if ((c & POINTER_BITS) == POINTER_BITS) {
+			if (at + 1 >= len)
+				return 0;
+			if (!end)
+				end = at + 2;
+			at = get16(wire + at) & 0x3fff;
+			if (at >= limit)       /* each jump goes further back: no loops */
+				return 0;
+			limit = at;
+			continue;
+		}
+		if (c & POINTER_BITS || at + 1 + c > len || out + 1 + c > HYDNS_NAME_MAX)
+			return 0;
+		if (name)
+			memcpy(name + out, wire + at, 1U + c);
+		out += 1U + c;
+		at += 1U + c;
+		if (c == 0) {
+			if (name) {
+				hydns_name_lower(name, name, out);
+				*name_len = out;
+			}
+			return end ? end : at;
+		}
+	}
+	return 0;
+}
+
+static bool meta_type(uint16_t type)
+{
+	return type == 0 || type == TYPE_OPT || (type >= META_FIRST && type <= META_LAST);
+}
+
+/* Notes a name that the answer is built from, but for repetitions of the RRset before. */
+static void note_name(struct walk *w, size_t at, uint16_t rrtype)
+{
+	struct hydns_wire_answer *a = w->a;
+
+	if (a->names && a->rrtype[a->names - 1] == rrtype && get16(w->wire + at) >= POINTER_BITS << 8 &&
+	    get16(w->wire + at) == get16(w->wire + a->name[a->names - 1]))
+		return;
+	a->rrtype[a->names] = rrtype;
+	a->name[a->names++] = (uint16_t)at;
+}
+
+/* Signatures live and are renewed with the RRset that they cover (RFC 4034 section 3.1.1). */
+static uint16_t rrset_type(uint16_t type, const uint8_t *rdata, uint16_t rdlength)
+{
+	return type == TYPE_RRSIG && rdlength >= 2 ? get16(rdata) : type;
+}
+
+/* The OPT must be one that the program makes itself: RFC 6891 version 0, no option but a cookie. */
+static bool opt_ok(struct walk *w, size_t fixed, uint16_t rdlength)
+{
+	const uint8_t *p = w->wire + fixed;
+	uint32_t ttl = get32(p + 4);
+
+	if (w->wire[w->at] != 0 || ttl >> 16 != 0 || (ttl & ~OPT_DO & 0xffff))
+		return false;
+	if (rdlength && (rdlength < OPTION_FIXED || get16(p + RR_FIXED) != OPTION_COOKIE ||
+			 get16(p + RR_FIXED + 2) != rdlength - OPTION_FIXED))
+		return false;
+	w->opt_len = HYDNS_OPT_LEN + rdlength;
+	w->opt_flags = (uint16_t)ttl;
+	w->a->edns_size = get16(p + 2);
+	w->at = fixed + RR_FIXED + rdlength;
+	return true;
+}
+
+static bool record_ok(struct walk *w, bool additional)
+{
+	size_t fixed = hydns_wire_name(w->wire, w->len, w->at, NULL, NULL);
+	const uint8_t *p = w->wire + fixed;
+	uint16_t type, rdlength;
+	uint32_t ttl;
+
+	if (!fixed || w->len - fixed < RR_FIXED || w->opt_len)
+		return false;
+	type = get16(p);
+	rdlength = get16(p + 8);
+	if (w->len - fixed - RR_FIXED < rdlength)
+		return false;
+	if (type == TYPE_OPT && additional)
+		return opt_ok(w, fixed, rdlength);
+	ttl = get32(p + 4);
+	if (ttl == 0 && !w->fixed)
+		w->why = HYDNS_KEPT_ZERO_TTL;
+	else if (++w->records > HYDNS_TTLS_MAX)
+		w->why = HYDNS_KEPT_MANY_RECORDS;
+	if (meta_type(type) || get16(p + 2) != CLASS_IN || ttl > TTL_MAX || w->why)
+		return false;
+	if (ttl < w->a->ttl)
+		w->a->ttl = ttl;
+	note_name(w, w->at, rrset_type(type, p + RR_FIXED, rdlength));
+	w->at = fixed + RR_FIXED;
+	if (type == TYPE_CNAME) {
+		if (hydns_wire_name(w->wire, w->len, w->at, NULL, NULL) != w->at + rdlength)
+			return false;
+		note_name(w, w->at, HYDNS_NAMES_ALL);
+	}
+	w->at += rdlength;
+	return true;
+}
+
+static bool header_ok(const uint8_t *wire, struct hydns_wire_answer *a, enum hydns_kept_why *why)
+{
+	uint16_t flags = get16(wire + 2);
+	unsigned rcode = flags & FLAG_RCODE;
+
+	if (flags & FLAG_TC)
+		*why = HYDNS_KEPT_TRUNCATED;
+	else if (rcode != RCODE_NOERROR && rcode != RCODE_NXDOMAIN)
+		*why = HYDNS_KEPT_ERROR;
+	if ((flags & (FLAG_QR | FLAG_OPCODE | FLAG_Z | FLAG_CD)) != FLAG_QR || get16(wire + 4) != 1 || *why)
+		return false;
+	a->reply_flags = htons(flags & (uint16_t)~(FLAG_RD | FLAG_AD | FLAG_CD));
+	return true;
+}
+
+static bool question_ok(const uint8_t *wire, size_t len, const struct hydns_question *q)
+{
+	uint8_t asked[HYDNS_NAME_MAX], replied[HYDNS_NAME_MAX];
+	size_t n = q->name_len;
+
+	if (hydns_name_length(q->name, n) != n || n == 0 || len < HEADER_LEN + n + 4 || meta_type(q->qtype))
+		return false;
+	hydns_name_lower(asked, q->name, n);
+	hydns_name_lower(replied, wire + HEADER_LEN, n);
+	return !memcmp(asked, replied, n) && get16(wire + HEADER_LEN + n) == q->qtype &&
+	       get16(wire + HEADER_LEN + n + 2) == CLASS_IN;
+}
+
+static bool records_ok(struct walk *w)
+{
+	const unsigned first = get16(w->wire + 6) + get16(w->wire + 8);
+	const unsigned all = first + get16(w->wire + 10);
+
+	for (unsigned i = 0; i < all; i++) {
+		if (!record_ok(w, i >= first))
+			return false;
+		if (i < get16(w->wire + 6))
+			w->a->answer_names = w->a->names;
+	}
+	if (w->at == w->len && !w->records)     /* it says not how long it lives */
+		w->why = HYDNS_KEPT_NO_RECORD;
+	return w->at == w->len && w->records;
+}
+
+/* True: a and w are complete; else w->why may say why not. */
+static bool message_ok(struct walk *w, const struct hydns_question *q)
+{
+	bool wants_do = q->variant & HYDNS_VARIANT_DO;
+	size_t space;
+
+	if (w->len < HEADER_LEN || w->len > UINT16_MAX || q->variant & ~HYDNS_VARIANTS ||
+	    !header_ok(w->wire, w->a, &w->why) || !question_ok(w->wire, w->len, q))
+		return false;
+	w->at = HEADER_LEN + q->name_len + 4U;
+	w->a->answer = (uint16_t)w->at;
+	if (!records_ok(w) || wants_do != !!(w->opt_flags & OPT_DO))
+		return false;
+	space = HYDNS_RULE_SPACE(q->name_len, w->len - w->opt_len - w->a->answer, w->records, 0);
+	if (space > HYDNS_SLOT_MOST)
+		w->why = HYDNS_KEPT_TOO_LARGE;
+	return space <= HYDNS_SLOT_MOST;
+}
+
+static uint32_t number_of(const struct walk *w)
+{
+	const unsigned records = w->len < HEADER_LEN ? 0 : get16(w->wire + 6) + get16(w->wire + 8) + get16(w->wire + 10);
+
+	switch (w->why) {
+	case HYDNS_KEPT_ERROR:
+		return get16(w->wire + 2) & FLAG_RCODE;
+	case HYDNS_KEPT_MANY_RECORDS:
+		return records;
+	case HYDNS_KEPT_TOO_LARGE:
+		return (uint32_t)w->len;
+	default:
+		return 0;
+	}
+}
+
+enum hydns_kept_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+				       struct hydns_wire_answer *out, uint32_t *value)
+{
+	struct hydns_wire_answer a = { .ttl = TTL_MAX };
+	struct walk w = { .wire = wire, .len = len, .fixed = q->fixed, .a = &a };
+	size_t end;
+
+	if (!message_ok(&w, q)) {
+		*value = number_of(&w);
+		return w.why ? w.why : HYDNS_KEPT_UNREADABLE;
+	}
+	end = len - w.opt_len;
+	a.answer_len = (uint16_t)(end - a.answer);
+	memcpy(&a.ancount, wire + 6, 2);
+	memcpy(&a.nscount, wire + 8, 2);
+	a.arcount = htons((uint16_t)(get16(wire + 10) - (w.opt_len != 0)));
+	*out = a;
+	return HYDNS_KEPT_NONE;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The authority page: what this resolver says to the XDP program without anybody's help. Until hydnsd
+ * gives us a page that the program reads, a page of our own stands for it.
+ *
+ * The generation is counted in this process and copied to the page, so that it goes on over a change of
+ * pages; the epoch lives in the page, where hydnsd has given its first value. Whoever advances either
+ * looks afterwards whether the page is still the current one; whoever changes pages kills the old page
+ * first. So whatever the order, no rule survives under a page that nobody advances. Suspending is a bit of the epoch,
+ * which goes and leaves the rules as they were: one for all of them, another for those of marked names.
+ */
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "plugin/internal.h"
+
+/* An XDP program runs for microseconds, in a NAPI poll of a few milliseconds: far beyond both. */
+#define GRACE_WITHOUT_KERNEL_NS (250 * 1000000L)
+
+struct old_page {
+	struct old_page *next;
+	struct hydns_authority_page *page;
+};
+
+struct hydns_pages {
+	_Atomic uint64_t generation;
+	_Atomic(struct hydns_authority_page *) page;
+	_Atomic int fd;
+	_Atomic bool gone;
+	struct old_page *mapped;         /* unmapped only at the end: a worker may read any of them */
+	struct hydns_authority_page own; /* before hydnsd */
+};
+
+struct hydns_pages *hydns_pages_new(void)
+{
+	struct hydns_pages *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	atomic_store(&g->page, &g->own);
+	atomic_store(&g->fd, -1);
+	return g;
+}
+
+void hydns_pages_free(struct hydns_pages *g)
+{
+	if (!g)
+		return;
+	while (g->mapped) {
+		struct old_page *m = g->mapped;
+
+		g->mapped = m->next;
+		munmap(m->page, sizeof(*m->page));
+		free(m);
+	}
+	if (atomic_load(&g->fd) >= 0)
+		close(atomic_load(&g->fd));
+	free(g);
+}
+
+uint64_t hydns_pages_generation(const struct hydns_pages *g)
+{
+	return atomic_load(&g->generation);
+}
+
+uint32_t hydns_pages_epoch(const struct hydns_pages *g)
+{
+	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST) & ~HYDNS_EPOCH_FLAGS;
+}
+
+bool hydns_pages_suspended(const struct hydns_pages *g)
+{
+	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST) & HYDNS_EPOCH_FLAGS;
+}
+
+int hydns_pages_fd(const struct hydns_pages *g)
+{
+	return atomic_load(&g->fd);
+}
+
+static void copy_generation(struct hydns_authority_page *page, uint64_t generation)
+{
+	__u64 old = __atomic_load_n(&page->generation, __ATOMIC_SEQ_CST);
+
+	while (old < generation &&
+	       !__atomic_compare_exchange_n(&page->generation, &old, generation, true, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST))
+		;
+}
+
+uint64_t hydns_pages_advance_generation(struct hydns_pages *g)
+{
+	uint64_t generation = atomic_fetch_add(&g->generation, 1) + 1;
+	struct hydns_authority_page *page;
+
+	do {
+		page = atomic_load(&g->page);
+		copy_generation(page, generation);
+	} while (page != atomic_load(&g->page));
+	return generation;
+}
+
+/* Suspended or not, it stays so. */
+static void advance(struct hydns_authority_page *page)
+{
+	__u32 old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST), next;
+
+	do {
+		next = ((old + 1) & ~HYDNS_EPOCH_FLAGS) | (old & HYDNS_EPOCH_FLAGS);
+	} while (!__atomic_compare_exchange_n(&page->epoch, &old, next, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+}
+
+void hydns_pages_advance_epoch(struct hydns_pages *g)
+{
+	struct hydns_authority_page *page;
+
+	do {
+		page = atomic_load(&g->page);
+		advance(page);
+	} while (page != atomic_load(&g->page));
+}
+
+bool hydns_pages_suspend(struct hydns_pages *g)
+{
+	struct hydns_authority_page *page;
+	__u32 old;
+
+	do {
+		page = atomic_load(&g->page);
+		old = __atomic_fetch_or(&page->epoch, HYDNS_EPOCH_SUSPENDED, __ATOMIC_SEQ_CST);
+	} while (page != atomic_load(&g->page));
+	return !(old & HYDNS_EPOCH_FLAGS);
+}
+
+/* The mark first: a program that sees the flag sees it. Most marks are made under a flag that is there. */
+bool hydns_pages_touch(struct hydns_pages *g, uint32_t place)
+{
+	struct hydns_authority_page *page;
+	__u32 old;
+
+	do {
+		page = atomic_load(&g->page);
+		__atomic_fetch_or(&page->touched[place / 64], 1ULL << place % 64, __ATOMIC_SEQ_CST);
+		old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST);
+		if (!(old & HYDNS_EPOCH_TOUCHED))
+			old = __atomic_fetch_or(&page->epoch, HYDNS_EPOCH_TOUCHED, __ATOMIC_SEQ_CST);
+	} while (page != atomic_load(&g->page));
+	return !(old & HYDNS_EPOCH_FLAGS);
+}
+
+/*
+ * The flags first: marks that go under a flag would let rules count one by one, which is right as well, but who reads
+ * this need not show it. A mark that another thread makes meanwhile may be lost, or its flag be left: its name's change was
+ * in the ring before this suspension's end was asked for, or hydnsd is there and acts upon it (see link.c).
+ */
+void hydns_pages_resume(struct hydns_pages *g)
+{
+	struct hydns_authority_page *page = atomic_load(&g->page);
+
+	__atomic_fetch_and(&page->epoch, ~HYDNS_EPOCH_FLAGS, __ATOMIC_SEQ_CST);
+	for (unsigned i = 0; i < HYDNS_TOUCHED_WORDS; i++)
+		if (__atomic_load_n(&page->touched[i], __ATOMIC_SEQ_CST))
+			__atomic_store_n(&page->touched[i], 0, __ATOMIC_SEQ_CST);
+}
+
+void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns)
+{
+	struct hydns_authority_page *page;
+
+	if (mono_ns == 0)
+		atomic_store(&g->gone, true);
+	page = atomic_load(&g->page);
+	__atomic_store_n(&page->heartbeat_ns, atomic_load(&g->gone) ? 0 : mono_ns, __ATOMIC_SEQ_CST);
+}
+
+void hydns_pages_tell_tai(struct hydns_pages *g, int32_t offset)
+{
+	__atomic_store_n(&atomic_load(&g->page)->tai_offset, offset, __ATOMIC_SEQ_CST);
+}
+
+void hydns_pages_tell_cookies(struct hydns_pages *g, uint32_t set)
+{
+	__atomic_store_n(&atomic_load(&g->page)->cookies, set, __ATOMIC_SEQ_CST);
+}
+
+int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns)
+{
+	struct hydns_authority_page *page, *old = atomic_load(&g->page);
+	struct old_page *m = malloc(sizeof(*m));
+	int error = ENOMEM;
+
+	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+	if (page == MAP_FAILED)
+		error = errno;
+	if (!m || page == MAP_FAILED) {
+		if (page != MAP_FAILED)
+			munmap(page, sizeof(*page));
+		free(m);
+		close(map_fd);
+		return -error;
+	}
+	*m = (struct old_page){ .next = g->mapped, .page = page };
+	g->mapped = m;
+
+	/* The old page dies before anyone can see the new one: who sees the new one need not care. */
+	advance(old);
+	__atomic_store_n(&old->heartbeat_ns, 0, __ATOMIC_SEQ_CST);
+
+	__atomic_store_n(&page->epoch, epoch, __ATOMIC_SEQ_CST);
+	copy_generation(page, atomic_load(&g->generation));
+	__atomic_store_n(&page->heartbeat_ns, mono_ns, __ATOMIC_SEQ_CST);
+	atomic_store(&g->page, page);
+	copy_generation(page, atomic_load(&g->generation));   /* advanced on the old page meanwhile */
+
+	map_fd = atomic_exchange(&g->fd, map_fd);
+	if (map_fd >= 0)
+		close(map_fd);
+	return 0;
+}
+
+bool hydns_grace(void)
+{
+	struct timespec left = { .tv_nsec = GRACE_WITHOUT_KERNEL_NS };
+
+	/* Waits for an RCU grace period, and XDP programs run inside RCU read-side sections. */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0)
+		return true;
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+	return false;
+}

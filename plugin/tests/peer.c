@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "plugin/tests/peer.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FDS_MAX (HYDNS_THREADS_MAX + 1)
+#define RING_SIZE HYDNS_RING_SIZE
+
+struct message {
+	struct hydns_msg head;
+	uint8_t payload[HYDNS_MSG_MAX];
+	int fd[FDS_MAX];
+	unsigned fds;
+};
+
+/* Not an assertion of cmocka: those belong to the test's own thread. */
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "test peer: %s: %s\n", what, strerror(errno));
+	abort();
+}
+
+void peer_nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static ssize_t take(int sock, struct message *m)
+{
+	union { struct cmsghdr align; char space[CMSG_SPACE(FDS_MAX * sizeof(int))]; } control;
+	struct iovec part[2] = { { &m->head, sizeof(m->head) }, { m->payload, sizeof(m->payload) } };
+	struct msghdr h = { .msg_iov = part, .msg_iovlen = 2, .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC);
+
+	m->fds = 0;
+	if (n > 0 && CMSG_FIRSTHDR(&h)) {
+		m->fds = (unsigned)((CMSG_FIRSTHDR(&h)->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(m->fd, CMSG_DATA(CMSG_FIRSTHDR(&h)), m->fds * sizeof(int));
+	}
+	return n;
+}
+
+static void reply(int sock, const struct message *to, uint32_t type, const void *payload, uint32_t len,
+		  const int *fd, unsigned fds)
+{
+	struct hydns_msg head = { .type = type, .seq = to->head.seq, .len = len };
+	union { struct cmsghdr align; char space[CMSG_SPACE(2 * sizeof(int))]; } control;
+	struct iovec part[2] = { { &head, sizeof(head) }, { (void *)(uintptr_t)payload, len } };
+	struct msghdr h = { .msg_iov = part, .msg_iovlen = 2 };
+
+	if (fds) {
+		memset(&control, 0, sizeof(control));
+		h.msg_control = &control;
+		h.msg_controllen = CMSG_SPACE(fds * sizeof(int));
+		CMSG_FIRSTHDR(&h)->cmsg_level = SOL_SOCKET;
+		CMSG_FIRSTHDR(&h)->cmsg_type = SCM_RIGHTS;
+		CMSG_FIRSTHDR(&h)->cmsg_len = CMSG_LEN(fds * sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&h)), fd, fds * sizeof(int));
+	}
+	if (sendmsg(sock, &h, MSG_NOSIGNAL) < 0)   /* the library may have gone meanwhile */
+		return;
+}
+
+static void *map(int fd, size_t size)
+{
+	void *m = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	must(m != MAP_FAILED, "mmap");
+	return m;
+}
+
+static void new_page(struct peer *p)
+{
+	struct stat st;
+
+	if (p->page_fd >= 0)
+		close(p->page_fd);
+	p->page_fd = memfd_create("page", MFD_CLOEXEC);
+	must(p->page_fd >= 0 && ftruncate(p->page_fd, sizeof(*p->page)) == 0, "page");
+	must(fstat(p->page_fd, &st) == 0, "fstat");
+	p->page_inode = st.st_ino;
+	if (p->old_page)
+		munmap(p->old_page, sizeof(*p->page));
+	p->old_page = p->page;
+	p->page = map(p->page_fd, sizeof(*p->page));
+	p->first_epoch += 1U << 16;
+}
+
+static bool knows(struct peer *p, int fd)
+{
+	struct stat st;
+
+	return !atomic_load(&p->forgetful) && p->page && fstat(fd, &st) == 0 && st.st_ino == p->page_inode;
+}
+
+static void hello(struct peer *p, int sock, struct message *m)
+{
+	struct hydns_welcome w = { .authority = 0 };
+	int fd[2];
+
+	memcpy(&p->hello, m->payload, sizeof(p->hello));
+	atomic_store(&p->byes_before, atomic_load(&p->byes));
+	for (unsigned i = 0; i < p->rings; i++)
+		munmap(p->ring[i], RING_SIZE);
+	p->rings = p->hello.threads;
+	for (unsigned i = 0; i < p->rings; i++)
+		p->ring[i] = map(m->fd[i], RING_SIZE);
+	w.adopted = m->fds > p->rings && knows(p, m->fd[p->rings]);
+	if (!w.adopted)
+		new_page(p);
+	w.epoch = p->first_epoch;
+	p->acl_entries = p->services = 0;
+	fd[0] = p->doorbell;
+	fd[1] = p->page_fd;
+	reply(sock, m, HYDNS_MSG_WELCOME, &w, sizeof(w), fd, w.adopted ? 1 : 2);
+	atomic_fetch_add(&p->hellos, 1);
+}
+
+static void service(struct peer *p, int fd)
+{
+	struct sockaddr_in6 a;
+	socklen_t len = sizeof(a);
+
+	must(getsockname(fd, (struct sockaddr *)&a, &len) == 0, "getsockname");
+	must(p->services < PEER_SERVICES_MAX, "too many services");
+	memcpy(p->service[p->services].addr, &a.sin6_addr, 16);
+	p->service[p->services++].port = a.sin6_port;
+}
+
+static void counts(struct peer *p, int sock, struct message *m)
+{
+	const struct hydns_counts c = { .answered = atomic_load(&p->answered), .ipv6 = 7, .rules = 3 };
+
+	reply(sock, m, HYDNS_MSG_COUNTS, &c, sizeof(c), NULL, 0);
+}
+
+static void note(struct peer *p, struct message *m)
+{
+	const struct hydns_note *n = (const struct hydns_note *)m->payload;
+	char *to;
+
+	must(m->head.len >= sizeof(*n) && n->kind < HYDNS_NOTES, "a note");
+	to = p->note[n->kind];
+	if (n->anew)
+		to[0] = '\0';
+	if (m->head.len > sizeof(*n))
+		snprintf(to + strlen(to), PEER_NOTE_MAX - strlen(to), "%.*s ", (int)(m->head.len - sizeof(*n)), n->text);
+	atomic_fetch_add(&p->notes, 1);
+}
+
+/* False: the connection is to be closed. */
+static bool withdraw(struct peer *p, int sock, struct message *m)
+{
+	memcpy(&p->last_withdrawal, m->payload, sizeof(p->last_withdrawal));
+	atomic_fetch_add(&p->withdrawals, 1);
+	if (atomic_load(&p->mood) == PEER_DYING)
+		return false;
+	m->head.seq += atomic_load(&p->mood) == PEER_MUDDLED;
+	if (atomic_load(&p->mood) != PEER_SILENT)
+		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+	return true;
+}
+
+static bool emptied(struct peer *p)
+{
+	for (unsigned i = 0; i < p->rings; i++)
+		if (__atomic_load_n(&p->ring[i]->tail, __ATOMIC_ACQUIRE) !=
+		    __atomic_load_n(&p->ring[i]->head, __ATOMIC_ACQUIRE))
+			return false;
+	return true;
+}
+
+static bool settle(struct peer *p, int sock, struct message *m)
+{
+	struct pollfd f = { p->wake, POLLIN, 0 };
+
+	atomic_fetch_add(&p->settles, 1);
+	while (!emptied(p))
+		if (poll(&f, 1, 1) > 0)
+			return false;          /* it is being stopped */
+	reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+	return true;
+}
+
+static void cookies(struct peer *p, int sock, struct message *m)
+{
+	must(m->head.len == sizeof(p->cookies), "length of COOKIES");
+	memcpy(&p->cookies, m->payload, sizeof(p->cookies));
+	atomic_fetch_add(&p->secrets, 1);
+	if (atomic_load(&p->mood) != PEER_SILENT)
+		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+}
+
+static void ready(struct peer *p, int sock, struct message *m)
+{
+	static const char why[] = "no room for another resolver: raise the limit";
+
+	if (atomic_load(&p->mood) == PEER_REFUSING) {
+		reply(sock, m, HYDNS_MSG_REFUSED, why, sizeof(why) - 1, NULL, 0);
+		return;
+	}
+	atomic_fetch_add(&p->ready, 1);
+	reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+}
+
+static bool handle(struct peer *p, int sock, struct message *m)
+{
+	struct hydns_acl_list list;
+
+	switch (m->head.type) {
+	case HYDNS_MSG_HELLO:
+		hello(p, sock, m);
+		return true;
+	case HYDNS_MSG_READY:
+		ready(p, sock, m);
+		return true;
+	case HYDNS_MSG_WITHDRAW:
+		return withdraw(p, sock, m);
+	case HYDNS_MSG_SETTLE:
+		return settle(p, sock, m);
+	case HYDNS_MSG_STATS:
+		counts(p, sock, m);
+		return true;
+	case HYDNS_MSG_COOKIES:
+		cookies(p, sock, m);
+		return true;
+	case HYDNS_MSG_SERVICE:
+		service(p, m->fd[0]);
+		break;
+	case HYDNS_MSG_ACL:
+		memcpy(&list, m->payload, sizeof(list));
+		if (p->acl_entries && atomic_load(&p->mood) == PEER_NO_ACL) {
+			reply(sock, m, HYDNS_MSG_REFUSED, NULL, 0, NULL, 0);
+			return true;
+		}
+		p->acl_entries += list.count;
+		break;
+	case HYDNS_MSG_NOTE:
+		note(p, m);
+		break;
+	case HYDNS_MSG_BYE:
+		atomic_fetch_add(&p->byes, 1);
+		break;
+	}
+	reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+	return true;
+}
+
+static void say_counts(struct peer *p, int sock)
+{
+	struct message m = { .head = { .seq = 0 } };
+
+	counts(p, sock, &m);
+}
+
+static void converse(struct peer *p, int sock)
+{
+	struct pollfd f[2] = { { sock, POLLIN, 0 }, { p->wake, POLLIN, 0 } };
+	struct message m;
+	bool on = true;
+
+	while (on && poll(f, 2, -1) > 0 && !f[1].revents) {
+		if (take(sock, &m) <= 0)
+			break;
+		on = handle(p, sock, &m);
+		for (unsigned i = 0; i < m.fds; i++)
+			close(m.fd[i]);
+	}
+	if (atomic_load(&p->last_words))
+		say_counts(p, sock);
+	close(sock);
+}
+
+static void *run(void *arg)
+{
+	struct peer *p = arg;
+	struct pollfd f[2] = { { p->listener, POLLIN, 0 }, { p->wake, POLLIN, 0 } };
+
+	while (poll(f, 2, -1) > 0 && !f[1].revents)
+		converse(p, accept4(p->listener, NULL, NULL, SOCK_CLOEXEC));
+	return NULL;
+}
+
+void peer_init(struct peer *p)
+{
+	memset(p, 0, sizeof(*p));
+	strcpy(p->directory, "/tmp/hydns-publish-test-XXXXXX");
+	must(mkdtemp(p->directory), "mkdtemp");
+	snprintf(p->path, sizeof(p->path), "%s/socket", p->directory);
+	p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	p->page_fd = -1;
+}
+
+void peer_start(struct peer *p)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+	memcpy(at.sun_path, p->path, sizeof(p->path));
+	unlink(p->path);
+	p->wake = eventfd(0, EFD_CLOEXEC);
+	p->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	must(bind(p->listener, (struct sockaddr *)&at, sizeof(at)) == 0, "bind");
+	must(listen(p->listener, 4) == 0, "listen");
+	must(pthread_create(&p->thread, NULL, run, p) == 0, "pthread_create");
+}
+
+void peer_stop(struct peer *p)
+{
+	eventfd_write(p->wake, 1);
+	pthread_join(p->thread, NULL);
+	close(p->listener);
+	close(p->wake);
+	unlink(p->path);
+}
+
+void peer_destroy(struct peer *p)
+{
+	for (unsigned i = 0; i < p->rings; i++)
+		munmap(p->ring[i], RING_SIZE);
+	if (p->page)
+		munmap(p->page, sizeof(*p->page));
+	if (p->old_page)
+		munmap(p->old_page, sizeof(*p->old_page));
+	if (p->page_fd >= 0)
+		close(p->page_fd);
+	close(p->doorbell);
+	unlink(p->path);              /* a failed test has not stopped it */
+	rmdir(p->directory);
+}
+
+const struct hydns_frame *peer_frame(struct peer *p, unsigned ring, void *room, size_t size)
+{
+	struct hydns_ring *r = p->ring[ring];
+	const uint8_t *data = (const uint8_t *)r + HYDNS_RING_DATA;
+	struct hydns_frame f;
+
+	for (;;) {
+		uint32_t head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE), at = r->tail % HYDNS_RING_BYTES;
+
+		if (head == r->tail)
+			return NULL;
+		memcpy(&f, data + at, sizeof(f));
+		must(f.len >= sizeof(f) && f.len % 8 == 0 && at + f.len <= HYDNS_RING_BYTES &&
+		     f.len <= head - r->tail, "a frame's length");
+		if (f.type != HYDNS_FRAME_PAD) {
+			must(f.len <= size, "room for a frame");
+			memcpy(room, data + at, f.len);
+		}
+		__atomic_store_n(&r->tail, r->tail + f.len, __ATOMIC_RELEASE);
+		if (f.type != HYDNS_FRAME_PAD)
+			return room;
+	}
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The tests' own counterpart at the other end of the plugin socket: speaks the protocol of abi.h over a
+ * real socket, holds a memfd as authority page, and can be told to misbehave. It knows nothing of the
+ * library's insides.
+ */
+#ifndef PLUGIN_TESTS_PEER_H
+#define PLUGIN_TESTS_PEER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "hydns/abi.h"
+
+#define PEER_SERVICES_MAX 4
+#define PEER_NOTE_MAX     128
+
+enum peer_mood {
+	PEER_WILLING,
+	PEER_SILENT,       /* takes withdrawals and secrets and never answers */
+	PEER_DYING,        /* closes the connection when a withdrawal comes */
+	PEER_REFUSING,     /* refuses READY */
+	PEER_NO_ACL,       /* refuses the second part of an access list */
+	PEER_MUDDLED,      /* answers withdrawals with the number of another request */
+};
+
+struct peer {
+	char directory[64];
+	char path[96];
+	int listener, wake;
+	pthread_t thread;
+	_Atomic int mood;
+	_Atomic int ready;          /* READYs acknowledged */
+	_Atomic int hellos;
+	_Atomic int withdrawals;    /* taken */
+	_Atomic int byes;
+	_Atomic int byes_before;    /* those taken when the last HELLO came */
+	_Atomic int secrets;        /* COOKIES taken */
+	_Atomic int settles;        /* SETTLEs taken; each is acknowledged when the rings have been emptied */
+	_Atomic bool forgetful;     /* never knows a page handed over */
+	_Atomic uint64_t answered;  /* what it says to STATS */
+	_Atomic bool last_words;    /* says it unasked before it closes */
+	/* Of the last HELLO; read them when ready has risen. */
+	struct hydns_hello hello;
+	unsigned rings;
+	struct hydns_ring *ring[HYDNS_THREADS_MAX];
+	int doorbell;
+	struct hydns_authority_page *page;
+	struct hydns_authority_page *old_page;
+	uint32_t first_epoch;
+	unsigned acl_entries;
+	struct hydns_service_key service[PEER_SERVICES_MAX];
+	unsigned services;
+	char note[HYDNS_NOTES][PEER_NOTE_MAX]; /* those that hold, each with a blank behind it */
+	_Atomic int notes;          /* messages taken */
+	struct hydns_withdraw last_withdrawal;
+	struct hydns_cookies cookies;
+	uint64_t page_inode;
+	int page_fd;
+};
+
+void peer_init(struct peer *p);      /* makes the socket's directory and the path, does not listen */
+void peer_start(struct peer *p);
+void peer_stop(struct peer *p);      /* closes the socket; rings and page stay mapped */
+void peer_destroy(struct peer *p);
+
+/* The next frame of a ring, copied out (at least len octets of room), or NULL. */
+const struct hydns_frame *peer_frame(struct peer *p, unsigned ring, void *room, size_t size);
+
+/* True when what the expression says became so within ten seconds. */
+#define BECOMES(expression) __extension__ ({                                \
+	int wait_left = 10000;                                              \
+	bool became;                                                        \
+	while (!(became = (expression)) && wait_left-- > 0)                 \
+		peer_nap();                                                 \
+	became; })
+void peer_nap(void);                 /* a millisecond */
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Seams: named points between two steps of the code under test, at which a test holds whoever comes by. No shipped object
+ * knows of them: a test program is linked from the shipped objects with ld's --wrap, and its wrappers of a function that
+ * one file calls in another (seams_publish.c, hydnsd/tests/seams_hydnsd.c) come here first.
+ *
+ * Whoever may be held is a party: a thread of the test's own, which says so, or one of the threads of a daemon, which runs
+ * in a process of its own and shares this table. A walk (walk.h) takes the parties through all orders of their points.
+ */
+#ifndef PLUGIN_TESTS_SEAMS_H
+#define PLUGIN_TESTS_SEAMS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum seam_party {
+	SEAM_NOBODY,           /* is never held */
+	SEAM_FIRST, SEAM_SECOND, SEAM_THIRD, /* threads of the test */
+	SEAM_LINK,             /* the plugin's link thread */
+	SEAM_LOOP, SEAM_GRACE, /* threads of the daemon */
+	SEAM_PARTIES
+};
+
+#define SEAM_NAME 24
+#define SEAM_LIST 96
+#define SEAMS_ENV "HYDNS_TEST_SEAMS"
+#define SEAM_LIMIT_MS 10000    /* no wait takes longer */
+
+struct seam_table {
+	struct {
+		_Atomic uint32_t held; /* futex */
+		_Atomic uint32_t mode; /* enum seam_mode */
+		_Atomic uint32_t visits; /* times that it was held */
+		_Atomic int pid, tid;  /* when it last came by a point; 0: never */
+		char only[SEAM_LIST];
+		char at[SEAM_NAME];    /* while it is held */
+	} party[SEAM_PARTIES];
+	_Atomic bool no_barrier;       /* membarrier() takes no time: for walks, whose parties are no XDP programs */
+	_Atomic uint32_t barriers;     /* begun */
+	_Atomic uint32_t withdrawals;  /* begun by the daemon */
+	_Atomic uint32_t rules;        /* in the daemon's store */
+	_Atomic uint32_t steps;        /* of passes over it that have been taken */
+	_Atomic bool swept;            /* a pass has come to its end */
+};
+extern struct seam_table *seams;       /* never NULL in a test that has called seams_share() */
+
+/* Makes the table; programs that are started from here on have it too. */
+void seams_share(void);
+/* Starts a thread of the test's own that is this party. Held at the point "begin", it is when this returns. */
+pthread_t seam_thread(enum seam_party who, void *(*run)(void *), void *arg);
+/* The point: this thread, or if it is nobody, `otherwise`, waits here if it is to be held. */
+void seam(enum seam_party otherwise, const char *point);
+
+/* From now on the party is held at these points: names with blanks between them. */
+void seam_hold(enum seam_party who, const char *points);
+/* Goes on, to the next point where it is to be held. */
+void seam_go(enum seam_party who);
+/* Goes on, and is held no more. */
+void seam_open(enum seam_party who);
+void seams_open(void);
+bool seam_is_held(enum seam_party who, const char *point);
+/* True when it is held there within the limit, which ends early when unless() becomes true. */
+bool seam_wait(enum seam_party who, const char *point, bool (*unless)(void *arg), void *arg);
+/* Neither runs nor is about to: held, asleep in the kernel, ended, or never seen. */
+bool seam_is_quiet(enum seam_party who);
+
+#endif

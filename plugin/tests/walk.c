@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "plugin/tests/walk.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "plugin/tests/seams.h"
+
+#define DEPTH_MAX 64
+#define PATH_MAX_LEN 2048
+#define PAUSE_NS  20000        /* asleep, so that those whom it waits for have the processor */
+
+struct path {
+	unsigned choice[DEPTH_MAX], options[DEPTH_MAX];
+	unsigned depth;
+	char text[PATH_MAX_LEN];
+};
+
+static bool all_quiet(uint32_t *visits)
+{
+	*visits = 0;
+	for (unsigned i = 0; i < SEAM_PARTIES; i++) {
+		*visits += atomic_load(&seams->party[i].visits);
+		if (!seam_is_quiet((enum seam_party)i))
+			return false;
+	}
+	return true;
+}
+
+/* Who was asleep may have been woken by one that was looked at after it, so all are looked at twice. */
+static bool settle(const struct walk *w)
+{
+	struct timespec began, now;
+	uint32_t first, second;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	do {
+		if (!(w->busy && w->busy(w->arg)) && all_quiet(&first) && all_quiet(&second) && first == second &&
+		    !(w->busy && w->busy(w->arg)))
+			return true;
+		nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - began.tv_sec) * 1000 < SEAM_LIMIT_MS);
+	return false;
+}
+
+static unsigned held(enum seam_party *who)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SEAM_PARTIES; i++)
+		if (atomic_load(&seams->party[i].held))
+			who[n++] = (enum seam_party)i;
+	return n;
+}
+
+static void note(struct path *p, enum seam_party who)
+{
+	size_t len = strlen(p->text);
+
+	snprintf(p->text + len, sizeof(p->text) - len, " %d:%s", (int)who, seams->party[who].at);
+}
+
+static void fail_at(const struct walk *w, const struct path *p, const char *fault)
+{
+	seams_open();
+	fail_msg("%s: %s, in this order:%s", w->what, fault, p->text);
+}
+
+/* One order: the first `fixed` choices are made already. */
+static void go(const struct walk *w, struct path *p, unsigned fixed)
+{
+	const char *fault;
+
+	p->text[0] = '\0';
+	w->begin(w->arg);
+	for (p->depth = 0; ; p->depth++) {
+		enum seam_party who[SEAM_PARTIES];
+		unsigned n, pick = p->depth < fixed ? p->choice[p->depth] : 0;
+
+		if (!settle(w))
+			fail_at(w, p, "it does not come to rest");
+		n = held(who);
+		fault = w->fault(w->arg);
+		if (fault)
+			fail_at(w, p, fault);
+		if (n == 0)
+			break;
+		if (p->depth == DEPTH_MAX)
+			fail_at(w, p, "it goes on and on");
+		if (pick >= n)
+			pick = n - 1;
+		p->choice[p->depth] = pick;
+		p->options[p->depth] = n;
+		note(p, who[pick]);
+		seam_go(who[pick]);
+	}
+	fault = w->end(w->arg);
+	if (fault)
+		fail_at(w, p, fault);
+}
+
+unsigned walk_all(const struct walk *w)
+{
+	static struct path p;          /* large */
+	unsigned orders = 0, depth = 0;
+
+	do {
+		go(w, &p, depth);
+		orders++;
+		depth = p.depth;
+		while (depth && p.choice[depth - 1] + 1 >= p.options[depth - 1])
+			depth--;
+		if (depth)
+			p.choice[depth - 1]++;
+	} while (depth);
+	seams_open();
+	printf("%s: %u orders\n", w->what, orders);
+	return orders;
+}
