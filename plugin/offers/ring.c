@@ -3,6 +3,7 @@
  * The producer's side of a ring (abi.h): one thread writes frames, hydnsd copies them out. Never waits: a
  * full ring means that the frame is not written.
  */
+#include <string.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
