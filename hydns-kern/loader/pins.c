@@ -20,7 +20,7 @@
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
 
-#define MAPS_MAX     32            /* of the program; there are 19 */
+#define MAPS_MAX     32            /* of the program; there are 18 */
 #define SEAL         "hydns_meta"
 #define FRESH        "new_"        /* pinned, not yet in its place */
 

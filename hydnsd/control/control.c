@@ -321,7 +321,7 @@ static void handle_request(struct client *c, const json_t *request)
 			commands[i].run(c, request);
 			return;
 		}
-	reply_bad(c, "unknown cmd: see the control protocol in doc/architecture.md");
+	reply_bad(c, "unknown cmd: see doc/control-protocol.md");
 }
 
 /* -- input ------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What the control protocol tells (doc/architecture.md), as JSON objects; NULL without memory. */
+/* What the control protocol tells (doc/control-protocol.md), as JSON objects; NULL without memory. */
 #ifndef HYDNSD_CONTROL_REPORT_H
 #define HYDNSD_CONTROL_REPORT_H
 
