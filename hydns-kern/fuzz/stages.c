@@ -29,6 +29,7 @@ static struct hydns_authority_config config;
 static struct hydns_authority_page page = { .epoch = 1, .heartbeat_ns = NOW_NS };
 static __u64 changes;
 static __u32 paused, allow = HYDNS_ACL_ALLOW;
+static struct hydns_bucket no_rules;
 static struct hydns_service service = { .authority = STAGES_AUTHORITY };
 
 static void *bpf_map_lookup_elem(void *map, const void *key)
@@ -50,7 +51,9 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 		return &page;
 	if (map == &hydns_acls || map == &allow)
 		return &allow;
-	return NULL; /* the index: no rules */
+	if (map == &hydns_index)
+		return &no_rules;
+	return NULL;
 }
 
 static __u64 bpf_ktime_get_coarse_ns(void)

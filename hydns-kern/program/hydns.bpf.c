@@ -38,17 +38,19 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 		return r;
 	cfg = bpf_map_lookup_elem(&hydns_authcfg, &q->authority);
 	page_map = bpf_map_lookup_elem(&hydns_pages, &q->authority);
-	page = page_map ? bpf_map_lookup_elem(page_map, &zero) : NULL;
-	if (!cfg || !page)
+	if (!page_map)
 		return HYDNS_R_RESOLVER_GONE;
+	page = bpf_map_lookup_elem(page_map, &zero);
+	if (!cfg || !page)
+		return HYDNS_R_NO_ENTRY;
 	(r = hydns_dns_edns(q, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now)) ||
 		(r = hydns_admit_client(q, cfg));
 	if (r)
 		return r;
 	hydns_key(q);
-	rule = hydns_find(q);
-	if (!rule)
-		return HYDNS_R_MISS;
+	r = hydns_find(q, &rule);
+	if (r)
+		return r;
 	if (q->capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
 		return HYDNS_R_LETTER_CASE;
 	r = hydns_cookie(q, page, cfg->flags);
@@ -95,25 +97,34 @@ static __always_inline void hydns_count(__u32 reason)
 		++*n;
 }
 
+/* What becomes of a packet that ends with this reason. */
+static __always_inline int hydns_action(enum hydns_reason reason)
+{
+	switch (reason) {
+#define HYDNS_REASON(name, action, of, text) case HYDNS_R_##name: return XDP_##action;
+#include "hydns/reasons.def"
+#undef HYDNS_REASON
+	default:
+		return XDP_PASS;
+	}
+}
+
 /* Frames of several buffers occur on links with a large MTU; queries are never among them. */
 SEC("xdp.frags")
 int hydns_xdp(struct xdp_md *ctx)
 {
-	__u32 zero = 0, reason = HYDNS_R_PAUSED;
+	__u32 zero = 0, reason;
 	const __u32 *paused = bpf_map_lookup_elem(&hydns_switch, &zero);
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 
-	if (paused && !*(const volatile __u32 *)paused && q)
+	if (!paused || !q)
+		reason = HYDNS_R_NO_ENTRY;
+	else if (*(const volatile __u32 *)paused)
+		reason = HYDNS_R_PAUSED;
+	else
 		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(q));
 	hydns_count(reason);
-	switch (reason) {
-	case HYDNS_R_ANSWERED:
-		return hydns_send(q);
-	case HYDNS_R_ABORTED:
-		return XDP_DROP;
-	default:
-		return XDP_PASS;
-	}
+	return reason == HYDNS_R_ANSWERED ? hydns_send(q) : hydns_action(reason);
 }
 
 char _license[] SEC("license") = "GPL";

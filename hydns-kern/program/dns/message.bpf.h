@@ -107,11 +107,11 @@ static __always_inline enum hydns_reason hydns_udp_verify(struct xdp_md *ctx, st
 	struct udphdr *udp;
 
 	if (off > HYDNS_L3_MAX + sizeof(struct ipv6hdr))
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_FRAME_CUT;
 	udp = data + off;
 	HYDNS_OPAQUE(udp);
 	if ((void *)(udp + 1) > end)
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_FRAME_CUT;
 	if (!udp->check)
 		return q->ipv6 ? HYDNS_R_BAD_CHECKSUM : 0; /* RFC 768: none given; RFC 8200: not allowed */
 	pseudo = q->addr_sum + bpf_htons(IPPROTO_UDP) + udp->len;
@@ -131,7 +131,7 @@ static __always_inline enum hydns_reason hydns_dns_copy(struct xdp_md *ctx, stru
 	if (q->message_len > HYDNS_QUERY_MAX)
 		return HYDNS_R_TOO_LONG;
 	sum = hydns_message_take(ctx, q);
-	return sum < 0 ? HYDNS_R_IP_UNUSUAL : hydns_udp_verify(ctx, q, sum);
+	return sum < 0 ? HYDNS_R_FRAME_CUT : hydns_udp_verify(ctx, q, sum);
 }
 
 static __always_inline enum hydns_reason hydns_dns_header(struct hydns_query *q)

@@ -38,9 +38,9 @@ static __always_inline enum hydns_reason hydns_parse_eth(struct hydns_cursor *c,
 	struct ethhdr *eth = c->pos;
 
 	if ((void *)(eth + 1) > c->end)
-		return HYDNS_R_NOT_IP;
+		return HYDNS_R_FRAME_CUT;
 	if ((eth->h_dest[0] | eth->h_source[0]) & 1)
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_GROUP_ADDRESS;
 	*proto = eth->h_proto;
 	c->pos = eth + 1;
 	q->l3_off = ETH_HLEN;
@@ -53,7 +53,7 @@ static __always_inline enum hydns_reason hydns_parse_eth(struct hydns_cursor *c,
 		if (*proto != bpf_htons(ETH_P_8021Q) && *proto != bpf_htons(ETH_P_8021AD))
 			break;
 		if ((void *)(tag + 1) > c->end)
-			return HYDNS_R_NOT_IP;
+			return HYDNS_R_FRAME_CUT;
 		*proto = tag->proto;
 		c->pos = tag + 1;
 		q->l3_off += sizeof(*tag);
@@ -69,13 +69,16 @@ static __always_inline enum hydns_reason hydns_parse_ipv4(struct hydns_cursor *c
 	__u32 total;
 
 	if ((void *)(ip + 1) > c->end)
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_FRAME_CUT;
 	if (ip->protocol != IPPROTO_UDP)
 		return HYDNS_R_NOT_UDP;
 	total = bpf_ntohs(ip->tot_len);
-	if (*(__u8 *)ip != 0x45 || (ip->frag_off & ~bpf_htons(HYDNS_IP_DF)) ||
-	    total < sizeof(*ip) + sizeof(struct udphdr) || total > c->end - c->pos)
+	if (*(__u8 *)ip != 0x45)
 		return HYDNS_R_IP_UNUSUAL;
+	if (ip->frag_off & ~bpf_htons(HYDNS_IP_DF))
+		return HYDNS_R_FRAGMENT;
+	if (total < sizeof(*ip) + sizeof(struct udphdr) || total > c->end - c->pos)
+		return HYDNS_R_IP_LENGTH;
 	if (hydns_fold(hydns_sum_words(ip, sizeof(*ip) / 4)) != 0xffff)
 		return HYDNS_R_BAD_CHECKSUM;
 	hydns_map_ipv4(q->client.addr, ip->saddr);
@@ -93,22 +96,25 @@ static __always_inline enum hydns_reason hydns_parse_ipv6(struct hydns_cursor *c
 {
 	struct ipv6hdr *ip = c->pos;
 
-	if ((void *)(ip + 1) > c->end || *(__u8 *)ip >> 4 != 6)
+	if ((void *)(ip + 1) > c->end)
+		return HYDNS_R_FRAME_CUT;
+	if (*(__u8 *)ip >> 4 != 6)
 		return HYDNS_R_IP_UNUSUAL;
 	switch (ip->nexthdr) {
 	case IPPROTO_UDP:
 		break;
+	case IPPROTO_FRAGMENT:
+		return HYDNS_R_FRAGMENT;
 	case IPPROTO_HOPOPTS:
 	case IPPROTO_ROUTING:
-	case IPPROTO_FRAGMENT:
 	case IPPROTO_DSTOPTS:
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_EXTENSION_HEADER;
 	default:
 		return HYDNS_R_NOT_UDP;
 	}
 	*len = bpf_ntohs(ip->payload_len);
 	if (*len < sizeof(struct udphdr) || (long)(*len + sizeof(*ip)) > c->end - c->pos)
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_IP_LENGTH;
 	__builtin_memcpy(q->client.addr, &ip->saddr, 16);
 	__builtin_memcpy(q->service.addr, &ip->daddr, 16);
 	q->addr_sum = hydns_sum_words(&ip->saddr, 8);
@@ -123,8 +129,10 @@ static __always_inline enum hydns_reason hydns_parse_udp(struct hydns_cursor *c,
 {
 	struct udphdr *udp = c->pos;
 
-	if ((void *)(udp + 1) > c->end || bpf_ntohs(udp->len) != len)
-		return HYDNS_R_IP_UNUSUAL;
+	if ((void *)(udp + 1) > c->end)
+		return HYDNS_R_FRAME_CUT;
+	if (bpf_ntohs(udp->len) != len)
+		return HYDNS_R_UDP_LENGTH;
 	q->sport = udp->source;
 	q->service.port = udp->dest;
 	q->service.reserved = 0;

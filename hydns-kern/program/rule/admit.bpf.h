@@ -29,7 +29,7 @@ static __always_inline enum hydns_reason hydns_admit_service(struct hydns_query 
 
 	changes = bpf_map_lookup_elem(&hydns_changes, &zero);
 	if (!changes)
-		return HYDNS_R_NOT_SERVICE;
+		return HYDNS_R_NO_ENTRY;
 	as_of = ~*(const volatile __u64 *)changes;
 	if (known->changes != as_of || !hydns_same_service(&known->key, &q->service)) {
 		hydns_barrier(&known->changes);

@@ -513,7 +513,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	reply.ttls = HYDNS_RULE_TTLS(q->name_len, rule->answer_len);
 	hits = hydns_hits_here(q, rule);
 	if (!hits)
-		return HYDNS_R_MISS;
+		return HYDNS_R_NO_ENTRY;
 	/* The resolver turns by the query's id and the time, neither of which need be evenly spread: a client
 	 * may always use the same id. The answers from this rule are. */
 	hydns_hits_so_far(rule, hits, q);

@@ -96,8 +96,8 @@ static __always_inline __u32 hydns_bucket_handle(const struct hydns_bucket *b, _
 	return (__u32)found;
 }
 
-/* The query's rule, or NULL. */
-static __always_inline const struct hydns_rule *hydns_find(const struct hydns_query *q)
+/* 0 and the query's rule, or why there is none. */
+static __always_inline enum hydns_reason hydns_find(const struct hydns_query *q, const struct hydns_rule **found)
 {
 	__u32 mask = hydns_geometry.buckets - 1, fingerprint = hydns_fingerprint(q->hash);
 	__u32 bucket = hydns_bucket_first(q->hash, mask);
@@ -108,14 +108,16 @@ static __always_inline const struct hydns_rule *hydns_find(const struct hydns_qu
 		__u32 handle;
 
 		if (!b)
-			return NULL;
+			return HYDNS_R_NO_ENTRY;
 		handle = hydns_bucket_handle(b, fingerprint);
 		rule = handle ? hydns_slot(handle) : NULL;
-		if (rule && hydns_rule_matches(q, rule))
-			return rule;
+		if (rule && hydns_rule_matches(q, rule)) {
+			*found = rule;
+			return 0;
+		}
 		bucket = hydns_bucket_other(bucket, fingerprint, mask);
 	}
-	return NULL;
+	return HYDNS_R_MISS;
 }
 
 /* The 32-bit word of a rule in a row of lines, from line number first on. NULL: geometry is wrong. */
