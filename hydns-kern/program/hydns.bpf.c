@@ -19,8 +19,9 @@ static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct h
 {
 	enum hydns_reason r;
 
-	(r = hydns_parse(ctx, q)) || (r = hydns_admit_service(q)) || (r = hydns_admit_source(q)) ||
-		(r = hydns_dns_copy(ctx, q)) || (r = hydns_dns_header(q)) || (r = hydns_dns_question(q));
+	(r = hydns_parse(ctx, &q->packet)) || (r = hydns_admit_service(q)) || (r = hydns_admit_source(&q->packet)) ||
+		(r = hydns_dns_copy(ctx, q)) || (r = hydns_dns_header(&q->question)) ||
+		(r = hydns_dns_question(&q->question, q->packet.message_len));
 	return r;
 }
 
@@ -36,22 +37,22 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 
 	if (r)
 		return r;
-	cfg = bpf_map_lookup_elem(&hydns_authcfg, &q->authority);
-	page_map = bpf_map_lookup_elem(&hydns_pages, &q->authority);
+	cfg = bpf_map_lookup_elem(&hydns_authcfg, &q->question.authority);
+	page_map = bpf_map_lookup_elem(&hydns_pages, &q->question.authority);
 	if (!page_map)
 		return HYDNS_R_RESOLVER_GONE;
 	page = bpf_map_lookup_elem(page_map, &zero);
 	if (!cfg || !page)
 		return HYDNS_R_NO_ENTRY;
-	(r = hydns_dns_edns(q, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now)) ||
+	(r = hydns_dns_edns(&q->question, q->packet.message_len, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now)) ||
 		(r = hydns_admit_client(q, cfg));
 	if (r)
 		return r;
-	hydns_key(q);
-	r = hydns_find(q, &rule);
+	hydns_key(&q->question);
+	r = hydns_find(&q->question, &rule);
 	if (r)
 		return r;
-	if (q->capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
+	if (q->question.capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
 		return HYDNS_R_LETTER_CASE;
 	r = hydns_cookie(q, page, cfg->flags);
 	if (r)
@@ -67,17 +68,17 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
  * the tick's count is a load. A program that runs while the tick is being counted may keep the former tick's time
  * for this one.
  */
-static __always_inline __u64 hydns_now(struct hydns_query *q)
+static __always_inline __u64 hydns_now(struct hydns_cpu *cpu)
 {
 	__u64 tick = bpf_jiffies64();
 
 	if (hydns_fixed_now_ns)
 		return hydns_fixed_now_ns;
-	if (q->tick != tick) {
-		q->tick_ns = bpf_ktime_get_coarse_ns();
-		q->tick = tick;
+	if (cpu->tick != tick) {
+		cpu->tick_ns = bpf_ktime_get_coarse_ns();
+		cpu->tick = tick;
 	}
-	return *(volatile __u64 *)&q->tick_ns;
+	return *(volatile __u64 *)&cpu->tick_ns;
 }
 
 /* While there is no rule a resolver's queries cost next to nothing here. */
@@ -122,9 +123,9 @@ int hydns_xdp(struct xdp_md *ctx)
 	else if (*(const volatile __u32 *)paused)
 		reason = HYDNS_R_PAUSED;
 	else
-		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(q));
+		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu));
 	hydns_count(reason);
-	return reason == HYDNS_R_ANSWERED ? hydns_send(q) : hydns_action(reason);
+	return reason == HYDNS_R_ANSWERED ? hydns_send(&q->reply) : hydns_action(reason);
 }
 
 char _license[] SEC("license") = "GPL";

@@ -44,7 +44,7 @@ void program_set(const struct hydns_store_memory *m)
 
 const struct hydns_rule *program_find(unsigned on, const __u8 *name, __u8 len, __u16 qtype)
 {
-	struct hydns_query *q = &cpu[on];
+	struct hydns_question *q = &cpu[on].question;
 	const struct hydns_rule *rule;
 
 	q->name_len = len;
