@@ -13,6 +13,8 @@
 #include "hydns-kern/program/dns/cookie.bpf.h"
 #include "hydns-kern/program/rule/touched.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
+#include "hydns-kern/program/count.bpf.h"
+#include "hydns-kern/program/miss/miss.bpf.h"
 
 /* Stages 1 to 3: is this an ordinary query to a service? */
 static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct hydns_query *q)
@@ -90,26 +92,6 @@ static __always_inline bool hydns_nothing_to_find(void)
 	return meta && *(const volatile __u32 *)&meta->empty;
 }
 
-static __always_inline void hydns_count(__u32 reason)
-{
-	__u64 *n = bpf_map_lookup_elem(&hydns_stats, &reason);
-
-	if (n)
-		++*n;
-}
-
-/* What becomes of a packet that ends with this reason. */
-static __always_inline int hydns_action(enum hydns_reason reason)
-{
-	switch (reason) {
-#define HYDNS_REASON(name, action, of, text) case HYDNS_R_##name: return XDP_##action;
-#include "hydns/reasons.def"
-#undef HYDNS_REASON
-	default:
-		return XDP_PASS;
-	}
-}
-
 /* Frames of several buffers occur on links with a large MTU; queries are never among them. */
 SEC("xdp.frags")
 int hydns_xdp(struct xdp_md *ctx)
@@ -124,6 +106,8 @@ int hydns_xdp(struct xdp_md *ctx)
 		reason = HYDNS_R_PAUSED;
 	else
 		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu));
+	if (hydns_miss_stage && reason == HYDNS_R_MISS)
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS); /* returns when no program stands there */
 	hydns_count(reason);
 	return reason == HYDNS_R_ANSWERED ? hydns_send(&q->reply) : hydns_action(reason);
 }

@@ -1060,6 +1060,26 @@ static void test_ipv6_off(void **state)
 	kernel_close(k);
 }
 
+/* The program behind a tail call counts a miss, and nothing else comes to it. */
+static void test_miss_stage(void **state)
+{
+	struct kernel *k = open_with(&(struct kernel_options){ .miss_stage = true, .verbose = true });
+	struct answer a = { 0 };
+	struct frame f;
+
+	(void)state;
+	frame_query(&f, &plain);
+	expect_pass("no rule", k, &f, HYDNS_R_MISS);
+	answer_addresses(&a, 1, 300);
+	assert_true(kernel_publish(k, &plain, &a, 0, NULL));
+	frame_query(&f, &plain);
+	expect_frame("a rule, beside a miss program", k, &f, &plain, &a, 0, 0);
+	kernel_pause(k, true);
+	frame_query(&f, &plain);
+	expect_pass("paused", k, &f, HYDNS_R_PAUSED);
+	kernel_close(k);
+}
+
 /* All other tests hold the clock; here the program reads the kernel's. */
 static void test_real_clock(void **state)
 {
@@ -1120,7 +1140,7 @@ int main(void)
 		cmocka_unit_test(test_vlan),
 		cmocka_unit_test(test_ipv6_off),
 		cmocka_unit_test(test_real_clock),
-		cmocka_unit_test(test_verifier_budget),
+		cmocka_unit_test(test_verifier_budget), cmocka_unit_test(test_miss_stage),
 	};
 
 	return expect_run(tests);
