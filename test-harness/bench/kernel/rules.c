@@ -5,7 +5,7 @@
 #include <time.h>
 #include <arpa/inet.h>
 #include "hydns/cookie.h"
-#include "rules.h"
+#include "test-harness/bench/kernel/rules.h"
 
 #define TYPE_A        1
 #define TYPE_AAAA     28
