@@ -24,11 +24,12 @@ struct kernel_options {
 	bool real_clock;                  /* the program reads the kernel's clock, not NOW_NS */
 	__u32 capacity;                   /* rules; 0: a few */
 	bool verbose;                     /* print what the verifier counted */
+	bool miss_stage;                  /* queries without a rule go to the program behind a tail call */
 };
 
 /* NULL: *why says what the host lacks. */
 struct kernel *kernel_open(const struct kernel_options *o, const char **why);
-/* Instructions that the verifier processed; 0 unless opened with verbose. */
+/* Instructions that the verifier processed, of the program that took most; 0 unless opened with verbose. */
 unsigned kernel_verified(const struct kernel *k);
 void kernel_close(struct kernel *k);
 /* Instructions of this code and immediate value in the program as it was compiled. */

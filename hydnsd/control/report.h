@@ -30,7 +30,6 @@ struct hydnsd_ranked {
 	uint32_t handle;
 };
 uint32_t hydnsd_report_hottest(struct hydnsd *d, struct hydnsd_ranked *heap, uint32_t limit, int resolver);
-const char *hydnsd_reason_name(unsigned reason);
 #define HYDNSD_REPORT_LIMIT 10000
 
 #endif
