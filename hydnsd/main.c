@@ -78,6 +78,7 @@ static void housekeeping(void *arg)
 	hydnsd_rules_expire(d->rules, hydnsd_now_ns(), HYDNSD_EXPIRE_RULES);
 	hydnsd_authority_tick(d);
 	hydnsd_addresses_tick(d);
+	hydnsd_links_tick(d);
 	hydnsd_sources_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 }
@@ -104,7 +105,7 @@ static void each_second(void *arg)
 
 static void retry(void *arg)
 {
-	hydnsd_links_tick(arg);
+	hydnsd_links_retry(arg);
 }
 
 static int turn(void *arg)
