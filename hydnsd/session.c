@@ -638,13 +638,15 @@ static bool dear(const struct hydnsd_session *s, uint32_t type, bool has_fds)
 static bool must_rest(struct hydnsd_session *s)
 {
 	const struct hydnsd_options *o = &s->daemon->options;
-	uint64_t now = hydnsd_now_ms(), wait = hydnsd_accounts_take(&s->daemon->sessions->accounts, s->uid, o->plugin_burst,
-								    hydnsd_tokens_each_ms(o->plugin_rate), now);
+	uint64_t now = hydnsd_now_ns(), wait_ms;
 
-	if (!wait)
+	wait_ms = (hydnsd_accounts_take(&s->daemon->sessions->accounts, s->uid, o->plugin_burst,
+					hydnsd_tokens_each_ns(o->plugin_rate), now) + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS;
+	if (!wait_ms)
 		return false;
 	s->daemon->reached.plugin_rate++;
-	s->rest_until_ms = now + wait;
+	s->rest_until_ms = now / HYDNSD_NS_PER_MS + wait_ms;
+	s->since_ms += wait_ms;        /* its HELLO may be what waits */
 	return true;
 }
 
@@ -791,7 +793,7 @@ static void drop_silent(void *arg)
 	hydnsd_porters_tick();
 	watch_listeners(d);
 	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next) {
-		if (!s->dead && s->authority < 0 && now - s->since_ms > HELLO_WITHIN_MS)
+		if (!s->dead && s->authority < 0 && now > s->since_ms + HELLO_WITHIN_MS)
 			hydnsd_session_end(s, "no HELLO");
 		if (!s->dead && s->asked_ms && now - s->asked_ms > DELIVERY_MS)
 			hydnsd_session_end(s, "its descriptors block whoever takes them");
