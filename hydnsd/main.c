@@ -100,6 +100,7 @@ static void sweep(void *arg)
 static void each_second(void *arg)
 {
 	hydnsd_activity_tick(arg);
+	hydnsd_control_tick(arg);
 	feed_watchdog();
 }
 

@@ -4,7 +4,11 @@
 import contextlib
 import json
 import os
+import resource
+import select
 import signal
+import socket
+from pathlib import Path
 
 from conftest import kernel_path
 
@@ -46,6 +50,35 @@ def test_bounds_are_options(world):
             text = p.daemon.ctl("stats").stdout
             assert all(name in text for name in reached(p))
             assert json.loads(p.daemon.ctl("stats", "--json").stdout)["bounds"]["plugin-connections-per-user"] == 25
+
+
+def held_back(pid):
+    """How many of a process's descriptors are in its epoll sets without being looked at for what comes."""
+    held = 0
+    for info in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):      # closed meanwhile
+            watched = [line.split() for line in info.read_text().splitlines() if line.startswith("tfd:")]
+            held += sum(not int(words[3], 16) & select.EPOLLIN for words in watched)
+    return held
+
+
+def test_without_descriptors_others_wait(world):
+    """Whom hydnsd has no descriptor for is not tried again and again, but later."""
+    with kernel_path(world) as p, contextlib.ExitStack() as stack:
+        pid = p.daemon.program.popen.pid
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        assert held_back(pid) == 0
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (0, limits[1]))
+        client = stack.enter_context(PluginClient(p.daemon.plugin_socket))
+        send_hello(client)
+        wait_until(lambda: held_back(pid) == 1, SOON, "the plugin socket not to be looked at")
+        operator = stack.enter_context(socket.socket(socket.AF_UNIX))
+        operator.connect(str(p.daemon.control_socket))
+        wait_until(lambda: held_back(pid) == 2, SOON, "the control socket not to be looked at, either")
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        assert client.receive()[0] == "WELCOME"
+        assert p.daemon.call({"cmd": "status"})["plugin_connections"] == 2
+        assert held_back(pid) == 0
 
 
 def send_hello(client):
