@@ -250,7 +250,8 @@ static void drop_fds(struct hydns_channel_message *m)
 	}
 }
 
-/* The only message that comes unasked: what a hydnsd that ends has counted. */
+/* The only message that comes unasked: what a hydnsd that ends has counted; or, from the next one before its WELCOME, what the
+ * program has counted meanwhile. */
 static bool last_counts(struct link *l)
 {
 	if (l->in.head.type != HYDNS_MSG_COUNTS || l->in.head.seq != 0 || l->in.head.len != sizeof(struct hydns_counts))
