@@ -112,3 +112,16 @@ def test_who_has_to_rest_is_not_silent(world):
             for client in clients:
                 send_hello(client)
             assert [client.receive()[0] for client in clients] == ["WELCOME"] * 9
+
+
+def test_who_has_said_goodbye_is_not_silent(world):
+    """It may say HELLO again, and has as long for it as one that has just connected. Who never said HELLO is dropped at a
+    tick, so that the end of one that connected later shows that another tick has passed."""
+    with kernel_path(world) as p, PluginClient(p.daemon.plugin_socket, timeout=SOON).register() as client, \
+            PluginClient(p.daemon.plugin_socket, timeout=SOON) as silent:
+        assert not select.select([silent.socket], [], [], 1.5)[0]
+        with PluginClient(p.daemon.plugin_socket, timeout=SOON) as later:
+            assert silent.receive()[0] == "REFUSED"
+            assert client.call("BYE")[0] == "ACK"
+            assert later.receive()[0] == "REFUSED"
+            client.register()
