@@ -2,6 +2,7 @@
 """What the tests rest on: runs of the harness clean up, modules begin as the world began, attempts are judged, and the check
 counts every test of every run."""
 
+import ctypes
 import os
 import re
 import signal
@@ -16,10 +17,11 @@ from pathlib import Path
 import pytest
 from pyroute2 import netns
 
-from harness.attempts import TRIES, Inconclusive, until_conclusive
-from harness.client import ask
+from harness.attempts import HELD_UP, TRIES, Inconclusive, Ticks, until_conclusive
+from harness.client import ask, must_ask, must_exchange, query
 from harness.hogs import hogs
 from harness.lab import RELAY, records
+from harness.network import SERVICE
 from harness.process import Program
 from harness.run import RUNS, SOON, HarnessError, clean, start_time, wait_until
 
@@ -112,25 +114,53 @@ def attempts(outcomes, longest):
         if isinstance(outcome, Inconclusive):
             raise outcome
         if isinstance(outcome, float):
-            pace.last -= outcome
+            stand_still(outcome)
             pace.look()
             raise AssertionError("wrong")
         return outcome
     return until_conclusive(attempt, longest), len(left)
 
 
+def stand_still(seconds):
+    """No thread of this process runs meanwhile: a call that keeps the interpreter's lock."""
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+
+
 def test_an_attempt_is_repeated_when_it_shows_nothing():
     assert attempts(["done", "more"], 9.0) == ("done", 1)
-    assert attempts([Inconclusive("late"), 0.05, "done"], 0.02) == ("done", 0)
-    with pytest.raises(HarnessError, match="none of .* the last: late"):
+    with pytest.warns(UserWarning, match="attempt [12] of") as told:
+        assert attempts([Inconclusive("late"), 3 * HELD_UP, "done"], HELD_UP) == ("done", 0)
+    assert ["late" in str(told[0].message), "stood still" in str(told[1].message)] == [True, True]
+    with pytest.warns(UserWarning), pytest.raises(HarnessError, match="none of .* the last: late"):
         attempts([Inconclusive("late")] * TRIES, 9.0)
 
 
 def test_an_attempt_that_fails_in_time_fails():
     with pytest.raises(AssertionError, match="wrong"):
         attempts([0.0, "done"], 9.0)
-    with pytest.raises(AssertionError, match="wrong"):
+    with pytest.warns(UserWarning), pytest.raises(AssertionError, match="wrong"):
         attempts([Inconclusive("late"), 0.0, "done"], 9.0)
+
+
+def test_a_program_that_is_slow_is_no_machine_that_stands_still():
+    """A gap while everybody else went on is what is asked that keeps us waiting."""
+    def attempt(number, pace):
+        pace.look()
+        with Ticks() as ticks:
+            subprocess.run(["sleep", "0.4"], check=True)
+        pace.look()
+        if ticks.longest() > HELD_UP:
+            raise Inconclusive("the machine has stood still meanwhile")
+        raise AssertionError("slow")
+    with pytest.raises(AssertionError, match="slow"):
+        until_conclusive(attempt, 0.2)
+
+
+@pytest.mark.parametrize("asks", (must_ask, must_exchange))
+def test_a_query_without_a_reply_is_named(world, asks):
+    question = query("www.lab.example").to_wire() if asks is must_exchange else "www.lab.example"
+    with pytest.raises(HarnessError, match="no reply"):
+        asks(world.network.client1, SERVICE[4], question, timeout=0.2)
 
 
 # -- processes side by side -------------------------------------------------------------------------------------------------
