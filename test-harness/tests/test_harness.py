@@ -23,6 +23,7 @@ from harness.hogs import hogs
 from harness.lab import RELAY, records
 from harness.network import SERVICE
 from harness.process import Program
+from harness.relay import Relay, everything
 from harness.run import RUNS, SOON, HarnessError, clean, start_time, wait_until
 
 HARNESS = Path(__file__).resolve().parent.parent
@@ -63,9 +64,14 @@ def test_a_module_begins_as_the_world_began(world):
     (world.run.dir / "named" / "journal").touch()
     world.rewrite_lab(records(55))
     world.relay.delay = 0.1
+    with Relay(world.network.resolver, "10.53.0.79", SERVICE[4]):
+        pass
     assert address() == "192.0.2.55" and world.network.resolver.xdp_attached("r1") and any(daemon.pins.iterdir())
+    world.relay.loses = everything
     world.begin_anew()
     assert address() == "192.0.2.1" and world.relay.delay == 0.0
+    with Relay(world.network.resolver, "10.53.0.79", SERVICE[4]):
+        pass
     assert not left.running() and set(world.run.dir.iterdir()) < before
     assert not daemon.pins.exists()
     wait_until(lambda: not world.network.resolver.xdp_attached("r1"), SOON, "the program to be off the link")
