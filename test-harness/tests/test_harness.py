@@ -3,6 +3,8 @@
 counts every test of every run."""
 
 import ctypes
+import importlib.machinery
+import importlib.util
 import os
 import re
 import signal
@@ -241,6 +243,30 @@ def test_check_names_what_has_failed(tmp_path, said, name):
     (tmp_path / "Makefile").write_text(f'check:\n\t@echo "{said}"; echo "# PASS:  1"; exit 1\n')
     done = subprocess.run([HARNESS / "check", tmp_path, "units"], capture_output=True, text=True)
     assert done.returncode == 1 and f"\nnot passed: {name}\n1 passed, 1 failed\n" in done.stdout
+
+
+@pytest.fixture
+def check():
+    """The program as a module."""
+    loader = importlib.machinery.SourceFileLoader("check", str(HARNESS / "check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_check_names_faults_that_survive(check):
+    """By mutate's last line."""
+    count = check.mutation_count("[12/12] killed\n10 of 12 faults killed in 80 s; not: one-fault (survived), another (hung)\n")
+    assert (count.passed, count.failed, count.names) == (10, 2, ["fault one-fault (survived)", "fault another (hung)"])
+    count = check.mutation_count("12 of 12 faults killed in 80 s\n")
+    assert (count.passed, count.failed, count.names) == (12, 0, [])
+
+
+def test_check_needs_no_more_memory_than_there_is(check):
+    assert check.processes_at_once(2, 64 * check.WORLD_KIB) == 4
+    assert check.processes_at_once(16, 4 * check.WORLD_KIB + 1) == 4
+    assert check.processes_at_once(2, check.WORLD_KIB // 2) == 1
+    assert check.available_kib() > 0
 
 
 @pytest.mark.parametrize("words", (["--times", "0"], ["--hogs", "2"], ["--times", "x"]), ids=" ".join)
