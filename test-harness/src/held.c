@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * held: what hold is tried on. Its main thread calls main_place() all the time, and counts signals (SIGRTMIN) until a SIGTERM;
- * then it prints how many there were. Says "ready" when it does so. Other threads start their own successors, call thread_place(), and end.
+ * then it prints how many there were. Says "ready" when it does so. Other threads start their own successors, call
+ * thread_place(), and end.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

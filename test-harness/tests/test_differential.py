@@ -340,7 +340,15 @@ def test_a_difference_is_recorded(world, pair, tmp_path):
         recorder.note(Found(Difference("TTL", "to be recorded"), asked, "phase", "", False))
         for thread in recorder.threads:
             thread.join(30)
+            assert not thread.is_alive(), "the record has not come to its end"
         recorded = {file.name: file.read_text() for file in (tmp_path / "seed-s-1").iterdir()}
+        # what cannot be had leaves the rest
+        recorder.note(Found(Difference("TTL", "without times"), asked._replace(sent=()), "phase", "", False))
+        recorder.threads[-1].join(30)
+        assert not recorder.threads[-1].is_alive()
+        partly = {file.name: file.read_text() for file in (tmp_path / "seed-s-2").iterdir()}
+    assert partly["difference"].startswith("not to be had: IndexError") and name in partly["cache-under-test"]
+    assert partly.keys() == recorded.keys()
     assert name in recorded["cache-under-test"] and name in recorded["cache-reference"]
     assert recorded["authority"].count(ANSWER) >= 2, recorded["authority"]
     assert "got -" in recorded["difference"] and "(zone: 300)" in recorded["difference"]
@@ -389,8 +397,8 @@ def test_an_altered_rule_is_found(world, pair):
                          ids=("unbound", "bind", "bind-authoritative"))
 def test_short_run(tmp_path, server):
     """All phases, 100,000 queries or as many as it says, thousands of them answered in the kernel, no difference."""
-    done = subprocess.run([sys.executable, TESTER, "--quick", "--kernel-share", "0", "--until-found", "1", *server, "--json", tmp_path / "figures.json"],
-                          capture_output=True, text=True)
+    done = subprocess.run([sys.executable, TESTER, "--quick", "--kernel-share", "0", "--until-found", "1", *server,
+                           "--json", tmp_path / "figures.json"], capture_output=True, text=True)
     print(done.stdout[-8000:])
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     figures = json.loads((tmp_path / "figures.json").read_text())
