@@ -69,10 +69,12 @@ class World:
         self.relay = stack.enter_context(Relay(authority, lab.RELAY, lab.LAB))
 
     def begin_anew(self):
-        """As the world began, for tests that know nothing of those before them: the authority's data and times, and no files,
-        programs or pins but its own. Needs the lab; nothing else may be running."""
+        """As the world began, for tests that know nothing of those before them: the authority's data and how its relay behaves,
+        and no files, programs or pins but its own. Whoever changes addresses, routes, links or hop limits undoes that himself;
+        the authority's serial goes on. Needs the lab; nothing else may be running."""
         self.run.forget()
-        self.relay.delay, self.relay.change = 0.0, bytes
+        self.relay.behave()
+        self.relay.asked.clear()
         if not self.lab.is_original():
             self.rewrite_lab(lab.records())
 
