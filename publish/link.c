@@ -270,8 +270,8 @@ static int late(struct link *l, uint64_t *deadline)
 	return 0;
 }
 
-/* The reply of this type is in l->in. -EREFUSED stands for REFUSED, its text in l->in; -ECANCELED: nothing was sent, for
- * only goodbye is said any more. */
+/* The reply of this type is in l->in. -EREFUSED stands for REFUSED, its text in l->in; -ECANCELED: nothing was sent, and fd
+ * not looked at, for only goodbye is said any more. */
 #define EREFUSED ECONNREFUSED
 static int call(struct link *l, uint32_t type, const void *payload, size_t len, const int *fd, unsigned fds,
 		uint32_t reply, uint32_t timeout_ms)
@@ -443,12 +443,13 @@ static int send_services(struct link *l)
 /* One after the other, until one is refused again: mostly they have a common cause, which costs one message then. */
 static int retry_services(struct link *l)
 {
-	size_t left = l->refusals ? l->p->services : 0;
+	const size_t n = l->p->services;       /* as this begins: whoever leaves meanwhile closes them, see call() */
+	size_t left = l->refusals ? n : 0;
 	int error = 0;
 
 	if (!left || hydns_mono_ns() < l->retry_ns)
 		return 0;
-	for (; left-- && !error; l->next_service = (l->next_service + 1) % l->p->services) {
+	for (; left-- && !error; l->next_service = (l->next_service + 1) % n) {
 		if (!l->refused[l->next_service])
 			continue;
 		error = send_service(l, l->next_service);

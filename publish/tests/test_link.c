@@ -466,6 +466,48 @@ static void leaves_whatever_the_link_does(void **state)
 	peer_stop(&w->peer);
 }
 
+/* Not even one that was never started, as when there is no thread to be had. */
+static void no_socket_is_held_after_leaving(void **state)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct world *w = *state;
+	int fd = bound_socket(&at);
+
+	assert_int_equal(hydns_publish_add_service(w->p, fd), 0);
+	close(fd);
+	assert_int_equal(bound_socket(&at), -1);
+	hydns_publish_leave(w->p, NULL, NULL);
+	fd = bound_socket(&at);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* With a hydnsd that hangs just then: the list of addresses empties while it is gone through. */
+static void leaves_while_an_address_is_tried_again(void **state)
+{
+	struct sockaddr_in6 at[2] = { { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT },
+				      { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT } };
+	struct world *w = *state;
+
+	for (int i = 0; i < 2; i++) {
+		int fd = bound_socket(&at[i]);
+
+		assert_int_equal(hydns_publish_add_service(w->p, fd), 0);
+		close(fd);
+	}
+	atomic_store(&w->peer.mood, PEER_OCCUPIED);
+	start_both(w);
+	assert_int_equal(w->peer.services, 1);
+	assert_true(log_has("hydnsd refused a listening address: another resolver has this address"));
+	assert_true(BECOMES(atomic_load(&w->peer.retries)));
+	hydns_publish_leave(w->p, gone, NULL);
+	hydns_publish_gone(w->p);
+	hydns_publish_stop(w->p);
+	w->p = NULL;
+	assert_int_equal(times_gone, 1);
+	peer_stop(&w->peer);
+}
+
 static void reconnects(void **state)
 {
 	struct world *w = *state;
@@ -1648,7 +1690,8 @@ int main(void)
 		LEAVING(one_grace_period_is_enough), LEAVING(one_that_is_closed_waits_no_more),
 		LEAVING(one_that_withdrew_all_is_not_closed), LEAVING(a_reload_waits_for_nothing),
 		LEAVING(a_successor_goes_on_with_the_tables), LEAVING(a_successor_that_fails_takes_nothing),
-		LEAVING(leaves_whatever_the_link_does), TEST(reconnects),
+		LEAVING(leaves_whatever_the_link_does), LEAVING(no_socket_is_held_after_leaving),
+		LEAVING(leaves_while_an_address_is_tried_again), TEST(reconnects),
 		TEST(refusal_is_told), TEST(half_an_access_list_is_none), TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
 		TEST(the_first_offer_begins_to_watch),
 		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl),
