@@ -333,6 +333,7 @@ static int take_page(struct link *l, const struct hydns_welcome *w, int map_fd)
 	if (error)
 		return error;
 	hydns_requests_new_page(&l->p->requests);
+	hydns_owed_forget(&l->p->owed);
 	hydns_pages_tell_tai(l->p->pages, hydns_tai_offset());
 	hydns_secrets_tell(&l->p->secrets, l->p->pages);
 	atomic_fetch_add(&l->p->session, 1);

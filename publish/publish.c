@@ -417,17 +417,17 @@ static bool suspend_and_wait(struct hydns_publish *p, const struct hydns_request
 {
 	const struct hydns_withdraw *w = &q->withdraw;
 	uint32_t place = w->scope == HYDNS_SCOPE_NAME ? place_of(p, w->name, w->name_len) : HYDNS_OWED_ALL;
-	uint32_t suspension;
+	struct hydns_suspension in;
 
 	if (q->state != HYDNS_REQUEST_FAILED || w->scope == HYDNS_SCOPE_ALL || hydns_publish_dead(p) ||
-	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, w, place))
+	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, w, place, &in))
 		return false;
 	hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
-	if (hydns_owed_quiet(&p->owed, &suspension))
+	if (in.quiet)
 		return true;
 	grace(p);
 	if (place == HYDNS_OWED_ALL)
-		hydns_owed_quieten(&p->owed, suspension);
+		hydns_owed_quieten(&p->owed, in.number);
 	return true;
 }
 
