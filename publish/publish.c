@@ -371,6 +371,14 @@ static void kill_and_wait(struct hydns_publish *p)
 		atomic_store(&p->settled_in, interval);
 }
 
+/* The link threads of both have done with their formers. */
+void hydns_publish_take_along(struct hydns_publish *p, struct hydns_publish *other)
+{
+	while (p->former)
+		p = p->former;
+	p->former = other;
+}
+
 void hydns_publish_former_gone(struct hydns_publish *p)
 {
 	if (p->former)
@@ -387,7 +395,7 @@ void hydns_publish_stop(struct hydns_publish *p)
 		/* Again: the link thread may have been about to change pages. */
 		hydns_pages_beat(p->pages, 0);
 	}
-	hydns_publish_stop(p->former);         /* whose successor was never started */
+	hydns_publish_stop(p->former);         /* whose successor was never started, or that was taken along */
 	destroy(p);
 }
 

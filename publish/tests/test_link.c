@@ -378,6 +378,34 @@ static void succeed(struct world *w, const struct hydns_publish_options *o)
 	assert_true(connected(w));
 }
 
+/* A resolver that had two and goes on with one. */
+static void a_successor_ends_all_that_it_is_given(void **state)
+{
+	struct world *w = *state;
+	struct hydns_publish_options o = world_options(w);
+	struct hydns_publish *former[2] = { w->p, hydns_publish_new(&o) };
+	unsigned descriptors;
+
+	peer_start(&w->peer);
+	for (int i = 0; i < 2; i++) {
+		w->p = former[i];
+		assert_int_equal(hydns_publish_start(w->p), 0);
+		assert_true(connected(w));
+		if (i == 0)
+			descriptors = open_descriptors();
+		hydns_publish_leave(w->p, NULL, NULL);
+		hydns_publish_gone(w->p);
+	}
+	hydns_publish_take_along(former[0], former[1]);
+	w->p = hydns_publish_succeed(&o, former[0]);
+	w->t = hydns_publish_thread(w->p, 0);
+	assert_int_equal(hydns_publish_start(w->p), 0);
+	assert_true(connected(w));
+	assert_int_equal(atomic_load(&w->peer.byes_before), 2);
+	assert_true(open_descriptors() < descriptors);
+	peer_stop(&w->peer);
+}
+
 /* It makes no new ones, which would take a reload tens of milliseconds. What was hot is so at once, and is offered anew
  * although the former has just offered the same. */
 static void a_successor_goes_on_with_the_tables(void **state)
@@ -1719,7 +1747,7 @@ int main(void)
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along),
 		LEAVING(one_grace_period_is_enough), LEAVING(one_that_is_closed_waits_no_more),
 		LEAVING(one_that_withdrew_all_is_not_closed), LEAVING(a_reload_waits_for_nothing),
-		LEAVING(a_successor_goes_on_with_the_tables), LEAVING(a_successor_that_fails_takes_nothing),
+		LEAVING(a_successor_ends_all_that_it_is_given), LEAVING(a_successor_goes_on_with_the_tables), LEAVING(a_successor_that_fails_takes_nothing),
 		LEAVING(leaves_whatever_the_link_does), LEAVING(no_socket_is_held_after_leaving),
 		LEAVING(leaves_while_an_address_is_tried_again), TEST(reconnects),
 		TEST(refusal_is_told), TEST(half_an_access_list_is_none), TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
