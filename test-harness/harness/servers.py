@@ -333,6 +333,11 @@ class Hydnsd(Restartable):
     def reasons(self):
         return self.call({"cmd": "stats"})["reasons"]
 
+    def offers(self):
+        """How many answers the connected resolvers have offered: each is counted before the reply that it was made of is sent,
+        whenever a rule comes of it."""
+        return sum(r["offered"] for r in self.call({"cmd": "stats"})["resolvers"])
+
     def resolver_ready(self):
         status = self.try_call({"cmd": "status"})
         return bool(status) and any(r["state"] == "ready" for r in status["resolvers"])
