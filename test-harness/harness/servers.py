@@ -334,8 +334,8 @@ class Hydnsd(Restartable):
         return self.call({"cmd": "stats"})["reasons"]
 
     def offers(self):
-        """How many answers the connected resolvers have offered: each is counted before the reply that it was made of is sent,
-        whenever a rule comes of it."""
+        """How many answers the connected resolvers have offered, whenever rules come of them: BIND's plugin counts each before
+        the reply is sent."""
         return sum(r["offered"] for r in self.call({"cmd": "stats"})["resolvers"])
 
     def resolver_ready(self):
