@@ -46,6 +46,7 @@ struct link {
 	uint32_t retry_ms;               /* pause between two trials */
 	uint64_t retry_ns;               /* time of the next */
 	uint32_t notes_told;             /* that of the notes */
+	bool ready;                      /* the session is, or was until now; p->ready ends before it when somebody leaves */
 	bool lost;                       /* the connection, and the operator was told so */
 	bool leaving;                    /* towards a goodbye: the end of the thread no longer cuts waits short */
 	struct change_watch {            /* per resolver thread: its CHANGED frames */
@@ -718,8 +719,10 @@ static int serve(struct link *l)
 /* error: the connection was lost by it; 0: it was not, or there was none. */
 static void close_session(struct link *l, int error)
 {
-	bool was_ready = atomic_exchange(&l->p->ready, false);
+	bool was_ready = l->ready;
 
+	l->ready = false;
+	atomic_store(&l->p->ready, false);
 	hydns_requests_accept(&l->p->requests, false);
 	if (was_ready)
 		atomic_fetch_add(&l->p->interval, 1);
@@ -741,6 +744,7 @@ static int run_session(struct link *l)
 
 	atomic_fetch_add(&l->p->interval, 1);
 	hydns_requests_accept(&l->p->requests, true);
+	l->ready = true;
 	atomic_store(&l->p->ready, true);
 	l->lost = false;
 	tell(l, HYDNS_LOG_INFO, "connected to hydnsd at %s", l->p->o.socket);

@@ -277,6 +277,20 @@ static void one_that_is_closed_waits_no_more(void **state)
 	peer_stop(&w->peer);
 }
 
+/* Times with hydnsd and without it go on taking turns. */
+static void one_that_is_closed_loses_hydnsd(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	hydns_publish_close(w->p);
+	lose_hydnsd(w);
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	assert_int_equal(atomic_load(&w->p->interval) % 2, 1);
+	peer_stop(&w->peer);
+}
+
 /* What is withdrawn need not be withdrawn again; but offers go on after that. */
 static void one_that_withdrew_all_is_not_closed(void **state)
 {
@@ -1746,22 +1760,25 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along),
 		LEAVING(one_grace_period_is_enough), LEAVING(one_that_is_closed_waits_no_more),
-		LEAVING(one_that_withdrew_all_is_not_closed), LEAVING(a_reload_waits_for_nothing),
-		LEAVING(a_successor_ends_all_that_it_is_given), LEAVING(a_successor_goes_on_with_the_tables), LEAVING(a_successor_that_fails_takes_nothing),
+		TEST(one_that_is_closed_loses_hydnsd), LEAVING(one_that_withdrew_all_is_not_closed),
+		LEAVING(a_reload_waits_for_nothing), LEAVING(a_successor_ends_all_that_it_is_given),
+		LEAVING(a_successor_goes_on_with_the_tables), LEAVING(a_successor_that_fails_takes_nothing),
 		LEAVING(leaves_whatever_the_link_does), LEAVING(no_socket_is_held_after_leaving),
-		LEAVING(leaves_while_an_address_is_tried_again), TEST(reconnects),
-		TEST(refusal_is_told), TEST(half_an_access_list_is_none), TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
-		TEST(the_first_offer_begins_to_watch),
-		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl),
-		TEST(changes_of_what_is_left_out_are_told), TEST(zone_changes),
-		TEST(full_ring_drops), TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), 
-		TEST(loss_suspends_rules), TEST(loss_marks_all_that_waits),
-		TEST(a_broken_ring_suspends_all), TEST(hanging_marks_what_waits), TEST(loss_alone_suspends_nothing), TEST(changes_wait_for_hydnsd),
-		TEST(renewals_wait_while_there_is_room), TEST(a_flush_outlives_suspension),
-		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_takes_its_own_reply_alone), TEST(a_step_of_the_wall_clock_ends_all), TEST(withdraw_survives_a_dying_hydnsd), LEAVING(withdrawals_wait_for_hydnsd), LEAVING(a_new_page_owes_nothing),
-		TEST(concurrent_withdrawals),
-		TEST(secrets_are_told), TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts),
-		TEST(counts_never_fall), TEST(notes_follow), TEST(says_why_it_does_not_offer), TEST(loss_is_told_once),
+		LEAVING(leaves_while_an_address_is_tried_again), TEST(reconnects), TEST(refusal_is_told),
+		TEST(half_an_access_list_is_none), TEST(offers_what_is_hot), TEST(does_not_repeat_offers),
+		TEST(counts_before_the_answer), TEST(the_first_offer_begins_to_watch), TEST(asks_for_renewed),
+		TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl),
+		TEST(changes_of_what_is_left_out_are_told), TEST(zone_changes), TEST(full_ring_drops),
+		TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up),
+		TEST(change_before_the_offer_is_seen), TEST(loss_suspends_rules), TEST(loss_marks_all_that_waits),
+		TEST(a_broken_ring_suspends_all), TEST(hanging_marks_what_waits), TEST(loss_alone_suspends_nothing),
+		TEST(changes_wait_for_hydnsd), TEST(renewals_wait_while_there_is_room),
+		TEST(a_flush_outlives_suspension), TEST(withdraws), TEST(withdraw_times_out),
+		TEST(withdraw_takes_its_own_reply_alone), TEST(a_step_of_the_wall_clock_ends_all),
+		TEST(withdraw_survives_a_dying_hydnsd), LEAVING(withdrawals_wait_for_hydnsd),
+		LEAVING(a_new_page_owes_nothing), TEST(concurrent_withdrawals), TEST(secrets_are_told),
+		TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts), TEST(counts_never_fall),
+		TEST(notes_follow), TEST(says_why_it_does_not_offer), TEST(loss_is_told_once),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);
