@@ -86,6 +86,9 @@ void hydns_publish_gone(struct hydns_publish *p);
  * former before it connects. When NULL is returned the former is still the caller's.
  */
 struct hydns_publish *hydns_publish_succeed(const struct hydns_publish_options *o, struct hydns_publish *former);
+/* Both have left, and _gone() has returned for them: whoever stops p, as its successor's link thread does, stops other as
+ * well. */
+void hydns_publish_take_along(struct hydns_publish *p, struct hydns_publish *other);
 /* Before _start(): returns when no kernel answer of the former one is sent any more. */
 void hydns_publish_former_gone(struct hydns_publish *p);
 

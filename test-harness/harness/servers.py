@@ -334,6 +334,11 @@ class Hydnsd(Restartable):
     def reasons(self):
         return self.call({"cmd": "stats"})["reasons"]
 
+    def offers(self):
+        """How many answers the connected resolvers have offered, whenever rules come of them: BIND's plugin counts each before
+        the reply is sent."""
+        return sum(r["offered"] for r in self.call({"cmd": "stats"})["resolvers"])
+
     def resolver_ready(self):
         status = self.try_call({"cmd": "status"})
         return bool(status) and any(r["state"] == "ready" for r in status["resolvers"])
