@@ -487,6 +487,7 @@ static bool on_bye(struct hydnsd_session *s, const struct message *m)
 	bool sent = hydnsd_session_acknowledge(s, m->head.seq);
 
 	s->authority = -1;
+	s->since_ms = hydnsd_now_ms();  /* the next HELLO has as long as the first */
 	close_rings(s);
 	hydnsd_authority_release(s->daemon, i, "it said goodbye");
 	return sent;
