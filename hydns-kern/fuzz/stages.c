@@ -29,6 +29,7 @@ static struct hydns_authority_config config;
 static struct hydns_authority_page page = { .epoch = 1, .heartbeat_ns = NOW_NS };
 static __u64 changes;
 static __u32 paused, allow = HYDNS_ACL_ALLOW;
+static struct hydns_bucket no_rules;
 static struct hydns_service service = { .authority = STAGES_AUTHORITY };
 
 static void *bpf_map_lookup_elem(void *map, const void *key)
@@ -50,7 +51,9 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 		return &page;
 	if (map == &hydns_acls || map == &allow)
 		return &allow;
-	return NULL; /* the index: no rules */
+	if (map == &hydns_index)
+		return &no_rules;
+	return NULL;
 }
 
 static __u64 bpf_ktime_get_coarse_ns(void)
@@ -92,40 +95,40 @@ static void report(struct stages_outcome *out)
 {
 	const struct hydns_query *q = &scratch;
 
-	out->ipv6 = q->ipv6;
-	out->edns = q->edns;
-	out->ad = q->ad;
-	memcpy(out->client, q->client.addr, sizeof(out->client));
-	memcpy(out->service, q->service.addr, sizeof(out->service));
-	out->client_port = bpf_ntohs(q->sport);
-	out->service_port = bpf_ntohs(q->service.port);
-	out->message_off = q->dns_off;
-	out->message_len = q->message_len;
-	out->qtype = bpf_ntohs(q->qtype);
-	out->edns_size = q->edns_size;
-	out->variant = q->variant;
-	out->name_len = q->name_len;
-	memcpy(out->name, q->name, (q->name_len + 7) / 8 * 8);
-	out->hash = q->hash;
-	out->name_sum = hydns_fold(q->name_sum);
-	out->addr_sum = hydns_fold(q->addr_sum);
+	out->ipv6 = q->packet.ipv6;
+	out->edns = q->question.edns;
+	out->ad = q->question.ad;
+	memcpy(out->client, q->packet.client.addr, sizeof(out->client));
+	memcpy(out->service, q->packet.service.addr, sizeof(out->service));
+	out->client_port = bpf_ntohs(q->packet.sport);
+	out->service_port = bpf_ntohs(q->packet.service.port);
+	out->message_off = q->packet.dns_off;
+	out->message_len = q->packet.message_len;
+	out->qtype = bpf_ntohs(q->question.qtype);
+	out->edns_size = q->question.edns_size;
+	out->variant = q->question.variant;
+	out->name_len = q->question.name_len;
+	memcpy(out->name, q->question.name, (q->question.name_len + 7) / 8 * 8);
+	out->hash = q->question.hash;
+	out->name_sum = hydns_fold(q->question.name_sum);
+	out->addr_sum = hydns_fold(q->packet.addr_sum);
 }
 
 void stages_run(uint8_t *frame, size_t len, const struct stages_settings *s, uint8_t fill,
 		struct stages_outcome *out)
 {
 	struct xdp_md ctx = { .data = (unsigned long)frame, .data_end = (unsigned long)frame + len };
-	const size_t unread = sizeof(scratch) - offsetof(struct hydns_query, message);
+	const size_t unread = sizeof(scratch) - offsetof(struct hydns_query, question.message);
 
 	set(s);
-	ASAN_UNPOISON_MEMORY_REGION(scratch.message, unread);
+	ASAN_UNPOISON_MEMORY_REGION(scratch.question.message, unread);
 	memset(&scratch, fill, sizeof(scratch));
 	memset(counted, 0, sizeof(counted));
-	ASAN_POISON_MEMORY_REGION(scratch.message, unread);
+	ASAN_POISON_MEMORY_REGION(scratch.question.message, unread);
 	memset(out, 0, sizeof(*out));
 	out->action = hydns_xdp(&ctx);
 	out->reason = reason_counted();
-	ASAN_UNPOISON_MEMORY_REGION(scratch.message, unread);
+	ASAN_UNPOISON_MEMORY_REGION(scratch.question.message, unread);
 	if (out->reason == HYDNS_R_MISS)
 		report(out);
 }

@@ -37,9 +37,12 @@ static struct hydns_bpf *copy_open(const struct hydns_kern *k)
 	if (!copy)
 		return NULL;
 	*copy->rodata = *k->skel->rodata;
+	/* An extension program and an ordinary one can't stand in one array of programs: none is called from a copy. */
+	copy->rodata->hydns_miss_stage = false;
+	bpf_program__set_autoload(copy->progs.hydns_miss, false);
 	bpf_object__for_each_map(to, copy->obj) {
 		/* the configuration is a copy of its own; what hydnsd goes on writing is shared */
-		if (bpf_map__is_internal(to) && to != copy->maps.bss)
+		if (!hydns_map_is_pinned(to) && to != copy->maps.bss)
 			continue;
 		from = bpf_object__find_map_by_name(k->skel->obj, bpf_map__name(to));
 		if (!from || bpf_map__reuse_fd(to, bpf_map__fd(from))) {

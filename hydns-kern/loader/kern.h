@@ -58,6 +58,8 @@ int hydns_pin_path(char path[PATH_MAX], const char *pin_dir, const char *prefix,
 int hydns_pinned_ifindex(const char *name);
 /* Makes pin_dir if missing, checks that it is in a bpffs, locks it; returns its descriptor. */
 int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY]);
+/* Whether this map outlives hydnsd, and is handed to the next one. */
+bool hydns_map_is_pinned(const struct bpf_map *map);
 /* Puts fd under path, over whatever is there, so that a crash leaves the old or the new. */
 int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const char *name);
 /* Lets the opened, not yet loaded object take over the pinned maps. True when all are there and fit
@@ -86,6 +88,10 @@ int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *s
 int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY]);
 void hydns_pages_open(struct hydns_kern *k, bool adopted);
 void hydns_pages_close(struct hydns_kern *k);
+
+/* -- stages.c ---------------------------------------------------------------------------------------- */
+/* Puts the programs that hydns_xdp hands packets on to in their places, those that its configuration calls. */
+int hydns_stages_fill(struct hydns_bpf *b);
 
 /* -- attach.c ---------------------------------------------------------------------------------------- */
 /* hydns_kern_detach() without a loaded program. */

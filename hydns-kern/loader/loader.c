@@ -76,6 +76,7 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	b->rodata->hydns_ipv6 = o->ipv6;
 	b->rodata->hydns_vlan = o->vlan;
 	b->rodata->hydns_fib = o->fib;
+	b->rodata->hydns_miss_stage = o->miss_stage;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
 }
 
@@ -147,6 +148,9 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	err = hydns_bpf__load(k->skel);
 	if (err)
 		return explain_load(err, why);
+	err = hydns_stages_fill(k->skel);
+	if (err)
+		return hydns_fail(why, err, "can't put the programs behind the first in their places: %s", strerror(-err));
 	if (!*adopted) {
 		__u32 key = 0;
 

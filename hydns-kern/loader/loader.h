@@ -27,6 +27,7 @@ struct hydns_loader_options {
 	bool ipv6;
 	bool vlan;                     /* answer frames with one or two VLAN tags, tags kept */
 	bool fib;                      /* route replies instead of sending them back where the query came from */
+	bool miss_stage;               /* hand queries without a rule on to a program of their own */
 };
 
 /* Tells each CPU's scratch how to count hits, before a program runs over new maps. */

@@ -20,7 +20,7 @@
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
 
-#define MAPS_MAX     32            /* of the program; there are 19 */
+#define MAPS_MAX     32            /* of the program; there are 18 */
 #define SEAL         "hydns_meta"
 #define FRESH        "new_"        /* pinned, not yet in its place */
 
@@ -95,6 +95,11 @@ int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const cha
 	return rename(fresh, path) ? -errno : 0;
 }
 
+bool hydns_map_is_pinned(const struct bpf_map *map)
+{
+	return !bpf_map__is_internal(map) && bpf_map__type(map) != BPF_MAP_TYPE_PROG_ARRAY;
+}
+
 /* -- adopting ---------------------------------------------------------------------------------------- */
 /* A descriptor of the pinned map of this name if it is what the object defines, or negative. */
 static int pinned_map(const char *pin_dir, const struct bpf_map *map)
@@ -127,7 +132,7 @@ bool hydns_pins_adopt(struct hydns_kern *k)
 	bool ok = true;
 
 	bpf_object__for_each_map(map, k->skel->obj) {
-		if (bpf_map__is_internal(map))
+		if (!hydns_map_is_pinned(map))
 			continue;
 		fds[n] = n < MAPS_MAX - 1 ? pinned_map(k->pin_dir, map) : -1;
 		ok = ok && fds[n] >= 0;
@@ -136,7 +141,7 @@ bool hydns_pins_adopt(struct hydns_kern *k)
 		n++;
 	}
 	bpf_object__for_each_map(map, k->skel->obj)
-		if (ok && !bpf_map__is_internal(map))
+		if (ok && hydns_map_is_pinned(map))
 			ok = !bpf_map__reuse_fd(map, fds[i++]);
 	while (n--)
 		close(fds[n]);
@@ -180,7 +185,7 @@ int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
 	int err = unpin(k->pin_dir, SEAL);
 
 	bpf_object__for_each_map(map, k->skel->obj) {
-		if (bpf_map__is_internal(map) || !strcmp(bpf_map__name(map), SEAL))
+		if (!hydns_map_is_pinned(map) || !strcmp(bpf_map__name(map), SEAL))
 			continue;
 		if (!err)
 			err = hydns_pin_replace(bpf_map__fd(map), k->pin_dir, "", bpf_map__name(map));

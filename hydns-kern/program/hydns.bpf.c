@@ -13,14 +13,17 @@
 #include "hydns-kern/program/dns/cookie.bpf.h"
 #include "hydns-kern/program/rule/touched.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
+#include "hydns-kern/program/count.bpf.h"
+#include "hydns-kern/program/miss/miss.bpf.h"
 
 /* Stages 1 to 3: is this an ordinary query to a service? */
 static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct hydns_query *q)
 {
 	enum hydns_reason r;
 
-	(r = hydns_parse(ctx, q)) || (r = hydns_admit_service(q)) || (r = hydns_admit_source(q)) ||
-		(r = hydns_dns_copy(ctx, q)) || (r = hydns_dns_header(q)) || (r = hydns_dns_question(q));
+	(r = hydns_parse(ctx, &q->packet)) || (r = hydns_admit_service(q)) || (r = hydns_admit_source(&q->packet)) ||
+		(r = hydns_dns_copy(ctx, q)) || (r = hydns_dns_header(&q->question)) ||
+		(r = hydns_dns_question(&q->question, q->packet.message_len));
 	return r;
 }
 
@@ -36,20 +39,22 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 
 	if (r)
 		return r;
-	cfg = bpf_map_lookup_elem(&hydns_authcfg, &q->authority);
-	page_map = bpf_map_lookup_elem(&hydns_pages, &q->authority);
-	page = page_map ? bpf_map_lookup_elem(page_map, &zero) : NULL;
-	if (!cfg || !page)
+	cfg = bpf_map_lookup_elem(&hydns_authcfg, &q->question.authority);
+	page_map = bpf_map_lookup_elem(&hydns_pages, &q->question.authority);
+	if (!page_map)
 		return HYDNS_R_RESOLVER_GONE;
-	(r = hydns_dns_edns(q, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now)) ||
+	page = bpf_map_lookup_elem(page_map, &zero);
+	if (!cfg || !page)
+		return HYDNS_R_NO_ENTRY;
+	(r = hydns_dns_edns(&q->question, q->packet.message_len, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now)) ||
 		(r = hydns_admit_client(q, cfg));
 	if (r)
 		return r;
-	hydns_key(q);
-	rule = hydns_find(q);
-	if (!rule)
-		return HYDNS_R_MISS;
-	if (q->capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
+	hydns_key(&q->question);
+	r = hydns_find(&q->question, &rule);
+	if (r)
+		return r;
+	if (q->question.capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
 		return HYDNS_R_LETTER_CASE;
 	r = hydns_cookie(q, page, cfg->flags);
 	if (r)
@@ -65,17 +70,17 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
  * the tick's count is a load. A program that runs while the tick is being counted may keep the former tick's time
  * for this one.
  */
-static __always_inline __u64 hydns_now(struct hydns_query *q)
+static __always_inline __u64 hydns_now(struct hydns_cpu *cpu)
 {
 	__u64 tick = bpf_jiffies64();
 
 	if (hydns_fixed_now_ns)
 		return hydns_fixed_now_ns;
-	if (q->tick != tick) {
-		q->tick_ns = bpf_ktime_get_coarse_ns();
-		q->tick = tick;
+	if (cpu->tick != tick) {
+		cpu->tick_ns = bpf_ktime_get_coarse_ns();
+		cpu->tick = tick;
 	}
-	return *(volatile __u64 *)&q->tick_ns;
+	return *(volatile __u64 *)&cpu->tick_ns;
 }
 
 /* While there is no rule a resolver's queries cost next to nothing here. */
@@ -87,33 +92,24 @@ static __always_inline bool hydns_nothing_to_find(void)
 	return meta && *(const volatile __u32 *)&meta->empty;
 }
 
-static __always_inline void hydns_count(__u32 reason)
-{
-	__u64 *n = bpf_map_lookup_elem(&hydns_stats, &reason);
-
-	if (n)
-		++*n;
-}
-
 /* Frames of several buffers occur on links with a large MTU; queries are never among them. */
 SEC("xdp.frags")
 int hydns_xdp(struct xdp_md *ctx)
 {
-	__u32 zero = 0, reason = HYDNS_R_PAUSED;
+	__u32 zero = 0, reason;
 	const __u32 *paused = bpf_map_lookup_elem(&hydns_switch, &zero);
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 
-	if (paused && !*(const volatile __u32 *)paused && q)
-		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(q));
+	if (!paused || !q)
+		reason = HYDNS_R_NO_ENTRY;
+	else if (*(const volatile __u32 *)paused)
+		reason = HYDNS_R_PAUSED;
+	else
+		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu));
+	if (hydns_miss_stage && reason == HYDNS_R_MISS)
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS); /* returns when no program stands there */
 	hydns_count(reason);
-	switch (reason) {
-	case HYDNS_R_ANSWERED:
-		return hydns_send(q);
-	case HYDNS_R_ABORTED:
-		return XDP_DROP;
-	default:
-		return XDP_PASS;
-	}
+	return reason == HYDNS_R_ANSWERED ? hydns_send(&q->reply) : hydns_action(reason);
 }
 
 char _license[] SEC("license") = "GPL";

@@ -13,6 +13,7 @@
 #include "hydns/abi.h"
 #include "hydns/own.h"
 #include "hydns/reasons.h"
+#include "hydns-kern/program/stages.h"
 
 /* Load-time configuration: the verifier removes the code of what is switched off. */
 const volatile struct hydns_geometry hydns_geometry = {};
@@ -23,6 +24,8 @@ const volatile bool hydns_vlan = false;
 const volatile bool hydns_partial_checksum = false;
 /* Replies take the way that the routing tables say, and not the one that the query came. */
 const volatile bool hydns_fib = false;
+/* Queries without a rule are handed on to the program of HYDNS_STAGE_MISS. */
+const volatile bool hydns_miss_stage = false;
 /* 0: the kernel's monotonic clock. Packet tests set a time, so that they can tell it to the nanosecond. */
 const volatile __u64 hydns_fixed_now_ns = 0;
 const volatile __u64 hydns_fixed_tai_ns = 0;
@@ -154,6 +157,17 @@ struct {
 	__type(key, __u32);
 	__type(value, struct hydns_line);
 } hydns_claims SEC(".maps");
+
+/*
+ * Programs that a packet is handed on to (stages.h). A set of programs has its own, which is not pinned: the kernel empties
+ * it when the hydnsd that has loaded them ends, and from then on their packets take the ordinary way.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, HYDNS_STAGES);
+	__type(key, __u32);
+	__type(value, __u32);
+} hydns_stages SEC(".maps");
 
 /* What hydnsd has made of the hits: no program looks at these two. */
 struct {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The query in work, in per-CPU scratch, and the little that a CPU remembers from one to the next. It lives in a map and not on the stack because the message
- * alone is larger than a BPF stack, and because the verifier forgets a map's content: fewer states to
- * follow. A program runs to its end on one CPU with softirqs off, so nobody else touches it.
+ * The query in work: what each stage hands on to the next ones, and what a CPU remembers from one query to the next. It
+ * lives in a map and not on the stack, because the message alone is larger than a BPF stack, and because the verifier
+ * forgets a map's content: fewer states to follow. A program runs to its end on one CPU with softirqs off, so nobody else
+ * touches it.
  */
 #ifndef HYDNS_KERN_PROGRAM_QUERY_BPF_H
 #define HYDNS_KERN_PROGRAM_QUERY_BPF_H
@@ -25,49 +26,70 @@ struct hydns_known_service {
 	__u64 changes;       /* what hydns_changes held then, inverted: zeroed scratch remembers nothing */
 };
 
-struct hydns_query {
-	struct hydns_counting hits;        /* of this CPU */
-	struct hydns_service_key service;  /* the query's destination */
-	struct hydns_acl_key client;       /* the query's source, prefixlen 128 */
+/* What a CPU keeps. Counting comes first in the map's value: the loader writes it when the maps are made. */
+struct hydns_cpu {
+	struct hydns_counting hits;
+	struct hydns_known_service known[2];  /* IPv4's, IPv6's */
+	__u64 tick;          /* the tick in which a query last came, */
+	__u64 tick_ns;       /* and its monotonic time */
+};
+
+/* The headers before the message. */
+struct hydns_packet {
+	struct hydns_service_key service;  /* destination */
+	struct hydns_acl_key client;       /* source, prefixlen 128 */
 	__u64 addr_sum;      /* sum of both addresses, for pseudo-headers: the same in the reply */
-	__u64 name_sum;      /* sum of the name as it came, as if it began at an even offset */
-	__u64 hash;
-	__u32 authority;
 	__u32 frame_len;     /* octets, with any padding */
 	__u16 l3_off;        /* from the frame's start */
 	__u16 dns_off;
 	__u16 message_len;
+	__u16 sport;         /* network order */
+	__u8  ipv6;
+};
+
+/* The message, and what it asks of which resolver. */
+struct hydns_question {
+	__u64 name_sum;      /* sum of the name as it came, as if it began at an even offset */
+	__u64 hash;          /* of the key */
+	__u32 authority;
 	__u16 qtype;         /* network order */
 	__u16 edns_size;     /* client's, host order; 0 without EDNS */
-	__u16 sport;         /* network order */
-	__u8  name_len;
-	__u8  variant;
-	__u8  ipv6;
-	__u8  edns;          /* the query has an OPT record */
-	__u8  ad;            /* the query has the AD bit */
-	__u8  cookie_len;    /* of the query's COOKIE option that the resolver will read; 0: none */
-	__u8  cookie_state;  /* enum hydns_cookie_state; not 0: the reply has the option below */
+	__u16 cookie_at;     /* of the COOKIE option, offset into the message */
+	__u8  cookie_len;    /* of the COOKIE option that the resolver will read; 0: none */
 	__u8  cookie_required; /* by the client's ACL entry: a valid one */
-	__u16 option_head[2];/* code and length, network order, right before ... */
-	__u64 cookie[3];     /* ... the cookie of the reply */
-	__u32 out;           /* interface that the reply leaves by; 0: the one that the query came by */
-	__u8  out_macs[12];  /* the reply's Ethernet addresses, with reply-path fib */
-	__u16 cookie_at;     /* of the query's, offset into the message */
+	__u8  name_len;
+	__u8  variant;       /* HYDNS_VARIANT_* */
+	__u8  edns;          /* there is an OPT record */
+	__u8  ad;            /* the AD bit is set */
 	__u8  capitals;      /* the name came with capital letters */
-	__u8  reserved;
-	__u32 turn;          /* which RR of a rotated RRset comes first in the reply, modulo their count */
-	struct hydns_known_service known[2];  /* IPv4's, IPv6's */
-	__u64 tick;          /* remembered: the tick in which a query last came, */
-	__u64 tick_ns;       /* and its monotonic time */
 	__u64 name[HYDNS_NAME_WORDS];      /* lower case, zero-padded */
 	__u8  align[4];                    /* puts the question at a multiple of 8 */
 	__u8  message[HYDNS_QUERY_MAX + 12];
+};
+
+/* What is prepared of the reply before the frame changes, and room for moving its blocks. */
+struct hydns_reply {
+	__u32 out;           /* interface that the reply leaves by; 0: the one that the query came by */
+	__u32 turn;          /* which RR of a rotated RRset comes first, modulo their count */
+	__u8  cookie_state;  /* enum hydns_cookie_state; not 0: the reply has the option below */
+	__u8  reserved[3];
+	__u16 option_head[2];/* code and length of the COOKIE option, network order, right before ... */
+	__u64 cookie[3];     /* ... the cookie */
+	__u8  out_macs[12];  /* Ethernet addresses, with reply-path fib */
+	__u8  align[4];
 	__u8  group_head[HYDNS_SLOT_MOST + 8];  /* with room for the zeros behind a block to be summed */
 	__u8  group_tail[HYDNS_SLOT_MOST + 8];
 };
-_Static_assert(__builtin_offsetof(struct hydns_query, option_head) + 4 ==
-	       __builtin_offsetof(struct hydns_query, cookie), "an option in one piece");
-_Static_assert((__builtin_offsetof(struct hydns_query, message) + HYDNS_DNS_HEADER) % 8 == 0,
+
+struct hydns_query {
+	struct hydns_cpu cpu;
+	struct hydns_packet packet;
+	struct hydns_question question;
+	struct hydns_reply reply;
+};
+_Static_assert(__builtin_offsetof(struct hydns_query, reply.option_head) + 4 ==
+	       __builtin_offsetof(struct hydns_query, reply.cookie), "an option in one piece");
+_Static_assert((__builtin_offsetof(struct hydns_query, question.message) + HYDNS_DNS_HEADER) % 8 == 0,
 	       "question aligned");
 
 struct {

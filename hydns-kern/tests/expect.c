@@ -8,17 +8,12 @@
 #include "expect.h"
 
 struct kernel *kern;
-static const char *reason_name[] = {
-#define HYDNS_REASON(name, text) #name,
-#include "hydns/reasons.def"
-#undef HYDNS_REASON
-};
 
 static void expect_reason(const char *what, int got, int want)
 {
 	if (got != want)
-		fail_msg("%s: counted as %s, expected %s", what, got < 0 ? "none or several" : reason_name[got],
-			 reason_name[want]);
+		fail_msg("%s: counted as %s, expected %s", what, got < 0 ? "none or several" : hydns_reason_name((enum hydns_reason)got),
+			 hydns_reason_name((enum hydns_reason)want));
 }
 
 void expect_pass(const char *what, struct kernel *k, const struct frame *f, int want)

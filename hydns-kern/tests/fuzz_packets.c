@@ -319,11 +319,10 @@ static int run(struct kernel *k, uint64_t count)
 		if (one(k, i, &answered))
 			return 1;
 	kernel_reasons(k, reasons);
-#define HYDNS_REASON(name, text) printf("  %12llu %s\n", (unsigned long long)reasons[HYDNS_R_##name], #name);
-#include "hydns/reasons.def"
-#undef HYDNS_REASON
-	for (int r = 0; r < HYDNS_REASONS; r++)
+	for (int r = 0; r < HYDNS_REASONS; r++) {
+		printf("  %12llu %s\n", (unsigned long long)reasons[r], hydns_reason_name((enum hydns_reason)r));
 		counted += reasons[r];
+	}
 	if (counted != count || reasons[HYDNS_R_ANSWERED] != answered || reasons[HYDNS_R_ABORTED]) {
 		printf("counters do not add up: %" PRIu64 " packets, %" PRIu64 " answered\n", count, answered);
 		return 1;

@@ -11,12 +11,12 @@
 #include <unistd.h>
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include "hydns-kern/loader/loader.h"
-#include "hydns.skel.h"
+#include "hydns-kern/loader/kern.h"
 #include "kernel.h"
 
 #define CAPACITY     64
 #define LOG_BYTES    65536
+#define PROGRAMS_MOST 8
 #define LIFE_MS      3600000U
 
 struct mapping {
@@ -62,24 +62,40 @@ static int set_sizes(struct kernel *k)
 	return err;
 }
 
-/* The last line of the verifier's log, with its counts. */
+/* Prints the last line of the verifier's log, with its counts. */
+static void take_counts(struct kernel *k, const struct bpf_program *p, const char *log)
+{
+	const char *line = strstr(log, "processed ");
+	unsigned processed;
+
+	if (!line || sscanf(line, "processed %u", &processed) != 1)
+		return;
+	printf("# verifier: %s: %s", bpf_program__name(p), line);
+	if (processed > k->verified)
+		k->verified = processed;
+}
+
 static int load(struct kernel *k, bool verbose)
 {
-	char *log = calloc(1, LOG_BYTES), *line;
+	char *log = calloc(PROGRAMS_MOST, LOG_BYTES);
+	struct bpf_program *p;
+	unsigned i = 0;
 	int err;
 
 	if (!log)
 		return -ENOMEM;
-	if (verbose) {
-		bpf_program__set_log_buf(k->skel->progs.hydns_xdp, log, LOG_BYTES);
-		bpf_program__set_log_level(k->skel->progs.hydns_xdp, 4);
-	}
+	bpf_object__for_each_program(p, k->skel->obj)
+		if (verbose && i < PROGRAMS_MOST) {
+			bpf_program__set_log_buf(p, log + i++ * LOG_BYTES, LOG_BYTES);
+			bpf_program__set_log_level(p, 4);
+		}
 	err = hydns_bpf__load(k->skel);
-	line = strstr(log, "processed ");
-	if (line && sscanf(line, "processed %u", &k->verified) == 1)
-		printf("# verifier: %s", line);
+	i = 0;
+	bpf_object__for_each_program(p, k->skel->obj)
+		if (verbose && i < PROGRAMS_MOST)
+			take_counts(k, p, log + i++ * LOG_BYTES);
 	free(log);
-	return err;
+	return err ? err : hydns_stages_fill(k->skel);
 }
 
 static int map_memory(struct kernel *k, int i, int fd, __u32 entries, size_t size)
@@ -205,6 +221,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_ipv6 = !o->no_ipv6;
 	k->skel->rodata->hydns_vlan = o->vlan;
 	k->skel->rodata->hydns_fib = o->fib;
+	k->skel->rodata->hydns_miss_stage = o->miss_stage;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;
 	k->skel->rodata->hydns_fixed_tai_ns = o->real_clock ? 0 : (WALL_S + TAI_OFFSET) * 1000000000ULL;
@@ -258,16 +275,16 @@ void kernel_close(struct kernel *k)
 	free(k);
 }
 
+void kernel_sum(struct kernel *k, const char *map, __u32 key, unsigned words, __u64 *sum)
+{
+	memset(sum, 0, words * sizeof(*sum));
+	hydns_percpu_sum(bpf_object__find_map_fd_by_name(k->skel->obj, map), (__u32)k->cpus, key, words, sum);
+}
+
 void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS])
 {
-	__u64 value[k->cpus];
-
-	for (__u32 r = 0; r < HYDNS_REASONS; r++) {
-		reasons[r] = 0;
-		bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_stats), &r, value);
-		for (int c = 0; c < k->cpus; c++)
-			reasons[r] += value[c];
-	}
+	for (__u32 r = 0; r < HYDNS_REASONS; r++)
+		kernel_sum(k, "hydns_stats", r, 1, &reasons[r]);
 }
 
 static int reason_counted(struct kernel *k)
@@ -514,19 +531,5 @@ void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c)
 
 void kernel_counts(struct kernel *k, struct hydns_authority_count *sum)
 {
-	struct hydns_authority_count value[k->cpus];
-	__u32 key = RESOLVER;
-
-	memset(sum, 0, sizeof(*sum));
-	bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_authcnt), &key, value);
-	for (int c = 0; c < k->cpus; c++) {
-		sum->answered += value[c].answered;
-		sum->ipv6 += value[c].ipv6;
-		sum->edns += value[c].edns;
-		sum->ad += value[c].ad;
-		sum->octets += value[c].octets;
-		sum->cookie_valid += value[c].cookie_valid;
-		sum->cookie_client += value[c].cookie_client;
-		sum->cookie_invalid += value[c].cookie_invalid;
-	}
+	kernel_sum(k, "hydns_authcnt", RESOLVER, sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
 }

@@ -24,11 +24,12 @@ struct kernel_options {
 	bool real_clock;                  /* the program reads the kernel's clock, not NOW_NS */
 	__u32 capacity;                   /* rules; 0: a few */
 	bool verbose;                     /* print what the verifier counted */
+	bool miss_stage;                  /* queries without a rule go to the program behind a tail call */
 };
 
 /* NULL: *why says what the host lacks. */
 struct kernel *kernel_open(const struct kernel_options *o, const char **why);
-/* Instructions that the verifier processed; 0 unless opened with verbose. */
+/* Instructions that the verifier processed, of the program that took most; 0 unless opened with verbose. */
 unsigned kernel_verified(const struct kernel *k);
 void kernel_close(struct kernel *k);
 /* Instructions of this code and immediate value in the program as it was compiled. */
@@ -40,6 +41,8 @@ int kernel_run(struct kernel *k, struct frame *f, int *reason);
 /* The same without looking at the counters; they are summed by kernel_reasons(). */
 int kernel_shoot(struct kernel *k, struct frame *f);
 void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS]);
+/* What all CPUs have in this element, words of 64 bits, of the map of this name. */
+void kernel_sum(struct kernel *k, const char *map, __u32 key, unsigned words, __u64 *sum);
 /* Nanoseconds that the program takes for this frame, as the kernel's own statistics count them: mean of
  * single runs, each from the same frame, so caches are as cold as a system call leaves them. */
 __u32 kernel_time(struct kernel *k, const struct frame *f, unsigned runs);

@@ -718,23 +718,23 @@ static const __u8 nine_options[4 * 9] = { 0 };
 static const struct change changes[] = {
 	{ "ARP", {}, HYDNS_R_NOT_IP, false, arp },
 	{ "VLAN tag while tags are off", {}, HYDNS_R_NOT_IP, false, vlan },
-	{ "Ethernet header alone", {}, HYDNS_R_IP_UNUSUAL, false, runt },
-	{ "IP header cut", {}, HYDNS_R_IP_UNUSUAL, false, cut_ip },
-	{ "multicast MAC", {}, HYDNS_R_IP_UNUSUAL, true, group_mac },
-	{ "multicast source MAC", {}, HYDNS_R_IP_UNUSUAL, true, group_source_mac },
+	{ "Ethernet header alone", {}, HYDNS_R_FRAME_CUT, false, runt },
+	{ "IP header cut", {}, HYDNS_R_FRAME_CUT, false, cut_ip },
+	{ "multicast MAC", {}, HYDNS_R_GROUP_ADDRESS, true, group_mac },
+	{ "multicast source MAC", {}, HYDNS_R_GROUP_ADDRESS, true, group_source_mac },
 	{ "TCP", {}, HYDNS_R_NOT_UDP, true, tcp4 },
 	{ "TCP, IPv6", V6, HYDNS_R_NOT_UDP, true, tcp6 },
 	{ "IP options", {}, HYDNS_R_IP_UNUSUAL, true, ihl },
 	{ "IP version 6 in IPv4", {}, HYDNS_R_IP_UNUSUAL, true, version },
-	{ "first fragment", {}, HYDNS_R_IP_UNUSUAL, true, more_fragments },
-	{ "last fragment", {}, HYDNS_R_IP_UNUSUAL, true, last_fragment },
-	{ "reserved IP flag", {}, HYDNS_R_IP_UNUSUAL, true, evil_bit },
-	{ "IP length beyond the frame", {}, HYDNS_R_IP_UNUSUAL, false, ip_longer },
-	{ "IPv6 length beyond the frame", V6, HYDNS_R_IP_UNUSUAL, false, ip6_longer },
-	{ "hop-by-hop header", V6, HYDNS_R_IP_UNUSUAL, false, hop_by_hop },
-	{ "fragment header", V6, HYDNS_R_IP_UNUSUAL, false, fragment6 },
-	{ "UDP length too large", {}, HYDNS_R_IP_UNUSUAL, false, udp_longer },
-	{ "UDP length too small", {}, HYDNS_R_IP_UNUSUAL, false, udp_shorter },
+	{ "first fragment", {}, HYDNS_R_FRAGMENT, true, more_fragments },
+	{ "last fragment", {}, HYDNS_R_FRAGMENT, true, last_fragment },
+	{ "reserved IP flag", {}, HYDNS_R_FRAGMENT, true, evil_bit },
+	{ "IP length beyond the frame", {}, HYDNS_R_IP_LENGTH, false, ip_longer },
+	{ "IPv6 length beyond the frame", V6, HYDNS_R_IP_LENGTH, false, ip6_longer },
+	{ "hop-by-hop header", V6, HYDNS_R_EXTENSION_HEADER, false, hop_by_hop },
+	{ "fragment header", V6, HYDNS_R_FRAGMENT, false, fragment6 },
+	{ "UDP length too large", {}, HYDNS_R_UDP_LENGTH, false, udp_longer },
+	{ "UDP length too small", {}, HYDNS_R_UDP_LENGTH, false, udp_shorter },
 	{ "another address", {}, HYDNS_R_NOT_SERVICE, true, other_address },
 	{ "another IPv6 address", V6, HYDNS_R_NOT_SERVICE, true, other_address6 },
 	{ "another port", {}, HYDNS_R_NOT_SERVICE, true, other_port },
@@ -1060,6 +1060,26 @@ static void test_ipv6_off(void **state)
 	kernel_close(k);
 }
 
+/* The program behind a tail call counts a miss, and nothing else comes to it. */
+static void test_miss_stage(void **state)
+{
+	struct kernel *k = open_with(&(struct kernel_options){ .miss_stage = true, .verbose = true });
+	struct answer a = { 0 };
+	struct frame f;
+
+	(void)state;
+	frame_query(&f, &plain);
+	expect_pass("no rule", k, &f, HYDNS_R_MISS);
+	answer_addresses(&a, 1, 300);
+	assert_true(kernel_publish(k, &plain, &a, 0, NULL));
+	frame_query(&f, &plain);
+	expect_frame("a rule, beside a miss program", k, &f, &plain, &a, 0, 0);
+	kernel_pause(k, true);
+	frame_query(&f, &plain);
+	expect_pass("paused", k, &f, HYDNS_R_PAUSED);
+	kernel_close(k);
+}
+
 /* All other tests hold the clock; here the program reads the kernel's. */
 static void test_real_clock(void **state)
 {
@@ -1120,7 +1140,7 @@ int main(void)
 		cmocka_unit_test(test_vlan),
 		cmocka_unit_test(test_ipv6_off),
 		cmocka_unit_test(test_real_clock),
-		cmocka_unit_test(test_verifier_budget),
+		cmocka_unit_test(test_verifier_budget), cmocka_unit_test(test_miss_stage),
 	};
 
 	return expect_run(tests);

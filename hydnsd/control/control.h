@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The control socket: one JSON object a line each way (doc/architecture.md). */
+/* The control socket: one JSON object a line each way (doc/control-protocol.md). */
 #ifndef HYDNSD_CONTROL_CONTROL_H
 #define HYDNSD_CONTROL_CONTROL_H
 

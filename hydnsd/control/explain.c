@@ -35,17 +35,6 @@ struct verdict {
 	char text[TEXT];
 };
 
-static const char *reason_name(enum hydns_reason r)
-{
-	static const char *const names[] = {
-#define HYDNS_REASON(name, text) #name,
-#include "hydns/reasons.def"
-#undef HYDNS_REASON
-	};
-
-	return names[r];
-}
-
 /* Adds to a text, which is cut where it is full. */
 static void __attribute__((format(printf, 2, 3))) say(char text[TEXT], const char *format, ...)
 {
@@ -410,7 +399,7 @@ static json_t *reply(struct hydnsd *d, const struct verdict *v, const char *text
 	bool known = v->authority < HYDNS_AUTHORITIES;
 
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "where", v->reason == HYDNS_R_ANSWERED ? "kernel" : "resolver",
-			 "reason", reason_name(v->reason), "text", text, "families_passed", hydnsd_families_json(&v->families),
+			 "reason", hydns_reason_name(v->reason), "text", text, "families_passed", hydnsd_families_json(&v->families),
 			 "rule", v->handle ? hydnsd_report_rule(d, v->handle) : json_null(),
 			 "resolver", known ? json_string(d->authority[v->authority].hello.identity) : json_null());
 }

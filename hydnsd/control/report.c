@@ -28,17 +28,6 @@ static json_t *number(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
-const char *hydnsd_reason_name(unsigned i)
-{
-	static const char *const names[] = {
-#define HYDNS_REASON(name, text) #name,
-#include "hydns/reasons.def"
-#undef HYDNS_REASON
-	};
-
-	return names[i];
-}
-
 /* -- status -------------------------------------------------------------------------------------------- */
 static json_t *interfaces(struct hydnsd *d)
 {
@@ -194,7 +183,7 @@ static json_t *reasons_object(const uint64_t *reasons)
 	json_t *o = json_object();
 
 	for (unsigned i = 0; i < HYDNS_REASONS; i++)
-		json_object_set_new(o, hydnsd_reason_name(i), number(reasons[i]));
+		json_object_set_new(o, hydns_reason_name((enum hydns_reason)i), number(reasons[i]));
 	return o;
 }
 
@@ -203,7 +192,7 @@ static uint64_t passed(const uint64_t *reasons)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < HYDNS_REASONS; i++)
-		if (i != HYDNS_R_ANSWERED && i != HYDNS_R_ABORTED)
+		if (hydns_reason_passes((enum hydns_reason)i))
 			sum += reasons[i];
 	return sum;
 }

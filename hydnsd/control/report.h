@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What the control protocol tells (doc/architecture.md), as JSON objects; NULL without memory. */
+/* What the control protocol tells (doc/control-protocol.md), as JSON objects; NULL without memory. */
 #ifndef HYDNSD_CONTROL_REPORT_H
 #define HYDNSD_CONTROL_REPORT_H
 
@@ -7,8 +7,16 @@
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/rules/wire.h"
 
-json_t *hydnsd_report_status(struct hydnsd *d);
-json_t *hydnsd_report_stats(struct hydnsd *d);
+/* hydnsd_report_<name>() of each command that takes no arguments */
+#define REPORT(name) json_t *hydnsd_report_##name(struct hydnsd *d);
+#define HANDLER(name)
+#define LOCAL(name)
+#define CTL_COMMAND(name, served, ...) served(name)
+#include "hydnsd/control/commands.def"
+#undef CTL_COMMAND
+#undef REPORT
+#undef HANDLER
+#undef LOCAL
 /* Hottest first. resolver: an authority, or -1 for all. */
 json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver);
 json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
@@ -30,7 +38,6 @@ struct hydnsd_ranked {
 	uint32_t handle;
 };
 uint32_t hydnsd_report_hottest(struct hydnsd *d, struct hydnsd_ranked *heap, uint32_t limit, int resolver);
-const char *hydnsd_reason_name(unsigned reason);
 #define HYDNSD_REPORT_LIMIT 10000
 
 #endif

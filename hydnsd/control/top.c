@@ -184,11 +184,11 @@ json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit)
 
 	hydnsd_families_of(d, HYDNS_AUTHORITIES, &families);
 	/* the share is of queries to resolvers, not of all packets on the wire: those passed unread are unknown */
-	for (unsigned k = HYDNS_R_BAD_CHECKSUM; k < HYDNS_REASONS; k++) {
-		if (k == HYDNS_R_EMPTY || !reasons[k])
+	for (enum hydns_reason k = 0; k < HYDNS_REASONS; k++) {
+		if (k == HYDNS_R_ANSWERED || hydns_reason_of(k) != HYDNS_OF_QUERY || !reasons[k])
 			continue;
 		dns += reasons[k];
-		json_object_set_new(why, hydnsd_reason_name(k), json_integer((json_int_t)reasons[k]));
+		json_object_set_new(why, hydns_reason_name(k), json_integer((json_int_t)reasons[k]));
 	}
 	return json_pack("{s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o}", "window_ms", (json_int_t)window,
 		"answered", (json_int_t)answered, "passed", (json_int_t)(dns - answered),

@@ -9,16 +9,8 @@
 
 static const struct {
 	const char *name, *text;
-} reason[HYDNS_REASONS] = {
-#define HYDNS_REASON(name, text) [HYDNS_R_##name] = {#name, text},
-#include "hydns/reasons.def"
-#undef HYDNS_REASON
-};
-
-static const struct {
-	const char *name, *text;
 } rejection[] = {
-#define HYDNSD_REJECTION(name, text) {#name, text},
+#define HYDNSD_REJECTION(name, question, text) {#name, text},
 #include "hydnsd/rules/rejections.def"
 #undef HYDNSD_REJECTION
 };
@@ -34,7 +26,7 @@ static json_t *reasons_from_pins(const struct ctl *c, char why[CTL_WHY])
 		return NULL;
 	o = json_object();
 	for (unsigned i = 0; i < HYDNS_REASONS; i++)
-		json_object_set_new(o, reason[i].name, json_integer((json_int_t)n[i]));
+		json_object_set_new(o, hydns_reason_name((enum hydns_reason)i), json_integer((json_int_t)n[i]));
 	return o;
 }
 
@@ -45,16 +37,16 @@ static void print_reasons(const json_t *counts)
 	double all = 0;
 
 	for (unsigned i = 0; i < HYDNS_REASONS; i++)
-		all += (double)ctl_int(counts, reason[i].name);
+		all += (double)ctl_int(counts, hydns_reason_name((enum hydns_reason)i));
 	for (unsigned i = 0; i < HYDNS_REASONS; i++) {
-		json_int_t n = ctl_int(counts, reason[i].name);
+		json_int_t n = ctl_int(counts, hydns_reason_name((enum hydns_reason)i));
 
 		if (!n && i != HYDNS_R_ANSWERED)
 			continue;
-		ctl_cell(t, reason[i].name);
+		ctl_cell(t, hydns_reason_name((enum hydns_reason)i));
 		ctl_cell(t, ctl_count(n, a));
 		ctl_cell(t, ctl_share((double)n, all, b));
-		ctl_cell(t, reason[i].text);
+		ctl_cell(t, hydns_reason_text((enum hydns_reason)i));
 	}
 	printf("packets at the XDP hook: %s\n", ctl_count((json_int_t)all, a));
 	ctl_table_print(t, 2);

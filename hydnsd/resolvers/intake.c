@@ -206,10 +206,10 @@ static void reject_answer(struct hydnsd *d, uint32_t i, const struct hydnsd_answ
 	});
 }
 
-/* One that the checks refuse; from NAME on its name can be read. */
+/* One that the checks refuse. */
 static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, enum hydnsd_rejection why)
 {
-	uint64_t key = why > HYDNSD_REJECT_NAME ? hydnsd_activity_key(d, i, o) : 0;
+	uint64_t key = hydnsd_rejection_is_readable(why) ? hydnsd_activity_key(d, i, o) : 0;
 
 	reject(d, key, why);
 	if (!key)

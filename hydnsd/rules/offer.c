@@ -25,7 +25,7 @@ const char *hydnsd_rejection_name(enum hydnsd_rejection r)
 {
 	static const char *const names[] = {
 		"",
-#define HYDNSD_REJECTION(name, text) #name,
+#define HYDNSD_REJECTION(name, question, text) #name,
 #include "hydnsd/rules/rejections.def"
 #undef HYDNSD_REJECTION
 	};
@@ -37,12 +37,25 @@ const char *hydnsd_rejection_text(enum hydnsd_rejection r)
 {
 	static const char *const texts[] = {
 		"",
-#define HYDNSD_REJECTION(name, text) text,
+#define HYDNSD_REJECTION(name, question, text) text,
 #include "hydnsd/rules/rejections.def"
 #undef HYDNSD_REJECTION
 	};
 
 	return texts[r];
+}
+
+bool hydnsd_rejection_is_readable(enum hydnsd_rejection r)
+{
+	enum { UNREADABLE, READABLE };
+	static const unsigned char questions[] = {
+		READABLE,
+#define HYDNSD_REJECTION(name, question, text) question,
+#include "hydnsd/rules/rejections.def"
+#undef HYDNSD_REJECTION
+	};
+
+	return questions[r] == READABLE;
 }
 
 static bool lengths_fit(const struct hydns_offer *f, size_t len)

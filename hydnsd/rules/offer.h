@@ -9,7 +9,7 @@
 
 enum hydnsd_rejection {
 	HYDNSD_ACCEPTED,
-#define HYDNSD_REJECTION(name, text) HYDNSD_REJECT_##name,
+#define HYDNSD_REJECTION(name, question, text) HYDNSD_REJECT_##name,
 #include "hydnsd/rules/rejections.def"
 #undef HYDNSD_REJECTION
 	HYDNSD_REJECTIONS
@@ -17,6 +17,8 @@ enum hydnsd_rejection {
 /* "TTL", "its TTL is ..." ; both "" for ACCEPTED */
 const char *hydnsd_rejection_name(enum hydnsd_rejection r);
 const char *hydnsd_rejection_text(enum hydnsd_rejection r);
+/* The name, type and variant of an offer that was rejected so are sound. */
+bool hydnsd_rejection_is_readable(enum hydnsd_rejection r);
 
 /* Longest frame that is an offer; a longer one is a broken ring. */
 #define HYDNSD_OFFER_MAX ((HYDNS_OFFER_DATA + HYDNS_NAME_MAX + 65535U + 7) & ~7U)

@@ -159,8 +159,8 @@ def from_reference(kernel, reference, rules=Rules(), used=None):
 
 
 def of_a_moment(flow, found, rules=Rules()):
-    """May the difference be the time that news of a renewal takes to reach the kernel (doc/architecture.md,
-    Coherence)? The kernel's reply must then hold the same data as the resolver's, no TTL higher."""
+    """May the difference be the time that news of a TTL update takes to reach the kernel (doc/coherence.md,
+    "TTL update")? The kernel's reply must then hold the same data as the resolver's, no TTL higher."""
     if not flow.by_kernel or found.kind not in ("older TTL", "TTL", "data", "RRsets", "order", "compression"):
         return False
     replies, _ = cookies.taken_out(flow)

@@ -44,7 +44,8 @@ void program_set(const struct hydns_store_memory *m)
 
 const struct hydns_rule *program_find(unsigned on, const __u8 *name, __u8 len, __u16 qtype)
 {
-	struct hydns_query *q = &cpu[on];
+	struct hydns_question *q = &cpu[on].question;
+	const struct hydns_rule *rule;
 
 	q->name_len = len;
 	q->qtype = qtype;
@@ -52,5 +53,5 @@ const struct hydns_rule *program_find(unsigned on, const __u8 *name, __u8 len, _
 	q->authority = 0;
 	memcpy(q->message + HYDNS_DNS_HEADER, name, len);
 	hydns_key(q);
-	return hydns_find(q);
+	return hydns_find(q, &rule) ? NULL : rule;
 }

@@ -21,7 +21,7 @@ BUSY = SECOND // 2
 # TTLs count whole seconds.
 ROUNDING = 1 * SECOND
 # The same record set, from the kernel and from a resolver that looks at the clock now and then: what ends a second later
-# is not told (architecture.md, "Coherence").
+# is not told (doc/coherence.md, "TTL update").
 GROWTH = 2 * ROUNDING + SECOND // 2
 
 Wrong = namedtuple("Wrong", "kind text")

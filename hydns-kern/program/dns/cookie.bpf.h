@@ -13,9 +13,9 @@
 /* Octets that the reply's OPT has. */
 static __always_inline __u32 hydns_opt_len(const struct hydns_query *q)
 {
-	if (!q->edns)
+	if (!q->question.edns)
 		return 0;
-	return HYDNS_OPT_LEN + (q->cookie_state ? HYDNS_COOKIE_OPTION_LEN : 0);
+	return HYDNS_OPT_LEN + (q->reply.cookie_state ? HYDNS_COOKIE_OPTION_LEN : 0);
 }
 
 /* The resolver's wall clock. CLOCK_TAI, because it is the wall clock but for whole seconds that hardly
@@ -30,15 +30,15 @@ static __always_inline __u32 hydns_wall_seconds(const struct hydns_authority_pag
 /* Copies the first octets of the query's option that make up a cookie; false: it is no whole one. */
 static __always_inline bool hydns_cookie_read(struct hydns_query *q)
 {
-	__u32 at = q->cookie_at;
+	__u32 at = q->question.cookie_at;
 
 	if (at > HYDNS_QUERY_MAX - HYDNS_COOKIE_CLIENT_LEN)
 		return false;
-	__builtin_memcpy(&q->cookie[0], q->message + at, HYDNS_COOKIE_CLIENT_LEN);
-	if (q->cookie_len != HYDNS_COOKIE_LEN || at > HYDNS_QUERY_MAX - HYDNS_COOKIE_LEN)
+	__builtin_memcpy(&q->reply.cookie[0], q->question.message + at, HYDNS_COOKIE_CLIENT_LEN);
+	if (q->question.cookie_len != HYDNS_COOKIE_LEN || at > HYDNS_QUERY_MAX - HYDNS_COOKIE_LEN)
 		return false;
-	__builtin_memcpy(&q->cookie[1], q->message + at + 8, 8);
-	__builtin_memcpy(&q->cookie[2], q->message + at + 16, 8);
+	__builtin_memcpy(&q->reply.cookie[1], q->question.message + at + 8, 8);
+	__builtin_memcpy(&q->reply.cookie[2], q->question.message + at + 16, 8);
 	return true;
 }
 
@@ -47,35 +47,36 @@ static __always_inline bool hydns_cookie_read(struct hydns_query *q)
  * every reply. */
 static __noinline __u32 hydns_cookie_turn(struct hydns_query *q, __u32 set, __u32 now, __u32 strict)
 {
-	const struct hydns_cookie_client client = { .addr = q->client.addr, .ipv6 = q->ipv6 };
-	__u32 i = HYDNS_COOKIES_INDEX(q->authority, set);
+	const struct hydns_cookie_client client = { .addr = q->packet.client.addr, .ipv6 = q->packet.ipv6 };
+	__u32 i = HYDNS_COOKIES_INDEX(q->question.authority, set);
 	const struct hydns_cookies *k = bpf_map_lookup_elem(&hydns_cookies, &i);
 	enum hydns_cookie_state state = HYDNS_COOKIE_CLIENT;
 
 	if (!set || !k || *(const volatile __u32 *)&k->set != set || !k->count)
 		return HYDNS_COOKIE_NONE;
 	if (hydns_cookie_read(q))
-		state = hydns_cookie_judge(k, q->cookie, &client, now);
-	if (strict && q->cookie_len != HYDNS_COOKIE_CLIENT_LEN &&
-	    (state < HYDNS_COOKIE_VALID || (__u32)q->cookie[1] != HYDNS_COOKIE_VERSION))
+		state = hydns_cookie_judge(k, q->reply.cookie, &client, now);
+	if (strict && q->question.cookie_len != HYDNS_COOKIE_CLIENT_LEN &&
+	    (state < HYDNS_COOKIE_VALID || (__u32)q->reply.cookie[1] != HYDNS_COOKIE_VERSION))
 		return HYDNS_COOKIE_NONE;
 	if (strict || state != HYDNS_COOKIE_VALID)
-		hydns_cookie_make(k->secret[0], q->cookie, &client, now);
-	q->option_head[0] = bpf_htons(HYDNS_OPTION_COOKIE);
-	q->option_head[1] = bpf_htons(HYDNS_COOKIE_LEN);
+		hydns_cookie_make(k->secret[0], q->reply.cookie, &client, now);
+	q->reply.option_head[0] = bpf_htons(HYDNS_OPTION_COOKIE);
+	q->reply.option_head[1] = bpf_htons(HYDNS_COOKIE_LEN);
 	return state;
 }
 
 static __always_inline enum hydns_reason hydns_cookie(struct hydns_query *q,
 						      const struct hydns_authority_page *page, __u16 auth_flags)
 {
-	if (!(q->cookie_len | q->cookie_required))
+	q->reply.cookie_state = HYDNS_COOKIE_NONE;
+	if (!(q->question.cookie_len | q->question.cookie_required))
 		return 0;
-	if (q->cookie_len)
-		q->cookie_state = hydns_cookie_turn(q, *(const volatile __u32 *)&page->cookies,
+	if (q->question.cookie_len)
+		q->reply.cookie_state = hydns_cookie_turn(q, *(const volatile __u32 *)&page->cookies,
 						    hydns_wall_seconds(page),
 						    auth_flags & HYDNS_AUTH_STRICT_EDNS);
-	if (q->cookie_required ? q->cookie_state < HYDNS_COOKIE_VALID : !q->cookie_state)
+	if (q->question.cookie_required ? q->reply.cookie_state < HYDNS_COOKIE_VALID : !q->reply.cookie_state)
 		return HYDNS_R_COOKIE;
 	return 0;
 }

@@ -55,18 +55,18 @@ _Static_assert(sizeof(struct hydns_opt) == HYDNS_OPT_LEN, "OPT record");
 static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_query *q)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *message;
-	__u64 off = q->dns_off, len = q->message_len, sum = 0, i, last, rest, at;
+	__u64 off = q->packet.dns_off, len = q->packet.message_len, sum = 0, i, last, rest, at;
 
 	if (off > HYDNS_HEADERS_MAX || len < HYDNS_QUERY_MIN || len > HYDNS_QUERY_MAX)
 		return -1;
-	HYDNS_SHOW_MESSAGE(q, len);
+	HYDNS_SHOW_MESSAGE(&q->question, len);
 	message = data + off;
 	HYDNS_OPAQUE(message);
 	if (message + HYDNS_DNS_HEADER > end)
 		return -1;
 	/* from the question on by the words that later passes read */
 	for (i = 0; i < HYDNS_DNS_HEADER; i += 4) {
-		*(__u32 *)(q->message + i) = *(__u32 *)(message + i);
+		*(__u32 *)(q->question.message + i) = *(__u32 *)(message + i);
 		sum += *(__u32 *)(message + i);
 	}
 	for (i = HYDNS_DNS_HEADER; i + 8 <= len && i < HYDNS_QUERY_MAX; i += 8) {
@@ -75,11 +75,11 @@ static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_q
 		if (message + i + 8 > end)
 			return -1;
 		w = *(__u64 *)(message + i);
-		*(__u64 *)(q->message + i) = w;
+		*(__u64 *)(q->question.message + i) = w;
 		sum += (w >> 32) + (__u32)w;
 	}
 	/* Read anew: of a length that the loop above has compared, Linux 6.1 believes impossible things. */
-	len = *(const volatile __u16 *)&q->message_len;
+	len = *(const volatile __u16 *)&q->packet.message_len;
 	last = len - 8;
 	HYDNS_OPAQUE(last);   /* or the verifier would see the message's end and eight octets taken off */
 	if (last > HYDNS_QUERY_MAX)
@@ -95,26 +95,26 @@ static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_q
 	at = len - rest;
 	if (at > HYDNS_QUERY_MAX)
 		return -1;
-	*(__u64 *)(q->message + at) = last;
+	*(__u64 *)(q->question.message + at) = last;
 	return hydns_fold(sum + (last >> 32) + (__u32)last);
 }
 
-static __always_inline enum hydns_reason hydns_udp_verify(struct xdp_md *ctx, struct hydns_query *q,
+static __always_inline enum hydns_reason hydns_udp_verify(struct xdp_md *ctx, const struct hydns_packet *p,
 							   __u32 message_sum)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u64 off = q->dns_off - sizeof(struct udphdr), pseudo;
+	__u64 off = p->dns_off - sizeof(struct udphdr), pseudo;
 	struct udphdr *udp;
 
 	if (off > HYDNS_L3_MAX + sizeof(struct ipv6hdr))
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_FRAME_CUT;
 	udp = data + off;
 	HYDNS_OPAQUE(udp);
 	if ((void *)(udp + 1) > end)
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_FRAME_CUT;
 	if (!udp->check)
-		return q->ipv6 ? HYDNS_R_BAD_CHECKSUM : 0; /* RFC 768: none given; RFC 8200: not allowed */
-	pseudo = q->addr_sum + bpf_htons(IPPROTO_UDP) + udp->len;
+		return p->ipv6 ? HYDNS_R_BAD_CHECKSUM : 0; /* RFC 768: none given; RFC 8200: not allowed */
+	pseudo = p->addr_sum + bpf_htons(IPPROTO_UDP) + udp->len;
 	if (hydns_partial_checksum && udp->check == hydns_fold(pseudo))
 		return 0;
 	if (hydns_fold(pseudo + hydns_sum_words(udp, 2) + message_sum) != 0xffff)
@@ -126,15 +126,15 @@ static __always_inline enum hydns_reason hydns_dns_copy(struct xdp_md *ctx, stru
 {
 	int sum;
 
-	if (q->message_len < HYDNS_QUERY_MIN)
+	if (q->packet.message_len < HYDNS_QUERY_MIN)
 		return HYDNS_R_DNS_UNUSUAL;
-	if (q->message_len > HYDNS_QUERY_MAX)
+	if (q->packet.message_len > HYDNS_QUERY_MAX)
 		return HYDNS_R_TOO_LONG;
 	sum = hydns_message_take(ctx, q);
-	return sum < 0 ? HYDNS_R_IP_UNUSUAL : hydns_udp_verify(ctx, q, sum);
+	return sum < 0 ? HYDNS_R_FRAME_CUT : hydns_udp_verify(ctx, &q->packet, sum);
 }
 
-static __always_inline enum hydns_reason hydns_dns_header(struct hydns_query *q)
+static __always_inline enum hydns_reason hydns_dns_header(struct hydns_question *q)
 {
 	const struct hydns_dns_header *h = (void *)q->message;
 
@@ -152,7 +152,7 @@ static __always_inline enum hydns_reason hydns_dns_header(struct hydns_query *q)
 
 /* Length of the question's name with its root label, or 0: a label that is compressed, of an extended
  * type or too long, or a name that does not end within HYDNS_NAME_MAX. */
-static __always_inline __u32 hydns_name_len(struct hydns_query *q)
+static __always_inline __u32 hydns_name_len(struct hydns_question *q)
 {
 	__u32 off = 0;
 
@@ -171,13 +171,13 @@ static __always_inline __u32 hydns_name_len(struct hydns_query *q)
 	return 0;
 }
 
-static __always_inline enum hydns_reason hydns_dns_question(struct hydns_query *q)
+static __always_inline enum hydns_reason hydns_dns_question(struct hydns_question *q, __u32 len)
 {
 	__u32 n = hydns_name_len(q), type;
 	const __u16 *fixed;
 
 	HYDNS_OPAQUE(n);
-	if (!n || n > HYDNS_NAME_MAX || HYDNS_DNS_HEADER + n + 4 > q->message_len)
+	if (!n || n > HYDNS_NAME_MAX || HYDNS_DNS_HEADER + n + 4 > len)
 		return HYDNS_R_QUESTION_UNUSUAL;
 	fixed = (void *)(q->message + HYDNS_DNS_HEADER + n);
 	q->name_len = n;
@@ -190,7 +190,7 @@ static __always_inline enum hydns_reason hydns_dns_question(struct hydns_query *
 }
 
 /* Notes the first COOKIE option of len octets at pos; the resolver looks at no other. */
-static __always_inline bool hydns_option_cookie(struct hydns_query *q, __u32 pos, __u32 len)
+static __always_inline bool hydns_option_cookie(struct hydns_question *q, __u32 pos, __u32 len)
 {
 	if (q->cookie_len)
 		return true;
@@ -205,15 +205,15 @@ static __always_inline bool hydns_option_cookie(struct hydns_query *q, __u32 pos
  * alone), CHAIN, KEY-TAG, unassigned and experimental codes. A strict resolver refuses those of a wrong length:
  * it gets them all, and a second cookie.
  */
-static __noinline __u32 hydns_options_ok(struct hydns_query *q, __u32 pos, __u32 auth_flags)
+static __noinline __u32 hydns_options_ok(struct hydns_question *q, __u32 pos, __u32 end, __u32 auth_flags)
 {
 	for (int i = 0; i < HYDNS_OPTIONS_MAX; i++) {
 		const __u16 *option;
 		__u32 len;
 
-		if (pos == q->message_len)
+		if (pos == end)
 			return 1;
-		if (pos > HYDNS_QUERY_MAX - 4 || pos + 4 > q->message_len)
+		if (pos > HYDNS_QUERY_MAX - 4 || pos + 4 > end)
 			return 0;
 		option = (void *)(q->message + pos);
 		len = bpf_ntohs(option[1]);
@@ -235,25 +235,24 @@ static __noinline __u32 hydns_options_ok(struct hydns_query *q, __u32 pos, __u32
 		}
 		pos += len;
 	}
-	return pos == q->message_len;
+	return pos == end;
 }
 
-static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_query *q, __u32 auth_flags)
+static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_question *q, __u32 len, __u32 auth_flags)
 {
 	__u32 pos = HYDNS_DNS_HEADER + q->name_len + 4;
 	const struct hydns_opt *opt = (void *)(q->message + pos);
 
 	q->edns_size = 0;
 	q->cookie_len = 0;
-	q->cookie_state = HYDNS_COOKIE_NONE;
 	if (!q->edns)
-		return pos == q->message_len ? 0 : HYDNS_R_DNS_UNUSUAL;
-	if (pos + sizeof(*opt) > q->message_len || opt->root || opt->type != bpf_htons(HYDNS_TYPE_OPT) ||
-	    pos + sizeof(*opt) + bpf_ntohs(opt->rdlen) != q->message_len)
+		return pos == len ? 0 : HYDNS_R_DNS_UNUSUAL;
+	if (pos + sizeof(*opt) > len || opt->root || opt->type != bpf_htons(HYDNS_TYPE_OPT) ||
+	    pos + sizeof(*opt) + bpf_ntohs(opt->rdlen) != len)
 		return HYDNS_R_EDNS_UNUSUAL;
 	if (opt->rcode || opt->version || (opt->flags & ~bpf_htons(HYDNS_EDNS_DO)))
 		return HYDNS_R_EDNS_UNUSUAL;
-	if (opt->rdlen && !hydns_options_ok(q, pos + sizeof(*opt), auth_flags))
+	if (opt->rdlen && !hydns_options_ok(q, pos + sizeof(*opt), len, auth_flags))
 		return HYDNS_R_EDNS_UNUSUAL;
 	q->variant |= opt->flags ? HYDNS_VARIANT_DO : 0;
 	q->edns_size = bpf_ntohs(opt->size);

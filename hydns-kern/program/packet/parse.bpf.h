@@ -32,18 +32,18 @@ struct hydns_cursor {
 
 /* A header without an answer for it anywhere: the group bit of either Ethernet address is set. A reply
  * would carry it as its source. */
-static __always_inline enum hydns_reason hydns_parse_eth(struct hydns_cursor *c, struct hydns_query *q,
+static __always_inline enum hydns_reason hydns_parse_eth(struct hydns_cursor *c, struct hydns_packet *p,
 							 __be16 *proto)
 {
 	struct ethhdr *eth = c->pos;
 
 	if ((void *)(eth + 1) > c->end)
-		return HYDNS_R_NOT_IP;
+		return HYDNS_R_FRAME_CUT;
 	if ((eth->h_dest[0] | eth->h_source[0]) & 1)
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_GROUP_ADDRESS;
 	*proto = eth->h_proto;
 	c->pos = eth + 1;
-	q->l3_off = ETH_HLEN;
+	p->l3_off = ETH_HLEN;
 	if (!hydns_vlan)
 		return 0;
 #pragma unroll
@@ -53,87 +53,95 @@ static __always_inline enum hydns_reason hydns_parse_eth(struct hydns_cursor *c,
 		if (*proto != bpf_htons(ETH_P_8021Q) && *proto != bpf_htons(ETH_P_8021AD))
 			break;
 		if ((void *)(tag + 1) > c->end)
-			return HYDNS_R_NOT_IP;
+			return HYDNS_R_FRAME_CUT;
 		*proto = tag->proto;
 		c->pos = tag + 1;
-		q->l3_off += sizeof(*tag);
+		p->l3_off += sizeof(*tag);
 	}
 	return 0;
 }
 
 /* *len: octets after the IP header, as the header says; the frame may be longer (padding). */
-static __always_inline enum hydns_reason hydns_parse_ipv4(struct hydns_cursor *c, struct hydns_query *q,
+static __always_inline enum hydns_reason hydns_parse_ipv4(struct hydns_cursor *c, struct hydns_packet *p,
 							  __u32 *len)
 {
 	struct iphdr *ip = c->pos;
 	__u32 total;
 
 	if ((void *)(ip + 1) > c->end)
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_FRAME_CUT;
 	if (ip->protocol != IPPROTO_UDP)
 		return HYDNS_R_NOT_UDP;
 	total = bpf_ntohs(ip->tot_len);
-	if (*(__u8 *)ip != 0x45 || (ip->frag_off & ~bpf_htons(HYDNS_IP_DF)) ||
-	    total < sizeof(*ip) + sizeof(struct udphdr) || total > c->end - c->pos)
+	if (*(__u8 *)ip != 0x45)
 		return HYDNS_R_IP_UNUSUAL;
+	if (ip->frag_off & ~bpf_htons(HYDNS_IP_DF))
+		return HYDNS_R_FRAGMENT;
+	if (total < sizeof(*ip) + sizeof(struct udphdr) || total > c->end - c->pos)
+		return HYDNS_R_IP_LENGTH;
 	if (hydns_fold(hydns_sum_words(ip, sizeof(*ip) / 4)) != 0xffff)
 		return HYDNS_R_BAD_CHECKSUM;
-	hydns_map_ipv4(q->client.addr, ip->saddr);
-	hydns_map_ipv4(q->service.addr, ip->daddr);
-	q->addr_sum = (__u64)ip->saddr + ip->daddr;
-	q->ipv6 = 0;
-	q->dns_off = q->l3_off + sizeof(*ip) + sizeof(struct udphdr);
+	hydns_map_ipv4(p->client.addr, ip->saddr);
+	hydns_map_ipv4(p->service.addr, ip->daddr);
+	p->addr_sum = (__u64)ip->saddr + ip->daddr;
+	p->ipv6 = 0;
+	p->dns_off = p->l3_off + sizeof(*ip) + sizeof(struct udphdr);
 	*len = total - sizeof(*ip);
 	c->pos = ip + 1;
 	return 0;
 }
 
-static __always_inline enum hydns_reason hydns_parse_ipv6(struct hydns_cursor *c, struct hydns_query *q,
+static __always_inline enum hydns_reason hydns_parse_ipv6(struct hydns_cursor *c, struct hydns_packet *p,
 							  __u32 *len)
 {
 	struct ipv6hdr *ip = c->pos;
 
-	if ((void *)(ip + 1) > c->end || *(__u8 *)ip >> 4 != 6)
+	if ((void *)(ip + 1) > c->end)
+		return HYDNS_R_FRAME_CUT;
+	if (*(__u8 *)ip >> 4 != 6)
 		return HYDNS_R_IP_UNUSUAL;
 	switch (ip->nexthdr) {
 	case IPPROTO_UDP:
 		break;
+	case IPPROTO_FRAGMENT:
+		return HYDNS_R_FRAGMENT;
 	case IPPROTO_HOPOPTS:
 	case IPPROTO_ROUTING:
-	case IPPROTO_FRAGMENT:
 	case IPPROTO_DSTOPTS:
-		return HYDNS_R_IP_UNUSUAL;
+		return HYDNS_R_EXTENSION_HEADER;
 	default:
 		return HYDNS_R_NOT_UDP;
 	}
 	*len = bpf_ntohs(ip->payload_len);
 	if (*len < sizeof(struct udphdr) || (long)(*len + sizeof(*ip)) > c->end - c->pos)
-		return HYDNS_R_IP_UNUSUAL;
-	__builtin_memcpy(q->client.addr, &ip->saddr, 16);
-	__builtin_memcpy(q->service.addr, &ip->daddr, 16);
-	q->addr_sum = hydns_sum_words(&ip->saddr, 8);
-	q->ipv6 = 1;
-	q->dns_off = q->l3_off + sizeof(*ip) + sizeof(struct udphdr);
+		return HYDNS_R_IP_LENGTH;
+	__builtin_memcpy(p->client.addr, &ip->saddr, 16);
+	__builtin_memcpy(p->service.addr, &ip->daddr, 16);
+	p->addr_sum = hydns_sum_words(&ip->saddr, 8);
+	p->ipv6 = 1;
+	p->dns_off = p->l3_off + sizeof(*ip) + sizeof(struct udphdr);
 	c->pos = ip + 1;
 	return 0;
 }
 
-static __always_inline enum hydns_reason hydns_parse_udp(struct hydns_cursor *c, struct hydns_query *q,
+static __always_inline enum hydns_reason hydns_parse_udp(struct hydns_cursor *c, struct hydns_packet *p,
 							 __u32 len)
 {
 	struct udphdr *udp = c->pos;
 
-	if ((void *)(udp + 1) > c->end || bpf_ntohs(udp->len) != len)
-		return HYDNS_R_IP_UNUSUAL;
-	q->sport = udp->source;
-	q->service.port = udp->dest;
-	q->service.reserved = 0;
-	q->client.prefixlen = 128;
-	q->message_len = len - sizeof(*udp);
+	if ((void *)(udp + 1) > c->end)
+		return HYDNS_R_FRAME_CUT;
+	if (bpf_ntohs(udp->len) != len)
+		return HYDNS_R_UDP_LENGTH;
+	p->sport = udp->source;
+	p->service.port = udp->dest;
+	p->service.reserved = 0;
+	p->client.prefixlen = 128;
+	p->message_len = len - sizeof(*udp);
 	return 0;
 }
 
-static __always_inline enum hydns_reason hydns_parse(struct xdp_md *ctx, struct hydns_query *q)
+static __always_inline enum hydns_reason hydns_parse(struct xdp_md *ctx, struct hydns_packet *p)
 {
 	struct hydns_cursor c = {
 		.pos = (void *)(long)ctx->data,
@@ -143,17 +151,17 @@ static __always_inline enum hydns_reason hydns_parse(struct xdp_md *ctx, struct 
 	__be16 proto;
 	__u32 len;
 
-	q->frame_len = c.end - c.pos;
-	r = hydns_parse_eth(&c, q, &proto);
+	p->frame_len = c.end - c.pos;
+	r = hydns_parse_eth(&c, p, &proto);
 	if (r)
 		return r;
 	if (proto == bpf_htons(ETH_P_IP))
-		r = hydns_parse_ipv4(&c, q, &len);
+		r = hydns_parse_ipv4(&c, p, &len);
 	else if (hydns_ipv6 && proto == bpf_htons(ETH_P_IPV6))
-		r = hydns_parse_ipv6(&c, q, &len);
+		r = hydns_parse_ipv6(&c, p, &len);
 	else
 		return HYDNS_R_NOT_IP;
-	return r ? r : hydns_parse_udp(&c, q, len);
+	return r ? r : hydns_parse_udp(&c, p, len);
 }
 
 #endif

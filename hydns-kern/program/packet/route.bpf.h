@@ -15,9 +15,9 @@
  * lo' included. */
 #define HYDNS_LOOPBACK         1
 
-static __always_inline bool hydns_route_link_local(const struct hydns_query *q)
+static __always_inline bool hydns_route_link_local(const struct hydns_packet *p)
 {
-	return q->ipv6 && q->client.addr[0] == 0xfe && (q->client.addr[1] & 0xc0) == 0x80;
+	return p->ipv6 && p->client.addr[0] == 0xfe && (p->client.addr[1] & 0xc0) == 0x80;
 }
 
 static __always_inline bool hydns_route_no_neighbour(const struct bpf_fib_lookup *p)
@@ -31,10 +31,10 @@ static __always_inline bool hydns_route_no_neighbour(const struct bpf_fib_lookup
 static __always_inline enum hydns_reason hydns_route(struct xdp_md *ctx, struct hydns_query *q, __u32 ip_len)
 {
 	struct bpf_fib_lookup p = {
-		.family = q->ipv6 ? HYDNS_FAMILY_IPV6 : HYDNS_FAMILY_IPV4,
+		.family = q->packet.ipv6 ? HYDNS_FAMILY_IPV6 : HYDNS_FAMILY_IPV4,
 		.l4_protocol = IPPROTO_UDP,
-		.sport = q->service.port,
-		.dport = q->sport,
+		.sport = q->packet.service.port,
+		.dport = q->packet.sport,
 		.tot_len = ip_len,
 		.ifindex = HYDNS_LOOPBACK,
 	};
@@ -42,40 +42,40 @@ static __always_inline enum hydns_reason hydns_route(struct xdp_md *ctx, struct 
 
 	if (!hydns_fib)
 		return 0;
-	if (q->l3_off != ETH_HLEN || hydns_route_link_local(q))
+	if (q->packet.l3_off != ETH_HLEN || hydns_route_link_local(&q->packet))
 		return HYDNS_R_NO_ROUTE;
-	if (q->ipv6) {
-		__builtin_memcpy(p.ipv6_src, q->service.addr, 16);
-		__builtin_memcpy(p.ipv6_dst, q->client.addr, 16);
+	if (q->packet.ipv6) {
+		__builtin_memcpy(p.ipv6_src, q->packet.service.addr, 16);
+		__builtin_memcpy(p.ipv6_dst, q->packet.client.addr, 16);
 	} else {
-		__builtin_memcpy(&p.ipv4_src, q->service.addr + 12, 4);
-		__builtin_memcpy(&p.ipv4_dst, q->client.addr + 12, 4);
+		__builtin_memcpy(&p.ipv4_src, q->packet.service.addr + 12, 4);
+		__builtin_memcpy(&p.ipv4_dst, q->packet.client.addr + 12, 4);
 	}
 	rc = bpf_fib_lookup(ctx, &p, sizeof(p), 0);
 	if (rc == BPF_FIB_LKUP_RET_FRAG_NEEDED)
 		return HYDNS_R_TOO_BIG;
 	if (rc != BPF_FIB_LKUP_RET_SUCCESS || hydns_route_no_neighbour(&p))
 		return HYDNS_R_NO_ROUTE;
-	q->out = p.ifindex == ctx->ingress_ifindex ? 0 : p.ifindex;
-	if (q->out && !bpf_map_lookup_elem(&hydns_out, &q->out))
+	q->reply.out = p.ifindex == ctx->ingress_ifindex ? 0 : p.ifindex;
+	if (q->reply.out && !bpf_map_lookup_elem(&hydns_out, &q->reply.out))
 		return HYDNS_R_NO_ROUTE;
-	__builtin_memcpy(q->out_macs, p.dmac, ETH_ALEN);
-	__builtin_memcpy(q->out_macs + ETH_ALEN, p.smac, ETH_ALEN);
+	__builtin_memcpy(q->reply.out_macs, p.dmac, ETH_ALEN);
+	__builtin_memcpy(q->reply.out_macs + ETH_ALEN, p.smac, ETH_ALEN);
 	return 0;
 }
 
 /* The XDP action that sends the reply on. */
-static __always_inline int hydns_send(const struct hydns_query *q)
+static __always_inline int hydns_send(const struct hydns_reply *reply)
 {
-	return hydns_fib && q->out ? bpf_redirect_map(&hydns_out, q->out, 0) : XDP_TX;
+	return hydns_fib && reply->out ? bpf_redirect_map(&hydns_out, reply->out, 0) : XDP_TX;
 }
 
-static __always_inline void hydns_write_macs(struct ethhdr *eth, const struct hydns_query *q)
+static __always_inline void hydns_write_macs(struct ethhdr *eth, const struct hydns_reply *reply)
 {
 	__u8 mac[ETH_ALEN];
 
 	if (hydns_fib) {
-		__builtin_memcpy(eth, q->out_macs, 2 * ETH_ALEN);
+		__builtin_memcpy(eth, reply->out_macs, 2 * ETH_ALEN);
 		return;
 	}
 	__builtin_memcpy(mac, eth->h_source, ETH_ALEN);

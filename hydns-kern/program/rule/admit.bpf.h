@@ -21,7 +21,7 @@ static __always_inline bool hydns_same_service(const struct hydns_service_key *a
  * read before the table, so that what is remembered is never older than it says. */
 static __always_inline enum hydns_reason hydns_admit_service(struct hydns_query *q)
 {
-	struct hydns_known_service *known = q->ipv6 ? &q->known[1] : &q->known[0];
+	struct hydns_known_service *known = q->packet.ipv6 ? &q->cpu.known[1] : &q->cpu.known[0];
 	const struct hydns_service *s;
 	const __u64 *changes;
 	__u32 zero = 0;
@@ -29,18 +29,18 @@ static __always_inline enum hydns_reason hydns_admit_service(struct hydns_query 
 
 	changes = bpf_map_lookup_elem(&hydns_changes, &zero);
 	if (!changes)
-		return HYDNS_R_NOT_SERVICE;
+		return HYDNS_R_NO_ENTRY;
 	as_of = ~*(const volatile __u64 *)changes;
-	if (known->changes != as_of || !hydns_same_service(&known->key, &q->service)) {
+	if (known->changes != as_of || !hydns_same_service(&known->key, &q->packet.service)) {
 		hydns_barrier(&known->changes);
-		s = bpf_map_lookup_elem(&hydns_services, &q->service);
+		s = bpf_map_lookup_elem(&hydns_services, &q->packet.service);
 		if (!s || s->authority >= HYDNS_AUTHORITIES)
 			return HYDNS_R_NOT_SERVICE;
-		known->key = q->service;
+		known->key = q->packet.service;
 		known->authority = s->authority;
 		known->changes = as_of;
 	}
-	q->authority = known->authority;
+	q->question.authority = known->authority;
 	return 0;
 }
 
@@ -61,15 +61,15 @@ static __always_inline bool hydns_source_bad6(const __u8 *a)
 
 /* Two servers answering each other, or one itself, would never stop: ports 0 and 53 are left to the
  * resolver. */
-static __always_inline enum hydns_reason hydns_admit_source(const struct hydns_query *q)
+static __always_inline enum hydns_reason hydns_admit_source(const struct hydns_packet *p)
 {
-	const __u64 *src = (const void *)q->client.addr, *dst = (const void *)q->service.addr;
+	const __u64 *src = (const void *)p->client.addr, *dst = (const void *)p->service.addr;
 
-	if (!q->sport || q->sport == bpf_htons(HYDNS_PORT_DNS))
+	if (!p->sport || p->sport == bpf_htons(HYDNS_PORT_DNS))
 		return HYDNS_R_BAD_SOURCE;
 	if (src[0] == dst[0] && src[1] == dst[1])
 		return HYDNS_R_BAD_SOURCE;
-	if (q->ipv6 ? hydns_source_bad6(q->client.addr) : hydns_source_bad4(q->client.addr + 12))
+	if (p->ipv6 ? hydns_source_bad6(p->client.addr) : hydns_source_bad4(p->client.addr + 12))
 		return HYDNS_R_BAD_SOURCE;
 	return 0;
 }
@@ -88,9 +88,9 @@ static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns
 }
 
 /* False: the client's address is none of the host's own. */
-static __always_inline bool hydns_maybe_own(const struct hydns_query *q)
+static __always_inline bool hydns_maybe_own(const struct hydns_packet *p)
 {
-	const __u64 *w = (const void *)q->client.addr;
+	const __u64 *w = (const void *)p->client.addr;
 	__u32 bit = hydns_own_bit(w[0], w[1]);
 
 	return *(const volatile __u64 *)&hydns_own[bit / 64] >> bit % 64 & 1;
@@ -101,20 +101,20 @@ static __always_inline bool hydns_maybe_own(const struct hydns_query *q)
 static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *q,
 							    const struct hydns_authority_config *cfg)
 {
-	__u32 i = q->authority * 2 + (cfg->acl_half & 1);
+	__u32 i = q->question.authority * 2 + (cfg->acl_half & 1);
 	const __u32 *action;
 	void *acl;
 
-	q->cookie_required = 0;
-	if ((cfg->flags & (q->ipv6 ? HYDNS_AUTH_ALLOWS_IPV6 : HYDNS_AUTH_ALLOWS_IPV4)) && !hydns_maybe_own(q))
+	q->question.cookie_required = 0;
+	if ((cfg->flags & (q->packet.ipv6 ? HYDNS_AUTH_ALLOWS_IPV6 : HYDNS_AUTH_ALLOWS_IPV4)) && !hydns_maybe_own(&q->packet))
 		return 0;
 	acl = bpf_map_lookup_elem(&hydns_acls, &i);
 	if (!acl)
 		return HYDNS_R_ACL;
-	action = bpf_map_lookup_elem(acl, &q->client);
+	action = bpf_map_lookup_elem(acl, &q->packet.client);
 	if (!action || (*action != HYDNS_ACL_ALLOW && *action != HYDNS_ACL_ALLOW_COOKIE))
 		return HYDNS_R_ACL;
-	q->cookie_required = *action == HYDNS_ACL_ALLOW_COOKIE;
+	q->question.cookie_required = *action == HYDNS_ACL_ALLOW_COOKIE;
 	return 0;
 }
 

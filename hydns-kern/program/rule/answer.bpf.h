@@ -19,7 +19,7 @@
 /* Longest answer that is copied word by word: an address or a few, an alias, most negative answers. */
 #define HYDNS_ANSWER_SHORT     128
 
-struct hydns_reply {
+struct hydns_layout {
 	__u64 data_len;      /* question and answer */
 	__u64 sum;           /* of the DNS message, gathered while it is written */
 	__u64 seconds;       /* to take off each TTL */
@@ -35,8 +35,8 @@ static __always_inline __u32 hydns_answer_limit(const struct hydns_query *q,
 {
 	__u32 limit = HYDNS_PLAIN_UDP;
 
-	if (q->edns && q->edns_size > limit)
-		limit = q->edns_size;
+	if (q->question.edns && q->question.edns_size > limit)
+		limit = q->question.edns_size;
 	return limit < cfg->max_udp ? limit : cfg->max_udp;
 }
 
@@ -44,16 +44,16 @@ static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct h
 					      const struct hydns_authority_config *cfg,
 					      const struct hydns_rule *rule, __u32 dns_len)
 {
-	__u32 ip_len = q->dns_off - q->l3_off + dns_len, mtu = 0;
+	__u32 ip_len = q->packet.dns_off - q->packet.l3_off + dns_len, mtu = 0;
 
 	/* An authoritative server (BIND) says to such a client the answer alone, to others what goes with it. */
-	if ((rule->flags & HYDNS_RULE_STATIC_TTL) && q->edns && q->edns_size <= HYDNS_PLAIN_UDP)
+	if ((rule->flags & HYDNS_RULE_STATIC_TTL) && q->question.edns && q->question.edns_size <= HYDNS_PLAIN_UDP)
 		return false;
 	if (dns_len > hydns_answer_limit(q, cfg))
 		return false;
 	/* No router fragments IPv6, and what the path takes is not known here: the resolver's socket
 	 * fragments what is larger. */
-	if (q->ipv6)
+	if (q->packet.ipv6)
 		return ip_len <= HYDNS_IPV6_EVERY_PATH;
 	return ip_len <= HYDNS_IPV4_EVERY_PATH || (!bpf_check_mtu(ctx, 0, &mtu, 0, 0) && ip_len <= mtu);
 }
@@ -72,7 +72,7 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 		return HYDNS_R_EXPIRED;
 	if (!hydns_answer_fits(ctx, q, cfg, rule, dns_len))
 		return HYDNS_R_TOO_BIG;
-	r = hydns_route(ctx, q, q->dns_off - q->l3_off + dns_len);
+	r = hydns_route(ctx, q, q->packet.dns_off - q->packet.l3_off + dns_len);
 	if (r)
 		return r;
 	if (age >= rule->refresh_ms * HYDNS_MS && hydns_claim_refresh(rule, now))
@@ -106,31 +106,31 @@ static __always_inline __u64 hydns_moved_sum(__u64 sum, __u64 from)
  * of the message, or -1. Not static, so that the verifier looks at it once and not on each of the ways that
  * lead here, which would be more than it is willing to follow.
  */
-__noinline __s64 hydns_rotate(struct xdp_md *ctx, struct hydns_query *q, __u32 pos, __u64 head, __u64 tail)
+__noinline __s64 hydns_rotate(struct xdp_md *ctx, struct hydns_reply *reply, __u32 pos, __u64 head, __u64 tail)
 {
 	__s64 sum = 0;
 
-	if (!q || !hydns_bounded(&head, HYDNS_SLOT_MOST) || !hydns_bounded(&tail, HYDNS_SLOT_MOST))
+	if (!reply || !hydns_bounded(&head, HYDNS_SLOT_MOST) || !hydns_bounded(&tail, HYDNS_SLOT_MOST))
 		return -1;
-	if (bpf_xdp_load_bytes(ctx, pos, q->group_head, head) ||
-	    bpf_xdp_load_bytes(ctx, pos + head, q->group_tail, tail) ||
-	    bpf_xdp_store_bytes(ctx, pos, q->group_tail, tail) ||
-	    bpf_xdp_store_bytes(ctx, pos + tail, q->group_head, head))
+	if (bpf_xdp_load_bytes(ctx, pos, reply->group_head, head) ||
+	    bpf_xdp_load_bytes(ctx, pos + head, reply->group_tail, tail) ||
+	    bpf_xdp_store_bytes(ctx, pos, reply->group_tail, tail) ||
+	    bpf_xdp_store_bytes(ctx, pos + tail, reply->group_head, head))
 		return -1;
-	*(__u64 *)(q->group_head + head) = 0;
-	*(__u64 *)(q->group_tail + tail) = 0;
+	*(__u64 *)(reply->group_head + head) = 0;
+	*(__u64 *)(reply->group_tail + tail) = 0;
 	if (tail & 1)
-		sum += hydns_moved_sum(hydns_block_sum(q->group_head, head), pos);
+		sum += hydns_moved_sum(hydns_block_sum(reply->group_head, head), pos);
 	if (head & 1)
-		sum += hydns_moved_sum(hydns_block_sum(q->group_tail, tail), pos + head);
+		sum += hydns_moved_sum(hydns_block_sum(reply->group_tail, tail), pos + head);
 	return sum;
 }
 
 /* Number i of the TTLs' offsets. */
-static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, const struct hydns_reply *reply,
+static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, const struct hydns_layout *layout,
 					      __u32 i)
 {
-	__u64 at = reply->ttls + 2 * (__u64)i;
+	__u64 at = layout->ttls + 2 * (__u64)i;
 
 	HYDNS_OPAQUE(at);
 	if (at > HYDNS_SLOT_MOST - 2)
@@ -139,9 +139,9 @@ static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, con
 }
 
 static __always_inline struct hydns_rotation hydns_rotation_at(const struct hydns_rule *rule,
-							      const struct hydns_reply *reply, __u32 i)
+							      const struct hydns_layout *layout, __u32 i)
 {
-	__u64 at = reply->ttls + 2 * (__u64)rule->ttl_count + HYDNS_ROTATION_LEN * i;
+	__u64 at = layout->ttls + 2 * (__u64)rule->ttl_count + HYDNS_ROTATION_LEN * i;
 
 	HYDNS_OPAQUE(at);
 	if (at > HYDNS_SLOT_MOST - HYDNS_ROTATION_LEN)
@@ -150,7 +150,7 @@ static __always_inline struct hydns_rotation hydns_rotation_at(const struct hydn
 }
 
 /* Where record i of this RRset begins in the rule, from the set's start. */
-static __always_inline __u32 hydns_record_start(const struct hydns_rule *rule, const struct hydns_reply *reply,
+static __always_inline __u32 hydns_record_start(const struct hydns_rule *rule, const struct hydns_layout *layout,
 						const struct hydns_rotation *g, __u32 i)
 {
 	__u32 first = g->first;
@@ -158,57 +158,57 @@ static __always_inline __u32 hydns_record_start(const struct hydns_rule *rule, c
 	i += first;
 	if (i >= HYDNS_TTLS_MAX)
 		return 0;
-	return hydns_ttl_offset(rule, reply, i) - hydns_ttl_offset(rule, reply, first);
+	return hydns_ttl_offset(rule, layout, i) - hydns_ttl_offset(rule, layout, first);
 }
 
-static __always_inline int hydns_turn(struct xdp_md *ctx, struct hydns_query *q, struct hydns_reply *reply,
+static __always_inline int hydns_turn(struct xdp_md *ctx, struct hydns_query *q, struct hydns_layout *layout,
 				      __u32 start, __u32 head, __u32 tail)
 {
 	__s64 sum;
 
 	if (!head || !tail)
 		return 0;
-	sum = hydns_rotate(ctx, q, reply->answer_off + start, head, tail);
+	sum = hydns_rotate(ctx, &q->reply, layout->answer_off + start, head, tail);
 	if (sum < 0)
 		return -1;
-	reply->sum += sum;
+	layout->sum += sum;
 	return 0;
 }
 
 /* Of an RRset that begins with its record number first already: turns those behind it, by one more whenever each
  * record has been the first, so that all pairs come first and second equally often. */
 static __always_inline int hydns_turn_rest(struct xdp_md *ctx, struct hydns_query *q, const struct hydns_rule *rule,
-					   struct hydns_reply *reply, const struct hydns_rotation *g, __u32 count,
+					   struct hydns_layout *layout, const struct hydns_rotation *g, __u32 count,
 					   __u32 first)
 {
-	__u32 second = (first + 1 + q->turn / count % (count - 1)) % count;
-	__u32 begin = hydns_record_start(rule, reply, g, first), at = hydns_record_start(rule, reply, g, second);
-	__u32 end = first + 1 < count ? hydns_record_start(rule, reply, g, first + 1) : g->len;
+	__u32 second = (first + 1 + q->reply.turn / count % (count - 1)) % count;
+	__u32 begin = hydns_record_start(rule, layout, g, first), at = hydns_record_start(rule, layout, g, second);
+	__u32 end = first + 1 < count ? hydns_record_start(rule, layout, g, first + 1) : g->len;
 	__u32 skip = end - begin, now_at = second > first ? at - begin : g->len - begin + at;
 
 	if (now_at <= skip || now_at >= g->len)
 		return 0;
-	return hydns_turn(ctx, q, reply, g->start + skip, now_at - skip, g->len - now_at);
+	return hydns_turn(ctx, q, layout, g->start + skip, now_at - skip, g->len - now_at);
 }
 
 /* After the TTLs have been counted down where they stood: they move with their records. */
 static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_query *q,
-					    const struct hydns_rule *rule, struct hydns_reply *reply, bool shuffles)
+					    const struct hydns_rule *rule, struct hydns_layout *layout, bool shuffles)
 {
 #pragma unroll
 	for (int i = 0; i < HYDNS_ROTATIONS_MAX; i++) {
-		const struct hydns_rotation g = hydns_rotation_at(rule, reply, i);
+		const struct hydns_rotation g = hydns_rotation_at(rule, layout, i);
 		__u32 count = g.last - g.first + 1, first, head;
 
 		if (i >= rule->rotation_count || g.last <= g.first || g.start + g.len > rule->answer_len)
 			continue;
-		first = q->turn % count;
-		head = hydns_record_start(rule, reply, &g, first);
+		first = q->reply.turn % count;
+		head = hydns_record_start(rule, layout, &g, first);
 		if (head >= g.len)
 			continue;
-		if (hydns_turn(ctx, q, reply, g.start, head, g.len - head))
+		if (hydns_turn(ctx, q, layout, g.start, head, g.len - head))
 			return -1;
-		if (shuffles && count > 2 && hydns_turn_rest(ctx, q, rule, reply, &g, count, first))
+		if (shuffles && count > 2 && hydns_turn_rest(ctx, q, rule, layout, &g, count, first))
 			return -1;
 	}
 	return 0;
@@ -216,16 +216,16 @@ static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_que
 
 /* Question and answer in one store, for the slot has them in one piece; then the client's own letters. */
 static __always_inline int hydns_store_data(struct xdp_md *ctx, struct hydns_query *q,
-					    const struct hydns_rule *rule, const struct hydns_reply *reply)
+					    const struct hydns_rule *rule, const struct hydns_layout *layout)
 {
-	__u32 question = q->dns_off + HYDNS_DNS_HEADER;
-	__u64 len = reply->data_len, name_len = q->name_len;
+	__u32 question = q->packet.dns_off + HYDNS_DNS_HEADER;
+	__u64 len = layout->data_len, name_len = q->question.name_len;
 
 	if (!hydns_bounded(&len, HYDNS_SLOT_MOST - HYDNS_RULE_DATA) || !hydns_bounded(&name_len, HYDNS_NAME_MAX))
 		return -1;
 	if (bpf_xdp_store_bytes(ctx, question, (void *)rule->data, len))
 		return -1;
-	return bpf_xdp_store_bytes(ctx, question, q->message + HYDNS_DNS_HEADER, name_len);
+	return bpf_xdp_store_bytes(ctx, question, q->question.message + HYDNS_DNS_HEADER, name_len);
 }
 
 /* Eight octets of a slot to the frame, offset to offset. */
@@ -264,16 +264,16 @@ static __always_inline int hydns_copy_answer(struct xdp_md *ctx, const struct hy
 }
 
 static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_query *q,
-					    const struct hydns_rule *rule, const struct hydns_reply *reply)
+					    const struct hydns_rule *rule, const struct hydns_layout *layout)
 {
-	if (reply->question_stands && rule->answer_len >= 8 && rule->answer_len <= HYDNS_ANSWER_SHORT)
-		return hydns_copy_answer(ctx, rule, reply->answer_off);
-	return hydns_store_data(ctx, q, rule, reply);
+	if (layout->question_stands && rule->answer_len >= 8 && rule->answer_len <= HYDNS_ANSWER_SHORT)
+		return hydns_copy_answer(ctx, rule, layout->answer_off);
+	return hydns_store_data(ctx, q, rule, layout);
 }
 
 /* Counts the TTLs down where they stand in the frame, and adds them to the sum. */
 static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hydns_rule *rule,
-					    struct hydns_reply *reply)
+					    struct hydns_layout *layout)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__u64 sum = rule->answer_sum;
@@ -285,8 +285,8 @@ static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hyd
 
 		if (i >= rule->ttl_count)
 			break;
-		off = hydns_ttl_offset(rule, reply, i);
-		pos = (reply->answer_off + off) & HYDNS_OFF_MASK;
+		off = hydns_ttl_offset(rule, layout, i);
+		pos = (layout->answer_off + off) & HYDNS_OFF_MASK;
 		HYDNS_OPAQUE(pos);
 		if (pos > HYDNS_OFF_MASK)
 			return -1;
@@ -295,35 +295,35 @@ static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hyd
 		if ((void *)(p + 1) > end)
 			return -1;
 		ttl = bpf_ntohl(*p);
-		ttl = bpf_htonl(ttl > reply->seconds ? ttl - reply->seconds : 0);
+		ttl = bpf_htonl(ttl > layout->seconds ? ttl - layout->seconds : 0);
 		*p = ttl;
 		sum += (__u64)ttl << (off & 1 ? 8 : 0);
 	}
-	reply->sum += hydns_sum_at(sum, reply->answer_off);
+	layout->sum += hydns_sum_at(sum, layout->answer_off);
 	return 0;
 }
 
 /* The COOKIE option at the frame's end. */
 static __always_inline int hydns_write_cookie(struct xdp_md *ctx, struct hydns_query *q, __u64 pos,
-					      struct hydns_reply *reply)
+					      struct hydns_layout *layout)
 {
 	_Static_assert(HYDNS_COOKIE_OPTION_LEN == 28, "seven words");
-	reply->sum += hydns_sum_at(hydns_sum_words(q->option_head, 7), pos);
-	return bpf_xdp_store_bytes(ctx, pos, q->option_head, HYDNS_COOKIE_OPTION_LEN);
+	layout->sum += hydns_sum_at(hydns_sum_words(q->reply.option_head, 7), pos);
+	return bpf_xdp_store_bytes(ctx, pos, q->reply.option_head, HYDNS_COOKIE_OPTION_LEN);
 }
 
 /* The OPT record after the answer, when the query had one (RFC 6891 section 7). */
 static __always_inline int hydns_write_opt(struct xdp_md *ctx, struct hydns_query *q,
 					   const struct hydns_authority_config *cfg,
-					   struct hydns_reply *reply)
+					   struct hydns_layout *layout)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u64 pos = (q->dns_off + reply->dns_len - hydns_opt_len(q)) & HYDNS_OFF_MASK, sum;
-	__u16 flags = q->variant & HYDNS_VARIANT_DO ? bpf_htons(HYDNS_EDNS_DO) : 0;
-	__u16 rdlen = q->cookie_state ? bpf_htons(HYDNS_COOKIE_OPTION_LEN) : 0;
+	__u64 pos = (q->packet.dns_off + layout->dns_len - hydns_opt_len(q)) & HYDNS_OFF_MASK, sum;
+	__u16 flags = q->question.variant & HYDNS_VARIANT_DO ? bpf_htons(HYDNS_EDNS_DO) : 0;
+	__u16 rdlen = q->reply.cookie_state ? bpf_htons(HYDNS_COOKIE_OPTION_LEN) : 0;
 	struct hydns_opt *opt;
 
-	if (!q->edns)
+	if (!q->question.edns)
 		return 0;
 	HYDNS_OPAQUE(pos);
 	if (pos > HYDNS_OFF_MASK)
@@ -340,44 +340,44 @@ static __always_inline int hydns_write_opt(struct xdp_md *ctx, struct hydns_quer
 	};
 	/* type, size, flags and rdlen stand at odd offsets of the record */
 	sum = hydns_sum_at((__u64)bpf_htons(HYDNS_TYPE_OPT) + bpf_htons(cfg->edns_size) + flags + rdlen, 1);
-	reply->sum += hydns_sum_at(sum, pos);
-	return rdlen ? hydns_write_cookie(ctx, q, pos + HYDNS_OPT_LEN, reply) : 0;
+	layout->sum += hydns_sum_at(sum, pos);
+	return rdlen ? hydns_write_cookie(ctx, q, pos + HYDNS_OPT_LEN, layout) : 0;
 }
 
 static __always_inline void hydns_write_dns_header(struct hydns_dns_header *h, const struct hydns_query *q,
-						   const struct hydns_rule *rule, struct hydns_reply *reply)
+						   const struct hydns_rule *rule, struct hydns_layout *layout)
 {
-	const struct hydns_dns_header *asked = (const void *)q->message;
-	bool ad = (rule->flags & HYDNS_RULE_SECURE) && (q->ad || (q->variant & HYDNS_VARIANT_DO));
+	const struct hydns_dns_header *asked = (const void *)q->question.message;
+	bool ad = (rule->flags & HYDNS_RULE_SECURE) && (q->question.ad || (q->question.variant & HYDNS_VARIANT_DO));
 	/* of the query's flags nothing but RD */
 	__u32 flags = rule->reply_flags | asked->flags[0] | (ad ? HYDNS_FLAGS_AD << 8 : 0);
-	__u32 arcount = bpf_htons(rule->arcount + q->edns), *word = (void *)h, w;
+	__u32 arcount = bpf_htons(rule->arcount + q->question.edns), *word = (void *)h, w;
 
 	w = asked->id | flags << 16;
 	word[0] = w;
-	reply->sum += w;
+	layout->sum += w;
 	w = bpf_htons(1) | (__u32)bpf_htons(rule->ancount) << 16;
 	word[1] = w;
-	reply->sum += w;
+	layout->sum += w;
 	w = bpf_htons(rule->nscount) | arcount << 16;
 	word[2] = w;
-	reply->sum += w;
+	layout->sum += w;
 }
 
 static __always_inline void hydns_write_udp(struct udphdr *udp, const struct hydns_query *q,
-					    const struct hydns_reply *reply)
+					    const struct hydns_layout *layout)
 {
 	__u64 sum;
 	__u16 check;
 
-	udp->source = q->service.port;
-	udp->dest = q->sport;
-	udp->len = bpf_htons(sizeof(*udp) + reply->dns_len);
-	sum = q->addr_sum + bpf_htons(IPPROTO_UDP) + udp->len; /* pseudo-header */
+	udp->source = q->packet.service.port;
+	udp->dest = q->packet.sport;
+	udp->len = bpf_htons(sizeof(*udp) + layout->dns_len);
+	sum = q->packet.addr_sum + bpf_htons(IPPROTO_UDP) + udp->len; /* pseudo-header */
 	sum += udp->source;
 	sum += udp->dest;
 	sum += udp->len;
-	check = ~hydns_fold(sum + hydns_fold(reply->sum));
+	check = ~hydns_fold(sum + hydns_fold(layout->sum));
 	udp->check = check ? check : 0xffff; /* 0 would mean: none */
 }
 
@@ -394,16 +394,16 @@ static __always_inline void hydns_write_ipv4(struct iphdr *ip, const struct hydn
 	ip->saddr = ip->daddr;
 	ip->daddr = addr;
 	length = 0x45 | (__u32)bpf_htons(len) << 16;     /* version, the header's length; TOS 0 */
-	fragment = atomic ? (__u32)bpf_htons(HYDNS_IP_DF) << 16 : *(const __be16 *)q->message;
+	fragment = atomic ? (__u32)bpf_htons(HYDNS_IP_DF) << 16 : *(const __be16 *)q->question.message;
 	word[0] = length;
 	word[1] = fragment;
-	word[2] = lives | (__u32)(__u16)~hydns_fold(q->addr_sum + length + fragment + lives) << 16;
+	word[2] = lives | (__u32)(__u16)~hydns_fold(q->packet.addr_sum + length + fragment + lives) << 16;
 }
 
 static __always_inline void hydns_write_ipv6(struct ipv6hdr *ip, const struct hydns_query *q, __u32 len)
 {
-	__builtin_memcpy(&ip->saddr, q->service.addr, 16);
-	__builtin_memcpy(&ip->daddr, q->client.addr, 16);
+	__builtin_memcpy(&ip->saddr, q->packet.service.addr, 16);
+	__builtin_memcpy(&ip->daddr, q->packet.client.addr, 16);
 	*(__be32 *)ip = bpf_htonl(6U << 28); /* no traffic class, no flow label */
 	ip->payload_len = bpf_htons(len - sizeof(*ip));
 	ip->hop_limit = HYDNS_HOP_LIMIT;
@@ -411,11 +411,11 @@ static __always_inline void hydns_write_ipv6(struct ipv6hdr *ip, const struct hy
 
 /* All headers, from the innermost out; what stands behind them must be written and summed already. */
 static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct hydns_query *q,
-					       const struct hydns_rule *rule, struct hydns_reply *reply)
+					       const struct hydns_rule *rule, struct hydns_layout *layout)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u64 l3 = q->l3_off, udp_off = q->dns_off - sizeof(struct udphdr);
-	__u32 ip_len = q->dns_off - q->l3_off + reply->dns_len;
+	__u64 l3 = q->packet.l3_off, udp_off = q->packet.dns_off - sizeof(struct udphdr);
+	__u32 ip_len = q->packet.dns_off - q->packet.l3_off + layout->dns_len;
 	void *ip;
 	struct udphdr *udp;
 
@@ -428,51 +428,51 @@ static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct 
 	if ((void *)(udp + 1) + HYDNS_DNS_HEADER > end ||
 	    ip + sizeof(struct ipv6hdr) > end || data + ETH_HLEN > end)
 		return -1;
-	hydns_write_dns_header((void *)(udp + 1), q, rule, reply);
-	hydns_write_udp(udp, q, reply);
-	if (q->ipv6)
+	hydns_write_dns_header((void *)(udp + 1), q, rule, layout);
+	hydns_write_udp(udp, q, layout);
+	if (q->packet.ipv6)
 		hydns_write_ipv6(ip, q, ip_len);
 	else
 		hydns_write_ipv4(ip, q, ip_len);
-	hydns_write_macs(data, q);
+	hydns_write_macs(data, &q->reply);
 	return 0;
 }
 
 /* 0, or -1 with the frame half-written. */
 static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_query *q,
 					      const struct hydns_authority_config *cfg,
-					      const struct hydns_rule *rule, struct hydns_reply *reply)
+					      const struct hydns_rule *rule, struct hydns_layout *layout)
 {
-	__u64 fixed = (__u64)q->qtype + bpf_htons(HYDNS_CLASS_IN);
+	__u64 fixed = (__u64)q->question.qtype + bpf_htons(HYDNS_CLASS_IN);
 
-	reply->sum = q->name_sum + hydns_sum_at(fixed, q->name_len);
-	if (hydns_write_data(ctx, q, rule, reply))
+	layout->sum = q->question.name_sum + hydns_sum_at(fixed, q->question.name_len);
+	if (hydns_write_data(ctx, q, rule, layout))
 		return -1;
-	if (hydns_write_ttls(ctx, rule, reply))
+	if (hydns_write_ttls(ctx, rule, layout))
 		return -1;
 	if (rule->rotation_count && (cfg->flags & HYDNS_AUTH_ROTATES) &&
-	    hydns_rotate_all(ctx, q, rule, reply, cfg->flags & HYDNS_AUTH_SHUFFLES))
+	    hydns_rotate_all(ctx, q, rule, layout, cfg->flags & HYDNS_AUTH_SHUFFLES))
 		return -1;
-	if (hydns_write_opt(ctx, q, cfg, reply))
+	if (hydns_write_opt(ctx, q, cfg, layout))
 		return -1;
-	return hydns_write_headers(ctx, q, rule, reply);
+	return hydns_write_headers(ctx, q, rule, layout);
 }
 
 static __always_inline void hydns_count_answer(const struct hydns_query *q, __u32 dns_len)
 {
-	struct hydns_authority_count *n = bpf_map_lookup_elem(&hydns_authcnt, &q->authority);
+	struct hydns_authority_count *n = bpf_map_lookup_elem(&hydns_authcnt, &q->question.authority);
 
 	if (!n)
 		return;
 	n->answered++;
-	n->ipv6 += q->ipv6;
-	n->edns += q->edns;
-	n->ad += q->ad;
+	n->ipv6 += q->packet.ipv6;
+	n->edns += q->question.edns;
+	n->ad += q->question.ad;
 	n->octets += dns_len;
-	if (q->cookie_state) {
-		n->cookie_valid += q->cookie_state >= HYDNS_COOKIE_VALID;
-		n->cookie_client += q->cookie_state == HYDNS_COOKIE_CLIENT;
-		n->cookie_invalid += q->cookie_state == HYDNS_COOKIE_INVALID;
+	if (q->reply.cookie_state) {
+		n->cookie_valid += q->reply.cookie_state >= HYDNS_COOKIE_VALID;
+		n->cookie_client += q->reply.cookie_state == HYDNS_COOKIE_CLIENT;
+		n->cookie_invalid += q->reply.cookie_state == HYDNS_COOKIE_INVALID;
 	}
 }
 
@@ -482,50 +482,50 @@ static __always_inline void hydns_count_answer(const struct hydns_query *q, __u3
  * otherwise the reason, and only with ABORTED has the frame changed.
  */
 static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct hydns_query *q,
-						      struct hydns_reply *reply)
+						      struct hydns_layout *layout)
 {
-	int growth = (int)(q->dns_off + reply->dns_len) - (int)q->frame_len;
-	__u64 headers = q->dns_off;
+	int growth = (int)(q->packet.dns_off + layout->dns_len) - (int)q->packet.frame_len;
+	__u64 headers = q->packet.dns_off;
 
-	reply->question_stands = !bpf_xdp_adjust_tail(ctx, growth);
-	if (reply->question_stands)
+	layout->question_stands = !bpf_xdp_adjust_tail(ctx, growth);
+	if (layout->question_stands)
 		return 0;
 	if (growth <= 0 || !hydns_bounded(&headers, HYDNS_HEADERS_MAX) ||
-	    bpf_xdp_load_bytes(ctx, 0, q->group_head, headers) || bpf_xdp_adjust_head(ctx, -growth))
+	    bpf_xdp_load_bytes(ctx, 0, q->reply.group_head, headers) || bpf_xdp_adjust_head(ctx, -growth))
 		return HYDNS_R_NO_ROOM;
-	return bpf_xdp_store_bytes(ctx, 0, q->group_head, headers) ? HYDNS_R_ABORTED : 0;
+	return bpf_xdp_store_bytes(ctx, 0, q->reply.group_head, headers) ? HYDNS_R_ABORTED : 0;
 }
 
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_authority_config *cfg,
 						      const struct hydns_rule *rule, __u64 now)
 {
-	struct hydns_reply reply = {};
+	struct hydns_layout layout = {};
 	enum hydns_reason r;
 	__u32 *hits;
 
-	reply.data_len = (__u64)q->name_len + 4 + rule->answer_len;
-	reply.dns_len = HYDNS_DNS_HEADER + reply.data_len + hydns_opt_len(q);
-	r = hydns_answer_check(ctx, q, cfg, rule, reply.dns_len, now);
+	layout.data_len = (__u64)q->question.name_len + 4 + rule->answer_len;
+	layout.dns_len = HYDNS_DNS_HEADER + layout.data_len + hydns_opt_len(q);
+	r = hydns_answer_check(ctx, q, cfg, rule, layout.dns_len, now);
 	if (r)
 		return r;
-	reply.answer_off = q->dns_off + HYDNS_DNS_HEADER + q->name_len + 4;
-	reply.ttls = HYDNS_RULE_TTLS(q->name_len, rule->answer_len);
-	hits = hydns_hits_here(q, rule);
+	layout.answer_off = q->packet.dns_off + HYDNS_DNS_HEADER + q->question.name_len + 4;
+	layout.ttls = HYDNS_RULE_TTLS(q->question.name_len, rule->answer_len);
+	hits = hydns_hits_here(&q->cpu, rule);
 	if (!hits)
-		return HYDNS_R_MISS;
+		return HYDNS_R_NO_ENTRY;
 	/* The resolver turns by the query's id and the time, neither of which need be evenly spread: a client
 	 * may always use the same id. The answers from this rule are. */
-	hydns_hits_so_far(rule, hits, q);
+	hydns_hits_so_far(rule, hits, &q->reply);
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
-		reply.seconds = (now - rule->base_ns) / HYDNS_NS;
-	r = hydns_resize(ctx, q, &reply);
+		layout.seconds = (now - rule->base_ns) / HYDNS_NS;
+	r = hydns_resize(ctx, q, &layout);
 	if (r)
 		return r;
-	if (hydns_answer_write(ctx, q, cfg, rule, &reply))
+	if (hydns_answer_write(ctx, q, cfg, rule, &layout))
 		return HYDNS_R_ABORTED;
-	hydns_count_hit(q, rule, hits);
-	hydns_count_answer(q, reply.dns_len);
+	hydns_count_hit(&q->cpu, rule, hits);
+	hydns_count_answer(q, layout.dns_len);
 	return HYDNS_R_ANSWERED;
 }
 

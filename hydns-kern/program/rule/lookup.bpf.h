@@ -16,7 +16,7 @@ static __always_inline __u64 hydns_name_mask(__u32 left)
 }
 
 /* One pass over the name: lower case into q->name, hash of the key, sum of the octets as they came. */
-static __always_inline int hydns_key(struct hydns_query *q)
+static __always_inline int hydns_key(struct hydns_question *q)
 {
 	const __u64 seed[2] = { hydns_geometry.seed[0], hydns_geometry.seed[1] };
 	const __u64 *word = (void *)(q->message + HYDNS_DNS_HEADER);
@@ -60,7 +60,7 @@ static __always_inline const struct hydns_rule *hydns_slot(__u32 handle)
 }
 
 /* Is this rule the one for this query's key? */
-static __always_inline bool hydns_rule_matches(const struct hydns_query *q, const struct hydns_rule *rule)
+static __always_inline bool hydns_rule_matches(const struct hydns_question *q, const struct hydns_rule *rule)
 {
 	const __u64 *word = (const void *)rule->data;
 	__u32 len = q->name_len;
@@ -96,8 +96,8 @@ static __always_inline __u32 hydns_bucket_handle(const struct hydns_bucket *b, _
 	return (__u32)found;
 }
 
-/* The query's rule, or NULL. */
-static __always_inline const struct hydns_rule *hydns_find(const struct hydns_query *q)
+/* 0 and the query's rule, or why there is none. */
+static __always_inline enum hydns_reason hydns_find(const struct hydns_question *q, const struct hydns_rule **found)
 {
 	__u32 mask = hydns_geometry.buckets - 1, fingerprint = hydns_fingerprint(q->hash);
 	__u32 bucket = hydns_bucket_first(q->hash, mask);
@@ -108,14 +108,16 @@ static __always_inline const struct hydns_rule *hydns_find(const struct hydns_qu
 		__u32 handle;
 
 		if (!b)
-			return NULL;
+			return HYDNS_R_NO_ENTRY;
 		handle = hydns_bucket_handle(b, fingerprint);
 		rule = handle ? hydns_slot(handle) : NULL;
-		if (rule && hydns_rule_matches(q, rule))
-			return rule;
+		if (rule && hydns_rule_matches(q, rule)) {
+			*found = rule;
+			return 0;
+		}
 		bucket = hydns_bucket_other(bucket, fingerprint, mask);
 	}
-	return NULL;
+	return HYDNS_R_MISS;
 }
 
 /* The 32-bit word of a rule in a row of lines, from line number first on. NULL: geometry is wrong. */
@@ -142,9 +144,9 @@ static __always_inline bool hydns_claim_refresh(const struct hydns_rule *rule, _
 }
 
 /* This CPU's count of answers from a rule. NULL: geometry is wrong. */
-static __always_inline __u32 *hydns_hits_here(const struct hydns_query *q, const struct hydns_rule *rule)
+static __always_inline __u32 *hydns_hits_here(const struct hydns_cpu *cpu, const struct hydns_rule *rule)
 {
-	return hydns_word(&hydns_hits, q->hits.first, rule);
+	return hydns_word(&hydns_hits, cpu->hits.first, rule);
 }
 
 static __always_inline bool hydns_hits_in_slot(const struct hydns_rule *rule)
@@ -155,19 +157,19 @@ static __always_inline bool hydns_hits_in_slot(const struct hydns_rule *rule)
 }
 
 /* Notes how many answers have been counted where this one will be, which asks for the line, too. */
-static __always_inline void hydns_hits_so_far(const struct hydns_rule *rule, const __u32 *here, struct hydns_query *q)
+static __always_inline void hydns_hits_so_far(const struct hydns_rule *rule, const __u32 *here, struct hydns_reply *reply)
 {
 	if (hydns_hits_in_slot(rule))
-		q->turn = *(const volatile __u32 *)&rule->hits;
+		reply->turn = *(const volatile __u32 *)&rule->hits;
 	else
-		q->turn = *(const volatile __u32 *)here;
+		reply->turn = *(const volatile __u32 *)here;
 }
 
-static __always_inline void hydns_count_hit(const struct hydns_query *q, const struct hydns_rule *rule, __u32 *here)
+static __always_inline void hydns_count_hit(const struct hydns_cpu *cpu, const struct hydns_rule *rule, __u32 *here)
 {
 	if (hydns_hits_in_slot(rule))
 		__sync_fetch_and_add((__u32 *)&rule->hits, 1);
-	else if (q->hits.shared)
+	else if (cpu->hits.shared)
 		__sync_fetch_and_add(here, 1);
 	else
 		++*here;

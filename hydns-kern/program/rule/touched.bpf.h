@@ -53,7 +53,7 @@ static __always_inline bool hydns_untouched(struct hydns_query *q, const struct 
 
 	if ((rule->epoch ^ epoch) != HYDNS_EPOCH_TOUCHED)
 		return false;
-	hydns_barrier(&q->hash);
+	hydns_barrier(&q->question.hash);
 	o = hydns_rule_owners(rule);
 	return !hydns_any_marked(page, o.places[0], o.places[1], rule->owner_count);
 }

@@ -23,7 +23,7 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include "frame.h"
-#include "pace.h"
+#include "test-harness/bench/kernel/pace.h"
 #include "plugin/plugin.h"
 
 #define ADMISSION   2

@@ -14,7 +14,7 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include "generator.h"
+#include "test-harness/bench/kernel/generator.h"
 #include "pace.skel.h"
 
 #define BATCH 64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-#ifndef BENCH_COUNTER_H
-#define BENCH_COUNTER_H
+#ifndef TEST_HARNESS_BENCH_KERNEL_COUNTER_H
+#define TEST_HARNESS_BENCH_KERNEL_COUNTER_H
 
 #include <linux/types.h>
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-#include "streams.h"
+#include "test-harness/bench/kernel/streams.h"
 
 #define WARM_S 0.15      /* a test run takes tens of milliseconds to begin */
 

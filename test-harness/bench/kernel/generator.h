@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The load generator: loaded, given a sequence of name numbers, run. */
-#ifndef HYDNS_BENCH_GENERATOR_H
-#define HYDNS_BENCH_GENERATOR_H
+#ifndef TEST_HARNESS_BENCH_KERNEL_GENERATOR_H
+#define TEST_HARNESS_BENCH_KERNEL_GENERATOR_H
 
 #include <stdbool.h>
-#include "pace.h"
+#include "test-harness/bench/kernel/pace.h"
 
 struct generator;
 

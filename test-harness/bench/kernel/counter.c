@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-#include "counter.h"
+#include "test-harness/bench/kernel/counter.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

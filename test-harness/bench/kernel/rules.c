@@ -5,7 +5,7 @@
 #include <time.h>
 #include <arpa/inet.h>
 #include "hydns/cookie.h"
-#include "rules.h"
+#include "test-harness/bench/kernel/rules.h"
 
 #define TYPE_A        1
 #define TYPE_AAAA     28
@@ -143,7 +143,7 @@ struct kernel *rules_open(const struct questions *a, const char **why)
 {
 	for (__u64 capacity = a->capacity ? a->capacity : a->rules; capacity < CAPACITY_MOST; capacity *= 2) {
 		struct kernel *k = kernel_open(&(struct kernel_options){
-			.real_clock = true, .partial_checksum = true, .capacity = capacity }, why);
+			.real_clock = true, .partial_checksum = true, .capacity = capacity, .miss_stage = a->miss_stage }, why);
 
 		if (!k)
 			return NULL;

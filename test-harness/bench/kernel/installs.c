@@ -7,7 +7,7 @@
 #include <arpa/inet.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
-#include "installs.h"
+#include "test-harness/bench/kernel/installs.h"
 
 struct batch {
 	struct kernel *k;

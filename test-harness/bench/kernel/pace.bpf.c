@@ -17,7 +17,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include "hydns-kern/program/packet/fold.bpf.h"
-#include "pace.h"
+#include "test-harness/bench/kernel/pace.h"
 
 #define SPIN_MAX  (1 << 20)
 #define ROOM_SPIN (1 << 9)               /* some microseconds */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The questions of a measurement, and a program under test that has rules for them. */
-#ifndef HYDNS_BENCH_RULES_H
-#define HYDNS_BENCH_RULES_H
+#ifndef TEST_HARNESS_BENCH_KERNEL_RULES_H
+#define TEST_HARNESS_BENCH_KERNEL_RULES_H
 
 #include "hydns-kern/tests/kernel.h"
-#include "pace.h"
+#include "test-harness/bench/kernel/pace.h"
 
 struct questions {
 	unsigned rules;           /* names number 0 to rules - 1 have a rule */
@@ -14,6 +14,7 @@ struct questions {
 	unsigned records;         /* in an answer */
 	unsigned port;            /* of the server; the program under test serves 53 alone */
 	bool ipv6, edns, dnssec, cookie;
+	bool miss_stage;          /* misses go to the program behind a tail call */
 };
 
 #define OCTETS_LEAST (1 + PACE_LABEL + 1 + 1 + 1)

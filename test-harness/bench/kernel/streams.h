@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Generators that send at the same time, each on a processor of its own. */
-#ifndef HYDNS_BENCH_STREAMS_H
-#define HYDNS_BENCH_STREAMS_H
+#ifndef TEST_HARNESS_BENCH_KERNEL_STREAMS_H
+#define TEST_HARNESS_BENCH_KERNEL_STREAMS_H
 
-#include "generator.h"
+#include "test-harness/bench/kernel/generator.h"
 
 struct stream {
 	struct generator *g;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* What the load generator in the kernel (pace.bpf.c) and the program that steers it share. */
-#ifndef HYDNS_BENCH_PACE_H
-#define HYDNS_BENCH_PACE_H
+#ifndef TEST_HARNESS_BENCH_KERNEL_PACE_H
+#define TEST_HARNESS_BENCH_KERNEL_PACE_H
 
 #include <linux/types.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Installing, renewing and removing rules against the clock. */
-#ifndef HYDNS_BENCH_INSTALLS_H
-#define HYDNS_BENCH_INSTALLS_H
+#ifndef TEST_HARNESS_BENCH_KERNEL_INSTALLS_H
+#define TEST_HARNESS_BENCH_KERNEL_INSTALLS_H
 
-#include "rules.h"
+#include "test-harness/bench/kernel/rules.h"
 
 struct installs {
 	double installed, renewed, removed;   /* a second, grace periods included */

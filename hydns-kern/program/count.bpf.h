@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How a packet's way here ends: counted under its reason, and with that reason's action. */
+#ifndef HYDNS_KERN_PROGRAM_COUNT_BPF_H
+#define HYDNS_KERN_PROGRAM_COUNT_BPF_H
+
+#include "hydns-kern/program/maps.bpf.h"
+
+static __always_inline void hydns_count(__u32 reason)
+{
+	__u64 *n = bpf_map_lookup_elem(&hydns_stats, &reason);
+
+	if (n)
+		++*n;
+}
+
+/* What becomes of a packet that ends with this reason. */
+static __always_inline int hydns_action(enum hydns_reason reason)
+{
+	switch (reason) {
+#define HYDNS_REASON(name, action, of, text) case HYDNS_R_##name: return XDP_##action;
+#include "hydns/reasons.def"
+#undef HYDNS_REASON
+	default:
+		return XDP_PASS;
+	}
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Programs that hydns_xdp hands a packet on to, by their place in hydns_stages. */
+#ifndef HYDNS_KERN_PROGRAM_STAGES_H
+#define HYDNS_KERN_PROGRAM_STAGES_H
+
+enum hydns_stage {
+	HYDNS_STAGE_MISS,        /* no rule answers the query */
+	HYDNS_STAGES
+};
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Nanoseconds of the program by how far a query comes. */
+#include "test-harness/bench/kernel/measure.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include "test-harness/bench/kernel/counter.h"
+
+/* Each ends the query's way at another stage, by changing its template or what the program finds. */
+enum way { ANSWERED, MISSED, EPOCH_OVER, NOT_ORDINARY, NOT_A_SERVICE, NOT_IP, EMPTY, PAUSED, WAYS };
+static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
+	[PAUSED] = { "paused", "entry, counter", HYDNS_R_PAUSED },
+	[EMPTY] = { "empty store", "switch of the store", HYDNS_R_EMPTY },
+	[NOT_IP] = { "not IP", "Ethernet header", HYDNS_R_NOT_IP },
+	[NOT_A_SERVICE] = { "not a service", "IP, UDP, service look-up", HYDNS_R_NOT_SERVICE },
+	[NOT_ORDINARY] = { "not an ordinary query", "message copied, checksum verified", HYDNS_R_DNS_UNUSUAL },
+	[MISSED] = { "no rule", "question, EDNS, access list, hash, index", HYDNS_R_MISS },
+	[EPOCH_OVER] = { "rule of another epoch", "rule found, key compared", HYDNS_R_EPOCH },
+	[ANSWERED] = { "answered", "reply written", HYDNS_R_ANSWERED },
+};
+
+/* Adds to a 16-bit word of the datagram; the checksum follows it, all in network byte order (RFC 1624, equation 3). */
+static void add_to_word(struct pace_template *t, size_t at, __u16 more)
+{
+	__u16 was, now;
+	__u32 sum;
+
+	memcpy(&was, t->frame + at, sizeof(was));
+	now = htons(ntohs(was) + more);
+	memcpy(t->frame + at, &now, sizeof(now));
+	sum = (__u16)~t->check + (__u16)~was + now;
+	sum = (sum >> 16) + (sum & 0xffff);
+	t->check = ~((sum >> 16) + sum);
+}
+
+static void take_way(struct bench *b, const struct options *o, enum way w)
+{
+	struct pace_template *t = generator_template(b->g);
+	size_t udp = t->check_at - 6;
+
+	question_template(&o->q, t);
+	kernel_pause(b->k, w == PAUSED);
+	kernel_empty(b->k, w == EMPTY);
+	kernel_page(b->k)->epoch = w == EPOCH_OVER ? EPOCH + 1 : EPOCH;
+	if (w == NOT_IP)
+		memset(t->frame + 12, 0, 2);
+	if (w == NOT_A_SERVICE)
+		add_to_word(t, udp + 2, 1); /* port 54 */
+	if (w == NOT_ORDINARY)
+		add_to_word(t, udp + 8 + 2, 0x1000); /* opcode 2 */
+	generator_rewind(b->g, w == MISSED ? 1U << 31 : 0);
+}
+
+/* What a query takes; instructions are 0 where counter can't be read. */
+struct price {
+	double ns, instructions;
+};
+
+static struct price price(struct bench *b, const struct options *o, int prog_fd, enum way w, int counter)
+{
+	__u64 before = counter_read(counter);
+	struct price p;
+
+	generator_rewind(b->g, w == MISSED ? 1U << 31 : 0);
+	p.ns = generator_time(b->g, prog_fd, o->queries);
+	p.instructions = (double)(counter_read(counter) - before) / o->queries;
+	return p;
+}
+
+/* The price of one way less that of making the query. False: the queries did not end where they should. */
+static bool way_price(struct bench *b, const struct options *o, enum way w, int counter, struct price *out)
+{
+	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
+	struct price base;
+
+	take_way(b, o, w);
+	base = price(b, o, generator_nothing(b->g), w, counter);
+	kernel_reasons(b->k, before);
+	*out = price(b, o, kernel_prog_fd(b->k), w, counter);
+	kernel_reasons(b->k, after);
+	out->ns -= base.ns;
+	out->instructions -= base.instructions;
+	return base.ns > 0 && after[ways[w].reason] - before[ways[w].reason] >= o->queries * 0.99;
+}
+
+static void print_way(enum way w, bool staged, const struct price *p, int counter)
+{
+	printf("{\"way\": \"%s%s\", \"stages\": \"%s\", \"nanoseconds\": %.1f", ways[w].name,
+	       staged ? ", beside a miss program" : "", ways[w].stages, p->ns);
+	if (counter >= 0)
+		printf(", \"instructions\": %.1f", p->instructions);
+	puts("}");
+	fflush(stdout);
+}
+
+static void print_program(struct kernel *k)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	if (!bpf_obj_get_info_by_fd(kernel_prog_fd(k), &info, &len))
+		printf("{\"verified_instructions\": %u, \"bpf_instructions\": %zu, \"machine_code_octets\": %u}\n",
+		       info.verified_insns, info.xlated_prog_len / sizeof(struct bpf_insn), info.jited_prog_len);
+}
+
+/* Whether a query that ends so may notice that there is a miss program. */
+static bool meets_miss_program(enum way w)
+{
+	return w == ANSWERED || w == MISSED;
+}
+
+int bench_cost(const struct options *o)
+{
+	struct options with_stage = *o;
+	int counter = counter_open();
+	struct bench b[2];
+
+	with_stage.q.miss_stage = true;
+	if (bench_begin(o, false, &b[0]) || bench_begin(&with_stage, false, &b[1]))
+		return 1;
+	if (counter < 0)
+		printf("{\"no_instructions\": \"the processor's counter: %s\"}\n", strerror(-counter));
+	print_program(b[0].k);
+	for (unsigned r = 0; r < o->rounds; r++)
+		for (int turn = 2 * WAYS - 1; turn >= 0; turn--) {
+			bool staged = (turn + r) % 2;
+			enum way w = turn / 2;
+			struct price p;
+
+			if (staged && !meets_miss_program(w))
+				continue;
+			if (!way_price(&b[staged], o, w, counter, &p))
+				return bench_fail(ways[w].name, "queries did not end there");
+			print_way(w, staged, &p, counter);
+		}
+	return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the measurements share: options, the program under test with its rules, the generator, and where both are attached. */
+#ifndef HYDNS_BENCH_MEASURE_H
+#define HYDNS_BENCH_MEASURE_H
+
+#include <sched.h>
+#include "test-harness/bench/kernel/generator.h"
+#include "test-harness/bench/kernel/rules.h"
+
+struct options {
+	struct questions q;
+	const char *sequence, *client, *server, *second_client, *second_server;
+	unsigned queries, rounds, installs, window, first;
+	double rate, seconds;
+	bool xdp_sink, on_demand;
+};
+
+/* The processors that the caller left to this program. */
+extern cpu_set_t bench_cpus;
+
+/* The program with its rules, which a resolver's heartbeat keeps alive, and whoever sends the queries. */
+struct bench {
+	struct kernel *k;
+	struct generator *g;
+};
+
+/* 0, or 1 and it was said why. live: frames leave by an interface. */
+int bench_begin(const struct options *o, bool live, struct bench *b);
+/* Says what failed, and why; returns 1. */
+int bench_fail(const char *what, const char *why);
+/* The link's descriptor, or negative and it was said why. */
+int bench_attach(int prog_fd, const char *ifname, const char *what);
+/* 0, or 1 and it was said why. */
+int bench_attach_tc(int prog_fd, const char *ifname);
+int bench_detach_tc(const char *ifname);
+void bench_print_run(const char *contender, const struct generator_run *r);
+
+/* The measurements; each returns an exit status. */
+int bench_cost(const struct options *o);
+int bench_capacity(const struct options *o);
+int bench_scaling(const struct options *o);
+int bench_publish(const struct options *o);
+int bench_flood(const struct options *o);
+
+#endif
