@@ -167,8 +167,8 @@ def kill_all(run_dir):
 
 
 def remove_groups(run_dir, name="*"):
-    """Removes the run's control groups, or that of this name, whose last processes may still be going. In a mount namespace: the host may have
-    none of version 2 mounted."""
+    """Removes the run's control groups, or that of this name, whose last processes may still be going. In a mount namespace:
+    the host may have none of version 2 mounted."""
     if (run_dir / "groups").is_dir():
         script = 'mount -t cgroup2 cgroup2 groups && for try in $(seq 50); do ' \
                  'find groups/"$0"-$1 -depth -type d -exec rmdir {} + 2>/dev/null; ' \
