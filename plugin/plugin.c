@@ -371,6 +371,14 @@ static void kill_and_wait(struct hydns_plugin *p)
 		atomic_store(&p->settled_in, interval);
 }
 
+/* The link threads of both have done with their formers. */
+void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other)
+{
+	while (p->former)
+		p = p->former;
+	p->former = other;
+}
+
 void hydns_plugin_former_gone(struct hydns_plugin *p)
 {
 	if (p->former)
@@ -387,7 +395,7 @@ void hydns_plugin_stop(struct hydns_plugin *p)
 		/* Again: the link thread may have been about to change pages. */
 		hydns_pages_beat(p->pages, 0);
 	}
-	hydns_plugin_stop(p->former);         /* whose successor was never started */
+	hydns_plugin_stop(p->former);         /* whose successor was never started, or that was taken along */
 	destroy(p);
 }
 
@@ -417,17 +425,17 @@ static bool suspend_and_wait(struct hydns_plugin *p, const struct hydns_request 
 {
 	const struct hydns_withdraw *w = &q->withdraw;
 	uint32_t place = w->scope == HYDNS_SCOPE_NAME ? place_of(p, w->name, w->name_len) : HYDNS_OWED_ALL;
-	uint32_t suspension;
+	struct hydns_suspension in;
 
 	if (q->state != HYDNS_REQUEST_FAILED || w->scope == HYDNS_SCOPE_ALL || hydns_plugin_dead(p) ||
-	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, w, place))
+	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, w, place, &in))
 		return false;
 	hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
-	if (hydns_owed_quiet(&p->owed, &suspension))
+	if (in.quiet)
 		return true;
 	grace(p);
 	if (place == HYDNS_OWED_ALL)
-		hydns_owed_quieten(&p->owed, suspension);
+		hydns_owed_quieten(&p->owed, in.number);
 	return true;
 }
 

@@ -86,6 +86,9 @@ void hydns_plugin_gone(struct hydns_plugin *p);
  * former before it connects. When NULL is returned the former is still the caller's.
  */
 struct hydns_plugin *hydns_plugin_succeed(const struct hydns_plugin_options *o, struct hydns_plugin *former);
+/* Both have left, and _gone() has returned for them: whoever stops p, as its successor's link thread does, stops other as
+ * well. */
+void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other);
 /* Before _start(): returns when no kernel answer of the former one is sent any more. */
 void hydns_plugin_former_gone(struct hydns_plugin *p);
 

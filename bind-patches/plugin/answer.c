@@ -381,9 +381,9 @@ static uint16_t max_udp(const dns_view_t *view)
 	return most < 512 ? 512 : most;
 }
 
-static struct hydns_plugin *new_plugin(const struct hydns_instance *inst, const ns_client_t *client)
+static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_client_t *client)
 {
-	struct hydns_plugin *former = hydns_take_former(), *p;
+	struct hydns_plugin *former = hydns_take_former(inst), *p;
 	char identity[HYDNS_IDENTITY_LEN] = "named";
 
 	if (strcmp(client->view->name, "_default") != 0)

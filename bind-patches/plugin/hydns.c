@@ -22,42 +22,52 @@ static struct hydns_instance *instances;
 static const cfg_aclconfctx_t *current;  /* whose instances may publish; main loop */
 static pthread_mutex_t instances_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-/* Those that have left: the next that start go on with their tables. Too many, and those that nobody has taken when the
- * last instance goes, are freed. */
+/* Those that have left: the next that start go on with their tables. */
 static struct hydns_plugin *spare[HYDNS_AUTHORITIES];
+static size_t spares;                    /* in use */
+static size_t awaited;                   /* instances that are still to start: each takes one */
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;   /* no other is taken while it is held */
 
 static void keep(struct hydns_plugin *p)
 {
-	size_t i = 0;
-
 	pthread_mutex_lock(&spare_lock);
-	while (i < HYDNS_AUTHORITIES - 1 && spare[i] != NULL)
-		i++;
-	hydns_plugin_stop(spare[i]);
-	spare[i] = p;
+	if (spares == HYDNS_AUTHORITIES)
+		hydns_plugin_stop(spare[--spares]);
+	spare[spares++] = p;
 	pthread_mutex_unlock(&spare_lock);
 }
 
-struct hydns_plugin *hydns_take_former(void)
+static void await_start(struct hydns_instance *inst, bool awaits)
+{
+	pthread_mutex_lock(&spare_lock);
+	if (inst->awaited != awaits)
+		awaited += awaits ? 1 : (size_t)-1;
+	inst->awaited = awaits;
+	pthread_mutex_unlock(&spare_lock);
+}
+
+/* More than will be taken, as when a view no longer has the plugin, end with the one that is. */
+struct hydns_plugin *hydns_take_former(struct hydns_instance *inst)
 {
 	struct hydns_plugin *p = NULL;
 
+	await_start(inst, false);
 	pthread_mutex_lock(&spare_lock);
-	for (size_t i = 0; i < HYDNS_AUTHORITIES && p == NULL; i++) {
-		p = spare[i];
-		spare[i] = NULL;
-	}
+	if (spares > 0)
+		p = spare[--spares];
+	while (spares > awaited)
+		hydns_plugin_take_along(p, spare[--spares]);
 	pthread_mutex_unlock(&spare_lock);
 	return p;
 }
 
+/* If nobody will start who could take them along. */
 static void free_spares(void)
 {
-	struct hydns_plugin *p;
-
-	while ((p = hydns_take_former()) != NULL)
-		hydns_plugin_stop(p);
+	pthread_mutex_lock(&spare_lock);
+	while (awaited == 0 && spares > 0)
+		hydns_plugin_stop(spare[--spares]);
+	pthread_mutex_unlock(&spare_lock);
 }
 
 void hydns_say(enum hydns_log_level level, const char *text)
@@ -85,6 +95,7 @@ static void stop(struct hydns_instance *inst)
 {
 	struct hydns_plugin *p;
 
+	await_start(inst, false);
 	hydns_unlisten(inst);     /* without the lock, which a change may wait for while named ends */
 	pthread_mutex_lock(&instances_lock);
 	atomic_store(&inst->started, true);
@@ -103,11 +114,13 @@ static void make_ready(struct hydns_instance *inst)
 {
 	if (!inst->o.enable)
 		return;
-	if (hydns_listen(inst))
+	if (hydns_listen(inst)) {
+		await_start(inst, true);
 		atomic_store(&inst->started, false);
-	else
+	} else {
 		hydns_say(HYDNS_LOG_ERROR, "more views have the plugin than hydnsd takes resolvers: remove it from some; "
 			  "this one offers nothing to the kernel");
+	}
 }
 
 void hydns_restart(struct hydns_instance *inst)
@@ -159,7 +172,7 @@ void hydns_goes_on(struct hydns_instance *inst)
 
 static void strike_off(struct hydns_instance *gone)
 {
-	bool last;
+	bool last, replaced;
 
 	pthread_mutex_lock(&instances_lock);
 	for (struct hydns_instance **at = &instances; *at != NULL; at = &(*at)->next)
@@ -168,11 +181,12 @@ static void strike_off(struct hydns_instance *gone)
 			break;
 		}
 	last = instances == NULL;
+	replaced = gone->load != current;      /* else its configuration has failed, or named ends */
 	pthread_mutex_unlock(&instances_lock);
-	if (last) {
+	if (last || replaced)
 		free_spares();
+	if (last)
 		hydns_end();
-	}
 }
 
 static bool list_has_sizes(const cfg_obj_t *map)

@@ -45,6 +45,7 @@ struct hydns_instance {
 	cfg_aclconfctx_t *load;           /* tells the configuration it was loaded with from others; attached */
 	bool peer_sizes;                  /* a server clause limits the size of responses */
 	pthread_mutex_t starting;
+	bool awaited;                     /* it is still to start; hydns.c's */
 	atomic_bool started;              /* start() was tried; plugin is what came of it */
 	const dns_view_t *view;           /* the instance's own, from the start on */
 	ns_server_t *server;              /* NULL before the first start; attached */
@@ -66,8 +67,8 @@ void hydns_say(enum hydns_log_level level, const char *text);
 /* Ends what it publishes; the next response starts anew. No hook of it may be running. */
 void hydns_restart(struct hydns_instance *inst);
 void hydns_restart_all(void);
-/* One that has left and whose tables the next may go on with, the caller's from now on; or NULL. */
-struct hydns_plugin *hydns_take_former(void);
+/* One that has left and whose tables this instance, which starts, may go on with, the caller's from now on; or NULL. */
+struct hydns_plugin *hydns_take_former(struct hydns_instance *inst);
 /* The instance's view is used: where another configuration was being loaded, that has failed, and the former goes on. */
 void hydns_goes_on(struct hydns_instance *inst);
 /* Calls use() for each that publishes, which does not end meanwhile: for threads that are no loops. */

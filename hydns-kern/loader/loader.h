@@ -128,7 +128,8 @@ __u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n);
 
 /* The word of hydns_meta that says that the store is empty; for hydns_store_open(). */
 __u32 *hydns_kern_empty(struct hydns_kern *k);
-/* Next session number, kept in the pinned maps: a first epoch never used before is session << 16. */
+/* Next session number, kept in the pinned maps. The first epoch of a registration is session << 16; with HYDNS_EPOCH_FLAGS
+ * left out of it, the same one comes again after 16,384 registrations. */
 __u32 hydns_kern_next_session(struct hydns_kern *k);
 int hydns_kern_prog_fd(const struct hydns_kern *k);             /* for BPF_PROG_TEST_RUN */
 int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes);      /* of all maps, as the kernel accounts */

@@ -41,6 +41,7 @@ struct hydnsd_control {
 	struct hydnsd_watch *watch;
 	struct client *first;
 	unsigned count;
+	bool exhausted;                /* no descriptor is left for the next one; until the next tick */
 	uint64_t last_id;
 };
 
@@ -388,10 +389,12 @@ static void acceptable(void *arg, uint32_t events)
 {
 	struct hydnsd *d = arg;
 	struct hydnsd_control *all = d->control;
-	int fd = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = hydnsd_socket_accept(all->fd, &all->exhausted);
 	struct client *c;
 
 	(void)events;
+	if (all->exhausted)
+		hydnsd_watch_change(all->watch, 0);
 	if (fd < 0)
 		return;
 	free_dead(all);
@@ -409,6 +412,15 @@ static void acceptable(void *arg, uint32_t events)
 	c->next = all->first;
 	all->first = c;
 	all->count++;
+}
+
+void hydnsd_control_tick(struct hydnsd *d)
+{
+	struct hydnsd_control *all = d->control;
+
+	if (all->exhausted)
+		hydnsd_watch_change(all->watch, EPOLLIN);
+	all->exhausted = false;
 }
 
 int hydnsd_control_start(struct hydnsd *d, char *why, size_t room)

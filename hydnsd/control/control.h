@@ -6,6 +6,8 @@
 #include "hydnsd/daemon/daemon.h"
 
 int hydnsd_control_start(struct hydnsd *d, char *why, size_t room);
+/* Every second: listens again where no descriptor was left for a client. */
+void hydnsd_control_tick(struct hydnsd *d);
 void hydnsd_control_stop(struct hydnsd *d);
 
 #endif

@@ -17,6 +17,7 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/control/families.h"
 #include "hydnsd/netdev/links.h"
+#include "hydnsd/netdev/prefixes.h"
 #include "hydnsd/control/report.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session.h"
@@ -24,8 +25,6 @@
 
 #define TEXT 800
 #define NETBLOCK (INET6_ADDRSTRLEN + 4)
-#define V4_BITS 96
-#define ADDRESS_BITS 128
 
 struct verdict {
 	uint32_t authority;            /* HYDNS_AUTHORITIES: there is none */
@@ -44,16 +43,6 @@ static void __attribute__((format(printf, 2, 3))) say(char text[TEXT], const cha
 	va_start(args, format);
 	vsnprintf(text + at, TEXT - at, format, args);
 	va_end(args);
-}
-
-static bool attached_anywhere(struct hydnsd *d)
-{
-	struct hydnsd_link_state l;
-
-	for (uint32_t i = 0; hydnsd_links_get(d, i, &l); i++)
-		if (l.attached)
-			return true;
-	return false;
 }
 
 /* -- what the resolver's configuration says --------------------------------------------------------------- */
@@ -116,7 +105,7 @@ static const char *netblock(const uint8_t addr[16], unsigned prefixlen, bool v4,
 	char text[INET6_ADDRSTRLEN];
 
 	inet_ntop(v4 ? AF_INET : AF_INET6, addr + (v4 ? 12 : 0), text, sizeof(text));
-	snprintf(out, NETBLOCK, "%s/%u", text, prefixlen - (v4 ? V4_BITS : 0));
+	snprintf(out, NETBLOCK, "%s/%u", text, prefixlen - (v4 ? HYDNSD_PREFIX_BITS_V4 : 0));
 	return out;
 }
 
@@ -148,10 +137,16 @@ static bool client_is_answered(struct hydnsd *d, const uint8_t addr[16], struct 
 {
 	const struct hydns_acl_entry *e = entry_of(&d->authority[v->authority], addr);
 	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr);
-	unsigned family = v4 ? V4_BITS : 0;
+	unsigned family = v4 ? HYDNSD_PREFIX_BITS_V4 : 0;
+	struct hydnsd_sources_state off;
 	char block[NETBLOCK];
 
-	if (hydnsd_sources_never(addr, ADDRESS_BITS)) {
+	if (hydnsd_families_off(d, v4 ? HYDNSD_IPV4 : HYDNSD_IPV6, &off)) {
+		v->reason = HYDNS_R_NOT_IP; /* the program does not read it */
+		say(v->text, "%s is not answered in the kernel: %s: %s", off.family, off.note, off.mend);
+		return false;
+	}
+	if (hydnsd_sources_never(addr, HYDNSD_PREFIX_BITS)) {
 		v->reason = HYDNS_R_BAD_SOURCE;
 		say(v->text, "the kernel path answers no query with this source address, which is a loopback, multicast or "
 		    "reserved one: the resolver does");
@@ -314,13 +309,13 @@ static bool resolver_answers(struct hydnsd *d, struct verdict *v)
 	return true;
 }
 
-/* Whole address families that source validation passes; false: all that the resolver is asked by. */
+/* Whole address families that are passed; false: all that the resolver is asked by. */
 static bool families_are_answered(struct hydnsd *d, struct verdict *v)
 {
 	hydnsd_families_of(d, v->authority, &v->families);
 	if (!hydnsd_families_none(&v->families))
 		return true;
-	v->reason = HYDNS_R_ACL;
+	v->reason = v->families.served[HYDNSD_IPV4] || d->options.ipv6 ? HYDNS_R_ACL : HYDNS_R_NOT_IP;
 	say_families(&v->families, v->text);
 	return false;
 }
@@ -416,7 +411,7 @@ json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q)
 		v.reason = HYDNS_R_PAUSED;
 		return reply(d, &v, "the kernel path is paused: `hydnsctl resume' ends this");
 	}
-	if (!attached_anywhere(d)) {
+	if (!hydnsd_links_any_attached(d)) {
 		v.reason = HYDNS_R_MISS;
 		return reply(d, &v, "the program is attached to no interface: see `hydnsctl status'");
 	}

@@ -18,6 +18,20 @@ static void note_service(const struct hydns_service_key *key, uint32_t authority
 		s->out->served[IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)key->addr) ? HYDNSD_IPV4 : HYDNSD_IPV6] = true;
 }
 
+bool hydnsd_families_off(const struct hydnsd *d, uint32_t family, struct hydnsd_sources_state *why)
+{
+	if (family != HYDNSD_IPV6 || d->options.ipv6 || !hydnsd_sources_get(d, family, why))
+		return false;
+	why->note = "ipv6: no";
+	why->mend = "ipv6: yes, then restart";
+	return true;
+}
+
+static bool is_passed(const struct hydnsd *d, uint32_t family, struct hydnsd_sources_state *why)
+{
+	return hydnsd_families_off(d, family, why) || hydnsd_sources_none(d, family, why);
+}
+
 void hydnsd_families_of(struct hydnsd *d, uint32_t authority, struct hydnsd_families *out)
 {
 	struct serving s = { authority, out };
@@ -25,7 +39,7 @@ void hydnsd_families_of(struct hydnsd *d, uint32_t authority, struct hydnsd_fami
 	memset(out, 0, sizeof(*out));
 	hydnsd_services_each(d, note_service, &s);
 	for (uint32_t f = 0; f < HYDNSD_FAMILIES; f++)
-		out->passed[f] = out->served[f] && hydnsd_sources_none(d, f, &out->why[f]);
+		out->passed[f] = out->served[f] && is_passed(d, f, &out->why[f]);
 }
 
 bool hydnsd_families_none(const struct hydnsd_families *f)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Address families: by which of them a resolver is asked, and which are passed as a whole by source validation. */
+/* Address families: by which of them a resolver is asked, and which are passed as a whole, by source validation or by the
+ * option ipv6. */
 #ifndef HYDNSD_CONTROL_FAMILIES_H
 #define HYDNSD_CONTROL_FAMILIES_H
 
@@ -14,6 +15,8 @@ struct hydnsd_families {
 	struct hydnsd_sources_state why[HYDNSD_FAMILIES]; /* of those that are passed */
 };
 
+/* What hydnsd's options keep out of the kernel, whoever asks; false: nothing. */
+bool hydnsd_families_off(const struct hydnsd *d, uint32_t family, struct hydnsd_sources_state *why);
 /* authority: HYDNS_AUTHORITIES means all resolvers together. */
 void hydnsd_families_of(struct hydnsd *d, uint32_t authority, struct hydnsd_families *out);
 /* It is asked, and all that it is asked is passed. */

@@ -29,19 +29,9 @@ static void note_service(const struct hydns_service_key *key, uint32_t authority
 	served[authority] = true;
 }
 
-static bool attached_anywhere(const struct hydnsd *d)
-{
-	struct hydnsd_link_state l;
-
-	for (uint32_t i = 0; hydnsd_links_get(d, i, &l); i++)
-		if (l.attached)
-			return true;
-	return false;
-}
-
 static void look_around(struct hydnsd *d, struct reach *out)
 {
-	bool served[HYDNS_AUTHORITIES] = { false }, paused = false, attached = attached_anywhere(d);
+	bool served[HYDNS_AUTHORITIES] = { false }, paused = false, attached = hydnsd_links_any_attached(d);
 
 	hydns_kern_paused(d->kern, &paused);
 	hydnsd_services_each(d, note_service, served);
@@ -62,7 +52,7 @@ static void look_around(struct hydnsd *d, struct reach *out)
 		else if (d->authority[i].session && !d->authority[i].acl_count)
 			*o = "its resolver lets no client be answered";
 		else if (hydnsd_families_none(&families))
-			*o = "this host's routes or rp_filter keep out all clients of its resolver: see above";
+			*o = "all clients of its resolver are passed, by every address family: see above";
 	}
 }
 

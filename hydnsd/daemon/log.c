@@ -11,7 +11,8 @@
 
 static enum hydnsd_log_target log_target = HYDNSD_LOG_STDERR;
 static enum hydnsd_log_level log_level = HYDNSD_LOG_INFO;
-static uint32_t lines_at_once = 1, line_ms = 1000; /* that clients cause */
+static uint32_t lines_at_once = 1;     /* that clients cause */
+static uint64_t line_ns = HYDNSD_NS_PER_SEC;
 static uint64_t left_out;              /* of those */
 
 static const struct {
@@ -66,7 +67,7 @@ void hydnsd_log(enum hydnsd_log_level level, const char *format, ...)
 void hydnsd_log_limit(uint32_t at_once, uint32_t rate)
 {
 	lines_at_once = at_once;
-	line_ms = hydnsd_tokens_each_ms(rate);
+	line_ns = hydnsd_tokens_each_ns(rate);
 }
 
 uint64_t hydnsd_log_left_out(void)
@@ -82,7 +83,7 @@ void hydnsd_log_client(enum hydnsd_log_level level, const char *format, ...)
 
 	if (level > log_level)
 		return;
-	if (!hydnsd_tokens_take(&lines, lines_at_once, line_ms, hydnsd_now_ms())) {
+	if (!hydnsd_tokens_take(&lines, lines_at_once, line_ns, hydnsd_now_ns())) {
 		left_out++;
 		return;
 	}

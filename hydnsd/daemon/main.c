@@ -78,6 +78,7 @@ static void housekeeping(void *arg)
 	hydnsd_rules_expire(d->rules, hydnsd_now_ns(), HYDNSD_EXPIRE_RULES);
 	hydnsd_authority_tick(d);
 	hydnsd_addresses_tick(d);
+	hydnsd_links_tick(d);
 	hydnsd_sources_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 }
@@ -99,12 +100,13 @@ static void sweep(void *arg)
 static void each_second(void *arg)
 {
 	hydnsd_activity_tick(arg);
+	hydnsd_control_tick(arg);
 	feed_watchdog();
 }
 
 static void retry(void *arg)
 {
-	hydnsd_links_tick(arg);
+	hydnsd_links_retry(arg);
 }
 
 static int turn(void *arg)

@@ -79,7 +79,7 @@ static const struct option options[] = {
 	  .live = true, .help = "most connections of resolvers; others wait until one leaves" },
 	{ "plugin-connections-per-user", NUMBER, AT(plugin_connections_per_user), .min = 1, .max = HYDNSD_CONNECTIONS_MOST,
 	  .standard = "48", .live = true, .help = "most of them for one user; others are refused" },
-	{ "plugin-requests", NUMBER, AT(plugin_requests), .min = 1, .max = 1000, .standard = "4", .live = true,
+	{ "plugin-requests", NUMBER, AT(plugin_requests), .min = 1, .max = 255, .standard = "4", .live = true,
 	  .help = "requests of a connection that are under way at once; others wait" },
 	{ "plugin-rate", NUMBER, AT(plugin_rate), .min = 1, .max = 1000, .standard = "50", .live = true,
 	  .help = "costly requests of a user a second; others wait" },

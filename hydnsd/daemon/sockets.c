@@ -120,6 +120,14 @@ static int bind_and_listen(int fd, const struct sockaddr_un *a, const char *grou
 	return rc;
 }
 
+int hydnsd_socket_accept(int listener, bool *exhausted)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	*exhausted = fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
+	return fd;
+}
+
 int hydnsd_socket_listen(const char *path, int type, const char *group, char *why, size_t room)
 {
 	struct sockaddr_un a;

@@ -3,6 +3,7 @@
 #ifndef HYDNSD_DAEMON_SOCKETS_H
 #define HYDNSD_DAEMON_SOCKETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -12,6 +13,9 @@
  * and the daemon's user. Returns a non-blocking descriptor, or a negative errno and a line in why.
  */
 int hydnsd_socket_listen(const char *path, int type, const char *group, char *why, size_t room);
+/* The next connection, non-blocking; -1 with errno: none. *exhausted: it waits, and can't be taken for want of a descriptor or
+ * of memory; the listener is to be looked at later, for it would be ready all the time. */
+int hydnsd_socket_accept(int listener, bool *exhausted);
 /* Owner, group and mode of a socket of ours; -1 leaves one as it is. Follows no symbolic link, and refuses (-EPERM) what is
  * no socket or not ours. 0 or a negative errno. */
 int hydnsd_socket_own(const char *path, uid_t uid, gid_t gid, mode_t mode);

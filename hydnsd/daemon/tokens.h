@@ -1,34 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* A token bucket: so many at once, and one more each so many milliseconds. All zero at first: full. */
+/* A token bucket: so many at once, and one more each so many nanoseconds. All zero at first: full. */
 #ifndef HYDNSD_DAEMON_TOKENS_H
 #define HYDNSD_DAEMON_TOKENS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hydnsd/daemon/clock.h"
+
 struct hydnsd_tokens {
-	uint64_t used_until_ms;        /* a full bucket's is in the past, an empty one's is most ahead */
+	uint64_t used_until_ns;        /* a full bucket's is in the past, an empty one's is most ahead */
 };
 
-/* From so many a second, 1 to 1000. */
-static inline uint32_t hydnsd_tokens_each_ms(uint32_t rate)
+/* From so many a second. */
+static inline uint64_t hydnsd_tokens_each_ns(uint32_t rate)
 {
-	return 1000 / rate;
+	return HYDNSD_NS_PER_SEC / rate;
 }
 
-/* Milliseconds until there is one; 0: now. */
-static inline uint64_t hydnsd_tokens_wait(const struct hydnsd_tokens *t, uint32_t most, uint32_t each_ms, uint64_t now_ms)
+/* No bucket is more than empty: what was taken of a larger or slower one counts no further. */
+static inline uint64_t hydnsd_tokens_used_until(const struct hydnsd_tokens *t, uint32_t most, uint64_t each_ns, uint64_t now_ns)
 {
-	uint64_t room = (uint64_t)(most - 1) * each_ms;
+	uint64_t empty = now_ns + most * each_ns;
 
-	return t->used_until_ms > now_ms + room ? t->used_until_ms - now_ms - room : 0;
+	return t->used_until_ns < empty ? t->used_until_ns : empty;
 }
 
-static inline bool hydnsd_tokens_take(struct hydnsd_tokens *t, uint32_t most, uint32_t each_ms, uint64_t now_ms)
+/* Nanoseconds until there is one; 0: now. */
+static inline uint64_t hydnsd_tokens_wait(const struct hydnsd_tokens *t, uint32_t most, uint64_t each_ns, uint64_t now_ns)
 {
-	if (hydnsd_tokens_wait(t, most, each_ms, now_ms))
+	uint64_t used = hydnsd_tokens_used_until(t, most, each_ns, now_ns), room = (most - 1) * each_ns;
+
+	return used > now_ns + room ? used - now_ns - room : 0;
+}
+
+static inline bool hydnsd_tokens_take(struct hydnsd_tokens *t, uint32_t most, uint64_t each_ns, uint64_t now_ns)
+{
+	t->used_until_ns = hydnsd_tokens_used_until(t, most, each_ns, now_ns);
+	if (hydnsd_tokens_wait(t, most, each_ns, now_ns))
 		return false;
-	t->used_until_ms = (t->used_until_ms > now_ms ? t->used_until_ms : now_ms) + each_ms;
+	t->used_until_ns = (t->used_until_ns > now_ns ? t->used_until_ns : now_ns) + each_ns;
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/netdev.h"
 #include "hydnsd/netdev/netlink.h"
@@ -17,6 +18,7 @@
 struct link {
 	char name[IFNAMSIZ];
 	unsigned index;                /* of the interface attached to; 0: none */
+	uint64_t unread_since_ms;      /* its tags can't be told; 0: they can */
 	char note[HYDNS_WHY];
 };
 
@@ -25,6 +27,15 @@ struct hydnsd_links {
 	uint32_t count;
 	int fd;
 	struct hydnsd_watch *watch;
+	bool look;                     /* at all of them: something has changed, or could not be read */
+	uint64_t not_before_ms;
+};
+
+/* All links of this network namespace, as one look finds them. */
+struct host {
+	struct netdev_link *all;
+	size_t n;
+	int rc;                        /* not 0: they could not be read */
 };
 
 /* -- drivers ---------------------------------------------------------------------------------------------- */
@@ -61,52 +72,62 @@ static bool wants_mend(const struct hydnsd *d, const struct netdev_tags *t)
 	       (t->vlan[0] || !t->sender);
 }
 
-/* Where the tags of the interface's frames are, once what puts them aside has been turned off where that is
- * wanted: each port of a bond in its turn. */
-static int look_for_tags(struct hydnsd *d, unsigned index, struct netdev_tags *tags)
+static const struct netdev_link *by_index(const struct host *h, unsigned index)
 {
-	struct netdev_link *all;
-	const struct netdev_link *l = NULL;
-	size_t n;
-	int err = netdev_links(&all, &n);
+	for (size_t i = 0; i < h->n; i++)
+		if (h->all[i].ifindex == index)
+			return &h->all[i];
+	return NULL;
+}
 
-	if (err)
-		return err;
-	for (size_t i = 0; i < n; i++)
-		if (all[i].ifindex == index)
-			l = &all[i];
-	for (size_t tries = 0; l && tries < n; tries++) {
-		netdev_tags(l, all, n, d->options.attach_mode == HYDNS_ATTACH_NATIVE, tags);
+/* Where the tags of the interface's frames are, once what puts them aside has been turned off where that is
+ * wanted: each port of a bond in its turn. -ENODEV: the interface has come after the look. */
+static int look_for_tags(struct hydnsd *d, const struct host *h, unsigned index, struct netdev_tags *tags)
+{
+	const struct netdev_link *l = by_index(h, index);
+
+	if (!l)
+		return h->rc ? h->rc : -ENODEV;
+	for (size_t tries = 0; tries < h->n; tries++) {
+		netdev_tags(l, h->all, h->n, d->options.attach_mode == HYDNS_ATTACH_NATIVE, tags);
 		if (!wants_mend(d, tags) || netdev_tags_mend(tags))
 			break;
 		hydnsd_log(HYDNSD_LOG_INFO, "%s: VLAN %s offload turned off", tags->at,
 			   tags->sender ? "transmit" : "receive");
 	}
-	free(all);
 	return 0;
 }
 
-/* False with the reason in note when the program would answer frames of a VLAN as untagged ones. Turns the
- * offload off where that is wanted. */
-static bool tags_seen(struct hydnsd *d, const char *name, unsigned index, char note[HYDNS_WHY])
+enum tags {
+	TAGS_SEEN,
+	TAGS_ASIDE,                    /* the program would answer frames of a VLAN as untagged ones */
+	TAGS_UNREAD,                   /* for the moment: what was known of them counts */
+	TAGS_UNKNOWN,                  /* for too long */
+};
+
+/* The note says why they are not seen. Turns the offload off where that is wanted. */
+static enum tags find_tags(struct hydnsd *d, const struct host *h, struct link *l, unsigned index, char note[HYDNS_WHY])
 {
 	char text[NETDEV_TEXT], mend[NETDEV_TEXT];
 	struct netdev_tags tags = { 0 };
-	int err;
+	bool patient;
+	int rc;
 
 	if (d->options.vlan_offload == HYDNSD_VLAN_OFFLOAD_TRUST)
-		return true;
-	err = look_for_tags(d, index, &tags);
-	if (err) {
-		snprintf(note, HYDNS_WHY, "%s: can't tell whether VLAN devices lie on it: %s: look with ip -d link, then "
-			 "vlan-offload: trust", name, strerror(-err));
-		return false;
+		return TAGS_SEEN;
+	rc = look_for_tags(d, h, index, &tags);
+	patient = hydnsd_netlink_patient(&l->unread_since_ms, rc);
+	if (rc) {
+		d->links->look = true;
+		snprintf(note, HYDNS_WHY, "%s: can't tell whether VLAN devices lie on it: %s: %s", l->name, strerror(-rc),
+			 patient ? "the links are read again" : "look with ip -d link, then vlan-offload: trust");
+		return patient ? TAGS_UNREAD : TAGS_UNKNOWN;
 	}
 	if (!netdev_tags_trap(&tags))
-		return true;
+		return TAGS_SEEN;
 	netdev_tags_explain(&tags, text, mend);
-	snprintf(note, HYDNS_WHY, "%s: %.120s: %.110s", name, text, mend);
-	return false;
+	snprintf(note, HYDNS_WHY, "%s: %.120s: %.110s", l->name, text, mend);
+	return TAGS_ASIDE;
 }
 
 /* -- attaching -------------------------------------------------------------------------------------------- */
@@ -121,35 +142,28 @@ static void leave(struct hydnsd *d, struct link *l)
 }
 
 /* A veth's peer without an XDP program loses what XDP sends back, in native mode. False: it has one, or can't be seen. */
-static bool peer_is_deaf(const struct hydnsd *d, struct link *l)
+static bool peer_is_deaf(const struct hydnsd *d, const struct host *h, struct link *l)
 {
-	struct netdev_link *all, peer;
+	const struct netdev_link *own = by_index(h, l->index);
+	struct netdev_link peer;
 	char mend[NETDEV_MEND];
-	bool deaf = false;
-	size_t n;
 
-	if (d->options.attach_mode == HYDNS_ATTACH_GENERIC || netdev_links(&all, &n))
+	if (d->options.attach_mode == HYDNS_ATTACH_GENERIC || !own || strcmp(own->kind, "veth") != 0 ||
+	    netdev_veth_peer(own, h->all, h->n, &peer) || peer.xdp_attached != XDP_ATTACHED_NONE)
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (all[i].ifindex != l->index || strcmp(all[i].kind, "veth") != 0 ||
-		    netdev_veth_peer(&all[i], all, n, &peer) || peer.xdp_attached != XDP_ATTACHED_NONE)
-			continue;
-		netdev_veth_mend(&all[i], peer.name, mend);
-		snprintf(l->note, sizeof(l->note), "%s: its peer %s has no XDP program: kernel answers are lost: %.165s", l->name,
-			 peer.name, mend);
-		deaf = true;
-	}
-	free(all);
-	return deaf;
+	netdev_veth_mend(own, peer.name, mend);
+	snprintf(l->note, sizeof(l->note), "%s: its peer %s has no XDP program: kernel answers are lost: %.165s", l->name,
+		 peer.name, mend);
+	return true;
 }
 
 /* What keeps an interface with the program on it from working well. */
-static void remark(const struct hydnsd *d, struct link *l)
+static void remark(const struct hydnsd *d, const struct host *h, struct link *l)
 {
 	char driver[32];
 
 	l->note[0] = '\0';
-	if (peer_is_deaf(d, l))
+	if (peer_is_deaf(d, h, l))
 		return;
 	if (d->options.partial_checksum == HYDNSD_AUTO && !d->partial_checksum &&
 	    netdev_driver(l->name, driver) == 0 && leaves_checksums(driver))
@@ -158,16 +172,19 @@ static void remark(const struct hydnsd *d, struct link *l)
 			 l->name, driver);
 }
 
-static int attach(struct hydnsd *d, struct link *l)
+static int attach(struct hydnsd *d, const struct host *h, struct link *l)
 {
 	unsigned index = if_nametoindex(l->name);
+	enum tags tags = index ? find_tags(d, h, l, index, l->note) : TAGS_UNKNOWN;
 	int rc;
 
+	if (tags == TAGS_UNREAD)
+		return -EAGAIN;        /* what a former hydnsd left there goes on */
 	if (!index) {
 		snprintf(l->note, sizeof(l->note), "interface %s does not exist: create it or correct the "
 			 "option", l->name);
 		rc = -ENODEV;
-	} else if (!tags_seen(d, l->name, index, l->note)) {
+	} else if (tags != TAGS_SEEN) {
 		rc = -ENOTSUP;
 	} else {
 		rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
@@ -177,7 +194,7 @@ static int attach(struct hydnsd *d, struct link *l)
 		return rc;
 	}
 	l->index = index;
-	remark(d, l);
+	remark(d, h, l);
 	hydnsd_log(HYDNSD_LOG_INFO, "attached to %s", l->name);
 	if (l->note[0])
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", l->note);
@@ -195,34 +212,77 @@ static void detach(struct hydnsd *d, struct link *l)
 		l->index = 0;
 }
 
-static void try_attach(struct hydnsd *d, struct link *l)
+static void try_attach(struct hydnsd *d, const struct host *h, struct link *l)
 {
 	char before[HYDNS_WHY];
 
 	memcpy(before, l->note, sizeof(before));
-	if (attach(d, l) && strcmp(before, l->note) != 0)
+	if (attach(d, h, l) && strcmp(before, l->note) != 0)
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s; hydnsd tries again by itself", l->note);
 }
 
 /* A VLAN device, or an offload, may have come after the program. */
-static void check_tags(struct hydnsd *d, struct link *l)
+static void check_tags(struct hydnsd *d, const struct host *h, struct link *l)
 {
-	char before[HYDNS_WHY];
+	char note[HYDNS_WHY];
+	enum tags tags = find_tags(d, h, l, l->index, note);
 
-	if (!l->index)
+	if (tags == TAGS_UNREAD)
 		return;
-	memcpy(before, l->note, sizeof(before));
-	if (tags_seen(d, l->name, l->index, l->note)) {
-		remark(d, l);
-		if (l->note[0] && strcmp(before, l->note) != 0)
+	if (tags == TAGS_SEEN) {
+		memcpy(note, l->note, sizeof(note));
+		if (!h->rc)
+			remark(d, h, l);
+		if (l->note[0] && strcmp(note, l->note) != 0)
 			hydnsd_log(HYDNSD_LOG_WARNING, "%s", l->note);
 		return;
 	}
+	memcpy(l->note, note, sizeof(note));
 	detach(d, l);
 	if (!l->index)
 		hydnsd_log(HYDNSD_LOG_WARNING, "detached: %s; hydnsd attaches again by itself", l->note);
 }
 
+/* -- looking ---------------------------------------------------------------------------------------------- */
+static void read_host(const struct hydnsd *d, struct host *h)
+{
+	*h = (struct host){ .rc = 0 };
+	if (d->links->count && (d->options.vlan_offload != HYDNSD_VLAN_OFFLOAD_TRUST ||
+				d->options.attach_mode != HYDNS_ATTACH_GENERIC))
+		h->rc = netdev_links(&h->all, &h->n);
+}
+
+/* At all interfaces, with one reading of the host's links: that takes long where there are many. */
+static void look(struct hydnsd *d)
+{
+	struct hydnsd_links *s = d->links;
+	uint64_t begun = hydnsd_now_ms();
+	struct host h;
+
+	read_host(d, &h);
+	s->look = h.rc;
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (s->link[i].index)
+			check_tags(d, &h, &s->link[i]);
+		else
+			try_attach(d, &h, &s->link[i]);
+	}
+	free(h.all);
+	s->not_before_ms = hydnsd_netlink_not_before(begun);
+}
+
+void hydnsd_links_retry(struct hydnsd *d)
+{
+	look(d);
+}
+
+void hydnsd_links_tick(struct hydnsd *d)
+{
+	if (d->links->look && hydnsd_now_ms() >= d->links->not_before_ms)
+		look(d);
+}
+
+/* -- which interfaces ------------------------------------------------------------------------------------- */
 static struct link *find_link(struct hydnsd_links *s, const char *name)
 {
 	for (uint32_t i = 0; i < s->count; i++)
@@ -280,19 +340,7 @@ void hydnsd_links_update(struct hydnsd *d)
 	for (uint32_t i = 0; i < d->options.interface.count; i++)
 		if (!find_link(s, d->options.interface.item[i]))
 			add_link(s, d->options.interface.item[i]);
-	hydnsd_links_tick(d);          /* what vlan-offload says may have changed, too */
-}
-
-void hydnsd_links_tick(struct hydnsd *d)
-{
-	for (uint32_t i = 0; i < d->links->count; i++) {
-		struct link *l = &d->links->link[i];
-
-		if (l->index)
-			check_tags(d, l);
-		else
-			try_attach(d, l);
-	}
+	look(d);                       /* what vlan-offload says may have changed, too */
 }
 
 /* -- rtnetlink -------------------------------------------------------------------------------------------- */
@@ -328,27 +376,32 @@ static bool is_about(const struct nlmsghdr *h, unsigned short type, unsigned ind
 
 /* What takes tags has come or changed, or the features of one of our interfaces, of a port of it or of a veth's
  * peer have. */
-static void tags_told(struct hydnsd *d, const struct nlmsghdr *h)
+static bool tells_of_tags(const struct hydnsd *d, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
-	bool all = h->nlmsg_type == RTM_NEWLINK && takes_tags(h);
 
-	for (uint32_t i = 0; h->nlmsg_type == RTM_NEWLINK && i < d->links->count; i++) {
-		struct link *l = &d->links->link[i];
+	if (h->nlmsg_type != RTM_NEWLINK)
+		return false;
+	if (takes_tags(h))
+		return true;
+	for (uint32_t i = 0; i < d->links->count; i++) {
+		unsigned index = d->links->link[i].index;
 
-		if (l->index && (all || l->index == (unsigned)m->ifi_index || is_about(h, IFLA_LINK, l->index) ||
-				 is_about(h, IFLA_MASTER, l->index)))
-			check_tags(d, l);
+		if (index && (index == (unsigned)m->ifi_index || is_about(h, IFLA_LINK, index) ||
+			      is_about(h, IFLA_MASTER, index)))
+			return true;
 	}
+	return false;
 }
 
+/* Of a burst of messages each is only noted, but for an interface that is not the same any more. */
 static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
 	const struct rtattr *name = link_attribute(h, IFLA_IFNAME);
 	struct link *l = name ? find_link(d->links, RTA_DATA(name)) : NULL;
 
-	tags_told(d, h);
+	d->links->look |= tells_of_tags(d, h);
 	if (!l)
 		return;
 	if (h->nlmsg_type == RTM_DELLINK) {
@@ -365,7 +418,7 @@ static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
 		return;
 	if (l->index)
 		detach(d, l);
-	try_attach(d, l);
+	d->links->look = true;
 }
 
 static void message_told(const struct nlmsghdr *h, void *arg)
@@ -381,9 +434,10 @@ static void readable(void *arg, uint32_t events)
 	struct hydnsd *d = arg;
 
 	(void)events;
-	if (!hydnsd_netlink_hear(d->links->fd, message_told, d))
-		return;
-	hydnsd_log(HYDNSD_LOG_INFO, "the kernel told more of links than hydnsd could hear: all interfaces are looked at");
+	if (hydnsd_netlink_hear(d->links->fd, message_told, d)) {
+		hydnsd_log(HYDNSD_LOG_INFO, "the kernel told more of links than hydnsd could hear: all interfaces are looked at");
+		d->links->look = true;
+	}
 	hydnsd_links_tick(d);
 }
 
@@ -432,6 +486,14 @@ void hydnsd_links_stop(struct hydnsd *d, bool off)
 		close(s->fd);
 	free(s);
 	d->links = NULL;
+}
+
+bool hydnsd_links_any_attached(const struct hydnsd *d)
+{
+	for (uint32_t i = 0; d->links && i < d->links->count; i++)
+		if (d->links->link[i].index)
+			return true;
+	return false;
 }
 
 bool hydnsd_links_get(const struct hydnsd *d, uint32_t n, struct hydnsd_link_state *out)

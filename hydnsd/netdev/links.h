@@ -15,9 +15,13 @@ int hydnsd_links_start(struct hydnsd *d, char *why, size_t room);
 void hydnsd_links_stop(struct hydnsd *d, bool detach);
 /* The options have been read again: interfaces, vlan-offload. */
 void hydnsd_links_update(struct hydnsd *d);
-/* Periodic: tries again where attaching has failed, and leaves where VLAN tags are not seen any more. */
+/* Every HYDNSD_HOUSEKEEPING_MS: looks at what has changed, unless it was told so just before, and at what could not be
+ * read. */
 void hydnsd_links_tick(struct hydnsd *d);
+/* Periodic: tries again where attaching has failed, and leaves where VLAN tags are not seen any more. */
+void hydnsd_links_retry(struct hydnsd *d);
 
+bool hydnsd_links_any_attached(const struct hydnsd *d);
 struct hydnsd_link_state {
 	const char *name;
 	bool attached;

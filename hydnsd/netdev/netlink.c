@@ -8,10 +8,13 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "hydnsd/daemon/clock.h"
+
 #define BUFFER         65536
 #define DRAIN_MOST     16384           /* more than a socket's buffer holds */
 #define ANSWER_SECONDS 1               /* the kernel answers at once; for what nobody has thought of */
 #define TRIES          8               /* of a dump that changes interrupt */
+#define SHARE          5               /* one part in so many of the time goes into a caller's looks, at most */
 
 int hydnsd_netlink_listen(uint32_t groups, const struct sock_fprog *filter)
 {
@@ -142,6 +145,24 @@ int hydnsd_netlink_dump(struct nlmsghdr *request, void (*begin)(void *arg),
 		rc = ask_once(request, fn, arg);
 	}
 	return rc == 1 ? -EAGAIN : rc;
+}
+
+bool hydnsd_netlink_patient(uint64_t *since_ms, int rc)
+{
+	uint64_t now = hydnsd_now_ms();
+
+	if (!rc)
+		*since_ms = 0;
+	else if (!*since_ms)
+		*since_ms = now;
+	return !rc || now - *since_ms < HYDNSD_NETLINK_PATIENCE_MS;
+}
+
+uint64_t hydnsd_netlink_not_before(uint64_t begun_ms)
+{
+	uint64_t now = hydnsd_now_ms();
+
+	return now + (now - begun_ms) * SHARE;
 }
 
 bool hydnsd_netlink_hear(int fd, void (*fn)(const struct nlmsghdr *h, void *arg), void *arg)

@@ -31,6 +31,17 @@ bool hydnsd_netlink_hear(int fd, void (*fn)(const struct nlmsghdr *h, void *arg)
 int hydnsd_netlink_dump(struct nlmsghdr *request, void (*begin)(void *arg),
 			int (*fn)(const struct nlmsghdr *h, void *arg), void *arg);
 
+/*
+ * A host whose links or routes change all the time interrupts every try. What was known of it counts for so long; then
+ * the caller has to do without.
+ */
+#define HYDNSD_NETLINK_PATIENCE_MS 1500
+/* Whether what was known still counts after a look that ended with rc. since_ms: of the first look that has failed, 0
+ * after one that has not. */
+bool hydnsd_netlink_patient(uint64_t *since_ms, int rc);
+/* When the next look may be made, so that a small part of the time goes into looking. */
+uint64_t hydnsd_netlink_not_before(uint64_t begun_ms);
+
 /* The first attribute of this type among len octets; NULL: there is none with as much as this. */
 const void *hydnsd_netlink_attr(const struct rtattr *a, int len, unsigned short type, size_t least);
 

@@ -143,12 +143,12 @@ static void add_interface(struct hydnsd_rpfilter *out, const struct setting *s, 
 
 int hydnsd_rpfilter_read(const struct hydnsd_list *interfaces, bool vlan, struct hydnsd_rpfilter *out)
 {
+	struct hydnsd_rpfilter found = { .count = 0 };
 	struct setting s = { .all = 0 };
 	struct ifaddrs *addresses = NULL;
 	struct netdev_link *links = NULL;
 	int rc = netdev_links(&links, &s.count);
 
-	memset(out, 0, sizeof(*out));
 	if (rc)
 		return rc;
 	s.link = links;
@@ -160,7 +160,9 @@ int hydnsd_rpfilter_read(const struct hydnsd_list *interfaces, bool vlan, struct
 	if (!rc)
 		rc = read_settings(&s);
 	for (uint32_t i = 0; !rc && i < interfaces->count; i++)
-		add_interface(out, &s, addresses, interfaces->item[i], vlan);
+		add_interface(&found, &s, addresses, interfaces->item[i], vlan);
+	if (!rc)
+		*out = found;
 	freeifaddrs(addresses);
 	free(s.mode);
 	free(links);

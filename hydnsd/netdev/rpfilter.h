@@ -24,7 +24,7 @@ struct hydnsd_rpfilter {
 	char vrf[IF_NAMESIZE];         /* an interface that is part of a VRF; "": none */
 };
 
-/* vlan: the program takes frames of VLANs, too. 0 or a negative errno. */
+/* vlan: the program takes frames of VLANs, too. 0, or a negative errno and nothing in out. */
 int hydnsd_rpfilter_read(const struct hydnsd_list *interfaces, bool vlan, struct hydnsd_rpfilter *out);
 const char *hydnsd_rpfilter_text(enum hydnsd_rpfilter_mode mode);
 

@@ -16,7 +16,6 @@
 
 #define GROUP(name)  (1U << (RTNLGRP_##name - 1))
 #define FULL_MS      10000             /* until too many routes are counted again */
-#define SHARE        5                 /* of the time, at most, goes into reading routes: one part in so many */
 #define NOTE         200
 
 struct family {
@@ -24,6 +23,8 @@ struct family {
 	int number;
 	struct hydnsd_routes routes;
 	uint64_t not_before_ms;        /* of a table that was too large */
+	uint64_t unread_since_ms;      /* 0: the last look could read them */
+	bool known;                    /* some look could */
 	bool dropped;                  /* does not fit beside some access list: all is refused */
 	char note[NOTE];
 	const char *mend;
@@ -116,6 +117,16 @@ static void log_note(const struct family *f)
 	hydnsd_log(HYDNSD_LOG_WARNING, "sources, %s: %s%s%s", f->name, f->note, f->mend[0] ? ": " : "", f->mend);
 }
 
+/* True when what the family's last good look has found still counts after this one. */
+static bool counts_still(struct family *f, int rc)
+{
+	bool unread = rc && rc != -E2BIG && rc != -ENOSPC, patient;
+
+	patient = hydnsd_netlink_patient(&f->unread_since_ms, unread ? rc : 0);
+	f->known |= !unread;
+	return unread && patient && f->known;
+}
+
 /* True when it judges otherwise than before. */
 static bool look_at(struct hydnsd_sources *s, struct family *f, int rc)
 {
@@ -127,6 +138,10 @@ static bool look_at(struct hydnsd_sources *s, struct family *f, int rc)
 		return false;
 	if (!rc)
 		rc = hydnsd_routes_read(f->number, &s->rp, &now);
+	if (rc && !s->looks)
+		s->looks = 1;          /* at the next tick */
+	if (counts_still(f, rc))
+		return false;
 	if (rc)
 		now = (struct hydnsd_routes){ .count = 0 };
 	changed = !same(&now, &f->routes);
@@ -141,8 +156,6 @@ static bool look_at(struct hydnsd_sources *s, struct family *f, int rc)
 		explain_routes(s, f);
 	if (f->note[0] && strcmp(before, f->note) != 0)
 		log_note(f);
-	if (rc && !s->looks)
-		s->looks = 1;          /* at the next tick */
 	return changed;
 }
 
@@ -185,7 +198,7 @@ static bool change_lists(struct hydnsd *d)
 static void look(struct hydnsd *d)
 {
 	struct hydnsd_sources *s = d->sources;
-	uint64_t begun = hydnsd_now_ms(), ended;
+	uint64_t begun = hydnsd_now_ms();
 	int rc = hydnsd_rpfilter_read(&d->options.interface, d->options.vlan, &s->rp);
 	bool changed = false;
 
@@ -197,8 +210,7 @@ static void look(struct hydnsd *d)
 		s->behind = change_lists(d);
 	if (s->behind)
 		s->looks = 2;
-	ended = hydnsd_now_ms();
-	s->not_before_ms = ended + (ended - begun) * SHARE;
+	s->not_before_ms = hydnsd_netlink_not_before(begun);
 }
 
 /* -- being told -------------------------------------------------------------------------------------------- */
@@ -253,7 +265,7 @@ int hydnsd_sources_start(struct hydnsd *d, char *why, size_t room)
 			s->watch = hydnsd_loop_watch(d->loop, s->told, EPOLLIN, readable, d);
 	}
 	if (!s || !s->watch) {
-		snprintf(why, room, "cannot follow the host's routes by rtnetlink: %s", strerror(errno));
+		snprintf(why, room, "cannot follow the host's routes by rtnetlink: %s", strerror(s && s->told < 0 ? -s->told : errno));
 		return -EIO;
 	}
 	look(d);

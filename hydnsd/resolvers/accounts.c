@@ -7,18 +7,18 @@ static struct hydnsd_account *find(struct hydnsd_accounts *a, uid_t uid)
 	struct hydnsd_account *idle = &a->of[0];
 
 	for (struct hydnsd_account *u = a->of; u < a->of + HYDNSD_ACCOUNTS; u++) {
-		if (u->uid == uid && u->tokens.used_until_ms)
+		if (u->uid == uid && u->tokens.used_until_ns)
 			return u;
-		if (u->tokens.used_until_ms < idle->tokens.used_until_ms)
+		if (u->tokens.used_until_ns < idle->tokens.used_until_ns)
 			idle = u;
 	}
 	*idle = (struct hydnsd_account){ .uid = uid };
 	return idle;
 }
 
-uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint32_t at_once, uint32_t each_ms, uint64_t now_ms)
+uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint32_t at_once, uint64_t each_ns, uint64_t now_ns)
 {
 	struct hydnsd_tokens *t = &find(a, uid)->tokens;
 
-	return hydnsd_tokens_take(t, at_once, each_ms, now_ms) ? 0 : hydnsd_tokens_wait(t, at_once, each_ms, now_ms);
+	return hydnsd_tokens_take(t, at_once, each_ns, now_ns) ? 0 : hydnsd_tokens_wait(t, at_once, each_ns, now_ns);
 }

@@ -16,8 +16,8 @@ struct hydnsd_accounts {
 	} of[HYDNSD_ACCOUNTS];
 };
 
-/* 0: it may be done, and is counted; else how many ms the user has to wait. at_once: after a pause, and then one each so
- * many ms. */
-uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint32_t at_once, uint32_t each_ms, uint64_t now_ms);
+/* 0: it may be done, and is counted; else how many ns the user has to wait. at_once: after a pause, and then one each so
+ * many ns. */
+uint64_t hydnsd_accounts_take(struct hydnsd_accounts *a, uid_t uid, uint32_t at_once, uint64_t each_ns, uint64_t now_ns);
 
 #endif

@@ -15,9 +15,8 @@
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session.h"
 #include "hydnsd/netdev/sources.h"
-#include "hydnsd/netdev/sources.h"
 
-#define SESSION_SHIFT 16               /* first epoch = session << 16: never used before */
+#define SESSION_SHIFT 16               /* first epoch = session << 16; 14 bits are left for the session */
 
 static uint32_t page_epoch(const struct hydnsd *d, uint32_t i)
 {

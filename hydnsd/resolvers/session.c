@@ -40,6 +40,8 @@ struct hydnsd_sessions {
 	struct hydnsd_session *first;
 	uint32_t count;
 	bool full;
+	bool exhausted;                /* no descriptor is left for the next one; until the next tick */
+	bool hold;                     /* others wait, for either reason */
 	uint64_t last_id;
 	struct hydnsd_accounts accounts;
 };
@@ -345,7 +347,7 @@ static void watch_again(struct hydnsd_session *s);
 static void add_pending(struct hydnsd_session *s)
 {
 	s->pending++;
-	s->daemon->reached.plugin_requests += s->pending == s->daemon->options.plugin_requests;
+	s->daemon->reached.plugin_requests += s->pending >= s->daemon->options.plugin_requests;
 }
 
 /* One of its requests has come to its end, and is answered. */
@@ -485,6 +487,7 @@ static bool on_bye(struct hydnsd_session *s, const struct message *m)
 	bool sent = hydnsd_session_acknowledge(s, m->head.seq);
 
 	s->authority = -1;
+	s->since_ms = hydnsd_now_ms();  /* the next HELLO has as long as the first */
 	close_rings(s);
 	hydnsd_authority_release(s->daemon, i, "it said goodbye");
 	return sent;
@@ -638,13 +641,15 @@ static bool dear(const struct hydnsd_session *s, uint32_t type, bool has_fds)
 static bool must_rest(struct hydnsd_session *s)
 {
 	const struct hydnsd_options *o = &s->daemon->options;
-	uint64_t now = hydnsd_now_ms(), wait = hydnsd_accounts_take(&s->daemon->sessions->accounts, s->uid, o->plugin_burst,
-								    hydnsd_tokens_each_ms(o->plugin_rate), now);
+	uint64_t now = hydnsd_now_ns(), wait_ms;
 
-	if (!wait)
+	wait_ms = (hydnsd_accounts_take(&s->daemon->sessions->accounts, s->uid, o->plugin_burst,
+					hydnsd_tokens_each_ns(o->plugin_rate), now) + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS;
+	if (!wait_ms)
 		return false;
 	s->daemon->reached.plugin_rate++;
-	s->rest_until_ms = now + wait;
+	s->rest_until_ms = now / HYDNSD_NS_PER_MS + wait_ms;
+	s->since_ms += wait_ms;        /* its HELLO may be what waits */
 	return true;
 }
 
@@ -754,32 +759,34 @@ static void add_session(struct hydnsd *d, int fd)
 	all->count++;
 }
 
-/* Those for which there is no place wait to be accepted. */
+/* Those for which there is no place, or no descriptor, wait to be accepted. */
 static void watch_listeners(struct hydnsd *d)
 {
 	struct hydnsd_sessions *all = d->sessions;
-	bool full = all->count + hydnsd_porters_leaving() >= d->options.plugin_connections;
+	bool full = all->count + hydnsd_porters_leaving() >= d->options.plugin_connections, hold = full || all->exhausted;
 
-	if (full == all->full)
-		return;
+	for (uint32_t i = 0; i < all->listeners && hold != all->hold; i++)
+		hydnsd_watch_change(all->listener[i].watch, hold ? 0 : EPOLLIN);
+	if (full && !all->full) {
+		d->reached.plugin_connections++;
+		hydnsd_log_client(HYDNSD_LOG_WARNING, "%u plugins are connected, as many as plugin-connections allows: "
+				  "others wait until one leaves", all->count);
+	}
+	all->hold = hold;
 	all->full = full;
-	for (uint32_t i = 0; i < all->listeners; i++)
-		hydnsd_watch_change(all->listener[i].watch, full ? 0 : EPOLLIN);
-	if (!full)
-		return;
-	d->reached.plugin_connections++;
-	hydnsd_log_client(HYDNSD_LOG_WARNING, "%u plugins are connected, as many as plugin-connections allows: others wait "
-			  "until one leaves", all->count);
 }
 
 static void acceptable(void *arg, uint32_t events)
 {
 	struct listener *l = arg;
-	int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = hydnsd_socket_accept(l->fd, &l->daemon->sessions->exhausted);
 
 	(void)events;
 	if (fd >= 0)
 		add_session(l->daemon, fd);
+	else if (l->daemon->sessions->exhausted)
+		hydnsd_log_client(HYDNSD_LOG_WARNING, "cannot accept a connection of a plugin: %s: raise LimitNOFILE of hydnsd, or "
+				  "lower plugin-connections", strerror(errno));
 	watch_listeners(l->daemon);
 }
 
@@ -789,9 +796,10 @@ static void drop_silent(void *arg)
 	uint64_t now = hydnsd_now_ms();
 
 	hydnsd_porters_tick();
+	d->sessions->exhausted = false;
 	watch_listeners(d);
 	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next) {
-		if (!s->dead && s->authority < 0 && now - s->since_ms > HELLO_WITHIN_MS)
+		if (!s->dead && s->authority < 0 && now > s->since_ms + HELLO_WITHIN_MS)
 			hydnsd_session_end(s, "no HELLO");
 		if (!s->dead && s->asked_ms && now - s->asked_ms > DELIVERY_MS)
 			hydnsd_session_end(s, "its descriptors block whoever takes them");

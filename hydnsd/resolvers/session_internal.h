@@ -33,7 +33,7 @@ struct hydnsd_session {
 	struct hydnsd_watch *bell_watch;
 	uid_t uid;
 	pid_t pid;
-	uint64_t since_ms;
+	uint64_t since_ms;             /* connected, or said BYE, or as much later as it had to rest */
 	int authority;                 /* -1 before HELLO */
 	bool dead;                     /* freed at the next turn */
 	uint32_t pending;              /* requests that are answered later */

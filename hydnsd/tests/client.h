@@ -28,7 +28,7 @@ uint32_t client_receive(struct client *c);
 bool client_has_message(const struct client *c);
 void client_withdraw(struct client *c, uint32_t scope, const uint8_t *name, size_t len, uint64_t generation);
 
-/* "www.example." A, made at this generation, into this ring, which has room. */
+/* An address of this name ("www.example."), made at this generation, into this ring, once it has room. */
 void client_offer(struct client *c, unsigned ring, const char *name, uint64_t generation);
 void client_changed(struct client *c, unsigned ring, const uint8_t *name, uint8_t len, uint64_t generation);
 /* hydnsd has taken what was put into the rings, and acted upon it. */

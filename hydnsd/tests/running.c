@@ -110,6 +110,42 @@ bool resolver_is(const char *state)
 	return is;
 }
 
+static void quiet(enum hydns_log_level level, const char *text)
+{
+	(void)level;
+	(void)text;
+}
+
+struct hydns_plugin *make_resolver(uint32_t flush_timeout_ms, uint32_t refresh_percent)
+{
+	const struct hydns_plugin_options o = {
+		.socket = plugin_path, .identity = "tester", .version = "1", .threads = 2, .admission = 1,
+		.window_ms = 10000, .flush_timeout_ms = flush_timeout_ms, .edns_size = 1232, .max_udp = 1232,
+		.refresh_percent = refresh_percent, .log = quiet,
+	};
+	const struct hydns_acl_entry everyone = { .action = HYDNS_ACL_ALLOW };
+	struct hydns_plugin *p = hydns_plugin_new(&o);
+
+	assert_non_null(p);
+	assert_int_equal(hydns_plugin_add_acl(p, &everyone, 1), 0);
+	return p;
+}
+
+void begin_resolver(struct hydns_plugin *p)
+{
+	assert_int_equal(hydns_plugin_start(p), 0);
+	WAIT_FOR(resolver_is("ready"));
+}
+
+uint8_t make_name(unsigned i, uint8_t *out)
+{
+	int n = sprintf((char *)out + 1, "n%04u", i);
+
+	out[0] = (uint8_t)n;
+	memcpy(out + 1 + n, "\7example", 9);
+	return (uint8_t)(n + 10);
+}
+
 void start_daemon_with(const char *const *more)
 {
 	daemon_pid = spawn("lo", more);

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "plugin/plugin.h"
+
 #define WAIT_MS   8000
 #define STEP_US   10000
 #define SKIPPED   77
@@ -51,6 +53,12 @@ json_int_t rejected(const char *why);
 void read_pin(const char *name, uint32_t key, void *value);
 /* State of the first resolver; "none" without one. */
 bool resolver_is(const char *state);
+
+/* The publish library's own resolver, whom everybody may ask; begin_resolver() starts it and waits until it is ready. */
+struct hydns_plugin *make_resolver(uint32_t flush_timeout_ms, uint32_t refresh_percent);
+void begin_resolver(struct hydns_plugin *p);
+/* "n<i>.example", as in messages; its length. */
+uint8_t make_name(unsigned i, uint8_t *out);
 
 #define WAIT_FOR(condition) do { \
 	int left_ = WAIT_MS * 1000 / STEP_US; \

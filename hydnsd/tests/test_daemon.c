@@ -25,12 +25,6 @@
 /* -- the resolver ------------------------------------------------------------------------------------------- */
 static struct hydns_plugin *resolver;
 
-static void quiet(enum hydns_log_level level, const char *text)
-{
-	(void)level;
-	(void)text;
-}
-
 static void stop_resolver(void)
 {
 	hydns_plugin_stop(resolver);
@@ -47,35 +41,16 @@ static int leave(void **state)
 
 static void start_resolver(void)
 {
-	const struct hydns_plugin_options o = {
-		.socket = plugin_path, .identity = "tester", .version = "1", .threads = 2, .admission = 1,
-		.window_ms = 10000, .flush_timeout_ms = 5000, .edns_size = 1232, .max_udp = 1232,
-		.refresh_percent = 10, .log = quiet,
-	};
-	const struct hydns_acl_entry everyone = { .action = HYDNS_ACL_ALLOW };
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 				 .sin_port = htons(53) };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	resolver = hydns_plugin_new(&o);
-	assert_non_null(resolver);
+	resolver = make_resolver(5000, 10);
 	assert_int_equal(hydns_plugin_add_service(resolver, fd), 0);
-	assert_int_equal(hydns_plugin_add_acl(resolver, &everyone, 1), 0);
 	assert_int_equal(hydns_plugin_add_note(resolver, HYDNS_NOTE_OTHER, "a note"), 0);
 	close(fd);
-	assert_int_equal(hydns_plugin_start(resolver), 0);
-	WAIT_FOR(resolver_is("ready"));
-}
-
-/* "n<i>.example" A */
-static uint8_t make_name(unsigned i, uint8_t *out)
-{
-	int n = sprintf((char *)out + 1, "n%04u", i);
-
-	out[0] = (uint8_t)n;
-	memcpy(out + 1 + n, "\7example", 9);
-	return (uint8_t)(n + 10);
+	begin_resolver(resolver);
 }
 
 static int try_offer(unsigned i, const uint8_t *record, size_t record_len)

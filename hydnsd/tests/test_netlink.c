@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * What the daemon makes of rtnetlink when it does not go well. The real readers of addresses, routes, settings and links
- * get messages made by hand here, in the place of the kernel's: send() and recvfrom() are this file's (ld's --wrap).
+ * get messages made by hand here, in the place of the kernel's: send(), recvfrom() and the clock are this file's (ld's --wrap).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <errno.h>
 #include <arpa/inet.h>
 #include <linux/fib_rules.h>
@@ -25,6 +26,7 @@
 #include "hydnsd/netdev/routes.h"
 #include "hydnsd/netdev/rpfilter.h"
 #include "hydnsd/resolvers/services.h"
+#include "hydnsd/netdev/sources.h"
 
 #define KERNEL   0                     /* who sends */
 #define STRANGER 4711
@@ -42,6 +44,16 @@ struct datagram {
 static struct datagram script[SCRIPT];
 static unsigned written, taken, requests;
 static uint32_t last_seq;
+static bool changing;                  /* the host does, all the time: every dump beyond the script is interrupted */
+static uint64_t now_ms;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	(void)clock;
+	*t = (struct timespec){ .tv_sec = (time_t)(now_ms / 1000), .tv_nsec = (long)(now_ms % 1000 * 1000000) };
+	return 0;
+}
 
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags)
@@ -60,13 +72,29 @@ static void fill_in_seq(char *octet, size_t left)
 			h->nlmsg_seq = last_seq;
 }
 
+static ssize_t interruption(void *buffer, struct sockaddr *from, socklen_t *len)
+{
+	const struct {
+		struct nlmsghdr head;
+		int error;
+	} end = {
+		.head = { .nlmsg_len = sizeof(end), .nlmsg_type = NLMSG_DONE, .nlmsg_flags = NLM_F_DUMP_INTR, .nlmsg_seq = last_seq },
+	};
+
+	memcpy(buffer, &end, sizeof(end));
+	memcpy(from, &(struct sockaddr_nl){ .nl_family = AF_NETLINK, .nl_pid = KERNEL }, sizeof(struct sockaddr_nl));
+	*len = sizeof(struct sockaddr_nl);
+	return sizeof(end);
+}
+
 ssize_t __wrap_recvfrom(int fd, void *buffer, size_t room, int flags, struct sockaddr *from, socklen_t *len);
 ssize_t __wrap_recvfrom(int fd, void *buffer, size_t room, int flags, struct sockaddr *from, socklen_t *len)
 {
 	struct datagram *d = &script[taken];
 
 	(void)fd;
-	(void)flags;
+	if (taken == written && changing && !(flags & MSG_DONTWAIT))
+		return interruption(buffer, from, len);
 	if (taken == written) {
 		errno = EAGAIN;        /* a dump's time is over; of a socket that is listened at, nothing waits */
 		return -1;
@@ -89,6 +117,8 @@ static int begin_script(void **state)
 	(void)state;
 	memset(script, 0, sizeof(script));
 	written = taken = requests = 0;
+	changing = false;
+	now_ms = 1000000;
 	return 0;
 }
 
@@ -218,7 +248,7 @@ static void setting(int index, uint32_t rp_filter)
 /* -- what the readers need of the daemon ----------------------------------------------------------------------- */
 static void (*heard)(void *arg, uint32_t events);
 static void *heard_arg;
-static unsigned synced, attached;
+static unsigned synced, attached, detached, relisted;
 static int attach_rc;
 
 struct hydnsd_watch *hydnsd_loop_watch(struct hydnsd_loop *l, int fd, uint32_t events,
@@ -258,6 +288,7 @@ int hydns_kern_detach(struct hydns_kern *k, const char *ifname, char why[HYDNS_W
 	(void)k;
 	(void)ifname;
 	(void)why;
+	detached++;
 	return 0;
 }
 
@@ -266,6 +297,26 @@ int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname
 	(void)k;
 	(void)fn;
 	(void)arg;
+	return 0;
+}
+
+bool hydnsd_authority_sources(struct hydnsd *daemon)
+{
+	(void)daemon;
+	relisted++;
+	return false;
+}
+
+void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS])
+{
+	(void)k;
+	(void)filter;
+}
+
+__u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n)
+{
+	(void)e;
+	(void)n;
 	return 0;
 }
 
@@ -648,15 +699,20 @@ static void interrupted_links_are_asked_for_again(void **state)
 }
 
 /* -- being told of links ------------------------------------------------------------------------------------------- */
-static void watch_loopback(int first_rc)
+static void start_loopback(enum hydnsd_vlan_offload offload)
 {
 	char why[256];
 
 	d = (struct hydnsd){ .options = { .interface = { .count = 1, .item = { "lo" } }, .attach_mode = HYDNS_ATTACH_GENERIC,
-					  .vlan_offload = HYDNSD_VLAN_OFFLOAD_TRUST, .partial_checksum = HYDNSD_NO } };
-	attached = 0;
-	attach_rc = first_rc;
+					  .vlan_offload = offload, .partial_checksum = HYDNSD_NO } };
+	attached = detached = 0;
 	assert_int_equal(hydnsd_links_start(&d, why, sizeof(why)), 0);
+}
+
+static void watch_loopback(int first_rc)
+{
+	attach_rc = first_rc;
+	start_loopback(HYDNSD_VLAN_OFFLOAD_TRUST);
 	assert_int_equal(attached, 1);
 }
 
@@ -691,6 +747,206 @@ static void links_told_by_other_processes(void **state)
 	hydnsd_links_stop(&d, false);
 }
 
+/* -- while links change -------------------------------------------------------------------------------------------- */
+static bool is_attached(void)
+{
+	struct hydnsd_link_state l;
+
+	assert_true(hydnsd_links_get(&d, 0, &l));
+	return l.attached;
+}
+
+/* "": it has none. */
+static bool note_says(const char *text)
+{
+	struct hydnsd_link_state l;
+
+	assert_true(hydnsd_links_get(&d, 0, &l));
+	return text[0] ? strstr(l.note, text) != NULL : !l.note[0];
+}
+
+/* The loopback interface, of a kind behind which tags are not seen, and what takes them or does not. */
+static void links_with(const char *kind)
+{
+	datagram_from(KERNEL);
+	link_of(if_nametoindex("lo"), "lo", "bridge", 0, 0);
+	link_of(4711, "other", kind, 0, if_nametoindex("lo"));
+	done();
+}
+
+/* Messages that make the tags be looked at, and then silence. */
+static void told_of_vlans(unsigned messages)
+{
+	while (messages--) {
+		datagram_from(KERNEL);
+		link_of(4711, "other", "vlan", 0, 4712);
+	}
+	failure(EAGAIN);
+	heard(heard_arg, 0);
+}
+
+static void watch_in_peace(void)
+{
+	attach_rc = 0;
+	links_with("dummy");
+	start_loopback(HYDNSD_VLAN_OFFLOAD_REFUSE);
+	assert_int_equal(attached, 1);
+	detached = 0;
+}
+
+/* Looks at every tick until then, none of which can read the links. */
+static void tick_until(uint64_t then_ms)
+{
+	for (; now_ms < then_ms; now_ms += HYDNSD_HOUSEKEEPING_MS) {
+		unsigned before = requests;
+
+		hydnsd_links_tick(&d);
+		assert_true(requests > before);
+		assert_int_equal(detached, 0);
+	}
+	now_ms = then_ms;
+}
+
+/* What can't be read is no trap: the program stays, and it is read again, for a while. */
+static void links_that_change_all_the_time(void **state)
+{
+	uint64_t since;
+
+	(void)state;
+	watch_in_peace();
+	changing = true;
+	told_of_vlans(1);
+	since = now_ms;
+	tick_until(since + HYDNSD_NETLINK_PATIENCE_MS - 1);
+	hydnsd_links_tick(&d);
+	assert_true(is_attached() && note_says(""));
+	now_ms = since + HYDNSD_NETLINK_PATIENCE_MS;
+	hydnsd_links_tick(&d);
+	assert_false(is_attached());
+	assert_true(note_says("can't tell whether VLAN devices lie on it"));
+	changing = false;
+	links_with("dummy");
+	hydnsd_links_tick(&d);
+	assert_true(is_attached());
+	hydnsd_links_stop(&d, false);
+}
+
+/* A burst that ends is forgotten, and what it has brought counts at once. */
+static void a_burst_of_link_changes(void **state)
+{
+	uint64_t since;
+
+	(void)state;
+	watch_in_peace();
+	for (int i = 0; i < 2; i++) {
+		changing = true;
+		told_of_vlans(1);
+		since = now_ms;
+		tick_until(since + HYDNSD_NETLINK_PATIENCE_MS - 1);
+		changing = false;
+		links_with("dummy");
+		hydnsd_links_tick(&d);
+		assert_true(is_attached());
+	}
+	changing = true;
+	told_of_vlans(1);
+	changing = false;
+	assert_true(is_attached());
+	links_with("vlan");
+	hydnsd_links_tick(&d);
+	assert_false(is_attached());
+	assert_true(note_says("other takes VLAN tags from it"));
+	hydnsd_links_stop(&d, false);
+}
+
+/* What a former hydnsd left there goes on. */
+static void a_start_while_links_change(void **state)
+{
+	(void)state;
+	attach_rc = 0;
+	changing = true;
+	start_loopback(HYDNSD_VLAN_OFFLOAD_REFUSE);
+	tick_until(now_ms + HYDNSD_NETLINK_PATIENCE_MS - 1);
+	assert_int_equal(attached, 0);
+	changing = false;
+	links_with("dummy");
+	hydnsd_links_tick(&d);
+	assert_true(is_attached() && note_says(""));
+	hydnsd_links_stop(&d, false);
+}
+
+/* Nobody waits while each message of many makes hydnsd read all links of the host. */
+static void a_burst_is_looked_at_once(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	watch_in_peace();
+	before = requests;
+	changing = true;
+	told_of_vlans(1);
+	before = requests - before;            /* the tries of one look */
+	requests = 0;
+	told_of_vlans(SCRIPT / 2);
+	assert_int_equal(requests, before);
+	hydnsd_links_stop(&d, false);
+}
+
+/* -- while routes change ------------------------------------------------------------------------------------------- */
+static void all_that_sources_read(void)
+{
+	links_with("dummy");
+	datagram_from(KERNEL);
+	setting(NETCONFA_IFINDEX_ALL, 0);
+	done();
+	usual_rules();
+	local_table();
+	datagram_from(KERNEL);
+	route("198.51.100.0", 24, RTN_UNICAST, RT_TABLE_MAIN, 2, 0, AS_ASKED);
+	done();
+	refusal(EAFNOSUPPORT);
+}
+
+static bool client_is_let_in(void)
+{
+	uint8_t addr[16] = { [10] = 0xff, [11] = 0xff };
+
+	assert_int_equal(inet_pton(AF_INET, "198.51.100.7", addr + 12), 1);
+	return !hydnsd_sources_refuse(&d, addr);
+}
+
+static void routes_that_change_all_the_time(void **state)
+{
+	struct hydnsd_sources_state v4;
+	uint64_t since;
+	char why[256];
+
+	(void)state;
+	d = (struct hydnsd){ .options = { .interface = { .count = 1, .item = { "lo" } } } };
+	all_that_sources_read();
+	assert_int_equal(hydnsd_sources_start(&d, why, sizeof(why)), 0);
+	assert_true(client_is_let_in());
+	relisted = 0;
+	changing = true;
+	heard(heard_arg, 0);
+	hydnsd_sources_tick(&d);
+	since = now_ms;
+	for (; now_ms < since + HYDNSD_NETLINK_PATIENCE_MS; now_ms += HYDNSD_HOUSEKEEPING_MS) {
+		hydnsd_sources_tick(&d);
+		assert_true(client_is_let_in());
+	}
+	assert_int_equal(relisted, 0);
+	now_ms = since + HYDNSD_NETLINK_PATIENCE_MS;
+	hydnsd_sources_tick(&d);
+	assert_false(client_is_let_in());
+	assert_true(relisted && hydnsd_sources_get(&d, HYDNSD_IPV4, &v4) && strstr(v4.note, "the routes cannot be read"));
+	changing = false;
+	all_that_sources_read();
+	hydnsd_sources_tick(&d);
+	assert_true(client_is_let_in());
+	hydnsd_sources_stop(&d);
+}
+
 #define OF_ADDRESSES(test) cmocka_unit_test_setup_teardown(test, begin_script, forget)
 #define ALONE(test)        cmocka_unit_test_setup(test, begin_script)
 
@@ -719,6 +975,11 @@ int main(void)
 		ALONE(interrupted_links_are_asked_for_again),
 		ALONE(lost_messages_make_it_look),
 		ALONE(links_told_by_other_processes),
+		ALONE(links_that_change_all_the_time),
+		ALONE(a_burst_of_link_changes),
+		ALONE(a_start_while_links_change),
+		ALONE(a_burst_is_looked_at_once),
+		ALONE(routes_that_change_all_the_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,43 +33,12 @@ static struct {
 	unsigned threads;
 } now;
 
-static void quiet(enum hydns_log_level level, const char *text)
-{
-	(void)level;
-	(void)text;
-}
-
-static void start_resolver(void)
-{
-	const struct hydns_plugin_options o = {
-		.socket = plugin_path, .identity = "tester", .version = "1", .threads = 2, .admission = 1,
-		.window_ms = 10000, .flush_timeout_ms = 60000, .edns_size = 1232, .max_udp = 1232, .log = quiet,
-	};
-	const struct hydns_acl_entry everyone = { .action = HYDNS_ACL_ALLOW };
-
-	resolver = hydns_plugin_new(&o);
-	assert_non_null(resolver);
-	assert_int_equal(hydns_plugin_add_acl(resolver, &everyone, 1), 0);
-	assert_int_equal(hydns_plugin_start(resolver), 0);
-	WAIT_FOR(resolver_is("ready"));
-	WAIT_FOR(atomic_load(&resolver->ready));
-}
-
-static uint8_t make_name(uint8_t *out)
-{
-	int n = sprintf((char *)out + 1, "n%06u", now.number);
-
-	out[0] = (uint8_t)n;
-	memcpy(out + 1 + n, "\7example", 9);
-	return (uint8_t)(n + 10);
-}
-
 /* -- the resolver's threads --------------------------------------------------------------------------------------- */
 /* Stamp, look-up, offer. */
 static void *offer(void *arg)
 {
 	static const uint8_t record[] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, TTL, 0, 4, 192, 0, 2, 0 };
-	uint8_t name[HYDNS_NAME_MAX], wire[128] = { 0, 1, 0x80, 0x80, 0, 1, 0, 1 }, len = make_name(name);
+	uint8_t name[HYDNS_NAME_MAX], wire[128] = { 0, 1, 0x80, 0x80, 0, 1, 0, 1 }, len = make_name(now.number, name);
 	struct hydns_question q = { .name = name, .name_len = len, .qtype = 1 };
 	struct hydns_stamp stamp = hydns_plugin_stamp(resolver);
 	unsigned version = atomic_load(&now.version);
@@ -88,7 +57,7 @@ static void *offer(void *arg)
 
 static void *change_and_withdraw(void *arg)
 {
-	uint8_t name[HYDNS_NAME_MAX], len = make_name(name);
+	uint8_t name[HYDNS_NAME_MAX], len = make_name(now.number, name);
 
 	(void)arg;
 	atomic_fetch_add(&now.version, 1);
@@ -100,7 +69,7 @@ static void *change_and_withdraw(void *arg)
 
 static void *change_and_tell(void *arg)
 {
-	uint8_t name[HYDNS_NAME_MAX], len = make_name(name);
+	uint8_t name[HYDNS_NAME_MAX], len = make_name(now.number, name);
 
 	(void)arg;
 	atomic_fetch_add(&now.version, 1);
@@ -229,7 +198,9 @@ static int start(void **state)
 {
 	(void)state;
 	start_daemon();
-	start_resolver();
+	resolver = make_resolver(60000, 0);
+	begin_resolver(resolver);
+	WAIT_FOR(atomic_load(&resolver->ready));
 	atomic_store(&seams->no_barrier, true);
 	return 0;
 }

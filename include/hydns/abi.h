@@ -22,7 +22,8 @@
 #define HYDNS_ACL_ENTRIES      4096  /* prefixes of one resolver */
 #define HYDNS_TTLS_MAX         32    /* records in one answer */
 #define HYDNS_ROTATIONS_MAX    2     /* rotated RRsets in one answer */
-#define HYDNS_RULE_OWNERS_MAX  8     /* owner names whose changes leave a rule alone while hydnsd is away, or not */
+/* Owner names whose places a rule can hold; a rule with more waits whenever any name is marked. */
+#define HYDNS_RULE_OWNERS_MAX  8
 #define HYDNS_THREADS_MAX      64    /* rings of one resolver */
 #define HYDNS_COOKIE_SECRETS   2     /* of one resolver: RFC 7873 section 7.1, the current and another */
 #define HYDNS_COOKIE_SECRET_LEN 16   /* RFC 9018 section 4.4 */
@@ -224,9 +225,10 @@ struct hydns_acl_key {
 #define HYDNS_ACL_ALLOW_COOKIE 2     /* allowed with a valid server cookie alone */
 
 /*
- * Authority page: written by the plugin alone, every field by one aligned store. While HYDNS_EPOCH_SUSPENDED is set in
- * the epoch no rule counts, for none has it; with HYDNS_EPOCH_TOUCHED alone those rules count of whose owner names none
- * is marked in touched. Taken away, all rules of the former epoch count again. A name is marked before the flag is set.
+ * Authority page: written by the plugin alone, each word at once: by an aligned store, or where several of its threads
+ * write, by an atomic operation (epoch, generation, touched). While HYDNS_EPOCH_SUSPENDED is set in the epoch no rule
+ * counts, for none has it; with HYDNS_EPOCH_TOUCHED alone those rules count of whose owner names none is marked in
+ * touched. Taken away, all rules of the former epoch count again. A name is marked before the flag is set.
  */
 #define HYDNS_EPOCH_SUSPENDED  0x80000000U
 #define HYDNS_EPOCH_TOUCHED    0x40000000U
@@ -475,7 +477,8 @@ struct hydns_withdraw {
 	__u8  name[256];         /* wire format, lower case */
 };
 /* Kernel answers of this resolver since its page was made. hydnsd also sends them unasked, with seq 0, when no more can
- * come: it has detached the program; or, before WELCOME with a new page, it has exchanged that which answered by the former. */
+ * come: it has detached the program; or, before WELCOME with a new page, it has replaced the program that counted for the
+ * former page. */
 struct hydns_counts {
 	__u64 answered;
 	__u64 ipv6;

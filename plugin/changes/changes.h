@@ -58,19 +58,25 @@ void hydns_subtrees_settle(struct hydns_subtrees *t, const uint8_t *name, size_t
 struct hydns_owed {
 	pthread_mutex_t lock;
 	unsigned count;
-	uint32_t resumed;                /* suspensions that have ended */
-	uint32_t quiet;                  /* the last one in which all rules waited and a grace period has passed since,
-					  * counted from 1 */
+	uint32_t resumed;                /* suspensions that have ended; they are counted from 1 */
+	uint32_t quiet;                  /* the last one in which all rules waited and a grace period has passed since */
 	struct hydns_withdraw of[HYDNS_OWED_MAX];
+};
+/* The suspension that a withdrawal was noted in. */
+struct hydns_suspension {
+	uint32_t number;
+	bool quiet;                      /* a grace period has passed since all rules were suspended */
 };
 void hydns_owed_init(struct hydns_owed *o);
 void hydns_owed_destroy(struct hydns_owed *o);
 /* Notes it and suspends the rules of this place, or HYDNS_OWED_ALL. False: there are too many, and nothing was done. */
-bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place);
-/* After that: whether a grace period has passed since all rules were suspended; *suspension is for _quieten(), once one
- * has. */
-bool hydns_owed_quiet(struct hydns_owed *o, uint32_t *suspension);
+bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+		    struct hydns_suspension *in);
+/* A grace period has passed since _add() has suspended all rules, in this suspension. */
 void hydns_owed_quieten(struct hydns_owed *o, uint32_t suspension);
+/* Link thread: hydnsd reads another page from now on, whose rules are still to come. Nothing is owed any more, and the
+ * suspension of the former page has ended. */
+void hydns_owed_forget(struct hydns_owed *o);
 /* Link thread: the oldest, and that this one has been done. */
 bool hydns_owed_first(struct hydns_owed *o, struct hydns_withdraw *out);
 void hydns_owed_done(struct hydns_owed *o, const struct hydns_withdraw *w);

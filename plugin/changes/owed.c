@@ -27,7 +27,8 @@ static struct hydns_withdraw *find(struct hydns_owed *o, const struct hydns_with
 	return NULL;
 }
 
-bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place)
+bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+		    struct hydns_suspension *in)
 {
 	struct hydns_withdraw *same;
 	bool room;
@@ -43,27 +44,28 @@ bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hy
 			hydns_pages_suspend(g);
 		else
 			hydns_pages_touch(g, place);
+		in->number = o->resumed + 1;
+		in->quiet = o->quiet == in->number;
 	}
 	pthread_mutex_unlock(&o->lock);
 	return room;
 }
 
-bool hydns_owed_quiet(struct hydns_owed *o, uint32_t *suspension)
-{
-	bool quiet;
-
-	pthread_mutex_lock(&o->lock);
-	*suspension = o->resumed + 1;
-	quiet = o->quiet == *suspension;
-	pthread_mutex_unlock(&o->lock);
-	return quiet;
-}
-
-/* Should it have ended meanwhile, nobody asks for its number any more. */
+/* It may have ended, and a later one be quiet already. */
 void hydns_owed_quieten(struct hydns_owed *o, uint32_t suspension)
 {
 	pthread_mutex_lock(&o->lock);
-	o->quiet = suspension;
+	if ((int32_t)(suspension - o->quiet) > 0)
+		o->quiet = suspension;
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* Offers older than what is owed have epochs that the new page never had, so they become no rules. */
+void hydns_owed_forget(struct hydns_owed *o)
+{
+	pthread_mutex_lock(&o->lock);
+	o->count = 0;
+	o->resumed++;
 	pthread_mutex_unlock(&o->lock);
 }
 

@@ -89,12 +89,19 @@ void hydns_plugin_close(struct hydns_plugin *p)
 	hydns_plugin_settle(p);
 }
 
+static void close_sockets(struct hydns_plugin *p)
+{
+	while (p->services)
+		close(p->service[--p->services]);
+}
+
 /* Without a link thread there has never been a page that a program reads. */
 static void leave(struct hydns_plugin *p)
 {
 	shut(p);
 	hydns_pages_beat(p->pages, 0);
 	if (!p->started) {
+		close_sockets(p);
 		end(&p->leave);
 		return;
 	}
@@ -126,8 +133,7 @@ void hydns_leave_go(struct hydns_plugin *p)
 {
 	if (p->leave.step >= HYDNS_LEFT_SOCKETS)       /* this thread writes these steps */
 		return;
-	while (p->services)
-		close(p->service[--p->services]);
+	close_sockets(p);
 	reach(&p->leave, HYDNS_LEFT_SOCKETS);
 	hydns_plugin_settle(p);
 	end(&p->leave);

@@ -46,6 +46,7 @@ struct link {
 	uint32_t retry_ms;               /* pause between two trials */
 	uint64_t retry_ns;               /* time of the next */
 	uint32_t notes_told;             /* that of the notes */
+	bool ready;                      /* the session is, or was until now; p->ready ends before it when somebody leaves */
 	bool lost;                       /* the connection, and the operator was told so */
 	bool leaving;                    /* towards a goodbye: the end of the thread no longer cuts waits short */
 	struct change_watch {            /* per resolver thread: its CHANGED frames */
@@ -250,7 +251,8 @@ static void drop_fds(struct hydns_channel_message *m)
 	}
 }
 
-/* The only message that comes unasked: what a hydnsd that ends has counted. */
+/* The only message that comes unasked: what a hydnsd that ends has counted; or, from the next one before its WELCOME, what the
+ * program has counted meanwhile. */
 static bool last_counts(struct link *l)
 {
 	if (l->in.head.type != HYDNS_MSG_COUNTS || l->in.head.seq != 0 || l->in.head.len != sizeof(struct hydns_counts))
@@ -270,8 +272,8 @@ static int late(struct link *l, uint64_t *deadline)
 	return 0;
 }
 
-/* The reply of this type is in l->in. -EREFUSED stands for REFUSED, its text in l->in; -ECANCELED: nothing was sent, for
- * only goodbye is said any more. */
+/* The reply of this type is in l->in. -EREFUSED stands for REFUSED, its text in l->in; -ECANCELED: nothing was sent, and fd
+ * not looked at, for only goodbye is said any more. */
 #define EREFUSED ECONNREFUSED
 static int call(struct link *l, uint32_t type, const void *payload, size_t len, const int *fd, unsigned fds,
 		uint32_t reply, uint32_t timeout_ms)
@@ -333,6 +335,7 @@ static int take_page(struct link *l, const struct hydns_welcome *w, int map_fd)
 	if (error)
 		return error;
 	hydns_requests_new_page(&l->p->requests);
+	hydns_owed_forget(&l->p->owed);
 	hydns_pages_tell_tai(l->p->pages, hydns_tai_offset());
 	hydns_secrets_tell(&l->p->secrets, l->p->pages);
 	atomic_fetch_add(&l->p->session, 1);
@@ -443,12 +446,13 @@ static int send_services(struct link *l)
 /* One after the other, until one is refused again: mostly they have a common cause, which costs one message then. */
 static int retry_services(struct link *l)
 {
-	size_t left = l->refusals ? l->p->services : 0;
+	const size_t n = l->p->services;       /* as this begins: whoever leaves meanwhile closes them, see call() */
+	size_t left = l->refusals ? n : 0;
 	int error = 0;
 
 	if (!left || hydns_mono_ns() < l->retry_ns)
 		return 0;
-	for (; left-- && !error; l->next_service = (l->next_service + 1) % l->p->services) {
+	for (; left-- && !error; l->next_service = (l->next_service + 1) % n) {
 		if (!l->refused[l->next_service])
 			continue;
 		error = send_service(l, l->next_service);
@@ -716,8 +720,10 @@ static int serve(struct link *l)
 /* error: the connection was lost by it; 0: it was not, or there was none. */
 static void close_session(struct link *l, int error)
 {
-	bool was_ready = atomic_exchange(&l->p->ready, false);
+	bool was_ready = l->ready;
 
+	l->ready = false;
+	atomic_store(&l->p->ready, false);
 	hydns_requests_accept(&l->p->requests, false);
 	if (was_ready)
 		atomic_fetch_add(&l->p->interval, 1);
@@ -739,6 +745,7 @@ static int run_session(struct link *l)
 
 	atomic_fetch_add(&l->p->interval, 1);
 	hydns_requests_accept(&l->p->requests, true);
+	l->ready = true;
 	atomic_store(&l->p->ready, true);
 	l->lost = false;
 	tell(l, HYDNS_LOG_INFO, "connected to hydnsd at %s", l->p->o.socket);

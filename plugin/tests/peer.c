@@ -131,15 +131,33 @@ static void hello(struct peer *p, int sock, struct message *m)
 	atomic_fetch_add(&p->hellos, 1);
 }
 
-static void service(struct peer *p, int fd)
+/* True: it has been answered, or is not to be. */
+static bool is_occupied(struct peer *p, int sock, struct message *m, in_port_t port)
+{
+	static const char why[] = "another resolver has this address";
+
+	if (atomic_load(&p->mood) != PEER_OCCUPIED || (p->refused_port && p->refused_port != port))
+		return false;
+	if (p->refused_port)
+		atomic_fetch_add(&p->retries, 1);
+	else
+		reply(sock, m, HYDNS_MSG_REFUSED, why, sizeof(why) - 1, NULL, 0);
+	p->refused_port = port;
+	return true;
+}
+
+static void service(struct peer *p, int sock, struct message *m)
 {
 	struct sockaddr_in6 a;
 	socklen_t len = sizeof(a);
 
-	must(getsockname(fd, (struct sockaddr *)&a, &len) == 0, "getsockname");
+	must(getsockname(m->fd[0], (struct sockaddr *)&a, &len) == 0, "getsockname");
+	if (is_occupied(p, sock, m, a.sin6_port))
+		return;
 	must(p->services < PEER_SERVICES_MAX, "too many services");
 	memcpy(p->service[p->services].addr, &a.sin6_addr, 16);
 	p->service[p->services++].port = a.sin6_port;
+	reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 }
 
 static void counts(struct peer *p, int sock, struct message *m)
@@ -240,8 +258,8 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		cookies(p, sock, m);
 		return true;
 	case HYDNS_MSG_SERVICE:
-		service(p, m->fd[0]);
-		break;
+		service(p, sock, m);
+		return true;
 	case HYDNS_MSG_ACL:
 		memcpy(&list, m->payload, sizeof(list));
 		if (p->acl_entries && atomic_load(&p->mood) == PEER_NO_ACL) {

@@ -7,6 +7,7 @@
 #ifndef PLUGIN_TESTS_PEER_H
 #define PLUGIN_TESTS_PEER_H
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,6 +25,7 @@ enum peer_mood {
 	PEER_REFUSING,     /* refuses READY */
 	PEER_NO_ACL,       /* refuses the second part of an access list */
 	PEER_MUDDLED,      /* answers withdrawals with the number of another request */
+	PEER_OCCUPIED,     /* refuses the first listening address, and is silent when it comes again */
 };
 
 struct peer {
@@ -38,6 +40,7 @@ struct peer {
 	_Atomic int byes;
 	_Atomic int byes_before;    /* those taken when the last HELLO came */
 	_Atomic int secrets;        /* COOKIES taken */
+	_Atomic int retries;        /* times that the refused listening address came again */
 	_Atomic int settles;        /* SETTLEs taken; each is acknowledged when the rings have been emptied */
 	_Atomic bool forgetful;     /* never knows a page handed over */
 	_Atomic uint64_t answered;  /* what it says to STATS */
@@ -53,6 +56,7 @@ struct peer {
 	unsigned acl_entries;
 	struct hydns_service_key service[PEER_SERVICES_MAX];
 	unsigned services;
+	in_port_t refused_port;     /* 0: none yet */
 	char note[HYDNS_NOTES][PEER_NOTE_MAX]; /* those that hold, each with a blank behind it */
 	_Atomic int notes;          /* messages taken */
 	struct hydns_withdraw last_withdrawal;

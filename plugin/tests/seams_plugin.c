@@ -109,12 +109,19 @@ bool __wrap_hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q
 	return __real_hydns_requests_ask(r, q, timeout_ms);
 }
 
-bool __real_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place);
-bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place);
-bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place)
+bool __real_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+			   struct hydns_suspension *in);
+bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+			   struct hydns_suspension *in);
+bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+			   struct hydns_suspension *in)
 {
+	bool room;
+
 	seam(SEAM_NOBODY, "owe");
-	return __real_hydns_owed_add(o, g, w, place);
+	room = __real_hydns_owed_add(o, g, w, place, in);
+	seam(SEAM_NOBODY, "owed");
+	return room;
 }
 
 void __real_hydns_pages_advance_epoch(struct hydns_pages *g);

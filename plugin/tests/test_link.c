@@ -277,6 +277,20 @@ static void one_that_is_closed_waits_no_more(void **state)
 	peer_stop(&w->peer);
 }
 
+/* Times with hydnsd and without it go on taking turns. */
+static void one_that_is_closed_loses_hydnsd(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	hydns_plugin_close(w->p);
+	lose_hydnsd(w);
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	assert_int_equal(atomic_load(&w->p->interval) % 2, 1);
+	peer_stop(&w->peer);
+}
+
 /* What is withdrawn need not be withdrawn again; but offers go on after that. */
 static void one_that_withdrew_all_is_not_closed(void **state)
 {
@@ -378,6 +392,34 @@ static void succeed(struct world *w, const struct hydns_plugin_options *o)
 	assert_true(connected(w));
 }
 
+/* A resolver that had two and goes on with one. */
+static void a_successor_ends_all_that_it_is_given(void **state)
+{
+	struct world *w = *state;
+	struct hydns_plugin_options o = world_options(w);
+	struct hydns_plugin *former[2] = { w->p, hydns_plugin_new(&o) };
+	unsigned descriptors;
+
+	peer_start(&w->peer);
+	for (int i = 0; i < 2; i++) {
+		w->p = former[i];
+		assert_int_equal(hydns_plugin_start(w->p), 0);
+		assert_true(connected(w));
+		if (i == 0)
+			descriptors = open_descriptors();
+		hydns_plugin_leave(w->p, NULL, NULL);
+		hydns_plugin_gone(w->p);
+	}
+	hydns_plugin_take_along(former[0], former[1]);
+	w->p = hydns_plugin_succeed(&o, former[0]);
+	w->t = hydns_plugin_thread(w->p, 0);
+	assert_int_equal(hydns_plugin_start(w->p), 0);
+	assert_true(connected(w));
+	assert_int_equal(atomic_load(&w->peer.byes_before), 2);
+	assert_true(open_descriptors() < descriptors);
+	peer_stop(&w->peer);
+}
+
 /* It makes no new ones, which would take a reload tens of milliseconds. What was hot is so at once, and is offered anew
  * although the former has just offered the same. */
 static void a_successor_goes_on_with_the_tables(void **state)
@@ -463,6 +505,48 @@ static void leaves_whatever_the_link_does(void **state)
 	hydns_plugin_leave(w->p, gone, NULL);
 	hydns_plugin_gone(w->p);
 	assert_true(BECOMES(times_gone == 4));
+	peer_stop(&w->peer);
+}
+
+/* Not even one that was never started, as when there is no thread to be had. */
+static void no_socket_is_held_after_leaving(void **state)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct world *w = *state;
+	int fd = bound_socket(&at);
+
+	assert_int_equal(hydns_plugin_add_service(w->p, fd), 0);
+	close(fd);
+	assert_int_equal(bound_socket(&at), -1);
+	hydns_plugin_leave(w->p, NULL, NULL);
+	fd = bound_socket(&at);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* With a hydnsd that hangs just then: the list of addresses empties while it is gone through. */
+static void leaves_while_an_address_is_tried_again(void **state)
+{
+	struct sockaddr_in6 at[2] = { { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT },
+				      { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT } };
+	struct world *w = *state;
+
+	for (int i = 0; i < 2; i++) {
+		int fd = bound_socket(&at[i]);
+
+		assert_int_equal(hydns_plugin_add_service(w->p, fd), 0);
+		close(fd);
+	}
+	atomic_store(&w->peer.mood, PEER_OCCUPIED);
+	start_both(w);
+	assert_int_equal(w->peer.services, 1);
+	assert_true(log_has("hydnsd refused a listening address: another resolver has this address"));
+	assert_true(BECOMES(atomic_load(&w->peer.retries)));
+	hydns_plugin_leave(w->p, gone, NULL);
+	hydns_plugin_gone(w->p);
+	hydns_plugin_stop(w->p);
+	w->p = NULL;
+	assert_int_equal(times_gone, 1);
 	peer_stop(&w->peer);
 }
 
@@ -1297,39 +1381,69 @@ static void withdraw_survives_a_dying_hydnsd(void **state)
 }
 
 /* Without hydnsd a few withdrawals wait as changes do, each once; with more of them the rules are dead. */
+/* Another page, as a hydnsd of another capacity gives: what was suspended and owed was that of the former. */
+static void a_new_page_owes_nothing(void **state)
+{
+	static const uint8_t other[] = "\5other\7example\3org";
+	struct world *w = *state;
+	uint32_t epoch;
+
+	start_both(w);
+	lose_hydnsd(w);
+	watch_graces(w, false);
+	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
+	assert_int_equal(graces_begun(), 1);
+	atomic_store(&w->peer.forgetful, true);
+	peer_start(&w->peer);
+	assert_true(connected(w));
+	epoch = page_epoch(w);
+	assert_int_equal(epoch, w->peer.first_epoch);
+	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
+	empty_rings(w);
+	lose_hydnsd(w);
+	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_SUBTREE, other, sizeof(other));
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
+	assert_int_equal(graces_begun(), 2);
+	atomic_store(&w->peer.forgetful, false);
+	peer_start(&w->peer);
+	assert_true(BECOMES(page_epoch(w) == epoch));
+	assert_int_equal(atomic_load(&w->peer.withdrawals), 1);
+	peer_stop(&w->peer);
+}
+
 static void withdrawals_wait_for_hydnsd(void **state)
 {
 	static const uint8_t other[] = "\5other\7example\3org";
 	struct world *w = *state;
 	uint8_t name[] = "\1a\7example\3org";
-	uint32_t epoch, suspension;
+	uint32_t epoch;
 
 	start_both(w);
 	epoch = page_epoch(w);
 	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
 	empty_rings(w);
 	lose_hydnsd(w);
-	assert_false(hydns_owed_quiet(&w->p->owed, &suspension));
+	watch_graces(w, false);
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
-	assert_true(hydns_owed_quiet(&w->p->owed, &suspension));       /* the next need not wait for a grace period */
 	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_SUSPENDED);
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, other, sizeof(other));
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, other, sizeof(other));
+	assert_int_equal(graces_begun(), 1);                    /* one suspension, one grace period */
 	peer_start(&w->peer);
 	assert_true(BECOMES(page_epoch(w) == epoch));
-	assert_false(hydns_owed_quiet(&w->p->owed, &suspension));
 	assert_int_equal(atomic_load(&w->peer.settles), 1);
 	assert_int_equal(atomic_load(&w->peer.withdrawals), 2);
 	assert_int_equal(w->peer.last_withdrawal.generation, 3);
 	assert_memory_equal(w->peer.last_withdrawal.name, other, sizeof(other));
 
 	lose_hydnsd(w);
+	watch_graces(w, false);
 	for (; name[1] < 'a' + HYDNS_OWED_MAX; name[1]++) {
 		hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, name, sizeof(name));
 		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
 		assert_true(touched(w, name, sizeof(name)));
 		assert_int_equal(marks(w), name[1] - 'a' + 1);
-		assert_false(hydns_owed_quiet(&w->p->owed, &suspension)); /* the others count: each waits for its grace period */
+		assert_int_equal(graces_begun(), name[1] - 'a' + 1); /* other rules count: each waits for its own */
 	}
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, name, sizeof(name));
 	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_TOUCHED);
@@ -1646,21 +1760,25 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along),
 		LEAVING(one_grace_period_is_enough), LEAVING(one_that_is_closed_waits_no_more),
-		LEAVING(one_that_withdrew_all_is_not_closed), LEAVING(a_reload_waits_for_nothing),
+		TEST(one_that_is_closed_loses_hydnsd), LEAVING(one_that_withdrew_all_is_not_closed),
+		LEAVING(a_reload_waits_for_nothing), LEAVING(a_successor_ends_all_that_it_is_given),
 		LEAVING(a_successor_goes_on_with_the_tables), LEAVING(a_successor_that_fails_takes_nothing),
-		LEAVING(leaves_whatever_the_link_does), TEST(reconnects),
-		TEST(refusal_is_told), TEST(half_an_access_list_is_none), TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
-		TEST(the_first_offer_begins_to_watch),
-		TEST(asks_for_renewed), TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl),
-		TEST(changes_of_what_is_left_out_are_told), TEST(zone_changes),
-		TEST(full_ring_drops), TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up), TEST(change_before_the_offer_is_seen), 
-		TEST(loss_suspends_rules), TEST(loss_marks_all_that_waits),
-		TEST(a_broken_ring_suspends_all), TEST(hanging_marks_what_waits), TEST(loss_alone_suspends_nothing), TEST(changes_wait_for_hydnsd),
-		TEST(renewals_wait_while_there_is_room), TEST(a_flush_outlives_suspension),
-		TEST(withdraws), TEST(withdraw_times_out), TEST(withdraw_takes_its_own_reply_alone), TEST(a_step_of_the_wall_clock_ends_all), TEST(withdraw_survives_a_dying_hydnsd), TEST(withdrawals_wait_for_hydnsd),
-		TEST(concurrent_withdrawals),
-		TEST(secrets_are_told), TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts),
-		TEST(counts_never_fall), TEST(notes_follow), TEST(says_why_it_does_not_offer), TEST(loss_is_told_once),
+		LEAVING(leaves_whatever_the_link_does), LEAVING(no_socket_is_held_after_leaving),
+		LEAVING(leaves_while_an_address_is_tried_again), TEST(reconnects), TEST(refusal_is_told),
+		TEST(half_an_access_list_is_none), TEST(offers_what_is_hot), TEST(does_not_repeat_offers),
+		TEST(counts_before_the_answer), TEST(the_first_offer_begins_to_watch), TEST(asks_for_renewed),
+		TEST(refuses_offers), TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl),
+		TEST(changes_of_what_is_left_out_are_told), TEST(zone_changes), TEST(full_ring_drops),
+		TEST(changes_are_told), TEST(renewals_are_told), TEST(small_moves_add_up),
+		TEST(change_before_the_offer_is_seen), TEST(loss_suspends_rules), TEST(loss_marks_all_that_waits),
+		TEST(a_broken_ring_suspends_all), TEST(hanging_marks_what_waits), TEST(loss_alone_suspends_nothing),
+		TEST(changes_wait_for_hydnsd), TEST(renewals_wait_while_there_is_room),
+		TEST(a_flush_outlives_suspension), TEST(withdraws), TEST(withdraw_times_out),
+		TEST(withdraw_takes_its_own_reply_alone), TEST(a_step_of_the_wall_clock_ends_all),
+		TEST(withdraw_survives_a_dying_hydnsd), LEAVING(withdrawals_wait_for_hydnsd),
+		LEAVING(a_new_page_owes_nothing), TEST(concurrent_withdrawals), TEST(secrets_are_told),
+		TEST(secrets_without_an_answer), TEST(page_tells_the_tai_offset), TEST(counts), TEST(counts_never_fall),
+		TEST(notes_follow), TEST(says_why_it_does_not_offer), TEST(loss_is_told_once),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);

@@ -201,6 +201,11 @@ static void withdraw_name(struct world *w)
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
 }
 
+static void withdraw_subtree(struct world *w)
+{
+	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
+}
+
 static void change_zone(struct world *w)
 {
 	hydns_plugin_zone_changing(w->p, www, sizeof(www));
@@ -256,6 +261,33 @@ static void withdrawals_in_vain_wait_for_programs(void **state)
 	peer_stop(&w->peer);
 }
 
+/* The suspension that one has begun ends before it waits: what it has waited for says nothing of the next. */
+static void a_grace_period_is_of_one_suspension(void **state)
+{
+	struct world *w = *state;
+	struct withdrawal d = { .w = w, .run = withdraw_subtree };
+	uint32_t barriers;
+	pthread_t thread;
+
+	start_both(w);
+	lose_hydnsd(w);
+	seam_hold(SEAM_FIRST, "begin owed");
+	thread = seam_thread(SEAM_FIRST, withdraw, &d);
+	seam_go(SEAM_FIRST);
+	assert_true(seam_wait(SEAM_FIRST, "owed", is_done, &d));
+	assert_true(suspended(w));
+	peer_start(&w->peer);
+	assert_true(BECOMES(!suspended(w)));
+	go_on(thread);
+	lose_hydnsd(w);
+	barriers = atomic_load(&seams->barriers);
+	withdraw_subtree(w);
+	assert_true(suspended(w));
+	assert_int_equal(atomic_load(&seams->barriers), barriers + 1);
+	withdraw_subtree(w);
+	assert_int_equal(atomic_load(&seams->barriers), barriers + 1);
+}
+
 static void new_secrets_wait_for_programs(void **state)
 {
 	struct world *w = *state;
@@ -303,7 +335,8 @@ int main(void)
 		TEST(an_offer_carries_its_stamp), TEST(an_offer_on_its_way_is_told_apart),
 		TEST(an_edns_size_of_its_own_is_not_offered),
 		TEST(a_change_sees_the_loss_that_has_not_seen_it), TEST(withdrawals_without_hydnsd_wait_for_programs),
-		TEST(withdrawals_in_vain_wait_for_programs), TEST(new_secrets_wait_for_programs), TEST(the_end_waits_for_programs),
+		TEST(withdrawals_in_vain_wait_for_programs), TEST(a_grace_period_is_of_one_suspension),
+		TEST(new_secrets_wait_for_programs), TEST(the_end_waits_for_programs),
 	};
 
 	seams_share();

@@ -354,23 +354,48 @@ static void pages(void **state)
 	drop_page(second);
 }
 
+/* Whoever has waited for a former suspension's grace period says nothing of this one. */
+static void a_quiet_suspension_stays_quiet(void **state)
+{
+	const struct hydns_withdraw w = { .generation = 1 };
+	struct hydns_pages *g = hydns_pages_new();
+	struct hydns_suspension first, second, again;
+	struct hydns_owed o;
+
+	(void)state;
+	hydns_owed_init(&o);
+	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &first));
+	assert_false(first.quiet);
+	hydns_owed_forget(&o);
+	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &second));
+	assert_int_equal(second.number, first.number + 1);
+	hydns_owed_quieten(&o, second.number);
+	hydns_owed_quieten(&o, first.number);
+	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &again));
+	assert_true(again.quiet);
+	assert_int_equal(again.number, second.number);
+	hydns_owed_destroy(&o);
+	hydns_pages_free(g);
+}
+
 /* What is owed is done before the rules count again; asked for again while it is being done, it is done again. */
 static void owed(void **state)
 {
 	struct hydns_withdraw w = { .generation = 1, .scope = HYDNS_SCOPE_NAME, .name_len = 3, .name = "\1a" }, first;
 	struct hydns_pages *g = hydns_pages_new();
+	struct hydns_suspension in;
 	struct hydns_owed o;
 
 	(void)state;
 	hydns_owed_init(&o);
-	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL));
+	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &in));
 	assert_true(hydns_pages_suspended(g));
 	assert_false(hydns_owed_resume(&o, g));
 	assert_true(hydns_pages_suspended(g));
 	assert_true(hydns_owed_first(&o, &first));
 	assert_int_equal(first.generation, 1);
 	w.generation = 2;
-	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL));
+	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &in));
 	hydns_owed_done(&o, &first);
 	assert_false(hydns_owed_resume(&o, g));
 	assert_true(hydns_owed_first(&o, &first));
@@ -513,6 +538,7 @@ int main(void)
 		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out), cmocka_unit_test(subtrees),
 		cmocka_unit_test(ends_add_up), cmocka_unit_test(ends_forgotten),
 		cmocka_unit_test(ring_is_sealed), cmocka_unit_test(pages), cmocka_unit_test(owed),
+		cmocka_unit_test(a_quiet_suspension_stays_quiet),
 		cmocka_unit_test(ring_full_and_wrapped), cmocka_unit_test(ring_wakes_once),
 	};
 

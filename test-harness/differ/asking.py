@@ -5,17 +5,17 @@ import socket
 import subprocess
 from collections import namedtuple
 
-from harness.layouts import layout
+from harness.layouts import layout, number
 from harness.network import CLIENT1, CLIENT2, DEFAULT_HOPS, REFERENCE, RESOLVER_HOPS, SERVICE
 from harness.process import tail
 from harness.run import HarnessError
 
 SOCKETS = 4            # of each client and IP version: Unbound's threads share queries out by port
 WINDOW = 384           # queries under way
-FULL, ALONE = 1, 2     # flags of a query: report in any case; do not ask the reference
-DIFFERS_KERNEL, DIFFERS_REFERENCE = 1, 2
-DIRECT, KERNEL, AGAIN, REFERENCE_ASKED = range(4)
-SILENCE = 0xFFFF
+FULL, ALONE = number("FULL"), number("ALONE")          # flags of a query: report in any case; do not ask the reference
+DIFFERS_KERNEL, DIFFERS_REFERENCE = number("DIFFERS_KERNEL"), number("DIFFERS_REFERENCE")
+DIRECT, KERNEL, AGAIN, REFERENCE_ASKED = (number(place) for place in ("DIRECT", "KERNEL", "AGAIN", "REFERENCE"))
+SILENCE = number("SILENCE")
 
 IP_RECVTTL = 12        # linux/in.h; not in Python's socket module
 
@@ -23,8 +23,8 @@ Group = namedtuple("Group", "client family index")
 """Where the kernel path is asked from: client 1 or 2, over IP version 4 or 6; index: its number."""
 
 Flow = namedtuple("Flow", "number group differs by_kernel wire direct_wire sent got replies")
-"""A reported query: by_kernel: the kernel answered it; octets sent to the kernel path, and to the others if not the same; times in monotonic ns and
-replies (None: silence), each by place."""
+"""A reported query: by_kernel: the kernel answered it; octets sent to the kernel path, and to the others if not the same; times
+in monotonic ns and replies (None: silence), each by place."""
 
 
 def address_of(group, place):

@@ -71,7 +71,8 @@ def _passed(flow, first, second):
 
 def between(kernel, before, after, rules=Rules(), since=0, until=0):
     """None when the kernel path's reply is one of the two others', else how it differs from the nearer one; "silence" when
-    one of them did not come, for then what it must equal is not known. since, until: seconds that may have passed from the one before to the kernel's, and from that to the one after."""
+    one of them did not come, for then what it must equal is not known. since, until: seconds that may have passed from the one
+    before to the kernel's, and from that to the one after."""
     found = _of_one_server(kernel, before, rules, earlier=since)
     if found is None:
         return None

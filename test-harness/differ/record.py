@@ -15,7 +15,6 @@ import dns.message
 from harness.capture import messages
 from harness.compare import OPT, Unreadable, rrsets
 from harness.process import Program
-from harness.run import HarnessError
 
 from . import show, shrink
 from .asking import KERNEL
@@ -122,8 +121,8 @@ class Recorder:
                 ("authority", lambda: "\n".join(authority(self.packets, _names(flow), flow.sent[KERNEL] + self.apart)))):
             try:
                 text = make()
-            except (HarnessError, OSError) as error:
-                text = f"not to be had: {error}"
+            except Exception as error:      # whatever it is, the rest of the record is wanted, and the run goes on
+                text = f"not to be had: {type(error).__name__}: {error}"
             (into / name).write_text(text + "\n")
         for log in self.stand.world.run.dir.glob("*.log"):
             shutil.copy(log, into)

@@ -48,6 +48,22 @@ def ask(ns, server, name, rdtype="A", *, local=None, timeout=SILENCE, **options)
     return None if wire is None else dns.message.from_wire(wire, one_rr_per_rrset=False)
 
 
+def must_exchange(ns, server, wire, **options):
+    """exchange() for tests of what a reply says: a lost query is a HarnessError, after which an attempt may be repeated."""
+    reply = exchange(ns, server, wire, **options)
+    if reply is None:
+        raise HarnessError(f"no reply from {server}")
+    return reply
+
+
+def must_ask(ns, server, name, rdtype="A", **options):
+    """ask() likewise; the reply must have an answer, too."""
+    reply = ask(ns, server, name, rdtype, **options)
+    if reply is None or not reply.answer:
+        raise HarnessError(f"{name} {rdtype}: " + ("no answer in the reply" if reply else "no reply") + f" from {server}")
+    return reply
+
+
 Answer = namedtuple("Answer", "sent latency question rcode ttl rdata hops first_ttl", defaults=(None, None))
 """One line of asker: sent and latency in ns (latency None: lost), rdata as hex or None. The last two with watch alone:
 the hop limit it came with, and the TTL of the answer's first record; first_ttl None: there is none, and ttl and rdata

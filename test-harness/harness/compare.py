@@ -187,8 +187,8 @@ def _rotated_difference(a, b, slack, shuffled):
 
 def difference(a, b, ttl_slack=1, shuffled=False):
     """None when the replies are the same, else a Difference. None for a reply means silence. ttl_slack: seconds
-    by which TTLs may differ, or (by which a's may be below b's, above b's), None for any number. shuffled: the resolver sends an RRset's records in any order,
-    as named does by default (rrset-order random), and not only rotated."""
+    by which TTLs may differ, or (by which a's may be below b's, above b's), None for any number. shuffled: the resolver
+    sends an RRset's records in any order, as named does by default (rrset-order random), and not only rotated."""
     if a is None or b is None:
         return None if a is b else \
             Difference("silence", f"{'silence' if a is None else 'a reply'} and {'silence' if b is None else 'a reply'}")

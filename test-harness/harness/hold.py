@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """A thread of a running program held at a function, while all its others go on (src/hold.c)."""
 
+import os
 import select
 import subprocess
 import time
@@ -20,38 +21,55 @@ class Hold:
         self.function = function
         self.argv = [world.tools.built("test-harness/hold"), str(pid), file, function, str(SECONDS)]
         self.argv += ["other"] if other else []
-        self.thread = None
+        self.thread, self.said, self.why = None, b"", ""
 
     def __enter__(self):
-        self.popen = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                      text=True, bufsize=1)
+        self.popen = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if self._line(SECONDS) != "ready":
-            status, why = self.popen.wait(5), self.popen.stderr.read()
-            if status == ELSEWHERE:
+            self.release()
+            if self.popen.returncode == ELSEWHERE:
                 pytest.skip("no thread can be held on this kind of machine")
-            raise HarnessError(f"cannot hold a thread at {self.function}: {why}")
+            raise HarnessError(f"cannot hold a thread at {self.function}: {self.why}")
         return self
 
     def __exit__(self, *exc):
         self.release()
 
     def _line(self, seconds):
-        ready, _, _ = select.select([self.popen.stdout], [], [], seconds)
-        return self.popen.stdout.readline().strip() if ready else None
+        """The next whole line; None: none has come within these seconds, or none will."""
+        end, fd = time.monotonic() + seconds, self.popen.stdout.fileno()
+        while b"\n" not in self.said:
+            ready, _, _ = select.select([fd], [], [], max(0.0, end - time.monotonic()))
+            # past Python's own buffer, in which select() sees nothing
+            data = os.read(fd, 4096) if ready else b""
+            if not data:
+                return None
+            self.said += data
+        line, _, self.said = self.said.partition(b"\n")
+        return line.decode()
 
     def until_held(self, ask):
         """Calls ask(), which makes some thread call the function sooner or later, until one is held."""
         end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
+        while time.monotonic() < end and self.popen.poll() is None:
             ask()
             line = self._line(0.05)
             if line and line.startswith("held "):
                 self.thread = int(line.split()[1])
                 return
-        raise HarnessError(f"no thread came to {self.function}")
+        self.release()
+        raise HarnessError(f"no thread came to {self.function} {self.why}")
 
     def release(self):
         """Returns when it goes on, and nobody is traced any more."""
-        if self.popen.poll() is None:
-            self.popen.stdin.close()
-            self.popen.wait(5)
+        if self.popen.stdin.closed:
+            return
+        self.popen.stdin.close()
+        try:
+            self.popen.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+        self.why = self.popen.stderr.read().decode()
+        self.popen.stdout.close()
+        self.popen.stderr.close()

@@ -35,6 +35,15 @@ class Layout:
         assert not values, f"no such field: {sorted(values)}"
         return self.struct.pack(*flat)
 
+    def set(self, buffer, **values):
+        """Writes these fields into the buffer; all its other octets stay as they are, of fields that are not listed too."""
+        for offset, name, octets, elements in self.fields:
+            if name in values:
+                value = values.pop(name)
+                one = f"={elements}{CODES[octets]}" if octets in CODES else f"={octets}s"
+                struct.pack_into(one, buffer, offset, *(value if elements > 1 else (value,)))
+        assert not values, f"no such field: {sorted(values)}"
+
     def unpack(self, data):
         """{field: value}"""
         flat, found, at = self.struct.unpack_from(data), {}, 0

@@ -74,6 +74,11 @@ class Namespace:
                 flags = {"flags": IFA_F_NODAD} if ":" in host else {}
                 ip.addr("add", index=index, address=host, prefixlen=int(length), **flags)
 
+    def remove_address(self, link, address):
+        host, length = address.split("/")
+        with self.netlink() as ip:
+            ip.addr("del", index=ip.link_lookup(ifname=link)[0], address=host, prefixlen=int(length))
+
     def route(self, gateway, to="default"):
         with self.netlink() as ip:
             ip.route("add", dst=to if to != "default" else ("::/0" if ":" in gateway else "0.0.0.0/0"),

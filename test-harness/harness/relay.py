@@ -13,9 +13,19 @@ import dns.message
 SO_RCVBUFFORCE = 33      # of linux/socket.h; Python has no name for it
 
 
-def none(_wire):
-    """What a relay loses."""
+def nothing(_wire):
+    """What a relay loses at first."""
     return False
+
+
+def everything(_wire):
+    """What a relay of a server that is out of reach loses."""
+    return True
+
+
+def unchanged(wire):
+    """How a relay changes replies at first."""
+    return wire
 
 
 class Relay:
@@ -24,9 +34,8 @@ class Relay:
 
     def __init__(self, ns, address, server):
         ns.address("lo", f"{address}/32")
-        self.delay = 0.0
-        self.loses = none
-        self.change = bytes
+        self.ns, self.address = ns, address
+        self.behave()
         self.asked = []
         with ns.entered():
             self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -38,6 +47,10 @@ class Relay:
         self.wake, self.woken = socket.socketpair()
         self.thread = threading.Thread(target=self._serve, name="relay", daemon=True)
 
+    def behave(self):
+        """As at first: at once, everything, as it is."""
+        self.delay, self.loses, self.change = 0.0, nothing, unchanged
+
     def __enter__(self):
         self.thread.start()
         return self
@@ -47,6 +60,7 @@ class Relay:
         self.thread.join(5)
         for s in (self.front, self.back, self.woken):
             s.close()
+        self.ns.remove_address("lo", f"{self.address}/32")
 
     def count(self, name, since=0.0):
         """How often this name was asked for, under any type, since a monotonic time."""

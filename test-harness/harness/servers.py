@@ -158,7 +158,8 @@ class Named(Restartable):
     clause: lines for the plugin's braces; clients: who is answered (None: whom it answers by default); listen: more
     addresses; anchors: files with DS records, as Unbound reads them; zones: {name: body of its zone clause}, read from
     this server's directory; recursion False: an authoritative server; statements: more lines at
-    the top; without: options that options has in their place; views: {name: (lines, whether it has the plugin)}, in their order; stock: the distribution's BIND."""
+    the top; without: options that options has in their place; views: {name: (lines, whether it has the plugin)}, in
+    their order; stock: the distribution's BIND."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
                  clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True, statements=(), views=None,
@@ -332,6 +333,11 @@ class Hydnsd(Restartable):
 
     def reasons(self):
         return self.call({"cmd": "stats"})["reasons"]
+
+    def offers(self):
+        """How many answers the connected resolvers have offered, whenever rules come of them: BIND's plugin counts each before
+        the reply is sent."""
+        return sum(r["offered"] for r in self.call({"cmd": "stats"})["resolvers"])
 
     def resolver_ready(self):
         status = self.try_call({"cmd": "status"})

@@ -69,10 +69,12 @@ class World:
         self.relay = stack.enter_context(Relay(authority, lab.RELAY, lab.LAB))
 
     def begin_anew(self):
-        """As the world began, for tests that know nothing of those before them: the authority's data and times, and no files,
-        programs or pins but its own. Needs the lab; nothing else may be running."""
+        """As the world began, for tests that know nothing of those before them: the authority's data and how its relay behaves,
+        and no files, programs or pins but its own. Whoever changes addresses, routes, links or hop limits undoes that himself;
+        the authority's serial goes on. Needs the lab; nothing else may be running."""
         self.run.forget()
-        self.relay.delay, self.relay.change = 0.0, bytes
+        self.relay.behave()
+        self.relay.asked.clear()
         if not self.lab.is_original():
             self.rewrite_lab(lab.records())
 
@@ -101,12 +103,21 @@ class World:
 
     def heat(self, daemon, name, rdtype="A", *, server=network.SERVICE[4], seconds=10, **options):
         """Asks for a name until explain says that the kernel answers it."""
-        def hot():
-            for _ in range(20):
-                ask(self.network.client1, server, name, rdtype, **options)
-            return daemon.explain(name, rdtype, do=options.get("dnssec", False),
-                                  norec=not options.get("rd", True))["where"] == "kernel"
-        wait_until(hot, seconds, f"{name} {rdtype} to be answered in the kernel")
+        wait_until(lambda: self._asked(daemon, name, rdtype, server, options)["where"] == "kernel", seconds,
+                   f"{name} {rdtype} to be answered in the kernel")
+
+    def kept(self, daemon, name, text, rdtype="A", *, server=network.SERVICE[4], seconds=10, **options):
+        """Asks for a name until explain gives this reason why the resolver does not offer its answer. That no rule is there
+        would be no proof: one may come a moment later."""
+        def said():
+            explain = self._asked(daemon, name, rdtype, server, options)
+            return explain["where"] == "resolver" and text in explain["text"]
+        wait_until(said, seconds, f"explain {name} {rdtype} to say: {text}")
+
+    def _asked(self, daemon, name, rdtype, server, options):
+        for _ in range(20):
+            ask(self.network.client1, server, name, rdtype, **options)
+        return daemon.explain(name, rdtype, do=options.get("dnssec", False), norec=not options.get("rd", True))
 
     def change_lab(self, content, name, rdtype, expected):
         """Changes lab.example. at the authority; returns when NSD serves the expected text for the name."""

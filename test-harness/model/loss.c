@@ -44,7 +44,7 @@ static void begin(void)
 	atomic_store(&t->changed_head, 0);
 	t->ring.head = t->ring.ring->head = t->ring.ring->tail = t->ring.ring->need_wakeup = 0;
 	hydns_pages_resume(publish->pages);
-	link_thread = (struct link){ .p = publish, .sock = -1 };
+	link_thread = (struct link){ .p = publish, .sock = -1, .ready = true };
 	if (!hydns_names_offer(publish->names, name, sizeof(name), HYDNS_NAMES_ALL, hydns_mono_coarse_ms() + LIFE_MS,
 			       hydns_names_changes(publish->names)))
 		abort();

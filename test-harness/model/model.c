@@ -24,7 +24,7 @@ int __real_memcmp(const void *a, const void *b, size_t n);
 #define OBJECTS  1024          /* atomic ones in a run */
 #define STORES   64            /* to one of them */
 #define DEPTH    4096          /* choices in a run: one that has more is cut */
-#define SHADOWS  (1U << 16)    /* octets that plain accesses touched in a run */
+#define SHADOWS  (1U << 16)    /* octets that were accessed in a run */
 #define STACK    (256 * 1024)
 #define ALL      (MODEL_THREADS + 1)    /* threads, and the one that begins and ends: number 0 */
 
@@ -62,13 +62,14 @@ struct shadow {                        /* of an octet */
 	unsigned by;
 	uint32_t written;
 	uint32_t read[ALL];
+	uint32_t stored[ALL], loaded[ALL];      /* atomically */
 };
 
 /* What a thread will do when it goes on. */
 enum step_kind {
 	STEP_OWN,                      /* nothing that concerns others */
-	STEP_READ, STEP_WRITE,         /* of the object at this address */
-	STEP_FENCE,
+	STEP_READ, STEP_ORDERED_READ, STEP_WRITE,      /* of the object at this address; ordered: sequentially consistent */
+	STEP_FENCE,                    /* a sequentially consistent one */
 	STEP_PROGRAM,                  /* begins or ends */
 	STEP_GRACE,                    /* looks at all threads */
 };
@@ -106,7 +107,7 @@ static struct {
 	const char *fault;
 	bool cut;
 	bool moment;
-	bool known;                    /* left, for another run was the same */
+	bool redundant;                /* left, for another run was the same */
 	/* a volatile read was given an older value, which stands in memory until that thread's next access */
 	uintptr_t patched;
 	uint64_t patch_value;
@@ -138,10 +139,14 @@ static unsigned choose(unsigned options)
 		m.cut = true;
 		return 0;
 	}
-	if (tree.depth < tree.fixed)
+	if (tree.depth < tree.fixed) {
 		pick = tree.choice[tree.depth];
-	if (pick >= options)
-		pick = options - 1;
+		if (options != tree.options[tree.depth]) {
+			fprintf(stderr, "model: choice %u of a run has %u options, and had %u: the model depends on more than "
+				"its choices\n", tree.depth, options, tree.options[tree.depth]);
+			abort();
+		}
+	}
 	tree.choice[tree.depth] = (uint16_t)pick;
 	tree.options[tree.depth++] = (uint16_t)options;
 	return pick;
@@ -218,12 +223,24 @@ static bool can_go_on(unsigned i)
 	return !m.thread[i].done && (!m.thread[i].ready || m.thread[i].ready());
 }
 
+static bool accesses(const struct step *s)
+{
+	return s->kind == STEP_READ || s->kind == STEP_ORDERED_READ || s->kind == STEP_WRITE;
+}
+
+/* False: the two may change places, and nothing comes of it. A fence tells what came before it to ordered reads, and to whoever
+ * sees a store that came after it. */
 static bool concerns(const struct step *a, const struct step *b)
 {
 	if (a->kind == STEP_GRACE || b->kind == STEP_GRACE)
 		return true;
-	if ((a->kind == STEP_READ || a->kind == STEP_WRITE) && (b->kind == STEP_READ || b->kind == STEP_WRITE))
+	if (accesses(a) && accesses(b))
 		return a->address == b->address && (a->kind == STEP_WRITE || b->kind == STEP_WRITE);
+	if (a->kind == STEP_FENCE || b->kind == STEP_FENCE) {
+		enum step_kind other = a->kind == STEP_FENCE ? b->kind : a->kind;
+
+		return other == STEP_FENCE || other == STEP_ORDERED_READ || other == STEP_WRITE;
+	}
 	return a->kind == b->kind && a->kind != STEP_OWN;
 }
 
@@ -257,7 +274,7 @@ static void schedule(void)
 		if (all_done || m.fault || m.cut)
 			return;
 		if (n == 0) {
-			m.known = any;
+			m.redundant = any;
 			if (!any)
 				fault("all threads wait for each other");
 			return;
@@ -270,6 +287,69 @@ static void schedule(void)
 		m.running = false;
 		m.now = 0;
 	}
+}
+
+/* -- data races ---------------------------------------------------------------------------------------------------- */
+static struct shadow *shadow_of(uintptr_t address)
+{
+	unsigned i = (unsigned)((address * 0x9e3779b97f4a7c15ULL) >> 48) % SHADOWS;
+
+	for (unsigned n = 0; n < SHADOWS; n++, i = (i + 1) % SHADOWS) {
+		if (shadow[i].run == run_number && shadow[i].address == address)
+			return &shadow[i];
+		if (shadow[i].run != run_number) {
+			shadow[i] = (struct shadow){ .address = address, .run = run_number };
+			return &shadow[i];
+		}
+	}
+	fprintf(stderr, "model: accesses to more than %u octets\n", SHADOWS);
+	abort();
+}
+
+/* Nobody else can see a coroutine's stack. */
+static bool on_stack(uintptr_t address)
+{
+	for (unsigned i = 0; i < ALL; i++)
+		if (stack[i] && address - (uintptr_t)stack[i] < STACK)
+			return true;
+	return false;
+}
+
+/* Some other thread has made such an access, and this one does not know of it. */
+static bool unordered(const uint32_t at[ALL])
+{
+	for (unsigned t = 0; t < ALL; t++)
+		if (at[t] && t != m.now && !knows(&self()->clock, t, at[t]))
+			return true;
+	return false;
+}
+
+static void note_octet(struct shadow *s, bool writes, bool atomic)
+{
+	uint32_t now = self()->clock.at[m.now];
+
+	if (s->written && s->by != m.now && !knows(&self()->clock, s->by, s->written))
+		fault("a data race: an access meets a write that nothing orders");
+	if (writes && unordered(s->read))
+		fault("a data race: a write meets a read that nothing orders");
+	if (!atomic && (unordered(s->stored) || (writes && unordered(s->loaded))))
+		fault("a data race: a plain access meets an atomic one that nothing orders");
+	if (atomic) {
+		(writes ? s->stored : s->loaded)[m.now] = now;
+	} else if (writes) {
+		s->by = m.now;
+		s->written = now;
+	} else {
+		s->read[m.now] = now;
+	}
+}
+
+static void note_access(uintptr_t address, size_t size, bool writes, bool atomic)
+{
+	if (!m.running || on_stack(address))
+		return;
+	for (size_t n = 0; n < size; n++)
+		note_octet(shadow_of(address + n), writes, atomic);
 }
 
 /* -- atomic objects ---------------------------------------------------------------------------------------------- */
@@ -436,8 +516,9 @@ static uint64_t load(uintptr_t address, unsigned size, int order)
 	struct object *o;
 	unsigned first, i;
 
-	at_access(address, STEP_READ);
+	at_access(address, ordered(order) ? STEP_ORDERED_READ : STEP_READ);
 	o = object(address, size);
+	note_access(address, size, false, true);
 	first = oldest(o, ordered(order));
 	/* the newest first: most runs are as they would be without any of this */
 	i = o->stores - 1 - choose(o->stores - first);
@@ -448,8 +529,12 @@ static uint64_t load(uintptr_t address, unsigned size, int order)
 
 static void store(uintptr_t address, unsigned size, uint64_t value, int order)
 {
+	struct object *o;
+
 	at_access(address, STEP_WRITE);
-	put(object(address, size), value, order, NULL);
+	o = object(address, size);
+	note_access(address, size, true, true);
+	put(o, value, order, NULL);
 }
 
 /* Reads the newest and follows it; *was is its value. */
@@ -460,6 +545,7 @@ static struct object *modify(uintptr_t address, unsigned size, int order, uint64
 
 	at_access(address, STEP_WRITE);
 	o = object(address, size);
+	note_access(address, size, true, true);
 	s = &o->store[o->stores - 1];
 	see(o, o->stores - 1);
 	take_told(s, order);
@@ -538,53 +624,10 @@ void __tsan_atomic_thread_fence(int order)
 }
 
 /* -- plain accesses ------------------------------------------------------------------------------------------------ */
-static struct shadow *shadow_of(uintptr_t address)
-{
-	unsigned i = (unsigned)((address * 0x9e3779b97f4a7c15ULL) >> 48) % SHADOWS;
-
-	for (unsigned n = 0; n < SHADOWS; n++, i = (i + 1) % SHADOWS) {
-		if (shadow[i].run == run_number && shadow[i].address == address)
-			return &shadow[i];
-		if (shadow[i].run != run_number) {
-			shadow[i] = (struct shadow){ .address = address, .run = run_number };
-			return &shadow[i];
-		}
-	}
-	fprintf(stderr, "model: plain accesses to more than %u octets\n", SHADOWS);
-	abort();
-}
-
-/* Nobody else can see a coroutine's stack. */
-static bool on_stack(uintptr_t address)
-{
-	for (unsigned i = 0; i < ALL; i++)
-		if (stack[i] && address - (uintptr_t)stack[i] < STACK)
-			return true;
-	return false;
-}
-
 static void plain(const void *at, size_t size, bool writes)
 {
-	const struct clock *c = &self()->clock;
-
 	unpatch();
-	if (!m.running || on_stack((uintptr_t)at))
-		return;
-	for (size_t n = 0; n < size; n++) {
-		struct shadow *s = shadow_of((uintptr_t)at + n);
-
-		if (s->written && s->by != m.now && !knows(c, s->by, s->written))
-			fault("a data race: an access meets a write that nothing orders");
-		for (unsigned t = 0; writes && t < ALL; t++)
-			if (s->read[t] && t != m.now && !knows(c, t, s->read[t]))
-				fault("a data race: a write meets a read that nothing orders");
-		if (writes) {
-			s->by = m.now;
-			s->written = c->at[m.now];
-		} else {
-			s->read[m.now] = c->at[m.now];
-		}
-	}
+	note_access((uintptr_t)at, size, writes, false);
 }
 
 #define PLAIN(size) \
@@ -765,7 +808,7 @@ static void one_run(const struct model *model, enum model_weakness weakness)
 	m.weakness = weakness;
 	m.objects = m.threads = m.now = 0;
 	m.fault = NULL;
-	m.cut = m.known = m.moment = false;
+	m.cut = m.redundant = m.moment = false;
 	m.patched = 0;
 	m.fences = m.grace = (struct clock){ { 0 } };
 	tree.depth = 0;
@@ -779,7 +822,7 @@ static void one_run(const struct model *model, enum model_weakness weakness)
 	for (unsigned i = 1; i <= m.threads; i++)
 		learn(&m.thread[0].clock, &m.thread[i].clock);
 	if (model->end)
-		model->end(m.cut || m.known || m.fault);
+		model->end(m.cut || m.redundant || m.fault);
 }
 
 struct model_result model_run(const struct model *model, enum model_weakness weakness)

@@ -2,16 +2,23 @@
 /*
  * A model checker for the shared memory between programs: it runs the project's own code, compiled with
  * -fsanitize=thread and linked with this in place of that sanitizer's library, on two or three threads, through all
- * interleavings of their atomic accesses and all values that a read may return.
+ * interleavings of their atomic accesses and all values that a read may return. litmus.c checks the checker.
  *
  * The memory is that of C11 with two restrictions. A thread does not see stores that another one makes after its own later
  * accesses (no "load buffering"); and once somebody else's store is seen, so is all that a fence had made visible to all
  * before it (x86 and arm64 are multi-copy atomic). So a store may become visible late, and to each thread in another order,
  * unless release and acquire, a fence or a grace period orders it: all that x86 (a store after a later load) and arm64 (any
- * two accesses without dependency) do, but for load buffering. Plain accesses are not reordered; two of them that nothing
- * orders, one a write, are a fault (a data race), which finds every place where their reordering could be seen. Volatile
- * reads, which only the XDP program has, are taken for relaxed atomic ones whose result orders what depends on it, as an
- * address dependency does on both machines.
+ * two accesses without dependency) do, but for load buffering. Plain accesses are not reordered; two accesses that nothing
+ * orders, one a write and one of them plain, are a fault (a data race), which finds every place where their reordering could
+ * be seen.
+ *
+ * Where it is stronger than the machines, and so finds less:
+ * - A volatile read, which only the XDP program has, is an atomic one that acquires: it orders all that follows, where an
+ *   address dependency orders what depends on it. That the program's accesses do depend on it is not checked.
+ * - A compare_exchange that fails reads the newest value, and in the order of one that succeeds; a weak one never fails
+ *   without a reason.
+ * Where it is weaker than C11, and so may find what cannot be: a sequentially consistent fence tells its thread nothing of
+ * sequentially consistent stores before it.
  */
 #ifndef HYDNS_MODEL_H
 #define HYDNS_MODEL_H

@@ -93,8 +93,15 @@ static void nothing_is_missed(bool half)
 	model_require(half || !offered || offered_data == NEW || told, "former data are offered, and nobody tells of the change");
 }
 
+static void rule_is_told(bool half)
+{
+	nothing_is_missed(half);
+	model_require(half || told, "nobody tells the rule that is there of the change");
+}
+
 static const struct model watched = { "an offer and a change", begin_watched, { offer, change }, nothing_is_missed };
-static const struct model raised = { "of a name that stands in a rule already", begin_raised, { offer, change }, nothing_is_missed };
+static const struct model raised = { "of a name that stands in a rule already", begin_raised, { offer, change },
+				     rule_is_told };
 static const struct model unwatched = { "of a name when nobody has offered yet", begin_unwatched, { offer_twice, change },
 					nothing_is_missed };
 

@@ -41,15 +41,17 @@ static void end(bool half)
 	hydns_pages_free(pages);
 }
 
-/* True when the program, which begins now, answers from a rule that bears this epoch of this page. */
+/* True when the program, which begins now, answers from a rule that bears this epoch of this page. A copy by hand of two looks of
+ * the program's, which stand far apart there, and in this order: hydns_admit_resolver() at the heartbeat (hydns-kern/program/rule/admit.bpf.h),
+ * and at the epoch the end of hydns_core() in hydns.bpf.c, whose marked names are left out. */
 static bool counts(const struct hydns_authority_page *page, uint32_t epoch)
 {
 	uint32_t is;
 	uint64_t beat;
 
 	model_program_begin();
-	is = *(const volatile uint32_t *)&page->epoch;
 	beat = *(const volatile uint64_t *)&page->heartbeat_ns;
+	is = *(const volatile uint32_t *)&page->epoch;
 	model_program_end();
 	return is == epoch && beat;
 }

@@ -34,6 +34,7 @@ int main(void)
 #define BREAKPOINT  0xcc
 #define THREADS_MAX 512
 #define POLL_MS     2
+#define QUIET_LOOKS 16
 
 static pid_t process, held;
 static uint64_t place;                 /* of the breakpoint */
@@ -138,39 +139,82 @@ static void go_on(pid_t tid, int with)
 	ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)with);
 }
 
-/* Another one may slip through meanwhile: it is not held, then. */
+/* Another one may slip through meanwhile: it is not held, then. A signal that comes instead of the step's trap is passed on with
+ * the next step, which may lead into its handler: then the thread hits the breakpoint again when that returns. */
 static void step_over(pid_t tid)
 {
-	int status;
+	int status, with = 0;
 
 	remove_breakpoint();
-	if (ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) == 0)
-		waitpid(tid, &status, __WALL);
+	while (ptrace(PTRACE_SINGLESTEP, tid, NULL, (void *)(intptr_t)with) == 0 && waitpid(tid, &status, __WALL) == tid &&
+	       WIFSTOPPED(status) && status >> 8 != SIGTRAP)
+		with = status >> 16 ? 0 : WSTOPSIG(status);
 	plant();
 	go_on(tid, 0);
 }
 
 /* -- threads --------------------------------------------------------------------------------------------------------- */
+static bool is_traced(pid_t tid)
+{
+	for (unsigned i = 0; i < threads; i++)
+		if (thread[i] == tid)
+			return true;
+	return false;
+}
+
+/* Once, whoever tells of it first: the list of threads, or its first stop. */
+static void add_thread(pid_t tid)
+{
+	if (is_traced(tid))
+		return;
+	if (threads == THREADS_MAX) {
+		remove_breakpoint();
+		die("the process", "has more threads than can be held");
+	}
+	thread[threads++] = tid;
+}
+
+static void forget_thread(pid_t tid)
+{
+	for (unsigned i = 0; i < threads; i++)
+		if (thread[i] == tid)
+			thread[i--] = thread[--threads];
+}
+
+static void seize_thread(pid_t tid)
+{
+	if (is_traced(tid))
+		return;
+	/* EPERM behind the first: one that a traced thread has started is traced from its birth on */
+	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACECLONE) && !(errno == EPERM && threads)) {
+		if (errno == ESRCH)
+			return;        /* it has ended */
+		die("ptrace", strerror(errno));
+	}
+	add_thread(tid);
+}
+
+/* Until so many looks at the list in a row have found nobody new: threads start others meanwhile, and the list may leave one out
+ * while others come and go. A traced one stands still as soon as it starts another. */
 static void seize(void)
 {
 	char path[64];
-	struct dirent *e;
-	DIR *d;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
-	d = opendir(path);
-	if (!d)
-		die(path, strerror(errno));
-	while ((e = readdir(d))) {
-		pid_t tid = (pid_t)atoi(e->d_name);
+	for (unsigned quiet = 0; quiet < QUIET_LOOKS; quiet++) {
+		unsigned before = threads;
+		DIR *d = opendir(path);
+		struct dirent *e;
 
-		if (tid <= 0 || threads == THREADS_MAX)
-			continue;
-		if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACECLONE))
-			die("ptrace", strerror(errno));
-		thread[threads++] = tid;
+		if (!d)
+			die(path, strerror(errno));
+		while ((e = readdir(d)))
+			if (atoi(e->d_name) > 0)
+				seize_thread((pid_t)atoi(e->d_name));
+		closedir(d);
+		if (threads != before)
+			quiet = 0;
 	}
-	closedir(d);
 }
 
 static void on_trap(pid_t tid, bool other)
@@ -199,14 +243,12 @@ static bool handle_stop(bool other)
 		die("the process", "has ended");
 	if (tid == 0)
 		return false;
-	if (!WIFSTOPPED(status))
+	if (!WIFSTOPPED(status)) {
+		forget_thread(tid);
 		return true;
+	}
+	add_thread(tid);
 	if (status >> 16 == PTRACE_EVENT_CLONE || status >> 16 == PTRACE_EVENT_STOP) {
-		unsigned long born = 0;
-
-		if (status >> 16 == PTRACE_EVENT_CLONE && ptrace(PTRACE_GETEVENTMSG, tid, NULL, &born) == 0 &&
-		    threads < THREADS_MAX)
-			thread[threads++] = (pid_t)born;
 		go_on(tid, 0);
 	} else if (WSTOPSIG(status) == SIGTRAP) {
 		on_trap(tid, other);

@@ -13,8 +13,9 @@
  * A reply at the kernel place that comes with another hop limit than HOPS, the resolver's, is the kernel's own;
  * the parent has told the sockets to say (IP_RECVTTL, IPV6_RECVHOPLIMIT).
  *
- * stdin: struct twins_query and its octets; stdout: struct twins_report and its octets (twins.h). A report is written for queries whose replies differ and for those marked FULL; all
- * others only count, in reports without a query. Ends when stdin has ended and all is answered.
+ * stdin: struct twins_query and its octets; stdout: struct twins_report and its octets (twins.h). A report is written for
+ * queries whose replies differ and for those marked FULL; all others only count, in reports without a query. Ends when stdin
+ * has ended and all is answered.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MSG_TRUNC as a flag of recv() */
@@ -46,7 +47,6 @@
 #define MS              1000000LL
 #define TICK_MS         10        /* how often timeouts are looked for */
 #define PATIENCE        2         /* times longer to wait when another place has answered */
-#define SILENCE         0xffff    /* length of a reply that did not come */
 
 enum socket_of { TO_DIRECT, TO_KERNEL, TO_REFERENCE, SOCKETS };
 static const enum socket_of socket_of_place[PLACES] = { TO_DIRECT, TO_KERNEL, TO_DIRECT, TO_REFERENCE };

@@ -19,6 +19,7 @@ struct twins_query {
 
 #define DIFFERS_KERNEL    0x01
 #define DIFFERS_REFERENCE 0x02
+#define SILENCE           0xffff /* length of a reply that did not come */
 struct twins_report {
 	uint32_t number;
 	uint32_t finished;            /* queries finished since the last report, with this one if it is one */

@@ -107,11 +107,11 @@ def test_other_commands(bind):
     assert bind.daemon.explain(NAME)["where"] == "kernel"
     bind.named.control("querylog", "on")
     try:
-        before = bind.daemon.reasons()["ANSWERED"]
+        before = bind.daemon.reasons()["ANSWERED"], bind.daemon.offers()
         for _ in range(30):
             ask(bind.network.client1, SERVICE[4], NAME)
         assert bind.daemon.explain(NAME)["where"] == "resolver"
-        assert bind.daemon.reasons()["ANSWERED"] == before
+        assert (bind.daemon.reasons()["ANSWERED"], bind.daemon.offers()) == before
     finally:
         bind.named.control("querylog", "off")
     bind.world.heat(bind.daemon, NAME)
@@ -123,9 +123,9 @@ def test_what_may_be_added_is_not_offered(bind, rr):
     for cached in (True, False):       # the address; without it nothing is added, until somebody asks for it
         if not cached:
             bind.named.control("flushname", "mail.lab.example")
-        for _ in range(20):
-            assert ask(bind.network.client1, SERVICE[4], name, rr[1])
-        assert bind.daemon.explain(name, rr[1])["where"] == "resolver"
+        before = bind.daemon.offers()
+        bind.world.kept(bind.daemon, name, "named adds what its cache happens to hold", rr[1])
+        assert bind.daemon.offers() == before
 
 
 def test_statistics(bind):

@@ -5,6 +5,7 @@ is a class, for its named must end before that of the next one begins."""
 
 import re
 import time
+from pathlib import Path
 
 import dns.rcode
 import pytest
@@ -183,6 +184,18 @@ def views(world):
         yield path
 
 
+def rings(path):
+    """Those that named has mapped: one for each loop and view that offers answers, or has left something behind."""
+    return Path(f"/proc/{path.named.program.pid}/maps").read_text().count("memfd:hydns-ring")
+
+
+def without_plugin(text, names, statement):
+    """The configuration, with this statement in the plugin's place in these views."""
+    for name in names:
+        text = re.sub(rf'^(view "{name}" .*?)^plugin query .*?^}};$', rf"\1{statement}", text, count=1, flags=re.M | re.S)
+    return text
+
+
 class TestViews:
     def test_views(self, views):
         assert served(views, OUTSIDER) == (ANSWERED, True)
@@ -212,6 +225,25 @@ class TestViews:
         finally:
             config.write_text(text)
             views.named.control("reconfig")
+
+    @pytest.mark.parametrize("disabled", (False, True), ids=("removed", "disabled"))
+    @pytest.mark.parametrize("left", (1, 0))
+    def test_views_without_the_plugin_leave_nothing(self, views, disabled, left):
+        """Their tables and rings are freed, though named and other views go on."""
+        config = views.named.config
+        text = config.read_text()
+        statement = re.search(r"^plugin query .*?^};$", text, re.M | re.S)[0][:-2] + "hydns-enable no; };" if disabled else ""
+        wait_until(lambda: rings(views) == 2 * views.named.threads, 10, "two views to offer answers")
+        try:
+            config.write_text(without_plugin(text, ("all", "never", "door")[:3 - left], statement))
+            views.named.control("reconfig")
+            if left:
+                heat(views, OUTSIDER, server=DOORS["action"])
+            wait_until(lambda: rings(views) == left * views.named.threads, 10, "the former tables to be freed")
+        finally:
+            config.write_text(text)
+            views.named.control("reconfig")
+            heat_views(views)
 
     def test_one_view_at_an_address(self, views):
         """Of two that have the plugin the kernel answers for the first; clients of the other are left to named."""

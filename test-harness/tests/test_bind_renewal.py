@@ -13,16 +13,17 @@ import pytest
 from conftest import bind_path
 
 from harness.attempts import Inconclusive, until_conclusive
-from harness.client import ask, exchange, query
+from harness.client import ask, exchange, must_ask, must_exchange, query
 from harness.compare import difference, rrsets, ttls
 from harness.kinds import SEED, Key, sign
 from harness.lab import LAB, records
 from harness.network import SERVICE
-from harness.relay import none
+from harness.relay import nothing
 from harness.run import SOON, wait_until
 
 ALIASES = ("turn", "shift")     # of turned and shifted, which live twenty seconds; shifted's address changes
 PREFETCH = 10                   # the most that BIND takes: so many seconds before the end of a TTL
+GIVES_UP = 30                   # seconds after which BIND ends a resolution, the most that it takes
 
 STALL = 1.0                     # seconds without a look, after which these may not have been enough
 REFUSED, LATER = "10.53.1.5", "10.53.0.78"
@@ -31,7 +32,8 @@ REFUSED, LATER = "10.53.1.5", "10.53.0.78"
 @pytest.fixture(scope="module")
 def bind(world):
     """Renewals are BIND's own: its prefetch, by whatever query comes to it in the last seconds of a TTL."""
-    with bind_path(world, options=["allow-new-zones yes;", f"prefetch {PREFETCH} {PREFETCH + 6};"], clause=["hydns-refresh 0;"],
+    with bind_path(world, options=["allow-new-zones yes;", f"prefetch {PREFETCH} {PREFETCH + 6};",
+                                   f"resolver-query-timeout {GIVES_UP * 1000};"], clause=["hydns-refresh 0;"],
                    clients=f"!{REFUSED}; !fd53:2::/64; 10.53.0.0/16; fd53::/16;", listen=f"{LATER};") as path:
         yield path
 
@@ -60,8 +62,7 @@ def test_address_that_comes_and_goes(bind):
             for _ in range(20):
                 assert ask(network.client1, LATER, "host9.lab.example", "TXT"), "a query is lost"
         finally:
-            with network.resolver.netlink() as ip:
-                ip.addr("del", index=1, address=LATER, prefixlen=32)
+            network.resolver.remove_address("lo", f"{LATER}/32")
         wait_until(lambda: ask(network.client1, SERVICE[4], "www.lab.example") and f"{LATER}:53" not in
                    str(bind.daemon.call({"cmd": "status"})["resolvers"]), 10, "the address to be given up")
 
@@ -84,7 +85,7 @@ def test_zone_that_comes_and_goes(bind):
 
 def last(namespace, name):
     """The last address in the answer, and its TTL."""
-    rrset = ask(namespace, SERVICE[4], f"{name}.lab.example").answer[-1]
+    rrset = must_ask(namespace, SERVICE[4], f"{name}.lab.example").answer[-1]
     return rrset[0].address, rrset.ttl
 
 
@@ -144,44 +145,70 @@ def signed_lab(world):
     file.write_text("".join(line for line in file.read_text().splitlines(True) if "\tRRSIG\tCNAME " not in line))
     world.nsd.reload("lab.example.", has_signatures)
     yield world
-    world.relay.loses = none
+    world.relay.loses = nothing
     world.rewrite_lab(records())
 
 
+@pytest.mark.limit(300)
 def test_signatures_that_come_again_without_their_rrset(bind, signed_lab):
     """named fetches all types of a name for one client, and its addresses for others. The answer that comes seconds later,
     for datagrams were lost, leaves the addresses in its cache as they are, and replaces their signatures: no address lives
     longer for that."""
-    network, relay = bind.network, signed_lab.relay
-    name, alias = "www.lab.example", "alias.lab.example"
-    bind.named.control("flush")
-    relay.loses = lambda wire: dns.message.from_wire(wire).question[0].rdtype == dns.rdatatype.ANY
-    late = threading.Thread(target=exchange, args=(network.resolver, SERVICE[4], query(name, "ANY").to_wire()),
-                            kwargs={"timeout": 15}, daemon=True)
-    late.start()
-    begun = time.monotonic()
-    wait_until(lambda: relay.count(f"{name}.", begun), SOON, "named to fetch all types")
-    for dnssec in (False, True):
-        bind.world.heat(bind.daemon, alias, dnssec=dnssec)
+    until_conclusive(lambda number, pace: signatures_come_again(bind, signed_lab.relay))
+
+
+def is_for_all_types(wire):
+    return dns.message.from_wire(wire).question[0].rdtype == dns.rdatatype.ANY
+
+
+def signatures_come_again(bind, relay):
+    network, name, alias = bind.network, "www.lab.example", "alias.lab.example"
 
     def address_ttl():
-        return ttls(exchange(network.resolver, SERVICE[4], query(name).to_wire()))[-1]
-    fetched = address_ttl()
-    wait_until(lambda: address_ttl() <= fetched - APART, SOON, f"the address to be {APART} s older than what comes now")
-    relay.loses = none
-    late.join(15)
-    assert not late.is_alive()
+        return ttls(must_exchange(network.resolver, SERVICE[4], query(name).to_wire()))[-1]
+
+    def meanwhile():
+        for dnssec in (False, True):
+            bind.world.heat(bind.daemon, alias, dnssec=dnssec)
+        fetched = address_ttl()
+        wait_until(lambda: address_ttl() <= fetched - APART, SOON, f"the address to be {APART} s older than what comes now")
+    fetch_all_types_late(bind, relay, name, meanwhile)
 
     def signatures_and_address():
-        wire = exchange(network.resolver, SERVICE[4], query(name, dnssec=True).to_wire())
+        wire = must_exchange(network.resolver, SERVICE[4], query(name, dnssec=True).to_wire())
         return [of_each[0] for _, _, of_each in rrsets(wire)[:2]]
     address, signatures = signatures_and_address()
     assert signatures >= address + APART - 1, "named has not replaced the signatures alone"
     plain, signed = query(alias).to_wire(), query(alias, dnssec=True).to_wire()
     watched = time.monotonic() + 1
     while time.monotonic() < watched:
-        most = ttls(exchange(network.resolver, SERVICE[4], plain))[-1] + 1     # first, for it falls meanwhile
-        assert ttls(exchange(network.client1, SERVICE[4], plain))[-1] <= most
-    wait_until(lambda: difference(exchange(network.client1, SERVICE[4], signed),
-                                  exchange(network.resolver, SERVICE[4], signed)) is None, SOON,
+        most = ttls(must_exchange(network.resolver, SERVICE[4], plain))[-1] + 1     # first, for it falls meanwhile
+        assert ttls(must_exchange(network.client1, SERVICE[4], plain))[-1] <= most
+    wait_until(lambda: difference(must_exchange(network.client1, SERVICE[4], signed),
+                                  must_exchange(network.resolver, SERVICE[4], signed)) is None, SOON,
                "the kernel path to show the signatures' TTL")
+
+
+def fetch_all_types_late(bind, relay, name, meanwhile):
+    """Has named fetch all types of a name, which come after meanwhile() has returned."""
+    bind.named.control("flush")
+    replies = []
+
+    def ask_for_all_types():
+        wire = query(name, "ANY").to_wire()
+        replies.append(exchange(bind.network.resolver, SERVICE[4], wire, timeout=GIVES_UP + 10))
+    late = threading.Thread(target=ask_for_all_types, daemon=True)
+    relay.loses = is_for_all_types
+    late.start()
+    try:
+        begun = time.monotonic()
+        wait_until(lambda: relay.count(f"{name}.", begun), SOON, "named to fetch all types")
+        meanwhile()
+    finally:
+        found = time.monotonic()
+        relay.loses = nothing
+        late.join(GIVES_UP + 20)
+    assert not late.is_alive() and replies[0], "no reply to the query for all types"
+    asked_again = any(at >= found and what == [f"{name}.", dns.rdatatype.ANY] for at, *what in list(relay.asked))
+    if dns.message.from_wire(replies[0]).rcode() != dns.rcode.NOERROR or not asked_again:
+        raise Inconclusive("named has given up before its queries were answered again")

@@ -77,11 +77,13 @@ def test_command_that_changes_what_is_offered(stock):
     stock.world.heat(stock.daemon, NAME)
     stock.named.control("querylog", "on")
     try:
-        wait_until(lambda: passed(stock) and stock.daemon.explain(NAME)["where"] == "resolver", LIFE + 1,
-                   "the rule to be gone")
+        wait_until(lambda: passed(stock) and "queries are logged (querylog)" in stock.daemon.explain(NAME)["text"], LIFE + 1,
+                   "the plugin to begin anew")
+        before = stock.daemon.offers()
         for _ in range(20):
             assert address(stock)
         assert stock.daemon.explain(NAME)["where"] == "resolver"
+        assert stock.daemon.offers() == before
     finally:
         stock.named.control("querylog", "off")
     stock.world.heat(stock.daemon, NAME)

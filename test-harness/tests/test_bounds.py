@@ -1,17 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Bounds of what resolvers may ask of hydnsd: options, counters, and both while hydnsd runs."""
 
+import contextlib
 import json
+import os
+import resource
+import select
 import signal
+import socket
+from pathlib import Path
 
 from conftest import kernel_path
 
-from harness.plugin import PluginClient, withdraw
-from harness.run import SOON, wait_until
+from harness.plugin import PluginClient, hello, ring, withdraw
+from harness.run import SOON, process_stat, wait_until
 
 
 def reached(path):
     return path.daemon.call({"cmd": "stats"})["bounds"]
+
+
+def two_requests(path, client):
+    """Both lie in the socket before hydnsd reads either. True: both were under way at once, then or before. The first may have
+    been done before the second was read: on a single processor a grace period takes no time."""
+    hydnsd = path.daemon.program
+    hydnsd.popen.send_signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: process_stat(hydnsd.pid)[0] == "T", SOON, "hydnsd to stand still")
+        for _ in range(2):
+            client.send("WITHDRAW", withdraw("worst.test"))
+    finally:
+        hydnsd.popen.send_signal(signal.SIGCONT)
+    assert [client.receive()[0] for _ in range(2)] == ["ACK", "ACK"]
+    return reached(path)["plugin-requests"] >= 1
 
 
 def test_bounds_are_options(world):
@@ -29,10 +50,7 @@ def test_bounds_are_options(world):
                 with PluginClient(p.daemon.plugin_socket) as refused:
                     assert refused.receive() is None
             assert reached(p)["plugin-connections-per-user"] == 25 and reached(p)["plugin-log-rate"] > 0
-            for _ in range(2):
-                client.send("WITHDRAW", withdraw("worst.test"))
-            wait_until(lambda: reached(p)["plugin-requests"] == 1, SOON, "two requests to be all that a connection may have")
-            assert [client.receive()[0] for _ in range(2)] == ["ACK", "ACK"]
+            wait_until(lambda: two_requests(p, client), SOON, "two requests to be all that a connection may have")
             for _ in range(10):
                 client.send("STATS")
             wait_until(lambda: reached(p)["plugin-rate"] > 0, SOON, "the user's costly requests to be used up")
@@ -44,3 +62,78 @@ def test_bounds_are_options(world):
             text = p.daemon.ctl("stats").stdout
             assert all(name in text for name in reached(p))
             assert json.loads(p.daemon.ctl("stats", "--json").stdout)["bounds"]["plugin-connections-per-user"] == 25
+
+
+def held_back(pid):
+    """How many of a process's descriptors are in its epoll sets without being looked at for what comes."""
+    held = 0
+    for info in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):      # closed meanwhile
+            watched = [line.split() for line in info.read_text().splitlines() if line.startswith("tfd:")]
+            held += sum(not int(words[3], 16) & select.EPOLLIN for words in watched)
+    return held
+
+
+def test_without_descriptors_others_wait(world):
+    """Whom hydnsd has no descriptor for is not tried again and again, but later."""
+    with kernel_path(world) as p, contextlib.ExitStack() as stack:
+        pid = p.daemon.program.popen.pid
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        assert held_back(pid) == 0
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (0, limits[1]))
+        client = stack.enter_context(PluginClient(p.daemon.plugin_socket))
+        send_hello(client)
+        wait_until(lambda: held_back(pid) == 1, SOON, "the plugin socket not to be looked at")
+        operator = stack.enter_context(socket.socket(socket.AF_UNIX))
+        operator.connect(str(p.daemon.control_socket))
+        wait_until(lambda: held_back(pid) == 2, SOON, "the control socket not to be looked at, either")
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        assert client.receive()[0] == "WELCOME"
+        assert p.daemon.call({"cmd": "status"})["plugin_connections"] == 2
+        assert held_back(pid) == 0
+
+
+def send_hello(client):
+    fd = ring()
+    client.send("HELLO", hello(), [fd])
+    os.close(fd)
+
+
+def test_a_raised_rate_relieves_at_once(world):
+    """What was asked for at one request a second, hundreds of them at once, is no debt at a thousand a second."""
+    config = world.run.dir / "bounds.conf"
+    config.write_text("plugin-rate: 1\nplugin-burst: 600\n")
+    with kernel_path(world, daemon_options={"options": ["--config", config]}) as p:
+        with PluginClient(p.daemon.plugin_socket).register() as first:
+            for _ in range(590):
+                assert first.call("STATS")[0] == "COUNTS"
+            wait_until(lambda: first.send("STATS") and reached(p)["plugin-rate"], SOON,
+                       "the user's costly requests to be used up")
+            with PluginClient(p.daemon.plugin_socket) as second:
+                send_hello(second)
+                config.write_text("plugin-rate: 1000\nplugin-burst: 600\n")
+                p.daemon.program.popen.send_signal(signal.SIGHUP)
+                assert second.receive()[0] == "WELCOME"
+
+
+def test_who_has_to_rest_is_not_silent(world):
+    """One registration a second: the last of nine has said HELLO long before it is heard, and is not taken for silent."""
+    with kernel_path(world, daemon_options={"options": ["--plugin-rate", "1", "--plugin-burst", "1"]}) as p:
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(PluginClient(p.daemon.plugin_socket, timeout=60)) for _ in range(9)]
+            for client in clients:
+                send_hello(client)
+            assert [client.receive()[0] for client in clients] == ["WELCOME"] * 9
+
+
+def test_who_has_said_goodbye_is_not_silent(world):
+    """It may say HELLO again, and has as long for it as one that has just connected. Who never said HELLO is dropped at a
+    tick, so that the end of one that connected later shows that another tick has passed."""
+    with kernel_path(world) as p, PluginClient(p.daemon.plugin_socket, timeout=SOON).register() as client, \
+            PluginClient(p.daemon.plugin_socket, timeout=SOON) as silent:
+        assert not select.select([silent.socket], [], [], 1.5)[0]
+        with PluginClient(p.daemon.plugin_socket, timeout=SOON) as later:
+            assert silent.receive()[0] == "REFUSED"
+            assert client.call("BYE")[0] == "ACK"
+            assert later.receive()[0] == "REFUSED"
+            client.register()

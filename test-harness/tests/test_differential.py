@@ -21,10 +21,11 @@ from differ.record import Recorder, authority
 from differ.servers import SERVERS
 from differ.session import Found
 from harness import pinned
+from harness.attempts import Inconclusive, until_conclusive
 from harness.client import ask, query
 from harness.compare import Difference, difference, ttls
 from harness.network import CLIENT1, SERVICE
-from harness.relay import Relay, none
+from harness.relay import Relay, everything, nothing
 from harness.run import SOON, wait_until
 
 TESTER = Path(__file__).resolve().parent.parent / "differential"
@@ -262,7 +263,6 @@ def relay(world):
     """Reaches the server past the kernel path, at AROUND."""
     with Relay(world.network.resolver, AROUND, SERVICE[4]) as r:
         yield r
-        r.delay, r.loses, r.change = 0.0, none, bytes
 
 
 def ask_around(world, timeout_ms):
@@ -284,12 +284,12 @@ def ask_many(world, count, name=HOT):
         return [f for _, _, f in twins.reports() if f]
 
 
-def until_older(world):
-    """Returns when the kernel's TTL of HOT has come down by more than all that a judge lets pass."""
+def until_older(world, by=HELD_UP):
+    """Returns when the kernel's TTL of HOT has come down by more than that; without by, than all that a judge lets pass."""
     def ttl():
         return ask(world.network.client1, SERVICE[4], HOT).answer[-1].ttl
     first = ttl()
-    wait_until(lambda: ttl() < first - HELD_UP, SOON, f"the TTL of {HOT} to fall by more than {HELD_UP} s")
+    wait_until(lambda: ttl() < first - by, SOON, f"the TTL of {HOT} to fall by more than {by} s")
 
 
 def test_an_asker_that_is_held_up(world, pair, relay):
@@ -301,7 +301,7 @@ def test_an_asker_that_is_held_up(world, pair, relay):
     def late(wire):
         until_older(world)
         return wire
-    relay.delay, relay.loses, relay.change = HELD_UP, none, late
+    relay.delay, relay.loses, relay.change = HELD_UP, nothing, late
     found, (before, kernel, after) = ask_around(world, 30000)
     assert found.by_kernel and before - 2 >= kernel >= after + 2
     assert judge.Judge(Data([]), rules=rules).of(found) is None
@@ -309,18 +309,23 @@ def test_an_asker_that_is_held_up(world, pair, relay):
 
 def test_a_renewal_whose_witness_is_lost(world, pair, relay):
     """The kernel shows what came into the cache after the reply before; the one after, which would show it too, is lost."""
-    path, rules = pair
+    until_conclusive(lambda number, pace: lose_the_witness(world, *pair, relay))
+
+
+def lose_the_witness(world, path, rules, relay):
     world.heat(path.daemon, HOT)
-    until_older(world)
+    until_older(world, by=2 * HELD_UP)
 
     def renewed(wire):
         path.tested.control({"unbound": "flush", "named": "flushname"}[path.tested.name], HOT)
         world.heat(path.daemon, HOT)
-        relay.loses = bool
+        relay.loses = everything
         return wire
-    relay.delay, relay.loses, relay.change = 0.0, none, renewed
+    relay.delay, relay.loses, relay.change = 0.0, nothing, renewed
     found, (before, kernel, after) = ask_around(world, 700)
-    assert found.by_kernel and before + 2 <= kernel and after is None
+    assert found.by_kernel and after is None
+    if before + 2 > kernel:
+        raise Inconclusive(f"the name was hot again so late that its TTL is {kernel} s in the kernel, and was {before} s before")
     assert judge.Judge(Data([]), rules=rules).of(found).kind == "silence"
 
 
@@ -335,7 +340,15 @@ def test_a_difference_is_recorded(world, pair, tmp_path):
         recorder.note(Found(Difference("TTL", "to be recorded"), asked, "phase", "", False))
         for thread in recorder.threads:
             thread.join(30)
+            assert not thread.is_alive(), "the record has not come to its end"
         recorded = {file.name: file.read_text() for file in (tmp_path / "seed-s-1").iterdir()}
+        # what cannot be had leaves the rest
+        recorder.note(Found(Difference("TTL", "without times"), asked._replace(sent=()), "phase", "", False))
+        recorder.threads[-1].join(30)
+        assert not recorder.threads[-1].is_alive()
+        partly = {file.name: file.read_text() for file in (tmp_path / "seed-s-2").iterdir()}
+    assert partly["difference"].startswith("not to be had: IndexError") and name in partly["cache-under-test"]
+    assert partly.keys() == recorded.keys()
     assert name in recorded["cache-under-test"] and name in recorded["cache-reference"]
     assert recorded["authority"].count(ANSWER) >= 2, recorded["authority"]
     assert "got -" in recorded["difference"] and "(zone: 300)" in recorded["difference"]
@@ -384,8 +397,8 @@ def test_an_altered_rule_is_found(world, pair):
                          ids=("unbound", "bind", "bind-authoritative"))
 def test_short_run(tmp_path, server):
     """All phases, 100,000 queries or as many as it says, thousands of them answered in the kernel, no difference."""
-    done = subprocess.run([sys.executable, TESTER, "--quick", "--kernel-share", "0", "--until-found", "1", *server, "--json", tmp_path / "figures.json"],
-                          capture_output=True, text=True)
+    done = subprocess.run([sys.executable, TESTER, "--quick", "--kernel-share", "0", "--until-found", "1", *server,
+                           "--json", tmp_path / "figures.json"], capture_output=True, text=True)
     print(done.stdout[-8000:])
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     figures = json.loads((tmp_path / "figures.json").read_text())

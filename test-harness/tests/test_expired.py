@@ -151,4 +151,4 @@ def test_ttl_of_32_bits(pair, name, values, kernel):
             assert answered == kernel
             assert (min(ttls(ours)) == 0) == (not kernel)
     finally:
-        pair.world.relay.change = bytes
+        pair.world.relay.behave()

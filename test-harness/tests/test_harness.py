@@ -2,6 +2,9 @@
 """What the tests rest on: runs of the harness clean up, modules begin as the world began, attempts are judged, and the check
 counts every test of every run."""
 
+import ctypes
+import importlib.machinery
+import importlib.util
 import os
 import re
 import signal
@@ -16,11 +19,13 @@ from pathlib import Path
 import pytest
 from pyroute2 import netns
 
-from harness.attempts import TRIES, Inconclusive, until_conclusive
-from harness.client import ask
+from harness.attempts import HELD_UP, TRIES, Inconclusive, Ticks, until_conclusive
+from harness.client import ask, must_ask, must_exchange, query
 from harness.hogs import hogs
 from harness.lab import RELAY, records
+from harness.network import SERVICE
 from harness.process import Program
+from harness.relay import Relay, everything
 from harness.run import RUNS, SOON, HarnessError, clean, start_time, wait_until
 
 HARNESS = Path(__file__).resolve().parent.parent
@@ -61,9 +66,14 @@ def test_a_module_begins_as_the_world_began(world):
     (world.run.dir / "named" / "journal").touch()
     world.rewrite_lab(records(55))
     world.relay.delay = 0.1
+    with Relay(world.network.resolver, "10.53.0.79", SERVICE[4]):
+        pass
     assert address() == "192.0.2.55" and world.network.resolver.xdp_attached("r1") and any(daemon.pins.iterdir())
+    world.relay.loses = everything
     world.begin_anew()
     assert address() == "192.0.2.1" and world.relay.delay == 0.0
+    with Relay(world.network.resolver, "10.53.0.79", SERVICE[4]):
+        pass
     assert not left.running() and set(world.run.dir.iterdir()) < before
     assert not daemon.pins.exists()
     wait_until(lambda: not world.network.resolver.xdp_attached("r1"), SOON, "the program to be off the link")
@@ -112,25 +122,53 @@ def attempts(outcomes, longest):
         if isinstance(outcome, Inconclusive):
             raise outcome
         if isinstance(outcome, float):
-            pace.last -= outcome
+            stand_still(outcome)
             pace.look()
             raise AssertionError("wrong")
         return outcome
     return until_conclusive(attempt, longest), len(left)
 
 
+def stand_still(seconds):
+    """No thread of this process runs meanwhile: a call that keeps the interpreter's lock."""
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+
+
 def test_an_attempt_is_repeated_when_it_shows_nothing():
     assert attempts(["done", "more"], 9.0) == ("done", 1)
-    assert attempts([Inconclusive("late"), 0.05, "done"], 0.02) == ("done", 0)
-    with pytest.raises(HarnessError, match="none of .* the last: late"):
+    with pytest.warns(UserWarning, match="attempt [12] of") as told:
+        assert attempts([Inconclusive("late"), 3 * HELD_UP, "done"], HELD_UP) == ("done", 0)
+    assert ["late" in str(told[0].message), "stood still" in str(told[1].message)] == [True, True]
+    with pytest.warns(UserWarning), pytest.raises(HarnessError, match="none of .* the last: late"):
         attempts([Inconclusive("late")] * TRIES, 9.0)
 
 
 def test_an_attempt_that_fails_in_time_fails():
     with pytest.raises(AssertionError, match="wrong"):
         attempts([0.0, "done"], 9.0)
-    with pytest.raises(AssertionError, match="wrong"):
+    with pytest.warns(UserWarning), pytest.raises(AssertionError, match="wrong"):
         attempts([Inconclusive("late"), 0.0, "done"], 9.0)
+
+
+def test_a_program_that_is_slow_is_no_machine_that_stands_still():
+    """A gap while everybody else went on is what is asked that keeps us waiting."""
+    def attempt(number, pace):
+        pace.look()
+        with Ticks() as ticks:
+            subprocess.run(["sleep", "0.4"], check=True)
+        pace.look()
+        if ticks.longest() > HELD_UP:
+            raise Inconclusive("the machine has stood still meanwhile")
+        raise AssertionError("slow")
+    with pytest.raises(AssertionError, match="slow"):
+        until_conclusive(attempt, 0.2)
+
+
+@pytest.mark.parametrize("asks", (must_ask, must_exchange))
+def test_a_query_without_a_reply_is_named(world, asks):
+    question = query("www.lab.example").to_wire() if asks is must_exchange else "www.lab.example"
+    with pytest.raises(HarnessError, match="no reply"):
+        asks(world.network.client1, SERVICE[4], question, timeout=0.2)
 
 
 # -- processes side by side -------------------------------------------------------------------------------------------------
@@ -205,6 +243,30 @@ def test_check_names_what_has_failed(tmp_path, said, name):
     (tmp_path / "Makefile").write_text(f'check:\n\t@echo "{said}"; echo "# PASS:  1"; exit 1\n')
     done = subprocess.run([HARNESS / "check", tmp_path, "units"], capture_output=True, text=True)
     assert done.returncode == 1 and f"\nnot passed: {name}\n1 passed, 1 failed\n" in done.stdout
+
+
+@pytest.fixture
+def check():
+    """The program as a module."""
+    loader = importlib.machinery.SourceFileLoader("check", str(HARNESS / "check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_check_names_faults_that_survive(check):
+    """By mutate's last line."""
+    count = check.mutation_count("[12/12] killed\n10 of 12 faults killed in 80 s; not: one-fault (survived), another (hung)\n")
+    assert (count.passed, count.failed, count.names) == (10, 2, ["fault one-fault (survived)", "fault another (hung)"])
+    count = check.mutation_count("12 of 12 faults killed in 80 s\n")
+    assert (count.passed, count.failed, count.names) == (12, 0, [])
+
+
+def test_check_needs_no_more_memory_than_there_is(check):
+    assert check.processes_at_once(2, 64 * check.WORLD_KIB) == 4
+    assert check.processes_at_once(16, 4 * check.WORLD_KIB + 1) == 4
+    assert check.processes_at_once(2, check.WORLD_KIB // 2) == 1
+    assert check.available_kib() > 0
 
 
 @pytest.mark.parametrize("words", (["--times", "0"], ["--hogs", "2"], ["--times", "x"]), ids=" ".join)

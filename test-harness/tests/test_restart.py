@@ -10,7 +10,7 @@ import pytest
 from conftest import bind_path, kernel_path
 
 from harness.attempts import Inconclusive, until_conclusive
-from harness.client import Asker, ask
+from harness.client import Asker, must_ask
 from harness.lab import records
 from harness.network import DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
 from harness.run import SOON, wait_until
@@ -38,7 +38,7 @@ def path(request, world):
 
 def last(namespace, name):
     """The last address in the answer, and its TTL."""
-    rrset = ask(namespace, SERVICE[4], f"{name}.lab.example").answer[-1]
+    rrset = must_ask(namespace, SERVICE[4], f"{name}.lab.example").answer[-1]
     return rrset[0].address, rrset.ttl
 
 
@@ -131,7 +131,11 @@ def test_data_are_renewed_while_daemon_is_away(path):
         end = time.monotonic() + 1
         while time.monotonic() < end:
             for name in ("turn", "turned"):
-                assert abs(last(network.client1, name)[1] - last(network.resolver, "turned")[1]) <= 1, name
+                before, shown, after = (last(ns, label)[1] for ns, label in ((network.resolver, "turned"), (network.client1, name),
+                                                                             (network.resolver, "turned")))
+                # sorted: should much time have passed between them, it may have been renewed again
+                least, most = sorted((before, after))
+                assert least - 1 <= shown <= most + 1, f"{name}: {shown} s, the resolver {before} s before and {after} s after"
         changed_names_alone_wait(path, ["turn.lab.example", "turned.lab.example"])
     finally:
         daemon.start()

@@ -6,7 +6,6 @@ meanwhile, or the data change; then the thread goes on. What it had in hand may 
 
 import subprocess
 import threading
-import time
 
 import pytest
 from conftest import bind_path, kernel_path
@@ -19,7 +18,7 @@ from harness.client import ask
 from harness.hold import Hold
 from harness.lab import records
 from harness.network import SERVICE
-from harness.run import SOON, wait_until
+from harness.run import SOON, HarnessError, wait_until
 
 LOCAL = "203.0.113.9"
 ATTEMPTS = 20            # a query that is held need not be one whose answer is due to be offered
@@ -56,11 +55,10 @@ def cache(path, name):
 def is_refused(daemon, name):
     """Waits for a held thread that has gone on. True: its offer was refused, for it is older than a change; False: nothing
     tells of an offer."""
-    end = time.monotonic() + SAYS_SO
-    while time.monotonic() < end:
-        if CHANGED in outcome(daemon, name)[1]:
-            return True
-    return False
+    try:
+        return wait_until(lambda: CHANGED in outcome(daemon, name)[1], SAYS_SO, "a refusal", patience=0)
+    except HarnessError:
+        return False
 
 
 def held_answer_is_refused(path, name):

@@ -7,7 +7,7 @@ import pytest
 from conftest import kernel_path
 
 from harness.attempts import until_conclusive
-from harness.client import exchange, query
+from harness.client import must_exchange, query
 from harness.compare import ttls
 from harness.network import SERVICE
 from harness.run import SOON, wait_until
@@ -36,11 +36,11 @@ def renew_for_another_question(path, pace):
 
     def left(namespace, wire):
         pace.look()
-        return ttls(exchange(namespace, SERVICE[4], wire))[-1]
+        return ttls(must_exchange(namespace, SERVICE[4], wire))[-1]
 
     for label in ("turn", "turned"):
         path.unbound.control("flush", f"{label}.lab.example")      # of an attempt before
-    exchange(network.resolver, SERVICE[4], target)
+    must_exchange(network.resolver, SERVICE[4], target)
     path.world.heat(path.daemon, "turn.lab.example", "A")
     wait_until(lambda: left(network.client1, alias) <= 2, 25, "the last tenth of the target's TTL")
     assert path.daemon.explain("turn.lab.example", "A")["where"] == "kernel"
@@ -57,9 +57,9 @@ def test_soa_of_denials_is_another_copy(unrefreshed):
     denial = query("empty.lab.example", "A").to_wire()
 
     def left(namespace):
-        return ttls(exchange(namespace, SERVICE[4], denial))[0]
+        return ttls(must_exchange(namespace, SERVICE[4], denial))[0]
 
-    exchange(network.resolver, SERVICE[4], soa)
+    must_exchange(network.resolver, SERVICE[4], soa)
     unrefreshed.unbound.control("flush_zone", "lab.example")    # leaves what it flushes in the cache, expired
     unrefreshed.world.heat(daemon, "empty.lab.example", "A")
     before = daemon.call({"cmd": "stats"})

@@ -139,6 +139,20 @@ def said_of_families(p):
     return notes, text, explained["where"], listed
 
 
+def test_a_family_that_is_switched_off_is_said(world):
+    """By the option ipv6: as one that routes keep out."""
+    with kernel_path(world, daemon_options={"options": ["--ipv6", "no"]}) as p:
+        p.world.heat(p.daemon, NAME)
+        assert (ask(p, 4, CLIENT1[4]), ask(p, 6, CLIENT1[6])) == ((True, True), (True, False))
+        notes, text, where, listed = said_of_families(p)
+        assert notes == [{"IPv6": "ipv6: no"}] * 2 and ({where}, listed) == ({"kernel"}, {"kernel"})
+        assert all("IPv6 is not answered in the kernel: ipv6: no: ipv6: yes, then restart" in t for t in text)
+        for words in ({}, {"name": NAME, "type": "A"}):
+            six, four = (p.daemon.call({"cmd": "explain", "client": CLIENT1[family], **words}) for family in (6, 4))
+            assert (six["where"], six["reason"], four["where"]) == ("resolver", "NOT_IP", "kernel")
+            assert "ipv6: yes, then restart" in six["text"]
+
+
 def test_a_family_that_is_passed_is_said(world):
     """By top and by explain, with what helps; the other family goes on, until it is passed, too."""
     goto = [[f"-{family}", "rule", "add", "priority", "100", "from", "192.0.2.1" if family == 4 else "2001:db8::1", "goto", "32766"]

@@ -139,9 +139,8 @@ def test_counts_of_another_abi_are_said_to_be_lost(counted):
     before = unbound.stats()["total.num.queries"]
     daemon.stop(signal.SIGUSR2)
     assert None not in counted.ask(wires(counted))
-    abi = layout("hydns_geometry")
     with writable(daemon.pins / "hydns_meta") as meta:
-        meta[:abi.size] = abi.pack(**abi.unpack(meta[:abi.size]) | {"abi_version": number("HYDNS_ABI_VERSION") - 1})
+        layout("hydns_geometry").set(meta, abi_version=number("HYDNS_ABI_VERSION") - 1)
     daemon.start()
     wait_until(daemon.resolver_ready, 10, "Unbound's module to register again")
     assert unbound.stats()["total.num.queries"] == before
