@@ -310,6 +310,11 @@ def test_same_after_fresh_resolution(hot, group):
     """What is hot when it is resolved is offered from the resolution, not from the cache."""
     questions = [q for q in (GROUPS | LOCAL_GROUPS)[group] if q.kernel]
     hot.path.unbound.control("flush_zone", ".")
+    # An alias of a name that does not exist brings the proof for it, and from then on Unbound makes that name's answer from the
+    # proof (aggressive-nsec), with TTL 0.
+    for question in questions:
+        if question.name.startswith("missing"):
+            hot.ask(wires_of([question], {}, hot.rng))
     assert hot.heat(questions) == []
     for options in VARIANTS.values():
         assert_same(hot, questions, options, 4)
