@@ -8,13 +8,14 @@
 
 #include "hydns/clients.h"
 #include "hydnsd/daemon/clock.h"
-#include "hydnsd/resolvers/cookies.h"
 #include "hydnsd/daemon/daemon.h"
-#include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/netdev/sources.h"
+#include "hydnsd/resolvers/cookies.h"
+#include "hydnsd/resolvers/counts.h"
+#include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session.h"
-#include "hydnsd/netdev/sources.h"
 
 #define SESSION_SHIFT 16               /* first epoch = session << 16; 14 bits are left for the session */
 
@@ -458,21 +459,6 @@ void hydnsd_authority_tick(struct hydnsd *d)
 }
 
 /* -- looking ------------------------------------------------------------------------------------------- */
-void hydnsd_authority_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_authority_count *now,
-			  const struct hydns_authority_count *base, struct hydns_counts *out)
-{
-	memset(out, 0, sizeof(*out));
-	hydnsd_rules_counts(r, i, out);
-	out->answered = now->answered - base->answered;
-	out->ipv6 = now->ipv6 - base->ipv6;
-	out->edns = now->edns - base->edns;
-	out->ad = now->ad - base->ad;
-	out->octets = now->octets - base->octets;
-	out->cookie_valid = now->cookie_valid - base->cookie_valid;
-	out->cookie_client = now->cookie_client - base->cookie_client;
-	out->cookie_invalid = now->cookie_invalid - base->cookie_invalid;
-}
-
 void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)
 {
 	const struct hydns_authority_count *base = &hydns_kern_tallies(d->kern)->base[i];

@@ -15,7 +15,6 @@
 #include "hydnsd/resolvers/changes.h"
 
 struct hydnsd;
-struct hydnsd_rules;
 
 enum hydnsd_authority_state {
 	HYDNSD_AUTHORITY_FREE,
@@ -108,9 +107,6 @@ bool hydnsd_authority_rests(const struct hydnsd *d, const struct hydns_rule *rul
 uint64_t hydnsd_authority_age(const struct hydnsd *d, uint32_t i);
 /* Answers since the resolver's page was made; exact at the time of the call. */
 void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out);
-/* The same of rules that have been swept, and of the program's counters now and when the page was made. */
-void hydnsd_authority_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_authority_count *now,
-			  const struct hydns_authority_count *base, struct hydns_counts *out);
 const char *hydnsd_authority_state_name(const struct hydnsd *d, uint32_t i);
 
 #endif
