@@ -259,6 +259,15 @@ static bool tell_former_counts(struct hydnsd_session *s, int page)
 	       send_message(s, HYDNS_MSG_COUNTS, 0, &counts, sizeof(counts), NULL, 0);
 }
 
+/* Holding the page proves it is the same resolver: its former connection is stale. */
+static void drop_former(struct hydnsd_session *s, int page)
+{
+	uint64_t former = hydnsd_authority_session(s->daemon, page);
+
+	if (former && former != s->id)
+		hydnsd_session_drop(s->daemon, former, "the same resolver has connected anew");
+}
+
 static bool welcome(struct hydnsd_session *s, const struct message *m, char *why, size_t room)
 {
 	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
@@ -266,6 +275,7 @@ static bool welcome(struct hydnsd_session *s, const struct message *m, char *why
 	int page = m->fds > h->threads ? m->fd[h->threads] : -1, new_page, fds[FDS_OUT_MAX];
 	bool sent;
 
+	drop_former(s, page);
 	s->authority = hydnsd_authority_begin(s->daemon, s->id, h, page, &w, &new_page, why, room);
 	if (s->authority < 0) {
 		s->authority = -1;
@@ -300,6 +310,18 @@ static bool on_hello(struct hydnsd_session *s, const struct message *m)
 }
 
 /* -- configuration ------------------------------------------------------------------------------------------- */
+/* Resolvers whose processes have ended hold no place. */
+static void release_ended(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *socket)
+{
+	int k;
+
+	while ((k = hydnsd_services_holder(d, i, socket)) >= 0 && hydnsd_authority_ended(d, (uint32_t)k)) {
+		hydnsd_session_drop(d, d->authority[k].session, NULL); /* and so it is released, if it has one */
+		if (d->authority[k].state != HYDNSD_AUTHORITY_CLOSING)
+			hydnsd_authority_release(d, (uint32_t)k, "its process has ended");
+	}
+}
+
 static bool on_service(struct hydnsd_session *s, const struct message *m)
 {
 	uint32_t i = (uint32_t)s->authority;
@@ -314,6 +336,7 @@ static bool on_service(struct hydnsd_session *s, const struct message *m)
 		memcpy(why, m->delivery->why, sizeof(why));
 		news = hydnsd_services_refused(s->daemon, i, &m->delivery->socket, why);
 	} else {
+		release_ended(s->daemon, i, &m->delivery->socket);
 		rc = hydnsd_services_add(s->daemon, i, &m->delivery->socket, why, sizeof(why), &news);
 	}
 	if (rc) {
