@@ -9,17 +9,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "hydnsd/resolvers/accounts.h"
 #include "hydnsd/daemon/clock.h"
-#include "hydnsd/resolvers/cookies.h"
 #include "hydnsd/daemon/former.h"
-#include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/loop.h"
+#include "hydnsd/daemon/sockets.h"
+#include "hydnsd/resolvers/accounts.h"
+#include "hydnsd/resolvers/cookies.h"
+#include "hydnsd/resolvers/intake.h"
+#include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/resolvers/porter.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session_internal.h"
-#include "hydnsd/daemon/sockets.h"
 
 #define HELLO_WITHIN_MS 5000           /* a connection that says nothing must not keep its place */
 #define MESSAGES_PER_EVENT 16
@@ -132,13 +133,6 @@ static bool refuse(struct hydnsd_session *s, uint32_t seq, const char *why)
 }
 
 /* -- ending ------------------------------------------------------------------------------------------------ */
-static void close_rings(struct hydnsd_session *s)
-{
-	for (uint32_t i = 0; i < s->rings; i++)
-		hydnsd_ring_close(&s->ring[i]);
-	s->rings = 0;
-}
-
 /* Everything but the memory, which goes when nothing on the stack can hold it any more. */
 static void bury(struct hydnsd_session *s)
 {
@@ -150,7 +144,7 @@ static void bury(struct hydnsd_session *s)
 	hydnsd_porter_end(s->porter);
 	if (s->doorbell >= 0)
 		close(s->doorbell);
-	close_rings(s);
+	hydnsd_rings_close(s);
 	if (s->authority >= 0 && s->daemon->authority[s->authority].session == s->id)
 		hydnsd_authority_leave(s->daemon, (uint32_t)s->authority);
 }
@@ -172,6 +166,23 @@ void hydnsd_session_drop(struct hydnsd *d, uint64_t id, const char *why)
 
 	if (s)
 		hydnsd_session_end(s, why);
+}
+
+/* -- looking ----------------------------------------------------------------------------------------------- */
+void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_ring_counts *out)
+{
+	const struct hydnsd_session *s = hydnsd_session_find(d, id);
+
+	*out = (struct hydnsd_ring_counts){ 0 };
+	if (s)
+		hydnsd_rings_count(s, out);
+}
+
+bool hydnsd_session_kept(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_kept *out)
+{
+	const struct hydnsd_session *s = hydnsd_session_find(d, id);
+
+	return s && hydnsd_rings_kept(s, key, out);
 }
 
 /* -- HELLO ------------------------------------------------------------------------------------------------- */
@@ -221,22 +232,13 @@ static int open_rings(struct hydnsd_session *s, const struct message *m, char *w
 			 "there is one", m->fds, h->threads);
 		return -EINVAL;
 	}
-	for (uint32_t i = 0; i < h->threads; i++) {
-		int rc = hydnsd_ring_open(&s->ring[i], m->fd[i], &s->changes, why, room);
-
-		if (rc) {
-			close_rings(s);
-			return rc;
-		}
-		s->rings = i + 1;
-	}
-	return 0;
+	return hydnsd_rings_open(s, m->fd, h->threads, why, room);
 }
 
 static void bell(void *arg, uint32_t events)
 {
 	(void)events;
-	hydnsd_intake_wake(arg);
+	hydnsd_rings_wake(arg);
 }
 
 static int make_doorbell(struct hydnsd_session *s, char *why, size_t room)
@@ -299,13 +301,13 @@ static bool on_hello(struct hydnsd_session *s, const struct message *m)
 		return refuse(s, m->head.seq, fault);
 	if (open_rings(s, m, why, sizeof(why)) ||
 	    (s->doorbell < 0 && make_doorbell(s, why, sizeof(why)))) {
-		close_rings(s);
+		hydnsd_rings_close(s);
 		return refuse(s, m->head.seq, why);
 	}
 	if (!welcome(s, m, why, sizeof(why)))
 		return false;
 	if (s->authority < 0)
-		close_rings(s);
+		hydnsd_rings_close(s);
 	return true;
 }
 
@@ -511,7 +513,7 @@ static bool on_bye(struct hydnsd_session *s, const struct message *m)
 
 	s->authority = -1;
 	s->since_ms = hydnsd_now_ms();  /* the next HELLO has as long as the first */
-	close_rings(s);
+	hydnsd_rings_close(s);
 	hydnsd_authority_release(s->daemon, i, "it said goodbye");
 	return sent;
 }

@@ -3,23 +3,10 @@
 #ifndef HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 #define HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 
-#include "hydnsd/resolvers/progress.h"
 #include "hydnsd/resolvers/renewals.h"
+#include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session.h"
-
-struct hydnsd_ring {
-	struct hydns_ring *shared;     /* mapped; written by the plugin at any moment */
-	uint32_t tail;                 /* ours: what the plugin writes there is not read again */
-	uint32_t head;                 /* as last read */
-	struct hydnsd_progress progress;
-};
-
-/* A SETTLE under way (settle.c). */
-struct hydnsd_settle {
-	enum { HYDNSD_SETTLED, HYDNSD_SETTLE_RINGS, HYDNSD_SETTLE_RULES } waits;
-	uint32_t seq;                  /* of the message */
-	uint32_t head[HYDNS_THREADS_MAX]; /* the rings', when it came */
-};
+#include "hydnsd/resolvers/settle.h"
 
 struct hydnsd_session {
 	struct hydnsd *daemon;
@@ -55,21 +42,5 @@ struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id);
 void hydnsd_session_end(struct hydnsd_session *s, const char *why);
 /* False: it does not read its replies. */
 bool hydnsd_session_acknowledge(struct hydnsd_session *s, uint32_t seq);
-
-/* settle.c */
-/* False: one is under way already. */
-bool hydnsd_settle_begin(struct hydnsd_session *s, uint32_t seq);
-void hydnsd_settle_turn(struct hydnsd_session *s);
-
-/* intake.c */
-/* Checks and maps a ring memfd (the descriptor stays the caller's) of a session that has begun these. */
-int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room);
-void hydnsd_ring_close(struct hydnsd_ring *r);
-/* As hydnsd_sessions_turn(), for one session. */
-int hydnsd_intake_turn(struct hydnsd_session *s);
-/* The doorbell rang. */
-void hydnsd_intake_wake(struct hydnsd_session *s);
-/* Rings are looked at until they have been empty for a while. */
-void hydnsd_intake_stir(struct hydnsd_session *s);
 
 #endif
