@@ -27,10 +27,10 @@
 #include "hydnsd/netdev/links.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
+#include "hydnsd/resolvers/connections.h"
 #include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/resolvers/porter.h"
 #include "hydnsd/resolvers/services.h"
-#include "hydnsd/resolvers/session.h"
 
 #define EXIT_USAGE        2
 #define SECOND_MS         1000

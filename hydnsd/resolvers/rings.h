@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* All rings of a session: opened together, and looked at until they have been empty for a while, then when the doorbell rings. */
+/* All rings of a session: opened together; looked at until they have been empty for a while, and then when the doorbell
+ * rings. */
 #ifndef HYDNSD_RESOLVERS_RINGS_H
 #define HYDNSD_RESOLVERS_RINGS_H
 

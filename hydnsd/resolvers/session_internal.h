@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What session.c (messages) and intake.c (rings) share. */
+/* A session of a plugin: what hydnsd keeps of a connection, and how it speaks to it. For the files of this folder. */
 #ifndef HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 #define HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 
+#include "hydnsd/resolvers/accounts.h"
 #include "hydnsd/resolvers/renewals.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session.h"
@@ -37,10 +38,42 @@ struct hydnsd_session {
 	struct hydnsd_session *next;
 };
 
-/* session.c */
+struct hydnsd_listener {
+	struct hydnsd *daemon;
+	int fd;
+	char *path;
+	struct hydnsd_watch *watch;
+};
+
+struct hydnsd_sessions {
+	struct hydnsd_listener listener[HYDNSD_LIST_MAX];
+	uint32_t listeners;
+	struct hydnsd_session *first;
+	uint32_t count;
+	bool full;
+	bool exhausted;                /* no descriptor is left for the next one; until the next tick */
+	bool hold;                     /* others wait, for either reason */
+	uint64_t last_id;
+	struct hydnsd_accounts accounts;
+};
+
 struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id);
-void hydnsd_session_end(struct hydnsd_session *s, const char *why);
-/* False: it does not read its replies. */
+
+#define HYDNSD_FDS_OUT_MAX 2
+/* False, as of all replies: it does not read them. */
+bool hydnsd_session_send(struct hydnsd_session *s, uint32_t type, uint32_t seq, const void *payload, size_t len, const int *fd,
+			 unsigned fds);
 bool hydnsd_session_acknowledge(struct hydnsd_session *s, uint32_t seq);
+/* With a line in the log ... */
+bool hydnsd_session_refuse(struct hydnsd_session *s, uint32_t seq, const char *why);
+/* ... and without one. */
+bool hydnsd_session_send_refusal(struct hydnsd_session *s, uint32_t seq, const char *why);
+/* The line alone. */
+void hydnsd_session_complain(const struct hydnsd_session *s, const char *what, const char *why);
+
+/* The plugin is told why, if it did not end itself (NULL); its authority becomes an orphan. */
+void hydnsd_session_end(struct hydnsd_session *s, const char *why);
+/* The same, of the session with this number; unknown ones are ignored. */
+void hydnsd_session_drop(struct hydnsd *d, uint64_t id, const char *why);
 
 #endif
