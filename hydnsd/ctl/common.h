@@ -32,9 +32,6 @@ struct ctl {
 	unsigned limit;      /* -n; 0: the command's own default */
 };
 
-/* One line on standard error, with the program's name before it. */
-void ctl_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
 /* -- socket.c: the daemon ------------------------------------------------------------------------ */
 enum ctl_reach {
 	CTL_ANSWERED,        /* *reply is the daemon's object, owned by the caller */
@@ -79,6 +76,8 @@ const char *ctl_type_text(const json_t *type, char buf[16]);
 const char *ctl_variant_text(const json_t *rule);
 
 /* -- print.c ---------------------------------------------------------------------------------------------- */
+/* One line on standard error, with the program's name before it. */
+void ctl_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define CTL_TEXT 32
 /* 1234567 -> 1,234,567 */
 const char *ctl_count(json_int_t n, char buf[CTL_TEXT]);

@@ -3,27 +3,15 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "hydnsd/control/report.h"
 #include "hydnsd/ctl/common.h"
 #include "hydnsd/ctl/defaults.h"
 #include "hydnsd/ctl/usage.h"
 #include "hydnsd/daemon/pause.h"
-#include "hydnsd/control/report.h"
-
-void ctl_error(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("hydnsctl: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-}
 
 static int parse_limit(const char *text, unsigned *out)
 {

@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Figures and tables for people, JSON for programs. */
+/* Figures, tables and errors for people, JSON for programs. */
 #include "config.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hydnsd/ctl/common.h"
+
+void ctl_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("hydnsctl: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
 
 const char *ctl_count(json_int_t n, char buf[CTL_TEXT])
 {

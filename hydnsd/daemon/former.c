@@ -5,6 +5,7 @@
 
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/resolvers/counts.h"
 
 struct hydnsd_former {
 	struct {

@@ -15,22 +15,22 @@
 #include <unistd.h>
 
 #include "hydnsd/control/activity.h"
-#include "hydnsd/netdev/addresses.h"
+#include "hydnsd/control/control.h"
 #include "hydnsd/daemon/check.h"
 #include "hydnsd/daemon/clock.h"
-#include "hydnsd/control/control.h"
 #include "hydnsd/daemon/former.h"
-#include "hydnsd/resolvers/jobs.h"
-#include "hydnsd/netdev/links.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/pause.h"
-#include "hydnsd/resolvers/porter.h"
 #include "hydnsd/daemon/privileges.h"
-#include "hydnsd/netdev/routing.h"
-#include "hydnsd/resolvers/services.h"
-#include "hydnsd/resolvers/session.h"
 #include "hydnsd/daemon/sockets.h"
+#include "hydnsd/netdev/addresses.h"
+#include "hydnsd/netdev/links.h"
+#include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
+#include "hydnsd/resolvers/connections.h"
+#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/porter.h"
+#include "hydnsd/resolvers/services.h"
 
 #define EXIT_USAGE        2
 #define SECOND_MS         1000
@@ -243,9 +243,9 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 	if (rc)
 		return rc;
 	hydnsd_authority_adopt(d);
-	rc = hydnsd_addresses_start(d, why, room);
+	rc = hydnsd_addresses_start(d, hydnsd_services_sync, why, room);
 	if (!rc)
-		rc = hydnsd_sources_start(d, why, room);
+		rc = hydnsd_sources_start(d, hydnsd_authority_sources, why, room);
 	if (rc)
 		return rc;
 	hydnsd_services_sync(d);

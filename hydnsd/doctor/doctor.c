@@ -2,61 +2,9 @@
 /* hydnsctl doctor: runs all checks and shows what they found. */
 #include "config.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hydnsd/doctor/doctor.h"
-
-static const char *const state_text[DOCTOR_STATES] = {"ok", "skip", "warn", "fail"};
-
-void doctor_add(struct doctor *d, const char *check, const char *subject, enum doctor_state state,
-		const char *mend, const char *finding, ...)
-{
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, finding);
-	vsnprintf(text, sizeof(text), finding, ap);
-	va_end(ap);
-	d->count[state]++;
-	json_array_append_new(d->checks, json_pack("{s:s, s:s?, s:s, s:s, s:s?}", "check", check,
-		"subject", subject, "state", state_text[state], "finding", text, "mend", mend));
-}
-
-void doctor_words(const struct doctor *d, char *out, size_t room, const char *unbound, const char *bind)
-{
-	if (d->kinds == DOCTOR_UNBOUND)
-		snprintf(out, room, "%s", unbound);
-	else if (d->kinds == DOCTOR_BIND)
-		snprintf(out, room, "%s", bind);
-	else
-		snprintf(out, room, "with Unbound: %s; with BIND: %s", unbound, bind);
-}
-
-const char *doctor_config_dir(void)
-{
-	const char *dir = getenv("HYDNS_CONFIG_DIR");
-
-	return dir && *dir ? dir : HYDNS_CONFIG_DIR;
-}
-
-int doctor_read_line(const char *path, char *out, size_t room)
-{
-	FILE *f = fopen(path, "re");
-	int err = 0;
-
-	if (!f)
-		return -errno;
-	if (!fgets(out, (int)room, f))
-		err = -ENODATA;
-	else
-		out[strcspn(out, "\n")] = 0;
-	fclose(f);
-	return err;
-}
 
 static void print_checks(const struct doctor *d)
 {

@@ -55,13 +55,15 @@ struct doctor {
 	unsigned count[DOCTOR_STATES];
 };
 
-/* -- doctor.c --------------------------------------------------------------------------------------------- */
+/* -- findings.c ------------------------------------------------------------------------------------------- */
 /* Adds a finding. check: a short name for scripts, subject: an interface or resolver, or NULL. mend: what
  * to do, NULL when there is nothing; texts are copied. */
 void doctor_add(struct doctor *d, const char *check, const char *subject, enum doctor_state state,
 		const char *mend, const char *finding, ...) __attribute__((format(printf, 6, 7)));
 /* The text for the resolvers of this host, or both. */
 void doctor_words(const struct doctor *d, char *out, size_t room, const char *unbound, const char *bind);
+
+/* -- files.c ---------------------------------------------------------------------------------------------- */
 /* First line of a file without its newline; 0 or a negative errno. */
 int doctor_read_line(const char *path, char *out, size_t room);
 /* Where the configuration files are: $HYDNS_CONFIG_DIR, or /etc/hydns. */

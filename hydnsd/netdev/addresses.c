@@ -12,7 +12,6 @@
 
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/netlink.h"
-#include "hydnsd/resolvers/services.h"
 
 #define BITS         128
 #define BITS_MAPPED  96                /* of the prefix that IPv4 addresses have here */
@@ -28,6 +27,7 @@ struct prefix_list {
 };
 
 struct hydnsd_addresses {
+	void (*changed)(struct hydnsd *d);
 	int told;                      /* netlink: changes */
 	struct hydnsd_watch *watch;
 	bool again;                    /* look once more at the next tick */
@@ -162,7 +162,7 @@ static int refresh(struct hydnsd *d)
 	forget(&s->part);
 	s->whole = whole;
 	s->part = part;
-	hydnsd_services_sync(d);
+	s->changed(d);
 	return 0;
 }
 
@@ -221,13 +221,14 @@ static int open_told(struct hydnsd *d)
 	return s->watch ? 0 : -ENOMEM;
 }
 
-int hydnsd_addresses_start(struct hydnsd *d, char *why, size_t room)
+int hydnsd_addresses_start(struct hydnsd *d, void (*changed)(struct hydnsd *d), char *why, size_t room)
 {
 	int rc = -ENOMEM;
 
 	d->addresses = calloc(1, sizeof(*d->addresses));
 	if (d->addresses) {
 		d->addresses->told = -1;
+		d->addresses->changed = changed;
 		rc = open_told(d);
 		if (!rc)
 			rc = refresh(d);

@@ -8,8 +8,8 @@
 
 #include "hydnsd/daemon/daemon.h"
 
-/* Learns all of them, and follows them: hydnsd_services_sync() is called when one has come or gone. */
-int hydnsd_addresses_start(struct hydnsd *d, char *why, size_t room);
+/* Learns all of them, and follows them: changed is called, in here too, when one has come or gone. */
+int hydnsd_addresses_start(struct hydnsd *d, void (*changed)(struct hydnsd *d), char *why, size_t room);
 void hydnsd_addresses_stop(struct hydnsd *d);
 
 /* IPv4-mapped, network order. Whether the host has it, by itself or as one of a prefix. */

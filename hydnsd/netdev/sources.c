@@ -31,6 +31,7 @@ struct family {
 };
 
 struct hydnsd_sources {
+	hydnsd_sources_changed *changed;
 	int told;
 	struct hydnsd_watch *watch;    /* NULL: a change was told, and is looked at later */
 	uint32_t looks;                /* still to be made */
@@ -187,7 +188,7 @@ static bool change_lists(struct hydnsd *d)
 	for (uint32_t i = 0; i < HYDNS_OWN_WORDS; i++)
 		s->own[i] |= now[i];
 	hydns_kern_own_set(d->kern, s->own);
-	behind = hydnsd_authority_sources(d);
+	behind = s->changed(d);
 	if (!behind) {
 		memcpy(s->own, now, sizeof(s->own));
 		hydns_kern_own_set(d->kern, s->own);
@@ -251,11 +252,12 @@ void hydnsd_sources_update(struct hydnsd *d)
 	look(d);
 }
 
-int hydnsd_sources_start(struct hydnsd *d, char *why, size_t room)
+int hydnsd_sources_start(struct hydnsd *d, hydnsd_sources_changed *changed, char *why, size_t room)
 {
 	struct hydnsd_sources *s = d->sources = calloc(1, sizeof(*s));
 
 	if (s) {
+		s->changed = changed;
 		s->family[HYDNSD_IPV4] = (struct family){ .name = "IPv4", .number = AF_INET, .mend = "" };
 		s->family[HYDNSD_IPV6] = (struct family){ .name = "IPv6", .number = AF_INET6, .mend = "" };
 		s->told = hydnsd_netlink_listen(GROUP(LINK) | GROUP(IPV4_IFADDR) | GROUP(IPV4_ROUTE) | GROUP(IPV6_ROUTE) |

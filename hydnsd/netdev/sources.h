@@ -10,9 +10,13 @@
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/netdev/rpfilter.h"
 
-/* Learns routes, policy rules and rp_filter, and follows them: hydnsd_authority_sources() is called when they judge
- * otherwise than before. */
-int hydnsd_sources_start(struct hydnsd *d, char *why, size_t room);
+/* Changes the access lists in the kernel to what routes judge now. True: one could not be changed, and it is to be tried
+ * again. */
+typedef bool hydnsd_sources_changed(struct hydnsd *d);
+
+/* Learns routes, policy rules and rp_filter, and follows them: changed is called, in here too, when they judge otherwise
+ * than before. */
+int hydnsd_sources_start(struct hydnsd *d, hydnsd_sources_changed *changed, char *why, size_t room);
 void hydnsd_sources_stop(struct hydnsd *d);
 /* The options have been read again: interfaces. */
 void hydnsd_sources_update(struct hydnsd *d);

@@ -8,13 +8,13 @@
 
 #include "hydns/clients.h"
 #include "hydnsd/daemon/clock.h"
-#include "hydnsd/resolvers/cookies.h"
 #include "hydnsd/daemon/daemon.h"
-#include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/daemon/log.h"
-#include "hydnsd/resolvers/services.h"
-#include "hydnsd/resolvers/session.h"
 #include "hydnsd/netdev/sources.h"
+#include "hydnsd/resolvers/cookies.h"
+#include "hydnsd/resolvers/counts.h"
+#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/services.h"
 
 #define SESSION_SHIFT 16               /* first epoch = session << 16; 14 bits are left for the session */
 
@@ -206,26 +206,36 @@ static void discard_older(struct hydnsd_authority *a, const volatile struct hydn
 		a->min_generation = page->generation;
 }
 
-static int adopt_page(struct hydnsd *d, uint64_t session, int page_fd, struct hydns_welcome *welcome)
+/* The resolver that holds the page, or a negative errno. */
+static int find_page(const struct hydnsd *d, int page_fd)
 {
 	int i = page_fd < 0 ? -ENOENT : hydns_kern_page_find(d->kern, page_fd);
-	const volatile struct hydns_authority_page *page;
 
 	if (i < 0)
 		return i;
-	page = hydns_kern_page(d->kern, (uint32_t)i);
-	if (!page || d->authority[i].state == HYDNSD_AUTHORITY_CLOSING ||
+	if (!hydns_kern_page(d->kern, (uint32_t)i) || d->authority[i].state == HYDNSD_AUTHORITY_CLOSING ||
 	    d->authority[i].state == HYDNSD_AUTHORITY_FREE)
 		return -ENOENT;
-	/* Holding the page proves it is the same resolver: its former connection is stale. */
-	if (d->authority[i].session && d->authority[i].session != session)
-		hydnsd_session_drop(d, d->authority[i].session, "the same resolver has connected anew");
-	if (d->authority[i].state == HYDNSD_AUTHORITY_CLOSING)
-		return -ENOENT;        /* it holds the page, but does not use it */
+	return i;
+}
+
+uint64_t hydnsd_authority_session(const struct hydnsd *d, int page_fd)
+{
+	int i = find_page(d, page_fd);
+
+	return i < 0 ? 0 : d->authority[i].session;
+}
+
+static int adopt_page(struct hydnsd *d, int page_fd, struct hydns_welcome *welcome)
+{
+	int i = find_page(d, page_fd);
+
+	if (i < 0)
+		return i;
 	*welcome = (struct hydns_welcome){
 		.authority = (uint32_t)i, .epoch = hydnsd_authority_epoch(d, (uint32_t)i), .adopted = 1,
 	};
-	discard_older(&d->authority[i], page);
+	discard_older(&d->authority[i], hydns_kern_page(d->kern, (uint32_t)i));
 	return i;
 }
 
@@ -258,7 +268,7 @@ int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, const struct hydn
 			   size_t room)
 {
 	struct hydnsd_authority *a;
-	int i = adopt_page(d, session, page_fd, welcome);
+	int i = adopt_page(d, page_fd, welcome);
 
 	*new_page = -1;
 	if (i < 0)
@@ -404,6 +414,22 @@ int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room)
 }
 
 /* -- and goes ------------------------------------------------------------------------------------------ */
+/* The kernel has unmapped a process's memory before it closes its sockets, so whoever can bind them anew finds the
+ * page abandoned. */
+bool hydnsd_authority_ended(const struct hydnsd *d, uint32_t i)
+{
+	return hydns_kern_page_abandoned(d->kern, i);
+}
+
+/* Of an orphan, which has no session. */
+static bool release_if_ended(struct hydnsd *d, uint32_t i)
+{
+	if (!hydnsd_authority_ended(d, i))
+		return false;
+	hydnsd_authority_release(d, i, "its process has ended");
+	return true;
+}
+
 void hydnsd_authority_leave(struct hydnsd *d, uint32_t i)
 {
 	struct hydnsd_authority *a = &d->authority[i];
@@ -413,24 +439,7 @@ void hydnsd_authority_leave(struct hydnsd *d, uint32_t i)
 		a->state = HYDNSD_AUTHORITY_ORPHAN;
 	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u (%s) has closed its connection", i, a->hello.identity);
 	if (a->state == HYDNSD_AUTHORITY_ORPHAN)
-		hydnsd_authority_gone(d, i);
-}
-
-/* The kernel has unmapped a process's memory before it closes its sockets, so whoever can bind them anew finds the
- * page abandoned. */
-bool hydnsd_authority_gone(struct hydnsd *d, uint32_t i)
-{
-	struct hydnsd_authority *a = &d->authority[i];
-
-	if (a->state == HYDNSD_AUTHORITY_FREE || a->state == HYDNSD_AUTHORITY_CLOSING)
-		return true;
-	if (!hydns_kern_page_abandoned(d->kern, i))
-		return false;
-	if (a->session)
-		hydnsd_session_drop(d, a->session, NULL); /* and so it leaves, and comes here again */
-	if (a->state != HYDNSD_AUTHORITY_CLOSING)
-		hydnsd_authority_release(d, i, "its process has ended");
-	return true;
+		release_if_ended(d, i);
 }
 
 static void clean_epochs(struct hydnsd *d, uint32_t i)
@@ -452,27 +461,12 @@ void hydnsd_authority_tick(struct hydnsd *d)
 		if (a->state == HYDNSD_AUTHORITY_FREE || a->state == HYDNSD_AUTHORITY_CLOSING)
 			continue;
 		clean_epochs(d, i);
-		if (a->state == HYDNSD_AUTHORITY_ORPHAN && !hydnsd_authority_gone(d, i) && !fresh(d, i))
+		if (a->state == HYDNSD_AUTHORITY_ORPHAN && !release_if_ended(d, i) && !fresh(d, i))
 			hydnsd_authority_release(d, i, "no plugin and no heartbeat");
 	}
 }
 
 /* -- looking ------------------------------------------------------------------------------------------- */
-void hydnsd_authority_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_authority_count *now,
-			  const struct hydns_authority_count *base, struct hydns_counts *out)
-{
-	memset(out, 0, sizeof(*out));
-	hydnsd_rules_counts(r, i, out);
-	out->answered = now->answered - base->answered;
-	out->ipv6 = now->ipv6 - base->ipv6;
-	out->edns = now->edns - base->edns;
-	out->ad = now->ad - base->ad;
-	out->octets = now->octets - base->octets;
-	out->cookie_valid = now->cookie_valid - base->cookie_valid;
-	out->cookie_client = now->cookie_client - base->cookie_client;
-	out->cookie_invalid = now->cookie_invalid - base->cookie_invalid;
-}
-
 void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)
 {
 	const struct hydns_authority_count *base = &hydns_kern_tallies(d->kern)->base[i];

@@ -15,7 +15,6 @@
 #include "hydnsd/resolvers/changes.h"
 
 struct hydnsd;
-struct hydnsd_rules;
 
 enum hydnsd_authority_state {
 	HYDNSD_AUTHORITY_FREE,
@@ -70,10 +69,12 @@ struct hydnsd_authority {
  * of another epoch. */
 void hydnsd_authority_adopt(struct hydnsd *d);
 
+/* The session of the resolver that holds this page (-1: no page); 0: there is none. */
+uint64_t hydnsd_authority_session(const struct hydnsd *d, int page_fd);
 /*
- * A plugin says HELLO. page_fd: the page it holds, or -1. Returns the index and fills *welcome; *new_page
- * is a descriptor to hand over (to be closed by the caller), or -1 when the old page stays. Negative
- * errno and a line in why when refused.
+ * A plugin says HELLO. page_fd: the page it holds, or -1; a former session of its resolver has been ended. Returns the
+ * index and fills *welcome; *new_page is a descriptor to hand over (to be closed by the caller), or -1 when the old page
+ * stays. Negative errno and a line in why when refused.
  */
 int hydnsd_authority_begin(struct hydnsd *d, uint64_t session, const struct hydns_hello *h,
 			   int page_fd, struct hydns_welcome *welcome, int *new_page, char *why,
@@ -90,8 +91,8 @@ int hydnsd_authority_ready(struct hydnsd *d, uint32_t i, char *why, size_t room)
 bool hydnsd_authority_sources(struct hydnsd *d);
 /* The plugin's connection is gone; the resolver perhaps is not. */
 void hydnsd_authority_leave(struct hydnsd *d, uint32_t i);
-/* True when the resolver's process has ended; then the resolver is released by the time this returns. */
-bool hydnsd_authority_gone(struct hydnsd *d, uint32_t i);
+/* True when the process of a resolver that has a page has ended: its connection is to be ended, and it is to be released. */
+bool hydnsd_authority_ended(const struct hydnsd *d, uint32_t i);
 /* The resolver is gone: its rules, services and page go. */
 void hydnsd_authority_release(struct hydnsd *d, uint32_t i, const char *cause);
 
@@ -108,9 +109,6 @@ bool hydnsd_authority_rests(const struct hydnsd *d, const struct hydns_rule *rul
 uint64_t hydnsd_authority_age(const struct hydnsd *d, uint32_t i);
 /* Answers since the resolver's page was made; exact at the time of the call. */
 void hydnsd_authority_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out);
-/* The same of rules that have been swept, and of the program's counters now and when the page was made. */
-void hydnsd_authority_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_authority_count *now,
-			  const struct hydns_authority_count *base, struct hydns_counts *out);
 const char *hydnsd_authority_state_name(const struct hydnsd *d, uint32_t i);
 
 #endif

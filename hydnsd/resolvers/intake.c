@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/*
- * Rings. A plugin may write anything to its rings at any moment, so a frame is copied out before it is
- * looked at, and the tail is kept here. Offers are taken in batches, so many frames a ring and turn that
- * no resolver can starve another.
- */
+#include "hydnsd/resolvers/intake.h"
+
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "hydnsd/control/activity.h"
 #include "hydnsd/daemon/clock.h"
-#include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/daemon/loop.h"
-#include "hydnsd/resolvers/session.h"
+#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session_internal.h"
+#include "hydnsd/resolvers/settle.h"
 #include "hydnsd/rules/signature.h"
 
 #define FRAMES_PER_TURN 64             /* a ring */
@@ -31,139 +23,8 @@
 #define NAP_NS          200000
 #define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
 #define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
-#define RING_MAP        HYDNS_RING_SIZE
-
-/* -- opening -------------------------------------------------------------------------------------------- */
-int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room)
-{
-	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct hydns_ring *shared;
-	struct stat st;
-
-	if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) || st.st_size != RING_MAP) {
-		snprintf(why, room, "a ring is not a sealed memfd of %d octets: use a plugin of this "
-			 "hydnsd's version", (int)RING_MAP);
-		return -EINVAL;
-	}
-	shared = mmap(NULL, RING_MAP, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (shared == MAP_FAILED) {
-		int rc = -errno;
-
-		snprintf(why, room, "cannot map a ring: %s", strerror(-rc));
-		return rc;
-	}
-	r->shared = shared;
-	/* What a former hydnsd has not acted upon is still there. */
-	r->head = r->tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED);
-	hydnsd_progress_start(&r->progress, r->tail, changes);
-	return 0;
-}
-
-void hydnsd_ring_close(struct hydnsd_ring *r)
-{
-	if (r->shared)
-		munmap(r->shared, RING_MAP);
-	r->shared = NULL;
-}
-
-void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_ring_counts *out)
-{
-	const struct hydnsd_session *s = hydnsd_session_find(d, id);
-
-	*out = (struct hydnsd_ring_counts){ 0 };
-	for (uint32_t i = 0; s && i < s->rings; i++) {
-		const struct hydns_ring *ring = s->ring[i].shared;
-
-		out->queries += __atomic_load_n(&ring->queries, __ATOMIC_RELAXED);
-		out->offered += __atomic_load_n(&ring->offered, __ATOMIC_RELAXED);
-		out->dropped += __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
-	}
-}
-
-/* The plugin may be writing there: only what has the same key before and after counts. */
-static bool read_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_kept *out)
-{
-	const struct hydns_kept *table = (const struct hydns_kept *)((const uint8_t *)r->shared + HYDNS_RING_DATA +
-								      HYDNS_RING_BYTES);
-	const struct hydns_kept *k = &table[HYDNS_KEPT_PLACE(key)];
-
-	out->key = __atomic_load_n(&k->key, __ATOMIC_ACQUIRE);
-	out->at_ms = __atomic_load_n(&k->at_ms, __ATOMIC_RELAXED);
-	out->what = __atomic_load_n(&k->what, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return key && out->key == key && __atomic_load_n(&k->key, __ATOMIC_RELAXED) == key;
-}
-
-bool hydnsd_session_kept(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_kept *out)
-{
-	const struct hydnsd_session *s = hydnsd_session_find(d, id);
-	uint32_t now = (uint32_t)hydnsd_now_ms();
-	bool found = false;
-
-	for (uint32_t i = 0; s && i < s->rings; i++) {
-		struct hydns_kept k;
-
-		if (!read_kept(&s->ring[i], key, &k) || (found && now - k.at_ms >= now - out->at_ms))
-			continue;
-		*out = k;
-		found = true;
-	}
-	return found;
-}
 
 /* -- one frame ------------------------------------------------------------------------------------------ */
-union frame {
-	struct hydns_frame head;
-	struct hydns_offer offer;
-	struct hydns_changed changed;
-	uint8_t octet[HYDNSD_OFFER_MAX];
-	uint64_t align;
-};
-
-enum taken { TAKEN_NONE, TAKEN_FRAME, TAKEN_BROKEN };
-
-/* The plugin may use again what has been acted upon, for nobody need read it again should hydnsd die now. The line that
- * says so is the plugin's too: it is written when there is news. */
-static void give_back(const struct hydnsd_begun *changes, struct hydnsd_ring *r)
-{
-	if (hydnsd_progress_advance(&r->progress, r->tail, changes))
-		__atomic_store_n(&r->shared->tail, r->progress.given, __ATOMIC_RELEASE);
-}
-
-/* Copies the next frame that is not padding; what was taken is given back with those after it, for the line that says
- * so is the plugin's too. */
-static enum taken take(struct hydnsd_ring *r, union frame *out)
-{
-	const uint8_t *data = (const uint8_t *)r->shared + HYDNS_RING_DATA;
-
-	for (;;) {
-		uint32_t ready, at = r->tail & (HYDNS_RING_BYTES - 1);
-		struct hydns_frame head;
-
-		if (r->head == r->tail)
-			r->head = __atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE);
-		ready = r->head - r->tail;
-		if (ready == 0)
-			return TAKEN_NONE;
-		if (ready > HYDNS_RING_BYTES || ready % 8 || at % 8)
-			return TAKEN_BROKEN;
-		memcpy(&head, data + at, sizeof(head));
-		if (head.len < sizeof(head) || head.len % 8 || head.len > ready ||
-		    head.len > HYDNS_RING_BYTES - at)
-			return TAKEN_BROKEN;
-		if (head.type != HYDNS_FRAME_PAD) {
-			if (head.len > sizeof(*out))
-				return TAKEN_BROKEN;
-			memcpy(out, data + at, head.len);
-			out->head = head; /* the plugin may have changed it since the check */
-		}
-		r->tail += head.len;
-		if (head.type != HYDNS_FRAME_PAD)
-			return TAKEN_FRAME;
-	}
-}
-
 static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_authority *a,
 					 uint32_t i, const struct hydnsd_answer *answer)
 {
@@ -339,7 +200,7 @@ static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c
 	return true;
 }
 
-static bool take_frame(struct hydnsd_session *s, const union frame *f, uint64_t now_ns)
+static bool take_frame(struct hydnsd_session *s, const union hydnsd_frame *f, uint64_t now_ns)
 {
 	struct hydnsd *d = s->daemon;
 
@@ -365,14 +226,14 @@ static bool choked(const struct hydnsd_session *s)
 /* Takes some frames; *taken of them. False: one is broken. */
 static bool take_frames(struct hydnsd_session *s, struct hydnsd_ring *r, uint64_t now_ns, uint32_t *taken)
 {
-	static union frame frame;      /* large; one thread */
+	static union hydnsd_frame frame; /* large; one thread */
 
 	for (*taken = 0; *taken < FRAMES_PER_TURN && !choked(s) && !s->dead; ++*taken) {
-		enum taken t = take(r, &frame);
+		enum hydnsd_taken t = hydnsd_ring_take(r, &frame);
 
-		if (t == TAKEN_NONE)
+		if (t == HYDNSD_TAKEN_NONE)
 			break;
-		if (t == TAKEN_BROKEN || !take_frame(s, &frame, now_ns))
+		if (t == HYDNSD_TAKEN_BROKEN || !take_frame(s, &frame, now_ns))
 			return false;
 	}
 	return true;
@@ -387,53 +248,13 @@ static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
 	admit_batch(s->daemon, (uint32_t)s->authority, now_ns);
 	if (s->dead)
 		return true;
-	give_back(&s->changes, r);
+	hydnsd_ring_give_back(r, &s->changes);
 	if (taken)
 		s->busy_ms = now_ns / HYDNSD_NS_PER_MS;
 	if (r->head - r->tail >= RUSH_OCTETS)
 		s->rush_until_ms = now_ns / HYDNSD_NS_PER_MS + RUSH_MS;
 	*more |= taken == FRAMES_PER_TURN || choked(s);
 	return whole;
-}
-
-static void set_need_wakeup(struct hydnsd_session *s, uint32_t need)
-{
-	for (uint32_t i = 0; i < s->rings; i++)
-		__atomic_store_n(&s->ring[i].shared->need_wakeup, need, __ATOMIC_RELAXED);
-	s->asleep = need;
-	/* Either the plugin sees the wish for a doorbell, or we see its frame. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-static void set_bar(struct hydnsd_session *s)
-{
-	uint32_t bar = hydnsd_rules_bar(s->daemon->rules);
-
-	for (uint32_t i = 0; i < s->rings; i++)
-		if (__atomic_load_n(&s->ring[i].shared->bar, __ATOMIC_RELAXED) != bar)
-			__atomic_store_n(&s->ring[i].shared->bar, bar, __ATOMIC_RELAXED);
-}
-
-static bool any_ready(const struct hydnsd_session *s)
-{
-	for (uint32_t i = 0; i < s->rings; i++)
-		if (__atomic_load_n(&s->ring[i].shared->head, __ATOMIC_ACQUIRE) != s->ring[i].tail)
-			return true;
-	return false;
-}
-
-void hydnsd_intake_wake(struct hydnsd_session *s)
-{
-	uint64_t count;
-
-	if (read(s->doorbell, &count, sizeof(count)) >= 0)
-		hydnsd_intake_stir(s);
-}
-
-void hydnsd_intake_stir(struct hydnsd_session *s)
-{
-	set_need_wakeup(s, 0);
-	s->busy_ms = hydnsd_now_ms();
 }
 
 /* Shorter than the loop can wait. */
@@ -452,9 +273,9 @@ static int turn_rings(struct hydnsd_session *s)
 
 	if (s->rings == 0)
 		return -1;
-	set_bar(s);
+	hydnsd_rings_set_bar(s);
 	for (uint32_t i = 0; i < s->rings; i++)
-		give_back(&s->changes, &s->ring[i]);
+		hydnsd_ring_give_back(&s->ring[i], &s->changes);
 	if (s->asleep)
 		return -1;
 	for (uint32_t i = 0; i < s->rings && !s->dead; i++)
@@ -473,10 +294,10 @@ static int turn_rings(struct hydnsd_session *s)
 	}
 	if (now_ms - s->busy_ms < LINGER_MS)
 		return POLL_MS;
-	set_need_wakeup(s, 1);
-	if (!any_ready(s))
+	hydnsd_rings_need_wakeup(s, 1);
+	if (!hydnsd_rings_any_ready(s))
 		return -1;
-	set_need_wakeup(s, 0);
+	hydnsd_rings_need_wakeup(s, 0);
 	return 0;
 }
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hydnsd/netdev/addresses.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/netdev/addresses.h"
 
 static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
@@ -75,22 +75,22 @@ static bool holds_place(const struct hydnsd *d, uint32_t k, const struct hydnsd_
 	return false;
 }
 
-/* Another resolver must not get at this one's clients by sharing its port (SO_REUSEPORT); but one whose process has
- * ended has none. The resolver that holds the place, or -1. */
-static int holder(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s)
-{
-	for (uint32_t k = 0; k < HYDNS_AUTHORITIES; k++)
-		if (k != i && holds_place(d, k, s) && !hydnsd_authority_gone(d, k))
-			return (int)k;
-	return -1;
-}
-
 static bool known(const struct hydnsd_authority *a, const struct hydnsd_socket *s)
 {
 	for (uint32_t n = 0; n < a->socket_count; n++)
 		if (memcmp(&a->sockets[n], s, sizeof(*s)) == 0)
 			return true;
 	return false;
+}
+
+int hydnsd_services_holder(const struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s)
+{
+	if (known(&d->authority[i], s))
+		return -1;
+	for (uint32_t k = 0; k < HYDNS_AUTHORITIES; k++)
+		if (k != i && holds_place(d, k, s))
+			return (int)k;
+	return -1;
 }
 
 static int add_socket(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room)
@@ -101,7 +101,8 @@ static int add_socket(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *
 
 	if (known(a, s))
 		return 0;
-	k = holder(d, i, s);
+	/* It must not get at another one's clients by sharing its port (SO_REUSEPORT). */
+	k = hydnsd_services_holder(d, i, s);
 	if (k >= 0) {
 		snprintf(why, room, "resolver %d has registered this address and port: let each resolver have "
 			 "its own", k);

@@ -12,6 +12,8 @@
 int hydnsd_services_start(struct hydnsd *d, char *why, size_t room);
 void hydnsd_services_stop(struct hydnsd *d);
 
+/* Another resolver that holds the place of a socket which resolver i tells of; -1: none does, or i has it already. */
+int hydnsd_services_holder(const struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s);
 /* Resolver i has a socket bound to this. 0, or a negative errno and a line in why. Takes effect at once if the resolver
  * is ready, else when it is. *news: refused, and not before for the same reason; or taken after having been refused. */
 int hydnsd_services_add(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room, bool *news);

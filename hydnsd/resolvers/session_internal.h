@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What session.c (messages) and intake.c (rings) share. */
+/* A session of a plugin: what hydnsd keeps of a connection, and how it speaks to it. For the files of this folder. */
 #ifndef HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 #define HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 
-#include "hydnsd/resolvers/progress.h"
+#include "hydnsd/resolvers/accounts.h"
 #include "hydnsd/resolvers/renewals.h"
+#include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session.h"
-
-struct hydnsd_ring {
-	struct hydns_ring *shared;     /* mapped; written by the plugin at any moment */
-	uint32_t tail;                 /* ours: what the plugin writes there is not read again */
-	uint32_t head;                 /* as last read */
-	struct hydnsd_progress progress;
-};
-
-/* A SETTLE under way (settle.c). */
-struct hydnsd_settle {
-	enum { HYDNSD_SETTLED, HYDNSD_SETTLE_RINGS, HYDNSD_SETTLE_RULES } waits;
-	uint32_t seq;                  /* of the message */
-	uint32_t head[HYDNS_THREADS_MAX]; /* the rings', when it came */
-};
+#include "hydnsd/resolvers/settle.h"
 
 struct hydnsd_session {
 	struct hydnsd *daemon;
@@ -50,26 +38,42 @@ struct hydnsd_session {
 	struct hydnsd_session *next;
 };
 
-/* session.c */
+struct hydnsd_listener {
+	struct hydnsd *daemon;
+	int fd;
+	char *path;
+	struct hydnsd_watch *watch;
+};
+
+struct hydnsd_sessions {
+	struct hydnsd_listener listener[HYDNSD_LIST_MAX];
+	uint32_t listeners;
+	struct hydnsd_session *first;
+	uint32_t count;
+	bool full;
+	bool exhausted;                /* no descriptor is left for the next one; until the next tick */
+	bool hold;                     /* others wait, for either reason */
+	uint64_t last_id;
+	struct hydnsd_accounts accounts;
+};
+
 struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id);
-void hydnsd_session_end(struct hydnsd_session *s, const char *why);
-/* False: it does not read its replies. */
+
+#define HYDNSD_FDS_OUT_MAX 2
+/* False, as of all replies: it does not read them. */
+bool hydnsd_session_send(struct hydnsd_session *s, uint32_t type, uint32_t seq, const void *payload, size_t len, const int *fd,
+			 unsigned fds);
 bool hydnsd_session_acknowledge(struct hydnsd_session *s, uint32_t seq);
+/* With a line in the log ... */
+bool hydnsd_session_refuse(struct hydnsd_session *s, uint32_t seq, const char *why);
+/* ... and without one. */
+bool hydnsd_session_send_refusal(struct hydnsd_session *s, uint32_t seq, const char *why);
+/* The line alone. */
+void hydnsd_session_complain(const struct hydnsd_session *s, const char *what, const char *why);
 
-/* settle.c */
-/* False: one is under way already. */
-bool hydnsd_settle_begin(struct hydnsd_session *s, uint32_t seq);
-void hydnsd_settle_turn(struct hydnsd_session *s);
-
-/* intake.c */
-/* Checks and maps a ring memfd (the descriptor stays the caller's) of a session that has begun these. */
-int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room);
-void hydnsd_ring_close(struct hydnsd_ring *r);
-/* As hydnsd_sessions_turn(), for one session. */
-int hydnsd_intake_turn(struct hydnsd_session *s);
-/* The doorbell rang. */
-void hydnsd_intake_wake(struct hydnsd_session *s);
-/* Rings are looked at until they have been empty for a while. */
-void hydnsd_intake_stir(struct hydnsd_session *s);
+/* The plugin is told why, if it did not end itself (NULL); its authority becomes an orphan. */
+void hydnsd_session_end(struct hydnsd_session *s, const char *why);
+/* The same, of the session with this number; unknown ones are ignored. */
+void hydnsd_session_drop(struct hydnsd *d, uint64_t id, const char *why);
 
 #endif

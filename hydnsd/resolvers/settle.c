@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/*
- * SETTLE: a plugin that has suspended rules, because data changed while no hydnsd was there, or while this one hung,
- * asks for the moment from which those that are left are right. Everything that its rings held when it asked has been
- * taken; then a withdrawal of what bears another epoch queues behind all withdrawals that the frames began, and with a
- * grace period after it no program holds any of these rules.
- */
+#include "hydnsd/resolvers/settle.h"
+
 #include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session_internal.h"
 
 bool hydnsd_settle_begin(struct hydnsd_session *s, uint32_t seq)
@@ -18,7 +15,7 @@ bool hydnsd_settle_begin(struct hydnsd_session *s, uint32_t seq)
 	t->seq = seq;
 	for (uint32_t i = 0; i < s->rings; i++)
 		t->head[i] = __atomic_load_n(&s->ring[i].shared->head, __ATOMIC_ACQUIRE);
-	hydnsd_intake_stir(s);
+	hydnsd_rings_stir(s);
 	return true;
 }
 

@@ -12,8 +12,6 @@
 
 #define SAME_EXPIRY_MS    1100         /* TTLs count whole seconds: one answer seen by two threads */
 #define PERCENT           100
-#define FIT_SHARE         32           /* of the rules: as many are kept off when the store is full ... */
-#define REFIT_SHARE       64           /* ... and let in again each sweep */
 
 static uint64_t ms(uint64_t ns)
 {
@@ -150,40 +148,6 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits)
 {
 	hydns_policy_set_min_hits(r->policy, min_hits);
-}
-
-void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity)
-{
-	r->capacity = r->fitting = capacity;
-	hydns_policy_set_capacity(r->policy, capacity);
-}
-
-/* Rules of large answers fill the store before its capacity is reached. It is lowered then, so that slots become free
- * ahead of newcomers, and the policy weighs these against the least rules and tells the plugins its bar, as it does at
- * capacity. */
-static void fit(struct hydnsd_rules *r)
-{
-	uint32_t count = hydns_store_count(r->store), less = count - count / FIT_SHARE;
-
-	if (less >= r->fitting || !hydns_store_crowded(r->store))
-		return;
-	r->fitting = less;
-	hydns_policy_set_capacity(r->policy, less);
-}
-
-void hydnsd_rules_refit(struct hydnsd_rules *r)
-{
-	uint32_t more = r->fitting + r->fitting / REFIT_SHARE + 1;
-
-	if (r->fitting >= r->capacity || hydns_store_crowded(r->store))
-		return;
-	r->fitting = more < r->capacity ? more : r->capacity;
-	hydns_policy_set_capacity(r->policy, r->fitting);
-}
-
-uint32_t hydnsd_rules_fitting(const struct hydnsd_rules *r)
-{
-	return r->fitting;
 }
 
 uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r)
@@ -437,7 +401,7 @@ static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd
 	case 0:
 		return HYDNSD_ACCEPTED;
 	case -ENOSPC:
-		fit(r);
+		hydnsd_rules_fit(r);
 		return free_a_slot(r, a, now_ns);
 	case -E2BIG:
 		return HYDNSD_REJECT_TOO_BIG;
@@ -461,24 +425,6 @@ uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hy
 	return put(r, &by, a, handle, now_ns, &next) ? 0 : next;
 }
 
-static uint32_t refresh_at(const struct hydns_rule *head, uint64_t signature, uint32_t percent, uint64_t rate)
-{
-	return hydns_policy_refresh_at(head->expire_ms, percent, HYDNS_REFRESH_MIN_MS, rate,
-				       signature ^ head->base_ns);
-}
-
-void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule)
-{
-	uint32_t at;
-
-	if (r->refresh_percent[ordinal] == HYDNSD_UNKNOWN)
-		return;
-	at = refresh_at(rule, r->signature[ordinal], r->refresh_percent[ordinal],
-			hydns_policy_rate(r->policy, ordinal));
-	if (at != rule->refresh_ms)
-		hydns_store_set_refresh(r->store, hydns_store_handle(r->store, ordinal), at);
-}
-
 static void set_key(const struct hydnsd_rules *r, uint32_t authority, struct hydnsd_answer *a)
 {
 	a->parts.head.authority = (uint8_t)authority;
@@ -500,6 +446,7 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 	struct hydns_sighted s;
 	enum hydnsd_rejection why;
 	uint32_t former;
+	uint64_t rate;
 
 	if (!a->parts.key || head->authority != by->authority)
 		set_key(r, by->authority, a);
@@ -513,9 +460,8 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 			return why;
 	}
 	s = sighted(a);
-	head->refresh_ms = refresh_at(head, a->signature, by->refresh_percent,
-				      hydns_policy_expect(r->policy, &s, former ? hydns_store_ordinal(r->store, former) :
-							  UINT32_MAX, ms(now_ns)));
+	rate = hydns_policy_expect(r->policy, &s, former ? hydns_store_ordinal(r->store, former) : UINT32_MAX, ms(now_ns));
+	head->refresh_ms = hydnsd_rules_refresh_at(head, a->signature, by->refresh_percent, rate);
 	why = publish(r, by, a, former, now_ns);
 	if (why)
 		return why;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What rules.c, hits.c and withdraw.c share. */
+/* What the files about struct hydnsd_rules share. */
 #ifndef HYDNSD_RULES_RULES_INTERNAL_H
 #define HYDNSD_RULES_RULES_INTERNAL_H
 
@@ -48,6 +48,18 @@ struct hydnsd_rules {
 	uint32_t bar;
 };
 
+/* capacity.c */
+/* Where a rule found no slot: fewer rules, if the store is full. */
+void hydnsd_rules_fit(struct hydnsd_rules *r);
+/* As many rules as fit, once more where they did not: at the end of a sweep. */
+void hydnsd_rules_refit(struct hydnsd_rules *r);
+
+/* refresh.c */
+/* For a rule's refresh_ms. percent: of its life, the resolver's wish; rate: its hits, as hydns_policy_rate() has them. */
+uint32_t hydnsd_rules_refresh_at(const struct hydns_rule *head, uint64_t signature, uint32_t percent, uint64_t rate);
+/* Sets it anew, by what is known of the rule's rate now. */
+void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule);
+
 /* hits.c */
 /* Goes on from what a former hydnsd has counted. After the rules were adopted. */
 void hydnsd_hits_take_over(struct hydnsd_rules *r);
@@ -65,10 +77,6 @@ void hydnsd_hits_discard(struct hydnsd_rules *r, uint32_t ordinal);
 /* The names that a rule depends on, and their signature; false: it is unreadable. */
 bool hydnsd_rules_owners(const struct hydnsd_rules *r, const struct hydns_rule *rule, struct hydnsd_owner_list *out,
 			 uint64_t *signature);
-/* When the rule lets queries through for refresh, by what is known of its rate now. */
-void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule);
-/* As many rules as fit, once more where they did not: at the end of a sweep. */
-void hydnsd_rules_refit(struct hydnsd_rules *r);
 /* Before remove(): if the rule is hot, why it leaves is kept. */
 void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_left why, uint64_t now_ns);
 void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);

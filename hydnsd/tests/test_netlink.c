@@ -25,7 +25,6 @@
 #include "hydnsd/netdev/netlink.h"
 #include "hydnsd/netdev/routes.h"
 #include "hydnsd/netdev/rpfilter.h"
-#include "hydnsd/resolvers/services.h"
 #include "hydnsd/netdev/sources.h"
 
 #define KERNEL   0                     /* who sends */
@@ -267,7 +266,7 @@ void hydnsd_watch_end(struct hydnsd_watch *w)
 	(void)w;
 }
 
-void hydnsd_services_sync(struct hydnsd *d)
+static void sync_services(struct hydnsd *d)
 {
 	(void)d;
 	synced++;
@@ -300,7 +299,7 @@ int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname
 	return 0;
 }
 
-bool hydnsd_authority_sources(struct hydnsd *daemon)
+static bool relist(struct hydnsd *daemon)
 {
 	(void)daemon;
 	relisted++;
@@ -336,7 +335,7 @@ static int learn(void)
 {
 	char why[256];
 
-	return hydnsd_addresses_start(&d, why, sizeof(why));
+	return hydnsd_addresses_start(&d, sync_services, why, sizeof(why));
 }
 
 static int forget(void **state)
@@ -924,7 +923,7 @@ static void routes_that_change_all_the_time(void **state)
 	(void)state;
 	d = (struct hydnsd){ .options = { .interface = { .count = 1, .item = { "lo" } } } };
 	all_that_sources_read();
-	assert_int_equal(hydnsd_sources_start(&d, why, sizeof(why)), 0);
+	assert_int_equal(hydnsd_sources_start(&d, relist, why, sizeof(why)), 0);
 	assert_true(client_is_let_in());
 	relisted = 0;
 	changing = true;

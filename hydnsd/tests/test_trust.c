@@ -4,6 +4,7 @@
  * daemon by hand. Each is refused with its cause, or ends its own session alone; what was right before stays.
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -419,6 +420,47 @@ static void who_leaves_takes_its_rules_along(void **state)
 	WAIT_FOR(rules() == 1);
 }
 
+static uint32_t register_socket(struct client *c, int udp)
+{
+	const struct hydns_msg head = { .type = HYDNS_MSG_SERVICE, .seq = ++c->seq };
+
+	assert_int_equal(hydns_channel_send(c->sock, &head, NULL, &udp, 1), 0);
+	return client_receive(c);
+}
+
+static int bound_to(struct sockaddr_in *a)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
+	socklen_t len = sizeof(*a);
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)a, len), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)a, &len), 0);
+	return fd;
+}
+
+/* Somebody else may hold the connection of a process that has ended. */
+static void who_has_ended_holds_no_place(void **state)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int first = bound_to(&a), second = bound_to(&a);
+	struct client c;
+	char octet;
+
+	(void)state;
+	open_with_a_rule(&c);
+	assert_int_equal(register_socket(&c, first), HYDNS_MSG_ACK);
+	assert_int_equal(register_socket(&bystander, second), HYDNS_MSG_REFUSED);
+	assert_non_null(strstr((const char *)bystander.in.payload, "has registered this address and port"));
+	hydns_pages_free(c.pages);
+	assert_int_equal(register_socket(&bystander, second), HYDNS_MSG_ACK);
+	WAIT_FOR(recv(c.sock, &octet, 1, MSG_DONTWAIT) == 0);
+	WAIT_FOR(rules() == 1);
+	close(c.sock);
+	close(first);
+	close(second);
+}
+
 /* -- the control socket ---------------------------------------------------------------------------------------------- */
 static void expect_error(const char *request, const char *text)
 {
@@ -488,7 +530,8 @@ int main(void)
 		TEST(a_wrong_hello_is_refused), TEST(wrong_messages_are_refused), TEST(wrong_lists_are_refused),
 		TEST(wrong_withdrawals_are_refused), TEST(a_length_that_is_not_the_message_s_ends_the_session),
 		TEST(nothing_counts_while_it_is_configured), TEST(offers_of_another_epoch_are_refused),
-		TEST(offers_older_than_the_page_are_refused), TEST(who_leaves_takes_its_rules_along), TEST(a_flush_of_two_things_is_none), TEST(a_flush_is_everybody_s),
+		TEST(offers_older_than_the_page_are_refused), TEST(who_leaves_takes_its_rules_along),
+		TEST(who_has_ended_holds_no_place), TEST(a_flush_of_two_things_is_none), TEST(a_flush_is_everybody_s),
 		TEST(an_endless_request_ends),
 	};
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A ring between its producer (plugin/offers/ring.c) and its consumer (hydnsd/resolvers/intake.c), in all orders. */
-#include "hydnsd/resolvers/intake.c"
-
+/* A ring between its producer (plugin/offers/ring.c) and its consumer (hydnsd/resolvers/ring.c, rings.c), in all orders. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "hydnsd/resolvers/session_internal.h"
 #include "plugin/internal.h"
 #include "test-harness/model/model.h"
 
@@ -56,19 +56,19 @@ static void produce(uint8_t number)
 
 static void consume(uint32_t *next)
 {
-	static union frame f;
+	static union hydnsd_frame f;
 
-	switch (take(&consumer, &f)) {
-	case TAKEN_NONE:
+	switch (hydnsd_ring_take(&consumer, &f)) {
+	case HYDNSD_TAKEN_NONE:
 		return;
-	case TAKEN_BROKEN:
+	case HYDNSD_TAKEN_BROKEN:
 		model_require(false, "a frame is broken");
 		return;
-	case TAKEN_FRAME:
+	case HYDNSD_TAKEN_FRAME:
 		for (unsigned i = sizeof(f.head); i < LEN; i++)
 			model_require(f.octet[i] == (uint8_t)*next, "a frame with other octets than were written");
 		++*next;
-		give_back(&session.changes, &consumer);
+		hydnsd_ring_give_back(&consumer, &session.changes);
 	}
 }
 
@@ -128,8 +128,8 @@ static void produce_and_ring(void)
 
 static void fall_asleep(void)
 {
-	set_need_wakeup(&session, 1);
-	sleeps = !any_ready(&session);
+	hydnsd_rings_need_wakeup(&session, 1);
+	sleeps = !hydnsd_rings_any_ready(&session);
 }
 
 static void somebody_woke(bool half)

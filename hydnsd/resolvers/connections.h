@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Connections of resolver plugins, from the socket they come by to their end (include/hydns/abi.h has the messages). */
+#ifndef HYDNSD_RESOLVERS_CONNECTIONS_H
+#define HYDNSD_RESOLVERS_CONNECTIONS_H
+
+#include "hydnsd/daemon/daemon.h"
+
+/* Listens on every plugin socket. 0, or a negative errno and a line in why. */
+int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room);
+/* Each resolver is told its counts: all of them, if the program answers no more. */
+void hydnsd_sessions_stop(struct hydnsd *d);
+/* Takes a bounded number of frames out of every ring; returns how long the loop may sleep, in ms: 0
+ * there is more, 1 offers were flowing a moment ago, -1 every plugin will ring the doorbell. */
+int hydnsd_sessions_turn(struct hydnsd *d);
+
+#endif

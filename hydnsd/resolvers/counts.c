@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/resolvers/counts.h"
+
+#include <string.h>
+
+#include "hydnsd/rules/rules.h"
+
+void hydnsd_authority_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_authority_count *now,
+			  const struct hydns_authority_count *base, struct hydns_counts *out)
+{
+	memset(out, 0, sizeof(*out));
+	hydnsd_rules_counts(r, i, out);
+	out->answered = now->answered - base->answered;
+	out->ipv6 = now->ipv6 - base->ipv6;
+	out->edns = now->edns - base->edns;
+	out->ad = now->ad - base->ad;
+	out->octets = now->octets - base->octets;
+	out->cookie_valid = now->cookie_valid - base->cookie_valid;
+	out->cookie_client = now->cookie_client - base->cookie_client;
+	out->cookie_invalid = now->cookie_invalid - base->cookie_invalid;
+}

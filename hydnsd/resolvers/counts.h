@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What has been answered in the kernel for a resolver. */
+#ifndef HYDNSD_RESOLVERS_COUNTS_H
+#define HYDNSD_RESOLVERS_COUNTS_H
+
+#include <stdint.h>
+#include "hydns/abi.h"
+
+struct hydnsd_rules;
+
+/* Answers since the resolver's page was made: of rules that have been swept, and of the program's counters now and when the
+ * page was made. */
+void hydnsd_authority_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_authority_count *now,
+			  const struct hydns_authority_count *base, struct hydns_counts *out);
+
+#endif

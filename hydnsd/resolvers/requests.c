@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/resolvers/requests.h"
+
+#include <string.h>
+
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/daemon/log.h"
+#include "hydnsd/resolvers/cookies.h"
+#include "hydnsd/resolvers/hello.h"
+#include "hydnsd/resolvers/hold.h"
+#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/rings.h"
+#include "hydnsd/resolvers/services.h"
+#include "hydnsd/resolvers/session_internal.h"
+#include "hydnsd/resolvers/settle.h"
+
+/* -- configuration ------------------------------------------------------------------------------------- */
+/* Resolvers whose processes have ended hold no place. */
+static void release_ended(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *socket)
+{
+	int k;
+
+	while ((k = hydnsd_services_holder(d, i, socket)) >= 0 && hydnsd_authority_ended(d, (uint32_t)k)) {
+		hydnsd_session_drop(d, d->authority[k].session, NULL); /* and so it is released, if it has one */
+		if (d->authority[k].state != HYDNSD_AUTHORITY_CLOSING)
+			hydnsd_authority_release(d, (uint32_t)k, "its process has ended");
+	}
+}
+
+static bool on_service(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	uint32_t i = (uint32_t)s->authority;
+	char why[HYDNS_WHY];
+	bool news;
+	int rc;
+
+	if (!m->delivery)
+		return hydnsd_session_refuse(s, m->head.seq, "a SERVICE without exactly one socket");
+	rc = m->delivery->rc;
+	if (rc) {
+		memcpy(why, m->delivery->why, sizeof(why));
+		news = hydnsd_services_refused(s->daemon, i, &m->delivery->socket, why);
+	} else {
+		release_ended(s->daemon, i, &m->delivery->socket);
+		rc = hydnsd_services_add(s->daemon, i, &m->delivery->socket, why, sizeof(why), &news);
+	}
+	if (rc) {
+		/* The plugin tries again and again: one line is enough. */
+		if (news)
+			hydnsd_session_complain(s, "refused a listening address", why);
+		return hydnsd_session_send_refusal(s, m->head.seq, why);
+	}
+	if (news)
+		hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %d has a listening address that was refused before", s->authority);
+	return hydnsd_session_acknowledge(s, m->head.seq);
+}
+
+static bool on_acl(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	const struct hydns_acl_list *l = (const struct hydns_acl_list *)m->payload;
+	char why[HYDNS_WHY];
+
+	if (m->head.len < sizeof(*l) || l->count > HYDNSD_PAYLOAD_MAX / sizeof(l->entry[0]) ||
+	    m->head.len != sizeof(*l) + l->count * sizeof(l->entry[0]))
+		return hydnsd_session_refuse(s, m->head.seq, "an ACL whose count does not fit its length");
+	if (hydnsd_authority_add_acl(s->daemon, (uint32_t)s->authority, l->entry, l->count, why,
+				     sizeof(why)))
+		return hydnsd_session_refuse(s, m->head.seq, why);
+	return hydnsd_session_acknowledge(s, m->head.seq);
+}
+
+static void cookies_done(struct hydnsd *d, uint64_t client, uint32_t seq, int error)
+{
+	struct hydnsd_session *s = hydnsd_session_find(d, client);
+
+	if (s)
+		hydnsd_hold_end_pending(s, error ? hydnsd_session_refuse(s, seq, "the cookie secrets could not be written") :
+					   hydnsd_session_acknowledge(s, seq));
+}
+
+static bool on_cookies(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	const struct hydns_cookies *c = (const struct hydns_cookies *)m->payload;
+	const char *fault = NULL;
+
+	if (m->head.len != sizeof(*c))
+		fault = "COOKIES of another length: install hydnsd and the plugin from one release";
+	else if (!c->set || c->count > HYDNS_COOKIE_SECRETS)
+		fault = "COOKIES without a number, or with too many secrets";
+	if (fault)
+		return hydnsd_session_refuse(s, m->head.seq, fault);
+	hydnsd_hold_add_pending(s);    /* before, for it may be done at once */
+	if (!hydnsd_cookies_set(s->daemon, (uint32_t)s->authority, c, cookies_done, s->id, m->head.seq))
+		return true;
+	s->pending--;
+	return hydnsd_session_refuse(s, m->head.seq, "the cookie secrets could not be written");
+}
+
+static bool on_note(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	const struct hydns_note *n = (const struct hydns_note *)m->payload;
+	int rc;
+
+	if (m->head.len < sizeof(*n) || n->kind >= HYDNS_NOTES)
+		return hydnsd_session_refuse(s, m->head.seq, "a note of unknown kind: install hydnsd and the plugin from "
+					     "one release");
+	rc = hydnsd_authority_add_note(s->daemon, (uint32_t)s->authority, n, m->head.len - sizeof(*n));
+	return rc ? hydnsd_session_refuse(s, m->head.seq, "too many notes") : hydnsd_session_acknowledge(s, m->head.seq);
+}
+
+static bool on_ready(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	char why[HYDNS_WHY];
+
+	if (s->daemon->authority[s->authority].state != HYDNSD_AUTHORITY_CONFIGURING)
+		return hydnsd_session_refuse(s, m->head.seq, "READY without a configuration: say RESET before it");
+	if (hydnsd_authority_ready(s->daemon, (uint32_t)s->authority, why, sizeof(why)))
+		return hydnsd_session_refuse(s, m->head.seq, why);
+	return hydnsd_session_acknowledge(s, m->head.seq);
+}
+
+/* -- service ------------------------------------------------------------------------------------------- */
+static void withdrawn(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t rules)
+{
+	struct hydnsd_session *s = hydnsd_session_find(d, client);
+
+	(void)rules;
+	if (s)
+		hydnsd_hold_end_pending(s, hydnsd_session_acknowledge(s, seq));
+}
+
+static const char *withdraw_fault(const struct hydnsd_request *m)
+{
+	const struct hydns_withdraw *w = (const struct hydns_withdraw *)m->payload;
+
+	if (m->head.len != sizeof(*w))
+		return "a WITHDRAW of another length";
+	if (w->scope != HYDNS_SCOPE_NAME && w->scope != HYDNS_SCOPE_SUBTREE && w->scope != HYDNS_SCOPE_ALL)
+		return "a WITHDRAW of unknown scope";
+	if (w->scope != HYDNS_SCOPE_ALL && !hydnsd_name_valid(w->name, w->name_len))
+		return "a WITHDRAW whose name is malformed or not in lower case";
+	return NULL;
+}
+
+static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	const struct hydns_withdraw *w = (const struct hydns_withdraw *)m->payload;
+	struct hydnsd_authority *a = &s->daemon->authority[s->authority];
+	const struct hydnsd_job_end end = {
+		.done = withdrawn, .client = s->id, .tag = m->head.seq, .grace = true,
+	};
+	struct hydnsd_withdrawal job = { .authority = (uint32_t)s->authority };
+	const char *fault = withdraw_fault(m);
+
+	if (fault)
+		return hydnsd_session_refuse(s, m->head.seq, fault);
+	if (w->generation > a->min_generation)
+		a->min_generation = w->generation;
+	job.scope = w->scope;
+	if (w->scope != HYDNS_SCOPE_ALL) {
+		job.name_len = (uint8_t)w->name_len;
+		memcpy(job.name, w->name, w->name_len);
+	}
+	if (hydnsd_jobs_withdraw(s->daemon, &job, &end))
+		return hydnsd_session_refuse(s, m->head.seq, "out of memory");
+	hydnsd_hold_add_pending(s);    /* it ends after a grace period at the earliest */
+	return true;
+}
+
+static bool on_settle(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	return hydnsd_settle_begin(s, m->head.seq) ? true :
+	       hydnsd_session_refuse(s, m->head.seq, "a SETTLE before the last is done");
+}
+
+static bool on_stats(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	struct hydns_counts counts;
+
+	hydnsd_authority_counts(s->daemon, (uint32_t)s->authority, &counts);
+	return hydnsd_session_send(s, HYDNS_MSG_COUNTS, m->head.seq, &counts, sizeof(counts), NULL, 0);
+}
+
+static bool on_bye(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	uint32_t i = (uint32_t)s->authority;
+	bool sent = hydnsd_session_acknowledge(s, m->head.seq);
+
+	s->authority = -1;
+	s->since_ms = hydnsd_now_ms();  /* the next HELLO has as long as the first */
+	hydnsd_rings_close(s);
+	hydnsd_authority_release(s->daemon, i, "it said goodbye");
+	return sent;
+}
+
+bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	static bool (*const handlers[])(struct hydnsd_session *, const struct hydnsd_request *) = {
+		[HYDNS_MSG_HELLO] = hydnsd_hello, [HYDNS_MSG_SERVICE] = on_service,
+		[HYDNS_MSG_ACL] = on_acl, [HYDNS_MSG_RESET] = hydnsd_hello_reset, [HYDNS_MSG_READY] = on_ready,
+		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
+		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
+		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_SETTLE] = on_settle,
+	};
+	uint32_t type = m->head.type;
+
+	if (type >= sizeof(handlers) / sizeof(handlers[0]) || !handlers[type])
+		return hydnsd_session_refuse(s, m->head.seq, "a message of unknown type: install hydnsd and the plugin from "
+					     "one release");
+	if (type != HYDNS_MSG_HELLO && s->authority < 0)
+		return hydnsd_session_refuse(s, m->head.seq, "the first message must be HELLO");
+	if (m->delivery && m->delivery->rc && type != HYDNS_MSG_SERVICE)
+		return hydnsd_session_refuse(s, m->head.seq, m->delivery->why);
+	return handlers[type](s, m);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/resolvers/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define RING_MAP        HYDNS_RING_SIZE
+
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room)
+{
+	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct hydns_ring *shared;
+	struct stat st;
+
+	if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) || st.st_size != RING_MAP) {
+		snprintf(why, room, "a ring is not a sealed memfd of %d octets: use a plugin of this "
+			 "hydnsd's version", (int)RING_MAP);
+		return -EINVAL;
+	}
+	shared = mmap(NULL, RING_MAP, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shared == MAP_FAILED) {
+		int rc = -errno;
+
+		snprintf(why, room, "cannot map a ring: %s", strerror(-rc));
+		return rc;
+	}
+	r->shared = shared;
+	/* What a former hydnsd has not acted upon is still there. */
+	r->head = r->tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED);
+	hydnsd_progress_start(&r->progress, r->tail, changes);
+	return 0;
+}
+
+void hydnsd_ring_close(struct hydnsd_ring *r)
+{
+	if (r->shared)
+		munmap(r->shared, RING_MAP);
+	r->shared = NULL;
+}
+
+/* -- frames -------------------------------------------------------------------------------------------- */
+/* The plugin may use again what has been acted upon, for nobody need read it again should hydnsd die now. The line that
+ * says so is the plugin's too: it is written when there is news. */
+void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *changes)
+{
+	if (hydnsd_progress_advance(&r->progress, r->tail, changes))
+		__atomic_store_n(&r->shared->tail, r->progress.given, __ATOMIC_RELEASE);
+}
+
+/* Copies the next frame that is not padding; what was taken is given back with those after it, for the line that says
+ * so is the plugin's too. */
+enum hydnsd_taken hydnsd_ring_take(struct hydnsd_ring *r, union hydnsd_frame *out)
+{
+	const uint8_t *data = (const uint8_t *)r->shared + HYDNS_RING_DATA;
+
+	for (;;) {
+		uint32_t ready, at = r->tail & (HYDNS_RING_BYTES - 1);
+		struct hydns_frame head;
+
+		if (r->head == r->tail)
+			r->head = __atomic_load_n(&r->shared->head, __ATOMIC_ACQUIRE);
+		ready = r->head - r->tail;
+		if (ready == 0)
+			return HYDNSD_TAKEN_NONE;
+		if (ready > HYDNS_RING_BYTES || ready % 8 || at % 8)
+			return HYDNSD_TAKEN_BROKEN;
+		memcpy(&head, data + at, sizeof(head));
+		if (head.len < sizeof(head) || head.len % 8 || head.len > ready ||
+		    head.len > HYDNS_RING_BYTES - at)
+			return HYDNSD_TAKEN_BROKEN;
+		if (head.type != HYDNS_FRAME_PAD) {
+			if (head.len > sizeof(*out))
+				return HYDNSD_TAKEN_BROKEN;
+			memcpy(out, data + at, head.len);
+			out->head = head; /* the plugin may have changed it since the check */
+		}
+		r->tail += head.len;
+		if (head.type != HYDNS_FRAME_PAD)
+			return HYDNSD_TAKEN_FRAME;
+	}
+}
+
+/* -- what the plugin says of itself --------------------------------------------------------------------- */
+void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out)
+{
+	const struct hydns_ring *ring = r->shared;
+
+	out->queries += __atomic_load_n(&ring->queries, __ATOMIC_RELAXED);
+	out->offered += __atomic_load_n(&ring->offered, __ATOMIC_RELAXED);
+	out->dropped += __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
+}
+
+/* The plugin may be writing there: only what has the same key before and after counts. */
+bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_kept *out)
+{
+	const struct hydns_kept *table = (const struct hydns_kept *)((const uint8_t *)r->shared + HYDNS_RING_DATA +
+								      HYDNS_RING_BYTES);
+	const struct hydns_kept *k = &table[HYDNS_KEPT_PLACE(key)];
+
+	out->key = __atomic_load_n(&k->key, __ATOMIC_ACQUIRE);
+	out->at_ms = __atomic_load_n(&k->at_ms, __ATOMIC_RELAXED);
+	out->what = __atomic_load_n(&k->what, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return key && out->key == key && __atomic_load_n(&k->key, __ATOMIC_RELAXED) == key;
+}

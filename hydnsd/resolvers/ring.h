@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * One ring of a plugin (struct hydns_ring). The plugin may write anything to it at any moment, so a frame is copied out
+ * before it is looked at, and the tail is kept here.
+ */
+#ifndef HYDNSD_RESOLVERS_RING_H
+#define HYDNSD_RESOLVERS_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "hydnsd/resolvers/progress.h"
+#include "hydnsd/rules/offer.h"
+
+struct hydnsd_ring {
+	struct hydns_ring *shared;     /* mapped; written by the plugin at any moment */
+	uint32_t tail;                 /* ours: what the plugin writes there is not read again */
+	uint32_t head;                 /* as last read */
+	struct hydnsd_progress progress;
+};
+
+/* Checks and maps a ring memfd (the descriptor stays the caller's) of a session that has begun these. */
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room);
+void hydnsd_ring_close(struct hydnsd_ring *r);
+
+union hydnsd_frame {
+	struct hydns_frame head;
+	struct hydns_offer offer;
+	struct hydns_changed changed;
+	uint8_t octet[HYDNSD_OFFER_MAX];
+	uint64_t align;
+};
+
+enum hydnsd_taken { HYDNSD_TAKEN_NONE, HYDNSD_TAKEN_FRAME, HYDNSD_TAKEN_BROKEN };
+
+/* Copies the next frame that is not padding. */
+enum hydnsd_taken hydnsd_ring_take(struct hydnsd_ring *r, union hydnsd_frame *out);
+/* The plugin may use again what has been taken, as far as it has been acted upon. */
+void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *changes);
+
+/* What the plugin has counted. It can write anything there: to be shown, not to be relied on. */
+struct hydnsd_ring_counts {
+	uint64_t queries, offered, dropped;
+};
+/* Adds this ring's. */
+void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out);
+/* Why the plugin last kept the answer to a question (abi.h) from the kernel; false: it has not said. As hostile as the
+ * counts. */
+bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_kept *out);
+
+#endif

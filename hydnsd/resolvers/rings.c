@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/resolvers/rings.h"
+
+#include <unistd.h>
+
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/resolvers/session_internal.h"
+
+int hydnsd_rings_open(struct hydnsd_session *s, const int *fd, uint32_t count, char *why, size_t room)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		int rc = hydnsd_ring_open(&s->ring[i], fd[i], &s->changes, why, room);
+
+		if (rc) {
+			hydnsd_rings_close(s);
+			return rc;
+		}
+		s->rings = i + 1;
+	}
+	return 0;
+}
+
+void hydnsd_rings_close(struct hydnsd_session *s)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		hydnsd_ring_close(&s->ring[i]);
+	s->rings = 0;
+}
+
+/* -- looking at them ------------------------------------------------------------------------------------- */
+void hydnsd_rings_need_wakeup(struct hydnsd_session *s, uint32_t need)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		__atomic_store_n(&s->ring[i].shared->need_wakeup, need, __ATOMIC_RELAXED);
+	s->asleep = need;
+	/* Either the plugin sees the wish for a doorbell, or we see its frame. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+bool hydnsd_rings_any_ready(const struct hydnsd_session *s)
+{
+	for (uint32_t i = 0; i < s->rings; i++)
+		if (__atomic_load_n(&s->ring[i].shared->head, __ATOMIC_ACQUIRE) != s->ring[i].tail)
+			return true;
+	return false;
+}
+
+void hydnsd_rings_stir(struct hydnsd_session *s)
+{
+	hydnsd_rings_need_wakeup(s, 0);
+	s->busy_ms = hydnsd_now_ms();
+}
+
+void hydnsd_rings_wake(struct hydnsd_session *s)
+{
+	uint64_t count;
+
+	if (read(s->doorbell, &count, sizeof(count)) >= 0)
+		hydnsd_rings_stir(s);
+}
+
+void hydnsd_rings_set_bar(struct hydnsd_session *s)
+{
+	uint32_t bar = hydnsd_rules_bar(s->daemon->rules);
+
+	for (uint32_t i = 0; i < s->rings; i++)
+		if (__atomic_load_n(&s->ring[i].shared->bar, __ATOMIC_RELAXED) != bar)
+			__atomic_store_n(&s->ring[i].shared->bar, bar, __ATOMIC_RELAXED);
+}
+
+/* -- what the plugin says of itself --------------------------------------------------------------------- */
+void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_counts *out)
+{
+	*out = (struct hydnsd_ring_counts){ 0 };
+	for (uint32_t i = 0; i < s->rings; i++)
+		hydnsd_ring_count(&s->ring[i], out);
+}
+
+bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_kept *out)
+{
+	uint32_t now = (uint32_t)hydnsd_now_ms();
+	bool found = false;
+
+	for (uint32_t i = 0; i < s->rings; i++) {
+		struct hydns_kept k;
+
+		if (!hydnsd_ring_kept(&s->ring[i], key, &k) || (found && now - k.at_ms >= now - out->at_ms))
+			continue;
+		*out = k;
+		found = true;
+	}
+	return found;
+}

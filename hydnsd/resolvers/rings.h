@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* All rings of a session: opened together; looked at until they have been empty for a while, and then when the doorbell
+ * rings. */
+#ifndef HYDNSD_RESOLVERS_RINGS_H
+#define HYDNSD_RESOLVERS_RINGS_H
+
+#include "hydnsd/resolvers/ring.h"
+
+struct hydnsd_session;
+
+/* All or none; the descriptors stay the caller's. 0, or a negative errno and a line in why. */
+int hydnsd_rings_open(struct hydnsd_session *s, const int *fd, uint32_t count, char *why, size_t room);
+void hydnsd_rings_close(struct hydnsd_session *s);
+
+/* Whether the plugin is to ring the doorbell at its next frame. */
+void hydnsd_rings_need_wakeup(struct hydnsd_session *s, uint32_t need);
+/* A frame waits. */
+bool hydnsd_rings_any_ready(const struct hydnsd_session *s);
+/* Rings are looked at until they have been empty for a while. */
+void hydnsd_rings_stir(struct hydnsd_session *s);
+/* The doorbell rang. */
+void hydnsd_rings_wake(struct hydnsd_session *s);
+/* Tells the plugin what an answer must promise to become a rule. */
+void hydnsd_rings_set_bar(struct hydnsd_session *s);
+
+/* As hydnsd_ring_count() and hydnsd_ring_kept(), of all rings: the last that was kept. */
+void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_counts *out);
+bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_kept *out);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * How many rules there may be: as set, or as many as there are octets for. Rules of large answers fill the store before its
+ * capacity is reached. It is lowered then, so that slots become free ahead of newcomers, and the policy weighs these against
+ * the least rules and tells the plugins its bar, as it does at capacity.
+ */
+#include "hydnsd/rules/rules_internal.h"
+
+#define FIT_SHARE         32           /* of the rules: as many are kept off when the store is full ... */
+#define REFIT_SHARE       64           /* ... and let in again each sweep */
+
+void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity)
+{
+	r->capacity = r->fitting = capacity;
+	hydns_policy_set_capacity(r->policy, capacity);
+}
+
+void hydnsd_rules_fit(struct hydnsd_rules *r)
+{
+	uint32_t count = hydns_store_count(r->store), less = count - count / FIT_SHARE;
+
+	if (less >= r->fitting || !hydns_store_crowded(r->store))
+		return;
+	r->fitting = less;
+	hydns_policy_set_capacity(r->policy, less);
+}
+
+void hydnsd_rules_refit(struct hydnsd_rules *r)
+{
+	uint32_t more = r->fitting + r->fitting / REFIT_SHARE + 1;
+
+	if (r->fitting >= r->capacity || hydns_store_crowded(r->store))
+		return;
+	r->fitting = more < r->capacity ? more : r->capacity;
+	hydns_policy_set_capacity(r->policy, r->fitting);
+}
+
+uint32_t hydnsd_rules_fitting(const struct hydnsd_rules *r)
+{
+	return r->fitting;
+}
