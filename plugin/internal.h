@@ -84,16 +84,4 @@ struct hydns_plugin {
 	struct hydns_notes notes;
 };
 
-/* Every rule is dead when it returns, but for programs that run at this moment. */
-void hydns_plugin_kill_rules(struct hydns_plugin *p);
-/* As kill, until the link thread has had hydnsd act upon what waits for it; then those that are left count again. */
-void hydns_plugin_suspend_rules(struct hydns_plugin *p);
-/* The same for the rules that depend on this name (lower case, well-formed) alone. */
-void hydns_plugin_touch(struct hydns_plugin *p, const uint8_t *name, size_t len);
-/* After the rules were killed for good: no kernel answer is sent any more when it returns. Waits for a grace period unless
- * one has passed since. */
-void hydns_plugin_settle(struct hydns_plugin *p);
-/* hydnsd is away, and all rules are dead. */
-bool hydns_plugin_dead(struct hydns_plugin *p);
-
 #endif
