@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "plugin/internal.h"
+#include "plugin/log.h"
 
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000

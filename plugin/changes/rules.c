@@ -2,6 +2,7 @@
 /* What ends rules without hydnsd, by the page: kills them, or suspends all or those of a name until hydnsd has caught up. */
 #include "hydns/hash.h"
 #include "plugin/internal.h"
+#include "plugin/log.h"
 
 static bool absent(uint32_t interval)
 {

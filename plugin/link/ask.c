@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* What any thread has the link thread tell hydnsd or ask it for: notes, cookie secrets, counts. */
 #include "plugin/internal.h"
+#include "plugin/log.h"
 
 void hydns_plugin_set_notes(struct hydns_plugin *p, enum hydns_note_kind kind, const char *const *text, size_t n)
 {

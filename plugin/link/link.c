@@ -15,7 +15,9 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "plugin/clock.h"
 #include "plugin/internal.h"
+#include "plugin/log.h"
 
 #define REPLY_TIMEOUT_MS    5000U      /* hydnsd fills whole ACL maps before it answers */
 #define BYE_TIMEOUT_MS      200U
