@@ -11,7 +11,6 @@
 struct cache;
 
 struct cache_kind {
-	const char *name, *title;
 	/* ids: objects are 0..ids-1. NULL without memory. */
 	struct cache *(*open)(uint32_t capacity, uint32_t ids);
 	void (*close)(struct cache *c);
@@ -31,6 +30,10 @@ struct cache_base {
 	void *arg;
 };
 
-extern const struct cache_kind cache_lru, cache_lfu, cache_wtinylfu, cache_s3fifo, cache_sieve;
+#define CONTENDER(name)
+#define CACHED(name, title) extern const struct cache_kind cache_##name;
+#include "hydns-sim/contenders.def"
+#undef CONTENDER
+#undef CACHED
 
 #endif

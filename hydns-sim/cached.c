@@ -138,6 +138,7 @@ const struct contender_kind contender_topn = {
 	.answered = cached_answered, .stats = cached_stats,
 };
 
+#define CONTENDER(which)
 #define CACHED(which, text)                                                                              \
 	static struct contender *which##_open(const struct sim_trace *t, uint32_t capacity)              \
 	{                                                                                                \
@@ -147,9 +148,5 @@ const struct contender_kind contender_topn = {
 		.name = #which, .title = text, .online = true, .open = which##_open,                     \
 		.close = cached_close, .query = cached_query, .answered = cached_answered,               \
 		.stats = cached_stats,                                                                   \
-	}
-CACHED(lru, "LRU");
-CACHED(lfu, "LFU");
-CACHED(wtinylfu, "W-TinyLFU");
-CACHED(s3fifo, "S3-FIFO");
-CACHED(sieve, "SIEVE");
+	};
+#include "hydns-sim/contenders.def"

@@ -3,12 +3,17 @@
 
 #include <string.h>
 
-extern const struct contender_kind contender_hydns, contender_clairvoyant, contender_optimum, contender_topn,
-	contender_rates, contender_lru, contender_lfu, contender_wtinylfu, contender_s3fifo, contender_sieve;
+#define CONTENDER(name) extern const struct contender_kind contender_##name;
+#define CACHED(name, title) CONTENDER(name)
+#include "hydns-sim/contenders.def"
+#undef CONTENDER
 
 const struct contender_kind *const sim_contenders[] = {
-	&contender_hydns, &contender_optimum, &contender_clairvoyant, &contender_rates, &contender_topn,
-	&contender_wtinylfu, &contender_s3fifo, &contender_sieve, &contender_lru, &contender_lfu, NULL,
+#define CONTENDER(name) &contender_##name,
+#include "hydns-sim/contenders.def"
+#undef CONTENDER
+#undef CACHED
+	NULL,
 };
 
 const struct contender_kind *sim_contender(const char *name)

@@ -132,6 +132,6 @@ static void lfu_insert(struct cache *c, uint32_t id)
 }
 
 const struct cache_kind cache_lfu = {
-	"lfu", "LFU", lfu_open, lfu_close, lfu_access, lfu_insert, lfu_remove,
+	lfu_open, lfu_close, lfu_access, lfu_insert, lfu_remove,
 	2 * sizeof(struct queue_links) + sizeof(struct level) + 4,
 };

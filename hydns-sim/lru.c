@@ -58,6 +58,6 @@ static void lru_insert(struct cache *c, uint32_t id)
 }
 
 const struct cache_kind cache_lru = {
-	"lru", "LRU", lru_open, lru_close, lru_access, lru_insert, lru_remove,
+	lru_open, lru_close, lru_access, lru_insert, lru_remove,
 	sizeof(struct queue_links),
 };

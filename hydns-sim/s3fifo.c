@@ -126,6 +126,6 @@ static void s3fifo_insert(struct cache *c, uint32_t id)
 }
 
 const struct cache_kind cache_s3fifo = {
-	"s3fifo", "S3-FIFO", s3fifo_open, s3fifo_close, s3fifo_access, s3fifo_insert, s3fifo_remove,
+	s3fifo_open, s3fifo_close, s3fifo_access, s3fifo_insert, s3fifo_remove,
 	2 * sizeof(struct queue_links) + 2,
 };

@@ -77,6 +77,6 @@ static void sieve_insert(struct cache *c, uint32_t id)
 }
 
 const struct cache_kind cache_sieve = {
-	"sieve", "SIEVE", sieve_open, sieve_close, sieve_access, sieve_insert, sieve_remove,
+	sieve_open, sieve_close, sieve_access, sieve_insert, sieve_remove,
 	sizeof(struct queue_links) + 1,
 };

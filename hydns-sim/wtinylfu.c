@@ -200,6 +200,6 @@ static void wtinylfu_insert(struct cache *c, uint32_t id)
 }
 
 const struct cache_kind cache_wtinylfu = {
-	"wtinylfu", "W-TinyLFU", wtinylfu_open, wtinylfu_close, wtinylfu_access, wtinylfu_insert, wtinylfu_remove,
+	wtinylfu_open, wtinylfu_close, wtinylfu_access, wtinylfu_insert, wtinylfu_remove,
 	sizeof(struct queue_links) + 1 + ROW_FACTOR * (ROWS / 2 + DOOR_FACTOR / 8),
 };

@@ -53,7 +53,7 @@ def run(argv, log, mend, **more):
 
 # --- what is pinned -----------------------------------------------------------------------------------
 class Base:
-    """A folder named after a version: BASE, series and patches. product: how people call it."""
+    """A folder named after a line of releases: BASE, series and patches. product: how people call it."""
 
     def __init__(self, product, folder):
         self.product = product

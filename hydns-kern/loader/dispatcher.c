@@ -100,8 +100,8 @@ static int undo_lone_attachment(const char *ifname, int ifindex, char why[HYDNS_
 
 static int copy_attach(struct hydns_bpf *copy, const char *ifname, int ifindex, char why[HYDNS_WHY])
 {
-	struct xdp_program *p = xdp_program__from_bpf_obj(copy->obj,
-			bpf_program__section_name(copy->progs.hydns_xdp));
+	DECLARE_LIBXDP_OPTS(xdp_program_opts, opts, .obj = copy->obj, .prog_name = HYDNS_PROGRAM);
+	struct xdp_program *p = xdp_program__create(&opts);
 	char text[128];
 	int err = (int)libxdp_get_error(p);
 

@@ -6,8 +6,8 @@
 
 /*
  * Octets of slots for each rule of the capacity, and rules beyond it: replaced ones wait out their grace period.
- * doc/performance.md says what rules of real resolvers take ("Memory of a rule"); where they take more on average, fewer
- * than the capacity fit.
+ * doc/notebook/rules.md says what rules of real resolvers take ("Memory of a rule"); where they take more on average,
+ * fewer than the capacity fit.
  */
 #define RULE_OCTETS     160
 #define WAITING_SHARE   32              /* one of so many; 25 ms at a million renewals a second */

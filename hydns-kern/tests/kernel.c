@@ -275,16 +275,16 @@ void kernel_close(struct kernel *k)
 	free(k);
 }
 
+void kernel_sum(struct kernel *k, const char *map, __u32 key, unsigned words, __u64 *sum)
+{
+	memset(sum, 0, words * sizeof(*sum));
+	hydns_percpu_sum(bpf_object__find_map_fd_by_name(k->skel->obj, map), (__u32)k->cpus, key, words, sum);
+}
+
 void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS])
 {
-	__u64 value[k->cpus];
-
-	for (__u32 r = 0; r < HYDNS_REASONS; r++) {
-		reasons[r] = 0;
-		bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_stats), &r, value);
-		for (int c = 0; c < k->cpus; c++)
-			reasons[r] += value[c];
-	}
+	for (__u32 r = 0; r < HYDNS_REASONS; r++)
+		kernel_sum(k, "hydns_stats", r, 1, &reasons[r]);
 }
 
 static int reason_counted(struct kernel *k)
@@ -531,19 +531,5 @@ void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c)
 
 void kernel_counts(struct kernel *k, struct hydns_authority_count *sum)
 {
-	struct hydns_authority_count value[k->cpus];
-	__u32 key = RESOLVER;
-
-	memset(sum, 0, sizeof(*sum));
-	bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_authcnt), &key, value);
-	for (int c = 0; c < k->cpus; c++) {
-		sum->answered += value[c].answered;
-		sum->ipv6 += value[c].ipv6;
-		sum->edns += value[c].edns;
-		sum->ad += value[c].ad;
-		sum->octets += value[c].octets;
-		sum->cookie_valid += value[c].cookie_valid;
-		sum->cookie_client += value[c].cookie_client;
-		sum->cookie_invalid += value[c].cookie_invalid;
-	}
+	kernel_sum(k, "hydns_authcnt", RESOLVER, sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
 }

@@ -41,6 +41,8 @@ int kernel_run(struct kernel *k, struct frame *f, int *reason);
 /* The same without looking at the counters; they are summed by kernel_reasons(). */
 int kernel_shoot(struct kernel *k, struct frame *f);
 void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS]);
+/* What all CPUs have in this element, words of 64 bits, of the map of this name. */
+void kernel_sum(struct kernel *k, const char *map, __u32 key, unsigned words, __u64 *sum);
 /* Nanoseconds that the program takes for this frame, as the kernel's own statistics count them: mean of
  * single runs, each from the same frame, so caches are as cold as a system call leaves them. */
 __u32 kernel_time(struct kernel *k, const struct frame *f, unsigned runs);

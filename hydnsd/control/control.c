@@ -134,18 +134,6 @@ static uint32_t limit_of(const json_t *request, uint32_t standard)
 	return n < 0 ? 0 : n > HYDNSD_REPORT_LIMIT ? HYDNSD_REPORT_LIMIT : (uint32_t)n;
 }
 
-static void on_status(struct client *c, const json_t *request)
-{
-	(void)request;
-	reply_good(c, hydnsd_report_status(c->daemon));
-}
-
-static void on_stats(struct client *c, const json_t *request)
-{
-	(void)request;
-	reply_good(c, hydnsd_report_stats(c->daemon));
-}
-
 static void on_rules(struct client *c, const json_t *request)
 {
 	const json_t *r = json_object_get(request, "resolver");
@@ -309,17 +297,24 @@ static void handle_request(struct client *c, const json_t *request)
 {
 	static const struct {
 		const char *name;
-		void (*run)(struct client *, const json_t *);
+		json_t *(*report)(struct hydnsd *);     /* or NULL, and */
+		void (*handle)(struct client *, const json_t *);
 	} commands[] = {
-		{ "status", on_status }, { "stats", on_stats }, { "rules", on_rules }, { "top", on_top },
-		{ "explain", on_explain }, { "flush", on_flush }, { "pause", on_pause },
-		{ "resume", on_resume },
+#define REPORT(name) { #name, hydnsd_report_##name, NULL },
+#define HANDLER(name) { #name, NULL, on_##name },
+#define LOCAL(name)
+#define CTL_COMMAND(name, served, ...) served(name)
+#include "hydnsd/control/commands.def"
+#undef CTL_COMMAND
 	};
 	const char *cmd = json_string_value(json_object_get(request, "cmd"));
 
 	for (size_t i = 0; cmd && i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(cmd, commands[i].name) == 0) {
-			commands[i].run(c, request);
+			if (commands[i].report)
+				reply_good(c, commands[i].report(c->daemon));
+			else
+				commands[i].handle(c, request);
 			return;
 		}
 	reply_bad(c, "unknown cmd: see doc/control-protocol.md");

@@ -7,8 +7,16 @@
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/rules/wire.h"
 
-json_t *hydnsd_report_status(struct hydnsd *d);
-json_t *hydnsd_report_stats(struct hydnsd *d);
+/* hydnsd_report_<name>() of each command that takes no arguments */
+#define REPORT(name) json_t *hydnsd_report_##name(struct hydnsd *d);
+#define HANDLER(name)
+#define LOCAL(name)
+#define CTL_COMMAND(name, served, ...) served(name)
+#include "hydnsd/control/commands.def"
+#undef CTL_COMMAND
+#undef REPORT
+#undef HANDLER
+#undef LOCAL
 /* Hottest first. resolver: an authority, or -1 for all. */
 json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver);
 json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);

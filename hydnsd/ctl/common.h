@@ -106,14 +106,8 @@ void ctl_cell(struct ctl_table *t, const char *text);
 void ctl_table_print(struct ctl_table *t, unsigned indent);
 
 /* -- commands; they return an exit code ------------------------------------------------------------------------- */
-int ctl_cmd_status(const struct ctl *c, int argc, char **argv);
-int ctl_cmd_stats(const struct ctl *c, int argc, char **argv);
-int ctl_cmd_pause(const struct ctl *c, int argc, char **argv);
-int ctl_cmd_resume(const struct ctl *c, int argc, char **argv);
-int ctl_cmd_top(const struct ctl *c, int argc, char **argv);
-int ctl_cmd_rules(const struct ctl *c, int argc, char **argv);
-int ctl_cmd_explain(const struct ctl *c, int argc, char **argv);
-int ctl_cmd_flush(const struct ctl *c, int argc, char **argv);
-int ctl_cmd_doctor(const struct ctl *c, int argc, char **argv);
+#define CTL_COMMAND(name, ...) int ctl_cmd_##name(const struct ctl *c, int argc, char **argv);
+#include "hydnsd/control/commands.def"
+#undef CTL_COMMAND
 
 #endif

@@ -40,44 +40,13 @@ const char ctl_short_options[] = "s:p:jn:hV";
 #define UNREACHABLE "hydnsd cannot be reached or refuses"
 #define WITHOUT     "neither hydnsd nor the pinned maps can be reached"
 
+#define NO_ARGUMENTS   {{0}}
+#define ARGUMENTS(...) {__VA_ARGS__}
 static const struct ctl_command commands[] = {
-	{"status", ctl_cmd_status, 0, 0, CTL_TAKES_JSON, "status [--json]", "daemon, interfaces, rules, resolvers", {{0}},
-	 "Prints the daemon, the kill switch, interfaces, rules and memory, and each resolver with its services and notes.\n"
-	 "A note names a setting of the resolver that keeps answers out of the kernel. Without hydnsd, as root: what the\n"
-	 "pinned maps say.\n", WITHOUT},
-	{"stats", ctl_cmd_stats, 0, 0, CTL_TAKES_JSON, "stats [--json]", "what became of every packet, offer and rule", {{0}},
-	 "Prints every packet that the program has seen, by outcome; offers by what became of them; rules that ended;\n"
-	 "answers by resolver. Without hydnsd, as root: the outcomes alone, from the pinned maps.\n", WITHOUT},
-	{"top", ctl_cmd_top, 0, 0, CTL_TAKES_JSON | CTL_TAKES_LIMIT | CTL_TAKES_ONCE, "top [--json] [-n N] [--once]",
-	 "the hottest names, where they are answered, and why not in the kernel", {{0}},
-	 "Prints the share answered in the kernel during the last seconds, why queries passed, and the hottest names, those\n"
-	 "of rules and those that were offered or withdrawn lately and have no rule. RATE: answers a second of a rule; without\n"
-	 "one, queries a second that the resolver had, or the rule's rate when it left. On a terminal it goes on until q.\n",
-	 UNREACHABLE},
-	{"rules", ctl_cmd_rules, 0, 0, CTL_TAKES_JSON | CTL_TAKES_LIMIT, "rules [--json] [-n N]",
-	 "rules in the kernel, hottest first", {{0}},
-	 "Prints a line for each rule, 20 unless -n says otherwise. FOR tells its queries: do, those with the DO bit;\n"
-	 "norec, those without RD; do norec; plain, all others.\n", UNREACHABLE},
-	{"explain", ctl_cmd_explain, 0, 2, CTL_TAKES_JSON | CTL_TAKES_DO | CTL_TAKES_NOREC | CTL_TAKES_CLIENT,
-	 "explain [NAME TYPE [--do] [--norec]] [--client ADDRESS] [--json]",
-	 "why a name, or a client, is or is not answered in the kernel",
-	 {{"NAME", "domain name, with or without the last dot"}, {"TYPE", "record type, such as AAAA, or TYPEn"}},
-	 "Prints \"answered in kernel\" or \"answered by the resolver\", the reason in words, and the rule if there is one.\n",
-	 UNREACHABLE},
-	{"flush", ctl_cmd_flush, 0, 1, CTL_TAKES_ZONE | CTL_TAKES_ALL, "flush NAME | --zone ZONE | --all",
-	 "withdraw rules (the resolver's cache stays)",
-	 {{"NAME", "every rule whose answer contains this name goes"}, {0}},
-	 "Withdraws rules and prints how many; when it returns, none of them is answered any more. The resolver's own cache\n"
-	 "stays: to remove stale data, flush that, which withdraws the rules as well.\n", UNREACHABLE},
-	{"pause", ctl_cmd_pause, 0, 0, 0, "pause", "kill switch: every query goes to the resolver; works without the daemon",
-	 {{0}}, "Turns the kernel path off until `hydnsctl resume' and says so. Rules stay and age.\n", WITHOUT},
-	{"resume", ctl_cmd_resume, 0, 0, 0, "resume", "ends a pause; works without the daemon", {{0}},
-	 "Turns the kernel path on again and says so.\n", WITHOUT},
-	{"doctor", ctl_cmd_doctor, 0, 64, CTL_TAKES_JSON, "doctor [--json] [INTERFACE...]",
-	 "looks for what keeps this host from working well, and tells the mend",
-	 {{"INTERFACE", "look at these; default: those that hydnsd uses"}, {0}},
-	 "Prints a finding a line: ok; skip, could not be looked at; warn, works, but less well than it could; fail, does not\n"
-	 "work until it is mended. Changes nothing.\n", "something is to mend (warn or fail)"},
+#define CTL_COMMAND(name, served, least, most, takes, synopsis, summary, arguments, prints, failure) \
+	{#name, ctl_cmd_##name, least, most, takes, synopsis, summary, arguments, prints, failure},
+#include "hydnsd/control/commands.def"
+#undef CTL_COMMAND
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -11,8 +11,8 @@
 #define NUMBER_MASK  (HYDNS_ORDINALS_MOST - 1)
 #define TAGS         31                /* 1 to 31, so that no entry is 0 */
 #define NAME_MOST    12                /* entries of one tag in a bucket: more and they become a crowd */
-/* Entries that there is room for, a rule: rules depend on 1.5 names on average (doc/performance.md), and a bucket is
- * seldom full as long as a third of all is empty. */
+/* Entries that there is room for, a rule: rules depend on 1.6 names on average (doc/notebook/rules.md, "Rules by
+ * name"), and a bucket is seldom full as long as a third of all is empty. */
 #define ROOM_TENTHS  24
 
 _Static_assert(1U << TAG_SHIFT == HYDNS_ORDINALS_MOST, "a tag stands before an ordinal");

@@ -2,7 +2,8 @@
 """The commands that a document tells its reader to type, from the document itself.
 
 A section's fenced blocks without a language are commands, one a line, a backslash joins lines. A comment `# -> TEXT`
-says what the command prints; it is checked.
+says what the command prints; it is checked. A block right below a line that begins with a name in bold is for the servers
+that the line names in bold (`**Unbound**`, `**BIND** and **BIND's zones**`), any other block for everybody.
 """
 
 import re
@@ -13,6 +14,8 @@ TOP = Path(__file__).resolve().parent.parent.parent
 
 Command = namedtuple("Command", "text expected")
 """text as typed, its comment included; expected: what its output must contain, or None."""
+
+BLOCK = re.compile(r"^(?P<above>.*)\n```(?P<language>.*)\n(?P<lines>(?:.*\n)*?)```$", re.M)
 
 
 def section(document, heading):
@@ -26,11 +29,33 @@ def section(document, heading):
     return rest[:end.start()] if end else rest
 
 
-def commands(document, heading):
-    """The commands of a section, in their order."""
-    blocks = re.findall(r"^```\n(.*?)^```$", section(document, heading), re.M | re.S)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [parse(line) for line in lines if line.strip() and not line.startswith("#")]
+def commands(document, heading, server=None):
+    """The commands of a section, in their order; with server, those for this one and those for everybody."""
+    return [command for servers, listed in blocks(own_part(section(document, heading))) if not servers or server in servers
+            for command in listed]
+
+
+def servers_by_heading(document):
+    """{heading: servers that its commands are for} of all headings that have commands; without servers: {None}."""
+    headings = re.findall(r"^#+ (.*)$", (TOP / document).read_text(), re.M)
+    found = {h: [servers for servers, _ in blocks(own_part(section(document, h)))] for h in headings}
+    return {h: set().union(*lists) or {None} for h, lists in found.items() if lists}
+
+
+def own_part(text):
+    """A section without the sections in it."""
+    inner = re.search(r"^#+ ", text, re.M)
+    return text[:inner.start()] if inner else text
+
+
+def blocks(text):
+    """(servers, commands) of each block of commands."""
+    for block in BLOCK.finditer(text):
+        if block["language"]:
+            continue
+        lines = block["lines"].replace("\\\n", " ").splitlines()
+        servers = set(re.findall(r"\*\*(.+?)\*\*", block["above"])) if block["above"].startswith("**") else set()
+        yield servers, [parse(line) for line in lines if line.strip() and not line.startswith("#")]
 
 
 def parse(line):

@@ -16,9 +16,11 @@ from . import image
 BOOT = Path(__file__).resolve().parent / "boot"
 SOURCE = "/root/hydns"
 ARCHIVES = "var/cache/apt/archives"
+CACHE = image.cache().parent       # on the host and here: what is built there holds its own path
 ADDRESSES = ("192.0.2.1/24", "2001:db8::1/64")
 CLIENT_ADDRESSES = ("192.0.2.2/24", "2001:db8::2/64")
-ENVIRONMENT = ("HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb", "LANG=C.UTF-8")
+ENVIRONMENT = ("HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb", "LANG=C.UTF-8",
+               f"HYDNS_CACHE={CACHE}")
 
 Done = namedtuple("Done", "status output seconds")
 
@@ -74,7 +76,7 @@ class Machine:
 
     # -- on and off -------------------------------------------------------------------------------------------------------
     def boot(self):
-        shared = [image.cache().parent, "/root/.cache/hydns"]
+        shared = [CACHE, str(CACHE).lstrip("/")]
         with open(self.run.dir / f"{self.name}-boot.log", "ab") as log:
             self._process = subprocess.Popen([BOOT, self._group, self.netns.path, self.root, self.changes, *shared],
                                              stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
@@ -111,7 +113,7 @@ class Machine:
             os.kill(self.first[0], 9)
         self._process.wait()
         copy_packages(self.changes / "upper" / ARCHIVES, image.archives())
-        remove_groups(self.run.dir)
+        remove_groups(self.run.dir, self.name)
 
     # -- what its user does -------------------------------------------------------------------------------------------------
     def type(self, command, limit=60, *, online=False):

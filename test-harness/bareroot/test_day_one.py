@@ -21,6 +21,7 @@ from harness.servers import Nsd  # noqa: E402
 GUIDE = "doc/operator-guide.md"
 MOST_COMMANDS = 10
 SOON = 20           # seconds for what a reader would try again
+FOLLOWED = {}       # {(document, heading): servers} whose commands were typed
 HERE = Path(__file__).resolve().parent
 
 
@@ -61,12 +62,13 @@ class Day:
     def __exit__(self, *exc):
         return self._stack.__exit__(*exc)
 
-    def follow(self, document, heading):
-        """Types every command of a section; fails at the first that does not do what the document says."""
-        listed = documents.commands(document, heading)
-        assert listed, f"{document}, '{heading}', has no commands"
+    def follow(self, document, heading, server=None):
+        """Types every command that a section has for this server; fails at the first that does not do what the document says."""
+        listed = documents.commands(document, heading, server)
+        assert listed, f"{document}, '{heading}', has no commands for {server or 'everybody'}"
         assert len(listed) <= MOST_COMMANDS, f"{document}, '{heading}', takes {len(listed)} commands"
-        print(f"\n-- {document}, \"{heading}\"")
+        print(f"\n-- {document}, \"{heading}\"{f', {server}' if server else ''}")
+        FOLLOWED.setdefault((document, heading), set()).add(server)
         for command in listed:
             self.do(command)
 
@@ -103,10 +105,21 @@ class Day:
     def answered_in_kernel(self):
         self.do(documents.Command("hydnsctl explain www.example.com A", "answered in kernel"))
         before = self.hits()
-        for family in ("@192.0.2.1", "@2001:db8::1"):
-            done = self.machine.type_on_client(f"dig +short +tries=1 +time=2 {family} www.example.com")
-            assert done.output.strip() == "192.0.2.80", done.output
+        for address in ("192.0.2.1", "2001:db8::1"):
+            assert self.dig(address) == "192.0.2.80"
         assert self.hits() >= before + 2, "the kernel has not answered what it was asked"
+
+    def dig(self, address):
+        return self.machine.type_on_client(f"dig +short +tries=1 +time=2 @{address} www.example.com").output.strip()
+
+    def nothing_is_left(self, changed):
+        """changed: the files in /etc/hydns that differ from those installed."""
+        assert self.machine.type("ls -A /sys/fs/bpf/hydns /run/hydns").output.count("No such file") == 2
+        assert "xdp" not in self.machine.type("ip -details link show dev eth0").output
+        left = self.machine.type("find / -xdev \\( -path /proc -o -path /root -o -path /var/log -o -path /var/lib \\) -prune -o "
+                                 "-name '*hydns*' -print").output.split()
+        assert sorted(left) == ["/etc/hydns", "/etc/hydns/hydnsd.conf"], "what was changed stays, and nothing else"
+        assert self.machine.type("ls /etc/hydns").output.split() == changed
 
     def hits(self):
         done = self.machine.type("hydnsctl stats --json")
@@ -127,6 +140,11 @@ def shorten(output, most=12):
 
 
 
+@pytest.fixture(scope="module")
+def readme(run):
+    with Day(run, "readme") as day:
+        yield day
+
 
 @pytest.fixture(scope="module")
 def unbound(run):
@@ -142,8 +160,23 @@ def bind(run):
 
 # The tests of one machine are the chapters of one story: in this order.
 @pytest.mark.limit(600)
-def test_readme_until_answered_in_kernel(unbound):
-    unbound.follow("README.md", "Start in ten lines")
+def test_readme_until_answered_in_kernel(readme):
+    readme.follow("README.md", "Start in ten lines")
+    readme.answered_in_kernel()
+
+
+@pytest.mark.limit(900)
+def test_guide_by_hand(readme):
+    """Over what is there; that its packages suffice, quickstart shows, which installs the same ones."""
+    readme.follow(GUIDE, "By hand")
+    readme.machine.type("systemctl restart hydnsd hydns-unbound")
+    readme.answered_in_kernel()
+
+
+@pytest.mark.limit(600)
+def test_unbound_until_answered_in_kernel(unbound):
+    unbound.follow(GUIDE, "Install", "Unbound")
+    unbound.follow(GUIDE, "First answers", "Unbound")
     unbound.answered_in_kernel()
 
 
@@ -163,36 +196,29 @@ def test_unbound_after_a_reboot(unbound):
     unbound.answered_in_kernel()
 
 
+@pytest.mark.limit(200)
+def test_watch_and_pause_unbound(unbound):
+    unbound.follow(GUIDE, "Watch", "Unbound")
+    unbound.follow(GUIDE, "Pause")
+    unbound.answered_in_kernel()
+
+
 @pytest.mark.limit(600)
-def test_upgrade(unbound):
-    unbound.follow(GUIDE, "Upgrade")
+def test_upgrade_unbound(unbound):
+    unbound.follow(GUIDE, "Upgrade", "Unbound")
     unbound.answered_in_kernel()
 
 
 @pytest.mark.limit(300)
-def test_remove(unbound):
-    unbound.follow(GUIDE, "Remove")
-    machine = unbound.machine
-    assert machine.type("ls -A /sys/fs/bpf/hydns /run/hydns").output.count("No such file") == 2
-    assert "xdp" not in machine.type("ip -details link show dev eth0").output
-    left = machine.type("find / -xdev \\( -path /proc -o -path /root -o -path /var/log -o -path /var/lib \\) -prune -o "
-                        "-name '*hydns*' -print").output.split()
-    assert sorted(left) == ["/etc/hydns", "/etc/hydns/hydnsd.conf"], "what was changed stays, and nothing else"
-    assert machine.type("ls /etc/hydns").output.split() == ["hydnsd.conf", "unbound.conf"]
+def test_remove_unbound(unbound):
+    unbound.follow(GUIDE, "Remove", "Unbound")
+    unbound.nothing_is_left(["hydnsd.conf", "unbound.conf"])
 
 
 @pytest.mark.limit(900)
-def test_guide_by_hand_until_answered_in_kernel(bind):
-    bind.follow(GUIDE, "By hand")
-    bind.follow(GUIDE, "Start")
-    bind.answered_in_kernel()
-    bind.machine.type("systemctl disable --now hydns-unbound hydnsd; cp /usr/share/doc/hydns/examples/hydnsd.conf.example "
-                      "/etc/hydns/hydnsd.conf")
-
-
-@pytest.mark.limit(200)
-def test_bind_as_a_resolver(bind):
-    bind.follow(GUIDE, "A resolver")
+def test_bind_until_answered_in_kernel(bind):
+    bind.follow(GUIDE, "Install", "BIND")
+    bind.follow(GUIDE, "First answers", "BIND")
     bind.answered_in_kernel()
 
 
@@ -203,15 +229,35 @@ def test_bind_after_a_reboot(bind):
 
 
 @pytest.mark.limit(200)
-def test_bind_as_an_authority(bind):
-    bind.follow(GUIDE, "An authoritative server")
+def test_watch_bind(bind):
+    bind.follow(GUIDE, "Watch", "BIND")
+
+
+@pytest.mark.limit(200)
+def test_binds_zones(bind):
+    """On the machine where BIND has been a resolver: "Install" says the same for both."""
+    assert documents.commands(GUIDE, "Install", "BIND's zones") == documents.commands(GUIDE, "Install", "BIND")
+    bind.follow(GUIDE, "First answers", "BIND's zones")
     bind.answered_in_kernel()
-    bind.machine.type("systemctl disable --now hydns-named hydnsd")
+
+
+@pytest.mark.limit(600)
+def test_upgrade_bind(bind):
+    bind.follow(GUIDE, "Upgrade", "BIND")
+    bind.answered_in_kernel()
+
+
+@pytest.mark.limit(300)
+def test_remove_bind(bind):
+    bind.follow(GUIDE, "Remove", "BIND")
+    bind.nothing_is_left(["hydnsd.conf", "named.conf", "rndc.key"])
+    bind.machine.type("rm /etc/hydns/named.conf")      # as the guide says: it was for the patched server
 
 
 @pytest.mark.limit(600)
 def test_debians_own_bind(bind):
-    bind.follow(GUIDE, "Debian's own BIND")
+    bind.follow(GUIDE, "Install", "Debian's BIND")
+    bind.follow(GUIDE, "First answers", "Debian's BIND")
     bind.answered_in_kernel()
 
 
@@ -219,3 +265,26 @@ def test_debians_own_bind(bind):
 def test_debians_own_bind_after_a_reboot(bind):
     bind.machine.reboot()
     bind.answered_in_kernel()
+
+
+@pytest.mark.limit(600)
+def test_upgrade_debians_own_bind(bind):
+    bind.follow(GUIDE, "Upgrade", "Debian's BIND")
+    bind.answered_in_kernel()
+
+
+@pytest.mark.limit(300)
+def test_remove_from_debians_own_bind(bind):
+    bind.follow(GUIDE, "Remove", "Debian's BIND")
+    assert bind.dig("192.0.2.1") == "192.0.2.80", "named answers on its own"
+    bind.nothing_is_left(["hydnsd.conf", "rndc.key"])
+
+
+def test_every_command_of_the_guide_was_typed():
+    """Of a section whose commands differ by server, for each of them; BIND's zones share all but the first answers with BIND."""
+    shared = {(heading, "BIND's zones") for heading in ("Install", "Watch", "Upgrade", "Remove")}
+    untyped = {(heading, server) for heading, servers in documents.servers_by_heading(GUIDE).items() for server in servers
+               if server not in FOLLOWED.get((GUIDE, heading), ())}
+    assert untyped == shared
+    for heading, server in shared:
+        assert documents.commands(GUIDE, heading, server) == documents.commands(GUIDE, heading, "BIND")

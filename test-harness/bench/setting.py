@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Where the measurements take place: a run of the harness, and on it what each of them asks for."""
 
+import datetime
+import os
 import platform
 import subprocess
 from contextlib import ExitStack
@@ -98,7 +100,9 @@ class Setting:
         with open("/proc/version") as f:
             compiled = f.read().strip()
         clang = subprocess.run(["clang", "--version"], capture_output=True, text=True).stdout.splitlines()
-        return {**self._with_bind(), **report.environment(self.tools, "unbound"), "kernel_build": compiled,
+        return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                "load_average": [round(load, 2) for load in os.getloadavg()],
+                **self._with_bind(), **report.environment(self.tools, "unbound"), "kernel_build": compiled,
                 "python": platform.python_version(),
                 "clang": clang[0] if clang else "unknown",
                 "cpus": {"resolver": cpus.RESOLVER, "others": cpus.OTHERS, "generator": GENERATOR}}

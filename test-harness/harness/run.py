@@ -166,15 +166,15 @@ def kill_all(run_dir):
         wait_until(lambda: not left(), 5, "killed processes to end")
 
 
-def remove_groups(run_dir):
-    """Removes the run's control groups, whose last processes may still be going. In a mount namespace: the host may have
-    none of version 2 mounted."""
+def remove_groups(run_dir, name="*"):
+    """Removes the run's control groups, or that of this name, whose last processes may still be going. In a mount namespace:
+    the host may have none of version 2 mounted."""
     if (run_dir / "groups").is_dir():
         script = 'mount -t cgroup2 cgroup2 groups && for try in $(seq 50); do ' \
-                 'find groups/"$0"-* -depth -type d -exec rmdir {} + 2>/dev/null; ' \
-                 'ls -d groups/"$0"-* >/dev/null 2>&1 || exit 0; sleep 0.1; done; ' \
-                 'echo "control groups are left: $(ls -d groups/"$0"-*)" >&2'
-        subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-c", script, f"{PREFIX}-{run_dir.name}"],
+                 'find groups/"$0"-$1 -depth -type d -exec rmdir {} + 2>/dev/null; ' \
+                 'ls -d groups/"$0"-$1 >/dev/null 2>&1 || exit 0; sleep 0.1; done; ' \
+                 'echo "control groups are left: $(ls -d groups/"$0"-$1)" >&2'
+        subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-c", script, f"{PREFIX}-{run_dir.name}", name],
                        cwd=run_dir, check=False)
 
 

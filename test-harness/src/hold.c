@@ -191,29 +191,60 @@ static void seize_thread(pid_t tid)
 			return;        /* it has ended */
 		die("ptrace", strerror(errno));
 	}
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	add_thread(tid);
 }
 
-/* Until so many looks at the list in a row have found nobody new: threads start others meanwhile, and the list may leave one out
- * while others come and go. A traced one stands still as soon as it starts another. */
-static void seize(void)
+/* It has stopped, or ended. */
+static bool stands_still(pid_t tid)
+{
+	char path[64], state = 'Z';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)process, (int)tid);
+	f = fopen(path, "re");
+	if (!f)
+		return true;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'Z';
+	fclose(f);
+	return state == 't' || state == 'Z' || state == 'X';
+}
+
+static void look_for_threads(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+
+	if (!d)
+		die(path, strerror(errno));
+	while ((e = readdir(d)))
+		if (atoi(e->d_name) > 0)
+			seize_thread((pid_t)atoi(e->d_name));
+	closedir(d);
+}
+
+/* Until all stand still, and so many looks at the list in a row have found nobody new since: one that was about to start another
+ * when it was seized has an untraced successor, which the list shows once it stands still itself; and the list may leave one
+ * out while others come and go. They go on when their stops are handled. */
+static void seize(int64_t until)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
 	for (unsigned quiet = 0; quiet < QUIET_LOOKS; quiet++) {
 		unsigned before = threads;
-		DIR *d = opendir(path);
-		struct dirent *e;
 
-		if (!d)
-			die(path, strerror(errno));
-		while ((e = readdir(d)))
-			if (atoi(e->d_name) > 0)
-				seize_thread((pid_t)atoi(e->d_name));
-		closedir(d);
+		look_for_threads(path);
 		if (threads != before)
 			quiet = 0;
+		for (unsigned i = 0; i < threads; i++)
+			while (!stands_still(thread[i])) {
+				if (now() >= until)
+					die("the process", "has a thread that does not stop");
+				quiet = 0;
+				poll(NULL, 0, 1);
+			}
 	}
 }
 
@@ -258,14 +289,27 @@ static bool handle_stop(bool other)
 	return true;
 }
 
+/* The trap of the breakpoint is still to come: a stop that was asked for is reported first. */
+static bool has_trap_ahead(pid_t tid, int status)
+{
+	struct user_regs_struct regs;
+
+	return !(status >> 16 == 0 && WSTOPSIG(status) == SIGTRAP) && ptrace(PTRACE_GETREGS, tid, NULL, &regs) == 0 &&
+	       regs.rip == place + 1;
+}
+
+/* The breakpoint is out. A signal that it was about to get comes with it, the breakpoint's own aside. */
 static void detach(pid_t tid)
 {
 	int status, with = 0;
 
 	if (tid != held) {
-		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) || waitpid(tid, &status, __WALL) != tid ||
-		    !WIFSTOPPED(status))
+		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL))
 			return;        /* it has ended */
+		do {
+			if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
+				return;
+		} while (has_trap_ahead(tid, status) && ptrace(PTRACE_CONT, tid, NULL, NULL) == 0);
 		if (status >> 16 == 0 && !(WSTOPSIG(status) == SIGTRAP && has_hit(tid)))
 			with = WSTOPSIG(status);
 	}
@@ -298,7 +342,7 @@ int main(int argc, char **argv)
 	until = now() + atoi(argv[4]) * NS;
 	place = base_of(argv[2]) + symbol_value(argv[2], argv[3]);
 	access_octet(&former, false);
-	seize();
+	seize(until);
 	plant();
 	puts("ready");
 	fflush(stdout);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """hydns-bench runs and writes what its man page says. Figures are not judged here: the machine is shared."""
 
+import datetime
 import json
 import re
 import signal
@@ -26,7 +27,9 @@ def test_cost_quick(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     figures = json.loads((tmp_path / "cost.json").read_text())
     assert (figures["bench"], figures["seed"], figures["quick"]) == ("cost", 1, True)
-    assert figures["environment"]["kernel"] and figures["environment"]["hydnsd"]
+    about = figures["environment"]
+    assert about["kernel"] and about["hydnsd"] and len(about["load_average"]) == 3
+    assert datetime.datetime.fromisoformat(about["date"])
     ways = {p["way"]: p["nanoseconds"] for p in figures["points"] if p.get("query") == "A"}
     assert all(ways[way] > 0 for way in ("answered", "no rule", "not a service"))
     assert any(p.get("verified_instructions", 0) > 0 for p in figures["points"])

@@ -361,7 +361,8 @@ def resolver_as_user(world, server, socket):
     made.config.write_text(made.config.read_text().replace(str(world.tools.bind_plugin), f"{made.dir}/hydns.so"))
     log = Log(world, made.name)
     with made:
-        ask(world.network.client1, SERVICE[4], NAME)
+        # its first response that is no error starts the plugin
+        wait_until(lambda: (reply := ask(world.network.client1, SERVICE[4], NAME)) and reply.answer, SOON, "named to answer")
         yield SimpleNamespace(server=made, config=made.config, log=log)
 
 

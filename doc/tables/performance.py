@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Tables and plot of doc/performance.md, from what hydns-bench --json has written."""
+
+from . import number, table
+
+QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "reload", "publish")
+PLOTTED = ("versus", "capacity", "latency")
+# parameters of a point that make a query another than the plain one
+KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
+         "cookie": "a valid cookie", "capacity": "store sized for {:,}"}
+IDLE = 0.25          # load average for each processor, below which nothing else runs
+PERCENTILES = ("p50", "p99", "p99.9")
+WITH_HYDNS = {"alone": "alone", "attached": "alone, program attached", "plugin": "with the plugin", "alone again": "another alone"}
+
+
+def points(results, name, **wanted):
+    return [p for p in results[name]["points"] if all(p.get(k) == v for k, v in wanted.items())]
+
+
+def cpus_used(results):
+    cpus = results[QUESTIONS[0]]["environment"]["cpus"]
+    return len({*cpus["resolver"], *cpus["others"]})
+
+
+def noise(results):
+    """What the figures are worth."""
+    loads = [results[name]["environment"]["load_average"][0] for name in QUESTIONS]
+    kind = "quick runs" if all(results[name]["quick"] for name in QUESTIONS) else "full runs" \
+        if not any(results[name]["quick"] for name in QUESTIONS) else "quick and full runs"
+    cpus = cpus_used(results)
+    if max(loads) < IDLE * cpus:
+        return [f"These are {kind} on an otherwise idle machine. Single figures differ by a tenth or two from run to run; compare ratios."]
+    return [f"**These are {kind} on a machine that did other work:** its load average was {min(loads):.0f} to {max(loads):.0f} on {cpus} "
+            "processors.", "What was measured had less than a processor and less than its caches. Take rates as what is reached at least,",
+            "times as what is needed at most, and ratios as rough."]
+
+
+def runs(results):
+    """Which run each figure is from."""
+    rows = []
+    for name in QUESTIONS:
+        about = results[name]["environment"]
+        rows.append((f"`{name}`", about["date"].replace("T", " ").partition("+")[0], "quick" if results[name]["quick"] else "full",
+                     number(about["load_average"][0])))
+    return table(("question", "measured (UTC)", "run", "load average before"), rows)
+
+
+def machine(results):
+    about = results[QUESTIONS[0]]["environment"]
+    what = {"cpu_model": "processor", "kernel": "kernel", "unbound": "Unbound", "bind": "BIND", "link": "link"}
+    return table(("what", "which"), [("processors used", cpus_used(results)),
+                                     *((text, str(about[key]).strip()) for key, text in what.items() if key in about)])
+
+
+def millions(point):
+    low, high = min(point["runs"]), max(point["runs"])
+    return f"{point['replies_per_second'] / 1e6:.2f} ({low / 1e6:.2f} to {high / 1e6:.2f})"
+
+
+def query(point):
+    words = [text.format(point[key]) for key, text in KINDS.items() if point.get(key)]
+    return ", ".join(words) or "A"
+
+
+def capacity(results):
+    rows = [(f"{p['rules']:,}", f"Zipf {p['zipf']}" if p["zipf"] else "uniform" if p["rules"] > 1 else "", query(p), millions(p),
+             f"{p['ratio_to_echo']:.2f}") for p in points(results, "capacity", contender="hydns") if "processors" not in p]
+    return table(("rules", "names drawn", "query", "M replies/s (range)", "share of echo"), rows)
+
+
+def processors(results):
+    rows = []
+    for p in points(results, "capacity", contender="hydns", processors=2):
+        echo = points(results, "capacity", contender="echo", processors=2, rules=p["rules"])[0]
+        rows.append((f"{p['rules']:,}", millions(p), f"{p['ratio_to_one_processor']:.2f}", f"{echo['ratio_to_one_processor']:.2f}"))
+    return table(("rules", "M replies/s of two processors", "times one processor", "echo's"), rows)
+
+
+def servers(results):
+    names = {"hydns": "**kernel path**", "echo": "echo (the link's limit)"}
+    rows = [(names.get(p["contender"], p["contender"]), f"{p['replies_per_second'] / 1e3:,.0f}", number(p["hydns_times"]))
+            for p in sorted(points(results, "versus"), key=lambda p: -p["replies_per_second"])]
+    absent = [a["contender"] for a in results["versus"]["absent"]]
+    return [*table(("server, on one processor", "thousand replies/s", "kernel path answers, times"), rows),
+            *(["", f"Not installed or not able to run here: {', '.join(absent)}."] if absent else [])]
+
+
+def mixed(results):
+    rows = []
+    for p in points(results, "mixed", contender="hydns"):
+        alone = points(results, "mixed", contender="resolver", names=p["names"], capacity=p["capacity"])[0]
+        rows.append((f"{p['names']:,}", f"{p['capacity']:,}", f"{alone['replies_per_second'] / 1e3:,.0f}",
+                     f"{p['replies_per_second'] / 1e3:,.0f}", number(p["times_resolver"]), f"{p['kernel_share']:.0%}"))
+    return table(("names, Zipf 1.0", "store, rules", "Unbound alone, thousand replies/s", "with hyDNS", "times", "in the kernel"), rows)
+
+
+def latency(results):
+    rows = []
+    for p in points(results, "latency", contender="hydns"):
+        alone = points(results, "latency", contender="resolver", concurrency=p["concurrency"], rate=p["rate"])[0]
+        load = f"{p['rate']:,} queries/s" if p["rate"] else f"{p['concurrency']} under way"
+        rows.append((load, *(f"{alone['latency_us'][n]:,.0f}, {p['latency_us'][n]:,.0f}" for n in PERCENTILES)))
+    return table(("load", *(f"{n}: Unbound alone, with hyDNS (us)" for n in PERCENTILES)), rows)
+
+
+def cost(results):
+    """Each way goes through the stages of those before it."""
+    rows, before = [], 0.0
+    for p in sorted(points(results, "cost", query="A"), key=lambda p: p["nanoseconds"]):
+        rows.append((p["way"], number(p["nanoseconds"]), number(p["nanoseconds"] - before), p["stages"]))
+        before = p["nanoseconds"]
+    rows += [(f"answered: {p['query']}", number(p["nanoseconds"]), "", "") for p in points(results, "cost", way="answered")
+             if p["query"] != "A"]
+    return table(("a packet ends as", "ns", "more", "after the stages before and"), rows)
+
+
+def program(results):
+    p = next(p for p in points(results, "cost") if "verified_instructions" in p)
+    return table(("the XDP program", ""), [("instructions that the verifier walks", number(p["verified_instructions"])),
+                                           ("BPF instructions", number(p["bpf_instructions"])),
+                                           ("machine code, octets", number(p["machine_code_octets"]))])
+
+
+def memory(results):
+    p = next(p for p in points(results, "cost") if "octets_per_rule" in p)
+    parts = {"maps_bytes": "maps", "daemon_bytes": "hydnsd", "ghosts_bytes": "the policy's memory of rules that have left"}
+    rows = [(text, number(p[key] / p["rules"]), number(p[key] / 1e6)) for key, text in parts.items()]
+    return table(("part", "octets a rule", f"MB for {p['rules']:,} rules"),
+                 [*rows, ("in all", number(p["octets_per_rule"]), number(sum(p[key] for key in parts) / 1e6))])
+
+
+def overhead(results):
+    rows = [(p["resolver"], p["load"], WITH_HYDNS[p["contender"]],
+             *(f"{p[f'{what}_to_alone']:.3f} ± {p[f'{what}_to_alone_95']:.3f}" for what in ("cpu_in_all", "replies")))
+            for p in points(results, "overhead") if p["contender"] != "alone"]
+    return table(("resolver", "names", "contender", "CPU for a reply, times the resolver's alone", "replies/s, times"), rows)
+
+
+def reload(results):
+    rows = [(p["resolver"], WITH_HYDNS[p["contender"]], number(p["milliseconds"]), f"{p['lost']:,} of {p['lost_of']:,}",
+             number(p["command_ms"])) for p in points(results, "reload")]
+    return table(("resolver", "contender", "silence, median ms", "queries lost in all", "until the command returns, ms"), rows)
+
+
+def publish(results):
+    rows = [(p["what"], {"store": "the store's writer, while the kernel answers", "hydnsd": "ring, hydnsd and policy"}[p["contender"]],
+             f"{p['rules_per_second'] / 1e6:.2f} M rules/s") for p in points(results, "publish") if "rules_per_second" in p]
+    rows += [(p["what"], "ring, hydnsd and policy", f"{number(p['microseconds'])} us, 99 % below {number(p['p99_us'])} us")
+             for p in points(results, "publish") if "microseconds" in p]
+    return table(("what", "by", "median"), rows)
+
+
+def goals(results):
+    every = [g for name in QUESTIONS for g in results[name]["goals"]]
+    measured = [g for g in every if g["measured"] is not None]
+    return [f"Of the project's {len(every)} goals these runs measured {len(measured)} and met {sum(g['met'] for g in measured)}."]
+
+
+TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead,
+                                  reload, publish, goals)}
+BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
+
+
+def draw_servers(axis, results):
+    bars = sorted(points(results, "versus"), key=lambda p: p["replies_per_second"])
+    colours = {"hydns": BLUE, "echo": LIGHT}
+    axis.barh([{"hydns": "kernel path"}.get(p["contender"], p["contender"]) for p in bars],
+              [p["replies_per_second"] / 1e6 for p in bars], color=[colours.get(p["contender"], GREY) for p in bars])
+    axis.set(title="Each on one processor, 1,000 names", xlabel="million replies per second")
+
+
+def draw_capacity(axis, results):
+    plain = [p for p in points(results, "capacity") if "processors" not in p and query(p) == "A"]
+    for contender, zipf, name, colour, style in (("echo", None, "echo, the link's limit", LIGHT, "-"), ("hydns", None, "uniform", BLUE, "-"),
+                                                 ("hydns", 1.0, "Zipf 1.0", ORANGE, ":")):
+        line = sorted((p["rules"], p["replies_per_second"] / 1e6) for p in plain
+                      if p["contender"] == contender and p["zipf"] == zipf)
+        axis.plot(*zip(*line), marker="o", linestyle=style, color=colour, label=name)
+    axis.set(title="By the number of rules", xscale="log", xlabel="rules", ylabel="million replies per second", ylim=(0, None))
+    axis.legend(fontsize=8)
+
+
+def draw_latency(axis, results):
+    for contender, name, colour in (("resolver", "Unbound alone", GREY), ("hydns", "with hyDNS", BLUE)):
+        loops = sorted(((p["concurrency"], p["latency_us"]) for p in points(results, "latency", contender=contender, rate=None)),
+                       key=lambda loop: loop[0])
+        for percentile, style in (("p50", "-"), ("p99", ":")):
+            axis.plot([n for n, _ in loops], [us[percentile] for _, us in loops], marker="o", markersize=3, linestyle=style,
+                      color=colour, label=f"{name}, {percentile}")
+    axis.set(title="Time to reply", xscale="log", yscale="log", xlabel="queries under way", ylabel="microseconds")
+    axis.legend(fontsize=8)
+
+
+def draw(results, file):
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "hydns", "font.size": 9})
+    figure, axes = pyplot.subplots(1, 3, figsize=(14, 4))
+    for axis, part in zip(axes, (draw_servers, draw_capacity, draw_latency)):
+        part(axis, results)
+        axis.set_axisbelow(True)
+        axis.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(file, metadata={"Date": None})
+    pyplot.close(figure)
