@@ -10,7 +10,6 @@
 #define LAST         1000000U
 #define WORTH_IT     0.005             /* share of all queries that a doubled capacity must answer more */
 #define SHORT_S      600               /* of a trace: TTLs and habits hardly show */
-#define SOURCE_MAX   160
 
 static int play(const struct sim_options *o, const struct sim_trace *t, json_t *runs, uint32_t *best)
 {
@@ -36,7 +35,7 @@ static int play(const struct sim_options *o, const struct sim_trace *t, json_t *
 int sim_advise(const struct sim_options *o)
 {
 	json_t *runs = json_array(), *j;
-	char source[SOURCE_MAX];
+	char source[SIM_SOURCE_MAX];
 	struct sim_trace t;
 	uint32_t best = FIRST;
 	int rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* Clocks. All are vDSO calls: no kernel entry. */
 #include <time.h>
-#include "plugin/internal.h"
+#include "plugin/clock.h"
 
 #define HELD_UP_NS HYDNS_NS_PER_MS
 

@@ -1,40 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/*
- * The object, as all files of this library see it, and their clocks. Nothing here is for resolvers.
- */
+/* The object, for the files that do something with more than one part of it. Nothing here is for resolvers. */
 #ifndef PLUGIN_INTERNAL_H
 #define PLUGIN_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include "plugin/changes/changes.h"
+#include "plugin/clock.h"
 #include "plugin/link/link.h"
 #include "plugin/offers/hot.h"
 #include "plugin/offers/offers.h"
 #include "plugin/page/page.h"
 #include "plugin/plugin.h"
 
-#define HYDNS_NS_PER_S   1000000000ULL
-#define HYDNS_NS_PER_MS  1000000ULL
-
-/* -- clock.c -------------------------------------------------------------------------------------- */
-uint64_t hydns_mono_ns(void);
-uint64_t hydns_mono_coarse_ms(void);
-uint64_t hydns_real_ns(void);
-/* The wall clock and the monotonic one at the same moment, to lead times of one over to the other. */
-struct hydns_moment {
-	uint64_t real_ns, mono_ns;
-};
-struct hydns_moment hydns_moment(void);
-/* Seconds that CLOCK_TAI is ahead of the wall clock: 0, or what a time service has told the kernel. */
-int32_t hydns_tai_offset(void);
-
-/* -- log.c ---------------------------------------------------------------------------------------- */
-struct hydns_plugin;
-void hydns_log(const struct hydns_plugin *p, enum hydns_log_level level, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/* -- plugin.c -------------------------------------------------------------------------------------------- */
 struct hydns_thread {
 	struct hydns_plugin *plugin;
 	struct hydns_pick pick;          /* of its queries */
@@ -83,17 +61,5 @@ struct hydns_plugin {
 	size_t acls;
 	struct hydns_notes notes;
 };
-
-/* Every rule is dead when it returns, but for programs that run at this moment. */
-void hydns_plugin_kill_rules(struct hydns_plugin *p);
-/* As kill, until the link thread has had hydnsd act upon what waits for it; then those that are left count again. */
-void hydns_plugin_suspend_rules(struct hydns_plugin *p);
-/* The same for the rules that depend on this name (lower case, well-formed) alone. */
-void hydns_plugin_touch(struct hydns_plugin *p, const uint8_t *name, size_t len);
-/* After the rules were killed for good: no kernel answer is sent any more when it returns. Waits for a grace period unless
- * one has passed since. */
-void hydns_plugin_settle(struct hydns_plugin *p);
-/* hydnsd is away, and all rules are dead. */
-bool hydns_plugin_dead(struct hydns_plugin *p);
 
 #endif

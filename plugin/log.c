@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include "plugin/internal.h"
+#include "plugin/log.h"
 
 #define LINE_MAX_OCTETS 512   /* longer lines are cut: they hold paths and hydnsd's texts */
 

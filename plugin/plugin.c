@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The object: options, configuration, start and stop, and what any thread may call. */
+/* The object: options, configuration, what it is made of, and its end. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "hydns/hash.h"
 #include "plugin/internal.h"
+#include "plugin/log.h"
 
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000
@@ -262,115 +261,6 @@ int hydns_plugin_add_note(struct hydns_plugin *p, enum hydns_note_kind kind, con
 	return hydns_notes_add(&p->notes, kind, text);
 }
 
-void hydns_plugin_set_notes(struct hydns_plugin *p, enum hydns_note_kind kind, const char *const *text, size_t n)
-{
-	struct hydns_request q = { .type = HYDNS_MSG_NOTE };
-
-	if (hydns_notes_set(&p->notes, kind, text, n))
-		hydns_log(p, HYDNS_LOG_WARNING, "out of memory: hydnsctl shows too few notes");
-	if (p->started)
-		(void)hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms);
-}
-
-int hydns_plugin_start(struct hydns_plugin *p)
-{
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);   /* inherited: signals are the resolver's to handle */
-	error = pthread_create(&p->link, NULL, hydns_link_main, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error) {
-		hydns_log(p, HYDNS_LOG_ERROR, "cannot start the link thread: %s", strerror(error));
-		return -error;
-	}
-	p->started = true;
-	return 0;
-}
-
-static bool absent(uint32_t interval)
-{
-	return interval % 2 == 0;
-}
-
-bool hydns_plugin_dead(struct hydns_plugin *p)
-{
-	uint32_t interval = atomic_load(&p->interval);
-
-	return absent(interval) && atomic_load(&p->dead_in) == interval;
-}
-
-void hydns_plugin_suspend_rules(struct hydns_plugin *p)
-{
-	if (!hydns_plugin_dead(p) && hydns_pages_suspend(p->pages))
-		hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
-}
-
-static uint32_t place_of(const struct hydns_plugin *p, const uint8_t *name, size_t len)
-{
-	const __u64 seed[2] = { p->seed[0], p->seed[1] };
-
-	return HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, (uint8_t)len, seed));
-}
-
-void hydns_plugin_touch(struct hydns_plugin *p, const uint8_t *name, size_t len)
-{
-	if (!hydns_plugin_dead(p) && hydns_pages_touch(p->pages, place_of(p, name, len)))
-		hydns_requests_wake(&p->requests);     /* as above */
-}
-
-void hydns_plugin_kill_rules(struct hydns_plugin *p)
-{
-	uint32_t interval = atomic_load(&p->interval);
-
-	/* Nothing can have been published since. Spares epochs: changes may come fast. */
-	if (hydns_plugin_dead(p))
-		return;
-	hydns_pages_advance_epoch(p->pages);
-	atomic_fetch_add(&p->session, 1);      /* what was offered may be offered again at once */
-	if (absent(interval))
-		atomic_store(&p->dead_in, interval);
-}
-
-static void grace(struct hydns_plugin *p)
-{
-	/* No page that a program reads: there can be no rule of ours. The generation has been advanced
-	 * before, and it goes along to a page that comes now. */
-	if (hydns_pages_fd(p->pages) < 0)
-		return;
-	if (!hydns_grace() && !atomic_exchange(&p->grace_told, true))
-		hydns_log(p, HYDNS_LOG_INFO, "membarrier() does not wait for all CPUs here (nohz_full?): "
-			  "withdrawals without hydnsd wait a fixed time instead");
-}
-
-/* No rule is alive or being sent, and none can come to be: for good, or without hydnsd. */
-static bool settled(struct hydns_plugin *p, uint32_t interval)
-{
-	return atomic_load(&p->quiet) || (absent(interval) && atomic_load(&p->settled_in) == interval);
-}
-
-void hydns_plugin_settle(struct hydns_plugin *p)
-{
-	if (settled(p, atomic_load(&p->interval)))
-		return;
-	grace(p);
-	atomic_store(&p->quiet, true);
-}
-
-/* Kills the rules and waits until no program uses one any more. */
-static void kill_and_wait(struct hydns_plugin *p)
-{
-	uint32_t interval = atomic_load(&p->interval);
-
-	if (settled(p, interval))
-		return;
-	hydns_plugin_kill_rules(p);
-	grace(p);
-	if (absent(interval))
-		atomic_store(&p->settled_in, interval);
-}
-
 /* The link threads of both have done with their formers. */
 void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other)
 {
@@ -409,109 +299,4 @@ struct hydns_stamp hydns_plugin_stamp(const struct hydns_plugin *p)
 	return (struct hydns_stamp){ .generation = hydns_pages_generation(p->pages),
 				     .epoch = hydns_pages_epoch(p->pages),
 				     .changes = hydns_names_changes(p->names) };
-}
-
-static void note_withdrawn(struct hydns_plugin *p, uint64_t generation)
-{
-	uint64_t old = atomic_load(&p->withdrawn);
-
-	while (old < generation && !atomic_compare_exchange_weak(&p->withdrawn, &old, generation))
-		;
-}
-
-/* Without hydnsd: its rules, those of a subtree with all others, wait until the next one has done this, too. False: that
- * can't be. */
-static bool suspend_and_wait(struct hydns_plugin *p, const struct hydns_request *q)
-{
-	const struct hydns_withdraw *w = &q->withdraw;
-	uint32_t place = w->scope == HYDNS_SCOPE_NAME ? place_of(p, w->name, w->name_len) : HYDNS_OWED_ALL;
-	struct hydns_suspension in;
-
-	if (q->state != HYDNS_REQUEST_FAILED || w->scope == HYDNS_SCOPE_ALL || hydns_plugin_dead(p) ||
-	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, w, place, &in))
-		return false;
-	hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
-	if (in.quiet)
-		return true;
-	grace(p);
-	if (place == HYDNS_OWED_ALL)
-		hydns_owed_quieten(&p->owed, in.number);
-	return true;
-}
-
-void hydns_plugin_withdraw_all(struct hydns_plugin *p)
-{
-	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
-	kill_and_wait(p);
-}
-
-void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const uint8_t *name,
-			    size_t name_len)
-{
-	struct hydns_request q = { .type = HYDNS_MSG_WITHDRAW };
-	bool known = scope == HYDNS_SCOPE_ALL;
-
-	if (!known && (scope == HYDNS_SCOPE_NAME || scope == HYDNS_SCOPE_SUBTREE))
-		known = name && name_len && hydns_name_length(name, name_len) == name_len;
-	q.withdraw.generation = hydns_pages_advance_generation(p->pages);
-	note_withdrawn(p, q.withdraw.generation);
-	q.withdraw.scope = scope;
-	if (known && scope != HYDNS_SCOPE_ALL) {
-		q.withdraw.name_len = (uint32_t)name_len;
-		hydns_name_lower(q.withdraw.name, name, name_len);
-	}
-	if (known && (hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms) || suspend_and_wait(p, &q)))
-		return;
-	/* Not answered in time, too many while hydnsd is away, or a name that nobody could match: the epoch
-	 * takes all rules along, whatever hydnsd still does with the request. */
-	kill_and_wait(p);
-}
-
-static void settle_and_withdraw(struct hydns_plugin *p, const uint8_t *origin, size_t len)
-{
-	uint64_t offers = hydns_subtrees_offers(p->subtrees, origin, len);
-
-	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
-	if (hydns_subtrees_settled(p->subtrees, origin, len))
-		return;
-	hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, origin, len);
-	hydns_subtrees_settle(p->subtrees, origin, len, offers);
-}
-
-void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, size_t len)
-{
-	uint8_t lower[HYDNS_NAME_MAX];
-
-	if (!p->subtrees || len == 0 || hydns_name_length(origin, len) != len) {
-		hydns_plugin_withdraw_all(p);   /* what nobody could match */
-		return;
-	}
-	hydns_name_lower(lower, origin, len);
-	settle_and_withdraw(p, lower, len);
-}
-
-void hydns_plugin_zone_changed(struct hydns_plugin *p)
-{
-	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
-}
-
-void hydns_plugin_cookie_secrets(struct hydns_plugin *p, const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN],
-				  size_t n)
-{
-	struct hydns_request q = { .type = HYDNS_MSG_COOKIES };
-
-	if (!hydns_secrets_change(&p->secrets, p->pages, secret, n) || !p->started)
-		return;
-	/* From here on the program has no secrets until hydnsd has been told, now or when it can be. */
-	grace(p);
-	(void)hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms);
-}
-
-bool hydns_plugin_counts(struct hydns_plugin *p, struct hydns_counts *out, uint32_t timeout_ms)
-{
-	struct hydns_request q = { .type = HYDNS_MSG_STATS };
-	bool fresh = hydns_requests_ask(&p->requests, &q, timeout_ms);
-
-	hydns_requests_counts(&p->requests, out);
-	return fresh;
 }

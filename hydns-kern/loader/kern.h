@@ -46,6 +46,7 @@ struct hydns_kern {
 	__u32 former_abi;              /* of that; 0: nothing was pinned, or it was taken over */
 };
 
+/* -- kern.c ---------------------------------------------------------------------------------------- */
 /* Writes the line to why and returns err. */
 int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -56,6 +57,10 @@ int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 int hydns_pin_path(char path[PATH_MAX], const char *pin_dir, const char *prefix, const char *name);
 /* Interface number of a name as it was given or as it stands in a pin's name; 0: none. */
 int hydns_pinned_ifindex(const char *name);
+/* The interface's name in the name of a pinned attachment, dots as ':'; NULL: it is something else. */
+const char *hydns_pin_attachment(const char *name);
+/* Whether a pin of this name is one that the loader makes. */
+bool hydns_pin_is_ours(const char *name);
 /* Makes pin_dir if missing, checks that it is in a bpffs, locks it; returns its descriptor. */
 int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY]);
 /* Whether this map outlives hydnsd, and is handed to the next one. */

@@ -95,6 +95,18 @@ int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const cha
 	return rename(fresh, path) ? -errno : 0;
 }
 
+bool hydns_pin_is_ours(const char *name)
+{
+	static const char *const prefix[] = {
+		"hydns_", FRESH, HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_PAGE, HYDNS_PIN_ACL,
+	};
+
+	for (unsigned i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
+		if (!strncmp(name, prefix[i], strlen(prefix[i])))
+			return true;
+	return false;
+}
+
 bool hydns_map_is_pinned(const struct bpf_map *map)
 {
 	return !bpf_map__is_internal(map) && bpf_map__type(map) != BPF_MAP_TYPE_PROG_ARRAY;
@@ -198,8 +210,7 @@ int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
 }
 
 /* -- attachments ------------------------------------------------------------------------------------- */
-/* The interface's name in the name of a pinned attachment, dots as ':'; NULL: it is something else. */
-static const char *attachment(const char *name)
+const char *hydns_pin_attachment(const char *name)
 {
 	if (!strncmp(name, HYDNS_PIN_LINK, strlen(HYDNS_PIN_LINK)))
 		return name + strlen(HYDNS_PIN_LINK);
@@ -216,7 +227,7 @@ int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {
-		const char *pinned = attachment(entry[i]->d_name);
+		const char *pinned = hydns_pin_attachment(entry[i]->d_name);
 		char ifname[IF_NAMESIZE];
 
 		if (pinned && snprintf(ifname, sizeof(ifname), "%s", pinned) < (int)sizeof(ifname)) {
@@ -229,81 +240,4 @@ int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname
 	}
 	free(entry);
 	return 0;
-}
-
-/* -- cleaning ---------------------------------------------------------------------------------------- */
-/* Attachments first: as long as one stands, its program answers. */
-static int clean_attachments(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
-{
-	struct dirent *e;
-	int err, first = 0;
-
-	while ((e = readdir(d))) {
-		const char *ifname = attachment(e->d_name);
-
-		if (!ifname)
-			continue;
-		err = hydns_detach(pin_dir, ifname, why);
-		if (err && !first)
-			first = err;
-	}
-	return first;
-}
-
-static bool is_ours(const char *name)
-{
-	static const char *const prefix[] = {
-		"hydns_", FRESH, HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_PAGE, HYDNS_PIN_ACL,
-	};
-
-	for (unsigned i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
-		if (!strncmp(name, prefix[i], strlen(prefix[i])))
-			return true;
-	return false;
-}
-
-/* Only names of ours: the pin directory may be one that others use too. */
-static int clean_rest(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
-{
-	struct dirent *e;
-	int first = 0;
-
-	rewinddir(d);
-	while ((e = readdir(d)))
-		if (is_ours(e->d_name) && unlinkat(dirfd(d), e->d_name, 0) && errno != ENOENT && !first)
-			first = hydns_fail(why, -errno, "can't remove %s/%s: %s", pin_dir, e->d_name,
-					   strerror(errno));
-	return first;
-}
-
-static int clean(const char *pin_dir, const char *named, char why[HYDNS_WHY])
-{
-	DIR *d = opendir(pin_dir);
-	int err;
-
-	if (!d)
-		return errno == ENOENT ? 0 : hydns_fail(why, -errno, "can't open %s: %s", named, strerror(errno));
-	err = clean_attachments(d, pin_dir, why);
-	if (!err)
-		err = clean_rest(d, named, why);
-	closedir(d);
-	return err;
-}
-
-int hydns_kern_clean(const char *pin_dir, char why[HYDNS_WHY])
-{
-	int err = clean(pin_dir, pin_dir, why);
-
-	if (!err && rmdir(pin_dir) && errno != ENOENT && errno != ENOTEMPTY && errno != EBUSY)
-		err = hydns_fail(why, -errno, "can't remove %s: %s", pin_dir, strerror(errno));
-	return err;
-}
-
-int hydns_kern_remove(struct hydns_kern *k, char why[HYDNS_WHY])
-{
-	int err = clean(k->pin_dir, k->pin_dir_named, why);
-
-	if (!err)
-		rmdir(k->pin_dir_named);       /* another user than root may not: then it stays, empty */
-	return err;
 }

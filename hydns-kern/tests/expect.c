@@ -8,6 +8,7 @@
 #include "expect.h"
 
 struct kernel *kern;
+const struct query plain = { .name = "www.example.com", .qtype = 1, .id = 0x4711 };
 
 static void expect_reason(const char *what, int got, int want)
 {

@@ -9,6 +9,7 @@
 #define SKIPPED   77
 
 extern struct kernel *kern;      /* the program with the usual switches, made by expect_open() */
+extern const struct query plain; /* the usual query: without EDNS, over IPv4 */
 
 /* False where BPF can't be loaded, and says so: the tests are skipped. */
 bool expect_open(void);

@@ -83,4 +83,23 @@ void hydns_owed_done(struct hydns_owed *o, const struct hydns_withdraw *w);
 /* Link thread: ends the suspension if nothing is owed. */
 bool hydns_owed_resume(struct hydns_owed *o, struct hydns_pages *g);
 
+/* -- rules.c: what ends rules without hydnsd ----------------------------------------------------------- */
+/* Every rule is dead when it returns, but for programs that run at this moment. */
+void hydns_plugin_kill_rules(struct hydns_plugin *p);
+/* As kill, until the link thread has had hydnsd act upon what waits for it; then those that are left count again. */
+void hydns_plugin_suspend_rules(struct hydns_plugin *p);
+/* The same for the rules that depend on this name (lower case, well-formed) alone. */
+void hydns_plugin_touch(struct hydns_plugin *p, const uint8_t *name, size_t len);
+/* After the rules were killed for good: no kernel answer is sent any more when it returns. Waits for a grace period unless
+ * one has passed since. */
+void hydns_plugin_settle(struct hydns_plugin *p);
+/* hydnsd is away, and all rules are dead. */
+bool hydns_plugin_dead(struct hydns_plugin *p);
+/* Kills and waits as _settle() does, but not for good: there may be rules again when hydnsd is back. */
+void hydns_plugin_kill_and_wait(struct hydns_plugin *p);
+/* Waits until no program runs any more that has read the page before, if there is one that it reads. */
+void hydns_plugin_grace(struct hydns_plugin *p);
+/* The place of a name (lower case, well-formed) among those that the page marks. */
+uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, size_t len);
+
 #endif

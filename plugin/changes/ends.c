@@ -11,7 +11,8 @@
  */
 #include <stdlib.h>
 #include "hydns/hash.h"
-#include "plugin/internal.h"
+#include "plugin/changes/changes.h"
+#include "plugin/offers/hot.h"
 
 #define PLACES (1U << 16)
 #define SLACK  1                /* second; TTLs in replies may differ by that */

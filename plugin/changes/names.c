@@ -19,7 +19,8 @@
  */
 #include <stdlib.h>
 #include "hydns/hash.h"
-#include "plugin/internal.h"
+#include "plugin/changes/changes.h"
+#include "plugin/offers/hot.h"
 
 #define PLACES_MIN     (1U << 16)
 #define PLACES_MAX     (1U << 22)

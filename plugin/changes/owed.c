@@ -5,7 +5,7 @@
  * end of the suspension.
  */
 #include <string.h>
-#include "plugin/internal.h"
+#include "plugin/changes/changes.h"
 
 void hydns_owed_init(struct hydns_owed *o)
 {

@@ -15,7 +15,8 @@
  */
 #include <stdlib.h>
 #include "hydns/hash.h"
-#include "plugin/internal.h"
+#include "plugin/changes/changes.h"
+#include "plugin/offers/hot.h"
 
 #define PLACES (1U << 16)
 

@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "plugin/internal.h"
+#include "plugin/link/link.h"
 
 #define FDS_OUT_MAX (HYDNS_THREADS_MAX + 1)   /* HELLO: the rings and the page */
 #define FDS_IN_MAX  2                         /* WELCOME: the doorbell and the page */

@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "plugin/internal.h"
+#include "plugin/log.h"
 
 int hydns_leave_init(struct hydns_leave *l)
 {

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "plugin/clock.h"
 #include "plugin/internal.h"
+#include "plugin/log.h"
 
 #define REPLY_TIMEOUT_MS    5000U      /* hydnsd fills whole ACL maps before it answers */
 #define BYE_TIMEOUT_MS      200U
@@ -759,7 +762,7 @@ static int run_session(struct link *l)
 	return 0;
 }
 
-void *hydns_link_main(void *plugin)
+static void *link_main(void *plugin)
 {
 	struct link l = { .p = plugin, .sock = -1 };
 	uint32_t backoff = BACKOFF_MIN_MS, most;
@@ -785,4 +788,21 @@ void *hydns_link_main(void *plugin)
 	go(&l);
 	free(l.refused);
 	return NULL;
+}
+
+int hydns_plugin_start(struct hydns_plugin *p)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);   /* inherited: signals are the resolver's to handle */
+	error = pthread_create(&p->link, NULL, link_main, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		hydns_log(p, HYDNS_LOG_ERROR, "cannot start the link thread: %s", strerror(error));
+		return -error;
+	}
+	p->started = true;
+	return 0;
 }

@@ -78,7 +78,4 @@ void hydns_leave_destroy(struct hydns_leave *l);
 /* Link thread, once p->stopping is set: goes through the steps, the first time that it is called. */
 void hydns_leave_go(struct hydns_plugin *p);
 
-/* -- link.c ------------------------------------------------------------------------------------------------ */
-void *hydns_link_main(void *plugin);
-
 #endif

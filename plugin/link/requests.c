@@ -9,7 +9,8 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-#include "plugin/internal.h"
+#include "plugin/clock.h"
+#include "plugin/link/link.h"
 
 int hydns_requests_init(struct hydns_requests *r)
 {

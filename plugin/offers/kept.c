@@ -4,7 +4,7 @@
  * away before the rest changes and comes back after it, so a reader that sees the same key before and after has read
  * what belongs to it.
  */
-#include "plugin/internal.h"
+#include "plugin/offers/offers.h"
 
 void hydns_kept_note(struct hydns_ring *ring, uint64_t key, enum hydns_kept_why why, uint32_t value, uint64_t now_ms)
 {

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 #include "hydns/hash.h"
-#include "plugin/internal.h"
+#include "plugin/offers/offers.h"
 
 #define LABEL_MAX 63
 

@@ -4,7 +4,7 @@
  * handful at most, so they are found by looking at each.
  */
 #include <string.h>
-#include "plugin/internal.h"
+#include "plugin/offers/offers.h"
 
 #define NAMES_MAX 255                 /* the number is one octet */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "plugin/internal.h"
+#include "plugin/offers/offers.h"
 
 #define RING_SIZE HYDNS_RING_SIZE
 

@@ -6,7 +6,8 @@
  */
 #include <arpa/inet.h>
 #include <string.h>
-#include "plugin/internal.h"
+#include "plugin/changes/changes.h"
+#include "plugin/offers/offers.h"
 
 #define HEADER_LEN    12
 #define RR_FIXED      10              /* type, class, TTL, RDLENGTH */

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include "plugin/clock.h"
 #include "plugin/internal.h"
+#include "plugin/log.h"
 
 /* A rule is dead at its expiry; the places of its names in names.c are held a little longer. */
 #define NAMES_MARGIN_MS 2000U

@@ -5,7 +5,7 @@
  * store, whether hydnsd is there or not.
  */
 #include <string.h>
-#include "plugin/internal.h"
+#include "plugin/page/page.h"
 
 void hydns_secrets_init(struct hydns_secrets *s)
 {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "plugin/internal.h"
+#include "plugin/page/page.h"
 
 void hydns_notes_init(struct hydns_notes *n)
 {

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "plugin/internal.h"
+#include "plugin/page/page.h"
 
 /* An XDP program runs for microseconds, in a NAPI poll of a few milliseconds: far beyond both. */
 #define GRACE_WITHOUT_KERNEL_NS (250 * 1000000L)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 #include <cmocka.h>
-#include "plugin/internal.h"
+#include "plugin/clock.h"
 
 #define BOOT_NS (1700000000ULL * HYDNS_NS_PER_S)  /* by the wall clock */
 #define UP_NS   (5000ULL * HYDNS_NS_PER_S)

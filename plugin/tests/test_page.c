@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "plugin/internal.h"
+#include "plugin/page/page.h"
 
 #define EPOCH  0x10000U
 #define ROUNDS 100000U

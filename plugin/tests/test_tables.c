@@ -11,7 +11,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "hydns/hash.h"
-#include "plugin/internal.h"
+#include "plugin/changes/changes.h"
+#include "plugin/offers/hot.h"
+#include "plugin/offers/offers.h"
 
 static const uint64_t seed[2] = { 0x0123456789abcdefULL, 0xfedcba9876543210ULL };
 

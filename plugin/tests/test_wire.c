@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "plugin/internal.h"
+#include "plugin/offers/offers.h"
 #include "plugin/tests/reply.h"
 
 #define A     1

@@ -3,7 +3,7 @@
  * Offers against changes (plugin/changes/names.c) and against a zone's withdrawal (plugin/changes/subtrees.c): of two threads at least
  * one must see the other. A resolver's cache is an object here that is locked where the resolver locks it.
  */
-#include "plugin/internal.h"
+#include "plugin/changes/changes.h"
 #include "test-harness/model/model.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "hydnsd/resolvers/session_internal.h"
-#include "plugin/internal.h"
+#include "plugin/offers/offers.h"
 #include "test-harness/model/model.h"
 
 #define LEN   32               /* octets of each frame here; they fill the ring exactly */

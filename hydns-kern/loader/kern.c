@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What an open program is asked for, and the line that says why a call of the loader has failed. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <bpf/libbpf.h>
+#include "hydns-kern/loader/kern.h"
+
+int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, HYDNS_WHY, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* -- what there is ------------------------------------------------------------------------------------- */
+const struct hydns_geometry *hydns_kern_geometry(const struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_META].at;
+}
+
+__u8 *hydns_kern_slots(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_SLOTS].at;
+}
+
+struct hydns_bucket *hydns_kern_index(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_INDEX].at;
+}
+
+const struct hydns_line *hydns_kern_hits(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_HITS].at;
+}
+
+struct hydns_line *hydns_kern_claims(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_CLAIMS].at;
+}
+
+__u32 *hydns_kern_seen(struct hydns_kern *k)
+{
+	struct hydns_line *lines = k->mapped[HYDNS_MAPPED_SEEN].at;
+
+	return lines->word;
+}
+
+struct hydns_tallies *hydns_kern_tallies(struct hydns_kern *k)
+{
+	return k->mapped[HYDNS_MAPPED_TALLIES].at;
+}
+
+__u32 *hydns_kern_empty(struct hydns_kern *k)
+{
+	struct hydns_geometry *g = k->mapped[HYDNS_MAPPED_META].at;
+
+	return &g->empty;
+}
+
+__u32 hydns_kern_next_session(struct hydns_kern *k)
+{
+	struct hydns_geometry *g = k->mapped[HYDNS_MAPPED_META].at;
+
+	return __atomic_add_fetch(&g->session, 1, __ATOMIC_RELAXED);
+}
+
+int hydns_kern_prog_fd(const struct hydns_kern *k)
+{
+	return bpf_program__fd(k->skel->progs.hydns_xdp);
+}
+
+/* -- memory --------------------------------------------------------------------------------------------- */
+/* "memlock" of a map's fdinfo: what the kernel charges for it. */
+static int map_memory(int map_fd, __u64 *bytes)
+{
+	unsigned long long n;
+	char path[64], line[128];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map_fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (!found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "memlock: %llu", &n) == 1;
+	fclose(f);
+	if (!found)
+		return -ENODATA;
+	*bytes += n;
+	return 0;
+}
+
+int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes)
+{
+	struct bpf_map *map;
+	__u64 sum = 0;
+	int err = 0;
+
+	bpf_object__for_each_map(map, k->skel->obj)
+		if (!err)
+			err = map_memory(bpf_map__fd(map), &sum);
+	for (int i = 0; i < HYDNS_ACL_MAPS && !err; i++)
+		err = map_memory(k->acl_fd[i], &sum);
+	for (int i = 0; i < HYDNS_AUTHORITIES && !err; i++)
+		if (k->page[i].map_fd >= 0)
+			err = map_memory(k->page[i].map_fd, &sum);
+	if (!err)
+		*bytes = sum;
+	return err;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What ends rules without hydnsd, by the page: kills them, or suspends all or those of a name until hydnsd has caught up. */
+#include "hydns/hash.h"
+#include "plugin/internal.h"
+#include "plugin/log.h"
+
+static bool absent(uint32_t interval)
+{
+	return interval % 2 == 0;
+}
+
+bool hydns_plugin_dead(struct hydns_plugin *p)
+{
+	uint32_t interval = atomic_load(&p->interval);
+
+	return absent(interval) && atomic_load(&p->dead_in) == interval;
+}
+
+void hydns_plugin_suspend_rules(struct hydns_plugin *p)
+{
+	if (!hydns_plugin_dead(p) && hydns_pages_suspend(p->pages))
+		hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
+}
+
+uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, size_t len)
+{
+	const __u64 seed[2] = { p->seed[0], p->seed[1] };
+
+	return HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, (uint8_t)len, seed));
+}
+
+void hydns_plugin_touch(struct hydns_plugin *p, const uint8_t *name, size_t len)
+{
+	if (!hydns_plugin_dead(p) && hydns_pages_touch(p->pages, hydns_plugin_place(p, name, len)))
+		hydns_requests_wake(&p->requests);     /* as above */
+}
+
+void hydns_plugin_kill_rules(struct hydns_plugin *p)
+{
+	uint32_t interval = atomic_load(&p->interval);
+
+	/* Nothing can have been published since. Spares epochs: changes may come fast. */
+	if (hydns_plugin_dead(p))
+		return;
+	hydns_pages_advance_epoch(p->pages);
+	atomic_fetch_add(&p->session, 1);      /* what was offered may be offered again at once */
+	if (absent(interval))
+		atomic_store(&p->dead_in, interval);
+}
+
+void hydns_plugin_grace(struct hydns_plugin *p)
+{
+	/* No page that a program reads: there can be no rule of ours. The generation has been advanced
+	 * before, and it goes along to a page that comes now. */
+	if (hydns_pages_fd(p->pages) < 0)
+		return;
+	if (!hydns_grace() && !atomic_exchange(&p->grace_told, true))
+		hydns_log(p, HYDNS_LOG_INFO, "membarrier() does not wait for all CPUs here (nohz_full?): "
+			  "withdrawals without hydnsd wait a fixed time instead");
+}
+
+/* No rule is alive or being sent, and none can come to be: for good, or without hydnsd. */
+static bool settled(struct hydns_plugin *p, uint32_t interval)
+{
+	return atomic_load(&p->quiet) || (absent(interval) && atomic_load(&p->settled_in) == interval);
+}
+
+void hydns_plugin_settle(struct hydns_plugin *p)
+{
+	if (settled(p, atomic_load(&p->interval)))
+		return;
+	hydns_plugin_grace(p);
+	atomic_store(&p->quiet, true);
+}
+
+void hydns_plugin_kill_and_wait(struct hydns_plugin *p)
+{
+	uint32_t interval = atomic_load(&p->interval);
+
+	if (settled(p, interval))
+		return;
+	hydns_plugin_kill_rules(p);
+	hydns_plugin_grace(p);
+	if (absent(interval))
+		atomic_store(&p->settled_in, interval);
+}

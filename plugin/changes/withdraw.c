@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Withdrawals: by hydnsd, and where it does not answer by the page. */
+#include "plugin/internal.h"
+
+static void note_withdrawn(struct hydns_plugin *p, uint64_t generation)
+{
+	uint64_t old = atomic_load(&p->withdrawn);
+
+	while (old < generation && !atomic_compare_exchange_weak(&p->withdrawn, &old, generation))
+		;
+}
+
+/* Without hydnsd: its rules, those of a subtree with all others, wait until the next one has done this, too. False: that
+ * can't be. */
+static bool suspend_and_wait(struct hydns_plugin *p, const struct hydns_request *q)
+{
+	const struct hydns_withdraw *w = &q->withdraw;
+	uint32_t place = w->scope == HYDNS_SCOPE_NAME ? hydns_plugin_place(p, w->name, w->name_len) : HYDNS_OWED_ALL;
+	struct hydns_suspension in;
+
+	if (q->state != HYDNS_REQUEST_FAILED || w->scope == HYDNS_SCOPE_ALL || hydns_plugin_dead(p) ||
+	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, w, place, &in))
+		return false;
+	hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
+	if (in.quiet)
+		return true;
+	hydns_plugin_grace(p);
+	if (place == HYDNS_OWED_ALL)
+		hydns_owed_quieten(&p->owed, in.number);
+	return true;
+}
+
+void hydns_plugin_withdraw_all(struct hydns_plugin *p)
+{
+	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
+	hydns_plugin_kill_and_wait(p);
+}
+
+void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const uint8_t *name,
+			    size_t name_len)
+{
+	struct hydns_request q = { .type = HYDNS_MSG_WITHDRAW };
+	bool known = scope == HYDNS_SCOPE_ALL;
+
+	if (!known && (scope == HYDNS_SCOPE_NAME || scope == HYDNS_SCOPE_SUBTREE))
+		known = name && name_len && hydns_name_length(name, name_len) == name_len;
+	q.withdraw.generation = hydns_pages_advance_generation(p->pages);
+	note_withdrawn(p, q.withdraw.generation);
+	q.withdraw.scope = scope;
+	if (known && scope != HYDNS_SCOPE_ALL) {
+		q.withdraw.name_len = (uint32_t)name_len;
+		hydns_name_lower(q.withdraw.name, name, name_len);
+	}
+	if (known && (hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms) || suspend_and_wait(p, &q)))
+		return;
+	/* Not answered in time, too many while hydnsd is away, or a name that nobody could match: the epoch
+	 * takes all rules along, whatever hydnsd still does with the request. */
+	hydns_plugin_kill_and_wait(p);
+}
+
+static void settle_and_withdraw(struct hydns_plugin *p, const uint8_t *origin, size_t len)
+{
+	uint64_t offers = hydns_subtrees_offers(p->subtrees, origin, len);
+
+	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
+	if (hydns_subtrees_settled(p->subtrees, origin, len))
+		return;
+	hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, origin, len);
+	hydns_subtrees_settle(p->subtrees, origin, len, offers);
+}
+
+void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, size_t len)
+{
+	uint8_t lower[HYDNS_NAME_MAX];
+
+	if (!p->subtrees || len == 0 || hydns_name_length(origin, len) != len) {
+		hydns_plugin_withdraw_all(p);   /* what nobody could match */
+		return;
+	}
+	hydns_name_lower(lower, origin, len);
+	settle_and_withdraw(p, lower, len);
+}
+
+void hydns_plugin_zone_changed(struct hydns_plugin *p)
+{
+	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
+}
