@@ -21,6 +21,7 @@ PROBE_RATE = 250            # queries per second of each prober
 CLIENTS = 8
 LEAST_SECONDS = 2           # of a run that ends early
 TIMEOUT = 5                 # seconds after which a query counts as lost, dnsperf's own default
+PATIENCE = 60               # seconds after its time in which a load must have ended
 # packets that are no queries to a registered resolver, or perhaps not
 NOT_OURS = ("NOT_IP", "NOT_UDP", "NOT_SERVICE", "EMPTY")
 
@@ -115,11 +116,14 @@ def warm_up(world, data):
     return summary["completed"]
 
 
-def _play(loads, seconds, sample=lambda: None):
+def _play(loads, seconds, sample=lambda: None, patience=PATIENCE):
     """Waits for the loads' end; True when that came early: one had no more queries, and a name that is asked once must not
-    be asked again. All end then, for what is left would be another load. sample: called every half second."""
+    be asked again. All end then, for what is left would be another load. sample: called every half second. A load that goes on
+    for more than patience seconds after its end is a HarnessError."""
     begun, early = time.monotonic(), False
     while any(load.running() for load in loads):
+        if time.monotonic() - begun > seconds + patience:
+            raise HarnessError(f"{' and '.join(load.label for load in loads if load.running())}: no end {patience:g} s after it was due")
         for _ in range(5):
             time.sleep(0.1)          # so soon an early end is seen
             if not early and not all(load.running() for load in loads) and time.monotonic() - begun < 0.95 * seconds:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from pyroute2 import netns
 
+from harness import measure
 from harness.attempts import HELD_UP, TRIES, Inconclusive, Ticks, until_conclusive
 from harness.client import ask, must_ask, must_exchange, query
 from harness.hogs import hogs
@@ -89,6 +90,13 @@ def test_nobody_serves_former_data_after_a_reload(world):
     world.rewrite_lab(records())
     assert start_time(server) is None and len(world.nsd.program.processes()) == len(before)
     timer.join()
+
+
+def test_a_load_that_does_not_end_is_an_error(world):
+    load = Program(world.run, world.network.client1, "endless", ["sleep", "1000"])
+    with pytest.raises(HarnessError, match="endless: no end 0.2 s after it was due"):
+        measure._play([load], 0.1, patience=0.2)
+    load.stop()
 
 
 def test_a_request_waits_while_the_queue_is_full(world):
