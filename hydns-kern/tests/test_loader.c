@@ -419,6 +419,22 @@ static void keep_capabilities(__u64 keep)
 	CHECK(!syscall(SYS_capset, &h, d));
 }
 
+/* From an interface, and from one that is not there. */
+static void dry_runs_are_made(struct hydns_kern *k)
+{
+	static const __u8 frame[60]; /* neither IPv4 nor IPv6 */
+	struct hydns_outcome said;
+	unsigned from[] = { if_nametoindex("hka"), 1U << 30, 0 };
+
+	for (unsigned i = 0; i < sizeof(from) / sizeof(*from); i++)
+		CHECK(hydns_kern_dry_run(k, frame, sizeof(frame), from[i], &said) == 0 && said.beneath == HYDNS_R_NOT_IP &&
+		      said.reason == HYDNS_R_NOT_IP);
+	CHECK(hydns_kern_pause(k, true) == 0);
+	CHECK(hydns_kern_dry_run(k, frame, sizeof(frame), from[0], &said) == 0 && said.reason == HYDNS_R_PAUSED &&
+	      said.beneath == HYDNS_R_NOT_IP);
+	CHECK(hydns_kern_pause(k, false) == 0);
+}
+
 /* Once the program is loaded, CAP_BPF and CAP_NET_ADMIN are enough for everything. */
 static void works_with_two_capabilities(void)
 {
@@ -435,6 +451,7 @@ static void works_with_two_capabilities(void)
 	CHECK(hydns_kern_service_set(k, &key, 4) == 0 && hydns_kern_service_delete(k, &key) == 0);
 	CHECK(hydns_kern_pause(k, true) == 0 && hydns_kern_pause(k, false) == 0);
 	CHECK(hydns_kern_memory(k, &bytes) == 0);
+	dry_runs_are_made(k);
 	CHECK(hydns_kern_page_delete(k, 4) == 0);
 	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
 	CHECK(hydns_kern_detach(k, "hka", why) == 0);

@@ -1106,6 +1106,33 @@ static void test_verifier_budget(void **state)
 {
 	(void)state;
 	assert_in_range(kernel_verified(kern), 1, VERIFIER_BUDGET);
+	assert_in_range(kernel_dry_verified(kern), 1, VERIFIER_BUDGET);
+}
+
+/* While nothing is answered, a dry run also says what would be. */
+static void test_dry_beneath(void **state)
+{
+	struct query other = { .name = "www.example.net", .qtype = 1 };
+	struct answer a = { 0 };
+	struct frame f, g;
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	frame_query(&f, &plain);
+	frame_query(&g, &other);
+	assert_int_equal(kernel_dry(kern, &f).beneath, HYDNS_R_ANSWERED);
+	assert_int_equal(kernel_dry(kern, &g).beneath, HYDNS_R_MISS);
+	kernel_empty(kern, true);
+	assert_int_equal(kernel_dry(kern, &f).reason, HYDNS_R_EMPTY);
+	assert_int_equal(kernel_dry(kern, &g).beneath, HYDNS_R_MISS);
+	kernel_pause(kern, true);
+	assert_int_equal(kernel_dry(kern, &f).reason, HYDNS_R_PAUSED);
+	assert_int_equal(kernel_dry(kern, &f).beneath, HYDNS_R_ANSWERED);
+	kernel_pause(kern, false);
+	kernel_empty(kern, false);
+	kernel_remove(kern, handle);
 }
 
 int main(void)
@@ -1140,7 +1167,7 @@ int main(void)
 		cmocka_unit_test(test_vlan),
 		cmocka_unit_test(test_ipv6_off),
 		cmocka_unit_test(test_real_clock),
-		cmocka_unit_test(test_verifier_budget), cmocka_unit_test(test_miss_stage),
+		cmocka_unit_test(test_verifier_budget), cmocka_unit_test(test_miss_stage), cmocka_unit_test(test_dry_beneath),
 	};
 
 	return expect_run(tests);
