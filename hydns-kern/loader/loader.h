@@ -122,6 +122,8 @@ int hydns_kern_cookies_get(struct hydns_kern *k, __u32 i, __u32 set, struct hydn
 /* Replaces the content of ACL map i*2+half (not the current half: switch by authority_config). */
 int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const struct hydns_acl_entry *e,
 			size_t n);
+/* Prefixes of the half in use, room for them at most; returns how many. An entry has no reason (why). */
+int hydns_kern_acl_read(struct hydns_kern *k, __u32 i, struct hydns_acl_entry *e, size_t room);
 /* The filter of the host's own addresses (own.h): all of them, the former ones no more. */
 void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS]);
 /* HYDNS_AUTH_ALLOWS_*: of which address family such an ACL allows everybody. */

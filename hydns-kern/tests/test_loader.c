@@ -266,6 +266,28 @@ static void acl_fill_replaces(void)
 	hydns_kern_close(k);
 }
 
+/* Of the half that the program uses, whoever filled it. */
+static void acl_is_read_back(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_acl_entry e[] = {
+		{ .prefixlen = 104, .action = HYDNS_ACL_ALLOW_COOKIE }, { .prefixlen = 0, .action = HYDNS_ACL_ALLOW },
+	}, back[3] = { 0 };
+	struct hydns_authority_config c = { .acl_half = 1 };
+
+	e[0].addr[10] = e[0].addr[11] = 0xff;
+	e[0].addr[12] = 10;
+	CHECK(hydns_kern_acl_fill(k, 3, 0, e, 0) == 0 && hydns_kern_acl_fill(k, 3, 1, e, 2) == 0);
+	CHECK(hydns_kern_authority_config(k, 3, &c) == 0 && hydns_kern_acl_read(k, 3, back, 3) == 2);
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(!memcmp(&back[i], back[i].prefixlen ? &e[0] : &e[1], sizeof(*e)));
+	CHECK(back[0].prefixlen != back[1].prefixlen && hydns_kern_acl_read(k, 3, back, 1) == 1);
+	c.acl_half = 0;
+	CHECK(hydns_kern_authority_config(k, 3, &c) == 0 && hydns_kern_acl_read(k, 3, back, 3) == 0);
+	CHECK(hydns_kern_acl_read(k, HYDNS_AUTHORITIES, back, 3) == -EINVAL);
+	hydns_kern_close(k);
+}
+
 static __u32 id_of_pinned(const char *name)
 {
 	struct bpf_map_info info = { 0 };
@@ -579,6 +601,7 @@ int main(void)
 	tables_hold_what_was_put();
 	acl_for_everybody_is_told();
 	acl_fill_replaces();
+	acl_is_read_back();
 	acl_of_somebody_else_is_replaced();
 	pages_belong_to_their_sessions();
 	pages_outlive_their_resolvers_no_moment();

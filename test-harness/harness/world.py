@@ -104,8 +104,9 @@ class World:
         def hot():
             for _ in range(20):
                 ask(self.network.client1, server, name, rdtype, **options)
-            return daemon.explain(name, rdtype, do=options.get("dnssec", False),
-                                  norec=not options.get("rd", True))["where"] == "kernel"
+            asked = {key: options[key] for key in ("edns", "payload", "cookie") if key in options}
+            return daemon.explain(name, rdtype, do=options.get("dnssec", False), norec=not options.get("rd", True),
+                                  **asked)["where"] == "kernel"
         wait_until(hot, seconds, f"{name} {rdtype} to be answered in the kernel")
 
     def change_lab(self, content, name, rdtype, expected):
