@@ -161,6 +161,7 @@ def test_many_sessions(path):
         pass
     for client in clients:
         client.socket.close()
+    wait_until(lambda: path.daemon.call({"cmd": "status"})["plugin_connections"] <= 1, SOON, "hydnsd to have their places back")
     lines = path.daemon.program.log.read_text()[begin:].splitlines()
     assert any("has 48 already" in line for line in lines) and len(lines) < 200
 
