@@ -70,7 +70,7 @@ static const uint8_t *client_for(struct asking *a, const struct hydns_service_ke
 }
 
 /* -- verdicts ---------------------------------------------------------------------------------------------------- */
-/* Of several the one that says most: an answer, then a rule, a client that is let in, an address family that is read. */
+/* Of several the one that says most: an answer, then a rule, then a client that is let in. */
 static unsigned weight(const struct hydnsd_verdict *v)
 {
 	enum hydns_reason r = v->said.beneath;
@@ -79,9 +79,7 @@ static unsigned weight(const struct hydnsd_verdict *v)
 		return 0;
 	if (!v->asked)
 		return 1;
-	if (!hydnsd_words_let_in(r))
-		return r == HYDNS_R_NOT_IP ? 2 : 3;
-	return r == HYDNS_R_ANSWERED ? 6 : v->handle ? 5 : 4;
+	return r == HYDNS_R_ANSWERED ? 5 : !hydnsd_words_let_in(r) ? 2 : v->handle ? 4 : 3;
 }
 
 static void ask_at(const struct hydns_service_key *service, uint32_t authority, void *arg)
