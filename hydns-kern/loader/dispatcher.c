@@ -28,31 +28,6 @@ static int quiet(enum libxdp_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-/* A copy of the program over the same maps and with the same configuration, opened but not loaded. */
-static struct hydns_bpf *copy_open(const struct hydns_kern *k)
-{
-	struct hydns_bpf *copy = hydns_bpf__open();
-	struct bpf_map *from, *to;
-
-	if (!copy)
-		return NULL;
-	*copy->rodata = *k->skel->rodata;
-	/* An extension program and an ordinary one can't stand in one array of programs: none is called from a copy. */
-	copy->rodata->hydns_miss_stage = false;
-	bpf_program__set_autoload(copy->progs.hydns_miss, false);
-	bpf_object__for_each_map(to, copy->obj) {
-		/* the configuration is a copy of its own; what hydnsd goes on writing is shared */
-		if (!hydns_map_is_pinned(to) && to != copy->maps.bss)
-			continue;
-		from = bpf_object__find_map_by_name(k->skel->obj, bpf_map__name(to));
-		if (!from || bpf_map__reuse_fd(to, bpf_map__fd(from))) {
-			hydns_bpf__destroy(copy);
-			return NULL;
-		}
-	}
-	return copy;
-}
-
 /* Takes every copy of ours but the one with id keep out of the interface's dispatcher. */
 static int copies_remove(int ifindex, __u32 keep, char why[HYDNS_WHY])
 {
@@ -136,7 +111,8 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 	int err;
 
 	libxdp_set_print(quiet);
-	copy = copy_open(k);
+	/* An extension program and an ordinary one can't stand in one array of programs: none is called from a copy. */
+	copy = hydns_copy_open(k->skel, false);
 	if (!copy)
 		return hydns_fail(why, -ENOMEM, "%s: can't copy the program for the dispatcher", ifname);
 	err = hydns_pin_replace(hydns_kern_prog_fd(k), k->pin_dir, HYDNS_PIN_DISPATCHED, ifname);

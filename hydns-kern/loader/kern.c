@@ -104,6 +104,8 @@ int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes)
 	bpf_object__for_each_map(map, k->skel->obj)
 		if (!err)
 			err = map_memory(bpf_map__fd(map), &sum);
+	if (!err)
+		err = map_memory(bpf_map__fd(k->dry->maps.hydns_scratch), &sum);
 	for (int i = 0; i < HYDNS_ACL_MAPS && !err; i++)
 		err = map_memory(k->acl_fd[i], &sum);
 	for (int i = 0; i < HYDNS_AUTHORITIES && !err; i++)

@@ -36,6 +36,7 @@ struct hydns_page {                    /* an authority page; map_fd -1: none */
 
 struct hydns_kern {
 	struct hydns_bpf *skel;
+	struct hydns_bpf *dry;         /* of dry runs */
 	char pin_dir[PATH_MAX];        /* by way of dir_fd: the user that hydnsd becomes may not see the directories above */
 	char pin_dir_named[PATH_MAX];  /* as people know it */
 	int dir_fd;                    /* of pin_dir, locked: one writer of the store */
@@ -97,6 +98,14 @@ void hydns_pages_close(struct hydns_kern *k);
 /* -- stages.c ---------------------------------------------------------------------------------------- */
 /* Puts the programs that hydns_xdp hands packets on to in their places, those that its configuration calls. */
 int hydns_stages_fill(struct hydns_bpf *b);
+
+/* -- copy.c, dry.c ----------------------------------------------------------------------------------- */
+/* A copy of the loaded program over the same maps and with the same configuration, opened but not loaded; no program is
+ * called from it. own_scratch: what a query in work is written to is not shared. NULL: errno says why. */
+struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, bool own_scratch);
+/* The copy that hydns_dry_run() takes, loaded; to be destroyed by the caller. Rights as for loading. */
+int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, struct hydns_bpf **out);
+int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, struct hydns_outcome *out);
 
 /* -- attach.c ---------------------------------------------------------------------------------------- */
 /* hydns_kern_detach() without a loaded program. */

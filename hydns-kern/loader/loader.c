@@ -188,6 +188,9 @@ static int settle(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY])
 	if (err)
 		return err;
 	hydns_pages_open(k, adopted);
+	err = hydns_dry_open(k->skel, hydns_kern_geometry(k), &k->dry);
+	if (err)
+		return explain_load(err, why);
 	return adopted ? 0 : hydns_pins_publish(k, why);
 }
 
@@ -249,6 +252,7 @@ void hydns_kern_close(struct hydns_kern *k)
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		if (k->acl_fd[i] >= 0)
 			close(k->acl_fd[i]);
+	hydns_bpf__destroy(k->dry);
 	hydns_bpf__destroy(k->skel);
 	if (k->dir_fd >= 0)
 		close(k->dir_fd);

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 #include "hydns/abi.h"
 #include "hydns/own.h"
+#include "hydns/reasons.h"
 #include "hydns-kern/store/geometry.h"
 
 #define HYDNS_WHY 256
@@ -121,10 +122,24 @@ int hydns_kern_cookies_get(struct hydns_kern *k, __u32 i, __u32 set, struct hydn
 /* Replaces the content of ACL map i*2+half (not the current half: switch by authority_config). */
 int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const struct hydns_acl_entry *e,
 			size_t n);
+/* Prefixes of the half in use, room for them at most; returns how many. An entry has no reason (why). */
+int hydns_kern_acl_read(struct hydns_kern *k, __u32 i, struct hydns_acl_entry *e, size_t room);
 /* The filter of the host's own addresses (own.h): all of them, the former ones no more. */
 void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS]);
 /* HYDNS_AUTH_ALLOWS_*: of which address family such an ACL allows everybody. */
 __u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n);
+
+/*
+ * Which reason a packet would be counted under, by the program itself, which writes nothing that anybody else sees: no count, no
+ * claim of a refresh. ifindex: of the interface that it would come in by; where the kernel runs none as from there, as from the
+ * loopback interface, whose MTU is larger. NO_ROOM is never the outcome: drivers alone know it. CAP_BPF is enough. A caller of
+ * its own at a time.
+ */
+struct hydns_outcome {
+	enum hydns_reason reason;
+	enum hydns_reason beneath;     /* the same, but not looking whether all is paused or without rules */
+};
+int hydns_kern_dry_run(struct hydns_kern *k, const void *frame, size_t len, unsigned ifindex, struct hydns_outcome *out);
 
 /* The word of hydns_meta that says that the store is empty; for hydns_store_open(). */
 __u32 *hydns_kern_empty(struct hydns_kern *k);

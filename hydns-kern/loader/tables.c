@@ -243,6 +243,30 @@ int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const stru
 	return err;
 }
 
+int hydns_kern_acl_read(struct hydns_kern *k, __u32 i, struct hydns_acl_entry *e, size_t room)
+{
+	struct hydns_authority_config c;
+	struct hydns_acl_key key, *last = NULL;
+	__u32 action;
+	size_t n = 0;
+	int err, fd;
+
+	if (i >= HYDNS_AUTHORITIES)
+		return -EINVAL;
+	err = hydns_kern_authority_config_get(k, i, &c);
+	if (err)
+		return err;
+	fd = k->acl_fd[i * 2 + (c.acl_half & 1)];
+	while (n < room && !bpf_map_get_next_key(fd, last, &key)) {
+		last = &key;
+		if (bpf_map_lookup_elem(fd, &key, &action))
+			continue;
+		e[n] = (struct hydns_acl_entry){ .prefixlen = (__u8)key.prefixlen, .action = (__u8)action };
+		memcpy(e[n++].addr, key.addr, sizeof(key.addr));
+	}
+	return (int)n;
+}
+
 void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS])
 {
 	for (unsigned i = 0; i < HYDNS_OWN_WORDS; i++)

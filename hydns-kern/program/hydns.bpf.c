@@ -15,6 +15,7 @@
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
+#include "hydns-kern/program/dry.h"
 
 /* Stages 1 to 3: is this an ordinary query to a service? */
 static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct hydns_query *q)
@@ -27,8 +28,8 @@ static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct h
 	return r;
 }
 
-/* The whole way of a query. now: monotonic nanoseconds. */
-static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct hydns_query *q, __u64 now)
+/* The whole way of a query. now: monotonic nanoseconds. dry, a constant wherever it is called: all checks, and nothing done. */
+static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct hydns_query *q, __u64 now, bool dry)
 {
 	const struct hydns_authority_config *cfg;
 	const struct hydns_authority_page *page;
@@ -62,7 +63,7 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	epoch = *(const volatile __u32 *)&page->epoch;
 	if (rule->epoch != epoch && !hydns_untouched(q, page, rule, epoch))
 		return HYDNS_R_EPOCH;
-	return hydns_answer(ctx, q, cfg, rule, now);
+	return hydns_answer(ctx, q, cfg, rule, now, dry);
 }
 
 /*
@@ -105,11 +106,32 @@ int hydns_xdp(struct xdp_md *ctx)
 	else if (*(const volatile __u32 *)paused)
 		reason = HYDNS_R_PAUSED;
 	else
-		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu));
+		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
 	if (hydns_miss_stage && reason == HYDNS_R_MISS)
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS); /* returns when no program stands there */
 	hydns_count(reason);
 	return reason == HYDNS_R_ANSWERED ? hydns_send(&q->reply) : hydns_action(reason);
+}
+
+/*
+ * How a frame would end, for hydnsd, which runs this alone (BPF_PROG_TEST_RUN): the same stages, up to where the frame would
+ * change. Nothing is written but its own scratch: it is loaded with a hydns_scratch apart, because a packet may
+ * interrupt a test run (Linux 6.1). A program and not a switch of hydns_xdp, which so has no instruction for it.
+ */
+SEC("?xdp")
+int hydns_dry(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	const __u32 *paused = bpf_map_lookup_elem(&hydns_switch, &zero);
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+	__u32 reason;
+
+	if (!paused || !q)
+		return HYDNS_DRY_RESULT(HYDNS_R_NO_ENTRY, HYDNS_R_NO_ENTRY);
+	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true);
+	if (*(const volatile __u32 *)paused)
+		return HYDNS_DRY_RESULT(HYDNS_R_PAUSED, reason);
+	return HYDNS_DRY_RESULT(hydns_nothing_to_find() ? HYDNS_R_EMPTY : reason, reason);
 }
 
 char _license[] SEC("license") = "GPL";

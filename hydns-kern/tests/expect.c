@@ -17,11 +17,23 @@ static void expect_reason(const char *what, int got, int want)
 			 hydns_reason_name((enum hydns_reason)want));
 }
 
+/* A dry run, before the packet comes, says what will become of it. */
+static void expect_foretold(const char *what, struct kernel *k, const struct frame *f, int want)
+{
+	struct hydns_outcome said = kernel_dry(k, f);
+
+	if (said.reason != (enum hydns_reason)want)
+		fail_msg("%s: a dry run says %s, expected %s", what, hydns_reason_name(said.reason),
+			 hydns_reason_name((enum hydns_reason)want));
+}
+
 void expect_pass(const char *what, struct kernel *k, const struct frame *f, int want)
 {
 	struct frame g = *f;
-	int reason, action = kernel_run(k, &g, &reason);
+	int reason, action;
 
+	expect_foretold(what, k, f, want);
+	action = kernel_run(k, &g, &reason);
 	expect_reason(what, reason, want);
 	if (action != XDP_PASS)
 		fail_msg("%s: action %d", what, action);
@@ -75,9 +87,11 @@ void expect_frame(const char *what, struct kernel *k, const struct frame *f, con
 	struct frame g = *f;
 	__u8 want[FRAME_MAX];
 	size_t len = answer_message(a, q, seconds, turn, EDNS_SIZE, want);
-	int reason, action = kernel_run(k, &g, &reason);
+	int reason, action;
 	const char *wrong;
 
+	expect_foretold(what, k, f, HYDNS_R_ANSWERED);
+	action = kernel_run(k, &g, &reason);
 	expect_reason(what, reason, HYDNS_R_ANSWERED);
 	assert_int_equal(action, XDP_TX);
 	expect_message(what, &g, want, len);

@@ -27,6 +27,7 @@ enum { MAP_SLOTS, MAP_INDEX, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAPS };
 
 struct kernel {
 	struct hydns_bpf *skel;
+	struct hydns_bpf *dry;   /* made when first asked for */
 	struct hydns_store *store;
 	struct hydns_geometry geometry;
 	struct mapping map[MAPS];
@@ -271,6 +272,7 @@ void kernel_close(struct kernel *k)
 		close(k->page_fd);
 	if (k->acl_fd >= 0)
 		close(k->acl_fd);
+	hydns_bpf__destroy(k->dry);
 	hydns_bpf__destroy(k->skel);
 	free(k);
 }
@@ -331,6 +333,67 @@ int kernel_run(struct kernel *k, struct frame *f, int *reason)
 	return action;
 }
 
+/* --- dry runs ------------------------------------------------------------------------------------------- */
+static void give_up(const char *what, int err)
+{
+	fprintf(stderr, "dry run: %s (%s)\n", what, strerror(-err));
+	abort();
+}
+
+/* Everything that the program writes to, one after the other; returns the octets. to NULL: counts them. */
+static size_t snapshot(struct kernel *k, __u8 *to)
+{
+	const struct { const struct bpf_map *map; __u32 entries; } per_cpu[] = {
+		{ k->skel->maps.hydns_stats, HYDNS_REASONS }, { k->skel->maps.hydns_authcnt, HYDNS_AUTHORITIES },
+		{ k->skel->maps.hydns_scratch, 1 },
+	};
+	size_t at = 0;
+
+	for (int i = 0; i < MAPS; i++) {
+		if (to)
+			memcpy(to + at, k->map[i].p, k->map[i].len);
+		at += k->map[i].len;
+	}
+	for (unsigned i = 0; i < sizeof(per_cpu) / sizeof(*per_cpu); i++)
+		for (__u32 key = 0; key < per_cpu[i].entries; key++) {
+			if (to)
+				bpf_map_lookup_elem(bpf_map__fd(per_cpu[i].map), &key, to + at);
+			at += k->cpus * ((bpf_map__value_size(per_cpu[i].map) + 7) / 8 * 8);
+		}
+	return at;
+}
+
+struct hydns_outcome kernel_dry(struct kernel *k, const struct frame *f)
+{
+	size_t len = snapshot(k, NULL);
+	__u8 *before = malloc(len), *after = malloc(len);
+	struct hydns_outcome out;
+	int err = !before || !after ? -ENOMEM : k->dry ? 0 : hydns_dry_open(k->skel, &k->geometry, &k->dry);
+
+	if (err)
+		give_up("not loaded", err);
+	snapshot(k, before);
+	err = hydns_dry_run(k->dry, f->data, f->len, k->ifindex, &out);
+	snapshot(k, after);
+	if (err || memcmp(before, after, len))
+		give_up(err ? "refused" : "it left a trace", err);
+	free(before);
+	free(after);
+	return out;
+}
+
+unsigned kernel_dry_verified(const struct kernel *k)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(k->dry->progs.hydns_dry), &info, &len))
+		return 0;
+	printf("# verifier: hydns_dry: processed %u insns\n", info.verified_insns);
+	return info.verified_insns;
+}
+
+/* --- time ------------------------------------------------------------------------------------------------ */
 static __u64 run_time(struct kernel *k)
 {
 	struct bpf_prog_info info = { 0 };

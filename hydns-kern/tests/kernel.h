@@ -8,6 +8,7 @@
 
 #include "frame.h"
 #include "hydns/reasons.h"
+#include "hydns-kern/loader/loader.h"
 #include "hydns-kern/store/store.h"
 
 #define NOW_NS      5000000000000ULL  /* the program's clock */
@@ -43,6 +44,11 @@ int kernel_shoot(struct kernel *k, struct frame *f);
 void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS]);
 /* What all CPUs have in this element, words of 64 bits, of the map of this name. */
 void kernel_sum(struct kernel *k, const char *map, __u32 key, unsigned words, __u64 *sum);
+/* What a dry run says of the frame. Aborts the test program when that has changed anything that a packet or hydnsd would see,
+ * or can't be made. */
+struct hydns_outcome kernel_dry(struct kernel *k, const struct frame *f);
+/* As kernel_verified(), of the program of dry runs, after one; the count is printed. */
+unsigned kernel_dry_verified(const struct kernel *k);
 /* Nanoseconds that the program takes for this frame, as the kernel's own statistics count them: mean of
  * single runs, each from the same frame, so caches are as cold as a system call leaves them. */
 __u32 kernel_time(struct kernel *k, const struct frame *f, unsigned runs);

@@ -266,6 +266,28 @@ static void acl_fill_replaces(void)
 	hydns_kern_close(k);
 }
 
+/* Of the half that the program uses, whoever filled it. */
+static void acl_is_read_back(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	struct hydns_acl_entry e[] = {
+		{ .prefixlen = 104, .action = HYDNS_ACL_ALLOW_COOKIE }, { .prefixlen = 0, .action = HYDNS_ACL_ALLOW },
+	}, back[3] = { 0 };
+	struct hydns_authority_config c = { .acl_half = 1 };
+
+	e[0].addr[10] = e[0].addr[11] = 0xff;
+	e[0].addr[12] = 10;
+	CHECK(hydns_kern_acl_fill(k, 3, 0, e, 0) == 0 && hydns_kern_acl_fill(k, 3, 1, e, 2) == 0);
+	CHECK(hydns_kern_authority_config(k, 3, &c) == 0 && hydns_kern_acl_read(k, 3, back, 3) == 2);
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(!memcmp(&back[i], back[i].prefixlen ? &e[0] : &e[1], sizeof(*e)));
+	CHECK(back[0].prefixlen != back[1].prefixlen && hydns_kern_acl_read(k, 3, back, 1) == 1);
+	c.acl_half = 0;
+	CHECK(hydns_kern_authority_config(k, 3, &c) == 0 && hydns_kern_acl_read(k, 3, back, 3) == 0);
+	CHECK(hydns_kern_acl_read(k, HYDNS_AUTHORITIES, back, 3) == -EINVAL);
+	hydns_kern_close(k);
+}
+
 static __u32 id_of_pinned(const char *name)
 {
 	struct bpf_map_info info = { 0 };
@@ -419,6 +441,22 @@ static void keep_capabilities(__u64 keep)
 	CHECK(!syscall(SYS_capset, &h, d));
 }
 
+/* From an interface, and from one that is not there. */
+static void dry_runs_are_made(struct hydns_kern *k)
+{
+	static const __u8 frame[60]; /* neither IPv4 nor IPv6 */
+	struct hydns_outcome said;
+	unsigned from[] = { if_nametoindex("hka"), 1U << 30, 0 };
+
+	for (unsigned i = 0; i < sizeof(from) / sizeof(*from); i++)
+		CHECK(hydns_kern_dry_run(k, frame, sizeof(frame), from[i], &said) == 0 && said.beneath == HYDNS_R_NOT_IP &&
+		      said.reason == HYDNS_R_NOT_IP);
+	CHECK(hydns_kern_pause(k, true) == 0);
+	CHECK(hydns_kern_dry_run(k, frame, sizeof(frame), from[0], &said) == 0 && said.reason == HYDNS_R_PAUSED &&
+	      said.beneath == HYDNS_R_NOT_IP);
+	CHECK(hydns_kern_pause(k, false) == 0);
+}
+
 /* Once the program is loaded, CAP_BPF and CAP_NET_ADMIN are enough for everything. */
 static void works_with_two_capabilities(void)
 {
@@ -435,6 +473,7 @@ static void works_with_two_capabilities(void)
 	CHECK(hydns_kern_service_set(k, &key, 4) == 0 && hydns_kern_service_delete(k, &key) == 0);
 	CHECK(hydns_kern_pause(k, true) == 0 && hydns_kern_pause(k, false) == 0);
 	CHECK(hydns_kern_memory(k, &bytes) == 0);
+	dry_runs_are_made(k);
 	CHECK(hydns_kern_page_delete(k, 4) == 0);
 	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
 	CHECK(hydns_kern_detach(k, "hka", why) == 0);
@@ -562,6 +601,7 @@ int main(void)
 	tables_hold_what_was_put();
 	acl_for_everybody_is_told();
 	acl_fill_replaces();
+	acl_is_read_back();
 	acl_of_somebody_else_is_replaced();
 	pages_belong_to_their_sessions();
 	pages_outlive_their_resolvers_no_moment();

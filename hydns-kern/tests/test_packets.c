@@ -233,6 +233,7 @@ static void test_verifier_budget(void **state)
 {
 	(void)state;
 	assert_in_range(kernel_verified(kern), 1, VERIFIER_BUDGET);
+	assert_in_range(kernel_dry_verified(kern), 1, VERIFIER_BUDGET);
 }
 
 int main(void)

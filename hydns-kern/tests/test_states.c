@@ -285,6 +285,32 @@ static void test_kill_switch(void **state)
 	kernel_remove(kern, handle);
 }
 
+/* While nothing is answered, a dry run also says what would be. */
+static void test_dry_beneath(void **state)
+{
+	struct query other = { .name = "www.example.net", .qtype = 1 };
+	struct answer a = { 0 };
+	struct frame f, g;
+	__u32 handle;
+
+	(void)state;
+	answer_addresses(&a, 1, 300);
+	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	frame_query(&f, &plain);
+	frame_query(&g, &other);
+	assert_int_equal(kernel_dry(kern, &f).beneath, HYDNS_R_ANSWERED);
+	assert_int_equal(kernel_dry(kern, &g).beneath, HYDNS_R_MISS);
+	kernel_empty(kern, true);
+	assert_int_equal(kernel_dry(kern, &f).reason, HYDNS_R_EMPTY);
+	assert_int_equal(kernel_dry(kern, &g).beneath, HYDNS_R_MISS);
+	kernel_pause(kern, true);
+	assert_int_equal(kernel_dry(kern, &f).reason, HYDNS_R_PAUSED);
+	assert_int_equal(kernel_dry(kern, &f).beneath, HYDNS_R_ANSWERED);
+	kernel_pause(kern, false);
+	kernel_empty(kern, false);
+	kernel_remove(kern, handle);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,7 +318,7 @@ int main(void)
 		cmocka_unit_test(test_fingerprint_collision), cmocka_unit_test(test_heartbeat),
 		cmocka_unit_test(test_acl), cmocka_unit_test(test_everybody_allowed),
 		cmocka_unit_test(test_service_goes), cmocka_unit_test(test_order_of_services),
-		cmocka_unit_test(test_kill_switch),
+		cmocka_unit_test(test_kill_switch), cmocka_unit_test(test_dry_beneath),
 	};
 
 	return expect_run(tests);

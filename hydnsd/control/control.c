@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/control/control.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hydnsd/control/asked.h"
 #include "hydnsd/resolvers/jobs.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/pause.h"
@@ -147,58 +147,16 @@ static void on_top(struct client *c, const json_t *request)
 	reply_good(c, hydnsd_report_top(c->daemon, limit_of(request, TOP_DEFAULT)));
 }
 
-static uint16_t type_of(const json_t *v)
-{
-	if (json_is_integer(v))
-		return (uint16_t)json_integer_value(v);
-	return json_is_string(v) ? hydnsd_type_parse(json_string_value(v)) : 0;
-}
-
-static uint8_t variant_of(const json_t *request)
-{
-	return (json_is_true(json_object_get(request, "do")) ? HYDNS_VARIANT_DO : 0) |
-	       (json_is_true(json_object_get(request, "norec")) ? HYDNS_VARIANT_NO_RD : 0);
-}
-
-/* IPv4 as ::ffff:a.b.c.d, as everywhere. */
-static bool address_of(const char *text, uint8_t out[16])
-{
-	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-
-	memcpy(out, mapped, sizeof(mapped));
-	return inet_pton(AF_INET, text, out + sizeof(mapped)) == 1 || inet_pton(AF_INET6, text, out) == 1;
-}
-
-/* The question, which may be missing when there is a client. NULL, or what is wrong. */
-static const char *asked(const json_t *request, struct hydnsd_asked *q)
-{
-	const char *text = json_string_value(json_object_get(request, "name"));
-	const char *client = json_string_value(json_object_get(request, "client"));
-	uint16_t type = type_of(json_object_get(request, "type"));
-
-	if (client && !address_of(client, q->client))
-		return "client is not an IPv4 or IPv6 address: correct it";
-	q->has_client = client;
-	if (client && !text)
-		return NULL;
-	if (!text || !hydnsd_name_parse(text, &q->name))
-		return "name is not a domain name: correct it";
-	if (!type)
-		return "type is not a record type: use a mnemonic such as AAAA, or TYPEn";
-	q->qtype = htons(type);
-	q->variant = variant_of(request);
-	return NULL;
-}
-
 static void on_explain(struct client *c, const json_t *request)
 {
 	struct hydnsd_asked q = { 0 };
-	const char *fault = asked(request, &q);
+	const char *fault = hydnsd_asked_read(request, &q);
+	json_t *explained = fault ? NULL : hydnsd_report_explain(c->daemon, &q, &fault);
 
 	if (fault)
 		reply_bad(c, fault);
 	else
-		reply_good(c, hydnsd_report_explain(c->daemon, &q));
+		reply_good(c, explained);
 }
 
 static struct client *find_client(struct hydnsd *d, uint64_t id)

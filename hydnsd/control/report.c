@@ -62,12 +62,9 @@ struct service_filter {
 
 static json_t *service_text(const struct hydns_service_key *key)
 {
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)key->addr);
-	char address[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN + 16];
+	char text[HYDNSD_SERVICE_TEXT];
 
-	inet_ntop(v4 ? AF_INET : AF_INET6, key->addr + (v4 ? 12 : 0), address, sizeof(address));
-	snprintf(text, sizeof(text), v4 ? "%s:%u" : "[%s]:%u", address, ntohs(key->port));
-	return json_string(text);
+	return json_string(hydnsd_service_text(key, text));
 }
 
 static void add_service(const struct hydns_service_key *key, uint32_t authority, void *arg)

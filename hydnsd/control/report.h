@@ -21,15 +21,9 @@
 json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver);
 json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
 
-/* What an operator wants explained: a question, a client, or a client's question. */
-struct hydnsd_asked {
-	struct hydnsd_name name;       /* len 0: any */
-	uint16_t qtype;                /* network order */
-	uint8_t variant;
-	bool has_client;
-	uint8_t client[16];            /* IPv4-mapped, network order */
-};
-json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q);
+/* NULL: the program can't be asked, and *fault says why; or there is no memory, and *fault is NULL. */
+struct hydnsd_asked;
+json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q, const char **fault);
 
 /* What explain.c and top.c need: one rule; the hottest rules, in room for limit + 1 of them, their number. */
 json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/control/text.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <ldns/ldns.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ const char *hydnsd_name_text(const uint8_t *wire, size_t len, char out[HYDNSD_NA
 	return out;
 }
 
-bool hydnsd_name_parse(const char *text, struct hydnsd_name *out)
+bool hydnsd_name_letters(const char *text, struct hydnsd_name *out)
 {
 	ldns_rdf *name = NULL;
 	size_t len;
@@ -40,14 +41,39 @@ bool hydnsd_name_parse(const char *text, struct hydnsd_name *out)
 		return false;
 	len = ldns_rdf_size(name);
 	if (len <= HYDNS_NAME_MAX) {
-		const uint8_t *octet = ldns_rdf_data(name);
-
-		for (size_t i = 0; i < len; i++)
-			out->octet[i] = (uint8_t)tolower(octet[i]);
+		memcpy(out->octet, ldns_rdf_data(name), len);
 		out->len = (uint8_t)len;
 	}
 	ldns_rdf_deep_free(name);
-	return len <= HYDNS_NAME_MAX && hydnsd_name_valid(out->octet, out->len);
+	return len <= HYDNS_NAME_MAX;
+}
+
+bool hydnsd_name_parse(const char *text, struct hydnsd_name *out)
+{
+	if (!hydnsd_name_letters(text, out))
+		return false;
+	for (size_t i = 0; i < out->len; i++)
+		out->octet[i] = (uint8_t)tolower(out->octet[i]);
+	return hydnsd_name_valid(out->octet, out->len);
+}
+
+static bool is_ipv4(const uint8_t addr[16])
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr);
+}
+
+const char *hydnsd_address_text(const uint8_t addr[16], char out[HYDNSD_ADDRESS_TEXT])
+{
+	return inet_ntop(is_ipv4(addr) ? AF_INET : AF_INET6, addr + (is_ipv4(addr) ? 12 : 0), out, HYDNSD_ADDRESS_TEXT);
+}
+
+const char *hydnsd_service_text(const struct hydns_service_key *key, char out[HYDNSD_SERVICE_TEXT])
+{
+	char address[HYDNSD_ADDRESS_TEXT];
+
+	snprintf(out, HYDNSD_SERVICE_TEXT, is_ipv4(key->addr) ? "%s:%u" : "[%s]:%u", hydnsd_address_text(key->addr, address),
+		 ntohs(key->port));
+	return out;
 }
 
 const char *hydnsd_type_text(uint16_t type, char out[HYDNSD_TYPE_TEXT])

@@ -31,7 +31,7 @@ static void note_service(const struct hydns_service_key *key, uint32_t authority
 
 static void look_around(struct hydnsd *d, struct reach *out)
 {
-	bool served[HYDNS_AUTHORITIES] = { false }, paused = false, attached = hydnsd_links_any_attached(d);
+	bool served[HYDNS_AUTHORITIES] = { false }, paused = false, attached = hydnsd_links_first_attached(d);
 
 	hydns_kern_paused(d->kern, &paused);
 	hydnsd_services_each(d, note_service, served);

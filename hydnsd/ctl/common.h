@@ -27,6 +27,10 @@ struct ctl {
 	bool dnssec_ok;      /* --do */
 	bool norec;          /* --norec */
 	const char *client;  /* --client: an address, or NULL */
+	bool edns;           /* --edns */
+	int edns_size;       /* its size; -1: not given */
+	bool with_cookie;    /* --cookie */
+	const char *cookie;  /* in hexadecimal digits; NULL: not given */
 	bool all;            /* --all */
 	const char *zone;    /* --zone; NULL: not given */
 	unsigned limit;      /* -n; 0: the command's own default */

@@ -28,6 +28,23 @@ static int parse_limit(const char *text, unsigned *out)
 	return 0;
 }
 
+static int parse_size(const char *text, int *out)
+{
+	char *end;
+	unsigned long n;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (errno || end == text || *end || text[0] == '-' || n > UINT16_MAX) {
+		ctl_error("--edns takes a number from 0 to %d, not '%s'", UINT16_MAX, text);
+		return -EINVAL;
+	}
+	*out = (int)n;
+	return 0;
+}
+
 struct given {
 	unsigned options;              /* CTL_TAKES_* */
 	bool help;
@@ -50,6 +67,17 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 		case CTL_OPT_ZONE: c->zone = optarg; given->options |= CTL_TAKES_ZONE; break;
 		case CTL_OPT_ALL: c->all = true; given->options |= CTL_TAKES_ALL; break;
 		case CTL_OPT_CLIENT: c->client = optarg; given->options |= CTL_TAKES_CLIENT; break;
+		case CTL_OPT_EDNS:
+			if (parse_size(optarg, &c->edns_size))
+				return CTL_USAGE;
+			c->edns = true;
+			given->options |= CTL_TAKES_EDNS;
+			break;
+		case CTL_OPT_COOKIE:
+			c->cookie = optarg;
+			c->with_cookie = true;
+			given->options |= CTL_TAKES_COOKIE;
+			break;
 		case 'n':
 			if (parse_limit(optarg, &c->limit))
 				return CTL_USAGE;
@@ -94,7 +122,7 @@ static int run_command(const struct ctl *c, const struct given *given, const cha
 int main(int argc, char **argv)
 {
 	struct ctl c = {.socket_path = HYDNS_CONTROL_SOCKET, .pin_dir = HYDNS_PIN_DIR,
-			.state_dir = HYDNS_STATE_DIR};
+			.state_dir = HYDNS_STATE_DIR, .edns_size = -1};
 	struct given given = {0};
 	int rc = parse_options(argc, argv, &c, &given);
 

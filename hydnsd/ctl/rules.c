@@ -97,6 +97,10 @@ static json_t *explain_request(const struct ctl *c, const char *name, const char
 	}
 	if (c->client)
 		json_object_set_new(request, "client", json_string(c->client));
+	if (c->edns)
+		json_object_set_new(request, "edns", c->edns_size < 0 ? json_true() : json_integer(c->edns_size));
+	if (c->with_cookie)
+		json_object_set_new(request, "cookie", c->cookie ? json_string(c->cookie) : json_true());
 	return request;
 }
 
@@ -111,6 +115,8 @@ static void print_explained(const struct ctl *c, const char *name, const char *t
 	else
 		printf("client %s: ", c->client);
 	puts(kernel ? "answered in kernel" : "answered by the resolver");
+	if (ctl_str(reply, "service")[0])
+		printf("  asked by %s at %s\n", ctl_str(reply, "client"), ctl_str(reply, "service"));
 	if (ctl_str(reply, "text")[0])
 		printf("  %s\n", ctl_str(reply, "text"));
 	if (json_is_object(rule))
@@ -139,7 +145,7 @@ int ctl_cmd_explain(const struct ctl *c, int argc, char **argv)
 	char why[CTL_WHY], type[16], *name = NULL;
 	json_t *reply;
 
-	if (argc == 1 || (!argc && (!c->client || c->dnssec_ok || c->norec))) {
+	if (argc == 1 || (!argc && (!c->client || c->dnssec_ok || c->norec || c->edns || c->with_cookie))) {
 		ctl_error("explain takes NAME TYPE, --client ADDRESS, or both");
 		return CTL_USAGE;
 	}

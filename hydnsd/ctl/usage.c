@@ -10,7 +10,7 @@
 #include "hydnsd/daemon/pause.h"
 
 struct known_option {
-	const char *name, *value;      /* value: what stands for it in the help; NULL: it takes none */
+	const char *name, *value;      /* value: what stands for it in the help, with "[=" when it may be left out; NULL: none */
 	int letter;                    /* or CTL_OPT_* */
 	unsigned bit;                  /* CTL_TAKES_*; 0: general */
 	const char *takes;             /* for completion: file, directory, number, text or flag; NULL: not shown */
@@ -27,6 +27,8 @@ static const struct known_option options[] = {
 	{"do", NULL, CTL_OPT_DO, CTL_TAKES_DO, "flag", "for queries with the DO bit"},
 	{"norec", NULL, CTL_OPT_NOREC, CTL_TAKES_NOREC, "flag", "for queries without RD"},
 	{"client", "ADDRESS", CTL_OPT_CLIENT, CTL_TAKES_CLIENT, "text", "for queries from this client"},
+	{"edns", "[=SIZE]", CTL_OPT_EDNS, CTL_TAKES_EDNS, "flag", "for queries with EDNS, of size 1232 or this one"},
+	{"cookie", "[=HEX]", CTL_OPT_COOKIE, CTL_TAKES_COOKIE, "flag", "for queries with a client cookie, or with this cookie"},
 	{"zone", "ZONE", CTL_OPT_ZONE, CTL_TAKES_ZONE, "text", "all names at and below this one"},
 	{"all", NULL, CTL_OPT_ALL, CTL_TAKES_ALL, "flag", "all rules"},
 	{"help", NULL, 'h', 0, "flag", "this text; with a command, the command's"},
@@ -49,6 +51,7 @@ static const struct ctl_command commands[] = {
 #undef CTL_COMMAND
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define SUMMARY_AT 46                  /* column, in the list of commands */
 
 const struct ctl_command *ctl_command(const char *name)
 {
@@ -58,13 +61,19 @@ const struct ctl_command *ctl_command(const char *name)
 	return NULL;
 }
 
+static bool may_lack(const struct known_option *o)
+{
+	return o->value && o->value[0] == '[';
+}
+
 const struct option *ctl_long_options(void)
 {
 	static struct option longs[OPTIONS + 1];
 
 	for (size_t i = 0; i < OPTIONS; i++)
 		longs[i] = (struct option){
-			options[i].name, options[i].value ? required_argument : no_argument, NULL, options[i].letter,
+			options[i].name, !options[i].value ? no_argument : may_lack(&options[i]) ? optional_argument : required_argument,
+			NULL, options[i].letter,
 		};
 	return longs;
 }
@@ -79,7 +88,7 @@ static void print_options(unsigned takes)
 
 		if (!o->help || (o->bit && !(o->bit & takes)))
 			continue;
-		snprintf(text, sizeof(text), "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+		snprintf(text, sizeof(text), "--%s%s%s", o->name, !o->value || may_lack(o) ? "" : " ", o->value ? o->value : "");
 		if (o->letter < CTL_OPT_ONCE)
 			printf("  -%c, %-17s %s\n", o->letter, text, o->help);
 		else
@@ -87,12 +96,24 @@ static void print_options(unsigned takes)
 	}
 }
 
+/* In a line of its own behind a long synopsis. */
+static void print_summary(const struct ctl_command *c)
+{
+	int at = printf("  %s", c->synopsis);
+
+	if (at >= SUMMARY_AT) {
+		putchar('\n');
+		at = 0;
+	}
+	printf("%*s%s\n", SUMMARY_AT - at, "", c->summary);
+}
+
 void ctl_help(void)
 {
 	puts("usage: hydnsctl [--socket PATH] [--pin-dir DIR] [--state-dir DIR] COMMAND ...\n"
 	     "       hydnsctl COMMAND --help\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		printf("  %-43s %s\n", commands[i].synopsis, commands[i].summary);
+		print_summary(&commands[i]);
 	putchar('\n');
 	print_options(~0U);
 	puts("\nExit status: 0 done, 1 error (doctor: something is to mend), 2 wrong usage. See hydnsctl(8).");

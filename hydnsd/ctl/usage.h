@@ -10,7 +10,7 @@
 /* A set of options that a command knows besides the general ones. */
 enum ctl_option_bit {
 	CTL_TAKES_JSON = 1, CTL_TAKES_LIMIT = 2, CTL_TAKES_ONCE = 4, CTL_TAKES_DO = 8, CTL_TAKES_ZONE = 16,
-	CTL_TAKES_ALL = 32, CTL_TAKES_NOREC = 64, CTL_TAKES_CLIENT = 128,
+	CTL_TAKES_ALL = 32, CTL_TAKES_NOREC = 64, CTL_TAKES_CLIENT = 128, CTL_TAKES_EDNS = 256, CTL_TAKES_COOKIE = 512,
 };
 
 struct ctl_argument {
@@ -35,7 +35,10 @@ struct ctl_command {
 const struct ctl_command *ctl_command(const char *name);
 
 /* Of getopt_long(): the value that an option returns is its letter, or what follows the letters. */
-enum ctl_option_value { CTL_OPT_ONCE = 256, CTL_OPT_DO, CTL_OPT_NOREC, CTL_OPT_ZONE, CTL_OPT_ALL, CTL_OPT_CLIENT, CTL_OPT_STATE, CTL_OPT_TABLE };
+enum ctl_option_value {
+	CTL_OPT_ONCE = 256, CTL_OPT_DO, CTL_OPT_NOREC, CTL_OPT_ZONE, CTL_OPT_ALL, CTL_OPT_CLIENT, CTL_OPT_EDNS, CTL_OPT_COOKIE,
+	CTL_OPT_STATE, CTL_OPT_TABLE
+};
 extern const char ctl_short_options[];
 const struct option *ctl_long_options(void);
 

@@ -488,12 +488,12 @@ void hydnsd_links_stop(struct hydnsd *d, bool off)
 	d->links = NULL;
 }
 
-bool hydnsd_links_any_attached(const struct hydnsd *d)
+unsigned hydnsd_links_first_attached(const struct hydnsd *d)
 {
 	for (uint32_t i = 0; d->links && i < d->links->count; i++)
 		if (d->links->link[i].index)
-			return true;
-	return false;
+			return d->links->link[i].index;
+	return 0;
 }
 
 bool hydnsd_links_get(const struct hydnsd *d, uint32_t n, struct hydnsd_link_state *out)

@@ -21,7 +21,8 @@ void hydnsd_links_tick(struct hydnsd *d);
 /* Periodic: tries again where attaching has failed, and leaves where VLAN tags are not seen any more. */
 void hydnsd_links_retry(struct hydnsd *d);
 
-bool hydnsd_links_any_attached(const struct hydnsd *d);
+/* Index of the first interface that is attached to; 0: none is. */
+unsigned hydnsd_links_first_attached(const struct hydnsd *d);
 struct hydnsd_link_state {
 	const char *name;
 	bool attached;

@@ -5,6 +5,7 @@ does. Only for differences that last; one of a moment can't be asked for again."
 import json
 import struct
 
+import dns.flags
 import dns.name
 import dns.rdatatype
 
@@ -18,6 +19,8 @@ from .queries import opt
 
 TRIES = 30          # so that a question that has left the kernel gets hot again
 TIMEOUT = 1.0
+DO = 0x8000
+COOKIE, COOKIE_MOST = b"\0\x0a", 64     # the option's code; octets that hydnsd takes
 
 
 class Asker:
@@ -119,13 +122,19 @@ def smallest(stand, found):
 
 
 def explain(daemon, wire):
-    """What hydnsd says of the query's question, as text."""
+    """What hydnsd says of the query, as text."""
     parts = _parts(wire)
     if not parts:
         return "not asked for: no plain query"
-    _, name, fixed, _, opt_flags, _ = parts
+    flags, name, fixed, payload, opt_flags, options = parts
     request = {"cmd": "explain", "name": dns.name.from_wire(name, 0)[0].to_text(),
-               "type": dns.rdatatype.to_text(int.from_bytes(fixed[:2], "big")), "do": bool(opt_flags & 0x8000)}
+               "type": dns.rdatatype.to_text(int.from_bytes(fixed[:2], "big")), "do": bool(opt_flags & DO),
+               "norec": not flags & dns.flags.RD}
+    if payload is not None:
+        request["edns"] = payload
+    cookies = [option[4:] for option in options if option[:2] == COOKIE and 0 < len(option) - 4 <= COOKIE_MOST]
+    if cookies:
+        request["cookie"] = cookies[0].hex()
     try:
         reply = daemon.call(request)
     except HarnessError as error:

@@ -25,7 +25,7 @@ def query(name, rdtype="A", *, edns=False, dnssec=False, cookie=None, payload=12
     return q
 
 
-def exchange(ns, server, wire, *, local=None, timeout=SILENCE):
+def exchange(ns, server, wire, *, local=None, port=53, timeout=SILENCE):
     """Sends one UDP payload from the namespace; the reply's octets, or None: silence, or nobody on the port."""
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     with ns.entered():
@@ -35,7 +35,7 @@ def exchange(ns, server, wire, *, local=None, timeout=SILENCE):
         if local:
             s.bind((local, 0))
         try:
-            s.connect((server, 53))
+            s.connect((server, port))
             s.send(wire)
             return s.recv(65535)
         except (TimeoutError, ConnectionError):

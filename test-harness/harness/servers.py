@@ -328,8 +328,14 @@ class Hydnsd(Restartable):
         return run_tool(self.ns, [self.world.tools.hydnsctl, "--socket", self.control_socket, "--pin-dir", self.pins,
                                   "--state-dir", self.state, *words], check=check)
 
-    def explain(self, name, rdtype="A", do=False, norec=False):
-        return self.call({"cmd": "explain", "name": name, "type": rdtype, "do": do, "norec": norec})
+    def explain(self, name, rdtype="A", do=False, norec=False, *, edns=False, payload=1232, cookie=None, client=None):
+        """Of a query as client.query() makes it."""
+        request = {"cmd": "explain", "name": name, "type": rdtype, "do": do, "norec": norec}
+        if edns or do or cookie:
+            request["edns"] = payload
+        if cookie:
+            request["cookie"] = cookie.hex()
+        return self.call(request | ({"client": client} if client else {}))
 
     def reasons(self):
         return self.call({"cmd": "stats"})["reasons"]

@@ -117,7 +117,8 @@ class World:
     def _asked(self, daemon, name, rdtype, server, options):
         for _ in range(20):
             ask(self.network.client1, server, name, rdtype, **options)
-        return daemon.explain(name, rdtype, do=options.get("dnssec", False), norec=not options.get("rd", True))
+        asked = {key: options[key] for key in ("edns", "payload", "cookie") if key in options}
+        return daemon.explain(name, rdtype, do=options.get("dnssec", False), norec=not options.get("rd", True), **asked)
 
     def change_lab(self, content, name, rdtype, expected):
         """Changes lab.example. at the authority; returns when NSD serves the expected text for the name."""

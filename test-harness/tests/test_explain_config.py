@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What hydnsctl explain says when the configuration keeps everything from the kernel, or leaves nothing to answer; and of
-a hydns: clause that does nothing."""
+"""What hydnsctl explain says when the configuration keeps everything from the kernel, or leaves nothing to answer; of a
+hydns: clause that does nothing; and with what rights."""
+
+import pwd
+from pathlib import Path
 
 from conftest import kernel_path
 from test_explain import NAME, said
+from test_explain_packets import check
 
 from harness.client import ask
 from harness.network import SERVICE
 from harness.process import run_tool
 from harness.run import wait_until
+
+CAP_NET_ADMIN, CAP_BPF = 12, 39        # of linux/capability.h
 
 
 def test_an_obstacle_of_the_start_needs_a_reload(world):
@@ -40,7 +46,8 @@ def test_no_client(world):
         path.unbound.control("status")
         wait_until(path.daemon.resolver_ready, 5, "Unbound to register again")
         explain = path.daemon.explain(NAME)
-        assert (explain["where"], explain["reason"]) == ("resolver", "ACL")
+        assert (explain["where"], explain["beneath"]) == ("resolver", "ACL")
+        assert explain["reason"] in ("ACL", "EMPTY"), "with the last rule gone the program reads no query"
         assert "access control plainly allows no client" in explain["text"]
 
 
@@ -56,3 +63,27 @@ def test_clause_without_module(world):
         wait_until(lambda: words in alone.program.log.read_text(), 10, "Unbound to warn")
         alone.change("hydns-capacity: 5", "hydns-enable: no")
         assert words not in run_tool(alone.ns, [done, alone.config]).stderr
+
+
+def test_somebody_who_is_let_in(world):
+    """Where no client is named one is taken whose queries are not passed for its address: by the longest prefix of the list."""
+    refused = ("10.53.0.1", "10.53.0.2", "fd53::1", "fd53::2")
+    server = [f"access-control: {a}/{128 if ':' in a else 32} refuse" for a in refused]
+    with kernel_path(world, unbound_options={"server": server}) as p:
+        world.heat(p.daemon, NAME)
+        for client in refused:
+            assert p.daemon.explain(NAME, client=client)["reason"] == "ACL"
+        said = p.daemon.explain(NAME)
+        assert said["reason"] == "ANSWERED" and said["client"] in ("10.53.0.3", "fd53::3")
+
+
+def test_few_rights(world):
+    """hydnsd that has dropped its rights can still ask the program."""
+    with kernel_path(world, daemon_options={"options": ("--user", "nobody")}) as p:
+        world.heat(p.daemon, NAME)
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{p.daemon.program.pid}/status").read_text().splitlines())
+        assert int(status["Uid"].split()[1]) == pwd.getpwnam("nobody").pw_uid
+        assert int(status["CapEff"], 16) == 1 << CAP_NET_ADMIN | 1 << CAP_BPF
+        for family in (4, 6):
+            check(p, family, "ANSWERED")
+            check(p, family, "MISS", f"never{family}.lab.example")

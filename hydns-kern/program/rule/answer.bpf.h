@@ -62,7 +62,7 @@ static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct h
 static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, struct hydns_query *q,
 							    const struct hydns_authority_config *cfg,
 							    const struct hydns_rule *rule, __u32 dns_len,
-							    __u64 now)
+							    __u64 now, bool dry)
 {
 	/* base_ns was read from the fine clock, now from the coarse one: it may seem to lie ahead. */
 	__u64 age = now > rule->base_ns ? now - rule->base_ns : 0;
@@ -75,7 +75,7 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 	r = hydns_route(ctx, q, q->packet.dns_off - q->packet.l3_off + dns_len);
 	if (r)
 		return r;
-	if (age >= rule->refresh_ms * HYDNS_MS && hydns_claim_refresh(rule, now))
+	if (age >= rule->refresh_ms * HYDNS_MS && hydns_claim_refresh(rule, now, dry))
 		return HYDNS_R_REFRESH;
 	return 0;
 }
@@ -496,9 +496,10 @@ static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct
 	return bpf_xdp_store_bytes(ctx, 0, q->reply.group_head, headers) ? HYDNS_R_ABORTED : 0;
 }
 
+/* dry: stops before the frame changes, and counts nothing. */
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_authority_config *cfg,
-						      const struct hydns_rule *rule, __u64 now)
+						      const struct hydns_rule *rule, __u64 now, bool dry)
 {
 	struct hydns_layout layout = {};
 	enum hydns_reason r;
@@ -506,8 +507,8 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 
 	layout.data_len = (__u64)q->question.name_len + 4 + rule->answer_len;
 	layout.dns_len = HYDNS_DNS_HEADER + layout.data_len + hydns_opt_len(q);
-	r = hydns_answer_check(ctx, q, cfg, rule, layout.dns_len, now);
-	if (r)
+	r = hydns_answer_check(ctx, q, cfg, rule, layout.dns_len, now, dry);
+	if (r || dry)
 		return r;
 	layout.answer_off = q->packet.dns_off + HYDNS_DNS_HEADER + q->question.name_len + 4;
 	layout.ttls = HYDNS_RULE_TTLS(q->question.name_len, rule->answer_len);

@@ -129,8 +129,8 @@ static __always_inline __u32 *hydns_word(void *map, __u32 first, const struct hy
 	return line ? &line->word[ordinal % HYDNS_LINE_WORDS] : NULL;
 }
 
-/* One query per re-arm time wins and goes to the resolver, which then renews the answer. */
-static __always_inline bool hydns_claim_refresh(const struct hydns_rule *rule, __u64 now)
+/* One query per re-arm time wins and goes to the resolver, which then renews the answer. dry: whether this one would. */
+static __always_inline bool hydns_claim_refresh(const struct hydns_rule *rule, __u64 now, bool dry)
 {
 	__u32 *claim = hydns_word(&hydns_claims, 0, rule);
 	__u32 ms = now / 1000000, last;
@@ -140,7 +140,7 @@ static __always_inline bool hydns_claim_refresh(const struct hydns_rule *rule, _
 	last = *(volatile __u32 *)claim;
 	if (ms - last < HYDNS_REFRESH_REARM_MS)
 		return false;
-	return __sync_val_compare_and_swap(claim, last, ms) == last;
+	return dry || __sync_val_compare_and_swap(claim, last, ms) == last;
 }
 
 /* This CPU's count of answers from a rule. NULL: geometry is wrong. */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* A query as a frame, as an ordinary client would send it: what the program is asked about in a dry run. */
+#ifndef HYDNSD_CONTROL_PROBE_H
+#define HYDNSD_CONTROL_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "hydnsd/rules/wire.h"
+
+#define HYDNSD_PROBE_COOKIE_MOST 64    /* octets: more than any that the program takes */
+#define HYDNSD_PROBE_MOST        512   /* longest frame: a name of 255 octets, over IPv6, with such a cookie, takes 412 */
+
+struct hydnsd_query {
+	struct hydnsd_name name;       /* in the letters of whoever asks */
+	uint16_t qtype;                /* network order */
+	bool norec;
+	bool edns, dnssec_ok;          /* dnssec_ok and a cookie: only with edns */
+	uint16_t edns_size;
+	uint8_t cookie_len;            /* 0: no COOKIE option */
+	uint8_t cookie[HYDNSD_PROBE_COOKIE_MOST];
+};
+
+/* client: IPv4-mapped, as the service, of whose family it is. Returns the frame's octets. */
+size_t hydnsd_probe_frame(const struct hydnsd_query *q, const uint8_t client[16], const struct hydns_service_key *service,
+			  uint8_t frame[HYDNSD_PROBE_MOST]);
+
+#endif
