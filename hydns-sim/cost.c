@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * What counting a query costs in the resolver's plugin, on the generated workload's questions in their order: its keyed
- * hash and the fetching of its places when the query has been read, as hydns_plugin_expect() does it, and
+ * hash and the fetching of its places when the query has been read, as hydns_plugin_prefetch() does it, and
  * hydns_plugin_hot() when the answer has been written. Each query is timed by itself, less what reading the clock takes;
  * what the resolver does between the two takes RESOLVER_NS here. None is skipped, as threads with many queries do.
  */
@@ -61,8 +61,8 @@ static void measure(struct hydns_thread *thread, const struct sim_trace *t, uint
 
 		write_name(name, t->request[i].id);
 		at[0] = now_ns();
-		key = hydns_plugin_expect(thread, &q);
-		hydns_offered_expect(thread->hot.offered, key);   /* as when something was offered */
+		key = hydns_plugin_prefetch(thread, &q);
+		hydns_offered_prefetch(thread->hot.offered, key);   /* as when something was offered */
 		at[1] = at[2] = now_ns();
 		while (at[2] < at[1] + RESOLVER_NS)
 			at[2] = now_ns();

@@ -26,12 +26,12 @@ void hydns_sketch_free(struct hydns_sketch *s);
 /* Counts one sighting; returns the estimate with it (never below the truth since the last halving,
  * saturating at 256). A clock that steps back ages nothing. Bounded time: one cache line is touched;
  * no allocation, no system call. */
-uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_ms);
+uint32_t hydns_sketch_count(struct hydns_sketch *s, uint64_t key, uint64_t now_ms);
 /* The same for a sighting that stands for this many, when only one in so many is counted (at least 1). The first of
  * a key stands for itself alone: it goes to the doorkeeper, so that a name seen once does not look hot. */
 uint32_t hydns_sketch_weigh(struct hydns_sketch *s, uint64_t key, uint32_t times, uint64_t now_ms);
 /* The key will be counted soon: its block is fetched meanwhile. Changes nothing. */
-void hydns_sketch_expect(const struct hydns_sketch *s, uint64_t key);
+void hydns_sketch_prefetch(const struct hydns_sketch *s, uint64_t key);
 /* As of the last touch. */
 uint32_t hydns_sketch_estimate(const struct hydns_sketch *s, uint64_t key);
 /* The time that the counts stand for: a question asked r times a millisecond has been counted r times this, on

@@ -196,7 +196,7 @@ static uint32_t least(const struct block *b, const struct place *p)
 	return min;
 }
 
-uint32_t hydns_sketch_touch(struct hydns_sketch *s, uint64_t key, uint64_t now_ms)
+uint32_t hydns_sketch_count(struct hydns_sketch *s, uint64_t key, uint64_t now_ms)
 {
 	return hydns_sketch_weigh(s, key, 1, now_ms);
 }
@@ -227,7 +227,7 @@ uint32_t hydns_sketch_weigh(struct hydns_sketch *s, uint64_t key, uint32_t times
 	return count + 1;
 }
 
-void hydns_sketch_expect(const struct hydns_sketch *s, uint64_t key)
+void hydns_sketch_prefetch(const struct hydns_sketch *s, uint64_t key)
 {
 	__builtin_prefetch(&s->blocks[find(s, key).block], 1);
 }

@@ -15,7 +15,7 @@
 
 struct hydns_thread {
 	struct hydns_plugin *plugin;
-	struct hydns_pick pick;          /* of its queries */
+	struct hydns_sample pick;          /* of its queries */
 	struct hydns_hot hot;            /* the sketch is this thread's */
 	struct hydns_producer ring;
 	struct hydns_left_out left_out;  /* of the next offer */
@@ -29,7 +29,7 @@ struct hydns_plugin {
 	struct hydns_pages *pages;
 	struct hydns_offered *offered;
 	struct hydns_names *names;
-	struct hydns_ends *ends;
+	struct hydns_rrset_ends *ends;
 	struct hydns_subtrees *subtrees; /* NULL: not wanted */
 	struct hydns_thread *thread;     /* o.threads of them */
 	int doorbell;                    /* its number stays, what it refers to changes with hydnsd */
@@ -52,7 +52,7 @@ struct hydns_plugin {
 	struct hydns_plugin *former;    /* ended by the link thread before it connects; NULL: none, or done */
 	struct hydns_leave leave;
 	struct hydns_requests requests;
-	struct hydns_owed owed;
+	struct hydns_pending owed;
 	struct hydns_secrets secrets;
 	/* configuration, fixed before the start */
 	int *service;

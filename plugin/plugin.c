@@ -13,8 +13,8 @@
 
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000
-#define AUTH_FLAGS_KNOWN  (HYDNS_AUTH_IGNORES_COOKIE | HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE | \
-			   HYDNS_AUTH_STRICT_EDNS | HYDNS_AUTH_OWN_PROOFS | HYDNS_AUTH_SHUFFLES)
+#define AUTH_FLAGS_KNOWN  (HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_KEEPS_CASE | \
+			   HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES)
 
 static bool identity_ok(const char *text)
 {
@@ -71,7 +71,7 @@ static void destroy(struct hydns_plugin *p)
 	free(p->acl);
 	hydns_notes_destroy(&p->notes);
 	hydns_names_free(p->names);
-	hydns_ends_free(p->ends);
+	hydns_rrset_ends_free(p->ends);
 	hydns_subtrees_free(p->subtrees);
 	hydns_offered_free(p->offered);
 	hydns_pages_free(p->pages);
@@ -79,7 +79,7 @@ static void destroy(struct hydns_plugin *p)
 		close(p->doorbell);
 	hydns_requests_destroy(&p->requests);
 	hydns_leave_destroy(&p->leave);
-	hydns_owed_destroy(&p->owed);
+	hydns_pending_destroy(&p->owed);
 	hydns_secrets_destroy(&p->secrets);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
@@ -136,7 +136,7 @@ static int make_threads(struct hydns_plugin *p)
 		struct hydns_thread *t = &p->thread[i];
 
 		t->plugin = p;
-		hydns_pick_start(&t->pick, (uint32_t)p->seed[0] + i);
+		hydns_sample_start(&t->pick, (uint32_t)p->seed[0] + i);
 		t->hot.offered = p->offered;
 		if (!take_sketch(p, i))
 			t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms,
@@ -161,7 +161,7 @@ static int make_parts(struct hydns_plugin *p)
 	if (!p->names)
 		p->names = hydns_names_new(p->o.capacity, p->seed);
 	if (!p->ends)
-		p->ends = hydns_ends_new(p->seed);
+		p->ends = hydns_rrset_ends_new(p->seed);
 	if (!p->subtrees && p->o.zones)
 		p->subtrees = hydns_subtrees_new(p->seed);
 	if (!p->pages || !p->offered || !p->names || !p->ends || (p->o.zones && !p->subtrees))
@@ -185,10 +185,10 @@ static int make_wakers(struct hydns_plugin *p)
 
 struct hydns_plugin *hydns_plugin_new(const struct hydns_plugin_options *o)
 {
-	return hydns_plugin_succeed(o, NULL);
+	return hydns_plugin_take_over(o, NULL);
 }
 
-struct hydns_plugin *hydns_plugin_succeed(const struct hydns_plugin_options *o, struct hydns_plugin *former)
+struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o, struct hydns_plugin *former)
 {
 	const char *bad = options_error(o);
 	struct hydns_plugin *p;
@@ -214,7 +214,7 @@ struct hydns_plugin *hydns_plugin_succeed(const struct hydns_plugin_options *o, 
 	}
 	hydns_secrets_init(&p->secrets);
 	hydns_notes_init(&p->notes);
-	hydns_owed_init(&p->owed);
+	hydns_pending_init(&p->owed);
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
@@ -269,7 +269,7 @@ void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other)
 	p->former = other;
 }
 
-void hydns_plugin_former_gone(struct hydns_plugin *p)
+void hydns_plugin_wait_former(struct hydns_plugin *p)
 {
 	if (p->former)
 		hydns_plugin_gone(p->former);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * The resolver's side of hyDNS, shared by the Unbound module and the BIND plugin: counts popularity,
- * offers hot answers to hydnsd over one ring per thread, keeps the authority page, withdraws rules.
+ * offers hot answers to hydnsd over one ring per thread, keeps the resolver page, withdraws rules.
  * Knows nothing of any resolver's internals. Everything goes on working, as if nothing were offloaded,
  * while hydnsd is absent; a link thread (re)connects by itself.
  *
@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <time.h>
 #include "hydns/abi.h"
-#include "hydns/kept.h"
+#include "hydns/not_offered.h"
 
 struct hydns_plugin;   /* one per resolver process and configuration */
 struct hydns_thread;    /* one per resolver thread */
@@ -35,7 +35,7 @@ struct hydns_plugin_options {
 	uint32_t min_ttl, max_ttl;   /* seconds */
 	uint32_t refresh_percent;    /* last part of the TTL used for renewal; 0: never */
 	uint32_t flush_timeout_ms;   /* how long a withdrawal waits for hydnsd before it advances the epoch */
-	uint16_t flags;              /* HYDNS_AUTH_* */
+	uint16_t flags;              /* HYDNS_RESOLVER_* */
 	uint16_t edns_size, max_udp;
 	bool zones;                  /* the resolver serves zones and tells their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);
@@ -85,12 +85,12 @@ void hydns_plugin_gone(struct hydns_plugin *p);
  * uses any more. It goes on with the former's tables, so that no time is spent on new ones, and its link thread stops the
  * former before it connects. When NULL is returned the former is still the caller's.
  */
-struct hydns_plugin *hydns_plugin_succeed(const struct hydns_plugin_options *o, struct hydns_plugin *former);
+struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o, struct hydns_plugin *former);
 /* Both have left, and _gone() has returned for them: whoever stops p, as its successor's link thread does, stops other as
  * well. */
 void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other);
 /* Before _start(): returns when no kernel answer of the former one is sent any more. */
-void hydns_plugin_former_gone(struct hydns_plugin *p);
+void hydns_plugin_wait_former(struct hydns_plugin *p);
 
 struct hydns_thread *hydns_plugin_thread(struct hydns_plugin *p, uint32_t i);
 
@@ -117,10 +117,10 @@ struct hydns_question {
  * be fresh). True when it should be: all queries of a thread that has few, else one in so many, which counts for as
  * many. Of the others the thread need not call the functions below; nothing else may be left out.
  */
-bool hydns_plugin_pick(struct hydns_thread *t, time_t now);
+bool hydns_plugin_sample(struct hydns_thread *t, time_t now);
 /* The key of a question that was picked. What counting it will look at is fetched meanwhile: to be called before the
  * resolver looks for the answer, or has it ready. */
-uint64_t hydns_plugin_expect(struct hydns_thread *t, const struct hydns_question *q);
+uint64_t hydns_plugin_prefetch(struct hydns_thread *t, const struct hydns_question *q);
 /* Counts a sighting that was picked, once. Returns how many there were, or 0 while its question is not hot: then its
  * answer need not be looked at. */
 uint32_t hydns_plugin_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms);
@@ -133,17 +133,17 @@ bool hydns_plugin_hot(struct hydns_thread *t, uint64_t key, bool fixed, time_t e
 
 /*
  * The answer to a question that was picked is not offered, and why: hydnsd shows it to an operator who asks. key: as
- * _expect() or _key() said. value: the number in the reason's text (kept.def). hydns_plugin_offer() notes reasons of
+ * _expect() or _key() said. value: the number in the reason's text (not_offered.def). hydns_plugin_offer() notes reasons of
  * its own.
  */
-void hydns_plugin_kept(struct hydns_thread *t, uint64_t key, enum hydns_kept_why why, uint32_t value);
+void hydns_plugin_not_offered(struct hydns_thread *t, uint64_t key, enum hydns_not_offered_why why, uint32_t value);
 uint64_t hydns_plugin_key(const struct hydns_thread *t, const struct hydns_question *q);
 
 /*
  * The thread's next offer rests on this name too: the owner of an RRset that the resolver's cached answer
  * has, whether its reply shows it or not. What the reply shows is known without this and costs nothing.
  */
-void hydns_plugin_rests_on(struct hydns_thread *t, const uint8_t *name, size_t name_len);
+void hydns_plugin_depends_on(struct hydns_thread *t, const uint8_t *name, size_t name_len);
 /*
  * Offers an answer: wire is the whole reply as it goes to the client (OPT included if there is one);
  * sent_at: the wall-clock second its TTLs refer to; secure: validated; expires: wall-clock second at
@@ -167,7 +167,7 @@ bool hydns_plugin_offered(struct hydns_thread *t, const struct hydns_question *q
 /* True when this question was offered before and its entry (begun..expires, wall clock) is in its last
  * part: the resolver should renew it now, though it still answers from its cache. True once per
  * re-arm time. */
-bool hydns_plugin_renew(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
+bool hydns_plugin_refresh_due(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
 			 time_t lifetime, time_t now);
 
 /* False as long as nothing was ever offered: then hydns_plugin_changed(), which finds out by itself, has nothing to do. To spare
@@ -197,8 +197,8 @@ void hydns_plugin_changed(struct hydns_thread *t, const uint8_t *name, size_t na
  * wall-clock seconds, moved. Answers whose TTLs are thereby more than a second lower than the cache's, over all
  * moves since they were offered, are withdrawn unless they are offered anew within moments; those that would
  * outlive the data, at once. shown: in which sections answers show this copy of it. */
-void hydns_plugin_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
-			   enum hydns_shown shown, time_t was, time_t is);
+void hydns_plugin_ttl_update(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
+			   enum hydns_section shown, time_t was, time_t is);
 
 /* Kernel answers since hydns_plugin_new(), whatever became of hydnsd meanwhile: no count ever falls. Waits at most
  * timeout_ms; false: they are as they were last known. */

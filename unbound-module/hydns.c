@@ -18,7 +18,7 @@ static __thread struct hydns_context* thread_context;
 static __thread uint8_t change_name[HYDNS_NAME_MAX];
 static __thread size_t change_len;
 static __thread uint16_t change_renewed; /* type of the RRset whose end alone moves; 0: its data change */
-static __thread enum hydns_shown change_shown;  /* where answers show that copy of it */
+static __thread enum hydns_section change_shown;  /* where answers show that copy of it */
 static __thread time_t change_was, change_is;   /* that end, before and after */
 
 void hydns_thread_context(struct hydns_context* h)
@@ -33,7 +33,7 @@ uint32_t hydns_request_waits(struct hydns_context* h)
 	return h && h->plain && h->picked ? h->hooks->sighted(h) : 0;
 }
 
-void hydns_request_kept(struct hydns_context* h, enum hydns_kept_why why)
+void hydns_request_not_offered(struct hydns_context* h, enum hydns_not_offered_why why)
 {
 	if(h && h->plain && h->picked)
 		h->hooks->kept(h, why);
@@ -42,7 +42,7 @@ void hydns_request_kept(struct hydns_context* h, enum hydns_kept_why why)
 void hydns_request_logged(struct module_env* env)
 {
 	if(env->hydns && !env->hydns->unlogged) {
-		hydns_request_kept(env->hydns, HYDNS_KEPT_LOGGED_ZONE);
+		hydns_request_not_offered(env->hydns, HYDNS_NOT_OFFERED_LOGGED_ZONE);
 		env->hydns->plain = 0;
 	}
 }
@@ -102,11 +102,11 @@ void hydns_change_begin(const uint8_t* name, size_t len)
 
 /* Of a SOA two copies are cached: what came in an authority section ends earlier (RFC 2308, section 5), and stands in
  * negative answers alone. */
-static enum hydns_shown shown_in(const struct packed_rrset_key* key)
+static enum hydns_section shown_in(const struct packed_rrset_key* key)
 {
 	if(key->type != htons(LDNS_RR_TYPE_SOA))
-		return HYDNS_SHOWN_ANYWHERE;
-	return (key->flags & PACKED_RRSET_SOA_NEG) ? HYDNS_SHOWN_AUTHORITY : HYDNS_SHOWN_ANSWER;
+		return HYDNS_SECTION_ANYWHERE;
+	return (key->flags & PACKED_RRSET_SOA_NEG) ? HYDNS_SECTION_AUTHORITY : HYDNS_SECTION_ANSWER;
 }
 
 void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packed_rrset_data* new_data,

@@ -32,9 +32,9 @@ struct hydns_hooks {
 	int (*watches)(const struct hydns_context* h);
 	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
 	void (*moved)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
-		enum hydns_shown shown, time_t was, time_t is);
+		enum hydns_section shown, time_t was, time_t is);
 	void (*zone_changed)(struct hydns_context* h);
-	void (*kept)(struct hydns_context* h, enum hydns_kept_why why);
+	void (*kept)(struct hydns_context* h, enum hydns_not_offered_why why);
 };
 
 /* One per worker, for that worker alone. */
@@ -59,7 +59,7 @@ uint32_t hydns_request_waits(struct hydns_context* h);
 
 /* The request under way was answered otherwise than from a cached message as it stands, so it is not shown; why is for
  * whoever asks. h may be NULL. */
-void hydns_request_kept(struct hydns_context* h, enum hydns_kept_why why);
+void hydns_request_not_offered(struct hydns_context* h, enum hydns_not_offered_why why);
 
 /* The request under way was logged as one for a local zone; so must be all others for the name. */
 void hydns_request_logged(struct module_env* env);

@@ -40,9 +40,9 @@ struct hydns_manner hydns_config_manner(struct daemon* daemon)
 	m.flags = 0;
 	/* with answer-cookie: no, Unbound reads no COOKIE option, not even its length */
 	if(!daemon->cfg->do_answer_cookie)
-		m.flags |= HYDNS_AUTH_IGNORES_COOKIE;
+		m.flags |= HYDNS_RESOLVER_IGNORES_COOKIE;
 	if(daemon->cfg->rrset_roundrobin)
-		m.flags |= HYDNS_AUTH_ROTATES;
+		m.flags |= HYDNS_RESOLVER_ROTATES;
 	m.edns_size = udp_size(daemon->cfg->edns_buffer_size);
 	m.max_udp = udp_size(daemon->cfg->max_udp_size);
 	return m;

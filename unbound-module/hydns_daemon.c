@@ -52,14 +52,14 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 		(flags & (BIT_RD|BIT_CD)) == BIT_RD &&
 		LDNS_OPCODE_WIRE(sldns_buffer_begin(c->buffer)) == LDNS_PACKET_QUERY &&
 		acl && !(c->socket && acl == c->socket->acl) && hydns_acl_is_plain(acl);
-	h->picked = h->plain && hydns_plugin_pick(h->thread, now);
+	h->picked = h->plain && hydns_plugin_sample(h->thread, now);
 	if(h->picked) {
 		q = question_of(qinfo->qname, qinfo, edns);
-		h->key = hydns_plugin_expect(h->thread, &q);
+		h->key = hydns_plugin_prefetch(h->thread, &q);
 	}
 }
 
-int hydns_wants_renewal(const struct hydns_context* h)
+int hydns_refresh_due(const struct hydns_context* h)
 {
 	return h->renew;
 }
@@ -134,25 +134,25 @@ static int nothing_left_out(const struct reply_info* rep, struct sldns_buffer* p
 }
 
 /* Why an answer to a question of this type with these options is not everybody's; NONE: it is. */
-static enum hydns_kept_why why_kept(const struct query_info* qinfo, const struct reply_info* rep,
+static enum hydns_not_offered_why why_kept(const struct query_info* qinfo, const struct reply_info* rep,
 	const struct edns_data* edns, int must_validate)
 {
 	if(qinfo->local_alias)
-		return HYDNS_KEPT_LOCAL_ALIAS;
+		return HYDNS_NOT_OFFERED_LOCAL_ALIAS;
 	if(!type_is_general(qinfo->qtype))
-		return HYDNS_KEPT_BY_TYPE;
+		return HYDNS_NOT_OFFERED_BY_TYPE;
 	if(!rcode_is_general(rep))
-		return HYDNS_KEPT_ERROR;
+		return HYDNS_NOT_OFFERED_ERROR;
 	if(!edns_is_general(edns))
-		return HYDNS_KEPT_EDNS_OPTION;
+		return HYDNS_NOT_OFFERED_EDNS_OPTION;
 	if(!security_is_general(rep, must_validate))
-		return HYDNS_KEPT_UNVALIDATED;
-	return HYDNS_KEPT_NONE;
+		return HYDNS_NOT_OFFERED_UNVALIDATED;
+	return HYDNS_NOT_OFFERED_NONE;
 }
 
-static void note_kept(struct hydns_context* h, const struct hydns_question* q, enum hydns_kept_why why, uint32_t value)
+static void note_kept(struct hydns_context* h, const struct hydns_question* q, enum hydns_not_offered_why why, uint32_t value)
 {
-	hydns_plugin_kept(h->thread, hydns_plugin_key(h->thread, q), why, value);
+	hydns_plugin_not_offered(h->thread, hydns_plugin_key(h->thread, q), why, value);
 }
 
 /* An answer that everybody gets, as encoded for a client with room for udp_size octets. */
@@ -163,16 +163,16 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 	size_t i;
 
 	if(expires - now < h->daemon->daemon->cfg->hydns_min_ttl) {
-		note_kept(h, q, HYDNS_KEPT_SHORT_TTL, expires > now ? (uint32_t)(expires - now) : 0);
+		note_kept(h, q, HYDNS_NOT_OFFERED_SHORT_TTL, expires > now ? (uint32_t)(expires - now) : 0);
 		return;
 	}
 	if(!nothing_left_out(rep, pkt, udp_size, edns)) {
-		note_kept(h, q, HYDNS_KEPT_LEFT_OUT, 0);
+		note_kept(h, q, HYDNS_NOT_OFFERED_LEFT_OUT, 0);
 		return;
 	}
 	/* without one of its RRsets, shown or not, the message is no longer answered from */
 	for(i = 0; i < rep->rrset_count; i++)
-		hydns_plugin_rests_on(h->thread, rep->rrsets[i]->rk.dname, rep->rrsets[i]->rk.dname_len);
+		hydns_plugin_depends_on(h->thread, rep->rrsets[i]->rk.dname, rep->rrsets[i]->rk.dname_len);
 	(void)hydns_plugin_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now, expires,
 		secure, stamp);
 }
@@ -209,20 +209,20 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now)
 {
 	struct hydns_question q;
-	enum hydns_kept_why why;
+	enum hydns_not_offered_why why;
 
 	if(!h->plain || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
 		return;
 	why = why_kept(qinfo, rep, edns, h->daemon->daemon->env->need_to_validate);
 	if(why) {
 		if(h->picked)
-			hydns_plugin_kept(h->thread, h->key, why, (uint32_t)rcode_of(rep));
+			hydns_plugin_not_offered(h->thread, h->key, why, (uint32_t)rcode_of(rep));
 		return;
 	}
 	/* the reply's own question: qinfo may point into a buffer that was overwritten */
 	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	/* first, for an offer that is refused would end the renewals */
-	h->renew = hydns_plugin_renew(h->thread, &q, rep->ttl, lifetime_of(rep), now);
+	h->renew = hydns_plugin_refresh_due(h->thread, &q, rep->ttl, lifetime_of(rep), now);
 	if(h->picked && hydns_plugin_hot(h->thread, h->key, false, rep->ttl, coarse_ms()))
 		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
 }
@@ -288,20 +288,20 @@ static void offer_cached(struct hydns_context* h, struct module_env* env, struct
 }
 
 /* Why a resolution's answer is not everybody's. */
-static enum hydns_kept_why why_resolution_kept(const struct module_qstate* qstate, const struct mesh_reply* r,
+static enum hydns_not_offered_why why_resolution_kept(const struct module_qstate* qstate, const struct mesh_reply* r,
 	const struct reply_info* rep)
 {
 	if(!rep || qstate->return_rcode != LDNS_RCODE_NOERROR)
-		return HYDNS_KEPT_ERROR;
+		return HYDNS_NOT_OFFERED_ERROR;
 	if(r->local_alias)
-		return HYDNS_KEPT_LOCAL_ALIAS;
+		return HYDNS_NOT_OFFERED_LOCAL_ALIAS;
 	if(!type_is_general(qstate->qinfo.qtype))
-		return HYDNS_KEPT_BY_TYPE;
+		return HYDNS_NOT_OFFERED_BY_TYPE;
 	if(rep->ttl <= 0)
-		return HYDNS_KEPT_ZERO_TTL;
+		return HYDNS_NOT_OFFERED_ZERO_TTL;
 	if(!resolution_is_general(qstate))
-		return HYDNS_KEPT_NOT_CACHED;
-	return edns_is_general(&r->edns) ? HYDNS_KEPT_NONE : HYDNS_KEPT_EDNS_OPTION;
+		return HYDNS_NOT_OFFERED_NOT_CACHED;
+	return edns_is_general(&r->edns) ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_EDNS_OPTION;
 }
 
 /* The cache's message, not the resolution's own: of an RRset that the cache held already it keeps the sooner end. */
@@ -310,7 +310,7 @@ static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, 
 {
 	const struct hydns_stamp* stamp = (const struct hydns_stamp*)qstate->minfo[h->module];
 	struct query_info qinfo = qstate->qinfo;
-	enum hydns_kept_why why = why_resolution_kept(qstate, r, rep);
+	enum hydns_not_offered_why why = why_resolution_kept(qstate, r, rep);
 	struct hydns_question q;
 
 	qinfo.local_alias = NULL;
@@ -361,9 +361,9 @@ static void name_changed(struct hydns_context* h, const uint8_t* name, size_t le
 }
 
 static void end_moved(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
-	enum hydns_shown shown, time_t was, time_t is)
+	enum hydns_section shown, time_t was, time_t is)
 {
-	hydns_plugin_renewed(h->thread, name, len, rrtype, shown, was, is);
+	hydns_plugin_ttl_update(h->thread, name, len, rrtype, shown, was, is);
 }
 
 static void zone_changed(struct hydns_context* h)
@@ -371,9 +371,9 @@ static void zone_changed(struct hydns_context* h)
 	hydns_plugin_withdraw_all(h->daemon->plugin);
 }
 
-static void kept(struct hydns_context* h, enum hydns_kept_why why)
+static void kept(struct hydns_context* h, enum hydns_not_offered_why why)
 {
-	hydns_plugin_kept(h->thread, h->key, why, 0);
+	hydns_plugin_not_offered(h->thread, h->key, why, 0);
 }
 
 /* --- life ------------------------------------------------------------------------------------------ */
@@ -419,7 +419,7 @@ static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_manne
 	o.edns_size = manner.edns_size;
 	o.max_udp = manner.max_udp;
 	o.log = log_text;
-	return hydns_plugin_succeed(&o, former);
+	return hydns_plugin_take_over(&o, former);
 }
 
 static int make_contexts(struct hydns_daemon* d)
@@ -517,7 +517,7 @@ struct hydns_daemon* hydns_daemon_start(struct daemon* daemon, struct hydns_daem
 
 	stop(former);
 	if(d)
-		hydns_plugin_former_gone(d->plugin);
+		hydns_plugin_wait_former(d->plugin);
 	return d;
 }
 

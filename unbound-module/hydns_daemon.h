@@ -19,7 +19,7 @@ struct ub_server_stats;
 
 /* What the kernel path is told of how this resolver answers; it can't change while it runs. */
 struct hydns_manner {
-	uint16_t flags;           /* HYDNS_AUTH_* */
+	uint16_t flags;           /* HYDNS_RESOLVER_* */
 	uint16_t edns_size;
 	uint16_t max_udp;
 };
@@ -62,7 +62,7 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struct reply_info* rep,
 	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now);
 /* Whether the entry that answered the request under way should be renewed now. */
-int hydns_wants_renewal(const struct hydns_context* h);
+int hydns_refresh_due(const struct hydns_context* h);
 
 /* --- configuration (hydns_config.c) ------------------------------------------------------------------ */
 /* Whether a client let in by this entry is answered like any other. */

@@ -64,7 +64,7 @@ static struct note *place_of(const ns_client_t *client)
 static bool is_picked(struct hydns_plugin *p, const ns_client_t *client)
 {
 	return hydns_tid() < hydns_tid_count() &&
-	       hydns_plugin_pick(hydns_plugin_thread(p, hydns_tid()), (time_t)client->now);
+	       hydns_plugin_sample(hydns_plugin_thread(p, hydns_tid()), (time_t)client->now);
 }
 
 ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result)
@@ -97,7 +97,7 @@ ns_hookresult_t hydns_on_answer(void *arg, void *data, isc_result_t *result)
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(qctx->client->query.origqname, &r);
 	q = question_of(&r, qctx->client);
-	n->key = hydns_plugin_expect(hydns_plugin_thread(p, hydns_tid()), &q);
+	n->key = hydns_plugin_prefetch(hydns_plugin_thread(p, hydns_tid()), &q);
 	return NS_HOOK_CONTINUE;
 }
 
@@ -162,18 +162,18 @@ static bool query_is_plain(const ns_client_t *client)
 }
 
 /* Why the answer to a plain query is not everybody's, as far as its way to here tells; NONE: it is. */
-static enum hydns_kept_why why_way_kept(const query_ctx_t *qctx)
+static enum hydns_not_offered_why why_way_kept(const query_ctx_t *qctx)
 {
 	const ns_client_t *client = qctx->client;
 
 	if (!type_is_plain(client->query.qtype))
-		return HYDNS_KEPT_BY_TYPE;
+		return HYDNS_NOT_OFFERED_BY_TYPE;
 	if (is_by_client(qctx) || qctx->dns64)
-		return HYDNS_KEPT_DNS64;
+		return HYDNS_NOT_OFFERED_DNS64;
 	if (qctx->rpz || qctx->nxrewrite || qctx->redirected ||
 	    (client->query.attributes & NS_QUERYATTR_SYNTHESIZED) != 0)
-		return HYDNS_KEPT_SYNTHESIZED;
-	return says_more(client) ? HYDNS_KEPT_EXTENDED_ERROR : HYDNS_KEPT_NONE;
+		return HYDNS_NOT_OFFERED_SYNTHESIZED;
+	return says_more(client) ? HYDNS_NOT_OFFERED_EXTENDED_ERROR : HYDNS_NOT_OFFERED_NONE;
 }
 
 /* With auth-nxdomain that a name does not exist is said with AA from the cache, too. */
@@ -209,35 +209,35 @@ static bool is_from_zones(const query_ctx_t *qctx, const struct note *n)
 }
 
 /* Why it is neither. */
-static enum hydns_kept_why why_source_kept(const query_ctx_t *qctx, const struct note *n)
+static enum hydns_not_offered_why why_source_kept(const query_ctx_t *qctx, const struct note *n)
 {
 	const ns_client_t *client = qctx->client;
 
 	if (n->unfit)
-		return HYDNS_KEPT_ZONE_OWN;
+		return HYDNS_NOT_OFFERED_ZONE_OWN;
 	if (n->zone && n->cache)
-		return HYDNS_KEPT_MIXED;
+		return HYDNS_NOT_OFFERED_MIXED;
 	if (n->zone && gets_less(client))
-		return HYDNS_KEPT_SMALL_SIZE;
+		return HYDNS_NOT_OFFERED_SMALL_SIZE;
 	if ((client->attributes & NS_CLIENTATTR_RA) == 0 || (client->message->flags & DNS_MESSAGEFLAG_RD) == 0)
-		return HYDNS_KEPT_NO_RECURSION;
-	return HYDNS_KEPT_MIXED;
+		return HYDNS_NOT_OFFERED_NO_RECURSION;
+	return HYDNS_NOT_OFFERED_MIXED;
 }
 
 /* Zone data in the middle of a chain of aliases, and what is not validated yet, are not the cache's. */
-static enum hydns_kept_why why_not_of_cache(const dns_rdataset_t *r)
+static enum hydns_not_offered_why why_not_of_cache(const dns_rdataset_t *r)
 {
 	if ((r->attributes & (DNS_RDATASETATTR_STALE | DNS_RDATASETATTR_STALE_WINDOW | DNS_RDATASETATTR_ANCIENT)) != 0)
-		return HYDNS_KEPT_STALE;
+		return HYDNS_NOT_OFFERED_STALE;
 	if (DNS_TRUST_PENDING(r->trust))
-		return HYDNS_KEPT_UNVALIDATED;
-	return r->trust == dns_trust_ultimate ? HYDNS_KEPT_MIXED : HYDNS_KEPT_NONE;
+		return HYDNS_NOT_OFFERED_UNVALIDATED;
+	return r->trust == dns_trust_ultimate ? HYDNS_NOT_OFFERED_MIXED : HYDNS_NOT_OFFERED_NONE;
 }
 
 /* In the additional section there are addresses from below a zone cut, too. */
-static enum hydns_kept_why why_not_of_zone(const dns_rdataset_t *r)
+static enum hydns_not_offered_why why_not_of_zone(const dns_rdataset_t *r)
 {
-	return r->trust == dns_trust_ultimate || r->trust == dns_trust_glue ? HYDNS_KEPT_NONE : HYDNS_KEPT_MIXED;
+	return r->trust == dns_trust_ultimate || r->trust == dns_trust_glue ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_MIXED;
 }
 
 /* rrset-order random: the kernel path rotates. Any other order it can't keep, for the store rotates all of a
@@ -280,27 +280,27 @@ struct look {
 	uint32_t ttl;
 };
 
-static enum hydns_kept_why look_at_record(const query_ctx_t *qctx, const dns_name_t *owner, dns_rdataset_t *r,
+static enum hydns_not_offered_why look_at_record(const query_ctx_t *qctx, const dns_name_t *owner, dns_rdataset_t *r,
 					  struct look *l)
 {
-	enum hydns_kept_why why = l->fixed ? why_not_of_zone(r) : why_not_of_cache(r);
+	enum hydns_not_offered_why why = l->fixed ? why_not_of_zone(r) : why_not_of_cache(r);
 
-	if (why != HYDNS_KEPT_NONE)
+	if (why != HYDNS_NOT_OFFERED_NONE)
 		return why;
 	if (!order_is_general(r))
-		return HYDNS_KEPT_ORDER;
+		return HYDNS_NOT_OFFERED_ORDER;
 	/* without recursion additional records are the zone's own, and they are all looked at */
 	if ((!l->fixed || qctx->view->recursion) && wants_addition(qctx, owner, r))
-		return HYDNS_KEPT_ADDITION;
+		return HYDNS_NOT_OFFERED_ADDITION;
 	if (r->trust != dns_trust_secure || (r->attributes & DNS_RDATASETATTR_OPTOUT) != 0)
 		l->secure = false;
 	if (r->ttl < l->ttl)
 		l->ttl = r->ttl;
-	return HYDNS_KEPT_NONE;
+	return HYDNS_NOT_OFFERED_NONE;
 }
 
 /* NONE: all of them may be offered, and there are some. */
-static enum hydns_kept_why look_at_records(const query_ctx_t *qctx, struct look *l)
+static enum hydns_not_offered_why look_at_records(const query_ctx_t *qctx, struct look *l)
 {
 	dns_message_t *m = qctx->client->message;
 	static const dns_section_t sections[] = { DNS_SECTION_ANSWER, DNS_SECTION_AUTHORITY, DNS_SECTION_ADDITIONAL };
@@ -313,15 +313,15 @@ static enum hydns_kept_why look_at_records(const query_ctx_t *qctx, struct look 
 		for (dns_name_t *name = ISC_LIST_HEAD(m->sections[sections[i]]); name != NULL;
 		     name = ISC_LIST_NEXT(name, link))
 			for (dns_rdataset_t *r = ISC_LIST_HEAD(name->list); r != NULL; r = ISC_LIST_NEXT(r, link)) {
-				enum hydns_kept_why why = look_at_record(qctx, name, r, l);
+				enum hydns_not_offered_why why = look_at_record(qctx, name, r, l);
 
-				if (why != HYDNS_KEPT_NONE)
+				if (why != HYDNS_NOT_OFFERED_NONE)
 					return why;
 				any = true;
 			}
 	if (!any)
-		return HYDNS_KEPT_NO_RECORD;
-	return l->fixed || l->ttl > 0 ? HYDNS_KEPT_NONE : HYDNS_KEPT_ZERO_TTL;
+		return HYDNS_NOT_OFFERED_NO_RECORD;
+	return l->fixed || l->ttl > 0 ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_ZERO_TTL;
 }
 
 static uint64_t coarse_ms(void)
@@ -393,13 +393,13 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_cli
 		.threads = hydns_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
 		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
-		.flags = HYDNS_AUTH_ROTATES | HYDNS_AUTH_SHUFFLES | HYDNS_AUTH_KEEPS_CASE |
-			 HYDNS_AUTH_STRICT_EDNS | HYDNS_AUTH_OWN_PROOFS,
+		.flags = HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_SHUFFLES | HYDNS_RESOLVER_KEEPS_CASE |
+			 HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS,
 		.edns_size = hydns_edns_size(client->view),
 		.max_udp = max_udp(client->view), .zones = true, .log = hydns_say,
 	};
 
-	p = hydns_plugin_succeed(&o, former);
+	p = hydns_plugin_take_over(&o, former);
 	if (p == NULL)
 		hydns_plugin_stop(former);
 	return p;
@@ -450,25 +450,25 @@ static uint32_t fixed_life(const struct hydns_instance *inst)
 }
 
 /* Whether the response may be offered: fills *look. */
-static enum hydns_kept_why why_kept(const query_ctx_t *qctx, const struct note *n, const isc_region_t *name,
+static enum hydns_not_offered_why why_kept(const query_ctx_t *qctx, const struct note *n, const isc_region_t *name,
 				    struct look *look)
 {
-	enum hydns_kept_why why = why_way_kept(qctx);
+	enum hydns_not_offered_why why = why_way_kept(qctx);
 
-	if (why != HYDNS_KEPT_NONE)
+	if (why != HYDNS_NOT_OFFERED_NONE)
 		return why;
 	look->fixed = is_from_zones(qctx, n);
 	if (!look->fixed && !is_from_cache(qctx, n))
 		return why_source_kept(qctx, n);
 	why = look_at_records(qctx, look);
-	if (why != HYDNS_KEPT_NONE)
+	if (why != HYDNS_NOT_OFFERED_NONE)
 		return why;
-	return has_capitals(name) ? HYDNS_KEPT_CAPITALS : HYDNS_KEPT_NONE;
+	return has_capitals(name) ? HYDNS_NOT_OFFERED_CAPITALS : HYDNS_NOT_OFFERED_NONE;
 }
 
-static void kept(struct hydns_plugin *p, uint64_t key, enum hydns_kept_why why, uint32_t value)
+static void kept(struct hydns_plugin *p, uint64_t key, enum hydns_not_offered_why why, uint32_t value)
 {
-	hydns_plugin_kept(hydns_plugin_thread(p, hydns_tid()), key, why, value);
+	hydns_plugin_not_offered(hydns_plugin_thread(p, hydns_tid()), key, why, value);
 }
 
 /* A question that named can't answer: no hook sees the response. */
@@ -487,7 +487,7 @@ ns_hookresult_t hydns_on_done(void *arg, void *data, isc_result_t *result)
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
 	q = question_of(&r, client);
-	kept(p, hydns_plugin_key(hydns_plugin_thread(p, hydns_tid()), &q), HYDNS_KEPT_ERROR,
+	kept(p, hydns_plugin_key(hydns_plugin_thread(p, hydns_tid()), &q), HYDNS_NOT_OFFERED_ERROR,
 	     dns_result_torcode(qctx->result));
 	return NS_HOOK_CONTINUE;
 }
@@ -499,7 +499,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	ns_client_t *client = qctx->client;
 	struct note *n = place_of(client);
 	struct hydns_plugin *p;
-	enum hydns_kept_why why;
+	enum hydns_not_offered_why why;
 	struct look look;
 	isc_region_t r;
 
@@ -513,7 +513,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
 	why = why_kept(qctx, n, &r, &look);
-	if (why != HYDNS_KEPT_NONE) {
+	if (why != HYDNS_NOT_OFFERED_NONE) {
 		kept(p, n->key, why, 0);
 		return NS_HOOK_CONTINUE;
 	}
@@ -548,31 +548,31 @@ bool hydns_is_wanted(const ns_client_t *client)
 }
 
 /* Why the response is not everybody's as it was rendered. */
-static enum hydns_kept_why why_rendered_kept(const ns_client_t *client, const uint8_t *wire, size_t len)
+static enum hydns_not_offered_why why_rendered_kept(const ns_client_t *client, const uint8_t *wire, size_t len)
 {
 	if (len < 12 || (wire[2] & 0x02) != 0)
-		return HYDNS_KEPT_TRUNCATED;
+		return HYDNS_NOT_OFFERED_TRUNCATED;
 	if (!ad_is_as_expected(client, wire))
-		return HYDNS_KEPT_UNVALIDATED;
+		return HYDNS_NOT_OFFERED_UNVALIDATED;
 	if (pending.q.fixed)
 		return hydns_why_incomplete(client);
-	return has_additional(client, wire) ? HYDNS_KEPT_ADDITION : HYDNS_KEPT_NONE;
+	return has_additional(client, wire) ? HYDNS_NOT_OFFERED_ADDITION : HYDNS_NOT_OFFERED_NONE;
 }
 
 void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, const uint8_t *wire, size_t len)
 {
 	struct hydns_plugin *p = atomic_load(&inst->plugin);
 	bool wanted = hydns_is_wanted(client);
-	enum hydns_kept_why why;
+	enum hydns_not_offered_why why;
 
 	pending.client = NULL;
 	if (p == NULL || !wanted)
 		return;
 	why = why_rendered_kept(client, wire, len);
 	/* After the stamp was taken, and before the offer is counted. */
-	if (why == HYDNS_KEPT_NONE && hydns_zones_are_changing())
-		why = HYDNS_KEPT_ZONE_CHANGING;
-	if (why != HYDNS_KEPT_NONE) {
+	if (why == HYDNS_NOT_OFFERED_NONE && hydns_zones_are_changing())
+		why = HYDNS_NOT_OFFERED_ZONE_CHANGING;
+	if (why != HYDNS_NOT_OFFERED_NONE) {
 		kept(p, pending.key, why, 0);
 		return;
 	}

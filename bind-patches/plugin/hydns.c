@@ -23,7 +23,7 @@ static const cfg_aclconfctx_t *current;  /* whose instances may publish; main lo
 static pthread_mutex_t instances_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 /* Those that have left: the next that start go on with their tables. */
-static struct hydns_plugin *spare[HYDNS_AUTHORITIES];
+static struct hydns_plugin *spare[HYDNS_RESOLVERS];
 static size_t spares;                    /* in use */
 static size_t awaited;                   /* instances that are still to start: each takes one */
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;   /* no other is taken while it is held */
@@ -31,7 +31,7 @@ static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;   /* no other is 
 static void keep(struct hydns_plugin *p)
 {
 	pthread_mutex_lock(&spare_lock);
-	if (spares == HYDNS_AUTHORITIES)
+	if (spares == HYDNS_RESOLVERS)
 		hydns_plugin_stop(spare[--spares]);
 	spare[spares++] = p;
 	pthread_mutex_unlock(&spare_lock);

@@ -89,7 +89,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result);
 bool hydns_is_wanted(const ns_client_t *client);
 void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, const uint8_t *wire, size_t len);
 
-/* --- told.c for the patched named, stock.c for any other: what named tells, and what must be found out ------- */
+/* --- notices.c for the patched named, stock.c for any other: what named tells, and what must be found out ------- */
 struct hydns_hook {
 	ns_hookpoint_t point;
 	ns_hook_action_t action;          /* NULL: the end of the list */
@@ -117,7 +117,7 @@ bool hydns_zone_is_authoritative(const query_ctx_t *qctx);
 /* True when answers from it are everybody's. */
 bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx);
 /* NONE when everything in the response, as it was rendered, is sent to everybody who has room for it. */
-enum hydns_kept_why hydns_why_incomplete(const ns_client_t *client);
+enum hydns_not_offered_why hydns_why_incomplete(const ns_client_t *client);
 /* Before the instance goes. */
 void hydns_zones_forget_acl(struct hydns_instance *inst);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In the place of told.c, for a named without this project's patches. It shows no response as it is sent, so it is
+ * In the place of notices.c, for a named without this project's patches. It shows no response as it is sent, so it is
  * rendered here once more; and it tells nothing of flushes, commands and interfaces, so rules live for seconds only
  * (hydns-max-ttl), and what else may have changed is looked at once a second.
  */

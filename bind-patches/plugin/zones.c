@@ -121,7 +121,7 @@ static void look_at_section(const dns_message_t *m, dns_section_t section, struc
 
 /* Additional records that have no room are left out, and without preferred-glue those of the client's own address
  * family come first. A complete response is offered: the kernel gives it to those for whom all of it has room. */
-enum hydns_kept_why hydns_why_incomplete(const ns_client_t *client)
+enum hydns_not_offered_why hydns_why_incomplete(const ns_client_t *client)
 {
 	const dns_message_t *m = client->message;
 	const dns_rdatatype_t preferred = client->view->preferred_glue;
@@ -131,7 +131,7 @@ enum hydns_kept_why hydns_why_incomplete(const ns_client_t *client)
 	look_at_section(m, DNS_SECTION_AUTHORITY, &add);
 	look_at_section(m, DNS_SECTION_ADDITIONAL, &add);
 	if (add.left_out)
-		return HYDNS_KEPT_LEFT_OUT;
-	return add.a && add.aaaa && preferred != dns_rdatatype_a && preferred != dns_rdatatype_aaaa ? HYDNS_KEPT_GLUE :
-		HYDNS_KEPT_NONE;
+		return HYDNS_NOT_OFFERED_LEFT_OUT;
+	return add.a && add.aaaa && preferred != dns_rdatatype_a && preferred != dns_rdatatype_aaaa ? HYDNS_NOT_OFFERED_GLUE :
+		HYDNS_NOT_OFFERED_NONE;
 }

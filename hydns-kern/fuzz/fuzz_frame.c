@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		return 0;
 	s = (struct stages_settings){
 		.vlan = !(*input & NO_VLAN), .ipv6 = !(*input & NO_IPV6), .partial_checksum = *input & PARTIAL,
-		.auth_flags = *input & COOKIE_MATTERS ? 0 : HYDNS_AUTH_IGNORES_COOKIE,
+		.auth_flags = *input & COOKIE_MATTERS ? 0 : HYDNS_RESOLVER_IGNORES_COOKIE,
 	};
 	f.len = size - 1;
 	memcpy(f.data, input + 1, f.len);

@@ -177,7 +177,7 @@ static const char *read_options(ldns_pkt *p, uint16_t auth_flags)
 	ldns_edns_option_list *list = ldns_pkt_edns_get_option_list(p);
 	size_t count = list ? ldns_edns_option_list_get_count(list) : 0, left = ldns_rdf_size(ldns_pkt_edns_data(p));
 
-	bool look = !(auth_flags & HYDNS_AUTH_IGNORES_COOKIE);
+	bool look = !(auth_flags & HYDNS_RESOLVER_IGNORES_COOKIE);
 
 	if (count > OPTIONS_MAX)
 		return "many options";

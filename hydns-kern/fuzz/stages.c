@@ -25,12 +25,12 @@ const uint64_t stages_seed[2] = { 0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL }
 /* The maps' contents: any destination is a service of one resolver, which answers any client. */
 static struct hydns_query scratch;
 static __u64 counted[HYDNS_REASONS];
-static struct hydns_authority_config config;
-static struct hydns_authority_page page = { .epoch = 1, .heartbeat_ns = NOW_NS };
+static struct hydns_resolver_config config;
+static struct hydns_resolver_page page = { .epoch = 1, .heartbeat_ns = NOW_NS };
 static __u64 changes;
 static __u32 paused, allow = HYDNS_ACL_ALLOW;
 static struct hydns_bucket no_rules;
-static struct hydns_service service = { .authority = STAGES_AUTHORITY };
+static struct hydns_service service = { .resolver = STAGES_AUTHORITY };
 
 static void *bpf_map_lookup_elem(void *map, const void *key)
 {
@@ -40,11 +40,11 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 		return &scratch;
 	if (map == &hydns_switch)
 		return &paused;
-	if (map == &hydns_changes)
+	if (map == &hydns_svcserial)
 		return &changes;
 	if (map == &hydns_services)
 		return &service;
-	if (map == &hydns_authcfg)
+	if (map == &hydns_resolver)
 		return &config;
 	/* an inner map is found in the outer one, then asked itself */
 	if (map == &hydns_pages || map == &page)
@@ -74,7 +74,7 @@ static void set(const struct stages_settings *s)
 	hydns_geometry.buckets = 1;
 	hydns_geometry.seed[0] = stages_seed[0];
 	hydns_geometry.seed[1] = stages_seed[1];
-	config.flags = HYDNS_AUTH_READY | s->auth_flags;
+	config.flags = HYDNS_RESOLVER_READY | s->auth_flags;
 }
 
 static int reason_counted(void)

@@ -19,7 +19,7 @@ extern const uint64_t stages_seed[2];    /* of the key hash */
 
 struct stages_settings {
 	bool vlan, ipv6, partial_checksum;   /* load-time switches */
-	uint16_t auth_flags;                 /* HYDNS_AUTH_* of the resolver, besides READY */
+	uint16_t auth_flags;                 /* HYDNS_RESOLVER_* of the resolver, besides READY */
 };
 
 /* What the program has made of a frame. All but reason count only after a MISS. Host order. */

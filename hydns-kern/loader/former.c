@@ -13,8 +13,8 @@
 struct hydns_former {
 	struct hydns_geometry geometry;
 	struct hydns_mapping mapped[HYDNS_MAPPED];
-	int counts_fd;                       /* hydns_authcnt */
-	__u32 page_id[HYDNS_AUTHORITIES];    /* 0: none */
+	int counts_fd;                       /* hydns_answers */
+	__u32 page_id[HYDNS_RESOLVERS];    /* 0: none */
 };
 
 static int open_pinned(const char *pin_dir, const char *prefix, const char *name)
@@ -57,7 +57,7 @@ static bool map_arrays(struct hydns_former *f, const char *pin_dir)
 
 static void find_pages(struct hydns_former *f, const char *pin_dir)
 {
-	for (int i = 0; i < HYDNS_AUTHORITIES; i++) {
+	for (int i = 0; i < HYDNS_RESOLVERS; i++) {
 		char name[16];
 		int fd;
 
@@ -77,7 +77,7 @@ struct hydns_former *hydns_former_open(const char *pin_dir, const struct hydns_g
 	if (!f)
 		return NULL;
 	f->geometry = *g;
-	f->counts_fd = open_pinned(pin_dir, "", "hydns_authcnt");
+	f->counts_fd = open_pinned(pin_dir, "", "hydns_answers");
 	if (f->counts_fd < 0 || !map_arrays(f, pin_dir)) {
 		hydns_former_close(f);
 		return NULL;
@@ -124,7 +124,7 @@ __u32 hydns_former_page(const struct hydns_former *f, __u32 i)
 	return f->page_id[i];
 }
 
-int hydns_former_counts(const struct hydns_former *f, __u32 i, struct hydns_authority_count *sum)
+int hydns_former_counts(const struct hydns_former *f, __u32 i, struct hydns_resolver_count *sum)
 {
 	return hydns_percpu_sum(f->counts_fd, f->geometry.cpus, i, sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
 }

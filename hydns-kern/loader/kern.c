@@ -61,7 +61,7 @@ __u32 *hydns_kern_empty(struct hydns_kern *k)
 	return &g->empty;
 }
 
-__u32 hydns_kern_next_session(struct hydns_kern *k)
+__u32 hydns_kern_next_page_serial(struct hydns_kern *k)
 {
 	struct hydns_geometry *g = k->mapped[HYDNS_MAPPED_META].at;
 
@@ -108,7 +108,7 @@ int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes)
 		err = map_memory(bpf_map__fd(k->dry->maps.hydns_scratch), &sum);
 	for (int i = 0; i < HYDNS_ACL_MAPS && !err; i++)
 		err = map_memory(k->acl_fd[i], &sum);
-	for (int i = 0; i < HYDNS_AUTHORITIES && !err; i++)
+	for (int i = 0; i < HYDNS_RESOLVERS && !err; i++)
 		if (k->page[i].map_fd >= 0)
 			err = map_memory(k->page[i].map_fd, &sum);
 	if (!err)

@@ -24,7 +24,7 @@ struct hydns_mapping {
 	size_t len;
 };
 
-struct hydns_page {                    /* an authority page; map_fd -1: none */
+struct hydns_page {                    /* an resolver page; map_fd -1: none */
 	int map_fd;
 	__u32 map_id;
 	bool abandoned;
@@ -32,7 +32,7 @@ struct hydns_page {                    /* an authority page; map_fd -1: none */
 };
 
 #define HYDNS_PROGRAM  "hydns_xdp"
-#define HYDNS_ACL_MAPS (HYDNS_AUTHORITIES * 2)
+#define HYDNS_ACL_MAPS (HYDNS_RESOLVERS * 2)
 
 struct hydns_kern {
 	struct hydns_bpf *skel;
@@ -41,7 +41,7 @@ struct hydns_kern {
 	char pin_dir_named[PATH_MAX];  /* as people know it */
 	int dir_fd;                    /* of pin_dir, locked: one writer of the store */
 	struct hydns_mapping mapped[HYDNS_MAPPED];
-	struct hydns_page page[HYDNS_AUTHORITIES];
+	struct hydns_page page[HYDNS_RESOLVERS];
 	int acl_fd[HYDNS_ACL_MAPS];
 	struct hydns_former *former;   /* what was pinned before and is not taken over; NULL: nothing, or it is unreadable */
 	__u32 former_abi;              /* of that; 0: nothing was pinned, or it was taken over */
@@ -90,7 +90,7 @@ struct hydns_former *hydns_former_open(const char *pin_dir, const struct hydns_g
 /* -- tables.c, pages.c ------------------------------------------------------------------------------ */
 /* Adds up `words` u64 of a per-CPU array's element over all CPUs. */
 int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *sum);
-/* ACL tries and authority pages: takes the pinned ones over, makes what is missing. */
+/* ACL tries and resolver pages: takes the pinned ones over, makes what is missing. */
 int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY]);
 void hydns_pages_open(struct hydns_kern *k, bool adopted);
 void hydns_pages_close(struct hydns_kern *k);

@@ -204,7 +204,7 @@ static struct hydns_kern *kern_new(const char *pin_dir)
 	k->dir_fd = -1;
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		k->acl_fd[i] = -1;
-	for (int i = 0; i < HYDNS_AUTHORITIES; i++)
+	for (int i = 0; i < HYDNS_RESOLVERS; i++)
 		k->page[i].map_fd = -1;
 	return k;
 }

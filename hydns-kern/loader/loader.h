@@ -57,8 +57,8 @@ struct hydns_store_memory;
 void hydns_former_memory(struct hydns_former *f, struct hydns_store_memory *out);
 /* The kernel's number of resolver i's page; 0: it has none. */
 __u32 hydns_former_page(const struct hydns_former *f, __u32 i);
-/* As hydns_kern_authority_counts(). */
-int hydns_former_counts(const struct hydns_former *f, __u32 i, struct hydns_authority_count *sum);
+/* As hydns_kern_resolver_counts(). */
+int hydns_former_counts(const struct hydns_former *f, __u32 i, struct hydns_resolver_count *sum);
 /* The kernel's number of the page that this descriptor is; 0: it is no page. */
 __u32 hydns_kern_page_id(int map_fd);
 
@@ -94,15 +94,15 @@ int hydns_kern_pause(struct hydns_kern *k, bool on);            /* the kill swit
 int hydns_kern_paused(struct hydns_kern *k, bool *on);
 /* Sum over CPUs, HYDNS_REASONS entries. */
 int hydns_kern_stats(struct hydns_kern *k, __u64 *reasons);
-int hydns_kern_authority_counts(struct hydns_kern *k, __u32 authority, struct hydns_authority_count *sum);
+int hydns_kern_resolver_counts(struct hydns_kern *k, __u32 resolver, struct hydns_resolver_count *sum);
 
-int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 authority);
+int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 resolver);
 int hydns_kern_service_delete(struct hydns_kern *k, const struct hydns_service_key *key);
 /* Walks all registered services; stops when fn returns non-zero. */
 int hydns_kern_service_each(struct hydns_kern *k,
-			    int (*fn)(const struct hydns_service_key *, __u32 authority, void *), void *arg);
+			    int (*fn)(const struct hydns_service_key *, __u32 resolver, void *), void *arg);
 
-/* Makes a new authority page for index i (old mappings of a former resolver lose their effect), maps
+/* Makes a new resolver page for index i (old mappings of a former resolver lose their effect), maps
  * it read-only, and returns a map descriptor to hand to the plugin; the caller closes it. Pinned as
  * page_<i>. */
 int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd, char why[HYDNS_WHY]);
@@ -111,10 +111,10 @@ int hydns_kern_page_find(struct hydns_kern *k, int map_fd);
 /* True when no process can write the page any more: its resolver has ended, however fresh its heartbeat is. */
 bool hydns_kern_page_abandoned(struct hydns_kern *k, __u32 i);
 int hydns_kern_page_delete(struct hydns_kern *k, __u32 i);
-const volatile struct hydns_authority_page *hydns_kern_page(struct hydns_kern *k, __u32 i); /* NULL: none */
+const volatile struct hydns_resolver_page *hydns_kern_page(struct hydns_kern *k, __u32 i); /* NULL: none */
 
-int hydns_kern_authority_config(struct hydns_kern *k, __u32 i, const struct hydns_authority_config *c);
-int hydns_kern_authority_config_get(struct hydns_kern *k, __u32 i, struct hydns_authority_config *c);
+int hydns_kern_resolver_config(struct hydns_kern *k, __u32 i, const struct hydns_resolver_config *c);
+int hydns_kern_resolver_config_get(struct hydns_kern *k, __u32 i, struct hydns_resolver_config *c);
 /* Cookie secrets in the place of that set number, whatever number c itself bears. Not one store: a program
  * that looks there meanwhile may see a mixture, unless c->set or the former one is not the page's. */
 int hydns_kern_cookies(struct hydns_kern *k, __u32 i, __u32 set, const struct hydns_cookies *c);
@@ -126,7 +126,7 @@ int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const stru
 int hydns_kern_acl_read(struct hydns_kern *k, __u32 i, struct hydns_acl_entry *e, size_t room);
 /* The filter of the host's own addresses (own.h): all of them, the former ones no more. */
 void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS]);
-/* HYDNS_AUTH_ALLOWS_*: of which address family such an ACL allows everybody. */
+/* HYDNS_RESOLVER_ALLOWS_*: of which address family such an ACL allows everybody. */
 __u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n);
 
 /*
@@ -145,7 +145,7 @@ int hydns_kern_dry_run(struct hydns_kern *k, const void *frame, size_t len, unsi
 __u32 *hydns_kern_empty(struct hydns_kern *k);
 /* Next session number, kept in the pinned maps. The first epoch of a registration is session << 16; with HYDNS_EPOCH_FLAGS
  * left out of it, the same one comes again after 16,384 registrations. */
-__u32 hydns_kern_next_session(struct hydns_kern *k);
+__u32 hydns_kern_next_page_serial(struct hydns_kern *k);
 int hydns_kern_prog_fd(const struct hydns_kern *k);             /* for BPF_PROG_TEST_RUN */
 int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes);      /* of all maps, as the kernel accounts */
 

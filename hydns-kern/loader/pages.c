@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Authority pages: one mmapable map for each resolver's session. A new session gets a new map, so that a
+ * Resolver pages: one mmapable map for each resolver's session. A new session gets a new map, so that a
  * former resolver which still holds the old one writes where the program no longer looks.
  */
 #include <errno.h>
@@ -63,14 +63,14 @@ static bool page_adopt(struct hydns_kern *k, __u32 i)
 
 void hydns_pages_open(struct hydns_kern *k, bool adopted)
 {
-	for (__u32 i = 0; i < HYDNS_AUTHORITIES; i++)
+	for (__u32 i = 0; i < HYDNS_RESOLVERS; i++)
 		if (!adopted || !page_adopt(k, i))
 			hydns_kern_page_delete(k, i);
 }
 
 void hydns_pages_close(struct hydns_kern *k)
 {
-	for (int i = 0; i < HYDNS_AUTHORITIES; i++)
+	for (int i = 0; i < HYDNS_RESOLVERS; i++)
 		page_close(&k->page[i]);
 }
 
@@ -78,7 +78,7 @@ void hydns_pages_close(struct hydns_kern *k)
 static int page_make(__u32 epoch, struct hydns_page *p)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	struct hydns_authority_page content = { .epoch = epoch };
+	struct hydns_resolver_page content = { .epoch = epoch };
 	__u32 key = 0;
 	int err;
 
@@ -98,8 +98,8 @@ int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd,
 	char name[16];
 	int err, handed = -1;
 
-	if (i >= HYDNS_AUTHORITIES)
-		return hydns_fail(why, -EINVAL, "there are %d resolvers at most", HYDNS_AUTHORITIES);
+	if (i >= HYDNS_RESOLVERS)
+		return hydns_fail(why, -EINVAL, "there are %d resolvers at most", HYDNS_RESOLVERS);
 	page_name(name, i);
 	err = page_make(epoch, &page);
 	if (!err && (handed = fcntl(page.map_fd, F_DUPFD_CLOEXEC, 0)) < 0)
@@ -112,7 +112,7 @@ int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd,
 		page_close(&page);
 		if (handed >= 0)
 			close(handed);
-		return hydns_fail(why, err, "can't make an authority page: %s", strerror(-err));
+		return hydns_fail(why, err, "can't make an resolver page: %s", strerror(-err));
 	}
 	page_close(&k->page[i]);
 	k->page[i] = page;
@@ -126,7 +126,7 @@ __u32 hydns_kern_page_id(int map_fd)
 		struct bpf_map_info map;
 		__u8 any[512];                 /* of whatever kind of object the descriptor is */
 	} info = { 0 };
-	struct hydns_authority_page content;
+	struct hydns_resolver_page content;
 	__u32 len = sizeof(info), key = 0;
 
 	if (bpf_obj_get_info_by_fd(map_fd, &info, &len) || info.map.value_size != sizeof(content))
@@ -139,7 +139,7 @@ int hydns_kern_page_find(struct hydns_kern *k, int map_fd)
 {
 	__u32 id = hydns_kern_page_id(map_fd);
 
-	for (int i = 0; id && i < HYDNS_AUTHORITIES; i++)
+	for (int i = 0; id && i < HYDNS_RESOLVERS; i++)
 		if (k->page[i].map_fd >= 0 && k->page[i].map_id == id)
 			return i;
 	return -ENOENT;
@@ -151,7 +151,7 @@ int hydns_kern_page_find(struct hydns_kern *k, int map_fd)
  */
 bool hydns_kern_page_abandoned(struct hydns_kern *k, __u32 i)
 {
-	struct hydns_page *p = i < HYDNS_AUTHORITIES ? &k->page[i] : NULL;
+	struct hydns_page *p = i < HYDNS_RESOLVERS ? &k->page[i] : NULL;
 
 	if (!p || p->map_fd < 0)
 		return true;
@@ -163,7 +163,7 @@ int hydns_kern_page_delete(struct hydns_kern *k, __u32 i)
 {
 	int err;
 
-	if (i >= HYDNS_AUTHORITIES)
+	if (i >= HYDNS_RESOLVERS)
 		return -EINVAL;
 	err = bpf_map_delete_elem(outer(k), &i);
 	page_close(&k->page[i]);
@@ -171,7 +171,7 @@ int hydns_kern_page_delete(struct hydns_kern *k, __u32 i)
 	return err == -ENOENT ? 0 : err;
 }
 
-const volatile struct hydns_authority_page *hydns_kern_page(struct hydns_kern *k, __u32 i)
+const volatile struct hydns_resolver_page *hydns_kern_page(struct hydns_kern *k, __u32 i)
 {
-	return i < HYDNS_AUTHORITIES ? k->page[i].mapping.at : NULL;
+	return i < HYDNS_RESOLVERS ? k->page[i].mapping.at : NULL;
 }

@@ -56,9 +56,9 @@ int hydns_kern_stats(struct hydns_kern *k, __u64 *reasons)
 	return err;
 }
 
-int hydns_kern_authority_counts(struct hydns_kern *k, __u32 authority, struct hydns_authority_count *sum)
+int hydns_kern_resolver_counts(struct hydns_kern *k, __u32 resolver, struct hydns_resolver_count *sum)
 {
-	return hydns_percpu_sum(bpf_map__fd(k->skel->maps.hydns_authcnt), hydns_kern_geometry(k)->cpus, authority,
+	return hydns_percpu_sum(bpf_map__fd(k->skel->maps.hydns_answers), hydns_kern_geometry(k)->cpus, resolver,
 				sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
 }
 
@@ -66,7 +66,7 @@ int hydns_kern_authority_counts(struct hydns_kern *k, __u32 authority, struct hy
 /* One writer: what was read is still there when it is written back. */
 static int note_change(struct hydns_kern *k)
 {
-	int fd = bpf_map__fd(k->skel->maps.hydns_changes), err;
+	int fd = bpf_map__fd(k->skel->maps.hydns_svcserial), err;
 	__u32 zero = 0;
 	__u64 changes;
 
@@ -79,12 +79,12 @@ static int note_change(struct hydns_kern *k)
 	return bpf_map_update_elem(fd, &zero, &changes, BPF_ANY);
 }
 
-int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 authority)
+int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 resolver)
 {
-	struct hydns_service value = { .authority = authority };
+	struct hydns_service value = { .resolver = resolver };
 	int err;
 
-	if (authority >= HYDNS_AUTHORITIES)
+	if (resolver >= HYDNS_RESOLVERS)
 		return -EINVAL;
 	err = bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_services), key, &value, BPF_ANY);
 	return err ? err : note_change(k);
@@ -99,7 +99,7 @@ int hydns_kern_service_delete(struct hydns_kern *k, const struct hydns_service_k
 
 /* The keys are read before fn is called the first time, so fn may delete and add services. */
 int hydns_kern_service_each(struct hydns_kern *k,
-			    int (*fn)(const struct hydns_service_key *, __u32 authority, void *), void *arg)
+			    int (*fn)(const struct hydns_service_key *, __u32 resolver, void *), void *arg)
 {
 	int fd = bpf_map__fd(k->skel->maps.hydns_services), stop = 0;
 	struct hydns_service_key *keys = calloc(HYDNS_SERVICES, sizeof(*keys)), *last = NULL;
@@ -112,20 +112,20 @@ int hydns_kern_service_each(struct hydns_kern *k,
 		last = &keys[n++];
 	for (unsigned i = 0; i < n && !stop; i++)
 		if (!bpf_map_lookup_elem(fd, &keys[i], &value))
-			stop = fn(&keys[i], value.authority, arg);
+			stop = fn(&keys[i], value.resolver, arg);
 	free(keys);
 	return 0;
 }
 
 /* -- resolvers ----------------------------------------------------------------------------------------- */
-int hydns_kern_authority_config(struct hydns_kern *k, __u32 i, const struct hydns_authority_config *c)
+int hydns_kern_resolver_config(struct hydns_kern *k, __u32 i, const struct hydns_resolver_config *c)
 {
-	return bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_authcfg), &i, c, BPF_ANY);
+	return bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_resolver), &i, c, BPF_ANY);
 }
 
-int hydns_kern_authority_config_get(struct hydns_kern *k, __u32 i, struct hydns_authority_config *c)
+int hydns_kern_resolver_config_get(struct hydns_kern *k, __u32 i, struct hydns_resolver_config *c)
 {
-	return bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_authcfg), &i, c);
+	return bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_resolver), &i, c);
 }
 
 static int cookies_map(const struct hydns_kern *k)
@@ -227,7 +227,7 @@ int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const stru
 {
 	int fd, err;
 
-	if (i >= HYDNS_AUTHORITIES || half > 1)
+	if (i >= HYDNS_RESOLVERS || half > 1)
 		return -EINVAL;
 	if (n > HYDNS_ACL_ENTRIES)
 		return -E2BIG;
@@ -245,15 +245,15 @@ int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const stru
 
 int hydns_kern_acl_read(struct hydns_kern *k, __u32 i, struct hydns_acl_entry *e, size_t room)
 {
-	struct hydns_authority_config c;
+	struct hydns_resolver_config c;
 	struct hydns_acl_key key, *last = NULL;
 	__u32 action;
 	size_t n = 0;
 	int err, fd;
 
-	if (i >= HYDNS_AUTHORITIES)
+	if (i >= HYDNS_RESOLVERS)
 		return -EINVAL;
-	err = hydns_kern_authority_config_get(k, i, &c);
+	err = hydns_kern_resolver_config_get(k, i, &c);
 	if (err)
 		return err;
 	fd = k->acl_fd[i * 2 + (c.acl_half & 1)];
@@ -308,6 +308,6 @@ static bool allows_all(const struct hydns_acl_entry *e, size_t n, const __u8 roo
 
 __u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n)
 {
-	return (allows_all(e, n, ipv4_root, IPV4_ROOT_BITS) ? HYDNS_AUTH_ALLOWS_IPV4 : 0) |
-	       (allows_all(e, n, ipv6_root, 0) ? HYDNS_AUTH_ALLOWS_IPV6 : 0);
+	return (allows_all(e, n, ipv4_root, IPV4_ROOT_BITS) ? HYDNS_RESOLVER_ALLOWS_IPV4 : 0) |
+	       (allows_all(e, n, ipv6_root, 0) ? HYDNS_RESOLVER_ALLOWS_IPV6 : 0);
 }

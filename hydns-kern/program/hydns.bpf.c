@@ -11,7 +11,7 @@
 #include "hydns-kern/program/rule/admit.bpf.h"
 #include "hydns-kern/program/rule/lookup.bpf.h"
 #include "hydns-kern/program/dns/cookie.bpf.h"
-#include "hydns-kern/program/rule/touched.bpf.h"
+#include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
@@ -31,8 +31,8 @@ static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct h
 /* The whole way of a query. now: monotonic nanoseconds. dry, a constant wherever it is called: all checks, and nothing done. */
 static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct hydns_query *q, __u64 now, bool dry)
 {
-	const struct hydns_authority_config *cfg;
-	const struct hydns_authority_page *page;
+	const struct hydns_resolver_config *cfg;
+	const struct hydns_resolver_page *page;
 	enum hydns_reason r = hydns_read(ctx, q);
 	const struct hydns_rule *rule;
 	__u32 zero = 0, epoch;
@@ -40,8 +40,8 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 
 	if (r)
 		return r;
-	cfg = bpf_map_lookup_elem(&hydns_authcfg, &q->question.authority);
-	page_map = bpf_map_lookup_elem(&hydns_pages, &q->question.authority);
+	cfg = bpf_map_lookup_elem(&hydns_resolver, &q->question.resolver);
+	page_map = bpf_map_lookup_elem(&hydns_pages, &q->question.resolver);
 	if (!page_map)
 		return HYDNS_R_RESOLVER_GONE;
 	page = bpf_map_lookup_elem(page_map, &zero);
@@ -55,13 +55,13 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	r = hydns_find(&q->question, &rule);
 	if (r)
 		return r;
-	if (q->question.capitals && (cfg->flags & HYDNS_AUTH_KEEPS_CASE))
+	if (q->question.capitals && (cfg->flags & HYDNS_RESOLVER_KEEPS_CASE))
 		return HYDNS_R_LETTER_CASE;
 	r = hydns_cookie(q, page, cfg->flags);
 	if (r)
 		return r;
 	epoch = *(const volatile __u32 *)&page->epoch;
-	if (rule->epoch != epoch && !hydns_untouched(q, page, rule, epoch))
+	if (rule->epoch != epoch && !hydns_unmarked(q, page, rule, epoch))
 		return HYDNS_R_EPOCH;
 	return hydns_answer(ctx, q, cfg, rule, now, dry);
 }

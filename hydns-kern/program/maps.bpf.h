@@ -50,10 +50,10 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, HYDNS_AUTHORITIES);
+	__uint(max_entries, HYDNS_RESOLVERS);
 	__type(key, __u32);
-	__type(value, struct hydns_authority_count);
-} hydns_authcnt SEC(".maps");
+	__type(value, struct hydns_resolver_count);
+} hydns_answers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -68,7 +68,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
-} hydns_changes SEC(".maps");
+} hydns_svcserial SEC(".maps");
 
 /* Sizes instead of types in inner maps: clang 14 leaves types that only an inner map names undefined. */
 struct hydns_acl_map {
@@ -80,23 +80,23 @@ struct hydns_acl_map {
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, HYDNS_AUTHORITIES * 2);
+	__uint(max_entries, HYDNS_RESOLVERS * 2);
 	__type(key, __u32);
 	__array(values, struct hydns_acl_map);
 } hydns_acls SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, HYDNS_AUTHORITIES);
+	__uint(max_entries, HYDNS_RESOLVERS);
 	__type(key, __u32);
-	__type(value, struct hydns_authority_config);
-} hydns_authcfg SEC(".maps");
+	__type(value, struct hydns_resolver_config);
+} hydns_resolver SEC(".maps");
 
 /* Nobody may write to it from a program, nor read it without the rights of hydnsd. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_RDONLY_PROG);
-	__uint(max_entries, HYDNS_AUTHORITIES * 2);
+	__uint(max_entries, HYDNS_RESOLVERS * 2);
 	__type(key, __u32);
 	__type(value, struct hydns_cookies);
 } hydns_cookies SEC(".maps");
@@ -106,11 +106,11 @@ struct hydns_page_map {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct hydns_authority_page));
+	__uint(value_size, sizeof(struct hydns_resolver_page));
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, HYDNS_AUTHORITIES);
+	__uint(max_entries, HYDNS_RESOLVERS);
 	__type(key, __u32);
 	__array(values, struct hydns_page_map);
 } hydns_pages SEC(".maps");

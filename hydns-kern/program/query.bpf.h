@@ -22,8 +22,8 @@
 /* The last service of an address family that was found. */
 struct hydns_known_service {
 	struct hydns_service_key key;
-	__u32 authority;
-	__u64 changes;       /* what hydns_changes held then, inverted: zeroed scratch remembers nothing */
+	__u32 resolver;
+	__u64 changes;       /* what hydns_svcserial held then, inverted: zeroed scratch remembers nothing */
 };
 
 /* What a CPU keeps. Counting comes first in the map's value: the loader writes it when the maps are made. */
@@ -51,7 +51,7 @@ struct hydns_packet {
 struct hydns_question {
 	__u64 name_sum;      /* sum of the name as it came, as if it began at an even offset */
 	__u64 hash;          /* of the key */
-	__u32 authority;
+	__u32 resolver;
 	__u16 qtype;         /* network order */
 	__u16 edns_size;     /* client's, host order; 0 without EDNS */
 	__u16 cookie_at;     /* of the COOKIE option, offset into the message */

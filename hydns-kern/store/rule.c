@@ -91,7 +91,7 @@ size_t hydns_left_out_length(const __u8 *block, size_t room)
 }
 
 /* Where in the slot the owners' places begin. */
-static __u32 owners_at(const struct hydns_rule *r)
+static __u32 places_at(const struct hydns_rule *r)
 {
 	return HYDNS_RULE_ROTATIONS(r->name_len, r->answer_len, r->ttl_count) + r->rotation_count * HYDNS_ROTATION_LEN;
 }
@@ -100,7 +100,7 @@ const __u8 *hydns_rule_left_out(const struct hydns_rule *r)
 {
 	if (!(r->flags & HYDNS_RULE_LEFT_OUT))
 		return NULL;
-	return (const __u8 *)r + owners_at(r) + r->owner_count * sizeof(__u16);
+	return (const __u8 *)r + places_at(r) + r->place_count * sizeof(__u16);
 }
 
 struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i)
@@ -112,11 +112,11 @@ struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i
 	return g;
 }
 
-__u16 hydns_rule_owner(const struct hydns_rule *r, unsigned i)
+__u16 hydns_rule_place(const struct hydns_rule *r, unsigned i)
 {
 	__u16 place;
 
-	memcpy(&place, (const __u8 *)r + owners_at(r) + i * sizeof(place), sizeof(place));
+	memcpy(&place, (const __u8 *)r + places_at(r) + i * sizeof(place), sizeof(place));
 	return place;
 }
 
@@ -145,16 +145,16 @@ static bool rotations_valid(const struct hydns_rule *r, const struct hydns_rotat
 /* Everything of a rule that stands in its header alone. */
 static bool head_valid(const struct hydns_rule *r)
 {
-	return r->name_len && !(r->variant & ~HYDNS_VARIANTS) && r->authority < HYDNS_AUTHORITIES &&
+	return r->name_len && !(r->variant & ~HYDNS_VARIANTS) && r->resolver < HYDNS_RESOLVERS &&
 	       !(r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)) &&
 	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX &&
-	       r->owner_count <= HYDNS_RULE_OWNERS_MAX;
+	       r->place_count <= HYDNS_RULE_PLACES_MAX;
 }
 
 static bool owners_valid(const __u16 *owner, unsigned count)
 {
 	while (count--)
-		if (owner[count] >= HYDNS_TOUCHED_PLACES)
+		if (owner[count] >= HYDNS_PLACES)
 			return false;
 	return true;
 }
@@ -170,7 +170,7 @@ bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
 	return head_valid(&p->head) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
 	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
-	       rotations_valid(&p->head, p->rotation, p->ttl) && owners_valid(p->owner, p->head.owner_count);
+	       rotations_valid(&p->head, p->rotation, p->ttl) && owners_valid(p->owner, p->head.place_count);
 }
 
 /* What the store keeps in a header stays. */
@@ -201,17 +201,17 @@ void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 	at = ttls + r->ttl_count * sizeof(*p->ttl);
 	memcpy(at, p->rotation, r->rotation_count * sizeof(*p->rotation));
 	at += r->rotation_count * sizeof(*p->rotation);
-	memcpy(at, p->owner, r->owner_count * sizeof(*p->owner));
+	memcpy(at, p->owner, r->place_count * sizeof(*p->owner));
 	if (p->left_out_len)
-		memcpy(at + r->owner_count * sizeof(*p->owner), p->left_out, p->left_out_len);
+		memcpy(at + r->place_count * sizeof(*p->owner), p->left_out, p->left_out_len);
 }
 
 bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 {
 	const __u8 *type = r->data + r->name_len, *left_out = hydns_rule_left_out(r);
-	__u32 space = owners_at(r) + r->owner_count * (__u32)sizeof(__u16);
+	__u32 space = places_at(r) + r->place_count * (__u32)sizeof(__u16);
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
-	__u16 ttl[HYDNS_TTLS_MAX], owner[HYDNS_RULE_OWNERS_MAX];
+	__u16 ttl[HYDNS_TTLS_MAX], owner[HYDNS_RULE_PLACES_MAX];
 
 	if (!head_valid(r) || space > slot_size || (left_out && !hydns_left_out_length(left_out, slot_size - space)))
 		return false;
@@ -221,21 +221,21 @@ bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 	memcpy(ttl, (const __u8 *)r + HYDNS_RULE_TTLS(r->name_len, r->answer_len), r->ttl_count * sizeof(*ttl));
 	for (unsigned i = 0; i < r->rotation_count; i++)
 		rotation[i] = hydns_rule_rotation(r, i);
-	for (unsigned i = 0; i < r->owner_count; i++)
-		owner[i] = hydns_rule_owner(r, i);
+	for (unsigned i = 0; i < r->place_count; i++)
+		owner[i] = hydns_rule_place(r, i);
 	return ttls_valid(ttl, r->ttl_count, r->answer_len) && rotations_valid(r, rotation, ttl) &&
-	       owners_valid(owner, r->owner_count) &&
+	       owners_valid(owner, r->place_count) &&
 	       r->answer_sum == hydns_answer_sum(hydns_rule_answer(r), r->answer_len, ttl, r->ttl_count);
 }
 
 __u64 hydns_rule_hash(const struct hydns_rule *r, const __u64 seed[2])
 {
-	return hydns_key_hash(r->data, r->name_len, r->qtype, r->variant, r->authority, seed);
+	return hydns_key_hash(r->data, r->name_len, r->qtype, r->variant, r->resolver, seed);
 }
 
 bool hydns_rule_has_key(const struct hydns_rule *r, const __u8 *name, __u8 name_len, __u16 qtype,
-			__u8 variant, __u8 authority)
+			__u8 variant, __u8 resolver)
 {
 	return r->name_len == name_len && r->qtype == qtype && r->variant == variant &&
-	       r->authority == authority && !memcmp(r->data, name, name_len);
+	       r->resolver == resolver && !memcmp(r->data, name, name_len);
 }

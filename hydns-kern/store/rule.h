@@ -18,6 +18,6 @@ bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size);
 
 __u64 hydns_rule_hash(const struct hydns_rule *r, const __u64 seed[2]);
 bool hydns_rule_has_key(const struct hydns_rule *r, const __u8 *name, __u8 name_len, __u16 qtype,
-			__u8 variant, __u8 authority);
+			__u8 variant, __u8 resolver);
 
 #endif

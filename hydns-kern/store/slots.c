@@ -212,7 +212,7 @@ void hydns_slots_close(struct hydns_slots *s)
 	free(s->span);
 }
 
-bool hydns_slots_claim(struct hydns_slots *s, __u32 handle, __u32 c)
+bool hydns_slots_adopt(struct hydns_slots *s, __u32 handle, __u32 c)
 {
 	struct hydns_span *p;
 
@@ -249,7 +249,7 @@ static void span_settle(struct hydns_slots *s, __u32 i, bool (*in_use)(__u32 han
 		list_push(s, &s->partial[p->size_class], i);
 }
 
-void hydns_slots_settle(struct hydns_slots *s, bool (*in_use)(__u32 handle, void *arg), void *arg)
+void hydns_slots_free_unknown(struct hydns_slots *s, bool (*in_use)(__u32 handle, void *arg), void *arg)
 {
 	for (__u32 i = s->spans; s->stale && i--; )
 		if (s->span[i].stale) {

@@ -25,7 +25,7 @@ struct hydns_span {
 	__u16 touched;         /* slots 0 to touched - 1 have been taken once */
 	__u16 free;            /* first of those given back, plus one; 0: none */
 	__u8  size_class;      /* HYDNS_SIZE_CLASSES: empty */
-	__u8  stale;           /* its free slots wait for hydns_slots_settle() */
+	__u8  stale;           /* its free slots wait for hydns_slots_free_unknown() */
 };
 
 struct hydns_slots {
@@ -39,7 +39,7 @@ struct hydns_slots {
 	__u32 partial[HYDNS_SIZE_CLASSES]; /* lists of spans with a slot to give */
 };
 
-/* All is empty, or stale: until hydns_slots_settle() nothing is taken that has ever been written to, and nothing may be
+/* All is empty, or stale: until hydns_slots_free_unknown() nothing is taken that has ever been written to, and nothing may be
  * given back. False: no memory. */
 bool hydns_slots_open(struct hydns_slots *s, __u8 *memory, __u32 spans);
 void hydns_slots_close(struct hydns_slots *s);
@@ -48,9 +48,9 @@ static inline bool hydns_slots_stale(const struct hydns_slots *s)
 	return s->stale != 0;
 }
 /* The stale slots may be taken from now on, but for those that in_use() says are. */
-void hydns_slots_settle(struct hydns_slots *s, bool (*in_use)(__u32 handle, void *arg), void *arg);
+void hydns_slots_free_unknown(struct hydns_slots *s, bool (*in_use)(__u32 handle, void *arg), void *arg);
 /* Takes a slot that something already stands in; right after opening. False: there can be none of this class here. */
-bool hydns_slots_claim(struct hydns_slots *s, __u32 handle, __u32 size_class);
+bool hydns_slots_adopt(struct hydns_slots *s, __u32 handle, __u32 size_class);
 
 /* A slot of this class, or of the next larger one that has any; 0: there is none. *size_class is its own. */
 __u32 hydns_slots_take(struct hydns_slots *s, __u32 *size_class);

@@ -126,7 +126,7 @@ static bool in_use(__u32 handle, void *arg)
 void hydns_store_grace_end(struct hydns_store *s, __u64 ticket)
 {
 	if (!s->settled && ticket) {
-		hydns_slots_settle(&s->slots, in_use, s);
+		hydns_slots_free_unknown(&s->slots, in_use, s);
 		s->settled = true;
 		s->limbo_left++;
 	}
@@ -208,7 +208,7 @@ const struct hydns_rule *hydns_store_rule(const struct hydns_store *s, __u32 han
 
 /* The place of the entry whose rule has this key, or NULL. */
 static __u64 *place_of_key(const struct hydns_store *s, __u64 hash, const __u8 *name, __u8 name_len,
-			   __u16 qtype, __u8 variant, __u8 authority)
+			   __u16 qtype, __u8 variant, __u8 resolver)
 {
 	__u32 fingerprint = hydns_fingerprint(hash);
 	__u32 b = hydns_bucket_first(hash, s->index.mask);
@@ -220,7 +220,7 @@ static __u64 *place_of_key(const struct hydns_store *s, __u64 hash, const __u8 *
 
 			if (*place >> 32 == fingerprint && is_live(s, handle) &&
 			    hydns_rule_has_key(rule_at(s, handle), name, name_len, qtype, variant,
-					       authority))
+					       resolver))
 				return place;
 		}
 		b = hydns_bucket_other(b, fingerprint, s->index.mask);
@@ -229,10 +229,10 @@ static __u64 *place_of_key(const struct hydns_store *s, __u64 hash, const __u8 *
 }
 
 __u32 hydns_store_find(const struct hydns_store *s, const __u8 *name, __u8 name_len, __u16 qtype,
-		       __u8 variant, __u8 authority)
+		       __u8 variant, __u8 resolver)
 {
-	__u64 hash = hydns_key_hash(name, name_len, qtype, variant, authority, s->g.seed);
-	__u64 *place = place_of_key(s, hash, name, name_len, qtype, variant, authority);
+	__u64 hash = hydns_key_hash(name, name_len, qtype, variant, resolver, s->g.seed);
+	__u64 *place = place_of_key(s, hash, name, name_len, qtype, variant, resolver);
 
 	return place ? hydns_entry_handle(*place) : 0;
 }
@@ -241,7 +241,7 @@ __u64 hydns_store_key(const struct hydns_store *s, const struct hydns_rule_parts
 {
 	const struct hydns_rule *h = &p->head;
 
-	return hydns_key_hash(p->name, h->name_len, h->qtype, h->variant, h->authority, s->g.seed);
+	return hydns_key_hash(p->name, h->name_len, h->qtype, h->variant, h->resolver, s->g.seed);
 }
 
 void hydns_store_prefetch(const struct hydns_store *s, __u64 key)
@@ -256,7 +256,7 @@ static __u64 *place_of_parts(const struct hydns_store *s, const struct hydns_rul
 {
 	const struct hydns_rule *h = &p->head;
 
-	return place_of_key(s, key, p->name, h->name_len, h->qtype, h->variant, h->authority);
+	return place_of_key(s, key, p->name, h->name_len, h->qtype, h->variant, h->resolver);
 }
 
 __u32 hydns_store_find_parts(const struct hydns_store *s, const struct hydns_rule_parts *p)
@@ -418,14 +418,14 @@ static bool entry_sound(const struct hydns_store *s, __u32 bucket, __u64 entry)
 	if (hydns_fingerprint(hash) != fingerprint ||
 	    (bucket != first && bucket != hydns_bucket_other(first, fingerprint, s->index.mask)))
 		return false;
-	return !place_of_key(s, hash, r->data, r->name_len, r->qtype, r->variant, r->authority);
+	return !place_of_key(s, hash, r->data, r->name_len, r->qtype, r->variant, r->resolver);
 }
 
 static void adopt_entry(struct hydns_store *s, __u32 bucket, __u64 *entry)
 {
 	__u32 handle = hydns_entry_handle(*entry);
 
-	if (entry_sound(s, bucket, *entry) && hydns_slots_claim(&s->slots, handle, rule_at(s, handle)->size_class))
+	if (entry_sound(s, bucket, *entry) && hydns_slots_adopt(&s->slots, handle, rule_at(s, handle)->size_class))
 		make_live(s, hydns_store_ordinal(s, handle), handle);
 	else
 		hydns_index_set(entry, 0);

@@ -36,7 +36,7 @@ struct hydns_rule_parts {
 	const __u16 *ttl;              /* head.ttl_count offsets into the answer, ascending */
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX]; /* head.rotation_count of them */
 	__u64 key;                     /* hydns_store_key() of these; 0: computed when needed */
-	__u16 owner[HYDNS_RULE_OWNERS_MAX]; /* head.owner_count of them: places below HYDNS_TOUCHED_PLACES */
+	__u16 owner[HYDNS_RULE_PLACES_MAX]; /* head.place_count of them: places below HYDNS_PLACES */
 	const __u8 *left_out;          /* with HYDNS_RULE_LEFT_OUT: the names that the answer left out ... */
 	__u16 left_out_len;            /* ... and their octets, with their number's; else 0 */
 };
@@ -72,7 +72,7 @@ bool hydns_store_set_ttl(struct hydns_store *s, __u32 handle, __u16 at, __u32 tt
 
 /* 0 when there is none. */
 __u32 hydns_store_find(const struct hydns_store *s, const __u8 *name, __u8 name_len, __u16 qtype,
-		       __u8 variant, __u8 authority);
+		       __u8 variant, __u8 resolver);
 __u32 hydns_store_find_parts(const struct hydns_store *s, const struct hydns_rule_parts *p);
 const struct hydns_rule *hydns_store_rule(const struct hydns_store *s, __u32 handle); /* NULL: not live */
 /* Live rules one after the other, start with 0; returns 0 at the end. Removing the current one is fine. */
@@ -117,12 +117,12 @@ const __u8 *hydns_rule_name(const struct hydns_rule *r);
 const __u8 *hydns_rule_answer(const struct hydns_rule *r);
 /* Of a valid rule, number i below rotation_count. */
 struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i);
-/* Of a valid rule, place of owner name number i below owner_count. */
-__u16 hydns_rule_owner(const struct hydns_rule *r, unsigned i);
+/* Of a valid rule, place of owner name number i below place_count. */
+__u16 hydns_rule_place(const struct hydns_rule *r, unsigned i);
 /* Octets of what follows the TTLs' offsets, for HYDNS_RULE_SPACE. */
 static inline __u32 hydns_parts_rest(const struct hydns_rule_parts *p)
 {
-	return p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.owner_count * sizeof(p->owner[0]) + p->left_out_len;
+	return p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.place_count * sizeof(p->owner[0]) + p->left_out_len;
 }
 /* The block of names that the answer left out, of a valid rule; NULL: none. */
 const __u8 *hydns_rule_left_out(const struct hydns_rule *r);

@@ -268,8 +268,8 @@ static void dump(const char *what, const struct frame *f)
 /* --- the run -------------------------------------------------------------------------------------------- */
 static int prepare(struct kernel *k)
 {
-	struct hydns_authority_config c = {
-		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_IGNORES_COOKIE | HYDNS_AUTH_ROTATES,
+	struct hydns_resolver_config c = {
+		.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES,
 		.edns_size = EDNS_SIZE, .max_udp = EDNS_SIZE, .acl_half = 1,
 	};
 

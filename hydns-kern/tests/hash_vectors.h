@@ -11,7 +11,7 @@ static const struct {
 	const char *name;            /* wire format */
 	unsigned short name_len;
 	unsigned short qtype;        /* host order */
-	unsigned char variant, authority;
+	unsigned char variant, resolver;
 	unsigned long long seed[2];
 	unsigned long long hash;
 } hydns_hash_vectors[] __attribute__((unused)) = {

@@ -39,7 +39,7 @@ struct kernel {
 	bool real_clock;
 	__u32 ifindex;       /* that test runs come from; 0: the loopback interface */
 	__u64 now_ns;
-	__u16 owner[HYDNS_RULE_OWNERS_MAX]; /* of the rules that are published */
+	__u16 owner[HYDNS_RULE_PLACES_MAX]; /* of the rules that are published */
 	__u8 owners;
 };
 
@@ -136,11 +136,11 @@ static int open_authority(struct kernel *k)
 	__u32 index = RESOLVER, acl_index = RESOLVER * 2 + 1;
 
 	k->page_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_page", sizeof(__u32),
-				    sizeof(struct hydns_authority_page), 1, &page_opts);
+				    sizeof(struct hydns_resolver_page), 1, &page_opts);
 	k->acl_fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "hydns_acl", sizeof(struct hydns_acl_key),
 				   sizeof(__u32), HYDNS_ACL_ENTRIES, &acl_opts);
 	if (k->page_fd < 0 || k->acl_fd < 0 ||
-	    map_memory(k, MAP_PAGE, k->page_fd, 1, sizeof(struct hydns_authority_page)))
+	    map_memory(k, MAP_PAGE, k->page_fd, 1, sizeof(struct hydns_resolver_page)))
 		return -1;
 	if (bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_pages), &index, &k->page_fd, BPF_ANY) ||
 	    bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_acls), &acl_index, &k->acl_fd, BPF_ANY))
@@ -155,7 +155,7 @@ static int open_authority(struct kernel *k)
 static void set_service(struct kernel *k, const __u8 addr[16], bool on)
 {
 	struct hydns_service_key key = { .port = htons(SERVICE_PORT) };
-	struct hydns_service value = { .authority = RESOLVER };
+	struct hydns_service value = { .resolver = RESOLVER };
 	int fd = bpf_map__fd(k->skel->maps.hydns_services);
 
 	memcpy(key.addr, addr, 16);
@@ -168,7 +168,7 @@ static void set_service(struct kernel *k, const __u8 addr[16], bool on)
 void kernel_serve(struct kernel *k, bool on)
 {
 	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff };
-	int fd = bpf_map__fd(k->skel->maps.hydns_changes);
+	int fd = bpf_map__fd(k->skel->maps.hydns_svcserial);
 	__u32 zero = 0;
 
 	memcpy(mapped + 12, service4, 4);
@@ -344,7 +344,7 @@ static void give_up(const char *what, int err)
 static size_t snapshot(struct kernel *k, __u8 *to)
 {
 	const struct { const struct bpf_map *map; __u32 entries; } per_cpu[] = {
-		{ k->skel->maps.hydns_stats, HYDNS_REASONS }, { k->skel->maps.hydns_authcnt, HYDNS_AUTHORITIES },
+		{ k->skel->maps.hydns_stats, HYDNS_REASONS }, { k->skel->maps.hydns_answers, HYDNS_RESOLVERS },
 		{ k->skel->maps.hydns_scratch, 1 },
 	};
 	size_t at = 0;
@@ -441,13 +441,13 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->answer_len = a->len;
 	r->answer_sum = hydns_answer_sum(a->data, a->len, a->ttl, a->ttls);
 	r->variant = (q->want_do ? HYDNS_VARIANT_DO : 0) | (q->norec ? HYDNS_VARIANT_NO_RD : 0);
-	r->authority = RESOLVER;
+	r->resolver = RESOLVER;
 	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0);
 	r->ttl_count = a->ttls;
 	r->rotation_count = a->rotations;
 	r->qtype = htons(q->qtype);
 	memcpy(p.rotation, a->rotation, sizeof(p.rotation));
-	r->owner_count = k->owners;
+	r->place_count = k->owners;
 	memcpy(p.owner, k->owner, sizeof(p.owner));
 	if (edit)
 		edit(r);
@@ -503,7 +503,7 @@ const struct hydns_geometry *kernel_geometry(const struct kernel *k)
 	return &k->geometry;
 }
 
-volatile struct hydns_authority_page *kernel_page(struct kernel *k)
+volatile struct hydns_resolver_page *kernel_page(struct kernel *k)
 {
 	return k->map[MAP_PAGE].p;
 }
@@ -549,17 +549,17 @@ void kernel_empty(struct kernel *k, bool on)
 	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_meta), &key, &g, BPF_ANY);
 }
 
-void kernel_config(struct kernel *k, const struct hydns_authority_config *c)
+void kernel_config(struct kernel *k, const struct hydns_resolver_config *c)
 {
-	const struct hydns_authority_config usual = {
-		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_IGNORES_COOKIE,
+	const struct hydns_resolver_config usual = {
+		.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_IGNORES_COOKIE,
 		.edns_size = EDNS_SIZE,
 		.max_udp = 4096,
 		.acl_half = 1,
 	};
 	__u32 key = RESOLVER;
 
-	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_authcfg), &key, c ? c : &usual, BPF_ANY);
+	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_resolver), &key, c ? c : &usual, BPF_ANY);
 }
 
 void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int action)
@@ -592,7 +592,7 @@ void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c)
 	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_cookies), &key, c, BPF_ANY);
 }
 
-void kernel_counts(struct kernel *k, struct hydns_authority_count *sum)
+void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum)
 {
-	kernel_sum(k, "hydns_authcnt", RESOLVER, sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
+	kernel_sum(k, "hydns_answers", RESOLVER, sizeof(*sum) / sizeof(__u64), (__u64 *)sum);
 }

@@ -66,7 +66,7 @@ int kernel_share_hits(struct kernel *k, bool on);
 struct hydns_store *kernel_store(struct kernel *k);
 struct hydns_bucket *kernel_index(struct kernel *k);
 const struct hydns_geometry *kernel_geometry(const struct kernel *k);
-volatile struct hydns_authority_page *kernel_page(struct kernel *k);
+volatile struct hydns_resolver_page *kernel_page(struct kernel *k);
 /* The resolver's heartbeat, now by the program's clock. */
 void kernel_beat(struct kernel *k);
 int kernel_prog_fd(const struct kernel *k);
@@ -78,7 +78,7 @@ void kernel_way_out(struct kernel *k, unsigned ifindex, bool open);
 void kernel_pause(struct kernel *k, bool on);
 /* Tells the program that the store holds no rule, whatever it holds. */
 void kernel_empty(struct kernel *k, bool on);
-void kernel_config(struct kernel *k, const struct hydns_authority_config *c); /* NULL: the usual one */
+void kernel_config(struct kernel *k, const struct hydns_resolver_config *c); /* NULL: the usual one */
 /* Both services come or go, and the change is noted. */
 void kernel_serve(struct kernel *k, bool on);
 /* Sets what the current ACL half says of a prefix; -1 removes it. */
@@ -87,6 +87,6 @@ void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int a
 void kernel_own(struct kernel *k, const __u8 addr[16], bool on);
 /* The secrets of that set, in their place; the page's set is the caller's to change. */
 void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
-void kernel_counts(struct kernel *k, struct hydns_authority_count *sum);
+void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum);
 
 #endif

@@ -81,8 +81,8 @@ static struct query question(const __u8 *options, size_t len, bool ipv6)
 }
 
 /* --- fixture: one rule, a resolver that answers cookies ----------------------------------------------------- */
-static const struct hydns_authority_config answers_cookies = {
-	.flags = HYDNS_AUTH_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
+static const struct hydns_resolver_config answers_cookies = {
+	.flags = HYDNS_RESOLVER_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
 };
 static struct answer answer;
 static __u32 rule;
@@ -150,10 +150,10 @@ static const struct {
 	{ "41 octets", secrets.secret[0], 0, 41, 0, 0, PASSED, 0 },
 };
 
-static void expect_counted(const char *what, const struct hydns_authority_count *before,
+static void expect_counted(const char *what, const struct hydns_resolver_count *before,
 			   enum hydns_cookie_state state)
 {
-	struct hydns_authority_count after;
+	struct hydns_resolver_count after;
 
 	kernel_counts(kern, &after);
 	if (after.cookie_valid - before->cookie_valid != (state == HYDNS_COOKIE_VALID) ||
@@ -165,7 +165,7 @@ static void expect_counted(const char *what, const struct hydns_authority_count 
 static void run_case(size_t i, bool ipv6, __u32 wall)
 {
 	__u8 cookie[64] = { 0 }, made[HYDNS_COOKIE_LEN], option[80];
-	struct hydns_authority_count before;
+	struct hydns_resolver_count before;
 	size_t len = cases[i].len ? cases[i].len : HYDNS_COOKIE_LEN;
 	struct query q;
 
@@ -249,7 +249,7 @@ static void test_one_secret_of_two(void **state)
 	k.count = 1;
 	kernel_cookies(kern, SET, &k);
 	for (int n = 0; n < 2; n++) {
-		struct hydns_authority_count before;
+		struct hydns_resolver_count before;
 
 		kernel_counts(kern, &before);
 		expect("dropped, or staging", &q, &answer, HYDNS_R_ANSWERED, made);
@@ -291,8 +291,8 @@ static void test_allow_cookie(void **state)
 }
 
 /* --- resolvers of other habits -------------------------------------------------------------------------------- */
-static const struct hydns_authority_config strict = {
-	.flags = HYDNS_AUTH_READY | HYDNS_AUTH_STRICT_EDNS, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
+static const struct hydns_resolver_config strict = {
+	.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_STRICT_EDNS, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
 };
 
 /* A valid cookie gets a new one, what is not valid is the resolver's, and so is any other option. */
@@ -323,8 +323,8 @@ static void test_strict(void **state)
 
 static void test_letters(void **state)
 {
-	const struct hydns_authority_config keeps = {
-		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_KEEPS_CASE, .edns_size = EDNS_SIZE, .max_udp = 4096,
+	const struct hydns_resolver_config keeps = {
+		.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_KEEPS_CASE, .edns_size = EDNS_SIZE, .max_udp = 4096,
 		.acl_half = 1,
 	};
 	struct query small = question(NULL, 0, false), capital = small, last = small;

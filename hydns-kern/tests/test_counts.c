@@ -14,7 +14,7 @@
 
 static void test_authority_counts(void **state)
 {
-	struct hydns_authority_count before, after;
+	struct hydns_resolver_count before, after;
 	struct query q = { .name = "count.example", .qtype = 1, .ipv6 = true, .edns = true, .ad = true };
 	struct answer a = { 0 };
 	__u8 message[FRAME_MAX];

@@ -63,7 +63,7 @@ static void key_hash_matches_golden_vectors(void **state)
 		assert_true(hydns_key_hash(name, (__u8)hydns_hash_vectors[i].name_len,
 					   htons(hydns_hash_vectors[i].qtype),
 					   hydns_hash_vectors[i].variant,
-					   hydns_hash_vectors[i].authority, seed) ==
+					   hydns_hash_vectors[i].resolver, seed) ==
 			    hydns_hash_vectors[i].hash);
 	}
 }

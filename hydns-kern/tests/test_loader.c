@@ -63,7 +63,7 @@ static void rules_survive_a_restart(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, false);
 	struct hydns_store *s = open_store(k);
-	__u32 handle = publish_example(s), session = hydns_kern_next_session(k);
+	__u32 handle = publish_example(s), session = hydns_kern_next_page_serial(k);
 	__u64 seed = hydns_kern_geometry(k)->seed[0], bytes = 0;
 
 	CHECK(seed);
@@ -74,7 +74,7 @@ static void rules_survive_a_restart(void)
 	k = open_kern(CAPACITY, true);
 	s = open_store(k);
 	CHECK(hydns_kern_geometry(k)->seed[0] == seed);
-	CHECK(hydns_kern_next_session(k) == session + 1);
+	CHECK(hydns_kern_next_page_serial(k) == session + 1);
 	CHECK(hydns_store_count(s) == 1);
 	CHECK(hydns_store_find(s, example, sizeof(example), 0x0100, 0, 0) == handle);
 	hydns_store_close(s);
@@ -134,12 +134,12 @@ static void damaged_pins_are_replaced(void)
 }
 
 /* -- tables --------------------------------------------------------------------------------------------- */
-static int delete_service(const struct hydns_service_key *key, __u32 authority, void *arg)
+static int delete_service(const struct hydns_service_key *key, __u32 resolver, void *arg)
 {
 	struct hydns_kern *k = ((void **)arg)[0];
 	unsigned *seen = ((void **)arg)[1];
 
-	CHECK(authority == key->addr[15] % HYDNS_AUTHORITIES);
+	CHECK(resolver == key->addr[15] % HYDNS_RESOLVERS);
 	CHECK(hydns_kern_service_delete(k, key) == 0);
 	(*seen)++;
 	return 0;
@@ -152,7 +152,7 @@ static __u64 changes_noted(void)
 	__u64 changes = 0;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/hydns_changes", pin_dir);
+	snprintf(path, sizeof(path), "%s/hydns_svcserial", pin_dir);
 	fd = bpf_obj_get(path);
 	CHECK(fd >= 0 && !bpf_map_lookup_elem(fd, &zero, &changes));
 	close(fd);
@@ -162,9 +162,9 @@ static __u64 changes_noted(void)
 static void tables_hold_what_was_put(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
-	struct hydns_authority_config c = { .flags = HYDNS_AUTH_READY, .edns_size = 1232 }, back;
+	struct hydns_resolver_config c = { .flags = HYDNS_RESOLVER_READY, .edns_size = 1232 }, back;
 	struct hydns_service_key key = { .port = 0x3500 };
-	struct hydns_authority_count count;
+	struct hydns_resolver_count count;
 	struct hydns_cookies secrets = { 0 };
 	__u64 reasons[256];
 	unsigned seen = 0;
@@ -174,18 +174,18 @@ static void tables_hold_what_was_put(void)
 	CHECK(hydns_kern_pause(k, true) == 0 && hydns_kern_paused(k, &on) == 0 && on);
 	CHECK(hydns_kern_pause(k, false) == 0 && hydns_kern_paused(k, &on) == 0 && !on);
 	CHECK(hydns_kern_stats(k, reasons) == 0);
-	CHECK(hydns_kern_authority_counts(k, 3, &count) == 0 && count.answered == 0);
+	CHECK(hydns_kern_resolver_counts(k, 3, &count) == 0 && count.answered == 0);
 	for (unsigned i = 0; i < 200; i++) {
 		key.addr[15] = (__u8)i;
-		CHECK(hydns_kern_service_set(k, &key, i % HYDNS_AUTHORITIES) == 0);
+		CHECK(hydns_kern_service_set(k, &key, i % HYDNS_RESOLVERS) == 0);
 	}
 	CHECK(changes_noted() == 200);
 	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
 	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
 	CHECK(hydns_kern_service_delete(k, &key) == -ENOENT);
 	CHECK(changes_noted() == 400);
-	CHECK(hydns_kern_authority_config(k, 5, &c) == 0);
-	CHECK(hydns_kern_authority_config_get(k, 5, &back) == 0 && !memcmp(&c, &back, sizeof(c)));
+	CHECK(hydns_kern_resolver_config(k, 5, &c) == 0);
+	CHECK(hydns_kern_resolver_config_get(k, 5, &back) == 0 && !memcmp(&c, &back, sizeof(c)));
 	for (__u32 i = 0; i < 4; i++) {
 		secrets.set = 10 + i;
 		CHECK(hydns_kern_cookies(k, 3 + i / 2, i, &secrets) == 0);
@@ -228,17 +228,17 @@ static void acl_for_everybody_is_told(void)
 		__u16 flags;
 	} c[] = {
 		{ { ROOT6(ALLOW) }, 0, 0 },
-		{ { ROOT6(ALLOW) }, 1, HYDNS_AUTH_ALLOWS_IPV4 | HYDNS_AUTH_ALLOWS_IPV6 },
-		{ { ROOT6(PASS), ROOT4(ALLOW) }, 2, HYDNS_AUTH_ALLOWS_IPV4 },
-		{ { ROOT4(ALLOW), ROOT6(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV4 },
-		{ { ROOT6(ALLOW), ROOT4(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV6 },
-		{ { ROOT6(ALLOW), NET4(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV6 },
-		{ { ROOT6(ALLOW), NET6(PASS) }, 2, HYDNS_AUTH_ALLOWS_IPV4 },
-		{ { ROOT6(ALLOW), NET6(ALLOW_COOKIE), NET4(ALLOW) }, 3, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW) }, 1, HYDNS_RESOLVER_ALLOWS_IPV4 | HYDNS_RESOLVER_ALLOWS_IPV6 },
+		{ { ROOT6(PASS), ROOT4(ALLOW) }, 2, HYDNS_RESOLVER_ALLOWS_IPV4 },
+		{ { ROOT4(ALLOW), ROOT6(PASS) }, 2, HYDNS_RESOLVER_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW), ROOT4(PASS) }, 2, HYDNS_RESOLVER_ALLOWS_IPV6 },
+		{ { ROOT6(ALLOW), NET4(PASS) }, 2, HYDNS_RESOLVER_ALLOWS_IPV6 },
+		{ { ROOT6(ALLOW), NET6(PASS) }, 2, HYDNS_RESOLVER_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW), NET6(ALLOW_COOKIE), NET4(ALLOW) }, 3, HYDNS_RESOLVER_ALLOWS_IPV4 },
 		{ { ROOT6(ALLOW_COOKIE) }, 1, 0 },
 		{ { NET4(ALLOW), NET6(ALLOW) }, 2, 0 },
 		{ { ROOT6(ALLOW), AROUND(PASS) }, 2, 0 },
-		{ { ROOT6(ALLOW), AROUND(PASS), ROOT4(ALLOW) }, 3, HYDNS_AUTH_ALLOWS_IPV4 },
+		{ { ROOT6(ALLOW), AROUND(PASS), ROOT4(ALLOW) }, 3, HYDNS_RESOLVER_ALLOWS_IPV4 },
 		{ { ROOT6(ALLOW), ROOT6(PASS) }, 2, 0 },
 	};
 
@@ -273,18 +273,18 @@ static void acl_is_read_back(void)
 	struct hydns_acl_entry e[] = {
 		{ .prefixlen = 104, .action = HYDNS_ACL_ALLOW_COOKIE }, { .prefixlen = 0, .action = HYDNS_ACL_ALLOW },
 	}, back[3] = { 0 };
-	struct hydns_authority_config c = { .acl_half = 1 };
+	struct hydns_resolver_config c = { .acl_half = 1 };
 
 	e[0].addr[10] = e[0].addr[11] = 0xff;
 	e[0].addr[12] = 10;
 	CHECK(hydns_kern_acl_fill(k, 3, 0, e, 0) == 0 && hydns_kern_acl_fill(k, 3, 1, e, 2) == 0);
-	CHECK(hydns_kern_authority_config(k, 3, &c) == 0 && hydns_kern_acl_read(k, 3, back, 3) == 2);
+	CHECK(hydns_kern_resolver_config(k, 3, &c) == 0 && hydns_kern_acl_read(k, 3, back, 3) == 2);
 	for (unsigned i = 0; i < 2; i++)
 		CHECK(!memcmp(&back[i], back[i].prefixlen ? &e[0] : &e[1], sizeof(*e)));
 	CHECK(back[0].prefixlen != back[1].prefixlen && hydns_kern_acl_read(k, 3, back, 1) == 1);
 	c.acl_half = 0;
-	CHECK(hydns_kern_authority_config(k, 3, &c) == 0 && hydns_kern_acl_read(k, 3, back, 3) == 0);
-	CHECK(hydns_kern_acl_read(k, HYDNS_AUTHORITIES, back, 3) == -EINVAL);
+	CHECK(hydns_kern_resolver_config(k, 3, &c) == 0 && hydns_kern_acl_read(k, 3, back, 3) == 0);
+	CHECK(hydns_kern_acl_read(k, HYDNS_RESOLVERS, back, 3) == -EINVAL);
 	hydns_kern_close(k);
 }
 
@@ -328,11 +328,11 @@ static void acl_of_somebody_else_is_replaced(void)
 	hydns_kern_close(k);
 }
 
-/* -- authority pages ------------------------------------------------------------------------------------ */
+/* -- resolver pages ------------------------------------------------------------------------------------ */
 static void pages_belong_to_their_sessions(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
-	struct hydns_authority_page *mine;
+	struct hydns_resolver_page *mine;
 	int fd = -1, second = -1, file = open("/dev/null", O_RDONLY);
 
 	CHECK(!hydns_kern_page(k, 1));
@@ -492,7 +492,7 @@ static void works_with_two_capabilities(void)
 static void pages_outlive_their_resolvers_no_moment(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
-	struct hydns_authority_page *mine;
+	struct hydns_resolver_page *mine;
 	int fd = -1;
 
 	CHECK(hydns_kern_page_abandoned(k, 3));
@@ -517,7 +517,7 @@ static void pages_outlive_their_resolvers_no_moment(void)
 static void page_needs_no_rights(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
-	struct hydns_authority_page *mine;
+	struct hydns_resolver_page *mine;
 	int fd = -1;
 
 	CHECK(hydns_kern_page_new(k, 2, 9, &fd, why) == 0);

@@ -19,12 +19,12 @@
 #define TYPE_TXT   16
 #define TYPE_RRSIG 46
 
-static const struct hydns_authority_config rotating = {
-	.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ROTATES, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
+static const struct hydns_resolver_config rotating = {
+	.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ROTATES, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
 };
 
-static const struct hydns_authority_config shuffling = {
-	.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ROTATES | HYDNS_AUTH_SHUFFLES, .edns_size = EDNS_SIZE, .max_udp = 4096,
+static const struct hydns_resolver_config shuffling = {
+	.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_SHUFFLES, .edns_size = EDNS_SIZE, .max_udp = 4096,
 	.acl_half = 1,
 };
 

@@ -36,8 +36,8 @@ static void test_size_limit(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
-		struct hydns_authority_config cfg = {
-			.flags = HYDNS_AUTH_READY, .edns_size = EDNS_SIZE, .max_udp = c[i].max_udp,
+		struct hydns_resolver_config cfg = {
+			.flags = HYDNS_RESOLVER_READY, .edns_size = EDNS_SIZE, .max_udp = c[i].max_udp,
 			.acl_half = 1,
 		};
 		struct query q = { .name = "big.example", .qtype = 16, .edns = c[i].edns,

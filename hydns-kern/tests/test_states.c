@@ -29,7 +29,7 @@ static void refresh_at_3s(struct hydns_rule *r)
 
 static void other_authority(struct hydns_rule *r)
 {
-	r->authority = RESOLVER + 1;
+	r->resolver = RESOLVER + 1;
 }
 
 static void test_epoch(void **state)
@@ -140,7 +140,7 @@ static void test_heartbeat(void **state)
 		{ NOW_NS + 4000000, HYDNS_R_ANSWERED },
 		{ NOW_NS + HYDNS_HEARTBEAT_BEAT_NS + 1, HYDNS_R_RESOLVER_GONE },
 	};
-	struct hydns_authority_config not_ready = { .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1 };
+	struct hydns_resolver_config not_ready = { .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1 };
 	struct answer a = { 0 };
 	__u32 handle;
 
@@ -164,8 +164,8 @@ static void test_heartbeat(void **state)
 static void test_acl(void **state)
 {
 	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff }, any[16] = { 0 };
-	struct hydns_authority_config other_half = {
-		.flags = HYDNS_AUTH_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 0,
+	struct hydns_resolver_config other_half = {
+		.flags = HYDNS_RESOLVER_READY, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 0,
 	};
 	struct query v6 = plain;
 	struct answer a = { 0 };
@@ -202,8 +202,8 @@ static void test_acl(void **state)
 static void test_everybody_allowed(void **state)
 {
 	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff };
-	struct hydns_authority_config c = {
-		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ALLOWS_IPV4, .edns_size = EDNS_SIZE, .max_udp = 4096,
+	struct hydns_resolver_config c = {
+		.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ALLOWS_IPV4, .edns_size = EDNS_SIZE, .max_udp = 4096,
 	};
 	struct query v6 = plain;
 	struct answer a = { 0 };
@@ -223,7 +223,7 @@ static void test_everybody_allowed(void **state)
 	kernel_config(kern, &c);
 	expect_answer("whose address the ACL allows", &plain, &a, 0);
 	kernel_own(kern, mapped, false);
-	c.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ALLOWS_IPV6;
+	c.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ALLOWS_IPV6;
 	c.acl_half = 0;
 	kernel_config(kern, &c);
 	expect_answer("every IPv6 client allowed", &v6, &a, 0);

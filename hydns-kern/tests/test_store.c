@@ -385,18 +385,18 @@ static void what_is_no_rule_is_refused(void **state)
 	r.p.head.name_len--;                 /* no root label */
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, 16);
-	r.p.head.authority = HYDNS_AUTHORITIES;
+	r.p.head.resolver = HYDNS_RESOLVERS;
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, 16);
 	r.p.head.rotation_count = 1;
 	r.p.rotation[0] = (struct hydns_rotation){ .start = 8, .len = 32, .first = 0, .last = 1 };
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, 16);
-	r.p.head.owner_count = HYDNS_RULE_OWNERS_MAX + 1;
+	r.p.head.place_count = HYDNS_RULE_PLACES_MAX + 1;
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, 16);
-	r.p.head.owner_count = 1;
-	r.p.owner[0] = HYDNS_TOUCHED_PLACES;
+	r.p.head.place_count = 1;
+	r.p.owner[0] = HYDNS_PLACES;
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, ANSWER_MOST);
 	r.p.head.answer_len = 1600;          /* refused before it is read */
@@ -423,13 +423,13 @@ static void all_parts_are_read_back(void **state)
 	(void)state;
 	world_make(&w, &g);
 	assert_non_null(s = hydns_store_open(&w.m));
-	for (__u8 count = 0; count <= HYDNS_RULE_OWNERS_MAX; count++) {
+	for (__u8 count = 0; count <= HYDNS_RULE_PLACES_MAX; count++) {
 		__u16 len = 32 + count;        /* odd ones, too */
 
 		make_rule(&r, count, 1, len);
-		r.p.head.owner_count = count;
+		r.p.head.place_count = count;
 		for (unsigned i = 0; i < count; i++)
-			r.p.owner[i] = (__u16)(HYDNS_TOUCHED_PLACES - 1 - i);
+			r.p.owner[i] = (__u16)(HYDNS_PLACES - 1 - i);
 		r.p.head.flags = HYDNS_RULE_LEFT_OUT;
 		r.p.left_out = left_out;
 		r.p.left_out_len = sizeof(left_out);
@@ -437,9 +437,9 @@ static void all_parts_are_read_back(void **state)
 		for (int again = 0; again < 2; again++) {
 			check_content(s, handle, count, 1, len);
 			rule = hydns_store_rule(s, handle);
-			assert_int_equal(rule->owner_count, count);
+			assert_int_equal(rule->place_count, count);
 			for (unsigned i = 0; i < count; i++)
-				assert_int_equal(hydns_rule_owner(rule, i), HYDNS_TOUCHED_PLACES - 1 - i);
+				assert_int_equal(hydns_rule_place(rule, i), HYDNS_PLACES - 1 - i);
 			assert_memory_equal(hydns_rule_left_out(rule), left_out, sizeof(left_out));
 			hydns_store_close(s);
 			assert_non_null(s = hydns_store_open(&w.m));
@@ -486,7 +486,7 @@ static void crowded_index_moves_entries(void **state)
  * key's own, and the key's rule does not replace it. */
 static void a_fingerprint_is_no_key(void **state)
 {
-	static const struct { unsigned key; __u16 qtype; __u8 variant, authority; } other[] = {
+	static const struct { unsigned key; __u16 qtype; __u8 variant, resolver; } other[] = {
 		{ 8, 1, 0, 0 }, { 77, 1, 0, 0 }, { 7, 28, 0, 0 }, { 7, 1, HYDNS_VARIANT_DO, 0 }, { 7, 1, 0, 1 },
 	};
 	struct hydns_geometry g = sizes(16, 16, 64);
@@ -504,7 +504,7 @@ static void a_fingerprint_is_no_key(void **state)
 		make_rule(&r, other[i].key, 1, 16);
 		r.p.head.qtype = htons(other[i].qtype);
 		r.p.head.variant = other[i].variant;
-		r.p.head.authority = other[i].authority;
+		r.p.head.resolver = other[i].resolver;
 		assert_int_equal(hydns_store_publish(s, &r.p, &impostor, &replaced), 0);
 		make_rule(&r, 7, 1, 16);
 		hash = hydns_store_key(s, &r.p);
@@ -704,11 +704,11 @@ static void damage_is_removed(void **state)
 	RULE(2)->name_len = 0;
 	RULE(3)->data[0] = 63;                             /* a label past the name's end */
 	RULE(4)->ttl_count = 255;
-	RULE(5)->authority = 200;
+	RULE(5)->resolver = 200;
 	RULE(6)->qtype = htons(28);                        /* not the key that the hash is of */
 	RULE(7)->rotation_count = 9;
 	RULE(8)->flags = 0x40;
-	RULE(19)->owner_count = HYDNS_RULE_OWNERS_MAX + 1;
+	RULE(19)->place_count = HYDNS_RULE_PLACES_MAX + 1;
 	*entry_of(&w, handle[9]) ^= 1ULL << 40;            /* fingerprint */
 	e = entry_of(&w, handle[10]);
 	*e = (*e & ~0xffffffffULL) | (g.spans * HYDNS_SPAN_UNITS + 1);     /* no such slot */
@@ -801,7 +801,7 @@ static void noise_is_survived(void **state)
 			const struct hydns_rule *r = hydns_store_rule(s, h);
 
 			assert_int_equal(hydns_store_find(s, hydns_rule_name(r), r->name_len, r->qtype, r->variant,
-							  r->authority), h);
+							  r->resolver), h);
 		}
 		grace(s);
 		hydns_store_close(s);

@@ -37,16 +37,16 @@ void hydnsd_activity_free(struct hydnsd_activity *a)
 	free(a);
 }
 
-static uint64_t key_of(const struct hydnsd *d, uint32_t authority, const uint8_t *name,
+static uint64_t key_of(const struct hydnsd *d, uint32_t resolver, const uint8_t *name,
 		       uint8_t name_len, uint16_t qtype, uint8_t variant)
 {
-	return hydns_key_hash(name, name_len, qtype, variant, (uint8_t)authority,
+	return hydns_key_hash(name, name_len, qtype, variant, (uint8_t)resolver,
 			      hydns_kern_geometry(d->kern)->seed);
 }
 
-uint64_t hydnsd_activity_key(struct hydnsd *d, uint32_t authority, const struct hydns_offer *o)
+uint64_t hydnsd_activity_key(struct hydnsd *d, uint32_t resolver, const struct hydns_offer *o)
 {
-	return key_of(d, authority, o->data, o->name_len, o->qtype, o->variant);
+	return key_of(d, resolver, o->data, o->name_len, o->qtype, o->variant);
 }
 
 void hydnsd_activity_refused(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why)
@@ -56,11 +56,11 @@ void hydnsd_activity_refused(struct hydnsd *d, uint64_t key, enum hydnsd_rejecti
 	};
 }
 
-enum hydnsd_rejection hydnsd_activity_last_refusal(struct hydnsd *d, uint32_t authority,
+enum hydnsd_rejection hydnsd_activity_last_refusal(struct hydnsd *d, uint32_t resolver,
 						   const uint8_t *name, uint8_t name_len, uint16_t qtype,
 						   uint8_t variant, uint64_t *age_ms)
 {
-	uint64_t key = key_of(d, authority, name, name_len, qtype, variant);
+	uint64_t key = key_of(d, resolver, name, name_len, qtype, variant);
 	const struct refusal *r = &d->activity->refusal[key % REFUSALS];
 
 	if (r->key != key)

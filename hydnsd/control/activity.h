@@ -10,11 +10,11 @@ struct hydnsd_activity *hydnsd_activity_new(void);
 void hydnsd_activity_free(struct hydnsd_activity *a);
 
 /* Of an offer's question, for the next function. */
-uint64_t hydnsd_activity_key(struct hydnsd *d, uint32_t authority, const struct hydns_offer *o);
+uint64_t hydnsd_activity_key(struct hydnsd *d, uint32_t resolver, const struct hydns_offer *o);
 /* key: of the question, by the store's hash. The last refusals are kept in a small table; a newer one may push out an older one. */
 void hydnsd_activity_refused(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why);
 /* The last refusal of this question (qtype in network order), or HYDNSD_ACCEPTED: none is remembered. */
-enum hydnsd_rejection hydnsd_activity_last_refusal(struct hydnsd *d, uint32_t authority,
+enum hydnsd_rejection hydnsd_activity_last_refusal(struct hydnsd *d, uint32_t resolver,
 						   const uint8_t *name, uint8_t name_len, uint16_t qtype,
 						   uint8_t variant, uint64_t *age_ms);
 

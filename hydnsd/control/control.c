@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "hydnsd/control/asked.h"
-#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/pause.h"
 #include "hydnsd/resolvers/porter.h"
@@ -189,7 +189,7 @@ static bool flush_what(const json_t *request, struct hydnsd_withdrawal *w)
 	const char *text = name ? name : zone;
 	struct hydnsd_name wire;
 
-	w->authority = HYDNSD_ANY_AUTHORITY;
+	w->resolver = HYDNSD_ANY_RESOLVER;
 	if (json_is_true(json_object_get(request, "all"))) {
 		w->scope = HYDNS_SCOPE_ALL;
 		return !text;
@@ -204,14 +204,14 @@ static bool flush_what(const json_t *request, struct hydnsd_withdrawal *w)
 
 static void on_flush(struct client *c, const json_t *request)
 {
-	const struct hydnsd_job_end end = { .done = flushed, .client = c->id, .grace = true };
+	const struct hydnsd_withdrawal_end end = { .done = flushed, .client = c->id, .grace = true };
 	struct hydnsd_withdrawal w = { 0 };
 
 	if (!flush_what(request, &w)) {
 		reply_bad(c, "flush takes a name, a zone, or all: give exactly one of them");
 		return;
 	}
-	if (hydnsd_jobs_withdraw(c->daemon, &w, &end)) {
+	if (hydnsd_withdrawals_begin(c->daemon, &w, &end)) {
 		reply_bad(c, "out of memory: give hydnsd more memory");
 		return;
 	}

@@ -12,7 +12,7 @@
 #include "hydnsd/control/report.h"
 #include "hydnsd/control/text.h"
 #include "hydnsd/control/words.h"
-#include "hydnsd/netdev/links.h"
+#include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/resolvers/services.h"
 
 /* What is asked of the program, and what has come of it so far. */
@@ -22,7 +22,7 @@ struct asking {
 	struct hydnsd_query query;
 	unsigned ifindex;              /* by which the query comes */
 	int error;                     /* the program can't be asked */
-	uint32_t authority;            /* the resolver at hand, */
+	uint32_t resolver;            /* the resolver at hand, */
 	struct hydnsd_verdict best;    /* and what was found of it */
 	bool picked[HYDNSD_FAMILIES];  /* a client of the family, */
 	uint8_t client[HYDNSD_FAMILIES][16]; /* this one */
@@ -64,7 +64,7 @@ static const uint8_t *client_for(struct asking *a, const struct hydns_service_ke
 	if (a->q->has_client)
 		return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)a->q->client) == v4 ? a->q->client : NULL;
 	if (!a->picked[family])
-		hydnsd_pick_client(a->d, a->authority, v4, is_let_in, &t, a->client[family]);
+		hydnsd_pick_client(a->d, a->resolver, v4, is_let_in, &t, a->client[family]);
 	a->picked[family] = true;
 	return a->client[family];
 }
@@ -75,20 +75,20 @@ static unsigned weight(const struct hydnsd_verdict *v)
 {
 	enum hydns_reason r = v->said.beneath;
 
-	if (v->authority == HYDNS_AUTHORITIES)
+	if (v->resolver == HYDNS_RESOLVERS)
 		return 0;
 	if (!v->asked)
 		return 1;
 	return r == HYDNS_R_ANSWERED ? 5 : !hydnsd_words_let_in(r) ? 2 : v->handle ? 4 : 3;
 }
 
-static void ask_at(const struct hydns_service_key *service, uint32_t authority, void *arg)
+static void ask_at(const struct hydns_service_key *service, uint32_t resolver, void *arg)
 {
 	struct asking *a = arg;
 	struct hydnsd_verdict v = a->best;
 	const uint8_t *client;
 
-	if (authority != a->authority || a->error)
+	if (resolver != a->resolver || a->error)
 		return;
 	client = client_for(a, service);
 	if (!client)
@@ -111,7 +111,7 @@ static void conclude(const struct hydnsd_asked *q, struct hydnsd_verdict *v, boo
 	}
 }
 
-static bool forbids_offers(const struct hydnsd_authority *a)
+static bool forbids_offers(const struct hydnsd_resolver *a)
 {
 	for (uint32_t i = 0; i < a->note_count; i++)
 		if (a->note[i].kind == HYDNS_NOTE_OBSTACLE)
@@ -123,8 +123,8 @@ static void judge(struct asking *a, uint32_t i)
 {
 	const struct hydnsd_asked *q = a->q;
 
-	a->authority = i;
-	a->best = (struct hydnsd_verdict){ .authority = i, .said = { HYDNS_R_NOT_SERVICE, HYDNS_R_NOT_SERVICE } };
+	a->resolver = i;
+	a->best = (struct hydnsd_verdict){ .resolver = i, .said = { HYDNS_R_NOT_SERVICE, HYDNS_R_NOT_SERVICE } };
 	memset(a->picked, 0, sizeof(a->picked));
 	if (q->name.len)
 		a->best.handle = hydns_store_find(hydnsd_rules_store(a->d->rules), q->name.octet, q->name.len, q->query.qtype,
@@ -132,23 +132,23 @@ static void judge(struct asking *a, uint32_t i)
 	if (!q->has_client)
 		hydnsd_families_of(a->d, i, &a->best.families);
 	hydnsd_services_each(a->d, ask_at, a);
-	conclude(q, &a->best, !forbids_offers(&a->d->authority[i]));
+	conclude(q, &a->best, !forbids_offers(&a->d->resolver[i]));
 	hydnsd_words_find(a->d, q, &a->best);
 }
 
-static bool is_there(const struct hydnsd_authority *a)
+static bool is_there(const struct hydnsd_resolver *a)
 {
-	return a->state != HYDNSD_AUTHORITY_FREE && a->state != HYDNSD_AUTHORITY_CLOSING;
+	return a->state != HYDNSD_RESOLVER_FREE && a->state != HYDNSD_RESOLVER_CLOSING;
 }
 
 static unsigned judge_all(struct asking *a, struct hydnsd_verdict *best)
 {
 	unsigned resolvers = 0;
 
-	*best = (struct hydnsd_verdict){ .authority = HYDNS_AUTHORITIES, .said = { HYDNS_R_NOT_SERVICE, HYDNS_R_NOT_SERVICE },
+	*best = (struct hydnsd_verdict){ .resolver = HYDNS_RESOLVERS, .said = { HYDNS_R_NOT_SERVICE, HYDNS_R_NOT_SERVICE },
 					 .text = "no resolver is connected and ready: look at its log" };
-	for (uint32_t i = 0; i < HYDNS_AUTHORITIES && !a->error; i++) {
-		if (!is_there(&a->d->authority[i]))
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS && !a->error; i++) {
+		if (!is_there(&a->d->resolver[i]))
 			continue;
 		resolvers++;
 		judge(a, i);
@@ -161,7 +161,7 @@ static unsigned judge_all(struct asking *a, struct hydnsd_verdict *best)
 /* -- the reply --------------------------------------------------------------------------------------------------- */
 static json_t *reply(struct hydnsd *d, const struct hydnsd_verdict *v, const char *text)
 {
-	bool known = v->authority < HYDNS_AUTHORITIES;
+	bool known = v->resolver < HYDNS_RESOLVERS;
 	char client[HYDNSD_ADDRESS_TEXT], service[HYDNSD_SERVICE_TEXT];
 
 	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "where",
@@ -169,7 +169,7 @@ static json_t *reply(struct hydnsd *d, const struct hydnsd_verdict *v, const cha
 			 "reason", hydns_reason_name(v->said.reason), "beneath", hydns_reason_name(v->said.beneath), "text", text,
 			 "families_passed", hydnsd_families_json(&v->families),
 			 "rule", v->handle ? hydnsd_report_rule(d, v->handle) : json_null(),
-			 "resolver", known ? json_string(d->authority[v->authority].hello.identity) : json_null(),
+			 "resolver", known ? json_string(d->resolver[v->resolver].hello.identity) : json_null(),
 			 "client", v->asked ? json_string(hydnsd_address_text(v->client, client)) : json_null(),
 			 "service", v->asked ? json_string(hydnsd_service_text(&v->service, service)) : json_null());
 }
@@ -197,10 +197,10 @@ static bool is_paused(struct hydnsd *d, const struct hydnsd_verdict *v)
 json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q, const char **fault)
 {
 	static char why[HYDNS_WHY];
-	struct asking a = { .d = d, .q = q, .query = query_of(q), .ifindex = hydnsd_links_first_attached(d) };
+	struct asking a = { .d = d, .q = q, .query = query_of(q), .ifindex = hydnsd_interfaces_first_attached(d) };
 	struct hydnsd_verdict v;
 	unsigned resolvers = judge_all(&a, &v);
-	char text[HYDNSD_WORDS + sizeof(d->authority->hello.identity) + 2];
+	char text[HYDNSD_WORDS + sizeof(d->resolver->hello.identity) + 2];
 
 	if (a.error) {
 		snprintf(why, sizeof(why), "the kernel makes no dry run of the program: %s", strerror(-a.error));
@@ -215,7 +215,7 @@ json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q, co
 		v.said.reason = HYDNS_R_MISS;
 		return reply(d, &v, "the program is attached to no interface: see `hydnsctl status'");
 	}
-	snprintf(text, sizeof(text), "%s%s%s", resolvers > 1 && v.authority < HYDNS_AUTHORITIES ?
-		 d->authority[v.authority].hello.identity : "", resolvers > 1 && v.authority < HYDNS_AUTHORITIES ? ": " : "", v.text);
+	snprintf(text, sizeof(text), "%s%s%s", resolvers > 1 && v.resolver < HYDNS_RESOLVERS ?
+		 d->resolver[v.resolver].hello.identity : "", resolvers > 1 && v.resolver < HYDNS_RESOLVERS ? ": " : "", v.text);
 	return reply(d, &v, text);
 }

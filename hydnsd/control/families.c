@@ -6,15 +6,15 @@
 #include "hydnsd/resolvers/services.h"
 
 struct serving {
-	uint32_t authority;
+	uint32_t resolver;
 	struct hydnsd_families *out;
 };
 
-static void note_service(const struct hydns_service_key *key, uint32_t authority, void *arg)
+static void note_service(const struct hydns_service_key *key, uint32_t resolver, void *arg)
 {
 	const struct serving *s = arg;
 
-	if (s->authority == authority || s->authority == HYDNS_AUTHORITIES)
+	if (s->resolver == resolver || s->resolver == HYDNS_RESOLVERS)
 		s->out->served[IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)key->addr) ? HYDNSD_IPV4 : HYDNSD_IPV6] = true;
 }
 
@@ -32,9 +32,9 @@ static bool is_passed(const struct hydnsd *d, uint32_t family, struct hydnsd_sou
 	return hydnsd_families_off(d, family, why) || hydnsd_sources_none(d, family, why);
 }
 
-void hydnsd_families_of(struct hydnsd *d, uint32_t authority, struct hydnsd_families *out)
+void hydnsd_families_of(struct hydnsd *d, uint32_t resolver, struct hydnsd_families *out)
 {
-	struct serving s = { authority, out };
+	struct serving s = { resolver, out };
 
 	memset(out, 0, sizeof(*out));
 	hydnsd_services_each(d, note_service, &s);

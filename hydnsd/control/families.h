@@ -17,8 +17,8 @@ struct hydnsd_families {
 
 /* What hydnsd's options keep out of the kernel, whoever asks; false: nothing. */
 bool hydnsd_families_off(const struct hydnsd *d, uint32_t family, struct hydnsd_sources_state *why);
-/* authority: HYDNS_AUTHORITIES means all resolvers together. */
-void hydnsd_families_of(struct hydnsd *d, uint32_t authority, struct hydnsd_families *out);
+/* authority: HYDNS_RESOLVERS means all resolvers together. */
+void hydnsd_families_of(struct hydnsd *d, uint32_t resolver, struct hydnsd_families *out);
 /* It is asked, and all that it is asked is passed. */
 bool hydnsd_families_none(const struct hydnsd_families *f);
 /* Those that are passed: [{family, note, mend}]. */

@@ -12,8 +12,8 @@
 #include "hydnsd/control/activity.h"
 #include "hydnsd/netdev/addresses.h"
 #include "hydnsd/daemon/clock.h"
-#include "hydnsd/resolvers/jobs.h"
-#include "hydnsd/netdev/links.h"
+#include "hydnsd/resolvers/withdrawals.h"
+#include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/pause.h"
 #include "hydnsd/resolvers/services.h"
@@ -36,9 +36,9 @@ static json_t *interfaces(struct hydnsd *d)
 		[HYDNS_ATTACH_DISPATCHER] = "dispatcher",
 	};
 	json_t *list = json_array();
-	struct hydnsd_link_state l;
+	struct hydnsd_interface_state l;
 
-	for (uint32_t i = 0; hydnsd_links_get(d, i, &l); i++)
+	for (uint32_t i = 0; hydnsd_interfaces_get(d, i, &l); i++)
 		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "name", l.name, "mode",
 			modes[d->options.attach_mode], "attached", (int)l.attached, "note", l.note));
 	return list;
@@ -57,7 +57,7 @@ static json_t *sources(struct hydnsd *d)
 
 struct service_filter {
 	json_t *list;
-	uint32_t authority;
+	uint32_t resolver;
 };
 
 static json_t *service_text(const struct hydns_service_key *key)
@@ -67,11 +67,11 @@ static json_t *service_text(const struct hydns_service_key *key)
 	return json_string(hydnsd_service_text(key, text));
 }
 
-static void add_service(const struct hydns_service_key *key, uint32_t authority, void *arg)
+static void add_service(const struct hydns_service_key *key, uint32_t resolver, void *arg)
 {
 	struct service_filter *f = arg;
 
-	if (authority == f->authority)
+	if (resolver == f->resolver)
 		json_array_append_new(f->list, service_text(key));
 }
 
@@ -90,7 +90,7 @@ static bool is_this_host(const struct hydnsd *d, const struct hydns_acl_entry *e
 	       (e->prefixlen == 128 && hydnsd_addresses_have(d, e->addr));
 }
 
-static int clients_allowed(const struct hydnsd *d, const struct hydnsd_authority *a)
+static int clients_allowed(const struct hydnsd *d, const struct hydnsd_resolver *a)
 {
 	int allowed = 0;
 
@@ -100,7 +100,7 @@ static int clients_allowed(const struct hydnsd *d, const struct hydnsd_authority
 }
 
 /* Of one kind, or, HYDNS_NOTES, of all. */
-static json_t *notes(const struct hydnsd_authority *a, enum hydns_note_kind kind)
+static json_t *notes(const struct hydnsd_resolver *a, enum hydns_note_kind kind)
 {
 	json_t *list = json_array();
 
@@ -112,8 +112,8 @@ static json_t *notes(const struct hydnsd_authority *a, enum hydns_note_kind kind
 
 static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 {
-	const struct hydnsd_authority *a = &d->authority[i];
-	uint64_t age = hydnsd_authority_age(d, i);
+	const struct hydnsd_resolver *a = &d->resolver[i];
+	uint64_t age = hydnsd_resolver_age(d, i);
 	struct service_filter services = { json_array(), i };
 	json_t *missing = json_array();
 	struct hydns_counts counts;
@@ -123,8 +123,8 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_services_missing(d, i, add_missing, missing);
 	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
-		"pid", (int)a->hello.pid, "state", hydnsd_authority_state_name(d, i),
-		"rules", number(counts.rules), "epoch", number(hydnsd_authority_epoch(d, i)),
+		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
+		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNSD_NS_PER_MS),
 		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
 		"clients_allowed", clients_allowed(d, a), "notes", notes(a, HYDNS_NOTES),
@@ -135,9 +135,9 @@ static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, u
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
-		if (d->authority[i].state != HYDNSD_AUTHORITY_FREE &&
-		    d->authority[i].state != HYDNSD_AUTHORITY_CLOSING)
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
+		if (d->resolver[i].state != HYDNSD_RESOLVER_FREE &&
+		    d->resolver[i].state != HYDNSD_RESOLVER_CLOSING)
 			json_array_append_new(list, one(d, i));
 	return list;
 }
@@ -168,7 +168,7 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 		"capacity", (int)d->options.capacity, "fitting", (int)hydnsd_rules_fitting(d->rules),
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
 		"limbo", (int)hydnsd_rules_limbo(d->rules), "memory_bytes", number(bytes),
-		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_absent_bytes()),
+		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_missing_bytes()),
 		"plugin_connections", (int)hydnsd_sessions_count(d),
 		"plugin_connections_most", (int)d->options.plugin_connections,
 		"resolvers", each_resolver(d, resolver_status));
@@ -209,10 +209,10 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 	struct hydnsd_ring_counts rings;
 	struct hydns_counts c;
 
-	hydnsd_authority_counts(d, i, &c);
-	hydnsd_session_ring_counts(d, d->authority[i].session, &rings);
+	hydnsd_resolver_counts(d, i, &c);
+	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
 	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"authority", (int)i, "identity", d->authority[i].hello.identity,
+		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
 		"cookie_valid", number(c.cookie_valid), "cookie_client", number(c.cookie_client),
@@ -227,7 +227,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 /* How often clients came up against each, by the name of its option. */
 static json_t *bounds_object(const struct hydnsd *d)
 {
-	const struct hydnsd_reached *r = &d->reached;
+	const struct hydnsd_bound_counts *r = &d->reached;
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "plugin-connections", number(r->plugin_connections),
 		"plugin-connections-per-user", number(r->plugin_connections_per_user),
@@ -251,7 +251,7 @@ json_t *hydnsd_report_stats(struct hydnsd *d)
 		"offers", offers, "expired", number(c->expired), "withdrawn", number(c->withdrawn),
 		"renewed", number(c->renewed), "dropped_sessions", number(d->sessions_dropped),
 		"held_back", number(d->reached.plugin_requests + d->reached.plugin_rate),
-		"bounds", bounds_object(d), "withdrawals_waiting", number(hydnsd_jobs_waiting(d->jobs)),
+		"bounds", bounds_object(d), "withdrawals_waiting", number(hydnsd_withdrawals_waiting(d->jobs)),
 		"resolvers", each_resolver(d, resolver_stats));
 }
 
@@ -265,7 +265,7 @@ json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle)
 	return json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:i, s:i, s:b}",
 		"name", hydnsd_name_text(hydns_rule_name(r), r->name_len, name),
 		"type", hydnsd_type_text(ntohs(r->qtype), type), "variant", (int)r->variant,
-		"authority", (int)r->authority, "ttl", number(r->expire_ms / 1000),
+		"authority", (int)r->resolver, "ttl", number(r->expire_ms / 1000),
 		"expires_in_ms", json_integer(left > 0 ? left : 0),
 		"hits", number(hydns_store_hits(hydnsd_rules_store(d->rules), handle)),
 		"rate", (double)hydnsd_rules_rate(d->rules, handle) / 1e6,
@@ -307,7 +307,7 @@ uint32_t hydnsd_report_hottest(struct hydnsd *d, struct hydnsd_ranked *heap, uin
 	for (uint32_t h = hydns_store_next(s, 0); h; h = hydns_store_next(s, h)) {
 		struct hydnsd_ranked r = { hydnsd_rules_rate(d->rules, h), h };
 
-		if (resolver >= 0 && hydns_store_rule(s, h)->authority != resolver)
+		if (resolver >= 0 && hydns_store_rule(s, h)->resolver != resolver)
 			continue;
 		if (count < limit) {
 			heap[count++] = r;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What is asked most: rules by their hits, and questions without a rule as far as hydnsd has heard of them (absent.h). */
+/* What is asked most: rules by their hits, and questions without a rule as far as hydnsd has heard of them (missing.h). */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hydnsd/rules/absent.h"
+#include "hydnsd/rules/missing.h"
 #include "hydnsd/control/activity.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/control/families.h"
-#include "hydnsd/netdev/links.h"
+#include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/control/report.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/control/text.h"
@@ -18,24 +18,24 @@
 
 /* What keeps the rules of each resolver from answering; NULL: nothing. */
 struct reach {
-	const char *obstacle[HYDNS_AUTHORITIES];
+	const char *obstacle[HYDNS_RESOLVERS];
 };
 
-static void note_service(const struct hydns_service_key *key, uint32_t authority, void *arg)
+static void note_service(const struct hydns_service_key *key, uint32_t resolver, void *arg)
 {
 	bool *served = arg;
 
 	(void)key;
-	served[authority] = true;
+	served[resolver] = true;
 }
 
 static void look_around(struct hydnsd *d, struct reach *out)
 {
-	bool served[HYDNS_AUTHORITIES] = { false }, paused = false, attached = hydnsd_links_first_attached(d);
+	bool served[HYDNS_RESOLVERS] = { false }, paused = false, attached = hydnsd_interfaces_first_attached(d);
 
 	hydns_kern_paused(d->kern, &paused);
 	hydnsd_services_each(d, note_service, served);
-	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++) {
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++) {
 		const char **o = &out->obstacle[i];
 		struct hydnsd_families families;
 
@@ -45,11 +45,11 @@ static void look_around(struct hydnsd *d, struct reach *out)
 			*o = "the kernel path is paused";
 		else if (!attached)
 			*o = "the program is attached to no interface";
-		else if (!d->authority[i].live || hydnsd_authority_age(d, i) >= HYDNS_HEARTBEAT_STALE_NS)
+		else if (!d->resolver[i].live || hydnsd_resolver_age(d, i) >= HYDNS_HEARTBEAT_STALE_NS)
 			*o = "its resolver gives no sign of life or has not finished registering";
 		else if (!served[i])
 			*o = "its resolver has registered no address to answer at";
-		else if (d->authority[i].session && !d->authority[i].acl_count)
+		else if (d->resolver[i].session && !d->resolver[i].acl_count)
 			*o = "its resolver lets no client be answered";
 		else if (hydnsd_families_none(&families))
 			*o = "all clients of its resolver are passed, by every address family: see above";
@@ -58,11 +58,11 @@ static void look_around(struct hydnsd *d, struct reach *out)
 
 static const char *rule_obstacle(struct hydnsd *d, const struct reach *reach, const struct hydns_rule *rule)
 {
-	if (reach->obstacle[rule->authority])
-		return reach->obstacle[rule->authority];
-	if (rule->epoch != hydnsd_authority_epoch(d, rule->authority))
+	if (reach->obstacle[rule->resolver])
+		return reach->obstacle[rule->resolver];
+	if (rule->epoch != hydnsd_resolver_epoch(d, rule->resolver))
 		return "its resolver has withdrawn everything since";
-	if (hydnsd_authority_rests(d, rule))
+	if (hydnsd_resolver_suspends(d, rule))
 		return "it waits until hydnsd has withdrawn what changed while it was away";
 	return NULL;
 }
@@ -78,17 +78,17 @@ static json_t *rule_row(struct hydnsd *d, const struct reach *reach, uint32_t ha
 	return row;
 }
 
-static json_t *absent_row(const struct hydnsd_absence *a, uint64_t now_ms)
+static json_t *absent_row(const struct hydnsd_missing *a, uint64_t now_ms)
 {
 	char name[HYDNSD_NAME_TEXT], type[HYDNSD_TYPE_TEXT], why[WHY];
 	uint64_t age = now_ms - a->at_ms;
 
 	snprintf(why, sizeof(why), "%s %llu.%llu s ago: %s", a->left ? "removed" : "offer refused",
-		 (unsigned long long)age / 1000, (unsigned long long)age / 100 % 10, hydnsd_absent_text(a));
+		 (unsigned long long)age / 1000, (unsigned long long)age / 100 % 10, hydnsd_missing_text(a));
 	return json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:s}",
 		"name", hydnsd_name_text(a->name, a->name_len, name), "type", hydnsd_type_text(ntohs(a->qtype), type),
-		"variant", (int)a->variant, "authority", (int)a->authority, "rate", (double)a->rate / 1e6,
-		"where", "resolver", "reason", hydnsd_absent_reason(a), "why", why);
+		"variant", (int)a->variant, "authority", (int)a->resolver, "rate", (double)a->rate / 1e6,
+		"where", "resolver", "reason", hydnsd_missing_reason(a), "why", why);
 }
 
 struct gathering {
@@ -97,12 +97,12 @@ struct gathering {
 	uint64_t now_ms;
 };
 
-static void gather(const struct hydnsd_absence *a, void *arg)
+static void gather(const struct hydnsd_missing *a, void *arg)
 {
 	struct gathering *g = arg;
 
-	if (g->d->authority[a->authority].state == HYDNSD_AUTHORITY_FREE ||
-	    hydns_store_find(hydnsd_rules_store(g->d->rules), a->name, a->name_len, a->qtype, a->variant, a->authority))
+	if (g->d->resolver[a->resolver].state == HYDNSD_RESOLVER_FREE ||
+	    hydns_store_find(hydnsd_rules_store(g->d->rules), a->name, a->name_len, a->qtype, a->variant, a->resolver))
 		return;                /* it has a rule again */
 	json_array_append_new(g->list, absent_row(a, g->now_ms));
 }
@@ -149,7 +149,7 @@ static json_t *names(struct hydnsd *d, uint32_t limit)
 	for (uint32_t i = 0; i < count; i++)
 		json_array_append_new(rules, rule_row(d, &reach, ranked[i].handle));
 	free(ranked);
-	hydnsd_absent_each(d->absent, g.now_ms, gather, &g);
+	hydnsd_missing_each(d->absent, g.now_ms, gather, &g);
 	return hottest_of(rules, g.list, limit);
 }
 
@@ -158,10 +158,10 @@ static json_t *all_notes(const struct hydnsd *d)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
-		for (uint32_t k = 0; d->authority[i].state != HYDNSD_AUTHORITY_FREE && k < d->authority[i].note_count; k++)
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
+		for (uint32_t k = 0; d->resolver[i].state != HYDNSD_RESOLVER_FREE && k < d->resolver[i].note_count; k++)
 			json_array_append_new(list, json_pack("{s:i, s:s, s:s}", "authority", (int)i, "identity",
-				d->authority[i].hello.identity, "note", d->authority[i].note[k].text));
+				d->resolver[i].hello.identity, "note", d->resolver[i].note[k].text));
 	return list;
 }
 
@@ -172,7 +172,7 @@ json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit)
 	json_t *why = json_object();
 	struct hydnsd_families families;
 
-	hydnsd_families_of(d, HYDNS_AUTHORITIES, &families);
+	hydnsd_families_of(d, HYDNS_RESOLVERS, &families);
 	/* the share is of queries to resolvers, not of all packets on the wire: those passed unread are unknown */
 	for (enum hydns_reason k = 0; k < HYDNS_REASONS; k++) {
 		if (k == HYDNS_R_ANSWERED || hydns_reason_of(k) != HYDNS_OF_QUERY || !reasons[k])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Where there is no rule the resolver's plugin says why (abi.h, struct hydns_kept): hostile octets, of which only numbers are
+/* Where there is no rule the resolver's plugin says why (abi.h, struct hydns_not_offered): hostile octets, of which only numbers are
  * taken. */
 #include "hydnsd/control/words.h"
 
@@ -9,7 +9,7 @@
 
 #include "hydns/clients.h"
 #include "hydns/hash.h"
-#include "hydns/kept.h"
+#include "hydns/not_offered.h"
 #include "hydnsd/control/activity.h"
 #include "hydnsd/control/text.h"
 #include "hydnsd/daemon/clock.h"
@@ -32,7 +32,7 @@ static void __attribute__((format(printf, 2, 3))) say(char text[TEXT], const cha
 
 /* -- what the resolver's configuration says --------------------------------------------------------------- */
 /* Its notes of this kind; false: there is none. */
-static bool say_notes(const struct hydnsd_authority *a, enum hydns_note_kind kind, char text[TEXT])
+static bool say_notes(const struct hydnsd_resolver *a, enum hydns_note_kind kind, char text[TEXT])
 {
 	bool any = false;
 
@@ -63,7 +63,7 @@ static bool covers(const struct hydns_acl_entry *e, const uint8_t addr[16])
 }
 
 /* The longest prefix, as in the program's table; NULL: none. */
-static const struct hydns_acl_entry *entry_of(const struct hydnsd_authority *a, const uint8_t addr[16])
+static const struct hydns_acl_entry *entry_of(const struct hydnsd_resolver *a, const uint8_t addr[16])
 {
 	const struct hydns_acl_entry *found = NULL;
 
@@ -111,7 +111,7 @@ static bool say_off(const struct hydnsd *d, const uint8_t client[16], char text[
 /* Of a client that the program passes. */
 static void say_refused(struct hydnsd *d, const struct hydnsd_verdict *v, char text[TEXT])
 {
-	const struct hydns_acl_entry *e = entry_of(&d->authority[v->authority], v->client);
+	const struct hydns_acl_entry *e = entry_of(&d->resolver[v->resolver], v->client);
 	const char *route = e && e->action != HYDNS_ACL_PASS ? hydnsd_sources_refuse(d, v->client) : NULL;
 
 	if (v->said.beneath == HYDNS_R_BAD_SOURCE)
@@ -126,7 +126,7 @@ static void say_refused(struct hydnsd *d, const struct hydnsd_verdict *v, char t
 /* Of any client: the one that was picked is passed, as all are that were tried. */
 static void say_nobody(struct hydnsd *d, struct hydnsd_verdict *v)
 {
-	const struct hydnsd_authority *a = &d->authority[v->authority];
+	const struct hydnsd_resolver *a = &d->resolver[v->resolver];
 	const struct hydns_acl_entry *e = entry_of(a, v->client);
 
 	if (hydnsd_families_none(&v->families)) {
@@ -134,7 +134,7 @@ static void say_nobody(struct hydnsd *d, struct hydnsd_verdict *v)
 	} else if (v->said.beneath == HYDNS_R_ACL && e && e->action != HYDNS_ACL_PASS) {
 		say_refused(d, v, v->text);
 		say(v->text, "; another client may be answered: name it with --client");
-	} else if (a->state != HYDNSD_AUTHORITY_READY) { /* an orphan's list is known to the program alone */
+	} else if (a->state != HYDNSD_RESOLVER_READY) { /* an orphan's list is known to the program alone */
 		say(v->text, "the query is %s", hydns_reason_text(v->said.beneath));
 	} else if (!say_notes(a, HYDNS_NOTE_CLIENTS, v->text)) {
 		say(v->text, "the resolver's access control plainly allows no client: the resolver itself answers, or refuses, "
@@ -146,24 +146,24 @@ static void say_nobody(struct hydnsd *d, struct hydnsd_verdict *v)
 static const char *kept_text(unsigned why)
 {
 	static const char *const texts[] = {
-#define HYDNS_KEPT(name, text) text,
-#include "hydns/kept.def"
-#undef HYDNS_KEPT
+#define HYDNS_NOT_OFFERED(name, text) text,
+#include "hydns/not_offered.def"
+#undef HYDNS_NOT_OFFERED
 	};
 
-	return texts[why < HYDNS_KEPT_REASONS ? why : HYDNS_KEPT_NONE];
+	return texts[why < HYDNS_NOT_OFFERED_REASONS ? why : HYDNS_NOT_OFFERED_NONE];
 }
 
 /* What the plugin noted of the question, or of the same with other flags. */
-static bool find_kept(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, struct hydns_kept *out)
+static bool find_kept(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, struct hydns_not_offered *out)
 {
-	const struct hydnsd_authority *a = &d->authority[i];
+	const struct hydnsd_resolver *a = &d->resolver[i];
 
 	for (unsigned flags = 0; flags <= HYDNS_VARIANTS; flags++) {
 		uint64_t key = hydns_key_hash(q->name.octet, q->name.len, q->query.qtype, (uint8_t)(q->variant ^ flags), 0,
 					      a->hello.seed);
 
-		if (hydnsd_session_kept(d, a->session, key, out))
+		if (hydnsd_session_not_offered(d, a->session, key, out))
 			return true;
 	}
 	return false;
@@ -174,9 +174,9 @@ static void say_age(char text[TEXT], uint64_t age_ms)
 	say(text, "; asked %llu.%llu s ago", (unsigned long long)age_ms / 1000, (unsigned long long)age_ms / 100 % 10);
 }
 
-static void say_kept(const struct hydnsd_authority *a, const struct hydns_kept *k, uint32_t age_ms, char text[TEXT])
+static void say_kept(const struct hydnsd_resolver *a, const struct hydns_not_offered *k, uint32_t age_ms, char text[TEXT])
 {
-	unsigned why = k->what >> HYDNS_KEPT_VALUE_BITS, value = k->what & HYDNS_KEPT_VALUE_MOST;
+	unsigned why = k->what >> HYDNS_NOT_OFFERED_VALUE_BITS, value = k->what & HYDNS_NOT_OFFERED_VALUE_MOST;
 	const char *form = kept_text(why), *number = strstr(form, "%u");
 
 	say(text, "no rule: ");
@@ -184,12 +184,12 @@ static void say_kept(const struct hydnsd_authority *a, const struct hydns_kept *
 		say(text, "%.*s%u%s", (int)(number - form), form, value, number + 2);
 	else
 		say(text, "%s", form);
-	if (why == HYDNS_KEPT_SHORT_TTL)
+	if (why == HYDNS_NOT_OFFERED_SHORT_TTL)
 		say(text, " %u", a->hello.min_ttl);
 	say_age(text, age_ms);
 }
 
-static void say_cold(struct hydnsd *d, const struct hydnsd_authority *a, char text[TEXT])
+static void say_cold(struct hydnsd *d, const struct hydnsd_resolver *a, char text[TEXT])
 {
 	say(text, "no rule: ");
 	if (a->hello.admission > 1)
@@ -202,11 +202,11 @@ static void say_cold(struct hydnsd *d, const struct hydnsd_authority *a, char te
 
 static void say_absence(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, char text[TEXT])
 {
-	const struct hydnsd_authority *a = &d->authority[i];
+	const struct hydnsd_resolver *a = &d->resolver[i];
 	uint64_t refused_ms = UINT64_MAX;
 	enum hydnsd_rejection why = hydnsd_activity_last_refusal(d, i, q->name.octet, q->name.len, q->query.qtype, q->variant,
 								 &refused_ms);
-	struct hydns_kept k;
+	struct hydns_not_offered k;
 	uint32_t age_ms;
 
 	if (find_kept(d, i, q, &k)) {
@@ -227,7 +227,7 @@ static void say_absence(struct hydnsd *d, uint32_t i, const struct hydnsd_asked 
 /* -- a rule ---------------------------------------------------------------------------------------------------- */
 static void say_epoch(struct hydnsd *d, uint32_t handle, char text[TEXT])
 {
-	if (handle && hydnsd_authority_rests(d, hydns_store_rule(hydnsd_rules_store(d->rules), handle)))
+	if (handle && hydnsd_resolver_suspends(d, hydns_store_rule(hydnsd_rules_store(d->rules), handle)))
 		say(text, "a rule is there, but waits until hydnsd has withdrawn what its resolver changed while hydnsd was away");
 	else
 		say(text, "a rule is there, but its resolver has withdrawn everything since");
@@ -242,7 +242,7 @@ static void say_rule(struct hydnsd *d, const struct hydnsd_asked *q, struct hydn
 		    "a rule answers clients that the resolver's access control allows");
 		break;
 	case HYDNS_R_MISS:
-		say_absence(d, v->authority, q, v->text);
+		say_absence(d, v->resolver, q, v->text);
 		break;
 	case HYDNS_R_EPOCH:
 		say_epoch(d, v->handle, v->text);
@@ -278,7 +278,7 @@ bool hydnsd_words_let_in(enum hydns_reason r)
 static void say_let_in(struct hydnsd *d, const struct hydnsd_asked *q, struct hydnsd_verdict *v)
 {
 	if (q->has_client)
-		say_entry(entry_of(&d->authority[v->authority], v->client), v->client, v->text);
+		say_entry(entry_of(&d->resolver[v->resolver], v->client), v->client, v->text);
 	if (!q->name.len)
 		return;
 	if (v->text[0])
@@ -289,10 +289,10 @@ static void say_let_in(struct hydnsd *d, const struct hydnsd_asked *q, struct hy
 
 void hydnsd_words_find(struct hydnsd *d, const struct hydnsd_asked *q, struct hydnsd_verdict *v)
 {
-	const struct hydnsd_authority *a = &d->authority[v->authority];
+	const struct hydnsd_resolver *a = &d->resolver[v->resolver];
 	enum hydns_reason r = v->said.beneath;
 
-	if (a->state == HYDNSD_AUTHORITY_CONFIGURING && r != HYDNS_R_ANSWERED) {
+	if (a->state == HYDNSD_RESOLVER_CONFIGURING && r != HYDNS_R_ANSWERED) {
 		say(v->text, "the resolver has not finished registering");
 	} else if (r != HYDNS_R_ANSWERED && say_notes(a, HYDNS_NOTE_OBSTACLE, v->text)) {
 		say(v->text, "; nothing is offered to the kernel while this holds");

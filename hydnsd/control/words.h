@@ -13,7 +13,7 @@
 #define HYDNSD_WORDS 800
 
 struct hydnsd_verdict {
-	uint32_t authority;            /* HYDNS_AUTHORITIES: there is none */
+	uint32_t resolver;            /* HYDNS_RESOLVERS: there is none */
 	bool asked;                    /* the program was, with these two; else said is what is known without it */
 	uint8_t client[16];
 	struct hydns_service_key service;

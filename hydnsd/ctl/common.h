@@ -66,7 +66,7 @@ int ctl_pins_links(const struct ctl *c, void (*fn)(const char *ifname, unsigned 
 __u32 ctl_pins_link_program(const struct ctl *c, const char *ifname);
 /* False when this process may not see what is pinned. */
 bool ctl_pins_readable(const struct ctl *c);
-/* Authority page i: epoch and age of the heartbeat (UINT64_MAX: zero, the resolver has gone). */
+/* Resolver page i: epoch and age of the heartbeat (UINT64_MAX: zero, the resolver has gone). */
 int ctl_pins_page(const struct ctl *c, unsigned i, __u32 *epoch, __u64 *age_ns);
 
 /* -- name.c: names and types, by ldns ----------------------------------------------------------------- */

@@ -201,7 +201,7 @@ __u32 ctl_pins_link_program(const struct ctl *c, const char *ifname)
 
 int ctl_pins_page(const struct ctl *c, unsigned i, __u32 *epoch, __u64 *age_ns)
 {
-	struct hydns_authority_page page;
+	struct hydns_resolver_page page;
 	struct timespec now;
 	char name[16], why[CTL_WHY];
 	__u32 zero = 0;

@@ -161,7 +161,7 @@ static json_t *page_objects(const struct ctl *c)
 {
 	json_t *list = json_array();
 
-	for (unsigned i = 0; i < HYDNS_AUTHORITIES; i++) {
+	for (unsigned i = 0; i < HYDNS_RESOLVERS; i++) {
 		__u32 epoch;
 		__u64 age;
 

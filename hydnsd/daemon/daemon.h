@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 
 #include "hydns-kern/loader/loader.h"
-#include "hydnsd/resolvers/authority.h"
+#include "hydnsd/resolvers/resolver.h"
 #include "hydnsd/daemon/grace.h"
 #include "hydnsd/daemon/loop.h"
 #include "hydnsd/daemon/options.h"
@@ -14,11 +14,11 @@
 
 struct hydnsd_sessions;
 struct hydnsd_services;
-struct hydnsd_links;
+struct hydnsd_interfaces;
 struct hydnsd_addresses;
 struct hydnsd_sources;
 struct hydnsd_control;
-struct hydnsd_jobs;
+struct hydnsd_withdrawals;
 struct hydnsd_activity;
 struct hydnsd_former;
 
@@ -36,25 +36,25 @@ struct hydnsd {
 	struct hydns_kern *kern;
 	struct hydnsd_rules *rules;
 	struct hydnsd_grace *grace;
-	struct hydnsd_jobs *jobs;
+	struct hydnsd_withdrawals *jobs;
 	struct hydnsd_sessions *sessions;
 	struct hydnsd_services *services;
-	struct hydnsd_links *links;
+	struct hydnsd_interfaces *links;
 	struct hydnsd_addresses *addresses;
 	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;
 	struct hydnsd_activity *activity;
 	struct hydnsd_former *former;  /* NULL: it has left no counts */
-	struct hydnsd_absent *absent;
-	struct hydnsd_authority authority[HYDNS_AUTHORITIES];
+	struct hydnsd_missing_table *absent;
+	struct hydnsd_resolver resolver[HYDNS_RESOLVERS];
 	uint64_t offers_received;
 	uint64_t rejected[HYDNSD_REJECTIONS];
-	struct hydnsd_reached {        /* how often clients came up against the option of this name */
+	struct hydnsd_bound_counts {        /* how often clients came up against the option of this name */
 		uint64_t plugin_connections, plugin_connections_per_user, plugin_requests, plugin_rate;
 	} reached;
 	uint64_t sessions_dropped;     /* for a broken ring or message */
-	uint64_t cookie_jobs;          /* begun so far ... */
-	uint64_t cookie_job[HYDNS_AUTHORITIES]; /* ... and the last one of each resolver (cookies.c) */
+	uint64_t cookie_writes;          /* begun so far ... */
+	uint64_t cookie_write[HYDNS_RESOLVERS]; /* ... and the last one of each resolver (cookies.c) */
 	uint64_t changed;              /* names that resolvers said had changed */
 };
 

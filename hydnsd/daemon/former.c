@@ -11,7 +11,7 @@ struct hydnsd_former {
 	struct {
 		uint32_t page_id;      /* kernel's number of the page's map; 0: none, or told */
 		struct hydns_counts counts;
-	} of[HYDNS_AUTHORITIES];
+	} of[HYDNS_RESOLVERS];
 };
 
 /* As a hydnsd that takes the rules over, which makes the counts by type complete. */
@@ -30,12 +30,12 @@ static struct hydnsd_former *read_counts(struct hydns_former *f)
 	struct hydns_store_memory memory;
 	struct hydnsd_rules *rules = open_rules(f, &memory);
 
-	for (uint32_t i = 0; out && rules && i < HYDNS_AUTHORITIES; i++) {
-		struct hydns_authority_count now;
+	for (uint32_t i = 0; out && rules && i < HYDNS_RESOLVERS; i++) {
+		struct hydns_resolver_count now;
 
 		if (!hydns_former_page(f, i) || hydns_former_counts(f, i, &now))
 			continue;
-		hydnsd_authority_sum(rules, i, &now, &memory.tallies->base[i], &out->of[i].counts);
+		hydnsd_resolver_sum(rules, i, &now, &memory.tallies->base[i], &out->of[i].counts);
 		out->of[i].counts.rules = 0;
 		out->of[i].page_id = hydns_former_page(f, i);
 	}
@@ -76,7 +76,7 @@ bool hydnsd_former_take(struct hydnsd *d, int page_fd, struct hydns_counts *out)
 {
 	uint32_t id = d->former && page_fd >= 0 ? hydns_kern_page_id(page_fd) : 0;
 
-	for (uint32_t i = 0; id && i < HYDNS_AUTHORITIES; i++)
+	for (uint32_t i = 0; id && i < HYDNS_RESOLVERS; i++)
 		if (d->former->of[i].page_id == id) {
 			*out = d->former->of[i].counts;
 			d->former->of[i].page_id = 0;

@@ -112,7 +112,7 @@ int hydnsd_loop_every(struct hydnsd_loop *l, uint32_t period_ms, void (*tick)(vo
 	return 0;
 }
 
-void hydnsd_loop_each_turn(struct hydnsd_loop *l, int (*turn)(void *arg), void *arg)
+void hydnsd_loop_each_round(struct hydnsd_loop *l, int (*turn)(void *arg), void *arg)
 {
 	l->turn = turn;
 	l->turn_arg = arg;

@@ -23,7 +23,7 @@ void hydnsd_watch_end(struct hydnsd_watch *w);
 #define HYDNSD_TICKS_MAX 8
 int hydnsd_loop_every(struct hydnsd_loop *l, uint32_t period_ms, void (*tick)(void *arg), void *arg);
 /* Calls turn after every round of events; it returns how long the loop may sleep, in ms, -1 for ever. */
-void hydnsd_loop_each_turn(struct hydnsd_loop *l, int (*turn)(void *arg), void *arg);
+void hydnsd_loop_each_round(struct hydnsd_loop *l, int (*turn)(void *arg), void *arg);
 
 /* The shorter of two such sleeps. */
 static inline int hydnsd_sooner(int a, int b)

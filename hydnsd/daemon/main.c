@@ -24,11 +24,11 @@
 #include "hydnsd/daemon/privileges.h"
 #include "hydnsd/daemon/sockets.h"
 #include "hydnsd/netdev/addresses.h"
-#include "hydnsd/netdev/links.h"
+#include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
 #include "hydnsd/resolvers/connections.h"
-#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/resolvers/porter.h"
 #include "hydnsd/resolvers/services.h"
 
@@ -76,9 +76,9 @@ static void housekeeping(void *arg)
 	struct hydnsd *d = arg;
 
 	hydnsd_rules_expire(d->rules, hydnsd_now_ns(), HYDNSD_EXPIRE_RULES);
-	hydnsd_authority_tick(d);
+	hydnsd_resolver_tick(d);
 	hydnsd_addresses_tick(d);
-	hydnsd_links_tick(d);
+	hydnsd_interfaces_tick(d);
 	hydnsd_sources_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 }
@@ -106,15 +106,15 @@ static void each_second(void *arg)
 
 static void retry(void *arg)
 {
-	hydnsd_links_retry(arg);
+	hydnsd_interfaces_retry(arg);
 }
 
 static int turn(void *arg)
 {
 	struct hydnsd *d = arg;
-	int wait = hydnsd_sessions_turn(d);
+	int wait = hydnsd_sessions_work(d);
 
-	return hydnsd_sooner(wait, hydnsd_jobs_turn(d));
+	return hydnsd_sooner(wait, hydnsd_withdrawals_work(d));
 }
 
 static void open_log(const struct hydnsd_options *o)
@@ -137,7 +137,7 @@ static void reread(struct hydnsd *d)
 	hydnsd_options_free(&fresh);
 	open_log(&d->options);
 	hydnsd_rules_set_min_hits(d->rules, d->options.min_hits);
-	hydnsd_links_update(d);
+	hydnsd_interfaces_update(d);
 	hydnsd_sources_update(d);
 	hydnsd_services_sync(d);       /* loopback addresses count while lo is one of the interfaces */
 	if (restart[0])
@@ -189,7 +189,7 @@ static int open_kern(struct hydnsd *d, char *why)
 	};
 
 	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
-		(o->partial_checksum == HYDNSD_AUTO && hydnsd_links_partial_checksum(&o->interface));
+		(o->partial_checksum == HYDNSD_AUTO && hydnsd_interfaces_partial_checksum(&o->interface));
 	if (l.fib) {
 		int rc = hydnsd_routing_check(l.ipv6, why, HYDNS_WHY);
 
@@ -242,14 +242,14 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 
 	if (rc)
 		return rc;
-	hydnsd_authority_adopt(d);
+	hydnsd_resolver_adopt(d);
 	rc = hydnsd_addresses_start(d, hydnsd_services_sync, why, room);
 	if (!rc)
-		rc = hydnsd_sources_start(d, hydnsd_authority_sources, why, room);
+		rc = hydnsd_sources_start(d, hydnsd_resolver_sources, why, room);
 	if (rc)
 		return rc;
 	hydnsd_services_sync(d);
-	rc = hydnsd_links_start(d, why, room);
+	rc = hydnsd_interfaces_start(d, why, room);
 	if (!rc)
 		hydnsd_former_read(d);
 	if (!rc)
@@ -263,7 +263,7 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 
 static int start_ticks(struct hydnsd *d)
 {
-	hydnsd_loop_each_turn(d->loop, turn, d);
+	hydnsd_loop_each_round(d->loop, turn, d);
 	if (hydnsd_loop_every(d->loop, HYDNSD_HOUSEKEEPING_MS, housekeeping, d) ||
 	    hydnsd_loop_every(d->loop, HYDNSD_SWEEP_MS, sweep, d) ||
 	    hydnsd_loop_every(d->loop, SECOND_MS, each_second, d))
@@ -280,9 +280,9 @@ static int start(struct hydnsd *d, char *why, size_t room)
 		return rc;
 	snprintf(why, room, "out of memory");
 	d->loop = hydnsd_loop_new();
-	d->jobs = hydnsd_jobs_new();
+	d->jobs = hydnsd_withdrawals_new();
 	d->activity = hydnsd_activity_new();
-	d->absent = hydnsd_absent_new();
+	d->absent = hydnsd_missing_new();
 	if (!d->loop || !d->jobs || !d->activity || !d->absent || watch_signals(d))
 		return -ENOMEM;
 	rc = hydnsd_control_start(d, why, room);
@@ -320,7 +320,7 @@ static void stop(struct hydnsd *d, bool leave)
 	char why[HYDNS_WHY] = "";
 
 	/* first, so that what is counted then is all that there will be */
-	hydnsd_links_stop(d, d->kern && !leave);
+	hydnsd_interfaces_stop(d, d->kern && !leave);
 	if (d->kern && !leave)
 		hydnsd_grace_wait();
 	if (d->sessions)
@@ -330,7 +330,7 @@ static void stop(struct hydnsd *d, bool leave)
 	hydnsd_grace_stop(d->grace);
 	hydnsd_control_stop(d);
 	hydnsd_services_stop(d);
-	hydnsd_jobs_free(d->jobs);
+	hydnsd_withdrawals_free(d->jobs);
 	hydnsd_rules_close(d->rules);
 	if (d->kern && !leave && hydns_kern_remove(d->kern, why))
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);
@@ -338,7 +338,7 @@ static void stop(struct hydnsd *d, bool leave)
 		hydns_kern_close(d->kern);
 	hydnsd_former_free(d);
 	hydnsd_activity_free(d->activity);
-	hydnsd_absent_free(d->absent);
+	hydnsd_missing_free(d->absent);
 	hydnsd_loop_free(d->loop);
 	if (d->pid_written)            /* not that of another hydnsd */
 		unlink(d->options.pid_file);

@@ -14,7 +14,7 @@ int hydnsd_privileges_check(char *why, size_t room);
 uid_t hydnsd_privileges_user(const struct hydnsd_options *o);
 
 /*
- * Keeps CAP_BPF (new authority pages) and CAP_NET_ADMIN (attaching when an interface comes back) and
+ * Keeps CAP_BPF (new resolver pages) and CAP_NET_ADMIN (attaching when an interface comes back) and
  * nothing else, forbids gaining rights by exec, and changes to the user and group of the options, to
  * whom it first gives the files that are still to be changed: pins and sockets' directories. Call it
  * before any thread is started.

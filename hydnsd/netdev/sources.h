@@ -25,7 +25,7 @@ void hydnsd_sources_tick(struct hydnsd *d);
 
 /*
  * An access list as the program is to have it: HYDNS_ACL_PASS also where a source is refused. out has room for
- * HYDNS_ACL_ENTRIES. Returns how many there are, or a negative errno. *flags: HYDNS_AUTH_ALLOWS_*; where everybody is
+ * HYDNS_ACL_ENTRIES. Returns how many there are, or a negative errno. *flags: HYDNS_RESOLVER_ALLOWS_*; where everybody is
  * allowed and all routes are good, no client is looked up but those that may be the host itself (hydns/own.h).
  */
 int hydnsd_sources_apply(struct hydnsd *d, const struct hydns_acl_entry *acl, uint32_t n, struct hydns_acl_entry *out,

@@ -69,7 +69,7 @@ static void add_session(struct hydnsd *d, int fd)
 		return;
 	}
 	*s = (struct hydnsd_session){
-		.daemon = d, .id = ++all->last_id, .fd = fd, .doorbell = -1, .authority = -1,
+		.daemon = d, .id = ++all->last_id, .fd = fd, .doorbell = -1, .resolver = -1,
 		.uid = peer.uid, .pid = peer.pid, .since_ms = hydnsd_now_ms(), .next = all->first,
 	};
 	s->watch = hydnsd_loop_watch(d->loop, fd, EPOLLIN, hydnsd_messages_readable, s);
@@ -122,7 +122,7 @@ static void drop_silent(void *arg)
 	d->sessions->exhausted = false;
 	watch_listeners(d);
 	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next) {
-		if (!s->dead && s->authority < 0 && now > s->since_ms + HELLO_WITHIN_MS)
+		if (!s->dead && s->resolver < 0 && now > s->since_ms + HELLO_WITHIN_MS)
 			hydnsd_session_end(s, "no HELLO");
 		if (!s->dead && s->asked_ms && now - s->asked_ms > DELIVERY_MS)
 			hydnsd_session_end(s, "its descriptors block whoever takes them");
@@ -168,9 +168,9 @@ static void tell_last_counts(struct hydnsd_session *s)
 {
 	struct hydns_counts counts;
 
-	if (s->dead || s->authority < 0)
+	if (s->dead || s->resolver < 0)
 		return;
-	hydnsd_authority_counts(s->daemon, (uint32_t)s->authority, &counts);
+	hydnsd_resolver_counts(s->daemon, (uint32_t)s->resolver, &counts);
 	hydnsd_session_send(s, HYDNS_MSG_COUNTS, 0, &counts, sizeof(counts), NULL, 0);
 }
 
@@ -195,7 +195,7 @@ void hydnsd_sessions_stop(struct hydnsd *d)
 	d->sessions = NULL;
 }
 
-int hydnsd_sessions_turn(struct hydnsd *d)
+int hydnsd_sessions_work(struct hydnsd *d)
 {
 	int wait = -1;
 
@@ -203,7 +203,7 @@ int hydnsd_sessions_turn(struct hydnsd *d)
 	for (struct hydnsd_session *s = d->sessions->first; s; s = s->next)
 		if (!s->dead) {
 			wait = hydnsd_sooner(wait, hydnsd_hold_rest_left(s));
-			wait = hydnsd_sooner(wait, hydnsd_intake_turn(s));
+			wait = hydnsd_sooner(wait, hydnsd_intake_work(s));
 		}
 	return wait;
 }

@@ -11,6 +11,6 @@ int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room);
 void hydnsd_sessions_stop(struct hydnsd *d);
 /* Takes a bounded number of frames out of every ring; returns how long the loop may sleep, in ms: 0
  * there is more, 1 offers were flowing a moment ago, -1 every plugin will ring the doorbell. */
-int hydnsd_sessions_turn(struct hydnsd *d);
+int hydnsd_sessions_work(struct hydnsd *d);
 
 #endif

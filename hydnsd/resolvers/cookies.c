@@ -9,7 +9,7 @@
 
 struct job {
 	struct hydnsd *daemon;
-	uint32_t authority;
+	uint32_t resolver;
 	uint64_t number;               /* no longer the resolver's last: overtaken by another */
 	uint32_t set;                  /* 0: wipe */
 	hydnsd_cookies_done *done;
@@ -48,13 +48,13 @@ static void after_grace(void *arg)
 	struct hydnsd *d = job->daemon;
 	int rc;
 
-	if (d->cookie_job[job->authority] == job->number) {
+	if (d->cookie_write[job->resolver] == job->number) {
 		if (job->set) {
-			rc = make_valid(d, job->authority, job->set);
+			rc = make_valid(d, job->resolver, job->set);
 			job->done(d, job->client, job->tag, rc);
 		} else {
-			wipe_now(d, job->authority, 0);
-			wipe_now(d, job->authority, 1);
+			wipe_now(d, job->resolver, 0);
+			wipe_now(d, job->resolver, 1);
 		}
 	}
 	free(job);
@@ -68,7 +68,7 @@ static int start(struct hydnsd *d, const struct job *what)
 		return -ENOMEM;
 	*job = *what;
 	job->daemon = d;
-	job->number = d->cookie_job[job->authority] = ++d->cookie_jobs;
+	job->number = d->cookie_write[job->resolver] = ++d->cookie_writes;
 	if (hydnsd_grace_after(d->grace, after_grace, job)) {
 		free(job);
 		return -ENOMEM;
@@ -89,12 +89,12 @@ static bool known(struct hydnsd *d, uint32_t i, const struct hydns_cookies *c)
 int hydnsd_cookies_set(struct hydnsd *d, uint32_t i, const struct hydns_cookies *c,
 		       hydnsd_cookies_done *done, uint64_t client, uint32_t tag)
 {
-	const struct job job = { .authority = i, .set = c->set, .done = done, .client = client, .tag = tag };
+	const struct job job = { .resolver = i, .set = c->set, .done = done, .client = client, .tag = tag };
 	struct hydns_cookies not_yet = *c;
 	int rc;
 
 	if (known(d, i, c)) {
-		d->cookie_job[i] = ++d->cookie_jobs;
+		d->cookie_write[i] = ++d->cookie_writes;
 		wipe_now(d, i, c->set + 1);
 		done(d, client, tag, 0);
 		return 0;
@@ -107,11 +107,11 @@ int hydnsd_cookies_set(struct hydnsd *d, uint32_t i, const struct hydns_cookies 
 
 void hydnsd_cookies_wipe(struct hydnsd *d, uint32_t i, bool at_once)
 {
-	const struct job job = { .authority = i };
+	const struct job job = { .resolver = i };
 
 	if (!at_once && !start(d, &job))
 		return;
-	d->cookie_job[i] = ++d->cookie_jobs;
+	d->cookie_write[i] = ++d->cookie_writes;
 	wipe_now(d, i, 0);
 	wipe_now(d, i, 1);
 }

@@ -5,8 +5,8 @@
 
 #include "hydnsd/rules/rules.h"
 
-void hydnsd_authority_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_authority_count *now,
-			  const struct hydns_authority_count *base, struct hydns_counts *out)
+void hydnsd_resolver_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_resolver_count *now,
+			  const struct hydns_resolver_count *base, struct hydns_counts *out)
 {
 	memset(out, 0, sizeof(*out));
 	hydnsd_rules_counts(r, i, out);

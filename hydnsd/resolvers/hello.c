@@ -27,8 +27,8 @@ static bool text_valid(const char text[HYDNS_IDENTITY_LEN])
 static const char *hello_fault(const struct hydnsd_request *m)
 {
 	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
-	const uint16_t flags = HYDNS_AUTH_IGNORES_COOKIE | HYDNS_AUTH_ROTATES | HYDNS_AUTH_KEEPS_CASE |
-			       HYDNS_AUTH_STRICT_EDNS | HYDNS_AUTH_OWN_PROOFS | HYDNS_AUTH_SHUFFLES;
+	const uint16_t flags = HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_KEEPS_CASE |
+			       HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES;
 
 	if (m->head.len >= sizeof(h->abi_version) && h->abi_version != HYDNS_ABI_VERSION)
 		return "another ABI version: install hydnsd and the plugin from one release";
@@ -90,7 +90,7 @@ static bool tell_former_counts(struct hydnsd_session *s, int page)
 /* Holding the page proves it is the same resolver: its former connection is stale. */
 static void drop_former(struct hydnsd_session *s, int page)
 {
-	uint64_t former = hydnsd_authority_session(s->daemon, page);
+	uint64_t former = hydnsd_resolver_session(s->daemon, page);
 
 	if (former && former != s->id)
 		hydnsd_session_drop(s->daemon, former, "the same resolver has connected anew");
@@ -104,9 +104,9 @@ static bool welcome(struct hydnsd_session *s, const struct hydnsd_request *m, ch
 	bool sent;
 
 	drop_former(s, page);
-	s->authority = hydnsd_authority_begin(s->daemon, s->id, h, page, &w, &new_page, why, room);
-	if (s->authority < 0) {
-		s->authority = -1;
+	s->resolver = hydnsd_resolver_begin(s->daemon, s->id, h, page, &w, &new_page, why, room);
+	if (s->resolver < 0) {
+		s->resolver = -1;
 		return hydnsd_session_refuse(s, m->head.seq, why);
 	}
 	fds[0] = s->doorbell;
@@ -120,7 +120,7 @@ static bool welcome(struct hydnsd_session *s, const struct hydnsd_request *m, ch
 
 bool hydnsd_hello(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
-	const char *fault = s->authority >= 0 ? "a second HELLO: say RESET instead" : hello_fault(m);
+	const char *fault = s->resolver >= 0 ? "a second HELLO: say RESET instead" : hello_fault(m);
 	char why[HYDNS_WHY];
 
 	if (fault)
@@ -132,7 +132,7 @@ bool hydnsd_hello(struct hydnsd_session *s, const struct hydnsd_request *m)
 	}
 	if (!welcome(s, m, why, sizeof(why)))
 		return false;
-	if (s->authority < 0)
+	if (s->resolver < 0)
 		hydnsd_rings_close(s);
 	return true;
 }
@@ -146,6 +146,6 @@ bool hydnsd_hello_reset(struct hydnsd_session *s, const struct hydnsd_request *m
 		fault = "another number of threads: connect anew";
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
-	hydnsd_authority_reset(s->daemon, (uint32_t)s->authority, h);
+	hydnsd_resolver_reset(s->daemon, (uint32_t)s->resolver, h);
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }

@@ -41,7 +41,7 @@ bool hydnsd_hold_rests(struct hydnsd_session *s)
 	const struct hydnsd_options *o = &s->daemon->options;
 	uint64_t now = hydnsd_now_ns(), wait_ms;
 
-	wait_ms = (hydnsd_accounts_take(&s->daemon->sessions->accounts, s->uid, o->plugin_burst,
+	wait_ms = (hydnsd_user_rates_take(&s->daemon->sessions->accounts, s->uid, o->plugin_burst,
 					hydnsd_tokens_each_ns(o->plugin_rate), now) + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS;
 	if (!wait_ms)
 		return false;

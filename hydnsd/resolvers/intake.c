@@ -8,10 +8,10 @@
 #include "hydnsd/control/activity.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/loop.h"
-#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session_internal.h"
-#include "hydnsd/resolvers/settle.h"
+#include "hydnsd/resolvers/catch_up.h"
 #include "hydnsd/rules/signature.h"
 
 #define FRAMES_PER_TURN 64             /* a ring */
@@ -25,15 +25,15 @@
 #define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
 
 /* -- one frame ------------------------------------------------------------------------------------------ */
-static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_authority *a,
+static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_resolver *a,
 					 uint32_t i, const struct hydnsd_answer *answer)
 {
-	if (a->state != HYDNSD_AUTHORITY_READY)
+	if (a->state != HYDNSD_RESOLVER_READY)
 		return HYDNSD_REJECT_NOT_READY;
-	if (answer->epoch != hydnsd_authority_epoch(d, i))
+	if (answer->epoch != hydnsd_resolver_epoch(d, i))
 		return HYDNSD_REJECT_EPOCH;
 	if (answer->generation < a->min_generation ||
-	    hydnsd_changes_touch(&a->changes, answer->generation, answer->signature))
+	    hydnsd_changed_names_affect(&a->changes, answer->generation, answer->signature))
 		return HYDNSD_REJECT_GENERATION;
 	return HYDNSD_ACCEPTED;
 }
@@ -60,9 +60,9 @@ static void reject_answer(struct hydnsd *d, uint32_t i, const struct hydnsd_answ
 	reject(d, a->parts.key, why);
 	if (why == HYDNSD_REJECT_KNOWN)
 		return;                /* it has a rule; most are of this kind */
-	hydnsd_absent_note(d->absent, &(struct hydnsd_absence){
-		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant, .authority = (uint8_t)i,
-		.qtype = head->qtype, .refused = why, .rate = hydnsd_absent_rate(a->count, a->window_ms),
+	hydnsd_missing_record(d->absent, &(struct hydnsd_missing){
+		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant, .resolver = (uint8_t)i,
+		.qtype = head->qtype, .refused = why, .rate = hydnsd_missing_rate(a->count, a->window_ms),
 		.key = a->parts.key, .at_ms = hydnsd_now_ms(),
 	});
 }
@@ -75,18 +75,18 @@ static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer 
 	reject(d, key, why);
 	if (!key)
 		return;
-	hydnsd_absent_note(d->absent, &(struct hydnsd_absence){
-		.name = o->data, .name_len = o->name_len, .variant = o->variant, .authority = (uint8_t)i,
-		.qtype = o->qtype, .refused = why, .rate = hydnsd_absent_rate(o->count, o->window_ms),
+	hydnsd_missing_record(d->absent, &(struct hydnsd_missing){
+		.name = o->data, .name_len = o->name_len, .variant = o->variant, .resolver = (uint8_t)i,
+		.qtype = o->qtype, .refused = why, .rate = hydnsd_missing_rate(o->count, o->window_ms),
 		.key = key, .at_ms = hydnsd_now_ms(),
 	});
 }
 
 static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 {
-	const struct hydnsd_authority *a = &d->authority[i];
+	const struct hydnsd_resolver *a = &d->resolver[i];
 	const struct hydnsd_offerer by = {
-		.authority = i, .capacity = a->hello.capacity,
+		.resolver = i, .capacity = a->hello.capacity,
 		.refresh_percent = a->hello.refresh_percent,
 	};
 
@@ -104,11 +104,11 @@ static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 
 static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, uint64_t now_ns)
 {
-	const struct hydnsd_authority *a = &d->authority[i];
+	const struct hydnsd_resolver *a = &d->resolver[i];
 	const struct hydnsd_offer_limits limits = {
 		.now_ns = now_ns, .seed = hydnsd_rules_seed(d->rules), .place_seed = { a->hello.seed[0], a->hello.seed[1] },
 		.min_ttl = a->hello.min_ttl, .max_ttl = a->hello.max_ttl,
-		.rotates = a->hello.flags & HYDNS_AUTH_ROTATES,
+		.rotates = a->hello.flags & HYDNS_RESOLVER_ROTATES,
 	};
 	struct hydnsd_answer *answer = &batch.answer[batch.count];
 	enum hydnsd_rejection why = hydnsd_offer_check(o, o->frame.len, &limits, answer);
@@ -136,13 +136,13 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
  * ring for the next session. */
 static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w)
 {
-	const struct hydnsd_job_end end = {
+	const struct hydnsd_withdrawal_end end = {
 		.done = change_done, .client = s->id, .tag = hydnsd_begun_add(&s->changes), .patient = w->rrtype,
 	};
 
-	w->authority = (uint32_t)s->authority;
+	w->resolver = (uint32_t)s->resolver;
 	w->scope = HYDNS_SCOPE_NAME;
-	if (!hydnsd_jobs_withdraw(s->daemon, w, &end))
+	if (!hydnsd_withdrawals_begin(s->daemon, w, &end))
 		return;
 	if (w->rrtype)
 		change_done(s->daemon, s->id, end.tag, 0);
@@ -151,7 +151,7 @@ static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w
 }
 
 /* Until then the rules that show the RRset send TTLs that are too low, and nothing worse. */
-static void follow(struct hydnsd_session *s, const struct hydnsd_renewal *n)
+static void follow(struct hydnsd_session *s, const struct hydnsd_ttl_update *n)
 {
 	struct hydnsd_withdrawal w = {
 		.generation = n->generation, .rrtype = ntohs(n->rrtype), .shown = n->shown, .end_ns = n->end_ns,
@@ -167,13 +167,13 @@ static void settle(struct hydnsd_session *s)
 {
 	struct hydnsd_rules *rules = s->daemon->rules;
 	uint64_t now_ns = hydnsd_now_ns();
-	const struct hydnsd_renewal *n;
+	const struct hydnsd_ttl_update *n;
 
-	while ((n = hydnsd_renewals_take(&s->renewals, now_ns / HYDNSD_NS_PER_MS))) {
+	while ((n = hydnsd_ttl_updates_take(&s->renewals, now_ns / HYDNSD_NS_PER_MS))) {
 		if (n->shared)
 			follow(s, n);
-		else if (n->shown != HYDNS_SHOWN_AUTHORITY)
-			hydnsd_rules_outdated(rules, (uint32_t)s->authority, n->name, n->name_len, n->rrtype,
+		else if (n->shown != HYDNS_SECTION_AUTHORITY)
+			hydnsd_rules_withdraw_older(rules, (uint32_t)s->resolver, n->name, n->name_len, n->rrtype,
 					      n->generation, now_ns);
 	}
 }
@@ -182,16 +182,16 @@ static void settle(struct hydnsd_session *s)
 static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c)
 {
 	struct hydnsd *d = s->daemon;
-	struct hydnsd_authority *a = &d->authority[s->authority];
+	struct hydnsd_resolver *a = &d->resolver[s->resolver];
 	struct hydnsd_withdrawal w = { .generation = c->generation, .name_len = c->name_len };
 
-	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len || c->shown > HYDNS_SHOWN_AUTHORITY ||
+	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len || c->shown > HYDNS_SECTION_AUTHORITY ||
 	    !hydnsd_name_valid(c->data, c->name_len))
 		return false;
-	hydnsd_changes_note(&a->changes, c->generation,
+	hydnsd_changed_names_record(&a->changes, c->generation,
 			    hydnsd_signature_of(c->data, c->name_len, hydnsd_rules_seed(d->rules)));
 	if (c->renewed) {
-		hydnsd_renewals_put(&s->renewals, c, hydnsd_now_ms());
+		hydnsd_ttl_updates_put(&s->renewals, c, hydnsd_now_ms());
 		return true;
 	}
 	d->changed++;
@@ -206,10 +206,10 @@ static bool take_frame(struct hydnsd_session *s, const union hydnsd_frame *f, ui
 
 	switch (f->head.type) {
 	case HYDNS_FRAME_OFFER:
-		take_offer(d, (uint32_t)s->authority, &f->offer, now_ns);
+		take_offer(d, (uint32_t)s->resolver, &f->offer, now_ns);
 		return true;
 	case HYDNS_FRAME_CHANGED:
-		admit_batch(d, (uint32_t)s->authority, now_ns); /* they came before it */
+		admit_batch(d, (uint32_t)s->resolver, now_ns); /* they came before it */
 		return f->head.len >= sizeof(f->changed) && take_changed(s, &f->changed);
 	default:
 		return false;
@@ -220,7 +220,7 @@ static bool take_frame(struct hydnsd_session *s, const union hydnsd_frame *f, ui
 /* True while the rings must wait for what was taken from them before. */
 static bool choked(const struct hydnsd_session *s)
 {
-	return hydnsd_begun_full(&s->changes) || hydnsd_renewals_full(&s->renewals);
+	return hydnsd_begun_full(&s->changes) || hydnsd_ttl_updates_full(&s->renewals);
 }
 
 /* Takes some frames; *taken of them. False: one is broken. */
@@ -245,14 +245,14 @@ static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
 	uint32_t taken;
 	bool whole = take_frames(s, r, now_ns, &taken);
 
-	admit_batch(s->daemon, (uint32_t)s->authority, now_ns);
+	admit_batch(s->daemon, (uint32_t)s->resolver, now_ns);
 	if (s->dead)
 		return true;
 	hydnsd_ring_give_back(r, &s->changes);
 	if (taken)
 		s->busy_ms = now_ns / HYDNSD_NS_PER_MS;
 	if (r->head - r->tail >= RUSH_OCTETS)
-		s->rush_until_ms = now_ns / HYDNSD_NS_PER_MS + RUSH_MS;
+		s->poll_fast_until_ms = now_ns / HYDNSD_NS_PER_MS + RUSH_MS;
 	*more |= taken == FRAMES_PER_TURN || choked(s);
 	return whole;
 }
@@ -265,7 +265,7 @@ static void nap(void)
 	nanosleep(&t, NULL);
 }
 
-/* As hydnsd_intake_turn(), for what is in the rings. */
+/* As hydnsd_intake_work(), for what is in the rings. */
 static int turn_rings(struct hydnsd_session *s)
 {
 	bool more = false;
@@ -288,7 +288,7 @@ static int turn_rings(struct hydnsd_session *s)
 	if (more)
 		return choked(s) ? POLL_MS : 0;
 	now_ms = hydnsd_now_ms();
-	if (now_ms < s->rush_until_ms) {
+	if (now_ms < s->poll_fast_until_ms) {
 		nap();
 		return 0;
 	}
@@ -301,12 +301,12 @@ static int turn_rings(struct hydnsd_session *s)
 	return 0;
 }
 
-int hydnsd_intake_turn(struct hydnsd_session *s)
+int hydnsd_intake_work(struct hydnsd_session *s)
 {
 	int wait;
 
 	settle(s);
 	wait = turn_rings(s);
-	hydnsd_settle_turn(s);
-	return hydnsd_sooner(wait, hydnsd_renewals_next(&s->renewals, hydnsd_now_ms()));
+	hydnsd_catch_up_work(s);
+	return hydnsd_sooner(wait, hydnsd_ttl_updates_next(&s->renewals, hydnsd_now_ms()));
 }

@@ -10,6 +10,6 @@ struct hydnsd_session;
 
 /* Takes a bounded number of frames out of every ring of a session; returns how long the loop may sleep, in ms: 0 there is
  * more, 1 offers were flowing a moment ago, -1 the plugin will ring the doorbell. */
-int hydnsd_intake_turn(struct hydnsd_session *s);
+int hydnsd_intake_work(struct hydnsd_session *s);
 
 #endif

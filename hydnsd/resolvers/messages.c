@@ -114,7 +114,7 @@ static bool dear(const struct hydnsd_session *s, uint32_t type, bool has_fds)
 	case HYDNS_MSG_NOTE:
 		return has_fds;
 	case HYDNS_MSG_SERVICE:
-		return s->authority < 0;
+		return s->resolver < 0;
 	default:
 		return true;
 	}

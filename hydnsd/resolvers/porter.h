@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "hydnsd/resolvers/authority.h"
+#include "hydnsd/resolvers/resolver.h"
 
 #define HYDNSD_PORTER "hydnsd-porter"  /* a hydnsd started by this name is one */
 #define HYDNSD_FDS_MAX (HYDNS_THREADS_MAX + 1)

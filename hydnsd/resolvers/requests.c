@@ -8,11 +8,11 @@
 #include "hydnsd/resolvers/cookies.h"
 #include "hydnsd/resolvers/hello.h"
 #include "hydnsd/resolvers/hold.h"
-#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session_internal.h"
-#include "hydnsd/resolvers/settle.h"
+#include "hydnsd/resolvers/catch_up.h"
 
 /* -- configuration ------------------------------------------------------------------------------------- */
 /* Resolvers whose processes have ended hold no place. */
@@ -20,16 +20,16 @@ static void release_ended(struct hydnsd *d, uint32_t i, const struct hydnsd_sock
 {
 	int k;
 
-	while ((k = hydnsd_services_holder(d, i, socket)) >= 0 && hydnsd_authority_ended(d, (uint32_t)k)) {
-		hydnsd_session_drop(d, d->authority[k].session, NULL); /* and so it is released, if it has one */
-		if (d->authority[k].state != HYDNSD_AUTHORITY_CLOSING)
-			hydnsd_authority_release(d, (uint32_t)k, "its process has ended");
+	while ((k = hydnsd_services_holder(d, i, socket)) >= 0 && hydnsd_resolver_ended(d, (uint32_t)k)) {
+		hydnsd_session_drop(d, d->resolver[k].session, NULL); /* and so it is released, if it has one */
+		if (d->resolver[k].state != HYDNSD_RESOLVER_CLOSING)
+			hydnsd_resolver_release(d, (uint32_t)k, "its process has ended");
 	}
 }
 
 static bool on_service(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
-	uint32_t i = (uint32_t)s->authority;
+	uint32_t i = (uint32_t)s->resolver;
 	char why[HYDNS_WHY];
 	bool news;
 	int rc;
@@ -51,7 +51,7 @@ static bool on_service(struct hydnsd_session *s, const struct hydnsd_request *m)
 		return hydnsd_session_send_refusal(s, m->head.seq, why);
 	}
 	if (news)
-		hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %d has a listening address that was refused before", s->authority);
+		hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %d has a listening address that was refused before", s->resolver);
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
@@ -63,7 +63,7 @@ static bool on_acl(struct hydnsd_session *s, const struct hydnsd_request *m)
 	if (m->head.len < sizeof(*l) || l->count > HYDNSD_PAYLOAD_MAX / sizeof(l->entry[0]) ||
 	    m->head.len != sizeof(*l) + l->count * sizeof(l->entry[0]))
 		return hydnsd_session_refuse(s, m->head.seq, "an ACL whose count does not fit its length");
-	if (hydnsd_authority_add_acl(s->daemon, (uint32_t)s->authority, l->entry, l->count, why,
+	if (hydnsd_resolver_add_acl(s->daemon, (uint32_t)s->resolver, l->entry, l->count, why,
 				     sizeof(why)))
 		return hydnsd_session_refuse(s, m->head.seq, why);
 	return hydnsd_session_acknowledge(s, m->head.seq);
@@ -90,7 +90,7 @@ static bool on_cookies(struct hydnsd_session *s, const struct hydnsd_request *m)
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
 	hydnsd_hold_add_pending(s);    /* before, for it may be done at once */
-	if (!hydnsd_cookies_set(s->daemon, (uint32_t)s->authority, c, cookies_done, s->id, m->head.seq))
+	if (!hydnsd_cookies_set(s->daemon, (uint32_t)s->resolver, c, cookies_done, s->id, m->head.seq))
 		return true;
 	s->pending--;
 	return hydnsd_session_refuse(s, m->head.seq, "the cookie secrets could not be written");
@@ -104,7 +104,7 @@ static bool on_note(struct hydnsd_session *s, const struct hydnsd_request *m)
 	if (m->head.len < sizeof(*n) || n->kind >= HYDNS_NOTES)
 		return hydnsd_session_refuse(s, m->head.seq, "a note of unknown kind: install hydnsd and the plugin from "
 					     "one release");
-	rc = hydnsd_authority_add_note(s->daemon, (uint32_t)s->authority, n, m->head.len - sizeof(*n));
+	rc = hydnsd_resolver_add_note(s->daemon, (uint32_t)s->resolver, n, m->head.len - sizeof(*n));
 	return rc ? hydnsd_session_refuse(s, m->head.seq, "too many notes") : hydnsd_session_acknowledge(s, m->head.seq);
 }
 
@@ -112,9 +112,9 @@ static bool on_ready(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	char why[HYDNS_WHY];
 
-	if (s->daemon->authority[s->authority].state != HYDNSD_AUTHORITY_CONFIGURING)
+	if (s->daemon->resolver[s->resolver].state != HYDNSD_RESOLVER_CONFIGURING)
 		return hydnsd_session_refuse(s, m->head.seq, "READY without a configuration: say RESET before it");
-	if (hydnsd_authority_ready(s->daemon, (uint32_t)s->authority, why, sizeof(why)))
+	if (hydnsd_resolver_ready(s->daemon, (uint32_t)s->resolver, why, sizeof(why)))
 		return hydnsd_session_refuse(s, m->head.seq, why);
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }
@@ -145,11 +145,11 @@ static const char *withdraw_fault(const struct hydnsd_request *m)
 static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	const struct hydns_withdraw *w = (const struct hydns_withdraw *)m->payload;
-	struct hydnsd_authority *a = &s->daemon->authority[s->authority];
-	const struct hydnsd_job_end end = {
+	struct hydnsd_resolver *a = &s->daemon->resolver[s->resolver];
+	const struct hydnsd_withdrawal_end end = {
 		.done = withdrawn, .client = s->id, .tag = m->head.seq, .grace = true,
 	};
-	struct hydnsd_withdrawal job = { .authority = (uint32_t)s->authority };
+	struct hydnsd_withdrawal job = { .resolver = (uint32_t)s->resolver };
 	const char *fault = withdraw_fault(m);
 
 	if (fault)
@@ -161,7 +161,7 @@ static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m
 		job.name_len = (uint8_t)w->name_len;
 		memcpy(job.name, w->name, w->name_len);
 	}
-	if (hydnsd_jobs_withdraw(s->daemon, &job, &end))
+	if (hydnsd_withdrawals_begin(s->daemon, &job, &end))
 		return hydnsd_session_refuse(s, m->head.seq, "out of memory");
 	hydnsd_hold_add_pending(s);    /* it ends after a grace period at the earliest */
 	return true;
@@ -169,7 +169,7 @@ static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m
 
 static bool on_settle(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
-	return hydnsd_settle_begin(s, m->head.seq) ? true :
+	return hydnsd_catch_up_begin(s, m->head.seq) ? true :
 	       hydnsd_session_refuse(s, m->head.seq, "a SETTLE before the last is done");
 }
 
@@ -177,19 +177,19 @@ static bool on_stats(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	struct hydns_counts counts;
 
-	hydnsd_authority_counts(s->daemon, (uint32_t)s->authority, &counts);
+	hydnsd_resolver_counts(s->daemon, (uint32_t)s->resolver, &counts);
 	return hydnsd_session_send(s, HYDNS_MSG_COUNTS, m->head.seq, &counts, sizeof(counts), NULL, 0);
 }
 
 static bool on_bye(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
-	uint32_t i = (uint32_t)s->authority;
+	uint32_t i = (uint32_t)s->resolver;
 	bool sent = hydnsd_session_acknowledge(s, m->head.seq);
 
-	s->authority = -1;
+	s->resolver = -1;
 	s->since_ms = hydnsd_now_ms();  /* the next HELLO has as long as the first */
 	hydnsd_rings_close(s);
-	hydnsd_authority_release(s->daemon, i, "it said goodbye");
+	hydnsd_resolver_release(s->daemon, i, "it said goodbye");
 	return sent;
 }
 
@@ -200,14 +200,14 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_ACL] = on_acl, [HYDNS_MSG_RESET] = hydnsd_hello_reset, [HYDNS_MSG_READY] = on_ready,
 		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
 		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
-		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_SETTLE] = on_settle,
+		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_settle,
 	};
 	uint32_t type = m->head.type;
 
 	if (type >= sizeof(handlers) / sizeof(handlers[0]) || !handlers[type])
 		return hydnsd_session_refuse(s, m->head.seq, "a message of unknown type: install hydnsd and the plugin from "
 					     "one release");
-	if (type != HYDNS_MSG_HELLO && s->authority < 0)
+	if (type != HYDNS_MSG_HELLO && s->resolver < 0)
 		return hydnsd_session_refuse(s, m->head.seq, "the first message must be HELLO");
 	if (m->delivery && m->delivery->rc && type != HYDNS_MSG_SERVICE)
 		return hydnsd_session_refuse(s, m->head.seq, m->delivery->why);

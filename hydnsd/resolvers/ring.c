@@ -96,11 +96,11 @@ void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *o
 }
 
 /* The plugin may be writing there: only what has the same key before and after counts. */
-bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_kept *out)
+bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out)
 {
-	const struct hydns_kept *table = (const struct hydns_kept *)((const uint8_t *)r->shared + HYDNS_RING_DATA +
+	const struct hydns_not_offered *table = (const struct hydns_not_offered *)((const uint8_t *)r->shared + HYDNS_RING_DATA +
 								      HYDNS_RING_BYTES);
-	const struct hydns_kept *k = &table[HYDNS_KEPT_PLACE(key)];
+	const struct hydns_not_offered *k = &table[HYDNS_NOT_OFFERED_PLACE(key)];
 
 	out->key = __atomic_load_n(&k->key, __ATOMIC_ACQUIRE);
 	out->at_ms = __atomic_load_n(&k->at_ms, __ATOMIC_RELAXED);

@@ -46,6 +46,6 @@ struct hydnsd_ring_counts {
 void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out);
 /* Why the plugin last kept the answer to a question (abi.h) from the kernel; false: it has not said. As hostile as the
  * counts. */
-bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_kept *out);
+bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out);
 
 #endif

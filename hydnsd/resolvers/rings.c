@@ -76,13 +76,13 @@ void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_count
 		hydnsd_ring_count(&s->ring[i], out);
 }
 
-bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_kept *out)
+bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out)
 {
 	uint32_t now = (uint32_t)hydnsd_now_ms();
 	bool found = false;
 
 	for (uint32_t i = 0; i < s->rings; i++) {
-		struct hydns_kept k;
+		struct hydns_not_offered k;
 
 		if (!hydnsd_ring_kept(&s->ring[i], key, &k) || (found && now - k.at_ms >= now - out->at_ms))
 			continue;

@@ -25,6 +25,6 @@ void hydnsd_rings_set_bar(struct hydnsd_session *s);
 
 /* As hydnsd_ring_count() and hydnsd_ring_kept(), of all rings: the last that was kept. */
 void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_counts *out);
-bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_kept *out);
+bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out);
 
 #endif

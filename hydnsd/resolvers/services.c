@@ -14,7 +14,7 @@ static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 struct service {
 	struct hydns_service_key key;
-	uint32_t authority;
+	uint32_t resolver;
 };
 
 struct service_list {
@@ -38,9 +38,9 @@ static bool is_loopback(const uint8_t addr[16])
 }
 
 /* -- whose is it? ---------------------------------------------------------------------------------------- */
-static bool keeps(const struct hydnsd_authority *a)
+static bool keeps(const struct hydnsd_resolver *a)
 {
-	return a->state == HYDNSD_AUTHORITY_ORPHAN || a->state == HYDNSD_AUTHORITY_CONFIGURING;
+	return a->state == HYDNSD_RESOLVER_DISCONNECTED || a->state == HYDNSD_RESOLVER_CONFIGURING;
 }
 
 static bool same_place(const struct hydnsd_socket *a, const struct hydnsd_socket *b)
@@ -61,21 +61,21 @@ static bool covers(const struct hydnsd_socket *s, const struct hydns_service_key
  * what it has in the map stands for them. */
 static bool holds_place(const struct hydnsd *d, uint32_t k, const struct hydnsd_socket *s)
 {
-	const struct hydnsd_authority *a = &d->authority[k];
+	const struct hydnsd_resolver *a = &d->resolver[k];
 	const struct service_list *l = &d->services->installed;
 
 	for (uint32_t n = 0; n < a->socket_count; n++)
 		if (same_place(&a->sockets[n], s))
 			return true;
-	if (!keeps(a) || (a->state == HYDNSD_AUTHORITY_ORPHAN && a->socket_count))
+	if (!keeps(a) || (a->state == HYDNSD_RESOLVER_DISCONNECTED && a->socket_count))
 		return false;
 	for (uint32_t n = 0; n < l->count; n++)
-		if (l->item[n].authority == k && covers(s, &l->item[n].key))
+		if (l->item[n].resolver == k && covers(s, &l->item[n].key))
 			return true;
 	return false;
 }
 
-static bool known(const struct hydnsd_authority *a, const struct hydnsd_socket *s)
+static bool known(const struct hydnsd_resolver *a, const struct hydnsd_socket *s)
 {
 	for (uint32_t n = 0; n < a->socket_count; n++)
 		if (memcmp(&a->sockets[n], s, sizeof(*s)) == 0)
@@ -85,9 +85,9 @@ static bool known(const struct hydnsd_authority *a, const struct hydnsd_socket *
 
 int hydnsd_services_holder(const struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s)
 {
-	if (known(&d->authority[i], s))
+	if (known(&d->resolver[i], s))
 		return -1;
-	for (uint32_t k = 0; k < HYDNS_AUTHORITIES; k++)
+	for (uint32_t k = 0; k < HYDNS_RESOLVERS; k++)
 		if (k != i && holds_place(d, k, s))
 			return (int)k;
 	return -1;
@@ -95,7 +95,7 @@ int hydnsd_services_holder(const struct hydnsd *d, uint32_t i, const struct hydn
 
 static int add_socket(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room)
 {
-	struct hydnsd_authority *a = &d->authority[i];
+	struct hydnsd_resolver *a = &d->resolver[i];
 	struct hydnsd_socket *more;
 	int k;
 
@@ -120,7 +120,7 @@ static int add_socket(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *
 }
 
 /* -- what is refused ------------------------------------------------------------------------------------- */
-static struct hydnsd_refusal *find_refusal(struct hydnsd_authority *a, const struct hydnsd_socket *s)
+static struct hydnsd_refusal *find_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket *s)
 {
 	for (uint32_t n = 0; n < a->refusal_count; n++)
 		if (memcmp(&a->refusals[n].socket, s, sizeof(*s)) == 0)
@@ -128,7 +128,7 @@ static struct hydnsd_refusal *find_refusal(struct hydnsd_authority *a, const str
 	return NULL;
 }
 
-static void forget_refusal(struct hydnsd_authority *a, const struct hydnsd_socket *s)
+static void forget_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket *s)
 {
 	struct hydnsd_refusal *r = find_refusal(a, s);
 
@@ -137,7 +137,7 @@ static void forget_refusal(struct hydnsd_authority *a, const struct hydnsd_socke
 }
 
 /* False: it was refused before, for the same reason. */
-static bool note_refusal(struct hydnsd_authority *a, const struct hydnsd_socket *s, const char *why)
+static bool note_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket *s, const char *why)
 {
 	struct hydnsd_refusal *r = find_refusal(a, s);
 
@@ -160,12 +160,12 @@ static bool note_refusal(struct hydnsd_authority *a, const struct hydnsd_socket 
 
 bool hydnsd_services_refused(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, const char *why)
 {
-	return note_refusal(&d->authority[i], s, why);
+	return note_refusal(&d->resolver[i], s, why);
 }
 
 int hydnsd_services_add(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room, bool *news)
 {
-	struct hydnsd_authority *a = &d->authority[i];
+	struct hydnsd_resolver *a = &d->resolver[i];
 	int rc = add_socket(d, i, s, why, room);
 
 	if (rc) {
@@ -174,7 +174,7 @@ int hydnsd_services_add(struct hydnsd *d, uint32_t i, const struct hydnsd_socket
 	}
 	*news = find_refusal(a, s);
 	forget_refusal(a, s);
-	if (a->state == HYDNSD_AUTHORITY_READY)
+	if (a->state == HYDNSD_RESOLVER_READY)
 		hydnsd_services_sync(d);
 	return 0;
 }
@@ -186,9 +186,9 @@ static int compare(const void *a, const void *b)
 		      sizeof(struct hydns_service_key));
 }
 
-static void want(struct service_list *l, const uint8_t addr[16], uint16_t port, uint32_t authority)
+static void want(struct service_list *l, const uint8_t addr[16], uint16_t port, uint32_t resolver)
 {
-	struct service s = { .authority = authority };
+	struct service s = { .resolver = resolver };
 
 	if (l->count == HYDNS_SERVICES) {
 		l->full = true;
@@ -231,10 +231,10 @@ static void want_socket(const struct hydnsd *d, struct service_list *l, uint32_t
 
 static void want_sockets(const struct hydnsd *d, struct service_list *l, bool wildcards)
 {
-	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
-		for (uint32_t n = 0; d->authority[i].state == HYDNSD_AUTHORITY_READY &&
-				     n < d->authority[i].socket_count; n++) {
-			const struct hydnsd_socket *s = &d->authority[i].sockets[n];
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
+		for (uint32_t n = 0; d->resolver[i].state == HYDNSD_RESOLVER_READY &&
+				     n < d->resolver[i].socket_count; n++) {
+			const struct hydnsd_socket *s = &d->resolver[i].sockets[n];
 
 			if ((s->any4 || s->any6) == wildcards)
 				want_socket(d, l, i, s);
@@ -251,8 +251,8 @@ static void gather(const struct hydnsd *d, struct service_list *l)
 	l->full = false;
 	want_sockets(d, l, false);
 	for (uint32_t n = 0; n < old->count; n++)
-		if (keeps(&d->authority[old->item[n].authority]) && answers_at(d, old->item[n].key.addr))
-			want(l, old->item[n].key.addr, old->item[n].key.port, old->item[n].authority);
+		if (keeps(&d->resolver[old->item[n].resolver]) && answers_at(d, old->item[n].key.addr))
+			want(l, old->item[n].key.addr, old->item[n].key.port, old->item[n].resolver);
 	want_sockets(d, l, true);
 }
 
@@ -280,7 +280,7 @@ static bool holds(const struct service_list *l, const struct service *s, bool sa
 {
 	const struct service *found = bsearch(s, l->item, l->count, sizeof(*s), compare);
 
-	return found && (!same_authority || found->authority == s->authority);
+	return found && (!same_authority || found->resolver == s->resolver);
 }
 
 static void install(struct hydnsd *d, const struct service_list *wanted)
@@ -292,7 +292,7 @@ static void install(struct hydnsd *d, const struct service_list *wanted)
 			hydns_kern_service_delete(d->kern, &old->item[n].key);
 	for (uint32_t n = 0; n < wanted->count; n++) {
 		int rc = holds(old, &wanted->item[n], true) ? 0 :
-			 hydns_kern_service_set(d->kern, &wanted->item[n].key, wanted->item[n].authority);
+			 hydns_kern_service_set(d->kern, &wanted->item[n].key, wanted->item[n].resolver);
 
 		if (rc)
 			hydnsd_log(HYDNSD_LOG_ERROR, "cannot register a service: %s", strerror(-rc));
@@ -313,12 +313,12 @@ void hydnsd_services_sync(struct hydnsd *d)
 }
 
 /* -- start and end ---------------------------------------------------------------------------------------- */
-static int note_installed(const struct hydns_service_key *key, __u32 authority, void *arg)
+static int note_installed(const struct hydns_service_key *key, __u32 resolver, void *arg)
 {
 	struct hydnsd *d = arg;
 
-	if (authority < HYDNS_AUTHORITIES)
-		want(&d->services->installed, key->addr, key->port, authority);
+	if (resolver < HYDNS_RESOLVERS)
+		want(&d->services->installed, key->addr, key->port, resolver);
 	return 0;
 }
 
@@ -341,13 +341,13 @@ void hydnsd_services_stop(struct hydnsd *d)
 }
 
 void hydnsd_services_each(struct hydnsd *d,
-			  void (*fn)(const struct hydns_service_key *, uint32_t authority, void *),
+			  void (*fn)(const struct hydns_service_key *, uint32_t resolver, void *),
 			  void *arg)
 {
 	const struct service_list *l = &d->services->installed;
 
 	for (uint32_t n = 0; n < l->count; n++)
-		fn(&l->item[n].key, l->item[n].authority, arg);
+		fn(&l->item[n].key, l->item[n].resolver, arg);
 }
 
 static struct hydns_service_key key_of(const struct hydnsd_socket *s)
@@ -361,7 +361,7 @@ static struct hydns_service_key key_of(const struct hydnsd_socket *s)
 void hydnsd_services_missing(struct hydnsd *d, uint32_t i,
 			     void (*fn)(const struct hydns_service_key *, const char *why, void *), void *arg)
 {
-	const struct hydnsd_authority *a = &d->authority[i];
+	const struct hydnsd_resolver *a = &d->resolver[i];
 
 	for (uint32_t n = 0; n < a->refusal_count; n++) {
 		struct hydns_service_key key = key_of(&a->refusals[n].socket);

@@ -25,7 +25,7 @@ void hydnsd_services_sync(struct hydnsd *d);
 
 /* Walks the services in force. */
 void hydnsd_services_each(struct hydnsd *d,
-			  void (*fn)(const struct hydns_service_key *, uint32_t authority, void *),
+			  void (*fn)(const struct hydns_service_key *, uint32_t resolver, void *),
 			  void *arg);
 
 /* Walks what resolver i has told of and does not have (port 0: unknown), with the reasons. */

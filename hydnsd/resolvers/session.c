@@ -80,8 +80,8 @@ static void bury(struct hydnsd_session *s)
 	if (s->doorbell >= 0)
 		close(s->doorbell);
 	hydnsd_rings_close(s);
-	if (s->authority >= 0 && s->daemon->authority[s->authority].session == s->id)
-		hydnsd_authority_leave(s->daemon, (uint32_t)s->authority);
+	if (s->resolver >= 0 && s->daemon->resolver[s->resolver].session == s->id)
+		hydnsd_resolver_leave(s->daemon, (uint32_t)s->resolver);
 }
 
 void hydnsd_session_end(struct hydnsd_session *s, const char *why)
@@ -118,7 +118,7 @@ void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_rin
 		hydnsd_rings_count(s, out);
 }
 
-bool hydnsd_session_kept(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_kept *out)
+bool hydnsd_session_not_offered(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_not_offered *out)
 {
 	const struct hydnsd_session *s = hydnsd_session_find(d, id);
 

@@ -3,11 +3,11 @@
 #ifndef HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 #define HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 
-#include "hydnsd/resolvers/accounts.h"
-#include "hydnsd/resolvers/renewals.h"
+#include "hydnsd/resolvers/user_rates.h"
+#include "hydnsd/resolvers/ttl_updates.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session.h"
-#include "hydnsd/resolvers/settle.h"
+#include "hydnsd/resolvers/catch_up.h"
 
 struct hydnsd_session {
 	struct hydnsd *daemon;
@@ -22,17 +22,17 @@ struct hydnsd_session {
 	uid_t uid;
 	pid_t pid;
 	uint64_t since_ms;             /* connected, or said BYE, or as much later as it had to rest */
-	int authority;                 /* -1 before HELLO */
+	int resolver;                 /* -1 before HELLO */
 	bool dead;                     /* freed at the next turn */
 	uint32_t pending;              /* requests that are answered later */
 	uint64_t rest_until_ms;        /* its user asks too much; 0: no rest */
 	bool on_hold;                  /* its messages wait */
 	bool asleep;                   /* need_wakeup is set in every ring */
 	uint64_t busy_ms;              /* last time a frame was there */
-	uint64_t rush_until_ms;        /* polls are closer until then */
+	uint64_t poll_fast_until_ms;        /* polls are closer until then */
 	struct hydnsd_begun changes;   /* withdrawals that frames have begun */
-	struct hydnsd_settle settle;
-	struct hydnsd_renewals renewals;
+	struct hydnsd_catch_up settle;
+	struct hydnsd_ttl_updates renewals;
 	uint32_t rings;
 	struct hydnsd_ring ring[HYDNS_THREADS_MAX];
 	struct hydnsd_session *next;
@@ -54,7 +54,7 @@ struct hydnsd_sessions {
 	bool exhausted;                /* no descriptor is left for the next one; until the next tick */
 	bool hold;                     /* others wait, for either reason */
 	uint64_t last_id;
-	struct hydnsd_accounts accounts;
+	struct hydnsd_user_rates accounts;
 };
 
 struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id);

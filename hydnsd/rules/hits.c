@@ -21,10 +21,10 @@
 /* Rules whose counts are on their way while one is looked at: they stand in slots, of which none is in a cache. */
 #define HITS_AHEAD 16
 
-static struct hydnsd_departed describe(uint32_t ordinal, const struct hydns_rule *rule)
+static struct hydnsd_retired describe(uint32_t ordinal, const struct hydns_rule *rule)
 {
-	return (struct hydnsd_departed){
-		.ordinal = ordinal, .qtype = ntohs(rule->qtype), .authority = rule->authority,
+	return (struct hydnsd_retired){
+		.ordinal = ordinal, .qtype = ntohs(rule->qtype), .resolver = rule->resolver,
 		.rcode = (uint8_t)(ntohs(rule->reply_flags) & RCODE_MASK),
 		.variant = rule->variant, .flags = rule->flags, .empty = rule->ancount == 0,
 		.authoritative = (ntohs(rule->reply_flags) & FLAG_AA) != 0,
@@ -38,18 +38,18 @@ static void in_order(void)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static void carry_out(struct hydnsd_rules *r, const struct hydns_tally_entry *e)
+static void carry_out(struct hydnsd_rules *r, const struct hydns_tally_journal *e)
 {
-	__u64 *word = (__u64 *)&r->tallies->of[e->authority];
+	__u64 *word = (__u64 *)&r->tallies->of[e->resolver];
 
 	for (unsigned i = 0; i < e->words; i++)
 		word[e->word[i].word] = e->word[i].value;
 	r->seen[e->ordinal] = e->seen;
 }
 
-static void add(struct hydnsd_rules *r, struct hydns_tally_entry *e, size_t offset, uint32_t hits)
+static void add(struct hydnsd_rules *r, struct hydns_tally_journal *e, size_t offset, uint32_t hits)
 {
-	const __u64 *word = (const __u64 *)&r->tallies->of[e->authority];
+	const __u64 *word = (const __u64 *)&r->tallies->of[e->resolver];
 	size_t at = offset / sizeof(*word);
 
 	e->word[e->words].word = at;
@@ -58,7 +58,7 @@ static void add(struct hydnsd_rules *r, struct hydns_tally_entry *e, size_t offs
 
 #define TALLY(field) offsetof(struct hydns_tally, field)
 
-static void write_down(struct hydnsd_rules *r, struct hydns_tally_entry *e, const struct hydnsd_departed *d,
+static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, const struct hydnsd_retired *d,
 		       uint32_t hits)
 {
 	unsigned type = d->qtype < HYDNS_COUNT_TYPES - 1 ? d->qtype : HYDNS_COUNT_TYPES - 1;
@@ -78,16 +78,16 @@ static void write_down(struct hydnsd_rules *r, struct hydns_tally_entry *e, cons
 }
 
 /* Accounts what has come since the rule was looked at, and returns it. */
-static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_departed *d)
+static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 {
-	struct hydns_tally_entry *e = &r->tallies->entry;
+	struct hydns_tally_journal *e = &r->tallies->entry;
 	uint32_t raw = hydns_store_hits_raw(r->store, d->ordinal), hits = raw - r->seen[d->ordinal];
 
-	if (!hits || d->authority >= HYDNS_AUTHORITIES)
+	if (!hits || d->resolver >= HYDNS_RESOLVERS)
 		return 0;
 	e->ordinal = d->ordinal;
 	e->seen = raw;
-	e->authority = d->authority;
+	e->resolver = d->resolver;
 	write_down(r, e, d, hits);
 	in_order();
 	e->begun = 1;
@@ -99,9 +99,9 @@ static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_departed *d)
 	return hits;
 }
 
-static bool entry_valid(const struct hydnsd_rules *r, const struct hydns_tally_entry *e)
+static bool entry_valid(const struct hydnsd_rules *r, const struct hydns_tally_journal *e)
 {
-	if (!e->begun || e->ordinal >= r->ordinals || e->authority >= HYDNS_AUTHORITIES || e->words > HYDNS_ENTRY_WORDS)
+	if (!e->begun || e->ordinal >= r->ordinals || e->resolver >= HYDNS_RESOLVERS || e->words > HYDNS_ENTRY_WORDS)
 		return false;
 	for (unsigned i = 0; i < e->words; i++)
 		if (e->word[i].word >= HYDNS_TALLY_WORDS)
@@ -118,7 +118,7 @@ static void settle(struct hydnsd_rules *r, uint32_t ordinal)
 uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			     uint64_t now_ns)
 {
-	struct hydnsd_departed d = describe(ordinal, rule);
+	struct hydnsd_retired d = describe(ordinal, rule);
 	uint32_t hits = tally(r, &d);
 
 	hydns_policy_hits(r->policy, ordinal, hits, now_ns / HYDNSD_NS_PER_MS);
@@ -128,7 +128,7 @@ uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const str
 /* What came while no hydnsd ran counts, but tells the policy nothing of the rates of now. */
 void hydnsd_hits_take_over(struct hydnsd_rules *r)
 {
-	struct hydns_tally_entry *e = &r->tallies->entry;
+	struct hydns_tally_journal *e = &r->tallies->entry;
 
 	if (entry_valid(r, e))
 		carry_out(r, e);
@@ -136,8 +136,8 @@ void hydnsd_hits_take_over(struct hydnsd_rules *r)
 	for (uint32_t i = 0; i < r->ordinals; i++) {
 		const struct hydns_rule *rule = hydns_store_rule(r->store, hydns_store_handle(r->store, i));
 
-		if (rule && r->owner[i] != HYDNSD_NOBODY) {
-			const struct hydnsd_departed d = describe(i, rule);
+		if (rule && r->owner[i] != HYDNSD_NO_RESOLVER) {
+			const struct hydnsd_retired d = describe(i, rule);
 
 			tally(r, &d);
 		} else {
@@ -146,11 +146,11 @@ void hydnsd_hits_take_over(struct hydnsd_rules *r)
 	}
 }
 
-static void depart(struct hydnsd_rules *r, const struct hydnsd_departed *d)
+static void depart(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 {
 	if (r->departed_count == r->departed_room) {
 		uint32_t room = r->departed_room ? r->departed_room * 2 : 1024;
-		struct hydnsd_departed *more = realloc(r->departed, room * sizeof(*more));
+		struct hydnsd_retired *more = realloc(r->departed, room * sizeof(*more));
 
 		if (!more) {
 			r->departed_unknown = true; /* a hit between now and the grace period goes uncounted */
@@ -165,7 +165,7 @@ static void depart(struct hydnsd_rules *r, const struct hydnsd_departed *d)
 void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			uint64_t now_ns)
 {
-	struct hydnsd_departed d = describe(ordinal, rule);
+	struct hydnsd_retired d = describe(ordinal, rule);
 
 	hydnsd_hits_account(r, ordinal, rule, now_ns);
 	depart(r, &d);
@@ -173,7 +173,7 @@ void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct h
 
 void hydnsd_hits_discard(struct hydnsd_rules *r, uint32_t ordinal)
 {
-	const struct hydnsd_departed d = { .ordinal = ordinal, .authority = HYDNS_AUTHORITIES };
+	const struct hydnsd_retired d = { .ordinal = ordinal, .resolver = HYDNS_RESOLVERS };
 
 	depart(r, &d);
 }
@@ -201,7 +201,7 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 {
 	for (; budget && r->sweep_cursor < r->ordinals; budget--, r->sweep_cursor++) {
 		hydns_store_prefetch_hits(r->store, r->sweep_cursor + HITS_AHEAD);
-		if (r->owner[r->sweep_cursor] != HYDNSD_NOBODY)
+		if (r->owner[r->sweep_cursor] != HYDNSD_NO_RESOLVER)
 			sweep_one(r, r->sweep_cursor, now_ns);
 	}
 	r->bar = hydns_policy_bar(r->policy, now_ns / HYDNSD_NS_PER_MS);
@@ -221,38 +221,38 @@ uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r)
 	return pause > HYDNSD_SWEEP_PAUSE_MAX_MS ? HYDNSD_SWEEP_PAUSE_MAX_MS : pause;
 }
 
-void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns)
+void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < r->ordinals; i++) {
 		hydns_store_prefetch_hits(r->store, i + HITS_AHEAD);
-		if (r->owner[i] == authority && hydns_store_hits_raw(r->store, i) != r->seen[i])
+		if (r->owner[i] == resolver && hydns_store_hits_raw(r->store, i) != r->seen[i])
 			sweep_one(r, i, now_ns);
 	}
 	for (uint32_t i = 0; i < r->departed_count; i++)
-		if (r->departed[i].authority == authority)
+		if (r->departed[i].resolver == resolver)
 			tally(r, &r->departed[i]);
 }
 
-void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t authority, struct hydns_counts *out)
+void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct hydns_counts *out)
 {
-	const struct hydns_tally *t = &r->tallies->of[authority];
+	const struct hydns_tally *t = &r->tallies->of[resolver];
 
 	out->edns_do = t->edns_do;
 	out->secure = t->secure;
 	out->nodata = t->nodata;
 	out->referrals = t->referrals;
 	out->authoritative = t->authoritative;
-	out->rules = r->live[authority];
+	out->rules = r->live[resolver];
 	for (unsigned i = 0; i < HYDNS_COUNT_RCODES; i++)
 		out->rcode[i] = t->rcode[i];
 	for (unsigned i = 0; i < HYDNS_COUNT_TYPES; i++)
 		out->type[i] = t->type[i];
 }
 
-void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns)
+void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns)
 {
-	hydnsd_rules_sweep_authority(r, authority, now_ns);
-	r->tallies->of[authority] = (struct hydns_tally){ 0 };
+	hydnsd_rules_sweep_authority(r, resolver, now_ns);
+	r->tallies->of[resolver] = (struct hydns_tally){ 0 };
 }
 
 /* Some rule that has left is not among the departed. */

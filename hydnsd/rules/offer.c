@@ -209,11 +209,11 @@ static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned s
 /* The answer depends on this name. */
 static void add_name(struct hydnsd_answer *a, const struct hydnsd_offer_limits *l, const uint8_t *name, uint8_t len)
 {
-	struct hydnsd_owner_list *o = &a->owners;
+	struct hydnsd_dependency_list *o = &a->owners;
 
 	if (hydnsd_owner_list_add(o, hydnsd_name_hash(name, len, l->seed, &a->signature)) &&
-	    o->count <= HYDNS_RULE_OWNERS_MAX)
-		a->parts.owner[o->count - 1] = HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, len, l->place_seed));
+	    o->count <= HYDNS_RULE_PLACES_MAX)
+		a->parts.owner[o->count - 1] = HYDNS_PLACE(hydns_place_hash(name, len, l->place_seed));
 }
 
 static void note_name(struct reading *r, const struct hydnsd_name *name)
@@ -377,8 +377,8 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		why = set_life(&r, frame->ttl);
 	if (why)
 		return why;
-	if (out->owners.count <= HYDNS_RULE_OWNERS_MAX)
-		head->owner_count = (uint8_t)out->owners.count;
+	if (out->owners.count <= HYDNS_RULE_PLACES_MAX)
+		head->place_count = (uint8_t)out->owners.count;
 	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) > HYDNS_SLOT_MOST)
 		return HYDNSD_REJECT_TOO_BIG;
 	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,

@@ -4,7 +4,7 @@
 #define HYDNSD_RULES_OFFER_H
 
 #include "hydns-kern/store/store.h"
-#include "hydnsd/rules/owners.h"
+#include "hydnsd/rules/dependencies.h"
 #include "hydnsd/rules/wire.h"
 
 enum hydnsd_rejection {
@@ -35,7 +35,7 @@ struct hydnsd_offer_limits {
 struct hydnsd_answer {
 	struct hydns_rule_parts parts; /* head without epoch, refresh_ms and authority */
 	uint64_t signature;            /* of the names it depends on */
-	struct hydnsd_owner_list owners; /* these names */
+	struct hydnsd_dependency_list owners; /* these names */
 	uint64_t generation;
 	uint32_t epoch;
 	uint32_t count, window_ms;

@@ -32,7 +32,7 @@ struct hydnsd_message hydnsd_rule_message(const struct hydns_rule *rule)
 }
 
 /* -- taking over -------------------------------------------------------------------------------------- */
-bool hydnsd_rules_owners(const struct hydnsd_rules *r, const struct hydns_rule *rule, struct hydnsd_owner_list *out,
+bool hydnsd_rules_dependencies(const struct hydnsd_rules *r, const struct hydns_rule *rule, struct hydnsd_dependency_list *out,
 			 uint64_t *signature)
 {
 	struct hydnsd_left_out left_out = hydnsd_left_out_names(hydns_rule_left_out(rule));
@@ -59,7 +59,7 @@ bool hydnsd_rules_owners(const struct hydnsd_rules *r, const struct hydns_rule *
 
 static uint64_t key_of(const struct hydnsd_rules *r, const uint8_t *name, const struct hydns_rule *head)
 {
-	return hydns_key_hash(name, head->name_len, head->qtype, head->variant, head->authority,
+	return hydns_key_hash(name, head->name_len, head->qtype, head->variant, head->resolver,
 			      r->memory.geometry->seed);
 }
 
@@ -68,21 +68,21 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
 	uint64_t age_ms = now_ns > rule->base_ns ? ms(now_ns - rule->base_ns) : 0;
-	struct hydnsd_owner_list owners;
+	struct hydnsd_dependency_list owners;
 	struct hydns_sighted known;
 	uint64_t signature;
 
-	if (rule->authority >= HYDNS_AUTHORITIES || !hydnsd_name_valid(rule->data, rule->name_len) ||
-	    !hydnsd_rules_owners(r, rule, &owners, &signature)) {
+	if (rule->resolver >= HYDNS_RESOLVERS || !hydnsd_name_valid(rule->data, rule->name_len) ||
+	    !hydnsd_rules_dependencies(r, rule, &owners, &signature)) {
 		hydnsd_hits_discard(r, ordinal);
 		hydns_store_remove(r->store, handle);
 		return;
 	}
-	hydnsd_owners_add(r->owners, &owners, ordinal);
+	hydnsd_dependencies_add(r->owners, &owners, ordinal);
 	r->signature[ordinal] = signature;
-	r->owner[ordinal] = rule->authority;
+	r->owner[ordinal] = rule->resolver;
 	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
-	r->live[rule->authority]++;
+	r->live[rule->resolver]++;
 	known = (struct hydns_sighted){
 		.key = key_of(r, rule->data, rule), .count = hydns_store_hits(r->store, handle),
 		.window_ms = age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)age_ms + 1,
@@ -98,7 +98,7 @@ static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *
 	r->ordinals = hydns_store_ordinals(r->store);
 	r->policy = hydns_policy_new(policy, r->ordinals);
 	r->signature = calloc(r->ordinals, sizeof(*r->signature));
-	r->owners = hydnsd_owners_new(r->ordinals);
+	r->owners = hydnsd_dependencies_new(r->ordinals);
 	r->generation = calloc(r->ordinals, sizeof(*r->generation));
 	r->owner = malloc(r->ordinals);
 	r->refresh_percent = malloc(r->ordinals);
@@ -122,7 +122,7 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 		hydnsd_rules_close(r);
 		return NULL;
 	}
-	memset(r->owner, HYDNSD_NOBODY, r->ordinals);
+	memset(r->owner, HYDNSD_NO_RESOLVER, r->ordinals);
 	for (uint32_t h = hydns_store_next(r->store, 0); h; h = hydns_store_next(r->store, h))
 		adopt(r, h, now_ns);
 	hydnsd_hits_take_over(r);
@@ -137,7 +137,7 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 		hydns_store_close(r->store);
 	hydns_policy_free(r->policy);
 	free(r->signature);
-	hydnsd_owners_free(r->owners);
+	hydnsd_dependencies_free(r->owners);
 	free(r->generation);
 	free(r->owner);
 	free(r->refresh_percent);
@@ -160,15 +160,15 @@ uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r)
 static void forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 		   uint64_t now_ns)
 {
-	struct hydnsd_owner_list owners;
+	struct hydnsd_dependency_list owners;
 	uint64_t signature;
 
-	hydnsd_rules_owners(r, rule, &owners, &signature);
-	hydnsd_owners_drop(r->owners, &owners, ordinal);
+	hydnsd_rules_dependencies(r, rule, &owners, &signature);
+	hydnsd_dependencies_drop(r->owners, &owners, ordinal);
 	hydnsd_hits_depart(r, ordinal, rule, now_ns);
 	hydns_policy_remove(r->policy, ordinal);
 	r->live[r->owner[ordinal]]--;
-	r->owner[ordinal] = HYDNSD_NOBODY;
+	r->owner[ordinal] = HYDNSD_NO_RESOLVER;
 	r->signature[ordinal] = 0;
 }
 
@@ -182,26 +182,26 @@ void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_n
 	hydns_store_remove(r->store, handle);
 }
 
-void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_absent *absent)
+void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_missing_table *absent)
 {
 	r->absent = absent;
 }
 
-void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_left why, uint64_t now_ns)
+void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_removal why, uint64_t now_ns)
 {
 	const struct hydns_rule *rule = r->absent ? hydns_store_rule(r->store, handle) : NULL;
 	uint64_t rate = rule ? hydnsd_rules_rate(r, handle) : 0;
 
 	if (rate < HYDNSD_ABSENT_RATE_MIN)
 		return;                /* most; a flush of everything shall cost no hash of each */
-	hydnsd_absent_note(r->absent, &(struct hydnsd_absence){
+	hydnsd_missing_record(r->absent, &(struct hydnsd_missing){
 		.name = hydns_rule_name(rule), .name_len = rule->name_len, .variant = rule->variant,
-		.authority = rule->authority, .qtype = rule->qtype, .left = why, .rate = rate,
+		.resolver = rule->resolver, .qtype = rule->qtype, .left = why, .rate = rate,
 		.key = key_of(r, hydns_rule_name(rule), rule), .at_ms = ms(now_ns),
 	});
 }
 
-static void remove_ordinal(struct hydnsd_rules *r, uint32_t ordinal, enum hydnsd_left why, uint64_t now_ns)
+static void remove_ordinal(struct hydnsd_rules *r, uint32_t ordinal, enum hydnsd_removal why, uint64_t now_ns)
 {
 	uint32_t handle = hydns_store_handle(r->store, ordinal);
 
@@ -216,11 +216,11 @@ void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budge
 
 		if (ordinal == UINT32_MAX)
 			break;
-		remove_ordinal(r, ordinal, HYDNSD_LEFT_EXPIRED, now_ns);
+		remove_ordinal(r, ordinal, HYDNSD_REMOVAL_EXPIRED, now_ns);
 		r->counters.expired++;
 	}
 	for (; budget && hydns_policy_excess(r->policy); budget--) {
-		remove_ordinal(r, hydns_policy_victim(r->policy, ms(now_ns), NULL, NULL), HYDNSD_LEFT_EVICTED, now_ns);
+		remove_ordinal(r, hydns_policy_victim(r->policy, ms(now_ns), NULL, NULL), HYDNSD_REMOVAL_EVICTED, now_ns);
 		r->counters.evicted++;
 	}
 }
@@ -247,7 +247,7 @@ static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_pa
 
 struct wanted {
 	const struct hydnsd_rules *rules;
-	uint32_t authority;            /* whose rules may go, or HYDNSD_ANY_AUTHORITY */
+	uint32_t resolver;            /* whose rules may go, or HYDNSD_ANY_RESOLVER */
 	uint32_t space;                /* octets that the slot set free must have; 0: any will do */
 };
 
@@ -255,7 +255,7 @@ static bool acceptable(uint32_t ordinal, void *arg)
 {
 	const struct wanted *w = arg;
 
-	if (w->authority != HYDNSD_ANY_AUTHORITY && w->rules->owner[ordinal] != w->authority)
+	if (w->resolver != HYDNSD_ANY_RESOLVER && w->rules->owner[ordinal] != w->resolver)
 		return false;
 	return !w->space || hydns_store_slot_size(w->rules->store, hydns_store_handle(w->rules->store, ordinal)) >= w->space;
 }
@@ -278,13 +278,13 @@ static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, u
 
 /* What a newcomer will bring, its resolver alone says. So a resolver takes places from others as long as it has less than
  * an equal share of all places; beyond that only those that nobody has. */
-static bool has_its_share(const struct hydnsd_rules *r, uint32_t authority)
+static bool has_its_share(const struct hydnsd_rules *r, uint32_t resolver)
 {
 	uint32_t resolvers = 0;
 
-	for (uint32_t i = 0; i < HYDNS_AUTHORITIES; i++)
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
 		resolvers += r->live[i] != 0;
-	return (uint64_t)r->live[authority] * resolvers >= r->fitting;
+	return (uint64_t)r->live[resolver] * resolvers >= r->fitting;
 }
 
 /* Which rule must go so that a resolver stays within its own capacity, or does not take another's place beyond its share.
@@ -293,11 +293,11 @@ static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struc
 					     const struct hydnsd_answer *a, uint64_t now_ns,
 					     uint32_t *victim)
 {
-	struct wanted w = { .rules = r, .authority = by->authority };
-	bool full = by->capacity && r->live[by->authority] >= by->capacity;
-	bool others = *victim != UINT32_MAX && r->owner[*victim] != by->authority;
+	struct wanted w = { .rules = r, .resolver = by->resolver };
+	bool full = by->capacity && r->live[by->resolver] >= by->capacity;
+	bool others = *victim != UINT32_MAX && r->owner[*victim] != by->resolver;
 
-	if (!full && !(others && has_its_share(r, by->authority)))
+	if (!full && !(others && has_its_share(r, by->resolver)))
 		return HYDNSD_ACCEPTED;
 	*victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
 	if (*victim == UINT32_MAX || !beats(r, a, *victim, now_ns))
@@ -326,7 +326,7 @@ static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hyd
 	if (why)
 		return why;
 	if (victim != UINT32_MAX) {
-		remove_ordinal(r, victim, HYDNSD_LEFT_EVICTED, now_ns);
+		remove_ordinal(r, victim, HYDNSD_REMOVAL_EVICTED, now_ns);
 		r->counters.evicted++;
 	}
 	return HYDNSD_ACCEPTED;
@@ -338,11 +338,11 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, co
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
 	const struct hydns_sighted s = sighted(a);
 
-	r->owner[ordinal] = a->parts.head.authority;
+	r->owner[ordinal] = a->parts.head.resolver;
 	r->signature[ordinal] = a->signature;
-	hydnsd_owners_add(r->owners, &a->owners, ordinal);
+	hydnsd_dependencies_add(r->owners, &a->owners, ordinal);
 	r->generation[ordinal] = (uint32_t)a->generation;
-	r->live[a->parts.head.authority]++;
+	r->live[a->parts.head.resolver]++;
 	r->refresh_percent[ordinal] = (uint8_t)by->refresh_percent;
 	hydns_policy_insert(r->policy, ordinal, former, &s, expiry_ms(&a->parts.head), ms(now_ns));
 }
@@ -354,19 +354,19 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 {
 	const struct hydns_rule *head = &a->parts.head;
 	struct wanted w = {
-		.rules = r, .authority = HYDNSD_ANY_AUTHORITY,
+		.rules = r, .resolver = HYDNSD_ANY_RESOLVER,
 		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&a->parts)),
 	};
 	uint32_t victim;
 
 	if (r->departed_count)
 		return HYDNSD_REJECT_NO_SLOT; /* slots are on their way already */
-	if (has_its_share(r, head->authority))
-		w.authority = head->authority;
+	if (has_its_share(r, head->resolver))
+		w.resolver = head->resolver;
 	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
 	if (victim == UINT32_MAX || !beats(r, a, victim, now_ns))
 		return HYDNSD_REJECT_FULL;
-	remove_ordinal(r, victim, HYDNSD_LEFT_EVICTED, now_ns);
+	remove_ordinal(r, victim, HYDNSD_REMOVAL_EVICTED, now_ns);
 	r->counters.evicted++;
 	return HYDNSD_REJECT_NO_SLOT;
 }
@@ -410,14 +410,14 @@ static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd
 	}
 }
 
-uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns)
+uint32_t hydnsd_rules_replace(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns)
 {
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle), next;
 	const struct hydnsd_offerer by = {
-		.authority = r->owner[ordinal], .refresh_percent = r->refresh_percent[ordinal],
+		.resolver = r->owner[ordinal], .refresh_percent = r->refresh_percent[ordinal],
 	};
 
-	hydnsd_rules_owners(r, hydns_store_rule(r->store, handle), &a->owners, &a->signature);
+	hydnsd_rules_dependencies(r, hydns_store_rule(r->store, handle), &a->owners, &a->signature);
 	a->parts.key = hydns_store_key(r->store, &a->parts);
 	a->generation = r->generation[ordinal];
 	a->count = 0;                  /* nobody has asked: the former rule's rate goes on */
@@ -425,18 +425,18 @@ uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hy
 	return put(r, &by, a, handle, now_ns, &next) ? 0 : next;
 }
 
-static void set_key(const struct hydnsd_rules *r, uint32_t authority, struct hydnsd_answer *a)
+static void set_key(const struct hydnsd_rules *r, uint32_t resolver, struct hydnsd_answer *a)
 {
-	a->parts.head.authority = (uint8_t)authority;
+	a->parts.head.resolver = (uint8_t)resolver;
 	a->parts.key = hydns_store_key(r->store, &a->parts);
 }
 
-void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t authority, struct hydnsd_answer *a)
+void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t resolver, struct hydnsd_answer *a)
 {
-	set_key(r, authority, a);
+	set_key(r, resolver, a);
 	hydns_store_prefetch(r->store, a->parts.key);
 	hydns_policy_prefetch(r->policy, a->parts.key);
-	hydnsd_owners_prefetch(r->owners, &a->owners);
+	hydnsd_dependencies_prefetch(r->owners, &a->owners);
 }
 
 enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
@@ -448,8 +448,8 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 	uint32_t former;
 	uint64_t rate;
 
-	if (!a->parts.key || head->authority != by->authority)
-		set_key(r, by->authority, a);
+	if (!a->parts.key || head->resolver != by->resolver)
+		set_key(r, by->resolver, a);
 	head->epoch = a->epoch;
 	former = hydns_store_find_parts(r->store, &a->parts);
 	if (former && same_answer(hydns_store_rule(r->store, former), &a->parts))
@@ -490,7 +490,7 @@ uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle)
 
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 {
-	return hydns_store_bytes(r->store) + hydns_policy_bytes(r->policy) + hydnsd_owners_bytes(r->owners) +
+	return hydns_store_bytes(r->store) + hydns_policy_bytes(r->policy) + hydnsd_dependencies_bytes(r->owners) +
 	       (size_t)r->departed_room * sizeof(*r->departed) +
 	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->generation) + sizeof(*r->owner) +
 				      sizeof(*r->refresh_percent));

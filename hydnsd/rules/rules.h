@@ -8,7 +8,7 @@
 #define HYDNSD_RULES_RULES_H
 
 #include "hydns-kern/store/store.h"
-#include "hydnsd/rules/absent.h"
+#include "hydnsd/rules/missing.h"
 #include "hydnsd/rules/offer.h"
 #include "offload-policy/policy.h"
 
@@ -40,7 +40,7 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 				       uint64_t now_ns);
 void hydnsd_rules_close(struct hydnsd_rules *r);
 /* Where hot rules that leave are noted from now on (borrowed); NULL: nowhere. */
-void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_absent *absent);
+void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_missing_table *absent);
 /* As in the policy options, for offers from now on. */
 void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits);
 
@@ -53,13 +53,13 @@ uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r);
 
 /* Who offers, and under which terms. */
 struct hydnsd_offerer {
-	uint32_t authority;
+	uint32_t resolver;
 	uint32_t capacity;             /* most rules of this resolver; 0: no limit of its own */
 	uint32_t refresh_percent;
 };
 /* Has the processor fetch what admit() will need for an answer that passed hydnsd_offer_check(): a million rules are in
  * no cache, so it is called for several answers before the first is admitted. */
-void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t authority, struct hydnsd_answer *answer);
+void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t resolver, struct hydnsd_answer *answer);
 /* Publishes such an answer, or says why not. */
 enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					 struct hydnsd_answer *answer, uint64_t now_ns);
@@ -75,12 +75,12 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 /* How long after the beginning of a sweep the next should begin. */
 uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r);
 /* All slots of one authority at once. */
-void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns);
+void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
 
 /* type, rcode, edns_do, secure and nodata, as of the last sweep, since the last reset; rules: now. The other
  * fields are left alone. */
-void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t authority, struct hydns_counts *out);
-void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t authority, uint64_t now_ns);
+void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct hydns_counts *out);
+void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
 
 /* A grace period: begin, membarrier(MEMBARRIER_CMD_GLOBAL), end. One at a time. */
 bool hydnsd_rules_grace_needed(const struct hydnsd_rules *r);
@@ -88,17 +88,17 @@ void hydnsd_rules_grace_begin(struct hydnsd_rules *r);
 void hydnsd_rules_grace_end(struct hydnsd_rules *r);
 
 /* -- withdrawing, a piece at a time ----------------------------------------------------------------- */
-#define HYDNSD_ANY_AUTHORITY HYDNS_AUTHORITIES
+#define HYDNSD_ANY_RESOLVER HYDNS_RESOLVERS
 
 struct hydnsd_withdrawal {
-	uint32_t authority;            /* or HYDNSD_ANY_AUTHORITY */
+	uint32_t resolver;            /* or HYDNSD_ANY_RESOLVER */
 	enum hydns_scope scope;
 	uint32_t keep_epoch;           /* with ALL: rules of this epoch stay; 0: none do */
 	uint64_t generation;           /* rules offered at this one or a later stay; 0: none do */
 	/* 0: rules that rest on the name in any way. Else (host order) that RRset of the name was renewed and now ends
 	 * at end_ns (monotonic): a rule that shows it with another TTL gets this one, or goes when that can't be */
 	uint16_t rrtype;
-	enum hydns_shown shown;        /* renewed: elsewhere answers show another copy */
+	enum hydns_section shown;        /* renewed: elsewhere answers show another copy */
 	uint64_t end_ns;
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */
@@ -111,10 +111,10 @@ struct hydnsd_withdrawal {
 bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns);
 
 /* Withdrawals that share one pass over the store. */
-#define HYDNSD_PASS_MAX 64             /* bits of a word: a set of them is one */
-#define HYDNSD_PASS_QUICK 4
-struct hydnsd_pass {
-	struct hydnsd_withdrawal *of[HYDNSD_PASS_MAX]; /* the caller's, which fills this and count */
+#define HYDNSD_SCAN_MAX 64             /* bits of a word: a set of them is one */
+#define HYDNSD_SCAN_QUICK 4
+struct hydnsd_scan {
+	struct hydnsd_withdrawal *of[HYDNSD_SCAN_MAX]; /* the caller's, which fills this and count */
 	uint32_t count;
 	/* the rest is set by begin */
 	uint64_t first[32], second[32]; /* by bit of a name: single names that have it */
@@ -122,14 +122,14 @@ struct hydnsd_pass {
 	uint32_t cursor;               /* ordinal to go on with */
 	uint32_t quick;                /* withdrawals, when they are few and single names; else 0 */
 };
-void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p);
+void hydnsd_scan_begin(const struct hydnsd_rules *r, struct hydnsd_scan *p);
 /* Looks at up to budget slots, fewer when there are others than single names. True when the whole store
  * has been seen: no rule in the index matches that was there at begin; a grace period must follow before
  * it is certain that none is sent. A rule that several withdraw counts for the first of them. */
-bool hydnsd_pass_step(struct hydnsd_rules *r, struct hydnsd_pass *p, uint64_t now_ns, uint32_t budget);
+bool hydnsd_scan_step(struct hydnsd_rules *r, struct hydnsd_scan *p, uint64_t now_ns, uint32_t budget);
 
 /* Removes the rules of one question (qtype in network order, all variants) offered before the generation. */
-void hydnsd_rules_outdated(struct hydnsd_rules *r, uint32_t authority, const uint8_t *name, uint8_t name_len,
+void hydnsd_rules_withdraw_older(struct hydnsd_rules *r, uint32_t resolver, const uint8_t *name, uint8_t name_len,
 			   uint16_t qtype, uint64_t generation, uint64_t now_ns);
 
 /* -- looking ------------------------------------------------------------------------------------------ */

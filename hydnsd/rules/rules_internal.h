@@ -5,14 +5,14 @@
 
 #include "hydnsd/rules/rules.h"
 
-#define HYDNSD_NOBODY 0xff             /* owner of a slot without a live rule */
+#define HYDNSD_NO_RESOLVER 0xff             /* owner of a slot without a live rule */
 #define HYDNSD_UNKNOWN 0xff
 
 /* A rule that left the index while a program may still count a hit for it. */
-struct hydnsd_departed {
+struct hydnsd_retired {
 	uint32_t ordinal;
 	uint16_t qtype;                /* host order */
-	uint8_t authority;             /* HYDNS_AUTHORITIES: nobody's */
+	uint8_t resolver;             /* HYDNS_RESOLVERS: nobody's */
 	uint8_t rcode;
 	uint8_t variant;
 	uint8_t flags;
@@ -28,18 +28,18 @@ struct hydnsd_rules {
 	uint32_t ordinals;
 	uint32_t capacity;             /* as set */
 	uint32_t fitting;              /* of these, as many as there are octets for: the policy's capacity */
-	struct hydnsd_owners *owners;
-	struct hydnsd_absent *absent;  /* not ours; or NULL */
+	struct hydnsd_dependencies *owners;
+	struct hydnsd_missing_table *absent;  /* not ours; or NULL */
 	/* by ordinal */
 	uint64_t *signature;           /* of the names that it depends on */
 	uint32_t *seen;                /* hits already accounted for; of a free ordinal, what a new rule begins with */
 	uint32_t *generation;          /* low half, of the offer's stamp */
-	uint8_t *owner;                /* authority or HYDNSD_NOBODY */
+	uint8_t *owner;                /* authority or HYDNSD_NO_RESOLVER */
 	uint8_t *refresh_percent;      /* of the offerer; HYDNSD_UNKNOWN: taken over from a former hydnsd */
 	struct hydns_tallies *tallies; /* kept over a restart, as seen is */
-	uint32_t live[HYDNS_AUTHORITIES]; /* rules, by authority */
+	uint32_t live[HYDNS_RESOLVERS]; /* rules, by authority */
 	struct hydnsd_rules_counters counters;
-	struct hydnsd_departed *departed;
+	struct hydnsd_retired *departed;
 	uint32_t departed_count, departed_room;
 	uint32_t departed_before_grace; /* those that the running grace period covers */
 	bool departed_unknown;         /* there was no memory to note one */
@@ -75,18 +75,18 @@ void hydnsd_hits_discard(struct hydnsd_rules *r, uint32_t ordinal);
 
 /* rules.c */
 /* The names that a rule depends on, and their signature; false: it is unreadable. */
-bool hydnsd_rules_owners(const struct hydnsd_rules *r, const struct hydns_rule *rule, struct hydnsd_owner_list *out,
+bool hydnsd_rules_dependencies(const struct hydnsd_rules *r, const struct hydns_rule *rule, struct hydnsd_dependency_list *out,
 			 uint64_t *signature);
 /* Before remove(): if the rule is hot, why it leaves is kept. */
-void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_left why, uint64_t now_ns);
+void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_removal why, uint64_t now_ns);
 void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);
 /* A rule that says the same takes the place of handle's, with all that is known of it. Its handle; 0: no slot is free. */
-uint32_t hydnsd_rules_succeed(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns);
+uint32_t hydnsd_rules_replace(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns);
 
-/* renew.c */
+/* ttl_update.c */
 /* Does the rule show the withdrawal's RRset with another TTL than the resolver now sends? */
-bool hydnsd_rule_outdated(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule);
+bool hydnsd_rule_needs_ttl_update(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule);
 /* Gives the rule that TTL, in its place or by a successor; returns its handle from now on. 0: that can't be done. */
-uint32_t hydnsd_rules_renew(struct hydnsd_rules *r, uint32_t handle, const struct hydnsd_withdrawal *w, uint64_t now_ns);
+uint32_t hydnsd_rules_update_ttl(struct hydnsd_rules *r, uint32_t handle, const struct hydnsd_withdrawal *w, uint64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Withdrawing. What depends on a single name is mostly known at once (owners.h). A pass over the store, for all else,
+ * Withdrawing. What depends on a single name is mostly known at once (dependencies.h). A pass over the store, for all else,
  * serves many withdrawals: the few bits of a rule's signature select the single names that it may depend on, and
  * these are compared with its real owner names. A rule published behind the cursor while a pass is under way
  * was made from a later generation than its withdrawals, so it stays rightly.
@@ -64,7 +64,7 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 
 	if (!may_match(w, r->signature[ordinal]))
 		return false;
-	if (w->authority != HYDNSD_ANY_AUTHORITY && w->authority != r->owner[ordinal])
+	if (w->resolver != HYDNSD_ANY_RESOLVER && w->resolver != r->owner[ordinal])
 		return false;
 	if (w->generation && offered_since(r, ordinal, w->generation))
 		return false;
@@ -73,11 +73,11 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 		return false;
 	if (w->scope == HYDNS_SCOPE_ALL)
 		return !w->keep_epoch || rule->epoch != w->keep_epoch;
-	return w->rrtype ? hydnsd_rule_outdated(w, rule) : depends_on(w, rule);
+	return w->rrtype ? hydnsd_rule_needs_ttl_update(w, rule) : depends_on(w, rule);
 }
 
 /* Which withdrawals of the pass the rule must be compared with. */
-static uint64_t candidates(const struct hydnsd_pass *p, uint64_t signature)
+static uint64_t candidates(const struct hydnsd_scan *p, uint64_t signature)
 {
 	uint64_t first = 0, second = 0;
 
@@ -91,7 +91,7 @@ static uint64_t candidates(const struct hydnsd_pass *p, uint64_t signature)
 }
 
 /* False: nothing of the pass concerns a rule of this signature. Most passes are for a name or two. */
-static bool may_concern(const struct hydnsd_pass *p, uint64_t signature)
+static bool may_concern(const struct hydnsd_scan *p, uint64_t signature)
 {
 	bool found = p->quick == 0;
 
@@ -102,7 +102,7 @@ static bool may_concern(const struct hydnsd_pass *p, uint64_t signature)
 
 static void withdraw_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
 {
-	hydnsd_rules_note_leaving(r, handle, HYDNSD_LEFT_WITHDRAWN, now_ns);
+	hydnsd_rules_note_leaving(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
 	hydnsd_rules_remove(r, handle, now_ns);
 	r->counters.withdrawn++;
 	w->withdrawn++;
@@ -111,7 +111,7 @@ static void withdraw_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, ui
 /* The handle of the renewed rule; 0: it had to go. */
 static uint32_t renew_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
 {
-	uint32_t next = hydnsd_rules_renew(r, handle, w, now_ns);
+	uint32_t next = hydnsd_rules_update_ttl(r, handle, w, now_ns);
 
 	if (next)
 		r->counters.renewed++;
@@ -122,12 +122,12 @@ static uint32_t renew_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, u
 
 /* The rule goes with the first withdrawal that matches. Only what none takes is renewed, for its successor may stand
  * where the pass has been already. */
-static void look_at(struct hydnsd_rules *r, const struct hydnsd_pass *p, uint32_t ordinal, uint64_t now_ns)
+static void look_at(struct hydnsd_rules *r, const struct hydnsd_scan *p, uint32_t ordinal, uint64_t now_ns)
 {
 	uint32_t handle = hydns_store_handle(r->store, ordinal);
 	uint64_t renewals = 0;
 
-	if (!may_concern(p, r->signature[ordinal]) || r->owner[ordinal] == HYDNSD_NOBODY)
+	if (!may_concern(p, r->signature[ordinal]) || r->owner[ordinal] == HYDNSD_NO_RESOLVER)
 		return;
 	for (uint64_t left = candidates(p, r->signature[ordinal]); left; left &= left - 1) {
 		struct hydnsd_withdrawal *w = p->of[__builtin_ctzll(left)];
@@ -152,7 +152,7 @@ bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, 
 
 	if (w->scope != HYDNS_SCOPE_NAME)
 		return false;
-	found = hydnsd_owners_find(r->owners, hydnsd_name_hash(w->name, w->name_len, r->seed, &signature), &count);
+	found = hydnsd_dependencies_find(r->owners, hydnsd_name_hash(w->name, w->name_len, r->seed, &signature), &count);
 	if (!found)
 		return false;
 	w->bits = 0;
@@ -160,7 +160,7 @@ bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t handle = hydns_store_handle(r->store, found[i]);
 
-		if (r->owner[found[i]] == HYDNSD_NOBODY || !matches(r, w, found[i]))
+		if (r->owner[found[i]] == HYDNSD_NO_RESOLVER || !matches(r, w, found[i]))
 			continue;
 		if (w->rrtype)
 			renew_for(r, w, handle, now_ns);
@@ -170,21 +170,21 @@ bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, 
 	return true;
 }
 
-void hydnsd_rules_outdated(struct hydnsd_rules *r, uint32_t authority, const uint8_t *name, uint8_t name_len,
+void hydnsd_rules_withdraw_older(struct hydnsd_rules *r, uint32_t resolver, const uint8_t *name, uint8_t name_len,
 			   uint16_t qtype, uint64_t generation, uint64_t now_ns)
 {
 	for (uint8_t variant = 0; variant <= HYDNS_VARIANTS; variant++) {
-		uint32_t handle = hydns_store_find(r->store, name, name_len, qtype, variant, (uint8_t)authority);
+		uint32_t handle = hydns_store_find(r->store, name, name_len, qtype, variant, (uint8_t)resolver);
 
 		if (!handle || offered_since(r, hydns_store_ordinal(r->store, handle), generation))
 			continue;
-		hydnsd_rules_note_leaving(r, handle, HYDNSD_LEFT_WITHDRAWN, now_ns);
+		hydnsd_rules_note_leaving(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
 		hydnsd_rules_remove(r, handle, now_ns);
 		r->counters.withdrawn++;
 	}
 }
 
-void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p)
+void hydnsd_scan_begin(const struct hydnsd_rules *r, struct hydnsd_scan *p)
 {
 	memset(p->first, 0, sizeof(p->first));
 	memset(p->second, 0, sizeof(p->second));
@@ -206,10 +206,10 @@ void hydnsd_pass_begin(const struct hydnsd_rules *r, struct hydnsd_pass *p)
 		p->first[__builtin_ctz(names)] |= 1ULL << i;
 		p->second[31 - __builtin_clz(names)] |= 1ULL << i;
 	}
-	p->quick = p->others || p->count > HYDNSD_PASS_QUICK ? 0 : p->count;
+	p->quick = p->others || p->count > HYDNSD_SCAN_QUICK ? 0 : p->count;
 }
 
-bool hydnsd_pass_step(struct hydnsd_rules *r, struct hydnsd_pass *p, uint64_t now_ns, uint32_t budget)
+bool hydnsd_scan_step(struct hydnsd_rules *r, struct hydnsd_scan *p, uint64_t now_ns, uint32_t budget)
 {
 	uint32_t slots = budget / (1 + (uint32_t)__builtin_popcountll(p->others));
 

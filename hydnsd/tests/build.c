@@ -42,7 +42,7 @@ static uint8_t *make_wire(const struct build_spec *spec, size_t *len)
 
 	ldns_pkt_set_rcode(p, (uint8_t)spec->rcode);
 	push(p, LDNS_SECTION_ANSWER, spec->answer);
-	push(p, LDNS_SECTION_AUTHORITY, spec->authority);
+	push(p, LDNS_SECTION_AUTHORITY, spec->resolver);
 	push(p, LDNS_SECTION_ADDITIONAL, spec->additional);
 	must(ldns_pkt2wire(&wire, p, len) == LDNS_STATUS_OK, spec->name);
 	ldns_pkt_free(p);
@@ -226,10 +226,10 @@ static const char *ttl_fault(const struct hydns_rule *r, const ldns_pkt *p)
 static bool has_place(const struct hydns_rule *r, const uint8_t *name, size_t len)
 {
 	static const __u64 no_seed[2];
-	uint16_t place = HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, (uint8_t)len, no_seed));
+	uint16_t place = HYDNS_PLACE(hydns_place_hash(name, (uint8_t)len, no_seed));
 
-	for (unsigned i = 0; i < r->owner_count; i++)
-		if (hydns_rule_owner(r, i) == place)
+	for (unsigned i = 0; i < r->place_count; i++)
+		if (hydns_rule_place(r, i) == place)
 			return true;
 	return false;
 }
@@ -270,7 +270,7 @@ static const char *places_fault(const struct hydns_rule *r, const ldns_pkt *p)
 			has = has && has_place_of(r, ldns_rr_rdf(rr, 0));
 	}
 	ldns_rr_list_deep_free(all);
-	return has || !r->owner_count ? NULL : "a name without its place";
+	return has || !r->place_count ? NULL : "a name without its place";
 }
 
 static const char *message_fault(const struct hydns_rule *r, const uint8_t *wire, size_t len)

@@ -14,7 +14,7 @@ struct build_spec {
 	uint16_t type;
 	unsigned rcode;
 	const char *answer[BUILD_RRS_MAX + 1]; /* master-file lines, NULL at the end */
-	const char *authority[4], *additional[4];
+	const char *resolver[4], *additional[4];
 	const char *left_out[4];       /* names; build_offer() sets the flag */
 	uint8_t variant, flags;
 	uint32_t ttl;                  /* of the offer; 0: 300 */

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 
 #include "hydns-kern/store/store.h"
-#include "hydnsd/resolvers/changes.h"
-#include "hydnsd/resolvers/jobs.h"
+#include "hydnsd/resolvers/changed_names.h"
+#include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/rules/offer.h"
 #include "hydnsd/rules/rules.h"
 #include "plugin/tests/seams.h"
@@ -31,14 +31,14 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 }
 
 /* -- the loop ------------------------------------------------------------------------------------------------- */
-int __real_hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_job_end *end);
-int __wrap_hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_job_end *end);
-int __wrap_hydnsd_jobs_withdraw(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_job_end *end)
+int __real_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_withdrawal_end *end);
+int __wrap_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_withdrawal_end *end);
+int __wrap_hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w, const struct hydnsd_withdrawal_end *end)
 {
 	if (seams)
 		atomic_fetch_add(&seams->withdrawals, 1);
 	seam(SEAM_LOOP, "withdraw");
-	return __real_hydnsd_jobs_withdraw(d, w, end);
+	return __real_hydnsd_withdrawals_begin(d, w, end);
 }
 
 void __real_hydnsd_rules_grace_end(struct hydnsd_rules *r);
@@ -60,22 +60,22 @@ enum hydnsd_rejection __wrap_hydnsd_offer_check(const struct hydns_offer *frame,
 	return __real_hydnsd_offer_check(frame, len, limits, out);
 }
 
-void __real_hydnsd_changes_note(struct hydnsd_changes *c, uint64_t generation, uint64_t bits);
-void __wrap_hydnsd_changes_note(struct hydnsd_changes *c, uint64_t generation, uint64_t bits);
-void __wrap_hydnsd_changes_note(struct hydnsd_changes *c, uint64_t generation, uint64_t bits)
+void __real_hydnsd_changed_names_record(struct hydnsd_changed_names *c, uint64_t generation, uint64_t bits);
+void __wrap_hydnsd_changed_names_record(struct hydnsd_changed_names *c, uint64_t generation, uint64_t bits);
+void __wrap_hydnsd_changed_names_record(struct hydnsd_changed_names *c, uint64_t generation, uint64_t bits)
 {
 	seam(SEAM_LOOP, "take_changed");
-	__real_hydnsd_changes_note(c, generation, bits);
+	__real_hydnsd_changed_names_record(c, generation, bits);
 }
 
-bool __real_hydnsd_pass_step(struct hydnsd_rules *r, struct hydnsd_pass *p, uint64_t now_ns, uint32_t budget);
-bool __wrap_hydnsd_pass_step(struct hydnsd_rules *r, struct hydnsd_pass *p, uint64_t now_ns, uint32_t budget);
-bool __wrap_hydnsd_pass_step(struct hydnsd_rules *r, struct hydnsd_pass *p, uint64_t now_ns, uint32_t budget)
+bool __real_hydnsd_scan_step(struct hydnsd_rules *r, struct hydnsd_scan *p, uint64_t now_ns, uint32_t budget);
+bool __wrap_hydnsd_scan_step(struct hydnsd_rules *r, struct hydnsd_scan *p, uint64_t now_ns, uint32_t budget);
+bool __wrap_hydnsd_scan_step(struct hydnsd_rules *r, struct hydnsd_scan *p, uint64_t now_ns, uint32_t budget)
 {
 	bool over;
 
 	seam(SEAM_LOOP, "step");
-	over = __real_hydnsd_pass_step(r, p, now_ns, budget);
+	over = __real_hydnsd_scan_step(r, p, now_ns, budget);
 	if (seams && over)
 		atomic_store(&seams->swept, true);
 	if (seams)

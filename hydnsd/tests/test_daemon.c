@@ -65,7 +65,7 @@ static int try_offer(unsigned i, const uint8_t *record, size_t record_len)
 	memcpy(wire + 12 + len, "\0\1\0\1", 4);
 	memcpy(wire + 16 + len, record, record_len);
 	for (int n = 0; n < 10; n++)
-		hydns_plugin_hot(t, hydns_plugin_expect(t, &q), false, now + 200, hydnsd_now_ms());
+		hydns_plugin_hot(t, hydns_plugin_prefetch(t, &q), false, now + 200, hydnsd_now_ms());
 	return hydns_plugin_offer(t, &q, wire, 16 + len + record_len, now, now + 200, false,
 				   hydns_plugin_stamp(resolver));
 }
@@ -143,9 +143,9 @@ static void explain_says(const char *text)
 	json_decref(o);
 }
 
-static struct hydns_kept *kept_by(struct hydns_thread *t)
+static struct hydns_not_offered *kept_by(struct hydns_thread *t)
 {
-	return (struct hydns_kept *)((uint8_t *)t->ring.ring + HYDNS_RING_DATA + HYDNS_RING_BYTES);
+	return (struct hydns_not_offered *)((uint8_t *)t->ring.ring + HYDNS_RING_DATA + HYDNS_RING_BYTES);
 }
 
 /* The newest of all threads counts, and no octets that a plugin might write there do harm. */
@@ -163,17 +163,17 @@ static void explain_tells_what_the_plugin_noted(void **state)
 		t[i] = hydns_plugin_thread(resolver, i);
 	key = hydns_plugin_key(t[0], &q);
 	explain_says("nobody whom the kernel may answer has asked for it lately");
-	hydns_plugin_kept(t[0], key, HYDNS_KEPT_ERROR, 5);
+	hydns_plugin_not_offered(t[0], key, HYDNS_NOT_OFFERED_ERROR, 5);
 	explain_says("the answer is an error (rcode 5)");
 	for (uint64_t then = hydns_mono_coarse_ms(); hydns_mono_coarse_ms() == then; )
 		;                              /* until it is later */
-	hydns_plugin_kept(t[1], key, HYDNS_KEPT_LOCAL_DATA, 0);
+	hydns_plugin_not_offered(t[1], key, HYDNS_NOT_OFFERED_LOCAL_DATA, 0);
 	explain_says("local data of the resolver answer it");
 	for (unsigned i = 0; i < 2; i++)
-		kept_by(t[i])[HYDNS_KEPT_PLACE(key)].what = UINT32_MAX;
+		kept_by(t[i])[HYDNS_NOT_OFFERED_PLACE(key)].what = UINT32_MAX;
 	explain_says("no reason is known");
 	for (unsigned i = 0; i < 2; i++)
-		memset(kept_by(t[i]), 0xff, HYDNS_KEPT_PLACES * sizeof(struct hydns_kept));
+		memset(kept_by(t[i]), 0xff, HYDNS_NOT_OFFERED_PLACES * sizeof(struct hydns_not_offered));
 	explain_says("nobody whom the kernel may answer has asked for it lately");
 	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
@@ -229,7 +229,7 @@ static void a_killed_daemon_leaves_its_rules_to_the_next(void **state)
 /* Of the first resolver's page, as the program sees it. */
 static uint32_t epoch_in_page(void)
 {
-	static struct hydns_authority_page page;
+	static struct hydns_resolver_page page;
 
 	read_pin("page_0", 0, &page);
 	return page.epoch;
@@ -288,7 +288,7 @@ static void marked_names_are_said_to_wait(void **state)
 	seed[0] = resolver->seed[0];
 	seed[1] = resolver->seed[1];
 	/* the link thread is not told, so that it does not end this at once */
-	hydns_pages_touch(resolver->pages, HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, len, seed)));
+	hydns_pages_mark(resolver->pages, HYDNS_PLACE(hydns_place_hash(name, len, seed)));
 	assert_false(answers(4) || tops(4));
 	assert_true(answers(5) && tops(5));
 	assert_true(resolver_is("catching up"));
@@ -317,7 +317,7 @@ static void changes_wait_for_the_next_daemon(void **state)
 		end_daemon(by[i]);
 		assert_int_equal(epoch_in_page(), epoch);
 		change(i);
-		WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_TOUCHED));
+		WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_MARKED));
 		start_daemon();
 		WAIT_FOR(epoch_in_page() == epoch);
 		assert_int_equal(rules(), 19 - i);
@@ -328,14 +328,14 @@ static void changes_wait_for_the_next_daemon(void **state)
 	offer(30);                     /* may be older than a change that this daemon knew of */
 	change(2);
 	end_daemon(SIGKILL);
-	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_TOUCHED));
+	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_MARKED));
 	start_daemon();
 	WAIT_FOR(epoch_in_page() == epoch);
 	assert_int_equal(rules(), 17);
 	assert_false(answers(2) || answers(30));
 	kill(daemon_pid, SIGSTOP);     /* it hangs */
 	change(3);
-	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_TOUCHED));
+	WAIT_FOR(epoch_in_page() == (epoch | HYDNS_EPOCH_MARKED));
 	kill(daemon_pid, SIGCONT);
 	WAIT_FOR(epoch_in_page() == epoch);
 	assert_int_equal(rules(), 16);

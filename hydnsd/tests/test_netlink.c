@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "hydnsd/netdev/addresses.h"
-#include "hydnsd/netdev/links.h"
+#include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/netdev/netdev.h"
 #include "hydnsd/netdev/netlink.h"
 #include "hydnsd/netdev/routes.h"
@@ -705,7 +705,7 @@ static void start_loopback(enum hydnsd_vlan_offload offload)
 	d = (struct hydnsd){ .options = { .interface = { .count = 1, .item = { "lo" } }, .attach_mode = HYDNS_ATTACH_GENERIC,
 					  .vlan_offload = offload, .partial_checksum = HYDNSD_NO } };
 	attached = detached = 0;
-	assert_int_equal(hydnsd_links_start(&d, why, sizeof(why)), 0);
+	assert_int_equal(hydnsd_interfaces_start(&d, why, sizeof(why)), 0);
 }
 
 static void watch_loopback(int first_rc)
@@ -718,7 +718,7 @@ static void watch_loopback(int first_rc)
 /* Of the message that was lost nothing is known: it may have been that which the daemon waits for. */
 static void lost_messages_make_it_look(void **state)
 {
-	struct hydnsd_link_state l;
+	struct hydnsd_interface_state l;
 
 	(void)state;
 	watch_loopback(-EBUSY);
@@ -726,8 +726,8 @@ static void lost_messages_make_it_look(void **state)
 	failure(ENOBUFS);
 	heard(heard_arg, 0);
 	assert_int_equal(attached, 2);
-	assert_true(hydnsd_links_get(&d, 0, &l) && l.attached);
-	hydnsd_links_stop(&d, false);
+	assert_true(hydnsd_interfaces_get(&d, 0, &l) && l.attached);
+	hydnsd_interfaces_stop(&d, false);
 }
 
 /* That the interface has gone, or has another number, only the kernel says. */
@@ -743,24 +743,24 @@ static void links_told_by_other_processes(void **state)
 	link_of(4711, "lo", "", 0, 0);
 	heard(heard_arg, 0);
 	assert_int_equal(attached, 2);
-	hydnsd_links_stop(&d, false);
+	hydnsd_interfaces_stop(&d, false);
 }
 
 /* -- while links change -------------------------------------------------------------------------------------------- */
 static bool is_attached(void)
 {
-	struct hydnsd_link_state l;
+	struct hydnsd_interface_state l;
 
-	assert_true(hydnsd_links_get(&d, 0, &l));
+	assert_true(hydnsd_interfaces_get(&d, 0, &l));
 	return l.attached;
 }
 
 /* "": it has none. */
 static bool note_says(const char *text)
 {
-	struct hydnsd_link_state l;
+	struct hydnsd_interface_state l;
 
-	assert_true(hydnsd_links_get(&d, 0, &l));
+	assert_true(hydnsd_interfaces_get(&d, 0, &l));
 	return text[0] ? strstr(l.note, text) != NULL : !l.note[0];
 }
 
@@ -799,7 +799,7 @@ static void tick_until(uint64_t then_ms)
 	for (; now_ms < then_ms; now_ms += HYDNSD_HOUSEKEEPING_MS) {
 		unsigned before = requests;
 
-		hydnsd_links_tick(&d);
+		hydnsd_interfaces_tick(&d);
 		assert_true(requests > before);
 		assert_int_equal(detached, 0);
 	}
@@ -817,17 +817,17 @@ static void links_that_change_all_the_time(void **state)
 	told_of_vlans(1);
 	since = now_ms;
 	tick_until(since + HYDNSD_NETLINK_PATIENCE_MS - 1);
-	hydnsd_links_tick(&d);
+	hydnsd_interfaces_tick(&d);
 	assert_true(is_attached() && note_says(""));
 	now_ms = since + HYDNSD_NETLINK_PATIENCE_MS;
-	hydnsd_links_tick(&d);
+	hydnsd_interfaces_tick(&d);
 	assert_false(is_attached());
 	assert_true(note_says("can't tell whether VLAN devices lie on it"));
 	changing = false;
 	links_with("dummy");
-	hydnsd_links_tick(&d);
+	hydnsd_interfaces_tick(&d);
 	assert_true(is_attached());
-	hydnsd_links_stop(&d, false);
+	hydnsd_interfaces_stop(&d, false);
 }
 
 /* A burst that ends is forgotten, and what it has brought counts at once. */
@@ -844,7 +844,7 @@ static void a_burst_of_link_changes(void **state)
 		tick_until(since + HYDNSD_NETLINK_PATIENCE_MS - 1);
 		changing = false;
 		links_with("dummy");
-		hydnsd_links_tick(&d);
+		hydnsd_interfaces_tick(&d);
 		assert_true(is_attached());
 	}
 	changing = true;
@@ -852,10 +852,10 @@ static void a_burst_of_link_changes(void **state)
 	changing = false;
 	assert_true(is_attached());
 	links_with("vlan");
-	hydnsd_links_tick(&d);
+	hydnsd_interfaces_tick(&d);
 	assert_false(is_attached());
 	assert_true(note_says("other takes VLAN tags from it"));
-	hydnsd_links_stop(&d, false);
+	hydnsd_interfaces_stop(&d, false);
 }
 
 /* What a former hydnsd left there goes on. */
@@ -869,9 +869,9 @@ static void a_start_while_links_change(void **state)
 	assert_int_equal(attached, 0);
 	changing = false;
 	links_with("dummy");
-	hydnsd_links_tick(&d);
+	hydnsd_interfaces_tick(&d);
 	assert_true(is_attached() && note_says(""));
-	hydnsd_links_stop(&d, false);
+	hydnsd_interfaces_stop(&d, false);
 }
 
 /* Nobody waits while each message of many makes hydnsd read all links of the host. */
@@ -888,7 +888,7 @@ static void a_burst_is_looked_at_once(void **state)
 	requests = 0;
 	told_of_vlans(SCRIPT / 2);
 	assert_int_equal(requests, before);
-	hydnsd_links_stop(&d, false);
+	hydnsd_interfaces_stop(&d, false);
 }
 
 /* -- while routes change ------------------------------------------------------------------------------------------- */

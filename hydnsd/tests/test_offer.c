@@ -152,7 +152,7 @@ static void what_cannot_rotate_is_refused_in_the_answer(void **state)
 	const struct build_spec elsewhere = {
 		.name = "www.example.org.", .type = 1,
 		.answer = { "www.example.org. 60 IN A 192.0.2.1" },
-		.authority = { "example.org. 3600 IN NS ns1.example.org.",
+		.resolver = { "example.org. 3600 IN NS ns1.example.org.",
 			       "example.org. 3600 IN NS ns2.example.org." },
 		.additional = { "ns1.example.org. 3600 IN A 192.0.2.1" },
 	};
@@ -175,7 +175,7 @@ static void what_cannot_rotate_is_refused_in_the_answer(void **state)
 static void negative_answers_are_taken(void **state)
 {
 	const struct build_spec nxdomain = {
-		.name = "nx.example.com.", .type = 28, .rcode = 3, .authority = {
+		.name = "nx.example.com.", .type = 28, .rcode = 3, .resolver = {
 			"example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
 	};
 	const struct build_spec empty = { .name = "nodata.example.com.", .type = 28 };
@@ -319,12 +319,12 @@ static uint16_t place_of(const char *name)
 		len = (uint8_t)(len + 1 + wire[len]);
 	}
 	wire[len] = 0;
-	return HYDNS_TOUCHED_PLACE(hydns_owner_hash(wire, (uint8_t)(len + 1), limits.place_seed));
+	return HYDNS_PLACE(hydns_place_hash(wire, (uint8_t)(len + 1), limits.place_seed));
 }
 
 static bool has_place(const char *name)
 {
-	for (unsigned i = 0; i < answer.parts.head.owner_count; i++)
+	for (unsigned i = 0; i < answer.parts.head.place_count; i++)
 		if (answer.parts.owner[i] == place_of(name))
 			return true;
 	return false;
@@ -335,27 +335,27 @@ static void places_of_all_names_are_noted(void **state)
 {
 	struct build_spec proof = {
 		.name = "no.example.com.", .type = 1, .rcode = 3,
-		.authority = { "example.com. 300 IN SOA ns.example.com. h.example.com. 1 2 3 4 5" },
+		.resolver = { "example.com. 300 IN SOA ns.example.com. h.example.com. 1 2 3 4 5" },
 		.left_out = { "a.example.com.", "*.example.com.", "b.example.com." },
 	}, many = { .name = "0.example.", .type = 1 };
 	char line[10][64];
 
 	(void)state;
 	assert_int_equal(check(&one_address), HYDNSD_ACCEPTED);
-	assert_int_equal(answer.parts.head.owner_count, 1);
+	assert_int_equal(answer.parts.head.place_count, 1);
 	assert_true(has_place("www.example.com."));
 	assert_int_equal(check(&chain), HYDNSD_ACCEPTED);
-	assert_int_equal(answer.parts.head.owner_count, 2);
+	assert_int_equal(answer.parts.head.place_count, 2);
 	assert_true(has_place("www.example.com.") && has_place("host.example.net."));
 	assert_int_equal(check(&proof), HYDNSD_ACCEPTED);
-	assert_int_equal(answer.parts.head.owner_count, 5);
+	assert_int_equal(answer.parts.head.place_count, 5);
 	assert_true(has_place("no.example.com.") && has_place("example.com.") && has_place("a.example.com.") &&
 		    has_place("*.example.com.") && has_place("b.example.com."));
-	for (int i = 0; i < HYDNS_RULE_OWNERS_MAX; i++) {
+	for (int i = 0; i < HYDNS_RULE_PLACES_MAX; i++) {
 		snprintf(line[i], sizeof(line[i]), "%d.example. 300 IN CNAME %d.example.", i, i + 1);
 		many.answer[i] = line[i];
 		assert_int_equal(check(&many), HYDNSD_ACCEPTED);
-		assert_int_equal(answer.parts.head.owner_count, i + 2 <= HYDNS_RULE_OWNERS_MAX ? i + 2 : 0);
+		assert_int_equal(answer.parts.head.place_count, i + 2 <= HYDNS_RULE_PLACES_MAX ? i + 2 : 0);
 	}
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hydnsd/resolvers/changes.h"
+#include "hydnsd/resolvers/changed_names.h"
 #include "hydnsd/resolvers/progress.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/rules/signature.h"
@@ -20,14 +20,14 @@
 
 static struct build_store store;
 
-static enum hydnsd_rejection admit(const struct build_spec *spec, uint32_t authority, uint32_t capacity,
+static enum hydnsd_rejection admit(const struct build_spec *spec, uint32_t resolver, uint32_t capacity,
 				   uint64_t now_ns)
 {
 	static union build_offer offer;
 	static struct hydnsd_answer answer;
 	const struct hydnsd_offer_limits limits = { .now_ns = now_ns, .seed = 0x5eed, .rotates = true };
 	const struct hydnsd_offerer by = {
-		.authority = authority, .capacity = capacity, .refresh_percent = 10,
+		.resolver = resolver, .capacity = capacity, .refresh_percent = 10,
 	};
 	size_t len = build_offer(&offer, spec, now_ns);
 	enum hydnsd_rejection why = hydnsd_offer_check(&offer.offer, len, &limits, &answer);
@@ -81,20 +81,20 @@ static uint32_t find(const char *name)
 }
 
 /* In small pieces, of which there are no more than slots. */
-static void whole_pass(struct hydnsd_pass *pass)
+static void whole_pass(struct hydnsd_scan *pass)
 {
 	uint32_t left = hydns_store_ordinals(hydnsd_rules_store(store.rules)) + 1;
 
-	hydnsd_pass_begin(store.rules, pass);
-	while (!hydnsd_pass_step(store.rules, pass, NOW_NS, 7))
+	hydnsd_scan_begin(store.rules, pass);
+	while (!hydnsd_scan_step(store.rules, pass, NOW_NS, 7))
 		assert_true(left-- > 0);
 }
 
-static uint32_t withdraw_older(enum hydns_scope scope, const char *name, uint32_t authority,
+static uint32_t withdraw_older(enum hydns_scope scope, const char *name, uint32_t resolver,
 			       uint64_t generation)
 {
-	struct hydnsd_withdrawal w = { .authority = authority, .scope = scope, .generation = generation };
-	struct hydnsd_pass pass = { .of = { &w }, .count = 1 };
+	struct hydnsd_withdrawal w = { .resolver = resolver, .scope = scope, .generation = generation };
+	struct hydnsd_scan pass = { .of = { &w }, .count = 1 };
 
 	if (name)
 		w.name_len = (uint8_t)wire_of(name, w.name);
@@ -102,9 +102,9 @@ static uint32_t withdraw_older(enum hydns_scope scope, const char *name, uint32_
 	return w.withdrawn;
 }
 
-static uint32_t withdraw(enum hydns_scope scope, const char *name, uint32_t authority)
+static uint32_t withdraw(enum hydns_scope scope, const char *name, uint32_t resolver)
 {
-	return withdraw_older(scope, name, authority, 0);
+	return withdraw_older(scope, name, resolver, 0);
 }
 
 static int open_store(void **state)
@@ -134,7 +134,7 @@ static void withdrawals_find_every_owner(void **state)
 	assert_int_equal(find("www.example.com."), 0);
 	assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, "example.com.", 1), 1);
 	assert_int_not_equal(find("xexample.com."), 0);
-	assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, ".", HYDNSD_ANY_AUTHORITY), 1);
+	assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, ".", HYDNSD_ANY_RESOLVER), 1);
 }
 
 /* What an alias leads to may have no record in the answer: it withdraws the alias, by pass and by list, after a restart too. */
@@ -143,7 +143,7 @@ static void aliases_hang_on_targets_that_are_not_shown(void **state)
 	const struct build_spec alias = {
 		.name = "alias.example.com.", .type = 1, .answer = { "alias.example.com. 600 IN CNAME beyond.example.net." },
 	};
-	struct hydnsd_withdrawal w = { .authority = 1, .scope = HYDNS_SCOPE_NAME };
+	struct hydnsd_withdrawal w = { .resolver = 1, .scope = HYDNS_SCOPE_NAME };
 
 	(void)state;
 	w.name_len = (uint8_t)wire_of("beyond.example.net.", w.name);
@@ -164,7 +164,7 @@ static void aliases_hang_on_targets_that_are_not_shown(void **state)
 static void negative_answers_hang_on_their_zone(void **state)
 {
 	const struct build_spec nx = {
-		.name = "no.such.example.com.", .type = 1, .rcode = 3, .authority = {
+		.name = "no.such.example.com.", .type = 1, .rcode = 3, .resolver = {
 			"example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
 	};
 
@@ -177,7 +177,7 @@ static void negative_answers_hang_on_their_zone(void **state)
 static struct build_spec proven(const char *proof)
 {
 	return (struct build_spec){
-		.name = "no.such.example.com.", .type = 1, .rcode = 3, .authority = {
+		.name = "no.such.example.com.", .type = 1, .rcode = 3, .resolver = {
 			"example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
 		.left_out = { proof, "*.elsewhere.org." },
 	};
@@ -203,14 +203,14 @@ static void names_left_out_count(void **state)
 static uint32_t renew(const char *owner, uint16_t rrtype, uint32_t ttl)
 {
 	struct hydnsd_withdrawal w = {
-		.authority = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = rrtype,
+		.resolver = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = rrtype,
 		.end_ns = NOW_NS + ttl * HYDNSD_NS_PER_SEC + HYDNSD_NS_PER_SEC / 3,
 	};
-	struct hydnsd_pass p = { .of = { &w }, .count = 1 };
+	struct hydnsd_scan p = { .of = { &w }, .count = 1 };
 
 	w.name_len = (uint8_t)wire_of(owner, w.name);
-	hydnsd_pass_begin(store.rules, &p);
-	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
+	hydnsd_scan_begin(store.rules, &p);
+	assert_true(hydnsd_scan_step(store.rules, &p, NOW_NS, UINT32_MAX));
 	return w.withdrawn;
 }
 
@@ -235,7 +235,7 @@ static uint32_t ttl_shown(const char *name, uint16_t rrtype)
 static void renewed_rrsets_get_their_ttl(void **state)
 {
 	const struct build_spec nx = {
-		.name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA }, .left_out = { "zzz.example.com." },
+		.name = "no.example.com.", .type = 1, .rcode = 3, .resolver = { SOA }, .left_out = { "zzz.example.com." },
 	};
 	const struct build_spec apex = { .name = "example.com.", .type = 1, .answer = { "example.com. 300 IN A 192.0.2.1" } };
 	const struct hydnsd_rules_counters *n = hydnsd_rules_counters(store.rules);
@@ -257,10 +257,10 @@ static void renewed_rrsets_get_their_ttl(void **state)
 	assert_int_equal(rule->base_ns + rule->expire_ms * HYDNSD_NS_PER_MS, NOW_NS + 300 * HYDNSD_NS_PER_SEC);
 	assert_null(build_rule_fault(rule));
 	/* its slot waits for a grace period, and is as it was */
-	assert_int_equal(former->owner_count, 3);
-	assert_int_equal(rule->owner_count, 3);
+	assert_int_equal(former->place_count, 3);
+	assert_int_equal(rule->place_count, 3);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(hydns_rule_owner(rule, i), hydns_rule_owner(former, i));
+		assert_int_equal(hydns_rule_place(rule, i), hydns_rule_place(former, i));
 	/* as it stands already, and by a type that it does not show */
 	assert_int_equal(renew("example.com.", 6, 700), 0);
 	assert_int_equal(renew("no.example.com.", 28, 700), 0);
@@ -281,7 +281,7 @@ static void renewed_rrsets_get_their_ttl(void **state)
 /* What may say something else now, or can't be told, goes. */
 static void renewed_rrsets_end_rules(void **state)
 {
-	struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA } };
+	struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .resolver = { SOA } };
 
 	(void)state;
 	nx.flags = HYDNS_RULE_SECURE;
@@ -292,7 +292,7 @@ static void renewed_rrsets_end_rules(void **state)
 	assert_int_equal(renew("example.com.", 6, 200), 1);
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	assert_int_equal(renew("example.com.", 6, 290), 1);    /* which differs in one octet */
-	nx.authority[1] = "example.com. 300 IN RRSIG SOA 8 2 300 20300101000000 20200101000000 1 example.com. AAAA";
+	nx.resolver[1] = "example.com. 300 IN RRSIG SOA 8 2 300 20300101000000 20200101000000 1 example.com. AAAA";
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	assert_int_equal(renew("example.com.", 6, 450), 1);
 	assert_int_equal(hydnsd_rules_counters(store.rules)->renewed, 0);
@@ -319,28 +319,28 @@ static void renewed_rrsets_stay_whole(void **state)
 /* Two copies of a SOA, each with an end of its own: negative answers show one, answers to its question the other. */
 static void copies_are_renewed_apart(void **state)
 {
-	const struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA } };
+	const struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .resolver = { SOA } };
 	const struct build_spec soa = { .name = "alias.example.org.", .type = 1,
 					.answer = { "alias.example.org. 600 IN CNAME example.com.", SOA } };
 	struct hydnsd_withdrawal w = {
-		.authority = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = 6, .shown = HYDNS_SHOWN_ANSWER,
+		.resolver = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = 6, .shown = HYDNS_SECTION_ANSWER,
 		.end_ns = NOW_NS + 450 * HYDNSD_NS_PER_SEC,
 	};
-	struct hydnsd_pass p = { .of = { &w }, .count = 1 };
+	struct hydnsd_scan p = { .of = { &w }, .count = 1 };
 
 	(void)state;
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	assert_int_equal(admit(&soa, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	w.name_len = (uint8_t)wire_of("example.com.", w.name);
-	hydnsd_pass_begin(store.rules, &p);
-	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
+	hydnsd_scan_begin(store.rules, &p);
+	assert_true(hydnsd_scan_step(store.rules, &p, NOW_NS, UINT32_MAX));
 	assert_int_equal(w.withdrawn, 0);
 	assert_int_equal(ttl_shown("no.example.com.", 6), 300);
 	assert_int_equal(ttl_shown("alias.example.org.", 6), 450);
-	w.shown = HYDNS_SHOWN_AUTHORITY;
+	w.shown = HYDNS_SECTION_AUTHORITY;
 	w.end_ns += 50 * HYDNSD_NS_PER_SEC;
-	hydnsd_pass_begin(store.rules, &p);
-	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
+	hydnsd_scan_begin(store.rules, &p);
+	assert_true(hydnsd_scan_step(store.rules, &p, NOW_NS, UINT32_MAX));
 	assert_int_equal(w.withdrawn, 0);
 	assert_int_equal(ttl_shown("no.example.com.", 6), 500);
 	assert_int_equal(ttl_shown("alias.example.org.", 6), 450);
@@ -349,19 +349,19 @@ static void copies_are_renewed_apart(void **state)
 /* A renewal and a change of data in one pass: wherever the successor would come to stand, the change finds the rule. */
 static void changes_come_before_renewals(void **state)
 {
-	struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .authority = { SOA } };
+	struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .resolver = { SOA } };
 	struct hydnsd_withdrawal w[2] = {
-		{ .authority = 1, .scope = HYDNS_SCOPE_NAME, .rrtype = 6, .end_ns = NOW_NS + 450 * HYDNSD_NS_PER_SEC },
-		{ .authority = 1, .scope = HYDNS_SCOPE_NAME },
+		{ .resolver = 1, .scope = HYDNS_SCOPE_NAME, .rrtype = 6, .end_ns = NOW_NS + 450 * HYDNSD_NS_PER_SEC },
+		{ .resolver = 1, .scope = HYDNS_SCOPE_NAME },
 	};
-	struct hydnsd_pass p = { .of = { &w[0], &w[1] }, .count = 2 };
+	struct hydnsd_scan p = { .of = { &w[0], &w[1] }, .count = 2 };
 
 	(void)state;
 	assert_int_equal(admit(&nx, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	w[0].name_len = w[1].name_len = (uint8_t)wire_of("example.com.", w[0].name);
 	memcpy(w[1].name, w[0].name, sizeof(w[0].name));
-	hydnsd_pass_begin(store.rules, &p);
-	assert_true(hydnsd_pass_step(store.rules, &p, NOW_NS, UINT32_MAX));
+	hydnsd_scan_begin(store.rules, &p);
+	assert_true(hydnsd_scan_step(store.rules, &p, NOW_NS, UINT32_MAX));
 	assert_int_equal(w[1].withdrawn, 1);
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 0);
 }
@@ -421,7 +421,7 @@ static void changes_take_adopted_rules(void **state)
 	}
 }
 
-static void fill(const char *format, unsigned n, uint32_t authority, uint32_t count, uint64_t now_ns)
+static void fill(const char *format, unsigned n, uint32_t resolver, uint32_t count, uint64_t now_ns)
 {
 	char name[32], record[64];
 	struct build_spec s = { .name = name, .type = 1, .answer = { record }, .count = count };
@@ -429,17 +429,17 @@ static void fill(const char *format, unsigned n, uint32_t authority, uint32_t co
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), format, i);
 		snprintf(record, sizeof(record), "%s 300 IN A 192.0.2.1", name);
-		admit(&s, authority, 0, now_ns);
+		admit(&s, resolver, 0, now_ns);
 		if (i % 50 == 0)
 			build_store_grace(&store);
 	}
 }
 
-static uint32_t rules_of(uint32_t authority)
+static uint32_t rules_of(uint32_t resolver)
 {
 	struct hydns_counts c;
 
-	hydnsd_rules_counts(store.rules, authority, &c);
+	hydnsd_rules_counts(store.rules, resolver, &c);
 	return (uint32_t)c.rules;
 }
 
@@ -471,10 +471,10 @@ static void one_question_outdated(void **state)
 	admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", 0, 5);
 	admit_at("a.example.", "a.example. 300 IN A 192.0.2.1", HYDNS_VARIANT_DO, 7);
 	admit_at("b.example.", "b.example. 300 IN CNAME a.example.", 0, 5);
-	hydnsd_rules_outdated(store.rules, 1, name, len, htons(28), 7, NOW_NS);
-	hydnsd_rules_outdated(store.rules, 2, name, len, htons(1), 7, NOW_NS);
+	hydnsd_rules_withdraw_older(store.rules, 1, name, len, htons(28), 7, NOW_NS);
+	hydnsd_rules_withdraw_older(store.rules, 2, name, len, htons(1), 7, NOW_NS);
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 3);
-	hydnsd_rules_outdated(store.rules, 1, name, len, htons(1), 7, NOW_NS);
+	hydnsd_rules_withdraw_older(store.rules, 1, name, len, htons(1), 7, NOW_NS);
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 2);
 	assert_int_equal(find("a.example."), 0);
 	assert_int_not_equal(find("b.example."), 0);
@@ -568,7 +568,7 @@ static void signatures_miss_nothing(void **state)
 /* False: only a pass would tell. */
 static bool withdraw_at_once(const char *name, uint32_t *withdrawn)
 {
-	struct hydnsd_withdrawal w = { .authority = 1, .scope = HYDNS_SCOPE_NAME };
+	struct hydnsd_withdrawal w = { .resolver = 1, .scope = HYDNS_SCOPE_NAME };
 
 	w.name_len = (uint8_t)wire_of(name, w.name);
 	if (!hydnsd_rules_withdraw(store.rules, &w, NOW_NS))
@@ -629,30 +629,30 @@ static void a_name_of_many_rules_takes_a_pass(void **state)
  * alone, one after the other. */
 static void a_shared_pass_does_as_single_ones(void **state)
 {
-	static struct hydnsd_withdrawal w[HYDNSD_PASS_MAX];
-	struct hydnsd_pass pass = { .count = HYDNSD_PASS_MAX };
+	static struct hydnsd_withdrawal w[HYDNSD_SCAN_MAX];
+	struct hydnsd_scan pass = { .count = HYDNSD_SCAN_MAX };
 
 	(void)state;
 	fill_with_random_rules();
 	for (int round = 0; round < 5; round++) {
-		uint32_t expected[HYDNSD_PASS_MAX];
+		uint32_t expected[HYDNSD_SCAN_MAX];
 
-		for (int i = 0; i < HYDNSD_PASS_MAX; i++) {
+		for (int i = 0; i < HYDNSD_SCAN_MAX; i++) {
 			char name[64];
 
 			random_zone(name);
 			w[i] = (struct hydnsd_withdrawal){
-				.authority = random() % 8 ? 1 : 2,
+				.resolver = random() % 8 ? 1 : 2,
 				.scope = random() % 32 ? HYDNS_SCOPE_NAME : HYDNS_SCOPE_SUBTREE,
 			};
 			if (random() % 2)
 				strcpy(name, owner[random() % NAMES]);
 			w[i].name_len = (uint8_t)wire_of(name, w[i].name);
-			expected[i] = w[i].authority == 1 ? forget_texts(w[i].scope, name) : 0;
+			expected[i] = w[i].resolver == 1 ? forget_texts(w[i].scope, name) : 0;
 			pass.of[i] = &w[i];
 		}
 		whole_pass(&pass);
-		for (int i = 0; i < HYDNSD_PASS_MAX; i++)
+		for (int i = 0; i < HYDNSD_SCAN_MAX; i++)
 			assert_int_equal(w[i].withdrawn, expected[i]);
 		assert_store_as_texts();
 		build_store_grace(&store);
@@ -913,15 +913,15 @@ static void an_account_is_completed(void **state)
 	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
 	build_store_hit(&store, find("www.example."), 5);
 	ordinal = hydns_store_ordinal(hydnsd_rules_store(store.rules), find("www.example."));
-	t->entry = (struct hydns_tally_entry){
-		.begun = 1, .ordinal = ordinal, .seen = 5, .authority = 1, .words = 2,
+	t->entry = (struct hydns_tally_journal){
+		.begun = 1, .ordinal = ordinal, .seen = 5, .resolver = 1, .words = 2,
 		.word = { { 5, offsetof(struct hydns_tally, type[1]) / sizeof(__u64) },
 			  { 5, offsetof(struct hydns_tally, rcode[0]) / sizeof(__u64) } },
 	};
 	t->of[1].type[1] = 5;                           /* the first was made */
 	build_store_reopen(&store, CAPACITY, NOW_NS);
 	assert_int_equal(counted(), 5);
-	t->entry = (struct hydns_tally_entry){ .begun = 1, .ordinal = UINT32_MAX, .authority = 1 };
+	t->entry = (struct hydns_tally_journal){ .begun = 1, .ordinal = UINT32_MAX, .resolver = 1 };
 	build_store_reopen(&store, CAPACITY, NOW_NS);   /* no such account */
 	assert_int_equal(counted(), 5);
 }
@@ -944,11 +944,11 @@ static void a_restart_keeps_the_rules(void **state)
 
 struct heard {
 	unsigned count;
-	struct hydnsd_absence last;
+	struct hydnsd_missing last;
 	uint64_t hottest;
 };
 
-static void hear(const struct hydnsd_absence *what, void *arg)
+static void hear(const struct hydnsd_missing *what, void *arg)
 {
 	struct heard *h = arg;
 
@@ -958,18 +958,18 @@ static void hear(const struct hydnsd_absence *what, void *arg)
 		h->hottest = what->rate;
 }
 
-static struct heard heard(const struct hydnsd_absent *a, uint64_t now_ms)
+static struct heard heard(const struct hydnsd_missing_table *a, uint64_t now_ms)
 {
 	struct heard h = { 0 };
 
-	hydnsd_absent_each(a, now_ms, hear, &h);
+	hydnsd_missing_each(a, now_ms, hear, &h);
 	return h;
 }
 
 /* Hot rules that leave are told with why; cold ones, and those that a newer answer replaces, are not. */
 static void hot_rules_that_leave_are_told(void **state)
 {
-	struct hydnsd_absent *a = hydnsd_absent_new();
+	struct hydnsd_missing_table *a = hydnsd_missing_new();
 	struct heard h;
 
 	(void)state;
@@ -980,36 +980,36 @@ static void hot_rules_that_leave_are_told(void **state)
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "hot.example.", 1), 1);
 	h = heard(a, NOW_MS);
 	assert_int_equal(h.count, 1);
-	assert_string_equal(hydnsd_absent_reason(&h.last), "WITHDRAWN");
+	assert_string_equal(hydnsd_missing_reason(&h.last), "WITHDRAWN");
 	assert_memory_equal(h.last.name, "\3hot\7example", 13);
-	assert_true(h.last.rate >= 10 * 1000000 && h.last.authority == 1 && h.last.qtype == htons(1));
+	assert_true(h.last.rate >= 10 * 1000000 && h.last.resolver == 1 && h.last.qtype == htons(1));
 	assert_int_equal(heard(a, NOW_MS + HYDNSD_ABSENT_MS + 1).count, 0);
 	build_store_grace(&store);
 	assert_int_equal(admit_address("hot.example.", NULL, 1000), HYDNSD_ACCEPTED);
 	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNSD_NS_PER_SEC, 100);
 	h = heard(a, NOW_MS + 300 * SECOND_MS);
 	assert_int_equal(h.count, 1);
-	assert_string_equal(hydnsd_absent_reason(&h.last), "EXPIRED");
+	assert_string_equal(hydnsd_missing_reason(&h.last), "EXPIRED");
 	hydnsd_rules_set_absent(store.rules, NULL);
-	hydnsd_absent_free(a);
-	a = hydnsd_absent_new();
+	hydnsd_missing_free(a);
+	a = hydnsd_missing_new();
 	hydnsd_rules_set_absent(store.rules, a);
 	assert_int_equal(admit_address("warm.example.", NULL, 100), HYDNSD_ACCEPTED);
 	hydnsd_rules_set_capacity(store.rules, 0);
 	hydnsd_rules_expire(store.rules, NOW_NS, 100);
 	h = heard(a, NOW_MS);
 	assert_int_equal(h.count, 1);
-	assert_string_equal(hydnsd_absent_reason(&h.last), "EVICTED");
+	assert_string_equal(hydnsd_missing_reason(&h.last), "EVICTED");
 	hydnsd_rules_set_absent(store.rules, NULL);
-	hydnsd_absent_free(a);
+	hydnsd_missing_free(a);
 }
 
 /* However many are told, memory is what it was, and the hottest is there; what is cold is not kept. */
 static void the_hottest_absent_stay(void **state)
 {
 	static const uint8_t name[] = "\3www\7example";
-	struct hydnsd_absent *a = hydnsd_absent_new();
-	struct hydnsd_absence what = {
+	struct hydnsd_missing_table *a = hydnsd_missing_new();
+	struct hydnsd_missing what = {
 		.name = name, .name_len = sizeof(name), .refused = HYDNSD_REJECT_FULL, .at_ms = NOW_MS,
 	};
 	struct heard h;
@@ -1017,46 +1017,46 @@ static void the_hottest_absent_stay(void **state)
 	(void)state;
 	what.rate = HYDNSD_ABSENT_RATE_MIN - 1;
 	what.key = 1;
-	hydnsd_absent_note(a, &what);
+	hydnsd_missing_record(a, &what);
 	assert_int_equal(heard(a, NOW_MS).count, 0);
 	for (uint64_t n = 0; n < 100000; n++) {
 		what.key = n * 0x9e3779b97f4a7c15;
 		what.rate = HYDNSD_ABSENT_RATE_MIN + (n == 777 ? 1000000 : n % 1000);
-		hydnsd_absent_note(a, &what);
+		hydnsd_missing_record(a, &what);
 	}
 	h = heard(a, NOW_MS);
-	assert_true(h.count > 100 && h.count * sizeof(what) < hydnsd_absent_bytes());
+	assert_true(h.count > 100 && h.count * sizeof(what) < hydnsd_missing_bytes());
 	assert_int_equal(h.hottest, HYDNSD_ABSENT_RATE_MIN + 1000000);
-	assert_string_equal(hydnsd_absent_reason(&h.last), "FULL");
-	assert_true(hydnsd_absent_rate(10, 0) > 0);
-	hydnsd_absent_free(a);
+	assert_string_equal(hydnsd_missing_reason(&h.last), "FULL");
+	assert_true(hydnsd_missing_rate(10, 0) > 0);
+	hydnsd_missing_free(a);
 }
 
 /* A question that left is hardly counted by its resolver when it is offered again: the former rate holds, for a while. */
 static void a_former_rate_holds_for_a_while(void **state)
 {
 	static const uint8_t name[] = "\3www\7example";
-	struct hydnsd_absent *a = hydnsd_absent_new();
-	struct hydnsd_absence what = {
-		.name = name, .name_len = sizeof(name), .left = HYDNSD_LEFT_WITHDRAWN, .at_ms = NOW_MS, .key = 5,
+	struct hydnsd_missing_table *a = hydnsd_missing_new();
+	struct hydnsd_missing what = {
+		.name = name, .name_len = sizeof(name), .left = HYDNSD_REMOVAL_WITHDRAWN, .at_ms = NOW_MS, .key = 5,
 		.rate = 500 * 1000000ULL,
 	};
 	struct heard h;
 
 	(void)state;
-	hydnsd_absent_note(a, &what);
-	what.left = HYDNSD_LEFT_NOT;
+	hydnsd_missing_record(a, &what);
+	what.left = HYDNSD_REMOVAL_NOT;
 	what.refused = HYDNSD_REJECT_COLD;
 	what.rate = 1000000;
 	for (uint64_t at = 1; at <= 20; at++) {
 		what.at_ms = NOW_MS + at * SECOND_MS;
-		hydnsd_absent_note(a, &what);
+		hydnsd_missing_record(a, &what);
 		h = heard(a, what.at_ms);
 		assert_int_equal(h.count, 1);
-		assert_string_equal(hydnsd_absent_reason(&h.last), "COLD");
+		assert_string_equal(hydnsd_missing_reason(&h.last), "COLD");
 		assert_int_equal(h.last.rate, at < 10 ? 500 * 1000000ULL : 1000000);
 	}
-	hydnsd_absent_free(a);
+	hydnsd_missing_free(a);
 }
 
 #define RULES_TEST(f) cmocka_unit_test_setup_teardown(f, open_store, close_store)
@@ -1097,21 +1097,21 @@ static void a_ring_goes_back_when_all_is_done(void **state)
 static void changes_discard_their_own_names(void **state)
 {
 	static const uint8_t www[] = "\3www\7example\3net", other[] = "\4mail\7example\3org";
-	struct hydnsd_changes c = { .next = 0 };
+	struct hydnsd_changed_names c = { .next = 0 };
 	uint64_t mine = 0, its = 0;
 
 	(void)state;
 	hydnsd_name_hash(www, sizeof(www), 1, &mine);
 	hydnsd_name_hash(other, sizeof(other), 1, &its);
-	assert_false(hydnsd_changes_touch(&c, 0, mine));
-	hydnsd_changes_note(&c, 7, hydnsd_signature_of(www, sizeof(www), 1));
-	assert_true(hydnsd_changes_touch(&c, 6, mine));
-	assert_false(hydnsd_changes_touch(&c, 7, mine));
-	assert_false(hydnsd_changes_touch(&c, 6, its));
-	for (uint64_t g = 8; g < 8 + HYDNSD_CHANGES; g++)
-		hydnsd_changes_note(&c, g, hydnsd_signature_of(www, sizeof(www), 1));
-	assert_false(hydnsd_changes_touch(&c, 7, its));
-	assert_true(hydnsd_changes_touch(&c, 6, its));
+	assert_false(hydnsd_changed_names_affect(&c, 0, mine));
+	hydnsd_changed_names_record(&c, 7, hydnsd_signature_of(www, sizeof(www), 1));
+	assert_true(hydnsd_changed_names_affect(&c, 6, mine));
+	assert_false(hydnsd_changed_names_affect(&c, 7, mine));
+	assert_false(hydnsd_changed_names_affect(&c, 6, its));
+	for (uint64_t g = 8; g < 8 + HYDNSD_CHANGED_NAMES; g++)
+		hydnsd_changed_names_record(&c, g, hydnsd_signature_of(www, sizeof(www), 1));
+	assert_false(hydnsd_changed_names_affect(&c, 7, its));
+	assert_true(hydnsd_changed_names_affect(&c, 6, its));
 }
 
 int main(void)

@@ -152,7 +152,7 @@ static void settle_waits_for_the_barrier(void **state)
 	assert_int_equal(rules_and_no_reply(), 1);
 	seam_hold(SEAM_GRACE, "barrier");
 	client_changed(&client, 1, www, sizeof(www), 2);
-	client_send(&client, HYDNS_MSG_SETTLE, NULL, 0);
+	client_send(&client, HYDNS_MSG_CATCH_UP, NULL, 0);
 	assert_true(seam_wait(SEAM_GRACE, "barrier", has_message, &client));
 	assert_int_equal(atomic_load(&seams->rules), 0);
 	seams_open();
@@ -173,7 +173,7 @@ static void settle_waits_for_the_rings(void **state)
 		client_offer(&client, 0, name, 1);
 	}
 	client_changed(&client, 0, www, sizeof(www), 2);
-	client_send(&client, HYDNS_MSG_SETTLE, NULL, 0);
+	client_send(&client, HYDNS_MSG_CATCH_UP, NULL, 0);
 	assert_true(seam_wait(SEAM_LOOP, "take_offer", NULL, NULL));
 	atomic_store(&seams->withdrawals, 0);
 	seam_hold(SEAM_LOOP, "take_changed");

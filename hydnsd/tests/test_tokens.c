@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "hydnsd/resolvers/accounts.h"
+#include "hydnsd/resolvers/user_rates.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/tokens.h"
 
@@ -75,14 +75,14 @@ static void a_smaller_burst_counts_at_once(void **state)
 
 static void users_have_accounts_of_their_own(void **state)
 {
-	static struct hydnsd_accounts a;
+	static struct hydnsd_user_rates a;
 	const uint64_t each = hydnsd_tokens_each_ns(10);
 
 	(void)state;
-	assert_int_equal(hydnsd_accounts_take(&a, 7, 2, each, BEGIN), 0);
-	assert_int_equal(hydnsd_accounts_take(&a, 7, 2, each, BEGIN), 0);
-	assert_int_equal(hydnsd_accounts_take(&a, 7, 2, each, BEGIN), each);
-	assert_int_equal(hydnsd_accounts_take(&a, 8, 2, each, BEGIN), 0);
+	assert_int_equal(hydnsd_user_rates_take(&a, 7, 2, each, BEGIN), 0);
+	assert_int_equal(hydnsd_user_rates_take(&a, 7, 2, each, BEGIN), 0);
+	assert_int_equal(hydnsd_user_rates_take(&a, 7, 2, each, BEGIN), each);
+	assert_int_equal(hydnsd_user_rates_take(&a, 8, 2, each, BEGIN), 0);
 }
 
 int main(void)

@@ -148,7 +148,7 @@ static void broken_changes_end_their_session(void **state)
 	expect_broken("a name in capitals", &f, sizeof(f), 64);
 	f = changed(64, sizeof(www), www, sizeof(www));
 	f.changed.renewed = 0x0100;
-	f.changed.shown = HYDNS_SHOWN_AUTHORITY + 1;
+	f.changed.shown = HYDNS_SECTION_AUTHORITY + 1;
 	expect_broken("a section that there is not", &f, sizeof(f), 64);
 	/* The octets behind the second one's end are those of the first, which hydnsd has read just before. */
 	client_open(&c);
@@ -203,7 +203,7 @@ static void a_wrong_hello_is_refused(void **state)
 	h.threads = 3;
 	expect_hello_refused("threads without rings", &h, sizeof(h), "descriptors came with");
 	h = good_hello();
-	h.flags = HYDNS_AUTH_READY;
+	h.flags = HYDNS_RESOLVER_READY;
 	expect_hello_refused("a flag of hydnsd's own", &h, sizeof(h), "unknown flags");
 	h = good_hello();
 	h.edns_size = 511;
@@ -315,32 +315,32 @@ static void say(struct client *c, uint32_t type, const void *payload, size_t len
 	assert_int_equal(client_receive(c), HYDNS_MSG_ACK);
 }
 
-static struct hydns_authority_config config_of(uint32_t authority)
+static struct hydns_resolver_config config_of(uint32_t resolver)
 {
-	struct hydns_authority_config c;
+	struct hydns_resolver_config c;
 
-	read_pin("hydns_authcfg", authority, &c);
+	read_pin("hydns_resolver", resolver, &c);
 	return c;
 }
 
 /* While it is being configured nobody is answered and nothing is taken; and the list in use is not the one that is filled. */
 static void nothing_counts_while_it_is_configured(void **state)
 {
-	struct hydns_authority_config before = config_of(0);
+	struct hydns_resolver_config before = config_of(0);
 	struct hydns_hello h = good_hello();
 
 	(void)state;
 	h.threads = CLIENT_RINGS;
-	assert_true(before.flags & HYDNS_AUTH_READY);
+	assert_true(before.flags & HYDNS_RESOLVER_READY);
 	say(&bystander, HYDNS_MSG_RESET, &h, sizeof(h));
-	assert_false(config_of(0).flags & HYDNS_AUTH_READY);
+	assert_false(config_of(0).flags & HYDNS_RESOLVER_READY);
 	client_offer(&bystander, 0, "early.example.", 1);
 	WAIT_FOR(rejected("NOT_READY") == 1);
 	assert_int_equal(config_of(0).acl_half, before.acl_half);
 	say(&bystander, HYDNS_MSG_ACL, &allow, sizeof(allow));
 	assert_int_equal(config_of(0).acl_half, before.acl_half);
 	say(&bystander, HYDNS_MSG_READY, NULL, 0);
-	assert_true(config_of(0).flags & HYDNS_AUTH_READY);
+	assert_true(config_of(0).flags & HYDNS_RESOLVER_READY);
 	assert_int_equal(config_of(0).acl_half, !before.acl_half);
 }
 

@@ -9,21 +9,21 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      8
+#define HYDNS_ABI_VERSION      9
 
 /* --- limits ------------------------------------------------------------------------------------ */
 #define HYDNS_NAME_MAX         255   /* wire name with its root label, RFC 1035 section 3.1 */
 #define HYDNS_QUESTION_MAX     (HYDNS_NAME_MAX + 4)
 #define HYDNS_QUERY_MAX        512   /* longest UDP payload of a query that the kernel path reads */
 #define HYDNS_OPT_LEN          11    /* an OPT record without options, RFC 6891 section 6.1.2 */
-#define HYDNS_AUTHORITIES      16    /* resolvers (and, later, views) on one host */
+#define HYDNS_RESOLVERS      16    /* resolvers (and, later, views) on one host */
 #define HYDNS_SERVICES         1024  /* address and port pairs */
 #define HYDNS_INTERFACES       64    /* attached to, on one host */
 #define HYDNS_ACL_ENTRIES      4096  /* prefixes of one resolver */
 #define HYDNS_TTLS_MAX         32    /* records in one answer */
 #define HYDNS_ROTATIONS_MAX    2     /* rotated RRsets in one answer */
 /* Owner names whose places a rule can hold; a rule with more waits whenever any name is marked. */
-#define HYDNS_RULE_OWNERS_MAX  8
+#define HYDNS_RULE_PLACES_MAX  8
 #define HYDNS_THREADS_MAX      64    /* rings of one resolver */
 #define HYDNS_COOKIE_SECRETS   2     /* of one resolver: RFC 7873 section 7.1, the current and another */
 #define HYDNS_COOKIE_SECRET_LEN 16   /* RFC 9018 section 4.4 */
@@ -83,7 +83,7 @@ struct hydns_rotation {
  *             each TTL holds the seconds left at base_ns
  *   ttl       from the next even offset in the slot on: ttl_count __u16, each the offset of a TTL field in the answer
  *   rotation  rotation_count struct hydns_rotation, at an even offset
- *   owners    owner_count __u16: the places (HYDNS_TOUCHED_PLACE) of all names that the answer depends on, which a change
+ *   owners    place_count __u16: the places (HYDNS_PLACE) of all names that the answer depends on, which a change
  *             or a flush finds it by
  *   left out  with HYDNS_RULE_LEFT_OUT alone: 1 octet, how many names follow (never 0), and these, wire format,
  *             lower case: owners of RRsets that the resolver's cached answer has and its reply does not show (proofs
@@ -96,7 +96,7 @@ struct hydns_rule {
 	__u64 base_ns;      /* monotonic time at which the wall clock's second began that TTLs refer to */
 	__u32 expire_ms;    /* after base_ns; from then on the rule is dead */
 	__u32 refresh_ms;   /* after base_ns; from then on one query per re-arm time is passed */
-	__u32 epoch;        /* counts only while it equals the authority page's */
+	__u32 epoch;        /* counts only while it equals the resolver page's */
 	__u32 hits;         /* answers counted here, by the program, by atomic additions */
 	__u32 ordinal:27;   /* dense number of the rule, for words and tables per rule; set by the store */
 	__u32 size_class:5; /* of the slot; set by the store */
@@ -108,14 +108,14 @@ struct hydns_rule {
 	__u16 qtype;        /* network order; again in data, where question and answer stand in one piece */
 	__u8  name_len;
 	__u8  variant;      /* HYDNS_VARIANT_* */
-	__u8  authority;    /* index of the owning resolver */
+	__u8  resolver;    /* index of the owning resolver */
 	__u8  flags;        /* HYDNS_RULE_* */
 	__u8  ancount;      /* records in the answer, by section; ... */
 	__u8  nscount;
 	__u8  arcount;      /* ... the last without the OPT */
 	__u8  ttl_count;
 	__u8  rotation_count;
-	__u8  owner_count;  /* 0: there are more than HYDNS_RULE_OWNERS_MAX */
+	__u8  place_count;  /* 0: there are more than HYDNS_RULE_PLACES_MAX */
 	__u8  data[];
 };
 #define HYDNS_RULE_DATA        48
@@ -192,11 +192,11 @@ struct hydns_tally {
 };
 #define HYDNS_TALLY_WORDS      (5 + HYDNS_COUNT_RCODES + HYDNS_COUNT_TYPES)
 #define HYDNS_ENTRY_WORDS      7     /* counts that one rule's hits add to, at most */
-struct hydns_tally_entry {
+struct hydns_tally_journal {
 	__u32 begun;                         /* not 0: the rest is valid */
 	__u32 ordinal;
 	__u32 seen;                          /* of the ordinal, from now on */
-	__u16 authority;
+	__u16 resolver;
 	__u16 words;
 	struct {
 		__u64 value;                 /* from now on, */
@@ -212,7 +212,7 @@ struct hydns_service_key {
 	__u16 reserved;
 };
 struct hydns_service {
-	__u32 authority;
+	__u32 resolver;
 };
 
 /* Key of a resolver's ACL, an LPM trie: prefixlen counts the bits of addr (IPv4-mapped as above). */
@@ -225,33 +225,33 @@ struct hydns_acl_key {
 #define HYDNS_ACL_ALLOW_COOKIE 2     /* allowed with a valid server cookie alone */
 
 /*
- * Authority page: written by the plugin alone, each word at once: by an aligned store, or where several of its threads
+ * Resolver page: written by the plugin alone, each word at once: by an aligned store, or where several of its threads
  * write, by an atomic operation (epoch, generation, touched). While HYDNS_EPOCH_SUSPENDED is set in the epoch no rule
- * counts, for none has it; with HYDNS_EPOCH_TOUCHED alone those rules count of whose owner names none is marked in
+ * counts, for none has it; with HYDNS_EPOCH_MARKED alone those rules count of whose owner names none is marked in
  * touched. Taken away, all rules of the former epoch count again. A name is marked before the flag is set.
  */
 #define HYDNS_EPOCH_SUSPENDED  0x80000000U
-#define HYDNS_EPOCH_TOUCHED    0x40000000U
-#define HYDNS_EPOCH_FLAGS      (HYDNS_EPOCH_SUSPENDED | HYDNS_EPOCH_TOUCHED)
+#define HYDNS_EPOCH_MARKED    0x40000000U
+#define HYDNS_EPOCH_FLAGS      (HYDNS_EPOCH_SUSPENDED | HYDNS_EPOCH_MARKED)
 /* A bit for each place; names that share one are marked together. */
-#define HYDNS_TOUCHED_WORDS    496
-#define HYDNS_TOUCHED_PLACES   (HYDNS_TOUCHED_WORDS * 64)
-/* The place of a name, of its hydns_owner_hash() with the seed of HELLO. */
-#define HYDNS_TOUCHED_PLACE(hash) ((__u16)(((hash) >> 32) * HYDNS_TOUCHED_PLACES >> 32))
-struct hydns_authority_page {
+#define HYDNS_MARK_WORDS    496
+#define HYDNS_PLACES   (HYDNS_MARK_WORDS * 64)
+/* The place of a name, of its hydns_place_hash() with the seed of HELLO. */
+#define HYDNS_PLACE(hash) ((__u16)(((hash) >> 32) * HYDNS_PLACES >> 32))
+struct hydns_resolver_page {
 	__u32 epoch;
 	__u32 cookies;      /* set of cookie secrets that the resolver uses; 0: none */
 	__u64 generation;   /* advanced after every removal from the resolver's cache */
 	__u64 heartbeat_ns; /* monotonic; 0: the resolver has gone */
 	__s32 tai_offset;   /* seconds that CLOCK_TAI is ahead of the wall clock */
 	__u8  pad[128 - 28];
-	__u64 touched[HYDNS_TOUCHED_WORDS]; /* bit place % 64 of word place / 64 */
+	__u64 touched[HYDNS_MARK_WORDS]; /* bit place % 64 of word place / 64 */
 };
 
 /*
  * Secrets of DNS cookies (RFC 9018), the active one first; written by hydnsd alone, in the place
  * HYDNS_COOKIES_INDEX(authority, set) of the map, two for each resolver. A set counts while its number is
- * the one on the authority page, so the resolver outdates the secrets with one store. Also the payload of
+ * the one on the resolver page, so the resolver outdates the secrets with one store. Also the payload of
  * HYDNS_MSG_COOKIES.
  */
 struct hydns_cookies {
@@ -259,19 +259,19 @@ struct hydns_cookies {
 	__u32 count;        /* 0: the resolver makes no cookies */
 	__u64 secret[HYDNS_COOKIE_SECRETS][HYDNS_COOKIE_SECRET_LEN / 8]; /* octets in memory order */
 };
-#define HYDNS_COOKIES_INDEX(authority, set) ((authority) * 2 + ((set) & 1))
+#define HYDNS_COOKIES_INDEX(resolver, set) ((resolver) * 2 + ((set) & 1))
 
 /* What the program must know of a resolver: written by hydnsd alone. */
-#define HYDNS_AUTH_IGNORES_COOKIE 0x01 /* the resolver answers as if a COOKIE option were not there */
-#define HYDNS_AUTH_ROTATES        0x02 /* the resolver rotates RRsets */
-#define HYDNS_AUTH_KEEPS_CASE     0x04 /* names are sent with the letters they were first received with */
-#define HYDNS_AUTH_STRICT_EDNS  0x08 /* every option is checked, an invalid cookie refused, each reply's new */
-#define HYDNS_AUTH_OWN_PROOFS   0x10 /* what authority sections show is stored with each answer, and renewed with it alone */
-#define HYDNS_AUTH_ALLOWS_IPV4    0x20 /* the ACL gives every IPv4 client HYDNS_ACL_ALLOW, */
-#define HYDNS_AUTH_ALLOWS_IPV6    0x40 /* and every IPv6 client: no look-up; set by hydnsd from the ACL */
-#define HYDNS_AUTH_SHUFFLES      0x100 /* with HYDNS_AUTH_ROTATES: what follows the first record is turned, too */
-#define HYDNS_AUTH_READY          0x80 /* services, ACL and this record are complete */
-struct hydns_authority_config {
+#define HYDNS_RESOLVER_IGNORES_COOKIE 0x01 /* the resolver answers as if a COOKIE option were not there */
+#define HYDNS_RESOLVER_ROTATES        0x02 /* the resolver rotates RRsets */
+#define HYDNS_RESOLVER_KEEPS_CASE     0x04 /* names are sent with the letters they were first received with */
+#define HYDNS_RESOLVER_STRICT_EDNS  0x08 /* every option is checked, an invalid cookie refused, each reply's new */
+#define HYDNS_RESOLVER_OWN_PROOFS   0x10 /* what authority sections show is stored with each answer, and renewed with it alone */
+#define HYDNS_RESOLVER_ALLOWS_IPV4    0x20 /* the ACL gives every IPv4 client HYDNS_ACL_ALLOW, */
+#define HYDNS_RESOLVER_ALLOWS_IPV6    0x40 /* and every IPv6 client: no look-up; set by hydnsd from the ACL */
+#define HYDNS_RESOLVER_SHUFFLES      0x100 /* with HYDNS_RESOLVER_ROTATES: what follows the first record is turned, too */
+#define HYDNS_RESOLVER_READY          0x80 /* services, ACL and this record are complete */
+struct hydns_resolver_config {
 	__u16 flags;
 	__u16 edns_size;    /* payload size in the resolver's own OPT */
 	__u16 max_udp;      /* the resolver's limit of a UDP reply */
@@ -279,7 +279,7 @@ struct hydns_authority_config {
 };
 
 /* Per CPU and authority, counted with every answer: what the per-rule hit counters can't tell. */
-struct hydns_authority_count {
+struct hydns_resolver_count {
 	__u64 answered;
 	__u64 ipv6;
 	__u64 edns;
@@ -291,15 +291,15 @@ struct hydns_authority_count {
 };
 
 struct hydns_tallies {
-	struct hydns_tally_entry entry;
-	struct hydns_authority_count base[HYDNS_AUTHORITIES]; /* the program's counters when the page was made */
-	struct hydns_tally of[HYDNS_AUTHORITIES];
+	struct hydns_tally_journal entry;
+	struct hydns_resolver_count base[HYDNS_RESOLVERS]; /* the program's counters when the page was made */
+	struct hydns_tally of[HYDNS_RESOLVERS];
 };
 
 /* --- plugin -> hydnsd: one ring per resolver thread ------------------------------------------------ */
 /*
  * A memfd of HYDNS_RING_SIZE octets, made and sealed (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) by the plugin: the
- * header, HYDNS_RING_DATA; the frames, HYDNS_RING_BYTES; and HYDNS_KEPT_PLACES struct hydns_kept. One producer, one
+ * header, HYDNS_RING_DATA; the frames, HYDNS_RING_BYTES; and HYDNS_NOT_OFFERED_PLACES struct hydns_not_offered. One producer, one
  * consumer. head and tail count octets and wrap at 2^32. Frames are multiples of 8 octets, in one piece: a PAD frame
  * fills what is left at the end.
  */
@@ -324,18 +324,18 @@ struct hydns_ring {
  * hydns_key_hash() of the question, as of resolver 0, with the seed of HELLO. Written without a lock, and only where an
  * answer is not offered.
  */
-#define HYDNS_KEPT_PLACES      4096  /* power of two */
-struct hydns_kept {
+#define HYDNS_NOT_OFFERED_PLACES      4096  /* power of two */
+struct hydns_not_offered {
 	__u64 key;               /* stored last; 0: none */
 	__u32 at_ms;             /* monotonic time in milliseconds, modulo 2^32 */
-	__u32 what;              /* HYDNS_KEPT_WHAT(): place in kept.def, and the number that its text shows */
+	__u32 what;              /* HYDNS_NOT_OFFERED_WHAT(): place in not_offered.def, and the number that its text shows */
 };
-#define HYDNS_KEPT_VALUE_BITS  24
-#define HYDNS_KEPT_VALUE_MOST  ((1U << HYDNS_KEPT_VALUE_BITS) - 1)
-#define HYDNS_KEPT_WHAT(why, value) ((__u32)(why) << HYDNS_KEPT_VALUE_BITS | \
-	((value) < HYDNS_KEPT_VALUE_MOST ? (value) : HYDNS_KEPT_VALUE_MOST))
-#define HYDNS_KEPT_PLACE(key)  ((__u32)(key) & (HYDNS_KEPT_PLACES - 1))
-#define HYDNS_RING_SIZE        (HYDNS_RING_DATA + HYDNS_RING_BYTES + HYDNS_KEPT_PLACES * sizeof(struct hydns_kept))
+#define HYDNS_NOT_OFFERED_VALUE_BITS  24
+#define HYDNS_NOT_OFFERED_VALUE_MOST  ((1U << HYDNS_NOT_OFFERED_VALUE_BITS) - 1)
+#define HYDNS_NOT_OFFERED_WHAT(why, value) ((__u32)(why) << HYDNS_NOT_OFFERED_VALUE_BITS | \
+	((value) < HYDNS_NOT_OFFERED_VALUE_MOST ? (value) : HYDNS_NOT_OFFERED_VALUE_MOST))
+#define HYDNS_NOT_OFFERED_PLACE(key)  ((__u32)(key) & (HYDNS_NOT_OFFERED_PLACES - 1))
+#define HYDNS_RING_SIZE        (HYDNS_RING_DATA + HYDNS_RING_BYTES + HYDNS_NOT_OFFERED_PLACES * sizeof(struct hydns_not_offered))
 
 #define HYDNS_FRAME_PAD        0
 #define HYDNS_FRAME_OFFER      1
@@ -348,7 +348,7 @@ struct hydns_frame {
 /* HYDNS_FRAME_OFFER; data = name (lower case), then answer, then names left out, as in struct hydns_rule. */
 struct hydns_offer {
 	struct hydns_frame frame;
-	__u64 generation;        /* of the authority page, read while the cache entry was locked */
+	__u64 generation;        /* of the resolver page, read while the cache entry was locked */
 	__u64 base_ns;           /* as struct hydns_rule */
 	__u32 epoch;
 	__u32 ttl;               /* seconds the answer lives after base_ns */
@@ -376,10 +376,10 @@ struct hydns_offer {
  */
 /* In which sections replies show the RRset that was renewed: a resolver may store what came in authority sections
  * by itself, with a TTL of its own (Unbound does so with a SOA: RFC 2308, section 3). */
-enum hydns_shown {
-	HYDNS_SHOWN_ANYWHERE,
-	HYDNS_SHOWN_ANSWER,
-	HYDNS_SHOWN_AUTHORITY,
+enum hydns_section {
+	HYDNS_SECTION_ANYWHERE,
+	HYDNS_SECTION_ANSWER,
+	HYDNS_SECTION_AUTHORITY,
 };
 struct hydns_changed {
 	struct hydns_frame frame;
@@ -387,7 +387,7 @@ struct hydns_changed {
 	__u64 end_ns;            /* renewed: monotonic time at which the RRset now ends */
 	__u16 renewed;           /* network order: type of the renewed RRset; 0: data changed */
 	__u8  shared;            /* renewed: answers to other questions than name and type may hold the RRset */
-	__u8  shown;             /* renewed: enum hydns_shown */
+	__u8  shown;             /* renewed: enum hydns_section */
 	__u8  name_len;
 	__u8  data[3];           /* goes on to the frame's end */
 };
@@ -410,7 +410,7 @@ enum hydns_msg_type {
 	HYDNS_MSG_ACK,           /* <- no payload */
 	HYDNS_MSG_REFUSED,       /* <- text: cause and mend */
 	HYDNS_MSG_COOKIES,       /* -> struct hydns_cookies; acknowledged when the program uses them */
-	HYDNS_MSG_SETTLE,        /* -> no payload: acknowledged when all that is in the rings has been acted upon, no rule of
+	HYDNS_MSG_CATCH_UP,        /* -> no payload: acknowledged when all that is in the rings has been acted upon, no rule of
 				  * another epoch is left, and a grace period has passed */
 };
 struct hydns_msg {
@@ -426,20 +426,20 @@ struct hydns_hello {
 	__u32 capacity;          /* most rules of this resolver; 0: as many as hydnsd gives */
 	__u32 min_ttl;           /* seconds */
 	__u32 max_ttl;           /* seconds; 0: no limit */
-	__u16 flags;             /* HYDNS_AUTH_* except READY and ALLOWS_* */
+	__u16 flags;             /* HYDNS_RESOLVER_* except READY and ALLOWS_* */
 	__u16 edns_size;
 	__u16 max_udp;
 	__u16 refresh_percent;   /* last part of the TTL in which the kernel lets queries through; 0: never */
 	__u32 pid;
 	__u32 admission;         /* sightings that make a question hot */
 	__u32 reserved;
-	__u64 seed[2];           /* of the keys of struct hydns_kept, and of the places of owner names; secret, the page's
+	__u64 seed[2];           /* of the keys of struct hydns_not_offered, and of the places of owner names; secret, the page's
 				  * for good */
 	char  identity[HYDNS_IDENTITY_LEN]; /* NUL-terminated, printable: "unbound", for status */
 	char  version[HYDNS_IDENTITY_LEN];  /* NUL-terminated, printable */
 };
 struct hydns_welcome {
-	__u32 authority;
+	__u32 resolver;
 	__u32 epoch;             /* first epoch of a new page; an adopted page keeps its own */
 	__u32 adopted;           /* 1: the page handed over was known and stays in use */
 	__u32 reserved;
@@ -508,15 +508,15 @@ HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == HYDNS_ROTATION_LEN && HYDNS
 		    HYDNS_TTLS_MAX <= 1U << 5, "fields of a rotation");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_bucket) == 64, "a bucket is a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_line) == 64, "a line is a cache line");
-HYDNS_STATIC_ASSERT(sizeof(struct hydns_authority_page) == 4096, "a page");
-HYDNS_STATIC_ASSERT(HYDNS_TOUCHED_PLACES <= 1U << 16, "a place fits 16 bits");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_resolver_page) == 4096, "a page");
+HYDNS_STATIC_ASSERT(HYDNS_PLACES <= 1U << 16, "a place fits 16 bits");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_cookies) == 8 + HYDNS_COOKIE_SECRETS * HYDNS_COOKIE_SECRET_LEN,
 		    "no padding in a message");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_service_key) == 20, "no padding in a hash key");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_key) == 20, "no padding in a trie key");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_ring) <= HYDNS_RING_DATA, "ring header");
 HYDNS_STATIC_ASSERT((HYDNS_RING_BYTES & (HYDNS_RING_BYTES - 1)) == 0, "ring size");
-HYDNS_STATIC_ASSERT((HYDNS_KEPT_PLACES & (HYDNS_KEPT_PLACES - 1)) == 0, "places of kept answers");
+HYDNS_STATIC_ASSERT((HYDNS_NOT_OFFERED_PLACES & (HYDNS_NOT_OFFERED_PLACES - 1)) == 0, "places of kept answers");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_tally) == HYDNS_TALLY_WORDS * sizeof(__u64), "a tally is words");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_entry) == 20, "no padding in a message");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_counts) + sizeof(struct hydns_msg) <= HYDNS_MSG_MAX, "counts fit");

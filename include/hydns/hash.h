@@ -69,9 +69,9 @@ HYDNS_INLINE __u64 hydns_sip_end(struct hydns_sip *s)
 }
 
 /* The last word of a key. qtype in network order. */
-HYDNS_INLINE __u64 hydns_key_tail(__u8 name_len, __u16 qtype, __u8 variant, __u8 authority)
+HYDNS_INLINE __u64 hydns_key_tail(__u8 name_len, __u16 qtype, __u8 variant, __u8 resolver)
 {
-	return (__u64)name_len | (__u64)qtype << 16 | (__u64)variant << 32 | (__u64)authority << 40;
+	return (__u64)name_len | (__u64)qtype << 16 | (__u64)variant << 32 | (__u64)resolver << 40;
 }
 
 /* 32-bit fingerprint in an index entry. */
@@ -98,7 +98,7 @@ HYDNS_INLINE __u32 hydns_bucket_other(__u32 bucket, __u32 fingerprint, __u32 mas
  * order; seed: the store's secret.
  */
 static inline __u64 hydns_key_hash(const __u8 *name, __u8 name_len, __u16 qtype, __u8 variant,
-				   __u8 authority, const __u64 seed[2])
+				   __u8 resolver, const __u64 seed[2])
 {
 	struct hydns_sip s;
 
@@ -110,12 +110,12 @@ static inline __u64 hydns_key_hash(const __u8 *name, __u8 name_len, __u16 qtype,
 		__builtin_memcpy(&w, name + i, n);
 		hydns_sip_word(&s, w);
 	}
-	hydns_sip_word(&s, hydns_key_tail(name_len, qtype, variant, authority));
+	hydns_sip_word(&s, hydns_key_tail(name_len, qtype, variant, resolver));
 	return hydns_sip_end(&s);
 }
 
 /* Hash of a name alone, as of a question that no resolver has. name: as above. */
-static inline __u64 hydns_owner_hash(const __u8 *name, __u8 name_len, const __u64 seed[2])
+static inline __u64 hydns_place_hash(const __u8 *name, __u8 name_len, const __u64 seed[2])
 {
 	return hydns_key_hash(name, name_len, 0, 0, 0xff, seed);
 }

@@ -24,7 +24,7 @@ static struct hydns_sketch *sketch(uint32_t width, uint32_t half_life_ms)
 static void touch_many(struct hydns_sketch *s, uint64_t key, unsigned times, uint64_t now_ms)
 {
 	while (times--)
-		hydns_sketch_touch(s, key, now_ms);
+		hydns_sketch_count(s, key, now_ms);
 }
 
 static void counts_one_key_exactly(void **state)
@@ -34,7 +34,7 @@ static void counts_one_key_exactly(void **state)
 	(void)state;
 	assert_int_equal(hydns_sketch_estimate(s, 7), 0);
 	for (uint32_t i = 1; i <= 250; i++)
-		assert_int_equal(hydns_sketch_touch(s, 7, 5), i);
+		assert_int_equal(hydns_sketch_count(s, 7, 5), i);
 	assert_int_equal(hydns_sketch_estimate(s, 7), 250);
 	assert_int_equal(hydns_sketch_estimate(s, 8), 0);
 	hydns_sketch_free(s);
@@ -48,7 +48,7 @@ static void weighs_one_for_many(void **state)
 	(void)state;
 	assert_int_equal(hydns_sketch_weigh(s, 7, 16, 5), 1);
 	assert_int_equal(hydns_sketch_weigh(s, 7, 16, 5), 17);
-	assert_int_equal(hydns_sketch_touch(s, 7, 5), 18);
+	assert_int_equal(hydns_sketch_count(s, 7, 5), 18);
 	assert_int_equal(hydns_sketch_weigh(s, 7, 16, 5), 34);
 	assert_int_equal(hydns_sketch_weigh(s, 7, 300, 5), 256);
 	assert_int_equal(hydns_sketch_weigh(s, 7, 64, 5), 256);
@@ -74,7 +74,7 @@ static void holds_its_error_bound(void **state)
 		uint32_t key = a < b ? a : b;    /* skewed towards low numbers */
 
 		truth[key]++;
-		assert_true(hydns_sketch_touch(s, key, 1) >= truth[key]);
+		assert_true(hydns_sketch_count(s, key, 1) >= truth[key]);
 	}
 	for (uint32_t key = 0; key < KEYS; key++) {
 		uint32_t estimate = hydns_sketch_estimate(s, key);
@@ -97,14 +97,14 @@ static void halves_with_time(void **state)
 
 	(void)state;
 	touch_many(s, 1, 201, 0);
-	hydns_sketch_touch(s, 2, 999);
+	hydns_sketch_count(s, 2, 999);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 201);
-	hydns_sketch_touch(s, 2, 1000);
+	hydns_sketch_count(s, 2, 1000);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 100);
-	hydns_sketch_touch(s, 2, 3000);
+	hydns_sketch_count(s, 2, 3000);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 25);
-	assert_int_equal(hydns_sketch_touch(s, 1, 3000), 26);
-	hydns_sketch_touch(s, 2, 100000);
+	assert_int_equal(hydns_sketch_count(s, 1, 3000), 26);
+	hydns_sketch_count(s, 2, 100000);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 0);
 	hydns_sketch_free(s);
 }
@@ -122,7 +122,7 @@ static void window_matches_the_counts(void **state)
 		uint64_t other = 2 + random_next(&rng) / 2;
 
 		now += i % 20 == 0 ? 100 : 0;
-		hydns_sketch_touch(s, i % 20 == 0 ? 1 : other, now);
+		hydns_sketch_count(s, i % 20 == 0 ? 1 : other, now);
 		sum += i % 20 == 0 ? hydns_sketch_estimate(s, 1) : 0;
 		expected += i % 20 == 0 ? hydns_sketch_window_ms(s) / 100.0 : 0;
 	}
@@ -138,7 +138,7 @@ static void saturates_without_wrapping(void **state)
 	(void)state;
 	touch_many(s, 1, 200000, 0);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 256);
-	hydns_sketch_touch(s, 2, 1000);
+	hydns_sketch_count(s, 2, 1000);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 127);
 	hydns_sketch_free(s);
 }
@@ -151,15 +151,15 @@ static void survives_clocks_that_jump(void **state)
 	touch_many(s, 1, 101, 50000);
 	touch_many(s, 1, 100, 10);            /* back: nothing is aged */
 	assert_int_equal(hydns_sketch_estimate(s, 1), 201);
-	hydns_sketch_touch(s, 2, 1010);       /* and ageing goes on from there */
+	hydns_sketch_count(s, 2, 1010);       /* and ageing goes on from there */
 	assert_int_equal(hydns_sketch_estimate(s, 1), 100);
-	hydns_sketch_touch(s, 2, UINT64_MAX);
+	hydns_sketch_count(s, 2, UINT64_MAX);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 0);
-	hydns_sketch_touch(s, 2, 0);
+	hydns_sketch_count(s, 2, 0);
 	touch_many(s, 1, 101, 1);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 101);
-	hydns_sketch_touch(s, 2, UINT64_MAX);
-	hydns_sketch_touch(s, 2, UINT64_MAX);
+	hydns_sketch_count(s, 2, UINT64_MAX);
+	hydns_sketch_count(s, 2, UINT64_MAX);
 	assert_int_equal(hydns_sketch_estimate(s, 1), 0);
 	hydns_sketch_free(s);
 }
@@ -178,8 +178,8 @@ static void one_time_names_stay_cold(void **state)
 	for (unsigned i = 0; i < ONCE; i++) {
 		uint32_t hot = random_below(&rng, HOT);
 
-		looked_hot += hydns_sketch_touch(s, 1000000 + random_next(&rng) / 2, i / 10) >= 4;
-		hydns_sketch_touch(s, hot, i / 10);
+		looked_hot += hydns_sketch_count(s, 1000000 + random_next(&rng) / 2, i / 10) >= 4;
+		hydns_sketch_count(s, hot, i / 10);
 		truth[hot] += i / 10 >= 10000;
 	}
 	print_message("%u of %u one-time names looked as if seen 4 times\n", looked_hot, ONCE);
@@ -207,7 +207,7 @@ static void placement_depends_on_the_seed(void **state)
 
 			assert_non_null(s);
 			touch_many(s, 0, 20, 0);
-			collides[i] = hydns_sketch_touch(s, key, 0) > 10;
+			collides[i] = hydns_sketch_count(s, key, 0) > 10;
 			with[i] += collides[i];
 			hydns_sketch_free(s);
 		}
@@ -230,7 +230,7 @@ static void same_input_same_output(void **state)
 		uint64_t key = random_below(&rng, 3000);
 
 		now += random_below(&rng, 3);
-		assert_int_equal(hydns_sketch_touch(a, key, now), hydns_sketch_touch(b, key, now));
+		assert_int_equal(hydns_sketch_count(a, key, now), hydns_sketch_count(b, key, now));
 	}
 	hydns_sketch_free(a);
 	hydns_sketch_free(b);

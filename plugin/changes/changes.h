@@ -25,19 +25,19 @@ bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, u
 bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
 			uint64_t now_ms);
 
-/* -- ends.c: how far the ends of RRsets have moved ---------------------------------------------------- */
-struct hydns_ends;
+/* -- rrset_ends.c: how far the ends of RRsets have moved ---------------------------------------------------- */
+struct hydns_rrset_ends;
 enum hydns_moved {
-	HYDNS_MOVED_LITTLE,     /* rules may stay: none counts down to an end more than a second from this one */
-	HYDNS_MOVED_LATER,      /* rules must follow, or go: TTLs that they send have become too low */
-	HYDNS_MOVED_EARLIER,    /* rules must go: they would outlive the data, or send too high TTLs */
+	HYDNS_END_LITTLE,     /* rules may stay: none counts down to an end more than a second from this one */
+	HYDNS_END_LATER,      /* rules must follow, or go: TTLs that they send have become too low */
+	HYDNS_END_EARLIER,    /* rules must go: they would outlive the data, or send too high TTLs */
 };
-struct hydns_ends *hydns_ends_new(const uint64_t seed[2]);
-void hydns_ends_free(struct hydns_ends *t);
+struct hydns_rrset_ends *hydns_rrset_ends_new(const uint64_t seed[2]);
+void hydns_rrset_ends_free(struct hydns_rrset_ends *t);
 /* The RRset of this name (lower case), type (host order) and sections (two copies have two ends), whose data are the
  * same, ended at was in the cache and now ends at is: wall-clock seconds modulo 2^32. Any thread may call it. */
-enum hydns_moved hydns_ends_move(struct hydns_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
-				 enum hydns_shown shown, uint32_t was, uint32_t is);
+enum hydns_moved hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
+				 enum hydns_section shown, uint32_t was, uint32_t is);
 
 /* -- subtrees.c: below which names anything was offered ------------------------------------------------- */
 struct hydns_subtrees;
@@ -48,40 +48,40 @@ void hydns_subtrees_offer(struct hydns_subtrees *t, const uint8_t *name, size_t 
 /* How many offers were counted for the name so far: to be read before the generation is advanced. */
 uint64_t hydns_subtrees_offers(struct hydns_subtrees *t, const uint8_t *name, size_t len);
 /* After that: true when none was counted since the name was last settled. */
-bool hydns_subtrees_settled(struct hydns_subtrees *t, const uint8_t *name, size_t len);
+bool hydns_subtrees_is_withdrawn(struct hydns_subtrees *t, const uint8_t *name, size_t len);
 /* All that was counted up to offers has been withdrawn. */
-void hydns_subtrees_settle(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers);
+void hydns_subtrees_withdrawn(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers);
 
-/* -- owed.c: withdrawals that wait for hydnsd --------------------------------------------------------- */
-#define HYDNS_OWED_MAX 8                 /* each takes a grace period when hydnsd is back */
-#define HYDNS_OWED_ALL UINT32_MAX        /* instead of a name's place */
-struct hydns_owed {
+/* -- pending.c: withdrawals that wait for hydnsd --------------------------------------------------------- */
+#define HYDNS_PENDING_MAX 8                 /* each takes a grace period when hydnsd is back */
+#define HYDNS_PENDING_ALL UINT32_MAX        /* instead of a name's place */
+struct hydns_pending {
 	pthread_mutex_t lock;
 	unsigned count;
 	uint32_t resumed;                /* suspensions that have ended; they are counted from 1 */
 	uint32_t quiet;                  /* the last one in which all rules waited and a grace period has passed since */
-	struct hydns_withdraw of[HYDNS_OWED_MAX];
+	struct hydns_withdraw of[HYDNS_PENDING_MAX];
 };
 /* The suspension that a withdrawal was noted in. */
 struct hydns_suspension {
 	uint32_t number;
 	bool quiet;                      /* a grace period has passed since all rules were suspended */
 };
-void hydns_owed_init(struct hydns_owed *o);
-void hydns_owed_destroy(struct hydns_owed *o);
-/* Notes it and suspends the rules of this place, or HYDNS_OWED_ALL. False: there are too many, and nothing was done. */
-bool hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+void hydns_pending_init(struct hydns_pending *o);
+void hydns_pending_destroy(struct hydns_pending *o);
+/* Notes it and suspends the rules of this place, or HYDNS_PENDING_ALL. False: there are too many, and nothing was done. */
+bool hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
 		    struct hydns_suspension *in);
 /* A grace period has passed since _add() has suspended all rules, in this suspension. */
-void hydns_owed_quieten(struct hydns_owed *o, uint32_t suspension);
+void hydns_pending_quieten(struct hydns_pending *o, uint32_t suspension);
 /* Link thread: hydnsd reads another page from now on, whose rules are still to come. Nothing is owed any more, and the
  * suspension of the former page has ended. */
-void hydns_owed_forget(struct hydns_owed *o);
+void hydns_pending_forget(struct hydns_pending *o);
 /* Link thread: the oldest, and that this one has been done. */
-bool hydns_owed_first(struct hydns_owed *o, struct hydns_withdraw *out);
-void hydns_owed_done(struct hydns_owed *o, const struct hydns_withdraw *w);
+bool hydns_pending_first(struct hydns_pending *o, struct hydns_withdraw *out);
+void hydns_pending_done(struct hydns_pending *o, const struct hydns_withdraw *w);
 /* Link thread: ends the suspension if nothing is owed. */
-bool hydns_owed_resume(struct hydns_owed *o, struct hydns_pages *g);
+bool hydns_pending_resume(struct hydns_pending *o, struct hydns_pages *g);
 
 /* -- rules.c: what ends rules without hydnsd ----------------------------------------------------------- */
 /* Every rule is dead when it returns, but for programs that run at this moment. */
@@ -89,10 +89,10 @@ void hydns_plugin_kill_rules(struct hydns_plugin *p);
 /* As kill, until the link thread has had hydnsd act upon what waits for it; then those that are left count again. */
 void hydns_plugin_suspend_rules(struct hydns_plugin *p);
 /* The same for the rules that depend on this name (lower case, well-formed) alone. */
-void hydns_plugin_touch(struct hydns_plugin *p, const uint8_t *name, size_t len);
+void hydns_plugin_mark(struct hydns_plugin *p, const uint8_t *name, size_t len);
 /* After the rules were killed for good: no kernel answer is sent any more when it returns. Waits for a grace period unless
  * one has passed since. */
-void hydns_plugin_settle(struct hydns_plugin *p);
+void hydns_plugin_wait_grace(struct hydns_plugin *p);
 /* hydnsd is away, and all rules are dead. */
 bool hydns_plugin_dead(struct hydns_plugin *p);
 /* Kills and waits as _settle() does, but not for good: there may be rules again when hydnsd is back. */

@@ -26,12 +26,12 @@ uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, s
 {
 	const __u64 seed[2] = { p->seed[0], p->seed[1] };
 
-	return HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, (uint8_t)len, seed));
+	return HYDNS_PLACE(hydns_place_hash(name, (uint8_t)len, seed));
 }
 
-void hydns_plugin_touch(struct hydns_plugin *p, const uint8_t *name, size_t len)
+void hydns_plugin_mark(struct hydns_plugin *p, const uint8_t *name, size_t len)
 {
-	if (!hydns_plugin_dead(p) && hydns_pages_touch(p->pages, hydns_plugin_place(p, name, len)))
+	if (!hydns_plugin_dead(p) && hydns_pages_mark(p->pages, hydns_plugin_place(p, name, len)))
 		hydns_requests_wake(&p->requests);     /* as above */
 }
 
@@ -65,7 +65,7 @@ static bool settled(struct hydns_plugin *p, uint32_t interval)
 	return atomic_load(&p->quiet) || (absent(interval) && atomic_load(&p->settled_in) == interval);
 }
 
-void hydns_plugin_settle(struct hydns_plugin *p)
+void hydns_plugin_wait_grace(struct hydns_plugin *p)
 {
 	if (settled(p, atomic_load(&p->interval)))
 		return;

@@ -62,14 +62,14 @@ uint64_t hydns_subtrees_offers(struct hydns_subtrees *t, const uint8_t *name, si
 	return atomic_load(&place_of(t, name, len)->offers);
 }
 
-bool hydns_subtrees_settled(struct hydns_subtrees *t, const uint8_t *name, size_t len)
+bool hydns_subtrees_is_withdrawn(struct hydns_subtrees *t, const uint8_t *name, size_t len)
 {
 	struct place *s = place_of(t, name, len);
 
 	return atomic_load(&s->offers) == atomic_load(&s->settled);
 }
 
-void hydns_subtrees_settle(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers)
+void hydns_subtrees_withdrawn(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers)
 {
 	_Atomic uint64_t *settled = &place_of(t, name, len)->settled;
 	uint64_t old = atomic_load(settled);

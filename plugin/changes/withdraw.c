@@ -15,18 +15,18 @@ static void note_withdrawn(struct hydns_plugin *p, uint64_t generation)
 static bool suspend_and_wait(struct hydns_plugin *p, const struct hydns_request *q)
 {
 	const struct hydns_withdraw *w = &q->withdraw;
-	uint32_t place = w->scope == HYDNS_SCOPE_NAME ? hydns_plugin_place(p, w->name, w->name_len) : HYDNS_OWED_ALL;
+	uint32_t place = w->scope == HYDNS_SCOPE_NAME ? hydns_plugin_place(p, w->name, w->name_len) : HYDNS_PENDING_ALL;
 	struct hydns_suspension in;
 
 	if (q->state != HYDNS_REQUEST_FAILED || w->scope == HYDNS_SCOPE_ALL || hydns_plugin_dead(p) ||
-	    hydns_pages_fd(p->pages) < 0 || !hydns_owed_add(&p->owed, p->pages, w, place, &in))
+	    hydns_pages_fd(p->pages) < 0 || !hydns_pending_add(&p->owed, p->pages, w, place, &in))
 		return false;
 	hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
 	if (in.quiet)
 		return true;
 	hydns_plugin_grace(p);
-	if (place == HYDNS_OWED_ALL)
-		hydns_owed_quieten(&p->owed, in.number);
+	if (place == HYDNS_PENDING_ALL)
+		hydns_pending_quieten(&p->owed, in.number);
 	return true;
 }
 
@@ -63,10 +63,10 @@ static void settle_and_withdraw(struct hydns_plugin *p, const uint8_t *origin, s
 	uint64_t offers = hydns_subtrees_offers(p->subtrees, origin, len);
 
 	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
-	if (hydns_subtrees_settled(p->subtrees, origin, len))
+	if (hydns_subtrees_is_withdrawn(p->subtrees, origin, len))
 		return;
 	hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, origin, len);
-	hydns_subtrees_settle(p->subtrees, origin, len, offers);
+	hydns_subtrees_withdrawn(p->subtrees, origin, len, offers);
 }
 
 void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, size_t len)

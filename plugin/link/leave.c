@@ -36,7 +36,7 @@ void hydns_leave_destroy(struct hydns_leave *l)
 	close(l->wake);
 }
 
-static void reach(struct hydns_leave *l, enum hydns_left step)
+static void reach(struct hydns_leave *l, enum hydns_leave_step step)
 {
 	pthread_mutex_lock(&l->lock);
 	l->step = step;
@@ -44,7 +44,7 @@ static void reach(struct hydns_leave *l, enum hydns_left step)
 	pthread_mutex_unlock(&l->lock);
 }
 
-static void wait_for(struct hydns_leave *l, enum hydns_left step)
+static void wait_for(struct hydns_leave *l, enum hydns_leave_step step)
 {
 	pthread_mutex_lock(&l->lock);
 	while (l->step < step)
@@ -58,9 +58,9 @@ static bool begin(struct hydns_leave *l, void (*gone)(void *arg), void *arg)
 	bool first;
 
 	pthread_mutex_lock(&l->lock);
-	first = l->step == HYDNS_STAYS;
+	first = l->step == HYDNS_LEAVE_NOT;
 	if (first) {
-		l->step = HYDNS_LEAVES;
+		l->step = HYDNS_LEAVE_BEGUN;
 		l->gone = gone;
 		l->arg = arg;
 	}
@@ -70,7 +70,7 @@ static bool begin(struct hydns_leave *l, void (*gone)(void *arg), void *arg)
 
 static void end(struct hydns_leave *l)
 {
-	reach(l, HYDNS_LEFT);
+	reach(l, HYDNS_LEAVE_DONE);
 	if (l->gone)
 		l->gone(l->arg);
 }
@@ -87,7 +87,7 @@ static void shut(struct hydns_plugin *p)
 void hydns_plugin_close(struct hydns_plugin *p)
 {
 	shut(p);
-	hydns_plugin_settle(p);
+	hydns_plugin_wait_grace(p);
 }
 
 static void close_sockets(struct hydns_plugin *p)
@@ -118,7 +118,7 @@ void hydns_plugin_leave(struct hydns_plugin *p, void (*gone)(void *arg), void *a
 
 	if (first)
 		leave(p);
-	wait_for(&p->leave, HYDNS_LEFT_SOCKETS);
+	wait_for(&p->leave, HYDNS_LEAVE_SOCKETS);
 	if (first || !gone)
 		return;
 	hydns_plugin_gone(p);
@@ -127,15 +127,15 @@ void hydns_plugin_leave(struct hydns_plugin *p, void (*gone)(void *arg), void *a
 
 void hydns_plugin_gone(struct hydns_plugin *p)
 {
-	wait_for(&p->leave, HYDNS_LEFT);
+	wait_for(&p->leave, HYDNS_LEAVE_DONE);
 }
 
 void hydns_leave_go(struct hydns_plugin *p)
 {
-	if (p->leave.step >= HYDNS_LEFT_SOCKETS)       /* this thread writes these steps */
+	if (p->leave.step >= HYDNS_LEAVE_SOCKETS)       /* this thread writes these steps */
 		return;
 	close_sockets(p);
-	reach(&p->leave, HYDNS_LEFT_SOCKETS);
-	hydns_plugin_settle(p);
+	reach(&p->leave, HYDNS_LEAVE_SOCKETS);
+	hydns_plugin_wait_grace(p);
 	end(&p->leave);
 }

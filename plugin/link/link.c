@@ -142,7 +142,7 @@ static bool touch_named(struct hydns_plugin *p, const union waiting_frame *f, ui
 	if (len < offsetof(struct hydns_changed, data) + c->name_len || !c->name_len ||
 	    hydns_name_length(c->data, c->name_len) != c->name_len)
 		return false;
-	hydns_plugin_touch(p, c->data, c->name_len);
+	hydns_plugin_mark(p, c->data, c->name_len);
 	return true;
 }
 
@@ -338,7 +338,7 @@ static int take_page(struct link *l, const struct hydns_welcome *w, int map_fd)
 	if (error)
 		return error;
 	hydns_requests_new_page(&l->p->requests);
-	hydns_owed_forget(&l->p->owed);
+	hydns_pending_forget(&l->p->owed);
 	hydns_pages_tell_tai(l->p->pages, hydns_tai_offset());
 	hydns_secrets_tell(&l->p->secrets, l->p->pages);
 	atomic_fetch_add(&l->p->session, 1);
@@ -672,14 +672,14 @@ static int resume(struct link *l)
 	if (!hydns_pages_suspended(l->p->pages))
 		return 0;
 	do {
-		while (!error && hydns_owed_first(&l->p->owed, &w)) {
+		while (!error && hydns_pending_first(&l->p->owed, &w)) {
 			error = settle_one(l, HYDNS_MSG_WITHDRAW, &w, sizeof(w));
 			if (!error)
-				hydns_owed_done(&l->p->owed, &w);
+				hydns_pending_done(&l->p->owed, &w);
 		}
 		if (!error)
-			error = settle_one(l, HYDNS_MSG_SETTLE, NULL, 0);
-	} while (!error && !hydns_owed_resume(&l->p->owed, l->p->pages));
+			error = settle_one(l, HYDNS_MSG_CATCH_UP, NULL, 0);
+	} while (!error && !hydns_pending_resume(&l->p->owed, l->p->pages));
 	if (error)
 		return error;
 	hydns_log(l->p, HYDNS_LOG_INFO, "hydnsd has withdrawn what changed meanwhile: kernel answers go on");

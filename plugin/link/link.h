@@ -59,16 +59,16 @@ void hydns_requests_counts(struct hydns_requests *r, struct hydns_counts *out);
 void hydns_requests_accept(struct hydns_requests *r, bool accepting);
 
 /* -- leave.c: the end, step by step ------------------------------------------------------------------------ */
-enum hydns_left {
-	HYDNS_STAYS,
-	HYDNS_LEAVES,                    /* all rules are dead, and nothing is offered any more */
-	HYDNS_LEFT_SOCKETS,              /* no copy of a listening socket is held */
-	HYDNS_LEFT,                      /* no kernel answer is sent any more */
+enum hydns_leave_step {
+	HYDNS_LEAVE_NOT,
+	HYDNS_LEAVE_BEGUN,                    /* all rules are dead, and nothing is offered any more */
+	HYDNS_LEAVE_SOCKETS,              /* no copy of a listening socket is held */
+	HYDNS_LEAVE_DONE,                      /* no kernel answer is sent any more */
 };
 struct hydns_leave {
 	pthread_mutex_t lock;
 	pthread_cond_t further;
-	enum hydns_left step;
+	enum hydns_leave_step step;
 	int wake;                        /* eventfd: readable from the moment on that the link thread is to end */
 	void (*gone)(void *arg);         /* to be called at the last step; NULL: nobody wants to know */
 	void *arg;

@@ -16,9 +16,9 @@ uint32_t hydns_hot_sketch_width(uint32_t capacity)
 	return width > WIDTH_MAX ? WIDTH_MAX : (uint32_t)width;
 }
 
-void hydns_pick_start(struct hydns_pick *k, uint32_t seed)
+void hydns_sample_start(struct hydns_sample *k, uint32_t seed)
 {
-	*k = (struct hydns_pick){ .weight = 1, .next_weight = 1, .random = seed | 1 };
+	*k = (struct hydns_sample){ .weight = 1, .next_weight = 1, .random = seed | 1 };
 }
 
 /* Marsaglia's xorshift (J. Stat. Softw. 8(14), 2003): who could guess it would gain nothing. */
@@ -30,7 +30,7 @@ static uint32_t next_random(uint32_t *x)
 	return *x;
 }
 
-bool hydns_pick_skips(struct hydns_pick *k, uint32_t now_s)
+bool hydns_sample_skips(struct hydns_sample *k, uint32_t now_s)
 {
 	/* Not for longer than the second, so that a quiet time ends the skipping. */
 	if (!k->left || now_s != k->second)
@@ -40,7 +40,7 @@ bool hydns_pick_skips(struct hydns_pick *k, uint32_t now_s)
 }
 
 /* From the rate in the time that is over. A clock that steps back makes it look like a long one. */
-static void weigh_anew(struct hydns_pick *k, uint64_t now_ms)
+static void weigh_anew(struct hydns_sample *k, uint64_t now_ms)
 {
 	uint64_t weight = k->seen * 1000ULL / (now_ms - k->since_ms) / HYDNS_PICK_PER_S;
 
@@ -49,7 +49,7 @@ static void weigh_anew(struct hydns_pick *k, uint64_t now_ms)
 	k->seen = 0;
 }
 
-uint32_t hydns_pick_take(struct hydns_pick *k, uint32_t now_s, uint64_t now_ms)
+uint32_t hydns_sample_take(struct hydns_sample *k, uint32_t now_s, uint64_t now_ms)
 {
 	uint32_t came = k->gap - k->left + 1;
 
@@ -84,7 +84,7 @@ bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, u
 	return count && !hydns_offered_lately(h->offered, key, expires, session, (uint32_t)now_ms, count);
 }
 
-bool hydns_hot_is_late(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent)
+bool hydns_hot_near_end(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent)
 {
 	uint64_t part = lifetime / 100 * percent + lifetime % 100 * percent / 100;
 
@@ -95,7 +95,7 @@ bool hydns_hot_is_late(uint64_t expires, uint64_t lifetime, uint64_t now, uint32
 	return percent && expires > now && expires - now <= part;
 }
 
-bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t now_ms)
+bool hydns_hot_refresh_due(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t now_ms)
 {
-	return hydns_offered_claim_renewal(h->offered, key, session, (uint32_t)now_ms, HYDNS_REFRESH_REARM_MS);
+	return hydns_offered_claim_refresh(h->offered, key, session, (uint32_t)now_ms, HYDNS_REFRESH_REARM_MS);
 }

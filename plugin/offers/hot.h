@@ -16,7 +16,7 @@ struct hydns_offered *hydns_offered_new(uint32_t capacity);
 void hydns_offered_free(struct hydns_offered *t);
 size_t hydns_offered_bytes(const struct hydns_offered *t);
 /* The key will be looked up soon: its place is fetched meanwhile. Changes nothing. */
-void hydns_offered_expect(const struct hydns_offered *t, uint64_t key);
+void hydns_offered_prefetch(const struct hydns_offered *t, uint64_t key);
 /* True when this answer (question and expiry) was told hydnsd in this session and it is too soon to
  * repeat it; with clearly more sightings than were told it is not (0: nothing is known of them). Times are
  * any milliseconds that the caller always takes from the same clock. */
@@ -24,7 +24,7 @@ bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expire
 			  uint32_t now_ms, uint32_t count);
 /* count: sightings that hydnsd was told; 0 when it turned out not to be offloadable, which need not be found
  * out again at once. generation: of the answer's stamp. */
-void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
 			uint32_t now_ms, uint64_t generation, uint32_t count);
 /* True when the question was offered in this session, whatever became of it. */
 bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t session);
@@ -33,7 +33,7 @@ bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t sessio
 bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now,
 			  uint64_t withdrawn);
 /* True when the question was offered in this session and no renewal was claimed in the last rearm_ms. */
-bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
+bool hydns_offered_claim_refresh(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
 				 uint32_t rearm_ms);
 
 /* -- hot.c ------------------------------------------------------------------------------------------------ */
@@ -49,7 +49,7 @@ uint32_t hydns_hot_sketch_width(uint32_t capacity);
 #define HYDNS_PICK_PER_S 10000U  /* sightings that are counted a second, at most twice as many */
 #define HYDNS_PICK_MAX   64U     /* queries that a sighting stands for */
 #define HYDNS_PICK_MS    10U     /* in which a rate is measured, at least */
-struct hydns_pick {
+struct hydns_sample {
 	uint32_t left;         /* sightings until the next one is counted, ... */
 	uint32_t gap;          /* ... of so many that are not */
 	uint32_t second;       /* of the last one that was counted */
@@ -59,11 +59,11 @@ struct hydns_pick {
 	uint64_t since_ms;
 	uint32_t random;       /* not 0 */
 };
-void hydns_pick_start(struct hydns_pick *k, uint32_t seed);
-/* A sighting in this second of any clock. True: it need not be counted. False: hydns_pick_take() follows. */
-bool hydns_pick_skips(struct hydns_pick *k, uint32_t now_s);
+void hydns_sample_start(struct hydns_sample *k, uint32_t seed);
+/* A sighting in this second of any clock. True: it need not be counted. False: hydns_sample_take() follows. */
+bool hydns_sample_skips(struct hydns_sample *k, uint32_t now_s);
 /* How many sightings there were since the last one that was counted, with this one. now_ms: of another clock. */
-uint32_t hydns_pick_take(struct hydns_pick *k, uint32_t now_s, uint64_t now_ms);
+uint32_t hydns_sample_take(struct hydns_sample *k, uint32_t now_s, uint64_t now_ms);
 
 struct hydns_hot {
 	struct hydns_sketch *sketch;   /* the thread's own */
@@ -80,8 +80,8 @@ uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t ses
 bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
 		    uint32_t admission, uint32_t bar, uint32_t times, uint64_t now_ms);
 /* True when an answer that ends at expires (seconds, as now) after lifetime seconds is in the last percent of its life. */
-bool hydns_hot_is_late(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent);
+bool hydns_hot_near_end(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent);
 /* True when the question was offered before: its answer, which is late, should be renewed now. True once per re-arm time. */
-bool hydns_hot_renew(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t now_ms);
+bool hydns_hot_refresh_due(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t now_ms);
 
 #endif

@@ -76,7 +76,7 @@ static uint64_t id_of(uint64_t key, uint32_t expires)
 	return (key & 0xffffffff00000000ULL) | expires;
 }
 
-void hydns_offered_expect(const struct hydns_offered *t, uint64_t key)
+void hydns_offered_prefetch(const struct hydns_offered *t, uint64_t key)
 {
 	__builtin_prefetch(&t->entry[(uint32_t)key & t->mask]);
 }
@@ -121,7 +121,7 @@ bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expire
 	return gone < get(&e->wait_ms);
 }
 
-void hydns_offered_note(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
 			uint32_t now_ms, uint64_t generation, uint32_t count)
 {
 	struct entry *e = find(t, key, session);
@@ -169,7 +169,7 @@ bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t sessio
 	       (uint32_t)atomic_load_explicit(&e->id, memory_order_relaxed) > now;
 }
 
-bool hydns_offered_claim_renewal(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
+bool hydns_offered_claim_refresh(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
 				 uint32_t rearm_ms)
 {
 	struct entry *e = find(t, key, session);

@@ -28,9 +28,9 @@ struct hydns_wire_answer {
 	uint16_t name[2 * HYDNS_TTLS_MAX]; /* ... owners and CNAME targets, offsets into the message */
 	uint16_t rrtype[2 * HYDNS_TTLS_MAX]; /* of the owner's RRset (its RRSIGs count to it); target: 0 */
 };
-/* HYDNS_KEPT_NONE, or why the kernel path can't reproduce this reply to this question and the number that goes with the
+/* HYDNS_NOT_OFFERED_NONE, or why the kernel path can't reproduce this reply to this question and the number that goes with the
  * reason; *out only on success. */
-enum hydns_kept_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
 				       struct hydns_wire_answer *out, uint32_t *value);
 /*
  * Reads a name that may be compressed (RFC 1035 section 4.1.4; pointers lead backwards only). name: at
@@ -57,9 +57,9 @@ bool hydns_producer_roomy(const struct hydns_producer *r);
  * Another thread than the producer's may call it; whether hydnsd has given the frame back meanwhile it must look itself. */
 uint32_t hydns_producer_peek(const struct hydns_producer *r, uint32_t position, uint32_t end, void *out, size_t room);
 
-/* -- kept.c: why answers were not offered ----------------------------------------------------------------- */
+/* -- not_offered.c: why answers were not offered ----------------------------------------------------------------- */
 /* In the part of a ring's memory that follows its frames. */
-void hydns_kept_note(struct hydns_ring *ring, uint64_t key, enum hydns_kept_why why, uint32_t value, uint64_t now_ms);
+void hydns_not_offered_record(struct hydns_ring *ring, uint64_t key, enum hydns_not_offered_why why, uint32_t value, uint64_t now_ms);
 
 /* -- left_out.c: names that an answer rests on and its reply does not show ----------------------------- */
 #define HYDNS_LEFT_OUT_MAX 1024          /* octets; a rule has less room */

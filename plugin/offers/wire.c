@@ -42,7 +42,7 @@ struct walk {
 	uint16_t opt_flags;
 	bool fixed;
 	struct hydns_wire_answer *a;
-	enum hydns_kept_why why;        /* set when it is refused */
+	enum hydns_not_offered_why why;        /* set when it is refused */
 };
 
 static uint16_t get16(const uint8_t *p)
@@ -148,9 +148,9 @@ static bool record_ok(struct walk *w, bool additional)
 		return opt_ok(w, fixed, rdlength);
 	ttl = get32(p + 4);
 	if (ttl == 0 && !w->fixed)
-		w->why = HYDNS_KEPT_ZERO_TTL;
+		w->why = HYDNS_NOT_OFFERED_ZERO_TTL;
 	else if (++w->records > HYDNS_TTLS_MAX)
-		w->why = HYDNS_KEPT_MANY_RECORDS;
+		w->why = HYDNS_NOT_OFFERED_MANY_RECORDS;
 	if (meta_type(type) || get16(p + 2) != CLASS_IN || ttl > TTL_MAX || w->why)
 		return false;
 	if (ttl < w->a->ttl)
@@ -166,15 +166,15 @@ static bool record_ok(struct walk *w, bool additional)
 	return true;
 }
 
-static bool header_ok(const uint8_t *wire, struct hydns_wire_answer *a, enum hydns_kept_why *why)
+static bool header_ok(const uint8_t *wire, struct hydns_wire_answer *a, enum hydns_not_offered_why *why)
 {
 	uint16_t flags = get16(wire + 2);
 	unsigned rcode = flags & FLAG_RCODE;
 
 	if (flags & FLAG_TC)
-		*why = HYDNS_KEPT_TRUNCATED;
+		*why = HYDNS_NOT_OFFERED_TRUNCATED;
 	else if (rcode != RCODE_NOERROR && rcode != RCODE_NXDOMAIN)
-		*why = HYDNS_KEPT_ERROR;
+		*why = HYDNS_NOT_OFFERED_ERROR;
 	if ((flags & (FLAG_QR | FLAG_OPCODE | FLAG_Z | FLAG_CD)) != FLAG_QR || get16(wire + 4) != 1 || *why)
 		return false;
 	a->reply_flags = htons(flags & (uint16_t)~(FLAG_RD | FLAG_AD | FLAG_CD));
@@ -206,7 +206,7 @@ static bool records_ok(struct walk *w)
 			w->a->answer_names = w->a->names;
 	}
 	if (w->at == w->len && !w->records)     /* it says not how long it lives */
-		w->why = HYDNS_KEPT_NO_RECORD;
+		w->why = HYDNS_NOT_OFFERED_NO_RECORD;
 	return w->at == w->len && w->records;
 }
 
@@ -225,7 +225,7 @@ static bool message_ok(struct walk *w, const struct hydns_question *q)
 		return false;
 	space = HYDNS_RULE_SPACE(q->name_len, w->len - w->opt_len - w->a->answer, w->records, 0);
 	if (space > HYDNS_SLOT_MOST)
-		w->why = HYDNS_KEPT_TOO_LARGE;
+		w->why = HYDNS_NOT_OFFERED_TOO_LARGE;
 	return space <= HYDNS_SLOT_MOST;
 }
 
@@ -234,18 +234,18 @@ static uint32_t number_of(const struct walk *w)
 	const unsigned records = w->len < HEADER_LEN ? 0 : get16(w->wire + 6) + get16(w->wire + 8) + get16(w->wire + 10);
 
 	switch (w->why) {
-	case HYDNS_KEPT_ERROR:
+	case HYDNS_NOT_OFFERED_ERROR:
 		return get16(w->wire + 2) & FLAG_RCODE;
-	case HYDNS_KEPT_MANY_RECORDS:
+	case HYDNS_NOT_OFFERED_MANY_RECORDS:
 		return records;
-	case HYDNS_KEPT_TOO_LARGE:
+	case HYDNS_NOT_OFFERED_TOO_LARGE:
 		return (uint32_t)w->len;
 	default:
 		return 0;
 	}
 }
 
-enum hydns_kept_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
 				       struct hydns_wire_answer *out, uint32_t *value)
 {
 	struct hydns_wire_answer a = { .ttl = TTL_MAX };
@@ -254,7 +254,7 @@ enum hydns_kept_why hydns_wire_dissect(const uint8_t *wire, size_t len, const st
 
 	if (!message_ok(&w, q)) {
 		*value = number_of(&w);
-		return w.why ? w.why : HYDNS_KEPT_UNREADABLE;
+		return w.why ? w.why : HYDNS_NOT_OFFERED_UNREADABLE;
 	}
 	end = len - w.opt_len;
 	a.answer_len = (uint16_t)(end - a.answer);
@@ -262,5 +262,5 @@ enum hydns_kept_why hydns_wire_dissect(const uint8_t *wire, size_t len, const st
 	memcpy(&a.nscount, wire + 8, 2);
 	a.arcount = htons((uint16_t)(get16(wire + 10) - (w.opt_len != 0)));
 	*out = a;
-	return HYDNS_KEPT_NONE;
+	return HYDNS_NOT_OFFERED_NONE;
 }

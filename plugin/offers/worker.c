@@ -51,25 +51,25 @@ static bool told_anything(const struct hydns_plugin *p)
 	       atomic_load_explicit(&p->session, memory_order_relaxed);
 }
 
-bool hydns_plugin_pick(struct hydns_thread *t, time_t now)
+bool hydns_plugin_sample(struct hydns_thread *t, time_t now)
 {
 	struct hydns_ring *ring = t->ring.ring;
 
-	if (hydns_pick_skips(&t->pick, (uint32_t)now))
+	if (hydns_sample_skips(&t->pick, (uint32_t)now))
 		return false;
 	__atomic_store_n(&ring->queries,
-			 ring->queries + hydns_pick_take(&t->pick, (uint32_t)now, hydns_mono_coarse_ms()),
+			 ring->queries + hydns_sample_take(&t->pick, (uint32_t)now, hydns_mono_coarse_ms()),
 			 __ATOMIC_RELAXED);
 	return true;
 }
 
-uint64_t hydns_plugin_expect(struct hydns_thread *t, const struct hydns_question *q)
+uint64_t hydns_plugin_prefetch(struct hydns_thread *t, const struct hydns_question *q)
 {
 	uint64_t key = hydns_question_key(q, t->plugin->seed);
 
-	hydns_sketch_expect(t->hot.sketch, key);
+	hydns_sketch_prefetch(t->hot.sketch, key);
 	if (told_anything(t->plugin))
-		hydns_offered_expect(t->hot.offered, key);
+		hydns_offered_prefetch(t->hot.offered, key);
 	return key;
 }
 
@@ -102,7 +102,7 @@ bool hydns_plugin_hot(struct hydns_thread *t, uint64_t key, bool fixed, time_t e
 
 /* What an offer fails for, and the number that goes with it. */
 struct fault {
-	enum hydns_kept_why why;
+	enum hydns_not_offered_why why;
 	uint32_t value;
 };
 
@@ -111,9 +111,9 @@ uint64_t hydns_plugin_key(const struct hydns_thread *t, const struct hydns_quest
 	return hydns_question_key(q, t->plugin->seed);
 }
 
-void hydns_plugin_kept(struct hydns_thread *t, uint64_t key, enum hydns_kept_why why, uint32_t value)
+void hydns_plugin_not_offered(struct hydns_thread *t, uint64_t key, enum hydns_not_offered_why why, uint32_t value)
 {
-	hydns_kept_note(t->ring.ring, key, why, value, hydns_mono_coarse_ms());
+	hydns_not_offered_record(t->ring.ring, key, why, value, hydns_mono_coarse_ms());
 }
 
 static bool edns_size_ok(struct hydns_plugin *p, const struct hydns_wire_answer *a)
@@ -201,7 +201,7 @@ static bool names_ok(struct hydns_plugin *p, const struct draft *d, const uint8_
 	if (!hydns_names_offer(p->names, asked, d->q->name_len, HYDNS_NAMES_ALL, until, d->stamp.changes))
 		return false;
 	for (unsigned i = 0; i < d->a.names; i++) {
-		bool own = i >= d->a.answer_names && (p->o.flags & HYDNS_AUTH_OWN_PROOFS);
+		bool own = i >= d->a.answer_names && (p->o.flags & HYDNS_RESOLVER_OWN_PROOFS);
 
 		if (!hydns_wire_name(wire, len, d->a.name[i], name, &n) ||
 		    !name_ok(p, d, asked, name, n, own ? HYDNS_NAMES_ALL : d->a.rrtype[i], until))
@@ -276,7 +276,7 @@ static int put_offer(struct hydns_thread *t, const struct draft *d, const uint8_
 	return 0;
 }
 
-void hydns_plugin_rests_on(struct hydns_thread *t, const uint8_t *name, size_t name_len)
+void hydns_plugin_depends_on(struct hydns_thread *t, const uint8_t *name, size_t name_len)
 {
 	if (name_len && hydns_name_length(name, name_len) == name_len)
 		hydns_left_out_add(&t->left_out, name, name_len);
@@ -284,7 +284,7 @@ void hydns_plugin_rests_on(struct hydns_thread *t, const uint8_t *name, size_t n
 		t->left_out.overflow = true;   /* what nobody could match can't be withdrawn */
 }
 
-/* Whether the kernel path can take the answer at all: HYDNS_KEPT_NONE. */
+/* Whether the kernel path can take the answer at all: HYDNS_NOT_OFFERED_NONE. */
 static struct fault fault_of(struct hydns_plugin *p, struct draft *d, const uint8_t *wire, size_t len,
 			     time_t sent_at, time_t expires)
 {
@@ -294,11 +294,11 @@ static struct fault fault_of(struct hydns_plugin *p, struct draft *d, const uint
 	if (f.why)
 		return f;
 	if (!edns_size_ok(p, &d->a))
-		return (struct fault){ HYDNS_KEPT_EDNS_SIZE, d->a.edns_size };
+		return (struct fault){ HYDNS_NOT_OFFERED_EDNS_SIZE, d->a.edns_size };
 	if (!life_ok(&p->o, d, sent_at, expires))
-		return (struct fault){ d->ttl < p->o.min_ttl ? HYDNS_KEPT_SHORT_TTL : HYDNS_KEPT_STALE, d->ttl };
+		return (struct fault){ d->ttl < p->o.min_ttl ? HYDNS_NOT_OFFERED_SHORT_TTL : HYDNS_NOT_OFFERED_STALE, d->ttl };
 	if (!strike_shown(d, wire, len))
-		return (struct fault){ HYDNS_KEPT_TOO_LARGE, (uint32_t)len };
+		return (struct fault){ HYDNS_NOT_OFFERED_TOO_LARGE, (uint32_t)len };
 	return f;
 }
 
@@ -317,23 +317,23 @@ static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, s
 	f = fault_of(p, d, wire, wire_len, sent_at, expires);
 	if (f.why) {
 		error = -EINVAL;   /* noted below: no use in encoding it again with the next query */
-		hydns_plugin_kept(t, d->key, f.why, f.value);
+		hydns_plugin_not_offered(t, d->key, f.why, f.value);
 	} else {
 		if (p->subtrees)
 			note_subtrees(p, d, wire, wire_len);
 		/* Changes advance the generation too, but names_ok() knows which names they concern. */
 		if (d->stamp.generation < atomic_load(&p->withdrawn) ||
 		    d->stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, d, wire, wire_len)) {
-			hydns_plugin_kept(t, d->key, HYDNS_KEPT_CHANGED, 0);
+			hydns_plugin_not_offered(t, d->key, HYDNS_NOT_OFFERED_CHANGED, 0);
 			return -ESTALE;
 		}
 		error = put_offer(t, d, wire);
 		if (error) {
-			hydns_plugin_kept(t, d->key, HYDNS_KEPT_RING_FULL, 0);
+			hydns_plugin_not_offered(t, d->key, HYDNS_NOT_OFFERED_RING_FULL, 0);
 			return error;
 		}
 	}
-	hydns_offered_note(p->offered, d->key, answer_id(p, d->q->fixed, expires), now_session,
+	hydns_offered_record(p->offered, d->key, answer_id(p, d->q->fixed, expires), now_session,
 			   (uint32_t)hydns_mono_coarse_ms(), d->stamp.generation,
 			   error ? 0 : sightings(t, d->key));
 	if (!error)
@@ -369,13 +369,13 @@ bool hydns_plugin_offered(struct hydns_thread *t, const struct hydns_question *q
 				     (uint32_t)hydns_mono_coarse_ms(), 0);
 }
 
-bool hydns_plugin_renew(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
+bool hydns_plugin_refresh_due(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
 			 time_t lifetime, time_t now)
 {
 	struct hydns_plugin *p = t->plugin;
 
-	return hydns_hot_is_late((uint64_t)expires, (uint64_t)lifetime, (uint64_t)now, p->o.refresh_percent) &&
-	       hydns_hot_renew(&t->hot, hydns_question_key(q, p->seed), session(p), hydns_mono_coarse_ms());
+	return hydns_hot_near_end((uint64_t)expires, (uint64_t)lifetime, (uint64_t)now, p->o.refresh_percent) &&
+	       hydns_hot_refresh_due(&t->hot, hydns_question_key(q, p->seed), session(p), hydns_mono_coarse_ms());
 }
 
 bool hydns_plugin_watches(const struct hydns_plugin *p)
@@ -404,7 +404,7 @@ static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what
 static void rest_while_away(struct hydns_plugin *p, const uint8_t *name, size_t len)
 {
 	if (!atomic_load(&p->ready) || hydns_pages_suspended(p->pages))
-		hydns_plugin_touch(p, name, len);
+		hydns_plugin_mark(p, name, len);
 }
 
 void hydns_plugin_changed(struct hydns_thread *t, const uint8_t *name, size_t name_len)
@@ -445,7 +445,7 @@ static uint64_t mono_of(time_t second)
 /* Rules that hold the RRset end no later than it did before: with a full ring they only count down lower TTLs until then.
  * Without hydnsd, when that would be for seconds, they wait, and half of the ring is left to changes of data. */
 static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t len, uint16_t rrtype,
-			 enum hydns_shown shown, time_t is)
+			 enum hydns_section shown, time_t is)
 {
 	struct hydns_plugin *p = t->plugin;
 	struct hydns_changed what = {
@@ -463,21 +463,21 @@ static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t le
 	rest_while_away(p, lower, len);
 }
 
-void hydns_plugin_renewed(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
-			   enum hydns_shown shown, time_t was, time_t is)
+void hydns_plugin_ttl_update(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
+			   enum hydns_section shown, time_t was, time_t is)
 {
 	uint8_t lower[HYDNS_NAME_MAX];
 
 	if (name_len == 0 || hydns_name_length(name, name_len) != name_len)
 		return;
 	hydns_name_lower(lower, name, name_len);
-	switch (hydns_ends_move(t->plugin->ends, lower, name_len, rrtype, shown, (uint32_t)was, (uint32_t)is)) {
-	case HYDNS_MOVED_LITTLE:
+	switch (hydns_rrset_ends_move(t->plugin->ends, lower, name_len, rrtype, shown, (uint32_t)was, (uint32_t)is)) {
+	case HYDNS_END_LITTLE:
 		return;
-	case HYDNS_MOVED_LATER:
+	case HYDNS_END_LATER:
 		tell_renewed(t, lower, name_len, rrtype, shown, is);
 		return;
-	case HYDNS_MOVED_EARLIER:
+	case HYDNS_END_EARLIER:
 		hydns_plugin_changed(t, lower, name_len);
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The authority page: what this resolver says to the XDP program without anybody's help. Until hydnsd
+ * The resolver page: what this resolver says to the XDP program without anybody's help. Until hydnsd
  * gives us a page that the program reads, a page of our own stands for it.
  *
  * The generation is counted in this process and copied to the page, so that it goes on over a change of
@@ -23,16 +23,16 @@
 
 struct old_page {
 	struct old_page *next;
-	struct hydns_authority_page *page;
+	struct hydns_resolver_page *page;
 };
 
 struct hydns_pages {
 	_Atomic uint64_t generation;
-	_Atomic(struct hydns_authority_page *) page;
+	_Atomic(struct hydns_resolver_page *) page;
 	_Atomic int fd;
 	_Atomic bool gone;
 	struct old_page *mapped;         /* unmapped only at the end: a worker may read any of them */
-	struct hydns_authority_page own; /* before hydnsd */
+	struct hydns_resolver_page own; /* before hydnsd */
 };
 
 struct hydns_pages *hydns_pages_new(void)
@@ -82,7 +82,7 @@ int hydns_pages_fd(const struct hydns_pages *g)
 	return atomic_load(&g->fd);
 }
 
-static void copy_generation(struct hydns_authority_page *page, uint64_t generation)
+static void copy_generation(struct hydns_resolver_page *page, uint64_t generation)
 {
 	__u64 old = __atomic_load_n(&page->generation, __ATOMIC_SEQ_CST);
 
@@ -95,7 +95,7 @@ static void copy_generation(struct hydns_authority_page *page, uint64_t generati
 uint64_t hydns_pages_advance_generation(struct hydns_pages *g)
 {
 	uint64_t generation = atomic_fetch_add(&g->generation, 1) + 1;
-	struct hydns_authority_page *page;
+	struct hydns_resolver_page *page;
 
 	do {
 		page = atomic_load(&g->page);
@@ -105,7 +105,7 @@ uint64_t hydns_pages_advance_generation(struct hydns_pages *g)
 }
 
 /* Suspended or not, it stays so. */
-static void advance(struct hydns_authority_page *page)
+static void advance(struct hydns_resolver_page *page)
 {
 	__u32 old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST), next;
 
@@ -116,7 +116,7 @@ static void advance(struct hydns_authority_page *page)
 
 void hydns_pages_advance_epoch(struct hydns_pages *g)
 {
-	struct hydns_authority_page *page;
+	struct hydns_resolver_page *page;
 
 	do {
 		page = atomic_load(&g->page);
@@ -126,7 +126,7 @@ void hydns_pages_advance_epoch(struct hydns_pages *g)
 
 bool hydns_pages_suspend(struct hydns_pages *g)
 {
-	struct hydns_authority_page *page;
+	struct hydns_resolver_page *page;
 	__u32 old;
 
 	do {
@@ -137,17 +137,17 @@ bool hydns_pages_suspend(struct hydns_pages *g)
 }
 
 /* The mark first: a program that sees the flag sees it. Most marks are made under a flag that is there. */
-bool hydns_pages_touch(struct hydns_pages *g, uint32_t place)
+bool hydns_pages_mark(struct hydns_pages *g, uint32_t place)
 {
-	struct hydns_authority_page *page;
+	struct hydns_resolver_page *page;
 	__u32 old;
 
 	do {
 		page = atomic_load(&g->page);
 		__atomic_fetch_or(&page->touched[place / 64], 1ULL << place % 64, __ATOMIC_SEQ_CST);
 		old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST);
-		if (!(old & HYDNS_EPOCH_TOUCHED))
-			old = __atomic_fetch_or(&page->epoch, HYDNS_EPOCH_TOUCHED, __ATOMIC_SEQ_CST);
+		if (!(old & HYDNS_EPOCH_MARKED))
+			old = __atomic_fetch_or(&page->epoch, HYDNS_EPOCH_MARKED, __ATOMIC_SEQ_CST);
 	} while (page != atomic_load(&g->page));
 	return !(old & HYDNS_EPOCH_FLAGS);
 }
@@ -159,17 +159,17 @@ bool hydns_pages_touch(struct hydns_pages *g, uint32_t place)
  */
 void hydns_pages_resume(struct hydns_pages *g)
 {
-	struct hydns_authority_page *page = atomic_load(&g->page);
+	struct hydns_resolver_page *page = atomic_load(&g->page);
 
 	__atomic_fetch_and(&page->epoch, ~HYDNS_EPOCH_FLAGS, __ATOMIC_SEQ_CST);
-	for (unsigned i = 0; i < HYDNS_TOUCHED_WORDS; i++)
+	for (unsigned i = 0; i < HYDNS_MARK_WORDS; i++)
 		if (__atomic_load_n(&page->touched[i], __ATOMIC_SEQ_CST))
 			__atomic_store_n(&page->touched[i], 0, __ATOMIC_SEQ_CST);
 }
 
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns)
 {
-	struct hydns_authority_page *page;
+	struct hydns_resolver_page *page;
 
 	if (mono_ns == 0)
 		atomic_store(&g->gone, true);
@@ -189,7 +189,7 @@ void hydns_pages_tell_cookies(struct hydns_pages *g, uint32_t set)
 
 int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns)
 {
-	struct hydns_authority_page *page, *old = atomic_load(&g->page);
+	struct hydns_resolver_page *page, *old = atomic_load(&g->page);
 	struct old_page *m = malloc(sizeof(*m));
 	int error = ENOMEM;
 

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include "plugin/plugin.h"
 
-/* -- page.c: the authority page ------------------------------------------------------------------------ */
+/* -- page.c: the resolver page ------------------------------------------------------------------------ */
 struct hydns_pages;
 struct hydns_pages *hydns_pages_new(void);
 void hydns_pages_free(struct hydns_pages *g);            /* unmaps; nobody may read them any more */
@@ -15,10 +15,10 @@ uint64_t hydns_pages_generation(const struct hydns_pages *g);
 uint32_t hydns_pages_epoch(const struct hydns_pages *g); /* suspended or not */
 uint64_t hydns_pages_advance_generation(struct hydns_pages *g); /* the new one */
 void hydns_pages_advance_epoch(struct hydns_pages *g);
-/* Until _resume() no rule counts, or none that depends on a name of this place (HYDNS_TOUCHED_PLACE). True when all did
+/* Until _resume() no rule counts, or none that depends on a name of this place (HYDNS_PLACE). True when all did
  * until now. */
 bool hydns_pages_suspend(struct hydns_pages *g);
-bool hydns_pages_touch(struct hydns_pages *g, uint32_t place);
+bool hydns_pages_mark(struct hydns_pages *g, uint32_t place);
 bool hydns_pages_suspended(const struct hydns_pages *g); /* some rules or all */
 void hydns_pages_resume(struct hydns_pages *g);          /* link thread only */
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns); /* 0: gone, for good */

@@ -110,7 +110,7 @@ static bool knows(struct peer *p, int fd)
 
 static void hello(struct peer *p, int sock, struct message *m)
 {
-	struct hydns_welcome w = { .authority = 0 };
+	struct hydns_welcome w = { .resolver = 0 };
 	int fd[2];
 
 	memcpy(&p->hello, m->payload, sizeof(p->hello));
@@ -249,7 +249,7 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		return true;
 	case HYDNS_MSG_WITHDRAW:
 		return withdraw(p, sock, m);
-	case HYDNS_MSG_SETTLE:
+	case HYDNS_MSG_CATCH_UP:
 		return settle(p, sock, m);
 	case HYDNS_MSG_STATS:
 		counts(p, sock, m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * The tests' own counterpart at the other end of the plugin socket: speaks the protocol of abi.h over a
- * real socket, holds a memfd as authority page, and can be told to misbehave. It knows nothing of the
+ * real socket, holds a memfd as resolver page, and can be told to misbehave. It knows nothing of the
  * library's insides.
  */
 #ifndef PLUGIN_TESTS_PEER_H
@@ -18,7 +18,7 @@
 #define PEER_SERVICES_MAX 4
 #define PEER_NOTE_MAX     128
 
-enum peer_mood {
+enum peer_behaviour {
 	PEER_WILLING,
 	PEER_SILENT,       /* takes withdrawals and secrets and never answers */
 	PEER_DYING,        /* closes the connection when a withdrawal comes */
@@ -50,8 +50,8 @@ struct peer {
 	unsigned rings;
 	struct hydns_ring *ring[HYDNS_THREADS_MAX];
 	int doorbell;
-	struct hydns_authority_page *page;
-	struct hydns_authority_page *old_page;
+	struct hydns_resolver_page *page;
+	struct hydns_resolver_page *old_page;
 	uint32_t first_epoch;
 	unsigned acl_entries;
 	struct hydns_service_key service[PEER_SERVICES_MAX];

@@ -35,11 +35,11 @@ uint64_t __wrap_hydns_names_changes(const struct hydns_names *t)
 	return __real_hydns_names_changes(t);
 }
 
-enum hydns_kept_why __real_hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+enum hydns_not_offered_why __real_hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
 					      struct hydns_wire_answer *out, uint32_t *value);
-enum hydns_kept_why __wrap_hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+enum hydns_not_offered_why __wrap_hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
 					      struct hydns_wire_answer *out, uint32_t *value);
-enum hydns_kept_why __wrap_hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
+enum hydns_not_offered_why __wrap_hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
 					      struct hydns_wire_answer *out, uint32_t *value)
 {
 	seam(SEAM_NOBODY, "encode");
@@ -109,17 +109,17 @@ bool __wrap_hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q
 	return __real_hydns_requests_ask(r, q, timeout_ms);
 }
 
-bool __real_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+bool __real_hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
 			   struct hydns_suspension *in);
-bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+bool __wrap_hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
 			   struct hydns_suspension *in);
-bool __wrap_hydns_owed_add(struct hydns_owed *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+bool __wrap_hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
 			   struct hydns_suspension *in)
 {
 	bool room;
 
 	seam(SEAM_NOBODY, "owe");
-	room = __real_hydns_owed_add(o, g, w, place, in);
+	room = __real_hydns_pending_add(o, g, w, place, in);
 	seam(SEAM_NOBODY, "owed");
 	return room;
 }
@@ -173,10 +173,10 @@ void __wrap_hydns_requests_accept(struct hydns_requests *r, bool accepting)
 	seam(SEAM_LINK, accepting ? "accepted" : "closed");
 }
 
-bool __real_hydns_owed_resume(struct hydns_owed *o, struct hydns_pages *g);
-bool __wrap_hydns_owed_resume(struct hydns_owed *o, struct hydns_pages *g);
-bool __wrap_hydns_owed_resume(struct hydns_owed *o, struct hydns_pages *g)
+bool __real_hydns_pending_resume(struct hydns_pending *o, struct hydns_pages *g);
+bool __wrap_hydns_pending_resume(struct hydns_pending *o, struct hydns_pages *g);
+bool __wrap_hydns_pending_resume(struct hydns_pending *o, struct hydns_pages *g)
 {
 	seam(SEAM_LINK, "resume");
-	return __real_hydns_owed_resume(o, g);
+	return __real_hydns_pending_resume(o, g);
 }

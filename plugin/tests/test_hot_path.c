@@ -95,9 +95,9 @@ static void query(struct hydns_thread *t, uint32_t id, uint64_t now_ms)
 
 	for (int i = 0; i < 8; i++)
 		name[1 + i] = (uint8_t)('a' + (id >> (4 * i) & 15));
-	hydns_plugin_pick(t, now);
-	hydns_plugin_hot(t, hydns_plugin_expect(t, &q), false, ends, now_ms);
-	hydns_plugin_renew(t, &q, ends, LIFE_S, now);
+	hydns_plugin_sample(t, now);
+	hydns_plugin_hot(t, hydns_plugin_prefetch(t, &q), false, ends, now_ms);
+	hydns_plugin_refresh_due(t, &q, ends, LIFE_S, now);
 }
 
 /* Hot names and cold ones, through many halvings of the sketch. */

@@ -24,7 +24,7 @@
 /* name: in lower case */
 static bool touched(struct world *w, const uint8_t *name, size_t len)
 {
-	uint16_t place = HYDNS_TOUCHED_PLACE(hydns_owner_hash(name, (uint8_t)len, w->peer.hello.seed));
+	uint16_t place = HYDNS_PLACE(hydns_place_hash(name, (uint8_t)len, w->peer.hello.seed));
 
 	return __atomic_load_n(&w->peer.page->touched[place / 64], __ATOMIC_SEQ_CST) >> place % 64 & 1;
 }
@@ -33,7 +33,7 @@ static unsigned marks(struct world *w)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < HYDNS_TOUCHED_WORDS; i++)
+	for (unsigned i = 0; i < HYDNS_MARK_WORDS; i++)
 		n += (unsigned)__builtin_popcountll(__atomic_load_n(&w->peer.page->touched[i], __ATOMIC_SEQ_CST));
 	return n;
 }
@@ -126,8 +126,8 @@ static void stop_takes_the_rules_along(void **state)
 
 static bool hot(struct world *w, time_t expires)
 {
-	return hydns_plugin_pick(w->t, time(NULL)) &&
-	       hydns_plugin_hot(w->t, hydns_plugin_expect(w->t, &w->reply.question), w->reply.question.fixed, expires,
+	return hydns_plugin_sample(w->t, time(NULL)) &&
+	       hydns_plugin_hot(w->t, hydns_plugin_prefetch(w->t, &w->reply.question), w->reply.question.fixed, expires,
 				 hydns_mono_ns() / HYDNS_NS_PER_MS);
 }
 
@@ -139,7 +139,7 @@ static struct {
 	bool held;                       /* those that begin do not end ... */
 	bool given_up;                   /* ... until somebody has waited for too long */
 	unsigned begun, ended;
-	const struct hydns_authority_page *page;
+	const struct hydns_resolver_page *page;
 	uint32_t epoch;
 	uint64_t heartbeat;
 } graces = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
@@ -361,7 +361,7 @@ static void a_reload_waits_for_nothing(void **state)
 	again = bound_socket(&at);
 	assert_true(again >= 0);
 	close(again);
-	w->p = hydns_plugin_succeed(&o, former);
+	w->p = hydns_plugin_take_over(&o, former);
 	w->t = hydns_plugin_thread(w->p, 0);
 	assert_int_equal(hydns_plugin_start(w->p), 0);
 	assert_true(BECOMES(graces_begun() == 1));
@@ -386,7 +386,7 @@ static void succeed(struct world *w, const struct hydns_plugin_options *o)
 	struct hydns_plugin *former = w->p;
 
 	hydns_plugin_leave(former, NULL, NULL);
-	w->p = hydns_plugin_succeed(o, former);
+	w->p = hydns_plugin_take_over(o, former);
 	w->t = hydns_plugin_thread(w->p, 0);
 	assert_int_equal(hydns_plugin_start(w->p), 0);
 	assert_true(connected(w));
@@ -411,7 +411,7 @@ static void a_successor_ends_all_that_it_is_given(void **state)
 		hydns_plugin_gone(w->p);
 	}
 	hydns_plugin_take_along(former[0], former[1]);
-	w->p = hydns_plugin_succeed(&o, former[0]);
+	w->p = hydns_plugin_take_over(&o, former[0]);
 	w->t = hydns_plugin_thread(w->p, 0);
 	assert_int_equal(hydns_plugin_start(w->p), 0);
 	assert_true(connected(w));
@@ -470,13 +470,13 @@ static void a_successor_that_fails_takes_nothing(void **state)
 	start_both(w);
 	watch_graces(w, false);
 	hydns_plugin_leave(w->p, gone, NULL);
-	assert_null(hydns_plugin_succeed(&bad, w->p));
+	assert_null(hydns_plugin_take_over(&bad, w->p));
 	hydns_plugin_stop(w->p);
 	bad.threads = THREADS;
 	w->p = hydns_plugin_new(&bad);
 	hydns_plugin_leave(w->p, NULL, NULL);
-	w->p = hydns_plugin_succeed(&bad, w->p);
-	hydns_plugin_former_gone(w->p);       /* neither was ever started: the teardown stops both */
+	w->p = hydns_plugin_take_over(&bad, w->p);
+	hydns_plugin_wait_former(w->p);       /* neither was ever started: the teardown stops both */
 	assert_int_equal(graces_begun(), 1);
 	peer_stop(&w->peer);
 }
@@ -686,17 +686,17 @@ static void does_not_repeat_offers(void **state)
 	start_both(w);
 	while (!hot(w, expires))
 		;
-	assert_false(hydns_plugin_renew(w->t, q, expires, TTL, expires - 1)); /* never offered */
+	assert_false(hydns_plugin_refresh_due(w->t, q, expires, TTL, expires - 1)); /* never offered */
 	assert_int_equal(hydns_plugin_offer(w->t, q, w->reply.wire, w->reply.len, now, expires, false,
 					     hydns_plugin_stamp(w->p)), 0);
 	assert_false(hot(w, expires));
 	assert_true(hot(w, expires + TTL));       /* renewed: at once */
 	assert_true(BECOMES(hot(w, expires)));    /* after a while again */
-	assert_false(hydns_plugin_renew(w->t, q, expires, TTL, expires - 4));
-	assert_true(hydns_plugin_renew(w->t, q, expires, TTL, expires - 3)); /* the last tenth */
-	assert_false(hydns_plugin_renew(w->t, q, expires, TTL, expires - 3));
-	assert_true(BECOMES(hydns_plugin_renew(w->t, q, expires, TTL, expires - 1)));
-	assert_false(hydns_plugin_renew(w->t, q, expires, TTL, expires));
+	assert_false(hydns_plugin_refresh_due(w->t, q, expires, TTL, expires - 4));
+	assert_true(hydns_plugin_refresh_due(w->t, q, expires, TTL, expires - 3)); /* the last tenth */
+	assert_false(hydns_plugin_refresh_due(w->t, q, expires, TTL, expires - 3));
+	assert_true(BECOMES(hydns_plugin_refresh_due(w->t, q, expires, TTL, expires - 1)));
+	assert_false(hydns_plugin_refresh_due(w->t, q, expires, TTL, expires));
 	hydns_plugin_withdraw_all(w->p);
 	assert_true(hot(w, expires));             /* hydnsd has it no more */
 	peer_stop(&w->peer);
@@ -713,9 +713,9 @@ static void counts_before_the_answer(void **state)
 	uint32_t sightings = 0;
 
 	start_both(w);
-	key = hydns_plugin_expect(w->t, q);
+	key = hydns_plugin_prefetch(w->t, q);
 	for (unsigned seen = 1; seen < ADMISSION; seen++) {
-		assert_true(hydns_plugin_pick(w->t, now));
+		assert_true(hydns_plugin_sample(w->t, now));
 		assert_int_equal(hydns_plugin_sighted(w->t, key, now_ms), 0);
 	}
 	assert_false(hydns_plugin_due(w->t, q, 0, expires, now_ms));
@@ -834,13 +834,13 @@ static void changes_of_what_is_left_out_are_told(void **state)
 
 	start_both(w);
 	early = hydns_plugin_stamp(w->p);
-	hydns_plugin_rests_on(w->t, hidden, sizeof(hidden));
+	hydns_plugin_depends_on(w->t, hidden, sizeof(hidden));
 	assert_int_equal(offer(w, early), 0);
 	hydns_plugin_changed(hydns_plugin_thread(w->p, 1), hidden, sizeof(hidden));
 	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
 	assert_memory_equal(f.changed.data, hidden, sizeof(hidden));
-	hydns_plugin_rests_on(w->t, hidden, sizeof(hidden));
+	hydns_plugin_depends_on(w->t, hidden, sizeof(hidden));
 	assert_int_equal(offer(w, early), -ESTALE);
 	assert_int_equal(offer(w, early), 0);     /* the same answer, which does not rest on it */
 	peer_stop(&w->peer);
@@ -933,7 +933,7 @@ static void full_ring_drops(void **state)
 	assert_true(n > 1000);
 	assert_int_equal(page_epoch(w), epoch);
 	/* A change or renewal may not be lost for offers, which come again; only for others of their kind. */
-	hydns_plugin_renewed(w->t, host, sizeof(host), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000, 1000 + TTL);
+	hydns_plugin_ttl_update(w->t, host, sizeof(host), TYPE_A, HYDNS_SECTION_ANYWHERE, 1000, 1000 + TTL);
 	assert_int_equal(w->peer.ring[0]->dropped, 1);
 	for (n++; changes < HYDNS_RING_BYTES / CHANGED_LEN && page_epoch(w) == epoch; changes++)
 		hydns_plugin_changed(w->t, www, sizeof(www));
@@ -1001,13 +1001,13 @@ static bool told_renewed(struct world *w, const uint8_t *name, size_t len, uint1
 		apart = hydns_real_ns() - before;
 	} while (hydns_mono_ns() - before > HYDNS_NS_PER_MS);
 	ends = (uint64_t)(now + TTL) * HYDNS_NS_PER_S - apart;
-	hydns_plugin_renewed(hydns_plugin_thread(w->p, 1), name, len, type, HYDNS_SHOWN_AUTHORITY, now, now + TTL);
+	hydns_plugin_ttl_update(hydns_plugin_thread(w->p, 1), name, len, type, HYDNS_SECTION_AUTHORITY, now, now + TTL);
 	if (!peer_frame(&w->peer, 1, f.room, sizeof(f.room)))
 		return false;
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
 	assert_int_equal(f.changed.generation, page_generation(w));
 	assert_int_equal(ntohs(f.changed.renewed), type);
-	assert_int_equal(f.changed.shown, HYDNS_SHOWN_AUTHORITY);
+	assert_int_equal(f.changed.shown, HYDNS_SECTION_AUTHORITY);
 	assert_int_equal(f.changed.name_len, len);
 	assert_in_range(f.changed.end_ns, ends - HYDNS_NS_PER_S / 4, ends + HYDNS_NS_PER_S / 4);
 	*shared = f.changed.shared;
@@ -1039,8 +1039,8 @@ static void renewals_are_told(void **state)
 	/* nothing is killed when hydnsd cannot be told: the name's rules wait */
 	empty_rings(w);
 	lose(w);
-	hydns_plugin_renewed(w->t, www, sizeof(www), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000 + TTL, 1000 + 2 * TTL);
-	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+	hydns_plugin_ttl_update(w->t, www, sizeof(www), TYPE_A, HYDNS_SECTION_ANYWHERE, 1000 + TTL, 1000 + 2 * TTL);
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_MARKED);
 	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
 }
 
@@ -1053,12 +1053,12 @@ static void small_moves_add_up(void **state)
 
 	start_both(w);
 	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
-	hydns_plugin_renewed(hydns_plugin_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000, 1001);
+	hydns_plugin_ttl_update(hydns_plugin_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SECTION_ANYWHERE, 1000, 1001);
 	assert_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
-	hydns_plugin_renewed(hydns_plugin_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1001, 1002);
+	hydns_plugin_ttl_update(hydns_plugin_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SECTION_ANYWHERE, 1001, 1002);
 	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
 	assert_int_equal(ntohs(f.changed.renewed), TYPE_A);
-	hydns_plugin_renewed(hydns_plugin_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1002, 1001);
+	hydns_plugin_ttl_update(hydns_plugin_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SECTION_ANYWHERE, 1002, 1001);
 	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
 	assert_int_equal(f.changed.renewed, 0);
@@ -1093,7 +1093,7 @@ static void loss_suspends_rules(void **state)
 	hydns_plugin_changed(w->t, www, sizeof(www));
 	assert_false(suspended(w));
 	peer_stop(&w->peer);
-	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_TOUCHED)));
+	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_MARKED)));
 	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
 	peer_start(&w->peer);
 	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
@@ -1121,13 +1121,13 @@ static void loss_marks_all_that_waits(void **state)
 	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
 	hydns_names_offer(w->p->names, other, sizeof(other), HYDNS_NAMES_ALL, UINT64_MAX, hydns_names_changes(w->p->names));
 	empty_rings(w);
-	hydns_plugin_renewed(w->t, www, sizeof(www), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000, 1002);
+	hydns_plugin_ttl_update(w->t, www, sizeof(www), TYPE_A, HYDNS_SECTION_ANYWHERE, 1000, 1002);
 	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
 	hydns_plugin_changed(w->t, host, sizeof(host));
 	hydns_plugin_changed(hydns_plugin_thread(w->p, 1), other, sizeof(other));
 	peer_stop(&w->peer);
 	assert_true(BECOMES(marks(w) == 3));
-	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_MARKED);
 	assert_true(touched(w, www_lower, sizeof(www)) && touched(w, host, sizeof(host)) && touched(w, other, sizeof(other)));
 }
 
@@ -1161,7 +1161,7 @@ static void hanging_marks_what_waits(void **state)
 	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
 	empty_rings(w);
 	hydns_plugin_changed(w->t, www, sizeof(www));
-	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_TOUCHED)));
+	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_MARKED)));
 	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
 	hydns_plugin_changed(w->t, host, sizeof(host));
 	assert_true(touched(w, host, sizeof(host)));            /* at once, until hydnsd has caught up */
@@ -1235,14 +1235,14 @@ static void renewals_wait_while_there_is_room(void **state)
 	empty_rings(w);
 	lose(w);
 	for (time_t at = 1000; at < 1000 + 2 * HYDNS_RING_BYTES / CHANGED_LEN; at += 2)
-		hydns_plugin_renewed(w->t, www, sizeof(www), TYPE_A, HYDNS_SHOWN_ANYWHERE, at, at + 2);
+		hydns_plugin_ttl_update(w->t, www, sizeof(www), TYPE_A, HYDNS_SECTION_ANYWHERE, at, at + 2);
 	assert_in_range(w->peer.ring[0]->head - w->peer.ring[0]->tail, HYDNS_RING_BYTES / 2, HYDNS_RING_BYTES / 2 + CHANGED_LEN);
-	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_MARKED);
 	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
-	hydns_plugin_renewed(w->t, target, sizeof(target), TYPE_A, HYDNS_SHOWN_ANYWHERE, 1000, 1002);
+	hydns_plugin_ttl_update(w->t, target, sizeof(target), TYPE_A, HYDNS_SECTION_ANYWHERE, 1000, 1002);
 	assert_true(touched(w, target, sizeof(target)));
 	hydns_plugin_changed(w->t, www, sizeof(www));
-	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_MARKED);
 	peer_start(&w->peer);
 	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
 	empty_rings(w);
@@ -1261,9 +1261,9 @@ static void a_flush_outlives_suspension(void **state)
 	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
 	lose_hydnsd(w);
 	hydns_plugin_changed(w->t, www, sizeof(www));
-	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_MARKED);
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_ALL, NULL, 0);
-	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_TOUCHED);
+	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_MARKED);
 	empty_rings(w);
 	peer_start(&w->peer);
 	assert_true(BECOMES(page_epoch(w) == epoch + 1));
@@ -1369,7 +1369,7 @@ static void withdraw_survives_a_dying_hydnsd(void **state)
 		assert_true(connected(w));
 		atomic_store(&w->peer.mood, PEER_DYING);
 		hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
-		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_MARKED);
 		assert_true(touched(w, www_lower, sizeof(www)));
 		assert_int_equal(page_generation(w), i + 1);
 		atomic_store(&w->peer.mood, PEER_WILLING);
@@ -1438,15 +1438,15 @@ static void withdrawals_wait_for_hydnsd(void **state)
 
 	lose_hydnsd(w);
 	watch_graces(w, false);
-	for (; name[1] < 'a' + HYDNS_OWED_MAX; name[1]++) {
+	for (; name[1] < 'a' + HYDNS_PENDING_MAX; name[1]++) {
 		hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, name, sizeof(name));
-		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_TOUCHED);
+		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_MARKED);
 		assert_true(touched(w, name, sizeof(name)));
 		assert_int_equal(marks(w), name[1] - 'a' + 1);
 		assert_int_equal(graces_begun(), name[1] - 'a' + 1); /* other rules count: each waits for its own */
 	}
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, name, sizeof(name));
-	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_TOUCHED);
+	assert_int_equal(page_epoch(w), (epoch + 1) | HYDNS_EPOCH_MARKED);
 	peer_start(&w->peer);
 	assert_true(BECOMES(page_epoch(w) == epoch + 1));
 	peer_stop(&w->peer);
@@ -1659,20 +1659,20 @@ static void notes_follow(void **state)
 }
 
 /* As hydnsd would find it: by its own hash of the question. */
-static struct hydns_kept kept(struct world *w, const struct hydns_question *q)
+static struct hydns_not_offered kept(struct world *w, const struct hydns_question *q)
 {
-	const struct hydns_kept *table = (const void *)((uint8_t *)w->peer.ring[0] + HYDNS_RING_DATA + HYDNS_RING_BYTES);
+	const struct hydns_not_offered *table = (const void *)((uint8_t *)w->peer.ring[0] + HYDNS_RING_DATA + HYDNS_RING_BYTES);
 	uint8_t lower[HYDNS_NAME_MAX];
 	uint64_t key;
 
 	hydns_name_lower(lower, q->name, q->name_len);
 	key = hydns_key_hash(lower, (uint8_t)q->name_len, htons(q->qtype), q->variant, 0, w->peer.hello.seed);
-	return table[HYDNS_KEPT_PLACE(key)].key == key ? table[HYDNS_KEPT_PLACE(key)] : (struct hydns_kept){ 0 };
+	return table[HYDNS_NOT_OFFERED_PLACE(key)].key == key ? table[HYDNS_NOT_OFFERED_PLACE(key)] : (struct hydns_not_offered){ 0 };
 }
 
-static void assert_kept(struct world *w, const struct hydns_question *q, enum hydns_kept_why why, uint32_t value)
+static void assert_kept(struct world *w, const struct hydns_question *q, enum hydns_not_offered_why why, uint32_t value)
 {
-	assert_int_equal(kept(w, q).what, HYDNS_KEPT_WHAT(why, value));
+	assert_int_equal(kept(w, q).what, HYDNS_NOT_OFFERED_WHAT(why, value));
 }
 
 static void says_why_it_does_not_offer(void **state)
@@ -1688,24 +1688,24 @@ static void says_why_it_does_not_offer(void **state)
 	assert_int_equal(offer(w, stamp), 0);
 	assert_int_equal(kept(w, &q).key, 0);                   /* an offer costs nothing there */
 	assert_int_equal(hydns_plugin_offer(w->t, &q, w->reply.wire, w->reply.len, now, now + 1, true, stamp), -EINVAL);
-	assert_kept(w, &q, HYDNS_KEPT_SHORT_TTL, 1);
+	assert_kept(w, &q, HYDNS_NOT_OFFERED_SHORT_TTL, 1);
 	w->reply.wire[2] |= 0x02;
 	assert_int_equal(offer(w, stamp), -EINVAL);
-	assert_kept(w, &q, HYDNS_KEPT_TRUNCATED, 0);
+	assert_kept(w, &q, HYDNS_NOT_OFFERED_TRUNCATED, 0);
 	w->reply.wire[2] ^= 0x02;
 	w->reply.wire[3] |= 2;
 	assert_int_equal(offer(w, stamp), -EINVAL);
-	assert_kept(w, &q, HYDNS_KEPT_ERROR, 2);
+	assert_kept(w, &q, HYDNS_NOT_OFFERED_ERROR, 2);
 	w->reply.wire[3] ^= 2;
 	hydns_plugin_withdraw_all(w->p);
 	assert_int_equal(offer(w, stamp), -ESTALE);
-	assert_kept(w, &q, HYDNS_KEPT_CHANGED, 0);
-	hydns_plugin_kept(w->t, hydns_plugin_key(w->t, &q), HYDNS_KEPT_LOCAL_DATA, 0);
-	assert_kept(w, &q, HYDNS_KEPT_LOCAL_DATA, 0);
+	assert_kept(w, &q, HYDNS_NOT_OFFERED_CHANGED, 0);
+	hydns_plugin_not_offered(w->t, hydns_plugin_key(w->t, &q), HYDNS_NOT_OFFERED_LOCAL_DATA, 0);
+	assert_kept(w, &q, HYDNS_NOT_OFFERED_LOCAL_DATA, 0);
 	q.variant = HYDNS_VARIANT_DO;
 	assert_int_equal(kept(w, &q).key, 0);
-	hydns_plugin_kept(w->t, hydns_plugin_key(w->t, &q), HYDNS_KEPT_SHORT_TTL, UINT32_MAX);
-	assert_kept(w, &q, HYDNS_KEPT_SHORT_TTL, HYDNS_KEPT_VALUE_MOST);
+	hydns_plugin_not_offered(w->t, hydns_plugin_key(w->t, &q), HYDNS_NOT_OFFERED_SHORT_TTL, UINT32_MAX);
+	assert_kept(w, &q, HYDNS_NOT_OFFERED_SHORT_TTL, HYDNS_NOT_OFFERED_VALUE_MOST);
 	peer_stop(&w->peer);
 }
 
@@ -1744,7 +1744,7 @@ static void bad_options(void **state)
 	o[3].threads = HYDNS_THREADS_MAX + 1;
 	o[4].admission = 0;
 	o[5].min_ttl = o[5].max_ttl + 1;
-	o[6].flags = HYDNS_AUTH_READY;
+	o[6].flags = HYDNS_RESOLVER_READY;
 	o[7].refresh_percent = 100;
 	for (size_t i = 0; i < 8; i++) {
 		log_lines = 0;

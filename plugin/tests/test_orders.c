@@ -18,7 +18,7 @@ static bool forgetful;
 
 /* When the order began. */
 static struct {
-	struct hydns_authority_page *page;
+	struct hydns_resolver_page *page;
 	uint32_t epoch;
 	uint64_t generation;
 	int ready, withdrawals;

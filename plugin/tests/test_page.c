@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The authority page, as the XDP program may find it at any moment. */
+/* The resolver page, as the XDP program may find it at any moment. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 struct world {
 	struct hydns_pages *g;
-	struct hydns_authority_page *page; /* the shared one */
+	struct hydns_resolver_page *page; /* the shared one */
 	_Atomic uint32_t round;            /* its name is being marked, or is */
 	_Atomic uint32_t seen;             /* the last round whose flag was seen */
 	unsigned wrong;
@@ -64,20 +64,20 @@ static void flags_come_and_go(void **state)
 	struct world *w = *state;
 
 	assert_false(hydns_pages_suspended(w->g));
-	assert_true(hydns_pages_touch(w->g, 4711));
+	assert_true(hydns_pages_mark(w->g, 4711));
 	assert_true(hydns_pages_suspended(w->g));
-	assert_int_equal(epoch(w), EPOCH | HYDNS_EPOCH_TOUCHED);
+	assert_int_equal(epoch(w), EPOCH | HYDNS_EPOCH_MARKED);
 	assert_int_equal(hydns_pages_epoch(w->g), EPOCH);
-	assert_false(hydns_pages_touch(w->g, 0));
+	assert_false(hydns_pages_mark(w->g, 0));
 	assert_false(hydns_pages_suspend(w->g));
-	assert_false(hydns_pages_touch(w->g, HYDNS_TOUCHED_PLACES - 1));
-	assert_int_equal(epoch(w), EPOCH | HYDNS_EPOCH_TOUCHED | HYDNS_EPOCH_SUSPENDED);
-	assert_true(marked(w, 4711) && marked(w, 0) && marked(w, HYDNS_TOUCHED_PLACES - 1));
+	assert_false(hydns_pages_mark(w->g, HYDNS_PLACES - 1));
+	assert_int_equal(epoch(w), EPOCH | HYDNS_EPOCH_MARKED | HYDNS_EPOCH_SUSPENDED);
+	assert_true(marked(w, 4711) && marked(w, 0) && marked(w, HYDNS_PLACES - 1));
 	hydns_pages_advance_epoch(w->g);
-	assert_int_equal(epoch(w), (EPOCH + 1) | HYDNS_EPOCH_TOUCHED | HYDNS_EPOCH_SUSPENDED);
+	assert_int_equal(epoch(w), (EPOCH + 1) | HYDNS_EPOCH_MARKED | HYDNS_EPOCH_SUSPENDED);
 	hydns_pages_resume(w->g);
 	assert_int_equal(epoch(w), EPOCH + 1);
-	for (uint32_t i = 0; i < HYDNS_TOUCHED_WORDS; i++)
+	for (uint32_t i = 0; i < HYDNS_MARK_WORDS; i++)
 		assert_int_equal(w->page->touched[i], 0);
 	assert_true(hydns_pages_suspend(w->g));
 	assert_int_equal(epoch(w), (EPOCH + 1) | HYDNS_EPOCH_SUSPENDED);
@@ -89,9 +89,9 @@ static void epochs_end_before_the_flags(void **state)
 	struct world *w = *state;
 
 	w->page->epoch = ~HYDNS_EPOCH_FLAGS;
-	hydns_pages_touch(w->g, 1);
+	hydns_pages_mark(w->g, 1);
 	hydns_pages_advance_epoch(w->g);
-	assert_int_equal(epoch(w), HYDNS_EPOCH_TOUCHED);
+	assert_int_equal(epoch(w), HYDNS_EPOCH_MARKED);
 }
 
 /* Both sides must be running at once for a fault to be seen; with one CPU, or busy ones, they can't wait like this. */
@@ -106,9 +106,9 @@ static void *look(void *arg)
 	struct world *w = arg;
 
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
-		for (unsigned looks = 1; atomic_load(&w->round) != round || !(epoch(w) & HYDNS_EPOCH_TOUCHED); looks++)
+		for (unsigned looks = 1; atomic_load(&w->round) != round || !(epoch(w) & HYDNS_EPOCH_MARKED); looks++)
 			give_way(looks);
-		w->wrong += !marked(w, round % HYDNS_TOUCHED_PLACES);
+		w->wrong += !marked(w, round % HYDNS_PLACES);
 		atomic_store(&w->seen, round);
 	}
 	return NULL;
@@ -123,10 +123,10 @@ static void the_mark_comes_before_the_flag(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, look, w), 0);
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
 		atomic_store(&w->round, round);
-		hydns_pages_touch(w->g, round % HYDNS_TOUCHED_PLACES);
+		hydns_pages_mark(w->g, round % HYDNS_PLACES);
 		for (unsigned looks = 1; atomic_load(&w->seen) != round; looks++)
 			give_way(looks);
-		w->page->touched[round % HYDNS_TOUCHED_PLACES / 64] = 0;
+		w->page->touched[round % HYDNS_PLACES / 64] = 0;
 		__atomic_store_n(&w->page->epoch, EPOCH, __ATOMIC_SEQ_CST);
 	}
 	pthread_join(thread, NULL);

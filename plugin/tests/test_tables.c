@@ -46,8 +46,8 @@ static void offered(void **state)
 
 	(void)state;
 	assert_false(hydns_offered_lately(t, key, 1000, 1, 50, 1));
-	assert_false(hydns_offered_claim_renewal(t, key, 1, 50, 100));
-	hydns_offered_note(t, key, 1000, 1, 50, 7, 1);
+	assert_false(hydns_offered_claim_refresh(t, key, 1, 50, 100));
+	hydns_offered_record(t, key, 1000, 1, 50, 7, 1);
 	assert_true(hydns_offered_lately(t, key, 1000, 1, 249, 1));
 	assert_true(hydns_offered_lately(t, key, 1000, 1, 69, 100));     /* hotter: wait, but not as long */
 	assert_false(hydns_offered_lately(t, key, 1000, 1, 70, 100));
@@ -55,26 +55,26 @@ static void offered(void **state)
 	assert_false(hydns_offered_lately(t, key, 1300, 1, 51, 1));      /* renewed: at once */
 	assert_false(hydns_offered_lately(t, key, 1000, 2, 51, 1));      /* hydnsd has forgotten it */
 	assert_false(hydns_offered_lately(t, key ^ 1ULL << 40, 1000, 1, 51, 1));
-	hydns_offered_note(t, key, 1000, 1, 250, 7, 1);
+	hydns_offered_record(t, key, 1000, 1, 250, 7, 1);
 	assert_true(hydns_offered_lately(t, key, 1000, 1, 649, 1));      /* the kernel seems to pass it: wait longer */
 	assert_false(hydns_offered_lately(t, key, 1000, 1, 650, 1));
 
-	assert_true(hydns_offered_claim_renewal(t, key, 1, 700, 100));
-	assert_false(hydns_offered_claim_renewal(t, key, 1, 799, 100));
-	assert_true(hydns_offered_claim_renewal(t, key, 1, 800, 100));
-	assert_false(hydns_offered_claim_renewal(t, key, 2, 1000, 100));
+	assert_true(hydns_offered_claim_refresh(t, key, 1, 700, 100));
+	assert_false(hydns_offered_claim_refresh(t, key, 1, 799, 100));
+	assert_true(hydns_offered_claim_refresh(t, key, 1, 800, 100));
+	assert_false(hydns_offered_claim_refresh(t, key, 2, 1000, 100));
 	assert_true(hydns_offered_stands(t, key, 1, 999, 7));
 	assert_false(hydns_offered_stands(t, key, 1, 1000, 7));       /* it has ended */
 	assert_false(hydns_offered_stands(t, key, 1, 999, 8));        /* something was withdrawn since */
 	assert_false(hydns_offered_stands(t, key, 2, 999, 7));
 	assert_false(hydns_offered_stands(t, key ^ 1ULL << 40, 1, 999, 7));
-	hydns_offered_note(t, key, 1000, 1, 900, UINT32_MAX, 1);
+	hydns_offered_record(t, key, 1000, 1, 900, UINT32_MAX, 1);
 	assert_true(hydns_offered_stands(t, key, 1, 999, UINT32_MAX));
 	assert_false(hydns_offered_stands(t, key, 1, 999, 1ULL << 32));
-	hydns_offered_note(t, key, 1300, 1, 1000, 7, 0);             /* nothing in the kernel to be renewed */
+	hydns_offered_record(t, key, 1300, 1, 1000, 7, 0);             /* nothing in the kernel to be renewed */
 	assert_true(hydns_offered_lately(t, key, 1300, 1, 1001, 1));
 	assert_true(hydns_offered_lately(t, key, 1300, 1, 1100, 100));
-	assert_false(hydns_offered_claim_renewal(t, key, 1, 1001, 100));
+	assert_false(hydns_offered_claim_refresh(t, key, 1, 1001, 100));
 	assert_false(hydns_offered_stands(t, key, 1, 1001, 7));
 	hydns_offered_free(t);
 }
@@ -87,7 +87,7 @@ static void offered_collision(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 3; i++)
-		hydns_offered_note(t, key[i], 1000, 1, 100 + i, 7, 1);
+		hydns_offered_record(t, key[i], 1000, 1, 100 + i, 7, 1);
 	assert_false(hydns_offered_lately(t, key[0], 1000, 1, 103, 1));
 	assert_true(hydns_offered_lately(t, key[1], 1000, 1, 103, 1));
 	assert_true(hydns_offered_lately(t, key[2], 1000, 1, 103, 1));
@@ -130,22 +130,22 @@ static void names(void **state)
 static void ends_add_up(void **state)
 {
 	static const uint8_t zone[] = "\7example\3org";
-	struct hydns_ends *t = hydns_ends_new(seed);
+	struct hydns_rrset_ends *t = hydns_rrset_ends_new(seed);
 
 	(void)state;
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 900, 901), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 901, 902), HYDNS_MOVED_LATER);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 902, 903), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 903, 902), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 902, 901), HYDNS_MOVED_EARLIER);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 901, 1201), HYDNS_MOVED_LATER);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 6, HYDNS_SECTION_ANYWHERE, 900, 901), HYDNS_END_LITTLE);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 6, HYDNS_SECTION_ANYWHERE, 901, 902), HYDNS_END_LATER);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 6, HYDNS_SECTION_ANYWHERE, 902, 903), HYDNS_END_LITTLE);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 6, HYDNS_SECTION_ANYWHERE, 903, 902), HYDNS_END_LITTLE);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 6, HYDNS_SECTION_ANYWHERE, 902, 901), HYDNS_END_EARLIER);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 6, HYDNS_SECTION_ANYWHERE, 901, 1201), HYDNS_END_LATER);
 	/* the copy that authority sections show ends by itself */
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_AUTHORITY, 300, 301), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 6, HYDNS_SHOWN_ANYWHERE, 1201, 1202), HYDNS_MOVED_LITTLE);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 6, HYDNS_SECTION_AUTHORITY, 300, 301), HYDNS_END_LITTLE);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 6, HYDNS_SECTION_ANYWHERE, 1201, 1202), HYDNS_END_LITTLE);
 	/* another type of the name is another RRset; and seconds go on after 2^32 */
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 1, HYDNS_SHOWN_ANYWHERE, 0xffffffff, 0), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, zone, sizeof(zone), 1, HYDNS_SHOWN_ANYWHERE, 0, 1), HYDNS_MOVED_LATER);
-	hydns_ends_free(t);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 1, HYDNS_SECTION_ANYWHERE, 0xffffffff, 0), HYDNS_END_LITTLE);
+	assert_int_equal(hydns_rrset_ends_move(t, zone, sizeof(zone), 1, HYDNS_SECTION_ANYWHERE, 0, 1), HYDNS_END_LATER);
+	hydns_rrset_ends_free(t);
 }
 
 /* What is not known to fit is told, even a step of a second: an RRset whose place another one took, and one whose
@@ -153,24 +153,24 @@ static void ends_add_up(void **state)
 static void ends_forgotten(void **state)
 {
 	static const uint8_t first[] = "\7example\3org";
-	struct hydns_ends *t = hydns_ends_new(seed);
+	struct hydns_rrset_ends *t = hydns_rrset_ends_new(seed);
 	uint8_t other[] = "\4aaaa";
 	unsigned i;
 
 	(void)state;
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 900, 1200), HYDNS_MOVED_LATER);
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 1100, 1101), HYDNS_MOVED_LATER);
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 1101, 1102), HYDNS_MOVED_LITTLE);
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 1500, 1499), HYDNS_MOVED_EARLIER);
+	assert_int_equal(hydns_rrset_ends_move(t, first, sizeof(first), 6, HYDNS_SECTION_ANYWHERE, 900, 1200), HYDNS_END_LATER);
+	assert_int_equal(hydns_rrset_ends_move(t, first, sizeof(first), 6, HYDNS_SECTION_ANYWHERE, 1100, 1101), HYDNS_END_LATER);
+	assert_int_equal(hydns_rrset_ends_move(t, first, sizeof(first), 6, HYDNS_SECTION_ANYWHERE, 1101, 1102), HYDNS_END_LITTLE);
+	assert_int_equal(hydns_rrset_ends_move(t, first, sizeof(first), 6, HYDNS_SECTION_ANYWHERE, 1500, 1499), HYDNS_END_EARLIER);
 	/* more RRsets than places: each either finds its place free or is told, and the first is forgotten */
 	for (i = 0; i < 26 * 26 * 26 * 26; i++) {
 		for (unsigned at = 1, n = i; at <= 4; at++, n /= 26)
 			other[at] = (uint8_t)('a' + n % 26);
-		if (hydns_ends_move(t, other, sizeof(other), 6, HYDNS_SHOWN_ANYWHERE, 900, 901) == HYDNS_MOVED_EARLIER)
+		if (hydns_rrset_ends_move(t, other, sizeof(other), 6, HYDNS_SECTION_ANYWHERE, 900, 901) == HYDNS_END_EARLIER)
 			fail_msg("a later end was taken for an earlier one");
 	}
-	assert_int_equal(hydns_ends_move(t, first, sizeof(first), 6, HYDNS_SHOWN_ANYWHERE, 1499, 1500), HYDNS_MOVED_LATER);
-	hydns_ends_free(t);
+	assert_int_equal(hydns_rrset_ends_move(t, first, sizeof(first), 6, HYDNS_SECTION_ANYWHERE, 1499, 1500), HYDNS_END_LATER);
+	hydns_rrset_ends_free(t);
 }
 
 /*
@@ -242,21 +242,21 @@ static void subtrees(void **state)
 	uint64_t offers;
 
 	(void)state;
-	assert_true(hydns_subtrees_settled(t, zone, sizeof(zone)));
+	assert_true(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
 	hydns_subtrees_offer(t, www, sizeof(www));
-	assert_false(hydns_subtrees_settled(t, www, sizeof(www)));
-	assert_false(hydns_subtrees_settled(t, zone, sizeof(zone)));
-	assert_false(hydns_subtrees_settled(t, root, sizeof(root)));
-	assert_true(hydns_subtrees_settled(t, other, sizeof(other)));
+	assert_false(hydns_subtrees_is_withdrawn(t, www, sizeof(www)));
+	assert_false(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
+	assert_false(hydns_subtrees_is_withdrawn(t, root, sizeof(root)));
+	assert_true(hydns_subtrees_is_withdrawn(t, other, sizeof(other)));
 	offers = hydns_subtrees_offers(t, zone, sizeof(zone));
 	hydns_subtrees_offer(t, www, sizeof(www));        /* while a withdrawal is under way */
-	hydns_subtrees_settle(t, zone, sizeof(zone), offers);
-	assert_false(hydns_subtrees_settled(t, zone, sizeof(zone)));
-	hydns_subtrees_settle(t, zone, sizeof(zone), hydns_subtrees_offers(t, zone, sizeof(zone)));
-	assert_true(hydns_subtrees_settled(t, zone, sizeof(zone)));
-	hydns_subtrees_settle(t, zone, sizeof(zone), offers);      /* one that began before ends later */
-	assert_true(hydns_subtrees_settled(t, zone, sizeof(zone)));
-	assert_false(hydns_subtrees_settled(t, root, sizeof(root)));
+	hydns_subtrees_withdrawn(t, zone, sizeof(zone), offers);
+	assert_false(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
+	hydns_subtrees_withdrawn(t, zone, sizeof(zone), hydns_subtrees_offers(t, zone, sizeof(zone)));
+	assert_true(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
+	hydns_subtrees_withdrawn(t, zone, sizeof(zone), offers);      /* one that began before ends later */
+	assert_true(hydns_subtrees_is_withdrawn(t, zone, sizeof(zone)));
+	assert_false(hydns_subtrees_is_withdrawn(t, root, sizeof(root)));
 	hydns_subtrees_free(t);
 }
 
@@ -308,19 +308,19 @@ static void ring_is_sealed(void **state)
 }
 
 /* A page of hydnsd's, as the program sees it, in use from here on. */
-static volatile struct hydns_authority_page *switch_page(struct hydns_pages *g, uint32_t epoch)
+static volatile struct hydns_resolver_page *switch_page(struct hydns_pages *g, uint32_t epoch)
 {
 	int fd = memfd_create("page", MFD_CLOEXEC);
 	void *page;
 
-	assert_int_equal(ftruncate(fd, sizeof(struct hydns_authority_page)), 0);
-	page = mmap(NULL, sizeof(struct hydns_authority_page), PROT_READ, MAP_SHARED, fd, 0);
+	assert_int_equal(ftruncate(fd, sizeof(struct hydns_resolver_page)), 0);
+	page = mmap(NULL, sizeof(struct hydns_resolver_page), PROT_READ, MAP_SHARED, fd, 0);
 	assert_true(page != MAP_FAILED);
 	assert_int_equal(hydns_pages_switch(g, fd, epoch, 1), 0);
 	return page;
 }
 
-static void drop_page(volatile struct hydns_authority_page *page)
+static void drop_page(volatile struct hydns_resolver_page *page)
 {
 	munmap((void *)(uintptr_t)page, sizeof(*page));
 }
@@ -328,7 +328,7 @@ static void drop_page(volatile struct hydns_authority_page *page)
 static void pages(void **state)
 {
 	struct hydns_pages *g = hydns_pages_new();
-	volatile struct hydns_authority_page *first = switch_page(g, 7), *second;
+	volatile struct hydns_resolver_page *first = switch_page(g, 7), *second;
 
 	(void)state;
 	assert_int_equal(first->epoch, 7);
@@ -362,21 +362,21 @@ static void a_quiet_suspension_stays_quiet(void **state)
 	const struct hydns_withdraw w = { .generation = 1 };
 	struct hydns_pages *g = hydns_pages_new();
 	struct hydns_suspension first, second, again;
-	struct hydns_owed o;
+	struct hydns_pending o;
 
 	(void)state;
-	hydns_owed_init(&o);
-	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &first));
+	hydns_pending_init(&o);
+	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &first));
 	assert_false(first.quiet);
-	hydns_owed_forget(&o);
-	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &second));
+	hydns_pending_forget(&o);
+	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &second));
 	assert_int_equal(second.number, first.number + 1);
-	hydns_owed_quieten(&o, second.number);
-	hydns_owed_quieten(&o, first.number);
-	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &again));
+	hydns_pending_quieten(&o, second.number);
+	hydns_pending_quieten(&o, first.number);
+	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &again));
 	assert_true(again.quiet);
 	assert_int_equal(again.number, second.number);
-	hydns_owed_destroy(&o);
+	hydns_pending_destroy(&o);
 	hydns_pages_free(g);
 }
 
@@ -386,27 +386,27 @@ static void owed(void **state)
 	struct hydns_withdraw w = { .generation = 1, .scope = HYDNS_SCOPE_NAME, .name_len = 3, .name = "\1a" }, first;
 	struct hydns_pages *g = hydns_pages_new();
 	struct hydns_suspension in;
-	struct hydns_owed o;
+	struct hydns_pending o;
 
 	(void)state;
-	hydns_owed_init(&o);
-	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &in));
+	hydns_pending_init(&o);
+	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &in));
 	assert_true(hydns_pages_suspended(g));
-	assert_false(hydns_owed_resume(&o, g));
+	assert_false(hydns_pending_resume(&o, g));
 	assert_true(hydns_pages_suspended(g));
-	assert_true(hydns_owed_first(&o, &first));
+	assert_true(hydns_pending_first(&o, &first));
 	assert_int_equal(first.generation, 1);
 	w.generation = 2;
-	assert_true(hydns_owed_add(&o, g, &w, HYDNS_OWED_ALL, &in));
-	hydns_owed_done(&o, &first);
-	assert_false(hydns_owed_resume(&o, g));
-	assert_true(hydns_owed_first(&o, &first));
+	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &in));
+	hydns_pending_done(&o, &first);
+	assert_false(hydns_pending_resume(&o, g));
+	assert_true(hydns_pending_first(&o, &first));
 	assert_int_equal(first.generation, 2);
-	hydns_owed_done(&o, &first);
-	assert_false(hydns_owed_first(&o, &first));
-	assert_true(hydns_owed_resume(&o, g));
+	hydns_pending_done(&o, &first);
+	assert_false(hydns_pending_first(&o, &first));
+	assert_true(hydns_pending_resume(&o, g));
 	assert_false(hydns_pages_suspended(g));
-	hydns_owed_destroy(&o);
+	hydns_pending_destroy(&o);
 	hydns_pages_free(g);
 }
 
@@ -468,13 +468,13 @@ struct second {
 	uint64_t came, weight;
 };
 
-static struct second a_second(struct hydns_pick *k, uint32_t second, unsigned n)
+static struct second a_second(struct hydns_sample *k, uint32_t second, unsigned n)
 {
 	struct second s = { 0 };
 
 	for (unsigned i = 0; i < n; i++)
-		if (!hydns_pick_skips(k, second)) {
-			s.came += hydns_pick_take(k, second, second * 1000ULL + i * 1000ULL / n);
+		if (!hydns_sample_skips(k, second)) {
+			s.came += hydns_sample_take(k, second, second * 1000ULL + i * 1000ULL / n);
 			s.weight += k->weight;
 			s.counted++;
 			s.odd += i & 1;
@@ -484,10 +484,10 @@ static struct second a_second(struct hydns_pick *k, uint32_t second, unsigned n)
 
 static void few_are_all_counted(void **state)
 {
-	struct hydns_pick k;
+	struct hydns_sample k;
 
 	(void)state;
-	hydns_pick_start(&k, 1);
+	hydns_sample_start(&k, 1);
 	for (uint32_t second = 1000; second < 1010; second++)
 		assert_int_equal(a_second(&k, second, HYDNS_PICK_PER_S).counted, HYDNS_PICK_PER_S);
 	assert_int_equal(k.weight, 1);
@@ -497,11 +497,11 @@ static void few_are_all_counted(void **state)
 static void of_many_some_are_counted(void **state)
 {
 	const unsigned many = 15 * HYDNS_PICK_PER_S;
-	struct hydns_pick k;
+	struct hydns_sample k;
 	struct second s;
 
 	(void)state;
-	hydns_pick_start(&k, 2);
+	hydns_sample_start(&k, 2);
 	for (uint32_t second = 1000; second < 1010; second++) {
 		s = a_second(&k, second, many);
 		assert_in_range(s.counted, HYDNS_PICK_PER_S / 2, 2 * HYDNS_PICK_PER_S);
@@ -517,15 +517,15 @@ static void of_many_some_are_counted(void **state)
 static void a_quiet_time_ends_the_skipping(void **state)
 {
 	static const uint32_t then[] = { 1001, 2000, 999, 3 };
-	struct hydns_pick k;
+	struct hydns_sample k;
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(then) / sizeof(*then); i++) {
-		hydns_pick_start(&k, 3);
+		hydns_sample_start(&k, 3);
 		a_second(&k, 1000, 15 * HYDNS_PICK_PER_S);
 		assert_true(k.next_weight > 1);
-		assert_false(hydns_pick_skips(&k, then[i]));
-		hydns_pick_take(&k, then[i], then[i] * 1000ULL + 500);
+		assert_false(hydns_sample_skips(&k, then[i]));
+		hydns_sample_take(&k, then[i], then[i] * 1000ULL + 500);
 		assert_int_equal(k.next_weight, 1);
 		assert_int_equal(a_second(&k, then[i], 100).counted, 100);
 	}

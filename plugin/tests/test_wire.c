@@ -49,8 +49,8 @@ static void good_replies(void **state)
 			"a.example.org. 9 IN CNAME b.example.net.", "b.example.net. 7 IN CNAME c.example.net.",
 			"c.example.net. 8 IN A 192.0.2.3" } }, 3, 0, 0, 5, 7 },
 		{ "NXDOMAIN", { .name = "no.example.org.", .type = A, .rcode = NXDOMAIN,
-			.authority = { SOA } }, 0, 1, 0, 1, 300 },
-		{ "NODATA", { .name = "www.example.org.", .type = AAAA, .authority = { SOA } }, 0, 1, 0, 1, 300 },
+			.resolver = { SOA } }, 0, 1, 0, 1, 300 },
+		{ "NODATA", { .name = "www.example.org.", .type = AAAA, .resolver = { SOA } }, 0, 1, 0, 1, 300 },
 		{ "glue and OPT", { .name = "example.org.", .type = 15, .edns = true,
 			.answer = { "example.org. 50 IN MX 10 mx.example.org." },
 			.additional = { "mx.example.org. 40 IN A 192.0.2.9",
@@ -83,7 +83,7 @@ static void names_are_complete(void **state)
 {
 	static const struct reply_spec chain = { .name = "a.example.org.", .type = A, .answer = {
 		"a.example.org. 9 IN CNAME B.example.net.", "b.example.net. 7 IN CNAME gone.example.com." },
-		.authority = { "example.com. 300 IN SOA ns.example.com. x.example.com. 1 2 3 4 5" } };
+		.resolver = { "example.com. 300 IN SOA ns.example.com. x.example.com. 1 2 3 4 5" } };
 	static const char *const want[] = { "\1a\7example\3org", "\1b\7example\3net",
 		"\4gone\7example\3com", "\7example\3com" };
 	struct hydns_wire_answer a;
@@ -126,8 +126,8 @@ static void bad_specs(void **state)
 {
 	static struct reply_spec many = { .name = "m.example.org.", .type = A };
 	static const struct reply_spec spec[] = {
-		{ .name = "www.example.org.", .type = A, .rcode = 2, .authority = { SOA } },
-		{ .name = "www.example.org.", .type = A, .rcode = 5, .authority = { SOA } },
+		{ .name = "www.example.org.", .type = A, .rcode = 2, .resolver = { SOA } },
+		{ .name = "www.example.org.", .type = A, .rcode = 5, .resolver = { SOA } },
 		{ .name = "www.example.org.", .type = A },
 		{ .name = "www.example.org.", .type = A, .answer = { "www.example.org. 0 IN A 192.0.2.1" } },
 		{ .name = "www.example.org.", .type = A, .answer = { "www.example.org. 9 CH A 192.0.2.1" } },

@@ -6,4 +6,4 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.limits import pytest_configure, time_limit  # noqa: E402,F401
+from lab.limits import pytest_configure, time_limit  # noqa: E402,F401

@@ -8,8 +8,8 @@ import time
 from collections import namedtuple
 from pathlib import Path
 
-from harness.network import Namespace, pass_everything, veth
-from harness.run import HarnessError, is_alive, remove_groups, start_time, wait_until
+from lab.network import Namespace, pass_everything, veth
+from lab.run import HarnessError, is_alive, remove_groups, start_time, wait_until
 
 from . import image
 

@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bareroot import documents, image  # noqa: E402
 from bareroot.machine import Machine  # noqa: E402
-from harness.run import Run  # noqa: E402
-from harness.tools import Tools  # noqa: E402
-from harness.servers import Nsd  # noqa: E402
+from lab.run import Run  # noqa: E402
+from lab.tools import Tools  # noqa: E402
+from lab.servers import Nsd  # noqa: E402
 
 GUIDE = "doc/operator-guide.md"
 MOST_COMMANDS = 10

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Replies a second of the kernel path, against a program that only sends the same frames back."""
 
-from harness import cpus
+from lab import cpus
 
 from .pace import options_of, pace, sequence
 from .result import Goal, say

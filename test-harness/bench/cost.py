@@ -5,7 +5,7 @@ import statistics
 import subprocess
 from collections import defaultdict
 
-from harness.run import wait_until
+from lab.run import wait_until
 
 from .pace import options_of, pace, sequence
 from .publish import Path

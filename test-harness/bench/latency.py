@@ -9,11 +9,11 @@ import subprocess
 import tempfile
 from contextlib import ExitStack
 
-from harness import cpus
-from harness.measure import dnsperf_summary, percentile
-from harness.process import Program
-from harness.run import HarnessError, wait_until
-from harness.servers import Hydnsd
+from lab import cpus
+from lab.measure import dnsperf_summary, percentile
+from lab.process import Program
+from lab.run import HarnessError, wait_until
+from lab.servers import Hydnsd
 
 from . import peers
 from .overhead import WithPlugin

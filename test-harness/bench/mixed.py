@@ -9,9 +9,9 @@ another. The program that is attached passes the queries to the other resolver, 
 from contextlib import ExitStack
 
 import numpy as np
-from harness.measure import NOT_OURS
-from harness.run import wait_until
-from harness.servers import Hydnsd
+from lab.measure import NOT_OURS
+from lab.run import wait_until
+from lab.servers import Hydnsd
 
 from . import peers
 from .overhead import Patched, WithPlugin

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.process import run_tool
-from harness.tools import TOP
+from lab.process import run_tool
+from lab.tools import TOP
 
 sys.path.insert(0, str(TOP / "resolver-build"))
 import resolver_build  # noqa: E402

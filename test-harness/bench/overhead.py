@@ -19,9 +19,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
-from harness import cpus
-from harness.run import HarnessError, wait_until
-from harness.servers import Hydnsd
+from lab import cpus
+from lab.run import HarnessError, wait_until
+from lab.servers import Hydnsd
 
 from . import peers
 from .pace import OnDemand, poll_by_thread

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from harness import cpus
-from harness.network import Namespace, pass_everything, veth
-from harness.process import run_tool
-from harness.run import HarnessError, wait_until
-from harness.tools import TOP
+from lab import cpus
+from lab.network import Namespace, pass_everything, veth
+from lab.process import run_tool
+from lab.run import HarnessError, wait_until
+from lab.tools import TOP
 
 sys.path.insert(0, str(TOP / "test-harness" / "workload"))
 import draw  # noqa: E402

@@ -11,10 +11,10 @@ import subprocess
 
 import dns.message
 import dns.rcode
-from harness import cpus
-from harness.measure import dnsperf_summary
-from harness.process import Program, tail
-from harness.run import HarnessError, wait_until
+from lab import cpus
+from lab.measure import dnsperf_summary
+from lab.process import Program, tail
+from lab.run import HarnessError, wait_until
 
 from . import newer_dnsdist
 

@@ -5,10 +5,10 @@ import json
 import subprocess
 import time
 
-from harness import cpus
-from harness.process import Program
-from harness.run import HarnessError, wait_until
-from harness.servers import Hydnsd
+from lab import cpus
+from lab.process import Program
+from lab.run import HarnessError, wait_until
+from lab.servers import Hydnsd
 
 from .pace import pace, sequence
 from .result import Goal, say

@@ -14,11 +14,11 @@ import statistics
 import time
 from contextlib import ExitStack
 
-from harness import cpus
-from harness.client import Asker
-from harness.process import run_tool
-from harness.run import HarnessError, wait_until
-from harness.servers import Hydnsd
+from lab import cpus
+from lab.client import Asker
+from lab.process import run_tool
+from lab.run import HarnessError, wait_until
+from lab.servers import Hydnsd
 
 from . import peers
 from .overhead import Patched, WithPluginAsItComes

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from functools import cached_property
 from types import SimpleNamespace
 
-from harness import cpus, report
-from harness.run import HarnessError, Run
-from harness.tools import Tools
+from lab import cpus, report
+from lab.run import HarnessError, Run
+from lab.tools import Tools
 
 from .pace import GENERATOR, DoubleLink, Link, RoutedLink, take_live_frames
 
@@ -86,7 +86,7 @@ class Setting:
 
     @property
     def world_like(self):
-        """As much of a harness.world.World as its servers look at."""
+        """As much of a lab.world.World as its servers look at."""
         return SimpleNamespace(run=self.run, tools=self.tools)
 
     def _with_bind(self):

@@ -8,8 +8,8 @@ when they are flooded; its best counts."""
 
 from contextlib import ExitStack
 
-from harness import cpus
-from harness.run import HarnessError
+from lab import cpus
+from lab.run import HarnessError
 
 from . import peers
 from .pace import options_of, pace, poll_by_thread, sequence

@@ -5,10 +5,10 @@ import socket
 import subprocess
 from collections import namedtuple
 
-from harness.layouts import layout, number
-from harness.network import CLIENT1, CLIENT2, DEFAULT_HOPS, REFERENCE, RESOLVER_HOPS, SERVICE
-from harness.process import tail
-from harness.run import HarnessError
+from lab.layouts import layout, number
+from lab.network import CLIENT1, CLIENT2, DEFAULT_HOPS, REFERENCE, RESOLVER_HOPS, SERVICE
+from lab.process import tail
+from lab.run import HarnessError
 
 SOCKETS = 4            # of each client and IP version: Unbound's threads share queries out by port
 WINDOW = 384           # queries under way

@@ -10,10 +10,10 @@ import dns.name
 import dns.rdatatype
 import dns.update
 
-from harness.authoritative import send_update
-from harness.client import ask
-from harness.network import SERVICE
-from harness.run import wait_until
+from lab.authoritative import send_update
+from lab.client import ask
+from lab.network import SERVICE
+from lab.run import wait_until
 
 from . import zone
 

@@ -6,8 +6,8 @@ and of the same time."""
 import hashlib
 import struct
 
-from harness.compare import Difference, Unreadable, without_cookie
-from harness.cookies import WHOLE_LEN, cookie
+from lab.compare import Difference, Unreadable, without_cookie
+from lab.cookies import WHOLE_LEN, cookie
 
 from .asking import DIRECT, KERNEL, address_of
 

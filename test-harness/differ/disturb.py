@@ -5,7 +5,7 @@ returned: within that time old and new answers are both right, after it only new
 import threading
 import time
 
-from harness.run import HarnessError
+from lab.run import HarnessError
 
 QUERIES_BETWEEN = {"flush": 300, "reload": 3000}         # so that most are asked with no command under way
 

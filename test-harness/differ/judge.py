@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from harness.compare import OPT, RRSIG, Difference, Unreadable, difference, rrsets, split
+from lab.compare import OPT, RRSIG, Difference, Unreadable, difference, rrsets, split
 
 from . import cookies
 from .asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, KERNEL, REFERENCE_ASKED
@@ -226,7 +226,7 @@ def a_second_off(flow, replies, rules=Rules()):
     """Are the kernel's TTLs, on which the judge found nothing, a second off from those of both the resolver's
     replies? "clock": yes, and the wall clock's second turned while they were asked for, and the resolver reads its
     clock once for all packets it finds waiting; "end": yes, and it did not turn, as when an RRset's end has moved
-    by one second, which plugin/changes/ends.c does not tell; that this was the cause is not proved. "": no."""
+    by one second, which plugin/changes/rrset_ends.c does not tell; that this was the cause is not proved. "": no."""
     kernel = replies[KERNEL]
     if not flow.by_kernel or not kernel:
         return ""

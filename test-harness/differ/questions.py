@@ -15,7 +15,7 @@ import subprocess
 import dns.name
 import dns.rdatatype
 
-from harness.run import HarnessError
+from lab.run import HarnessError
 
 from . import zone
 

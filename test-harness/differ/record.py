@@ -12,16 +12,16 @@ from pathlib import Path
 import dns.exception
 import dns.message
 
-from harness.capture import messages
-from harness.compare import OPT, Unreadable, rrsets
-from harness.process import Program
+from lab.capture import messages
+from lab.compare import OPT, Unreadable, rrsets
+from lab.process import Program
 
 from . import show, shrink
 from .asking import KERNEL
 
 MOST = 3                 # differences of a run that are recorded; later ones seldom say more
 RULES = 1000
-CAPTURE = Path(__file__).resolve().parent.parent / "harness" / "capture.py"
+CAPTURE = Path(__file__).resolve().parent.parent / "lab" / "capture.py"
 
 
 def _clock_apart():

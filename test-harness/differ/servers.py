@@ -6,8 +6,8 @@ import shutil
 import zlib
 from dataclasses import dataclass
 
-from harness import kinds  # noqa: F401  (it makes the generator's modules known)
-from harness.authoritative import zone_files
+from lab import answer_zones  # noqa: F401  (it makes the generator's modules known)
+from lab.authoritative import zone_files
 from hydnszones.zonefile import TLD_SERVER
 
 from . import zone

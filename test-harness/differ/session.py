@@ -8,10 +8,10 @@ from collections import Counter, deque
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 
-from harness import load
-from harness.run import HarnessError, wait_until
-from harness.servers import Nsd
-from harness.world import World
+from lab import load
+from lab.run import HarnessError, wait_until
+from lab.servers import Nsd
+from lab.world import World
 
 from . import cookies, zone
 from .asking import ALONE, DIRECT, FULL, KERNEL, Twins, address_of

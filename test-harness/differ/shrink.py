@@ -9,10 +9,10 @@ import dns.flags
 import dns.name
 import dns.rdatatype
 
-from harness.client import exchange
-from harness.compare import Unreadable, without_cookie
-from harness.network import REFERENCE, SERVICE
-from harness.run import HarnessError
+from lab.client import exchange
+from lab.compare import Unreadable, without_cookie
+from lab.network import REFERENCE, SERVICE
+from lab.run import HarnessError
 
 from .judge import between, from_reference
 from .queries import opt

@@ -5,14 +5,14 @@ serve itself.
 
 A line is "owner TTL IN type rdata", all names absolute, as in the generated tree."""
 
-from harness import kinds, lab
-from harness.kinds import Key, sign
+from lab import answer_zones, changing_zones
+from lab.answer_zones import Key, sign
 
 PLAIN, SIGNED = "twins.example.", "secured.example."
 ADDRESS = "10.53.4.9"                # of their name server, which serves all below example. here
 OWN, READ, MOVED = "own.example.", "read.example.", "moved.example."      # takes updates, is read, is transferred
 SMALL = OWN, READ, MOVED
-ADDRESSES = (ADDRESS, lab.LAB, lab.RELAY, *lab.TLD.values(), *kinds.SERVER.values())
+ADDRESSES = (ADDRESS, changing_zones.LAB, changing_zones.RELAY, *changing_zones.TLD.values(), *answer_zones.SERVER.values())
 TTLS = (0, 1, 2, 3, 4, 5, 7, 10)
 PER_TTL = {0: 2, 1: 3}               # names of each TTL
 PER_TTL_ELSE = 8
@@ -150,25 +150,25 @@ def delegate(tree, seed):
     unsigned = [line for line in path.read_text().splitlines(keepends=True)
                 if line.split(None, 4)[3] not in ("RRSIG", "NSEC", "DNSKEY")]
     added = ["example. 86400 IN NS ns.example.\n",
-             *(f"ns.example. 86400 IN {t} {lab.TLD[f]}\n" for t, f in (("A", 4), ("AAAA", 6))), kinds.delegation("k")]
+             *(f"ns.example. 86400 IN {t} {changing_zones.TLD[f]}\n" for t, f in (("A", 4), ("AAAA", 6))), answer_zones.delegation("k")]
     path.write_text("".join(unsigned + added))
     sign(Key("", seed), path, keys)
 
 
 class Zones:
-    """The zone files in a directory: example. with the lab's zones, those of harness/kinds.py, and ours. origins:
+    """The zone files in a directory: example. with the lab's zones, those of lab/answer_zones.py, and ours. origins:
     of all but example. itself; anchors: files; config: NSD's zone: clauses."""
 
     def __init__(self, directory, seed):
         self.directory, self.generation = directory, 1
-        self.lab = lab.Lab(directory)
+        self.zones = changing_zones.Zones(directory)
         self.key = Key(SIGNED.rstrip("."), seed)
         anchor = directory / "secured.key"
         anchor.write_text(f"{SIGNED} 3600 IN DS {self.key.ds()}\n")
-        self.anchors = (self.lab.anchors, anchor)
+        self.anchors = (self.zones.anchors, anchor)
         with open(directory / "example.zone", "a") as upper:
             upper.writelines(f"{origin} NS ns.{origin}\nns.{origin} A {ADDRESS}\n" for origin in (PLAIN, SIGNED, *SMALL))
-        self.config = lab.LAB_ZONES + "".join(f'zone:\n    name: "{o}"\n    zonefile: {self.file(o).name}\n'
+        self.config = changing_zones.LAB_ZONES + "".join(f'zone:\n    name: "{o}"\n    zonefile: {self.file(o).name}\n'
                                               for o in ("example.", PLAIN, SIGNED, OWN, READ, MOVED))
         self.config += "    provide-xfr: 10.53.0.0/16 NOKEY\n    store-ixfr: yes\n    create-ixfr: yes\n"    # of MOVED
         self.origins = [line.split('"')[1] for line in self.config.splitlines() if "name:" in line]

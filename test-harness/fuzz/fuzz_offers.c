@@ -47,7 +47,7 @@ static const struct build_spec good[] = {
 	{ .name = "example.org.", .type = 15, .answer = { "example.org. 3600 IN MX 10 mx1.example.org.",
 	  "example.org. 3600 IN MX 20 mx2.example.org." },
 	  .additional = { "mx1.example.org. 3600 IN AAAA 2001:db8::1" } },
-	{ .name = "nx.example.com.", .type = 28, .rcode = 3, .authority = {
+	{ .name = "nx.example.com.", .type = 28, .rcode = 3, .resolver = {
 	  "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" } },
 	{ .name = "svc.example.", .type = 65, .answer = {
 	  "svc.example. 300 IN HTTPS 1 . alpn=h2,h3 ipv4hint=192.0.2.1" } },
@@ -55,8 +55,8 @@ static const struct build_spec good[] = {
 	{ .name = "s.example.", .type = 1, .variant = HYDNS_VARIANT_DO, .flags = HYDNS_RULE_SECURE, .answer = {
 	  "s.example. 300 IN A 192.0.2.7",
 	  "s.example. 300 IN RRSIG A 13 2 300 20300101000000 20200101000000 1 example. AAAAAAAAAAAA" },
-	  .authority = { "s.example. 300 IN NSEC t.example. A RRSIG NSEC" } },
-	{ .name = "nx.example.com.", .type = 1, .rcode = 3, .flags = HYDNS_RULE_SECURE, .authority = {
+	  .resolver = { "s.example. 300 IN NSEC t.example. A RRSIG NSEC" } },
+	{ .name = "nx.example.com.", .type = 1, .rcode = 3, .flags = HYDNS_RULE_SECURE, .resolver = {
 	  "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
 	  .left_out = { "a.example.com.", "*.example.com." } },
 	{ .name = "_sip._udp.example.", .type = 33, .answer = {
@@ -111,9 +111,9 @@ static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_
 	const struct hydns_rule *head = &a->parts.head;
 	struct hydns_store *store = hydnsd_rules_store(s->rules);
 	uint32_t handle = hydns_store_find(store, a->parts.name, head->name_len, head->qtype, head->variant,
-					   head->authority);
-	struct hydnsd_withdrawal w = { .authority = head->authority, .scope = HYDNS_SCOPE_NAME };
-	struct hydnsd_pass pass = { .of = { &w }, .count = 1 };
+					   head->resolver);
+	struct hydnsd_withdrawal w = { .resolver = head->resolver, .scope = HYDNS_SCOPE_NAME };
+	struct hydnsd_scan pass = { .of = { &w }, .count = 1 };
 	const char *fault;
 
 	if (!handle)
@@ -125,10 +125,10 @@ static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_
 		return 0;
 	w.name_len = head->name_len;
 	memcpy(w.name, a->parts.name, head->name_len);
-	hydnsd_pass_begin(s->rules, &pass);
-	while (!hydnsd_pass_step(s->rules, &pass, NOW_NS, UINT32_MAX))
+	hydnsd_scan_begin(s->rules, &pass);
+	while (!hydnsd_scan_step(s->rules, &pass, NOW_NS, UINT32_MAX))
 		;
-	if (hydns_store_find(store, a->parts.name, head->name_len, head->qtype, head->variant, head->authority))
+	if (hydns_store_find(store, a->parts.name, head->name_len, head->qtype, head->variant, head->resolver))
 		return complain("withdrawn, but still there", number);
 	return 0;
 }
@@ -138,7 +138,7 @@ static int one(struct build_store *s, uint64_t number, uint64_t *published)
 	static union build_offer offer;
 	static struct hydnsd_answer answer;
 	const struct hydnsd_offer_limits limits = { .now_ns = NOW_NS, .seed = 0x5eed, .rotates = true };
-	const struct hydnsd_offerer by = { .authority = 1, .refresh_percent = 10 };
+	const struct hydnsd_offerer by = { .resolver = 1, .refresh_percent = 10 };
 	size_t len = below(RANDOM_ONE_IN) ? mutated_offer(&offer) : random_offer(&offer);
 	uint8_t *exact = malloc(len ? len : 1); /* so that a sanitizer sees each octet read beyond it */
 	enum hydnsd_rejection why;

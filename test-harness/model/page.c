@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The authority page (plugin/page/page.c), as the XDP program reads it: whoever advances generation or epoch, or suspends,
+ * The resolver page (plugin/page/page.c), as the XDP program reads it: whoever advances generation or epoch, or suspends,
  * while the link thread changes pages.
  */
 #include "plugin/page/page.c"
@@ -13,14 +13,14 @@
 #define BEAT         5
 
 static struct hydns_pages *pages;
-static struct hydns_authority_page *first;
+static struct hydns_resolver_page *first;
 static int page_fd[2];
 
 static int new_page(void)
 {
 	int fd = memfd_create("page", MFD_CLOEXEC);
 
-	if (fd < 0 || ftruncate(fd, sizeof(struct hydns_authority_page)))
+	if (fd < 0 || ftruncate(fd, sizeof(struct hydns_resolver_page)))
 		abort();
 	return fd;
 }
@@ -44,7 +44,7 @@ static void end(bool half)
 /* True when the program, which begins now, answers from a rule that bears this epoch of this page. A copy by hand of two looks of
  * the program's, which stand far apart there, and in this order: hydns_admit_resolver() at the heartbeat (hydns-kern/program/rule/admit.bpf.h),
  * and at the epoch the end of hydns_core() in hydns.bpf.c, whose marked names are left out. */
-static bool counts(const struct hydns_authority_page *page, uint32_t epoch)
+static bool counts(const struct hydns_resolver_page *page, uint32_t epoch)
 {
 	uint32_t is;
 	uint64_t beat;
@@ -65,7 +65,7 @@ static void change_pages(void)
 /* -- epoch: no rule that could be there before counts after it -------------------------------------------------------- */
 static void kill_rules(void)
 {
-	struct hydns_authority_page *page = atomic_load(&pages->page);
+	struct hydns_resolver_page *page = atomic_load(&pages->page);
 	uint32_t epoch = page == first ? FIRST_EPOCH : SECOND_EPOCH;
 
 	hydns_pages_advance_epoch(pages);
@@ -79,7 +79,7 @@ static const struct model epoch = { "an advanced epoch while pages change", begi
 /* -- suspending ---------------------------------------------------------------------------------------------------------- */
 static void suspend_rules(void)
 {
-	struct hydns_authority_page *page = atomic_load(&pages->page);
+	struct hydns_resolver_page *page = atomic_load(&pages->page);
 	uint32_t epoch = page == first ? FIRST_EPOCH : SECOND_EPOCH;
 
 	hydns_pages_suspend(pages);

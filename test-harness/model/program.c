@@ -50,7 +50,7 @@ const struct hydns_rule *program_find(unsigned on, const __u8 *name, __u8 len, _
 	q->name_len = len;
 	q->qtype = qtype;
 	q->variant = 0;
-	q->authority = 0;
+	q->resolver = 0;
 	memcpy(q->message + HYDNS_DNS_HEADER, name, len);
 	hydns_key(q);
 	return hydns_find(q, &rule) ? NULL : rule;

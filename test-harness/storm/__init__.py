@@ -3,7 +3,7 @@
 
 zone.py         the names of storm.example., and the questions about them
 ledger.py       what was served, changed, flushed and out of service, and when
-authority.py    the zone's server for a resolver: logs each record set that it gives away
+zone_server.py    the zone's server for a resolver: logs each record set that it gives away
 updates.py      the zone in an authoritative BIND: changes by dynamic updates
 servers.py      the servers that can be put into the storm, and the commands of each
 disruptions.py  what is done to them, by kind

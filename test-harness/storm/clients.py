@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import merge
 
-from harness.client import Asker
-from harness.network import CLIENT1, CLIENT2, SERVICE
+from lab.client import Asker
+from lab.network import CLIENT1, CLIENT2, SERVICE
 
 from .zone import QUESTIONS
 

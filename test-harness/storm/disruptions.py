@@ -8,11 +8,11 @@ import subprocess
 import time
 from contextlib import ExitStack, contextmanager
 
-from harness import cpus
-from harness.client import ask
-from harness.network import CLIENT1, CLIENT2, SERVICE
-from harness.process import Program
-from harness.run import SOON, wait_until
+from lab import cpus
+from lab.client import ask
+from lab.network import CLIENT1, CLIENT2, SERVICE
+from lab.process import Program
+from lab.run import SOON, wait_until
 
 from . import faults
 from .ledger import SECOND, Event, Flush, Span

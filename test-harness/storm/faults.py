@@ -5,8 +5,8 @@ import subprocess
 
 import dns.name
 
-from harness import pinned
-from harness.tools import TOP
+from lab import pinned
+from lab.tools import TOP
 
 from .zone import FRESH, STEADY, ZONE
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import dns.rcode
 
-from harness.network import DEFAULT_HOPS, RESOLVER_HOPS
+from lab.network import DEFAULT_HOPS, RESOLVER_HOPS
 
 from . import zone
 from .ledger import SECOND, LastFlush, last_at

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from . import judge, zone
-from .authority import Authority
+from .zone_server import Authority
 from .updates import FILE, Updates
 
 ROLES = ("recursive", "authoritative")

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import dns.rcode
 
-from harness.client import ask
-from harness.network import CLIENT_LINKS, DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
-from harness.run import remains, wait_until
-from harness.world import World
+from lab.client import ask
+from lab.network import CLIENT_LINKS, DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
+from lab.run import remains, wait_until
+from lab.world import World
 
 from . import faults
 from .clients import PATIENCE, Clients

@@ -8,8 +8,8 @@ import time
 import dns.exception
 import dns.update
 
-from harness.authoritative import send_update
-from harness.run import HarnessError
+from lab.authoritative import send_update
+from lab.run import HarnessError
 
 from . import faults, zone
 from .zone import ALIAS_TTL

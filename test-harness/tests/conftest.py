@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Fixtures: one world for the session, which each module finds as it began; resolver and daemon per module. Each test has a
-time limit. With `pytest -n` each process has a world of its own, and modules stay whole (harness/sharing.py)."""
+time limit. With `pytest -n` each process has a world of its own, and modules stay whole (lab/sharing.py)."""
 
 import os
 import sys
@@ -12,11 +12,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.client import ask  # noqa: E402
-from harness.limits import pytest_configure, time_limit  # noqa: E402,F401
-from harness.network import SERVICE  # noqa: E402
-from harness.run import wait_until  # noqa: E402
-from harness.world import World  # noqa: E402
+from lab.client import ask  # noqa: E402
+from lab.limits import pytest_configure, time_limit  # noqa: E402,F401
+from lab.network import SERVICE  # noqa: E402
+from lab.run import wait_until  # noqa: E402
+from lab.world import World  # noqa: E402
 
 # why hydnsd refuses an offer that no sound plugin makes, whatever an authority sends
 MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT"}
@@ -34,7 +34,7 @@ def pytest_xdist_setupnodes(config, specs):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    from harness.sharing import ByModule     # needs pytest-xdist
+    from lab.sharing import ByModule     # needs pytest-xdist
     config.option.verbose = config.stash[verbosity]
     return ByModule(config, log)
 

@@ -8,10 +8,10 @@ outside the netblock, all while the name is hot for everybody else; then what re
 import pytest
 from conftest import kernel_path
 
-from harness.client import SILENCE, Asker, ask, exchange, query
-from harness.compare import difference
-from harness.network import CLIENT1, DOORS, REFERENCE, REFERENCE_DOORS, SERVICE, STRANGER
-from harness.run import SOON, wait_until
+from lab.client import SILENCE, Asker, ask, exchange, query
+from lab.compare import difference
+from lab.network import CLIENT1, DOORS, REFERENCE, REFERENCE_DOORS, SERVICE, STRANGER
+from lab.run import SOON, wait_until
 
 NAME = "www.lab.example"
 NET = {4: "10.53.1.", 6: "fd53:1::"}

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.client import ask, exchange, query
-from harness.lab import records
-from harness.network import CLIENT_LINKS, REFERENCE, SERVICE, pass_everything, veth
-from harness.run import wait_until
+from lab.client import ask, exchange, query
+from lab.changing_zones import records
+from lab.network import CLIENT_LINKS, REFERENCE, SERVICE, pass_everything, veth
+from lab.run import wait_until
 
 NAME = "host1.lab.example"
 ADDRESS = "192.0.2.2"

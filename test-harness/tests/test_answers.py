@@ -11,9 +11,9 @@ import dns.message
 import dns.rcode
 import pytest
 
-from harness.client import ask, exchange, query
-from harness.compare import difference
-from harness.network import SERVICE
+from lab.client import ask, exchange, query
+from lab.compare import difference
+from lab.network import SERVICE
 
 VARIANTS = {
     "plain": {},

@@ -9,9 +9,9 @@ import pytest
 from conftest import bind_path, kernel_path
 from test_addresses import ASKED, NAME, in_kernel, service, spare_link
 
-from harness.client import exchange, query
-from harness.network import SERVICE
-from harness.run import SOON, wait_until
+from lab.client import exchange, query
+from lab.network import SERVICE
+from lab.run import SOON, wait_until
 
 FLOATING = {4: "10.53.0.88", 6: "fd53::88"}
 PREFIX = {4: ("10.53.200.0/24", "10.53.200.5"), 6: ("fd53:200::/64", "fd53:200::5")}

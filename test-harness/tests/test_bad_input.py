@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from harness.client import ask
-from harness.network import SERVICE
-from harness.process import run_tool
+from lab.client import ask
+from lab.network import SERVICE
+from lab.process import run_tool
 
 NOBODY = 65534
 

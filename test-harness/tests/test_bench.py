@@ -13,8 +13,8 @@ import pytest
 from bench import capacity
 from bench.result import Result, Settings
 from bench.setting import Setting
-from harness import cpus
-from harness.run import RUNS, is_alive, processes
+from lab import cpus
+from lab.run import RUNS, is_alive, processes
 from test_demo import heed_interrupts, run_id, with_id  # noqa: F401
 
 BENCH = Path(__file__).resolve().parent.parent / "hydns-bench"

@@ -10,11 +10,11 @@ import dns.rcode
 import pytest
 from conftest import bind_path
 
-from harness.client import Asker, ask, exchange, query
-from harness.compare import difference
-from harness.lab import records
-from harness.network import SERVICE
-from harness.run import SOON, wait_until
+from lab.client import Asker, ask, exchange, query
+from lab.compare import difference
+from lab.changing_zones import records
+from lab.network import SERVICE
+from lab.run import SOON, wait_until
 
 NAME = "www.lab.example"
 

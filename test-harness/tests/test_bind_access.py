@@ -12,10 +12,10 @@ import pytest
 from conftest import bind_path
 from test_cookies import ACTIVE, whole
 
-from harness.batch import exchange_all
-from harness.client import SILENCE, ask, query
-from harness.network import CLIENT1, CLIENT2, DOORS, SERVICE, STRANGER
-from harness.run import wait_until
+from lab.batch import exchange_all
+from lab.client import SILENCE, ask, query
+from lab.network import CLIENT1, CLIENT2, DOORS, SERVICE, STRANGER
+from lab.run import wait_until
 
 NAME = "www.lab.example"
 REFUSED, SILENT, ANSWERED, BADCOOKIE = "refused", "silent", "answered", "bad cookie"

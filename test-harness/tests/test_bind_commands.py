@@ -7,8 +7,8 @@ import pytest
 from conftest import bind_path
 from test_explain import ZONE
 
-from harness.lab import records
-from harness.process import run_tool
+from lab.changing_zones import records
+from lab.process import run_tool
 
 NAME, BESIDE, OTHER = "www.lab.example", "a.kinds.example", "own.example.net"
 NOTHING, NAMED, ALL = "nothing", "what it names", "everything"

@@ -6,7 +6,7 @@ import pytest
 from conftest import bind_path
 from test_explain import NAME, ZONE, check_client, explained, obstacle_comes_and_goes
 
-from harness.network import CLIENT1
+from lab.network import CLIENT1
 
 NAMES = [
     ("WWW.lab.example", "AAAA", "the question had capital letters"),

@@ -8,10 +8,10 @@ from conftest import bind_path
 from test_cookies import ACTIVE, COOKIE, OPTIONS, STAGING, STATES, VALID, check, message, whole
 from test_fidelity import GROUPS, VARIANTS, Hot, name_of, wires_of
 
-from harness import kinds
-from harness.compare import difference
-from harness.network import CLIENT1
-from harness.run import SOON, wait_until
+from lab import answer_zones
+from lab.compare import difference
+from lab.network import CLIENT1
+from lab.run import SOON, wait_until
 
 # Share of what Unbound's kernel path answers that BIND's must: less where named may add something, makes answers
 # anew from NSEC records, follows no more aliases, or keeps no more types of a name.
@@ -28,9 +28,9 @@ class SmallLetters:
 
 @pytest.fixture(scope="module")
 def hot(world):
-    lenient = " ".join(f'"{zone}";' for zone in kinds.LENIENT)
+    lenient = " ".join(f'"{zone}";' for zone in answer_zones.LENIENT)
     secrets = [f'cookie-secret "{secret.hex()}";' for secret in (ACTIVE, STAGING)]
-    with bind_path(world, options=[f"validate-except {{ {lenient} }};", *secrets], anchors=[world.lab.anchors]) as path:
+    with bind_path(world, options=[f"validate-except {{ {lenient} }};", *secrets], anchors=[world.zones.anchors]) as path:
         h = Hot(path)
         letters, h.rng = h.rng, SmallLetters()
         h.heat([q for group in GROUPS if group not in ("meta-types", "all-types") for q in GROUPS[group]], seconds=0)

@@ -4,11 +4,11 @@
 import pytest
 from conftest import bind_path
 
-from harness.client import ask, exchange, query
-from harness.compare import difference
-from harness.network import SERVICE
-from harness.run import wait_until
-from harness.tools import Tools
+from lab.client import ask, exchange, query
+from lab.compare import difference
+from lab.network import SERVICE
+from lab.run import wait_until
+from lab.tools import Tools
 
 NAME = "www.lab.example"
 POLICY = 'zone "policy" { type primary; file "policy.zone"; };'

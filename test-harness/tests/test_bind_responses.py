@@ -9,11 +9,11 @@ import dns.flags
 import pytest
 from conftest import bind_path
 
-from harness import zones
-from harness.client import ask, exchange, query
-from harness.compare import difference
-from harness.network import SERVICE
-from harness.run import wait_until
+from lab import zones
+from lab.client import ask, exchange, query
+from lab.compare import difference
+from lab.network import SERVICE
+from lab.run import wait_until
 
 ZONE, CACHED = zones.ZONE, "lab.example"
 OPTIONS = "minimal-responses no-auth; auth-nxdomain no;"

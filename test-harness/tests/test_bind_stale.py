@@ -10,8 +10,8 @@ import pytest
 from conftest import bind_path
 from test_expired import QUESTIONS, TTL, ask_both, dead_relay, heat
 
-from harness.compare import difference, ttls
-from harness.run import SOON, wait_until
+from lab.compare import difference, ttls
+from lab.run import SOON, wait_until
 
 STALE_ANSWER = 3                                 # RFC 8914 section 4.4
 NOT_SERVED = "stale-answer-enable no;"

@@ -7,11 +7,11 @@ import time
 import pytest
 from conftest import bind_path
 
-from harness.client import ask, exchange, query
-from harness.compare import difference
-from harness.lab import records
-from harness.network import SERVICE
-from harness.run import SOON, wait_until
+from lab.client import ask, exchange, query
+from lab.compare import difference
+from lab.changing_zones import records
+from lab.network import SERVICE
+from lab.run import SOON, wait_until
 
 NAME = "www.lab.example"
 LIFE = 5             # hydns-max-ttl, by default

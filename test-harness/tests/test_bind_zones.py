@@ -9,12 +9,12 @@ import dns.dnssec
 import dns.rcode
 import pytest
 
-from harness import zones
-from harness.authoritative import updates_under_load
-from harness.client import ask, exchange, query
-from harness.compare import difference
-from harness.network import REFERENCE, SERVICE
-from harness.run import SOON, wait_until
+from lab import zones
+from lab.authoritative import updates_under_load
+from lab.client import ask, exchange, query
+from lab.compare import difference
+from lab.network import REFERENCE, SERVICE
+from lab.run import SOON, wait_until
 
 CLIENTS = "10.53.0.0/16;"
 NSEC3 = ('dnssec-policy nsec3 { keys { csk lifetime unlimited algorithm ecdsap256sha256; }; nsec3param iterations 0; };',)

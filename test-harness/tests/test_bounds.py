@@ -12,8 +12,8 @@ from pathlib import Path
 
 from conftest import kernel_path
 
-from harness.plugin import PluginClient, hello, ring, withdraw
-from harness.run import SOON, process_stat, wait_until
+from lab.plugin import PluginClient, hello, ring, withdraw
+from lab.run import SOON, process_stat, wait_until
 
 
 def reached(path):

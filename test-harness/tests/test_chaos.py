@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.client import Answer, Asker
-from harness.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
+from lab.client import Answer, Asker
+from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
 from storm import report, zone
 from storm.judge import HOMELESS, OfResolver, OfZone
 from storm.ledger import SECOND, Flush, Ledger, Span

@@ -8,10 +8,10 @@ import signal
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.network import SERVICE
-from harness.process import Program
-from harness.run import wait_until
-from harness.servers import Unbound
+from lab.network import SERVICE
+from lab.process import Program
+from lab.run import wait_until
+from lab.servers import Unbound
 
 NAME = "www.lab.example"
 USER, UID = "hydns-caged", 64321

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tools import TOP
+from lab.tools import TOP
 
 GROUP, USER = "daemon", "nobody"        # on every Debian machine; USER is not in GROUP
 HARNESS = TOP / "test-harness"

@@ -5,11 +5,11 @@ gone, and others stay. Local data and flushes are in test_flush.py, under load."
 import pytest
 from conftest import kernel_path
 
-from harness import kinds
-from harness.client import ask
-from harness.lab import LAB, records
-from harness.network import CLIENT1, CLIENT2, SERVICE
-from harness.run import wait_until
+from lab import answer_zones
+from lab.client import ask
+from lab.changing_zones import LAB, records
+from lab.network import CLIENT1, CLIENT2, SERVICE
+from lab.run import wait_until
 
 NAME = "www.lab.example"
 VIEW = "inner"
@@ -36,7 +36,7 @@ LATE = "other.example"        # in a file that comes while Unbound runs
 LATE_ZONE = f"""$ORIGIN {LATE}.
 @ 300 SOA ns hostmaster 1 3600 900 604800 300
 @ 300 NS ns
-ns 300 A {kinds.SERVER[4]}
+ns 300 A {answer_zones.SERVER[4]}
 a 300 A 203.0.113.77
 """
 
@@ -47,7 +47,7 @@ def hot(world):
     late.unlink(missing_ok=True)
     server = [f"access-control-view: {CLIENT2[4]}/32 {VIEW}",
               # its primary refuses transfers
-              "auth-zone:", f'name: "{LATE}."', f"primary: {kinds.SERVER[4]}", f'zonefile: "{late}"',
+              "auth-zone:", f'name: "{LATE}."', f"primary: {answer_zones.SERVER[4]}", f'zonefile: "{late}"',
               "for-downstream: yes", "for-upstream: no", "fallback-enabled: yes",
               "auth-zone:", 'name: "lab.example."', f"primary: {LAB}", "for-downstream: no", "for-upstream: yes",
               "fallback-enabled: yes",

@@ -16,11 +16,11 @@ import dns.message
 import pytest
 from conftest import kernel_path
 
-from harness.client import exchange, query
-from harness.compare import difference
-from harness.cookies import CLIENT_LEN, WHOLE_LEN, cookie
-from harness.network import CLIENT1, CLIENT1_MORE, SERVICE
-from harness.run import wait_until
+from lab.client import exchange, query
+from lab.compare import difference
+from lab.cookies import CLIENT_LEN, WHOLE_LEN, cookie
+from lab.network import CLIENT1, CLIENT1_MORE, SERVICE
+from lab.run import wait_until
 
 NAME = "www.lab.example"
 CLIENT_COOKIE = bytes.fromhex("2464c4abcf10c957")

@@ -8,9 +8,9 @@ import time
 import pytest
 from conftest import bind_path, kernel_path
 
-from harness.client import Asker
-from harness.network import SERVICE
-from harness.run import wait_until
+from lab.client import Asker
+from lab.network import SERVICE
+from lab.run import wait_until
 
 HOSTS = [(f"host{i}.lab.example", "A") for i in range(15)] + [(f"host{i}.lab.example", "TXT") for i in range(5)]
 RATE = 4000

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from harness.client import ask
-from harness.network import SERVICE
-from harness.process import run_tool
-from harness.run import wait_until
+from lab.client import ask
+from lab.network import SERVICE
+from lab.process import run_tool
+from lab.run import wait_until
 
 USAGE, ERROR = 2, 1
 NAME = "www.lab.example"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.report import KEYS
-from harness.run import remains
+from lab.report import KEYS
+from lab.run import remains
 
 DEMO = Path(__file__).resolve().parent.parent / "demo"
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 from conftest import kernel_path
 
-from harness.network import SERVICE
-from harness.plugin import PluginClient, hello, ring
-from harness.run import SOON, wait_until
+from lab.network import SERVICE
+from lab.plugin import PluginClient, hello, ring
+from lab.run import SOON, wait_until
 
 NAME = "host1.lab.example"
 LINGER = 60      # seconds: far longer than any patience here, and over when a test has failed

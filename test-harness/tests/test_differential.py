@@ -20,13 +20,13 @@ from differ.questions import Data
 from differ.record import Recorder, authority
 from differ.servers import SERVERS
 from differ.session import Found
-from harness import pinned
-from harness.attempts import Inconclusive, until_conclusive
-from harness.client import ask, query
-from harness.compare import Difference, difference, ttls
-from harness.network import CLIENT1, SERVICE
-from harness.relay import Relay, everything, nothing
-from harness.run import SOON, wait_until
+from lab import pinned
+from lab.attempts import Inconclusive, until_conclusive
+from lab.client import ask, query
+from lab.compare import Difference, difference, ttls
+from lab.network import CLIENT1, SERVICE
+from lab.relay import Relay, everything, nothing
+from lab.run import SOON, wait_until
 
 TESTER = Path(__file__).resolve().parent.parent / "differential"
 HOT = "www.lab.example"

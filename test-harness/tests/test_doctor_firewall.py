@@ -12,8 +12,8 @@ import subprocess
 import pytest
 from conftest import kernel_path
 
-from harness.process import run_tool
-from harness.tools import Tools
+from lab.process import run_tool
+from lab.tools import Tools
 
 if os.geteuid() != 0:
     pytest.skip("needs root: network namespaces", allow_module_level=True)

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness.tools import TOP, built
+from lab.tools import TOP, built
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 NAMED = re.compile(r"doc/([a-z-]+\.md)")

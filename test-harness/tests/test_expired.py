@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from conftest import kernel_path
 
-from harness.client import exchange, query
-from harness.compare import difference, split, ttls
-from harness.network import REFERENCE, SERVICE
-from harness.run import SOON, wait_until
+from lab.client import exchange, query
+from lab.compare import difference, split, ttls
+from lab.network import REFERENCE, SERVICE
+from lab.run import SOON, wait_until
 
 TTL = 3                                          # of both names
 NAMES = ("moment.lab.example", "moments.lab.example")

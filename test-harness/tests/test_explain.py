@@ -5,9 +5,9 @@ and for a configuration; and what hydnsctl status shows of it while the resolver
 import pytest
 from conftest import kernel_path
 
-from harness.client import ask
-from harness.network import SERVICE
-from harness.run import wait_until
+from lab.client import ask
+from lab.network import SERVICE
+from lab.run import wait_until
 
 NAME = "www.lab.example"
 # name, type, what explain says

@@ -9,10 +9,10 @@ from conftest import kernel_path
 from test_explain import NAME, said
 from test_explain_packets import check
 
-from harness.client import ask
-from harness.network import SERVICE
-from harness.process import run_tool
-from harness.run import wait_until
+from lab.client import ask
+from lab.network import SERVICE
+from lab.process import run_tool
+from lab.run import wait_until
 
 CAP_NET_ADMIN, CAP_BPF = 12, 39        # of linux/capability.h
 

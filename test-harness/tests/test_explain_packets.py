@@ -10,9 +10,9 @@ import pytest
 from conftest import bind_path, kernel_path
 from test_cookies import ACTIVE, CLIENT_COOKIE, whole
 
-from harness.client import ask, exchange, query
-from harness.network import CLIENT1, SERVICE, STRANGER
-from harness.run import wait_until
+from lab.client import ask, exchange, query
+from lab.network import CLIENT1, SERVICE, STRANGER
+from lab.run import wait_until
 
 NAME = "www.lab.example"
 BRIEF, MOMENT = "brief.lab.example", "moment.lab.example"      # TTL 5 and 3

@@ -9,11 +9,11 @@ import time
 import pytest
 from conftest import kernel_path
 
-from harness.client import Asker, ask
-from harness.lab import records
-from harness.network import CLIENT_LINKS, SERVICE
-from harness.process import run_tool
-from harness.run import SOON, wait_until
+from lab.client import Asker, ask
+from lab.changing_zones import records
+from lab.network import CLIENT_LINKS, SERVICE
+from lab.process import run_tool
+from lab.run import SOON, wait_until
 
 HOSTS = [(f"host{i}.lab.example", "A") for i in range(20)]
 EXPECTED = [f"c00002{i % 250 + 1:02x}" for i in range(20)]

@@ -15,12 +15,12 @@ import dns.rdatatype
 import pytest
 from conftest import kernel_path
 
-from harness import kinds
-from harness.batch import Wire, exchange_all
-from harness.client import query
-from harness.compare import difference
-from harness.network import SERVICE
-from harness.run import SOON, wait_until
+from lab import answer_zones
+from lab.batch import Wire, exchange_all
+from lab.client import query
+from lab.compare import difference
+from lab.network import SERVICE
+from lab.run import SOON, wait_until
 
 # name below no origin; kernel: it is answered there
 Question = namedtuple("Question", "name rdtype kernel")
@@ -49,7 +49,7 @@ GROUPS = {
     "unknown-types": by_type("unknown/TYPE65400 private/TYPE65534"),
     "empty-data": by_type("txt-empty/TXT apl-empty/APL"),
     "names": kernel(r"\000 a\000b a\.b \255\254 \064 \096 \091 \123 \193\218 \225\250 mixed mixedtarget")
-    + kernel(f"{kinds.LONGEST} {kinds.DEEPEST}", zone=""),
+    + kernel(f"{answer_zones.LONGEST} {answer_zones.DEEPEST}", zone=""),
     "root": kernel(".", "NS", zone="") + kernel(".", "SOA", zone="") + kernel(".", "A", zone="")
     + kernel("example k", "NS", zone=""),
     "chains": kernel("c1 c2 c3 across over to-wild to-dname step10 step6 step2 step1") + kernel("a", zone="other.example"),
@@ -219,12 +219,12 @@ def assert_same(hot, questions, options, family, ttl_slack=1):
 
 def validating(world):
     """Lines of a server: clause."""
-    return [f'trust-anchor-file: "{world.lab.anchors}"', *(f'domain-insecure: "{z}"' for z in kinds.LENIENT)]
+    return [f'trust-anchor-file: "{world.zones.anchors}"', *(f'domain-insecure: "{z}"' for z in answer_zones.LENIENT)]
 
 
 @pytest.fixture(scope="module")
 def hot(world):
-    server = validating(world) + ["extended-statistics: yes"] + LOCAL.format(files=world.lab.directory).strip().splitlines()
+    server = validating(world) + ["extended-statistics: yes"] + LOCAL.format(files=world.zones.directory).strip().splitlines()
     with kernel_path(world, unbound_options={"server": server}) as path:
         h = Hot(path)
         assert h.heat([q for group in (GROUPS | LOCAL_GROUPS).values() for q in group]) == []

@@ -9,11 +9,11 @@ import pytest
 from conftest import kernel_path
 from test_fidelity import GROUPS, VARIANTS, Hot, assert_same, kernel, validating, wires_of
 
-from harness.client import exchange, query
-from harness.compare import ttls
-from harness.lab import records
-from harness.network import SERVICE
-from harness.run import SOON, wait_until
+from lab.client import exchange, query
+from lab.compare import ttls
+from lab.changing_zones import records
+from lab.network import SERVICE
+from lab.run import SOON, wait_until
 
 FULL_GROUPS = {
     **{group: GROUPS[group] for group in ("types", "chains", "negative", "negative-chains", "wildcards", "dname", "root",

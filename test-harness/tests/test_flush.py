@@ -12,12 +12,12 @@ from collections import namedtuple
 
 import pytest
 
-from harness.attempts import Inconclusive, Ticks, until_conclusive
-from harness.client import Answer, Asker, ask, exchange, query
-from harness.compare import difference
-from harness.lab import records
-from harness.network import REFERENCE, SERVICE
-from harness.run import SOON, wait_until
+from lab.attempts import Inconclusive, Ticks, until_conclusive
+from lab.client import Answer, Asker, ask, exchange, query
+from lab.compare import difference
+from lab.changing_zones import records
+from lab.network import REFERENCE, SERVICE
+from lab.run import SOON, wait_until
 
 RATE = 10000           # queries a second
 AROUND = 5000          # queries that are answered before the command, and again after it

@@ -19,15 +19,15 @@ from pathlib import Path
 import pytest
 from pyroute2 import netns
 
-from harness import measure
-from harness.attempts import HELD_UP, TRIES, Inconclusive, Ticks, until_conclusive
-from harness.client import ask, must_ask, must_exchange, query
-from harness.hogs import hogs
-from harness.lab import RELAY, records
-from harness.network import SERVICE
-from harness.process import Program
-from harness.relay import Relay, everything
-from harness.run import RUNS, SOON, HarnessError, clean, start_time, wait_until
+from lab import measure
+from lab.attempts import HELD_UP, TRIES, Inconclusive, Ticks, until_conclusive
+from lab.client import ask, must_ask, must_exchange, query
+from lab.hogs import hogs
+from lab.changing_zones import RELAY, records
+from lab.network import SERVICE
+from lab.process import Program
+from lab.relay import Relay, everything
+from lab.run import RUNS, SOON, HarnessError, clean, start_time, wait_until
 
 HARNESS = Path(__file__).resolve().parent.parent
 
@@ -35,8 +35,8 @@ HARNESS = Path(__file__).resolve().parent.parent
 def test_what_a_killed_harness_left_is_removed():
     """The promise of every demo and test: the next run cleans up after one that was killed; any other that begins may be it."""
     script = ("import sys, os, signal; sys.path.insert(0, sys.argv[1])\n"
-              "from harness.run import Run, start_time\nfrom harness.network import Namespace\n"
-              "from harness.process import Program\n"
+              "from lab.run import Run, start_time\nfrom lab.network import Namespace\n"
+              "from lab.process import Program\n"
               "run = Run().__enter__(); ns = Namespace(run, 'x'); p = Program(run, ns, 'sleep', ['sleep', '1000'])\n"
               "assert run.dir.exists() and start_time(p.pid)\n"
               "import subprocess; unrecorded = subprocess.Popen(ns.command(['sleep', '1000']), stdout=subprocess.DEVNULL,\n"
@@ -183,7 +183,7 @@ def test_a_query_without_a_reply_is_named(world, asks):
 LIGHT = ("test_chaos.py", "test_coverage_table.py")
 NO_SERVERS = "not storm and not fault_is_found and not asker"
 SLOW = """import pytest
-from harness.limits import pytest_configure, time_limit
+from lab.limits import pytest_configure, time_limit
 
 
 @pytest.mark.limit(1)
@@ -287,7 +287,7 @@ def test_hogs_end():
     """Also when whoever has started them is killed."""
     def children(pid):
         return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    script = ("import signal, sys; sys.path.insert(0, sys.argv[1])\nfrom harness.hogs import hogs\n"
+    script = ("import signal, sys; sys.path.insert(0, sys.argv[1])\nfrom lab.hogs import hogs\n"
               "with hogs():\n    print(flush=True)\n    signal.pause()\n")
     with subprocess.Popen([sys.executable, "-c", script, HARNESS], stdout=subprocess.PIPE) as starter:
         starter.stdout.readline()

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.hold import Hold
-from harness.run import HarnessError
-from harness.tools import built
+from lab.hold import Hold
+from lab.run import HarnessError
+from lab.tools import built
 
 SIGNALS = 300
 WORLD = SimpleNamespace(tools=SimpleNamespace(built=built))

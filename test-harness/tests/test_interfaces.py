@@ -9,10 +9,10 @@ import pytest
 from conftest import kernel_path
 from test_addresses import spare_link
 
-from harness.client import ask
-from harness.network import CLIENT1, CLIENT_LINKS, SERVICE
-from harness.process import run_tool
-from harness.run import SOON, wait_until
+from lab.client import ask
+from lab.network import CLIENT1, CLIENT_LINKS, SERVICE
+from lab.process import run_tool
+from lab.run import SOON, wait_until
 
 NAME = "host1.lab.example"
 HERE, MISSING = {"r1": True, "r2": True}, {"r9": False}

@@ -5,10 +5,10 @@ import time
 
 from conftest import kernel_path
 
-from harness.client import ask
-from harness.lab import records
-from harness.network import SERVICE
-from harness.run import SOON, wait_until
+from lab.client import ask
+from lab.changing_zones import records
+from lab.network import SERVICE
+from lab.run import SOON, wait_until
 
 NAME = "full.lab.example"
 HOSTS = 16         # with their addresses more than 512 octets, without them less

@@ -17,11 +17,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.client import ask
-from harness.network import SERVICE
-from harness.process import Program, run_tool
-from harness.run import SOON, wait_until
-from harness.servers import Named, Restartable
+from lab.client import ask
+from lab.network import SERVICE
+from lab.process import Program, run_tool
+from lab.run import SOON, wait_until
+from lab.servers import Named, Restartable
 
 NAME = "www.lab.example"
 USER = "nobody"

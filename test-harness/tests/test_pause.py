@@ -6,11 +6,11 @@ import signal
 import pytest
 from conftest import kernel_path
 
-from harness.client import ask
-from harness.network import SERVICE
-from harness.pinned import writable
-from harness.process import run_tool
-from harness.run import SOON, wait_until
+from lab.client import ask
+from lab.network import SERVICE
+from lab.pinned import writable
+from lab.process import run_tool
+from lab.run import SOON, wait_until
 
 NAME = "host1.lab.example"
 

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 from conftest import kernel_path
 
-from harness.batch import exchange_all
-from harness.client import exchange, query
-from harness.compare import difference
-from harness.network import REFERENCE, SERVICE
-from harness.run import SOON, wait_until
+from lab.batch import exchange_all
+from lab.client import exchange, query
+from lab.compare import difference
+from lab.network import REFERENCE, SERVICE
+from lab.run import SOON, wait_until
 
 NAME, OTHER, BY_DATA = "www.lab.example", "host3.lab.example", "host8.lab.example"
 NAMES = (NAME, OTHER, BY_DATA, "host9.lab.example", "chain.lab.example")

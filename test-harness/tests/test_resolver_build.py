@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.run import SOON, wait_until
+from lab.run import SOON, wait_until
 
 BUILD = Path(__file__).resolve().parent.parent.parent / "resolver-build"
 SCRIPT = """

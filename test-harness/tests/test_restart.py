@@ -9,11 +9,11 @@ from functools import partial
 import pytest
 from conftest import bind_path, kernel_path
 
-from harness.attempts import Inconclusive, until_conclusive
-from harness.client import Asker, must_ask
-from harness.lab import records
-from harness.network import DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
-from harness.run import SOON, wait_until
+from lab.attempts import Inconclusive, until_conclusive
+from lab.client import Asker, must_ask
+from lab.changing_zones import records
+from lab.network import DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
+from lab.run import SOON, wait_until
 
 HOSTS = [f"host{i}.lab.example" for i in range(20)]
 # the last seconds of shifted's twenty, in which the resolver renews by itself what it is asked

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """The moment between a resolver's look at its data and its offer, with a change of these data in it.
 
-A thread of the shipped resolver is held there (harness/hold.py), or its authority answers late; a command returns
+A thread of the shipped resolver is held there (lab/hold.py), or its authority answers late; a command returns
 meanwhile, or the data change; then the thread goes on. What it had in hand may not come to be answered by the kernel."""
 
 import subprocess
@@ -14,11 +14,11 @@ import dns.message
 import dns.query
 import dns.rcode
 
-from harness.client import ask
-from harness.hold import Hold
-from harness.lab import records
-from harness.network import SERVICE
-from harness.run import SOON, HarnessError, wait_until
+from lab.client import ask
+from lab.hold import Hold
+from lab.changing_zones import records
+from lab.network import SERVICE
+from lab.run import SOON, HarnessError, wait_until
 
 LOCAL = "203.0.113.9"
 ATTEMPTS = 20            # a query that is held need not be one whose answer is due to be offered

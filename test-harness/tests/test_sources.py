@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 from conftest import kernel_path
 
-from harness.client import exchange, query
-from harness.network import CLIENT1, CLIENT2, REFERENCE, SERVICE, STRANGER
-from harness.run import SOON, wait_until
+from lab.client import exchange, query
+from lab.network import CLIENT1, CLIENT2, REFERENCE, SERVICE, STRANGER
+from lab.run import SOON, wait_until
 
 NAME = "host1.lab.example"
 WIRE = query(NAME).to_wire()

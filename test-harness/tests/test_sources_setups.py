@@ -9,8 +9,8 @@ from conftest import bind_path, kernel_path
 from test_sources import (ACCESS, HOST, NAME, NET, SOURCE, answered, ask, batch, ip, passed, route, rp_filter, sources,
                           sysctl)
 
-from harness.network import CLIENT1, CLIENT2, REFERENCE, STRANGER
-from harness.run import SOON, wait_until
+from lab.network import CLIENT1, CLIENT2, REFERENCE, STRANGER
+from lab.run import SOON, wait_until
 
 
 def test_strict_on_two_interfaces(world):

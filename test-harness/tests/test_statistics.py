@@ -10,9 +10,9 @@ import pytest
 from conftest import kernel_path
 from test_fidelity import VARIANTS, Hot, kernel, validating, wires_of
 
-from harness.layouts import layout, number
-from harness.pinned import writable
-from harness.run import wait_until
+from lab.layouts import layout, number
+from lab.pinned import writable
+from lab.run import wait_until
 
 QUESTIONS = kernel("a a3 missing txt ent") + kernel("aaaa", "AAAA") + kernel("mx", "MX") + kernel("https", "HTTPS") \
     + kernel("private", "TYPE65534") + kernel("a missing x.wild", zone="signed.example") + kernel("a", "MX", zone="signed.example")

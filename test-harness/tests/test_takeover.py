@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 from conftest import bind_path, kernel_path
 
-from harness.client import ask
-from harness.lab import records
-from harness.network import SERVICE
-from harness.run import SOON, wait_until
-from harness.servers import Unbound
+from lab.client import ask
+from lab.changing_zones import records
+from lab.network import SERVICE
+from lab.run import SOON, wait_until
+from lab.servers import Unbound
 
 NAME = "www.lab.example"
 OURS = {f"{SERVICE[4]}:53", f"[{SERVICE[6]}]:53"}

@@ -13,10 +13,10 @@ import termios
 import pytest
 
 from conftest import bind_path, kernel_path
-from harness.client import ask
-from harness.network import SERVICE
-from harness.run import wait_until
-from harness.tools import TOP
+from lab.client import ask
+from lab.network import SERVICE
+from lab.run import wait_until
+from lab.tools import TOP
 
 NAME, OTHER = "www.lab.example", "a1.lab.example"
 

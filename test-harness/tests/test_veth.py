@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import pytest
 from conftest import kernel_path
 
-from harness.client import ask
-from harness.network import SERVICE
-from harness.process import run_tool
-from harness.run import SOON, wait_until
+from lab.client import ask
+from lab.network import SERVICE
+from lab.process import run_tool
+from lab.run import SOON, wait_until
 
 NAME = "www.lab.example"
 COMMAND = r"ip (-n \S+ )?link set dev \S+ xdpdrv obj \S+/pass\.bpf\.o sec xdp\.frags"

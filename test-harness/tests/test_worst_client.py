@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import pytest
 from conftest import kernel_path
 
-from harness.network import REFERENCE
-from harness.plugin import PluginClient, withdraw
-from harness.process import Program
-from harness.run import SOON, wait_until
+from lab.network import REFERENCE
+from lab.plugin import PluginClient, withdraw
+from lab.process import Program
+from lab.run import SOON, wait_until
 
 NAME = "host1.lab.example"
 RULES = 50000

@@ -20,7 +20,7 @@ static __always_inline __u32 hydns_opt_len(const struct hydns_query *q)
 
 /* The resolver's wall clock. CLOCK_TAI, because it is the wall clock but for whole seconds that hardly
  * ever change: when the wall clock is set, this one follows in the same moment. */
-static __always_inline __u32 hydns_wall_seconds(const struct hydns_authority_page *page)
+static __always_inline __u32 hydns_wall_seconds(const struct hydns_resolver_page *page)
 {
 	__u64 tai = hydns_fixed_tai_ns ? hydns_fixed_tai_ns : bpf_ktime_get_tai_ns();
 
@@ -48,7 +48,7 @@ static __always_inline bool hydns_cookie_read(struct hydns_query *q)
 static __noinline __u32 hydns_cookie_turn(struct hydns_query *q, __u32 set, __u32 now, __u32 strict)
 {
 	const struct hydns_cookie_client client = { .addr = q->packet.client.addr, .ipv6 = q->packet.ipv6 };
-	__u32 i = HYDNS_COOKIES_INDEX(q->question.authority, set);
+	__u32 i = HYDNS_COOKIES_INDEX(q->question.resolver, set);
 	const struct hydns_cookies *k = bpf_map_lookup_elem(&hydns_cookies, &i);
 	enum hydns_cookie_state state = HYDNS_COOKIE_CLIENT;
 
@@ -67,7 +67,7 @@ static __noinline __u32 hydns_cookie_turn(struct hydns_query *q, __u32 set, __u3
 }
 
 static __always_inline enum hydns_reason hydns_cookie(struct hydns_query *q,
-						      const struct hydns_authority_page *page, __u16 auth_flags)
+						      const struct hydns_resolver_page *page, __u16 auth_flags)
 {
 	q->reply.cookie_state = HYDNS_COOKIE_NONE;
 	if (!(q->question.cookie_len | q->question.cookie_required))
@@ -75,7 +75,7 @@ static __always_inline enum hydns_reason hydns_cookie(struct hydns_query *q,
 	if (q->question.cookie_len)
 		q->reply.cookie_state = hydns_cookie_turn(q, *(const volatile __u32 *)&page->cookies,
 						    hydns_wall_seconds(page),
-						    auth_flags & HYDNS_AUTH_STRICT_EDNS);
+						    auth_flags & HYDNS_RESOLVER_STRICT_EDNS);
 	if (q->question.cookie_required ? q->reply.cookie_state < HYDNS_COOKIE_VALID : !q->reply.cookie_state)
 		return HYDNS_R_COOKIE;
 	return 0;

@@ -224,13 +224,13 @@ static __noinline __u32 hydns_options_ok(struct hydns_question *q, __u32 pos, __
 		case HYDNS_OPTION_EXPIRE:
 			return 0;
 		case HYDNS_OPTION_COOKIE:
-			if ((auth_flags & HYDNS_AUTH_STRICT_EDNS) && q->cookie_len)
+			if ((auth_flags & HYDNS_RESOLVER_STRICT_EDNS) && q->cookie_len)
 				return 0;
-			if (!(auth_flags & HYDNS_AUTH_IGNORES_COOKIE) && !hydns_option_cookie(q, pos, len))
+			if (!(auth_flags & HYDNS_RESOLVER_IGNORES_COOKIE) && !hydns_option_cookie(q, pos, len))
 				return 0;
 			break;
 		default:
-			if (auth_flags & HYDNS_AUTH_STRICT_EDNS)
+			if (auth_flags & HYDNS_RESOLVER_STRICT_EDNS)
 				return 0;
 		}
 		pos += len;

@@ -27,20 +27,20 @@ static __always_inline enum hydns_reason hydns_admit_service(struct hydns_query 
 	__u32 zero = 0;
 	__u64 as_of;
 
-	changes = bpf_map_lookup_elem(&hydns_changes, &zero);
+	changes = bpf_map_lookup_elem(&hydns_svcserial, &zero);
 	if (!changes)
 		return HYDNS_R_NO_ENTRY;
 	as_of = ~*(const volatile __u64 *)changes;
 	if (known->changes != as_of || !hydns_same_service(&known->key, &q->packet.service)) {
 		hydns_barrier(&known->changes);
 		s = bpf_map_lookup_elem(&hydns_services, &q->packet.service);
-		if (!s || s->authority >= HYDNS_AUTHORITIES)
+		if (!s || s->resolver >= HYDNS_RESOLVERS)
 			return HYDNS_R_NOT_SERVICE;
 		known->key = q->packet.service;
-		known->authority = s->authority;
+		known->resolver = s->resolver;
 		known->changes = as_of;
 	}
-	q->question.authority = known->authority;
+	q->question.resolver = known->resolver;
 	return 0;
 }
 
@@ -75,13 +75,13 @@ static __always_inline enum hydns_reason hydns_admit_source(const struct hydns_p
 }
 
 /* The heartbeat may be ahead of the (coarse) clock by a tick, but not by more than a beat. */
-static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns_authority_page *page,
-							      const struct hydns_authority_config *cfg,
+static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns_resolver_page *page,
+							      const struct hydns_resolver_config *cfg,
 							      __u64 now)
 {
 	__u64 beat = *(const volatile __u64 *)&page->heartbeat_ns;
 
-	if (!(cfg->flags & HYDNS_AUTH_READY) || !beat ||
+	if (!(cfg->flags & HYDNS_RESOLVER_READY) || !beat ||
 	    now + HYDNS_HEARTBEAT_BEAT_NS - beat >= HYDNS_HEARTBEAT_STALE_NS + HYDNS_HEARTBEAT_BEAT_NS)
 		return HYDNS_R_RESOLVER_GONE;
 	return 0;
@@ -99,14 +99,14 @@ static __always_inline bool hydns_maybe_own(const struct hydns_packet *p)
 /* Where everybody is allowed, a look-up would find nobody but the host's own addresses, which the stack takes from no
  * interface: it is left out for all that are none of them. */
 static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *q,
-							    const struct hydns_authority_config *cfg)
+							    const struct hydns_resolver_config *cfg)
 {
-	__u32 i = q->question.authority * 2 + (cfg->acl_half & 1);
+	__u32 i = q->question.resolver * 2 + (cfg->acl_half & 1);
 	const __u32 *action;
 	void *acl;
 
 	q->question.cookie_required = 0;
-	if ((cfg->flags & (q->packet.ipv6 ? HYDNS_AUTH_ALLOWS_IPV6 : HYDNS_AUTH_ALLOWS_IPV4)) && !hydns_maybe_own(&q->packet))
+	if ((cfg->flags & (q->packet.ipv6 ? HYDNS_RESOLVER_ALLOWS_IPV6 : HYDNS_RESOLVER_ALLOWS_IPV4)) && !hydns_maybe_own(&q->packet))
 		return 0;
 	acl = bpf_map_lookup_elem(&hydns_acls, &i);
 	if (!acl)

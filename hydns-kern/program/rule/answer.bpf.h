@@ -31,7 +31,7 @@ struct hydns_layout {
 
 /* Octets of DNS that this client takes, from this resolver. */
 static __always_inline __u32 hydns_answer_limit(const struct hydns_query *q,
-						const struct hydns_authority_config *cfg)
+						const struct hydns_resolver_config *cfg)
 {
 	__u32 limit = HYDNS_PLAIN_UDP;
 
@@ -41,7 +41,7 @@ static __always_inline __u32 hydns_answer_limit(const struct hydns_query *q,
 }
 
 static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct hydns_query *q,
-					      const struct hydns_authority_config *cfg,
+					      const struct hydns_resolver_config *cfg,
 					      const struct hydns_rule *rule, __u32 dns_len)
 {
 	__u32 ip_len = q->packet.dns_off - q->packet.l3_off + dns_len, mtu = 0;
@@ -60,7 +60,7 @@ static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct h
 
 /* 0, or why this rule is not for this query at this moment. */
 static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, struct hydns_query *q,
-							    const struct hydns_authority_config *cfg,
+							    const struct hydns_resolver_config *cfg,
 							    const struct hydns_rule *rule, __u32 dns_len,
 							    __u64 now, bool dry)
 {
@@ -314,7 +314,7 @@ static __always_inline int hydns_write_cookie(struct xdp_md *ctx, struct hydns_q
 
 /* The OPT record after the answer, when the query had one (RFC 6891 section 7). */
 static __always_inline int hydns_write_opt(struct xdp_md *ctx, struct hydns_query *q,
-					   const struct hydns_authority_config *cfg,
+					   const struct hydns_resolver_config *cfg,
 					   struct hydns_layout *layout)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -440,7 +440,7 @@ static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct 
 
 /* 0, or -1 with the frame half-written. */
 static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_query *q,
-					      const struct hydns_authority_config *cfg,
+					      const struct hydns_resolver_config *cfg,
 					      const struct hydns_rule *rule, struct hydns_layout *layout)
 {
 	__u64 fixed = (__u64)q->question.qtype + bpf_htons(HYDNS_CLASS_IN);
@@ -450,8 +450,8 @@ static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_q
 		return -1;
 	if (hydns_write_ttls(ctx, rule, layout))
 		return -1;
-	if (rule->rotation_count && (cfg->flags & HYDNS_AUTH_ROTATES) &&
-	    hydns_rotate_all(ctx, q, rule, layout, cfg->flags & HYDNS_AUTH_SHUFFLES))
+	if (rule->rotation_count && (cfg->flags & HYDNS_RESOLVER_ROTATES) &&
+	    hydns_rotate_all(ctx, q, rule, layout, cfg->flags & HYDNS_RESOLVER_SHUFFLES))
 		return -1;
 	if (hydns_write_opt(ctx, q, cfg, layout))
 		return -1;
@@ -460,7 +460,7 @@ static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_q
 
 static __always_inline void hydns_count_answer(const struct hydns_query *q, __u32 dns_len)
 {
-	struct hydns_authority_count *n = bpf_map_lookup_elem(&hydns_authcnt, &q->question.authority);
+	struct hydns_resolver_count *n = bpf_map_lookup_elem(&hydns_answers, &q->question.resolver);
 
 	if (!n)
 		return;
@@ -498,7 +498,7 @@ static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct
 
 /* dry: stops before the frame changes, and counts nothing. */
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
-						      const struct hydns_authority_config *cfg,
+						      const struct hydns_resolver_config *cfg,
 						      const struct hydns_rule *rule, __u64 now, bool dry)
 {
 	struct hydns_layout layout = {};

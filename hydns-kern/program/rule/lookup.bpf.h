@@ -37,7 +37,7 @@ static __always_inline int hydns_key(struct hydns_question *q)
 		q->name[i] = lower;
 		hydns_sip_word(&sip, lower);
 	}
-	hydns_sip_word(&sip, hydns_key_tail(len, q->qtype, q->variant, q->authority));
+	hydns_sip_word(&sip, hydns_key_tail(len, q->qtype, q->variant, q->resolver));
 	q->hash = hydns_sip_end(&sip);
 	q->name_sum = sum;
 	q->capitals = capitals != 0;
@@ -66,7 +66,7 @@ static __always_inline bool hydns_rule_matches(const struct hydns_question *q, c
 	__u32 len = q->name_len;
 
 	if (rule->name_len != len || rule->qtype != q->qtype || rule->variant != q->variant ||
-	    rule->authority != q->authority)
+	    rule->resolver != q->resolver)
 		return false;
 	for (__u32 i = 0; i < HYDNS_NAME_WORDS; i++) {
 		if (i * 8 >= len)

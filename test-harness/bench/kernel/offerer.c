@@ -199,7 +199,7 @@ static int offer(struct hydns_plugin *p, const struct pair *q)
 {
 	struct hydns_thread *t = hydns_plugin_thread(p, 0);
 	uint64_t now_ms = now() / 1000000;
-	uint64_t key = hydns_plugin_expect(t, &q->question);
+	uint64_t key = hydns_plugin_prefetch(t, &q->question);
 	time_t sent = time(NULL);
 
 	for (int i = 0; i < ADMISSION; i++)
@@ -214,7 +214,7 @@ static struct hydns_plugin *begin(const char *socket_path, const char *service, 
 	const struct hydns_plugin_options o = { .socket = socket_path, .identity = "offerer", .version = "1",
 		.threads = 1, .admission = ADMISSION, .window_ms = 60000, .min_ttl = 2, .max_ttl = 86400,
 		.refresh_percent = 10, .flush_timeout_ms = 1000, .edns_size = EDNS_SIZE, .max_udp = EDNS_SIZE,
-		.flags = HYDNS_AUTH_IGNORES_COOKIE, .log = log_line };
+		.flags = HYDNS_RESOLVER_IGNORES_COOKIE, .log = log_line };
 	const struct hydns_acl_entry everybody = { .action = HYDNS_ACL_ALLOW };
 	struct hydns_plugin *p = hydns_plugin_new(&o);
 	int tries = 0;

@@ -128,9 +128,9 @@ static bool publish_all(struct kernel *k, const struct questions *a)
 
 static void answer_cookies(struct kernel *k)
 {
-	struct hydns_authority_config c = {
-		.flags = HYDNS_AUTH_READY | HYDNS_AUTH_ROTATES | HYDNS_AUTH_ALLOWS_IPV4 |
-			 HYDNS_AUTH_ALLOWS_IPV6, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
+	struct hydns_resolver_config c = {
+		.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_ALLOWS_IPV4 |
+			 HYDNS_RESOLVER_ALLOWS_IPV6, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
 	};
 
 	kernel_cookies(k, COOKIE_SET, &secrets);

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the patched named tells: data that were flushed, commands, changes in the cache, and where it listens. Also
+ * statistics that are asked for.
+ */
+#include <pthread.h>
+#include <string.h>
+#include <strings.h>
+#include <isc/loop.h>
+#include <isc/mem.h>
+#include <isc/tid.h>
+#include <isc/util.h>
+#include <isc/work.h>
+#include <dns/cache.h>
+#include <dns/db.h>
+#include <dns/name.h>
+#include <ns/interfacemgr.h>
+#include "plugin.h"
+
+/* A flush, on the main loop. Whatever the name, data are out of the cache already. */
+static ns_hookresult_t on_flushed(void *arg, void *data, isc_result_t *result)
+{
+	const ns_flushed_t *flushed = arg;
+	struct hydns_instance *inst = data;
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
+	isc_region_t r;
+
+	UNUSED(result);
+	if (p == NULL)
+		return NS_HOOK_CONTINUE;
+	if (flushed->name == NULL) {
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+	} else {
+		dns_name_toregion(flushed->name, &r);
+		hydns_plugin_withdraw(p, flushed->tree ? HYDNS_SCOPE_SUBTREE : HYDNS_SCOPE_NAME, r.base, r.length);
+	}
+	return NS_HOOK_CONTINUE;
+}
+
+/* Commands that change no answer, or have told what they flush, or which zone they change; reload and reconfig have
+ * made a new instance, unless a single zone was meant. */
+static bool command_is_harmless(const char *command)
+{
+	static const char *const harmless[] = {
+		"null", "status", "stats", "reset-stats", "recursing", "dumpdb", "secroots", "zonestatus", "showzone",
+		"notify", "trace", "notrace", "testgen", "tcp-timeouts", "fetchlimit", "memprof", "dnstap-reopen",
+		"sync", "stop", "halt", "flush", "flushname", "flushtree", "scan", "reload", "reconfig", "freeze", "thaw", "unfreeze",
+		"refresh", "retransfer", "sign", "signing", "loadkeys", "dnssec",
+	};
+
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+		if (strcasecmp(command, harmless[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Better once too often than an old answer once. */
+static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
+{
+	struct hydns_instance *inst = data;
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
+
+	UNUSED(result);
+	hydns_goes_on(inst);
+	if (p == NULL || command_is_harmless(arg))
+		return NS_HOOK_CONTINUE;
+	hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+	hydns_reconsider(inst, p);
+	return NS_HOOK_CONTINUE;
+}
+
+/* --- what changes in the cache without a flush -------------------------------------------------------------- */
+/* The instances that are told, for threads that can't wait. One that was taken out is used no more when the listener
+ * has been set again. */
+static _Atomic(struct hydns_instance *) told[HYDNS_RESOLVERS];
+
+struct below {
+	isc_mem_t *mctx;
+	size_t len;
+	uint8_t name[HYDNS_NAME_MAX];
+};
+
+static void withdraw_one(struct hydns_plugin *p, void *arg)
+{
+	const struct below *b = arg;
+
+	hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, b->name, b->len);
+}
+
+/* Waits for hydnsd, so it runs on no loop. */
+static void withdraw_below(void *arg)
+{
+	hydns_each_plugin(withdraw_one, arg);
+}
+
+static void free_below(void *arg, isc_result_t result)
+{
+	struct below *b = arg;
+
+	UNUSED(result);
+	isc_mem_putanddetach(&b->mctx, b, sizeof(*b));
+}
+
+static void below_changed(struct hydns_instance *inst, const isc_region_t *name)
+{
+	struct below *b = isc_mem_get(inst->mctx, sizeof(*b));
+
+	*b = (struct below){ .len = name->length };
+	isc_mem_attach(inst->mctx, &b->mctx);
+	memcpy(b->name, name->base, name->length);
+	isc_work_enqueue(isc_loop(), ISC_WORKLANE_FAST, withdraw_below, free_below, b);
+}
+
+/* Views may share a cache, and which cache has changed is not told: so each instance is. */
+static void tell(struct hydns_instance *inst, const isc_region_t *name, dns_rdatatype_t type, dns_cachechange_t how,
+		 isc_stdtime_t was, isc_stdtime_t is)
+{
+	struct hydns_plugin *p = atomic_load(&inst->plugin);
+	isc_loop_t *loop = isc_loop();
+	struct hydns_thread *t;
+
+	if (p == NULL)
+		return;
+	/* On no loop, which has no ring, and while named ends, when no worker takes a task: withdraws everything, with
+	 * one store. */
+	if (loop == NULL || isc_tid() >= isc_tid_count() || isc_loop_shuttingdown(loop)) {
+		hydns_plugin_changed(hydns_plugin_thread(p, 0), NULL, 0);
+		return;
+	}
+	t = hydns_plugin_thread(p, isc_tid());
+	switch (how) {
+	case dns_cachechange_data:
+		hydns_plugin_changed(t, name->base, name->length);
+		break;
+	case dns_cachechange_ttl:
+		hydns_plugin_ttl_update(t, name->base, name->length, type, HYDNS_SECTION_ANSWER,
+				      (time_t)was, (time_t)is);
+		break;
+	case dns_cachechange_below:
+		below_changed(inst, name);
+		break;
+	}
+}
+
+/* On the thread that changes the cache, which holds a lock there. */
+static void on_changed(dns_cachelistener_t *listener, const dns_name_t *name, dns_rdatatype_t type,
+		       dns_cachechange_t how, isc_stdtime_t was, isc_stdtime_t is)
+{
+	isc_region_t r;
+
+	UNUSED(listener);
+	dns_name_toregion(name, &r);
+	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
+		struct hydns_instance *inst = atomic_load(&told[i]);
+
+		if (inst != NULL)
+			tell(inst, &r, type, how, was, is);
+	}
+}
+
+static dns_cachelistener_t listener = { .changed = on_changed };
+
+/* --- the interfaces ------------------------------------------------------------------------------------------ */
+/* On the main loop. Where named listens elsewhere, or other clients may be answered, the next response starts anew. */
+static void on_scanned(void *arg, bool listening)
+{
+	isc_loopmgr_t *loops = isc_loop_getloopmgr(isc_loop());
+	bool anew = false;
+
+	UNUSED(arg);
+	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
+		struct hydns_instance *inst = atomic_load(&told[i]);
+
+		anew = anew || (inst != NULL && atomic_load(&inst->plugin) != NULL &&
+				(listening || hydns_export_is_old(inst)));
+	}
+	if (!anew)
+		return;
+	isc_loopmgr_pause(loops);
+	hydns_restart_all();
+	isc_loopmgr_resume(loops);
+}
+
+/* --- zones --------------------------------------------------------------------------------------------------- */
+static atomic_uint changing;             /* changes under way */
+static pthread_rwlock_t telling = PTHREAD_RWLOCK_INITIALIZER;
+
+static void tell_all(void (*what)(struct hydns_plugin *p, const isc_region_t *origin), const isc_region_t *origin)
+{
+	pthread_rwlock_rdlock(&telling);
+	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
+		struct hydns_instance *inst = atomic_load(&told[i]);
+		struct hydns_plugin *p = inst != NULL ? atomic_load(&inst->plugin) : NULL;
+
+		if (p != NULL)
+			what(p, origin);
+	}
+	pthread_rwlock_unlock(&telling);
+}
+
+static void withdraw_zone(struct hydns_plugin *p, const isc_region_t *origin)
+{
+	hydns_plugin_zone_changing(p, origin->base, origin->length);
+}
+
+static void outdate_zone(struct hydns_plugin *p, const isc_region_t *origin)
+{
+	UNUSED(origin);
+	hydns_plugin_zone_changed(p);
+}
+
+/* Before the new data are served, on any thread. */
+static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t *origin)
+{
+	isc_region_t r;
+
+	UNUSED(zone_listener);
+	atomic_fetch_add(&changing, 1);
+	dns_name_toregion(origin, &r);
+	tell_all(withdraw_zone, &r);
+}
+
+static void on_zone_changed(dns_zonelistener_t *zone_listener, const dns_name_t *origin)
+{
+	UNUSED(zone_listener);
+	UNUSED(origin);
+	tell_all(outdate_zone, NULL);
+	atomic_fetch_sub(&changing, 1);
+}
+
+static dns_zonelistener_t zone_listener = { .changing = on_zone_changing, .changed = on_zone_changed };
+
+bool hydns_zones_are_changing(void)
+{
+	return atomic_load(&changing) != 0;
+}
+
+/* --- who is told --------------------------------------------------------------------------------------------- */
+static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool somebody_is_told(void)
+{
+	for (size_t i = 0; i < HYDNS_RESOLVERS; i++)
+		if (atomic_load(&told[i]) != NULL)
+			return true;
+	return false;
+}
+
+static bool replace(struct hydns_instance *from, struct hydns_instance *to)
+{
+	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
+		struct hydns_instance *expected = from;
+
+		if (atomic_compare_exchange_strong(&told[i], &expected, to))
+			return true;
+	}
+	return false;
+}
+
+bool hydns_listen(struct hydns_instance *inst)
+{
+	bool first, done;
+
+	pthread_mutex_lock(&members_lock);
+	first = !somebody_is_told();
+	done = replace(NULL, inst);
+	if (first && done) {
+		atomic_store(&changing, 0);
+		dns_cache_listen(&listener);
+		dns_db_listen(&zone_listener);
+		ns_interfacemgr_listen(on_scanned, NULL);
+	}
+	pthread_mutex_unlock(&members_lock);
+	return done;
+}
+
+/* Whoever is told last takes the listeners along: this code may be unloaded. */
+void hydns_unlisten(struct hydns_instance *inst)
+{
+	bool any;
+
+	pthread_mutex_lock(&members_lock);
+	if (replace(inst, NULL)) {
+		hydns_stats_end(inst);
+		any = somebody_is_told();
+		if (!any) {
+			ns_interfacemgr_listen(NULL, NULL);
+			dns_db_listen(NULL);
+		}
+		dns_cache_listen(any ? &listener : NULL);     /* waits until nobody uses the instance any more, */
+		pthread_rwlock_wrlock(&telling);              /* as this does */
+		pthread_rwlock_unlock(&telling);
+	}
+	pthread_mutex_unlock(&members_lock);
+}
+
+/* --- hooks --------------------------------------------------------------------------------------------------- */
+static ns_hookresult_t on_rendered(void *arg, void *data, isc_result_t *result)
+{
+	const ns_rendered_t *rendered = arg;
+
+	UNUSED(result);
+	hydns_rendered(data, rendered->client, isc_buffer_base(rendered->wire), isc_buffer_usedlength(rendered->wire));
+	return NS_HOOK_CONTINUE;
+}
+
+const struct hydns_hook hydns_hooks[] = {
+	{ NS_QUERY_SETUP, hydns_on_setup },
+	{ NS_QUERY_RESUME_BEGIN, hydns_on_resume },
+	{ NS_QUERY_LOOKUP_BEGIN, hydns_on_lookup },
+	{ NS_QUERY_GOT_ANSWER_BEGIN, hydns_on_answer },
+	{ NS_QUERY_DONE_BEGIN, hydns_on_done },
+	{ NS_QUERY_DONE_SEND, hydns_on_send },
+	{ NS_CLIENT_RENDERED, on_rendered },
+	{ NS_CACHE_FLUSHED, on_flushed },
+	{ NS_CONTROL_DONE, on_command },
+	{ NS_STATS_WANTED, hydns_on_stats },
+	{ NS_HOOKPOINTS_COUNT, NULL },
+};
+
+const char *const hydns_warning = NULL;
+
+/* The number of the plugin API has told. */
+bool hydns_fits(void)
+{
+	return true;
+}
+
+void hydns_end(void)
+{
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "hydnsd/netdev/interfaces.h"
+
+#include <errno.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/daemon/log.h"
+#include "hydnsd/netdev/netdev.h"
+#include "hydnsd/netdev/netlink.h"
+
+struct link {
+	char name[IFNAMSIZ];
+	unsigned index;                /* of the interface attached to; 0: none */
+	uint64_t unread_since_ms;      /* its tags can't be told; 0: they can */
+	char note[HYDNS_WHY];
+};
+
+struct hydnsd_interfaces {
+	struct link link[HYDNSD_LIST_MAX];
+	uint32_t count;
+	int fd;
+	struct hydnsd_watch *watch;
+	bool look;                     /* at all of them: something has changed, or could not be read */
+	uint64_t not_before_ms;
+};
+
+/* All links of this network namespace, as one look finds them. */
+struct host {
+	struct netdev_link *all;
+	size_t n;
+	int rc;                        /* not 0: they could not be read */
+};
+
+/* -- drivers ---------------------------------------------------------------------------------------------- */
+/* Virtual links hand frames from one stack to another without finishing the checksum. */
+static bool leaves_checksums(const char *driver)
+{
+	static const char *const drivers[] = {
+		"veth", "virtio_net", "tun", "bridge", "xen_netfront", "hv_netvsc", "netkit",
+	};
+
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (strcmp(driver, drivers[i]) == 0)
+			return true;
+	return false;
+}
+
+bool hydnsd_interfaces_partial_checksum(const struct hydnsd_list *interfaces)
+{
+	bool any = false;
+	char driver[32];
+
+	for (uint32_t i = 0; i < interfaces->count; i++)
+		if (strcmp(interfaces->item[i], "lo") == 0 ||
+		    (netdev_driver(interfaces->item[i], driver) == 0 && leaves_checksums(driver)))
+			any = true;
+	return any;
+}
+
+/* -- VLAN tags -------------------------------------------------------------------------------------------- */
+static bool wants_mend(const struct hydnsd *d, const struct netdev_tags *t)
+{
+	/* a veth's peer, which may be anybody's, is left alone as long as it does no harm */
+	return d->options.vlan_offload == HYDNSD_VLAN_OFFLOAD_OFF && t->place == NETDEV_TAGS_ASIDE &&
+	       (t->vlan[0] || !t->sender);
+}
+
+static const struct netdev_link *by_index(const struct host *h, unsigned index)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (h->all[i].ifindex == index)
+			return &h->all[i];
+	return NULL;
+}
+
+/* Where the tags of the interface's frames are, once what puts them aside has been turned off where that is
+ * wanted: each port of a bond in its turn. -ENODEV: the interface has come after the look. */
+static int look_for_tags(struct hydnsd *d, const struct host *h, unsigned index, struct netdev_tags *tags)
+{
+	const struct netdev_link *l = by_index(h, index);
+
+	if (!l)
+		return h->rc ? h->rc : -ENODEV;
+	for (size_t tries = 0; tries < h->n; tries++) {
+		netdev_tags(l, h->all, h->n, d->options.attach_mode == HYDNS_ATTACH_NATIVE, tags);
+		if (!wants_mend(d, tags) || netdev_tags_mend(tags))
+			break;
+		hydnsd_log(HYDNSD_LOG_INFO, "%s: VLAN %s offload turned off", tags->at,
+			   tags->sender ? "transmit" : "receive");
+	}
+	return 0;
+}
+
+enum tags {
+	TAGS_SEEN,
+	TAGS_ASIDE,                    /* the program would answer frames of a VLAN as untagged ones */
+	TAGS_UNREAD,                   /* for the moment: what was known of them counts */
+	TAGS_UNKNOWN,                  /* for too long */
+};
+
+/* The note says why they are not seen. Turns the offload off where that is wanted. */
+static enum tags find_tags(struct hydnsd *d, const struct host *h, struct link *l, unsigned index, char note[HYDNS_WHY])
+{
+	char text[NETDEV_TEXT], mend[NETDEV_TEXT];
+	struct netdev_tags tags = { 0 };
+	bool patient;
+	int rc;
+
+	if (d->options.vlan_offload == HYDNSD_VLAN_OFFLOAD_TRUST)
+		return TAGS_SEEN;
+	rc = look_for_tags(d, h, index, &tags);
+	patient = hydnsd_netlink_patient(&l->unread_since_ms, rc);
+	if (rc) {
+		d->links->look = true;
+		snprintf(note, HYDNS_WHY, "%s: can't tell whether VLAN devices lie on it: %s: %s", l->name, strerror(-rc),
+			 patient ? "the links are read again" : "look with ip -d link, then vlan-offload: trust");
+		return patient ? TAGS_UNREAD : TAGS_UNKNOWN;
+	}
+	if (!netdev_tags_trap(&tags))
+		return TAGS_SEEN;
+	netdev_tags_explain(&tags, text, mend);
+	snprintf(note, HYDNS_WHY, "%s: %.120s: %.110s", l->name, text, mend);
+	return TAGS_ASIDE;
+}
+
+/* -- attaching -------------------------------------------------------------------------------------------- */
+/* What a former hydnsd may have left on an interface that this one can't attach to: its maps need not be ours, so
+ * nobody could pause it. */
+static void leave(struct hydnsd *d, struct link *l)
+{
+	char why[HYDNS_WHY];
+
+	if (hydns_kern_detach(d->kern, l->name, why))
+		snprintf(l->note, sizeof(l->note), "cannot detach from %s: %.200s", l->name, why);
+}
+
+/* A veth's peer without an XDP program loses what XDP sends back, in native mode. False: it has one, or can't be seen. */
+static bool peer_is_deaf(const struct hydnsd *d, const struct host *h, struct link *l)
+{
+	const struct netdev_link *own = by_index(h, l->index);
+	struct netdev_link peer;
+	char mend[NETDEV_MEND];
+
+	if (d->options.attach_mode == HYDNS_ATTACH_GENERIC || !own || strcmp(own->kind, "veth") != 0 ||
+	    netdev_veth_peer(own, h->all, h->n, &peer) || peer.xdp_attached != XDP_ATTACHED_NONE)
+		return false;
+	netdev_veth_mend(own, peer.name, mend);
+	snprintf(l->note, sizeof(l->note), "%s: its peer %s has no XDP program: kernel answers are lost: %.165s", l->name,
+		 peer.name, mend);
+	return true;
+}
+
+/* What keeps an interface with the program on it from working well. */
+static void remark(const struct hydnsd *d, const struct host *h, struct link *l)
+{
+	char driver[32];
+
+	l->note[0] = '\0';
+	if (peer_is_deaf(d, h, l))
+		return;
+	if (d->options.partial_checksum == HYDNSD_AUTO && !d->partial_checksum &&
+	    netdev_driver(l->name, driver) == 0 && leaves_checksums(driver))
+		snprintf(l->note, sizeof(l->note), "%s was not there at the start, and its driver (%s) leaves checksums "
+			 "unfinished: such queries go to the resolver: restart hydnsd, or set partial-checksum: yes",
+			 l->name, driver);
+}
+
+static int attach(struct hydnsd *d, const struct host *h, struct link *l)
+{
+	unsigned index = if_nametoindex(l->name);
+	enum tags tags = index ? find_tags(d, h, l, index, l->note) : TAGS_UNKNOWN;
+	int rc;
+
+	if (tags == TAGS_UNREAD)
+		return -EAGAIN;        /* what a former hydnsd left there goes on */
+	if (!index) {
+		snprintf(l->note, sizeof(l->note), "interface %s does not exist: create it or correct the "
+			 "option", l->name);
+		rc = -ENODEV;
+	} else if (tags != TAGS_SEEN) {
+		rc = -ENOTSUP;
+	} else {
+		rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
+	}
+	if (rc) {
+		leave(d, l);
+		return rc;
+	}
+	l->index = index;
+	remark(d, h, l);
+	hydnsd_log(HYDNSD_LOG_INFO, "attached to %s", l->name);
+	if (l->note[0])
+		hydnsd_log(HYDNSD_LOG_WARNING, "%s", l->note);
+	return 0;
+}
+
+/* What can't be detached stays attached, for all to see. */
+static void detach(struct hydnsd *d, struct link *l)
+{
+	char why[HYDNS_WHY] = "";
+
+	if (hydns_kern_detach(d->kern, l->name, why) && l->index && if_nametoindex(l->name) == l->index)
+		hydnsd_log(HYDNSD_LOG_WARNING, "cannot detach from %s: %s", l->name, why);
+	else
+		l->index = 0;
+}
+
+static void try_attach(struct hydnsd *d, const struct host *h, struct link *l)
+{
+	char before[HYDNS_WHY];
+
+	memcpy(before, l->note, sizeof(before));
+	if (attach(d, h, l) && strcmp(before, l->note) != 0)
+		hydnsd_log(HYDNSD_LOG_WARNING, "%s; hydnsd tries again by itself", l->note);
+}
+
+/* A VLAN device, or an offload, may have come after the program. */
+static void check_tags(struct hydnsd *d, const struct host *h, struct link *l)
+{
+	char note[HYDNS_WHY];
+	enum tags tags = find_tags(d, h, l, l->index, note);
+
+	if (tags == TAGS_UNREAD)
+		return;
+	if (tags == TAGS_SEEN) {
+		memcpy(note, l->note, sizeof(note));
+		if (!h->rc)
+			remark(d, h, l);
+		if (l->note[0] && strcmp(note, l->note) != 0)
+			hydnsd_log(HYDNSD_LOG_WARNING, "%s", l->note);
+		return;
+	}
+	memcpy(l->note, note, sizeof(note));
+	detach(d, l);
+	if (!l->index)
+		hydnsd_log(HYDNSD_LOG_WARNING, "detached: %s; hydnsd attaches again by itself", l->note);
+}
+
+/* -- looking ---------------------------------------------------------------------------------------------- */
+static void read_host(const struct hydnsd *d, struct host *h)
+{
+	*h = (struct host){ .rc = 0 };
+	if (d->links->count && (d->options.vlan_offload != HYDNSD_VLAN_OFFLOAD_TRUST ||
+				d->options.attach_mode != HYDNS_ATTACH_GENERIC))
+		h->rc = netdev_links(&h->all, &h->n);
+}
+
+/* At all interfaces, with one reading of the host's links: that takes long where there are many. */
+static void look(struct hydnsd *d)
+{
+	struct hydnsd_interfaces *s = d->links;
+	uint64_t begun = hydnsd_now_ms();
+	struct host h;
+
+	read_host(d, &h);
+	s->look = h.rc;
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (s->link[i].index)
+			check_tags(d, &h, &s->link[i]);
+		else
+			try_attach(d, &h, &s->link[i]);
+	}
+	free(h.all);
+	s->not_before_ms = hydnsd_netlink_not_before(begun);
+}
+
+void hydnsd_interfaces_retry(struct hydnsd *d)
+{
+	look(d);
+}
+
+void hydnsd_interfaces_tick(struct hydnsd *d)
+{
+	if (d->links->look && hydnsd_now_ms() >= d->links->not_before_ms)
+		look(d);
+}
+
+/* -- which interfaces ------------------------------------------------------------------------------------- */
+static struct link *find_link(struct hydnsd_interfaces *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (strcmp(s->link[i].name, name) == 0)
+			return &s->link[i];
+	return NULL;
+}
+
+static struct link *add_link(struct hydnsd_interfaces *s, const char *name)
+{
+	struct link *l = &s->link[s->count++];
+
+	memset(l, 0, sizeof(*l));
+	snprintf(l->name, sizeof(l->name), "%s", name);
+	return l;
+}
+
+static bool listed(const struct hydnsd_list *list, const char *name)
+{
+	for (uint32_t i = 0; i < list->count; i++)
+		if (strcmp(list->item[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* An interface that a former hydnsd answered on, and this one is not to. */
+static void leave_other(const char *name, void *arg)
+{
+	struct hydnsd *d = arg;
+	char why[HYDNS_WHY];
+
+	if (listed(&d->options.interface, name))
+		return;
+	if (hydns_kern_detach(d->kern, name, why))
+		hydnsd_log(HYDNSD_LOG_ERROR, "a former hydnsd left its program on %s, which is not configured, and it "
+			   "cannot be detached: %s; stop hydnsd and run hydnsd --clean", name, why);
+	else
+		hydnsd_log(HYDNSD_LOG_INFO, "detached from %s, which a former hydnsd answered on and which is not "
+			   "configured", name);
+}
+
+void hydnsd_interfaces_update(struct hydnsd *d)
+{
+	struct hydnsd_interfaces *s = d->links;
+
+	for (uint32_t i = 0; i < s->count; ) {
+		if (listed(&d->options.interface, s->link[i].name)) {
+			i++;
+			continue;
+		}
+		detach(d, &s->link[i]);
+		hydnsd_log(HYDNSD_LOG_INFO, "detached from %s", s->link[i].name);
+		s->link[i] = s->link[--s->count];
+	}
+	for (uint32_t i = 0; i < d->options.interface.count; i++)
+		if (!find_link(s, d->options.interface.item[i]))
+			add_link(s, d->options.interface.item[i]);
+	look(d);                       /* what vlan-offload says may have changed, too */
+}
+
+/* -- rtnetlink -------------------------------------------------------------------------------------------- */
+static const struct rtattr *link_attribute(const struct nlmsghdr *h, unsigned short type)
+{
+	const struct ifinfomsg *m = NLMSG_DATA(h);
+	int left = (int)IFLA_PAYLOAD(h);
+
+	for (const struct rtattr *a = IFLA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == type)
+			return a;
+	return NULL;
+}
+
+/* A VLAN device or a bridge: it may take tags from an interface of ours that is a port of what it lies on. */
+static bool takes_tags(const struct nlmsghdr *h)
+{
+	const struct rtattr *info = link_attribute(h, IFLA_LINKINFO);
+	int left = info ? (int)RTA_PAYLOAD(info) : 0;
+
+	for (const struct rtattr *a = info ? RTA_DATA(info) : NULL; a && RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == IFLA_INFO_KIND)
+			return strcmp(RTA_DATA(a), "vlan") == 0 || strcmp(RTA_DATA(a), "bridge") == 0;
+	return false;
+}
+
+static bool is_about(const struct nlmsghdr *h, unsigned short type, unsigned index)
+{
+	const struct rtattr *a = link_attribute(h, type);
+
+	return a && *(const unsigned *)RTA_DATA(a) == index;
+}
+
+/* What takes tags has come or changed, or the features of one of our interfaces, of a port of it or of a veth's
+ * peer have. */
+static bool tells_of_tags(const struct hydnsd *d, const struct nlmsghdr *h)
+{
+	const struct ifinfomsg *m = NLMSG_DATA(h);
+
+	if (h->nlmsg_type != RTM_NEWLINK)
+		return false;
+	if (takes_tags(h))
+		return true;
+	for (uint32_t i = 0; i < d->links->count; i++) {
+		unsigned index = d->links->link[i].index;
+
+		if (index && (index == (unsigned)m->ifi_index || is_about(h, IFLA_LINK, index) ||
+			      is_about(h, IFLA_MASTER, index)))
+			return true;
+	}
+	return false;
+}
+
+/* Of a burst of messages each is only noted, but for an interface that is not the same any more. */
+static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
+{
+	const struct ifinfomsg *m = NLMSG_DATA(h);
+	const struct rtattr *name = link_attribute(h, IFLA_IFNAME);
+	struct link *l = name ? find_link(d->links, RTA_DATA(name)) : NULL;
+
+	d->links->look |= tells_of_tags(d, h);
+	if (!l)
+		return;
+	if (h->nlmsg_type == RTM_DELLINK) {
+		if (l->index != (unsigned)m->ifi_index)
+			return;        /* a bridge or so tells of a port that leaves it */
+		if (if_nametoindex(l->name) == l->index)
+			return;
+		hydnsd_log(HYDNSD_LOG_WARNING, "interface %s has gone; hydnsd attaches when it is back",
+			   l->name);
+		detach(d, l);
+		return;
+	}
+	if (l->index == (unsigned)m->ifi_index)
+		return;
+	if (l->index)
+		detach(d, l);
+	d->links->look = true;
+}
+
+static void message_told(const struct nlmsghdr *h, void *arg)
+{
+	if ((h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK) &&
+	    h->nlmsg_len >= NLMSG_LENGTH(sizeof(struct ifinfomsg)))
+		link_told(arg, h);
+}
+
+/* Where messages were lost nobody knows which links they were about. */
+static void readable(void *arg, uint32_t events)
+{
+	struct hydnsd *d = arg;
+
+	(void)events;
+	if (hydnsd_netlink_hear(d->links->fd, message_told, d)) {
+		hydnsd_log(HYDNSD_LOG_INFO, "the kernel told more of links than hydnsd could hear: all interfaces are looked at");
+		d->links->look = true;
+	}
+	hydnsd_interfaces_tick(d);
+}
+
+static int open_netlink(struct hydnsd *d, char *why, size_t room)
+{
+	struct hydnsd_interfaces *s = d->links;
+
+	s->fd = hydnsd_netlink_listen(RTMGRP_LINK, NULL);
+	if (s->fd >= 0)
+		s->watch = hydnsd_loop_watch(d->loop, s->fd, EPOLLIN, readable, d);
+	if (s->watch)
+		return 0;
+	snprintf(why, room, "cannot listen to rtnetlink: %s", strerror(s->fd < 0 ? -s->fd : errno));
+	return -EIO;
+}
+
+int hydnsd_interfaces_start(struct hydnsd *d, char *why, size_t room)
+{
+	int rc;
+
+	d->links = calloc(1, sizeof(*d->links));
+	if (!d->links) {
+		snprintf(why, room, "out of memory");
+		return -ENOMEM;
+	}
+	d->links->fd = -1;
+	rc = open_netlink(d, why, room);
+	if (rc)
+		return rc;
+	hydns_kern_attached_each(d->kern, leave_other, d);
+	hydnsd_interfaces_update(d);
+	return 0;
+}
+
+void hydnsd_interfaces_stop(struct hydnsd *d, bool off)
+{
+	struct hydnsd_interfaces *s = d->links;
+
+	if (!s)
+		return;
+	for (uint32_t i = 0; off && i < s->count; i++)
+		if (s->link[i].index)
+			detach(d, &s->link[i]);
+	hydnsd_watch_end(s->watch);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s);
+	d->links = NULL;
+}
+
+unsigned hydnsd_interfaces_first_attached(const struct hydnsd *d)
+{
+	for (uint32_t i = 0; d->links && i < d->links->count; i++)
+		if (d->links->link[i].index)
+			return d->links->link[i].index;
+	return 0;
+}
+
+bool hydnsd_interfaces_get(const struct hydnsd *d, uint32_t n, struct hydnsd_interface_state *out)
+{
+	const struct link *l;
+
+	if (!d->links || n >= d->links->count)
+		return false;
+	l = &d->links->link[n];
+	*out = (struct hydnsd_interface_state){ .name = l->name, .attached = l->index, .note = l->note };
+	return true;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Withdrawals that were asked for while hydnsd was away. They return at once, for their rules are suspended, and are done
+ * before these count again. Under the lock, so that no withdrawal can come between the last look at the list and the
+ * end of the suspension.
+ */
+#include <string.h>
+#include "plugin/changes/changes.h"
+
+void hydns_pending_init(struct hydns_pending *o)
+{
+	memset(o, 0, sizeof(*o));
+	pthread_mutex_init(&o->lock, NULL);
+}
+
+void hydns_pending_destroy(struct hydns_pending *o)
+{
+	pthread_mutex_destroy(&o->lock);
+}
+
+static struct hydns_withdraw *find(struct hydns_pending *o, const struct hydns_withdraw *w)
+{
+	for (unsigned i = 0; i < o->count; i++)
+		if (o->of[i].scope == w->scope && o->of[i].name_len == w->name_len &&
+		    !memcmp(o->of[i].name, w->name, w->name_len))
+			return &o->of[i];
+	return NULL;
+}
+
+bool hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
+		    struct hydns_suspension *in)
+{
+	struct hydns_withdraw *same;
+	bool room;
+
+	pthread_mutex_lock(&o->lock);
+	same = find(o, w);
+	room = same || o->count < HYDNS_PENDING_MAX;
+	if (room) {
+		if (!same)
+			same = &o->of[o->count++];
+		*same = *w;
+		if (place == HYDNS_PENDING_ALL)
+			hydns_pages_suspend(g);
+		else
+			hydns_pages_mark(g, place);
+		in->number = o->resumed + 1;
+		in->quiet = o->quiet == in->number;
+	}
+	pthread_mutex_unlock(&o->lock);
+	return room;
+}
+
+/* It may have ended, and a later one be quiet already. */
+void hydns_pending_quieten(struct hydns_pending *o, uint32_t suspension)
+{
+	pthread_mutex_lock(&o->lock);
+	if ((int32_t)(suspension - o->quiet) > 0)
+		o->quiet = suspension;
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* Offers older than what is owed have epochs that the new page never had, so they become no rules. */
+void hydns_pending_forget(struct hydns_pending *o)
+{
+	pthread_mutex_lock(&o->lock);
+	o->count = 0;
+	o->resumed++;
+	pthread_mutex_unlock(&o->lock);
+}
+
+bool hydns_pending_first(struct hydns_pending *o, struct hydns_withdraw *out)
+{
+	bool any;
+
+	pthread_mutex_lock(&o->lock);
+	any = o->count;
+	if (any)
+		*out = o->of[0];
+	pthread_mutex_unlock(&o->lock);
+	return any;
+}
+
+void hydns_pending_done(struct hydns_pending *o, const struct hydns_withdraw *w)
+{
+	pthread_mutex_lock(&o->lock);
+	/* asked for again meanwhile, it is owed again: offers from between would stay */
+	if (o->count && o->of[0].generation == w->generation)
+		memmove(&o->of[0], &o->of[1], --o->count * sizeof(o->of[0]));
+	pthread_mutex_unlock(&o->lock);
+}
+
+bool hydns_pending_resume(struct hydns_pending *o, struct hydns_pages *g)
+{
+	bool none;
+
+	pthread_mutex_lock(&o->lock);
+	none = !o->count;
+	if (none) {
+		o->resumed++;
+		hydns_pages_resume(g);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return none;
+}

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The server of storm.example. that a resolver asks: each record set that it gives away is logged with its time."""
+
+import random
+import select
+import socket
+import threading
+import time
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+
+from lab.changing_zones import STORM
+
+from . import zone
+from .zone import Key
+
+CHANGES = 10                      # a second
+SERVER = f"ns.{zone.ZONE}"
+STATIC = {Key(zone.ZONE, "NS"): SERVER, Key(SERVER, "A"): STORM[4], Key(SERVER, "AAAA"): STORM[6]}
+STATIC_OWNERS = {key.owner for key in STATIC}
+STATIC_TTL = 3600
+
+
+class Authority:
+    """Context manager: a thread that answers on both addresses and changes one record set after the other, without
+    a word to anybody, from change() on."""
+
+    def __init__(self, world, ledger, seed):
+        self.ledger = ledger
+        self.rng = random.Random(f"changes {seed}")
+        self.current = {}         # key -> (stamp, Datum)
+        self.names = {key.owner for key in (*zone.RECORDS, *zone.ALIASES)}
+        for key in (*zone.STEADY, *zone.GHOSTS):
+            self.current[key] = ledger.new(key)
+        self.sockets = []
+        ns = world.network.authority
+        for family, address in STORM.items():
+            ns.address("lo", f"{address}/{32 if family == 4 else 128}")
+            with ns.entered():
+                s = socket.socket(socket.AF_INET if family == 4 else socket.AF_INET6, socket.SOCK_DGRAM)
+            s.bind((address, 53))
+            self.sockets.append(s)
+        self._changing = False
+        self._now = 0             # when the query under way was read
+        self._wake, self._woken = socket.socketpair()
+        self._thread = threading.Thread(target=self._serve, name="authority", daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc):
+        self._wake.close()
+        self._thread.join(5)
+        for s in (*self.sockets, self._woken):
+            s.close()
+
+    def change(self, changing=True):
+        self._changing = changing
+
+    def _serve(self):
+        due = time.monotonic()
+        while True:
+            ready, _, _ = select.select([*self.sockets, self._woken], [], [], max(0.0, due - time.monotonic()))
+            if self._woken in ready:
+                return
+            for s in ready:
+                wire, client = s.recvfrom(4096)
+                self._now = time.monotonic_ns()
+                try:
+                    s.sendto(self._reply(dns.message.from_wire(wire)).to_wire(), client)
+                    self.ledger.left[self._now] = time.monotonic_ns()
+                except (dns.exception.DNSException, OSError):     # not a query; or the link is down: it asks again
+                    continue
+            if time.monotonic() >= due:
+                due = time.monotonic() + 1 / CHANGES
+                self._change_one()
+
+    def _change_one(self):
+        key = self.rng.choice(zone.CHANGING)
+        if self._changing:
+            present = key not in zone.GHOSTS or not self.current[key][1].present
+            self.current[key] = self.ledger.new(key, present=present)
+
+    def _reply(self, query):
+        reply = dns.message.make_response(query)
+        reply.flags |= dns.flags.AA
+        question = query.question[0]
+        key = Key(question.name.to_text().lower(), dns.rdatatype.to_text(question.rdtype))
+        alias = Key(key.owner, "CNAME")
+        if key in STATIC:
+            reply.answer.append(dns.rrset.from_text(key.owner, STATIC_TTL, "IN", key.rdtype, STATIC[key]))
+        elif key == zone.SOA:
+            reply.answer.append(self._set(key, *self.ledger.new(key)))
+        elif alias in zone.ALIASES:
+            self._add_alias(reply, alias, key.rdtype)
+        elif not self._add(reply, key):
+            self._deny(reply, key)
+        return reply
+
+    def _set(self, key, stamp, datum):
+        datum.fetches.append(self._now)
+        return dns.rrset.from_text(key.owner, zone.ttl(key), "IN", key.rdtype, zone.rdata(key, stamp))
+
+    def _add(self, reply, key):
+        """Adds the record set to the answer if there is one."""
+        fresh = key in zone.FRESH
+        if not fresh and (key not in self.current or not self.current[key][1].present):
+            return False
+        reply.answer.append(self._set(key, *(self.ledger.new(key) if fresh else self.current[key])))
+        return True
+
+    def _add_alias(self, reply, alias, rdtype):
+        if alias not in self.current:
+            self.current[alias] = self.ledger.new(alias)
+        reply.answer.append(self._set(alias, *self.current[alias]))
+        target = Key(zone.ALIASES[alias], rdtype)
+        if rdtype != "CNAME" and not self._add(reply, target):
+            self._deny(reply, target)
+
+    def _exists(self, owner):
+        ghost = self.current.get(Key(owner, "A")) if Key(owner, "A") in zone.GHOSTS else None
+        return ghost[1].present if ghost else owner in self.names or owner in STATIC_OWNERS
+
+    def _deny(self, reply, key):
+        if not self._exists(key.owner):
+            reply.set_rcode(dns.rcode.NXDOMAIN)
+        reply.authority.append(self._set(zone.SOA, *self.ledger.new(zone.SOA)))
+        self.ledger.denials[key].append(self._now)
