@@ -13,7 +13,7 @@
 #include "plugin/internal.h"
 
 #define CLOCK_READINGS 100000
-#define BAR      1000000000U           /* hits per 10^6 s: as with a store that is full of busier names */
+#define THRESHOLD      1000000000U           /* hits per 10^6 s: as with a store that is full of busier names */
 #define RESOLVER_NS 400                /* a small part of the 7 us that a cached answer takes Unbound, of which most is in between */
 #define LIFE_S   300
 #define NAME_LEN 27                    /* www.n12345678.example.net, about as long as names are */
@@ -112,7 +112,7 @@ int sim_cost(const struct sim_options *o)
 		struct hydns_thread *thread = hydns_plugin_thread(p, 0);
 		uint32_t clock_ns = clock_cost(ns);
 
-		thread->ring.ring->bar = BAR;
+		thread->ring.ring->threshold = THRESHOLD;
 		measure(thread, &t, clock_ns, ns);
 		rc = report(o, ns, t.count, clock_ns, hydns_sketch_bytes(thread->hot.sketch));
 	} else {

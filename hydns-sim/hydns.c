@@ -203,7 +203,7 @@ static bool hydns_answered(struct contender *c, const struct sim_answer *a, uint
 		if (!hydns_sample_skips(&c->pick, (uint32_t)now_s)) {
 			hydns_sample_take(&c->pick, (uint32_t)now_s, now_ms);
 			due |= hydns_hot_seen(&c->hot, key, expires, SESSION, c->options->admission,
-					      hydnsd_rules_bar(c->rules), c->pick.weight, now_ms);
+					      hydnsd_rules_threshold(c->rules), c->pick.weight, now_ms);
 		}
 	if (due && expires - now_s >= c->options->min_ttl) {
 		offer(c, a, name, key, now_us);

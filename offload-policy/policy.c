@@ -526,7 +526,7 @@ static float price(const struct hydns_policy *p)
 	return p->evictions >= plenty ? 1.0f : plenty / (p->evictions > 1.0f ? p->evictions : 1.0f);
 }
 
-static float bar_over(const struct hydns_policy *p, uint32_t victim, uint64_t now_ms)
+static float threshold_over(const struct hydns_policy *p, uint32_t victim, uint64_t now_ms)
 {
 	return rate_now(p, &p->entry[victim].seen, now_ms) * (1.0f + (float)p->options.hysteresis / 100.0f) *
 	       price(p);
@@ -548,7 +548,7 @@ enum hydns_verdict hydns_policy_offer(struct hydns_policy *p, const struct hydns
 	id = hydns_policy_victim(p, now_ms, NULL, NULL);
 	if (!has_expired(&p->entry[id], now_ms)) {
 		refill(p, now_ms);
-		if (p->evictions < 1 || rate <= bar_over(p, id, now_ms))
+		if (p->evictions < 1 || rate <= threshold_over(p, id, now_ms))
 			return HYDNS_REJECT_FULL;
 		p->evictions -= 1;
 	}
@@ -574,10 +574,10 @@ static float within(float x, float least, float most)
 	return x < least ? least : x > most ? most : x;
 }
 
-uint32_t hydns_policy_bar(struct hydns_policy *p, uint64_t now_ms)
+uint32_t hydns_policy_threshold(struct hydns_policy *p, uint64_t now_ms)
 {
 	float least;
-	uint64_t bar;
+	uint64_t threshold;
 	uint32_t id;
 
 	p->memory_s = MEMORY_MAX_S;
@@ -589,15 +589,15 @@ uint32_t hydns_policy_bar(struct hydns_policy *p, uint64_t now_ms)
 	least = rate_now(p, &p->entry[id].seen, now_ms);
 	p->memory_s = within(MEMORY_HITS / least, MEMORY_MIN_S, MEMORY_MAX_S);
 	p->prior_s = PRIOR_HITS / least;
-	bar = in_units(bar_over(p, id, now_ms));
-	return bar > UINT32_MAX ? UINT32_MAX : (uint32_t)bar;
+	threshold = in_units(threshold_over(p, id, now_ms));
+	return threshold > UINT32_MAX ? UINT32_MAX : (uint32_t)threshold;
 }
 
-bool hydns_policy_promises(uint32_t count, uint32_t window_ms, uint32_t bar)
+bool hydns_policy_promises(uint32_t count, uint32_t window_ms, uint32_t threshold)
 {
 	struct seen seen = sighted(count, window_ms, 0);
 
-	return !bar || in_units(rate_of(&seen, PRIOR_HITS * PER_SECOND / (float)bar)) > bar;
+	return !threshold || in_units(rate_of(&seen, PRIOR_HITS * PER_SECOND / (float)threshold)) > threshold;
 }
 
 uint32_t hydns_policy_refresh_at(uint32_t life_ms, uint32_t percent, uint32_t min_window_ms, uint64_t rate,

@@ -99,9 +99,9 @@ uint32_t hydns_policy_expired(struct hydns_policy *p, uint64_t now_ms);
 /* As of the last hydns_policy_hits(). */
 uint64_t hydns_policy_rate(const struct hydns_policy *p, uint32_t id);
 /* The rate that a newcomer must promise; 0: there is room for all. */
-uint32_t hydns_policy_bar(struct hydns_policy *p, uint64_t now_ms);
+uint32_t hydns_policy_threshold(struct hydns_policy *p, uint64_t now_ms);
 /* Whether so many sightings promise more than bar. Pure, for the plugins. */
-bool hydns_policy_promises(uint32_t count, uint32_t window_ms, uint32_t bar);
+bool hydns_policy_promises(uint32_t count, uint32_t window_ms, uint32_t threshold);
 
 /*
  * When, in milliseconds after its start, a rule of this life lets queries through for refresh: in the last percent

@@ -16,8 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
-#include "hydns/abi.h"
 #include "hydns/not_offered.h"
+#include "hydns/ring.h"
+#include "hydns/session.h"
 
 struct hydns_plugin;   /* one per resolver process and configuration */
 struct hydns_thread;    /* one per resolver thread */
@@ -198,7 +199,7 @@ void hydns_plugin_changed(struct hydns_thread *t, const uint8_t *name, size_t na
  * moves since they were offered, are withdrawn unless they are offered anew within moments; those that would
  * outlive the data, at once. shown: in which sections answers show this copy of it. */
 void hydns_plugin_ttl_update(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
-			   enum hydns_section shown, time_t was, time_t is);
+			   enum hydns_section section, time_t was, time_t is);
 
 /* Kernel answers since hydns_plugin_new(), whatever became of hydnsd meanwhile: no count ever falls. Waits at most
  * timeout_ms; false: they are as they were last known. */

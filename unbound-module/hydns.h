@@ -32,7 +32,7 @@ struct hydns_hooks {
 	int (*watches)(const struct hydns_context* h);
 	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
 	void (*moved)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
-		enum hydns_section shown, time_t was, time_t is);
+		enum hydns_section section, time_t was, time_t is);
 	void (*zone_changed)(struct hydns_context* h);
 	void (*kept)(struct hydns_context* h, enum hydns_not_offered_why why);
 };

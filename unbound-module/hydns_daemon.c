@@ -361,9 +361,9 @@ static void name_changed(struct hydns_context* h, const uint8_t* name, size_t le
 }
 
 static void end_moved(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
-	enum hydns_section shown, time_t was, time_t is)
+	enum hydns_section section, time_t was, time_t is)
 {
-	hydns_plugin_ttl_update(h->thread, name, len, rrtype, shown, was, is);
+	hydns_plugin_ttl_update(h->thread, name, len, rrtype, section, was, is);
 }
 
 static void zone_changed(struct hydns_context* h)

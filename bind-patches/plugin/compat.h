@@ -10,7 +10,7 @@
 #include <dns/view.h>
 #include <ns/client.h>
 #include <ns/hooks.h>
-#include "hydns/abi.h"
+#include "hydns/common.h"
 
 #if NS_PLUGIN_VERSION >= 2
 #include <isc/tid.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A second opinion on a frame: plain code for the headers, ldns for the message. It shares nothing with
- * the program but the layouts of abi.h and the one-shot hash that userspace uses.
+ * the program but the layouts of hydns/rule.h and hydns/resolver.h and the one-shot hash that userspace uses.
  */
 #ifndef HYDNS_FUZZ_ORACLE_H
 #define HYDNS_FUZZ_ORACLE_H

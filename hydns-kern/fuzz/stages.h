@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "hydns/abi.h"
+#include "hydns/resolver.h"
 #include "hydns/reasons.h"
 
 #define STAGES_AUTHORITY 3

@@ -65,7 +65,7 @@ __u32 hydns_kern_next_page_serial(struct hydns_kern *k)
 {
 	struct hydns_geometry *g = k->mapped[HYDNS_MAPPED_META].at;
 
-	return __atomic_add_fetch(&g->session, 1, __ATOMIC_RELAXED);
+	return __atomic_add_fetch(&g->page_serial, 1, __ATOMIC_RELAXED);
 }
 
 int hydns_kern_prog_fd(const struct hydns_kern *k)

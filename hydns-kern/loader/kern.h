@@ -5,7 +5,7 @@
 
 #include <limits.h>
 #include "hydns-kern/loader/loader.h"
-#include "hydns.skel.h"             /* generated; needs the types of abi.h before it */
+#include "hydns.skel.h"             /* generated; needs the types of rule.h and resolver.h before it */
 
 /* Memory-mapped arrays, in the order of hydns_kern.mapped. */
 enum hydns_mapped {

@@ -11,9 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-#include "hydns/abi.h"
 #include "hydns/own.h"
 #include "hydns/reasons.h"
+#include "hydns/rule.h"
+#include "hydns/session.h"
 #include "hydns-kern/store/geometry.h"
 
 #define HYDNS_WHY 256

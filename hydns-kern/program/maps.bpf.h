@@ -10,9 +10,10 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
-#include "hydns/abi.h"
 #include "hydns/own.h"
 #include "hydns/reasons.h"
+#include "hydns/resolver.h"
+#include "hydns/rule.h"
 #include "hydns-kern/program/stages.h"
 
 /* Load-time configuration: the verifier removes the code of what is switched off. */

@@ -4,7 +4,7 @@
 #define HYDNS_KERN_STORE_GEOMETRY_H
 
 #include <stddef.h>
-#include "hydns/abi.h"
+#include "hydns/rule.h"
 
 /* Sizes of the store for a capacity (no maps touched). cpus: that the kernel might have; present: that it has. */
 void hydns_geometry_for(__u32 capacity, __u32 cpus, __u32 present, struct hydns_geometry *out);

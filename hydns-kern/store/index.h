@@ -3,7 +3,7 @@
 #ifndef HYDNS_KERN_STORE_INDEX_H
 #define HYDNS_KERN_STORE_INDEX_H
 
-#include "hydns/abi.h"
+#include "hydns/rule.h"
 
 struct hydns_index {
 	struct hydns_bucket *bucket;

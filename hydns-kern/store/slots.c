@@ -102,7 +102,7 @@ static bool has_room(const struct hydns_slots *s, __u32 i)
 {
 	const struct hydns_span *p = &s->span[i];
 
-	return p->free || p->touched < slots_in(i, p->size_class);
+	return p->free || p->ever_used < slots_in(i, p->size_class);
 }
 
 static void make_empty(struct hydns_slots *s, __u32 i)
@@ -134,7 +134,7 @@ static __u16 *link_at(struct hydns_slots *s, __u32 i, __u32 slot)
 static __u32 span_take(struct hydns_slots *s, __u32 i)
 {
 	struct hydns_span *p = &s->span[i];
-	__u32 slot = p->free ? p->free - 1U : p->touched++;
+	__u32 slot = p->free ? p->free - 1U : p->ever_used++;
 
 	if (p->free)
 		p->free = *link_at(s, i, slot);
@@ -239,8 +239,8 @@ static void span_settle(struct hydns_slots *s, __u32 i, bool (*in_use)(__u32 han
 		return;
 	}
 	p->free = 0;
-	p->touched = (__u16)slots_in(i, p->size_class);
-	for (__u32 slot = p->touched; slot--; )
+	p->ever_used = (__u16)slots_in(i, p->size_class);
+	for (__u32 slot = p->ever_used; slot--; )
 		if (!in_use(handle_of(i, p->size_class, slot), arg)) {
 			*link_at(s, i, slot) = p->free;
 			p->free = (__u16)(slot + 1);

@@ -10,7 +10,7 @@
 #define HYDNS_KERN_STORE_SLOTS_H
 
 #include <stdbool.h>
-#include "hydns/abi.h"
+#include "hydns/rule.h"
 
 /* Sizes in steps of at most a fifth, below 256 octets of one unit: most rules are there. */
 #define HYDNS_SIZE_CLASSES 32
@@ -22,7 +22,7 @@ __u32 hydns_class_for(__u32 space);
 struct hydns_span {
 	__u32 next, prev;      /* in its list */
 	__u16 used;            /* slots taken */
-	__u16 touched;         /* slots 0 to touched - 1 have been taken once */
+	__u16 ever_used;         /* slots 0 to touched - 1 have been taken once */
 	__u16 free;            /* first of those given back, plus one; 0: none */
 	__u8  size_class;      /* HYDNS_SIZE_CLASSES: empty */
 	__u8  stale;           /* its free slots wait for hydns_slots_free_unknown() */

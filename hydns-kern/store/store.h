@@ -4,14 +4,15 @@
  * them, and reuses a slot only after a grace period. One writer per store, one thread; readers are the
  * XDP program and any mapping. Works on plain memory too, so the unit tests need no BPF.
  *
- * A handle names a slot (abi.h); 0 is none.
+ * A handle names a slot (hydns/rule.h); 0 is none.
  */
 #ifndef HYDNS_KERN_STORE_STORE_H
 #define HYDNS_KERN_STORE_STORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "hydns/abi.h"
+#include "hydns/resolver.h"
+#include "hydns/rule.h"
 
 struct hydns_store;
 

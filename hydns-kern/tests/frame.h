@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Queries as frames, answers as rules, and a judge of replies: plain code, octet by octet, that shares
- * nothing with the program under test but the layouts of abi.h. Integers in host order unless said.
+ * nothing with the program under test but the layouts of hydns/rule.h and hydns/resolver.h. Integers in host order unless said.
  */
 #ifndef HYDNS_TEST_FRAME_H
 #define HYDNS_TEST_FRAME_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "hydns/abi.h"
+#include "hydns/rule.h"
 
 #define FRAME_MAX 4096
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <arpa/inet.h>
 #include <cmocka.h>
-#include "hydns/abi.h"
+#include "hydns/common.h"
 #include "hydns/hash.h"
 #include "hydns-kern/tests/hash_vectors.h"
 #include "hydns-kern/tests/plain_sip.h"

@@ -22,7 +22,7 @@ static void flags(__u32 f)
 
 static void mark(__u16 place, bool on)
 {
-	volatile __u64 *word = &kernel_page(kern)->touched[place / 64];
+	volatile __u64 *word = &kernel_page(kern)->marks[place / 64];
 
 	*word = on ? *word | 1ULL << place % 64 : *word & ~(1ULL << place % 64);
 }
@@ -30,7 +30,7 @@ static void mark(__u16 place, bool on)
 static void mark_all(bool on)
 {
 	for (unsigned i = 0; i < HYDNS_MARK_WORDS; i++)
-		kernel_page(kern)->touched[i] = on ? ~0ULL : 0;
+		kernel_page(kern)->marks[i] = on ? ~0ULL : 0;
 }
 
 /* It depends on the first count of these names; 0: on more than fit. */

@@ -3,6 +3,7 @@
 #ifndef HYDNSD_CONTROL_ACTIVITY_H
 #define HYDNSD_CONTROL_ACTIVITY_H
 
+#include "hydns/ring.h"
 #include "hydns/reasons.h"
 #include "hydnsd/daemon/daemon.h"
 

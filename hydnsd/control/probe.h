@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "hydns/resolver.h"
 #include "hydnsd/rules/wire.h"
 
 #define HYDNSD_PROBE_COOKIE_MOST 64    /* octets: more than any that the program takes */

@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include "hydns/resolver.h"
 #include "hydnsd/rules/wire.h"
 
 #define HYDNSD_NAME_TEXT (4 * HYDNS_NAME_MAX + 1) /* every octet as \ddd */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Where there is no rule the resolver's plugin says why (abi.h, struct hydns_not_offered): hostile octets, of which only numbers are
+/* Where there is no rule the resolver's plugin says why (hydns/ring.h, struct hydns_not_offered): hostile octets, of which only numbers are
  * taken. */
 #include "hydnsd/control/words.h"
 
@@ -194,7 +194,7 @@ static void say_cold(struct hydnsd *d, const struct hydnsd_resolver *a, char tex
 	say(text, "no rule: ");
 	if (a->hello.admission > 1)
 		say(text, "asked fewer than %u times lately (hydns-admission), or not at all", a->hello.admission);
-	else if (hydnsd_rules_bar(d->rules))
+	else if (hydnsd_rules_threshold(d->rules))
 		say(text, "the store is full, and it was asked too rarely, or not at all, to take another rule's place");
 	else
 		say(text, "nobody whom the kernel may answer has asked for it lately");

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "hydns/abi.h"
 #include "hydns/reasons.h"
+#include "hydns/rule.h"
 
 /* Exit codes, as documented in hydnsctl(8). */
 enum ctl_exit { CTL_OK = 0, CTL_ERROR = 1, CTL_USAGE = 2 };

@@ -3,6 +3,7 @@
  * The pinned maps, opened directly: the program answers without its daemon, so an operator must be able
  * to see and stop it without the daemon too.
  */
+#include "hydns/resolver.h"
 #include "config.h"
 
 #include <bpf/bpf.h>

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "hydns/abi.h"
+#include "hydns/common.h"
 
 struct hydnsd_session;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Connections of resolver plugins, from the socket they come by to their end (include/hydns/abi.h has the messages). */
+/* Connections of resolver plugins, from the socket they come by to their end (include/hydns/session.h has the messages). */
 #ifndef HYDNSD_RESOLVERS_CONNECTIONS_H
 #define HYDNSD_RESOLVERS_CONNECTIONS_H
 

@@ -4,7 +4,7 @@
 #define HYDNSD_RESOLVERS_COUNTS_H
 
 #include <stdint.h>
-#include "hydns/abi.h"
+#include "hydns/session.h"
 
 struct hydnsd_rules;
 

@@ -154,7 +154,7 @@ static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w
 static void follow(struct hydnsd_session *s, const struct hydnsd_ttl_update *n)
 {
 	struct hydnsd_withdrawal w = {
-		.generation = n->generation, .rrtype = ntohs(n->rrtype), .shown = n->shown, .end_ns = n->end_ns,
+		.generation = n->generation, .rrtype = ntohs(n->rrtype), .section = n->section, .end_ns = n->end_ns,
 		.name_len = n->name_len,
 	};
 
@@ -172,7 +172,7 @@ static void settle(struct hydnsd_session *s)
 	while ((n = hydnsd_ttl_updates_take(&s->renewals, now_ns / HYDNSD_NS_PER_MS))) {
 		if (n->shared)
 			follow(s, n);
-		else if (n->shown != HYDNS_SECTION_AUTHORITY)
+		else if (n->section != HYDNS_SECTION_AUTHORITY)
 			hydnsd_rules_withdraw_older(rules, (uint32_t)s->resolver, n->name, n->name_len, n->rrtype,
 					      n->generation, now_ns);
 	}
@@ -185,12 +185,12 @@ static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c
 	struct hydnsd_resolver *a = &d->resolver[s->resolver];
 	struct hydnsd_withdrawal w = { .generation = c->generation, .name_len = c->name_len };
 
-	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len || c->shown > HYDNS_SECTION_AUTHORITY ||
+	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len || c->section > HYDNS_SECTION_AUTHORITY ||
 	    !hydnsd_name_valid(c->data, c->name_len))
 		return false;
 	hydnsd_changed_names_record(&a->changes, c->generation,
 			    hydnsd_signature_of(c->data, c->name_len, hydnsd_rules_seed(d->rules)));
-	if (c->renewed) {
+	if (c->ttl_of) {
 		hydnsd_ttl_updates_put(&s->renewals, c, hydnsd_now_ms());
 		return true;
 	}

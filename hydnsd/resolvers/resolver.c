@@ -40,7 +40,7 @@ static bool marked(const volatile struct hydns_resolver_page *page, const struct
 	for (unsigned n = 0; n < rule->place_count; n++) {
 		__u16 place = hydns_rule_place(rule, n);
 
-		if (page->touched[place / 64] >> place % 64 & 1)
+		if (page->marks[place / 64] >> place % 64 & 1)
 			return true;
 	}
 	return rule->place_count == 0;

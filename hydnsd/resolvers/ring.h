@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "hydns/ring.h"
 #include "hydnsd/resolvers/progress.h"
 #include "hydnsd/rules/offer.h"
 
@@ -44,7 +45,7 @@ struct hydnsd_ring_counts {
 };
 /* Adds this ring's. */
 void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out);
-/* Why the plugin last kept the answer to a question (abi.h) from the kernel; false: it has not said. As hostile as the
+/* Why the plugin last kept the answer to a question (hydns/ring.h) from the kernel; false: it has not said. As hostile as the
  * counts. */
 bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out);
 

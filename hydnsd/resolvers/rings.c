@@ -61,11 +61,11 @@ void hydnsd_rings_wake(struct hydnsd_session *s)
 
 void hydnsd_rings_set_bar(struct hydnsd_session *s)
 {
-	uint32_t bar = hydnsd_rules_bar(s->daemon->rules);
+	uint32_t threshold = hydnsd_rules_threshold(s->daemon->rules);
 
 	for (uint32_t i = 0; i < s->rings; i++)
-		if (__atomic_load_n(&s->ring[i].shared->bar, __ATOMIC_RELAXED) != bar)
-			__atomic_store_n(&s->ring[i].shared->bar, bar, __ATOMIC_RELAXED);
+		if (__atomic_load_n(&s->ring[i].shared->threshold, __ATOMIC_RELAXED) != threshold)
+			__atomic_store_n(&s->ring[i].shared->threshold, threshold, __ATOMIC_RELAXED);
 }
 
 /* -- what the plugin says of itself --------------------------------------------------------------------- */

@@ -11,9 +11,9 @@ void hydnsd_ttl_updates_put(struct hydnsd_ttl_updates *r, const struct hydns_cha
 	n->due_ms = (now_ms / HYDNSD_TTL_UPDATE_WAIT_MS + 2) * HYDNSD_TTL_UPDATE_WAIT_MS;
 	n->generation = c->generation;
 	n->end_ns = c->end_ns;
-	n->rrtype = c->renewed;
+	n->rrtype = c->ttl_of;
 	n->shared = c->shared;
-	n->shown = c->shown;
+	n->section = c->section;
 	n->name_len = c->name_len;
 	memcpy(n->name, c->data, c->name_len);
 }

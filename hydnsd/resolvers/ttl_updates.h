@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "hydns/abi.h"
+#include "hydns/ring.h"
 
 #define HYDNSD_RENEWALS   512          /* of one resolver at once: 10,000 a second */
 #define HYDNSD_TTL_UPDATE_WAIT_MS  25           /* at least; at most twice that */
@@ -19,7 +19,7 @@ struct hydnsd_ttl_update {
 	uint64_t end_ns;
 	uint16_t rrtype;               /* network order */
 	bool shared;                   /* as in struct hydns_changed, */
-	uint8_t shown;                 /* and this */
+	uint8_t section;                 /* and this */
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* wire format, lower case */
 };

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "hydns/abi.h"
+#include "hydns/rule.h"
 
 /* Names of one rule, each once: question, two for each record, and those left out. */
 #define HYDNSD_OWNERS_MAX (1 + 2 * HYDNS_TTLS_MAX + 255)

@@ -80,7 +80,7 @@ static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, co
 /* Accounts what has come since the rule was looked at, and returns it. */
 static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 {
-	struct hydns_tally_journal *e = &r->tallies->entry;
+	struct hydns_tally_journal *e = &r->tallies->journal;
 	uint32_t raw = hydns_store_hits_raw(r->store, d->ordinal), hits = raw - r->seen[d->ordinal];
 
 	if (!hits || d->resolver >= HYDNS_RESOLVERS)
@@ -101,7 +101,7 @@ static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 
 static bool entry_valid(const struct hydnsd_rules *r, const struct hydns_tally_journal *e)
 {
-	if (!e->begun || e->ordinal >= r->ordinals || e->resolver >= HYDNS_RESOLVERS || e->words > HYDNS_ENTRY_WORDS)
+	if (!e->begun || e->ordinal >= r->ordinals || e->resolver >= HYDNS_RESOLVERS || e->words > HYDNS_JOURNAL_WORDS)
 		return false;
 	for (unsigned i = 0; i < e->words; i++)
 		if (e->word[i].word >= HYDNS_TALLY_WORDS)
@@ -128,7 +128,7 @@ uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const str
 /* What came while no hydnsd ran counts, but tells the policy nothing of the rates of now. */
 void hydnsd_hits_take_over(struct hydnsd_rules *r)
 {
-	struct hydns_tally_journal *e = &r->tallies->entry;
+	struct hydns_tally_journal *e = &r->tallies->journal;
 
 	if (entry_valid(r, e))
 		carry_out(r, e);
@@ -204,7 +204,7 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 		if (r->owner[r->sweep_cursor] != HYDNSD_NO_RESOLVER)
 			sweep_one(r, r->sweep_cursor, now_ns);
 	}
-	r->bar = hydns_policy_bar(r->policy, now_ns / HYDNSD_NS_PER_MS);
+	r->threshold = hydns_policy_threshold(r->policy, now_ns / HYDNSD_NS_PER_MS);
 	if (r->sweep_cursor < r->ordinals)
 		return false;
 	hydnsd_rules_refit(r);

@@ -6,7 +6,7 @@
 #ifndef HYDNSD_RULES_ABSENT_H
 #define HYDNSD_RULES_ABSENT_H
 
-#include "hydns/abi.h"
+#include "hydns/common.h"
 #include "hydnsd/rules/offer.h"
 
 #define HYDNSD_ABSENT_MS       60000   /* so long one is remembered */

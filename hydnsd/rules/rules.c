@@ -150,9 +150,9 @@ void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits)
 	hydns_policy_set_min_hits(r->policy, min_hits);
 }
 
-uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r)
+uint32_t hydnsd_rules_threshold(const struct hydnsd_rules *r)
 {
-	return r->bar;
+	return r->threshold;
 }
 
 /* -- leaving ------------------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 #ifndef HYDNSD_RULES_RULES_H
 #define HYDNSD_RULES_RULES_H
 
+#include "hydns/session.h"
 #include "hydns-kern/store/store.h"
 #include "hydnsd/rules/missing.h"
 #include "hydnsd/rules/offer.h"
@@ -49,7 +50,7 @@ void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity);
 /* Of the capacity, as many rules as there are octets for, by the size of those that are there. */
 uint32_t hydnsd_rules_fitting(const struct hydnsd_rules *r);
 /* What an answer must promise to be admitted (hydns_policy_bar()), as of the last sweep. */
-uint32_t hydnsd_rules_bar(const struct hydnsd_rules *r);
+uint32_t hydnsd_rules_threshold(const struct hydnsd_rules *r);
 
 /* Who offers, and under which terms. */
 struct hydnsd_offerer {
@@ -98,7 +99,7 @@ struct hydnsd_withdrawal {
 	/* 0: rules that rest on the name in any way. Else (host order) that RRset of the name was renewed and now ends
 	 * at end_ns (monotonic): a rule that shows it with another TTL gets this one, or goes when that can't be */
 	uint16_t rrtype;
-	enum hydns_section shown;        /* renewed: elsewhere answers show another copy */
+	enum hydns_section section;        /* renewed: elsewhere answers show another copy */
 	uint64_t end_ns;
 	uint8_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];  /* lower case, valid */

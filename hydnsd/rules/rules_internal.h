@@ -45,7 +45,7 @@ struct hydnsd_rules {
 	bool departed_unknown;         /* there was no memory to note one */
 	uint64_t grace_ticket;
 	uint32_t sweep_cursor;
-	uint32_t bar;
+	uint32_t threshold;
 };
 
 /* capacity.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/rules/signature.h"
 
-#include "hydns/abi.h"
+#include "hydns/common.h"
 
 #define LABELS_MAX (HYDNS_NAME_MAX / 2 + 1)
 

@@ -20,7 +20,7 @@
 
 static bool shown_there(const struct hydnsd_withdrawal *w, bool in_answer)
 {
-	return w->shown == HYDNS_SECTION_ANYWHERE || in_answer == (w->shown == HYDNS_SECTION_ANSWER);
+	return w->section == HYDNS_SECTION_ANYWHERE || in_answer == (w->section == HYDNS_SECTION_ANSWER);
 }
 
 /* rr: the rule's record of that number. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "hydns/abi.h"
+#include "hydns/rule.h"
 
 #define HYDNSD_HEADER 12
 /* Longest message that can become a rule: the answer must fit the largest slot. */

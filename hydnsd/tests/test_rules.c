@@ -323,7 +323,7 @@ static void copies_are_renewed_apart(void **state)
 	const struct build_spec soa = { .name = "alias.example.org.", .type = 1,
 					.answer = { "alias.example.org. 600 IN CNAME example.com.", SOA } };
 	struct hydnsd_withdrawal w = {
-		.resolver = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = 6, .shown = HYDNS_SECTION_ANSWER,
+		.resolver = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = 6, .section = HYDNS_SECTION_ANSWER,
 		.end_ns = NOW_NS + 450 * HYDNSD_NS_PER_SEC,
 	};
 	struct hydnsd_scan p = { .of = { &w }, .count = 1 };
@@ -337,7 +337,7 @@ static void copies_are_renewed_apart(void **state)
 	assert_int_equal(w.withdrawn, 0);
 	assert_int_equal(ttl_shown("no.example.com.", 6), 300);
 	assert_int_equal(ttl_shown("alias.example.org.", 6), 450);
-	w.shown = HYDNS_SECTION_AUTHORITY;
+	w.section = HYDNS_SECTION_AUTHORITY;
 	w.end_ns += 50 * HYDNSD_NS_PER_SEC;
 	hydnsd_scan_begin(store.rules, &p);
 	assert_true(hydnsd_scan_step(store.rules, &p, NOW_NS, UINT32_MAX));
@@ -767,7 +767,7 @@ static void a_store_full_of_large_rules_adapts(void **state)
 		build_store_grace(&store);
 	}
 	assert_true(in > 90);
-	assert_true(hydnsd_rules_bar(store.rules) > 0);
+	assert_true(hydnsd_rules_threshold(store.rules) > 0);
 	assert_true(hydns_store_count(hydnsd_rules_store(store.rules)) > full * 9 / 10);
 	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
 	build_store_grace(&store);
@@ -913,7 +913,7 @@ static void an_account_is_completed(void **state)
 	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
 	build_store_hit(&store, find("www.example."), 5);
 	ordinal = hydns_store_ordinal(hydnsd_rules_store(store.rules), find("www.example."));
-	t->entry = (struct hydns_tally_journal){
+	t->journal = (struct hydns_tally_journal){
 		.begun = 1, .ordinal = ordinal, .seen = 5, .resolver = 1, .words = 2,
 		.word = { { 5, offsetof(struct hydns_tally, type[1]) / sizeof(__u64) },
 			  { 5, offsetof(struct hydns_tally, rcode[0]) / sizeof(__u64) } },
@@ -921,7 +921,7 @@ static void an_account_is_completed(void **state)
 	t->of[1].type[1] = 5;                           /* the first was made */
 	build_store_reopen(&store, CAPACITY, NOW_NS);
 	assert_int_equal(counted(), 5);
-	t->entry = (struct hydns_tally_journal){ .begun = 1, .ordinal = UINT32_MAX, .resolver = 1 };
+	t->journal = (struct hydns_tally_journal){ .begun = 1, .ordinal = UINT32_MAX, .resolver = 1 };
 	build_store_reopen(&store, CAPACITY, NOW_NS);   /* no such account */
 	assert_int_equal(counted(), 5);
 }

@@ -147,8 +147,8 @@ static void broken_changes_end_their_session(void **state)
 	f = changed(64, sizeof(www), "\3WWW\7example", sizeof(www));
 	expect_broken("a name in capitals", &f, sizeof(f), 64);
 	f = changed(64, sizeof(www), www, sizeof(www));
-	f.changed.renewed = 0x0100;
-	f.changed.shown = HYDNS_SECTION_AUTHORITY + 1;
+	f.changed.ttl_of = 0x0100;
+	f.changed.section = HYDNS_SECTION_AUTHORITY + 1;
 	expect_broken("a section that there is not", &f, sizeof(f), 64);
 	/* The octets behind the second one's end are those of the first, which hydnsd has read just before. */
 	client_open(&c);

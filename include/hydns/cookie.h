@@ -11,8 +11,8 @@
 #ifndef HYDNS_COOKIE_H
 #define HYDNS_COOKIE_H
 
-#include "hydns/abi.h"
 #include "hydns/hash.h"
+#include "hydns/resolver.h"
 
 #define HYDNS_COOKIE_CLIENT_LEN 8     /* RFC 7873 section 4: a client's cookie alone, */
 #define HYDNS_COOKIE_MIN        16    /* or followed by a server's of 8 */

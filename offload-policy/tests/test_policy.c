@@ -189,15 +189,15 @@ static void a_lowered_capacity_keeps_the_best(void **state)
 static void bar_is_what_admits(void **state)
 {
 	struct hydns_policy *p = policy(2, 0, 8);
-	uint32_t victim, bar;
+	uint32_t victim, threshold;
 
 	(void)state;
-	assert_int_equal(hydns_policy_bar(p, 0), 0);
+	assert_int_equal(hydns_policy_threshold(p, 0), 0);
 	insert(p, 0, NONE, 50, 10000, 500000, 0);
 	insert(p, 1, NONE, 20, 10000, 500000, 0);
-	bar = hydns_policy_bar(p, 0);
+	threshold = hydns_policy_threshold(p, 0);
 	for (uint32_t count = 0; count < 60; count++)
-		assert_int_equal(hydns_policy_promises(count + 1, 10000, bar),
+		assert_int_equal(hydns_policy_promises(count + 1, 10000, threshold),
 				 offer(p, count, 10000, 1000, 0, &victim) == HYDNS_ADMIT_EVICT);
 	hydns_policy_free(p);
 }

@@ -37,7 +37,7 @@ void hydns_rrset_ends_free(struct hydns_rrset_ends *t);
 /* The RRset of this name (lower case), type (host order) and sections (two copies have two ends), whose data are the
  * same, ended at was in the cache and now ends at is: wall-clock seconds modulo 2^32. Any thread may call it. */
 enum hydns_moved hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
-				 enum hydns_section shown, uint32_t was, uint32_t is);
+				 enum hydns_section section, uint32_t was, uint32_t is);
 
 /* -- subtrees.c: below which names anything was offered ------------------------------------------------- */
 struct hydns_subtrees;

@@ -46,9 +46,9 @@ static int32_t apart(uint32_t from, uint32_t to)
 }
 
 enum hydns_moved hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
-				 enum hydns_section shown, uint32_t was, uint32_t is)
+				 enum hydns_section section, uint32_t was, uint32_t is)
 {
-	uint64_t hash = hydns_key_hash(name, (__u8)len, rrtype, (__u8)shown, 0, t->seed), upper = hash >> 32 << 32;
+	uint64_t hash = hydns_key_hash(name, (__u8)len, rrtype, (__u8)section, 0, t->seed), upper = hash >> 32 << 32;
 	_Atomic uint64_t *place = &t->place[hash & (PLACES - 1)];
 	uint64_t held = atomic_load(place);
 	uint32_t earliest = held ? (uint32_t)held : was;

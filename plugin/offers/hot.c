@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "plugin/offers/hot.h"
 
-#include "hydns/abi.h"
+#include "hydns/common.h"
 
 #define WIDTH_MIN (1U << 11)           /* counters per row */
 #define WIDTH_MAX (1U << 23)
@@ -64,22 +64,22 @@ uint32_t hydns_sample_take(struct hydns_sample *k, uint32_t now_s, uint64_t now_
 }
 
 uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t session, uint32_t admission,
-			   uint32_t bar, uint32_t times, uint64_t now_ms)
+			   uint32_t threshold, uint32_t times, uint64_t now_ms)
 {
 	uint32_t count = hydns_sketch_weigh(h->sketch, key, times, now_ms);
 
 	if (count < admission)
 		return 0;
-	if (bar && !hydns_policy_promises(count, hydns_sketch_window_ms(h->sketch), bar) &&
+	if (threshold && !hydns_policy_promises(count, hydns_sketch_window_ms(h->sketch), threshold) &&
 	    !hydns_offered_before(h->offered, key, session))
 		return 0;
 	return count;
 }
 
 bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
-		    uint32_t admission, uint32_t bar, uint32_t times, uint64_t now_ms)
+		    uint32_t admission, uint32_t threshold, uint32_t times, uint64_t now_ms)
 {
-	uint32_t count = hydns_hot_sighted(h, key, session, admission, bar, times, now_ms);
+	uint32_t count = hydns_hot_sighted(h, key, session, admission, threshold, times, now_ms);
 
 	return count && !hydns_offered_lately(h->offered, key, expires, session, (uint32_t)now_ms, count);
 }

@@ -75,10 +75,10 @@ struct hydns_hot {
  * hydnsd) or was offered before, so that hydnsd may know more of it.
  */
 uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t session, uint32_t admission,
-			   uint32_t bar, uint32_t times, uint64_t now_ms);
+			   uint32_t threshold, uint32_t times, uint64_t now_ms);
 /* The same; true when it is hot and its answer, which ends at expires, was not offered a moment ago. */
 bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
-		    uint32_t admission, uint32_t bar, uint32_t times, uint64_t now_ms);
+		    uint32_t admission, uint32_t threshold, uint32_t times, uint64_t now_ms);
 /* True when an answer that ends at expires (seconds, as now) after lifetime seconds is in the last percent of its life. */
 bool hydns_hot_near_end(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent);
 /* True when the question was offered before: its answer, which is late, should be renewed now. True once per re-arm time. */

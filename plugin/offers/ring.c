@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The producer's side of a ring (abi.h): one thread writes frames, hydnsd copies them out. Never waits: a
+ * The producer's side of a ring (hydns/ring.h): one thread writes frames, hydnsd copies them out. Never waits: a
  * full ring means that the frame is not written.
  */
 #include <string.h>

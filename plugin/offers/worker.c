@@ -78,7 +78,7 @@ uint32_t hydns_plugin_sighted(struct hydns_thread *t, uint64_t key, uint64_t now
 	struct hydns_plugin *p = t->plugin;
 
 	return hydns_hot_sighted(&t->hot, key, session(p), p->o.admission,
-				 __atomic_load_n(&t->ring.ring->bar, __ATOMIC_RELAXED), t->pick.weight, now_ms);
+				 __atomic_load_n(&t->ring.ring->threshold, __ATOMIC_RELAXED), t->pick.weight, now_ms);
 }
 
 static bool is_due(struct hydns_plugin *p, uint64_t key, uint32_t sightings, bool fixed, time_t expires,
@@ -394,7 +394,7 @@ static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what
 	*f = *what;
 	f->frame = (struct hydns_frame){ .len = size, .type = HYDNS_FRAME_CHANGED };
 	memcpy(f->data, name, what->name_len);
-	if (!what->renewed)
+	if (!what->ttl_of)
 		atomic_store(&t->changed_head, t->ring.head + size);
 	commit(t, size);
 	return true;
@@ -445,11 +445,11 @@ static uint64_t mono_of(time_t second)
 /* Rules that hold the RRset end no later than it did before: with a full ring they only count down lower TTLs until then.
  * Without hydnsd, when that would be for seconds, they wait, and half of the ring is left to changes of data. */
 static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t len, uint16_t rrtype,
-			 enum hydns_section shown, time_t is)
+			 enum hydns_section section, time_t is)
 {
 	struct hydns_plugin *p = t->plugin;
 	struct hydns_changed what = {
-		.name_len = (uint8_t)len, .renewed = htons(rrtype), .shown = (uint8_t)shown, .end_ns = mono_of(is),
+		.name_len = (uint8_t)len, .ttl_of = htons(rrtype), .section = (uint8_t)section, .end_ns = mono_of(is),
 	};
 	uint64_t now = hydns_mono_coarse_ms();
 
@@ -464,18 +464,18 @@ static void tell_renewed(struct hydns_thread *t, const uint8_t *lower, size_t le
 }
 
 void hydns_plugin_ttl_update(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
-			   enum hydns_section shown, time_t was, time_t is)
+			   enum hydns_section section, time_t was, time_t is)
 {
 	uint8_t lower[HYDNS_NAME_MAX];
 
 	if (name_len == 0 || hydns_name_length(name, name_len) != name_len)
 		return;
 	hydns_name_lower(lower, name, name_len);
-	switch (hydns_rrset_ends_move(t->plugin->ends, lower, name_len, rrtype, shown, (uint32_t)was, (uint32_t)is)) {
+	switch (hydns_rrset_ends_move(t->plugin->ends, lower, name_len, rrtype, section, (uint32_t)was, (uint32_t)is)) {
 	case HYDNS_END_LITTLE:
 		return;
 	case HYDNS_END_LATER:
-		tell_renewed(t, lower, name_len, rrtype, shown, is);
+		tell_renewed(t, lower, name_len, rrtype, section, is);
 		return;
 	case HYDNS_END_EARLIER:
 		hydns_plugin_changed(t, lower, name_len);

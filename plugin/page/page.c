@@ -144,7 +144,7 @@ bool hydns_pages_mark(struct hydns_pages *g, uint32_t place)
 
 	do {
 		page = atomic_load(&g->page);
-		__atomic_fetch_or(&page->touched[place / 64], 1ULL << place % 64, __ATOMIC_SEQ_CST);
+		__atomic_fetch_or(&page->marks[place / 64], 1ULL << place % 64, __ATOMIC_SEQ_CST);
 		old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST);
 		if (!(old & HYDNS_EPOCH_MARKED))
 			old = __atomic_fetch_or(&page->epoch, HYDNS_EPOCH_MARKED, __ATOMIC_SEQ_CST);
@@ -163,8 +163,8 @@ void hydns_pages_resume(struct hydns_pages *g)
 
 	__atomic_fetch_and(&page->epoch, ~HYDNS_EPOCH_FLAGS, __ATOMIC_SEQ_CST);
 	for (unsigned i = 0; i < HYDNS_MARK_WORDS; i++)
-		if (__atomic_load_n(&page->touched[i], __ATOMIC_SEQ_CST))
-			__atomic_store_n(&page->touched[i], 0, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&page->marks[i], __ATOMIC_SEQ_CST))
+			__atomic_store_n(&page->marks[i], 0, __ATOMIC_SEQ_CST);
 }
 
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The tests' own counterpart at the other end of the plugin socket: speaks the protocol of abi.h over a
+ * The tests' own counterpart at the other end of the plugin socket: speaks the protocol of hydns/session.h over a
  * real socket, holds a memfd as resolver page, and can be told to misbehave. It knows nothing of the
  * library's insides.
  */
@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "hydns/abi.h"
+#include "hydns/ring.h"
+#include "hydns/session.h"
 
 #define PEER_SERVICES_MAX 4
 #define PEER_NOTE_MAX     128

@@ -109,7 +109,7 @@ static void queries(struct hydns_plugin *p)
 	for (uint32_t i = 0; i < CALLS; i++) {
 		uint32_t id = next_random(&state) % NAMES;
 
-		t->ring.ring->bar = i / 1000 % 3 * 1000000;
+		t->ring.ring->threshold = i / 1000 % 3 * 1000000;
 		query(t, i & 1 ? id : id % 64, 1000000 + i / 10);
 	}
 }

@@ -26,7 +26,7 @@ static bool touched(struct world *w, const uint8_t *name, size_t len)
 {
 	uint16_t place = HYDNS_PLACE(hydns_place_hash(name, (uint8_t)len, w->peer.hello.seed));
 
-	return __atomic_load_n(&w->peer.page->touched[place / 64], __ATOMIC_SEQ_CST) >> place % 64 & 1;
+	return __atomic_load_n(&w->peer.page->marks[place / 64], __ATOMIC_SEQ_CST) >> place % 64 & 1;
 }
 
 static unsigned marks(struct world *w)
@@ -34,7 +34,7 @@ static unsigned marks(struct world *w)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < HYDNS_MARK_WORDS; i++)
-		n += (unsigned)__builtin_popcountll(__atomic_load_n(&w->peer.page->touched[i], __ATOMIC_SEQ_CST));
+		n += (unsigned)__builtin_popcountll(__atomic_load_n(&w->peer.page->marks[i], __ATOMIC_SEQ_CST));
 	return n;
 }
 
@@ -1006,8 +1006,8 @@ static bool told_renewed(struct world *w, const uint8_t *name, size_t len, uint1
 		return false;
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
 	assert_int_equal(f.changed.generation, page_generation(w));
-	assert_int_equal(ntohs(f.changed.renewed), type);
-	assert_int_equal(f.changed.shown, HYDNS_SECTION_AUTHORITY);
+	assert_int_equal(ntohs(f.changed.ttl_of), type);
+	assert_int_equal(f.changed.section, HYDNS_SECTION_AUTHORITY);
 	assert_int_equal(f.changed.name_len, len);
 	assert_in_range(f.changed.end_ns, ends - HYDNS_NS_PER_S / 4, ends + HYDNS_NS_PER_S / 4);
 	*shared = f.changed.shared;
@@ -1057,11 +1057,11 @@ static void small_moves_add_up(void **state)
 	assert_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
 	hydns_plugin_ttl_update(hydns_plugin_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SECTION_ANYWHERE, 1001, 1002);
 	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
-	assert_int_equal(ntohs(f.changed.renewed), TYPE_A);
+	assert_int_equal(ntohs(f.changed.ttl_of), TYPE_A);
 	hydns_plugin_ttl_update(hydns_plugin_thread(w->p, 1), target, sizeof(target), TYPE_A, HYDNS_SECTION_ANYWHERE, 1002, 1001);
 	assert_non_null(peer_frame(&w->peer, 1, f.room, sizeof(f.room)));
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
-	assert_int_equal(f.changed.renewed, 0);
+	assert_int_equal(f.changed.ttl_of, 0);
 	assert_memory_equal(f.changed.data, target, sizeof(target));
 }
 

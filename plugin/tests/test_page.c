@@ -51,7 +51,7 @@ static int teardown(void **state)
 
 static bool marked(const struct world *w, uint32_t place)
 {
-	return __atomic_load_n(&w->page->touched[place / 64], __ATOMIC_SEQ_CST) >> place % 64 & 1;
+	return __atomic_load_n(&w->page->marks[place / 64], __ATOMIC_SEQ_CST) >> place % 64 & 1;
 }
 
 static uint32_t epoch(const struct world *w)
@@ -78,7 +78,7 @@ static void flags_come_and_go(void **state)
 	hydns_pages_resume(w->g);
 	assert_int_equal(epoch(w), EPOCH + 1);
 	for (uint32_t i = 0; i < HYDNS_MARK_WORDS; i++)
-		assert_int_equal(w->page->touched[i], 0);
+		assert_int_equal(w->page->marks[i], 0);
 	assert_true(hydns_pages_suspend(w->g));
 	assert_int_equal(epoch(w), (EPOCH + 1) | HYDNS_EPOCH_SUSPENDED);
 }
@@ -126,7 +126,7 @@ static void the_mark_comes_before_the_flag(void **state)
 		hydns_pages_mark(w->g, round % HYDNS_PLACES);
 		for (unsigned looks = 1; atomic_load(&w->seen) != round; looks++)
 			give_way(looks);
-		w->page->touched[round % HYDNS_PLACES / 64] = 0;
+		w->page->marks[round % HYDNS_PLACES / 64] = 0;
 		__atomic_store_n(&w->page->epoch, EPOCH, __ATOMIC_SEQ_CST);
 	}
 	pthread_join(thread, NULL);

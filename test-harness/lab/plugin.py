@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A client of hydnsd's plugin socket by hand (include/hydns/abi.h has the messages): for tests of what none of ours does."""
+"""A client of hydnsd's plugin socket by hand (include/hydns/session.h has the messages): for tests of what none of ours does."""
 
 import fcntl
 import os

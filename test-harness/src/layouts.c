@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hydns/abi.h"
+#include "hydns/ring.h"
+#include "hydns/rule.h"
+#include "hydns/session.h"
 #include "twins.h"
 
 static const struct {

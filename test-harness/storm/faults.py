@@ -23,7 +23,7 @@ POINTER = b"\xc0\x0c"             # an answer's owner: the name in the question
 
 LAYOUT = """#include <stddef.h>
 #include <stdio.h>
-#include <hydns/abi.h>
+#include <hydns/rule.h>
 int main(void)
 {
 	return !printf("%zu %zu %d", offsetof(struct hydns_rule, data), offsetof(struct hydns_rule, flags), HYDNS_RULE_STATIC_TTL);

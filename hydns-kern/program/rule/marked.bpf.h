@@ -28,7 +28,7 @@ __noinline int hydns_any_marked(const struct hydns_resolver_page *page, __u64 fi
 			break;
 		HYDNS_OPAQUE(word);
 		if (word >= HYDNS_MARK_WORDS ||
-		    (((const volatile __u64 *)page->touched)[word] >> place % 64 & 1))
+		    (((const volatile __u64 *)page->marks)[word] >> place % 64 & 1))
 			return 1;
 	}
 	return 0;

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * What the program knows of a resolver, and what it counts for it: services, access list, resolver page, cookie secrets,
+ * flags, counters. hydnsd writes all of it but the page, which is the plugin's.
+ */
+#ifndef HYDNS_RESOLVER_H
+#define HYDNS_RESOLVER_H
+
+#include "hydns/common.h"
+
+/* --- services and clients ----------------------------------------------------------------------------- */
+/* Key of hydns_services. An IPv4 address stands as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2). */
+struct hydns_service_key {
+	__u8  addr[16];     /* network order */
+	__u16 port;         /* network order */
+	__u16 reserved;
+};
+struct hydns_service {
+	__u32 resolver;
+};
+
+/* Key of a resolver's access list, an LPM trie. prefixlen counts the bits of addr, which is as above. */
+struct hydns_acl_key {
+	__u32 prefixlen;    /* 0..128 */
+	__u8  addr[16];     /* network order */
+};
+#define HYDNS_ACL_PASS         0     /* what only the resolver can decide */
+#define HYDNS_ACL_ALLOW        1
+#define HYDNS_ACL_ALLOW_COOKIE 2     /* allowed with a valid server cookie alone */
+
+/* --- resolver page ------------------------------------------------------------------------------------ */
+/*
+ * The flags of the page's epoch. While SUSPENDED is set no rule counts, for no rule has it. While MARKED alone is set,
+ * those rules count none of whose places is marked. When the flags are cleared, all rules of the epoch count again. A
+ * place is marked before the flag is set.
+ */
+#define HYDNS_EPOCH_SUSPENDED  0x80000000U
+#define HYDNS_EPOCH_MARKED     0x40000000U
+#define HYDNS_EPOCH_FLAGS      (HYDNS_EPOCH_SUSPENDED | HYDNS_EPOCH_MARKED)
+/* A bit for each place; names that share one are marked together. */
+#define HYDNS_MARK_WORDS       496
+#define HYDNS_PLACES           (HYDNS_MARK_WORDS * 64)
+/* The place of a name, from its hydns_place_hash() with the seed of HELLO. */
+#define HYDNS_PLACE(hash)      ((__u16)(((hash) >> 32) * HYDNS_PLACES >> 32))
+
+/* Written by the plugin alone, each word at once: by an aligned store, or where several of its threads write (epoch,
+ * generation, marks), by an atomic operation. */
+struct hydns_resolver_page {
+	__u32 epoch;
+	__u32 cookies;      /* set of cookie secrets that the resolver uses; 0: none */
+	__u64 generation;   /* advanced after every removal from the resolver's cache */
+	__u64 heartbeat_ns; /* monotonic; 0: the resolver has gone */
+	__s32 tai_offset;   /* seconds that CLOCK_TAI is ahead of the wall clock */
+	__u8  pad[128 - 28];
+	__u64 marks[HYDNS_MARK_WORDS]; /* bit place % 64 of word place / 64 */
+};
+
+/* --- cookies ------------------------------------------------------------------------------------------ */
+/*
+ * Secrets of DNS cookies (RFC 9018), the active one first, where HYDNS_COOKIES_INDEX(resolver, set) says: two sets for
+ * each resolver. A set counts while its number is the one on the resolver page, so the plugin invalidates a set by one
+ * store. Also the payload of HYDNS_MSG_COOKIES.
+ */
+#define HYDNS_COOKIE_SECRETS   2     /* RFC 7873 section 7.1: the current one and another */
+#define HYDNS_COOKIE_SECRET_LEN 16   /* octets: RFC 9018 section 4.4 */
+struct hydns_cookies {
+	__u32 set;          /* never 0 */
+	__u32 count;        /* 0: the resolver makes no cookies */
+	__u64 secret[HYDNS_COOKIE_SECRETS][HYDNS_COOKIE_SECRET_LEN / 8]; /* octets in memory order */
+};
+#define HYDNS_COOKIES_INDEX(resolver, set) ((resolver) * 2 + ((set) & 1))
+
+/* --- configuration ------------------------------------------------------------------------------------ */
+#define HYDNS_RESOLVER_IGNORES_COOKIE 0x01 /* it answers as if a COOKIE option were not there */
+#define HYDNS_RESOLVER_ROTATES        0x02 /* it rotates RRsets */
+#define HYDNS_RESOLVER_KEEPS_CASE     0x04 /* it sends names in the letters in which it first received them */
+#define HYDNS_RESOLVER_STRICT_EDNS    0x08 /* it checks every option, refuses an invalid cookie, sends a new one each time */
+#define HYDNS_RESOLVER_OWN_PROOFS     0x10 /* it stores authority sections with each answer, and refreshes them with it */
+#define HYDNS_RESOLVER_ALLOWS_IPV4    0x20 /* the access list allows every IPv4 client: the program does not look it up; */
+#define HYDNS_RESOLVER_ALLOWS_IPV6    0x40 /* every IPv6 client. Both are set by hydnsd, from the access list */
+#define HYDNS_RESOLVER_READY          0x80 /* services, access list and this record are complete */
+#define HYDNS_RESOLVER_SHUFFLES      0x100 /* with ROTATES: it rotates what follows the first record, too */
+struct hydns_resolver_config {
+	__u16 flags;        /* HYDNS_RESOLVER_* */
+	__u16 edns_size;    /* UDP payload size in the resolver's OPT */
+	__u16 max_udp;      /* the resolver's limit of a UDP reply */
+	__u16 acl_half;     /* which of its two access lists counts: ACL index = resolver * 2 + half */
+};
+
+/* --- counters ----------------------------------------------------------------------------------------- */
+/* Per CPU and resolver, counted with every answer: what hits per rule can't tell. */
+struct hydns_resolver_count {
+	__u64 answered;
+	__u64 ipv6;
+	__u64 edns;
+	__u64 ad;           /* queries with the AD bit */
+	__u64 octets;       /* of DNS payload sent */
+	__u64 cookie_valid; /* queries with a valid server cookie, */
+	__u64 cookie_client;/* with a client cookie alone, */
+	__u64 cookie_invalid;/* with a server cookie that is forged, expired or from the future */
+};
+
+/*
+ * The tally: answers by resolver, type and response code, in the map hydns_tallies, so that it outlives hydnsd, which
+ * alone writes it. The map hydns_seen holds for each ordinal how many of its hits the tally has. The two change
+ * together: hydnsd writes into the journal what it is about to write, and after a kill the next hydnsd completes that.
+ */
+#define HYDNS_COUNT_TYPES      258   /* by query type 0..256; the last for all others */
+#define HYDNS_COUNT_RCODES     16
+struct hydns_tally {
+	__u64 edns_do, secure, nodata, referrals, authoritative;
+	__u64 rcode[HYDNS_COUNT_RCODES];
+	__u64 type[HYDNS_COUNT_TYPES];
+};
+#define HYDNS_TALLY_WORDS      (5 + HYDNS_COUNT_RCODES + HYDNS_COUNT_TYPES)
+#define HYDNS_JOURNAL_WORDS    7     /* words of a tally that one rule's hits add to, at most */
+struct hydns_tally_journal {
+	__u32 begun;                         /* not 0: the rest is valid */
+	__u32 ordinal;
+	__u32 seen;                          /* new value of the ordinal's word in hydns_seen */
+	__u16 resolver;
+	__u16 words;
+	struct {
+		__u64 value;                 /* new value */
+		__u64 word;                  /* of this word of the resolver's tally */
+	} word[HYDNS_JOURNAL_WORDS];
+};
+struct hydns_tallies {
+	struct hydns_tally_journal journal;
+	struct hydns_resolver_count base[HYDNS_RESOLVERS]; /* the program's counters when the page was made */
+	struct hydns_tally of[HYDNS_RESOLVERS];
+};
+
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_resolver_page) == 4096, "a page");
+HYDNS_STATIC_ASSERT(HYDNS_PLACES <= 1U << 16, "a place fits 16 bits");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_cookies) == 8 + HYDNS_COOKIE_SECRETS * HYDNS_COOKIE_SECRET_LEN,
+		    "no padding in a message");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_service_key) == 20, "no padding in a hash key");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_key) == 20, "no padding in a trie key");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_tally) == HYDNS_TALLY_WORDS * sizeof(__u64), "a tally is words");
+
+#endif

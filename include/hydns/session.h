@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Between a plugin and hydnsd: messages of the plugin socket (SOCK_SEQPACKET). A plugin has one request under way;
+ * hydnsd answers each by one reply with the request's seq. doc/control-protocol.md has the sequences.
+ */
+#ifndef HYDNS_SESSION_H
+#define HYDNS_SESSION_H
+
+#include "hydns/resolver.h"
+
+#define HYDNS_MSG_MAX          4096  /* octets, with the header */
+enum hydns_msg_type {            /* -> from the plugin, <- from hydnsd */
+	HYDNS_MSG_HELLO = 1,     /* -> struct hydns_hello + descriptors: ring[threads], then the page's map if there is one */
+	HYDNS_MSG_WELCOME,       /* <- struct hydns_welcome + descriptors: doorbell (eventfd), then the page's map if new */
+	HYDNS_MSG_SERVICE,       /* -> + descriptor: a bound UDP socket of the resolver */
+	HYDNS_MSG_ACL,           /* -> struct hydns_acl_list; any number of them after a HELLO or RESET */
+	HYDNS_MSG_RESET,         /* -> struct hydns_hello: forget services and access list, configuration follows */
+	HYDNS_MSG_READY,         /* -> no payload: the configuration is complete, offers may become rules */
+	HYDNS_MSG_WITHDRAW,      /* -> struct hydns_withdraw; acknowledged after a grace period */
+	HYDNS_MSG_STATS,         /* -> no payload */
+	HYDNS_MSG_COUNTS,        /* <- struct hydns_counts, the reply to STATS */
+	HYDNS_MSG_NOTE,          /* -> struct hydns_note: what the resolver's configuration keeps from the kernel, and why */
+	HYDNS_MSG_BYE,           /* -> no payload: the resolver leaves, its rules with it */
+	HYDNS_MSG_ACK,           /* <- no payload */
+	HYDNS_MSG_REFUSED,       /* <- text: cause and mend */
+	HYDNS_MSG_COOKIES,       /* -> struct hydns_cookies; acknowledged when the program uses them */
+	HYDNS_MSG_CATCH_UP,      /* -> no payload; acknowledged when hydnsd has acted upon all that is in the rings, no rule of
+				  * another epoch is left, and a grace period has passed */
+};
+struct hydns_msg {
+	__u32 type;              /* enum hydns_msg_type */
+	__u32 seq;
+	__u32 len;               /* of the payload that follows */
+	__u32 reserved;
+};
+
+#define HYDNS_IDENTITY_LEN     32
+struct hydns_hello {
+	__u32 abi_version;
+	__u32 threads;
+	__u32 capacity;          /* most rules of this resolver; 0: as many as hydnsd gives */
+	__u32 min_ttl;           /* seconds */
+	__u32 max_ttl;           /* seconds; 0: no limit */
+	__u16 flags;             /* HYDNS_RESOLVER_* except READY and ALLOWS_* */
+	__u16 edns_size;         /* as in struct hydns_resolver_config */
+	__u16 max_udp;
+	__u16 refresh_percent;   /* last part of the TTL in which queries pass for refresh; 0: never */
+	__u32 pid;
+	__u32 admission;         /* sightings that make a question hot */
+	__u32 reserved;
+	__u64 seed[2];           /* of the keys of struct hydns_not_offered, and of places; secret, the same as long as the
+				  * page is */
+	char  identity[HYDNS_IDENTITY_LEN]; /* NUL-terminated, printable: "unbound", for status */
+	char  version[HYDNS_IDENTITY_LEN];  /* NUL-terminated, printable */
+};
+struct hydns_welcome {
+	__u32 resolver;          /* its index */
+	__u32 epoch;             /* first epoch of a new page; an adopted page keeps its own */
+	__u32 adopted;           /* 1: the page of HELLO was known and stays in use */
+	__u32 reserved;
+};
+
+struct hydns_acl_entry {
+	__u8  addr[16];          /* network order, as in struct hydns_acl_key */
+	__u8  prefixlen;         /* 0..128, of that form */
+	__u8  action;            /* HYDNS_ACL_* */
+	__u8  why;               /* place in clients.def: what the resolver's configuration says of these clients */
+	__u8  reserved;
+};
+struct hydns_acl_list {
+	__u32 count;
+	struct hydns_acl_entry entry[];
+};
+
+/* What a note is about. A resolver may replace its notes of one kind: the first new one has anew set, and no text if
+ * there is none. */
+enum hydns_note_kind {
+	HYDNS_NOTE_OBSTACLE,     /* the plugin offers nothing while this holds */
+	HYDNS_NOTE_ADDRESSES,    /* where the program does not answer */
+	HYDNS_NOTE_CLIENTS,      /* whom it does not answer */
+	HYDNS_NOTE_OTHER,
+	HYDNS_NOTES
+};
+struct hydns_note {
+	__u32 kind;              /* enum hydns_note_kind */
+	__u32 anew;              /* not 0: the former ones of this kind no longer hold */
+	char  text[];            /* to the message's end */
+};
+
+enum hydns_scope { HYDNS_SCOPE_NAME = 1, HYDNS_SCOPE_SUBTREE, HYDNS_SCOPE_ALL };
+struct hydns_withdraw {
+	__u64 generation;        /* already advanced: hydnsd discards offers with an older one */
+	__u32 scope;             /* enum hydns_scope; NAME and SUBTREE mean any dependency of a rule */
+	__u32 name_len;
+	__u8  name[256];         /* wire format, lower case */
+};
+
+/*
+ * Kernel answers of this resolver since its page was made. hydnsd also sends them unasked, with seq 0, when there will be
+ * no more: when it has detached the program, or, before a WELCOME with a new page, when it has replaced the program that
+ * counted for the former page.
+ */
+struct hydns_counts {
+	__u64 answered;
+	__u64 ipv6;
+	__u64 edns;
+	__u64 edns_do;
+	__u64 ad;                /* queries with the AD bit */
+	__u64 secure;            /* answers that were validated */
+	__u64 nodata;            /* NOERROR without a record in the answer section, referrals left out */
+	__u64 referrals;         /* from a zone: NOERROR, neither AA nor a record in the answer section */
+	__u64 authoritative;     /* answers with AA */
+	__u64 rules;             /* now */
+	__u64 octets;            /* of DNS payload sent */
+	__u64 cookie_valid;      /* as in struct hydns_resolver_count */
+	__u64 cookie_client;
+	__u64 cookie_invalid;
+	__u64 rcode[HYDNS_COUNT_RCODES];
+	__u64 type[HYDNS_COUNT_TYPES];
+};
+
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_entry) == 20, "no padding in a message");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_counts) + sizeof(struct hydns_msg) <= HYDNS_MSG_MAX, "counts fit");
+
+#endif
