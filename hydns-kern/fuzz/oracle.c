@@ -187,7 +187,7 @@ static const char *read_options(ldns_pkt *p, uint16_t resolver_flags)
 		case LDNS_EDNS_NSID:
 		case LDNS_EDNS_CLIENT_SUBNET:
 		case LDNS_EDNS_EXPIRE:
-			return "an option that the resolver looks at";
+			return "an option that needs the resolver";
 		case LDNS_EDNS_COOKIE:
 			if (look && !cookie_formed(option))
 				return "a malformed COOKIE";

@@ -133,8 +133,8 @@ static __always_inline bool hydns_bounded(__u64 *len, __u64 max)
 }
 
 /* The IPv4-mapped form of an address, network order. It stores words of 64 bits, because the address is read as such: a CPU
- * can't forward several smaller stores to one load and waits until they have reached the cache. The same reason is behind
- * all other words that are put together in a register before one store. */
+ * can't forward several smaller stores to one load and waits until they have reached the cache. Other places put words
+ * together in a register before one store for the same reason. */
 static __always_inline void hydns_map_ipv4(__u8 addr[16], __u32 ipv4)
 {
 	__u64 *w = (void *)addr;
