@@ -182,9 +182,9 @@ void hydns_config_recheck(struct hydns_daemon* d)
 	if(d->closing)
 		return;
 	if(d->exported && !reply_options_are_same(d))
-		reasons[n++] = "an option that shapes replies was set while Unbound ran: reload to go on";
+		reasons[n++] = "set_option has changed an option that shapes replies: reload to offer answers again";
 	else if(!d->exported && n == 0)
-		reasons[n++] = "what kept answers from the kernel at the start no longer holds: reload to go on";
+		reasons[n++] = "the settings that forbade offers at the start are gone: reload to offer answers";
 	if(was && n == 0)
 		return;
 	for(i = 0; i < n; i++)

@@ -26,7 +26,7 @@ void hydns_reconsider(struct hydns_instance *inst, struct hydns_plugin *p)
 	bool was = atomic_load(&inst->open);
 
 	if (!inst->exported && n == 0)
-		reasons[n++] = "what kept answers from the kernel at the start no longer holds: rndc reconfig to go on";
+		reasons[n++] = "the settings that forbade offers at the start are gone: rndc reconfig to offer answers";
 	log_obstacles(reasons, n);
 	if (n == 0 && !was)
 		hydns_named_log(HYDNS_LOG_INFO, "answers are offered to the kernel again");

@@ -23,7 +23,7 @@
 #define ROOM          4096     /* of a response; more than the kernel path takes */
 #define OPT_LEN       11       /* RFC 6891 section 6.1.2 */
 
-const char *const hydns_warning = "this named does not tell of a flush: a kernel answer may outlive one by "
+const char *const hydns_warning = "this named does not notify of a flush: a kernel answer may outlive one by "
 	"hydns-max-ttl seconds (default 5)";
 
 /* --- hooks, and waiting for them ------------------------------------------------------------------------------- */
