@@ -26,8 +26,8 @@ def stock(world):
 
 def test_says_what_it_can_not_do(stock):
     status = stock.daemon.ctl("status").stdout
-    assert "does not tell of a flush" in status and "hydns-max-ttl" in status
-    assert "does not tell of a flush" in stock.named.program.log.read_text()
+    assert "does not notify of a flush" in status and "hydns-max-ttl" in status
+    assert "does not notify of a flush" in stock.named.program.log.read_text()
 
 
 @pytest.mark.parametrize("options", ({}, {"edns": True}, {"dnssec": True}, {"ad": True}), ids=str)

@@ -21,7 +21,7 @@ def test_an_obstacle_of_the_start_needs_a_reload(world):
     with kernel_path(world, unbound_options={"server": ["log-queries: yes"]}) as path:
         assert "log-queries is yes" in said(path, NAME, "A")
         path.unbound.control("set_option", "log-queries:", "no")
-        assert "reload to go on" in said(path, NAME, "A")
+        assert "reload to offer answers" in said(path, NAME, "A")
         path.unbound.change("log-queries: yes", "log-queries: no")
         path.world.heat(path.daemon, NAME)
 
