@@ -39,7 +39,7 @@ struct kernel {
 	bool real_clock;
 	__u32 ifindex;       /* that test runs come from; 0: the loopback interface */
 	__u64 now_ns;
-	__u16 owner[HYDNS_RULE_PLACES_MAX]; /* of the rules that are published */
+	__u16 place[HYDNS_RULE_PLACES_MAX]; /* of the rules that are published */
 	__u8 owners;
 };
 
@@ -448,7 +448,7 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->qtype = htons(q->qtype);
 	memcpy(p.rotation, a->rotation, sizeof(p.rotation));
 	r->place_count = k->owners;
-	memcpy(p.owner, k->owner, sizeof(p.owner));
+	memcpy(p.place, k->place, sizeof(p.place));
 	if (edit)
 		edit(r);
 	return hydns_store_publish(k->store, &p, &handle, &replaced) ? 0 : handle;
@@ -458,7 +458,7 @@ void kernel_depends_on(struct kernel *k, const __u16 *place, unsigned count)
 {
 	k->owners = count;
 	for (unsigned i = 0; i < count; i++)
-		k->owner[i] = place[i];
+		k->place[i] = place[i];
 }
 
 void kernel_remove(struct kernel *k, __u32 handle)

@@ -215,9 +215,9 @@ static __u32 acl_size(unsigned n)
 }
 
 #define ROOT6(act)  { .prefixlen = 0, .action = HYDNS_ACL_##act }
-#define ROOT4(act)  { { [10] = 0xff, [11] = 0xff }, 96, HYDNS_ACL_##act, { 0 } }
-#define NET4(act)   { { [10] = 0xff, [11] = 0xff, 10 }, 104, HYDNS_ACL_##act, { 0 } }
-#define NET6(act)   { { 0x20, 0x01, 0x0d, 0xb8 }, 29, HYDNS_ACL_##act, { 0 } }
+#define ROOT4(act)  { { [10] = 0xff, [11] = 0xff }, 96, HYDNS_ACL_##act, 0, 0 }
+#define NET4(act)   { { [10] = 0xff, [11] = 0xff, 10 }, 104, HYDNS_ACL_##act, 0, 0 }
+#define NET6(act)   { { 0x20, 0x01, 0x0d, 0xb8 }, 29, HYDNS_ACL_##act, 0, 0 }
 #define AROUND(act) { .prefixlen = 77, .action = HYDNS_ACL_##act }   /* ::/77 holds IPv4, too */
 
 static void acl_for_everybody_is_told(void)
