@@ -141,6 +141,30 @@ static int attach(struct hydns_kern *k, const char *ifname, int ifindex, enum hy
 	return err ? err : attach_link(k, ifname, ifindex, mode, why);
 }
 
+/* Of a direction for which there is no program, one that a former hydnsd had there ends. */
+static int attach_tc(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	struct hydns_tc at = { .pin_dir = k->pin_dir, .ifname = ifname, .ifindex = ifindex };
+	int err = 0;
+
+	for (at.hook = HYDNS_HOOK_TC_INGRESS; at.hook <= HYDNS_HOOK_TC_EGRESS && !err; at.hook++) {
+		const struct bpf_program *p = hydns_program_at(k->skel, at.hook);
+
+		err = p ? hydns_tc_attach(&at, bpf_program__fd(p), why) : hydns_tc_detach(&at, why);
+	}
+	return err;
+}
+
+static int detach_tc(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
+{
+	struct hydns_tc at = { .pin_dir = pin_dir, .ifname = ifname, .ifindex = hydns_pinned_ifindex(ifname) };
+	int err = 0;
+
+	for (at.hook = HYDNS_HOOK_TC_INGRESS; at.hook <= HYDNS_HOOK_TC_EGRESS && !err; at.hook++)
+		err = hydns_tc_detach(&at, why);
+	return err;
+}
+
 /* With the program on it, an interface is also one that replies may leave by. */
 int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attach_mode mode,
 		      char why[HYDNS_WHY])
@@ -151,6 +175,8 @@ int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attac
 	if (!ifindex)
 		return hydns_fail(why, -ENODEV, "%s: no such interface", ifname);
 	err = attach(k, ifname, (int)ifindex, mode, why);
+	if (!err)
+		err = attach_tc(k, ifname, (int)ifindex, why);
 	if (!err && bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_out), &ifindex, &ifindex, BPF_ANY))
 		err = hydns_fail(why, -errno, "%s: can't note it as a way out: %s; name at most %d interfaces",
 				 ifname, strerror(errno), HYDNS_INTERFACES);
@@ -161,6 +187,8 @@ int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
 {
 	int err = hydns_dispatcher_detach(pin_dir, ifname, why), fd;
 
+	if (!err)
+		err = detach_tc(pin_dir, ifname, why);
 	if (err)
 		return err;
 	fd = link_open(pin_dir, ifname);

@@ -111,8 +111,8 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 	int err;
 
 	libxdp_set_print(quiet);
-	/* An extension program and an ordinary one can't stand in one array of programs: none is called from a copy. */
-	copy = hydns_copy_open(k->skel, false);
+	/* One PROG_ARRAY can't hold stages for extension programs and ordinary ones: a copy calls no stage. */
+	copy = hydns_copy_open(k->skel, HYDNS_HOOK_XDP, false);
 	if (!copy)
 		return hydns_fail(why, -ENOMEM, "%s: can't copy the program for the dispatcher", ifname);
 	err = hydns_pin_replace(hydns_kern_prog_fd(k), k->pin_dir, HYDNS_PIN_DISPATCHED, ifname);

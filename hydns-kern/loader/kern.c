@@ -70,7 +70,7 @@ __u32 hydns_kern_next_page_serial(struct hydns_kern *k)
 
 int hydns_kern_prog_fd(const struct hydns_kern *k)
 {
-	return bpf_program__fd(k->skel->progs.hydns_xdp);
+	return bpf_program__fd(hydns_program_at(k->skel, HYDNS_HOOK_XDP));
 }
 
 /* -- memory --------------------------------------------------------------------------------------------- */

@@ -95,14 +95,27 @@ int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY]);
 void hydns_pages_open(struct hydns_kern *k, bool adopted);
 void hydns_pages_close(struct hydns_kern *k);
 
-/* -- stages.c ---------------------------------------------------------------------------------------- */
-/* Puts the programs that hydns_xdp hands packets on to in their places, those that its configuration calls. */
+/* -- programs.c -------------------------------------------------------------------------------------- */
+/* Where the kernel runs a program. Attachments to interfaces are pinned. A hook of an interface has one program of ours at
+ * most: more of them are its stages. */
+enum hydns_hook {
+	HYDNS_HOOK_XDP,
+	HYDNS_HOOK_TC_INGRESS,
+	HYDNS_HOOK_TC_EGRESS,
+	HYDNS_HOOK_STAGE,              /* behind a tail call of another */
+	HYDNS_HOOK_DRY_RUN,            /* nowhere but in BPF_PROG_TEST_RUN */
+};
+/* The program of this hook; NULL: there is none. */
+struct bpf_program *hydns_program_at(const struct hydns_bpf *b, enum hydns_hook hook);
+/* Of an opened object, only the programs of this hook will be loaded, and no stage will be called. */
+void hydns_programs_only(struct hydns_bpf *b, enum hydns_hook hook);
+/* Puts the stages that the configuration calls in their places in hydns_stages. */
 int hydns_stages_fill(struct hydns_bpf *b);
 
 /* -- copy.c, dry.c ----------------------------------------------------------------------------------- */
-/* A copy of the loaded program over the same maps and with the same configuration, opened but not loaded; no program is
- * called from it. own_scratch: what a query in work is written to is not shared. NULL: errno says why. */
-struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, bool own_scratch);
+/* A copy of the loaded object's program of this hook, over the same maps and with the same configuration; opened, not loaded.
+ * It calls no stage. own_scratch: with its own hydns_scratch. NULL: errno says why. */
+struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook hook, bool own_scratch);
 /* The copy that hydns_dry_run() takes, loaded; to be destroyed by the caller. Rights as for loading. */
 int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, struct hydns_bpf **out);
 int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, struct hydns_outcome *out);
@@ -116,9 +129,24 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 /* 0 also when there is nothing to detach. */
 int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
 
+/* -- tc.c -------------------------------------------------------------------------------------------- */
+struct hydns_tc {
+	const char *pin_dir, *ifname;
+	int ifindex;                   /* 0: the interface has gone (to detach only) */
+	enum hydns_hook hook;          /* HYDNS_HOOK_TC_INGRESS or _EGRESS */
+};
+/* Attaches a tc program and pins the attachment, or replaces the program of a pinned one without a gap. */
+int hydns_tc_attach(const struct hydns_tc *at, int prog_fd, char why[HYDNS_WHY]);
+/* The same by a filter, as on kernels without tcx. */
+int hydns_tc_attach_filter(const struct hydns_tc *at, int prog_fd, char why[HYDNS_WHY]);
+/* 0 also when there is nothing to detach. */
+int hydns_tc_detach(const struct hydns_tc *at, char why[HYDNS_WHY]);
+
 /* Pin name prefixes besides the maps' own names. */
 #define HYDNS_PIN_LINK       "link_"
 #define HYDNS_PIN_DISPATCHED "shared_"  /* the program that libxdp's dispatcher calls on an interface */
+#define HYDNS_PIN_TC_INGRESS "tc_ingress_"
+#define HYDNS_PIN_TC_EGRESS  "tc_egress_"
 #define HYDNS_PIN_PAGE       "page_"
 #define HYDNS_PIN_ACL        "acl_"
 

@@ -98,7 +98,8 @@ int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const cha
 bool hydns_pin_is_ours(const char *name)
 {
 	static const char *const prefix[] = {
-		"hydns_", FRESH, HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_PAGE, HYDNS_PIN_ACL,
+		"hydns_", FRESH, HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_TC_INGRESS, HYDNS_PIN_TC_EGRESS, HYDNS_PIN_PAGE,
+		HYDNS_PIN_ACL,
 	};
 
 	for (unsigned i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
@@ -212,11 +213,28 @@ int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
 /* -- attachments ------------------------------------------------------------------------------------- */
 const char *hydns_pin_attachment(const char *name)
 {
-	if (!strncmp(name, HYDNS_PIN_LINK, strlen(HYDNS_PIN_LINK)))
-		return name + strlen(HYDNS_PIN_LINK);
-	if (!strncmp(name, HYDNS_PIN_DISPATCHED, strlen(HYDNS_PIN_DISPATCHED)))
-		return name + strlen(HYDNS_PIN_DISPATCHED);
+	static const char *const prefix[] = {
+		HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_TC_INGRESS, HYDNS_PIN_TC_EGRESS,
+	};
+
+	for (unsigned i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
+		if (!strncmp(name, prefix[i], strlen(prefix[i])))
+			return name + strlen(prefix[i]);
 	return NULL;
+}
+
+/* Whether entry n is of an interface that no entry before it is of. */
+static bool first_of_interface(struct dirent *const *entry, int n)
+{
+	const char *pinned = hydns_pin_attachment(entry[n]->d_name);
+
+	for (int i = 0; pinned && i < n; i++) {
+		const char *before = hydns_pin_attachment(entry[i]->d_name);
+
+		if (before && !strcmp(before, pinned))
+			return false;
+	}
+	return pinned != NULL;
 }
 
 int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname, void *arg), void *arg)
@@ -227,17 +245,18 @@ int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {
-		const char *pinned = hydns_pin_attachment(entry[i]->d_name);
 		char ifname[IF_NAMESIZE];
 
-		if (pinned && snprintf(ifname, sizeof(ifname), "%s", pinned) < (int)sizeof(ifname)) {
+		if (first_of_interface(entry, i) &&
+		    snprintf(ifname, sizeof(ifname), "%s", hydns_pin_attachment(entry[i]->d_name)) < (int)sizeof(ifname)) {
 			for (char *c = ifname; *c; c++)
 				if (*c == ':')
 					*c = '.';
 			fn(ifname, arg);
 		}
-		free(entry[i]);
 	}
+	while (n--)
+		free(entry[n]);
 	free(entry);
 	return 0;
 }
