@@ -24,7 +24,7 @@ int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, s
 	return err;
 }
 
-/* ifindex 0: as from the loopback interface. */
+/* ifindex 0: the frame comes from the loopback interface. */
 static int run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, __u32 *result)
 {
 	struct xdp_md from = { .data_end = len, .ingress_ifindex = ifindex };

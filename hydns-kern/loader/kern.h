@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Internal to the loader: what one open program consists of, and what its files lend each other. */
+/* Internal to the loader: what an open instance consists of, and what its files call of each other. */
 #ifndef HYDNS_KERN_LOADER_KERN_H
 #define HYDNS_KERN_LOADER_KERN_H
 
 #include <limits.h>
 #include "hydns-kern/loader/loader.h"
+#include "hydns-kern/store/geometry.h"
 #include "hydns.skel.h"             /* generated; needs the types of rule.h and resolver.h before it */
 
 /* Memory-mapped arrays, in the order of hydns_kern.mapped. */
@@ -24,7 +25,7 @@ struct hydns_mapping {
 	size_t len;
 };
 
-struct hydns_page {                    /* an resolver page; map_fd -1: none */
+struct hydns_page {                    /* a resolver page; map_fd -1: none */
 	int map_fd;
 	__u32 map_id;
 	bool abandoned;
@@ -36,15 +37,15 @@ struct hydns_page {                    /* an resolver page; map_fd -1: none */
 
 struct hydns_kern {
 	struct hydns_bpf *skel;
-	struct hydns_bpf *dry;         /* of dry runs */
-	char pin_dir[PATH_MAX];        /* by way of dir_fd: the user that hydnsd becomes may not see the directories above */
-	char pin_dir_named[PATH_MAX];  /* as people know it */
+	struct hydns_bpf *dry;         /* the copy for dry runs */
+	char pin_dir[PATH_MAX];        /* through dir_fd, since the user that hydnsd becomes may not enter the directories above */
+	char pin_dir_named[PATH_MAX];  /* as configured, for messages */
 	int dir_fd;                    /* of pin_dir, locked: one writer of the store */
 	struct hydns_mapping mapped[HYDNS_MAPPED];
 	struct hydns_page page[HYDNS_RESOLVERS];
 	int acl_fd[HYDNS_ACL_MAPS];
-	struct hydns_former *former;   /* what was pinned before and is not taken over; NULL: nothing, or it is unreadable */
-	__u32 former_abi;              /* of that; 0: nothing was pinned, or it was taken over */
+	struct hydns_former *former;   /* maps that were pinned and not adopted; NULL: none, or unreadable */
+	__u32 former_abi;              /* their ABI; 0: nothing was pinned, or it was adopted */
 };
 
 /* -- kern.c ---------------------------------------------------------------------------------------- */
@@ -53,45 +54,48 @@ int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* -- pins.c ---------------------------------------------------------------------------------------- */
-/* pin_dir/prefix + name; -ENAMETOOLONG. Dots, which a bpffs refuses, become ':', which no interface
- * name holds. */
+/* pin_dir/prefix + name; -ENAMETOOLONG. Dots become ':', because a bpffs refuses dots and no interface name has
+ * colons. */
 int hydns_pin_path(char path[PATH_MAX], const char *pin_dir, const char *prefix, const char *name);
-/* Interface number of a name as it was given or as it stands in a pin's name; 0: none. */
+/* Interface number of a name as given or as in a pin's name; 0: there is none. */
 int hydns_pinned_ifindex(const char *name);
-/* The interface's name in the name of a pinned attachment, dots as ':'; NULL: it is something else. */
+/* The interface in the name of a pinned attachment, with ':' for dots; NULL: it is another pin. */
 const char *hydns_pin_attachment(const char *name);
 /* Whether a pin of this name is one that the loader makes. */
 bool hydns_pin_is_ours(const char *name);
-/* Makes pin_dir if missing, checks that it is in a bpffs, locks it; returns its descriptor. */
-int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY]);
-/* Whether this map outlives hydnsd, and is handed to the next one. */
+/* Makes pin_dir if missing, checks that it is in a bpffs and of a trusted user, locks it; returns its descriptor. */
+int hydns_pin_dir_open(const char *pin_dir, uid_t uid, char why[HYDNS_WHY]);
+/* Whether this map is pinned, and so outlives hydnsd. */
 bool hydns_map_is_pinned(const struct bpf_map *map);
-/* Puts fd under path, over whatever is there, so that a crash leaves the old or the new. */
+/* Pins fd, in place of what is pinned under this name; a crash leaves the old pin or the new one. */
 int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const char *name);
-/* Lets the opened, not yet loaded object take over the pinned maps. True when all are there and fit
- * the object's definitions; false: none is used. */
+/* Makes the opened, not yet loaded object use the pinned maps. False: one is missing or doesn't match
+ * the object's definition, and none is used. */
 bool hydns_pins_adopt(struct hydns_kern *k);
-/* Pins all maps of the loaded object over those of a former set. */
+/* Pins all maps of the loaded object in place of a former set. */
 int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY]);
-/* The pinned hydns_meta's content; false when there is none that reads as a geometry. */
+/* Reads the pinned hydns_meta; false: there is none of that size. */
 bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out);
 
 /* -- maps.c ---------------------------------------------------------------------------------------- */
-/* Maps an mmapable array into memory; writable: for hydnsd's own arrays. */
+/* Maps an mmapable array into memory; writable: the arrays that hydnsd writes. */
 int hydns_map_memory(int map_fd, bool writable, struct hydns_mapping *out);
 void hydns_unmap_memory(struct hydns_mapping *m);
 /* Kernel id of a map, or 0. */
 __u32 hydns_map_id(int map_fd);
+/* Writes to each CPU's scratch how it counts hits; before a program runs over new maps. */
+int hydns_scratch_prepare(int scratch_fd, const struct hydns_geometry *g);
 
 /* -- former.c -------------------------------------------------------------------------------------- */
-/* The pinned maps of these sizes and of this ABI; NULL: they are not all there. */
+/* Opens the pinned maps of this geometry; NULL: one is missing. */
 struct hydns_former *hydns_former_open(const char *pin_dir, const struct hydns_geometry *g);
 
-/* -- tables.c, pages.c ------------------------------------------------------------------------------ */
-/* Adds up `words` u64 of a per-CPU array's element over all CPUs. */
+/* -- counters.c, acl.c, pages.c --------------------------------------------------------------------- */
+/* Sums the `words` u64 of a per-CPU array's element over all CPUs. */
 int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *sum);
-/* ACL tries and resolver pages: takes the pinned ones over, makes what is missing. */
+/* Adopts the pinned access lists and makes those that are missing. */
 int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY]);
+/* Adopts the pinned resolver pages; the others have none. */
 void hydns_pages_open(struct hydns_kern *k, bool adopted);
 void hydns_pages_close(struct hydns_kern *k);
 
@@ -116,12 +120,12 @@ int hydns_stages_fill(struct hydns_bpf *b);
 /* A copy of the loaded object's program of this hook, over the same maps and with the same configuration; opened, not loaded.
  * It calls no stage. own_scratch: with its own hydns_scratch. NULL: errno says why. */
 struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook hook, bool own_scratch);
-/* The copy that hydns_dry_run() takes, loaded; to be destroyed by the caller. Rights as for loading. */
+/* Loads the copy for hydns_dry_run(), which the caller destroys. Needs the rights for loading. */
 int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, struct hydns_bpf **out);
 int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, struct hydns_outcome *out);
 
 /* -- attach.c ---------------------------------------------------------------------------------------- */
-/* hydns_kern_detach() without a loaded program. */
+/* As hydns_kern_detach(), without a loaded program. */
 int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
 
 /* -- dispatcher.c ------------------------------------------------------------------------------------ */
