@@ -448,7 +448,7 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->qtype = htons(q->qtype);
 	memcpy(p.rotation, a->rotation, sizeof(p.rotation));
 	r->place_count = k->places;
-	memcpy(p.owner, k->place, sizeof(p.owner));
+	memcpy(p.place, k->place, sizeof(p.place));
 	if (edit)
 		edit(r);
 	return hydns_store_publish(k->store, &p, &handle, &replaced) ? 0 : handle;

@@ -562,7 +562,7 @@ static void clean_leaves_nothing(void)
  * adopted. */
 static void pins_of_another_user_are_refused(void)
 {
-	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY, .owner = 4711 };
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY, .uid = 4711 };
 	struct hydns_kern *k = open_kern(CAPACITY, false);
 	bool adopted;
 
@@ -570,7 +570,7 @@ static void pins_of_another_user_are_refused(void)
 	CHECK(!chown(pin_dir, 4711, (gid_t)-1));
 	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0 && adopted);
 	hydns_kern_close(k);
-	o.owner = 0;
+	o.uid = 0;
 	CHECK(hydns_kern_open(&o, &k, &adopted, why) == -EPERM && strstr(why, "uid 4711") && strstr(why, "--clean"));
 	CHECK(hydns_kern_clean(pin_dir, why) == 0);
 	CHECK(!symlink("/sys", pin_dir) && hydns_kern_open(&o, &k, &adopted, why) == -ENOTDIR);

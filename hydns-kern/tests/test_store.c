@@ -396,7 +396,7 @@ static void what_is_no_rule_is_refused(void **state)
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, 16);
 	r.p.head.place_count = 1;
-	r.p.owner[0] = HYDNS_PLACES;
+	r.p.place[0] = HYDNS_PLACES;
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, ANSWER_MOST);
 	r.p.head.answer_len = 1600;          /* refused before the answer is read */
@@ -429,7 +429,7 @@ static void all_parts_are_read_back(void **state)
 		make_rule(&r, count, 1, len);
 		r.p.head.place_count = count;
 		for (unsigned i = 0; i < count; i++)
-			r.p.owner[i] = (__u16)(HYDNS_PLACES - 1 - i);
+			r.p.place[i] = (__u16)(HYDNS_PLACES - 1 - i);
 		r.p.head.flags = HYDNS_RULE_LEFT_OUT;
 		r.p.left_out = left_out;
 		r.p.left_out_len = sizeof(left_out);

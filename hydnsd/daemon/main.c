@@ -184,7 +184,7 @@ static int open_kern(struct hydnsd *d, char *why)
 {
 	const struct hydnsd_options *o = &d->options;
 	struct hydns_loader_options l = {
-		.pin_dir = o->pin_dir, .owner = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
+		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
 		.fib = o->reply_path == HYDNSD_REPLY_FIB,
 	};
 

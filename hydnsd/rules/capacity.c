@@ -19,7 +19,7 @@ void hydnsd_rules_fit(struct hydnsd_rules *r)
 {
 	uint32_t count = hydns_store_count(r->store), less = count - count / FIT_SHARE;
 
-	if (less >= r->fitting || !hydns_store_crowded(r->store))
+	if (less >= r->fitting || !hydns_store_nearly_full(r->store))
 		return;
 	r->fitting = less;
 	hydns_policy_set_capacity(r->policy, less);
@@ -29,7 +29,7 @@ void hydnsd_rules_refit(struct hydnsd_rules *r)
 {
 	uint32_t more = r->fitting + r->fitting / REFIT_SHARE + 1;
 
-	if (r->fitting >= r->capacity || hydns_store_crowded(r->store))
+	if (r->fitting >= r->capacity || hydns_store_nearly_full(r->store))
 		return;
 	r->fitting = more < r->capacity ? more : r->capacity;
 	hydns_policy_set_capacity(r->policy, r->fitting);

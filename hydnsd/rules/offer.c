@@ -213,7 +213,7 @@ static void add_name(struct hydnsd_answer *a, const struct hydnsd_offer_limits *
 
 	if (hydnsd_owner_list_add(o, hydnsd_name_hash(name, len, l->seed, &a->signature)) &&
 	    o->count <= HYDNS_RULE_PLACES_MAX)
-		a->parts.owner[o->count - 1] = HYDNS_PLACE(hydns_place_hash(name, len, l->place_seed));
+		a->parts.place[o->count - 1] = HYDNS_PLACE(hydns_place_hash(name, len, l->place_seed));
 }
 
 static void note_name(struct reading *r, const struct hydnsd_name *name)

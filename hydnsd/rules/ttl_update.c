@@ -125,6 +125,6 @@ uint32_t hydnsd_rules_update_ttl(struct hydnsd_rules *r, uint32_t handle, const 
 	for (unsigned i = 0; i < rule->rotation_count; i++)
 		next.parts.rotation[i] = hydns_rule_rotation(rule, i);
 	for (unsigned i = 0; i < rule->place_count; i++)
-		next.parts.owner[i] = hydns_rule_place(rule, i);
+		next.parts.place[i] = hydns_rule_place(rule, i);
 	return hydnsd_rules_replace(r, handle, &next, now_ns);
 }

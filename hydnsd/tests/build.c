@@ -9,6 +9,7 @@
 
 #include "hydns/hash.h"
 #include "hydns-kern/loader/loader.h"
+#include "hydns-kern/store/geometry.h"
 
 #define HEADER_FLAGS_AT 2
 #define TTL_DEFAULT     300

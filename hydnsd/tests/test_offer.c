@@ -325,7 +325,7 @@ static uint16_t place_of(const char *name)
 static bool has_place(const char *name)
 {
 	for (unsigned i = 0; i < answer.parts.head.place_count; i++)
-		if (answer.parts.owner[i] == place_of(name))
+		if (answer.parts.place[i] == place_of(name))
 			return true;
 	return false;
 }
