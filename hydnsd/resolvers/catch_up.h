@@ -5,8 +5,8 @@
  * taken; then a withdrawal of what bears another epoch queues behind all withdrawals that the frames began, and with a
  * grace period after it no program holds any of these rules.
  */
-#ifndef HYDNSD_RESOLVERS_SETTLE_H
-#define HYDNSD_RESOLVERS_SETTLE_H
+#ifndef HYDNSD_RESOLVERS_CATCH_UP_H
+#define HYDNSD_RESOLVERS_CATCH_UP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ struct hydnsd_session;
 
 /* One under way; zero: none. */
 struct hydnsd_catch_up {
-	enum { HYDNSD_SETTLED, HYDNSD_SETTLE_RINGS, HYDNSD_SETTLE_RULES } waits;
+	enum { HYDNSD_CAUGHT_UP, HYDNSD_CATCH_UP_RINGS, HYDNSD_CATCH_UP_RULES } waits;
 	uint32_t seq;                  /* of the message */
 	uint32_t head[HYDNS_THREADS_MAX]; /* the rings', when it came */
 };

@@ -4,8 +4,8 @@
  * taken from another ring after it, is discarded, and no other: in a busy cache something changes every
  * few milliseconds, and discarding every older offer would leave few.
  */
-#ifndef HYDNSD_RESOLVERS_CHANGES_H
-#define HYDNSD_RESOLVERS_CHANGES_H
+#ifndef HYDNSD_RESOLVERS_CHANGED_NAMES_H
+#define HYDNSD_RESOLVERS_CHANGED_NAMES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -60,7 +60,7 @@ static void add_session(struct hydnsd *d, int fd)
 		return;
 	}
 	if (sessions_of(all, peer.uid) >= d->options.plugin_connections_per_user) {
-		d->reached.plugin_connections_per_user++;
+		d->bound_counts.plugin_connections_per_user++;
 		hydnsd_log_client(HYDNSD_LOG_WARNING, "refused a connection of process %d: user %u has %u already: stop "
 				  "some of its resolvers, or raise plugin-connections-per-user", (int)peer.pid, peer.uid,
 				  d->options.plugin_connections_per_user);
@@ -91,7 +91,7 @@ static void watch_listeners(struct hydnsd *d)
 	for (uint32_t i = 0; i < all->listeners && hold != all->hold; i++)
 		hydnsd_watch_change(all->listener[i].watch, hold ? 0 : EPOLLIN);
 	if (full && !all->full) {
-		d->reached.plugin_connections++;
+		d->bound_counts.plugin_connections++;
 		hydnsd_log_client(HYDNSD_LOG_WARNING, "%u plugins are connected, as many as plugin-connections allows: "
 				  "others wait until one leaves", all->count);
 	}

@@ -5,7 +5,7 @@
 
 #include "hydnsd/rules/rules.h"
 
-void hydnsd_resolver_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_resolver_count *now,
+void hydnsd_resolver_counts_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_resolver_count *now,
 			  const struct hydns_resolver_count *base, struct hydns_counts *out)
 {
 	memset(out, 0, sizeof(*out));

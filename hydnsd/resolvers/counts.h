@@ -10,7 +10,7 @@ struct hydnsd_rules;
 
 /* Answers since the resolver's page was made: of rules that have been swept, and of the program's counters now and when the
  * page was made. */
-void hydnsd_resolver_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_resolver_count *now,
+void hydnsd_resolver_counts_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_resolver_count *now,
 			  const struct hydns_resolver_count *base, struct hydns_counts *out);
 
 #endif

@@ -149,28 +149,28 @@ static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m
 	const struct hydnsd_withdrawal_end end = {
 		.done = withdrawn, .client = s->id, .tag = m->head.seq, .grace = true,
 	};
-	struct hydnsd_withdrawal job = { .resolver = (uint32_t)s->resolver };
+	struct hydnsd_withdrawal withdrawal = { .resolver = (uint32_t)s->resolver };
 	const char *fault = withdraw_fault(m);
 
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
 	if (w->generation > a->min_generation)
 		a->min_generation = w->generation;
-	job.scope = w->scope;
+	withdrawal.scope = w->scope;
 	if (w->scope != HYDNS_SCOPE_ALL) {
-		job.name_len = (uint8_t)w->name_len;
-		memcpy(job.name, w->name, w->name_len);
+		withdrawal.name_len = (uint8_t)w->name_len;
+		memcpy(withdrawal.name, w->name, w->name_len);
 	}
-	if (hydnsd_withdrawals_begin(s->daemon, &job, &end))
+	if (hydnsd_withdrawals_begin(s->daemon, &withdrawal, &end))
 		return hydnsd_session_refuse(s, m->head.seq, "out of memory");
 	hydnsd_hold_add_pending(s);    /* it ends after a grace period at the earliest */
 	return true;
 }
 
-static bool on_settle(struct hydnsd_session *s, const struct hydnsd_request *m)
+static bool on_catch_up(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	return hydnsd_catch_up_begin(s, m->head.seq) ? true :
-	       hydnsd_session_refuse(s, m->head.seq, "a SETTLE before the last is done");
+	       hydnsd_session_refuse(s, m->head.seq, "a CATCH_UP before the last is done");
 }
 
 static bool on_stats(struct hydnsd_session *s, const struct hydnsd_request *m)
@@ -200,7 +200,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_ACL] = on_acl, [HYDNS_MSG_RESET] = hydnsd_hello_reset, [HYDNS_MSG_READY] = on_ready,
 		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
 		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
-		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_settle,
+		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_catch_up,
 	};
 	uint32_t type = m->head.type;
 

@@ -87,7 +87,7 @@ static void forget_configuration(struct hydnsd_resolver *a)
 	free(a->refusals);
 	for (uint32_t i = 0; i < a->note_count; i++)
 		free(a->note[i].text);
-	a->behind = false;
+	a->acl_stale = false;
 	a->acl = NULL;
 	a->sockets = NULL;
 	a->refusals = NULL;
@@ -375,16 +375,16 @@ bool hydnsd_resolver_sources(struct hydnsd *d)
 		struct hydns_resolver_config c = a->config;
 		int rc;
 
-		if ((!a->live && !a->behind) || !a->acl_count)
+		if ((!a->live && !a->acl_stale) || !a->acl_count)
 			continue;
 		c.acl_half = !c.acl_half;
 		rc = fill_acl(d, i, &c);
-		if (rc && !a->behind)
+		if (rc && !a->acl_stale)
 			hydnsd_log(HYDNSD_LOG_ERROR, "cannot fill the access-control map of resolver %u: %s; nothing is "
 				   "answered for it until hydnsd, which tries again by itself, can", i, strerror(-rc));
 		if (!rc)
 			a->config = c;
-		a->behind = rc;
+		a->acl_stale = rc;
 		failed |= rc != 0;
 		write_config(d, i, !rc);
 	}
@@ -472,9 +472,9 @@ void hydnsd_resolver_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *o
 	const struct hydns_resolver_count *base = &hydns_kern_tallies(d->kern)->base[i];
 	struct hydns_resolver_count now = *base;
 
-	hydnsd_rules_sweep_authority(d->rules, i, hydnsd_now_ns());
+	hydnsd_rules_sweep_resolver(d->rules, i, hydnsd_now_ns());
 	hydns_kern_resolver_counts(d->kern, i, &now);
-	hydnsd_resolver_sum(d->rules, i, &now, base, out);
+	hydnsd_resolver_counts_sum(d->rules, i, &now, base, out);
 }
 
 const char *hydnsd_resolver_state_name(const struct hydnsd *d, uint32_t i)

@@ -4,8 +4,8 @@
  * outlives the connection of its plugin for as long as its heartbeat is fresh, so that the plugin can
  * come back to it, also after a restart of hydnsd.
  */
-#ifndef HYDNSD_RESOLVERS_AUTHORITY_H
-#define HYDNSD_RESOLVERS_AUTHORITY_H
+#ifndef HYDNSD_RESOLVERS_RESOLVER_H
+#define HYDNSD_RESOLVERS_RESOLVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,13 +50,13 @@ struct hydnsd_resolver {
 	struct hydns_hello hello;      /* zero for one taken over whose plugin is not back yet */
 	uint64_t session;              /* of the plugin; 0: none */
 	uint64_t min_generation;       /* of the last WITHDRAW: offers with an older one are discarded */
-	struct hydnsd_changed_names changes; /* of single names since */
+	struct hydnsd_changed_names changed_names; /* of single names since */
 	uint32_t epoch_seen;
 	bool live;                     /* the program may answer for it (READY is set) */
 	struct hydns_resolver_config config;
 	struct hydns_acl_entry *acl;
 	uint32_t acl_count;            /* gathered, of the current or coming configuration */
-	bool behind;                   /* not live, because the routes could not be put into the ACL in the kernel */
+	bool acl_stale;                   /* not live, because the routes could not be put into the ACL in the kernel */
 	struct hydnsd_socket *sockets;
 	uint32_t socket_count;
 	struct hydnsd_refusal *refusals;

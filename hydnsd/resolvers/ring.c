@@ -10,7 +10,7 @@
 
 #define RING_MAP        HYDNS_RING_SIZE
 
-int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room)
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *begun, char *why, size_t room)
 {
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -32,7 +32,7 @@ int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *c
 	r->shared = shared;
 	/* What a former hydnsd has not acted upon is still there. */
 	r->head = r->tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED);
-	hydnsd_progress_start(&r->progress, r->tail, changes);
+	hydnsd_progress_start(&r->progress, r->tail, begun);
 	return 0;
 }
 
@@ -46,9 +46,9 @@ void hydnsd_ring_close(struct hydnsd_ring *r)
 /* -- frames -------------------------------------------------------------------------------------------- */
 /* The plugin may use again what has been acted upon, for nobody need read it again should hydnsd die now. The line that
  * says so is the plugin's too: it is written when there is news. */
-void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *changes)
+void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *begun)
 {
-	if (hydnsd_progress_advance(&r->progress, r->tail, changes))
+	if (hydnsd_progress_advance(&r->progress, r->tail, begun))
 		__atomic_store_n(&r->shared->tail, r->progress.given, __ATOMIC_RELEASE);
 }
 
@@ -96,7 +96,7 @@ void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *o
 }
 
 /* The plugin may be writing there: only what has the same key before and after counts. */
-bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out)
+bool hydnsd_ring_not_offered(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out)
 {
 	const struct hydns_not_offered *table = (const struct hydns_not_offered *)((const uint8_t *)r->shared + HYDNS_RING_DATA +
 								      HYDNS_RING_BYTES);

@@ -21,7 +21,7 @@ struct hydnsd_ring {
 };
 
 /* Checks and maps a ring memfd (the descriptor stays the caller's) of a session that has begun these. */
-int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room);
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *begun, char *why, size_t room);
 void hydnsd_ring_close(struct hydnsd_ring *r);
 
 union hydnsd_frame {
@@ -37,7 +37,7 @@ enum hydnsd_taken { HYDNSD_TAKEN_NONE, HYDNSD_TAKEN_FRAME, HYDNSD_TAKEN_BROKEN }
 /* Copies the next frame that is not padding. */
 enum hydnsd_taken hydnsd_ring_take(struct hydnsd_ring *r, union hydnsd_frame *out);
 /* The plugin may use again what has been taken, as far as it has been acted upon. */
-void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *changes);
+void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *begun);
 
 /* What the plugin has counted. It can write anything there: to be shown, not to be relied on. */
 struct hydnsd_ring_counts {
@@ -47,6 +47,6 @@ struct hydnsd_ring_counts {
 void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out);
 /* Why the plugin last kept the answer to a question (hydns/ring.h) from the kernel; false: it has not said. As hostile as the
  * counts. */
-bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out);
+bool hydnsd_ring_not_offered(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out);
 
 #endif

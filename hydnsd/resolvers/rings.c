@@ -9,7 +9,7 @@
 int hydnsd_rings_open(struct hydnsd_session *s, const int *fd, uint32_t count, char *why, size_t room)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		int rc = hydnsd_ring_open(&s->ring[i], fd[i], &s->changes, why, room);
+		int rc = hydnsd_ring_open(&s->ring[i], fd[i], &s->begun, why, room);
 
 		if (rc) {
 			hydnsd_rings_close(s);
@@ -45,7 +45,7 @@ bool hydnsd_rings_any_ready(const struct hydnsd_session *s)
 	return false;
 }
 
-void hydnsd_rings_stir(struct hydnsd_session *s)
+void hydnsd_rings_poll_soon(struct hydnsd_session *s)
 {
 	hydnsd_rings_need_wakeup(s, 0);
 	s->busy_ms = hydnsd_now_ms();
@@ -56,10 +56,10 @@ void hydnsd_rings_wake(struct hydnsd_session *s)
 	uint64_t count;
 
 	if (read(s->doorbell, &count, sizeof(count)) >= 0)
-		hydnsd_rings_stir(s);
+		hydnsd_rings_poll_soon(s);
 }
 
-void hydnsd_rings_set_bar(struct hydnsd_session *s)
+void hydnsd_rings_set_threshold(struct hydnsd_session *s)
 {
 	uint32_t threshold = hydnsd_rules_threshold(s->daemon->rules);
 
@@ -76,7 +76,7 @@ void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_count
 		hydnsd_ring_count(&s->ring[i], out);
 }
 
-bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out)
+bool hydnsd_rings_not_offered(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out)
 {
 	uint32_t now = (uint32_t)hydnsd_now_ms();
 	bool found = false;
@@ -84,7 +84,7 @@ bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydn
 	for (uint32_t i = 0; i < s->rings; i++) {
 		struct hydns_not_offered k;
 
-		if (!hydnsd_ring_kept(&s->ring[i], key, &k) || (found && now - k.at_ms >= now - out->at_ms))
+		if (!hydnsd_ring_not_offered(&s->ring[i], key, &k) || (found && now - k.at_ms >= now - out->at_ms))
 			continue;
 		*out = k;
 		found = true;

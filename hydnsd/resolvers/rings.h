@@ -17,14 +17,14 @@ void hydnsd_rings_need_wakeup(struct hydnsd_session *s, uint32_t need);
 /* A frame waits. */
 bool hydnsd_rings_any_ready(const struct hydnsd_session *s);
 /* Rings are looked at until they have been empty for a while. */
-void hydnsd_rings_stir(struct hydnsd_session *s);
+void hydnsd_rings_poll_soon(struct hydnsd_session *s);
 /* The doorbell rang. */
 void hydnsd_rings_wake(struct hydnsd_session *s);
 /* Tells the plugin what an answer must promise to become a rule. */
-void hydnsd_rings_set_bar(struct hydnsd_session *s);
+void hydnsd_rings_set_threshold(struct hydnsd_session *s);
 
-/* As hydnsd_ring_count() and hydnsd_ring_kept(), of all rings: the last that was kept. */
+/* As hydnsd_ring_count() and hydnsd_ring_not_offered(), of all rings: the last that was kept. */
 void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_counts *out);
-bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out);
+bool hydnsd_rings_not_offered(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out);
 
 #endif

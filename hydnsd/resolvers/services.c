@@ -137,7 +137,7 @@ static void forget_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket
 }
 
 /* False: it was refused before, for the same reason. */
-static bool note_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket *s, const char *why)
+static bool record_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket *s, const char *why)
 {
 	struct hydnsd_refusal *r = find_refusal(a, s);
 
@@ -160,7 +160,7 @@ static bool note_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket *
 
 bool hydnsd_services_refused(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, const char *why)
 {
-	return note_refusal(&d->resolver[i], s, why);
+	return record_refusal(&d->resolver[i], s, why);
 }
 
 int hydnsd_services_add(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room, bool *news)
@@ -169,7 +169,7 @@ int hydnsd_services_add(struct hydnsd *d, uint32_t i, const struct hydnsd_socket
 	int rc = add_socket(d, i, s, why, room);
 
 	if (rc) {
-		*news = note_refusal(a, s, why);
+		*news = record_refusal(a, s, why);
 		return rc;
 	}
 	*news = find_refusal(a, s);
@@ -276,11 +276,11 @@ static void sort_unique(struct service_list *l)
 	l->count = kept;
 }
 
-static bool holds(const struct service_list *l, const struct service *s, bool same_authority)
+static bool holds(const struct service_list *l, const struct service *s, bool same_resolver)
 {
 	const struct service *found = bsearch(s, l->item, l->count, sizeof(*s), compare);
 
-	return found && (!same_authority || found->resolver == s->resolver);
+	return found && (!same_resolver || found->resolver == s->resolver);
 }
 
 static void install(struct hydnsd *d, const struct service_list *wanted)
@@ -313,7 +313,7 @@ void hydnsd_services_sync(struct hydnsd *d)
 }
 
 /* -- start and end ---------------------------------------------------------------------------------------- */
-static int note_installed(const struct hydns_service_key *key, __u32 resolver, void *arg)
+static int record_installed(const struct hydns_service_key *key, __u32 resolver, void *arg)
 {
 	struct hydnsd *d = arg;
 
@@ -329,7 +329,7 @@ int hydnsd_services_start(struct hydnsd *d, char *why, size_t room)
 		snprintf(why, room, "out of memory");
 		return -ENOMEM;
 	}
-	hydns_kern_service_each(d->kern, note_installed, d);
+	hydns_kern_service_each(d->kern, record_installed, d);
 	sort_unique(&d->services->installed);
 	return 0;
 }

@@ -122,5 +122,5 @@ bool hydnsd_session_not_offered(struct hydnsd *d, uint64_t id, uint64_t key, str
 {
 	const struct hydnsd_session *s = hydnsd_session_find(d, id);
 
-	return s && hydnsd_rings_kept(s, key, out);
+	return s && hydnsd_rings_not_offered(s, key, out);
 }

@@ -30,9 +30,9 @@ struct hydnsd_session {
 	bool asleep;                   /* need_wakeup is set in every ring */
 	uint64_t busy_ms;              /* last time a frame was there */
 	uint64_t poll_fast_until_ms;        /* polls are closer until then */
-	struct hydnsd_begun changes;   /* withdrawals that frames have begun */
-	struct hydnsd_catch_up settle;
-	struct hydnsd_ttl_updates renewals;
+	struct hydnsd_begun begun;     /* withdrawals that frames have begun */
+	struct hydnsd_catch_up catch_up;
+	struct hydnsd_ttl_updates ttl_updates;
 	uint32_t rings;
 	struct hydnsd_ring ring[HYDNS_THREADS_MAX];
 	struct hydnsd_session *next;
@@ -54,7 +54,7 @@ struct hydnsd_sessions {
 	bool exhausted;                /* no descriptor is left for the next one; until the next tick */
 	bool hold;                     /* others wait, for either reason */
 	uint64_t last_id;
-	struct hydnsd_user_rates accounts;
+	struct hydnsd_user_rates user_rates;
 };
 
 struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id);

@@ -3,14 +3,14 @@
  * RRsets that a resolver has renewed, waiting a moment: the renewed answer itself is mostly offered right
  * after and replaces its rule, so that only what still counts down the former TTLs then must go.
  */
-#ifndef HYDNSD_RESOLVERS_RENEWALS_H
-#define HYDNSD_RESOLVERS_RENEWALS_H
+#ifndef HYDNSD_RESOLVERS_TTL_UPDATES_H
+#define HYDNSD_RESOLVERS_TTL_UPDATES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "hydns/ring.h"
 
-#define HYDNSD_RENEWALS   512          /* of one resolver at once: 10,000 a second */
+#define HYDNSD_TTL_UPDATES   512          /* of one resolver at once: 10,000 a second */
 #define HYDNSD_TTL_UPDATE_WAIT_MS  25           /* at least; at most twice that */
 
 struct hydnsd_ttl_update {
@@ -24,13 +24,13 @@ struct hydnsd_ttl_update {
 	uint8_t name[HYDNS_NAME_MAX];  /* wire format, lower case */
 };
 struct hydnsd_ttl_updates {               /* zero: none */
-	struct hydnsd_ttl_update wait[HYDNSD_RENEWALS];
+	struct hydnsd_ttl_update wait[HYDNSD_TTL_UPDATES];
 	uint32_t first, count;
 };
 
 static inline bool hydnsd_ttl_updates_full(const struct hydnsd_ttl_updates *r)
 {
-	return r->count == HYDNSD_RENEWALS;
+	return r->count == HYDNSD_TTL_UPDATES;
 }
 
 /* Copies a valid frame whose renewed is not 0; r must not be full. */

@@ -6,7 +6,7 @@ static struct hydnsd_user_rate *find(struct hydnsd_user_rates *a, uid_t uid)
 {
 	struct hydnsd_user_rate *idle = &a->of[0];
 
-	for (struct hydnsd_user_rate *u = a->of; u < a->of + HYDNSD_ACCOUNTS; u++) {
+	for (struct hydnsd_user_rate *u = a->of; u < a->of + HYDNSD_USER_RATES; u++) {
 		if (u->uid == uid && u->tokens.used_until_ns)
 			return u;
 		if (u->tokens.used_until_ns < idle->tokens.used_until_ns)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* Withdrawals under way: those that can't be done at once share a pass over the store, a piece of it each turn; then a
  * grace period, then the answers to those who asked. */
-#ifndef HYDNSD_RESOLVERS_JOBS_H
-#define HYDNSD_RESOLVERS_JOBS_H
+#ifndef HYDNSD_RESOLVERS_WITHDRAWALS_H
+#define HYDNSD_RESOLVERS_WITHDRAWALS_H
 
 #include "hydnsd/daemon/daemon.h"
 

@@ -41,7 +41,7 @@ uint64_t hydnsd_missing_rate(uint32_t count, uint32_t window_ms)
 
 static bool old(const struct entry *e, uint64_t now_ms)
 {
-	return !e->what.rate || now_ms - e->what.at_ms > HYDNSD_ABSENT_MS;
+	return !e->what.rate || now_ms - e->what.at_ms > HYDNSD_MISSING_MS;
 }
 
 /* That of the same question, else one that is old, else the coldest. */
@@ -74,7 +74,7 @@ void hydnsd_missing_record(struct hydnsd_missing_table *a, const struct hydnsd_m
 	} else if (!old(e, what->at_ms) && e->what.rate >= rate) {
 		return;
 	}
-	if (rate < HYDNSD_ABSENT_RATE_MIN)
+	if (rate < HYDNSD_MISSING_RATE_MIN)
 		return;
 	e->what = *what;
 	e->what.rate = rate;
@@ -100,7 +100,7 @@ void hydnsd_missing_each(const struct hydnsd_missing_table *a, uint64_t now_ms, 
 
 static const struct {
 	const char *reason, *text;
-} lefts[] = {
+} removals[] = {
 	[HYDNSD_REMOVAL_WITHDRAWN] = { "WITHDRAWN", "its rule was withdrawn: a flush, changed data, or the resolver reloaded or ended" },
 	[HYDNSD_REMOVAL_EXPIRED] = { "EXPIRED", "its rule's TTL is over" },
 	[HYDNSD_REMOVAL_EVICTED] = { "EVICTED", "its rule made room for an answer worth more" },
@@ -108,10 +108,10 @@ static const struct {
 
 const char *hydnsd_missing_reason(const struct hydnsd_missing *what)
 {
-	return what->left ? lefts[what->left].reason : hydnsd_rejection_name(what->refused);
+	return what->removal ? removals[what->removal].reason : hydnsd_rejection_name(what->refused);
 }
 
 const char *hydnsd_missing_text(const struct hydnsd_missing *what)
 {
-	return what->left ? lefts[what->left].text : hydnsd_rejection_text(what->refused);
+	return what->removal ? removals[what->removal].text : hydnsd_rejection_text(what->refused);
 }

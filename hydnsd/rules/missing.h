@@ -3,14 +3,14 @@
  * Questions that are asked often and have no rule, as far as hydnsd hears of them: what was offered lately and refused, and
  * rules that left lately. A small table; among those that meet in one place of it the hottest stay. One thread.
  */
-#ifndef HYDNSD_RULES_ABSENT_H
-#define HYDNSD_RULES_ABSENT_H
+#ifndef HYDNSD_RULES_MISSING_H
+#define HYDNSD_RULES_MISSING_H
 
 #include "hydns/common.h"
 #include "hydnsd/rules/offer.h"
 
-#define HYDNSD_ABSENT_MS       60000   /* so long one is remembered */
-#define HYDNSD_ABSENT_RATE_MIN 100000  /* in 10^6 s: what is asked less than once in 10 s is not hot */
+#define HYDNSD_MISSING_MS       60000   /* so long one is remembered */
+#define HYDNSD_MISSING_RATE_MIN 100000  /* in 10^6 s: what is asked less than once in 10 s is not hot */
 
 enum hydnsd_removal {
 	HYDNSD_REMOVAL_NOT,               /* it was refused */
@@ -26,7 +26,7 @@ struct hydnsd_missing {
 	uint8_t resolver;
 	uint16_t qtype;                /* network order */
 	enum hydnsd_rejection refused; /* with HYDNSD_REMOVAL_NOT */
-	enum hydnsd_removal left;
+	enum hydnsd_removal removal;
 	uint64_t rate;                 /* queries that the resolver had, or hits that the rule had, in 10^6 s */
 	uint64_t key;                  /* of the question, by the store's hash; in what each() shows it is not set */
 	uint64_t at_ms;
@@ -38,7 +38,7 @@ struct hydnsd_missing_table *hydnsd_missing_new(void); /* NULL without memory */
 void hydnsd_missing_free(struct hydnsd_missing_table *a);
 /* Replaces what is known of the same question. */
 void hydnsd_missing_record(struct hydnsd_missing_table *a, const struct hydnsd_missing *what);
-/* All that are not older than HYDNSD_ABSENT_MS, in no order. */
+/* All that are not older than HYDNSD_MISSING_MS, in no order. */
 void hydnsd_missing_each(const struct hydnsd_missing_table *a, uint64_t now_ms, void (*fn)(const struct hydnsd_missing *, void *),
 			void *arg);
 /* Sightings in so many ms, as a rate. */

@@ -160,7 +160,7 @@ struct reading {
 	struct hydnsd_marks marks;
 	struct hydnsd_answer *out;
 	struct run run;
-	bool answer_stays;             /* an RRset of the answer section can't be turned */
+	bool answer_fixed;             /* an RRset of the answer section can't be turned */
 	uint32_t min_ttl;
 };
 
@@ -186,7 +186,7 @@ static void end_run(struct reading *r)
 			.last = (run->first + run->count - 1) & 0x1f,
 		};
 	else if (run->section == 0)
-		r->answer_stays = true;
+		r->answer_fixed = true;
 	run->count = 0;
 }
 
@@ -209,14 +209,14 @@ static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned s
 /* The answer depends on this name. */
 static void add_name(struct hydnsd_answer *a, const struct hydnsd_offer_limits *l, const uint8_t *name, uint8_t len)
 {
-	struct hydnsd_dependency_list *o = &a->owners;
+	struct hydnsd_dependency_list *o = &a->dependencies;
 
-	if (hydnsd_owner_list_add(o, hydnsd_name_hash(name, len, l->seed, &a->signature)) &&
+	if (hydnsd_dependency_list_add(o, hydnsd_name_hash(name, len, l->seed, &a->signature)) &&
 	    o->count <= HYDNS_RULE_PLACES_MAX)
 		a->parts.owner[o->count - 1] = HYDNS_PLACE(hydns_place_hash(name, len, l->place_seed));
 }
 
-static void note_name(struct reading *r, const struct hydnsd_name *name)
+static void record_name(struct reading *r, const struct hydnsd_name *name)
 {
 	struct hydnsd_answer *a = r->out;
 
@@ -238,17 +238,17 @@ static void begin_reading(struct reading *r, const struct hydnsd_offer_limits *l
 	};
 	memset(r->marks.octet, 0, r->message.end);
 	r->run.count = 0;
-	r->answer_stays = false;
+	r->answer_fixed = false;
 	r->min_ttl = UINT32_MAX;
 }
 
-static void note_left_out(struct reading *r)
+static void record_left_out(struct reading *r)
 {
 	struct hydnsd_left_out names = hydnsd_left_out_names(r->out->parts.left_out);
 	struct hydnsd_name name;
 
 	while (hydnsd_left_out_next(&names, &name))
-		note_name(r, &name);
+		record_name(r, &name);
 }
 
 static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsigned section)
@@ -274,9 +274,9 @@ static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsig
 	if (rr.ttl < r->min_ttl)
 		r->min_ttl = rr.ttl;
 	r->out->ttl[head->ttl_count++] = (uint16_t)(rr.ttl_at - hydnsd_answer_start(&r->message));
-	note_name(r, &rr.owner);
+	record_name(r, &rr.owner);
 	if (hydnsd_rr_target(&r->message, &rr, &target))
-		note_name(r, &target);
+		record_name(r, &target);
 	extend_run(r, &rr, section);
 	return HYDNSD_ACCEPTED;
 }
@@ -315,10 +315,10 @@ static enum hydnsd_rejection check_marks(struct reading *r)
 		if (!marked(r, g.start, g.len))
 			rotation[kept++] = g;
 		else if (g.first < head->ancount)
-			r->answer_stays = true;
+			r->answer_fixed = true;
 	}
 	head->rotation_count = (uint8_t)kept;
-	return r->answer_stays ? HYDNSD_REJECT_ROTATION : HYDNSD_ACCEPTED;
+	return r->answer_fixed ? HYDNSD_REJECT_ROTATION : HYDNSD_ACCEPTED;
 }
 
 /* A rule dies before its smallest TTL would be sent as 0. */
@@ -366,10 +366,10 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		return why;
 	fill_head(frame, left_out, out);
 	out->signature = 0;
-	out->owners.count = 0;
+	out->dependencies.count = 0;
 	add_name(out, limits, frame->data, frame->name_len);
 	begin_reading(&r, limits, out);
-	note_left_out(&r);
+	record_left_out(&r);
 	why = read_records(&r);
 	if (!why)
 		why = check_marks(&r);
@@ -377,8 +377,8 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		why = set_life(&r, frame->ttl);
 	if (why)
 		return why;
-	if (out->owners.count <= HYDNS_RULE_PLACES_MAX)
-		head->place_count = (uint8_t)out->owners.count;
+	if (out->dependencies.count <= HYDNS_RULE_PLACES_MAX)
+		head->place_count = (uint8_t)out->dependencies.count;
 	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) > HYDNS_SLOT_MOST)
 		return HYDNSD_REJECT_TOO_BIG;
 	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,

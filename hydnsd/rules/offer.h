@@ -36,7 +36,7 @@ struct hydnsd_offer_limits {
 struct hydnsd_answer {
 	struct hydns_rule_parts parts; /* head without epoch, refresh_ms and authority */
 	uint64_t signature;            /* of the names it depends on */
-	struct hydnsd_dependency_list owners; /* these names */
+	struct hydnsd_dependency_list dependencies; /* these names */
 	uint64_t generation;
 	uint32_t epoch;
 	uint32_t count, window_ms;

@@ -3,16 +3,16 @@
  * Ordinals, some perhaps several times, in any number: what dependencies.c keeps of a name that many rules depend on. A hash
  * table with linear probing that grows and shrinks with its content: 5 to 11 octets each, more after many have left. One thread.
  */
-#ifndef HYDNSD_RULES_CROWD_H
-#define HYDNSD_RULES_CROWD_H
+#ifndef HYDNSD_RULES_ORDINAL_SET_H
+#define HYDNSD_RULES_ORDINAL_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct hydnsd_ordinal_set {                  /* zero: none */
-	uint32_t *place;               /* ordinal + 1; 0: empty */
-	uint32_t places;               /* a power of two, or 0 */
+	uint32_t *entry;               /* ordinal + 1; 0: empty */
+	uint32_t entries;               /* a power of two, or 0 */
 	uint32_t count;
 };
 

@@ -43,18 +43,18 @@ bool hydnsd_rules_dependencies(const struct hydnsd_rules *r, const struct hydns_
 
 	*signature = 0;
 	out->count = 0;
-	hydnsd_owner_list_add(out, hydnsd_name_hash(rule->data, rule->name_len, r->seed, signature));
+	hydnsd_dependency_list_add(out, hydnsd_name_hash(rule->data, rule->name_len, r->seed, signature));
 	while (pos < m.end) {
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
 			return false;
 		if (rr.owner.len != rule->name_len || memcmp(rr.owner.octet, rule->data, rule->name_len))
-			hydnsd_owner_list_add(out, hydnsd_name_hash(rr.owner.octet, rr.owner.len, r->seed, signature));
+			hydnsd_dependency_list_add(out, hydnsd_name_hash(rr.owner.octet, rr.owner.len, r->seed, signature));
 		if (hydnsd_rr_target(&m, &rr, &name))
-			hydnsd_owner_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
+			hydnsd_dependency_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
 	}
 	while (hydnsd_left_out_next(&left_out, &name))
-		hydnsd_owner_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
-	return out->count < HYDNSD_OWNERS_MAX;
+		hydnsd_dependency_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
+	return out->count < HYDNSD_DEPENDENCIES_MAX;
 }
 
 static uint64_t key_of(const struct hydnsd_rules *r, const uint8_t *name, const struct hydns_rule *head)
@@ -68,19 +68,19 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
 	uint64_t age_ms = now_ns > rule->base_ns ? ms(now_ns - rule->base_ns) : 0;
-	struct hydnsd_dependency_list owners;
+	struct hydnsd_dependency_list list;
 	struct hydns_sighted known;
 	uint64_t signature;
 
 	if (rule->resolver >= HYDNS_RESOLVERS || !hydnsd_name_valid(rule->data, rule->name_len) ||
-	    !hydnsd_rules_dependencies(r, rule, &owners, &signature)) {
+	    !hydnsd_rules_dependencies(r, rule, &list, &signature)) {
 		hydnsd_hits_discard(r, ordinal);
 		hydns_store_remove(r->store, handle);
 		return;
 	}
-	hydnsd_dependencies_add(r->owners, &owners, ordinal);
+	hydnsd_dependencies_add(r->dependencies, &list, ordinal);
 	r->signature[ordinal] = signature;
-	r->owner[ordinal] = rule->resolver;
+	r->resolver[ordinal] = rule->resolver;
 	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
 	r->live[rule->resolver]++;
 	known = (struct hydns_sighted){
@@ -98,11 +98,11 @@ static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *
 	r->ordinals = hydns_store_ordinals(r->store);
 	r->policy = hydns_policy_new(policy, r->ordinals);
 	r->signature = calloc(r->ordinals, sizeof(*r->signature));
-	r->owners = hydnsd_dependencies_new(r->ordinals);
+	r->dependencies = hydnsd_dependencies_new(r->ordinals);
 	r->generation = calloc(r->ordinals, sizeof(*r->generation));
-	r->owner = malloc(r->ordinals);
+	r->resolver = malloc(r->ordinals);
 	r->refresh_percent = malloc(r->ordinals);
-	return r->policy && r->signature && r->owners && r->generation && r->owner && r->refresh_percent;
+	return r->policy && r->signature && r->dependencies && r->generation && r->resolver && r->refresh_percent;
 }
 
 struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
@@ -122,7 +122,7 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 		hydnsd_rules_close(r);
 		return NULL;
 	}
-	memset(r->owner, HYDNSD_NO_RESOLVER, r->ordinals);
+	memset(r->resolver, HYDNSD_NO_RESOLVER, r->ordinals);
 	for (uint32_t h = hydns_store_next(r->store, 0); h; h = hydns_store_next(r->store, h))
 		adopt(r, h, now_ns);
 	hydnsd_hits_take_over(r);
@@ -137,11 +137,11 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 		hydns_store_close(r->store);
 	hydns_policy_free(r->policy);
 	free(r->signature);
-	hydnsd_dependencies_free(r->owners);
+	hydnsd_dependencies_free(r->dependencies);
 	free(r->generation);
-	free(r->owner);
+	free(r->resolver);
 	free(r->refresh_percent);
-	free(r->departed);
+	free(r->retired);
 	free(r);
 }
 
@@ -160,15 +160,15 @@ uint32_t hydnsd_rules_threshold(const struct hydnsd_rules *r)
 static void forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 		   uint64_t now_ns)
 {
-	struct hydnsd_dependency_list owners;
+	struct hydnsd_dependency_list list;
 	uint64_t signature;
 
-	hydnsd_rules_dependencies(r, rule, &owners, &signature);
-	hydnsd_dependencies_drop(r->owners, &owners, ordinal);
-	hydnsd_hits_depart(r, ordinal, rule, now_ns);
+	hydnsd_rules_dependencies(r, rule, &list, &signature);
+	hydnsd_dependencies_drop(r->dependencies, &list, ordinal);
+	hydnsd_hits_retire(r, ordinal, rule, now_ns);
 	hydns_policy_remove(r->policy, ordinal);
-	r->live[r->owner[ordinal]]--;
-	r->owner[ordinal] = HYDNSD_NO_RESOLVER;
+	r->live[r->resolver[ordinal]]--;
+	r->resolver[ordinal] = HYDNSD_NO_RESOLVER;
 	r->signature[ordinal] = 0;
 }
 
@@ -182,21 +182,21 @@ void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_n
 	hydns_store_remove(r->store, handle);
 }
 
-void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_missing_table *absent)
+void hydnsd_rules_set_missing(struct hydnsd_rules *r, struct hydnsd_missing_table *missing)
 {
-	r->absent = absent;
+	r->missing = missing;
 }
 
-void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_removal why, uint64_t now_ns)
+void hydnsd_rules_record_removal(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_removal why, uint64_t now_ns)
 {
-	const struct hydns_rule *rule = r->absent ? hydns_store_rule(r->store, handle) : NULL;
+	const struct hydns_rule *rule = r->missing ? hydns_store_rule(r->store, handle) : NULL;
 	uint64_t rate = rule ? hydnsd_rules_rate(r, handle) : 0;
 
-	if (rate < HYDNSD_ABSENT_RATE_MIN)
+	if (rate < HYDNSD_MISSING_RATE_MIN)
 		return;                /* most; a flush of everything shall cost no hash of each */
-	hydnsd_missing_record(r->absent, &(struct hydnsd_missing){
+	hydnsd_missing_record(r->missing, &(struct hydnsd_missing){
 		.name = hydns_rule_name(rule), .name_len = rule->name_len, .variant = rule->variant,
-		.resolver = rule->resolver, .qtype = rule->qtype, .left = why, .rate = rate,
+		.resolver = rule->resolver, .qtype = rule->qtype, .removal = why, .rate = rate,
 		.key = key_of(r, hydns_rule_name(rule), rule), .at_ms = ms(now_ns),
 	});
 }
@@ -205,7 +205,7 @@ static void remove_ordinal(struct hydnsd_rules *r, uint32_t ordinal, enum hydnsd
 {
 	uint32_t handle = hydns_store_handle(r->store, ordinal);
 
-	hydnsd_rules_note_leaving(r, handle, why, now_ns);
+	hydnsd_rules_record_removal(r, handle, why, now_ns);
 	hydnsd_rules_remove(r, handle, now_ns);
 }
 
@@ -255,7 +255,7 @@ static bool acceptable(uint32_t ordinal, void *arg)
 {
 	const struct wanted *w = arg;
 
-	if (w->resolver != HYDNSD_ANY_RESOLVER && w->rules->owner[ordinal] != w->resolver)
+	if (w->resolver != HYDNSD_ANY_RESOLVER && w->rules->resolver[ordinal] != w->resolver)
 		return false;
 	return !w->space || hydns_store_slot_size(w->rules->store, hydns_store_handle(w->rules->store, ordinal)) >= w->space;
 }
@@ -295,7 +295,7 @@ static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struc
 {
 	struct wanted w = { .rules = r, .resolver = by->resolver };
 	bool full = by->capacity && r->live[by->resolver] >= by->capacity;
-	bool others = *victim != UINT32_MAX && r->owner[*victim] != by->resolver;
+	bool others = *victim != UINT32_MAX && r->resolver[*victim] != by->resolver;
 
 	if (!full && !(others && has_its_share(r, by->resolver)))
 		return HYDNSD_ACCEPTED;
@@ -338,9 +338,9 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, co
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
 	const struct hydns_sighted s = sighted(a);
 
-	r->owner[ordinal] = a->parts.head.resolver;
+	r->resolver[ordinal] = a->parts.head.resolver;
 	r->signature[ordinal] = a->signature;
-	hydnsd_dependencies_add(r->owners, &a->owners, ordinal);
+	hydnsd_dependencies_add(r->dependencies, &a->dependencies, ordinal);
 	r->generation[ordinal] = (uint32_t)a->generation;
 	r->live[a->parts.head.resolver]++;
 	r->refresh_percent[ordinal] = (uint8_t)by->refresh_percent;
@@ -359,7 +359,7 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	};
 	uint32_t victim;
 
-	if (r->departed_count)
+	if (r->retired_count)
 		return HYDNSD_REJECT_NO_SLOT; /* slots are on their way already */
 	if (has_its_share(r, head->resolver))
 		w.resolver = head->resolver;
@@ -414,10 +414,10 @@ uint32_t hydnsd_rules_replace(struct hydnsd_rules *r, uint32_t handle, struct hy
 {
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle), next;
 	const struct hydnsd_offerer by = {
-		.resolver = r->owner[ordinal], .refresh_percent = r->refresh_percent[ordinal],
+		.resolver = r->resolver[ordinal], .refresh_percent = r->refresh_percent[ordinal],
 	};
 
-	hydnsd_rules_dependencies(r, hydns_store_rule(r->store, handle), &a->owners, &a->signature);
+	hydnsd_rules_dependencies(r, hydns_store_rule(r->store, handle), &a->dependencies, &a->signature);
 	a->parts.key = hydns_store_key(r->store, &a->parts);
 	a->generation = r->generation[ordinal];
 	a->count = 0;                  /* nobody has asked: the former rule's rate goes on */
@@ -436,7 +436,7 @@ void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t resolver, struc
 	set_key(r, resolver, a);
 	hydns_store_prefetch(r->store, a->parts.key);
 	hydns_policy_prefetch(r->policy, a->parts.key);
-	hydnsd_dependencies_prefetch(r->owners, &a->owners);
+	hydnsd_dependencies_prefetch(r->dependencies, &a->dependencies);
 }
 
 enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
@@ -490,9 +490,9 @@ uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle)
 
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 {
-	return hydns_store_bytes(r->store) + hydns_policy_bytes(r->policy) + hydnsd_dependencies_bytes(r->owners) +
-	       (size_t)r->departed_room * sizeof(*r->departed) +
-	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->generation) + sizeof(*r->owner) +
+	return hydns_store_bytes(r->store) + hydns_policy_bytes(r->policy) + hydnsd_dependencies_bytes(r->dependencies) +
+	       (size_t)r->retired_room * sizeof(*r->retired) +
+	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->generation) + sizeof(*r->resolver) +
 				      sizeof(*r->refresh_percent));
 }
 

@@ -41,7 +41,7 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 				       uint64_t now_ns);
 void hydnsd_rules_close(struct hydnsd_rules *r);
 /* Where hot rules that leave are noted from now on (borrowed); NULL: nowhere. */
-void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_missing_table *absent);
+void hydnsd_rules_set_missing(struct hydnsd_rules *r, struct hydnsd_missing_table *missing);
 /* As in the policy options, for offers from now on. */
 void hydnsd_rules_set_min_hits(struct hydnsd_rules *r, uint32_t min_hits);
 
@@ -76,7 +76,7 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 /* How long after the beginning of a sweep the next should begin. */
 uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r);
 /* All slots of one authority at once. */
-void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
+void hydnsd_rules_sweep_resolver(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
 
 /* type, rcode, edns_do, secure and nodata, as of the last sweep, since the last reset; rules: now. The other
  * fields are left alone. */
@@ -136,7 +136,7 @@ void hydnsd_rules_withdraw_older(struct hydnsd_rules *r, uint32_t resolver, cons
 /* -- looking ------------------------------------------------------------------------------------------ */
 struct hydns_store *hydnsd_rules_store(struct hydnsd_rules *r);
 const struct hydnsd_rules_counters *hydnsd_rules_counters(const struct hydnsd_rules *r);
-uint32_t hydnsd_rules_limbo(const struct hydnsd_rules *r);
+uint32_t hydnsd_rules_retired(const struct hydnsd_rules *r);
 uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle); /* hits per 10^6 s */
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r);
 uint64_t hydnsd_rules_seed(const struct hydnsd_rules *r);

@@ -5,7 +5,7 @@
 
 #include "hydnsd/rules/rules.h"
 
-#define HYDNSD_NO_RESOLVER 0xff             /* owner of a slot without a live rule */
+#define HYDNSD_NO_RESOLVER 0xff             /* resolver of an ordinal without a live rule */
 #define HYDNSD_UNKNOWN 0xff
 
 /* A rule that left the index while a program may still count a hit for it. */
@@ -28,21 +28,21 @@ struct hydnsd_rules {
 	uint32_t ordinals;
 	uint32_t capacity;             /* as set */
 	uint32_t fitting;              /* of these, as many as there are octets for: the policy's capacity */
-	struct hydnsd_dependencies *owners;
-	struct hydnsd_missing_table *absent;  /* not ours; or NULL */
+	struct hydnsd_dependencies *dependencies;
+	struct hydnsd_missing_table *missing;  /* not ours; or NULL */
 	/* by ordinal */
 	uint64_t *signature;           /* of the names that it depends on */
 	uint32_t *seen;                /* hits already accounted for; of a free ordinal, what a new rule begins with */
 	uint32_t *generation;          /* low half, of the offer's stamp */
-	uint8_t *owner;                /* authority or HYDNSD_NO_RESOLVER */
+	uint8_t *resolver;                /* authority or HYDNSD_NO_RESOLVER */
 	uint8_t *refresh_percent;      /* of the offerer; HYDNSD_UNKNOWN: taken over from a former hydnsd */
 	struct hydns_tallies *tallies; /* kept over a restart, as seen is */
 	uint32_t live[HYDNS_RESOLVERS]; /* rules, by authority */
 	struct hydnsd_rules_counters counters;
-	struct hydnsd_retired *departed;
-	uint32_t departed_count, departed_room;
-	uint32_t departed_before_grace; /* those that the running grace period covers */
-	bool departed_unknown;         /* there was no memory to note one */
+	struct hydnsd_retired *retired;
+	uint32_t retired_count, retired_room;
+	uint32_t retired_before_grace; /* those that the running grace period covers */
+	bool retired_unknown;         /* there was no memory to note one */
 	uint64_t grace_ticket;
 	uint32_t sweep_cursor;
 	uint32_t threshold;
@@ -67,7 +67,7 @@ void hydnsd_hits_take_over(struct hydnsd_rules *r);
 uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			     uint64_t now_ns);
 /* The rule is about to leave: account now, and once more after the grace period. */
-void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+void hydnsd_hits_retire(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			uint64_t now_ns);
 
 /* A rule that nobody's hits are counted for leaves. */
@@ -78,7 +78,7 @@ void hydnsd_hits_discard(struct hydnsd_rules *r, uint32_t ordinal);
 bool hydnsd_rules_dependencies(const struct hydnsd_rules *r, const struct hydns_rule *rule, struct hydnsd_dependency_list *out,
 			 uint64_t *signature);
 /* Before remove(): if the rule is hot, why it leaves is kept. */
-void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_removal why, uint64_t now_ns);
+void hydnsd_rules_record_removal(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_removal why, uint64_t now_ns);
 void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);
 /* A rule that says the same takes the place of handle's, with all that is known of it. Its handle; 0: no slot is free. */
 uint32_t hydnsd_rules_replace(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns);

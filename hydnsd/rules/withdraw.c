@@ -64,7 +64,7 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 
 	if (!may_match(w, r->signature[ordinal]))
 		return false;
-	if (w->resolver != HYDNSD_ANY_RESOLVER && w->resolver != r->owner[ordinal])
+	if (w->resolver != HYDNSD_ANY_RESOLVER && w->resolver != r->resolver[ordinal])
 		return false;
 	if (w->generation && offered_since(r, ordinal, w->generation))
 		return false;
@@ -102,14 +102,14 @@ static bool may_concern(const struct hydnsd_scan *p, uint64_t signature)
 
 static void withdraw_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
 {
-	hydnsd_rules_note_leaving(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
+	hydnsd_rules_record_removal(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
 	hydnsd_rules_remove(r, handle, now_ns);
 	r->counters.withdrawn++;
 	w->withdrawn++;
 }
 
 /* The handle of the renewed rule; 0: it had to go. */
-static uint32_t renew_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
+static uint32_t update_ttl_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
 {
 	uint32_t next = hydnsd_rules_update_ttl(r, handle, w, now_ns);
 
@@ -125,9 +125,9 @@ static uint32_t renew_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, u
 static void look_at(struct hydnsd_rules *r, const struct hydnsd_scan *p, uint32_t ordinal, uint64_t now_ns)
 {
 	uint32_t handle = hydns_store_handle(r->store, ordinal);
-	uint64_t renewals = 0;
+	uint64_t ttl_updates = 0;
 
-	if (!may_concern(p, r->signature[ordinal]) || r->owner[ordinal] == HYDNSD_NO_RESOLVER)
+	if (!may_concern(p, r->signature[ordinal]) || r->resolver[ordinal] == HYDNSD_NO_RESOLVER)
 		return;
 	for (uint64_t left = candidates(p, r->signature[ordinal]); left; left &= left - 1) {
 		struct hydnsd_withdrawal *w = p->of[__builtin_ctzll(left)];
@@ -138,10 +138,10 @@ static void look_at(struct hydnsd_rules *r, const struct hydnsd_scan *p, uint32_
 			withdraw_for(r, w, handle, now_ns);
 			return;
 		}
-		renewals |= left & -left;
+		ttl_updates |= left & -left;
 	}
-	for (; renewals && handle; renewals &= renewals - 1)
-		handle = renew_for(r, p->of[__builtin_ctzll(renewals)], handle, now_ns);
+	for (; ttl_updates && handle; ttl_updates &= ttl_updates - 1)
+		handle = update_ttl_for(r, p->of[__builtin_ctzll(ttl_updates)], handle, now_ns);
 }
 
 bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns)
@@ -152,7 +152,7 @@ bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, 
 
 	if (w->scope != HYDNS_SCOPE_NAME)
 		return false;
-	found = hydnsd_dependencies_find(r->owners, hydnsd_name_hash(w->name, w->name_len, r->seed, &signature), &count);
+	found = hydnsd_dependencies_find(r->dependencies, hydnsd_name_hash(w->name, w->name_len, r->seed, &signature), &count);
 	if (!found)
 		return false;
 	w->bits = 0;
@@ -160,10 +160,10 @@ bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t handle = hydns_store_handle(r->store, found[i]);
 
-		if (r->owner[found[i]] == HYDNSD_NO_RESOLVER || !matches(r, w, found[i]))
+		if (r->resolver[found[i]] == HYDNSD_NO_RESOLVER || !matches(r, w, found[i]))
 			continue;
 		if (w->rrtype)
-			renew_for(r, w, handle, now_ns);
+			update_ttl_for(r, w, handle, now_ns);
 		else
 			withdraw_for(r, w, handle, now_ns);
 	}
@@ -178,7 +178,7 @@ void hydnsd_rules_withdraw_older(struct hydnsd_rules *r, uint32_t resolver, cons
 
 		if (!handle || offered_since(r, hydns_store_ordinal(r->store, handle), generation))
 			continue;
-		hydnsd_rules_note_leaving(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
+		hydnsd_rules_record_removal(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
 		hydnsd_rules_remove(r, handle, now_ns);
 		r->counters.withdrawn++;
 	}

@@ -32,7 +32,7 @@ static void choose_names(struct hydnsd_dependency_list *l)
 {
 	l->count = 0;
 	for (long n = 1 + random() % 6; n; n--)
-		hydnsd_owner_list_add(l, hash[random() % 2 ? random() % 3 : random() % NAMES]);
+		hydnsd_dependency_list_add(l, hash[random() % 2 ? random() % 3 : random() % NAMES]);
 }
 
 static void assert_found(struct hydnsd_dependencies *o, uint64_t name)
@@ -91,19 +91,19 @@ static void every_rule_is_found(void **state)
 /* More than find() gives are kept all the same: when enough have gone it finds the others. */
 static void too_many_are_not_told(void **state)
 {
-	struct hydnsd_dependencies *o = hydnsd_dependencies_new(HYDNSD_OWNERS_FOUND * 2);
+	struct hydnsd_dependencies *o = hydnsd_dependencies_new(HYDNSD_DEPENDENCIES_FOUND * 2);
 	const struct hydnsd_dependency_list one = { .count = 1, .hash = { spread(7) } };
 	uint32_t count;
 
 	(void)state;
-	for (uint32_t i = 0; i < HYDNSD_OWNERS_FOUND * 2; i++) {
-		assert_int_equal(hydnsd_dependencies_find(o, one.hash[0], &count) != NULL, i <= HYDNSD_OWNERS_FOUND);
+	for (uint32_t i = 0; i < HYDNSD_DEPENDENCIES_FOUND * 2; i++) {
+		assert_int_equal(hydnsd_dependencies_find(o, one.hash[0], &count) != NULL, i <= HYDNSD_DEPENDENCIES_FOUND);
 		hydnsd_dependencies_add(o, &one, i);
 	}
-	for (uint32_t i = 0; i < HYDNSD_OWNERS_FOUND * 2; i++) {
+	for (uint32_t i = 0; i < HYDNSD_DEPENDENCIES_FOUND * 2; i++) {
 		hydnsd_dependencies_drop(o, &one, i);
 		if (hydnsd_dependencies_find(o, one.hash[0], &count))
-			assert_int_equal(count, HYDNSD_OWNERS_FOUND * 2 - 1 - i);
+			assert_int_equal(count, HYDNSD_DEPENDENCIES_FOUND * 2 - 1 - i);
 	}
 	assert_non_null(hydnsd_dependencies_find(o, one.hash[0], &count));
 	assert_int_equal(count, 0);

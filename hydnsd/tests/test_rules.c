@@ -603,7 +603,7 @@ static void names_are_withdrawn_at_once(void **state)
 /* What very many rules depend on takes a pass; each of them goes at once all the while, and the name when few are left. */
 static void a_name_of_many_rules_takes_a_pass(void **state)
 {
-	const uint32_t many = HYDNSD_OWNERS_FOUND + 100;
+	const uint32_t many = HYDNSD_DEPENDENCIES_FOUND + 100;
 	uint32_t withdrawn;
 	char name[32];
 
@@ -842,7 +842,7 @@ static void no_hit_is_lost(void **state)
 	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
 	build_store_hit(&store, handle, 2); /* by a program that held it */
 	build_store_grace(&store);
-	hydnsd_rules_sweep_authority(store.rules, 1, NOW_NS);
+	hydnsd_rules_sweep_resolver(store.rules, 1, NOW_NS);
 	hydnsd_rules_counts(store.rules, 1, &c);
 	assert_int_equal(c.type[1], HYDNS_HITS_IN_SLOT + 10);
 	assert_int_equal(c.rcode[0], HYDNS_HITS_IN_SLOT + 10);
@@ -861,10 +861,10 @@ static void asking_meanwhile_counts_once(void **state)
 	handle = find("www.example.");
 	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
 	build_store_hit(&store, handle, 2);
-	hydnsd_rules_sweep_authority(store.rules, 1, NOW_NS);
+	hydnsd_rules_sweep_resolver(store.rules, 1, NOW_NS);
 	build_store_grace(&store);
 	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
-	hydnsd_rules_sweep_authority(store.rules, 1, NOW_NS);
+	hydnsd_rules_sweep_resolver(store.rules, 1, NOW_NS);
 	hydnsd_rules_counts(store.rules, 1, &c);
 	assert_int_equal(c.type[1], 2);
 }
@@ -873,7 +873,7 @@ static uint64_t counted(void)
 {
 	struct hydns_counts c = { 0 };
 
-	hydnsd_rules_sweep_authority(store.rules, 1, NOW_NS);
+	hydnsd_rules_sweep_resolver(store.rules, 1, NOW_NS);
 	hydnsd_rules_counts(store.rules, 1, &c);
 	assert_int_equal(c.type[1], c.rcode[0]);
 	return c.type[1];
@@ -973,7 +973,7 @@ static void hot_rules_that_leave_are_told(void **state)
 	struct heard h;
 
 	(void)state;
-	hydnsd_rules_set_absent(store.rules, a);
+	hydnsd_rules_set_missing(store.rules, a);
 	assert_int_equal(admit_address("hot.example.", NULL, 1000), HYDNSD_ACCEPTED);
 	assert_int_equal(admit_address_at("hot.example.", NULL, 1000, NOW_NS + 5 * HYDNSD_NS_PER_SEC), HYDNSD_ACCEPTED);
 	assert_int_equal(heard(a, NOW_MS).count, 0);
@@ -983,24 +983,24 @@ static void hot_rules_that_leave_are_told(void **state)
 	assert_string_equal(hydnsd_missing_reason(&h.last), "WITHDRAWN");
 	assert_memory_equal(h.last.name, "\3hot\7example", 13);
 	assert_true(h.last.rate >= 10 * 1000000 && h.last.resolver == 1 && h.last.qtype == htons(1));
-	assert_int_equal(heard(a, NOW_MS + HYDNSD_ABSENT_MS + 1).count, 0);
+	assert_int_equal(heard(a, NOW_MS + HYDNSD_MISSING_MS + 1).count, 0);
 	build_store_grace(&store);
 	assert_int_equal(admit_address("hot.example.", NULL, 1000), HYDNSD_ACCEPTED);
 	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNSD_NS_PER_SEC, 100);
 	h = heard(a, NOW_MS + 300 * SECOND_MS);
 	assert_int_equal(h.count, 1);
 	assert_string_equal(hydnsd_missing_reason(&h.last), "EXPIRED");
-	hydnsd_rules_set_absent(store.rules, NULL);
+	hydnsd_rules_set_missing(store.rules, NULL);
 	hydnsd_missing_free(a);
 	a = hydnsd_missing_new();
-	hydnsd_rules_set_absent(store.rules, a);
+	hydnsd_rules_set_missing(store.rules, a);
 	assert_int_equal(admit_address("warm.example.", NULL, 100), HYDNSD_ACCEPTED);
 	hydnsd_rules_set_capacity(store.rules, 0);
 	hydnsd_rules_expire(store.rules, NOW_NS, 100);
 	h = heard(a, NOW_MS);
 	assert_int_equal(h.count, 1);
 	assert_string_equal(hydnsd_missing_reason(&h.last), "EVICTED");
-	hydnsd_rules_set_absent(store.rules, NULL);
+	hydnsd_rules_set_missing(store.rules, NULL);
 	hydnsd_missing_free(a);
 }
 
@@ -1015,18 +1015,18 @@ static void the_hottest_absent_stay(void **state)
 	struct heard h;
 
 	(void)state;
-	what.rate = HYDNSD_ABSENT_RATE_MIN - 1;
+	what.rate = HYDNSD_MISSING_RATE_MIN - 1;
 	what.key = 1;
 	hydnsd_missing_record(a, &what);
 	assert_int_equal(heard(a, NOW_MS).count, 0);
 	for (uint64_t n = 0; n < 100000; n++) {
 		what.key = n * 0x9e3779b97f4a7c15;
-		what.rate = HYDNSD_ABSENT_RATE_MIN + (n == 777 ? 1000000 : n % 1000);
+		what.rate = HYDNSD_MISSING_RATE_MIN + (n == 777 ? 1000000 : n % 1000);
 		hydnsd_missing_record(a, &what);
 	}
 	h = heard(a, NOW_MS);
 	assert_true(h.count > 100 && h.count * sizeof(what) < hydnsd_missing_bytes());
-	assert_int_equal(h.hottest, HYDNSD_ABSENT_RATE_MIN + 1000000);
+	assert_int_equal(h.hottest, HYDNSD_MISSING_RATE_MIN + 1000000);
 	assert_string_equal(hydnsd_missing_reason(&h.last), "FULL");
 	assert_true(hydnsd_missing_rate(10, 0) > 0);
 	hydnsd_missing_free(a);
@@ -1038,14 +1038,14 @@ static void a_former_rate_holds_for_a_while(void **state)
 	static const uint8_t name[] = "\3www\7example";
 	struct hydnsd_missing_table *a = hydnsd_missing_new();
 	struct hydnsd_missing what = {
-		.name = name, .name_len = sizeof(name), .left = HYDNSD_REMOVAL_WITHDRAWN, .at_ms = NOW_MS, .key = 5,
+		.name = name, .name_len = sizeof(name), .removal = HYDNSD_REMOVAL_WITHDRAWN, .at_ms = NOW_MS, .key = 5,
 		.rate = 500 * 1000000ULL,
 	};
 	struct heard h;
 
 	(void)state;
 	hydnsd_missing_record(a, &what);
-	what.left = HYDNSD_REMOVAL_NOT;
+	what.removal = HYDNSD_REMOVAL_NOT;
 	what.refused = HYDNSD_REJECT_COLD;
 	what.rate = 1000000;
 	for (uint64_t at = 1; at <= 20; at++) {

@@ -26,16 +26,16 @@ static int set_up(void **state)
 {
 	(void)state;
 	build_store_open(&store, CAPACITY, 0, NOW_NS);
-	d = (struct hydnsd){ .rules = store.rules, .jobs = hydnsd_withdrawals_new() };
+	d = (struct hydnsd){ .rules = store.rules, .withdrawals = hydnsd_withdrawals_new() };
 	memset(tags, 0, sizeof(tags));
 	done = 0;
-	return d.jobs ? 0 : -1;
+	return d.withdrawals ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	hydnsd_withdrawals_free(d.jobs);
+	hydnsd_withdrawals_free(d.withdrawals);
 	build_store_close(&store);
 	return 0;
 }
@@ -56,7 +56,7 @@ static void ask(uint64_t client, uint32_t times)
 				       .name = "\4test" };
 	static uint32_t asked[CLIENTS];
 
-	if (!done && !hydnsd_withdrawals_waiting(d.jobs))
+	if (!done && !hydnsd_withdrawals_waiting(d.withdrawals))
 		memset(asked, 0, sizeof(asked));
 	while (times--) {
 		const struct hydnsd_withdrawal_end end = { .done = note, .client = client, .tag = asked[client]++ };
@@ -69,7 +69,7 @@ static void finish(void)
 {
 	while (hydnsd_withdrawals_work(&d) >= 0)
 		;
-	assert_int_equal(hydnsd_withdrawals_waiting(d.jobs), 0);
+	assert_int_equal(hydnsd_withdrawals_waiting(d.withdrawals), 0);
 }
 
 /* Place of a client's n-th among all. */
@@ -89,7 +89,7 @@ static void one_beside_many(void **state)
 	ask(WORST, MUCH);
 	ask(SECOND, 1);
 	ask(THIRD, 1);
-	assert_int_equal(hydnsd_withdrawals_waiting(d.jobs), MUCH + 2);
+	assert_int_equal(hydnsd_withdrawals_waiting(d.withdrawals), MUCH + 2);
 	finish();
 	assert_int_equal(done, MUCH + 2);
 	assert_in_range(place(SECOND, 0), 0, HYDNSD_SCAN_MAX - 1);
