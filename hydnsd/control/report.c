@@ -12,6 +12,8 @@
 #include "hydnsd/control/activity.h"
 #include "hydnsd/netdev/addresses.h"
 #include "hydnsd/daemon/clock.h"
+#include "hydnsd/resolvers/counts.h"
+#include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/daemon/log.h"

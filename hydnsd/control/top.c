@@ -11,6 +11,7 @@
 #include "hydnsd/control/families.h"
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/control/report.h"
+#include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/control/text.h"
 

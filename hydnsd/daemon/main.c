@@ -27,6 +27,7 @@
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
+#include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/connections.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/resolvers/porter.h"
@@ -245,7 +246,7 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 	hydnsd_resolver_adopt(d);
 	rc = hydnsd_addresses_start(d, hydnsd_services_sync, why, room);
 	if (!rc)
-		rc = hydnsd_sources_start(d, hydnsd_resolver_sources, why, room);
+		rc = hydnsd_sources_start(d, hydnsd_access_lists_refill, why, room);
 	if (rc)
 		return rc;
 	hydnsd_services_sync(d);

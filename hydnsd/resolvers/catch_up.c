@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/resolvers/catch_up.h"
 
-#include "hydnsd/resolvers/withdrawals.h"
+#include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session_internal.h"
+#include "hydnsd/resolvers/withdrawals.h"
 
 bool hydnsd_catch_up_begin(struct hydnsd_session *s, uint32_t seq)
 {

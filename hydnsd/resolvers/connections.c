@@ -12,6 +12,7 @@
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/loop.h"
 #include "hydnsd/daemon/sockets.h"
+#include "hydnsd/resolvers/counts.h"
 #include "hydnsd/resolvers/hold.h"
 #include "hydnsd/resolvers/intake.h"
 #include "hydnsd/resolvers/messages.h"

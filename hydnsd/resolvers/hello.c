@@ -9,6 +9,7 @@
 
 #include "hydnsd/daemon/former.h"
 #include "hydnsd/daemon/loop.h"
+#include "hydnsd/resolvers/registration.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session_internal.h"
 

@@ -8,10 +8,11 @@
 #include "hydnsd/control/activity.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/loop.h"
-#include "hydnsd/resolvers/withdrawals.h"
+#include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session_internal.h"
-#include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/rules/signature.h"
 
 #define FRAMES_PER_ROUND 64             /* a ring */

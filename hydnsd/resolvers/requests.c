@@ -5,14 +5,19 @@
 
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/resolvers/access_list.h"
+#include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/configuration.h"
 #include "hydnsd/resolvers/cookies.h"
+#include "hydnsd/resolvers/counts.h"
 #include "hydnsd/resolvers/hello.h"
 #include "hydnsd/resolvers/hold.h"
-#include "hydnsd/resolvers/withdrawals.h"
+#include "hydnsd/resolvers/page.h"
+#include "hydnsd/resolvers/registration.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session_internal.h"
-#include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/withdrawals.h"
 
 /* -- configuration ------------------------------------------------------------------------------------- */
 /* Resolvers whose processes have ended hold no place. */
@@ -63,8 +68,7 @@ static bool on_acl(struct hydnsd_session *s, const struct hydnsd_request *m)
 	if (m->head.len < sizeof(*l) || l->count > HYDNSD_PAYLOAD_MAX / sizeof(l->entry[0]) ||
 	    m->head.len != sizeof(*l) + l->count * sizeof(l->entry[0]))
 		return hydnsd_session_refuse(s, m->head.seq, "an ACL whose count does not fit its length");
-	if (hydnsd_resolver_add_acl(s->daemon, (uint32_t)s->resolver, l->entry, l->count, why,
-				     sizeof(why)))
+	if (hydnsd_access_list_add(s->daemon, (uint32_t)s->resolver, l->entry, l->count, why, sizeof(why)))
 		return hydnsd_session_refuse(s, m->head.seq, why);
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }
@@ -104,7 +108,7 @@ static bool on_note(struct hydnsd_session *s, const struct hydnsd_request *m)
 	if (m->head.len < sizeof(*n) || n->kind >= HYDNS_NOTES)
 		return hydnsd_session_refuse(s, m->head.seq, "a note of unknown kind: install hydnsd and the plugin from "
 					     "one release");
-	rc = hydnsd_resolver_add_note(s->daemon, (uint32_t)s->resolver, n, m->head.len - sizeof(*n));
+	rc = hydnsd_configuration_add_note(s->daemon, (uint32_t)s->resolver, n, m->head.len - sizeof(*n));
 	return rc ? hydnsd_session_refuse(s, m->head.seq, "too many notes") : hydnsd_session_acknowledge(s, m->head.seq);
 }
 

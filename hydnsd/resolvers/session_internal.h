@@ -3,11 +3,11 @@
 #ifndef HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 #define HYDNSD_RESOLVERS_SESSION_INTERNAL_H
 
-#include "hydnsd/resolvers/user_rates.h"
-#include "hydnsd/resolvers/ttl_updates.h"
+#include "hydnsd/resolvers/catch_up.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session.h"
-#include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/ttl_updates.h"
+#include "hydnsd/resolvers/user_rates.h"
 
 struct hydnsd_session {
 	struct hydnsd *daemon;
