@@ -32,7 +32,7 @@ static void caught_up(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t 
 		hydnsd_session_end(s, "it does not read its replies");
 }
 
-/* Whatever a plugin writes to its ring's head: then it waits in vain. */
+/* A plugin that writes nonsense to a ring's head harms itself alone: it waits without end. */
 static bool taken(const struct hydnsd_session *s)
 {
 	for (uint32_t i = 0; i < s->rings; i++)

@@ -20,7 +20,7 @@
 #include "hydnsd/resolvers/session_internal.h"
 
 #define HELLO_WITHIN_MS 5000           /* a connection that says nothing must not keep its place */
-#define DELIVERY_MS    2000            /* within which a porter has looked at descriptors, unless they block */
+#define DELIVERY_MS    2000            /* a porter takes longer over descriptors only when they block */
 
 static void free_dead(struct hydnsd_sessions *all)
 {
@@ -83,7 +83,7 @@ static void add_session(struct hydnsd *d, int fd)
 	all->count++;
 }
 
-/* Those for which there is no place, or no descriptor, wait to be accepted. */
+/* Accepts no connections while there is no place for one, or no descriptor: they wait in the kernel's queue. */
 static void watch_listeners(struct hydnsd *d)
 {
 	struct hydnsd_sessions *all = d->sessions;
@@ -164,8 +164,8 @@ int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room)
 	return hydnsd_loop_every(d->loop, HELLO_WITHIN_MS / 5, drop_silent, d);
 }
 
-/* The resolvers' own statistics would lack what they have not asked for. */
-static void tell_last_counts(struct hydnsd_session *s)
+/* Without them the resolvers' own statistics would lack what came after the last STATS. */
+static void send_last_counts(struct hydnsd_session *s)
 {
 	struct hydns_counts counts;
 
@@ -182,13 +182,13 @@ void hydnsd_sessions_stop(struct hydnsd *d)
 	if (!all)
 		return;
 	for (struct hydnsd_session *s = all->first; s; s = s->next) {
-		tell_last_counts(s);
+		send_last_counts(s);
 		hydnsd_session_end(s, NULL);
 	}
 	free_dead(all);
 	for (uint32_t i = 0; i < all->listeners; i++) {
 		hydnsd_watch_end(all->listener[i].watch);
-		/* What waits to be accepted there is closed when this process ends, which does not linger. */
+		/* The end of this process closes what waits to be accepted there, and does not linger as close() may. */
 		unlink(all->listener[i].path);
 		free(all->listener[i].path);
 	}

@@ -10,7 +10,7 @@
 struct cookie_write {
 	struct hydnsd *daemon;
 	uint32_t resolver;
-	uint64_t number;               /* no longer the resolver's last: overtaken by another */
+	uint64_t number;               /* it counts while it is the resolver's last */
 	uint32_t set;                  /* 0: wipe */
 	hydnsd_cookies_done *done;
 	uint64_t client;
@@ -28,6 +28,7 @@ static int wipe_now(struct hydnsd *d, uint32_t i, uint32_t set)
 	return rc;
 }
 
+/* The grace period is over: gives the set its number, and wipes the other one. */
 static int make_valid(struct hydnsd *d, uint32_t i, uint32_t set)
 {
 	struct hydns_cookies c;
@@ -76,7 +77,7 @@ static int start(struct hydnsd *d, const struct cookie_write *what)
 	return 0;
 }
 
-/* What a plugin that comes back hands over is there already. */
+/* A plugin that comes back sends what is in the map already. */
 static bool known(struct hydnsd *d, uint32_t i, const struct hydns_cookies *c)
 {
 	struct hydns_cookies old;
@@ -89,7 +90,9 @@ static bool known(struct hydnsd *d, uint32_t i, const struct hydns_cookies *c)
 int hydnsd_cookies_set(struct hydnsd *d, uint32_t i, const struct hydns_cookies *c,
 		       hydnsd_cookies_done *done, uint64_t client, uint32_t tag)
 {
-	const struct cookie_write write = { .resolver = i, .set = c->set, .done = done, .client = client, .tag = tag };
+	const struct cookie_write write = {
+		.resolver = i, .set = c->set, .done = done, .client = client, .tag = tag,
+	};
 	struct hydns_cookies not_yet = *c;
 	int rc;
 

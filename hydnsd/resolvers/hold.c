@@ -10,7 +10,7 @@ bool hydnsd_hold_now(const struct hydnsd_session *s)
 	return s->asked_ms || s->pending >= s->daemon->options.plugin_requests || s->rest_until_ms;
 }
 
-/* While it is held only the end of the connection is looked for, which the loop tells anyhow. */
+/* With no events asked for, epoll still reports the end of the connection. */
 void hydnsd_hold_update(struct hydnsd_session *s)
 {
 	bool hold = hydnsd_hold_now(s);
@@ -47,7 +47,7 @@ bool hydnsd_hold_rests(struct hydnsd_session *s)
 		return false;
 	s->daemon->bound_counts.plugin_rate++;
 	s->rest_until_ms = now / HYDNSD_NS_PER_MS + wait_ms;
-	s->since_ms += wait_ms;        /* its HELLO may be what waits */
+	s->since_ms += wait_ms;        /* the message that waits may be its HELLO */
 	return true;
 }
 

@@ -15,38 +15,38 @@
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/rules/signature.h"
 
-#define FRAMES_PER_ROUND 64             /* a ring */
-#define BATCH           16             /* offers that are admitted together */
-/* A plugin that fills this much of its ring while hydnsd sleeps would soon fill all of it: naps for a while. (No pause at all
- * slows the plugin down, for both then fight for the line with the ring's head.) */
-#define POLL_FAST_OCTETS     (HYDNS_RING_BYTES / 4)
-#define POLL_FAST_MS         20
-#define NAP_NS          200000
-#define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
-#define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
+#define FRAMES_PER_ROUND 64            /* of each ring */
+#define BATCH            16            /* offers that are admitted together */
+/* A plugin that fills this much of its ring while hydnsd sleeps would soon fill all of it. So hydnsd polls with short naps
+ * for a while. (Polling without naps slows the plugin down: both then fight for the cache line with the ring's head.) */
+#define POLL_FAST_OCTETS (HYDNS_RING_BYTES / 4)
+#define POLL_FAST_MS     20
+#define NAP_NS           200000
+#define LINGER_MS        5             /* polls so long after the last frame, then asks for the doorbell */
+#define POLL_MS          2             /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
 
 /* -- one frame ------------------------------------------------------------------------------------------ */
-static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_resolver *a,
+static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_resolver *r,
 					 uint32_t i, const struct hydnsd_answer *answer)
 {
-	if (a->state != HYDNSD_RESOLVER_READY)
+	if (r->state != HYDNSD_RESOLVER_READY)
 		return HYDNSD_REJECT_NOT_READY;
 	if (answer->epoch != hydnsd_resolver_epoch(d, i))
 		return HYDNSD_REJECT_EPOCH;
-	if (answer->generation < a->min_generation ||
-	    hydnsd_changed_names_affect(&a->changed_names, answer->generation, answer->signature))
+	if (answer->generation < r->min_generation ||
+	    hydnsd_changed_names_affect(&r->changed_names, answer->generation, answer->signature))
 		return HYDNSD_REJECT_GENERATION;
 	return HYDNSD_ACCEPTED;
 }
 
-/* Offers that have been checked and wait for the store: several at once, so that what each needs of memory comes while
- * the others are checked. */
+/* Offers that have passed the checks. Several are admitted together, so that the memory each needs arrives in the cache
+ * while the others are checked. */
 static struct {
 	struct hydnsd_answer answer[BATCH];
 	uint32_t count;
 } batch;                               /* large; one thread */
 
-/* key: of the question; 0: it can't be read. */
+/* key: of the question; 0: unreadable. */
 static void reject(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why)
 {
 	d->rejected[why]++;
@@ -60,7 +60,7 @@ static void reject_answer(struct hydnsd *d, uint32_t i, const struct hydnsd_answ
 
 	reject(d, a->parts.key, why);
 	if (why == HYDNSD_REJECT_KNOWN)
-		return;                /* it has a rule; most are of this kind */
+		return;                /* the question has a rule; most rejections are of this kind */
 	hydnsd_missing_record(d->missing, &(struct hydnsd_missing){
 		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant, .resolver = (uint8_t)i,
 		.qtype = head->qtype, .refused = why, .rate = hydnsd_missing_rate(a->count, a->window_ms),
@@ -68,7 +68,7 @@ static void reject_answer(struct hydnsd *d, uint32_t i, const struct hydnsd_answ
 	});
 }
 
-/* One that the checks refuse. */
+/* For an offer that fails the checks. */
 static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, enum hydnsd_rejection why)
 {
 	uint64_t key = hydnsd_rejection_is_readable(why) ? hydnsd_activity_key(d, i, o) : 0;
@@ -85,15 +85,15 @@ static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer 
 
 static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 {
-	const struct hydnsd_resolver *a = &d->resolver[i];
+	const struct hydnsd_resolver *r = &d->resolver[i];
 	const struct hydnsd_offerer by = {
-		.resolver = i, .capacity = a->hello.capacity,
-		.refresh_percent = a->hello.refresh_percent,
+		.resolver = i, .capacity = r->hello.capacity,
+		.refresh_percent = r->hello.refresh_percent,
 	};
 
 	for (uint32_t n = 0; n < batch.count; n++) {
 		struct hydnsd_answer *answer = &batch.answer[n];
-		enum hydnsd_rejection why = check_stamp(d, a, i, answer);
+		enum hydnsd_rejection why = check_stamp(d, r, i, answer);
 
 		if (!why)
 			why = hydnsd_rules_admit(d->rules, &by, answer, now_ns);
@@ -105,11 +105,11 @@ static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 
 static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, uint64_t now_ns)
 {
-	const struct hydnsd_resolver *a = &d->resolver[i];
+	const struct hydnsd_resolver *r = &d->resolver[i];
 	const struct hydnsd_offer_limits limits = {
-		.now_ns = now_ns, .seed = hydnsd_rules_seed(d->rules), .place_seed = { a->hello.seed[0], a->hello.seed[1] },
-		.min_ttl = a->hello.min_ttl, .max_ttl = a->hello.max_ttl,
-		.rotates = a->hello.flags & HYDNS_RESOLVER_ROTATES,
+		.now_ns = now_ns, .seed = hydnsd_rules_seed(d->rules), .place_seed = { r->hello.seed[0], r->hello.seed[1] },
+		.min_ttl = r->hello.min_ttl, .max_ttl = r->hello.max_ttl,
+		.rotates = r->hello.flags & HYDNS_RESOLVER_ROTATES,
 	};
 	struct hydnsd_answer *answer = &batch.answer[batch.count];
 	enum hydnsd_rejection why = hydnsd_offer_check(o, o->frame.len, &limits, answer);
@@ -133,8 +133,8 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
 		hydnsd_begun_done(&s->begun, tag);
 }
 
-/* What was offered since the change was made from the changed cache, and stays. Undone, a change of data stays in its
- * ring for the next session. */
+/* Withdraws what depends on the name and was offered before the change. What was offered since shows the changed data, and
+ * stays. Where memory fails for a change of data, its frame stays in the ring, for the next session. */
 static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w)
 {
 	const struct hydnsd_withdrawal_end end = {
@@ -151,7 +151,7 @@ static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w
 		hydnsd_session_end(s, "out of memory: give hydnsd more");
 }
 
-/* Until then the rules that show the RRset send TTLs that are too low, and nothing worse. */
+/* Rules of other questions that show the RRset get its TTL. Until then they send one that is too low, and nothing worse. */
 static void update_rules_that_show(struct hydnsd_session *s, const struct hydnsd_ttl_update *n)
 {
 	struct hydnsd_withdrawal w = {
@@ -163,7 +163,7 @@ static void update_rules_that_show(struct hydnsd_session *s, const struct hydnsd
 	withdraw_older(s, &w);
 }
 
-/* Those renewals whose moment is over. They change the TTLs of what answers show. */
+/* Carries out the TTL updates that have waited long enough. */
 static void follow_ttl_updates(struct hydnsd_session *s)
 {
 	struct hydnsd_rules *rules = s->daemon->rules;
@@ -183,13 +183,13 @@ static void follow_ttl_updates(struct hydnsd_session *s)
 static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c)
 {
 	struct hydnsd *d = s->daemon;
-	struct hydnsd_resolver *a = &d->resolver[s->resolver];
+	struct hydnsd_resolver *r = &d->resolver[s->resolver];
 	struct hydnsd_withdrawal w = { .generation = c->generation, .name_len = c->name_len };
 
 	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len || c->section > HYDNS_SECTION_AUTHORITY ||
 	    !hydnsd_name_valid(c->data, c->name_len))
 		return false;
-	hydnsd_changed_names_record(&a->changed_names, c->generation,
+	hydnsd_changed_names_record(&r->changed_names, c->generation,
 			    hydnsd_signature_of(c->data, c->name_len, hydnsd_rules_seed(d->rules)));
 	if (c->ttl_of) {
 		hydnsd_ttl_updates_put(&s->ttl_updates, c, hydnsd_now_ms());
@@ -210,7 +210,7 @@ static bool take_frame(struct hydnsd_session *s, const union hydnsd_frame *f, ui
 		take_offer(d, (uint32_t)s->resolver, &f->offer, now_ns);
 		return true;
 	case HYDNS_FRAME_CHANGED:
-		admit_batch(d, (uint32_t)s->resolver, now_ns); /* they came before it */
+		admit_batch(d, (uint32_t)s->resolver, now_ns); /* offers that came before the change */
 		return f->head.len >= sizeof(f->changed) && take_changed(s, &f->changed);
 	default:
 		return false;
@@ -218,13 +218,13 @@ static bool take_frame(struct hydnsd_session *s, const union hydnsd_frame *f, ui
 }
 
 /* -- all rings of a session ------------------------------------------------------------------------------ */
-/* True while the rings must wait for what was taken from them before. */
+/* True while too much of what was taken from the rings is under way. */
 static bool choked(const struct hydnsd_session *s)
 {
 	return hydnsd_begun_full(&s->begun) || hydnsd_ttl_updates_full(&s->ttl_updates);
 }
 
-/* Takes some frames; *taken of them. False: one is broken. */
+/* Takes *taken frames. False: one is broken. */
 static bool take_frames(struct hydnsd_session *s, struct hydnsd_ring *r, uint64_t now_ns, uint32_t *taken)
 {
 	static union hydnsd_frame frame; /* large; one thread */
@@ -266,7 +266,7 @@ static void nap(void)
 	nanosleep(&t, NULL);
 }
 
-/* As hydnsd_intake_work(), for what is in the rings. */
+/* Returns what hydnsd_intake_work() does. */
 static int poll_rings(struct hydnsd_session *s)
 {
 	bool more = false;

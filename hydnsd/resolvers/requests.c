@@ -20,13 +20,13 @@
 #include "hydnsd/resolvers/withdrawals.h"
 
 /* -- configuration ------------------------------------------------------------------------------------- */
-/* Resolvers whose processes have ended hold no place. */
+/* A resolver whose process has ended must not hold an address and port. */
 static void release_ended(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *socket)
 {
 	int k;
 
 	while ((k = hydnsd_services_holder(d, i, socket)) >= 0 && hydnsd_resolver_ended(d, (uint32_t)k)) {
-		hydnsd_session_drop(d, d->resolver[k].session, NULL); /* and so it is released, if it has one */
+		hydnsd_session_drop(d, d->resolver[k].session, NULL); /* which releases it, if it has a session */
 		if (d->resolver[k].state != HYDNSD_RESOLVER_CLOSING)
 			hydnsd_resolver_release(d, (uint32_t)k, "its process has ended");
 	}
@@ -50,7 +50,7 @@ static bool on_service(struct hydnsd_session *s, const struct hydnsd_request *m)
 		rc = hydnsd_services_add(s->daemon, i, &m->delivery->socket, why, sizeof(why), &news);
 	}
 	if (rc) {
-		/* The plugin tries again and again: one line is enough. */
+		/* One line is enough: the plugin tries again and again. */
 		if (news)
 			hydnsd_session_complain(s, "refused a listening address", why);
 		return hydnsd_session_send_refusal(s, m->head.seq, why);
@@ -93,7 +93,7 @@ static bool on_cookies(struct hydnsd_session *s, const struct hydnsd_request *m)
 		fault = "COOKIES without a number, or with too many secrets";
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
-	hydnsd_hold_add_pending(s);    /* before, for it may be done at once */
+	hydnsd_hold_add_pending(s);    /* first: cookies_done() may come before hydnsd_cookies_set() returns */
 	if (!hydnsd_cookies_set(s->daemon, (uint32_t)s->resolver, c, cookies_done, s->id, m->head.seq))
 		return true;
 	s->pending--;
@@ -149,7 +149,7 @@ static const char *withdraw_fault(const struct hydnsd_request *m)
 static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	const struct hydns_withdraw *w = (const struct hydns_withdraw *)m->payload;
-	struct hydnsd_resolver *a = &s->daemon->resolver[s->resolver];
+	struct hydnsd_resolver *r = &s->daemon->resolver[s->resolver];
 	const struct hydnsd_withdrawal_end end = {
 		.done = withdrawn, .client = s->id, .tag = m->head.seq, .grace = true,
 	};
@@ -158,8 +158,8 @@ static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m
 
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
-	if (w->generation > a->min_generation)
-		a->min_generation = w->generation;
+	if (w->generation > r->min_generation)
+		r->min_generation = w->generation;
 	withdrawal.scope = w->scope;
 	if (w->scope != HYDNS_SCOPE_ALL) {
 		withdrawal.name_len = (uint8_t)w->name_len;
@@ -167,7 +167,7 @@ static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m
 	}
 	if (hydnsd_withdrawals_begin(s->daemon, &withdrawal, &end))
 		return hydnsd_session_refuse(s, m->head.seq, "out of memory");
-	hydnsd_hold_add_pending(s);    /* it ends after a grace period at the earliest */
+	hydnsd_hold_add_pending(s);    /* withdrawn() comes after a grace period, so never before */
 	return true;
 }
 

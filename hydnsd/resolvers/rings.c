@@ -27,13 +27,13 @@ void hydnsd_rings_close(struct hydnsd_session *s)
 	s->rings = 0;
 }
 
-/* -- looking at them ------------------------------------------------------------------------------------- */
+/* -- when to poll them ----------------------------------------------------------------------------------- */
 void hydnsd_rings_need_wakeup(struct hydnsd_session *s, uint32_t need)
 {
 	for (uint32_t i = 0; i < s->rings; i++)
 		__atomic_store_n(&s->ring[i].shared->need_wakeup, need, __ATOMIC_RELAXED);
 	s->asleep = need;
-	/* Either the plugin sees the wish for a doorbell, or we see its frame. */
+	/* Afterwards either the plugin sees need_wakeup, or hydnsd sees its frame. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -68,7 +68,7 @@ void hydnsd_rings_set_threshold(struct hydnsd_session *s)
 			__atomic_store_n(&s->ring[i].shared->threshold, threshold, __ATOMIC_RELAXED);
 }
 
-/* -- what the plugin says of itself --------------------------------------------------------------------- */
+/* -- what the plugin has written for operators --------------------------------------------------------------- */
 void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_counts *out)
 {
 	*out = (struct hydnsd_ring_counts){ 0 };

@@ -7,7 +7,7 @@ void hydnsd_ttl_updates_put(struct hydnsd_ttl_updates *r, const struct hydns_cha
 {
 	struct hydnsd_ttl_update *n = &r->wait[(r->first + r->count++) % HYDNSD_TTL_UPDATES];
 
-	/* several due together share a pass */
+	/* rounded, so that several are due together and share a scan */
 	n->due_ms = (now_ms / HYDNSD_TTL_UPDATE_WAIT_MS + 2) * HYDNSD_TTL_UPDATE_WAIT_MS;
 	n->generation = c->generation;
 	n->end_ns = c->end_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/resolvers/user_rates.h"
 
-/* The one that is nearest to being as good as new makes place for a new user. */
+/* A new user replaces the one whose bucket of tokens is nearest to full. */
 static struct hydnsd_user_rate *find(struct hydnsd_user_rates *a, uid_t uid)
 {
 	struct hydnsd_user_rate *idle = &a->of[0];

@@ -7,12 +7,12 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
 
-#define SLOTS_PER_ROUND 65536           /* about a millisecond when few match */
-/* In a busy cache several hundred RRsets are renewed a second. Passes that only these wait for leave a pause, so that
- * they take a tenth of a processor at most; rules that they will withdraw have TTLs that are too low, no more. */
-#define PAUSE_FACTOR   10              /* of the pass before */
-#define PAUSE_MIN_NS   (10 * HYDNSD_NS_PER_MS)
-#define PAUSE_MAX_NS   (100 * HYDNSD_NS_PER_MS)
+#define SLOTS_PER_ROUND 65536          /* about a millisecond when few match */
+/* A busy cache makes several hundred TTL updates a second. Before a scan for these alone there is a pause, so that they
+ * take a tenth of a processor at most. Meanwhile the rules send TTLs that are too low, which is not wrong. */
+#define PAUSE_FACTOR    10             /* times the duration of the last scan */
+#define PAUSE_MIN_NS    (10 * HYDNSD_NS_PER_MS)
+#define PAUSE_MAX_NS    (100 * HYDNSD_NS_PER_MS)
 
 struct under_way {
 	struct hydnsd *daemon;
@@ -23,35 +23,34 @@ struct under_way {
 
 struct hydnsd_withdrawals {
 	struct under_way *first, **last;
-	uint32_t urgent;               /* of those: not patient */
-	struct hydnsd_scan scan;       /* serves the first pass.count jobs; those that come join the next */
-	uint64_t began_ns;             /* that pass */
+	uint32_t urgent;               /* how many of the list are not patient */
+	struct hydnsd_scan scan;       /* serves the first scan.count of the list; newcomers wait for the next scan */
+	uint64_t began_ns;             /* that scan */
 	uint64_t pause_until_ns;
 };
 
 struct hydnsd_withdrawals *hydnsd_withdrawals_new(void)
 {
-	struct hydnsd_withdrawals *j = calloc(1, sizeof(*j));
+	struct hydnsd_withdrawals *all = calloc(1, sizeof(*all));
 
-	if (j)
-		j->last = &j->first;
-	return j;
+	if (all)
+		all->last = &all->first;
+	return all;
 }
 
-void hydnsd_withdrawals_free(struct hydnsd_withdrawals *j)
+void hydnsd_withdrawals_free(struct hydnsd_withdrawals *all)
 {
-	if (!j)
+	if (!all)
 		return;
-	while (j->first) {
-		struct under_way *next = j->first->next;
+	while (all->first) {
+		struct under_way *next = all->first->next;
 
-		free(j->first);
-		j->first = next;
+		free(all->first);
+		all->first = next;
 	}
-	free(j);
+	free(all);
 }
 
-/* The asker is told, or will be after a grace period. */
 static void finish(void *arg)
 {
 	struct under_way *u = arg;
@@ -61,19 +60,20 @@ static void finish(void *arg)
 	free(u);
 }
 
+/* Notifies the asker, at once or after a grace period. */
 static void close_one(struct under_way *u)
 {
 	if (!u->end.grace)
 		finish(u);
 	else if (hydnsd_grace_after(u->daemon->grace, finish, u))
-		free(u);             /* no answer: the asker's own time limit tells it */
+		free(u);               /* out of memory: the asker waits until its own time limit */
 }
 
-static void append(struct hydnsd_withdrawals *j, struct under_way *u)
+static void append(struct hydnsd_withdrawals *all, struct under_way *u)
 {
-	*j->last = u;
-	j->last = &u->next;
-	j->urgent += !u->end.patient;
+	*all->last = u;
+	all->last = &u->next;
+	all->urgent += !u->end.patient;
 }
 
 int hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w,
@@ -89,7 +89,7 @@ int hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w
 	u->daemon = d;
 	u->withdrawal = *w;
 	u->end = *end;
-	/* A renewed rule's successor may come to stand where a pass that is under way has been, which may be looking for it. */
+	/* A TTL update may put a rule's replacement where the scan under way has been already; the scan would miss it. */
 	if (!(w->rrtype && d->withdrawals->scan.count) && hydnsd_rules_withdraw(d->rules, &u->withdrawal, hydnsd_now_ns()))
 		close_one(u);
 	else
@@ -97,33 +97,32 @@ int hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w
 	return 0;
 }
 
-uint32_t hydnsd_withdrawals_waiting(const struct hydnsd_withdrawals *j)
+uint32_t hydnsd_withdrawals_waiting(const struct hydnsd_withdrawals *all)
 {
 	uint32_t n = 0;
 
-	for (const struct under_way *u = j->first; u; u = u->next)
+	for (const struct under_way *u = all->first; u; u = u->next)
 		n++;
 	return n;
 }
 
-static struct under_way *take(struct hydnsd_withdrawals *j, struct under_way **at)
+static struct under_way *take(struct hydnsd_withdrawals *all, struct under_way **at)
 {
 	struct under_way *u = *at;
 
 	*at = u->next;
 	if (!*at)
-		j->last = at;
-	j->urgent -= !u->end.patient;
+		all->last = at;
+	all->urgent -= !u->end.patient;
 	return u;
 }
 
-/* -- share: who asks much waits for those who ask little ------------------------------------------------------ */
+/* -- fair shares of a scan: a client that asks for much does not delay the others ------------------------------ */
 struct client_share {
 	uint64_t client;
-	uint32_t served;
+	uint32_t served;               /* how many of its withdrawals are in the scan */
 };
 
-/* How many of the client's are in the pass. */
 static uint32_t *served(struct client_share *share, uint32_t *count, uint64_t client)
 {
 	for (uint32_t i = 0; i < *count; i++)
@@ -133,9 +132,10 @@ static uint32_t *served(struct client_share *share, uint32_t *count, uint64_t cl
 	return &share[(*count)++].served;
 }
 
-/* One more of each client that has another one: the first jobs of the list, which those chosen so far are, become more.
- * False: there was none. */
-static bool choose_round(struct hydnsd *d, struct client_share *share, uint32_t *clients, uint32_t round, struct under_way ***end)
+/* Adds one more withdrawal of each client that has another one, and moves it in the list behind those that the scan has
+ * already. *end: behind the last of these. Round 0 also does what can be done at once by now. False: none was added. */
+static bool choose_round(struct hydnsd *d, struct client_share *share, uint32_t *clients, uint32_t round,
+			 struct under_way ***end)
 {
 	struct hydnsd_scan *p = &d->withdrawals->scan;
 	struct under_way **at = *end;
@@ -155,7 +155,7 @@ static bool choose_round(struct hydnsd *d, struct client_share *share, uint32_t 
 		}
 		++*of;
 		p->of[p->count++] = &u->withdrawal;
-		if (at != *end) {      /* behind those chosen before it */
+		if (at != *end) {
 			*at = u->next;
 			if (!*at)
 				d->withdrawals->last = at;
@@ -169,7 +169,7 @@ static bool choose_round(struct hydnsd *d, struct client_share *share, uint32_t 
 	return p->count > before;
 }
 
-/* For those that can't be done at once now either: perhaps none is left. */
+/* The scan may be empty: what can be done at once by now needs none. */
 static void begin_scan(struct hydnsd *d)
 {
 	struct client_share share[HYDNSD_SCAN_MAX];
@@ -182,12 +182,12 @@ static void begin_scan(struct hydnsd *d)
 	hydnsd_scan_begin(d->rules, &d->withdrawals->scan);
 }
 
-static void pause_after(struct hydnsd_withdrawals *j, uint64_t now_ns)
+static void pause_after(struct hydnsd_withdrawals *all, uint64_t now_ns)
 {
-	uint64_t pause = PAUSE_FACTOR * (now_ns - j->began_ns);
+	uint64_t pause = PAUSE_FACTOR * (now_ns - all->began_ns);
 
 	pause = pause < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause;
-	j->pause_until_ns = now_ns + pause;
+	all->pause_until_ns = now_ns + pause;
 }
 
 static void end_scan(struct hydnsd *d)
@@ -200,29 +200,29 @@ static void end_scan(struct hydnsd *d)
 		close_one(take(d->withdrawals, &d->withdrawals->first));
 }
 
-/* Milliseconds, rounded up, before a pass may begin. */
-static int pause_left(const struct hydnsd_withdrawals *j, uint64_t now_ns)
+/* Milliseconds, rounded up, before a scan may begin. */
+static int pause_left(const struct hydnsd_withdrawals *all, uint64_t now_ns)
 {
-	if (j->urgent || now_ns >= j->pause_until_ns)
+	if (all->urgent || now_ns >= all->pause_until_ns)
 		return 0;
-	return (int)((j->pause_until_ns - now_ns + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS);
+	return (int)((all->pause_until_ns - now_ns + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS);
 }
 
 int hydnsd_withdrawals_work(struct hydnsd *d)
 {
-	struct hydnsd_withdrawals *j = d->withdrawals;
+	struct hydnsd_withdrawals *all = d->withdrawals;
 	uint64_t now_ns = hydnsd_now_ns();
 
-	if (!j->first)
+	if (!all->first)
 		return -1;
-	if (j->scan.count == 0) {
-		int wait = pause_left(j, now_ns);
+	if (all->scan.count == 0) {
+		int wait = pause_left(all, now_ns);
 
 		if (wait)
 			return wait;
 		begin_scan(d);
 	}
-	if (j->scan.count && hydnsd_scan_step(d->rules, &j->scan, now_ns, SLOTS_PER_ROUND))
+	if (all->scan.count && hydnsd_scan_step(d->rules, &all->scan, now_ns, SLOTS_PER_ROUND))
 		end_scan(d);
-	return j->first ? pause_left(j, hydnsd_now_ns()) : -1;
+	return all->first ? pause_left(all, hydnsd_now_ns()) : -1;
 }

@@ -3,8 +3,8 @@
 #ifndef HYDNSD_RULES_OFFER_H
 #define HYDNSD_RULES_OFFER_H
 
-#include "hydns-kern/store/store.h"
 #include "hydns/ring.h"
+#include "hydns-kern/store/store.h"
 #include "hydnsd/rules/dependencies.h"
 #include "hydnsd/rules/wire.h"
 

@@ -7,8 +7,8 @@
 #ifndef HYDNSD_RULES_RULES_H
 #define HYDNSD_RULES_RULES_H
 
-#include "hydns-kern/store/store.h"
 #include "hydns/session.h"
+#include "hydns-kern/store/store.h"
 #include "hydnsd/rules/missing.h"
 #include "hydnsd/rules/offer.h"
 #include "offload-policy/policy.h"
