@@ -10,16 +10,16 @@
 #define TAG_SHIFT    27
 #define NUMBER_MASK  (HYDNS_ORDINALS_MOST - 1)
 #define TAGS         31                /* 1 to 31, so that no entry is 0 */
-#define NAME_MOST    12                /* entries of one tag in a bucket: more and they become a set */
-/* Entries that there is room for, a rule: rules depend on 1.6 names on average (doc/notebook/rules.md, "Rules by
- * name"), and a bucket is seldom full as long as a third of all is empty. */
+#define NAME_MOST    12                /* entries of one tag in a bucket; of more, hydnsd makes an ordinal set */
+/* Room for entries, per rule. Rules depend on 1.6 names on average (doc/notebook/rules.md, "Rules by name"), and a bucket is
+ * seldom full as long as a third of all entries is empty. */
 #define ROOM_TENTHS  24
 
 _Static_assert(1U << TAG_SHIFT == HYDNS_ORDINALS_MOST, "a tag stands before an ordinal");
 
-/* Of a tag that is a set the bucket has one entry, with the set's number. */
+/* A tag that has a set has one entry in its bucket, with the set's number in place of an ordinal. */
 struct bucket {
-	uint32_t sets;               /* which tags are, by bit */
+	uint32_t sets;                 /* tags that have one, by bit */
 	uint32_t entry[ENTRIES];       /* tag and ordinal; 0: empty */
 };
 _Static_assert(sizeof(struct bucket) == 128, "two cache lines");
@@ -28,9 +28,9 @@ struct hydnsd_dependencies {
 	struct bucket *bucket;
 	uint32_t buckets;
 	struct hydnsd_ordinal_set *set;
-	uint32_t sets;               /* that there is room for */
-	uint32_t free_set;           /* a list, by count; sets: empty */
-	size_t set_bytes;                /* octets of their tables */
+	uint32_t sets;                 /* length of set */
+	uint32_t free_set;             /* first of the free ones, linked by `count`; equal to sets: none is free */
+	size_t set_bytes;              /* of the sets' tables */
 	uint64_t unlisted;             /* pairs of a rule and a name that there was no memory for */
 	uint32_t found[HYDNSD_DEPENDENCIES_FOUND];
 };
@@ -45,7 +45,7 @@ bool hydnsd_dependency_list_add(struct hydnsd_dependency_list *l, uint64_t hash)
 	return true;
 }
 
-/* Pages of the kernel's, so that lines are whole, and what is never used takes nothing. */
+/* From mmap(): buckets are aligned to cache lines, and pages that are never used take no memory. */
 struct hydnsd_dependencies *hydnsd_dependencies_new(uint32_t ordinals)
 {
 	struct hydnsd_dependencies *o = calloc(1, sizeof(*o));
@@ -94,7 +94,7 @@ static bool has_set(const struct bucket *b, uint32_t tag)
 	return b->sets >> (tag >> TAG_SHIFT) & 1;
 }
 
-/* The first entry of the tag (0: an empty one); NULL: there is none. */
+/* The first entry of the tag (0: an empty entry); NULL: there is none. */
 static uint32_t *entry_of(struct bucket *b, uint32_t tag)
 {
 	for (uint32_t i = 0; i < ENTRIES; i++)
@@ -147,7 +147,7 @@ static void free_set(struct hydnsd_dependencies *o, uint32_t number)
 	o->free_set = number;
 }
 
-/* Makes a set of the tag's entries. False: no memory, and they stay. */
+/* Moves the tag's entries into a set. False: no memory, and they stay. */
 static bool gather(struct hydnsd_dependencies *o, struct bucket *b, uint32_t tag)
 {
 	uint32_t number;
@@ -170,7 +170,8 @@ static bool gather(struct hydnsd_dependencies *o, struct bucket *b, uint32_t tag
 	return true;
 }
 
-/* Of those that are no set: there are more entries than tags when the newcomer's is not among them. */
+/* The tag with most entries, for a full bucket that lacks the newcomer's tag. It has two at least, so it has no set: there are
+ * more entries than other tags. */
 static uint32_t most_frequent(const struct bucket *b)
 {
 	uint32_t best = 0, most = 0;
@@ -187,7 +188,7 @@ static uint32_t most_frequent(const struct bucket *b)
 }
 
 /* -- pairs -------------------------------------------------------------------------------------------- */
-/* A place for an entry of the tag, or its set's entry; NULL: no memory. */
+/* An empty entry for the tag, or the entry of its set; NULL: no memory. */
 static uint32_t *room_for(struct hydnsd_dependencies *o, struct bucket *b, uint32_t tag)
 {
 	uint32_t *empty;
@@ -240,8 +241,8 @@ static bool entry_drop(struct bucket *b, uint32_t entry)
 	return false;
 }
 
-/* A rule's pairs of one bucket and tag are alike, so whichever is found, as many are left as there should be; and what is
- * not found was not listed. */
+/* Names of one rule may share bucket and tag. Their entries are equal, so it does not matter which one goes. An entry that is
+ * not there was counted in unlisted. */
 static void drop(struct hydnsd_dependencies *o, uint64_t hash, uint32_t ordinal)
 {
 	struct bucket *b = bucket_of(o, hash);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Hits. The program counts them in the slot, or per rule and CPU, and never resets them; here the difference to what was
- * seen before goes to the policy and to the tally of the rule's authority. A rule that leaves is looked
- * at twice, when it leaves and after the grace period, so no hit is lost.
+ * Hits. The program counts them in the slot, or per rule and CPU, and never resets the counters. hydnsd adds the difference
+ * to what it has seen before to the policy's rates and to the tally of the rule's resolver. It looks at a retired rule twice,
+ * when the rule leaves the index and after the grace period, so that no hit is lost.
  *
- * What was seen and the tallies stand in memory that outlives hydnsd, and change together: what is about to be stored
- * is written down before, and stored again at the next start if hydnsd was killed in the middle. A free ordinal's word
- * says what its counts are then, so that a new rule's are right from its publication on.
+ * `seen` and the tallies are in memory that outlives hydnsd, and must change together. So hydnsd writes what it is about to
+ * store to a journal first. If it is killed in the middle, the next one stores the same again. The `seen` of a free ordinal
+ * is its counter's value, so that a new rule's count begins at zero with its publication.
  */
 #include "hydnsd/rules/rules_internal.h"
 
@@ -18,7 +18,7 @@
 
 #define RCODE_MASK 0x000f
 #define FLAG_AA    0x0400
-/* Rules whose counts are on their way while one is looked at: they stand in slots, of which none is in a cache. */
+/* How far ahead counters are fetched into the CPU's cache: they are in slots, and hardly one of these is there. */
 #define HITS_AHEAD 16
 
 static struct hydnsd_retired describe(uint32_t ordinal, const struct hydns_rule *rule)
@@ -32,7 +32,7 @@ static struct hydnsd_retired describe(uint32_t ordinal, const struct hydns_rule 
 }
 
 /* -- tallies ------------------------------------------------------------------------------------------ */
-/* The compiler must not move stores over this; a processor that takes a signal has made all before it. */
+/* The compiler must not move stores across. That is enough: when a signal kills hydnsd, the CPU has done all stores before. */
 static void in_order(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -77,7 +77,7 @@ static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, co
 		add(r, e, TALLY(secure), hits);
 }
 
-/* Accounts what has come since the rule was looked at, and returns it. */
+/* Accounts the hits since the last time, and returns them. */
 static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 {
 	struct hydns_tally_journal *e = &r->tallies->journal;
@@ -109,7 +109,7 @@ static bool entry_valid(const struct hydnsd_rules *r, const struct hydns_tally_j
 	return true;
 }
 
-/* Nobody counts for a free ordinal. */
+/* For an ordinal that no program counts for any more: the next rule's count begins here. */
 static void account_last(struct hydnsd_rules *r, uint32_t ordinal)
 {
 	r->seen[ordinal] = hydns_store_hits_raw(r->store, ordinal);
@@ -125,7 +125,7 @@ uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const str
 	return hits;
 }
 
-/* What came while no hydnsd ran counts, but tells the policy nothing of the rates of now. */
+/* Hits from while no hydnsd ran count, but not for the policy: they say nothing of the present rates. */
 void hydnsd_hits_take_over(struct hydnsd_rules *r)
 {
 	struct hydns_tally_journal *e = &r->tallies->journal;
@@ -153,7 +153,7 @@ static void retire(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 		struct hydnsd_retired *more = realloc(r->retired, room * sizeof(*more));
 
 		if (!more) {
-			r->retired_unknown = true; /* a hit between now and the grace period goes uncounted */
+			r->retired_unknown = true; /* hits from now to the end of the grace period are not counted */
 			return;
 		}
 		r->retired = more;
@@ -178,8 +178,8 @@ void hydnsd_hits_discard(struct hydnsd_rules *r, uint32_t ordinal)
 	retire(r, &d);
 }
 
-/* Most rules have had no hit since the last sweep: of these nothing but the count is looked at. Their rate falls, and with
- * the next hit the time of their refresh follows. */
+/* Most rules have had no hit since the last sweep. Of these it reads nothing but the counter. Their rate falls, and their next
+ * hit sets the time of their refresh. */
 static void sweep_one(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
 {
 	uint32_t handle = hydns_store_handle(r->store, ordinal);
@@ -255,7 +255,7 @@ void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t resolver, uint64
 	r->tallies->of[resolver] = (struct hydns_tally){ 0 };
 }
 
-/* Some rule that has left is not among the departed. */
+/* For retired rules that could not be recorded. */
 static void account_free(struct hydnsd_rules *r)
 {
 	for (uint32_t i = 0; i < r->ordinals; i++)

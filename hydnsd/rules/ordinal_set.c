@@ -10,7 +10,7 @@ static uint32_t home_of(const struct hydnsd_ordinal_set *c, uint32_t value)
 	return (uint32_t)((uint64_t)(value * 0x9e3779b1U) * c->entries >> 32);
 }
 
-/* Where the value stands, or the empty entry where it would. */
+/* The entry of the value, or the empty one where it would be. */
 static uint32_t find(const struct hydnsd_ordinal_set *c, uint32_t value)
 {
 	uint32_t at = home_of(c, value);
@@ -53,7 +53,7 @@ bool hydnsd_ordinal_set_add(struct hydnsd_ordinal_set *c, uint32_t ordinal)
 	return true;
 }
 
-/* Those behind the entry that has become empty come nearer to where they are looked for. */
+/* Moves entries behind the one that has become empty closer to their home, so that find() still reaches them. */
 static void close_gap(struct hydnsd_ordinal_set *c, uint32_t gap)
 {
 	uint32_t mask = c->entries - 1;
@@ -80,7 +80,7 @@ bool hydnsd_ordinal_set_drop(struct hydnsd_ordinal_set *c, uint32_t ordinal)
 		return false;
 	close_gap(c, at);
 	c->count--;
-	/* an eighth at least; where no smaller table can be had the larger one does */
+	/* an eighth at least; without memory for a smaller table the larger one stays */
 	if (c->entries > ENTRIES_MIN && c->count < c->entries / 8)
 		(void)resize(c, c->entries / 2);
 	return true;

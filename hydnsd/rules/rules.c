@@ -10,7 +10,7 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/rules/signature.h"
 
-#define SAME_EXPIRY_MS    1100         /* TTLs count whole seconds: one answer seen by two threads */
+#define SAME_EXPIRY_MS    1100         /* two threads may read one answer's TTL, whole seconds, in different seconds */
 #define PERCENT           100
 
 static uint64_t ms(uint64_t ns)
@@ -156,7 +156,7 @@ uint32_t hydnsd_rules_threshold(const struct hydnsd_rules *r)
 }
 
 /* -- leaving ------------------------------------------------------------------------------------------ */
-/* All that is kept about a rule here; the store has its own. */
+/* Drops everything here that is known of a rule; the store has its own. */
 static void forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 		   uint64_t now_ns)
 {
@@ -193,7 +193,7 @@ void hydnsd_rules_record_removal(struct hydnsd_rules *r, uint32_t handle, enum h
 	uint64_t rate = rule ? hydnsd_rules_rate(r, handle) : 0;
 
 	if (rate < HYDNSD_MISSING_RATE_MIN)
-		return;                /* most; a flush of everything shall cost no hash of each */
+		return;                /* most rules: a flush of everything must not cost a hash for each */
 	hydnsd_missing_record(r->missing, &(struct hydnsd_missing){
 		.name = hydns_rule_name(rule), .name_len = rule->name_len, .variant = rule->variant,
 		.resolver = rule->resolver, .qtype = rule->qtype, .removal = why, .rate = rate,
@@ -226,7 +226,7 @@ void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budge
 }
 
 /* -- coming in ---------------------------------------------------------------------------------------- */
-/* Both say whether there is something left out, and the rule's own block says where it ends. */
+/* The flags, which same_answer() compares, say whether there are left-out names; the block itself says where it ends. */
 static bool same_left_out(const struct hydns_rule *old, const struct hydns_rule_parts *new)
 {
 	return !new->left_out_len || (hydns_left_out_length(hydns_rule_left_out(old), new->left_out_len) ==
@@ -247,8 +247,8 @@ static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_pa
 
 struct wanted {
 	const struct hydnsd_rules *rules;
-	uint32_t resolver;            /* whose rules may go, or HYDNSD_ANY_RESOLVER */
-	uint32_t space;                /* octets that the slot set free must have; 0: any will do */
+	uint32_t resolver;             /* whose rules may go, or HYDNSD_ANY_RESOLVER */
+	uint32_t space;                /* octets that the freed slot must have; 0: any */
 };
 
 static bool acceptable(uint32_t ordinal, void *arg)
@@ -267,7 +267,7 @@ static struct hydns_sighted sighted(const struct hydnsd_answer *a)
 	};
 }
 
-/* True when the answer promises clearly more hits a second than the rule has had. */
+/* True when the answer promises more hits a second than the rule has had, by a clear margin. */
 static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, uint32_t victim, uint64_t now_ns)
 {
 	const struct hydns_sighted s = sighted(a);
@@ -276,8 +276,8 @@ static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, u
 	       hydns_policy_rate(r->policy, victim) * (PERCENT + 10);
 }
 
-/* What a newcomer will bring, its resolver alone says. So a resolver takes places from others as long as it has less than
- * an equal share of all places; beyond that only those that nobody has. */
+/* Nobody can verify what a resolver promises for an answer. So a resolver may evict rules of others only as long as it has
+ * less than an equal share of all rules. */
 static bool has_its_share(const struct hydnsd_rules *r, uint32_t resolver)
 {
 	uint32_t resolvers = 0;
@@ -287,8 +287,8 @@ static bool has_its_share(const struct hydnsd_rules *r, uint32_t resolver)
 	return (uint64_t)r->live[resolver] * resolvers >= r->fitting;
 }
 
-/* Which rule must go so that a resolver stays within its own capacity, or does not take another's place beyond its share.
- * *victim: the rule that must go in any case, or UINT32_MAX. */
+/* Decides which rule goes so that the resolver stays within its own capacity, and evicts no rules of others beyond its share.
+ * *victim: before, the rule that the policy would evict, or UINT32_MAX; after, the one to evict. */
 static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					     const struct hydnsd_answer *a, uint64_t now_ns,
 					     uint32_t *victim)
@@ -347,8 +347,8 @@ static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, co
 	hydns_policy_insert(r->policy, ordinal, former, &s, expiry_ms(&a->parts.head), ms(now_ns));
 }
 
-/* No slot of a fitting size is free, others may be: a rule in one, of this size or a smaller one that found
- * its own size full, goes now if it is worth less; its slot serves a later offer after the grace period. */
+/* No slot of a fitting size is free: evicts the least valuable rule in such a slot, if it is worth less. The slot is free
+ * after a grace period only, so this offer fails all the same. */
 static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hydnsd_answer *a,
 					 uint64_t now_ns)
 {
@@ -360,7 +360,7 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	uint32_t victim;
 
 	if (r->retired_count)
-		return HYDNSD_REJECT_NO_SLOT; /* slots are on their way already */
+		return HYDNSD_REJECT_NO_SLOT; /* slots become free soon anyhow */
 	if (has_its_share(r, head->resolver))
 		w.resolver = head->resolver;
 	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
@@ -371,11 +371,11 @@ static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hy
 	return HYDNSD_REJECT_NO_SLOT;
 }
 
-/* As hydns_store_publish(); what is known of the former rule (0: there is none) goes to the new one. */
+/* As hydns_store_publish(). The new rule takes over what is known of the former one (0: there is none). */
 static int put(struct hydnsd_rules *r, const struct hydnsd_offerer *by, const struct hydnsd_answer *a, uint32_t former,
 	       uint64_t now_ns, uint32_t *handle)
 {
-	/* the store takes the former rule out itself; what is known of it must be read before */
+	/* read before the store removes it */
 	const struct hydns_rule *old = former ? hydns_store_rule(r->store, former) : NULL;
 	uint32_t former_ordinal = former ? hydns_store_ordinal(r->store, former) : UINT32_MAX;
 	uint32_t replaced;
@@ -420,7 +420,7 @@ uint32_t hydnsd_rules_replace(struct hydnsd_rules *r, uint32_t handle, struct hy
 	hydnsd_rules_dependencies(r, hydns_store_rule(r->store, handle), &a->dependencies, &a->signature);
 	a->parts.key = hydns_store_key(r->store, &a->parts);
 	a->generation = r->generation[ordinal];
-	a->count = 0;                  /* nobody has asked: the former rule's rate goes on */
+	a->count = 0;                  /* no sightings: the former rule's rate continues */
 	a->window_ms = UINT32_MAX;
 	return put(r, &by, a, handle, now_ns, &next) ? 0 : next;
 }
