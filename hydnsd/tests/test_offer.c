@@ -152,7 +152,7 @@ static void what_cannot_rotate_is_refused_in_the_answer(void **state)
 	const struct build_spec elsewhere = {
 		.name = "www.example.org.", .type = 1,
 		.answer = { "www.example.org. 60 IN A 192.0.2.1" },
-		.resolver = { "example.org. 3600 IN NS ns1.example.org.",
+		.authority_section = { "example.org. 3600 IN NS ns1.example.org.",
 			       "example.org. 3600 IN NS ns2.example.org." },
 		.additional = { "ns1.example.org. 3600 IN A 192.0.2.1" },
 	};
@@ -175,7 +175,7 @@ static void what_cannot_rotate_is_refused_in_the_answer(void **state)
 static void negative_answers_are_taken(void **state)
 {
 	const struct build_spec nxdomain = {
-		.name = "nx.example.com.", .type = 28, .rcode = 3, .resolver = {
+		.name = "nx.example.com.", .type = 28, .rcode = 3, .authority_section = {
 			"example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
 	};
 	const struct build_spec empty = { .name = "nodata.example.com.", .type = 28 };
@@ -335,7 +335,7 @@ static void places_of_all_names_are_noted(void **state)
 {
 	struct build_spec proof = {
 		.name = "no.example.com.", .type = 1, .rcode = 3,
-		.resolver = { "example.com. 300 IN SOA ns.example.com. h.example.com. 1 2 3 4 5" },
+		.authority_section = { "example.com. 300 IN SOA ns.example.com. h.example.com. 1 2 3 4 5" },
 		.left_out = { "a.example.com.", "*.example.com.", "b.example.com." },
 	}, many = { .name = "0.example.", .type = 1 };
 	char line[10][64];
