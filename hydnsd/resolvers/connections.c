@@ -109,8 +109,8 @@ static void acceptable(void *arg, uint32_t events)
 	if (fd >= 0)
 		add_session(l->daemon, fd);
 	else if (l->daemon->sessions->exhausted)
-		hydnsd_log_client(HYDNSD_LOG_WARNING, "cannot accept a connection of a plugin: %s: raise LimitNOFILE of hydnsd, or "
-				  "lower plugin-connections", strerror(errno));
+		hydnsd_log_client(HYDNSD_LOG_WARNING, "cannot accept a connection of a plugin: %s: raise LimitNOFILE of hydnsd, "
+				  "or lower plugin-connections", strerror(errno));
 	watch_listeners(l->daemon);
 }
 

@@ -98,7 +98,8 @@ static bool ask_porter(struct hydnsd_session *s)
 	if (!s->porter) {
 		s->porter = hydnsd_porter_new(s->fd);
 		if (s->porter)
-			s->porter_watch = hydnsd_loop_watch(s->daemon->loop, hydnsd_porter_fd(s->porter), EPOLLIN, delivered, s);
+			s->porter_watch = hydnsd_loop_watch(s->daemon->loop, hydnsd_porter_fd(s->porter), EPOLLIN,
+							    delivered, s);
 	}
 	s->asked_ms = hydnsd_now_ms();
 	return s->porter_watch && hydnsd_porter_ask(s->porter);

@@ -96,9 +96,8 @@ void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *o
 /* The plugin may be writing there: the entry counts if it has the same key before and after reading. */
 bool hydnsd_ring_not_offered(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out)
 {
-	const struct hydns_not_offered *table = (const struct hydns_not_offered *)((const uint8_t *)r->shared + HYDNS_RING_DATA +
-								      HYDNS_RING_BYTES);
-	const struct hydns_not_offered *k = &table[HYDNS_NOT_OFFERED_PLACE(key)];
+	const uint8_t *table = (const uint8_t *)r->shared + HYDNS_RING_DATA + HYDNS_RING_BYTES;
+	const struct hydns_not_offered *k = (const struct hydns_not_offered *)table + HYDNS_NOT_OFFERED_PLACE(key);
 
 	out->key = __atomic_load_n(&k->key, __ATOMIC_ACQUIRE);
 	out->at_ms = __atomic_load_n(&k->at_ms, __ATOMIC_RELAXED);

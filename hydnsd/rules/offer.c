@@ -379,7 +379,8 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		return why;
 	if (out->dependencies.count <= HYDNS_RULE_PLACES_MAX)
 		head->place_count = (uint8_t)out->dependencies.count;
-	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) > HYDNS_SLOT_MOST)
+	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) >
+	    HYDNS_SLOT_MOST)
 		return HYDNSD_REJECT_TOO_BIG;
 	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,
 					    head->ttl_count);

@@ -44,7 +44,8 @@ static uint32_t ttl_shown(const char *name, uint16_t rrtype)
 static void renewed_rrsets_get_their_ttl(void **state)
 {
 	const struct build_spec nx = {
-		.name = "no.example.com.", .type = 1, .rcode = 3, .authority_section = { SOA }, .left_out = { "zzz.example.com." },
+		.name = "no.example.com.", .type = 1, .rcode = 3, .authority_section = { SOA },
+		.left_out = { "zzz.example.com." },
 	};
 	const struct build_spec apex = { .name = "example.com.", .type = 1, .answer = { "example.com. 300 IN A 192.0.2.1" } };
 	const struct hydnsd_rules_counters *n = hydnsd_rules_counters(store.rules);
