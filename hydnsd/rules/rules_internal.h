@@ -81,6 +81,14 @@ bool hydnsd_rules_dependencies(const struct hydnsd_rules *r, const struct hydns_
 /* To be called before remove(): records a hot rule as missing. */
 void hydnsd_rules_record_removal(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_removal why, uint64_t now_ns);
 void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns);
+/* Drops everything that is known here of a rule; the store has its own. */
+void hydnsd_rules_forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule, uint64_t now_ns);
+/* Removes a rule for a better one or for the capacity, and records it as missing if it is hot. */
+void hydnsd_rules_evict(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns);
+/* When the rule's life is over; monotonic. */
+uint64_t hydnsd_rule_expiry_ms(const struct hydns_rule *rule);
+
+/* admit.c */
 /* Replaces a rule by one with the same question and resolver, which takes over all that is known of it. Returns the new handle;
  * 0: no slot is free. */
 uint32_t hydnsd_rules_replace(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns);
