@@ -173,8 +173,8 @@ static void offer(struct contender *c, const struct sim_answer *a, const uint8_t
 		.name = name, .answer = record, .ttl = out->ttl,
 	};
 	out->signature = 0;
-	out->owners.count = 0;
-	hydnsd_owner_list_add(&out->owners, hydnsd_name_hash(name, NAME_LEN, c->seed[0], &out->signature));
+	out->dependencies.count = 0;
+	hydnsd_dependency_list_add(&out->dependencies, hydnsd_name_hash(name, NAME_LEN, c->seed[0], &out->signature));
 	out->epoch = 1;
 	out->count = hydns_sketch_estimate(c->hot.sketch, key);
 	if (!out->count)

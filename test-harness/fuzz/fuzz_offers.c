@@ -47,7 +47,7 @@ static const struct build_spec good[] = {
 	{ .name = "example.org.", .type = 15, .answer = { "example.org. 3600 IN MX 10 mx1.example.org.",
 	  "example.org. 3600 IN MX 20 mx2.example.org." },
 	  .additional = { "mx1.example.org. 3600 IN AAAA 2001:db8::1" } },
-	{ .name = "nx.example.com.", .type = 28, .rcode = 3, .resolver = {
+	{ .name = "nx.example.com.", .type = 28, .rcode = 3, .authority_section = {
 	  "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" } },
 	{ .name = "svc.example.", .type = 65, .answer = {
 	  "svc.example. 300 IN HTTPS 1 . alpn=h2,h3 ipv4hint=192.0.2.1" } },
@@ -55,8 +55,8 @@ static const struct build_spec good[] = {
 	{ .name = "s.example.", .type = 1, .variant = HYDNS_VARIANT_DO, .flags = HYDNS_RULE_SECURE, .answer = {
 	  "s.example. 300 IN A 192.0.2.7",
 	  "s.example. 300 IN RRSIG A 13 2 300 20300101000000 20200101000000 1 example. AAAAAAAAAAAA" },
-	  .resolver = { "s.example. 300 IN NSEC t.example. A RRSIG NSEC" } },
-	{ .name = "nx.example.com.", .type = 1, .rcode = 3, .flags = HYDNS_RULE_SECURE, .resolver = {
+	  .authority_section = { "s.example. 300 IN NSEC t.example. A RRSIG NSEC" } },
+	{ .name = "nx.example.com.", .type = 1, .rcode = 3, .flags = HYDNS_RULE_SECURE, .authority_section = {
 	  "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
 	  .left_out = { "a.example.com.", "*.example.com." } },
 	{ .name = "_sip._udp.example.", .type = 33, .answer = {
