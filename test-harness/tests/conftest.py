@@ -18,7 +18,7 @@ from lab.network import SERVICE  # noqa: E402
 from lab.run import wait_until  # noqa: E402
 from lab.world import World  # noqa: E402
 
-# why hydnsd refuses an offer that no sound plugin makes, whatever an authority sends
+# why hydnsd refuses an offer that no sound plugin makes, whatever an authoritative server sends
 MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT"}
 
 
@@ -49,7 +49,7 @@ def world_of_all():
 
 @pytest.fixture(scope="module")
 def world(world_of_all):
-    world_of_all.begin_anew()
+    world_of_all.reset()
     return world_of_all
 
 

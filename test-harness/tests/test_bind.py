@@ -124,7 +124,7 @@ def test_what_may_be_added_is_not_offered(bind, rr):
         if not cached:
             bind.named.control("flushname", "mail.lab.example")
         before = bind.daemon.offers()
-        bind.world.kept(bind.daemon, name, "named adds what its cache happens to hold", rr[1])
+        bind.world.not_offered(bind.daemon, name, "named adds what its cache happens to hold", rr[1])
         assert bind.daemon.offers() == before
 
 
@@ -148,7 +148,7 @@ def test_statistics(bind):
 
 
 def test_data_replaced_without_a_flush(bind):
-    """A name that the authority says is no more takes all its data along, whatever their TTLs."""
+    """A name that the authoritative server says is no more takes all its data along, whatever their TTLs."""
     network = bind.network
     bind.world.heat(bind.daemon, "mail.lab.example")
     content = records()
@@ -184,4 +184,4 @@ def test_prefetch(bind):
         bind.world.rewrite_lab(records())
     assert bind.world.relay.count(f"{name}.", since=begun) == 1
     assert all(a.latency is not None and a.rcode == 0 for a in answers)
-    assert waited == 0, f"{waited} queries have waited for the authority"      # by named's own count
+    assert waited == 0, f"{waited} queries have waited for the authoritative server"      # by named's own count

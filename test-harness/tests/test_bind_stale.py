@@ -81,7 +81,7 @@ def ask_until_both(pair, wanted):
     (30, "stale-answer-client-timeout 0; stale-refresh-time 4; max-stale-ttl 15;")], ids=["when-it-fails", "at-once"])
 def test_stale_answers_are_named_s(pair, reply_ttl, options):
     configure(pair, f"stale-answer-enable yes; {options}")
-    ask_until_both(pair, "fresh")      # within stale-refresh-time of a failure named does not ask the authority again
+    ask_until_both(pair, "fresh")      # within stale-refresh-time of a failure named does not ask the authoritative server again
     heat(pair)
     for name, flags in QUESTIONS:
         ask_both(pair, name, **flags)
@@ -98,7 +98,7 @@ def test_stale_answers_are_named_s(pair, reply_ttl, options):
 
 
 def test_nothing_stale_without_the_option(pair):
-    """And what was expired is fresh, and the kernel's, as soon as the authority is back."""
+    """And what was expired is fresh, and the kernel's, as soon as the authoritative server is back."""
     configure(pair, NOT_SERVED)
     ask_until_both(pair, "fresh")
     heat(pair)

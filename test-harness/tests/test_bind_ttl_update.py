@@ -21,7 +21,7 @@ from lab.network import SERVICE
 from lab.relay import nothing
 from lab.run import SOON, wait_until
 
-ALIASES = ("turn", "shift")     # of turned and shifted, which live twenty seconds; shifted's address changes
+ALIASES = ("to-twenty", "shift")     # of twenty and shifted, which live twenty seconds; shifted's address changes
 PREFETCH = 10                   # the most that BIND takes: so many seconds before the end of a TTL
 GIVES_UP = 30                   # seconds after which BIND ends a resolution, the most that it takes
 
@@ -79,7 +79,7 @@ def test_zone_that_comes_and_goes(bind):
         assert reply.answer[0][0].address == "192.0.2.99" and reply.flags & dns.flags.AA
     world.heat(bind.daemon, name)
     bind.named.control("delzone", "lab.example")
-    wait_until(lambda: last(bind.network.client1, "host5")[0] == "192.0.2.6", SOON, "the authority's own data")
+    wait_until(lambda: last(bind.network.client1, "host5")[0] == "192.0.2.6", SOON, "the authoritative server's own data")
     world.heat(bind.daemon, name)
 
 
@@ -137,7 +137,7 @@ def signed_lab(world):
     """lab.example. with signatures, that nobody can validate, but of its aliases, which named without validation does not
     keep if they are signed. world.relay.loses may be set."""
     def has_signatures():
-        reply = ask(world.network.authority, LAB, "www.lab.example", dnssec=True, timeout=0.5)
+        reply = ask(world.network.authoritative, LAB, "www.lab.example", dnssec=True, timeout=0.5)
         return reply and "RRSIG" in str(reply.answer)
     world.zones.write(records())
     file = world.zones.directory / "lab.zone"

@@ -25,7 +25,7 @@ CHAOS = Path(__file__).resolve().parent.parent / "chaos"
 FRESH, STEADY, GHOST = zone.FRESH[0], zone.STEADY[0], zone.GHOSTS[0]
 ALIAS = Question(Key(zone.name("alias0"), "A"), STEADY)
 CLIENT = SimpleNamespace(name="client", link="r1", family=4)
-T = 1000 * SECOND                 # when the authority was asked
+T = 1000 * SECOND                 # when the authoritative server was asked
 
 
 class Case:
@@ -112,11 +112,11 @@ def test_a_stopped_resolver_counts_later():
 
 
 def test_data_wait_for_a_busy_authority_and_resolver():
-    """Measured by when the authority had sent them, and by clients whom the resolver has kept waiting then."""
+    """Measured by when the authoritative server had sent them, and by clients whom the resolver has kept waiting then."""
     whole = zone.ttl(FRESH)
     case = Case(OfResolver)
     stamp = case.version(FRESH, T)
-    case.ledger.left[T] = T + 2 * SECOND
+    case.ledger.sent[T] = T + 2 * SECOND
     assert case.reply(FRESH, stamp, 3.5, whole) is None
     assert case.reply(FRESH, stamp, 4.5, whole) == "TTL"
     case = Case(OfResolver)
@@ -150,7 +150,7 @@ def test_flush(covers, wrong):
 
 
 def test_fetched_while_a_flush_began():
-    """The authority's reply may have been on its way."""
+    """The authoritative server's reply may have been on its way."""
     case = Case(OfResolver)
     stamp = case.version(FRESH, T - SECOND // 100)
     case.ledger.flushes.append(Flush("flush", T, T + SECOND // 20, everything))

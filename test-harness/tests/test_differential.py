@@ -17,7 +17,7 @@ from conftest import bind_path, kernel_path
 from differ import cookies, judge
 from differ.asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, Flow, Group, Twins
 from differ.questions import Data
-from differ.record import Recorder, authority
+from differ.record import Recorder, asked_upstream
 from differ.servers import SERVERS
 from differ.session import Found
 from lab import pinned
@@ -37,7 +37,7 @@ HELD_UP = 2.2                   # seconds
 
 
 def reply(*, opt=True, rotate=0, swap=False, ttl=300, flags="QR RD RA"):
-    """A reply with a chain, two addresses, a signature, an authority and additional records."""
+    """A reply with a chain, two addresses, a signature, an authoritative server and additional records."""
     addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
     text = f"id 1\nopcode QUERY\nrcode NOERROR\nflags {flags}\n" + ("edns 0\npayload 1232\n" if opt else "")
     chain = [f"a.example. {ttl} IN CNAME b.example.", f"b.example. {ttl} IN CNAME c.example."]
@@ -330,27 +330,27 @@ def lose_the_witness(world, path, rules, relay):
 
 
 def test_a_difference_is_recorded(world, pair, tmp_path):
-    """What the record of one says: who was asked and answered when, what both caches hold, what the authority was asked."""
+    """What the record of one says: who was asked and answered when, what both caches hold, what the authoritative server was asked."""
     path, name = pair[0], RECORDED
     stand = SimpleNamespace(seed="s", world=world, daemon=path.daemon, tested=path.tested, reference=path.reference)
     with Recorder(stand, Data([f"{name}. 300 IN A 192.0.2.1"]), tmp_path) as recorder:
         asked, = ask_many(world, 1, name)
         wire = dns.name.from_text(name).to_wire()
-        wait_until(lambda: "\n".join(authority(recorder.packets, {wire}, 0)).count(ANSWER) >= 2, SOON, "both to have asked")
-        recorder.note(Found(Difference("TTL", "to be recorded"), asked, "phase", "", False))
+        wait_until(lambda: "\n".join(asked_upstream(recorder.packets, {wire}, 0)).count(ANSWER) >= 2, SOON, "both to have asked")
+        recorder.record(Found(Difference("TTL", "to be recorded"), asked, "phase", "", False))
         for thread in recorder.threads:
             thread.join(30)
             assert not thread.is_alive(), "the record has not come to its end"
         recorded = {file.name: file.read_text() for file in (tmp_path / "seed-s-1").iterdir()}
         # what cannot be had leaves the rest
-        recorder.note(Found(Difference("TTL", "without times"), asked._replace(sent=()), "phase", "", False))
+        recorder.record(Found(Difference("TTL", "without times"), asked._replace(sent=()), "phase", "", False))
         recorder.threads[-1].join(30)
         assert not recorder.threads[-1].is_alive()
         partly = {file.name: file.read_text() for file in (tmp_path / "seed-s-2").iterdir()}
     assert partly["difference"].startswith("not to be had: IndexError") and name in partly["cache-under-test"]
     assert partly.keys() == recorded.keys()
     assert name in recorded["cache-under-test"] and name in recorded["cache-reference"]
-    assert recorded["authority"].count(ANSWER) >= 2, recorded["authority"]
+    assert recorded["upstream"].count(ANSWER) >= 2, recorded["upstream"]
     assert "got -" in recorded["difference"] and "(zone: 300)" in recorded["difference"]
     assert "to be recorded" in recorded["difference"] and "past it, before: asked -" in recorded["difference"]
     assert json.loads(recorded["stats"])["ok"] and "rules" in json.loads(recorded["rules"])

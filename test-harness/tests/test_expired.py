@@ -16,7 +16,7 @@ from lab.run import SOON, wait_until
 TTL = 3                                          # of both names
 NAMES = ("moment.lab.example", "moments.lab.example")
 QUESTIONS = [(name, flags) for name in NAMES for flags in ({}, {"dnssec": True})]
-DEAD = 60.0                                      # seconds: no resolver waits so long for an authority
+DEAD = 60.0                                      # seconds: no resolver waits so long for an authoritative server
 MARK = "    # serve-expired"
 NOT_SERVED = "    serve-expired: no"
 AT_ONCE = ["serve-expired-client-timeout: 0"]

@@ -195,7 +195,7 @@ def test_store_full(world):
             reply = ask(world.network.client1, SERVICE[4], name)
             return reply and reply.answer
 
-        for name, _ in hosts:      # the authority may wait for a processor for longer than Unbound does for it
+        for name, _ in hosts:      # the authoritative server may wait for a processor for longer than Unbound does for it
             wait_until(lambda name=name: cached(name), 15, f"Unbound to cache {name}")
         with load(path, hosts) as asker:
             wait_until(lambda: choices() > 0, SOON, "the store to be full")

@@ -370,7 +370,7 @@ def left_out(hot, question):
                    for reply in hot.ask_directly(wires_of([question], options, hot.rng)))
     shown = {rrset.name for section in plain.sections for rrset in section}
     found = {(rrset.name, rrset.rdtype) for rrset in full.authority if rrset.rdtype != dns.rdatatype.RRSIG}
-    # additional data, which minimal-responses leaves out; the authority sends them of its own zone
+    # additional data, which minimal-responses leaves out; the authoritative server sends them of its own zone
     found |= {(rr.exchange, dns.rdatatype.A) for rrset in plain.answer for rr in rrset
               if rrset.rdtype == dns.rdatatype.MX and rr.exchange.is_subdomain(rrset.name.parent())}
     return {(str(name).lower(), dns.rdatatype.to_text(rdtype)) for name, rdtype in found if name not in shown}

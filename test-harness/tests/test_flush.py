@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """After a flush has returned, no query is answered with what was there before, under load.
 
-Each test changes the data at the authority first, then gives the command, while queries are under way at a
+Each test changes the data at the authoritative server first, then gives the command, while queries are under way at a
 fixed rate; the moment at which the command has returned is compared with the moment each query was sent."""
 
 import re
@@ -146,7 +146,7 @@ def test_ok_over_tls(tls):
 
 
 SHORT = {f"short{i}": [f"{1 + i % 3} A 192.0.2.{i + 1}"] for i in range(50)}
-RESOLUTION = 0.02      # seconds that the authority takes, so that clients wait when a reload comes
+RESOLUTION = 0.02      # seconds that the authoritative server takes, so that clients wait when a reload comes
 LATELY = 1.0           # seconds before a reload, whose queries tell how long clients wait for Unbound
 MOST = 1.0             # seconds: what was sent longer than that before a reload is never excused
 

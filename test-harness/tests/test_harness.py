@@ -56,7 +56,7 @@ def test_what_a_killed_harness_left_is_removed():
 def test_a_module_begins_as_the_world_began(world):
     """Whatever the one before has left: data, times, programs that hang, files, pins, programs on links."""
     def address():
-        return ask(world.network.authority, RELAY, "www.lab.example").answer[0][0].address
+        return ask(world.network.authoritative, RELAY, "www.lab.example").answer[0][0].address
     daemon = world.hydnsd()
     daemon.start()
     daemon.stop(signal.SIGKILL)
@@ -71,7 +71,7 @@ def test_a_module_begins_as_the_world_began(world):
         pass
     assert address() == "192.0.2.55" and world.network.resolver.xdp_attached("r1") and any(daemon.pins.iterdir())
     world.relay.loses = everything
-    world.begin_anew()
+    world.reset()
     assert address() == "192.0.2.1" and world.relay.delay == 0.0
     with Relay(world.network.resolver, "10.53.0.79", SERVICE[4]):
         pass
@@ -81,7 +81,7 @@ def test_a_module_begins_as_the_world_began(world):
 
 
 def test_nobody_serves_former_data_after_a_reload(world):
-    """The authority's process that has them shares the sockets with its successor until it ends."""
+    """The authoritative server's process that has them shares the sockets with its successor until it ends."""
     before = world.nsd.program.processes()
     server = max(before, key=lambda pid: (start_time(pid), pid))
     os.kill(server, signal.SIGSTOP)

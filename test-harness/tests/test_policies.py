@@ -191,7 +191,7 @@ def test_ip_ratelimit(pair):
 
 
 def test_ratelimit(pair):
-    """Of queries to the authority: what is new is limited, what is cached is not, in the kernel or in Unbound."""
+    """Of queries to the authoritative server: what is new is limited, what is cached is not, in the kernel or in Unbound."""
     limit = 10                                  # what the hot name itself needs is counted too
     line = f"\n    ratelimit: {limit}\n    ratelimit-factor: 0"
     change(pair, SERVER, SERVER + line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A hot name is renewed before it expires: few questions to the authority, and nobody waits for it."""
+"""A hot name is renewed before it expires: few questions to the authoritative server, and nobody waits for it."""
 
 import time
 
@@ -36,6 +36,6 @@ def test_ten_periods_of_a_five_second_name(path):
     odd = [a for a in answers if a.rcode != 0 or not 0 <= a.ttl <= TTL]
     assert not odd, f"{len(odd)} answers with an error or a TTL out of bounds: {odd[:3]}"
     # by Unbound's own count: on a busy machine any query may take long
-    assert waited == 0, f"{waited} queries have waited for the authority"
+    assert waited == 0, f"{waited} queries have waited for the authoritative server"
     assert PERIODS - 1 <= asked <= 2 * PERIODS
     assert answered > 0

@@ -121,26 +121,26 @@ def change_data_while_daemon_is_away(path, how, octet):
 def test_data_are_renewed_while_daemon_is_away(path):
     """The same data, which end later: every answer shows the TTL that the resolver has now, also an alias's."""
     world, daemon, network = path.world, path.daemon, path.network
-    last(network.resolver, "turned")
-    for name in (*HOSTS, "turn.lab.example", "turned.lab.example"):
+    last(network.resolver, "twenty")
+    for name in (*HOSTS, "to-twenty.lab.example", "twenty.lab.example"):
         world.heat(daemon, name)
-    wait_until(lambda: last(network.client1, "turn")[1] <= path.late, 25, "the last part of the TTL")
+    wait_until(lambda: last(network.client1, "to-twenty")[1] <= path.late, 25, "the last part of the TTL")
     daemon.stop(signal.SIGKILL)
     try:
-        wait_until(lambda: last(network.resolver, "turned")[1] > path.late, SOON, "the resolver to renew")
+        wait_until(lambda: last(network.resolver, "twenty")[1] > path.late, SOON, "the resolver to renew")
         end = time.monotonic() + 1
         while time.monotonic() < end:
-            for name in ("turn", "turned"):
-                before, shown, after = (last(ns, label)[1] for ns, label in ((network.resolver, "turned"), (network.client1, name),
-                                                                             (network.resolver, "turned")))
+            for name in ("to-twenty", "twenty"):
+                before, shown, after = (last(ns, label)[1] for ns, label in ((network.resolver, "twenty"), (network.client1, name),
+                                                                             (network.resolver, "twenty")))
                 # sorted: should much time have passed between them, it may have been renewed again
                 least, most = sorted((before, after))
                 assert least - 1 <= shown <= most + 1, f"{name}: {shown} s, the resolver {before} s before and {after} s after"
-        changed_names_alone_wait(path, ["turn.lab.example", "turned.lab.example"])
+        changed_names_alone_wait(path, ["to-twenty.lab.example", "twenty.lab.example"])
     finally:
         daemon.start()
     wait_until(daemon.resolver_ready, 10, "the resolver to register again")
-    all_answered_in_kernel(path, [*HOSTS, "turn.lab.example"])
+    all_answered_in_kernel(path, [*HOSTS, "to-twenty.lab.example"])
 
 
 def test_flush_while_daemon_is_away(path):

@@ -23,7 +23,7 @@ from lab.run import SOON, HarnessError, wait_until
 LOCAL = "203.0.113.9"
 ATTEMPTS = 20            # a query that is held need not be one whose answer is due to be offered
 CHANGED = "changed, or were flushed, while it was being answered"
-LATE = 1.5               # seconds that the authority takes
+LATE = 1.5               # seconds that the authoritative server takes
 SAYS_SO = 2.0            # seconds for which a thread that goes on is waited for
 
 
@@ -101,9 +101,9 @@ def test_local_data_during_a_resolution(world):
                        for _ in range(4)]
             for client in clients:
                 client.start()
-            wait_until(lambda: world.relay.count(f"{name}."), SOON, "Unbound to ask the authority")
+            wait_until(lambda: world.relay.count(f"{name}."), SOON, "Unbound to ask the authoritative server")
             path.unbound.control("local_data", f"{name}. 300 A {LOCAL}")
-            assert not replies, "the authority answered before the command returned"
+            assert not replies, "the authoritative server answered before the command returned"
             for client in clients:
                 client.join(SOON)
             assert len(replies) == 4 and all(replies)

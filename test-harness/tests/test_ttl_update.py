@@ -32,18 +32,18 @@ def test_rrset_renewed_for_another_question(unrefreshed):
 
 def renew_for_another_question(path, pace):
     network = path.network
-    alias, target = (query(f"{name}.lab.example", "A").to_wire() for name in ("turn", "turned"))
+    alias, target = (query(f"{name}.lab.example", "A").to_wire() for name in ("to-twenty", "twenty"))
 
     def left(namespace, wire):
         pace.look()
         return ttls(must_exchange(namespace, SERVICE[4], wire))[-1]
 
-    for label in ("turn", "turned"):
+    for label in ("to-twenty", "twenty"):
         path.unbound.control("flush", f"{label}.lab.example")      # of an attempt before
     must_exchange(network.resolver, SERVICE[4], target)
-    path.world.heat(path.daemon, "turn.lab.example", "A")
+    path.world.heat(path.daemon, "to-twenty.lab.example", "A")
     wait_until(lambda: left(network.client1, alias) <= 2, 25, "the last tenth of the target's TTL")
-    assert path.daemon.explain("turn.lab.example", "A")["where"] == "kernel"
+    assert path.daemon.explain("to-twenty.lab.example", "A")["where"] == "kernel"
     before = path.daemon.call({"cmd": "stats"})["renewed"]
     # the alias is not asked there: Unbound would renew it as well, and offer that
     wait_until(lambda: left(network.resolver, target) > 2, SOON, "Unbound to renew the target")
