@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """The moment between a resolver's look at its data and its offer, with a change of these data in it.
 
-A thread of the shipped resolver is held there (lab/hold.py), or its authority answers late; a command returns
-meanwhile, or the data change; then the thread goes on. What it had in hand may not come to be answered by the kernel."""
+A thread of the shipped resolver is held there (lab/hold.py), or the authoritative server answers late; a command returns
+meanwhile, or the data change; then the thread goes on. Its answer must not become a rule."""
 
 import subprocess
 import threading
@@ -53,8 +53,7 @@ def cache(path, name):
 
 # --- Unbound ----------------------------------------------------------------------------------------------------
 def is_refused(daemon, name):
-    """Waits for a held thread that has gone on. True: its offer was refused, for it is older than a change; False: nothing
-    tells of an offer."""
+    """Waits for a held thread that goes on. True: its offer was refused as older than a change; False: no offer is seen."""
     try:
         return wait_until(lambda: CHANGED in outcome(daemon, name)[1], SAYS_SO, "a refusal", patience=0)
     except HarnessError:
@@ -118,7 +117,7 @@ def test_local_data_during_a_resolution(world):
 
 # --- BIND -------------------------------------------------------------------------------------------------------
 def test_data_replaced_between_look_up_and_offer(world):
-    """Another thread of named learns that the name is no more, while one has its address in hand."""
+    """A thread of named learns that the name does not exist, while another one holds its address."""
     name = "mail.lab.example"
     with bind_path(world) as path:
         for _ in range(ATTEMPTS):
@@ -151,7 +150,7 @@ def held_by_bind(world, path, name):
 # --- the shipped programs ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("program", ("hydnsd", "unbound", "bind_plugin"))
 def test_nothing_of_it_is_shipped(world, program):
-    """Whatever holds a program stands in the tests: the linker's wrappers have these names."""
+    """Only tests have code that holds a program, by the linker's wrappers of these names."""
     file = getattr(world.tools, program)
     symbols = subprocess.run(["nm", file], capture_output=True, text=True, check=True).stdout
     assert "hydns" in symbols
