@@ -47,7 +47,7 @@ def columns(path):
 
 
 @pytest.mark.parametrize("way", [kernel_path, bind_path])
-def test_variants_can_be_told_apart(world, way):
+def test_variants_are_shown_apart(world, way):
     with way(world) as path:
         world.heat(path.daemon, NAME)
         world.heat(path.daemon, NAME, dnssec=True)
@@ -57,7 +57,7 @@ def test_variants_can_be_told_apart(world, way):
 
 @pytest.mark.parametrize("way", [kernel_path, bind_path])
 def test_a_flushed_name_says_so(world, way):
-    """And when it has a rule again it is listed once, as that."""
+    """And when it has a rule again, it is listed once, as a rule."""
     with way(world) as path:
         asked_until(path, lambda: any(r["rate"] >= 1 for r in rows(path, NAME)), f"{NAME} to be hot")
         path.daemon.ctl("flush", NAME)
@@ -105,7 +105,7 @@ def test_rules_that_no_service_reaches(world):
         assert row["where"] == "resolver" and "no address" in row["why"]
 
 
-def test_notes_and_reasons_are_told(world):
+def test_notes_and_reasons_are_shown(world):
     """What keeps everything from the kernel, and what became of the queries."""
     with kernel_path(world, unbound_options={"server": ["log-queries: yes"]}) as path:
         asked_until(path, lambda: top(path)["passed"] > 0 or top(path)["notes"], "a note")
@@ -158,11 +158,11 @@ def test_every_field_is_documented(world):
     """What collectors read stands in the document of the control protocol."""
     with kernel_path(world) as path:
         world.heat(path.daemon, NAME)
-        told = {cmd: keys(json.loads(path.daemon.ctl(*cmd.split(), "--json").stdout))
+        shown = {cmd: keys(json.loads(path.daemon.ctl(*cmd.split(), "--json").stdout))
                 for cmd in ("status", "stats", "top", "rules", f"explain {NAME} A")}
         path.daemon.ctl("flush", NAME)
-        told["top"] |= keys(json.loads(path.daemon.ctl("top", "--json").stdout))
+        shown["top"] |= keys(json.loads(path.daemon.ctl("top", "--json").stdout))
     text = (TOP / "doc" / "control-protocol.md").read_text()
     known = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]*)`", text))))
-    missing = {cmd: sorted(fields - known) for cmd, fields in told.items() if fields - known}
+    missing = {cmd: sorted(fields - known) for cmd, fields in shown.items() if fields - known}
     assert not missing
