@@ -15,7 +15,7 @@
 
 struct hydns_thread {
 	struct hydns_plugin *plugin;
-	struct hydns_sample pick;          /* of its queries */
+	struct hydns_sample sample;         /* of its queries */
 	struct hydns_hot hot;            /* the sketch is this thread's */
 	struct hydns_producer ring;
 	struct hydns_left_out left_out;  /* of the next offer */
@@ -38,21 +38,21 @@ struct hydns_plugin {
 	 * what was withdrawn in such an interval stays so to its end. */
 	_Atomic uint32_t interval;
 	_Atomic uint32_t dead_in;        /* interval in which the epoch was advanced ... */
-	_Atomic uint32_t settled_in;     /* ... and a grace period has passed since */
-	_Atomic uint32_t session;        /* READY connections that began with an empty store so far */
-	_Atomic uint32_t told_in;        /* the last of them in which anything was offered; UINT32_MAX: none */
+	_Atomic uint32_t grace_in;     /* ... and a grace period has passed since */
+	_Atomic uint32_t store_serial;       /* READY connections that began with an empty store so far */
+	_Atomic uint32_t offered_in;        /* the last of them in which anything was offered; UINT32_MAX: none */
 	_Atomic uint64_t withdrawn;      /* generation of the last withdrawal */
 	_Atomic bool closed;             /* for good: no offer is taken, and those taken have an epoch that is over */
-	_Atomic bool quiet;              /* and a grace period has passed since */
+	_Atomic bool grace_over;         /* and a grace period has passed since */
 	_Atomic bool stopping;           /* the link thread is to end; closed is set before */
-	_Atomic bool edns_size_told;
-	_Atomic bool grace_told;
+	_Atomic bool edns_size_logged;
+	_Atomic bool grace_logged;
 	bool started;
 	pthread_t link;
 	struct hydns_plugin *former;    /* ended by the link thread before it connects; NULL: none, or done */
 	struct hydns_leave leave;
 	struct hydns_requests requests;
-	struct hydns_pending owed;
+	struct hydns_pending pending;
 	struct hydns_secrets secrets;
 	/* configuration, fixed before the start */
 	int *service;

@@ -79,7 +79,7 @@ static void destroy(struct hydns_plugin *p)
 		close(p->doorbell);
 	hydns_requests_destroy(&p->requests);
 	hydns_leave_destroy(&p->leave);
-	hydns_pending_destroy(&p->owed);
+	hydns_pending_destroy(&p->pending);
 	hydns_secrets_destroy(&p->secrets);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
@@ -97,7 +97,7 @@ static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 {
 	p->seed[0] = former->seed[0];
 	p->seed[1] = former->seed[1];
-	atomic_store(&p->session, atomic_load(&former->session) + 1);
+	atomic_store(&p->store_serial, atomic_load(&former->store_serial) + 1);
 	if (former->o.capacity == p->o.capacity) {
 		p->offered = former->offered;
 		p->names = former->names;
@@ -136,7 +136,7 @@ static int make_threads(struct hydns_plugin *p)
 		struct hydns_thread *t = &p->thread[i];
 
 		t->plugin = p;
-		hydns_sample_start(&t->pick, (uint32_t)p->seed[0] + i);
+		hydns_sample_start(&t->sample, (uint32_t)p->seed[0] + i);
 		t->hot.offered = p->offered;
 		if (!take_sketch(p, i))
 			t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms,
@@ -199,7 +199,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 		return NULL;
 	p->o = *o;
 	p->doorbell = -1;
-	p->told_in = UINT32_MAX;
+	p->offered_in = UINT32_MAX;
 	p->former = former;
 	if (bad) {
 		hydns_log(p, HYDNS_LOG_ERROR, "bad options: %s", bad);
@@ -214,7 +214,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 	}
 	hydns_secrets_init(&p->secrets);
 	hydns_notes_init(&p->notes);
-	hydns_pending_init(&p->owed);
+	hydns_pending_init(&p->pending);
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));

@@ -27,7 +27,7 @@ bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, 
 
 /* -- rrset_ends.c: how far the ends of RRsets have moved ---------------------------------------------------- */
 struct hydns_rrset_ends;
-enum hydns_moved {
+enum hydns_end_move {
 	HYDNS_END_LITTLE,     /* rules may stay: none counts down to an end more than a second from this one */
 	HYDNS_END_LATER,      /* rules must follow, or go: TTLs that they send have become too low */
 	HYDNS_END_EARLIER,    /* rules must go: they would outlive the data, or send too high TTLs */
@@ -36,7 +36,7 @@ struct hydns_rrset_ends *hydns_rrset_ends_new(const uint64_t seed[2]);
 void hydns_rrset_ends_free(struct hydns_rrset_ends *t);
 /* The RRset of this name (lower case), type (host order) and sections (two copies have two ends), whose data are the
  * same, ended at was in the cache and now ends at is: wall-clock seconds modulo 2^32. Any thread may call it. */
-enum hydns_moved hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
+enum hydns_end_move hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
 				 enum hydns_section section, uint32_t was, uint32_t is);
 
 /* -- subtrees.c: below which names anything was offered ------------------------------------------------- */
@@ -59,13 +59,13 @@ struct hydns_pending {
 	pthread_mutex_t lock;
 	unsigned count;
 	uint32_t resumed;                /* suspensions that have ended; they are counted from 1 */
-	uint32_t quiet;                  /* the last one in which all rules waited and a grace period has passed since */
+	uint32_t grace_in;               /* the last one in which all rules waited and a grace period has passed since */
 	struct hydns_withdraw of[HYDNS_PENDING_MAX];
 };
 /* The suspension that a withdrawal was noted in. */
 struct hydns_suspension {
 	uint32_t number;
-	bool quiet;                      /* a grace period has passed since all rules were suspended */
+	bool grace_over;                 /* a grace period has passed since all rules were suspended */
 };
 void hydns_pending_init(struct hydns_pending *o);
 void hydns_pending_destroy(struct hydns_pending *o);
@@ -73,7 +73,7 @@ void hydns_pending_destroy(struct hydns_pending *o);
 bool hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
 		    struct hydns_suspension *in);
 /* A grace period has passed since _add() has suspended all rules, in this suspension. */
-void hydns_pending_quieten(struct hydns_pending *o, uint32_t suspension);
+void hydns_pending_grace_over(struct hydns_pending *o, uint32_t suspension);
 /* Link thread: hydnsd reads another page from now on, whose rules are still to come. Nothing is owed any more, and the
  * suspension of the former page has ended. */
 void hydns_pending_forget(struct hydns_pending *o);

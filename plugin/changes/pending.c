@@ -45,18 +45,18 @@ bool hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const str
 		else
 			hydns_pages_mark(g, place);
 		in->number = o->resumed + 1;
-		in->quiet = o->quiet == in->number;
+		in->grace_over = o->grace_in == in->number;
 	}
 	pthread_mutex_unlock(&o->lock);
 	return room;
 }
 
 /* It may have ended, and a later one be quiet already. */
-void hydns_pending_quieten(struct hydns_pending *o, uint32_t suspension)
+void hydns_pending_grace_over(struct hydns_pending *o, uint32_t suspension)
 {
 	pthread_mutex_lock(&o->lock);
-	if ((int32_t)(suspension - o->quiet) > 0)
-		o->quiet = suspension;
+	if ((int32_t)(suspension - o->grace_in) > 0)
+		o->grace_in = suspension;
 	pthread_mutex_unlock(&o->lock);
 }
 

@@ -45,7 +45,7 @@ static int32_t apart(uint32_t from, uint32_t to)
 	return (int32_t)(to - from);
 }
 
-enum hydns_moved hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
+enum hydns_end_move hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
 				 enum hydns_section section, uint32_t was, uint32_t is)
 {
 	uint64_t hash = hydns_key_hash(name, (__u8)len, rrtype, (__u8)section, 0, t->seed), upper = hash >> 32 << 32;

@@ -4,7 +4,7 @@
 #include "plugin/internal.h"
 #include "plugin/log.h"
 
-static bool absent(uint32_t interval)
+static bool away(uint32_t interval)
 {
 	return interval % 2 == 0;
 }
@@ -13,7 +13,7 @@ bool hydns_plugin_dead(struct hydns_plugin *p)
 {
 	uint32_t interval = atomic_load(&p->interval);
 
-	return absent(interval) && atomic_load(&p->dead_in) == interval;
+	return away(interval) && atomic_load(&p->dead_in) == interval;
 }
 
 void hydns_plugin_suspend_rules(struct hydns_plugin *p)
@@ -43,8 +43,8 @@ void hydns_plugin_kill_rules(struct hydns_plugin *p)
 	if (hydns_plugin_dead(p))
 		return;
 	hydns_pages_advance_epoch(p->pages);
-	atomic_fetch_add(&p->session, 1);      /* what was offered may be offered again at once */
-	if (absent(interval))
+	atomic_fetch_add(&p->store_serial, 1);      /* what was offered may be offered again at once */
+	if (away(interval))
 		atomic_store(&p->dead_in, interval);
 }
 
@@ -54,7 +54,7 @@ void hydns_plugin_grace(struct hydns_plugin *p)
 	 * before, and it goes along to a page that comes now. */
 	if (hydns_pages_fd(p->pages) < 0)
 		return;
-	if (!hydns_grace() && !atomic_exchange(&p->grace_told, true))
+	if (!hydns_grace() && !atomic_exchange(&p->grace_logged, true))
 		hydns_log(p, HYDNS_LOG_INFO, "membarrier() does not wait for all CPUs here (nohz_full?): "
 			  "withdrawals without hydnsd wait a fixed time instead");
 }
@@ -62,7 +62,7 @@ void hydns_plugin_grace(struct hydns_plugin *p)
 /* No rule is alive or being sent, and none can come to be: for good, or without hydnsd. */
 static bool settled(struct hydns_plugin *p, uint32_t interval)
 {
-	return atomic_load(&p->quiet) || (absent(interval) && atomic_load(&p->settled_in) == interval);
+	return atomic_load(&p->grace_over) || (away(interval) && atomic_load(&p->grace_in) == interval);
 }
 
 void hydns_plugin_wait_grace(struct hydns_plugin *p)
@@ -70,7 +70,7 @@ void hydns_plugin_wait_grace(struct hydns_plugin *p)
 	if (settled(p, atomic_load(&p->interval)))
 		return;
 	hydns_plugin_grace(p);
-	atomic_store(&p->quiet, true);
+	atomic_store(&p->grace_over, true);
 }
 
 void hydns_plugin_kill_and_wait(struct hydns_plugin *p)
@@ -81,6 +81,6 @@ void hydns_plugin_kill_and_wait(struct hydns_plugin *p)
 		return;
 	hydns_plugin_kill_rules(p);
 	hydns_plugin_grace(p);
-	if (absent(interval))
-		atomic_store(&p->settled_in, interval);
+	if (away(interval))
+		atomic_store(&p->grace_in, interval);
 }

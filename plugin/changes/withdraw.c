@@ -19,14 +19,14 @@ static bool suspend_and_wait(struct hydns_plugin *p, const struct hydns_request 
 	struct hydns_suspension in;
 
 	if (q->state != HYDNS_REQUEST_FAILED || w->scope == HYDNS_SCOPE_ALL || hydns_plugin_dead(p) ||
-	    hydns_pages_fd(p->pages) < 0 || !hydns_pending_add(&p->owed, p->pages, w, place, &in))
+	    hydns_pages_fd(p->pages) < 0 || !hydns_pending_add(&p->pending, p->pages, w, place, &in))
 		return false;
 	hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
-	if (in.quiet)
+	if (in.grace_over)
 		return true;
 	hydns_plugin_grace(p);
 	if (place == HYDNS_PENDING_ALL)
-		hydns_pending_quieten(&p->owed, in.number);
+		hydns_pending_grace_over(&p->pending, in.number);
 	return true;
 }
 

@@ -21,10 +21,10 @@
 
 struct entry {
 	_Atomic uint64_t id;             /* fingerprint << 32 | expires; 0: empty */
-	_Atomic uint32_t session;
+	_Atomic uint32_t store_serial;
 	_Atomic uint32_t told_ms;
 	_Atomic uint32_t wait_ms;        /* 0: not told yet */
-	_Atomic uint32_t renewed_ms;
+	_Atomic uint32_t refreshed_ms;
 	_Atomic uint32_t count;          /* sightings told; 0: found not to be offloadable */
 	_Atomic uint32_t generation;     /* low half, of the answer's stamp */
 };
@@ -81,35 +81,35 @@ void hydns_offered_prefetch(const struct hydns_offered *t, uint64_t key)
 	__builtin_prefetch(&t->entry[(uint32_t)key & t->mask]);
 }
 
-static struct entry *find(struct hydns_offered *t, uint64_t key, uint32_t session)
+static struct entry *find(struct hydns_offered *t, uint64_t key, uint32_t store_serial)
 {
 	for (uint32_t way = 0; way < 2; way++) {
 		struct entry *e = &t->entry[((uint32_t)key & t->mask) ^ way];
 		uint64_t id = atomic_load_explicit(&e->id, memory_order_acquire);
 
-		if (id && (id ^ key) >> 32 == 0 && get(&e->session) == session)
+		if (id && (id ^ key) >> 32 == 0 && get(&e->store_serial) == store_serial)
 			return e;
 	}
 	return NULL;
 }
 
-/* The place of the two whose entry was told longer ago, or in another session. */
-static struct entry *oldest(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms)
+/* The place of the two whose entry was told longer ago, or in another store_serial. */
+static struct entry *oldest(struct hydns_offered *t, uint64_t key, uint32_t store_serial, uint32_t now_ms)
 {
 	struct entry *a = &t->entry[(uint32_t)key & t->mask];
 	struct entry *b = &t->entry[((uint32_t)key & t->mask) ^ 1];
 
-	if (get(&a->session) != session || get(&a->wait_ms) == 0)
+	if (get(&a->store_serial) != store_serial || get(&a->wait_ms) == 0)
 		return a;
-	if (get(&b->session) != session || get(&b->wait_ms) == 0)
+	if (get(&b->store_serial) != store_serial || get(&b->wait_ms) == 0)
 		return b;
 	return now_ms - get(&a->told_ms) >= now_ms - get(&b->told_ms) ? a : b;
 }
 
-bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t store_serial,
 			  uint32_t now_ms, uint32_t count)
 {
-	struct entry *e = find(t, key, session);
+	struct entry *e = find(t, key, store_serial);
 	uint32_t gone, told;
 
 	if (!e || atomic_load_explicit(&e->id, memory_order_relaxed) != id_of(key, expires))
@@ -121,16 +121,16 @@ bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expire
 	return gone < get(&e->wait_ms);
 }
 
-void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t store_serial,
 			uint32_t now_ms, uint64_t generation, uint32_t count)
 {
-	struct entry *e = find(t, key, session);
+	struct entry *e = find(t, key, store_serial);
 	uint64_t id = id_of(key, expires);
 	uint32_t wait = WAIT_MIN_MS;
 
 	if (!e) {
-		e = oldest(t, key, session, now_ms);
-		set(&e->renewed_ms, 0);
+		e = oldest(t, key, store_serial, now_ms);
+		set(&e->refreshed_ms, 0);
 	} else if (atomic_load_explicit(&e->id, memory_order_relaxed) == id) {
 		wait = get(&e->wait_ms);
 		if (now_ms - get(&e->told_ms) >= wait)
@@ -142,13 +142,13 @@ void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expire
 	set(&e->generation, (uint32_t)generation);
 	set(&e->told_ms, now_ms);
 	set(&e->wait_ms, wait);
-	set(&e->session, session);
+	set(&e->store_serial, store_serial);
 	atomic_store_explicit(&e->id, id, memory_order_release);
 }
 
-bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t session)
+bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t store_serial)
 {
-	struct entry *e = find(t, key, session);
+	struct entry *e = find(t, key, store_serial);
 
 	return e && get(&e->count);
 }
@@ -160,26 +160,26 @@ static bool not_before(uint32_t a, uint32_t b)
 	return a - b <= UINT32_MAX / 2;
 }
 
-bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now,
+bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t store_serial, uint32_t now,
 			  uint64_t withdrawn)
 {
-	struct entry *e = find(t, key, session);
+	struct entry *e = find(t, key, store_serial);
 
 	return e && get(&e->count) && not_before(get(&e->generation), (uint32_t)withdrawn) &&
 	       (uint32_t)atomic_load_explicit(&e->id, memory_order_relaxed) > now;
 }
 
-bool hydns_offered_claim_refresh(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
+bool hydns_offered_claim_refresh(struct hydns_offered *t, uint64_t key, uint32_t store_serial, uint32_t now_ms,
 				 uint32_t rearm_ms)
 {
-	struct entry *e = find(t, key, session);
+	struct entry *e = find(t, key, store_serial);
 	uint32_t last;
 
 	if (!e || !get(&e->count))
 		return false;
-	last = get(&e->renewed_ms);
+	last = get(&e->refreshed_ms);
 	if (last && now_ms - last < rearm_ms)
 		return false;
 	/* 0 means never: a claim in that millisecond is noted in the one after. */
-	return atomic_compare_exchange_strong(&e->renewed_ms, &last, now_ms ? now_ms : 1);
+	return atomic_compare_exchange_strong(&e->refreshed_ms, &last, now_ms ? now_ms : 1);
 }

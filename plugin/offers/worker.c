@@ -26,9 +26,9 @@ struct draft {
 	struct hydns_left_out *left_out; /* the thread's */
 };
 
-static uint32_t session(struct hydns_plugin *p)
+static uint32_t store_serial(struct hydns_plugin *p)
 {
-	return atomic_load_explicit(&p->session, memory_order_relaxed);
+	return atomic_load_explicit(&p->store_serial, memory_order_relaxed);
 }
 
 static void commit(struct hydns_thread *t, uint32_t len)
@@ -45,20 +45,20 @@ static uint32_t answer_id(const struct hydns_plugin *p, bool fixed, time_t expir
 }
 
 /* As long as hydnsd was told nothing since its store was empty, the table of offers need not be looked at. */
-static bool told_anything(const struct hydns_plugin *p)
+static bool offered_anything(const struct hydns_plugin *p)
 {
-	return atomic_load_explicit(&p->told_in, memory_order_relaxed) ==
-	       atomic_load_explicit(&p->session, memory_order_relaxed);
+	return atomic_load_explicit(&p->offered_in, memory_order_relaxed) ==
+	       atomic_load_explicit(&p->store_serial, memory_order_relaxed);
 }
 
 bool hydns_plugin_sample(struct hydns_thread *t, time_t now)
 {
 	struct hydns_ring *ring = t->ring.ring;
 
-	if (hydns_sample_skips(&t->pick, (uint32_t)now))
+	if (hydns_sample_skips(&t->sample, (uint32_t)now))
 		return false;
 	__atomic_store_n(&ring->queries,
-			 ring->queries + hydns_sample_take(&t->pick, (uint32_t)now, hydns_mono_coarse_ms()),
+			 ring->queries + hydns_sample_take(&t->sample, (uint32_t)now, hydns_mono_coarse_ms()),
 			 __ATOMIC_RELAXED);
 	return true;
 }
@@ -68,7 +68,7 @@ uint64_t hydns_plugin_prefetch(struct hydns_thread *t, const struct hydns_questi
 	uint64_t key = hydns_question_key(q, t->plugin->seed);
 
 	hydns_sketch_prefetch(t->hot.sketch, key);
-	if (told_anything(t->plugin))
+	if (offered_anything(t->plugin))
 		hydns_offered_prefetch(t->hot.offered, key);
 	return key;
 }
@@ -77,15 +77,15 @@ uint32_t hydns_plugin_sighted(struct hydns_thread *t, uint64_t key, uint64_t now
 {
 	struct hydns_plugin *p = t->plugin;
 
-	return hydns_hot_sighted(&t->hot, key, session(p), p->o.admission,
-				 __atomic_load_n(&t->ring.ring->threshold, __ATOMIC_RELAXED), t->pick.weight, now_ms);
+	return hydns_hot_sighted(&t->hot, key, store_serial(p), p->o.admission,
+				 __atomic_load_n(&t->ring.ring->threshold, __ATOMIC_RELAXED), t->sample.weight, now_ms);
 }
 
 static bool is_due(struct hydns_plugin *p, uint64_t key, uint32_t sightings, bool fixed, time_t expires,
 		   uint64_t now_ms)
 {
 	return sightings && atomic_load_explicit(&p->ready, memory_order_relaxed) &&
-	       !hydns_offered_lately(p->offered, key, answer_id(p, fixed, expires), session(p), (uint32_t)now_ms,
+	       !hydns_offered_lately(p->offered, key, answer_id(p, fixed, expires), store_serial(p), (uint32_t)now_ms,
 				     sightings);
 }
 
@@ -120,7 +120,7 @@ static bool edns_size_ok(struct hydns_plugin *p, const struct hydns_wire_answer 
 {
 	if (!a->edns_size || !p->o.edns_size || a->edns_size == p->o.edns_size)
 		return true;
-	if (!atomic_exchange(&p->edns_size_told, true))
+	if (!atomic_exchange(&p->edns_size_logged, true))
 		hydns_log(p, HYDNS_LOG_WARNING, "replies carry EDNS payload size %u, but %u is configured: "
 			  "they are not offered", a->edns_size, p->o.edns_size);
 	return false;
@@ -306,7 +306,7 @@ static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, s
 		 time_t expires)
 {
 	struct hydns_plugin *p = t->plugin;
-	uint32_t now_session = session(p);
+	uint32_t serial = store_serial(p);
 	struct fault f;
 	int error;
 
@@ -333,11 +333,11 @@ static int offer(struct hydns_thread *t, struct draft *d, const uint8_t *wire, s
 			return error;
 		}
 	}
-	hydns_offered_record(p->offered, d->key, answer_id(p, d->q->fixed, expires), now_session,
+	hydns_offered_record(p->offered, d->key, answer_id(p, d->q->fixed, expires), serial,
 			   (uint32_t)hydns_mono_coarse_ms(), d->stamp.generation,
 			   error ? 0 : sightings(t, d->key));
 	if (!error)
-		atomic_store_explicit(&p->told_in, now_session, memory_order_relaxed);
+		atomic_store_explicit(&p->offered_in, serial, memory_order_relaxed);
 	return error;
 }
 
@@ -358,14 +358,14 @@ bool hydns_plugin_offered(struct hydns_thread *t, const struct hydns_question *q
 	struct hydns_plugin *p = t->plugin;
 	uint64_t key, withdrawn;
 
-	if (!atomic_load_explicit(&p->ready, memory_order_relaxed) || !told_anything(p))
+	if (!atomic_load_explicit(&p->ready, memory_order_relaxed) || !offered_anything(p))
 		return false;
 	key = hydns_question_key(q, p->seed);
 	/* After the caller's stamp: a withdrawal that is not seen here makes that one too old. */
 	withdrawn = atomic_load(&p->withdrawn);
 	return begun.generation >= withdrawn && begun.epoch == hydns_pages_epoch(p->pages) &&
-	       hydns_offered_stands(p->offered, key, session(p), (uint32_t)now, withdrawn) &&
-	       !hydns_offered_lately(p->offered, key, (uint32_t)expires, session(p),
+	       hydns_offered_stands(p->offered, key, store_serial(p), (uint32_t)now, withdrawn) &&
+	       !hydns_offered_lately(p->offered, key, (uint32_t)expires, store_serial(p),
 				     (uint32_t)hydns_mono_coarse_ms(), 0);
 }
 
@@ -375,7 +375,7 @@ bool hydns_plugin_refresh_due(struct hydns_thread *t, const struct hydns_questio
 	struct hydns_plugin *p = t->plugin;
 
 	return hydns_hot_near_end((uint64_t)expires, (uint64_t)lifetime, (uint64_t)now, p->o.refresh_percent) &&
-	       hydns_hot_refresh_due(&t->hot, hydns_question_key(q, p->seed), session(p), hydns_mono_coarse_ms());
+	       hydns_hot_refresh_due(&t->hot, hydns_question_key(q, p->seed), store_serial(p), hydns_mono_coarse_ms());
 }
 
 bool hydns_plugin_watches(const struct hydns_plugin *p)

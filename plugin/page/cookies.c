@@ -34,16 +34,16 @@ bool hydns_secrets_change(struct hydns_secrets *s, struct hydns_pages *g,
 		c->count = (uint32_t)n;
 		if (!++c->set)
 			c->set = 1;
-		hydns_pages_tell_cookies(g, c->set);
+		hydns_pages_set_cookies(g, c->set);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return changed;
 }
 
-void hydns_secrets_tell(struct hydns_secrets *s, struct hydns_pages *g)
+void hydns_secrets_publish(struct hydns_secrets *s, struct hydns_pages *g)
 {
 	pthread_mutex_lock(&s->lock);
-	hydns_pages_tell_cookies(g, s->cookies.set);
+	hydns_pages_set_cookies(g, s->cookies.set);
 	pthread_mutex_unlock(&s->lock);
 }
 

@@ -153,9 +153,9 @@ bool hydns_pages_mark(struct hydns_pages *g, uint32_t place)
 }
 
 /*
- * The flags first: marks that go under a flag would let rules count one by one, which is right as well, but who reads
- * this need not show it. A mark that another thread makes meanwhile may be lost, or its flag be left: its name's change was
- * in the ring before this suspension's end was asked for, or hydnsd is there and acts upon it (see link.c).
+ * The flags are cleared first. Clearing the marks under a flag would be right as well, but rules would begin to count one by
+ * one. A mark that another thread makes meanwhile may be lost, or its flag be left: either the name's change was in the ring
+ * before hydnsd was asked to catch up, or hydnsd is there and acts upon it (see link/serve.c).
  */
 void hydns_pages_resume(struct hydns_pages *g)
 {
@@ -177,12 +177,12 @@ void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns)
 	__atomic_store_n(&page->heartbeat_ns, atomic_load(&g->gone) ? 0 : mono_ns, __ATOMIC_SEQ_CST);
 }
 
-void hydns_pages_tell_tai(struct hydns_pages *g, int32_t offset)
+void hydns_pages_set_tai(struct hydns_pages *g, int32_t offset)
 {
 	__atomic_store_n(&atomic_load(&g->page)->tai_offset, offset, __ATOMIC_SEQ_CST);
 }
 
-void hydns_pages_tell_cookies(struct hydns_pages *g, uint32_t set)
+void hydns_pages_set_cookies(struct hydns_pages *g, uint32_t set)
 {
 	__atomic_store_n(&atomic_load(&g->page)->cookies, set, __ATOMIC_SEQ_CST);
 }

@@ -22,8 +22,8 @@ bool hydns_pages_mark(struct hydns_pages *g, uint32_t place);
 bool hydns_pages_suspended(const struct hydns_pages *g); /* some rules or all */
 void hydns_pages_resume(struct hydns_pages *g);          /* link thread only */
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns); /* 0: gone, for good */
-void hydns_pages_tell_tai(struct hydns_pages *g, int32_t offset);
-void hydns_pages_tell_cookies(struct hydns_pages *g, uint32_t set); /* not by two threads at once */
+void hydns_pages_set_tai(struct hydns_pages *g, int32_t offset);
+void hydns_pages_set_cookies(struct hydns_pages *g, uint32_t set); /* not by two threads at once */
 int hydns_pages_fd(const struct hydns_pages *g);         /* of the shared page's map; -1: none yet */
 /* Link thread only. Takes map_fd over (closed on failure too). The former page is dead from here on. */
 int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);
@@ -42,7 +42,7 @@ void hydns_secrets_destroy(struct hydns_secrets *s);     /* wipes them */
 bool hydns_secrets_change(struct hydns_secrets *s, struct hydns_pages *g,
 			  const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN], size_t n);
 /* Says the number on a page that is new. */
-void hydns_secrets_tell(struct hydns_secrets *s, struct hydns_pages *g);
+void hydns_secrets_publish(struct hydns_secrets *s, struct hydns_pages *g);
 /* The caller wipes the copy. */
 void hydns_secrets_copy(struct hydns_secrets *s, struct hydns_cookies *out);
 

@@ -136,7 +136,7 @@ static bool is_occupied(struct peer *p, int sock, struct message *m, in_port_t p
 {
 	static const char why[] = "another resolver has this address";
 
-	if (atomic_load(&p->mood) != PEER_OCCUPIED || (p->refused_port && p->refused_port != port))
+	if (atomic_load(&p->behaviour) != PEER_OCCUPIED || (p->refused_port && p->refused_port != port))
 		return false;
 	if (p->refused_port)
 		atomic_fetch_add(&p->retries, 1);
@@ -186,10 +186,10 @@ static bool withdraw(struct peer *p, int sock, struct message *m)
 {
 	memcpy(&p->last_withdrawal, m->payload, sizeof(p->last_withdrawal));
 	atomic_fetch_add(&p->withdrawals, 1);
-	if (atomic_load(&p->mood) == PEER_DYING)
+	if (atomic_load(&p->behaviour) == PEER_DYING)
 		return false;
-	m->head.seq += atomic_load(&p->mood) == PEER_MUDDLED;
-	if (atomic_load(&p->mood) != PEER_SILENT)
+	m->head.seq += atomic_load(&p->behaviour) == PEER_MUDDLED;
+	if (atomic_load(&p->behaviour) != PEER_SILENT)
 		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 	return true;
 }
@@ -207,7 +207,7 @@ static bool settle(struct peer *p, int sock, struct message *m)
 {
 	struct pollfd f = { p->wake, POLLIN, 0 };
 
-	atomic_fetch_add(&p->settles, 1);
+	atomic_fetch_add(&p->catch_ups, 1);
 	while (!emptied(p))
 		if (poll(&f, 1, 1) > 0)
 			return false;          /* it is being stopped */
@@ -220,7 +220,7 @@ static void cookies(struct peer *p, int sock, struct message *m)
 	must(m->head.len == sizeof(p->cookies), "length of COOKIES");
 	memcpy(&p->cookies, m->payload, sizeof(p->cookies));
 	atomic_fetch_add(&p->secrets, 1);
-	if (atomic_load(&p->mood) != PEER_SILENT)
+	if (atomic_load(&p->behaviour) != PEER_SILENT)
 		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 }
 
@@ -228,7 +228,7 @@ static void ready(struct peer *p, int sock, struct message *m)
 {
 	static const char why[] = "no room for another resolver: raise the limit";
 
-	if (atomic_load(&p->mood) == PEER_REFUSING) {
+	if (atomic_load(&p->behaviour) == PEER_REFUSING) {
 		reply(sock, m, HYDNS_MSG_REFUSED, why, sizeof(why) - 1, NULL, 0);
 		return;
 	}
@@ -262,7 +262,7 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		return true;
 	case HYDNS_MSG_ACL:
 		memcpy(&list, m->payload, sizeof(list));
-		if (p->acl_entries && atomic_load(&p->mood) == PEER_NO_ACL) {
+		if (p->acl_entries && atomic_load(&p->behaviour) == PEER_NO_ACL) {
 			reply(sock, m, HYDNS_MSG_REFUSED, NULL, 0, NULL, 0);
 			return true;
 		}

@@ -34,7 +34,7 @@ struct peer {
 	char path[96];
 	int listener, wake;
 	pthread_t thread;
-	_Atomic int mood;
+	_Atomic int behaviour;
 	_Atomic int ready;          /* READYs acknowledged */
 	_Atomic int hellos;
 	_Atomic int withdrawals;    /* taken */
@@ -42,7 +42,7 @@ struct peer {
 	_Atomic int byes_before;    /* those taken when the last HELLO came */
 	_Atomic int secrets;        /* COOKIES taken */
 	_Atomic int retries;        /* times that the refused listening address came again */
-	_Atomic int settles;        /* SETTLEs taken; each is acknowledged when the rings have been emptied */
+	_Atomic int catch_ups;      /* SETTLEs taken; each is acknowledged when the rings have been emptied */
 	_Atomic bool forgetful;     /* never knows a page handed over */
 	_Atomic uint64_t answered;  /* what it says to STATS */
 	_Atomic bool last_words;    /* says it unasked before it closes */

@@ -499,7 +499,7 @@ static void leaves_whatever_the_link_does(void **state)
 	hydns_plugin_stop(w->p);
 	assert_int_equal(times_gone, 3);
 	w->p = hydns_plugin_new(&o);
-	atomic_store(&w->peer.mood, PEER_SILENT);
+	atomic_store(&w->peer.behaviour, PEER_SILENT);
 	start_both(w);
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));      /* given up here; the link thread still waits */
 	hydns_plugin_leave(w->p, gone, NULL);
@@ -537,7 +537,7 @@ static void leaves_while_an_address_is_tried_again(void **state)
 		assert_int_equal(hydns_plugin_add_service(w->p, fd), 0);
 		close(fd);
 	}
-	atomic_store(&w->peer.mood, PEER_OCCUPIED);
+	atomic_store(&w->peer.behaviour, PEER_OCCUPIED);
 	start_both(w);
 	assert_int_equal(w->peer.services, 1);
 	assert_true(log_has("hydnsd refused a listening address: another resolver has this address"));
@@ -600,14 +600,14 @@ static void refusal_is_told(void **state)
 {
 	struct world *w = *state;
 
-	atomic_store(&w->peer.mood, PEER_REFUSING);
+	atomic_store(&w->peer.behaviour, PEER_REFUSING);
 	peer_start(&w->peer);
 	assert_int_equal(hydns_plugin_start(w->p), 0);
 	assert_true(BECOMES(log_has("no room for another resolver: raise the limit")));
 	assert_false(atomic_load(&w->p->ready));
 	assert_true(BECOMES(atomic_load(&w->peer.hellos) >= 3));
 	assert_int_equal(log_lines, 1);
-	atomic_store(&w->peer.mood, PEER_WILLING);
+	atomic_store(&w->peer.behaviour, PEER_WILLING);
 	assert_true(connected(w));
 	peer_stop(&w->peer);
 }
@@ -619,12 +619,12 @@ static void half_an_access_list_is_none(void **state)
 	struct hydns_acl_entry acl[700] = { { .prefixlen = 96, .action = HYDNS_ACL_ALLOW } };
 
 	assert_int_equal(hydns_plugin_add_acl(w->p, acl, 700), 0);
-	atomic_store(&w->peer.mood, PEER_NO_ACL);
+	atomic_store(&w->peer.behaviour, PEER_NO_ACL);
 	peer_start(&w->peer);
 	assert_int_equal(hydns_plugin_start(w->p), 0);
 	assert_true(BECOMES(atomic_load(&w->peer.hellos) >= 2));
 	assert_int_equal(atomic_load(&w->peer.ready), 0);
-	atomic_store(&w->peer.mood, PEER_WILLING);
+	atomic_store(&w->peer.behaviour, PEER_WILLING);
 	assert_true(connected(w));
 	assert_int_equal(w->peer.acl_entries, 700);
 	peer_stop(&w->peer);
@@ -981,7 +981,7 @@ static void changes_are_told(void **state)
 	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
 	hydns_plugin_changed(w->t, www, sizeof(www));
 	assert_true(BECOMES(suspended(w)));
-	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
+	assert_true(BECOMES(atomic_load(&w->peer.catch_ups) == 1));
 	assert_true(suspended(w));
 	empty_rings(w);
 	assert_true(BECOMES(page_epoch(w) == epoch));
@@ -1096,7 +1096,7 @@ static void loss_suspends_rules(void **state)
 	assert_true(BECOMES(page_epoch(w) == (epoch | HYDNS_EPOCH_MARKED)));
 	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
 	peer_start(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
+	assert_true(BECOMES(atomic_load(&w->peer.catch_ups) == 1));
 	assert_true(suspended(w) && touched(w, www_lower, sizeof(www)));
 	assert_int_equal(hydns_plugin_stamp(w->p).epoch, epoch);
 	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
@@ -1165,7 +1165,7 @@ static void hanging_marks_what_waits(void **state)
 	assert_true(touched(w, www_lower, sizeof(www)) && marks(w) == 1);
 	hydns_plugin_changed(w->t, host, sizeof(host));
 	assert_true(touched(w, host, sizeof(host)));            /* at once, until hydnsd has caught up */
-	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
+	assert_true(BECOMES(atomic_load(&w->peer.catch_ups) == 1));
 	empty_rings(w);
 	assert_true(BECOMES(page_epoch(w) == epoch && marks(w) == 0));
 	peer_stop(&w->peer);
@@ -1188,7 +1188,7 @@ static void loss_alone_suspends_nothing(void **state)
 	peer_start(&w->peer);
 	assert_true(connected(w));
 	assert_int_equal(page_epoch(w), epoch);
-	assert_int_equal(atomic_load(&w->peer.settles), 0);
+	assert_int_equal(atomic_load(&w->peer.catch_ups), 0);
 	peer_stop(&w->peer);
 }
 
@@ -1244,7 +1244,7 @@ static void renewals_wait_while_there_is_room(void **state)
 	hydns_plugin_changed(w->t, www, sizeof(www));
 	assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_MARKED);
 	peer_start(&w->peer);
-	assert_true(BECOMES(atomic_load(&w->peer.settles) == 1));
+	assert_true(BECOMES(atomic_load(&w->peer.catch_ups) == 1));
 	empty_rings(w);
 	assert_true(BECOMES(page_epoch(w) == epoch));
 	peer_stop(&w->peer);
@@ -1311,7 +1311,7 @@ static void withdraw_times_out(void **state)
 
 	start_both(w);
 	epoch = page_epoch(w);
-	atomic_store(&w->peer.mood, PEER_SILENT);
+	atomic_store(&w->peer.behaviour, PEER_SILENT);
 	took = timed_withdraw(w, HYDNS_SCOPE_NAME, www, sizeof(www));
 	assert_true(took >= FLUSH_TIMEOUT_MS);
 	assert_int_equal(page_epoch(w), epoch + 1);
@@ -1330,10 +1330,10 @@ static void withdraw_takes_its_own_reply_alone(void **state)
 	struct world *w = *state;
 
 	start_both(w);
-	atomic_store(&w->peer.mood, PEER_MUDDLED);
+	atomic_store(&w->peer.behaviour, PEER_MUDDLED);
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
 	assert_true(suspended(w));
-	atomic_store(&w->peer.mood, PEER_WILLING);
+	atomic_store(&w->peer.behaviour, PEER_WILLING);
 	assert_true(BECOMES(!suspended(w)));
 	peer_stop(&w->peer);
 }
@@ -1367,12 +1367,12 @@ static void withdraw_survives_a_dying_hydnsd(void **state)
 		uint32_t epoch = page_epoch(w);
 
 		assert_true(connected(w));
-		atomic_store(&w->peer.mood, PEER_DYING);
+		atomic_store(&w->peer.behaviour, PEER_DYING);
 		hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
 		assert_int_equal(page_epoch(w), epoch | HYDNS_EPOCH_MARKED);
 		assert_true(touched(w, www_lower, sizeof(www)));
 		assert_int_equal(page_generation(w), i + 1);
-		atomic_store(&w->peer.mood, PEER_WILLING);
+		atomic_store(&w->peer.behaviour, PEER_WILLING);
 		assert_true(BECOMES(atomic_load(&w->peer.ready) >= i + 2));
 		assert_true(BECOMES(page_epoch(w) == epoch));
 		assert_int_equal(w->peer.last_withdrawal.generation, i + 1);
@@ -1431,7 +1431,7 @@ static void withdrawals_wait_for_hydnsd(void **state)
 	assert_int_equal(graces_begun(), 1);                    /* one suspension, one grace period */
 	peer_start(&w->peer);
 	assert_true(BECOMES(page_epoch(w) == epoch));
-	assert_int_equal(atomic_load(&w->peer.settles), 1);
+	assert_int_equal(atomic_load(&w->peer.catch_ups), 1);
 	assert_int_equal(atomic_load(&w->peer.withdrawals), 2);
 	assert_int_equal(w->peer.last_withdrawal.generation, 3);
 	assert_memory_equal(w->peer.last_withdrawal.name, other, sizeof(other));
@@ -1487,10 +1487,10 @@ static void concurrent_withdrawals(void **state)
 			offer(w, hydns_plugin_stamp(w->p));
 			hydns_plugin_changed(w->t, www, sizeof(www));
 		}
-		atomic_store(&w->peer.mood, i % 2 ? PEER_DYING : PEER_SILENT);
+		atomic_store(&w->peer.behaviour, i % 2 ? PEER_DYING : PEER_SILENT);
 		peer_stop(&w->peer);
 		atomic_store(&w->peer.forgetful, i % 3 == 2);
-		atomic_store(&w->peer.mood, PEER_WILLING);
+		atomic_store(&w->peer.behaviour, PEER_WILLING);
 		peer_start(&w->peer);
 		assert_true(BECOMES(atomic_load(&w->peer.ready) > before));
 	}
@@ -1550,7 +1550,7 @@ static void secrets_without_an_answer(void **state)
 
 	hydns_plugin_cookie_secrets(w->p, secret, 1);
 	start_both(w);
-	atomic_store(&w->peer.mood, PEER_SILENT);
+	atomic_store(&w->peer.behaviour, PEER_SILENT);
 	took = hydns_mono_ns();
 	hydns_plugin_cookie_secrets(w->p, secret + 1, 1);
 	took = (hydns_mono_ns() - took) / HYDNS_NS_PER_MS;
@@ -1563,7 +1563,7 @@ static void secrets_without_an_answer(void **state)
 	for (int forgetful = 0; forgetful < 2; forgetful++) {
 		memset(&w->peer.cookies, 0, sizeof(w->peer.cookies));
 		atomic_store(&w->peer.forgetful, forgetful);
-		atomic_store(&w->peer.mood, PEER_WILLING);
+		atomic_store(&w->peer.behaviour, PEER_WILLING);
 		peer_start(&w->peer);
 		assert_true(connected(w));
 		expect_secrets(w, 3, 2, 1);

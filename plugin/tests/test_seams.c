@@ -254,7 +254,7 @@ static void withdrawals_in_vain_wait_for_programs(void **state)
 
 	start_both(w);
 	epoch = page_epoch(w);
-	atomic_store(&w->peer.mood, PEER_SILENT);
+	atomic_store(&w->peer.behaviour, PEER_SILENT);
 	assert_true(waits(&d, &thread));
 	assert_int_equal(page_epoch(w), epoch + 1);
 	go_on(thread);

@@ -367,14 +367,14 @@ static void a_quiet_suspension_stays_quiet(void **state)
 	(void)state;
 	hydns_pending_init(&o);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &first));
-	assert_false(first.quiet);
+	assert_false(first.grace_over);
 	hydns_pending_forget(&o);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &second));
 	assert_int_equal(second.number, first.number + 1);
-	hydns_pending_quieten(&o, second.number);
-	hydns_pending_quieten(&o, first.number);
+	hydns_pending_grace_over(&o, second.number);
+	hydns_pending_grace_over(&o, first.number);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &again));
-	assert_true(again.quiet);
+	assert_true(again.grace_over);
 	assert_int_equal(again.number, second.number);
 	hydns_pending_destroy(&o);
 	hydns_pages_free(g);
@@ -489,14 +489,14 @@ static void few_are_all_counted(void **state)
 	(void)state;
 	hydns_sample_start(&k, 1);
 	for (uint32_t second = 1000; second < 1010; second++)
-		assert_int_equal(a_second(&k, second, HYDNS_PICK_PER_S).counted, HYDNS_PICK_PER_S);
+		assert_int_equal(a_second(&k, second, HYDNS_SAMPLE_PER_S).counted, HYDNS_SAMPLE_PER_S);
 	assert_int_equal(k.weight, 1);
 }
 
 /* And no regular half of them; together they stand for all. */
 static void of_many_some_are_counted(void **state)
 {
-	const unsigned many = 15 * HYDNS_PICK_PER_S;
+	const unsigned many = 15 * HYDNS_SAMPLE_PER_S;
 	struct hydns_sample k;
 	struct second s;
 
@@ -504,13 +504,13 @@ static void of_many_some_are_counted(void **state)
 	hydns_sample_start(&k, 2);
 	for (uint32_t second = 1000; second < 1010; second++) {
 		s = a_second(&k, second, many);
-		assert_in_range(s.counted, HYDNS_PICK_PER_S / 2, 2 * HYDNS_PICK_PER_S);
+		assert_in_range(s.counted, HYDNS_SAMPLE_PER_S / 2, 2 * HYDNS_SAMPLE_PER_S);
 		assert_in_range(s.odd, s.counted * 4 / 10, s.counted * 6 / 10);
 		assert_in_range(s.weight, many * 9 / 10, many * 11 / 10);
-		assert_in_range(s.came, many - 2 * HYDNS_PICK_MAX, many + 2 * HYDNS_PICK_MAX);
+		assert_in_range(s.came, many - 2 * HYDNS_SAMPLE_MAX, many + 2 * HYDNS_SAMPLE_MAX);
 	}
-	s = a_second(&k, 1010, 100 * HYDNS_PICK_MAX * HYDNS_PICK_PER_S);
-	assert_int_equal(k.weight, HYDNS_PICK_MAX);
+	s = a_second(&k, 1010, 100 * HYDNS_SAMPLE_MAX * HYDNS_SAMPLE_PER_S);
+	assert_int_equal(k.weight, HYDNS_SAMPLE_MAX);
 }
 
 /* Then all are counted from the first one on, whatever the clocks have done. */
@@ -522,7 +522,7 @@ static void a_quiet_time_ends_the_skipping(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(then) / sizeof(*then); i++) {
 		hydns_sample_start(&k, 3);
-		a_second(&k, 1000, 15 * HYDNS_PICK_PER_S);
+		a_second(&k, 1000, 15 * HYDNS_SAMPLE_PER_S);
 		assert_true(k.next_weight > 1);
 		assert_false(hydns_sample_skips(&k, then[i]));
 		hydns_sample_take(&k, then[i], then[i] * 1000ULL + 500);
