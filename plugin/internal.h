@@ -62,4 +62,15 @@ struct hydns_plugin {
 	struct hydns_notes notes;
 };
 
+static inline uint32_t hydns_store_serial(struct hydns_plugin *p)
+{
+	return atomic_load_explicit(&p->store_serial, memory_order_relaxed);
+}
+
+/* Tells the answers to a question apart: by their ends, or if fixed, by what was withdrawn between them. */
+static inline uint32_t hydns_answer_id(const struct hydns_plugin *p, bool fixed, time_t expires)
+{
+	return fixed ? (uint32_t)atomic_load(&p->withdrawn) : (uint32_t)expires;
+}
+
 #endif

@@ -6,7 +6,8 @@
  */
 #include "plugin/offers/offers.h"
 
-void hydns_not_offered_record(struct hydns_ring *ring, uint64_t key, enum hydns_not_offered_why why, uint32_t value, uint64_t now_ms)
+void hydns_not_offered_record(struct hydns_ring *ring, uint64_t key, enum hydns_not_offered_why why, uint32_t value,
+			      uint64_t now_ms)
 {
 	struct hydns_not_offered *table = (struct hydns_not_offered *)((uint8_t *)ring + HYDNS_RING_DATA + HYDNS_RING_BYTES);
 	struct hydns_not_offered *k = &table[HYDNS_NOT_OFFERED_PLACE(key)];

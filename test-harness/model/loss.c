@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A change (plugin/offers/worker.c) while the link thread loses hydnsd (plugin/link/link.c, unread.c): either that thread
+ * A change (plugin/changes/changed.c) while the link thread loses hydnsd (plugin/link/link.c, unread.c): either that thread
  * sees the frame that hydnsd has not acted upon, or the changing thread sees that hydnsd is away.
  */
 #include "plugin/link/link.c"
