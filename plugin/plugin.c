@@ -13,8 +13,6 @@
 
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000
-#define AUTH_FLAGS_KNOWN  (HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_KEEPS_CASE | \
-			   HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES)
 
 static bool identity_ok(const char *text)
 {
@@ -45,7 +43,7 @@ static const char *options_error(const struct hydns_plugin_options *o)
 		return "the refresh part must be 0 to 90 percent";
 	if (o->flush_timeout_ms > FLUSH_TIMEOUT_MAX_MS)
 		return "the flush timeout must be at most 60000 ms";
-	if (o->flags & ~AUTH_FLAGS_KNOWN)
+	if (o->flags & ~HYDNS_RESOLVER_HELLO_FLAGS)
 		return "unknown flags";
 	return NULL;
 }

@@ -20,6 +20,14 @@
 #include "hydns/ring.h"
 #include "hydns/session.h"
 
+/* The least UDP size that the kernel path takes from a configuration: RFC 1035 section 4.2.1. */
+#define HYDNS_PLAIN_UDP_SIZE 512
+/* Reasons that a resolver's code may give at most why it offers nothing at all. */
+#define HYDNS_OBSTACLES_MAX  20
+/* Access lists hold IPv4 addresses as ::ffff:0:0/96 (RFC 4291 section 2.5.5.2). */
+#define HYDNS_V4_BITS        96
+#define HYDNS_V4_MAPPED      { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff }
+
 struct hydns_plugin;   /* one per resolver process and configuration */
 struct hydns_thread;    /* one per resolver thread */
 

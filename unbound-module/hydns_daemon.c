@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 #include "hydns_daemon.h"
+#include "plugin/clock.h"
 #include "daemon/acl_list.h"
 #include "daemon/daemon.h"
 #include "services/cache/rrset.h"
@@ -177,14 +178,6 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 		secure, stamp);
 }
 
-static uint64_t coarse_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* --- answers from the cache ---------------------------------------------------------------------------- */
 /* Seconds between the storing of a message, as its newest RRset tells, and its end. */
 static time_t lifetime_of(const struct reply_info* rep)
@@ -223,14 +216,14 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	/* first, for an offer that is refused would end the renewals */
 	h->renew = hydns_plugin_refresh_due(h->thread, &q, rep->ttl, lifetime_of(rep), now);
-	if(h->picked && hydns_plugin_hot(h->thread, h->key, false, rep->ttl, coarse_ms()))
+	if(h->picked && hydns_plugin_hot(h->thread, h->key, false, rep->ttl, hydns_mono_coarse_ms()))
 		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
 static uint32_t sighted(struct hydns_context* h)
 {
-	return hydns_plugin_sighted(h->thread, h->key, coarse_ms());
+	return hydns_plugin_sighted(h->thread, h->key, hydns_mono_coarse_ms());
 }
 
 /* What is not cached, or not as it was sent, would not be answered so again. */
@@ -322,7 +315,7 @@ static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, 
 			rep ? (uint32_t)rcode_of(rep) : LDNS_RCODE_SERVFAIL);
 		return;
 	}
-	if(hydns_plugin_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, coarse_ms()))
+	if(hydns_plugin_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, hydns_mono_coarse_ms()))
 		offer_cached(h, qstate->env, &qinfo, &q, *stamp);
 }
 

@@ -69,7 +69,6 @@ int hydns_refresh_due(const struct hydns_context* h);
 int hydns_acl_is_plain(const struct acl_addr* acl);
 struct hydns_manner hydns_config_manner(struct daemon* daemon);
 /* The reasons why nothing can be offered; returns how many there are. */
-#define HYDNS_OBSTACLES_MAX 20
 size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_OBSTACLES_MAX]);
 /* Tells p who is answered where. False: not possible, and logged. */
 int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p);

@@ -16,6 +16,7 @@
 #include <ns/client.h>
 #include <ns/query.h>
 #include <ns/server.h>
+#include "plugin/clock.h"
 #include "compat.h"
 #include "plugin.h"
 
@@ -196,7 +197,7 @@ static bool is_from_cache(const query_ctx_t *qctx, const struct note *n)
 /* Who takes by EDNS no more than what everybody takes gets minimal responses; the program passes such queries. */
 static bool gets_less(const ns_client_t *client)
 {
-	return client->ednsversion >= 0 && client->udpsize <= 512;
+	return client->ednsversion >= 0 && client->udpsize <= HYDNS_PLAIN_UDP_SIZE;
 }
 
 /* All clients to whom the kernel gives answers may recurse if the view does recursion at all: RA is the same. */
@@ -324,14 +325,6 @@ static enum hydns_not_offered_why look_at_records(const query_ctx_t *qctx, struc
 	return l->fixed || l->ttl > 0 ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_ZERO_TTL;
 }
 
-static uint64_t coarse_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 static void log_obstacles(const char *const *reasons, size_t n)
 {
 	char text[512];
@@ -378,7 +371,7 @@ static uint16_t max_udp(const dns_view_t *view)
 {
 	uint16_t most = view->nocookieudp < view->maxudp ? view->nocookieudp : view->maxudp;
 
-	return most < 512 ? 512 : most;
+	return most < HYDNS_PLAIN_UDP_SIZE ? HYDNS_PLAIN_UDP_SIZE : most;
 }
 
 static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_client_t *client)
@@ -523,7 +516,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.expires = (time_t)client->now + (look.fixed ? fixed_life(inst) : look.ttl);
 	pending.secure = look.secure;
 	pending.stamp = n->stamp;
-	if (hydns_plugin_hot(hydns_plugin_thread(p, hydns_tid()), n->key, look.fixed, pending.expires, coarse_ms()))
+	if (hydns_plugin_hot(hydns_plugin_thread(p, hydns_tid()), n->key, look.fixed, pending.expires, hydns_mono_coarse_ms()))
 		pending.client = client;
 	return NS_HOOK_CONTINUE;
 }

@@ -16,6 +16,7 @@
 #include <dns/message.h>
 #include <ns/client.h>
 #include <ns/query.h>
+#include "plugin/clock.h"
 #include "compat.h"
 #include "plugin.h"
 
@@ -97,20 +98,12 @@ void hydns_end(void)
 	pthread_mutex_unlock(&helper_lock);
 }
 
-static uint64_t coarse_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* Interfaces, sockets and settings that commands change: by a query, for only then the view is surely there. Hot names
  * have at least one query in each rule's life. */
 static void look_around(struct hydns_instance *inst)
 {
 	const char *reasons[HYDNS_OBSTACLES_MAX];
-	uint64_t now = coarse_ms(), last = atomic_load(&inst->looked_ms);
+	uint64_t now = hydns_mono_coarse_ms(), last = atomic_load(&inst->looked_ms);
 
 	if (now - last < LOOK_EVERY_MS || atomic_load(&inst->plugin) == NULL ||
 	    !atomic_compare_exchange_strong(&inst->looked_ms, &last, now))

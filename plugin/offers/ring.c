@@ -3,15 +3,12 @@
  * The producer's side of a ring (hydns/ring.h): one thread writes frames, hydnsd copies them out. Never waits: a
  * full ring means that the frame is not written.
  */
-#include <string.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "plugin/offers/offers.h"
-
-#define RING_SIZE HYDNS_RING_SIZE
 
 static int ring_memfd(void)
 {
@@ -20,7 +17,7 @@ static int ring_memfd(void)
 	if (fd < 0)
 		return -errno;
 	/* Sealed so that hydnsd, which maps it, can't be made to fault on a shrunk file. */
-	if (ftruncate(fd, RING_SIZE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+	if (ftruncate(fd, HYDNS_RING_SIZE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
 		int error = -errno;
 
 		close(fd);
@@ -36,7 +33,7 @@ int hydns_producer_open(struct hydns_producer *r)
 
 	if (fd < 0)
 		return fd;
-	map = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = mmap(NULL, HYDNS_RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED) {
 		int error = -errno;
 
@@ -51,7 +48,7 @@ void hydns_producer_close(struct hydns_producer *r)
 {
 	if (!r->ring)
 		return;
-	munmap(r->ring, RING_SIZE);
+	munmap(r->ring, HYDNS_RING_SIZE);
 	close(r->fd);
 	r->ring = NULL;
 }

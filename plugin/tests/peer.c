@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #define FDS_MAX (HYDNS_THREADS_MAX + 1)
-#define RING_SIZE HYDNS_RING_SIZE
 
 struct message {
 	struct hydns_msg head;
@@ -116,10 +115,10 @@ static void hello(struct peer *p, int sock, struct message *m)
 	memcpy(&p->hello, m->payload, sizeof(p->hello));
 	atomic_store(&p->byes_before, atomic_load(&p->byes));
 	for (unsigned i = 0; i < p->rings; i++)
-		munmap(p->ring[i], RING_SIZE);
+		munmap(p->ring[i], HYDNS_RING_SIZE);
 	p->rings = p->hello.threads;
 	for (unsigned i = 0; i < p->rings; i++)
-		p->ring[i] = map(m->fd[i], RING_SIZE);
+		p->ring[i] = map(m->fd[i], HYDNS_RING_SIZE);
 	w.adopted = m->fds > p->rings && knows(p, m->fd[p->rings]);
 	if (!w.adopted)
 		new_page(p);
@@ -349,7 +348,7 @@ void peer_stop(struct peer *p)
 void peer_destroy(struct peer *p)
 {
 	for (unsigned i = 0; i < p->rings; i++)
-		munmap(p->ring[i], RING_SIZE);
+		munmap(p->ring[i], HYDNS_RING_SIZE);
 	if (p->page)
 		munmap(p->page, sizeof(*p->page));
 	if (p->old_page)

@@ -21,7 +21,7 @@
 
 enum peer_behaviour {
 	PEER_WILLING,
-	PEER_SILENT,       /* takes withdrawals and secrets and never answers */
+	PEER_SILENT,       /* reads withdrawals and secrets and never replies */
 	PEER_DYING,        /* closes the connection when a withdrawal comes */
 	PEER_REFUSING,     /* refuses READY */
 	PEER_NO_ACL,       /* refuses the second part of an access list */
@@ -42,7 +42,7 @@ struct peer {
 	_Atomic int byes_before;    /* those taken when the last HELLO came */
 	_Atomic int secrets;        /* COOKIES taken */
 	_Atomic int retries;        /* times that the refused listening address came again */
-	_Atomic int catch_ups;      /* SETTLEs taken; each is acknowledged when the rings have been emptied */
+	_Atomic int catch_ups;      /* CATCH_UPs read; each is acknowledged once the rings are empty */
 	_Atomic bool forgetful;     /* never knows a page handed over */
 	_Atomic uint64_t answered;  /* what it says to STATS */
 	_Atomic bool last_words;    /* says it unasked before it closes */
