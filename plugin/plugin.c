@@ -24,7 +24,7 @@ static bool identity_ok(const char *text)
 	return n > 0 && n < HYDNS_IDENTITY_LEN;
 }
 
-/* What is wrong with the options and how to mend it; NULL: nothing. */
+/* What is wrong with the options, and what to do; NULL: nothing. */
 static const char *options_error(const struct hydns_plugin_options *o)
 {
 	if (!o->socket || !o->socket[0])
@@ -86,10 +86,10 @@ static void destroy(struct hydns_plugin *p)
 }
 
 /*
- * What a former one knew of questions and names stays right for the next: counts of popularity, and tables that may say
- * too much, which costs a needless withdrawal or offer. To clear them, or the pages of new ones, would take tens of
- * milliseconds, in which a resolver that reloads answers nothing. Their keys depend on the seed, so it goes along; and as no
- * session may look like an earlier one to the table of offers, the count of sessions goes on.
+ * What the former object knew of questions and names stays right: counts of popularity, and tables that may say too much,
+ * which costs a needless withdrawal or offer. Clearing them, or new ones, would take tens of milliseconds, in which a
+ * resolver that reloads answers nothing. Their keys depend on the seed, so it is taken over too. The store serial goes on,
+ * because the table of offers must not take a new store for a former one.
  */
 static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 {
@@ -110,7 +110,7 @@ static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 	former->ends = NULL;
 }
 
-/* False: it has none that would do. */
+/* False: the former has none, or one of another size or window. */
 static bool take_sketch(struct hydns_plugin *p, uint32_t i)
 {
 	struct hydns_plugin *former = p->former;
@@ -259,7 +259,7 @@ int hydns_plugin_add_note(struct hydns_plugin *p, enum hydns_note_kind kind, con
 	return hydns_notes_add(&p->notes, kind, text);
 }
 
-/* The link threads of both have done with their formers. */
+/* The link threads of both have stopped their former objects. */
 void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other)
 {
 	while (p->former)
@@ -283,7 +283,7 @@ void hydns_plugin_stop(struct hydns_plugin *p)
 		/* Again: the link thread may have been about to change pages. */
 		hydns_pages_beat(p->pages, 0);
 	}
-	hydns_plugin_stop(p->former);         /* whose successor was never started, or that was taken along */
+	hydns_plugin_stop(p->former);         /* p was never started, or the former was taken along */
 	destroy(p);
 }
 

@@ -21,7 +21,7 @@ void hydns_sample_start(struct hydns_sample *k, uint32_t seed)
 	*k = (struct hydns_sample){ .weight = 1, .next_weight = 1, .random = seed | 1 };
 }
 
-/* Marsaglia's xorshift (J. Stat. Softw. 8(14), 2003): who could guess it would gain nothing. */
+/* Marsaglia's xorshift (J. Stat. Softw. 8(14), 2003). Guessing its numbers gains nothing. */
 static uint32_t next_random(uint32_t *x)
 {
 	*x ^= *x << 13;
@@ -32,15 +32,15 @@ static uint32_t next_random(uint32_t *x)
 
 bool hydns_sample_skips(struct hydns_sample *k, uint32_t now_s)
 {
-	/* Not for longer than the second, so that a quiet time ends the skipping. */
+	/* Only within the second, so that a time without queries ends the skipping. */
 	if (!k->left || now_s != k->second)
 		return false;
 	k->left--;
 	return true;
 }
 
-/* From the rate in the time that is over. A clock that steps back makes it look like a long one. */
-static void weigh_anew(struct hydns_sample *k, uint64_t now_ms)
+/* By the rate in the time that is over. A clock that steps back makes that look long. */
+static void weigh_again(struct hydns_sample *k, uint64_t now_ms)
 {
 	uint64_t weight = k->seen * 1000ULL / (now_ms - k->since_ms) / HYDNS_SAMPLE_PER_S;
 
@@ -57,7 +57,7 @@ uint32_t hydns_sample_take(struct hydns_sample *k, uint32_t now_s, uint64_t now_
 	k->weight = k->next_weight;
 	k->seen += came;
 	if (now_ms - k->since_ms >= HYDNS_SAMPLE_MS)
-		weigh_anew(k, now_ms);
+		weigh_again(k, now_ms);
 	k->gap = k->next_weight == 1 ? 0 : next_random(&k->random) % (2 * k->next_weight - 1);
 	k->left = k->gap;
 	return came;

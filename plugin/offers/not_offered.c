@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Why answers were not offered, by question, where hydnsd can read it (hydns/ring.h). One writer, no lock: the key is taken
- * away before the rest changes and comes back after it, so a reader that sees the same key before and after has read
- * what belongs to it.
+ * Why answers were not offered, by question, where hydnsd can read it (hydns/ring.h). One writer, no lock: the key is
+ * cleared before the rest changes and written after it, so a reader that sees the same key before and after has read what
+ * belongs to it.
  */
 #include "plugin/offers/offers.h"
 
