@@ -26,7 +26,7 @@ void hydns_pages_set_cookies(struct hydns_pages *g, uint32_t set); /* not by two
 int hydns_pages_fd(const struct hydns_pages *g);         /* of the shared page's map; -1: none yet */
 /* Link thread only. Takes map_fd over (closed on failure too). The former page is dead from here on. */
 int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);
-/* Waits until every XDP program that was running has ended. False: the kernel can't tell, a conservative
+/* Waits until every XDP program that was running has ended. False: the kernel cannot do that, and a conservative
  * time was waited. */
 bool hydns_grace(void);
 

@@ -24,7 +24,7 @@ struct message {
 	unsigned fds;
 };
 
-/* Not an assertion of cmocka: those belong to the test's own thread. */
+/* cmocka's assertions work in the test's own thread only. */
 static void must(bool ok, const char *what)
 {
 	if (ok)
@@ -71,7 +71,7 @@ static void reply(int sock, const struct message *to, uint32_t type, const void 
 		CMSG_FIRSTHDR(&h)->cmsg_len = CMSG_LEN(fds * sizeof(int));
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&h)), fd, fds * sizeof(int));
 	}
-	if (sendmsg(sock, &h, MSG_NOSIGNAL) < 0)   /* the library may have gone meanwhile */
+	if (sendmsg(sock, &h, MSG_NOSIGNAL) < 0)   /* the library may have closed the connection */
 		return;
 }
 
@@ -130,7 +130,7 @@ static void hello(struct peer *p, int sock, struct message *m)
 	atomic_fetch_add(&p->hellos, 1);
 }
 
-/* True: it has been answered, or is not to be. */
+/* True: a reply was sent, or none is due. */
 static bool is_occupied(struct peer *p, int sock, struct message *m, in_port_t port)
 {
 	static const char why[] = "another resolver has this address";
@@ -180,7 +180,7 @@ static void note(struct peer *p, struct message *m)
 	atomic_fetch_add(&p->notes, 1);
 }
 
-/* False: the connection is to be closed. */
+/* False: close the connection. */
 static bool withdraw(struct peer *p, int sock, struct message *m)
 {
 	memcpy(&p->last_withdrawal, m->payload, sizeof(p->last_withdrawal));
@@ -202,7 +202,7 @@ static bool emptied(struct peer *p)
 	return true;
 }
 
-static bool settle(struct peer *p, int sock, struct message *m)
+static bool catch_up(struct peer *p, int sock, struct message *m)
 {
 	struct pollfd f = { p->wake, POLLIN, 0 };
 
@@ -249,7 +249,7 @@ static bool handle(struct peer *p, int sock, struct message *m)
 	case HYDNS_MSG_WITHDRAW:
 		return withdraw(p, sock, m);
 	case HYDNS_MSG_CATCH_UP:
-		return settle(p, sock, m);
+		return catch_up(p, sock, m);
 	case HYDNS_MSG_STATS:
 		counts(p, sock, m);
 		return true;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The tests' own counterpart at the other end of the plugin socket: speaks the protocol of hydns/session.h over a
- * real socket, holds a memfd as resolver page, and can be told to misbehave. It knows nothing of the
- * library's insides.
+ * The tests' own counterpart at the other end of the plugin socket: speaks the protocol of hydns/session.h over a real
+ * socket, has a memfd as resolver page, and can misbehave. It uses nothing of the library's internals.
  */
 #ifndef PLUGIN_TESTS_PEER_H
 #define PLUGIN_TESTS_PEER_H

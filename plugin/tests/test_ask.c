@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What other threads have the link thread tell hydnsd or ask it for: cookie secrets, notes, counts. */
+/* What other threads send to hydnsd or ask it for through the link thread: cookie secrets, notes, counts. */
 #include <string.h>
 #include "plugin/tests/world.h"
 

@@ -85,7 +85,7 @@ static void does_not_repeat_offers(void **state)
 	assert_int_equal(hydns_plugin_offer(w->t, q, w->reply.wire, w->reply.len, now, expires, false,
 					     hydns_plugin_stamp(w->p)), 0);
 	assert_false(hot(w, expires));
-	assert_true(hot(w, expires + TTL));       /* renewed: at once */
+	assert_true(hot(w, expires + TTL));       /* another end: at once */
 	assert_true(BECOMES(hot(w, expires)));    /* after a while again */
 	assert_false(hydns_plugin_refresh_due(w->t, q, expires, TTL, expires - 4));
 	assert_true(hydns_plugin_refresh_due(w->t, q, expires, TTL, expires - 3)); /* the last tenth */
@@ -150,30 +150,30 @@ static void the_first_offer_begins_to_watch(void **state)
 static void asks_for_renewed(void **state)
 {
 	struct world *w = *state;
-	const time_t now = time(NULL), expires = now + TTL, renewed = expires + TTL;
+	const time_t now = time(NULL), expires = now + TTL, later = expires + TTL;
 	struct hydns_question *q = &w->reply.question, other = *q;
 	struct hydns_stamp begun;
 
 	start_both(w);
 	begun = hydns_plugin_stamp(w->p);
-	assert_false(hydns_plugin_offered(w->t, q, renewed, now, begun));     /* never offered */
+	assert_false(hydns_plugin_offered(w->t, q, later, now, begun));     /* never offered */
 	assert_int_equal(hydns_plugin_offer(w->t, q, w->reply.wire, w->reply.len, now, expires, false, begun), 0);
-	assert_true(hydns_plugin_offered(w->t, q, renewed, now, begun));
+	assert_true(hydns_plugin_offered(w->t, q, later, now, begun));
 	assert_false(hydns_plugin_offered(w->t, q, expires, now, begun));     /* offered just now */
-	assert_false(hydns_plugin_offered(w->t, q, renewed, renewed, begun)); /* no rule any more */
+	assert_false(hydns_plugin_offered(w->t, q, later, later, begun)); /* no rule any more */
 	other.variant = HYDNS_VARIANT_DO;
-	assert_false(hydns_plugin_offered(w->t, &other, renewed, now, begun));
+	assert_false(hydns_plugin_offered(w->t, &other, later, now, begun));
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
-	assert_false(hydns_plugin_offered(w->t, q, renewed, now, begun));
+	assert_false(hydns_plugin_offered(w->t, q, later, now, begun));
 	begun = hydns_plugin_stamp(w->p);     /* a later resolution, but the removal may hide the cache */
-	assert_false(hydns_plugin_offered(w->t, q, renewed, now, begun));
+	assert_false(hydns_plugin_offered(w->t, q, later, now, begun));
 	assert_int_equal(offer(w, begun), 0);
-	assert_true(hydns_plugin_offered(w->t, q, renewed, now, begun));
+	assert_true(hydns_plugin_offered(w->t, q, later, now, begun));
 	hydns_plugin_withdraw_all(w->p);
-	assert_false(hydns_plugin_offered(w->t, q, renewed, now, hydns_plugin_stamp(w->p)));
+	assert_false(hydns_plugin_offered(w->t, q, later, now, hydns_plugin_stamp(w->p)));
 	peer_stop(&w->peer);
 	assert_true(disconnected(w));
-	assert_false(hydns_plugin_offered(w->t, q, renewed, now, hydns_plugin_stamp(w->p)));
+	assert_false(hydns_plugin_offered(w->t, q, later, now, hydns_plugin_stamp(w->p)));
 }
 
 /* An answer from a zone lives until it expires, whatever its TTLs, and is offered again after a withdrawal. */
