@@ -32,7 +32,7 @@ struct contender {
 	struct hydns_store_memory memory;
 	struct hydns_line *hits;
 	struct hydnsd_rules *rules;
-	struct hydns_sample pick;
+	struct hydns_sample sample;
 	struct hydns_hot hot;
 	uint64_t seed[2];
 	uint64_t housekeeping_ms, sweep_ms, swept_ms, grace_ms;
@@ -103,7 +103,7 @@ static struct contender *hydns_open(const struct sim_trace *t, uint32_t capacity
 		c->rules = hydnsd_rules_open(&c->memory, &policy, c->seed[0], SIM_BASE_US * NS_PER_US);
 	c->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(capacity), the_options.window_s * 1000, c->seed);
 	c->hot.offered = hydns_offered_new(capacity);
-	hydns_sample_start(&c->pick, (uint32_t)c->seed[0]);
+	hydns_sample_start(&c->sample, (uint32_t)c->seed[0]);
 	if (!c->rules || !c->hot.sketch || !c->hot.offered) {
 		hydns_close(c);
 		return NULL;
@@ -199,10 +199,10 @@ static bool hydns_answered(struct contender *c, const struct sim_answer *a, uint
 	due = a->refreshed && hydns_offered_stands(c->hot.offered, key, SESSION, (uint32_t)now_s, 0) &&
 	      !hydns_offered_lately(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms, 0);
 	for (uint32_t i = 0; i < a->sightings; i++)
-		if (!hydns_sample_skips(&c->pick, (uint32_t)now_s)) {
-			hydns_sample_take(&c->pick, (uint32_t)now_s, now_ms);
+		if (!hydns_sample_skips(&c->sample, (uint32_t)now_s)) {
+			hydns_sample_take(&c->sample, (uint32_t)now_s, now_ms);
 			due |= hydns_hot_seen(&c->hot, key, expires, SESSION, c->options->admission,
-					      hydnsd_rules_threshold(c->rules), c->pick.weight, now_ms);
+					      hydnsd_rules_threshold(c->rules), c->sample.weight, now_ms);
 		}
 	if (due && expires - now_s >= c->options->min_ttl) {
 		offer(c, a, name, key, now_us);

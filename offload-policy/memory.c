@@ -16,6 +16,6 @@ void *hydns_table_new(size_t size)
 	if (!p)
 		return NULL;
 	if (align == HUGE_PAGE)
-		madvise(p, whole, MADV_HUGEPAGE); /* not to be had: slower, no more */
+		madvise(p, whole, MADV_HUGEPAGE); /* without huge pages it is only slower */
 	return memset(p, 0, size);
 }

@@ -2,30 +2,30 @@
 /*
  * Which answers the kernel should hold.
  *
- * Score. A slot is worth the hits it serves per second that it is held. A rule that will be over soon is worth no
- * less for it, because its slot is then free for another; so rules compare by their rates, and the TTL counts only
- * when it is asked whether a rule pays at all (min_hits expected in its life).
+ * Score. A slot is worth the hits that it serves per second. A rule near its end is worth no less, because its slot will be
+ * free for another one. So rules compare by their rates, and the TTL counts only for whether a rule pays at all (min_hits
+ * expected in its life).
  *
- * Rate. Of a Poisson process seen for a time b with a hits, (a + PRIOR) / (b + B): the posterior mean with a Gamma
- * prior. B is PRIOR_HITS / (the rate of the least rule), 0 while there is room: of very many names that are watched
- * for a short time, some seem hotter than they are.
+ * Rate. For a Poisson process with a hits in a time b, (a + PRIOR) / (b + B): the posterior mean with a Gamma prior. B is
+ * PRIOR_HITS / (the rate of the least rule), 0 while there is room, because of very many names that are watched for a
+ * short time, some seem hotter than they are.
  * a and b fade together with memory M (backward Euler form of the exponential: x := (x + new) M / (M + dt); no
  * exp(), no special case at dt = 0). M is MEMORY_HITS / (the rate of the least rule): long enough to tell rules near
- * the edge apart, and as short as that allows. Whoever saw a query, it counts the same: a newcomer starts with the
- * plugin's sightings, the kernel's hits go on from there. Of a newcomer's sightings one is taken off, for he is
- * looked at because he has just been seen: the other sightings of a Poisson process then have their own mean (Palm).
+ * the edge apart, and as short as that allows. A query that the plugin has seen counts like a hit: a newcomer starts with
+ * the plugin's sightings, and the kernel's hits add to them. One sighting of a newcomer is not counted, because it is the
+ * reason why the newcomer is considered: given that one, the others of a Poisson process have their usual mean (Palm).
  *
- * Memory of those who left. While a rule answers, the plugin sees nothing of its question. So what is known of a
- * rule that leaves is kept (table of ghosts, by key, two places each, the less promising one is overwritten) and a
- * newcomer is taken for the better of what the plugin and the ghost say.
+ * Ghosts. While a rule answers, the plugin sees nothing of its question. So what is known of a removed rule is kept in the
+ * table of ghosts (by key, two places each, of which the less promising one is overwritten), and a newcomer gets the
+ * higher of the rates by the plugin and by its ghost.
  *
- * Evictions are bounded, so they have a price: once fewer than PLENTY of a second's are left, a newcomer must beat the
- * least rule the more clearly the fewer are left. Without it the first to come got them all, and at high rates of
- * queries those were names that are asked for once.
+ * Evictions are bounded, so they have a price: below PLENTY of a second's evictions, the fewer are left, the more clearly a
+ * newcomer must beat the least rule. Without that the first newcomers got them all, and at high rates of queries those were
+ * names that are asked for once.
  *
  * Order. Doubly linked lists of rules of nearly equal rate (eight lists an octave, so within 12.5 %), with a bitmap
  * of the lists in use: hits() moves a rule in O(1), the victim is the first of the lowest list. Expiry: an indexed
- * binary heap, touched only by insert and remove.
+ * binary heap, which only insert and remove change.
  *
  * Memory: HYDNS_POLICY_BYTES octets an id, allocated once.
  */
@@ -42,13 +42,13 @@
 #define MEMORY_MAX_S     3600.0f
 #define QUIET_HITS       4.0f           /* a rule without a hit for a time t has less than this / t, save 2 % */
 #define SIGHTED_MIN_S    0.1f           /* the least time that sightings are taken to have lasted */
-#define REFRESH_QUERIES  3.0f           /* queries to be expected from the beginning of a refresh on */
-#define REFRESH_SPREAD   4              /* it begins so many times as early as it would have to, at most */
-#define LOOKUP_S         0.05f          /* what a resolver needs to look an answer up, about */
+#define REFRESH_QUERIES  3.0f           /* queries to expect between the beginning of a refresh and the end */
+#define REFRESH_SPREAD   4              /* it begins at most this many times as early as necessary */
+#define LOOKUP_S         0.05f          /* about what a resolver needs to look an answer up */
 #define PER_SECOND       1e6f           /* the interface's unit of rates */
-#define VICTIM_SCAN      4096           /* most ids shown to accept(), so that no call stalls */
+#define VICTIM_SCAN      4096           /* most calls of accept(), so that no call stalls */
 #define PLENTY           0.5f           /* of a second's evictions: below this they are rationed */
-#define LIFE_MAX         (1ULL << 30)   /* furthest end that is told from a later one, ms from now: 12 days */
+#define LIFE_MAX         (1ULL << 30)   /* furthest end that differs from a later one, ms from now: 12 days */
 
 #define LISTS_OCTAVE_BITS 3             /* eight lists an octave: the mantissa's first three bits */
 #define LISTS_SHIFT      (23 - LISTS_OCTAVE_BITS)
@@ -61,7 +61,7 @@ _Static_assert(LISTS <= UINT16_MAX, "a list's number fits");
 /* What is known of a question. */
 struct seen {
 	float hits, time;      /* a and b above, seconds, at last_ms */
-	float quiet;           /* seconds since it was last seen to be asked for */
+	float quiet;           /* seconds since its last known query */
 	uint32_t last_ms;      /* low 32 bits of the caller's clock */
 };
 
@@ -75,7 +75,7 @@ struct entry {
 	bool live;
 };
 
-/* Numbers as the upper 16 of a positive float's 31 bits: within 0.2 %, which is less than sightings can tell. */
+/* Numbers as the upper 16 of a positive float's 31 bits: within 0.2 %, which is less than the error of sightings. */
 struct ghost {
 	uint32_t last_ms;
 	uint16_t tag;
@@ -203,7 +203,7 @@ static struct seen sighted(uint32_t count, uint32_t window_ms, uint64_t now_ms)
 	return (struct seen){ count ? (float)(count - 1) : 0, (float)window_ms / 1000.0f, 0, (uint32_t)now_ms };
 }
 
-/* -- those who left ----------------------------------------------------------------------------------- */
+/* -- ghosts ------------------------------------------------------------------------------------------- */
 static uint16_t shortened(float x)
 {
 	uint32_t bits;
@@ -226,7 +226,7 @@ static struct seen ghost_seen(const struct ghost *g)
 	return (struct seen){ lengthened(g->hits), lengthened(g->time), lengthened(g->quiet), g->last_ms };
 }
 
-/* Two places by the upper bits of key, told apart by the lower ones. */
+/* The upper bits of the key give two places, the lower ones identify it there. */
 static struct ghost *ghost_pair(const struct hydns_policy *p, uint32_t key)
 {
 	return &p->ghost[(uint32_t)((uint64_t)key * (p->ghosts / 2) >> 32) * 2];
@@ -267,7 +267,7 @@ static void ghost_keep(struct hydns_policy *p, const struct entry *e)
 				shortened(e->seen.quiet) };
 }
 
-/* The best that is known of a question: by its predecessor, by its ghost, by the plugin. */
+/* The best that is known of a question: from the rule that is replaced, from its ghost, from the plugin. */
 static struct seen known(const struct hydns_policy *p, const struct hydns_sighted *s, uint32_t from_id,
 			 uint64_t now_ms)
 {
@@ -400,7 +400,7 @@ static void heap_down(struct hydns_policy *p, uint32_t at, uint32_t id)
 	heap_put(p, at, id);
 }
 
-/* p->count has already been lowered: the last one takes the gap. */
+/* p->count is lower already: the last rule fills the gap. */
 static void heap_delete(struct hydns_policy *p, uint32_t at)
 {
 	uint32_t moved = p->heap[p->count];
@@ -468,7 +468,7 @@ uint32_t hydns_policy_expired(struct hydns_policy *p, uint64_t now_ms)
 struct choice {
 	bool (*accept)(uint32_t id, void *arg);
 	void *arg;
-	uint32_t left;         /* ids that may still be shown to accept() */
+	uint32_t left;         /* ids for which accept() may still be called */
 };
 
 static bool accepted(struct choice *c, uint32_t id)
@@ -518,7 +518,7 @@ static void refill(struct hydns_policy *p, uint64_t now_ms)
 		p->evictions = most;
 }
 
-/* 1 while evictions are plenty; the fewer are left, the more an eviction must bring. */
+/* By how much a newcomer must beat its victim: 1 while evictions are plenty, more the fewer are left. */
 static float price(const struct hydns_policy *p)
 {
 	float plenty = HYDNS_EVICTIONS_S(p->options.capacity) * PLENTY;

@@ -6,14 +6,13 @@
  * against one-time names and ageing by halving (G. Einziger, R. Friedman, B. Manes, "TinyLFU: a highly
  * efficient cache admission policy", ACM ToS 13(4), 2017).
  *
- * Blocked: all that belongs to a key stands in one 64-byte block, so a touch costs one cache miss:
+ * Blocked: everything of a key is in one block of 64 octets, so counting costs one cache miss:
  *   4 octets   the epoch (number of halvings) to which the block has been halved
  *   4 octets   doorkeeper: a Bloom filter of 32 bits, two per key, emptied at every halving
  *  56 octets   4 rows of 14 saturating 8-bit counters; a key has one counter in each row
- * The block is halved when it is next touched, by as many halvings as it missed: nothing ever sweeps
- * the table. Halvings come after a half-life, and earlier when there were COUNTED_A_BLOCK times as many
- * sightings as blocks. So the sketch remembers as long as it can tell names apart, at any rate of queries;
- * how long that is, hydns_sketch_window_ms() says.
+ * A block catches up with halvings when it is next accessed, so nothing ever walks over the table. A halving comes after a
+ * half-life, and earlier when there were COUNTED_A_BLOCK times as many sightings as blocks. So the sketch remembers as long
+ * as it can distinguish names, at any rate of queries; hydns_sketch_window_ms() says how long that is.
  *
  * Error. With N sightings of other keys in a block since they were last halved away, a row errs by N/14
  * on average, and P(the estimate errs by more than e*N/14) <= e^-4 = 1.8 % (four independent rows,
@@ -35,9 +34,9 @@
 #define ROW_COUNTERS   14
 #define COUNTER_MAX    UINT8_MAX
 #define BLOCK_BYTES    64
-#define BLOCKS_MAX     (1U << 26)      /* 4 GiB: more is a mistake, not a wish */
-/* Counts are halved after so many sightings a block, however little time is gone: above that the error would drown
- * what is to be told apart. */
+#define BLOCKS_MAX     (1U << 26)      /* 4 GiB: more is a mistake */
+/* Counts are halved after so many sightings a block, however little time has passed: beyond that the error hides the
+ * differences between names. */
 #define COUNTED_A_BLOCK 16
 /* After this many halvings a counter is zero. */
 #define HALVINGS_MAX   8
@@ -56,7 +55,7 @@ struct hydns_sketch {
 	uint64_t seed[2];
 	uint64_t last_ms;
 	uint64_t aged_ms;      /* time gone since the last halving ... */
-	uint64_t before_ms;    /* ... and what the time before it counts for, halved as the counters were */
+	uint64_t before_ms;    /* ... and the weight of the time before it, halved with the counters */
 	uint32_t counted;      /* sightings that went into counters, since the last halving */
 	uint32_t epoch;
 	bool started;
@@ -121,7 +120,7 @@ static uint64_t multiply_fold(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Keyed by the secret seed, so that nobody outside can choose names that share a block. */
+/* Keyed by the secret seed, so that no client can choose names that share a block. */
 static struct place find(const struct hydns_sketch *s, uint64_t key)
 {
 	uint64_t first = multiply_fold(key ^ s->seed[0], 0x9e3779b97f4a7c15ULL ^ s->seed[1]);
@@ -147,8 +146,8 @@ static void age(struct hydns_sketch *s)
 }
 
 /*
- * Moves the epoch on. Only time that goes forward counts, so a clock that steps back neither ages
- * anything nor freezes ageing until it has caught up; a jump ahead ages all of it away.
+ * Advances the epoch. Only time that goes forward counts, so a clock that steps back ages nothing, and does not stop ageing
+ * until it has caught up; a jump ahead ages all counts to 0.
  */
 static void advance(struct hydns_sketch *s, uint64_t now_ms)
 {
@@ -168,7 +167,7 @@ static void advance(struct hydns_sketch *s, uint64_t now_ms)
 		age(s);
 	for (halvings = 0; s->aged_ms >= s->half_life_ms && halvings < HALVINGS_MAX; halvings++)
 		age(s);
-	s->aged_ms %= s->half_life_ms; /* everything has been halved away */
+	s->aged_ms %= s->half_life_ms; /* all counts are 0 */
 }
 
 static unsigned missed_halvings(const struct hydns_sketch *s, const struct block *b)
@@ -214,7 +213,7 @@ uint32_t hydns_sketch_weigh(struct hydns_sketch *s, uint64_t key, uint32_t times
 	}
 	count = least(b, &p);
 	if ((b->door & p.door) != p.door) {
-		b->door |= p.door;      /* the first sighting stands in the doorkeeper alone */
+		b->door |= p.door;      /* the first sighting goes to the doorkeeper only */
 		return count + 1;
 	}
 	s->counted += times;

@@ -28,8 +28,8 @@ uint64_t hydns_real_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
-/* A thread that is held up between the two readings, for want of a processor, would make TTLs end later than they
- * do. What may remain makes them end earlier. */
+/* A thread that loses its CPU between the two readings would make TTLs end late. What delay may remain after the second
+ * reading makes them end early. */
 struct hydns_moment hydns_moment(void)
 {
 	struct hydns_moment m;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The object, for the files that do something with more than one part of it. Nothing here is for resolvers. */
+/* The plugin object, for files that work with more than one of its parts. Nothing here is for resolvers. */
 #ifndef PLUGIN_INTERNAL_H
 #define PLUGIN_INTERNAL_H
 
@@ -15,7 +15,7 @@
 
 struct hydns_thread {
 	struct hydns_plugin *plugin;
-	struct hydns_sample pick;          /* of its queries */
+	struct hydns_sample sample;         /* of its queries */
 	struct hydns_hot hot;            /* the sketch is this thread's */
 	struct hydns_producer ring;
 	struct hydns_left_out left_out;  /* of the next offer */
@@ -25,34 +25,34 @@ struct hydns_thread {
 
 struct hydns_plugin {
 	struct hydns_plugin_options o;  /* strings owned */
-	uint64_t seed[2];                /* of its tables' keys; hydnsd is told it */
+	uint64_t seed[2];                /* of its tables' keys; sent to hydnsd */
 	struct hydns_pages *pages;
 	struct hydns_offered *offered;
 	struct hydns_names *names;
 	struct hydns_rrset_ends *ends;
-	struct hydns_subtrees *subtrees; /* NULL: not wanted */
+	struct hydns_subtrees *subtrees; /* NULL: the resolver serves no zones */
 	struct hydns_thread *thread;     /* o.threads of them */
 	int doorbell;                    /* its number stays, what it refers to changes with hydnsd */
 	_Atomic bool ready;              /* hydnsd has acknowledged READY */
-	/* Numbers the times with hydnsd (odd) and without (even). Without hydnsd no rule comes to be, so
-	 * what was withdrawn in such an interval stays so to its end. */
+	/* Numbers the intervals with a connection (odd) and without (even). Without one no rule is published, so all rules
+	 * that were killed in such an interval stay dead to its end. */
 	_Atomic uint32_t interval;
-	_Atomic uint32_t dead_in;        /* interval in which the epoch was advanced ... */
-	_Atomic uint32_t settled_in;     /* ... and a grace period has passed since */
-	_Atomic uint32_t session;        /* READY connections that began with an empty store so far */
-	_Atomic uint32_t told_in;        /* the last of them in which anything was offered; UINT32_MAX: none */
+	_Atomic uint32_t dead_in;        /* interval without hydnsd in which all rules were killed ... */
+	_Atomic uint32_t grace_in;     /* ... and a grace period has passed since */
+	_Atomic uint32_t store_serial;       /* READY connections that began with an empty store so far */
+	_Atomic uint32_t offered_in;        /* the last of them with an offer; UINT32_MAX: none */
 	_Atomic uint64_t withdrawn;      /* generation of the last withdrawal */
-	_Atomic bool closed;             /* for good: no offer is taken, and those taken have an epoch that is over */
-	_Atomic bool quiet;              /* and a grace period has passed since */
+	_Atomic bool closed;             /* for good: no offer is taken, and the epoch of all taken ones is over */
+	_Atomic bool grace_over;         /* and a grace period has passed since */
 	_Atomic bool stopping;           /* the link thread is to end; closed is set before */
-	_Atomic bool edns_size_told;
-	_Atomic bool grace_told;
+	_Atomic bool edns_size_logged;   /* each is logged once */
+	_Atomic bool grace_logged;
 	bool started;
 	pthread_t link;
 	struct hydns_plugin *former;    /* ended by the link thread before it connects; NULL: none, or done */
 	struct hydns_leave leave;
 	struct hydns_requests requests;
-	struct hydns_pending owed;
+	struct hydns_pending pending;
 	struct hydns_secrets secrets;
 	/* configuration, fixed before the start */
 	int *service;
@@ -61,5 +61,16 @@ struct hydns_plugin {
 	size_t acls;
 	struct hydns_notes notes;
 };
+
+static inline uint32_t hydns_store_serial(struct hydns_plugin *p)
+{
+	return atomic_load_explicit(&p->store_serial, memory_order_relaxed);
+}
+
+/* Tells the answers to a question apart: by their ends, or if fixed, by what was withdrawn between them. */
+static inline uint32_t hydns_answer_id(const struct hydns_plugin *p, bool fixed, time_t expires)
+{
+	return fixed ? (uint32_t)atomic_load(&p->withdrawn) : (uint32_t)expires;
+}
 
 #endif

@@ -13,8 +13,6 @@
 
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000
-#define AUTH_FLAGS_KNOWN  (HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_KEEPS_CASE | \
-			   HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES)
 
 static bool identity_ok(const char *text)
 {
@@ -26,7 +24,7 @@ static bool identity_ok(const char *text)
 	return n > 0 && n < HYDNS_IDENTITY_LEN;
 }
 
-/* What is wrong with the options and how to mend it; NULL: nothing. */
+/* What is wrong with the options, and what to do; NULL: nothing. */
 static const char *options_error(const struct hydns_plugin_options *o)
 {
 	if (!o->socket || !o->socket[0])
@@ -45,7 +43,7 @@ static const char *options_error(const struct hydns_plugin_options *o)
 		return "the refresh part must be 0 to 90 percent";
 	if (o->flush_timeout_ms > FLUSH_TIMEOUT_MAX_MS)
 		return "the flush timeout must be at most 60000 ms";
-	if (o->flags & ~AUTH_FLAGS_KNOWN)
+	if (o->flags & ~HYDNS_RESOLVER_HELLO_FLAGS)
 		return "unknown flags";
 	return NULL;
 }
@@ -79,7 +77,7 @@ static void destroy(struct hydns_plugin *p)
 		close(p->doorbell);
 	hydns_requests_destroy(&p->requests);
 	hydns_leave_destroy(&p->leave);
-	hydns_pending_destroy(&p->owed);
+	hydns_pending_destroy(&p->pending);
 	hydns_secrets_destroy(&p->secrets);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
@@ -88,16 +86,16 @@ static void destroy(struct hydns_plugin *p)
 }
 
 /*
- * What a former one knew of questions and names stays right for the next: counts of popularity, and tables that may say
- * too much, which costs a needless withdrawal or offer. To clear them, or the pages of new ones, would take tens of
- * milliseconds, in which a resolver that reloads answers nothing. Their keys depend on the seed, so it goes along; and as no
- * session may look like an earlier one to the table of offers, the count of sessions goes on.
+ * What the former object knew of questions and names stays right: counts of popularity, and tables that may say too much,
+ * which costs a needless withdrawal or offer. Clearing them, or new ones, would take tens of milliseconds, in which a
+ * resolver that reloads answers nothing. Their keys depend on the seed, so it is taken over too. The store serial goes on,
+ * because the table of offers must not take a new store for a former one.
  */
 static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 {
 	p->seed[0] = former->seed[0];
 	p->seed[1] = former->seed[1];
-	atomic_store(&p->session, atomic_load(&former->session) + 1);
+	atomic_store(&p->store_serial, atomic_load(&former->store_serial) + 1);
 	if (former->o.capacity == p->o.capacity) {
 		p->offered = former->offered;
 		p->names = former->names;
@@ -112,7 +110,7 @@ static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 	former->ends = NULL;
 }
 
-/* False: it has none that would do. */
+/* False: the former has none, or one of another size or window. */
 static bool take_sketch(struct hydns_plugin *p, uint32_t i)
 {
 	struct hydns_plugin *former = p->former;
@@ -136,7 +134,7 @@ static int make_threads(struct hydns_plugin *p)
 		struct hydns_thread *t = &p->thread[i];
 
 		t->plugin = p;
-		hydns_sample_start(&t->pick, (uint32_t)p->seed[0] + i);
+		hydns_sample_start(&t->sample, (uint32_t)p->seed[0] + i);
 		t->hot.offered = p->offered;
 		if (!take_sketch(p, i))
 			t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms,
@@ -199,7 +197,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 		return NULL;
 	p->o = *o;
 	p->doorbell = -1;
-	p->told_in = UINT32_MAX;
+	p->offered_in = UINT32_MAX;
 	p->former = former;
 	if (bad) {
 		hydns_log(p, HYDNS_LOG_ERROR, "bad options: %s", bad);
@@ -214,7 +212,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 	}
 	hydns_secrets_init(&p->secrets);
 	hydns_notes_init(&p->notes);
-	hydns_pending_init(&p->owed);
+	hydns_pending_init(&p->pending);
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
@@ -261,7 +259,7 @@ int hydns_plugin_add_note(struct hydns_plugin *p, enum hydns_note_kind kind, con
 	return hydns_notes_add(&p->notes, kind, text);
 }
 
-/* The link threads of both have done with their formers. */
+/* The link threads of both have stopped their former objects. */
 void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other)
 {
 	while (p->former)
@@ -285,7 +283,7 @@ void hydns_plugin_stop(struct hydns_plugin *p)
 		/* Again: the link thread may have been about to change pages. */
 		hydns_pages_beat(p->pages, 0);
 	}
-	hydns_plugin_stop(p->former);         /* whose successor was never started, or that was taken along */
+	hydns_plugin_stop(p->former);         /* p was never started, or the former was taken along */
 	destroy(p);
 }
 

@@ -3,11 +3,11 @@
  * The resolver's side of hyDNS, shared by the Unbound module and the BIND plugin: counts popularity,
  * offers hot answers to hydnsd over one ring per thread, keeps the resolver page, withdraws rules.
  * Knows nothing of any resolver's internals. Everything goes on working, as if nothing were offloaded,
- * while hydnsd is absent; a link thread (re)connects by itself.
+ * while hydnsd is away; a link thread connects again by itself.
  *
  * Threads: functions that take a struct hydns_thread are for that resolver thread alone and neither
- * lock, allocate nor (but for the doorbell of a sleeping hydnsd) enter the kernel; all others may be
- * called from any thread.
+ * lock, allocate nor (but for the doorbell of a sleeping hydnsd) enter the kernel. Any thread may call
+ * the others.
  */
 #ifndef PLUGIN_PLUGIN_H
 #define PLUGIN_PLUGIN_H
@@ -19,6 +19,14 @@
 #include "hydns/not_offered.h"
 #include "hydns/ring.h"
 #include "hydns/session.h"
+
+/* The least UDP size that the kernel path takes from a configuration: RFC 1035 section 4.2.1. */
+#define HYDNS_PLAIN_UDP_SIZE 512
+/* Reasons that a resolver's code may give at most why it offers nothing at all. */
+#define HYDNS_OBSTACLES_MAX  20
+/* Access lists hold IPv4 addresses as ::ffff:0:0/96 (RFC 4291 section 2.5.5.2). */
+#define HYDNS_V4_BITS        96
+#define HYDNS_V4_MAPPED      { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff }
 
 struct hydns_plugin;   /* one per resolver process and configuration */
 struct hydns_thread;    /* one per resolver thread */
@@ -34,11 +42,11 @@ struct hydns_plugin_options {
 	uint32_t admission;          /* offer a question seen at least this often lately */
 	uint32_t window_ms;          /* what "lately" means: the sketch's half-life at most */
 	uint32_t min_ttl, max_ttl;   /* seconds */
-	uint32_t refresh_percent;    /* last part of the TTL used for renewal; 0: never */
+	uint32_t refresh_percent;    /* last part of the TTL, in which answers are refreshed; 0: never */
 	uint32_t flush_timeout_ms;   /* how long a withdrawal waits for hydnsd before it advances the epoch */
 	uint16_t flags;              /* HYDNS_RESOLVER_* */
 	uint16_t edns_size, max_udp;
-	bool zones;                  /* the resolver serves zones and tells their changes: see _zone_changing() */
+	bool zones;                  /* the resolver serves zones and reports their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);
 };
 
@@ -50,23 +58,23 @@ int hydns_plugin_add_service(struct hydns_plugin *p, int fd);
 int hydns_plugin_add_acl(struct hydns_plugin *p, const struct hydns_acl_entry *e, size_t n);
 /*
  * The n secrets (0..HYDNS_COOKIE_SECRETS) that the resolver makes and verifies DNS cookies with, the active
- * one first; before the start, and whenever they have changed. When it returns, no kernel answer is judged
- * by or given a cookie of the former ones. Waits as a withdrawal does; without hydnsd, queries with a
- * cookie are the resolver's until hydnsd is told. Not from two threads at once.
+ * one first; before the start, and whenever they have changed. When it returns, no kernel answer depends on or
+ * carries a cookie made with the former ones. Waits as a withdrawal does; without hydnsd, queries with a
+ * cookie pass until hydnsd has the secrets. Not from two threads at once.
  */
 void hydns_plugin_cookie_secrets(struct hydns_plugin *p, const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN],
 				  size_t n);
-/* A line for the operator: what the configuration keeps from the kernel, and why. For hydnsctl; before the start. */
+/* Before the start: a note, which hydnsctl shows. */
 int hydns_plugin_add_note(struct hydns_plugin *p, enum hydns_note_kind kind, const char *text);
 /*
- * The notes of this kind are these from now on: at any time, by one thread at a time. Waits as a withdrawal does until
- * hydnsd shows them; without it, it is told when it is there.
+ * Replaces the notes of this kind: at any time, by one thread at a time. Waits as a withdrawal does until hydnsd shows
+ * them; without hydnsd, they are sent when it is back.
  */
 void hydns_plugin_set_notes(struct hydns_plugin *p, enum hydns_note_kind kind, const char *const *text, size_t n);
 
-/* Starts the link thread (heartbeat, connecting). Call after the last fork. Until then it is as if hydnsd were away. */
+/* Starts the link thread (heartbeat, connecting). Call it after the last fork. Until then hydnsd is away. */
 int hydns_plugin_start(struct hydns_plugin *p);
-/* Withdraws everything with one store, waits a grace period, says goodbye, ends the link thread, frees. */
+/* Withdraws everything with one store, waits for a grace period, says BYE, ends the link thread, frees. */
 void hydns_plugin_stop(struct hydns_plugin *p);
 
 /*
@@ -76,35 +84,34 @@ void hydns_plugin_stop(struct hydns_plugin *p);
 /* No offer is taken from here on. When it returns, no kernel answer is sent any more; hydnsd can still be asked for
  * counts, and _stop() waits for no second grace period. */
 void hydns_plugin_close(struct hydns_plugin *p);
-/* No offer is taken from here on, all rules are dead, and no copy of a listening socket is held when it returns. That no
- * kernel answer is sent any more gone(arg) tells (NULL: nobody), on another thread or this one, a grace period later. */
+/* No offer is taken from here on. When it returns, all rules are dead, and no copy of a listening socket is held. A grace
+ * period later, when no kernel answer is sent any more, gone(arg) is called (if not NULL), on another thread or this one. */
 void hydns_plugin_leave(struct hydns_plugin *p, void (*gone)(void *arg), void *arg);
 /* After _leave(): returns when no kernel answer is sent any more. */
 void hydns_plugin_gone(struct hydns_plugin *p);
 /*
- * As _new(), in the place of a former one (NULL: there is none), which has been left and which no thread of the resolver
- * uses any more. It goes on with the former's tables, so that no time is spent on new ones, and its link thread stops the
- * former before it connects. When NULL is returned the former is still the caller's.
+ * As _new(), in the place of a former object (NULL: there is none), after _leave() of that one, and when no thread of the
+ * resolver uses it any more. The new object goes on with the former's tables, because new ones cost time, and its link
+ * thread stops the former before it connects. If NULL is returned the caller keeps the former.
  */
 struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o, struct hydns_plugin *former);
-/* Both have left, and _gone() has returned for them: whoever stops p, as its successor's link thread does, stops other as
- * well. */
+/* After _leave() and _gone() of both: stopping p then stops other as well. */
 void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other);
 /* Before _start(): returns when no kernel answer of the former one is sent any more. */
 void hydns_plugin_wait_former(struct hydns_plugin *p);
 
 struct hydns_thread *hydns_plugin_thread(struct hydns_plugin *p, uint32_t i);
 
-/* To be read while the cache entry that the answer comes from is locked, before it is encoded. For a
- * fresh resolution: when the resolution began. */
+/* Read it while the cache entry of the answer is locked, before the answer is encoded. For a resolution: when the
+ * resolution begins. */
 struct hydns_stamp {         /* opaque to resolvers */
 	uint64_t generation;
 	uint32_t epoch;
-	uint64_t changes;    /* that were noted so far, see names.c */
+	uint64_t changes;    /* recorded so far, see names.c */
 };
 struct hydns_stamp hydns_plugin_stamp(const struct hydns_plugin *p);
 
-/* A question, as the resolver was asked it. */
+/* A question, as the client asked it. */
 struct hydns_question {
 	const uint8_t *name;         /* wire format, any case, name_len octets */
 	uint16_t name_len;
@@ -114,95 +121,94 @@ struct hydns_question {
 };
 
 /*
- * To be called with every query that might be counted, when it comes (now: wall-clock seconds, of a clock that need not
- * be fresh). True when it should be: all queries of a thread that has few, else one in so many, which counts for as
- * many. Of the others the thread need not call the functions below; nothing else may be left out.
+ * Call it with every query that might be counted, when the query comes (now: wall-clock seconds, of a clock that may be
+ * late). True: the query is in the sample, which has all queries of a thread with few, else one of several, which stands
+ * for all of these. For the others, and only for them, the thread need not call the functions below.
  */
 bool hydns_plugin_sample(struct hydns_thread *t, time_t now);
-/* The key of a question that was picked. What counting it will look at is fetched meanwhile: to be called before the
- * resolver looks for the answer, or has it ready. */
+/* The key of a question in the sample. Prefetches what counting it will read: call it before the resolver looks for the
+ * answer. */
 uint64_t hydns_plugin_prefetch(struct hydns_thread *t, const struct hydns_question *q);
-/* Counts a sighting that was picked, once. Returns how many there were, or 0 while its question is not hot: then its
- * answer need not be looked at. */
+/* Counts a sighting in the sample, once. Returns the estimated sightings, or 0: the question is not hot, and its answer
+ * need not be looked at. */
 uint32_t hydns_plugin_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms);
 /* Whether the answer to a hot question should be offered now: hydnsd is connected, and the same answer was not offered a
- * moment ago (expires tells answers apart). sightings: as hydns_plugin_sighted() told. */
+ * moment ago (expires tells answers apart). sightings: what hydns_plugin_sighted() has returned. */
 bool hydns_plugin_due(struct hydns_thread *t, const struct hydns_question *q, uint32_t sightings, time_t expires,
 		       uint64_t now_ms);
-/* Both, by the question's key and whether it is fixed: for an answer that was there at once. */
+/* Both, by the question's key and whether it is fixed: for an answer that was in the cache. */
 bool hydns_plugin_hot(struct hydns_thread *t, uint64_t key, bool fixed, time_t expires, uint64_t now_ms);
 
 /*
- * The answer to a question that was picked is not offered, and why: hydnsd shows it to an operator who asks. key: as
- * _expect() or _key() said. value: the number in the reason's text (not_offered.def). hydns_plugin_offer() notes reasons of
- * its own.
+ * Records why the answer to a question in the sample is not offered, for hydnsd to show. key: from _prefetch() or _key().
+ * value: the number in the reason's text (not_offered.def). hydns_plugin_offer() records reasons by itself.
  */
 void hydns_plugin_not_offered(struct hydns_thread *t, uint64_t key, enum hydns_not_offered_why why, uint32_t value);
 uint64_t hydns_plugin_key(const struct hydns_thread *t, const struct hydns_question *q);
 
 /*
- * The thread's next offer rests on this name too: the owner of an RRset that the resolver's cached answer
- * has, whether its reply shows it or not. What the reply shows is known without this and costs nothing.
+ * The thread's next offer depends on this name too: the owner name of an RRset in the resolver's cached answer, whether
+ * the reply shows it or not. Names in the reply are found without this call, which then costs nothing in the rule.
  */
 void hydns_plugin_depends_on(struct hydns_thread *t, const uint8_t *name, size_t name_len);
 /*
  * Offers an answer: wire is the whole reply as it goes to the client (OPT included if there is one);
  * sent_at: the wall-clock second its TTLs refer to; secure: validated; expires: wall-clock second at
- * which the resolver's own entry ends, or for a fixed answer, that until which it may be given. Returns 0 or the reason it was not offered (negative errno:
- * -EINVAL not offloadable, -ENOBUFS ring full, -ENOTCONN, -ESTALE the cache has changed since the stamp).
+ * which the resolver's own entry ends, or until which a fixed answer may be given. Returns 0 or why it was
+ * not offered (negative errno: -EINVAL not offloadable, -ENOBUFS ring full, -ENOTCONN, -ESTALE the cache
+ * has changed since the stamp).
  */
 int hydns_plugin_offer(struct hydns_thread *t, const struct hydns_question *q, const uint8_t *wire,
 			size_t wire_len, time_t sent_at, time_t expires, bool secure,
 			struct hydns_stamp stamp);
 
 /*
- * After a resolution: whether the answer that it has put into the resolver's cache, which ends at expires,
- * should be offered though nobody asks for it. True when hydnsd was told an answer to this question that
- * has not ended (now: wall clock) and is not the same, and nothing was withdrawn since that one was made
- * nor since the resolution began; then plain clients are still answered from the cache. The offer's own
- * stamp is to be taken before this call, and the cache read after it.
+ * After a resolution: whether its answer, which is in the resolver's cache until expires, should be offered
+ * without a query for it. True when another answer to this question was offered that has not ended (now: wall
+ * clock), and nothing was withdrawn since that one was made nor since the resolution began (begun); then plain
+ * clients are still answered from the cache. Take the offer's own stamp before this call, and read the cache
+ * after it.
  */
 bool hydns_plugin_offered(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
 			   time_t now, struct hydns_stamp begun);
 
-/* True when this question was offered before and its entry (begun..expires, wall clock) is in its last
- * part: the resolver should renew it now, though it still answers from its cache. True once per
- * re-arm time. */
+/* True when an answer to this question was offered before, and its entry, which lives for lifetime seconds until expires
+ * (wall clock), is in its last part: the resolver should refresh it now. True once per re-arm time. */
 bool hydns_plugin_refresh_due(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
 			 time_t lifetime, time_t now);
 
-/* False as long as nothing was ever offered: then hydns_plugin_changed(), which finds out by itself, has nothing to do. To spare
- * the resolver what it would do to find out whether something changes. */
+/* False as long as nothing was ever offered: then hydns_plugin_changed() would do nothing, and the resolver need not find
+ * out what changes. */
 bool hydns_plugin_watches(const struct hydns_plugin *p);
 
 /*
- * After a removal from the resolver's cache: when it returns, no kernel answer built from name (any
- * owner name in the answer, or that its offer rested on; below it too for SUBTREE; everything for ALL) is sent any more. Waits at
- * most flush_timeout_ms for hydnsd, then advances the epoch and waits for a grace period itself.
+ * After a removal from the resolver's cache: when it returns, no kernel answer that depends on name is sent any
+ * more (for SUBTREE: on a name at or below it; for ALL: no answer at all). Waits at most flush_timeout_ms for
+ * hydnsd, then advances the epoch and waits for a grace period itself.
  */
 void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const uint8_t *name,
 			    size_t name_len);
 /*
  * Before the data of a zone (origin: wire format, any case) change: when it returns, no kernel answer is sent that
- * was built from a name at or below the origin. Waits as a withdrawal does if there may be one, and not otherwise.
- * The resolver offers nothing from here on until the change has been made and _zone_changed() has returned, which
- * makes answers too old whose stamp was taken before.
+ * depends on a name at or below the origin. Waits as a withdrawal does if there may be such an answer. From here on
+ * the resolver offers nothing until it has made the change and _zone_changed() has returned; answers whose stamp was
+ * taken before that are too old.
  */
 void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, size_t len);
 void hydns_plugin_zone_changed(struct hydns_plugin *p);
 /* Withdraws everything with one store plus a grace period, without hydnsd. */
 void hydns_plugin_withdraw_all(struct hydns_plugin *p);
-/* Data of this owner name changed in the cache (not by a flush): withdraw without waiting. */
+/* Data of this owner name have changed in the cache (not by a flush): withdraws its rules, without waiting. */
 void hydns_plugin_changed(struct hydns_thread *t, const uint8_t *name, size_t name_len);
-/* The RRset of this owner name and type (host order) was stored anew in the cache: the same data, whose end, in
- * wall-clock seconds, moved. Answers whose TTLs are thereby more than a second lower than the cache's, over all
- * moves since they were offered, are withdrawn unless they are offered anew within moments; those that would
- * outlive the data, at once. shown: in which sections answers show this copy of it. */
+/* The RRset of this owner name and type (host order) was stored in the cache again, with the same data and another end
+ * (was, is: wall-clock seconds). Answers whose TTLs are thereby more than a second below the cache's, over all moves since
+ * they were offered, are withdrawn unless they are soon offered again; those that would outlive the data, at once.
+ * section: where answers show this copy of the RRset. */
 void hydns_plugin_ttl_update(struct hydns_thread *t, const uint8_t *name, size_t name_len, uint16_t rrtype,
 			   enum hydns_section section, time_t was, time_t is);
 
-/* Kernel answers since hydns_plugin_new(), whatever became of hydnsd meanwhile: no count ever falls. Waits at most
- * timeout_ms; false: they are as they were last known. */
+/* Kernel answers since hydns_plugin_new(). No count falls when hydnsd is restarted. Waits at most timeout_ms; false: *out is
+ * what was last known. */
 bool hydns_plugin_counts(struct hydns_plugin *p, struct hydns_counts *out, uint32_t timeout_ms);
 
 #endif

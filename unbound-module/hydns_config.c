@@ -22,15 +22,12 @@
 #error "the kernel path must hold all cookie secrets of Unbound"
 #endif
 
-/* The program answers every client with up to this many octets: RFC 1035 section 4.2.1. */
-#define PLAIN_UDP_SIZE 512
-
 /* A size that hydnsd accepts. A smaller one is an obstacle, but hydnsd can show obstacles only of resolvers that it has
  * accepted. */
 static uint16_t udp_size(size_t octets)
 {
-	if(octets < PLAIN_UDP_SIZE)
-		return PLAIN_UDP_SIZE;
+	if(octets < HYDNS_PLAIN_UDP_SIZE)
+		return HYDNS_PLAIN_UDP_SIZE;
 	return octets > UINT16_MAX ? UINT16_MAX : (uint16_t)octets;
 }
 
@@ -150,9 +147,9 @@ size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_O
 			"disable-edns-do is yes, and kernel answers have EDNS when the query has: set it to no" },
 		{ !cfg->harden_short_bufsize,
 			"harden-short-bufsize is no, and kernel answers take 512 octets as the least: set it to yes" },
-		{ cfg->max_udp_size < PLAIN_UDP_SIZE,
+		{ cfg->max_udp_size < HYDNS_PLAIN_UDP_SIZE,
 			"max-udp-size is below 512: raise it" },
-		{ cfg->edns_buffer_size < PLAIN_UDP_SIZE,
+		{ cfg->edns_buffer_size < HYDNS_PLAIN_UDP_SIZE,
 			"edns-buffer-size is below 512: raise it" },
 		{ cfg->hydns_max_ttl != 0 && cfg->hydns_min_ttl > cfg->hydns_max_ttl,
 			"hydns-min-ttl is above hydns-max-ttl: lower it" },
@@ -204,8 +201,7 @@ int hydns_acl_is_plain(const struct acl_addr* acl)
 		!acl->tag_datas && !acl->view;
 }
 
-static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-#define V4_BITS 96
+static const uint8_t v4_mapped[12] = HYDNS_V4_MAPPED;
 
 /* How the entry treats its clients, for hydnsctl explain. */
 static uint8_t client_of(const struct acl_addr* acl)
@@ -239,12 +235,12 @@ static int acl_entry_of(const struct acl_addr* acl, struct hydns_acl_entry* e)
 		memcpy(e->addr, &((const struct sockaddr_in6*)&n->addr)->sin6_addr, sizeof(e->addr));
 		e->prefixlen = (uint8_t)n->net;
 		/* Unbound sees IPv4 clients as IPv4 and matches them with IPv4 entries only */
-		if(n->net >= V4_BITS && memcmp(e->addr, v4_mapped, sizeof(v4_mapped)) == 0)
+		if(n->net >= HYDNS_V4_BITS && memcmp(e->addr, v4_mapped, sizeof(v4_mapped)) == 0)
 			return 0;
 	} else {
 		memcpy(e->addr, v4_mapped, sizeof(v4_mapped));
 		memcpy(e->addr + sizeof(v4_mapped), &((const struct sockaddr_in*)&n->addr)->sin_addr, 4);
-		e->prefixlen = (uint8_t)(V4_BITS + n->net);
+		e->prefixlen = (uint8_t)(HYDNS_V4_BITS + n->net);
 	}
 	e->why = client_of(acl);
 	if(!hydns_acl_is_plain(acl))
@@ -260,7 +256,7 @@ static struct hydns_acl_entry v4_default(void)
 
 	memset(&e, 0, sizeof(e));
 	memcpy(e.addr, v4_mapped, sizeof(v4_mapped));
-	e.prefixlen = V4_BITS;
+	e.prefixlen = HYDNS_V4_BITS;
 	e.action = HYDNS_ACL_PASS;
 	e.why = HYDNS_CLIENT_NO_ENTRY;
 	return e;
@@ -278,7 +274,7 @@ static int export_acl(struct daemon* daemon, struct hydns_plugin* p)
 	RBTREE_FOR(acl, struct acl_addr*, &daemon->acl->tree) {
 		if(!acl_entry_of(acl, &entries[n]))
 			continue;
-		if(entries[n].prefixlen == V4_BITS && memcmp(entries[n].addr, v4_mapped, sizeof(v4_mapped)) == 0)
+		if(entries[n].prefixlen == HYDNS_V4_BITS && memcmp(entries[n].addr, v4_mapped, sizeof(v4_mapped)) == 0)
 			has_v4_default = 1;
 		if(entries[n].action == HYDNS_ACL_PASS && acl->control >= acl_allow)
 			passed++;

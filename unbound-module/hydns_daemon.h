@@ -70,7 +70,6 @@ int hydns_refresh_due(const struct hydns_context* h);
 int hydns_acl_is_plain(const struct acl_addr* acl);
 struct hydns_reply_options hydns_config_reply_options(struct daemon* daemon);
 /* The reasons why nothing can be offered; returns how many there are. */
-#define HYDNS_OBSTACLES_MAX 20
 size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_OBSTACLES_MAX]);
 /* Gives p the access list, the services and the cookie secrets. False: not possible, and logged. */
 int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p);

@@ -18,6 +18,7 @@
 #include "util/data/packed_rrset.h"
 #include "util/net_help.h"
 #include "util/storage/slabhash.h"
+#include "plugin/clock.h"
 
 /* --- requests -------------------------------------------------------------------------------------- */
 static struct hydns_question question_of(const uint8_t* name, const struct query_info* qinfo,
@@ -169,14 +170,6 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 		secure, stamp);
 }
 
-static uint64_t coarse_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* --- answers from the cache ---------------------------------------------------------------------------- */
 /* Seconds from the storing of a message, taken from its newest RRset, to its end. */
 static time_t lifetime_of(const struct reply_info* rep)
@@ -215,14 +208,14 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	/* before the offer: a refused one would end the refreshes */
 	h->refresh = hydns_plugin_refresh_due(h->thread, &q, rep->ttl, lifetime_of(rep), now);
-	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, rep->ttl, coarse_ms()))
+	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, rep->ttl, hydns_mono_coarse_ms()))
 		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
 static uint32_t sighted(struct hydns_context* h)
 {
-	return hydns_plugin_sighted(h->thread, h->key, coarse_ms());
+	return hydns_plugin_sighted(h->thread, h->key, hydns_mono_coarse_ms());
 }
 
 /* False when the answer was not cached, or not as it was sent: the next one may be different. */
@@ -312,7 +305,7 @@ static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, 
 			rep ? (uint32_t)rcode_of(rep) : LDNS_RCODE_SERVFAIL);
 		return;
 	}
-	if(hydns_plugin_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, coarse_ms()))
+	if(hydns_plugin_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, hydns_mono_coarse_ms()))
 		offer_cached(h, qstate->env, &qinfo, &q, *stamp);
 }
 

@@ -18,8 +18,7 @@
 #include "compat.h"
 #include "plugin.h"
 
-#define V4_BITS 96
-static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+static const uint8_t v4_mapped[12] = HYDNS_V4_MAPPED;
 
 static dns_acl_t *built_in(const dns_aclelement_t *e, dns_aclenv_t *env)
 {
@@ -208,7 +207,7 @@ static void add(struct table *t, unsigned int family, const uint8_t *addr, unsig
 	struct hydns_acl_entry e = { 0 };
 	isc_prefix_t at = { .family = family, .bitlen = bits };
 
-	if (family == AF_INET6 && bits >= V4_BITS && memcmp(addr, v4_mapped, sizeof(v4_mapped)) == 0)
+	if (family == AF_INET6 && bits >= HYDNS_V4_BITS && memcmp(addr, v4_mapped, sizeof(v4_mapped)) == 0)
 		return;                /* named matches IPv4 clients with IPv4 entries only */
 	if (t->n == t->room) {
 		size_t room = t->room > 0 ? 2 * t->room : 64;
@@ -230,7 +229,7 @@ static void add(struct table *t, unsigned int family, const uint8_t *addr, unsig
 	} else {
 		memcpy(e.addr, v4_mapped, sizeof(v4_mapped));
 		memcpy(e.addr + sizeof(v4_mapped), addr, 4);
-		e.prefixlen = (uint8_t)(V4_BITS + bits);
+		e.prefixlen = (uint8_t)(HYDNS_V4_BITS + bits);
 	}
 	clear_host(&e);
 	t->entry[t->n++] = e;

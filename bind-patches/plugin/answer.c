@@ -12,6 +12,7 @@
 #include <ns/query.h>
 #include "compat.h"
 #include "plugin.h"
+#include "plugin/clock.h"
 
 /* Seconds for which the kernel gives an answer from a zone before it asks named again, though nothing has changed. */
 #define FIXED_LIFE 300
@@ -124,14 +125,6 @@ ns_hookresult_t hydns_on_lookup(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
-static uint64_t coarse_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* Seconds. Never below hydns-min-ttl, which is meant for TTLs that count down: a shorter life would be refused. */
 static uint32_t fixed_life(const struct hydns_instance *inst)
 {
@@ -195,7 +188,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.expires = (time_t)client->now + (response.fixed ? fixed_life(inst) : response.ttl);
 	pending.secure = response.secure;
 	pending.stamp = s->stamp;
-	if (hydns_plugin_hot(hydns_plugin_thread(p, hydns_tid()), s->key, response.fixed, pending.expires, coarse_ms()))
+	if (hydns_plugin_hot(hydns_plugin_thread(p, hydns_tid()), s->key, response.fixed, pending.expires, hydns_mono_coarse_ms()))
 		pending.client = client;
 	return NS_HOOK_CONTINUE;
 }

@@ -16,7 +16,6 @@
 #include "compat.h"
 #include "plugin.h"
 
-#define PLAIN_UDP_SIZE 512       /* the program answers every client with up to this many octets: RFC 1035 section 4.2.1 */
 
 /* The kernel's access list has addresses only. */
 static bool lists_have_ports(const dns_view_t *view)
@@ -70,7 +69,7 @@ size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HY
 		{ !ISC_LIST_EMPTY(view->dlz_searched), "dlz may cover cached names at any time: remove it" },
 		{ view->redirect != NULL || view->redirectzone != NULL,
 		  "nxdomain-redirect or a redirect zone changes answers: remove it" },
-		{ view->nocookieudp < PLAIN_UDP_SIZE, "nocookie-udp-size is below 512: raise it" },
+		{ view->nocookieudp < HYDNS_PLAIN_UDP_SIZE, "nocookie-udp-size is below 512: raise it" },
 		{ inst->peer_sizes, "a server clause has max-udp-size, which depends on the client: remove it" },
 		{ view->recursion && view->minimalresponses == dns_minimal_no, "minimal-responses is no, and what is added depends on "
 		  "the client's EDNS size: leave it at its default" },

@@ -170,7 +170,6 @@ bool hydns_rrl_limits_answers(const dns_view_t *view);
 
 /* --- export.c: what the configuration allows, to whom, where ------------------------------------------------- */
 /* The reasons why nothing can be offered for the instance's view; returns how many there are. */
-#define HYDNS_OBSTACLES_MAX 20
 size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HYDNS_OBSTACLES_MAX]);
 /* Gives p the access list, the services and the cookie secrets. False: not possible, and logged. */
 bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_plugin *p);

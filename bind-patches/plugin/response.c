@@ -74,7 +74,7 @@ static bool is_from_cache(const query_ctx_t *qctx, const struct hydns_sources *s
 /* Clients whose EDNS size is no more than 512 get minimal responses. The program passes their queries. */
 static bool gets_less(const ns_client_t *client)
 {
-	return client->ednsversion >= 0 && client->udpsize <= 512;
+	return client->ednsversion >= 0 && client->udpsize <= HYDNS_PLAIN_UDP_SIZE;
 }
 
 /* If the view does recursion, all clients that the kernel answers may recurse: RA is the same for all. */

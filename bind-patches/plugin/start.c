@@ -55,7 +55,7 @@ static uint16_t max_udp(const dns_view_t *view)
 {
 	uint16_t most = view->nocookieudp < view->maxudp ? view->nocookieudp : view->maxudp;
 
-	return most < 512 ? 512 : most;
+	return most < HYDNS_PLAIN_UDP_SIZE ? HYDNS_PLAIN_UDP_SIZE : most;
 }
 
 static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_client_t *client)

@@ -18,6 +18,7 @@
 #include <ns/query.h>
 #include "compat.h"
 #include "plugin.h"
+#include "plugin/clock.h"
 
 #define LOOK_EVERY_MS 1000
 #define ROOM          4096     /* of a response; more than the kernel path takes */
@@ -97,20 +98,12 @@ void hydns_unload(void)
 	pthread_mutex_unlock(&restarter_lock);
 }
 
-static uint64_t coarse_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* Looks at the interfaces, the sockets, and the settings that commands change. A query calls it: only then the view surely
  * exists. Hot names have at least one query in each rule's life. */
 static void look_for_changes(struct hydns_instance *inst)
 {
 	const char *reasons[HYDNS_OBSTACLES_MAX];
-	uint64_t now = coarse_ms(), last = atomic_load(&inst->looked_ms);
+	uint64_t now = hydns_mono_coarse_ms(), last = atomic_load(&inst->looked_ms);
 
 	if (now - last < LOOK_EVERY_MS || atomic_load(&inst->plugin) == NULL ||
 	    !atomic_compare_exchange_strong(&inst->looked_ms, &last, now))

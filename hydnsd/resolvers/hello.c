@@ -28,8 +28,6 @@ static bool text_valid(const char text[HYDNS_IDENTITY_LEN])
 static const char *hello_fault(const struct hydnsd_request *m)
 {
 	const struct hydns_hello *h = (const struct hydns_hello *)m->payload;
-	const uint16_t flags = HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_KEEPS_CASE |
-			       HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES;
 
 	if (m->head.len >= sizeof(h->abi_version) && h->abi_version != HYDNS_ABI_VERSION)
 		return "another ABI version: install hydnsd and the plugin from one release";
@@ -37,7 +35,7 @@ static const char *hello_fault(const struct hydnsd_request *m)
 		return "a HELLO of another length: install hydnsd and the plugin from one release";
 	if (h->threads < 1 || h->threads > HYDNS_THREADS_MAX)
 		return "the number of threads is out of range: run fewer threads";
-	if (h->flags & ~flags)
+	if (h->flags & ~HYDNS_RESOLVER_HELLO_FLAGS)
 		return "unknown flags: install hydnsd and the plugin from one release";
 	if (h->edns_size < 512 || h->max_udp < 512)
 		return "a UDP size below 512 octets: correct the resolver's configuration";

@@ -93,7 +93,7 @@ static void expired_goes_first_however_hot(void **state)
 	hydns_policy_free(p);
 }
 
-/* Its slot will be free for another, so that little is left of its life speaks not against it. */
+/* Its slot will be free for another, so the end of its life is no reason against it. */
 static void hot_rule_near_its_end_stays(void **state)
 {
 	struct hydns_policy *p = policy(2, 1, 8);
@@ -130,7 +130,7 @@ static void rate_follows_the_hits(void **state)
 	hydns_policy_free(p);
 }
 
-/* A rule leaves and its question comes again: what is known of it counts, more than one new sighting does. */
+/* A removed rule's question comes again: its ghost counts more than one new sighting. */
 static void those_who_left_are_remembered(void **state)
 {
 	struct hydns_policy *p = policy(2, 0, 8);
@@ -148,7 +148,7 @@ static void those_who_left_are_remembered(void **state)
 	hydns_policy_free(p);
 }
 
-/* However many newcomers are better than what is there. */
+/* However many newcomers are better than the rules. */
 static void evictions_are_bounded(void **state)
 {
 	enum { RULES = 10000, SECONDS = 10 };
@@ -185,7 +185,7 @@ static void a_lowered_capacity_keeps_the_best(void **state)
 	hydns_policy_free(p);
 }
 
-/* The plugin's question to itself agrees with hydnsd's bar. */
+/* hydns_policy_promises(), in the plugin, agrees with hydnsd's decision. */
 static void bar_is_what_admits(void **state)
 {
 	struct hydns_policy *p = policy(2, 0, 8);
@@ -245,7 +245,7 @@ struct reference {
 	double hits, time, quiet;      /* seconds, at last */
 	uint64_t last, expire;
 };
-#define MEMORY 3600.0          /* of a policy that was never asked for its bar */
+#define MEMORY 3600.0          /* of a policy that was never asked for its threshold */
 
 static double reference_rate(const struct reference *r, uint64_t now)
 {
@@ -309,7 +309,7 @@ static void check_expired(struct hydns_policy *p, const struct reference *r, uin
 		assert_int_equal(r[id].expire, earliest);
 }
 
-/* A question that never comes twice, so that no ghost is ever met. */
+/* A question that never comes twice, so there is no ghost of it. */
 static void random_insert(struct hydns_policy *p, struct reference *r, uint64_t *rng, uint64_t now)
 {
 	static uint64_t serial = 1 << 20;
@@ -334,7 +334,7 @@ static void random_insert(struct hydns_policy *p, struct reference *r, uint64_t 
 	r[id] = new;
 }
 
-/* Lists are as fresh as the last reading of the counters: the caller reads them all. */
+/* Lists are as of the last reading of the counters, so the caller reads all. */
 static void read_counters(struct hydns_policy *p, struct reference *r, uint64_t *rng, uint64_t now)
 {
 	for (uint32_t i = 0; i < IDS; i++) {

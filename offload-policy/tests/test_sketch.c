@@ -40,7 +40,7 @@ static void counts_one_key_exactly(void **state)
 	hydns_sketch_free(s);
 }
 
-/* The first sighting goes to the doorkeeper for itself alone, the others stand for so many each. */
+/* The first sighting goes to the doorkeeper and counts as one; each of the others stands for several. */
 static void weighs_one_for_many(void **state)
 {
 	struct hydns_sketch *s = sketch(1024, 1000);
@@ -109,7 +109,7 @@ static void halves_with_time(void **state)
 	hydns_sketch_free(s);
 }
 
-/* The window is the time that the counts stand for, however often they were halved, and by what. */
+/* The window is the time in which the counted sightings came, however often counts were halved, and why. */
 static void window_matches_the_counts(void **state)
 {
 	struct hydns_sketch *s = sketch(4096, 10000);
@@ -191,7 +191,7 @@ static void one_time_names_stay_cold(void **state)
 	hydns_sketch_free(s);
 }
 
-/* Who does not know the seed cannot prepare keys that collide: two seeds place keys independently. */
+/* Without the seed, nobody can prepare keys that collide: two seeds place keys independently. */
 static void placement_depends_on_the_seed(void **state)
 {
 	static const uint64_t other_seed[2] = { 1, 2 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Which changes of the resolver's data concern rules, and what is owed to those. Nothing here is for resolvers. */
+/* Changes of the resolver's data: which concern rules, and what happens to these. Nothing here is for resolvers. */
 #ifndef HYDNS_PLUGIN_CHANGES_CHANGES_H
 #define HYDNS_PLUGIN_CHANGES_CHANGES_H
 
@@ -10,92 +10,92 @@
 struct hydns_names;
 struct hydns_names *hydns_names_new(uint32_t capacity, const uint64_t seed[2]);
 void hydns_names_free(struct hydns_names *t);
-/* For hydns_names_offer(), to be read before the answer's data; 0 as long as nobody watches. */
+/* For hydns_names_offer(); read it before the answer's data. 0: changes are not recorded. */
 uint64_t hydns_names_changes(const struct hydns_names *t);
-/* From now on changes are noted. */
+/* From now on changes are recorded. */
 void hydns_names_watch(struct hydns_names *t);
 /* What of a name a rule holds or a change concerns: all its data, or the RRset of this type, in host order,
  * as a part of answers to other questions than that one. */
 #define HYDNS_NAMES_ALL 0
-/* A rule built from name (lower case) may live until then. False: it has changed since changes, or nobody watched then;
- * somebody does now. */
+/* A rule that depends on name (lower case) may live until until_ms. False: the name has changed since changes was read, or
+ * changes were not recorded then; from now on they are. */
 bool hydns_names_offer(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
 		       uint64_t until_ms, uint64_t changes);
-/* Notes a change; true when a rule built from it may live or be on its way. */
+/* Records a change. True: a rule that depends on the name may be alive or on its way. */
 bool hydns_names_change(struct hydns_names *t, const uint8_t *name, size_t len, uint16_t what,
 			uint64_t now_ms);
 
 /* -- rrset_ends.c: how far the ends of RRsets have moved ---------------------------------------------------- */
 struct hydns_rrset_ends;
-enum hydns_moved {
-	HYDNS_END_LITTLE,     /* rules may stay: none counts down to an end more than a second from this one */
-	HYDNS_END_LATER,      /* rules must follow, or go: TTLs that they send have become too low */
+enum hydns_end_move {
+	HYDNS_END_LITTLE,     /* rules may stay: the ends of all are at most a second from this one */
+	HYDNS_END_LATER,      /* rules need a TTL update: their TTLs are too low */
 	HYDNS_END_EARLIER,    /* rules must go: they would outlive the data, or send too high TTLs */
 };
 struct hydns_rrset_ends *hydns_rrset_ends_new(const uint64_t seed[2]);
 void hydns_rrset_ends_free(struct hydns_rrset_ends *t);
-/* The RRset of this name (lower case), type (host order) and sections (two copies have two ends), whose data are the
- * same, ended at was in the cache and now ends at is: wall-clock seconds modulo 2^32. Any thread may call it. */
-enum hydns_moved hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
+/* In the cache, the end of the RRset of this name (lower case) and type (host order) has moved from was to is (wall-clock
+ * seconds modulo 2^32), and its data are the same. Copies for different sections have ends of their own. Any thread. */
+enum hydns_end_move hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
 				 enum hydns_section section, uint32_t was, uint32_t is);
 
 /* -- subtrees.c: below which names anything was offered ------------------------------------------------- */
 struct hydns_subtrees;
 struct hydns_subtrees *hydns_subtrees_new(const uint64_t seed[2]);
 void hydns_subtrees_free(struct hydns_subtrees *t);
-/* Counts an offer that shows or rests on the name (lower case, well-formed), for it and all its ancestors. */
+/* Counts an offer that depends on the name (lower case, well-formed), for it and all its ancestors. */
 void hydns_subtrees_offer(struct hydns_subtrees *t, const uint8_t *name, size_t len);
-/* How many offers were counted for the name so far: to be read before the generation is advanced. */
+/* How many offers were counted for the name so far; read it before the generation is advanced. */
 uint64_t hydns_subtrees_offers(struct hydns_subtrees *t, const uint8_t *name, size_t len);
-/* After that: true when none was counted since the name was last settled. */
+/* After that: true when all that were counted have been withdrawn. */
 bool hydns_subtrees_is_withdrawn(struct hydns_subtrees *t, const uint8_t *name, size_t len);
 /* All that was counted up to offers has been withdrawn. */
 void hydns_subtrees_withdrawn(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers);
 
 /* -- pending.c: withdrawals that wait for hydnsd --------------------------------------------------------- */
-#define HYDNS_PENDING_MAX 8                 /* each takes a grace period when hydnsd is back */
+#define HYDNS_PENDING_MAX 8                 /* hydnsd needs a grace period for each when it is back */
 #define HYDNS_PENDING_ALL UINT32_MAX        /* instead of a name's place */
 struct hydns_pending {
 	pthread_mutex_t lock;
 	unsigned count;
-	uint32_t resumed;                /* suspensions that have ended; they are counted from 1 */
-	uint32_t quiet;                  /* the last one in which all rules waited and a grace period has passed since */
+	uint32_t resumed;                /* suspensions that have ended; the first is number 1 */
+	uint32_t grace_in;               /* the last suspension of all rules for which a grace period is over */
 	struct hydns_withdraw of[HYDNS_PENDING_MAX];
 };
-/* The suspension that a withdrawal was noted in. */
+/* The suspension in which a withdrawal was added. */
 struct hydns_suspension {
 	uint32_t number;
-	bool quiet;                      /* a grace period has passed since all rules were suspended */
+	bool grace_over;                 /* one has passed since all rules were suspended */
 };
 void hydns_pending_init(struct hydns_pending *o);
 void hydns_pending_destroy(struct hydns_pending *o);
-/* Notes it and suspends the rules of this place, or HYDNS_PENDING_ALL. False: there are too many, and nothing was done. */
+/* Adds a withdrawal and suspends the rules of this place, or all. False: the list is full, and nothing was done. */
 bool hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const struct hydns_withdraw *w, uint32_t place,
 		    struct hydns_suspension *in);
 /* A grace period has passed since _add() has suspended all rules, in this suspension. */
-void hydns_pending_quieten(struct hydns_pending *o, uint32_t suspension);
-/* Link thread: hydnsd reads another page from now on, whose rules are still to come. Nothing is owed any more, and the
+void hydns_pending_grace_over(struct hydns_pending *o, uint32_t suspension);
+/* Link thread: hydnsd reads another page from now on, without rules yet. No withdrawal is pending any more, and the
  * suspension of the former page has ended. */
 void hydns_pending_forget(struct hydns_pending *o);
-/* Link thread: the oldest, and that this one has been done. */
+/* Link thread: the oldest; and: hydnsd has done this one. */
 bool hydns_pending_first(struct hydns_pending *o, struct hydns_withdraw *out);
 void hydns_pending_done(struct hydns_pending *o, const struct hydns_withdraw *w);
-/* Link thread: ends the suspension if nothing is owed. */
+/* Link thread: ends the suspension if no withdrawal is pending. */
 bool hydns_pending_resume(struct hydns_pending *o, struct hydns_pages *g);
 
-/* -- rules.c: what ends rules without hydnsd ----------------------------------------------------------- */
-/* Every rule is dead when it returns, but for programs that run at this moment. */
+/* -- rules.c: killing and suspending rules without hydnsd ----------------------------------------------- */
+/* When it returns, every rule is dead, except for programs that already run. */
 void hydns_plugin_kill_rules(struct hydns_plugin *p);
-/* As kill, until the link thread has had hydnsd act upon what waits for it; then those that are left count again. */
+/* The same until hydnsd has caught up; then the rules that are left count again. */
 void hydns_plugin_suspend_rules(struct hydns_plugin *p);
 /* The same for the rules that depend on this name (lower case, well-formed) alone. */
 void hydns_plugin_mark(struct hydns_plugin *p, const uint8_t *name, size_t len);
-/* After the rules were killed for good: no kernel answer is sent any more when it returns. Waits for a grace period unless
+/* After the rules were killed for good: when it returns, no kernel answer is sent any more. Waits for a grace period unless
  * one has passed since. */
 void hydns_plugin_wait_grace(struct hydns_plugin *p);
 /* hydnsd is away, and all rules are dead. */
 bool hydns_plugin_dead(struct hydns_plugin *p);
-/* Kills and waits as _settle() does, but not for good: there may be rules again when hydnsd is back. */
+/* Kills and waits as well, but not for good: there may be rules again when hydnsd is back. */
 void hydns_plugin_kill_and_wait(struct hydns_plugin *p);
 /* Waits until no program runs any more that has read the page before, if there is one that it reads. */
 void hydns_plugin_grace(struct hydns_plugin *p);

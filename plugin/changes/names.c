@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Which names stand in rules, and which names' data has changed: so that a change in the resolver's cache
+ * Which names rules depend on, and which names' data have changed, so that a change in the resolver's cache
  * that concerns no rule, the common case, costs one hash. One place per name hash; names that share a
  * place only cause needless withdrawals and refused offers. A change is never missed:
  *
  *   an offerer   (1) reads changes while its cache entry is locked, (2) raises the place's until_ms,
- *                (3) reads the place's changed; newer than (1): the offer is refused.
+ *                (3) reads the place's changed; if it is newer than (1), the offer is refused.
  *   a changer    (1) has changed the cache, (2) counts the change, (3) stores its number in the place,
- *                (4) reads until_ms; still to come: the rule must be withdrawn.
+ *                (4) reads until_ms; if that is still to come, the rules must be withdrawn.
  *
  * All accesses are sequentially consistent, so of an offerer's (2)(3) and a changer's (3)(4) at least one
  * sees the other; and a changer whose (2) came before the offerer's (1) changed the cache before the
  * offerer read it.
  *
- * As long as nobody has ever offered, no change need be noted: changes is 0 then. An offerer that has read 0 in (1)
- * makes it 1 and gives up; so whoever offers has read it after that, and the cache later still. A changer looks at it
- * after it has changed the cache, (1): does it see 0, the offerer reads the new data.
+ * Before the first offer no change is recorded, and changes is 0. An offerer that reads 0 in (1) makes it 1 and gives up,
+ * so an offer is made only by one that has read it after that, and then the cache. A changer reads it after it has changed
+ * the cache: if it reads 0, the offerer reads the new data.
  */
 #include <stdlib.h>
 #include "hydns/hash.h"
@@ -35,7 +35,7 @@ struct place {
 struct hydns_names {
 	__u64 seed[2];
 	uint32_t mask;
-	_Atomic uint64_t changes __attribute__((aligned(HYDNS_CACHE_LINE))); /* and one; 0: nobody watches */
+	_Atomic uint64_t changes __attribute__((aligned(HYDNS_CACHE_LINE))); /* and one; 0: none is recorded */
 	struct place place[] __attribute__((aligned(HYDNS_CACHE_LINE)));
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Withdrawals that were asked for while hydnsd was away. They return at once, for their rules are suspended, and are done
- * before these count again. Under the lock, so that no withdrawal can come between the last look at the list and the
- * end of the suspension.
+ * Withdrawals that were asked for while hydnsd was away. Their rules are suspended, so they return at once; hydnsd does
+ * them before these rules count again. The lock keeps a withdrawal from coming between the last look at the list and the end
+ * of the suspension.
  */
 #include <string.h>
 #include "plugin/changes/changes.h"
@@ -45,22 +45,22 @@ bool hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, const str
 		else
 			hydns_pages_mark(g, place);
 		in->number = o->resumed + 1;
-		in->quiet = o->quiet == in->number;
+		in->grace_over = o->grace_in == in->number;
 	}
 	pthread_mutex_unlock(&o->lock);
 	return room;
 }
 
-/* It may have ended, and a later one be quiet already. */
-void hydns_pending_quieten(struct hydns_pending *o, uint32_t suspension)
+/* The suspension may have ended, and a later one be in grace_in already. */
+void hydns_pending_grace_over(struct hydns_pending *o, uint32_t suspension)
 {
 	pthread_mutex_lock(&o->lock);
-	if ((int32_t)(suspension - o->quiet) > 0)
-		o->quiet = suspension;
+	if ((int32_t)(suspension - o->grace_in) > 0)
+		o->grace_in = suspension;
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* Offers older than what is owed have epochs that the new page never had, so they become no rules. */
+/* Offers from before these withdrawals have epochs that the new page never had, so they become no rules. */
 void hydns_pending_forget(struct hydns_pending *o)
 {
 	pthread_mutex_lock(&o->lock);
@@ -84,7 +84,7 @@ bool hydns_pending_first(struct hydns_pending *o, struct hydns_withdraw *out)
 void hydns_pending_done(struct hydns_pending *o, const struct hydns_withdraw *w)
 {
 	pthread_mutex_lock(&o->lock);
-	/* asked for again meanwhile, it is owed again: offers from between would stay */
+	/* asked for again meanwhile, it stays pending: rules of offers from between would stay */
 	if (o->count && o->of[0].generation == w->generation)
 		memmove(&o->of[0], &o->of[1], --o->count * sizeof(o->of[0]));
 	pthread_mutex_unlock(&o->lock);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * How far the ends of RRsets have moved since rules were told to count down to them. The same data stored again
- * mostly end within the same second or the next, as when the validator stores what the iterator did, and rules
- * need not go for that. But a zone's SOA comes anew with every negative answer and may move by a second each
- * time; so the earliest end that rules can count down to is kept, and moves are counted from there.
+ * How far the ends of RRsets have moved since rules were made with them. When the same data are stored again, they mostly
+ * end within the same second or the next, as when the validator stores what the iterator did; that needs no TTL update. But
+ * a zone's SOA comes with every negative answer, and its end may move by a second each time. So the table holds the
+ * earliest end that a rule can have, and moves count from there.
  *
- * One place per RRset, by hash. A place that holds another RRset's end, or one that does not fit what the cache
- * held until now (two threads stored the RRset in the same instant), knows nothing of the steps before: then any
- * move is told. So forgetting costs a needless withdrawal, and never a TTL that is more than a second off.
+ * One place per RRset, by hash. A place may hold another RRset's end, or one that does not fit what the cache held until
+ * now (two threads have stored the RRset at once). Then the steps before are unknown, and any move is reported. So
+ * forgetting costs a needless withdrawal, and never a TTL that is more than a second off.
  */
 #include <stdlib.h>
 #include "hydns/hash.h"
@@ -45,7 +45,7 @@ static int32_t apart(uint32_t from, uint32_t to)
 	return (int32_t)(to - from);
 }
 
-enum hydns_moved hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
+enum hydns_end_move hydns_rrset_ends_move(struct hydns_rrset_ends *t, const uint8_t *name, size_t len, uint16_t rrtype,
 				 enum hydns_section section, uint32_t was, uint32_t is)
 {
 	uint64_t hash = hydns_key_hash(name, (__u8)len, rrtype, (__u8)section, 0, t->seed), upper = hash >> 32 << 32;

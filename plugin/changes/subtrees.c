@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Below which names anything was offered since it was last withdrawn: so that a change of a zone that has no
- * rules, the common case, waits for nobody. One place per name hash; names that share a place only cause needless
- * withdrawals. A withdrawal is never left out:
+ * Below which names something was offered since they were last withdrawn, so that a change of a zone without rules, the
+ * common case, need not wait for hydnsd. One place per name hash; names that share a place only cause needless
+ * withdrawals. A necessary withdrawal is never skipped:
  *
  *   an offerer     (1) takes its stamp, (2) counts its offer in the places of its names and of all their
  *                  ancestors, (3) reads the generation of the last withdrawal; newer than (1): it does not offer.
- *   a withdrawer   (1) reads the place's offers, (2) advances that generation, (3) reads offers again; the same
- *                  as when it was last settled: nothing is to be withdrawn. Otherwise it withdraws and then
- *                  settles the place at what it read in (1).
+ *   a withdrawer   (1) reads the place's offers, (2) advances that generation, (3) reads offers again; if they
+ *                  equal withdrawn, there is nothing to do. Otherwise it withdraws, and then stores as withdrawn
+ *                  what it read in (1).
  *
  * All accesses are sequentially consistent, so of an offerer's (2)(3) and a withdrawer's (2)(3) at least one sees
  * the other; and what was counted by a withdrawer's (1) has an older stamp than its generation, so it is gone.
@@ -22,7 +22,7 @@
 
 struct place {
 	_Atomic uint64_t offers;
-	_Atomic uint64_t settled;
+	_Atomic uint64_t withdrawn;      /* of these offers: up to this number */
 };
 
 struct hydns_subtrees {
@@ -66,14 +66,14 @@ bool hydns_subtrees_is_withdrawn(struct hydns_subtrees *t, const uint8_t *name, 
 {
 	struct place *s = place_of(t, name, len);
 
-	return atomic_load(&s->offers) == atomic_load(&s->settled);
+	return atomic_load(&s->offers) == atomic_load(&s->withdrawn);
 }
 
 void hydns_subtrees_withdrawn(struct hydns_subtrees *t, const uint8_t *name, size_t len, uint64_t offers)
 {
-	_Atomic uint64_t *settled = &place_of(t, name, len)->settled;
-	uint64_t old = atomic_load(settled);
+	_Atomic uint64_t *withdrawn = &place_of(t, name, len)->withdrawn;
+	uint64_t old = atomic_load(withdrawn);
 
-	while (old < offers && !atomic_compare_exchange_weak(settled, &old, offers))
+	while (old < offers && !atomic_compare_exchange_weak(withdrawn, &old, offers))
 		;
 }

@@ -2,7 +2,7 @@
 /* Withdrawals: by hydnsd, and where it does not answer by the page. */
 #include "plugin/internal.h"
 
-static void note_withdrawn(struct hydns_plugin *p, uint64_t generation)
+static void record_withdrawn(struct hydns_plugin *p, uint64_t generation)
 {
 	uint64_t old = atomic_load(&p->withdrawn);
 
@@ -10,8 +10,8 @@ static void note_withdrawn(struct hydns_plugin *p, uint64_t generation)
 		;
 }
 
-/* Without hydnsd: its rules, those of a subtree with all others, wait until the next one has done this, too. False: that
- * can't be. */
+/* Without hydnsd: suspends the rules concerned (for a subtree: all) until the next one has done the withdrawal. False: that
+ * is not possible. */
 static bool suspend_and_wait(struct hydns_plugin *p, const struct hydns_request *q)
 {
 	const struct hydns_withdraw *w = &q->withdraw;
@@ -19,20 +19,20 @@ static bool suspend_and_wait(struct hydns_plugin *p, const struct hydns_request 
 	struct hydns_suspension in;
 
 	if (q->state != HYDNS_REQUEST_FAILED || w->scope == HYDNS_SCOPE_ALL || hydns_plugin_dead(p) ||
-	    hydns_pages_fd(p->pages) < 0 || !hydns_pending_add(&p->owed, p->pages, w, place, &in))
+	    hydns_pages_fd(p->pages) < 0 || !hydns_pending_add(&p->pending, p->pages, w, place, &in))
 		return false;
-	hydns_requests_wake(&p->requests);     /* hydnsd may be back: the link thread must see it */
-	if (in.quiet)
+	hydns_requests_wake(&p->requests);     /* hydnsd may be back, and must then be asked to catch up */
+	if (in.grace_over)
 		return true;
 	hydns_plugin_grace(p);
 	if (place == HYDNS_PENDING_ALL)
-		hydns_pending_quieten(&p->owed, in.number);
+		hydns_pending_grace_over(&p->pending, in.number);
 	return true;
 }
 
 void hydns_plugin_withdraw_all(struct hydns_plugin *p)
 {
-	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
+	record_withdrawn(p, hydns_pages_advance_generation(p->pages));
 	hydns_plugin_kill_and_wait(p);
 }
 
@@ -45,7 +45,7 @@ void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const
 	if (!known && (scope == HYDNS_SCOPE_NAME || scope == HYDNS_SCOPE_SUBTREE))
 		known = name && name_len && hydns_name_length(name, name_len) == name_len;
 	q.withdraw.generation = hydns_pages_advance_generation(p->pages);
-	note_withdrawn(p, q.withdraw.generation);
+	record_withdrawn(p, q.withdraw.generation);
 	q.withdraw.scope = scope;
 	if (known && scope != HYDNS_SCOPE_ALL) {
 		q.withdraw.name_len = (uint32_t)name_len;
@@ -53,16 +53,16 @@ void hydns_plugin_withdraw(struct hydns_plugin *p, enum hydns_scope scope, const
 	}
 	if (known && (hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms) || suspend_and_wait(p, &q)))
 		return;
-	/* Not answered in time, too many while hydnsd is away, or a name that nobody could match: the epoch
-	 * takes all rules along, whatever hydnsd still does with the request. */
+	/* No reply in time, too many while hydnsd is away, or a broken name: a new epoch ends all rules, whatever hydnsd still
+	 * does with the request. */
 	hydns_plugin_kill_and_wait(p);
 }
 
-static void settle_and_withdraw(struct hydns_plugin *p, const uint8_t *origin, size_t len)
+static void withdraw_subtree(struct hydns_plugin *p, const uint8_t *origin, size_t len)
 {
 	uint64_t offers = hydns_subtrees_offers(p->subtrees, origin, len);
 
-	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
+	record_withdrawn(p, hydns_pages_advance_generation(p->pages));
 	if (hydns_subtrees_is_withdrawn(p->subtrees, origin, len))
 		return;
 	hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, origin, len);
@@ -74,14 +74,14 @@ void hydns_plugin_zone_changing(struct hydns_plugin *p, const uint8_t *origin, s
 	uint8_t lower[HYDNS_NAME_MAX];
 
 	if (!p->subtrees || len == 0 || hydns_name_length(origin, len) != len) {
-		hydns_plugin_withdraw_all(p);   /* what nobody could match */
+		hydns_plugin_withdraw_all(p);   /* no rule could be found by it */
 		return;
 	}
 	hydns_name_lower(lower, origin, len);
-	settle_and_withdraw(p, lower, len);
+	withdraw_subtree(p, lower, len);
 }
 
 void hydns_plugin_zone_changed(struct hydns_plugin *p)
 {
-	note_withdrawn(p, hydns_pages_advance_generation(p->pages));
+	record_withdrawn(p, hydns_pages_advance_generation(p->pages));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What any thread has the link thread tell hydnsd or ask it for: notes, cookie secrets, counts. */
+/* What any thread sends to hydnsd or asks it for through the link thread: notes, cookie secrets, counts. */
 #include "plugin/internal.h"
 #include "plugin/log.h"
 
@@ -20,7 +20,7 @@ void hydns_plugin_cookie_secrets(struct hydns_plugin *p, const uint8_t (*secret)
 
 	if (!hydns_secrets_change(&p->secrets, p->pages, secret, n) || !p->started)
 		return;
-	/* From here on the program has no secrets until hydnsd has been told, now or when it can be. */
+	/* From here on the program has no secrets until hydnsd has these. */
 	hydns_plugin_grace(p);
 	(void)hydns_requests_ask(&p->requests, &q, p->o.flush_timeout_ms);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The end of an object, in steps, so that a resolver that reloads waits for those alone that it needs. The order is what
- * makes it safe:
+ * The end of an object, in steps, so that a resolver that reloads waits only for those that it needs. The order makes it
+ * safe:
  *
- *   whoever leaves   (1) sets closed, (2) kills all rules by advancing the epoch, (3) tells the link thread.
- *   the link thread  (4) closes its copies of listening sockets, (5) waits for a grace period, (6) says that no kernel
- *                    answer is sent any more, (7) says goodbye to hydnsd and ends.
+ *   the caller       (1) sets closed, (2) kills all rules by advancing the epoch, (3) wakes the link thread.
+ *   the link thread  (4) closes its copies of listening sockets, (5) waits for a grace period, (6) reports that no kernel
+ *                    answer is sent any more, (7) says BYE to hydnsd and ends.
  *   an offerer       (a) takes its stamp, the epoch in it, (b) reads closed, (c) writes its offer with that stamp.
  *
- * All accesses are sequentially consistent. An offerer that saw closed unset in (b) took its stamp before (1), so before
- * (2): whenever its offer becomes a rule, that rule is dead. So nothing can be alive after (2), nothing is being sent after
- * (5), and one grace period is enough. Another page that hydnsd gives meanwhile begins at an epoch that no offer has.
+ * All accesses are sequentially consistent. An offerer that read closed as unset in (b) took its stamp before (1), so
+ * before (2): whenever its offer becomes a rule, that rule is dead. So no rule is alive after (2), none is being sent after
+ * (5), and one grace period is enough. If hydnsd gives another page meanwhile, its first epoch is one that no offer has.
  */
 #include <errno.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void wait_for(struct hydns_leave *l, enum hydns_leave_step step)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* False: somebody else has begun. */
+/* False: another caller has begun. */
 static bool begin(struct hydns_leave *l, void (*gone)(void *arg), void *arg)
 {
 	bool first;
@@ -96,7 +96,7 @@ static void close_sockets(struct hydns_plugin *p)
 		close(p->service[--p->services]);
 }
 
-/* Without a link thread there has never been a page that a program reads. */
+/* Without a link thread, no program has ever read a page of this object. */
 static void leave(struct hydns_plugin *p)
 {
 	shut(p);
@@ -132,7 +132,7 @@ void hydns_plugin_gone(struct hydns_plugin *p)
 
 void hydns_leave_go(struct hydns_plugin *p)
 {
-	if (p->leave.step >= HYDNS_LEAVE_SOCKETS)       /* this thread writes these steps */
+	if (p->leave.step >= HYDNS_LEAVE_SOCKETS)       /* read without the lock: only this thread writes these steps */
 		return;
 	close_sockets(p);
 	reach(&p->leave, HYDNS_LEAVE_SOCKETS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The connection to hydnsd, and the thread that has it. Nothing here is for resolvers. */
+/* The connection to hydnsd, as the rest of the library sees it. Nothing here is for resolvers. */
 #ifndef HYDNS_PLUGIN_LINK_LINK_H
 #define HYDNS_PLUGIN_LINK_LINK_H
 
@@ -20,10 +20,10 @@ int hydns_channel_send(int sock, const struct hydns_msg *head, const void *paylo
 /* 0, -EAGAIN, -ECONNRESET at the end of the connection, -EPROTO, or another negative errno. */
 int hydns_channel_receive(int sock, struct hydns_channel_message *m);
 
-/* -- requests.c: what other threads ask the link thread to ask hydnsd ------------------------------------ */
+/* -- requests.c: requests of other threads to hydnsd ------------------------------------------------------ */
 enum hydns_request_state { HYDNS_REQUEST_WAITING, HYDNS_REQUEST_SENT, HYDNS_REQUEST_DONE,
 			   HYDNS_REQUEST_FAILED };
-struct hydns_request {                   /* on its caller's stack, in the list while the caller waits */
+struct hydns_request {                   /* on the caller's stack, in the list while the caller waits */
 	struct hydns_request *next;
 	uint64_t id;
 	enum hydns_request_state state;
@@ -36,41 +36,41 @@ struct hydns_requests {
 	struct hydns_request *first, *last;
 	uint64_t next_id;
 	bool accepting;                  /* a READY connection */
-	int wake;                        /* eventfd: the list is no longer empty, or the end has come */
+	int wake;                        /* eventfd: there is work for the link thread */
 	struct hydns_counts counts;      /* last known, of the page that hydnsd reads now */
 	struct hydns_counts before;      /* of the pages before it */
 };
 int hydns_requests_init(struct hydns_requests *r);
 void hydns_requests_destroy(struct hydns_requests *r);
 void hydns_requests_wake(struct hydns_requests *r);
-/* Queues and waits at most timeout_ms. True: hydnsd has done it. False: it is FAILED, or late. The request may be on the
- * stack. */
+/* Queues the request and waits at most timeout_ms. True: hydnsd has done it. False: it is FAILED, or late; in any case it
+ * is no longer in the list. */
 bool hydns_requests_ask(struct hydns_requests *r, struct hydns_request *q, uint32_t timeout_ms);
 /* Link thread. Takes a copy of the oldest waiting request and marks it sent; false: none. */
 bool hydns_requests_take(struct hydns_requests *r, struct hydns_request *copy);
 void hydns_requests_finish(struct hydns_requests *r, uint64_t id, bool done,
 			   const struct hydns_counts *counts);
-/* Counts that came without a request; those of a page that is no more are kept apart. */
+/* Counts that came without a request; and: hydnsd reads a new page from now on, whose counts begin at 0. */
 void hydns_requests_take_counts(struct hydns_requests *r, const struct hydns_counts *counts);
 void hydns_requests_new_page(struct hydns_requests *r);
-/* What is known of all pages together. */
+/* The sum of what is known of all pages. */
 void hydns_requests_counts(struct hydns_requests *r, struct hydns_counts *out);
-/* Opens the list, or closes it: then whatever stands in it has failed. */
+/* Opens the list, or closes it: then all requests in it have failed. */
 void hydns_requests_accept(struct hydns_requests *r, bool accepting);
 
 /* -- leave.c: the end, step by step ------------------------------------------------------------------------ */
 enum hydns_leave_step {
 	HYDNS_LEAVE_NOT,
-	HYDNS_LEAVE_BEGUN,                    /* all rules are dead, and nothing is offered any more */
+	HYDNS_LEAVE_BEGUN,                /* all rules are dead, and nothing is offered any more */
 	HYDNS_LEAVE_SOCKETS,              /* no copy of a listening socket is held */
-	HYDNS_LEAVE_DONE,                      /* no kernel answer is sent any more */
+	HYDNS_LEAVE_DONE,                 /* no kernel answer is sent any more */
 };
 struct hydns_leave {
 	pthread_mutex_t lock;
 	pthread_cond_t further;
 	enum hydns_leave_step step;
-	int wake;                        /* eventfd: readable from the moment on that the link thread is to end */
-	void (*gone)(void *arg);         /* to be called at the last step; NULL: nobody wants to know */
+	int wake;                        /* eventfd: readable once the link thread is to end */
+	void (*gone)(void *arg);         /* called at the last step, unless NULL */
 	void *arg;
 };
 int hydns_leave_init(struct hydns_leave *l);             /* negative errno */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What other threads ask of hydnsd, handed to the link thread. A request lives on its caller's stack; the
- * caller takes it off the list before it returns, in time or not, so the link thread never keeps a
- * pointer to one: it works on a copy and finds the request again by its number, if it is still there.
+ * Requests of other threads, for the link thread to send. A request is on its caller's stack, and the caller removes it
+ * from the list before it returns, in time or not. So the link thread keeps no pointer to one: it works on a copy, and
+ * finds the request again by its number, if it is still there.
  */
 #include <errno.h>
 #include <string.h>
@@ -129,7 +129,7 @@ void hydns_requests_take_counts(struct hydns_requests *r, const struct hydns_cou
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* All of them are words. Only the number of rules is one of now, and not of all time. */
+/* All members are 64-bit words. The number of rules is one of now, and is not added. */
 static void add_counts(struct hydns_counts *to, const struct hydns_counts *more)
 {
 	uint64_t sum[sizeof(*to) / sizeof(uint64_t)], of[sizeof(*to) / sizeof(uint64_t)];

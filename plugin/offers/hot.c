@@ -21,7 +21,7 @@ void hydns_sample_start(struct hydns_sample *k, uint32_t seed)
 	*k = (struct hydns_sample){ .weight = 1, .next_weight = 1, .random = seed | 1 };
 }
 
-/* Marsaglia's xorshift (J. Stat. Softw. 8(14), 2003): who could guess it would gain nothing. */
+/* Marsaglia's xorshift (J. Stat. Softw. 8(14), 2003). Guessing its numbers gains nothing. */
 static uint32_t next_random(uint32_t *x)
 {
 	*x ^= *x << 13;
@@ -32,19 +32,19 @@ static uint32_t next_random(uint32_t *x)
 
 bool hydns_sample_skips(struct hydns_sample *k, uint32_t now_s)
 {
-	/* Not for longer than the second, so that a quiet time ends the skipping. */
+	/* Only within the second, so that a time without queries ends the skipping. */
 	if (!k->left || now_s != k->second)
 		return false;
 	k->left--;
 	return true;
 }
 
-/* From the rate in the time that is over. A clock that steps back makes it look like a long one. */
-static void weigh_anew(struct hydns_sample *k, uint64_t now_ms)
+/* By the rate in the time that is over. A clock that steps back makes that look long. */
+static void weigh_again(struct hydns_sample *k, uint64_t now_ms)
 {
-	uint64_t weight = k->seen * 1000ULL / (now_ms - k->since_ms) / HYDNS_PICK_PER_S;
+	uint64_t weight = k->seen * 1000ULL / (now_ms - k->since_ms) / HYDNS_SAMPLE_PER_S;
 
-	k->next_weight = weight < 1 ? 1 : weight > HYDNS_PICK_MAX ? HYDNS_PICK_MAX : (uint32_t)weight;
+	k->next_weight = weight < 1 ? 1 : weight > HYDNS_SAMPLE_MAX ? HYDNS_SAMPLE_MAX : (uint32_t)weight;
 	k->since_ms = now_ms;
 	k->seen = 0;
 }
@@ -56,14 +56,14 @@ uint32_t hydns_sample_take(struct hydns_sample *k, uint32_t now_s, uint64_t now_
 	k->second = now_s;
 	k->weight = k->next_weight;
 	k->seen += came;
-	if (now_ms - k->since_ms >= HYDNS_PICK_MS)
-		weigh_anew(k, now_ms);
+	if (now_ms - k->since_ms >= HYDNS_SAMPLE_MS)
+		weigh_again(k, now_ms);
 	k->gap = k->next_weight == 1 ? 0 : next_random(&k->random) % (2 * k->next_weight - 1);
 	k->left = k->gap;
 	return came;
 }
 
-uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t session, uint32_t admission,
+uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t store_serial, uint32_t admission,
 			   uint32_t threshold, uint32_t times, uint64_t now_ms)
 {
 	uint32_t count = hydns_sketch_weigh(h->sketch, key, times, now_ms);
@@ -71,17 +71,17 @@ uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t ses
 	if (count < admission)
 		return 0;
 	if (threshold && !hydns_policy_promises(count, hydns_sketch_window_ms(h->sketch), threshold) &&
-	    !hydns_offered_before(h->offered, key, session))
+	    !hydns_offered_before(h->offered, key, store_serial))
 		return 0;
 	return count;
 }
 
-bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
+bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t store_serial,
 		    uint32_t admission, uint32_t threshold, uint32_t times, uint64_t now_ms)
 {
-	uint32_t count = hydns_hot_sighted(h, key, session, admission, threshold, times, now_ms);
+	uint32_t count = hydns_hot_sighted(h, key, store_serial, admission, threshold, times, now_ms);
 
-	return count && !hydns_offered_lately(h->offered, key, expires, session, (uint32_t)now_ms, count);
+	return count && !hydns_offered_lately(h->offered, key, expires, store_serial, (uint32_t)now_ms, count);
 }
 
 bool hydns_hot_near_end(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent)
@@ -95,7 +95,7 @@ bool hydns_hot_near_end(uint64_t expires, uint64_t lifetime, uint64_t now, uint3
 	return percent && expires > now && expires - now <= part;
 }
 
-bool hydns_hot_refresh_due(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t now_ms)
+bool hydns_hot_refresh_due(const struct hydns_hot *h, uint64_t key, uint32_t store_serial, uint64_t now_ms)
 {
-	return hydns_offered_claim_refresh(h->offered, key, session, (uint32_t)now_ms, HYDNS_REFRESH_REARM_MS);
+	return hydns_offered_claim_refresh(h->offered, key, store_serial, (uint32_t)now_ms, HYDNS_REFRESH_REARM_MS);
 }

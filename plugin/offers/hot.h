@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Which sightings make an offer, and which answers are renewed: the popularity sketch of a resolver thread and the
- * table of what hydnsd has been told, put together. No clock and no I/O, so that the simulator runs this very code.
+ * Which sightings lead to an offer, and which answers are refreshed, by the popularity sketch of a resolver thread and the
+ * table of what has been offered. No clock and no I/O, so that the simulator runs this very code.
  */
 #ifndef PLUGIN_OFFERS_HOT_H
 #define PLUGIN_OFFERS_HOT_H
@@ -10,30 +10,30 @@
 
 #define HYDNS_CACHE_LINE 64
 
-/* -- offered.c: which answers hydnsd has been told about ----------------------------------------------- */
+/* -- offered.c: which answers have been offered ------------------------------------------------------- */
 struct hydns_offered;
 struct hydns_offered *hydns_offered_new(uint32_t capacity);
 void hydns_offered_free(struct hydns_offered *t);
 size_t hydns_offered_bytes(const struct hydns_offered *t);
-/* The key will be looked up soon: its place is fetched meanwhile. Changes nothing. */
+/* Prefetches the key's place, which will be looked up soon. */
 void hydns_offered_prefetch(const struct hydns_offered *t, uint64_t key);
-/* True when this answer (question and expiry) was told hydnsd in this session and it is too soon to
- * repeat it; with clearly more sightings than were told it is not (0: nothing is known of them). Times are
- * any milliseconds that the caller always takes from the same clock. */
-bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+/* True when this answer (question and expiry) was offered under this store serial and it is too soon to
+ * repeat it; it is not if there are clearly more sightings than then (count; 0: unknown). now_ms: of any
+ * clock, but always of the same. */
+bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t store_serial,
 			  uint32_t now_ms, uint32_t count);
-/* count: sightings that hydnsd was told; 0 when it turned out not to be offloadable, which need not be found
- * out again at once. generation: of the answer's stamp. */
-void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+/* count: sightings in the offer; 0: the answer is not offloadable, which need not be found out again at
+ * once. generation: of the answer's stamp. */
+void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t store_serial,
 			uint32_t now_ms, uint64_t generation, uint32_t count);
-/* True when the question was offered in this session, whatever became of it. */
-bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t session);
-/* True when the question was offered in this session, from generation withdrawn or later, and the answer
+/* True when the question was offered under this store serial, whatever became of it. */
+bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t store_serial);
+/* True when the question was offered under this store serial, from generation withdrawn or later, and the answer
  * ends after now (seconds, as expires). */
-bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now,
+bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t store_serial, uint32_t now,
 			  uint64_t withdrawn);
-/* True when the question was offered in this session and no renewal was claimed in the last rearm_ms. */
-bool hydns_offered_claim_refresh(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
+/* True when the question was offered under this store serial and no refresh was claimed in the last rearm_ms. */
+bool hydns_offered_claim_refresh(struct hydns_offered *t, uint64_t key, uint32_t store_serial, uint32_t now_ms,
 				 uint32_t rearm_ms);
 
 /* -- hot.c ------------------------------------------------------------------------------------------------ */
@@ -42,13 +42,13 @@ bool hydns_offered_claim_refresh(struct hydns_offered *t, uint64_t key, uint32_t
 uint32_t hydns_hot_sketch_width(uint32_t capacity);
 
 /*
- * Which sightings are counted: all of them while a thread has few, else one in so many, chosen at random (clients that
- * ask for A and AAAA by turns would show every second sighting only one of the two). Counting a sighting costs some
- * cache misses; so it costs a thread the same share of its time, small, at any rate of queries.
+ * The sample, which sightings are counted: all of them while a thread has few, else one of several, chosen at random (else
+ * of clients that alternate between A and AAAA only one of the two might be counted). Counting a sighting costs some cache
+ * misses; with the sample it costs a small share of the thread's time at any rate of queries.
  */
-#define HYDNS_PICK_PER_S 10000U  /* sightings that are counted a second, at most twice as many */
-#define HYDNS_PICK_MAX   64U     /* queries that a sighting stands for */
-#define HYDNS_PICK_MS    10U     /* in which a rate is measured, at least */
+#define HYDNS_SAMPLE_PER_S 10000U  /* sightings that are counted a second, at most twice as many */
+#define HYDNS_SAMPLE_MAX   64U     /* queries that a sighting stands for */
+#define HYDNS_SAMPLE_MS    10U     /* in which a rate is measured, at least */
 struct hydns_sample {
 	uint32_t left;         /* sightings until the next one is counted, ... */
 	uint32_t gap;          /* ... of so many that are not */
@@ -71,17 +71,18 @@ struct hydns_hot {
 };
 /*
  * Counts a sighting of the question at now_ms, which stands for this many. Returns the sightings when it is hot, else 0:
- * it was seen at least admission times lately, and promises to be worth more than bar (as hydns_policy_bar(), from
- * hydnsd) or was offered before, so that hydnsd may know more of it.
+ * it was seen at least admission times lately, and promises more than threshold (hydns_policy_threshold(), from hydnsd) or
+ * was offered before, in which case hydnsd may know more of it.
  */
-uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t session, uint32_t admission,
+uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t store_serial, uint32_t admission,
 			   uint32_t threshold, uint32_t times, uint64_t now_ms);
 /* The same; true when it is hot and its answer, which ends at expires, was not offered a moment ago. */
-bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t session,
+bool hydns_hot_seen(const struct hydns_hot *h, uint64_t key, uint32_t expires, uint32_t store_serial,
 		    uint32_t admission, uint32_t threshold, uint32_t times, uint64_t now_ms);
 /* True when an answer that ends at expires (seconds, as now) after lifetime seconds is in the last percent of its life. */
 bool hydns_hot_near_end(uint64_t expires, uint64_t lifetime, uint64_t now, uint32_t percent);
-/* True when the question was offered before: its answer, which is late, should be renewed now. True once per re-arm time. */
-bool hydns_hot_refresh_due(const struct hydns_hot *h, uint64_t key, uint32_t session, uint64_t now_ms);
+/* True when the question was offered before: its answer, which is near its end, should be refreshed now. True once per re-arm
+ * time. */
+bool hydns_hot_refresh_due(const struct hydns_hot *h, uint64_t key, uint32_t store_serial, uint64_t now_ms);
 
 #endif

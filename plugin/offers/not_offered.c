@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Why answers were not offered, by question, where hydnsd can read it (hydns/ring.h). One writer, no lock: the key is taken
- * away before the rest changes and comes back after it, so a reader that sees the same key before and after has read
- * what belongs to it.
+ * Why answers were not offered, by question, where hydnsd can read it (hydns/ring.h). One writer, no lock: the key is
+ * cleared before the rest changes and written after it, so a reader that sees the same key before and after has read what
+ * belongs to it.
  */
 #include "plugin/offers/offers.h"
 
-void hydns_not_offered_record(struct hydns_ring *ring, uint64_t key, enum hydns_not_offered_why why, uint32_t value, uint64_t now_ms)
+void hydns_not_offered_record(struct hydns_ring *ring, uint64_t key, enum hydns_not_offered_why why, uint32_t value,
+			      uint64_t now_ms)
 {
 	struct hydns_not_offered *table = (struct hydns_not_offered *)((uint8_t *)ring + HYDNS_RING_DATA + HYDNS_RING_BYTES);
 	struct hydns_not_offered *k = &table[HYDNS_NOT_OFFERED_PLACE(key)];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Which answers hydnsd has been told about: a table of question keys, two places per key, no locks. An
- * entry's words are atomic one by one, not together; a race or a collision costs one needless offer or a
- * delay of at most WAIT_MAX_MS, never a wrong answer, for this table only saves work.
+ * Which answers have been offered: a table of question keys, two places per key, no locks. An entry's words are atomic one
+ * by one, not together. This table only saves work, so a race or a collision costs one needless offer or a delay of at most
+ * WAIT_MAX_MS, never a wrong answer.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,21 +11,21 @@
 #define ENTRIES_MIN   (1U << 16)
 #define ENTRIES_MAX   (1U << 21)
 #define PER_RULE      2U
-/* A question that still comes here after its answer was offered is one that the kernel passes for other
- * reasons: repeat the offer less and less often. */
+/* If a question still comes here after its answer was offered, the program passes it for other reasons: repeat the offer
+ * less and less often. */
 #define WAIT_MIN_MS   200U
 #define WAIT_MAX_MS   1600U
-/* But once it has become hotter repeat it soon: hydnsd may have refused it for lack of heat. */
+/* But when it has become hotter, repeat it soon: hydnsd may have rejected it as too cold. */
 #define HOTTER(count) ((count) + (count) / 2)
 #define WAIT_HOTTER_MS 20U
 
 struct entry {
 	_Atomic uint64_t id;             /* fingerprint << 32 | expires; 0: empty */
-	_Atomic uint32_t session;
-	_Atomic uint32_t told_ms;
-	_Atomic uint32_t wait_ms;        /* 0: not told yet */
-	_Atomic uint32_t renewed_ms;
-	_Atomic uint32_t count;          /* sightings told; 0: found not to be offloadable */
+	_Atomic uint32_t store_serial;
+	_Atomic uint32_t offered_ms;
+	_Atomic uint32_t wait_ms;        /* 0: not offered yet */
+	_Atomic uint32_t refreshed_ms;
+	_Atomic uint32_t count;          /* sightings offered; 0: not offloadable */
 	_Atomic uint32_t generation;     /* low half, of the answer's stamp */
 };
 
@@ -81,105 +81,105 @@ void hydns_offered_prefetch(const struct hydns_offered *t, uint64_t key)
 	__builtin_prefetch(&t->entry[(uint32_t)key & t->mask]);
 }
 
-static struct entry *find(struct hydns_offered *t, uint64_t key, uint32_t session)
+static struct entry *find(struct hydns_offered *t, uint64_t key, uint32_t store_serial)
 {
 	for (uint32_t way = 0; way < 2; way++) {
 		struct entry *e = &t->entry[((uint32_t)key & t->mask) ^ way];
 		uint64_t id = atomic_load_explicit(&e->id, memory_order_acquire);
 
-		if (id && (id ^ key) >> 32 == 0 && get(&e->session) == session)
+		if (id && (id ^ key) >> 32 == 0 && get(&e->store_serial) == store_serial)
 			return e;
 	}
 	return NULL;
 }
 
-/* The place of the two whose entry was told longer ago, or in another session. */
-static struct entry *oldest(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms)
+/* The place of the two whose entry was offered longer ago, or under another store serial. */
+static struct entry *oldest(struct hydns_offered *t, uint64_t key, uint32_t store_serial, uint32_t now_ms)
 {
 	struct entry *a = &t->entry[(uint32_t)key & t->mask];
 	struct entry *b = &t->entry[((uint32_t)key & t->mask) ^ 1];
 
-	if (get(&a->session) != session || get(&a->wait_ms) == 0)
+	if (get(&a->store_serial) != store_serial || get(&a->wait_ms) == 0)
 		return a;
-	if (get(&b->session) != session || get(&b->wait_ms) == 0)
+	if (get(&b->store_serial) != store_serial || get(&b->wait_ms) == 0)
 		return b;
-	return now_ms - get(&a->told_ms) >= now_ms - get(&b->told_ms) ? a : b;
+	return now_ms - get(&a->offered_ms) >= now_ms - get(&b->offered_ms) ? a : b;
 }
 
-bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t store_serial,
 			  uint32_t now_ms, uint32_t count)
 {
-	struct entry *e = find(t, key, session);
-	uint32_t gone, told;
+	struct entry *e = find(t, key, store_serial);
+	uint32_t gone, offered;
 
 	if (!e || atomic_load_explicit(&e->id, memory_order_relaxed) != id_of(key, expires))
 		return false;
-	gone = now_ms - get(&e->told_ms);
-	told = get(&e->count);
-	if (told && count > HOTTER(told))
+	gone = now_ms - get(&e->offered_ms);
+	offered = get(&e->count);
+	if (offered && count > HOTTER(offered))
 		return gone < WAIT_HOTTER_MS;
 	return gone < get(&e->wait_ms);
 }
 
-void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t session,
+void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t store_serial,
 			uint32_t now_ms, uint64_t generation, uint32_t count)
 {
-	struct entry *e = find(t, key, session);
+	struct entry *e = find(t, key, store_serial);
 	uint64_t id = id_of(key, expires);
 	uint32_t wait = WAIT_MIN_MS;
 
 	if (!e) {
-		e = oldest(t, key, session, now_ms);
-		set(&e->renewed_ms, 0);
+		e = oldest(t, key, store_serial, now_ms);
+		set(&e->refreshed_ms, 0);
 	} else if (atomic_load_explicit(&e->id, memory_order_relaxed) == id) {
 		wait = get(&e->wait_ms);
-		if (now_ms - get(&e->told_ms) >= wait)
+		if (now_ms - get(&e->offered_ms) >= wait)
 			wait *= 2;
 		if (wait > WAIT_MAX_MS)
 			wait = WAIT_MAX_MS;
 	}
 	set(&e->count, count);
 	set(&e->generation, (uint32_t)generation);
-	set(&e->told_ms, now_ms);
+	set(&e->offered_ms, now_ms);
 	set(&e->wait_ms, wait);
-	set(&e->session, session);
+	set(&e->store_serial, store_serial);
 	atomic_store_explicit(&e->id, id, memory_order_release);
 }
 
-bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t session)
+bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t store_serial)
 {
-	struct entry *e = find(t, key, session);
+	struct entry *e = find(t, key, store_serial);
 
 	return e && get(&e->count);
 }
 
-/* Serial numbers (RFC 1982): halves of a generation are compared over distances that an entry's life can't
- * reach. */
+/* Serial number arithmetic (RFC 1982) of the low halves of generations: an entry does not live long enough for them to
+ * wrap. */
 static bool not_before(uint32_t a, uint32_t b)
 {
 	return a - b <= UINT32_MAX / 2;
 }
 
-bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now,
+bool hydns_offered_stands(struct hydns_offered *t, uint64_t key, uint32_t store_serial, uint32_t now,
 			  uint64_t withdrawn)
 {
-	struct entry *e = find(t, key, session);
+	struct entry *e = find(t, key, store_serial);
 
 	return e && get(&e->count) && not_before(get(&e->generation), (uint32_t)withdrawn) &&
 	       (uint32_t)atomic_load_explicit(&e->id, memory_order_relaxed) > now;
 }
 
-bool hydns_offered_claim_refresh(struct hydns_offered *t, uint64_t key, uint32_t session, uint32_t now_ms,
+bool hydns_offered_claim_refresh(struct hydns_offered *t, uint64_t key, uint32_t store_serial, uint32_t now_ms,
 				 uint32_t rearm_ms)
 {
-	struct entry *e = find(t, key, session);
+	struct entry *e = find(t, key, store_serial);
 	uint32_t last;
 
 	if (!e || !get(&e->count))
 		return false;
-	last = get(&e->renewed_ms);
+	last = get(&e->refreshed_ms);
 	if (last && now_ms - last < rearm_ms)
 		return false;
-	/* 0 means never: a claim in that millisecond is noted in the one after. */
-	return atomic_compare_exchange_strong(&e->renewed_ms, &last, now_ms ? now_ms : 1);
+	/* 0 means never: a claim in that millisecond is recorded as one in the next. */
+	return atomic_compare_exchange_strong(&e->refreshed_ms, &last, now_ms ? now_ms : 1);
 }

@@ -11,11 +11,19 @@
 size_t hydns_name_length(const uint8_t *name, size_t max);
 /* len octets of src to dst in lower case (dst may be src). */
 void hydns_name_lower(uint8_t *dst, const uint8_t *src, size_t len);
-/* hydns_key_hash() of the lower-cased question; the name may be in any case. authority is 0: the key is
+/* hydns_key_hash() of the lower-cased question; the name may be in any case. The resolver index is 0, because the key is
  * the process's own. */
 uint64_t hydns_question_key(const struct hydns_question *q, const uint64_t seed[2]);
 
 /* -- wire.c: what may be offloaded ------------------------------------------------------------------- */
+/* A name that the answer depends on: an owner name, or the target of an alias. */
+struct hydns_wire_name {
+	uint16_t text;                   /* offset into the answer's text: so many octets ... */
+	uint8_t len;                     /* ... of the uncompressed name in lower case; others may share them */
+	uint16_t place;                  /* offset into the message of the name, or of what its pointer leads to */
+	uint16_t rrtype;                 /* of the owner's RRset, of which its RRSIGs are part; else HYDNS_NAMES_ALL */
+};
+#define HYDNS_WIRE_NAMES (1 + 2 * HYDNS_TTLS_MAX)
 struct hydns_wire_answer {
 	uint16_t reply_flags;            /* network order, as struct hydns_offer */
 	uint16_t ancount, nscount, arcount; /* network order, without the OPT */
@@ -23,21 +31,15 @@ struct hydns_wire_answer {
 	uint16_t answer_len;             /* ... and its octets, without the OPT */
 	uint32_t ttl;                    /* seconds; smallest of all records */
 	uint16_t edns_size;              /* payload size of the OPT; 0: there is none */
-	uint16_t answer_names;           /* the first of these, which the answer section shows */
-	uint16_t names;                  /* names that the answer is built from, beside the question's: */
-	uint16_t name[2 * HYDNS_TTLS_MAX]; /* ... owners and CNAME targets, offsets into the message */
-	uint16_t rrtype[2 * HYDNS_TTLS_MAX]; /* of the owner's RRset (its RRSIGs count to it); target: 0 */
+	uint16_t names;                  /* the question's name comes first */
+	uint16_t answer_names;           /* the first of them, up to the answer section's end */
+	struct hydns_wire_name name[HYDNS_WIRE_NAMES];
+	uint8_t text[(HYDNS_WIRE_NAMES + 1) * HYDNS_NAME_MAX]; /* one more: a name is read before it is known to be added */
 };
-/* HYDNS_NOT_OFFERED_NONE, or why the kernel path can't reproduce this reply to this question and the number that goes with the
- * reason; *out only on success. */
+/* HYDNS_NOT_OFFERED_NONE, or why the program can't reproduce this reply to this question; then *value is the number that
+ * belongs to the reason, and *a undefined. a need not be initialized. */
 enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
-				       struct hydns_wire_answer *out, uint32_t *value);
-/*
- * Reads a name that may be compressed (RFC 1035 section 4.1.4; pointers lead backwards only). name: at
- * least HYDNS_NAME_MAX octets, filled in lower case with *name_len octets, or NULL for both. Returns the
- * offset after the name where it stands, or 0 when it is malformed.
- */
-size_t hydns_wire_name(const uint8_t *wire, size_t len, size_t at, uint8_t *name, size_t *name_len);
+					      struct hydns_wire_answer *a, uint32_t *value);
 
 /* -- ring.c: the producer of one ring --------------------------------------------------------------- */
 struct hydns_producer {
@@ -47,29 +49,39 @@ struct hydns_producer {
 };
 int hydns_producer_open(struct hydns_producer *r);       /* negative errno */
 void hydns_producer_close(struct hydns_producer *r);
-/* Room for a frame of len octets (a multiple of 8) in one piece that leaves so many spare, or NULL: full. */
+/* Room for a frame of len octets (a multiple of 8) in one piece, if at least spare octets stay free; else NULL. */
 void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len, uint32_t spare);
 /* Publishes the reserved frame. True when hydnsd sleeps and the doorbell must be written. */
 bool hydns_producer_commit(struct hydns_producer *r, uint32_t len);
 /* Less than half of the ring is in use. */
 bool hydns_producer_roomy(const struct hydns_producer *r);
-/* Copies the frame at this position, of those before end, as far as there is room; returns its length, 0: it is none.
- * Another thread than the producer's may call it; whether hydnsd has given the frame back meanwhile it must look itself. */
+/* Copies the frame at this position, which must end at or before end, up to room octets; returns its length, 0: it is
+ * broken. Any thread may call it; it must look itself whether hydnsd has consumed the frame meanwhile. */
 uint32_t hydns_producer_peek(const struct hydns_producer *r, uint32_t position, uint32_t end, void *out, size_t room);
 
-/* -- not_offered.c: why answers were not offered ----------------------------------------------------------------- */
+/* -- not_offered.c: why answers were not offered --------------------------------------------------------- */
 /* In the part of a ring's memory that follows its frames. */
-void hydns_not_offered_record(struct hydns_ring *ring, uint64_t key, enum hydns_not_offered_why why, uint32_t value, uint64_t now_ms);
+void hydns_not_offered_record(struct hydns_ring *ring, uint64_t key, enum hydns_not_offered_why why, uint32_t value,
+			      uint64_t now_ms);
 
-/* -- left_out.c: names that an answer rests on and its reply does not show ----------------------------- */
-#define HYDNS_LEFT_OUT_MAX 1024          /* octets; a rule has less room */
+/* -- doorbell.c ----------------------------------------------------------------------------------------- */
+/* Publishes the frame of len octets that was reserved in the thread's ring, and wakes hydnsd if it sleeps. */
+void hydns_thread_commit(struct hydns_thread *t, uint32_t len);
+
+/* -- left_out.c: left-out names of the next offer ---------------------------------------------------------- */
+#define HYDNS_LEFT_OUT_MAX   1024        /* octets; a rule has less room */
+#define HYDNS_LEFT_OUT_NAMES 255         /* their number is one octet */
 struct hydns_left_out {
 	uint16_t len;                    /* octets in use: 0, or those of a block as in struct hydns_rule */
-	bool overflow;                   /* some were too many */
+	bool overflow;                   /* some found no room */
 	uint8_t block[HYDNS_LEFT_OUT_MAX];
+	uint8_t name_len[HYDNS_LEFT_OUT_NAMES]; /* of the block's names, as they stand in it */
 };
+/* Goes over the names, each at block + at with name_len[i] octets. */
+#define HYDNS_FOR_LEFT_OUT(l, i, at) \
+	for (size_t i = 0, at = 1; at < (l)->len; at += (l)->name_len[i++])
 void hydns_left_out_clear(struct hydns_left_out *l);
-/* name: any case, well-formed. One that is there already is not added. */
+/* name: any case, well-formed. A name that is there already is not added again. */
 void hydns_left_out_add(struct hydns_left_out *l, const uint8_t *name, size_t len);
 /* The reply shows this name, which is in lower case. */
 void hydns_left_out_strike(struct hydns_left_out *l, const uint8_t *name, size_t len);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The producer's side of a ring (hydns/ring.h): one thread writes frames, hydnsd copies them out. Never waits: a
- * full ring means that the frame is not written.
+ * The producer's side of a ring (hydns/ring.h): one thread writes frames, hydnsd copies them out. Never waits: if
+ * the ring is full, the frame is not written.
  */
-#include <string.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,16 +10,14 @@
 #include <unistd.h>
 #include "plugin/offers/offers.h"
 
-#define RING_SIZE HYDNS_RING_SIZE
-
 static int ring_memfd(void)
 {
 	int fd = memfd_create("hydns-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
 		return -errno;
-	/* Sealed so that hydnsd, which maps it, can't be made to fault on a shrunk file. */
-	if (ftruncate(fd, RING_SIZE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+	/* Sealed, so that hydnsd, which maps it, does not fault on a shrunk file. */
+	if (ftruncate(fd, HYDNS_RING_SIZE) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
 		int error = -errno;
 
 		close(fd);
@@ -36,7 +33,7 @@ int hydns_producer_open(struct hydns_producer *r)
 
 	if (fd < 0)
 		return fd;
-	map = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = mmap(NULL, HYDNS_RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED) {
 		int error = -errno;
 
@@ -51,7 +48,7 @@ void hydns_producer_close(struct hydns_producer *r)
 {
 	if (!r->ring)
 		return;
-	munmap(r->ring, RING_SIZE);
+	munmap(r->ring, HYDNS_RING_SIZE);
 	close(r->fd);
 	r->ring = NULL;
 }
@@ -69,7 +66,7 @@ void *hydns_producer_reserve(struct hydns_producer *r, uint32_t len, uint32_t sp
 	uint32_t to_end = HYDNS_RING_BYTES - (r->head & (HYDNS_RING_BYTES - 1));
 	uint32_t pad = len > to_end ? to_end : 0;
 
-	/* used beyond the size is a tail that hydnsd can't have written in its right mind: also full. */
+	/* More than the size: the tail is broken. Taken as full. */
 	if (used > HYDNS_RING_BYTES || HYDNS_RING_BYTES - used < len + pad + spare) {
 		__atomic_store_n(&r->ring->dropped, r->ring->dropped + 1, __ATOMIC_RELAXED);
 		return NULL;
@@ -92,7 +89,7 @@ uint32_t hydns_producer_peek(const struct hydns_producer *r, uint32_t position, 
 	if (head.len < sizeof(head) || head.len % 8 || head.len > left || head.len > in_one_piece)
 		return 0;
 	memcpy(out, frame_at(r, position), head.len < room ? head.len : room);
-	memcpy(out, &head, sizeof(head)); /* hydnsd could have changed it since the check */
+	memcpy(out, &head, sizeof(head)); /* as it was checked, whatever hydnsd has written since */
 	return head.len;
 }
 
@@ -105,7 +102,7 @@ bool hydns_producer_commit(struct hydns_producer *r, uint32_t len)
 {
 	r->head += len;
 	__atomic_store_n(&r->ring->head, r->head, __ATOMIC_RELEASE);
-	/* Either hydnsd, about to sleep, sees this head, or we see its need_wakeup. */
+	/* Either hydnsd, about to sleep, sees this head, or this thread sees its need_wakeup. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&r->ring->need_wakeup, __ATOMIC_RELAXED) == 1 &&
 	       __atomic_exchange_n(&r->ring->need_wakeup, 0, __ATOMIC_SEQ_CST) == 1;

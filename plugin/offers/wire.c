@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Takes the resolver's own reply apart, so far as the kernel path must know it, and refuses whatever it
- * could not reproduce byte for byte. Everything behind the question stays as the resolver wrote it; its
- * compression pointers stay valid because a question of the same length stands before it.
+ * Dissects the resolver's own reply as far as the kernel path must know it, and refuses whatever the program could not
+ * reproduce octet for octet. Everything after the question stays as the resolver wrote it; its compression pointers stay
+ * valid because a question of the same length precedes it. Each name is expanded once, here.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #define HEADER_LEN    12
 #define RR_FIXED      10              /* type, class, TTL, RDLENGTH */
 #define POINTER_BITS  0xc0
+#define POINTER_TO    0x3fff          /* its offset */
 #define OPTION_FIXED  4               /* code and length */
 #define OPTION_COOKIE 10
 #define CLASS_IN      1
@@ -37,12 +38,13 @@ struct walk {
 	const uint8_t *wire;
 	size_t len;
 	size_t at;
+	size_t used;                    /* octets of a->text */
 	unsigned records;
-	size_t opt_len;                 /* 0: none was seen */
+	size_t opt_len;                 /* 0: no OPT so far */
 	uint16_t opt_flags;
 	bool fixed;
 	struct hydns_wire_answer *a;
-	enum hydns_not_offered_why why;        /* set when it is refused */
+	enum hydns_not_offered_why why; /* set when the reply is refused for one of these reasons */
 };
 
 static uint16_t get16(const uint8_t *p)
@@ -55,7 +57,11 @@ static uint32_t get32(const uint8_t *p)
 	return (uint32_t)get16(p) << 16 | get16(p + 2);
 }
 
-size_t hydns_wire_name(const uint8_t *wire, size_t len, size_t at, uint8_t *name, size_t *name_len)
+/*
+ * Expands a name that may be compressed (RFC 1035 section 4.1.4; pointers lead backwards only) to at most HYDNS_NAME_MAX
+ * octets in lower case. Returns the offset after the name where it stands, 0: it is malformed.
+ */
+static size_t expand(const uint8_t *wire, size_t len, size_t at, uint8_t *name, uint8_t *name_len)
 {
 	size_t out = 0, end = 0, limit = at;
 
@@ -67,7 +73,7 @@ size_t hydns_wire_name(const uint8_t *wire, size_t len, size_t at, uint8_t *name
 				return 0;
 			if (!end)
 				end = at + 2;
-			at = get16(wire + at) & 0x3fff;
+			at = get16(wire + at) & POINTER_TO;
 			if (at >= limit)       /* each jump goes further back: no loops */
 				return 0;
 			limit = at;
@@ -75,19 +81,44 @@ size_t hydns_wire_name(const uint8_t *wire, size_t len, size_t at, uint8_t *name
 		}
 		if (c & POINTER_BITS || at + 1 + c > len || out + 1 + c > HYDNS_NAME_MAX)
 			return 0;
-		if (name)
-			memcpy(name + out, wire + at, 1U + c);
+		memcpy(name + out, wire + at, 1U + c);
 		out += 1U + c;
 		at += 1U + c;
 		if (c == 0) {
-			if (name) {
-				hydns_name_lower(name, name, out);
-				*name_len = out;
-			}
+			hydns_name_lower(name, name, out);
+			*name_len = (uint8_t)out;
 			return end ? end : at;
 		}
 	}
 	return 0;
+}
+
+/* The last name of the answer that begins at this offset, or that was read through a pointer to it. */
+static const struct hydns_wire_name *known(const struct hydns_wire_answer *a, size_t place)
+{
+	for (unsigned i = a->names; i-- > 0; )
+		if (a->name[i].place == place)
+			return &a->name[i];
+	return NULL;
+}
+
+/* Reads the name at w->at and goes on after it. Its octets stay in a->text once add_name() has taken it. */
+static bool read_name(struct walk *w, struct hydns_wire_name *n)
+{
+	bool pointer = w->len - w->at >= 2 && w->wire[w->at] >= POINTER_BITS;
+	size_t place = pointer ? get16(w->wire + w->at) & POINTER_TO : w->at, end;
+	const struct hydns_wire_name *same = pointer ? known(w->a, place) : NULL;
+
+	if (same) {
+		*n = *same;
+		w->at += 2;
+		return true;
+	}
+	n->place = (uint16_t)place;
+	n->text = (uint16_t)w->used;
+	end = expand(w->wire, w->len, w->at, w->a->text + w->used, &n->len);
+	w->at = end;
+	return end;
 }
 
 static bool meta_type(uint16_t type)
@@ -95,31 +126,33 @@ static bool meta_type(uint16_t type)
 	return type == 0 || type == TYPE_OPT || (type >= META_FIRST && type <= META_LAST);
 }
 
-/* Notes a name that the answer is built from, but for repetitions of the RRset before. */
-static void note_name(struct walk *w, size_t at, uint16_t rrtype)
+/* Adds a dependency of the answer, unless it is the RRset added last. */
+static void add_name(struct walk *w, struct hydns_wire_name n, uint16_t rrtype)
 {
 	struct hydns_wire_answer *a = w->a;
+	const struct hydns_wire_name *last = &a->name[a->names - 1];
 
-	if (a->names && a->rrtype[a->names - 1] == rrtype && get16(w->wire + at) >= POINTER_BITS << 8 &&
-	    get16(w->wire + at) == get16(w->wire + a->name[a->names - 1]))
+	n.rrtype = rrtype;
+	if (n.text == last->text && rrtype == last->rrtype)
 		return;
-	a->rrtype[a->names] = rrtype;
-	a->name[a->names++] = (uint16_t)at;
+	a->name[a->names++] = n;
+	if (n.text == w->used)
+		w->used += n.len;
 }
 
-/* Signatures live and are renewed with the RRset that they cover (RFC 4034 section 3.1.1). */
+/* Signatures have the TTL of the RRset that they cover (RFC 4034 section 3), and are replaced with it. */
 static uint16_t rrset_type(uint16_t type, const uint8_t *rdata, uint16_t rdlength)
 {
 	return type == TYPE_RRSIG && rdlength >= 2 ? get16(rdata) : type;
 }
 
-/* The OPT must be one that the program makes itself: RFC 6891 version 0, no option but a cookie. */
-static bool opt_ok(struct walk *w, size_t fixed, uint16_t rdlength)
+/* The OPT at this offset must be one that the program makes itself: version 0 (RFC 6891), no option but a cookie. */
+static bool opt_ok(struct walk *w, size_t start, uint16_t rdlength)
 {
-	const uint8_t *p = w->wire + fixed;
+	const uint8_t *p = w->wire + w->at;
 	uint32_t ttl = get32(p + 4);
 
-	if (w->wire[w->at] != 0 || ttl >> 16 != 0 || (ttl & ~OPT_DO & 0xffff))
+	if (w->wire[start] != 0 || ttl >> 16 != 0 || (ttl & ~OPT_DO & 0xffff))
 		return false;
 	if (rdlength && (rdlength < OPTION_FIXED || get16(p + RR_FIXED) != OPTION_COOKIE ||
 			 get16(p + RR_FIXED + 2) != rdlength - OPTION_FIXED))
@@ -127,25 +160,39 @@ static bool opt_ok(struct walk *w, size_t fixed, uint16_t rdlength)
 	w->opt_len = HYDNS_OPT_LEN + rdlength;
 	w->opt_flags = (uint16_t)ttl;
 	w->a->edns_size = get16(p + 2);
-	w->at = fixed + RR_FIXED + rdlength;
+	w->at += RR_FIXED + rdlength;
+	return true;
+}
+
+/* The target of an alias, which fills its RDATA, from w->at on. */
+static bool target_ok(struct walk *w, size_t rdlength)
+{
+	struct hydns_wire_name target;
+	size_t end = w->at + rdlength;
+
+	if (!read_name(w, &target) || w->at != end)
+		return false;
+	add_name(w, target, HYDNS_NAMES_ALL);
 	return true;
 }
 
 static bool record_ok(struct walk *w, bool additional)
 {
-	size_t fixed = hydns_wire_name(w->wire, w->len, w->at, NULL, NULL);
-	const uint8_t *p = w->wire + fixed;
+	struct hydns_wire_name owner;
+	size_t start = w->at;
 	uint16_t type, rdlength;
+	const uint8_t *p;
 	uint32_t ttl;
 
-	if (!fixed || w->len - fixed < RR_FIXED || w->opt_len)
+	if (!read_name(w, &owner) || w->len - w->at < RR_FIXED || w->opt_len)
 		return false;
+	p = w->wire + w->at;
 	type = get16(p);
 	rdlength = get16(p + 8);
-	if (w->len - fixed - RR_FIXED < rdlength)
+	if (w->len - w->at - RR_FIXED < rdlength)
 		return false;
 	if (type == TYPE_OPT && additional)
-		return opt_ok(w, fixed, rdlength);
+		return opt_ok(w, start, rdlength);
 	ttl = get32(p + 4);
 	if (ttl == 0 && !w->fixed)
 		w->why = HYDNS_NOT_OFFERED_ZERO_TTL;
@@ -155,13 +202,10 @@ static bool record_ok(struct walk *w, bool additional)
 		return false;
 	if (ttl < w->a->ttl)
 		w->a->ttl = ttl;
-	note_name(w, w->at, rrset_type(type, p + RR_FIXED, rdlength));
-	w->at = fixed + RR_FIXED;
-	if (type == TYPE_CNAME) {
-		if (hydns_wire_name(w->wire, w->len, w->at, NULL, NULL) != w->at + rdlength)
-			return false;
-		note_name(w, w->at, HYDNS_NAMES_ALL);
-	}
+	add_name(w, owner, rrset_type(type, p + RR_FIXED, rdlength));
+	w->at += RR_FIXED;
+	if (type == TYPE_CNAME)
+		return target_ok(w, rdlength);
 	w->at += rdlength;
 	return true;
 }
@@ -181,17 +225,21 @@ static bool header_ok(const uint8_t *wire, struct hydns_wire_answer *a, enum hyd
 	return true;
 }
 
-static bool question_ok(const uint8_t *wire, size_t len, const struct hydns_question *q)
+/* Its name becomes the first of the answer's. */
+static bool question_ok(struct walk *w, const struct hydns_question *q)
 {
-	uint8_t asked[HYDNS_NAME_MAX], replied[HYDNS_NAME_MAX];
+	const uint8_t *p = w->wire + HEADER_LEN;
+	uint8_t *asked = w->a->text, replied[HYDNS_NAME_MAX];
 	size_t n = q->name_len;
 
-	if (hydns_name_length(q->name, n) != n || n == 0 || len < HEADER_LEN + n + 4 || meta_type(q->qtype))
+	if (hydns_name_length(q->name, n) != n || n == 0 || w->len < HEADER_LEN + n + 4 || meta_type(q->qtype))
 		return false;
 	hydns_name_lower(asked, q->name, n);
-	hydns_name_lower(replied, wire + HEADER_LEN, n);
-	return !memcmp(asked, replied, n) && get16(wire + HEADER_LEN + n) == q->qtype &&
-	       get16(wire + HEADER_LEN + n + 2) == CLASS_IN;
+	hydns_name_lower(replied, p, n);
+	w->a->name[0] = (struct hydns_wire_name){ .place = HEADER_LEN, .len = (uint8_t)n, .rrtype = HYDNS_NAMES_ALL };
+	w->a->names = w->a->answer_names = 1;
+	w->used = n;
+	return !memcmp(asked, replied, n) && get16(p + n) == q->qtype && get16(p + n + 2) == CLASS_IN;
 }
 
 static bool records_ok(struct walk *w)
@@ -205,7 +253,7 @@ static bool records_ok(struct walk *w)
 		if (i < get16(w->wire + 6))
 			w->a->answer_names = w->a->names;
 	}
-	if (w->at == w->len && !w->records)     /* it says not how long it lives */
+	if (w->at == w->len && !w->records)     /* nothing says how long it may live */
 		w->why = HYDNS_NOT_OFFERED_NO_RECORD;
 	return w->at == w->len && w->records;
 }
@@ -217,7 +265,7 @@ static bool message_ok(struct walk *w, const struct hydns_question *q)
 	size_t space;
 
 	if (w->len < HEADER_LEN || w->len > UINT16_MAX || q->variant & ~HYDNS_VARIANTS ||
-	    !header_ok(w->wire, w->a, &w->why) || !question_ok(w->wire, w->len, q))
+	    !header_ok(w->wire, w->a, &w->why) || !question_ok(w, q))
 		return false;
 	w->at = HEADER_LEN + q->name_len + 4U;
 	w->a->answer = (uint16_t)w->at;
@@ -246,21 +294,19 @@ static uint32_t number_of(const struct walk *w)
 }
 
 enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, const struct hydns_question *q,
-				       struct hydns_wire_answer *out, uint32_t *value)
+					      struct hydns_wire_answer *a, uint32_t *value)
 {
-	struct hydns_wire_answer a = { .ttl = TTL_MAX };
-	struct walk w = { .wire = wire, .len = len, .fixed = q->fixed, .a = &a };
-	size_t end;
+	struct walk w = { .wire = wire, .len = len, .fixed = q->fixed, .a = a };
 
+	a->ttl = TTL_MAX;
+	a->edns_size = 0;
 	if (!message_ok(&w, q)) {
 		*value = number_of(&w);
 		return w.why ? w.why : HYDNS_NOT_OFFERED_UNREADABLE;
 	}
-	end = len - w.opt_len;
-	a.answer_len = (uint16_t)(end - a.answer);
-	memcpy(&a.ancount, wire + 6, 2);
-	memcpy(&a.nscount, wire + 8, 2);
-	a.arcount = htons((uint16_t)(get16(wire + 10) - (w.opt_len != 0)));
-	*out = a;
+	a->answer_len = (uint16_t)(len - w.opt_len - a->answer);
+	memcpy(&a->ancount, wire + 6, 2);
+	memcpy(&a->nscount, wire + 8, 2);
+	a->arcount = htons((uint16_t)(get16(wire + 10) - (w.opt_len != 0)));
 	return HYDNS_NOT_OFFERED_NONE;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The resolver's secrets of DNS cookies, kept for as long as hydnsd may have to be told them again. Each
- * set has a number; the page says which one counts, so that the program stops using a former set with that
- * store, whether hydnsd is there or not.
+ * The resolver's secrets of DNS cookies, kept because each new hydnsd must get them. Each set has a number, and the page
+ * has the number of the valid one. So one store to the page ends the use of a former set, with hydnsd or without.
  */
 #include <string.h>
 #include "plugin/page/page.h"
@@ -34,16 +33,16 @@ bool hydns_secrets_change(struct hydns_secrets *s, struct hydns_pages *g,
 		c->count = (uint32_t)n;
 		if (!++c->set)
 			c->set = 1;
-		hydns_pages_tell_cookies(g, c->set);
+		hydns_pages_set_cookies(g, c->set);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return changed;
 }
 
-void hydns_secrets_tell(struct hydns_secrets *s, struct hydns_pages *g)
+void hydns_secrets_publish(struct hydns_secrets *s, struct hydns_pages *g)
 {
 	pthread_mutex_lock(&s->lock);
-	hydns_pages_tell_cookies(g, s->cookies.set);
+	hydns_pages_set_cookies(g, s->cookies.set);
 	pthread_mutex_unlock(&s->lock);
 }
 

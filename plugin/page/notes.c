@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What hydnsd shows an operator of the resolver's configuration, by kind. A kind's notes may be exchanged at any time. */
+/* The resolver's notes, by kind. All notes of a kind may be replaced at any time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The resolver page: what this resolver says to the XDP program without anybody's help. Until hydnsd
- * gives us a page that the program reads, a page of our own stands for it.
+ * The resolver page: what this resolver says to the XDP program without help of hydnsd. Until hydnsd gives a page that the
+ * program reads, a page in this process takes its place.
  *
- * The generation is counted in this process and copied to the page, so that it goes on over a change of
- * pages; the epoch lives in the page, where hydnsd has given its first value. Whoever advances either
- * looks afterwards whether the page is still the current one; whoever changes pages kills the old page
- * first. So whatever the order, no rule survives under a page that nobody advances. Suspending is a bit of the epoch,
- * which goes and leaves the rules as they were: one for all of them, another for those of marked names.
+ * The generation is counted in this process and copied to the page, so that it goes on when pages are switched. The epoch
+ * is in the page, and hydnsd gives its first value. A thread that advances either looks afterwards whether the page is still
+ * the current one; a thread that switches pages kills the old page first. So whatever the order, no rule stays alive under a
+ * page that is not advanced. Two bits of the epoch suspend rules: one all of them, one those with marked places. When the
+ * bits are cleared, the rules count as before.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include "plugin/page/page.h"
 
-/* An XDP program runs for microseconds, in a NAPI poll of a few milliseconds: far beyond both. */
+/* Far longer than an XDP program runs (microseconds), and than the NAPI poll around it (milliseconds). */
 #define GRACE_WITHOUT_KERNEL_NS (250 * 1000000L)
 
 struct old_page {
@@ -31,7 +31,7 @@ struct hydns_pages {
 	_Atomic(struct hydns_resolver_page *) page;
 	_Atomic int fd;
 	_Atomic bool gone;
-	struct old_page *mapped;         /* unmapped only at the end: a worker may read any of them */
+	struct old_page *mapped;         /* unmapped only at the end: a resolver thread may read any of them */
 	struct hydns_resolver_page own; /* before hydnsd */
 };
 
@@ -104,7 +104,7 @@ uint64_t hydns_pages_advance_generation(struct hydns_pages *g)
 	return generation;
 }
 
-/* Suspended or not, it stays so. */
+/* Leaves the flags as they are. */
 static void advance(struct hydns_resolver_page *page)
 {
 	__u32 old = __atomic_load_n(&page->epoch, __ATOMIC_SEQ_CST), next;
@@ -136,7 +136,7 @@ bool hydns_pages_suspend(struct hydns_pages *g)
 	return !(old & HYDNS_EPOCH_FLAGS);
 }
 
-/* The mark first: a program that sees the flag sees it. Most marks are made under a flag that is there. */
+/* The mark first, so that a program that sees the flag sees the mark. Mostly the flag is set already. */
 bool hydns_pages_mark(struct hydns_pages *g, uint32_t place)
 {
 	struct hydns_resolver_page *page;
@@ -153,9 +153,9 @@ bool hydns_pages_mark(struct hydns_pages *g, uint32_t place)
 }
 
 /*
- * The flags first: marks that go under a flag would let rules count one by one, which is right as well, but who reads
- * this need not show it. A mark that another thread makes meanwhile may be lost, or its flag be left: its name's change was
- * in the ring before this suspension's end was asked for, or hydnsd is there and acts upon it (see link.c).
+ * The flags are cleared first. Clearing the marks under a flag would be right as well, but rules would begin to count one by
+ * one. A mark that another thread makes meanwhile may be lost, or its flag be left: either the name's change was in the ring
+ * before hydnsd was asked to catch up, or hydnsd is there and acts upon it (see link/serve.c).
  */
 void hydns_pages_resume(struct hydns_pages *g)
 {
@@ -177,12 +177,12 @@ void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns)
 	__atomic_store_n(&page->heartbeat_ns, atomic_load(&g->gone) ? 0 : mono_ns, __ATOMIC_SEQ_CST);
 }
 
-void hydns_pages_tell_tai(struct hydns_pages *g, int32_t offset)
+void hydns_pages_set_tai(struct hydns_pages *g, int32_t offset)
 {
 	__atomic_store_n(&atomic_load(&g->page)->tai_offset, offset, __ATOMIC_SEQ_CST);
 }
 
-void hydns_pages_tell_cookies(struct hydns_pages *g, uint32_t set)
+void hydns_pages_set_cookies(struct hydns_pages *g, uint32_t set)
 {
 	__atomic_store_n(&atomic_load(&g->page)->cookies, set, __ATOMIC_SEQ_CST);
 }
@@ -206,7 +206,7 @@ int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64
 	*m = (struct old_page){ .next = g->mapped, .page = page };
 	g->mapped = m;
 
-	/* The old page dies before anyone can see the new one: who sees the new one need not care. */
+	/* Kill the old page before the new one can be seen: a thread that sees the new one need not care for it. */
 	advance(old);
 	__atomic_store_n(&old->heartbeat_ns, 0, __ATOMIC_SEQ_CST);
 
@@ -214,7 +214,7 @@ int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64
 	copy_generation(page, atomic_load(&g->generation));
 	__atomic_store_n(&page->heartbeat_ns, mono_ns, __ATOMIC_SEQ_CST);
 	atomic_store(&g->page, page);
-	copy_generation(page, atomic_load(&g->generation));   /* advanced on the old page meanwhile */
+	copy_generation(page, atomic_load(&g->generation));   /* it may have been advanced on the old page meanwhile */
 
 	map_fd = atomic_exchange(&g->fd, map_fd);
 	if (map_fd >= 0)
@@ -226,7 +226,7 @@ bool hydns_grace(void)
 {
 	struct timespec left = { .tv_nsec = GRACE_WITHOUT_KERNEL_NS };
 
-	/* Waits for an RCU grace period, and XDP programs run inside RCU read-side sections. */
+	/* membarrier() waits for an RCU grace period, and XDP programs run in RCU read-side critical sections. */
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0)
 		return true;
 	while (nanosleep(&left, &left) && errno == EINTR)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What a resolver shows the XDP program and the operator without being asked. Nothing here is for resolvers. */
+/* What a resolver shows to the XDP program and to the operator. Nothing here is for resolvers. */
 #ifndef HYDNS_PLUGIN_PAGE_PAGE_H
 #define HYDNS_PLUGIN_PAGE_PAGE_H
 
@@ -10,55 +10,54 @@
 /* -- page.c: the resolver page ------------------------------------------------------------------------ */
 struct hydns_pages;
 struct hydns_pages *hydns_pages_new(void);
-void hydns_pages_free(struct hydns_pages *g);            /* unmaps; nobody may read them any more */
+void hydns_pages_free(struct hydns_pages *g);            /* unmaps; no thread may read them any more */
 uint64_t hydns_pages_generation(const struct hydns_pages *g);
 uint32_t hydns_pages_epoch(const struct hydns_pages *g); /* suspended or not */
 uint64_t hydns_pages_advance_generation(struct hydns_pages *g); /* the new one */
 void hydns_pages_advance_epoch(struct hydns_pages *g);
-/* Until _resume() no rule counts, or none that depends on a name of this place (HYDNS_PLACE). True when all did
- * until now. */
+/* Until _resume() no rule counts, or none that depends on a name of this place (HYDNS_PLACE). True: until now all did. */
 bool hydns_pages_suspend(struct hydns_pages *g);
 bool hydns_pages_mark(struct hydns_pages *g, uint32_t place);
 bool hydns_pages_suspended(const struct hydns_pages *g); /* some rules or all */
 void hydns_pages_resume(struct hydns_pages *g);          /* link thread only */
 void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns); /* 0: gone, for good */
-void hydns_pages_tell_tai(struct hydns_pages *g, int32_t offset);
-void hydns_pages_tell_cookies(struct hydns_pages *g, uint32_t set); /* not by two threads at once */
+void hydns_pages_set_tai(struct hydns_pages *g, int32_t offset);
+void hydns_pages_set_cookies(struct hydns_pages *g, uint32_t set); /* not by two threads at once */
 int hydns_pages_fd(const struct hydns_pages *g);         /* of the shared page's map; -1: none yet */
 /* Link thread only. Takes map_fd over (closed on failure too). The former page is dead from here on. */
 int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);
-/* Waits until every XDP program that was running has ended. False: the kernel can't tell, a conservative
+/* Waits until every XDP program that was running has ended. False: the kernel cannot do that, and a conservative
  * time was waited. */
 bool hydns_grace(void);
 
 /* -- cookies.c: the secrets of DNS cookies --------------------------------------------------------------- */
 struct hydns_secrets {
 	pthread_mutex_t lock;
-	struct hydns_cookies cookies;    /* set 0: the resolver has never named any */
+	struct hydns_cookies cookies;    /* set 0: the resolver has given none so far */
 };
 void hydns_secrets_init(struct hydns_secrets *s);
 void hydns_secrets_destroy(struct hydns_secrets *s);     /* wipes them */
-/* True when these n secrets are not those of before; then they have a new number, which the page says. */
+/* True: these n secrets differ from those before. Then they have a new number, which is on the page. */
 bool hydns_secrets_change(struct hydns_secrets *s, struct hydns_pages *g,
 			  const uint8_t (*secret)[HYDNS_COOKIE_SECRET_LEN], size_t n);
-/* Says the number on a page that is new. */
-void hydns_secrets_tell(struct hydns_secrets *s, struct hydns_pages *g);
+/* Writes the number to a new page. */
+void hydns_secrets_publish(struct hydns_secrets *s, struct hydns_pages *g);
 /* The caller wipes the copy. */
 void hydns_secrets_copy(struct hydns_secrets *s, struct hydns_cookies *out);
 
-/* -- notes.c: what the operator is told of the configuration ----------------------------------------------- */
+/* -- notes.c: notes for the operator ------------------------------------------------------------------------ */
 struct hydns_notes {
 	pthread_mutex_t lock;
 	char **text[HYDNS_NOTES];        /* by kind */
 	size_t count[HYDNS_NOTES];
-	_Atomic uint32_t changed;        /* times that they were set anew */
+	_Atomic uint32_t changed;        /* how often they were replaced */
 };
 void hydns_notes_init(struct hydns_notes *n);
 void hydns_notes_destroy(struct hydns_notes *n);
 int hydns_notes_add(struct hydns_notes *n, enum hydns_note_kind kind, const char *text);    /* negative errno */
 int hydns_notes_set(struct hydns_notes *n, enum hydns_note_kind kind, const char *const *text, size_t count);
-/* The message for note number i of the kind, or for there being none, at most room octets; its length. 0: no such
- * note. */
+/* Writes the message for note number i of the kind, or that there is none (i: 0), of at most room octets; returns its length,
+ * 0: there is no such note. */
 size_t hydns_notes_message(struct hydns_notes *n, enum hydns_note_kind kind, size_t i, struct hydns_note *out,
 			   size_t room);
 

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #define FDS_MAX (HYDNS_THREADS_MAX + 1)
-#define RING_SIZE HYDNS_RING_SIZE
 
 struct message {
 	struct hydns_msg head;
@@ -25,7 +24,7 @@ struct message {
 	unsigned fds;
 };
 
-/* Not an assertion of cmocka: those belong to the test's own thread. */
+/* cmocka's assertions work in the test's own thread only. */
 static void must(bool ok, const char *what)
 {
 	if (ok)
@@ -72,7 +71,7 @@ static void reply(int sock, const struct message *to, uint32_t type, const void 
 		CMSG_FIRSTHDR(&h)->cmsg_len = CMSG_LEN(fds * sizeof(int));
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&h)), fd, fds * sizeof(int));
 	}
-	if (sendmsg(sock, &h, MSG_NOSIGNAL) < 0)   /* the library may have gone meanwhile */
+	if (sendmsg(sock, &h, MSG_NOSIGNAL) < 0)   /* the library may have closed the connection */
 		return;
 }
 
@@ -116,10 +115,10 @@ static void hello(struct peer *p, int sock, struct message *m)
 	memcpy(&p->hello, m->payload, sizeof(p->hello));
 	atomic_store(&p->byes_before, atomic_load(&p->byes));
 	for (unsigned i = 0; i < p->rings; i++)
-		munmap(p->ring[i], RING_SIZE);
+		munmap(p->ring[i], HYDNS_RING_SIZE);
 	p->rings = p->hello.threads;
 	for (unsigned i = 0; i < p->rings; i++)
-		p->ring[i] = map(m->fd[i], RING_SIZE);
+		p->ring[i] = map(m->fd[i], HYDNS_RING_SIZE);
 	w.adopted = m->fds > p->rings && knows(p, m->fd[p->rings]);
 	if (!w.adopted)
 		new_page(p);
@@ -131,12 +130,12 @@ static void hello(struct peer *p, int sock, struct message *m)
 	atomic_fetch_add(&p->hellos, 1);
 }
 
-/* True: it has been answered, or is not to be. */
+/* True: a reply was sent, or none is due. */
 static bool is_occupied(struct peer *p, int sock, struct message *m, in_port_t port)
 {
 	static const char why[] = "another resolver has this address";
 
-	if (atomic_load(&p->mood) != PEER_OCCUPIED || (p->refused_port && p->refused_port != port))
+	if (atomic_load(&p->behaviour) != PEER_OCCUPIED || (p->refused_port && p->refused_port != port))
 		return false;
 	if (p->refused_port)
 		atomic_fetch_add(&p->retries, 1);
@@ -181,15 +180,15 @@ static void note(struct peer *p, struct message *m)
 	atomic_fetch_add(&p->notes, 1);
 }
 
-/* False: the connection is to be closed. */
+/* False: close the connection. */
 static bool withdraw(struct peer *p, int sock, struct message *m)
 {
 	memcpy(&p->last_withdrawal, m->payload, sizeof(p->last_withdrawal));
 	atomic_fetch_add(&p->withdrawals, 1);
-	if (atomic_load(&p->mood) == PEER_DYING)
+	if (atomic_load(&p->behaviour) == PEER_DYING)
 		return false;
-	m->head.seq += atomic_load(&p->mood) == PEER_MUDDLED;
-	if (atomic_load(&p->mood) != PEER_SILENT)
+	m->head.seq += atomic_load(&p->behaviour) == PEER_MUDDLED;
+	if (atomic_load(&p->behaviour) != PEER_SILENT)
 		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 	return true;
 }
@@ -203,11 +202,11 @@ static bool emptied(struct peer *p)
 	return true;
 }
 
-static bool settle(struct peer *p, int sock, struct message *m)
+static bool catch_up(struct peer *p, int sock, struct message *m)
 {
 	struct pollfd f = { p->wake, POLLIN, 0 };
 
-	atomic_fetch_add(&p->settles, 1);
+	atomic_fetch_add(&p->catch_ups, 1);
 	while (!emptied(p))
 		if (poll(&f, 1, 1) > 0)
 			return false;          /* it is being stopped */
@@ -220,7 +219,7 @@ static void cookies(struct peer *p, int sock, struct message *m)
 	must(m->head.len == sizeof(p->cookies), "length of COOKIES");
 	memcpy(&p->cookies, m->payload, sizeof(p->cookies));
 	atomic_fetch_add(&p->secrets, 1);
-	if (atomic_load(&p->mood) != PEER_SILENT)
+	if (atomic_load(&p->behaviour) != PEER_SILENT)
 		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 }
 
@@ -228,7 +227,7 @@ static void ready(struct peer *p, int sock, struct message *m)
 {
 	static const char why[] = "no room for another resolver: raise the limit";
 
-	if (atomic_load(&p->mood) == PEER_REFUSING) {
+	if (atomic_load(&p->behaviour) == PEER_REFUSING) {
 		reply(sock, m, HYDNS_MSG_REFUSED, why, sizeof(why) - 1, NULL, 0);
 		return;
 	}
@@ -250,7 +249,7 @@ static bool handle(struct peer *p, int sock, struct message *m)
 	case HYDNS_MSG_WITHDRAW:
 		return withdraw(p, sock, m);
 	case HYDNS_MSG_CATCH_UP:
-		return settle(p, sock, m);
+		return catch_up(p, sock, m);
 	case HYDNS_MSG_STATS:
 		counts(p, sock, m);
 		return true;
@@ -262,7 +261,7 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		return true;
 	case HYDNS_MSG_ACL:
 		memcpy(&list, m->payload, sizeof(list));
-		if (p->acl_entries && atomic_load(&p->mood) == PEER_NO_ACL) {
+		if (p->acl_entries && atomic_load(&p->behaviour) == PEER_NO_ACL) {
 			reply(sock, m, HYDNS_MSG_REFUSED, NULL, 0, NULL, 0);
 			return true;
 		}
@@ -349,7 +348,7 @@ void peer_stop(struct peer *p)
 void peer_destroy(struct peer *p)
 {
 	for (unsigned i = 0; i < p->rings; i++)
-		munmap(p->ring[i], RING_SIZE);
+		munmap(p->ring[i], HYDNS_RING_SIZE);
 	if (p->page)
 		munmap(p->page, sizeof(*p->page));
 	if (p->old_page)

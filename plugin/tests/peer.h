@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The tests' own counterpart at the other end of the plugin socket: speaks the protocol of hydns/session.h over a
- * real socket, holds a memfd as resolver page, and can be told to misbehave. It knows nothing of the
- * library's insides.
+ * The tests' own counterpart at the other end of the plugin socket: speaks the protocol of hydns/session.h over a real
+ * socket, has a memfd as resolver page, and can misbehave. It uses nothing of the library's internals.
  */
 #ifndef PLUGIN_TESTS_PEER_H
 #define PLUGIN_TESTS_PEER_H
@@ -21,7 +20,7 @@
 
 enum peer_behaviour {
 	PEER_WILLING,
-	PEER_SILENT,       /* takes withdrawals and secrets and never answers */
+	PEER_SILENT,       /* reads withdrawals and secrets and never replies */
 	PEER_DYING,        /* closes the connection when a withdrawal comes */
 	PEER_REFUSING,     /* refuses READY */
 	PEER_NO_ACL,       /* refuses the second part of an access list */
@@ -34,7 +33,7 @@ struct peer {
 	char path[96];
 	int listener, wake;
 	pthread_t thread;
-	_Atomic int mood;
+	_Atomic int behaviour;
 	_Atomic int ready;          /* READYs acknowledged */
 	_Atomic int hellos;
 	_Atomic int withdrawals;    /* taken */
@@ -42,7 +41,7 @@ struct peer {
 	_Atomic int byes_before;    /* those taken when the last HELLO came */
 	_Atomic int secrets;        /* COOKIES taken */
 	_Atomic int retries;        /* times that the refused listening address came again */
-	_Atomic int settles;        /* SETTLEs taken; each is acknowledged when the rings have been emptied */
+	_Atomic int catch_ups;      /* CATCH_UPs read; each is acknowledged once the rings are empty */
 	_Atomic bool forgetful;     /* never knows a page handed over */
 	_Atomic uint64_t answered;  /* what it says to STATS */
 	_Atomic bool last_words;    /* says it unasked before it closes */

@@ -28,7 +28,7 @@ void reply_make(struct reply *r, const struct reply_spec *spec)
 	ldns_pkt_set_id(p, 4711);
 	ldns_pkt_set_rcode(p, (uint8_t)spec->rcode);
 	push(p, LDNS_SECTION_ANSWER, spec->answer);
-	push(p, LDNS_SECTION_AUTHORITY, spec->resolver);
+	push(p, LDNS_SECTION_AUTHORITY, spec->authority);
 	push(p, LDNS_SECTION_ADDITIONAL, spec->additional);
 	if (spec->edns)
 		ldns_pkt_set_edns_udp_size(p, spec->edns_size ? spec->edns_size : EDNS_SIZE);

@@ -15,7 +15,7 @@ struct reply_spec {
 	uint16_t type;
 	unsigned rcode;
 	const char *answer[REPLY_RRS_MAX + 1];    /* master-file lines, NULL at the end */
-	const char *resolver[4], *additional[4];
+	const char *authority[4], *additional[4];
 	bool edns, dnssec_ok;
 	uint16_t edns_size;          /* 0: 1232 */
 };

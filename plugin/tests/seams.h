@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Seams: named points between two steps of the code under test, at which a test holds whoever comes by. No shipped object
- * knows of them: a test program is linked from the shipped objects with ld's --wrap, and its wrappers of a function that
- * one file calls in another (seams_publish.c, hydnsd/tests/seams_hydnsd.c) come here first.
+ * Seams: named points between two steps of the code under test, at which a test holds the thread that passes. No shipped
+ * object has them: a test program is linked from the shipped objects with ld's --wrap, and its wrappers of a function that
+ * one file calls in another (seams_plugin.c, hydnsd/tests/seams_hydnsd.c) come here first.
  *
- * Whoever may be held is a party: a thread of the test's own, which says so, or one of the threads of a daemon, which runs
- * in a process of its own and shares this table. A walk (walk.h) takes the parties through all orders of their points.
+ * A thread that can be held is a party: one that the test has started as such, or one of a daemon, which runs in a process
+ * of its own and shares this table. A walk (walk.h) takes the parties through all orders of their points.
  */
 #ifndef PLUGIN_TESTS_SEAMS_H
 #define PLUGIN_TESTS_SEAMS_H
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum seam_party {
-	SEAM_NOBODY,           /* is never held */
+	SEAM_NOBODY,           /* never held */
 	SEAM_FIRST, SEAM_SECOND, SEAM_THIRD, /* threads of the test */
 	SEAM_LINK,             /* the plugin's link thread */
 	SEAM_LOOP, SEAM_GRACE, /* threads of the daemon */
@@ -32,8 +32,8 @@ struct seam_table {
 	struct {
 		_Atomic uint32_t held; /* futex */
 		_Atomic uint32_t mode; /* enum seam_mode */
-		_Atomic uint32_t visits; /* times that it was held */
-		_Atomic int pid, tid;  /* when it last came by a point; 0: never */
+		_Atomic uint32_t visits; /* how often it was held */
+		_Atomic int pid, tid;  /* of the thread that last passed a point; 0: none */
 		char only[SEAM_LIST];
 		char at[SEAM_NAME];    /* while it is held */
 	} party[SEAM_PARTIES];
@@ -41,8 +41,8 @@ struct seam_table {
 	_Atomic uint32_t barriers;     /* begun */
 	_Atomic uint32_t withdrawals;  /* begun by the daemon */
 	_Atomic uint32_t rules;        /* in the daemon's store */
-	_Atomic uint32_t steps;        /* of passes over it that have been taken */
-	_Atomic bool swept;            /* a pass has come to its end */
+	_Atomic uint32_t steps;        /* of scans of the store */
+	_Atomic bool swept;            /* a scan has ended */
 };
 extern struct seam_table *seams;       /* never NULL in a test that has called seams_share() */
 
@@ -53,17 +53,17 @@ pthread_t seam_thread(enum seam_party who, void *(*run)(void *), void *arg);
 /* The point: this thread, or if it is nobody, `otherwise`, waits here if it is to be held. */
 void seam(enum seam_party otherwise, const char *point);
 
-/* From now on the party is held at these points: names with blanks between them. */
+/* From now on the party is held at these points (names, with blanks between). */
 void seam_hold(enum seam_party who, const char *points);
 /* Goes on, to the next point where it is to be held. */
 void seam_go(enum seam_party who);
-/* Goes on, and is held no more. */
+/* Goes on, and is no longer held. */
 void seam_open(enum seam_party who);
 void seams_open(void);
 bool seam_is_held(enum seam_party who, const char *point);
 /* True when it is held there within the limit, which ends early when unless() becomes true. */
 bool seam_wait(enum seam_party who, const char *point, bool (*unless)(void *arg), void *arg);
-/* Neither runs nor is about to: held, asleep in the kernel, ended, or never seen. */
+/* It does not run and will not: held, asleep in the kernel, ended, or never seen. */
 bool seam_is_quiet(enum seam_party who);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The publish library's seams: wrappers (ld's --wrap, see Makefile.am) around functions that one of its files calls in
+ * The plugin library's seams: wrappers (ld's --wrap, see Makefile.am) around functions that one of its files calls in
  * another.
  */
 #include <linux/membarrier.h>
@@ -120,7 +120,7 @@ bool __wrap_hydns_pending_add(struct hydns_pending *o, struct hydns_pages *g, co
 
 	seam(SEAM_NOBODY, "owe");
 	room = __real_hydns_pending_add(o, g, w, place, in);
-	seam(SEAM_NOBODY, "owed");
+	seam(SEAM_NOBODY, "pending");
 	return room;
 }
 
@@ -163,7 +163,7 @@ int __wrap_hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch,
 	return error;
 }
 
-/* Between these and `ready` nothing protects but the order. */
+/* Only the order protects these and `ready`. */
 void __real_hydns_requests_accept(struct hydns_requests *r, bool accepting);
 void __wrap_hydns_requests_accept(struct hydns_requests *r, bool accepting);
 void __wrap_hydns_requests_accept(struct hydns_requests *r, bool accepting)

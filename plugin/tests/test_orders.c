@@ -48,7 +48,7 @@ static void *withdraw(void *arg)
 	return NULL;
 }
 
-static void *tell(void *arg)
+static void *report_change(void *arg)
 {
 	(void)arg;
 	atomic_store(&now.changed, true);
@@ -112,7 +112,7 @@ static const char *change_fault(void *arg)
 	if (!atomic_load(&now.returned) || !counts())
 		return NULL;
 	if (r->head == r->tail)
-		return "a rule from before a change counts, and hydnsd is told of nothing";
+		return "a rule from before a change counts, and no frame says so";
 	if (seam_is_held(SEAM_LINK, forgetful ? "adopted" : "connect"))
 		return "a rule from before a change counts, and hydnsd is lost";
 	return NULL;
@@ -161,7 +161,7 @@ static void begin_withdrawal(void *arg)
 static void begin_change(void *arg)
 {
 	(void)arg;
-	begin(tell, "begin offered");
+	begin(report_change, "begin offered");
 }
 
 static void walk(const char *what, void (*start)(void *), const char *(*fault)(void *))

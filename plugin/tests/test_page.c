@@ -94,7 +94,7 @@ static void epochs_end_before_the_flags(void **state)
 	assert_int_equal(epoch(w), HYDNS_EPOCH_MARKED);
 }
 
-/* Both sides must be running at once for a fault to be seen; with one CPU, or busy ones, they can't wait like this. */
+/* A fault shows only while both sides run at once; with one CPU, or busy ones, they can't wait like this. */
 static void give_way(unsigned looks)
 {
 	if (looks % LOOKS == 0)
@@ -114,7 +114,7 @@ static void *look(void *arg)
 	return NULL;
 }
 
-/* Whoever sees the flag finds the mark that it was set for. */
+/* A reader that sees the flag finds the mark that it was set for. */
 static void the_mark_comes_before_the_flag(void **state)
 {
 	struct world *w = *state;

@@ -18,7 +18,7 @@ static int set_up(void **state)
 	return world_setup(state);
 }
 
-/* A test that has failed has left somebody held. */
+/* A failed test has left a party held. */
 static int tear_down(void **state)
 {
 	seams_open();
@@ -26,7 +26,7 @@ static int tear_down(void **state)
 }
 
 /* -- what an offer carries ----------------------------------------------------------------------------------- */
-/* hydnsd tells by it what the answer may be older than: so it is that of the look-up, whatever has happened since. */
+/* By the stamp hydnsd knows what the answer may be older than. So it is that of the look-up, whatever has happened since. */
 static void an_offer_carries_its_stamp(void **state)
 {
 	static const struct reply_spec spec = { .name = "other.example.org.", .type = 1,
@@ -62,7 +62,7 @@ static void *offer_it(void *arg)
 	return NULL;
 }
 
-/* An offer that has been checked and is on its way while everything is withdrawn, or its name: hydnsd can tell. */
+/* An offer is on its way, after all checks, when everything or its name is withdrawn: hydnsd can see that. */
 static void an_offer_on_its_way_is_told_apart(void **state)
 {
 	union { struct hydns_offer offer; uint8_t room[2048]; } f;
@@ -244,7 +244,7 @@ static void withdrawals_without_hydnsd_wait_for_programs(void **state)
 	peer_stop(&w->peer);
 }
 
-/* And with one that does not answer, once the epoch is another. */
+/* The same with a hydnsd that does not reply, after the epoch has advanced. */
 static void withdrawals_in_vain_wait_for_programs(void **state)
 {
 	struct world *w = *state;
@@ -254,7 +254,7 @@ static void withdrawals_in_vain_wait_for_programs(void **state)
 
 	start_both(w);
 	epoch = page_epoch(w);
-	atomic_store(&w->peer.mood, PEER_SILENT);
+	atomic_store(&w->peer.behaviour, PEER_SILENT);
 	assert_true(waits(&d, &thread));
 	assert_int_equal(page_epoch(w), epoch + 1);
 	go_on(thread);
@@ -271,10 +271,10 @@ static void a_grace_period_is_of_one_suspension(void **state)
 
 	start_both(w);
 	lose_hydnsd(w);
-	seam_hold(SEAM_FIRST, "begin owed");
+	seam_hold(SEAM_FIRST, "begin pending");
 	thread = seam_thread(SEAM_FIRST, withdraw, &d);
 	seam_go(SEAM_FIRST);
-	assert_true(seam_wait(SEAM_FIRST, "owed", is_done, &d));
+	assert_true(seam_wait(SEAM_FIRST, "pending", is_done, &d));
 	assert_true(suspended(w));
 	peer_start(&w->peer);
 	assert_true(BECOMES(!suspended(w)));
@@ -297,7 +297,7 @@ static void new_secrets_wait_for_programs(void **state)
 	start_both(w);
 	assert_true(waits(&d, &thread));
 	assert_int_equal(__atomic_load_n(&w->peer.page->cookies, __ATOMIC_SEQ_CST), 1);
-	assert_int_equal(atomic_load(&w->peer.secrets), 0);   /* hydnsd is told after that */
+	assert_int_equal(atomic_load(&w->peer.secrets), 0);   /* hydnsd gets them after that */
 	go_on(thread);
 	assert_int_equal(atomic_load(&w->peer.secrets), 1);
 	peer_stop(&w->peer);
@@ -308,7 +308,7 @@ static void stop(struct world *w)
 	hydns_plugin_stop(w->p);
 }
 
-/* The link thread does, and the end for that thread. */
+/* The link thread waits, and the end waits for that thread. */
 static void the_end_waits_for_programs(void **state)
 {
 	struct world *w = *state;

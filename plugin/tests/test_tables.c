@@ -49,11 +49,11 @@ static void offered(void **state)
 	assert_false(hydns_offered_claim_refresh(t, key, 1, 50, 100));
 	hydns_offered_record(t, key, 1000, 1, 50, 7, 1);
 	assert_true(hydns_offered_lately(t, key, 1000, 1, 249, 1));
-	assert_true(hydns_offered_lately(t, key, 1000, 1, 69, 100));     /* hotter: wait, but not as long */
+	assert_true(hydns_offered_lately(t, key, 1000, 1, 69, 100));     /* hotter: a shorter wait */
 	assert_false(hydns_offered_lately(t, key, 1000, 1, 70, 100));
 	assert_false(hydns_offered_lately(t, key, 1000, 1, 250, 1));
-	assert_false(hydns_offered_lately(t, key, 1300, 1, 51, 1));      /* renewed: at once */
-	assert_false(hydns_offered_lately(t, key, 1000, 2, 51, 1));      /* hydnsd has forgotten it */
+	assert_false(hydns_offered_lately(t, key, 1300, 1, 51, 1));      /* refreshed: at once */
+	assert_false(hydns_offered_lately(t, key, 1000, 2, 51, 1));      /* another store */
 	assert_false(hydns_offered_lately(t, key ^ 1ULL << 40, 1000, 1, 51, 1));
 	hydns_offered_record(t, key, 1000, 1, 250, 7, 1);
 	assert_true(hydns_offered_lately(t, key, 1000, 1, 649, 1));      /* the kernel seems to pass it: wait longer */
@@ -71,7 +71,7 @@ static void offered(void **state)
 	hydns_offered_record(t, key, 1000, 1, 900, UINT32_MAX, 1);
 	assert_true(hydns_offered_stands(t, key, 1, 999, UINT32_MAX));
 	assert_false(hydns_offered_stands(t, key, 1, 999, 1ULL << 32));
-	hydns_offered_record(t, key, 1300, 1, 1000, 7, 0);             /* nothing in the kernel to be renewed */
+	hydns_offered_record(t, key, 1300, 1, 1000, 7, 0);             /* no rule to refresh */
 	assert_true(hydns_offered_lately(t, key, 1300, 1, 1001, 1));
 	assert_true(hydns_offered_lately(t, key, 1300, 1, 1100, 100));
 	assert_false(hydns_offered_claim_refresh(t, key, 1, 1001, 100));
@@ -101,7 +101,7 @@ static void names(void **state)
 	uint64_t before;
 
 	(void)state;
-	/* nobody watches: the first offer is refused */
+	/* changes are not recorded: the first offer is refused */
 	assert_false(hydns_names_change(t, www, sizeof(www), HYDNS_NAMES_ALL, 1000));
 	assert_int_equal(hydns_names_changes(t), 0);
 	assert_false(hydns_names_offer(t, www, sizeof(www), HYDNS_NAMES_ALL, 5000, 0));
@@ -126,7 +126,7 @@ static void names(void **state)
 	hydns_names_free(t);
 }
 
-/* Steps of a second add up, until they are told; then the next is counted from there. */
+/* Steps of a second add up until a move is reported; the next ones count from there. */
 static void ends_add_up(void **state)
 {
 	static const uint8_t zone[] = "\7example\3org";
@@ -148,8 +148,8 @@ static void ends_add_up(void **state)
 	hydns_rrset_ends_free(t);
 }
 
-/* What is not known to fit is told, even a step of a second: an RRset whose place another one took, and one whose
- * end the cache changed without a word. */
+/* A step of a second is reported too if the table does not know the end before it: another RRset has the place, or the
+ * cache's end has changed without a call. */
 static void ends_forgotten(void **state)
 {
 	static const uint8_t first[] = "\7example\3org";
@@ -162,7 +162,7 @@ static void ends_forgotten(void **state)
 	assert_int_equal(hydns_rrset_ends_move(t, first, sizeof(first), 6, HYDNS_SECTION_ANYWHERE, 1100, 1101), HYDNS_END_LATER);
 	assert_int_equal(hydns_rrset_ends_move(t, first, sizeof(first), 6, HYDNS_SECTION_ANYWHERE, 1101, 1102), HYDNS_END_LITTLE);
 	assert_int_equal(hydns_rrset_ends_move(t, first, sizeof(first), 6, HYDNS_SECTION_ANYWHERE, 1500, 1499), HYDNS_END_EARLIER);
-	/* more RRsets than places: each either finds its place free or is told, and the first is forgotten */
+	/* more RRsets than places: each either finds its place free or is reported, and the first is forgotten */
 	for (i = 0; i < 26 * 26 * 26 * 26; i++) {
 		for (unsigned at = 1, n = i; at <= 4; at++, n /= 26)
 			other[at] = (uint8_t)('a' + n % 26);
@@ -174,8 +174,8 @@ static void ends_forgotten(void **state)
 }
 
 /*
- * A changer writes a value, then tells; an offerer reads changes, then the value, then offers it. Whenever
- * the offer of a value passes, the change that ends this value must have been told that a rule may live.
+ * A changer writes a value, then reports it; an offerer reads changes, then the value, then offers it. Whenever
+ * the offer of a value passes, the change that ends this value must have reported that a rule may live.
  */
 #define CONTEST_VALUES 300000U
 #define CONTEST_MEETING 1000U
@@ -183,7 +183,7 @@ struct contest {
 	struct hydns_names *t;
 	_Atomic uint64_t value, tries;
 	_Atomic bool end;
-	bool told[CONTEST_VALUES + 2], passed[CONTEST_VALUES + 2];
+	bool reported[CONTEST_VALUES + 2], passed[CONTEST_VALUES + 2];
 };
 static const uint8_t contested[] = "\1c";
 
@@ -198,7 +198,7 @@ static void *change(void *arg)
 		while (v % CONTEST_MEETING == 0 && atomic_load(&c->tries) == tries)
 			sched_yield();
 		atomic_store(&c->value, v);
-		c->told[v] = hydns_names_change(c->t, contested, sizeof(contested), HYDNS_NAMES_ALL, v);
+		c->reported[v] = hydns_names_change(c->t, contested, sizeof(contested), HYDNS_NAMES_ALL, v);
 	}
 	atomic_store(&c->end, true);
 	return NULL;
@@ -207,7 +207,7 @@ static void *change(void *arg)
 static void names_race(void **state)
 {
 	struct contest *c = calloc(1, sizeof(*c));
-	unsigned passed = 0, told = 0;
+	unsigned passed = 0, reported = 0;
 	pthread_t thread;
 
 	(void)state;
@@ -224,17 +224,17 @@ static void names_race(void **state)
 	pthread_join(thread, NULL);
 	for (uint64_t v = 0; v < CONTEST_VALUES; v++) {
 		passed += c->passed[v];
-		told += c->told[v + 1];
-		if (c->passed[v] && !c->told[v + 1])
-			fail_msg("value %llu was offered, and its change was not told", (unsigned long long)v);
+		reported += c->reported[v + 1];
+		if (c->passed[v] && !c->reported[v + 1])
+			fail_msg("value %llu was offered, and its change was not reported", (unsigned long long)v);
 	}
-	print_message("of %u values %u were offered, %u changes told\n", CONTEST_VALUES, passed, told);
+	print_message("of %u values %u were offered, %u changes reported\n", CONTEST_VALUES, passed, reported);
 	assert_true(passed > 0);
 	hydns_names_free(c->t);
 	free(c);
 }
 
-/* Below which names something was offered since they were settled. */
+/* Below which names something was offered since they were withdrawn. */
 static void subtrees(void **state)
 {
 	static const uint8_t www[] = "\3www\7example", zone[] = "\7example", other[] = "\5other", root[] = "";
@@ -296,7 +296,7 @@ static void consume_all(struct hydns_producer *r)
 	__atomic_store_n(&r->ring->tail, r->ring->head, __ATOMIC_RELEASE);
 }
 
-/* hydnsd maps it, and would be killed by what shrinks. */
+/* hydnsd maps it: access to a shrunk file would kill it. */
 static void ring_is_sealed(void **state)
 {
 	struct hydns_producer r;
@@ -343,20 +343,20 @@ static void pages(void **state)
 	assert_int_equal(hydns_pages_advance_generation(g), 1);
 	assert_int_equal(first->generation, 1);
 	second = switch_page(g, 20);
-	assert_int_not_equal(first->epoch, 9);                 /* its rules are dead, and so is it */
+	assert_int_not_equal(first->epoch, 9);                 /* page and rules are dead */
 	assert_int_equal(first->heartbeat_ns, 0);
 	assert_int_equal(second->generation, 1);
 	hydns_pages_beat(g, 5);
 	assert_int_equal(second->heartbeat_ns, 5);
 	hydns_pages_beat(g, 0);
-	hydns_pages_beat(g, 6);                                /* of a thread that had not heard */
+	hydns_pages_beat(g, 6);                                /* by a thread that does not know yet */
 	assert_int_equal(second->heartbeat_ns, 0);
 	hydns_pages_free(g);
 	drop_page(first);
 	drop_page(second);
 }
 
-/* Whoever has waited for a former suspension's grace period says nothing of this one. */
+/* A grace period in a former suspension does not count for this one. */
 static void a_quiet_suspension_stays_quiet(void **state)
 {
 	const struct hydns_withdraw w = { .generation = 1 };
@@ -367,21 +367,21 @@ static void a_quiet_suspension_stays_quiet(void **state)
 	(void)state;
 	hydns_pending_init(&o);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &first));
-	assert_false(first.quiet);
+	assert_false(first.grace_over);
 	hydns_pending_forget(&o);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &second));
 	assert_int_equal(second.number, first.number + 1);
-	hydns_pending_quieten(&o, second.number);
-	hydns_pending_quieten(&o, first.number);
+	hydns_pending_grace_over(&o, second.number);
+	hydns_pending_grace_over(&o, first.number);
 	assert_true(hydns_pending_add(&o, g, &w, HYDNS_PENDING_ALL, &again));
-	assert_true(again.quiet);
+	assert_true(again.grace_over);
 	assert_int_equal(again.number, second.number);
 	hydns_pending_destroy(&o);
 	hydns_pages_free(g);
 }
 
-/* What is owed is done before the rules count again; asked for again while it is being done, it is done again. */
-static void owed(void **state)
+/* Pending withdrawals are done before the rules count again. One that is asked for again meanwhile is done again. */
+static void pending_withdrawals(void **state)
 {
 	struct hydns_withdraw w = { .generation = 1, .scope = HYDNS_SCOPE_NAME, .name_len = 3, .name = "\1a" }, first;
 	struct hydns_pages *g = hydns_pages_new();
@@ -439,7 +439,7 @@ static void ring_full_and_wrapped(void **state)
 		consume_all(&r);
 	}
 	head = r.ring->head;
-	r.ring->tail = head + 8;               /* nonsense: taken for full */
+	r.ring->tail = head + 8;               /* nonsense: taken as full */
 	assert_null(hydns_producer_reserve(&r, len, 0));
 	hydns_producer_close(&r);
 }
@@ -489,14 +489,14 @@ static void few_are_all_counted(void **state)
 	(void)state;
 	hydns_sample_start(&k, 1);
 	for (uint32_t second = 1000; second < 1010; second++)
-		assert_int_equal(a_second(&k, second, HYDNS_PICK_PER_S).counted, HYDNS_PICK_PER_S);
+		assert_int_equal(a_second(&k, second, HYDNS_SAMPLE_PER_S).counted, HYDNS_SAMPLE_PER_S);
 	assert_int_equal(k.weight, 1);
 }
 
 /* And no regular half of them; together they stand for all. */
 static void of_many_some_are_counted(void **state)
 {
-	const unsigned many = 15 * HYDNS_PICK_PER_S;
+	const unsigned many = 15 * HYDNS_SAMPLE_PER_S;
 	struct hydns_sample k;
 	struct second s;
 
@@ -504,13 +504,13 @@ static void of_many_some_are_counted(void **state)
 	hydns_sample_start(&k, 2);
 	for (uint32_t second = 1000; second < 1010; second++) {
 		s = a_second(&k, second, many);
-		assert_in_range(s.counted, HYDNS_PICK_PER_S / 2, 2 * HYDNS_PICK_PER_S);
+		assert_in_range(s.counted, HYDNS_SAMPLE_PER_S / 2, 2 * HYDNS_SAMPLE_PER_S);
 		assert_in_range(s.odd, s.counted * 4 / 10, s.counted * 6 / 10);
 		assert_in_range(s.weight, many * 9 / 10, many * 11 / 10);
-		assert_in_range(s.came, many - 2 * HYDNS_PICK_MAX, many + 2 * HYDNS_PICK_MAX);
+		assert_in_range(s.came, many - 2 * HYDNS_SAMPLE_MAX, many + 2 * HYDNS_SAMPLE_MAX);
 	}
-	s = a_second(&k, 1010, 100 * HYDNS_PICK_MAX * HYDNS_PICK_PER_S);
-	assert_int_equal(k.weight, HYDNS_PICK_MAX);
+	s = a_second(&k, 1010, 100 * HYDNS_SAMPLE_MAX * HYDNS_SAMPLE_PER_S);
+	assert_int_equal(k.weight, HYDNS_SAMPLE_MAX);
 }
 
 /* Then all are counted from the first one on, whatever the clocks have done. */
@@ -522,7 +522,7 @@ static void a_quiet_time_ends_the_skipping(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(then) / sizeof(*then); i++) {
 		hydns_sample_start(&k, 3);
-		a_second(&k, 1000, 15 * HYDNS_PICK_PER_S);
+		a_second(&k, 1000, 15 * HYDNS_SAMPLE_PER_S);
 		assert_true(k.next_weight > 1);
 		assert_false(hydns_sample_skips(&k, then[i]));
 		hydns_sample_take(&k, then[i], then[i] * 1000ULL + 500);
@@ -539,7 +539,7 @@ int main(void)
 		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(offered_collision),
 		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out), cmocka_unit_test(subtrees),
 		cmocka_unit_test(ends_add_up), cmocka_unit_test(ends_forgotten),
-		cmocka_unit_test(ring_is_sealed), cmocka_unit_test(pages), cmocka_unit_test(owed),
+		cmocka_unit_test(ring_is_sealed), cmocka_unit_test(pages), cmocka_unit_test(pending_withdrawals),
 		cmocka_unit_test(a_quiet_suspension_stays_quiet),
 		cmocka_unit_test(ring_full_and_wrapped), cmocka_unit_test(ring_wakes_once),
 	};

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "plugin/changes/changes.h"
 #include "plugin/offers/offers.h"
 #include "plugin/tests/reply.h"
 
@@ -49,8 +50,8 @@ static void good_replies(void **state)
 			"a.example.org. 9 IN CNAME b.example.net.", "b.example.net. 7 IN CNAME c.example.net.",
 			"c.example.net. 8 IN A 192.0.2.3" } }, 3, 0, 0, 5, 7 },
 		{ "NXDOMAIN", { .name = "no.example.org.", .type = A, .rcode = NXDOMAIN,
-			.resolver = { SOA } }, 0, 1, 0, 1, 300 },
-		{ "NODATA", { .name = "www.example.org.", .type = AAAA, .resolver = { SOA } }, 0, 1, 0, 1, 300 },
+			.authority = { SOA } }, 0, 1, 0, 1, 300 },
+		{ "NODATA", { .name = "www.example.org.", .type = AAAA, .authority = { SOA } }, 0, 1, 0, 1, 300 },
 		{ "glue and OPT", { .name = "example.org.", .type = 15, .edns = true,
 			.answer = { "example.org. 50 IN MX 10 mx.example.org." },
 			.additional = { "mx.example.org. 40 IN A 192.0.2.9",
@@ -69,7 +70,7 @@ static void good_replies(void **state)
 		assert_int_equal(ntohs(a.nscount), row[i].ns);
 		assert_int_equal(ntohs(a.arcount), row[i].ar);
 		assert_int_equal(a.ttl, row[i].ttl);
-		assert_in_range(a.names, row[i].names, 2 * HYDNS_TTLS_MAX);
+		assert_in_range(a.names, 1 + row[i].names, HYDNS_WIRE_NAMES);
 		assert_int_equal(a.answer, HEADER + r.question.name_len + 4);
 		assert_int_equal(a.answer + a.answer_len + (row[i].spec.edns ? HYDNS_OPT_LEN : 0), r.len);
 		assert_int_equal(a.edns_size, row[i].spec.edns ? 1232 : 0);
@@ -83,7 +84,7 @@ static void names_are_complete(void **state)
 {
 	static const struct reply_spec chain = { .name = "a.example.org.", .type = A, .answer = {
 		"a.example.org. 9 IN CNAME B.example.net.", "b.example.net. 7 IN CNAME gone.example.com." },
-		.resolver = { "example.com. 300 IN SOA ns.example.com. x.example.com. 1 2 3 4 5" } };
+		.authority = { "example.com. 300 IN SOA ns.example.com. x.example.com. 1 2 3 4 5" } };
 	static const char *const want[] = { "\1a\7example\3org", "\1b\7example\3net",
 		"\4gone\7example\3com", "\7example\3com" };
 	struct hydns_wire_answer a;
@@ -95,14 +96,36 @@ static void names_are_complete(void **state)
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		bool found = false;
 
-		for (unsigned k = 0; k < a.names; k++) {
-			uint8_t name[HYDNS_NAME_MAX];
-			size_t n;
-
-			assert_true(hydns_wire_name(r.wire, r.len, a.name[k], name, &n));
-			found |= n == strlen(want[i]) + 1 && !memcmp(name, want[i], n);
-		}
+		for (unsigned k = 0; k < a.names; k++)
+			found |= a.name[k].len == strlen(want[i]) + 1 &&
+				 !memcmp(a.text + a.name[k].text, want[i], a.name[k].len);
 		assert_true(found);
+	}
+	reply_free(&r);
+}
+
+/* A name that a pointer repeats is not expanded again: the RRsets of one owner share its text. */
+static void names_are_expanded_once(void **state)
+{
+	static const struct reply_spec chain = { .name = "a.example.org.", .type = A, .answer = {
+		"a.example.org. 9 IN CNAME b.example.net.", "b.example.net. 7 IN A 192.0.2.1" },
+		.authority = { "example.net. 300 IN NS ns.example.net." },
+		.additional = { "ns.example.net. 300 IN A 192.0.2.2", "ns.example.net. 300 IN AAAA 2001:db8::2" } };
+	static const char *const text = "\1a\7example\3org\0" "\1b\7example\3net\0" "\7example\3net\0" "\2ns\7example\3net";
+	static const struct { unsigned text, type; } want[] = {
+		{ 0, HYDNS_NAMES_ALL }, { 0, 5 }, { 15, HYDNS_NAMES_ALL }, { 15, A }, { 30, 2 }, { 43, A }, { 43, AAAA } };
+	struct hydns_wire_answer a;
+	struct reply r;
+
+	(void)state;
+	reply_make(&r, &chain);
+	assert_int_equal(dissect(&r, &a), 0);
+	assert_int_equal(a.names, sizeof(want) / sizeof(want[0]));
+	assert_int_equal(a.answer_names, 4);
+	assert_memory_equal(a.text, text, 43 + 16);
+	for (unsigned i = 0; i < a.names; i++) {
+		assert_int_equal(a.name[i].text, want[i].text);
+		assert_int_equal(a.name[i].rrtype, want[i].type);
 	}
 	reply_free(&r);
 }
@@ -126,8 +149,8 @@ static void bad_specs(void **state)
 {
 	static struct reply_spec many = { .name = "m.example.org.", .type = A };
 	static const struct reply_spec spec[] = {
-		{ .name = "www.example.org.", .type = A, .rcode = 2, .resolver = { SOA } },
-		{ .name = "www.example.org.", .type = A, .rcode = 5, .resolver = { SOA } },
+		{ .name = "www.example.org.", .type = A, .rcode = 2, .authority = { SOA } },
+		{ .name = "www.example.org.", .type = A, .rcode = 5, .authority = { SOA } },
 		{ .name = "www.example.org.", .type = A },
 		{ .name = "www.example.org.", .type = A, .answer = { "www.example.org. 0 IN A 192.0.2.1" } },
 		{ .name = "www.example.org.", .type = A, .answer = { "www.example.org. 9 CH A 192.0.2.1" } },
@@ -303,13 +326,8 @@ static void random_damage(void **state)
 			accepted++;
 			assert_true(a.ttl > 0);
 			assert_in_range(a.answer + a.answer_len, a.answer, r.len);
-			for (unsigned k = 0; k < a.names; k++) {
-				uint8_t name[HYDNS_NAME_MAX];
-				size_t n;
-
-				assert_true(hydns_wire_name(copy, r.len, a.name[k], name, &n));
-				assert_int_equal(hydns_name_length(name, n), n);
-			}
+			for (unsigned k = 0; k < a.names; k++)
+				assert_int_equal(hydns_name_length(a.text + a.name[k].text, HYDNS_NAME_MAX), a.name[k].len);
 		}
 		free(copy);
 	}
@@ -334,7 +352,7 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest test[] = {
-		cmocka_unit_test(good_replies), cmocka_unit_test(names_are_complete),
+		cmocka_unit_test(good_replies), cmocka_unit_test(names_are_complete), cmocka_unit_test(names_are_expanded_once),
 		cmocka_unit_test(question_case_is_ignored), cmocka_unit_test(bad_specs),
 		cmocka_unit_test(too_large_for_a_slot), cmocka_unit_test(damaged_fields),
 		cmocka_unit_test(opt_must_be_last), cmocka_unit_test(opt_may_hold_a_cookie),

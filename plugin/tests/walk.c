@@ -14,7 +14,7 @@
 
 #define DEPTH_MAX 64
 #define PATH_MAX_LEN 2048
-#define PAUSE_NS  20000        /* asleep, so that those whom it waits for have the processor */
+#define PAUSE_NS  20000        /* asleep, so that the parties it waits for have the CPU */
 
 struct path {
 	unsigned choice[DEPTH_MAX], options[DEPTH_MAX];
@@ -33,8 +33,8 @@ static bool all_quiet(uint32_t *visits)
 	return true;
 }
 
-/* Who was asleep may have been woken by one that was looked at after it, so all are looked at twice. */
-static bool settle(const struct walk *w)
+/* A party that was asleep may have been woken by one examined after it, so all are examined twice. */
+static bool all_rest(const struct walk *w)
 {
 	struct timespec began, now;
 	uint32_t first, second;
@@ -84,7 +84,7 @@ static void go(const struct walk *w, struct path *p, unsigned fixed)
 		enum seam_party who[SEAM_PARTIES];
 		unsigned n, pick = p->depth < fixed ? p->choice[p->depth] : 0;
 
-		if (!settle(w))
+		if (!all_rest(w))
 			fail_at(w, p, "it does not come to rest");
 		n = held(who);
 		fault = w->fault(w->arg);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "hydns/hash.h"
 
 #define LIMIT_S 60
 
@@ -106,6 +107,30 @@ int offer(struct world *w, struct hydns_stamp stamp)
 				   stamp);
 }
 
+void assert_offered(struct world *w)
+{
+	assert_int_equal(offer(w, hydns_plugin_stamp(w->p)), 0);
+}
+
+uint32_t start_and_offer(struct world *w)
+{
+	start_both(w);
+	assert_offered(w);
+	return page_epoch(w);
+}
+
+bool hot(struct world *w, time_t expires)
+{
+	return hydns_plugin_sample(w->t, time(NULL)) &&
+	       hydns_plugin_hot(w->t, hydns_plugin_prefetch(w->t, &w->reply.question), w->reply.question.fixed, expires,
+				hydns_mono_ns() / HYDNS_NS_PER_MS);
+}
+
+bool next_frame(struct world *w, unsigned thread, union ring_frame *f)
+{
+	return peer_frame(&w->peer, thread, f->room, sizeof(f->room));
+}
+
 uint32_t page_epoch(struct world *w)
 {
 	return __atomic_load_n(&w->peer.page->epoch, __ATOMIC_SEQ_CST);
@@ -116,12 +141,28 @@ bool suspended(struct world *w)
 	return page_epoch(w) & HYDNS_EPOCH_FLAGS;
 }
 
+bool is_marked(struct world *w, const uint8_t *name, size_t len)
+{
+	uint16_t place = HYDNS_PLACE(hydns_place_hash(name, (uint8_t)len, w->peer.hello.seed));
+
+	return __atomic_load_n(&w->peer.page->marks[place / 64], __ATOMIC_SEQ_CST) >> place % 64 & 1;
+}
+
+unsigned marks(struct world *w)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < HYDNS_MARK_WORDS; i++)
+		n += (unsigned)__builtin_popcountll(__atomic_load_n(&w->peer.page->marks[i], __ATOMIC_SEQ_CST));
+	return n;
+}
+
 void empty_rings(struct world *w)
 {
-	uint8_t room[2048];
+	union ring_frame f;
 
 	for (unsigned i = 0; i < THREADS; i++)
-		while (peer_frame(&w->peer, i, room, sizeof(room)))
+		while (next_frame(w, i, &f))
 			;
 }
 

@@ -41,10 +41,28 @@ bool disconnected(struct world *w);
 void lose_hydnsd(struct world *w);
 /* Offers the reply on thread 0; as hydns_plugin_offer(). */
 int offer(struct world *w, struct hydns_stamp stamp);
+/* The same with a stamp of now; it is taken. */
+void assert_offered(struct world *w);
+/* Starts both and offers the reply; returns the epoch. */
+uint32_t start_and_offer(struct world *w);
+/* Counts a sighting of the question on thread 0: whether its answer, which ends at expires, should be offered. */
+bool hot(struct world *w, time_t expires);
+
+union ring_frame {
+	struct hydns_frame frame;
+	struct hydns_offer offer;
+	struct hydns_changed changed;
+	uint8_t room[2048];
+};
+/* The next frame of a thread's ring. False: it is empty. */
+bool next_frame(struct world *w, unsigned thread, union ring_frame *f);
 void empty_rings(struct world *w);
 
 uint32_t page_epoch(struct world *w);
 bool suspended(struct world *w);
+/* name: in lower case. */
+bool is_marked(struct world *w, const uint8_t *name, size_t len);
+unsigned marks(struct world *w);
 uint64_t page_generation(struct world *w);
 uint64_t page_heartbeat(struct world *w);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A change (plugin/offers/worker.c) while the link thread loses hydnsd (plugin/link/link.c): either the link thread sees the
- * frame that hydnsd has not acted upon, or the changing thread sees that hydnsd is away.
+ * A change (plugin/changes/changed.c) while the link thread loses hydnsd (plugin/link/link.c, unread.c): either the link
+ * thread sees the frame that hydnsd has not acted upon, or the changing thread sees that hydnsd is away.
  */
 #include "plugin/link/link.c"
 
@@ -12,7 +12,7 @@
 static const uint8_t name[] = "\3www\7example";
 
 static struct hydns_plugin *publish;
-static struct link link_thread;
+static struct hydns_link link_thread;
 
 static void quiet(enum hydns_log_level level, const char *text)
 {
@@ -44,7 +44,7 @@ static void begin(void)
 	atomic_store(&t->changed_head, 0);
 	t->ring.head = t->ring.ring->head = t->ring.ring->tail = t->ring.ring->need_wakeup = 0;
 	hydns_pages_resume(publish->pages);
-	link_thread = (struct link){ .p = publish, .sock = -1, .ready = true };
+	link_thread = (struct hydns_link){ .p = publish, .sock = -1, .ready = true };
 	if (!hydns_names_offer(publish->names, name, sizeof(name), HYDNS_NAMES_ALL, hydns_mono_coarse_ms() + LIFE_MS,
 			       hydns_names_changes(publish->names)))
 		abort();
@@ -57,7 +57,7 @@ static void change(void)
 
 static void lose(void)
 {
-	close_session(&link_thread, 0);
+	close_connection(&link_thread, 0);
 }
 
 static void somebody_has_seen(bool half)

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The heartbeat, and what the thread checks at each: the clocks, and CHANGED frames that hydnsd leaves in the rings. */
+#include "plugin/link/thread.h"
+#include "plugin/log.h"
+
+#define CLOCK_STEP_NS (500 * 1000000LL)
+
+/* TTLs count wall-clock seconds, rules monotonic ones: when the wall clock is set, every rule's end is wrong. */
+static void check_clocks(struct hydns_link *l)
+{
+	struct hydns_moment now = hydns_moment();
+	int64_t offset = (int64_t)(now.real_ns - now.mono_ns);
+	int64_t moved = offset - l->clock_offset;
+
+	if (l->clock_known && moved < CLOCK_STEP_NS && moved > -CLOCK_STEP_NS)
+		return;
+	l->clock_offset = offset;
+	if (!l->clock_known) {
+		l->clock_known = true;
+		return;
+	}
+	hydns_pages_advance_generation(l->p->pages);
+	hydns_plugin_kill_rules(l->p);
+	hydns_log(l->p, HYDNS_LOG_WARNING, "the wall clock was set by %lld ms: all kernel answers withdrawn",
+		  (long long)(moved / 1000000));
+}
+
+void hydns_link_beat(struct hydns_link *l)
+{
+	uint64_t mono = hydns_mono_ns();
+
+	if (mono < l->next_beat_ns)
+		return;
+	l->next_beat_ns = mono + HYDNS_HEARTBEAT_BEAT_NS;
+	check_clocks(l);
+	hydns_pages_set_tai(l->p->pages, hydns_tai_offset());
+	hydns_pages_beat(l->p->pages, mono);
+	if (atomic_load_explicit(&l->p->ready, memory_order_relaxed))
+		hydns_link_check_unread(l);
+}

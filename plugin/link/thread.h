@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The link thread's own state, and its parts, each of which calls only those above it. The thread sends one request at a
+ * time; while it waits for anything, it goes on beating, with hydnsd or without.
+ */
+#ifndef HYDNS_PLUGIN_LINK_THREAD_H
+#define HYDNS_PLUGIN_LINK_THREAD_H
+
+#include "plugin/internal.h"
+
+#define HYDNS_LOGGED_LEN       256
+#define HYDNS_REPLY_TIMEOUT_MS 5000U   /* hydnsd fills whole ACL maps before it answers */
+#define HYDNS_BYE_TIMEOUT_MS   200U
+/* hydnsd has sent REFUSED. connect(2) can return the same number, but no call does. */
+#define HYDNS_EREFUSED         ECONNREFUSED
+
+struct hydns_link {
+	struct hydns_plugin *p;
+	bool ready;                      /* READY was acknowledged on this connection; p->ready ends earlier on leaving */
+	bool lost;                       /* the connection, and that has been logged */
+	bool leaving;                    /* only BYE is sent from here on, and p->leave no longer cuts waits short */
+	char logged[HYDNS_LOGGED_LEN];   /* the last state logged */
+
+	/* unread.c: by resolver thread, its CHANGED frames */
+	struct hydns_unread {
+		uint32_t done;           /* ring position: hydnsd has consumed all CHANGED frames before it */
+		uint32_t waiting;        /* position after the last CHANGED frame when the wait began ... */
+		uint64_t since_ms;       /* ... and when that was; 0: none waits */
+	} unread[HYDNS_THREADS_MAX];
+
+	/* beat.c */
+	uint64_t next_beat_ns;
+	int64_t clock_offset;            /* wall clock less monotonic, at the last step */
+	bool clock_known;
+
+	/* call.c */
+	int sock;                        /* -1: none */
+	uint32_t seq;
+	struct hydns_channel_message in; /* received last */
+
+	/* services.c */
+	bool *refused;                   /* by service: hydnsd has refused it; NULL: out of memory, none is retried */
+	size_t refusals;                 /* how many of them are set */
+	size_t next_service;             /* the first to be retried */
+	uint32_t retry_ms;               /* pause after the next attempt */
+	uint64_t retry_ns;               /* time of the next attempt */
+
+	/* configure.c */
+	uint32_t cookies_sent;           /* number of the cookie secrets that hydnsd has; 0: none */
+	uint32_t notes_sent;             /* the same of the notes */
+};
+
+/* -- log_state.c ---------------------------------------------------------------------------------------- */
+/* Logs a state of the connection once, and not at each attempt. */
+void hydns_link_log_state(struct hydns_link *l, enum hydns_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* -- unread.c: CHANGED frames that hydnsd has not consumed ------------------------------------------------ */
+/* hydnsd is lost, or hangs: suspends the rules that these frames concern. */
+void hydns_link_mark_unread(struct hydns_link *l);
+/* Marks them if one has waited for so long that hydnsd must hang. To be called at least once a beat. */
+void hydns_link_check_unread(struct hydns_link *l);
+
+/* -- beat.c: heartbeat and clocks --------------------------------------------------------------------------- */
+/* Beats if it is time to. */
+void hydns_link_beat(struct hydns_link *l);
+
+/* -- call.c: one request, one reply -------------------------------------------------------------------------- */
+/*
+ * Waits for events on the socket (if there is one) or a wake-up (if wake), until the deadline, beating. True: something
+ * has come. False: it is too late, or the thread is to end.
+ */
+bool hydns_link_await(struct hydns_link *l, short events, bool wake, uint64_t deadline_ns);
+/*
+ * Sends a request and waits for the reply of this type, which is then in l->in. fd: borrowed. 0 or negative errno, of
+ * which -HYDNS_EREFUSED: hydnsd has refused, with a text in l->in; -ECANCELED: nothing was sent, and fd not read,
+ * because the thread is leaving.
+ */
+int hydns_link_call(struct hydns_link *l, uint32_t type, const void *payload, size_t len, const int *fd, unsigned fds,
+		    uint32_t reply, uint32_t timeout_ms);
+/* The same for a request that is acknowledged and carries no descriptor. */
+int hydns_link_ask(struct hydns_link *l, uint32_t type, const void *payload, size_t len);
+/* After -HYDNS_EREFUSED: hydnsd's text, as far as it is printable. Valid until the next message. */
+const char *hydns_link_refusal(struct hydns_link *l);
+/* Reads what hydnsd has sent unasked. 0: nothing, or counts, which have been taken; negative errno: the end. */
+int hydns_link_read_unasked(struct hydns_link *l);
+void hydns_link_drop_fds(struct hydns_channel_message *m);
+/* The thread is to end: does what others wait for. May be called again. */
+void hydns_link_leave(struct hydns_link *l);
+/* Leaves, and says BYE to hydnsd. */
+void hydns_link_say_bye(struct hydns_link *l);
+
+/* -- services.c: the addresses that the resolver answers at ------------------------------------------------- */
+/* 0, also when hydnsd has refused some, or negative errno. */
+int hydns_link_send_services(struct hydns_link *l);
+/* Tries again what hydnsd has refused, if it is time to. */
+int hydns_link_retry_services(struct hydns_link *l);
+
+/* -- configure.c: what hydnsd must know before READY, and what may change after it ------------------------------ */
+int hydns_link_configure(struct hydns_link *l);
+/* The current cookie secrets, and the current notes, if hydnsd does not have them. */
+int hydns_link_send_cookies(struct hydns_link *l);
+int hydns_link_send_notes(struct hydns_link *l);
+
+/* -- connect.c: the socket, HELLO and WELCOME ------------------------------------------------------------------ */
+/* Logs why it could not connect. */
+int hydns_link_connect(struct hydns_link *l);
+int hydns_link_hello(struct hydns_link *l);
+
+/* -- serve.c: a READY connection --------------------------------------------------------------------------------- */
+/* Returns when the thread is to end (0), or when the connection is lost (negative errno). */
+int hydns_link_serve(struct hydns_link *l);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Making an offer of an answer. No locks, no allocation, no system call but a doorbell. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include "plugin/internal.h"
+#include "plugin/log.h"
+
+/* A rule is dead at its expiry; the places of its names in names.c are held a little longer. */
+#define NAMES_MARGIN_MS 2000U
+#define TTL_ANY         0x7fffffffU   /* RFC 2181 section 8 */
+/* Octets of a ring that offers leave free. An offer is repeated; a change or TTL update that finds no room is not. */
+#define FOR_CHANGES     (HYDNS_RING_BYTES / 4)
+
+/* What an offer is made of, gathered before a frame is reserved. */
+struct draft {
+	const struct hydns_question *q;
+	const uint8_t *wire;             /* the reply, wire_len octets */
+	size_t wire_len;
+	struct hydns_wire_answer *a;     /* the reply, dissected */
+	uint64_t key;
+	uint64_t base_ns;
+	uint32_t ttl;
+	bool secure;
+	struct hydns_stamp stamp;
+	struct hydns_left_out *left_out; /* the thread's */
+};
+
+/* Why an answer is not offered, and the number that goes with it. */
+struct fault {
+	enum hydns_not_offered_why why;
+	uint32_t value;
+};
+
+static const uint8_t *text_of(const struct draft *d, unsigned i)
+{
+	return d->a->text + d->a->name[i].text;
+}
+
+static bool edns_size_ok(struct hydns_plugin *p, const struct hydns_wire_answer *a)
+{
+	if (!a->edns_size || !p->o.edns_size || a->edns_size == p->o.edns_size)
+		return true;
+	if (!atomic_exchange(&p->edns_size_logged, true))
+		hydns_log(p, HYDNS_LOG_WARNING, "replies carry EDNS payload size %u, but %u is configured: "
+			  "they are not offered", a->edns_size, p->o.edns_size);
+	return false;
+}
+
+/* Sets base and TTL of the rule: from the second that the reply's TTLs refer to, as long as answer and cache entry live.
+ * Static TTLs say nothing about the latter. False: there is no life left, or less than the minimum TTL. */
+static bool life_ok(const struct hydns_plugin_options *o, struct draft *d, time_t sent_at, time_t expires)
+{
+	uint64_t began = (uint64_t)sent_at * HYDNS_NS_PER_S;
+	struct hydns_moment now = hydns_moment();
+
+	d->ttl = d->q->fixed ? TTL_ANY : d->a->ttl;
+	if (expires - sent_at < d->ttl)
+		d->ttl = expires > sent_at ? (uint32_t)(expires - sent_at) : 0;
+	if (sent_at < 0 || expires <= sent_at || began > now.real_ns || now.real_ns - began >= now.mono_ns)
+		return false;
+	d->base_ns = now.mono_ns - (now.real_ns - began);
+	if (d->ttl < o->min_ttl || now.mono_ns - d->base_ns >= d->ttl * HYDNS_NS_PER_S)
+		return false;
+	if (o->max_ttl && d->ttl > o->max_ttl)
+		d->ttl = o->max_ttl;
+	return true;
+}
+
+/* Registers an owner name; and its RRset, unless that is the question's own, whose refresh brings an offer anyway. */
+static bool name_ok(struct hydns_plugin *p, const struct draft *d, unsigned i, uint16_t rrtype, uint64_t until)
+{
+	const uint8_t *name = text_of(d, i), *asked = text_of(d, 0);
+	size_t len = d->a->name[i].len;
+	bool own = rrtype == d->q->qtype && len == d->q->name_len && memcmp(name, asked, len) == 0;
+
+	return hydns_names_offer(p->names, name, len, HYDNS_NAMES_ALL, until, d->stamp.changes) &&
+	       (rrtype == HYDNS_NAMES_ALL || own ||
+		hydns_names_offer(p->names, name, len, rrtype, until, d->stamp.changes));
+}
+
+/* Registers the left-out names. The reply does not show their TTLs, so TTL updates of theirs do not matter. */
+static bool left_out_ok(struct hydns_plugin *p, const struct draft *d, uint64_t until)
+{
+	const struct hydns_left_out *l = d->left_out;
+
+	HYDNS_FOR_LEFT_OUT(l, i, at)
+		if (!hydns_names_offer(p->names, l->block + at, l->name_len[i], HYDNS_NAMES_ALL, until, d->stamp.changes))
+			return false;
+	return true;
+}
+
+/* Counts the offer in the subtrees of all its dependencies. */
+static void count_in_subtrees(struct hydns_plugin *p, const struct draft *d)
+{
+	const struct hydns_left_out *l = d->left_out;
+
+	for (unsigned i = 0; i < d->a->names; i++)
+		hydns_subtrees_offer(p->subtrees, text_of(d, i), d->a->name[i].len);
+	HYDNS_FOR_LEFT_OUT(l, i, at)
+		hydns_subtrees_offer(p->subtrees, l->block + at, l->name_len[i]);
+}
+
+/* Registers all dependencies. False: one of them has just changed. */
+static bool names_ok(struct hydns_plugin *p, const struct draft *d)
+{
+	uint64_t until = d->base_ns / HYDNS_NS_PER_MS + d->ttl * 1000ULL + NAMES_MARGIN_MS;
+
+	for (unsigned i = 0; i < d->a->names; i++) {
+		bool own = i >= d->a->answer_names && (p->o.flags & HYDNS_RESOLVER_OWN_PROOFS);
+
+		if (!name_ok(p, d, i, own ? HYDNS_NAMES_ALL : d->a->name[i].rrtype, until))
+			return false;
+	}
+	return left_out_ok(p, d, until);
+}
+
+/* What the reply shows is not left out. False: what remains does not fit a rule beside the answer. */
+static bool strike_shown(const struct draft *d)
+{
+	struct hydns_left_out *l = d->left_out;
+
+	for (unsigned i = 0; l->len && i < d->a->names; i++)
+		hydns_left_out_strike(l, text_of(d, i), d->a->name[i].len);
+	return !l->overflow && HYDNS_RULE_SPACE(d->q->name_len, d->a->answer_len,
+						ntohs(d->a->ancount) + ntohs(d->a->nscount) + ntohs(d->a->arcount),
+						l->len) <= HYDNS_SLOT_MOST;
+}
+
+/* At least 1: the answer was asked for, though other threads may have counted all its sightings. */
+static uint32_t sightings(const struct hydns_thread *t, uint64_t key)
+{
+	uint32_t count = hydns_sketch_estimate(t->hot.sketch, key);
+
+	return count ? count : 1;
+}
+
+static void fill(const struct hydns_thread *t, const struct draft *d, struct hydns_offer *f, uint32_t len)
+{
+	const struct hydns_wire_answer *a = d->a;
+
+	*f = (struct hydns_offer){
+		.frame = { .len = len, .type = HYDNS_FRAME_OFFER },
+		.generation = d->stamp.generation,
+		.base_ns = d->base_ns,
+		.epoch = d->stamp.epoch,
+		.ttl = d->ttl,
+		.count = sightings(t, d->key),
+		.window_ms = hydns_sketch_window_ms(t->hot.sketch),
+		.reply_flags = a->reply_flags,
+		.ancount = a->ancount,
+		.nscount = a->nscount,
+		.arcount = a->arcount,
+		.qtype = htons(d->q->qtype),
+		.answer_len = a->answer_len,
+		.name_len = (uint8_t)d->q->name_len,
+		.variant = d->q->variant,
+		.flags = (d->secure ? HYDNS_RULE_SECURE : 0) | (d->q->fixed ? HYDNS_RULE_STATIC_TTL : 0) |
+			 (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0),
+	};
+	memcpy(f->data, text_of(d, 0), d->q->name_len);
+	memcpy(f->data + d->q->name_len, d->wire + a->answer, a->answer_len);
+	memcpy(f->data + d->q->name_len + a->answer_len, d->left_out->block, d->left_out->len);
+}
+
+static int put_offer(struct hydns_thread *t, const struct draft *d)
+{
+	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a->answer_len + d->left_out->len + 7U) & ~7U;
+	struct hydns_ring *ring = t->ring.ring;
+	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len, FOR_CHANGES);
+
+	if (!f)
+		return -ENOBUFS;
+	fill(t, d, f, len);
+	__atomic_store_n(&ring->offered, ring->offered + 1, __ATOMIC_RELAXED);
+	hydns_thread_commit(t, len);
+	return 0;
+}
+
+void hydns_plugin_depends_on(struct hydns_thread *t, const uint8_t *name, size_t name_len)
+{
+	if (name_len && hydns_name_length(name, name_len) == name_len)
+		hydns_left_out_add(&t->left_out, name, name_len);
+	else
+		t->left_out.overflow = true;   /* no withdrawal could name it */
+}
+
+/* HYDNS_NOT_OFFERED_NONE: the kernel path can take the answer, and the draft is complete. */
+static struct fault fault_of(struct hydns_plugin *p, struct draft *d, time_t sent_at, time_t expires)
+{
+	struct fault f = { 0 };
+
+	f.why = hydns_wire_dissect(d->wire, d->wire_len, d->q, d->a, &f.value);
+	if (f.why)
+		return f;
+	if (!edns_size_ok(p, d->a))
+		return (struct fault){ HYDNS_NOT_OFFERED_EDNS_SIZE, d->a->edns_size };
+	if (!life_ok(&p->o, d, sent_at, expires))
+		return (struct fault){ d->ttl < p->o.min_ttl ? HYDNS_NOT_OFFERED_SHORT_TTL : HYDNS_NOT_OFFERED_STALE, d->ttl };
+	if (!strike_shown(d))
+		return (struct fault){ HYDNS_NOT_OFFERED_TOO_LARGE, (uint32_t)d->wire_len };
+	return f;
+}
+
+/* Checks that the draft is not outdated, and puts it into the ring. As hydns_plugin_offer(). */
+static int offer_draft(struct hydns_thread *t, const struct draft *d)
+{
+	struct hydns_plugin *p = t->plugin;
+	int error;
+
+	if (p->subtrees)
+		count_in_subtrees(p, d);
+	/* Changes advance the generation too, but names_ok() knows which names they concern. */
+	if (d->stamp.generation < atomic_load(&p->withdrawn) ||
+	    d->stamp.epoch != hydns_pages_epoch(p->pages) || !names_ok(p, d)) {
+		hydns_plugin_not_offered(t, d->key, HYDNS_NOT_OFFERED_CHANGED, 0);
+		return -ESTALE;
+	}
+	error = put_offer(t, d);
+	if (error)
+		hydns_plugin_not_offered(t, d->key, HYDNS_NOT_OFFERED_RING_FULL, 0);
+	return error;
+}
+
+static int offer(struct hydns_thread *t, struct draft *d, time_t sent_at, time_t expires)
+{
+	struct hydns_plugin *p = t->plugin;
+	uint32_t serial = hydns_store_serial(p);
+	struct fault f;
+	int error = 0;
+
+	/* Read closed after the stamp was taken, and before the offer is written (leave.c). */
+	if (!atomic_load(&p->ready) || atomic_load(&p->closed))
+		return -ENOTCONN;
+	d->key = hydns_question_key(d->q, p->seed);
+	f = fault_of(p, d, sent_at, expires);
+	if (f.why)
+		hydns_plugin_not_offered(t, d->key, f.why, f.value);
+	else
+		error = offer_draft(t, d);
+	if (error)
+		return error;
+	/* Also what can't be offered, so that it is not dissected again with the next query. */
+	hydns_offered_record(p->offered, d->key, hydns_answer_id(p, d->q->fixed, expires), serial,
+			     (uint32_t)hydns_mono_coarse_ms(), d->stamp.generation, f.why ? 0 : sightings(t, d->key));
+	if (f.why)
+		return -EINVAL;
+	atomic_store_explicit(&p->offered_in, serial, memory_order_relaxed);
+	return 0;
+}
+
+int hydns_plugin_offer(struct hydns_thread *t, const struct hydns_question *q, const uint8_t *wire,
+			size_t wire_len, time_t sent_at, time_t expires, bool secure,
+			struct hydns_stamp stamp)
+{
+	struct hydns_wire_answer a;            /* large, and not initialized */
+	struct draft d = { .q = q, .wire = wire, .wire_len = wire_len, .a = &a, .secure = secure, .stamp = stamp,
+			   .left_out = &t->left_out };
+	int error = offer(t, &d, sent_at, expires);
+
+	hydns_left_out_clear(&t->left_out);
+	return error;
+}
