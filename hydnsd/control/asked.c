@@ -13,7 +13,7 @@
 static uint16_t type_of(const json_t *v)
 {
 	if (json_is_integer(v))
-		return (uint16_t)json_integer_value(v);
+		return json_integer_value(v) > 0 && json_integer_value(v) <= UINT16_MAX ? (uint16_t)json_integer_value(v) : 0;
 	return json_is_string(v) ? hydnsd_type_parse(json_string_value(v)) : 0;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "hydnsd/control/asked.h"
+#include "hydnsd/control/protocol.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/pause.h"
@@ -120,9 +121,15 @@ static void reply_good(struct client *c, json_t *o)
 	reply(c, o);
 }
 
+/* Takes the string over. */
+static void reply_fault(struct client *c, json_t *error)
+{
+	reply(c, json_pack("{s:b, s:o}", "ok", 0, "error", error));
+}
+
 static void reply_bad(struct client *c, const char *error)
 {
-	reply(c, json_pack("{s:b, s:s}", "ok", 0, "error", error));
+	reply_fault(c, json_string(error));
 }
 
 /* -- commands --------------------------------------------------------------------------------------------- */
@@ -251,13 +258,15 @@ static void on_resume(struct client *c, const json_t *request)
 	set_pause(c, false);
 }
 
-static void handle_request(struct client *c, const json_t *request)
+struct command {
+	const char *name;
+	json_t *(*report)(struct hydnsd *);     /* or NULL, and */
+	void (*handle)(struct client *, const json_t *);
+};
+
+static const struct command *find_command(const char *name)
 {
-	static const struct {
-		const char *name;
-		json_t *(*report)(struct hydnsd *);     /* or NULL, and */
-		void (*handle)(struct client *, const json_t *);
-	} commands[] = {
+	static const struct command commands[] = {
 #define REPORT(name) { #name, hydnsd_report_##name, NULL },
 #define HANDLER(name) { #name, NULL, on_##name },
 #define LOCAL(name)
@@ -265,17 +274,26 @@ static void handle_request(struct client *c, const json_t *request)
 #include "hydnsd/control/commands.def"
 #undef CTL_COMMAND
 	};
-	const char *cmd = json_string_value(json_object_get(request, "cmd"));
 
-	for (size_t i = 0; cmd && i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(cmd, commands[i].name) == 0) {
-			if (commands[i].report)
-				reply_good(c, commands[i].report(c->daemon));
-			else
-				commands[i].handle(c, request);
-			return;
-		}
-	reply_bad(c, "unknown cmd: see doc/control-protocol.md");
+	for (size_t i = 0; name && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static void handle_request(struct client *c, const json_t *request)
+{
+	const struct command *command = find_command(json_string_value(json_object_get(request, "cmd")));
+	json_t *fault = command ? hydnsd_protocol_fault(command->name, request) : NULL;
+
+	if (!command)
+		reply_bad(c, "unknown cmd: see doc/control-protocol.md");
+	else if (fault)
+		reply_fault(c, fault);
+	else if (command->report)
+		reply_good(c, command->report(c->daemon));
+	else
+		command->handle(c, request);
 }
 
 /* -- input ------------------------------------------------------------------------------------------------- */

@@ -16,6 +16,19 @@
 /* Exit codes, as documented in hydnsctl(8). */
 enum ctl_exit { CTL_OK = 0, CTL_ERROR = 1, CTL_USAGE = 2 };
 
+/* Names of the control protocol's fields and arguments; one that protocol.def does not have fails to compile. */
+enum ctl_protocol {
+#define PROTOCOL_FIELD(object, name, ...) CTL_FIELD_##object##_##name,
+#define PROTOCOL_ARGUMENT(command, name, ...) CTL_ARGUMENT_##command##_##name,
+#define PROTOCOL_INCLUDE(...)
+#include "hydnsd/control/protocol.def"
+#undef PROTOCOL_FIELD
+#undef PROTOCOL_ARGUMENT
+#undef PROTOCOL_INCLUDE
+};
+#define FIELD(object, name) ((void)CTL_FIELD_##object##_##name, #name)
+#define ARGUMENT(command, name) ((void)CTL_ARGUMENT_##command##_##name, #name)
+
 #define CTL_WHY 512          /* room for one line of cause and mend */
 
 struct ctl {

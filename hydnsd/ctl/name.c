@@ -61,7 +61,7 @@ const char *ctl_type_text(const json_t *type, char buf[16])
 /* As the daemon tells it: a number of HYDNS_VARIANT_* bits or a text. */
 const char *ctl_variant_text(const json_t *rule)
 {
-	const json_t *v = json_object_get(rule, "variant");
+	const json_t *v = json_object_get(rule, FIELD(question, variant));
 
 	if (json_is_string(v))
 		return json_string_value(v);

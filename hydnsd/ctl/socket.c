@@ -221,7 +221,7 @@ int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *r
 		return CTL_ERROR;
 	}
 	if (c->json) {
-		json_object_set_new(reply, "daemon", json_true());
+		json_object_set_new(reply, FIELD(status, daemon), json_true());
 		ctl_json(reply);
 	} else {
 		print(reply);

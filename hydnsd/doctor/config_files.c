@@ -47,8 +47,8 @@ static void check_hydnsd(struct doctor *d)
 				    d->ctl->pin_dir, NULL};
 	int err;
 
-	if (ctl_str(d->status, "config")[0])
-		snprintf(path, sizeof(path), "%s", ctl_str(d->status, "config"));
+	if (ctl_str(d->status, FIELD(status, config))[0])
+		snprintf(path, sizeof(path), "%s", ctl_str(d->status, FIELD(status, config)));
 	else
 		snprintf(path, sizeof(path), "%s/hydnsd.conf", doctor_config_dir());
 	if (access(path, R_OK)) {

@@ -135,7 +135,7 @@ static void check_abi(struct doctor *d)
 {
 	struct hydns_geometry g;
 	char why[CTL_WHY];
-	json_int_t abi = ctl_int(d->status, "abi");
+	json_int_t abi = ctl_int(d->status, FIELD(status, abi));
 	int err;
 
 	if (abi != HYDNS_ABI_VERSION)
@@ -144,7 +144,7 @@ static void check_abi(struct doctor *d)
 			   ", hydnsctl %d", abi, HYDNS_ABI_VERSION);
 	else
 		doctor_add(d, "abi", NULL, DOCTOR_OK, NULL, "hydnsd %s and hydnsctl both have ABI %d",
-			   ctl_str(d->status, "version"), HYDNS_ABI_VERSION);
+			   ctl_str(d->status, FIELD(status, version)), HYDNS_ABI_VERSION);
 	err = ctl_pins_geometry(d->ctl, &g, why);
 	if (err == -EACCES || err == -EPERM)
 		doctor_add(d, "pins", NULL, DOCTOR_SKIP, NULL, "%s", why);
@@ -162,9 +162,9 @@ static void check_abi(struct doctor *d)
 static void check_with_daemon(struct doctor *d)
 {
 	doctor_add(d, "daemon", NULL, DOCTOR_OK, NULL, "hydnsd %s runs as pid %" JSON_INTEGER_FORMAT,
-		   ctl_str(d->status, "version"), ctl_int(d->status, "pid"));
+		   ctl_str(d->status, FIELD(status, version)), ctl_int(d->status, FIELD(status, pid)));
 	check_abi(d);
-	if (json_is_true(json_object_get(d->status, "paused")))
+	if (json_is_true(json_object_get(d->status, FIELD(status, paused))))
 		doctor_add(d, "kill-switch", NULL, DOCTOR_WARN, "hydnsctl resume",
 			   "paused: nothing is answered in the kernel");
 	else

@@ -67,8 +67,8 @@ static void add_services(struct scene *s, const struct firewall_query *interface
 	unsigned before = s->queries;
 	size_t i, j;
 
-	json_array_foreach(json_object_get(s->d->status, "resolvers"), i, r)
-		json_array_foreach(json_object_get(r, "services"), j, service)
+	json_array_foreach(json_object_get(s->d->status, FIELD(status, resolvers)), i, r)
+		json_array_foreach(json_object_get(r, FIELD(resolver, services)), j, service)
 			add_service(s, interface, json_string_value(service));
 	if (s->queries > before)
 		return;
@@ -94,7 +94,7 @@ static void name_interface(const struct scene *s, const struct netdev_link *l, c
 			replaced = !strcmp(all[i].kind, "bond") || !strcmp(all[i].kind, "team");
 			add_name(q, all[i].name);
 		} else if (all[i].lower == l->ifindex && all[i].lower_netnsid < 0 && !strcmp(all[i].kind, "vlan") &&
-			   json_is_true(json_object_get(s->d->status, "vlan"))) {
+			   json_is_true(json_object_get(s->d->status, FIELD(status, vlan)))) {
 			add_name(q, all[i].name);
 		}
 	}

@@ -183,10 +183,10 @@ static void find_kinds(struct doctor *d)
 	bool registered;
 	size_t i;
 
-	json_array_foreach(json_object_get(d->status, "resolvers"), i, r) {
-		if (!strncmp(ctl_str(r, "identity"), "unbound", 7))
+	json_array_foreach(json_object_get(d->status, FIELD(status, resolvers)), i, r) {
+		if (!strncmp(ctl_str(r, FIELD(resolver, identity)), "unbound", 7))
 			d->kinds |= DOCTOR_UNBOUND;
-		else if (!strncmp(ctl_str(r, "identity"), "named", 5))
+		else if (!strncmp(ctl_str(r, FIELD(resolver, identity)), "named", 5))
 			d->kinds |= DOCTOR_BIND;
 	}
 	registered = d->kinds;
@@ -207,7 +207,7 @@ static void find_kinds(struct doctor *d)
 
 void doctor_find_processes(struct doctor *d)
 {
-	struct search s = { d, d->status ? (pid_t)ctl_int(d->status, "pid") : getpid() };
+	struct search s = { d, d->status ? (pid_t)ctl_int(d->status, FIELD(status, pid)) : getpid() };
 
 	each_process(add_resolver, &s);
 	find_kinds(d);

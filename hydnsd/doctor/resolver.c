@@ -22,20 +22,20 @@ static bool is_bind(const char *identity)
 /* -- registered ----------------------------------------------------------------------------------------------- */
 static void check_heartbeat(struct doctor *d, const json_t *r, const char *who)
 {
-	const json_t *age = json_object_get(r, "heartbeat_age_ms");
+	const json_t *age = json_object_get(r, FIELD(resolver, heartbeat_age_ms));
 	json_int_t ms = json_integer_value(age);
 
 	if (!json_is_number(age) || ms > (json_int_t)(HYDNS_HEARTBEAT_STALE_NS / 1000000))
 		doctor_add(d, "resolver", who, DOCTOR_FAIL, is_bind(who) ? "systemctl restart hydns-named; if it hangs again: "
 			   "journalctl -u hydns-named" : "systemctl restart hydns-unbound; if it hangs again: journalctl -u "
 			   "hydns-unbound", "no fresh heartbeat: none of its rules is answered");
-	else if (strcmp(ctl_str(r, "state"), "ready"))
+	else if (strcmp(ctl_str(r, FIELD(resolver, state)), "ready"))
 		doctor_add(d, "resolver", who, DOCTOR_WARN, "wait a few seconds; if it stays so: journalctl -u hydnsd",
-			   "%s: alive, but not registered with this hydnsd", ctl_str(r, "state"));
+			   "%s: alive, but not registered with this hydnsd", ctl_str(r, FIELD(resolver, state)));
 	else
 		doctor_add(d, "resolver", who, DOCTOR_OK, NULL, "%s, pid %" JSON_INTEGER_FORMAT ", heartbeat %"
-			   JSON_INTEGER_FORMAT " ms ago, %" JSON_INTEGER_FORMAT " rules", ctl_str(r, "state"),
-			   ctl_int(r, "pid"), ms, ctl_int(r, "rules"));
+			   JSON_INTEGER_FORMAT " ms ago, %" JSON_INTEGER_FORMAT " rules", ctl_str(r, FIELD(resolver, state)),
+			   ctl_int(r, FIELD(resolver, pid)), ms, ctl_int(r, FIELD(resolver, rules)));
 }
 
 static bool holds(const json_t *list, const char *text)
@@ -63,13 +63,13 @@ static void check_note(struct doctor *d, const char *who, const char *note, bool
 
 static void check_services(struct doctor *d, const json_t *r, const char *who)
 {
-	if (!json_array_size(json_object_get(r, "services")))
+	if (!json_array_size(json_object_get(r, FIELD(resolver, services))))
 		doctor_add(d, "services", who, DOCTOR_FAIL, is_bind(who) ?
 			   "name the addresses that clients ask in listen-on and listen-on-v6 of named.conf, then: " RECONFIG :
 			   "name the addresses that clients ask in interface: lines of unbound.conf, then restart Unbound",
 			   "it has registered no address and port: no query can be its own");
 	/* a hydnsd of a former version does not tell */
-	if (json_object_get(r, "clients_allowed") && !ctl_int(r, "clients_allowed"))
+	if (json_object_get(r, FIELD(resolver, clients_allowed)) && !ctl_int(r, FIELD(resolver, clients_allowed)))
 		doctor_add(d, "access", who, DOCTOR_FAIL, is_bind(who) ?
 			   "let the clients in by 'allow-recursion { PREFIX; };' in options of named.conf (on an authoritative server: "
 			   "'recursion no;'), then: " RECONFIG :
@@ -80,15 +80,15 @@ static void check_services(struct doctor *d, const json_t *r, const char *who)
 
 static void check_registered(struct doctor *d, const json_t *r)
 {
-	const json_t *obstacles = json_object_get(r, "obstacles"), *note;
-	const char *who = ctl_str(r, "identity");
+	const json_t *obstacles = json_object_get(r, FIELD(resolver, obstacles)), *note;
+	const char *who = ctl_str(r, FIELD(resolver, identity));
 	size_t i;
 
 	check_heartbeat(d, r, who);
 	/* with an obstacle a resolver need not tell its addresses and clients */
 	if (!json_array_size(obstacles))
 		check_services(d, r, who);
-	json_array_foreach(json_object_get(r, "notes"), i, note)
+	json_array_foreach(json_object_get(r, FIELD(resolver, notes)), i, note)
 		check_note(d, who, json_string_value(note), holds(obstacles, json_string_value(note)));
 }
 
@@ -199,7 +199,7 @@ static const char *user_name(unsigned uid, char buf[16])
 
 static const char *config_file(const struct doctor *d)
 {
-	const char *path = ctl_str(d->status, "config");
+	const char *path = ctl_str(d->status, FIELD(status, config));
 
 	return path[0] ? path : "/etc/hydns/hydnsd.conf";
 }
@@ -229,7 +229,7 @@ static void check_rights_of(struct doctor *d, const struct doctor_process *p, co
 /* First of hydnsd's plugin sockets; *known: whether path, as seen from hydnsd, is one of them. */
 static const char *plugin_socket(const struct doctor *d, const char *path, bool *known)
 {
-	const json_t *list = json_object_get(d->status, "plugin_sockets"), *s;
+	const json_t *list = json_object_get(d->status, FIELD(status, plugin_sockets)), *s;
 	const char *first = json_string_value(json_array_get(list, 0));
 	size_t i;
 
@@ -334,8 +334,8 @@ static bool has_registered(const struct doctor *d, pid_t pid)
 	const json_t *r;
 	size_t i;
 
-	json_array_foreach(json_object_get(d->status, "resolvers"), i, r)
-		if (ctl_int(r, "pid") == pid)
+	json_array_foreach(json_object_get(d->status, FIELD(status, resolvers)), i, r)
+		if (ctl_int(r, FIELD(resolver, pid)) == pid)
 			return true;
 	return false;
 }
@@ -353,7 +353,7 @@ static void check_none(struct doctor *d)
 /* One that has nothing to do with hyDNS is looked at only while nobody has registered. */
 void doctor_check_resolvers(struct doctor *d)
 {
-	const json_t *resolvers = json_object_get(d->status, "resolvers"), *r;
+	const json_t *resolvers = json_object_get(d->status, FIELD(status, resolvers)), *r;
 	bool any = json_array_size(resolvers);
 	size_t i;
 
