@@ -39,7 +39,7 @@ struct hydnsd {
 	struct hydnsd_withdrawals *jobs;
 	struct hydnsd_sessions *sessions;
 	struct hydnsd_services *services;
-	struct hydnsd_interfaces *links;
+	struct hydnsd_interfaces *interfaces;
 	struct hydnsd_addresses *addresses;
 	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;
