@@ -58,7 +58,7 @@ static bool find_control_socket(pid_t pid, void *socket)
 
 	snprintf(path, sizeof(path), "/proc/%d/net/unix", (int)pid);
 	f = fopen(path, "re");
-	/* Num RefCount Protocol Flags Type St Inode Path: a stream that listens */
+	/* Num RefCount Protocol Flags Type St Inode Path: a stream socket that listens */
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = sscanf(line, "%*s %*s %*s 00010000 0001 %*s %lu %107s", &inode, out) == 2 && holds_socket(pid, inode);
 	if (!found)
@@ -68,7 +68,7 @@ static bool find_control_socket(pid_t pid, void *socket)
 	return found;
 }
 
-/* What systemd knows of the unit; "" where there is no systemd. */
+/* What systemd says of the unit; "" without systemd. */
 static void unit_states(char *active, char *file, size_t room)
 {
 	static const char *const argv[] = {"systemctl", "show", "-p", "ActiveState", "-p", "UnitFileState", "hydnsd.service",

@@ -103,7 +103,7 @@ static void check_rights(struct doctor *d)
 			   bpf ? "" : "CAP_BPF", bpf || net ? "" : " and ", net ? "" : "CAP_NET_ADMIN");
 }
 
-/* BPF memory is charged to the memory cgroup since 5.11; RLIMIT_MEMLOCK, which stopped many, is not asked. */
+/* Since 5.11 BPF memory is charged to the memory cgroup; RLIMIT_MEMLOCK does not limit it. */
 static void check_memory(struct doctor *d)
 {
 	char path[512], line[256], limit[64], text[CTL_TEXT], used[CTL_TEXT];

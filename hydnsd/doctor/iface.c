@@ -26,7 +26,7 @@
 
 #define XDP_ACT_RX_SG    32    /* NETDEV_XDP_ACT_RX_SG: frames of several buffers, which the program takes */
 
-/* How hydnsd has attached: the mode it reports, or "". */
+/* The mode in which hydnsd has attached, or "". */
 static const char *attached_mode(const struct doctor *d, const char *ifname)
 {
 	const json_t *i;
@@ -59,7 +59,7 @@ static void check_mtu(struct doctor *d, const struct netdev_link *l)
 			   "%u octets do not fit the single buffer of native XDP (%u at most)", l->mtu, MTU_ONE_PAGE);
 }
 
-/* Without a hydnsd to tell its mode, as it is by default. */
+/* Without hydnsd: the default. */
 static bool is_native(const struct doctor *d, const char *ifname)
 {
 	const json_t *i;
@@ -71,7 +71,7 @@ static bool is_native(const struct doctor *d, const char *ifname)
 	return true;
 }
 
-/* hydnsd does not attach where VLAN tags would not be seen, unless it was told to trust them. */
+/* Where VLAN tags would not be seen hydnsd does not attach, except with vlan-offload: trust. */
 static void check_vlan(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n,
 		       const char *mode)
 {
@@ -126,7 +126,7 @@ static void check_queues(struct doctor *d, const struct netdev_link *l)
 	int err = netdev_queues(l->name, &now, &most);
 
 	if (err)
-		doctor_add(d, "queues", l->name, DOCTOR_SKIP, NULL, "the driver does not tell: %s", strerror(-err));
+		doctor_add(d, "queues", l->name, DOCTOR_SKIP, NULL, "the driver does not say: %s", strerror(-err));
 	else if (now == 1 && cpus > 1 && most > 1) {
 		snprintf(mend, sizeof(mend), "ethtool -L %s combined %u (or rx %u)", l->name,
 			 most < (unsigned)cpus ? most : (unsigned)cpus, most < (unsigned)cpus ? most : (unsigned)cpus);
@@ -167,7 +167,7 @@ static void check_veth(struct doctor *d, const struct netdev_link *l, const stru
 		doctor_add(d, "veth-peer", l->name, DOCTOR_OK, NULL, "its peer %s has an XDP program", peer.name);
 }
 
-/* To paste: the configuration names another interface. */
+/* A command that changes the interface in the configuration. */
 static void rename_command(const struct doctor *d, const char *from, const char *to, char *out, size_t room)
 {
 	const char *path = ctl_str(d->status, FIELD(status, config));
@@ -220,7 +220,7 @@ static void check_missing(struct doctor *d, const char *name, const struct netde
 		   "attaches by itself", names[0] ? names : " none");
 }
 
-/* When hydnsd is to attach, its note says why it has not. */
+/* For a configured interface hydnsd's note says why it is not attached. */
 static void check_attached(struct doctor *d, const char *name, const char *mode)
 {
 	const json_t *i;

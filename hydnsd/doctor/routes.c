@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* doctor: what the host's routes and rp_filter say of queries' sources, as hydnsd has it. */
+/* doctor: source validation, as hydnsd reports it. */
 #include "config.h"
 
 #include "hydnsd/doctor/doctor.h"
