@@ -8,7 +8,7 @@
 #include "hydnsd/daemon/clock.h"
 
 #define REFUSALS 4096                  /* power of two */
-#define SAMPLES  6                     /* of the outcomes, a second apart */
+#define SAMPLES  6                     /* of the outcome counters, a second apart */
 
 struct refusal {
 	uint64_t key;

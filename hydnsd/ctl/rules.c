@@ -86,7 +86,7 @@ static void print_explained_rule(const json_t *r)
 	       ctl_rate(ctl_real(r, FIELD(question, rate)), rate));
 }
 
-/* Of the question, and of the client. */
+/* About the question, the client, or both. */
 static json_t *explain_request(const struct ctl *c, const char *name, const char *type)
 {
 	json_t *request = json_pack("{s:s, s:b, s:b}", "cmd", "explain", ARGUMENT(explain, do), c->dnssec_ok,
@@ -124,7 +124,7 @@ static void print_explained(const struct ctl *c, const char *name, const char *t
 		print_explained_rule(rule);
 }
 
-/* The type as it is written; false: it is none, and that was said. */
+/* Writes the mnemonic. False: it is no type, and the error is printed. */
 static bool read_type(const char *text, char type[16])
 {
 	char why[CTL_WHY], buf[16];

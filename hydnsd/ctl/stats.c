@@ -16,7 +16,7 @@ static const struct {
 };
 #define REJECTIONS (sizeof(rejection) / sizeof(rejection[0]))
 
-/* The reasons object, as the daemon would send it. */
+/* The reasons object as hydnsd sends it. */
 static json_t *reasons_from_pins(const struct ctl *c, char why[CTL_WHY])
 {
 	__u64 n[HYDNS_REASONS];
@@ -52,7 +52,7 @@ static void print_reasons(const json_t *counts)
 	ctl_table_print(t, 2);
 }
 
-/* Numbers of an object, one a line. */
+/* Adds the numbers of an object, one in a row. */
 static void add_numbers(struct ctl_table *t, const json_t *o)
 {
 	const char *key;
@@ -132,7 +132,7 @@ static void print_stats(const json_t *s)
 	printf("rules that ended\n  expired    %s\n", ctl_count(ctl_int(s, FIELD(stats, expired)), a));
 	printf("  withdrawn  %s\n", ctl_count(ctl_int(s, FIELD(stats, withdrawn)), a));
 	printf("rules that got a later TTL\n  renewed    %s\n", ctl_count(ctl_int(s, FIELD(stats, renewed)), a));
-	printf("withdrawals that wait for their turn\n  now        %s\n", ctl_count(ctl_int(s, FIELD(stats, withdrawals_waiting)), a));
+	printf("withdrawals that wait for a scan\n  now        %s\n", ctl_count(ctl_int(s, FIELD(stats, withdrawals_waiting)), a));
 	print_section("bounds that plugins came up against (options of hydnsd.conf), times", json_object_get(s, FIELD(stats, bounds)));
 	json_array_foreach(json_object_get(s, FIELD(stats, resolvers)), n, r) {
 		json_t *rest = json_copy((json_t *)r);

@@ -14,7 +14,7 @@ static void resolver_title(const json_t *r, char *out, size_t room)
 {
 	const char *version = ctl_str(r, FIELD(resolver, version));
 
-	/* Taken over by a new hydnsd from the pins, which hold no names. */
+	/* A new hydnsd has it from the pins, which hold no names. */
 	if (!ctl_str(r, FIELD(resolver, identity))[0])
 		snprintf(out, room, "a resolver that has not connected again");
 	else
@@ -149,7 +149,7 @@ static void add_link(const char *ifname, unsigned ifindex, void *arg)
 	char now[IF_NAMESIZE] = "";
 	const char *note = "";
 
-	/* The kernel tells the index in the interface's own namespace, which need not be this one. */
+	/* The index is that of the interface's own namespace, which need not be this one. */
 	if (!ifindex)
 		note = "the interface has gone";
 	else if (!if_indextoname(ifindex, now) || strcmp(now, ifname))
@@ -189,7 +189,7 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	if (!ctl_pins_exist(c)) {
 		ctl_error("%s", no_daemon);
 		ctl_error("nothing is pinned in %s either: no query is answered in the kernel%s", c->pin_dir,
-			  hydns_pause_noted(c->state_dir) ? "; and PAUSED when hydnsd is started, until 'hydnsctl "
+			  hydns_pause_is_recorded(c->state_dir) ? "; and PAUSED when hydnsd is started, until 'hydnsctl "
 			  "resume'" : "");
 		return CTL_ERROR;
 	}
@@ -204,7 +204,7 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	slots = (json_int_t)g.lines * HYDNS_LINE_WORDS;
 	o = json_pack("{s:b, s:I, s:b, s:b, s:I, s:o, s:o}", FIELD(status, daemon), 0,
 		      FIELD(status, abi), (json_int_t)g.abi_version, FIELD(status, paused), paused,
-		      FIELD(status, paused_kept), hydns_pause_noted(c->state_dir), FIELD(status, slots), slots,
+		      FIELD(status, paused_kept), hydns_pause_is_recorded(c->state_dir), FIELD(status, slots), slots,
 		      FIELD(status, interfaces), links, FIELD(status, resolvers), pages);
 	if (c->json) {
 		ctl_json(o);
@@ -233,17 +233,17 @@ int ctl_cmd_status(const struct ctl *c, int argc, char **argv)
 
 /* -- pause, resume ------------------------------------------------------------------------------------------ */
 
-/* Without the daemon: the pinned map, if there is one, and the note for the next hydnsd. */
-static enum ctl_reach turn_alone(const struct ctl *c, bool pause, const char **where, char why[CTL_WHY])
+/* Without hydnsd: sets the pinned map, if there is one, and the record for the next hydnsd. */
+static enum ctl_reach set_paused_alone(const struct ctl *c, bool pause, const char **where, char why[CTL_WHY])
 {
 	bool pinned = ctl_pins_exist(c);
 	int rc;
 
 	if (pinned && ctl_pins_pause(c, pause, why))
 		return CTL_REFUSED;
-	rc = hydns_pause_note(c->state_dir, pause);
+	rc = hydns_pause_record(c->state_dir, pause);
 	if (rc) {
-		snprintf(why, CTL_WHY, "cannot note in %s that hydnsd is to be %s: %s: mend that, or name another with "
+		snprintf(why, CTL_WHY, "cannot record in %s that hydnsd is to be %s: %s: mend that, or name another with "
 			 "--state-dir and state-dir: in hydnsd.conf%s", c->state_dir, pause ? "paused" : "resumed",
 			 strerror(-rc), pinned ? "; until hydnsd is started it is done in the pinned map" : "");
 		return CTL_REFUSED;
@@ -253,19 +253,19 @@ static enum ctl_reach turn_alone(const struct ctl *c, bool pause, const char **w
 	return CTL_ANSWERED;
 }
 
-/* What hydnsd has done now, but cannot do again at its next start. */
+/* Refuses what hydnsd has done now, but cannot do at its next start. */
 static enum ctl_reach check_kept(const json_t *reply, bool pause, char why[CTL_WHY])
 {
 	const char *error = ctl_str(reply, FIELD(pause, not_kept)), *state_dir = ctl_str(reply, FIELD(pause, state_dir));
 
 	if (!error[0])
 		return CTL_ANSWERED;
-	snprintf(why, CTL_WHY, "%s, but only until hydnsd is stopped, for it cannot note it in %s: %s: mend that, and "
+	snprintf(why, CTL_WHY, "%s, but only until hydnsd is stopped, for it cannot record it in %s: %s: mend that, and "
 		 "repeat the command", pause ? "paused" : "resumed", state_dir, error);
 	return CTL_REFUSED;
 }
 
-static int turn(const struct ctl *c, bool pause)
+static int set_paused(const struct ctl *c, bool pause)
 {
 	json_t *reply = NULL;
 	char why[CTL_WHY];
@@ -273,7 +273,7 @@ static int turn(const struct ctl *c, bool pause)
 	const char *where = "";
 
 	if (reach == CTL_NO_DAEMON)
-		reach = turn_alone(c, pause, &where, why);
+		reach = set_paused_alone(c, pause, &where, why);
 	else if (reach == CTL_ANSWERED)
 		reach = check_kept(reply, pause, why);
 	if (reach != CTL_ANSWERED) {
@@ -292,12 +292,12 @@ int ctl_cmd_pause(const struct ctl *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return turn(c, true);
+	return set_paused(c, true);
 }
 
 int ctl_cmd_resume(const struct ctl *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return turn(c, false);
+	return set_paused(c, false);
 }

@@ -13,9 +13,9 @@
 #include "hydnsd/ctl/common.h"
 
 #define TOP_DEFAULT     20
-#define NOTES_SHOWN     2                     /* with those of address families, of which there are no more */
+#define NOTES_SHOWN     2                     /* with those of address families, which are two at most */
 #define REASONS_SHOWN   4
-/* share, reasons, notes and that there are more, empty line, column titles, and one to spare */
+/* share, reasons, notes and how many more, empty line, column titles, and a spare one */
 #define TOP_HEAD_LINES  (6 + NOTES_SHOWN)
 #define TOP_PERIOD_MS   1000
 
@@ -79,7 +79,7 @@ static void print_notes(const json_t *notes, size_t room)
 	}
 }
 
-/* The address families that are passed as a whole, and what helps. */
+/* Address families whose queries are all passed, and what helps. */
 static void print_families(const json_t *families)
 {
 	const json_t *f;
@@ -162,7 +162,7 @@ static int live(const struct ctl *c)
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
-	/* the terminal's second screen: leave no litter; and long lines cut, or the first would scroll away */
+	/* the alternate screen, which leaves nothing behind; lines are cut, or they would scroll the first ones away */
 	fputs("\033[?1049h\033[?7l", stdout);
 	while (!stop) {
 		json_t *top = NULL;
@@ -180,7 +180,7 @@ static int live(const struct ctl *c)
 	fflush(stdout);
 	if (keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &old);
-	/* Only now: what is written on the second screen is gone with it. */
+	/* after the alternate screen, which takes its text away */
 	if (reach != CTL_ANSWERED)
 		ctl_error("%s", why);
 	return reach == CTL_ANSWERED ? CTL_OK : CTL_ERROR;

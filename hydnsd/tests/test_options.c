@@ -101,7 +101,7 @@ static void nothing_is_written_on_failure(void **state)
 	assert_non_null(strstr(error, "line 2"));
 }
 
-/* What is not understood is no configuration, and nobody is left to guess where. */
+/* A mistake is refused, and the error says where it is. */
 static void mistakes_are_told(void **state)
 {
 	static const struct { const char *text, *said; } c[] = {
