@@ -21,7 +21,7 @@
 
 #define ROOM     2048
 
-/* -- the kernel's part --------------------------------------------------------------------------------------- */
+/* -- datagrams and clock ------------------------------------------------------------------------------------- */
 struct datagram {
 	uint32_t sender;
 	int error;                     /* not 0: what recvfrom() fails with */
@@ -84,7 +84,7 @@ ssize_t __wrap_recvfrom(int fd, void *buffer, size_t room, int flags, struct soc
 	if (taken == written && changing && !(flags & MSG_DONTWAIT))
 		return interruption(buffer, from, len);
 	if (taken == written) {
-		errno = EAGAIN;        /* a dump's time is over; of a socket that is listened at, nothing waits */
+		errno = EAGAIN;        /* a dump times out; on a socket for notices nothing waits */
 		return -1;
 	}
 	taken++;

@@ -17,7 +17,7 @@
 #define SCRIPT   64                    /* datagrams at most */
 
 extern unsigned requests;              /* sent so far */
-extern bool changing;                  /* the host does, all the time: every dump beyond the script is interrupted */
+extern bool changing;                  /* the host changes all the time: every dump after the script is interrupted */
 extern uint64_t now_ms;
 
 /* Each test's setup: an empty script. */

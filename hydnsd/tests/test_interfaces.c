@@ -14,7 +14,7 @@
 
 static struct hydnsd d;
 
-/* -- being told of links ------------------------------------------------------------------------------------------- */
+/* -- notices of links ---------------------------------------------------------------------------------------------- */
 static void start_loopback(enum hydnsd_vlan_offload offload)
 {
 	char why[256];
@@ -32,7 +32,7 @@ static void watch_loopback(int first_rc)
 	assert_int_equal(attached, 1);
 }
 
-/* Of the message that was lost nothing is known: it may have been that which the daemon waits for. */
+/* The lost notice may be the one that hydnsd waits for. */
 static void lost_messages_make_it_look(void **state)
 {
 	struct hydnsd_interface_state l;
@@ -47,8 +47,8 @@ static void lost_messages_make_it_look(void **state)
 	hydnsd_interfaces_stop(&d, false);
 }
 
-/* That the interface has gone, or has another number, only the kernel says. */
-static void links_told_by_other_processes(void **state)
+/* Only notices of the kernel count. */
+static void notices_of_other_processes(void **state)
 {
 	(void)state;
 	watch_loopback(0);
@@ -72,7 +72,7 @@ static bool is_attached(void)
 	return l.attached;
 }
 
-/* "": it has none. */
+/* "": there is no note. */
 static bool note_says(const char *text)
 {
 	struct hydnsd_interface_state l;
@@ -81,8 +81,8 @@ static bool note_says(const char *text)
 	return text[0] ? strstr(l.note, text) != NULL : !l.note[0];
 }
 
-/* Messages that make the tags be looked at, and then silence. */
-static void told_of_vlans(unsigned messages)
+/* Notices that cause a look at the tags, then silence. */
+static void notice_vlans(unsigned messages)
 {
 	while (messages--) {
 		datagram_from(KERNEL);
@@ -101,7 +101,7 @@ static void watch_in_peace(void)
 	detached = 0;
 }
 
-/* Looks at every tick until then, none of which can read the links. */
+/* Until then every tick looks, and cannot read the links. */
 static void tick_until(uint64_t then_ms)
 {
 	for (; now_ms < then_ms; now_ms += HYDNSD_HOUSEKEEPING_MS) {
@@ -114,7 +114,7 @@ static void tick_until(uint64_t then_ms)
 	now_ms = then_ms;
 }
 
-/* What can't be read is no trap: the program stays, and it is read again, for a while. */
+/* While the links cannot be read the program stays attached, for some time, and each tick reads them again. */
 static void links_that_change_all_the_time(void **state)
 {
 	uint64_t since;
@@ -122,7 +122,7 @@ static void links_that_change_all_the_time(void **state)
 	(void)state;
 	watch_in_peace();
 	changing = true;
-	told_of_vlans(1);
+	notice_vlans(1);
 	since = now_ms;
 	tick_until(since + HYDNSD_NETLINK_PATIENCE_MS - 1);
 	hydnsd_interfaces_tick(&d);
@@ -138,7 +138,7 @@ static void links_that_change_all_the_time(void **state)
 	hydnsd_interfaces_stop(&d, false);
 }
 
-/* A burst that ends is forgotten, and what it has brought counts at once. */
+/* After a burst its result counts at once, and the time limit begins again. */
 static void a_burst_of_link_changes(void **state)
 {
 	uint64_t since;
@@ -147,7 +147,7 @@ static void a_burst_of_link_changes(void **state)
 	watch_in_peace();
 	for (int i = 0; i < 2; i++) {
 		changing = true;
-		told_of_vlans(1);
+		notice_vlans(1);
 		since = now_ms;
 		tick_until(since + HYDNSD_NETLINK_PATIENCE_MS - 1);
 		changing = false;
@@ -156,7 +156,7 @@ static void a_burst_of_link_changes(void **state)
 		assert_true(is_attached());
 	}
 	changing = true;
-	told_of_vlans(1);
+	notice_vlans(1);
 	changing = false;
 	assert_true(is_attached());
 	links_with("vlan");
@@ -166,7 +166,7 @@ static void a_burst_of_link_changes(void **state)
 	hydnsd_interfaces_stop(&d, false);
 }
 
-/* What a former hydnsd left there goes on. */
+/* A former hydnsd's program stays attached. */
 static void a_start_while_links_change(void **state)
 {
 	(void)state;
@@ -182,7 +182,7 @@ static void a_start_while_links_change(void **state)
 	hydnsd_interfaces_stop(&d, false);
 }
 
-/* Nobody waits while each message of many makes hydnsd read all links of the host. */
+/* hydnsd does not read all links of the host for each notice of a burst. */
 static void a_burst_is_looked_at_once(void **state)
 {
 	unsigned before;
@@ -191,10 +191,10 @@ static void a_burst_is_looked_at_once(void **state)
 	watch_in_peace();
 	before = requests;
 	changing = true;
-	told_of_vlans(1);
-	before = requests - before;            /* the tries of one look */
+	notice_vlans(1);
+	before = requests - before;            /* tries of one look */
 	requests = 0;
-	told_of_vlans(SCRIPT / 2);
+	notice_vlans(SCRIPT / 2);
 	assert_int_equal(requests, before);
 	hydnsd_interfaces_stop(&d, false);
 }
@@ -205,7 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ALONE(lost_messages_make_it_look),
-		ALONE(links_told_by_other_processes),
+		ALONE(notices_of_other_processes),
 		ALONE(links_that_change_all_the_time),
 		ALONE(a_burst_of_link_changes),
 		ALONE(a_start_while_links_change),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What a reader makes of rtnetlink when it does not go well: of addresses, and of links. */
+/* Dumps of addresses and links when rtnetlink fails: interruptions, errors, messages of others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static void addresses_are_read(void **state)
 	assert_int_equal(requests, 2);
 }
 
-/* An address may be missing, or have gone: only what the last, whole answer says counts. What the other family's said stays. */
+/* An address may be missing, or have gone: only the last, complete dump counts. The dump of the other family stays. */
 static void an_interrupted_answer_is_asked_for_again(void **state)
 {
 	(void)state;
@@ -85,7 +85,7 @@ static void an_interrupted_answer_is_asked_for_again(void **state)
 	assert_false(has("2001:db8::1") || has("2001:db8::2"));
 }
 
-/* The end tells it too, when no message follows the change. */
+/* The last message has the flag when none follows the change. */
 static void an_end_may_say_that_it_was_interrupted(void **state)
 {
 	int none = 0;
@@ -149,7 +149,7 @@ static void silence_is_an_error(void **state)
 	assert_int_equal(requests, 1);
 }
 
-/* Neither their content nor their end counts. */
+/* Neither their objects nor their end count. */
 static void answers_to_others(void **state)
 {
 	(void)state;
@@ -192,7 +192,7 @@ static void a_host_without_ipv6(void **state)
 	assert_true(has("192.0.2.1"));
 }
 
-/* What was known stays when the kernel can't tell, and is asked for at each tick until it can. */
+/* On an error the former addresses stay, and each tick tries again. */
 static void a_failed_look_is_made_again(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Source validation, from the routes and settings that the kernel's messages give, also while these change. */
+/* Source validation by the routes and settings of the kernel's messages, also while these change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void local_table(void)
 	done();
 }
 
-/* Each of the three answers again alone, and what the tables before have said stays. */
+/* Only an interrupted dump is repeated; those of other tables stay. */
 static void interrupted_routes_are_asked_for_again(void **state)
 {
 	(void)state;
@@ -144,7 +144,7 @@ static void a_bond_counts_for_its_ports(void **state)
 	}
 }
 
-/* Links, then settings: what a try that was interrupted said counts no more. */
+/* Links, then settings: an interrupted dump does not count. */
 static void interrupted_settings_are_asked_for_again(void **state)
 {
 	(void)state;
