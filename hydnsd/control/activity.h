@@ -15,7 +15,7 @@ uint64_t hydnsd_activity_key(struct hydnsd *d, uint32_t resolver, const struct h
 /* Records the rejection of a question, by its key, in a small table, where a newer one may replace an older one. */
 void hydnsd_activity_refused(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why);
 /* The last rejection of this question (qtype in network order), or HYDNSD_ACCEPTED: none is recorded. */
-enum hydnsd_rejection hydnsd_activity_last_refusal(struct hydnsd *d, uint32_t resolver,
+enum hydnsd_rejection hydnsd_activity_last_rejection(struct hydnsd *d, uint32_t resolver,
 						   const uint8_t *name, uint8_t name_len, uint16_t qtype,
 						   uint8_t variant, uint64_t *age_ms);
 

@@ -205,7 +205,7 @@ static void say_no_rule(struct hydnsd *d, uint32_t i, const struct hydnsd_asked 
 {
 	const struct hydnsd_resolver *a = &d->resolver[i];
 	uint64_t refused_ms = UINT64_MAX;
-	enum hydnsd_rejection why = hydnsd_activity_last_refusal(d, i, q->name.octet, q->name.len, q->query.qtype, q->variant,
+	enum hydnsd_rejection why = hydnsd_activity_last_rejection(d, i, q->name.octet, q->name.len, q->query.qtype, q->variant,
 								 &refused_ms);
 	struct hydns_not_offered k;
 	uint32_t age_ms;

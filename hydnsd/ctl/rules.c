@@ -99,7 +99,8 @@ static json_t *explain_request(const struct ctl *c, const char *name, const char
 	if (c->client)
 		json_object_set_new(request, ARGUMENT(explain, client), json_string(c->client));
 	if (c->edns)
-		json_object_set_new(request, ARGUMENT(explain, edns), c->edns_size < 0 ? json_true() : json_integer(c->edns_size));
+		json_object_set_new(request, ARGUMENT(explain, edns),
+				    c->edns_size < 0 ? json_true() : json_integer(c->edns_size));
 	if (c->with_cookie)
 		json_object_set_new(request, ARGUMENT(explain, cookie), c->cookie ? json_string(c->cookie) : json_true());
 	return request;
@@ -117,7 +118,8 @@ static void print_explained(const struct ctl *c, const char *name, const char *t
 		printf("client %s: ", c->client);
 	puts(kernel ? "answered in kernel" : "answered by the resolver");
 	if (ctl_str(reply, FIELD(explain, service))[0])
-		printf("  asked by %s at %s\n", ctl_str(reply, FIELD(explain, client)), ctl_str(reply, FIELD(explain, service)));
+		printf("  asked by %s at %s\n", ctl_str(reply, FIELD(explain, client)),
+		       ctl_str(reply, FIELD(explain, service)));
 	if (ctl_str(reply, FIELD(explain, text))[0])
 		printf("  %s\n", ctl_str(reply, FIELD(explain, text)));
 	if (json_is_object(rule))

@@ -177,7 +177,7 @@ enum ctl_reach ctl_call(const struct ctl *c, json_t *request, json_t **reply, ch
 		snprintf(why, CTL_WHY, "the request cannot be written as JSON: its text is not UTF-8");
 		return CTL_REFUSED;
 	}
-	/* one send with the newline: whoever answers the first part and closes would make the second fail */
+	/* one send with the newline: a peer that answers the first part and closes would make a second one fail */
 	if (asprintf(&line, "%s\n", text) < 0)
 		line = NULL;
 	free(text);

@@ -132,8 +132,10 @@ static void print_stats(const json_t *s)
 	printf("rules that ended\n  expired    %s\n", ctl_count(ctl_int(s, FIELD(stats, expired)), a));
 	printf("  withdrawn  %s\n", ctl_count(ctl_int(s, FIELD(stats, withdrawn)), a));
 	printf("rules that got a later TTL\n  renewed    %s\n", ctl_count(ctl_int(s, FIELD(stats, renewed)), a));
-	printf("withdrawals that wait for a scan\n  now        %s\n", ctl_count(ctl_int(s, FIELD(stats, withdrawals_waiting)), a));
-	print_section("bounds that plugins came up against (options of hydnsd.conf), times", json_object_get(s, FIELD(stats, bounds)));
+	printf("withdrawals that wait for a scan\n  now        %s\n",
+	       ctl_count(ctl_int(s, FIELD(stats, withdrawals_waiting)), a));
+	print_section("bounds that plugins came up against (options of hydnsd.conf), times",
+		      json_object_get(s, FIELD(stats, bounds)));
 	json_array_foreach(json_object_get(s, FIELD(stats, resolvers)), n, r) {
 		json_t *rest = json_copy((json_t *)r);
 

@@ -76,7 +76,8 @@ static void print_missing(const json_t *list)
 	size_t n;
 
 	json_array_foreach(list, n, m)
-		printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, FIELD(missing, service)), ctl_str(m, FIELD(missing, why)));
+		printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, FIELD(missing, service)),
+		       ctl_str(m, FIELD(missing, why)));
 }
 
 static void print_resolver(const json_t *r)
@@ -218,7 +219,8 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	puts(json_array_size(pages) ? "resolvers" : "resolvers\n  none");
 	json_array_foreach(pages, n, p) {
 		printf("  %" JSON_INTEGER_FORMAT "  %s, epoch %" JSON_INTEGER_FORMAT "\n",
-		       ctl_int(p, FIELD(resolver, authority)), ctl_str(p, FIELD(resolver, state)), ctl_int(p, FIELD(resolver, epoch)));
+		       ctl_int(p, FIELD(resolver, authority)), ctl_str(p, FIELD(resolver, state)),
+		       ctl_int(p, FIELD(resolver, epoch)));
 	}
 	json_decref(o);
 	return CTL_OK;

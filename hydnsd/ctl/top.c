@@ -86,8 +86,8 @@ static void print_families(const json_t *families)
 	size_t i;
 
 	json_array_foreach(families, i, f)
-		printf("%s is not answered in the kernel: %s%s%s\n", ctl_str(f, FIELD(family, family)), ctl_str(f, FIELD(family, note)),
-		       ctl_str(f, FIELD(family, mend))[0] ? ": " : "", ctl_str(f, FIELD(family, mend)));
+		printf("%s is not answered in the kernel: %s%s%s\n", ctl_str(f, FIELD(family, family)),
+		       ctl_str(f, FIELD(family, note)), ctl_str(f, FIELD(family, mend))[0] ? ": " : "", ctl_str(f, FIELD(family, mend)));
 }
 
 static void print_row(struct ctl_table *t, const json_t *n)

@@ -34,7 +34,8 @@ static const char *attached_mode(const struct doctor *d, const char *ifname)
 
 	json_array_foreach(json_object_get(d->status, FIELD(status, interfaces)), n, i)
 		if (!strcmp(ctl_str(i, FIELD(interface, name)), ifname))
-			return json_is_true(json_object_get(i, FIELD(interface, attached))) ? ctl_str(i, FIELD(interface, mode)) : "";
+			return json_is_true(json_object_get(i, FIELD(interface, attached))) ?
+			       ctl_str(i, FIELD(interface, mode)) : "";
 	return "";
 }
 

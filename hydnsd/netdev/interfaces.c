@@ -119,7 +119,7 @@ static enum tags find_tags(struct hydnsd *d, const struct host *h, struct link *
 	patient = hydnsd_netlink_patient(&l->unread_since_ms, rc);
 	if (rc) {
 		d->interfaces->look = true;
-		snprintf(note, HYDNS_WHY, "%s: can't tell whether VLAN devices lie on it: %s: %s", l->name, strerror(-rc),
+		snprintf(note, HYDNS_WHY, "%s: cannot see whether VLAN devices lie on it: %s: %s", l->name, strerror(-rc),
 			 patient ? "the links are read again" : "look with ip -d link, then vlan-offload: trust");
 		return patient ? TAGS_UNREAD : TAGS_UNKNOWN;
 	}
@@ -435,7 +435,7 @@ static void readable(void *arg, uint32_t events)
 
 	(void)events;
 	if (hydnsd_netlink_hear(d->interfaces->fd, take_notice, d)) {
-		hydnsd_log(HYDNSD_LOG_INFO, "the kernel dropped notices of links, for hydnsd was too slow: it looks at all interfaces");
+		hydnsd_log(HYDNSD_LOG_INFO, "notices of links were lost: hydnsd looks at all interfaces");
 		d->interfaces->look = true;
 	}
 	hydnsd_interfaces_tick(d);

@@ -102,8 +102,8 @@ static void explain_routes(const struct hydnsd_sources *s, struct family *f)
 		say(f, "do without goto, name at most 20 tables, and keep the rule for table main (ip rule)",
 		    "the policy rules say more than hydnsd can look at: all %s queries are passed", f->name);
 	else if (f->number == AF_INET && s->rp.count && s->rp.several)
-		say(f, "set rp_filter to 2 (loose), or attach to one interface", "rp_filter is strict, and the tables cannot "
-		    "tell by which of several devices a query came: only sources with routes by each strict one are "
+		say(f, "set rp_filter to 2 (loose), or attach to one interface", "rp_filter is strict, and the tables do not "
+		    "show by which of several devices a query came: only sources with routes by each strict one are "
 		    "answered");
 	else if (r->rules && r->routes && !any_routed(r))
 		say(f, "give each of these tables, and main, a default route", "no source is good by every table that a policy "

@@ -130,7 +130,7 @@ static void links_that_change_all_the_time(void **state)
 	now_ms = since + HYDNSD_NETLINK_PATIENCE_MS;
 	hydnsd_interfaces_tick(&d);
 	assert_false(is_attached());
-	assert_true(note_says("can't tell whether VLAN devices lie on it"));
+	assert_true(note_says("cannot see whether VLAN devices lie on it"));
 	changing = false;
 	links_with("dummy");
 	hydnsd_interfaces_tick(&d);
