@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Which capacity: hyDNS plays the operator's own traffic at each, and the answer is the least one after which doubling
- * brings hardly any more hits. */
+/* Which capacity does a resolver need? Simulates hyDNS with the operator's own traffic at several capacities, and recommends
+ * the least one whose double brings hardly any more hits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "hydns-sim/commands.h"
@@ -8,8 +8,8 @@
 
 #define FIRST        100U
 #define LAST         1000000U
-#define WORTH_IT     0.005             /* share of all queries that a doubled capacity must answer more */
-#define SHORT_S      600               /* of a trace: TTLs and habits hardly show */
+#define WORTH_IT     0.005             /* share of all queries that a doubled capacity must answer in addition */
+#define SHORT_S      600               /* a shorter trace hardly shows TTLs and habits */
 
 static int play(const struct sim_options *o, const struct sim_trace *t, json_t *runs, uint32_t *best)
 {
@@ -27,7 +27,7 @@ static int play(const struct sim_options *o, const struct sim_trace *t, json_t *
 			*best = how.capacity;
 		former = run_hit_rate(&r);
 		if (r.rules_most < how.capacity)
-			break;         /* all that there is has found room */
+			break;         /* all answers had room */
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The published replacement policies, as they stand in their papers, one file each: equal objects, known by
- * dense numbers. cached.c gives them TTLs and makes contenders of them. */
+/* The published replacement policies as in their papers, one file each, for objects of one size, known by dense numbers.
+ * cached.c adds TTLs and makes them contenders. */
 #ifndef HYDNS_SIM_CACHE_H
 #define HYDNS_SIM_CACHE_H
 
@@ -14,12 +14,11 @@ struct cache_kind {
 	/* ids: objects are 0..ids-1. NULL without memory. */
 	struct cache *(*open)(uint32_t capacity, uint32_t ids);
 	void (*close)(struct cache *c);
-	/* One access. True: resident. */
+	/* One access; true when the object is resident. */
 	bool (*access)(struct cache *c, uint32_t id);
-	/* Brings in an object after an access that missed; calls gone() for each that must leave, which may
-	 * be the object itself. */
+	/* Inserts an object after an access that missed; calls gone() for each object that is evicted, maybe for this one. */
 	void (*insert)(struct cache *c, uint32_t id);
-	/* The object's time is over. */
+	/* The object has expired. */
 	void (*remove)(struct cache *c, uint32_t id);
 	size_t bytes_each;             /* of bookkeeping, a resident object */
 };

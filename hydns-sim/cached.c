@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Makes contenders of the replacement policies of cache.h, and the a-priori choice of the n names asked most. */
+/* Makes contenders of the replacement policies of cache.h, and of the a-priori choice of the n most queried names. */
 #include <stdlib.h>
 #include <string.h>
 #include "hydns-sim/cache.h"
@@ -20,7 +20,7 @@ static void gone(void *arg, uint32_t id)
 	struct contender *c = arg;
 
 	if (!lives_has(&c->lives, id))
-		return;                /* a newcomer that was not let in */
+		return;                /* a newcomer that was not admitted */
 	lives_end(&c->lives, id);
 	c->stats.evictions++;
 }
@@ -100,7 +100,7 @@ static int by_count(const void *a, const void *b)
 	return x->count != y->count ? (x->count < y->count ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
 }
 
-/* Marks the n ids asked most in the whole trace. */
+/* Marks the n most queried ids of the whole trace. */
 static bool choose(struct contender *c, const struct sim_trace *t)
 {
 	struct total *total = calloc(t->ids, sizeof(*total));

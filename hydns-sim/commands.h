@@ -13,9 +13,9 @@ int sim_cost(const struct sim_options *o);
 
 /* The trace of a file, or without a path a generated one; source: what it is, for the report. */
 int sim_load(const struct sim_options *o, const char *path, struct sim_trace *t, char *source, size_t room);
-/* To the places that --json and --plot name. */
+/* Writes the figures to the places that --json and --plot name. */
 int sim_deliver(const struct sim_options *o, json_t *j);
-/* Says what is wrong and how to mend it; the exit status for that. */
+/* Prints what is wrong and how to mend it; returns the exit status. */
 int sim_complain(const char *text);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What plays in a simulation. Equal terms: every contender holds at most capacity rules; a rule answers
- * until its TTL, counted from the resolution, is over, and then leaves at once; what it does not answer is
- * answered by the same model of a resolver (resolver.h), and only such an answer may become a rule.
+ * The contenders of a simulation. The terms are equal: a contender has at most capacity rules; a rule answers until its TTL,
+ * counted from the resolution, is over, and is removed at once; the same model of a resolver (resolver.h) answers all other
+ * queries, and only its answers may become rules.
  */
 #ifndef HYDNS_SIM_CONTENDER_H
 #define HYDNS_SIM_CONTENDER_H
@@ -23,10 +23,10 @@ struct contender_stats {
 /* An answer as the resolver has it. */
 struct sim_answer {
 	uint32_t id;
-	uint32_t sightings;            /* queries answered with it: one, or those that came during the lookup */
+	uint32_t sightings;            /* queries that it answers: one, or all that came during the lookup */
 	uint64_t begun_s, expires_s;   /* whole seconds, as in the resolver's cache */
 	bool fresh;                    /* just looked up */
-	bool renewed;                  /* that was a renewal of an answer which the cache still had */
+	bool refreshed;                /* looked up for a refresh, while the cache still had the answer */
 };
 
 struct contender_kind {
@@ -34,13 +34,13 @@ struct contender_kind {
 	bool online;                   /* knows nothing of the future */
 	struct contender *(*open)(const struct sim_trace *t, uint32_t capacity);
 	void (*close)(struct contender *c);
-	/* A request for id: does a rule answer it? Called for every request of the trace, in order. */
+	/* True when a rule answers this request for id. Called for every request of the trace, in order. */
 	bool (*query)(struct contender *c, uint32_t id, uint64_t now_us);
-	/* The resolver gave this answer. True: it should be renewed now. */
+	/* The resolver gave this answer; true when the resolver should refresh it now. */
 	bool (*answered)(struct contender *c, const struct sim_answer *a, uint64_t now_us);
 	void (*set_capacity)(struct contender *c, uint32_t capacity, uint64_t now_us);
 	void (*stats)(const struct contender *c, struct contender_stats *out);
-	bool needs_ranks;              /* plays only where the trace knows the true rates */
+	bool needs_ranks;              /* only for traces with known true rates */
 };
 
 extern const struct contender_kind *const sim_contenders[];    /* NULL at the end; the first is hyDNS */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What counting a query costs in the resolver's plugin, on the generated workload's questions in their order: its keyed
- * hash and the fetching of its places when the query has been read, as hydns_plugin_prefetch() does it, and
- * hydns_plugin_hot() when the answer has been written. Each query is timed by itself, less what reading the clock takes;
- * what the resolver does between the two takes RESOLVER_NS here. None is skipped, as threads with many queries do.
+ * The cost of counting a query in the resolver's plugin, for the generated workload's questions in their order: the keyed hash
+ * and the prefetch after the query is read, as in hydns_plugin_prefetch(), and hydns_plugin_hot() after the answer is written.
+ * Each query is timed alone, without the time of reading the clock. Between the two steps this waits RESOLVER_NS for the
+ * resolver. It counts every query; busy threads count a sample.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 #include "plugin/internal.h"
 
 #define CLOCK_READINGS 100000
-#define THRESHOLD      1000000000U           /* hits per 10^6 s: as with a store that is full of busier names */
-#define RESOLVER_NS 400                /* a small part of the 7 us that a cached answer takes Unbound, of which most is in between */
+#define THRESHOLD      1000000000U     /* hits per 10^6 s: as with a store that is full of busier names */
+#define RESOLVER_NS 400                /* a small part of the 7 us of a cached answer in Unbound, most of which is in between */
 #define LIFE_S   300
-#define NAME_LEN 27                    /* www.n12345678.example.net, about as long as names are */
+#define NAME_LEN 27                    /* www.n12345678.example.net: a usual length */
 
 static uint64_t now_ns(void)
 {
@@ -38,7 +38,7 @@ static void write_name(uint8_t name[NAME_LEN + 1], uint32_t id)
 	snprintf((char *)name, NAME_LEN + 1, "%cwww%cn%08x%cexample%cnet", 3, 9, id, 7, 3);
 }
 
-/* What two readings with nothing between them show, in the median. */
+/* The median time between two readings of the clock with nothing between them. */
 static uint32_t clock_cost(uint32_t *ns)
 {
 	for (uint32_t i = 0; i < CLOCK_READINGS; i++) {
@@ -62,7 +62,7 @@ static void measure(struct hydns_thread *thread, const struct sim_trace *t, uint
 		write_name(name, t->request[i].id);
 		at[0] = now_ns();
 		key = hydns_plugin_prefetch(thread, &q);
-		hydns_offered_prefetch(thread->hot.offered, key);   /* as when something was offered */
+		hydns_offered_prefetch(thread->hot.offered, key);   /* as after a first offer */
 		at[1] = at[2] = now_ns();
 		while (at[2] < at[1] + RESOLVER_NS)
 			at[2] = now_ns();
@@ -83,7 +83,7 @@ static int report(const struct sim_options *o, uint32_t *ns, size_t count, uint3
 	qsort(ns, count, sizeof(*ns), by_size);
 	for (int i = 0; i < 3; i++)
 		at[i] = ns[(size_t)(part[i] * (double)count)];
-	printf("a query in the plugin: median %u ns, 90 %% %u ns, 99 %% %u ns (two clock readings of %u ns taken off); sketch %zu KiB a "
+	printf("a query in the plugin: median %u ns, 90 %% %u ns, 99 %% %u ns (less %u ns for two clock readings); sketch %zu KiB a "
 	       "thread\n", at[0], at[1], at[2], clock_ns, bytes / 1024);
 	j = json_pack("{s:I, s:I, s:I, s:I, s:I}", "median_ns", (json_int_t)at[0], "p90_ns", (json_int_t)at[1], "p99_ns",
 		      (json_int_t)at[2], "clock_ns", (json_int_t)clock_ns, "sketch_bytes", (json_int_t)bytes);
@@ -94,7 +94,7 @@ static int report(const struct sim_options *o, uint32_t *ns, size_t count, uint3
 
 int sim_cost(const struct sim_options *o)
 {
-	/* never started: there is no hydnsd, and nobody is told anything */
+	/* never started: there is no hydnsd to connect to */
 	const struct hydns_plugin_options how = {
 		.socket = "/nonexistent", .identity = "hydns-sim", .version = "0", .threads = 1,
 		.capacity = o->capacity[0], .admission = o->hydns.admission, .window_ms = o->hydns.window_s * 1000,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What all commands end with: their figures as JSON or as a picture, or what is wrong. */
+/* The output of all commands: figures as JSON or as a picture, or an error. */
 #include "hydns-sim/commands.h"
 
 #include <errno.h>

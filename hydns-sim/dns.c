@@ -80,7 +80,7 @@ static bool get_record(struct cursor *c, struct record *r)
 	return true;
 }
 
-/* All records after the question: the least TTL, and DO. */
+/* Reads all records after the question: the least TTL, and DO. */
 static bool get_records(struct cursor *c, uint32_t count, struct dns_message *out, bool *dnssec)
 {
 	struct record r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What a trace tells of a DNS message. */
+/* What the simulator reads of a DNS message. */
 #ifndef HYDNS_SIM_DNS_H
 #define HYDNS_SIM_DNS_H
 
@@ -16,7 +16,7 @@ struct dns_message {
 	uint8_t question[DNS_QUESTION_MAX];
 	uint32_t question_len;
 };
-/* False: no message with one question of class IN, or a broken one. */
+/* False when it is no whole message with one question of class IN. */
 bool dns_read(const uint8_t *wire, size_t len, struct dns_message *out);
 
 #endif

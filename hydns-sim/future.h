@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* When each question of a trace is asked, for contenders that know the future. */
+/* The times at which each question of a trace is asked, for contenders that know the future. */
 #ifndef HYDNS_SIM_FUTURE_H
 #define HYDNS_SIM_FUTURE_H
 

@@ -20,7 +20,7 @@ struct generator {
 	struct alias *alias;
 	uint32_t *name;                /* by rank */
 	uint32_t *night;               /* by rank, the other order of the day */
-	uint32_t fresh;                /* next id of a name that comes once */
+	uint32_t fresh;                /* next id of a name that never repeats */
 	double at_s, churn_at_s;
 };
 
@@ -133,13 +133,13 @@ static void swap(uint32_t *name, uint32_t a, uint32_t b)
 	name[b] = id;
 }
 
-/* Two names change places, at ranks uniform in their logarithm: popular ones too come and go. */
+/* Swaps two names, at ranks uniform in their logarithm: so popular names change as well. */
 static bool churn(struct generator *g)
 {
 	double span = log(g->w->names);
 
 	while (g->w->churn > 0 && g->churn_at_s <= g->at_s) {
-		/* the second is drawn first: what a seed gives must not depend on an order that C leaves open */
+		/* draw the second one first: C leaves the order open, and a seed must always give the same */
 		uint32_t b = (uint32_t)exp(uniform(g) * span) - 1, a = (uint32_t)exp(uniform(g) * span) - 1;
 
 		swap(g->name, a, b);
@@ -164,7 +164,7 @@ static bool draw_fresh(struct generator *g, uint32_t *id)
 	return set_ttl(g, *id);
 }
 
-/* One request; progress: how far the trace is, 0 to 1. */
+/* Draws one request; progress: the generated part of the trace, 0 to 1. */
 static bool draw_request(struct generator *g, double progress, uint32_t *id)
 {
 	const struct sim_workload *w = g->w;
@@ -190,7 +190,7 @@ static bool draw_all(struct generator *g)
 
 		if (w->rate_at > 0 && progress >= w->rate_at)
 			rate *= w->rate_factor;
-		/* A scan comes on top of the rest, which goes on at its own rate. */
+		/* A scan adds requests; the others go on at their own rate. */
 		if (scanned)
 			rate /= 1 - w->scan;
 		g->at_s += waiting(g, rate);
@@ -212,7 +212,7 @@ bool sim_generate(const struct sim_workload *w, struct sim_trace *out)
 		good = set_ttl(&g, id);
 	if (w->flash_at > 0)
 		out->marked = w->names;
-	/* by day and in a flash crowd there are more orders than one */
+	/* with a day or a flash crowd the names have more than one order */
 	out->ranks = w->day > 0 || w->flash_at > 0 ? 0 : w->names;
 	good = good && draw_all(&g);
 	free(g.alias);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * hyDNS itself: the code that runs, with the clock and the packets simulated. From the resolver's plugin: sketch,
- * threshold, table of offers, renewals (plugin/offers/hot.h). From hydnsd: rules.c with policy and rule store on plain
- * memory, swept, expired and reclaimed at hydnsd's own intervals (hydnsd/rules/rules.h). The XDP program's part is
- * answer() below: lookup in the store, expiry, claim of a refresh, hit counter, as in hydns-kern/program/rule/answer.bpf.h and
- * lookup.bpf.h.
+ * hyDNS itself: the real code, with a simulated clock and simulated packets. From the resolver's plugin: sketch, threshold,
+ * table of offers, refreshes (plugin/offers/hot.h). From hydnsd: rules.c with policy and rule store in plain memory, with
+ * sweep, expiry and grace periods at hydnsd's own intervals (hydnsd/rules/rules.h). The XDP program's part is answer() below:
+ * look-up in the store, expiry, claim of a refresh, hit counter, as in hydns-kern/program/rule/answer.bpf.h and lookup.bpf.h.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 #define NS_PER_US   1000ULL
 #define NS_PER_MS   1000000ULL
 #define NS_PER_S    1000000000ULL
-#define GRACE_MS    16                 /* what membarrier() took where it was measured: 8 to 24 ms */
+#define GRACE_MS    16                 /* membarrier() was measured to take 8 to 24 ms */
 #define SESSION     1
 #define NAME_LEN    10                 /* one label of eight letters */
 #define ANSWER_LEN  16                 /* one address record */
@@ -154,7 +153,7 @@ static void tick(struct contender *c, uint64_t now_ms)
 	c->sweeping = !hydnsd_rules_sweep(c->rules, now_ns, HYDNSD_SWEEP_SLOTS);
 }
 
-/* As hydnsd_offer_check() makes it of a frame, from the same numbers. */
+/* The offer as hydnsd_offer_check() makes it from a frame. */
 static void offer(struct contender *c, const struct sim_answer *a, const uint8_t *name, uint64_t key, uint64_t now_us)
 {
 	static const uint8_t record[ANSWER_LEN] = { 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1 };
@@ -173,8 +172,8 @@ static void offer(struct contender *c, const struct sim_answer *a, const uint8_t
 		.name = name, .answer = record, .ttl = out->ttl,
 	};
 	out->signature = 0;
-	out->owners.count = 0;
-	hydnsd_owner_list_add(&out->owners, hydnsd_name_hash(name, NAME_LEN, c->seed[0], &out->signature));
+	out->dependencies.count = 0;
+	hydnsd_dependency_list_add(&out->dependencies, hydnsd_name_hash(name, NAME_LEN, c->seed[0], &out->signature));
 	out->epoch = 1;
 	out->count = hydns_sketch_estimate(c->hot.sketch, key);
 	if (!out->count)
@@ -189,15 +188,15 @@ static bool hydns_answered(struct contender *c, const struct sim_answer *a, uint
 	uint64_t now_ms = now_us / 1000, now_s = now_us / 1000000;
 	uint32_t expires = (uint32_t)a->expires_s;
 	uint8_t name[NAME_LEN];
-	bool renew = false, due;
+	bool refresh = false, due;
 	uint64_t key;
 
 	name_of(a->id, name);
 	key = key_of(c, name);
 	if (!a->fresh)
-		renew = hydns_hot_near_end(expires, a->expires_s - a->begun_s, now_s, c->options->refresh_percent) &&
+		refresh = hydns_hot_near_end(expires, a->expires_s - a->begun_s, now_s, c->options->refresh_percent) &&
 			hydns_hot_refresh_due(&c->hot, key, SESSION, now_ms);
-	due = a->renewed && hydns_offered_stands(c->hot.offered, key, SESSION, (uint32_t)now_s, 0) &&
+	due = a->refreshed && hydns_offered_stands(c->hot.offered, key, SESSION, (uint32_t)now_s, 0) &&
 	      !hydns_offered_lately(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms, 0);
 	for (uint32_t i = 0; i < a->sightings; i++)
 		if (!hydns_sample_skips(&c->pick, (uint32_t)now_s)) {
@@ -209,7 +208,7 @@ static bool hydns_answered(struct contender *c, const struct sim_answer *a, uint
 		offer(c, a, name, key, now_us);
 		hydns_offered_record(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms, 1, c->answer.count);
 	}
-	return renew;
+	return refresh;
 }
 
 /* -- the XDP program ----------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Options of the hyDNS contender: those of unbound.conf and hydnsd.conf that bear on the policy. */
+/* Options of the hyDNS contender: those of unbound.conf and hydnsd.conf that affect the policy. */
 #ifndef HYDNS_SIM_HYDNS_H
 #define HYDNS_SIM_HYDNS_H
 
@@ -13,7 +13,7 @@ struct sim_hydns_options {
 	uint32_t refresh_percent;      /* hydns-refresh */
 	uint32_t min_hits;             /* min-hits of hydnsd */
 };
-/* As in the resolver and in hydnsd. */
+/* The defaults of resolver and hydnsd. */
 #define SIM_HYDNS_DEFAULTS { .seed = 1, .admission = 1, .window_s = 600, .min_ttl = 2, .refresh_percent = 10, .min_hits = 0 }
 /* The options in force; change them before a contender is opened. */
 struct sim_hydns_options *sim_hydns_options(void);

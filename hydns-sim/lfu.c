@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* LFU: what was asked for least since it came in leaves, of equals the one that was so longest. In constant
- * time: a list of counts in use, each with its objects. K. Shah, A. Mitra, D. Matani, "An O(1) algorithm for
+/* LFU: evicts the object with the fewest requests since its insertion; of equals the one that has had its count longest. In
+ * constant time: a list of counts in use, each with its objects. K. Shah, A. Mitra, D. Matani, "An O(1) algorithm for
  * implementing the LFU cache eviction scheme", 2010. */
 #include "hydns-sim/cache.h"
 #include "hydns-sim/queue.h"
@@ -15,9 +15,9 @@ struct cache {
 	uint32_t capacity, residents;
 	struct queue levels;
 	struct queue_links *level_link, *link;
-	struct level *level;           /* at most one an object, and one more while it moves */
+	struct level *level;           /* at most one for each object, and one more while an object moves */
 	uint32_t *unused, unused_count;
-	uint32_t *level_of;            /* by id; QUEUE_NONE: absent */
+	uint32_t *level_of;            /* by id; QUEUE_NONE: not resident */
 };
 
 static void lfu_close(struct cache *c)
@@ -57,7 +57,7 @@ static struct cache *lfu_open(uint32_t capacity, uint32_t ids)
 	return c;
 }
 
-/* The level of count, which belongs just above level below (QUEUE_NONE: at the tail). */
+/* The level of this count, just above the level below (QUEUE_NONE: at the tail). */
 static uint32_t level_above(struct cache *c, uint32_t below, uint32_t count)
 {
 	uint32_t next = below == QUEUE_NONE ? c->levels.tail : c->level_link[below].newer;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHEEL  (1U << 16)              /* seconds; a rule that lives longer comes by once more */
+#define WHEEL  (1U << 16)              /* seconds; a longer life takes another round */
 #define NONE   UINT32_MAX
 #define SECOND 1000000U
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Which rules live until when: a wheel of seconds, for TTLs count whole seconds. */
+/* The ends of rules: a timer wheel of seconds, since TTLs count whole seconds. */
 #ifndef HYDNS_SIM_LIVES_H
 #define HYDNS_SIM_LIVES_H
 
@@ -17,12 +17,12 @@ struct lives {
 	void *arg;
 };
 
-/* over: called for each rule whose time has come. False without memory. */
+/* over: called for each rule that expires. False without memory. */
 bool lives_init(struct lives *l, uint32_t ids, void (*over)(void *arg, uint32_t id), void *arg);
 void lives_free(struct lives *l);
 void lives_begin(struct lives *l, uint32_t id, uint64_t expires_s);
 void lives_end(struct lives *l, uint32_t id);
-/* Ends what expires at or before now. */
+/* Ends the rules that expire at or before now. */
 void lives_advance(struct lives *l, uint64_t now_us);
 
 static inline bool lives_has(const struct lives *l, uint32_t id)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What all commands begin with: the trace. */
+/* The input of all commands: the trace. */
 #include "hydns-sim/commands.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* LRU: what was not asked for longest leaves. R. L. Mattson, J. Gecsei, D. R. Slutz, I. L. Traiger,
- * "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970. */
+/* LRU: evicts the least recently requested object. R. L. Mattson, J. Gecsei, D. R. Slutz, I. L. Traiger, "Evaluation techniques
+ * for storage hierarchies", IBM Systems Journal 9(2), 1970. */
 #include "hydns-sim/cache.h"
 #include "hydns-sim/queue.h"
 
-enum { ABSENT, RESIDENT };
+enum { NOT_RESIDENT, RESIDENT };
 
 struct cache {
 	struct cache_base base;
@@ -33,7 +33,7 @@ static struct cache *lru_open(uint32_t capacity, uint32_t ids)
 
 static bool lru_access(struct cache *c, uint32_t id)
 {
-	if (c->in.where[id] == ABSENT)
+	if (c->in.where[id] == NOT_RESIDENT)
 		return false;
 	queues_leave(&c->in, id);
 	queues_enter(&c->in, id, RESIDENT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* hydns-sim: plays DNS traffic against the offload policy that hyDNS runs, and against others. */
+/* hydns-sim: plays DNS traffic against the offload policy of hyDNS, and against others. */
 #include "config.h"
 
 #include <stdio.h>

@@ -15,7 +15,7 @@
 enum type { NUMBER, REAL, SEED, TEXT, TTLS, CAPACITIES, CONTENDERS, FORMAT, HELP, VERSION, PRINT_OPTIONS };
 
 struct option {
-	const char *name, *value;      /* value: what stands for it in the help */
+	const char *name, *value;      /* value: its placeholder in the help */
 	enum type type;
 	size_t offset;
 	double min, max;
@@ -43,7 +43,8 @@ static const struct option table[] = {
 	{ "rate", "QPS", REAL, AT(workload.rate), 0.001, 1e9, "requests a second [5000]" },
 	{ "ttls", "S,...", TTLS, AT(workload.ttl), 1, 604800, "equally frequent TTLs [20,60,300,3600]" },
 	{ "churn", "N", REAL, AT(workload.churn), 0, 1e6, "changes of place among the names, a second [0]" },
-	{ "flash-at", "SHARE", REAL, AT(workload.flash_at), 0, 1, "of the requests after which a new name has half of them [0: never]" },
+	{ "flash-at", "SHARE", REAL, AT(workload.flash_at), 0, 1,
+	  "of the requests after which a new name has half of them [0: never]" },
 	{ "scan", "SHARE", REAL, AT(workload.scan), 0, 0.99, "of names that never come again, on top of the rest, during a scan [0]" },
 	{ "scan-from", "SHARE", REAL, AT(workload.scan_from), 0, 1, "of the requests after which the scan begins [0]" },
 	{ "scan-to", "SHARE", REAL, AT(workload.scan_to), 0, 1, "of the requests after which it ends [0]" },
@@ -71,7 +72,7 @@ static int fail(char *error, const char *format, ...)
 	return -1;
 }
 
-/* The short form of a flag; 0: there is none. */
+/* The short form of a flag, 0 when there is none. */
 static char letter(const struct option *o)
 {
 	return o->type == HELP ? 'h' : o->type == VERSION ? 'V' : '\0';
@@ -174,7 +175,7 @@ static int read_seed(const struct option *o, const char *text, uint64_t *out, ch
 	return 0;
 }
 
-/* Numbers with commas between them, most at most. */
+/* Reads a list of at most `most` numbers with commas between them. */
 static int read_list(const struct option *o, const char *text, uint32_t *out, uint32_t *count, uint32_t most,
 		     char *error)
 {
@@ -252,7 +253,7 @@ static int set(const struct option *o, const char *value, struct sim_options *ou
 	return -1;
 }
 
-/* A flag by its letter; NULL: the text is none. */
+/* The flag with this letter, NULL when there is none. */
 static const struct option *short_form(const char *text)
 {
 	for (size_t k = 0; k < OPTIONS; k++)

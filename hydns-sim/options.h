@@ -26,7 +26,7 @@ struct sim_options {
 	uint32_t word_count;
 };
 
-/* Negative: *error says what is wrong and how to mend it. 1: help or version was printed. */
+/* Returns 0; negative when *error says what is wrong and how to mend it; 1 when it printed help or version. */
 int sim_options_read(int argc, char **argv, struct sim_options *out, char error[OPTIONS_ERROR]);
 
 #endif

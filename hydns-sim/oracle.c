@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Contenders that know the future. All live under the same TTLs and may let an answer pass without making a rule
- * of it.
+ * Contenders that know the future. They have the same TTLs as the others and need not make a rule of an answer.
  *
- *   clairvoyant  knows for each answer how often it will be asked for in its rule's life, and when last. Worth of
- *                a rule: the hits still to come in its life, for each second up to the last of them. The least
- *                worth leaves. (Counting hits alone favours long lives and comes out lower.)
- *   optimum      knows every moment. A hit is the pair of two requests for one name within one life; it takes a
- *                place for the time between. Of all sets of such intervals of which at most capacity overlap the
- *                largest is found by dropping, whenever one too many overlap, the one that ends last (M. C.
- *                Carlisle, E. L. Lloyd, "On the k-coloring of intervals", Discrete Applied Mathematics 59, 1995;
- *                L. A. Belady's MIN of 1966 with the choice not to let in). No policy that renews nothing hits
- *                more often.
+ *   clairvoyant  knows for each answer how often it will be requested in its rule's life, and when last. A rule's worth is
+ *                the number of hits still to come in its life, for each second up to the last of them. It evicts the rule
+ *                of least worth. (Counting hits alone favours long lives and gives fewer hits.)
+ *   optimum      knows the time of every request. A hit is a pair of requests for one name within one life; it needs a rule
+ *                for the time between. The largest set of such intervals of which at most capacity overlap is found by
+ *                dropping, whenever one too many overlap, the one that ends last (M. C. Carlisle, E. L. Lloyd, "On the
+ *                k-coloring of intervals", Discrete Applied Mathematics 59, 1995; L. A. Belady's MIN of 1966 with the
+ *                choice not to admit). No policy without refresh hits more often.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +71,7 @@ static void over(void *arg, uint32_t id)
 }
 
 /* -- worth --------------------------------------------------------------------------------------------------- */
-/* Below 0: it will not be asked for again in its life. */
+/* Below 0 when it will not be requested again in its life. */
 static double worth_of(const struct contender *c, uint32_t id, uint64_t expires_s, uint64_t now_us)
 {
 	uint64_t last_us = now_us, end_us = expires_s * 1000000, hits, next;

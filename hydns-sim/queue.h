@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Doubly linked queues over dense numbers, newest at the head; and sets of them, of which an id is in one at most. */
+/* Doubly linked queues of dense numbers, the newest at the head; and sets of queues, where an id is in at most one queue. */
 #ifndef HYDNS_SIM_QUEUE_H
 #define HYDNS_SIM_QUEUE_H
 
@@ -48,7 +48,7 @@ static inline void queue_remove(struct queue *q, struct queue_links *l, uint32_t
 }
 
 struct queues {
-	struct queue queue[QUEUES_MAX]; /* the first stands for none, and is empty */
+	struct queue queue[QUEUES_MAX]; /* the first means "in none" and is empty */
 	struct queue_links *link;
 	uint8_t *where;                /* by id: index of its queue */
 };
@@ -59,7 +59,7 @@ static inline void queues_free(struct queues *s)
 	free(s->where);
 }
 
-/* False without memory; queues_free() is due then, too. */
+/* False without memory; call queues_free() then as well. */
 static inline bool queues_init(struct queues *s, uint32_t ids)
 {
 	for (int i = 0; i < QUEUES_MAX; i++)

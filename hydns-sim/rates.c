@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The best that knowledge of the exact rates can bring: at every moment the capacity names of the highest true rate
- * among those whose answer the resolver has, held from the moment on in which it has it. Queries come independently
- * (that is how the generator draws them), so nothing but the rates says who will be asked for next, and no other choice
- * of as many names has more hits to expect. Names that come once are never worth a place. An upper bound for every
- * policy that does not see the future, but for the queries that come during a lookup, which who renews early saves.
+ * The most hits by knowing the exact rates: at every moment it has rules for the capacity names with the highest true rates,
+ * among those whose answer the resolver has, from the moment on at which the resolver has it. The generator draws queries
+ * independently, so only the rates predict the next query, and no other choice of as many names has more expected hits. Names
+ * that never repeat never get a rule. This is an upper bound for every policy that does not know the future, but for the
+ * queries that come during a lookup: a policy that refreshes early saves these.
  *
- * Ranks stand for rates: churn only swaps names between them. How many answers of a higher rank live is counted by a
- * tree of partial sums (P. M. Fenwick, "A new data structure for cumulative frequency tables", Software: Practice and
- * Experience 24(3), 1994).
+ * Ranks represent rates: churn only swaps names between them. A tree of partial sums counts the living answers of higher rank
+ * (P. M. Fenwick, "A new data structure for cumulative frequency tables", Software: Practice and Experience 24(3), 1994).
  */
 #include <stdlib.h>
 #include "hydns-sim/contender.h"
@@ -20,7 +19,7 @@ struct contender {
 	uint32_t capacity;
 	uint32_t *rank;                /* by id */
 	uint32_t *name;                /* by rank */
-	uint32_t *sum;                 /* Fenwick's tree, from 1 on: answers that live, by rank */
+	uint32_t *sum;                 /* Fenwick's tree, from 1 on: living answers by rank */
 	size_t swapped;                /* of the trace's swaps */
 	struct lives lives;
 };

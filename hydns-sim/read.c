@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Which format a file has, and its reader. */
+/* Determines a file's format and calls its reader. */
 #include "config.h"
 
 #include "hydns-sim/read_internal.h"

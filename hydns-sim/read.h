@@ -16,12 +16,12 @@ struct sim_read_options {
 struct sim_read_counts {
 	uint64_t frames;               /* packets, messages or lines */
 	uint64_t queries, answers;
-	uint64_t ignored;              /* that are neither */
+	uint64_t ignored;              /* frames that are neither query nor answer */
 };
 
 bool sim_format_from_name(const char *name, uint32_t *out);
-/* Reads the queries of clients and, where they are there, the TTLs of their answers. 0, or -1 with *error saying
- * what is wrong and how to mend it. */
+/* Reads the clients' queries and, if the file has answers, their TTLs. Returns 0, or -1 when *error says what is wrong and how
+ * to mend it. */
 int sim_read(const char *path, const struct sim_read_options *o, struct sim_trace *out,
 	     struct sim_read_counts *counts, char error[SIM_READ_ERROR]);
 

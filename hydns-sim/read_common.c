@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What all readers do with a message, whatever the format. */
+/* What all readers do with a message. */
 #include "hydns-sim/read_internal.h"
 
 #include <stdarg.h>
@@ -117,7 +117,7 @@ int read_query(struct reader *r, const uint8_t *question, uint32_t len, uint64_t
 	return 0;
 }
 
-/* A cache shows the TTL that is left; the longest that was ever seen comes nearest to the whole. */
+/* An answer from a cache shows the remaining TTL; the longest one seen is nearest to the original. */
 static int note_answer(struct reader *r, const struct dns_message *m)
 {
 	struct name *p = place_of(r->names, hash_of(m->question, m->question_len), m->question, m->question_len);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* dnsperf's input: a line `name type' a query, # and ; begin comments. It has no times: queries come at the rate
- * that the options give. */
+/* dnsperf's input: one line `name type' for each query; # and ; begin comments. It has no times: the options set the rate. */
 #include "hydns-sim/read_internal.h"
 
 #include <errno.h>
@@ -11,7 +10,7 @@
 
 #include "hydns-sim/dns.h"
 
-/* 0: a question, 1: an empty line or comment, negative: neither. */
+/* Returns 0 for a question, 1 for an empty line or a comment, negative for anything else. */
 static int parse(char *line, struct dns_message *m)
 {
 	char *save, *name = strtok_r(line, " \t\r\n", &save), *type = strtok_r(NULL, " \t\r\n", &save);

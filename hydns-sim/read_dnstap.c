@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* dnstap files: frame streams of protocol buffers. What clients ask and are answered counts, nothing else. */
+/* dnstap files: frame streams of protocol buffers. Reads only clients' queries and the responses to clients. */
 #include "config.h"
 
 #include <fstrm.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Captures of tcpdump and its kin: UDP to and from port 53, over IPv4 and IPv6. Fragments are left out. */
+/* Captures in pcap format, as of tcpdump: UDP to and from port 53, over IPv4 and IPv6. Ignores fragments. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ static uint16_t get16(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-/* Octets before the IP header, 0 also for raw IP; negative: not IP. */
+/* Octets before the IP header (0 for raw IP), negative when it is not IP. */
 static int link_header(int type, const uint8_t *p, size_t len)
 {
 	size_t at;
@@ -54,7 +54,7 @@ static int link_header(int type, const uint8_t *p, size_t len)
 	}
 }
 
-/* Offset of the UDP header after the IP header, 0: none. */
+/* Offset of the UDP header after the IP header, 0 when there is none. */
 static size_t ip_header(const uint8_t *p, size_t len)
 {
 	struct ip6_hdr six;

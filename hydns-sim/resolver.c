@@ -8,15 +8,15 @@
 struct lookup {
 	uint64_t done_us;
 	uint32_t id;
-	bool renewal;
+	bool refresh;
 };
 
 struct resolver {
 	const struct sim_trace *trace;
 	uint32_t latency_us;
 	uint32_t *begun_s, *expires_s; /* by id; 0: not in the cache */
-	uint32_t *waiting;             /* by id: queries that wait; NOT_LOOKED_UP: no lookup under way */
-	struct lookup *queue;          /* in the order of their ends, for all take the same time */
+	uint32_t *waiting;             /* by id: waiting queries; NOT_LOOKED_UP: no lookup under way */
+	struct lookup *queue;          /* in the order of their ends: all take the same time */
 	size_t head, count, room;
 	uint64_t lookups;
 };
@@ -68,12 +68,12 @@ static bool grow(struct resolver *r)
 	return true;
 }
 
-static void look_up(struct resolver *r, uint32_t id, uint64_t now_us, bool renewal)
+static void look_up(struct resolver *r, uint32_t id, uint64_t now_us, bool refresh)
 {
-	/* Without memory for it the query stays unanswered, as at a resolver that is full. */
+	/* Without memory the query stays unanswered, as at an overloaded resolver. */
 	if (r->count == r->room && !grow(r))
 		return;
-	r->queue[(r->head + r->count++) & (r->room - 1)] = (struct lookup){ now_us + r->latency_us, id, renewal };
+	r->queue[(r->head + r->count++) & (r->room - 1)] = (struct lookup){ now_us + r->latency_us, id, refresh };
 	r->waiting[id] = 0;
 	r->lookups++;
 }
@@ -88,7 +88,7 @@ bool resolver_done(struct resolver *r, uint64_t now_us, struct sim_answer *a, ui
 	begun_s = l->done_us / SECOND;
 	*a = (struct sim_answer){
 		.id = l->id, .sightings = r->waiting[l->id], .begun_s = begun_s,
-		.expires_s = begun_s + r->trace->ttl[l->id], .fresh = true, .renewed = l->renewal,
+		.expires_s = begun_s + r->trace->ttl[l->id], .fresh = true, .refreshed = l->refresh,
 	};
 	*at_us = l->done_us;
 	r->begun_s[l->id] = (uint32_t)begun_s;
@@ -113,7 +113,7 @@ bool resolver_query(struct resolver *r, uint32_t id, uint64_t now_us, struct sim
 	return false;
 }
 
-void resolver_renew(struct resolver *r, uint32_t id, uint64_t now_us)
+void resolver_refresh(struct resolver *r, uint32_t id, uint64_t now_us)
 {
 	if (r->waiting[id] == NOT_LOOKED_UP)
 		look_up(r, id, now_us, true);

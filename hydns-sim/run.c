@@ -23,7 +23,7 @@ static void take_answer(struct run *r, const struct sim_answer *a, uint64_t now_
 	if (a->id == r->trace->marked && !r->marked_answer_us)
 		r->marked_answer_us = now_us;
 	if (r->trace->ttl[a->id] && r->kind->answered(r->contender, a, now_us))
-		resolver_renew(r->resolver, a->id, now_us);
+		resolver_refresh(r->resolver, a->id, now_us);
 }
 
 static bool play(struct run *r, const struct sim_request *q)

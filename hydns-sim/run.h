@@ -37,7 +37,7 @@ static inline double run_hit_rate(const struct run_result *r)
 	return r->requests ? (double)r->hits / (double)r->requests : 0;
 }
 
-/* False without memory, or when the contender can't do what is asked for. */
+/* False without memory, or when the contender can't do what the options ask for. */
 bool sim_run(const struct contender_kind *kind, const struct sim_trace *t, const struct run_options *o,
 	     struct run_result *out);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * S3-FIFO: a small queue of newcomers (a tenth), a main queue with reinsertion, a ghost queue of numbers as long
- * as the main one. J. Yang, Y. Zhang, Z. Qiu, Y. Yue, K. V. Rashmi, "FIFO queues are all you need for cache
- * eviction", SOSP 2023, algorithm 1: two-bit counters; from the small queue whoever was asked for more than once
- * moves to the main queue, the others' numbers to the ghost queue; a newcomer whose number is there goes to the
- * main queue at once.
+ * S3-FIFO: a small queue of newcomers (a tenth), a main queue with reinsertion, and a ghost queue of numbers as long as the
+ * main one. J. Yang, Y. Zhang, Z. Qiu, Y. Yue, K. V. Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023,
+ * algorithm 1: two-bit counters; objects of the small queue with more than one request move to the main queue, the numbers of
+ * the others to the ghost queue; a newcomer whose number is there goes to the main queue at once.
  */
 #include "hydns-sim/cache.h"
 #include "hydns-sim/queue.h"

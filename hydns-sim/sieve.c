@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* SIEVE: a FIFO queue and a hand that moves from the oldest to the newest, sparing what was asked for since it
- * last came by. Y. Zhang, J. Yang, Y. Yue, Y. Vigfusson, K. V. Rashmi, "SIEVE is simpler than LRU", NSDI 2024. */
+/* SIEVE: a FIFO queue and a hand that moves from the oldest to the newest and spares objects requested since its last visit.
+ * Y. Zhang, J. Yang, Y. Yue, Y. Vigfusson, K. V. Rashmi, "SIEVE is simpler than LRU", NSDI 2024. */
 #include "hydns-sim/cache.h"
 #include "hydns-sim/queue.h"
 
-enum { ABSENT, RESIDENT };
+enum { NOT_RESIDENT, RESIDENT };
 
 struct cache {
 	struct cache_base base;
@@ -37,7 +37,7 @@ static struct cache *sieve_open(uint32_t capacity, uint32_t ids)
 
 static bool sieve_access(struct cache *c, uint32_t id)
 {
-	if (c->in.where[id] == ABSENT)
+	if (c->in.where[id] == NOT_RESIDENT)
 		return false;
 	c->visited[id] = true;
 	return true;
@@ -45,7 +45,7 @@ static bool sieve_access(struct cache *c, uint32_t id)
 
 static void sieve_remove(struct cache *c, uint32_t id)
 {
-	if (c->in.where[id] == ABSENT)
+	if (c->in.where[id] == NOT_RESIDENT)
 		return;
 	if (c->hand == id)
 		c->hand = c->in.link[id].newer;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * W-TinyLFU: an LRU window of 1 % before a main SLRU (a fifth on probation, the rest protected); what leaves the
- * window comes into the main part only when a sketch has seen it more often than the main part's victim.
+ * W-TinyLFU: an LRU window of 1 % before a main SLRU (a fifth on probation, the rest protected). An object evicted from the
+ * window enters the main part only when a sketch has counted it more often than the main part's victim.
  * G. Einziger, R. Friedman, B. Manes, "TinyLFU: a highly efficient cache admission policy", ACM ToS 13(4), 2017.
- * The sketch: count-min of 4-bit counters, four rows of the least power of two that holds four times capacity counters
- * each (as Caffeine has, 16 counters an object), a doorkeeper (Bloom filter, three bits a key), halved and emptied after
- * ten times capacity accesses.
+ * The sketch: count-min of 4-bit counters, four rows, each of the least power of two that is at least four times capacity (as
+ * in Caffeine, 16 counters for each object); and a doorkeeper (Bloom filter, three bits a key). After ten times capacity
+ * accesses it halves the counters and empties the doorkeeper.
  */
 #include <string.h>
 #include "hydns-sim/cache.h"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the build scripts of the patched resolvers share: a pinned release from the machine's own package
-archive, its patches, the keys of cached builds, and the plugin library as a library."""
+"""Shared by the build scripts of the patched resolvers: fetching a pinned release from the machine's own package archive,
+patching it, keys of cached builds, and building the plugin library."""
 import contextlib
 import fcntl
 import functools
@@ -19,7 +19,7 @@ PROGRAM = Path(sys.argv[0]).name
 LIBRARY = ("plugin", "offload-policy")          # folders whose *.c make the plugin library
 CFLAGS = "-O2 -g"
 STARTED = time.monotonic()
-held = []       # descriptors of the locks that are held
+held = []       # descriptors of the locks that this program has
 
 
 class Failure(Exception):
@@ -39,8 +39,8 @@ def sha256(path):
 
 
 def run(argv, log, mend, **more):
-    """Runs argv with its output in log; on failure shows the end of it. It keeps the locks: when this program is killed,
-    the next one waits for what it has left running."""
+    """Runs argv with its output in log; the error of a failure has the log's end. argv inherits the locks: if this program
+    is killed, the next one waits until argv has ended."""
     with open(log, "ab") as out:
         out.write(("\n$ " + " ".join(map(str, argv)) + "\n").encode())
         out.flush()
@@ -53,7 +53,7 @@ def run(argv, log, mend, **more):
 
 # --- what is pinned -----------------------------------------------------------------------------------
 class Base:
-    """A folder named after a line of releases: BASE, series and patches. product: how people call it."""
+    """A folder named after a line of releases, with BASE, series and patches. product: its name in messages."""
 
     def __init__(self, product, folder):
         self.product = product
@@ -114,7 +114,8 @@ def machine_entries():
 
 
 def archive_entries(suite, types):
-    """Entries of these types ("deb" or "deb-src") for a suite: where this machine gets its own Debian release, and its security."""
+    """APT source entries of these types ("deb" or "deb-src") for a suite and its security updates, from the archive of this
+    machine's own Debian release."""
     found = {}
     for fields in machine_entries():
         for own in fields.get("suites", "").split():
@@ -134,7 +135,7 @@ def archive_entries(suite, types):
 
 
 class Archive:
-    """A private APT: own sources, lists and cache; the machine's keyring and proxies."""
+    """A private APT with its own sources, lists and cache, and the machine's keyring and proxies."""
 
     def __init__(self, folder, suite, log, types="deb-src"):
         self.log, self.folder = log, folder
@@ -151,11 +152,11 @@ class Archive:
 
     def update(self):
         run(["apt-get", *self.options, "update"], self.log, "is the package archive reachable?")
-        # without a network this is no error of apt-get's
+        # without a network apt-get update succeeds
         if not [p for p in (self.folder / "lists").iterdir() if p.is_file() and p.name != "lock"]:
             said = "\n".join(self.log.read_text(errors="replace").splitlines()[-10:])
-            raise Failure(f"{said}\nnone of the package archive's lists can be had ({self.log}): see to the network, or "
-                          "name a source with --source")
+            raise Failure(f"{said}\ncan't get any list of the package archive ({self.log}): check the network, or name a "
+                          "source with --source")
 
     def revisions(self, package):
         out = subprocess.run(["apt-cache", *self.options, "showsrc", package], capture_output=True, text=True,
@@ -163,7 +164,8 @@ class Archive:
         return re.findall(r"^Version: (\S+)$", out, re.M)
 
     def with_dependencies(self, package):
-        """Files of a package and of all that it depends on, as for a machine with nothing installed (types: deb)."""
+        """Downloads a package and all its dependencies, as for a machine with nothing installed. Returns the files (types:
+        deb)."""
         nothing = self.folder / "status"
         nothing.write_text("")
         run(["apt-get", *self.options, "-o", f"Dir::State::status={nothing}", "install", "--download-only", "--yes",
@@ -176,22 +178,20 @@ class Archive:
 
 
 def compare(a, b):
-    """As dpkg orders Debian revisions: negative, 0 or positive."""
+    """Compares Debian revisions as dpkg does: negative, 0 or positive."""
     if a == b:
         return 0
     return -1 if subprocess.run(["dpkg", "--compare-versions", a, "lt", b], check=False).returncode == 0 else 1
 
 
 def choose_revisions(base, offered):
-    """Those to try, one after the other: the pinned revision; else those of the same release; else, where BASE says
-    so, of its line; the newest first, for an archive may list what it does not have yet."""
+    """The revisions to try in turn: the pinned one; else those of the same release; else, if BASE has "follow", those of its
+    line. The newest comes first; an archive may list one that it does not have yet."""
     if base.revision in offered:
         return [base.revision]
     line = re.match(r"(.*[a-z])(\d+)$", base.revision).group(1)
-    for start, why in ((line, "whose packaging is vouched for by the archive's signature; the orig tarball is still "
-                        "the pinned one"),
-                       (base.follow, "vouched for by the archive's signature alone; the patches are tried on it "
-                        "without fuzz")):
+    for start, why in ((line, "whose packaging has the archive's signature; the orig tarball is still the pinned one"),
+                       (base.follow, "which has the archive's signature only; the patches must apply to it without fuzz")):
         taken = sorted({r for r in offered if start and r.startswith(start)}, key=functools.cmp_to_key(compare),
                        reverse=True)
         if taken:
@@ -213,12 +213,12 @@ def download_first(archive, base, folder):
         except Failure as e:
             if i == len(revisions) - 1:
                 raise
-            say(f"{revision} can't be had: {str(e).splitlines()[-1]}")
+            say(f"can't get {revision}: {str(e).splitlines()[-1]}")
 
 
 def fetched(base, folder):
-    """The .dsc of a complete earlier download, or None. Where the archive had only a later release of the
-    line, base becomes that one."""
+    """The .dsc of a complete earlier download, or None. If that was of a later release of the line, base becomes that
+    release."""
     dscs = sorted(folder.glob(f"{base.package}_*.dsc"))
     if not dscs:
         return None
@@ -234,12 +234,12 @@ def fetched(base, folder):
 def check_pins(base, dsc):
     folder = dsc.parent
     if base.orig_sha256 and sha256(folder / base.orig) != base.orig_sha256:
-        raise Failure(f"{folder / base.orig} is not the pinned tarball: delete {folder} and try again; if it "
-                      "stays so, do not build it")
+        raise Failure(f"{folder / base.orig} is not the pinned tarball: delete {folder} and try again; if the error comes "
+                      "again, do not build it")
     pinned = folder / base.packaging
     if pinned.is_file() and sha256(pinned) != base.packaging_sha256:
-        raise Failure(f"{pinned} is not the pinned file: delete {folder} and try again; if it stays so, do "
-                      "not build it")
+        raise Failure(f"{pinned} is not the pinned file: delete {folder} and try again; if the error comes again, do not "
+                      "build it")
 
 
 def fetch(base, cache):
@@ -266,7 +266,7 @@ def fetch(base, cache):
 
 # --- sources -------------------------------------------------------------------------------------------
 def unpack(source, base, target, log):
-    """A fresh tree of what source is: a .dsc, a tarball or a directory."""
+    """Makes a fresh tree, target, from a .dsc, a tarball or a directory."""
     shutil.rmtree(target, ignore_errors=True)
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True)
@@ -315,7 +315,7 @@ def library_sources():
 
 
 def source_identity(source):
-    """What tells one source from another: a tarball's content, a directory's configure and changelogs."""
+    """Identifies a source: by a tarball's content, or by a directory's path, configure and changelogs."""
     if source.is_file():
         return sha256(source)
     marks = [source / n for n in ("configure", "doc/Changelog", "debian/changelog") if (source / n).is_file()]
@@ -324,7 +324,7 @@ def source_identity(source):
 
 # --- the plugin library, and the cache ----------------------------------------------------------------
 def build_library(args, work):
-    """The plugin library as one static, position-independent library."""
+    """Builds the plugin library as one static, position-independent library."""
     folder = work / "lib"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The module proper. It changes no answer: it notes for each query state when the resolution began, as
- * the generation of the kernel's answers then, and lets every event pass.
+ * The module in the stack. It changes no answer and lets every event pass. For each query state it records the stamp
+ * of the moment when the resolution began.
  */
 #include "config.h"
 #include <string.h>
@@ -13,13 +13,14 @@
 #include "util/regional.h"
 #include "util/storage/slabhash.h"
 
-/* The caches are written by functions that know no environment, so the thread knows its context. */
+/* Functions that write the caches have no module_env, so the context is found by the thread. */
 static __thread struct hydns_context* thread_context;
+/* The change under way: see hydns_change_begin(). */
 static __thread uint8_t change_name[HYDNS_NAME_MAX];
-static __thread size_t change_len;
-static __thread uint16_t change_renewed; /* type of the RRset whose end alone moves; 0: its data change */
-static __thread enum hydns_section change_shown;  /* where answers show that copy of it */
-static __thread time_t change_was, change_is;   /* that end, before and after */
+static __thread size_t change_len;                  /* 0: nothing changes */
+static __thread uint16_t change_ttl_of;             /* type of the RRset of which only the end changes; 0: data change */
+static __thread enum hydns_section change_section;  /* where answers show that copy of it */
+static __thread time_t change_was, change_is;       /* that end, before and after */
 
 void hydns_thread_context(struct hydns_context* h)
 {
@@ -27,16 +28,16 @@ void hydns_thread_context(struct hydns_context* h)
 	change_len = 0;
 }
 
-/* At once, not with the answer: what was fetched for it would have left the processor's caches until then. */
-uint32_t hydns_request_waits(struct hydns_context* h)
+/* Counts before the resolution: after it the prefetched data would have left the CPU's cache. */
+uint32_t hydns_request_sighted(struct hydns_context* h)
 {
-	return h && h->plain && h->picked ? h->hooks->sighted(h) : 0;
+	return h && h->plain && h->sampled ? h->hooks->sighted(h) : 0;
 }
 
 void hydns_request_not_offered(struct hydns_context* h, enum hydns_not_offered_why why)
 {
-	if(h && h->plain && h->picked)
-		h->hooks->kept(h, why);
+	if(h && h->plain && h->sampled)
+		h->hooks->not_offered(h, why);
 }
 
 void hydns_request_logged(struct module_env* env)
@@ -60,11 +61,11 @@ void hydns_resolution_done(struct module_qstate* qstate, struct reply_info* rep)
 	struct hydns_context* h = qstate->env->hydns;
 
 	if(h && rep)
-		h->hooks->renewed(h, qstate, rep->ttl);
+		h->hooks->resolved(h, qstate, rep->ttl);
 }
 
-/* True when two RRsets differ at most in the order of their records, as an authority that rotates them
- * sends them: that is no change. */
+/* True when two RRsets differ at most in the order of their records. An authoritative server that rotates them sends
+ * such: that is no change. */
 static int same_records(const struct packed_rrset_data* a, const struct packed_rrset_data* b)
 {
 	size_t i, j;
@@ -85,14 +86,14 @@ static int same_records(const struct packed_rrset_data* a, const struct packed_r
 	return 1;
 }
 
-static void begin_change(const uint8_t* name, size_t len, uint16_t renewed)
+static void begin_change(const uint8_t* name, size_t len, uint16_t ttl_of)
 {
 	change_len = 0;
 	if(!thread_context || len > sizeof(change_name))
 		return;
 	memcpy(change_name, name, len);
 	change_len = len;
-	change_renewed = renewed;
+	change_ttl_of = ttl_of;
 }
 
 void hydns_change_begin(const uint8_t* name, size_t len)
@@ -100,9 +101,9 @@ void hydns_change_begin(const uint8_t* name, size_t len)
 	begin_change(name, len, 0);
 }
 
-/* Of a SOA two copies are cached: what came in an authority section ends earlier (RFC 2308, section 5), and stands in
- * negative answers alone. */
-static enum hydns_section shown_in(const struct packed_rrset_key* key)
+/* Two copies of a SOA RRset are cached. The one that came in an authority section ends earlier (RFC 2308, section 5),
+ * and only negative answers show it. */
+static enum hydns_section section_of(const struct packed_rrset_key* key)
 {
 	if(key->type != htons(LDNS_RR_TYPE_SOA))
 		return HYDNS_SECTION_ANYWHERE;
@@ -115,7 +116,7 @@ void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packe
 	change_len = 0;
 	if(!thread_context)
 		return;
-	change_shown = shown_in(&key->rk);
+	change_section = section_of(&key->rk);
 	change_was = old_data->ttl;
 	change_is = new_data->ttl;
 	if(!same_records(new_data, old_data))
@@ -128,25 +129,25 @@ void hydns_change_end(void)
 {
 	if(change_len == 0)
 		return;
-	if(change_renewed)
-		thread_context->hooks->moved(thread_context, change_name, change_len, change_renewed, change_shown,
+	if(change_ttl_of)
+		thread_context->hooks->ttl_update(thread_context, change_name, change_len, change_ttl_of, change_section,
 			change_was, change_is);
 	else
 		thread_context->hooks->changed(thread_context, change_name, change_len);
 	change_len = 0;
 }
 
-/* Every resolution stores its message first unchecked, then with the validator's verdict: neither step
- * is a change, unless the verdict is bogus. */
+/* Every resolution stores its message first as unchecked, then with the validator's result. Neither step is a change,
+ * unless the result is bogus. */
 static int same_security(enum sec_status old, enum sec_status new)
 {
 	return old == new || new == sec_status_unchecked ||
 		(old == sec_status_unchecked && new != sec_status_bogus);
 }
 
-/* Two cached messages say the same when they are made of the same RRsets (whose own changes are seen
- * where they happen) in the same order, under the same code and security. The references are sorted by
- * address, for locking; the keys beside them stand in the message's order. */
+/* Two cached messages say the same when they have the same RRsets in the same order, the same response code and the
+ * same security. Changes within an RRset are seen where it is stored. The references (ref) are sorted by address, for
+ * locking; the keys (rrsets) stand in the message's order. */
 static int same_message(const struct reply_info* a, const struct reply_info* b)
 {
 	size_t i;
@@ -172,7 +173,7 @@ void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct que
 	if(!thread_context)
 		return;
 	if(!thread_context->hooks->watches(thread_context)) {
-		/* whoever begins to watch meanwhile is told */
+		/* hydns_plugin_changed() checks again: an offer may come meanwhile */
 		hydns_change_begin(qinfo->qname, qinfo->qname_len);
 		return;
 	}
@@ -202,8 +203,8 @@ void hydns_deinit(struct module_env* env, int id)
 	env->modinfo[id] = NULL;
 }
 
-/* The stamp of the request under way is never newer than the client's own look at local data. */
-static void note_stamp(struct module_qstate* qstate, int id)
+/* The stamp of the request under way is older than the client's own look-up of local data. */
+static void record_stamp(struct module_qstate* qstate, int id)
 {
 	if(qstate->env->hydns)
 		qstate->minfo[id] = regional_alloc_init(qstate->region, &qstate->env->hydns->stamp,
@@ -216,7 +217,7 @@ void hydns_operate(struct module_qstate* qstate, enum module_ev event, int id,
 	(void)outbound;
 	if(event == module_event_new || event == module_event_pass) {
 		if(!qstate->minfo[id])
-			note_stamp(qstate, id);
+			record_stamp(qstate, id);
 		qstate->ext_state[id] = module_wait_module;
 	} else
 		qstate->ext_state[id] = module_finished;

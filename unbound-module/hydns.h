@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hydns module as Unbound's common code sees it: the module's function block, and the hooks that the
- * patches put where an answer leaves and where the caches change. A worker that offers answers has a
- * context (env->hydns); without one every hook returns at once. The hooks reach the plugin library
- * (hydns_daemon.h) through a table, so that tools that link Unbound's common code do not need it.
+ * The hydns module as Unbound's common code sees it: the module's function block, and the hooks that the patches put
+ * where an answer is sent and where the caches change. A worker that offers answers has a context (env->hydns);
+ * without one every hook returns at once. The hooks call the plugin library (hydns_daemon.h) through a table, so that
+ * tools which link Unbound's common code need not link the library.
  */
 #ifndef HYDNS_MODULE_H
 #define HYDNS_MODULE_H
@@ -22,19 +22,21 @@ struct reply_info;
 struct query_info;
 struct sldns_buffer;
 
-/* What a context can do. All are called by the context's own worker. */
+/* What a context can do. The context's own worker makes all calls. */
 struct hydns_hooks {
 	uint32_t (*sighted)(struct hydns_context* h);
 	/* rep: NULL when nothing was found */
 	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 		struct reply_info* rep);
-	void (*renewed)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
+	/* A resolution is over; ttl: of its message, relative. */
+	void (*resolved)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
 	int (*watches)(const struct hydns_context* h);
 	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
-	void (*moved)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
+	/* was, is: the wall-clock second at which the RRset ended before, and ends now */
+	void (*ttl_update)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
 		enum hydns_section section, time_t was, time_t is);
 	void (*zone_changed)(struct hydns_context* h);
-	void (*kept)(struct hydns_context* h, enum hydns_not_offered_why why);
+	void (*not_offered)(struct hydns_context* h, enum hydns_not_offered_why why);
 };
 
 /* One per worker, for that worker alone. */
@@ -43,40 +45,41 @@ struct hydns_context {
 	struct hydns_daemon* daemon;
 	struct hydns_thread* thread;
 	int module;               /* number of the module in the stack */
-	struct hydns_stamp stamp; /* taken when the request under way began */
-	int plain;                /* its answer would be the same for every plain client, and need not be logged */
-	int unlogged;             /* hydns-allow-unlogged: what Unbound logs may be answered in the kernel */
-	int picked;               /* it is one of those that are counted, ... */
+	int unlogged;             /* hydns-allow-unlogged: the kernel may answer queries that Unbound would log */
+	/* the request under way */
+	struct hydns_stamp stamp; /* taken when it began */
+	int plain;                /* every plain client gets the same answer, and it need not be logged */
+	int sampled;              /* it is one of those that are counted, ... */
 	uint64_t key;             /* ... under this key */
-	int renew;                /* the cache entry it was answered from should be renewed */
+	int refresh;              /* the cache entry that answered it is due for refresh */
 };
 
 /* --- hooks ----------------------------------------------------------------------------------------- */
-/* The request under way must be resolved: counts it, if it comes from a plain client (hydns_request_begin) and is one of
- * those that are counted. Returns how often its question was asked, when that is so often that the fresh answer should
- * be shown, else 0. h may be NULL. */
-uint32_t hydns_request_waits(struct hydns_context* h);
+/* The request under way needs a resolution. Counts it if it comes from a plain client (hydns_request_begin) and is
+ * sampled. Returns how often its question was asked if that is often enough to show the module the fresh answer, else
+ * 0. h may be NULL. */
+uint32_t hydns_request_sighted(struct hydns_context* h);
 
-/* The request under way was answered otherwise than from a cached message as it stands, so it is not shown; why is for
- * whoever asks. h may be NULL. */
+/* The request under way was not answered from a cached message as it stands, so its answer is not offered. why is for
+ * hydnsctl explain. h may be NULL. */
 void hydns_request_not_offered(struct hydns_context* h, enum hydns_not_offered_why why);
 
-/* The request under way was logged as one for a local zone; so must be all others for the name. */
+/* Unbound has logged the request under way as one for a local zone. It must log all others for the name as well. */
 void hydns_request_logged(struct module_env* env);
 
-/* A reply to a plain client has been sent after a resolution, whose message is in the cache. rep: that of the
- * resolution, with relative TTLs, or NULL: it was an error. */
+/* A resolution has ended, a plain client has its reply, and the message is in the cache. rep: that of the resolution,
+ * with relative TTLs, or NULL: it was an error. */
 void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, struct reply_info* rep);
 
-/* A resolution has ended, all its clients have their replies, and what it found is in the cache. rep: with
- * relative TTLs, NULL if it found nothing. */
+/* A resolution has ended, all its clients have their replies, and its result is in the cache. rep: with relative TTLs,
+ * NULL if it found nothing. */
 void hydns_resolution_done(struct module_qstate* qstate, struct reply_info* rep);
 
 /*
- * The caches' data of a name are about to be replaced by others (begin, copies the name), and have been
- * (end). Between the two nothing else of this pair is called. hydns_rrset_begin and hydns_message_begin
- * compare new and old first: hydns_change_end does nothing when they say the same, to the same second. (Messages are not
- * looked up while no rule can rest on them.)
+ * The caches' data of a name are about to be replaced (begin, copies the name), and have been replaced (end). No other
+ * pair begins between the two. hydns_rrset_begin and hydns_message_begin compare new and old: hydns_change_end does
+ * nothing when both say the same and end in the same second. (While no rule can depend on a message it is not looked
+ * up, but taken for changed.)
  */
 void hydns_change_begin(const uint8_t* name, size_t len);
 void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packed_rrset_data* new_data,
@@ -85,7 +88,7 @@ void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct que
 	struct reply_info* rep);
 void hydns_change_end(void);
 
-/* An authority zone has new content: what is answered from the caches may now be answered from it. */
+/* An auth-zone has new content: it may now answer what the caches have answered so far. */
 void hydns_zone_changed(struct module_env* env);
 
 /* Makes h the context of the calling thread (NULL: it has none). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the configuration allows: whether answers can be offered at all, to whom, and at which sockets. */
+/* What the configuration allows: whether answers can be offered at all, which clients may get them, and at which sockets. */
 #include "config.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +22,11 @@
 #error "the kernel path must hold all cookie secrets of Unbound"
 #endif
 
-/* What the kernel path takes as given about UDP sizes: RFC 1035 section 4.2.1. */
+/* The program answers every client with up to this many octets: RFC 1035 section 4.2.1. */
 #define PLAIN_UDP_SIZE 512
 
-/* What hydnsd takes. Less than the least is an obstacle, which it can show only to whom it has not refused. */
+/* A size that hydnsd accepts. A smaller one is an obstacle, but hydnsd can show obstacles only of resolvers that it has
+ * accepted. */
 static uint16_t udp_size(size_t octets)
 {
 	if(octets < PLAIN_UDP_SIZE)
@@ -33,9 +34,9 @@ static uint16_t udp_size(size_t octets)
 	return octets > UINT16_MAX ? UINT16_MAX : (uint16_t)octets;
 }
 
-struct hydns_manner hydns_config_manner(struct daemon* daemon)
+struct hydns_reply_options hydns_config_reply_options(struct daemon* daemon)
 {
-	struct hydns_manner m;
+	struct hydns_reply_options m;
 
 	m.flags = 0;
 	/* with answer-cookie: no, Unbound reads no COOKIE option, not even its length */
@@ -54,8 +55,8 @@ struct obstacle {
 	const char* reason;
 };
 
-/* Modules that give the same answer from the cache to every client. respip and subnetcache do so as long
- * as they have nothing to do, which is checked by itself. */
+/* True when every module gives all clients the same answer from the cache. respip and subnetcache do so while they are
+ * not configured, which other obstacles check. */
 static int modules_are_plain(const struct module_stack* mods)
 {
 	static const char* const plain[] = { "hydns", "validator", "iterator", "dns64", "cachedb", "respip",
@@ -73,8 +74,8 @@ static int modules_are_plain(const struct module_stack* mods)
 	return 1;
 }
 
-/* Only a module that passes every new query on at once may come before hydns, which notes when a
- * resolution began. dns64 must come first itself. */
+/* hydns records when a resolution began, so only a module that passes every new query on at once may come before it:
+ * dns64, which must come first itself. */
 static int module_is_early(const struct module_stack* mods)
 {
 	int i = strcmp(mods->mod[0]->name, "dns64") == 0 ? 1 : 0;
@@ -88,7 +89,7 @@ static int dnstap_sees_clients(const struct config_file* cfg)
 		cfg->dnstap_log_client_response_messages);
 }
 
-/* The kernel leaves the standard option to the resolver and overlooks what it does not know. */
+/* The program passes queries with the standard client subnet option and ignores options that it does not know. */
 static int subnet_option_moved(struct daemon* daemon)
 {
 #ifdef CLIENT_SUBNET
@@ -100,7 +101,7 @@ static int subnet_option_moved(struct daemon* daemon)
 #endif
 }
 
-/* daemon->use_rpz stays set when a reload has removed the last zone, from which on Unbound rewrites nothing. */
+/* Reads the list of zones, since daemon->use_rpz stays set after a reload has removed the last one. */
 static int has_rpz(struct daemon* daemon)
 {
 	struct auth_zones* az = daemon->env->auth_zones;
@@ -165,11 +166,11 @@ size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_O
 	return met;
 }
 
-static int manner_is_same(const struct hydns_daemon* d)
+static int reply_options_are_same(const struct hydns_daemon* d)
 {
-	struct hydns_manner now = hydns_config_manner(d->daemon);
-
-	return now.flags == d->manner.flags && now.edns_size == d->manner.edns_size && now.max_udp == d->manner.max_udp;
+	const struct hydns_reply_options* was = &d->reply_options;
+	struct hydns_reply_options now = hydns_config_reply_options(d->daemon);
+	return now.flags == was->flags && now.edns_size == was->edns_size && now.max_udp == was->max_udp;
 }
 
 void hydns_config_recheck(struct hydns_daemon* d)
@@ -180,10 +181,10 @@ void hydns_config_recheck(struct hydns_daemon* d)
 
 	if(d->closing)
 		return;
-	if(d->exported && !manner_is_same(d))
-		reasons[n++] = "an option that shapes replies was set while Unbound ran: reload to go on";
+	if(d->exported && !reply_options_are_same(d))
+		reasons[n++] = "set_option has changed an option that shapes replies: reload to offer answers again";
 	else if(!d->exported && n == 0)
-		reasons[n++] = "what kept answers from the kernel at the start no longer holds: reload to go on";
+		reasons[n++] = "the settings that forbade offers at the start are gone: reload to offer answers";
 	if(was && n == 0)
 		return;
 	for(i = 0; i < n; i++)
@@ -195,7 +196,7 @@ void hydns_config_recheck(struct hydns_daemon* d)
 }
 
 /* --- who is answered ----------------------------------------------------------------------------------- */
-/* allow_cookie: a client whose query has come as far as an answer had a valid cookie, or TCP. */
+/* allow_cookie: a client that gets as far as an answer had a valid cookie, or used TCP. */
 int hydns_acl_is_plain(const struct acl_addr* acl)
 {
 	return (acl->control == acl_allow || acl->control == acl_allow_snoop ||
@@ -206,7 +207,7 @@ int hydns_acl_is_plain(const struct acl_addr* acl)
 static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 #define V4_BITS 96
 
-/* What the entry says of its clients, for whoever asks. */
+/* How the entry treats its clients, for hydnsctl explain. */
 static uint8_t client_of(const struct acl_addr* acl)
 {
 	switch(acl->control) {
@@ -228,7 +229,7 @@ static uint8_t client_of(const struct acl_addr* acl)
 	return acl->control == acl_allow_cookie ? HYDNS_CLIENT_NEED_COOKIE : HYDNS_CLIENT_ALLOWED;
 }
 
-/* False: this netblock can't meet a client. */
+/* False: no client can match this netblock. */
 static int acl_entry_of(const struct acl_addr* acl, struct hydns_acl_entry* e)
 {
 	const struct addr_tree_node* n = &acl->node;
@@ -237,7 +238,7 @@ static int acl_entry_of(const struct acl_addr* acl, struct hydns_acl_entry* e)
 	if(addr_is_ip6((struct sockaddr_storage*)&n->addr, n->addrlen)) {
 		memcpy(e->addr, &((const struct sockaddr_in6*)&n->addr)->sin6_addr, sizeof(e->addr));
 		e->prefixlen = (uint8_t)n->net;
-		/* IPv4 clients come as IPv4, and are judged by the IPv4 entries */
+		/* Unbound sees IPv4 clients as IPv4 and matches them with IPv4 entries only */
 		if(n->net >= V4_BITS && memcmp(e->addr, v4_mapped, sizeof(v4_mapped)) == 0)
 			return 0;
 	} else {
@@ -252,7 +253,7 @@ static int acl_entry_of(const struct acl_addr* acl, struct hydns_acl_entry* e)
 	return 1;
 }
 
-/* The kernel's tree holds both families: an IPv6 netblock as short as ::/0 must not let IPv4 in. */
+/* The LPM trie holds both families: an IPv6 netblock as short as ::/0 must not let IPv4 in. */
 static struct hydns_acl_entry v4_default(void)
 {
 	struct hydns_acl_entry e;
@@ -294,7 +295,7 @@ static int export_acl(struct daemon* daemon, struct hydns_plugin* p)
 }
 
 /* --- where ----------------------------------------------------------------------------------------------- */
-/* so-reuseport opens every address once per thread: the first list names them all. */
+/* With so-reuseport every thread opens every address: the first thread's list has them all. */
 static int export_services(struct daemon* daemon, struct hydns_plugin* p)
 {
 	struct listen_port* port;
@@ -358,7 +359,7 @@ static int zone_is_logged(const struct local_zone* z)
 		z->type == local_zone_inform_redirect;
 }
 
-/* The names are left to Unbound one query at a time (hydns_request_logged); here only the operator is told. */
+/* A note for the operator. Queries for such names are kept from the kernel one by one (hydns_request_logged). */
 static void note_logged_zones(struct daemon* daemon, struct hydns_plugin* p)
 {
 	struct local_zone* z;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote control: the module's lines in the statistics, and what each command withdraws from the kernel. A command that is not named here withdraws
- * everything: better once too often than an old answer once.
+ * Remote control: what each command withdraws from the kernel, and the module's lines in the statistics. A command that
+ * is not listed here withdraws everything: better one withdrawal too many than one old answer.
  */
 #include "config.h"
 #include <ctype.h>
@@ -18,19 +18,19 @@ enum action {
 	WITHDRAW_SUBTREE,
 	WITHDRAW_ALL,
 	CHECK_AND_WITHDRAW_ALL, /* options may have changed */
-	CLOSE,                  /* nothing is offered from here on */
-	RENEW_COOKIES,          /* the cookie secrets may have changed; answers have not */
+	CLOSE,                  /* no offers from here on */
+	UPDATE_COOKIES,         /* the cookie secrets may have changed; answers have not */
 };
 
-struct rule {
+struct effect {
 	const char* command;
 	enum action action;
-	int argument;           /* which one holds the name, from 0; options (+c) are not counted */
-	int late;
+	int argument;           /* which one is the name, from 0; options (+c) are not counted */
+	int late;               /* see struct hydns_control */
 };
 
-static const struct rule rules[] = {
-	/* read only, or without effect on what is answered */
+static const struct effect effects[] = {
+	/* read only, or without effect on answers */
 	{ "stats", WITHDRAW_NOTHING, 0, 0 },
 	{ "stats_noreset", WITHDRAW_NOTHING, 0, 0 },
 	{ "status", WITHDRAW_NOTHING, 0, 0 },
@@ -55,7 +55,7 @@ static const struct rule rules[] = {
 	{ "flush_stats", WITHDRAW_NOTHING, 0, 0 },
 	{ "flush_infra", WITHDRAW_NOTHING, 0, 0 },
 	{ "flush_requestlist", WITHDRAW_NOTHING, 0, 0 },
-	/* only starts a transfer, whose end withdraws */
+	/* only starts a transfer; its end withdraws (hydns_zone_changed) */
 	{ "auth_zone_transfer", WITHDRAW_NOTHING, 0, 0 },
 
 	{ "flush", WITHDRAW_NAME, 0, 0 },
@@ -71,7 +71,7 @@ static const struct rule rules[] = {
 	{ "stub_remove", WITHDRAW_SUBTREE, 0, 0 },
 	{ "insecure_add", WITHDRAW_SUBTREE, 0, 0 },
 	{ "insecure_remove", WITHDRAW_SUBTREE, 0, 0 },
-	/* these say ok with the view's lock held: its clients, whom the kernel never answers, should not
+	/* these say ok with the view's lock held: the view's clients, which the kernel never answers, should not
 	 * wait for hydnsd */
 	{ "view_local_zone", WITHDRAW_SUBTREE, 1, 1 },
 	{ "view_local_zone_remove", WITHDRAW_SUBTREE, 1, 1 },
@@ -93,17 +93,17 @@ static const struct rule rules[] = {
 	{ "view_local_datas", WITHDRAW_ALL, 0, 0 },
 	{ "view_local_datas_remove", WITHDRAW_ALL, 0, 0 },
 
-	{ "add_cookie_secret", RENEW_COOKIES, 0, 0 },
-	{ "drop_cookie_secret", RENEW_COOKIES, 0, 0 },
-	{ "activate_cookie_secret", RENEW_COOKIES, 0, 0 },
+	{ "add_cookie_secret", UPDATE_COOKIES, 0, 0 },
+	{ "drop_cookie_secret", UPDATE_COOKIES, 0, 0 },
+	{ "activate_cookie_secret", UPDATE_COOKIES, 0, 0 },
 	{ "set_option", CHECK_AND_WITHDRAW_ALL, 0, 0 },
 	{ "reload", CLOSE, 0, 0 },
 	{ "reload_keep_cache", CLOSE, 0, 0 },
 	{ "stop", CLOSE, 0, 0 },
 };
-static const struct rule everything = { "", WITHDRAW_ALL, 0, 0 };
+static const struct effect everything = { "", WITHDRAW_ALL, 0, 0 };
 
-/* Next word of a command line; the returned pointer is its start, *len its length, 0 at the end. */
+/* Next word of a command line. Returns its start; *len is its length, 0 at the end. */
 static const char* next_word(const char* line, size_t* len)
 {
 	while(isspace((unsigned char)*line))
@@ -113,17 +113,17 @@ static const char* next_word(const char* line, size_t* len)
 	return line;
 }
 
-static const struct rule* rule_of(const char* word, size_t len)
+static const struct effect* effect_of(const char* word, size_t len)
 {
 	size_t i;
 
-	for(i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		if(strlen(rules[i].command) == len && memcmp(rules[i].command, word, len) == 0)
-			return &rules[i];
+	for(i = 0; i < sizeof(effects) / sizeof(effects[0]); i++)
+		if(strlen(effects[i].command) == len && memcmp(effects[i].command, word, len) == 0)
+			return &effects[i];
 	return &everything;
 }
 
-/* The name in the rule's argument, as Unbound reads it. False: it is none. */
+/* Reads the name in the command's argument as Unbound does. False: it is no name. */
 static int name_argument(struct hydns_control* c, const char* line, int argument)
 {
 	char text[LDNS_MAX_DOMAINLEN * 4 + 1];
@@ -148,7 +148,7 @@ static int name_argument(struct hydns_control* c, const char* line, int argument
 
 void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const char* command)
 {
-	const struct rule* rule;
+	const struct effect* effect;
 	size_t len;
 
 	memset(c, 0, sizeof(*c));
@@ -156,11 +156,11 @@ void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const 
 	if(!d)
 		return;
 	command = next_word(command, &len);
-	rule = rule_of(command, len);
-	c->action = rule->action;
-	c->late = rule->late;
-	if((rule->action == WITHDRAW_NAME || rule->action == WITHDRAW_SUBTREE) &&
-		!name_argument(c, command + len, rule->argument))
+	effect = effect_of(command, len);
+	c->action = effect->action;
+	c->late = effect->late;
+	if((effect->action == WITHDRAW_NAME || effect->action == WITHDRAW_SUBTREE) &&
+		!name_argument(c, command + len, effect->argument))
 		c->action = WITHDRAW_ALL;
 }
 
@@ -189,7 +189,7 @@ static void act(struct hydns_control* c)
 		hydns_daemon_leave(c->daemon, NULL, NULL);
 		hydns_plugin_gone(p);
 		break;
-	case RENEW_COOKIES:
+	case UPDATE_COOKIES:
 		hydns_config_cookies(c->daemon->daemon, p);
 		break;
 	}
@@ -207,10 +207,10 @@ int hydns_control_leaves(const struct hydns_control* c)
 	return c && c->daemon && c->action == CLOSE;
 }
 
-void hydns_control_leave(struct hydns_control* c, void (*say)(void* arg), void* arg)
+void hydns_control_leave(struct hydns_control* c, void (*say_ok)(void* arg), void* arg)
 {
 	c->action = WITHDRAW_NOTHING;
-	hydns_daemon_leave(c->daemon, say, arg);
+	hydns_daemon_leave(c->daemon, say_ok, arg);
 }
 
 void hydns_control_end(struct hydns_control* c)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plugin library of the hydns module, in the daemon only: from a worker's requests to what is
- * offered, and from remote control to what is withdrawn. Functions take a NULL hydns_daemon as "the
- * module is not in use" and then do nothing.
+ * The plugin library of the hydns module, in the daemon only: from a worker's requests to offers, and from remote
+ * control to withdrawals. For functions that take a struct hydns_daemon, NULL means that the module is not in use:
+ * they do nothing then.
  */
 #ifndef HYDNS_DAEMON_H
 #define HYDNS_DAEMON_H
@@ -17,8 +17,8 @@ struct edns_data;
 struct remote_stream;
 struct ub_server_stats;
 
-/* What the kernel path is told of how this resolver answers; it can't change while it runs. */
-struct hydns_manner {
+/* How this resolver answers, as hydnsd gets it at the start. A change needs a reload. */
+struct hydns_reply_options {
 	uint16_t flags;           /* HYDNS_RESOLVER_* */
 	uint16_t edns_size;
 	uint16_t max_udp;
@@ -27,55 +27,56 @@ struct hydns_manner {
 struct hydns_daemon {
 	struct daemon* daemon;    /* borrowed */
 	struct hydns_plugin* plugin;
-	struct hydns_manner manner;
+	struct hydns_reply_options reply_options;
 	atomic_int open;          /* answers may be offered */
-	int exported;             /* hydnsd was told who is answered where */
+	int exported;             /* hydnsd has the access list and the services */
 	int closing;              /* a reload, or the end, has begun */
 	int threads;
 	struct hydns_context* contexts;
 	struct hydns_counts base; /* at the last reset of the statistics */
-	struct hydns_counts last; /* as last heard from hydnsd */
+	struct hydns_counts last; /* the last that came from hydnsd */
 	long long shown;          /* answers in the statistics under way */
 };
 
 /* --- life ------------------------------------------------------------------------------------------ */
 /* After the configuration is applied and the workers are created, before they run. When it returns, no answer of the
- * former configuration is left in the kernel. NULL: not in use (said in the log, unless hydns is not in module-config).
- * former: what served that configuration, which is ended; may be NULL. */
+ * former configuration is left in the kernel. former: what served that configuration; it is freed; may be NULL.
+ * Returns NULL when the module is not in use, and logs why unless hydns is not in module-config. */
 struct hydns_daemon* hydns_daemon_start(struct daemon* daemon, struct hydns_daemon* former);
 /* When the other workers have started, and the first one is about to: connects to hydnsd. */
 void hydns_daemon_run(struct hydns_daemon* d);
-/* Nothing is offered any more, and what was is dead in the kernel. That none of it is being sent either gone(arg) tells (NULL:
- * nobody), mostly on another thread. */
+/* Ends all offers; the rules made of them no longer count. Calls gone(arg) (NULL: none) when the kernel sends none of
+ * their answers any more, mostly on another thread. d is not NULL. */
 void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* arg);
-/* When the workers have stopped, before the caches go. What is left to wait for is left to hydns_daemon_start(), or, as
- * Unbound ends, waited for. Returns what is to be handed to that. */
+/* When the workers have stopped, before the caches are freed. On a reload it does not wait: it returns d, to be given to
+ * hydns_daemon_start(), which waits. When Unbound ends (ends), it waits itself, frees d and returns NULL. */
 struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends);
 /* The context of a worker, called by the worker's own thread. NULL: it has none. */
 struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread);
 
-/* --- answers --------------------------------------------------------------------------------------- */
+/* --- answers (hydns_offer.c) ------------------------------------------------------------------------- */
+extern const struct hydns_hooks hydns_offer_hooks;
 /* Before the query is looked up anywhere. acl: the entry that let the client in; now: the worker's clock. */
 void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, struct acl_addr* acl,
 	struct query_info* qinfo, struct edns_data* edns, time_t now);
 /* A reply was encoded into pkt from the cache, whose entries are still locked. */
 void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struct reply_info* rep,
 	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now);
-/* Whether the entry that answered the request under way should be renewed now. */
+/* Whether the entry that answered the request under way is due for refresh. */
 int hydns_refresh_due(const struct hydns_context* h);
 
 /* --- configuration (hydns_config.c) ------------------------------------------------------------------ */
-/* Whether a client let in by this entry is answered like any other. */
+/* Whether clients that this entry lets in all get the same answers. */
 int hydns_acl_is_plain(const struct acl_addr* acl);
-struct hydns_manner hydns_config_manner(struct daemon* daemon);
+struct hydns_reply_options hydns_config_reply_options(struct daemon* daemon);
 /* The reasons why nothing can be offered; returns how many there are. */
 #define HYDNS_OBSTACLES_MAX 20
 size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_OBSTACLES_MAX]);
-/* Tells p who is answered where. False: not possible, and logged. */
+/* Gives p the access list, the services and the cookie secrets. False: not possible, and logged. */
 int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p);
-/* Tells p which secrets this resolver makes and verifies DNS cookies with at this moment. */
+/* Gives p the secrets with which this resolver makes and verifies DNS cookies at this moment. */
 void hydns_config_cookies(struct daemon* daemon, struct hydns_plugin* p);
-/* After an option was set at run time: offers go on only if they still can, and again when they can again. */
+/* After an option was set at run time: stops offers if they are no longer possible, resumes them if they are again. */
 void hydns_config_recheck(struct hydns_daemon* d);
 
 /* --- remote control (hydns_control.c) ----------------------------------------------------------------- */
@@ -83,27 +84,27 @@ void hydns_config_recheck(struct hydns_daemon* d);
 struct hydns_control {
 	struct hydns_daemon* daemon;
 	int action;               /* enum in hydns_control.c; 0: nothing (left) to do */
-	int late;                 /* only when the command has ended: it may hold locks before */
+	int late;                 /* act only when the command has ended: it holds locks until then */
 	size_t name_len;
 	uint8_t name[HYDNS_NAME_MAX];
 };
 void hydns_control_begin(struct hydns_control* c, struct hydns_daemon* d, const char* command);
-/* The command has changed what it was to change and is about to say so. c may be NULL. */
+/* The command has made its changes and is about to say ok. c may be NULL. */
 void hydns_control_finish(struct hydns_control* c);
 /* True when the command ends this configuration. c may be NULL. */
 int hydns_control_leaves(const struct hydns_control* c);
-/* After that: say(arg) is called, mostly on another thread, when none of its answers is sent by the kernel any more. */
-void hydns_control_leave(struct hydns_control* c, void (*say)(void* arg), void* arg);
+/* After that. Calls say_ok(arg) when the kernel sends none of its answers any more, mostly on another thread. */
+void hydns_control_leave(struct hydns_control* c, void (*say_ok)(void* arg), void* arg);
 /* The command has ended, perhaps halfway. */
 void hydns_control_end(struct hydns_control* c);
 
 /* --- statistics (hydns_stats.c) ----------------------------------------------------------------------- */
-/* For the first worker's thread alone. */
-/* Asks hydnsd for its counts, which the functions below then use. Waits for it, but not long. */
+/* All for the first worker's thread alone. */
+/* Asks hydnsd for its counts, which the functions below then use. Waits for a short time. */
 void hydns_stats_ask(struct hydns_daemon* d);
 /* Adds the kernel's answers since the last reset, as cache hits. */
 void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr);
-/* What has been asked for counts no more. */
+/* Sets the counts back to zero, as of the last answer of hydnsd. */
 void hydns_stats_reset(struct hydns_daemon* d);
 /* Prints the module's own lines (hydns_control.c). 0: the connection is gone. */
 int hydns_stats_print(struct hydns_daemon* d, struct remote_stream* stream);

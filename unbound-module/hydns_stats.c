@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's answers in Unbound's statistics. hydnsd counts them for the whole server; no count ever falls. */
+/* The kernel's answers in Unbound's statistics. hydnsd counts them for the whole server; its counts never fall. */
 #include "config.h"
 #include "hydns_daemon.h"
 #include "libunbound/unbound.h"
 #include "sldns/pkthdr.h"
 #include "sldns/rrdef.h"
 
-/* How long the statistics wait for hydnsd; without an answer they show what is known. */
+/* How long the statistics wait for hydnsd; without an answer they show the last known counts. */
 #define COUNTS_WAIT_MS 200
 
 void hydns_stats_ask(struct hydns_daemon* d)
@@ -48,7 +48,7 @@ void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr)
 	last = &d->last;
 	base = &d->base;
 	answered = (long long)(last->answered - base->answered);
-	/* the kernel path answers nothing but recursion-desired, opcode QUERY, class IN over UDP */
+	/* the program answers Unbound's clients only with RD set, opcode QUERY, class IN, over UDP */
 	svr->num_queries += answered;
 	svr->qclass[LDNS_RR_CLASS_IN] += answered;
 	svr->qopcode[LDNS_PACKET_QUERY] += answered;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Access control lists as a prefix table. BIND takes a list's first matching element, the kernel the longest
- * matching prefix: so every prefix that any list names, however deep, gets an entry of its own, which says how
- * named judges the addresses in it that are in no longer one. That is exact, for no list tells these apart.
+ * Access control lists as a table of prefixes. BIND takes a list's first matching element, the program the longest
+ * matching prefix. So every prefix in any list, however nested, gets an entry with named's decision for the addresses
+ * that match no longer prefix. That is exact, because no list distinguishes these addresses.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -27,9 +27,9 @@ static dns_acl_t *built_in(const dns_aclelement_t *e, dns_aclenv_t *env)
 		       ? hydns_built_in_acl(env, e->type) : NULL;
 }
 
-/* --- how named judges a prefix --------------------------------------------------------------------------- */
-/* As dns_acl_match(): positive, negative or no match. CLOSED: a database of places decides. */
-enum match { NEGATIVE = -1, NONE = 0, POSITIVE = 1, CLOSED = 2 };
+/* --- what named decides for a prefix --------------------------------------------------------------------- */
+/* As dns_acl_match(): positive, negative or no match. UNKNOWN: a GeoIP database decides. */
+enum match { NEGATIVE = -1, NONE = 0, POSITIVE = 1, UNKNOWN = 2 };
 
 static enum match match(const dns_acl_t *acl, dns_aclenv_t *env, const isc_prefix_t *at);
 
@@ -44,10 +44,10 @@ static enum match match_element(const dns_aclelement_t *e, dns_aclenv_t *env, co
 	} else if (e->type == dns_aclelementtype_nestedacl) {
 		m = match(e->nestedacl, env, at);
 	} else if (e->type != dns_aclelementtype_keyname) {
-		return CLOSED;
+		return UNKNOWN;
 	}
-	/* A key matches nobody: queries with a signature are not the kernel's. A negative match within a nested list
-	 * is none. */
+	/* A key matches no client of the kernel, since the program passes queries with TSIG. A negative match within a
+	 * nested list is none. */
 	return m == NEGATIVE ? NONE : m;
 }
 
@@ -65,8 +65,8 @@ static enum match match(const dns_acl_t *acl, dns_aclenv_t *env, const isc_prefi
 		const dns_aclelement_t *e = &acl->elements[i];
 		enum match m = match_element(e, env, at);
 
-		if (m == CLOSED)
-			return CLOSED;
+		if (m == UNKNOWN)
+			return UNKNOWN;
 		if (m == POSITIVE)
 			return e->node_num == place ? found : e->negative ? NEGATIVE : POSITIVE;
 	}
@@ -83,8 +83,8 @@ static bool perhaps(const dns_acl_t *acl, dns_aclenv_t *env, const isc_prefix_t 
 	return acl == NULL || match(acl, env, at) >= POSITIVE;
 }
 
-/* Whether a client's address may choose an order: as ns_sortlist_setup(), which looks at the first element of each
- * statement. */
+/* Whether the order of records may depend on a client's address: as ns_sortlist_setup(), which looks at the first element
+ * of each statement. */
 static bool sorts(const dns_acl_t *sortlist, dns_aclenv_t *env, const isc_prefix_t *at)
 {
 	if (sortlist == NULL)
@@ -123,7 +123,7 @@ bool hydns_view_answers_at(const dns_view_t *view, dns_aclenv_t *env, const isc_
 	       (!view->recursion || (surely(view->cacheonacl, env, &at) && surely(view->recursiononacl, env, &at)));
 }
 
-/* Views are tried in their order. One that counts only where RD is set has all queries that the kernel answers. */
+/* named tries views in their order. A view with match-recursive-only gets all queries with RD, so it counts as any other. */
 static bool is_of_earlier_view(const struct hydns_judge *j, const isc_prefix_t *at)
 {
 	for (const dns_view_t *v = ISC_LIST_PREV(j->view, link); v != NULL; v = ISC_LIST_PREV(v, link))
@@ -142,7 +142,7 @@ bool hydns_rrl_limits_answers(const dns_view_t *view)
 			       rrl->all_per_second.r != 0);
 }
 
-/* The lists that must all let a client in. Without recursion there are answers from zones alone. */
+/* All these lists must let a client in; the last two only where there is recursion, since else only zones answer. */
 static enum hydns_client why_not_let_in(const dns_view_t *v, dns_aclenv_t *env, const isc_prefix_t *at)
 {
 	if (!surely(v->matchclients, env, at))
@@ -170,7 +170,7 @@ static enum hydns_client judge(const struct hydns_judge *j, const isc_prefix_t *
 		return HYDNS_CLIENT_SORTED;
 	if (v->nocasecompress != NULL && perhaps(v->nocasecompress, j->env, at))
 		return HYDNS_CLIENT_NO_COMPRESSION;
-	/* named does not count responses to those whose cookie is valid. */
+	/* named does not count responses to clients with a valid cookie. */
 	if (j->limited && !(v->rrl->exempt != NULL && surely(v->rrl->exempt, j->env, at)))
 		return HYDNS_CLIENT_RATE_LIMITED;
 	return HYDNS_CLIENT_ALLOWED;
@@ -196,7 +196,7 @@ struct table {
 	bool failed;
 };
 
-/* localnets holds the addresses of interfaces. */
+/* Clears the bits after the prefix: localnets has whole addresses of interfaces. */
 static void clear_host(struct hydns_acl_entry *e)
 {
 	for (unsigned int bit = e->prefixlen; bit < 8 * sizeof(e->addr); bit++)
@@ -209,7 +209,7 @@ static void add(struct table *t, unsigned int family, const uint8_t *addr, unsig
 	isc_prefix_t at = { .family = family, .bitlen = bits };
 
 	if (family == AF_INET6 && bits >= V4_BITS && memcmp(addr, v4_mapped, sizeof(v4_mapped)) == 0)
-		return;                /* IPv4 clients are judged by the IPv4 entries */
+		return;                /* named matches IPv4 clients with IPv4 entries only */
 	if (t->n == t->room) {
 		size_t room = t->room > 0 ? 2 * t->room : 64;
 		struct hydns_acl_entry *more = realloc(t->entry, room * sizeof(*more));
@@ -245,7 +245,7 @@ static void add_list(struct table *t, const dns_acl_t *acl)
 	RADIX_WALK(acl->iptable->radix->head, node) {
 		const uint8_t *addr = (const uint8_t *)&node->prefix->add;
 
-		/* 0/0 is in the tree as IPv4 and holds for both; everybody has an entry anyway */
+		/* "any" is in the tree as IPv4 0/0 and holds for both families; hydns_acl_compile() has added both */
 		if (node->prefix->bitlen > 0 && node->node_num[RADIX_V4] != -1)
 			add(t, AF_INET, addr, node->prefix->bitlen);
 		if (node->prefix->bitlen > 0 && node->node_num[RADIX_V6] != -1)
@@ -272,7 +272,7 @@ static int compare(const void *a, const void *b)
 	return order != 0 ? order : x->prefixlen - y->prefixlen;
 }
 
-static bool holds(const struct hydns_acl_entry *net, const struct hydns_acl_entry *e)
+static bool contains(const struct hydns_acl_entry *net, const struct hydns_acl_entry *e)
 {
 	unsigned int octets = net->prefixlen / 8, bits = net->prefixlen % 8;
 
@@ -280,8 +280,8 @@ static bool holds(const struct hydns_acl_entry *net, const struct hydns_acl_entr
 	       (bits == 0 || ((net->addr[octets] ^ e->addr[octets]) & (uint8_t)(0xff00 >> bits)) == 0);
 }
 
-/* Drops what the next shorter prefix says, too; exactly: also for the same reason, for whoever asks. Sorted, a prefix
- * stands before all that it holds. */
+/* Drops entries that say the same as the next shorter prefix; exactly: with the same reason too, which hydnsctl explain
+ * shows. In sorted order a prefix stands before all that it contains. */
 static void thin_out(struct table *t, bool exactly)
 {
 	size_t outer[129], depth = 0, kept = 0;
@@ -289,7 +289,7 @@ static void thin_out(struct table *t, bool exactly)
 	for (size_t i = 0; i < t->n; i++) {
 		const struct hydns_acl_entry e = t->entry[i];
 
-		while (depth > 0 && !holds(&t->entry[outer[depth - 1]], &e))
+		while (depth > 0 && !contains(&t->entry[outer[depth - 1]], &e))
 			depth--;
 		if (depth > 0 && t->entry[outer[depth - 1]].action == e.action &&
 		    (!exactly || t->entry[outer[depth - 1]].why == e.why))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What BIND's releases call differently, or do not have. The number of the plugin API tells them apart: 1 is 9.18, 2 is 9.20, 3 is
- * 9.20 with this project's patches. */
+/* What BIND's releases call differently, or do not have. The number of the plugin API distinguishes them: 1 is 9.18, 2 is
+ * 9.20, 3 is 9.20 with this project's patches. */
 #ifndef HYDNS_BIND_COMPAT_H
 #define HYDNS_BIND_COMPAT_H
 
@@ -23,7 +23,7 @@
 
 #define HYDNS_STOCK (NS_PLUGIN_VERSION < 3)
 
-/* What is only in some releases never is in the others. */
+/* What a release does not have is never set there. */
 #if HYDNS_STOCK
 #define NS_QUERYATTR_SYNTHESIZED 0
 #endif
@@ -45,8 +45,8 @@ static inline uint32_t hydns_tid(void)
 #endif
 }
 
-/* How many there are. 9.18 tells nobody, but has one for each processor unless it was started with -n; more than that
- * answer without offering. */
+/* How many such threads there are. 9.18 does not say, but has one for each CPU unless it was started with -n. Threads
+ * beyond this number answer without offers. */
 static inline uint32_t hydns_tid_count(void)
 {
 #if NS_PLUGIN_VERSION >= 2
@@ -65,8 +65,8 @@ static inline uint16_t hydns_edns_size(dns_view_t *view)
 #endif
 }
 
-/* The list of the host's own addresses, or of its networks, as the last look at the interfaces found them; the
- * caller detaches it. */
+/* The list of the host's own addresses, or of its networks, as of the last scan of the interfaces. The caller detaches
+ * it. */
 static inline dns_acl_t *hydns_built_in_acl(dns_aclenv_t *env, dns_aclelementtype_t type)
 {
 	dns_acl_t *const *from = type == dns_aclelementtype_localhost ? &env->localhost : &env->localnets;
@@ -84,17 +84,18 @@ static inline dns_acl_t *hydns_built_in_acl(dns_aclenv_t *env, dns_aclelementtyp
 	return acl;
 }
 
-/* Whether changes of a zone's data are told; where none are, its answers are kept for seconds only, as all others. */
-static inline bool hydns_db_tells(const dns_db_t *db)
+/* Whether the database notifies of changes of its zone. An unpatched named does so for none: there all rules live for
+ * seconds only. */
+static inline bool hydns_db_notifies(const dns_db_t *db)
 {
 #if HYDNS_STOCK
 	return db != NULL;
 #else
-	return (db->attributes & DNS_DBATTR_TELLS) != 0;
+	return (db->attributes & DNS_DBATTR_NOTIFIES) != 0;
 #endif
 }
 
-/* True when the response tells more of an error than its code: RFC 8914. */
+/* True when the response has an extended error: RFC 8914. */
 static inline bool hydns_has_extended_error(const ns_client_t *client)
 {
 #if NS_PLUGIN_VERSION >= 2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the configuration allows: whether answers can be offered at all, to whom, and at which sockets. */
+/* What the configuration allows: whether answers can be offered at all, which clients may get them, and at which sockets. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@
 #include "compat.h"
 #include "plugin.h"
 
-#define PLAIN_UDP_SIZE 512       /* what the kernel path takes as the least: RFC 1035 section 4.2.1 */
+#define PLAIN_UDP_SIZE 512       /* the program answers every client with up to this many octets: RFC 1035 section 4.2.1 */
 
-/* Ports and transports in a list are more than addresses. */
+/* The kernel's access list has addresses only. */
 static bool lists_have_ports(const dns_view_t *view)
 {
 	const dns_acl_t *const lists[] = { view->cacheacl, view->recursionacl, view->queryacl, view->cacheonacl,
@@ -86,9 +86,8 @@ size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HY
 }
 
 /* --- where ------------------------------------------------------------------------------------------------- */
-/* True for a UDP socket at the port where queries are received, that is open to everybody: those of upstream
- * queries are connected. The network manager shows its descriptors to nobody, so the process's own are seen
- * through. *at: its address. */
+/* True for a UDP socket at the port where queries come, unless it is connected: those of upstream queries are. The network
+ * manager does not give out its descriptors, so the caller tries all of the process. *at: the socket's address. */
 static bool serves(int fd, in_port_t port, isc_netaddr_t *at)
 {
 	struct sockaddr_storage name, peer;
@@ -121,9 +120,9 @@ static const struct hydns_instance *instance_in(const dns_view_t *view)
 	return NULL;
 }
 
-/* The kernel answers for one view at an address: the first that is asked there and has the plugin. Clients of others
- * are left to named. */
-static bool is_owner(const struct hydns_instance *inst, const isc_netaddr_t *at)
+/* The kernel answers for one view at an address: the first with the plugin that gets queries there. named answers the
+ * clients of the others. */
+static bool serves_address(const struct hydns_instance *inst, const isc_netaddr_t *at)
 {
 	for (const dns_view_t *v = ISC_LIST_PREV(inst->view, link); v != NULL; v = ISC_LIST_PREV(v, link)) {
 		const struct hydns_instance *other = instance_in(v);
@@ -135,12 +134,12 @@ static bool is_owner(const struct hydns_instance *inst, const isc_netaddr_t *at)
 	return true;
 }
 
-/* Where the view's clients ask, and its sockets. Each loop has one for each address (SO_REUSEPORT). */
+/* The addresses where the view's clients ask, and the sockets there: one per loop and address (SO_REUSEPORT). */
 struct places {
 	struct hydns_socket socket[HYDNS_SERVICES];
 	isc_netaddr_t dest[HYDNS_SERVICES];
 	size_t n;
-	size_t others;                /* addresses that are another view's, or not answered at */
+	size_t others;                /* sockets whose address is another view's, or where an *-on list may refuse */
 };
 
 static ino_t inode_of(int fd)
@@ -169,10 +168,10 @@ static bool find_places(const struct hydns_instance *inst, struct places *p)
 		int fd = atoi(d->d_name);
 		isc_netaddr_t at;
 
-		/* a copy that is the plugin library's, or another instance's, counts once */
+		/* copies of a socket, in the plugin library or of another instance, count once */
 		if (d->d_name[0] == '.' || !serves(fd, inst->port, &at) || is_known(p->socket, p->n, inode_of(fd)))
 			continue;
-		if (!hydns_view_answers_at(inst->view, inst->env, &at) || !is_owner(inst, &at)) {
+		if (!hydns_view_answers_at(inst->view, inst->env, &at) || !serves_address(inst, &at)) {
 			p->others++;
 			continue;
 		}
@@ -183,10 +182,10 @@ static bool find_places(const struct hydns_instance *inst, struct places *p)
 	return true;
 }
 
-/* For the operator: in the log, and in hydnsd's status. */
+/* Logs a note and adds it to hydnsd's status. */
 static void note(struct hydns_plugin *p, enum hydns_note_kind kind, const char *text)
 {
-	hydns_say(HYDNS_LOG_INFO, text);
+	hydns_named_log(HYDNS_LOG_INFO, text);
 	(void)hydns_plugin_add_note(p, kind, text);
 }
 
@@ -216,7 +215,7 @@ static struct hydns_acl_entry *compile(const struct hydns_instance *inst, const 
 	return hydns_acl_compile(&j, n);
 }
 
-/* What of the clients' access is left to named, for the operator. */
+/* Notes which clients' queries the kernel leaves to named. */
 static void note_access(const struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	const dns_view_t *view = inst->view;
@@ -258,7 +257,7 @@ static bool remember_sockets(struct hydns_instance *inst, const struct places *p
 	return true;
 }
 
-/* Whether named has closed a socket, of which a copy is still there, or opened one. */
+/* False when named has opened a socket, or closed one of which a copy still exists. */
 static bool sockets_are_same(const struct hydns_instance *inst, const struct places *now)
 {
 	if (now->n != inst->sockets)
@@ -290,8 +289,8 @@ bool hydns_export_is_old(const struct hydns_instance *inst)
 }
 
 /* --- cookies ---------------------------------------------------------------------------------------------- */
-/* Without secrets the kernel leaves queries with a cookie to named: where it would not answer a client's cookie
- * alone, pads what it sends to those that have a valid one, or has more secrets than the kernel takes. */
+/* Without secrets the program passes queries with a cookie. That is needed where named does not answer a client's cookie
+ * alone, pads responses to clients with a valid one, or has more secrets than the kernel holds. */
 static void export_cookies(const ns_client_t *client, struct hydns_plugin *p)
 {
 	const ns_server_t *server = client->manager->sctx;
@@ -337,7 +336,7 @@ bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct
 	free(places);
 	if (why != NULL) {
 		snprintf(text, sizeof(text), "%s; nothing is offered to the kernel", why);
-		hydns_say(HYDNS_LOG_ERROR, text);
+		hydns_named_log(HYDNS_LOG_ERROR, text);
 		return false;
 	}
 	note_access(inst, p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Entry points of the plugin and the life of its instances. Listening sockets and the view's ACLs are complete
- * only after the plugin was registered, so publishing starts with the first response.
+ * only after the plugin was registered, so an instance starts with its first response (start.c).
  */
 #include <stdlib.h>
 #include <isc/mem.h>
@@ -15,18 +15,18 @@
 #include <ns/server.h>
 #include "plugin.h"
 
-/* All that exist, the newest first: those of the configuration that counts, of a former one until its views have
- * gone, and of one that is being loaded. Threads that are no loops hold the lock while they use one that publishes,
- * and so does whoever stops it. */
+/* All instances, the newest first: those of the current configuration, of a former one until its views have gone, and of
+ * one that is being loaded. Threads that are no loops hold the lock while they use a plugin object, and so does a thread
+ * that stops one. */
 static struct hydns_instance *instances;
-static const cfg_aclconfctx_t *current;  /* whose instances may publish; main loop */
+static const cfg_aclconfctx_t *current;  /* the configuration whose instances may offer; main loop */
 static pthread_mutex_t instances_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-/* Those that have left: the next that start go on with their tables. */
+/* Plugin objects that have left: the next instances that start go on with their tables. */
 static struct hydns_plugin *spare[HYDNS_RESOLVERS];
 static size_t spares;                    /* in use */
-static size_t awaited;                   /* instances that are still to start: each takes one */
-static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;   /* no other is taken while it is held */
+static size_t awaited;                   /* instances that have not started yet: each takes one */
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;   /* its holder takes no other lock */
 
 static void keep(struct hydns_plugin *p)
 {
@@ -46,7 +46,7 @@ static void await_start(struct hydns_instance *inst, bool awaits)
 	pthread_mutex_unlock(&spare_lock);
 }
 
-/* More than will be taken, as when a view no longer has the plugin, end with the one that is. */
+/* When there are more than will start, as when a view no longer has the plugin, the taken one ends the rest. */
 struct hydns_plugin *hydns_take_former(struct hydns_instance *inst)
 {
 	struct hydns_plugin *p = NULL;
@@ -61,7 +61,7 @@ struct hydns_plugin *hydns_take_former(struct hydns_instance *inst)
 	return p;
 }
 
-/* If nobody will start who could take them along. */
+/* Unless an instance will start, which takes them along. */
 static void free_spares(void)
 {
 	pthread_mutex_lock(&spare_lock);
@@ -70,7 +70,7 @@ static void free_spares(void)
 	pthread_mutex_unlock(&spare_lock);
 }
 
-void hydns_say(enum hydns_log_level level, const char *text)
+void hydns_named_log(enum hydns_log_level level, const char *text)
 {
 	static const int levels[] = { ISC_LOG_ERROR, ISC_LOG_WARNING, ISC_LOG_INFO, ISC_LOG_DEBUG(3) };
 
@@ -89,14 +89,14 @@ void hydns_each_plugin(void (*use)(struct hydns_plugin *p, void *arg), void *arg
 	pthread_mutex_unlock(&instances_lock);
 }
 
-/* No kernel answer of the instance is left when it returns. No hook of it may be running. All loops wait for this when named
- * reloads: what is said to hydnsd, and what is freed, is left to other threads. */
+/* When it returns, the kernel sends no answer of the instance any more. No hook of it may be running. All loops wait for
+ * this when named reloads, so other threads talk to hydnsd and free the memory. */
 static void stop(struct hydns_instance *inst)
 {
 	struct hydns_plugin *p;
 
 	await_start(inst, false);
-	hydns_unlisten(inst);     /* without the lock, which a change may wait for while named ends */
+	hydns_unlisten(inst);     /* without the lock: a change may wait for it while named ends */
 	pthread_mutex_lock(&instances_lock);
 	atomic_store(&inst->started, true);
 	atomic_store(&inst->open, false);
@@ -109,7 +109,7 @@ static void stop(struct hydns_instance *inst)
 	pthread_mutex_unlock(&instances_lock);
 }
 
-/* From here on the next response starts it. */
+/* From here on its next response starts it. */
 static void make_ready(struct hydns_instance *inst)
 {
 	if (!inst->o.enable)
@@ -118,7 +118,7 @@ static void make_ready(struct hydns_instance *inst)
 		await_start(inst, true);
 		atomic_store(&inst->started, false);
 	} else {
-		hydns_say(HYDNS_LOG_ERROR, "more views have the plugin than hydnsd takes resolvers: remove it from some; "
+		hydns_named_log(HYDNS_LOG_ERROR, "more views have the plugin than hydnsd takes resolvers: remove it from some; "
 			  "this one offers nothing to the kernel");
 	}
 }
@@ -138,8 +138,8 @@ void hydns_restart_all(void)
 	pthread_mutex_unlock(&instances_lock);
 }
 
-/* The configuration changes: what the former instances have offered may no longer be answered. */
-static void enrol(struct hydns_instance *inst)
+/* The configuration changes: the kernel must not give the former instances' answers any more. */
+static void add_instance(struct hydns_instance *inst)
 {
 	pthread_mutex_lock(&instances_lock);
 	for (struct hydns_instance *other = instances; other != NULL; other = other->next)
@@ -150,13 +150,13 @@ static void enrol(struct hydns_instance *inst)
 	current = inst->load;
 	pthread_mutex_unlock(&instances_lock);
 	if (!inst->o.enable)
-		hydns_say(HYDNS_LOG_INFO, "hydns-enable is no: no answer is offered to the kernel");
+		hydns_named_log(HYDNS_LOG_INFO, "hydns-enable is no: no answer is offered to the kernel");
 	else if (hydns_warning != NULL)
-		hydns_say(HYDNS_LOG_WARNING, hydns_warning);
+		hydns_named_log(HYDNS_LOG_WARNING, hydns_warning);
 	make_ready(inst);
 }
 
-void hydns_goes_on(struct hydns_instance *inst)
+void hydns_instance_resume(struct hydns_instance *inst)
 {
 	if (inst->load == current)
 		return;
@@ -170,7 +170,7 @@ void hydns_goes_on(struct hydns_instance *inst)
 	pthread_mutex_unlock(&instances_lock);
 }
 
-static void strike_off(struct hydns_instance *gone)
+static void remove_instance(struct hydns_instance *gone)
 {
 	bool last, replaced;
 
@@ -181,12 +181,12 @@ static void strike_off(struct hydns_instance *gone)
 			break;
 		}
 	last = instances == NULL;
-	replaced = gone->load != current;      /* else its configuration has failed, or named ends */
+	replaced = gone->load != current;      /* else the load of its configuration has failed, or named ends */
 	pthread_mutex_unlock(&instances_lock);
 	if (last || replaced)
 		free_spares();
 	if (last)
-		hydns_end();
+		hydns_unload();
 }
 
 static bool list_has_sizes(const cfg_obj_t *map)
@@ -233,13 +233,13 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 	isc_mem_attach(mctx, &inst->mctx);
 	cfg_aclconfctx_attach(actx, &inst->load);
 	pthread_mutex_init(&inst->starting, NULL);
-	result = hydns_fits() ? hydns_options_parse(text, file, line, mctx, lctx, &inst->o) : ISC_R_FAILURE;
+	result = hydns_named_is_known() ? hydns_options_parse(text, file, line, mctx, lctx, &inst->o) : ISC_R_FAILURE;
 	if (result != ISC_R_SUCCESS) {
 		plugin_destroy((void **)&inst);
 		return result;
 	}
 	inst->peer_sizes = has_peer_sizes(cfg);
-	enrol(inst);
+	add_instance(inst);
 	add_hooks(inst, hooktable, hydns_hooks);
 	*instp = inst;
 	return ISC_R_SUCCESS;
@@ -262,7 +262,7 @@ void plugin_destroy(void **instp)
 	struct hydns_instance *inst = *instp;
 
 	stop(inst);
-	strike_off(inst);
+	remove_instance(inst);
 	if (inst->env != NULL)
 		dns_aclenv_detach(&inst->env);
 	if (inst->server != NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the patched named tells: data that were flushed, commands, changes in the cache, and where it listens. Also
- * statistics that are asked for.
+ * What the patched named notifies plugins of: flushes, commands, changes in the cache, changes of zones, the interfaces,
+ * and requests for statistics.
  */
 #include <pthread.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include <ns/interfacemgr.h>
 #include "plugin.h"
 
-/* A flush, on the main loop. Whatever the name, data are out of the cache already. */
+/* A flush, on the main loop. The data have left the cache already. */
 static ns_hookresult_t on_flushed(void *arg, void *data, isc_result_t *result)
 {
 	const ns_flushed_t *flushed = arg;
@@ -37,8 +37,8 @@ static ns_hookresult_t on_flushed(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
-/* Commands that change no answer, or have told what they flush, or which zone they change; reload and reconfig have
- * made a new instance, unless a single zone was meant. */
+/* True for commands that change no answer, and for those of whose flush or change of a zone the plugin was notified.
+ * reload and reconfig have made a new instance, unless they were for a single zone. */
 static bool command_is_harmless(const char *command)
 {
 	static const char *const harmless[] = {
@@ -54,14 +54,14 @@ static bool command_is_harmless(const char *command)
 	return false;
 }
 
-/* Better once too often than an old answer once. */
+/* An unknown command withdraws everything: better one withdrawal too many than one old answer. */
 static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
 {
 	struct hydns_instance *inst = data;
 	struct hydns_plugin *p = atomic_load(&inst->plugin);
 
 	UNUSED(result);
-	hydns_goes_on(inst);
+	hydns_instance_resume(inst);
 	if (p == NULL || command_is_harmless(arg))
 		return NS_HOOK_CONTINUE;
 	hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
@@ -70,9 +70,9 @@ static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
 }
 
 /* --- what changes in the cache without a flush -------------------------------------------------------------- */
-/* The instances that are told, for threads that can't wait. One that was taken out is used no more when the listener
- * has been set again. */
-static _Atomic(struct hydns_instance *) told[HYDNS_RESOLVERS];
+/* The instances that are notified, for threads that can't wait for a lock. No thread uses one that was taken out after
+ * the listener has been set again. */
+static _Atomic(struct hydns_instance *) instances[HYDNS_RESOLVERS];
 
 struct below {
 	isc_mem_t *mctx;
@@ -111,8 +111,8 @@ static void below_changed(struct hydns_instance *inst, const isc_region_t *name)
 	isc_work_enqueue(isc_loop(), ISC_WORKLANE_FAST, withdraw_below, free_below, b);
 }
 
-/* Views may share a cache, and which cache has changed is not told: so each instance is. */
-static void tell(struct hydns_instance *inst, const isc_region_t *name, dns_rdatatype_t type, dns_cachechange_t how,
+/* Called for each instance: views may share a cache, and the listener does not learn which cache has changed. */
+static void notify(struct hydns_instance *inst, const isc_region_t *name, dns_rdatatype_t type, dns_cachechange_t how,
 		 isc_stdtime_t was, isc_stdtime_t is)
 {
 	struct hydns_plugin *p = atomic_load(&inst->plugin);
@@ -121,7 +121,7 @@ static void tell(struct hydns_instance *inst, const isc_region_t *name, dns_rdat
 
 	if (p == NULL)
 		return;
-	/* On no loop, which has no ring, and while named ends, when no worker takes a task: withdraws everything, with
+	/* A thread that is no loop has no ring, and while named ends no worker takes a task: withdraws everything with
 	 * one store. */
 	if (loop == NULL || isc_tid() >= isc_tid_count() || isc_loop_shuttingdown(loop)) {
 		hydns_plugin_changed(hydns_plugin_thread(p, 0), NULL, 0);
@@ -151,30 +151,31 @@ static void on_changed(dns_cachelistener_t *listener, const dns_name_t *name, dn
 	UNUSED(listener);
 	dns_name_toregion(name, &r);
 	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
-		struct hydns_instance *inst = atomic_load(&told[i]);
+		struct hydns_instance *inst = atomic_load(&instances[i]);
 
 		if (inst != NULL)
-			tell(inst, &r, type, how, was, is);
+			notify(inst, &r, type, how, was, is);
 	}
 }
 
 static dns_cachelistener_t listener = { .changed = on_changed };
 
 /* --- the interfaces ------------------------------------------------------------------------------------------ */
-/* On the main loop. Where named listens elsewhere, or other clients may be answered, the next response starts anew. */
+/* On the main loop. When named listens elsewhere, or the access list has changed, the instances start again with their
+ * next responses. */
 static void on_scanned(void *arg, bool listening)
 {
 	isc_loopmgr_t *loops = isc_loop_getloopmgr(isc_loop());
-	bool anew = false;
+	bool restart = false;
 
 	UNUSED(arg);
 	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
-		struct hydns_instance *inst = atomic_load(&told[i]);
+		struct hydns_instance *inst = atomic_load(&instances[i]);
 
-		anew = anew || (inst != NULL && atomic_load(&inst->plugin) != NULL &&
-				(listening || hydns_export_is_old(inst)));
+		restart = restart || (inst != NULL && atomic_load(&inst->plugin) != NULL &&
+				      (listening || hydns_export_is_old(inst)));
 	}
-	if (!anew)
+	if (!restart)
 		return;
 	isc_loopmgr_pause(loops);
 	hydns_restart_all();
@@ -183,19 +184,19 @@ static void on_scanned(void *arg, bool listening)
 
 /* --- zones --------------------------------------------------------------------------------------------------- */
 static atomic_uint changing;             /* changes under way */
-static pthread_rwlock_t telling = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_rwlock_t notifying = PTHREAD_RWLOCK_INITIALIZER;
 
-static void tell_all(void (*what)(struct hydns_plugin *p, const isc_region_t *origin), const isc_region_t *origin)
+static void notify_all(void (*what)(struct hydns_plugin *p, const isc_region_t *origin), const isc_region_t *origin)
 {
-	pthread_rwlock_rdlock(&telling);
+	pthread_rwlock_rdlock(&notifying);
 	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
-		struct hydns_instance *inst = atomic_load(&told[i]);
+		struct hydns_instance *inst = atomic_load(&instances[i]);
 		struct hydns_plugin *p = inst != NULL ? atomic_load(&inst->plugin) : NULL;
 
 		if (p != NULL)
 			what(p, origin);
 	}
-	pthread_rwlock_unlock(&telling);
+	pthread_rwlock_unlock(&notifying);
 }
 
 static void withdraw_zone(struct hydns_plugin *p, const isc_region_t *origin)
@@ -203,7 +204,7 @@ static void withdraw_zone(struct hydns_plugin *p, const isc_region_t *origin)
 	hydns_plugin_zone_changing(p, origin->base, origin->length);
 }
 
-static void outdate_zone(struct hydns_plugin *p, const isc_region_t *origin)
+static void zone_has_changed(struct hydns_plugin *p, const isc_region_t *origin)
 {
 	UNUSED(origin);
 	hydns_plugin_zone_changed(p);
@@ -217,14 +218,14 @@ static void on_zone_changing(dns_zonelistener_t *zone_listener, const dns_name_t
 	UNUSED(zone_listener);
 	atomic_fetch_add(&changing, 1);
 	dns_name_toregion(origin, &r);
-	tell_all(withdraw_zone, &r);
+	notify_all(withdraw_zone, &r);
 }
 
 static void on_zone_changed(dns_zonelistener_t *zone_listener, const dns_name_t *origin)
 {
 	UNUSED(zone_listener);
 	UNUSED(origin);
-	tell_all(outdate_zone, NULL);
+	notify_all(zone_has_changed, NULL);
 	atomic_fetch_sub(&changing, 1);
 }
 
@@ -235,13 +236,13 @@ bool hydns_zones_are_changing(void)
 	return atomic_load(&changing) != 0;
 }
 
-/* --- who is told --------------------------------------------------------------------------------------------- */
+/* --- which instances are notified ----------------------------------------------------------------------------- */
 static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool somebody_is_told(void)
+static bool any_instance(void)
 {
 	for (size_t i = 0; i < HYDNS_RESOLVERS; i++)
-		if (atomic_load(&told[i]) != NULL)
+		if (atomic_load(&instances[i]) != NULL)
 			return true;
 	return false;
 }
@@ -251,7 +252,7 @@ static bool replace(struct hydns_instance *from, struct hydns_instance *to)
 	for (size_t i = 0; i < HYDNS_RESOLVERS; i++) {
 		struct hydns_instance *expected = from;
 
-		if (atomic_compare_exchange_strong(&told[i], &expected, to))
+		if (atomic_compare_exchange_strong(&instances[i], &expected, to))
 			return true;
 	}
 	return false;
@@ -262,7 +263,7 @@ bool hydns_listen(struct hydns_instance *inst)
 	bool first, done;
 
 	pthread_mutex_lock(&members_lock);
-	first = !somebody_is_told();
+	first = !any_instance();
 	done = replace(NULL, inst);
 	if (first && done) {
 		atomic_store(&changing, 0);
@@ -274,7 +275,7 @@ bool hydns_listen(struct hydns_instance *inst)
 	return done;
 }
 
-/* Whoever is told last takes the listeners along: this code may be unloaded. */
+/* The last instance removes the listeners: named may unload this code. */
 void hydns_unlisten(struct hydns_instance *inst)
 {
 	bool any;
@@ -282,14 +283,14 @@ void hydns_unlisten(struct hydns_instance *inst)
 	pthread_mutex_lock(&members_lock);
 	if (replace(inst, NULL)) {
 		hydns_stats_end(inst);
-		any = somebody_is_told();
+		any = any_instance();
 		if (!any) {
 			ns_interfacemgr_listen(NULL, NULL);
 			dns_db_listen(NULL);
 		}
-		dns_cache_listen(any ? &listener : NULL);     /* waits until nobody uses the instance any more, */
-		pthread_rwlock_wrlock(&telling);              /* as this does */
-		pthread_rwlock_unlock(&telling);
+		dns_cache_listen(any ? &listener : NULL);     /* waits until no thread uses the instance any more, */
+		pthread_rwlock_wrlock(&notifying);            /* as this does */
+		pthread_rwlock_unlock(&notifying);
 	}
 	pthread_mutex_unlock(&members_lock);
 }
@@ -320,12 +321,12 @@ const struct hydns_hook hydns_hooks[] = {
 
 const char *const hydns_warning = NULL;
 
-/* The number of the plugin API has told. */
-bool hydns_fits(void)
+/* named has checked the number of the plugin API. */
+bool hydns_named_is_known(void)
 {
 	return true;
 }
 
-void hydns_end(void)
+void hydns_unload(void)
 {
 }

@@ -43,7 +43,7 @@ static const struct number {
 	{ "hydns-window", NUMBER(window), 1, 3600, 600 },
 	{ "hydns-min-ttl", NUMBER(min_ttl), 1, 86400, 2 },
 #if HYDNS_STOCK
-	/* nobody tells of a flush: it is how long a rule may outlive one */
+	/* no notice of a flush comes: this is how long a rule may outlive one */
 	{ .name = "hydns-max-ttl", .offset = NUMBER(max_ttl), .least = 1, .most = 60, .standard = 5 },
 #else
 	{ "hydns-max-ttl", NUMBER(max_ttl), 0, 604800, 86400 },
@@ -71,7 +71,7 @@ struct source {
 	unsigned long first, last;        /* lines of the statement */
 };
 
-/* obj: the option that it is about. */
+/* obj: the option, for its line. */
 static void __attribute__((format(printf, 3, 4))) complain(const struct source *from, const cfg_obj_t *obj,
 							   const char *format, ...)
 {
@@ -154,7 +154,7 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct
 	return result;
 }
 
-/* BIND tells in which line the statement ends, and keeps the line ends in its text. */
+/* line: where the statement ends. Its text still has its line ends. */
 static struct source source_of(const char *text, const char *file, unsigned long line, isc_log_t *lctx)
 {
 	struct source from = { .lctx = lctx, .file = file, .first = line, .last = line };

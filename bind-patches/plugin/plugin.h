@@ -26,70 +26,95 @@ struct hydns_options {
 	char *socket;             /* of the instance's memory context */
 	uint32_t capacity, admission, window, min_ttl, max_ttl, refresh, flush_timeout;
 };
-/* Parses and checks text (NULL: all defaults) with BIND's own grammar; errors are logged with file and
- * line. *out is written on success only. */
+/* Parses and checks text (NULL: all defaults) with BIND's own grammar. Logs errors with file and line. Writes *out on
+ * success only. */
 isc_result_t hydns_options_parse(const char *text, const char *file, unsigned long line, isc_mem_t *mctx,
 				 isc_log_t *lctx, struct hydns_options *out);
 void hydns_options_free(struct hydns_options *o, isc_mem_t *mctx);
 
 struct hydns_socket {
 	int fd;
-	ino_t inode;                      /* another one, or none, when named has closed it */
+	ino_t inode;                      /* to see whether named has closed it */
 };
 
 /* --- hydns.c: the instance -------------------------------------------------------------------------------- */
 struct hydns_instance {
 	isc_mem_t *mctx;
 	struct hydns_options o;
-	struct hydns_instance *next;      /* of all that exist */
-	cfg_aclconfctx_t *load;           /* tells the configuration it was loaded with from others; attached */
+	struct hydns_instance *next;      /* in the list of all instances */
+	cfg_aclconfctx_t *load;           /* identifies the configuration that it was loaded with; attached */
 	bool peer_sizes;                  /* a server clause limits the size of responses */
 	pthread_mutex_t starting;
-	bool awaited;                     /* it is still to start; hydns.c's */
-	atomic_bool started;              /* start() was tried; plugin is what came of it */
+	bool awaited;                     /* it has not started yet; hydns.c's */
+	atomic_bool started;              /* hydns_start() was tried; plugin is the result */
 	const dns_view_t *view;           /* the instance's own, from the start on */
 	ns_server_t *server;              /* NULL before the first start; attached */
 	dns_aclenv_t *env;                /* as server */
 	in_port_t port;                   /* where queries come, from the start on */
-	struct hydns_socket *socket;      /* named's own, copies of which hydnsd was given */
+	struct hydns_socket *socket;      /* named's own, copies of which hydnsd has */
 	size_t sockets;
-	struct hydns_acl_entry *acl;      /* as hydnsd was told it */
+	struct hydns_acl_entry *acl;      /* as hydnsd has it */
 	size_t acls;
-	bool exported;                    /* hydnsd was told who is answered where */
+	bool exported;                    /* hydnsd has the access list and the services */
 	struct hydns_counts counted;      /* kernel answers that named's counters have; locked by starting */
 	_Atomic(struct hydns_plugin *) plugin;  /* NULL: there is no link to hydnsd */
 	atomic_bool open;                 /* answers may be offered */
-	_Atomic(dns_acl_t *) zones_acl;   /* attached: says of zones what the view's allow-query says */
+	_Atomic(dns_acl_t *) zones_acl;   /* attached: an allow-query of zones that is the same as the view's */
 	atomic_bool quiet;                /* stock.c: no hook may begin */
-	_Atomic uint64_t looked_ms;       /* stock.c: when it looked for changes */
+	_Atomic uint64_t looked_ms;       /* stock.c: when it last looked for changes */
 };
-void hydns_say(enum hydns_log_level level, const char *text);
-/* Ends what it publishes; the next response starts anew. No hook of it may be running. */
+void hydns_named_log(enum hydns_log_level level, const char *text);
+/* Ends what it offers; the next response starts it again. No hook of it may be running. */
 void hydns_restart(struct hydns_instance *inst);
 void hydns_restart_all(void);
-/* One that has left and whose tables this instance, which starts, may go on with, the caller's from now on; or NULL. */
+/* A plugin object that has left, whose tables this instance, which starts, goes on with; the caller's from now on. NULL:
+ * there is none. */
 struct hydns_plugin *hydns_take_former(struct hydns_instance *inst);
-/* The instance's view is used: where another configuration was being loaded, that has failed, and the former goes on. */
-void hydns_goes_on(struct hydns_instance *inst);
-/* Calls use() for each that publishes, which does not end meanwhile: for threads that are no loops. */
+/* A view with this instance is in use. If another configuration was being loaded, its load has failed: makes the
+ * instances of this one offer again. */
+void hydns_instance_resume(struct hydns_instance *inst);
+/* Calls use() for each plugin object that offers, and keeps it meanwhile: for threads that are no loops. */
 void hydns_each_plugin(void (*use)(struct hydns_plugin *p, void *arg), void *arg);
 
-/* Looks at the obstacles again, for something may have changed. */
+/* --- start.c: the start of an instance, by its first response -------------------------------------------------- */
+/* Does nothing after the first call. */
+void hydns_start(struct hydns_instance *inst, const ns_client_t *client);
+/* Checks the obstacles again after something may have changed: ends offers or allows them again. */
 void hydns_reconsider(struct hydns_instance *inst, struct hydns_plugin *p);
 
-/* --- answer.c: which answers are everybody's ---------------------------------------------------------------- */
+/* --- answer.c: from a query to an offer ----------------------------------------------------------------------- */
 ns_hookresult_t hydns_on_setup(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_lookup(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_answer(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_done(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result);
-/* Whether hydns_on_send() has found the response worth offering: then it is to be given to hydns_rendered(), which
- * offers the message as it is sent. */
+/* Whether hydns_on_send() has found the response worth offering. If so, hydns_rendered() must get it as named sends it,
+ * and offers it. */
 bool hydns_is_wanted(const ns_client_t *client);
 void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, const uint8_t *wire, size_t len);
 
-/* --- notices.c for the patched named, stock.c for any other: what named tells, and what must be found out ------- */
+/* --- response.c: which responses are the same for everybody ------------------------------------------------------ */
+/* What named has looked into for a query: both for some chains of aliases. */
+struct hydns_sources {
+	bool cache, zone;
+	bool unfit;                       /* a zone for which hydns_zone_is_fit() is false */
+};
+struct hydns_response {
+	bool fixed;                       /* its records are from zones, else from the cache */
+	bool secure;
+	uint32_t ttl;                     /* the lowest of its records */
+};
+/* Whether the query is of the shape that the program answers, whatever its question. */
+bool hydns_query_is_plain(const ns_client_t *client);
+/* NONE when the response to a plain query may be offered: fills *out. name: the question's. */
+enum hydns_not_offered_why hydns_why_not_offered(const query_ctx_t *qctx, const struct hydns_sources *s,
+						 const isc_region_t *name, struct hydns_response *out);
+/* The same, by the response as it was rendered. */
+enum hydns_not_offered_why hydns_why_rendered_not_offered(const ns_client_t *client, const uint8_t *wire, size_t len,
+							  bool fixed, bool secure);
+
+/* --- notices.c for the patched named: what it notifies plugins of; stock.c for any other: finds it out ------------- */
 struct hydns_hook {
 	ns_hookpoint_t point;
 	ns_hook_action_t action;          /* NULL: the end of the list */
@@ -98,32 +123,32 @@ struct hydns_hook {
 extern const struct hydns_hook hydns_hooks[];
 /* What the operator must know of this named, or NULL. */
 extern const char *const hydns_warning;
-/* While a zone changes nothing is offered, so that no answer from its former data comes to the kernel after those have
- * been withdrawn. */
+/* While it is true nothing is offered: no answer from a zone's former data may come to the kernel after their
+ * withdrawal. */
 bool hydns_zones_are_changing(void);
 /* False, and logged, when this named is not the one that the plugin was built for. */
-bool hydns_fits(void);
-/* From now on the instance learns what changes; false: too many do. */
+bool hydns_named_is_known(void);
+/* From now on the instance is notified of changes; false: too many instances are. */
 bool hydns_listen(struct hydns_instance *inst);
-/* When it returns, the instance does not, and no hook of it runs. */
+/* When it returns, the instance is not notified any more, and no hook of it runs. */
 void hydns_unlisten(struct hydns_instance *inst);
-/* The last instance has gone: this code may be unloaded. */
-void hydns_end(void);
+/* The last instance has gone: named may unload this code. */
+void hydns_unload(void);
 
 /* --- zones.c: answers from zones ------------------------------------------------------------------------------ */
-/* Of the zone that is about to be looked into: false for mirror zones, whose data count as cached, and those that
+/* Of the zone that named is about to look into: false for mirror zones, whose data count as cached, and for zones that
  * only say where to ask. */
 bool hydns_zone_is_authoritative(const query_ctx_t *qctx);
-/* True when answers from it are everybody's. */
+/* True when answers from it are the same for everybody. */
 bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx);
-/* NONE when everything in the response, as it was rendered, is sent to everybody who has room for it. */
-enum hydns_not_offered_why hydns_why_incomplete(const ns_client_t *client);
+/* NONE when everything in the rendered response goes to all clients that have room for it. */
+enum hydns_not_offered_why hydns_why_zone_not_offered(const ns_client_t *client);
 /* Before the instance goes. */
 void hydns_zones_forget_acl(struct hydns_instance *inst);
 
 /* --- stats.c: kernel answers in named's own counters -------------------------------------------------------- */
 ns_hookresult_t hydns_on_stats(void *arg, void *data, isc_result_t *result);
-/* Counts what is not counted yet, before the instance stops publishing. */
+/* Counts what is not counted yet, before the instance ends its offers. */
 void hydns_stats_end(struct hydns_instance *inst);
 
 /* --- acl.c: lists as a table of prefixes --------------------------------------------------------------------- */
@@ -133,23 +158,23 @@ struct hydns_judge {
 	dns_aclenv_t *env;                /* what localhost and localnets are */
 	const isc_netaddr_t *dest;        /* addresses where the view's clients ask */
 	size_t dests;
-	bool limited;                     /* who is counted by rate-limit is only answered with a valid cookie */
+	bool limited;                     /* clients that rate-limit counts need a valid cookie */
 };
-/* Which clients may be answered: *n entries for hydnsd, to be freed; NULL: out of memory. */
+/* Which clients the kernel may answer: *n entries for hydnsd, which the caller frees; NULL: out of memory. */
 struct hydns_acl_entry *hydns_acl_compile(const struct hydns_judge *j, size_t *n);
-/* Whether queries to the address may be this view's, and whether its *-on lists surely let them be answered there. */
+/* Whether queries to the address may be this view's, and whether its *-on lists allow answers there in any case. */
 bool hydns_view_hears(const dns_view_t *view, dns_aclenv_t *env, const isc_netaddr_t *dest);
 bool hydns_view_answers_at(const dns_view_t *view, dns_aclenv_t *env, const isc_netaddr_t *dest);
-/* Whether rate-limit counts answers such as the kernel gives, not only errors. */
+/* Whether rate-limit counts answers of the kinds that the kernel gives, not only errors. */
 bool hydns_rrl_limits_answers(const dns_view_t *view);
 
 /* --- export.c: what the configuration allows, to whom, where ------------------------------------------------- */
-/* The reasons why nothing can be offered for the instance's view; returns how many. */
+/* The reasons why nothing can be offered for the instance's view; returns how many there are. */
 #define HYDNS_OBSTACLES_MAX 20
 size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HYDNS_OBSTACLES_MAX]);
-/* Tells p who is answered where. False: not possible, and logged. */
+/* Gives p the access list, the services and the cookie secrets. False: not possible, and logged. */
 bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_plugin *p);
-/* True when the interfaces have changed who may be answered, or named listens at other sockets, since then. */
+/* True when since then the access list has changed with the interfaces, or named listens at other sockets. */
 bool hydns_export_is_old(const struct hydns_instance *inst);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernel answers in named's own counters, whenever these are shown. */
+/* Adds kernel answers to named's own counters whenever these are shown. */
 #include <isc/stats.h>
 #include <isc/util.h>
 #include <dns/opcode.h>
@@ -8,7 +8,7 @@
 #include <ns/stats.h>
 #include "plugin.h"
 
-/* How long whoever asks for statistics waits for hydnsd; then they show what was known before. */
+/* How long the statistics wait for hydnsd; without an answer they show the last known counts. */
 #define WAIT_MS 100
 
 static void add(const ns_server_t *server, isc_statscounter_t counter, uint64_t n)
@@ -16,7 +16,7 @@ static void add(const ns_server_t *server, isc_statscounter_t counter, uint64_t 
 	isc_stats_add(ns_stats_get(server->nsstats), counter, n);
 }
 
-/* The kernel path answers nothing but opcode QUERY over UDP. */
+/* The program answers only opcode QUERY over UDP. */
 static void add_queries(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
 {
 	uint64_t answered = now->answered - before->answered, ipv6 = now->ipv6 - before->ipv6;
@@ -43,7 +43,7 @@ static void add_queries(const ns_server_t *server, const struct hydns_counts *no
 	dns_opcodestats_add(server->opcodestats, dns_opcode_query, answered);
 }
 
-static void add_kinds(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
+static void add_types_and_rcodes(const ns_server_t *server, const struct hydns_counts *now, const struct hydns_counts *before)
 {
 	for (int i = 0; i < HYDNS_COUNT_TYPES; i++)
 		dns_rdatatypestats_add(server->rcvquerystats, (dns_rdatatype_t)i, now->type[i] - before->type[i]);
@@ -59,10 +59,10 @@ static void count(struct hydns_instance *inst, const ns_server_t *server)
 	if (p == NULL)
 		return;
 	pthread_mutex_lock(&inst->starting);
-	/* what is known, if hydnsd does not answer: no count ever falls */
+	/* the last known counts if hydnsd does not answer: they never fall */
 	(void)hydns_plugin_counts(p, &now, WAIT_MS);
 	add_queries(server, &now, &inst->counted);
-	add_kinds(server, &now, &inst->counted);
+	add_types_and_rcodes(server, &now, &inst->counted);
 	inst->counted = now;
 	pthread_mutex_unlock(&inst->starting);
 }
@@ -74,7 +74,7 @@ ns_hookresult_t hydns_on_stats(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
-/* What the kernel has answered after the last look would be missing: so it answers no more from here on. */
+/* Ends kernel answers first, so that none comes after the last count. */
 void hydns_stats_end(struct hydns_instance *inst)
 {
 	struct hydns_plugin *p = atomic_load(&inst->plugin);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In the place of notices.c, for a named without this project's patches. It shows no response as it is sent, so it is
- * rendered here once more; and it tells nothing of flushes, commands and interfaces, so rules live for seconds only
- * (hydns-max-ttl), and what else may have changed is looked at once a second.
+ * In the place of notices.c, for a named without this project's patches. It does not show responses as they are sent, so
+ * the plugin renders them once more. It does not notify of flushes, commands and interfaces, so rules live for seconds
+ * only (hydns-max-ttl), and the plugin looks for other changes once a second.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -23,11 +23,11 @@
 #define ROOM          4096     /* of a response; more than the kernel path takes */
 #define OPT_LEN       11       /* RFC 6891 section 6.1.2 */
 
-const char *const hydns_warning = "this named does not tell of a flush: a kernel answer may outlive one by "
+const char *const hydns_warning = "this named does not notify of a flush: a kernel answer may outlive one by "
 	"hydns-max-ttl seconds (default 5)";
 
-/* --- hooks, and who waits for them --------------------------------------------------------------------------- */
-/* Nothing here can pause the threads that answer: so each says when it is inside, on a cache line of its own. */
+/* --- hooks, and waiting for them ------------------------------------------------------------------------------- */
+/* Nothing here can pause the threads that answer: so each marks when it is inside, in a cache line of its own. */
 static struct {
 	atomic_bool busy;
 	char pad[63];
@@ -61,40 +61,40 @@ void hydns_unlisten(struct hydns_instance *inst)
 }
 
 /* --- what may have changed ----------------------------------------------------------------------------------- */
-/* A thread that begins anew, for it waits for hydnsd and for those that answer. */
-static pthread_mutex_t helper_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_t helper;
-static bool has_helper;              /* to be joined */
-static atomic_bool helps;
+/* The thread that restarts all instances: it waits for hydnsd and for the threads that answer. */
+static pthread_mutex_t restarter_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t restarter;
+static bool has_restarter;              /* to be joined */
+static atomic_bool restarting;
 
-static void *begin_anew(void *arg)
+static void *restart_all(void *arg)
 {
 	UNUSED(arg);
 	hydns_restart_all();
-	atomic_store(&helps, false);
+	atomic_store(&restarting, false);
 	return NULL;
 }
 
-static void call_helper(void)
+static void start_restarter(void)
 {
-	if (atomic_exchange(&helps, true))
+	if (atomic_exchange(&restarting, true))
 		return;
-	pthread_mutex_lock(&helper_lock);
-	if (has_helper)
-		pthread_join(helper, NULL);
-	has_helper = pthread_create(&helper, NULL, begin_anew, NULL) == 0;
-	if (!has_helper)
-		atomic_store(&helps, false);
-	pthread_mutex_unlock(&helper_lock);
+	pthread_mutex_lock(&restarter_lock);
+	if (has_restarter)
+		pthread_join(restarter, NULL);
+	has_restarter = pthread_create(&restarter, NULL, restart_all, NULL) == 0;
+	if (!has_restarter)
+		atomic_store(&restarting, false);
+	pthread_mutex_unlock(&restarter_lock);
 }
 
-void hydns_end(void)
+void hydns_unload(void)
 {
-	pthread_mutex_lock(&helper_lock);
-	if (has_helper)
-		pthread_join(helper, NULL);
-	has_helper = false;
-	pthread_mutex_unlock(&helper_lock);
+	pthread_mutex_lock(&restarter_lock);
+	if (has_restarter)
+		pthread_join(restarter, NULL);
+	has_restarter = false;
+	pthread_mutex_unlock(&restarter_lock);
 }
 
 static uint64_t coarse_ms(void)
@@ -105,9 +105,9 @@ static uint64_t coarse_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* Interfaces, sockets and settings that commands change: by a query, for only then the view is surely there. Hot names
- * have at least one query in each rule's life. */
-static void look_around(struct hydns_instance *inst)
+/* Looks at the interfaces, the sockets, and the settings that commands change. A query calls it: only then the view surely
+ * exists. Hot names have at least one query in each rule's life. */
+static void look_for_changes(struct hydns_instance *inst)
 {
 	const char *reasons[HYDNS_OBSTACLES_MAX];
 	uint64_t now = coarse_ms(), last = atomic_load(&inst->looked_ms);
@@ -116,7 +116,7 @@ static void look_around(struct hydns_instance *inst)
 	    !atomic_compare_exchange_strong(&inst->looked_ms, &last, now))
 		return;
 	if (hydns_export_is_old(inst) || (hydns_obstacles(inst, reasons) == 0) != atomic_load(&inst->open))
-		call_helper();
+		start_restarter();
 }
 
 /* --- the response ---------------------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static isc_result_t begin(const ns_client_t *client, dns_compress_t *cctx, isc_b
 	return result;
 }
 
-/* As ns_client_send(), but whatever the client has room for. */
+/* As ns_client_send(), but whatever the client's UDP size. */
 static isc_result_t render(const ns_client_t *client, isc_buffer_t *to)
 {
 	static const dns_section_t sections[] = { DNS_SECTION_QUESTION, DNS_SECTION_ANSWER, DNS_SECTION_AUTHORITY,
@@ -164,7 +164,7 @@ static isc_result_t render(const ns_client_t *client, isc_buffer_t *to)
 	return result;
 }
 
-/* The OPT that the client gets, without its cookie: RFC 6891 section 6.1.2. */
+/* Adds the OPT record that the client gets, without its cookie: RFC 6891 section 6.1.2. */
 static size_t add_opt(const ns_client_t *client, uint8_t *wire, size_t len)
 {
 	uint16_t size = hydns_edns_size(client->view), records = (uint16_t)((wire[10] << 8 | wire[11]) + 1);
@@ -177,7 +177,7 @@ static size_t add_opt(const ns_client_t *client, uint8_t *wire, size_t len)
 	return len + sizeof(opt);
 }
 
-/* Renders the message and leaves it as it was, to be rendered by named. */
+/* Renders the message and resets it, so that named can render it. */
 static void offer(struct hydns_instance *inst, const ns_client_t *client)
 {
 	uint8_t wire[ROOM + OPT_LEN];
@@ -216,7 +216,7 @@ static ns_hookresult_t on_setup(void *arg, void *data, isc_result_t *result)
 {
 	ns_hookresult_t next = guarded(hydns_on_setup, arg, data, result);
 
-	look_around(data);
+	look_for_changes(data);
 	return next;
 }
 
@@ -260,8 +260,8 @@ bool hydns_zones_are_changing(void)
 	return false;
 }
 
-/* BIND's structures are those of one release. Its libraries say in their names which. */
-bool hydns_fits(void)
+/* BIND's structures differ by release. The names of its libraries have the release. */
+bool hydns_named_is_known(void)
 {
 	const char *name;
 	char text[256];
@@ -275,6 +275,6 @@ bool hydns_fits(void)
 		return true;
 	snprintf(text, sizeof(text), "this plugin was built for %s, and this named has %s: build it again",
 		 HYDNS_STOCK_LIBDNS, name);
-	hydns_say(HYDNS_LOG_ERROR, text);
+	hydns_named_log(HYDNS_LOG_ERROR, text);
 	return false;
 }

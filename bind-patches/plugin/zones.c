@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers from zones: which are the same to everybody. */
+/* Answers from zones: which are the same for everybody. */
 #include <string.h>
 #include <isc/radix.h>
 #include <isc/util.h>
@@ -22,7 +22,7 @@ static bool same_verdict(const bool *a, const bool *b)
 	return a == NULL || b == NULL ? a == b : *a == *b;
 }
 
-/* Trees of the same prefixes, entered in the same order. A tree is at most as deep as an address is long. */
+/* Whether both trees have the same prefixes, in the same order of entry. A tree is at most as deep as an address has bits. */
 static bool same_tree(const isc_radix_node_t *a, const isc_radix_node_t *b)
 {
 	if (a == NULL || b == NULL)
@@ -54,8 +54,9 @@ static bool same_acl(const dns_acl_t *a, const dns_acl_t *b)
 	return same_tree(a->iptable->radix->head, b->iptable->radix->head);
 }
 
-/* What the options say named parses anew for the view, so that zones and view have two objects of it. The zones
- * share theirs, which is kept, so that it is compared once: in memory of its own nothing else can stand. */
+/* named parses the options' allow-query once for the zones and once for the view, so there are two objects of it. The
+ * zones share theirs. It is compared once and then known by its address: it stays attached, so that nothing else can
+ * have that address. */
 static bool is_views_acl(struct hydns_instance *inst, dns_acl_t *of_zone, const dns_acl_t *of_view)
 {
 	dns_acl_t *expected = NULL, *mine = NULL;
@@ -78,8 +79,8 @@ void hydns_zones_forget_acl(struct hydns_instance *inst)
 		dns_acl_detach(&acl);
 }
 
-/* The kernel knows the view's ACL alone. */
-static bool lets_in_whom_the_view_does(struct hydns_instance *inst, const query_ctx_t *qctx)
+/* The kernel has the view's access list alone. */
+static bool admits_as_the_view(struct hydns_instance *inst, const query_ctx_t *qctx)
 {
 	dns_acl_t *who = dns_zone_getqueryacl(qctx->zone), *where = dns_zone_getqueryonacl(qctx->zone);
 
@@ -96,17 +97,17 @@ bool hydns_zone_is_authoritative(const query_ctx_t *qctx)
 	return type == dns_zone_primary || type == dns_zone_secondary;
 }
 
-/* A zone that counts its own queries would miss those that the kernel answers. */
+/* A zone with statistics of its own would miss the queries that the kernel answers. */
 bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx)
 {
-	return hydns_db_tells(qctx->db) && dns_zone_getrequeststats(qctx->zone) == NULL &&
-	       dns_zone_getrcvquerystats(qctx->zone) == NULL && lets_in_whom_the_view_does(inst, qctx);
+	return hydns_db_notifies(qctx->db) && dns_zone_getrequeststats(qctx->zone) == NULL &&
+	       dns_zone_getrcvquerystats(qctx->zone) == NULL && admits_as_the_view(inst, qctx);
 }
 
-/* What a response says beside the answer, as far as it might not say the same to everybody. */
+/* What may make a response from a zone differ by client. */
 struct addition {
 	bool a, aaaa;
-	bool left_out;                    /* something did not fit */
+	bool left_out;                    /* a record did not fit */
 };
 
 static void look_at_section(const dns_message_t *m, dns_section_t section, struct addition *out)
@@ -119,9 +120,9 @@ static void look_at_section(const dns_message_t *m, dns_section_t section, struc
 		}
 }
 
-/* Additional records that have no room are left out, and without preferred-glue those of the client's own address
- * family come first. A complete response is offered: the kernel gives it to those for whom all of it has room. */
-enum hydns_not_offered_why hydns_why_incomplete(const ns_client_t *client)
+/* named leaves out additional records that do not fit, and without preferred-glue those of the client's own address family
+ * come first. A complete response is offered: the program gives it to clients that have room for all of it. */
+enum hydns_not_offered_why hydns_why_zone_not_offered(const ns_client_t *client)
 {
 	const dns_message_t *m = client->message;
 	const dns_rdatatype_t preferred = client->view->preferred_glue;

@@ -202,5 +202,5 @@ def draw(results, file):
         axis.set_axisbelow(True)
         axis.grid(alpha=0.3)
     figure.tight_layout()
-    figure.savefig(file, metadata={"Date": None})
+    figure.savefig(file, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))     # leaves the metadata out
     pyplot.close(figure)

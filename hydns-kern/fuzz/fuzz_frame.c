@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * libFuzzer target over whole frames. The input is one octet of settings and a frame. No mutation would
- * hit a right checksum by chance, so the settings can ask for checksums, and lengths, to be mended.
+ * libFuzzer target for whole frames. The input is one octet of settings and a frame. A mutation hardly ever makes a right
+ * checksum, so the settings can ask this target to correct checksums, and lengths.
  */
 #include <string.h>
 #include "hydns-kern/tests/frame.h"
@@ -9,10 +9,10 @@
 
 enum {
 	NO_VLAN = 0x01, NO_IPV6 = 0x02, PARTIAL = 0x04, COOKIE_MATTERS = 0x08,
-	MEND_CHECKSUMS = 0x10, MEND_LENGTHS = 0x20,
+	CORRECT_CHECKSUMS = 0x10, CORRECT_LENGTHS = 0x20,
 };
 
-/* Offsets of the headers as far as the frame looks like one with UDP; false: it does not. */
+/* Guesses the offsets of the headers as if the frame had UDP; false: it is too short for that. */
 static bool find_headers(struct frame *f)
 {
 	f->l3 = 14;
@@ -26,7 +26,7 @@ static bool find_headers(struct frame *f)
 	return f->len >= f->dns;
 }
 
-static void mend(struct frame *f, bool lengths)
+static void correct(struct frame *f, bool lengths)
 {
 	if (!find_headers(f))
 		return;
@@ -45,12 +45,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		return 0;
 	s = (struct stages_settings){
 		.vlan = !(*input & NO_VLAN), .ipv6 = !(*input & NO_IPV6), .partial_checksum = *input & PARTIAL,
-		.auth_flags = *input & COOKIE_MATTERS ? 0 : HYDNS_RESOLVER_IGNORES_COOKIE,
+		.resolver_flags = *input & COOKIE_MATTERS ? 0 : HYDNS_RESOLVER_IGNORES_COOKIE,
 	};
 	f.len = size - 1;
 	memcpy(f.data, input + 1, f.len);
-	if (*input & MEND_CHECKSUMS)
-		mend(&f, *input & MEND_LENGTHS);
+	if (*input & CORRECT_CHECKSUMS)
+		correct(&f, *input & CORRECT_LENGTHS);
 	oracle_examine(f.data, f.len, &s);
 	return 0;
 }

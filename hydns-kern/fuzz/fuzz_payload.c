@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * libFuzzer target over DNS messages. The input is one octet of settings and a message, which goes into a
- * frame whose headers are in order.
+ * libFuzzer target for DNS messages. The input is one octet of settings and a message, which this target puts into a frame
+ * with correct headers.
  */
 #include <string.h>
 #include "hydns-kern/tests/frame.h"
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	q.ipv6 = *input & IPV6;
 	q.vlan_tags = !!(*input & TAGGED) + !!(*input & TAGGED_TWICE);
 	s.partial_checksum = *input & PARTIAL;
-	s.auth_flags = *input & COOKIE_MATTERS ? 0 : HYDNS_RESOLVER_IGNORES_COOKIE;
+	s.resolver_flags = *input & COOKIE_MATTERS ? 0 : HYDNS_RESOLVER_IGNORES_COOKIE;
 	frame_query(&f, &q);
 	memcpy(f.data + f.dns, input + 1, size - 1);
 	f.len = f.dns + size - 1;

@@ -6,16 +6,16 @@
 #include "hydns/hash.h"
 #include "hydns-kern/tests/frame.h"
 #include "oracle.h"
-/* after <stdbool.h>: ldns has a bool of its own where there is none */
+/* after <stdbool.h>, or ldns defines its own bool */
 #include <ldns/ldns.h>
 
 #define FRAME_ETH     14
 #define VLAN_TAG      4
 #define OPTION_HEADER 4
-#define OPTIONS_MAX   8     /* EDNS options that the program looks at */
+#define OPTIONS_MAX   8     /* EDNS options that the program reads */
 
 /* --- headers ---------------------------------------------------------------------------------------- */
-/* A UDP datagram in a frame. Addresses IPv4-mapped where need be. */
+/* A UDP datagram in a frame. IPv4 addresses are IPv4-mapped. */
 struct datagram {
 	bool ipv6;
 	uint8_t src[16], dst[16];
@@ -29,7 +29,7 @@ static uint16_t get16(const uint8_t *p)
 	return p[0] << 8 | p[1];
 }
 
-/* Offset of the IP header, and the EtherType before it; 0: none. */
+/* Offset of the IP header, and *proto, the EtherType before it; 0: none. */
 static size_t network_header(const uint8_t *frame, size_t len, bool vlan, uint16_t *proto)
 {
 	size_t off = FRAME_ETH;
@@ -46,7 +46,7 @@ static size_t network_header(const uint8_t *frame, size_t len, bool vlan, uint16
 	return off;
 }
 
-/* Octets of the UDP header and what follows in the IP packet, or 0: not a whole one, or an unusual one. */
+/* Octets of the UDP datagram in the IP packet; 0: the packet is cut, or the program passes its kind. */
 static size_t read_ipv4(const uint8_t *ip, size_t len, struct datagram *d)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -113,7 +113,7 @@ static const char *read_datagram(const uint8_t *frame, size_t len, const struct 
 	return NULL;
 }
 
-/* A reply to this source would reach nobody, everybody, or a server that answers it. */
+/* False: a reply to this source would reach nobody, a group, or a server that answers it. */
 static bool source_answerable(const struct datagram *d)
 {
 	static const uint8_t zero[8];
@@ -127,7 +127,7 @@ static bool source_answerable(const struct datagram *d)
 }
 
 /* --- message ---------------------------------------------------------------------------------------- */
-/* The message is what ldns makes of it, to the last octet. */
+/* Whether ldns writes the message that it has read as the same octets. */
 static bool same_again(const ldns_pkt *p, const uint8_t *wire, size_t len)
 {
 	uint8_t *again = NULL;
@@ -170,14 +170,12 @@ static bool cookie_formed(const ldns_edns_option *o)
 	return n == 8 || (n >= 16 && n <= 40);
 }
 
-/* Options fill the OPT record; none whose answer only the resolver knows, and the first COOKIE well formed
- * for a resolver that does not overlook it. */
-static const char *read_options(ldns_pkt *p, uint16_t auth_flags)
+/* NULL: the options fill the OPT record, none needs the resolver, and the first COOKIE is well formed or ignored. */
+static const char *read_options(ldns_pkt *p, uint16_t resolver_flags)
 {
 	ldns_edns_option_list *list = ldns_pkt_edns_get_option_list(p);
 	size_t count = list ? ldns_edns_option_list_get_count(list) : 0, left = ldns_rdf_size(ldns_pkt_edns_data(p));
-
-	bool look = !(auth_flags & HYDNS_RESOLVER_IGNORES_COOKIE);
+	bool look = !(resolver_flags & HYDNS_RESOLVER_IGNORES_COOKIE);
 
 	if (count > OPTIONS_MAX)
 		return "many options";
@@ -189,7 +187,7 @@ static const char *read_options(ldns_pkt *p, uint16_t auth_flags)
 		case LDNS_EDNS_NSID:
 		case LDNS_EDNS_CLIENT_SUBNET:
 		case LDNS_EDNS_EXPIRE:
-			return "an option that the resolver looks at";
+			return "an option that needs the resolver";
 		case LDNS_EDNS_COOKIE:
 			if (look && !cookie_formed(option))
 				return "a malformed COOKIE";
@@ -202,17 +200,17 @@ static const char *read_options(ldns_pkt *p, uint16_t auth_flags)
 	return left ? "options that do not fill their record" : NULL;
 }
 
-static const char *read_edns(ldns_pkt *p, uint16_t auth_flags)
+static const char *read_edns(ldns_pkt *p, uint16_t resolver_flags)
 {
 	if (!ldns_pkt_edns(p))
 		return NULL;
 	if (ldns_pkt_edns_version(p) || ldns_pkt_edns_extended_rcode(p) || (ldns_pkt_edns_z(p) & 0x7fff))
 		return "unusual EDNS";
-	return ldns_pkt_edns_data(p) ? read_options(p, auth_flags) : NULL;
+	return ldns_pkt_edns_data(p) ? read_options(p, resolver_flags) : NULL;
 }
 
-/* NULL: an ordinary query, and *out is it. */
-static const char *read_message(const struct datagram *d, uint16_t auth_flags, ldns_pkt **out)
+/* NULL: the message is an ordinary query, in *out. Otherwise why it is not; *out may be set, too. */
+static const char *read_message(const struct datagram *d, uint16_t resolver_flags, ldns_pkt **out)
 {
 	const char *why = NULL;
 
@@ -224,7 +222,7 @@ static const char *read_message(const struct datagram *d, uint16_t auth_flags, l
 	}
 	if (!same_again(*out, d->payload, d->payload_len))
 		return "a message that ldns would write otherwise";
-	(void)((why = read_header(*out)) || (why = read_question(*out)) || (why = read_edns(*out, auth_flags)));
+	(void)((why = read_header(*out)) || (why = read_question(*out)) || (why = read_edns(*out, resolver_flags)));
 	return why;
 }
 
@@ -237,7 +235,7 @@ static const char *compare_headers(const struct datagram *d, const struct stages
 		return "ports";
 	if (o->message_off != d->payload_off || o->message_len != d->payload_len)
 		return "place of the message";
-	/* words in memory order have a sum in memory order (RFC 1071 section 2 B) */
+	/* The sum of words in memory order is in memory order (RFC 1071 section 2 B). */
 	if (ntohs(o->addr_sum) != d->addr_sum)
 		return "sum of the addresses";
 	return NULL;
@@ -255,7 +253,7 @@ static const char *compare_name(const ldns_rdf *name, const struct stages_outcom
 		lower[i] = octets[i] >= 'A' && octets[i] <= 'Z' ? octets[i] + 'a' - 'A' : octets[i];
 	if (memcmp(o->name, lower, (len + 7) / 8 * 8))
 		return "name in lower case";
-	if (o->hash != hydns_key_hash(lower, len, htons(o->qtype), o->variant, STAGES_AUTHORITY,
+	if (o->hash != hydns_key_hash(lower, len, htons(o->qtype), o->variant, STAGES_RESOLVER,
 				      (const __u64 *)stages_seed))
 		return "hash of the key";
 	if (ntohs(o->name_sum) != sum16(octets, len, 0))
@@ -294,9 +292,9 @@ const char *oracle_judge(const uint8_t *frame, size_t len, const struct stages_s
 	if (!why && !source_answerable(&d))
 		why = "a source that can't be answered";
 	if (!why)
-		why = read_message(&d, s->auth_flags, &query);
+		why = read_message(&d, s->resolver_flags, &query);
 	if (why && o->reason == HYDNS_R_MISS)
-		snprintf(text, sizeof(text), "the program looks up what has %s", why);
+		snprintf(text, sizeof(text), "the program looks up a frame with %s", why);
 	else if (!why && o->reason != HYDNS_R_MISS)
 		snprintf(text, sizeof(text), "an ordinary query was passed for reason %d", o->reason);
 	else if (!why && ((wrong = compare_headers(&d, o)) || (wrong = compare_message(query, o))))
@@ -316,7 +314,7 @@ static void die(const char *wrong)
 void oracle_examine(const uint8_t *frame, size_t len, const struct stages_settings *s)
 {
 	static struct stages_outcome first, second;
-	uint8_t *exact = malloc(len ? len : 1); /* so that a sanitizer sees each octet read beyond it */
+	uint8_t *exact = malloc(len ? len : 1); /* of exact size, so that the sanitizer reports any read beyond the frame */
 	const char *wrong;
 
 	memcpy(exact, frame, len);

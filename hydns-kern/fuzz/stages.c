@@ -5,13 +5,14 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include "stages.h"
-/* To the program its settings are constants; the loader has written them. Here that is stages_run(). */
+/* The program's configuration is constant, because the loader writes it before; here stages_run() does. */
 #define const
 #include "hydns-kern/program/maps.bpf.h"
 #undef const
 /*
- * Lets the program see, of the message in scratch, what it puts there and the word behind. The walk over the
- * labels alone may go on behind the message: that the name ends within is checked after it.
+ * Unpoisons, of the message in scratch, what the program writes there and the word after it, and at least the longest name:
+ * the loop over the labels may run past the message, because the program compares the name's end with the message's only
+ * after it.
  */
 #define HYDNS_SHOW_MESSAGE(q, len)                                                                  \
 	ASAN_UNPOISON_MEMORY_REGION((q)->message, (len) + sizeof(__u64) > HYDNS_DNS_HEADER + HYDNS_NAME_MAX ? \
@@ -22,15 +23,15 @@
 
 const uint64_t stages_seed[2] = { 0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL };
 
-/* The maps' contents: any destination is a service of one resolver, which answers any client. */
+/* The maps' contents: every destination is a service of one resolver, which allows every client. */
 static struct hydns_query scratch;
 static __u64 counted[HYDNS_REASONS];
 static struct hydns_resolver_config config;
 static struct hydns_resolver_page page = { .epoch = 1, .heartbeat_ns = NOW_NS };
-static __u64 changes;
+static __u64 serial;
 static __u32 paused, allow = HYDNS_ACL_ALLOW;
 static struct hydns_bucket no_rules;
-static struct hydns_service service = { .resolver = STAGES_AUTHORITY };
+static struct hydns_service service = { .resolver = STAGES_RESOLVER };
 
 static void *bpf_map_lookup_elem(void *map, const void *key)
 {
@@ -41,12 +42,12 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 	if (map == &hydns_switch)
 		return &paused;
 	if (map == &hydns_svcserial)
-		return &changes;
+		return &serial;
 	if (map == &hydns_services)
 		return &service;
 	if (map == &hydns_resolver)
 		return &config;
-	/* an inner map is found in the outer one, then asked itself */
+	/* a look-up in an outer map returns the inner map, and one in that its entry: here both are the entry */
 	if (map == &hydns_pages || map == &page)
 		return &page;
 	if (map == &hydns_acls || map == &allow)
@@ -66,7 +67,7 @@ static __u64 bpf_jiffies64(void)
 	return NOW_NS / 4000000;
 }
 
-static void set(const struct stages_settings *s)
+static void configure(const struct stages_settings *s)
 {
 	hydns_vlan = s->vlan;
 	hydns_ipv6 = s->ipv6;
@@ -74,7 +75,7 @@ static void set(const struct stages_settings *s)
 	hydns_geometry.buckets = 1;
 	hydns_geometry.seed[0] = stages_seed[0];
 	hydns_geometry.seed[1] = stages_seed[1];
-	config.flags = HYDNS_RESOLVER_READY | s->auth_flags;
+	config.flags = HYDNS_RESOLVER_READY | s->resolver_flags;
 }
 
 static int reason_counted(void)
@@ -120,7 +121,7 @@ void stages_run(uint8_t *frame, size_t len, const struct stages_settings *s, uin
 	struct xdp_md ctx = { .data = (unsigned long)frame, .data_end = (unsigned long)frame + len };
 	const size_t unread = sizeof(scratch) - offsetof(struct hydns_query, question.message);
 
-	set(s);
+	configure(s);
 	ASAN_UNPOISON_MEMORY_REGION(scratch.question.message, unread);
 	memset(&scratch, fill, sizeof(scratch));
 	memset(counted, 0, sizeof(counted));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The XDP program compiled for userspace: the same source as in the kernel, from its entry point on, with
- * no rules in its store. So every packet is passed, and one whose question the program has read and looked
- * up is counted as a MISS.
+ * The XDP program compiled for userspace: the same source as in the kernel, from its entry point on. Its store has no rules,
+ * so it passes every packet, and counts one whose question it has looked up as a MISS.
  */
 #ifndef HYDNS_FUZZ_STAGES_H
 #define HYDNS_FUZZ_STAGES_H
@@ -13,18 +12,18 @@
 #include "hydns/resolver.h"
 #include "hydns/reasons.h"
 
-#define STAGES_AUTHORITY 3
+#define STAGES_RESOLVER 3
 
 extern const uint64_t stages_seed[2];    /* of the key hash */
 
 struct stages_settings {
 	bool vlan, ipv6, partial_checksum;   /* load-time switches */
-	uint16_t auth_flags;                 /* HYDNS_RESOLVER_* of the resolver, besides READY */
+	uint16_t resolver_flags;                 /* HYDNS_RESOLVER_* of the resolver, besides READY */
 };
 
-/* What the program has made of a frame. All but reason count only after a MISS. Host order. */
+/* What the program has read of a frame. The members after action are set only with a MISS. Host order. */
 struct stages_outcome {
-	int reason;                          /* enum hydns_reason; -1: not exactly one was counted */
+	int reason;                          /* enum hydns_reason; -1: the program did not count exactly one */
 	int action;
 	bool ipv6, edns, ad;
 	uint8_t client[16], service[16];
@@ -33,13 +32,13 @@ struct stages_outcome {
 	uint16_t qtype, edns_size;
 	uint8_t variant;
 	size_t name_len;
-	uint8_t name[HYDNS_NAME_MAX + 1];    /* lower case, whole words; 0 behind */
+	uint8_t name[HYDNS_NAME_MAX + 1];    /* lower case; zeros up to the next word */
 	uint64_t hash;
-	uint16_t name_sum, addr_sum;         /* folded; memory order, as are the words they are made of */
+	uint16_t name_sum, addr_sum;         /* folded; memory order */
 };
 
-/* Runs the program over len octets, which it must leave as they are. fill: what scratch memory is full of
- * before; the outcome must not depend on it. */
+/* Runs the program over a frame of len octets, which it must not change. fill: the octet that fills scratch memory before;
+ * the outcome must not depend on it. */
 void stages_run(uint8_t *frame, size_t len, const struct stages_settings *s, uint8_t fill,
 		struct stages_outcome *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Attachments: pinned XDP links that outlive the process. */
+/* Attachments to interfaces: pinned, so that they outlive the process. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
 
-/* -- the link that a former attach left ---------------------------------------------------------------- */
+/* -- the pinned XDP link ------------------------------------------------------------------------------- */
 static int link_open(const char *pin_dir, const char *ifname)
 {
 	char path[PATH_MAX];
@@ -28,9 +28,9 @@ static __u8 attach_mode_of(enum hydns_attach_mode mode)
 }
 
 /*
- * Whether the pinned link stands on this interface, in this mode. Its interface may be gone, or a new
- * one of that name may have come; in another network namespace there may even be one of the same number:
- * only if the interface runs the link's own program is it the one.
+ * Whether the pinned link is attached to this interface, in this mode. Its own interface may have gone, and another may have
+ * the name now. In another network namespace one may even have the same number, but it doesn't run the link's
+ * program.
  */
 static bool link_stands(int link_fd, int ifindex, enum hydns_attach_mode mode)
 {
@@ -50,14 +50,14 @@ static int link_remove(int link_fd, const char *pin_dir, const char *ifname)
 
 	if (err)
 		return err;
-	/* Another descriptor may hold the link; detaching ends it all the same. What has lost its
-	 * interface is detached already. */
+	/* Unpinning alone would not end a link that another descriptor holds. One whose interface has gone is detached
+	 * already. */
 	if (bpf_link_detach(link_fd) && errno != ENOLINK && errno != EOPNOTSUPP && errno != ENODEV)
 		return -errno;
 	return unlink(path) && errno != ENOENT ? -errno : 0;
 }
 
-/* -- a new link ---------------------------------------------------------------------------------------- */
+/* -- a new XDP link ------------------------------------------------------------------------------------ */
 static int explain_attach(int err, const char *ifname, enum hydns_attach_mode mode, char why[HYDNS_WHY])
 {
 	switch (err) {
@@ -72,7 +72,7 @@ static int explain_attach(int err, const char *ifname, enum hydns_attach_mode mo
 		break;
 	case -ERANGE:
 	case -EINVAL:
-		return hydns_fail(why, err, "%s: the driver refuses native XDP in its present settings "
+		return hydns_fail(why, err, "%s: the driver refuses native XDP in its current settings "
 				  "(MTU, LRO or channels): lower the MTU, or use mode generic", ifname);
 	case -EPERM:
 		return hydns_fail(why, err, "%s: attaching needs CAP_BPF and CAP_NET_ADMIN", ifname);
@@ -128,7 +128,7 @@ static int attach(struct hydns_kern *k, const char *ifname, int ifindex, enum hy
 	if (mode == HYDNS_ATTACH_DISPATCHER) {
 		int fd = link_open(k->pin_dir, ifname);
 
-		/* Our own plain link would keep the dispatcher out. */
+		/* The dispatcher can't be attached beside our own link. */
 		err = fd < 0 ? 0 : link_remove(fd, k->pin_dir, ifname);
 		if (fd >= 0)
 			close(fd);
@@ -141,7 +141,31 @@ static int attach(struct hydns_kern *k, const char *ifname, int ifindex, enum hy
 	return err ? err : attach_link(k, ifname, ifindex, mode, why);
 }
 
-/* With the program on it, an interface is also one that replies may leave by. */
+/* In a direction without a program of ours, detaches the one of a former hydnsd. */
+static int attach_tc(struct hydns_kern *k, const char *ifname, int ifindex, char why[HYDNS_WHY])
+{
+	struct hydns_tc at = { .pin_dir = k->pin_dir, .ifname = ifname, .ifindex = ifindex };
+	int err = 0;
+
+	for (at.hook = HYDNS_HOOK_TC_INGRESS; at.hook <= HYDNS_HOOK_TC_EGRESS && !err; at.hook++) {
+		const struct bpf_program *p = hydns_program_at(k->skel, at.hook);
+
+		err = p ? hydns_tc_attach(&at, bpf_program__fd(p), why) : hydns_tc_detach(&at, why);
+	}
+	return err;
+}
+
+static int detach_tc(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
+{
+	struct hydns_tc at = { .pin_dir = pin_dir, .ifname = ifname, .ifindex = hydns_pinned_ifindex(ifname) };
+	int err = 0;
+
+	for (at.hook = HYDNS_HOOK_TC_INGRESS; at.hook <= HYDNS_HOOK_TC_EGRESS && !err; at.hook++)
+		err = hydns_tc_detach(&at, why);
+	return err;
+}
+
+/* An interface that the program is attached to is one that routed replies may leave by. */
 int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attach_mode mode,
 		      char why[HYDNS_WHY])
 {
@@ -151,8 +175,10 @@ int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attac
 	if (!ifindex)
 		return hydns_fail(why, -ENODEV, "%s: no such interface", ifname);
 	err = attach(k, ifname, (int)ifindex, mode, why);
+	if (!err)
+		err = attach_tc(k, ifname, (int)ifindex, why);
 	if (!err && bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_out), &ifindex, &ifindex, BPF_ANY))
-		err = hydns_fail(why, -errno, "%s: can't note it as a way out: %s; name at most %d interfaces",
+		err = hydns_fail(why, -errno, "%s: can't add it to hydns_out: %s; name at most %d interfaces",
 				 ifname, strerror(errno), HYDNS_INTERFACES);
 	return err;
 }
@@ -161,6 +187,8 @@ int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY])
 {
 	int err = hydns_dispatcher_detach(pin_dir, ifname, why), fd;
 
+	if (!err)
+		err = detach_tc(pin_dir, ifname, why);
 	if (err)
 		return err;
 	fd = link_open(pin_dir, ifname);
@@ -180,7 +208,7 @@ int hydns_kern_detach(struct hydns_kern *k, const char *ifname, char why[HYDNS_W
 {
 	__u32 ifindex = if_nametoindex(ifname);
 
-	/* One that has gone has left the map by itself. */
+	/* The kernel removes an interface that goes from the map. */
 	if (ifindex)
 		bpf_map_delete_elem(bpf_map__fd(k->skel->maps.hydns_out), &ifindex);
 	return hydns_detach(k->pin_dir, ifname, why);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Cleaning: every attachment and pin goes, also those of a hydnsd that crashed. */
+/* Removes every attachment and pin, also those of a hydnsd that crashed. */
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 #include "hydns-kern/loader/kern.h"
 
-/* Attachments first: as long as one stands, its program answers. */
+/* Attachments come first: a program answers as long as it is attached. */
 static int clean_attachments(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
 {
 	struct dirent *e;
@@ -24,7 +24,7 @@ static int clean_attachments(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
 	return first;
 }
 
-/* Only names of ours: the pin directory may be one that others use too. */
+/* Removes only names of ours: others may use the pin directory too. */
 static int clean_rest(DIR *d, const char *pin_dir, char why[HYDNS_WHY])
 {
 	struct dirent *e;
@@ -66,6 +66,6 @@ int hydns_kern_remove(struct hydns_kern *k, char why[HYDNS_WHY])
 	int err = clean(k->pin_dir, k->pin_dir_named, why);
 
 	if (!err)
-		rmdir(k->pin_dir_named);       /* another user than root may not: then it stays, empty */
+		rmdir(k->pin_dir_named);       /* an unprivileged user may not: then it stays, empty */
 	return err;
 }

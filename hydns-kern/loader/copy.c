@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Copies of the program over the same maps and with the same configuration. */
+/* Copies of a program over the same maps and with the same configuration. */
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
 
-/* The configuration is a copy of its own; what hydnsd goes on writing is shared. */
+/* The configuration is copied. Shared are the pinned maps, and .bss, which hydnsd writes while the program runs. */
 static bool is_shared(const struct hydns_bpf *copy, const struct bpf_map *map, bool own_scratch)
 {
 	if (own_scratch && map == copy->maps.hydns_scratch)
@@ -11,7 +11,7 @@ static bool is_shared(const struct hydns_bpf *copy, const struct bpf_map *map, b
 	return hydns_map_is_pinned(map) || map == copy->maps.bss;
 }
 
-struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, bool own_scratch)
+struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook hook, bool own_scratch)
 {
 	struct hydns_bpf *copy = hydns_bpf__open();
 	struct bpf_map *from, *to;
@@ -19,8 +19,7 @@ struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, bool own_scratch)
 	if (!copy)
 		return NULL;
 	*copy->rodata = *of->rodata;
-	copy->rodata->hydns_miss_stage = false;
-	bpf_program__set_autoload(copy->progs.hydns_miss, false);
+	hydns_programs_only(copy, hook);
 	bpf_object__for_each_map(to, copy->obj) {
 		if (!is_shared(copy, to, own_scratch))
 			continue;

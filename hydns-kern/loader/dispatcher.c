@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sharing an interface with other XDP programs through libxdp's dispatcher, which calls one program
- * after the other as long as they pass. A program called by it is loaded as an extension of the
- * dispatcher, so each interface gets a copy of ours, over the same maps. The kernel asks more rights for
+ * Shares an interface with other XDP programs through libxdp's dispatcher, which calls one program
+ * after the other as long as they pass. libxdp loads each as an extension program of the
+ * dispatcher, so each interface gets a copy of ours, over the same maps. The kernel demands more rights for
  * that (CAP_PERFMON, CAP_SYS_ADMIN): attach before giving rights up.
  *
- * A pin shared_<ifname>, made first and removed last, marks the interfaces where copies may be found;
- * the copies themselves are known by their name, so one left by a crash is found too.
+ * A pin shared_<ifname>, made first and removed last, marks interfaces that may have a copy. A copy is recognized by the
+ * program's name, so one left by a crash is found too.
  */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -28,7 +28,7 @@ static int quiet(enum libxdp_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-/* Takes every copy of ours but the one with id keep out of the interface's dispatcher. */
+/* Removes every copy of ours, except the one with id keep, from the interface's dispatcher. */
 static int copies_remove(int ifindex, __u32 keep, char why[HYDNS_WHY])
 {
 	struct xdp_multiprog *all;
@@ -48,8 +48,8 @@ static int copies_remove(int ifindex, __u32 keep, char why[HYDNS_WHY])
 }
 
 /*
- * Where the kernel refuses extension programs, libxdp attaches the program alone and says nothing. Such
- * an attachment keeps everybody else out and has no pin: it is undone.
+ * Where the kernel refuses extension programs, libxdp attaches the program without a dispatcher and reports success. Such an
+ * attachment keeps other programs out and has no pin: undo it.
  */
 static int undo_lone_attachment(const char *ifname, int ifindex, char why[HYDNS_WHY])
 {
@@ -111,8 +111,8 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 	int err;
 
 	libxdp_set_print(quiet);
-	/* An extension program and an ordinary one can't stand in one array of programs: none is called from a copy. */
-	copy = hydns_copy_open(k->skel, false);
+	/* One PROG_ARRAY can't hold stages for extension programs and ordinary ones: a copy calls no stage. */
+	copy = hydns_copy_open(k->skel, HYDNS_HOOK_XDP, false);
 	if (!copy)
 		return hydns_fail(why, -ENOMEM, "%s: can't copy the program for the dispatcher", ifname);
 	err = hydns_pin_replace(hydns_kern_prog_fd(k), k->pin_dir, HYDNS_PIN_DISPATCHED, ifname);

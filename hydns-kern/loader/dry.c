@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Dry runs: which reason a packet would have. The program hydns_dry, over the same maps but with a scratch of its own. */
+/* Dry runs: the reason that a packet would end with. hydns_dry runs over the same maps, but with its own scratch. */
 #include <errno.h>
 #include <linux/bpf.h>
 #include <bpf/bpf.h>
@@ -9,13 +9,11 @@
 
 int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, struct hydns_bpf **out)
 {
-	struct hydns_bpf *dry = hydns_copy_open(of, true);
+	struct hydns_bpf *dry = hydns_copy_open(of, HYDNS_HOOK_DRY_RUN, true);
 	int err;
 
 	if (!dry)
 		return -ENOMEM;
-	bpf_program__set_autoload(dry->progs.hydns_xdp, false);
-	bpf_program__set_autoload(dry->progs.hydns_dry, true);
 	err = hydns_bpf__load(dry);
 	if (!err)
 		err = hydns_scratch_prepare(bpf_map__fd(dry->maps.hydns_scratch), g);
@@ -26,13 +24,13 @@ int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, s
 	return err;
 }
 
-/* ifindex 0: as from the loopback interface. */
+/* ifindex 0: the frame comes from the loopback interface. */
 static int run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, __u32 *result)
 {
 	struct xdp_md from = { .data_end = len, .ingress_ifindex = ifindex };
 	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = frame, .data_size_in = len, .ctx_in = ifindex ? &from : NULL,
 		    .ctx_size_in = ifindex ? sizeof(from) : 0, .repeat = 1);
-	int err = bpf_prog_test_run_opts(bpf_program__fd(dry->progs.hydns_dry), &o);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(hydns_program_at(dry, HYDNS_HOOK_DRY_RUN)), &o);
 
 	if (!err)
 		*result = o.retval;

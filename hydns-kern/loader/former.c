@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Maps that a former hydnsd left and that are not taken over, for their sizes are others. Its program answers from them until
- * it is exchanged: what it has counted is read then.
+ * Maps that a former hydnsd left and that are not adopted, because their sizes differ. Its program answers from them until
+ * it is replaced; then its counts are read.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int open_pinned(const char *pin_dir, const char *prefix, const char *name
 	return hydns_pin_path(path, pin_dir, prefix, name) ? -1 : bpf_obj_get(path);
 }
 
-/* False: it is not there, or shorter than its content would be. */
+/* False: it is missing, or smaller than len. */
 static bool map_pinned(const char *pin_dir, const char *name, size_t len, struct hydns_mapping *out)
 {
 	int fd = open_pinned(pin_dir, "", name);

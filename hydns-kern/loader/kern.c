@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What an open program is asked for, and the line that says why a call of the loader has failed. */
+/* The arrays and sizes of an open instance, and the line that says why a call has failed. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 	return err;
 }
 
-/* -- what there is ------------------------------------------------------------------------------------- */
+/* -- arrays -------------------------------------------------------------------------------------------- */
 const struct hydns_geometry *hydns_kern_geometry(const struct hydns_kern *k)
 {
 	return k->mapped[HYDNS_MAPPED_META].at;
@@ -70,11 +70,11 @@ __u32 hydns_kern_next_page_serial(struct hydns_kern *k)
 
 int hydns_kern_prog_fd(const struct hydns_kern *k)
 {
-	return bpf_program__fd(k->skel->progs.hydns_xdp);
+	return bpf_program__fd(hydns_program_at(k->skel, HYDNS_HOOK_XDP));
 }
 
 /* -- memory --------------------------------------------------------------------------------------------- */
-/* "memlock" of a map's fdinfo: what the kernel charges for it. */
+/* Adds "memlock" of the map's fdinfo: what the kernel accounts for it. */
 static int map_memory(int map_fd, __u64 *bytes)
 {
 	unsigned long long n;

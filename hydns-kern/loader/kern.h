@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Internal to the loader: what one open program consists of, and what its files lend each other. */
+/* Internal to the loader: what an open instance consists of, and what its files call of each other. */
 #ifndef HYDNS_KERN_LOADER_KERN_H
 #define HYDNS_KERN_LOADER_KERN_H
 
 #include <limits.h>
 #include "hydns-kern/loader/loader.h"
+#include "hydns-kern/store/geometry.h"
 #include "hydns.skel.h"             /* generated; needs the types of rule.h and resolver.h before it */
 
 /* Memory-mapped arrays, in the order of hydns_kern.mapped. */
@@ -24,7 +25,7 @@ struct hydns_mapping {
 	size_t len;
 };
 
-struct hydns_page {                    /* an resolver page; map_fd -1: none */
+struct hydns_page {                    /* a resolver page; map_fd -1: none */
 	int map_fd;
 	__u32 map_id;
 	bool abandoned;
@@ -36,15 +37,15 @@ struct hydns_page {                    /* an resolver page; map_fd -1: none */
 
 struct hydns_kern {
 	struct hydns_bpf *skel;
-	struct hydns_bpf *dry;         /* of dry runs */
-	char pin_dir[PATH_MAX];        /* by way of dir_fd: the user that hydnsd becomes may not see the directories above */
-	char pin_dir_named[PATH_MAX];  /* as people know it */
+	struct hydns_bpf *dry;         /* the copy for dry runs */
+	char pin_dir[PATH_MAX];        /* through dir_fd, since the user that hydnsd becomes may not enter the directories above */
+	char pin_dir_named[PATH_MAX];  /* as configured, for messages */
 	int dir_fd;                    /* of pin_dir, locked: one writer of the store */
 	struct hydns_mapping mapped[HYDNS_MAPPED];
 	struct hydns_page page[HYDNS_RESOLVERS];
 	int acl_fd[HYDNS_ACL_MAPS];
-	struct hydns_former *former;   /* what was pinned before and is not taken over; NULL: nothing, or it is unreadable */
-	__u32 former_abi;              /* of that; 0: nothing was pinned, or it was taken over */
+	struct hydns_former *former;   /* maps that were pinned and not adopted; NULL: none, or unreadable */
+	__u32 former_abi;              /* their ABI; 0: nothing was pinned, or it was adopted */
 };
 
 /* -- kern.c ---------------------------------------------------------------------------------------- */
@@ -53,62 +54,78 @@ int hydns_fail(char why[HYDNS_WHY], int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* -- pins.c ---------------------------------------------------------------------------------------- */
-/* pin_dir/prefix + name; -ENAMETOOLONG. Dots, which a bpffs refuses, become ':', which no interface
- * name holds. */
+/* pin_dir/prefix + name; -ENAMETOOLONG. Dots become ':', because a bpffs refuses dots and no interface name has
+ * colons. */
 int hydns_pin_path(char path[PATH_MAX], const char *pin_dir, const char *prefix, const char *name);
-/* Interface number of a name as it was given or as it stands in a pin's name; 0: none. */
+/* Interface number of a name as given or as in a pin's name; 0: there is none. */
 int hydns_pinned_ifindex(const char *name);
-/* The interface's name in the name of a pinned attachment, dots as ':'; NULL: it is something else. */
+/* The interface in the name of a pinned attachment, with ':' for dots; NULL: it is another pin. */
 const char *hydns_pin_attachment(const char *name);
 /* Whether a pin of this name is one that the loader makes. */
 bool hydns_pin_is_ours(const char *name);
-/* Makes pin_dir if missing, checks that it is in a bpffs, locks it; returns its descriptor. */
-int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY]);
-/* Whether this map outlives hydnsd, and is handed to the next one. */
+/* Makes pin_dir if missing, checks that it is in a bpffs and of a trusted user, locks it; returns its descriptor. */
+int hydns_pin_dir_open(const char *pin_dir, uid_t uid, char why[HYDNS_WHY]);
+/* Whether this map is pinned, and so outlives hydnsd. */
 bool hydns_map_is_pinned(const struct bpf_map *map);
-/* Puts fd under path, over whatever is there, so that a crash leaves the old or the new. */
+/* Pins fd, in place of what is pinned under this name; a crash leaves the old pin or the new one. */
 int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const char *name);
-/* Lets the opened, not yet loaded object take over the pinned maps. True when all are there and fit
- * the object's definitions; false: none is used. */
+/* Makes the opened, not yet loaded object use the pinned maps. False: one is missing or doesn't match
+ * the object's definition, and none is used. */
 bool hydns_pins_adopt(struct hydns_kern *k);
-/* Pins all maps of the loaded object over those of a former set. */
+/* Pins all maps of the loaded object in place of a former set. */
 int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY]);
-/* The pinned hydns_meta's content; false when there is none that reads as a geometry. */
+/* Reads the pinned hydns_meta; false: there is none of that size. */
 bool hydns_pins_geometry(const char *pin_dir, struct hydns_geometry *out);
 
 /* -- maps.c ---------------------------------------------------------------------------------------- */
-/* Maps an mmapable array into memory; writable: for hydnsd's own arrays. */
+/* Maps an mmapable array into memory; writable: the arrays that hydnsd writes. */
 int hydns_map_memory(int map_fd, bool writable, struct hydns_mapping *out);
 void hydns_unmap_memory(struct hydns_mapping *m);
 /* Kernel id of a map, or 0. */
 __u32 hydns_map_id(int map_fd);
+/* Writes to each CPU's scratch how it counts hits; before a program runs over new maps. */
+int hydns_scratch_prepare(int scratch_fd, const struct hydns_geometry *g);
 
 /* -- former.c -------------------------------------------------------------------------------------- */
-/* The pinned maps of these sizes and of this ABI; NULL: they are not all there. */
+/* Opens the pinned maps of this geometry; NULL: one is missing. */
 struct hydns_former *hydns_former_open(const char *pin_dir, const struct hydns_geometry *g);
 
-/* -- tables.c, pages.c ------------------------------------------------------------------------------ */
-/* Adds up `words` u64 of a per-CPU array's element over all CPUs. */
+/* -- counters.c, acl.c, pages.c --------------------------------------------------------------------- */
+/* Sums the `words` u64 of a per-CPU array's element over all CPUs. */
 int hydns_percpu_sum(int map_fd, __u32 cpus, __u32 key, unsigned words, __u64 *sum);
-/* ACL tries and resolver pages: takes the pinned ones over, makes what is missing. */
+/* Adopts the pinned access lists and makes those that are missing. */
 int hydns_acls_open(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY]);
+/* Adopts the pinned resolver pages; the others have none. */
 void hydns_pages_open(struct hydns_kern *k, bool adopted);
 void hydns_pages_close(struct hydns_kern *k);
 
-/* -- stages.c ---------------------------------------------------------------------------------------- */
-/* Puts the programs that hydns_xdp hands packets on to in their places, those that its configuration calls. */
+/* -- programs.c -------------------------------------------------------------------------------------- */
+/* Where the kernel runs a program. Attachments to interfaces are pinned. A hook of an interface has one program of ours at
+ * most: more of them are its stages. */
+enum hydns_hook {
+	HYDNS_HOOK_XDP,
+	HYDNS_HOOK_TC_INGRESS,
+	HYDNS_HOOK_TC_EGRESS,
+	HYDNS_HOOK_STAGE,              /* behind a tail call of another */
+	HYDNS_HOOK_DRY_RUN,            /* nowhere but in BPF_PROG_TEST_RUN */
+};
+/* The program of this hook; NULL: there is none. */
+struct bpf_program *hydns_program_at(const struct hydns_bpf *b, enum hydns_hook hook);
+/* Of an opened object, only the programs of this hook will be loaded, and no stage will be called. */
+void hydns_programs_only(struct hydns_bpf *b, enum hydns_hook hook);
+/* Puts the stages that the configuration calls in their places in hydns_stages. */
 int hydns_stages_fill(struct hydns_bpf *b);
 
 /* -- copy.c, dry.c ----------------------------------------------------------------------------------- */
-/* A copy of the loaded program over the same maps and with the same configuration, opened but not loaded; no program is
- * called from it. own_scratch: what a query in work is written to is not shared. NULL: errno says why. */
-struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, bool own_scratch);
-/* The copy that hydns_dry_run() takes, loaded; to be destroyed by the caller. Rights as for loading. */
+/* A copy of the loaded object's program of this hook, over the same maps and with the same configuration; opened, not loaded.
+ * It calls no stage. own_scratch: with its own hydns_scratch. NULL: errno says why. */
+struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook hook, bool own_scratch);
+/* Loads the copy for hydns_dry_run(), which the caller destroys. Needs the rights for loading. */
 int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, struct hydns_bpf **out);
 int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, struct hydns_outcome *out);
 
 /* -- attach.c ---------------------------------------------------------------------------------------- */
-/* hydns_kern_detach() without a loaded program. */
+/* As hydns_kern_detach(), without a loaded program. */
 int hydns_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
 
 /* -- dispatcher.c ------------------------------------------------------------------------------------ */
@@ -116,9 +133,24 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 /* 0 also when there is nothing to detach. */
 int hydns_dispatcher_detach(const char *pin_dir, const char *ifname, char why[HYDNS_WHY]);
 
+/* -- tc.c -------------------------------------------------------------------------------------------- */
+struct hydns_tc {
+	const char *pin_dir, *ifname;
+	int ifindex;                   /* 0: the interface has gone (to detach only) */
+	enum hydns_hook hook;          /* HYDNS_HOOK_TC_INGRESS or _EGRESS */
+};
+/* Attaches a tc program and pins the attachment, or replaces the program of a pinned one without a gap. */
+int hydns_tc_attach(const struct hydns_tc *at, int prog_fd, char why[HYDNS_WHY]);
+/* The same by a filter, as on kernels without tcx. */
+int hydns_tc_attach_filter(const struct hydns_tc *at, int prog_fd, char why[HYDNS_WHY]);
+/* 0 also when there is nothing to detach. */
+int hydns_tc_detach(const struct hydns_tc *at, char why[HYDNS_WHY]);
+
 /* Pin name prefixes besides the maps' own names. */
 #define HYDNS_PIN_LINK       "link_"
 #define HYDNS_PIN_DISPATCHED "shared_"  /* the program that libxdp's dispatcher calls on an interface */
+#define HYDNS_PIN_TC_INGRESS "tc_ingress_"
+#define HYDNS_PIN_TC_EGRESS  "tc_egress_"
 #define HYDNS_PIN_PAGE       "page_"
 #define HYDNS_PIN_ACL        "acl_"
 

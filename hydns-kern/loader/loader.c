@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Opening and closing: one program, loaded over maps that are new or a former hydnsd's. */
+/* Opens and closes: loads the programs over new maps, or over those of a former hydnsd. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -14,15 +14,15 @@
 
 #define CAPACITY_MOST (1U << 26)       /* 64 M rules take 19 GB; ordinals have 27 bits */
 
-/* What libbpf said last, for our own message: the verifier's whole log is of no use to an operator. */
-static char libbpf_said[160];
+/* libbpf's last warning, for our own message: an operator has no use for the verifier's whole log. */
+static char libbpf_warning[160];
 
 static int keep_last_warning(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	if (level != LIBBPF_WARN)
 		return 0;
-	vsnprintf(libbpf_said, sizeof(libbpf_said), fmt, ap);
-	libbpf_said[strcspn(libbpf_said, "\n")] = 0;
+	vsnprintf(libbpf_warning, sizeof(libbpf_warning), fmt, ap);
+	libbpf_warning[strcspn(libbpf_warning, "\n")] = 0;
 	return 0;
 }
 
@@ -75,19 +75,19 @@ static int explain_load(int err, char why[HYDNS_WHY])
 {
 	if (err == -EPERM)
 		return hydns_fail(why, err, "the kernel refused the XDP program: CAP_BPF, CAP_PERFMON and "
-				  "CAP_NET_ADMIN are needed to load it (libbpf: %s)", libbpf_said);
+				  "CAP_NET_ADMIN are needed to load it (libbpf: %s)", libbpf_warning);
 	if (err == -EACCES)
 		return hydns_fail(why, err, "the kernel's verifier refused the XDP program: start with "
 				  "CAP_PERFMON; with it, this kernel is not supported (libbpf: %s)",
-				  libbpf_said);
+				  libbpf_warning);
 	if (err == -ENOMEM)
 		return hydns_fail(why, err, "no memory for the rule store: lower capacity, or raise the "
-				  "memory limit of the service (libbpf: %s)", libbpf_said);
+				  "memory limit of the service (libbpf: %s)", libbpf_warning);
 	return hydns_fail(why, err, "the kernel refused the XDP program: %s; Linux 6.1 or later with "
-			  "BTF is needed (libbpf: %s)", strerror(-err), libbpf_said);
+			  "BTF is needed (libbpf: %s)", strerror(-err), libbpf_warning);
 }
 
-/* The highest number of a CPU that is there, plus one. One that comes later is one of those that share. */
+/* One more than the highest number of an online CPU. A CPU that comes online later shares a row of hits. */
 static __u32 present_cpus(__u32 possible)
 {
 	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
@@ -113,7 +113,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	bool was_pinned, same;
 
 	if (cpus < 0)
-		return hydns_fail(why, cpus, "can't tell the number of CPUs: %s", strerror(-cpus));
+		return hydns_fail(why, cpus, "can't find the number of CPUs: %s", strerror(-cpus));
 	hydns_geometry_for(o->capacity, (__u32)cpus, present_cpus((__u32)cpus), &want);
 	was_pinned = hydns_pins_geometry(k->pin_dir, &pinned);
 	same = was_pinned && same_sizes(&pinned, &want);
@@ -122,7 +122,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	k->skel = hydns_bpf__open();
 	if (!k->skel)
 		return hydns_fail(why, -errno, "can't open the XDP program: %s (libbpf: %s)",
-				  strerror(errno), libbpf_said);
+				  strerror(errno), libbpf_warning);
 	err = set_sizes(k->skel, &want);
 	if (err)
 		return hydns_fail(why, err, "can't size the maps: %s", strerror(-err));
@@ -140,7 +140,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 		return explain_load(err, why);
 	err = hydns_stages_fill(k->skel);
 	if (err)
-		return hydns_fail(why, err, "can't put the programs behind the first in their places: %s", strerror(-err));
+		return hydns_fail(why, err, "can't put the stages in their places: %s", strerror(-err));
 	if (!*adopted) {
 		__u32 key = 0;
 
@@ -176,9 +176,8 @@ static int map_arrays(struct hydns_kern *k, char why[HYDNS_WHY])
 	return 0;
 }
 
-/* What follows the load. The new maps are pinned last, when nothing can fail any more that would leave
- * a set behind which answers for nobody. */
-static int settle(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY])
+/* New maps are pinned last, when nothing else can fail, so that no unused set of them is left. */
+static int prepare(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY])
 {
 	int err = map_arrays(k, why);
 
@@ -213,7 +212,7 @@ int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **ou
 		    char why[HYDNS_WHY])
 {
 	struct hydns_kern *k;
-	bool took_over = false;
+	bool reused = false;
 	int err;
 
 	if (o->capacity == 0 || o->capacity > CAPACITY_MOST)
@@ -225,19 +224,19 @@ int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **ou
 	if (!k)
 		return hydns_fail(why, -ENOMEM, "no memory");
 	libbpf_set_print(keep_last_warning);
-	libbpf_said[0] = 0;
-	k->dir_fd = err = hydns_pin_dir_open(o->pin_dir, o->owner, why);
+	libbpf_warning[0] = 0;
+	k->dir_fd = err = hydns_pin_dir_open(o->pin_dir, o->uid, why);
 	snprintf(k->pin_dir, sizeof(k->pin_dir), "/proc/self/fd/%d", k->dir_fd);
 	if (err >= 0)
-		err = load(k, o, &took_over, why);
+		err = load(k, o, &reused, why);
 	if (err >= 0)
-		err = settle(k, took_over, why);
+		err = prepare(k, reused, why);
 	if (err < 0) {
 		hydns_kern_close(k);
 		return err;
 	}
 	*out = k;
-	*adopted = took_over;
+	*adopted = reused;
 	return 0;
 }
 

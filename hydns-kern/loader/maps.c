@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Maps as memory. */
+/* Arrays mapped into memory, and per-CPU scratch. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ int hydns_map_memory(int map_fd, bool writable, struct hydns_mapping *out)
 
 	if (bpf_obj_get_info_by_fd(map_fd, &info, &len))
 		return -errno;
-	/* The kernel lays array elements out at multiples of 8 octets and maps whole pages. */
+	/* The kernel aligns array elements to 8 octets and maps whole pages. */
 	size = (size_t)info.max_entries * ((info.value_size + 7) & ~7U);
 	size = (size + page - 1) / page * page;
 	at = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, map_fd, 0);

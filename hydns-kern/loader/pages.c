@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Resolver pages: one mmapable map for each resolver's session. A new session gets a new map, so that a
- * former resolver which still holds the old one writes where the program no longer looks.
+ * Resolver pages: one mmapable map for each registration of a resolver. A new registration gets a new map: a former plugin
+ * that still has the old one writes where the program no longer looks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,8 +39,8 @@ static void page_close(struct hydns_page *p)
 	*p = (struct hydns_page){ .map_fd = -1 };
 }
 
-/* A page that is pinned but not the one in use, or in use but not pinned (a crash in between), is given
- * up: its resolver is handed a new one when it connects. */
+/* A page that is pinned but not in use, or in use but not pinned (a crash between the two), is not adopted: the
+ * resolver gets a new one when it connects. */
 static bool page_adopt(struct hydns_kern *k, __u32 i)
 {
 	struct hydns_page *p = &k->page[i];
@@ -74,7 +74,7 @@ void hydns_pages_close(struct hydns_kern *k)
 		page_close(&k->page[i]);
 }
 
-/* A map of one page with its first epoch; the heartbeat is 0, so nothing is answered yet. */
+/* Makes a map of one page with its first epoch. The heartbeat is 0, so that nothing is answered yet. */
 static int page_make(__u32 epoch, struct hydns_page *p)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
@@ -96,13 +96,13 @@ int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd,
 {
 	struct hydns_page page = { .map_fd = -1 };
 	char name[16];
-	int err, handed = -1;
+	int err, copy_fd = -1;
 
 	if (i >= HYDNS_RESOLVERS)
 		return hydns_fail(why, -EINVAL, "there are %d resolvers at most", HYDNS_RESOLVERS);
 	page_name(name, i);
 	err = page_make(epoch, &page);
-	if (!err && (handed = fcntl(page.map_fd, F_DUPFD_CLOEXEC, 0)) < 0)
+	if (!err && (copy_fd = fcntl(page.map_fd, F_DUPFD_CLOEXEC, 0)) < 0)
 		err = -errno;
 	if (!err)
 		err = hydns_pin_replace(page.map_fd, k->pin_dir, HYDNS_PIN_PAGE, name);
@@ -110,13 +110,13 @@ int hydns_kern_page_new(struct hydns_kern *k, __u32 i, __u32 epoch, int *map_fd,
 		err = bpf_map_update_elem(outer(k), &i, &page.map_fd, BPF_ANY);
 	if (err) {
 		page_close(&page);
-		if (handed >= 0)
-			close(handed);
-		return hydns_fail(why, err, "can't make an resolver page: %s", strerror(-err));
+		if (copy_fd >= 0)
+			close(copy_fd);
+		return hydns_fail(why, err, "can't make a resolver page: %s", strerror(-err));
 	}
 	page_close(&k->page[i]);
 	k->page[i] = page;
-	*map_fd = handed;
+	*map_fd = copy_fd;
 	return 0;
 }
 
@@ -124,14 +124,14 @@ __u32 hydns_kern_page_id(int map_fd)
 {
 	union {
 		struct bpf_map_info map;
-		__u8 any[512];                 /* of whatever kind of object the descriptor is */
+		__u8 any[512];                 /* info of other kinds of objects is larger */
 	} info = { 0 };
 	struct hydns_resolver_page content;
 	__u32 len = sizeof(info), key = 0;
 
 	if (bpf_obj_get_info_by_fd(map_fd, &info, &len) || info.map.value_size != sizeof(content))
 		return 0;
-	/* Programs and links have ids of their own, which may be the same numbers. */
+	/* Only a map can be looked up: ids of programs and links may be the same numbers. */
 	return bpf_map_lookup_elem(map_fd, &key, &content) ? 0 : info.map.id;
 }
 
@@ -146,8 +146,8 @@ int hydns_kern_page_find(struct hydns_kern *k, int map_fd)
 }
 
 /*
- * The kernel freezes a map only while nobody has it mapped for writing. So a resolver that lives keeps its page from
- * being frozen, and the page of one that has ended stays as it is: nobody brings its heartbeat back.
+ * The kernel refuses to freeze a map that is mapped for writing. So freezing fails while the resolver lives; after
+ * its end the frozen page can't be mapped for writing again, and its heartbeat stays.
  */
 bool hydns_kern_page_abandoned(struct hydns_kern *k, __u32 i)
 {

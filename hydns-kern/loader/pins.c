@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The pinned set of maps: what a former hydnsd left is taken over whole or not at all. hydns_meta is the
- * set's seal: it goes first and comes last, so a set with a seal is complete, and a crash at any moment
- * leaves either the old set, or none to adopt (attachments, held by their own pins, go on answering).
+ * The pinned set of maps: the next hydnsd adopts all of them or none. hydns_meta is the set's seal: it is unpinned first and
+ * pinned last, so a set that has it is complete. A crash at any moment leaves the old set, or none to
+ * adopt; attachments have pins of their own and go on answering.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,9 +20,9 @@
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
 
-#define MAPS_MAX     32            /* of the program; there are 18 */
+#define MAPS_MAX     32            /* pinned maps of the object; there are 18 */
 #define SEAL         "hydns_meta"
-#define FRESH        "new_"        /* pinned, not yet in its place */
+#define FRESH        "new_"        /* pinned, but not yet renamed to its place */
 
 int hydns_pin_path(char path[PATH_MAX], const char *pin_dir, const char *prefix, const char *name)
 {
@@ -49,7 +49,7 @@ int hydns_pinned_ifindex(const char *name)
 	return (int)if_nametoindex(ifname);
 }
 
-int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY])
+int hydns_pin_dir_open(const char *pin_dir, uid_t uid, char why[HYDNS_WHY])
 {
 	struct statfs fs;
 	struct stat st;
@@ -62,8 +62,8 @@ int hydns_pin_dir_open(const char *pin_dir, uid_t owner, char why[HYDNS_WHY])
 	fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return hydns_fail(why, -errno, "can't open %s: %s", pin_dir, strerror(errno));
-	/* Whoever owns it can pin maps of any content there, which would be taken over. */
-	if (fstat(fd, &st) || (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != owner))
+	/* Its owner can pin maps of any content there, which would be adopted. */
+	if (fstat(fd, &st) || (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != uid))
 		err = hydns_fail(why, -EPERM, "%s belongs to another user (uid %u): remove it (hydnsd --clean), or name "
 				 "another pin directory", pin_dir, (unsigned)st.st_uid);
 	else if (fstatfs(fd, &fs) || (unsigned)fs.f_type != BPF_FS_MAGIC)
@@ -98,7 +98,8 @@ int hydns_pin_replace(int fd, const char *pin_dir, const char *prefix, const cha
 bool hydns_pin_is_ours(const char *name)
 {
 	static const char *const prefix[] = {
-		"hydns_", FRESH, HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_PAGE, HYDNS_PIN_ACL,
+		"hydns_", FRESH, HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_TC_INGRESS, HYDNS_PIN_TC_EGRESS, HYDNS_PIN_PAGE,
+		HYDNS_PIN_ACL,
 	};
 
 	for (unsigned i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
@@ -113,7 +114,7 @@ bool hydns_map_is_pinned(const struct bpf_map *map)
 }
 
 /* -- adopting ---------------------------------------------------------------------------------------- */
-/* A descriptor of the pinned map of this name if it is what the object defines, or negative. */
+/* Descriptor of the pinned map of this name if it matches the object's definition, or negative. */
 static int pinned_map(const char *pin_dir, const struct bpf_map *map)
 {
 	struct bpf_map_info info = { 0 };
@@ -126,7 +127,7 @@ static int pinned_map(const char *pin_dir, const struct bpf_map *map)
 	fd = bpf_obj_get(path);
 	if (fd < 0)
 		return -1;
-	/* The kernel itself adds RDONLY_PROG to maps of devices. */
+	/* The kernel adds RDONLY_PROG to device maps. */
 	if (!bpf_obj_get_info_by_fd(fd, &info, &len) && info.type == bpf_map__type(map) &&
 	    info.key_size == bpf_map__key_size(map) && info.value_size == bpf_map__value_size(map) &&
 	    info.max_entries == bpf_map__max_entries(map) &&
@@ -136,7 +137,7 @@ static int pinned_map(const char *pin_dir, const struct bpf_map *map)
 	return -1;
 }
 
-/* Descriptors first, for all maps: a map that was given one can't be made anew. */
+/* Opens all maps before any is reused: a map with a reused descriptor can't be created any more. */
 bool hydns_pins_adopt(struct hydns_kern *k)
 {
 	int fds[MAPS_MAX], n = 0, i = 0;
@@ -212,11 +213,28 @@ int hydns_pins_publish(struct hydns_kern *k, char why[HYDNS_WHY])
 /* -- attachments ------------------------------------------------------------------------------------- */
 const char *hydns_pin_attachment(const char *name)
 {
-	if (!strncmp(name, HYDNS_PIN_LINK, strlen(HYDNS_PIN_LINK)))
-		return name + strlen(HYDNS_PIN_LINK);
-	if (!strncmp(name, HYDNS_PIN_DISPATCHED, strlen(HYDNS_PIN_DISPATCHED)))
-		return name + strlen(HYDNS_PIN_DISPATCHED);
+	static const char *const prefix[] = {
+		HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_TC_INGRESS, HYDNS_PIN_TC_EGRESS,
+	};
+
+	for (unsigned i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
+		if (!strncmp(name, prefix[i], strlen(prefix[i])))
+			return name + strlen(prefix[i]);
 	return NULL;
+}
+
+/* Whether entry n is of an interface that no entry before it is of. */
+static bool first_of_interface(struct dirent *const *entry, int n)
+{
+	const char *pinned = hydns_pin_attachment(entry[n]->d_name);
+
+	for (int i = 0; pinned && i < n; i++) {
+		const char *before = hydns_pin_attachment(entry[i]->d_name);
+
+		if (before && !strcmp(before, pinned))
+			return false;
+	}
+	return pinned != NULL;
 }
 
 int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname, void *arg), void *arg)
@@ -227,17 +245,18 @@ int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname
 	if (n < 0)
 		return -errno;
 	for (int i = 0; i < n; i++) {
-		const char *pinned = hydns_pin_attachment(entry[i]->d_name);
 		char ifname[IF_NAMESIZE];
 
-		if (pinned && snprintf(ifname, sizeof(ifname), "%s", pinned) < (int)sizeof(ifname)) {
+		if (first_of_interface(entry, i) &&
+		    snprintf(ifname, sizeof(ifname), "%s", hydns_pin_attachment(entry[i]->d_name)) < (int)sizeof(ifname)) {
 			for (char *c = ifname; *c; c++)
 				if (*c == ':')
 					*c = '.';
 			fn(ifname, arg);
 		}
-		free(entry[i]);
 	}
+	while (n--)
+		free(entry[n]);
 	free(entry);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How a packet's way here ends: counted under its reason, and with that reason's action. */
+/* How the program ends: it counts the packet under a reason and returns that reason's XDP action. */
 #ifndef HYDNS_KERN_PROGRAM_COUNT_BPF_H
 #define HYDNS_KERN_PROGRAM_COUNT_BPF_H
 
@@ -13,7 +13,7 @@ static __always_inline void hydns_count(__u32 reason)
 		++*n;
 }
 
-/* What becomes of a packet that ends with this reason. */
+/* The XDP action of a reason. */
 static __always_inline int hydns_action(enum hydns_reason reason)
 {
 	switch (reason) {

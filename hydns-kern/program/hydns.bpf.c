@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The XDP program: answers what the resolver has offered, passes everything else untouched. One stage
- * per header, in this order; each returns HYDNS_R_ANSWERED (0) to go on or the reason that ends the
- * packet's way here, and every packet is counted under exactly one reason.
+ * The XDP program: it answers from rules and passes everything else unchanged. The stages run in the order of the headers
+ * that they read. Each returns HYDNS_R_ANSWERED (0) to go on, or the reason with which the packet ends. The program counts
+ * every packet under exactly one reason.
  */
 #include "hydns-kern/program/maps.bpf.h"
 #include "hydns-kern/program/query.bpf.h"
@@ -28,7 +28,7 @@ static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct h
 	return r;
 }
 
-/* The whole way of a query. now: monotonic nanoseconds. dry, a constant wherever it is called: all checks, and nothing done. */
+/* All stages. now: monotonic nanoseconds. dry: all checks but no change; a constant in every caller. */
 static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct hydns_query *q, __u64 now, bool dry)
 {
 	const struct hydns_resolver_config *cfg;
@@ -67,9 +67,9 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 }
 
 /*
- * Monotonic nanoseconds as of the last tick. The coarse clock moves with the tick, but reading it is a call;
- * the tick's count is a load. A program that runs while the tick is being counted may keep the former tick's time
- * for this one.
+ * Monotonic nanoseconds at the last tick. The coarse clock advances once a tick, but reading it is a call, whereas jiffies
+ * are a load; so each CPU caches the time of the current tick. While the kernel is just advancing both, the program may
+ * cache the former tick's time for the new one.
  */
 static __always_inline __u64 hydns_now(struct hydns_cpu *cpu)
 {
@@ -84,8 +84,8 @@ static __always_inline __u64 hydns_now(struct hydns_cpu *cpu)
 	return *(volatile __u64 *)&cpu->tick_ns;
 }
 
-/* While there is no rule a resolver's queries cost next to nothing here. */
-static __always_inline bool hydns_nothing_to_find(void)
+/* The store holds no rule: no query needs to be read. */
+static __always_inline bool hydns_no_rules(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
@@ -93,7 +93,7 @@ static __always_inline bool hydns_nothing_to_find(void)
 	return meta && *(const volatile __u32 *)&meta->empty;
 }
 
-/* Frames of several buffers occur on links with a large MTU; queries are never among them. */
+/* frags: links with a large MTU have frames of several buffers. A query is never one of them. */
 SEC("xdp.frags")
 int hydns_xdp(struct xdp_md *ctx)
 {
@@ -106,17 +106,17 @@ int hydns_xdp(struct xdp_md *ctx)
 	else if (*(const volatile __u32 *)paused)
 		reason = HYDNS_R_PAUSED;
 	else
-		reason = hydns_nothing_to_find() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
+		reason = hydns_no_rules() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
 	if (hydns_miss_stage && reason == HYDNS_R_MISS)
-		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS); /* returns when no program stands there */
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS); /* returns only when the entry is empty */
 	hydns_count(reason);
 	return reason == HYDNS_R_ANSWERED ? hydns_send(&q->reply) : hydns_action(reason);
 }
 
 /*
- * How a frame would end, for hydnsd, which runs this alone (BPF_PROG_TEST_RUN): the same stages, up to where the frame would
- * change. Nothing is written but its own scratch: it is loaded with a hydns_scratch apart, because a packet may
- * interrupt a test run (Linux 6.1). A program and not a switch of hydns_xdp, which so has no instruction for it.
+ * The dry run: with which reason a frame would end. hydnsd alone runs it (BPF_PROG_TEST_RUN). It runs the same stages up to
+ * where the frame would change. It writes only its scratch, and is loaded with a hydns_scratch of its own, because a packet
+ * may interrupt a test run (Linux 6.1). It is a program of its own so that hydns_xdp has no instruction for it.
  */
 SEC("?xdp")
 int hydns_dry(struct xdp_md *ctx)
@@ -131,7 +131,7 @@ int hydns_dry(struct xdp_md *ctx)
 	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true);
 	if (*(const volatile __u32 *)paused)
 		return HYDNS_DRY_RESULT(HYDNS_R_PAUSED, reason);
-	return HYDNS_DRY_RESULT(hydns_nothing_to_find() ? HYDNS_R_EMPTY : reason, reason);
+	return HYDNS_DRY_RESULT(hydns_no_rules() ? HYDNS_R_EMPTY : reason, reason);
 }
 
 char _license[] SEC("license") = "GPL";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every map of the program, and what the loader sets before the program is loaded: doc/architecture.md
- * ("Maps") says who writes which. The sizes of slots, index, hits and claims given here are only the
- * smallest that load; the loader replaces them by those of hydns_geometry.
+ * Every map of the program, and the configuration that the loader sets before it loads the program.
+ * doc/architecture.md ("Maps") says who writes which map. The sizes of slots, index, hits and claims given here are
+ * the smallest that load; the loader replaces them with those of hydns_geometry.
  */
 #ifndef HYDNS_KERN_PROGRAM_MAPS_BPF_H
 #define HYDNS_KERN_PROGRAM_MAPS_BPF_H
@@ -16,23 +16,23 @@
 #include "hydns/rule.h"
 #include "hydns-kern/program/stages.h"
 
-/* Load-time configuration: the verifier removes the code of what is switched off. */
+/* Load-time configuration: the verifier removes code that these constants make unreachable. */
 const volatile struct hydns_geometry hydns_geometry = {};
 const volatile bool hydns_ipv6 = true;
 const volatile bool hydns_vlan = false;
-/* Accept a UDP checksum field that holds only the pseudo-header's sum: frames of a local sender that
- * have never been on a wire (CHECKSUM_PARTIAL on veth and virtio). */
+/* Accept a UDP checksum field that holds the pseudo-header's sum alone, as in frames of a local sender that have never
+ * been on a wire (CHECKSUM_PARTIAL on veth and virtio). */
 const volatile bool hydns_partial_checksum = false;
-/* Replies take the way that the routing tables say, and not the one that the query came. */
+/* Route replies by the kernel's routing tables instead of sending them back the way that the query came. */
 const volatile bool hydns_fib = false;
-/* Queries without a rule are handed on to the program of HYDNS_STAGE_MISS. */
+/* Pass queries without a rule to the program of HYDNS_STAGE_MISS by a tail call. */
 const volatile bool hydns_miss_stage = false;
-/* 0: the kernel's monotonic clock. Packet tests set a time, so that they can tell it to the nanosecond. */
+/* A time that packet tests set, to know it to the nanosecond. 0: the kernel's clocks. */
 const volatile __u64 hydns_fixed_now_ns = 0;
 const volatile __u64 hydns_fixed_tai_ns = 0;
 
-/* Which clients may be the host itself (own.h). hydnsd writes it before the program is attached and from then on; it
- * belongs to this program alone and is not pinned. */
+/* Which clients may be the host itself (own.h). hydnsd writes it before it attaches the program, and from then on. Each
+ * loaded set of programs has its own, which is not pinned. */
 __u64 hydns_own[HYDNS_OWN_WORDS];
 
 struct {
@@ -63,7 +63,7 @@ struct {
 	__type(value, struct hydns_service);
 } hydns_services SEC(".maps");
 
-/* Advanced after every change of hydns_services: what programs remember of them counts only until then. */
+/* hydnsd advances it after every change of hydns_services, which invalidates what CPUs have cached of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -71,7 +71,8 @@ struct {
 	__type(value, __u64);
 } hydns_svcserial SEC(".maps");
 
-/* Sizes instead of types in inner maps: clang 14 leaves types that only an inner map names undefined. */
+/* Inner maps have key_size and value_size instead of types: clang 14 leaves a type undefined that only an inner map
+ * names. */
 struct hydns_acl_map {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -93,7 +94,7 @@ struct {
 	__type(value, struct hydns_resolver_config);
 } hydns_resolver SEC(".maps");
 
-/* Nobody may write to it from a program, nor read it without the rights of hydnsd. */
+/* Secrets: no program may write them, and only a process with hydnsd's rights can read them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_RDONLY_PROG);
@@ -127,7 +128,7 @@ struct {
 	__type(value, struct hydns_chunk);
 } hydns_slots SEC(".maps");
 
-/* Interfaces that a reply can be sent out of, by number: those that the program is attached to. */
+/* Interfaces that a reply can leave by, by ifindex: those that the program is attached to. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
 	__uint(max_entries, HYDNS_INTERFACES);
@@ -160,8 +161,8 @@ struct {
 } hydns_claims SEC(".maps");
 
 /*
- * Programs that a packet is handed on to (stages.h). A set of programs has its own, which is not pinned: the kernel empties
- * it when the hydnsd that has loaded them ends, and from then on their packets take the ordinary way.
+ * Programs behind a tail call (stages.h). Each loaded set of programs has its own map, which is not pinned: the kernel
+ * empties it when the hydnsd that loaded them ends. From then on the tail call fails, and hydns_xdp goes on itself.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -170,7 +171,7 @@ struct {
 	__type(value, __u32);
 } hydns_stages SEC(".maps");
 
-/* What hydnsd has made of the hits: no program looks at these two. */
+/* What hydnsd has read and summed of the hits. No program reads these two. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

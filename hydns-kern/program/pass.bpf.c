@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Passes every packet. A veth delivers what its peer sends by XDP_TX only while it has a program itself. */
+/* Passes every packet. A veth receives what its peer sends by XDP_TX only while it has an XDP program itself. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-/* frags: on links whose MTU is more than a page, too */
+/* frags: loads on links whose MTU exceeds a page, too */
 SEC("xdp.frags")
 int hydns_pass(struct xdp_md *ctx)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The query in work: what each stage hands on to the next ones, and what a CPU remembers from one query to the next. It
- * lives in a map and not on the stack, because the message alone is larger than a BPF stack, and because the verifier
- * forgets a map's content: fewer states to follow. A program runs to its end on one CPU with softirqs off, so nobody else
- * touches it.
+ * The query in work: what each stage leaves to the next ones, and what a CPU caches from one query to the next. It is in a
+ * map and not on the stack, because the message alone is larger than a BPF stack. The verifier also tracks no values in a
+ * map, so it has fewer states to follow. The map is per CPU and a program runs to its end on one CPU with softirqs off, so
+ * there is no other writer.
  */
 #ifndef HYDNS_KERN_PROGRAM_QUERY_BPF_H
 #define HYDNS_KERN_PROGRAM_QUERY_BPF_H
@@ -12,33 +12,33 @@
 #include "hydns-kern/program/packet/fold.bpf.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "hash.h and the masks of the last word of a name count on little-endian words"
+#error "hash.h and the masks of a name's last word need little-endian words"
 #endif
 
 #define HYDNS_NS               1000000000ULL
 #define HYDNS_DNS_HEADER       12
 #define HYDNS_NAME_WORDS       32  /* 8-octet words of a name of 255 octets */
 
-/* The last service of an address family that was found. */
+/* The service that was found last. */
 struct hydns_known_service {
 	struct hydns_service_key key;
 	__u32 resolver;
-	__u64 changes;       /* what hydns_svcserial held then, inverted: zeroed scratch remembers nothing */
+	__u64 serial;        /* hydns_svcserial at that time, inverted: zeroed scratch matches no serial */
 };
 
-/* What a CPU keeps. Counting comes first in the map's value: the loader writes it when the maps are made. */
+/* What a CPU keeps between queries. Counting comes first in the map's value, where the loader writes it. */
 struct hydns_cpu {
 	struct hydns_counting hits;
 	struct hydns_known_service known[2];  /* IPv4's, IPv6's */
-	__u64 tick;          /* the tick in which a query last came, */
-	__u64 tick_ns;       /* and its monotonic time */
+	__u64 tick;          /* jiffies of the last query */
+	__u64 tick_ns;       /* monotonic time of that tick */
 };
 
 /* The headers before the message. */
 struct hydns_packet {
 	struct hydns_service_key service;  /* destination */
 	struct hydns_acl_key client;       /* source, prefixlen 128 */
-	__u64 addr_sum;      /* sum of both addresses, for pseudo-headers: the same in the reply */
+	__u64 addr_sum;      /* sum of both addresses, for pseudo-headers; the reply's is the same */
 	__u32 frame_len;     /* octets, with any padding */
 	__u16 l3_off;        /* from the frame's start */
 	__u16 dns_off;
@@ -47,37 +47,37 @@ struct hydns_packet {
 	__u8  ipv6;
 };
 
-/* The message, and what it asks of which resolver. */
+/* The message, the question in it, and the resolver that it is for. */
 struct hydns_question {
-	__u64 name_sum;      /* sum of the name as it came, as if it began at an even offset */
+	__u64 name_sum;      /* sum of the name as received, as if it began at an even offset */
 	__u64 hash;          /* of the key */
 	__u32 resolver;
 	__u16 qtype;         /* network order */
 	__u16 edns_size;     /* client's, host order; 0 without EDNS */
-	__u16 cookie_at;     /* of the COOKIE option, offset into the message */
-	__u8  cookie_len;    /* of the COOKIE option that the resolver will read; 0: none */
-	__u8  cookie_required; /* by the client's ACL entry: a valid one */
+	__u16 cookie_at;     /* offset of the COOKIE option's data in the message */
+	__u8  cookie_len;    /* length of these data; 0: no option, or the resolver ignores cookies */
+	__u8  cookie_required; /* the client's ACL entry demands a valid cookie */
 	__u8  name_len;
 	__u8  variant;       /* HYDNS_VARIANT_* */
 	__u8  edns;          /* there is an OPT record */
 	__u8  ad;            /* the AD bit is set */
-	__u8  capitals;      /* the name came with capital letters */
+	__u8  capitals;      /* the name has capital letters */
 	__u64 name[HYDNS_NAME_WORDS];      /* lower case, zero-padded */
-	__u8  align[4];                    /* puts the question at a multiple of 8 */
+	__u8  align[4];                    /* the question in message begins at a multiple of 8 */
 	__u8  message[HYDNS_QUERY_MAX + 12];
 };
 
-/* What is prepared of the reply before the frame changes, and room for moving its blocks. */
+/* What is known of the reply before the frame changes, and room for rotating RRsets. */
 struct hydns_reply {
 	__u32 out;           /* interface that the reply leaves by; 0: the one that the query came by */
-	__u32 turn;          /* which RR of a rotated RRset comes first, modulo their count */
+	__u32 rotation;      /* number of the RR of a rotated RRset that comes first, modulo their count */
 	__u8  cookie_state;  /* enum hydns_cookie_state; not 0: the reply has the option below */
 	__u8  reserved[3];
-	__u16 option_head[2];/* code and length of the COOKIE option, network order, right before ... */
-	__u64 cookie[3];     /* ... the cookie */
-	__u8  out_macs[12];  /* Ethernet addresses, with reply-path fib */
+	__u16 option_head[2];/* code and length of the COOKIE option, network order; adjacent to ... */
+	__u64 cookie[3];     /* ... its data */
+	__u8  out_macs[12];  /* destination and source Ethernet address, with reply-path fib */
 	__u8  align[4];
-	__u8  group_head[HYDNS_SLOT_MOST + 8];  /* with room for the zeros behind a block to be summed */
+	__u8  group_head[HYDNS_SLOT_MOST + 8];  /* 8 more for the zeros that follow a block while it is summed */
 	__u8  group_tail[HYDNS_SLOT_MOST + 8];
 };
 
@@ -99,25 +99,25 @@ struct {
 	__type(value, struct hydns_query);
 } hydns_scratch SEC(".maps");
 
-/* Hides a value's origin from clang, which otherwise folds bounds away that the verifier needs to see. */
+/* Hides a value's origin from clang, which would otherwise remove bounds checks that the verifier needs. */
 #define HYDNS_OPAQUE(x) asm volatile("" : "+r"(x))
 
 /*
- * What was read before is not older than what is read from here on, on machines too that would read in another order
- * (arm64). BPF has no instruction for that before Linux 6.15 but an atomic one that fetches, on whatever word: one that
- * this CPU has for itself. Not for the way of every packet.
+ * A full memory barrier: orders the loads before it and after it on weakly ordered machines (arm64), too. Before Linux
+ * 6.15 the only BPF instruction that does this is an atomic one with a fetch; own is a word that no other CPU uses. Too
+ * expensive for the path of every packet.
  */
 static __always_inline void hydns_barrier(__u64 *own)
 {
 	__u64 former = __sync_fetch_and_or(own, 0);
 
-	HYDNS_OPAQUE(former);    /* unused, clang would leave the fetching out, and the order with it */
+	HYDNS_OPAQUE(former);    /* an unused result makes clang drop the fetch, and with it the order */
 }
 
 /*
- * True when len is 1..max, and then the verifier knows it, wherever the value is kept. The check alone is
- * not enough: clang may make it on a copy of a spilled value, and the verifier of Linux 6.1 does not learn
- * a lower bound of 1 from "is not 0". So the value is clamped once more where clang can't reason about it.
+ * True when len is 1..max; the verifier then knows these bounds wherever the value is kept. The comparison alone does not
+ * give them: clang may compare a copy of a spilled value, and the verifier of Linux 6.1 derives no lower bound of 1 from
+ * "is not 0". The inline assembly clamps the value again, where clang can't optimise it away.
  */
 static __always_inline bool hydns_bounded(__u64 *len, __u64 max)
 {
@@ -132,9 +132,9 @@ static __always_inline bool hydns_bounded(__u64 *len, __u64 max)
 	return true;
 }
 
-/* The IPv4-mapped form of an address. By words, as it is read: the processor can't forward to a load what several
- * smaller stores have just written, and waits until they have reached the cache. The same goes wherever words are
- * put together before they are stored. */
+/* The IPv4-mapped form of an address, network order. It stores words of 64 bits, because the address is read as such: a CPU
+ * can't forward several smaller stores to one load and waits until they have reached the cache. Other places put words
+ * together in a register before one store for the same reason. */
 static __always_inline void hydns_map_ipv4(__u8 addr[16], __u32 ipv4)
 {
 	__u64 *w = (void *)addr;
@@ -143,14 +143,14 @@ static __always_inline void hydns_map_ipv4(__u8 addr[16], __u32 ipv4)
 	w[1] = 0xffff0000ULL | (__u64)ipv4 << 32;
 }
 
-/* A sum of what begins at an odd offset counts with its octets swapped; offset tells the parity. */
+/* What data with this sum add to the message's sum at this offset: at an odd one, the sum with its octets swapped. */
 static __always_inline __u64 hydns_sum_at(__u64 sum, __u64 offset)
 {
 	return (__u64)hydns_fold(sum) << (offset & 1 ? 8 : 0);
 }
 
-/* The 4 * words octets at p, which is even-aligned; words is a constant up to 8. Written out, because
- * clang 14 leaves a loop over a count that only inlining makes constant. */
+/* Sum of the 4 * words octets at p, an even offset of the message; words is a constant up to 8. Unrolled by hand, because
+ * clang 14 does not unroll a loop whose count only inlining makes constant. */
 static __always_inline __u64 hydns_sum_words(const void *p, unsigned words)
 {
 	const __u32 *w = p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Programs that hydns_xdp hands a packet on to, by their place in hydns_stages. */
+/* Programs that hydns_xdp tail-calls, by their index in hydns_stages. */
 #ifndef HYDNS_KERN_PROGRAM_STAGES_H
 #define HYDNS_KERN_PROGRAM_STAGES_H
 

@@ -5,14 +5,15 @@
 #include <string.h>
 
 /*
- * Octets of slots for each rule of the capacity, and rules beyond it: replaced ones wait out their grace period.
- * doc/notebook/rules.md says what rules of real resolvers take ("Memory of a rule"); where they take more on average,
- * fewer than the capacity fit.
+ * Octets of slots for each rule. doc/notebook/rules.md ("Memory of a rule") has the sizes of real resolvers' rules; where the
+ * mean is larger, fewer rules than the capacity fit.
  */
 #define RULE_OCTETS     160
-#define WAITING_SHARE   32              /* one of so many; 25 ms at a million renewals a second */
-#define WAITING_LEAST   256
-/* So that a tiny store can hold some of every size: as many as there are sizes. */
+/* Room for retired rules: 1/RETIRED_SHARE of the capacity. With 800,000 rules that is what a million replacements a second
+ * retire in 25 ms. */
+#define RETIRED_SHARE   32
+#define RETIRED_LEAST   256
+/* One span for each size, so that a tiny store can hold every size. */
 #define SPANS_LEAST     32
 
 static __u64 quotient(__u64 n, __u32 by)
@@ -20,7 +21,7 @@ static __u64 quotient(__u64 n, __u32 by)
 	return (n + by - 1) / by;
 }
 
-/* Without sharing where that takes no less memory. */
+/* CPUs with a row of their own: all of them where sharing rows would save no memory. */
 static __u32 own_hits(__u32 cpus, __u32 present)
 {
 	__u32 own = present < HYDNS_HITS_OWN ? present : HYDNS_HITS_OWN;
@@ -30,10 +31,10 @@ static __u32 own_hits(__u32 cpus, __u32 present)
 
 void hydns_geometry_for(__u32 capacity, __u32 cpus, __u32 present, struct hydns_geometry *out)
 {
-	__u64 waiting = quotient(capacity, WAITING_SHARE), rules;
+	__u64 retired = quotient(capacity, RETIRED_SHARE), rules;
 	__u32 buckets = 2;
 
-	rules = capacity + (waiting < WAITING_LEAST ? WAITING_LEAST : waiting);
+	rules = capacity + (retired < RETIRED_LEAST ? RETIRED_LEAST : retired);
 	memset(out, 0, sizeof(*out));
 	out->abi_version = HYDNS_ABI_VERSION;
 	out->cpus = cpus;
@@ -42,7 +43,7 @@ void hydns_geometry_for(__u32 capacity, __u32 cpus, __u32 present, struct hydns_
 	out->spans = (__u32)quotient(rules * RULE_OCTETS, HYDNS_SPAN);
 	if (out->spans < SPANS_LEAST)
 		out->spans = SPANS_LEAST;
-	/* At most half full: nearly every key then stands in its first bucket. */
+	/* At most half full: then nearly every key is in its first bucket. */
 	while ((__u64)buckets * HYDNS_BUCKET_ENTRIES < 2ULL * capacity)
 		buckets *= 2;
 	out->buckets = buckets;

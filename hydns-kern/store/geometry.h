@@ -6,12 +6,13 @@
 #include <stddef.h>
 #include "hydns/rule.h"
 
-/* Sizes of the store for a capacity (no maps touched). cpus: that the kernel might have; present: that it has. */
+/* Computes the sizes for a capacity. cpus: possible CPUs; present: CPUs that are online. */
 void hydns_geometry_for(__u32 capacity, __u32 cpus, __u32 present, struct hydns_geometry *out);
-/* Rows of hits, of `lines` lines each. */
+/* Rows of hit counters, of `lines` lines each. */
 __u32 hydns_geometry_hit_rows(const struct hydns_geometry *g);
+/* Which row this CPU counts in, and whether it shares that row. */
 struct hydns_counting hydns_geometry_counting(const struct hydns_geometry *g, __u32 cpu);
-/* Chunks of HYDNS_CHUNK octets that its slots take. */
+/* Chunks that the slots take. */
 __u32 hydns_geometry_chunks(const struct hydns_geometry *g);
 
 #endif

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The index: two-choice buckets with partial-key cuckoo hashing (Fan, Andersen and Kaminsky, "MemC3",
- * NSDI 2013). When both buckets of a key are full, the shortest chain of moves that ends in a bucket
- * with room is searched breadth-first and then played from its end, so that every move goes to an empty
- * place.
+ * The index: two-choice buckets with partial-key cuckoo hashing (Fan, Andersen and Kaminsky, "MemC3", NSDI 2013). When both
+ * buckets of a key are full, a breadth-first search finds the shortest chain of moves that ends in a bucket with room. The
+ * moves are made from the chain's end, so that each goes to an empty entry.
  */
 #include <stddef.h>
 #include "hydns/hash.h"
 #include "hydns-kern/store/index.h"
 
-/* Buckets looked at before giving up: with 8 entries a bucket that is beyond two moves' reach, which
- * suffices up to about 95 % load; a search costs tens of microseconds at worst. */
+/* Buckets that a search looks at. With 8 entries a bucket that is more than two moves reach, which
+ * suffices up to about 95 % load. A search takes tens of microseconds at worst. */
 #define SEARCH_BUCKETS 160
 
 struct step {
 	__u32 bucket;
-	__u16 from;          /* the step whose bucket an entry would leave */
-	__u8  entry;         /* which entry of that bucket */
+	__u16 from;          /* the step that an entry moves here from */
+	__u8  entry;         /* which entry of that step's bucket */
 };
 
 static int entry_with(const struct hydns_bucket *b, __u64 entry)
@@ -27,7 +26,7 @@ static int entry_with(const struct hydns_bucket *b, __u64 entry)
 	return -1;
 }
 
-__u64 *hydns_index_place_of(const struct hydns_index *x, __u64 hash, __u32 handle)
+__u64 *hydns_index_find(const struct hydns_index *x, __u64 hash, __u32 handle)
 {
 	__u32 fingerprint = hydns_fingerprint(hash);
 	__u64 entry = hydns_entry_make(fingerprint, handle);
@@ -51,9 +50,9 @@ static int seen(const struct step *steps, unsigned n, __u32 bucket)
 	return 0;
 }
 
-/* Plays the moves that lead to steps[last], whose bucket has an empty place, from the end; returns the
- * place that became empty in the first bucket of the chain. */
-static __u64 *play(const struct hydns_index *x, const struct step *steps, unsigned last, int empty)
+/* Makes the moves of the chain that leads to steps[last], whose bucket has an empty entry, from the end. Returns
+ * the entry that becomes empty in the first bucket of the chain. */
+static __u64 *make_moves(const struct hydns_index *x, const struct step *steps, unsigned last, int empty)
 {
 	__u64 *to = &x->bucket[steps[last].bucket].entry[empty];
 
@@ -69,7 +68,7 @@ static __u64 *play(const struct hydns_index *x, const struct step *steps, unsign
 	return to;
 }
 
-/* Appends the buckets that entries of steps[at] could move to; each bucket once, so a chain has no loop. */
+/* Appends the buckets that entries of steps[at] could move to. Each bucket is added once, so a chain has no loop. */
 static unsigned expand(const struct hydns_index *x, struct step *steps, unsigned n, unsigned at)
 {
 	__u32 bucket = steps[at].bucket;
@@ -89,14 +88,14 @@ __u64 *hydns_index_room(const struct hydns_index *x, __u64 hash)
 	struct step steps[SEARCH_BUCKETS];
 	unsigned n = 2;
 
-	/* The key's own two buckets begin every chain. */
+	/* Every chain begins with one of the key's two buckets. */
 	steps[0].bucket = hydns_bucket_first(hash, x->mask);
 	steps[1].bucket = hydns_bucket_other(steps[0].bucket, hydns_fingerprint(hash), x->mask);
 	for (unsigned at = 0; at < n; at++) {
 		int empty = entry_with(&x->bucket[steps[at].bucket], 0);
 
 		if (empty >= 0)
-			return play(x, steps, at, empty);
+			return make_moves(x, steps, at, empty);
 		n = expand(x, steps, n, at);
 	}
 	return NULL;

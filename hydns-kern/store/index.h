@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Internal to the store: the table of buckets, seen as places that hold entries. */
+/* Internal to the store: the hash table of buckets. */
 #ifndef HYDNS_KERN_STORE_INDEX_H
 #define HYDNS_KERN_STORE_INDEX_H
 
@@ -20,20 +20,19 @@ static inline __u32 hydns_entry_handle(__u64 entry)
 	return (__u32)entry;
 }
 
-/* The one store that publishes: readers that see the entry see the whole slot. */
-static inline void hydns_index_set(__u64 *place, __u64 entry)
+/* The store instruction that publishes: a reader that sees the entry sees the whole slot. */
+static inline void hydns_index_set(__u64 *at, __u64 entry)
 {
-	__atomic_store_n(place, entry, __ATOMIC_RELEASE);
+	__atomic_store_n(at, entry, __ATOMIC_RELEASE);
 }
 
-/* The place that holds this very entry in one of the hash's two buckets, or NULL. */
-__u64 *hydns_index_place_of(const struct hydns_index *x, __u64 hash, __u32 handle);
+/* The entry with this handle in one of the hash's two buckets, or NULL. */
+__u64 *hydns_index_find(const struct hydns_index *x, __u64 hash, __u32 handle);
 
 /*
- * An empty place in one of the hash's two buckets, made by moving other entries if need be; NULL when
- * none could be made. A moved entry stands in both places before it leaves the old one; a reader that
- * looked at the new place before and at the old place after finds neither, and passes its packet to
- * the resolver, as for any unknown name.
+ * An empty entry in one of the hash's two buckets; moves other entries if both are full. NULL: no chain of moves was found.
+ * A moved entry is written to its new bucket before it is removed from the old one. A reader that looked at the new bucket
+ * before the move and at the old one after it finds neither: a miss.
  */
 __u64 *hydns_index_room(const struct hydns_index *x, __u64 hash);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One rule's content: laying it out in a slot, reading it back, telling a sound one from a broken one. */
+/* One rule's content: writing it into a slot, reading it, checking it. */
 #include <stddef.h>
 #include <string.h>
 #include "hydns/hash.h"
@@ -19,7 +19,7 @@ const __u8 *hydns_rule_answer(const struct hydns_rule *r)
 	return r->data + r->name_len + 4;
 }
 
-/* Sum of one TTL field as it contributes to a sum of native 32-bit words. */
+/* What one TTL field adds to the sum of native 32-bit words. */
 static __u64 ttl_contribution(const __u8 *answer, __u16 offset)
 {
 	__u8 field[8] = { 0 };
@@ -30,8 +30,8 @@ static __u64 ttl_contribution(const __u8 *answer, __u16 offset)
 	return (__u64)word[0] + word[1];
 }
 
-/* Each word is at most 2^32 and an answer has at most 2^14 of them, so 64 bits can't overflow, and
- * taking the TTLs out again is exact: no difference between the two zeros of one's complement. */
+/* Each word is below 2^32 and an answer has at most 2^14 of them: 64 bits don't overflow, and subtracting the TTLs is
+ * exact, without the two zeros of one's complement. */
 __u16 hydns_answer_sum(const __u8 *answer, __u16 len, const __u16 *ttl, unsigned ttl_count)
 {
 	__u64 sum = 0;
@@ -90,7 +90,7 @@ size_t hydns_left_out_length(const __u8 *block, size_t room)
 	return at;
 }
 
-/* Where in the slot the owners' places begin. */
+/* Where in the slot the places begin. */
 static __u32 places_at(const struct hydns_rule *r)
 {
 	return HYDNS_RULE_ROTATIONS(r->name_len, r->answer_len, r->ttl_count) + r->rotation_count * HYDNS_ROTATION_LEN;
@@ -132,7 +132,7 @@ static bool ttls_valid(const __u16 *ttl, unsigned count, __u16 answer_len)
 	return true;
 }
 
-/* A rotation moves whole RRs, of which the TTLs are the rule's own. */
+/* A rotation moves whole RRs, whose TTLs are among the rule's. */
 static bool rotations_valid(const struct hydns_rule *r, const struct hydns_rotation *o, const __u16 *ttl)
 {
 	for (unsigned i = 0; i < r->rotation_count; i++, o++)
@@ -142,7 +142,7 @@ static bool rotations_valid(const struct hydns_rule *r, const struct hydns_rotat
 	return true;
 }
 
-/* Everything of a rule that stands in its header alone. */
+/* The fields that can be checked without the rest of the rule. */
 static bool head_valid(const struct hydns_rule *r)
 {
 	return r->name_len && !(r->variant & ~HYDNS_VARIANTS) && r->resolver < HYDNS_RESOLVERS &&
@@ -151,10 +151,10 @@ static bool head_valid(const struct hydns_rule *r)
 	       r->place_count <= HYDNS_RULE_PLACES_MAX;
 }
 
-static bool owners_valid(const __u16 *owner, unsigned count)
+static bool places_valid(const __u16 *place, unsigned count)
 {
 	while (count--)
-		if (owner[count] >= HYDNS_PLACES)
+		if (place[count] >= HYDNS_PLACES)
 			return false;
 	return true;
 }
@@ -170,10 +170,10 @@ bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
 	return head_valid(&p->head) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
 	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
-	       rotations_valid(&p->head, p->rotation, p->ttl) && owners_valid(p->owner, p->head.place_count);
+	       rotations_valid(&p->head, p->rotation, p->ttl) && places_valid(p->place, p->head.place_count);
 }
 
-/* What the store keeps in a header stays. */
+/* Keeps the fields that the store writes itself. */
 static void write_head(struct hydns_rule *r, const struct hydns_rule *head)
 {
 	struct hydns_rule h = *head;
@@ -201,9 +201,9 @@ void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 	at = ttls + r->ttl_count * sizeof(*p->ttl);
 	memcpy(at, p->rotation, r->rotation_count * sizeof(*p->rotation));
 	at += r->rotation_count * sizeof(*p->rotation);
-	memcpy(at, p->owner, r->place_count * sizeof(*p->owner));
+	memcpy(at, p->place, r->place_count * sizeof(*p->place));
 	if (p->left_out_len)
-		memcpy(at + r->place_count * sizeof(*p->owner), p->left_out, p->left_out_len);
+		memcpy(at + r->place_count * sizeof(*p->place), p->left_out, p->left_out_len);
 }
 
 bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
@@ -211,7 +211,7 @@ bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 	const __u8 *type = r->data + r->name_len, *left_out = hydns_rule_left_out(r);
 	__u32 space = places_at(r) + r->place_count * (__u32)sizeof(__u16);
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
-	__u16 ttl[HYDNS_TTLS_MAX], owner[HYDNS_RULE_PLACES_MAX];
+	__u16 ttl[HYDNS_TTLS_MAX], place[HYDNS_RULE_PLACES_MAX];
 
 	if (!head_valid(r) || space > slot_size || (left_out && !hydns_left_out_length(left_out, slot_size - space)))
 		return false;
@@ -222,9 +222,9 @@ bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 	for (unsigned i = 0; i < r->rotation_count; i++)
 		rotation[i] = hydns_rule_rotation(r, i);
 	for (unsigned i = 0; i < r->place_count; i++)
-		owner[i] = hydns_rule_place(r, i);
+		place[i] = hydns_rule_place(r, i);
 	return ttls_valid(ttl, r->ttl_count, r->answer_len) && rotations_valid(r, rotation, ttl) &&
-	       owners_valid(owner, r->place_count) &&
+	       places_valid(place, r->place_count) &&
 	       r->answer_sum == hydns_answer_sum(hydns_rule_answer(r), r->answer_len, ttl, r->ttl_count);
 }
 

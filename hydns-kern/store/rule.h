@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include "hydns-kern/store/store.h"
 
-/* Writes parts into a slot, which they must fit; ordinal and size class are there already. */
+/* Writes parts into a slot, which must be large enough. The slot's hits, ordinal and size class stay. */
 void hydns_rule_write(struct hydns_rule *slot, const struct hydns_rule_parts *p);
 
 /* Whether lengths, counts and offsets of parts are within bounds and consistent. */
 bool hydns_rule_parts_valid(const struct hydns_rule_parts *p);
 
-/* Whether a slot of slot_size octets holds a rule that the program can serve: every field is checked,
- * and the answer against its sum, so a half-written or foreign slot is told apart. */
+/* Whether a slot of slot_size octets holds a whole rule: checks every field, and the answer against its sum, so that
+ * a half-written slot is refused. */
 bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size);
 
 __u64 hydns_rule_hash(const struct hydns_rule *r, const __u64 seed[2]);

@@ -4,8 +4,8 @@
 #include "hydns-kern/store/slots.h"
 
 #define NONE 0xffffffffU
-#define LARGE      512     /* octets from which on a slot is large */
-#define KEPT_SHARE 32      /* one of so many spans is kept for those */
+#define LARGE          512     /* octets: a slot of this size or more is large */
+#define RESERVED_SHARE 32      /* 1/N of the spans is reserved for large slots */
 
 /* Classes go up by one unit to 16 units, by two to 32, by four to 64, by eight to the largest. */
 #define FIRST_UNITS 5
@@ -44,8 +44,8 @@ __u32 hydns_class_for(__u32 space)
 }
 
 /* -- where slots are -------------------------------------------------------------------------------------- */
-/* Octets of a span in which a slot of this class may begin and end. The last span of a chunk ends early: no slot
- * begins in a chunk's last HYDNS_SLOT_MOST octets. */
+/* Slots of this class in a span. The last span of a chunk has fewer: no slot begins in the last HYDNS_SLOT_MOST octets of a
+ * chunk, except at their first octet. */
 static __u32 slots_in(__u32 span, __u32 c)
 {
 	__u32 size = hydns_class_size(c);
@@ -117,7 +117,7 @@ static void span_begin(struct hydns_slots *s, __u32 c)
 {
 	__u32 i = s->empty;
 
-	if (i == NONE || (hydns_class_size(c) < LARGE && s->empties <= s->spans / KEPT_SHARE))
+	if (i == NONE || (hydns_class_size(c) < LARGE && s->empties <= s->spans / RESERVED_SHARE))
 		return;
 	list_drop(s, &s->empty, i);
 	s->empties--;
@@ -125,7 +125,7 @@ static void span_begin(struct hydns_slots *s, __u32 c)
 	list_push(s, &s->partial[c], i);
 }
 
-/* The link in a free slot stands where a rule's first octets were. */
+/* The link is the first two octets of a free slot. */
 static __u16 *link_at(struct hydns_slots *s, __u32 i, __u32 slot)
 {
 	return (__u16 *)hydns_slots_at(s, handle_of(i, s->span[i].size_class, slot));
@@ -159,7 +159,7 @@ __u32 hydns_slots_take(struct hydns_slots *s, __u32 *size_class)
 	return span_take(s, s->partial[c]);
 }
 
-/* A span that was full becomes the first to be filled again, so that those with few in use may become empty. */
+/* A span that was full becomes the first of its list, so that spans with few slots in use can become empty. */
 void hydns_slots_give(struct hydns_slots *s, __u32 handle)
 {
 	__u32 i = span_of(handle), slot = slot_of(handle, s->span[i].size_class);
@@ -182,7 +182,7 @@ void hydns_slots_give(struct hydns_slots *s, __u32 handle)
 }
 
 /* -- taking over ------------------------------------------------------------------------------------------ */
-/* The first slot of a span is always the first to be written, and no rule begins with zeros alone. */
+/* The first slot of a span is the first to be written, and no rule's header is all zeros. */
 static bool ever_used(const struct hydns_slots *s, __u32 i)
 {
 	static const __u8 zeros[HYDNS_RULE_DATA];
@@ -197,10 +197,10 @@ bool hydns_slots_open(struct hydns_slots *s, __u8 *memory, __u32 spans)
 	s->span = calloc(spans, sizeof(*s->span));
 	if (!s->span)
 		return false;
-	for (__u32 i = spans; i--; )       /* so that the first is taken first */
+	for (__u32 i = spans; i--; )       /* backwards: the first span is taken first */
 		if (ever_used(s, i)) {
-			s->span[i] = (struct hydns_span){ .size_class = HYDNS_SIZE_CLASSES, .stale = 1 };
-			s->stale++;
+			s->span[i] = (struct hydns_span){ .size_class = HYDNS_SIZE_CLASSES, .unknown = 1 };
+			s->unknown++;
 		} else {
 			make_empty(s, i);
 		}
@@ -219,7 +219,7 @@ bool hydns_slots_adopt(struct hydns_slots *s, __u32 handle, __u32 c)
 	if (!hydns_slots_has(s, handle) || c >= HYDNS_SIZE_CLASSES)
 		return false;
 	p = &s->span[span_of(handle)];
-	if (!p->stale || (p->used && p->size_class != c) || slot_of(handle, c) >= slots_in(span_of(handle), c) ||
+	if (!p->unknown || (p->used && p->size_class != c) || slot_of(handle, c) >= slots_in(span_of(handle), c) ||
 	    handle_of(span_of(handle), c, slot_of(handle, c)) != handle)
 		return false;
 	p->size_class = (__u8)c;
@@ -228,12 +228,12 @@ bool hydns_slots_adopt(struct hydns_slots *s, __u32 handle, __u32 c)
 	return true;
 }
 
-/* Counts anew: all of a stale span's slots are free but for those in use. */
-static void span_settle(struct hydns_slots *s, __u32 i, bool (*in_use)(__u32 handle, void *arg), void *arg)
+/* Lists the slots that are not in use as free. */
+static void span_free_unknown(struct hydns_slots *s, __u32 i, bool (*in_use)(__u32 handle, void *arg), void *arg)
 {
 	struct hydns_span *p = &s->span[i];
 
-	p->stale = 0;
+	p->unknown = 0;
 	if (!p->used) {
 		make_empty(s, i);
 		return;
@@ -251,9 +251,9 @@ static void span_settle(struct hydns_slots *s, __u32 i, bool (*in_use)(__u32 han
 
 void hydns_slots_free_unknown(struct hydns_slots *s, bool (*in_use)(__u32 handle, void *arg), void *arg)
 {
-	for (__u32 i = s->spans; s->stale && i--; )
-		if (s->span[i].stale) {
-			span_settle(s, i, in_use, arg);
-			s->stale--;
+	for (__u32 i = s->spans; s->unknown && i--; )
+		if (s->span[i].unknown) {
+			span_free_unknown(s, i, in_use, arg);
+			s->unknown--;
 		}
 }

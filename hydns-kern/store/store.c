@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The rule store's writer: which slot a rule gets, when the index shows it, when its slot may be used
- * again. Besides the shared memory and the spans' 16 octets each it keeps eight octets a rule.
+ * again. Its own tables take eight octets a rule, and 16 octets a span.
  *
- * A rule has an ordinal and a slot, both from publication on. It is live (the index reaches it) or in limbo (out of
- * the index, but a reader may still hold it); afterwards both are free. Limbo is one queue in the order of removal, so
- * that a grace ticket is nothing but the number of rules that had ever entered it. What was found in memory when the
- * store was opened, and is not live, waits as the first in this queue.
+ * A rule gets an ordinal and a slot when it is published. It is live while the index reaches it, and retired while
+ * a reader may still hold it; then ordinal and slot are free. Retired rules are one queue in the order of removal, so
+ * a grace ticket is the number of rules that were ever retired. The slots that were in use when the store was opened, but are
+ * not live, count as the first of this queue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,12 +18,12 @@
 #include "hydns-kern/store/slots.h"
 #include "hydns-kern/store/store.h"
 
-/* What an ordinal is, beside 30 bits: its rule's handle or the next free ordinal. A store has at most 2^30 units. */
-#define PLACE_FREE  0x00000000U
-#define PLACE_LIVE  0x40000000U
-#define PLACE_LIMBO 0x80000000U
-#define PLACE_BITS  0x3fffffffU
-#define NONE        PLACE_BITS
+/* State of an ordinal, beside 30 bits for its rule's handle or the next free ordinal. A store has at most 2^30 units. */
+#define STATE_FREE    0x00000000U
+#define STATE_LIVE    0x40000000U
+#define STATE_RETIRED 0x80000000U
+#define STATE_LINK    0x3fffffffU     /* the 30 bits */
+#define NONE          STATE_LINK
 
 struct hydns_store {
 	struct hydns_store_memory m;
@@ -31,12 +31,12 @@ struct hydns_store {
 	__u32 hit_rows;
 	struct hydns_index index;
 	struct hydns_slots slots;
-	__u32 *place;                          /* by ordinal: PLACE_*, and handle or link */
-	__u32 *hits_before;                    /* by ordinal: sum over rows at publication; in limbo: the next there */
-	__u32 free_ordinal;
-	__u32 limbo_head, limbo_tail;          /* ordinals */
-	__u64 limbo_entered, limbo_left;
-	bool settled;                          /* nothing is stale any more from before the store was opened */
+	__u32 *state;                          /* by ordinal: STATE_*, and handle or next free ordinal */
+	__u32 *hits_before;                    /* by ordinal: sum over rows at publication; retired: next in the queue */
+	__u32 free_ordinal;                    /* first of the list; NONE: none is free */
+	__u32 retired_first, retired_last;     /* ordinals */
+	__u64 retired_in, retired_out;         /* rules that ever entered and left the queue */
+	bool no_unknown;                       /* no span is unknown any more (slots.h) */
 	__u32 count;
 };
 
@@ -58,7 +58,7 @@ __u32 hydns_store_ordinals(const struct hydns_store *s)
 
 __u32 hydns_store_handle(const struct hydns_store *s, __u32 ordinal)
 {
-	return s->place[ordinal] & ~PLACE_BITS ? s->place[ordinal] & PLACE_BITS : 0;
+	return s->state[ordinal] & ~STATE_LINK ? s->state[ordinal] & STATE_LINK : 0;
 }
 
 __u32 hydns_store_slot_size(const struct hydns_store *s, __u32 handle)
@@ -66,7 +66,7 @@ __u32 hydns_store_slot_size(const struct hydns_store *s, __u32 handle)
 	return hydns_class_size(rule_at(s, handle)->size_class);
 }
 
-/* Whatever the handle is. */
+/* Any number may be asked about. */
 static bool is_live(const struct hydns_store *s, __u32 handle)
 {
 	__u32 o;
@@ -74,44 +74,44 @@ static bool is_live(const struct hydns_store *s, __u32 handle)
 	if (!hydns_slots_has(&s->slots, handle))
 		return false;
 	o = hydns_store_ordinal(s, handle);
-	return o < hydns_store_ordinals(s) && s->place[o] == (PLACE_LIVE | handle);
+	return o < hydns_store_ordinals(s) && s->state[o] == (STATE_LIVE | handle);
 }
 
-/* -- limbo ------------------------------------------------------------------------------------------ */
-static void limbo_push(struct hydns_store *s, __u32 handle)
+/* -- retired rules ---------------------------------------------------------------------------------- */
+static void retire(struct hydns_store *s, __u32 handle)
 {
 	__u32 o = hydns_store_ordinal(s, handle);
 
-	s->place[o] = PLACE_LIMBO | handle;
+	s->state[o] = STATE_RETIRED | handle;
 	s->hits_before[o] = NONE;
-	if (s->limbo_head == NONE)
-		s->limbo_head = o;
+	if (s->retired_first == NONE)
+		s->retired_first = o;
 	else
-		s->hits_before[s->limbo_tail] = o;
-	s->limbo_tail = o;
-	s->limbo_entered++;
+		s->hits_before[s->retired_last] = o;
+	s->retired_last = o;
+	s->retired_in++;
 	s->count--;
 }
 
-static void limbo_pop(struct hydns_store *s)
+static void free_first_retired(struct hydns_store *s)
 {
-	__u32 o = s->limbo_head;
+	__u32 o = s->retired_first;
 
-	s->limbo_head = s->hits_before[o];
-	s->limbo_left++;
+	s->retired_first = s->hits_before[o];
+	s->retired_out++;
 	hydns_slots_give(&s->slots, hydns_store_handle(s, o));
-	s->place[o] = PLACE_FREE | s->free_ordinal;
+	s->state[o] = STATE_FREE | s->free_ordinal;
 	s->free_ordinal = o;
 }
 
 bool hydns_store_grace_needed(const struct hydns_store *s)
 {
-	return s->limbo_entered != s->limbo_left;
+	return s->retired_in != s->retired_out;
 }
 
 __u64 hydns_store_grace_begin(struct hydns_store *s)
 {
-	return s->limbo_entered;
+	return s->retired_in;
 }
 
 static bool in_use(__u32 handle, void *arg)
@@ -122,16 +122,16 @@ static bool in_use(__u32 handle, void *arg)
 	return o < hydns_store_ordinals(s) && hydns_store_handle(s, o) == handle;
 }
 
-/* A ticket that a later one overtook frees nothing more; one never given frees nothing it should not. */
+/* A ticket older than one that has ended frees nothing. */
 void hydns_store_grace_end(struct hydns_store *s, __u64 ticket)
 {
-	if (!s->settled && ticket) {
+	if (!s->no_unknown && ticket) {
 		hydns_slots_free_unknown(&s->slots, in_use, s);
-		s->settled = true;
-		s->limbo_left++;
+		s->no_unknown = true;
+		s->retired_out++;
 	}
-	while (s->limbo_left < ticket && s->limbo_head != NONE)
-		limbo_pop(s);
+	while (s->retired_out < ticket && s->retired_first != NONE)
+		free_first_retired(s);
 }
 
 /* -- hits and claims -------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ void hydns_store_prefetch_hits(const struct hydns_store *s, __u32 ordinal)
 		__builtin_prefetch(&rule_at(s, handle)->hits);
 }
 
-/* Nothing is written where most of the last share is left. */
+/* Writes only when less than half of the last share is left. */
 void hydns_store_count_in_slot(struct hydns_store *s, __u32 handle)
 {
 	__u32 hits;
@@ -179,7 +179,7 @@ void hydns_store_count_in_slot(struct hydns_store *s, __u32 handle)
 		__atomic_store_n(end, (__u16)(hits + HYDNS_HITS_IN_SLOT), __ATOMIC_RELAXED);
 }
 
-/* A former rule's refresh claim must not hold back the first refresh of the next one of this ordinal. */
+/* The refresh claim of the ordinal's former rule must not delay the new rule's first refresh. */
 static void claim_clear(struct hydns_store *s, __u32 ordinal)
 {
 	__atomic_store_n(&s->m.claims[ordinal / HYDNS_LINE_WORDS].word[ordinal % HYDNS_LINE_WORDS], 0,
@@ -188,13 +188,13 @@ static void claim_clear(struct hydns_store *s, __u32 ordinal)
 
 static void make_live(struct hydns_store *s, __u32 ordinal, __u32 handle)
 {
-	s->place[ordinal] = PLACE_LIVE | handle;
+	s->state[ordinal] = STATE_LIVE | handle;
 	s->hits_before[ordinal] = hydns_store_hits_raw(s, ordinal);
 	s->count++;
 }
 
-/* Before the first rule can be found, and after the last no longer can. */
-static void tell_empty(const struct hydns_store *s, bool empty)
+/* Called before the first rule enters the index, and after the last one has left it. */
+static void set_empty(const struct hydns_store *s, bool empty)
 {
 	if (s->m.empty)
 		__atomic_store_n(s->m.empty, empty, __ATOMIC_SEQ_CST);
@@ -206,8 +206,8 @@ const struct hydns_rule *hydns_store_rule(const struct hydns_store *s, __u32 han
 	return is_live(s, handle) ? rule_at(s, handle) : NULL;
 }
 
-/* The place of the entry whose rule has this key, or NULL. */
-static __u64 *place_of_key(const struct hydns_store *s, __u64 hash, const __u8 *name, __u8 name_len,
+/* The index entry whose rule has this key, or NULL. */
+static __u64 *entry_of_key(const struct hydns_store *s, __u64 hash, const __u8 *name, __u8 name_len,
 			   __u16 qtype, __u8 variant, __u8 resolver)
 {
 	__u32 fingerprint = hydns_fingerprint(hash);
@@ -215,13 +215,13 @@ static __u64 *place_of_key(const struct hydns_store *s, __u64 hash, const __u8 *
 
 	for (int choice = 0; choice < 2; choice++) {
 		for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++) {
-			__u64 *place = &s->index.bucket[b].entry[i];
-			__u32 handle = hydns_entry_handle(*place);
+			__u64 *entry = &s->index.bucket[b].entry[i];
+			__u32 handle = hydns_entry_handle(*entry);
 
-			if (*place >> 32 == fingerprint && is_live(s, handle) &&
+			if (*entry >> 32 == fingerprint && is_live(s, handle) &&
 			    hydns_rule_has_key(rule_at(s, handle), name, name_len, qtype, variant,
 					       resolver))
-				return place;
+				return entry;
 		}
 		b = hydns_bucket_other(b, fingerprint, s->index.mask);
 	}
@@ -232,9 +232,9 @@ __u32 hydns_store_find(const struct hydns_store *s, const __u8 *name, __u8 name_
 		       __u8 variant, __u8 resolver)
 {
 	__u64 hash = hydns_key_hash(name, name_len, qtype, variant, resolver, s->g.seed);
-	__u64 *place = place_of_key(s, hash, name, name_len, qtype, variant, resolver);
+	__u64 *entry = entry_of_key(s, hash, name, name_len, qtype, variant, resolver);
 
-	return place ? hydns_entry_handle(*place) : 0;
+	return entry ? hydns_entry_handle(*entry) : 0;
 }
 
 __u64 hydns_store_key(const struct hydns_store *s, const struct hydns_rule_parts *p)
@@ -252,18 +252,18 @@ void hydns_store_prefetch(const struct hydns_store *s, __u64 key)
 	__builtin_prefetch(&s->index.bucket[hydns_bucket_other(first, hydns_fingerprint(key), s->index.mask)]);
 }
 
-static __u64 *place_of_parts(const struct hydns_store *s, const struct hydns_rule_parts *p, __u64 key)
+static __u64 *entry_of_parts(const struct hydns_store *s, const struct hydns_rule_parts *p, __u64 key)
 {
 	const struct hydns_rule *h = &p->head;
 
-	return place_of_key(s, key, p->name, h->name_len, h->qtype, h->variant, h->resolver);
+	return entry_of_key(s, key, p->name, h->name_len, h->qtype, h->variant, h->resolver);
 }
 
 __u32 hydns_store_find_parts(const struct hydns_store *s, const struct hydns_rule_parts *p)
 {
-	__u64 *place = place_of_parts(s, p, p->key ? p->key : hydns_store_key(s, p));
+	__u64 *entry = entry_of_parts(s, p, p->key ? p->key : hydns_store_key(s, p));
 
-	return place ? hydns_entry_handle(*place) : 0;
+	return entry ? hydns_entry_handle(*entry) : 0;
 }
 
 __u32 hydns_store_next(const struct hydns_store *s, __u32 handle)
@@ -271,7 +271,7 @@ __u32 hydns_store_next(const struct hydns_store *s, __u32 handle)
 	__u32 o = handle ? hydns_store_ordinal(s, handle) + 1 : 0;
 
 	for (; o < hydns_store_ordinals(s); o++)
-		if (s->place[o] & PLACE_LIVE)
+		if (s->state[o] & STATE_LIVE)
 			return hydns_store_handle(s, o);
 	return 0;
 }
@@ -281,7 +281,7 @@ __u32 hydns_store_count(const struct hydns_store *s)
 	return s->count;
 }
 
-bool hydns_store_crowded(const struct hydns_store *s)
+bool hydns_store_nearly_full(const struct hydns_store *s)
 {
 	__u64 all = (__u64)s->g.spans * HYDNS_SPAN_UNITS;
 
@@ -291,11 +291,11 @@ bool hydns_store_crowded(const struct hydns_store *s)
 size_t hydns_store_bytes(const struct hydns_store *s)
 {
 	return sizeof(*s) + s->g.spans * sizeof(*s->slots.span) +
-	       hydns_store_ordinals(s) * (sizeof(*s->place) + sizeof(*s->hits_before));
+	       hydns_store_ordinals(s) * (sizeof(*s->state) + sizeof(*s->hits_before));
 }
 
 /* -- publishing and removing ------------------------------------------------------------------------ */
-/* A slot of a fitting size with an ordinal of its own, neither live yet; 0: there is none. */
+/* Takes a slot of a fitting size and an ordinal for it; 0: there is none. */
 static __u32 take(struct hydns_store *s, __u32 size_class, __u32 *ordinal)
 {
 	struct hydns_rule *rule;
@@ -307,7 +307,7 @@ static __u32 take(struct hydns_store *s, __u32 size_class, __u32 *ordinal)
 	if (!handle)
 		return 0;
 	*ordinal = s->free_ordinal;
-	s->free_ordinal = s->place[*ordinal];
+	s->free_ordinal = s->state[*ordinal];
 	rule = rule_at(s, handle);
 	rule->hits = 0;
 	rule->hits_end = HYDNS_HITS_IN_SLOT;
@@ -321,7 +321,7 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 {
 	const struct hydns_rule *h = &p->head;
 	__u32 new, ordinal, size_class, old = 0;
-	__u64 hash, *place;
+	__u64 hash, *entry;
 
 	if (!hydns_rule_parts_valid(p))
 		return -EINVAL;
@@ -329,12 +329,12 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 	if (size_class == HYDNS_SIZE_CLASSES)
 		return -E2BIG;
 	hash = p->key ? p->key : hydns_store_key(s, p);
-	place = place_of_parts(s, p, hash);
-	if (place)
-		old = hydns_entry_handle(*place);
+	entry = entry_of_parts(s, p, hash);
+	if (entry)
+		old = hydns_entry_handle(*entry);
 	else
-		place = hydns_index_room(&s->index, hash);
-	if (!place)
+		entry = hydns_index_room(&s->index, hash);
+	if (!entry)
 		return -ENOBUFS;
 	new = take(s, size_class, &ordinal);
 	if (!new)
@@ -343,10 +343,10 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 	claim_clear(s, ordinal);
 	make_live(s, ordinal, new);
 	if (s->count == 1)
-		tell_empty(s, false);
-	hydns_index_set(place, hydns_entry_make(hydns_fingerprint(hash), new));
+		set_empty(s, false);
+	hydns_index_set(entry, hydns_entry_make(hydns_fingerprint(hash), new));
 	if (old)
-		limbo_push(s, old);
+		retire(s, old);
 	*handle = new;
 	*replaced = old;
 	return 0;
@@ -354,16 +354,16 @@ int hydns_store_publish(struct hydns_store *s, const struct hydns_rule_parts *p,
 
 void hydns_store_remove(struct hydns_store *s, __u32 handle)
 {
-	__u64 *place;
+	__u64 *entry;
 
 	if (!is_live(s, handle))
 		return;
-	place = hydns_index_place_of(&s->index, hydns_rule_hash(rule_at(s, handle), s->g.seed), handle);
-	if (place)
-		hydns_index_set(place, 0);
-	limbo_push(s, handle);
+	entry = hydns_index_find(&s->index, hydns_rule_hash(rule_at(s, handle), s->g.seed), handle);
+	if (entry)
+		hydns_index_set(entry, 0);
+	retire(s, handle);
 	if (s->count == 0)
-		tell_empty(s, true);
+		set_empty(s, true);
 }
 
 void hydns_store_set_refresh(struct hydns_store *s, __u32 handle, __u32 refresh_ms)
@@ -398,8 +398,8 @@ bool hydns_store_set_ttl(struct hydns_store *s, __u32 handle, __u16 at, __u32 tt
 }
 
 /* -- taking memory over ----------------------------------------------------------------------------- */
-/* Whether an entry found in a bucket is one that publish or a relocation left there. A slot or an ordinal reached
- * twice (a writer died between the two stores of a move), or a key that stands there already, is not. */
+/* Whether an entry found in this bucket is valid: a whole rule whose hash belongs here. A second entry of the same slot,
+ * ordinal or key is not: it stays when a writer ends between the two stores of a move. */
 static bool entry_sound(const struct hydns_store *s, __u32 bucket, __u64 entry)
 {
 	__u32 handle = hydns_entry_handle(entry), fingerprint = (__u32)(entry >> 32);
@@ -410,7 +410,7 @@ static bool entry_sound(const struct hydns_store *s, __u32 bucket, __u64 entry)
 	if (!hydns_slots_has(&s->slots, handle))
 		return false;
 	r = rule_at(s, handle);
-	if (r->ordinal >= hydns_store_ordinals(s) || (s->place[r->ordinal] & ~PLACE_BITS) ||
+	if (r->ordinal >= hydns_store_ordinals(s) || (s->state[r->ordinal] & ~STATE_LINK) ||
 	    !hydns_rule_valid(r, hydns_class_size(r->size_class)))
 		return false;
 	hash = hydns_rule_hash(r, s->g.seed);
@@ -418,7 +418,7 @@ static bool entry_sound(const struct hydns_store *s, __u32 bucket, __u64 entry)
 	if (hydns_fingerprint(hash) != fingerprint ||
 	    (bucket != first && bucket != hydns_bucket_other(first, fingerprint, s->index.mask)))
 		return false;
-	return !place_of_key(s, hash, r->data, r->name_len, r->qtype, r->variant, r->resolver);
+	return !entry_of_key(s, hash, r->data, r->name_len, r->qtype, r->variant, r->resolver);
 }
 
 static void adopt_entry(struct hydns_store *s, __u32 bucket, __u64 *entry)
@@ -439,13 +439,13 @@ static void adopt_index(struct hydns_store *s)
 				adopt_entry(s, b, &s->index.bucket[b].entry[i]);
 }
 
-/* Backwards, so that low ordinals are used first. */
+/* Lists the free ordinals; backwards, so that the lowest is used first. */
 static void adopt_ordinals(struct hydns_store *s)
 {
 	s->free_ordinal = NONE;
 	for (__u32 o = hydns_store_ordinals(s); o--; )
-		if (!(s->place[o] & PLACE_LIVE)) {
-			s->place[o] = PLACE_FREE | s->free_ordinal;
+		if (!(s->state[o] & STATE_LIVE)) {
+			s->state[o] = STATE_FREE | s->free_ordinal;
 			s->free_ordinal = o;
 		}
 }
@@ -460,18 +460,18 @@ struct hydns_store *hydns_store_open(const struct hydns_store_memory *m)
 	s->g = *m->geometry;
 	s->hit_rows = hydns_geometry_hit_rows(&s->g);
 	s->index = (struct hydns_index){ m->index, s->g.buckets - 1 };
-	s->limbo_head = s->limbo_tail = NONE;
-	s->place = calloc(hydns_store_ordinals(s), sizeof(*s->place));
+	s->retired_first = s->retired_last = NONE;
+	s->state = calloc(hydns_store_ordinals(s), sizeof(*s->state));
 	s->hits_before = calloc(hydns_store_ordinals(s), sizeof(*s->hits_before));
-	if (!hydns_slots_open(&s->slots, m->slots, s->g.spans) || !s->place || !s->hits_before) {
+	if (!hydns_slots_open(&s->slots, m->slots, s->g.spans) || !s->state || !s->hits_before) {
 		hydns_store_close(s);
 		return NULL;
 	}
 	adopt_index(s);
 	adopt_ordinals(s);
-	s->settled = !hydns_slots_stale(&s->slots);
-	s->limbo_entered = !s->settled;
-	tell_empty(s, s->count == 0);
+	s->no_unknown = !hydns_slots_has_unknown(&s->slots);
+	s->retired_in = !s->no_unknown;
+	set_empty(s, s->count == 0);
 	return s;
 }
 
@@ -480,7 +480,7 @@ void hydns_store_close(struct hydns_store *s)
 	if (!s)
 		return;
 	hydns_slots_close(&s->slots);
-	free(s->place);
+	free(s->state);
 	free(s->hits_before);
 	free(s);
 }

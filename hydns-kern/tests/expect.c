@@ -13,17 +13,17 @@ const struct query plain = { .name = "www.example.com", .qtype = 1, .id = 0x4711
 static void expect_reason(const char *what, int got, int want)
 {
 	if (got != want)
-		fail_msg("%s: counted as %s, expected %s", what, got < 0 ? "none or several" : hydns_reason_name((enum hydns_reason)got),
+		fail_msg("%s: counted as %s, expected %s", what,
+			 got < 0 ? "none or several" : hydns_reason_name((enum hydns_reason)got),
 			 hydns_reason_name((enum hydns_reason)want));
 }
 
-/* A dry run, before the packet comes, says what will become of it. */
-static void expect_foretold(const char *what, struct kernel *k, const struct frame *f, int want)
+static void expect_dry_run(const char *what, struct kernel *k, const struct frame *f, int want)
 {
-	struct hydns_outcome said = kernel_dry(k, f);
+	struct hydns_outcome dry = kernel_dry(k, f);
 
-	if (said.reason != (enum hydns_reason)want)
-		fail_msg("%s: a dry run says %s, expected %s", what, hydns_reason_name(said.reason),
+	if (dry.reason != (enum hydns_reason)want)
+		fail_msg("%s: a dry run gives %s, expected %s", what, hydns_reason_name(dry.reason),
 			 hydns_reason_name((enum hydns_reason)want));
 }
 
@@ -32,7 +32,7 @@ void expect_pass(const char *what, struct kernel *k, const struct frame *f, int 
 	struct frame g = *f;
 	int reason, action;
 
-	expect_foretold(what, k, f, want);
+	expect_dry_run(what, k, f, want);
 	action = kernel_run(k, &g, &reason);
 	expect_reason(what, reason, want);
 	if (action != XDP_PASS)
@@ -58,7 +58,7 @@ static void expect_ip(const char *what, const struct frame *reply)
 {
 	static const __u8 v6[4] = { 0x60, 0, 0, 0 };
 	const __u8 *ip = reply->data + reply->l3;
-	__u8 fragment[4] = { 0, 0, 0x40, 0 }; /* id 0 and DF up to 576 octets, else the query's id */
+	__u8 fragment[4] = { 0, 0, 0x40, 0 }; /* id 0 and DF up to 576 octets; above, the query's id */
 
 	if (reply->len - reply->l3 > 576) {
 		memcpy(fragment, reply->data + reply->dns, 2);
@@ -80,17 +80,16 @@ static void expect_message(const char *what, const struct frame *reply, const __
 			fail_msg("%s: octet %zu of the message is %02x, expected %02x", what, i, got[i], want[i]);
 }
 
-/* Frame f, made from q, must be answered with a's message. */
 void expect_frame(const char *what, struct kernel *k, const struct frame *f, const struct query *q,
-			 const struct answer *a, __u32 seconds, __u32 turn)
+		  const struct answer *a, __u32 seconds, __u32 rotation)
 {
 	struct frame g = *f;
 	__u8 want[FRAME_MAX];
-	size_t len = answer_message(a, q, seconds, turn, EDNS_SIZE, want);
+	size_t len = answer_message(a, q, seconds, rotation, EDNS_SIZE, want);
 	int reason, action;
 	const char *wrong;
 
-	expect_foretold(what, k, f, HYDNS_R_ANSWERED);
+	expect_dry_run(what, k, f, HYDNS_R_ANSWERED);
 	action = kernel_run(k, &g, &reason);
 	expect_reason(what, reason, HYDNS_R_ANSWERED);
 	assert_int_equal(action, XDP_TX);
@@ -116,6 +115,16 @@ void expect_query_passes(const char *what, const struct query *q, int reason)
 
 	frame_query(&f, q);
 	expect_pass(what, kern, &f, reason);
+}
+
+__u32 publish_address(struct kernel *k, const struct query *q, struct answer *a)
+{
+	__u32 handle;
+
+	answer_addresses(a, 1, 300);
+	handle = kernel_publish(k, q, a, 0, NULL);
+	assert_true(handle);
+	return handle;
 }
 
 struct kernel *open_with(const struct kernel_options *o)

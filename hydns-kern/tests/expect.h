@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a frame must come to: failing cmocka assertions say what it was. what: the case, for the message. */
+/* Checks of what the program does with a frame. They fail with cmocka's messages; what: the case, for the message. */
 #ifndef HYDNS_TEST_EXPECT_H
 #define HYDNS_TEST_EXPECT_H
 
@@ -8,25 +8,29 @@
 #define SECOND_NS 1000000000ULL
 #define SKIPPED   77
 
-extern struct kernel *kern;      /* the program with the usual switches, made by expect_open() */
-extern const struct query plain; /* the usual query: without EDNS, over IPv4 */
+extern struct kernel *kern;      /* the program with the usual options, opened by expect_open() */
+extern const struct query plain; /* the usual query: A, without EDNS, over IPv4 */
 
-/* False where BPF can't be loaded, and says so: the tests are skipped. */
+/* Opens kern. False, with a message, where BPF programs can't be loaded: then the tests are skipped. */
 bool expect_open(void);
-/* Closes kern; failed, for main's status. */
+/* Closes kern and returns failed, main's status. */
 int expect_close(int failed);
-/* Runs an array of tests with kern, for main's status. */
+/* Runs an array of tests with kern and returns main's status. */
 #define expect_run(tests) (expect_open() ? expect_close(cmocka_run_group_tests(tests, NULL, NULL)) : SKIPPED)
-/* One more program, with other switches; the test that asks for it closes it. */
+/* Opens another program, with other options; the caller closes it. */
 struct kernel *open_with(const struct kernel_options *o);
 
-/* The frame is passed as it came, counted as this reason. */
+/* Appends one address to a and publishes a as the answer to q, of age 0; returns the rule's handle. */
+__u32 publish_address(struct kernel *k, const struct query *q, struct answer *a);
+
+/* The program passes the frame unchanged and counts this reason; a dry run says so before. */
 void expect_pass(const char *what, struct kernel *k, const struct frame *f, int reason);
-/* Frame f, made from q, is answered with a's message; every header is looked at. */
+/* The program answers frame f, made from q, with the message of a; checks every header. A dry run says so before. */
 void expect_frame(const char *what, struct kernel *k, const struct frame *f, const struct query *q,
-		  const struct answer *a, __u32 seconds, __u32 turn);
-/* The same for q's own frame and kern. */
+		  const struct answer *a, __u32 seconds, __u32 rotation);
+/* As expect_frame(), for the frame of q, in kern, with no rotation. */
 void expect_answer(const char *what, const struct query *q, const struct answer *a, __u32 seconds);
+/* As expect_pass(), for the frame of q, in kern. */
 void expect_query_passes(const char *what, const struct query *q, int reason);
 
 #endif

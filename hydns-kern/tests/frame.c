@@ -57,7 +57,7 @@ static uint8_t *put_opt(uint8_t *p, uint16_t size, bool want_do, const uint8_t *
 static uint8_t *put_ip(uint8_t *p, bool ipv6)
 {
 	if (ipv6) {
-		p = put32(p, 0x60000000 | 0xabcde); /* a flow label that must not come back */
+		p = put32(p, 0x60000000 | 0xabcde); /* with a flow label, which the reply must not have */
 		p = put(p, (uint8_t[]){ 0, 0, 17, 55 }, 4);
 		return put(put(p, client6, 16), service6, 16);
 	}
@@ -109,7 +109,7 @@ static uint16_t pseudo_sum(const struct frame *f, size_t len)
 	return sum16(f->ipv6 ? ip + 8 : ip + 12, f->ipv6 ? 32 : 8, 17 + len);
 }
 
-/* Over a UDP datagram of len octets, whatever its header says. */
+/* Writes the checksums for a UDP datagram of len octets, whatever its header says. */
 static void put_checksums(struct frame *f, size_t len)
 {
 	uint8_t *ip = f->data + f->l3, *udp = f->data + f->udp;
@@ -188,7 +188,7 @@ void answer_add(struct answer *a, enum section s, const char *owner, uint16_t ty
 		a->flags = REPLY_FLAGS;
 }
 
-/* Where record number i begins, when all owners from the first of its RRset on are as long. */
+/* Offset of record number i, whose owner name is a pointer or the root. */
 static unsigned record_start(const struct answer *a, unsigned i)
 {
 	return a->ttl[i] - 4 - (a->data[a->ttl[i] - 6] == 0xc0 ? 2 : 1);
@@ -218,29 +218,29 @@ static void count_down(uint8_t *ttl, uint32_t seconds)
 	put32(ttl, v > seconds ? v - seconds : 0);
 }
 
-/* Number of the record that comes at place k of count. */
-static unsigned record_at(const struct answer *a, unsigned k, unsigned count, uint32_t turn)
+/* Number of the record that comes at position k of count. */
+static unsigned record_at(const struct answer *a, unsigned k, unsigned count, uint32_t rotation)
 {
 	if (!a->shuffles || k == 0)
-		return (k + turn) % count;
-	return (turn + 1 + (turn / count + k - 1) % (count - 1)) % count;
+		return (k + rotation) % count;
+	return (rotation + 1 + (rotation / count + k - 1) % (count - 1)) % count;
 }
 
-static void rotate(const struct answer *a, const struct hydns_rotation *g, uint32_t turn, uint8_t *answer)
+static void rotate(const struct answer *a, const struct hydns_rotation *g, uint32_t rotation, uint8_t *answer)
 {
 	unsigned count = g->last - g->first + 1;
 	uint8_t set[sizeof(a->data)], *to = answer + g->start;
 
 	memcpy(set, answer + g->start, g->len);
 	for (unsigned k = 0; k < count; k++) {
-		unsigned i = g->first + record_at(a, k, count, turn), start = record_start(a, i);
+		unsigned i = g->first + record_at(a, k, count, rotation), start = record_start(a, i);
 		unsigned end = i == g->last ? (unsigned)g->start + g->len : record_start(a, i + 1);
 
 		to = put(to, set + start - g->start, end - start);
 	}
 }
 
-size_t answer_message(const struct answer *a, const struct query *q, uint32_t seconds, uint32_t turn,
+size_t answer_message(const struct answer *a, const struct query *q, uint32_t seconds, uint32_t rotation,
 		      uint16_t edns_size, uint8_t *out)
 {
 	uint16_t ad = a->secure && (q->ad || q->want_do) ? 0x20 : 0;
@@ -257,7 +257,7 @@ size_t answer_message(const struct answer *a, const struct query *q, uint32_t se
 	for (unsigned i = 0; i < a->ttls; i++)
 		count_down(answer + a->ttl[i], a->static_ttl ? 0 : seconds);
 	for (unsigned i = 0; i < a->rotations; i++)
-		rotate(a, &a->rotation[i], turn, answer);
+		rotate(a, &a->rotation[i], rotation, answer);
 	if (q->edns)
 		p = put_opt(p, edns_size, q->want_do, option, q->cookie ? sizeof(option) : 0);
 	return p - out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Queries as frames, answers as rules, and a judge of replies: plain code, octet by octet, that shares
- * nothing with the program under test but the layouts of hydns/rule.h and hydns/resolver.h. Integers in host order unless said.
+ * Queries as frames, answers as rules, and checks of replies. Plain code, octet by octet, that shares with the program under
+ * test only the layouts of hydns/rule.h and hydns/resolver.h. Integers are in host order unless said.
  */
 #ifndef HYDNS_TEST_FRAME_H
 #define HYDNS_TEST_FRAME_H
@@ -20,7 +20,7 @@ struct frame {
 	bool ipv6;
 };
 
-/* A query to be; zero means ordinary. */
+/* What a query has; a member of 0 means the ordinary. */
 struct query {
 	const char *name;        /* dotted, as the client writes it; "." is the root */
 	uint16_t qtype;
@@ -29,7 +29,7 @@ struct query {
 	uint16_t edns_size;
 	const uint8_t *options;  /* EDNS options */
 	uint16_t options_len;
-	const uint8_t *cookie;   /* 24 octets that the reply's COOKIE option holds; NULL: it has none */
+	const uint8_t *cookie;   /* 24 octets of the COOKIE option expected in the reply; NULL: it has none */
 	unsigned vlan_tags;
 };
 
@@ -42,29 +42,29 @@ extern const uint8_t client_mac[6], service_mac[6];
 /* Wire format of a dotted name; returns its length with the root label. */
 size_t name_wire(const char *dotted, uint8_t *out);
 void frame_query(struct frame *f, const struct query *q);
-/* Lengths and checksums made right for f->len. */
+/* Writes the lengths and checksums that f->len needs. */
 void frame_seal(struct frame *f);
-/* Checksums alone, for as much of the UDP datagram as its header says and the frame has. */
+/* Writes the checksums alone, over the UDP datagram as its header says, but not beyond the frame. */
 void frame_checksums(struct frame *f);
-/* The checksum field as a local sender leaves it to the hardware: the pseudo-header's sum alone. */
+/* Writes the UDP checksum that a local sender leaves for the hardware: the pseudo-header's sum alone. */
 void frame_partial(struct frame *f);
-/* RFC 1071 sum, folded, of octets in network order, on top of start. */
+/* RFC 1071 sum, folded, of octets in network order, added to start. */
 uint16_t sum16(const uint8_t *p, size_t len, uint32_t start);
 /* NULL, or what is wrong with a frame's lengths or checksums. */
 const char *frame_wrong(const struct frame *f);
 
-/* An answer to be: what stands between the question and the OPT. */
+/* An answer: what is between the question and the OPT. */
 struct answer {
 	uint8_t data[2048];
 	uint16_t len;
 	uint16_t ttl[HYDNS_TTLS_MAX];
 	unsigned ttls;
-	uint16_t count[3];       /* answer, authority, additional */
+	uint16_t count[3];       /* records by section */
 	uint16_t flags;          /* of the reply, without RD, AD, CD */
 	bool secure, static_ttl;
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
 	unsigned rotations;
-	bool shuffles;           /* the resolver turns what follows the first record as well */
+	bool shuffles;           /* the resolver rotates the records after the first one, too */
 };
 enum section { ANSWER, AUTHORITY, ADDITIONAL };
 #define REPLY_FLAGS 0x8080       /* QR, RA */
@@ -72,13 +72,15 @@ enum section { ANSWER, AUTHORITY, ADDITIONAL };
 /* Appends a record; owner NULL: a pointer to the question's name. */
 void answer_add(struct answer *a, enum section s, const char *owner, uint16_t type, uint32_t ttl,
 		const void *rdata, uint16_t rdlen);
+/* Appends count A records of the question's name; several rotate. */
 void answer_addresses(struct answer *a, unsigned count, uint32_t ttl);
 
-/* The last count records added are an RRset that rotates. */
+/* Makes the last count records an RRset that rotates. */
 void answer_rotates(struct answer *a, unsigned count);
 
-/* The DNS message that the resolver would send: q asked, a known, seconds gone, RRsets turned by turn. */
-size_t answer_message(const struct answer *a, const struct query *q, uint32_t seconds, uint32_t turn,
+/* Writes the DNS message that the resolver would send to q from a, seconds after it got a. rotation: number of the record
+ * that comes first in a rotated RRset, modulo their count. Returns the message's length. */
+size_t answer_message(const struct answer *a, const struct query *q, uint32_t seconds, uint32_t rotation,
 		      uint16_t edns_size, uint8_t *out);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Mutated queries against the XDP program. Whatever comes in: a packet that is passed is untouched,
- * nothing is dropped, every packet is counted once, and what is answered is a query that ldns too can
- * read and calls an ordinary one, answered octet by octet with the message of the rule for its name,
- * type and DO bit. The reply must satisfy ldns as well.
+ * Mutated queries against the XDP program. For any input: a passed packet is unchanged, nothing is dropped, and every packet is
+ * counted once. What the program answers is an ordinary query for ldns, too, and the reply is, octet by octet, the message of
+ * the rule for its name, type and variant. ldns can read the reply.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -13,7 +12,7 @@
 #include <strings.h>
 #include <linux/bpf.h>
 #include "feed.h"
-/* after <stdbool.h>: ldns has a bool of its own where there is none */
+/* after <stdbool.h>, or ldns defines its own bool */
 #include <ldns/ldns.h>
 
 #define SKIPPED        77
@@ -27,13 +26,13 @@ struct known {
 	struct query q;
 	struct answer a;
 	uint32_t handle;
-	uint32_t turn;           /* the order of the next answer */
+	uint32_t rotation;       /* of the next answer */
 };
 
 static struct known known[RULES];
 static uint64_t state;
 
-/* xorshift64* (Vigna 2016): fast, and the same everywhere for a seed. */
+/* xorshift64* (Vigna 2016): fast, and gives the same numbers everywhere for a seed. */
 static uint32_t rnd(uint32_t below)
 {
 	state ^= state >> 12;
@@ -74,7 +73,7 @@ static void make_rule(struct known *k, unsigned i)
 		break;
 	case 2:
 		k->q.qtype = 16;
-		/* strings of 100 octets; eight of them are more than fits without EDNS */
+		/* strings of 100 octets; eight of them do not fit without EDNS */
 		answer_add(&k->a, ANSWER, NULL, 16, 1000, text, 100 * (1 + rnd(8)));
 		break;
 	case 3:
@@ -135,16 +134,16 @@ static void make_query(struct frame *f)
 	frame_query(f, &q);
 }
 
-/* Somewhere in the frame, mostly in the message. */
-static size_t spot(const struct frame *f)
+/* A random offset in the frame, mostly in the message. */
+static size_t random_offset(const struct frame *f)
 {
 	return rnd(4) ? f->dns + rnd(f->len - f->dns) : rnd(f->len);
 }
 
 static void mutate(struct frame *f)
 {
-	static const uint8_t telling[] = { 0, 1, 41, 53, 63, 64, 0x7f, 0x80, 0xc0, 0xff };
-	size_t at = spot(f), n = 1 + rnd(8);
+	static const uint8_t special[] = { 0, 1, 41, 53, 63, 64, 0x7f, 0x80, 0xc0, 0xff };
+	size_t at = random_offset(f), n = 1 + rnd(8);
 
 	switch (rnd(7)) {
 	case 0:
@@ -154,30 +153,30 @@ static void mutate(struct frame *f)
 		f->data[at] = rnd(256);
 		break;
 	case 2:
-		f->data[at] = telling[rnd(sizeof(telling))];
+		f->data[at] = special[rnd(sizeof(special))];
 		break;
-	case 3: /* cut out */
+	case 3: /* remove octets */
 		if (at + n < f->len && f->len - n > f->dns + 1) {
 			memmove(f->data + at, f->data + at + n, f->len - at - n);
 			f->len -= n;
 		}
 		break;
-	case 4: /* put in */
+	case 4: /* insert octets */
 		memmove(f->data + at + n, f->data + at, f->len - at);
 		f->len += n;
 		break;
-	case 5: /* cut off */
+	case 5: /* cut the end off */
 		if (f->len > f->dns + 1)
 			f->len -= rnd(f->len - f->dns - 1);
 		break;
-	default: /* put behind */
+	default: /* append octets */
 		n = rnd(20) ? n : rnd(700);
 		memset(f->data + f->len, rnd(256), n);
 		f->len += n;
 	}
 }
 
-/* --- the judge ---------------------------------------------------------------------------------------- */
+/* --- checks of an outcome ------------------------------------------------------------------------------- */
 static const char *judge_query(const struct frame *f, ldns_pkt **query)
 {
 	size_t udp_len = f->data[f->udp + 4] << 8 | f->data[f->udp + 5];
@@ -221,12 +220,12 @@ static const char *judge_reply(const struct frame *f, const struct frame *reply,
 	q.id = ldns_pkt_id(query);
 	q.ad = ldns_pkt_ad(query);
 	q.edns = ldns_pkt_edns(query);
-	len = answer_message(&k->a, &q, AGE_S, k->turn, EDNS_SIZE, want);
+	len = answer_message(&k->a, &q, AGE_S, k->rotation, EDNS_SIZE, want);
 	memcpy(want + 12, asked, name_len);
 	if (reply->len - reply->dns != len || memcmp(reply->data + reply->dns, want, len))
 		return "a message other than the rule's";
 	if (len > 512 && (!q.edns || len > ldns_pkt_edns_udp_size(query)))
-		return "a message larger than the client takes";
+		return "a message larger than the client accepts";
 	if (ldns_wire2pkt(&answer, reply->data + reply->dns, len) != LDNS_STATUS_OK)
 		return "a message that ldns calls malformed";
 	ldns_pkt_free(answer);
@@ -244,7 +243,7 @@ static const char *judge(const struct frame *f, const struct frame *got, int act
 		return got->len == f->len && !memcmp(got->data, f->data, f->len) ? NULL : "a passed packet changed";
 	if (action != XDP_TX)
 		return "neither passed nor answered";
-	/* a mutation may have made one family's frame the other's: offsets as the packet says */
+	/* A mutation may have changed the EtherType; check the reply by the one that it has. */
 	reply.ipv6 = got->data[12] == 0x86;
 	if (reply.ipv6 != f->ipv6)
 		return "an answer to the wrong IP version";
@@ -298,7 +297,7 @@ static int one(struct kernel *k, uint64_t number, uint64_t *answered)
 		frame_seal(&f);
 	g = f;
 	for (unsigned i = 0; i < RULES; i++)
-		known[i].turn = kernel_turn(k, known[i].handle);
+		known[i].rotation = kernel_rotation(k, known[i].handle);
 	action = kernel_shoot(k, &g);
 	*answered += action == XDP_TX;
 	wrong = judge(&f, &g, action);
@@ -335,9 +334,10 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: fuzz_packets [--count N] [--seed S]\n"
 			"       fuzz_packets --stdin [--seed S]\n"
-			"Sends N mutated queries (default %d) through the XDP program and judges each outcome.\n"
-			"The same seed (default 1) makes the same packets and the same rules. Needs root.\n"
-			"With --stdin, another program makes the frames and judges: see feed.h.\n", SHARE_IN_CHECK);
+			"Sends N mutated queries (default %d) through the XDP program and checks each outcome.\n"
+			"The same seed (default 1) gives the same packets and the same rules. Needs root.\n"
+			"With --stdin, another program makes the frames and checks the outcomes: see feed.h.\n",
+		SHARE_IN_CHECK);
 	return 2;
 }
 

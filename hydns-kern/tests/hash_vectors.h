@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Golden vectors of the key hash (hydns/hash.h), for both sides of it. Computed by an implementation of
- * SipHash-1-3 of its own, which was checked against the hash of bytes in CPython 3.11 (SipHash-1-3 with a
- * zero key) and the vector below. Names in the case of a query, to be lower-cased first.
+ * Test vectors of the key hash (hydns/hash.h), for the program's function and for userspace's. A separate implementation of
+ * SipHash-1-3 computed them; it was checked against the hash of bytes in CPython 3.11 (SipHash-1-3 with a zero key) and
+ * against the first of hydns_sip13_vectors. Names have a query's letter case; lower-case them first.
  */
 #ifndef HYDNS_KERN_TESTS_HASH_VECTORS_H
 #define HYDNS_KERN_TESTS_HASH_VECTORS_H
@@ -72,8 +72,8 @@ static const struct {
 	  255, 65535, 0, 0, { 0x0123456789abcdefULL, 0xfedcba9876543210ULL }, 0xf8d3d1b8c920c2ebULL },
 };
 
-/* SipHash-1-3 itself: key 00 01 .. 0f; messages 00 01 02 .. of these lengths. The first is the one that
- * Rust's core::hash tests publish. */
+/* SipHash-1-3 alone: key 00 01 .. 0f; messages 00 01 02 .. of these lengths. The tests of Rust's core::hash publish the
+ * first. */
 static const struct {
 	unsigned len;
 	unsigned long long hash;

@@ -27,20 +27,20 @@ enum { MAP_SLOTS, MAP_INDEX, MAP_HITS, MAP_CLAIMS, MAP_PAGE, MAPS };
 
 struct kernel {
 	struct hydns_bpf *skel;
-	struct hydns_bpf *dry;   /* made when first asked for */
+	struct hydns_bpf *dry;   /* opened by the first kernel_dry() */
 	struct hydns_store *store;
 	struct hydns_geometry geometry;
 	struct mapping map[MAPS];
 	int page_fd, acl_fd;
 	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
-	int cpus, cpu;       /* possible ones; that on which everything runs */
+	int cpus, cpu;       /* number of possible CPUs; the one on which all runs */
 	unsigned verified;
-	__u64 changes;
+	__u64 serial;        /* of the services */
 	bool real_clock;
-	__u32 ifindex;       /* that test runs come from; 0: the loopback interface */
+	__u32 ifindex;       /* where test runs come from; 0: the loopback interface */
 	__u64 now_ns;
-	__u16 owner[HYDNS_RULE_PLACES_MAX]; /* of the rules that are published */
-	__u8 owners;
+	__u16 place[HYDNS_RULE_PLACES_MAX]; /* of rules published from now on */
+	__u8 places;
 };
 
 static struct bpf_map *store_map(struct hydns_bpf *s, int i)
@@ -129,7 +129,7 @@ static int open_store(struct kernel *k)
 	return k->store ? 0 : -1;
 }
 
-static int open_authority(struct kernel *k)
+static int open_resolver(struct kernel *k)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, page_opts, .map_flags = BPF_F_MMAPABLE);
 	LIBBPF_OPTS(bpf_map_create_opts, acl_opts, .map_flags = BPF_F_NO_PREALLOC);
@@ -174,8 +174,8 @@ void kernel_serve(struct kernel *k, bool on)
 	memcpy(mapped + 12, service4, 4);
 	set_service(k, mapped, on);
 	set_service(k, service6, on);
-	k->changes++;
-	bpf_map_update_elem(fd, &zero, &k->changes, BPF_ANY);
+	k->serial++;
+	bpf_map_update_elem(fd, &zero, &k->serial, BPF_ANY);
 }
 
 static __u64 monotonic_ns(void)
@@ -186,8 +186,8 @@ static __u64 monotonic_ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* Counters are per CPU: from here on this process runs on one. */
-static int stay_here(void)
+/* Pins this process to its CPU, because some counters are read of that CPU alone. Returns the CPU. */
+static int stay_on_this_cpu(void)
 {
 	int cpu = sched_getcpu();
 	cpu_set_t set;
@@ -209,7 +209,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 		return NULL;
 	k->page_fd = k->acl_fd = -1;
 	k->cpus = libbpf_num_possible_cpus();
-	k->cpu = stay_here();
+	k->cpu = stay_on_this_cpu();
 	setrlimit(RLIMIT_MEMLOCK, &memlock);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 	k->skel = hydns_bpf__open();
@@ -230,17 +230,17 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	if (set_sizes(k) || load(k, o->verbose))
 		goto fail;
 	k->real_clock = o->real_clock;
-	k->now_ns = o->real_clock ? monotonic_ns() : NOW_NS; /* after loading, which takes its time */
+	k->now_ns = o->real_clock ? monotonic_ns() : NOW_NS; /* after loading, which takes long */
 	*why = "the maps could not be set up";
 	if (hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &k->geometry) || open_store(k) ||
-	    open_authority(k))
+	    open_resolver(k))
 		goto fail;
 	kernel_acl(k, any, 0, HYDNS_ACL_ALLOW);
 	kernel_serve(k, true);
 	return k;
 fail:
 	kernel_close(k);
-	/* without a log of our own, libbpf prints the verifier's */
+	/* Load once more without a log buffer: libbpf then prints the verifier's log. */
 	return o->verbose ? kernel_open(&(struct kernel_options){ 0 }, why) : NULL;
 }
 
@@ -340,7 +340,7 @@ static void give_up(const char *what, int err)
 	abort();
 }
 
-/* Everything that the program writes to, one after the other; returns the octets. to NULL: counts them. */
+/* Copies all memory that the program writes to; returns its octets. to NULL: only counts them. */
 static size_t snapshot(struct kernel *k, __u8 *to)
 {
 	const struct { const struct bpf_map *map; __u32 entries; } per_cpu[] = {
@@ -376,7 +376,7 @@ struct hydns_outcome kernel_dry(struct kernel *k, const struct frame *f)
 	err = hydns_dry_run(k->dry, f->data, f->len, k->ifindex, &out);
 	snapshot(k, after);
 	if (err || memcmp(before, after, len))
-		give_up(err ? "refused" : "it left a trace", err);
+		give_up(err ? "the kernel refuses it" : "it has changed a map", err);
 	free(before);
 	free(after);
 	return out;
@@ -447,8 +447,8 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->rotation_count = a->rotations;
 	r->qtype = htons(q->qtype);
 	memcpy(p.rotation, a->rotation, sizeof(p.rotation));
-	r->place_count = k->owners;
-	memcpy(p.owner, k->owner, sizeof(p.owner));
+	r->place_count = k->places;
+	memcpy(p.place, k->place, sizeof(p.place));
 	if (edit)
 		edit(r);
 	return hydns_store_publish(k->store, &p, &handle, &replaced) ? 0 : handle;
@@ -456,9 +456,9 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 
 void kernel_depends_on(struct kernel *k, const __u16 *place, unsigned count)
 {
-	k->owners = count;
+	k->places = count;
 	for (unsigned i = 0; i < count; i++)
-		k->owner[i] = place[i];
+		k->place[i] = place[i];
 }
 
 void kernel_remove(struct kernel *k, __u32 handle)
@@ -468,7 +468,7 @@ void kernel_remove(struct kernel *k, __u32 handle)
 	hydns_store_grace_end(k->store, hydns_store_grace_begin(k->store));
 }
 
-__u32 kernel_turn(struct kernel *k, __u32 handle)
+__u32 kernel_rotation(struct kernel *k, __u32 handle)
 {
 	const struct hydns_rule *rule = hydns_store_rule(k->store, handle);
 	const struct hydns_line *lines = k->map[MAP_HITS].p;
@@ -484,7 +484,7 @@ int kernel_share_hits(struct kernel *k, bool on)
 	struct hydns_geometry g = k->geometry;
 
 	g.own_hits = on ? 0 : g.cpus;
-	g.lines = on ? 0 : g.lines;       /* so that all rows begin with the same line */
+	g.lines = on ? 0 : g.lines;       /* 0: all rows begin with the same line */
 	return hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &g);
 }
 
@@ -518,16 +518,16 @@ int kernel_prog_fd(const struct kernel *k)
 	return bpf_program__fd(k->skel->progs.hydns_xdp);
 }
 
-void kernel_come_from(struct kernel *k, unsigned ifindex)
+void kernel_set_ingress(struct kernel *k, unsigned ifindex)
 {
 	k->ifindex = ifindex;
 }
 
-void kernel_way_out(struct kernel *k, unsigned ifindex, bool open)
+void kernel_allow_egress(struct kernel *k, unsigned ifindex, bool allow)
 {
 	int fd = bpf_map__fd(k->skel->maps.hydns_out);
 
-	if (open)
+	if (allow)
 		bpf_map_update_elem(fd, &ifindex, &ifindex, BPF_ANY);
 	else
 		bpf_map_delete_elem(fd, &ifindex);

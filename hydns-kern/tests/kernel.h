@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The program under test, loaded with a time of our own choosing, its maps filled by hand except for the
- * rules, which the real store publishes.
+ * The program under test, loaded with a fixed time. This code fills its maps, except for the rules, which the real rule store
+ * publishes.
  */
 #ifndef HYDNS_TEST_KERNEL_H
 #define HYDNS_TEST_KERNEL_H
@@ -11,7 +11,7 @@
 #include "hydns-kern/loader/loader.h"
 #include "hydns-kern/store/store.h"
 
-#define NOW_NS      5000000000000ULL  /* the program's clock */
+#define NOW_NS      5000000000000ULL  /* by the program's clock */
 #define RESOLVER    3
 #define EPOCH       0x10001
 #define EDNS_SIZE   1232              /* in the resolver's own OPT */
@@ -22,10 +22,10 @@ struct kernel;
 
 struct kernel_options {
 	bool no_ipv6, vlan, fib, partial_checksum;
-	bool real_clock;                  /* the program reads the kernel's clock, not NOW_NS */
+	bool real_clock;                  /* the program reads the kernel's clocks instead of NOW_NS */
 	__u32 capacity;                   /* rules; 0: a few */
-	bool verbose;                     /* print what the verifier counted */
-	bool miss_stage;                  /* queries without a rule go to the program behind a tail call */
+	bool verbose;                     /* print the verifier's counts */
+	bool miss_stage;                  /* the program tail-calls hydns_miss for a query without a rule */
 };
 
 /* NULL: *why says what the host lacks. */
@@ -33,60 +33,64 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why);
 /* Instructions that the verifier processed, of the program that took most; 0 unless opened with verbose. */
 unsigned kernel_verified(const struct kernel *k);
 void kernel_close(struct kernel *k);
-/* Instructions of this code and immediate value in the program as it was compiled. */
+/* How often the compiled program has an instruction with this code and immediate value. */
 unsigned kernel_instructions(const struct kernel *k, __u8 code, __s32 imm);
 
-/* Runs one frame through the program, in place; returns the XDP action and the reason counted. Every
- * other counter must have stayed; -1 otherwise. */
+/* Runs one frame through the program, in place; returns the XDP action. *reason: the one counted, or -1 when the program did
+ * not count exactly one. */
 int kernel_run(struct kernel *k, struct frame *f, int *reason);
-/* The same without looking at the counters; they are summed by kernel_reasons(). */
+/* As kernel_run(), but reads no counters; a negative error code if the kernel does not run the frame. */
 int kernel_shoot(struct kernel *k, struct frame *f);
+/* The counters of all reasons, summed over all CPUs. */
 void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS]);
-/* What all CPUs have in this element, words of 64 bits, of the map of this name. */
+/* Sums over all CPUs this element, words of 64 bits, of the per-CPU map of this name. */
 void kernel_sum(struct kernel *k, const char *map, __u32 key, unsigned words, __u64 *sum);
-/* What a dry run says of the frame. Aborts the test program when that has changed anything that a packet or hydnsd would see,
- * or can't be made. */
+/* The outcome of a dry run of the frame. Aborts the test program if the run fails, or changes anything that a packet or
+ * hydnsd would see. */
 struct hydns_outcome kernel_dry(struct kernel *k, const struct frame *f);
-/* As kernel_verified(), of the program of dry runs, after one; the count is printed. */
+/* As kernel_verified(), for the program of dry runs; call it after a dry run. Prints the count. */
 unsigned kernel_dry_verified(const struct kernel *k);
-/* Nanoseconds that the program takes for this frame, as the kernel's own statistics count them: mean of
- * single runs, each from the same frame, so caches are as cold as a system call leaves them. */
+/* Nanoseconds that the program takes for this frame by the kernel's statistics: the mean of runs in system calls of their own,
+ * so caches are as cold as a system call leaves them. */
 __u32 kernel_time(struct kernel *k, const struct frame *f, unsigned runs);
 
-/* Publishes a's rule for q, of this age; life 3600 s, refresh never, unless edit() says otherwise. */
+/* Publishes a as the answer to q, of this age; its life is 3600 s and it is never refreshed, unless edit() changes that.
+ * Returns the handle, or 0. */
 __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answer *a, __u64 age_ns,
 		     void (*edit)(struct hydns_rule *));
-/* Rules published from here on depend on the names of these places (copied); 0: on too many. */
+/* Rules published from now on have dependencies with these places (copied); count 0: more than fit. */
 void kernel_depends_on(struct kernel *k, const __u16 *place, unsigned count);
+/* Removes a rule; its slot is free at once. */
 void kernel_remove(struct kernel *k, __u32 handle);
-/* By which turn the next answer from this rule is rotated: the count of answers where the next will be counted. */
-__u32 kernel_turn(struct kernel *k, __u32 handle);
-/* How all CPUs count hits from here on, as those do that have no row of their own: in one. Or each in its own again. */
+/* The rotation of the next answer from this rule: the number of answers in the word that will count it. */
+__u32 kernel_rotation(struct kernel *k, __u32 handle);
+/* From now on all CPUs count hits in one shared row (on), or each in its own. */
 int kernel_share_hits(struct kernel *k, bool on);
 struct hydns_store *kernel_store(struct kernel *k);
 struct hydns_bucket *kernel_index(struct kernel *k);
 const struct hydns_geometry *kernel_geometry(const struct kernel *k);
 volatile struct hydns_resolver_page *kernel_page(struct kernel *k);
-/* The resolver's heartbeat, now by the program's clock. */
+/* Sets the resolver's heartbeat to now, by the program's clock. */
 void kernel_beat(struct kernel *k);
 int kernel_prog_fd(const struct kernel *k);
-/* Test runs from here on come from this interface; at first they come from the loopback interface. */
-void kernel_come_from(struct kernel *k, unsigned ifindex);
+/* From now on test runs come from this interface; at first they come from the loopback interface. */
+void kernel_set_ingress(struct kernel *k, unsigned ifindex);
 /* Whether replies may leave by an interface, as if the program were attached to it. */
-void kernel_way_out(struct kernel *k, unsigned ifindex, bool open);
+void kernel_allow_egress(struct kernel *k, unsigned ifindex, bool allow);
 
 void kernel_pause(struct kernel *k, bool on);
-/* Tells the program that the store holds no rule, whatever it holds. */
+/* Sets the flag that the store holds no rule, whatever it holds. */
 void kernel_empty(struct kernel *k, bool on);
 void kernel_config(struct kernel *k, const struct hydns_resolver_config *c); /* NULL: the usual one */
-/* Both services come or go, and the change is noted. */
+/* Adds or removes both services and advances the serial. */
 void kernel_serve(struct kernel *k, bool on);
-/* Sets what the current ACL half says of a prefix; -1 removes it. */
+/* Sets the action of a prefix in the ACL half in use; -1 removes the prefix. */
 void kernel_acl(struct kernel *k, const __u8 addr[16], unsigned prefixlen, int action);
-/* Whether the filter of the host's own addresses holds this one. */
+/* Adds an address to the filter of the host's own addresses, or removes it. */
 void kernel_own(struct kernel *k, const __u8 addr[16], bool on);
-/* The secrets of that set, in their place; the page's set is the caller's to change. */
+/* Writes the secrets of this set; the set in use, which the page names, is the caller's to change. */
 void kernel_cookies(struct kernel *k, __u32 set, const struct hydns_cookies *c);
+/* The resolver's counters, summed over all CPUs. */
 void kernel_counts(struct kernel *k, struct hydns_resolver_count *sum);
 
 #endif

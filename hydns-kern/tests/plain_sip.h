@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* SipHash of a message, from primitives that are to be tested, as the paper puts them together. */
+/* SipHash of a message as the paper defines it (Aumasson, Bernstein 2012), from the primitives under test. */
 #ifndef HYDNS_KERN_TESTS_PLAIN_SIP_H
 #define HYDNS_KERN_TESTS_PLAIN_SIP_H
 

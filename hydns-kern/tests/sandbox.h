@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the loader is tested: a network and a mount namespace of its own, with a bpffs of its own:
+ * For tests of the loader: a network and a mount namespace, with a bpffs:
  *
  *     hka (here, the program is attached)  <-- veth pair -->  hkb
  *
@@ -64,7 +64,7 @@ static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
 	return k;
 }
 
-/* Id of the program on an interface, 0 for none; *mode as XDP_ATTACHED_*. */
+/* Id of the program on an interface, 0 for none; *mode: XDP_ATTACHED_*. */
 static __u32 attached(const char *ifname, __u8 *mode)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, xdp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The test vectors that the authors of SipHash publish for SipHash-2-4 with 64 bits: key 00 01 ... 0f, message
- * number n is the n octets 00 01 ... n-1; the hashes as 64-bit numbers (the octets are little-endian).
+ * The test vectors that the authors of SipHash publish for SipHash-2-4 with 64 bits: the key is 00 01 ... 0f, message number n
+ * is the n octets 00 01 ... n-1, and each hash is a number of 64 bits (its octets are little-endian).
  */
 #ifndef HYDNS_KERN_TESTS_SIP24_VECTORS_H
 #define HYDNS_KERN_TESTS_SIP24_VECTORS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Cookies as they are hashed, judged and made: SipHash-2-4 and RFC 9018 appendix A by their published vectors,
- * time stamps around every border. */
+/* Hashing, verifying and making cookies: SipHash-2-4 and RFC 9018 appendix A with their published vectors, and time stamps on
+ * both sides of every limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -40,9 +40,9 @@ static const struct vector {
 	const char *addr;            /* IPv4-mapped */
 	bool ipv6;
 	__u32 now;
-	const char *asked;           /* NULL: the client's own cookie alone */
+	const char *asked;           /* the query's cookie; NULL: only the client's part */
 	enum hydns_cookie_state state;
-	const char *made;            /* what goes back */
+	const char *made;            /* the reply's */
 } vectors[] = {
 	{ "A.1 learning", { SECRET }, V4("\xc6\x33\x64\x64"), false, 1559731985, NULL, HYDNS_COOKIE_CLIENT,
 	  "\x24\x64\xc4\xab\xcf\x10\xc9\x57\1\0\0\0\x5c\xf7\x9f\x11\x1f\x81\x30\xc3\xee\xe2\x94\x80" },
@@ -86,13 +86,13 @@ static void rfc9018_vectors(void **state)
 static void time_stamps(void **state)
 {
 	static const struct {
-		__u32 age;           /* modulo 2^32: from the future */
+		__u32 age;           /* modulo 2^32, so that a stamp may be in the future */
 		enum hydns_cookie_state state;
 	} c[] = {
 		{ 0, HYDNS_COOKIE_VALID }, { 1, HYDNS_COOKIE_VALID }, { 1800, HYDNS_COOKIE_VALID },
 		{ 1801, HYDNS_COOKIE_VALID_RENEW }, { 3600, HYDNS_COOKIE_VALID_RENEW },
 		{ 3601, HYDNS_COOKIE_INVALID }, { 0x7fffffff, HYDNS_COOKIE_INVALID },
-		{ 0x80000000, HYDNS_COOKIE_VALID }, /* RFC 1982 does not order the two; Unbound takes it */
+		{ 0x80000000, HYDNS_COOKIE_VALID }, /* RFC 1982 does not order the two; Unbound accepts it */
 		{ 0x80000001, HYDNS_COOKIE_INVALID }, { -301U, HYDNS_COOKIE_INVALID },
 		{ -300U, HYDNS_COOKIE_VALID }, { -1U, HYDNS_COOKIE_VALID },
 	};

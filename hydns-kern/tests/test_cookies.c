@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * EDNS options and DNS cookies, single packets by BPF_PROG_TEST_RUN. Clock and wall clock stand still. That
- * cookies are hashed right is test_cookie's business (published vectors); here the same header makes them, and
- * what is looked at is which option comes back, where it stands, and what goes to the resolver. Exits 77
- * (skipped) where BPF programs can't be loaded.
+ * EDNS options and DNS cookies, in single packets by BPF_PROG_TEST_RUN. Clock and wall clock are fixed. test_cookie_hash checks
+ * the hash of cookies with published vectors; here the same header makes cookies, and the tests check which option is in the
+ * reply, at which offset, and which queries pass. Exits 77 (skipped) where BPF programs can't be loaded.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +26,7 @@ static const __u64 stranger[2] = { 0x5555, 0x6666 };
 static const __u8 client_part[HYDNS_COOKIE_CLIENT_LEN] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 
 /* --- cookies and options -------------------------------------------------------------------------------- */
-/* For the client's part that stands in out. */
+/* Writes the server cookie for the client's part that is already in out. */
 static void make_server_cookie(const __u64 secret[2], bool ipv6, __u32 stamp, __u8 out[HYDNS_COOKIE_LEN])
 {
 	__u8 addr[16] __attribute__((aligned(8))) = { [10] = 0xff, [11] = 0xff };
@@ -61,7 +60,7 @@ static size_t put_option(__u8 *at, __u16 code, const __u8 *data, __u16 len)
 }
 
 /* --- what to expect --------------------------------------------------------------------------------------- */
-/* Answered with a, and with this cookie (NULL: none) in the OPT, or passed for that reason. */
+/* The program answers q from a, with this cookie (NULL: none) in the OPT, or passes it with another reason. */
 static void expect(const char *what, const struct query *q, const struct answer *a, int reason,
 		   const __u8 *cookie)
 {
@@ -115,11 +114,11 @@ static int teardown(void **state)
 enum outcome { SAME, NEW, PASSED };
 static const struct {
 	const char *what;
-	const __u64 *secret;         /* NULL: the client's part alone */
+	const __u64 *secret;         /* NULL: only the client's part */
 	__u32 age;
-	__u16 len;                   /* of the option; 0: a whole cookie's */
+	__u16 len;                   /* of the option; 0: HYDNS_COOKIE_LEN */
 	__u8 version;                /* 0: 1 */
-	__u8 spoil;                  /* octet to change, 0: none */
+	__u8 change;                 /* octet to change, 0: none */
 	enum outcome outcome;
 	enum hydns_cookie_state counted;
 } cases[] = {
@@ -173,7 +172,7 @@ static void run_case(size_t i, bool ipv6, __u32 wall)
 	if (cases[i].secret)
 		make_cookie(cases[i].secret, ipv6, wall - cases[i].age, cookie);
 	cookie[8] = cases[i].version ? cases[i].version : cookie[8];
-	cookie[cases[i].spoil] ^= cases[i].spoil ? 0x80 : 0;
+	cookie[cases[i].change] ^= cases[i].change ? 0x80 : 0;
 	q = question(option, put_option(option, 10, cookie, len), ipv6);
 	kernel_counts(kern, &before);
 	if (cases[i].outcome == PASSED) {
@@ -188,7 +187,7 @@ static void run_case(size_t i, bool ipv6, __u32 wall)
 
 static void test_states(void **state)
 {
-	/* around the turn of the 32 bits too: TAI stands, so the offset moves the wall clock */
+	/* also where 32 bits wrap around; CLOCK_TAI is fixed, so the offset sets the wall clock */
 	static const __u32 wall[] = { WALL_S, 100, 0xffffffff, 0x80000000 };
 
 	(void)state;
@@ -200,21 +199,21 @@ static void test_states(void **state)
 }
 
 /* --- the page and the map --------------------------------------------------------------------------------- */
-static void test_set_must_be_the_pages(void **state)
+static void test_set_must_match_the_page(void **state)
 {
 	static const struct {
 		const char *what;
 		__u32 page, set, count;
 		int reason;
 	} c[] = {
-		{ "the set", SET, SET, 2, HYDNS_R_ANSWERED },
+		{ "same set", SET, SET, 2, HYDNS_R_ANSWERED },
 		{ "one secret", SET, SET, 1, HYDNS_R_ANSWERED },
 		{ "no secret", SET, SET, 0, HYDNS_R_COOKIE },
-		{ "outdated", SET + 2, SET, 2, HYDNS_R_COOKIE },
-		{ "not yet", SET, SET + 2, 2, HYDNS_R_COOKIE },
-		{ "place of another", SET + 1, SET, 2, HYDNS_R_COOKIE },
-		{ "not valid yet", SET, 0, 2, HYDNS_R_COOKIE },
-		{ "the resolver has named none", 0, 0, 2, HYDNS_R_COOKIE },
+		{ "older set in the map", SET + 2, SET, 2, HYDNS_R_COOKIE },
+		{ "newer set in the map", SET, SET + 2, 2, HYDNS_R_COOKIE },
+		{ "set of the other entry", SET + 1, SET, 2, HYDNS_R_COOKIE },
+		{ "no set in the map", SET, 0, 2, HYDNS_R_COOKIE },
+		{ "no set on the page", 0, 0, 2, HYDNS_R_COOKIE },
 	};
 	__u8 option[OPTION], made[HYDNS_COOKIE_LEN];
 	struct query plain = question(NULL, 0, false), q = question(option, 12, false);
@@ -277,7 +276,7 @@ static void test_allow_cookie(void **state)
 	put_option(option, 10, cookie, sizeof(cookie));
 	expect("valid", &q, &answer, HYDNS_R_ANSWERED, cookie);
 	kernel_config(kern, NULL);
-	expect("valid, but the resolver does not look", &q, &answer, HYDNS_R_COOKIE, NULL);
+	expect("valid, but the resolver ignores cookies", &q, &answer, HYDNS_R_COOKIE, NULL);
 	kernel_config(kern, &answers_cookies);
 	make_cookie(secrets.secret[1], true, WALL_S, cookie);
 	put_option(option, 10, cookie, sizeof(cookie));
@@ -286,16 +285,16 @@ static void test_allow_cookie(void **state)
 	put_option(option, 10, cookie, sizeof(cookie));
 	expect("expired", &q, &answer, HYDNS_R_COOKIE, NULL);
 	kernel_acl(kern, any, 0, HYDNS_ACL_ALLOW);
-	expect("expired, but allowed anyway", &q, &answer, HYDNS_R_ANSWERED, made);
+	expect("expired, but not required", &q, &answer, HYDNS_R_ANSWERED, made);
 	expect("no EDNS, allowed", &no_edns, &answer, HYDNS_R_ANSWERED, NULL);
 }
 
-/* --- resolvers of other habits -------------------------------------------------------------------------------- */
+/* --- resolvers with other flags ------------------------------------------------------------------------------- */
 static const struct hydns_resolver_config strict = {
 	.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_STRICT_EDNS, .edns_size = EDNS_SIZE, .max_udp = 4096, .acl_half = 1,
 };
 
-/* A valid cookie gets a new one, what is not valid is the resolver's, and so is any other option. */
+/* The program answers a valid cookie with a new one. A query with an invalid cookie or with another option passes. */
 static void test_strict(void **state)
 {
 	__u8 cookie[HYDNS_COOKIE_LEN], made[HYDNS_COOKIE_LEN], options[2 * OPTION];
@@ -336,7 +335,7 @@ static void test_letters(void **state)
 	kernel_config(kern, &keeps);
 	expect("small letters", &small, &answer, HYDNS_R_ANSWERED, NULL);
 	expect("a capital", &capital, &answer, HYDNS_R_LETTER_CASE, NULL);
-	expect("the last is one", &last, &answer, HYDNS_R_LETTER_CASE, NULL);
+	expect("a capital at the end", &last, &answer, HYDNS_R_LETTER_CASE, NULL);
 	kernel_config(kern, &answers_cookies);
 }
 
@@ -345,13 +344,13 @@ static void test_options(void **state)
 {
 	static const struct {
 		const char *what;
-		const char *codes;   /* one each, in this order; 10 is a client's cookie */
-		unsigned len;        /* of the others */
+		const char *codes;   /* of the options, in this order; 10 is a client's cookie */
+		unsigned len;        /* of the other options */
 		int reason;
 		bool cookie;
 	} c[] = {
 		{ "PADDING", "\14\12", 31, HYDNS_R_ANSWERED, true },
-		{ "PADDING behind", "\12\14", 32, HYDNS_R_ANSWERED, true },
+		{ "PADDING after", "\12\14", 32, HYDNS_R_ANSWERED, true },
 		{ "KEEPALIVE", "\13", 0, HYDNS_R_ANSWERED, false },
 		{ "KEEPALIVE with data", "\13", 2, HYDNS_R_ANSWERED, false },
 		{ "CHAIN, KEY-TAG, EDE", "\15\16\17", 9, HYDNS_R_ANSWERED, false },
@@ -383,7 +382,7 @@ static void test_options(void **state)
 	}
 }
 
-/* The second COOKIE option is not looked at, whatever it is. */
+/* The program ignores a second COOKIE option, even a malformed one. */
 static void test_second_cookie(void **state)
 {
 	__u8 options[80], cookie[HYDNS_COOKIE_LEN];
@@ -393,16 +392,16 @@ static void test_second_cookie(void **state)
 	make_cookie(secrets.secret[0], false, WALL_S - 1, cookie);
 	q.options_len = put_option(options, 10, cookie, sizeof(cookie));
 	q.options_len += put_option(options + q.options_len, 10, cookie, 3);
-	expect("a malformed one behind", &q, &answer, HYDNS_R_ANSWERED, cookie);
+	expect("a malformed one second", &q, &answer, HYDNS_R_ANSWERED, cookie);
 	q.options_len = put_option(options, 10, cookie, 3);
 	q.options_len += put_option(options + q.options_len, 10, cookie, sizeof(cookie));
 	expect("a malformed one first", &q, &answer, HYDNS_R_EDNS_UNUSUAL, NULL);
 	kernel_config(kern, NULL);
-	expect("to a resolver that does not look", &q, &answer, HYDNS_R_ANSWERED, NULL);
+	expect("a malformed one, resolver ignores cookies", &q, &answer, HYDNS_R_ANSWERED, NULL);
 }
 
-/* --- where the option stands ---------------------------------------------------------------------------------- */
-/* Even and odd lengths before it; queries as long as the path reads. */
+/* --- the option's offset -------------------------------------------------------------------------------------- */
+/* Even and odd lengths before it; queries up to the longest that the program reads. */
 static void test_every_place(void **state)
 {
 	static const __u8 text[40] = { 0 };
@@ -444,13 +443,13 @@ static void test_size_limit(void **state)
 	handle = kernel_publish(kern, &q, &a, 0, NULL);
 	expect("fits with its cookie", &q, &a, HYDNS_R_ANSWERED, made);
 	q.edns_size--;
-	expect("an octet too large", &q, &a, HYDNS_R_TOO_BIG, NULL);
+	expect("one octet too large", &q, &a, HYDNS_R_TOO_BIG, NULL);
 	q.options_len = 0;
 	expect("without a cookie", &q, &a, HYDNS_R_ANSWERED, NULL);
 	kernel_remove(kern, handle);
 }
 
-/* Time of hits, by the kernel's own clock. */
+/* Prints how long hits take. */
 static void test_time(void **state)
 {
 	struct kernel *held = kern;
@@ -477,7 +476,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_states, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_set_must_be_the_pages, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_set_must_match_the_page, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_secret_of_two, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allow_cookie, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_strict, setup, teardown),

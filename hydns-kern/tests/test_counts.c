@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is counted of answers: for the resolver, and for each rule. Exits 77 (skipped) where BPF programs can't be loaded. */
+/* The counters of answers, by resolver and by rule. Exits 77 (skipped) where BPF programs can't be loaded. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include <linux/bpf.h>
 #include "expect.h"
 
-static void test_authority_counts(void **state)
+static void test_resolver_counts(void **state)
 {
 	struct hydns_resolver_count before, after;
 	struct query q = { .name = "count.example", .qtype = 1, .ipv6 = true, .edns = true, .ad = true };
@@ -21,8 +21,7 @@ static void test_authority_counts(void **state)
 	__u32 handle;
 
 	(void)state;
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &q, &a, 0, NULL);
+	handle = publish_address(kern, &q, &a);
 	kernel_counts(kern, &before);
 	expect_answer("counted", &q, &a, 0);
 	kernel_counts(kern, &after);
@@ -39,7 +38,7 @@ static __u32 counted_in_slot(__u32 handle)
 	return hydns_store_rule(kernel_store(kern), handle)->hits;
 }
 
-/* As many as stand there in the slot, then by processor, until the store allows as many again; none is lost. */
+/* Hits are counted in the slot up to HYDNS_HITS_IN_SLOT, then by CPU until the store allows as many in the slot again. */
 static void test_where_hits_are_counted(void **state)
 {
 	struct hydns_store *s = kernel_store(kern);
@@ -48,8 +47,7 @@ static void test_where_hits_are_counted(void **state)
 	struct frame f;
 
 	(void)state;
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	handle = publish_address(kern, &plain, &a);
 	for (; n < HYDNS_HITS_IN_SLOT + 3; n++) {
 		assert_int_equal(counted_in_slot(handle), n < HYDNS_HITS_IN_SLOT ? n : HYDNS_HITS_IN_SLOT);
 		assert_int_equal(hydns_store_hits(s, handle), n);
@@ -67,7 +65,7 @@ static void test_where_hits_are_counted(void **state)
 	kernel_remove(kern, handle);
 }
 
-/* Asks so often on the first processor that this one does not run on, or here where there is no other. */
+/* Sends the plain query so often from another CPU, or from this one if it is the only one; exits. */
 static void shoot_elsewhere(unsigned shots)
 {
 	int here = sched_getcpu();
@@ -88,7 +86,7 @@ static void shoot_elsewhere(unsigned shots)
 	_exit(0);
 }
 
-/* Processors that share a row count every answer, too. */
+/* CPUs that share a row lose no hit. */
 static void test_shared_hits(void **state)
 {
 	const unsigned shots = 50000;
@@ -100,8 +98,7 @@ static void test_shared_hits(void **state)
 
 	(void)state;
 	assert_int_equal(kernel_share_hits(kern, true), 0);
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	handle = publish_address(kern, &plain, &a);
 	other = fork();
 	if (other == 0)
 		shoot_elsewhere(shots);
@@ -119,7 +116,7 @@ static void test_shared_hits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_authority_counts), cmocka_unit_test(test_where_hits_are_counted),
+		cmocka_unit_test(test_resolver_counts), cmocka_unit_test(test_where_hits_are_counted),
 		cmocka_unit_test(test_shared_hits),
 	};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The program beside another one on the same interface, through libxdp's dispatcher. Exits 77 (skipped)
- * without root, without libxdp, and where the kernel refuses the extension programs that a dispatcher is
- * made of; then it still checks that the refusal is told and leaves nothing attached.
+ * The program beside another one on the same interface, through libxdp's dispatcher. Exits 77 (skipped) without root, without
+ * libxdp, and where the kernel refuses the extension programs that a dispatcher needs. In the last case it still checks that
+ * the loader's error names the mend and that nothing stays attached.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -57,7 +57,7 @@ static void shared_with_another(void)
 	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_DISPATCHER, why) == 0);
 	CHECK(called("hydns_xdp") == 1 && called(FOREIGN) == 1 && pinned("shared_hka"));
 	hydns_kern_close(k);
-	CHECK(called("hydns_xdp") == 1);             /* goes on without us */
+	CHECK(called("hydns_xdp") == 1);             /* stays attached without a hydnsd */
 	k = open_kern(CAPACITY, true);
 	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_DISPATCHER, why) == 0);
 	CHECK(called("hydns_xdp") == 1 && called(FOREIGN) == 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The key hash against vectors of another implementation, and lower-casing against the plain way. */
+/* The key hash against vectors of another implementation, and lower-casing against a plain function. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,8 @@ static void sip_rounds_are_siphash(void **state)
 	for (unsigned i = 0; i < sizeof(m); i++)
 		m[i] = (unsigned char)i;
 	for (unsigned i = 0; i < COUNT(hydns_sip13_vectors); i++)
-		assert_true(plain_sip(m, hydns_sip13_vectors[i].len, key, hydns_sip_word, hydns_sip_end) == hydns_sip13_vectors[i].hash);
+		assert_true(plain_sip(m, hydns_sip13_vectors[i].len, key, hydns_sip_word, hydns_sip_end) ==
+			    hydns_sip13_vectors[i].hash);
 }
 
 static void key_hash_matches_golden_vectors(void **state)

@@ -45,7 +45,7 @@ static __u32 publish_example(struct hydns_store *s)
 	return handle;
 }
 
-/* A trivial program of somebody else. */
+/* A trivial program that is not ours. */
 static int foreign_program(void)
 {
 	struct bpf_insn insns[] = {
@@ -63,7 +63,7 @@ static void rules_survive_a_restart(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, false);
 	struct hydns_store *s = open_store(k);
-	__u32 handle = publish_example(s), session = hydns_kern_next_page_serial(k);
+	__u32 handle = publish_example(s), serial = hydns_kern_next_page_serial(k);
 	__u64 seed = hydns_kern_geometry(k)->seed[0], bytes = 0;
 
 	CHECK(seed);
@@ -74,7 +74,7 @@ static void rules_survive_a_restart(void)
 	k = open_kern(CAPACITY, true);
 	s = open_store(k);
 	CHECK(hydns_kern_geometry(k)->seed[0] == seed);
-	CHECK(hydns_kern_next_page_serial(k) == session + 1);
+	CHECK(hydns_kern_next_page_serial(k) == serial + 1);
 	CHECK(hydns_store_count(s) == 1);
 	CHECK(hydns_store_find(s, example, sizeof(example), 0x0100, 0, 0) == handle);
 	hydns_store_close(s);
@@ -104,7 +104,7 @@ static void other_sizes_make_new_maps(void)
 	hydns_kern_close(k);
 	k = open_kern(CAPACITY * 2, false);
 	CHECK(hydns_kern_geometry(k)->seed[0] != seed);
-	CHECK(attached("hka", NULL) == old);       /* it answers until the new one is attached */
+	CHECK(attached("hka", NULL) == old);       /* the former program answers until the new one is attached */
 	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_GENERIC, why) == 0);
 	CHECK(attached("hka", NULL) == prog_id(k));
 	s = open_store(k);
@@ -114,7 +114,7 @@ static void other_sizes_make_new_maps(void)
 	hydns_kern_close(k);
 }
 
-/* A map missing or foreign: nothing is adopted, nothing is left half. */
+/* With a map missing or foreign the loader adopts no map and pins a whole new set. */
 static void damaged_pins_are_replaced(void)
 {
 	char path[256];
@@ -145,18 +145,18 @@ static int delete_service(const struct hydns_service_key *key, __u32 resolver, v
 	return 0;
 }
 
-static __u64 changes_noted(void)
+static __u64 service_serial(void)
 {
 	char path[256];
 	__u32 zero = 0;
-	__u64 changes = 0;
+	__u64 serial = 0;
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/hydns_svcserial", pin_dir);
 	fd = bpf_obj_get(path);
-	CHECK(fd >= 0 && !bpf_map_lookup_elem(fd, &zero, &changes));
+	CHECK(fd >= 0 && !bpf_map_lookup_elem(fd, &zero, &serial));
 	close(fd);
-	return changes;
+	return serial;
 }
 
 static void tables_hold_what_was_put(void)
@@ -179,11 +179,11 @@ static void tables_hold_what_was_put(void)
 		key.addr[15] = (__u8)i;
 		CHECK(hydns_kern_service_set(k, &key, i % HYDNS_RESOLVERS) == 0);
 	}
-	CHECK(changes_noted() == 200);
+	CHECK(service_serial() == 200);
 	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
 	CHECK(hydns_kern_service_each(k, delete_service, arg) == 0 && seen == 200);
 	CHECK(hydns_kern_service_delete(k, &key) == -ENOENT);
-	CHECK(changes_noted() == 400);
+	CHECK(service_serial() == 400);
 	CHECK(hydns_kern_resolver_config(k, 5, &c) == 0);
 	CHECK(hydns_kern_resolver_config_get(k, 5, &back) == 0 && !memcmp(&c, &back, sizeof(c)));
 	for (__u32 i = 0; i < 4; i++) {
@@ -215,12 +215,12 @@ static __u32 acl_size(unsigned n)
 }
 
 #define ROOT6(act)  { .prefixlen = 0, .action = HYDNS_ACL_##act }
-#define ROOT4(act)  { { [10] = 0xff, [11] = 0xff }, 96, HYDNS_ACL_##act, { 0 } }
-#define NET4(act)   { { [10] = 0xff, [11] = 0xff, 10 }, 104, HYDNS_ACL_##act, { 0 } }
-#define NET6(act)   { { 0x20, 0x01, 0x0d, 0xb8 }, 29, HYDNS_ACL_##act, { 0 } }
-#define AROUND(act) { .prefixlen = 77, .action = HYDNS_ACL_##act }   /* ::/77 holds IPv4, too */
+#define ROOT4(act)  { .addr = { [10] = 0xff, [11] = 0xff }, .prefixlen = 96, .action = HYDNS_ACL_##act }
+#define NET4(act)   { .addr = { [10] = 0xff, [11] = 0xff, 10 }, .prefixlen = 104, .action = HYDNS_ACL_##act }
+#define NET6(act)   { .addr = { 0x20, 0x01, 0x0d, 0xb8 }, .prefixlen = 29, .action = HYDNS_ACL_##act }
+#define AROUND(act) { .prefixlen = 77, .action = HYDNS_ACL_##act }   /* ::/77, which contains all IPv4-mapped addresses */
 
-static void acl_for_everybody_is_told(void)
+static void acl_that_allows_everybody_is_found(void)
 {
 	const struct {
 		struct hydns_acl_entry e[3];
@@ -266,7 +266,7 @@ static void acl_fill_replaces(void)
 	hydns_kern_close(k);
 }
 
-/* Of the half that the program uses, whoever filled it. */
+/* It reads the half that the program uses. */
 static void acl_is_read_back(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
@@ -302,8 +302,8 @@ static __u32 id_of_pinned(const char *name)
 	return info.id;
 }
 
-/* A list of the right shape in the place of the program's own: filled, it would let nobody in, nor keep anybody out. */
-static void acl_of_somebody_else_is_replaced(void)
+/* Another map of the right type is pinned as the list. The program does not use it, so filling it would have no effect. */
+static void foreign_acl_is_replaced(void)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
 	const struct hydns_acl_entry e = { .prefixlen = 0, .action = HYDNS_ACL_ALLOW };
@@ -329,7 +329,7 @@ static void acl_of_somebody_else_is_replaced(void)
 }
 
 /* -- resolver pages ------------------------------------------------------------------------------------ */
-static void pages_belong_to_their_sessions(void)
+static void a_new_page_replaces_the_former(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
 	struct hydns_resolver_page *mine;
@@ -413,7 +413,7 @@ static void errors_name_the_mend(void)
 	hydns_kern_close(k);
 }
 
-/* An interface that goes and comes; one with a dot in its name, which a bpffs takes no dot in. */
+/* An interface is deleted and made again. Its name has a dot, which a bpffs allows in no file name. */
 static void interfaces_come_and_go(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
@@ -430,7 +430,7 @@ static void interfaces_come_and_go(void)
 	hydns_kern_close(k);
 }
 
-/* -- few rights ------------------------------------------------------------------------------------------ */
+/* -- capabilities ---------------------------------------------------------------------------------------- */
 static void keep_capabilities(__u64 keep)
 {
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -441,19 +441,19 @@ static void keep_capabilities(__u64 keep)
 	CHECK(!syscall(SYS_capset, &h, d));
 }
 
-/* From an interface, and from one that is not there. */
-static void dry_runs_are_made(struct hydns_kern *k)
+/* Dry runs from an interface, from one that does not exist, and from none. */
+static void dry_runs_work(struct hydns_kern *k)
 {
 	static const __u8 frame[60]; /* neither IPv4 nor IPv6 */
-	struct hydns_outcome said;
+	struct hydns_outcome out;
 	unsigned from[] = { if_nametoindex("hka"), 1U << 30, 0 };
 
 	for (unsigned i = 0; i < sizeof(from) / sizeof(*from); i++)
-		CHECK(hydns_kern_dry_run(k, frame, sizeof(frame), from[i], &said) == 0 && said.beneath == HYDNS_R_NOT_IP &&
-		      said.reason == HYDNS_R_NOT_IP);
+		CHECK(hydns_kern_dry_run(k, frame, sizeof(frame), from[i], &out) == 0 && out.beneath == HYDNS_R_NOT_IP &&
+		      out.reason == HYDNS_R_NOT_IP);
 	CHECK(hydns_kern_pause(k, true) == 0);
-	CHECK(hydns_kern_dry_run(k, frame, sizeof(frame), from[0], &said) == 0 && said.reason == HYDNS_R_PAUSED &&
-	      said.beneath == HYDNS_R_NOT_IP);
+	CHECK(hydns_kern_dry_run(k, frame, sizeof(frame), from[0], &out) == 0 && out.reason == HYDNS_R_PAUSED &&
+	      out.beneath == HYDNS_R_NOT_IP);
 	CHECK(hydns_kern_pause(k, false) == 0);
 }
 
@@ -473,7 +473,7 @@ static void works_with_two_capabilities(void)
 	CHECK(hydns_kern_service_set(k, &key, 4) == 0 && hydns_kern_service_delete(k, &key) == 0);
 	CHECK(hydns_kern_pause(k, true) == 0 && hydns_kern_pause(k, false) == 0);
 	CHECK(hydns_kern_memory(k, &bytes) == 0);
-	dry_runs_are_made(k);
+	dry_runs_work(k);
 	CHECK(hydns_kern_page_delete(k, 4) == 0);
 	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_NATIVE, why) == 0);
 	CHECK(hydns_kern_detach(k, "hka", why) == 0);
@@ -488,8 +488,8 @@ static void works_with_two_capabilities(void)
 	CHECK(hydns_kern_clean(pin_dir, why) == 0);
 }
 
-/* By its mappings, whatever its heartbeat: a descriptor alone brings no page back. */
-static void pages_outlive_their_resolvers_no_moment(void)
+/* A page without a mapping is abandoned, whatever its heartbeat; the resolver can't map it again. */
+static void unmapped_pages_are_abandoned(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
 	struct hydns_resolver_page *mine;
@@ -502,7 +502,7 @@ static void pages_outlive_their_resolvers_no_moment(void)
 	mine->heartbeat_ns = 5;
 	CHECK(!hydns_kern_page_abandoned(k, 3));
 	hydns_kern_close(k);
-	k = open_kern(CAPACITY, true);                  /* a new hydnsd knows it as well */
+	k = open_kern(CAPACITY, true);                  /* a new hydnsd finds the same */
 	CHECK(!hydns_kern_page_abandoned(k, 3));
 	munmap(mine, sizeof(*mine));
 	CHECK(hydns_kern_page_abandoned(k, 3) && hydns_kern_page_abandoned(k, 3));
@@ -513,8 +513,8 @@ static void pages_outlive_their_resolvers_no_moment(void)
 	hydns_kern_close(k);
 }
 
-/* A resolver: no rights at all, only the page's descriptor. */
-static void page_needs_no_rights(void)
+/* A resolver has no capability, only the page's descriptor. */
+static void page_needs_no_capability(void)
 {
 	struct hydns_kern *k = open_kern(CAPACITY, true);
 	struct hydns_resolver_page *mine;
@@ -558,10 +558,11 @@ static void clean_leaves_nothing(void)
 	CHECK(strlen(pin_dir));
 }
 
-/* A pin directory of somebody else could hold maps of any content; one of the user to become, or root's, is taken over. */
+/* A pin directory of another user could hold maps of any content; one of root, or of the user that hydnsd becomes, is
+ * adopted. */
 static void pins_of_another_user_are_refused(void)
 {
-	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY, .owner = 4711 };
+	struct hydns_loader_options o = { .pin_dir = pin_dir, .capacity = CAPACITY, .uid = 4711 };
 	struct hydns_kern *k = open_kern(CAPACITY, false);
 	bool adopted;
 
@@ -569,14 +570,14 @@ static void pins_of_another_user_are_refused(void)
 	CHECK(!chown(pin_dir, 4711, (gid_t)-1));
 	CHECK(hydns_kern_open(&o, &k, &adopted, why) == 0 && adopted);
 	hydns_kern_close(k);
-	o.owner = 0;
+	o.uid = 0;
 	CHECK(hydns_kern_open(&o, &k, &adopted, why) == -EPERM && strstr(why, "uid 4711") && strstr(why, "--clean"));
 	CHECK(hydns_kern_clean(pin_dir, why) == 0);
 	CHECK(!symlink("/sys", pin_dir) && hydns_kern_open(&o, &k, &adopted, why) == -ENOTDIR);
 	CHECK(!unlink(pin_dir));
 }
 
-static void no_bpffs_is_told(void)
+static void without_bpffs_is_an_error(void)
 {
 	struct hydns_loader_options o = { .pin_dir = "/dev/shm/hydns-not-bpffs", .capacity = CAPACITY };
 	struct hydns_kern *k = NULL;
@@ -599,23 +600,23 @@ int main(void)
 	other_sizes_make_new_maps();
 	damaged_pins_are_replaced();
 	tables_hold_what_was_put();
-	acl_for_everybody_is_told();
+	acl_that_allows_everybody_is_found();
 	acl_fill_replaces();
 	acl_is_read_back();
-	acl_of_somebody_else_is_replaced();
-	pages_belong_to_their_sessions();
-	pages_outlive_their_resolvers_no_moment();
+	foreign_acl_is_replaced();
+	a_new_page_replaces_the_former();
+	unmapped_pages_are_abandoned();
 	attach_swap_detach(HYDNS_ATTACH_NATIVE, XDP_ATTACHED_DRV);
 	attach_swap_detach(HYDNS_ATTACH_GENERIC, XDP_ATTACHED_SKB);
 	mode_can_change();
 	errors_name_the_mend();
 	interfaces_come_and_go();
-	in_a_child(page_needs_no_rights);
+	in_a_child(page_needs_no_capability);
 	in_a_child(works_with_two_capabilities);
 	hydns_kern_close(open_kern(CAPACITY, false));
 	clean_leaves_nothing();
 	pins_of_another_user_are_refused();
-	no_bpffs_is_told();
+	without_bpffs_is_an_error();
 	puts("ok");
 	return 0;
 }

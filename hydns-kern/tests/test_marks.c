@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which rules go on answering while hydnsd is away and data change: those that depend on no name that is marked on their
+ * Suspended rules: while hydnsd is away and data change, a rule answers only if none of its dependencies is marked on its
  * resolver's page. Exits 77 (skipped) where BPF can't be loaded.
  */
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 static const struct query over4 = { .name = "www.example.org", .qtype = 1, .id = 0x4711 };
 static const struct query over6 = { .name = "www.example.org", .qtype = 1, .id = 0x4712, .ipv6 = true };
-/* Of a rule that depends on as many names as fit; the first and the last place of all are among them. */
+/* As many places as a rule holds, with the first and the last of all among them. */
 static const __u16 most[HYDNS_RULE_PLACES_MAX] = { 0, 63, 64, 4711, 20000, 31000, 77, HYDNS_PLACES - 1 };
 
 static void flags(__u32 f)
@@ -33,7 +33,7 @@ static void mark_all(bool on)
 		kernel_page(kern)->marks[i] = on ? ~0ULL : 0;
 }
 
-/* It depends on the first count of these names; 0: on more than fit. */
+/* Publishes a with the first count of these places; 0: with more dependencies than fit. */
 static __u32 publish(const struct answer *a, unsigned count)
 {
 	kernel_depends_on(kern, most, count);
@@ -62,29 +62,29 @@ static void expect_both_pass(const char *what)
 	expect_query_passes(what, &over6, HYDNS_R_EPOCH);
 }
 
-/* The answer is one address, and depends on so many names. */
-static __u32 publish_address(struct answer *a, unsigned owners)
+/* Publishes one address with so many places. */
+static __u32 publish_with_places(struct answer *a, unsigned count)
 {
-	answer_addresses(a, 1, 300);
-	return publish(a, owners);
+	kernel_depends_on(kern, most, count);
+	return publish_address(kern, &over4, a);
 }
 
-static void all_rules_wait(void **state)
+static void all_suspended_rules_pass(void **state)
 {
 	struct answer a = { 0 };
-	__u32 handle = publish_address(&a, 1);
+	__u32 handle = publish_with_places(&a, 1);
 
 	(void)state;
 	flags(HYDNS_EPOCH_SUSPENDED);
 	expect_both_pass("all are suspended");
 	flags(HYDNS_EPOCH_SUSPENDED | HYDNS_EPOCH_MARKED);
-	expect_both_pass("all are suspended, beside marks");
+	expect_both_pass("all are suspended, and there are marks");
 	flags(0);
 	expect_both_answered("none is suspended", &a);
 	end(handle);
 }
 
-static void untouched_rules_answer(void **state)
+static void unmarked_rules_answer(void **state)
 {
 	struct answer a = { 0 };
 	__u32 handle;
@@ -104,7 +104,7 @@ static void untouched_rules_answer(void **state)
 	}
 }
 
-static void touched_rules_pass(void **state)
+static void marked_rules_pass(void **state)
 {
 	struct answer a = { 0 };
 	__u32 handle;
@@ -119,31 +119,31 @@ static void touched_rules_pass(void **state)
 			if (i < count)
 				expect_both_pass("one of its names is marked");
 			else
-				expect_both_answered("a name behind its own is marked", &a);
+				expect_both_answered("another name is marked", &a);
 			mark(most[i], false);
 		}
 		end(handle);
 	}
 }
 
-/* Whichever names they are. */
+/* A rule with more dependencies than fit passes whatever is marked. */
 static void rules_of_many_names_pass(void **state)
 {
 	struct answer a = { 0 };
-	__u32 handle = publish_address(&a, 0);
+	__u32 handle = publish_with_places(&a, 0);
 
 	(void)state;
 	flags(HYDNS_EPOCH_MARKED);
 	expect_both_pass("more names than fit a rule");
 	flags(0);
-	expect_both_answered("and nothing has changed", &a);
+	expect_both_answered("the same without marks", &a);
 	end(handle);
 }
 
-static void marks_alone_say_nothing(void **state)
+static void marks_without_the_flag_count_nothing(void **state)
 {
 	struct answer a = { 0 };
-	__u32 handle = publish_address(&a, 1);
+	__u32 handle = publish_with_places(&a, 1);
 
 	(void)state;
 	mark_all(true);
@@ -154,7 +154,7 @@ static void marks_alone_say_nothing(void **state)
 static void another_epoch_passes(void **state)
 {
 	struct answer a = { 0 };
-	__u32 handle = publish_address(&a, 1);
+	__u32 handle = publish_with_places(&a, 1);
 
 	(void)state;
 	kernel_page(kern)->epoch = (EPOCH + 1) | HYDNS_EPOCH_MARKED;
@@ -164,7 +164,7 @@ static void another_epoch_passes(void **state)
 
 static const struct query in_full = { .name = "a.example", .qtype = 16, .id = 1, .edns = true, .edns_size = 4096 };
 
-/* The places stand behind everything else that the program reads; rotated RRsets too. */
+/* The places come after everything else that the program reads in a rule, rotations included. */
 static void places_are_found(void **state)
 {
 	const __u8 text[4] = { 3, 'a', 'b', 'c' };
@@ -188,8 +188,8 @@ static void places_are_found(void **state)
 	}
 }
 
-/* Places that end where the largest slot does are not looked at: the rule waits. */
-static void the_largest_rules_wait(void **state)
+/* The program does not read places too near to the end of the largest slot: such a rule passes. */
+static void the_largest_rules_pass(void **state)
 {
 	const __u32 fixed = HYDNS_RULE_SPACE(11, 12, 1, 0), room = HYDNS_SLOT_MOST - fixed;
 	static const __u8 text[HYDNS_SLOT_MOST];
@@ -215,10 +215,10 @@ static void the_largest_rules_wait(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_rules_wait), cmocka_unit_test(untouched_rules_answer),
-		cmocka_unit_test(touched_rules_pass), cmocka_unit_test(rules_of_many_names_pass),
-		cmocka_unit_test(marks_alone_say_nothing), cmocka_unit_test(another_epoch_passes),
-		cmocka_unit_test(places_are_found), cmocka_unit_test(the_largest_rules_wait),
+		cmocka_unit_test(all_suspended_rules_pass), cmocka_unit_test(unmarked_rules_answer),
+		cmocka_unit_test(marked_rules_pass), cmocka_unit_test(rules_of_many_names_pass),
+		cmocka_unit_test(marks_without_the_flag_count_nothing), cmocka_unit_test(another_epoch_passes),
+		cmocka_unit_test(places_are_found), cmocka_unit_test(the_largest_rules_pass),
 	};
 
 	return expect_run(tests);

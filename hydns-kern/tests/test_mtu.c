@@ -4,9 +4,9 @@
  *
  *     hka (the program is attached)  <-- veth -->  hkb
  *
- * A veth copies what a socket sends into a buffer hardly longer than itself; a card's frames have a page. So
- * the queries are sent as frames made in the kernel (live test runs), which have one, too. What comes back is
- * read from hkb. Exits 77 (skipped) where BPF can't be loaded.
+ * A veth copies what a socket sends into a buffer hardly longer than the packet, whereas a network card's frames have a page
+ * each. So this sends the queries as frames made in the kernel (live test runs), which also have a page, and reads the replies
+ * from hkb. Exits 77 (skipped) where BPF can't be loaded.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -43,7 +43,7 @@ static void command(const char *text)
 		fail_msg("%s", text);
 }
 
-/* A program that sends each frame out of the interface it is said to come from. */
+/* A program that sends each frame out of the interface that it comes from. */
 static int load_sender(void)
 {
 	const struct bpf_insn code[] = {
@@ -64,7 +64,7 @@ static void send_frame(const struct frame *f)
 		fail_msg("a live frame can't be sent: %s", strerror(errno));
 }
 
-/* Waits until one more packet is counted; its reason. */
+/* Waits until one more packet is counted; returns its reason. */
 static int reason_of_next(__u64 before[HYDNS_REASONS])
 {
 	__u64 now[HYDNS_REASONS];
@@ -79,7 +79,7 @@ static int reason_of_next(__u64 before[HYDNS_REASONS])
 	return -1;
 }
 
-/* The reply to q as it came to hkb. */
+/* Reads the reply to q from hkb and compares it with a. */
 static void expect_on_the_wire(const char *what, const struct query *q, const struct answer *a)
 {
 	struct pollfd p = { .fd = listener, .events = POLLIN };
@@ -103,7 +103,7 @@ static void expect_on_the_wire(const char *what, const struct query *q, const st
 	fail_msg("%s: no reply came", what);
 }
 
-/* An answer with which the IP packet has ip_len octets. */
+/* Checks a query whose reply has ip_len octets of IP packet. */
 static void expect_size(unsigned mtu, bool ipv6, unsigned ip_len, bool answered)
 {
 	struct query q = { .name = "mtu.example", .qtype = 16, .id = ip_len, .ipv6 = ipv6, .edns = true, .edns_size = 4096 };
@@ -173,14 +173,14 @@ static int set_up(void **state)
 	struct sockaddr_ll a = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
 
 	(void)state;
-	/* else the kernel's own multicast reports are counted among the queries */
+	/* or the program counts the kernel's own multicast reports among the queries */
 	command("f=/proc/sys/net/ipv6/conf/default/disable_ipv6; [ ! -e $f ] || echo 1 >$f");
 	command("ip link add hka type veth peer name hkb && ip link set hka up && ip link set hkb up");
-	set_mtu(9000);      /* that the program can be attached to such a link is part of the test */
+	set_mtu(9000);      /* whether the program can be attached to such a link is part of the test */
 	a.sll_ifindex = (int)if_nametoindex("hkb");
 	listener = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
 	sender = load_sender();
-	/* ours passes on hkb what is no service's, so it serves there as the program that a veth's end needs */
+	/* A veth receives from XDP_TX only with a program of its own. On hkb ours passes all: no reply is to a service. */
 	return listener >= 0 && !bind(listener, (struct sockaddr *)&a, sizeof(a)) && sender >= 0 &&
 	       attach("hka") && attach("hkb") ? 0 : -1;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Single packets through the program by BPF_PROG_TEST_RUN: what it passes is untouched and counted under its reason. The clock stands
- * still at NOW_NS. NO_ROOM (the driver has no tailroom) is the one outcome that a test run can't bring about, and ABORTED must never
- * come about. Exits 77 (skipped) where BPF programs can't be loaded.
+ * Single packets through the program by BPF_PROG_TEST_RUN: what it passes is unchanged and counted under its reason. The clock
+ * is fixed at NOW_NS. NO_ROOM (the driver has no tailroom) is the one reason that a test run can't give, and ABORTED must never
+ * happen. Exits 77 (skipped) where BPF programs can't be loaded.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #include "expect.h"
 
-/* Of the million that the verifier is willing to process; kernels differ, and code grows. */
+/* Instructions processed; the verifier's limit is a million, but kernels differ and code grows. */
 #define VERIFIER_BUDGET 400000
 
-/* Changes to a frame of the query q; sealed: lengths and checksums are then made right again. */
+/* A change to the frame of q; sealed: lengths and checksums are corrected after it. */
 struct change {
 	const char *what;
 	struct query q;
@@ -152,13 +152,13 @@ static const struct change changes[] = {
 	{ "source is destination, IPv6", V6, HYDNS_R_BAD_SOURCE, true, source6_itself },
 	{ "source port 0", {}, HYDNS_R_BAD_SOURCE, true, port_zero },
 	{ "source port 53", {}, HYDNS_R_BAD_SOURCE, true, port_dns },
-	{ "longer than the path reads", {}, HYDNS_R_TOO_LONG, true, too_long },
+	{ "longer than the program reads", {}, HYDNS_R_TOO_LONG, true, too_long },
 	{ "shorter than a question", {}, HYDNS_R_DNS_UNUSUAL, true, too_short },
 	{ "a reply", {}, HYDNS_R_DNS_UNUSUAL, true, qr },
 	{ "NOTIFY", {}, HYDNS_R_DNS_UNUSUAL, true, opcode_notify },
 	{ "AA", {}, HYDNS_R_DNS_UNUSUAL, true, aa },
 	{ "TC", {}, HYDNS_R_DNS_UNUSUAL, true, tc },
-	{ "RD clear, only the variant with it known", {}, HYDNS_R_MISS, true, no_rd },
+	{ "RD clear, rule for RD set", {}, HYDNS_R_MISS, true, no_rd },
 	{ "RA", {}, HYDNS_R_DNS_UNUSUAL, true, ra },
 	{ "Z", {}, HYDNS_R_DNS_UNUSUAL, true, z },
 	{ "CD", {}, HYDNS_R_DNS_UNUSUAL, true, cd },
@@ -200,7 +200,7 @@ static const struct change changes[] = {
 	{ "nine options", WITH(nine_options), HYDNS_R_EDNS_UNUSUAL, true, NULL },
 	{ "another name", { .name = "www.example.net" }, HYDNS_R_MISS, true, NULL },
 	{ "another type", { .qtype = 28 }, HYDNS_R_MISS, true, NULL },
-	{ "type above the metas", { .qtype = 257 }, HYDNS_R_MISS, true, NULL },
+	{ "type above the meta types", { .qtype = 257 }, HYDNS_R_MISS, true, NULL },
 };
 
 static void test_passes(void **state)
@@ -210,9 +210,8 @@ static void test_passes(void **state)
 	__u32 handle;
 
 	(void)state;
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
-	expect_answer("the plain query is answered, and its service remembered", &plain, &a, 0);
+	handle = publish_address(kern, &plain, &a);
+	expect_answer("the plain query, whose service is then cached", &plain, &a, 0);
 	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
 		struct query q = changes[i].q;
 
@@ -225,7 +224,7 @@ static void test_passes(void **state)
 			frame_seal(&f);
 		expect_pass(changes[i].what, kern, &f, changes[i].reason);
 	}
-	expect_answer("and the plain query is still answered", &plain, &a, 0);
+	expect_answer("the plain query again", &plain, &a, 0);
 	kernel_remove(kern, handle);
 }
 

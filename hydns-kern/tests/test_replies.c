@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is answered is what the resolver would have sent, octet by octet. The clock stands still at NOW_NS. Exits 77 (skipped)
+ * The program's reply is, octet by octet, what the resolver would have sent. The clock is fixed at NOW_NS. Exits 77 (skipped)
  * where BPF programs can't be loaded.
  */
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static void test_hits(void **state)
 		{ "IPv6", { .ipv6 = true } },
 		{ "letter case kept", { .name = "wWw.EXAMPLE.cOm" } },
 		{ "letter case kept, IPv6", { .name = "WWW.example.COM", .ipv6 = true } },
-		{ "AD asked, answer not secure", { .ad = true } },
+		{ "query with AD, answer not secure", { .ad = true } },
 		{ "EDNS", { .edns = true, .edns_size = 1232 } },
 		{ "EDNS, IPv6", { .edns = true, .edns_size = 4096, .ipv6 = true } },
 		{ "EDNS size below 512", { .edns = true, .edns_size = 100 } },
@@ -50,7 +50,7 @@ static void test_hits(void **state)
 	expect_query_passes("removed", &plain, HYDNS_R_MISS);
 }
 
-/* A short answer is copied behind the question as it came; a long one comes with its own, in small letters. */
+/* A short answer is copied after the query's question; a long one together with the rule's, which is in lower case. */
 static void test_letters_of_a_long_answer(void **state)
 {
 	struct query q = { .name = "wWw.EXAMPLE.cOm", .qtype = 16, .id = 0x4711 };
@@ -79,20 +79,19 @@ static void test_do_and_secure(void **state)
 	(void)state;
 	with_do.edns = with_do.want_do = ad.ad = true;
 	with_do.edns_size = 1232;
-	answer_addresses(&a, 1, 300);
 	answer_addresses(&signed_a, 1, 300);
 	answer_add(&signed_a, ANSWER, NULL, 46, 300, rrsig, sizeof(rrsig));
-	h[0] = kernel_publish(kern, &plain, &a, 0, NULL);
-	expect_query_passes("DO, only the plain variant known", &with_do, HYDNS_R_MISS);
+	h[0] = publish_address(kern, &plain, &a);
+	expect_query_passes("DO, rule for no DO", &with_do, HYDNS_R_MISS);
 	h[1] = kernel_publish(kern, &with_do, &signed_a, 0, NULL);
-	expect_answer("secure, nobody asked for AD", &plain, &a, 0);
-	expect_answer("secure, AD asked", &ad, &a, 0);
+	expect_answer("secure, query without AD", &plain, &a, 0);
+	expect_answer("secure, query with AD", &ad, &a, 0);
 	expect_answer("secure, DO", &with_do, &signed_a, 0);
 	kernel_remove(kern, h[0]);
 	kernel_remove(kern, h[1]);
 }
 
-/* RD is the query's in the reply, and the two kinds of query have answers of their own. */
+/* The reply has the query's RD, and queries with and without RD have different rules. */
 static void test_no_recursion_desired(void **state)
 {
 	struct query norec = plain, norec_do = plain;
@@ -102,10 +101,9 @@ static void test_no_recursion_desired(void **state)
 	(void)state;
 	norec.norec = norec_do.norec = norec_do.edns = norec_do.want_do = true;
 	norec_do.edns_size = 1232;
-	answer_addresses(&a, 1, 300);
 	answer_add(&referral, AUTHORITY, NULL, 2, 300, (const __u8 *)"\2ns\300\14", 5);
-	h[0] = kernel_publish(kern, &plain, &a, 0, NULL);
-	expect_query_passes("RD clear, only the other variant known", &norec, HYDNS_R_MISS);
+	h[0] = publish_address(kern, &plain, &a);
+	expect_query_passes("RD clear, rule for RD set", &norec, HYDNS_R_MISS);
 	h[1] = kernel_publish(kern, &norec, &referral, 0, NULL);
 	expect_answer("RD clear", &norec, &referral, 0);
 	expect_answer("RD set", &plain, &a, 0);
@@ -124,10 +122,10 @@ static void test_ttl_counts_down(void **state)
 	} c[] = {
 		{ 0, 0 }, { SECOND_NS - 1, 0 }, { SECOND_NS, 1 }, { SECOND_NS + 1, 1 }, { 299 * SECOND_NS, 299 },
 		{ 255 * SECOND_NS, 255 }, { 256 * SECOND_NS, 256 },
-		{ 301 * SECOND_NS, 301 }, /* no TTL goes below 0, though a rule should have ended by then */
-		{ -3000000ULL, 0 }, /* begun between two ticks of the coarse clock */
+		{ 301 * SECOND_NS, 301 }, /* past the end: no TTL goes below 0 */
+		{ -3000000ULL, 0 }, /* base_ns between two ticks of the coarse clock */
 	};
-	/* name lengths of both parities: the answer then begins at an even or odd offset */
+	/* Names of even and odd length, so that the answer begins at an odd and at an even offset. */
 	static const char *name[] = { "a.example", "ab.example" };
 
 	(void)state;
@@ -138,7 +136,7 @@ static void test_ttl_counts_down(void **state)
 			struct answer a = { 0 };
 			__u32 handle;
 
-			/* rdata of odd lengths moves the TTLs behind to odd offsets */
+			/* RDATA of odd length puts the TTLs after it at odd offsets. */
 			answer_add(&a, ANSWER, NULL, 16, 300, "\2hi", 3);
 			answer_add(&a, ANSWER, NULL, 16, 300, "\4four", 5);
 			answer_add(&a, AUTHORITY, "example", 2, 0x01020304, "\2ns\xc0\x0c", 5);
@@ -158,11 +156,11 @@ static void test_static_ttl(void **state)
 	(void)state;
 	answer_addresses(&a, 1, 300);
 	handle = kernel_publish(kern, &plain, &a, 100 * SECOND_NS, NULL);
-	expect_answer("authoritative data", &plain, &a, 100);
+	expect_answer("answer from a zone", &plain, &a, 100);
 	kernel_remove(kern, handle);
 }
 
-/* A name of exactly len octets on the wire (len 2 does not exist). */
+/* Writes a dotted name of exactly len octets on the wire; there is none of 2. */
 static void name_of(unsigned len, char *out)
 {
 	unsigned left = len - 1;
@@ -281,8 +279,7 @@ static void test_no_checksum(void **state)
 	__u32 handle;
 
 	(void)state;
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	handle = publish_address(kern, &plain, &a);
 	frame_query(&f, &plain);
 	f.data[f.udp + 6] = f.data[f.udp + 7] = 0;
 	expect_frame("IPv4 without UDP checksum", kern, &f, &plain, &a, 0, 0);

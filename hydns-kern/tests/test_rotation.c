@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * RRsets in another order with every answer: which octets move, what must stay, that checksums follow, and
- * that each record comes first equally often whatever ids the clients use, and each pair where the resolver shuffles.
+ * Rotation: which octets move and which stay, that checksums follow, that each record is first equally often whatever ids the
+ * clients use, and each pair of records first and second where the resolver shuffles.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,13 +24,12 @@ static const struct hydns_resolver_config rotating = {
 };
 
 static const struct hydns_resolver_config shuffling = {
-	.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_SHUFFLES, .edns_size = EDNS_SIZE, .max_udp = 4096,
-	.acl_half = 1,
+	.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_SHUFFLES, .edns_size = EDNS_SIZE,
+	.max_udp = 4096, .acl_half = 1,
 };
 
-/* Every turn of the rule, octet by octet, where the resolver rotates and where it shuffles, and the order as it stands
- * when it does neither. */
-static void expect_turns(const char *what, struct query *q, const struct answer *a, unsigned turns)
+/* Checks replies from one rule octet by octet: rotated, shuffled, and in the rule's order where the resolver does neither. */
+static void expect_rotations(const char *what, struct query *q, const struct answer *a, unsigned count)
 {
 	__u32 handle = kernel_publish(kern, q, a, 5 * SECOND_NS, NULL);
 	struct answer shuffled = *a;
@@ -38,13 +37,13 @@ static void expect_turns(const char *what, struct query *q, const struct answer 
 
 	assert_true(handle);
 	shuffled.shuffles = true;
-	for (unsigned i = 0; i < turns; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		q->id++;
 		frame_query(&f, q);
 		kernel_config(kern, &rotating);
-		expect_frame(what, kern, &f, q, a, 5, kernel_turn(kern, handle));
+		expect_frame(what, kern, &f, q, a, 5, kernel_rotation(kern, handle));
 		kernel_config(kern, &shuffling);
-		expect_frame(what, kern, &f, q, &shuffled, 5, kernel_turn(kern, handle));
+		expect_frame(what, kern, &f, q, &shuffled, 5, kernel_rotation(kern, handle));
 		kernel_config(kern, NULL);
 		expect_frame(what, kern, &f, q, a, 5, 0);
 	}
@@ -60,7 +59,7 @@ static void test_chain_and_two_sets(void **state)
 	answer_add(&a, ANSWER, NULL, TYPE_CNAME, 300, "\1c\xc0\x10", 4);
 	answer_addresses(&a, 3, 300);
 	answer_addresses(&a, 4, 200);
-	expect_turns("CNAME, 3 and 4 addresses", &q, &a, 24);
+	expect_rotations("CNAME, 3 and 4 addresses", &q, &a, 24);
 }
 
 static void test_signatures_stay(void **state)
@@ -74,11 +73,11 @@ static void test_signatures_stay(void **state)
 	answer_add(&a, ANSWER, NULL, TYPE_RRSIG, 300, rrsig, sizeof(rrsig));
 	memset(rrsig + 4, 0xa5, sizeof(rrsig) - 4);
 	answer_add(&a, ANSWER, NULL, TYPE_RRSIG, 300, rrsig, sizeof(rrsig));
-	expect_turns("5 addresses and 2 signatures", &q, &a, 10);
+	expect_rotations("5 addresses and 2 signatures", &q, &a, 10);
 }
 
-/* Blocks of odd length change the parity of what they pass, and the sum must follow; each TTL goes with
- * its record. Question names of both parities, so that the answer begins at either. */
+/* A block of odd length changes the parity of the blocks that it passes, and the checksum must follow; each TTL moves with its
+ * record. Names of even and odd length, so that the answer begins at an odd and at an even offset. */
 static void test_records_of_any_length(void **state)
 {
 	static const char *name[] = { "t.example", "tx.example" };
@@ -100,7 +99,7 @@ static void test_records_of_any_length(void **state)
 			}
 			answer_rotates(&a, count);
 			answer_add(&a, AUTHORITY, ".", TYPE_NS, 400, "\1n", 3);
-			expect_turns("records of any length", &q, &a, 2 * count);
+			expect_rotations("records of any length", &q, &a, 2 * count);
 		}
 }
 
@@ -116,10 +115,9 @@ static void test_owner_root(void **state)
 		answer_add(&a, ANSWER, ".", TYPE_NS, 300, ns, sizeof(ns));
 	}
 	answer_rotates(&a, 13);
-	expect_turns("the root's name servers", &q, &a, 26);
+	expect_rotations("the root's name servers", &q, &a, 26);
 }
 
-/* A slot of which every octet is in use, with as many records as a rule holds. */
 static void test_most_records(void **state)
 {
 	struct query q = { .name = "many.example", .qtype = 1, .edns = true, .edns_size = 1232 };
@@ -127,11 +125,11 @@ static void test_most_records(void **state)
 
 	(void)state;
 	answer_addresses(&a, HYDNS_TTLS_MAX, 300);
-	expect_turns("as many records as a rule holds", &q, &a, 2 * HYDNS_TTLS_MAX);
+	expect_rotations("as many records as a rule holds", &q, &a, 2 * HYDNS_TTLS_MAX);
 }
 
 /* --- evenly spread ------------------------------------------------------------------------------------ */
-/* Upper 0.001 points of the chi-square distribution, by degrees of freedom (any statistics textbook). */
+/* 0.999 quantiles of the chi-square distribution, by degrees of freedom (any statistics textbook). */
 static const double critical[COUNT_MOST] = {
 	0, 10.828, 13.816, 16.266, 18.467, 20.515, 22.458, 24.322, 26.124, 27.877, 29.588, 31.264, 32.909,
 	34.528, 36.123, 37.697,
@@ -154,9 +152,9 @@ static uint16_t id_constant(unsigned i)
 	return 0x2a2a;
 }
 
-#define A_RECORD 16      /* octets, the owner a pointer */
+#define A_RECORD 16      /* octets, with a pointer as owner name */
 
-/* Last octets, from 0 on, of the addresses that a reply names first and second. */
+/* Asks q. Returns which address is first in the reply, and *second, which is second, both counted from 0. */
 static unsigned first_addresses(const struct query *q, unsigned *second)
 {
 	struct frame f;
@@ -221,7 +219,7 @@ static void test_evenly_spread(void **state)
 	kernel_config(kern, NULL);
 }
 
-/* Another name asked between any two queries, as AAAA is beside A, must not spoil the spread. */
+/* Queries of another name in between, as AAAA comes with A, must not make the spread uneven. */
 static void test_evenly_spread_beside_another(void **state)
 {
 	struct query q = { .name = "even.example", .qtype = 1 }, other = { .name = "other.example", .qtype = 1 };
@@ -240,7 +238,7 @@ static void test_evenly_spread_beside_another(void **state)
 	kernel_remove(kern, handle[1]);
 }
 
-/* As many answers as there are pairs: each is seen once, for they are all counted in one place. */
+/* With as many answers as pairs, all counted in the slot, each pair is first and second once. */
 static void test_every_pair_where_shuffled(void **state)
 {
 	(void)state;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The reply path by routing tables, in a network namespace of its own:
+ * The reply path by routing tables, in a network namespace:
  *
  *     rta 192.0.2.1/24, 2001:db8:1::1/64   the client's network, where queries come in
  *     rtb 10.9.0.1/24, fd09::1/64          another network, with a router to the client's
  *
- * Neighbours are entered by hand. Test runs come from rta, so a route out of it means XDP_TX and one out of
- * rtb a redirection, if the program is attached there too. Exits 77 (skipped) where BPF can't be loaded.
+ * This enters the neighbours by hand. Test runs come from rta, so a route out of rta means XDP_TX, and a route out of rtb a
+ * redirection if the program is attached there, too. Exits 77 (skipped) where BPF can't be loaded.
  */
 #define _GNU_SOURCE
 #include <net/if.h>
@@ -40,7 +40,7 @@ static void forwarding(bool on)
 	command(on ? "echo 1 >/proc/sys/net/ipv6/conf/lo/forwarding" : "echo 0 >/proc/sys/net/ipv6/conf/lo/forwarding");
 }
 
-/* The reply to q by action, with these Ethernet addresses; everything else as always. */
+/* The program answers q by this action, from device's Ethernet address to 02:00:00:00:01:to. */
 static void expect_sent(const char *what, const struct query *q, int action, const char *device, __u8 to)
 {
 	__u8 want[FRAME_MAX], mac[6] = { 2, 0, 0, 0, 1, to };
@@ -85,7 +85,7 @@ static void test_same_interface(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++)
 		expect_sent("a neighbour", &asked[i], XDP_TX, "rta", 7);
-	/* by a router on the same link: another neighbour than the one the query came from */
+	/* by a router on the same link, which the query did not come from */
 	command("ip route add 192.0.2.7/32 via 192.0.2.3");
 	command("ip route add 2001:db8:1::7/128 via 2001:db8:1::3");
 	for (int i = 0; i < 2; i++)
@@ -100,15 +100,15 @@ static void test_another_interface(void **state)
 	command("ip route add 192.0.2.7/32 via 10.9.0.2");
 	command("ip route add 2001:db8:1::7/128 via fd09::2");
 	expect_both_pass("out of an interface without the program", HYDNS_R_NO_ROUTE);
-	kernel_way_out(routed, if_nametoindex("rtb"), true);
+	kernel_allow_egress(routed, if_nametoindex("rtb"), true);
 	for (int i = 0; i < 2; i++)
 		expect_sent("out of another interface", &asked[i], XDP_REDIRECT, "rtb", 2);
-	kernel_way_out(routed, if_nametoindex("rtb"), false);
+	kernel_allow_egress(routed, if_nametoindex("rtb"), false);
 	command("ip route del 192.0.2.7/32");
 	command("ip route del 2001:db8:1::7/128");
 }
 
-/* A rule for packets of this host counts, as it does for the resolver's own replies. */
+/* A policy rule for packets of this host applies, as it does to the resolver's own replies. */
 static void test_policy_rule(void **state)
 {
 	(void)state;
@@ -116,7 +116,7 @@ static void test_policy_rule(void **state)
 	command("ip route add default via 192.0.2.3 table 77");
 	expect_sent("policy rule", &asked[0], XDP_TX, "rta", 3);
 	command("ip rule del from 198.51.100.53 iif lo lookup 77");
-	expect_sent("no rule any more", &asked[0], XDP_TX, "rta", 7);
+	expect_sent("no policy rule", &asked[0], XDP_TX, "rta", 7);
 }
 
 static void test_no_way(void **state)
@@ -132,9 +132,9 @@ static void test_no_way(void **state)
 	command("ip route del 192.0.2.7/32");
 	command("ip route del 2001:db8:1::7/128");
 	forwarding(false);
-	expect_both_pass("the kernel does not look up", HYDNS_R_NO_ROUTE);
+	expect_both_pass("forwarding off: the kernel looks nothing up", HYDNS_R_NO_ROUTE);
 	forwarding(true);
-	expect_sent("it does again", &asked[0], XDP_TX, "rta", 7);
+	expect_sent("forwarding on again", &asked[0], XDP_TX, "rta", 7);
 }
 
 static void test_route_mtu(void **state)
@@ -185,7 +185,7 @@ static int set_up(void **state)
 	command("ip neigh add 10.9.0.2 dev rtb lladdr 02:00:00:00:01:02");
 	command("ip neigh add fd09::2 dev rtb lladdr 02:00:00:00:01:02");
 	forwarding(true);
-	kernel_come_from(routed, if_nametoindex("rta"));
+	kernel_set_ingress(routed, if_nametoindex("rta"));
 	answer_addresses(&answer, 2, 300);
 	return kernel_publish(routed, &asked[0], &answer, 0, NULL) ? 0 : -1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How large a reply may be: for the client, for the resolver and for the interface. Exits 77 (skipped) where BPF programs can't be loaded. */
+/* Size limits of replies: the client's, the resolver's and the interface's. Exits 77 (skipped) where BPF programs can't be
+ * loaded. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <net/if.h>
@@ -59,7 +60,7 @@ static void test_size_limit(void **state)
 	}
 }
 
-/* To such a client named says less from its zones, so the answer that others get is not its own. */
+/* named sends less from its zones to a client with an EDNS size of 512 or less, so that client gets no answer of the others. */
 static void test_zone_answer_and_small_client(void **state)
 {
 	static const struct { unsigned edns_size; bool static_ttl, answered; } c[] = {
@@ -84,7 +85,7 @@ static void test_zone_answer_and_small_client(void **state)
 	}
 }
 
-/* Test runs happen on the loopback interface of the network namespace: a new one, with a small MTU. */
+/* Test runs come from the loopback interface of the network namespace: here a new one, with a small MTU. */
 static void test_interface_mtu(void **state)
 {
 	struct ifreq lo = { .ifr_name = "lo", .ifr_mtu = 600 };

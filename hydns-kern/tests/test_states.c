@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whether a rule counts: its epoch and its end, its whole key, and what state its resolver, the access lists, the services and the
- * kill switch are in. Exits 77 (skipped) where BPF programs can't be loaded.
+ * When a rule counts: its epoch, its end, its whole key, and the state of its resolver, the access list, the services and the
+ * kill switch. Exits 77 (skipped) where BPF programs can't be loaded.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void refresh_at_3s(struct hydns_rule *r)
 	r->refresh_ms = 3000;
 }
 
-static void other_authority(struct hydns_rule *r)
+static void other_resolver(struct hydns_rule *r)
 {
 	r->resolver = RESOLVER + 1;
 }
@@ -48,7 +48,7 @@ static void test_epoch(void **state)
 	expect_query_passes("epoch advanced", &plain, HYDNS_R_EPOCH);
 	kernel_page(kern)->epoch = EPOCH;
 	kernel_remove(kern, handle);
-	handle = kernel_publish(kern, &plain, &a, 0, other_authority);
+	handle = kernel_publish(kern, &plain, &a, 0, other_resolver);
 	expect_query_passes("another resolver's rule", &plain, HYDNS_R_MISS);
 	kernel_remove(kern, handle);
 }
@@ -76,7 +76,7 @@ static void test_refresh_claim(void **state)
 	(void)state;
 	answer_addresses(&a, 1, 300);
 	handle = kernel_publish(kern, &plain, &a, 3 * SECOND_NS - 1, refresh_at_3s);
-	expect_answer("before the refresh time", &plain, &a, 2);
+	expect_answer("before the time of refresh", &plain, &a, 2);
 	kernel_remove(kern, handle);
 	handle = kernel_publish(kern, &plain, &a, 3 * SECOND_NS, refresh_at_3s);
 	expect_query_passes("the first one wins the claim", &plain, HYDNS_R_REFRESH);
@@ -85,8 +85,8 @@ static void test_refresh_claim(void **state)
 	kernel_remove(kern, handle);
 }
 
-/* Entries with the right fingerprint that lead to a rule whose key differs in one thing alone: the other
- * bucket, with the right rule, must be asked too. */
+/* Entries with the query's fingerprint whose rule's key differs in one thing alone: the program must not answer from it, and
+ * must go on to the other bucket, which has the query's rule. */
 static void test_fingerprint_collision(void **state)
 {
 	static const struct {
@@ -99,7 +99,7 @@ static void test_fingerprint_collision(void **state)
 		{ "length", { .name = "www.example.com.x", .qtype = 1 }, NULL },
 		{ "type", { .name = "www.example.com", .qtype = 28 }, NULL },
 		{ "variant", { .name = "www.example.com", .qtype = 1, .want_do = true }, NULL },
-		{ "resolver", { .name = "www.example.com", .qtype = 1 }, other_authority },
+		{ "resolver", { .name = "www.example.com", .qtype = 1 }, other_resolver },
 	};
 	const struct hydns_geometry *g = kernel_geometry(kern);
 	struct answer a = { 0 }, b = { 0 };
@@ -145,8 +145,7 @@ static void test_heartbeat(void **state)
 	__u32 handle;
 
 	(void)state;
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	handle = publish_address(kern, &plain, &a);
 	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
 		kernel_page(kern)->heartbeat_ns = c[i].beat;
 		if (c[i].reason)
@@ -174,8 +173,7 @@ static void test_acl(void **state)
 	(void)state;
 	v6.ipv6 = true;
 	memcpy(mapped + 12, client4, 4);
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	handle = publish_address(kern, &plain, &a);
 	kernel_acl(kern, mapped, 96 + 24, HYDNS_ACL_PASS);
 	expect_query_passes("IPv4 /24 not allowed", &plain, HYDNS_R_ACL);
 	expect_answer("IPv6 allowed", &v6, &a, 0);
@@ -188,8 +186,8 @@ static void test_acl(void **state)
 	kernel_acl(kern, client6, 64, -1);
 	expect_answer("allowed again", &v6, &a, 0);
 	kernel_acl(kern, any, 0, -1);
-	expect_query_passes("on no list, IPv4", &plain, HYDNS_R_ACL);
-	expect_query_passes("on no list, IPv6", &v6, HYDNS_R_ACL);
+	expect_query_passes("no entry for it, IPv4", &plain, HYDNS_R_ACL);
+	expect_query_passes("no entry for it, IPv6", &v6, HYDNS_R_ACL);
 	kernel_acl(kern, any, 0, HYDNS_ACL_ALLOW);
 	kernel_config(kern, &other_half);
 	expect_query_passes("no ACL", &plain, HYDNS_R_ACL);
@@ -197,8 +195,8 @@ static void test_acl(void **state)
 	kernel_remove(kern, handle);
 }
 
-/* The flag stands for the ACL, which is not asked then: here the two contradict each other. Of a client that may be the
- * host itself the ACL is asked, and refuses it or does not. */
+/* With the flag the program does not look up the ACL, which contradicts it here. It does look up a client that may be the host
+ * itself, and follows the ACL. */
 static void test_everybody_allowed(void **state)
 {
 	__u8 mapped[16] = { [10] = 0xff, [11] = 0xff };
@@ -212,8 +210,7 @@ static void test_everybody_allowed(void **state)
 	(void)state;
 	v6.ipv6 = true;
 	memcpy(mapped + 12, client4, 4);
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	handle = publish_address(kern, &plain, &a);
 	kernel_config(kern, &c);
 	expect_answer("every IPv4 client allowed", &plain, &a, 0);
 	expect_query_passes("but not IPv6", &v6, HYDNS_R_ACL);
@@ -221,7 +218,7 @@ static void test_everybody_allowed(void **state)
 	expect_query_passes("but not the host itself", &plain, HYDNS_R_ACL);
 	c.acl_half = 1;
 	kernel_config(kern, &c);
-	expect_answer("whose address the ACL allows", &plain, &a, 0);
+	expect_answer("the host itself, where the ACL allows it", &plain, &a, 0);
 	kernel_own(kern, mapped, false);
 	c.flags = HYDNS_RESOLVER_READY | HYDNS_RESOLVER_ALLOWS_IPV6;
 	c.acl_half = 0;
@@ -236,7 +233,7 @@ static void test_everybody_allowed(void **state)
 	kernel_remove(kern, handle);
 }
 
-/* What the program remembers of the last service counts until a change is noted. */
+/* The cached service counts until the serial advances. */
 static void test_service_goes(void **state)
 {
 	struct query v6 = plain;
@@ -245,8 +242,7 @@ static void test_service_goes(void **state)
 
 	(void)state;
 	v6.ipv6 = true;
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	handle = publish_address(kern, &plain, &a);
 	for (int i = 0; i < 2; i++) {
 		expect_answer("served", &plain, &a, 0);
 		expect_answer("served", &v6, &a, 0);
@@ -258,8 +254,8 @@ static void test_service_goes(void **state)
 	kernel_remove(kern, handle);
 }
 
-/* Between the count of changes and the table of services stands what keeps them in order on arm64. An x86 keeps it anyway:
- * there this looks for the instruction, whose lack nothing else would show. */
+/* A barrier orders the loads of the serial and of the table of services. An x86 keeps that order anyway, so no run would show
+ * that the barrier is missing: this looks for its instruction. */
 static void test_order_of_services(void **state)
 {
 	(void)state;
@@ -272,20 +268,19 @@ static void test_kill_switch(void **state)
 	__u32 handle;
 
 	(void)state;
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	handle = publish_address(kern, &plain, &a);
 	kernel_pause(kern, true);
 	expect_query_passes("paused", &plain, HYDNS_R_PAUSED);
 	kernel_pause(kern, false);
 	expect_answer("resumed", &plain, &a, 0);
 	kernel_empty(kern, true);
-	expect_query_passes("said to be empty", &plain, HYDNS_R_EMPTY);
+	expect_query_passes("marked empty", &plain, HYDNS_R_EMPTY);
 	kernel_empty(kern, false);
-	expect_answer("no longer", &plain, &a, 0);
+	expect_answer("no longer marked empty", &plain, &a, 0);
 	kernel_remove(kern, handle);
 }
 
-/* While nothing is answered, a dry run also says what would be. */
+/* While the program answers nothing, a dry run also gives the reason that a packet would otherwise have. */
 static void test_dry_beneath(void **state)
 {
 	struct query other = { .name = "www.example.net", .qtype = 1 };
@@ -294,8 +289,7 @@ static void test_dry_beneath(void **state)
 	__u32 handle;
 
 	(void)state;
-	answer_addresses(&a, 1, 300);
-	handle = kernel_publish(kern, &plain, &a, 0, NULL);
+	handle = publish_address(kern, &plain, &a);
 	frame_query(&f, &plain);
 	frame_query(&g, &other);
 	assert_int_equal(kernel_dry(kern, &f).beneath, HYDNS_R_ANSWERED);

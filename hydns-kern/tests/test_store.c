@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The rule store on plain memory: against a trivial reference, full, colliding, restarted, damaged. */
+/* The rule store in plain memory: compared with a trivial reference, full, with collisions, reopened, damaged. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "hydns-kern/store/store.h"
 
 #define ANSWER_MOST 1400
-#define TTL_AT      3            /* odd on purpose */
+#define TTL_AT      3            /* an odd offset */
 
 /* -- a store's memory ------------------------------------------------------------------------------------ */
 struct world {
@@ -47,14 +47,14 @@ static void world_free(struct world *w)
 	free(w->m.slots);
 }
 
-/* rules: at most so many at a time, a multiple of 16. */
+/* rules: the most at a time, a multiple of 16. */
 static struct hydns_geometry sizes(__u32 buckets, __u32 spans, __u32 rules)
 {
 	return (struct hydns_geometry){ .abi_version = HYDNS_ABI_VERSION, .cpus = 2, .own_hits = 2, .buckets = buckets,
 					.spans = spans, .lines = rules / HYDNS_LINE_WORDS };
 }
 
-/* -- rules of a number and a version --------------------------------------------------------------------- */
+/* -- rules by number and version ------------------------------------------------------------------------- */
 struct made {
 	struct hydns_rule_parts p;
 	__u8 name[HYDNS_NAME_MAX];
@@ -124,7 +124,7 @@ static void grace(struct hydns_store *s)
 	hydns_store_grace_end(s, hydns_store_grace_begin(s));
 }
 
-/* -- what the program would see: the index read from scratch ---------------------------------------------- */
+/* -- the index as the program reads it --------------------------------------------------------------------- */
 static unsigned entries_of(const struct world *w, __u32 handle)
 {
 	unsigned n = 0;
@@ -145,8 +145,8 @@ struct expected {
 };
 struct reference {
 	struct expected key[KEYS];
-	bool *limbo;                 /* by ordinal */
-	bool *noted;                 /* in limbo when the ticket under way was drawn */
+	bool *retired;               /* by ordinal */
+	bool *ticketed;              /* retired when the last ticket was drawn */
 	unsigned count;
 };
 
@@ -163,9 +163,9 @@ static void reference_publish(struct hydns_store *s, struct reference *ref, unsi
 		return;
 	}
 	assert_int_equal(replaced, e->there ? e->handle : 0);
-	assert_false(ref->limbo[hydns_store_ordinal(s, handle)]);
+	assert_false(ref->retired[hydns_store_ordinal(s, handle)]);
 	if (e->there)
-		ref->limbo[hydns_store_ordinal(s, replaced)] = true;
+		ref->retired[hydns_store_ordinal(s, replaced)] = true;
 	else
 		ref->count++;
 	*e = (struct expected){ true, version, len, handle };
@@ -178,8 +178,8 @@ static void reference_remove(struct hydns_store *s, struct reference *ref, unsig
 	if (!e->there)
 		return;
 	hydns_store_remove(s, e->handle);
-	hydns_store_remove(s, e->handle);            /* twice is once */
-	ref->limbo[hydns_store_ordinal(s, e->handle)] = true;
+	hydns_store_remove(s, e->handle);            /* a second time has no effect */
+	ref->retired[hydns_store_ordinal(s, e->handle)] = true;
 	e->there = false;
 	ref->count--;
 }
@@ -208,7 +208,7 @@ static void reference_check_all(struct hydns_store *s, const struct reference *r
 	assert_int_equal(n, ref->count);
 }
 
-/* Few slots, few buckets, many keys: everything is full half of the time. */
+/* Few slots, few buckets, many keys, so that slots or index are often full. */
 static void random_operations_match_a_reference(void **state)
 {
 	struct hydns_geometry g = sizes(64, 6, 416);
@@ -224,8 +224,8 @@ static void random_operations_match_a_reference(void **state)
 	assert_non_null(s = hydns_store_open(&w.m));
 	ordinals = hydns_store_ordinals(s);
 	assert_int_equal(ordinals, 416);
-	ref.limbo = calloc(ordinals, sizeof(bool));
-	ref.noted = calloc(ordinals, sizeof(bool));
+	ref.retired = calloc(ordinals, sizeof(bool));
+	ref.ticketed = calloc(ordinals, sizeof(bool));
 	for (unsigned op = 1; op <= 400000; op++) {
 		unsigned k = (unsigned)rand() % KEYS, what = (unsigned)rand() % 100;
 
@@ -235,12 +235,12 @@ static void random_operations_match_a_reference(void **state)
 			reference_remove(s, &ref, k);
 		} else if (what < 90) {
 			ticket = hydns_store_grace_begin(s);
-			memcpy(ref.noted, ref.limbo, ordinals * sizeof(bool));
+			memcpy(ref.ticketed, ref.retired, ordinals * sizeof(bool));
 		} else if (what < 95) {
 			hydns_store_grace_end(s, ticket);
 			for (size_t o = 0; o < ordinals; o++)
-				ref.limbo[o] = ref.limbo[o] && !ref.noted[o];
-			memset(ref.noted, 0, ordinals * sizeof(bool));
+				ref.retired[o] = ref.retired[o] && !ref.ticketed[o];
+			memset(ref.ticketed, 0, ordinals * sizeof(bool));
 		}
 		reference_check(s, &ref, k);
 		if (op % 20000 == 0)
@@ -248,21 +248,21 @@ static void random_operations_match_a_reference(void **state)
 		if (op % 100000 == 0) {
 			hydns_store_close(s);
 			assert_non_null(s = hydns_store_open(&w.m));
-			memset(ref.limbo, 0, ordinals * sizeof(bool));
-			memset(ref.noted, 0, ordinals * sizeof(bool));
+			memset(ref.retired, 0, ordinals * sizeof(bool));
+			memset(ref.ticketed, 0, ordinals * sizeof(bool));
 			ticket = 0;
 			reference_check_all(s, &ref);
 		}
 	}
 	hydns_store_close(s);
-	free(ref.limbo);
-	free(ref.noted);
+	free(ref.retired);
+	free(ref.ticketed);
 	world_free(&w);
 }
 
 /* -- placement -------------------------------------------------------------------------------------------- */
-/* Whatever is published, slots are no larger than need be, and do not overlap, nor begin where a reader could look past
- * a chunk's end. */
+/* Slots are no larger than their rules need, do not overlap, and begin where a read of HYDNS_SLOT_MOST octets stays within the
+ * chunk. */
 static void slots_are_apart_and_fit(void **state)
 {
 	struct hydns_geometry g = sizes(256, 64, 1600);  /* four chunks */
@@ -304,7 +304,7 @@ static __u32 fill(struct hydns_store *s, unsigned first, __u16 len)
 	return n;
 }
 
-/* What one size leaves, another takes; and where a size has nothing of its own, larger slots serve. */
+/* A span that slots of one size have left can hold slots of another; a rule takes a larger slot if none of its size is left. */
 static void any_mix_of_sizes_fits(void **state)
 {
 	struct hydns_geometry g = sizes(256, 4, 1600);
@@ -329,7 +329,7 @@ static void any_mix_of_sizes_fits(void **state)
 	grace(s);
 	small = fill(s, 1000, 16);
 	assert_int_equal(small, 4 * (HYDNS_SPAN / 96));
-	/* One of the four spans becomes empty, however the others are used. */
+	/* One of the four spans becomes empty. */
 	for (unsigned k = 0; k < small / 4; k++)
 		hydns_store_remove(s, find(s, 1000 + k));
 	grace(s);
@@ -347,7 +347,7 @@ static void any_mix_of_sizes_fits(void **state)
 	world_free(&w);
 }
 
-/* However many small ones there are: a share of the spans is kept for those that need a large slot. */
+/* The store reserves a share of the spans for large slots, however many small rules there are. */
 static void large_rules_find_a_place_among_small_ones(void **state)
 {
 	struct hydns_geometry g = sizes(2048, 64, 12288);
@@ -396,10 +396,10 @@ static void what_is_no_rule_is_refused(void **state)
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, 16);
 	r.p.head.place_count = 1;
-	r.p.owner[0] = HYDNS_PLACES;
+	r.p.place[0] = HYDNS_PLACES;
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	make_rule(&r, 1, 1, ANSWER_MOST);
-	r.p.head.answer_len = 1600;          /* refused before it is read */
+	r.p.head.answer_len = 1600;          /* refused before the answer is read */
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -E2BIG);
 	assert_int_equal(hydns_store_count(s), 0);
 	assert_null(hydns_store_rule(s, 0));
@@ -409,7 +409,7 @@ static void what_is_no_rule_is_refused(void **state)
 	world_free(&w);
 }
 
-/* What stands behind the answer is found again, also by the next writer. */
+/* The parts of a rule after the answer can be read back, also when the store is opened again. */
 static void all_parts_are_read_back(void **state)
 {
 	static const __u8 left_out[] = "\1\1z\4test";
@@ -429,7 +429,7 @@ static void all_parts_are_read_back(void **state)
 		make_rule(&r, count, 1, len);
 		r.p.head.place_count = count;
 		for (unsigned i = 0; i < count; i++)
-			r.p.owner[i] = (__u16)(HYDNS_PLACES - 1 - i);
+			r.p.place[i] = (__u16)(HYDNS_PLACES - 1 - i);
 		r.p.head.flags = HYDNS_RULE_LEFT_OUT;
 		r.p.left_out = left_out;
 		r.p.left_out_len = sizeof(left_out);
@@ -449,9 +449,9 @@ static void all_parts_are_read_back(void **state)
 	world_free(&w);
 }
 
-/* Far more slots than the index has room for: entries move until nothing moves any more, and all that
- * were taken stay findable, once. */
-static void crowded_index_moves_entries(void **state)
+/* More slots than the index has entries: publishing moves entries until no move is left, and every rule in the index stays
+ * reachable by exactly one entry. */
+static void full_index_moves_entries(void **state)
 {
 	struct hydns_geometry g = sizes(32, 16, 560);
 	__u32 handle[512], replaced, n = 0;
@@ -482,8 +482,8 @@ static void crowded_index_moves_entries(void **state)
 	world_free(&w);
 }
 
-/* An entry with a key's fingerprint that leads to a rule whose key differs in one thing: no look-up takes it for the
- * key's own, and the key's rule does not replace it. */
+/* An entry has a key's fingerprint, but its rule's key differs in one thing: a look-up of the key does not find that rule, and
+ * publishing the key's rule does not replace it. */
 static void a_fingerprint_is_no_key(void **state)
 {
 	static const struct { unsigned key; __u16 qtype; __u8 variant, resolver; } other[] = {
@@ -520,7 +520,7 @@ static void a_fingerprint_is_no_key(void **state)
 }
 
 /* -- TTLs in place -------------------------------------------------------------------------------------------- */
-/* Whoever reads it meanwhile sees the former one or the new one: so only when a single octet differs. */
+/* A reader must see the former TTL or the new one, so the store changes a TTL only if a single octet differs. */
 static void a_ttl_changes_by_one_octet_or_not_at_all(void **state)
 {
 	static const struct { __u32 ttl; bool set; } c[] = {
@@ -616,8 +616,8 @@ static void hits_are_counted_in_slots_while_few(void **state)
 	assert_int_equal(rule_of(s, h)->hits_end - rule_of(s, h)->hits, HYDNS_HITS_IN_SLOT);
 	rule_of(s, h)->hits = 3;
 	hydns_store_count_in_slot(s, h);
-	assert_int_equal(rule_of(s, h)->hits_end, HYDNS_HITS_IN_SLOT);      /* not worth a store */
-	rule_of(s, h)->hits = UINT32_MAX - 2;                               /* on its way round */
+	assert_int_equal(rule_of(s, h)->hits_end, HYDNS_HITS_IN_SLOT);      /* too few hits for a change */
+	rule_of(s, h)->hits = UINT32_MAX - 2;                               /* about to wrap around */
 	rule_of(s, h)->hits_end = UINT16_MAX - 2;
 	hydns_store_count_in_slot(s, h);
 	assert_int_equal(rule_of(s, h)->hits_end, HYDNS_HITS_IN_SLOT - 3);
@@ -651,7 +651,7 @@ static void hits_count_from_publication(void **state)
 	assert_int_equal(hydns_store_hits(s, a), 6);
 	hydns_store_close(s);
 	assert_non_null(s = hydns_store_open(&w.m));
-	assert_int_equal(hydns_store_hits(s, a), 0);       /* a new beginning */
+	assert_int_equal(hydns_store_hits(s, a), 0);       /* counts from 0 once the store is opened again */
 	rule_of(s, a)->hits++;
 	assert_int_equal(hydns_store_hits(s, a), 1);
 	w.m.claims[o / 16].word[o % 16] = 12345;
@@ -667,7 +667,7 @@ static void hits_count_from_publication(void **state)
 	world_free(&w);
 }
 
-/* -- taking over damaged memory ------------------------------------------------------------------------------ */
+/* -- adopting damaged memory ---------------------------------------------------------------------------------- */
 static __u64 *entry_of(struct world *w, __u32 handle)
 {
 	for (__u32 b = 0; b < w->g.buckets; b++)
@@ -699,13 +699,13 @@ static void damage_is_removed(void **state)
 	for (unsigned k = 0; k < 24; k++)
 		assert_int_equal(publish(s, k, 1, 40, &handle[k], &replaced), 0);
 #define RULE(k) ((struct hydns_rule *)(uintptr_t)hydns_store_rule(s, handle[k]))
-	RULE(0)->data[RULE(0)->name_len + 4 + 20] ^= 1;    /* torn answer */
+	RULE(0)->data[RULE(0)->name_len + 4 + 20] ^= 1;    /* one octet of the answer differs */
 	RULE(1)->answer_len = 0xffff;
 	RULE(2)->name_len = 0;
 	RULE(3)->data[0] = 63;                             /* a label past the name's end */
 	RULE(4)->ttl_count = 255;
 	RULE(5)->resolver = 200;
-	RULE(6)->qtype = htons(28);                        /* not the key that the hash is of */
+	RULE(6)->qtype = htons(28);                        /* another key than the hash's */
 	RULE(7)->rotation_count = 9;
 	RULE(8)->flags = 0x40;
 	RULE(19)->place_count = HYDNS_RULE_PLACES_MAX + 1;
@@ -713,16 +713,16 @@ static void damage_is_removed(void **state)
 	e = entry_of(&w, handle[10]);
 	*e = (*e & ~0xffffffffULL) | (g.spans * HYDNS_SPAN_UNITS + 1);     /* no such slot */
 	e = entry_of(&w, handle[11]);
-	*e = (*e & ~0xffffffffULL) | handle[12];           /* a slot that is reached twice */
-	e = entry_of(&w, handle[13]);                      /* a writer that died while moving */
+	*e = (*e & ~0xffffffffULL) | handle[12];           /* two entries of one slot */
+	e = entry_of(&w, handle[13]);                      /* the writer died while it moved an entry */
 	bucket = (__u32)(((__u8 *)e - (__u8 *)w.m.index) / sizeof(struct hydns_bucket));
 	other = hydns_bucket_other(bucket, (__u32)(*e >> 32), g.buckets - 1);
 	*empty_entry(&w, other) = *e;
 	*empty_entry(&w, 15) = 1ULL << 63;                 /* handle 0 */
 	RULE(20)->ordinal = 80;                            /* more than there are */
-	RULE(21)->ordinal = RULE(13)->ordinal;             /* whichever comes second */
+	RULE(21)->ordinal = RULE(13)->ordinal;             /* of these two, opening removes the one that it reads second */
 	RULE(22)->size_class++;                            /* no slot of that size begins there */
-	e = entry_of(&w, handle[23]);                      /* a whole rule, where no slot begins */
+	e = entry_of(&w, handle[23]);                      /* a valid rule where no slot begins */
 	memmove((__u8 *)RULE(23) + 2 * HYDNS_UNIT, RULE(23), 112);
 	*e += 2;
 	hydns_store_close(s);
@@ -748,7 +748,7 @@ static void damage_is_removed(void **state)
 	world_free(&w);
 }
 
-/* Two slots of one key: one is kept, or removing it would bring the other to light. */
+/* Of two slots with one key, opening keeps one; otherwise removing that one would make the other visible. */
 static void second_slot_of_a_key_is_removed(void **state)
 {
 	struct hydns_geometry g = sizes(16, 16, 80);
@@ -782,7 +782,7 @@ static void second_slot_of_a_key_is_removed(void **state)
 	world_free(&w);
 }
 
-/* Whatever the memory holds, opening ends and what it keeps is sound. */
+/* With random memory, opening the store ends, and every rule that it keeps can be found. */
 static void noise_is_survived(void **state)
 {
 	struct hydns_geometry g = sizes(16, 16, 80);
@@ -815,7 +815,7 @@ static void noise_is_survived(void **state)
 }
 
 /* -- sums ----------------------------------------------------------------------------------------------------- */
-/* RFC 1071, section 4.1, octet by octet. */
+/* RFC 1071 section 4.1, octet by octet. */
 static __u16 naive_sum(const __u8 *data, unsigned len)
 {
 	unsigned long sum = 0;
@@ -864,7 +864,8 @@ static __u64 octets_of_maps(const struct hydns_geometry *g)
 	       (__u64)hydns_geometry_chunks(g) * HYDNS_CHUNK;
 }
 
-/* However many CPUs there might be: who is there counts alone, as far as there is room, and all others share. */
+/* Each possible CPU has a row while there are few. Otherwise each present one has, up to HYDNS_HITS_OWN of them, and all others
+ * share. */
 static void hits_take_bounded_memory(void **state)
 {
 	static const struct {
@@ -910,7 +911,7 @@ static void a_million_rules_fit(void **state)
 	world_make(&w, &g);
 	assert_non_null(s = hydns_store_open(&w.m));
 	octets += hydns_store_bytes(s);
-	print_message("%.1f octets a rule, with the writer's own memory\n", (double)octets / million);
+	print_message("%.1f octets a rule, with the store's own memory\n", (double)octets / million);
 	assert_true(octets <= 210ULL * million);
 	begun = seconds();
 	for (unsigned k = 0; k < million; k++)
@@ -919,7 +920,7 @@ static void a_million_rules_fit(void **state)
 	hydns_store_close(s);
 	begun = seconds();
 	assert_non_null(s = hydns_store_open(&w.m));
-	print_message("%.2f s to take a million rules over\n", seconds() - begun);
+	print_message("%.2f s to adopt a million rules\n", seconds() - begun);
 	assert_int_equal(hydns_store_count(s), million);
 	for (unsigned k = 0; k < million; k += 997)
 		check_content(s, find(s, k), k, 1, 32);
@@ -927,7 +928,7 @@ static void a_million_rules_fit(void **state)
 	world_free(&w);
 }
 
-/* What the program reads: whether there is a rule, told before one can be found. */
+/* The flag that the store is empty, which the program reads first. */
 static void says_whether_it_is_empty(void **state)
 {
 	struct hydns_geometry g = sizes(16, 16, 64);
@@ -966,7 +967,7 @@ int main(void)
 		cmocka_unit_test(says_whether_it_is_empty),
 		cmocka_unit_test(large_rules_find_a_place_among_small_ones),
 		cmocka_unit_test(what_is_no_rule_is_refused), cmocka_unit_test(all_parts_are_read_back),
-		cmocka_unit_test(crowded_index_moves_entries),
+		cmocka_unit_test(full_index_moves_entries),
 		cmocka_unit_test(a_fingerprint_is_no_key), cmocka_unit_test(a_ttl_changes_by_one_octet_or_not_at_all),
 		cmocka_unit_test(slot_waits_for_its_ticket),
 		cmocka_unit_test(hits_count_from_publication),

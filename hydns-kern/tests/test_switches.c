@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The program as its switches make it, which are set when it is loaded. Exits 77 (skipped) where BPF programs can't be loaded. */
+/* The program with other load-time configurations. Exits 77 (skipped) where BPF programs can't be loaded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,8 +17,7 @@ static void test_partial_checksum(void **state)
 
 	(void)state;
 	v6.ipv6 = true;
-	answer_addresses(&a, 1, 300);
-	assert_true(kernel_publish(k, &plain, &a, 0, NULL));
+	publish_address(k, &plain, &a);
 	frame_query(&f, &plain);
 	expect_frame("full checksum", k, &f, &plain, &a, 0, 0);
 	frame_partial(&f);
@@ -39,8 +38,7 @@ static void test_vlan(void **state)
 	struct frame f;
 
 	(void)state;
-	answer_addresses(&a, 1, 300);
-	assert_true(kernel_publish(k, &plain, &a, 0, NULL));
+	publish_address(k, &plain, &a);
 	for (q.vlan_tags = 0; q.vlan_tags <= 2; q.vlan_tags++) {
 		q.ipv6 = q.vlan_tags & 1;
 		frame_query(&f, &q);
@@ -65,7 +63,7 @@ static void test_ipv6_off(void **state)
 	kernel_close(k);
 }
 
-/* The program behind a tail call counts a miss, and nothing else comes to it. */
+/* hydns_miss, behind a tail call, counts a miss; every other packet ends in hydns_xdp. */
 static void test_miss_stage(void **state)
 {
 	struct kernel *k = open_with(&(struct kernel_options){ .miss_stage = true, .verbose = true });
@@ -75,8 +73,7 @@ static void test_miss_stage(void **state)
 	(void)state;
 	frame_query(&f, &plain);
 	expect_pass("no rule", k, &f, HYDNS_R_MISS);
-	answer_addresses(&a, 1, 300);
-	assert_true(kernel_publish(k, &plain, &a, 0, NULL));
+	publish_address(k, &plain, &a);
 	frame_query(&f, &plain);
 	expect_frame("a rule, beside a miss program", k, &f, &plain, &a, 0, 0);
 	kernel_pause(k, true);
@@ -85,7 +82,7 @@ static void test_miss_stage(void **state)
 	kernel_close(k);
 }
 
-/* All other tests hold the clock; here the program reads the kernel's. */
+/* The program reads the kernel's clock; in all other tests the clock is fixed. */
 static void test_real_clock(void **state)
 {
 	struct kernel *k = open_with(&(struct kernel_options){ .real_clock = true, .verbose = true });
@@ -96,7 +93,7 @@ static void test_real_clock(void **state)
 	(void)state;
 	miss.name = "www.example.net";
 	answer_addresses(&a, 2, 300);
-	/* half a second from either neighbour, far more than this test takes */
+	/* half a second from the next change of the TTL, far more than this test takes */
 	assert_true(kernel_publish(k, &plain, &a, SECOND_NS + SECOND_NS / 2, NULL));
 	frame_query(&f, &plain);
 	expect_frame("by the kernel's clock", k, &f, &plain, &a, 1, 0);

@@ -4,10 +4,9 @@
  *
  *     hka (the program is attached)  <-- veth -->  hkb, hkb.10, hkb.20 (802.1ad), hkb.20.30
  *
- * A query sent on one of hkb's devices must be answered on that device. That a tag survives depends on
- * where the sender's end puts it: with tx-vlan-offload on, the tag travels beside the packet and XDP does
- * not see it; then the program must not be attached, or it would answer onto the wrong VLAN, which is shown
- * here too. Exits 77 (skipped) without root or without VLAN devices.
+ * A query sent on one of hkb's devices must be answered on that device. Whether the program sees the tag depends on the sender:
+ * with tx-vlan-offload on, the tag is in the packet's metadata and not in the frame. Then hydnsd must not attach the program,
+ * which would answer on the wrong VLAN; a test shows that, too. Exits 77 (skipped) without root or without VLAN devices.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -47,7 +46,7 @@ static int command(const char *text)
 	return status;
 }
 
-/* A socket that sees every packet of a device, its own excepted. */
+/* A socket that receives every packet of a device, except those that it sends. */
 static int listen_on(const char *device)
 {
 	struct sockaddr_ll a = {
@@ -74,7 +73,7 @@ static bool answer_comes(int fd, int ms)
 		socklen_t from_len = sizeof(from);
 		ssize_t n = recvfrom(fd, f.data, sizeof(f.data), 0, (struct sockaddr *)&from, &from_len);
 
-		/* The question itself is seen on its way out. What is below the device has no tag here. */
+		/* Skips the query, which is seen as it goes out. Offsets are of an untagged frame, as the device has it. */
 		if (n == (ssize_t)(want.dns + len) && from.sll_pkttype != PACKET_OUTGOING &&
 		    !memcmp(f.data + want.dns, message, len))
 			return true;
@@ -82,7 +81,7 @@ static bool answer_comes(int fd, int ms)
 	return false;
 }
 
-/* Sends the query on one of hkb's devices; whether it is answered there, and untagged on hkb. */
+/* Sends the query on a device. *here: it is answered there; *untagged: it is answered on hkb, without a tag. */
 static void ask_on(const char *device, bool *here, bool *untagged)
 {
 	int own = listen_on(device), below = listen_on("hkb");
@@ -120,13 +119,13 @@ static void test_tags_in_the_frame(void **state)
 	assert_int_equal(command("ethtool -K hkb tx-vlan-offload off tx-vlan-stag-hw-insert off"), 0);
 	assert_int_equal(command("ethtool -K hka rx-vlan-offload off rx-vlan-stag-hw-parse off"), 0);
 	expect_all_answered();
-	/* A veth's own receive offload strips nothing: the sender decides. */
+	/* The receive offload of a veth strips no tag: the sender decides. */
 	assert_int_equal(command("ethtool -K hka rx-vlan-offload on rx-vlan-stag-hw-parse on"), 0);
 	expect_all_answered();
 }
 
-/* The trap that hydnsd must not walk into: it is there, and of this kind. */
-static void test_stripped_tag_is_answered_astray(void **state)
+/* Why hydnsd must not attach the program to such a link. */
+static void test_stripped_tag_gets_a_reply_on_the_wrong_vlan(void **state)
 {
 	bool here, untagged;
 
@@ -149,7 +148,7 @@ static int set_up(void **state)
 	    command("ip link set hkb.10 up") || command("ip link set hkb.20 up") || command("ip link set hkb.20.30 up"))
 		return -1;
 	vlans = open_with(&(struct kernel_options){ .vlan = true, .real_clock = true, .verbose = true });
-	/* hkb, too, must have a program to receive what hka sends by XDP_TX; ours passes what is no service's */
+	/* A veth receives from XDP_TX only with a program of its own. On hkb ours passes all: no reply is to a service. */
 	for (const char *const *d = (const char *const[]){ "hka", "hkb", NULL }; *d; d++) {
 		LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
 
@@ -172,7 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tags_in_the_frame),
-		cmocka_unit_test(test_stripped_tag_is_answered_astray),
+		cmocka_unit_test(test_stripped_tag_gets_a_reply_on_the_wrong_vlan),
 	};
 
 	if (unshare(CLONE_NEWNET) || command("ip link add hka type veth peer name hkb") ||

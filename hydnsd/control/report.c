@@ -12,6 +12,8 @@
 #include "hydnsd/control/activity.h"
 #include "hydnsd/netdev/addresses.h"
 #include "hydnsd/daemon/clock.h"
+#include "hydnsd/resolvers/counts.h"
+#include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/daemon/log.h"
@@ -167,7 +169,7 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 		"sources", sources(d), "plugin_sockets", plugin_sockets(d),
 		"capacity", (int)d->options.capacity, "fitting", (int)hydnsd_rules_fitting(d->rules),
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
-		"limbo", (int)hydnsd_rules_limbo(d->rules), "memory_bytes", number(bytes),
+		"limbo", (int)hydnsd_rules_retired(d->rules), "memory_bytes", number(bytes),
 		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_missing_bytes()),
 		"plugin_connections", (int)hydnsd_sessions_count(d),
 		"plugin_connections_most", (int)d->options.plugin_connections,
@@ -227,7 +229,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 /* How often clients came up against each bound, by the name of its option. */
 static json_t *bounds_object(const struct hydnsd *d)
 {
-	const struct hydnsd_bound_counts *r = &d->reached;
+	const struct hydnsd_bound_counts *r = &d->bound_counts;
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "plugin-connections", number(r->plugin_connections),
 		"plugin-connections-per-user", number(r->plugin_connections_per_user),
@@ -250,8 +252,8 @@ json_t *hydnsd_report_stats(struct hydnsd *d)
 		"answered", number(reasons[HYDNS_R_ANSWERED]), "passed", number(passed(reasons)),
 		"offers", offers, "expired", number(c->expired), "withdrawn", number(c->withdrawn),
 		"renewed", number(c->renewed), "dropped_sessions", number(d->sessions_dropped),
-		"held_back", number(d->reached.plugin_requests + d->reached.plugin_rate),
-		"bounds", bounds_object(d), "withdrawals_waiting", number(hydnsd_withdrawals_waiting(d->jobs)),
+		"held_back", number(d->bound_counts.plugin_requests + d->bound_counts.plugin_rate),
+		"bounds", bounds_object(d), "withdrawals_waiting", number(hydnsd_withdrawals_waiting(d->withdrawals)),
 		"resolvers", each_resolver(d, resolver_stats));
 }
 

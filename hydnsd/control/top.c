@@ -11,6 +11,7 @@
 #include "hydnsd/control/families.h"
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/control/report.h"
+#include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/control/text.h"
 
@@ -83,7 +84,7 @@ static json_t *missing_row(const struct hydnsd_missing *a, uint64_t now_ms)
 	char name[HYDNSD_NAME_TEXT], type[HYDNSD_TYPE_TEXT], why[WHY];
 	uint64_t age = now_ms - a->at_ms;
 
-	snprintf(why, sizeof(why), "%s %llu.%llu s ago: %s", a->left ? "removed" : "offer refused",
+	snprintf(why, sizeof(why), "%s %llu.%llu s ago: %s", a->removal ? "removed" : "offer refused",
 		 (unsigned long long)age / 1000, (unsigned long long)age / 100 % 10, hydnsd_missing_text(a));
 	return json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:s}",
 		"name", hydnsd_name_text(a->name, a->name_len, name), "type", hydnsd_type_text(ntohs(a->qtype), type),
@@ -149,7 +150,7 @@ static json_t *names(struct hydnsd *d, uint32_t limit)
 	for (uint32_t i = 0; i < count; i++)
 		json_array_append_new(rules, rule_row(d, &reach, ranked[i].handle));
 	free(ranked);
-	hydnsd_missing_each(d->absent, g.now_ms, gather, &g);
+	hydnsd_missing_each(d->missing, g.now_ms, gather, &g);
 	return hottest_of(rules, g.list, limit);
 }
 

@@ -15,6 +15,7 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/netdev/prefixes.h"
 #include "hydnsd/netdev/sources.h"
+#include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/session.h"
 
 #define TEXT HYDNSD_WORDS

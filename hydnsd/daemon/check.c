@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "hydns-kern/loader/loader.h"
+#include "hydns-kern/store/geometry.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/daemon/sockets.h"

@@ -36,7 +36,7 @@ struct hydnsd {
 	struct hydns_kern *kern;
 	struct hydnsd_rules *rules;
 	struct hydnsd_grace *grace;
-	struct hydnsd_withdrawals *jobs;
+	struct hydnsd_withdrawals *withdrawals;
 	struct hydnsd_sessions *sessions;
 	struct hydnsd_services *services;
 	struct hydnsd_interfaces *interfaces;
@@ -45,13 +45,13 @@ struct hydnsd {
 	struct hydnsd_control *control;
 	struct hydnsd_activity *activity;
 	struct hydnsd_former *former;  /* NULL: it has left no counts */
-	struct hydnsd_missing_table *absent;
+	struct hydnsd_missing_table *missing;
 	struct hydnsd_resolver resolver[HYDNS_RESOLVERS];
 	uint64_t offers_received;
 	uint64_t rejected[HYDNSD_REJECTIONS];
 	struct hydnsd_bound_counts {        /* how often clients came up against the option of this name */
 		uint64_t plugin_connections, plugin_connections_per_user, plugin_requests, plugin_rate;
-	} reached;
+	} bound_counts;
 	uint64_t sessions_dropped;     /* for a broken ring or message */
 	uint64_t cookie_writes;          /* begun so far ... */
 	uint64_t cookie_write[HYDNS_RESOLVERS]; /* ... and the last one of each resolver (cookies.c) */

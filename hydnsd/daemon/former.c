@@ -35,7 +35,7 @@ static struct hydnsd_former *read_counts(struct hydns_former *f)
 
 		if (!hydns_former_page(f, i) || hydns_former_counts(f, i, &now))
 			continue;
-		hydnsd_resolver_sum(rules, i, &now, &memory.tallies->base[i], &out->of[i].counts);
+		hydnsd_resolver_counts_sum(rules, i, &now, &memory.tallies->base[i], &out->of[i].counts);
 		out->of[i].counts.rules = 0;
 		out->of[i].page_id = hydns_former_page(f, i);
 	}

@@ -27,6 +27,7 @@
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
+#include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/connections.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/resolvers/porter.h"
@@ -184,7 +185,7 @@ static int open_kern(struct hydnsd *d, char *why)
 {
 	const struct hydnsd_options *o = &d->options;
 	struct hydns_loader_options l = {
-		.pin_dir = o->pin_dir, .owner = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
+		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
 		.fib = o->reply_path == HYDNSD_REPLY_FIB,
 	};
 
@@ -229,7 +230,7 @@ static int open_rules(struct hydnsd *d, char *why, size_t room)
 	if (getrandom(&seed, sizeof(seed), 0) == (ssize_t)sizeof(seed))
 		d->rules = hydnsd_rules_open(&memory, &policy, seed, hydnsd_now_ns());
 	if (d->rules) {
-		hydnsd_rules_set_absent(d->rules, d->absent);
+		hydnsd_rules_set_missing(d->rules, d->missing);
 		return 0;
 	}
 	snprintf(why, room, "out of memory: lower capacity");
@@ -245,7 +246,7 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 	hydnsd_resolver_adopt(d);
 	rc = hydnsd_addresses_start(d, hydnsd_services_sync, why, room);
 	if (!rc)
-		rc = hydnsd_sources_start(d, hydnsd_resolver_sources, why, room);
+		rc = hydnsd_sources_start(d, hydnsd_access_lists_refill, why, room);
 	if (rc)
 		return rc;
 	hydnsd_services_sync(d);
@@ -280,10 +281,10 @@ static int start(struct hydnsd *d, char *why, size_t room)
 		return rc;
 	snprintf(why, room, "out of memory");
 	d->loop = hydnsd_loop_new();
-	d->jobs = hydnsd_withdrawals_new();
+	d->withdrawals = hydnsd_withdrawals_new();
 	d->activity = hydnsd_activity_new();
-	d->absent = hydnsd_missing_new();
-	if (!d->loop || !d->jobs || !d->activity || !d->absent || watch_signals(d))
+	d->missing = hydnsd_missing_new();
+	if (!d->loop || !d->withdrawals || !d->activity || !d->missing || watch_signals(d))
 		return -ENOMEM;
 	rc = hydnsd_control_start(d, why, room);
 	if (!rc)
@@ -330,7 +331,7 @@ static void stop(struct hydnsd *d, bool leave)
 	hydnsd_grace_stop(d->grace);
 	hydnsd_control_stop(d);
 	hydnsd_services_stop(d);
-	hydnsd_withdrawals_free(d->jobs);
+	hydnsd_withdrawals_free(d->withdrawals);
 	hydnsd_rules_close(d->rules);
 	if (d->kern && !leave && hydns_kern_remove(d->kern, why))
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", why);
@@ -338,7 +339,7 @@ static void stop(struct hydnsd *d, bool leave)
 		hydns_kern_close(d->kern);
 	hydnsd_former_free(d);
 	hydnsd_activity_free(d->activity);
-	hydnsd_missing_free(d->absent);
+	hydnsd_missing_free(d->missing);
 	hydnsd_loop_free(d->loop);
 	if (d->pid_written)            /* not that of another hydnsd */
 		unlink(d->options.pid_file);

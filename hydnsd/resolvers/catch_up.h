@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * SETTLE: a plugin that has suspended rules, because data changed while no hydnsd was there, or while this one hung,
- * asks for the moment from which those that are left are right. Everything that its rings held when it asked has been
- * taken; then a withdrawal of what bears another epoch queues behind all withdrawals that the frames began, and with a
- * grace period after it no program holds any of these rules.
+ * CATCH_UP: a plugin has suspended rules because data changed while hydnsd was away or hung, and asks when those that are
+ * left are right. hydnsd takes everything that the plugin's rings held at that moment. Then it queues a withdrawal of rules
+ * of other epochs, behind all withdrawals that the frames have begun. After that one and a grace period no program holds a
+ * rule that is to go, and hydnsd acknowledges.
  */
-#ifndef HYDNSD_RESOLVERS_SETTLE_H
-#define HYDNSD_RESOLVERS_SETTLE_H
+#ifndef HYDNSD_RESOLVERS_CATCH_UP_H
+#define HYDNSD_RESOLVERS_CATCH_UP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,16 +14,16 @@
 
 struct hydnsd_session;
 
-/* One under way; zero: none. */
+/* Zero: none is under way. */
 struct hydnsd_catch_up {
-	enum { HYDNSD_SETTLED, HYDNSD_SETTLE_RINGS, HYDNSD_SETTLE_RULES } waits;
+	enum { HYDNSD_CAUGHT_UP, HYDNSD_CATCH_UP_RINGS, HYDNSD_CATCH_UP_RULES } waits; /* for rings, or for the withdrawal */
 	uint32_t seq;                  /* of the message */
-	uint32_t head[HYDNS_THREADS_MAX]; /* the rings', when it came */
+	uint32_t head[HYDNS_THREADS_MAX]; /* of each ring, when the message came */
 };
 
 /* False: one is under way already. */
 bool hydnsd_catch_up_begin(struct hydnsd_session *s, uint32_t seq);
-/* When some of its frames have been taken. */
+/* To be called after frames of the session were taken. */
 void hydnsd_catch_up_work(struct hydnsd_session *s);
 
 #endif

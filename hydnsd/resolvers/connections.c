@@ -12,6 +12,7 @@
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/loop.h"
 #include "hydnsd/daemon/sockets.h"
+#include "hydnsd/resolvers/counts.h"
 #include "hydnsd/resolvers/hold.h"
 #include "hydnsd/resolvers/intake.h"
 #include "hydnsd/resolvers/messages.h"
@@ -19,7 +20,7 @@
 #include "hydnsd/resolvers/session_internal.h"
 
 #define HELLO_WITHIN_MS 5000           /* a connection that says nothing must not keep its place */
-#define DELIVERY_MS    2000            /* within which a porter has looked at descriptors, unless they block */
+#define DELIVERY_MS    2000            /* a porter takes longer over descriptors only when they block */
 
 static void free_dead(struct hydnsd_sessions *all)
 {
@@ -60,7 +61,7 @@ static void add_session(struct hydnsd *d, int fd)
 		return;
 	}
 	if (sessions_of(all, peer.uid) >= d->options.plugin_connections_per_user) {
-		d->reached.plugin_connections_per_user++;
+		d->bound_counts.plugin_connections_per_user++;
 		hydnsd_log_client(HYDNSD_LOG_WARNING, "refused a connection of process %d: user %u has %u already: stop "
 				  "some of its resolvers, or raise plugin-connections-per-user", (int)peer.pid, peer.uid,
 				  d->options.plugin_connections_per_user);
@@ -82,7 +83,7 @@ static void add_session(struct hydnsd *d, int fd)
 	all->count++;
 }
 
-/* Those for which there is no place, or no descriptor, wait to be accepted. */
+/* Accepts no connections while there is no place for one, or no descriptor: they wait in the kernel's queue. */
 static void watch_listeners(struct hydnsd *d)
 {
 	struct hydnsd_sessions *all = d->sessions;
@@ -91,7 +92,7 @@ static void watch_listeners(struct hydnsd *d)
 	for (uint32_t i = 0; i < all->listeners && hold != all->hold; i++)
 		hydnsd_watch_change(all->listener[i].watch, hold ? 0 : EPOLLIN);
 	if (full && !all->full) {
-		d->reached.plugin_connections++;
+		d->bound_counts.plugin_connections++;
 		hydnsd_log_client(HYDNSD_LOG_WARNING, "%u plugins are connected, as many as plugin-connections allows: "
 				  "others wait until one leaves", all->count);
 	}
@@ -108,8 +109,8 @@ static void acceptable(void *arg, uint32_t events)
 	if (fd >= 0)
 		add_session(l->daemon, fd);
 	else if (l->daemon->sessions->exhausted)
-		hydnsd_log_client(HYDNSD_LOG_WARNING, "cannot accept a connection of a plugin: %s: raise LimitNOFILE of hydnsd, or "
-				  "lower plugin-connections", strerror(errno));
+		hydnsd_log_client(HYDNSD_LOG_WARNING, "cannot accept a connection of a plugin: %s: raise LimitNOFILE of hydnsd, "
+				  "or lower plugin-connections", strerror(errno));
 	watch_listeners(l->daemon);
 }
 
@@ -163,8 +164,8 @@ int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room)
 	return hydnsd_loop_every(d->loop, HELLO_WITHIN_MS / 5, drop_silent, d);
 }
 
-/* The resolvers' own statistics would lack what they have not asked for. */
-static void tell_last_counts(struct hydnsd_session *s)
+/* Without them the resolvers' own statistics would lack what came after the last STATS. */
+static void send_last_counts(struct hydnsd_session *s)
 {
 	struct hydns_counts counts;
 
@@ -181,13 +182,13 @@ void hydnsd_sessions_stop(struct hydnsd *d)
 	if (!all)
 		return;
 	for (struct hydnsd_session *s = all->first; s; s = s->next) {
-		tell_last_counts(s);
+		send_last_counts(s);
 		hydnsd_session_end(s, NULL);
 	}
 	free_dead(all);
 	for (uint32_t i = 0; i < all->listeners; i++) {
 		hydnsd_watch_end(all->listener[i].watch);
-		/* What waits to be accepted there is closed when this process ends, which does not linger. */
+		/* The end of this process closes what waits to be accepted there, and does not linger as close() may. */
 		unlink(all->listener[i].path);
 		free(all->listener[i].path);
 	}

@@ -7,10 +7,10 @@
 
 /* Listens on every plugin socket. 0, or a negative errno and a line in why. */
 int hydnsd_sessions_start(struct hydnsd *d, char *why, size_t room);
-/* Each resolver is told its counts: all of them, if the program answers no more. */
+/* Sends each resolver its last counts. They are final if the program does not answer any more. */
 void hydnsd_sessions_stop(struct hydnsd *d);
-/* Takes a bounded number of frames out of every ring; returns how long the loop may sleep, in ms: 0
- * there is more, 1 offers were flowing a moment ago, -1 every plugin will ring the doorbell. */
+/* Takes a bounded number of frames out of every ring. Returns how long the loop may sleep, in ms; 0: there is more to do;
+ * -1: until a plugin rings its doorbell. */
 int hydnsd_sessions_work(struct hydnsd *d);
 
 #endif

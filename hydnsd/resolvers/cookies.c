@@ -7,10 +7,10 @@
 
 #include "hydnsd/daemon/log.h"
 
-struct job {
+struct cookie_write {
 	struct hydnsd *daemon;
 	uint32_t resolver;
-	uint64_t number;               /* no longer the resolver's last: overtaken by another */
+	uint64_t number;               /* it counts while it is the resolver's last */
 	uint32_t set;                  /* 0: wipe */
 	hydnsd_cookies_done *done;
 	uint64_t client;
@@ -28,6 +28,7 @@ static int wipe_now(struct hydnsd *d, uint32_t i, uint32_t set)
 	return rc;
 }
 
+/* The grace period is over: gives the set its number, and wipes the other one. */
 static int make_valid(struct hydnsd *d, uint32_t i, uint32_t set)
 {
 	struct hydns_cookies c;
@@ -44,39 +45,39 @@ static int make_valid(struct hydnsd *d, uint32_t i, uint32_t set)
 
 static void after_grace(void *arg)
 {
-	struct job *job = arg;
-	struct hydnsd *d = job->daemon;
+	struct cookie_write *write = arg;
+	struct hydnsd *d = write->daemon;
 	int rc;
 
-	if (d->cookie_write[job->resolver] == job->number) {
-		if (job->set) {
-			rc = make_valid(d, job->resolver, job->set);
-			job->done(d, job->client, job->tag, rc);
+	if (d->cookie_write[write->resolver] == write->number) {
+		if (write->set) {
+			rc = make_valid(d, write->resolver, write->set);
+			write->done(d, write->client, write->tag, rc);
 		} else {
-			wipe_now(d, job->resolver, 0);
-			wipe_now(d, job->resolver, 1);
+			wipe_now(d, write->resolver, 0);
+			wipe_now(d, write->resolver, 1);
 		}
 	}
-	free(job);
+	free(write);
 }
 
-static int start(struct hydnsd *d, const struct job *what)
+static int start(struct hydnsd *d, const struct cookie_write *what)
 {
-	struct job *job = malloc(sizeof(*job));
+	struct cookie_write *write = malloc(sizeof(*write));
 
-	if (!job)
+	if (!write)
 		return -ENOMEM;
-	*job = *what;
-	job->daemon = d;
-	job->number = d->cookie_write[job->resolver] = ++d->cookie_writes;
-	if (hydnsd_grace_after(d->grace, after_grace, job)) {
-		free(job);
+	*write = *what;
+	write->daemon = d;
+	write->number = d->cookie_write[write->resolver] = ++d->cookie_writes;
+	if (hydnsd_grace_after(d->grace, after_grace, write)) {
+		free(write);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-/* What a plugin that comes back hands over is there already. */
+/* A plugin that comes back sends what is in the map already. */
 static bool known(struct hydnsd *d, uint32_t i, const struct hydns_cookies *c)
 {
 	struct hydns_cookies old;
@@ -89,7 +90,9 @@ static bool known(struct hydnsd *d, uint32_t i, const struct hydns_cookies *c)
 int hydnsd_cookies_set(struct hydnsd *d, uint32_t i, const struct hydns_cookies *c,
 		       hydnsd_cookies_done *done, uint64_t client, uint32_t tag)
 {
-	const struct job job = { .resolver = i, .set = c->set, .done = done, .client = client, .tag = tag };
+	const struct cookie_write write = {
+		.resolver = i, .set = c->set, .done = done, .client = client, .tag = tag,
+	};
 	struct hydns_cookies not_yet = *c;
 	int rc;
 
@@ -102,14 +105,14 @@ int hydnsd_cookies_set(struct hydnsd *d, uint32_t i, const struct hydns_cookies 
 	not_yet.set = 0;
 	rc = hydns_kern_cookies(d->kern, i, c->set, &not_yet);
 	explicit_bzero(&not_yet, sizeof(not_yet));
-	return rc ? rc : start(d, &job);
+	return rc ? rc : start(d, &write);
 }
 
 void hydnsd_cookies_wipe(struct hydnsd *d, uint32_t i, bool at_once)
 {
-	const struct job job = { .resolver = i };
+	const struct cookie_write write = { .resolver = i };
 
-	if (!at_once && !start(d, &job))
+	if (!at_once && !start(d, &write))
 		return;
 	d->cookie_write[i] = ++d->cookie_writes;
 	wipe_now(d, i, 0);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Secrets of DNS cookies on their way from a resolver to the program. They are kept in the program's map
- * alone, two places for each resolver: what is written goes where no program looks, and gets the number
- * that makes it count after a grace period; what is wiped goes after one.
+ * Secrets of DNS cookies, from a resolver to the program. hydnsd keeps them in the program's map alone, which has two places
+ * for each resolver. It writes a set where no program looks, and after a grace period adds the number that makes the set
+ * valid. It wipes secrets after a grace period, too.
  */
 #ifndef HYDNSD_RESOLVERS_COOKIES_H
 #define HYDNSD_RESOLVERS_COOKIES_H
 
 #include "hydnsd/daemon/daemon.h"
 
-/* Told when the program uses the secrets (error 0), or that they could not be written (negative errno). */
+/* error: 0, the program uses the secrets; negative errno: they could not be written. */
 typedef void hydnsd_cookies_done(struct hydnsd *d, uint64_t client, uint32_t tag, int error);
 
-/* Gives the program resolver i's secrets; done is called with client and tag, now or later, unless 0 is
- * not returned (negative errno: nothing was changed) or the secrets are wiped or replaced meanwhile. */
+/* Gives resolver i's secrets to the program. 0: calls done with client and tag, now or later, unless the secrets are wiped
+ * or replaced meanwhile. Negative errno: nothing has changed, and done is not called. */
 int hydnsd_cookies_set(struct hydnsd *d, uint32_t i, const struct hydns_cookies *c,
 		       hydnsd_cookies_done *done, uint64_t client, uint32_t tag);
-/* Resolver i's secrets go, whatever was under way; at once when no program can be reading them. */
+/* Wipes resolver i's secrets and cancels what is under way. at_once: no program can be reading them. */
 void hydnsd_cookies_wipe(struct hydnsd *d, uint32_t i, bool at_once);
 
 #endif

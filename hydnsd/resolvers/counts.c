@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-#include "hydnsd/rules/rules.h"
+#include "hydnsd/daemon/clock.h"
+#include "hydnsd/daemon/daemon.h"
 
-void hydnsd_resolver_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_resolver_count *now,
-			  const struct hydns_resolver_count *base, struct hydns_counts *out)
+void hydnsd_resolver_counts_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_resolver_count *now,
+				const struct hydns_resolver_count *base, struct hydns_counts *out)
 {
 	memset(out, 0, sizeof(*out));
 	hydnsd_rules_counts(r, i, out);
@@ -18,4 +19,14 @@ void hydnsd_resolver_sum(const struct hydnsd_rules *r, uint32_t i, const struct 
 	out->cookie_valid = now->cookie_valid - base->cookie_valid;
 	out->cookie_client = now->cookie_client - base->cookie_client;
 	out->cookie_invalid = now->cookie_invalid - base->cookie_invalid;
+}
+
+void hydnsd_resolver_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)
+{
+	const struct hydns_resolver_count *base = &hydns_kern_tallies(d->kern)->base[i];
+	struct hydns_resolver_count now = *base;
+
+	hydnsd_rules_sweep_resolver(d->rules, i, hydnsd_now_ns());
+	hydns_kern_resolver_counts(d->kern, i, &now);
+	hydnsd_resolver_counts_sum(d->rules, i, &now, base, out);
 }

@@ -9,6 +9,7 @@
 
 #include "hydnsd/daemon/former.h"
 #include "hydnsd/daemon/loop.h"
+#include "hydnsd/resolvers/registration.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session_internal.h"
 
@@ -78,8 +79,8 @@ static int make_doorbell(struct hydnsd_session *s, char *why, size_t room)
 	return -EMFILE;
 }
 
-/* What the program has counted for the page that the plugin held until now; before WELCOME, which brings a new one. */
-static bool tell_former_counts(struct hydnsd_session *s, int page)
+/* Sends what the program has counted for the page that the plugin held until now, before WELCOME brings a new one. */
+static bool send_former_counts(struct hydnsd_session *s, int page)
 {
 	struct hydns_counts counts;
 
@@ -87,13 +88,13 @@ static bool tell_former_counts(struct hydnsd_session *s, int page)
 	       hydnsd_session_send(s, HYDNS_MSG_COUNTS, 0, &counts, sizeof(counts), NULL, 0);
 }
 
-/* Holding the page proves it is the same resolver: its former connection is stale. */
+/* Who holds the page is the same resolver: its former connection is stale. */
 static void drop_former(struct hydnsd_session *s, int page)
 {
 	uint64_t former = hydnsd_resolver_session(s->daemon, page);
 
 	if (former && former != s->id)
-		hydnsd_session_drop(s->daemon, former, "the same resolver has connected anew");
+		hydnsd_session_drop(s->daemon, former, "the same resolver has connected again");
 }
 
 static bool welcome(struct hydnsd_session *s, const struct hydnsd_request *m, char *why, size_t room)
@@ -111,7 +112,7 @@ static bool welcome(struct hydnsd_session *s, const struct hydnsd_request *m, ch
 	}
 	fds[0] = s->doorbell;
 	fds[1] = new_page;
-	sent = tell_former_counts(s, page) &&
+	sent = send_former_counts(s, page) &&
 	       hydnsd_session_send(s, HYDNS_MSG_WELCOME, m->head.seq, &w, sizeof(w), fds, new_page < 0 ? 1 : 2);
 	if (new_page >= 0)
 		close(new_page);
@@ -143,7 +144,7 @@ bool hydnsd_hello_reset(struct hydnsd_session *s, const struct hydnsd_request *m
 	const char *fault = hello_fault(m);
 
 	if (!fault && h->threads != s->rings)
-		fault = "another number of threads: connect anew";
+		fault = "another number of threads: connect again";
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
 	hydnsd_resolver_reset(s->daemon, (uint32_t)s->resolver, h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* HELLO, to its WELCOME: what a resolver says of itself, its rings, page and doorbell. */
+/* From HELLO to WELCOME: what a resolver says of itself, its rings, page and doorbell. */
 #ifndef HYDNSD_RESOLVERS_HELLO_H
 #define HYDNSD_RESOLVERS_HELLO_H
 
@@ -7,7 +7,7 @@
 
 /* As hydnsd_request_handle(). */
 bool hydnsd_hello(struct hydnsd_session *s, const struct hydnsd_request *m);
-/* RESET, which says the same anew. */
+/* RESET: another configuration, in the same form. */
 bool hydnsd_hello_reset(struct hydnsd_session *s, const struct hydnsd_request *m);
 
 #endif

@@ -10,7 +10,7 @@ bool hydnsd_hold_now(const struct hydnsd_session *s)
 	return s->asked_ms || s->pending >= s->daemon->options.plugin_requests || s->rest_until_ms;
 }
 
-/* While it is held only the end of the connection is looked for, which the loop tells anyhow. */
+/* With no events asked for, epoll still reports the end of the connection. */
 void hydnsd_hold_update(struct hydnsd_session *s)
 {
 	bool hold = hydnsd_hold_now(s);
@@ -24,7 +24,7 @@ void hydnsd_hold_update(struct hydnsd_session *s)
 void hydnsd_hold_add_pending(struct hydnsd_session *s)
 {
 	s->pending++;
-	s->daemon->reached.plugin_requests += s->pending >= s->daemon->options.plugin_requests;
+	s->daemon->bound_counts.plugin_requests += s->pending >= s->daemon->options.plugin_requests;
 }
 
 void hydnsd_hold_end_pending(struct hydnsd_session *s, bool answered)
@@ -41,13 +41,13 @@ bool hydnsd_hold_rests(struct hydnsd_session *s)
 	const struct hydnsd_options *o = &s->daemon->options;
 	uint64_t now = hydnsd_now_ns(), wait_ms;
 
-	wait_ms = (hydnsd_user_rates_take(&s->daemon->sessions->accounts, s->uid, o->plugin_burst,
+	wait_ms = (hydnsd_user_rates_take(&s->daemon->sessions->user_rates, s->uid, o->plugin_burst,
 					hydnsd_tokens_each_ns(o->plugin_rate), now) + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS;
 	if (!wait_ms)
 		return false;
-	s->daemon->reached.plugin_rate++;
+	s->daemon->bound_counts.plugin_rate++;
 	s->rest_until_ms = now / HYDNSD_NS_PER_MS + wait_ms;
-	s->since_ms += wait_ms;        /* its HELLO may be what waits */
+	s->since_ms += wait_ms;        /* the message that waits may be its HELLO */
 	return true;
 }
 

@@ -8,44 +8,45 @@
 #include "hydnsd/control/activity.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/loop.h"
-#include "hydnsd/resolvers/withdrawals.h"
+#include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/session_internal.h"
-#include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/rules/signature.h"
 
-#define FRAMES_PER_TURN 64             /* a ring */
-#define BATCH           16             /* offers that are admitted together */
-/* A plugin that fills this much of its ring while hydnsd sleeps would soon fill all of it: naps for a while. (No pause at all
- * slows the plugin down, for both then fight for the line with the ring's head.) */
-#define RUSH_OCTETS     (HYDNS_RING_BYTES / 4)
-#define RUSH_MS         20
-#define NAP_NS          200000
-#define LINGER_MS       5              /* polls on this long after a frame before asking for the doorbell */
-#define POLL_MS         2              /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
+#define FRAMES_PER_ROUND 64            /* of each ring */
+#define BATCH            16            /* offers that are admitted together */
+/* A plugin that fills this much of its ring while hydnsd sleeps would soon fill all of it. So hydnsd polls with short naps
+ * for a while. (Polling without naps slows the plugin down: both then fight for the cache line with the ring's head.) */
+#define POLL_FAST_OCTETS (HYDNS_RING_BYTES / 4)
+#define POLL_FAST_MS     20
+#define NAP_NS           200000
+#define LINGER_MS        5             /* polls so long after the last frame, then asks for the doorbell */
+#define POLL_MS          2             /* at 1 ms hydnsd took 4.6 % of a processor under a steady flow */
 
 /* -- one frame ------------------------------------------------------------------------------------------ */
-static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_resolver *a,
+static enum hydnsd_rejection check_stamp(const struct hydnsd *d, const struct hydnsd_resolver *r,
 					 uint32_t i, const struct hydnsd_answer *answer)
 {
-	if (a->state != HYDNSD_RESOLVER_READY)
+	if (r->state != HYDNSD_RESOLVER_READY)
 		return HYDNSD_REJECT_NOT_READY;
 	if (answer->epoch != hydnsd_resolver_epoch(d, i))
 		return HYDNSD_REJECT_EPOCH;
-	if (answer->generation < a->min_generation ||
-	    hydnsd_changed_names_affect(&a->changes, answer->generation, answer->signature))
+	if (answer->generation < r->min_generation ||
+	    hydnsd_changed_names_affect(&r->changed_names, answer->generation, answer->signature))
 		return HYDNSD_REJECT_GENERATION;
 	return HYDNSD_ACCEPTED;
 }
 
-/* Offers that have been checked and wait for the store: several at once, so that what each needs of memory comes while
- * the others are checked. */
+/* Offers that have passed the checks. Several are admitted together, so that the memory each needs arrives in the cache
+ * while the others are checked. */
 static struct {
 	struct hydnsd_answer answer[BATCH];
 	uint32_t count;
 } batch;                               /* large; one thread */
 
-/* key: of the question; 0: it can't be read. */
+/* key: of the question; 0: unreadable. */
 static void reject(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why)
 {
 	d->rejected[why]++;
@@ -59,15 +60,15 @@ static void reject_answer(struct hydnsd *d, uint32_t i, const struct hydnsd_answ
 
 	reject(d, a->parts.key, why);
 	if (why == HYDNSD_REJECT_KNOWN)
-		return;                /* it has a rule; most are of this kind */
-	hydnsd_missing_record(d->absent, &(struct hydnsd_missing){
+		return;                /* the question has a rule; most rejections are of this kind */
+	hydnsd_missing_record(d->missing, &(struct hydnsd_missing){
 		.name = a->parts.name, .name_len = head->name_len, .variant = head->variant, .resolver = (uint8_t)i,
 		.qtype = head->qtype, .refused = why, .rate = hydnsd_missing_rate(a->count, a->window_ms),
 		.key = a->parts.key, .at_ms = hydnsd_now_ms(),
 	});
 }
 
-/* One that the checks refuse. */
+/* For an offer that fails the checks. */
 static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, enum hydnsd_rejection why)
 {
 	uint64_t key = hydnsd_rejection_is_readable(why) ? hydnsd_activity_key(d, i, o) : 0;
@@ -75,7 +76,7 @@ static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer 
 	reject(d, key, why);
 	if (!key)
 		return;
-	hydnsd_missing_record(d->absent, &(struct hydnsd_missing){
+	hydnsd_missing_record(d->missing, &(struct hydnsd_missing){
 		.name = o->data, .name_len = o->name_len, .variant = o->variant, .resolver = (uint8_t)i,
 		.qtype = o->qtype, .refused = why, .rate = hydnsd_missing_rate(o->count, o->window_ms),
 		.key = key, .at_ms = hydnsd_now_ms(),
@@ -84,15 +85,15 @@ static void reject_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer 
 
 static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 {
-	const struct hydnsd_resolver *a = &d->resolver[i];
+	const struct hydnsd_resolver *r = &d->resolver[i];
 	const struct hydnsd_offerer by = {
-		.resolver = i, .capacity = a->hello.capacity,
-		.refresh_percent = a->hello.refresh_percent,
+		.resolver = i, .capacity = r->hello.capacity,
+		.refresh_percent = r->hello.refresh_percent,
 	};
 
 	for (uint32_t n = 0; n < batch.count; n++) {
 		struct hydnsd_answer *answer = &batch.answer[n];
-		enum hydnsd_rejection why = check_stamp(d, a, i, answer);
+		enum hydnsd_rejection why = check_stamp(d, r, i, answer);
 
 		if (!why)
 			why = hydnsd_rules_admit(d->rules, &by, answer, now_ns);
@@ -104,11 +105,11 @@ static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 
 static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, uint64_t now_ns)
 {
-	const struct hydnsd_resolver *a = &d->resolver[i];
+	const struct hydnsd_resolver *r = &d->resolver[i];
 	const struct hydnsd_offer_limits limits = {
-		.now_ns = now_ns, .seed = hydnsd_rules_seed(d->rules), .place_seed = { a->hello.seed[0], a->hello.seed[1] },
-		.min_ttl = a->hello.min_ttl, .max_ttl = a->hello.max_ttl,
-		.rotates = a->hello.flags & HYDNS_RESOLVER_ROTATES,
+		.now_ns = now_ns, .seed = hydnsd_rules_seed(d->rules), .place_seed = { r->hello.seed[0], r->hello.seed[1] },
+		.min_ttl = r->hello.min_ttl, .max_ttl = r->hello.max_ttl,
+		.rotates = r->hello.flags & HYDNS_RESOLVER_ROTATES,
 	};
 	struct hydnsd_answer *answer = &batch.answer[batch.count];
 	enum hydnsd_rejection why = hydnsd_offer_check(o, o->frame.len, &limits, answer);
@@ -129,15 +130,15 @@ static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_
 
 	(void)withdrawn;
 	if (s)
-		hydnsd_begun_done(&s->changes, tag);
+		hydnsd_begun_done(&s->begun, tag);
 }
 
-/* What was offered since the change was made from the changed cache, and stays. Undone, a change of data stays in its
- * ring for the next session. */
+/* Withdraws what depends on the name and was offered before the change. What was offered since shows the changed data, and
+ * stays. Where memory fails for a change of data, its frame stays in the ring, for the next session. */
 static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w)
 {
 	const struct hydnsd_withdrawal_end end = {
-		.done = change_done, .client = s->id, .tag = hydnsd_begun_add(&s->changes), .patient = w->rrtype,
+		.done = change_done, .client = s->id, .tag = hydnsd_begun_add(&s->begun), .patient = w->rrtype,
 	};
 
 	w->resolver = (uint32_t)s->resolver;
@@ -150,8 +151,8 @@ static void withdraw_older(struct hydnsd_session *s, struct hydnsd_withdrawal *w
 		hydnsd_session_end(s, "out of memory: give hydnsd more");
 }
 
-/* Until then the rules that show the RRset send TTLs that are too low, and nothing worse. */
-static void follow(struct hydnsd_session *s, const struct hydnsd_ttl_update *n)
+/* Rules of other questions that show the RRset get its TTL. Until then they send one that is too low, and nothing worse. */
+static void update_rules_that_show(struct hydnsd_session *s, const struct hydnsd_ttl_update *n)
 {
 	struct hydnsd_withdrawal w = {
 		.generation = n->generation, .rrtype = ntohs(n->rrtype), .section = n->section, .end_ns = n->end_ns,
@@ -162,16 +163,16 @@ static void follow(struct hydnsd_session *s, const struct hydnsd_ttl_update *n)
 	withdraw_older(s, &w);
 }
 
-/* Those renewals whose moment is over. They change the TTLs of what answers show. */
-static void settle(struct hydnsd_session *s)
+/* Carries out the TTL updates that have waited long enough. */
+static void follow_ttl_updates(struct hydnsd_session *s)
 {
 	struct hydnsd_rules *rules = s->daemon->rules;
 	uint64_t now_ns = hydnsd_now_ns();
 	const struct hydnsd_ttl_update *n;
 
-	while ((n = hydnsd_ttl_updates_take(&s->renewals, now_ns / HYDNSD_NS_PER_MS))) {
+	while ((n = hydnsd_ttl_updates_take(&s->ttl_updates, now_ns / HYDNSD_NS_PER_MS))) {
 		if (n->shared)
-			follow(s, n);
+			update_rules_that_show(s, n);
 		else if (n->section != HYDNS_SECTION_AUTHORITY)
 			hydnsd_rules_withdraw_older(rules, (uint32_t)s->resolver, n->name, n->name_len, n->rrtype,
 					      n->generation, now_ns);
@@ -182,16 +183,16 @@ static void settle(struct hydnsd_session *s)
 static bool take_changed(struct hydnsd_session *s, const struct hydns_changed *c)
 {
 	struct hydnsd *d = s->daemon;
-	struct hydnsd_resolver *a = &d->resolver[s->resolver];
+	struct hydnsd_resolver *r = &d->resolver[s->resolver];
 	struct hydnsd_withdrawal w = { .generation = c->generation, .name_len = c->name_len };
 
 	if (c->frame.len < offsetof(struct hydns_changed, data) + c->name_len || c->section > HYDNS_SECTION_AUTHORITY ||
 	    !hydnsd_name_valid(c->data, c->name_len))
 		return false;
-	hydnsd_changed_names_record(&a->changes, c->generation,
+	hydnsd_changed_names_record(&r->changed_names, c->generation,
 			    hydnsd_signature_of(c->data, c->name_len, hydnsd_rules_seed(d->rules)));
 	if (c->ttl_of) {
-		hydnsd_ttl_updates_put(&s->renewals, c, hydnsd_now_ms());
+		hydnsd_ttl_updates_put(&s->ttl_updates, c, hydnsd_now_ms());
 		return true;
 	}
 	d->changed++;
@@ -209,7 +210,7 @@ static bool take_frame(struct hydnsd_session *s, const union hydnsd_frame *f, ui
 		take_offer(d, (uint32_t)s->resolver, &f->offer, now_ns);
 		return true;
 	case HYDNS_FRAME_CHANGED:
-		admit_batch(d, (uint32_t)s->resolver, now_ns); /* they came before it */
+		admit_batch(d, (uint32_t)s->resolver, now_ns); /* offers that came before the change */
 		return f->head.len >= sizeof(f->changed) && take_changed(s, &f->changed);
 	default:
 		return false;
@@ -217,18 +218,18 @@ static bool take_frame(struct hydnsd_session *s, const union hydnsd_frame *f, ui
 }
 
 /* -- all rings of a session ------------------------------------------------------------------------------ */
-/* True while the rings must wait for what was taken from them before. */
+/* True while too much of what was taken from the rings is under way. */
 static bool choked(const struct hydnsd_session *s)
 {
-	return hydnsd_begun_full(&s->changes) || hydnsd_ttl_updates_full(&s->renewals);
+	return hydnsd_begun_full(&s->begun) || hydnsd_ttl_updates_full(&s->ttl_updates);
 }
 
-/* Takes some frames; *taken of them. False: one is broken. */
+/* Takes *taken frames. False: one is broken. */
 static bool take_frames(struct hydnsd_session *s, struct hydnsd_ring *r, uint64_t now_ns, uint32_t *taken)
 {
 	static union hydnsd_frame frame; /* large; one thread */
 
-	for (*taken = 0; *taken < FRAMES_PER_TURN && !choked(s) && !s->dead; ++*taken) {
+	for (*taken = 0; *taken < FRAMES_PER_ROUND && !choked(s) && !s->dead; ++*taken) {
 		enum hydnsd_taken t = hydnsd_ring_take(r, &frame);
 
 		if (t == HYDNSD_TAKEN_NONE)
@@ -248,12 +249,12 @@ static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
 	admit_batch(s->daemon, (uint32_t)s->resolver, now_ns);
 	if (s->dead)
 		return true;
-	hydnsd_ring_give_back(r, &s->changes);
+	hydnsd_ring_give_back(r, &s->begun);
 	if (taken)
 		s->busy_ms = now_ns / HYDNSD_NS_PER_MS;
-	if (r->head - r->tail >= RUSH_OCTETS)
-		s->poll_fast_until_ms = now_ns / HYDNSD_NS_PER_MS + RUSH_MS;
-	*more |= taken == FRAMES_PER_TURN || choked(s);
+	if (r->head - r->tail >= POLL_FAST_OCTETS)
+		s->poll_fast_until_ms = now_ns / HYDNSD_NS_PER_MS + POLL_FAST_MS;
+	*more |= taken == FRAMES_PER_ROUND || choked(s);
 	return whole;
 }
 
@@ -265,17 +266,17 @@ static void nap(void)
 	nanosleep(&t, NULL);
 }
 
-/* As hydnsd_intake_work(), for what is in the rings. */
-static int turn_rings(struct hydnsd_session *s)
+/* Returns what hydnsd_intake_work() does. */
+static int poll_rings(struct hydnsd_session *s)
 {
 	bool more = false;
 	uint64_t now_ms;
 
 	if (s->rings == 0)
 		return -1;
-	hydnsd_rings_set_bar(s);
+	hydnsd_rings_set_threshold(s);
 	for (uint32_t i = 0; i < s->rings; i++)
-		hydnsd_ring_give_back(&s->ring[i], &s->changes);
+		hydnsd_ring_give_back(&s->ring[i], &s->begun);
 	if (s->asleep)
 		return -1;
 	for (uint32_t i = 0; i < s->rings && !s->dead; i++)
@@ -305,8 +306,8 @@ int hydnsd_intake_work(struct hydnsd_session *s)
 {
 	int wait;
 
-	settle(s);
-	wait = turn_rings(s);
+	follow_ttl_updates(s);
+	wait = poll_rings(s);
 	hydnsd_catch_up_work(s);
-	return hydnsd_sooner(wait, hydnsd_ttl_updates_next(&s->renewals, hydnsd_now_ms()));
+	return hydnsd_sooner(wait, hydnsd_ttl_updates_next(&s->ttl_updates, hydnsd_now_ms()));
 }

@@ -21,13 +21,12 @@ static void close_fds(struct hydnsd_request *m)
 		close(m->fd[--m->fds]);
 }
 
-/* What the message asks for is done; then it is forgotten. */
 static void handle(struct hydnsd_session *s, struct hydnsd_request *m)
 {
 	bool good = hydnsd_request_handle(s, m);
 
 	close_fds(m);
-	explicit_bzero(m->payload, m->head.len); /* secrets, perhaps */
+	explicit_bzero(m->payload, m->head.len); /* it may have had secrets */
 	if (!good)
 		hydnsd_session_end(s, "it does not read its replies");
 }
@@ -93,20 +92,21 @@ static void delivered(void *arg, uint32_t events)
 	hydnsd_hold_update(s);
 }
 
-/* The next message brings descriptors: the porter takes it. */
+/* The porter receives the next message, for it brings descriptors. */
 static bool ask_porter(struct hydnsd_session *s)
 {
 	if (!s->porter) {
 		s->porter = hydnsd_porter_new(s->fd);
 		if (s->porter)
-			s->porter_watch = hydnsd_loop_watch(s->daemon->loop, hydnsd_porter_fd(s->porter), EPOLLIN, delivered, s);
+			s->porter_watch = hydnsd_loop_watch(s->daemon->loop, hydnsd_porter_fd(s->porter), EPOLLIN,
+							    delivered, s);
 	}
 	s->asked_ms = hydnsd_now_ms();
 	return s->porter_watch && hydnsd_porter_ask(s->porter);
 }
 
-/* Those that walk all rules, fill maps, start a process, or write lines. */
-static bool dear(const struct hydnsd_session *s, uint32_t type, bool has_fds)
+/* False for messages that cost little. The others walk all rules, fill maps, start a process, or write lines. */
+static bool costs_much(const struct hydnsd_session *s, uint32_t type, bool has_fds)
 {
 	switch (type) {
 	case HYDNS_MSG_WITHDRAW:
@@ -120,7 +120,7 @@ static bool dear(const struct hydnsd_session *s, uint32_t type, bool has_fds)
 	}
 }
 
-/* One that is dear is the last of its turn. */
+/* A message that costs much is the last of its round. */
 static void read_messages(struct hydnsd_session *s)
 {
 	static struct hydnsd_request m; /* large; one thread */
@@ -132,7 +132,7 @@ static void read_messages(struct hydnsd_session *s)
 		int got;
 
 		if (hydnsd_connection_peek(s->fd, &type, &has_fds)) {
-			last = dear(s, type, has_fds);
+			last = costs_much(s, type, has_fds);
 			if (last && hydnsd_hold_rests(s))
 				return;
 		} else {
@@ -140,7 +140,7 @@ static void read_messages(struct hydnsd_session *s)
 		}
 		if (has_fds) {
 			if (!ask_porter(s))
-				hydnsd_session_end(s, "no process can be started that takes its descriptors: try again");
+				hydnsd_session_end(s, "cannot start a process that takes its descriptors: try again");
 			return;
 		}
 		got = receive(s, &m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* hydnsd's side: starts porters, talks to them, and takes leave of them. */
+/* hydnsd's side: starts porters, talks to them, ends them. */
 #include "hydnsd/resolvers/porter.h"
 
 #include <errno.h>
@@ -29,12 +29,12 @@ struct hydnsd_porter {
 static struct hydnsd_porter *leaving;
 static unsigned still_leaving;
 
-/* The program is this one, also when the file has been replaced; it needs nothing of the environment. */
+/* Starts the running program, also when its file has been replaced. It needs nothing of the environment. */
 static int start(pid_t *pid, int connection, int channel)
 {
 	static char *const argv[] = { HYDNSD_PORTER, NULL }, *const none[] = { NULL };
 	posix_spawn_file_actions_t actions;
-	/* to numbers that can't be those of the other ones that must go there */
+	/* move both above the numbers that they get in the porter, so that neither dup2() overwrites the other's source */
 	int a = fcntl(connection, F_DUPFD_CLOEXEC, HYDNSD_PORTER_FDS), b = fcntl(channel, F_DUPFD_CLOEXEC, HYDNSD_PORTER_FDS);
 	int rc = a < 0 || b < 0 ? EMFILE : posix_spawn_file_actions_init(&actions);
 
@@ -109,7 +109,7 @@ void hydnsd_porter_end(struct hydnsd_porter *p)
 {
 	if (!p)
 		return;
-	close(p->fd);                  /* which it sees, unless it hangs */
+	close(p->fd);                  /* the porter sees that and ends, unless it blocks */
 	p->ended_ms = hydnsd_now_ms();
 	p->next = leaving;
 	leaving = p;
@@ -131,7 +131,7 @@ void hydnsd_porters_tick(void)
 			continue;
 		}
 		if (now - p->ended_ms > LEAVE_MS)
-			kill(p->pid, SIGKILL); /* it may be waiting for what can't be interrupted: then later */
+			kill(p->pid, SIGKILL); /* in an uninterruptible wait it ends later */
 		at = &p->next;
 	}
 }
@@ -142,8 +142,7 @@ unsigned hydnsd_porters_leaving(void)
 }
 
 /* -- connections --------------------------------------------------------------------------------------------- */
-/* The kernel says that there were descriptors for which nobody had room; in a message that is only looked at they
- * stay. */
+/* Without room for descriptors the kernel sets MSG_CTRUNC when there are some; MSG_PEEK leaves them in the message. */
 bool hydnsd_connection_peek(int connection, uint32_t *type, bool *has_fds)
 {
 	struct hydns_msg head = { .type = 0 };
@@ -167,8 +166,8 @@ bool hydnsd_connection_has_fds(int connection)
 
 enum unread { UNREAD_NOTHING, UNREAD_PLAIN, UNREAD_WITH_FDS };
 
-/* With SO_PASSCRED even an empty message differs from none, which has no credentials. There is room for these alone. (A
- * stream has no empty messages, and credentials at its end.) */
+/* With SO_PASSCRED even an empty message has credentials; the end of the connection has none. There is room for these alone,
+ * so descriptors set MSG_CTRUNC. (A stream has no empty messages, but has credentials at its end.) */
 static enum unread next_unread(int connection, bool stream)
 {
 	union {
@@ -186,7 +185,7 @@ static enum unread next_unread(int connection, bool stream)
 	return m.msg_flags & MSG_CTRUNC ? UNREAD_WITH_FDS : UNREAD_PLAIN;
 }
 
-/* Takes out what brings no descriptors. True: nothing is left. */
+/* Reads messages up to the first that brings descriptors. True: nothing is left. */
 static bool drain(int connection)
 {
 	const int yes = 1;
@@ -204,7 +203,7 @@ static bool drain(int connection)
 	return next == UNREAD_NOTHING;
 }
 
-/* The last one to close it is the one who closes what is in it. */
+/* Whoever closes it last also closes the descriptors in it. */
 void hydnsd_connection_close(int connection)
 {
 	struct hydnsd_porter *p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The porter: everything here may hang, and is over when hydnsd kills it. */
+/* The porter. Every call here may block; hydnsd kills a porter that does. */
 #include "hydnsd/resolvers/porter.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static int socket_name(int fd, int domain, struct hydnsd_socket *out, char why[H
 		snprintf(why, HYDNS_WHY, "the socket is not bound: bind it before handing it over");
 		return -ENOTCONN;
 	}
-	out->port = in->sin_port;      /* at the same place in both families */
+	out->port = in->sin_port;      /* same offset in both families */
 	if (domain == AF_INET) {
 		memcpy(out->addr, mapped, sizeof(mapped));
 		memcpy(out->addr + sizeof(mapped), &in->sin_addr, sizeof(in->sin_addr));
@@ -103,7 +103,7 @@ static int socket_name(int fd, int domain, struct hydnsd_socket *out, char why[H
 	return 0;
 }
 
-/* -- what hydnsd may have ------------------------------------------------------------------------------------ */
+/* -- what hydnsd may get ------------------------------------------------------------------------------------- */
 static bool is_bpf_map(int fd)
 {
 	static const char map[] = "anon_inode:bpf-map";
@@ -115,13 +115,13 @@ static bool is_bpf_map(int fd)
 	return n == sizeof(map) - 1 && memcmp(what, map, sizeof(map) - 1) == 0;
 }
 
-/* Files in memory alone know seals. */
+/* Only files in memory have seals. */
 static bool is_harmless(int fd)
 {
 	return fcntl(fd, F_GET_SEALS) >= 0 || is_bpf_map(fd);
 }
 
-/* Sets what hydnsd is told; how many of the descriptors it is given. */
+/* Fills the delivery; returns how many of the descriptors hydnsd gets. */
 static unsigned judge(struct hydnsd_delivery *d, const int *fd, unsigned fds)
 {
 	const struct hydns_msg *head = (const struct hydns_msg *)d->message;
@@ -149,8 +149,8 @@ static unsigned judge(struct hydnsd_delivery *d, const int *fd, unsigned fds)
 	return fds;
 }
 
-/* -- taking and handing on ----------------------------------------------------------------------------------- */
-/* The kernel has put them at the first free numbers, and nothing else is open behind. */
+/* -- receiving and handing on --------------------------------------------------------------------------------- */
+/* Copies the descriptors of all control messages; returns how many. */
 static unsigned take_fds(struct msghdr *m, int fd[HYDNSD_FDS_MAX])
 {
 	unsigned fds = 0;
@@ -234,6 +234,6 @@ int hydnsd_porter_main(void)
 	while (poll(&channel, 1, -1) > 0 || errno == EINTR)
 		if (recv(HYDNSD_PORTER_CHANNEL, &asked, sizeof(asked), MSG_DONTWAIT) <= 0 || !deliver())
 			break;
-	/* Not by close(): what is closed at the end of a process does not linger. */
+	/* Ends without close(): descriptors that the end of a process closes do not linger. */
 	_exit(0);
 }

@@ -24,7 +24,7 @@ void hydnsd_progress_start(struct hydnsd_progress *p, uint32_t position, const s
 	*p = (struct hydnsd_progress){ .given = position, .mark = position, .mark_next = b->next };
 }
 
-/* One mark at a time is enough: while it waits, what is taken after it joins the next. */
+/* One mark is enough: while it waits, later frames gather for the next one. */
 bool hydnsd_progress_advance(struct hydnsd_progress *p, uint32_t taken, const struct hydnsd_begun *b)
 {
 	uint32_t before = p->given;

@@ -5,23 +5,28 @@
 
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/resolvers/access_list.h"
+#include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/configuration.h"
 #include "hydnsd/resolvers/cookies.h"
+#include "hydnsd/resolvers/counts.h"
 #include "hydnsd/resolvers/hello.h"
 #include "hydnsd/resolvers/hold.h"
-#include "hydnsd/resolvers/withdrawals.h"
+#include "hydnsd/resolvers/page.h"
+#include "hydnsd/resolvers/registration.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session_internal.h"
-#include "hydnsd/resolvers/catch_up.h"
+#include "hydnsd/resolvers/withdrawals.h"
 
 /* -- configuration ------------------------------------------------------------------------------------- */
-/* Resolvers whose processes have ended hold no place. */
+/* A resolver whose process has ended must not hold an address and port. */
 static void release_ended(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *socket)
 {
 	int k;
 
 	while ((k = hydnsd_services_holder(d, i, socket)) >= 0 && hydnsd_resolver_ended(d, (uint32_t)k)) {
-		hydnsd_session_drop(d, d->resolver[k].session, NULL); /* and so it is released, if it has one */
+		hydnsd_session_drop(d, d->resolver[k].session, NULL); /* which releases it, if it has a session */
 		if (d->resolver[k].state != HYDNSD_RESOLVER_CLOSING)
 			hydnsd_resolver_release(d, (uint32_t)k, "its process has ended");
 	}
@@ -45,7 +50,7 @@ static bool on_service(struct hydnsd_session *s, const struct hydnsd_request *m)
 		rc = hydnsd_services_add(s->daemon, i, &m->delivery->socket, why, sizeof(why), &news);
 	}
 	if (rc) {
-		/* The plugin tries again and again: one line is enough. */
+		/* One line is enough: the plugin tries again and again. */
 		if (news)
 			hydnsd_session_complain(s, "refused a listening address", why);
 		return hydnsd_session_send_refusal(s, m->head.seq, why);
@@ -63,8 +68,7 @@ static bool on_acl(struct hydnsd_session *s, const struct hydnsd_request *m)
 	if (m->head.len < sizeof(*l) || l->count > HYDNSD_PAYLOAD_MAX / sizeof(l->entry[0]) ||
 	    m->head.len != sizeof(*l) + l->count * sizeof(l->entry[0]))
 		return hydnsd_session_refuse(s, m->head.seq, "an ACL whose count does not fit its length");
-	if (hydnsd_resolver_add_acl(s->daemon, (uint32_t)s->resolver, l->entry, l->count, why,
-				     sizeof(why)))
+	if (hydnsd_access_list_add(s->daemon, (uint32_t)s->resolver, l->entry, l->count, why, sizeof(why)))
 		return hydnsd_session_refuse(s, m->head.seq, why);
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }
@@ -89,7 +93,7 @@ static bool on_cookies(struct hydnsd_session *s, const struct hydnsd_request *m)
 		fault = "COOKIES without a number, or with too many secrets";
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
-	hydnsd_hold_add_pending(s);    /* before, for it may be done at once */
+	hydnsd_hold_add_pending(s);    /* first: cookies_done() may come before hydnsd_cookies_set() returns */
 	if (!hydnsd_cookies_set(s->daemon, (uint32_t)s->resolver, c, cookies_done, s->id, m->head.seq))
 		return true;
 	s->pending--;
@@ -104,7 +108,7 @@ static bool on_note(struct hydnsd_session *s, const struct hydnsd_request *m)
 	if (m->head.len < sizeof(*n) || n->kind >= HYDNS_NOTES)
 		return hydnsd_session_refuse(s, m->head.seq, "a note of unknown kind: install hydnsd and the plugin from "
 					     "one release");
-	rc = hydnsd_resolver_add_note(s->daemon, (uint32_t)s->resolver, n, m->head.len - sizeof(*n));
+	rc = hydnsd_configuration_add_note(s->daemon, (uint32_t)s->resolver, n, m->head.len - sizeof(*n));
 	return rc ? hydnsd_session_refuse(s, m->head.seq, "too many notes") : hydnsd_session_acknowledge(s, m->head.seq);
 }
 
@@ -145,32 +149,32 @@ static const char *withdraw_fault(const struct hydnsd_request *m)
 static bool on_withdraw(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	const struct hydns_withdraw *w = (const struct hydns_withdraw *)m->payload;
-	struct hydnsd_resolver *a = &s->daemon->resolver[s->resolver];
+	struct hydnsd_resolver *r = &s->daemon->resolver[s->resolver];
 	const struct hydnsd_withdrawal_end end = {
 		.done = withdrawn, .client = s->id, .tag = m->head.seq, .grace = true,
 	};
-	struct hydnsd_withdrawal job = { .resolver = (uint32_t)s->resolver };
+	struct hydnsd_withdrawal withdrawal = { .resolver = (uint32_t)s->resolver };
 	const char *fault = withdraw_fault(m);
 
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
-	if (w->generation > a->min_generation)
-		a->min_generation = w->generation;
-	job.scope = w->scope;
+	if (w->generation > r->min_generation)
+		r->min_generation = w->generation;
+	withdrawal.scope = w->scope;
 	if (w->scope != HYDNS_SCOPE_ALL) {
-		job.name_len = (uint8_t)w->name_len;
-		memcpy(job.name, w->name, w->name_len);
+		withdrawal.name_len = (uint8_t)w->name_len;
+		memcpy(withdrawal.name, w->name, w->name_len);
 	}
-	if (hydnsd_withdrawals_begin(s->daemon, &job, &end))
+	if (hydnsd_withdrawals_begin(s->daemon, &withdrawal, &end))
 		return hydnsd_session_refuse(s, m->head.seq, "out of memory");
-	hydnsd_hold_add_pending(s);    /* it ends after a grace period at the earliest */
+	hydnsd_hold_add_pending(s);    /* withdrawn() comes after a grace period, so never before */
 	return true;
 }
 
-static bool on_settle(struct hydnsd_session *s, const struct hydnsd_request *m)
+static bool on_catch_up(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	return hydnsd_catch_up_begin(s, m->head.seq) ? true :
-	       hydnsd_session_refuse(s, m->head.seq, "a SETTLE before the last is done");
+	       hydnsd_session_refuse(s, m->head.seq, "a CATCH_UP before the last is done");
 }
 
 static bool on_stats(struct hydnsd_session *s, const struct hydnsd_request *m)
@@ -200,7 +204,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_ACL] = on_acl, [HYDNS_MSG_RESET] = hydnsd_hello_reset, [HYDNS_MSG_READY] = on_ready,
 		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
 		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
-		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_settle,
+		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_catch_up,
 	};
 	uint32_t type = m->head.type;
 

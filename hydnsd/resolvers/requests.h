@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Messages of a plugin, and what each of them asks for. */
+/* Carries out what messages of a plugin ask for. */
 #ifndef HYDNSD_RESOLVERS_REQUESTS_H
 #define HYDNSD_RESOLVERS_REQUESTS_H
 
@@ -9,8 +9,8 @@
 
 struct hydnsd_session;
 
-/* A message as it came, with what its porter has made of the descriptors it brought, if it brought any; those handed
- * on are closed with it. */
+/* A message as it came. If it brought descriptors, the porter has judged them and handed on some or none; the receiver
+ * closes these after the message. */
 struct hydnsd_request {
 	struct hydns_msg head;
 	uint8_t payload[HYDNSD_PAYLOAD_MAX] __attribute__((aligned(8)));
@@ -19,7 +19,7 @@ struct hydnsd_request {
 	const struct hydnsd_delivery *delivery; /* NULL: it brought none */
 };
 
-/* Does it, or begins to. False: the plugin does not read its replies, and the connection is to be dropped. */
+/* Does what the message asks for, or begins to. False: the plugin does not read its replies; drop the connection. */
 bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request *m);
 
 #endif

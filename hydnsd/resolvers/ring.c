@@ -10,7 +10,7 @@
 
 #define RING_MAP        HYDNS_RING_SIZE
 
-int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room)
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *begun, char *why, size_t room)
 {
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -30,9 +30,9 @@ int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *c
 		return rc;
 	}
 	r->shared = shared;
-	/* What a former hydnsd has not acted upon is still there. */
+	/* From here on a former hydnsd has not acted upon the frames. */
 	r->head = r->tail = __atomic_load_n(&shared->tail, __ATOMIC_RELAXED);
-	hydnsd_progress_start(&r->progress, r->tail, changes);
+	hydnsd_progress_start(&r->progress, r->tail, begun);
 	return 0;
 }
 
@@ -44,16 +44,14 @@ void hydnsd_ring_close(struct hydnsd_ring *r)
 }
 
 /* -- frames -------------------------------------------------------------------------------------------- */
-/* The plugin may use again what has been acted upon, for nobody need read it again should hydnsd die now. The line that
- * says so is the plugin's too: it is written when there is news. */
-void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *changes)
+/* Only frames that have been acted upon: a hydnsd that follows a crash must find the others. The shared tail is in a cache
+ * line that the plugin uses, so it is written when it changes only. */
+void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *begun)
 {
-	if (hydnsd_progress_advance(&r->progress, r->tail, changes))
+	if (hydnsd_progress_advance(&r->progress, r->tail, begun))
 		__atomic_store_n(&r->shared->tail, r->progress.given, __ATOMIC_RELEASE);
 }
 
-/* Copies the next frame that is not padding; what was taken is given back with those after it, for the line that says
- * so is the plugin's too. */
 enum hydnsd_taken hydnsd_ring_take(struct hydnsd_ring *r, union hydnsd_frame *out)
 {
 	const uint8_t *data = (const uint8_t *)r->shared + HYDNS_RING_DATA;
@@ -85,7 +83,7 @@ enum hydnsd_taken hydnsd_ring_take(struct hydnsd_ring *r, union hydnsd_frame *ou
 	}
 }
 
-/* -- what the plugin says of itself --------------------------------------------------------------------- */
+/* -- what the plugin has written for operators --------------------------------------------------------------- */
 void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out)
 {
 	const struct hydns_ring *ring = r->shared;
@@ -95,12 +93,11 @@ void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *o
 	out->dropped += __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
 }
 
-/* The plugin may be writing there: only what has the same key before and after counts. */
-bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out)
+/* The plugin may be writing there: the entry counts if it has the same key before and after reading. */
+bool hydnsd_ring_not_offered(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out)
 {
-	const struct hydns_not_offered *table = (const struct hydns_not_offered *)((const uint8_t *)r->shared + HYDNS_RING_DATA +
-								      HYDNS_RING_BYTES);
-	const struct hydns_not_offered *k = &table[HYDNS_NOT_OFFERED_PLACE(key)];
+	const uint8_t *table = (const uint8_t *)r->shared + HYDNS_RING_DATA + HYDNS_RING_BYTES;
+	const struct hydns_not_offered *k = (const struct hydns_not_offered *)table + HYDNS_NOT_OFFERED_PLACE(key);
 
 	out->key = __atomic_load_n(&k->key, __ATOMIC_ACQUIRE);
 	out->at_ms = __atomic_load_n(&k->at_ms, __ATOMIC_RELAXED);

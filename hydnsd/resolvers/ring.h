@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * One ring of a plugin (struct hydns_ring). The plugin may write anything to it at any moment, so a frame is copied out
- * before it is looked at, and the tail is kept here.
+ * One ring of a plugin (struct hydns_ring). The plugin may write anything to it at any moment. So hydnsd copies a frame before
+ * it looks at it, and keeps the tail here.
  */
 #ifndef HYDNSD_RESOLVERS_RING_H
 #define HYDNSD_RESOLVERS_RING_H
@@ -15,13 +15,13 @@
 
 struct hydnsd_ring {
 	struct hydns_ring *shared;     /* mapped; written by the plugin at any moment */
-	uint32_t tail;                 /* ours: what the plugin writes there is not read again */
+	uint32_t tail;                 /* hydnsd never reads the shared one again */
 	uint32_t head;                 /* as last read */
 	struct hydnsd_progress progress;
 };
 
-/* Checks and maps a ring memfd (the descriptor stays the caller's) of a session that has begun these. */
-int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *changes, char *why, size_t room);
+/* Checks and maps a ring's memfd, which stays the caller's. begun: of the session. 0, or a negative errno and a line in why. */
+int hydnsd_ring_open(struct hydnsd_ring *r, int fd, const struct hydnsd_begun *begun, char *why, size_t room);
 void hydnsd_ring_close(struct hydnsd_ring *r);
 
 union hydnsd_frame {
@@ -36,17 +36,16 @@ enum hydnsd_taken { HYDNSD_TAKEN_NONE, HYDNSD_TAKEN_FRAME, HYDNSD_TAKEN_BROKEN }
 
 /* Copies the next frame that is not padding. */
 enum hydnsd_taken hydnsd_ring_take(struct hydnsd_ring *r, union hydnsd_frame *out);
-/* The plugin may use again what has been taken, as far as it has been acted upon. */
-void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *changes);
+/* Gives frames back to the plugin that have been acted upon. */
+void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *begun);
 
-/* What the plugin has counted. It can write anything there: to be shown, not to be relied on. */
+/* What the plugin has counted. It can write anything there: show it, do not rely on it. */
 struct hydnsd_ring_counts {
 	uint64_t queries, offered, dropped;
 };
-/* Adds this ring's. */
+/* Adds this ring's counts to *out. */
 void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out);
-/* Why the plugin last kept the answer to a question (hydns/ring.h) from the kernel; false: it has not said. As hostile as the
- * counts. */
-bool hydnsd_ring_kept(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out);
+/* Why the plugin last did not offer the answer to a question. False: it has not said. As unreliable as the counts. */
+bool hydnsd_ring_not_offered(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out);
 
 #endif

@@ -9,7 +9,7 @@
 int hydnsd_rings_open(struct hydnsd_session *s, const int *fd, uint32_t count, char *why, size_t room)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		int rc = hydnsd_ring_open(&s->ring[i], fd[i], &s->changes, why, room);
+		int rc = hydnsd_ring_open(&s->ring[i], fd[i], &s->begun, why, room);
 
 		if (rc) {
 			hydnsd_rings_close(s);
@@ -27,13 +27,13 @@ void hydnsd_rings_close(struct hydnsd_session *s)
 	s->rings = 0;
 }
 
-/* -- looking at them ------------------------------------------------------------------------------------- */
+/* -- when to poll them ----------------------------------------------------------------------------------- */
 void hydnsd_rings_need_wakeup(struct hydnsd_session *s, uint32_t need)
 {
 	for (uint32_t i = 0; i < s->rings; i++)
 		__atomic_store_n(&s->ring[i].shared->need_wakeup, need, __ATOMIC_RELAXED);
 	s->asleep = need;
-	/* Either the plugin sees the wish for a doorbell, or we see its frame. */
+	/* Afterwards either the plugin sees need_wakeup, or hydnsd sees its frame. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -45,7 +45,7 @@ bool hydnsd_rings_any_ready(const struct hydnsd_session *s)
 	return false;
 }
 
-void hydnsd_rings_stir(struct hydnsd_session *s)
+void hydnsd_rings_poll_soon(struct hydnsd_session *s)
 {
 	hydnsd_rings_need_wakeup(s, 0);
 	s->busy_ms = hydnsd_now_ms();
@@ -56,10 +56,10 @@ void hydnsd_rings_wake(struct hydnsd_session *s)
 	uint64_t count;
 
 	if (read(s->doorbell, &count, sizeof(count)) >= 0)
-		hydnsd_rings_stir(s);
+		hydnsd_rings_poll_soon(s);
 }
 
-void hydnsd_rings_set_bar(struct hydnsd_session *s)
+void hydnsd_rings_set_threshold(struct hydnsd_session *s)
 {
 	uint32_t threshold = hydnsd_rules_threshold(s->daemon->rules);
 
@@ -68,7 +68,7 @@ void hydnsd_rings_set_bar(struct hydnsd_session *s)
 			__atomic_store_n(&s->ring[i].shared->threshold, threshold, __ATOMIC_RELAXED);
 }
 
-/* -- what the plugin says of itself --------------------------------------------------------------------- */
+/* -- what the plugin has written for operators --------------------------------------------------------------- */
 void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_counts *out)
 {
 	*out = (struct hydnsd_ring_counts){ 0 };
@@ -76,7 +76,7 @@ void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_count
 		hydnsd_ring_count(&s->ring[i], out);
 }
 
-bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out)
+bool hydnsd_rings_not_offered(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out)
 {
 	uint32_t now = (uint32_t)hydnsd_now_ms();
 	bool found = false;
@@ -84,7 +84,7 @@ bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydn
 	for (uint32_t i = 0; i < s->rings; i++) {
 		struct hydns_not_offered k;
 
-		if (!hydnsd_ring_kept(&s->ring[i], key, &k) || (found && now - k.at_ms >= now - out->at_ms))
+		if (!hydnsd_ring_not_offered(&s->ring[i], key, &k) || (found && now - k.at_ms >= now - out->at_ms))
 			continue;
 		*out = k;
 		found = true;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* All rings of a session: opened together; looked at until they have been empty for a while, and then when the doorbell
- * rings. */
+/* All rings of a session. hydnsd polls them until they have been empty for a while, then waits for the doorbell. */
 #ifndef HYDNSD_RESOLVERS_RINGS_H
 #define HYDNSD_RESOLVERS_RINGS_H
 
@@ -8,23 +7,23 @@
 
 struct hydnsd_session;
 
-/* All or none; the descriptors stay the caller's. 0, or a negative errno and a line in why. */
+/* Opens all or none; the descriptors stay the caller's. 0, or a negative errno and a line in why. */
 int hydnsd_rings_open(struct hydnsd_session *s, const int *fd, uint32_t count, char *why, size_t room);
 void hydnsd_rings_close(struct hydnsd_session *s);
 
-/* Whether the plugin is to ring the doorbell at its next frame. */
+/* need: 1, the plugin rings the doorbell at its next frame; 0: it need not. */
 void hydnsd_rings_need_wakeup(struct hydnsd_session *s, uint32_t need);
-/* A frame waits. */
+/* True when a frame waits in one of them. */
 bool hydnsd_rings_any_ready(const struct hydnsd_session *s);
-/* Rings are looked at until they have been empty for a while. */
-void hydnsd_rings_stir(struct hydnsd_session *s);
+/* Polls them again, until they have been empty for a while. */
+void hydnsd_rings_poll_soon(struct hydnsd_session *s);
 /* The doorbell rang. */
 void hydnsd_rings_wake(struct hydnsd_session *s);
-/* Tells the plugin what an answer must promise to become a rule. */
-void hydnsd_rings_set_bar(struct hydnsd_session *s);
+/* Writes the threshold to each ring, for the plugin. */
+void hydnsd_rings_set_threshold(struct hydnsd_session *s);
 
-/* As hydnsd_ring_count() and hydnsd_ring_kept(), of all rings: the last that was kept. */
+/* As hydnsd_ring_count() and hydnsd_ring_not_offered(), of all rings; of several reasons the last one counts. */
 void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_counts *out);
-bool hydnsd_rings_kept(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out);
+bool hydnsd_rings_not_offered(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out);
 
 #endif

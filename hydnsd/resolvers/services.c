@@ -37,10 +37,10 @@ static bool is_loopback(const uint8_t addr[16])
 	return is_ipv4(addr) ? addr[12] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)addr);
 }
 
-/* -- whose is it? ---------------------------------------------------------------------------------------- */
-static bool keeps(const struct hydnsd_resolver *a)
+/* -- who has it? ------------------------------------------------------------------------------------------ */
+static bool keeps(const struct hydnsd_resolver *r)
 {
-	return a->state == HYDNSD_RESOLVER_DISCONNECTED || a->state == HYDNSD_RESOLVER_CONFIGURING;
+	return r->state == HYDNSD_RESOLVER_DISCONNECTED || r->state == HYDNSD_RESOLVER_CONFIGURING;
 }
 
 static bool same_place(const struct hydnsd_socket *a, const struct hydnsd_socket *b)
@@ -57,17 +57,17 @@ static bool covers(const struct hydnsd_socket *s, const struct hydns_service_key
 	return memcmp(s->addr, key->addr, sizeof(s->addr)) == 0;
 }
 
-/* A resolver that a former hydnsd left, or one that is just being configured anew, may not have told its sockets yet:
- * what it has in the map stands for them. */
+/* A resolver that was taken over from a former hydnsd, or that is being configured again, may not have sent its sockets yet:
+ * its services in the map stand for them. */
 static bool holds_place(const struct hydnsd *d, uint32_t k, const struct hydnsd_socket *s)
 {
-	const struct hydnsd_resolver *a = &d->resolver[k];
+	const struct hydnsd_resolver *r = &d->resolver[k];
 	const struct service_list *l = &d->services->installed;
 
-	for (uint32_t n = 0; n < a->socket_count; n++)
-		if (same_place(&a->sockets[n], s))
+	for (uint32_t n = 0; n < r->socket_count; n++)
+		if (same_place(&r->sockets[n], s))
 			return true;
-	if (!keeps(a) || (a->state == HYDNSD_RESOLVER_DISCONNECTED && a->socket_count))
+	if (!keeps(r) || (r->state == HYDNSD_RESOLVER_DISCONNECTED && r->socket_count))
 		return false;
 	for (uint32_t n = 0; n < l->count; n++)
 		if (l->item[n].resolver == k && covers(s, &l->item[n].key))
@@ -75,10 +75,10 @@ static bool holds_place(const struct hydnsd *d, uint32_t k, const struct hydnsd_
 	return false;
 }
 
-static bool known(const struct hydnsd_resolver *a, const struct hydnsd_socket *s)
+static bool known(const struct hydnsd_resolver *r, const struct hydnsd_socket *s)
 {
-	for (uint32_t n = 0; n < a->socket_count; n++)
-		if (memcmp(&a->sockets[n], s, sizeof(*s)) == 0)
+	for (uint32_t n = 0; n < r->socket_count; n++)
+		if (memcmp(&r->sockets[n], s, sizeof(*s)) == 0)
 			return true;
 	return false;
 }
@@ -95,86 +95,86 @@ int hydnsd_services_holder(const struct hydnsd *d, uint32_t i, const struct hydn
 
 static int add_socket(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room)
 {
-	struct hydnsd_resolver *a = &d->resolver[i];
+	struct hydnsd_resolver *r = &d->resolver[i];
 	struct hydnsd_socket *more;
 	int k;
 
-	if (known(a, s))
+	if (known(r, s))
 		return 0;
-	/* It must not get at another one's clients by sharing its port (SO_REUSEPORT). */
+	/* By sharing the port (SO_REUSEPORT) it could answer another resolver's clients. */
 	k = hydnsd_services_holder(d, i, s);
 	if (k >= 0) {
 		snprintf(why, room, "resolver %d has registered this address and port: let each resolver have "
 			 "its own", k);
 		return -EADDRINUSE;
 	}
-	more = a->socket_count < HYDNS_SERVICES ?
-	       realloc(a->sockets, (a->socket_count + 1) * sizeof(*more)) : NULL;
+	more = r->socket_count < HYDNS_SERVICES ?
+	       realloc(r->sockets, (r->socket_count + 1) * sizeof(*more)) : NULL;
 	if (!more) {
 		snprintf(why, room, "more than %d sockets, or out of memory", HYDNS_SERVICES);
 		return -ENOMEM;
 	}
-	a->sockets = more;
-	a->sockets[a->socket_count++] = *s;
+	r->sockets = more;
+	r->sockets[r->socket_count++] = *s;
 	return 0;
 }
 
-/* -- what is refused ------------------------------------------------------------------------------------- */
-static struct hydnsd_refusal *find_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket *s)
+/* -- refusals -------------------------------------------------------------------------------------------- */
+static struct hydnsd_refusal *find_refusal(struct hydnsd_resolver *r, const struct hydnsd_socket *s)
 {
-	for (uint32_t n = 0; n < a->refusal_count; n++)
-		if (memcmp(&a->refusals[n].socket, s, sizeof(*s)) == 0)
-			return &a->refusals[n];
+	for (uint32_t n = 0; n < r->refusal_count; n++)
+		if (memcmp(&r->refusals[n].socket, s, sizeof(*s)) == 0)
+			return &r->refusals[n];
 	return NULL;
 }
 
-static void forget_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket *s)
+static void forget_refusal(struct hydnsd_resolver *r, const struct hydnsd_socket *s)
 {
-	struct hydnsd_refusal *r = find_refusal(a, s);
+	struct hydnsd_refusal *refusal = find_refusal(r, s);
 
-	if (r)
-		*r = a->refusals[--a->refusal_count];
+	if (refusal)
+		*refusal = r->refusals[--r->refusal_count];
 }
 
-/* False: it was refused before, for the same reason. */
-static bool note_refusal(struct hydnsd_resolver *a, const struct hydnsd_socket *s, const char *why)
+/* False: it has been refused for the same reason before. */
+static bool record_refusal(struct hydnsd_resolver *r, const struct hydnsd_socket *s, const char *why)
 {
-	struct hydnsd_refusal *r = find_refusal(a, s);
+	struct hydnsd_refusal *refusal = find_refusal(r, s);
 
-	if (r && strncmp(r->why, why, sizeof(r->why) - 1) == 0)
+	if (refusal && strncmp(refusal->why, why, sizeof(refusal->why) - 1) == 0)
 		return false;
-	if (!r && a->refusal_count < HYDNSD_REFUSALS_MAX) {
-		struct hydnsd_refusal *more = realloc(a->refusals, (a->refusal_count + 1) * sizeof(*more));
+	if (!refusal && r->refusal_count < HYDNSD_REFUSALS_MAX) {
+		struct hydnsd_refusal *more = realloc(r->refusals, (r->refusal_count + 1) * sizeof(*more));
 
 		if (more) {
-			a->refusals = more;
-			r = &more[a->refusal_count++];
+			r->refusals = more;
+			refusal = &more[r->refusal_count++];
 		}
 	}
-	if (r) {
-		r->socket = *s;
-		snprintf(r->why, sizeof(r->why), "%s", why);
+	if (refusal) {
+		refusal->socket = *s;
+		snprintf(refusal->why, sizeof(refusal->why), "%s", why);
 	}
-	return r;
+	return refusal;
 }
 
 bool hydnsd_services_refused(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, const char *why)
 {
-	return note_refusal(&d->resolver[i], s, why);
+	return record_refusal(&d->resolver[i], s, why);
 }
 
 int hydnsd_services_add(struct hydnsd *d, uint32_t i, const struct hydnsd_socket *s, char *why, size_t room, bool *news)
 {
-	struct hydnsd_resolver *a = &d->resolver[i];
+	struct hydnsd_resolver *r = &d->resolver[i];
 	int rc = add_socket(d, i, s, why, room);
 
 	if (rc) {
-		*news = note_refusal(a, s, why);
+		*news = record_refusal(r, s, why);
 		return rc;
 	}
-	*news = find_refusal(a, s);
-	forget_refusal(a, s);
-	if (a->state == HYDNSD_RESOLVER_READY)
+	*news = find_refusal(r, s);
+	forget_refusal(r, s);
+	if (r->state == HYDNSD_RESOLVER_READY)
 		hydnsd_services_sync(d);
 	return 0;
 }
@@ -207,8 +207,8 @@ static bool answers_on_loopback(const struct hydnsd *d)
 	return false;
 }
 
-/* A packet to an address that is not the host's is for somebody else; one to a loopback address that comes from
- * anywhere else is one that the host discards. */
+/* A packet to an address that the host does not have is for another host. The host discards packets to a loopback address
+ * that do not arrive at lo. */
 static bool answers_at(const struct hydnsd *d, const uint8_t addr[16])
 {
 	return (!is_loopback(addr) || answers_on_loopback(d)) && hydnsd_addresses_have(d, addr);
@@ -241,8 +241,8 @@ static void want_sockets(const struct hydnsd *d, struct service_list *l, bool wi
 		}
 }
 
-/* Exact addresses come before wildcards, as in the kernel's own choice of a socket; one entry a key. What resolvers
- * keep that are not ready may be exact. */
+/* Exact addresses come before wildcards, as when the kernel chooses a socket. What resolvers keep that are not ready may
+ * be exact. sort_unique() then keeps the first of each key. */
 static void gather(const struct hydnsd *d, struct service_list *l)
 {
 	const struct service_list *old = &d->services->installed;
@@ -256,7 +256,7 @@ static void gather(const struct hydnsd *d, struct service_list *l)
 	want_sockets(d, l, true);
 }
 
-/* Sorts by key; of equal keys the first stays (the sort must be stable, so this inserts). */
+/* Sorts by key, and keeps the first of equal keys. An insertion sort, because it must be stable. */
 static void sort_unique(struct service_list *l)
 {
 	uint32_t kept = 0;
@@ -276,11 +276,11 @@ static void sort_unique(struct service_list *l)
 	l->count = kept;
 }
 
-static bool holds(const struct service_list *l, const struct service *s, bool same_authority)
+static bool holds(const struct service_list *l, const struct service *s, bool same_resolver)
 {
 	const struct service *found = bsearch(s, l->item, l->count, sizeof(*s), compare);
 
-	return found && (!same_authority || found->resolver == s->resolver);
+	return found && (!same_resolver || found->resolver == s->resolver);
 }
 
 static void install(struct hydnsd *d, const struct service_list *wanted)
@@ -313,7 +313,7 @@ void hydnsd_services_sync(struct hydnsd *d)
 }
 
 /* -- start and end ---------------------------------------------------------------------------------------- */
-static int note_installed(const struct hydns_service_key *key, __u32 resolver, void *arg)
+static int record_installed(const struct hydns_service_key *key, __u32 resolver, void *arg)
 {
 	struct hydnsd *d = arg;
 
@@ -329,7 +329,7 @@ int hydnsd_services_start(struct hydnsd *d, char *why, size_t room)
 		snprintf(why, room, "out of memory");
 		return -ENOMEM;
 	}
-	hydns_kern_service_each(d->kern, note_installed, d);
+	hydns_kern_service_each(d->kern, record_installed, d);
 	sort_unique(&d->services->installed);
 	return 0;
 }
@@ -361,15 +361,15 @@ static struct hydns_service_key key_of(const struct hydnsd_socket *s)
 void hydnsd_services_missing(struct hydnsd *d, uint32_t i,
 			     void (*fn)(const struct hydns_service_key *, const char *why, void *), void *arg)
 {
-	const struct hydnsd_resolver *a = &d->resolver[i];
+	const struct hydnsd_resolver *r = &d->resolver[i];
 
-	for (uint32_t n = 0; n < a->refusal_count; n++) {
-		struct hydns_service_key key = key_of(&a->refusals[n].socket);
+	for (uint32_t n = 0; n < r->refusal_count; n++) {
+		struct hydns_service_key key = key_of(&r->refusals[n].socket);
 
-		fn(&key, a->refusals[n].why, arg);
+		fn(&key, r->refusals[n].why, arg);
 	}
-	for (uint32_t n = 0; n < a->socket_count; n++) {
-		const struct hydnsd_socket *s = &a->sockets[n];
+	for (uint32_t n = 0; n < r->socket_count; n++) {
+		const struct hydnsd_socket *s = &r->sockets[n];
 		struct hydns_service_key key = key_of(s);
 
 		if (!s->any4 && !s->any6 && !is_loopback(s->addr) && !answers_at(d, s->addr))

@@ -68,7 +68,7 @@ bool hydnsd_session_refuse(struct hydnsd_session *s, uint32_t seq, const char *w
 }
 
 /* -- ending -------------------------------------------------------------------------------------------- */
-/* Everything but the memory, which goes when nothing on the stack can hold it any more. */
+/* Ends everything but the memory: callers on the stack may still hold it, so the next round frees it. */
 static void bury(struct hydnsd_session *s)
 {
 	s->dead = true;
@@ -122,5 +122,5 @@ bool hydnsd_session_not_offered(struct hydnsd *d, uint64_t id, uint64_t key, str
 {
 	const struct hydnsd_session *s = hydnsd_session_find(d, id);
 
-	return s && hydnsd_rings_kept(s, key, out);
+	return s && hydnsd_rings_not_offered(s, key, out);
 }

@@ -6,11 +6,11 @@
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/resolvers/ring.h"
 
-/* Connections now. */
+/* How many connections there are. */
 uint32_t hydnsd_sessions_count(const struct hydnsd *d);
-/* What a session's plugin has counted in its rings, all of them together; zero without a session. */
+/* What the session's plugin has counted in all its rings together; zero without a session. */
 void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_ring_counts *out);
-/* As hydnsd_rings_kept(); false without a session. */
+/* As hydnsd_rings_not_offered(); false without a session. */
 bool hydnsd_session_not_offered(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_not_offered *out);
 
 #endif

@@ -5,9 +5,9 @@
 
 void hydnsd_ttl_updates_put(struct hydnsd_ttl_updates *r, const struct hydns_changed *c, uint64_t now_ms)
 {
-	struct hydnsd_ttl_update *n = &r->wait[(r->first + r->count++) % HYDNSD_RENEWALS];
+	struct hydnsd_ttl_update *n = &r->wait[(r->first + r->count++) % HYDNSD_TTL_UPDATES];
 
-	/* several due together share a pass */
+	/* rounded, so that several are due together and share a scan */
 	n->due_ms = (now_ms / HYDNSD_TTL_UPDATE_WAIT_MS + 2) * HYDNSD_TTL_UPDATE_WAIT_MS;
 	n->generation = c->generation;
 	n->end_ns = c->end_ns;
@@ -24,7 +24,7 @@ const struct hydnsd_ttl_update *hydnsd_ttl_updates_take(struct hydnsd_ttl_update
 
 	if (!r->count || n->due_ms > now_ms)
 		return NULL;
-	r->first = (r->first + 1) % HYDNSD_RENEWALS;
+	r->first = (r->first + 1) % HYDNSD_TTL_UPDATES;
 	r->count--;
 	return n;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/resolvers/user_rates.h"
 
-/* The one that is nearest to being as good as new makes place for a new user. */
+/* A new user replaces the one whose bucket of tokens is nearest to full. */
 static struct hydnsd_user_rate *find(struct hydnsd_user_rates *a, uid_t uid)
 {
 	struct hydnsd_user_rate *idle = &a->of[0];
 
-	for (struct hydnsd_user_rate *u = a->of; u < a->of + HYDNSD_ACCOUNTS; u++) {
+	for (struct hydnsd_user_rate *u = a->of; u < a->of + HYDNSD_USER_RATES; u++) {
 		if (u->uid == uid && u->tokens.used_until_ns)
 			return u;
 		if (u->tokens.used_until_ns < idle->tokens.used_until_ns)

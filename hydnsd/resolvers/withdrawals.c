@@ -7,222 +7,222 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
 
-#define SLOTS_PER_TURN 65536           /* about a millisecond when few match */
-/* In a busy cache several hundred RRsets are renewed a second. Passes that only these wait for leave a pause, so that
- * they take a tenth of a processor at most; rules that they will withdraw have TTLs that are too low, no more. */
-#define PAUSE_FACTOR   10              /* of the pass before */
-#define PAUSE_MIN_NS   (10 * HYDNSD_NS_PER_MS)
-#define PAUSE_MAX_NS   (100 * HYDNSD_NS_PER_MS)
+#define SLOTS_PER_ROUND 65536          /* about a millisecond when few match */
+/* A busy cache makes several hundred TTL updates a second. Before a scan for these alone there is a pause, so that they
+ * take a tenth of a processor at most. Meanwhile the rules send TTLs that are too low, which is not wrong. */
+#define PAUSE_FACTOR    10             /* times the duration of the last scan */
+#define PAUSE_MIN_NS    (10 * HYDNSD_NS_PER_MS)
+#define PAUSE_MAX_NS    (100 * HYDNSD_NS_PER_MS)
 
-struct job {
+struct under_way {
 	struct hydnsd *daemon;
 	struct hydnsd_withdrawal withdrawal;
 	struct hydnsd_withdrawal_end end;
-	struct job *next;
+	struct under_way *next;
 };
 
 struct hydnsd_withdrawals {
-	struct job *first, **last;
-	uint32_t urgent;               /* of those: not patient */
-	struct hydnsd_scan pass;       /* serves the first pass.count jobs; those that come join the next */
-	uint64_t began_ns;             /* that pass */
+	struct under_way *first, **last;
+	uint32_t urgent;               /* how many of the list are not patient */
+	struct hydnsd_scan scan;       /* serves the first scan.count of the list; newcomers wait for the next scan */
+	uint64_t began_ns;             /* that scan */
 	uint64_t pause_until_ns;
 };
 
 struct hydnsd_withdrawals *hydnsd_withdrawals_new(void)
 {
-	struct hydnsd_withdrawals *j = calloc(1, sizeof(*j));
+	struct hydnsd_withdrawals *all = calloc(1, sizeof(*all));
 
-	if (j)
-		j->last = &j->first;
-	return j;
+	if (all)
+		all->last = &all->first;
+	return all;
 }
 
-void hydnsd_withdrawals_free(struct hydnsd_withdrawals *j)
+void hydnsd_withdrawals_free(struct hydnsd_withdrawals *all)
 {
-	if (!j)
+	if (!all)
 		return;
-	while (j->first) {
-		struct job *next = j->first->next;
+	while (all->first) {
+		struct under_way *next = all->first->next;
 
-		free(j->first);
-		j->first = next;
+		free(all->first);
+		all->first = next;
 	}
-	free(j);
+	free(all);
 }
 
-/* The asker is told, or will be after a grace period. */
 static void finish(void *arg)
 {
-	struct job *job = arg;
+	struct under_way *u = arg;
 
-	if (job->end.done)
-		job->end.done(job->daemon, job->end.client, job->end.tag, job->withdrawal.withdrawn);
-	free(job);
+	if (u->end.done)
+		u->end.done(u->daemon, u->end.client, u->end.tag, u->withdrawal.withdrawn);
+	free(u);
 }
 
-static void close_job(struct job *job)
+/* Notifies the asker, at once or after a grace period. */
+static void close_one(struct under_way *u)
 {
-	if (!job->end.grace)
-		finish(job);
-	else if (hydnsd_grace_after(job->daemon->grace, finish, job))
-		free(job);             /* no answer: the asker's own time limit tells it */
+	if (!u->end.grace)
+		finish(u);
+	else if (hydnsd_grace_after(u->daemon->grace, finish, u))
+		free(u);               /* out of memory: the asker waits until its own time limit */
 }
 
-static void append(struct hydnsd_withdrawals *j, struct job *job)
+static void append(struct hydnsd_withdrawals *all, struct under_way *u)
 {
-	*j->last = job;
-	j->last = &job->next;
-	j->urgent += !job->end.patient;
+	*all->last = u;
+	all->last = &u->next;
+	all->urgent += !u->end.patient;
 }
 
 int hydnsd_withdrawals_begin(struct hydnsd *d, const struct hydnsd_withdrawal *w,
 			 const struct hydnsd_withdrawal_end *end)
 {
-	struct job *job = calloc(1, sizeof(*job));
+	struct under_way *u = calloc(1, sizeof(*u));
 
-	if (!job) {
+	if (!u) {
 		hydnsd_log(HYDNSD_LOG_ERROR, "out of memory: a withdrawal was not done; the resolver "
 			   "advances its epoch instead; give hydnsd more memory");
 		return -ENOMEM;
 	}
-	job->daemon = d;
-	job->withdrawal = *w;
-	job->end = *end;
-	/* A renewed rule's successor may come to stand where a pass that is under way has been, which may be looking for it. */
-	if (!(w->rrtype && d->jobs->pass.count) && hydnsd_rules_withdraw(d->rules, &job->withdrawal, hydnsd_now_ns()))
-		close_job(job);
+	u->daemon = d;
+	u->withdrawal = *w;
+	u->end = *end;
+	/* A TTL update may put a rule's replacement where the scan under way has been already; the scan would miss it. */
+	if (!(w->rrtype && d->withdrawals->scan.count) && hydnsd_rules_withdraw(d->rules, &u->withdrawal, hydnsd_now_ns()))
+		close_one(u);
 	else
-		append(d->jobs, job);
+		append(d->withdrawals, u);
 	return 0;
 }
 
-uint32_t hydnsd_withdrawals_waiting(const struct hydnsd_withdrawals *j)
+uint32_t hydnsd_withdrawals_waiting(const struct hydnsd_withdrawals *all)
 {
 	uint32_t n = 0;
 
-	for (const struct job *job = j->first; job; job = job->next)
+	for (const struct under_way *u = all->first; u; u = u->next)
 		n++;
 	return n;
 }
 
-static struct job *take(struct hydnsd_withdrawals *j, struct job **at)
+static struct under_way *take(struct hydnsd_withdrawals *all, struct under_way **at)
 {
-	struct job *job = *at;
+	struct under_way *u = *at;
 
-	*at = job->next;
+	*at = u->next;
 	if (!*at)
-		j->last = at;
-	j->urgent -= !job->end.patient;
-	return job;
+		all->last = at;
+	all->urgent -= !u->end.patient;
+	return u;
 }
 
-/* -- turns: who asks much waits for those who ask little ------------------------------------------------------ */
-struct turn {
+/* -- fair shares of a scan: a client that asks for much does not delay the others ------------------------------ */
+struct client_share {
 	uint64_t client;
-	uint32_t served;
+	uint32_t served;               /* how many of its withdrawals are in the scan */
 };
 
-/* How many of the client's are in the pass. */
-static uint32_t *served(struct turn *turns, uint32_t *count, uint64_t client)
+static uint32_t *served(struct client_share *share, uint32_t *count, uint64_t client)
 {
 	for (uint32_t i = 0; i < *count; i++)
-		if (turns[i].client == client)
-			return &turns[i].served;
-	turns[*count] = (struct turn){ .client = client };
-	return &turns[(*count)++].served;
+		if (share[i].client == client)
+			return &share[i].served;
+	share[*count] = (struct client_share){ .client = client };
+	return &share[(*count)++].served;
 }
 
-/* One more of each client that has another one: the first jobs of the list, which those chosen so far are, become more.
- * False: there was none. */
-static bool choose_round(struct hydnsd *d, struct turn *turns, uint32_t *clients, uint32_t round, struct job ***end)
+/* Adds one more withdrawal of each client that has another one, and moves it in the list behind those that the scan has
+ * already. *end: behind the last of these. Round 0 also does what can be done at once by now. False: none was added. */
+static bool choose_round(struct hydnsd *d, struct client_share *share, uint32_t *clients, uint32_t round,
+			 struct under_way ***end)
 {
-	struct hydnsd_scan *p = &d->jobs->pass;
-	struct job **at = *end;
+	struct hydnsd_scan *p = &d->withdrawals->scan;
+	struct under_way **at = *end;
 	uint32_t before = p->count;
 
 	while (*at && p->count < HYDNSD_SCAN_MAX) {
-		struct job *job = *at;
-		uint32_t *of = *clients < HYDNSD_SCAN_MAX ? served(turns, clients, job->end.client) : NULL;
+		struct under_way *u = *at;
+		uint32_t *of = *clients < HYDNSD_SCAN_MAX ? served(share, clients, u->end.client) : NULL;
 
-		if (round == 0 && hydnsd_rules_withdraw(d->rules, &job->withdrawal, d->jobs->began_ns)) {
-			close_job(take(d->jobs, at));
+		if (round == 0 && hydnsd_rules_withdraw(d->rules, &u->withdrawal, d->withdrawals->began_ns)) {
+			close_one(take(d->withdrawals, at));
 			continue;
 		}
 		if (!of || *of > round) {
-			at = &job->next;
+			at = &u->next;
 			continue;
 		}
 		++*of;
-		p->of[p->count++] = &job->withdrawal;
-		if (at != *end) {      /* behind those chosen before it */
-			*at = job->next;
+		p->of[p->count++] = &u->withdrawal;
+		if (at != *end) {
+			*at = u->next;
 			if (!*at)
-				d->jobs->last = at;
-			job->next = **end;
-			**end = job;
+				d->withdrawals->last = at;
+			u->next = **end;
+			**end = u;
 		} else {
-			at = &job->next;
+			at = &u->next;
 		}
-		*end = &job->next;
+		*end = &u->next;
 	}
 	return p->count > before;
 }
 
-/* For those that can't be done at once now either: perhaps none is left. */
-static void begin_pass(struct hydnsd *d)
+/* The scan may be empty: what can be done at once by now needs none. */
+static void begin_scan(struct hydnsd *d)
 {
-	struct turn turns[HYDNSD_SCAN_MAX];
-	struct job **end = &d->jobs->first;
+	struct client_share share[HYDNSD_SCAN_MAX];
+	struct under_way **end = &d->withdrawals->first;
 	uint32_t clients = 0;
 
-	d->jobs->began_ns = hydnsd_now_ns();
-	for (uint32_t round = 0; choose_round(d, turns, &clients, round, &end); round++)
+	d->withdrawals->began_ns = hydnsd_now_ns();
+	for (uint32_t round = 0; choose_round(d, share, &clients, round, &end); round++)
 		;
-	hydnsd_scan_begin(d->rules, &d->jobs->pass);
+	hydnsd_scan_begin(d->rules, &d->withdrawals->scan);
 }
 
-static void pause_after(struct hydnsd_withdrawals *j, uint64_t now_ns)
+static void pause_after(struct hydnsd_withdrawals *all, uint64_t now_ns)
 {
-	uint64_t pause = PAUSE_FACTOR * (now_ns - j->began_ns);
+	uint64_t pause = PAUSE_FACTOR * (now_ns - all->began_ns);
 
 	pause = pause < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause;
-	j->pause_until_ns = now_ns + pause;
+	all->pause_until_ns = now_ns + pause;
 }
 
-static void end_pass(struct hydnsd *d)
+static void end_scan(struct hydnsd *d)
 {
-	uint32_t served = d->jobs->pass.count;
+	uint32_t served = d->withdrawals->scan.count;
 
-	pause_after(d->jobs, hydnsd_now_ns());
-	d->jobs->pass.count = 0;
+	pause_after(d->withdrawals, hydnsd_now_ns());
+	d->withdrawals->scan.count = 0;
 	while (served--)
-		close_job(take(d->jobs, &d->jobs->first));
+		close_one(take(d->withdrawals, &d->withdrawals->first));
 }
 
-/* Milliseconds, rounded up, before a pass may begin. */
-static int pause_left(const struct hydnsd_withdrawals *j, uint64_t now_ns)
+/* Milliseconds, rounded up, before a scan may begin. */
+static int pause_left(const struct hydnsd_withdrawals *all, uint64_t now_ns)
 {
-	if (j->urgent || now_ns >= j->pause_until_ns)
+	if (all->urgent || now_ns >= all->pause_until_ns)
 		return 0;
-	return (int)((j->pause_until_ns - now_ns + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS);
+	return (int)((all->pause_until_ns - now_ns + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS);
 }
 
 int hydnsd_withdrawals_work(struct hydnsd *d)
 {
-	struct hydnsd_withdrawals *j = d->jobs;
+	struct hydnsd_withdrawals *all = d->withdrawals;
 	uint64_t now_ns = hydnsd_now_ns();
 
-	if (!j->first)
+	if (!all->first)
 		return -1;
-	if (j->pass.count == 0) {
-		int wait = pause_left(j, now_ns);
+	if (all->scan.count == 0) {
+		int wait = pause_left(all, now_ns);
 
 		if (wait)
 			return wait;
-		begin_pass(d);
+		begin_scan(d);
 	}
-	if (j->pass.count && hydnsd_scan_step(d->rules, &j->pass, now_ns, SLOTS_PER_TURN))
-		end_pass(d);
-	return j->first ? pause_left(j, hydnsd_now_ns()) : -1;
+	if (all->scan.count && hydnsd_scan_step(d->rules, &all->scan, now_ns, SLOTS_PER_ROUND))
+		end_scan(d);
+	return all->first ? pause_left(all, hydnsd_now_ns()) : -1;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * How many rules there may be: as set, or as many as there are octets for. Rules of large answers fill the store before its
- * capacity is reached. It is lowered then, so that slots become free ahead of newcomers, and the policy weighs these against
- * the least rules and tells the plugins its bar, as it does at capacity.
+ * How many rules there may be: as many as the operator set, or as many as there are octets for. Rules of large answers fill the
+ * store before its capacity is reached. Then hydnsd lowers the policy's capacity, so that slots become free ahead of
+ * newcomers. The policy compares these with the least valuable rules and raises its threshold, as it does at full capacity.
  */
 #include "hydnsd/rules/rules_internal.h"
 
-#define FIT_SHARE         32           /* of the rules: as many are kept off when the store is full ... */
-#define REFIT_SHARE       64           /* ... and let in again each sweep */
+#define FIT_SHARE         32           /* when the store is full, allow fewer rules by this share of them ... */
+#define REFIT_SHARE       64           /* ... and more again by this one after each sweep */
 
 void hydnsd_rules_set_capacity(struct hydnsd_rules *r, uint32_t capacity)
 {
@@ -19,7 +19,7 @@ void hydnsd_rules_fit(struct hydnsd_rules *r)
 {
 	uint32_t count = hydns_store_count(r->store), less = count - count / FIT_SHARE;
 
-	if (less >= r->fitting || !hydns_store_crowded(r->store))
+	if (less >= r->fitting || !hydns_store_nearly_full(r->store))
 		return;
 	r->fitting = less;
 	hydns_policy_set_capacity(r->policy, less);
@@ -29,7 +29,7 @@ void hydnsd_rules_refit(struct hydnsd_rules *r)
 {
 	uint32_t more = r->fitting + r->fitting / REFIT_SHARE + 1;
 
-	if (r->fitting >= r->capacity || hydns_store_crowded(r->store))
+	if (r->fitting >= r->capacity || hydns_store_nearly_full(r->store))
 		return;
 	r->fitting = more < r->capacity ? more : r->capacity;
 	hydns_policy_set_capacity(r->policy, r->fitting);

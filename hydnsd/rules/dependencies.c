@@ -10,16 +10,16 @@
 #define TAG_SHIFT    27
 #define NUMBER_MASK  (HYDNS_ORDINALS_MOST - 1)
 #define TAGS         31                /* 1 to 31, so that no entry is 0 */
-#define NAME_MOST    12                /* entries of one tag in a bucket: more and they become a crowd */
-/* Entries that there is room for, a rule: rules depend on 1.6 names on average (doc/notebook/rules.md, "Rules by
- * name"), and a bucket is seldom full as long as a third of all is empty. */
+#define NAME_MOST    12                /* entries of one tag in a bucket; of more, hydnsd makes an ordinal set */
+/* Room for entries, per rule. Rules depend on 1.6 names on average (doc/notebook/rules.md, "Rules by name"), and a bucket is
+ * seldom full as long as a third of all entries is empty. */
 #define ROOM_TENTHS  24
 
 _Static_assert(1U << TAG_SHIFT == HYDNS_ORDINALS_MOST, "a tag stands before an ordinal");
 
-/* Of a tag that is a crowd the bucket has one entry, with the crowd's number. */
+/* A tag that has a set has one entry in its bucket, with the set's number in place of an ordinal. */
 struct bucket {
-	uint32_t crowds;               /* which tags are, by bit */
+	uint32_t sets;                 /* tags that have one, by bit */
 	uint32_t entry[ENTRIES];       /* tag and ordinal; 0: empty */
 };
 _Static_assert(sizeof(struct bucket) == 128, "two cache lines");
@@ -27,25 +27,25 @@ _Static_assert(sizeof(struct bucket) == 128, "two cache lines");
 struct hydnsd_dependencies {
 	struct bucket *bucket;
 	uint32_t buckets;
-	struct hydnsd_ordinal_set *crowd;
-	uint32_t crowds;               /* that there is room for */
-	uint32_t free_crowd;           /* a list, by count; crowds: empty */
-	size_t crowded;                /* octets of their tables */
+	struct hydnsd_ordinal_set *set;
+	uint32_t sets;                 /* length of set */
+	uint32_t free_set;             /* first of the free ones, linked by `count`; equal to sets: none is free */
+	size_t set_bytes;              /* of the sets' tables */
 	uint64_t unlisted;             /* pairs of a rule and a name that there was no memory for */
-	uint32_t found[HYDNSD_OWNERS_FOUND];
+	uint32_t found[HYDNSD_DEPENDENCIES_FOUND];
 };
 
-bool hydnsd_owner_list_add(struct hydnsd_dependency_list *l, uint64_t hash)
+bool hydnsd_dependency_list_add(struct hydnsd_dependency_list *l, uint64_t hash)
 {
 	for (uint32_t i = 0; i < l->count; i++)
 		if (l->hash[i] == hash)
 			return false;
-	if (l->count < HYDNSD_OWNERS_MAX)
+	if (l->count < HYDNSD_DEPENDENCIES_MAX)
 		l->hash[l->count++] = hash;
 	return true;
 }
 
-/* Pages of the kernel's, so that lines are whole, and what is never used takes nothing. */
+/* From mmap(): buckets are aligned to cache lines, and pages that are never used take no memory. */
 struct hydnsd_dependencies *hydnsd_dependencies_new(uint32_t ordinals)
 {
 	struct hydnsd_dependencies *o = calloc(1, sizeof(*o));
@@ -67,16 +67,16 @@ void hydnsd_dependencies_free(struct hydnsd_dependencies *o)
 {
 	if (!o)
 		return;
-	for (uint32_t i = 0; i < o->crowds; i++)
-		free(o->crowd[i].place);
-	free(o->crowd);
+	for (uint32_t i = 0; i < o->sets; i++)
+		free(o->set[i].entry);
+	free(o->set);
 	munmap(o->bucket, o->buckets * sizeof(*o->bucket));
 	free(o);
 }
 
 size_t hydnsd_dependencies_bytes(const struct hydnsd_dependencies *o)
 {
-	return sizeof(*o) + o->buckets * sizeof(*o->bucket) + o->crowds * sizeof(*o->crowd) + o->crowded;
+	return sizeof(*o) + o->buckets * sizeof(*o->bucket) + o->sets * sizeof(*o->set) + o->set_bytes;
 }
 
 static struct bucket *bucket_of(const struct hydnsd_dependencies *o, uint64_t hash)
@@ -89,12 +89,12 @@ static uint32_t tag_of(uint64_t hash)
 	return (1 + (uint32_t)(hash & 0xffff) % TAGS) << TAG_SHIFT;
 }
 
-static bool is_crowd(const struct bucket *b, uint32_t tag)
+static bool has_set(const struct bucket *b, uint32_t tag)
 {
-	return b->crowds >> (tag >> TAG_SHIFT) & 1;
+	return b->sets >> (tag >> TAG_SHIFT) & 1;
 }
 
-/* The first entry of the tag (0: an empty one); NULL: there is none. */
+/* The first entry of the tag (0: an empty entry); NULL: there is none. */
 static uint32_t *entry_of(struct bucket *b, uint32_t tag)
 {
 	for (uint32_t i = 0; i < ENTRIES; i++)
@@ -112,65 +112,66 @@ static uint32_t count_of(const struct bucket *b, uint32_t tag)
 	return n;
 }
 
-/* -- crowds ------------------------------------------------------------------------------------------- */
-static bool more_crowds(struct hydnsd_dependencies *o)
+/* -- sets ------------------------------------------------------------------------------------------- */
+static bool more_sets(struct hydnsd_dependencies *o)
 {
-	uint32_t room = o->crowds ? o->crowds * 2 : 64;
-	struct hydnsd_ordinal_set *more = realloc(o->crowd, room * sizeof(*more));
+	uint32_t room = o->sets ? o->sets * 2 : 64;
+	struct hydnsd_ordinal_set *more = realloc(o->set, room * sizeof(*more));
 
 	if (!more)
 		return false;
-	for (uint32_t i = o->crowds; i < room; i++)
+	for (uint32_t i = o->sets; i < room; i++)
 		more[i] = (struct hydnsd_ordinal_set){ .count = i + 1 };
-	o->crowd = more;
-	o->free_crowd = o->crowds;
-	o->crowds = room;
+	o->set = more;
+	o->free_set = o->sets;
+	o->sets = room;
 	return true;
 }
 
-static bool crowd_add(struct hydnsd_dependencies *o, struct hydnsd_ordinal_set *c, uint32_t ordinal)
+static bool set_add(struct hydnsd_dependencies *o, struct hydnsd_ordinal_set *c, uint32_t ordinal)
 {
-	uint32_t before = c->places;
+	uint32_t before = c->entries;
 	bool added = hydnsd_ordinal_set_add(c, ordinal);
 
-	o->crowded += (c->places - before) * sizeof(*c->place);
+	o->set_bytes += (c->entries - before) * sizeof(*c->entry);
 	return added;
 }
 
-static void free_crowd(struct hydnsd_dependencies *o, uint32_t number)
+static void free_set(struct hydnsd_dependencies *o, uint32_t number)
 {
-	struct hydnsd_ordinal_set *c = &o->crowd[number];
+	struct hydnsd_ordinal_set *c = &o->set[number];
 
-	o->crowded -= c->places * sizeof(*c->place);
+	o->set_bytes -= c->entries * sizeof(*c->entry);
 	hydnsd_ordinal_set_clear(c);
-	c->count = o->free_crowd;
-	o->free_crowd = number;
+	c->count = o->free_set;
+	o->free_set = number;
 }
 
-/* Makes a crowd of the tag's entries. False: no memory, and they stay. */
+/* Moves the tag's entries into a set. False: no memory, and they stay. */
 static bool gather(struct hydnsd_dependencies *o, struct bucket *b, uint32_t tag)
 {
 	uint32_t number;
 
-	if (o->free_crowd == o->crowds && !more_crowds(o))
+	if (o->free_set == o->sets && !more_sets(o))
 		return false;
-	number = o->free_crowd;
-	o->free_crowd = o->crowd[number].count;
-	o->crowd[number].count = 0;
+	number = o->free_set;
+	o->free_set = o->set[number].count;
+	o->set[number].count = 0;
 	for (uint32_t i = 0; i < ENTRIES; i++)
-		if ((b->entry[i] & ~NUMBER_MASK) == tag && !crowd_add(o, &o->crowd[number], b->entry[i] & NUMBER_MASK)) {
-			free_crowd(o, number);
+		if ((b->entry[i] & ~NUMBER_MASK) == tag && !set_add(o, &o->set[number], b->entry[i] & NUMBER_MASK)) {
+			free_set(o, number);
 			return false;
 		}
 	for (uint32_t i = 0; i < ENTRIES; i++)
 		if ((b->entry[i] & ~NUMBER_MASK) == tag)
 			b->entry[i] = 0;
-	b->crowds |= 1U << (tag >> TAG_SHIFT);
+	b->sets |= 1U << (tag >> TAG_SHIFT);
 	*entry_of(b, 0) = tag | number;
 	return true;
 }
 
-/* Of those that are no crowd: there are more entries than tags when the newcomer's is not among them. */
+/* The tag with most entries, for a full bucket that lacks the newcomer's tag. It has two at least, so it has no set: there are
+ * more entries than other tags. */
 static uint32_t most_frequent(const struct bucket *b)
 {
 	uint32_t best = 0, most = 0;
@@ -187,12 +188,12 @@ static uint32_t most_frequent(const struct bucket *b)
 }
 
 /* -- pairs -------------------------------------------------------------------------------------------- */
-/* A place for an entry of the tag, or its crowd's entry; NULL: no memory. */
+/* An empty entry for the tag, or the entry of its set; NULL: no memory. */
 static uint32_t *room_for(struct hydnsd_dependencies *o, struct bucket *b, uint32_t tag)
 {
 	uint32_t *empty;
 
-	if (is_crowd(b, tag))
+	if (has_set(b, tag))
 		return entry_of(b, tag);
 	empty = entry_of(b, 0);
 	if (empty && count_of(b, tag) < NAME_MOST)
@@ -207,24 +208,24 @@ static void add(struct hydnsd_dependencies *o, uint64_t hash, uint32_t ordinal)
 	struct bucket *b = bucket_of(o, hash);
 	uint32_t tag = tag_of(hash), *e = room_for(o, b, tag);
 
-	if (e && !is_crowd(b, tag))
+	if (e && !has_set(b, tag))
 		*e = tag | ordinal;
-	else if (!e || !crowd_add(o, &o->crowd[*e & NUMBER_MASK], ordinal))
+	else if (!e || !set_add(o, &o->set[*e & NUMBER_MASK], ordinal))
 		o->unlisted++;
 }
 
-static bool crowd_drop(struct hydnsd_dependencies *o, struct bucket *b, uint32_t tag, uint32_t ordinal)
+static bool set_drop(struct hydnsd_dependencies *o, struct bucket *b, uint32_t tag, uint32_t ordinal)
 {
 	uint32_t *e = entry_of(b, tag), number = *e & NUMBER_MASK;
-	struct hydnsd_ordinal_set *c = &o->crowd[number];
-	uint32_t before = c->places;
+	struct hydnsd_ordinal_set *c = &o->set[number];
+	uint32_t before = c->entries;
 
 	if (!hydnsd_ordinal_set_drop(c, ordinal))
 		return false;
-	o->crowded -= (before - c->places) * sizeof(*c->place);
+	o->set_bytes -= (before - c->entries) * sizeof(*c->entry);
 	if (!c->count) {
-		free_crowd(o, number);
-		b->crowds &= ~(1U << (tag >> TAG_SHIFT));
+		free_set(o, number);
+		b->sets &= ~(1U << (tag >> TAG_SHIFT));
 		*e = 0;
 	}
 	return true;
@@ -240,14 +241,14 @@ static bool entry_drop(struct bucket *b, uint32_t entry)
 	return false;
 }
 
-/* A rule's pairs of one bucket and tag are alike, so whichever is found, as many are left as there should be; and what is
- * not found was not listed. */
+/* Names of one rule may share bucket and tag. Their entries are equal, so it does not matter which one goes. An entry that is
+ * not there was counted in unlisted. */
 static void drop(struct hydnsd_dependencies *o, uint64_t hash, uint32_t ordinal)
 {
 	struct bucket *b = bucket_of(o, hash);
 	uint32_t tag = tag_of(hash);
 
-	if (!(is_crowd(b, tag) ? crowd_drop(o, b, tag, ordinal) : entry_drop(b, tag | ordinal)))
+	if (!(has_set(b, tag) ? set_drop(o, b, tag, ordinal) : entry_drop(b, tag | ordinal)))
 		o->unlisted--;
 }
 
@@ -270,10 +271,10 @@ const uint32_t *hydnsd_dependencies_find(struct hydnsd_dependencies *o, uint64_t
 
 	if (o->unlisted)
 		return NULL;
-	if (is_crowd(b, tag)) {
-		const struct hydnsd_ordinal_set *c = &o->crowd[*entry_of(b, tag) & NUMBER_MASK];
+	if (has_set(b, tag)) {
+		const struct hydnsd_ordinal_set *c = &o->set[*entry_of(b, tag) & NUMBER_MASK];
 
-		if (c->count > HYDNSD_OWNERS_FOUND)
+		if (c->count > HYDNSD_DEPENDENCIES_FOUND)
 			return NULL;
 		hydnsd_ordinal_set_list(c, o->found);
 		*count = c->count;

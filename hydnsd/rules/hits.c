@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Hits. The program counts them in the slot, or per rule and CPU, and never resets them; here the difference to what was
- * seen before goes to the policy and to the tally of the rule's authority. A rule that leaves is looked
- * at twice, when it leaves and after the grace period, so no hit is lost.
+ * Hits. The program counts them in the slot, or per rule and CPU, and never resets the counters. hydnsd adds the difference
+ * to what it has seen before to the policy's rates and to the tally of the rule's resolver. It looks at a retired rule twice,
+ * when the rule leaves the index and after the grace period, so that no hit is lost.
  *
- * What was seen and the tallies stand in memory that outlives hydnsd, and change together: what is about to be stored
- * is written down before, and stored again at the next start if hydnsd was killed in the middle. A free ordinal's word
- * says what its counts are then, so that a new rule's are right from its publication on.
+ * `seen` and the tallies are in memory that outlives hydnsd, and must change together. So hydnsd writes what it is about to
+ * store to a journal first. If it is killed in the middle, the next one stores the same again. The `seen` of a free ordinal
+ * is its counter's value, so that a new rule's count begins at zero with its publication.
  */
 #include "hydnsd/rules/rules_internal.h"
 
@@ -18,7 +18,7 @@
 
 #define RCODE_MASK 0x000f
 #define FLAG_AA    0x0400
-/* Rules whose counts are on their way while one is looked at: they stand in slots, of which none is in a cache. */
+/* How far ahead counters are fetched into the CPU's cache: they are in slots, and hardly one of these is there. */
 #define HITS_AHEAD 16
 
 static struct hydnsd_retired describe(uint32_t ordinal, const struct hydns_rule *rule)
@@ -32,7 +32,7 @@ static struct hydnsd_retired describe(uint32_t ordinal, const struct hydns_rule 
 }
 
 /* -- tallies ------------------------------------------------------------------------------------------ */
-/* The compiler must not move stores over this; a processor that takes a signal has made all before it. */
+/* The compiler must not move stores across. That is enough: when a signal kills hydnsd, the CPU has done all stores before. */
 static void in_order(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -77,7 +77,7 @@ static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, co
 		add(r, e, TALLY(secure), hits);
 }
 
-/* Accounts what has come since the rule was looked at, and returns it. */
+/* Accounts the hits since the last time, and returns them. */
 static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 {
 	struct hydns_tally_journal *e = &r->tallies->journal;
@@ -109,8 +109,8 @@ static bool entry_valid(const struct hydnsd_rules *r, const struct hydns_tally_j
 	return true;
 }
 
-/* Nobody counts for a free ordinal. */
-static void settle(struct hydnsd_rules *r, uint32_t ordinal)
+/* For an ordinal that no program counts for any more: the next rule's count begins here. */
+static void account_last(struct hydnsd_rules *r, uint32_t ordinal)
 {
 	r->seen[ordinal] = hydns_store_hits_raw(r->store, ordinal);
 }
@@ -125,7 +125,7 @@ uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const str
 	return hits;
 }
 
-/* What came while no hydnsd ran counts, but tells the policy nothing of the rates of now. */
+/* Hits from while no hydnsd ran count, but not for the policy: they say nothing of the present rates. */
 void hydnsd_hits_take_over(struct hydnsd_rules *r)
 {
 	struct hydns_tally_journal *e = &r->tallies->journal;
@@ -136,50 +136,50 @@ void hydnsd_hits_take_over(struct hydnsd_rules *r)
 	for (uint32_t i = 0; i < r->ordinals; i++) {
 		const struct hydns_rule *rule = hydns_store_rule(r->store, hydns_store_handle(r->store, i));
 
-		if (rule && r->owner[i] != HYDNSD_NO_RESOLVER) {
+		if (rule && r->resolver[i] != HYDNSD_NO_RESOLVER) {
 			const struct hydnsd_retired d = describe(i, rule);
 
 			tally(r, &d);
 		} else {
-			settle(r, i);
+			account_last(r, i);
 		}
 	}
 }
 
-static void depart(struct hydnsd_rules *r, const struct hydnsd_retired *d)
+static void retire(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 {
-	if (r->departed_count == r->departed_room) {
-		uint32_t room = r->departed_room ? r->departed_room * 2 : 1024;
-		struct hydnsd_retired *more = realloc(r->departed, room * sizeof(*more));
+	if (r->retired_count == r->retired_room) {
+		uint32_t room = r->retired_room ? r->retired_room * 2 : 1024;
+		struct hydnsd_retired *more = realloc(r->retired, room * sizeof(*more));
 
 		if (!more) {
-			r->departed_unknown = true; /* a hit between now and the grace period goes uncounted */
+			r->retired_unknown = true; /* hits from now to the end of the grace period are not counted */
 			return;
 		}
-		r->departed = more;
-		r->departed_room = room;
+		r->retired = more;
+		r->retired_room = room;
 	}
-	r->departed[r->departed_count++] = *d;
+	r->retired[r->retired_count++] = *d;
 }
 
-void hydnsd_hits_depart(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
+void hydnsd_hits_retire(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			uint64_t now_ns)
 {
 	struct hydnsd_retired d = describe(ordinal, rule);
 
 	hydnsd_hits_account(r, ordinal, rule, now_ns);
-	depart(r, &d);
+	retire(r, &d);
 }
 
 void hydnsd_hits_discard(struct hydnsd_rules *r, uint32_t ordinal)
 {
 	const struct hydnsd_retired d = { .ordinal = ordinal, .resolver = HYDNS_RESOLVERS };
 
-	depart(r, &d);
+	retire(r, &d);
 }
 
-/* Most rules have had no hit since the last sweep: of these nothing but the count is looked at. Their rate falls, and with
- * the next hit the time of their refresh follows. */
+/* Most rules have had no hit since the last sweep. Of these it reads nothing but the counter. Their rate falls, and their next
+ * hit sets the time of their refresh. */
 static void sweep_one(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
 {
 	uint32_t handle = hydns_store_handle(r->store, ordinal);
@@ -201,7 +201,7 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 {
 	for (; budget && r->sweep_cursor < r->ordinals; budget--, r->sweep_cursor++) {
 		hydns_store_prefetch_hits(r->store, r->sweep_cursor + HITS_AHEAD);
-		if (r->owner[r->sweep_cursor] != HYDNSD_NO_RESOLVER)
+		if (r->resolver[r->sweep_cursor] != HYDNSD_NO_RESOLVER)
 			sweep_one(r, r->sweep_cursor, now_ns);
 	}
 	r->threshold = hydns_policy_threshold(r->policy, now_ns / HYDNSD_NS_PER_MS);
@@ -221,16 +221,16 @@ uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r)
 	return pause > HYDNSD_SWEEP_PAUSE_MAX_MS ? HYDNSD_SWEEP_PAUSE_MAX_MS : pause;
 }
 
-void hydnsd_rules_sweep_authority(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns)
+void hydnsd_rules_sweep_resolver(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < r->ordinals; i++) {
 		hydns_store_prefetch_hits(r->store, i + HITS_AHEAD);
-		if (r->owner[i] == resolver && hydns_store_hits_raw(r->store, i) != r->seen[i])
+		if (r->resolver[i] == resolver && hydns_store_hits_raw(r->store, i) != r->seen[i])
 			sweep_one(r, i, now_ns);
 	}
-	for (uint32_t i = 0; i < r->departed_count; i++)
-		if (r->departed[i].resolver == resolver)
-			tally(r, &r->departed[i]);
+	for (uint32_t i = 0; i < r->retired_count; i++)
+		if (r->retired[i].resolver == resolver)
+			tally(r, &r->retired[i]);
 }
 
 void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct hydns_counts *out)
@@ -251,48 +251,48 @@ void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct
 
 void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns)
 {
-	hydnsd_rules_sweep_authority(r, resolver, now_ns);
+	hydnsd_rules_sweep_resolver(r, resolver, now_ns);
 	r->tallies->of[resolver] = (struct hydns_tally){ 0 };
 }
 
-/* Some rule that has left is not among the departed. */
-static void settle_free(struct hydnsd_rules *r)
+/* For retired rules that could not be recorded. */
+static void account_free(struct hydnsd_rules *r)
 {
 	for (uint32_t i = 0; i < r->ordinals; i++)
 		if (!hydns_store_handle(r->store, i))
-			settle(r, i);
-	r->departed_unknown = hydns_store_grace_needed(r->store);
+			account_last(r, i);
+	r->retired_unknown = hydns_store_grace_needed(r->store);
 }
 
 bool hydnsd_rules_grace_needed(const struct hydnsd_rules *r)
 {
-	return r->departed_count || hydns_store_grace_needed(r->store);
+	return r->retired_count || hydns_store_grace_needed(r->store);
 }
 
 void hydnsd_rules_grace_begin(struct hydnsd_rules *r)
 {
 	r->grace_ticket = hydns_store_grace_begin(r->store);
-	r->departed_before_grace = r->departed_count;
+	r->retired_before_grace = r->retired_count;
 }
 
 void hydnsd_rules_grace_end(struct hydnsd_rules *r)
 {
-	uint32_t n = r->departed_before_grace, left = r->departed_count - n;
+	uint32_t n = r->retired_before_grace, left = r->retired_count - n;
 
 	for (uint32_t i = 0; i < n; i++)
-		tally(r, &r->departed[i]);
+		tally(r, &r->retired[i]);
 	hydns_store_grace_end(r->store, r->grace_ticket);
 	for (uint32_t i = 0; i < n; i++)
-		settle(r, r->departed[i].ordinal);
-	if (r->departed_unknown)
-		settle_free(r);
+		account_last(r, r->retired[i].ordinal);
+	if (r->retired_unknown)
+		account_free(r);
 	for (uint32_t i = 0; i < left; i++)
-		r->departed[i] = r->departed[n + i];
-	r->departed_count = left;
-	r->departed_before_grace = 0;
+		r->retired[i] = r->retired[n + i];
+	r->retired_count = left;
+	r->retired_before_grace = 0;
 }
 
-uint32_t hydnsd_rules_limbo(const struct hydnsd_rules *r)
+uint32_t hydnsd_rules_retired(const struct hydnsd_rules *r)
 {
-	return r->departed_count;
+	return r->retired_count;
 }

@@ -6,12 +6,13 @@
 
 #define SETS 256                       /* power of two */
 #define WAYS 4
-/* A question that left and is offered again has hardly been counted by its resolver since: the former rate holds so long. */
+/* A question whose rule was removed has reached its resolver for a short time only when it is offered again, so that the
+ * resolver has hardly counted it. So long the former rate holds. */
 #define RATE_HOLDS_MS 10000
 
 struct entry {
 	struct hydnsd_missing what;    /* name: not set */
-	uint64_t rate_ms;              /* when the rate was told */
+	uint64_t rate_ms;              /* when the rate was measured */
 	uint8_t name[HYDNS_NAME_MAX];
 };
 
@@ -41,11 +42,11 @@ uint64_t hydnsd_missing_rate(uint32_t count, uint32_t window_ms)
 
 static bool old(const struct entry *e, uint64_t now_ms)
 {
-	return !e->what.rate || now_ms - e->what.at_ms > HYDNSD_ABSENT_MS;
+	return !e->what.rate || now_ms - e->what.at_ms > HYDNSD_MISSING_MS;
 }
 
-/* That of the same question, else one that is old, else the coldest. */
-static struct entry *place(struct entry set[WAYS], uint64_t key, uint64_t now_ms)
+/* The entry of the same question, else one that is old, else the coldest. */
+static struct entry *find(struct entry set[WAYS], uint64_t key, uint64_t now_ms)
 {
 	struct entry *found = &set[0];
 
@@ -65,7 +66,7 @@ void hydnsd_missing_record(struct hydnsd_missing_table *a, const struct hydnsd_m
 
 	if (!a)
 		return;
-	e = place(a->entry[what->key % SETS], what->key, what->at_ms);
+	e = find(a->entry[what->key % SETS], what->key, what->at_ms);
 	if (e->what.rate && e->what.key == what->key) {
 		if (what->at_ms - e->rate_ms < RATE_HOLDS_MS && e->what.rate > rate) {
 			rate = e->what.rate;
@@ -74,7 +75,7 @@ void hydnsd_missing_record(struct hydnsd_missing_table *a, const struct hydnsd_m
 	} else if (!old(e, what->at_ms) && e->what.rate >= rate) {
 		return;
 	}
-	if (rate < HYDNSD_ABSENT_RATE_MIN)
+	if (rate < HYDNSD_MISSING_RATE_MIN)
 		return;
 	e->what = *what;
 	e->what.rate = rate;
@@ -83,8 +84,8 @@ void hydnsd_missing_record(struct hydnsd_missing_table *a, const struct hydnsd_m
 	memcpy(e->name, what->name, what->name_len);
 }
 
-void hydnsd_missing_each(const struct hydnsd_missing_table *a, uint64_t now_ms, void (*fn)(const struct hydnsd_missing *, void *),
-			void *arg)
+void hydnsd_missing_each(const struct hydnsd_missing_table *a, uint64_t now_ms,
+			 void (*fn)(const struct hydnsd_missing *, void *), void *arg)
 {
 	for (unsigned set = 0; a && set < SETS; set++)
 		for (unsigned i = 0; i < WAYS; i++) {
@@ -100,18 +101,19 @@ void hydnsd_missing_each(const struct hydnsd_missing_table *a, uint64_t now_ms, 
 
 static const struct {
 	const char *reason, *text;
-} lefts[] = {
-	[HYDNSD_REMOVAL_WITHDRAWN] = { "WITHDRAWN", "its rule was withdrawn: a flush, changed data, or the resolver reloaded or ended" },
+} removals[] = {
+	[HYDNSD_REMOVAL_WITHDRAWN] = { "WITHDRAWN",
+					"its rule was withdrawn: a flush, changed data, or the resolver reloaded or ended" },
 	[HYDNSD_REMOVAL_EXPIRED] = { "EXPIRED", "its rule's TTL is over" },
 	[HYDNSD_REMOVAL_EVICTED] = { "EVICTED", "its rule made room for an answer worth more" },
 };
 
 const char *hydnsd_missing_reason(const struct hydnsd_missing *what)
 {
-	return what->left ? lefts[what->left].reason : hydnsd_rejection_name(what->refused);
+	return what->removal ? removals[what->removal].reason : hydnsd_rejection_name(what->refused);
 }
 
 const char *hydnsd_missing_text(const struct hydnsd_missing *what)
 {
-	return what->left ? lefts[what->left].text : hydnsd_rejection_text(what->refused);
+	return what->removal ? removals[what->removal].text : hydnsd_rejection_text(what->refused);
 }

@@ -17,7 +17,7 @@
 /* header flags, host order */
 #define FLAG_QR 0x8000
 #define FLAG_TC 0x0200
-#define FLAGS_REFUSED 0x7970     /* opcode, RD, Z, AD, CD: absent, or put in by the program */
+#define FLAGS_REFUSED 0x7970     /* opcode, RD, Z, AD, CD: the program sets what is needed of them */
 #define RCODE_MASK 0x000f
 #define RCODE_NXDOMAIN 3
 
@@ -64,7 +64,7 @@ static bool lengths_fit(const struct hydns_offer *f, size_t len)
 	       len - HYDNS_OFFER_DATA >= (size_t)f->name_len + f->answer_len;
 }
 
-/* Octets of the names left out that the frame says follow the answer; SIZE_MAX: they are none. */
+/* Octets of the left-out names that follow the answer in the frame; SIZE_MAX: they are malformed. */
 static size_t left_out_len(const struct hydns_offer *f, size_t len)
 {
 	size_t at = (size_t)f->name_len + f->answer_len;
@@ -134,7 +134,7 @@ static void fill_head(const struct hydns_offer *f, size_t left_out, struct hydns
 	out->window_ms = f->window_ms;
 }
 
-/* The RRset in work: RRs that follow one another. */
+/* The RRset that is being read: RRs that follow one another. */
 struct run {
 	uint32_t start, end;
 	uint32_t ttl_in_rr;
@@ -142,7 +142,7 @@ struct run {
 	uint32_t count;
 	uint16_t type;
 	unsigned section;
-	bool uneven;                   /* owners written in different lengths */
+	bool uneven;                   /* its owner names are written in different lengths */
 	struct hydnsd_name owner;
 };
 
@@ -153,14 +153,14 @@ static bool same_rrset(const struct run *run, const struct hydnsd_rr *rr, unsign
 	       memcmp(rr->owner.octet, run->owner.octet, rr->owner.len) == 0;
 }
 
-/* The reading of one offer. */
+/* The state of reading one offer. */
 struct reading {
 	const struct hydnsd_offer_limits *limits;
 	struct hydnsd_message message;
 	struct hydnsd_marks marks;
 	struct hydnsd_answer *out;
 	struct run run;
-	bool answer_stays;             /* an RRset of the answer section can't be turned */
+	bool answer_fixed;             /* an RRset of the answer section cannot be rotated */
 	uint32_t min_ttl;
 };
 
@@ -169,8 +169,8 @@ static bool marked(const struct reading *r, uint32_t offset, uint32_t len)
 	return memchr(r->marks.octet + hydnsd_answer_start(&r->message) + offset, 1, len) != NULL;
 }
 
-/* A finished RRset is rotated when its RRs can change places. RRSIGs keep theirs: resolvers do not rotate
- * them. The order of the other sections is of no use to anybody, so there a set may stay as it is. */
+/* Decides whether a finished RRset is rotated: its owner names must be written in one length. RRSIGs are not, as in replies of
+ * resolvers. In other sections than the answer no client uses the order, so there an RRset may stay as it is. */
 static void end_run(struct reading *r)
 {
 	struct hydns_rule *head = &r->out->parts.head;
@@ -186,7 +186,7 @@ static void end_run(struct reading *r)
 			.last = (run->first + run->count - 1) & 0x1f,
 		};
 	else if (run->section == 0)
-		r->answer_stays = true;
+		r->answer_fixed = true;
 	run->count = 0;
 }
 
@@ -206,26 +206,26 @@ static void extend_run(struct reading *r, const struct hydnsd_rr *rr, unsigned s
 	};
 }
 
-/* The answer depends on this name. */
+/* Adds a name that the answer depends on. */
 static void add_name(struct hydnsd_answer *a, const struct hydnsd_offer_limits *l, const uint8_t *name, uint8_t len)
 {
-	struct hydnsd_dependency_list *o = &a->owners;
+	struct hydnsd_dependency_list *o = &a->dependencies;
 
-	if (hydnsd_owner_list_add(o, hydnsd_name_hash(name, len, l->seed, &a->signature)) &&
+	if (hydnsd_dependency_list_add(o, hydnsd_name_hash(name, len, l->seed, &a->signature)) &&
 	    o->count <= HYDNS_RULE_PLACES_MAX)
-		a->parts.owner[o->count - 1] = HYDNS_PLACE(hydns_place_hash(name, len, l->place_seed));
+		a->parts.place[o->count - 1] = HYDNS_PLACE(hydns_place_hash(name, len, l->place_seed));
 }
 
-static void note_name(struct reading *r, const struct hydnsd_name *name)
+static void record_name(struct reading *r, const struct hydnsd_name *name)
 {
 	struct hydnsd_answer *a = r->out;
 
 	if (name->len == a->parts.head.name_len && !memcmp(name->octet, a->data, name->len))
-		return;                /* most records belong to the name that is asked for */
+		return;                /* the question's name, which most records have, is there already */
 	add_name(a, r->limits, name->octet, name->len);
 }
 
-/* Only as much is cleared as the message is long: offers come by the million. */
+/* Clears no more than the message is long: offers come by the million. */
 static void begin_reading(struct reading *r, const struct hydnsd_offer_limits *limits, struct hydnsd_answer *out)
 {
 	const struct hydns_rule *head = &out->parts.head;
@@ -238,17 +238,17 @@ static void begin_reading(struct reading *r, const struct hydnsd_offer_limits *l
 	};
 	memset(r->marks.octet, 0, r->message.end);
 	r->run.count = 0;
-	r->answer_stays = false;
+	r->answer_fixed = false;
 	r->min_ttl = UINT32_MAX;
 }
 
-static void note_left_out(struct reading *r)
+static void record_left_out(struct reading *r)
 {
 	struct hydnsd_left_out names = hydnsd_left_out_names(r->out->parts.left_out);
 	struct hydnsd_name name;
 
 	while (hydnsd_left_out_next(&names, &name))
-		note_name(r, &name);
+		record_name(r, &name);
 }
 
 static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsigned section)
@@ -274,9 +274,9 @@ static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsig
 	if (rr.ttl < r->min_ttl)
 		r->min_ttl = rr.ttl;
 	r->out->ttl[head->ttl_count++] = (uint16_t)(rr.ttl_at - hydnsd_answer_start(&r->message));
-	note_name(r, &rr.owner);
+	record_name(r, &rr.owner);
 	if (hydnsd_rr_target(&r->message, &rr, &target))
-		note_name(r, &target);
+		record_name(r, &target);
 	extend_run(r, &rr, section);
 	return HYDNSD_ACCEPTED;
 }
@@ -298,13 +298,13 @@ static enum hydnsd_rejection read_records(struct reading *r)
 	return pos == r->message.end ? HYDNSD_ACCEPTED : HYDNSD_REJECT_TRAILING;
 }
 
-/* A name that a pointer leads to must not lie in octets that the program changes: TTLs; an RRset loses
- * its rotation instead, as an honest resolver may compress into one. */
+/* A compression pointer must not lead into octets that the program changes. Into a TTL: the offer is broken. Into an RRset
+ * that is rotated: the RRset loses its rotation, for an honest resolver may compress so. */
 static enum hydnsd_rejection check_marks(struct reading *r)
 {
 	struct hydns_rotation *rotation = r->out->parts.rotation;
 	struct hydns_rule *head = &r->out->parts.head;
-	unsigned kept = 0;
+	unsigned left = 0;
 
 	for (unsigned i = 0; i < head->ttl_count; i++)
 		if (marked(r, r->out->ttl[i], 4))
@@ -313,15 +313,15 @@ static enum hydnsd_rejection check_marks(struct reading *r)
 		struct hydns_rotation g = rotation[i];
 
 		if (!marked(r, g.start, g.len))
-			rotation[kept++] = g;
+			rotation[left++] = g;
 		else if (g.first < head->ancount)
-			r->answer_stays = true;
+			r->answer_fixed = true;
 	}
-	head->rotation_count = (uint8_t)kept;
-	return r->answer_stays ? HYDNSD_REJECT_ROTATION : HYDNSD_ACCEPTED;
+	head->rotation_count = (uint8_t)left;
+	return r->answer_fixed ? HYDNSD_REJECT_ROTATION : HYDNSD_ACCEPTED;
 }
 
-/* A rule dies before its smallest TTL would be sent as 0. */
+/* A rule ends before its smallest TTL would be sent as 0. */
 static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 {
 	const struct hydnsd_offer_limits *l = r->limits;
@@ -366,10 +366,10 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		return why;
 	fill_head(frame, left_out, out);
 	out->signature = 0;
-	out->owners.count = 0;
+	out->dependencies.count = 0;
 	add_name(out, limits, frame->data, frame->name_len);
 	begin_reading(&r, limits, out);
-	note_left_out(&r);
+	record_left_out(&r);
 	why = read_records(&r);
 	if (!why)
 		why = check_marks(&r);
@@ -377,9 +377,10 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 		why = set_life(&r, frame->ttl);
 	if (why)
 		return why;
-	if (out->owners.count <= HYDNS_RULE_PLACES_MAX)
-		head->place_count = (uint8_t)out->owners.count;
-	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) > HYDNS_SLOT_MOST)
+	if (out->dependencies.count <= HYDNS_RULE_PLACES_MAX)
+		head->place_count = (uint8_t)out->dependencies.count;
+	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) >
+	    HYDNS_SLOT_MOST)
 		return HYDNSD_REJECT_TOO_BIG;
 	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,
 					    head->ttl_count);

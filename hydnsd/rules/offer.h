@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Checks an offer as hostile input and makes of it what the rule store takes. */
+/* Checks an offer, which is hostile input, and makes the parts of a rule from it. */
 #ifndef HYDNSD_RULES_OFFER_H
 #define HYDNSD_RULES_OFFER_H
 
@@ -15,13 +15,13 @@ enum hydnsd_rejection {
 #undef HYDNSD_REJECTION
 	HYDNSD_REJECTIONS
 };
-/* "TTL", "its TTL is ..." ; both "" for ACCEPTED */
+/* Its name, such as "TTL", and what an operator reads; both "" for ACCEPTED. */
 const char *hydnsd_rejection_name(enum hydnsd_rejection r);
 const char *hydnsd_rejection_text(enum hydnsd_rejection r);
-/* The name, type and variant of an offer that was rejected so are sound. */
+/* True when an offer that was rejected for this reason has a sound name, type and variant. */
 bool hydnsd_rejection_is_readable(enum hydnsd_rejection r);
 
-/* Longest frame that is an offer; a longer one is a broken ring. */
+/* Longest frame of an offer; a longer one shows that the ring is broken. */
 #define HYDNSD_OFFER_MAX ((HYDNS_OFFER_DATA + HYDNS_NAME_MAX + 65535U + 7) & ~7U)
 
 struct hydnsd_offer_limits {
@@ -32,11 +32,11 @@ struct hydnsd_offer_limits {
 	bool rotates;                  /* the resolver rotates RRsets */
 };
 
-/* An offer that passed. parts.name, .answer and .ttl lead into this object: it must not be copied. */
+/* An offer that has passed the checks. parts.name, .answer and .ttl point into this object: it must not be copied. */
 struct hydnsd_answer {
-	struct hydns_rule_parts parts; /* head without epoch, refresh_ms and authority */
-	uint64_t signature;            /* of the names it depends on */
-	struct hydnsd_dependency_list owners; /* these names */
+	struct hydns_rule_parts parts; /* head without epoch, refresh_ms and resolver */
+	uint64_t signature;            /* of its dependencies */
+	struct hydnsd_dependency_list dependencies;
 	uint64_t generation;
 	uint32_t epoch;
 	uint32_t count, window_ms;
@@ -44,8 +44,8 @@ struct hydnsd_answer {
 	uint8_t data[HYDNSD_MESSAGE_MAX]; /* message from octet HYDNSD_HEADER on */
 };
 
-/* frame: len octets, copied out of the ring already, aligned as struct hydns_offer. *out is garbage
- * when the offer is rejected. */
+/* frame: len octets, a copy that the plugin cannot change, aligned as struct hydns_offer. *out is undefined when the offer
+ * is rejected. */
 enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t len,
 					 const struct hydnsd_offer_limits *limits,
 					 struct hydnsd_answer *out);

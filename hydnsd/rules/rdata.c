@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * A layout is a word, one letter a field: 1 2 4 6 8 integers of so many octets; a IPv4 and A IPv6
- * address; n name that may be compressed (RFC 3597 section 4); N name that may not; s character-string;
- * o one or none, S one or more of them; b type bitmap (RFC 4034 section 4.1.2); v SvcParams (RFC 9460
- * section 2.2); h what HIP has (RFC 8005 section 5); x the rest, X the rest and at least one octet. A type
- * that is not in the table is octets (RFC 3597): the program copies them, and no name in them may be
- * compressed.
+ * A layout is a string with a letter for each field: 1 2 4 6 8 integers of so many octets; a IPv4 and A IPv6 address; n name
+ * that may be compressed (RFC 3597 section 4); N name that may not; s character-string; o none or one of them, S one or more;
+ * b type bitmap (RFC 4034 section 4.1.2); v SvcParams (RFC 9460 section 2.2); h what HIP has (RFC 8005 section 5); x the rest,
+ * X the rest and at least one octet. A type that is not in the table is octets (RFC 3597): the program copies them, and they
+ * have no compressed name.
  */
 #include "hydnsd/rules/rdata.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Does an RR's RDATA have the layout of its type? */
+/* Whether the RDATA of an RR has the layout of its type. */
 #ifndef HYDNSD_RULES_RDATA_H
 #define HYDNSD_RULES_RDATA_H
 
@@ -7,7 +7,7 @@
 
 enum hydnsd_rdata { HYDNSD_RDATA_GOOD, HYDNSD_RDATA_BAD, HYDNSD_RDATA_META };
 
-/* META: a type that never stands in an answer's sections (OPT, TSIG, questions' types). */
+/* META: a type that is never in the sections of an answer (OPT, TSIG, types of questions). */
 enum hydnsd_rdata hydnsd_rdata_check(const struct hydnsd_message *m, const struct hydnsd_rr *rr,
 				     struct hydnsd_marks *marks);
 

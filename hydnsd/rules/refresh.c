@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* When a rule lets queries through, so that its resolver refreshes the answer in time. */
+/* When a rule passes a query, so that its resolver refreshes the answer in time. */
 #include "hydnsd/rules/rules_internal.h"
 
 uint32_t hydnsd_rules_refresh_at(const struct hydns_rule *head, uint64_t signature, uint32_t percent, uint64_t rate)

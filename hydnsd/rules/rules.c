@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Taking over the rules of a former hydnsd, removing rules, and what is known of each. */
 #include "hydnsd/rules/rules_internal.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,15 +9,12 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/rules/signature.h"
 
-#define SAME_EXPIRY_MS    1100         /* TTLs count whole seconds: one answer seen by two threads */
-#define PERCENT           100
-
 static uint64_t ms(uint64_t ns)
 {
 	return ns / HYDNSD_NS_PER_MS;
 }
 
-static uint64_t expiry_ms(const struct hydns_rule *rule)
+uint64_t hydnsd_rule_expiry_ms(const struct hydns_rule *rule)
 {
 	return ms(rule->base_ns) + rule->expire_ms;
 }
@@ -43,18 +39,18 @@ bool hydnsd_rules_dependencies(const struct hydnsd_rules *r, const struct hydns_
 
 	*signature = 0;
 	out->count = 0;
-	hydnsd_owner_list_add(out, hydnsd_name_hash(rule->data, rule->name_len, r->seed, signature));
+	hydnsd_dependency_list_add(out, hydnsd_name_hash(rule->data, rule->name_len, r->seed, signature));
 	while (pos < m.end) {
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
 			return false;
 		if (rr.owner.len != rule->name_len || memcmp(rr.owner.octet, rule->data, rule->name_len))
-			hydnsd_owner_list_add(out, hydnsd_name_hash(rr.owner.octet, rr.owner.len, r->seed, signature));
+			hydnsd_dependency_list_add(out, hydnsd_name_hash(rr.owner.octet, rr.owner.len, r->seed, signature));
 		if (hydnsd_rr_target(&m, &rr, &name))
-			hydnsd_owner_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
+			hydnsd_dependency_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
 	}
 	while (hydnsd_left_out_next(&left_out, &name))
-		hydnsd_owner_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
-	return out->count < HYDNSD_OWNERS_MAX;
+		hydnsd_dependency_list_add(out, hydnsd_name_hash(name.octet, name.len, r->seed, signature));
+	return out->count < HYDNSD_DEPENDENCIES_MAX;
 }
 
 static uint64_t key_of(const struct hydnsd_rules *r, const uint8_t *name, const struct hydns_rule *head)
@@ -68,26 +64,26 @@ static void adopt(struct hydnsd_rules *r, uint32_t handle, uint64_t now_ns)
 	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
 	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
 	uint64_t age_ms = now_ns > rule->base_ns ? ms(now_ns - rule->base_ns) : 0;
-	struct hydnsd_dependency_list owners;
+	struct hydnsd_dependency_list list;
 	struct hydns_sighted known;
 	uint64_t signature;
 
 	if (rule->resolver >= HYDNS_RESOLVERS || !hydnsd_name_valid(rule->data, rule->name_len) ||
-	    !hydnsd_rules_dependencies(r, rule, &owners, &signature)) {
+	    !hydnsd_rules_dependencies(r, rule, &list, &signature)) {
 		hydnsd_hits_discard(r, ordinal);
 		hydns_store_remove(r->store, handle);
 		return;
 	}
-	hydnsd_dependencies_add(r->owners, &owners, ordinal);
+	hydnsd_dependencies_add(r->dependencies, &list, ordinal);
 	r->signature[ordinal] = signature;
-	r->owner[ordinal] = rule->resolver;
+	r->resolver[ordinal] = rule->resolver;
 	r->refresh_percent[ordinal] = HYDNSD_UNKNOWN;
 	r->live[rule->resolver]++;
 	known = (struct hydns_sighted){
 		.key = key_of(r, rule->data, rule), .count = hydns_store_hits(r->store, handle),
 		.window_ms = age_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)age_ms + 1,
 	};
-	hydns_policy_insert(r->policy, ordinal, UINT32_MAX, &known, expiry_ms(rule), ms(now_ns));
+	hydns_policy_insert(r->policy, ordinal, UINT32_MAX, &known, hydnsd_rule_expiry_ms(rule), ms(now_ns));
 }
 
 static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *policy)
@@ -98,11 +94,11 @@ static bool allocate(struct hydnsd_rules *r, const struct hydns_policy_options *
 	r->ordinals = hydns_store_ordinals(r->store);
 	r->policy = hydns_policy_new(policy, r->ordinals);
 	r->signature = calloc(r->ordinals, sizeof(*r->signature));
-	r->owners = hydnsd_dependencies_new(r->ordinals);
+	r->dependencies = hydnsd_dependencies_new(r->ordinals);
 	r->generation = calloc(r->ordinals, sizeof(*r->generation));
-	r->owner = malloc(r->ordinals);
+	r->resolver = malloc(r->ordinals);
 	r->refresh_percent = malloc(r->ordinals);
-	return r->policy && r->signature && r->owners && r->generation && r->owner && r->refresh_percent;
+	return r->policy && r->signature && r->dependencies && r->generation && r->resolver && r->refresh_percent;
 }
 
 struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
@@ -122,7 +118,7 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 		hydnsd_rules_close(r);
 		return NULL;
 	}
-	memset(r->owner, HYDNSD_NO_RESOLVER, r->ordinals);
+	memset(r->resolver, HYDNSD_NO_RESOLVER, r->ordinals);
 	for (uint32_t h = hydns_store_next(r->store, 0); h; h = hydns_store_next(r->store, h))
 		adopt(r, h, now_ns);
 	hydnsd_hits_take_over(r);
@@ -137,11 +133,11 @@ void hydnsd_rules_close(struct hydnsd_rules *r)
 		hydns_store_close(r->store);
 	hydns_policy_free(r->policy);
 	free(r->signature);
-	hydnsd_dependencies_free(r->owners);
+	hydnsd_dependencies_free(r->dependencies);
 	free(r->generation);
-	free(r->owner);
+	free(r->resolver);
 	free(r->refresh_percent);
-	free(r->departed);
+	free(r->retired);
 	free(r);
 }
 
@@ -156,19 +152,17 @@ uint32_t hydnsd_rules_threshold(const struct hydnsd_rules *r)
 }
 
 /* -- leaving ------------------------------------------------------------------------------------------ */
-/* All that is kept about a rule here; the store has its own. */
-static void forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
-		   uint64_t now_ns)
+void hydnsd_rules_forget(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule, uint64_t now_ns)
 {
-	struct hydnsd_dependency_list owners;
+	struct hydnsd_dependency_list list;
 	uint64_t signature;
 
-	hydnsd_rules_dependencies(r, rule, &owners, &signature);
-	hydnsd_dependencies_drop(r->owners, &owners, ordinal);
-	hydnsd_hits_depart(r, ordinal, rule, now_ns);
+	hydnsd_rules_dependencies(r, rule, &list, &signature);
+	hydnsd_dependencies_drop(r->dependencies, &list, ordinal);
+	hydnsd_hits_retire(r, ordinal, rule, now_ns);
 	hydns_policy_remove(r->policy, ordinal);
-	r->live[r->owner[ordinal]]--;
-	r->owner[ordinal] = HYDNSD_NO_RESOLVER;
+	r->live[r->resolver[ordinal]]--;
+	r->resolver[ordinal] = HYDNSD_NO_RESOLVER;
 	r->signature[ordinal] = 0;
 }
 
@@ -178,25 +172,25 @@ void hydnsd_rules_remove(struct hydnsd_rules *r, uint32_t handle, uint64_t now_n
 
 	if (!rule)
 		return;
-	forget(r, hydns_store_ordinal(r->store, handle), rule, now_ns);
+	hydnsd_rules_forget(r, hydns_store_ordinal(r->store, handle), rule, now_ns);
 	hydns_store_remove(r->store, handle);
 }
 
-void hydnsd_rules_set_absent(struct hydnsd_rules *r, struct hydnsd_missing_table *absent)
+void hydnsd_rules_set_missing(struct hydnsd_rules *r, struct hydnsd_missing_table *missing)
 {
-	r->absent = absent;
+	r->missing = missing;
 }
 
-void hydnsd_rules_note_leaving(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_removal why, uint64_t now_ns)
+void hydnsd_rules_record_removal(struct hydnsd_rules *r, uint32_t handle, enum hydnsd_removal why, uint64_t now_ns)
 {
-	const struct hydns_rule *rule = r->absent ? hydns_store_rule(r->store, handle) : NULL;
+	const struct hydns_rule *rule = r->missing ? hydns_store_rule(r->store, handle) : NULL;
 	uint64_t rate = rule ? hydnsd_rules_rate(r, handle) : 0;
 
-	if (rate < HYDNSD_ABSENT_RATE_MIN)
-		return;                /* most; a flush of everything shall cost no hash of each */
-	hydnsd_missing_record(r->absent, &(struct hydnsd_missing){
+	if (rate < HYDNSD_MISSING_RATE_MIN)
+		return;                /* most rules: a flush of everything must not cost a hash for each */
+	hydnsd_missing_record(r->missing, &(struct hydnsd_missing){
 		.name = hydns_rule_name(rule), .name_len = rule->name_len, .variant = rule->variant,
-		.resolver = rule->resolver, .qtype = rule->qtype, .left = why, .rate = rate,
+		.resolver = rule->resolver, .qtype = rule->qtype, .removal = why, .rate = rate,
 		.key = key_of(r, hydns_rule_name(rule), rule), .at_ms = ms(now_ns),
 	});
 }
@@ -205,8 +199,14 @@ static void remove_ordinal(struct hydnsd_rules *r, uint32_t ordinal, enum hydnsd
 {
 	uint32_t handle = hydns_store_handle(r->store, ordinal);
 
-	hydnsd_rules_note_leaving(r, handle, why, now_ns);
+	hydnsd_rules_record_removal(r, handle, why, now_ns);
 	hydnsd_rules_remove(r, handle, now_ns);
+}
+
+void hydnsd_rules_evict(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
+{
+	remove_ordinal(r, ordinal, HYDNSD_REMOVAL_EVICTED, now_ns);
+	r->counters.evicted++;
 }
 
 void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget)
@@ -219,257 +219,8 @@ void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budge
 		remove_ordinal(r, ordinal, HYDNSD_REMOVAL_EXPIRED, now_ns);
 		r->counters.expired++;
 	}
-	for (; budget && hydns_policy_excess(r->policy); budget--) {
-		remove_ordinal(r, hydns_policy_victim(r->policy, ms(now_ns), NULL, NULL), HYDNSD_REMOVAL_EVICTED, now_ns);
-		r->counters.evicted++;
-	}
-}
-
-/* -- coming in ---------------------------------------------------------------------------------------- */
-/* Both say whether there is something left out, and the rule's own block says where it ends. */
-static bool same_left_out(const struct hydns_rule *old, const struct hydns_rule_parts *new)
-{
-	return !new->left_out_len || (hydns_left_out_length(hydns_rule_left_out(old), new->left_out_len) ==
-				      new->left_out_len &&
-				      !memcmp(hydns_rule_left_out(old), new->left_out, new->left_out_len));
-}
-
-static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_parts *parts)
-{
-	const struct hydns_rule *new = &parts->head;
-	int64_t apart = (int64_t)expiry_ms(new) - (int64_t)expiry_ms(old);
-
-	return old->epoch == new->epoch && old->reply_flags == new->reply_flags &&
-	       old->answer_len == new->answer_len && old->answer_sum == new->answer_sum &&
-	       old->flags == new->flags && old->ancount == new->ancount && same_left_out(old, parts) &&
-	       apart < SAME_EXPIRY_MS && apart > -SAME_EXPIRY_MS;
-}
-
-struct wanted {
-	const struct hydnsd_rules *rules;
-	uint32_t resolver;            /* whose rules may go, or HYDNSD_ANY_RESOLVER */
-	uint32_t space;                /* octets that the slot set free must have; 0: any will do */
-};
-
-static bool acceptable(uint32_t ordinal, void *arg)
-{
-	const struct wanted *w = arg;
-
-	if (w->resolver != HYDNSD_ANY_RESOLVER && w->rules->owner[ordinal] != w->resolver)
-		return false;
-	return !w->space || hydns_store_slot_size(w->rules->store, hydns_store_handle(w->rules->store, ordinal)) >= w->space;
-}
-
-static struct hydns_sighted sighted(const struct hydnsd_answer *a)
-{
-	return (struct hydns_sighted){
-		.key = a->parts.key, .count = a->count, .window_ms = a->window_ms,
-	};
-}
-
-/* True when the answer promises clearly more hits a second than the rule has had. */
-static bool beats(const struct hydnsd_rules *r, const struct hydnsd_answer *a, uint32_t victim, uint64_t now_ns)
-{
-	const struct hydns_sighted s = sighted(a);
-
-	return hydns_policy_expect(r->policy, &s, UINT32_MAX, ms(now_ns)) * PERCENT >
-	       hydns_policy_rate(r->policy, victim) * (PERCENT + 10);
-}
-
-/* What a newcomer will bring, its resolver alone says. So a resolver takes places from others as long as it has less than
- * an equal share of all places; beyond that only those that nobody has. */
-static bool has_its_share(const struct hydnsd_rules *r, uint32_t resolver)
-{
-	uint32_t resolvers = 0;
-
-	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
-		resolvers += r->live[i] != 0;
-	return (uint64_t)r->live[resolver] * resolvers >= r->fitting;
-}
-
-/* Which rule must go so that a resolver stays within its own capacity, or does not take another's place beyond its share.
- * *victim: the rule that must go in any case, or UINT32_MAX. */
-static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
-					     const struct hydnsd_answer *a, uint64_t now_ns,
-					     uint32_t *victim)
-{
-	struct wanted w = { .rules = r, .resolver = by->resolver };
-	bool full = by->capacity && r->live[by->resolver] >= by->capacity;
-	bool others = *victim != UINT32_MAX && r->owner[*victim] != by->resolver;
-
-	if (!full && !(others && has_its_share(r, by->resolver)))
-		return HYDNSD_ACCEPTED;
-	*victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
-	if (*victim == UINT32_MAX || !beats(r, a, *victim, now_ns))
-		return HYDNSD_REJECT_RESOLVER_FULL;
-	return HYDNSD_ACCEPTED;
-}
-
-static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
-					const struct hydnsd_answer *a, uint64_t now_ns)
-{
-	uint64_t expire = expiry_ms(&a->parts.head), now = ms(now_ns);
-	const struct hydns_sighted s = sighted(a);
-	uint32_t victim = UINT32_MAX;
-	enum hydnsd_rejection why;
-
-	switch (hydns_policy_offer(r->policy, &s, (uint32_t)(expire > now ? expire - now : 0), now, &victim)) {
-	case HYDNS_REJECT_COLD:
-		return HYDNSD_REJECT_COLD;
-	case HYDNS_REJECT_FULL:
-		return HYDNSD_REJECT_FULL;
-	case HYDNS_ADMIT:
-	case HYDNS_ADMIT_EVICT:
-		break;
-	}
-	why = resolver_victim(r, by, a, now_ns, &victim);
-	if (why)
-		return why;
-	if (victim != UINT32_MAX) {
-		remove_ordinal(r, victim, HYDNSD_REMOVAL_EVICTED, now_ns);
-		r->counters.evicted++;
-	}
-	return HYDNSD_ACCEPTED;
-}
-
-static void remember(struct hydnsd_rules *r, const struct hydnsd_offerer *by, const struct hydnsd_answer *a,
-		     uint32_t handle, uint32_t former, uint64_t now_ns)
-{
-	uint32_t ordinal = hydns_store_ordinal(r->store, handle);
-	const struct hydns_sighted s = sighted(a);
-
-	r->owner[ordinal] = a->parts.head.resolver;
-	r->signature[ordinal] = a->signature;
-	hydnsd_dependencies_add(r->owners, &a->owners, ordinal);
-	r->generation[ordinal] = (uint32_t)a->generation;
-	r->live[a->parts.head.resolver]++;
-	r->refresh_percent[ordinal] = (uint8_t)by->refresh_percent;
-	hydns_policy_insert(r->policy, ordinal, former, &s, expiry_ms(&a->parts.head), ms(now_ns));
-}
-
-/* No slot of a fitting size is free, others may be: a rule in one, of this size or a smaller one that found
- * its own size full, goes now if it is worth less; its slot serves a later offer after the grace period. */
-static enum hydnsd_rejection free_a_slot(struct hydnsd_rules *r, const struct hydnsd_answer *a,
-					 uint64_t now_ns)
-{
-	const struct hydns_rule *head = &a->parts.head;
-	struct wanted w = {
-		.rules = r, .resolver = HYDNSD_ANY_RESOLVER,
-		.space = HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&a->parts)),
-	};
-	uint32_t victim;
-
-	if (r->departed_count)
-		return HYDNSD_REJECT_NO_SLOT; /* slots are on their way already */
-	if (has_its_share(r, head->resolver))
-		w.resolver = head->resolver;
-	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
-	if (victim == UINT32_MAX || !beats(r, a, victim, now_ns))
-		return HYDNSD_REJECT_FULL;
-	remove_ordinal(r, victim, HYDNSD_REMOVAL_EVICTED, now_ns);
-	r->counters.evicted++;
-	return HYDNSD_REJECT_NO_SLOT;
-}
-
-/* As hydns_store_publish(); what is known of the former rule (0: there is none) goes to the new one. */
-static int put(struct hydnsd_rules *r, const struct hydnsd_offerer *by, const struct hydnsd_answer *a, uint32_t former,
-	       uint64_t now_ns, uint32_t *handle)
-{
-	/* the store takes the former rule out itself; what is known of it must be read before */
-	const struct hydns_rule *old = former ? hydns_store_rule(r->store, former) : NULL;
-	uint32_t former_ordinal = former ? hydns_store_ordinal(r->store, former) : UINT32_MAX;
-	uint32_t replaced;
-	int rc;
-
-	if (old)
-		hydnsd_hits_account(r, former_ordinal, old, now_ns);
-	rc = hydns_store_publish(r->store, &a->parts, handle, &replaced);
-	if (rc)
-		return rc;
-	remember(r, by, a, *handle, former_ordinal, now_ns);
-	if (old)
-		forget(r, former_ordinal, old, now_ns);
-	return 0;
-}
-
-static enum hydnsd_rejection publish(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
-				     const struct hydnsd_answer *a, uint32_t former, uint64_t now_ns)
-{
-	uint32_t handle;
-
-	switch (put(r, by, a, former, now_ns, &handle)) {
-	case 0:
-		return HYDNSD_ACCEPTED;
-	case -ENOSPC:
-		hydnsd_rules_fit(r);
-		return free_a_slot(r, a, now_ns);
-	case -E2BIG:
-		return HYDNSD_REJECT_TOO_BIG;
-	default:
-		return HYDNSD_REJECT_INDEX_FULL;
-	}
-}
-
-uint32_t hydnsd_rules_replace(struct hydnsd_rules *r, uint32_t handle, struct hydnsd_answer *a, uint64_t now_ns)
-{
-	uint32_t ordinal = hydns_store_ordinal(r->store, handle), next;
-	const struct hydnsd_offerer by = {
-		.resolver = r->owner[ordinal], .refresh_percent = r->refresh_percent[ordinal],
-	};
-
-	hydnsd_rules_dependencies(r, hydns_store_rule(r->store, handle), &a->owners, &a->signature);
-	a->parts.key = hydns_store_key(r->store, &a->parts);
-	a->generation = r->generation[ordinal];
-	a->count = 0;                  /* nobody has asked: the former rule's rate goes on */
-	a->window_ms = UINT32_MAX;
-	return put(r, &by, a, handle, now_ns, &next) ? 0 : next;
-}
-
-static void set_key(const struct hydnsd_rules *r, uint32_t resolver, struct hydnsd_answer *a)
-{
-	a->parts.head.resolver = (uint8_t)resolver;
-	a->parts.key = hydns_store_key(r->store, &a->parts);
-}
-
-void hydnsd_rules_prepare(const struct hydnsd_rules *r, uint32_t resolver, struct hydnsd_answer *a)
-{
-	set_key(r, resolver, a);
-	hydns_store_prefetch(r->store, a->parts.key);
-	hydns_policy_prefetch(r->policy, a->parts.key);
-	hydnsd_dependencies_prefetch(r->owners, &a->owners);
-}
-
-enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
-					 struct hydnsd_answer *a, uint64_t now_ns)
-{
-	struct hydns_rule *head = &a->parts.head;
-	struct hydns_sighted s;
-	enum hydnsd_rejection why;
-	uint32_t former;
-	uint64_t rate;
-
-	if (!a->parts.key || head->resolver != by->resolver)
-		set_key(r, by->resolver, a);
-	head->epoch = a->epoch;
-	former = hydns_store_find_parts(r->store, &a->parts);
-	if (former && same_answer(hydns_store_rule(r->store, former), &a->parts))
-		return HYDNSD_REJECT_KNOWN;
-	if (!former) {
-		why = ask_policy(r, by, a, now_ns);
-		if (why)
-			return why;
-	}
-	s = sighted(a);
-	rate = hydns_policy_expect(r->policy, &s, former ? hydns_store_ordinal(r->store, former) : UINT32_MAX, ms(now_ns));
-	head->refresh_ms = hydnsd_rules_refresh_at(head, a->signature, by->refresh_percent, rate);
-	why = publish(r, by, a, former, now_ns);
-	if (why)
-		return why;
-	if (former)
-		r->counters.replaced++;
-	else
-		r->counters.admitted++;
-	return HYDNSD_ACCEPTED;
+	for (; budget && hydns_policy_excess(r->policy); budget--)
+		hydnsd_rules_evict(r, hydns_policy_victim(r->policy, ms(now_ns), NULL, NULL), now_ns);
 }
 
 /* -- looking ------------------------------------------------------------------------------------------ */
@@ -490,9 +241,9 @@ uint64_t hydnsd_rules_rate(const struct hydnsd_rules *r, uint32_t handle)
 
 size_t hydnsd_rules_bytes(const struct hydnsd_rules *r)
 {
-	return hydns_store_bytes(r->store) + hydns_policy_bytes(r->policy) + hydnsd_dependencies_bytes(r->owners) +
-	       (size_t)r->departed_room * sizeof(*r->departed) +
-	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->generation) + sizeof(*r->owner) +
+	return hydns_store_bytes(r->store) + hydns_policy_bytes(r->policy) + hydnsd_dependencies_bytes(r->dependencies) +
+	       (size_t)r->retired_room * sizeof(*r->retired) +
+	       (size_t)r->ordinals * (sizeof(*r->signature) + sizeof(*r->generation) + sizeof(*r->resolver) +
 				      sizeof(*r->refresh_percent));
 }
 

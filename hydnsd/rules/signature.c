@@ -14,7 +14,7 @@ static unsigned label_starts(const uint8_t *name, size_t len, uint8_t start[LABE
 	return n;
 }
 
-/* FNV-1a over a label with its length octet, going on from its parent's hash. */
+/* FNV-1a over a label with its length octet, continued from its parent's hash. */
 static uint64_t hash_label(uint64_t hash, const uint8_t *label)
 {
 	for (unsigned i = 0; i <= label[0]; i++)
@@ -39,7 +39,7 @@ static uint64_t ancestor_bits(uint64_t mixed)
 	return (uint64_t)(1U << (mixed & 31) | 1U << (mixed >> 5 & 31)) << 32;
 }
 
-/* Hash of the name; *ancestors: bits of all names above it but the root. */
+/* Returns the hash of the name, and in *ancestors the bits of all names above it but the root. */
 static uint64_t hash_name(const uint8_t *name, size_t len, uint64_t seed, uint64_t *ancestors)
 {
 	uint8_t start[LABELS_MAX];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Renewed data in other questions' rules: the resolver now sends the later TTL, and goes on sending the rest of the
- * answer as it is, to the end of its own entry. So the rule gets that TTL, and ends when it would have. Mostly a
- * single record's TTL changes in a single octet, which is stored where it stands; else a successor takes the rule's
- * place that differs by that TTL alone. (Taking the rules out instead cost 3 % of all queries in a load with
- * never-repeated names: each denial of such a name renews the zone's SOA, which stands in every negative answer.)
+ * TTL updates in rules of other questions. The resolver now sends the RRset with the later TTL, and the rest of the answer as
+ * it is, until its own entry ends. So the rule gets that TTL, and its end stays. Mostly one octet of a single record's TTL
+ * changes, which is stored in place. Otherwise a replacement that differs in that TTL alone takes the rule's place.
+ * (Withdrawing the rules instead cost 3 % of all queries in a load with never-repeated names: each denial of such a name
+ * refreshes the zone's SOA, which is in every negative answer.)
  *
- * A validated answer must not go on: if the renewed data are no longer secure, the resolver tells nobody but by the end
- * that moves. Nor one with signatures of the RRset, which have TTLs of their own.
+ * A validated answer must go: if the refreshed data are not secure any more, a moved end is all that the resolver notifies.
+ * An answer with signatures of the RRset must go, too, for these have TTLs of their own.
  */
 #include "hydnsd/rules/rules_internal.h"
 
@@ -23,15 +23,15 @@ static bool shown_there(const struct hydnsd_withdrawal *w, bool in_answer)
 	return w->section == HYDNS_SECTION_ANYWHERE || in_answer == (w->section == HYDNS_SECTION_ANSWER);
 }
 
-/* rr: the rule's record of that number. */
-static bool owned(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, const struct hydnsd_rr *rr,
+/* True when rr, the rule's record of that number, is one of the withdrawal's name in a section that counts. */
+static bool concerns(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, const struct hydnsd_rr *rr,
 		  uint32_t number)
 {
 	return shown_there(w, number < rule->ancount) && rr->owner.len == w->name_len &&
 	       memcmp(rr->owner.octet, w->name, w->name_len) == 0;
 }
 
-/* Rules and renewals get their monotonic times from a wall clock that is disciplined between them. */
+/* Rounded: rule and TTL update convert their times from a wall clock that may have been adjusted in between. */
 static uint64_t ttl_until(const struct hydns_rule *rule, uint64_t end_ns)
 {
 	return end_ns < rule->base_ns ? 0 : (end_ns - rule->base_ns + HYDNSD_NS_PER_SEC / 2) / HYDNSD_NS_PER_SEC;
@@ -46,12 +46,12 @@ bool hydnsd_rule_needs_ttl_update(const struct hydnsd_withdrawal *w, const struc
 
 	for (uint32_t i = 0; pos < m.end; i++)
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) ||
-		    (rr.type == w->rrtype && rr.ttl != ttl && owned(w, rule, &rr, i)))
-			return true;   /* unreadable: cannot be, and must not stay */
+		    (rr.type == w->rrtype && rr.ttl != ttl && concerns(w, rule, &rr, i)))
+			return true;   /* unreadable: cannot be, but must not stay */
 	return false;
 }
 
-/* The rule's message with the RRset's new TTL, and where its TTLs are. False: there is none. */
+/* Writes the rule's message with the RRset's new TTL, and where its TTLs are. False: it cannot have that TTL. */
 static bool rewrite(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, struct hydnsd_answer *out)
 {
 	struct hydnsd_message m = hydnsd_rule_message(rule);
@@ -64,7 +64,7 @@ static bool rewrite(const struct hydnsd_withdrawal *w, const struct hydns_rule *
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) || count == rule->ttl_count)
 			return false;
 		out->ttl[count++] = (uint16_t)(rr.ttl_at - start);
-		if (!owned(w, rule, &rr, count - 1))
+		if (!concerns(w, rule, &rr, count - 1))
 			continue;
 		if (rr.type == TYPE_RRSIG || (rr.type == w->rrtype && (ttl < rr.ttl || ttl > HYDNSD_TTL_MAX)))
 			return false;
@@ -75,8 +75,7 @@ static bool rewrite(const struct hydnsd_withdrawal *w, const struct hydns_rule *
 	return count == rule->ttl_count;
 }
 
-/* The rule's only record of the RRset. False: there are several, which a reply must not show with different TTLs, or
- * signatures. */
+/* Finds the rule's only record of the RRset. False: there are several, whose TTLs must not differ in a reply, or signatures. */
 static bool only_record(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule, struct hydnsd_rr *out)
 {
 	struct hydnsd_message m = hydnsd_rule_message(rule);
@@ -86,7 +85,7 @@ static bool only_record(const struct hydnsd_withdrawal *w, const struct hydns_ru
 	for (uint32_t i = 0; pos < m.end; i++) {
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
 			return false;
-		if ((rr.type != w->rrtype && rr.type != TYPE_RRSIG) || !owned(w, rule, &rr, i))
+		if ((rr.type != w->rrtype && rr.type != TYPE_RRSIG) || !concerns(w, rule, &rr, i))
 			continue;
 		if (rr.type == TYPE_RRSIG || found++)
 			return false;
@@ -125,6 +124,6 @@ uint32_t hydnsd_rules_update_ttl(struct hydnsd_rules *r, uint32_t handle, const 
 	for (unsigned i = 0; i < rule->rotation_count; i++)
 		next.parts.rotation[i] = hydns_rule_rotation(rule, i);
 	for (unsigned i = 0; i < rule->place_count; i++)
-		next.parts.owner[i] = hydns_rule_place(rule, i);
+		next.parts.place[i] = hydns_rule_place(rule, i);
 	return hydnsd_rules_replace(r, handle, &next, now_ns);
 }

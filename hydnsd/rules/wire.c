@@ -50,7 +50,7 @@ static bool starts_question_label(const struct hydnsd_message *m, uint32_t offse
 	return at == offset;
 }
 
-/* A target in the question's type and class, or before it, is no name. */
+/* Neither the header nor the question's type and class hold a name. */
 static bool target_allowed(const struct hydnsd_message *m, uint32_t target, uint32_t chunk)
 {
 	if (target >= chunk || target < HYDNSD_HEADER)
@@ -60,8 +60,7 @@ static bool target_allowed(const struct hydnsd_message *m, uint32_t target, uint
 	return true;
 }
 
-/* Copies labels from *at (below limit) up to a root label or pointer, whose first octet is returned at
- * *at. False when labels do not fit. */
+/* Copies labels from *at, below limit. *at then is the offset of a root label or pointer. False: labels do not fit. */
 static bool copy_labels(const struct hydnsd_message *m, uint32_t *at, uint32_t limit,
 			struct hydnsd_name *out)
 {
@@ -70,7 +69,7 @@ static bool copy_labels(const struct hydnsd_message *m, uint32_t *at, uint32_t l
 
 		if (len == 0 || (len & POINTER) == POINTER)
 			return true;
-		/* one octet stays for the root label */
+		/* one octet is left for the root label */
 		if (len > LABEL_MAX || *at + 1 + len > limit || out->len + 1 + len > HYDNS_NAME_MAX - 1)
 			return false;
 		out->octet[out->len++] = len;
@@ -110,7 +109,7 @@ bool hydnsd_name_read(const struct hydnsd_message *m, uint32_t *pos, uint32_t li
 		at = hydnsd_u16(hydnsd_at(m, at)) & 0x3fff;
 		if (!target_allowed(m, at, chunk))
 			return false;
-		/* each jump leads before the chunk it came from, so there are finitely many */
+		/* each jump leads before the chunk it comes from, so the loop ends */
 		limit = chunk;
 		chunk = at;
 	}

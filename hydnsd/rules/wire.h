@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Reads names and RRs of a DNS message that may be hostile. The message's header is not there: data
- * begins with octet 12, the question, as offers and rules hold it; offsets are those of the whole
- * message, so that compression pointers mean what they say.
+ * Reads names and RRs of a DNS message that may be hostile. The header is not there: data begins with octet 12, the question,
+ * as in offers and rules. Offsets are those of the whole message, so that compression pointers can be used as they are.
  */
 #ifndef HYDNSD_RULES_WIRE_H
 #define HYDNSD_RULES_WIRE_H
@@ -38,7 +37,7 @@ struct hydnsd_rr {
 	struct hydnsd_name owner;
 };
 
-/* What compression pointers lead to: octets that must keep their place and value. */
+/* By offset, 1: a compression pointer leads there. These octets must not move or change. */
 struct hydnsd_marks {
 	uint8_t octet[HYDNSD_MESSAGE_MAX];
 };
@@ -49,31 +48,30 @@ bool hydnsd_name_valid(const uint8_t *name, size_t len);
 bool hydnsd_name_below(const struct hydnsd_name *a, const uint8_t *b, size_t b_len);
 
 /*
- * Reads the name at *pos, which must end before limit; *pos then follows it. compressed: pointers are
- * allowed. They must lead back, to a label of the question's name or to an earlier part of the answer.
- * marks may be NULL.
+ * Reads the name at *pos, which must end before limit, and moves *pos behind it. compressed: pointers are allowed. Each must
+ * lead back, to a label of the question's name or into the answer. marks may be NULL.
  */
 bool hydnsd_name_read(const struct hydnsd_message *m, uint32_t *pos, uint32_t limit, bool compressed,
 		      struct hydnsd_name *out, struct hydnsd_marks *marks);
-/* Reads an RR's owner and fixed part at *pos; *pos then follows its RDATA, which is not looked at. */
+/* Reads owner name and fixed part of the RR at *pos, and moves *pos behind its RDATA, which it does not read. */
 bool hydnsd_rr_read(const struct hydnsd_message *m, uint32_t *pos, struct hydnsd_rr *out,
 		    struct hydnsd_marks *marks);
 
-/* The name that a CNAME leads to, on which the answer depends though it may own no record of it (its own
- * negative answer). False: rr is no CNAME, or its data can't be read. */
+/* The target of a CNAME. The answer depends on it also when the target owns none of its records, as in a negative answer.
+ * False: rr is no CNAME, or is unreadable. */
 bool hydnsd_rr_target(const struct hydnsd_message *m, const struct hydnsd_rr *rr, struct hydnsd_name *out);
 
-/* The names of a block as HYDNS_RULE_LEFT_OUT announces it, which has been found valid. */
+/* Iterator over the left-out names of a valid block (HYDNS_RULE_LEFT_OUT). */
 struct hydnsd_left_out {
 	const uint8_t *at;
 	unsigned left;
 };
-/* block: NULL: no names. */
+/* block: NULL when there are none. */
 struct hydnsd_left_out hydnsd_left_out_names(const uint8_t *block);
-/* False: that was the last one. */
+/* False: there is no other. */
 bool hydnsd_left_out_next(struct hydnsd_left_out *names, struct hydnsd_name *out);
 
-/* A type of questions, messages or transactions, never of data (RFC 6895 section 3.1; OPT: RFC 6891). */
+/* A type for questions, messages or transactions, not for data (RFC 6895 section 3.1; OPT: RFC 6891). */
 static inline bool hydnsd_type_is_meta(uint16_t type)
 {
 	return type == 0 || type == 41 || (type >= 128 && type <= 255);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Withdrawing. What depends on a single name is mostly known at once (dependencies.h). A pass over the store, for all else,
- * serves many withdrawals: the few bits of a rule's signature select the single names that it may depend on, and
- * these are compared with its real owner names. A rule published behind the cursor while a pass is under way
- * was made from a later generation than its withdrawals, so it stays rightly.
+ * Withdrawing. For a single name the dependencies mostly say at once which rules go (dependencies.h). For all else a scan of
+ * the store serves many withdrawals. The bits of a rule's signature select the single names that the rule may depend on, and
+ * these are compared with the names themselves. A rule that is published behind the cursor during a scan was offered after
+ * the scan's withdrawals, so it stays rightly.
  */
 #include "hydnsd/rules/rules_internal.h"
 
@@ -42,12 +42,12 @@ static bool depends_on(const struct hydnsd_withdrawal *w, const struct hydns_rul
 	while (pos < m.end)
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL) || name_matches(w, &rr.owner) ||
 		    (hydnsd_rr_target(&m, &rr, &name) && name_matches(w, &name)))
-			return true;   /* unreadable: cannot be, and must not stay */
+			return true;   /* unreadable: cannot be, but must not stay */
 	return left_out_matches(w, rule);
 }
 
-/* Halves of generations compare as serial numbers (RFC 1982): a rule does not live for 2^31 changes. When a rule was
- * offered that was taken over, nobody knows: before anything that is still to be done. */
+/* Low halves of generations compare as serial numbers (RFC 1982), for a rule does not live for 2^31 changes. The generation
+ * of a rule that was taken over is unknown: it counts as older than every withdrawal. */
 static bool offered_since(const struct hydnsd_rules *r, uint32_t ordinal, uint64_t generation)
 {
 	return r->refresh_percent[ordinal] != HYDNSD_UNKNOWN && r->generation[ordinal] - (uint32_t)generation <= INT32_MAX;
@@ -64,7 +64,7 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 
 	if (!may_match(w, r->signature[ordinal]))
 		return false;
-	if (w->resolver != HYDNSD_ANY_RESOLVER && w->resolver != r->owner[ordinal])
+	if (w->resolver != HYDNSD_ANY_RESOLVER && w->resolver != r->resolver[ordinal])
 		return false;
 	if (w->generation && offered_since(r, ordinal, w->generation))
 		return false;
@@ -76,7 +76,7 @@ static bool matches(const struct hydnsd_rules *r, const struct hydnsd_withdrawal
 	return w->rrtype ? hydnsd_rule_needs_ttl_update(w, rule) : depends_on(w, rule);
 }
 
-/* Which withdrawals of the pass the rule must be compared with. */
+/* The withdrawals of the scan that a rule with this signature must be compared with. */
 static uint64_t candidates(const struct hydnsd_scan *p, uint64_t signature)
 {
 	uint64_t first = 0, second = 0;
@@ -90,7 +90,7 @@ static uint64_t candidates(const struct hydnsd_scan *p, uint64_t signature)
 	return (first & second) | p->others;
 }
 
-/* False: nothing of the pass concerns a rule of this signature. Most passes are for a name or two. */
+/* False: no withdrawal of the scan concerns a rule with this signature. Quick, for most scans are for a name or two. */
 static bool may_concern(const struct hydnsd_scan *p, uint64_t signature)
 {
 	bool found = p->quick == 0;
@@ -102,14 +102,14 @@ static bool may_concern(const struct hydnsd_scan *p, uint64_t signature)
 
 static void withdraw_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
 {
-	hydnsd_rules_note_leaving(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
+	hydnsd_rules_record_removal(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
 	hydnsd_rules_remove(r, handle, now_ns);
 	r->counters.withdrawn++;
 	w->withdrawn++;
 }
 
-/* The handle of the renewed rule; 0: it had to go. */
-static uint32_t renew_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
+/* Returns the handle of the updated rule; 0: it had to go. */
+static uint32_t update_ttl_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint32_t handle, uint64_t now_ns)
 {
 	uint32_t next = hydnsd_rules_update_ttl(r, handle, w, now_ns);
 
@@ -120,14 +120,14 @@ static uint32_t renew_for(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, u
 	return next;
 }
 
-/* The rule goes with the first withdrawal that matches. Only what none takes is renewed, for its successor may stand
- * where the pass has been already. */
+/* The first withdrawal that matches removes the rule. TTL updates come last: a replacement may be where the scan has been
+ * already, and the scan would not compare it with the other withdrawals. */
 static void look_at(struct hydnsd_rules *r, const struct hydnsd_scan *p, uint32_t ordinal, uint64_t now_ns)
 {
 	uint32_t handle = hydns_store_handle(r->store, ordinal);
-	uint64_t renewals = 0;
+	uint64_t ttl_updates = 0;
 
-	if (!may_concern(p, r->signature[ordinal]) || r->owner[ordinal] == HYDNSD_NO_RESOLVER)
+	if (!may_concern(p, r->signature[ordinal]) || r->resolver[ordinal] == HYDNSD_NO_RESOLVER)
 		return;
 	for (uint64_t left = candidates(p, r->signature[ordinal]); left; left &= left - 1) {
 		struct hydnsd_withdrawal *w = p->of[__builtin_ctzll(left)];
@@ -138,10 +138,10 @@ static void look_at(struct hydnsd_rules *r, const struct hydnsd_scan *p, uint32_
 			withdraw_for(r, w, handle, now_ns);
 			return;
 		}
-		renewals |= left & -left;
+		ttl_updates |= left & -left;
 	}
-	for (; renewals && handle; renewals &= renewals - 1)
-		handle = renew_for(r, p->of[__builtin_ctzll(renewals)], handle, now_ns);
+	for (; ttl_updates && handle; ttl_updates &= ttl_updates - 1)
+		handle = update_ttl_for(r, p->of[__builtin_ctzll(ttl_updates)], handle, now_ns);
 }
 
 bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, uint64_t now_ns)
@@ -152,7 +152,7 @@ bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, 
 
 	if (w->scope != HYDNS_SCOPE_NAME)
 		return false;
-	found = hydnsd_dependencies_find(r->owners, hydnsd_name_hash(w->name, w->name_len, r->seed, &signature), &count);
+	found = hydnsd_dependencies_find(r->dependencies, hydnsd_name_hash(w->name, w->name_len, r->seed, &signature), &count);
 	if (!found)
 		return false;
 	w->bits = 0;
@@ -160,10 +160,10 @@ bool hydnsd_rules_withdraw(struct hydnsd_rules *r, struct hydnsd_withdrawal *w, 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t handle = hydns_store_handle(r->store, found[i]);
 
-		if (r->owner[found[i]] == HYDNSD_NO_RESOLVER || !matches(r, w, found[i]))
+		if (r->resolver[found[i]] == HYDNSD_NO_RESOLVER || !matches(r, w, found[i]))
 			continue;
 		if (w->rrtype)
-			renew_for(r, w, handle, now_ns);
+			update_ttl_for(r, w, handle, now_ns);
 		else
 			withdraw_for(r, w, handle, now_ns);
 	}
@@ -178,7 +178,7 @@ void hydnsd_rules_withdraw_older(struct hydnsd_rules *r, uint32_t resolver, cons
 
 		if (!handle || offered_since(r, hydns_store_ordinal(r->store, handle), generation))
 			continue;
-		hydnsd_rules_note_leaving(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
+		hydnsd_rules_record_removal(r, handle, HYDNSD_REMOVAL_WITHDRAWN, now_ns);
 		hydnsd_rules_remove(r, handle, now_ns);
 		r->counters.withdrawn++;
 	}
@@ -201,7 +201,7 @@ void hydnsd_scan_begin(const struct hydnsd_rules *r, struct hydnsd_scan *p)
 			p->others |= 1ULL << i;
 			continue;
 		}
-		/* lowest and highest of the name's own bits; they may be one */
+		/* lowest and highest of the name's own bits; they may be the same */
 		names = (uint32_t)w->bits;
 		p->first[__builtin_ctz(names)] |= 1ULL << i;
 		p->second[31 - __builtin_clz(names)] |= 1ULL << i;

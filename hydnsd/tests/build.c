@@ -9,6 +9,7 @@
 
 #include "hydns/hash.h"
 #include "hydns-kern/loader/loader.h"
+#include "hydns-kern/store/geometry.h"
 
 #define HEADER_FLAGS_AT 2
 #define TTL_DEFAULT     300
@@ -42,14 +43,14 @@ static uint8_t *make_wire(const struct build_spec *spec, size_t *len)
 
 	ldns_pkt_set_rcode(p, (uint8_t)spec->rcode);
 	push(p, LDNS_SECTION_ANSWER, spec->answer);
-	push(p, LDNS_SECTION_AUTHORITY, spec->resolver);
+	push(p, LDNS_SECTION_AUTHORITY, spec->authority_section);
 	push(p, LDNS_SECTION_ADDITIONAL, spec->additional);
 	must(ldns_pkt2wire(&wire, p, len) == LDNS_STATUS_OK, spec->name);
 	ldns_pkt_free(p);
 	return wire;
 }
 
-/* Writes the block of names left out; returns its octets. */
+/* Writes the block of left-out names; returns its octets. */
 static size_t put_left_out(const char *const *name, uint8_t *block)
 {
 	size_t at = 1;
@@ -194,17 +195,17 @@ static uint16_t ttl_offset(const struct hydns_rule *r, unsigned i)
 	return offset;
 }
 
-/* The RRset's first `turns` RRs go to its end, from answer into out. */
+/* Copies the RRset from answer into out, beginning with RR number `by`. */
 static void rotate(const struct hydns_rule *r, const uint8_t *answer, uint8_t *out,
-		   const struct hydns_rotation *g, unsigned turns)
+		   const struct hydns_rotation *g, unsigned by)
 {
-	unsigned head = ttl_offset(r, g->first + turns) - ttl_offset(r, g->first);
+	unsigned head = ttl_offset(r, g->first + by) - ttl_offset(r, g->first);
 
 	memcpy(out + g->start, answer + g->start + head, g->len - head);
 	memcpy(out + g->start + g->len - head, answer + g->start, head);
 }
 
-/* The TTLs that the program will count down are the TTLs of the RRs, and the rule dies in time. */
+/* The program counts down as many TTLs as there are RRs, and the rule ends before one is 0. */
 static const char *ttl_fault(const struct hydns_rule *r, const ldns_pkt *p)
 {
 	ldns_rr_list *all = ldns_pkt_all_noquestion(p);
@@ -222,7 +223,7 @@ static const char *ttl_fault(const struct hydns_rule *r, const ldns_pkt *p)
 	return fault;
 }
 
-/* Whether the rule has the place of a name in lower case. The tests' resolvers have no seed. */
+/* True when the rule has the place of this name, which is in lower case. The tests' resolvers have no seed. */
 static bool has_place(const struct hydns_rule *r, const uint8_t *name, size_t len)
 {
 	static const __u64 no_seed[2];
@@ -256,7 +257,7 @@ static bool has_places_left_out(const struct hydns_rule *r)
 	return true;
 }
 
-/* The program finds the rule by each name that a change of data would find it by. */
+/* The rule has the place of each name that it depends on. */
 static const char *places_fault(const struct hydns_rule *r, const ldns_pkt *p)
 {
 	ldns_rr_list *all = ldns_pkt_all(p);
@@ -303,8 +304,8 @@ const char *build_rule_fault(const struct hydns_rule *rule)
 	for (unsigned i = 0; !fault && i < rule->rotation_count; i++) {
 		const struct hydns_rotation g = hydns_rule_rotation(rule, i);
 
-		for (unsigned turn = 0; !fault && turn <= (unsigned)(g.last - g.first); turn++) {
-			rotate(rule, rule->data + rule->name_len + 4, answer, &g, turn);
+		for (unsigned by = 0; !fault && by <= (unsigned)(g.last - g.first); by++) {
+			rotate(rule, rule->data + rule->name_len + 4, answer, &g, by);
 			fault = message_fault(rule, wire, len);
 		}
 	}

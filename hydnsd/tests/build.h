@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What the tests share: offers made by ldns (an implementation of DNS that is not ours), a rule store
- * in plain memory, and a reading of published rules by ldns. */
+/* What tests share: offers made by ldns (an independent implementation of DNS), a rule store in plain memory, and a check of
+ * published rules by ldns. */
 #ifndef HYDNSD_TESTS_BUILD_H
 #define HYDNSD_TESTS_BUILD_H
 
@@ -14,8 +14,8 @@ struct build_spec {
 	uint16_t type;
 	unsigned rcode;
 	const char *answer[BUILD_RRS_MAX + 1]; /* master-file lines, NULL at the end */
-	const char *resolver[4], *additional[4];
-	const char *left_out[4];       /* names; build_offer() sets the flag */
+	const char *authority_section[4], *additional[4];
+	const char *left_out[4];       /* left-out names; build_offer() sets the flag */
 	uint8_t variant, flags;
 	uint32_t ttl;                  /* of the offer; 0: 300 */
 	uint32_t count;                /* sightings in 10 s; 0: 10 */
@@ -27,26 +27,25 @@ union build_offer {
 	uint8_t octet[HYDNS_OFFER_DATA + HYDNS_NAME_MAX + 65535 + 8];
 };
 
-/* Aborts the test program when a line is wrong. Returns the frame's length. */
+/* Returns the frame's length. Aborts the test program when a line of the spec is malformed. */
 size_t build_offer(union build_offer *out, const struct build_spec *spec, uint64_t now_ns);
 
 struct build_store {
 	struct hydns_geometry geometry;
 	struct hydns_store_memory memory;
-	struct hydns_line *hits;       /* writable, as the program has it */
+	struct hydns_line *hits;       /* the same as memory.hits, but writable, as for the program */
 	struct hydnsd_rules *rules;
 };
 void build_store_open(struct build_store *s, uint32_t capacity, uint32_t min_hits, uint64_t now_ns);
-/* Forgets the rules' book-keeping, as a daemon that is killed, and takes the memory over anew. */
+/* As when hydnsd is killed: forgets everything about the rules that is not in the memory, and takes the memory over. */
 void build_store_reopen(struct build_store *s, uint32_t capacity, uint64_t now_ns);
 void build_store_close(struct build_store *s);
-/* As the program counts a hit. */
+/* Counts hits as the program does. */
 void build_store_hit(struct build_store *s, uint32_t handle, uint32_t hits);
 /* A whole grace period. */
 void build_store_grace(struct build_store *s);
 
-/* The message that a client would get, read by ldns: NULL, or what is wrong with it. Every rotation of
- * every group is looked at. */
+/* Reads by ldns the messages that clients would get, with every rotation of every RRset. NULL, or what is wrong with one. */
 const char *build_rule_fault(const struct hydns_rule *rule);
 
 #endif

@@ -100,7 +100,6 @@ void client_withdraw(struct client *c, uint32_t scope, const uint8_t *name, size
 	client_send(c, HYDNS_MSG_WITHDRAW, &w, sizeof(w));
 }
 
-/* Waits for room. */
 static void put(struct client *c, unsigned ring, const void *frame, uint32_t len)
 {
 	void *at = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* A resolver made by hand, for what the publish library would never send. For cmocka tests. */
+/* A hand-made plugin, for what the plugin library would never send. For cmocka tests. */
 #ifndef HYDNSD_TESTS_CLIENT_H
 #define HYDNSD_TESTS_CLIENT_H
 
@@ -17,21 +17,21 @@ struct client {
 	int doorbell;
 };
 
-/* Connected and READY, everybody may ask. */
+/* Connects and gets READY. The access list allows all clients. */
 void client_open(struct client *c);
 void client_close(struct client *c);
-/* Sends HELLO with these descriptors as its rings; the type of the reply, which is in c->in. */
+/* Sends HELLO with these descriptors as its rings. Returns the type of the reply, which is in c->in. */
 uint32_t client_hello(struct client *c, const int *ring, unsigned rings);
 void client_send(struct client *c, uint32_t type, const void *payload, size_t len);
-/* The type of the next message, which is in c->in, of at most the limit; 0: none. */
+/* Returns the type of the next message, which is in c->in; 0: none came within WAIT_MS. */
 uint32_t client_receive(struct client *c);
 bool client_has_message(const struct client *c);
 void client_withdraw(struct client *c, uint32_t scope, const uint8_t *name, size_t len, uint64_t generation);
 
-/* An address of this name ("www.example."), made at this generation, into this ring, once it has room. */
+/* Offers an address of this name ("www.example."), made at this generation. Waits until the ring has room. */
 void client_offer(struct client *c, unsigned ring, const char *name, uint64_t generation);
 void client_changed(struct client *c, unsigned ring, const uint8_t *name, uint8_t len, uint64_t generation);
-/* hydnsd has taken what was put into the rings, and acted upon it. */
+/* True when hydnsd has acted upon everything that was put into the rings. */
 bool client_taken(const struct client *c);
 
 #endif

@@ -192,7 +192,7 @@ void read_pin(const char *name, uint32_t key, void *value)
 }
 
 /* -- surroundings ------------------------------------------------------------------------------------------ */
-/* With a route to clients, without which none is answered. */
+/* With a route to clients: source validation would pass their queries otherwise. */
 static bool loopback_up(void)
 {
 	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING };

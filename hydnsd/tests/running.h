@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * A daemon of the tests' own: in a network and mount namespace with a bpffs, its program attached (generic) to the
- * loopback interface. For cmocka tests: what cannot be fails the test that asks for it.
+ * A daemon for tests, in a network and mount namespace with a bpffs, with its program attached (generic XDP) to the loopback
+ * interface. For cmocka tests: a function that fails makes the test fail.
  */
 #ifndef HYDNSD_TESTS_RUNNING_H
 #define HYDNSD_TESTS_RUNNING_H
@@ -25,11 +25,11 @@
 extern char pins[64], plugin_path[64], control_path[64];
 extern pid_t daemon_pid;
 
-/* Enters the namespaces and makes the directories. False: that can't be done here, and standard error has been told why. */
+/* Enters the namespaces and makes the directories. False: that is impossible here; prints why to standard error. */
 bool surroundings(void);
-/* From here on $HYDNSD is the daemon that can be held at its seams. */
+/* From here on $HYDNSD is the daemon that tests can hold at its seams. */
 void take_held_daemon(void);
-/* Teardown of a test: ends the daemon that one which has failed left behind, and removes what that held. */
+/* Teardown of a test: ends a daemon that a failed test has left running, and removes its pins and sockets. */
 int clear(void **state);
 /* Teardown of the group of tests. */
 int tidy(void **state);
@@ -39,25 +39,25 @@ pid_t spawn(const char *interface, const char *const *more);
 void start_daemon(void);
 void start_daemon_with(const char *const *more);
 int end_daemon(int with);
-/* By SIGTERM; it must leave nothing behind. */
+/* Ends the daemon by SIGTERM; fails when that leaves pins or sockets. */
 void end_cleanly(void);
 
 int connect_to(const char *path, int type);
-/* One request, one reply; NULL when nobody is there. */
+/* Sends one request and returns the reply; NULL when no daemon answers. */
 json_t *ask(const char *request);
 json_int_t number(const char *request, const char *key);
 json_int_t rules(void);
-/* Offers refused for this reason (rejections.def). */
+/* How many offers were rejected for this reason (rejections.def). */
 json_int_t rejected(const char *why);
-/* Copies the one value of a pinned map's key, read past hydnsd. */
+/* Copies the value of a key from a pinned map, without hydnsd. */
 void read_pin(const char *name, uint32_t key, void *value);
 /* State of the first resolver; "none" without one. */
 bool resolver_is(const char *state);
 
-/* The publish library's own resolver, whom everybody may ask; begin_resolver() starts it and waits until it is ready. */
+/* A resolver of the plugin library, which allows all clients; begin_resolver() starts it and waits until it is ready. */
 struct hydns_plugin *make_resolver(uint32_t flush_timeout_ms, uint32_t refresh_percent);
 void begin_resolver(struct hydns_plugin *p);
-/* "n<i>.example", as in messages; its length. */
+/* Writes "n<i>.example" in wire format and returns its length. */
 uint8_t make_name(unsigned i, uint8_t *out);
 
 #define WAIT_FOR(condition) do { \

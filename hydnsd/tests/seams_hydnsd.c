@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The daemon's seams. Linked into tests/held_hydnsd: the shipped daemon's own objects, with these wrappers (ld's --wrap,
- * see Makefile.am) around functions that one file calls in another. Without a table (seams.h) they do nothing.
+ * The seams of hydnsd, for tests/held_hydnsd: the shipped objects, linked with these wrappers (ld's --wrap, see Makefile.am)
+ * around functions that one file calls in another. Without a table (seams.h) they do nothing.
  */
 #include <linux/membarrier.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ bool __wrap_hydnsd_scan_step(struct hydnsd_rules *r, struct hydnsd_scan *p, uint
 	return over;
 }
 
-/* -- the store, whose rules are counted as they come and go ------------------------------------------------------ */
+/* -- the store: counts its rules whenever they change ------------------------------------------------------------ */
 static void count(const struct hydns_store *s)
 {
 	if (seams)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The daemon itself, in namespaces of its own (running.h). The resolver's side is the real publish library; bad clients
- * speak to the sockets by hand. No answers are asked for: packets are hydns-kern's tests'.
+ * hydnsd itself, in namespaces of its own (running.h). The resolver's side is the real plugin library; bad peers use the
+ * sockets by hand. No queries are sent: hydns-kern's tests have packets.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ static void stop_resolver(void)
 	resolver = NULL;
 }
 
-/* A test that has failed leaves neither behind: the next one would meet them. */
+/* After a test that has failed neither may be left for the next one. */
 static int leave(void **state)
 {
 	if (resolver)
@@ -148,7 +148,7 @@ static struct hydns_not_offered *kept_by(struct hydns_thread *t)
 	return (struct hydns_not_offered *)((uint8_t *)t->ring.ring + HYDNS_RING_DATA + HYDNS_RING_BYTES);
 }
 
-/* The newest of all threads counts, and no octets that a plugin might write there do harm. */
+/* The last reason of all threads counts, and whatever a plugin writes there does no harm. */
 static void explain_tells_what_the_plugin_noted(void **state)
 {
 	uint8_t name[HYDNS_NAME_MAX];
@@ -180,7 +180,7 @@ static void explain_tells_what_the_plugin_noted(void **state)
 	end_cleanly();
 }
 
-/* Large answers fill the store before its capacity is reached, which status says. */
+/* Large answers fill the store before its capacity is reached, and status shows that. */
 static void status_tells_how_many_fit(void **state)
 {
 	uint8_t record[1024] = { 0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 200, 1012 >> 8, 1012 & 0xff };
@@ -226,7 +226,7 @@ static void a_killed_daemon_leaves_its_rules_to_the_next(void **state)
 	end_cleanly();
 }
 
-/* Of the first resolver's page, as the program sees it. */
+/* The epoch of the first resolver's page, as the program reads it. */
 static uint32_t epoch_in_page(void)
 {
 	static struct hydns_resolver_page page;
@@ -255,7 +255,7 @@ static bool answers(unsigned i)
 	return does;
 }
 
-/* What top says of a rule. */
+/* What top shows of a rule. */
 static bool tops(unsigned i)
 {
 	json_t *o = ask("{\"cmd\":\"top\",\"limit\":100}"), *row;
@@ -274,7 +274,7 @@ static bool tops(unsigned i)
 	return does;
 }
 
-/* As long as names are marked, it is said of their rules alone that they wait; or of all. */
+/* While a name is marked, explain and top show its rule alone as suspended; while all are suspended, all. */
 static void marked_names_are_said_to_wait(void **state)
 {
 	uint8_t name[HYDNS_NAME_MAX], len = make_name(4, name);
@@ -287,7 +287,7 @@ static void marked_names_are_said_to_wait(void **state)
 	assert_true(answers(4) && answers(5) && tops(4) && tops(5));
 	seed[0] = resolver->seed[0];
 	seed[1] = resolver->seed[1];
-	/* the link thread is not told, so that it does not end this at once */
+	/* without the link thread, which would end this at once */
 	hydns_pages_mark(resolver->pages, HYDNS_PLACE(hydns_place_hash(name, len, seed)));
 	assert_false(answers(4) || tops(4));
 	assert_true(answers(5) && tops(5));
@@ -301,7 +301,7 @@ static void marked_names_are_said_to_wait(void **state)
 	end_cleanly();
 }
 
-/* What changed while no daemon was there, or while one hung, goes before the rest counts again. */
+/* Rules whose data changed while hydnsd was away or hung go before the others count again. */
 static void changes_wait_for_the_next_daemon(void **state)
 {
 	static const int by[] = { SIGKILL, SIGUSR2 };
@@ -345,7 +345,7 @@ static void changes_wait_for_the_next_daemon(void **state)
 	end_cleanly();
 }
 
-/* Rules that a former daemon left, and that their resolver has withdrawn meanwhile, take nobody's place. */
+/* Rules of a former hydnsd that their resolver has withdrawn meanwhile do not stay in the store. */
 static void dead_rules_are_not_taken_over(void **state)
 {
 	(void)state;
@@ -410,7 +410,7 @@ static void secrets_reach_the_program_and_leave_it(void **state)
 	hydns_plugin_cookie_secrets(resolver, secret, 2);
 	expect_secrets(2, secret, 2);
 	end_daemon(SIGKILL);
-	expect_secrets(2, secret, 2);                  /* the program goes on with them */
+	expect_secrets(2, secret, 2);                  /* the program still uses them */
 	start_daemon();
 	WAIT_FOR(resolver_is("ready"));
 	expect_secrets(2, secret, 2);
@@ -422,14 +422,14 @@ static void secrets_reach_the_program_and_leave_it(void **state)
 	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	WAIT_FOR(wiped(0) && wiped(1));
-	start_resolver();                              /* another one in the same place: has named none */
+	start_resolver();                              /* another one with the same index, which has sent none */
 	assert_true(wiped(0) && wiped(1));
 	stop_resolver();
 	WAIT_FOR(resolver_is("none"));
 	end_cleanly();
 }
 
-/* A resolver that is killed, while hydnsd is dead too, does not come back: its rules go. */
+/* A resolver is killed while no hydnsd runs, so it does not come back: its rules go. */
 static void a_dead_resolver_is_released(void **state)
 {
 	pid_t child;
@@ -479,7 +479,7 @@ static void bad_clients_do_no_harm(void **state)
 
 		for (size_t i = 0; i < len; i++)
 			noise[i] = (uint8_t)random();
-		if (round % 2) {       /* a head that fits, so that handlers are reached */
+		if (round % 2) {       /* a head that fits, so that hydnsd handles the message */
 			struct hydns_msg head = { .type = (uint32_t)random() % 16 };
 
 			len = sizeof(head) + (size_t)random() % (HYDNS_MSG_MAX - sizeof(head));
@@ -524,7 +524,7 @@ static void starts_that_cannot_be_fail(void **state)
 	assert_int_equal(rules(), 0);
 	end_cleanly();
 
-	snprintf(stale, sizeof(stale), "%s", control_path); /* a file that nobody listens at */
+	snprintf(stale, sizeof(stale), "%s", control_path); /* a socket file without a listener */
 	strcpy(a.sun_path, stale);
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
@@ -543,7 +543,7 @@ static void another_user_will_do(void **state)
 	assert_int_equal(rules(), 4);
 	stop_resolver();
 	assert_int_equal(end_daemon(SIGTERM), 0);
-	/* the empty directory is root's, whom the daemon no longer is */
+	/* the empty directory belongs to root, so hydnsd cannot remove it any more */
 	rmdir(pins);
 	assert_int_not_equal(access(pins, F_OK), 0);
 	unlink(plugin_path);

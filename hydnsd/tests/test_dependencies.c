@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The table of rules by name against a list of all pairs, far more of them than it is made for. */
+/* The table of dependencies, compared with a list of all pairs, which are far more than the table is made for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 static uint64_t hash[NAMES];
 static struct hydnsd_dependency_list of[ORDINALS]; /* count 0: no rule */
 
-/* As splitmix64's finish: every bit of the hash counts in the table. */
+/* The finalizer of splitmix64: the table uses every bit of a hash. */
 static uint64_t spread(uint64_t x)
 {
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
@@ -27,12 +27,12 @@ static uint64_t spread(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Some names are in every second rule, most in one or none. */
+/* A few names are in many rules, most names in one or none. */
 static void choose_names(struct hydnsd_dependency_list *l)
 {
 	l->count = 0;
 	for (long n = 1 + random() % 6; n; n--)
-		hydnsd_owner_list_add(l, hash[random() % 2 ? random() % 3 : random() % NAMES]);
+		hydnsd_dependency_list_add(l, hash[random() % 2 ? random() % 3 : random() % NAMES]);
 }
 
 static void assert_found(struct hydnsd_dependencies *o, uint64_t name)
@@ -88,22 +88,22 @@ static void every_rule_is_found(void **state)
 	hydnsd_dependencies_free(o);
 }
 
-/* More than find() gives are kept all the same: when enough have gone it finds the others. */
+/* The table holds more than find() returns: when enough have gone it finds the others. */
 static void too_many_are_not_told(void **state)
 {
-	struct hydnsd_dependencies *o = hydnsd_dependencies_new(HYDNSD_OWNERS_FOUND * 2);
+	struct hydnsd_dependencies *o = hydnsd_dependencies_new(HYDNSD_DEPENDENCIES_FOUND * 2);
 	const struct hydnsd_dependency_list one = { .count = 1, .hash = { spread(7) } };
 	uint32_t count;
 
 	(void)state;
-	for (uint32_t i = 0; i < HYDNSD_OWNERS_FOUND * 2; i++) {
-		assert_int_equal(hydnsd_dependencies_find(o, one.hash[0], &count) != NULL, i <= HYDNSD_OWNERS_FOUND);
+	for (uint32_t i = 0; i < HYDNSD_DEPENDENCIES_FOUND * 2; i++) {
+		assert_int_equal(hydnsd_dependencies_find(o, one.hash[0], &count) != NULL, i <= HYDNSD_DEPENDENCIES_FOUND);
 		hydnsd_dependencies_add(o, &one, i);
 	}
-	for (uint32_t i = 0; i < HYDNSD_OWNERS_FOUND * 2; i++) {
+	for (uint32_t i = 0; i < HYDNSD_DEPENDENCIES_FOUND * 2; i++) {
 		hydnsd_dependencies_drop(o, &one, i);
 		if (hydnsd_dependencies_find(o, one.hash[0], &count))
-			assert_int_equal(count, HYDNSD_OWNERS_FOUND * 2 - 1 - i);
+			assert_int_equal(count, HYDNSD_DEPENDENCIES_FOUND * 2 - 1 - i);
 	}
 	assert_non_null(hydnsd_dependencies_find(o, one.hash[0], &count));
 	assert_int_equal(count, 0);
@@ -121,7 +121,7 @@ static size_t address_space(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Then nothing is known of any name, until those have gone that there was no memory for. */
+/* After memory failed for a rule, find() answers for no name until that rule has gone. */
 static void without_memory_nothing_is_told(void **state)
 {
 	enum { MANY = 1 << 20 };

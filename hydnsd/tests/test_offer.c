@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Validation of offers: good ones become what the program needs, bad ones are told apart. */
+/* Checks of offers: good ones become parts of a rule, bad ones are rejected for their own reason. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +73,7 @@ static void chain_rotates_its_addresses_alone(void **state)
 	limits.rotates = true;
 }
 
-/* Resolvers do not rotate them. */
+/* Resolvers do not rotate RRSIGs. */
 static void signatures_keep_their_places(void **state)
 {
 	const struct build_spec signed_twice = {
@@ -91,7 +91,7 @@ static void signatures_keep_their_places(void **state)
 	assert_int_equal(answer.parts.rotation[0].last, 1);
 }
 
-/* RFC 3597, section 4: in data of types younger than RFC 1035 no name is compressed, for clients need not expand it. */
+/* RFC 3597, section 4: names in RDATA of types that are not in RFC 1035 must not be compressed. */
 static void names_in_newer_types_are_not_compressed(void **state)
 {
 	static const struct { uint16_t type; uint8_t before; enum hydnsd_rdata is; } c[] = {
@@ -116,7 +116,7 @@ static void names_in_newer_types_are_not_compressed(void **state)
 	}
 }
 
-/* A label may hold any octets, those of another name as well. */
+/* A label may hold any octets, also those of another name. */
 static void names_are_below_by_whole_labels(void **state)
 {
 	static const uint8_t example[] = "\7example";
@@ -146,13 +146,13 @@ static void unequal_records_rotate(void **state)
 	assert_int_equal(answer.parts.rotation[0].last, 1);
 }
 
-/* The order that the resolver would change with every reply must not stand still. */
+/* An answer is rejected if the resolver would rotate an RRset of it and the program cannot. */
 static void what_cannot_rotate_is_refused_in_the_answer(void **state)
 {
 	const struct build_spec elsewhere = {
 		.name = "www.example.org.", .type = 1,
 		.answer = { "www.example.org. 60 IN A 192.0.2.1" },
-		.resolver = { "example.org. 3600 IN NS ns1.example.org.",
+		.authority_section = { "example.org. 3600 IN NS ns1.example.org.",
 			       "example.org. 3600 IN NS ns2.example.org." },
 		.additional = { "ns1.example.org. 3600 IN A 192.0.2.1" },
 	};
@@ -175,7 +175,7 @@ static void what_cannot_rotate_is_refused_in_the_answer(void **state)
 static void negative_answers_are_taken(void **state)
 {
 	const struct build_spec nxdomain = {
-		.name = "nx.example.com.", .type = 28, .rcode = 3, .resolver = {
+		.name = "nx.example.com.", .type = 28, .rcode = 3, .authority_section = {
 			"example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
 	};
 	const struct build_spec empty = { .name = "nodata.example.com.", .type = 28 };
@@ -325,17 +325,17 @@ static uint16_t place_of(const char *name)
 static bool has_place(const char *name)
 {
 	for (unsigned i = 0; i < answer.parts.head.place_count; i++)
-		if (answer.parts.owner[i] == place_of(name))
+		if (answer.parts.place[i] == place_of(name))
 			return true;
 	return false;
 }
 
-/* Each name that a change or a flush would find the answer by has its place, once; where they are too many, none has. */
+/* Each name that the answer depends on has its place, once. If there are too many, none has. */
 static void places_of_all_names_are_noted(void **state)
 {
 	struct build_spec proof = {
 		.name = "no.example.com.", .type = 1, .rcode = 3,
-		.resolver = { "example.com. 300 IN SOA ns.example.com. h.example.com. 1 2 3 4 5" },
+		.authority_section = { "example.com. 300 IN SOA ns.example.com. h.example.com. 1 2 3 4 5" },
 		.left_out = { "a.example.com.", "*.example.com.", "b.example.com." },
 	}, many = { .name = "0.example.", .type = 1 };
 	char line[10][64];
@@ -382,7 +382,7 @@ static void malformed_names_left_out_are_refused(void **state)
 	}
 }
 
-/* A name that lies in a TTL would change with time. */
+/* A name in a TTL would change with time. */
 static void pointers_into_ttls_are_refused(void **state)
 {
 	const struct build_spec two = {
@@ -395,7 +395,7 @@ static void pointers_into_ttls_are_refused(void **state)
 	assert_int_equal(check(&two), HYDNSD_ACCEPTED);
 	rr = answer_octets();
 	memcpy(rr + 6, "\x01\x61\x00\x00", 4); /* a TTL that reads as the name "a." */
-	rr[16] = 0xc0;                 /* the second owner points to it */
+	rr[16] = 0xc0;                 /* the second owner name points to it */
 	rr[17] = (uint8_t)(12 + 11 + 4 + 6);
 	assert_int_equal(recheck(), HYDNSD_REJECT_RECORD);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * All orders of what a resolver's threads and the daemon do with one name between their seams: one thread offers an answer
- * that it has looked up, another changes the data and withdraws the name, or tells of the change; the daemon takes, withdraws,
- * waits for its barrier and acknowledges. The publish library and the daemon are the shipped ones.
+ * All orders of what a resolver's threads and hydnsd do with one name between their seams. One thread offers an answer that
+ * it has looked up. Another changes the data and withdraws the name, or offers the change to hydnsd by a CHANGED frame.
+ * hydnsd takes frames, withdraws, waits for its barrier and acknowledges. The plugin library and hydnsd are the shipped ones.
  *
- * What must hold: when a withdrawal has returned no rule holds the former data, and none comes to hold them later.
+ * What must hold: after a withdrawal has returned no rule holds the former data, and none gets them later.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -22,13 +22,13 @@
 
 static struct hydns_plugin *resolver;
 
-/* The resolver's data: an address whose last octet is the version; and what its threads have done. */
+/* The resolver's data, an address whose last octet is the version, and what its threads have done. */
 static struct {
 	_Atomic unsigned version;
-	unsigned number;               /* of the name, anew for each order */
+	unsigned number;               /* of the name, another for each order */
 	_Atomic unsigned looked_up;    /* version that the offer has; 0: none yet */
 	_Atomic bool returned;         /* the withdrawal has */
-	_Atomic unsigned changed;      /* of version: withdrawn, or told */
+	_Atomic unsigned changed;      /* version whose change is withdrawn */
 	pthread_t thread[3];
 	unsigned threads;
 } now;
@@ -67,7 +67,7 @@ static void *change_and_withdraw(void *arg)
 	return NULL;
 }
 
-static void *change_and_tell(void *arg)
+static void *change_and_notify(void *arg)
 {
 	uint8_t name[HYDNS_NAME_MAX], len = make_name(now.number, name);
 
@@ -78,12 +78,12 @@ static void *change_and_tell(void *arg)
 }
 
 /* -- walks -------------------------------------------------------------------------------------------------------- */
-/* A frame that the daemon has not acted upon shows in no thread's state: it looks at its rings every few milliseconds. */
+/* True when hydnsd has not acted upon a frame. No thread's state shows that, for hydnsd polls its rings. */
 static bool frames_wait(void *arg)
 {
 	(void)arg;
 	if (atomic_load(&seams->party[SEAM_LOOP].held) || atomic_load(&seams->party[SEAM_GRACE].held))
-		return false;          /* the loop waits too, perhaps: then nothing moves */
+		return false;          /* the loop may be held: then nothing moves */
 	for (unsigned i = 0; i < 2; i++) {
 		const struct hydns_producer *r = &resolver->thread[i].ring;
 
@@ -93,7 +93,7 @@ static bool frames_wait(void *arg)
 	return false;
 }
 
-/* The rule of an answer that was looked up before the change. */
+/* Finds a rule with an answer that was looked up before the change. */
 static const char *fault(void *arg)
 {
 	(void)arg;
@@ -148,14 +148,14 @@ static void begin_two(void *arg)
 	party(SEAM_SECOND, "begin advanced ask", change_and_withdraw);
 }
 
-/* An offer against a change that is told. */
+/* An offer against a CHANGED frame. */
 static void begin_change(void *arg)
 {
 	(void)arg;
 	forget();
 	seam_hold(SEAM_LOOP, "take_offer take_changed");
 	party(SEAM_FIRST, "begin stamp encode names reserve offer", offer);
-	party(SEAM_SECOND, "begin note advance advanced reserve offer", change_and_tell);
+	party(SEAM_SECOND, "begin note advance advanced reserve offer", change_and_notify);
 }
 
 /* All three. */
@@ -166,7 +166,7 @@ static void begin_three(void *arg)
 	seam_hold(SEAM_LOOP, "take_offer withdraw");
 	party(SEAM_FIRST, "begin encode offer", offer);
 	party(SEAM_SECOND, "begin advanced ask", change_and_withdraw);
-	party(SEAM_THIRD, "begin advanced", change_and_tell);
+	party(SEAM_THIRD, "begin advanced", change_and_notify);
 }
 
 static void walk(const char *what, void (*begin)(void *), unsigned least)

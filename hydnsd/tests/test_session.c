@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What a resolver is told and when, and what is not taken from it: a daemon that can be held (seams_hydnsd.c), and a
- * resolver made by hand (client.h), which sends what the publish library never would.
+ * What hydnsd sends to a plugin and when, and what it does not take from one. hydnsd can be held here (seams_hydnsd.c), and the
+ * plugin is hand-made (client.h): it sends what the plugin library never would.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -32,7 +32,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The next message acknowledges the request of this number. */
+/* Expects the next message to acknowledge the request with this number. */
 static bool acknowledged(uint32_t seq)
 {
 	return client_receive(&client) == HYDNS_MSG_ACK && client.in.head.seq == seq;
@@ -43,7 +43,7 @@ static bool has_message(void *arg)
 	return client_has_message(arg);
 }
 
-/* The daemon's loop has come round, and has told nothing else before: the reply to each STATS is the next message. The
+/* Lets hydnsd's loop come round, and expects no other message meanwhile: the reply to each STATS is the next one. Returns the
  * number of rules. */
 static uint64_t rules_and_no_reply(void)
 {
@@ -71,7 +71,7 @@ static void end(void)
 }
 
 /* -- acknowledgements ---------------------------------------------------------------------------------------- */
-/* Only when the barrier that began after the rule had gone has returned, and each for its own barrier. */
+/* A withdrawal is acknowledged when a barrier has returned that began after the rule had gone; each waits for its own. */
 static void withdrawals_wait_for_the_barrier(void **state)
 {
 	uint32_t first, second;
@@ -100,7 +100,7 @@ static void withdrawals_wait_for_the_barrier(void **state)
 	end();
 }
 
-/* A pass over the store in several turns of the loop, of which the second finds rules, too. */
+/* A scan of the store takes several rounds of the loop, of which the second finds rules, too. */
 #define CAPACITY "150000"
 #define MANY     40000
 #define TURNS    4
@@ -130,7 +130,7 @@ static void a_subtree_has_gone_when_it_is_acknowledged(void **state)
 	while (!atomic_load(&seams->swept)) {
 		assert_true(seam_wait(SEAM_LOOP, "step", has_message, &client));
 		assert_false(client_has_message(&client));
-		WAIT_FOR(barrier_over(NULL));  /* of what has gone so far */
+		WAIT_FOR(barrier_over(NULL));  /* for what has gone so far */
 		turns++;
 		seam_go(SEAM_LOOP);
 		WAIT_FOR(atomic_load(&seams->steps) == turns);
@@ -142,8 +142,8 @@ static void a_subtree_has_gone_when_it_is_acknowledged(void **state)
 	end();
 }
 
-/* A SETTLE waits for the frames that came before it, for the withdrawals that they begin, and for a barrier. */
-static void settle_waits_for_the_barrier(void **state)
+/* CATCH_UP waits for the frames that came before it, for the withdrawals that they begin, and for a barrier. */
+static void catch_up_waits_for_the_barrier(void **state)
 {
 	(void)state;
 	start();
@@ -160,8 +160,8 @@ static void settle_waits_for_the_barrier(void **state)
 	end();
 }
 
-/* More frames than a turn of the loop takes lie before the change that the SETTLE comes after. */
-static void settle_waits_for_the_rings(void **state)
+/* Before the change that CATCH_UP follows there are more frames than hydnsd takes in one round. */
+static void catch_up_waits_for_the_rings(void **state)
 {
 	char name[32];
 
@@ -192,7 +192,7 @@ static bool readable(void *arg)
 	return poll(&f, 1, 0) > 0;
 }
 
-/* What hydnsctl flushes has left the programs when it returns, too. */
+/* When hydnsctl flush returns, no program holds a flushed rule. */
 static void a_flush_waits_for_the_barrier(void **state)
 {
 	static const char request[] = "{\"cmd\":\"flush\",\"name\":\"www.example\"}\n";
@@ -223,7 +223,7 @@ static bool is_acknowledging(void *arg)
 	return seam_is_held(SEAM_LOOP, "acknowledge");
 }
 
-/* A rule's slot is nobody else's until the barrier that began after the rule had gone has returned. */
+/* A rule's slot is not used again until a barrier has returned that began after the rule had gone. */
 static void slots_wait_for_the_barrier(void **state)
 {
 	(void)state;
@@ -243,7 +243,7 @@ static void slots_wait_for_the_barrier(void **state)
 	end();
 }
 
-/* A program may be reading what is written over: the set has no number until none does. */
+/* A program may be reading the secrets that are overwritten: the set has no number until none does. */
 static void secrets_count_after_the_barrier(void **state)
 {
 	struct hydns_cookies secrets = { .set = 4, .count = 1, .secret = { { 1, 2 } } }, seen;
@@ -267,7 +267,7 @@ static void secrets_count_after_the_barrier(void **state)
 	seams_open();
 	assert_true(acknowledged(client.seq));
 	read_pin("hydns_cookies", HYDNS_COOKIES_INDEX(0, 4), &seen);
-	assert_int_equal(seen.count, 0);       /* the former one is there no more */
+	assert_int_equal(seen.count, 0);       /* the former set is gone */
 	end();
 }
 
@@ -288,7 +288,7 @@ static void an_offer_from_before_a_withdrawal_is_refused(void **state)
 	end();
 }
 
-/* Of the name that has changed, from whatever ring; others stay. */
+/* Older offers of the changed name are rejected, from every ring; other names stay. */
 static void an_offer_from_before_a_change_is_refused(void **state)
 {
 	(void)state;
@@ -306,7 +306,7 @@ static void an_offer_from_before_a_change_is_refused(void **state)
 	end();
 }
 
-/* An offer and its withdrawal in one batch of frames, too. */
+/* Also when an offer and its withdrawal are in one batch of frames. */
 static void a_change_withdraws(void **state)
 {
 	(void)state;
@@ -336,7 +336,7 @@ static int make_ring(size_t size, int seals)
 	return fd;
 }
 
-/* And what hydnsd has not taken can do it no harm: a ring that is cut short faults whoever has it mapped. */
+/* A ring that could be cut short is refused: reading it beyond its end would kill hydnsd. */
 static void expect_refused(size_t size, int seals)
 {
 	int fd = make_ring(size, seals);
@@ -349,7 +349,7 @@ static void expect_refused(size_t size, int seals)
 		assert_int_equal(ftruncate(fd, 0), 0);
 	close(fd);
 	close(client.sock);
-	assert_int_equal(rules(), 0);          /* it lives */
+	assert_int_equal(rules(), 0);          /* hydnsd lives */
 }
 
 static void rings_must_be_sealed(void **state)
@@ -365,7 +365,7 @@ static void rings_must_be_sealed(void **state)
 	expect_refused(HYDNS_RING_SIZE, all & ~F_SEAL_SEAL);
 	expect_refused(HYDNS_RING_SIZE - 4096, all);
 	expect_refused(HYDNS_RING_SIZE + 4096, all);
-	assert_int_equal(pipe2(fd, O_CLOEXEC), 0);  /* no memfd at all */
+	assert_int_equal(pipe2(fd, O_CLOEXEC), 0);  /* a pipe, not a memfd */
 	client = (struct client){ .sock = hydns_channel_connect(plugin_path) };
 	assert_int_equal(client_hello(&client, fd, 1), HYDNS_MSG_REFUSED);
 	close(client.sock);
@@ -412,7 +412,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(withdrawals_wait_for_the_barrier), TEST(a_subtree_has_gone_when_it_is_acknowledged),
 		TEST(a_flush_waits_for_the_barrier), TEST(slots_wait_for_the_barrier), TEST(secrets_count_after_the_barrier),
-		TEST(settle_waits_for_the_barrier), TEST(settle_waits_for_the_rings),
+		TEST(catch_up_waits_for_the_barrier), TEST(catch_up_waits_for_the_rings),
 		TEST(an_offer_from_before_a_withdrawal_is_refused),
 		TEST(an_offer_from_before_a_change_is_refused), TEST(a_change_withdraws), TEST(rings_must_be_sealed),
 		TEST(sockets_are_open_to_their_groups),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What hydnsd takes from nobody: frames, messages and requests that no plugin and no hydnsctl of ours makes, sent to the
- * daemon by hand. Each is refused with its cause, or ends its own session alone; what was right before stays.
+ * What hydnsd takes from no peer: hand-made frames, messages and requests that our plugins and hydnsctl never send. Each is
+ * refused with its cause, or ends its own session alone. The rules of others stay.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 
 static const uint8_t www[] = "\3www\7example", other[] = "\5other\7example";
 
-/* Another resolver, with a rule, which nobody else's faults concern. */
+/* Another resolver with a rule, which faults of others must not concern. */
 static struct client bystander;
 
 static int set_up(void **state)
@@ -41,7 +41,7 @@ static int tear_down(void **state)
 	return left == 1 ? 0 : -1;
 }
 
-/* The next message is a refusal that says this. */
+/* Expects the next message to be a refusal with this text. */
 static void expect_refusal(struct client *c, const char *what, const char *text)
 {
 	uint32_t type = client_receive(c);
@@ -53,7 +53,7 @@ static void expect_refusal(struct client *c, const char *what, const char *text)
 }
 
 /* -- frames ----------------------------------------------------------------------------------------------------- */
-/* At the beginning of a ring that was never used: these octets, of which `written` are said to be there. */
+/* Puts these octets at the beginning of a new ring, and moves its head by `written`. */
 static void write_raw(struct client *c, const void *octets, size_t len, uint32_t written)
 {
 	struct hydns_ring *ring = c->ring[0].ring;
@@ -111,7 +111,7 @@ static void broken_frames_end_their_session(void **state)
 		expect_broken(c[i].what, &c[i].head, sizeof(c[i].head), c[i].written);
 }
 
-/* What was not written is not read, however whole it looks. */
+/* hydnsd does not read what was not written, however complete it looks. */
 static void half_a_frame_is_no_offer(void **state)
 {
 	static union build_offer o;
@@ -150,7 +150,7 @@ static void broken_changes_end_their_session(void **state)
 	f.changed.ttl_of = 0x0100;
 	f.changed.section = HYDNS_SECTION_AUTHORITY + 1;
 	expect_broken("a section that there is not", &f, sizeof(f), 64);
-	/* The octets behind the second one's end are those of the first, which hydnsd has read just before. */
+	/* Behind the end of the second frame are octets of the first, which hydnsd has just read. */
 	client_open(&c);
 	f = changed(whole, sizeof(name), name, sizeof(name));
 	write_raw(&c, &f, sizeof(f), whole);
@@ -323,7 +323,7 @@ static struct hydns_resolver_config config_of(uint32_t resolver)
 	return c;
 }
 
-/* While it is being configured nobody is answered and nothing is taken; and the list in use is not the one that is filled. */
+/* During a configuration the program does not answer, hydnsd rejects offers, and it does not fill the list in use. */
 static void nothing_counts_while_it_is_configured(void **state)
 {
 	struct hydns_resolver_config before = config_of(0);
@@ -344,7 +344,7 @@ static void nothing_counts_while_it_is_configured(void **state)
 	assert_int_equal(config_of(0).acl_half, !before.acl_half);
 }
 
-/* Made before everything was withdrawn, and read after it. */
+/* An offer that was made before everything was withdrawn, and read after that. */
 static void offers_of_another_epoch_are_refused(void **state)
 {
 	(void)state;
@@ -358,7 +358,7 @@ static void offers_of_another_epoch_are_refused(void **state)
 	WAIT_FOR(rules() == 1);
 }
 
-/* Whoever comes back hands over its page, which says how old what lies in its rings may be. */
+/* A plugin that comes back hands over its page. Offers in its rings must not be older than the page's generation. */
 static void offers_older_than_the_page_are_refused(void **state)
 {
 	const int fd[] = { bystander.ring[0].fd, bystander.ring[1].fd, hydns_pages_fd(bystander.pages) };
@@ -408,11 +408,11 @@ static void who_leaves_takes_its_rules_along(void **state)
 	client_send(&c, HYDNS_MSG_BYE, NULL, 0);
 	assert_int_equal(client_receive(&c), HYDNS_MSG_ACK);
 	WAIT_FOR(rules() == 1);
-	/* disconnected, its page still held, and no heartbeat any more */
+	/* disconnected: the page is still held, but there is no heartbeat */
 	open_with_a_rule(&c);
 	close(c.sock);
 	WAIT_FOR(rules() == 1);
-	/* dead: nobody holds the page, whatever time of a heartbeat stands on it */
+	/* dead: no process holds the page, whatever heartbeat it shows */
 	open_with_a_rule(&c);
 	hydns_pages_beat(c.pages, hydns_mono_ns() + 3600 * HYDNS_NS_PER_S);
 	close(c.sock);
@@ -439,7 +439,7 @@ static int bound_to(struct sockaddr_in *a)
 	return fd;
 }
 
-/* Somebody else may hold the connection of a process that has ended. */
+/* Another process may hold the connection of one that has ended. */
 static void who_has_ended_holds_no_place(void **state)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -481,7 +481,7 @@ static void a_flush_of_two_things_is_none(void **state)
 	expect_error("{\"cmd\":\"flush\",\"name\":\"www..example\"}", "give exactly one");
 }
 
-/* Of every resolver. */
+/* A flush withdraws rules of every resolver. */
 static void a_flush_is_everybody_s(void **state)
 {
 	struct client c;
@@ -500,7 +500,7 @@ static void a_flush_is_everybody_s(void **state)
 	close(c.sock);
 }
 
-/* A line that does not end is no reason to listen for ever. */
+/* hydnsd does not read an endless line for ever. */
 static void an_endless_request_ends(void **state)
 {
 	int fd = connect_to(control_path, SOCK_STREAM);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Withdrawals that need a pass over the store: who has to wait for whom. */
+/* Withdrawals that need a scan of the store: which client has to wait for which. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/tests/build.h"
 
-#define CAPACITY 100000                /* slots for more than one turn */
+#define CAPACITY 100000                /* more slots than one round scans */
 #define NOW_NS   1000000000ULL
-#define MUCH     500                   /* many passes' worth */
+#define MUCH     500                   /* withdrawals for many scans */
 
 enum { WORST, SECOND, THIRD, CLIENTS };
 
@@ -26,22 +26,22 @@ static int set_up(void **state)
 {
 	(void)state;
 	build_store_open(&store, CAPACITY, 0, NOW_NS);
-	d = (struct hydnsd){ .rules = store.rules, .jobs = hydnsd_withdrawals_new() };
+	d = (struct hydnsd){ .rules = store.rules, .withdrawals = hydnsd_withdrawals_new() };
 	memset(tags, 0, sizeof(tags));
 	done = 0;
-	return d.jobs ? 0 : -1;
+	return d.withdrawals ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	hydnsd_withdrawals_free(d.jobs);
+	hydnsd_withdrawals_free(d.withdrawals);
 	build_store_close(&store);
 	return 0;
 }
 
-/* What one client asked for is done in the order in which it asked. */
-static void note(struct hydnsd *of, uint64_t client, uint32_t tag, uint32_t withdrawn)
+/* A client's withdrawals end in the order in which it asked. */
+static void record(struct hydnsd *of, uint64_t client, uint32_t tag, uint32_t withdrawn)
 {
 	assert_ptr_equal(of, &d);
 	assert_int_equal(withdrawn, 0);
@@ -56,10 +56,10 @@ static void ask(uint64_t client, uint32_t times)
 				       .name = "\4test" };
 	static uint32_t asked[CLIENTS];
 
-	if (!done && !hydnsd_withdrawals_waiting(d.jobs))
+	if (!done && !hydnsd_withdrawals_waiting(d.withdrawals))
 		memset(asked, 0, sizeof(asked));
 	while (times--) {
-		const struct hydnsd_withdrawal_end end = { .done = note, .client = client, .tag = asked[client]++ };
+		const struct hydnsd_withdrawal_end end = { .done = record, .client = client, .tag = asked[client]++ };
 
 		assert_int_equal(hydnsd_withdrawals_begin(&d, &w, &end), 0);
 	}
@@ -69,11 +69,11 @@ static void finish(void)
 {
 	while (hydnsd_withdrawals_work(&d) >= 0)
 		;
-	assert_int_equal(hydnsd_withdrawals_waiting(d.jobs), 0);
+	assert_int_equal(hydnsd_withdrawals_waiting(d.withdrawals), 0);
 }
 
-/* Place of a client's n-th among all. */
-static uint32_t place(uint32_t client, uint32_t n)
+/* Position of a client's n-th withdrawal among all. */
+static uint32_t position(uint32_t client, uint32_t n)
 {
 	for (uint32_t i = 0; i < done; i++)
 		if (order[i] == client && n-- == 0)
@@ -82,21 +82,21 @@ static uint32_t place(uint32_t client, uint32_t n)
 	return 0;
 }
 
-/* Whoever asks for one thing gets it with the first pass, whatever waits before it. */
+/* A client that asks for one withdrawal is in the first scan, whatever waits before it. */
 static void one_beside_many(void **state)
 {
 	(void)state;
 	ask(WORST, MUCH);
 	ask(SECOND, 1);
 	ask(THIRD, 1);
-	assert_int_equal(hydnsd_withdrawals_waiting(d.jobs), MUCH + 2);
+	assert_int_equal(hydnsd_withdrawals_waiting(d.withdrawals), MUCH + 2);
 	finish();
 	assert_int_equal(done, MUCH + 2);
-	assert_in_range(place(SECOND, 0), 0, HYDNSD_SCAN_MAX - 1);
-	assert_in_range(place(THIRD, 0), 0, HYDNSD_SCAN_MAX - 1);
+	assert_in_range(position(SECOND, 0), 0, HYDNSD_SCAN_MAX - 1);
+	assert_in_range(position(THIRD, 0), 0, HYDNSD_SCAN_MAX - 1);
 }
 
-/* One that comes while a pass is under way has a place in the next, however many have waited for that for longer. */
+/* A client that asks during a scan is in the next one, however many have waited longer. */
 static void one_that_comes_later(void **state)
 {
 	(void)state;
@@ -105,10 +105,10 @@ static void one_that_comes_later(void **state)
 	assert_int_equal(done, 0);
 	ask(SECOND, 1);
 	finish();
-	assert_in_range(place(SECOND, 0), HYDNSD_SCAN_MAX, 2 * HYDNSD_SCAN_MAX - 1);
+	assert_in_range(position(SECOND, 0), HYDNSD_SCAN_MAX, 2 * HYDNSD_SCAN_MAX - 1);
 }
 
-/* Of two that ask for as much as they can, each has half of every pass. */
+/* Of two clients that ask for much, each has half of every scan. */
 static void two_that_ask_for_much(void **state)
 {
 	(void)state;
@@ -118,12 +118,12 @@ static void two_that_ask_for_much(void **state)
 	for (uint32_t n = 0; n < MUCH; n += HYDNSD_SCAN_MAX / 2) {
 		uint32_t first = n * 2, last = first + HYDNSD_SCAN_MAX - 1;
 
-		assert_in_range(place(WORST, n), first, last);
-		assert_in_range(place(SECOND, n), first, last);
+		assert_in_range(position(WORST, n), first, last);
+		assert_in_range(position(SECOND, n), first, last);
 	}
 }
 
-/* Turns are no reason to leave places empty. */
+/* Fair shares leave no part of a scan unused. */
 static void one_alone_has_whole_passes(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The commands that a document tells its reader to type, from the document itself.
+"""Reads the commands that a document gives its reader from the document itself.
 
 A section's fenced blocks without a language are commands, one a line, a backslash joins lines. A comment `# -> TEXT`
 says what the command prints; it is checked. A block right below a line that begins with a name in bold is for the servers

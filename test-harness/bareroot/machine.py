@@ -26,7 +26,7 @@ Done = namedtuple("Done", "status output seconds")
 
 
 class Machine:
-    """Context manager. run: a harness Run, which removes all of it, a crashed one's too."""
+    """Context manager. run: the harness's Run, which removes the machine, also after a crash."""
 
     def __init__(self, run, name, pass_object):
         self.run, self.name, self.pass_object = run, name, pass_object
@@ -45,7 +45,7 @@ class Machine:
     def __exit__(self, *exc):
         self.power_off()
 
-    # -- what it consists of ---------------------------------------------------------------------------------------
+    # -- its parts -------------------------------------------------------------------------------------------------
     def _wire(self):
         """eth0 is there when the machine boots; systemd-networkd, which it has, gives it its addresses."""
         veth(self.netns, "eth0", self.client, "c0")
@@ -53,7 +53,7 @@ class Machine:
         pass_everything(self.client, "c0", self.pass_object)
 
     def _prepare(self):
-        """Writes what Debian's installer would have asked for: a name, addresses, where packages come from."""
+        """Writes what Debian's installer asks for: a host name, addresses, the sources of packages."""
         lines = ["[Match]", "Name=eth0", "[Network]", "LinkLocalAddressing=no", "IPv6AcceptRA=no",
                  *(f"Address={a}" for a in ADDRESSES)]
         self.write("etc/systemd/network/eth0.network", "\n".join(lines) + "\n")
@@ -90,7 +90,7 @@ class Machine:
         return f"hydns-{self.run.id}-{self.name}"
 
     def _find_first(self):
-        """The child of unshare, once it has become systemd."""
+        """Finds the child of unshare once it is systemd."""
         if self._process.poll() is not None:
             raise HarnessError(f"the machine does not boot: {(self.run.dir / f'{self.name}-boot.log').read_text()[-500:]}")
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
@@ -139,7 +139,7 @@ def timed(argv, limit):
 
 
 def copy_source(target):
-    """The files that git tracks, as they are now; of an unpacked archive all."""
+    """Copies the files that git tracks, as they are now; all files of an unpacked archive."""
     target.mkdir(parents=True)
     top = image.TOP
     listed = subprocess.run(["git", "-C", top, "-c", f"safe.directory={top}", "ls-files", "-z"], capture_output=True)
@@ -151,7 +151,7 @@ def copy_source(target):
 
 
 def copy_packages(here, there):
-    """Downloaded packages that are not there yet: a machine has a folder of its own, for APT locks it."""
+    """Copies downloaded packages that are not there yet: a machine has its own folder, because APT locks it."""
     there.mkdir(parents=True, exist_ok=True)
     for package in here.glob("*.deb"):
         if not (there / package.name).exists():

@@ -40,7 +40,7 @@ def root():
 
 
 class Day:
-    """Context manager: a machine with its user, and an authority for example.com. at the client's end of the wire."""
+    """Context manager: a machine with its user, and an authoritative server for example.com. at the wire's other end."""
 
     def __init__(self, run, name):
         self.run, self.name, self.tools, self._stack = run, name, Tools(), ExitStack()
@@ -63,7 +63,7 @@ class Day:
         return self._stack.__exit__(*exc)
 
     def follow(self, document, heading, server=None):
-        """Types every command that a section has for this server; fails at the first that does not do what the document says."""
+        """Types every command of a section for this server; fails at the first that does not do what the document says."""
         listed = documents.commands(document, heading, server)
         assert listed, f"{document}, '{heading}', has no commands for {server or 'everybody'}"
         assert len(listed) <= MOST_COMMANDS, f"{document}, '{heading}', takes {len(listed)} commands"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Replies a second of the kernel path, against a program that only sends the same frames back."""
+"""Replies a second of the kernel path, compared with a program that only sends the same frames back."""
 
 from lab import cpus
 
@@ -14,7 +14,7 @@ KINDS = (
     {"ipv6": True}, {"edns": True}, {"cookie": True}, {"ipv6": True, "cookie": True},
 )
 KINDS_RULES = 10_000
-SCALING = (1, 100_000)       # rules, asked for on one processor and on two at once
+SCALING = (1, 100_000)       # rules for the comparison of one and two processors
 GOALS = {(1, None): 0.95, (10_000, None): 0.95, (100_000, ZIPF): 0.95, (100_000, None): 0.8, (1_000_000, None): 0.6}
 
 
@@ -31,7 +31,7 @@ def points(settings):
 
 
 def measure(bench, result, rules, zipf, parameters):
-    """Adds echo's point and hydns's; returns the latter."""
+    """Adds the points of echo and hydns; returns the latter."""
     lines = pace(bench.tools, bench.link.ns, "capacity", *bench.link.options, "--rules", rules, "--sequence",
                  sequence(bench.run.dir, rules, zipf, bench.settings.seed), "--queries",
                  bench.settings.choose(1_000_000, 4_000_000), "--rounds", bench.settings.choose(3, 5),
@@ -59,7 +59,7 @@ def scaled(result, contender, processors, rules, runs):
 
 
 def scale(bench, result, rules):
-    """What the program gains by a second processor that uses the same store: answered there, too."""
+    """What the program gains when a second processor answers from the same store."""
     lines = pace(bench.tools, bench.double_link.ns, "scaling", *bench.double_link.options, "--rules", rules, "--sequence",
                  sequence(bench.run.dir, rules, None, bench.settings.seed), "--seconds", bench.settings.choose(0.3, 1.5),
                  "--rounds", bench.settings.choose(3, 7), cpu=",".join(map(str, cpus.ALL[:2])))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What a packet costs by how far it comes, what the verifier counts, and what a rule takes of memory."""
+"""Cost of a packet by the stage where it ends, the verifier's counts, and the memory of a rule."""
 
 import statistics
 import subprocess
@@ -12,7 +12,7 @@ from .publish import Path
 from .result import Goal, number, say
 
 HELP = "nanoseconds per packet by stage, verifier counts, memory per rule"
-# 6.1 has its own step in the check, with the same budget
+# kernel 6.1 has its own step in `check`, with the same budget
 VERIFIER_BUDGET = 400_000
 KINDS = {
     "A": {}, "A, EDNS": {"edns": True}, "A, cookie": {"cookie": True}, "A, IPv6": {"ipv6": True},
@@ -21,7 +21,7 @@ KINDS = {
 }
 QUICK_KINDS = ("A", "A, cookie", "A, name of 255 octets", "30 x A, EDNS, rotated")
 CAPACITY = 1_000_000
-GHOST = 12                   # octets that the policy keeps of a rule that has left, offload-policy/policy.c
+GHOST = 12                   # octets that the policy keeps of a removed rule, offload-policy/policy.c
 MEMORY_MOST = 300e6
 
 
@@ -60,8 +60,8 @@ def table(result):
 
 
 def memory(bench, result):
-    """A daemon with a million rules of the sizes that the demo's take, offered to it: what the kernel charges for its maps,
-    and what the daemon occupies."""
+    """Memory of a daemon with a million offered rules of the demo's sizes: what the kernel charges for the maps, and what the
+    daemon's process has."""
     with Path(bench) as path:
         offerer = path.offerer("mix", CAPACITY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         wait_until(lambda: path.daemon.call({"cmd": "status"})["rules"] >= CAPACITY, 60, f"{CAPACITY} rules of many sizes")
@@ -75,7 +75,7 @@ def memory(bench, result):
                           "octets_per_rule": round(total / CAPACITY, 1)})
     result.goals.append(Goal("MB for 1 M rules of the demo's sizes, everything counted", MEMORY_MOST / 1e6,
                              round(total / 1e6, 1), least=False))
-    say("cost: memory of {:,} rules: maps {:.0f} MB, daemon {:.0f} MB, and {:.0f} MB once as many have left it".format(
+    say("cost: memory of {:,} rules: maps {:.0f} MB, daemon {:.0f} MB, and {:.0f} MB more once as many were removed".format(
         CAPACITY, *(n / 1e6 for n in parts.values())))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""How long a client waits, by dnsperf: the kernel path and the resolver alone, taking turns.
+"""How long a client waits, by dnsperf: the kernel path and the resolver alone, in turns.
 
-Closed loop with 1 to 512 queries under way, and open loop at fixed rates. dnsperf may use every processor, the resolver
-has its own as elsewhere. dnsperf reports every query (-v), by a system call each, which costs it time with both alike and so
-hides a part of the difference; into memory it costs least. Its own output is all that is read."""
+Closed loop with 1 to 512 queries under way, and open loop at fixed rates. dnsperf may use every processor; the resolver has
+its own, as elsewhere. dnsperf reports every query (-v) by a system call, whose time is the same for both contenders and so
+hides a part of the difference; it is least when dnsperf writes to memory. The figures come from dnsperf's output alone."""
 
 import subprocess
 import tempfile
@@ -28,12 +28,12 @@ BUCKETS_PER_OCTAVE = 4         # of the distribution in the JSON
 
 
 class Hot(WithPlugin):
-    """Unbound with module and daemon, names hot from their second sighting."""
+    """Unbound with module and daemon; a name is hot from its second sighting on."""
     ADMISSION = 2
 
 
 def dnsperf(bench, link, questions, seconds, concurrency, rate):
-    """Latencies in microseconds, sorted, and dnsperf's summary."""
+    """Returns the latencies in microseconds, sorted, and dnsperf's summary."""
     argv = ["taskset", "-c", ",".join(map(str, cpus.ALL)), bench.tools.dnsperf, "-v", "-s", link.SERVICE, "-d", questions,
             "-l", seconds, "-q", concurrency, "-c", min(concurrency, 16), "-O", "suppress=timeout,congestion,sendfailed",
             *(["-Q", rate] if rate else [])]
@@ -67,7 +67,7 @@ def distribution(latencies):
 
 
 def compare(bench, servers, questions, result, concurrency, rate=None):
-    """A point for each contender; all turns' queries together make its percentiles."""
+    """Adds a point for each contender; its percentiles are over the queries of all turns."""
     seconds, turns = bench.settings.choose((1, 2), (3, 5))
     latencies, summaries = {c: [] for c in servers}, {c: [] for c in servers}
     for _ in range(turns):
@@ -91,13 +91,13 @@ def compare(bench, servers, questions, result, concurrency, rate=None):
 
 
 def all_in_kernel(hot, daemon):
-    """Asks for all names once more: at a high rate the plugin counts only some of the queries."""
+    """Asks for all names again: at a high rate the plugin counts only a sample of the queries."""
     hot.warm(range(NAMES))
     return daemon.call({"cmd": "status"})["rules"] >= NAMES
 
 
 def start(bench, stack):
-    """Both resolvers, warm, the kernel path's names in the kernel; {contender: link}."""
+    """Context manager: both resolvers with warm caches, and rules for all names; yields {contender: link}."""
     zone = bench.run.dir / "latency.zone"
     peers.write_zone(zone, NAMES)
     for link, port in ((bench.routed_link, peers.BACKEND), (bench.plain_link, peers.BACKEND)):

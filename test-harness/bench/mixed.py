@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Names by Zipf's law with the online policy on and the resolver behind it, against the resolver alone.
 
-The resolver's cache holds every name that occurs beforehand, the kernel none: hydnsd starts when the resolver has been asked
-for all of them, and the policy has to find what is hot while the load goes on. Both are asked as fast as can be, then somewhat
-faster than they were able to answer, as in `versus`; generator, driver and XDP program share a processor, the resolver has
-another. The program that is attached passes the queries to the other resolver, too."""
+At the start the resolver's cache has every name and the kernel none: hydnsd starts after the resolver was asked for all names,
+and the policy must find the hot ones under load. Both contenders are asked as fast as possible, then somewhat faster than they
+could answer, as in `versus`. Generator, driver and XDP program share a processor; the resolver has another. The queries to the
+resolver alone go through the attached program, too, which passes them."""
 
 from contextlib import ExitStack
 
@@ -26,19 +26,19 @@ PORTS = {"resolver": 5320, "hydns": 53}
 
 
 class WithRoom(Patched):
-    """Unbound with room for every name in its cache, which grows as it is used."""
+    """Unbound with room for every name in its cache."""
 
     def configure(self, peer):
         return super().configure(peer).replace("server:\n", "server:\n    msg-cache-size: 1g\n    rrset-cache-size: 1g\n", 1)
 
 
 class Online(WithRoom, WithPlugin):
-    """And with module and daemon as they come."""
+    """The same with module and daemon, with their default options."""
     ADMISSION = None
 
 
 def kernel_share(before, after):
-    """Of the queries that came between two readings of hydnsd's counters."""
+    """The kernel's share of the queries between two readings of hydnsd's counters."""
     asked = {r: after[r] - before[r] for r in after if r not in NOT_OURS}
     return asked["ANSWERED"] / max(1, sum(asked.values()))
 
@@ -52,7 +52,7 @@ def turn(bench, link, seq, daemon, runs):
 
 
 def with_store(bench, link, seq, names, zone, share, result):
-    """A daemon with a store of this size, and a resolver for it."""
+    """Measures with a store of this capacity, by a daemon and a resolver of its own."""
     capacity = max(1000, int(names * share))
     daemon = Hydnsd(bench.world_like, link.ns, (link.server,), capacity=capacity)
     runs, shares = {"resolver": [], "hydns": []}, []
@@ -73,7 +73,7 @@ def with_store(bench, link, seq, names, zone, share, result):
 
 
 def asked_for(bench, names):
-    """The names that occur, each once, so that the resolver's cache holds them all."""
+    """The names of the load, each once, to fill the resolver's cache."""
     return np.unique(np.fromfile(sequence(bench.run.dir, names, ZIPF, bench.settings.seed), dtype=np.uint32)).tolist()
 
 

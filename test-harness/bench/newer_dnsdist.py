@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""dnsdist with AF_XDP, which came with 1.9: Debian 12 has an older one, so this takes a newer Debian release's, with all
-libraries that it needs, and unpacks them below the cache, where nothing else finds them.
+"""dnsdist with AF_XDP, which needs 1.9 or later. Debian 12 has an older one, so this fetches a newer Debian release's with all
+its libraries, and unpacks them below the cache, where no other program finds them.
 
-As a command: fetches it.  python3 -m bench.newer_dnsdist"""
+As a command it fetches them: python3 -m bench.newer_dnsdist"""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ import resolver_build  # noqa: E402
 
 RELEASE = "trixie"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-# dnsdist's own paths; in a mount namespace that ends with it, so that no pin is left
+# dnsdist's own paths; a mount namespace that ends with dnsdist leaves no pin behind
 PINS = "/sys/fs/bpf/dnsdist"
 XSKMAP = f"{PINS}/xskmap"
 DESTINATIONS = {"destinations_v4": "xsk-destinations-v4", "destinations_v6": "xsk-destinations-v6"}
@@ -28,7 +28,7 @@ def root():
 
 
 def command():
-    """What starts it, without arguments; None: it was not fetched."""
+    """The command that starts it, without arguments; None when it was not fetched."""
     libraries, program = root() / LIBRARIES, root() / "usr/bin/dnsdist"
     if not program.exists():
         return None
@@ -36,7 +36,8 @@ def command():
 
 
 def steered(tools, device, argv):
-    """The command with the XDP program on the device that hands it its queries, as dnsdist asks its operator to have."""
+    """The command, after attaching the XDP program that redirects queries to dnsdist, as its documentation asks the operator
+    to do."""
     names = " && ".join(f"mv {PINS}/{map_name} {PINS}/{name}" for map_name, name in DESTINATIONS.items())
     script = (f'mount -t bpf bpf /sys/fs/bpf && mkdir {PINS} && bpftool prog load "$1" {PINS}/steer pinmaps {PINS} && '
               f'{names} && bpftool net attach xdp pinned {PINS}/steer dev "$2" overwrite && shift 2 && exec "$@"')

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What the resolver's own answers cost more when the program is attached, and with the plugin, and nothing is offloaded.
+"""How much more the resolver's own answers cost with the program attached, and with the plugin, while nothing is offloaded.
 
-A closed loop: so many queries under way that the resolver's processor never rests. The server's end of the link is polled
-by a kernel thread on that processor, so that driver, XDP program, sockets and resolver share it, as on a host whose network
-card interrupts the processors of the resolver. What both take of it for a reply, as the scheduler counts it, is what bounds
-replies a second; these are told too, but the generator's pauses are among them. The contenders take turns of a fraction of
-a second, in an order drawn anew for each round and then in the reverse of it (A B B A), and only turns of one round are
-compared, so that what drifts drifts for all. Single turns differ by a twentieth or a tenth on a virtual machine; so there
-are many, and of the rounds the fifth that is lowest and the fifth that is highest do not count. All servers are started
-anew for each block of rounds: two runs of the same program differ by their addresses in memory, so the confidence is that
-of the blocks. A second resolver without anything may be a contender too: its ratio should be 1, and how far it is from that
-says what the others' figures are worth."""
+A closed loop keeps so many queries under way that the resolver's processor is never idle. A kernel thread on that processor
+polls the server's end of the link, so that driver, XDP program, sockets and resolver share it, as on a host whose network card
+interrupts the resolver's processors. The CPU time of both for a reply, as the scheduler counts it, bounds the replies a second.
+The replies a second are reported too, but include the generator's pauses.
+
+The contenders take turns of a fraction of a second, in a random order for each round and then in its reverse (A B B A). Only
+turns of one round are compared, so that drift affects all of them. Single turns differ by 5 to 10 % on a virtual machine; so
+there are many, and the lowest and the highest fifth of the rounds do not count. Each block of rounds restarts all servers: two
+runs of one program differ by their addresses in memory, so the confidence interval is that of the blocks. A second resolver
+without program and plugin may be a contender too: its ratio should be 1, and its distance from 1 shows the error of the other
+figures."""
 
 import math
 import random
@@ -29,41 +30,43 @@ from .result import Goal, say
 
 HELP = "the resolver's own answers with the program attached, and with the plugin, nothing offloaded"
 NAMES = 1000
-# Queries under way. A veth has room for 256; named's socket, for whose buffer it asks for what the system lets it have and
-# in which each frame from the generator counts as a page, for about 96.
+# Queries under way. A veth has room for 256. named's socket has room for about 96: its buffer is as large as the system allows,
+# and each frame from the generator counts as a page.
 WINDOW = {"Unbound": 192, "BIND": 80}
 BIND_BUFFER = "    minimal-responses yes;\n", "    minimal-responses yes;\n    udp-receive-buffer 4194304;\n"
-MOST = 1.02        # times the CPU for a reply
-LEAST = 0.98       # times the replies a second
-COLD = 1_000_000                # sightings before a name is hot: more than a run has of one
+MOST = 1.02        # times the CPU time for a reply, goal
+LEAST = 0.98       # times the replies a second, goal
+COLD = 1_000_000                # sightings before a name is hot: more than a run has of any name
 PORTS = {"alone": 5310, "alone again": 5311, "attached": 5312, "plugin": 5313}
-# With a second thread, the plugin's, whatever a resolver of a single one does with sockets and locks costs a little more; so
-# both kinds are measured. BIND has several in any case.
+# The plugin's thread makes a single-threaded resolver multi-threaded, in which sockets and locks cost a little more. So Unbound
+# is measured with one thread as well; BIND has several threads in any case.
 RESOLVERS = {"Unbound": ("Unbound", 2), "Unbound, one thread": ("Unbound", 1), "BIND": ("BIND", 1)}   # kind and threads
 QUICK = ("Unbound", "BIND")
-# Names that are cached; that are never repeated; the same, and the plugin offers what it does by its own default. Unbound's
-# offers the first answer to a name while the store has room, BIND's only what comes from the cache.
-LOADS = {"Unbound": ("cached", "unique", "offered"), "Unbound, one thread": ("cached",), "BIND": ("cached", "unique", "offered")}
-# Who takes turns: pairs, where a turn varies most.
+# cached: cached names; unique: names that never repeat; offered: the same, while the plugin offers by its default options.
+# Unbound's plugin offers the first answer to a name while the store has room, BIND's only answers from the cache.
+LOADS = {"Unbound": ("cached", "unique", "offered"), "Unbound, one thread": ("cached",),
+         "BIND": ("cached", "unique", "offered")}
+# The contenders: only two where turns vary most.
 CONTENDERS = {"cached": tuple(PORTS), "unique": ("alone", "plugin"), "offered": ("alone", "plugin")}
 ROUNDS = {"cached": 16, "unique": 40, "offered": 40}    # in a block
-BLOCKS = {"cached": (3, 4), "unique": (6, 9), "offered": (3, 3)}    # quick and else
-# of a turn: some 50 ms, for what the machine's neighbours do to it lasts longer
+BLOCKS = {"cached": (3, 4), "unique": (6, 9), "offered": (3, 3)}    # (with --quick, without)
+# in a turn: about 50 ms, which is shorter than disturbances by other virtual machines
 QUERIES = {"Unbound": {"cached": 8_000, "unique": 1_500, "offered": 1_500},
            "BIND": {"cached": 5_000, "unique": 1_200, "offered": 1_200}}
 TEXTS = {"alone again": "another without anything", "attached": "program attached", "plugin": "program and plugin"}
-# two-sided 95 % points of Student's t by degrees of freedom
-STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09)
-LEFT_OUT = 5       # the lowest and the highest of so many rounds do not count
+# two-sided 95 % points of Student's t, for 1, 2, ... degrees of freedom
+STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09,
+           2.09)
+LEFT_OUT = 5       # of so many rounds the lowest and the highest do not count
 
 
 def cpu_ns(pids):
-    """Time on a processor of all threads of these processes, as the scheduler counts it."""
+    """CPU time of all threads of these processes, as the scheduler counts it."""
     return sum(int(stat.read_text().split()[0]) for pid in pids for stat in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
 class Patched(peers.Peer):
-    """The patched resolver. threads: of Unbound."""
+    """The patched resolver; threads counts for Unbound only."""
 
     def __init__(self, *arguments, threads=1, **options):
         super().__init__(*arguments, **options)
@@ -79,7 +82,7 @@ class Patched(peers.Peer):
 
 
 class WithPlugin(Patched):
-    """The same with its plugin. ADMISSION: sightings before a name is hot, None for the plugin's own default."""
+    """The same with its plugin. ADMISSION: sightings before a name is hot, None for the plugin's default."""
     ADMISSION = COLD
 
     def __init__(self, *arguments, daemon, **options):
@@ -122,7 +125,7 @@ class Turns:
 
     @contextmanager
     def servers(self):
-        """All contenders, each with names in its cache. Yields {contender: server}."""
+        """Context manager: all contenders, with warm caches; yields {contender: server}."""
         zone = self.bench.run.dir / "overhead.zone"
         peers.write_zone(zone, None)
         with ExitStack() as stack:
@@ -147,24 +150,24 @@ class Turns:
         return (WithPluginAsItComes if self.load == "offered" else WithPlugin)(*what, threads=self.threads, daemon=daemon)
 
     def take(self, server):
-        """(replies a second, microseconds of the resolver, of it and the polling thread for a reply) of one turn."""
+        """(replies a second, microseconds of the resolver for a reply, of resolver and polling thread) of one turn."""
         if self.load != "cached":
             self.next += self.queries
         resolver, polling = cpu_ns([server.program.pid]), cpu_ns(self.polling)
         run = server.asker.run(0 if self.load == "cached" else self.next)
         if run["replies"] < 0.99 * run["sent"] or run["answers"] < run["replies"]:
-            raise HarnessError(f"{server.kind} at port {server.port}, {self.load}: {run['sent']} queries brought {run['replies']} replies, "
-                               f"{run['answers']} of them answers")
+            raise HarnessError(f"{server.kind} at port {server.port}, {self.load}: {run['sent']} queries, "
+                               f"{run['replies']} replies, {run['answers']} of them answers")
         resolver = (cpu_ns([server.program.pid]) - resolver) / 1e3 / run["replies"]
         polling = (cpu_ns(self.polling) - polling) / 1e3 / run["replies"]
         return run["per_second"], resolver, resolver + polling
 
     def block(self, rounds, rng):
-        """{contender: [the means of its two turns in each round]} of servers started for it."""
+        """Starts the servers; returns {contender: [the means of its two turns in each round]}."""
         runs = {c: [] for c in self.contenders}
         with self.servers() as servers:
             for server in servers.values():
-                self.take(server)          # fills the caches and is not counted
+                self.take(server)          # fills the caches; not counted
             for _ in range(rounds):
                 order = rng.sample(self.contenders, len(self.contenders))
                 turns = {c: [] for c in order}
@@ -176,7 +179,7 @@ class Turns:
 
 
 def against_alone(blocks, contender, what):
-    """(ratio, half of its 95 % interval): geometric means over the rounds that count, and then over the blocks"""
+    """(ratio, half of its 95 % interval): geometric means over the rounds that count, and then over the blocks."""
     each = []
     for runs in blocks:
         rounds = sorted(math.log(a[what] / b[what]) for a, b in zip(runs[contender], runs["alone"]))
@@ -228,7 +231,7 @@ def report(result, resolver, load, blocks):
 
 
 def polled_links(bench):
-    """{whether the program is attached there: link}, and the threads that poll them."""
+    """Returns {is the program attached there?: link}, and the threads that poll them."""
     links = {False: bench.overhead_link, True: bench.overhead_attached_link}
     return links, [pid for link in links.values() for pid in poll_by_thread(link, cpus.RESOLVER[0])]
 
@@ -239,4 +242,5 @@ def run(bench, result):
     for resolver in bench.settings.choose(QUICK, RESOLVERS):
         for load in bench.settings.choose(("cached",), LOADS[resolver]):
             turns = Turns(bench, links, resolver, load)
-            report(result, resolver, load, [turns.block(ROUNDS[load], rng) for _ in range(bench.settings.choose(*BLOCKS[load]))])
+            blocks = [turns.block(ROUNDS[load], rng) for _ in range(bench.settings.choose(*BLOCKS[load]))]
+            report(result, resolver, load, blocks)

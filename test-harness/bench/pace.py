@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Runs bench/pace, the part near the kernel, and draws which name each of its queries asks for."""
+"""Runs bench/pace, the part near the kernel, and draws the names of its queries."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from lab.tools import TOP
 sys.path.insert(0, str(TOP / "test-harness" / "workload"))
 import draw  # noqa: E402
 
-SEQUENCE = 1 << 22           # queries until the sequence begins anew
+SEQUENCE = 1 << 22           # queries until the sequence repeats
 GENERATOR = cpus.OTHERS[0]   # processor of generator, XDP program and sink
 
 
 def sequence(directory, names, zipf, seed):
-    """File of name numbers, uniform or by Zipf's law over the names."""
+    """Writes a file of name numbers, uniform or by Zipf's law."""
     path = directory / f"names-{names}-{zipf or 'uniform'}"
     if not path.exists():
         rng = np.random.default_rng([seed, names])
@@ -33,8 +33,8 @@ def sequence(directory, names, zipf, seed):
 
 
 def take_live_frames(link):
-    """A veth takes frames from XDP only while its driver polls: with a program, or with this, which also keeps the
-    polling thread when programs come and go."""
+    """Turns on GRO: a veth receives frames from XDP only while its driver polls, with a program or with GRO. With GRO the
+    polling thread also stays when programs come and go."""
     run_tool(link.ns, ["ethtool", "-K", link.server, "gro", "on"])
 
 
@@ -52,7 +52,7 @@ class Link:
 
 
 class DoubleLink(Link):
-    """And a second pair there, for a second generator."""
+    """The same with a second veth, for a second generator."""
     second_client, second_server = "g1", "s1"
 
     def __init__(self, run, label):
@@ -65,10 +65,10 @@ class DoubleLink(Link):
 
 
 class RoutedLink:
-    """The same between two namespaces, with addresses: for servers that answer by a socket, or clients that ask by
-    one. The kernel's generator can send from client_ns."""
+    """A veth between two namespaces, with addresses: for servers or clients with a socket. The kernel's generator can send from
+    client_ns."""
     client, server = "c0", "s0"
-    SERVICE, CLIENT = "198.51.100.53", "192.0.2.7"           # those of the generator's queries
+    SERVICE, CLIENT = "198.51.100.53", "192.0.2.7"           # the addresses of the generator's queries
     MACS = {"server": "02:00:00:00:00:53", "client": "02:00:00:00:00:07"}
 
     def __init__(self, run, label):
@@ -84,13 +84,13 @@ class RoutedLink:
         self.client_ns.route("192.0.2.1")
 
     def take_xdp_replies(self, pass_object):
-        """Until then the client's end takes no frames that the other end sends by XDP_TX."""
+        """Attaches the pass program to the client's end, without which it receives no XDP_TX frames from the other end."""
         pass_everything(self.client_ns, self.client, pass_object)
 
 
 def poll_by_thread(link, processor):
-    """Threads that poll the server's end, on that processor. /sys shows the devices of the namespace
-    that mounted it, so a mount of its own is needed."""
+    """Makes kernel threads on that processor poll the server's end; returns them. /sys shows the devices of the namespace
+    that mounted it, so this mounts it in the link's."""
     before = set(kernel_threads(link.server))
     run_tool(link.ns, ["unshare", "--mount", "sh", "-c",
                        f"mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{link.server}/threaded"])
@@ -110,7 +110,7 @@ def kernel_threads(device):
 
 
 def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300):
-    """The objects that pace printed. Ends with it: what it attached is gone."""
+    """Runs pace to its end, when what it attached is gone; returns the objects that it printed."""
     argv = ["taskset", "-c", str(cpu), tools.built("test-harness/bench/pace"), command, *options]
     done = subprocess.run(ns.command(argv), capture_output=True, text=True, timeout=seconds)
     if done.returncode != 0:
@@ -119,8 +119,8 @@ def pace(tools, ns, command, *options, cpu=GENERATOR, seconds=300):
 
 
 class OnDemand:
-    """Context manager: floods in short runs, each when it is wanted. Everything else on the generator's processor goes first, as
-    a closed loop needs whose resolver asks a server there."""
+    """Context manager: floods in short runs, on request. Everything else on the generator's processor has priority, which a
+    closed loop needs when its resolver asks a server there."""
 
     def __init__(self, tools, ns, *options):
         self.argv = ns.command(["chrt", "--idle", "0", "taskset", "-c", str(GENERATOR), tools.built("test-harness/bench/pace"),
@@ -132,7 +132,7 @@ class OnDemand:
         return self
 
     def run(self, first):
-        """What pace printed of a run that begins with this number."""
+        """Floods once, from this number of the sequence on; returns what pace printed."""
         try:
             print(first, file=self.process.stdin, flush=True)
             line = self.process.stdout.readline()
@@ -151,7 +151,7 @@ class OnDemand:
 
 
 def options_of(parameters):
-    """Parameters of a point as options of pace: True is a flag."""
+    """The parameters of a point as options of pace; True makes a flag."""
     out = []
     for name, value in parameters.items():
         if value is True:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Other DNS servers, each with one thread, on ports of one address, all serving the generator's names.
 
-Authoritative servers hold the zone; resolvers and dnsdist have an NSD behind them and are asked for every name once
-before they are measured, so that they answer from their cache."""
+Authoritative servers have the zone. Resolvers and dnsdist ask an NSD; before the measurement they are asked for every name
+once, so that they answer from their cache."""
 
 import re
 import shutil
@@ -18,14 +18,14 @@ from lab.run import HarnessError, wait_until
 
 from . import newer_dnsdist
 
-ZONE = "x" * 13                # what rules.c gives names of 24 octets
+ZONE = "x" * 13                # the last label that rules.c gives names of 24 octets
 BACKEND = 5300                 # port of the NSD behind resolvers
-WARM_LEAST = 2000              # names a second that any of them recurses, beside other work
+WARM_LEAST = 2000              # names a second that each of them resolves at least
 PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def label(number):
-    """pace_label() of pace.h."""
+    """The label of a name number, as pace_label() of pace.h."""
     return "".join(chr(ord("a") + (number >> 4 * i & 15)) for i in range(8))
 
 
@@ -160,7 +160,7 @@ policy.add(policy.all(policy.STUB("127.0.0.1@{BACKEND}")))
 """
 
 
-# name: (program, version argument, file of the configuration, its maker, arguments)
+# {name: (program, option for its version, configuration file, function that makes it, arguments)}
 KINDS = {
     "NSD": ("nsd", "-v", "nsd.conf", nsd_config, ["-d", "-c", "{config}"]),
     "Knot": ("knotd", "-V", "knot.conf", knot_config, ["-c", "{config}"]),
@@ -178,7 +178,7 @@ CACHES = ("Unbound", "BIND", "dnsdist", "PowerDNS Recursor", "Knot Resolver", "d
 
 
 class Peer:
-    """Context manager: one server, answering."""
+    """Context manager: one running server."""
 
     def __init__(self, bench, link, kind, port, zone, processors=None, address=None):
         self.bench, self.link, self.kind, self.port, self.zone = bench, link, kind, port, zone
@@ -188,7 +188,7 @@ class Peer:
         self.dir = bench.run.dir / f"{link.label}-{port}"
 
     def command(self):
-        """What starts the program, without arguments; None: it is not installed."""
+        """The command that starts the program, without arguments; None when it is not installed."""
         if self.kind == "dnsdist, AF_XDP":
             return newer_dnsdist.command()
         path = self.bench.tools.unbound if self.kind == "Unbound" else shutil.which(self.program_name, path=PATHS)
@@ -213,7 +213,7 @@ class Peer:
         try:
             self.program.wait_ready(self.answers, 20)
         except HarnessError as error:
-            ended = not self.program.running()       # then the error has the end of its log
+            ended = not self.program.running()       # the error has the end of its log already
             self.program.stop()
             raise HarnessError(str(error) if ended else f"{error}; {tail(self.program.log, 3)}") from None
         return self
@@ -238,7 +238,7 @@ class Peer:
         return reply.rcode() == dns.rcode.NOERROR and bool(reply.answer)
 
     def warm(self, names):
-        """Asks for every name once, by loopback. A million may need minutes."""
+        """Asks for every name once over loopback. A million names may take minutes."""
         questions = self.dir / "names"
         questions.write_text("".join(f"{label(n)}.{ZONE} A\n" for n in names))
         load = Program(self.bench.run, self.link.ns, f"warm-{self.dir.name}",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""One picture for what was measured: a panel of bars for each unit of each bench."""
+"""Draws the results: a panel of bars for each unit of each bench."""
 
 KINDS = (".png", ".svg", ".pdf")
 UNITS = {"replies_per_second": "replies per second", "nanoseconds": "nanoseconds", "rules_per_second": "rules per second",
          "microseconds": "microseconds", "milliseconds": "milliseconds"}
-# what the bars themselves show, and what is said of replies beside their parameters
+# keys of a point that are no parameters of it
 SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "ratio_to_one_processor", "answered_share", "stages", "replies", "lost",
            "times_resolver", *UNITS}
 LATENCY = "microseconds to reply, half of the queries; the line goes on to 99 %"
@@ -12,20 +12,20 @@ LABEL_MOST = 110
 
 
 def _value(value):
-    """Short, so that nothing has to be cut off."""
+    """A value in few letters."""
     if isinstance(value, int) and value >= 1000 and value % 1000 == 0:
         return f"{value // 1000} k" if value < 1_000_000 else f"{value / 1e6:g} M"
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def _label(point):
-    about = [k if v is True else f"{k} {_value(v)}" for k, v in point.items() if k not in SKIPPED and v not in (None, "")
-             and isinstance(v, (int, float, str, bool))]
+    about = [k if v is True else f"{k} {_value(v)}" for k, v in point.items()
+             if k not in SKIPPED and v not in (None, "") and isinstance(v, (int, float, str, bool))]
     return ", ".join([point["contender"], *about])[:LABEL_MOST]
 
 
 def panels(results):
-    """(title, unit, [(label, median, least, most)])"""
+    """Yields (title, unit, [(label, median, least, most)])."""
     for r in results:
         for unit, name in UNITS.items():
             bars = [(_label(p), p[unit], min(p["runs"]), max(p["runs"])) for p in r.points if unit in p]
@@ -58,5 +58,7 @@ def write(file, results):
         axis.set_xlabel(unit, fontsize=8)
         axis.set_title(title, fontsize=9)
     figure.tight_layout()
-    figure.savefig(file, dpi=110)
+    # the same figures give the same SVG: leave date and version out
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type")) if str(file).endswith(".svg") else None
+    figure.savefig(file, dpi=110, metadata=no_metadata)
     pyplot.close(figure)

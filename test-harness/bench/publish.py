@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Rules installed, renewed and removed a second while the kernel answers, and how soon an offer is answered."""
+"""Rules installed, replaced and removed a second while the kernel answers, and the time from an offer to its first reply."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from lab.servers import Hydnsd
 from .pace import pace, sequence
 from .result import Goal, say
 
-HELP = "rules installed, renewed, removed per second while the kernel serves; time from offer to first reply"
+HELP = "rules installed, replaced, removed per second while the kernel serves; time from offer to first reply"
 SERVED = 10_000
 CAPACITY = 1_000_000
 INSTALLS_LEAST, FIRST_MOST_MS = 1e6, 5.0
@@ -21,7 +21,7 @@ WHAT = {"installs_per_second": "installed", "renewals_per_second": "renewed", "r
 
 
 def store(bench, result):
-    """The store's writer, as hydnsd calls it, on another processor than queries and program."""
+    """The store's writer, called as by hydnsd, on another processor than queries and program."""
     installs = bench.settings.choose(200_000, 500_000)
     lines = pace(bench.tools, bench.link.ns, "publish", *bench.link.options, "--rules", SERVED, "--capacity", CAPACITY,
                  "--sequence", sequence(bench.run.dir, SERVED, None, bench.settings.seed), "--queries", 5 * installs,
@@ -39,7 +39,7 @@ def store(bench, result):
 
 
 class Path:
-    """Context manager: hydnsd on a link of its own, and what stands in for a resolver."""
+    """Context manager: hydnsd on a link of its own, and the offerer as its resolver."""
 
     def __init__(self, bench):
         self.bench = bench

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What a reload of the resolver's configuration costs its clients: the resolver alone and with the kernel path, taking turns.
+"""What a reload of the resolver's configuration costs its clients: the resolver alone and with the kernel path, in turns.
 
-A resolver that reloads answers nothing for a while; what comes then waits in its sockets, and what finds them full is lost.
-So the sockets have the system's default buffer here, which the documents tell operators to raise. One flow asks for a few
-names at a fixed rate; the silence is the longest time between two replies around the command, as the client sees it. The
-kernel's answers end with the command, so with the kernel path too all that is asked meanwhile waits for the resolver.
-A veth with an XDP program hands queries on in larger buffers, of which a socket holds fewer: so there is a third
-contender, the resolver alone where the program is attached, which loses more in the same time. Nothing is pinned: the
-resolver, hydnsd and the client share the processors as they would on a host."""
+A reloading resolver does not answer for a while. Queries wait in its sockets, and those that find them full are lost. So the
+sockets have the system's default buffers here, which the documents recommend to raise. One flow asks for a few names at a
+fixed rate. The silence is the longest time between two replies around the command, at the client. The command ends the
+kernel's answers, so with the kernel path, too, all queries wait for the resolver meanwhile.
+A veth with an XDP program delivers queries in larger buffers, of which a socket holds fewer. So a third contender is the
+resolver alone with the program attached; it loses more in the same time. No process is bound to a processor: resolver, hydnsd
+and client share the processors as on a host."""
 
 import random
 import statistics
@@ -29,8 +29,8 @@ NAMES = 50
 RATE = 3000                    # queries a second
 BEFORE, AFTER = 0.4, 0.6       # seconds of load around the command
 TIMEOUT = 1.0                  # seconds after which a query is lost
-MORE_MS = 5                    # that the silence may be longer
-MOST = 1.1                     # times the queries that may be lost
+MORE_MS = 5                    # milliseconds by which the silence may be longer
+MOST = 1.1                     # times as many queries may be lost
 PORTS = {"alone": 53, "attached": 5353, "plugin": 53}
 KINDS = ("Unbound", "BIND")
 BUFFERS = {"Unbound": ("so-rcvbuf: 4m", "so-rcvbuf: 0"), "BIND": ("    udp-receive-buffer 4194304;\n", "")}
@@ -38,7 +38,7 @@ SECRET = 'key rndc { algorithm hmac-sha256; secret "aHlkbnMgdGVzdCBrZXk="; };'
 
 
 class Reloading:
-    """With default buffers, and a way to be told to reload."""
+    """A resolver with default socket buffers, and with a control channel for the reload."""
 
     def configure(self, peer):
         text = super().configure(peer).replace(*BUFFERS[self.kind])
@@ -68,7 +68,7 @@ class Hot(Reloading, WithPluginAsItComes):
 
 
 def silence_ms(answers, begun, ended):
-    """The longest time without a reply that begins or ends between the two moments."""
+    """The longest time between two replies that begins or ends between the two moments."""
     replies = sorted(a.sent + a.latency for a in answers if a.latency is not None)
     gaps = [b - a for a, b in zip(replies, replies[1:]) if b > begun and a < ended]
     if not gaps:
@@ -77,7 +77,7 @@ def silence_ms(answers, begun, ended):
 
 
 def turn(bench, server, daemon):
-    """(silence in ms, queries lost, asked, ms until the command had said that it is done) of one reload."""
+    """(silence in ms, queries lost, queries sent, ms until the command returned) of one reload."""
     questions = [(f"{peers.label(n)}.{peers.ZONE}", "A") for n in range(NAMES)]
     with Asker(bench.world_like, server.link.client_ns, server.link.SERVICE, questions, RATE, timeout=TIMEOUT,
                port=server.port) as asker:
@@ -99,8 +99,8 @@ def add_point(result, kind, contender, turns):
     silence, lost, asked, command = zip(*turns)
     point = result.add(contender, silence, "milliseconds", resolver=kind, rate=RATE)
     point.update(lost=sum(lost), lost_of=sum(asked), lost_runs=list(lost), command_ms=round(statistics.median(command), 1))
-    say(f"reload: {kind}, {contender}: {point['milliseconds']:.0f} ms silence, {point['lost']:,} of {point['lost_of']:,} queries lost in "
-        f"{len(lost)} reloads (median {statistics.median(lost):.0f}), the command took {point['command_ms']:.0f} ms")
+    say(f"reload: {kind}, {contender}: {point['milliseconds']:.0f} ms silence, {point['lost']:,} of {point['lost_of']:,} "
+        f"queries lost in {len(lost)} reloads (median {statistics.median(lost):.0f}), command {point['command_ms']:.0f} ms")
     return point
 
 

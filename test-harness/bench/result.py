@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Points, goals, and the options that every measurement has. Arranges figures; measures nothing."""
+"""Points, goals, and the options of every measurement. Arranges figures; measures nothing."""
 
 import json
 import statistics
@@ -11,7 +11,7 @@ STARTED = time.monotonic()
 
 
 def say(text):
-    """Progress: standard output is for what came out."""
+    """Prints progress to standard error; standard output is for results."""
     print(f"[{time.monotonic() - STARTED:4.0f}s] {text}", file=sys.stderr, flush=True)
 
 
@@ -29,7 +29,7 @@ class Settings:
 class Goal:
     text: str
     wanted: float
-    measured: float | None   # None: could not be measured; why says so
+    measured: float | None   # None: could not be measured, for the reason in why
     least: bool = True       # measured must be at least wanted; False: at most
     why: str = ""
 
@@ -50,10 +50,10 @@ class Result:
     points: list = field(default_factory=list)   # dictionaries, as in the JSON
     goals: list = field(default_factory=list)
     absent: list = field(default_factory=list)   # contenders that could not run: {"contender", "why"}
-    stopped: str = ""                            # why it did not come to its end
+    stopped: str = ""                            # why it stopped before its end
 
     def add(self, contender, runs, unit, **parameters):
-        """A point: the median of its runs stands under the unit's name."""
+        """Adds a point; the median of its runs is under the unit's name."""
         point = {"bench": self.bench, "contender": contender, **parameters,
                  unit: statistics.median(runs), "runs": [round(r, 3) for r in runs]}
         point[unit] = round(point[unit], 3)
@@ -79,7 +79,7 @@ def goal_lines(goals):
 
 
 def write_json(file, name, settings, environment, results):
-    """An interface: other programs read it."""
+    """Writes the JSON that hydns-bench(1) describes; other programs read it."""
     file.write_text(json.dumps({
         "bench": name, "environment": environment, "seed": settings.seed, "quick": settings.quick,
         "points": [p for r in results for p in r.points],

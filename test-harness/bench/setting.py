@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Where the measurements take place: a run of the harness, and on it what each of them asks for."""
+"""Where the measurements take place: a run of the harness, with links and servers on request."""
 
 import datetime
 import os
@@ -17,7 +17,7 @@ from .pace import GENERATOR, DoubleLink, Link, RoutedLink, take_live_frames
 
 
 class Setting:
-    """Context manager. What a crashed one has left is removed by the next run of the harness."""
+    """Context manager. The next run of the harness removes what a crashed one left."""
 
     def __init__(self, settings):
         self.settings = settings
@@ -37,21 +37,21 @@ class Setting:
 
     @cached_property
     def routed_link(self):
-        """For clients with a socket, answered by the kernel."""
+        """A link for clients with a socket, answered by the kernel."""
         link = RoutedLink(self.run, "sockets")
         link.take_xdp_replies(self.tools.pass_object)
         return link
 
     @cached_property
     def second_link(self):
-        """As link, polled while no program is attached."""
+        """As link, polled even without an attached program."""
         link = Link(self.run, "bench2")
         take_live_frames(link)
         return link
 
     @cached_property
     def double_link(self):
-        """For a generator on each of two processors."""
+        """A link for two generators, each on a processor of its own."""
         return DoubleLink(self.run, "double")
 
     def _live(self, label):
@@ -61,32 +61,32 @@ class Setting:
 
     @cached_property
     def peer_link(self):
-        """For the generator, answered by sockets."""
+        """A link for the generator, answered by sockets."""
         return self._live("peers")
 
     @cached_property
     def overhead_link(self):
-        """The same, whose polling a measurement may move."""
+        """As peer_link; a measurement may choose the processor that polls it."""
         return self._live("overhead")
 
     @cached_property
     def overhead_attached_link(self):
-        """And another, where a program is attached."""
+        """As overhead_link, for servers with an attached program."""
         return self._live("attached")
 
     @cached_property
     def mixed_link(self):
-        """For the generator, answered by sockets and by the kernel."""
+        """A link for the generator, answered by sockets and by the kernel."""
         return self._live("mixed")
 
     @cached_property
     def plain_link(self):
-        """For clients with a socket, answered by sockets, without any program."""
+        """A link for clients with a socket, answered by sockets, without any program."""
         return RoutedLink(self.run, "plain")
 
     @property
     def world_like(self):
-        """As much of a lab.world.World as its servers look at."""
+        """The attributes of a lab.world.World that lab/servers.py uses."""
         return SimpleNamespace(run=self.run, tools=self.tools)
 
     def _with_bind(self):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """The same names served by the kernel path and by other servers, each alone on one processor.
 
-The server's end of each link is polled by a kernel thread on the processor of the servers, so that all that a query
-costs is on it for each contender: driver and XDP program, or driver, sockets and server. Queries are made on the other
-processor. Each is asked as fast as can be, then somewhat faster than it was able to answer, because some answer less
-when they are flooded; its best counts."""
+A kernel thread on the servers' processor polls the server's end of each link, so that this processor bears the whole cost of
+a query for each contender: driver and XDP program, or driver, sockets and server. The generator has the other processor. Each
+contender is asked as fast as possible, then somewhat faster than it could answer, because some answer less under a flood; its
+best rate counts."""
 
 from contextlib import ExitStack
 
@@ -38,7 +38,7 @@ def best(bench, link, seq, port, seconds, **options):
 
 
 def kernel_path(bench, seq):
-    """Replies a second of echo and of the kernel path."""
+    """Replies a second: of echo, and of the kernel path."""
     link = bench.second_link
     lines = pace(bench.tools, link.ns, "capacity", *link.options, "--rules", NAMES, "--sequence", seq,
                  "--rounds", 1, "--queries", bench.settings.choose(1_000_000, 4_000_000))
@@ -46,7 +46,7 @@ def kernel_path(bench, seq):
 
 
 def start(bench, stack, link, kind, port, zone, result):
-    """The peer, warmed; None: it could not run, which is noted."""
+    """The peer with a warm cache, or None when it could not run; adds the reason to result.absent."""
     peer = peers.Peer(bench, link, kind, port, zone)
     try:
         stack.enter_context(peer)
@@ -95,7 +95,7 @@ def run(bench, result):
         running = [p for p in running if p]
         runs = measure(bench, seq, link, running, result)
         versions = {p.kind: p.version() for p in running}
-        # last, because their programs on the interface would be in the others' way
+        # last, because their programs on the interface would disturb the others
         for kind in peers.AF_XDP:
             with ExitStack() as alone:
                 xdp = start(bench, alone, link, kind, 53, zone, result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The twins program: queries in, what became of them out. Its source says what is asked where and when."""
+"""Drives the program twins: writes queries to it, reads its reports. src/twins.c says what it asks where and when."""
 
 import socket
 import subprocess
@@ -10,7 +10,7 @@ from lab.network import CLIENT1, CLIENT2, DEFAULT_HOPS, REFERENCE, RESOLVER_HOPS
 from lab.process import tail
 from lab.run import HarnessError
 
-SOCKETS = 4            # of each client and IP version: Unbound's threads share queries out by port
+SOCKETS = 4            # of each client and IP version: the port selects Unbound's thread
 WINDOW = 384           # queries under way
 FULL, ALONE = number("FULL"), number("ALONE")          # flags of a query: report in any case; do not ask the reference
 DIFFERS_KERNEL, DIFFERS_REFERENCE = number("DIFFERS_KERNEL"), number("DIFFERS_REFERENCE")
@@ -20,15 +20,15 @@ SILENCE = number("SILENCE")
 IP_RECVTTL = 12        # linux/in.h; not in Python's socket module
 
 Group = namedtuple("Group", "client family index")
-"""Where the kernel path is asked from: client 1 or 2, over IP version 4 or 6; index: its number."""
+"""The client (1 or 2) and IP version (4 or 6) that asks through the kernel path; index: the group's number."""
 
 Flow = namedtuple("Flow", "number group differs by_kernel wire direct_wire sent got replies")
-"""A reported query: by_kernel: the kernel answered it; octets sent to the kernel path, and to the others if not the same; times
-in monotonic ns and replies (None: silence), each by place."""
+"""A reported query. by_kernel: the kernel answered it; wire: octets sent to the kernel path; direct_wire: those sent to the
+other places, empty if the same; sent, got (monotonic ns) and replies (None: silence), each by place."""
 
 
 def address_of(group, place):
-    """What the server sees as the client."""
+    """The client address that the server sees."""
     return (CLIENT1, CLIENT2)[group.client - 1][group.family] if place == KERNEL else SERVICE[group.family]
 
 
@@ -46,8 +46,8 @@ def _connected(ns, server, local):
 
 
 class Twins:
-    """Context manager: sockets and program. groups[n] says where queries of group n are asked from. direct: where the
-    server is reached past the kernel path, by IP version."""
+    """Context manager: sockets and program. groups[n] is the client of group n. direct: {IP version: the server's address past
+    the kernel path}."""
 
     def __init__(self, world, direct=SERVICE):
         self.world = world
@@ -59,7 +59,7 @@ class Twins:
                     self.groups.append(Group(client, family, len(self.groups)))
                     self.sockets.append((_connected(network.resolver, direct[family], SERVICE[family]),
                                          _connected(ns, SERVICE[family], address[family]),
-                                         # from the same address, for cookies hold it
+                                         # from the same address, because server cookies depend on it
                                          _connected(network.resolver, REFERENCE[family], SERVICE[family])))
 
     def __enter__(self):
@@ -88,7 +88,7 @@ class Twins:
         return head + wire + direct_wire
 
     def write(self, frames):
-        """Hands over frames; waits while the window is full."""
+        """Writes frames to twins; waits while its window is full."""
         try:
             self.popen.stdin.write(frames)
             self.popen.stdin.flush()
@@ -96,7 +96,7 @@ class Twins:
             raise HarnessError(f"twins has ended: {tail(self.log)}") from None
 
     def close(self):
-        """No more queries; the reports end when the last is answered."""
+        """Ends the queries; the reports end after the last one's."""
         self.popen.stdin.close()
 
     def reports(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What is done to the servers while queries go on: commands of their own, changes at the authority, and hydnsd's
-withdrawal. Each returns what it did when that has taken effect."""
+"""What is done to the servers while queries go on: their own commands, changes at the authoritative server, and flushes of
+hydnsd's rules. Each returns a description once it has taken effect."""
 
 import random
 import re
@@ -17,30 +17,30 @@ from lab.run import wait_until
 
 from . import zone
 
-CHANGED = zone.PLAIN, zone.SIGNED        # zones of the authority whose names change
+CHANGED = zone.PLAIN, zone.SIGNED        # zones of the authoritative server whose names change
 
 
 def shows(server, name, text):
-    """Does the server say the text in its answer, past the kernel path?"""
+    """Does the server's answer, past the kernel path, hold the text?"""
     reply = ask(server.ns, server.service[4], name, local=server.service[4], timeout=0.5)
     return reply and any(text in str(rrset) for rrset in reply.answer)
 
 
 def has_serial(server, origin, text):
-    """Is that the zone as the server serves it? named writes a zone some time after it has frozen it."""
+    """Does the zone file's text have the serial that the server serves? named writes the file some time after the freeze."""
     reply = ask(server.ns, server.service[4], origin, "SOA", local=server.service[4], timeout=0.5)
     return reply and reply.answer and re.search(rf"\b{reply.answer[0][0].serial}\b", text)
 
 
-def authority_shows(stand, name, text):
-    reply = ask(stand.world.network.authority, zone.ADDRESS, name, timeout=0.5)
+def zone_server_shows(stand, name, text):
+    reply = ask(stand.world.network.authoritative, zone.ADDRESS, name, timeout=0.5)
     return reply and any(text in str(rrset) for rrset in reply.answer)
 
 
 class Commands:
-    """A subclass says what its servers know. stand: the servers; asked: questions."""
+    """A subclass has the commands of its servers. stand: the servers; asked: the questions."""
 
-    ASKED = ()               # names that are asked for besides those of the zones
+    ASKED = ()               # names to ask for besides those of the zones
 
     def __init__(self, stand, asked, seed):
         self.stand, self.asked = stand, asked
@@ -48,7 +48,7 @@ class Commands:
         self.emptied = []        # when the server under test lost its whole cache, monotonic ns
 
     def actions(self, kind):
-        """The functions to choose from while "flush" or "reload" is the kind, the likely ones more than once."""
+        """The functions to choose from; kind: "flush" or "reload". Listed twice, one is drawn twice as often."""
         raise NotImplementedError
 
     def draw(self, kind):
@@ -60,14 +60,14 @@ class Commands:
         return str(dns.name.from_wire(name, 0)[0]), dns.rdatatype.to_text(rdtype)
 
     def withdraw(self):
-        """hydnsd's own flush: takes rules away, and changes no data."""
+        """hydnsctl flush: removes rules and changes no data."""
         name, _ = self.hot_name()
         request = self.rng.choice(({"name": name}, {"zone": zone.PLAIN}, {"all": True}))
         self.stand.daemon.call({"cmd": "flush", **request})
         return f"hydnsctl flush {request}"
 
     def wait_registered(self):
-        """named's plugin starts with the first response."""
+        """Waits for the server to register with hydnsd; asks it, since named's plugin starts with the first response."""
         def ready():
             ask(self.stand.world.network.resolver, SERVICE[4], ".", "NS", timeout=0.5)
             return self.stand.daemon.resolver_ready()
@@ -76,18 +76,18 @@ class Commands:
 
 class ResolverCommands(Commands):
     def forget(self, server, origin, address):
-        """Makes a server ask anew for all of a zone, whose changing names have a new address."""
+        """Flushes a zone from a server's cache. address: the new one of the zone's changing names."""
         raise NotImplementedError
 
     def change(self):
-        """New data at the authority, and flushes that make them take effect."""
+        """Changes data at the authoritative server and flushes them from both resolvers."""
         stand, address = self.stand, self.stand.zones.change(CHANGED)
         for origin in CHANGED:
-            stand.nsd.reload(origin, lambda: authority_shows(stand, f"changing0.{origin}", address))
+            stand.nsd.reload(origin, lambda: zone_server_shows(stand, f"changing0.{origin}", address))
         for origin in CHANGED:
             for server in (stand.tested, stand.reference):
                 self.forget(server, origin, address)
-        return f"change at the authority: changing names become {address}, flushed"
+        return f"change at the authoritative server: changing names become {address}, flushed"
 
 
 class UnboundCommands(ResolverCommands):
@@ -120,7 +120,7 @@ class UnboundCommands(ResolverCommands):
         return " ".join(words)
 
     def reload(self):
-        """Local data given by command is gone after a reload of the one, so the other must forget it too."""
+        """The reload removes local data given by command, so this removes them from the reference as well."""
         for name in self.LOCAL:
             self.stand.reference.control("local_data_remove", name)
         word, unbound = self.rng.choice(("reload", "reload_keep_cache")), self.stand.tested
@@ -132,8 +132,8 @@ class UnboundCommands(ResolverCommands):
 
 
 class ZoneChanges(Commands):
-    """Changes of zones that both servers serve: each is made at the one and then at the other."""
-    DYNAMIC = READ = None    # the zone that takes updates, and the one whose file is read
+    """Changes of zones that both servers serve: each is made at one server after the other."""
+    DYNAMIC = READ = None    # the zone that takes updates, and the one that is reloaded from its file
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -158,7 +158,7 @@ class ZoneChanges(Commands):
             wait_until(lambda: shows(server, name, text), 10, f"{server.name} to serve {text} at {name}")
 
     def _next_serial(self):
-        """Above any that updates have led to since the last."""
+        """A serial above all that updates have reached since the last one."""
         self.serial += 1000
         return self.serial
 
@@ -184,14 +184,14 @@ class ZoneChanges(Commands):
         return f"update: {name} comes"
 
     def reload_zone(self):
-        """A zone file is written anew and read."""
+        """Rewrites a zone file and reloads it."""
         address = self.stand.zones.change((self.READ,), self._next_serial())
         self._both("reload", self.READ)
         self._wait(f"changing0.{self.READ}", address)
         return f"reload-zone of {self.READ}, with {address}"
 
     def edit(self):
-        """The file of the zone that takes updates is edited: names given by update are gone."""
+        """Edits the file of the zone that takes updates, between freeze and thaw: names added by updates are gone."""
         address = self.stand.zones.change((self.DYNAMIC,), self._next_serial())
         self._both("freeze", self.DYNAMIC)
         for server in self.servers:
@@ -204,16 +204,16 @@ class ZoneChanges(Commands):
         return f"freeze-thaw of {self.DYNAMIC}, with {address}"
 
     def transfer(self):
-        """As IXFR or, when the server is to ask for all, as AXFR."""
+        """A zone transfer: by IXFR, or by AXFR after retransfer."""
         address = self.stand.zones.change((zone.MOVED,), self._next_serial())
         name = f"changing0.{zone.MOVED}"
-        self.stand.nsd.reload(zone.MOVED, lambda: authority_shows(self.stand, name, address))
+        self.stand.nsd.reload(zone.MOVED, lambda: zone_server_shows(self.stand, name, address))
         self._both(self.rng.choice(("refresh", "retransfer")), zone.MOVED)
         self._wait(name, address)
         return f"{self._last_transfer()} of {zone.MOVED}, with {address}"
 
     def _last_transfer(self):
-        """What it was at the server under test, by the number of records in its log."""
+        """AXFR or IXFR, by the number of records in the log of the server under test."""
         count = re.findall(rf"'{zone.MOVED[:-1]}/IN'.* Transfer completed: .* (\d+) records",
                            self.stand.tested.program.log.read_text())[-1]
         return "AXFR" if int(count) >= len(zone.small_lines(zone.MOVED)) else "IXFR"
@@ -225,7 +225,7 @@ class ZoneChanges(Commands):
         return word
 
     def flushing(self):
-        """Words of a command that takes something from the cache, in the end all of it."""
+        """Words of a command that flushes a part of the cache or all of it."""
         name, _ = self.hot_name()
         parent = name.partition(".")[2] or "."
         return self.rng.choice((("flushname", name), ("flushtree", parent), ("flushtree", zone.PLAIN), ("flushtree", "."),
@@ -238,15 +238,15 @@ class NamedCommands(ZoneChanges, ResolverCommands):
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.adrift = False      # flush() says
+        self.adrift = False      # see flush()
 
     def actions(self, kind):
         return (self.reload,) if kind == "reload" else \
             (self.flush,) * 4 + (self.change, self.change, self.withdraw, *self.changes)
 
     def forget(self, server, origin, address):
-        """What a fetch under way brings may come into the cache after the flush, when it has been validated. A named that
-        can't resolve for a while (servers._resolves) is waited for."""
+        """A fetch under way may bring former data into the cache after the flush, once they are validated: then this flushes
+        the name again. It also waits for a named that can't resolve for a while (servers._resolves)."""
         def has_new(name):
             if shows(server, name, address):
                 return True
@@ -259,8 +259,8 @@ class NamedCommands(ZoneChanges, ResolverCommands):
             wait_until(lambda: has_new(f"changing{n}.{origin}"), 30, f"{server.name} to know the new {origin}")
 
     def flush(self):
-        """After flushtree of the root a view of named goes on with the cache that it had, and later commands empty a new
-        one that it does not use, until flush, reload or reconfig (bind-patches/README.md)."""
+        """After flushtree of the root a view of named goes on using its former cache, while later commands empty a new one that
+        it does not use; until flush, reload or reconfig (bind-patches/README.md)."""
         words = self.flushing()
         self._command(*words)
         return " ".join(words)

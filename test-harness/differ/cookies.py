@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Server cookies (RFC 9018): made for queries, and taken out of replies. They hold the client's address and the
-time, so they differ between places and are judged by themselves: each must be the one that its own client is due,
-and of the same time."""
+"""Server cookies (RFC 9018): makes them for queries and takes them out of replies. They depend on the client's address and the
+time, so they differ between places and are judged apart: each must be right for its own client, and all of the same time."""
 
 import hashlib
 import struct
@@ -13,7 +12,7 @@ from .asking import DIRECT, KERNEL, address_of
 
 SECRET = hashlib.sha256(b"secret of the differential tester").digest()[:16]
 OPTION = struct.pack("!HH", 10, WHOLE_LEN)       # begins every whole cookie
-APART = 1                                        # second between the times of two replies' cookies
+APART = 1                                        # seconds by which the times of two replies' cookies may differ
 
 
 def in_query(wire):
@@ -29,12 +28,12 @@ def _time(octets):
 
 
 def taken_out(flow):
-    """(replies without their cookies' data, None or a Difference that these show)"""
+    """Returns (replies without their cookies' data, None or the Difference between these data)."""
     replies, data, wrong = list(flow.replies), {}, None
     for place, wire in enumerate(flow.replies):
         sent = flow.wire if place == KERNEL else flow.direct_wire or flow.wire
         if wire and wire[4:] == sent[4:]:
-            # the query sent back with an error, and in it the cookie that its client had
+            # the query sent back with an error, with the cookie that its client sent
             replies[place] = wire[:4] + flow.wire[4:]
         elif wire and OPTION in wire:
             try:

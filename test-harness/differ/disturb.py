@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Commands and changes while queries go on. Each is remembered with the time from before it was given until it had
-returned: within that time old and new answers are both right, after it only new ones."""
+"""Gives commands while queries go on. Records for each the time from before it was given until it had returned: within that
+time former and new answers are both right, after it only new ones."""
 
 import threading
 import time
 
 from lab.run import HarnessError
 
-QUERIES_BETWEEN = {"flush": 300, "reload": 3000}         # so that most are asked with no command under way
+QUERIES_BETWEEN = {"flush": 300, "reload": 3000}         # so that most queries are sent while no command is under way
 
 
 class Disturber:
@@ -16,8 +16,8 @@ class Disturber:
     def __init__(self, commands):
         self.commands = commands
         self.done = []               # (begin, end, what), monotonic ns
-        self.begun = None            # of the command under way
-        self.fed = 0                 # queries handed over so far, by the feeder
+        self.begun = None            # monotonic ns, when the command under way was given
+        self.fed = 0                 # queries that the feeder has written so far
         self.error = None
         self._kind = None
         self._turn = threading.Condition()
@@ -40,20 +40,20 @@ class Disturber:
             self._turn.notify_all()
 
     def end(self):
-        """Returns when no command is under way any more."""
+        """Returns when no command is under way."""
         with self._turn:
             self._kind = None
             self._turn.notify_all()
             self._turn.wait_for(lambda: self.begun is None, 60)
 
     def count(self, queries):
-        """The feeder has handed over so many more."""
+        """The feeder has written so many more queries."""
         with self._turn:
             self.fed += queries
             self._turn.notify_all()
 
     def overlaps(self, begin, end):
-        """What went on within a time, or None."""
+        """The command that was under way at some time from begin to end, or None."""
         begun = self.begun
         if begun is not None and begun <= end:
             return "a command that has not returned"

@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Whole queries, drawn from one seed: letter case, header flags, EDNS and its options, and damage.
 
-Unbound says FORMERR and NOTIMP at most 100 times a second and thread, and drops what is above; so damage is rare,
-or the rate low."""
+An Unbound thread sends FORMERR and NOTIMP at most 100 times a second and drops the rest. So damage is rare, or the rate low."""
 
 import struct
 from dataclasses import dataclass
 
 from . import questions
 
-# Ages in seconds of the server cookies (RFC 9018) that clients send back: fresh, to be renewed, too old, from a
-# clock ahead, and too far ahead.
+# Ages in seconds of the server cookies (RFC 9018) that clients send back: fresh, due for a new one, too old, from a clock
+# ahead, and too far ahead.
 AGES = (0, 5, 600, 1790, 1810, 3590, 3700, 86400, -60, -290, -400)
 PAYLOADS = (0, 100, 511, 512, 513, 600, 1220, 1231, 1232, 1233, 1400, 1452, 4096, 65535)
 COOKIE, NSID, ECS, EXPIRE, KEEPALIVE, PADDING, CHAIN, EDE = 10, 3, 8, 9, 11, 12, 13, 15
 RD, AD, CD = 0x0100, 0x0020, 0x0010
-ORDINARY_MS, ODD_MS = 700, 300       # until silence is believed; see twins.c
-# Shares of queries in mixed case. A question that must be resolved takes its case to the authority and brings it
-# back within the data, which then are others: kernel rules with the zone's SOA or the alias go every time.
+ORDINARY_MS, UNUSUAL_MS = 700, 300       # without a reply, after which a query counts as unanswered; see twins.c
+# Shares of queries in mixed case. A resolver asks the authoritative server with the case of its client, and the data come back
+# in that case, as changed data: each time the rules that hold the zone's SOA or the alias are withdrawn.
 MIXED_HOT, MIXED = 0.06, 0.02
 MOST_OCTETS = 1400                   # of a query: one packet on every link here
 
 
 @dataclass
 class Style:
-    """How a phase asks. Shares of the pools (the rest: cold), of ordinary flags and EDNS, and of damage."""
+    """How a phase asks: shares of the pools (the rest is cold), of ordinary flags and EDNS, and of damage."""
     hot: float = 0.9
     brief: float = 0.06
     changing: float = 0.0
@@ -67,7 +66,7 @@ def _unusual_option(rng):
 
 
 def _unusual_opt(rng):
-    """An OPT record's octets, and 1: of every kind that may come."""
+    """The octets of an OPT record of any kind, and 1, the number of records."""
     kind = rng.random()
     payload, flags = rng.choice(PAYLOADS), rng.choice((0, 0x8000))
     if kind < 0.35:
@@ -88,7 +87,7 @@ def _unusual_opt(rng):
 
 
 def _plain_opt(rng, count):
-    """What most clients send, for so many queries."""
+    """OPT records as most clients send them, for so many queries."""
     common = [(b"", 0), (opt(1232), 1), (opt(1232, 0x8000), 1), (opt(4096), 1), (opt(512), 1), None]
     drawn = rng.choices(common, (38, 26, 20, 4, 4, 8), k=count)
     return [d or (opt(1232, 0, option(COOKIE, rng.randbytes(rng.choice((8, 24))))), 1) for d in drawn]
@@ -136,8 +135,8 @@ def damaged(rng, wire):
 
 
 def with_cookie(rng, wire, make):
-    """The query with the octets of a whole cookie, when it ends in one, replaced by make(client's part, age); some
-    stay as they are, forged."""
+    """The query, with the whole cookie that it ends in, if any, replaced by make(client cookie, age); a fifth keep theirs,
+    which is forged."""
     at = len(wire) - 24
     if at < 12 or wire[at - 4:at] != struct.pack("!HH", COOKIE, 24) or rng.random() < 0.2:
         return wire
@@ -151,7 +150,7 @@ class Queries:
         self.rng, self.asked, self.recursion_desired = rng, asked, recursion_desired
 
     def batch(self, style, count):
-        """count times (octets with id 0, timeout in ms)."""
+        """A list of count (octets with id 0, timeout in ms)."""
         rng = self.rng
         pools = (self.asked.hot, self.asked.brief, self.asked.changing, self.asked.cold)
         shares = (style.hot, style.brief, style.changing, max(0.0, 1 - style.hot - style.brief - style.changing))
@@ -179,5 +178,5 @@ class Queries:
             name = mixed_case(rng, name)
         wire = struct.pack("!HHHHHH", 0, flags, 1, 0, 0, count) + name + struct.pack("!HH", rdtype, 1) + extra
         if rng.random() < style.damage:
-            return damaged(rng, wire), ODD_MS
+            return damaged(rng, wire), UNUSUAL_MS
         return wire[:MOST_OCTETS], ORDINARY_MS

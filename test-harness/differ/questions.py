@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The questions that the zones have answers for, and those they have none for, in pools by how they are asked:
+"""Questions with and without data in the zones, in pools by how often they are asked:
 
-hot       again and again, so that the kernel learns them; the first far more often than the last (Zipf)
+hot       again and again, so that they become rules; the first far more often than the last (Zipf)
 brief     as hot, with answers that expire within the run
 changing  names whose data the run changes, and their aliases
 cold      once or twice
 
-Also the zones' own TTLs, above which no reply may be. Names are in wire format."""
+Also the zones' own TTLs, which no reply's may exceed. Names are in wire format."""
 
 import itertools
 import struct
@@ -24,19 +24,19 @@ ZIPF = 1.0
 COMMON_TYPES = [dns.rdatatype.from_text(t) for t in (
     "A", "AAAA", "MX", "TXT", "NS", "SOA", "CNAME", "HTTPS", "SRV", "PTR", "DS", "DNSKEY", "NSEC", "RRSIG", "DNAME",
     "CAA", "TLSA", "NAPTR", "SVCB", "SSHFP", "LOC", "HINFO", "SPF", "ANY")]
-# Types that ask for something other than data, and what may never come as a question.
+# Types that ask for something other than data, and types that are invalid in a question.
 META_TYPES = [0, 41, 128, 249, 250, 251, 252, 253, 254, 255]
 
 
 def to_wire(text):
-    """Presentation form, absolute, to wire format; letter case is kept."""
+    """Converts an absolute name from presentation form to wire format; keeps letter case."""
     if "\\" in text:
         return dns.name.from_text(text).to_wire()
     return b"".join(bytes((len(label),)) + label for label in text.encode().rstrip(b".").split(b".") if label) + b"\0"
 
 
 class Data:
-    """The records of zones: ttl by (owner in lower case, type) and the types of each owner. lines: "owner TTL IN
+    """The records of zones: TTLs by (owner name in lower case, type), and the types of each owner name. lines: "owner TTL IN
     type rdata", names absolute."""
 
     def __init__(self, lines):
@@ -55,23 +55,23 @@ class Data:
             self.ttl[key] = max(int(ttl), self.ttl.get(key, 0))
             if number == 6:
                 self.ttl[(wire.lower(), "negative")] = min(int(ttl), int(words[4].split()[6]))
-            if number not in (46, 47):      # signatures and proofs come with what they are for
+            if number not in (46, 47):      # RRSIG and NSEC come with other answers
                 self.owners.setdefault(wire, {})[number] = int(ttl)
 
     def limit(self, owner, rdtype):
-        """The zone's own TTL for an RRset, wildcards included; None when the zones do not say."""
+        """The zone's own TTL for an RRset, wildcards included; None when it is in no zone."""
         owner = owner.lower()
         found = self.ttl.get((owner, rdtype))
         while found is None and owner != b"\0":
             owner = owner[1 + owner[0]:]
             found = self.ttl.get((b"\x01*" + owner, rdtype))
             if found is None and rdtype == 5:
-                found = self.ttl.get((owner, 39))      # a CNAME that a DNAME made
+                found = self.ttl.get((owner, 39))      # a CNAME synthesized from a DNAME
         return found
 
 
 def zone_lines(path):
-    """Any zone file as the lines that Data reads."""
+    """The lines of any zone file, as Data reads them."""
     done = subprocess.run(["ldns-read-zone", str(path)], capture_output=True, text=True)
     if done.returncode != 0:
         raise HarnessError(f"ldns-read-zone {path} (Debian package ldnsutils): {done.stderr.strip()}")
@@ -79,20 +79,20 @@ def zone_lines(path):
 
 
 class Pool:
-    """Questions (name, type) with cumulated weights, for random.choices()."""
+    """Questions (name, type) with cumulative weights, for random.choices()."""
 
     def __init__(self, questions, zipf=0.0):
         self.questions = questions
         self.weights = list(itertools.accumulate((rank + 3) ** -zipf for rank in range(len(questions))))
 
     def add(self, name, rdtype):
-        """One more question, as likely as the first."""
+        """Adds a question, as likely as the first one."""
         self.questions.append((name, rdtype))
         self.weights.append((self.weights[-1] if self.weights else 0) + self.weights[0])
 
 
 def _names_of(tree, seed_rng, count):
-    """Names of the generated tree by popularity, with types that exist and that do not."""
+    """Questions for names of the generated tree, by popularity, with types that exist and types that do not."""
     for line in (tree / "names.tsv").read_text().splitlines()[1:count + 1]:
         name, types, kind = (line.split("\t")[i] for i in (1, 2, 4))
         wire = to_wire(name)
@@ -102,7 +102,7 @@ def _names_of(tree, seed_rng, count):
 
 
 def _special(origin, rng):
-    """Names of our own zones that do not stand in them."""
+    """Names in our own zones that their files do not list: from wildcards, below DNAMEs, or non-existent."""
     base = to_wire(origin)
     longest_a = b"\x01a" * ((255 - len(base)) // 2)
     for n in range(6):
@@ -142,7 +142,7 @@ class Questions:
 
     @staticmethod
     def _own(data, rng):
-        """Owners of the zones outside the tree, with their types, some others, and names that are not there."""
+        """Questions for owner names of the zones outside the tree, with their types and others, and for unlisted names."""
         ends = (to_wire("example."), to_wire("k."))
         found = []
         for owner, types in data.owners.items():
@@ -163,7 +163,7 @@ class Questions:
         for _ in range(count // 4):
             label = b"%x" % rng.getrandbits(40)
             questions.append((bytes((len(label),)) + label + rng.choice(bases), rng.choice((1, 28, 16))))
-        # the root, and the most labels and octets that a name can have
+        # the root, and names with the most labels and octets that a name can have
         for name in (b"\0", b"\x01a" * 127 + b"\0", (b"\x3f" + b"m" * 63) * 3 + b"\x3d" + b"m" * 61 + b"\0"):
             questions += [(name, t) for t in COMMON_TYPES]
         rng.shuffle(questions)
@@ -171,7 +171,7 @@ class Questions:
 
 
 def any_type(rng):
-    """A type by number: known ones, meta types, any of the 65,536."""
+    """A type number: a common type, one below 110, a meta type, or any of the 65,536."""
     kind = rng.random()
     if kind < 0.5:
         return rng.choice(COMMON_TYPES)

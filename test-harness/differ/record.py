@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What must be known of a difference to name its cause, gathered at once, for it may never come again: what was asked
-and answered when, when the RRsets end of which that consists, what both servers' caches and the kernel hold, what the
-servers had asked the authority, clocks and logs."""
+"""Records at once what helps to find a difference's cause, because it may never come again: what was asked and answered when,
+the ends of the RRsets, both servers' caches, the rules, what the servers asked the authoritative server, clocks and logs."""
 
 import json
 import shutil
@@ -19,7 +18,7 @@ from lab.process import Program
 from . import show, shrink
 from .asking import KERNEL
 
-MOST = 3                 # differences of a run that are recorded; later ones seldom say more
+MOST = 3                 # differences to record of a run; later ones seldom say more
 RULES = 1000
 CAPTURE = Path(__file__).resolve().parent.parent / "lab" / "capture.py"
 
@@ -30,8 +29,8 @@ def _clock_apart():
 
 
 def ends(flow, data):
-    """Lines: when the RRsets of each reply end, in seconds from when the kernel path was asked, and when whoever
-    answered must have got them if with the zone's own TTL."""
+    """Lines: when the RRsets of each reply end, in seconds since the kernel path was asked, and when the server must have
+    received them if with the zone's own TTL."""
     lines = []
     for place, title in show.PLACES.items():
         try:
@@ -43,14 +42,14 @@ def ends(flow, data):
             if rtype == OPT:
                 continue
             zone = data.limit(owner, int.from_bytes(covered, "big") or rtype)
-            lines.append(f"{title}: {owner} type {rtype} TTL {max(ttls)}: ends {sent + max(ttls):+.2f} to {got + max(ttls) + 1:+.2f}"
-                         + (f", got {sent + max(ttls) - zone:+.2f} to {got + max(ttls) + 1 - zone:+.2f} (zone: {zone})"
-                            if zone is not None else ""))
+            first, last = sent + max(ttls), got + max(ttls) + 1
+            lines.append(f"{title}: {owner} type {rtype} TTL {max(ttls)}: ends {first:+.2f} to {last:+.2f}"
+                         + (f", got {first - zone:+.2f} to {last - zone:+.2f} (zone: {zone})" if zone is not None else ""))
     return lines
 
 
 def _names(flow):
-    """Owner names of all that was answered, letters small."""
+    """Owner names of all records in the replies, in lower case."""
     found = set()
     for wire in flow.replies:
         try:
@@ -60,8 +59,9 @@ def _names(flow):
     return found - {b"\0"}
 
 
-def authority(path, names, since):
-    """Lines: what passed between the servers and the authority about these names, since: wall clock, ns."""
+def asked_upstream(path, names, since):
+    """Lines: messages between the servers and the authoritative server about these names, with seconds since a wall clock time
+    (ns)."""
     lines = []
     for m in messages(path):
         try:
@@ -77,8 +77,8 @@ def authority(path, names, since):
 
 
 class Recorder:
-    """Context manager: captures what the authority is asked, and has a thread that records. directory: gets one of its own
-    for each difference; made when there is one."""
+    """Context manager: captures the authoritative server's traffic; note() records a difference in a thread. directory: gets a
+    subdirectory for each difference."""
 
     def __init__(self, stand, data, directory):
         self.stand, self.data, self.directory = stand, data, directory
@@ -87,9 +87,9 @@ class Recorder:
 
     def __enter__(self):
         world = self.stand.world
-        self.packets = world.run.dir / "authority.packets"
+        self.packets = world.run.dir / "upstream.packets"
         self.packets.unlink(missing_ok=True)
-        self.capture = Program(world.run, world.network.authority, "capture", [CAPTURE, "u0", self.packets])
+        self.capture = Program(world.run, world.network.authoritative, "capture", [CAPTURE, "u0", self.packets])
         self.capture.wait_ready(self.packets.exists, 10)
         return self
 
@@ -98,8 +98,9 @@ class Recorder:
             thread.join(60)
         self.capture.stop()
 
-    def note(self, found):
-        """A difference that was just found. Returns at once: what waited for it would differ as well."""
+    def record(self, found):
+        """Records a difference that was just found. Returns at once: waiting would delay other replies, which would then
+        differ as well."""
         if self.count >= MOST:
             return
         self.count += 1
@@ -118,10 +119,10 @@ class Recorder:
                 ("stats", lambda: json.dumps(daemon.call({"cmd": "stats"}), indent=1)),
                 ("cache-under-test", self.stand.tested.cache), ("cache-reference", self.stand.reference.cache),
                 ("difference", lambda: "\n".join(show.difference(found) + ends(flow, self.data) + self._times(flow))),
-                ("authority", lambda: "\n".join(authority(self.packets, _names(flow), flow.sent[KERNEL] + self.apart)))):
+                ("upstream", lambda: "\n".join(asked_upstream(self.packets, _names(flow), flow.sent[KERNEL] + self.apart)))):
             try:
                 text = make()
-            except Exception as error:      # whatever it is, the rest of the record is wanted, and the run goes on
+            except Exception as error:      # any error: record the rest, and let the run go on
                 text = f"not to be had: {type(error).__name__}: {error}"
             (into / name).write_text(text + "\n")
         for log in self.stand.world.run.dir.glob("*.log"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The servers that can be tested: with what they and their references are started, what is done to them, and what
-may differ between their replies."""
+"""The servers that can be tested: how they and their references start, which commands they get, and how their replies may
+differ."""
 
 import shutil
 import zlib
@@ -18,17 +18,18 @@ from .judge import Rules
 ROLES = ("recursive", "authoritative")
 UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
 NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
-# Without these named drops queries that many clients ask at once.
+# Without these options named drops queries that many clients ask at once.
 NAMED_CONFIG = NAMED_COOKIES + ("notify no;", "clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
 # So that rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
-# The zones have what named would refuse or mention.
+# The zones have data that named would otherwise refuse or warn of.
 NAMED_ZONES = NAMED_COOKIES + ("notify no;", "check-names primary ignore;", "check-names secondary ignore;",
                                "check-integrity no;", "check-mx ignore;", "check-dup-records ignore;")
-DELEGATED = ("plain.signed.example.", "lenient.signed3.example.", "lenient.signed.example.")    # and not served
-# named takes SIG for RRSIG, and looks for KEY beside an alias.
+# zones that named delegates and does not serve
+DELEGATED = ("plain.signed.example.", "lenient.signed3.example.", "lenient.signed.example.")
+# named treats SIG as RRSIG, and looks for KEY beside an alias.
 SIG, KEY = 24, 25
-SERVED = 5               # of so many of the generated zones one is not served, but delegated
+SERVED = 5               # of so many generated zones one is delegated and not served
 
 
 def _unbound(stand):
@@ -37,7 +38,7 @@ def _unbound(stand):
 
 
 def _pair(stand, dynamic, **options):
-    """named twice. dynamic: the zone that takes updates, in the server's own directory."""
+    """Two named. dynamic: the zone that takes updates; each server gets a copy of its file."""
     servers = stand.world.named(stand.daemon, clause=NAMED_CLAUSE, **options), stand.world.named_reference(**options)
     for server in servers:
         shutil.copy(stand.zones.file(dynamic), server.dir)
@@ -45,13 +46,13 @@ def _pair(stand, dynamic, **options):
 
 
 def _changing_bodies(stand, dynamic):
-    """{zone: body of its clause}"""
+    """{zone: body of its clause} of the zone that takes updates and of the transferred one."""
     return {dynamic: f'type primary; file "{stand.zones.file(dynamic).name}"; allow-update {{ any; }};',
             zone.MOVED: f'type secondary; file "moved"; primaries {{ {zone.ADDRESS}; }};'}
 
 
 def _named(stand):
-    """Resolvers with some zones of their own."""
+    """Two resolvers that also serve some zones."""
     bodies = _changing_bodies(stand, zone.OWN) | {zone.READ: f'type primary; file "{stand.zones.file(zone.READ)}";'}
     return _pair(stand, zone.OWN, options=NAMED_CONFIG, zones=bodies)
 
@@ -62,7 +63,7 @@ def _is_served(name):
 
 
 def _zone_bodies(stand):
-    """{zone: body of its clause}: one that takes updates, one that is transferred, all others from the files there are."""
+    """{zone: body of its clause}: one zone takes updates, one is transferred, all others are read from their files."""
     bodies = {}
     for directory, config in ((stand.world.tree, (stand.world.tree / "nsd-zones.conf").read_text()),
                               (stand.zones.directory, stand.zones.config)):
@@ -80,13 +81,14 @@ def _registered(stand):
 
 
 def _resolves(stand):
-    """In an empty cache and under load named finds the name of the servers of all TLDs in a loop of fetches, and then
-    says SERVFAIL for ten seconds; so that is asked for first, alone."""
+    """With an empty cache under load, named finds the name of the TLDs' servers in a loop of fetches, and then sends SERVFAIL
+    for ten seconds. So this asks for that name first, without load."""
     return _loaded(stand) and all(shows(server, TLD_SERVER, "") for server in (stand.tested, stand.reference))
 
 
 def _loaded(stand):
-    """The transferred zone comes after the start; when its first try fails, named tries again a minute later."""
+    """Both have the transferred zone and the plugin is registered. After a failed first transfer named would wait a minute, so
+    this asks for a refresh."""
     missing = [server for server in (stand.tested, stand.reference) if not shows(server, f"settled.{zone.MOVED}", "")]
     for server in missing:
         server.control("refresh", zone.MOVED)
@@ -97,7 +99,7 @@ def _loaded(stand):
 class Server:
     name: str
     make: object             # make(stand): the server under test and its reference, not yet started
-    is_ready: object         # is_ready(stand), once they are started
+    is_ready: object         # is_ready(stand): may the queries begin?
     commands: type[Commands]
     rules: Rules
     recursion_desired: float = 1.0   # share of plain queries with RD

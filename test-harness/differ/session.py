@@ -23,15 +23,15 @@ from .record import Recorder
 
 SMALL_TREE = ("--domains", 150, "--names", 6000)
 BATCH = 256
-PATIENT_MS = 2000            # for what is asked again
-# Seconds until it is: longer than a change in the resolver's cache takes to reach the kernel, and than Unbound
-# goes on dropping errors once it has said too many within a second.
+PATIENT_MS = 2000            # timeout of a query that is asked again
+# Seconds until a query is asked again: longer than a change of the resolver's cache takes to reach the kernel, and longer than
+# Unbound drops errors once it has sent too many within a second.
 SECOND_LOOK = 1.1
-LOOKS_DURING = 10            # when each falls into the time of another command
-LOOKS = 3                    # a difference that such a moment explains may meet another one, but not every time
-FULL_SHARE = 1 / 32          # of the queries are looked at in full, whatever they show
+LOOKS_DURING = 10            # the most looks while each falls into the time of a command
+LOOKS = 3                    # the most looks otherwise: a second look may meet another such moment, but not every look does
+FULL_SHARE = 1 / 32          # share of the queries that twins reports with all replies even if these do not differ
 AGAIN = 1 << 31              # added to the number of a query that is asked again
-KEPT = 5000                  # differences kept; all are counted
+KEPT = 5000                  # differences to keep; all are counted
 
 
 @dataclass
@@ -59,9 +59,9 @@ class Found:
     difference: object
     flow: object
     phase: str
-    disturbance: str         # what was going on, "" for nothing
+    disturbance: str         # the command under way, "" for none
     moment: bool             # judge.of_a_moment()
-    later: object = None     # what the same query showed later: a Difference, "" for none, None if not asked
+    later: object = None     # what the same query showed later: a Difference, "" for none, None if not asked again
     later_ms: float = 0.0    # how much later
     looks: int = 0           # how often it was asked again
     due: float = 0.0         # when it may be asked again, as time.monotonic()
@@ -82,7 +82,7 @@ class Stand:
         with ExitStack() as stack:
             world = stack.enter_context(self.world)
             self.zones = zone.Zones(world.run.dir / "twins-zones", self.seed)
-            self.nsd = stack.enter_context(Nsd(world, world.network.authority, "nsd-twins", self.zones.config,
+            self.nsd = stack.enter_context(Nsd(world, world.network.authoritative, "nsd-twins", self.zones.config,
                                                self.zones.directory, zone.PLAIN, zone.ADDRESSES))
             world.anchors += self.zones.anchors
             self.daemon = stack.enter_context(world.hydnsd())
@@ -106,7 +106,8 @@ class Stand:
 
 
 class Session:
-    """Asks so many queries of a stand and judges them. After run(): finished, found, counts by phase and kind."""
+    """Sends so many queries to a stand's servers and judges the replies. After run(): finished, found, and counts by phase and
+    kind."""
 
     def __init__(self, stand, queries, seed, strict=False, records=None, control=False):
         self.stand, self.total, self.seed, self.strict = stand, queries, seed, strict
@@ -122,14 +123,14 @@ class Session:
         self.judge = Judge(self.data, strict, self.rules, self.commands.emptied, control)
         self.queries = Queries(rng, self.asked, stand.server.recursion_desired)
         self.rng = rng
-        self.finished = 0                      # queries, those asked again included
-        self.in_kernel = 0                     # of them, answered there
+        self.finished = 0                      # queries, with those asked again
+        self.in_kernel = 0                     # of them, answered in the kernel
         self.found, self.kinds = [], Counter()
-        self.repeated = 0                      # asked again
-        self.explained = Counter()             # kinds of differences that a second look has explained, the kernel's apart
-        self.moments = 0                       # answers as they were until a renewal a moment before
-        self.alone = Counter()                 # queries that the reference was not asked, by why
-        self.starts = []                       # (first number, phase)
+        self.repeated = 0                      # queries asked again
+        self.explained = Counter()             # differences explained by a second look: {kind, or "kernel, KIND": how many}
+        self.moments = 0                       # answers that were right until a TTL update a moment before
+        self.alone = Counter()                 # queries that the reference was not asked: {why: how many}
+        self.starts = []                       # (number of the first query, phase)
         self._again = deque()                  # flows to be asked again
         self._waiting = {}                     # number -> Found
         self._turn = threading.Condition()
@@ -183,13 +184,13 @@ class Session:
         return self.twins.frame(number, kernel, timeout, group.index, flags, direct)
 
     def _alone(self, wire):
-        """Counted, for the reference can't judge what it is not asked."""
+        """The flag ALONE for a query that the reference must not be asked; counts these, since less is compared."""
         why = asks_by_history(wire, self.rules)
         self.alone[why] += bool(why)
         return ALONE if why else 0
 
     def _cookies(self, wire, group):
-        """The query as this client sends it, and as the direct one does: a cookie is good for one address only."""
+        """The query as this client sends it, and as the direct client does: a server cookie is valid for one address."""
         seed, now = self.rng.random(), time.time()
         return [with_cookie(random.Random(seed), wire,
                             lambda client, age: cookies.make(client, address_of(group, place), now - age))
@@ -200,7 +201,7 @@ class Session:
             self._turn.wait_for(reached)
 
     def _ask_again(self):
-        """What differed and may be explained by its moment, unless a command is under way that would explain it
+        """Asks again what differed and may be explained by its moment. Not while a command is under way, which might explain it
         again."""
         while self._again and self._again[0].due <= time.monotonic() and self.disturber.begun is None:
             found = self._again.popleft()
@@ -226,7 +227,7 @@ class Session:
             try:
                 self._judge_all(progress)
             except HarnessError as error:
-                raise self.error or error    # the feeder ends the program when it can't go on
+                raise self.error or error    # the feeder ends twins when it fails itself
             if self.error:
                 raise self.error
         self.seconds = time.monotonic() - self.begun
@@ -270,9 +271,9 @@ class Session:
             self._count(found)
 
     def _may_pass(self, found):
-        """Does a second look decide? It does while a command is under way; of what the resolver itself said at
-        one place and not at another, in the moment that its cache changed; of packets lost; of the reference,
-        whose cache fills at other moments; and, unless strict, of data renewed a moment before."""
+        """Does a second look decide? It does for a difference during a command; between two replies of the resolver itself,
+        whose cache may have changed in between; for a lost packet; for the reference, whose cache fills at other moments; and,
+        unless strict, for a TTL update a moment before."""
         kind = found.difference.kind
         return bool(found.disturbance or not found.flow.by_kernel or kind == "silence" or
                     kind.startswith("reference") or (found.moment and not self.strict))
@@ -297,7 +298,7 @@ class Session:
     def _count(self, found):
         self.kinds[found.difference.kind] += 1
         if self.recorder:
-            self.recorder.note(found)
+            self.recorder.record(found)
         if len(self.found) < KEPT:
             self.found.append(found)
 

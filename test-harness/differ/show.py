@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Messages in presentation form, a difference with all that is known of it, and the run in figures."""
+"""Shows messages in presentation form, a difference with all that is known of it, and the figures of a run."""
 
 import binascii
 from collections import Counter
@@ -14,7 +14,7 @@ PLACES = {KERNEL: "through the kernel path", DIRECT: "past it, before", AGAIN: "
 
 
 def message(wire):
-    """Lines: presentation form when it can be read, and the octets."""
+    """Lines: the presentation form if the message can be read, and the octets."""
     if wire is None:
         return ["(silence)"]
     try:
@@ -47,7 +47,7 @@ def difference(found):
 
 
 def signature(found):
-    """What makes two differences one: kind, type asked for, and who answered."""
+    """What two differences must have in common to count as one: kind, query type, and who answered."""
     wire, at = found.flow.wire, 12
     while at < len(wire) and 0 < wire[at] < 64:
         at += 1 + wire[at]
@@ -66,7 +66,8 @@ def distinct(found, most):
 def figures(session):
     """What --json writes."""
     return {
-        "server": session.stand.server.name, "queries": session.total, "asked_again": session.repeated, "seconds": round(session.seconds, 1),
+        "server": session.stand.server.name, "queries": session.total, "asked_again": session.repeated,
+        "seconds": round(session.seconds, 1),
         "queries_per_second": round(session.finished / session.seconds), "seed": session.seed,
         "answered_in_kernel": session.in_kernel, "kernel_share": round(session.kernel_share, 4),
         "differences": sum(session.kinds.values()), "kinds": dict(session.kinds),
@@ -82,16 +83,16 @@ def summary(f):
              f"{f['asked_again']:,} of them asked again, {sum(f['commands'].values()):,} commands meanwhile",
              f"answered in the kernel: {f['answered_in_kernel']:,} ({f['kernel_share']:.1%})",
              f"differences: {f['differences']:,}" + "".join(f"; {kind}: {n:,}" for kind, n in f["kinds"].items())]
-    lines.append("the same data as before a renewal a moment ago, right at the second look: "
+    lines.append("right until a TTL update a moment before, and right at the second look: "
                  f"{f['of_the_moment_before']:,}")
     seconds = f["a_second_off"]
-    lines.append(f"a second off: {seconds['clock']:,} while the clock's second turned, {seconds['end']:,} without, "
-                 "as when an end has moved by one")
+    lines.append(f"a second off: {seconds['clock']:,} while the clock's second changed, {seconds['end']:,} otherwise, "
+                 "as when an RRset's end moves by one second")
     if f["gave_up"]:
-        lines.append("one alone could not resolve: " + ", ".join(f"{who} {n:,}" for who, n in f["gave_up"].items()))
+        lines.append("only one could not resolve: " + ", ".join(f"{who} {n:,}" for who, n in f["gave_up"].items()))
     lines += [f"{what}: " + (", ".join(f"{k} {n:,}" for k, n in sorted(counts.items())) or "none") for what, counts in (
         ("explained by a second look", f["explained_by_a_second_look"]),
-        ("unlike the reference's by rule", f["rules"]), ("the reference not asked", f["reference_not_asked"]),
+        ("differs from the reference as allowed", f["rules"]), ("the reference was not asked", f["reference_not_asked"]),
         ("commands", f["commands"]))]
     lines.append("queries by phase: " + ", ".join(f"{name} {n:,}" for name, n in f["phases"].items()))
     passed = {name: n for name, n in f["reasons"].items() if name != "ANSWERED"}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The smallest query that still shows a difference: options, flags, letter case and labels are taken away while it
-does. Only for differences that last; one of a moment can't be asked for again."""
+"""Finds the smallest query that still shows a difference: removes options, flags, letter case and labels while it does. Only
+for differences that last."""
 
 import json
 import struct
@@ -17,14 +17,14 @@ from lab.run import HarnessError
 from .judge import between, from_reference
 from .queries import opt
 
-TRIES = 30          # so that a question that has left the kernel gets hot again
+TRIES = 30          # enough for a question without a rule to become hot again
 TIMEOUT = 1.0
 DO = 0x8000
-COOKIE, COOKIE_MOST = b"\0\x0a", 64     # the option's code; octets that hydnsd takes
+COOKIE, COOKIE_MOST = b"\0\x0a", 64     # the option's code; the most octets that hydnsd accepts
 
 
 class Asker:
-    """Asks single queries as twins does, for one client and IP version."""
+    """Sends single queries to the places that twins asks, for one client and IP version."""
 
     def __init__(self, stand, group):
         network, self.rules = stand.world.network, stand.server.rules
@@ -42,7 +42,7 @@ class Asker:
             return reply
 
     def difference(self, wire, kind):
-        """The difference of that kind that the query shows within some tries, or None."""
+        """The Difference of this kind that the query shows within TRIES, or None."""
         for _ in range(TRIES):
             before = self._exchange(self.resolver, self.service, wire)
             kernel = self._exchange(self.client, self.service, wire)
@@ -59,8 +59,7 @@ class Asker:
 
 
 def _parts(wire):
-    """(flags, question name, type and class, OPT payload, OPT flags, [option octets]), or None if it is no plain
-    query."""
+    """(flags, question name, type and class, OPT payload, OPT flags, [option octets]), or None if it is not a plain query."""
     try:
         _, flags, qd, an, ns, ar = struct.unpack_from("!HHHHHH", wire)
         end = 12
@@ -88,7 +87,7 @@ def _whole(flags, name, fixed, payload, opt_flags, options):
 
 
 def _simpler(parts):
-    """Queries with one thing less, the greatest steps first."""
+    """Yields simpler queries, each with one part less, the greatest steps first."""
     flags, name, fixed, payload, opt_flags, options = parts
     if payload is not None:
         yield flags, name, fixed, None, 0, []
@@ -108,7 +107,7 @@ def _simpler(parts):
 
 
 def smallest(stand, found):
-    """Octets of the smallest query that still shows it, or None when it does not show any more."""
+    """Octets of the smallest query that still shows the difference, or None when none shows it."""
     asker, kind, wire = Asker(stand, found.flow.group), found.difference.kind, found.flow.wire
     if not asker.difference(wire, kind):
         return None
@@ -122,10 +121,10 @@ def smallest(stand, found):
 
 
 def explain(daemon, wire):
-    """What hydnsd says of the query, as text."""
+    """hydnsd's explanation of the query, as text."""
     parts = _parts(wire)
     if not parts:
-        return "not asked for: no plain query"
+        return "not explained: no plain query"
     flags, name, fixed, payload, opt_flags, options = parts
     request = {"cmd": "explain", "name": dns.name.from_wire(name, 0)[0].to_text(),
                "type": dns.rdatatype.to_text(int.from_bytes(fixed[:2], "big")), "do": bool(opt_flags & DO),

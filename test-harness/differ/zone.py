@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Two zones with every kind of answer, one of them signed: short TTLs down to 0, chains, DNAME, wildcards, large
-RRsets, names with any octet and of greatest length, types known and unknown. And three small ones, which a resolver may
-serve itself.
+"""Two zones with every kind of answer, one of them signed: short TTLs down to 0, alias chains, DNAME, wildcards, large RRsets,
+names with any octet and of the greatest length, known and unknown types. And three small zones, which a resolver may serve
+itself.
 
 A line is "owner TTL IN type rdata", all names absolute, as in the generated tree."""
 
@@ -9,8 +9,8 @@ from lab import answer_zones, changing_zones
 from lab.answer_zones import Key, sign
 
 PLAIN, SIGNED = "twins.example.", "secured.example."
-ADDRESS = "10.53.4.9"                # of their name server, which serves all below example. here
-OWN, READ, MOVED = "own.example.", "read.example.", "moved.example."      # takes updates, is read, is transferred
+ADDRESS = "10.53.4.9"                # of their name server, which serves everything below example. in this run
+OWN, READ, MOVED = "own.example.", "read.example.", "moved.example."      # takes updates; is reloaded; is transferred
 SMALL = OWN, READ, MOVED
 ADDRESSES = (ADDRESS, changing_zones.LAB, changing_zones.RELAY, *changing_zones.TLD.values(), *answer_zones.SERVER.values())
 TTLS = (0, 1, 2, 3, 4, 5, 7, 10)
@@ -18,8 +18,8 @@ PER_TTL = {0: 2, 1: 3}               # names of each TTL
 PER_TTL_ELSE = 8
 CHAIN = 8                            # CNAMEs in a row; Unbound follows 11
 NEGATIVE_TTL = 3
-CHANGING = 12                        # names whose data the run changes at the authority
-SETTLED_TTL = 300                    # data that do not expire within a run
+CHANGING = 12                        # names whose data the run changes at the authoritative server
+SETTLED_TTL = 300                    # of data that do not expire within a run
 
 
 def _escaped(octets):
@@ -150,14 +150,15 @@ def delegate(tree, seed):
     unsigned = [line for line in path.read_text().splitlines(keepends=True)
                 if line.split(None, 4)[3] not in ("RRSIG", "NSEC", "DNSKEY")]
     added = ["example. 86400 IN NS ns.example.\n",
-             *(f"ns.example. 86400 IN {t} {changing_zones.TLD[f]}\n" for t, f in (("A", 4), ("AAAA", 6))), answer_zones.delegation("k")]
+             *(f"ns.example. 86400 IN {t} {changing_zones.TLD[f]}\n" for t, f in (("A", 4), ("AAAA", 6))),
+             answer_zones.delegation("k")]
     path.write_text("".join(unsigned + added))
     sign(Key("", seed), path, keys)
 
 
 class Zones:
-    """The zone files in a directory: example. with the lab's zones, those of lab/answer_zones.py, and ours. origins:
-    of all but example. itself; anchors: files; config: NSD's zone: clauses."""
+    """The zone files in a directory: example. with the lab's zones, those of lab/answer_zones.py, and this module's. origins:
+    all zones' names; anchors: files; config: NSD's zone: clauses."""
 
     def __init__(self, directory, seed):
         self.directory, self.generation = directory, 1
@@ -184,13 +185,13 @@ class Zones:
         if SIGNED not in origins:
             return
         sign(self.key, self.file(SIGNED), self.directory / "keys")
-        # the signer leaves a quotation mark in a name bare, which named can't read
+        # the signer does not escape a quotation mark in a name, and named can't read that
         text = self.file(SIGNED).read_text()
         self.file(SIGNED).write_text(text.replace(r'\\"', r'\\\"'))
 
     def change(self, origins, serial=1):
-        """The next generation of the changing names of these zones; returns its address. Behind a cache the serial stays:
-        what caches hold of a negative answer's SOA must not tell when it was fetched."""
+        """Writes the next generation of the changing names of these zones; returns its address. The serial of a zone behind
+        caches stays: otherwise the SOA in cached negative answers would differ by the time of its fetch."""
         self.generation += 1
         self.write(origins, serial)
         return _address(self.generation)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Offers as an enemy would make them: random octets, and good offers with a few octets changed, through
- * validation, policy and store. Whatever is published must be a message that ldns reads, in every
- * rotation; withdrawing a published name must remove it. Exit status 1 and the seed when not.
+ * Hostile offers through validation, policy and store: random octets, and good offers with a few octets changed. Each
+ * published rule must be a message that ldns reads, in every rotation; withdrawing a published name must remove it.
+ * Otherwise exits with status 1 and prints the seed.
  *
  * fuzz_offers [--count N] [--seed S]
  */
@@ -17,10 +17,10 @@
 #include "hydnsd/tests/build.h"
 
 #define NOW_NS          1000000000000ULL
-#define CAPACITY        512            /* small, so that eviction and full classes are met */
+#define CAPACITY        512            /* small, so that eviction and full sizes happen */
 #define COUNT_DEFAULT   100000         /* a share small enough for every test run */
 #define MUTATIONS_MAX   6
-#define RANDOM_ONE_IN   8              /* offers that are random octets altogether */
+#define RANDOM_ONE_IN   8              /* one offer in so many is all random octets */
 #define RANDOM_MAX      600
 
 static uint64_t state;
@@ -47,7 +47,7 @@ static const struct build_spec good[] = {
 	{ .name = "example.org.", .type = 15, .answer = { "example.org. 3600 IN MX 10 mx1.example.org.",
 	  "example.org. 3600 IN MX 20 mx2.example.org." },
 	  .additional = { "mx1.example.org. 3600 IN AAAA 2001:db8::1" } },
-	{ .name = "nx.example.com.", .type = 28, .rcode = 3, .resolver = {
+	{ .name = "nx.example.com.", .type = 28, .rcode = 3, .authority_section = {
 	  "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" } },
 	{ .name = "svc.example.", .type = 65, .answer = {
 	  "svc.example. 300 IN HTTPS 1 . alpn=h2,h3 ipv4hint=192.0.2.1" } },
@@ -55,8 +55,8 @@ static const struct build_spec good[] = {
 	{ .name = "s.example.", .type = 1, .variant = HYDNS_VARIANT_DO, .flags = HYDNS_RULE_SECURE, .answer = {
 	  "s.example. 300 IN A 192.0.2.7",
 	  "s.example. 300 IN RRSIG A 13 2 300 20300101000000 20200101000000 1 example. AAAAAAAAAAAA" },
-	  .resolver = { "s.example. 300 IN NSEC t.example. A RRSIG NSEC" } },
-	{ .name = "nx.example.com.", .type = 1, .rcode = 3, .flags = HYDNS_RULE_SECURE, .resolver = {
+	  .authority_section = { "s.example. 300 IN NSEC t.example. A RRSIG NSEC" } },
+	{ .name = "nx.example.com.", .type = 1, .rcode = 3, .flags = HYDNS_RULE_SECURE, .authority_section = {
 	  "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
 	  .left_out = { "a.example.com.", "*.example.com." } },
 	{ .name = "_sip._udp.example.", .type = 33, .answer = {
@@ -73,7 +73,7 @@ static size_t random_offer(union build_offer *o)
 
 	for (size_t i = 0; i < len; i++)
 		o->octet[i] = (uint8_t)next();
-	if (below(2)) {                /* lengths that fit, so that what follows is reached */
+	if (below(2)) {                /* valid lengths, so that later checks are reached */
 		o->offer.name_len = (uint8_t)below(40);
 		o->offer.answer_len = (uint16_t)below((uint32_t)(len - HYDNS_OFFER_DATA + 1));
 	}
@@ -88,7 +88,7 @@ static size_t mutated_offer(union build_offer *o)
 
 	memcpy(o, &seeds[which], len);
 	while (n--) {
-		/* mostly in name and answer */
+		/* mostly in the name and the answer */
 		size_t from = below(4) ? HYDNS_OFFER_DATA : 0;
 		size_t at = from + below((uint32_t)(len - from));
 
@@ -105,7 +105,7 @@ static int complain(const char *what, uint64_t number)
 	return -1;
 }
 
-/* What was published is a good message, and a withdrawal of its name removes it. */
+/* Checks that the published rule is a good message and that a withdrawal of its name removes it. */
 static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_t number)
 {
 	const struct hydns_rule *head = &a->parts.head;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Zones with every kind of answer: all types, odd names, chains, wildcards, DNAMEs, signed and broken ones.
+"""Zones with every kind of answer: all types, unusual names, alias chains, wildcards, DNAMEs, signed and bogus zones.
 
-They hang below example., beside lab.example., but for k., whose names have the most labels a name can have.
-Their data never change. signed.example. and signed3.example. are islands of security: a resolver validates
-below them when it has their trust anchors; bogus.example. is one whose anchor is of another key.
+They are below example., beside lab.example.; k. is a top-level zone, for a name with as many labels as a name can have.
+Their data never change. signed.example. and signed3.example. are islands of security (RFC 4033): a resolver validates them
+with their trust anchors. bogus.example. is an island whose anchor is for another key.
 """
 
 import sys
@@ -17,12 +17,12 @@ from hydnszones.sign import Key, sign  # noqa: E402
 SERVER = {4: "10.53.4.5", 6: "fd53:4::5"}
 SEED = 1
 
-MANY = 32                # as many records as an answer in the kernel can have
+MANY = 32                # the most records that an answer in the kernel can have
 TTL_MOST = (1 << 31) - 1
 
 
 def _name(suffix, octets):
-    """A name of so many octets on the wire, in labels as long as they can be, ending in suffix."""
+    """A name of so many octets on the wire that ends in suffix, with labels as long as possible."""
     left = octets - 1 - sum(1 + len(label) for label in suffix.split("."))
     labels = []
     while left > 0:
@@ -38,15 +38,15 @@ LONGEST = _name("kinds.example", 255)
 DEEPEST = "a." * 126 + "k"           # 127 labels, 255 octets
 LONG_TARGET = _name("other.example", 250)
 
-# owner below kinds.example. -> records without class
+# {owner name, relative to kinds.example.: records without class}
 UNSIGNED = {
     "a": ["300 A 192.0.2.1"],
     "a3": [f"300 A 192.0.2.{i}" for i in range(1, 4)],
     "aaaa": ["300 AAAA 2001:db8::1"],
     "mx": ["300 MX 10 mail", "300 MX 20 mail.other.example."],
     "meta": ["300 A 192.0.2.21"],
-    "unequal": ["300 A 192.0.2.22", "200 A 192.0.2.23"],      # against RFC 2181 section 5.2
-    # below local zones of the resolver's
+    "unequal": ["300 A 192.0.2.22", "200 A 192.0.2.23"],      # TTLs differ, against RFC 2181 section 5.2
+    # for the resolver's local zones
     "a.transparent": ["300 A 192.0.2.70"],
     "b.transparent": ["300 A 192.0.2.71"],
     "typed": ["300 A 192.0.2.72", '300 TXT "typed"'],
@@ -80,7 +80,7 @@ UNSIGNED = {
     "apl": ["300 APL 1:192.0.2.0/24 !1:192.0.2.1/32"],
     "apl-empty": ["300 APL"],
     "unknown": [r"300 TYPE65400 \# 4 01020304", r"300 TYPE65400 \# 0"],
-    "private": [r"300 TYPE65534 \# 3 c00c00"],      # looks like a compression pointer, and is none
+    "private": [r"300 TYPE65534 \# 3 c00c00"],      # looks like a compression pointer
     "many32": [f"300 A 198.51.100.{i}" for i in range(1, MANY + 1)],
     "many33": [f"300 A 198.51.100.{i}" for i in range(1, MANY + 2)],
     "ttl0": ["0 A 192.0.2.2"],
@@ -94,7 +94,7 @@ UNSIGNED = {
     "over": ["240 CNAME a.other.example."],
     "to-missing": ["300 CNAME missing"],
     "to-missing-across": ["300 CNAME missing.other.example."],
-    "to-nothing": ["300 CNAME txt"],                # no address there
+    "to-nothing": ["300 CNAME txt"],                # a name without addresses
     "to-wild": ["300 CNAME x.wild"],
     "to-dname": ["300 CNAME a.tree"],
     "loop": ["300 CNAME loop2"],
@@ -119,7 +119,7 @@ UNSIGNED = {
     "MixedTarget": ["300 A 192.0.2.18"],
     LONGEST + ".": ["300 A 192.0.2.19"],
 }
-# 11 aliases, as many as Unbound follows
+# 11 aliases, the most that Unbound follows
 for _i in range(1, 12):
     UNSIGNED[f"step{_i}"] = [f"300 CNAME step{_i + 1}"]
 UNSIGNED["step12"] = ["300 A 192.0.2.20"]
@@ -145,13 +145,13 @@ SIGNED = {
     "to-brief": ["300 CNAME brief"],
     "plain": ["NS ns.plain"],                        # a delegation without DS
     "ns.plain": [f"A {SERVER[4]}"],
-    "lenient": ["NS ns.lenient"],                    # one with DS, which the resolver is told to overlook
+    "lenient": ["NS ns.lenient"],                    # a delegation with DS, which the resolver is configured to ignore
     "ns.lenient": [f"A {SERVER[4]}"],
 }
 BELOW = {"a": ["300 A 192.0.2.60"]}
 
 _SOA = "{ttl} SOA ns hostmaster 1 3600 900 604800 {minimum}"
-# zone -> its records, the SOA's TTL and minimum: a negative answer lives for the less of the two
+# {zone: (records, the SOA's TTL, its minimum)}; a negative answer's TTL is the lesser of the two
 ZONES = {
     "kinds.example": (UNSIGNED, 3600, 300),
     "other.example": (OTHER, 200, 900),
@@ -163,13 +163,13 @@ ZONES = {
     "plain.signed3.example": (BELOW, 3600, 300),
     "lenient.signed3.example": (BELOW, 3600, 300),
     "bogus.example": (BELOW, 3600, 300),
-    # no other zone delegates these: the resolver is told of them
+    # no zone delegates these: the resolver's configuration names them
     **{f"{label}.example": (BELOW, 3600, 300) for label in ("stub", "forward", "auth-up", "auth-down")},
 }
 APART = ("stub.example", "forward.example", "auth-up.example", "auth-down.example")
 # the zones delegated by example.
 TOPS = [zone for zone in ZONES if zone.count(".") == 1 and zone not in APART]
-# what ldns-signzone is told besides
+# more options of ldns-signzone
 SIGNING = {"signed.example": (), "lenient.signed.example": (), "bogus.example": (),
            "signed3.example": ("-n", "-p"), "lenient.signed3.example": ("-n",)}
 ANCHORS = ("signed.example", "signed3.example")
@@ -177,7 +177,7 @@ LENIENT = ("lenient.signed.example", "lenient.signed3.example")
 
 
 def delegation(zone):
-    """Lines for the parent, relative to the root."""
+    """Lines for the parent zone; names relative to the root."""
     return "".join(f"{line}\n" for line in (
         f"{zone}. NS ns.{zone}.", *(f"ns.{zone}. {t} {SERVER[f]}" for t, f in (("A", 4), ("AAAA", 6)))))
 
@@ -198,7 +198,7 @@ def _zone_text(zone):
 
 
 def write(directory):
-    """Zone files, and the file of trust anchors, whose name is returned."""
+    """Writes the zone files and the file of trust anchors, and returns the path of the latter."""
     keys = directory / "keys"
     keys.mkdir(exist_ok=True)
     for zone in ZONES:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""For tests of what must happen within a few seconds, which a machine that stands still for so long takes away from program and
-test alike: such a test measures how long it was kept from looking, and when that was too long it tries again."""
+"""Repeated attempts, for tests of what must happen within a few seconds. When the machine stands still for that long, program
+and test both miss the moment. So such a test measures how long it was held up, and tries again when that was too long."""
 
 import threading
 import time
@@ -10,15 +10,15 @@ from .run import HarnessError
 
 TRIES = 5
 TICK = 0.02              # seconds
-HELD_UP = 0.1            # a tick later than this: the machine has stood still, or is so busy that programs wait for longer
+HELD_UP = 0.1            # seconds; a tick that is later shows that the machine stood still, or that programs wait for longer
 
 
 class Inconclusive(Exception):
-    """An attempt has shown nothing; says why."""
+    """An attempt that has shown nothing; the text says why."""
 
 
 class Pace:
-    """The longest time between two looks. A look that asks a program includes what that has waited for a processor."""
+    """The longest time between two looks. A look that asks a program includes the time that it waited for a processor."""
 
     def __init__(self):
         self.last, self.longest = None, 0.0
@@ -31,11 +31,11 @@ class Pace:
 
 
 class Ticks:
-    """Context manager: a thread that asks nobody and wants to run all the time. What holds it up is the machine, and no program
+    """Context manager: a thread that wakes up every TICK and asks no program. Only the machine can hold it up, not a program
     under test."""
 
     def __init__(self):
-        self.late = []                   # (when it ran, in monotonic time; seconds that it was held up)
+        self.late = []                   # (monotonic time when it ran, seconds that it was held up)
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._tick, name="ticks", daemon=True)
 
@@ -55,15 +55,15 @@ class Ticks:
             last = now
 
     def longest(self, since=0.0):
-        """The longest time for which it was held up, of those that ended after a monotonic time."""
+        """The longest time that it was held up, of those that ended after this monotonic time."""
         return max((seconds for when, seconds in list(self.late) if when > since), default=0.0)
 
 
 def until_conclusive(attempt, longest=float("inf")):
-    """Returns what attempt(number, pace) returns, number counting from 0. It is called again when it is Inconclusive, or fails
-    and has had more than longest seconds between two calls of pace.look(), which it makes all the time, and a thread that asks
-    nobody was held up as well; at most TRIES times in all. What fails without such a gap fails at once. Each attempt that has
-    shown nothing is a warning, which pytest's summary has."""
+    """Calls attempt(number, pace), number from 0, and returns what it returns. Calls it again, TRIES times at most, when it
+    raises Inconclusive, or when it fails and the machine was held up: more than longest seconds lie between two of its
+    calls of pace.look(), which it makes all the time, and Ticks was late as well. Any other failure is raised at once. Warns of
+    each attempt that has shown nothing, so that pytest's summary lists it."""
     for number in range(TRIES):
         pace = Pace()
         with Ticks() as ticks:

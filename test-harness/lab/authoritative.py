@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""BIND as the server of a generated tree's zones, and dynamic updates of a name while it is asked for."""
+"""BIND as the authoritative server of a generated tree's zones, and dynamic updates under load."""
 
 import re
 import time
@@ -15,25 +15,25 @@ from .network import SERVICE
 from .run import HarnessError, wait_until
 
 NSD_ZONE = re.compile(r'name:\s*"([^"]*)"\s+zonefile:\s*"?([^"\s]+)')
-UPDATE_RATE, QUERY_RATE = 20, 5000     # a second, of updates and of queries meanwhile
+UPDATE_RATE, QUERY_RATE = 20, 5000     # a second
 TTL = 300
-KERNEL_ANSWERS = 20     # that a burst of updates waits for
+KERNEL_ANSWERS = 20     # to wait for after a burst of updates
 
 
 def zone_files(directory, nsd_config):
-    """{zone: its file} of a text of NSD's zone: clauses whose paths start at the directory."""
+    """{zone: its file} from a text of NSD's zone: clauses with paths relative to the directory."""
     return {name.rstrip(".") + ".": directory / file for name, file in NSD_ZONE.findall(nsd_config)}
 
 
 def named_of_tree(world, daemon, threads, options):
-    """named with all zones of the world's tree, all of which take updates. options: lines for its options clause."""
+    """named with all zones of the world's tree; all take dynamic updates. options: lines for its options clause."""
     files = zone_files(world.tree, (world.tree / "nsd-zones.conf").read_text())
     bodies = {zone: f'type primary; file "{file}"; allow-update {{ any; }};' for zone, file in files.items()}
     return world.named(daemon, threads=threads, recursion=False, zones=bodies, options=("notify no;", *options))
 
 
 def updatable(world, names):
-    """(name, zone) of the most popular name in a zone that is not signed, for a change would need its keys."""
+    """(name, zone) of the most popular name in an unsigned zone: changing a signed one would need its keys."""
     files = zone_files(world.tree, (world.tree / "nsd-zones.conf").read_text())
     for name in names:
         labels = name.rstrip(".").split(".")
@@ -44,7 +44,7 @@ def updatable(world, names):
 
 
 def send_update(server, message, timeout=5):
-    """One dynamic update over TCP; returns when the server has acknowledged it."""
+    """Sends one dynamic update over TCP; returns when the server has acknowledged it."""
     with server.ns.entered():
         reply = dns.query.tcp(message, server.service[4], timeout=timeout)
     if reply.rcode() != dns.rcode.NOERROR:
@@ -53,13 +53,13 @@ def send_update(server, message, timeout=5):
 
 @dataclass
 class Updated:
-    """What came of updates under load."""
+    """The result of updates under load."""
     name: str
     updates: int
     replies: int
     lost: int
-    outdated: int            # replies with data that an update had replaced, acknowledged before they were asked for
-    versions: int            # of the data, seen in replies
+    outdated: int            # replies with data replaced by an update that was acknowledged before the query was sent
+    versions: int            # different data seen in replies
     kernel_share: float      # of the replies
     median_ms: float         # from an update's sending to its acknowledgement
 
@@ -69,26 +69,26 @@ def _address(number):
 
 
 def _versions(answers, count):
-    """Number of the update that each answer shows; -1: none of them."""
+    """The number of the update that each answer shows, -1 for data of no update."""
     number = {bytes(map(int, _address(n).split("."))).hex(): n for n in range(count)}
     return [number.get(a.rdata, -1) for a in answers]
 
 
 def _outdated(answers, versions, acknowledged):
-    """How many answers show less than the last update acknowledged before their query was sent."""
+    """How many answers show an older update than the last one acknowledged before their query was sent."""
     return sum(version < bisect_left(acknowledged, a.sent) - 1 for a, version in zip(answers, versions))
 
 
 def _wait_for_kernel(daemon):
-    """Until the kernel has answered what is asked now, so that the next update finds a rule to withdraw."""
+    """Waits until the kernel answers again, so that the next update finds a rule to withdraw."""
     before = daemon.reasons()["ANSWERED"]
     wait_until(lambda: daemon.reasons()["ANSWERED"] >= before + KERNEL_ANSWERS, 60,
                f"the kernel to answer {KERNEL_ANSWERS} queries between two updates")
 
 
 def updates_under_load(world, server, daemon, name, zone, count, rate=UPDATE_RATE, burst=None):
-    """So many updates of the name's address, evenly in time, while it is asked for. daemon: None without the kernel
-    path. burst: after every so many updates the next waits for answers of the kernel."""
+    """Sends count updates of the name's address, evenly in time, while a client asks for it. daemon: None without the kernel
+    path. burst: after each so many updates, wait for answers of the kernel."""
     kernel = daemon.reasons()["ANSWERED"] if daemon else 0
     took, acknowledged = [], []
     with Asker(world, world.network.client1, SERVICE[4], [(name, "A")], QUERY_RATE) as asker:
@@ -100,7 +100,7 @@ def updates_under_load(world, server, daemon, name, zone, count, rate=UPDATE_RAT
             send_update(server, message)
             acknowledged.append(time.monotonic_ns())
             took.append(acknowledged[-1] - sent)
-            time.sleep(max(0.0, begun + (n + 1) / rate - time.monotonic()))     # the rate, no wait for a state
+            time.sleep(max(0.0, begun + (n + 1) / rate - time.monotonic()))     # keeps the rate
             if burst and (n + 1) % burst == 0:
                 _wait_for_kernel(daemon)
         answers = asker.result()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Many queries at once, in frames of a chosen length.
+"""Many queries at once, in frames as long as a NIC's buffers.
 
-A veth hands the XDP program a query in a buffer hardly longer than itself, in which a long reply has no room.
-A NIC's buffers are as long as the longest frame. With octets after the IP packet, which nobody reads, a query
-from here comes in as long a buffer.
+A veth gives the XDP program a query in a buffer that is hardly longer than the query: a long reply has no room in it.
+A NIC's buffers are as long as the longest frame. So Wire appends octets to the IP packet, which all receivers ignore, and a
+query comes in such a buffer.
 """
 
 import select
@@ -11,7 +11,7 @@ import socket
 import struct
 import time
 
-WINDOW = 16              # queries under way: each reply may hold a driver's whole buffer in the socket's
+WINDOW = 16              # queries under way: each reply may charge a driver's whole buffer to the socket
 FRAME = 1514             # Ethernet header and an MTU of 1500
 
 
@@ -24,7 +24,7 @@ def _sum16(data):
 
 
 class Wire:
-    """A client's link: sends a query in a frame, as the socket that takes the reply would have, but longer."""
+    """A client's link: sends a query as the socket that takes the reply would, but in a longer frame."""
 
     def __init__(self, ns, link, peer_ns, peer_link):
         self.ns, self.link = ns, link
@@ -43,7 +43,7 @@ class Wire:
         return s
 
     def frame(self, source, target, payload):
-        """source, target: (address, port) as sockets have them."""
+        """The payload in a UDP packet, padded to FRAME octets. source, target: (address, port)."""
         family = socket.AF_INET6 if ":" in source[0] else socket.AF_INET
         addresses = socket.inet_pton(family, source[0]) + socket.inet_pton(family, target[0])
         length = 8 + len(payload)
@@ -61,8 +61,8 @@ class Wire:
 
 
 def exchange_all(ns, server, wires, *, link=None, local=None, timeout=2.0):
-    """Replies to the queries, in their order; None for silence. Each query's id is its number. link: the Wire
-    that takes the queries; without it they are sent as usual. local: the source's address; the route's without it."""
+    """Sends the queries and returns their replies in the same order, None for silence. Each query's id is its number. link: the
+    Wire to send by, None for an ordinary socket; local: the source address, None for the route's."""
     replies, next_one, waiting = [None] * len(wires), 0, set()
     with ns.entered():
         s = socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM)
@@ -83,7 +83,7 @@ def exchange_all(ns, server, wires, *, link=None, local=None, timeout=2.0):
                 waiting.add(next_one)
                 next_one += 1
             if not select.select([s], [], [], max(0.0, last + timeout - time.monotonic()))[0]:
-                waiting.clear()      # nobody answers these any more
+                waiting.clear()      # count them as lost
                 last = time.monotonic()
                 continue
             reply = s.recv(65535)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""DNS over UDP that passes a link, with the times that the kernel gave it. As a program: capture.py LINK FILE."""
+"""Captures DNS over UDP on a link, with the kernel's timestamps, and reads such a file. As a program: capture.py LINK FILE."""
 
 import socket
 import struct
@@ -18,7 +18,7 @@ Message = namedtuple("Message", "at source to wire")
 
 
 def _udp(family, packet):
-    """(source, destination, payload), or None: not a whole UDP packet of a name server."""
+    """(source, destination, payload), or None when it is no whole UDP packet from or to port 53."""
     v6 = family == IPV6
     at = 40 if v6 else 4 * (packet[0] & 15)
     if packet[6 if v6 else 9] != UDP or len(packet) < at + 8 or (not v6 and packet[6] & 0x3F):
@@ -32,7 +32,7 @@ def _udp(family, packet):
 
 
 def messages(path):
-    """Yields what is in such a file, as far as it is whole."""
+    """Yields the messages of a capture file, up to the last whole one."""
     data, at = path.read_bytes(), 0
     while at + HEAD.size <= len(data):
         when, length = HEAD.unpack_from(data, at)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A small tree of zones for tests that change the authority's data: root, example., lab.example., and those
-of answer_zones.py, which do not change.
+"""A small tree of zones: root, example. and lab.example., whose data tests change; and the zones of answer_zones.py.
 
-lab.example. has a server of its own, so that nobody above answers for it, and the resolver reaches that
-through the relay, so that a test can delay it and count what is asked. storm.example. is delegated to a server that
-test-harness/chaos alone has (storm/zone_server.py).
+lab.example. has a server of its own, so that no parent's server answers for it. The resolver reaches that server through
+the relay, by which a test can delay replies and count queries. storm.example. is delegated to a server that only
+test-harness/chaos starts (storm/zone_server.py).
 """
 
 from . import answer_zones
@@ -12,7 +11,7 @@ from . import answer_zones
 ROOT = {4: "10.53.4.1", 6: "fd53:4::1"}
 TLD = {4: "10.53.4.2", 6: "fd53:4::2"}
 LAB = "10.53.4.3"        # NSD
-RELAY = "10.53.4.4"      # in front of it; what the delegation names
+RELAY = "10.53.4.4"      # in front of it; the delegation's address
 STORM = {4: "10.53.4.6", 6: "fd53:4::6"}
 LOWER_ADDRESSES = [LAB, *answer_zones.SERVER.values()]
 UPPER_ADDRESSES = [*ROOT.values(), *TLD.values()]
@@ -58,7 +57,7 @@ LAB_ZONES = """zone:
     zonefile: lab.zone
     provide-xfr: 10.53.0.0/16 NOKEY
 """ + answer_zones.nsd_zones()
-SERIAL = "serial"        # an owner in lab.example., once its data have changed
+SERIAL = "serial"        # label in lab.example. that World.rewrite_lab() adds
 HINTS = f"""$TTL 86400
 . NS a.root.example.
 a.root.example. A {ROOT[4]}
@@ -67,7 +66,7 @@ a.root.example. AAAA {ROOT[6]}
 
 
 def records(generation=1):
-    """The records of lab.example. by owner; the generation is the last octet of what flush tests watch."""
+    """{owner name: records} of lab.example.; generation: the last octet of the addresses that flush tests watch."""
     g = generation
     rr = {
         "www": [f"300 A 192.0.2.{g}", f"300 AAAA 2001:db8::{g:x}",
@@ -77,8 +76,8 @@ def records(generation=1):
         "chain": ["300 CNAME alias"],
         "many": [f"300 A 198.51.100.{i}" for i in range(1, 9)],
         "brief": [f"5 A 192.0.2.{g}"],
-        "turn": ["300 CNAME turned"],
-        "turned": ["20 A 192.0.2.201"],
+        "to-twenty": ["300 CNAME twenty"],
+        "twenty": ["20 A 192.0.2.201"],
         "shift": ["300 CNAME shifted"],
         "shifted": [f"20 A 192.0.2.{g}"],
         "moment": [f"3 A 192.0.2.{g}"],
@@ -96,7 +95,7 @@ def records(generation=1):
 
 
 class Zones:
-    """Writes the zone files; a changed lab.example. takes effect when the caller reloads NSD."""
+    """Writes the zone files; a change of lab.example. takes effect when the caller reloads NSD."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -109,7 +108,7 @@ class Zones:
         self.write(records())
 
     def is_original(self):
-        """The serial that a change shows (World.rewrite_lab()) aside."""
+        """Whether lab.example. has its first data, but for the label SERIAL."""
         return {owner: rrs for owner, rrs in self.content.items() if owner != SERIAL} == records()
 
     def write(self, content):

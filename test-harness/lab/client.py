@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Clients: single queries from Python, and asker runs for what needs a rate."""
+"""Clients: single queries from Python, and the program asker for queries at a rate."""
 
 import socket
 from collections import namedtuple
@@ -13,7 +13,7 @@ from .process import Program
 from .run import HarnessError
 
 
-SILENCE = 5.0        # seconds without a reply that are silence: more than a busy machine keeps a program waiting
+SILENCE = 5.0        # seconds after which a query counts as unanswered: longer than a busy machine makes a program wait
 
 
 def query(name, rdtype="A", *, edns=False, dnssec=False, cookie=None, payload=1232, cd=False, ad=False, rd=True):
@@ -26,7 +26,7 @@ def query(name, rdtype="A", *, edns=False, dnssec=False, cookie=None, payload=12
 
 
 def exchange(ns, server, wire, *, local=None, port=53, timeout=SILENCE):
-    """Sends one UDP payload from the namespace; the reply's octets, or None: silence, or nobody on the port."""
+    """Sends one UDP payload from the namespace; returns the reply's octets, or None when none came or the port is closed."""
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     with ns.entered():
         s = socket.socket(family, socket.SOCK_DGRAM)
@@ -43,13 +43,13 @@ def exchange(ns, server, wire, *, local=None, port=53, timeout=SILENCE):
 
 
 def ask(ns, server, name, rdtype="A", *, local=None, timeout=SILENCE, **options):
-    """The reply as a dns.message, or None."""
+    """Asks one question; returns the reply as a dns.message, or None."""
     wire = exchange(ns, server, query(name, rdtype, **options).to_wire(), local=local, timeout=timeout)
     return None if wire is None else dns.message.from_wire(wire, one_rr_per_rrset=False)
 
 
 def must_exchange(ns, server, wire, **options):
-    """exchange() for tests of what a reply says: a lost query is a HarnessError, after which an attempt may be repeated."""
+    """exchange() for tests of a reply's content: a lost query is a HarnessError, so that an attempt can be repeated."""
     reply = exchange(ns, server, wire, **options)
     if reply is None:
         raise HarnessError(f"no reply from {server}")
@@ -57,7 +57,7 @@ def must_exchange(ns, server, wire, **options):
 
 
 def must_ask(ns, server, name, rdtype="A", **options):
-    """ask() likewise; the reply must have an answer, too."""
+    """ask(), with a HarnessError when no reply comes or the reply has no answer."""
     reply = ask(ns, server, name, rdtype, **options)
     if reply is None or not reply.answer:
         raise HarnessError(f"{name} {rdtype}: " + ("no answer in the reply" if reply else "no reply") + f" from {server}")
@@ -65,16 +65,16 @@ def must_ask(ns, server, name, rdtype="A", **options):
 
 
 Answer = namedtuple("Answer", "sent latency question rcode ttl rdata hops first_ttl", defaults=(None, None))
-"""One line of asker: sent and latency in ns (latency None: lost), rdata as hex or None. The last two with watch alone:
-the hop limit it came with, and the TTL of the answer's first record; first_ttl None: there is none, and ttl and rdata
-are those of the SOA in the authority section, rdata its serial."""
+"""One line of asker: sent and latency in ns (latency None: lost), rdata in hex or None. Only with watch: hops, the reply's hop
+limit, and first_ttl, the TTL of the answer's first record. first_ttl None: the answer section is empty; ttl and rdata are
+those of the SOA in the authority section, rdata its serial."""
 
 Stray = namedtuple("Stray", "at why hops sender")
-"""A datagram that answers no query, with watch; its source says what why may be."""
+"""A datagram that answers no query, with watch; src/asker.c lists the values of why."""
 
 
 class Asker:
-    """Context manager: asks in the background from the block's begin; result() ends it and reads the records."""
+    """Context manager: asks in the background; result() ends it and returns what it recorded."""
 
     count = 0
 
@@ -106,7 +106,7 @@ class Asker:
         self.program.stop()
 
     def result(self, now=False):
-        """Waits for the end (asks for it when no seconds were given, or it shall be now) and returns the Answers."""
+        """Waits for the end, or ends it (without seconds, or with now), and returns the Answers."""
         self.finish(now)
         return list(self.answers())
 
@@ -120,7 +120,7 @@ class Asker:
                                + self.program.log.read_text())
 
     def answers(self):
-        """Yields the Answers in the order of asking when asker has ended; strays are complete then."""
+        """After asker's end: yields the Answers in the order of asking, and fills strays."""
         with open(self.output) as lines:
             for line in lines:
                 if line.startswith("!"):

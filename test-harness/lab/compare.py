@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Are two replies the same? Octet for octet, but for the id, TTLs a second apart, and RRsets that are rotated.
-Works on the wire, so that compression, letter case and section order count too. A rotation may change where
-names are compressed, so the records of a rotated reply are compared with their names written out."""
+"""Are two replies the same? They must be the same octets, but for the id, TTLs a second apart, and rotated RRsets.
+Compression, letter case and the order of RRsets count too. Rotation may change where names are compressed, so the records of
+a rotated reply are compared with their names written out."""
 
 from collections import namedtuple
 
 OPT, RRSIG = 41, 46
 COOKIE = 10
-# Where rdata of the types that a server may compress (RFC 3597 section 4) holds names: octets before the first
-# one, number of names.
-NAMES_IN = {2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 2), 7: (0, 1), 8: (0, 1), 9: (0, 1), 12: (0, 1), 14: (0, 2), 15: (2, 1), 39: (0, 1)}
+# Names in the rdata of types that a server may compress (RFC 3597 section 4): {type: (octets before the first name, number of
+# names)}
+NAMES_IN = {2: (0, 1), 3: (0, 1), 4: (0, 1), 5: (0, 1), 6: (0, 2), 7: (0, 1), 8: (0, 1), 9: (0, 1), 12: (0, 1), 14: (0, 2),
+            15: (2, 1), 39: (0, 1)}
 
 Record = namedtuple("Record", "section owner rtype rclass ttl rdata at")
-"""One record as it came; at: where its rdata begins in the message."""
+"""One record as received; at: offset of its rdata in the message."""
 
 
 class Unreadable(Exception):
-    """Not a DNS message as far as this reader goes."""
+    """Not a DNS message that this reader understands."""
 
 
 class Difference(str):
-    """What differs, in words; kind: in one or two, for counting."""
+    """What differs, in words; kind: the same in one or two words, for counting."""
 
     def __new__(cls, kind, text):
         self = super().__new__(cls, f"{kind}: {text}")
@@ -45,7 +46,7 @@ def _name_end(wire, at):
 
 
 def whole_name(wire, at):
-    """The name at an offset without compression, letters as they are."""
+    """The name at an offset without compression; keeps letter case."""
     labels, left = [], len(wire)
     while True:
         length = wire[at] if at < len(wire) else -1
@@ -62,7 +63,7 @@ def whole_name(wire, at):
 
 
 def split(wire):
-    """(header without id, question octets, records, octets after the last record)"""
+    """Returns (header without id, question octets, records, octets after the last record)."""
     if len(wire) < 12:
         raise Unreadable("shorter than a header")
     counts = [_u16(wire, at) for at in (4, 6, 8, 10)]
@@ -100,14 +101,14 @@ def _as_is(name):
 
 
 def rrsets(wire, fold=_as_is):
-    """[(key, [rdata], [ttl])] in the order of the message, names written out and folded; RRSIGs by what they
-    cover."""
+    """[(key, [rdata], [ttl])] in the order of the message, names written out and folded; RRSIGs are grouped by the type that
+    they cover."""
     groups, last = [], None
     _, question, records, _ = split(wire)
     asked_for = int.from_bytes(question[-4:-2], "big")
     for r in records:
         owner_at = r.at - 10 - len(r.owner)
-        # signatures asked for by their type are an RRset as any other
+        # when the query is for type RRSIG, the RRSIGs are one RRset
         covered = r.rdata[:2] if r.rtype == RRSIG != asked_for else b""
         key = (r.section, fold(whole_name(wire, owner_at)), r.rtype, r.rclass, covered)
         if key != last:
@@ -119,12 +120,12 @@ def rrsets(wire, fold=_as_is):
 
 
 def ttls(wire):
-    """Of all records but OPT, in their order."""
+    """The TTLs of all records but OPT, in their order."""
     return [r.ttl for r in split(wire)[2] if r.rtype != OPT]
 
 
 def opt_options(rdata):
-    """[(code, data)] of an OPT record's rdata."""
+    """[(code, data)] from an OPT record's rdata."""
     options, at = [], 0
     while at < len(rdata):
         length = _u16(rdata, at + 2)
@@ -136,7 +137,7 @@ def opt_options(rdata):
 
 
 def without_cookie(wire):
-    """The message with the data of a COOKIE option as zeros; and that data, b"" if there is none."""
+    """Returns the message with the data of its COOKIE option zeroed, and that data (b"" if there is none)."""
     cookie = b""
     for r in split(wire)[2]:
         at = r.at
@@ -149,7 +150,7 @@ def without_cookie(wire):
 
 
 def _ttl_difference(a, b, slack):
-    """Of records in the same order."""
+    """The Difference between the TTLs a and b of records in the same order, or None."""
     if slack is None:
         return None
     below, above = slack if isinstance(slack, tuple) else (slack, slack)
@@ -164,7 +165,7 @@ def _is_rotation(a, b):
 
 
 def _rotated_difference(a, b, slack, shuffled):
-    """Of messages whose records are not the same in the same order: only RRsets may be rotated, or shuffled."""
+    """The Difference between messages whose records differ in order, or None when RRsets are only rotated, or shuffled."""
     sets_a, sets_b = rrsets(a), rrsets(b)
     if [k for k, _, _ in sets_a] != [k for k, _, _ in sets_b]:
         return Difference("RRsets", f"{[k for k, _, _ in sets_a]} and {[k for k, _, _ in sets_b]}")
@@ -177,7 +178,7 @@ def _rotated_difference(a, b, slack, shuffled):
         if not shuffled and not _is_rotation(data_a, data_b):
             return Difference("order", f"{key}: {[d.hex() for d in data_a]} and {[d.hex() for d in data_b]}")
         rotated = rotated or data_a != data_b
-        # record by record: Unbound sends the TTLs of an RRset as it got them
+        # record by record: Unbound sends the TTLs of an RRset as it received them
         found = _ttl_difference(*([ttl for _, ttl in sorted(zip(*pair))] for pair in
                                   ((data_a, ttls_a), (data_b, ttls_b))), slack)
         if found:
@@ -186,9 +187,9 @@ def _rotated_difference(a, b, slack, shuffled):
 
 
 def difference(a, b, ttl_slack=1, shuffled=False):
-    """None when the replies are the same, else a Difference. None for a reply means silence. ttl_slack: seconds
-    by which TTLs may differ, or (by which a's may be below b's, above b's), None for any number. shuffled: the resolver
-    sends an RRset's records in any order, as named does by default (rrset-order random), and not only rotated."""
+    """None when the replies are the same, else a Difference. A reply of None is silence. ttl_slack: seconds by which TTLs may
+    differ, or (seconds that a's may be below b's, seconds above), or None for any number. shuffled: an RRset's records may come
+    in any order, as from named by default (rrset-order random), and not only rotated."""
     if a is None or b is None:
         return None if a is b else \
             Difference("silence", f"{'silence' if a is None else 'a reply'} and {'silence' if b is None else 'a reply'}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""DNS cookies of RFC 9018, written from the RFC and from nothing of ours: SipHash-2-4 (Aumasson and Bernstein)
-over client cookie, version, reserved, time and address."""
+"""DNS cookies of RFC 9018, written from the RFC and independent of our C code: SipHash-2-4 (Aumasson and Bernstein) over client
+cookie, version, reserved, time and address."""
 
 import ipaddress
 import struct
@@ -43,6 +43,7 @@ def siphash24(key, message):
 
 
 def cookie(secret, client, address, when, *, version=1, reserved=bytes(3)):
-    """A whole cookie of 24 octets; client: the client's 8; address: its own, as text; when: seconds, modulo 2^32."""
+    """A whole cookie of 24 octets. client: the client cookie's 8 octets; address: the client's, as text; when: seconds, taken
+    modulo 2^32."""
     head = client + bytes([version]) + reserved + struct.pack(">I", int(when) & 0xffffffff)
     return head + siphash24(secret, head + ipaddress.ip_address(address).packed)

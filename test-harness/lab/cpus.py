@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Resolver and load generator on processors of their own.
+"""Resolver and load generator on separate processors.
 
-A kernel without IRQ_TIME_ACCOUNTING charges the handling of a packet to whatever process it interrupts. On shared
-processors the resolver would be charged with the packets that dnsperf sends and XDP answers. A veth handles a packet
-on its sender's processor, so with the two apart each is charged with its own."""
+A kernel without IRQ_TIME_ACCOUNTING charges the handling of a packet to the process that it interrupts. On shared processors
+it would charge the resolver with the packets that dnsperf sends and XDP answers. A veth handles a packet on its sender's
+processor, so on separate processors the kernel charges each with its own packets."""
 
 import os
 
 ALL = sorted(os.sched_getaffinity(0))
-# one processor can't be shared out
+# with one processor both use it
 RESOLVER = ALL[len(ALL) // 2:] if len(ALL) > 1 else ALL
 OTHERS = ALL[:len(ALL) // 2] if len(ALL) > 1 else ALL
 
 
 def leave_to_resolver():
-    """This process, and all that it starts from now on, keep off the resolver's processors."""
+    """Keeps this process, and all that it starts from now on, off the resolver's processors."""
     os.sched_setaffinity(0, OTHERS)
 
 
@@ -29,5 +29,5 @@ def give_to_resolver(program):
 
 
 def keep_from_resolver(program):
-    """And to the others."""
+    """Moves all threads of a running program to the other processors."""
     _move(program, OTHERS)

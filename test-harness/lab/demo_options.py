@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The command line of test-harness/demo. It needs Python alone: ./quickstart runs this file to have the options checked, and
---help printed, before it installs or builds anything. Prints nothing when they are in order."""
+"""The command line of test-harness/demo. ./quickstart runs this file to check the options, or to print --help, before it
+installs or builds anything; so it needs only Python. It prints nothing when the options are valid."""
 
 import argparse
 from pathlib import Path

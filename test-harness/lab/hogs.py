@@ -6,7 +6,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
-# ends by itself when whoever has started it has gone, however that ended
+# ends by itself when the process that started it ends
 HOG = """import os, sys
 os.sched_setaffinity(0, {int(sys.argv[1])})
 while os.getppid() == int(sys.argv[2]):
@@ -17,7 +17,7 @@ while os.getppid() == int(sys.argv[2]):
 
 @contextmanager
 def hogs():
-    """Within the block."""
+    """Context manager: they run within the block."""
     running = []
     try:
         for processor in sorted(os.sched_getaffinity(0)):

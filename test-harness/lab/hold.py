@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A thread of a running program held at a function, while all its others go on (src/hold.c)."""
+"""Holds one thread of a running program at a function while its other threads go on (src/hold.c)."""
 
 import os
 import select
@@ -10,12 +10,12 @@ import pytest
 
 from .run import HarnessError
 
-SECONDS = 30             # for which a thread may be waited for, and held
-ELSEWHERE = 77           # status on a machine that it can't be done on
+SECONDS = 30             # bound of the wait for a thread, and of holding it
+ELSEWHERE = 77           # hold's exit status on a machine where it can't hold threads
 
 
 class Hold:
-    """Context manager. file: the program or shared object that has the function; other: the main thread is not held."""
+    """Context manager. file: the program or shared object with the function; other: hold any thread but the main one."""
 
     def __init__(self, world, pid, file, function, other=False):
         self.function = function
@@ -36,11 +36,11 @@ class Hold:
         self.release()
 
     def _line(self, seconds):
-        """The next whole line; None: none has come within these seconds, or none will."""
+        """The next whole line, or None when none came within these seconds or the output has ended."""
         end, fd = time.monotonic() + seconds, self.popen.stdout.fileno()
         while b"\n" not in self.said:
             ready, _, _ = select.select([fd], [], [], max(0.0, end - time.monotonic()))
-            # past Python's own buffer, in which select() sees nothing
+            # os.read(), because select() does not see Python's own buffer
             data = os.read(fd, 4096) if ready else b""
             if not data:
                 return None
@@ -61,7 +61,7 @@ class Hold:
         raise HarnessError(f"no thread came to {self.function} {self.why}")
 
     def release(self):
-        """Returns when it goes on, and nobody is traced any more."""
+        """Lets the thread go on; returns when no thread is traced any more."""
         if self.popen.stdin.closed:
             return
         self.popen.stdin.close()

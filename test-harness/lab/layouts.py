@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Structs and numbers of C programs as their compiler has them (src/layouts.c): there is no second definition in Python."""
+"""Structs and numbers of the C code as its compiler sees them (src/layouts.c): Python has no second definition."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Layout:
-    """One struct. Fields are unsigned integers, tuples of them, or octets where they are longer than any integer."""
+    """One struct. A field is an unsigned integer, a tuple of them, or bytes where its elements are no integers."""
 
     def __init__(self, size, fields):
         self.fields = sorted((offset, name, octets, elements) for name, (offset, octets, elements) in fields.items())
@@ -24,7 +24,7 @@ class Layout:
         self.size = size
 
     def pack(self, **values):
-        """Fields that are not given are zero."""
+        """The struct as bytes; fields that are not given are zero."""
         flat = []
         for _, name, octets, elements in self.fields:
             value = values.pop(name, None)
@@ -36,7 +36,7 @@ class Layout:
         return self.struct.pack(*flat)
 
     def set(self, buffer, **values):
-        """Writes these fields into the buffer; all its other octets stay as they are, of fields that are not listed too."""
+        """Writes these fields into the buffer and keeps its other octets."""
         for offset, name, octets, elements in self.fields:
             if name in values:
                 value = values.pop(name)
@@ -54,19 +54,19 @@ class Layout:
 
 
 @functools.cache
-def _told():
+def _compiled():
     return json.loads(subprocess.run([built("test-harness/layouts")], capture_output=True, check=True).stdout)
 
 
 @functools.cache
 def layout(name):
-    return Layout(**_told()["structs"][name])
+    return Layout(**_compiled()["structs"][name])
 
 
 def number(name):
-    return _told()["numbers"][name]
+    return _compiled()["numbers"][name]
 
 
 def names(prefix):
-    """{number: name without the prefix} of those that begin with it."""
-    return {n: name.removeprefix(prefix) for name, n in _told()["numbers"].items() if name.startswith(prefix)}
+    """{number: name without the prefix} of the numbers whose names begin with it."""
+    return {n: name.removeprefix(prefix) for name, n in _compiled()["numbers"].items() if name.startswith(prefix)}

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Time limits of tests, for a conftest.py to import: each test has one."""
+"""A time limit for each test, for a conftest.py to import."""
 
 import signal
 
 import pytest
 
-DEFAULT_LIMIT = 120      # for what hangs, not for what is slow
+DEFAULT_LIMIT = 120      # seconds: shall catch what hangs, not what is slow
 
 
 def pytest_configure(config):
-    # as Ctrl-C: fixtures clean up; a SystemExit would only fail one test
+    # as Ctrl-C, after which fixtures clean up; a SystemExit would fail only one test
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     config.addinivalue_line("markers", f"limit(seconds): time limit of the test [{DEFAULT_LIMIT}]")
 

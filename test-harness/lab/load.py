@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Zones and workload for a run, made by their generators.
 
-The workload generator gives one file of questions for each class of clients (network, EDNS, DO, cookie).
-dnsperf sends one class per process; so that two processes play them all, in one random order, the classes of a
-network are mixed here into whole query messages, which dnsperf sends as they are (-B)."""
+The workload generator writes one file of questions for each class of clients (network, EDNS, DO, cookie). A dnsperf process
+can send only one class of such questions. So the classes of a network are mixed here, in random order, into a file of whole
+query messages, which one dnsperf sends unchanged (-B)."""
 
 import json
 import random
@@ -18,16 +18,16 @@ from .network import SERVICE
 from .run import HarnessError
 from .tools import TOP
 
-# a guess above what a closed loop reaches, so that names that are asked once do not come again
+# above what a closed loop is expected to reach, so that names to be asked once do not come again
 CLOSED_LOOP_RATE = 150000
-RECURSION_RATE = 50000     # the same, where every query needs recursion
-NETWORKS = {"a": (1, 4), "b": (2, 6)}     # of the generator -> (client, IP version)
+RECURSION_RATE = 50000     # the same for queries that all need recursion
+NETWORKS = {"a": (1, 4), "b": (2, 6)}     # {the generator's network: (client, IP version)}
 EDNS_PAYLOAD = 1232
 
 
 @dataclass
 class Stream:
-    """What one client network asks: a file for dnsperf -B."""
+    """The queries of one client network: a file for dnsperf -B."""
     file: Path
     client: int          # 1 or 2
     server: str
@@ -38,9 +38,9 @@ class Stream:
 class Workload:
     streams: list
     probes: dict         # IP version -> [(name, type)]
-    warm: Path           # every question of the workload about a name that repeats, once; for dnsperf
+    warm: Path           # for dnsperf: once every question of the workload whose name repeats
     names: list          # most popular first
-    facts: dict          # what was drawn, for the report
+    facts: dict          # what the generator drew, for the report
 
     @property
     def description(self):
@@ -56,7 +56,7 @@ def _generate(argv):
 
 
 def tree(directory, addresses, seed, *options):
-    """Writes the zones for a name server with these addresses; options go to the generator."""
+    """Writes the zones for a name server with these addresses. options: more options of the generator."""
     _generate([TOP / "zones" / "generate", directory, "--seed", seed, *options, *(f"--address={a}" for a in addresses)])
 
 
@@ -80,7 +80,7 @@ def _opt(c):
 
 
 def _framed(lines, opt, recursion_desired):
-    """Each line "name type" as a query message with its length before it (RFC 1035 section 4.2.2)."""
+    """Yields each line "name type" as a query message after its length (RFC 1035 section 4.2.2)."""
     head = b"\0\0" + (b"\x01" if recursion_desired else b"\0") + b"\0\0\x01\0\0\0\0" + (b"\0\x01" if opt else b"\0\0")
     tails = {}
     for line in lines:
@@ -94,7 +94,7 @@ def _framed(lines, opt, recursion_desired):
 
 
 def _mix(directory, classes, output, rng, recursion_desired):
-    """One file with the queries of all classes in random order."""
+    """Writes one file with the queries of all classes in random order."""
     messages = []
     for c in classes:
         messages += _framed((directory / c["file"]).read_bytes().splitlines(), _opt(c), recursion_desired)
@@ -103,7 +103,7 @@ def _mix(directory, classes, output, rng, recursion_desired):
 
 
 def _probes(directory, facts):
-    """The sample for the probers: all questions of all classes, in random order."""
+    """{IP version: questions} for the probers: all questions of all classes, in random order."""
     lines = [line for c in facts["classes"] for line in (directory / c["file"]).read_text().splitlines()]
     random.Random(f"probes {facts['seed']}").shuffle(lines)
     questions = [tuple(line.split()) for line in lines]
@@ -112,7 +112,7 @@ def _probes(directory, facts):
 
 
 def _warm(directory, facts, names, output):
-    """Every distinct question of the workload whose name repeats."""
+    """Writes each distinct question of the workload whose name repeats."""
     known, questions = set(names), set()
     for c in facts["classes"]:
         questions.update((directory / c["file"]).read_text().splitlines())
@@ -120,7 +120,7 @@ def _warm(directory, facts, names, output):
 
 
 def _streams(directory, facts, seed, recursion_desired=True):
-    """A file of mixed queries for each client network."""
+    """Writes a file of mixed queries for each client network; returns the Streams."""
     streams = []
     for network, (client, version) in NETWORKS.items():
         classes = [c for c in facts["classes"] if c["subnet"] == network]
@@ -133,14 +133,14 @@ def _streams(directory, facts, seed, recursion_desired=True):
 
 
 def never_repeated(world, seed, seconds):
-    """Streams of queries for names that nobody asks again, none of them workload()'s."""
+    """Streams of queries for names that never repeat and that workload() does not use."""
     directory = world.run.dir / "fresh"
     return _streams(directory, _draw(world, directory, seed, 2, seconds * RECURSION_RATE, 1), seed)
 
 
 def workload(world, seed, seconds, rate, queries, probes, fresh, recursion_desired=True):
-    """Draws the load of one measurement and as many probes; files in the run's directory. fresh: share of
-    never-repeated names; recursion_desired: the load's queries have RD, as clients' of a resolver."""
+    """Draws the load of one measurement and so many probes; writes files into the run's directory. fresh: share of
+    never-repeated names; recursion_desired: the queries have RD."""
     main, small = world.run.dir / "workload", world.run.dir / "probes"
     facts = _draw(world, main, seed, 0, queries or seconds * (rate or CLOSED_LOOP_RATE), fresh)
     streams = _streams(main, facts, seed, recursion_desired)

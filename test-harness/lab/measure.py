@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """One measured load: dnsperf for throughput, asker as a light prober for latency, counters for the rest.
 
-Two dnsperf, one in each client network, play the workload; together they keep a fixed number of queries under way (or a
-fixed rate), undisturbed: dnsperf's summary knows no percentiles, and its output query by query would slow it
-down. So the latency of single queries is measured by two askers with their own sample of the same workload,
-over IPv4 and IPv6."""
+Two dnsperf processes, one in each client network, send the workload; together they keep a fixed number of queries under way
+or a fixed rate. Two askers, over IPv4 and IPv6, measure the latency of single queries with a sample of the same workload:
+dnsperf's summary has no percentiles, and its output per query would slow it down."""
 
 import math
 import re
@@ -19,15 +18,15 @@ from .run import HarnessError
 
 PROBE_RATE = 250            # queries per second of each prober
 CLIENTS = 8
-LEAST_SECONDS = 2           # of a run that ends early
+LEAST_SECONDS = 2           # the least that a run must last
 TIMEOUT = 5                 # seconds after which a query counts as lost, dnsperf's own default
-PATIENCE = 60               # seconds after its time in which a load must have ended
-# packets that are no queries to a registered resolver, or perhaps not
+PATIENCE = 60               # seconds after its due time within which a load must end
+# reasons for packets that are, or may be, no queries to a registered resolver
 NOT_OURS = ("NOT_IP", "NOT_UDP", "NOT_SERVICE", "EMPTY")
 
 
 def probes(seconds):
-    """Probe queries that a measurement of so many seconds takes."""
+    """Number of probe queries in a measurement of so many seconds."""
     return 2 * PROBE_RATE * seconds
 
 
@@ -49,14 +48,14 @@ def percentile(ordered, share):
 
 
 def machine_busy_seconds():
-    """CPU time of everything on the machine that was not idle."""
+    """CPU time of the whole machine that was not idle."""
     with open("/proc/stat") as f:
         ticks = [int(n) for n in f.readline().split()[1:9]]
     return (sum(ticks) - ticks[3] - ticks[4]) / 100
 
 
 class Meter:
-    """Kernel counters over time. Without a daemon there is no program and nothing to count."""
+    """The program's counters over time; all 0 without a daemon."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -74,11 +73,11 @@ class Meter:
         return answered, sum(n for name, n in self.reasons.items() if name not in NOT_OURS) - answered
 
     def counted(self):
-        """What became of the packets since the beginning, by reason."""
+        """{reason: packets} since the beginning."""
         return {name: n - self.first_reasons[name] for name, n in self.reasons.items() if n != self.first_reasons[name]}
 
     def read(self):
-        """The counters as they stand, without a point in the series."""
+        """Reads the counters and adds no point to the series; returns (answered, passed) since the last reading."""
         before, self.last = self.last, self._read()
         return self.last[0] - before[0], self.last[1] - before[1]
 
@@ -103,10 +102,10 @@ def _dnsperf(world, stream, seconds, rate):
 
 
 def warm_up(world, data):
-    """Fills the resolver's cache: every repeated question once, by the resolver's own loopback, so past the
-    kernel path. The number of queries."""
+    """Fills the resolver's cache: asks every repeated question once over the resolver's loopback, past the kernel path.
+    Returns the number of queries."""
     if not data.warm.stat().st_size:
-        return 0                     # no name is asked for twice, and dnsperf takes no empty file
+        return 0                     # no name repeats, and dnsperf takes no empty file
     load = Program(world.run, world.network.resolver, "warm-up",
                    [world.tools.dnsperf, "-s", SERVICE[4], "-d", data.warm, "-n", 1, "-c", CLIENTS, "-q", OUTSTANDING,
                     "-O", "suppress=timeout,congestion,sendfailed"])
@@ -117,40 +116,41 @@ def warm_up(world, data):
 
 
 def _play(loads, seconds, sample=lambda: None, patience=PATIENCE):
-    """Waits for the loads' end; True when that came early: one had no more queries, and a name that is asked once must not
-    be asked again. All end then, for what is left would be another load. sample: called every half second. A load that goes on
-    for more than patience seconds after its end is a HarnessError."""
+    """Waits for the loads' end. Returns True when it came early: one load had no more queries, since a name to be asked once
+    must not be asked again. Then all are ended: the rest alone would be another load. sample: called every half second.
+    HarnessError when a load goes on for more than patience seconds after it was due to end."""
     begun, early = time.monotonic(), False
     while any(load.running() for load in loads):
         if time.monotonic() - begun > seconds + patience:
-            raise HarnessError(f"{' and '.join(load.label for load in loads if load.running())}: no end {patience:g} s after it was due")
+            running = " and ".join(load.label for load in loads if load.running())
+            raise HarnessError(f"{running}: no end {patience:g} s after it was due")
         for _ in range(5):
-            time.sleep(0.1)          # so soon an early end is seen
+            time.sleep(0.1)          # notice an early end this soon
             if not early and not all(load.running() for load in loads) and time.monotonic() - begun < 0.95 * seconds:
                 early = True
                 for load in loads:
                     if load.running():
-                        load.popen.send_signal(signal.SIGINT)      # it then prints its summary
+                        load.popen.send_signal(signal.SIGINT)      # dnsperf prints its summary then
         sample()                     # the sampling interval
     return early
 
 
 def _check_long_enough(summaries, seconds):
-    """A run that ended early has figures, unless it was all start-up."""
+    """Refuses figures of a run that ended during start-up."""
     played, queries = max(s["seconds"] for s in summaries), sum(s["sent"] for s in summaries)
     if played < min(LEAST_SECONDS, 0.95 * seconds):
-        raise HarnessError(f"{queries:,} queries were used up after {played:.2f} of {seconds} s, too soon for figures: give "
+        raise HarnessError(f"{queries:,} queries lasted {played:.2f} of {seconds} s, which is too short for figures: give "
                            f"--queries {enough_queries(queries, played, seconds)}")
 
 
 def enough_queries(queries, played, seconds):
-    """So many are enough for the seconds, where these were played in less."""
+    """Number of queries that is enough for the seconds, when queries lasted for played seconds."""
     return 1000 * math.ceil(1.2 * queries * seconds / max(played, 0.01) / 1000)
 
 
 def recursion_cost(world, resolver, streams, seconds):
-    """CPU seconds of the resolver for a reply that needs recursion, by a load of nothing else; None when it answered
-    many of the never-repeated names without, as from NSEC records (RFC 8198): their cost is not a recursion's."""
+    """CPU seconds of the resolver for a reply that needs recursion, measured by a load of nothing else. None when it answered
+    many of the names without recursion, as from NSEC records (RFC 8198): those replies cost less."""
     recursed, cpu = resolver.recursions(), resolver.program.cpu_seconds()
     loads = [_dnsperf(world, stream, seconds, None) for stream in streams]
     _play(loads, seconds)
@@ -164,8 +164,8 @@ def recursion_cost(world, resolver, streams, seconds):
 
 
 def measure(world, resolver, daemon, data, seconds, rate, progress):
-    """Runs the load against a started resolver, for the seconds or until its queries are used up; returns the figures, and
-    details: the time series as 'series', dnsperf's and the machine's own, and whether it 'ended_early'."""
+    """Runs the load against a started resolver, for the seconds or until the queries are used up. Returns (figures, details);
+    details has the time series ('series'), figures of dnsperf and the machine, and whether the load 'ended_early'."""
     recursed, overflows = resolver.recursions(), world.network.udp_overflows()
     processes = [resolver.program] + ([daemon.program] if daemon else [])
     cpu, busy, meter = [p.cpu_seconds() for p in processes], machine_busy_seconds(), Meter(daemon)

@@ -19,12 +19,13 @@ SERVICE = {4: "10.53.0.53", 6: "fd53::53"}      # the resolver under test
 REFERENCE = {4: "10.53.0.54", 6: "fd53::54"}    # the same resolver without the kernel path
 CLIENT1 = {4: "10.53.1.2", 6: "fd53:1::2"}
 CLIENT1_MORE = [f"{net}{i}" for net in ("10.53.1.", "fd53:1::") for i in range(3, 31)]
-STRANGER = {4: "10.54.1.2", 6: "fd54:1::2"}     # of client 1, in no network that resolvers are told to allow
-DOORS = {"action": "10.53.0.61", "view": "10.53.0.62", "tag": "10.53.0.63"}            # more addresses of the
-REFERENCE_DOORS = {"action": "10.53.0.71", "view": "10.53.0.72", "tag": "10.53.0.73"}  # two resolvers, for tests
+STRANGER = {4: "10.54.1.2", 6: "fd54:1::2"}     # of client 1, outside the networks that the resolvers allow
+# more addresses of the resolver under test and of the reference, for tests
+DOORS = {"action": "10.53.0.61", "view": "10.53.0.62", "tag": "10.53.0.63"}
+REFERENCE_DOORS = {"action": "10.53.0.71", "view": "10.53.0.72", "tag": "10.53.0.73"}
 CLIENT2 = {4: "10.53.2.2", 6: "fd53:2::2"}
 CLIENT_LINKS = ("r1", "r2")                     # where hyDNS attaches
-# The resolver may send with a hop limit of its own, so that its replies are told from the kernel's, which have Linux's.
+# With resolver_hops(RESOLVER_HOPS) the hop limit shows who sent a reply: the kernel path sends with Linux's default.
 RESOLVER_HOPS, DEFAULT_HOPS = 63, 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -44,7 +45,7 @@ class Namespace:
 
     @contextmanager
     def entered(self):
-        """This thread is in the namespace within the block; sockets made there stay there."""
+        """Moves this thread into the namespace for the block; sockets made in the block stay there."""
         with open("/proc/thread-self/ns/net") as home, open(self.path) as there:
             _setns(there)
             try:
@@ -62,11 +63,11 @@ class Namespace:
             ip.close()
 
     def command(self, argv):
-        """argv as it must be started to run in here; the pid stays that of the program."""
+        """The command line that runs argv in here; the process keeps its pid."""
         return ["nsenter", f"--net={self.path}", "--", *map(str, argv)]
 
     def address(self, link, *addresses):
-        """Adds addresses with prefix lengths. Without duplicate address detection: none can answer yet."""
+        """Adds addresses with prefix lengths, without duplicate address detection: that would delay their use."""
         with self.netlink() as ip:
             index = ip.link_lookup(ifname=link)[0]
             for address in addresses:
@@ -89,7 +90,7 @@ class Namespace:
             ip.link("set", index=ip.link_lookup(ifname=link)[0], state="up" if up else "down")
 
     def udp_overflows(self):
-        """Datagrams that have found their socket's buffer full, over IPv4 and IPv6."""
+        """Number of datagrams dropped because their socket's buffer was full, over IPv4 and IPv6."""
         with self.entered():
             v4, v6 = (Path(f"/proc/thread-self/net/{name}").read_text() for name in ("snmp", "snmp6"))
         names, values = (line.split() for line in v4.splitlines() if line.startswith("Udp:"))
@@ -127,14 +128,14 @@ def _on_link(address):
 
 
 class Network:
-    """Namespaces client1, client2, resolver, authority, wired and addressed."""
+    """Namespaces client1, client2, resolver and authoritative, with links, addresses and routes."""
 
     def __init__(self, run, pass_object):
         self.pass_object = pass_object
         self.client1 = Namespace(run, "client1")
         self.client2 = Namespace(run, "client2")
         self.resolver = Namespace(run, "resolver")
-        self.authority = Namespace(run, "authority")
+        self.authoritative = Namespace(run, "authoritative")
         for i, client in ((1, self.client1), (2, self.client2)):
             veth(self.resolver, f"r{i}", client, f"c{i}")
             self.resolver.address(f"r{i}", f"10.53.{i}.1/24", f"fd53:{i}::1/64")
@@ -147,17 +148,17 @@ class Network:
         for service in (SERVICE, REFERENCE):
             self.resolver.address("lo", f"{service[4]}/32", f"{service[6]}/128")
         self.resolver.address("lo", *(f"{a}/32" for a in (*DOORS.values(), *REFERENCE_DOORS.values())))
-        veth(self.resolver, "ra", self.authority, "u0")
+        veth(self.resolver, "ra", self.authoritative, "u0")
         self.resolver.address("ra", "10.53.3.1/24", "fd53:3::1/64")
-        self.authority.address("u0", "10.53.3.2/24", "fd53:3::2/64")
-        # Name servers have addresses from anywhere: all are behind this link.
+        self.authoritative.address("u0", "10.53.3.2/24", "fd53:3::2/64")
+        # Name servers may have any address: the default route leads to them.
         self.resolver.route("10.53.3.2")
         self.resolver.route("fd53:3::2")
-        self.authority.route("10.53.3.1")
-        self.authority.route("fd53:3::1")
+        self.authoritative.route("10.53.3.1")
+        self.authoritative.route("fd53:3::1")
 
     def route_to_strangers(self):
-        """As well after r1 was down: its routes go with it."""
+        """Call it again after r1 was down: the kernel removes a link's routes with it."""
         self.resolver.route(CLIENT1[4], "10.54.1.0/24")
         self.resolver.route(CLIENT1[6], "fd54:1::/64")
 
@@ -168,6 +169,6 @@ class Network:
                 Path("/proc/sys/net", file).write_text(str(hops))
 
     def udp_overflows(self):
-        """{role: datagrams that have found their socket's buffer full} of the namespaces where there are any."""
-        namespaces = (self.client1, self.client2, self.resolver, self.authority)
+        """{role: datagrams dropped because their socket's buffer was full}, without the namespaces that dropped none."""
+        namespaces = (self.client1, self.client2, self.resolver, self.authoritative)
         return {ns.role: lost for ns in namespaces if (lost := ns.udp_overflows())}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A pinned, memory-mapped BPF map as octets that can be written: for tests that damage the rule store."""
+"""The memory of a pinned BPF map, writable: for tests that damage the rule store."""
 
 import ctypes
 import mmap
@@ -24,7 +24,7 @@ def _obj_get(path):
 
 @contextmanager
 def writable(path):
-    """The map's memory within the block."""
+    """Context manager: the map's memory, a writable mmap."""
     fd = _obj_get(path)
     try:
         facts = dict(line.split(":\t") for line in open(f"/proc/self/fdinfo/{fd}").read().splitlines() if ":\t" in line)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A client of hydnsd's plugin socket by hand (include/hydns/session.h has the messages): for tests of what none of ours does."""
+"""A plugin by hand: a peer of hydnsd's plugin socket (messages: include/hydns/session.h), for tests of what our plugins never
+send."""
 
 import fcntl
 import os
@@ -11,7 +12,7 @@ F_ADD_SEALS, SEALS = 1033, 0x1 | 0x2 | 0x4      # linux/fcntl.h: SEAL, SHRINK, G
 
 
 def ring():
-    """A sealed memfd as a ring has to be, empty."""
+    """An empty ring: a memfd sealed as hydnsd requires."""
     fd = os.memfd_create("ring", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     os.ftruncate(fd, number("HYDNS_RING_SIZE"))
     fcntl.fcntl(fd, F_ADD_SEALS, SEALS)
@@ -24,14 +25,14 @@ def hello(threads=1, identity="by hand"):
 
 
 def withdraw(name, scope="SUBTREE", generation=1):
-    """name: text, of letters alone."""
+    """The payload of a WITHDRAW message. name: text, of letters only."""
     wire = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".") if label) + b"\0"
     return layout("hydns_withdraw").pack(generation=generation, scope=number(f"HYDNS_SCOPE_{scope}"), name_len=len(wire),
                                          name=wire)
 
 
 class PluginClient:
-    """Context manager: a connection. Messages are sent as they are asked for; nothing is waited for but by receive()."""
+    """Context manager: a connection. Only receive() waits."""
 
     def __init__(self, path, timeout=10):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -53,7 +54,7 @@ class PluginClient:
         return self.seq
 
     def receive(self):
-        """(kind, number, payload), or None at the end of the connection; descriptors that come are closed."""
+        """Returns (kind, number, payload), or None at the end of the connection; closes descriptors that come along."""
         data, fds, _, _ = socket.recv_fds(self.socket, number("HYDNS_MSG_MAX"), 4)
         for fd in fds:
             os.close(fd)
@@ -64,12 +65,12 @@ class PluginClient:
         return names("HYDNS_MSG_")[head["type"]], head["seq"], data[msg.size:msg.size + head["len"]]
 
     def call(self, kind, payload=b"", fds=()):
-        """One request, its reply."""
+        """Sends one request and returns its reply."""
         self.send(kind, payload, fds)
         return self.receive()
 
     def register(self, threads=1):
-        """HELLO with fresh rings."""
+        """Sends HELLO with new rings."""
         rings = [ring() for _ in range(threads)]
         reply = self.call("HELLO", hello(threads), rings)
         for fd in rings:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Programs in namespaces: started, recorded in the run, watched, ended."""
+"""Programs in namespaces: start, record in the run, watch, end."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ class Program:
                    f"{self.label} to be ready (its log: {self.log})")
 
     def stop(self, sig=signal.SIGTERM, seconds=10):
-        """Sends the signal, waits, kills when that does not help. Returns the exit status."""
+        """Sends the signal, waits, and kills when that does not help. Returns the exit status."""
         if self.running():
             self.popen.send_signal(sig)
             try:
@@ -50,7 +50,7 @@ class Program:
         return self.popen.returncode
 
     def processes(self):
-        """Pids of it and of what it has started that live."""
+        """Pids of its living children."""
         found = {pid: process_stat(pid) for pid in os.listdir("/proc") if pid.isdecimal()}
         return {int(pid) for pid, fields in found.items() if fields and int(fields[3]) == self.pid}
 
@@ -69,8 +69,8 @@ def tail(path, lines=15):
 
 
 def run_tool(ns, argv, seconds=30, check=True, text=None):
-    """Runs a short command in the namespace, text on its standard input if there is any; with check a failure
-    raises with what it printed."""
+    """Runs a short command in the namespace, with text on its standard input. check: a failure is a HarnessError that holds
+    the command's output."""
     done = subprocess.run(ns.command(argv), capture_output=True, text=True, timeout=seconds, input=text)
     if check and done.returncode != 0:
         raise HarnessError(f"{' '.join(map(str, argv))}: status {done.returncode}: "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A name server address that hands queries on to NSD, after a delay, remembers what was asked when, and may
-change what is answered."""
+"""A name server that forwards queries to NSD: it delays them, records what was asked when, and may lose queries and change
+replies."""
 
 import heapq
 import select
@@ -14,23 +14,23 @@ SO_RCVBUFFORCE = 33      # of linux/socket.h; Python has no name for it
 
 
 def nothing(_wire):
-    """What a relay loses at first."""
+    """The initial value of Relay.loses."""
     return False
 
 
 def everything(_wire):
-    """What a relay of a server that is out of reach loses."""
+    """For Relay.loses: the server cannot be reached."""
     return True
 
 
 def unchanged(wire):
-    """How a relay changes replies at first."""
+    """The initial value of Relay.change."""
     return wire
 
 
 class Relay:
-    """Context manager. delay (seconds), loses (a function from a query's octets: does it get lost?) and change (a function
-    from a reply's octets to those to be sent) may be set at any time; asked lists (monotonic time, name, type)."""
+    """Context manager. Set at any time: delay (seconds), loses (a function of a query's octets: drop it?) and change (a
+    function from a reply's octets to those to send). asked lists (monotonic time, name, type)."""
 
     def __init__(self, ns, address, server):
         ns.address("lo", f"{address}/32")
@@ -42,13 +42,13 @@ class Relay:
             self.front.bind((address, 53))
             self.back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self.back.connect((server, 53))
-        for s in (self.front, self.back):       # what comes while this thread waits for a processor
+        for s in (self.front, self.back):       # room for what comes while this thread waits for a processor
             s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
         self.wake, self.woken = socket.socketpair()
         self.thread = threading.Thread(target=self._serve, name="relay", daemon=True)
 
     def behave(self):
-        """As at first: at once, everything, as it is."""
+        """Forwards everything at once and unchanged, as at first."""
         self.delay, self.loses, self.change = 0.0, nothing, unchanged
 
     def __enter__(self):
@@ -63,7 +63,7 @@ class Relay:
         self.ns.remove_address("lo", f"{self.address}/32")
 
     def count(self, name, since=0.0):
-        """How often this name was asked for, under any type, since a monotonic time."""
+        """How often this name was asked for, with any type, since a monotonic time."""
         return sum(1 for at, asked, _ in list(self.asked) if asked == name and at >= since)
 
     def _serve(self):

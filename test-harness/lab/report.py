@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What the demo shows: table, JSON, plot. Only arranges figures; measures nothing."""
+"""The demo's table, JSON and plot, from figures that others measured."""
 
 import json
 import platform
@@ -29,28 +29,29 @@ def table(off, on, name):
 
 
 def loss_lines(off, on, details):
-    """Where queries or replies that were lost found no room, as far as the kernel has counted it; nothing if none was."""
+    """Lines on lost queries or replies, with the full socket buffers that the kernel counted; none when nothing was lost."""
     return [f"  lost {way}: {figures['lost']}; found their socket's buffer full: "
             + (", ".join(f"{n} in {role}" for role, n in details[half]["socket_overflows"].items()) or "none")
             for half, way, figures in (("off", "alone", off), ("on", "with hyDNS", on)) if figures["lost"]]
 
 
 def recursion_lines(off, details):
-    """How much of the resolver's CPU can be saved in front of it. What needs recursion costs the resolver the same, and
-    more than an answer from its cache; so the CPU per reply falls by less than the share that others answer."""
+    """How much of the resolver's CPU an answer in front of it can save at most. Replies that need recursion still cost the
+    resolver as much as before, and more than answers from its cache; so the CPU per reply falls by less than the share that
+    the kernel answers."""
     shares = [details[m]["recursions"] / details[m]["replies"] for m in ("off", "on")]
     replies = f"  replies that needed recursion: {shares[0]:.1%} -> {shares[1]:.1%}"
     if details["off"]["recursion_cpu_seconds"] is None:
-        return [f"{replies}; what one costs can't be measured: many never-repeated names needed none"]
+        return [f"{replies}; their cost can't be measured: many never-repeated names needed no recursion"]
     cost = details["off"]["recursion_cpu_seconds"] * 1e6
     bound = max(0, 1 - cost * shares[0] / off["resolver_cpu_seconds_per_million"])
     return [f"{replies}; one took {cost:.0f} us of resolver CPU in "
             "a load of nothing else,",
-            f"  so whatever answered everything else in front of the resolver would save it {bound:.1%} at most"]
+            f"  so answering everything else in front of the resolver would save {bound:.1%} of its CPU at most"]
 
 
 def update_lines(details):
-    """What came of the dynamic updates, alone and with the kernel path."""
+    """Lines on the dynamic updates, without and with the kernel path."""
     alone, on = (details[m]["updates"] for m in ("off", "on"))
     return [f"  {on['updates']} dynamic updates of {on['name']} while it was asked for: {on['outdated']} of "
             f"{on['replies']:,} replies had what an update",
@@ -71,14 +72,14 @@ def series_lines(series, bin_seconds=2.0):
 
 
 def top_lines(names):
-    """The hottest names, each with the queries it is for: a name with DO and one without are two rules."""
+    """Lines on the hottest names, each with its variant: a name with DO and one without are two rules."""
     lines = [f"  {'name':44}{'type':8}{'for':10}{'per second':>12}  answered by"]
     return lines + [f"  {n['name'][:43]:44}{n['type']!s:8}{VARIANTS[n['variant']]:10}{n['rate']:>12,.0f}  {n['where']}"
                     for n in names]
 
 
 def environment(tools, server):
-    """What the figures depend on."""
+    """The kernel, machine and versions on which the figures depend."""
     def first_line(*argv):
         done = subprocess.run([str(a) for a in argv], capture_output=True, text=True)
         return (done.stdout + done.stderr).strip().splitlines()[0]
@@ -88,7 +89,8 @@ def environment(tools, server):
         memory = int(f.readline().split()[1]) // 1024
     return {"kernel": platform.release(), "machine": platform.machine(), "cpus": len(models),
             "cpu_model": models[0] if models else "unknown", "memory_mib": memory,
-            server: first_line(*(tools.bind("sbin/named") if server == "bind" else [tools.unbound]), "-V"), "hydnsd": first_line(tools.hydnsd, "--version"),
+            server: first_line(*(tools.bind("sbin/named") if server == "bind" else [tools.unbound]), "-V"),
+            "hydnsd": first_line(tools.hydnsd, "--version"),
             "nsd": first_line(tools.nsd, "-v"), "dnsperf": dnsperf_version(tools.dnsperf),
             "link": "veth between network namespaces of one machine, XDP in native mode"}
 
@@ -103,7 +105,7 @@ def write_json(file, off, on, extra):
 
 
 def write_plot(file, off, on, series, name):
-    """Throughput, latency, CPU as pairs of bars; the kernel's share over time."""
+    """Draws throughput, latency and CPU as pairs of bars, and the kernel's share over time."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A run: its directory, its id, the processes it started, and the removal of what crashed runs left."""
+"""A run: its directory, its id and its processes; and the removal of crashed runs."""
 
 import os
 import secrets
@@ -14,17 +14,17 @@ from pyroute2 import netns
 
 RUNS = Path("/var/lib/hydns-harness")      # not /run: zones and workloads may be too big for a tmpfs
 PREFIX = "hydns"
-PATIENCE = 30 # seconds that every wait for a state may take: bounds are for what hangs, not for what is slow
-SOON = PATIENCE      # for what takes milliseconds on a machine that is not busy
+PATIENCE = 30        # seconds, the least bound of a wait for a state: a bound shall catch what hangs, not what is slow
+SOON = PATIENCE      # for what takes milliseconds on an idle machine
 
 
 class HarnessError(Exception):
-    """Something the harness needs is missing or did not happen; says what and how to mend it."""
+    """Something that the harness needs is missing or did not happen; the text says what, and how to mend it."""
 
 
 def wait_until(check, seconds, what, patience=PATIENCE):
-    """Polls check() until it returns something true, and returns that; HarnessError when it does not, called so many
-    seconds later, or so many as patience says, if these are more."""
+    """Polls check() until it returns something true, and returns that. HarnessError when a call that began after the bound,
+    the greater of seconds and patience, returned nothing true either. what: what was awaited, for the error."""
     seconds = max(seconds, patience)
     deadline = time.monotonic() + seconds
     while True:
@@ -38,7 +38,7 @@ def wait_until(check, seconds, what, patience=PATIENCE):
 
 
 def process_stat(pid):
-    """What proc_pid_stat(5) lists from the process's state on, or None: it has ended."""
+    """The fields of proc_pid_stat(5) from the process's state on, or None when it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -48,7 +48,7 @@ def process_stat(pid):
 
 
 def start_time(pid):
-    """Start time of a process in clock ticks since boot, or None: with the pid it names one process."""
+    """Start time of a process in clock ticks since boot, or None. Pid and start time together name one process."""
     fields = process_stat(pid)
     return int(fields[19]) if fields else None
 
@@ -58,24 +58,24 @@ def is_alive(pid, started):
 
 
 class Run:
-    """Context manager. Everything a run makes lives in self.dir or carries self.id in its name. Whoever starts a program that
-    has one run, and wants to know what that leaves, may choose the id: HYDNS_RUN_ID in its environment."""
+    """Context manager. Everything that a run makes is in self.dir or has self.id in its name. HYDNS_RUN_ID in the environment
+    sets the id, for a caller that checks later whether the run left anything."""
 
     def __init__(self):
         self.id = os.environ.get("HYDNS_RUN_ID") or secrets.token_hex(3)
         self.dir = RUNS / self.id
         self.kept = False
-        self.own = set()
+        self.baseline = set()
 
     def __enter__(self):
         if os.geteuid() != 0:
             raise HarnessError("not root: namespaces and BPF need it; run this with sudo")
         clean()
         RUNS.mkdir(mode=0o755, exist_ok=True)
-        # Renamed into place with its owner written: another run that cleans must never see it ownerless.
+        # Renamed into place once it says which process it is of: another run that cleans up must never see it without.
         raw = RUNS / f".{self.id}"
         raw.mkdir(mode=0o755)
-        (raw / "owner").write_text(f"{os.getpid()} {start_time(os.getpid())}\n")
+        (raw / "pid").write_text(f"{os.getpid()} {start_time(os.getpid())}\n")
         raw.rename(self.dir)
         bpf = self.dir / "bpf"
         bpf.mkdir()
@@ -85,7 +85,7 @@ class Run:
     def __exit__(self, *exc):
         if self.kept:
             return
-        # A second Ctrl-C must not stop the cleaning up that the first one has begun.
+        # A second Ctrl-C must not interrupt the cleanup after the first.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         destroy(self.dir)
         signal.signal(signal.SIGINT, before)
@@ -95,21 +95,21 @@ class Run:
         (self.dir / "kept").touch()
         self.kept = True
 
-    def settle(self):
-        """What is here now is the run's own, and outlives forget()."""
-        self.own = self._contents() | set(processes(self.dir))
+    def set_baseline(self):
+        """Marks what is here now: reset() will keep it."""
+        self.baseline = self._contents() | set(processes(self.dir))
 
     def _contents(self):
         return {*self.dir.iterdir(), *(self.dir / "bpf").iterdir()}
 
-    def forget(self):
-        """Ends what was started and removes what was made since settle(), pins and what they hold attached as well: nothing of
-        it when all has been cleaned up, and else what a failed test has left."""
+    def reset(self):
+        """Kills the processes started and removes the files and pins made since set_baseline(), which a failed test may have
+        left."""
         for found in processes(self.dir):
-            if found not in self.own:
+            if found not in self.baseline:
                 os.kill(found[0], signal.SIGKILL)
-        wait_until(lambda: set(processes(self.dir)) <= self.own, 5, "killed processes to end")
-        for path in self._contents() - self.own:
+        wait_until(lambda: set(processes(self.dir)) <= self.baseline, 5, "killed processes to end")
+        for path in self._contents() - self.baseline:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
@@ -124,7 +124,7 @@ class Run:
 
 
 def processes(run_dir):
-    """(pid, start time) of the recorded processes that still live."""
+    """(pid, start time) of the recorded processes that are still alive."""
     try:
         lines = (run_dir / "processes").read_text().splitlines()
     except FileNotFoundError:
@@ -135,7 +135,7 @@ def processes(run_dir):
 
 def _unrecorded(run_dir):
     """(pid, start time) of processes in the run's namespaces: an interrupt may come between a program's start and its record.
-    Whoever has a terminal is a user that looks around."""
+    Not those with a terminal: they are a user's shells."""
     inodes = set()
     for name in netns.listnetns():
         if name.startswith(f"{PREFIX}-{run_dir.name}-"):
@@ -150,7 +150,7 @@ def _unrecorded(run_dir):
 
 
 def kill_all(run_dir):
-    """Ends the run's processes, politely first; they may be stopped or waiting, hence the deadline."""
+    """Ends the run's processes by SIGTERM, and by SIGKILL those that are still there after 5 seconds."""
     def left():
         return {*processes(run_dir), *_unrecorded(run_dir)}
 
@@ -167,8 +167,8 @@ def kill_all(run_dir):
 
 
 def remove_groups(run_dir, name="*"):
-    """Removes the run's control groups, or that of this name, whose last processes may still be going. In a mount namespace:
-    the host may have none of version 2 mounted."""
+    """Removes the run's control groups, or the one of this name; waits up to 5 seconds for their last processes to end. In a
+    mount namespace, because the host may have no cgroup2 mounted."""
     if (run_dir / "groups").is_dir():
         script = 'mount -t cgroup2 cgroup2 groups && for try in $(seq 50); do ' \
                  'find groups/"$0"-$1 -depth -type d -exec rmdir {} + 2>/dev/null; ' \
@@ -179,17 +179,18 @@ def remove_groups(run_dir, name="*"):
 
 
 def destroy(run_dir):
-    """Removes a run: processes, control groups, bpffs with its pins and attachments, namespaces, directory. Repeatable."""
+    """Removes a run: processes, control groups, bpffs with its pins and attachments, namespaces, directory. May be called
+    again."""
     kill_all(run_dir)
     remove_groups(run_dir)
     bpf = run_dir / "bpf"
     while os.path.ismount(bpf):
         done = subprocess.run(["umount", "--lazy", str(bpf)], capture_output=True, text=True)
-        if done.returncode != 0 and os.path.ismount(bpf):      # else another run has cleaned up at the same time
+        if done.returncode != 0 and os.path.ismount(bpf):      # else another run cleaned up at the same time
             raise HarnessError(f"{bpf} cannot be unmounted: {done.stderr.strip()}")
     for name in netns.listnetns():
         if name.startswith(f"{PREFIX}-{run_dir.name}-"):
-            with suppress(FileNotFoundError):      # another run that begins cleans up as well
+            with suppress(FileNotFoundError):      # another run cleaned up at the same time
                 netns.remove(name)
     shutil.rmtree(run_dir, ignore_errors=True)
 
@@ -198,10 +199,10 @@ def kept_runs():
     return [d for d in _runs() if (d / "kept").exists()]
 
 
-def _is_owned(run_dir):
+def _is_running(run_dir):
     try:
-        pid, began = (run_dir / "owner").read_text().split()
-    except FileNotFoundError:      # removed between listing and reading, and so no leftover
+        pid, began = (run_dir / "pid").read_text().split()
+    except FileNotFoundError:      # removed between listing and reading: nothing is left to clean up
         return True
     return is_alive(int(pid), int(began))
 
@@ -211,13 +212,13 @@ def _runs():
 
 
 def remains(run_id):
-    """Names of what there is of a run: its directory, its namespaces."""
+    """Names of what exists of a run: its directory, its namespaces."""
     return [d.name for d in _runs() if d.name == run_id] + \
            [name for name in netns.listnetns() if name.startswith(f"{PREFIX}-{run_id}-")]
 
 
 def clean():
-    """Destroys runs whose owner has gone without cleaning up, but for those that were to be kept."""
+    """Destroys runs whose process ended without cleaning up, except kept ones."""
     for d in _runs():
-        if not (d / "kept").exists() and not _is_owned(d):
+        if not (d / "kept").exists() and not _is_running(d):
             destroy(d)

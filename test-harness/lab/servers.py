@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""NSD, Unbound and hydnsd with the configurations that the topology needs. All are context managers."""
+"""NSD, Unbound, BIND and hydnsd with the configurations that the topology needs. All are context managers."""
 
 import http.client
 import json
@@ -17,8 +17,8 @@ from .run import HarnessError, wait_until
 
 
 class Nsd:
-    """An authority: all its zones on all its addresses. zones: text of NSD's zone: clauses, whose relative
-    paths start at zonesdir; origin: one of the zones, to see that it answers."""
+    """An authoritative server: all its zones on all its addresses. zones: text of NSD's zone: clauses, with paths relative to
+    zonesdir; origin: one of the zones; once it is answered, NSD is ready."""
 
     def __init__(self, world, ns, name, zones, zonesdir, origin, addresses):
         self.world, self.ns, self.name, self.origin, self.addresses = world, ns, name, origin, addresses
@@ -28,7 +28,7 @@ class Nsd:
         lines = ["server:", "    hide-version: yes", '    username: ""', '    chroot: ""', f'    zonesdir: "{zonesdir}"',
                  '    database: ""', f'    pidfile: "{self.dir}/nsd.pid"', f'    xfrdfile: "{self.dir}/xfrd.state"',
                  f'    zonelistfile: "{self.dir}/zone.list"', f'    xfrdir: "{self.dir}"', "    server-count: 1",
-                 # Debian builds NSD with response rate limiting, and its one client is the resolver
+                 # Debian builds NSD with response rate limiting; here one client, the resolver, asks everything
                  "    rrl-ratelimit: 0", "    rrl-whitelist-ratelimit: 0",
                  "    verbosity: 1", *(f"    ip-address: {a}" for a in addresses),
                  "remote-control:", "    control-enable: yes", f'    control-interface: "{self.dir}/control"']
@@ -46,15 +46,15 @@ class Nsd:
         self.program.stop()
 
     def reload(self, zone, shows):
-        """Makes NSD read a changed zone file; returns when shows() is true of all that it serves: the process with the former
-        data shares the sockets with its successor for a moment, and answers too."""
+        """Makes NSD read a changed zone file; returns when shows() is true and the process with the former data has ended:
+        for a moment both processes answer on the same sockets."""
         run_tool(self.ns, [self.world.tools.nsd_control, "-c", self.config, "reload", zone.rstrip(".") or "."])
         wait_until(shows, 10, f"NSD to serve the new {zone}")
         wait_until(lambda: len(self.program.processes()) == self.at_rest, 10, "NSD's process with the former data to end")
 
 
 class Restartable:
-    """A server that tests stop and start again; its subclass starts it as self.program."""
+    """A server that tests stop and start again. A subclass starts it as self.program."""
 
     def stop(self, sig=signal.SIGTERM):
         return self.program.stop(sig)
@@ -68,8 +68,8 @@ class Restartable:
 
 
 class Unbound(Restartable):
-    """The resolver. hydns: path of hydnsd's socket, or None for the same resolver without the kernel path;
-    respip: with the module of RPZ and response-ip."""
+    """The resolver. hydns: path of hydnsd's socket, or None for the resolver without the kernel path; respip: with the module
+    for RPZ and response-ip."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), server=(), clause=(), threads=2,
                  respip=False):
@@ -84,8 +84,9 @@ class Unbound(Restartable):
                  *(f"    interface: {a}" for a in service.values()),
                  f'    root-hints: "{hints}"', f'    module-config: "{modules}"',
                  "    msg-cache-size: 64m", "    rrset-cache-size: 128m", "    outgoing-range: 4096", "    so-rcvbuf: 4m",
-                 # one client is the load of many: what waits for a slow authority is not dropped for its number or its time
-                 "    num-queries-per-thread: 2048", "    wait-limit: 0", "    discard-timeout: 0", "    prefetch: yes", "    minimal-responses: yes",
+                 # One client sends the load of many: Unbound must not drop queries that wait for a slow authoritative server.
+                 "    num-queries-per-thread: 2048", "    wait-limit: 0", "    discard-timeout: 0",
+                 "    prefetch: yes", "    minimal-responses: yes",
                  *(f"    access-control: {p} allow" for p in ("10.53.0.0/16", "fd53::/16")),
                  *(f'    trust-anchor-file: "{a}"' for a in anchors), *(f"    {line}" for line in server)]
         if hydns:
@@ -101,28 +102,27 @@ class Unbound(Restartable):
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 
     def _answers(self, address):
-        """Unbound answers for localhost by itself, so this asks no authority."""
+        """Asks for localhost, which Unbound answers by itself, without an authoritative server."""
         return ask(self.ns, address, "localhost", "A", local=address, timeout=0.2)
 
     def control(self, *words, check=True, text=None):
-        """unbound-control, with text on its standard input; returns what it printed. Returns when the command has
-        taken effect."""
+        """Runs unbound-control, with text on its standard input; returns its output once the command has taken effect."""
         done = run_tool(self.ns, [self.world.tools.unbound_control, "-c", self.config, *words], check=check, text=text)
         return done.stdout
 
     def cache(self):
-        """What it has cached, as text."""
+        """The cache's content as text."""
         return self.control("dump_cache")
 
     def change(self, old, new):
-        """Replaces a text of the configuration by another and reloads; the monotonic time in ns from which on
-        nothing is answered by the former configuration."""
+        """Replaces a text of the configuration and reloads. Returns the monotonic time in ns after which no answer is by the
+        former configuration."""
         text = self.config.read_text()
         if old not in text:
             raise HarnessError(f"{self.config} does not hold: {old}")
         self.config.write_text(text.replace(old, new, 1))
         self.control("reload")
-        self.control("status")     # Unbound says ok, then reloads; what answers this has done so
+        self.control("status")     # Unbound acknowledges reload before it reloads; it answers this command afterwards
         return time.monotonic_ns()
 
     def stats(self):
@@ -131,14 +131,14 @@ class Unbound(Restartable):
         return {k: float(v) for k, v in (line.split("=") for line in text.splitlines() if "=" in line)}
 
     def recursions(self):
-        """Replies that it could give only after asking an authority."""
+        """Number of replies for which it asked an authoritative server."""
         return int(self.stats()["total.num.recursivereplies"])
 
     def statistics_command(self):
         return f"{self.world.tools.unbound_control} -c {self.config} stats_noreset"
 
     def received(self):
-        """Queries that came to the resolver itself, over all threads: kernel answers are only in total.*."""
+        """Number of queries that came to Unbound's threads: kernel answers count in total.* only."""
         return sum(int(v) for k, v in self.stats().items() if k.startswith("thread") and k.endswith(".num.queries"))
 
 
@@ -154,12 +154,11 @@ def _trust_anchors(files):
 
 
 class Named(Restartable):
-    """BIND as the resolver, with the interface of Unbound above. options: lines for its options clause;
-    clause: lines for the plugin's braces; clients: who is answered (None: whom it answers by default); listen: more
-    addresses; anchors: files with DS records, as Unbound reads them; zones: {name: body of its zone clause}, read from
-    this server's directory; recursion False: an authoritative server; statements: more lines at
-    the top; without: options that options has in their place; views: {name: (lines, whether it has the plugin)}, in
-    their order; stock: the distribution's BIND."""
+    """BIND as the resolver, with the interface of Unbound above. options: lines for its options clause; without: access lists
+    that options replaces; clause: lines for the plugin's braces; clients: whom it answers (None: BIND's default); listen: more
+    addresses; anchors: files with DS records, as Unbound reads them; zones: {name: body of its zone clause}, with files in this
+    server's directory; recursion False: an authoritative server; statements: more lines at the top; views: {name: (lines,
+    whether it has the plugin)}, in their order; stock: the distribution's BIND."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
                  clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True, statements=(), views=None,
@@ -176,7 +175,7 @@ class Named(Restartable):
                  f"    recursion {'yes' if recursion else 'no'};",
                  f"    listen-on {{ {service[4]}; {listen} }};", f"    listen-on-v6 {{ {service[6]}; }};",
                  f"    dnssec-validation {'yes' if anchors else 'no'};",
-                 # as Unbound's so-rcvbuf: the kernel's default holds 277 queries, what comes while named waits for a CPU
+                 # as Unbound's so-rcvbuf: the kernel's default holds 277 queries, too few while named waits for a CPU
                  "    udp-receive-buffer 4194304;",
                  *(f"    {acl} {{ {clients} }};" for acl in gates if clients and acl not in without),
                  *(f"    {line}" for line in options), "};", *_trust_anchors(anchors),
@@ -211,20 +210,20 @@ class Named(Restartable):
         return status
 
     def _answers(self, address):
-        """The root's servers, from the cache once it has asked for them."""
+        """Asks for the root's NS, which named has in its cache once it asked for them."""
         return ask(self.ns, address, ".", "NS", local=address, timeout=0.5)
 
     def stats(self):
-        """The counters of queries and responses by the names of the statistics channel; one that is 0 is left out."""
+        """The counters of queries and responses from the statistics channel, by name; the channel leaves out zeros."""
         return json.loads(self._statistics("/json/v1/server"))["nsstats"]
 
     def stats_xml(self):
-        """As stats(), but by the channel's other language, and all counters."""
+        """As stats(), from the channel's XML, which has all counters."""
         root = ElementTree.fromstring(self._statistics("/xml/v3/server"))
         return {c.get("name"): int(c.text) for c in root.iterfind("server/counters[@type='nsstat']/counter")}
 
     def stats_command(self):
-        """What rndc stats says of queries and responses: {its words: number}."""
+        """What rndc stats writes of queries and responses: {its words: number}."""
         file = self.dir / "named.stats"
         file.unlink(missing_ok=True)
         self.control("stats")
@@ -240,18 +239,18 @@ class Named(Restartable):
             return channel.getresponse().read()
 
     def recursions(self):
-        """Queries that it could answer only after asking an authority."""
+        """Number of queries for which it asked an authoritative server."""
         return self.stats().get("QryRecursion", 0)
 
     def statistics_command(self):
         return f"nsenter --net={self.ns.path} curl http://{self.service[4]}:{STATISTICS_PORT}/json/v1/server"
 
     def control(self, *words, check=True):
-        """rndc; returns what it printed. Returns when the command has taken effect."""
+        """Runs rndc; returns its output once the command has taken effect."""
         return run_tool(self.ns, [*self.program_of("sbin/rndc"), "-c", self.dir / "rndc.conf", *words], check=check).stdout
 
     def cache(self):
-        """What it has cached, as text."""
+        """The cache's content as text."""
         file = self.dir / "named_dump.db"
         file.unlink(missing_ok=True)
         self.control("dumpdb", "-cache")
@@ -260,7 +259,7 @@ class Named(Restartable):
 
 
 class Hydnsd(Restartable):
-    """The daemon, attached to the clients' links. Survives being stopped and started again."""
+    """The daemon, attached to the clients' links. May be stopped and started again."""
 
     def __init__(self, world, ns, interfaces, *, capacity=None, options=()):
         self.world, self.ns, self.interfaces = world, ns, interfaces
@@ -270,7 +269,7 @@ class Hydnsd(Restartable):
         self.plugin_socket = self.dir / "plugin.sock"
         self.control_socket = self.dir / "control.sock"
         self.state = self.dir / "state"
-        shutil.rmtree(self.state, ignore_errors=True)      # a pause holds until resume: not for the next test
+        shutil.rmtree(self.state, ignore_errors=True)      # a pause is kept here until resume: end it for the next test
         self.capacity, self.options = capacity, options
         self.program = None
 
@@ -293,7 +292,7 @@ class Hydnsd(Restartable):
         return bool(status) and all(i["attached"] for i in status["interfaces"])
 
     def call(self, request, timeout=10):
-        """One request of the control protocol; the reply object. HarnessError when it is not ok."""
+        """Sends one request of the control protocol and returns the reply object. HarnessError when it is not ok."""
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(timeout)
             self._connect(s, timeout)
@@ -306,7 +305,7 @@ class Hydnsd(Restartable):
         return reply
 
     def _connect(self, s, timeout):
-        """Python does not wait while as many as can wait for hydnsd are there."""
+        """Connects, and tries again while hydnsd's backlog is full: with a timeout set, Python raises BlockingIOError then."""
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -317,19 +316,19 @@ class Hydnsd(Restartable):
                 time.sleep(0.02)
 
     def try_call(self, request):
-        """As call(), None while hydnsd does not listen."""
+        """As call(), but returns None while hydnsd does not listen."""
         try:
             return self.call(request)
         except OSError:
             return None
 
     def ctl(self, *words, check=True):
-        """hydnsctl with this daemon's socket and pins: the finished process."""
+        """Runs hydnsctl with this daemon's socket and pins; returns the finished process."""
         return run_tool(self.ns, [self.world.tools.hydnsctl, "--socket", self.control_socket, "--pin-dir", self.pins,
                                   "--state-dir", self.state, *words], check=check)
 
     def explain(self, name, rdtype="A", do=False, norec=False, *, edns=False, payload=1232, cookie=None, client=None):
-        """Of a query as client.query() makes it."""
+        """Asks hydnsd to explain a query as client.query() makes it."""
         request = {"cmd": "explain", "name": name, "type": rdtype, "do": do, "norec": norec}
         if edns or do or cookie:
             request["edns"] = payload
@@ -341,8 +340,8 @@ class Hydnsd(Restartable):
         return self.call({"cmd": "stats"})["reasons"]
 
     def offers(self):
-        """How many answers the connected resolvers have offered, whenever rules come of them: BIND's plugin counts each before
-        the reply is sent."""
+        """Number of answers that the connected resolvers have offered; they need not be rules yet. BIND's plugin counts an
+        offer before named sends the reply."""
         return sum(r["offered"] for r in self.call({"cmd": "stats"})["resolvers"])
 
     def resolver_ready(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""How `pytest -n` shares the tests out to its processes: by modules, whose tests may build upon each other, but for those whose
-tests start programs that have all to themselves. What takes long comes first, so that no process is left with it at the end."""
+"""How `pytest -n` distributes the tests over its processes. By module, since a module's tests may build upon each other; the
+modules of BY_TEST by test, since each of theirs starts a whole run of its own. Long ones come first, so that none is left at
+the end."""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -20,7 +21,7 @@ class ByModule(LoadScopeScheduling):
         return nodeid if module_of(nodeid) in BY_TEST else nodeid.partition("::")[0]
 
     def schedule(self):
-        if self.collection is None:      # nothing is shared out yet
+        if self.collection is None:      # nothing is distributed yet
             scopes = dict.fromkeys(map(self._split_scope, next(iter(self.registered_collections.values()))))
             first = [scope for name in LONG for scope in scopes if module_of(scope) == name]
             self.workqueue = OrderedDict((scope, OrderedDict()) for scope in first)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Where the programs are: our own in the build tree, the patched Unbound in its prefix, the rest installed."""
+"""Paths of the programs: our own in the build tree, the patched resolvers in their prefixes, the others installed."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def built(path):
 
 
 class Tools:
-    """Paths of all programs, checked at once: a run must not fail half way for a missing one."""
+    """Paths of all programs, checked at once, so that a run does not fail half way for a missing one."""
 
     def __init__(self):
         build = build_tree()
@@ -43,12 +43,12 @@ class Tools:
         self.dnsperf = self._installed("dnsperf", "dnsperf")
 
     def built(self, path):
-        """A program of the build tree that only some need."""
+        """Path of a program of the build tree that only some tests need."""
         return built(path)
 
     def bind(self, name):
-        """The beginning of a command of the patched BIND, such as sbin/named, asked for when it is needed: a run with
-        Unbound needs no BIND. Staged below the build tree, it must be told where its libraries are."""
+        """The first words of a command of the patched BIND, such as sbin/named. Looked up on use: a run with Unbound needs no
+        BIND. BIND is staged below the build tree, so LD_LIBRARY_PATH names its libraries."""
         return ["env", f"LD_LIBRARY_PATH={self._bind / 'lib'}", self._of_bind(name)]
 
     @property
@@ -56,7 +56,7 @@ class Tools:
         return self._of_bind("lib/bind/hydns.so")
 
     def stock_bind(self, name):
-        """The beginning of a command of the distribution's own BIND."""
+        """The first words of a command of the distribution's BIND."""
         return [self._installed(Path(name).name, "bind9")]
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Odd DNS queries and frames, made with dnspython and then damaged; every choice comes from one generator."""
+"""Unusual DNS queries and frames, made with dnspython and then damaged; every choice comes from one random generator."""
 
 import struct
 
@@ -12,10 +12,10 @@ import dns.tsig
 
 OPT_RECORD = bytes.fromhex("00 0029 04d0 00000000 0000")
 KEY = dns.tsig.Key("key.example.", b"0123456789abcdef", "hmac-sha256")
-POOL = 600           # undamaged messages at a time; each is used about REUSE times, damaged anew
+POOL = 600           # undamaged messages at a time; each is used about REUSE times, with other damage
 REUSE = 16
-# Octets that mean something somewhere in a message: counts, types, label lengths and kinds, pointers.
-TELLING = bytes((0, 1, 2, 10, 12, 41, 53, 63, 64, 0x7f, 0x80, 0xbf, 0xc0, 0xff))
+# Octets with a meaning somewhere in a message: counts, types, label lengths and label types, pointers.
+MEANINGFUL = bytes((0, 1, 2, 10, 12, 41, 53, 63, 64, 0x7f, 0x80, 0xbf, 0xc0, 0xff))
 
 
 def letter_case(rng, name):
@@ -92,7 +92,7 @@ def with_owner_of_opt(rng, question):
 
 
 def with_long_name(rng, question):
-    """At and around the limits: 255 octets, 127 labels, 63 octets a label."""
+    """A name at or around the limits: 255 octets, 127 labels, 63 octets a label."""
     labels, left = [], rng.choice((253, 254, 255, 256, 300))
     while left > 1:
         n = min(left - 1, rng.choice((1, 1, 63, 64 if rng.random() < 0.1 else 63, rng.randrange(1, 63))))
@@ -102,7 +102,7 @@ def with_long_name(rng, question):
 
 
 def with_pointer(rng, question):
-    """A question that is compressed: to itself, forward, into the header, into its own labels."""
+    """A question with a compression pointer: to itself, forward, into the header, into its own labels."""
     wire = ask(rng, question, use_edns=rng.choice((False, 0))).to_wire()
     end = wire.index(b"\0", 12)
     return wire[:end] + struct.pack("!H", 0xc000 | rng.choice((0, 4, 11, 12, end, end + 2, rng.randrange(64)))) + wire[end + 1:]
@@ -125,12 +125,12 @@ def with_bad_option_length(rng, question):
     return bytes(wire)
 
 
-ODD = (with_options, with_flags, with_edns_header, of_other_class, of_other_type, with_records, signed, with_two_opts,
+UNUSUAL = (with_options, with_flags, with_edns_header, of_other_class, of_other_type, with_records, signed, with_two_opts,
        with_owner_of_opt, with_long_name, with_pointer, with_tail, with_counts, with_bad_option_length)
 
 
 def damage(rng, octets, start=0):
-    """A few octets changed, put in, taken out or cut off, from start on."""
+    """Changes, inserts or removes a few octets from start on, or cuts the rest off."""
     octets = bytearray(octets)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         at = rng.randrange(start, len(octets) + 1)
@@ -138,7 +138,7 @@ def damage(rng, octets, start=0):
         if what == 0 and at < len(octets):
             octets[at] ^= 1 << rng.randrange(8)
         elif what == 1 and at < len(octets):
-            octets[at] = rng.choice(TELLING)
+            octets[at] = rng.choice(MEANINGFUL)
         elif what == 2:
             octets[at:at] = rng.randbytes(rng.randrange(1, 9))
         elif what == 3:
@@ -150,7 +150,7 @@ def damage(rng, octets, start=0):
 
 # --- frames -------------------------------------------------------------------------------------------
 def ones_sum(octets):
-    """RFC 1071, folded."""
+    """The ones' complement sum of RFC 1071, folded to 16 bits."""
     if len(octets) & 1:
         octets += b"\0"
     total = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
@@ -158,7 +158,7 @@ def ones_sum(octets):
 
 
 class Template:
-    """Headers of a frame without VLAN tags that the kernel path answers, to put other messages into."""
+    """The headers of a frame without VLAN tags that the kernel path answers; frame() puts other messages behind them."""
 
     def __init__(self, frame):
         self.ipv6 = frame[12:14] == b"\x86\xdd"
@@ -166,7 +166,7 @@ class Template:
         self.head = frame[:self.udp + 8]
 
     def frame(self, message):
-        """The message in a frame whose lengths and checksums are right."""
+        """The message in a frame with correct lengths and checksums."""
         frame = bytearray(self.head + message)
         length = len(frame) - self.udp
         struct.pack_into("!HH", frame, self.udp + 4, length, 0)
@@ -183,9 +183,9 @@ class Template:
 
 
 def frames(rng, questions, templates):
-    """Endless (frame, ordinary): ordinary ones are queries that the kernel path must answer."""
+    """Yields (frame, ordinary) without end; ordinary: a query that the kernel path must answer."""
     while True:
-        pool = [(rng.choice(ODD) if rng.random() < 0.6 else plain)(rng, rng.choice(questions)) for _ in range(POOL)]
+        pool = [(rng.choice(UNUSUAL) if rng.random() < 0.6 else plain)(rng, rng.choice(questions)) for _ in range(POOL)]
         for _ in range(POOL * REUSE):
             template = rng.choice(templates)
             kind = rng.random()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The parts put together: a run with its network, the authority, and resolver and daemon on request."""
+"""The whole lab: a run with its network and the authoritative server; resolver and daemon on request."""
 
 import signal
 import sys
@@ -15,7 +15,7 @@ from .tools import Tools
 
 
 def exit_on_signals():
-    """SIGTERM and SIGHUP end the program by an exception, so that every context manager cleans up."""
+    """Makes SIGTERM and SIGHUP end the program by an exception, so that every context manager cleans up."""
     def leave(number, frame):
         sys.exit(128 + number)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -23,8 +23,8 @@ def exit_on_signals():
 
 
 class World:
-    """Context manager: network and authority. make_tree(directory, addresses) writes the generated zones that
-    the authority serves; without it that is the lab of changing_zones.py, whose data tests may change."""
+    """Context manager: network and authoritative server. make_tree(directory, addresses) writes the generated zones to serve;
+    without it the server has the zones of changing_zones.py, whose data tests may change."""
 
     TREE_ADDRESSES = ("10.53.5.53", "fd53:5::53")
 
@@ -42,7 +42,7 @@ class World:
                 self._start_tree(stack)
             else:
                 self._start_lab(stack)
-            self.run.settle()
+            self.run.set_baseline()
             self._stack = stack.pop_all()
         return self
 
@@ -54,25 +54,26 @@ class World:
         self.make_tree(self.tree, self.TREE_ADDRESSES)
         self.hints = self.tree / "root.hints"
         self.anchors = (self.tree / "trust-anchor.key",)
-        self.nsd = stack.enter_context(Nsd(self, self.network.authority, "nsd",
+        self.nsd = stack.enter_context(Nsd(self, self.network.authoritative, "nsd",
                                            (self.tree / "nsd-zones.conf").read_text(), self.tree, ".",
                                            self.TREE_ADDRESSES))
 
     def _start_lab(self, stack):
         self.zones = changing_zones.Zones(self.run.dir / "lab")
         self.hints = self.zones.directory / "hints"
-        authority = self.network.authority
+        server = self.network.authoritative
         files = self.zones.directory
-        stack.enter_context(Nsd(self, authority, "nsd-upper", changing_zones.UPPER_ZONES, files, ".", changing_zones.UPPER_ADDRESSES))
-        self.nsd = stack.enter_context(Nsd(self, authority, "nsd-lab", changing_zones.LAB_ZONES, files, "lab.example.",
+        stack.enter_context(Nsd(self, server, "nsd-upper", changing_zones.UPPER_ZONES, files, ".",
+                                changing_zones.UPPER_ADDRESSES))
+        self.nsd = stack.enter_context(Nsd(self, server, "nsd-lab", changing_zones.LAB_ZONES, files, "lab.example.",
                                            changing_zones.LOWER_ADDRESSES))
-        self.relay = stack.enter_context(Relay(authority, changing_zones.RELAY, changing_zones.LAB))
+        self.relay = stack.enter_context(Relay(server, changing_zones.RELAY, changing_zones.LAB))
 
-    def begin_anew(self):
-        """As the world began, for tests that know nothing of those before them: the authority's data and how its relay behaves,
-        and no files, programs or pins but its own. Whoever changes addresses, routes, links or hop limits undoes that himself;
-        the authority's serial goes on. Needs the lab; nothing else may be running."""
-        self.run.forget()
+    def reset(self):
+        """Restores the data of lab.example. and the relay's behaviour, and removes the files, programs and pins that tests have
+        added. A test that changes addresses, routes, links or hop limits restores them itself; the zone's serial goes on. Only
+        for a world without make_tree, while nothing else is running."""
+        self.run.reset()
         self.relay.behave()
         self.relay.asked.clear()
         if not self.zones.is_original():
@@ -88,7 +89,7 @@ class World:
                        hydns=daemon.plugin_socket if daemon else None, **options)
 
     def named(self, daemon=None, *, anchors=None, **options):
-        """BIND in the place of the resolver under test, not yet started."""
+        """BIND as the resolver under test, not yet started."""
         return Named(self, self.network.resolver, "named", network.SERVICE, self.hints, anchors=anchors or self.anchors,
                      hydns=daemon.plugin_socket if daemon else None, **options)
 
@@ -98,7 +99,7 @@ class World:
                        anchors=self.anchors, **options)
 
     def named_reference(self, **options):
-        """BIND in the place of reference()."""
+        """BIND as the reference, not yet started."""
         return Named(self, self.network.resolver, "reference", network.REFERENCE, self.hints, anchors=self.anchors, **options)
 
     def heat(self, daemon, name, rdtype="A", *, server=network.SERVICE[4], seconds=10, **options):
@@ -106,9 +107,9 @@ class World:
         wait_until(lambda: self._asked(daemon, name, rdtype, server, options)["where"] == "kernel", seconds,
                    f"{name} {rdtype} to be answered in the kernel")
 
-    def kept(self, daemon, name, text, rdtype="A", *, server=network.SERVICE[4], seconds=10, **options):
-        """Asks for a name until explain gives this reason why the resolver does not offer its answer. That no rule is there
-        would be no proof: one may come a moment later."""
+    def not_offered(self, daemon, name, text, rdtype="A", *, server=network.SERVICE[4], seconds=10, **options):
+        """Asks for a name until explain gives this not-offered reason. That the rule is missing would prove nothing: one may
+        come a moment later."""
         def said():
             explain = self._asked(daemon, name, rdtype, server, options)
             return explain["where"] == "resolver" and text in explain["text"]
@@ -121,15 +122,17 @@ class World:
         return daemon.explain(name, rdtype, do=options.get("dnssec", False), norec=not options.get("rd", True), **asked)
 
     def change_lab(self, content, name, rdtype, expected):
-        """Changes lab.example. at the authority; returns when NSD serves the expected text for the name."""
+        """Changes lab.example. at the authoritative server; returns when NSD serves the expected text for the name."""
         self.zones.write(content)
 
         def shows():
-            reply = ask(self.network.authority, changing_zones.LAB, name, rdtype, timeout=0.5)
+            reply = ask(self.network.authoritative, changing_zones.LAB, name, rdtype, timeout=0.5)
             return reply and any(expected in str(rrset) for rrset in reply.answer)
         self.nsd.reload("lab.example.", shows)
 
     def rewrite_lab(self, content):
-        """Changes lab.example. at the authority, however; the resolver is told nothing."""
-        mark = f'"{self.zones.serial + 1}"'
-        self.change_lab({**content, changing_zones.SERIAL: [f"300 TXT {mark}"]}, f"{changing_zones.SERIAL}.lab.example", "TXT", mark)
+        """Writes any content to lab.example. at the authoritative server; returns when NSD serves it. The resolver is not
+        notified."""
+        serial = f'"{self.zones.serial + 1}"'
+        self.change_lab({**content, changing_zones.SERIAL: [f"300 TXT {serial}"]}, f"{changing_zones.SERIAL}.lab.example",
+                        "TXT", serial)

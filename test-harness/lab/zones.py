@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Zones of an authoritative named under test, with every kind of answer, and how they are changed."""
+"""A zone of an authoritative named under test, with every kind of answer; and dynamic updates of it."""
 
 import dns.update
 
@@ -43,13 +43,13 @@ away NS ns.other.test.
 
 
 def text(records, serial=1, origin=ZONE, ttl=300):
-    """A zone file. A short minimum, other than the TTL: negative answers must have it."""
+    """A zone file. The SOA's minimum differs from the TTL, so that a test sees which one a negative answer has."""
     return f"$ORIGIN {origin}.\n$TTL {ttl}\n@ SOA ns hostmaster {serial} 3600 900 604800 60\n{records}"
 
 
 def update(named, zone, *changes):
-    """One dynamic update: changes are (method of dns.update.Update, its arguments). Returns when named has
-    acknowledged it."""
+    """Sends one dynamic update; changes are (method of dns.update.Update, its arguments). Returns when named has acknowledged
+    it."""
     message = dns.update.Update(zone)
     for method, *arguments in changes:
         getattr(message, method)(*arguments)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The checker itself (model.c), on programs of a few accesses whose ends are known: each end must be found if the memory of
- * model.h has it, and must not be found if it has not.
+ * Checks the checker (model.c) with programs of a few accesses and known outcomes: it must find an outcome that the memory
+ * model of model.h allows, and must not find one that it forbids.
  */
 #include <stdio.h>
 
@@ -17,7 +17,7 @@
 
 static int x, y, z;
 static int plain_data;
-static int a1, a2, b1, b2;             /* what threads have read; each has its own */
+static int a1, a2, b1, b2;             /* values that the threads have read */
 
 static void begin(void)
 {
@@ -37,7 +37,7 @@ END(saw_second_not_first, b1, 1, b2, 0)
 END(neither_saw, a1, 0, b1, 0)
 END(each_saw, a1, 1, b1, 1)
 
-/* -- two stores, read in the other order ----------------------------------------------------------------------------- */
+/* -- two stores, read in reverse order ------------------------------------------------------------------------------- */
 THREAD(both_relaxed, SET(x, RELAXED); SET(z, RELAXED))
 THREAD(both_and_release, SET(x, RELAXED); SET(z, RELEASE))
 THREAD(fence_behind, SET(x, RELAXED); SET(z, RELAXED); FENCE())
@@ -54,7 +54,7 @@ THREAD(x_fence_y, SET(x, RELAXED); FENCE(); a1 = GET(y, RELAXED))
 THREAD(y_fence_x, SET(y, RELAXED); FENCE(); b1 = GET(x, RELAXED))
 THREAD(x_ordered_y, SET(x, SEQ_CST); a1 = GET(y, SEQ_CST))
 THREAD(y_ordered_x, SET(y, SEQ_CST); b1 = GET(x, SEQ_CST))
-/* and the other way round: load buffering, which is left out */
+/* and in reverse: load buffering, which the model leaves out */
 THREAD(y_before_x, a1 = GET(y, RELAXED); SET(x, RELAXED))
 THREAD(x_before_y, b1 = GET(x, RELAXED); SET(y, RELAXED))
 
@@ -69,7 +69,7 @@ THREAD(read_x, a1 = GET(x, RELAXED))
 
 static const struct litmus {
 	struct model model;
-	bool found;                    /* the end, or a fault */
+	bool found;                    /* does the checker find the outcome, or a fault? */
 } litmus[] = {
 	{ { "message, relaxed", begin, { both_relaxed, read_relaxed }, saw_second_not_first }, true },
 	{ { "message, released, read relaxed", begin, { both_and_release, read_relaxed }, saw_second_not_first }, true },
@@ -82,7 +82,7 @@ static const struct litmus {
 	{ { "stores and loads, one fence", begin, { x_fence_y, y_then_x }, neither_saw }, true },
 	{ { "stores and loads, fences", begin, { x_fence_y, y_fence_x }, neither_saw }, false },
 	{ { "stores and loads, ordered", begin, { x_ordered_y, y_ordered_x }, neither_saw }, false },
-	/* C11 has no such end: a fence must see ordered stores. What the memory here has more can only be found in excess. */
+	/* C11 forbids this outcome: a fence must see ordered stores. The model is weaker here, so it can only find too much. */
 	{ { "stores and loads, a fence and ordered ones", begin, { x_fence_y, y_ordered_x }, neither_saw }, true },
 	{ { "loads and stores", begin, { y_before_x, x_before_y }, each_saw }, false },
 	{ { "plain data behind a flag", begin, { plain_then_flag, flag_then_plain }, NULL }, false },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A change (plugin/offers/worker.c) while the link thread loses hydnsd (plugin/link/link.c): either that thread sees the frame that
- * nobody has acted upon, or the changing one sees that nobody will.
+ * A change (plugin/offers/worker.c) while the link thread loses hydnsd (plugin/link/link.c): either the link thread sees the
+ * frame that hydnsd has not acted upon, or the changing thread sees that hydnsd is away.
  */
 #include "plugin/link/link.c"
 
@@ -63,7 +63,7 @@ static void lose(void)
 static void somebody_has_seen(bool half)
 {
 	model_require(half || hydns_pages_suspended(publish->pages),
-		      "the frame waits in the ring, and the rules go on");
+		      "the frame waits in the ring, and the rules still count");
 }
 
 static const struct model loss = { "a change and a loss", begin, { change, lose }, somebody_has_seen };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * How: each thread is a coroutine, so that one run is decided by a list of choices (who goes on, which store a load reads)
- * and can be repeated. All lists are tried, depth first. Every atomic object has the list of its stores, each with what
- * its reader learns from it (a vector clock); memory itself holds the newest. A thread is left only before an access to
- * an object that another thread uses too, and such objects are learnt: when a new one is found all begins anew. Of orders
- * that differ only in steps that do not concern each other one is run (sleep sets: P. Godefroid, Partial-Order Methods for
- * the Verification of Concurrent Systems, 1996).
+ * Each thread is a coroutine, so that a list of choices (which thread goes on, which store a load reads) determines a run and
+ * repeats it. The checker tries all lists, depth first. Every atomic object has the list of its stores, each with what an
+ * acquiring reader learns from it (a vector clock); memory itself holds the newest. A thread is switched only before an access
+ * to an object that another thread uses too. Runs discover such objects: after a new one the search starts again. Of orders
+ * that differ only in independent steps one is run (sleep sets: P. Godefroid, Partial-Order Methods for the Verification of
+ * Concurrent Systems, 1996).
  */
 #include "model.h"
 
@@ -16,17 +16,17 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-/* The linker's --wrap takes the project's calls of these to the functions below; the checker's own go past them. */
+/* The linker's --wrap redirects the project's calls of these to the functions below, and not the checker's own. */
 void *__real_memcpy(void *to, const void *from, size_t n);
 void *__real_memset(void *to, int octet, size_t n);
 int __real_memcmp(const void *a, const void *b, size_t n);
 
 #define OBJECTS  1024          /* atomic ones in a run */
 #define STORES   64            /* to one of them */
-#define DEPTH    4096          /* choices in a run: one that has more is cut */
+#define DEPTH    4096          /* choices in a run; a run with more is abandoned */
 #define SHADOWS  (1U << 16)    /* octets that were accessed in a run */
 #define STACK    (256 * 1024)
-#define ALL      (MODEL_THREADS + 1)    /* threads, and the one that begins and ends: number 0 */
+#define ALL      (MODEL_THREADS + 1)    /* the threads, and number 0, which begins and ends a run */
 
 const char *const model_weakness_name[MODEL_WEAKNESSES] = {
 	"as it is", "without release", "without acquire", "without fences", "without sequential consistency",
@@ -42,8 +42,8 @@ struct store {
 	uint64_t value;
 	unsigned by;
 	uint32_t at;                   /* of by's clock */
-	struct clock told;             /* what an acquiring reader learns */
-	struct clock visible;          /* what every thread could see by then, for a fence had followed it */
+	struct clock handed_on;        /* what an acquiring reader learns */
+	struct clock visible;          /* what a fence had made visible to every thread before */
 	bool ordered;                  /* sequentially consistent */
 };
 
@@ -51,9 +51,8 @@ struct object {
 	uintptr_t address;
 	unsigned size, stores;
 	struct store store[STORES];
-	/* newest store that each thread has read or made, and when it first did: no reader may go back behind one of
-	 * which it knows */
-	uint32_t seen[ALL][STORES];    /* by thread and store: its clock then; 0: never */
+	/* when each thread first read or made each store: a reader that knows of that may not read an older store */
+	uint32_t seen[ALL][STORES];    /* by thread and store: the thread's clock then; 0: never */
 };
 
 struct shadow {                        /* of an octet */
@@ -65,13 +64,13 @@ struct shadow {                        /* of an octet */
 	uint32_t stored[ALL], loaded[ALL];      /* atomically */
 };
 
-/* What a thread will do when it goes on. */
+/* A thread's next step. */
 enum step_kind {
-	STEP_OWN,                      /* nothing that concerns others */
+	STEP_OWN,                      /* independent of all other steps */
 	STEP_READ, STEP_ORDERED_READ, STEP_WRITE,      /* of the object at this address; ordered: sequentially consistent */
 	STEP_FENCE,                    /* a sequentially consistent one */
-	STEP_PROGRAM,                  /* begins or ends */
-	STEP_GRACE,                    /* looks at all threads */
+	STEP_PROGRAM,                  /* begin or end of a program */
+	STEP_GRACE,                    /* a grace period: depends on all threads */
 };
 struct step {
 	enum step_kind kind;
@@ -83,13 +82,13 @@ struct thread {
 	struct step step;
 	void (*run)(void);
 	struct clock clock;
-	struct clock released;         /* by its last release fence */
-	struct clock to_acquire;       /* learnt by its next acquire fence */
+	struct clock released;         /* its clock at its last release fence */
+	struct clock to_acquire;       /* what its next acquire fence learns */
 	bool (*ready)(void);           /* NULL: it can go on */
 	bool done;
 	bool in_program;
 	unsigned waits_for;            /* bits of threads whose programs its grace period waits for */
-	struct clock owed;             /* learnt when that is over */
+	struct clock after_grace;      /* what it learns when the grace period is over */
 };
 
 static struct {
@@ -97,18 +96,18 @@ static struct {
 	enum model_weakness weakness;
 	struct thread thread[ALL];
 	unsigned threads;              /* without number 0 */
-	unsigned now;                  /* who runs */
+	unsigned now;                  /* the running thread */
 	bool running;
 	ucontext_t scheduler;
 	struct clock fences;           /* sequentially consistent ones so far */
-	struct clock grace;            /* what was known when grace periods began: programs that begin later know it */
+	struct clock grace;            /* what was known when grace periods began; programs that begin later learn it */
 	struct object object[OBJECTS];
 	unsigned objects;
 	const char *fault;
 	bool cut;
 	bool moment;
-	bool redundant;                /* left, for another run was the same */
-	/* a volatile read was given an older value, which stands in memory until that thread's next access */
+	bool redundant;                /* abandoned: another run was the same */
+	/* a volatile read gets an older value, which stays in memory until that thread's next access */
 	uintptr_t patched;
 	uint64_t patch_value;
 	unsigned patch_size;
@@ -124,7 +123,7 @@ static struct {
 	unsigned depth, fixed;
 	uintptr_t shared[OBJECTS];
 	unsigned shareds;
-	bool learnt;                   /* a new one, in this run */
+	bool found_shared;             /* this run has found a new one */
 	unsigned users[OBJECTS];       /* bits of threads, by object of the run */
 } tree;
 
@@ -178,7 +177,7 @@ static struct thread *self(void)
 	return &m.thread[m.now];
 }
 
-/* Before and after a clock is handed on, so that it covers what was before and nothing that comes after. */
+/* Advances the thread's clock before and after it is handed on, so that it covers all before and nothing after. */
 static uint32_t tick(void)
 {
 	return ++self()->clock.at[m.now];
@@ -192,7 +191,7 @@ static bool knows(const struct clock *c, unsigned by, uint32_t at)
 static void fault(const char *text)
 {
 	if (!m.fault && m.weakness == MODEL_SOUND && getenv("MODEL_STOP"))
-		abort();               /* for a debugger: at the place of the fault */
+		abort();               /* stops a debugger at the fault */
 	if (!m.fault)
 		m.fault = text;
 }
@@ -228,8 +227,8 @@ static bool accesses(const struct step *s)
 	return s->kind == STEP_READ || s->kind == STEP_ORDERED_READ || s->kind == STEP_WRITE;
 }
 
-/* False: the two may change places, and nothing comes of it. A fence tells what came before it to ordered reads, and to whoever
- * sees a store that came after it. */
+/* False when the two steps may be swapped without effect. A fence makes what came before it visible to ordered reads, and to
+ * every thread that sees a store after it. */
 static bool concerns(const struct step *a, const struct step *b)
 {
 	if (a->kind == STEP_GRACE || b->kind == STEP_GRACE)
@@ -244,8 +243,8 @@ static bool concerns(const struct step *a, const struct step *b)
 	return a->kind == b->kind && a->kind != STEP_OWN;
 }
 
-/* Those who have gone on from here in former runs sleep until somebody does what concerns their next step: else the order
- * is one that has been. */
+/* Threads that went on from here in former runs sleep until another thread does a step on which their next one depends:
+ * otherwise the order would repeat a former one. */
 static unsigned asleep_after(unsigned asleep, const unsigned *who, unsigned pick)
 {
 	for (unsigned i = 0; i < pick; i++)
@@ -306,7 +305,7 @@ static struct shadow *shadow_of(uintptr_t address)
 	abort();
 }
 
-/* Nobody else can see a coroutine's stack. */
+/* No other thread sees a coroutine's stack. */
 static bool on_stack(uintptr_t address)
 {
 	for (unsigned i = 0; i < ALL; i++)
@@ -315,7 +314,7 @@ static bool on_stack(uintptr_t address)
 	return false;
 }
 
-/* Some other thread has made such an access, and this one does not know of it. */
+/* True when another thread has made such an access that nothing orders before this thread's. */
 static bool unordered(const uint32_t at[ALL])
 {
 	for (unsigned t = 0; t < ALL; t++)
@@ -344,7 +343,7 @@ static void note_octet(struct shadow *s, bool writes, bool atomic)
 	}
 }
 
-static void note_access(uintptr_t address, size_t size, bool writes, bool atomic)
+static void record_access(uintptr_t address, size_t size, bool writes, bool atomic)
 {
 	if (!m.running || on_stack(address))
 		return;
@@ -393,14 +392,14 @@ static bool is_shared(uintptr_t address)
 	return false;
 }
 
-static void note_user(struct object *o)
+static void record_user(struct object *o)
 {
 	unsigned *users = &tree.users[o - m.object];
 
 	*users |= m.now ? 1U << m.now : 0;
 	if ((*users & (*users - 1)) && !is_shared(o->address) && tree.shareds < OBJECTS) {
 		tree.shared[tree.shareds++] = o->address;
-		tree.learnt = true;
+		tree.found_shared = true;
 	}
 }
 
@@ -425,15 +424,15 @@ static struct object *object(uintptr_t address, unsigned size)
 		__real_memset(o->seen, 0, sizeof(o->seen));
 		tree.users[o - m.object] = 0;
 	} else if (peek(address, size) != o->store[o->stores - 1].value) {
-		append(o)->value = peek(address, size); /* a plain write, which nobody else may have seen meanwhile */
+		append(o)->value = peek(address, size); /* a plain write, which no other thread may have seen meanwhile */
 		o->store[o->stores - 1].at = self()->clock.at[m.now];
-		o->store[o->stores - 1].told = self()->clock;
+		o->store[o->stores - 1].handed_on = self()->clock;
 	}
-	note_user(o);
+	record_user(o);
 	return o;
 }
 
-/* Whoever uses it may be left before. */
+/* Switches threads before an access to a shared object. */
 static void at_access(uintptr_t address, enum step_kind kind)
 {
 	unpatch();
@@ -442,7 +441,7 @@ static void at_access(uintptr_t address, enum step_kind kind)
 }
 
 /* The oldest store that a load may read. A sequentially consistent one reads nothing older than what a sequentially
- * consistent store, or a fence behind a store, has made visible to all (C11, 7.17.3, paragraphs 6 and 9). */
+ * consistent store, or a fence after a store, has made visible to all (C11, 7.17.3, paragraphs 6 and 9). */
 static unsigned oldest(const struct object *o, bool ordered)
 {
 	const struct clock *c = &self()->clock;
@@ -464,7 +463,7 @@ static void see(struct object *o, unsigned i)
 		o->seen[m.now][i] = tick();
 }
 
-/* memory_order_*, as the weakness leaves it. */
+/* The memory order that the weakness leaves of this one. */
 static bool acquires(int order)
 {
 	return m.weakness != MODEL_NO_ACQUIRE && (order == __ATOMIC_ACQUIRE || order == __ATOMIC_CONSUME ||
@@ -482,13 +481,13 @@ static bool ordered(int order)
 	return m.weakness != MODEL_NO_ORDER && m.weakness != MODEL_NEITHER && order == __ATOMIC_SEQ_CST;
 }
 
-/* Both machines are multi-copy atomic: once somebody else's store is seen, so is all that was visible to all before it. Of
- * a thread's own store, which it may see before it is visible, only a sequentially consistent load tells that. */
-static void take_told(const struct store *s, int order)
+/* Both machines are multi-copy atomic: a thread that sees another's store also sees all that was visible to all before it. A
+ * thread may see its own store before others do, so that shows nothing, unless the load is sequentially consistent. */
+static void take_released(const struct store *s, int order)
 {
 	struct clock *to = acquires(order) ? &self()->clock : &self()->to_acquire;
 
-	learn(to, &s->told);
+	learn(to, &s->handed_on);
 	if (s->by != m.now || ordered(order))
 		learn(to, &s->visible);
 }
@@ -501,9 +500,9 @@ static void put(struct object *o, uint64_t value, int order, const struct clock 
 	s = append(o);
 	s->value = value;
 	s->at = at;
-	s->told = releases(order) ? self()->clock : self()->released;
+	s->handed_on = releases(order) ? self()->clock : self()->released;
 	if (chain)
-		learn(&s->told, chain);
+		learn(&s->handed_on, chain);
 	s->ordered = ordered(order);
 	s->visible = m.fences;
 	o->seen[m.now][o->stores - 1] = at;
@@ -518,12 +517,12 @@ static uint64_t load(uintptr_t address, unsigned size, int order)
 
 	at_access(address, ordered(order) ? STEP_ORDERED_READ : STEP_READ);
 	o = object(address, size);
-	note_access(address, size, false, true);
+	record_access(address, size, false, true);
 	first = oldest(o, ordered(order));
-	/* the newest first: most runs are as they would be without any of this */
+	/* the newest first: most runs are as without reordering */
 	i = o->stores - 1 - choose(o->stores - first);
 	see(o, i);
-	take_told(&o->store[i], order);
+	take_released(&o->store[i], order);
 	return o->store[i].value;
 }
 
@@ -533,11 +532,11 @@ static void store(uintptr_t address, unsigned size, uint64_t value, int order)
 
 	at_access(address, STEP_WRITE);
 	o = object(address, size);
-	note_access(address, size, true, true);
+	record_access(address, size, true, true);
 	put(o, value, order, NULL);
 }
 
-/* Reads the newest and follows it; *was is its value. */
+/* Reads the newest store, for a store after it; *was is its value. */
 static struct object *modify(uintptr_t address, unsigned size, int order, uint64_t *was, struct clock *chain)
 {
 	struct object *o;
@@ -545,12 +544,12 @@ static struct object *modify(uintptr_t address, unsigned size, int order, uint64
 
 	at_access(address, STEP_WRITE);
 	o = object(address, size);
-	note_access(address, size, true, true);
+	record_access(address, size, true, true);
 	s = &o->store[o->stores - 1];
 	see(o, o->stores - 1);
-	take_told(s, order);
+	take_released(s, order);
 	*was = s->value;
-	*chain = s->told;
+	*chain = s->handed_on;
 	return o;
 }
 
@@ -627,7 +626,7 @@ void __tsan_atomic_thread_fence(int order)
 static void plain(const void *at, size_t size, bool writes)
 {
 	unpatch();
-	note_access((uintptr_t)at, size, writes, false);
+	record_access((uintptr_t)at, size, writes, false);
 }
 
 #define PLAIN(size) \
@@ -650,7 +649,7 @@ void __tsan_read_range(void *a, size_t size) { plain(a, size, false); }
 void __tsan_write_range(void *a, size_t size);
 void __tsan_write_range(void *a, size_t size) { plain(a, size, true); }
 
-/* The access itself follows: until the thread's next one, memory holds what it is to read. */
+/* The access itself comes next: until the thread's next one, memory holds the value to read. */
 static void volatile_read(const void *a, unsigned size)
 {
 	uint64_t value = load((uintptr_t)a, size, m.weakness == MODEL_NO_DEPENDENCY ? __ATOMIC_RELAXED : __ATOMIC_ACQUIRE);
@@ -728,7 +727,7 @@ void model_program_end(void)
 	for (unsigned i = 1; i <= m.threads; i++)
 		if (m.thread[i].waits_for & 1U << m.now) {
 			m.thread[i].waits_for &= ~(1U << m.now);
-			learn(&m.thread[i].owed, &t->clock);
+			learn(&m.thread[i].after_grace, &t->clock);
 		}
 	tick();
 }
@@ -753,20 +752,20 @@ void model_grace(void)
 	give_way(STEP_GRACE, 0);
 	tick();
 	learn(&m.grace, &t->clock);
-	t->owed = t->clock;
+	t->after_grace = t->clock;
 	t->waits_for = 0;
 	for (unsigned i = 1; i <= m.threads; i++)
 		if (m.thread[i].in_program) {
 			t->waits_for |= 1U << i;
 		} else {
-			learn(&t->owed, &m.thread[i].clock);
+			learn(&t->after_grace, &m.thread[i].clock);
 			m.thread[i].clock.at[i]++;
 		}
 	tick();
 	t->ready = over[m.now];
 	give_way(STEP_PROGRAM, 0);
 	t->ready = NULL;
-	learn(&t->clock, &t->owed);
+	learn(&t->clock, &t->after_grace);
 }
 
 void model_set_moment(bool is)
@@ -831,14 +830,14 @@ struct model_result model_run(const struct model *model, enum model_weakness wea
 
 	tree.shareds = tree.fixed = 0;
 	do {
-		tree.learnt = false;
+		tree.found_shared = false;
 		one_run(model, weakness);
 		r.runs++;
 		r.cut += m.cut;
 		r.fault = m.fault;
-		if (tree.learnt)
+		if (tree.found_shared)
 			tree.fixed = 0;
-	} while (!r.fault && (tree.learnt || next_list()));
+	} while (!r.fault && (tree.found_shared || next_list()));
 	return r;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Offers against changes (plugin/changes/names.c) and against a zone's withdrawal (plugin/changes/subtrees.c): of two threads at least
- * one must see the other. A resolver's cache is an object here that is locked where the resolver locks it.
+ * Offers against changes (plugin/changes/names.c) and against a zone's withdrawal (plugin/changes/subtrees.c): at least one of
+ * two threads must see the other. The resolver's cache is one object here, locked where the resolver locks it.
  */
 #include "plugin/changes/changes.h"
 #include "test-harness/model/model.h"
@@ -14,7 +14,7 @@
 static const uint8_t name[] = "\3www\7example";
 
 static int data;                       /* in the cache */
-static bool offered, told;
+static bool offered, sent;
 static int offered_data;
 
 static void put_data(int is)
@@ -29,7 +29,7 @@ static int get_data(void)
 
 /* -- names ------------------------------------------------------------------------------------------------------------ */
 static struct hydns_names *names;
-static uint64_t now_ms = 1000;         /* goes on, so that what former runs have left is over */
+static uint64_t now_ms = 1000;         /* advances, so that the names of former runs have expired */
 
 #define LIFE_MS 5
 
@@ -44,10 +44,10 @@ static void begin_watched(void)
 	hydns_names_watch(names);
 	now_ms += 2 * LIFE_MS;
 	put_data(OLD);
-	offered = told = false;
+	offered = sent = false;
 }
 
-/* A rule of another answer that the name stands in lives as long already: then the changer tells in any case. */
+/* Another answer with the name was offered with the same end: then a change must be sent in any case. */
 static void begin_raised(void)
 {
 	begin_watched();
@@ -64,7 +64,7 @@ static void begin_unwatched(void)
 	if (!names)
 		abort();
 	put_data(OLD);
-	offered = told = false;
+	offered = sent = false;
 }
 
 static void offer(void)
@@ -85,23 +85,23 @@ static void offer_twice(void)
 static void change(void)
 {
 	put_data(NEW);
-	told = hydns_names_change(names, name, sizeof(name), HYDNS_NAMES_ALL, now_ms);
+	sent = hydns_names_change(names, name, sizeof(name), HYDNS_NAMES_ALL, now_ms);
 }
 
 static void nothing_is_missed(bool half)
 {
-	model_require(half || !offered || offered_data == NEW || told, "former data are offered, and nobody tells of the change");
+	model_require(half || !offered || offered_data == NEW || sent, "former data are offered, and the change is not sent");
 }
 
-static void rule_is_told(bool half)
+static void change_is_sent(bool half)
 {
 	nothing_is_missed(half);
-	model_require(half || told, "nobody tells the rule that is there of the change");
+	model_require(half || sent, "the change is not sent though a rule has the name");
 }
 
 static const struct model watched = { "an offer and a change", begin_watched, { offer, change }, nothing_is_missed };
 static const struct model raised = { "of a name that stands in a rule already", begin_raised, { offer, change },
-				     rule_is_told };
+				     change_is_sent };
 static const struct model unwatched = { "of a name when nobody has offered yet", begin_unwatched, { offer_twice, change },
 					nothing_is_missed };
 

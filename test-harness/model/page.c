@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The resolver page (plugin/page/page.c), as the XDP program reads it: whoever advances generation or epoch, or suspends,
- * while the link thread changes pages.
+ * The resolver page (plugin/page/page.c), as the XDP program reads it: a thread advances generation or epoch, or suspends
+ * rules, while the link thread changes pages.
  */
 #include "plugin/page/page.c"
 
@@ -41,9 +41,9 @@ static void end(bool half)
 	hydns_pages_free(pages);
 }
 
-/* True when the program, which begins now, answers from a rule that bears this epoch of this page. A copy by hand of two looks of
- * the program's, which stand far apart there, and in this order: hydns_admit_resolver() at the heartbeat (hydns-kern/program/rule/admit.bpf.h),
- * and at the epoch the end of hydns_core() in hydns.bpf.c, whose marked names are left out. */
+/* True when the program, begun now, answers from a rule with this epoch of this page. Copies two checks of the program in their
+ * order: of the heartbeat, in hydns_admit_resolver() (hydns-kern/program/rule/admit.bpf.h), and of the epoch, at the end of
+ * hydns_core() in hydns.bpf.c; without the check of marks. */
 static bool counts(const struct hydns_resolver_page *page, uint32_t epoch)
 {
 	uint32_t is;
@@ -62,7 +62,7 @@ static void change_pages(void)
 		abort();
 }
 
-/* -- epoch: no rule that could be there before counts after it -------------------------------------------------------- */
+/* -- epoch: rules from before it do not count after it ---------------------------------------------------------------- */
 static void kill_rules(void)
 {
 	struct hydns_resolver_page *page = atomic_load(&pages->page);
@@ -70,7 +70,7 @@ static void kill_rules(void)
 
 	hydns_pages_advance_epoch(pages);
 	model_grace();
-	model_require(!counts(page, epoch), "a rule counts that was there before the epoch was advanced");
+	model_require(!counts(page, epoch), "a rule from before the advanced epoch counts");
 	model_require(!counts(first, FIRST_EPOCH), "a rule of the former page counts again");
 }
 
@@ -84,12 +84,12 @@ static void suspend_rules(void)
 
 	hydns_pages_suspend(pages);
 	model_grace();
-	model_require(!counts(page, epoch), "a rule counts though they are suspended");
-	model_require(!counts(first, FIRST_EPOCH), "a rule of the former page counts though they are suspended");
+	model_require(!counts(page, epoch), "a suspended rule counts");
+	model_require(!counts(first, FIRST_EPOCH), "a suspended rule of the former page counts");
 }
 
 static const struct model suspension = { "rules suspended while pages change", begin, { suspend_rules, change_pages }, end };
-/* -- generation: the page that the next hydnsd reads has it ----------------------------------------------------------------------- */
+/* -- generation: the page that the next hydnsd reads has it ---------------------------------------------------------------- */
 static void advance_generation(void)
 {
 	hydns_pages_advance_generation(pages);

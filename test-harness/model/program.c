@@ -3,7 +3,7 @@
 #include <string.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
-/* To the program its settings are constants, which the loader has written: here program_set() does. */
+/* The program's settings are constants to it, which the loader sets; here program_set() does. */
 #define const
 #include "hydns-kern/program/maps.bpf.h"
 #undef const

@@ -26,7 +26,7 @@ static void write_frame(struct hydns_frame *f, uint8_t number)
 	memset((uint8_t *)f + sizeof(*f), number, LEN - sizeof(*f));
 }
 
-/* Frames from tail to head are there already, each with its number. */
+/* The frames from tail to head are in the ring already, each with its number. */
 static void begin_at(uint32_t tail, uint32_t head)
 {
 	if (!producer.ring && hydns_producer_open(&producer))
@@ -66,7 +66,7 @@ static void consume(uint32_t *next)
 		return;
 	case HYDNSD_TAKEN_FRAME:
 		for (unsigned i = sizeof(f.head); i < LEN; i++)
-			model_require(f.octet[i] == (uint8_t)*next, "a frame with other octets than were written");
+			model_require(f.octet[i] == (uint8_t)*next, "a frame's octets differ from those written");
 		++*next;
 		hydnsd_ring_give_back(&consumer, &session.changes);
 	}
@@ -92,9 +92,10 @@ static void consume_two(void)
 	consume(&next);
 }
 
-static const struct model contents = { "frames are read as they were written", begin_empty, { produce_two, consume_two }, NULL };
+static const struct model contents = { "frames are read as they were written", begin_empty, { produce_two, consume_two },
+				       NULL };
 
-/* -- room is used again only when it has been given back ----------------------------------------------------------- */
+/* -- room is reused only after it was given back ------------------------------------------------------------------- */
 static void begin_full(void)
 {
 	begin_at(0, COUNT - 1);
@@ -106,10 +107,10 @@ static void produce_more(void)
 	produce((uint8_t)COUNT);       /* where the first one was */
 }
 
-static const struct model room = { "a frame's room is used again when it was given back", begin_full,
+static const struct model room = { "a frame's room is reused after it was given back", begin_full,
 				   { produce_more, consume_two }, NULL };
 
-/* -- no frame waits for a sleeper ------------------------------------------------------------------------------------ */
+/* -- no frame waits while hydnsd sleeps ------------------------------------------------------------------------------ */
 static bool rung, sleeps;
 
 static void begin_awake(void)
@@ -134,7 +135,7 @@ static void fall_asleep(void)
 
 static void somebody_woke(bool half)
 {
-	model_require(half || !sleeps || rung, "hydnsd sleeps, and nobody rings");
+	model_require(half || !sleeps || rung, "hydnsd sleeps, and the doorbell was not rung");
 }
 
 static const struct model doorbell = { "a frame rings, or is seen before the sleep", begin_awake,

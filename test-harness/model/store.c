@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rule store (hydns-kern/store/store.c) under its writer, while the XDP program looks up: a rule that is found is whole and
- * the question's own, and stays so until the program ends, though its slot is used again.
+ * The rule store (hydns-kern/store/store.c) while its writer changes it and the XDP program looks up: a rule that the program
+ * finds is whole and for its question, and stays so until the program ends, even when its slot is reused.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void *table(size_t count, size_t size)
 	return memset(p, 0, count * size);
 }
 
-/* Used again by each run: the addresses of atomic objects must stay. */
+/* Every run uses the same: the addresses of atomic objects must not change. */
 static void clear_memory(void)
 {
 	if (!memory.index) {
@@ -48,7 +48,7 @@ static void clear_memory(void)
 	program_set(&memory);
 }
 
-/* An answer whose octets all tell name and version, but for its TTL. */
+/* An answer whose octets, but for the TTL, all hold name and version. */
 static void put(unsigned which, __u8 version)
 {
 	static __u8 answer[ANSWER_LEN];
@@ -119,7 +119,7 @@ static void look_for_a_too(void)
 static const struct model publish = { "a new rule is found whole or not at all", begin_empty, { publish_a, look_for_a },
 				      close_store };
 
-/* -- a slot used again ---------------------------------------------------------------------------------------------- */
+/* -- a reused slot -------------------------------------------------------------------------------------------------- */
 static void begin_with_a(void)
 {
 	clear_memory();
@@ -143,7 +143,7 @@ static void remove_a(void)
 static void replace_a_twice(void)
 {
 	put(0, 2);
-	put(0, 3);             /* not into the slot of the first, which somebody may hold */
+	put(0, 3);             /* not into the slot of the first, which a program may hold */
 }
 
 static void remove_a_late(void)
@@ -155,13 +155,13 @@ static void remove_a_late(void)
 	put(1, 3);             /* the grace period was too early for a's slot */
 }
 
-static const struct model twice = { "a slot is not used again without a grace period", begin_with_a,
+static const struct model twice = { "a slot is not reused without a grace period", begin_with_a,
 				    { replace_a_twice, look_for_a }, close_store };
-static const struct model late = { "nor by one that began before its rule had gone", begin_with_a,
+static const struct model late = { "nor after one that began before its rule was removed", begin_with_a,
 				   { remove_a_late, look_for_a }, close_store };
-static const struct model replacement = { "a replaced rule stays whole for who has found it", begin_with_a,
+static const struct model replacement = { "a replaced rule stays whole for a program that has found it", begin_with_a,
 					  { replace_a, look_for_a }, close_store };
-static const struct model removal = { "a removed rule stays whole for who has found it", begin_with_a,
+static const struct model removal = { "a removed rule stays whole for a program that has found it", begin_with_a,
 				      { remove_a, look_for_a }, close_store };
 static const struct model removals = { "and for two of them", begin_with_a, { remove_a, look_for_a, look_for_a_too }, close_store };
 
@@ -180,7 +180,7 @@ static void answer_a(unsigned on)
 
 	model_program_begin();
 	r = program_find(on, name[0], sizeof(name[0]), htons(1));
-	model_require(!r || !model_moment(), "an answer is sent after its rule's removal has returned");
+	model_require(!r || !model_moment(), "an answer is sent after the removal of its rule has returned");
 	model_program_end();
 }
 

@@ -18,7 +18,7 @@ SCRIPTS = {"unbound-module/run-tests", "bind-patches/run-tests"}
 
 
 class CatalogueError(Exception):
-    """What is wrong with a fault's entry, and where."""
+    """An error in a fault's entry: what, and where."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _text(path):
 
 
 def _test_fault(test, top):
-    """Why a named test can't be one; None: it is there."""
+    """Why there is no such test, or None when there is."""
     path, _, node = test.partition("::")
     if path in SCRIPTS:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Where faults are put in: a copy of the tree, in namespaces of its own.
+"""The place of faults: a copy of the tree, in namespaces of its own.
 
 Build trees hold absolute paths, so the copy must stand where the original does. Each fault gets a mount namespace in
 which an overlay covers the source tree (and the build tree, and the cache of built resolvers), with the copy below
@@ -118,7 +118,7 @@ class Sandbox:
 
 
 def _remove_abandoned(folder):
-    """What a killed run has left on disk."""
+    """Removes what a killed run has left on disk."""
     for path in folder.glob("hydns-mutate-*"):
         pid = path.name.rpartition("-")[2]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists():

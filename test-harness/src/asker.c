@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Asks DNS questions over UDP at a fixed rate and records, query by query, when each was sent and what
- * came back: what a test needs to say "no query sent after this moment got an old answer". Open loop:
- * a slow answer does not delay the next query. Times are CLOCK_MONOTONIC, as Python's
- * time.monotonic_ns(). Ends at -l seconds, or at SIGTERM or SIGINT; then waits for what is outstanding.
+ * Sends DNS queries over UDP at a fixed rate and records for each when it was sent and what came back, so that a test can
+ * check that no query sent after a moment got an old answer. Open loop: a slow answer does not delay the next query. Times
+ * are CLOCK_MONOTONIC, as Python's time.monotonic_ns(). Ends after -l seconds, or at SIGTERM or SIGINT; then waits for
+ * outstanding replies.
  *
  * Output, one line a query, in the order of sending:
  *   sent_ns latency_ns question rcode ttl rdata
@@ -11,13 +11,13 @@
  * from 0. ttl and rdata (hex) are of the last record of the answer section, "- -" when it is empty;
  * rcode is -1 when the reply's question is not, octet for octet, the one asked.
  *
- * With -w everything that comes is recorded, from whatever address and however late, and each line goes on:
+ * With -w it records everything that comes, from any address and at any time, and each line goes on:
  *   hops first_ttl
- * hops is the hop limit that the reply arrived with; first_ttl is the TTL of the answer section's first record. When
- * there is no such record it is "-", and ttl and rdata are of the SOA in the authority section, of whose data only the
- * serial is kept. Then come lines for what answered no query:
+ * hops is the hop limit of the reply; first_ttl is the TTL of the answer section's first record. When there is no such
+ * record it is "-", and ttl and rdata are of the SOA in the authority section, rdata its serial alone. Then come lines for
+ * datagrams that answer no query:
  *   ! at_ns twice|address|unasked hops from
- * twice: a second reply to one query; address: not from the server's; unasked: no query had this id.
+ * twice: a second reply to one query; address: not from the server's address; unasked: no query had this id.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* ppoll */
@@ -60,7 +60,7 @@ struct record {
 	uint16_t id, answers;         /* answers: records in the answer section */
 	int16_t rcode;
 	uint8_t hops;
-	uint8_t rdata_len;            /* 0: no record that is kept */
+	uint8_t rdata_len;            /* 0: no record to show */
 	uint8_t rdata[RDATA_KEPT];
 };
 
@@ -189,7 +189,7 @@ static void read_questions(struct state *s)
 		die(s->o.input, "no line with a name and a type");
 }
 
-/* Not connected, the socket takes what comes from anywhere. */
+/* Makes the socket report hop limits. With -w it stays unconnected, so that it receives from any address. */
 static void want_hops(const struct state *s)
 {
 	bool v6 = s->server.ss_family == AF_INET6;
@@ -211,7 +211,7 @@ static void open_socket(struct state *s)
 	s->fd = socket(to->ai_family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		die("socket", strerror(errno));
-	/* for what comes while this program waits for a processor */
+	/* room for what comes while this program waits for a processor */
 	if (setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
 		setsockopt(s->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (s->o.local) {
@@ -231,7 +231,7 @@ static void open_socket(struct state *s)
 	freeaddrinfo(to);
 }
 
-/* Every other letter upper case, starting with one or the other by turns. */
+/* Makes every other letter upper case, from the first or the second letter on alternately. */
 static void mix_case(uint8_t *query, unsigned end, unsigned turn)
 {
 	for (unsigned i = HEADER; i < end - 4; i++)
@@ -239,7 +239,7 @@ static void mix_case(uint8_t *query, unsigned end, unsigned turn)
 			query[i] -= 'a' - 'A';
 }
 
-/* The query of a number, which counts from 1. */
+/* The query with this number; numbers count from 1. */
 static const struct question *write_query(const struct state *s, size_t number, uint8_t query[static QUERY_ROOM])
 {
 	const struct question *q = &s->questions[(number - 1) % s->question_count];
@@ -271,7 +271,7 @@ static void send_one(struct state *s)
 	s->by_id[r->id] = s->count;
 	q = write_query(s, s->count, query);
 	r->sent = now();
-	/* A refused port or a link that is down is an unanswered query, and recorded as such. */
+	/* With a closed port or a link that is down the query counts as unanswered. */
 	if (s->o.watch)
 		(void)!sendto(s->fd, query, q->len, 0, (struct sockaddr *)&s->server, s->server_len);
 	else
@@ -291,7 +291,7 @@ static unsigned skip_name(const uint8_t *m, unsigned len, unsigned off)
 	return 0;
 }
 
-/* Keeps TTL and data of a section's last record, of a SOA its serial alone, and the first one's TTL. Returns the offset
+/* Stores TTL and data of a section's last record (of a SOA only the serial) and the first record's TTL. Returns the offset
  * after the section, 0 when it leaves the message. */
 static unsigned keep_last(struct record *r, const uint8_t *m, unsigned len, unsigned off, unsigned count, bool soa_alone)
 {
@@ -412,8 +412,8 @@ static void receive_all(struct state *s)
 	}
 }
 
-/* Forgets what had waited longer than the timeout when all that had come by then was read: else a reply would be late
- * when it's this program that was held up. True while something still waits. */
+/* Gives up queries that were past their timeout when all replies that had come were read; a later check would blame the
+ * server when this program was held up. Returns true while a query still waits. */
 static bool expire(struct state *s, int64_t as_of)
 {
 	int64_t limit = as_of - (int64_t)(s->o.timeout * NS);
@@ -439,7 +439,7 @@ static void wait_for(struct state *s, int64_t ns)
 	if (ns > 0)
 		ppoll(&p, 1, &t, NULL);
 	else
-		sched_yield(); /* the kernel may have left the packets to a thread of its own */
+		sched_yield(); /* a kernel thread may have to process the packets */
 }
 
 static void ask(struct state *s)

@@ -11,7 +11,7 @@
 
 #define NS 1000000000LL
 
-/* Ends the program, whose name is put before. */
+/* Prints the program's name and the message, and exits. */
 static inline void die(const char *what, const char *why)
 {
 	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * held: what hold is tried on. Its main thread calls main_place() all the time, and counts signals (SIGRTMIN) until a SIGTERM;
- * then it prints how many there were. Says "ready" when it does so. Other threads start their own successors, call
- * thread_place(), and end.
+ * held: the program that hold's test holds. Its main thread prints "ready", calls main_place() all the time, and counts signals
+ * (SIGRTMIN) until a SIGTERM; then it prints their number. Each of its other threads starts the next one, calls thread_place(),
+ * and ends.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -60,7 +60,7 @@ int main(void)
 	sigemptyset(&mine);
 	sigaddset(&mine, SIGRTMIN);
 	sigaddset(&mine, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &mine, NULL);       /* for the others: they inherit it */
+	pthread_sigmask(SIG_BLOCK, &mine, NULL);       /* the other threads inherit it */
 	for (int i = 0; i < CHAINS; i++)
 		if (pthread_create(&first, NULL, successor, NULL))
 			die("pthread_create", "no thread");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * hold PID FILE SYMBOL SECONDS [other]: holds the first thread of the process that calls the function, and no other one:
- * they go on. "other": the main thread may pass. FILE is the program, or a shared object of it, that has the symbol.
+ * hold PID FILE SYMBOL SECONDS [other]: holds the first thread of the process that calls the function; all others go on.
+ * "other": never holds the main thread. FILE is the program, or its shared object, that has the symbol.
  *
- * Says "ready" when it watches, "held TID" when one is held, and lets it go at a line on standard input, or at its end;
- * nothing of it stays behind in the process. Status 3: nobody came within SECONDS.
+ * Prints "ready" when it watches and "held TID" when it holds a thread. Lets it go at a line on standard input, or at the
+ * input's end, and leaves nothing behind in the process. Status 3: no thread came within SECONDS.
  *
- * By ptrace and a breakpoint: the program under test is the shipped one. x86-64 only (status 77 elsewhere).
+ * It works by ptrace and a breakpoint, so the program under test is the shipped one. x86-64 only (status 77 elsewhere).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -37,10 +37,10 @@ int main(void)
 #define QUIET_LOOKS 16
 
 static pid_t process, held;
-static uint64_t place;                 /* of the breakpoint */
-static uint8_t former;                 /* octet there */
+static uint64_t place;                 /* address of the breakpoint */
+static uint8_t former;                 /* the octet that the breakpoint replaces */
 static bool planted;
-static pid_t thread[THREADS_MAX];      /* that are traced */
+static pid_t thread[THREADS_MAX];      /* the traced threads */
 static unsigned threads;
 
 /* -- where the function is ------------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static uint64_t symbol_value(const char *file, const char *name)
 	return 0;
 }
 
-/* Where the process has mapped the file's beginning. */
+/* Address at which the process has mapped the file's beginning. */
 static uint64_t base_of(const char *file)
 {
 	char path[64], line[PATH_MAX + 128], mapped[PATH_MAX], real[PATH_MAX];
@@ -123,7 +123,7 @@ static void remove_breakpoint(void)
 	planted = false;
 }
 
-/* True when it has just hit the breakpoint; then it is put back to where that stands. */
+/* True when the thread has just hit the breakpoint; sets its instruction pointer back to the breakpoint. */
 static bool has_hit(pid_t tid)
 {
 	struct user_regs_struct regs;
@@ -139,8 +139,9 @@ static void go_on(pid_t tid, int with)
 	ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)with);
 }
 
-/* Another one may slip through meanwhile: it is not held, then. A signal that comes instead of the step's trap is passed on with
- * the next step, which may lead into its handler: then the thread hits the breakpoint again when that returns. */
+/* Steps the thread over the breakpoint. Another thread may pass meanwhile and is not held. A signal that comes instead of the
+ * step's trap goes to the thread with the next step, which may lead into its handler: then the thread hits the breakpoint
+ * again when the handler returns. */
 static void step_over(pid_t tid)
 {
 	int status, with = 0;
@@ -162,7 +163,7 @@ static bool is_traced(pid_t tid)
 	return false;
 }
 
-/* Once, whoever tells of it first: the list of threads, or its first stop. */
+/* Adds a thread once: /proc's list of threads or its first stop may show it first. */
 static void add_thread(pid_t tid)
 {
 	if (is_traced(tid))
@@ -185,7 +186,7 @@ static void seize_thread(pid_t tid)
 {
 	if (is_traced(tid))
 		return;
-	/* EPERM behind the first: one that a traced thread has started is traced from its birth on */
+	/* EPERM after the first: a thread that a traced one starts is traced already */
 	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACECLONE) && !(errno == EPERM && threads)) {
 		if (errno == ESRCH)
 			return;        /* it has ended */
@@ -195,7 +196,7 @@ static void seize_thread(pid_t tid)
 	add_thread(tid);
 }
 
-/* It has stopped, or ended. */
+/* True when the thread is stopped or has ended. */
 static bool stands_still(pid_t tid)
 {
 	char path[64], state = 'Z';
@@ -224,9 +225,9 @@ static void look_for_threads(const char *path)
 	closedir(d);
 }
 
-/* Until all stand still, and so many looks at the list in a row have found nobody new since: one that was about to start another
- * when it was seized has an untraced successor, which the list shows once it stands still itself; and the list may leave one
- * out while others come and go. They go on when their stops are handled. */
+/* Waits until all threads are stopped and several looks at the list in a row have found no new one. A thread that was about to
+ * start another when it was seized leaves an untraced one, which the list shows after the first has stopped; and the list may
+ * miss a thread while others start and end. The threads go on when their stops are handled. */
 static void seize(int64_t until)
 {
 	char path[64];
@@ -264,7 +265,7 @@ static void on_trap(pid_t tid, bool other)
 	}
 }
 
-/* One stop of a thread, if there is one. False: there is none. */
+/* Handles one stop of a thread; false when there is none. */
 static bool handle_stop(bool other)
 {
 	int status;
@@ -289,7 +290,7 @@ static bool handle_stop(bool other)
 	return true;
 }
 
-/* The trap of the breakpoint is still to come: a stop that was asked for is reported first. */
+/* The breakpoint's trap may still come: ptrace reports a requested stop first. */
 static bool has_trap_ahead(pid_t tid, int status)
 {
 	struct user_regs_struct regs;
@@ -298,7 +299,7 @@ static bool has_trap_ahead(pid_t tid, int status)
 	       regs.rip == place + 1;
 }
 
-/* The breakpoint is out. A signal that it was about to get comes with it, the breakpoint's own aside. */
+/* Detaches from a thread after the breakpoint is removed. Passes on its pending signal, unless it is the breakpoint's. */
 static void detach(pid_t tid)
 {
 	int status, with = 0;
@@ -323,7 +324,7 @@ static void let_all_go(void)
 		detach(thread[i]);
 }
 
-/* True while nobody has asked for the end. */
+/* True until standard input has a line, or ends. */
 static bool go_on_holding(int64_t until)
 {
 	struct pollfd f = { .fd = STDIN_FILENO, .events = POLLIN };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What Python must know of structs and numbers that are defined in C, as the compiler has them: one JSON object, "structs" by
- * name with size and fields {name: [offset, octets of an element, elements]}, and "numbers".
+ * Prints the structs and numbers of the C code that Python uses, as one JSON object: "structs" by name, with size and fields
+ * {name: [offset, octets of an element, elements]}; and "numbers".
  */
 #include <stddef.h>
 #include <stdio.h>

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Asks every query at several places, many queries at a time, and reports those whose replies are not the
- * same octets. Places are connected UDP sockets handed over by the parent, who has made them in the network
- * namespaces they belong to: "direct" reaches the resolver past the kernel path, "kernel" through it, and
- * "reference" a resolver without one.
+ * Sends every query to several places, many queries at a time, and reports those whose replies are not the same octets.
+ * Places are connected UDP sockets that the parent made in their network namespaces: "direct" reaches the resolver past the
+ * kernel path, "kernel" through it, and "reference" reaches a resolver without a kernel path.
  *
  *   twins [-w WINDOW] [-r HOPS] DIRECT:KERNEL:REFERENCE...   file descriptors; each such triple is a group
  *
- * A query goes to direct; when that has answered, or its time is over, to kernel and reference; and if
- * kernel's reply is another than direct's, to direct once more: what the resolver would have said when the
- * kernel spoke lies between its two replies. All places get the same id, by which replies find their query.
- * A reply at the kernel place that comes with another hop limit than HOPS, the resolver's, is the kernel's own;
- * the parent has told the sockets to say (IP_RECVTTL, IPV6_RECVHOPLIMIT).
+ * A query goes to direct; after its reply or timeout to kernel and reference; and if kernel's reply differs from direct's, to
+ * direct again: what the resolver would have sent at the time of the kernel's reply is one of its two replies. All places
+ * get the same id, by which replies find their query. A reply at the kernel place whose hop limit is not HOPS, the
+ * resolver's, is the kernel's own; the parent enabled IP_RECVTTL and IPV6_RECVHOPLIMIT on the sockets.
  *
- * stdin: struct twins_query and its octets; stdout: struct twins_report and its octets (twins.h). A report is written for
- * queries whose replies differ and for those marked FULL; all others only count, in reports without a query. Ends when stdin
- * has ended and all is answered.
+ * stdin: struct twins_query and its octets; stdout: struct twins_report and its octets (twins.h). It reports queries whose
+ * replies differ and those marked FULL, and only counts all others, in reports without a query. Ends when stdin has ended and
+ * all queries are finished.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MSG_TRUNC as a flag of recv() */
@@ -45,8 +43,8 @@
 #define ID_STEP         40503U    /* odd: walks through all ids */
 #define TYPE_OPT        41
 #define MS              1000000LL
-#define TICK_MS         10        /* how often timeouts are looked for */
-#define PATIENCE        2         /* times longer to wait when another place has answered */
+#define TICK_MS         10        /* interval of checks for timeouts */
+#define PATIENCE        2         /* factor of the timeout when another place has answered */
 
 enum socket_of { TO_DIRECT, TO_KERNEL, TO_REFERENCE, SOCKETS };
 static const enum socket_of socket_of_place[PLACES] = { TO_DIRECT, TO_KERNEL, TO_DIRECT, TO_REFERENCE };
@@ -55,7 +53,7 @@ struct ask {
 	int64_t sent, got;
 	uint16_t len;
 	bool waiting;
-	int hops;                     /* hop limit of the reply, 0: not told */
+	int hops;                     /* hop limit of the reply, 0: unknown */
 	uint8_t reply[REPLY_ROOM];
 };
 
@@ -81,7 +79,7 @@ static uint16_t id_of(const struct flow *f)
 	return f->q.number * ID_STEP;
 }
 
-/* --- replies alike -------------------------------------------------------------------------------- */
+/* --- comparison of replies ------------------------------------------------------------------------ */
 
 /* Offset after the name at off, or 0 when it leaves the message. */
 static unsigned skip_name(const uint8_t *m, unsigned len, unsigned off)
@@ -96,7 +94,7 @@ static unsigned skip_name(const uint8_t *m, unsigned len, unsigned off)
 	return 0;
 }
 
-/* Copies the reply with id and TTLs as zero. False when it can't be read to its end. */
+/* Copies the reply with id and TTLs zeroed. False when it cannot be parsed to its end. */
 static bool without_ttls(uint8_t *out, const struct ask *a)
 {
 	unsigned off = HEADER, records;
@@ -187,7 +185,7 @@ static void report(const struct flow *f, uint8_t differs)
 			put(f->ask[p].reply, f->ask[p].len);
 }
 
-/* --- a query's way ---------------------------------------------------------------------------------- */
+/* --- the steps of a query --------------------------------------------------------------------------- */
 
 static void ask(struct flow *f, enum place p)
 {
@@ -198,7 +196,7 @@ static void ask(struct flow *f, enum place p)
 
 	a->waiting = true;
 	a->sent = now();
-	/* An ICMP error for an earlier query is reported here once; what can't be sent gets no answer. */
+	/* The first try may fail by an ICMP error for an earlier query; a query that cannot be sent counts as unanswered. */
 	if (send(fd, wire, f->q.len[other], 0) < 0)
 		(void)!send(fd, wire, f->q.len[other], 0);
 }
@@ -220,7 +218,7 @@ static void finish(struct flow *f)
 	busy--;
 }
 
-/* Called whenever an ask of the flow has ended: what comes next? */
+/* Takes the flow's next step, after one place has answered or timed out. */
 static void step(struct flow *f)
 {
 	if (!f->ask[KERNEL].sent) {
@@ -275,7 +273,7 @@ static void begin(struct flow *f, const struct twins_query *q, const uint8_t *wi
 	ask(f, DIRECT);
 }
 
-/* Begins as many of the queries read as the window holds; true when more octets are wanted. */
+/* Begins queries that were read, as many as the window holds; true when more octets are needed. */
 static bool begin_all(void)
 {
 	size_t used = 0;
@@ -327,7 +325,7 @@ static struct ask *waiting_ask(struct flow *f, unsigned socket)
 	return NULL;
 }
 
-/* recv(), and the hop limit with which the packet came, 0 if the socket does not tell. */
+/* As recv(); also returns the packet's hop limit, 0 when the socket does not report it. */
 static ssize_t receive(int fd, uint8_t *m, size_t size, int *hops)
 {
 	uint8_t control[CMSG_SPACE(sizeof(int))];
@@ -350,7 +348,7 @@ static void receive_all(unsigned socket)
 	ssize_t n;
 	int hops;
 
-	/* errors: nobody listens on the port at the moment */
+	/* errors: no process listens on the port at the moment */
 	while ((n = receive(fds[socket], m, sizeof(m), &hops)) >= 0 || (errno != EAGAIN && errno != EINTR)) {
 		struct flow *f;
 		struct ask *a;
@@ -360,7 +358,7 @@ static void receive_all(unsigned socket)
 		f = n >= 2 ? by_id[get16(m)] : NULL;
 		a = f ? waiting_ask(f, socket) : NULL;
 		if (!a)
-			continue; /* too late, or twice */
+			continue; /* a late or a second reply */
 		a->waiting = false;
 		a->got = now();
 		a->len = n;
@@ -386,8 +384,8 @@ static void expire(struct flow *f, int64_t at)
 		step(f);
 }
 
-/* at: when all that had come by then was read since; else a reply would be late when it's this program that was held
- * up. */
+/* Ends queries whose timeout was before at. All replies that had come by at must have been read since: otherwise a query
+ * would time out when this program was held up. */
 static void expire_all(int64_t at)
 {
 	static int64_t last;

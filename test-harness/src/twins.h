@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What goes in and out of twins; integers in the machine's byte order. Python has it from layouts.c. */
+/* Input and output of twins; integers in the machine's byte order. Python gets the layouts from layouts.c. */
 #ifndef HYDNS_HARNESS_TWINS_H
 #define HYDNS_HARNESS_TWINS_H
 
@@ -8,13 +8,13 @@
 enum place { DIRECT, KERNEL, AGAIN, REFERENCE, PLACES };
 
 #define FULL            0x01      /* report in any case */
-#define ALONE           0x02      /* no reference */
+#define ALONE           0x02      /* do not ask the reference */
 struct twins_query {
 	uint32_t number;              /* the caller's */
-	uint16_t timeout_ms;          /* until a place is taken for silent, if no other has answered */
+	uint16_t timeout_ms;          /* of a place when no other place has answered */
 	uint8_t group;
 	uint8_t flags;
-	uint16_t len[2];              /* for kernel; for direct and reference, 0: the same octets */
+	uint16_t len[2];              /* octets for kernel; for direct and reference, 0: the same octets */
 };
 
 #define DIFFERS_KERNEL    0x01
@@ -22,7 +22,7 @@ struct twins_query {
 #define SILENCE           0xffff /* length of a reply that did not come */
 struct twins_report {
 	uint32_t number;
-	uint32_t finished;            /* queries finished since the last report, with this one if it is one */
+	uint32_t finished;            /* queries finished since the last report, with this one */
 	uint32_t in_kernel;           /* how many of them the kernel answered */
 	int64_t sent[PLACES], got[PLACES]; /* monotonic ns, 0: not asked, no reply */
 	uint16_t reply_len[PLACES];

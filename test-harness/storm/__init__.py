@@ -3,13 +3,13 @@
 
 zone.py         the names of storm.example., and the questions about them
 ledger.py       what was served, changed, flushed and out of service, and when
-zone_server.py    the zone's server for a resolver: logs each record set that it gives away
+zone_server.py  the authoritative server of the zone, for a resolver: logs each RRset that it sends
 updates.py      the zone in an authoritative BIND: changes by dynamic updates
 servers.py      the servers that can be put into the storm, and the commands of each
 disruptions.py  what is done to them, by kind
-clients.py      who asks, and from where
+clients.py      the clients
 judge.py        is a reply right?
-faults.py       faults to show that the judge finds them
+faults.py       deliberate faults, to test the judge
 session.py      all of it in one run
 report.py       figures, table and verdict
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Who asks: four askers on two links, over IPv4 and IPv6, each with all questions in an order of its own."""
+"""The clients: four askers on two links, over IPv4 and IPv6, each with all questions in its own order."""
 
 import random
 from contextlib import ExitStack
@@ -24,7 +24,7 @@ class Client:
 
 
 class Clients:
-    """Context manager: asks from the block's begin until finish()."""
+    """Context manager: asks until finish()."""
 
     def __init__(self, world, server, seed, rate):
         self.world, self.all = world, []
@@ -60,5 +60,5 @@ class Clients:
         yield from merge(*map(tagged, self.all), key=lambda entry: entry[2].sent)
 
     def strays(self):
-        """(client, Stray) of all, when the replies have been read."""
+        """(client, Stray) of all clients; complete after replies()."""
         return [(client, stray) for client in self.all for stray in client.asker.strays]

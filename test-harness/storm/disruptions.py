@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What is done to the servers, by kind. Each kind returns when all that it has disturbed is back, and notes in the ledger
-what the judge must know. What a seed draws does not depend on what comes of it."""
+"""The disruptions, by kind. Each returns when all that it disturbed is back, and writes to the ledger what the judge must know.
+What a seed draws does not depend on the results."""
 
 import random
 import signal
@@ -19,15 +19,15 @@ from .ledger import SECOND, Event, Flush, Span
 from .servers import everything
 
 HYDNSD_AWAY, RESOLVER_AWAY, STOPPED, OTHERS_AWAY, HOGS = 3.0, 2.5, 3.0, 1.0, 2.0     # seconds at most
-PAUSE = 2.0                       # between two, at most
-# A killed resolver's rules are dead when its heartbeat is (0.9 s), and an address' when hydnsd was told that it is gone.
-HEARTBEAT, TOLD = SECOND, SECOND // 10
+PAUSE = 2.0                       # seconds between two, at most
+# A killed resolver's rules count until its heartbeat is stale (0.9 s); an address's until rtnetlink notifies hydnsd.
+HEARTBEAT, NOTIFIED = SECOND, SECOND // 10
 OTHER_ADDRESSES = ("10.53.1.99/24", "fd53:1::99/64")
 KILL, TERM, USR2 = signal.SIGKILL, signal.SIGTERM, signal.SIGUSR2
 
 
 class Disruptions:
-    """daemon and resolver are running. alone: the kernel path is paused all the time; fault: one of faults.py, or None."""
+    """daemon and resolver must be running. alone: the kernel path is paused all the time; fault: one of faults.py, or None."""
 
     def __init__(self, world, server, daemon, resolver, ledger, seed, alone, fault, say, kinds=None):
         self.world, self.server, self.daemon, self.resolver = world, server, daemon, resolver
@@ -38,7 +38,7 @@ class Disruptions:
         self.detail = ""
 
     def run(self, until):
-        """One after the other, each kind once before one comes again."""
+        """Disrupts until a monotonic time, each kind once before any comes again."""
         while time.monotonic() < until:
             if self.saboteur:
                 self.saboteur.strike()
@@ -73,7 +73,7 @@ class Disruptions:
 
     @contextmanager
     def _after_stop(self, sig):
-        """Stopped in order, hydnsd has taken the program away."""
+        """Context manager: after SIGTERM, by which hydnsd detaches the program, the kernel must not answer in the block."""
         if sig != TERM:
             yield
             return
@@ -108,7 +108,7 @@ class Disruptions:
 
     # -- the resolver ------------------------------------------------------------------------------------
     def _stop_resolver(self, sig):
-        """What it had cached is gone with it, and what the kernel had of it."""
+        """Returns when it was stopped, and from when on its rules must not count."""
         begun = time.monotonic_ns()
         self.resolver.stop(sig)
         gone = begun + HEARTBEAT if sig == KILL else time.monotonic_ns()
@@ -134,7 +134,7 @@ class Disruptions:
         self._resolver_away(TERM)
 
     def both_killed(self):
-        """At once; each comes back in its own time."""
+        """Kills both at once; each is started again after a time of its own."""
         stopped = self._stop_resolver(KILL)
         self.daemon.stop(KILL)
         back = sorted(((self.rng.uniform(0, HYDNSD_AWAY), 0, self.start_hydnsd),
@@ -196,7 +196,7 @@ class Disruptions:
             self._flush()
 
     def rules_flushed(self):
-        """The resolver keeps what it has, so that the judge has nothing to say."""
+        """hydnsctl flush removes rules and not the resolver's data, so the ledger has nothing to record."""
         words = self.rng.choice((("--all",), ("--zone", "storm.example"), ("steady0.storm.example",)))
         self.detail = f"hydnsctl flush {' '.join(words)}"
         self.daemon.ctl("flush", *words)
@@ -222,7 +222,7 @@ class Disruptions:
 
     # -- network -----------------------------------------------------------------------------------------
     def service_address_gone(self):
-        """One of the two on which the resolver listens; back when the resolver answers there again."""
+        """Removes one of the two addresses of the resolver; returns when the resolver answers there again."""
         family = self.rng.choice((4, 6))
         address, ns = SERVICE[family], self.world.network.resolver
         self.detail = address
@@ -230,8 +230,8 @@ class Disruptions:
             _remove(ns, "lo", address)
             removed = time.monotonic_ns()
             self._wait(OTHERS_AWAY)
-            if time.monotonic_ns() > removed + TOLD:
-                self.ledger.homeless.append(Span("gone", removed + TOLD, time.monotonic_ns(), family=family))
+            if time.monotonic_ns() > removed + NOTIFIED:
+                self.ledger.homeless.append(Span("gone", removed + NOTIFIED, time.monotonic_ns(), family=family))
             ns.address("lo", f"{address}/{32 if family == 4 else 128}")
             wait_until(lambda: ask(ns, address, ".", "NS", local=address, timeout=0.1), 4 * SOON,
                        f"the resolver to answer at {address} again")
@@ -262,7 +262,7 @@ class Disruptions:
 
     # -- the machine -------------------------------------------------------------------------------------
     def hogs(self):
-        """One on each processor."""
+        """A busy process on each processor."""
         with ExitStack() as stack:
             for number in cpus.ALL:
                 hog = Program(self.world.run, self.world.network.resolver, f"hog{number}",

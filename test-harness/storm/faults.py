@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Faults to show that the judge finds them."""
+"""Deliberate faults, to test that the judge finds them."""
 
 import subprocess
 
@@ -10,15 +10,15 @@ from lab.tools import TOP
 
 from .zone import FRESH, STEADY, ZONE
 
-FLUSH = "flush"                   # a flush, or a change of a zone, that is claimed and not done
-RULE = "rule"                     # other data in a rule in the kernel's memory, with a checksum that fits
-TTL = "ttl"                       # a rule whose TTL does not count down, or, in a zone's own answers, does
+FLUSH = "flush"                   # log a flush, or a change of a zone, without doing it
+RULE = "rule"                     # damage the data of a rule in the kernel's memory, so that the checksum stays right
+TTL = "ttl"                       # invert a rule's flag of a static TTL
 FAULTS = (FLUSH, RULE, TTL)
 
 TYPES = {"A": b"\0\1", "AAAA": b"\0\34"}
-VICTIMS = (*FRESH[-4:], *STEADY[-4:])     # with TTLs that leave time to see it
+VICTIMS = (*FRESH[-4:], *STEADY[-4:])     # with TTLs that are long enough to show it
 PIECE = 1 << 16                   # octets
-POINTER = b"\xc0\x0c"             # an answer's owner: the name in the question
+POINTER = b"\xc0\x0c"             # an answer's owner name: a pointer to the question's name
 
 
 LAYOUT = """#include <stddef.h>
@@ -32,7 +32,7 @@ int main(void)
 
 
 def _layout(directory):
-    """Offsets of a rule's data and flags, and the flag of TTLs that do not count down, as the compiler has them."""
+    """Offsets of a rule's data and flags, and the flag of a static TTL, from the compiler."""
     program = directory / "layout"
     subprocess.run(["cc", "-I", TOP / "include", "-x", "c", "-o", program, "-"], input=LAYOUT, text=True, check=True)
     return map(int, subprocess.run([program], capture_output=True, text=True, check=True).stdout.split())
@@ -43,8 +43,8 @@ def _question(key):
 
 
 def _places(memory, questions):
-    """(begin, end) of each of them that stands there; all are of storm.example. Piece by piece: no other thread of Python's,
-    such as the zone's server, runs while one is searched."""
+    """Yields (begin, end) of each of the questions in the memory; all are of storm.example. Searches piece by piece: find()
+    keeps Python's other threads, such as the zone's server, from running."""
     zone = dns.name.from_text(ZONE).to_wire()
     for begin in range(0, len(memory), PIECE):
         end = begin + PIECE + len(zone) - 1
@@ -76,7 +76,7 @@ class Saboteur:
             memory[name - self.data + self.flags] ^= self.static
         elif memory[answer:answer + 2] == POINTER:
             end = answer + 12 + int.from_bytes(memory[answer + 10:answer + 12], "big")
-            # two 16-bit words change places, so the sum is the same
+            # swap two 16-bit words: the checksum stays the same
             memory[end - 4:end] = memory[end - 2:end] + memory[end - 4:end - 2]
         else:
             return

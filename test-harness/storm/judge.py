@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Is a reply right? Judged by what the ledger knows alone, not by other replies or by another server."""
+"""Is a reply right? Judges by the ledger, not by comparison with another server."""
 
 from bisect import bisect_left, bisect_right
 from collections import namedtuple
@@ -13,15 +13,15 @@ from . import zone
 from .ledger import SECOND, LastFlush, last_at
 from .zone import SOA
 
-# From the authority to the resolver's cache: what is sent a moment before a flush may come into the cache after it, and begins
-# to count down then.
+# The most time from the authoritative server to the resolver's cache. What was sent a moment before a flush may come into the
+# cache after it, and its TTL begins to count down then.
 IN_FLIGHT = 1 * SECOND
-# A resolver that has kept a client waiting so long has had no time for an authority's reply either.
+# A resolver that kept a client waiting for so long had no time to read an authoritative server's reply either.
 BUSY = SECOND // 2
 # TTLs count whole seconds.
 ROUNDING = 1 * SECOND
-# The same record set, from the kernel and from a resolver that looks at the clock now and then: what ends a second later
-# is not told (doc/coherence.md, "TTL update").
+# How much later the end of the same RRset may be: the resolver reads its clock now and then, and a TTL update of one second
+# is not announced (doc/coherence.md, "TTL update").
 GROWTH = 2 * ROUNDING + SECOND // 2
 
 Wrong = namedtuple("Wrong", "kind text")
@@ -29,7 +29,7 @@ HOMELESS = "answered at an address that the host does not have"
 
 
 class Spans:
-    """Of a list of Spans, those that a query lay in. They follow each other, but for a few."""
+    """Finds the Span that a query lies in. At most LOOK_BACK of them overlap."""
 
     LOOK_BACK = 4
 
@@ -39,30 +39,30 @@ class Spans:
         self.after = after
 
     def around(self, begin, end):
-        """The first Span that has begun before begin and lasted until after end, or None."""
+        """The first Span that began before begin and lasted until after end, or None."""
         index = bisect_left(self._begins, begin)
         near = self.spans[max(0, index - self.LOOK_BACK):index]
         return next((span for span in near if span.end + self.after > end), None)
 
 
 class Waits:
-    """Of clients for the resolver, each begun after the one before."""
+    """Times for which clients waited for the resolver, added in the order of their begins."""
 
     def __init__(self):
-        self._begins, self._ends = [], []      # of the latter the latest up to there
+        self._begins, self._ends = [], []      # _ends: the latest end so far
 
     def add(self, begin, end):
         self._begins.append(begin)
         self._ends.append(max(end, self._ends[-1] if self._ends else end))
 
     def end(self, at):
-        """When the last of those that were waiting at a time had its reply; that time, if none was."""
+        """When the last client that was waiting at this time had its reply; the time itself if none was waiting."""
         index = bisect_right(self._begins, at)
         return max(at, self._ends[index - 1]) if index else at
 
 
 class Judge:
-    """A subclass knows what its servers may send. of() must see the replies in the order in which they were asked."""
+    """A subclass knows what its servers may send. Call of() in the order of the queries."""
 
     def __init__(self, ledger):
         self.ledger = ledger
@@ -70,7 +70,7 @@ class Judge:
         self._homeless = {family: Spans(span for span in ledger.homeless if span.family == family) for family in (4, 6)}
 
     def of(self, client, question, answer):
-        """A Wrong, or None. The answer is no lost one."""
+        """A Wrong, or None. The answer must not be a lost one."""
         received = answer.sent + answer.latency
         if answer.hops not in (RESOLVER_HOPS, DEFAULT_HOPS):
             return Wrong("hop limit", f"{answer.hops}: neither the resolver's nor the kernel's")
@@ -91,9 +91,9 @@ class Judge:
         stamp = zone.stamp_of(answer.rdata)
         datum = self.ledger.data.get(stamp)
         if not datum or datum.key != question.target or not datum.present:
-            return Wrong("data", f"{answer.rdata} never were those of {question.target}")
+            return Wrong("data", f"{answer.rdata} was never the data of {question.target}")
         if answer.rcode != dns.rcode.NOERROR:
-            return Wrong("data", f"{dns.rcode.to_text(answer.rcode)}, and an answer")
+            return Wrong("data", f"{dns.rcode.to_text(answer.rcode)} with an answer")
         wrong = self._version(datum, answer, received)
         if not wrong and question.alias:
             alias = self.ledger.versions.get(question.alias)
@@ -104,33 +104,33 @@ class Judge:
         key = question.target
         datum = self.ledger.data.get(zone.stamp_of(answer.rdata))
         if not datum or datum.key != SOA:
-            return Wrong("data", f"a denial of {key} with a SOA of serial {answer.rdata}, which never was")
+            return Wrong("data", f"a denial of {key} with a SOA of serial {answer.rdata}, which never existed")
         named = zone.NOTHING in key.owner or key in zone.GHOSTS
         if (answer.rcode == dns.rcode.NXDOMAIN) != named:
             return Wrong("data", f"{dns.rcode.to_text(answer.rcode)} for {key}")
         return self._denied(key, answer, received) or self._version(datum, answer, received)
 
     def _version(self, datum, answer, received):
-        """Was this version one to send, with this TTL?"""
+        """A Wrong when this version must not be sent, or not with this TTL."""
         raise NotImplementedError
 
     def _denied(self, key, answer, received):
-        """Was there none of it?"""
+        """A Wrong when the data existed, or the denial is too old."""
         raise NotImplementedError
 
     def _ttl(self, key, datum, ttl, sent, received):
-        """Of one record set that was shown."""
+        """A Wrong when the TTL of an RRset in the reply is wrong."""
         raise NotImplementedError
 
 
 class OfResolver(Judge):
-    """Data that the authority has given away, no longer ago than their TTL and not before the last flush."""
+    """Right are data that the authoritative server sent, no longer ago than their TTL and not before the last flush."""
 
     def __init__(self, ledger):
         super().__init__(ledger)
         self._stopped = Spans(ledger.stopped, before=IN_FLIGHT)
         self._seen = {}           # id of a Datum -> when it was first received
-        self._ends = {}           # id of a Datum -> [its fetches, earliest end that replies since have told]
+        self._ends = {}           # id of a Datum -> [number of its fetches, the earliest end by the replies since the last one]
         self._flushes = cache(lambda key, denied: LastFlush(ledger.flushes, key, denied))
         self._waits = Waits()
 
@@ -140,8 +140,8 @@ class OfResolver(Judge):
         return super().of(client, question, answer)
 
     def _cached(self, fetch):
-        """When what was fetched at a time was in the resolver's cache at the latest, by what clients have seen until now."""
-        sent = self.ledger.left.get(fetch, fetch)
+        """The latest time by which data fetched at a time were in the resolver's cache, by the clients' waits so far."""
+        sent = self.ledger.sent.get(fetch, fetch)
         stopped = self._stopped.around(sent, sent)
         return max(stopped.end if stopped else sent, self._waits.end(sent)) + IN_FLIGHT
 
@@ -154,7 +154,8 @@ class OfResolver(Judge):
         return wrong
 
     def _flushed(self, key, denied, fetch, known, sent):
-        """known: when it was first seen, if that is known to be of this fetch."""
+        """A Wrong when a flush returned after the fetch and before the query. known: when the data were first seen, if no other
+        fetch brought the same."""
         flush = self._flushes(key, denied).before(sent)
         if flush and fetch < flush.begun and (self._cached(fetch) < flush.begun or known and known < flush.begun):
             return Wrong("flushed", f"{key} was fetched {(flush.begun - fetch) / SECOND:.3f} s before {flush.what}, which "
@@ -164,7 +165,7 @@ class OfResolver(Judge):
     def _denied(self, key, answer, received):
         fetch = last_at(self.ledger.denials.get(key, ()), received)
         if fetch is None:
-            return Wrong("data", f"the authority never denied {key}")
+            return Wrong("data", f"the authoritative server never denied {key}")
         late = answer.sent - self._cached(fetch) - zone.NEGATIVE_TTL * SECOND - ROUNDING
         if late > 0:
             return Wrong("expired", f"the denial of {key} ended {late / SECOND:.3f} s before")
@@ -173,7 +174,7 @@ class OfResolver(Judge):
     def _ttl(self, key, datum, ttl, sent, received):
         fetch = last_at(datum.fetches, received) if datum else None
         if fetch is None:
-            return Wrong("data", f"{key} as nobody had fetched it yet")
+            return Wrong("data", f"{key} before anybody had fetched it")
         whole, end = zone.ttl(key), sent + ttl * SECOND
         if ttl > whole:
             return Wrong("TTL", f"{ttl} for {key}, above the zone's {whole}")
@@ -184,16 +185,16 @@ class OfResolver(Judge):
         return self._grown(datum, ttl, sent, received)
 
     def _grown(self, datum, ttl, sent, received):
-        """A lower TTL may come from a rule that is older than the resolver's data. When the fetch before the last is so long
-        ago that nothing of it can be left, there is one end alone."""
+        """A Wrong when the end is later than before without a new fetch. Judged only when the fetch before the last has expired
+        everywhere, so that one end is left: a lower TTL may come from a rule older than the resolver's data."""
         key, whole = datum.key, zone.ttl(datum.key) * SECOND
         index = bisect_right(datum.fetches, received)
-        told, latest = self._ends.get(id(datum)), received + ttl * SECOND
-        if told and told[0] == index:
-            if sent + ttl * SECOND > told[1] + GROWTH:
-                return Wrong("TTL", f"{ttl} for {key}, {(sent + ttl * SECOND - told[1]) / SECOND:.3f} s more than before, "
+        shown, latest = self._ends.get(id(datum)), received + ttl * SECOND
+        if shown and shown[0] == index:
+            if sent + ttl * SECOND > shown[1] + GROWTH:
+                return Wrong("TTL", f"{ttl} for {key}, {(sent + ttl * SECOND - shown[1]) / SECOND:.3f} s more than before, "
                              "without new data")
-            told[1] = min(told[1], latest)
+            shown[1] = min(shown[1], latest)
         elif sent > self._cached(datum.fetches[index - 1]) and (
                 index == 1 or sent > self._cached(datum.fetches[index - 2]) + whole + ROUNDING):
             self._ends[id(datum)] = [index, latest]
@@ -201,14 +202,14 @@ class OfResolver(Judge):
 
 
 class OfZone(Judge):
-    """The zone's data as they are: from an update's sending on the new ones, from its acknowledgement on only these."""
+    """Right are the zone's current data: an update's from its sending on, and no older ones from its acknowledgement on."""
 
     def __init__(self, ledger):
         super().__init__(ledger)
         self._acknowledged = cache(self._history)
 
     def _history(self, key):
-        """(times of acknowledgements, number of the version each time), ascending."""
+        """(times of acknowledgements, version numbers), both ascending."""
         done = sorted((d.acknowledged, d.version) for d in self.ledger.versions[key] if d.acknowledged is not None)
         return [at for at, _ in done], [version for _, version in done]
 
@@ -227,7 +228,7 @@ class OfZone(Judge):
     def _denied(self, key, answer, received):
         versions = self.ledger.versions.get(key)
         if versions and all(d.present for d in versions[self._least(key, answer.sent):] if d.begun <= received):
-            return Wrong("data", f"denied {key}, which was there")
+            return Wrong("data", f"denied {key}, which existed")
         return None
 
     def _ttl(self, key, datum, ttl, sent, received):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What was served, changed, flushed and out of service, and when: all that the judge knows beside the replies.
-Times are monotonic ns."""
+"""What was served, changed, flushed and out of service, and when: all that the judge knows besides the replies. Times are
+monotonic ns."""
 
 import threading
 import time
@@ -16,27 +16,27 @@ SECOND = 10**9
 
 @dataclass
 class Datum:
-    """A version of a record set."""
+    """A version of an RRset."""
     key: Key
     version: int
     begun: int                    # not visible before
-    present: bool = True          # False: from then on there is no such record set
-    acknowledged: int | None = None     # of an update: what was before is over; None: never
-    fetches: list = field(default_factory=list)     # when the authority has given it away, in this order
+    present: bool = True          # False: from then on there is no such RRset
+    acknowledged: int | None = None     # of an update: earlier versions are over; None: never
+    fetches: list = field(default_factory=list)     # when the authoritative server sent it, ascending
 
 
 @dataclass(frozen=True)
 class Flush:
-    """What was in the cache before it was begun must not be sent once it has returned."""
+    """What was in the cache when it began must not be sent after it returned."""
     what: str
     begun: int
     returned: int
-    covers: object                # covers(key, denied): the record set, or that there is none
+    covers: object                # covers(key, denied): does it remove this RRset, or its denial?
 
 
 @dataclass(frozen=True)
 class Span:
-    """From begin to end, for the clients that it concerns: link "r1", "r2" or None for both; family 4, 6 or None."""
+    """A time, for the clients that it concerns: link "r1", "r2" or None for both; family 4, 6 or None for both."""
     why: str
     begin: int
     end: int
@@ -48,7 +48,7 @@ class Span:
 class Event:
     kind: str
     begin: int
-    end: int                      # all that was disturbed is back
+    end: int                      # when all that it disturbed was back
     detail: str
 
 
@@ -57,18 +57,18 @@ class Ledger:
         self.begun = time.monotonic_ns()
         self.data = {}            # stamp -> Datum
         self.versions = defaultdict(list)     # key -> its Datums
-        self.denials = defaultdict(list)      # key -> when the authority said that there is none
-        self.left = {}            # time of a fetch or denial -> when the authority had sent it
+        self.denials = defaultdict(list)      # key -> when the authoritative server denied it
+        self.sent = {}            # time of a fetch or denial -> when the authoritative server had sent the reply
         self.events, self.flushes = [], []
-        self.down = []            # Spans in which a query may get no answer: somebody was away
+        self.down = []            # Spans in which a query may get no answer
         self.mute = []            # Spans in which the kernel must not answer
-        self.homeless = []        # Spans in which the host had no such address, but for their first moment
-        self.stopped = []         # Spans in which the resolver had no processor: what it was sent waited for it
+        self.homeless = []        # Spans in which the host did not have the address, without their first moment
+        self.stopped = []         # Spans in which the resolver was stopped: messages to it waited
         self._last = FIRST_STAMP - 1
         self._lock = threading.Lock()
 
     def seconds(self, at):
-        """A time as the report shows it."""
+        """A time in seconds since the run began."""
         return (at - self.begun) / SECOND
 
     def new(self, key, *, present=True):
@@ -85,7 +85,7 @@ class Ledger:
 
     @contextmanager
     def span(self, spans, why, *, link=None, family=None):
-        """Notes the block's time in one of the lists of Spans."""
+        """Context manager: adds the block's time to one of the lists of Spans."""
         begin = time.monotonic_ns()
         try:
             yield
@@ -94,7 +94,7 @@ class Ledger:
 
 
 class LastFlush:
-    """For one record set, or its denial: the last flush that had returned by a time."""
+    """For one RRset, or its denial: the last flush that had returned by a time."""
 
     def __init__(self, flushes, key, denied):
         self._returned, self._latest = [], []
@@ -104,12 +104,12 @@ class LastFlush:
             self._latest.append(max(latest, flush, key=lambda f: f.begun))
 
     def before(self, at):
-        """The Flush, or None."""
+        """Of the Flushes that returned before this time, the one that began last, or None."""
         index = bisect_left(self._returned, at)
         return self._latest[index - 1] if index else None
 
 
 def last_at(times, at):
-    """The last of the ascending times that is not after at, or None."""
+    """The last of the ascending times that is at or before at, or None."""
     index = bisect_right(times, at)
     return times[index - 1] if index else None

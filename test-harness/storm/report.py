@@ -10,13 +10,13 @@ COLUMNS = ("disruption", "times", "took", "silent", "after", "lost", "there", "l
 
 
 def allowed(lost_alone):
-    """How many queries may be lost while the resolver is there: as many as by the resolver alone, and what chance makes of
-    such a number."""
+    """How many queries may be lost while the resolver is there: as many as by the resolver alone, and three standard
+    deviations of such a number."""
     return lost_alone + 3 * sqrt(lost_alone + 1)
 
 
 def figures(name, seed, seconds, result, alone):
-    """alone: the Result of the same with the kernel path paused, or None."""
+    """What --json writes. alone: the Result with the kernel path paused, or None."""
     found = {"server": name, "seed": seed, "seconds": seconds,
              "disruptions": sum(row.events for row in result.rows.values()),
              "queries": result.queries, "replies": result.replies,
@@ -33,7 +33,7 @@ def figures(name, seed, seconds, result, alone):
 
 
 def _faults(found):
-    """What must not be, in words."""
+    """The faults found, in words."""
     faults = [f"{n:,} wrong: {kind}" for kind, n in found["wrong"].items()]
     words = {"twice": "doubled", "address": "from a wrong address", "unasked": "that nobody asked for"}
     faults += [f"{n:,} {words[why]}" for why, n in found["strays"].items()]
@@ -60,9 +60,9 @@ def table(found):
     """Lines."""
     rows = [COLUMNS, *_rows(found)]
     wide = max(len(row[0]) for row in rows)
-    lines = ["Longest times without kernel answers at any client, in seconds, by what they began with:",
-             "  took: until all was back; silent: without kernel answers; after: of these, once all was back (and where)",
-             "  lost: queries without a reply; there: of these, while the resolver was there; then the same with the kernel "
+    lines = ["The longest times without kernel answers at any client, in seconds, by the disruption before:",
+             "  took: until all was back; silent: without kernel answers; after: of these, after all was back (and where)",
+             "  lost: queries without a reply; there: of these, while the resolver was there; then both with the kernel "
              "path paused"]
     return lines + ["  ".join([f"{row[0]:{wide}}", *(f"{cell:>6}" for cell in row[1:9]), *row[9:]]).rstrip() for row in rows]
 

@@ -4,14 +4,14 @@
 from dataclasses import dataclass
 
 from . import judge, zone
-from .zone_server import Authority
+from .zone_server import ZoneServer
 from .updates import FILE, Updates
 
 ROLES = ("recursive", "authoritative")
-# So that rules expire all the time, and named drops nothing of what many clients ask at once.
+# hydns-min-ttl makes rules expire all the time; with NAMED_OPTIONS named does not drop queries that many clients ask at once.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
 NAMED_OPTIONS = ("notify no;", "clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
-# What `unbound-control flush` takes, of what is asked for here.
+# The types that `unbound-control flush` removes, of those asked for here.
 FLUSHED_TYPES = ("A", "AAAA", "CNAME")
 
 
@@ -32,11 +32,11 @@ def at(owner, types=None):
 
 
 def _unbound(world, daemon, ledger, seed, fault):
-    return world.unbound(daemon, clause=UNBOUND_CLAUSE), Authority(world, ledger, seed)
+    return world.unbound(daemon, clause=UNBOUND_CLAUSE), ZoneServer(world, ledger, seed)
 
 
 def _named(world, daemon, ledger, seed, fault):
-    return (world.named(daemon, options=NAMED_OPTIONS, clause=NAMED_CLAUSE), Authority(world, ledger, seed))
+    return (world.named(daemon, options=NAMED_OPTIONS, clause=NAMED_CLAUSE), ZoneServer(world, ledger, seed))
 
 
 def _named_zone(world, daemon, ledger, seed, fault):
@@ -46,7 +46,7 @@ def _named_zone(world, daemon, ledger, seed, fault):
 
 
 def _unbound_flush(rng):
-    """(words of a command, what it removes)"""
+    """(words of a command, covers(key, denied) as of a Flush)"""
     key = rng.choice((*zone.RECORDS, *zone.ALIASES))
     owner = key.owner
     return rng.choice(((("flush", owner), at(owner, FLUSHED_TYPES)),
@@ -57,14 +57,14 @@ def _unbound_flush(rng):
 
 
 def _named_flush(rng):
-    """Not flushtree of the root: a fault of BIND's keeps the cache then (operator guide)."""
+    """As _unbound_flush(). Never flushtree of the root: by a fault of BIND the cache stays then (operator guide)."""
     owner = rng.choice((*zone.RECORDS, *zone.ALIASES)).owner
     return rng.choice(((("flush",), everything), (("flushname", owner), at(owner)), (("flushtree", owner), at(owner)),
                        (("flushtree", zone.ZONE), everything)))
 
 
 def _unbound_reload(server, rng):
-    """Unbound says ok, then reloads; what answers the second command has done so."""
+    """Unbound acknowledges reload before it reloads; it answers the second command afterwards."""
     word = rng.choice(("reload", "reload_keep_cache"))
     server.control(word)
     server.control("status")
@@ -80,18 +80,18 @@ def _named_reload(server, rng):
 @dataclass(frozen=True)
 class Server:
     name: str
-    make: object                  # make(world, daemon, ledger, seed, fault): the server, not yet started, and its data
+    make: object                  # make(world, daemon, ledger, seed, fault): the server, not yet started, and its data source
     judge: type[judge.Judge]
-    draw_flush: object            # draw_flush(rng): words of a command, and what it covers
-    reload: object                # reload(server, rng): does it; what it was, and what of the cache it covers
-    letters: dict                 # options of an asker: letter cases that the kernel answers, or something else
+    draw_flush: object            # draw_flush(rng): words of a command, and its covers()
+    reload: object                # reload(server, rng): reloads; the command, and its covers()
+    letters: dict                 # options of the fourth asker: mixed case where the kernel answers that
 
 
 SERVERS = {
     ("unbound", "recursive"): Server("Unbound", _unbound, judge.OfResolver, _unbound_flush, _unbound_reload,
                                      {"mixed_case": True}),
     ("bind", "recursive"): Server("BIND", _named, judge.OfResolver, _named_flush, _named_reload, {"edns": True}),
-    # it has no cache: its flushes take nothing
+    # without a cache, its flushes remove nothing
     ("bind", "authoritative"): Server("BIND, authoritative", _named_zone, judge.OfZone,
                                       lambda rng: (_named_flush(rng)[0], nothing), _named_reload, {"edns": True}),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""One run: a world, its servers, the storm, and what the judge says of every reply."""
+"""One run: a world, its servers, the storm, and the verdict on every reply."""
 
 import time
 from bisect import bisect_right
@@ -23,21 +23,21 @@ from .zone import QUESTIONS
 
 CALM = "(calm)"                   # before the first disruption
 WARM_UP = 30                      # seconds at most until the kernel answers
-SHOWN = 5                         # findings that are kept with their text, of each kind
-# A query that was sent a moment before somebody went may be lost as well, as one that came a moment too early.
+SHOWN = 5                         # findings to show of each kind
+# Queries that are sent so long before a server goes, or so soon after it is back, may be lost as well.
 BEFORE, AFTER = SECOND // 2, SECOND // 10
-# The last kernel answer before a disruption may be as old as this.
+# The greatest age of the last kernel answer before a disruption.
 LAST_ANSWER = SECOND // 10
 
 
 @dataclass
 class Row:
-    """What came of one kind of disruption."""
+    """The result of one kind of disruption."""
     events: int = 0
-    away: float = 0.0             # seconds that one took, at most
-    silent: float = 0.0           # seconds without kernel answers, at most,
-    after: float = 0.0            # and of these when all was back
-    where: str = ""               # the client and moment of the latter
+    away: float = 0.0             # the most seconds that one took
+    silent: float = 0.0           # the most seconds without kernel answers,
+    after: float = 0.0            # and the most of these after all was back
+    where: str = ""               # client and moment of the latter
     lost: int = 0
     lost_there: int = 0           # of them, while the resolver was there to answer
 
@@ -48,7 +48,7 @@ class Result:
     queries: int = 0
     replies: int = 0
     in_kernel: int = 0
-    errors: Counter = field(default_factory=Counter)      # replies that say that there is no answer
+    errors: Counter = field(default_factory=Counter)      # response codes other than NOERROR and NXDOMAIN
     wrong: Counter = field(default_factory=Counter)       # kind -> how many
     noted: Counter = field(default_factory=Counter)
     shown: list = field(default_factory=list)             # lines, the first of each kind
@@ -106,7 +106,7 @@ class Session:
             daemon.ctl("pause")
 
     def _warm_up(self, daemon):
-        """Until every question's answer may be in the kernel, or has been asked for some times."""
+        """Waits until the kernel has as many rules as there are questions."""
         if not self.alone:
             wait_until(lambda: daemon.call({"cmd": "status"})["rules"] >= len(QUESTIONS), WARM_UP,
                        "the kernel to have rules")
@@ -121,7 +121,7 @@ class Session:
 
     @staticmethod
     def _left(world, daemon):
-        """After an orderly end of all servers nothing of theirs is in the kernel."""
+        """What is left in the kernel after an orderly end of all servers: it must be nothing."""
         left = [f"a program on {link}" for link in CLIENT_LINKS if world.network.resolver.xdp_attached(link)]
         if daemon.pins.exists():
             left += [f"the pin {pin.name}" for pin in daemon.pins.iterdir()]
@@ -166,7 +166,7 @@ class Session:
         return result
 
     def _event(self, at):
-        """The last one that had begun by then, or None."""
+        """The last Event that had begun by this time, or None."""
         index = bisect_right(self._begins, at)
         return self.events[index - 1] if index else None
 
@@ -180,7 +180,7 @@ class Session:
         row.lost_there += down.around(answer.sent, answer.sent) is None
 
     def _silence(self, client, before, now):
-        """From one kernel answer to the next, at one client: it is of the disruption that it began with."""
+        """Accounts the time between two kernel answers at one client to the disruption before it."""
         event = before and self._event(before + LAST_ANSWER)
         if not event:
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""storm.example. in an authoritative BIND: its file, and changes by dynamic updates, each with a serial of its own."""
+"""storm.example. in an authoritative BIND: its file, and changes by dynamic updates, each with its own serial."""
 
 import random
 import threading
@@ -20,7 +20,7 @@ TIMEOUT = 5
 
 
 class Updates:
-    """Context manager: a thread that changes one record set after the other, from change() on."""
+    """Context manager: a thread that changes one RRset after the other, from change() on."""
 
     def __init__(self, server, ledger, seed, fault):
         self.server, self.ledger, self.fault = server, ledger, fault
@@ -60,7 +60,7 @@ class Updates:
             self._update(self.rng.choice(zone.CHANGING + zone.FRESH))
 
     def _update(self, key):
-        """One change of a record set. Not acknowledged, it may have been made or not."""
+        """Changes an RRset. Without an acknowledgement it is unknown whether the change was made."""
         present = key not in zone.GHOSTS or not self.present.get(key, True)
         serial, soa = self.ledger.new(zone.SOA)
         stamp, datum = self.ledger.new(key, present=present)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """The names of storm.example., and the questions about them.
 
-The data of a record set are a stamp: the milliseconds since the run began at which they came into being, as an IPv4
-address 10.x.y.z, as the end of an IPv6 address, or as the serial of a SOA. The ledger knows all stamps.
+The data of an RRset are a stamp: the milliseconds from the run's begin to the data's, as an IPv4 address 10.x.y.z, as the end
+of an IPv6 address, or as the serial of a SOA. The ledger knows all stamps.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ ALIAS_TTL = 20
 NEGATIVE_TTL = 6                  # TTL and minimum of the SOA
 FIRST_STAMP = 10 << 24
 LAST_STAMP = (11 << 24) - 1       # 4.6 hours
-NOTHING = "nothing"               # owner label of names that never are; all other labels are below
+NOTHING = "nothing"               # first label of names that never exist; the other labels are below
 
 
 @dataclass(frozen=True)
 class Key:
-    """A record set, or, with type SOA, what denials show."""
+    """An RRset; with type SOA also the SOA in denials."""
     owner: str
     rdtype: str
 
@@ -30,11 +30,11 @@ class Key:
 @dataclass(frozen=True)
 class Question:
     key: Key
-    target: Key                   # the record set at the alias' end, or the key
+    target: Key                   # the RRset at the alias's target, or the key
 
     @cached_property
     def alias(self):
-        """The record set that leads to the target, or None."""
+        """The CNAME RRset that leads to the target, or None."""
         return Key(self.key.owner, "CNAME") if self.target != self.key else None
 
 
@@ -46,7 +46,7 @@ def name(label):
 
 
 def ttl(key):
-    """What the zone says."""
+    """The zone's TTL of the RRset."""
     if key == SOA:
         return NEGATIVE_TTL
     if key.rdtype == "CNAME":
@@ -54,7 +54,7 @@ def ttl(key):
     return TTLS[int("".join(c for c in key.owner.partition(".")[0] if c.isdigit())) % len(TTLS)]
 
 
-# With other data each time that they are fetched (by a resolver), by version, and by version or not at all.
+# FRESH: other data at each fetch of a resolver; STEADY: other data in each version; GHOSTS: each version has data or none.
 FRESH = [Key(name(f"fresh{i}"), t) for i in range(12) for t in ("A", "AAAA")]
 STEADY = [Key(name(f"steady{i}"), t) for i in range(12) for t in ("A", "AAAA")]
 GHOSTS = [Key(name(f"ghost{i}"), "A") for i in range(4)]
@@ -80,7 +80,7 @@ def rdata(key, stamp):
 
 
 def stamp_of(data):
-    """The stamp in the rdata (hex), or None when such data never were in the zone."""
+    """The stamp in the rdata (hex), or None when the zone never has such data."""
     octets = bytes.fromhex(data or "")
     if len(octets) == 16 and octets[:12] == bytes.fromhex("20010db8" + 8 * "00"):
         octets = octets[12:]

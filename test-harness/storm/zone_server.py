@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The server of storm.example. that a resolver asks: each record set that it gives away is logged with its time."""
+"""The authoritative server of storm.example. that a resolver asks: it logs each RRset that it sends, with the time."""
 
 import random
 import select
@@ -25,9 +25,9 @@ STATIC_OWNERS = {key.owner for key in STATIC}
 STATIC_TTL = 3600
 
 
-class Authority:
-    """Context manager: a thread that answers on both addresses and changes one record set after the other, without
-    a word to anybody, from change() on."""
+class ZoneServer:
+    """Context manager: a thread that answers on both addresses, and changes one RRset after the other from change() on, without
+    notifying anybody."""
 
     def __init__(self, world, ledger, seed):
         self.ledger = ledger
@@ -37,7 +37,7 @@ class Authority:
         for key in (*zone.STEADY, *zone.GHOSTS):
             self.current[key] = ledger.new(key)
         self.sockets = []
-        ns = world.network.authority
+        ns = world.network.authoritative
         for family, address in STORM.items():
             ns.address("lo", f"{address}/{32 if family == 4 else 128}")
             with ns.entered():
@@ -45,9 +45,9 @@ class Authority:
             s.bind((address, 53))
             self.sockets.append(s)
         self._changing = False
-        self._now = 0             # when the query under way was read
+        self._now = 0             # when the query was read that is being answered
         self._wake, self._woken = socket.socketpair()
-        self._thread = threading.Thread(target=self._serve, name="authority", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="zone-server", daemon=True)
 
     def __enter__(self):
         self._thread.start()
@@ -73,8 +73,8 @@ class Authority:
                 self._now = time.monotonic_ns()
                 try:
                     s.sendto(self._reply(dns.message.from_wire(wire)).to_wire(), client)
-                    self.ledger.left[self._now] = time.monotonic_ns()
-                except (dns.exception.DNSException, OSError):     # not a query; or the link is down: it asks again
+                    self.ledger.sent[self._now] = time.monotonic_ns()
+                except (dns.exception.DNSException, OSError):     # not a query; or the link is down: the resolver asks again
                     continue
             if time.monotonic() >= due:
                 due = time.monotonic() + 1 / CHANGES
@@ -107,7 +107,7 @@ class Authority:
         return dns.rrset.from_text(key.owner, zone.ttl(key), "IN", key.rdtype, zone.rdata(key, stamp))
 
     def _add(self, reply, key):
-        """Adds the record set to the answer if there is one."""
+        """Adds the RRset to the answer; False when there is none."""
         fresh = key in zone.FRESH
         if not fresh and (key not in self.current or not self.current[key][1].present):
             return False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Fixtures: one world for the session, which each module finds as it began; resolver and daemon per module. Each test has a
-time limit. With `pytest -n` each process has a world of its own, and modules stay whole (lab/sharing.py)."""
+"""Fixtures: one world for the session, reset before each module; resolver and daemon per module. Each test has a time limit.
+With `pytest -n` each process has a world of its own, and runs whole modules (lab/sharing.py)."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from lab.network import SERVICE  # noqa: E402
 from lab.run import wait_until  # noqa: E402
 from lab.world import World  # noqa: E402
 
-# why hydnsd refuses an offer that no sound plugin makes, whatever an authority sends
+# rejections of offers that a correct plugin never makes, whatever authoritative servers send
 MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT"}
 
 
@@ -49,12 +49,12 @@ def world_of_all():
 
 @pytest.fixture(scope="module")
 def world(world_of_all):
-    world_of_all.begin_anew()
+    world_of_all.reset()
     return world_of_all
 
 
 def assert_offers_well_formed(daemon):
-    """hydnsd has understood every offer since it was started, if it still runs."""
+    """If hydnsd still runs, it has refused no offer as malformed since its start."""
     stats = daemon.try_call({"cmd": "stats"})
     refused = {why: n for why, n in stats["offers"]["rejected"].items() if n and why in MALFORMED} if stats else {}
     assert not refused, f"hydnsd refused malformed offers of our own plugin: {refused}"

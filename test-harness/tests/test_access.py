@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Clients that Unbound treats unlike the others: the kernel path treats them exactly as Unbound alone does.
+"""Clients that Unbound treats in special ways: the kernel path treats them exactly as Unbound alone does.
 
-Every access-control action, views, tags and what interfaces say, from IPv4 and IPv6 addresses inside and
-outside the netblock, all while the name is hot for everybody else; then what reload does to them."""
+Every access-control action, views, tags and interface options, from IPv4 and IPv6 addresses inside and outside the netblock,
+while the name is hot for all other clients; and the same after a reload."""
 
 
 import pytest
@@ -55,7 +55,7 @@ VARIANTS = {"plain": {}, "edns": {"edns": True}, "do": {"dnssec": True}, "no-rd"
 
 
 def configuration(doors):
-    """Of Unbound, for its further addresses: the same for the one under test and the reference."""
+    """Unbound's configuration for its further addresses: the same for the resolver under test and the reference."""
     lines = [line.format(c=f"{NET[f]}{last}/{32 if f == 4 else 128}")
              for last, entries in CASES.values() for line in entries for f in NET]
     doors_say = [f"interface-action: {doors['action']} allow", f"interface-action: {doors['view']} allow",
@@ -78,7 +78,7 @@ def both(path, wire, servers, **options):
     """The same query to the kernel path and to Unbound alone: (octets, number of kernel answers, difference)."""
     before = path.daemon.reasons()["ANSWERED"]
     replies = [exchange(path.network.client1, server, wire, **options) for server in servers]
-    # another instance has cached the name at another second
+    # the other instance cached the name at another second
     return replies[0], path.daemon.reasons()["ANSWERED"] - before, difference(*replies, ttl_slack=300)
 
 
@@ -97,14 +97,14 @@ def test_as_unbound_alone(guarded, case, family):
 @pytest.mark.parametrize("case,address", [("view", "192.0.2.242"), ("view-first", "192.0.2.243"), ("tag", "192.0.2.240"),
                                           ("tag-data", "192.0.2.241"), ("allow", "192.0.2.1")])
 def test_each_has_data_of_its_own(guarded, case, address):
-    """Else the comparison above would compare nothing."""
+    """Otherwise the comparison above would compare nothing."""
     reply = ask(guarded.network.client1, SERVICE[4], NAME, local=f"{NET[4]}{CASES[case][0]}")
     assert [str(rr[0]) for rr in reply.answer] == [address]
 
 
 @pytest.mark.parametrize("door", DOORS)
 def test_let_in_by_the_interface(guarded, door):
-    """The client's address is in no access-control entry: what its interface says counts, and Unbound answers."""
+    """The client's address is in no access-control entry: the interface's action counts, and Unbound answers."""
     for _ in range(20):
         reply, answered, differs = both(guarded, query(NAME).to_wire(), (DOORS[door], REFERENCE_DOORS[door]),
                                         local=STRANGER[4])
@@ -150,7 +150,7 @@ def let_come(path):
 
 
 def answers_around(path, old, new):
-    """Queries of the moved client under load while the configuration changes: those sent after."""
+    """Changes the configuration under load of the moved client; returns the answers to queries sent after the change."""
     with Asker(path.world, path.network.client1, SERVICE[4], [(NAME, "A")], RATE, local=MOVED) as asker:
         let_come(path)
         effect = path.unbound.change(old, new)
@@ -179,7 +179,7 @@ def test_reload_changes_access_under_load(guarded):
 @pytest.mark.parametrize("line,word", [("ip-ratelimit: 1000000", "ip-ratelimit"),
                                        (f'local-zone-override: "{NAME}." 10.53.1.26/32 refuse', "local-zone-override")])
 def test_what_keeps_all_answers_out(guarded, line, word):
-    """Where each answer counts for a limit, or local zones look at the client's address, the kernel gives none."""
+    """When every answer counts for a limit, or local zones depend on the client's address, the kernel answers nothing."""
     guarded.unbound.change(NETBLOCKS[1], f"{NETBLOCKS[1]}\n    {line}")
     try:
         wait_until(lambda: any(word in note for r in guarded.daemon.call({"cmd": "status"})["resolvers"]

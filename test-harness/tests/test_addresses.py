@@ -29,7 +29,7 @@ def service(address):
 
 
 def in_kernel(path, address, name=NAME, expected=ADDRESS):
-    """Asks several times at the address: every answer right; how many of them the kernel gave."""
+    """Asks several times at the address; all answers must be right. Returns how many of them the kernel gave."""
     before = path.daemon.reasons()["ANSWERED"]
     for _ in range(ASKED):
         reply = ask(path.network.client1, address, name)
@@ -64,7 +64,7 @@ def write_config(daemon, interfaces, **options):
 
 
 def reload(daemon):
-    """SIGHUP; returns what the log said until the configuration was in force."""
+    """Sends SIGHUP; returns what hydnsd logged until the configuration was in force."""
     begin = daemon.program.log.stat().st_size
     daemon.program.popen.send_signal(signal.SIGHUP)
 
@@ -123,7 +123,7 @@ def test_address_comes_and_goes(wildcard, family):
 
 
 def test_flush_reaches_every_address(wildcard):
-    """A rule is no address's own: changed data shows on all of them."""
+    """Rules are shared by all addresses: changed data appear at all of them."""
     name = "www.lab.example"
     for generation, address in ((31, SERVICE[6]), (32, LOCAL[4])):
         data = f"192.0.2.{generation}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """A hot name gets the same answer from the kernel as from Unbound, and Unbound does not see the query.
 
-"From Unbound" is asked from the resolver's own namespace: by loopback, where there is no XDP program, so
-that the same process with the same cache answers without the kernel path."""
+"From Unbound": the query comes from the resolver's namespace over loopback, where there is no XDP program, so that the same
+process with the same cache answers without the kernel path."""
 
 import time
 
@@ -36,7 +36,7 @@ def both(path, server, q, client=None):
 
 
 def changed(before, after):
-    """What the program has counted in between."""
+    """{reason: packets} between two readings of the program's counters."""
     return {reason: after[reason] - n for reason, n in before.items() if after[reason] != n}
 
 
@@ -116,7 +116,7 @@ def test_kill_switch(path):
     assert path.unbound.received() == received + 1
 
 
-TICK = 0.01     # seconds: the longest tick of a kernel's clock (HZ=100)
+TICK = 0.01     # seconds: the longest clock tick of a kernel (HZ=100)
 CLOCK_REALTIME_COARSE = 5     # of linux/time.h; Python has no name for it
 
 
@@ -130,7 +130,7 @@ def ends(ns, name):
 
 
 def test_ttl_counts_down_as_unbounds(path):
-    """Asked by turns over some seconds, kernel and Unbound count down to the same end."""
+    """Asked alternately for some seconds, kernel and Unbound count down to the same end."""
     name = "host1.lab.example"
     path.world.heat(path.daemon, name, "A")
     received, directly = path.unbound.received(), 0

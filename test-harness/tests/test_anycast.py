@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Exact addresses that the host has at times only (anycast, VRRP): answered in the kernel while it has them."""
+"""Exact addresses that the host has only at times (anycast, VRRP): the kernel answers while the host has them."""
 
 import signal
 from contextlib import contextmanager
@@ -70,7 +70,7 @@ def test_address_moves(backup, family):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_address_goes_while_the_daemon_is_dead(backup, family):
-    """Until hydnsd is back nobody can take the service out; then it is the first thing."""
+    """Without hydnsd nothing can remove the service; hydnsd does so first when it is back."""
     floats(backup.network, family, True)
     becomes_service(backup, FLOATING[family])
     backup.daemon.stop(signal.SIGKILL)
@@ -103,7 +103,7 @@ def test_link_goes_down(backup):
         for address in ON_LINK.values():
             becomes_service(backup, address)
         backup.network.resolver.link_state("r9", up=False)
-        with backup.network.client1.netlink() as ip:       # so that it is asked for by r1
+        with backup.network.client1.netlink() as ip:       # so that queries come by r1
             ip.link("set", index=ip.link_lookup(ifname="c9")[0], state="down")
         becomes_none(backup, ON_LINK[6])
         assert in_kernel(backup, ON_LINK[4]) == ASKED
@@ -125,7 +125,7 @@ def with_floating(network, families):
 
 
 def test_bind_loses_an_address(world):
-    """named goes on listening, or sees for itself that it can't: either way nothing is answered there."""
+    """named goes on listening, or notices that it can't: either way nothing is answered there."""
     with with_floating(world.network, (4,)), bind_path(world, listen=f"{FLOATING[4]};") as p:
         path = SimpleNamespace(world=p.world, daemon=p.daemon, network=p.network)
         path.world.heat(path.daemon, NAME)

@@ -16,7 +16,7 @@ NOBODY = 65534
 
 
 def refused(done, *words):
-    """The command failed by itself and its error names the cause."""
+    """Checks that the command failed by itself and that its error names the cause."""
     assert done.returncode > 0, f"status {done.returncode}"
     error = done.stderr.strip()
     assert error, "no error message"
@@ -97,7 +97,7 @@ def test_checkconf_takes_the_configuration_of_the_tests(path):
 
 
 def test_random_octets_on_the_sockets(path):
-    """Neither who poses as a resolver nor who poses as hydnsctl can disturb the daemon."""
+    """Random octets on the plugin socket and on the control socket do not disturb the daemon."""
     rng = random.Random(2)
     path.world.heat(path.daemon, "www.lab.example", "A")
     for _ in range(200):

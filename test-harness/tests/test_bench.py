@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""hydns-bench runs and writes what its man page says. Figures are not judged here: the machine is shared."""
+"""hydns-bench runs and writes what its man page says. The figures are not judged here: the machine is shared."""
 
 import datetime
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""BIND as the resolver: a hot name is answered in the kernel as named answers it by loopback, and a flush
-withdraws before rndc returns."""
+"""BIND as the resolver: the kernel answers a hot name as named answers it over loopback, and a flush withdraws before rndc
+returns."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ def test_flush(bind, command, generation=[1]):
 
 @pytest.mark.parametrize("command", (("flushname", NAME), ("flushtree", "lab.example"), ("flush",)), ids=" ".join)
 def test_flush_while_hydnsd_hangs(bind, command, generation=[30]):
-    """What is told of the cache's changes waits in the ring then; the flush itself does not return before all is gone."""
+    """The frames about the cache's changes wait in the ring then; the flush does not return before all rules are withdrawn."""
     generation[0] += 1
     bind.world.heat(bind.daemon, NAME)
     bind.world.change_lab(records(generation[0]), NAME, "A", f"192.0.2.{generation[0]}")
@@ -73,7 +73,7 @@ def test_flush_while_hydnsd_hangs(bind, command, generation=[30]):
 
 
 def test_flushtree_of_the_root(bind):
-    """All rules go; what named itself then says, by bind-patches/README.md the former data, the kernel says, until flush."""
+    """All rules are withdrawn. Then the kernel answers as named: with the former data, until flush (bind-patches/README.md)."""
     def addresses():
         return [ask(ns, SERVICE[4], NAME, **local).answer[0][0].address
                 for ns, local in ((bind.network.client1, {}), (bind.network.resolver, {"local": SERVICE[4]}))]
@@ -90,7 +90,7 @@ def test_flushtree_of_the_root(bind):
 
 @pytest.mark.parametrize("command", ("reconfig", "reload"))
 def test_new_configuration(bind, command):
-    """The former configuration's rules are gone when rndc returns, and the plugin offers again."""
+    """The former configuration's rules are withdrawn when rndc returns, and the plugin offers again."""
     bind.world.heat(bind.daemon, NAME)
     bind.named.control(command)
     assert bind.daemon.explain(NAME)["where"] == "resolver"
@@ -98,7 +98,7 @@ def test_new_configuration(bind, command):
 
 
 def test_other_commands(bind):
-    """One that is not known to be harmless withdraws everything; query logging ends all offers until it is off."""
+    """A command that is not known as harmless withdraws everything; query logging ends all offers until it is off."""
     bind.world.heat(bind.daemon, NAME)
     bind.named.control("serve-stale", "off")
     assert bind.daemon.explain(NAME)["where"] == "resolver"
@@ -124,12 +124,12 @@ def test_what_may_be_added_is_not_offered(bind, rr):
         if not cached:
             bind.named.control("flushname", "mail.lab.example")
         before = bind.daemon.offers()
-        bind.world.kept(bind.daemon, name, "named adds what its cache happens to hold", rr[1])
+        bind.world.not_offered(bind.daemon, name, "named adds what its cache happens to hold", rr[1])
         assert bind.daemon.offers() == before
 
 
 def test_statistics(bind):
-    """named's own counters have what the kernel has answered, in every way in which they are shown."""
+    """named's counters include kernel answers, in every form in which named shows them."""
     shown = {"Requestv4": "IPv4 requests received", "Requestv6": "IPv6 requests received", "QryUDP": "UDP queries received",
              "ReqEdns0": "requests with EDNS(0) received", "Response": "responses sent",
              "QryNoauthAns": "queries resulted in non authoritative answer",
@@ -140,7 +140,7 @@ def test_statistics(bind):
     for family in (4, 6):
         for _ in range(10):
             ask(bind.network.client1, SERVICE[family], NAME, edns=True)
-    assert bind.daemon.reasons()["ANSWERED"] - kernel >= 18      # one may come through for renewal
+    assert bind.daemon.reasons()["ANSWERED"] - kernel >= 18      # one may pass for refresh
     for way, read in ways.items():
         now, names = read(), shown.values() if way == "rndc" else shown
         grown = [now.get(name, 0) - before[way].get(name, 0) for name in names]
@@ -148,7 +148,7 @@ def test_statistics(bind):
 
 
 def test_data_replaced_without_a_flush(bind):
-    """A name that the authority says is no more takes all its data along, whatever their TTLs."""
+    """When the authoritative server denies a name, all its data are withdrawn, whatever their TTLs."""
     network = bind.network
     bind.world.heat(bind.daemon, "mail.lab.example")
     content = records()
@@ -164,8 +164,8 @@ def test_data_replaced_without_a_flush(bind):
 
 
 def test_prefetch(bind):
-    """named renews a hot name in the last two seconds of its TTL, for a query that the kernel lets through: once, and
-    nobody waits for it."""
+    """named refreshes a hot name in the last two seconds of its TTL, for one query that the kernel passes, and no client waits
+    for it."""
     name, ttl, slow = "soon.lab.example", 10, 0.4
     bind.world.rewrite_lab({**records(), "soon": [f"{ttl} A 192.0.2.210"]})
     bind.world.relay.delay = slow
@@ -184,4 +184,4 @@ def test_prefetch(bind):
         bind.world.rewrite_lab(records())
     assert bind.world.relay.count(f"{name}.", since=begun) == 1
     assert all(a.latency is not None and a.rcode == 0 for a in answers)
-    assert waited == 0, f"{waited} queries have waited for the authority"      # by named's own count
+    assert waited == 0, f"{waited} queries have waited for the authoritative server"      # by named's own count

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Clients and addresses that BIND treats unlike the others, by every list that named.conf has for it: the kernel
-answers whom named would answer plainly, and leaves the others to named, while the name is hot. Each configuration
-is a class, for its named must end before that of the next one begins."""
+"""Clients and addresses that BIND treats in special ways, by every list that named.conf has: the kernel answers the clients
+that named would answer normally, and passes the others, while the name is hot. Each configuration is a class, because its named
+must end before the next one's starts."""
 
 import re
 import time
@@ -20,16 +20,16 @@ from lab.run import wait_until
 NAME = "www.lab.example"
 REFUSED, SILENT, ANSWERED, BADCOOKIE = "refused", "silent", "answered", "bad cookie"
 SECRET = f'cookie-secret "{ACTIVE.hex()}";'
-OWN = "192.0.2.199"      # what a view of its own has for the name
+OWN = "192.0.2.199"      # the data of the name in a view
 
 
 def grown(before, after):
-    """What two readings of counters differ by."""
+    """The differences between two readings of counters."""
     return {name: n - before.get(name, 0) for name, n in after.items() if n != before.get(name, 0)}
 
 
 def served(path, source, *, server=None, name=NAME, rdtype="A", timeout=SILENCE, **options):
-    """(what the client gets, whether the kernel gave it). timeout: seconds without a reply that are silence."""
+    """(what the client gets, whether the kernel gave it). timeout: seconds after which no reply counts as silence."""
     ns = path.network.client2 if source in CLIENT2.values() else path.network.client1
     before, named = path.daemon.reasons(), path.named.stats()
     reply = ask(ns, server or SERVICE[6 if ":" in source else 4], name, rdtype, local=source, timeout=timeout, **options)
@@ -47,7 +47,7 @@ def heat(path, source, **options):
     wait_until(lambda: served(path, source, **options) == (ANSWERED, True), 10, f"{NAME} to be hot for {source}, {options}")
 
 
-# --- the lists that everybody has ------------------------------------------------------------------------------
+# --- the default lists ----------------------------------------------------------------------------------------
 @pytest.fixture(scope="class")
 def default(world):
     """No list is set: localnets and localhost are answered."""
@@ -57,8 +57,8 @@ def default(world):
 
 class TestDefaultLists:
     def test_default_lists(self, default):
-        """They follow the interfaces, when named has looked at them: it does by itself, but not at once, and not for
-        every change. The networks hold the routes to the strangers, which stay."""
+        """They follow the interfaces once named has scanned them: it does so by itself, but not at once, and not for every
+        change."""
         resolver = default.network.resolver
         for family in (4, 6):
             heat(default, CLIENT1[family])
@@ -102,7 +102,7 @@ CASES = {
     "sortlist": (7, ANSWERED, False), "no-case-compress": (8, ANSWERED, False), "before a negated list": (15, ANSWERED, True),
     "in a negated list": (16, REFUSED, False), "in it, and allowed after it": (17, REFUSED, False),
     "after it": (18, ANSWERED, True),
-    # with a key, which matches nobody here, before the addresses
+    # with a key, which matches no client here, before the addresses
     "in a negated list with a key": (20, REFUSED, False), "after that": (22, ANSWERED, True),
 }
 
@@ -137,7 +137,7 @@ EXEMPT, LIMITED, FLOODING = (f"10.53.1.{i}" for i in (9, 10, 11))
 
 @pytest.fixture(scope="class")
 def limited(world):
-    """Of each /32, so that clients do not share what they are given."""
+    """rate-limit for each /32, so that clients do not share a limit."""
     with bind_path(world, options=[f"rate-limit {{ responses-per-second 5; slip 0; exempt-clients {{ {EXEMPT}; "
                                    f"{CLIENT2[4]}; }}; ipv4-prefix-length 32; }};", SECRET]) as path:
         wait_until(lambda: [ask(path.network.client2, SERVICE[4], NAME) for _ in range(20)] and
@@ -147,14 +147,14 @@ def limited(world):
 
 class TestRateLimit:
     def test_rate_limit(self, limited):
-        """Those that are exempt, and those with a valid cookie, are not counted."""
+        """Exempt clients, and those with a valid cookie, are not counted."""
         assert served(limited, EXEMPT) == (ANSWERED, True)
         assert served(limited, LIMITED) == (ANSWERED, False)
         assert served(limited, LIMITED, edns=True, cookie=whole(ACTIVE, 4, 10, address=LIMITED)) == (ANSWERED, True)
         assert served(limited, LIMITED, edns=True, cookie=whole(ACTIVE, 4, 10, address=EXEMPT)) == (BADCOOKIE, False)
 
     def test_rate_limit_holds_in_a_flood(self, limited):
-        """As many replies as named alone would give: five in each second that began meanwhile, kernel answers none."""
+        """As many replies as from named alone, five in each second that began meanwhile, and no kernel answers."""
         before, begun = limited.daemon.reasons()["ANSWERED"], time.monotonic()
         replies = exchange_all(limited.network.client1, SERVICE[4], [query(NAME).to_wire()] * 60, local=FLOODING, timeout=1)
         assert 1 <= sum(r is not None for r in replies) <= 5 * (time.monotonic() - begun + 2)
@@ -185,7 +185,7 @@ def views(world):
 
 
 def rings(path):
-    """Those that named has mapped: one for each loop and view that offers answers, or has left something behind."""
+    """The rings that named has mapped: one for each loop and view that offers answers, or that a view has left behind."""
     return Path(f"/proc/{path.named.program.pid}/maps").read_text().count("memfd:hydns-ring")
 
 
@@ -205,7 +205,7 @@ class TestViews:
         assert served(views, CLIENT1[6]) == (ANSWERED, True)
 
     def test_views_are_resolvers_of_their_own(self, views):
-        """status names them; a flush is told to all."""
+        """status names them; a flush withdraws the rules of all."""
         status = views.daemon.call({"cmd": "status"})["resolvers"]
         assert {r["identity"] for r in status if r["services"]} == {"named, view door", "named, view all"}
         views.named.control("flush")
@@ -213,7 +213,7 @@ class TestViews:
         heat_views(views)
 
     def test_views_changed_by_a_reload(self, views):
-        """The insider moves: nobody is answered by the former lists when rndc returns."""
+        """The insider's address changes: when rndc returns, no client is answered by the former lists."""
         config = views.named.config
         text = config.read_text()
         try:
@@ -246,7 +246,7 @@ class TestViews:
             heat_views(views)
 
     def test_one_view_at_an_address(self, views):
-        """Of two that have the plugin the kernel answers for the first; clients of the other are left to named."""
+        """Of two views with the plugin the kernel answers for the first; queries of the other's clients pass."""
         config = views.named.config
         text = config.read_text()
         statement = re.search(r"^plugin query .*?^};$", text, re.M | re.S)[0]
@@ -269,7 +269,7 @@ class TestViews:
             views.named.control("reconfig")
 
     def test_configuration_that_fails(self, views):
-        """The former goes on, with its kernel answers."""
+        """The former configuration stays in force, with its kernel answers."""
         config = views.named.config
         text = config.read_text()
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Every command that rndc has: when it has returned, the rules that it concerns are gone, and all others stay."""
+"""Every command of rndc: when it has returned, the rules that it affects are withdrawn, and all others stay."""
 
 import re
 
@@ -52,7 +52,7 @@ COMMANDS = {
     ("flush",): ALL,
     ("reload",): ALL,
     ("reconfig",): ALL,
-    # what follows from these nobody has worked out: better once too often than an old answer once
+    # their effects are not analysed: an unnecessary withdrawal is better than an old answer
     ("addzone", "added.example.net", '{ type primary; file "' + OTHER + '"; };'): ALL,
     ("modzone", "added.example.net", '{ type primary; file "' + OTHER + '"; };'): ALL,
     ("delzone", "added.example.net"): ALL,

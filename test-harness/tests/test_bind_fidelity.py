@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Every kind of answer, and of DNS cookie, with BIND: the kernel's is named's, or the query goes to named. The
-questions are those of test_fidelity; what named adds, or makes anew, goes to named itself, so it is said for each
-group how many of its questions the kernel answers at least."""
+"""Every kind of answer, and of DNS cookie, with BIND: the kernel's answer is named's, or the query passes. The questions are
+those of test_fidelity. Queries whose answers named extends or synthesises pass, so each group has the least share of its
+questions that the kernel must answer."""
 
 import pytest
 from conftest import bind_path
@@ -19,7 +19,7 @@ LEAST, USUAL = {"types": 0.6, "root": 0.3, "referral": 0.3, "all-types": 0}, 0.9
 
 
 class SmallLetters:
-    """The chance by which a letter is turned: never, for what has capitals is not offered."""
+    """The chance that a letter becomes a capital: never, because queries with capitals are not offered."""
 
     @staticmethod
     def random():
@@ -50,7 +50,7 @@ def kernel_answers(hot, questions):
     """All variants of the questions, each with the same answer from the kernel path and from named; how many in small
     letters the kernel gave."""
     kernel = 0
-    hot.ask_directly(wires_of(questions, {}, hot.rng))     # what was not hot is cached with letters of this query
+    hot.ask_directly(wires_of(questions, {}, hot.rng))     # names that were not hot are cached with this query's letters
     for options in VARIANTS.values():
         for family in (4, 6):
             mixed = wires_of(questions, options, hot.rng)
@@ -66,7 +66,7 @@ def kernel_answers(hot, questions):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_same_answer(hot, group):
-    """Capital letters go to named, which answers with those that it has."""
+    """Queries with capital letters pass, and named answers with the letters of its cache."""
     expected = len(VARIANTS) * 2 * sum(q.kernel for q in GROUPS[group])
     least = LEAST.get(group, USUAL) * expected
 
@@ -80,8 +80,8 @@ def test_same_answer(hot, group):
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("family", (4, 6))
 def test_cookies(hot, family, state):
-    """A client's alone and a valid one are the kernel's, with a new one in the reply; all else is named's, which
-    refuses what it has not made."""
+    """The kernel answers a client cookie alone and a valid server cookie, with a new one in the reply; all other queries pass,
+    and named refuses cookies that it did not make."""
     hot.path.world.heat(hot.path.daemon, "www.lab.example", edns=True)
     in_kernel = state in ("client-only", "valid", "valid-staging", "renewed", "a-bit-ahead")
     check(hot.path, message([(COOKIE, STATES[state][0](family))]), in_kernel, family,
@@ -90,7 +90,7 @@ def test_cookies(hot, family, state):
 
 @pytest.mark.parametrize("case", OPTIONS)
 def test_other_options(hot, case):
-    """named checks them all, so they are its own."""
+    """named checks all other options, so these queries pass."""
     hot.path.world.heat(hot.path.daemon, "www.lab.example", edns=True)
     sent = [(code, whole(ACTIVE, 4, 10) if data is VALID else data) for code, data in OPTIONS[case][0]]
     check(hot.path, message(sent), False, local=CLIENT1[4])

@@ -45,7 +45,7 @@ def reconfigure(bind, text):
 
 @pytest.mark.parametrize("note", ALL_OUT)
 def test_keeps_all_answers_out(bind, note):
-    """And they come back when it is removed."""
+    """And kernel answers come back when it is removed."""
     text = bind.named.config.read_text()
     option, statement = ALL_OUT[note]
     statement = statement.replace("{plugins}", str(Tools().bind_plugin.parent))
@@ -64,13 +64,13 @@ def test_keeps_all_answers_out(bind, note):
 
 
 def test_order_that_the_kernel_does_not_keep(bind):
-    """Of the name that it is for; an RRset of one record has no order. Of cyclic each client may see the next one."""
+    """Only of the name that it is for; an RRset of one record has no order. With cyclic each client may get the next order."""
     many, text = "many.lab.example", bind.named.config.read_text()
     try:
         for order in ("none", "cyclic"):
             reconfigure(bind, text.replace("order none", f"order {order}"))
             first = [ask(bind.network.client1, SERVICE[4], many).answer[0][0].address for _ in range(20)]
-            bind.world.kept(bind.daemon, many, "rrset-order gives its records an order that the kernel can't give")
+            bind.world.not_offered(bind.daemon, many, "rrset-order gives its records an order that the kernel can't give")
             assert order == "none" or all(first[i] == first[i - 8] and first[i] != first[i - 1] for i in range(8, 20))
             bind.world.heat(bind.daemon, NAME)
         reconfigure(bind, text.replace("order none", "order random"))
@@ -82,7 +82,7 @@ def test_order_that_the_kernel_does_not_keep(bind):
 
 
 def test_unusual_queries(bind):
-    """Without RD, or with CD, while the name is hot: named's own."""
+    """Queries without RD, or with CD, pass while the name is hot."""
     bind.world.heat(bind.daemon, NAME)
     for options in ({"rd": False}, {"cd": True}):
         wire = query(NAME, **options).to_wire()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What BIND serves from its cache although it has expired (serve-stale, RFC 8767) is named's alone, as a named without
-the kernel path says it: with its own TTL, the extended error, and no longer than it does."""
+"""Expired data from BIND's cache (serve-stale, RFC 8767) come from named alone, as from a named without the kernel path: with
+named's TTL and extended error, and no longer."""
 
 from types import SimpleNamespace
 
@@ -43,20 +43,20 @@ def state(wire):
         return "failed"
     errors = [option.code for option in reply.options if option.otype == 15]
     assert reply.rcode() == dns.rcode.NOERROR, reply
-    # beside that, named may tell what kept it from asking
+    # named may add why it could not ask
     assert reply.edns < 0 or (STALE_ANSWER in errors) == (max(ttls(wire)) > TTL), reply
     return "stale" if min(ttls(wire)) > TTL else "partly stale" if max(ttls(wire)) > TTL else "fresh"
 
 
 def assert_same(ours, theirs, states, ttl_slack=1):
-    """An extended error says how named came by stale data, or why it has none, as it went just then: there the two, neither of
-    them the kernel, may differ."""
+    """The extended error says how named got stale data, or why it has none, at that moment: in it the two servers may
+    differ."""
     why = difference(ours, theirs, ttl_slack=ttl_slack)
     assert why is None or (states[0] == states[1] != "fresh" and why.kind == "OPT"), why
 
 
 def ask_until_both(pair, wanted):
-    """Every question in turn; the kernel may answer only what has not expired. Returns how many it did."""
+    """Asks every question; the kernel may only answer data that have not expired. Returns how many it answered."""
     kernel, still = 0, set(range(len(QUESTIONS)))
 
     def are():
@@ -81,7 +81,7 @@ def ask_until_both(pair, wanted):
     (30, "stale-answer-client-timeout 0; stale-refresh-time 4; max-stale-ttl 15;")], ids=["when-it-fails", "at-once"])
 def test_stale_answers_are_named_s(pair, reply_ttl, options):
     configure(pair, f"stale-answer-enable yes; {options}")
-    ask_until_both(pair, "fresh")      # within stale-refresh-time of a failure named does not ask the authority again
+    ask_until_both(pair, "fresh")      # within stale-refresh-time of a failure named does not ask the authoritative server again
     heat(pair)
     for name, flags in QUESTIONS:
         ask_both(pair, name, **flags)
@@ -98,7 +98,7 @@ def test_stale_answers_are_named_s(pair, reply_ttl, options):
 
 
 def test_nothing_stale_without_the_option(pair):
-    """And what was expired is fresh, and the kernel's, as soon as the authority is back."""
+    """And expired data are fresh, and answered in the kernel, as soon as the authoritative server is back."""
     configure(pair, NOT_SERVED)
     ask_until_both(pair, "fresh")
     heat(pair)

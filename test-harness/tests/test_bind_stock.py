@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The distribution's own BIND, unpatched: hot names are answered in the kernel as named answers them, and what named
-does not tell of is found out within the seconds that are promised."""
+"""The distribution's BIND, unpatched: the kernel answers hot names as named does, and the plugin notices changes that named
+does not report within the documented seconds."""
 
 import time
 
@@ -26,8 +26,8 @@ def stock(world):
 
 def test_says_what_it_can_not_do(stock):
     status = stock.daemon.ctl("status").stdout
-    assert "does not tell of a flush" in status and "hydns-max-ttl" in status
-    assert "does not tell of a flush" in stock.named.program.log.read_text()
+    assert "does not notify of a flush" in status and "hydns-max-ttl" in status
+    assert "does not notify of a flush" in stock.named.program.log.read_text()
 
 
 @pytest.mark.parametrize("options", ({}, {"edns": True}, {"dnssec": True}, {"ad": True}), ids=str)
@@ -51,13 +51,13 @@ def address(stock):
 
 
 def passed(stock):
-    """A query that the kernel never answers: by such, the plugin looks around."""
+    """A query that the kernel never answers: such queries make the plugin check the configuration."""
     assert ask(stock.network.client1, SERVICE[4], NAME, "RRSIG")
     return True
 
 
 def test_flush(stock):
-    """Whatever is sent before, nothing old is sent after a rule's life; then the new answer is the kernel's."""
+    """After a rule's life no old answer is sent; then the kernel has the new answer."""
     stock.world.heat(stock.daemon, NAME)
     old = address(stock)
     stock.world.change_lab(records(7), NAME, "A", "192.0.2.7")
@@ -73,7 +73,7 @@ def test_flush(stock):
 
 
 def test_command_that_changes_what_is_offered(stock):
-    """Query logging, which named does not tell of."""
+    """Query logging, which named does not report to the plugin."""
     stock.world.heat(stock.daemon, NAME)
     stock.named.control("querylog", "on")
     try:
@@ -98,7 +98,7 @@ def test_new_configuration(stock):
 
 
 def test_address_that_comes_and_goes(stock):
-    """Copies of the sockets that named has closed are given up: no query may be lost in one that nobody reads."""
+    """The plugin closes its copies of sockets that named has closed: no query may be lost in a socket that no process reads."""
     network, later = stock.network, "10.53.0.78"
     for _ in range(2):
         network.resolver.address("lo", f"{later}/32")

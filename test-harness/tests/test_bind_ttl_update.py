@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""BIND renews or replaces an RRset that stands in several answers for one of them: all others show it. Beside
-that, what a configuration of its own is needed for: clients that are refused, addresses and zones that come and go."""
+"""BIND refreshes or replaces a shared RRset for one answer: all others show it. Also what needs this configuration: refused
+clients, and addresses and zones that come and go."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ from lab.network import SERVICE
 from lab.relay import nothing
 from lab.run import SOON, wait_until
 
-ALIASES = ("turn", "shift")     # of turned and shifted, which live twenty seconds; shifted's address changes
+ALIASES = ("to-twenty", "shift")     # of twenty and shifted, which live twenty seconds; shifted's address changes
 PREFETCH = 10                   # the most that BIND takes: so many seconds before the end of a TTL
 GIVES_UP = 30                   # seconds after which BIND ends a resolution, the most that it takes
 
@@ -31,7 +31,7 @@ REFUSED, LATER = "10.53.1.5", "10.53.0.78"
 
 @pytest.fixture(scope="module")
 def bind(world):
-    """Renewals are BIND's own: its prefetch, by whatever query comes to it in the last seconds of a TTL."""
+    """BIND refreshes by itself: its prefetch, for any query in the last seconds of a TTL."""
     with bind_path(world, options=["allow-new-zones yes;", f"prefetch {PREFETCH} {PREFETCH + 6};",
                                    f"resolver-query-timeout {GIVES_UP * 1000};"], clause=["hydns-refresh 0;"],
                    clients=f"!{REFUSED}; !fd53:2::/64; 10.53.0.0/16; fd53::/16;", listen=f"{LATER};") as path:
@@ -39,7 +39,7 @@ def bind(world):
 
 
 def test_refused_clients(bind):
-    """While the name is hot for everybody else."""
+    """While the name is hot for all other clients."""
     bind.world.heat(bind.daemon, "www.lab.example")
     before = bind.daemon.reasons()
     refused = (ask(bind.network.client1, SERVICE[4], "www.lab.example", local=REFUSED),
@@ -51,7 +51,7 @@ def test_refused_clients(bind):
 
 
 def test_address_that_comes_and_goes(bind):
-    """named closes its sockets there and opens new ones: no query may be lost in a socket that only we hold."""
+    """named closes its sockets there and opens new ones: no query may be lost in a socket that only the plugin has."""
     network = bind.network
     for _ in range(2):
         network.resolver.address("lo", f"{LATER}/32")
@@ -79,7 +79,7 @@ def test_zone_that_comes_and_goes(bind):
         assert reply.answer[0][0].address == "192.0.2.99" and reply.flags & dns.flags.AA
     world.heat(bind.daemon, name)
     bind.named.control("delzone", "lab.example")
-    wait_until(lambda: last(bind.network.client1, "host5")[0] == "192.0.2.6", SOON, "the authority's own data")
+    wait_until(lambda: last(bind.network.client1, "host5")[0] == "192.0.2.6", SOON, "the authoritative server's own data")
     world.heat(bind.daemon, name)
 
 
@@ -90,7 +90,7 @@ def last(namespace, name):
 
 
 @pytest.mark.limit(300)
-def test_rrset_renewed_for_another_question(bind):
+def test_ttl_update_from_another_question(bind):
     network, world = bind.network, bind.world
     world.heat(bind.daemon, "many.lab.example")
     wire = query("many.lab.example").to_wire()
@@ -121,7 +121,7 @@ def renew_for_another_question(bind, pace, octet):
     rules_end = time.monotonic() + min(ttl for _, ttl in lasts(network.client1)) - 1
     assert last(network.client1, "shift")[0] != new
     assert all(bind.daemon.explain(f"{alias}.lab.example")["where"] == "kernel" for alias in ALIASES)
-    # the aliases are not asked there: BIND would offer them anew
+    # the aliases are not asked there: BIND would offer them again
     wait_until(lambda: min(ttl for _, ttl in lasts(network.resolver, "ed")) > PREFETCH, SOON, "BIND to renew the targets")
     wait_until(lambda: lasts(network.client1)[0][1] > PREFETCH, SOON, "the kernel path to show the renewal")
     wait_until(lambda: lasts(network.client1)[1][0] == new, SOON, "the kernel path to show the new address")
@@ -134,10 +134,10 @@ APART = 3                       # seconds between two fetches of the same; more 
 
 @pytest.fixture
 def signed_lab(world):
-    """lab.example. with signatures, that nobody can validate, but of its aliases, which named without validation does not
-    keep if they are signed. world.relay.loses may be set."""
+    """lab.example. with signatures that cannot be validated, except for its aliases, which named without validation does not
+    cache if they are signed. world.relay.loses may be set."""
     def has_signatures():
-        reply = ask(world.network.authority, LAB, "www.lab.example", dnssec=True, timeout=0.5)
+        reply = ask(world.network.authoritative, LAB, "www.lab.example", dnssec=True, timeout=0.5)
         return reply and "RRSIG" in str(reply.answer)
     world.zones.write(records())
     file = world.zones.directory / "lab.zone"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""BIND's authoritative role: what named says from its zones the kernel says too, and never what it has said before a
-change, however that comes about."""
+"""BIND's authoritative role: the kernel answers from named's zones as named does, and never with data from before a change of
+any kind."""
 
 import re
 from types import SimpleNamespace
@@ -28,7 +28,7 @@ ZONES = {zones.ZONE: f'type primary; file "auth.zone"; allow-update {{ {CLIENTS}
          "whole.test": f'type secondary; primaries {{ {REFERENCE[4]}; }}; request-ixfr no;'}
 PRIMARY = {zone: f'type primary; file "{zone.split(".")[0]}.zone"; allow-update {{ {CLIENTS} }}; allow-transfer {{ any; }};'
                  f'also-notify {{ {SERVICE[4]}; }}; notify explicit;' for zone in ("incremental.test", "whole.test")}
-NOREC = "without RD"    # with it, named tells those with EDNS why it does not follow the alias (RFC 8914)
+NOREC = "without RD"    # with it, named says in EDNS why it does not follow the alias (RFC 8914)
 SAME = {   # question: whether the kernel answers it
     "www A": True, "www AAAA": True, "zero A": True, "many A": True, "www MX": True, "missing A": True,
     "alias A": True, "chain A": True, "out A": NOREC, "lost A": True, "x.wild A": True, "x.wild AAAA": True,
@@ -96,7 +96,7 @@ def test_same_answer(auth, question, rd):
 
 
 def test_what_small_clients_get_is_not_offered(auth):
-    """Who says by EDNS that 512 octets are all it takes gets less; others would get that from the kernel."""
+    """A client with an EDNS size of 512 octets gets a shorter reply; others must not get it from the kernel."""
     name = full("www")
     auth.daemon.call({"cmd": "flush", "name": name})
     before = auth.daemon.offers()
@@ -130,7 +130,7 @@ def serial(auth, zone):
 
 
 def assert_same(auth, zone, questions=HOT, **options):
-    """As client and named see it now."""
+    """Client and named get the same answer now."""
     for question in questions:
         name, rdtype = question.split()
         wire = query(full(name, zone), rdtype, rd=False, **options).to_wire()
@@ -139,8 +139,7 @@ def assert_same(auth, zone, questions=HOT, **options):
 
 
 def assert_changed(auth, zone, octet):
-    """What was hot is new: the record itself, and what a wildcard, an alias, a proof that there is nothing, and a
-    referral said."""
+    """All hot answers are new: of the record, a wildcard, an alias, a proof of non-existence, and a referral."""
     for name, more in (("www", 0), ("alias", 0), ("missing", 1), ("x.wild", 2), ("ent.below", 3)):
         assert address(auth, name, zone) == f"192.0.2.{octet + more}"
     assert ask(auth.network.client1, SERVICE[4], full("www.child", zone), rd=False).rcode() == dns.rcode.NXDOMAIN
@@ -207,8 +206,8 @@ def test_transfer(auth, zone, whole):
 
 @pytest.mark.parametrize("zone", ("signed.test", "nsec3.test"))
 def test_signed_zone(auth, zone):
-    """With proofs and signatures. named signs a change (inline-signing) after it has acknowledged it: from then on that
-    it serves the new serial there is no former answer."""
+    """With proofs and signatures. named signs a change (inline-signing) after it has acknowledged it: once it serves the new
+    serial there is no former answer."""
     questions = [q for q in HOT if q != "www.child A"]
     wait_until(lambda: ask(auth.network.client1, SERVICE[4], zone, "SOA", dnssec=True, payload=1232).answer[1:], 10, "signatures")
     for options in ({}, {"dnssec": True}):
@@ -248,14 +247,14 @@ def test_zone_that_comes_and_goes(auth):
 
 @pytest.mark.parametrize("zone", ("own.test", "counted.test"))
 def test_zone_with_something_of_its_own(auth, zone):
-    """Clients of its own, or counters: all queries are named's."""
+    """A zone with access lists or counters of its own: all its queries pass."""
     for _ in range(20):
         assert address(auth, "www", zone) == "192.0.2.10"
     assert not in_kernel(auth, zone, "www A")
 
 
 def test_statistics(auth):
-    """named's own counters have what the kernel has answered, by what it was."""
+    """named's counters include kernel answers, by kind."""
     zone = "file.test"
     asked = {"QrySuccess": "www A", "QryNxrrset": "mail AAAA", "QryReferral": "www.away A", "QryNXDOMAIN": "nothing A"}
     heat(auth, zone, asked.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Bounds of what resolvers may ask of hydnsd: options, counters, and both while hydnsd runs."""
+"""Bounds of resolvers' requests to hydnsd: options, counters, and changes while hydnsd runs."""
 
 import contextlib
 import json
@@ -75,7 +75,7 @@ def held_back(pid):
 
 
 def test_without_descriptors_others_wait(world):
-    """Whom hydnsd has no descriptor for is not tried again and again, but later."""
+    """Without a descriptor for a connection hydnsd does not try again and again, but later."""
     with kernel_path(world) as p, contextlib.ExitStack() as stack:
         pid = p.daemon.program.popen.pid
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
@@ -100,7 +100,8 @@ def send_hello(client):
 
 
 def test_a_raised_rate_relieves_at_once(world):
-    """What was asked for at one request a second, hundreds of them at once, is no debt at a thousand a second."""
+    """Hundreds of requests made at once under a rate of one a second do not wait longer after the rate is raised to a
+    thousand."""
     config = world.run.dir / "bounds.conf"
     config.write_text("plugin-rate: 1\nplugin-burst: 600\n")
     with kernel_path(world, daemon_options={"options": ["--config", config]}) as p:
@@ -116,8 +117,8 @@ def test_a_raised_rate_relieves_at_once(world):
                 assert second.receive()[0] == "WELCOME"
 
 
-def test_who_has_to_rest_is_not_silent(world):
-    """One registration a second: the last of nine has said HELLO long before it is heard, and is not taken for silent."""
+def test_a_plugin_over_its_rate_is_not_silent(world):
+    """One registration a second: the last of nine sends HELLO long before hydnsd reads it, and is not dropped as silent."""
     with kernel_path(world, daemon_options={"options": ["--plugin-rate", "1", "--plugin-burst", "1"]}) as p:
         with contextlib.ExitStack() as stack:
             clients = [stack.enter_context(PluginClient(p.daemon.plugin_socket, timeout=60)) for _ in range(9)]
@@ -126,9 +127,9 @@ def test_who_has_to_rest_is_not_silent(world):
             assert [client.receive()[0] for client in clients] == ["WELCOME"] * 9
 
 
-def test_who_has_said_goodbye_is_not_silent(world):
-    """It may say HELLO again, and has as long for it as one that has just connected. Who never said HELLO is dropped at a
-    tick, so that the end of one that connected later shows that another tick has passed."""
+def test_a_plugin_after_bye_is_not_silent(world):
+    """It may send HELLO again within the same time as a new connection. hydnsd drops connections without HELLO at a tick, so
+    the end of one that connected later shows that another tick has passed."""
     with kernel_path(world) as p, PluginClient(p.daemon.plugin_socket, timeout=SOON).register() as client, \
             PluginClient(p.daemon.plugin_socket, timeout=SOON) as silent:
         assert not select.select([silent.socket], [], [], 1.5)[0]

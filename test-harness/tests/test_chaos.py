@@ -25,7 +25,7 @@ CHAOS = Path(__file__).resolve().parent.parent / "chaos"
 FRESH, STEADY, GHOST = zone.FRESH[0], zone.STEADY[0], zone.GHOSTS[0]
 ALIAS = Question(Key(zone.name("alias0"), "A"), STEADY)
 CLIENT = SimpleNamespace(name="client", link="r1", family=4)
-T = 1000 * SECOND                 # when the authority was asked
+T = 1000 * SECOND                 # when the authoritative server was asked
 
 
 class Case:
@@ -54,7 +54,7 @@ class Case:
 
 
 def test_data():
-    """Another name's, nobody's, of another question, an error from the kernel, and a hop limit of neither."""
+    """Wrong are another name's data, unknown data, another question's, an error from the kernel, and an unknown hop limit."""
     case = Case(OfResolver)
     mine, other = case.version(STEADY, T), case.version(zone.STEADY[2], T)
     assert case.reply(STEADY, mine, 1) is None
@@ -66,7 +66,7 @@ def test_data():
 
 
 def test_ttl_of_a_resolver():
-    """It counts down, from the zone's, and starts anew with new data alone."""
+    """It counts down from the zone's TTL, and starts again only with new data."""
     whole = zone.ttl(FRESH)
     case = Case(OfResolver)
     stamp = case.version(FRESH, T)
@@ -83,7 +83,7 @@ def test_ttl_of_a_resolver():
 
 
 def test_a_ttl_does_not_grow():
-    """Even when it was below what it might have been."""
+    """Even when it was lower than allowed before."""
     case = Case(OfResolver)
     stamp = case.version(zone.FRESH[6], T)
     assert case.reply(zone.FRESH[6], stamp, 2, 10) is None
@@ -111,12 +111,13 @@ def test_a_stopped_resolver_counts_later():
     assert case.reply(FRESH, stamp, 7, zone.ttl(FRESH)) == "TTL"
 
 
-def test_data_wait_for_a_busy_authority_and_resolver():
-    """Measured by when the authority had sent them, and by clients whom the resolver has kept waiting then."""
+def test_data_wait_for_a_busy_authoritative_server_and_resolver():
+    """The judge takes the time when the authoritative server had sent them, and the clients that waited for the resolver
+    then."""
     whole = zone.ttl(FRESH)
     case = Case(OfResolver)
     stamp = case.version(FRESH, T)
-    case.ledger.left[T] = T + 2 * SECOND
+    case.ledger.sent[T] = T + 2 * SECOND
     assert case.reply(FRESH, stamp, 3.5, whole) is None
     assert case.reply(FRESH, stamp, 4.5, whole) == "TTL"
     case = Case(OfResolver)
@@ -136,7 +137,7 @@ def test_data_wait_for_a_busy_authority_and_resolver():
     (everything, "flushed"), (at(FRESH.owner), "flushed"), (at(FRESH.owner, ("A",)), "flushed"),
     (at(FRESH.owner, ("AAAA",)), None), (denials, None), (nothing, None)))
 def test_flush(covers, wrong):
-    """Of data fetched a while before, or seen before; not of what it does not cover, nor before it has returned."""
+    """Of data fetched, or seen, before it; not of data that it does not cover, nor before it has returned."""
     for fetched, seen in ((-1.5, None), (-0.2, -0.1)):
         case = Case(OfResolver)
         stamp = case.version(FRESH, T + int(fetched * SECOND))
@@ -150,7 +151,7 @@ def test_flush(covers, wrong):
 
 
 def test_fetched_while_a_flush_began():
-    """The authority's reply may have been on its way."""
+    """The authoritative server's reply may have been on its way."""
     case = Case(OfResolver)
     stamp = case.version(FRESH, T - SECOND // 100)
     case.ledger.flushes.append(Flush("flush", T, T + SECOND // 20, everything))
@@ -228,7 +229,7 @@ def test_verdict():
 
 
 def test_asker_watches(world):
-    """Everything that comes: late, twice, from elsewhere, unasked, with its hop limit."""
+    """With -w asker records late and second replies, other senders, unasked datagrams, and hop limits."""
     ns = world.network.client1
 
     def bound(address):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Unbound in a chroot, as a user of its own: hydnsd's second plugin socket lies inside, for a group of which that user is a
-member by the host's /etc/group alone. The cage has no /etc."""
+"""Unbound in a chroot, as a user of its own. hydnsd's second plugin socket is inside, for a group of which that user is a
+member only by the host's /etc/group: the chroot has no /etc."""
 
 import grp
 import shutil
@@ -16,7 +16,7 @@ from lab.servers import Unbound
 NAME = "www.lab.example"
 USER, UID = "hydns-caged", 64321
 GROUP = "daemon"          # any that the host has
-# the host's accounts stay as they are: Unbound alone sees a user more
+# does not change the host's accounts: only Unbound sees one more user
 START = 'mount --bind "$0" /etc/passwd && mount --bind "$1" /etc/group && exec "$2" -d -c "$3"'
 
 
@@ -68,8 +68,8 @@ def test_the_users_groups_stay(world):
         assert "may not be used" not in unbound.program.log.read_text()
 
 
-def test_who_is_no_member_is_told(world):
-    """The cause and the mend, not that hydnsd should be started."""
+def test_error_for_a_user_outside_the_group(world):
+    """Unbound logs the cause and the mend, and not the advice to start hydnsd."""
     with caged(world, member=False) as (daemon, unbound):
         gid = grp.getgrnam(GROUP).gr_gid
         said = f"/plugin.sock may not be used by this process (user {UID}): every query goes through the resolver until it may; " \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Command lines: what each program says of itself, and who may use hydnsctl."""
+"""Command lines: help and version of each program, and who may use hydnsctl."""
 
 import grp
 import os
@@ -29,7 +29,7 @@ def commands(tools):
 
 
 def test_help_of_each_command(world, tmp_path):
-    """Its own synopsis and options, nothing done, nobody asked."""
+    """It prints its own synopsis and options, does nothing, and asks no daemon."""
     for command in commands(world.tools):
         done = run(world.tools.hydnsctl, "--socket", tmp_path / "none", command, "--help")
         assert done.returncode == 0 and not done.stderr
@@ -116,7 +116,7 @@ def test_no_permission_names_the_group(public, group):
 
 
 def test_the_control_group_may_use_all(world, public):
-    """And others nothing: as hydnsctl(8), hydnsd.conf(5) and doc/control-protocol.md say."""
+    """And other users nothing, as hydnsctl(8), hydnsd.conf(5) and doc/control-protocol.md say."""
     class Daemon(type(world.hydnsd())):
         def argv(self):
             return super().argv() + ["--control-socket", public / "control.sock", "--control-group", GROUP]

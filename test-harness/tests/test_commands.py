@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Every remote control command that changes what Unbound answers: when it has returned, the rules that it concerns are
-gone, and others stay. Local data and flushes are in test_flush.py, under load."""
+"""Every remote control command that changes Unbound's answers: when it has returned, the rules that it affects are withdrawn,
+and others stay. Local data and flushes are in test_flush.py, under load."""
 
 import pytest
 from conftest import kernel_path
@@ -63,7 +63,7 @@ def where(path, name):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
 def test_command_withdraws(hot, command):
-    """Each with names of its own: what Unbound still has is not offered again at once."""
+    """Each command has names of its own: answers that Unbound still has are not offered again at once."""
     number = list(COMMANDS).index(command)
     name, beside = f"host{number}.lab.example", BESIDE[number]
     for n in (name, beside):
@@ -74,7 +74,7 @@ def test_command_withdraws(hot, command):
 
 
 def test_data_of_a_view_are_its_clients_alone(hot):
-    """What a view says is never put into the kernel, and its clients never get what others are told there."""
+    """A view's answers never become rules, and its clients never get the kernel's answers for others."""
     client2 = hot.network.client2
     hot.unbound.control("view_local_data", VIEW, f"{NAME}. 300 IN A 203.0.113.8")
     hot.world.heat(hot.daemon, NAME, "A")
@@ -86,7 +86,7 @@ def test_data_of_a_view_are_its_clients_alone(hot):
 
 
 def test_transferred_zone_withdraws(hot):
-    """The command only starts the transfer: the rules go when the zone has come."""
+    """The command only starts the transfer: the rules are withdrawn when the zone is transferred."""
     hot.world.heat(hot.daemon, NAME, "A")
     hot.world.change_lab(records(77), NAME, "A", "192.0.2.77")
     hot.unbound.control("auth_zone_transfer", "lab.example.")
@@ -94,7 +94,7 @@ def test_transferred_zone_withdraws(hot):
 
 
 def test_zone_from_a_file_answers_at_once(hot):
-    """The zone is not there at first, so its names are resolved, and hot; then it answers its clients itself."""
+    """At first there is no zone, so its names are resolved and hot; then Unbound answers from the zone."""
     name = f"a.{LATE}"
     hot.world.heat(hot.daemon, name, "A")
     assert ask(hot.network.client1, SERVICE[4], name).answer[0][0].address == "192.0.2.40"
@@ -102,4 +102,4 @@ def test_zone_from_a_file_answers_at_once(hot):
     hot.unbound.control("auth_zone_reload", f"{LATE}.")
     for _ in range(20):
         assert ask(hot.network.client1, SERVICE[4], name).answer[0][0].address == "203.0.113.77"
-    hot.world.kept(hot.daemon, name, "an auth-zone of the resolver answers it")
+    hot.world.not_offered(hot.daemon, name, "an auth-zone of the resolver answers it")

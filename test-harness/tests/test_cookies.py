@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""DNS cookies: every state that a query's cookie can be in is answered as Unbound answers it, by the kernel where
-it can and by Unbound where it can't, through a rollover of the secrets and without hydnsd too.
+"""DNS cookies: a query with a cookie in any state gets the answer that Unbound gives, from the kernel where it can answer and
+from Unbound otherwise; also during a rollover of the secrets, and without hydnsd.
 
-"As Unbound" is the same Unbound asked by the same client while the kill switch is on, so that the cookies it
-makes are those for this client."""
+The comparison is with the same Unbound, asked by the same client while the kill switch is on, so that it makes cookies for this
+client."""
 
 import re
 import signal
@@ -106,7 +106,7 @@ def cookie_of(wire):
 
 
 class Paused:
-    """Within the block Unbound gets every query."""
+    """Context manager: Unbound gets every query within the block."""
 
     def __init__(self, path):
         self.daemon = path.daemon
@@ -188,7 +188,7 @@ def test_each_accepts_the_others_cookies(path):
 
 
 def test_allow_cookie(path):
-    """The guarded client is answered by the kernel with a valid cookie, and put off by Unbound without."""
+    """With a valid cookie the kernel answers the guarded client; without, Unbound refuses it."""
     for state, (make, _, kind) in STATES.items():
         sent = cookie(ACTIVE, CLIENT_COOKIE, GUARDED, time.time() - 10) if state == "valid" else make(4)
         check(path, message([(COOKIE, sent)]), state == "valid", local=GUARDED)
@@ -214,7 +214,7 @@ def test_statistics(path):
 
 
 def made_by(path):
-    """Whose secret the kernel makes cookies with, when it has answered; None: Unbound has."""
+    """The secret of the cookie in the kernel's answer, or None when Unbound answered."""
     own = path.unbound.received()
     got = cookie_of(exchange(path.network.client1, SERVICE[4], message([(COOKIE, CLIENT_COOKIE)])))
     makers = [s for s in (ACTIVE, STAGING, OTHER, NEXT)
@@ -246,7 +246,7 @@ def test_rollover(path):
 
 
 def test_rollover_without_hydnsd(path):
-    """The program outlives hydnsd, the secrets of former times do not: their queries are Unbound's meanwhile."""
+    """The program outlives hydnsd, former secrets do not: queries with cookies of these pass meanwhile."""
     path.unbound.control("add_cookie_secret", OTHER.hex())
     path.daemon.stop(signal.SIGKILL)
     assert made_by(path) == (NEXT, NEXT)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""No answer is missing from a resolver's counters, and none is counted twice, however often hydnsd ends and comes back under
-load: what the kernel answered while nobody asked for counts, and while no hydnsd ran, is in them as well."""
+"""A resolver's counters have every kernel answer once, however often hydnsd ends and starts again under load; also those that
+the kernel gave while no statistics were requested, and while no hydnsd ran."""
 
 import signal
 import time
@@ -66,7 +66,7 @@ def named(world):
 
 
 def counted(path, before):
-    """What has grown: queries in all; those that came to Unbound; those that the kernel answered."""
+    """Increments: of all queries; of those that came to Unbound; of those that the kernel answered."""
     after = path.unbound.stats()
 
     def grown(*names):
@@ -88,7 +88,7 @@ def test_restarts(unbound, family, ends):
 
 
 def test_asked_while_hydnsd_is_away(unbound):
-    """What was known counts, and the rest comes when hydnsd is back."""
+    """Known answers count, and the others are added when hydnsd is back."""
     heat(unbound)
     before = unbound.unbound.stats()
 

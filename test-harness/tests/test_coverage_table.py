@@ -25,7 +25,7 @@ def function_of(text, name, language):
 
 
 def fault(file, name, case):
-    """None, or why this is no test."""
+    """Why this is not a test, or None."""
     paths = [p for room in ROOMS for p in room.rglob(file)]
     if len(paths) != 1:
         return f"{file}: {paths or 'not there'}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""hydnsctl: exit codes, what it prints of a living daemon, and what it still does when the daemon is dead."""
+"""hydnsctl: exit codes, its output with a running daemon, and what it does without one."""
 
 import json
 import signal
@@ -69,7 +69,7 @@ def test_nobody_there(world, tmp_path, words):
 
 
 def test_somebody_else_listens(world, tmp_path):
-    """A socket whose owner does not speak the protocol: an error, no hanging."""
+    """A socket of a process without the protocol: hydnsctl reports an error and does not hang."""
     with Stranger(tmp_path / "other") as other:
         done = run_tool(world.network.resolver, [world.tools.hydnsctl, "--socket", other, "status"], check=False)
     assert done.returncode == ERROR and "protocol" in done.stderr

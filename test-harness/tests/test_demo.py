@@ -19,7 +19,7 @@ DEMO = Path(__file__).resolve().parent.parent / "demo"
 
 @pytest.fixture
 def run_id():
-    """For the demo's run, of which nothing is left after the test."""
+    """The id of the demo's run, of which nothing may be left after the test."""
     chosen = secrets.token_hex(3)
     yield chosen
     assert not remains(chosen)
@@ -43,7 +43,7 @@ def short_demo(tmp_path, run_id, *words, seconds=4, **options):
 
 
 def assert_load_answered(figures, text):
-    """By the server alone, then by the kernel too; lost is at most what a socket's buffer had no room for."""
+    """The server alone answers all of it, then server and kernel do; only full socket buffers may lose queries."""
     for half in ("off", "on"):
         assert figures[half]["lost"] <= sum(figures["details"][half]["socket_overflows"].values()), text
     assert figures["off"]["kernel_share"] == 0 < figures["on"]["kernel_share"]

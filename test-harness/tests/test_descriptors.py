@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Descriptors that block whoever closes them, sent to hydnsd's sockets: it goes on as if nothing had come."""
+"""Descriptors whose close() blocks, sent to hydnsd's sockets: hydnsd goes on as without them."""
 
 import os
 import select
@@ -17,12 +17,12 @@ from lab.plugin import PluginClient, hello, ring
 from lab.run import SOON, wait_until
 
 NAME = "host1.lab.example"
-LINGER = 60      # seconds: far longer than any patience here, and over when a test has failed
+LINGER = 60      # seconds: far longer than any bound here, and over after a failed test
 
 
 class Lingering:
-    """Context manager: makes TCP sockets with data that nobody takes, so that their last close() waits for long. The
-    other ends live on until the block's end."""
+    """Context manager: makes TCP sockets with data that the other end does not read, so that their last close() waits. The
+    other ends stay open until the block's end."""
 
     def __enter__(self):
         self.others = []
@@ -64,7 +64,7 @@ def epoch(path):
 
 
 def goes_on(path):
-    """A flush is done by hydnsd, and not by an advanced epoch for want of an answer."""
+    """hydnsd does a flush, and the plugin does not advance its epoch for lack of an answer."""
     path.world.heat(path.daemon, NAME)
     before = epoch(path)
     path.unbound.control("flush", NAME)
@@ -129,7 +129,7 @@ WAYS = {
 
 @contextmanager
 def stopped(path):
-    """What is done in the block hydnsd finds all at once."""
+    """Context manager: stops hydnsd, which finds everything sent in the block at once."""
     path.daemon.program.popen.send_signal(signal.SIGSTOP)
     try:
         yield
@@ -227,7 +227,7 @@ def sender_of_a_file(directory, send):
         assert select.select([done], [], [], SOON)[0] and os.read(done, 1)
         yield
     finally:
-        server.kill()                            # ends the file system: whoever waits goes on
+        server.kill()                            # ends the file system: waiting processes go on
         server.wait(SOON)
         if sender:
             os.kill(sender, signal.SIGKILL)
@@ -250,8 +250,8 @@ def test_a_file_of_a_file_system_that_hangs(path, tmp_path, way):
         goes_on(path)
 
 
-def test_kinds_of_descriptors(path):
-    """Whatever is no ring is refused in words, and the connection lives on."""
+def test_descriptors_of_other_types(path):
+    """A descriptor that is not a ring is refused with a reason, and the connection stays."""
     with open("/dev/null") as null, socket.socketpair()[0] as pair, open("/proc/self/exe", "rb") as plain:
         path_only = os.open("/", os.O_PATH)
         pipe = os.pipe()

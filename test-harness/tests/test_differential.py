@@ -17,7 +17,7 @@ from conftest import bind_path, kernel_path
 from differ import cookies, judge
 from differ.asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, Flow, Group, Twins
 from differ.questions import Data
-from differ.record import Recorder, authority
+from differ.record import Recorder, asked_upstream
 from differ.servers import SERVERS
 from differ.session import Found
 from lab import pinned
@@ -37,7 +37,7 @@ HELD_UP = 2.2                   # seconds
 
 
 def reply(*, opt=True, rotate=0, swap=False, ttl=300, flags="QR RD RA"):
-    """A reply with a chain, two addresses, a signature, an authority and additional records."""
+    """A reply with a chain, two addresses, a signature, an authoritative server and additional records."""
     addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
     text = f"id 1\nopcode QUERY\nrcode NOERROR\nflags {flags}\n" + ("edns 0\npayload 1232\n" if opt else "")
     chain = [f"a.example. {ttl} IN CNAME b.example.", f"b.example. {ttl} IN CNAME c.example."]
@@ -94,7 +94,7 @@ def test_between_two_replies():
 
 
 def test_one_of_two_replies_is_missing():
-    """The cache was renewed after the reply before, and the one after was lost: that is for a second look to decide."""
+    """The cache was refreshed after the reply before, and the reply after was lost: a second look decides."""
     judged, renewed = judge.Judge(Data([])), flow(reply(ttl=300), reply(ttl=298))
     before, kernel, *_ = renewed.replies
     assert judged.of(renewed).kind == "TTL"
@@ -106,7 +106,7 @@ def test_one_of_two_replies_is_missing():
 
 
 def test_ttls_count_down_between_two_replies():
-    """Whatever passes between them, no TTL may be above what the time allows."""
+    """However much time passes between them, no TTL may be higher than that time allows."""
     def held_up(kernel, before, after, since, until):
         """sent and got: seconds that DIRECT's reply, and AGAIN's, may have been under way."""
         at = [10**9 * s for s in (0, since, since, since + until)]
@@ -119,9 +119,9 @@ def test_ttls_count_down_between_two_replies():
 
 
 def test_a_second_off_is_explained():
-    """By the clock when its second turned meanwhile, else by an end that moved by one: a difference if strict."""
+    """By the clock when its second changed meanwhile, otherwise by an end that moved by one: a difference with --strict."""
     now = time.monotonic_ns()
-    turn = now + 10**9 - time.time_ns() % 10**9          # when the wall clock's second turns
+    turn = now + 10**9 - time.time_ns() % 10**9          # when the wall clock's second changes
     early, late = turn - 500 * 10**6, turn + 300 * 10**6
     for begin, end, why in ((early, late, "clock"), (early, early + 10**6, "end")):
         off = flow(reply(ttl=299), reply())._replace(sent=(begin,) * 4, got=(end,) * 4)
@@ -185,8 +185,7 @@ def without_additional():
     (UNCHECKED, reply(flags="QR RD RA CD AD"), judge.UNCHECKED), (reply(), LETTERS, judge.ORDERED),
     (reply(), servfail(reply()), "gave up")], ids=("additional", "cut short", "AD", "letters", "SERVFAIL"))
 def test_what_a_rule_allows_the_reference_is_found_in_the_kernel(good, other, rule):
-    """What lets the reference's reply pass, and is counted, lets none of the kernel's pass, even if the reference says
-    the same."""
+    """A rule that lets the reference's reply pass does not let a kernel answer pass, even when the reference says the same."""
     judged = judge.Judge(Data([]), rules=NAMED)
     asked = flow(good, good)
     by_reference = asked._replace(differs=DIFFERS_REFERENCE, sent=(1, 2, 0, 2), got=(2, 3, 0, 3))
@@ -205,7 +204,7 @@ def test_other_letters_are_named_s_alone():
     assert judged.of(flow(LETTERS, reply())) is not None
 
 
-def test_renewal_in_other_letters():
+def test_refetch_in_other_letters():
     """The kernel's TTLs must be those of the reply after, whatever letters that has, its data those of both."""
     def of_a_moment(kernel, before, after, rules=NAMED):
         asked = flow(kernel, before, after)
@@ -227,7 +226,7 @@ def denial(owner, following="c.example.", labels=2):
 
 
 def test_a_wildcard_s_proof_at_another_name():
-    """One that another question's answer brought into the cache is the same for the reference; never for the kernel."""
+    """A proof that another question brought into the cache is allowed in the reference's reply, never in the kernel's."""
     used = Counter()
     assert judge.from_reference(denial("a.s.example."), denial("*.s.example."), NAMED, used) is None
     assert used[judge.WILDCARD] == 1
@@ -307,7 +306,7 @@ def test_an_asker_that_is_held_up(world, pair, relay):
     assert judge.Judge(Data([]), rules=rules).of(found) is None
 
 
-def test_a_renewal_whose_witness_is_lost(world, pair, relay):
+def test_a_ttl_update_whose_later_reply_is_lost(world, pair, relay):
     """The kernel shows what came into the cache after the reply before; the one after, which would show it too, is lost."""
     until_conclusive(lambda number, pace: lose_the_witness(world, *pair, relay))
 
@@ -330,27 +329,27 @@ def lose_the_witness(world, path, rules, relay):
 
 
 def test_a_difference_is_recorded(world, pair, tmp_path):
-    """What the record of one says: who was asked and answered when, what both caches hold, what the authority was asked."""
+    """What the record of one says: who was asked and answered when, what both caches hold, what the authoritative server was asked."""
     path, name = pair[0], RECORDED
     stand = SimpleNamespace(seed="s", world=world, daemon=path.daemon, tested=path.tested, reference=path.reference)
     with Recorder(stand, Data([f"{name}. 300 IN A 192.0.2.1"]), tmp_path) as recorder:
         asked, = ask_many(world, 1, name)
         wire = dns.name.from_text(name).to_wire()
-        wait_until(lambda: "\n".join(authority(recorder.packets, {wire}, 0)).count(ANSWER) >= 2, SOON, "both to have asked")
-        recorder.note(Found(Difference("TTL", "to be recorded"), asked, "phase", "", False))
+        wait_until(lambda: "\n".join(asked_upstream(recorder.packets, {wire}, 0)).count(ANSWER) >= 2, SOON, "both to have asked")
+        recorder.record(Found(Difference("TTL", "to be recorded"), asked, "phase", "", False))
         for thread in recorder.threads:
             thread.join(30)
             assert not thread.is_alive(), "the record has not come to its end"
         recorded = {file.name: file.read_text() for file in (tmp_path / "seed-s-1").iterdir()}
         # what cannot be had leaves the rest
-        recorder.note(Found(Difference("TTL", "without times"), asked._replace(sent=()), "phase", "", False))
+        recorder.record(Found(Difference("TTL", "without times"), asked._replace(sent=()), "phase", "", False))
         recorder.threads[-1].join(30)
         assert not recorder.threads[-1].is_alive()
         partly = {file.name: file.read_text() for file in (tmp_path / "seed-s-2").iterdir()}
     assert partly["difference"].startswith("not to be had: IndexError") and name in partly["cache-under-test"]
     assert partly.keys() == recorded.keys()
     assert name in recorded["cache-under-test"] and name in recorded["cache-reference"]
-    assert recorded["authority"].count(ANSWER) >= 2, recorded["authority"]
+    assert recorded["upstream"].count(ANSWER) >= 2, recorded["upstream"]
     assert "got -" in recorded["difference"] and "(zone: 300)" in recorded["difference"]
     assert "to be recorded" in recorded["difference"] and "past it, before: asked -" in recorded["difference"]
     assert json.loads(recorded["stats"])["ok"] and "rules" in json.loads(recorded["rules"])

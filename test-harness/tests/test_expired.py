@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What has expired, and what has no time to live: Unbound's alone, as Unbound alone would say it."""
+"""Expired data, and data with TTL 0, come from Unbound, as from Unbound without the kernel path."""
 
 import time
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from lab.run import SOON, wait_until
 TTL = 3                                          # of both names
 NAMES = ("moment.lab.example", "moments.lab.example")
 QUESTIONS = [(name, flags) for name in NAMES for flags in ({}, {"dnssec": True})]
-DEAD = 60.0                                      # seconds: no resolver waits so long for an authority
+DEAD = 60.0                                      # seconds: no resolver waits so long for an authoritative server
 MARK = "    # serve-expired"
 NOT_SERVED = "    serve-expired: no"
 AT_ONCE = ["serve-expired-client-timeout: 0"]
@@ -103,13 +103,13 @@ def test_expired_answers_are_unbounds(pair, reply_ttl, options):
                 ours, theirs, answered = ask_both(pair, name, **flags)
                 assert difference(ours, theirs) is None
                 assert answered == 0 and set(ttls(ours)) == {reply_ttl}
-        if options == AT_ONCE:         # otherwise it comes from no look-up in the cache, which is where the module looks
+        if options == AT_ONCE:         # otherwise the answer does not come from the cache, where the module looks
             for name, flags in QUESTIONS:
                 assert "stale" in pair.path.daemon.explain(name, do=bool(flags))["text"]
 
 
-def test_hot_again_when_resolved_anew(pair):
-    """After the test before: what was expired is fresh, and the kernel's again."""
+def test_hot_again_after_a_new_resolution(pair):
+    """After the test before: expired data are fresh, and answered in the kernel again."""
     def fresh():
         return all(max(ttls(reply)) <= TTL for name, flags in QUESTIONS for reply in ask_both(pair, name, **flags)[:2])
     wait_until(fresh, 10, "both to resolve anew")
@@ -138,7 +138,7 @@ def with_ttls(name, values):
     ("host60", [1 << 31], False), ("host61", [(1 << 32) - 1], False), ("host62", [(1 << 31) - 1], True),
     ("many", [300, 1 << 31], False), ("alias", [(1 << 31) + 300], False)])
 def test_ttl_of_32_bits(pair, name, values, kernel):
-    """RFC 2181 section 8: with the most significant bit set a TTL is 0, and such data are nobody else's."""
+    """RFC 2181 section 8: a TTL with the most significant bit set is 0, and such data are for one client."""
     configure(pair, "serve-expired: no")
     name += ".lab.example"
     pair.world.relay.change = with_ttls(name, values)

@@ -90,7 +90,7 @@ def check_client(path, address, where, text):
     asks = path.daemon.call({"cmd": "explain", "client": address, "name": NAME, "type": "A"})
     assert asks["text"].startswith(text) and asks["rule"], asks
     if "with a valid DNS cookie alone" in alone["text"]:
-        assert (asks["where"], asks["reason"]) == ("resolver", "COOKIE")   # for it has sent none
+        assert (asks["where"], asks["reason"]) == ("resolver", "COOKIE")   # because it has sent none
     else:
         assert asks["where"] == where and (asks["reason"] in ("ACL", "BAD_SOURCE")) == (where == "resolver")
 
@@ -100,7 +100,7 @@ def test_a_name_that_nobody_asked_for(unbound):
 
 
 def test_a_newer_reason_counts(unbound):
-    """What kept a name from the kernel once says nothing when it is there."""
+    """A former not-offered reason is not shown once the name has a rule."""
     explained(unbound, "host2.lab.example", "NSEC", "answers to questions of this type")
     unbound.world.heat(unbound.daemon, "host2.lab.example")
     assert "answered in kernel" in said(unbound, "host2.lab.example", "A")
@@ -119,7 +119,7 @@ def notes(path):
 
 
 def obstacle_comes_and_goes(path, text, come, go):
-    """A command that ends all offers is told where operators look, before it returns, and so is its end."""
+    """A command that ends all offers is shown in status before it returns, and so is its end."""
     path.world.heat(path.daemon, NAME)
     assert not any(text in n for n in notes(path))
     come()

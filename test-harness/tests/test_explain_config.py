@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What hydnsctl explain says when the configuration keeps everything from the kernel, or leaves nothing to answer; of a
-hydns: clause that does nothing; and with what rights."""
+"""hydnsctl explain when the configuration keeps all answers from the kernel or leaves nothing to answer, and with a hydns:
+clause that has no effect; and the rights that it needs."""
 
 import pwd
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_an_obstacle_of_the_start_needs_a_reload(world):
     with kernel_path(world, unbound_options={"server": ["log-queries: yes"]}) as path:
         assert "log-queries is yes" in said(path, NAME, "A")
         path.unbound.control("set_option", "log-queries:", "no")
-        assert "reload to go on" in said(path, NAME, "A")
+        assert "reload to offer answers" in said(path, NAME, "A")
         path.unbound.change("log-queries: yes", "log-queries: no")
         path.world.heat(path.daemon, NAME)
 
@@ -66,7 +66,7 @@ def test_clause_without_module(world):
 
 
 def test_somebody_who_is_let_in(world):
-    """Where no client is named one is taken whose queries are not passed for its address: by the longest prefix of the list."""
+    """Without --client explain takes an address that the access list allows, by the list's longest prefix."""
     refused = ("10.53.0.1", "10.53.0.2", "fd53::1", "fd53::2")
     server = [f"access-control: {a}/{128 if ':' in a else 32} refuse" for a in refused]
     with kernel_path(world, unbound_options={"server": server}) as p:

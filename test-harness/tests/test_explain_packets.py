@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""explain says of a query the reason that the XDP program then counts it under, for both servers and both address families.
+"""explain gives the reason under which the XDP program then counts the query, for both servers and both address families.
 
 Each query is explained first, which must count nothing, and then sent: exactly the counter of that reason goes up."""
 
@@ -76,7 +76,7 @@ def explained(path, family, name, rdtype, client, options):
 
 
 def check(path, family, expected, name=NAME, rdtype="A", *, client=None, port=53, raised=None, **options):
-    """What is said of the query is expected, and what the packet is counted under (raised: when that is another reason)."""
+    """Checks the reason that explain gives and the reason that the packet counts under (raised: when these differ)."""
     client = client or CLIENT1[family]
     said = explained(path, family, name, rdtype, client, options)
     before = reasons(path)
@@ -136,7 +136,7 @@ def test_size(hot, family):
 
 
 def test_another_port(hot, family):
-    """One that hydnsd was told of is as good (BIND tells of the one that `port` says); at another no resolver is asked."""
+    """A registered port is answered as well (BIND registers that of its option `port`); another port belongs to no resolver."""
     if hot.server == "unbound":
         check(hot, family, "ANSWERED", port=OTHER_PORT)
     before = reasons(hot)
@@ -155,9 +155,9 @@ def test_refresh(path, family):
         if said != "REFRESH":
             return False
         raised = counted(before, reasons(path))
-        assert raised in ({"REFRESH": 1}, {"ANSWERED": 1}), raised     # ANSWERED: renewed by then for the query before
+        assert raised in ({"REFRESH": 1}, {"ANSWERED": 1}), raised     # ANSWERED: refreshed meanwhile for the query before
         return raised == {"REFRESH": 1}
-    wait_until(let_through, 40, "the rule to be due for renewal")
+    wait_until(let_through, 40, "the rule to be due for refresh")
 
 
 def test_ended(path, family):
@@ -185,7 +185,7 @@ def test_empty(hot, family):
 
 
 def test_silent_resolver(hot, family):
-    """Held, so that its heart stands still, until it is let go."""
+    """SIGSTOP stops its heartbeat, until SIGCONT."""
     program = (hot.unbound if hot.server == "unbound" else hot.named).program
     os.kill(program.pid, signal.SIGSTOP)
     try:
@@ -197,8 +197,8 @@ def test_silent_resolver(hot, family):
     wait_until(lambda: explained(hot, family, NAME, "A", CLIENT1[family], {}) == "ANSWERED", 10, "the heart to beat again")
 
 
-def test_client_of_nobodys_naming(hot, family):
-    """Without --client somebody is taken whom the resolver lets in, and the packet of that client is answered."""
+def test_client_not_named(hot, family):
+    """Without --client explain takes a client that the resolver allows, and that client's packet is answered."""
     for name in (NAME, "never.lab.example"):
         said = hot.daemon.explain(name)
         v4 = "." in said["client"]

@@ -18,12 +18,12 @@ from lab.run import SOON, wait_until
 HOSTS = [(f"host{i}.lab.example", "A") for i in range(20)]
 EXPECTED = [f"c00002{i % 250 + 1:02x}" for i in range(20)]
 RATE = 4000
-HEARTBEAT_LIMIT = 1.0  # seconds after which the rules of a killed resolver are dead
+HEARTBEAT_LIMIT = 1.0  # seconds after which the rules of a killed resolver do not count
 
 
 @pytest.fixture
 def fresh(world):
-    """A path of this test's own: what it kills is not missed by the next."""
+    """A kernel path for one test, which may kill its programs."""
     with kernel_path(world) as p:
         yield p
 
@@ -53,7 +53,7 @@ def let_run(seconds):
 
 
 def kernel_answers(path):
-    """As the program counts them, whether hydnsd lives or not."""
+    """By the program's counter, with or without hydnsd."""
     return json.loads(path.daemon.ctl("stats", "--json").stdout)["reasons"]["ANSWERED"]
 
 
@@ -152,7 +152,7 @@ def test_interface_down_and_up(fresh):
 
 
 def test_ring_full(fresh):
-    """A daemon that is stopped reads no offers: the rings fill, Unbound does not care."""
+    """A stopped daemon reads no offers: the rings fill, and Unbound goes on."""
     heat_hosts(fresh)
     many = [(f"ring{i}.kinds.example", "A") for i in range(6000)]
     before = fresh.daemon.call({"cmd": "stats"})["offers"]["received"]
@@ -195,7 +195,7 @@ def test_store_full(world):
             reply = ask(world.network.client1, SERVICE[4], name)
             return reply and reply.answer
 
-        for name, _ in hosts:      # the authority may wait for a processor for longer than Unbound does for it
+        for name, _ in hosts:      # the authoritative server may wait longer for a processor than Unbound waits for it
             wait_until(lambda name=name: cached(name), 15, f"Unbound to cache {name}")
         with load(path, hosts) as asker:
             wait_until(lambda: choices() > 0, SOON, "the store to be full")
@@ -230,7 +230,7 @@ def test_clean_removes_what_a_killed_daemon_left(world):
 
 
 def test_loop_feeds_the_watchdog(world):
-    """What the unit's WatchdogSec counts on."""
+    """The unit's WatchdogSec needs that."""
     path = world.run.dir / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Every kind of answer: the kernel's is Unbound's, or the query goes to Unbound, as it is said here.
+"""Every kind of answer: the kernel's is Unbound's, or the query passes, as the tables here say.
 
 All questions of a resolver are made hot together; then each group is asked in every variant, over IPv4 and
 IPv6, in mixed case, through the kernel path and by loopback, where the same Unbound answers without it."""
@@ -70,7 +70,7 @@ GROUPS = {
     "insecure3": kernel("a.plain missing.plain a.lenient missing.lenient", zone="signed3.example"),
     "bogus": unbound("a missing", zone="bogus.example"),
     "meta-types": [Question("meta.kinds.example", f"TYPE{n}", False) for n in (0, 41, 128, 192, *range(249, 256))],
-    # RRSIG, NSEC, NSEC3: beside an alias the cache's past decides
+    # RRSIG, NSEC, NSEC3: beside an alias the answer depends on the cache's history
     "all-types": [Question("a.kinds.example", f"TYPE{n}", n not in (46, 47, 50)) for n in
                   sorted({*range(2, 41), *range(42, 128), 256, 257, 258, 260, 32767, 32768, 32769, 65279, 65280, 65535,
                           *random.Random(1).sample(range(256, 65536), 40)})],
@@ -189,7 +189,7 @@ class Hot:
         return [name_of(w) for w in left]
 
     def keep_hot(self, questions, variants=({}, {"dnssec": True})):
-        """Makes hot again what has come to its end since it was."""
+        """Makes names hot again whose rules have expired."""
         wires = [w for v in variants for w in wires_of([q for q in questions if q.kernel], v, self.rng)]
         assert not self.cold(wires) or not (left := self.heat(questions, variants)), f"does not become hot again: {left}"
 
@@ -202,8 +202,8 @@ LOOKS = 3
 
 
 def assert_same(hot, questions, options, family, ttl_slack=1):
-    """Kernel and Unbound say the same; as many queries were answered in the kernel as should be. What Unbound has renewed
-    between the two looks older in the kernel's reply: not so at the next look, or it is a fault."""
+    """Kernel and Unbound give the same answers, and the kernel answered as many queries as it should. Data that Unbound
+    refreshed between the two replies are older in the kernel's; at the next look they must be the same."""
     wires = wires_of(questions, options, hot.rng)
     for _ in range(LOOKS):
         ours, answered = hot.count(wires, family)
@@ -259,7 +259,7 @@ def test_answers_are_what_the_zones_hold(hot):
     for options, flag in (({}, 0), ({"ad": True}, dns.flags.AD), ({"dnssec": True}, dns.flags.AD)):
         assert {r.flags & dns.flags.AD for group in INSECURE for r in replies(group, **options)} == {0}
         for group in SECURE:
-            # an alias that leads out of the zone, and what an opt-out span covers, are not secure
+            # an alias out of the zone, and names in an opt-out span, are not secure
             got = [r.flags & dns.flags.AD for r in replies(group, **options)]
             assert set(got) <= {0, flag} and (not flag or got.count(flag) > len(got) / 2)
 
@@ -270,14 +270,13 @@ def test_passed_variants(hot, variant):
     questions = [q._replace(kernel=False) for group in GROUPS
                  if group not in ("bogus", "yxdomain", "meta-types", "all-types") for q in GROUPS[group]]
     for family in (4, 6):
-        # what Unbound resolves anew for CD moves the TTLs of records that others share
+        # resolutions for CD change the TTLs of shared RRsets
         assert_same(hot, questions, TO_UNBOUND[variant], family, ttl_slack=60)
 
 
 
 def test_sizes(hot):
-    """An answer as large as client, path and slot take comes from the kernel; a larger one is truncated by
-    Unbound."""
+    """The kernel sends answers up to the size that client, path and slot allow; Unbound truncates larger ones."""
     sizes = {"many32": {1232: True, 600: True, 512: False}, "txt-big": {1232: True, 1200: True, 1199: False},
              "many33": {1232: False, 512: False}}
     for name, by_payload in sizes.items():
@@ -307,7 +306,7 @@ def test_silence(hot):
 @pytest.mark.parametrize("group", ("types", "chains", "negative", "negative-chains", "wildcards", "dname", "signed",
                                    "signed3", "stub-and-forward", "auth-zones"))
 def test_same_after_fresh_resolution(hot, group):
-    """What is hot when it is resolved is offered from the resolution, not from the cache."""
+    """An answer that is hot when it is resolved is offered from the resolution, not from the cache."""
     questions = [q for q in (GROUPS | LOCAL_GROUPS)[group] if q.kernel]
     hot.path.unbound.control("flush_zone", ".")
     # An alias of a name that does not exist brings the proof for it, and from then on Unbound makes that name's answer from the
@@ -321,7 +320,7 @@ def test_same_after_fresh_resolution(hot, group):
 
 
 def test_answers_synthesised_from_nsec(hot):
-    """aggressive-nsec is on: these names are asked for at no authority, and made anew for each client, by Unbound."""
+    """With aggressive-nsec Unbound makes these answers for each client, without asking an authoritative server."""
     questions = unbound("synth1 synth2 synth3", zone="signed.example")
     made = "num.query.aggressive.NXDOMAIN"
     # the record that proves it
@@ -370,14 +369,14 @@ def left_out(hot, question):
                    for reply in hot.ask_directly(wires_of([question], options, hot.rng)))
     shown = {rrset.name for section in plain.sections for rrset in section}
     found = {(rrset.name, rrset.rdtype) for rrset in full.authority if rrset.rdtype != dns.rdatatype.RRSIG}
-    # additional data, which minimal-responses leaves out; the authority sends them of its own zone
+    # additional data, which minimal-responses leaves out; the authoritative server sends them of its own zone
     found |= {(rr.exchange, dns.rdatatype.A) for rrset in plain.answer for rr in rrset
               if rrset.rdtype == dns.rdatatype.MX and rr.exchange.is_subdomain(rrset.name.parent())}
     return {(str(name).lower(), dns.rdatatype.to_text(rdtype)) for name, rdtype in found if name not in shown}
 
 
 def test_flush_of_what_a_reply_leaves_out(hot):
-    """Unbound asks anew when an RRset of a cached answer is gone, though the reply never showed it: so the rule goes."""
+    """Unbound resolves again when an RRset of a cached answer is gone, even a left-out one: so the rule is withdrawn."""
     questions = kernel("mx", "MX") + kernel("missing x.wild", zone="signed.example")
     questions += kernel("ent", "AAAA", zone="signed.example") + kernel("missing x.wild", zone="signed3.example")
     for question in questions:
@@ -421,8 +420,8 @@ def secure(reply):
 
 
 def test_no_longer_secure(hot):
-    """A name that is no longer validated: as soon as Unbound has resolved a name anew, the kernel clears AD as well, also
-    where the data are the same and where an alias of them is asked for."""
+    """A name is no longer validated: once Unbound has resolved it again, the kernel clears AD as well, also when the data are
+    the same, and in the answer to an alias."""
     questions = kernel("brief to-brief", zone="signed.example")
     wires = [w for options in (VARIANTS["ad"], VARIANTS["do"]) for w in wires_of(questions, options, hot.rng)]
     hot.path.unbound.control("flush_zone", "signed.example")
@@ -433,7 +432,7 @@ def test_no_longer_secure(hot):
         kernel_answers = 0
         end = time.monotonic() + SOON
         while any(map(secure, hot.ask_directly(wires))):
-            assert time.monotonic() < end, "Unbound resolves nothing anew"
+            assert time.monotonic() < end, "Unbound resolves nothing again"
             replies, answered = hot.count(wires)
             kernel_answers += answered
             assert None not in replies

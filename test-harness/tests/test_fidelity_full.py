@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The kinds of test_fidelity.py from a resolver that sends whole answers, in fixed order, with other bounds of
-TTLs. A file of its own: two resolvers would share the service's port."""
+"""The answers of test_fidelity.py from a resolver that sends whole answers, in fixed order, with other bounds of TTLs. In a
+file of its own: two resolvers would share the service's port."""
 
 import time
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""After a flush has returned, no query is answered with what was there before, under load.
+"""After a flush has returned, no query under load is answered with former data.
 
-Each test changes the data at the authority first, then gives the command, while queries are under way at a
+Each test changes the data at the authoritative server first, then gives the command, while queries are under way at a
 fixed rate; the moment at which the command has returned is compared with the moment each query was sent."""
 
 import re
@@ -61,7 +61,7 @@ def under_load(path, command, expected, question=(NAME, "A"), generation=None, h
         given = time.monotonic_ns()
         path.unbound.control(*command)
         if command == ("reload",):
-            # Unbound says ok and then reloads; what answers this has taken it into effect
+            # Unbound acknowledges reload before it reloads; it answers this command afterwards
             path.unbound.control("status")
         returned = time.monotonic_ns()
         before = answered(path)
@@ -94,8 +94,8 @@ def starts_of_service(path):
 
 
 def test_reload_by_a_signal(path):
-    """Nobody is told when it is done; but once Unbound answers by the new configuration, the kernel gives none of the former
-    answers, nor does it before."""
+    """A signal does not return when the reload is done; but once Unbound answers by the new configuration, the kernel gives no
+    former answers."""
     g = Generation.next()
     path.world.heat(path.daemon, NAME, "A")
     starts = starts_of_service(path)
@@ -146,7 +146,7 @@ def test_ok_over_tls(tls):
 
 
 SHORT = {f"short{i}": [f"{1 + i % 3} A 192.0.2.{i + 1}"] for i in range(50)}
-RESOLUTION = 0.02      # seconds that the authority takes, so that clients wait when a reload comes
+RESOLUTION = 0.02      # seconds that the authoritative server takes, so that clients wait when a reload comes
 LATELY = 1.0           # seconds before a reload, whose queries tell how long clients wait for Unbound
 MOST = 1.0             # seconds: what was sent longer than that before a reload is never excused
 
@@ -210,7 +210,7 @@ def is_cached(lost, reload, answered):
 
 
 def judge_lost(reload, lost, answered):
-    """What was lost before Unbound left its loop must be what it was resolving then."""
+    """Queries lost before Unbound left its loop must be those that it was resolving then."""
     if not lost:
         return
     waits = waiting_time(reload, answered)
@@ -280,7 +280,7 @@ def test_local_zone(path):
 
 
 # --- the middle of an alias chain -----------------------------------------------------------------------------
-# what is said about the middle of a chain of its own, way -> hop -> www
+# commands about the middle of a chain, way -> hop -> www
 COMMANDS = {
     "flush_type": [("flush_type", "{hop}", "CNAME")],
     "local_data": [("local_data", "{hop}. 300 A 203.0.113.10"), ("local_data_remove", "{hop}")],
@@ -322,7 +322,7 @@ def places(path, names):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_middle_of_a_chain(path, chains, command):
-    """What is said about an alias withdraws the answers that lead through it, too, before the command returns."""
+    """A command about an alias also withdraws the answers that lead through it before it returns."""
     names = chain(list(COMMANDS).index(command))
     for flags in VARIANTS:
         for name in names:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What the tests rest on: runs of the harness clean up, modules begin as the world began, attempts are judged, and the check
-counts every test of every run."""
+"""The harness itself: runs clean up, each module begins with a reset world, attempts are judged, and the check counts every
+test of every run."""
 
 import ctypes
 import importlib.machinery
@@ -33,7 +33,7 @@ HARNESS = Path(__file__).resolve().parent.parent
 
 
 def test_what_a_killed_harness_left_is_removed():
-    """The promise of every demo and test: the next run cleans up after one that was killed; any other that begins may be it."""
+    """The next run cleans up after a killed one, whichever run that is."""
     script = ("import sys, os, signal; sys.path.insert(0, sys.argv[1])\n"
               "from lab.run import Run, start_time\nfrom lab.network import Namespace\n"
               "from lab.process import Program\n"
@@ -54,9 +54,9 @@ def test_what_a_killed_harness_left_is_removed():
 
 
 def test_a_module_begins_as_the_world_began(world):
-    """Whatever the one before has left: data, times, programs that hang, files, pins, programs on links."""
+    """Whatever the former module left: data, delays, hanging programs, files, pins, programs on links."""
     def address():
-        return ask(world.network.authority, RELAY, "www.lab.example").answer[0][0].address
+        return ask(world.network.authoritative, RELAY, "www.lab.example").answer[0][0].address
     daemon = world.hydnsd()
     daemon.start()
     daemon.stop(signal.SIGKILL)
@@ -71,7 +71,7 @@ def test_a_module_begins_as_the_world_began(world):
         pass
     assert address() == "192.0.2.55" and world.network.resolver.xdp_attached("r1") and any(daemon.pins.iterdir())
     world.relay.loses = everything
-    world.begin_anew()
+    world.reset()
     assert address() == "192.0.2.1" and world.relay.delay == 0.0
     with Relay(world.network.resolver, "10.53.0.79", SERVICE[4]):
         pass
@@ -81,7 +81,7 @@ def test_a_module_begins_as_the_world_began(world):
 
 
 def test_nobody_serves_former_data_after_a_reload(world):
-    """The authority's process that has them shares the sockets with its successor until it ends."""
+    """The authoritative server's former process answers on the same sockets until it ends."""
     before = world.nsd.program.processes()
     server = max(before, key=lambda pid: (start_time(pid), pid))
     os.kill(server, signal.SIGSTOP)
@@ -120,7 +120,7 @@ def test_a_request_waits_while_the_queue_is_full(world):
 
 # -- attempts -----------------------------------------------------------------------------------------------------------
 def attempts(outcomes, longest):
-    """What comes of attempts that end like this: a gap in seconds after which it fails, an Inconclusive, or a result."""
+    """The result of attempts with these ends: a gap in seconds before a failure, an Inconclusive, or a result."""
     left = list(outcomes)
 
     def attempt(number, pace):
@@ -159,7 +159,7 @@ def test_an_attempt_that_fails_in_time_fails():
 
 
 def test_a_program_that_is_slow_is_no_machine_that_stands_still():
-    """A gap while everybody else went on is what is asked that keeps us waiting."""
+    """A gap during which other threads went on comes from the program that was asked."""
     def attempt(number, pace):
         pace.look()
         with Ticks() as ticks:
@@ -199,7 +199,7 @@ def pytest_run(*words, **options):
 
 
 def test_processes_run_every_test_once(tmp_path):
-    """And modules whole, but for those whose tests need no other."""
+    """And whole modules, but for those whose tests are independent."""
     words = ["-k", NO_SERVERS, *(HARNESS / "tests" / name for name in LIGHT)]
     names = {line for line in pytest_run("--collect-only", "-q", *words).stdout.splitlines() if "::" in line}
     done = pytest_run("-v", "-n", "2", f"--junitxml={tmp_path / 'junit.xml'}", *words)
@@ -284,7 +284,7 @@ def test_wrong_usage_of_check(tmp_path, words):
 
 
 def test_hogs_end():
-    """Also when whoever has started them is killed."""
+    """Also when the process that started them is killed."""
     def children(pid):
         return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     script = ("import signal, sys; sys.path.insert(0, sys.argv[1])\nfrom lab.hogs import hogs\n"

@@ -34,7 +34,7 @@ def ended(popen):
 
 
 def test_threads_that_come_meanwhile_are_traced(held):
-    """One that is not would end the program at the breakpoint."""
+    """An untraced thread would end the program at the breakpoint."""
     for _ in range(20):
         with Hold(WORLD, held.pid, built("test-harness/held"), "thread_place") as hold:
             hold.until_held(lambda: None)

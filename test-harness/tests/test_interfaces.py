@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Interfaces that are missing when hydnsd starts, and those that it is no longer to answer on."""
+"""Interfaces that are missing when hydnsd starts, and interfaces that are no longer configured."""
 
 import re
 import signal

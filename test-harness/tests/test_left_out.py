@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Additional data that a client's reply has no room for: others miss nothing of it."""
+"""Additional data without room in one client's reply: other clients get them all."""
 
 import time
 

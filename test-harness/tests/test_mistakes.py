@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The mistakes that an operator makes on the first day, each planted in a running system: the program that meets it and
-doctor name the cause and the mend, in the words of the operator's own resolver. With -s the table is printed.
+"""Mistakes of an operator's first day, each made in a running system: the affected program and doctor name the cause and the
+mend, in the words of the operator's resolver. With -s the table is printed.
 
 A row says what the program's text and doctor's finding must hold, as regular expressions of cause and mend."""
 
@@ -72,7 +72,7 @@ def record(mistake, server, program, text, said, checks, wanted):
 
 
 def others_fail(checks, *expected):
-    """The findings that fail besides those that a row expects: a true cause has no false ones beside it."""
+    """Other failing findings than a row expects: beside a true cause there must be no false one."""
     return [c for c in checks if c["state"] == "fail" and c["check"] not in expected]
 
 
@@ -273,7 +273,7 @@ def test_no_daemon(world, server):
 
 @both
 def test_wrong_start_order(world, server):
-    """It mends itself: doctor says what is missing, and nothing once it has come."""
+    """It mends itself: doctor says what is missing, and nothing after it has started."""
     daemon = world.hydnsd()
     with resolver(world, server, socket=daemon.plugin_socket) as r:
         r.log.wait("cannot be reached")
@@ -488,7 +488,7 @@ def test_access_missing(world, server):
 
 @both
 def test_a_setting_that_keeps_all_answers_out(world, server):
-    """It is the finding, and there is no other: no address and no client are told of then."""
+    """It is the only finding: without offers the plugin sends no address and no access list."""
     options = {"server": ["log-queries: yes"]} if server == "unbound" else {"options": ["querylog yes;"]}
     with world.hydnsd() as daemon, resolver(world, server, socket=daemon.plugin_socket, **options) as r:
         wait_until(lambda: daemon.call({"cmd": "status"})["resolvers"], 10, "the resolver to register")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A share of the long run of odd queries through the loaded program, judged by dnspython."""
+"""A share of the long run of unusual queries through the loaded program, judged by dnspython."""
 
 import os
 import re

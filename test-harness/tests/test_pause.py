@@ -130,8 +130,8 @@ def test_as_a_user_of_its_own(world):
         resumed(path)
 
 
-def test_a_pause_that_cannot_be_kept(path):
-    """It is in force at once all the same, and hydnsctl, status and log say what is missing."""
+def test_a_pause_that_cannot_be_saved(path):
+    """It is in force at once nevertheless, and hydnsctl, status and log say what is missing."""
     path.daemon.state.rmdir()
     path.daemon.state.write_text("in the way")
     done = path.daemon.ctl("pause", check=False)

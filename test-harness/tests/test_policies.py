@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Rewritten answers and limited clients: the kernel answers only where Unbound alone would say the same.
+"""Rewritten answers and rate-limited clients: the kernel answers only where Unbound alone would give the same answer.
 
-RPZ and response-ip keep all answers out of the kernel, from the start and from the reload that brings them on;
-ip-ratelimit does, unless it was said that kernel answers need not count; ratelimit concerns no cached answer."""
+RPZ and response-ip keep all answers out of the kernel, from the start or from the reload that configures them on. So does
+ip-ratelimit, unless an option says that kernel answers need not count. ratelimit does not affect cached answers."""
 
 import json
 import time
@@ -122,7 +122,7 @@ def test_rpz(pair):
     ("edns-buffer-size: 511", "edns-buffer-size"), ("log-queries: yes", "hydns-allow-unlogged"),
     ("log-replies: yes", "hydns-allow-unlogged")])
 def test_options_that_keep_all_answers_out(pair, line, word):
-    """What kernel answers would not heed: there are none, and the note names the option."""
+    """The kernel cannot obey the option: it answers nothing, and the note names the option."""
     line = f"\n    {line}"
     change(pair, SERVER, SERVER + line)
     assert_kept_out(pair, word, NAMES[:1])
@@ -191,7 +191,8 @@ def test_ip_ratelimit(pair):
 
 
 def test_ratelimit(pair):
-    """Of queries to the authority: what is new is limited, what is cached is not, in the kernel or in Unbound."""
+    """It limits queries to the authoritative server: new names are limited, cached ones are not, in the kernel or in
+    Unbound."""
     limit = 10                                  # what the hot name itself needs is counted too
     line = f"\n    ratelimit: {limit}\n    ratelimit-factor: 0"
     change(pair, SERVER, SERVER + line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What is simulated is what runs: the kernel's counters beside the simulator's, on the same queries."""
+"""The simulator agrees with the running programs: its counts and the kernel's, on the same queries."""
 
 import json
 import os

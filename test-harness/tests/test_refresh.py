@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A hot name is renewed before it expires: few questions to the authority, and nobody waits for it."""
+"""A hot name is refreshed before it expires, with few queries to the authoritative server, and no client waits for it."""
 
 import time
 
@@ -30,12 +30,12 @@ def test_ten_periods_of_a_five_second_name(path):
     answered = path.daemon.reasons()["ANSWERED"] - before["ANSWERED"]
     slowest = max((a.latency for a in answers if a.latency is not None), default=0) / 1e9
     print(f"{len(answers)} queries, {answered} answered in the kernel, slowest {slowest * 1e3:.1f} ms, "
-          f"authority asked {asked} times in {PERIODS} periods")
+          f"authoritative server asked {asked} times in {PERIODS} periods")
     assert not [a for a in answers if a.latency is None], "queries lost"
     # 0 is what Unbound itself sends in an entry's last second
-    odd = [a for a in answers if a.rcode != 0 or not 0 <= a.ttl <= TTL]
-    assert not odd, f"{len(odd)} answers with an error or a TTL out of bounds: {odd[:3]}"
+    wrong = [a for a in answers if a.rcode != 0 or not 0 <= a.ttl <= TTL]
+    assert not wrong, f"{len(wrong)} answers with an error or a TTL out of bounds: {wrong[:3]}"
     # by Unbound's own count: on a busy machine any query may take long
-    assert waited == 0, f"{waited} queries have waited for the authority"
+    assert waited == 0, f"{waited} queries have waited for the authoritative server"
     assert PERIODS - 1 <= asked <= 2 * PERIODS
     assert answered > 0

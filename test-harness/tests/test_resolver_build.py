@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The cache of built resolvers: who builds is alone, also with what a killed build has left running."""
+"""The cache of built resolvers: one build runs at a time, also after a killed build that left processes."""
 
 import fcntl
 import os

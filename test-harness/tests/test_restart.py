@@ -16,7 +16,7 @@ from lab.network import DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
 from lab.run import SOON, wait_until
 
 HOSTS = [f"host{i}.lab.example" for i in range(20)]
-# the last seconds of shifted's twenty, in which the resolver renews by itself what it is asked
+# the last seconds of shifted's TTL of twenty, in which the resolver refreshes it for a query
 LATE = {"unbound": 2, "bind": 9}
 
 
@@ -103,7 +103,7 @@ def change_data_while_daemon_is_away(path, how, octet):
     daemon.stop(how)
     address, ttl = last(network.client1, "shift")
     if address == new:
-        raise Inconclusive("renewed before hydnsd was away")
+        raise Inconclusive("refreshed before hydnsd was away")
     former_end = time.monotonic() + ttl + 1
     wait_until(lambda: last(network.resolver, "shifted")[0] == new, SOON, "the resolver to renew")
     ask_all_until(path, new, time.monotonic() + 0.5)
@@ -118,33 +118,33 @@ def change_data_while_daemon_is_away(path, how, octet):
     ask_all_until(path, new, time.monotonic() + 0.1)
 
 
-def test_data_are_renewed_while_daemon_is_away(path):
-    """The same data, which end later: every answer shows the TTL that the resolver has now, also an alias's."""
+def test_ttl_updates_while_daemon_is_away(path):
+    """The same data with a later end: every answer, also an alias's, shows the resolver's current TTL."""
     world, daemon, network = path.world, path.daemon, path.network
-    last(network.resolver, "turned")
-    for name in (*HOSTS, "turn.lab.example", "turned.lab.example"):
+    last(network.resolver, "twenty")
+    for name in (*HOSTS, "to-twenty.lab.example", "twenty.lab.example"):
         world.heat(daemon, name)
-    wait_until(lambda: last(network.client1, "turn")[1] <= path.late, 25, "the last part of the TTL")
+    wait_until(lambda: last(network.client1, "to-twenty")[1] <= path.late, 25, "the last part of the TTL")
     daemon.stop(signal.SIGKILL)
     try:
-        wait_until(lambda: last(network.resolver, "turned")[1] > path.late, SOON, "the resolver to renew")
+        wait_until(lambda: last(network.resolver, "twenty")[1] > path.late, SOON, "the resolver to renew")
         end = time.monotonic() + 1
         while time.monotonic() < end:
-            for name in ("turn", "turned"):
-                before, shown, after = (last(ns, label)[1] for ns, label in ((network.resolver, "turned"), (network.client1, name),
-                                                                             (network.resolver, "turned")))
-                # sorted: should much time have passed between them, it may have been renewed again
+            for name in ("to-twenty", "twenty"):
+                before, shown, after = (last(ns, label)[1] for ns, label in ((network.resolver, "twenty"), (network.client1, name),
+                                                                             (network.resolver, "twenty")))
+                # sorted: after a long time between them the resolver may have refreshed again
                 least, most = sorted((before, after))
                 assert least - 1 <= shown <= most + 1, f"{name}: {shown} s, the resolver {before} s before and {after} s after"
-        changed_names_alone_wait(path, ["turn.lab.example", "turned.lab.example"])
+        changed_names_alone_wait(path, ["to-twenty.lab.example", "twenty.lab.example"])
     finally:
         daemon.start()
     wait_until(daemon.resolver_ready, 10, "the resolver to register again")
-    all_answered_in_kernel(path, [*HOSTS, "turn.lab.example"])
+    all_answered_in_kernel(path, [*HOSTS, "to-twenty.lab.example"])
 
 
 def test_flush_while_daemon_is_away(path):
-    """Final when it returns, and all that it does not name goes on when hydnsd is back."""
+    """It is final when it returns, and all other rules count again when hydnsd is back."""
     world, daemon = path.world, path.daemon
     flushed = ["www.lab.example", "alias.lab.example"]
     for name in (*HOSTS, *flushed):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """The moment between a resolver's look at its data and its offer, with a change of these data in it.
 
-A thread of the shipped resolver is held there (lab/hold.py), or its authority answers late; a command returns
-meanwhile, or the data change; then the thread goes on. What it had in hand may not come to be answered by the kernel."""
+A thread of the shipped resolver is held there (lab/hold.py), or the authoritative server answers late; a command returns
+meanwhile, or the data change; then the thread goes on. Its answer must not become a rule."""
 
 import subprocess
 import threading
@@ -23,7 +23,7 @@ from lab.run import SOON, HarnessError, wait_until
 LOCAL = "203.0.113.9"
 ATTEMPTS = 20            # a query that is held need not be one whose answer is due to be offered
 CHANGED = "changed, or were flushed, while it was being answered"
-LATE = 1.5               # seconds that the authority takes
+LATE = 1.5               # seconds that the authoritative server takes
 SAYS_SO = 2.0            # seconds for which a thread that goes on is waited for
 
 
@@ -53,8 +53,7 @@ def cache(path, name):
 
 # --- Unbound ----------------------------------------------------------------------------------------------------
 def is_refused(daemon, name):
-    """Waits for a held thread that has gone on. True: its offer was refused, for it is older than a change; False: nothing
-    tells of an offer."""
+    """Waits for a held thread that goes on. True: its offer was refused as older than a change; False: no offer is seen."""
     try:
         return wait_until(lambda: CHANGED in outcome(daemon, name)[1], SAYS_SO, "a refusal", patience=0)
     except HarnessError:
@@ -101,9 +100,9 @@ def test_local_data_during_a_resolution(world):
                        for _ in range(4)]
             for client in clients:
                 client.start()
-            wait_until(lambda: world.relay.count(f"{name}."), SOON, "Unbound to ask the authority")
+            wait_until(lambda: world.relay.count(f"{name}."), SOON, "Unbound to ask the authoritative server")
             path.unbound.control("local_data", f"{name}. 300 A {LOCAL}")
-            assert not replies, "the authority answered before the command returned"
+            assert not replies, "the authoritative server answered before the command returned"
             for client in clients:
                 client.join(SOON)
             assert len(replies) == 4 and all(replies)
@@ -118,7 +117,7 @@ def test_local_data_during_a_resolution(world):
 
 # --- BIND -------------------------------------------------------------------------------------------------------
 def test_data_replaced_between_look_up_and_offer(world):
-    """Another thread of named learns that the name is no more, while one has its address in hand."""
+    """A thread of named learns that the name does not exist, while another one holds its address."""
     name = "mail.lab.example"
     with bind_path(world) as path:
         for _ in range(ATTEMPTS):
@@ -151,7 +150,7 @@ def held_by_bind(world, path, name):
 # --- the shipped programs ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("program", ("hydnsd", "unbound", "bind_plugin"))
 def test_nothing_of_it_is_shipped(world, program):
-    """Whatever holds a program stands in the tests: the linker's wrappers have these names."""
+    """Only tests have code that holds a program, by the linker's wrappers of these names."""
     file = getattr(world.tools, program)
     symbols = subprocess.run(["nm", file], capture_output=True, text=True, check=True).stdout
     assert "hydns" in symbols

@@ -208,7 +208,7 @@ def test_several_next_hops(path):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_metric_decides(path, family):
-    """A blackhole that waits behind a route with a better metric refuses nobody, until that one goes."""
+    """A blackhole with a worse metric than another route refuses no client, until that route is removed."""
     net = NET[family]
     with route(path, family, "blackhole", net, "metric", "5000"):
         time_for_a_look(path)
@@ -223,7 +223,7 @@ def test_metric_decides(path, family):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_policy_rules(path, family):
-    """What a rule says is believed where it refuses; status tells that there are rules."""
+    """A refusing rule counts; status shows that there are rules."""
     rule = ["to", SOURCE[family] + HOST[family], "prohibit"]
     ip(path, family, "rule", "add", *rule)
     try:
@@ -316,7 +316,7 @@ def test_said(path):
 
 
 def test_restart_of_the_daemon(path):
-    """What changed while hydnsd was away holds when its resolver is back."""
+    """Changes made while hydnsd was away are in force when its resolver is ready again."""
     path.daemon.stop(9)
     with route(path, 6, "blackhole", SOURCE[6] + "/128"):
         path.daemon.start()

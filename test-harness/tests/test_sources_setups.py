@@ -14,7 +14,7 @@ from lab.run import SOON, wait_until
 
 
 def test_strict_on_two_interfaces(world):
-    """Which one a query came by the tables can't tell: passed, and said, unless the route is by both."""
+    """The tables do not know by which one a query came: it passes, and status says so, unless the route is by both."""
     with kernel_path(world, unbound_options={"server": ACCESS}) as p:
         p.world.heat(p.daemon, NAME)
         with rp_filter(p, "strict", "r1", "r2"):
@@ -45,7 +45,7 @@ NEW = {4: "10.53.9.9", 6: "fd53:9::9"}          # nobody's, until a test gives i
 
 
 def test_everybody_is_allowed(world):
-    """Without a look-up of clients while all routes are good, and with one as soon as any refuses somebody."""
+    """No look-up of clients while all routes are good, and a look-up as soon as one refuses clients."""
     with kernel_path(world, unbound_options={"server": EVERYBODY}) as p:
         p.world.heat(p.daemon, NAME)
         for family in (4, 6):
@@ -104,7 +104,7 @@ def test_own_prefix_where_everybody_is_allowed(world, family):
 
 
 def test_ipv6_for_everybody_lets_no_ipv4_in(world):
-    """The kernel's list holds both families, but what is said of ::/0 is not said of IPv4."""
+    """The kernel's list has both families, but an entry ::/0 does not affect IPv4."""
     with kernel_path(world, unbound_options={"server": ["access-control: ::/0 allow"]}) as p:
         p.world.heat(p.daemon, NAME)
         assert ask(p, 6, STRANGER[6]) == (True, True)

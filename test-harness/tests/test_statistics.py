@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""An operator's figures do not drop when the kernel answers: every counter of Unbound's grows by kernel answers as
-by its own, in unbound-control's statistics, in the log and in shared memory."""
+"""Statistics include kernel answers: every counter of Unbound grows by kernel answers as by its own, in unbound-control's
+statistics, in the log and in shared memory."""
 
 import os
 import re
@@ -114,8 +114,8 @@ def test_counts_outlive_hydnsd(counted):
 
 @pytest.mark.parametrize("signal_to_daemon", [signal.SIGUSR2, signal.SIGKILL])
 def test_counts_outlive_another_capacity(counted, signal_to_daemon):
-    """The next hydnsd has maps of its own; what the former program has answered from the former ones, until it was exchanged, is
-    told to Unbound, by type, too."""
+    """The next hydnsd has maps of its own. Unbound also gets the counts, by type, of what the former program answered from the
+    former maps until it was exchanged."""
     daemon, unbound = counted.path.daemon, counted.path.unbound
     assert counted.heat(QUESTIONS) == []
     theirs = grown(counted, lambda: counted.count(wires(counted)))

@@ -89,7 +89,7 @@ def missing(path, server):
 
 
 def test_two_resolvers_at_one_address(world):
-    """The first has it as long as it lives, also when hydnsd begins anew; then the second has it without being told."""
+    """The first has it as long as it runs, also after a restart of hydnsd; then the second gets it without a request."""
     with kernel_path(world) as path:
         first = path.unbound
         second = Unbound(world, world.network.resolver, "second", SERVICE, world.hints, hydns=path.daemon.plugin_socket)

@@ -45,7 +45,7 @@ def columns(path):
 
 
 @pytest.mark.parametrize("way", [kernel_path, bind_path])
-def test_variants_can_be_told_apart(world, way):
+def test_variants_are_shown_apart(world, way):
     with way(world) as path:
         world.heat(path.daemon, NAME)
         world.heat(path.daemon, NAME, dnssec=True)
@@ -55,7 +55,7 @@ def test_variants_can_be_told_apart(world, way):
 
 @pytest.mark.parametrize("way", [kernel_path, bind_path])
 def test_a_flushed_name_says_so(world, way):
-    """And when it has a rule again it is listed once, as that."""
+    """And when it has a rule again, it is listed once, as a rule."""
     with way(world) as path:
         asked_until(path, lambda: any(r["rate"] >= 1 for r in rows(path, NAME)), f"{NAME} to be hot")
         path.daemon.ctl("flush", NAME)
@@ -103,7 +103,7 @@ def test_rules_that_no_service_reaches(world):
         assert row["where"] == "resolver" and "no address" in row["why"]
 
 
-def test_notes_and_reasons_are_told(world):
+def test_notes_and_reasons_are_shown(world):
     """What keeps everything from the kernel, and what became of the queries."""
     with kernel_path(world, unbound_options={"server": ["log-queries: yes"]}) as path:
         asked_until(path, lambda: top(path)["passed"] > 0 or top(path)["notes"], "a note")

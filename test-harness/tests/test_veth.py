@@ -72,7 +72,7 @@ def test_the_peer_in_another_namespace(world, source):
 
 
 def test_before_hydnsd_is_started(world):
-    """Said before it is ready."""
+    """hydnsd says it before it is ready."""
     with deaf(world.network), world.hydnsd() as daemon:
         wait_until(lambda: daemon.program.log.read_text().endswith("capacity 100000\n"), SOON, "hydnsd to say that it is ready")
         log = daemon.program.log.read_text().rsplit("hydnsd: info: attached to r1\n", 1)[1]

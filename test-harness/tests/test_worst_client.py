@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A plugin client that asks for all it can, beside one that asks for little: the latter does not notice. With -s, how long its
-withdrawals take."""
+"""A plugin that sends as many requests as it can does not affect another one with few requests. With -s, prints how long the
+latter's withdrawals take."""
 
 import statistics
 import subprocess
@@ -77,7 +77,7 @@ class Flood:
             pass
 
     def has_sent_much(self):
-        """Whatever hydnsd's bound is, it is reached."""
+        """The flood has reached hydnsd's bound."""
         return self.sent >= FLOOD or self.sent - self.answered > 60
 
 
@@ -91,7 +91,8 @@ def epoch(path):
 
 @contextmanager
 def flushes_are_done(path):
-    """By hydnsd, before and after the block; were it late, the resolver would advance its epoch."""
+    """Context manager: before and after the block hydnsd does flushes in time; otherwise the resolver would advance its
+    epoch."""
     before = epoch(path)
     for _ in range(5):
         path.world.heat(path.daemon, NAME)
@@ -149,7 +150,7 @@ def connections(path):
 
 
 def test_many_sessions(path):
-    """One user can't take all the places, nor fill the log."""
+    """One user can't take all sessions, nor fill the log."""
     before = connections(path)
     begin = path.daemon.program.log.stat().st_size
     clients, refused = [], 0

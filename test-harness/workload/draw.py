@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Draws queries: names by Zipf's law over the ranks of names.tsv, types by what a name is for, and names that
-never come twice. NumPy throughout; one seed gives one sequence."""
+"""Draws queries: names by Zipf's law over the ranks of names.tsv, types by the kind of name, and names that never repeat. One
+seed gives one sequence."""
 
 import csv
 import hashlib
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 TYPES = ("A", "AAAA", "HTTPS", "MX", "TXT")
-MAIL_FACTOR = 10        # a mail domain is asked for MX and TXT so much more than another name
+MAIL_FACTOR = 10        # how much more often a mail domain is asked for MX and TXT than another name
 FRESH_AAAA = 0.3        # share of AAAA among never-repeated names, the rest A
-FRESH_SERIAL_BITS = 40  # queries of one run that can be told apart; the rest of 64 bits is the run index
+FRESH_SERIAL_BITS = 40  # for the queries of one run; the rest of 64 bits is the run index
 BASE32 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", dtype=np.uint8)
 FRESH_DIGITS = 13       # base 32 digits of a 64-bit number
 
 
 class WorkloadError(ValueError):
-    """What is asked for cannot be drawn; the text says why and what would help."""
+    """The options cannot be met; the text says why and how to mend it."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ def scramble(numbers, key):
 def fresh_labels(count, run_index, seed):
     """Labels that differ within a run and, for one seed, between runs of different index."""
     if count >= 1 << FRESH_SERIAL_BITS or not 0 <= run_index < 1 << (64 - FRESH_SERIAL_BITS):
-        raise WorkloadError(f"run index {run_index} or {count} never-repeated names is more than labels can tell apart")
+        raise WorkloadError(f"run index {run_index} or {count} never-repeated names is more than there are labels for")
     serials = (np.uint64(run_index) << np.uint64(FRESH_SERIAL_BITS)) | np.arange(count, dtype=np.uint64)
     key = int.from_bytes(hashlib.sha256(f"fresh {seed}".encode()).digest()[:8], "little")
     numbers = scramble(serials, key)

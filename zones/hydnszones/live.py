@@ -24,7 +24,7 @@ INITIAL = (
 
 
 def zone():
-    """In the model, so that the parent delegates to it."""
+    """Adds the zone to the model, so that the parent delegates it."""
     return model.Zone(ZONE, negative_ttl=NEGATIVE_TTL, hoster=ZONE)
 
 
@@ -64,7 +64,7 @@ def update(text, label, rrtype, ttl, rdata):
 
 
 def rewrite(output, label, rrtype, ttl, rdata):
-    """Updates the zone file of a generated tree at once: a server sees the old file or the new one."""
+    """Replaces the zone file of a generated tree atomically: a server sees the old file or the new one."""
     path = Path(output) / "zones" / zonefile.zone_file(ZONE)
     fresh = path.with_suffix(".new")
     fresh.write_text(update(path.read_text(), label, rrtype, ttl, rdata))

@@ -10,7 +10,7 @@ from . import words
 TLDS = (("com", 46), ("net", 11), ("org", 11), ("de", 6), ("io", 4), ("nl", 5), ("fr", 4), ("jp", 3),
         ("info", 3), ("app", 2), ("ch", 2), ("se", 3))
 SIGNED_TLD = "se"
-LIVE_ZONE = "hydns-live.net"            # rewritten by tests; written by live.py
+LIVE_ZONE = "hydns-live.net"            # its data tests change; live.py writes it
 
 TTLS = ((20, 3), (30, 5), (60, 17), (120, 6), (180, 3), (300, 27), (600, 7), (900, 3), (1800, 5), (3600, 14),
         (7200, 3), (14400, 3), (21600, 1), (43200, 1), (86400, 2))
@@ -23,10 +23,10 @@ INFRASTRUCTURE_TTL = 86400
 EDGE_ZONES = 10                          # content delivery networks: the ends of CNAME chains
 EDGE_SHARE = 0.04                        # of all names, spread over these
 ALIAS_SHARE = 0.2                        # hosts that are a CNAME into an edge zone
-WWW_ALIAS_SHARE = 0.45                   # and of the www names
+WWW_ALIAS_SHARE = 0.45                   # www names that are
 IPV6_SHARE = 0.55                        # hosts with A that have AAAA too
-HTTPS_SHARE = 0.25                       # and those with an HTTPS RRset
-NEGATIVE_SHARE = 0.05                    # names asked for again and again that do not exist
+HTTPS_SHARE = 0.25                       # hosts with A that have an HTTPS RRset
+NEGATIVE_SHARE = 0.05                    # names that do not exist and are asked for again and again
 WILDCARD_ZONES = 8                       # unsigned and signed zones with a wildcard, each
 HOSTERS = 20                             # DNS operators: ns1 and ns2 of each serve many zones
 
@@ -56,7 +56,7 @@ def pick(rng, table):
 
 
 class Tree:
-    """Builds the whole: `zones` by name, `names`, `fresh` (suffix, kind, secure)."""
+    """Builds the tree: `zones` by name, `names`, `fresh` (suffix, kind, secure)."""
 
     def __init__(self, seed, domains, names):
         self.rng = random.Random(f"hydns-zones {seed}")
@@ -110,7 +110,7 @@ class Tree:
             owner = owner.partition(".")[2]
 
     def _ipv4(self):
-        """From 198.18.0.0/15, set aside for benchmarks (RFC 2544)."""
+        """An address from 198.18.0.0/15, reserved for benchmarks (RFC 2544)."""
         self._address = (self._address + 1) % (1 << 17)
         return f"198.{18 + (self._address >> 16)}.{self._address >> 8 & 255}.{self._address & 255}"
 
@@ -118,7 +118,7 @@ class Tree:
         return f"2001:db8:{self.rng.getrandbits(16):x}::{self.rng.getrandbits(16):x}:{self._address & 0xffff:x}"
 
     def _addresses(self, zone, owner, ttl, count):
-        """A, perhaps AAAA and HTTPS; what is missing is a NODATA."""
+        """Adds A, and maybe AAAA and HTTPS; a missing type is NODATA."""
         types = ["A"]
         self._add(zone, owner, "A", ttl, [self._ipv4() for _ in range(count)])
         if self.rng.random() < IPV6_SHARE:
@@ -130,8 +130,8 @@ class Tree:
         return tuple(types)
 
     def _edges(self):
-        """Edge zones: names with several addresses and short TTLs. Nobody types them, so they are none
-        of the most popular domains."""
+        """Edge zones: names with several addresses and short TTLs. Users do not type them, so they are not among the most
+        popular domains."""
         candidates = [z for z in self.domains[len(self.domains) // 4:] if not z.signed]
         self.edge_zones = self.rng.sample(candidates, EDGE_ZONES)
         for _ in range(int(self.wanted * EDGE_SHARE)):
@@ -149,7 +149,7 @@ class Tree:
                                popularity * self.rng.lognormvariate(0, 1)))
 
     def _hosts(self):
-        """Shares the wanted number of names among the domains: a few are very large."""
+        """Distributes the wanted number of names over the domains: a few are very large."""
         weights = [1 / (rank + 12) ** 0.75 for rank in range(len(self.domains))]
         left, total = self.wanted - len(self.names), sum(weights)
         for rank, zone in enumerate(self.domains):
@@ -165,7 +165,7 @@ class Tree:
         return pick(self.rng, SHORT_TTLS if rank < 50 and self.rng.random() < 0.5 else TTLS)
 
     def _standard_hosts(self, zone, rank, popularity):
-        """The apex with its mail and text RRsets, www, and what mail senders publish."""
+        """Adds the apex with its mail and text RRsets, www, and the names that mail senders publish."""
         ttl = self._ttl(rank)
         types = self._addresses(zone, zone.name, ttl, pick(self.rng, ADDRESS_COUNTS))
         if self.rng.random() < 0.8:
@@ -194,7 +194,7 @@ class Tree:
         return 2
 
     def _host(self, zone, label, rank, popularity, alias_share=ALIAS_SHARE):
-        """One host; returns 0 when the label is taken."""
+        """Adds one host; returns 0 when the label is taken."""
         owner = f"{label}.{zone.name}"
         if owner in self.existing:
             return 0
@@ -222,7 +222,7 @@ class Tree:
         self._name(owner, types, ttl, "alias", zone, popularity)
         return made
 
-    # -- names that do not exist, and names that never come twice ------------------------------------------
+    # -- names that do not exist, and names that never repeat ----------------------------------------------
     def _wildcards(self):
         for signed in (False, True):
             zones = [z for z in self.domains if z.signed == signed]
@@ -235,7 +235,7 @@ class Tree:
                 self.fresh.append((zone.name, "nxdomain", signed))
 
     def _negatives(self):
-        """What mistyped links and outdated software ask for."""
+        """Names that mistyped links and outdated software ask for."""
         for _ in range(int(self.wanted * NEGATIVE_SHARE)):
             rank = min(int(self.rng.expovariate(6 / len(self.domains))), len(self.domains) - 1)
             zone = self.domains[rank]

@@ -32,7 +32,7 @@ class Key:
         return dns.dnssec.make_ds(dns.name.from_text(self.zone_name + "."), self.dnskey, "SHA256").to_text()
 
     def write(self, directory):
-        """Files as ldns-signzone reads them; returns their base name."""
+        """Writes files as ldns-signzone reads them; returns their base name."""
         base = Path(directory) / f"K{self.zone_name or 'root'}.+{ALGORITHM:03}+{self.tag:05}"
         Path(f"{base}.key").write_text(f"{self.zone_name}.\t3600\tIN\tDNSKEY\t{self.dnskey.to_text()}\n")
         Path(f"{base}.private").write_text(
@@ -42,7 +42,7 @@ class Key:
 
 
 def sign(key, path, key_directory, options=()):
-    """Signs the zone file in place, with NSEC unless ldns-signzone is given other options."""
+    """Signs the zone file in place, with NSEC unless other options for ldns-signzone say otherwise."""
     base = key.write(key_directory)
     signed = Path(f"{path}.signed")
     done = subprocess.run(["ldns-signzone", *options, "-i", INCEPTION, "-e", EXPIRATION, "-o", key.zone_name or ".",

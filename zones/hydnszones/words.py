@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Labels that look and measure like those of real names.
+"""Labels that resemble those of real names in look and length.
 
 Second-level labels are pronounceable words of syllables; their length is drawn from a log-normal law
 (median 9.5 octets, 90 % between 5 and 18), the shape that registered names have. Host labels are a mix of

@@ -4,7 +4,7 @@
 from . import model
 
 SERIAL = 1
-ROOT_SERVER = "ns.root-servers.net"      # the name servers of root and TLDs, all on the authority's addresses
+ROOT_SERVER = "ns.root-servers.net"      # the name servers of root and TLDs, all on the authoritative server's addresses
 TLD_SERVER = "ns.tld-servers.net"
 
 
@@ -26,7 +26,7 @@ def _below(name, zone_name):
 
 
 class Writer:
-    """addresses: where the authoritative server listens; every name server has all of them."""
+    """addresses: those on which the authoritative server listens; every name server has all of them."""
 
     def __init__(self, tree, addresses):
         self.tree = tree
@@ -47,7 +47,7 @@ class Writer:
         return lines
 
     def _delegation(self, zone, child, ds):
-        """NS of the child and, where the resolver could not find them otherwise, their addresses."""
+        """The child's NS records, and the name servers' addresses where the resolver needs glue."""
         lines, glue = [], []
         for server in servers(self.tree.zones[child]):
             lines.append(self._line(child, model.INFRASTRUCTURE_TTL, "NS", f"{server}."))
@@ -56,7 +56,7 @@ class Writer:
         return lines + [self._line(child, 3600, "DS", text) for text in ds.get(child, ())], glue
 
     def text(self, zone, ds):
-        """ds: child -> DS rdata. The text of the zone, owners in the order of the model."""
+        """The text of the zone, owner names in the order of the model. ds: {child: DS rdata}."""
         lines = self._head(zone)
         with_address = set()
         if zone.name == "":
@@ -85,5 +85,5 @@ def zone_file(name):
 
 
 def nsd_fragment(names):
-    """zone: clauses; paths are relative to the output directory, which is NSD's zonesdir."""
+    """NSD's zone: clauses, with paths relative to the output directory, which is its zonesdir."""
     return "".join(f'zone:\n\tname: "{name or "."}"\n\tzonefile: "zones/{zone_file(name)}"\n' for name in names)

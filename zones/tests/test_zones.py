@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The generated tree: reproducible, accepted by NSD, signed, and what names.tsv says of it."""
+"""The generated tree is reproducible, accepted by NSD, signed, and as names.tsv describes it."""
 
 import csv
 import hashlib
@@ -183,8 +183,8 @@ def nsd(tree, tmp_path_factory):
 
 
 def follow(nsd, name, rrtype):
-    """The last answer of the authority, the RRset at the end of the chain if there is one, and the number
-    of CNAMEs passed. (NSD itself goes on as far as it holds the zones.)"""
+    """Returns the authoritative server's last answer, the RRset at the chain's end if there is one, and the number of CNAMEs
+    followed. (NSD follows a chain itself as far as it has the zones.)"""
     links = 0
     while links < 8:
         answer = nsd.ask(name, rrtype)
@@ -197,7 +197,7 @@ def follow(nsd, name, rrtype):
     raise AssertionError(f"{name}: chain does not end")
 
 
-def test_the_lists_tell_the_truth(tree, nsd):
+def test_the_lists_are_true(tree, nsd):
     sample = rows(tree / "names.tsv")[::13]
     chains = set()
     for n in sample:
@@ -223,7 +223,7 @@ def test_fresh_names(tree, nsd):
 
 
 def test_delegations_lead_down(tree, nsd):
-    """NSD holds all zones, so ask each zone for its own name servers and those for their addresses."""
+    """NSD has all zones, so this asks each zone for its own name servers, and these for their addresses."""
     for name in zone_names(tree):
         servers = [rr.target for rr in nsd.ask(name, "NS").answer[0]]
         assert servers
@@ -239,7 +239,7 @@ def test_live_zone_changes_at_run_time(tree, nsd):
         done = run(SOURCE / "live", tree, "five", "A", *rdata)
         assert done.returncode == 0, done.stderr
         os.kill(nsd.process.pid, signal.SIGHUP)
-        # each of NSD's processes takes the new zone at a moment of its own
+        # NSD's processes read the new zone at different times
         nsd.wait_for(lambda want=rdata: sorted(rr.address for rrset in nsd.ask(name, "A").answer
                                                for rr in rrset) == want)
         nsd.wait_for(lambda serial=2 + i: nsd.ask("hydns-live.net", "SOA").answer[0][0].serial == serial)

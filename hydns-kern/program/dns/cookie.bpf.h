@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * DNS cookies, for a query that has a rule: judges the query's and prepares the option of the reply. What
- * the resolver does not answer plainly (a client that needs a valid cookie and has none) is left to it,
- * and so is every cookie while the program's secrets are not the resolver's.
+ * DNS cookies of a query that has a rule: verifies the query's cookie and prepares the reply's option. A query passes if the
+ * resolver would not simply answer it (the client needs a valid cookie and has none). A query with a cookie also passes
+ * while the program's secrets are not the resolver's.
  */
 #ifndef HYDNS_KERN_PROGRAM_DNS_COOKIE_BPF_H
 #define HYDNS_KERN_PROGRAM_DNS_COOKIE_BPF_H
@@ -10,7 +10,7 @@
 #include "hydns-kern/program/rule/admit.bpf.h"
 #include "hydns/cookie.h"
 
-/* Octets that the reply's OPT has. */
+/* Octets of the reply's OPT. */
 static __always_inline __u32 hydns_opt_len(const struct hydns_query *q)
 {
 	if (!q->question.edns)
@@ -18,8 +18,8 @@ static __always_inline __u32 hydns_opt_len(const struct hydns_query *q)
 	return HYDNS_OPT_LEN + (q->reply.cookie_state ? HYDNS_COOKIE_OPTION_LEN : 0);
 }
 
-/* The resolver's wall clock. CLOCK_TAI, because it is the wall clock but for whole seconds that hardly
- * ever change: when the wall clock is set, this one follows in the same moment. */
+/* The resolver's wall clock, for which BPF has no helper. CLOCK_TAI is ahead of it by tai_offset, whole seconds that hardly
+ * ever change, and follows at once when the wall clock is set. */
 static __always_inline __u32 hydns_wall_seconds(const struct hydns_resolver_page *page)
 {
 	__u64 tai = hydns_fixed_tai_ns ? hydns_fixed_tai_ns : bpf_ktime_get_tai_ns();
@@ -27,7 +27,8 @@ static __always_inline __u32 hydns_wall_seconds(const struct hydns_resolver_page
 	return (__u32)(tai / HYDNS_NS) - *(const volatile __s32 *)&page->tai_offset;
 }
 
-/* Copies the first octets of the query's option that make up a cookie; false: it is no whole one. */
+/* Copies the cookie from the query's option. False: there is no server cookie of 16 octets (RFC 9018) in it, and only the
+ * client's part is copied. */
 static __always_inline bool hydns_cookie_read(struct hydns_query *q)
 {
 	__u32 at = q->question.cookie_at;
@@ -42,10 +43,10 @@ static __always_inline bool hydns_cookie_read(struct hydns_query *q)
 	return true;
 }
 
-/* The state of the cookie in q; leaves the reply's in its place. 0 (none): no secret of this set, or strict,
- * and the resolver refuses the cookie. strict: as BIND judges (ns/client.c), which also gives a new cookie in
- * every reply. */
-static __noinline __u32 hydns_cookie_turn(struct hydns_query *q, __u32 set, __u32 now, __u32 strict)
+/* Verifies the query's cookie, puts the reply's into q->reply and returns the state of the query's. HYDNS_COOKIE_NONE (0):
+ * the program has no secret of this set, or strict is on and the resolver would refuse the cookie. strict: as BIND does
+ * (ns/client.c), which also sends a new cookie in every reply. */
+static __noinline __u32 hydns_cookie_answer(struct hydns_query *q, __u32 set, __u32 now, __u32 strict)
 {
 	const struct hydns_cookie_client client = { .addr = q->packet.client.addr, .ipv6 = q->packet.ipv6 };
 	__u32 i = HYDNS_COOKIES_INDEX(q->question.resolver, set);
@@ -67,15 +68,15 @@ static __noinline __u32 hydns_cookie_turn(struct hydns_query *q, __u32 set, __u3
 }
 
 static __always_inline enum hydns_reason hydns_cookie(struct hydns_query *q,
-						      const struct hydns_resolver_page *page, __u16 auth_flags)
+						      const struct hydns_resolver_page *page, __u16 resolver_flags)
 {
 	q->reply.cookie_state = HYDNS_COOKIE_NONE;
 	if (!(q->question.cookie_len | q->question.cookie_required))
 		return 0;
 	if (q->question.cookie_len)
-		q->reply.cookie_state = hydns_cookie_turn(q, *(const volatile __u32 *)&page->cookies,
-						    hydns_wall_seconds(page),
-						    auth_flags & HYDNS_RESOLVER_STRICT_EDNS);
+		q->reply.cookie_state = hydns_cookie_answer(q, *(const volatile __u32 *)&page->cookies,
+							    hydns_wall_seconds(page),
+							    resolver_flags & HYDNS_RESOLVER_STRICT_EDNS);
 	if (q->question.cookie_required ? q->reply.cookie_state < HYDNS_COOKIE_VALID : !q->reply.cookie_state)
 		return HYDNS_R_COOKIE;
 	return 0;

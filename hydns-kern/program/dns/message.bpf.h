@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stage 3: the DNS message, copied once into scratch, its UDP checksum verified there, then header,
- * question and EDNS. Only what RFC 1035 and RFC 6891 call a plain query goes on.
+ * Stage 3: the DNS message. Copies it once into scratch, verifies the UDP checksum, then reads header, question and EDNS.
+ * Only an ordinary query goes on: one question, and at most an OPT record (RFC 1035, RFC 6891).
  */
 #ifndef HYDNS_KERN_PROGRAM_DNS_MESSAGE_BPF_H
 #define HYDNS_KERN_PROGRAM_DNS_MESSAGE_BPF_H
@@ -11,7 +11,7 @@
 
 #define HYDNS_QUERY_MIN        (HYDNS_DNS_HEADER + 5)  /* the root's name, type, class */
 #define HYDNS_LABELS_MAX       128  /* 127 labels of one octet, and the root */
-#define HYDNS_OPTIONS_MAX      8    /* more EDNS options than any client sends that we could answer */
+#define HYDNS_OPTIONS_MAX      8    /* EDNS options that are read; a query with more of them passes */
 #define HYDNS_TYPE_OPT         41
 #define HYDNS_TYPE_META_FIRST  128  /* RFC 6895 section 3.1: 128..255 are QTYPEs and Meta-TYPEs */
 #define HYDNS_TYPE_META_LAST   255
@@ -24,10 +24,10 @@
 #define HYDNS_FLAGS_RD         0x01 /* in the first octet of the flags */
 #define HYDNS_FLAGS_AD         0x20 /* in the second */
 #define HYDNS_EDNS_DO          0x8000
-#define HYDNS_PLAIN_UDP        512  /* RFC 1035 section 4.2.1, and the least an EDNS size means */
+#define HYDNS_PLAIN_UDP        512  /* RFC 1035 section 4.2.1; a smaller EDNS size counts as this one (RFC 6891) */
 
 #ifndef HYDNS_SHOW_MESSAGE
-#define HYDNS_SHOW_MESSAGE(q, len)      /* the fuzzer lets the program see this much of the scratch */
+#define HYDNS_SHOW_MESSAGE(q, len)      /* the fuzzer unpoisons this much of the scratch */
 #endif
 
 struct hydns_dns_header {
@@ -48,9 +48,9 @@ _Static_assert(sizeof(struct hydns_dns_header) == HYDNS_DNS_HEADER, "DNS header"
 _Static_assert(sizeof(struct hydns_opt) == HYDNS_OPT_LEN, "OPT record");
 
 /*
- * Copies the message into scratch, zeros after it, and returns its sum, folded, or -1: it does not lie in the
- * frame's first buffer. Word by word, because for the length of a query a helper and a second pass for the sum
- * cost more. len: the message's, at least a word.
+ * Copies the message into scratch, followed by zeros up to the next word, and returns its folded sum, or -1 when it is not
+ * within the frame's first buffer. It copies and sums word by word: for the length of a query a helper and a second pass
+ * for the sum cost more.
  */
 static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_query *q)
 {
@@ -64,7 +64,7 @@ static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_q
 	HYDNS_OPAQUE(message);
 	if (message + HYDNS_DNS_HEADER > end)
 		return -1;
-	/* from the question on by the words that later passes read */
+	/* 32 bits at a time up to the question, then in the words of 64 bits in which the question is read later. */
 	for (i = 0; i < HYDNS_DNS_HEADER; i += 4) {
 		*(__u32 *)(q->question.message + i) = *(__u32 *)(message + i);
 		sum += *(__u32 *)(message + i);
@@ -78,17 +78,17 @@ static __always_inline int hydns_message_take(struct xdp_md *ctx, struct hydns_q
 		*(__u64 *)(q->question.message + i) = w;
 		sum += (w >> 32) + (__u32)w;
 	}
-	/* Read anew: of a length that the loop above has compared, Linux 6.1 believes impossible things. */
+	/* Reload the length: the 6.1 verifier derives wrong bounds from the loop. */
 	len = *(const volatile __u16 *)&q->packet.message_len;
 	last = len - 8;
-	HYDNS_OPAQUE(last);   /* or the verifier would see the message's end and eight octets taken off */
+	HYDNS_OPAQUE(last);   /* one offset for the verifier; clang would add the length and subtract 8 */
 	if (last > HYDNS_QUERY_MAX)
 		return -1;
 	message += last;
 	HYDNS_OPAQUE(message);
 	if (message + 8 > end)
 		return -1;
-	/* what is left of the message, at the end of its last eight octets */
+	/* Load the last eight octets and shift out those that the loop has copied already. */
 	last = *(__u64 *)message;
 	rest = (len - HYDNS_DNS_HEADER) & 7;
 	last = rest ? last >> (64 - 8 * rest) : 0;
@@ -113,7 +113,7 @@ static __always_inline enum hydns_reason hydns_udp_verify(struct xdp_md *ctx, co
 	if ((void *)(udp + 1) > end)
 		return HYDNS_R_FRAME_CUT;
 	if (!udp->check)
-		return p->ipv6 ? HYDNS_R_BAD_CHECKSUM : 0; /* RFC 768: none given; RFC 8200: not allowed */
+		return p->ipv6 ? HYDNS_R_BAD_CHECKSUM : 0; /* none: RFC 768 allows it, RFC 8200 does not */
 	pseudo = p->addr_sum + bpf_htons(IPPROTO_UDP) + udp->len;
 	if (hydns_partial_checksum && udp->check == hydns_fold(pseudo))
 		return 0;
@@ -138,7 +138,7 @@ static __always_inline enum hydns_reason hydns_dns_header(struct hydns_question 
 {
 	const struct hydns_dns_header *h = (void *)q->message;
 
-	/* QR, opcode, AA and TC must be 0; of RA, Z, AD, CD and RCODE only AD may be set. */
+	/* Of all flags only RD and AD may be set; opcode and RCODE must be 0. */
 	if ((h->flags[0] & ~HYDNS_FLAGS_RD) || (h->flags[1] & ~HYDNS_FLAGS_AD))
 		return HYDNS_R_DNS_UNUSUAL;
 	if (h->qdcount != bpf_htons(1) || h->ancount || h->nscount ||
@@ -150,8 +150,8 @@ static __always_inline enum hydns_reason hydns_dns_header(struct hydns_question 
 	return 0;
 }
 
-/* Length of the question's name with its root label, or 0: a label that is compressed, of an extended
- * type or too long, or a name that does not end within HYDNS_NAME_MAX. */
+/* Length of the question's name with its root label; 0 when a label is compressed, of an extended type or too long, or when
+ * the name does not end within HYDNS_NAME_MAX. */
 static __always_inline __u32 hydns_name_len(struct hydns_question *q)
 {
 	__u32 off = 0;
@@ -189,7 +189,8 @@ static __always_inline enum hydns_reason hydns_dns_question(struct hydns_questio
 	return 0;
 }
 
-/* Notes the first COOKIE option of len octets at pos; the resolver looks at no other. */
+/* Records the COOKIE option with len octets of data at pos, if it is the first: the resolver ignores others. False: its
+ * length is malformed (RFC 7873 section 4). */
 static __always_inline bool hydns_option_cookie(struct hydns_question *q, __u32 pos, __u32 len)
 {
 	if (q->cookie_len)
@@ -200,12 +201,12 @@ static __always_inline bool hydns_option_cookie(struct hydns_question *q, __u32 
 }
 
 /*
- * Options from pos to the message's end. Those that may change an answer to a query over UDP make it pass,
- * all others are overlooked, as the resolver does: DAU, DHU, N3U, KEEPALIVE (TCP alone), PADDING (TLS
- * alone), CHAIN, KEY-TAG, unassigned and experimental codes. A strict resolver refuses those of a wrong length:
- * it gets them all, and a second cookie.
+ * Reads the options from pos to the message's end; 0: the query passes. An option that may change an answer over UDP makes
+ * the query pass. All others are ignored, as the resolver ignores them: DAU, DHU, N3U, KEEPALIVE (TCP alone), PADDING (TLS
+ * alone), CHAIN, KEY-TAG, unassigned and experimental codes. A strict resolver refuses options of a wrong length, so there
+ * every option but one COOKIE makes the query pass.
  */
-static __noinline __u32 hydns_options_ok(struct hydns_question *q, __u32 pos, __u32 end, __u32 auth_flags)
+static __noinline __u32 hydns_options_ok(struct hydns_question *q, __u32 pos, __u32 end, __u32 resolver_flags)
 {
 	for (int i = 0; i < HYDNS_OPTIONS_MAX; i++) {
 		const __u16 *option;
@@ -224,13 +225,13 @@ static __noinline __u32 hydns_options_ok(struct hydns_question *q, __u32 pos, __
 		case HYDNS_OPTION_EXPIRE:
 			return 0;
 		case HYDNS_OPTION_COOKIE:
-			if ((auth_flags & HYDNS_RESOLVER_STRICT_EDNS) && q->cookie_len)
+			if ((resolver_flags & HYDNS_RESOLVER_STRICT_EDNS) && q->cookie_len)
 				return 0;
-			if (!(auth_flags & HYDNS_RESOLVER_IGNORES_COOKIE) && !hydns_option_cookie(q, pos, len))
+			if (!(resolver_flags & HYDNS_RESOLVER_IGNORES_COOKIE) && !hydns_option_cookie(q, pos, len))
 				return 0;
 			break;
 		default:
-			if (auth_flags & HYDNS_RESOLVER_STRICT_EDNS)
+			if (resolver_flags & HYDNS_RESOLVER_STRICT_EDNS)
 				return 0;
 		}
 		pos += len;
@@ -238,7 +239,7 @@ static __noinline __u32 hydns_options_ok(struct hydns_question *q, __u32 pos, __
 	return pos == end;
 }
 
-static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_question *q, __u32 len, __u32 auth_flags)
+static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_question *q, __u32 len, __u32 resolver_flags)
 {
 	__u32 pos = HYDNS_DNS_HEADER + q->name_len + 4;
 	const struct hydns_opt *opt = (void *)(q->message + pos);
@@ -252,7 +253,7 @@ static __always_inline enum hydns_reason hydns_dns_edns(struct hydns_question *q
 		return HYDNS_R_EDNS_UNUSUAL;
 	if (opt->rcode || opt->version || (opt->flags & ~bpf_htons(HYDNS_EDNS_DO)))
 		return HYDNS_R_EDNS_UNUSUAL;
-	if (opt->rdlen && !hydns_options_ok(q, pos + sizeof(*opt), len, auth_flags))
+	if (opt->rdlen && !hydns_options_ok(q, pos + sizeof(*opt), len, resolver_flags))
 		return HYDNS_R_EDNS_UNUSUAL;
 	q->variant |= opt->flags ? HYDNS_VARIANT_DO : 0;
 	q->edns_size = bpf_ntohs(opt->size);

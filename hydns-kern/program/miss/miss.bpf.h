@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The program of a query that no rule answers. A program of its own, called by hydns_xdp with a tail call: the verifier looks
- * at it apart, and what it does costs a hit nothing. hydns_scratch holds what the stages before have read.
+ * The program for a query without a rule. hydns_xdp tail-calls it, so the verifier checks it separately and a hit does not
+ * pay for it. hydns_scratch holds what the stages before it have read.
  */
 #ifndef HYDNS_KERN_PROGRAM_MISS_MISS_BPF_H
 #define HYDNS_KERN_PROGRAM_MISS_MISS_BPF_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stage 1: Ethernet, VLAN tags, IPv4 or IPv6, UDP, by a cursor over the frame. Each parser returns
- * HYDNS_R_ANSWERED (0) to go on, or the reason to pass. Nothing here is written to the frame.
+ * Stage 1: Ethernet, VLAN tags, IPv4 or IPv6, UDP, with a cursor over the frame. Each parser returns HYDNS_R_ANSWERED (0)
+ * to go on, or the reason to pass. None writes to the frame.
  */
 #ifndef HYDNS_KERN_PROGRAM_PACKET_PARSE_BPF_H
 #define HYDNS_KERN_PROGRAM_PACKET_PARSE_BPF_H
@@ -14,9 +14,9 @@
 #include <bpf/bpf_endian.h>
 #include "hydns-kern/program/query.bpf.h"
 
-#define HYDNS_VLAN_TAGS        2       /* a customer's tag in a provider's */
+#define HYDNS_VLAN_TAGS        2       /* a provider's tag, then a customer's (802.1ad) */
 #define HYDNS_L3_MAX           (ETH_HLEN + 4 * HYDNS_VLAN_TAGS)
-/* All headers before the DNS message, the longest: VLAN tags and IPv6. */
+/* Most octets of headers before the DNS message: VLAN tags and IPv6. */
 #define HYDNS_HEADERS_MAX      (HYDNS_L3_MAX + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
 #define HYDNS_IP_DF            0x4000
 
@@ -30,8 +30,7 @@ struct hydns_cursor {
 	void *end;
 };
 
-/* A header without an answer for it anywhere: the group bit of either Ethernet address is set. A reply
- * would carry it as its source. */
+/* Refuses a frame with the group bit in either Ethernet address: its reply would come from a group address, or go to one. */
 static __always_inline enum hydns_reason hydns_parse_eth(struct hydns_cursor *c, struct hydns_packet *p,
 							 __be16 *proto)
 {
@@ -61,7 +60,7 @@ static __always_inline enum hydns_reason hydns_parse_eth(struct hydns_cursor *c,
 	return 0;
 }
 
-/* *len: octets after the IP header, as the header says; the frame may be longer (padding). */
+/* *len: octets after the IP header, by its length field; the frame may be longer (padding). */
 static __always_inline enum hydns_reason hydns_parse_ipv4(struct hydns_cursor *c, struct hydns_packet *p,
 							  __u32 *len)
 {

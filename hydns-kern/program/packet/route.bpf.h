@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which way the reply leaves. By default the way the query came, with addresses swapped. With reply-path
- * fib, the way that the kernel's routing tables give to a packet of this host from the service's address to
- * the client's: out of the same interface, or of another one that the program is attached to, too.
+ * Which way the reply leaves. By default it goes back the way that the query came, with addresses swapped. With reply-path
+ * fib it takes the way that the kernel's routing tables give to a packet of this host from the service's address to the
+ * client's: out of the same interface, or out of another one that the program is attached to.
  */
 #ifndef HYDNS_KERN_PROGRAM_PACKET_ROUTE_BPF_H
 #define HYDNS_KERN_PROGRAM_PACKET_ROUTE_BPF_H
 
 #include "hydns-kern/program/packet/parse.bpf.h"
 
-#define HYDNS_FAMILY_IPV4      2    /* AF_INET and AF_INET6, whose header is libc's */
+#define HYDNS_FAMILY_IPV4      2    /* AF_INET and AF_INET6: libc's header is not for BPF */
 #define HYDNS_FAMILY_IPV6      10
-/* A look-up as from the loopback interface finds what the host's own packets find, policy rules with `iif
- * lo' included. */
+/* A look-up with this ifindex finds the route of the host's own packets, including policy rules with `iif lo'. */
 #define HYDNS_LOOPBACK         1
 
 static __always_inline bool hydns_route_link_local(const struct hydns_packet *p)
@@ -22,12 +21,13 @@ static __always_inline bool hydns_route_link_local(const struct hydns_packet *p)
 
 static __always_inline bool hydns_route_no_neighbour(const struct bpf_fib_lookup *p)
 {
-	/* Linux 6.1 also returns one that has not answered yet */
+	/* Linux 6.1 also returns a neighbour that is not resolved yet. */
 	return !(p->dmac[0] | p->dmac[1] | p->dmac[2] | p->dmac[3] | p->dmac[4] | p->dmac[5]);
 }
 
-/* Notes in q where a reply of ip_len octets goes; 0, or why it can't go from here. Changes no packet. A
- * VLAN's route leads to its own device, which XDP cannot send on, and link-local addresses need a scope. */
+/* Stores in q->reply the way of a reply of ip_len octets; 0, or why it must pass. Changes no packet. A tagged query passes,
+ * because its route leads to the VLAN's device, which XDP can't send on; so does one with a link-local source, which needs
+ * a scope. */
 static __always_inline enum hydns_reason hydns_route(struct xdp_md *ctx, struct hydns_query *q, __u32 ip_len)
 {
 	struct bpf_fib_lookup p = {
@@ -64,7 +64,7 @@ static __always_inline enum hydns_reason hydns_route(struct xdp_md *ctx, struct 
 	return 0;
 }
 
-/* The XDP action that sends the reply on. */
+/* The XDP action that sends the reply. */
 static __always_inline int hydns_send(const struct hydns_reply *reply)
 {
 	return hydns_fib && reply->out ? bpf_redirect_map(&hydns_out, reply->out, 0) : XDP_TX;

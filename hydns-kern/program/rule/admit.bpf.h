@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stage 2 and 4: is the destination a resolver's service and the source one that can be answered
- * (before the message is read), and would this resolver, now, answer this client plainly (after)?
+ * Stages 2 and 4. Stage 2, before the message is read: is the destination a resolver's service, and can the source be
+ * answered? Stage 4, after it: is this resolver ready, and does its access list allow this client?
  */
 #ifndef HYDNS_KERN_PROGRAM_RULE_ADMIT_BPF_H
 #define HYDNS_KERN_PROGRAM_RULE_ADMIT_BPF_H
@@ -17,28 +17,28 @@ static __always_inline bool hydns_same_service(const struct hydns_service_key *a
 	return x[0] == y[0] && x[1] == y[1] && a->port == b->port;
 }
 
-/* A look-up is three calls, and most queries have the same destination as the one before. The count of changes is
- * read before the table, so that what is remembered is never older than it says. */
+/* Caches the last service of each family, because most queries have the same destination as the one before, and a look-up
+ * is three calls. It reads the serial before the table, so that a cached service is never older than its serial. */
 static __always_inline enum hydns_reason hydns_admit_service(struct hydns_query *q)
 {
 	struct hydns_known_service *known = q->packet.ipv6 ? &q->cpu.known[1] : &q->cpu.known[0];
 	const struct hydns_service *s;
-	const __u64 *changes;
+	const __u64 *serial;
 	__u32 zero = 0;
-	__u64 as_of;
+	__u64 current;
 
-	changes = bpf_map_lookup_elem(&hydns_svcserial, &zero);
-	if (!changes)
+	serial = bpf_map_lookup_elem(&hydns_svcserial, &zero);
+	if (!serial)
 		return HYDNS_R_NO_ENTRY;
-	as_of = ~*(const volatile __u64 *)changes;
-	if (known->changes != as_of || !hydns_same_service(&known->key, &q->packet.service)) {
-		hydns_barrier(&known->changes);
+	current = ~*(const volatile __u64 *)serial;
+	if (known->serial != current || !hydns_same_service(&known->key, &q->packet.service)) {
+		hydns_barrier(&known->serial);
 		s = bpf_map_lookup_elem(&hydns_services, &q->packet.service);
 		if (!s || s->resolver >= HYDNS_RESOLVERS)
 			return HYDNS_R_NOT_SERVICE;
 		known->key = q->packet.service;
 		known->resolver = s->resolver;
-		known->changes = as_of;
+		known->serial = current;
 	}
 	q->question.resolver = known->resolver;
 	return 0;
@@ -50,8 +50,8 @@ static __always_inline bool hydns_source_bad4(const __u8 *a)
 	return a[0] == 0 || a[0] == 127 || a[0] >= 224;
 }
 
-/* ff00::/8, and what begins with 80 zero bits but is not a unicast address seen on a wire: ::, ::1,
- * ::ffff:0:0/96 (which would pass for an IPv4 client in the ACL). */
+/* ff00::/8 (multicast), and ::/64, which holds no unicast address of a link, but ::, ::1 and ::ffff:0:0/96. The last would
+ * match the ACL's entries for IPv4. */
 static __always_inline bool hydns_source_bad6(const __u8 *a)
 {
 	const __u64 *w = (const void *)a;
@@ -59,8 +59,8 @@ static __always_inline bool hydns_source_bad6(const __u8 *a)
 	return a[0] == 0xff || w[0] == 0;
 }
 
-/* Two servers answering each other, or one itself, would never stop: ports 0 and 53 are left to the
- * resolver. */
+/* Two servers that answer each other, or a server that answers itself, would never stop; so source port 53 and the service's
+ * own address pass. A reply to port 0 reaches nobody. */
 static __always_inline enum hydns_reason hydns_admit_source(const struct hydns_packet *p)
 {
 	const __u64 *src = (const void *)p->client.addr, *dst = (const void *)p->service.addr;
@@ -74,7 +74,7 @@ static __always_inline enum hydns_reason hydns_admit_source(const struct hydns_p
 	return 0;
 }
 
-/* The heartbeat may be ahead of the (coarse) clock by a tick, but not by more than a beat. */
+/* The heartbeat may be ahead of the coarse clock, but not by more than the interval of heartbeats. */
 static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns_resolver_page *page,
 							      const struct hydns_resolver_config *cfg,
 							      __u64 now)
@@ -87,7 +87,7 @@ static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns
 	return 0;
 }
 
-/* False: the client's address is none of the host's own. */
+/* False: the client's address is certainly not the host's own (own.h). */
 static __always_inline bool hydns_maybe_own(const struct hydns_packet *p)
 {
 	const __u64 *w = (const void *)p->client.addr;
@@ -96,8 +96,8 @@ static __always_inline bool hydns_maybe_own(const struct hydns_packet *p)
 	return *(const volatile __u64 *)&hydns_own[bit / 64] >> bit % 64 & 1;
 }
 
-/* Where everybody is allowed, a look-up would find nobody but the host's own addresses, which the stack takes from no
- * interface: it is left out for all that are none of them. */
+/* Where the access list allows the whole family, its only other entries are the host's own addresses, from which the stack
+ * accepts no packet on an interface. Then all clients but these skip the look-up. */
 static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *q,
 							    const struct hydns_resolver_config *cfg)
 {
@@ -106,7 +106,8 @@ static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *
 	void *acl;
 
 	q->question.cookie_required = 0;
-	if ((cfg->flags & (q->packet.ipv6 ? HYDNS_RESOLVER_ALLOWS_IPV6 : HYDNS_RESOLVER_ALLOWS_IPV4)) && !hydns_maybe_own(&q->packet))
+	if ((cfg->flags & (q->packet.ipv6 ? HYDNS_RESOLVER_ALLOWS_IPV6 : HYDNS_RESOLVER_ALLOWS_IPV4)) &&
+	    !hydns_maybe_own(&q->packet))
 		return 0;
 	acl = bpf_map_lookup_elem(&hydns_acls, &i);
 	if (!acl)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stage 6: the reply. hydns_answer_check() says the last word on passing; from hydns_answer_write() on
- * the frame changes, and what fails then is dropped: it cannot be passed half-written.
+ * Stage 6: the reply. hydns_answer_check() is the last check that can pass a query, but for hydns_resize(), which passes it
+ * when there is no room. hydns_answer_write() changes the frame; a packet is dropped if that fails, because it can't be passed
+ * half-written.
  */
 #ifndef HYDNS_KERN_PROGRAM_RULE_ANSWER_BPF_H
 #define HYDNS_KERN_PROGRAM_RULE_ANSWER_BPF_H
@@ -12,24 +13,24 @@
 
 #define HYDNS_MS               1000000ULL
 #define HYDNS_HOP_LIMIT        64
-#define HYDNS_IPV4_EVERY_PATH  576  /* RFC 791: every host takes a datagram of this size */
+#define HYDNS_IPV4_EVERY_PATH  576  /* RFC 791: every host accepts a datagram of this size */
 #define HYDNS_IPV6_EVERY_PATH  1280 /* RFC 8200: the least MTU of a link */
-/* Furthest a field of the reply can stand from the frame's start, as a mask the verifier understands. */
+/* Bound of any offset into the reply's frame, as a mask that the verifier understands. */
 #define HYDNS_OFF_MASK         0x0fff
-/* Longest answer that is copied word by word: an address or a few, an alias, most negative answers. */
+/* Longest answer that is copied word by word: some addresses, an alias, most negative answers. */
 #define HYDNS_ANSWER_SHORT     128
 
 struct hydns_layout {
 	__u64 data_len;      /* question and answer */
-	__u64 sum;           /* of the DNS message, gathered while it is written */
-	__u64 seconds;       /* to take off each TTL */
+	__u64 sum;           /* of the DNS message, added up while it is written */
+	__u64 seconds;       /* to subtract from each TTL */
 	__u32 dns_len;
 	__u32 answer_off;    /* from the frame's start */
-	__u32 ttls;          /* where in the slot their offsets begin */
-	bool question_stands; /* where the reply will have it, as it came */
+	__u32 ttls;          /* where the TTLs' offsets begin in the slot */
+	bool question_stands; /* the query's question is already where the reply's belongs */
 };
 
-/* Octets of DNS that this client takes, from this resolver. */
+/* Most octets of a DNS message from this resolver to this client. */
 static __always_inline __u32 hydns_answer_limit(const struct hydns_query *q,
 						const struct hydns_resolver_config *cfg)
 {
@@ -46,25 +47,25 @@ static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct h
 {
 	__u32 ip_len = q->packet.dns_off - q->packet.l3_off + dns_len, mtu = 0;
 
-	/* An authoritative server (BIND) says to such a client the answer alone, to others what goes with it. */
+	/* BIND as an authoritative server leaves additional data out for such a client, and shows them to others. */
 	if ((rule->flags & HYDNS_RULE_STATIC_TTL) && q->question.edns && q->question.edns_size <= HYDNS_PLAIN_UDP)
 		return false;
 	if (dns_len > hydns_answer_limit(q, cfg))
 		return false;
-	/* No router fragments IPv6, and what the path takes is not known here: the resolver's socket
-	 * fragments what is larger. */
+	/* Routers do not fragment IPv6, and the program does not know the path's MTU. The resolver's socket fragments larger
+	 * replies. */
 	if (q->packet.ipv6)
 		return ip_len <= HYDNS_IPV6_EVERY_PATH;
 	return ip_len <= HYDNS_IPV4_EVERY_PATH || (!bpf_check_mtu(ctx, 0, &mtu, 0, 0) && ip_len <= mtu);
 }
 
-/* 0, or why this rule is not for this query at this moment. */
+/* 0, or why the program must not answer this query from this rule now. */
 static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, struct hydns_query *q,
 							    const struct hydns_resolver_config *cfg,
 							    const struct hydns_rule *rule, __u32 dns_len,
 							    __u64 now, bool dry)
 {
-	/* base_ns was read from the fine clock, now from the coarse one: it may seem to lie ahead. */
+	/* base_ns comes from the fine clock and now from the coarse one, so base_ns may be slightly ahead. */
 	__u64 age = now > rule->base_ns ? now - rule->base_ns : 0;
 	enum hydns_reason r;
 
@@ -80,7 +81,7 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 	return 0;
 }
 
-/* Sum of a block of len octets, as if it began at an even offset; the octets behind it are zeros. */
+/* Sum of a block of len octets, as if it began at an even offset. The caller has put zeros after it. */
 static __noinline __u64 hydns_block_sum(const __u8 *block, __u32 len)
 {
 	__u64 sum = 0;
@@ -95,18 +96,17 @@ static __noinline __u64 hydns_block_sum(const __u8 *block, __u32 len)
 	return hydns_fold(sum);
 }
 
-/* What an odd way of a block with this sum, from parity `from` to the other, adds to the message's sum. */
-static __always_inline __u64 hydns_moved_sum(__u64 sum, __u64 from)
+/* Checksum delta when a block with this sum moves from offset `from` by an odd distance. */
+static __always_inline __u64 hydns_move_delta(__u64 sum, __u64 from)
 {
 	return (__u16)~hydns_fold(hydns_sum_at(sum, from)) + hydns_fold(hydns_sum_at(sum, from + 1));
 }
 
 /*
- * Puts the tail octets from pos + head on before the head octets at pos. Returns what that adds to the sum
- * of the message, or -1. Not static, so that the verifier looks at it once and not on each of the ways that
- * lead here, which would be more than it is willing to follow.
+ * Swaps the head octets at pos with the tail octets that follow them. Returns the delta of the message's checksum, or -1. A
+ * global function: the verifier checks it once and not on each path to it, which would exceed its limit.
  */
-__noinline __s64 hydns_rotate(struct xdp_md *ctx, struct hydns_reply *reply, __u32 pos, __u64 head, __u64 tail)
+__noinline __s64 hydns_swap_blocks(struct xdp_md *ctx, struct hydns_reply *reply, __u32 pos, __u64 head, __u64 tail)
 {
 	__s64 sum = 0;
 
@@ -120,13 +120,13 @@ __noinline __s64 hydns_rotate(struct xdp_md *ctx, struct hydns_reply *reply, __u
 	*(__u64 *)(reply->group_head + head) = 0;
 	*(__u64 *)(reply->group_tail + tail) = 0;
 	if (tail & 1)
-		sum += hydns_moved_sum(hydns_block_sum(reply->group_head, head), pos);
+		sum += hydns_move_delta(hydns_block_sum(reply->group_head, head), pos);
 	if (head & 1)
-		sum += hydns_moved_sum(hydns_block_sum(reply->group_tail, tail), pos + head);
+		sum += hydns_move_delta(hydns_block_sum(reply->group_tail, tail), pos + head);
 	return sum;
 }
 
-/* Number i of the TTLs' offsets. */
+/* Offset of TTL number i in the answer; 0 if the rule is malformed. */
 static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, const struct hydns_layout *layout,
 					      __u32 i)
 {
@@ -138,6 +138,7 @@ static __always_inline __u32 hydns_ttl_offset(const struct hydns_rule *rule, con
 	return *(const __u16 *)((const void *)rule + at);
 }
 
+/* RRset number i of those that rotate; empty if the rule is malformed. */
 static __always_inline struct hydns_rotation hydns_rotation_at(const struct hydns_rule *rule,
 							      const struct hydns_layout *layout, __u32 i)
 {
@@ -149,7 +150,7 @@ static __always_inline struct hydns_rotation hydns_rotation_at(const struct hydn
 	return *(const struct hydns_rotation *)((const void *)rule + at);
 }
 
-/* Where record i of this RRset begins in the rule, from the set's start. */
+/* Offset of record number i in this RRset. */
 static __always_inline __u32 hydns_record_start(const struct hydns_rule *rule, const struct hydns_layout *layout,
 						const struct hydns_rotation *g, __u32 i)
 {
@@ -161,37 +162,39 @@ static __always_inline __u32 hydns_record_start(const struct hydns_rule *rule, c
 	return hydns_ttl_offset(rule, layout, i) - hydns_ttl_offset(rule, layout, first);
 }
 
-static __always_inline int hydns_turn(struct xdp_md *ctx, struct hydns_query *q, struct hydns_layout *layout,
-				      __u32 start, __u32 head, __u32 tail)
+/* Rotates the octets from start in the answer: the tail octets come first, then the head octets. */
+static __always_inline int hydns_rotate(struct xdp_md *ctx, struct hydns_query *q, struct hydns_layout *layout,
+					__u32 start, __u32 head, __u32 tail)
 {
 	__s64 sum;
 
 	if (!head || !tail)
 		return 0;
-	sum = hydns_rotate(ctx, &q->reply, layout->answer_off + start, head, tail);
+	sum = hydns_swap_blocks(ctx, &q->reply, layout->answer_off + start, head, tail);
 	if (sum < 0)
 		return -1;
 	layout->sum += sum;
 	return 0;
 }
 
-/* Of an RRset that begins with its record number first already: turns those behind it, by one more whenever each
- * record has been the first, so that all pairs come first and second equally often. */
-static __always_inline int hydns_turn_rest(struct xdp_md *ctx, struct hydns_query *q, const struct hydns_rule *rule,
-					   struct hydns_layout *layout, const struct hydns_rotation *g, __u32 count,
-					   __u32 first)
+/* Shuffles an RRset whose record number first has been rotated to its start: rotates the records that follow. Each time that
+ * every record has been first, they rotate by one more, so that all pairs are first and second equally often. */
+static __always_inline int hydns_shuffle(struct xdp_md *ctx, struct hydns_query *q, const struct hydns_rule *rule,
+					 struct hydns_layout *layout, const struct hydns_rotation *g, __u32 count,
+					 __u32 first)
 {
-	__u32 second = (first + 1 + q->reply.turn / count % (count - 1)) % count;
+	__u32 second = (first + 1 + q->reply.rotation / count % (count - 1)) % count;
 	__u32 begin = hydns_record_start(rule, layout, g, first), at = hydns_record_start(rule, layout, g, second);
 	__u32 end = first + 1 < count ? hydns_record_start(rule, layout, g, first + 1) : g->len;
+	/* skip: length of the first record; now_at: where the second one is after the rotation */
 	__u32 skip = end - begin, now_at = second > first ? at - begin : g->len - begin + at;
 
 	if (now_at <= skip || now_at >= g->len)
 		return 0;
-	return hydns_turn(ctx, q, layout, g->start + skip, now_at - skip, g->len - now_at);
+	return hydns_rotate(ctx, q, layout, g->start + skip, now_at - skip, g->len - now_at);
 }
 
-/* After the TTLs have been counted down where they stood: they move with their records. */
+/* Runs after hydns_write_ttls(), which needs the TTLs at the rule's offsets: here they move with their records. */
 static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_query *q,
 					    const struct hydns_rule *rule, struct hydns_layout *layout, bool shuffles)
 {
@@ -202,19 +205,19 @@ static __always_inline int hydns_rotate_all(struct xdp_md *ctx, struct hydns_que
 
 		if (i >= rule->rotation_count || g.last <= g.first || g.start + g.len > rule->answer_len)
 			continue;
-		first = q->reply.turn % count;
+		first = q->reply.rotation % count;
 		head = hydns_record_start(rule, layout, &g, first);
 		if (head >= g.len)
 			continue;
-		if (hydns_turn(ctx, q, layout, g.start, head, g.len - head))
+		if (hydns_rotate(ctx, q, layout, g.start, head, g.len - head))
 			return -1;
-		if (shuffles && count > 2 && hydns_turn_rest(ctx, q, rule, layout, &g, count, first))
+		if (shuffles && count > 2 && hydns_shuffle(ctx, q, rule, layout, &g, count, first))
 			return -1;
 	}
 	return 0;
 }
 
-/* Question and answer in one store, for the slot has them in one piece; then the client's own letters. */
+/* Writes question and answer, which are contiguous in the slot, at once; then restores the letter case of the query's name. */
 static __always_inline int hydns_store_data(struct xdp_md *ctx, struct hydns_query *q,
 					    const struct hydns_rule *rule, const struct hydns_layout *layout)
 {
@@ -228,7 +231,7 @@ static __always_inline int hydns_store_data(struct xdp_md *ctx, struct hydns_que
 	return bpf_xdp_store_bytes(ctx, question, q->question.message + HYDNS_DNS_HEADER, name_len);
 }
 
-/* Eight octets of a slot to the frame, offset to offset. */
+/* Copies eight octets from offset `from` of a slot to offset `to` of the frame. */
 static __always_inline bool hydns_copy_word(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 from,
 					    __u64 to)
 {
@@ -246,8 +249,8 @@ static __always_inline bool hydns_copy_word(struct xdp_md *ctx, const struct hyd
 	return true;
 }
 
-/* A short answer, of at least a word, behind the question as it came: word by word, for which a helper takes
- * longer. The last word ends where the answer does. */
+/* Copies a short answer of at least a word after the query's question, word by word, because a helper takes longer. The last
+ * word ends where the answer ends, and may overlap the one before. */
 static __always_inline int hydns_copy_answer(struct xdp_md *ctx, const struct hydns_rule *rule, __u64 to)
 {
 	__u64 from = HYDNS_RULE_DATA + (__u64)rule->name_len + 4, len = rule->answer_len;
@@ -271,7 +274,7 @@ static __always_inline int hydns_write_data(struct xdp_md *ctx, struct hydns_que
 	return hydns_store_data(ctx, q, rule, layout);
 }
 
-/* Counts the TTLs down where they stand in the frame, and adds them to the sum. */
+/* Counts the TTLs in the frame down, and adds answer and TTLs to the message's sum. */
 static __always_inline int hydns_write_ttls(struct xdp_md *ctx, const struct hydns_rule *rule,
 					    struct hydns_layout *layout)
 {
@@ -338,7 +341,7 @@ static __always_inline int hydns_write_opt(struct xdp_md *ctx, struct hydns_quer
 		.flags = flags,
 		.rdlen = rdlen,
 	};
-	/* type, size, flags and rdlen stand at odd offsets of the record */
+	/* type, size, flags and rdlen are at odd offsets of the record */
 	sum = hydns_sum_at((__u64)bpf_htons(HYDNS_TYPE_OPT) + bpf_htons(cfg->edns_size) + flags + rdlen, 1);
 	layout->sum += hydns_sum_at(sum, pos);
 	return rdlen ? hydns_write_cookie(ctx, q, pos + HYDNS_OPT_LEN, layout) : 0;
@@ -349,7 +352,7 @@ static __always_inline void hydns_write_dns_header(struct hydns_dns_header *h, c
 {
 	const struct hydns_dns_header *asked = (const void *)q->question.message;
 	bool ad = (rule->flags & HYDNS_RULE_SECURE) && (q->question.ad || (q->question.variant & HYDNS_VARIANT_DO));
-	/* of the query's flags nothing but RD */
+	/* RD is the only flag that flags[0] of an admitted query can have. */
 	__u32 flags = rule->reply_flags | asked->flags[0] | (ad ? HYDNS_FLAGS_AD << 8 : 0);
 	__u32 arcount = bpf_htons(rule->arcount + q->question.edns), *word = (void *)h, w;
 
@@ -378,12 +381,12 @@ static __always_inline void hydns_write_udp(struct udphdr *udp, const struct hyd
 	sum += udp->dest;
 	sum += udp->len;
 	check = ~hydns_fold(sum + hydns_fold(layout->sum));
-	udp->check = check ? check : 0xffff; /* 0 would mean: none */
+	udp->check = check ? check : 0xffff; /* 0 would mean "no checksum" */
 }
 
 /*
- * What may be too large for some link on the way must stay divisible, as the resolver's own datagrams
- * are: a client behind a tunnel would otherwise never get it. Fragments are told apart by the query's id.
+ * Sets DF only on a reply that every path takes. A larger one must stay fragmentable, as the resolver's own datagrams are, or
+ * a client behind a tunnel would never get it. Its IP identification is the query's DNS id.
  */
 static __always_inline void hydns_write_ipv4(struct iphdr *ip, const struct hydns_query *q, __u32 len)
 {
@@ -393,7 +396,7 @@ static __always_inline void hydns_write_ipv4(struct iphdr *ip, const struct hydn
 
 	ip->saddr = ip->daddr;
 	ip->daddr = addr;
-	length = 0x45 | (__u32)bpf_htons(len) << 16;     /* version, the header's length; TOS 0 */
+	length = 0x45 | (__u32)bpf_htons(len) << 16;     /* version and header length; TOS 0 */
 	fragment = atomic ? (__u32)bpf_htons(HYDNS_IP_DF) << 16 : *(const __be16 *)q->question.message;
 	word[0] = length;
 	word[1] = fragment;
@@ -409,7 +412,7 @@ static __always_inline void hydns_write_ipv6(struct ipv6hdr *ip, const struct hy
 	ip->hop_limit = HYDNS_HOP_LIMIT;
 }
 
-/* All headers, from the innermost out; what stands behind them must be written and summed already. */
+/* Writes all headers, innermost first. The rest of the message must be written and summed already. */
 static __always_inline int hydns_write_headers(struct xdp_md *ctx, const struct hydns_query *q,
 					       const struct hydns_rule *rule, struct hydns_layout *layout)
 {
@@ -477,9 +480,9 @@ static __always_inline void hydns_count_answer(const struct hydns_query *q, __u3
 }
 
 /*
- * Makes the frame as long as the reply. Normally at its tail; a veth copies a query into a buffer hardly
- * longer than itself, but leaves room for XDP before it, so then the headers move forward. 0: done;
- * otherwise the reason, and only with ABORTED has the frame changed.
+ * Makes the frame as long as the reply. Normally it moves the frame's end. A veth copies a query into a buffer hardly longer
+ * than the query, but leaves headroom for XDP; then this moves the frame's start and the headers. 0, or the reason; the frame
+ * has changed only with ABORTED.
  */
 static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct hydns_query *q,
 						      struct hydns_layout *layout)
@@ -496,7 +499,7 @@ static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct
 	return bpf_xdp_store_bytes(ctx, 0, q->reply.group_head, headers) ? HYDNS_R_ABORTED : 0;
 }
 
-/* dry: stops before the frame changes, and counts nothing. */
+/* dry: stops before the frame changes and counts nothing. */
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_resolver_config *cfg,
 						      const struct hydns_rule *rule, __u64 now, bool dry)
@@ -515,9 +518,9 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	hits = hydns_hits_here(&q->cpu, rule);
 	if (!hits)
 		return HYDNS_R_NO_ENTRY;
-	/* The resolver turns by the query's id and the time, neither of which need be evenly spread: a client
-	 * may always use the same id. The answers from this rule are. */
-	hydns_hits_so_far(rule, hits, &q->reply);
+	/* Unlike the query's id and the time, by which the resolver rotates, the count of answers from this rule is evenly
+	 * spread: a client may always use the same id. */
+	hydns_choose_rotation(rule, hits, &q->reply);
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
 		layout.seconds = (now - rule->base_ns) / HYDNS_NS;
 	r = hydns_resize(ctx, q, &layout);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stage 5: from the question to its rule. The index only proposes; the whole key is compared, so that a
- * collision of fingerprints costs time and never gives a wrong answer.
+ * Stage 5: looks up the question's rule. The index gives candidates by fingerprint, and the program compares the whole key
+ * with the rule's: a collision of fingerprints costs time, but never gives a wrong answer.
  */
 #ifndef HYDNS_KERN_PROGRAM_RULE_LOOKUP_BPF_H
 #define HYDNS_KERN_PROGRAM_RULE_LOOKUP_BPF_H
@@ -9,13 +9,13 @@
 #include "hydns-kern/program/dns/message.bpf.h"
 #include "hydns/hash.h"
 
-/* The octets of a word that belong to a name of which left octets (1..) are still to come. */
+/* Mask of the octets of a word that belong to the name; left: octets of the name from this word on, 1 or more. */
 static __always_inline __u64 hydns_name_mask(__u32 left)
 {
 	return left >= 8 ? ~0ULL : ~0ULL >> (64 - 8 * left);
 }
 
-/* One pass over the name: lower case into q->name, hash of the key, sum of the octets as they came. */
+/* One pass over the name: lower case into q->name, hash of the key, sum of the octets as received. */
 static __always_inline int hydns_key(struct hydns_question *q)
 {
 	const __u64 seed[2] = { hydns_geometry.seed[0], hydns_geometry.seed[1] };
@@ -44,7 +44,7 @@ static __always_inline int hydns_key(struct hydns_question *q)
 	return 0;
 }
 
-/* The slot of a handle, of which HYDNS_SLOT_MOST octets may be looked at. */
+/* The slot of a handle; the verifier allows reads of HYDNS_SLOT_MOST octets from there. */
 static __always_inline const struct hydns_rule *hydns_slot(__u32 handle)
 {
 	__u32 unit = handle - 1, i = unit / HYDNS_CHUNK_UNITS;
@@ -59,7 +59,7 @@ static __always_inline const struct hydns_rule *hydns_slot(__u32 handle)
 	return chunk + at;
 }
 
-/* Is this rule the one for this query's key? */
+/* Whether the rule has this query's key. */
 static __always_inline bool hydns_rule_matches(const struct hydns_question *q, const struct hydns_rule *rule)
 {
 	const __u64 *word = (const void *)rule->data;
@@ -78,9 +78,9 @@ static __always_inline bool hydns_rule_matches(const struct hydns_question *q, c
 }
 
 /*
- * The handle that stands in a bucket with this fingerprint, or 0. Without a branch, because which of the eight
- * entries it is can't be foreseen. Should two entries of one bucket have the same fingerprint, which of a million
- * rules happens to one pair in a thousand stores, the result is neither's: their queries go to the resolver.
+ * The handle of a bucket's entry with this fingerprint, or 0. Branchless, because a branch on which of the eight entries it is
+ * would be mispredicted. If two entries of a bucket have the same fingerprint, the result is neither's handle and queries for
+ * both go to the resolver; with a million rules there is such a pair in one of a thousand stores.
  */
 static __always_inline __u32 hydns_bucket_handle(const struct hydns_bucket *b, __u32 fingerprint)
 {
@@ -89,14 +89,14 @@ static __always_inline __u32 hydns_bucket_handle(const struct hydns_bucket *b, _
 #pragma unroll
 	for (int i = 0; i < HYDNS_BUCKET_ENTRIES; i++) {
 		__u64 entry = *(const volatile __u64 *)&b->entry[i];
-		__u64 differs = (entry >> 32) ^ fingerprint; /* 0: less 1 it is all ones, else bit 63 stays 0 */
+		__u64 differs = (entry >> 32) ^ fingerprint; /* only 0 minus 1 has bit 63 set */
 
 		found |= entry & (__u64)((__s64)(differs - 1) >> 63);
 	}
 	return (__u32)found;
 }
 
-/* 0 and the query's rule, or why there is none. */
+/* 0 and *found, the query's rule; or why there is none. */
 static __always_inline enum hydns_reason hydns_find(const struct hydns_question *q, const struct hydns_rule **found)
 {
 	__u32 mask = hydns_geometry.buckets - 1, fingerprint = hydns_fingerprint(q->hash);
@@ -120,7 +120,7 @@ static __always_inline enum hydns_reason hydns_find(const struct hydns_question 
 	return HYDNS_R_MISS;
 }
 
-/* The 32-bit word of a rule in a row of lines, from line number first on. NULL: geometry is wrong. */
+/* The rule's word of 32 bits in the row of lines that begins with line number first. NULL: the geometry is wrong. */
 static __always_inline __u32 *hydns_word(void *map, __u32 first, const struct hydns_rule *rule)
 {
 	__u32 ordinal = rule->ordinal, i = first + ordinal / HYDNS_LINE_WORDS;
@@ -129,7 +129,8 @@ static __always_inline __u32 *hydns_word(void *map, __u32 first, const struct hy
 	return line ? &line->word[ordinal % HYDNS_LINE_WORDS] : NULL;
 }
 
-/* One query per re-arm time wins and goes to the resolver, which then renews the answer. dry: whether this one would. */
+/* True for one query per HYDNS_REFRESH_REARM_MS: it passes, and makes the resolver refresh the answer. dry: whether this
+ * query would be that one. */
 static __always_inline bool hydns_claim_refresh(const struct hydns_rule *rule, __u64 now, bool dry)
 {
 	__u32 *claim = hydns_word(&hydns_claims, 0, rule);
@@ -143,12 +144,13 @@ static __always_inline bool hydns_claim_refresh(const struct hydns_rule *rule, _
 	return dry || __sync_val_compare_and_swap(claim, last, ms) == last;
 }
 
-/* This CPU's count of answers from a rule. NULL: geometry is wrong. */
+/* The word in which this CPU counts answers from the rule. NULL: the geometry is wrong. */
 static __always_inline __u32 *hydns_hits_here(const struct hydns_cpu *cpu, const struct hydns_rule *rule)
 {
 	return hydns_word(&hydns_hits, cpu->hits.first, rule);
 }
 
+/* Whether the next hit is counted in the slot. The numbers wrap around. */
 static __always_inline bool hydns_hits_in_slot(const struct hydns_rule *rule)
 {
 	__u32 hits = *(const volatile __u32 *)&rule->hits, end = *(const volatile __u16 *)&rule->hits_end;
@@ -156,13 +158,14 @@ static __always_inline bool hydns_hits_in_slot(const struct hydns_rule *rule)
 	return (__s16)(end - hits) > 0;
 }
 
-/* Notes how many answers have been counted where this one will be, which asks for the line, too. */
-static __always_inline void hydns_hits_so_far(const struct hydns_rule *rule, const __u32 *here, struct hydns_reply *reply)
+/* The reply's rotation is the number of answers counted so far in the word that will count this one. Reading it here also
+ * fetches its cache line before it is needed. here: this CPU's word. */
+static __always_inline void hydns_choose_rotation(const struct hydns_rule *rule, const __u32 *here, struct hydns_reply *reply)
 {
 	if (hydns_hits_in_slot(rule))
-		reply->turn = *(const volatile __u32 *)&rule->hits;
+		reply->rotation = *(const volatile __u32 *)&rule->hits;
 	else
-		reply->turn = *(const volatile __u32 *)here;
+		reply->rotation = *(const volatile __u32 *)here;
 }
 
 static __always_inline void hydns_count_hit(const struct hydns_cpu *cpu, const struct hydns_rule *rule, __u32 *here)

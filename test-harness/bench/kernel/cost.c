@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Nanoseconds of the program by how far a query comes. */
+/* Nanoseconds of the program by the stage where a query ends. */
 #include "test-harness/bench/kernel/measure.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <bpf/bpf.h>
 #include "test-harness/bench/kernel/counter.h"
 
-/* Each ends the query's way at another stage, by changing its template or what the program finds. */
+/* Each makes the query end at another stage, by changing its template or what the program finds. */
 enum way { ANSWERED, MISSED, EPOCH_OVER, NOT_ORDINARY, NOT_A_SERVICE, NOT_IP, EMPTY, PAUSED, WAYS };
 static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
 	[PAUSED] = { "paused", "entry, counter", HYDNS_R_PAUSED },
@@ -21,7 +21,7 @@ static const struct { const char *name, *stages; __u32 reason; } ways[WAYS] = {
 	[ANSWERED] = { "answered", "reply written", HYDNS_R_ANSWERED },
 };
 
-/* Adds to a 16-bit word of the datagram; the checksum follows it, all in network byte order (RFC 1624, equation 3). */
+/* Adds to a 16-bit word of the datagram and updates the checksum, all in network byte order (RFC 1624, equation 3). */
 static void add_to_word(struct pace_template *t, size_t at, __u16 more)
 {
 	__u16 was, now;
@@ -53,7 +53,7 @@ static void take_way(struct bench *b, const struct options *o, enum way w)
 	generator_rewind(b->g, w == MISSED ? 1U << 31 : 0);
 }
 
-/* What a query takes; instructions are 0 where counter can't be read. */
+/* The cost of a query; instructions are 0 when the counter can't be read. */
 struct price {
 	double ns, instructions;
 };
@@ -69,7 +69,7 @@ static struct price price(struct bench *b, const struct options *o, int prog_fd,
 	return p;
 }
 
-/* The price of one way less that of making the query. False: the queries did not end where they should. */
+/* The cost of one way without the cost of making the query. False when the queries ended at another stage. */
 static bool way_price(struct bench *b, const struct options *o, enum way w, int counter, struct price *out)
 {
 	__u64 before[HYDNS_REASONS], after[HYDNS_REASONS];
@@ -105,7 +105,7 @@ static void print_program(struct kernel *k)
 		       info.verified_insns, info.xlated_prog_len / sizeof(struct bpf_insn), info.jited_prog_len);
 }
 
-/* Whether a query that ends so may notice that there is a miss program. */
+/* Whether a miss program may affect a query that ends this way. */
 static bool meets_miss_program(enum way w)
 {
 	return w == ANSWERED || w == MISSED;

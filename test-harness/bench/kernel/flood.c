@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Replies a second of whoever answers behind a veth by a socket. */
+/* Replies a second of a server with a socket behind a veth. */
 #include "test-harness/bench/kernel/measure.h"
 
 #include <stdio.h>
@@ -27,8 +27,8 @@ static int flood_rounds(const struct options *o, struct generator *g)
 	return 0;
 }
 
-/* Runs that take turns with those of others on the same link. Whoever reads the result may start the next one, so the sink
- * must have gone by then: else the other's, in the same place, would be taken away. */
+/* Runs in turns with those of other processes on the same link. The reader of a result may start another process's run, so
+ * this detaches its sink before it prints the result: later it would detach the other's, in the same place. */
 static int flood_on_demand(const struct options *o, struct generator *g)
 {
 	struct options next = *o;

@@ -18,14 +18,14 @@
 #include "pace.skel.h"
 
 #define BATCH 64
-#define BATCHES    (1U << 14)   /* of a test run of a closed loop: a fraction of a second */
+#define BATCHES    (1U << 14)   /* in a test run of a closed loop: a fraction of a second */
 #define STREAM     (1U << 30)   /* frames of a test run that a signal ends: minutes */
-#define WATCH_US   500          /* after so long it is looked whether that can end sooner */
-#define PATIENCE_S 1.5          /* resolvers ask a second time within a second */
+#define WATCH_US   500          /* interval of checks whether a test run can end early */
+#define PATIENCE_S 1.5          /* longer than the second after which resolvers repeat their query */
 
 struct generator {
 	struct pace_bpf *skel;
-	struct pace_template template;   /* as it was set: a run writes into the program's */
+	struct pace_template template;   /* as set: a run overwrites the program's */
 	__u32 numbers;
 };
 
@@ -34,7 +34,7 @@ static void complain(const char *what, const char *why)
 	fprintf(stderr, "pace: %s: %s\n", what, why);
 }
 
-/* Octets of the file, or 0 with a message. */
+/* Number of octets of the file, or 0 with a message. */
 static size_t sequence_size(int fd, const char *path)
 {
 	struct stat st;
@@ -173,8 +173,8 @@ static void interrupt(int signal)
 	(void)signal;
 }
 
-/* Ends the test run when all replies are there; most of its batches are still to come, if the loop was short. Before
- * everybody else on this processor, for a moment. */
+/* Ends the test run when all replies are there: after a short loop most of its batches are still to come. Sets its thread to
+ * normal priority: the generator may have been started with SCHED_IDLE. */
 static void *watch(void *arg)
 {
 	struct watch *w = arg;
@@ -182,15 +182,15 @@ static void *watch(void *arg)
 	pthread_setschedparam(pthread_self(), SCHED_OTHER, &(struct sched_param){ 0 });
 	while (!w->end && !all_replied(w->g))
 		usleep(WATCH_US);
-	/* again: the test run may not have begun when the last reply came to the one before */
+	/* again and again: the test run may not have begun yet when the former one's last reply came */
 	for (; !w->end; usleep(WATCH_US))
 		pthread_kill(w->sender, SIGUSR1);
 	return NULL;
 }
 
 /*
- * A closed loop, until the last reply is there. To begin a test run takes the kernel milliseconds, so each is long, and most
- * of its batches are held back. What no reply comes to for so long is lost, and makes room.
+ * A closed loop, until the last reply is there. The kernel takes milliseconds to begin a test run, so each run is long, and
+ * most of its batches are held back. Queries without a reply for PATIENCE_S are lost and make room in the window.
  */
 static int send_until_replied(struct generator *g, struct bpf_test_run_opts *opts)
 {
@@ -249,7 +249,7 @@ static void prepare(struct generator *g, unsigned ifindex, unsigned queries, uns
 	s->opts = (struct bpf_test_run_opts){ .sz = sizeof(s->opts), .data_in = in, .data_size_in = g->template.len + 1,
 		.ctx_in = &s->from, .ctx_size_in = sizeof(s->from), .repeat = queries, .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
 		.batch_size = BATCH };
-	/* Half of a window, so that the server has something to do while the next batch is made. */
+	/* Half of a window, so that the server has work while the next batch is made. */
 	if (window && window / 2 < BATCH)
 		s->opts.batch_size = window / 2;
 	memset(&g->skel->bss->pace_tally, 0, sizeof(g->skel->bss->pace_tally));

@@ -26,7 +26,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* What hydnsd does when slots run short, in turn and not beside the rest. */
+/* Waits for a grace period and frees slots, as hydnsd does when slots run short, but in the same thread. */
 static void grace(struct hydns_store *s)
 {
 	__u64 ticket = hydns_store_grace_begin(s);
@@ -50,7 +50,7 @@ static bool publish(struct batch *b, unsigned number, __u32 *handle)
 	return !err;
 }
 
-/* A second; 0: the store had no room. */
+/* Rules published a second; 0: the store had no room. */
 static double publish_all(struct batch *b, unsigned first, unsigned count)
 {
 	double begun = now();
@@ -82,8 +82,8 @@ bool installs_run(struct kernel *k, const struct questions *a, unsigned first, u
 	b->handles = calloc(count, sizeof(*b->handles));
 	rule_parts(k, a, &b->answer, b->name, &b->parts);
 	out->installed = b->handles ? publish_all(b, first, count) : 0;
-	out->renewed = out->installed ? publish_all(b, first, count) : 0;
-	out->removed = out->renewed ? remove_all(b, count) : 0;
+	out->replaced = out->installed ? publish_all(b, first, count) : 0;
+	out->removed = out->replaced ? remove_all(b, count) : 0;
 	free(b->handles);
 	free(b);
 	return out->removed > 0;

@@ -31,7 +31,7 @@ double seconds(void)
 	return t.tv_sec + t.tv_nsec / NS_PER_S;
 }
 
-/* -- the resolver's heartbeat, on whatever processor is free --------------------------------------------- */
+/* -- the resolver's heartbeat, on any free processor ----------------------------------------------------- */
 cpu_set_t bench_cpus;
 
 static void *beat(void *k)
@@ -51,7 +51,7 @@ bool start_beating(struct kernel *k)
 	return !pthread_create(&thread, NULL, beat, k);
 }
 
-/* -- what all measurements begin with --------------------------------------------------------------------- */
+/* -- the begin of all measurements ------------------------------------------------------------------------ */
 int bench_begin(const struct options *o, bool live, struct bench *b)
 {
 	double begun = seconds();
@@ -81,7 +81,7 @@ int bench_attach(int prog_fd, const char *ifname, const char *what)
 
 #define TC_PLACE .handle = 1, .priority = 1
 
-/* The hook stays behind, without a program, and goes with the interface. */
+/* The tc hook stays, without a program, until the interface is removed. */
 int bench_attach_tc(int prog_fd, const char *ifname)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex(ifname), .attach_point = BPF_TC_INGRESS);
@@ -93,7 +93,7 @@ int bench_attach_tc(int prog_fd, const char *ifname)
 	return err ? bench_fail("attaching to the client's end", strerror(-err)) : 0;
 }
 
-/* A sink that stayed would drop the next server's replies. */
+/* Detaches the sink: otherwise it would drop the next server's replies. */
 int bench_detach_tc(const char *ifname)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = if_nametoindex(ifname), .attach_point = BPF_TC_INGRESS);

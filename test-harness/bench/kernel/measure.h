@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the measurements share: options, the program under test with its rules, the generator, and where both are attached. */
+/* What the measurements share: options, the program under test with its rules, the generator, and the interfaces. */
 #ifndef HYDNS_BENCH_MEASURE_H
 #define HYDNS_BENCH_MEASURE_H
 
@@ -18,19 +18,19 @@ struct options {
 /* The processors that the caller left to this program. */
 extern cpu_set_t bench_cpus;
 
-/* The program with its rules, which a resolver's heartbeat keeps alive, and whoever sends the queries. */
+/* The program with its rules, which a resolver's heartbeat keeps valid, and the generator. */
 struct bench {
 	struct kernel *k;
 	struct generator *g;
 };
 
-/* 0, or 1 and it was said why. live: frames leave by an interface. */
+/* Returns 0, or 1 after a message. live: frames leave by an interface. */
 int bench_begin(const struct options *o, bool live, struct bench *b);
-/* Says what failed, and why; returns 1. */
+/* Prints what failed and why; returns 1. */
 int bench_fail(const char *what, const char *why);
-/* The link's descriptor, or negative and it was said why. */
+/* Returns the bpf_link's descriptor, or a negative number after a message. */
 int bench_attach(int prog_fd, const char *ifname, const char *what);
-/* 0, or 1 and it was said why. */
+/* Returns 0, or 1 after a message. */
 int bench_attach_tc(int prog_fd, const char *ifname);
 int bench_detach_tc(const char *ifname);
 void bench_print_run(const char *contender, const struct generator_run *r);

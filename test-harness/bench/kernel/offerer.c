@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A resolver that only offers: registers its address with a hydnsd, as the real ones do, and times what
- * becomes of its offers. It never answers a query itself, so every reply is the kernel's.
+ * A resolver that only offers: registers its address with a hydnsd, as real ones do, and times its offers. It never answers a
+ * query, so every reply is the kernel's.
  *
  *   offerer rate PLUGIN-SOCKET ADDRESS COUNT
  *   offerer mix PLUGIN-SOCKET ADDRESS COUNT
  *   offerer first PLUGIN-SOCKET ADDRESS COUNT CLIENT-NETNS CLIENT-ADDRESS
  *
- * rate: offers COUNT answers as fast as the ring takes them; prints when it began and when the last was in the
- * ring (CLOCK_MONOTONIC, ns), and stays until its input ends. mix: the same with rules of many sizes. first: COUNT times, offers an answer and asks for
- * it until the first reply; prints each time in nanoseconds. One JSON object a line.
+ * rate: offers COUNT answers as fast as the ring takes them; prints when it began and when the last was in the ring
+ * (CLOCK_MONOTONIC, ns), and stays until its input ends. mix: the same with rules of many sizes. first: COUNT times, offers an
+ * answer and asks for it until the first reply; prints each time in nanoseconds. One JSON object a line.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -85,7 +85,7 @@ struct pair {
 	size_t wire_len, reply_len;
 	uint8_t question_name[64];
 	struct hydns_question question;
-	unsigned target_at[2], targets;      /* labels in the reply that follow the question's */
+	unsigned target_at[2], targets;      /* offsets of labels in the reply that change with the question's */
 };
 
 static void make_question(struct pair *p, uint16_t type)
@@ -139,11 +139,11 @@ static const struct { uint16_t octets, share; } sizes[] = {
 #define SIZES   (sizeof(sizes) / sizeof(sizes[0]))
 #define SHARES  1000
 #define ALIAS   144
-#define SLACK   8                  /* octets of a slot that are not used, on average */
+#define SLACK   8                  /* unused octets of a slot, on average */
 /* Octets of a rule of these names besides its records. */
 #define BESIDE  HYDNS_RULE_SPACE(22, 0, 0, 0)
 
-/* One TXT record, so long that the rule takes so many octets; an address where that would be none. */
+/* One TXT record of such a length that the rule takes so many octets; an address record when no length fits. */
 static void make_single(struct pair *p, unsigned octets)
 {
 	unsigned len = octets < BESIDE + SLACK + 2 + 12 + 8 ? 0 : octets - SLACK - BESIDE - 2 - 12, at = 0;
@@ -159,7 +159,7 @@ static void make_single(struct pair *p, unsigned octets)
 	finish_pair(p);
 }
 
-/* An alias of a name of its own, with an address. */
+/* An alias to a name of its own, with an address. */
 static void make_alias(struct pair *p, unsigned octets)
 {
 	unsigned len = (octets - SLACK - BESIDE - 4 - 12 - 14) / 2, parent = len - 1 - PACE_LABEL - 2;
@@ -194,7 +194,7 @@ static unsigned size_of(uint32_t number)
 	return i;
 }
 
-/* As a resolver thread does with each query for a hot name. 0, or why it was not offered. */
+/* Does what a resolver thread does with each query for a hot name. Returns 0, or the not-offered reason. */
 static int offer(struct hydns_plugin *p, const struct pair *q)
 {
 	struct hydns_thread *t = hydns_plugin_thread(p, 0);
@@ -270,7 +270,7 @@ static int client_socket(const char *netns, const char *from, const char *servic
 	return fd;
 }
 
-/* Asks until this question is answered; the time of that, or -1. */
+/* Asks until this question is answered; returns the time of the reply, or -1. */
 static int64_t answered_at(int fd, const struct pair *q, int64_t since)
 {
 	uint8_t reply[512];
@@ -302,9 +302,9 @@ static void first(struct hydns_plugin *p, struct pair *q, uint32_t count, int cl
 			die("an offer", strerror(-err));
 		answered = answered_at(client, q, offered);
 		if (answered < 0)
-			die("an offer", "was not answered from within a second");
+			die("an offer", "no kernel answer came within a second");
 		printf("{\"nanoseconds\": %lld}\n", (long long)(answered - offered));
-		usleep(1000 + i % 7 * 1000); /* hydnsd may have gone to sleep, as it has between two names that become hot */
+		usleep(1000 + i % 7 * 1000); /* let hydnsd sleep, as it does between two names that become hot */
 	}
 }
 

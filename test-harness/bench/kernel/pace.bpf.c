@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Load made in the kernel. pace_generate runs by BPF_PROG_TEST_RUN and writes the next query over whatever
- * the frame holds: live frames are used again without being reset, so what the server changed, length
- * included, is still there. Live (pace_live) the frame then leaves by the interface that it is said to have
- * come by; otherwise another program is called on it, so that many different queries can be timed in one
- * test run.
+ * Load generator in the kernel. pace_generate runs by BPF_PROG_TEST_RUN and writes the next query over the frame: the kernel
+ * reuses live frames without resetting them, so the server's changes are still there, also of the length. Live (pace_live)
+ * the frame then leaves by its ingress interface; otherwise another program is called on it, so that one test run can time
+ * many different queries.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -23,21 +22,21 @@
 #define ROOM_SPIN (1 << 9)               /* some microseconds */
 
 const volatile bool pace_live = false;
-const volatile __u32 pace_mask = 0;      /* of places in the sequence */
-const volatile __u16 pace_port = 0;      /* that replies come from, network order */
+const volatile __u32 pace_mask = 0;      /* of indexes into the sequence */
+const volatile __u16 pace_port = 0;      /* source port of replies, network order */
 
 struct pace_template pace_template;
 __u32 pace_place;
 __u32 pace_offset;                       /* added to the numbers of the sequence */
-__u64 pace_gap_ns;                       /* from one query to the next; 0: as fast as can be */
+__u64 pace_gap_ns;                       /* from one query to the next; 0: as fast as possible */
 __u64 pace_due_ns;
-__u32 pace_window;                       /* queries under way at most; 0: any number, and what follows is not used */
-__u32 pace_queries;                      /* no more leave than these */
+__u32 pace_window;                       /* queries under way at most; 0: any number, and the next ones are not used */
+__u32 pace_queries;                      /* the most queries to send */
 __u64 pace_begun_ns;                     /* when the first left */
 __u32 pace_batch;                        /* frames that leave together */
 __u32 pace_frame;                        /* of this test run: the first of a batch decides for all of it */
-__u32 pace_lost;                         /* queries whose replies are no longer waited for */
-bool pace_held;                          /* this batch does not leave */
+__u32 pace_lost;                         /* queries that count as lost */
+bool pace_held;                          /* do not send this batch */
 struct pace_tally pace_tally;
 
 struct pace_block {
@@ -64,13 +63,13 @@ static long is_due(__u32 i, void *due)
 	return bpf_ktime_get_ns() >= *(__u64 *)due;
 }
 
-/* A busy wait: the test run has the processor to itself, and its frames are sent in batches anyway. */
+/* A busy wait: the test run has the processor to itself and sends frames in batches anyway. */
 static __always_inline void wait_until_due(void)
 {
 	__u64 due = pace_due_ns + pace_gap_ns, now = bpf_ktime_get_ns();
 
 	if (due + 1000000 < now)
-		due = now;       /* the start, or an interruption: nothing is made up for */
+		due = now;       /* at the start or after an interruption: do not catch up */
 	bpf_loop(SPIN_MAX, is_due, &due, 0);
 	pace_due_ns = due;
 }
@@ -82,9 +81,9 @@ static long has_room(__u32 i, void *most)
 }
 
 /*
- * Whether this frame may leave. A batch leaves as a whole or not at all, for its first frame can't be answered before its
- * last one is there. The wait is short: softirqs are off in a test run, and whoever stands behind the server may need this
- * processor to answer.
+ * Whether this frame may leave. A batch leaves as a whole or not at all: its first frame can't be answered before its last one
+ * is made. The wait is short, because softirqs are off in a test run and a server behind the resolver may need this processor
+ * to answer.
  */
 static __always_inline bool room(void)
 {
@@ -101,8 +100,7 @@ static __always_inline bool room(void)
 	return !pace_held;
 }
 
-/* The label stands at an odd offset of the UDP datagram (after a length octet), so its octets count
- * swapped. */
+/* The label is at an odd offset of the UDP datagram (after a length octet), so its octets enter the checksum swapped. */
 static __always_inline void fill_in(__u32 number)
 {
 	__u64 label = pace_label(number), sum;
@@ -126,7 +124,7 @@ static __always_inline __u32 next_number(void)
 	return b ? b->number[place % PACE_BLOCK] : 0;
 }
 
-/* Frames of the same kind as the program under test, so that it can be called from here. */
+/* The same program type as the program under test, so that this can call it. */
 SEC("xdp.frags")
 int pace_generate(struct xdp_md *ctx)
 {
@@ -150,7 +148,7 @@ int pace_generate(struct xdp_md *ctx)
 	return XDP_ABORTED;
 }
 
-/* What calling a program costs. */
+/* Does nothing: to measure the cost of calling a program. */
 SEC("xdp.frags")
 int pace_nothing(struct xdp_md *ctx)
 {
@@ -175,7 +173,7 @@ static __always_inline void swap_ports(struct udphdr *udp)
 	udp->dest = port;
 }
 
-/* The link's limit: the same frames with addresses and ports swapped, sent back. */
+/* Sends the same frames back with addresses and ports swapped: the link's limit. */
 SEC("xdp.frags")
 int pace_echo(struct xdp_md *ctx)
 {
@@ -210,7 +208,7 @@ int pace_echo(struct xdp_md *ctx)
 	return XDP_TX;
 }
 
-/* True: a reply of the server, which has been counted. */
+/* Counts a reply of the server; false for other frames. */
 static __always_inline bool tally(const struct udphdr *udp, void *end)
 {
 	const __u8 *dns = (const void *)(udp + 1);
@@ -245,14 +243,14 @@ static __always_inline bool is_reply(void *data, void *end)
 	return false;
 }
 
-/* At the client's end: replies are counted and dropped, the rest (neighbour discovery) goes on. */
+/* At the client's end: counts and drops replies, and passes other frames (neighbour discovery). */
 SEC("xdp.frags")
 int pace_sink(struct xdp_md *ctx)
 {
 	return is_reply((void *)(long)ctx->data, (void *)(long)ctx->data_end) ? XDP_DROP : XDP_PASS;
 }
 
-/* The same for replies from a socket, without the cost of making an XDP frame of each. */
+/* The same at tc, for replies from a socket, without the cost of converting each to an XDP frame. */
 SEC("tc")
 int pace_sink_tc(struct __sk_buff *skb)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What hydns-bench needs to be near the kernel for: rules in a store, queries made in the kernel, a program
- * under test. Writes one JSON object a line. The caller chooses the processor (taskset); everything but the
- * resolver's heartbeat stays on it.
+ * The part of hydns-bench that is near the kernel: rules in a store, queries made in the kernel, a program under test. Writes
+ * one JSON object a line. The caller chooses the processor (taskset); everything but the resolver's heartbeat stays on it.
  */
 #define _GNU_SOURCE
 #include "test-harness/bench/kernel/measure.h"
@@ -26,7 +25,7 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--sequence FILE", "which name each query asks for: 32-bit numbers, a power of two of them" },
 	{ "--queries N", "in one run [1000000]" },
 	{ "--rounds N", "runs of each contender, taking turns [3]" },
-	{ "--installs N", "rules installed, renewed and removed in a round [100000]" },
+	{ "--installs N", "rules installed, replaced and removed in a round [100000]" },
 	{ "--rate N", "queries a second at most [no limit]" },
 	{ "--window N", "flood: queries without reply at most, at least 2 [no limit]" },
 	{ "--first N", "flood: added to the numbers of the sequence [0]" },
@@ -42,8 +41,8 @@ static void usage(FILE *to)
 	      "  cost      nanoseconds of the program by how far a query comes\n"
 	      "  capacity  replies a second of echo and hydns, on a veth\n"
 	      "  scaling   the same on one processor and on two at once, each with a veth of its own\n"
-	      "  publish   rules installed, renewed and removed a second, while the program answers\n"
-	      "  flood     replies a second of whoever answers behind a veth by a socket\n", to);
+	      "  publish   rules installed, replaced and removed a second, while the program answers\n"
+	      "  flood     replies a second of a server with a socket behind a veth\n", to);
 	for (size_t i = 0; i < sizeof(options_help) / sizeof(*options_help); i++)
 		fprintf(to, "  %-28s %s\n", options_help[i].name, options_help[i].help);
 }
@@ -59,8 +58,8 @@ static int number(const char *text, unsigned *out)
 	return 0;
 }
 
-enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, WINDOW, FIRST, INSTALLS, PORT,
-       XDP_SINK, ON_DEMAND, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER };
+enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, WINDOW, FIRST,
+       INSTALLS, PORT, XDP_SINK, ON_DEMAND, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER };
 static const struct option long_options[] = {
 	{ "rules", 1, NULL, RULES }, { "capacity", 1, NULL, CAPACITY }, { "octets", 1, NULL, OCTETS },
 	{ "type", 1, NULL, TYPE }, { "records", 1, NULL, RECORDS }, { "ipv6", 0, NULL, IPV6 },

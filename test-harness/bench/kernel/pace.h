@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 #define PACE_FRAME_MAX   512
-#define PACE_LABEL       8        /* octets of the label that tells names apart */
+#define PACE_LABEL       8        /* octets of the label in which names differ */
 #define PACE_BLOCK       16       /* numbers in one element of pace_sequence */
 #define PACE_WARM        4096     /* replies before the clock starts */
 #define PACE_TICK        1024     /* replies between two looks at the clock */

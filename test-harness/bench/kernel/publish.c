@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Rules installed, renewed and removed a second, while the program answers. */
+/* Rules installed, replaced and removed a second, while the program answers. */
 #define _GNU_SOURCE
 #include "test-harness/bench/kernel/measure.h"
 
@@ -64,7 +64,7 @@ static int round_of_installs(struct bench *b, const struct options *o, int cpu)
 	if (!room)
 		return bench_fail("installing", "the store had no room: give --capacity");
 	printf("{\"installs_per_second\": %.0f, \"renewals_per_second\": %.0f, \"removals_per_second\": %.0f}\n",
-	       i.installed, i.renewed, i.removed);
+	       i.installed, i.replaced, i.removed);
 	bench_print_run("hydns", &l.run);
 	return 0;
 }

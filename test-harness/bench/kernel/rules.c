@@ -108,7 +108,7 @@ void rule_parts(struct kernel *k, const struct questions *a, struct answer *answ
 }
 
 /* Every number below rules once, in an order that has nothing to do with how often it is asked for: a slot's
- * place must not tell its popularity. */
+ * place must not depend on its popularity. */
 static bool publish_all(struct kernel *k, const struct questions *a)
 {
 	struct answer answer;

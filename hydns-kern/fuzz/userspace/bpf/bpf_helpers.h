@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stands before libbpf's header of the same name where the program is compiled for userspace. What the
- * parser calls becomes a function of stages.c; every other helper stays what libbpf makes of it, a small
- * number taken for an address: the first call ends the run.
+ * Hides libbpf's header of the same name when the program is compiled for userspace. The helpers that the parser calls become
+ * functions of stages.c. All others stay what libbpf declares, a small number as a function's address: a call crashes.
  */
 #ifndef HYDNS_USERSPACE_BPF_HELPERS_H
 #define HYDNS_USERSPACE_BPF_HELPERS_H
 
 #include <linux/bpf.h>
 
-/* The kernel's has addresses of 32 bits, which the verifier replaces by real ones. */
+/* struct xdp_md with real addresses; the kernel's has 32 bits, which the verifier rewrites. */
 struct hydns_userspace_frame {
 	unsigned long data, data_end;
 	__u32 ingress_ifindex;

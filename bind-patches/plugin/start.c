@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The start of an instance's plugin object, with its obstacles and options. */
+#include <stdio.h>
+#include <string.h>
+#include <dns/view.h>
+#include <isc/sockaddr.h>
+#include <ns/client.h>
+#include <ns/server.h>
+#include "compat.h"
+#include "plugin.h"
+
+static void log_obstacles(const char *const *reasons, size_t n)
+{
+	char text[512];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "no answer is offered to the kernel: %s", reasons[i]);
+		hydns_named_log(HYDNS_LOG_WARNING, text);
+	}
+}
+
+void hydns_reconsider(struct hydns_instance *inst, struct hydns_plugin *p)
+{
+	const char *reasons[HYDNS_OBSTACLES_MAX];
+	size_t n = hydns_obstacles(inst, reasons);
+	bool was = atomic_load(&inst->open);
+
+	if (!inst->exported && n == 0)
+		reasons[n++] = "the settings that forbade offers at the start are gone: rndc reconfig to offer answers";
+	log_obstacles(reasons, n);
+	if (n == 0 && !was)
+		hydns_named_log(HYDNS_LOG_INFO, "answers are offered to the kernel again");
+	atomic_store(&inst->open, n == 0);
+	if (n > 0)
+		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
+	if (n > 0 || !was)
+		hydns_plugin_set_notes(p, HYDNS_NOTE_OBSTACLE, reasons, n);
+}
+
+/* Logs the obstacles and adds them as notes. True: there is none. */
+static bool note_obstacles(const struct hydns_instance *inst, struct hydns_plugin *p)
+{
+	const char *reasons[HYDNS_OBSTACLES_MAX];
+	size_t n = hydns_obstacles(inst, reasons);
+
+	log_obstacles(reasons, n);
+	for (size_t i = 0; i < n; i++)
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_OBSTACLE, reasons[i]);
+	return n == 0;
+}
+
+/* Responses to clients without a valid cookie have a second limit, nocookie-udp-size. Less than 512 is an obstacle, but
+ * hydnsd can show obstacles only of resolvers that it has accepted. */
+static uint16_t max_udp(const dns_view_t *view)
+{
+	uint16_t most = view->nocookieudp < view->maxudp ? view->nocookieudp : view->maxudp;
+
+	return most < 512 ? 512 : most;
+}
+
+static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_client_t *client)
+{
+	struct hydns_plugin *former = hydns_take_former(inst), *p;
+	char identity[HYDNS_IDENTITY_LEN] = "named";
+
+	if (strcmp(client->view->name, "_default") != 0)
+		snprintf(identity, sizeof(identity), "named, view %s", client->view->name);
+	const struct hydns_plugin_options o = {
+		.socket = inst->o.socket, .identity = identity, .version = PACKAGE_VERSION,
+		.threads = hydns_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
+		.window_ms = inst->o.window * 1000, .min_ttl = inst->o.min_ttl, .max_ttl = inst->o.max_ttl,
+		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
+		.flags = HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_SHUFFLES | HYDNS_RESOLVER_KEEPS_CASE |
+			 HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS,
+		.edns_size = hydns_edns_size(client->view),
+		.max_udp = max_udp(client->view), .zones = true, .log = hydns_named_log,
+	};
+
+	p = hydns_plugin_take_over(&o, former);
+	if (p == NULL)
+		hydns_plugin_stop(former);
+	return p;
+}
+
+/* The link goes up even with obstacles, so that hydnsd can show them. */
+void hydns_start(struct hydns_instance *inst, const ns_client_t *client)
+{
+	struct hydns_plugin *p;
+	bool possible;
+
+	pthread_mutex_lock(&inst->starting);
+	if (!atomic_load(&inst->started)) {
+		inst->view = client->view;
+		inst->port = isc_sockaddr_getport(&client->destsockaddr);
+		if (inst->server == NULL) {
+			ns_server_attach(client->manager->sctx, &inst->server);
+			dns_aclenv_attach(client->manager->aclenv, &inst->env);
+		}
+		p = new_plugin(inst, client);
+		possible = p != NULL && note_obstacles(inst, p);
+		if (p != NULL && ((possible && !hydns_export(inst, client, p)) || hydns_plugin_start(p) != 0)) {
+			hydns_plugin_stop(p);
+			p = NULL;
+		}
+		inst->exported = p != NULL && possible;
+		atomic_store(&inst->open, p != NULL && possible);
+		atomic_store(&inst->plugin, p);
+		atomic_store(&inst->started, true);
+	}
+	pthread_mutex_unlock(&inst->starting);
+}

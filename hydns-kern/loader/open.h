@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Loading the programs, and closing them. */
+#ifndef HYDNS_KERN_LOADER_OPEN_H
+#define HYDNS_KERN_LOADER_OPEN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <linux/types.h>
+
+#define HYDNS_WHY 256                  /* octets of the line that says why a call has failed */
+
+struct hydns_kern;                     /* the loaded programs with their maps */
+
+struct hydns_loader_options {
+	const char *pin_dir;           /* a directory in a bpffs; made if missing */
+	uid_t uid;                     /* who may own it besides root and this process: the user that hydnsd becomes */
+	__u32 capacity;                /* rules */
+	bool accept_partial_checksum;  /* for interfaces whose driver hands over CHECKSUM_PARTIAL (veth, virtio) */
+	bool ipv6;
+	bool vlan;                     /* answer frames with one or two VLAN tags, tags kept */
+	bool fib;                      /* route replies instead of sending them back where the query came from */
+	bool miss_stage;               /* queries without a rule go on to a program of their own */
+};
+
+/*
+ * Loads the programs. Maps that a hydnsd with the same ABI version and geometry pinned in pin_dir are adopted: *adopted is set,
+ * and their rules go on being served. Otherwise new maps are made, with fresh secrets, and pinned. Needs CAP_BPF, CAP_NET_ADMIN
+ * and CAP_PERFMON, without which the verifier refuses arithmetic on packet pointers; all else here needs the first two.
+ */
+int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **out, bool *adopted,
+		    char why[HYDNS_WHY]);
+/* Closes descriptors and mappings. Attachments and pins stay: the program goes on answering. */
+void hydns_kern_close(struct hydns_kern *k);
+
+int hydns_kern_prog_fd(const struct hydns_kern *k);             /* of the XDP program, for BPF_PROG_TEST_RUN */
+int hydns_kern_memory(struct hydns_kern *k, __u64 *bytes);      /* of all maps, as the kernel accounts for them */
+
+#endif

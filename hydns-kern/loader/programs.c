@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The programs of the object, and where the kernel runs each. A new program is its code and a row here: the loader
+ * attaches, replaces and detaches it, or puts it behind its tail call.
+ */
+#include "hydns-kern/loader/kern.h"
+#include "hydns-kern/program/stages.h"
+
+#include <stddef.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+struct program {
+	const char *name;              /* in the object */
+	enum hydns_hook hook;
+	enum hydns_stage stage;        /* of a stage: its place in hydns_stages ... */
+	size_t called;                 /* ... and, in the configuration, the switch that says whether it is called */
+};
+
+static const struct program programs[] = {
+	{ HYDNS_PROGRAM, HYDNS_HOOK_XDP, 0, 0 },
+	{ "hydns_miss", HYDNS_HOOK_STAGE, HYDNS_STAGE_MISS, offsetof(struct hydns_bpf__rodata, hydns_miss_stage) },
+	{ "hydns_dry", HYDNS_HOOK_DRY_RUN, 0, 0 },
+};
+
+#define FOR_EACH(p) for (const struct program *p = programs; p < programs + sizeof(programs) / sizeof(*programs); p++)
+
+static bool *called(const struct hydns_bpf *b, const struct program *p)
+{
+	return (bool *)((char *)b->rodata + p->called);
+}
+
+struct bpf_program *hydns_program_at(const struct hydns_bpf *b, enum hydns_hook hook)
+{
+	FOR_EACH(p)
+		if (p->hook == hook)
+			return bpf_object__find_program_by_name(b->obj, p->name);
+	return NULL;
+}
+
+void hydns_programs_only(struct hydns_bpf *b, enum hydns_hook hook)
+{
+	FOR_EACH(p) {
+		bpf_program__set_autoload(bpf_object__find_program_by_name(b->obj, p->name), p->hook == hook);
+		if (p->hook == HYDNS_HOOK_STAGE)
+			*called(b, p) = false;
+	}
+}
+
+int hydns_stages_fill(struct hydns_bpf *b)
+{
+	int err = 0;
+
+	FOR_EACH(p) {
+		__u32 place = p->stage;
+		int fd;
+
+		if (err || p->hook != HYDNS_HOOK_STAGE || !*called(b, p))
+			continue;
+		fd = bpf_program__fd(bpf_object__find_program_by_name(b->obj, p->name));
+		err = bpf_map_update_elem(bpf_map__fd(b->maps.hydns_stages), &place, &fd, BPF_ANY);
+	}
+	return err;
+}

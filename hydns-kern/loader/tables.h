@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The small tables that hydnsd writes for the program, and the counters that it reads. */
+#ifndef HYDNS_KERN_LOADER_TABLES_H
+#define HYDNS_KERN_LOADER_TABLES_H
+
+#include <stddef.h>
+#include "hydns/own.h"
+#include "hydns/resolver.h"
+#include "hydns/session.h"
+#include "hydns-kern/loader/open.h"
+
+/* -- switches.c ---------------------------------------------------------------------------------------- */
+int hydns_kern_pause(struct hydns_kern *k, bool on);            /* the kill switch */
+int hydns_kern_paused(struct hydns_kern *k, bool *on);
+/* Replaces the filter of the host's own addresses (own.h). */
+void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS]);
+
+/* -- counters.c ---------------------------------------------------------------------------------------- */
+/* Packets by reason, HYDNS_REASONS entries, summed over CPUs. */
+int hydns_kern_stats(struct hydns_kern *k, __u64 *reasons);
+int hydns_kern_resolver_counts(struct hydns_kern *k, __u32 resolver, struct hydns_resolver_count *sum);
+
+/* -- services.c ---------------------------------------------------------------------------------------- */
+int hydns_kern_service_set(struct hydns_kern *k, const struct hydns_service_key *key, __u32 resolver);
+int hydns_kern_service_delete(struct hydns_kern *k, const struct hydns_service_key *key);
+/* Calls fn for each service until it returns non-zero; fn may add and delete services. */
+int hydns_kern_service_each(struct hydns_kern *k,
+			    int (*fn)(const struct hydns_service_key *, __u32 resolver, void *), void *arg);
+
+/* -- resolvers.c --------------------------------------------------------------------------------------- */
+int hydns_kern_resolver_config(struct hydns_kern *k, __u32 i, const struct hydns_resolver_config *c);
+int hydns_kern_resolver_config_get(struct hydns_kern *k, __u32 i, struct hydns_resolver_config *c);
+/* Writes cookie secrets to the entry of this set number, whatever c->set is. The write is not atomic: a program may
+ * read a mixture, if both c->set and the set number of the former secrets there are the page's. */
+int hydns_kern_cookies(struct hydns_kern *k, __u32 i, __u32 set, const struct hydns_cookies *c);
+int hydns_kern_cookies_get(struct hydns_kern *k, __u32 i, __u32 set, struct hydns_cookies *c);
+
+/* -- acl.c --------------------------------------------------------------------------------------------- */
+/* Replaces the content of the resolver's access list number half, which should not be the one in use; resolver_config names
+ * that. */
+int hydns_kern_acl_fill(struct hydns_kern *k, __u32 i, unsigned half, const struct hydns_acl_entry *e,
+			size_t n);
+/* Reads up to room entries of the access list in use; returns how many. Their `why` is 0. */
+int hydns_kern_acl_read(struct hydns_kern *k, __u32 i, struct hydns_acl_entry *e, size_t room);
+/* HYDNS_RESOLVER_ALLOWS_*: the address families of which this list allows every client. */
+__u16 hydns_acl_flags(const struct hydns_acl_entry *e, size_t n);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which answers are offered, with what stamp, and when an entry is due for refresh and its new answer offered. */
+#include "config.h"
+#include <string.h>
+#include <time.h>
+#include "hydns_daemon.h"
+#include "daemon/daemon.h"
+#include "services/cache/rrset.h"
+#include "services/listen_dnsport.h"
+#include "services/mesh.h"
+#include "sldns/pkthdr.h"
+#include "sldns/rrdef.h"
+#include "sldns/sbuffer.h"
+#include "util/config_file.h"
+#include "util/data/msgencode.h"
+#include "util/data/msgparse.h"
+#include "util/data/msgreply.h"
+#include "util/data/packed_rrset.h"
+#include "util/net_help.h"
+#include "util/storage/slabhash.h"
+
+/* --- requests -------------------------------------------------------------------------------------- */
+static struct hydns_question question_of(const uint8_t* name, const struct query_info* qinfo,
+	const struct edns_data* edns)
+{
+	return (struct hydns_question){
+		.name = name, .name_len = (uint16_t)qinfo->qname_len, .qtype = qinfo->qtype,
+		.variant = edns->edns_present && (edns->bits & EDNS_DO) ? HYDNS_VARIANT_DO : 0,
+	};
+}
+
+void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, struct acl_addr* acl,
+	struct query_info* qinfo, struct edns_data* edns, time_t now)
+{
+	struct comm_point* c = repinfo->c;
+	uint16_t flags = sldns_buffer_read_u16_at(c->buffer, 2);
+	struct hydns_question q;
+
+	h->stamp = hydns_plugin_stamp(h->daemon->plugin);
+	h->refresh = 0;
+	/* an entry of the socket says nothing about the client's queries at other sockets */
+	h->plain = c->type == comm_udp && !repinfo->is_proxied &&
+		qinfo->qclass == LDNS_RR_CLASS_IN && qinfo->qtype != LDNS_RR_TYPE_ANY &&
+		(flags & (BIT_RD|BIT_CD)) == BIT_RD &&
+		LDNS_OPCODE_WIRE(sldns_buffer_begin(c->buffer)) == LDNS_PACKET_QUERY &&
+		acl && !(c->socket && acl == c->socket->acl) && hydns_acl_is_plain(acl);
+	h->sampled = h->plain && hydns_plugin_sample(h->thread, now);
+	if(h->sampled) {
+		q = question_of(qinfo->qname, qinfo, edns);
+		h->key = hydns_plugin_prefetch(h->thread, &q);
+	}
+}
+
+int hydns_refresh_due(const struct hydns_context* h)
+{
+	return h->refresh;
+}
+
+/* --- is this answer the same for everybody? ------------------------------------------------------------ */
+static int rcode_of(const struct reply_info* rep)
+{
+	return (int)FLAGS_GET_RCODE(rep->flags);
+}
+
+static int rcode_is_general(const struct reply_info* rep)
+{
+	return rcode_of(rep) == LDNS_RCODE_NOERROR || rcode_of(rep) == LDNS_RCODE_NXDOMAIN;
+}
+
+static int security_is_general(const struct reply_info* rep, int must_validate)
+{
+	if(rep->security == sec_status_bogus || rep->security == sec_status_secure_sentinel_fail)
+		return 0;
+	return rep->security != sec_status_unchecked || !must_validate;
+}
+
+/* False for types that stand beside a CNAME: whether Unbound answers with them or follows the alias depends on earlier
+ * queries, and changes without a change of the answer's data. */
+static int type_is_general(uint16_t qtype)
+{
+	return qtype != LDNS_RR_TYPE_RRSIG && qtype != LDNS_RR_TYPE_NSEC && qtype != LDNS_RR_TYPE_NSEC3;
+}
+
+/* The program writes OPT records without options, except a cookie. */
+static int edns_is_general(const struct edns_data* edns)
+{
+	const struct edns_option* o = edns->opt_list_out;
+
+	if(!edns->edns_present)
+		return 1;
+	return (!o || (o->opt_code == LDNS_EDNS_COOKIE && !o->next)) && !edns->opt_list_inplace_cb_out;
+}
+
+/* Upper bound of the octets that RRset i takes in a message. */
+static size_t rrset_bound(const struct reply_info* rep, size_t i)
+{
+	const struct packed_rrset_data* d = (const struct packed_rrset_data*)rep->rrsets[i]->entry.data;
+	size_t j, octets = 0;
+
+	for(j = 0; j < d->count + d->rrsig_count; j++)
+		octets += rep->rrsets[i]->rk.dname_len + 8 + d->rr_len[j];
+	return octets;
+}
+
+/*
+ * Unbound leaves out additional data that do not fit into the client's buffer, without TC. The answer is the same for
+ * everybody when none is missing: all are there, or there was room for all.
+ */
+static int nothing_left_out(const struct reply_info* rep, struct sldns_buffer* pkt, uint16_t udp_size,
+	const struct edns_data* edns)
+{
+	size_t i, bound = sldns_buffer_limit(pkt), records = 0;
+	size_t first = rep->an_numrrsets + rep->ns_numrrsets;
+	size_t sent = LDNS_ARCOUNT(sldns_buffer_begin(pkt));
+
+	if(edns->edns_present && sent > 0)
+		sent--;
+	for(i = first; i < rep->rrset_count; i++) {
+		const struct packed_rrset_data* d =
+			(const struct packed_rrset_data*)rep->rrsets[i]->entry.data;
+
+		records += d->count + ((edns->bits & EDNS_DO) ? d->rrsig_count : 0);
+		bound += rrset_bound(rep, i);
+	}
+	return sent == records || bound <= udp_size;
+}
+
+/* Why an answer to a question of this type with these options is not the same for everybody; NONE: it is. */
+static enum hydns_not_offered_why why_not_offered(const struct query_info* qinfo, const struct reply_info* rep,
+	const struct edns_data* edns, int must_validate)
+{
+	if(qinfo->local_alias)
+		return HYDNS_NOT_OFFERED_LOCAL_ALIAS;
+	if(!type_is_general(qinfo->qtype))
+		return HYDNS_NOT_OFFERED_BY_TYPE;
+	if(!rcode_is_general(rep))
+		return HYDNS_NOT_OFFERED_ERROR;
+	if(!edns_is_general(edns))
+		return HYDNS_NOT_OFFERED_EDNS_OPTION;
+	if(!security_is_general(rep, must_validate))
+		return HYDNS_NOT_OFFERED_UNVALIDATED;
+	return HYDNS_NOT_OFFERED_NONE;
+}
+
+static void not_offered(struct hydns_context* h, const struct hydns_question* q, enum hydns_not_offered_why why, uint32_t value)
+{
+	hydns_plugin_not_offered(h->thread, hydns_plugin_key(h->thread, q), why, value);
+}
+
+/* Offers an answer that everybody gets, as encoded for a client with room for udp_size octets. */
+static void offer_reply(struct hydns_context* h, const struct hydns_question* q, const struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, const struct edns_data* edns, time_t expires, time_t now,
+	int secure, struct hydns_stamp stamp)
+{
+	size_t i;
+
+	if(expires - now < h->daemon->daemon->cfg->hydns_min_ttl) {
+		not_offered(h, q, HYDNS_NOT_OFFERED_SHORT_TTL, expires > now ? (uint32_t)(expires - now) : 0);
+		return;
+	}
+	if(!nothing_left_out(rep, pkt, udp_size, edns)) {
+		not_offered(h, q, HYDNS_NOT_OFFERED_LEFT_OUT, 0);
+		return;
+	}
+	/* Unbound no longer answers from the message when one of its RRsets goes, shown or not */
+	for(i = 0; i < rep->rrset_count; i++)
+		hydns_plugin_depends_on(h->thread, rep->rrsets[i]->rk.dname, rep->rrsets[i]->rk.dname_len);
+	(void)hydns_plugin_offer(h->thread, q, sldns_buffer_begin(pkt), sldns_buffer_limit(pkt), now, expires,
+		secure, stamp);
+}
+
+static uint64_t coarse_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* --- answers from the cache ---------------------------------------------------------------------------- */
+/* Seconds from the storing of a message, taken from its newest RRset, to its end. */
+static time_t lifetime_of(const struct reply_info* rep)
+{
+	time_t begun = 0;
+	size_t i;
+
+	for(i = 0; i < rep->rrset_count; i++) {
+		const struct packed_rrset_data* d =
+			(const struct packed_rrset_data*)rep->rrsets[i]->entry.data;
+
+		if(d->ttl_add > begun)
+			begun = d->ttl_add;
+	}
+	if(begun > 0 && begun < rep->ttl)
+		return rep->ttl - begun;
+	/* no RRset says when: prefetch_ttl is a tenth of the lifetime before the end */
+	return (rep->ttl - rep->prefetch_ttl) * 10;
+}
+
+void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now)
+{
+	struct hydns_question q;
+	enum hydns_not_offered_why why;
+
+	if(!h->plain || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
+		return;
+	why = why_not_offered(qinfo, rep, edns, h->daemon->daemon->env->need_to_validate);
+	if(why) {
+		if(h->sampled)
+			hydns_plugin_not_offered(h->thread, h->key, why, (uint32_t)rcode_of(rep));
+		return;
+	}
+	/* the reply's own question: qinfo may point into a buffer that was overwritten */
+	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
+	/* before the offer: a refused one would end the refreshes */
+	h->refresh = hydns_plugin_refresh_due(h->thread, &q, rep->ttl, lifetime_of(rep), now);
+	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, rep->ttl, coarse_ms()))
+		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
+}
+
+/* --- fresh answers ----------------------------------------------------------------------------------- */
+static uint32_t sighted(struct hydns_context* h)
+{
+	return hydns_plugin_sighted(h->thread, h->key, coarse_ms());
+}
+
+/* False when the answer was not cached, or not as it was sent: the next one may be different. */
+static int resolution_is_general(const struct module_qstate* qstate)
+{
+	return qstate->return_rcode == LDNS_RCODE_NOERROR && !qstate->no_cache_store &&
+		!qstate->is_cachedb_answer && !qstate->edns_opts_front_out;
+}
+
+/* Whether Unbound would send the cached message, whose RRsets are locked, to a plain client as it is. */
+static int cache_would_answer(const struct module_env* env, struct query_info* qinfo, struct reply_info* rep)
+{
+	return rcode_is_general(rep) && security_is_general(rep, env->need_to_validate) &&
+		(rep->security != sec_status_secure || !env->need_to_validate || reply_all_rrsets_secure(rep)) &&
+		reply_check_cname_chain(qinfo, rep);
+}
+
+/* Encodes as for the plain client with most room. */
+static void offer_locked(struct hydns_context* h, struct module_env* env, struct query_info* qinfo,
+	struct reply_info* rep, const struct hydns_question* q, struct hydns_stamp stamp)
+{
+	struct sldns_buffer* pkt = env->scratch_buffer;
+	int secure = rep->security == sec_status_secure && reply_all_rrsets_secure(rep);
+	uint16_t udp_size = (uint16_t)env->cfg->max_udp_size;
+	struct edns_data edns;
+
+	memset(&edns, 0, sizeof(edns));
+	edns.edns_present = 1;
+	edns.edns_version = EDNS_ADVERTISED_VERSION;
+	edns.udp_size = EDNS_ADVERTISED_SIZE;
+	edns.bits = q->variant == HYDNS_VARIANT_DO ? EDNS_DO : 0;
+	if(cache_would_answer(env, qinfo, rep) &&
+		reply_info_answer_encode(qinfo, rep, 0, BIT_RD, pkt, *env->now, 1, env->scratch, udp_size, &edns,
+			(int)(edns.bits & EDNS_DO), secure))
+		offer_reply(h, q, rep, pkt, udp_size, &edns, rep->ttl, *env->now, secure, stamp);
+}
+
+/* Offers what a plain client would get from the cache at this moment. The TTLs of the resolution's own message may
+ * differ: of an RRset that the cache held already it keeps the sooner end. */
+static void offer_cached(struct hydns_context* h, struct module_env* env, struct query_info* qinfo,
+	const struct hydns_question* q, struct hydns_stamp stamp)
+{
+	struct lruhash_entry* e = slabhash_lookup(env->msg_cache, query_info_hash(qinfo, BIT_RD), qinfo, 0);
+	struct reply_info* rep;
+
+	if(!e)
+		return;
+	rep = (struct reply_info*)e->data;
+	if(rep->ttl > *env->now && rrset_array_lock(rep->ref, rep->rrset_count, *env->now)) {
+		offer_locked(h, env, qinfo, rep, q, stamp);
+		rrset_array_unlock(rep->ref, rep->rrset_count);
+	}
+	lock_rw_unlock(&e->lock);
+}
+
+/* Why a resolution's answer is not the same for everybody; NONE: it is. */
+static enum hydns_not_offered_why why_resolution_not_offered(const struct module_qstate* qstate, const struct mesh_reply* r,
+	const struct reply_info* rep)
+{
+	if(!rep || qstate->return_rcode != LDNS_RCODE_NOERROR)
+		return HYDNS_NOT_OFFERED_ERROR;
+	if(r->local_alias)
+		return HYDNS_NOT_OFFERED_LOCAL_ALIAS;
+	if(!type_is_general(qstate->qinfo.qtype))
+		return HYDNS_NOT_OFFERED_BY_TYPE;
+	if(rep->ttl <= 0)
+		return HYDNS_NOT_OFFERED_ZERO_TTL;
+	if(!resolution_is_general(qstate))
+		return HYDNS_NOT_OFFERED_NOT_CACHED;
+	return edns_is_general(&r->edns) ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_EDNS_OPTION;
+}
+
+static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
+	struct reply_info* rep)
+{
+	const struct hydns_stamp* stamp = (const struct hydns_stamp*)qstate->minfo[h->module];
+	struct query_info qinfo = qstate->qinfo;
+	enum hydns_not_offered_why why = why_resolution_not_offered(qstate, r, rep);
+	struct hydns_question q;
+
+	qinfo.local_alias = NULL;
+	if(!stamp || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
+		return;
+	q = question_of(qinfo.qname, &qinfo, &r->edns);
+	if(why) {
+		not_offered(h, &q, why, qstate->return_rcode ? (uint32_t)qstate->return_rcode :
+			rep ? (uint32_t)rcode_of(rep) : LDNS_RCODE_SERVFAIL);
+		return;
+	}
+	if(hydns_plugin_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, coarse_ms()))
+		offer_cached(h, qstate->env, &qinfo, &q, *stamp);
+}
+
+/* The rules of the former answer count its TTLs down: offers the new answer for each variant that was offered. */
+static void resolved(struct hydns_context* h, struct module_qstate* qstate, time_t ttl)
+{
+	static const uint8_t variants[] = { 0, HYDNS_VARIANT_DO };
+	const struct hydns_stamp* begun = (const struct hydns_stamp*)qstate->minfo[h->module];
+	struct hydns_stamp stamp = hydns_plugin_stamp(h->daemon->plugin);
+	struct query_info qinfo = qstate->qinfo;
+	struct hydns_question q = {
+		.name = qinfo.qname, .name_len = (uint16_t)qinfo.qname_len, .qtype = qinfo.qtype,
+	};
+	time_t now = *qstate->env->now;
+	size_t i;
+
+	if(!begun || qinfo.qclass != LDNS_RR_CLASS_IN || !resolution_is_general(qstate) ||
+		!atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
+		return;
+	qinfo.local_alias = NULL;
+	for(i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
+		q.variant = variants[i];
+		if(hydns_plugin_offered(h->thread, &q, now + ttl, now, *begun))
+			offer_cached(h, qstate->env, &qinfo, &q, stamp);
+	}
+}
+
+static int watches(const struct hydns_context* h)
+{
+	return hydns_plugin_watches(h->daemon->plugin);
+}
+
+static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len)
+{
+	hydns_plugin_changed(h->thread, name, len);
+}
+
+static void ttl_update(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
+	enum hydns_section section, time_t was, time_t is)
+{
+	hydns_plugin_ttl_update(h->thread, name, len, rrtype, section, was, is);
+}
+
+static void zone_changed(struct hydns_context* h)
+{
+	hydns_plugin_withdraw_all(h->daemon->plugin);
+}
+
+static void sample_not_offered(struct hydns_context* h, enum hydns_not_offered_why why)
+{
+	hydns_plugin_not_offered(h->thread, h->key, why, 0);
+}
+
+const struct hydns_hooks hydns_offer_hooks = {
+	.sighted = sighted, .fresh = fresh_answer, .resolved = resolved, .watches = watches, .changed = name_changed,
+	.ttl_update = ttl_update, .zone_changed = zone_changed, .not_offered = sample_not_offered,
+};
