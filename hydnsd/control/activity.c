@@ -7,10 +7,10 @@
 #include "hydns/hash.h"
 #include "hydnsd/daemon/clock.h"
 
-#define REFUSALS 4096                  /* power of two */
-#define SAMPLES  6                     /* of the outcomes, a second apart */
+#define REJECTED 4096                  /* questions; power of two */
+#define SAMPLES  6                     /* of the outcome counters, a second apart */
 
-struct refusal {
+struct rejected {
 	uint64_t key;
 	uint64_t at_ms;
 	enum hydnsd_rejection why;
@@ -22,7 +22,7 @@ struct sample {
 };
 
 struct hydnsd_activity {
-	struct refusal refusal[REFUSALS];
+	struct rejected rejected[REJECTED];
 	struct sample sample[SAMPLES];
 	uint32_t samples;              /* taken so far */
 };
@@ -51,17 +51,17 @@ uint64_t hydnsd_activity_key(struct hydnsd *d, uint32_t resolver, const struct h
 
 void hydnsd_activity_refused(struct hydnsd *d, uint64_t key, enum hydnsd_rejection why)
 {
-	d->activity->refusal[key % REFUSALS] = (struct refusal){
+	d->activity->rejected[key % REJECTED] = (struct rejected){
 		.key = key, .at_ms = hydnsd_now_ms(), .why = why,
 	};
 }
 
-enum hydnsd_rejection hydnsd_activity_last_refusal(struct hydnsd *d, uint32_t resolver,
+enum hydnsd_rejection hydnsd_activity_last_rejection(struct hydnsd *d, uint32_t resolver,
 						   const uint8_t *name, uint8_t name_len, uint16_t qtype,
 						   uint8_t variant, uint64_t *age_ms)
 {
 	uint64_t key = key_of(d, resolver, name, name_len, qtype, variant);
-	const struct refusal *r = &d->activity->refusal[key % REFUSALS];
+	const struct rejected *r = &d->activity->rejected[key % REJECTED];
 
 	if (r->key != key)
 		return HYDNSD_ACCEPTED;

@@ -7,17 +7,17 @@
 
 #include "hydnsd/control/text.h"
 
-#define EDNS_SIZE   1232               /* what most clients say */
-#define COOKIE_LEN  8                  /* of a client that knows no cookie of the server's yet */
+#define EDNS_SIZE   1232               /* of most clients */
+#define COOKIE_LEN  8                  /* of a client's cookie alone, without the server's */
 
 static uint16_t type_of(const json_t *v)
 {
 	if (json_is_integer(v))
-		return (uint16_t)json_integer_value(v);
+		return json_integer_value(v) > 0 && json_integer_value(v) <= UINT16_MAX ? (uint16_t)json_integer_value(v) : 0;
 	return json_is_string(v) ? hydnsd_type_parse(json_string_value(v)) : 0;
 }
 
-/* IPv4 as ::ffff:a.b.c.d, as everywhere. */
+/* IPv4-mapped. */
 static bool address_of(const char *text, uint8_t out[16])
 {
 	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
@@ -31,7 +31,7 @@ static int digit(char c)
 	return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
 }
 
-/* True: a client's own cookie; or one in hexadecimal digits. */
+/* v: true, for a client's cookie alone; or a cookie in hexadecimal digits. */
 static bool read_cookie(const json_t *v, struct hydnsd_query *q)
 {
 	const char *text = json_string_value(v);

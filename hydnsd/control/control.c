@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "hydnsd/control/asked.h"
+#include "hydnsd/control/protocol.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/daemon/pause.h"
@@ -27,7 +28,7 @@ struct client {
 	uint64_t id;
 	int fd;
 	struct hydnsd_watch *watch;
-	bool waiting;                  /* for a flush; no further request until then */
+	bool waiting;                  /* for a flush; further requests wait, too */
 	bool dead;
 	char in[LINE_MAX_LEN];
 	size_t in_len;
@@ -41,7 +42,7 @@ struct hydnsd_control {
 	struct hydnsd_watch *watch;
 	struct client *first;
 	unsigned count;
-	bool exhausted;                /* no descriptor is left for the next one; until the next tick */
+	bool exhausted;                /* out of descriptors: does not listen until the next tick */
 	uint64_t last_id;
 };
 
@@ -95,7 +96,7 @@ static void flush_out(struct client *c)
 	hydnsd_watch_change(c->watch, EPOLLIN);
 }
 
-/* Takes the object over; one reply at a time is under way. */
+/* Takes the reference. A client has one reply under way at a time. */
 static void reply(struct client *c, json_t *o)
 {
 	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
@@ -107,7 +108,7 @@ static void reply(struct client *c, json_t *o)
 		end_client(c);
 		return;
 	}
-	c->out[len] = '\n';            /* in the place of the NUL */
+	c->out[len] = '\n';            /* replaces the NUL */
 	c->out_len = len + 1;
 	c->out_at = 0;
 	flush_out(c);
@@ -120,9 +121,15 @@ static void reply_good(struct client *c, json_t *o)
 	reply(c, o);
 }
 
+/* Takes the reference. */
+static void reply_fault(struct client *c, json_t *error)
+{
+	reply(c, json_pack("{s:b, s:o}", "ok", 0, "error", error));
+}
+
 static void reply_bad(struct client *c, const char *error)
 {
-	reply(c, json_pack("{s:b, s:s}", "ok", 0, "error", error));
+	reply_fault(c, json_string(error));
 }
 
 /* -- commands --------------------------------------------------------------------------------------------- */
@@ -228,11 +235,11 @@ static void set_pause(struct client *c, bool on)
 		reply_bad(c, strerror(-rc));
 		return;
 	}
-	rc = hydns_pause_note(state_dir, on);
+	rc = hydns_pause_record(state_dir, on);
 	hydnsd_log(HYDNSD_LOG_WARNING, "%s by hydnsctl", on ? "paused" : "resumed");
 	o = json_pack("{s:b, s:s}", "paused", (int)on, "state_dir", state_dir);
 	if (rc) {
-		hydnsd_log(HYDNSD_LOG_ERROR, "cannot note in %s that hydnsd is %s: %s", state_dir,
+		hydnsd_log(HYDNSD_LOG_ERROR, "cannot record in %s that hydnsd is %s: %s", state_dir,
 			   on ? "paused" : "no longer paused", strerror(-rc));
 		json_object_set_new(o, "not_kept", json_string(strerror(-rc)));
 	}
@@ -251,13 +258,15 @@ static void on_resume(struct client *c, const json_t *request)
 	set_pause(c, false);
 }
 
-static void handle_request(struct client *c, const json_t *request)
+struct command {
+	const char *name;
+	json_t *(*report)(struct hydnsd *);     /* or NULL, and */
+	void (*handle)(struct client *, const json_t *);
+};
+
+static const struct command *find_command(const char *name)
 {
-	static const struct {
-		const char *name;
-		json_t *(*report)(struct hydnsd *);     /* or NULL, and */
-		void (*handle)(struct client *, const json_t *);
-	} commands[] = {
+	static const struct command commands[] = {
 #define REPORT(name) { #name, hydnsd_report_##name, NULL },
 #define HANDLER(name) { #name, NULL, on_##name },
 #define LOCAL(name)
@@ -265,17 +274,26 @@ static void handle_request(struct client *c, const json_t *request)
 #include "hydnsd/control/commands.def"
 #undef CTL_COMMAND
 	};
-	const char *cmd = json_string_value(json_object_get(request, "cmd"));
 
-	for (size_t i = 0; cmd && i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(cmd, commands[i].name) == 0) {
-			if (commands[i].report)
-				reply_good(c, commands[i].report(c->daemon));
-			else
-				commands[i].handle(c, request);
-			return;
-		}
-	reply_bad(c, "unknown cmd: see doc/control-protocol.md");
+	for (size_t i = 0; name && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static void handle_request(struct client *c, const json_t *request)
+{
+	const struct command *command = find_command(json_string_value(json_object_get(request, "cmd")));
+	json_t *fault = command ? hydnsd_protocol_fault(command->name, request) : NULL;
+
+	if (!command)
+		reply_bad(c, "unknown cmd: see doc/control-protocol.md");
+	else if (fault)
+		reply_fault(c, fault);
+	else if (command->report)
+		reply_good(c, command->report(c->daemon));
+	else
+		command->handle(c, request);
 }
 
 /* -- input ------------------------------------------------------------------------------------------------- */
@@ -309,7 +327,7 @@ static void read_more(struct client *c)
 {
 	ssize_t n;
 
-	if (hydnsd_connection_has_fds(c->fd)) { /* of no use here, and to discard them might block */
+	if (hydnsd_connection_has_fds(c->fd)) { /* useless here, and closing them might block */
 		end_client(c);
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Why a question, or a client, is or is not answered in the kernel: the program's own word, which a dry run has it give for a
- * query to each address and port of each resolver. Words for it are found by words.c.
+ * Why a question, or a client, is or is not answered in the kernel. Dry runs of the program give the reason for a query to each
+ * address and port of each resolver; words.c puts it into words.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,20 +15,20 @@
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/resolvers/services.h"
 
-/* What is asked of the program, and what has come of it so far. */
+/* Dry runs so far. */
 struct asking {
 	struct hydnsd *d;
 	const struct hydnsd_asked *q;
 	struct hydnsd_query query;
 	unsigned ifindex;              /* by which the query comes */
-	int error;                     /* the program can't be asked */
-	uint32_t resolver;            /* the resolver at hand, */
-	struct hydnsd_verdict best;    /* and what was found of it */
-	bool picked[HYDNSD_FAMILIES];  /* a client of the family, */
-	uint8_t client[HYDNSD_FAMILIES][16]; /* this one */
+	int error;                     /* of a dry run that failed */
+	uint32_t resolver;             /* the present one */
+	struct hydnsd_verdict best;    /* the verdict on it */
+	bool picked[HYDNSD_FAMILIES];  /* client[] is set */
+	uint8_t client[HYDNSD_FAMILIES][16];
 };
 
-/* -- asking the program ------------------------------------------------------------------------------------------ */
+/* -- dry runs ---------------------------------------------------------------------------------------------------- */
 static struct hydns_outcome ask(struct asking *a, const uint8_t client[16], const struct hydns_service_key *service)
 {
 	struct hydns_outcome said = { HYDNS_R_NO_ENTRY, HYDNS_R_NO_ENTRY };
@@ -54,7 +54,7 @@ static bool is_let_in(const uint8_t client[16], void *arg)
 	return r != HYDNS_R_ACL && r != HYDNS_R_BAD_SOURCE;
 }
 
-/* Who asks at this service; NULL: the client is of the other family. */
+/* The client for a query to this service; NULL: the named client is of the other family. */
 static const uint8_t *client_for(struct asking *a, const struct hydns_service_key *service)
 {
 	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)service->addr);
@@ -70,7 +70,7 @@ static const uint8_t *client_for(struct asking *a, const struct hydns_service_ke
 }
 
 /* -- verdicts ---------------------------------------------------------------------------------------------------- */
-/* Of several the one that says most: an answer, then a rule, then a client that is let in. */
+/* The verdict that says most has the largest: an answer, then a rule, then a client that is let in. */
 static unsigned weight(const struct hydnsd_verdict *v)
 {
 	enum hydns_reason r = v->said.beneath;
@@ -101,7 +101,7 @@ static void ask_at(const struct hydns_service_key *service, uint32_t resolver, v
 		a->best = v;
 }
 
-/* A client alone is answered when its queries come as far as the rules. */
+/* Without a question, a client is answered when its queries get as far as the rules. */
 static void conclude(const struct hydnsd_asked *q, struct hydnsd_verdict *v, bool offers)
 {
 	if (!q->name.len && hydnsd_words_let_in(v->said.beneath)) {
@@ -174,7 +174,7 @@ static json_t *reply(struct hydnsd *d, const struct hydnsd_verdict *v, const cha
 			 "service", v->asked ? json_string(hydnsd_service_text(&v->service, service)) : json_null());
 }
 
-/* What is asked of the program; of a client alone anything, for whether there is a rule does not matter then. */
+/* The query of a dry run. Without a question any will do: it does not matter whether there is a rule. */
 static struct hydnsd_query query_of(const struct hydnsd_asked *q)
 {
 	static const struct hydnsd_name hydns_invalid = { .octet = "\5hydns\7invalid", .len = 15 };
@@ -184,7 +184,7 @@ static struct hydnsd_query query_of(const struct hydnsd_asked *q)
 	return (struct hydnsd_query){ .name = hydns_invalid, .qtype = htons(1) };
 }
 
-/* Also where there is no address to ask at. */
+/* Also without a dry run, when there is no address to ask. */
 static bool is_paused(struct hydnsd *d, const struct hydnsd_verdict *v)
 {
 	bool paused = v->said.reason == HYDNS_R_PAUSED;

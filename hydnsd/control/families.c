@@ -10,7 +10,7 @@ struct serving {
 	struct hydnsd_families *out;
 };
 
-static void note_service(const struct hydns_service_key *key, uint32_t resolver, void *arg)
+static void mark_served(const struct hydns_service_key *key, uint32_t resolver, void *arg)
 {
 	const struct serving *s = arg;
 
@@ -37,7 +37,7 @@ void hydnsd_families_of(struct hydnsd *d, uint32_t resolver, struct hydnsd_famil
 	struct serving s = { resolver, out };
 
 	memset(out, 0, sizeof(*out));
-	hydnsd_services_each(d, note_service, &s);
+	hydnsd_services_each(d, mark_served, &s);
 	for (uint32_t f = 0; f < HYDNSD_FAMILIES; f++)
 		out->passed[f] = out->served[f] && is_passed(d, f, &out->why[f]);
 }

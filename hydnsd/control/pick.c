@@ -8,12 +8,12 @@
 #include "hydnsd/netdev/prefixes.h"
 
 #define TRIES_MOST 128                 /* dry runs, of 8 to 10 us each */
-#define HOSTS      4                   /* of a prefix: the first ones may be the host's own */
+#define HOSTS      4                   /* tried of a prefix: the first ones may be this host's */
 
 static const uint8_t v4_root[16] = { [10] = 0xff, [11] = 0xff };
-static const uint8_t nobody4[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1 };
-static const uint8_t nobody6[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 };
-/* The first hosts of what is ever given to hosts: those of 0/8 and of ::/64 are nobody's. */
+static const uint8_t example4[16] = { [10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1 };
+static const uint8_t example6[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 };
+/* The first addresses that hosts may have: none has one in 0/8 or ::/64. */
 static const uint8_t first4[16] = { [10] = 0xff, [11] = 0xff, [12] = 1, [15] = 1 };
 static const uint8_t first6[16] = { 0x20, [15] = 1 };
 
@@ -21,7 +21,7 @@ struct picking {
 	hydnsd_pick_try try;
 	void *arg;
 	unsigned tries;
-	bool any;                      /* *out holds one */
+	bool any;                      /* *out has one */
 	uint8_t *out;
 };
 
@@ -32,7 +32,7 @@ static bool holds(const uint8_t prefix[16], unsigned bits, const uint8_t addr[16
 	return memcmp(prefix, addr, octets) == 0 && (!rest || !((prefix[octets] ^ addr[octets]) >> (8 - rest)));
 }
 
-/* The part of an entry that is of this family; false: none of it is. */
+/* Reduces an entry to its part of this family; false: it has none. */
 static bool narrow(struct hydns_acl_entry *e, bool v4)
 {
 	bool within_v4 = e->prefixlen >= HYDNSD_PREFIX_BITS_V4 && holds(v4_root, HYDNSD_PREFIX_BITS_V4, e->addr);
@@ -48,16 +48,16 @@ static bool narrow(struct hydns_acl_entry *e, bool v4)
 
 static bool try_one(struct picking *p, const uint8_t addr[16])
 {
-	bool liked = p->try(addr, p->arg);
+	bool let_in = p->try(addr, p->arg);
 
 	p->tries++;
-	if (liked || !p->any)
+	if (let_in || !p->any)
 		memcpy(p->out, addr, 16);
 	p->any = true;
-	return liked;
+	return let_in;
 }
 
-/* True when one is liked. */
+/* True: one is let in. */
 static bool try_prefix(struct picking *p, const struct hydns_acl_entry *e, bool v4)
 {
 	const uint8_t *first = v4 ? first4 : first6;
@@ -76,7 +76,7 @@ static bool try_prefix(struct picking *p, const struct hydns_acl_entry *e, bool 
 	return false;
 }
 
-/* Those that need no cookie first, then the widest. */
+/* Sorts entries that need no cookie first, then by width. */
 static int widest_first(const void *a, const void *b)
 {
 	const struct hydns_acl_entry *x = a, *y = b;
@@ -94,7 +94,7 @@ void hydnsd_pick_client(struct hydnsd *d, uint32_t i, bool v4, hydnsd_pick_try t
 
 	if (n > 0)
 		qsort(e, (size_t)n, sizeof(*e), widest_first);
-	memcpy(out, v4 ? nobody4 : nobody6, 16);
+	memcpy(out, v4 ? example4 : example6, 16);
 	for (int at = 0; at < n && p.tries < TRIES_MOST; at++)
 		if (e[at].action != HYDNS_ACL_PASS && narrow(&e[at], v4) && try_prefix(&p, &e[at], v4))
 			break;

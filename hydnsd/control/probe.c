@@ -11,13 +11,13 @@
 #define IPV6_LEN       40
 #define UDP_LEN        8
 #define HOPS           64
-#define CLIENT_PORT    49152           /* RFC 6335: the first that anybody may take */
+#define CLIENT_PORT    49152           /* RFC 6335: the first dynamic port */
 #define FLAG_RD        0x0100
 #define TYPE_OPT       41
 #define OPTION_COOKIE  10              /* RFC 7873 */
 #define EDNS_DO        0x8000
 
-static const uint8_t macs[12] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2 }; /* of two hosts, administered locally */
+static const uint8_t macs[12] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2 }; /* locally administered */
 
 static uint8_t *put(uint8_t *p, const void *data, size_t len)
 {
@@ -32,7 +32,7 @@ static uint8_t *put16(uint8_t *p, unsigned v)
 	return p + 2;
 }
 
-/* RFC 1071, on top of start; folded. */
+/* The folded sum of RFC 1071, added to start. */
 static uint16_t sum16(const uint8_t *p, size_t len, uint32_t start)
 {
 	uint32_t sum = start;
@@ -58,7 +58,7 @@ static uint8_t *put_opt(uint8_t *p, const struct hydnsd_query *q)
 
 static uint8_t *put_message(uint8_t *p, const struct hydnsd_query *q)
 {
-	p = put16(put16(p, 0), q->norec ? 0 : FLAG_RD); /* any id: replies differ by it alone */
+	p = put16(put16(p, 0), q->norec ? 0 : FLAG_RD); /* any id will do */
 	p = put16(put16(p, 1), 0);
 	p = put16(put16(p, 0), q->edns);
 	p = put(p, q->name.octet, q->name.len);
@@ -66,7 +66,7 @@ static uint8_t *put_message(uint8_t *p, const struct hydnsd_query *q)
 	return q->edns ? put_opt(p, q) : p;
 }
 
-/* len: octets behind the header. */
+/* len: octets after the header. */
 static uint8_t *put_ipv4(uint8_t *p, const uint8_t client[16], const uint8_t service[16], size_t len)
 {
 	uint8_t *ip = p;
@@ -87,7 +87,7 @@ static uint8_t *put_ipv6(uint8_t *p, const uint8_t client[16], const uint8_t ser
 	return put(put(p, client, 16), service, 16);
 }
 
-/* The pseudo-header has the addresses, which stand right before the UDP header. */
+/* addresses: octets of the IP addresses, right before the UDP header; the pseudo-header has them. */
 static void put_udp_checksum(uint8_t *udp, size_t len, size_t addresses)
 {
 	uint16_t sum = (uint16_t)~sum16(udp - addresses, addresses + len, (uint32_t)(IPPROTO_UDP + len));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* A query as a frame, as an ordinary client would send it: what the program is asked about in a dry run. */
+/* The frame of a dry run: a query as an ordinary client sends it. */
 #ifndef HYDNSD_CONTROL_PROBE_H
 #define HYDNSD_CONTROL_PROBE_H
 
@@ -9,11 +9,11 @@
 #include "hydns/resolver.h"
 #include "hydnsd/rules/wire.h"
 
-#define HYDNSD_PROBE_COOKIE_MOST 64    /* octets: more than any that the program takes */
+#define HYDNSD_PROBE_COOKIE_MOST 64    /* octets: more than the program accepts */
 #define HYDNSD_PROBE_MOST        512   /* longest frame: a name of 255 octets, over IPv6, with such a cookie, takes 412 */
 
 struct hydnsd_query {
-	struct hydnsd_name name;       /* in the letters of whoever asks */
+	struct hydnsd_name name;       /* in the letters of the client */
 	uint16_t qtype;                /* network order */
 	bool norec;
 	bool edns, dnssec_ok;          /* dnssec_ok and a cookie: only with edns */
@@ -22,7 +22,7 @@ struct hydnsd_query {
 	uint8_t cookie[HYDNSD_PROBE_COOKIE_MOST];
 };
 
-/* client: IPv4-mapped, as the service, of whose family it is. Returns the frame's octets. */
+/* client: IPv4-mapped, of the service's family. Returns the frame's length. */
 size_t hydnsd_probe_frame(const struct hydnsd_query *q, const uint8_t client[16], const struct hydns_service_key *service,
 			  uint8_t frame[HYDNSD_PROBE_MOST]);
 

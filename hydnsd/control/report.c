@@ -83,7 +83,7 @@ static void add_missing(const struct hydns_service_key *key, const char *why, vo
 		key->port ? service_text(key) : json_string("a socket"), "why", why));
 }
 
-/* This host's own queries come by no interface. */
+/* The program sees no queries of this host itself. */
 static bool is_this_host(const struct hydnsd *d, const struct hydns_acl_entry *e)
 {
 	static const uint8_t loopback[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
@@ -101,7 +101,7 @@ static int clients_allowed(const struct hydnsd *d, const struct hydnsd_resolver 
 	return allowed;
 }
 
-/* Of one kind, or, HYDNS_NOTES, of all. */
+/* Notes of one kind; HYDNS_NOTES: all. */
 static json_t *notes(const struct hydnsd_resolver *a, enum hydns_note_kind kind)
 {
 	json_t *list = json_array();
@@ -163,7 +163,7 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:i, s:i, s:o}",
 		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(), "config", d->options.config,
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNSD_NS_PER_SEC),
-		"paused", (int)paused, "paused_kept", (int)hydns_pause_noted(d->options.state_dir), "adopted", (int)d->adopted,
+		"paused", (int)paused, "paused_kept", (int)hydns_pause_is_recorded(d->options.state_dir), "adopted", (int)d->adopted,
 		"ipv6", (int)d->options.ipv6, "vlan", (int)d->options.vlan,
 		"routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
 		"sources", sources(d), "plugin_sockets", plugin_sockets(d),
@@ -226,7 +226,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 		"dropped_offers", number(rings.dropped & INT64_MAX)); /* JSON's integers are signed */
 }
 
-/* How often clients came up against each, by the name of its option. */
+/* How often clients came up against each bound, by the name of its option. */
 static json_t *bounds_object(const struct hydnsd *d)
 {
 	const struct hydnsd_bound_counts *r = &d->bound_counts;
@@ -275,7 +275,7 @@ json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle)
 		"rcode", ntohs(r->reply_flags) & RCODE_MASK, "secure", r->flags & HYDNS_RULE_SECURE);
 }
 
-/* The hottest rules: a heap whose root is the coldest of those kept. */
+/* The hottest rules so far are a heap with the coldest at its root. */
 static void sift_down(struct hydnsd_ranked *heap, uint32_t count, uint32_t at)
 {
 	for (;;) {

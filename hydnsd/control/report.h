@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What the control protocol tells (doc/control-protocol.md), as JSON objects; NULL without memory. */
+/* Replies of the control protocol (protocol.def), without `ok'; NULL: out of memory. */
 #ifndef HYDNSD_CONTROL_REPORT_H
 #define HYDNSD_CONTROL_REPORT_H
 
@@ -7,7 +7,7 @@
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/rules/wire.h"
 
-/* hydnsd_report_<name>() of each command that takes no arguments */
+/* hydnsd_report_<name>() of each command without arguments */
 #define REPORT(name) json_t *hydnsd_report_##name(struct hydnsd *d);
 #define HANDLER(name)
 #define LOCAL(name)
@@ -17,15 +17,15 @@
 #undef REPORT
 #undef HANDLER
 #undef LOCAL
-/* Hottest first. resolver: an authority, or -1 for all. */
+/* Hottest first. resolver: an index, or -1 for all. */
 json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver);
 json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
 
-/* NULL: the program can't be asked, and *fault says why; or there is no memory, and *fault is NULL. */
+/* NULL: no dry run is possible, and *fault says why; or out of memory, and *fault is NULL. */
 struct hydnsd_asked;
 json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q, const char **fault);
 
-/* What explain.c and top.c need: one rule; the hottest rules, in room for limit + 1 of them, their number. */
+/* For explain.c and top.c: a rule; and the hottest rules, in room for limit + 1 of them, with their number. */
 json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle);
 struct hydnsd_ranked {
 	uint64_t rate;

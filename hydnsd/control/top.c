@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What is asked most: rules by their hits, and questions without a rule as far as hydnsd has heard of them (missing.h). */
+/* What is asked most: rules by their hits, and missing questions (rules/missing.h). */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +17,12 @@
 
 #define WHY 160
 
-/* What keeps the rules of each resolver from answering; NULL: nothing. */
+/* Why the rules of each resolver do not answer; NULL: they do. */
 struct reach {
 	const char *obstacle[HYDNS_RESOLVERS];
 };
 
-static void note_service(const struct hydns_service_key *key, uint32_t resolver, void *arg)
+static void mark_served(const struct hydns_service_key *key, uint32_t resolver, void *arg)
 {
 	bool *served = arg;
 
@@ -30,12 +30,12 @@ static void note_service(const struct hydns_service_key *key, uint32_t resolver,
 	served[resolver] = true;
 }
 
-static void look_around(struct hydnsd *d, struct reach *out)
+static void find_obstacles(struct hydnsd *d, struct reach *out)
 {
 	bool served[HYDNS_RESOLVERS] = { false }, paused = false, attached = hydnsd_interfaces_first_attached(d);
 
 	hydns_kern_paused(d->kern, &paused);
-	hydnsd_services_each(d, note_service, served);
+	hydnsd_services_each(d, mark_served, served);
 	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++) {
 		const char **o = &out->obstacle[i];
 		struct hydnsd_families families;
@@ -79,7 +79,7 @@ static json_t *rule_row(struct hydnsd *d, const struct reach *reach, uint32_t ha
 	return row;
 }
 
-static json_t *absent_row(const struct hydnsd_missing *a, uint64_t now_ms)
+static json_t *missing_row(const struct hydnsd_missing *a, uint64_t now_ms)
 {
 	char name[HYDNSD_NAME_TEXT], type[HYDNSD_TYPE_TEXT], why[WHY];
 	uint64_t age = now_ms - a->at_ms;
@@ -105,7 +105,7 @@ static void gather(const struct hydnsd_missing *a, void *arg)
 	if (g->d->resolver[a->resolver].state == HYDNSD_RESOLVER_FREE ||
 	    hydns_store_find(hydnsd_rules_store(g->d->rules), a->name, a->name_len, a->qtype, a->variant, a->resolver))
 		return;                /* it has a rule again */
-	json_array_append_new(g->list, absent_row(a, g->now_ms));
+	json_array_append_new(g->list, missing_row(a, g->now_ms));
 }
 
 static int hotter_first(const void *a, const void *b)
@@ -116,17 +116,17 @@ static int hotter_first(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The hottest of both lists, whose references it takes; NULL without memory. */
-static json_t *hottest_of(json_t *rules, json_t *absent, uint32_t limit)
+/* The hottest of both lists, whose references it takes; NULL: out of memory. */
+static json_t *hottest_of(json_t *rules, json_t *missing, uint32_t limit)
 {
 	size_t count = 0, i;
 	json_t **row, *r, *out = json_array();
 
-	row = calloc(json_array_size(rules) + json_array_size(absent) + 1, sizeof(*row));
+	row = calloc(json_array_size(rules) + json_array_size(missing) + 1, sizeof(*row));
 	if (row && out) {
 		json_array_foreach(rules, i, r)
 			row[count++] = r;
-		json_array_foreach(absent, i, r)
+		json_array_foreach(missing, i, r)
 			row[count++] = r;
 		qsort(row, count, sizeof(*row), hotter_first);
 		for (i = 0; i < count && i < limit; i++)
@@ -134,7 +134,7 @@ static json_t *hottest_of(json_t *rules, json_t *absent, uint32_t limit)
 	}
 	free(row);
 	json_decref(rules);
-	json_decref(absent);
+	json_decref(missing);
 	return out;
 }
 
@@ -146,7 +146,7 @@ static json_t *names(struct hydnsd *d, uint32_t limit)
 	json_t *rules = json_array();
 	struct reach reach;
 
-	look_around(d, &reach);
+	find_obstacles(d, &reach);
 	for (uint32_t i = 0; i < count; i++)
 		json_array_append_new(rules, rule_row(d, &reach, ranked[i].handle));
 	free(ranked);
@@ -174,7 +174,7 @@ json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit)
 	struct hydnsd_families families;
 
 	hydnsd_families_of(d, HYDNS_RESOLVERS, &families);
-	/* the share is of queries to resolvers, not of all packets on the wire: those passed unread are unknown */
+	/* the share is of queries to resolvers, for what other packets are is unknown */
 	for (enum hydns_reason k = 0; k < HYDNS_REASONS; k++) {
 		if (k == HYDNS_R_ANSWERED || hydns_reason_of(k) != HYDNS_OF_QUERY || !reasons[k])
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Where there is no rule the resolver's plugin says why (hydns/ring.h, struct hydns_not_offered): hostile octets, of which only numbers are
- * taken. */
+/* Where there is no rule, the resolver's plugin says why (hydns/ring.h, struct hydns_not_offered). Its octets may be hostile,
+ * so they are only used as numbers. */
 #include "hydnsd/control/words.h"
 
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 #define TEXT HYDNSD_WORDS
 
-/* Adds to a text, which is cut where it is full. */
+/* Appends to a text, which is cut to its room. */
 static void __attribute__((format(printf, 2, 3))) say(char text[TEXT], const char *format, ...)
 {
 	size_t at = strlen(text);
@@ -32,7 +32,7 @@ static void __attribute__((format(printf, 2, 3))) say(char text[TEXT], const cha
 }
 
 /* -- what the resolver's configuration says --------------------------------------------------------------- */
-/* Its notes of this kind; false: there is none. */
+/* Appends its notes of this kind; false: there is none. */
 static bool say_notes(const struct hydnsd_resolver *a, enum hydns_note_kind kind, char text[TEXT])
 {
 	bool any = false;
@@ -63,7 +63,7 @@ static bool covers(const struct hydns_acl_entry *e, const uint8_t addr[16])
 	       (bits == 0 || ((e->addr[octets] ^ addr[octets]) & (uint8_t)(0xff00 >> bits)) == 0);
 }
 
-/* The longest prefix, as in the program's table; NULL: none. */
+/* The entry with the longest prefix, as in the program's table; NULL: none. */
 static const struct hydns_acl_entry *entry_of(const struct hydnsd_resolver *a, const uint8_t addr[16])
 {
 	const struct hydns_acl_entry *found = NULL;
@@ -97,7 +97,7 @@ static void say_entry(const struct hydns_acl_entry *e, const uint8_t client[16],
 		say(text, "clients of this address %s", client_text(e ? e->why : HYDNS_CLIENT_NO_ENTRY));
 }
 
-/* Of a client whose address family the program does not read; false: it reads both. */
+/* Of a client whose address family is off (ipv6: no); false: it is not. */
 static bool say_off(const struct hydnsd *d, const uint8_t client[16], char text[TEXT])
 {
 	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)client);
@@ -124,7 +124,7 @@ static void say_refused(struct hydnsd *d, const struct hydnsd_verdict *v, char t
 		say_entry(e, v->client, text);
 }
 
-/* Of any client: the one that was picked is passed, as all are that were tried. */
+/* Without a named client: all that were tried are passed. */
 static void say_nobody(struct hydnsd *d, struct hydnsd_verdict *v)
 {
 	const struct hydnsd_resolver *a = &d->resolver[v->resolver];
@@ -135,7 +135,7 @@ static void say_nobody(struct hydnsd *d, struct hydnsd_verdict *v)
 	} else if (v->said.beneath == HYDNS_R_ACL && e && e->action != HYDNS_ACL_PASS) {
 		say_refused(d, v, v->text);
 		say(v->text, "; another client may be answered: name it with --client");
-	} else if (a->state != HYDNSD_RESOLVER_READY) { /* an orphan's list is known to the program alone */
+	} else if (a->state != HYDNSD_RESOLVER_READY) { /* only the program knows the list of a disconnected resolver */
 		say(v->text, "the query is %s", hydns_reason_text(v->said.beneath));
 	} else if (!say_notes(a, HYDNS_NOTE_CLIENTS, v->text)) {
 		say(v->text, "the resolver's access control plainly allows no client: the resolver itself answers, or refuses, "
@@ -144,7 +144,7 @@ static void say_nobody(struct hydnsd *d, struct hydnsd_verdict *v)
 }
 
 /* -- no rule ------------------------------------------------------------------------------------------------- */
-static const char *kept_text(unsigned why)
+static const char *not_offered_text(unsigned why)
 {
 	static const char *const texts[] = {
 #define HYDNS_NOT_OFFERED(name, text) text,
@@ -155,8 +155,8 @@ static const char *kept_text(unsigned why)
 	return texts[why < HYDNS_NOT_OFFERED_REASONS ? why : HYDNS_NOT_OFFERED_NONE];
 }
 
-/* What the plugin noted of the question, or of the same with other flags. */
-static bool find_kept(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, struct hydns_not_offered *out)
+/* The not-offered reason of the question, or of the same name and type in another variant. */
+static bool find_not_offered(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, struct hydns_not_offered *out)
 {
 	const struct hydnsd_resolver *a = &d->resolver[i];
 
@@ -175,10 +175,11 @@ static void say_age(char text[TEXT], uint64_t age_ms)
 	say(text, "; asked %llu.%llu s ago", (unsigned long long)age_ms / 1000, (unsigned long long)age_ms / 100 % 10);
 }
 
-static void say_kept(const struct hydnsd_resolver *a, const struct hydns_not_offered *k, uint32_t age_ms, char text[TEXT])
+static void say_not_offered(const struct hydnsd_resolver *a, const struct hydns_not_offered *k, uint32_t age_ms,
+			    char text[TEXT])
 {
 	unsigned why = k->what >> HYDNS_NOT_OFFERED_VALUE_BITS, value = k->what & HYDNS_NOT_OFFERED_VALUE_MOST;
-	const char *form = kept_text(why), *number = strstr(form, "%u");
+	const char *form = not_offered_text(why), *number = strstr(form, "%u");
 
 	say(text, "no rule: ");
 	if (number)
@@ -201,19 +202,19 @@ static void say_cold(struct hydnsd *d, const struct hydnsd_resolver *a, char tex
 		say(text, "nobody whom the kernel may answer has asked for it lately");
 }
 
-static void say_absence(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, char text[TEXT])
+static void say_no_rule(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, char text[TEXT])
 {
 	const struct hydnsd_resolver *a = &d->resolver[i];
 	uint64_t refused_ms = UINT64_MAX;
-	enum hydnsd_rejection why = hydnsd_activity_last_refusal(d, i, q->name.octet, q->name.len, q->query.qtype, q->variant,
+	enum hydnsd_rejection why = hydnsd_activity_last_rejection(d, i, q->name.octet, q->name.len, q->query.qtype, q->variant,
 								 &refused_ms);
 	struct hydns_not_offered k;
 	uint32_t age_ms;
 
-	if (find_kept(d, i, q, &k)) {
+	if (find_not_offered(d, i, q, &k)) {
 		age_ms = (uint32_t)hydnsd_now_ms() - k.at_ms;
 		if (!why || age_ms <= refused_ms) {
-			say_kept(a, &k, age_ms, text);
+			say_not_offered(a, &k, age_ms, text);
 			return;
 		}
 	}
@@ -243,7 +244,7 @@ static void say_rule(struct hydnsd *d, const struct hydnsd_asked *q, struct hydn
 		    "a rule answers clients that the resolver's access control allows");
 		break;
 	case HYDNS_R_MISS:
-		say_absence(d, v->resolver, q, v->text);
+		say_no_rule(d, v->resolver, q, v->text);
 		break;
 	case HYDNS_R_EPOCH:
 		say_epoch(d, v->handle, v->text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Words for what the program says of a query: which line of the resolver's configuration stands behind a reason, why there is
- * no rule, why one rests. Nothing here decides: a reason that has no words of its own has those of reasons.def.
+ * Puts the reason of a dry run into words: the resolver's setting that causes it, why there is no rule, why a rule does not
+ * count now. Nothing is decided here. A reason without words of its own has those of reasons.def.
  */
 #ifndef HYDNSD_CONTROL_WORDS_H
 #define HYDNSD_CONTROL_WORDS_H
@@ -13,19 +13,19 @@
 #define HYDNSD_WORDS 800
 
 struct hydnsd_verdict {
-	uint32_t resolver;            /* HYDNS_RESOLVERS: there is none */
-	bool asked;                    /* the program was, with these two; else said is what is known without it */
+	uint32_t resolver;             /* HYDNS_RESOLVERS: there is none */
+	bool asked;                    /* said is from a dry run with client and service; else it is what hydnsd knows */
 	uint8_t client[16];
 	struct hydns_service_key service;
 	struct hydns_outcome said;
 	uint32_t handle;               /* of the rule; 0: none */
-	struct hydnsd_families families; /* looked at when no client was named */
+	struct hydnsd_families families; /* set when no client was named */
 	char text[HYDNSD_WORDS];
 };
 
-/* Whether a query that ends with this reason has come as far as the rules: its client is let in. */
+/* Whether a query that ends with this reason has got as far as the rules: its client is let in. */
 bool hydnsd_words_let_in(enum hydns_reason r);
-/* Writes v->text, of v->said.beneath. v->authority: a resolver. */
+/* Writes v->text, about v->said.beneath. v->resolver: an index. */
 void hydnsd_words_find(struct hydnsd *d, const struct hydnsd_asked *q, struct hydnsd_verdict *v);
 
 #endif

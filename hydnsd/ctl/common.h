@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/*
- * What the parts of hydnsctl share: the context from the command line, the way to the daemon, the pinned
- * maps for the time when there is no daemon, names and types, and how things are printed.
- */
+/* What the parts of hydnsctl share: command line, the connection to hydnsd, pinned maps, names and types, output. */
 #ifndef HYDNSD_CTL_COMMON_H
 #define HYDNSD_CTL_COMMON_H
 
@@ -15,6 +12,19 @@
 
 /* Exit codes, as documented in hydnsctl(8). */
 enum ctl_exit { CTL_OK = 0, CTL_ERROR = 1, CTL_USAGE = 2 };
+
+/* Names of the control protocol's fields and arguments; one that protocol.def does not have fails to compile. */
+enum ctl_protocol {
+#define PROTOCOL_FIELD(object, name, ...) CTL_FIELD_##object##_##name,
+#define PROTOCOL_ARGUMENT(command, name, ...) CTL_ARGUMENT_##command##_##name,
+#define PROTOCOL_INCLUDE(...)
+#include "hydnsd/control/protocol.def"
+#undef PROTOCOL_FIELD
+#undef PROTOCOL_ARGUMENT
+#undef PROTOCOL_INCLUDE
+};
+#define FIELD(object, name) ((void)CTL_FIELD_##object##_##name, #name)
+#define ARGUMENT(command, name) ((void)CTL_ARGUMENT_##command##_##name, #name)
 
 #define CTL_WHY 512          /* room for one line of cause and mend */
 
@@ -33,36 +43,36 @@ struct ctl {
 	const char *cookie;  /* in hexadecimal digits; NULL: not given */
 	bool all;            /* --all */
 	const char *zone;    /* --zone; NULL: not given */
-	unsigned limit;      /* -n; 0: the command's own default */
+	unsigned limit;      /* -n; 0: the command's default */
 };
 
 /* -- socket.c: the daemon ------------------------------------------------------------------------ */
 enum ctl_reach {
-	CTL_ANSWERED,        /* *reply is the daemon's object, owned by the caller */
-	CTL_NO_DAEMON,       /* nobody listens; why says where it was looked for and how to start it */
-	CTL_REFUSED,         /* no permission, or the daemon said no, or what came was not the protocol */
+	CTL_ANSWERED,        /* *reply is hydnsd's object, the caller's to free */
+	CTL_NO_DAEMON,       /* nobody listens; why says where, and how to start hydnsd */
+	CTL_REFUSED,         /* no permission, an error reply, or no reply of the protocol */
 };
-/* Sends one request, takes over the reference to it, and waits for the reply line. */
+/* Sends a request, whose reference it takes, and waits for the reply. why: unless CTL_ANSWERED. */
 enum ctl_reach ctl_call(const struct ctl *c, json_t *request, json_t **reply, char why[CTL_WHY]);
-/* As ctl_call(), but prints why when there is no answer; NULL then. */
+/* As ctl_call(). NULL: there is no answer, and the error is printed. */
 json_t *ctl_ask(const struct ctl *c, json_t *request);
-/* Asks for cmd and prints the reply, as JSON (with "daemon": true) or by print. When no daemon listens:
- * what without() makes of the pinned maps; it gets the reason. Returns the exit status. */
+/* Sends cmd and prints the reply, as JSON (with "daemon": true) or by print(). When hydnsd does not listen, calls without(),
+ * which prints what the pinned maps say; no_daemon: why. Returns the exit status. */
 int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *reply),
 	     int (*without)(const struct ctl *c, const char *no_daemon));
 
 /* -- pins.c: pinned maps, root only ----------------------------------------------------------------- */
-/* 0 or a negative errno with one line in why. Each opens and closes what it needs. */
+/* 0, or a negative errno and a line in why. */
 bool ctl_pins_exist(const struct ctl *c);
 int ctl_pins_paused(const struct ctl *c, bool *paused, char why[CTL_WHY]);
 int ctl_pins_pause(const struct ctl *c, bool on, char why[CTL_WHY]);
 /* reasons: HYDNS_REASONS entries, summed over CPUs. */
 int ctl_pins_stats(const struct ctl *c, __u64 *reasons, char why[CTL_WHY]);
 int ctl_pins_geometry(const struct ctl *c, struct hydns_geometry *out, char why[CTL_WHY]);
-/* Calls fn for each pinned attachment; ifindex is 0 when it is attached to an interface that has gone. */
+/* Calls fn for each pinned attachment; ifindex 0: its interface has gone. */
 int ctl_pins_links(const struct ctl *c, void (*fn)(const char *ifname, unsigned ifindex, void *arg),
 		   void *arg);
-/* The program of the pinned attachment to an interface; 0: none is pinned. */
+/* Id of the program that is attached to an interface by a pin; 0: none. */
 __u32 ctl_pins_link_program(const struct ctl *c, const char *ifname);
 /* False when this process may not see what is pinned. */
 bool ctl_pins_readable(const struct ctl *c);
@@ -70,17 +80,17 @@ bool ctl_pins_readable(const struct ctl *c);
 int ctl_pins_page(const struct ctl *c, unsigned i, __u32 *epoch, __u64 *age_ns);
 
 /* -- name.c: names and types, by ldns ----------------------------------------------------------------- */
-/* The canonical text of a name (absolute, escaped as RFC 1035 says) in a new string, or NULL with why. */
+/* The name in presentation format (absolute, escaped as in RFC 1035), to be freed; or NULL and why. */
 char *ctl_name(const char *text, char why[CTL_WHY]);
-/* Mnemonic or TYPEn (RFC 3597) to number; -1 with why when it is neither, or no type of data. */
+/* Number of a mnemonic or TYPEn (RFC 3597); -1 and why: it is neither, or no type of data. */
 int ctl_type(const char *text, char why[CTL_WHY]);
-/* The mnemonic of a type that may stand in JSON as text or as number; buf is used when it must be made. */
+/* The mnemonic of a type, a string or a number in JSON; made in buf from a number. */
 const char *ctl_type_text(const json_t *type, char buf[16]);
-/* Which queries a rule is for: plain, do, norec, do norec. */
+/* The queries that a rule is for: plain, do, norec, do norec. */
 const char *ctl_variant_text(const json_t *rule);
 
 /* -- print.c ---------------------------------------------------------------------------------------------- */
-/* One line on standard error, with the program's name before it. */
+/* Prints a line to standard error, after the program's name. */
 void ctl_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define CTL_TEXT 32
 /* 1234567 -> 1,234,567 */
@@ -93,7 +103,7 @@ const char *ctl_duration(json_int_t ms, char buf[CTL_TEXT]);
 const char *ctl_share(double part, double whole, char buf[CTL_TEXT]);
 /* events per second: 0.25/s, 12.3/s, 12,345/s */
 const char *ctl_rate(double per_second, char buf[CTL_TEXT]);
-/* The whole object on standard output, indented, keys in the order given. Takes the reference. */
+/* Prints the object to standard output, indented, and takes the reference. */
 void ctl_json(json_t *object);
 
 json_int_t ctl_int(const json_t *object, const char *key);      /* 0 when it is not there */
@@ -103,9 +113,9 @@ const char *ctl_str(const json_t *object, const char *key);     /* "" when it is
 /* A table with aligned columns. format: one letter per column, l or r. */
 struct ctl_table;
 struct ctl_table *ctl_table_new(const char *format);
-/* One cell after the other, row by row; the text is copied. */
+/* Adds a cell, row by row; copies the text. */
 void ctl_cell(struct ctl_table *t, const char *text);
-/* Prints all rows, indented, no wider than needed, and frees. */
+/* Prints all rows, indented, and frees the table. */
 void ctl_table_print(struct ctl_table *t, unsigned indent);
 
 /* -- commands; they return an exit code ------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Where hydnsctl and hydnsd meet unless told otherwise. The pin directory's default is in hydns/common.h. */
+/* The default control socket. The default pin directory is in hydns/common.h. */
 #ifndef HYDNSD_CTL_DEFAULTS_H
 #define HYDNSD_CTL_DEFAULTS_H
 

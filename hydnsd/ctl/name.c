@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Names and types as operators write them, checked before anything is asked of the daemon. */
+/* Checks names and types as operators write them, before a request is sent. */
 #include "config.h"
 
 #include <ldns/ldns.h>
@@ -26,7 +26,7 @@ int ctl_type(const char *text, char why[CTL_WHY])
 	unsigned long n = 0;
 	char *end = NULL;
 
-	/* ldns cuts TYPEn to 16 bits, and so would take TYPE65537 for A. */
+	/* ldns cuts TYPEn to 16 bits: TYPE65537 would be A */
 	if (!strncasecmp(text, "TYPE", 4) && text[4] >= '0' && text[4] <= '9') {
 		n = strtoul(text + 4, &end, 10);
 		if (*end || n > 0xffff)
@@ -58,10 +58,10 @@ const char *ctl_type_text(const json_t *type, char buf[16])
 	return buf;
 }
 
-/* As the daemon tells it: a number of HYDNS_VARIANT_* bits or a text. */
+/* variant: HYDNS_VARIANT_* ored, or a string. */
 const char *ctl_variant_text(const json_t *rule)
 {
-	const json_t *v = json_object_get(rule, "variant");
+	const json_t *v = json_object_get(rule, FIELD(question, variant));
 
 	if (json_is_string(v))
 		return json_string_value(v);

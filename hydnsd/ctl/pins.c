@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/*
- * The pinned maps, opened directly: the program answers without its daemon, so an operator must be able
- * to see and stop it without the daemon too.
- */
+/* The pinned maps, opened directly: the program answers without hydnsd, so operators must see and stop it without hydnsd. */
 #include "hydns/resolver.h"
 #include "config.h"
 
@@ -27,7 +24,7 @@ static int pin_path(const struct ctl *c, const char *name, char *path, size_t ro
 	return n < 0 || (size_t)n >= room ? -ENAMETOOLONG : 0;
 }
 
-/* Opens a pinned map and makes sure that it is the one this build knows. Returns a descriptor. */
+/* Opens a pinned map and checks that it is of this version. A descriptor, or a negative errno. */
 static int open_map(const struct ctl *c, const char *name, __u32 type, __u32 value_size, __u32 entries,
 		    char why[CTL_WHY])
 {
@@ -71,7 +68,7 @@ bool ctl_pins_exist(const struct ctl *c)
 {
 	char path[256];
 
-	/* Without the right to look there may be one: opening it then says what right is missing. */
+	/* without the right to look there may be one; opening it says which right is missing */
 	return !pin_path(c, "hydns_switch", path, sizeof(path)) && (!access(path, F_OK) || errno == EACCES);
 }
 
@@ -101,7 +98,7 @@ int ctl_pins_pause(const struct ctl *c, bool on, char why[CTL_WHY])
 	err = bpf_map_update_elem(fd, &zero, &value, BPF_ANY);
 	close(fd);
 	if (err)
-		snprintf(why, CTL_WHY, "cannot turn the kill switch: %s", strerror(-err));
+		snprintf(why, CTL_WHY, "cannot set the kill switch: %s", strerror(-err));
 	return err;
 }
 
@@ -177,7 +174,7 @@ bool ctl_pins_readable(const struct ctl *c)
 
 	if (pin_path(c, "hydns_switch", path, sizeof(path)))
 		return false;
-	/* a directory that may not be entered tells nothing of what is in it */
+	/* a directory that may not be entered does not show what is in it */
 	return !access(path, R_OK) || errno == ENOENT;
 }
 
@@ -190,7 +187,7 @@ __u32 ctl_pins_link_program(const struct ctl *c, const char *ifname)
 
 	snprintf(name, sizeof(name), "%s%s", link_prefix, ifname);
 	for (char *p = name; *p; p++)
-		*p = *p == '.' ? ':' : *p;             /* a bpffs takes no dots */
+		*p = *p == '.' ? ':' : *p;             /* a bpffs allows no dots in names */
 	fd = pin_path(c, name, path, sizeof(path)) ? -1 : bpf_obj_get(path);
 	if (fd < 0)
 		return 0;

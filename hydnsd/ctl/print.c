@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Figures, tables and errors for people, JSON for programs. */
+/* Prints numbers, tables and errors for people, JSON for programs. */
 #include "config.h"
 
 #include <stdarg.h>
@@ -139,7 +139,7 @@ void ctl_cell(struct ctl_table *t, const char *text)
 	unsigned column = (unsigned)(json_array_size(t->cells) % t->columns);
 	size_t width = strlen(text);
 
-	/* What is not UTF-8 has no place in names, types or notes: show that it was there. */
+	/* names, types and notes are UTF-8; show that something else was there */
 	if (json_array_append_new(t->cells, json_string(text)))
 		json_array_append_new(t->cells, json_string("?"));
 	if (width > t->width[column])
@@ -148,7 +148,7 @@ void ctl_cell(struct ctl_table *t, const char *text)
 
 void ctl_table_print(struct ctl_table *t, unsigned indent)
 {
-	size_t i, gap = 0;             /* owed blanks: never printed before the end of a line */
+	size_t i, gap = 0;             /* blanks before the next text, so that no line ends with blanks */
 	json_t *cell;
 
 	json_array_foreach(t->cells, i, cell) {

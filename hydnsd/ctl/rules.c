@@ -12,7 +12,7 @@
 
 static const char *rcode_text(const json_t *rule, char buf[16])
 {
-	const json_t *v = json_object_get(rule, "rcode");
+	const json_t *v = json_object_get(rule, FIELD(rule, rcode));
 
 	if (json_is_string(v))
 		return json_string_value(v);
@@ -27,23 +27,23 @@ static void rule_cells(struct ctl_table *t, const json_t *r)
 {
 	char a[CTL_TEXT], type[16];
 
-	ctl_cell(t, ctl_str(r, "name"));
-	ctl_cell(t, ctl_type_text(json_object_get(r, "type"), type));
+	ctl_cell(t, ctl_str(r, FIELD(question, name)));
+	ctl_cell(t, ctl_type_text(json_object_get(r, FIELD(question, type)), type));
 	ctl_cell(t, ctl_variant_text(r));
 	ctl_cell(t, rcode_text(r, type));
-	ctl_cell(t, ctl_rate(ctl_real(r, "rate"), a));
-	ctl_cell(t, ctl_count(ctl_int(r, "hits"), a));
-	ctl_cell(t, ctl_duration(ctl_int(r, "ttl") * 1000, a));
-	ctl_cell(t, ctl_duration(ctl_int(r, "expires_in_ms"), a));
-	ctl_cell(t, ctl_count(ctl_int(r, "size"), a));
-	ctl_cell(t, json_is_true(json_object_get(r, "secure")) ? "secure" : "");
+	ctl_cell(t, ctl_rate(ctl_real(r, FIELD(question, rate)), a));
+	ctl_cell(t, ctl_count(ctl_int(r, FIELD(rule, hits)), a));
+	ctl_cell(t, ctl_duration(ctl_int(r, FIELD(rule, ttl)) * 1000, a));
+	ctl_cell(t, ctl_duration(ctl_int(r, FIELD(rule, expires_in_ms)), a));
+	ctl_cell(t, ctl_count(ctl_int(r, FIELD(rule, size)), a));
+	ctl_cell(t, json_is_true(json_object_get(r, FIELD(rule, secure))) ? "secure" : "");
 }
 
 int ctl_cmd_rules(const struct ctl *c, int argc, char **argv)
 {
 	static const char *const head[] = {"NAME", "TYPE", "FOR", "RCODE", "RATE", "HITS", "TTL",
 					   "EXPIRES IN", "OCTETS", ""};
-	json_t *reply = ctl_ask(c, json_pack("{s:s, s:i}", "cmd", "rules", "limit",
+	json_t *reply = ctl_ask(c, json_pack("{s:s, s:i}", "cmd", "rules", ARGUMENT(rules, limit),
 					     c->limit ? (int)c->limit : RULES_DEFAULT));
 	struct ctl_table *t;
 	const json_t *r, *rules;
@@ -57,7 +57,7 @@ int ctl_cmd_rules(const struct ctl *c, int argc, char **argv)
 		ctl_json(reply);
 		return CTL_OK;
 	}
-	rules = json_object_get(reply, "rules");
+	rules = json_object_get(reply, FIELD(rules, rules));
 	if (!json_array_size(rules)) {
 		puts("no rules: nothing is answered in the kernel now");
 	} else {
@@ -79,35 +79,37 @@ static void print_explained_rule(const json_t *r)
 	char a[CTL_TEXT], b[CTL_TEXT], rate[CTL_TEXT], buf[16];
 
 	printf("  rule: %s, %s octets%s, TTL %s, expires in %s\n", rcode_text(r, buf),
-	       ctl_count(ctl_int(r, "size"), rate),
-	       json_is_true(json_object_get(r, "secure")) ? ", validated" : "",
-	       ctl_duration(ctl_int(r, "ttl") * 1000, a), ctl_duration(ctl_int(r, "expires_in_ms"), b));
-	printf("        %s hits since it was published, %s\n", ctl_count(ctl_int(r, "hits"), a),
-	       ctl_rate(ctl_real(r, "rate"), rate));
+	       ctl_count(ctl_int(r, FIELD(rule, size)), rate),
+	       json_is_true(json_object_get(r, FIELD(rule, secure))) ? ", validated" : "",
+	       ctl_duration(ctl_int(r, FIELD(rule, ttl)) * 1000, a), ctl_duration(ctl_int(r, FIELD(rule, expires_in_ms)), b));
+	printf("        %s hits since it was published, %s\n", ctl_count(ctl_int(r, FIELD(rule, hits)), a),
+	       ctl_rate(ctl_real(r, FIELD(question, rate)), rate));
 }
 
-/* Of the question, and of the client. */
+/* About the question, the client, or both. */
 static json_t *explain_request(const struct ctl *c, const char *name, const char *type)
 {
-	json_t *request = json_pack("{s:s, s:b, s:b}", "cmd", "explain", "do", c->dnssec_ok, "norec", c->norec);
+	json_t *request = json_pack("{s:s, s:b, s:b}", "cmd", "explain", ARGUMENT(explain, do), c->dnssec_ok,
+				    ARGUMENT(explain, norec), c->norec);
 
 	if (name) {
-		json_object_set_new(request, "name", json_string(name));
-		json_object_set_new(request, "type", json_string(type));
+		json_object_set_new(request, ARGUMENT(explain, name), json_string(name));
+		json_object_set_new(request, ARGUMENT(explain, type), json_string(type));
 	}
 	if (c->client)
-		json_object_set_new(request, "client", json_string(c->client));
+		json_object_set_new(request, ARGUMENT(explain, client), json_string(c->client));
 	if (c->edns)
-		json_object_set_new(request, "edns", c->edns_size < 0 ? json_true() : json_integer(c->edns_size));
+		json_object_set_new(request, ARGUMENT(explain, edns),
+				    c->edns_size < 0 ? json_true() : json_integer(c->edns_size));
 	if (c->with_cookie)
-		json_object_set_new(request, "cookie", c->cookie ? json_string(c->cookie) : json_true());
+		json_object_set_new(request, ARGUMENT(explain, cookie), c->cookie ? json_string(c->cookie) : json_true());
 	return request;
 }
 
 static void print_explained(const struct ctl *c, const char *name, const char *type, const json_t *reply)
 {
-	bool kernel = !strcmp(ctl_str(reply, "where"), "kernel");
-	const json_t *rule = json_object_get(reply, "rule");
+	bool kernel = !strcmp(ctl_str(reply, FIELD(explain, where)), "kernel");
+	const json_t *rule = json_object_get(reply, FIELD(explain, rule));
 
 	if (name)
 		printf("%s %s%s%s%s%s: ", name, type, c->dnssec_ok ? " (with DO)" : "", c->norec ? " (without RD)" : "",
@@ -115,15 +117,16 @@ static void print_explained(const struct ctl *c, const char *name, const char *t
 	else
 		printf("client %s: ", c->client);
 	puts(kernel ? "answered in kernel" : "answered by the resolver");
-	if (ctl_str(reply, "service")[0])
-		printf("  asked by %s at %s\n", ctl_str(reply, "client"), ctl_str(reply, "service"));
-	if (ctl_str(reply, "text")[0])
-		printf("  %s\n", ctl_str(reply, "text"));
+	if (ctl_str(reply, FIELD(explain, service))[0])
+		printf("  asked by %s at %s\n", ctl_str(reply, FIELD(explain, client)),
+		       ctl_str(reply, FIELD(explain, service)));
+	if (ctl_str(reply, FIELD(explain, text))[0])
+		printf("  %s\n", ctl_str(reply, FIELD(explain, text)));
 	if (json_is_object(rule))
 		print_explained_rule(rule);
 }
 
-/* The type as it is written; false: it is none, and that was said. */
+/* Writes the mnemonic. False: it is no type, and the error is printed. */
 static bool read_type(const char *text, char type[16])
 {
 	char why[CTL_WHY], buf[16];
@@ -184,14 +187,14 @@ int ctl_cmd_flush(const struct ctl *c, int argc, char **argv)
 		ctl_error("%s", why);
 		return CTL_USAGE;
 	}
-	request = c->all ? json_pack("{s:s, s:b}", "cmd", "flush", "all", 1) :
-		json_pack("{s:s, s:s}", "cmd", "flush", argc ? "name" : "zone", name);
+	request = c->all ? json_pack("{s:s, s:b}", "cmd", "flush", ARGUMENT(flush, all), 1) :
+		json_pack("{s:s, s:s}", "cmd", "flush", argc ? ARGUMENT(flush, name) : ARGUMENT(flush, zone), name);
 	free(name);
 	reply = ctl_ask(c, request);
 	if (!reply)
 		return CTL_ERROR;
 	printf("%s rules withdrawn; the resolver's own cache is as it was\n",
-	       ctl_count(ctl_int(reply, "withdrawn"), a));
+	       ctl_count(ctl_int(reply, FIELD(flush, withdrawn)), a));
 	json_decref(reply);
 	return CTL_OK;
 }

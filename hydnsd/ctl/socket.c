@@ -16,12 +16,12 @@
 
 #include "hydnsd/ctl/common.h"
 
-/* A daemon in good health answers within milliseconds; a flush waits for a grace period. */
+/* hydnsd answers within milliseconds; a flush waits for a grace period. */
 #define REPLY_TIMEOUT_MS 10000
-/* A list of a million rules is some 200 MB; more is not a reply of ours. */
+/* Far above any reply: 10,000 rules with the longest names take some 12 MB. */
 #define REPLY_MAX        (1UL << 30)
 
-/* The group whose members may connect, as the socket itself says; "": none, or the socket can't be looked at. */
+/* The group whose members may connect, by the socket's mode; "": none, or unknown. */
 static void socket_group(const char *path, char *out, size_t room)
 {
 	const struct group *g = NULL;
@@ -40,7 +40,7 @@ static void explain_permission(const char *path, char why[CTL_WHY])
 	socket_group(path, group, sizeof(group));
 	if (group[0])
 		snprintf(why, CTL_WHY, "no permission to use %s: run as root, or join its group (control-group: %s): "
-			 "usermod -aG %s %s, then log in anew", path, group, group, user ? user->pw_name : "USER");
+			 "usermod -aG %s %s, then log in again", path, group, group, user ? user->pw_name : "USER");
 	else
 		snprintf(why, CTL_WHY, "no permission to use %s: run as root, or let a group of yours use it "
 			 "(control-group: GROUP in hydnsd.conf, restart hydnsd)", path);
@@ -93,7 +93,7 @@ static int send_all(int fd, const char *p, size_t n)
 	return 0;
 }
 
-/* Reads up to the newline, which is replaced by NUL. *line is the caller's to free, also on failure. */
+/* Reads up to the newline, and replaces that by NUL. free() *line also after an error. */
 static int read_line(int fd, char **line)
 {
 	size_t have = 0, room = 0;
@@ -177,7 +177,7 @@ enum ctl_reach ctl_call(const struct ctl *c, json_t *request, json_t **reply, ch
 		snprintf(why, CTL_WHY, "the request cannot be written as JSON: its text is not UTF-8");
 		return CTL_REFUSED;
 	}
-	/* With its newline in one piece: who answers the first piece and leaves would break the second. */
+	/* one send with the newline: a peer that answers the first part and closes would make a second one fail */
 	if (asprintf(&line, "%s\n", text) < 0)
 		line = NULL;
 	free(text);
@@ -221,7 +221,7 @@ int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *r
 		return CTL_ERROR;
 	}
 	if (c->json) {
-		json_object_set_new(reply, "daemon", json_true());
+		json_object_set_new(reply, FIELD(status, daemon), json_true());
 		ctl_json(reply);
 	} else {
 		print(reply);

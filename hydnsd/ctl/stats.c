@@ -16,7 +16,7 @@ static const struct {
 };
 #define REJECTIONS (sizeof(rejection) / sizeof(rejection[0]))
 
-/* The reasons object, as the daemon would send it. */
+/* The reasons object as hydnsd sends it. */
 static json_t *reasons_from_pins(const struct ctl *c, char why[CTL_WHY])
 {
 	__u64 n[HYDNS_REASONS];
@@ -52,7 +52,7 @@ static void print_reasons(const json_t *counts)
 	ctl_table_print(t, 2);
 }
 
-/* Numbers of an object, one a line. */
+/* Adds the numbers of an object, one in a row. */
 static void add_numbers(struct ctl_table *t, const json_t *o)
 {
 	const char *key;
@@ -112,9 +112,9 @@ static void print_rejections(const json_t *rejected)
 static void print_offers(const json_t *offers)
 {
 	json_t *rest = json_copy((json_t *)offers);
-	const json_t *rejected = json_object_get(offers, "rejected");
+	const json_t *rejected = json_object_get(offers, FIELD(offers, rejected));
 
-	json_object_del(rest, "rejected");
+	json_object_del(rest, FIELD(offers, rejected));
 	print_section("offers from resolvers", rest);
 	json_decref(rest);
 	if (json_is_object(rejected))
@@ -127,19 +127,21 @@ static void print_stats(const json_t *s)
 	size_t n;
 	char a[CTL_TEXT], title[96];
 
-	print_reasons(json_object_get(s, "reasons"));
-	print_offers(json_object_get(s, "offers"));
-	printf("rules that ended\n  expired    %s\n", ctl_count(ctl_int(s, "expired"), a));
-	printf("  withdrawn  %s\n", ctl_count(ctl_int(s, "withdrawn"), a));
-	printf("rules that got a later TTL\n  renewed    %s\n", ctl_count(ctl_int(s, "renewed"), a));
-	printf("withdrawals that wait for their turn\n  now        %s\n", ctl_count(ctl_int(s, "withdrawals_waiting"), a));
-	print_section("bounds that plugins came up against (options of hydnsd.conf), times", json_object_get(s, "bounds"));
-	json_array_foreach(json_object_get(s, "resolvers"), n, r) {
+	print_reasons(json_object_get(s, FIELD(stats, reasons)));
+	print_offers(json_object_get(s, FIELD(stats, offers)));
+	printf("rules that ended\n  expired    %s\n", ctl_count(ctl_int(s, FIELD(stats, expired)), a));
+	printf("  withdrawn  %s\n", ctl_count(ctl_int(s, FIELD(stats, withdrawn)), a));
+	printf("rules that got a later TTL\n  renewed    %s\n", ctl_count(ctl_int(s, FIELD(stats, renewed)), a));
+	printf("withdrawals that wait for a scan\n  now        %s\n",
+	       ctl_count(ctl_int(s, FIELD(stats, withdrawals_waiting)), a));
+	print_section("bounds that plugins came up against (options of hydnsd.conf), times",
+		      json_object_get(s, FIELD(stats, bounds)));
+	json_array_foreach(json_object_get(s, FIELD(stats, resolvers)), n, r) {
 		json_t *rest = json_copy((json_t *)r);
 
 		snprintf(title, sizeof(title), "resolver %" JSON_INTEGER_FORMAT " (%s)",
-			 ctl_int(r, "authority"), ctl_str(r, "identity"));
-		json_object_del(rest, "authority");
+			 ctl_int(r, FIELD(resolver_counts, authority)), ctl_str(r, FIELD(resolver_counts, identity)));
+		json_object_del(rest, FIELD(resolver_counts, authority));
 		print_section(title, rest);
 		json_decref(rest);
 	}
@@ -157,7 +159,7 @@ static int stats_from_pins(const struct ctl *c, const char *no_daemon)
 		return CTL_ERROR;
 	}
 	if (c->json) {
-		ctl_json(json_pack("{s:b, s:o}", "daemon", 0, "reasons", reasons));
+		ctl_json(json_pack("{s:b, s:o}", FIELD(stats, daemon), 0, FIELD(stats, reasons), reasons));
 		return CTL_OK;
 	}
 	printf("hydnsd is NOT RUNNING: counters of the kernel program alone, from %s\n", c->pin_dir);

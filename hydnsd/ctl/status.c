@@ -12,13 +12,13 @@
 /* "unbound 1.22.0" */
 static void resolver_title(const json_t *r, char *out, size_t room)
 {
-	const char *version = ctl_str(r, "version");
+	const char *version = ctl_str(r, FIELD(resolver, version));
 
-	/* Taken over by a new hydnsd from the pins, which hold no names. */
-	if (!ctl_str(r, "identity")[0])
+	/* A new hydnsd has it from the pins, which hold no names. */
+	if (!ctl_str(r, FIELD(resolver, identity))[0])
 		snprintf(out, room, "a resolver that has not connected again");
 	else
-		snprintf(out, room, "%s%s%s", ctl_str(r, "identity"), version[0] ? " " : "", version);
+		snprintf(out, room, "%s%s%s", ctl_str(r, FIELD(resolver, identity)), version[0] ? " " : "", version);
 }
 
 static void print_interfaces(const json_t *list)
@@ -31,10 +31,10 @@ static void print_interfaces(const json_t *list)
 	if (!json_array_size(list))
 		puts("  none");
 	json_array_foreach(list, n, i) {
-		ctl_cell(t, ctl_str(i, "name"));
-		ctl_cell(t, ctl_str(i, "mode"));
-		ctl_cell(t, json_is_true(json_object_get(i, "attached")) ? "attached" : "NOT ATTACHED");
-		ctl_cell(t, ctl_str(i, "note"));
+		ctl_cell(t, ctl_str(i, FIELD(interface, name)));
+		ctl_cell(t, ctl_str(i, FIELD(interface, mode)));
+		ctl_cell(t, json_is_true(json_object_get(i, FIELD(interface, attached))) ? "attached" : "NOT ATTACHED");
+		ctl_cell(t, ctl_str(i, FIELD(interface, note)));
 	}
 	ctl_table_print(t, 2);
 }
@@ -47,11 +47,11 @@ static void print_sources(const json_t *list)
 	if (json_array_size(list))
 		puts("sources");
 	json_array_foreach(list, n, s) {
-		const char *mode = ctl_str(s, "rp_filter"), *mend = ctl_str(s, "mend");
+		const char *mode = ctl_str(s, FIELD(source, rp_filter)), *mend = ctl_str(s, FIELD(source, mend));
 
-		printf("  %s  ", ctl_str(s, "family"));
-		if (ctl_str(s, "note")[0])
-			printf("%s%s%s\n", ctl_str(s, "note"), mend[0] ? ": " : "", mend);
+		printf("  %s  ", ctl_str(s, FIELD(source, family)));
+		if (ctl_str(s, FIELD(source, note))[0])
+			printf("%s%s%s\n", ctl_str(s, FIELD(source, note)), mend[0] ? ": " : "", mend);
 		else
 			printf("answered from where the host has a route to%s%s\n", mode[0] ? "; rp_filter: " : "", mode);
 	}
@@ -76,7 +76,8 @@ static void print_missing(const json_t *list)
 	size_t n;
 
 	json_array_foreach(list, n, m)
-		printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, "service"), ctl_str(m, "why"));
+		printf("     %-10s %s: %s\n", n ? "" : "MISSING", ctl_str(m, FIELD(missing, service)),
+		       ctl_str(m, FIELD(missing, why)));
 }
 
 static void print_resolver(const json_t *r)
@@ -84,22 +85,22 @@ static void print_resolver(const json_t *r)
 	char title[96], a[CTL_TEXT], b[CTL_TEXT];
 
 	resolver_title(r, title, sizeof(title));
-	printf("  %" JSON_INTEGER_FORMAT "  %s, pid %" JSON_INTEGER_FORMAT ", %s\n", ctl_int(r, "authority"),
-	       title, ctl_int(r, "pid"), ctl_str(r, "state"));
-	printf("     %-10s %s, epoch %" JSON_INTEGER_FORMAT ", ", "rules", ctl_count(ctl_int(r, "rules"), a),
-	       ctl_int(r, "epoch"));
-	if (json_is_number(json_object_get(r, "heartbeat_age_ms")))
-		printf("heartbeat %s ago\n", ctl_duration(ctl_int(r, "heartbeat_age_ms"), b));
+	printf("  %" JSON_INTEGER_FORMAT "  %s, pid %" JSON_INTEGER_FORMAT ", %s\n", ctl_int(r, FIELD(resolver, authority)),
+	       title, ctl_int(r, FIELD(resolver, pid)), ctl_str(r, FIELD(resolver, state)));
+	printf("     %-10s %s, epoch %" JSON_INTEGER_FORMAT ", ", "rules", ctl_count(ctl_int(r, FIELD(resolver, rules)), a),
+	       ctl_int(r, FIELD(resolver, epoch)));
+	if (json_is_number(json_object_get(r, FIELD(resolver, heartbeat_age_ms))))
+		printf("heartbeat %s ago\n", ctl_duration(ctl_int(r, FIELD(resolver, heartbeat_age_ms)), b));
 	else
 		puts("no heartbeat");
-	print_list("services", json_object_get(r, "services"), ", ");
-	print_missing(json_object_get(r, "missing"));
-	if (ctl_int(r, "acl_entries"))
+	print_list("services", json_object_get(r, FIELD(resolver, services)), ", ");
+	print_missing(json_object_get(r, FIELD(resolver, missing)));
+	if (ctl_int(r, FIELD(resolver, acl_entries)))
 		printf("     %-10s %s access-control prefixes\n", "clients",
-		       ctl_count(ctl_int(r, "acl_entries"), a));
+		       ctl_count(ctl_int(r, FIELD(resolver, acl_entries)), a));
 	else
 		printf("     %-10s none: every client is left to the resolver\n", "clients");
-	print_list("note", json_object_get(r, "notes"), "\n                ");
+	print_list("note", json_object_get(r, FIELD(resolver, notes)), "\n                ");
 }
 
 static const char *pause_text(bool paused, bool kept)
@@ -113,27 +114,28 @@ static const char *pause_text(bool paused, bool kept)
 static void print_status(const json_t *s)
 {
 	char a[CTL_TEXT], b[CTL_TEXT], share[CTL_TEXT], mem[CTL_TEXT];
-	json_int_t rules = ctl_int(s, "rules"), capacity = ctl_int(s, "capacity"), fitting = ctl_int(s, "fitting");
-	const json_t *r, *resolvers = json_object_get(s, "resolvers");
+	json_int_t rules = ctl_int(s, FIELD(status, rules)), capacity = ctl_int(s, FIELD(status, capacity));
+	json_int_t fitting = ctl_int(s, FIELD(status, fitting));
+	const json_t *r, *resolvers = json_object_get(s, FIELD(status, resolvers));
 	size_t n;
 
 	printf("hydnsd       %s, ABI %" JSON_INTEGER_FORMAT ", pid %" JSON_INTEGER_FORMAT ", up %s\n",
-	       ctl_str(s, "version"), ctl_int(s, "abi"), ctl_int(s, "pid"),
-	       ctl_duration(ctl_int(s, "uptime_s") * 1000, a));
-	printf("kernel path  %s\n", pause_text(json_is_true(json_object_get(s, "paused")),
-					 json_is_true(json_object_get(s, "paused_kept"))));
+	       ctl_str(s, FIELD(status, version)), ctl_int(s, FIELD(status, abi)), ctl_int(s, FIELD(status, pid)),
+	       ctl_duration(ctl_int(s, FIELD(status, uptime_s)) * 1000, a));
+	printf("kernel path  %s\n", pause_text(json_is_true(json_object_get(s, FIELD(status, paused))),
+					 json_is_true(json_object_get(s, FIELD(status, paused_kept)))));
 	printf("rules        %s of %s (%s)", ctl_count(rules, a), ctl_count(capacity, b),
 	       ctl_share((double)rules, (double)capacity, share));
-	printf(", %s waiting for a grace period\n", ctl_count(ctl_int(s, "limbo"), a));
+	printf(", %s waiting for a grace period\n", ctl_count(ctl_int(s, FIELD(status, limbo)), a));
 	if (fitting && fitting < capacity)
 		printf("             full: answers are so large that %s rules fit; for more, raise capacity\n",
 		       ctl_count(fitting, a));
-	printf("memory       %s of maps", ctl_bytes(ctl_real(s, "memory_bytes"), mem));
-	printf(", %s in hydnsd\n", ctl_bytes(ctl_real(s, "daemon_bytes"), mem));
-	printf("plugins      %s of at most %s connections\n", ctl_count(ctl_int(s, "plugin_connections"), a),
-	       ctl_count(ctl_int(s, "plugin_connections_most"), b));
-	print_interfaces(json_object_get(s, "interfaces"));
-	print_sources(json_object_get(s, "sources"));
+	printf("memory       %s of maps", ctl_bytes(ctl_real(s, FIELD(status, memory_bytes)), mem));
+	printf(", %s in hydnsd\n", ctl_bytes(ctl_real(s, FIELD(status, daemon_bytes)), mem));
+	printf("plugins      %s of at most %s connections\n", ctl_count(ctl_int(s, FIELD(status, plugin_connections)), a),
+	       ctl_count(ctl_int(s, FIELD(status, plugin_connections_most)), b));
+	print_interfaces(json_object_get(s, FIELD(status, interfaces)));
+	print_sources(json_object_get(s, FIELD(status, sources)));
 	puts("resolvers");
 	if (!json_array_size(resolvers))
 		puts("  none has registered");
@@ -148,13 +150,13 @@ static void add_link(const char *ifname, unsigned ifindex, void *arg)
 	char now[IF_NAMESIZE] = "";
 	const char *note = "";
 
-	/* The kernel tells the index in the interface's own namespace, which need not be this one. */
+	/* The index is that of the interface's own namespace, which need not be this one. */
 	if (!ifindex)
 		note = "the interface has gone";
 	else if (!if_indextoname(ifindex, now) || strcmp(now, ifname))
 		note = "renamed, or in another network namespace";
-	json_array_append_new(arg, json_pack("{s:s, s:b, s:s}", "name", ifname, "attached", ifindex != 0,
-					     "note", note));
+	json_array_append_new(arg, json_pack("{s:s, s:b, s:s}", FIELD(interface, name), ifname,
+		FIELD(interface, attached), ifindex != 0, FIELD(interface, note), note));
 }
 
 static json_t *page_objects(const struct ctl *c)
@@ -167,10 +169,10 @@ static json_t *page_objects(const struct ctl *c)
 
 		if (ctl_pins_page(c, i, &epoch, &age))
 			continue;
-		json_array_append_new(list, json_pack("{s:i, s:I, s:o, s:s}", "authority", (int)i,
-			"epoch", (json_int_t)epoch,
-			"heartbeat_age_ms", age == UINT64_MAX ? json_null() : json_integer(age / 1000000),
-			"state", age <= HYDNS_HEARTBEAT_STALE_NS ? "alive" : "gone"));
+		json_array_append_new(list, json_pack("{s:i, s:I, s:o, s:s}", FIELD(resolver, authority), (int)i,
+			FIELD(resolver, epoch), (json_int_t)epoch,
+			FIELD(resolver, heartbeat_age_ms), age == UINT64_MAX ? json_null() : json_integer(age / 1000000),
+			FIELD(resolver, state), age <= HYDNS_HEARTBEAT_STALE_NS ? "alive" : "gone"));
 	}
 	return list;
 }
@@ -188,7 +190,7 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	if (!ctl_pins_exist(c)) {
 		ctl_error("%s", no_daemon);
 		ctl_error("nothing is pinned in %s either: no query is answered in the kernel%s", c->pin_dir,
-			  hydns_pause_noted(c->state_dir) ? "; and PAUSED when hydnsd is started, until 'hydnsctl "
+			  hydns_pause_is_recorded(c->state_dir) ? "; and PAUSED when hydnsd is started, until 'hydnsctl "
 			  "resume'" : "");
 		return CTL_ERROR;
 	}
@@ -201,8 +203,10 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	ctl_pins_links(c, add_link, links);
 	pages = page_objects(c);
 	slots = (json_int_t)g.lines * HYDNS_LINE_WORDS;
-	o = json_pack("{s:b, s:I, s:b, s:b, s:I, s:o, s:o}", "daemon", 0, "abi", (json_int_t)g.abi_version,
-		      "paused", paused, "paused_kept", hydns_pause_noted(c->state_dir), "slots", slots, "interfaces", links, "resolvers", pages);
+	o = json_pack("{s:b, s:I, s:b, s:b, s:I, s:o, s:o}", FIELD(status, daemon), 0,
+		      FIELD(status, abi), (json_int_t)g.abi_version, FIELD(status, paused), paused,
+		      FIELD(status, paused_kept), hydns_pause_is_recorded(c->state_dir), FIELD(status, slots), slots,
+		      FIELD(status, interfaces), links, FIELD(status, resolvers), pages);
 	if (c->json) {
 		ctl_json(o);
 		return CTL_OK;
@@ -215,7 +219,8 @@ static int status_from_pins(const struct ctl *c, const char *no_daemon)
 	puts(json_array_size(pages) ? "resolvers" : "resolvers\n  none");
 	json_array_foreach(pages, n, p) {
 		printf("  %" JSON_INTEGER_FORMAT "  %s, epoch %" JSON_INTEGER_FORMAT "\n",
-		       ctl_int(p, "authority"), ctl_str(p, "state"), ctl_int(p, "epoch"));
+		       ctl_int(p, FIELD(resolver, authority)), ctl_str(p, FIELD(resolver, state)),
+		       ctl_int(p, FIELD(resolver, epoch)));
 	}
 	json_decref(o);
 	return CTL_OK;
@@ -230,17 +235,17 @@ int ctl_cmd_status(const struct ctl *c, int argc, char **argv)
 
 /* -- pause, resume ------------------------------------------------------------------------------------------ */
 
-/* Without the daemon: the pinned map, if there is one, and the note for the next hydnsd. */
-static enum ctl_reach turn_alone(const struct ctl *c, bool pause, const char **where, char why[CTL_WHY])
+/* Without hydnsd: sets the pinned map, if there is one, and the record for the next hydnsd. */
+static enum ctl_reach set_paused_alone(const struct ctl *c, bool pause, const char **where, char why[CTL_WHY])
 {
 	bool pinned = ctl_pins_exist(c);
 	int rc;
 
 	if (pinned && ctl_pins_pause(c, pause, why))
 		return CTL_REFUSED;
-	rc = hydns_pause_note(c->state_dir, pause);
+	rc = hydns_pause_record(c->state_dir, pause);
 	if (rc) {
-		snprintf(why, CTL_WHY, "cannot note in %s that hydnsd is to be %s: %s: mend that, or name another with "
+		snprintf(why, CTL_WHY, "cannot record in %s that hydnsd is to be %s: %s: mend that, or name another with "
 			 "--state-dir and state-dir: in hydnsd.conf%s", c->state_dir, pause ? "paused" : "resumed",
 			 strerror(-rc), pinned ? "; until hydnsd is started it is done in the pinned map" : "");
 		return CTL_REFUSED;
@@ -250,19 +255,19 @@ static enum ctl_reach turn_alone(const struct ctl *c, bool pause, const char **w
 	return CTL_ANSWERED;
 }
 
-/* What hydnsd has done now, but cannot do again at its next start. */
+/* Refuses what hydnsd has done now, but cannot do at its next start. */
 static enum ctl_reach check_kept(const json_t *reply, bool pause, char why[CTL_WHY])
 {
-	const char *error = ctl_str(reply, "not_kept"), *state_dir = ctl_str(reply, "state_dir");
+	const char *error = ctl_str(reply, FIELD(pause, not_kept)), *state_dir = ctl_str(reply, FIELD(pause, state_dir));
 
 	if (!error[0])
 		return CTL_ANSWERED;
-	snprintf(why, CTL_WHY, "%s, but only until hydnsd is stopped, for it cannot note it in %s: %s: mend that, and "
+	snprintf(why, CTL_WHY, "%s, but only until hydnsd is stopped, for it cannot record it in %s: %s: mend that, and "
 		 "repeat the command", pause ? "paused" : "resumed", state_dir, error);
 	return CTL_REFUSED;
 }
 
-static int turn(const struct ctl *c, bool pause)
+static int set_paused(const struct ctl *c, bool pause)
 {
 	json_t *reply = NULL;
 	char why[CTL_WHY];
@@ -270,7 +275,7 @@ static int turn(const struct ctl *c, bool pause)
 	const char *where = "";
 
 	if (reach == CTL_NO_DAEMON)
-		reach = turn_alone(c, pause, &where, why);
+		reach = set_paused_alone(c, pause, &where, why);
 	else if (reach == CTL_ANSWERED)
 		reach = check_kept(reply, pause, why);
 	if (reach != CTL_ANSWERED) {
@@ -278,7 +283,7 @@ static int turn(const struct ctl *c, bool pause)
 		json_decref(reply);
 		return CTL_ERROR;
 	}
-	hydns_pause_sync(reply ? ctl_str(reply, "state_dir") : c->state_dir);
+	hydns_pause_sync(reply ? ctl_str(reply, FIELD(pause, state_dir)) : c->state_dir);
 	json_decref(reply);
 	printf("%s%s\n", pause ? "paused: every query goes to the resolver until 'hydnsctl resume'" :
 	       "resumed: rules are answered in the kernel again", where);
@@ -289,12 +294,12 @@ int ctl_cmd_pause(const struct ctl *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return turn(c, true);
+	return set_paused(c, true);
 }
 
 int ctl_cmd_resume(const struct ctl *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return turn(c, false);
+	return set_paused(c, false);
 }

@@ -13,9 +13,9 @@
 #include "hydnsd/ctl/common.h"
 
 #define TOP_DEFAULT     20
-#define NOTES_SHOWN     2                     /* with those of address families, of which there are no more */
+#define NOTES_SHOWN     2                     /* with those of address families, which are two at most */
 #define REASONS_SHOWN   4
-/* share, reasons, notes and that there are more, empty line, column titles, and one to spare */
+/* share, reasons, notes and how many more, empty line, column titles, and a spare one */
 #define TOP_HEAD_LINES  (6 + NOTES_SHOWN)
 #define TOP_PERIOD_MS   1000
 
@@ -75,32 +75,32 @@ static void print_notes(const json_t *notes, size_t room)
 			printf("note: and %zu more; see hydnsctl status\n", json_array_size(notes) - i);
 			return;
 		}
-		printf("note: %s: %s\n", ctl_str(n, "identity"), ctl_str(n, "note"));
+		printf("note: %s: %s\n", ctl_str(n, FIELD(resolver_note, identity)), ctl_str(n, FIELD(resolver_note, note)));
 	}
 }
 
-/* The address families that are passed as a whole, and what helps. */
+/* Address families whose queries are all passed, and what helps. */
 static void print_families(const json_t *families)
 {
 	const json_t *f;
 	size_t i;
 
 	json_array_foreach(families, i, f)
-		printf("%s is not answered in the kernel: %s%s%s\n", ctl_str(f, "family"), ctl_str(f, "note"),
-		       ctl_str(f, "mend")[0] ? ": " : "", ctl_str(f, "mend"));
+		printf("%s is not answered in the kernel: %s%s%s\n", ctl_str(f, FIELD(family, family)),
+		       ctl_str(f, FIELD(family, note)), ctl_str(f, FIELD(family, mend))[0] ? ": " : "", ctl_str(f, FIELD(family, mend)));
 }
 
 static void print_row(struct ctl_table *t, const json_t *n)
 {
 	char a[CTL_TEXT], type[16];
 
-	ctl_cell(t, ctl_rate(ctl_real(n, "rate"), a));
-	ctl_cell(t, json_object_get(n, "hits") ? ctl_count(ctl_int(n, "hits"), a) : "-");
-	ctl_cell(t, ctl_str(n, "where"));
-	ctl_cell(t, ctl_type_text(json_object_get(n, "type"), type));
+	ctl_cell(t, ctl_rate(ctl_real(n, FIELD(question, rate)), a));
+	ctl_cell(t, json_object_get(n, FIELD(rule, hits)) ? ctl_count(ctl_int(n, FIELD(rule, hits)), a) : "-");
+	ctl_cell(t, ctl_str(n, FIELD(listed, where)));
+	ctl_cell(t, ctl_type_text(json_object_get(n, FIELD(question, type)), type));
 	ctl_cell(t, ctl_variant_text(n));
-	ctl_cell(t, ctl_str(n, "name"));
-	ctl_cell(t, ctl_str(n, "why"));
+	ctl_cell(t, ctl_str(n, FIELD(question, name)));
+	ctl_cell(t, ctl_str(n, FIELD(listed, why)));
 }
 
 static void print_top(const json_t *top)
@@ -108,9 +108,9 @@ static void print_top(const json_t *top)
 	static const char *const head[] = {"RATE", "HITS", "WHERE", "TYPE", "FOR", "NAME", "WHY"};
 	struct ctl_table *t = ctl_table_new("rrlllll");
 	char a[CTL_TEXT], b[CTL_TEXT], s[CTL_TEXT], w[CTL_TEXT];
-	double seconds = ctl_real(top, "window_ms") / 1000;
-	double answered = ctl_real(top, "answered"), passed = ctl_real(top, "passed");
-	const json_t *n, *families = json_object_get(top, "families_passed");
+	double seconds = ctl_real(top, FIELD(top, window_ms)) / 1000;
+	double answered = ctl_real(top, FIELD(top, answered)), passed = ctl_real(top, FIELD(top, passed));
+	const json_t *n, *families = json_object_get(top, FIELD(top, families_passed));
 	size_t i;
 
 	if (seconds <= 0) {
@@ -118,23 +118,23 @@ static void print_top(const json_t *top)
 		puts("hydnsd has not counted for a second yet");
 	} else {
 		printf("last %s: %s answered in the kernel, %s passed to the resolver, %s in the kernel\n",
-		       ctl_duration(ctl_int(top, "window_ms"), w), ctl_rate(answered / seconds, a),
+		       ctl_duration(ctl_int(top, FIELD(top, window_ms)), w), ctl_rate(answered / seconds, a),
 		       ctl_rate(passed / seconds, b), ctl_share(answered, answered + passed, s));
 	}
-	print_reasons(json_object_get(top, "reasons"), seconds);
+	print_reasons(json_object_get(top, FIELD(top, reasons)), seconds);
 	print_families(families);
-	print_notes(json_object_get(top, "notes"), NOTES_SHOWN - json_array_size(families));
+	print_notes(json_object_get(top, FIELD(top, notes)), NOTES_SHOWN - json_array_size(families));
 	putchar('\n');
 	for (i = 0; i < sizeof(head) / sizeof(head[0]); i++)
 		ctl_cell(t, head[i]);
-	json_array_foreach(json_object_get(top, "names"), i, n)
+	json_array_foreach(json_object_get(top, FIELD(top, names)), i, n)
 		print_row(t, n);
 	ctl_table_print(t, 0);
 }
 
 static json_t *top_request(const struct ctl *c)
 {
-	return json_pack("{s:s, s:i}", "cmd", "top", "limit", (int)rows_wanted(c));
+	return json_pack("{s:s, s:i}", "cmd", "top", ARGUMENT(top, limit), (int)rows_wanted(c));
 }
 
 /* Waits a period, or for 'q' or a signal. */
@@ -162,7 +162,7 @@ static int live(const struct ctl *c)
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
-	/* the terminal's second screen: leave no litter; and long lines cut, or the first would scroll away */
+	/* the alternate screen, which leaves nothing behind; lines are cut, or they would scroll the first ones away */
 	fputs("\033[?1049h\033[?7l", stdout);
 	while (!stop) {
 		json_t *top = NULL;
@@ -180,7 +180,7 @@ static int live(const struct ctl *c)
 	fflush(stdout);
 	if (keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &old);
-	/* Only now: what is written on the second screen is gone with it. */
+	/* after the alternate screen, which takes its text away */
 	if (reach != CTL_ANSWERED)
 		ctl_error("%s", why);
 	return reach == CTL_ANSWERED ? CTL_OK : CTL_ERROR;

@@ -10,7 +10,7 @@
 #include "hydnsd/daemon/pause.h"
 
 struct known_option {
-	const char *name, *value;      /* value: what stands for it in the help, with "[=" when it may be left out; NULL: none */
+	const char *name, *value;      /* value: as in the help, in "[=]" when it may be left out; NULL: none */
 	int letter;                    /* or CTL_OPT_* */
 	unsigned bit;                  /* CTL_TAKES_*; 0: general */
 	const char *takes;             /* for completion: file, directory, number, text or flag; NULL: not shown */
@@ -78,7 +78,7 @@ const struct option *ctl_long_options(void)
 	return longs;
 }
 
-/* Those of the set, and the general ones. */
+/* Prints the options of a set, and the general ones. */
 static void print_options(unsigned takes)
 {
 	char text[32];
@@ -96,7 +96,7 @@ static void print_options(unsigned takes)
 	}
 }
 
-/* In a line of its own behind a long synopsis. */
+/* After a long synopsis it is in a line of its own. */
 static void print_summary(const struct ctl_command *c)
 {
 	int at = printf("  %s", c->synopsis);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The commands and options of hydnsctl: a table, from which parsing, help and completion come. */
+/* The commands and options of hydnsctl: a table for parsing, help and completion. */
 #ifndef HYDNSD_CTL_USAGE_H
 #define HYDNSD_CTL_USAGE_H
 
@@ -7,7 +7,7 @@
 
 #include "hydnsd/ctl/common.h"
 
-/* A set of options that a command knows besides the general ones. */
+/* Options of a command, besides the general ones. */
 enum ctl_option_bit {
 	CTL_TAKES_JSON = 1, CTL_TAKES_LIMIT = 2, CTL_TAKES_ONCE = 4, CTL_TAKES_DO = 8, CTL_TAKES_ZONE = 16,
 	CTL_TAKES_ALL = 32, CTL_TAKES_NOREC = 64, CTL_TAKES_CLIENT = 128, CTL_TAKES_EDNS = 256, CTL_TAKES_COOKIE = 512,
@@ -34,7 +34,7 @@ struct ctl_command {
 /* NULL: there is no such command. */
 const struct ctl_command *ctl_command(const char *name);
 
-/* Of getopt_long(): the value that an option returns is its letter, or what follows the letters. */
+/* Values of getopt_long() for options without a letter. */
 enum ctl_option_value {
 	CTL_OPT_ONCE = 256, CTL_OPT_DO, CTL_OPT_NOREC, CTL_OPT_ZONE, CTL_OPT_ALL, CTL_OPT_CLIENT, CTL_OPT_EDNS, CTL_OPT_COOKIE,
 	CTL_OPT_STATE, CTL_OPT_TABLE
@@ -44,8 +44,8 @@ const struct option *ctl_long_options(void);
 
 void ctl_help(void);
 void ctl_help_command(const struct ctl_command *c);
-/* For completion: lines of fields with tabs between: option or its letter, what it takes, nothing; or command, the word
- * "command", what it takes. */
+/* For completion. Lines, with tabs between fields: option or letter, what it takes, nothing; or command, "command", what it
+ * takes. */
 void ctl_print_table(void);
 
 #endif

@@ -72,7 +72,7 @@ static void check_names(const struct hydnsd_options *o, struct result *r)
 }
 
 /* -- paths --------------------------------------------------------------------------------------------------- */
-/* The file system of a path, or of the nearest directory above it that is there. */
+/* The file system of a path, or of the nearest directory above it that exists. */
 static bool file_system(const char *path, struct statfs *out)
 {
 	char copy[4096], *slash;
@@ -95,7 +95,7 @@ static void check_pin_dir(const struct hydnsd_options *o, struct result *r)
 		error(r, "pin-dir: %s is not in a bpffs: mount -t bpf bpf /sys/fs/bpf, or name a directory in one", o->pin_dir);
 }
 
-/* hydnsd makes the directory that a socket lies in, but none above. */
+/* hydnsd makes a socket's directory, but none above that. */
 static void check_socket(const char *option, const char *path, struct result *r)
 {
 	char copy[4096], above[4096];
@@ -128,7 +128,7 @@ static double store_bytes(uint32_t capacity)
 	       ((double)hydns_geometry_hit_rows(&g) + 2) * g.lines * sizeof(struct hydns_line);
 }
 
-/* The number in the first line of a file that has one in this form. */
+/* The number in the first line of a file that matches form, for sscanf(). */
 static bool find_number(const char *path, const char *form, double *out)
 {
 	FILE *f = fopen(path, "re");
@@ -142,7 +142,7 @@ static bool find_number(const char *path, const char *form, double *out)
 	return found;
 }
 
-/* Of this process's memory cgroup, to which BPF maps are charged: "0::PATH", or "N:memory:PATH" before version 2. */
+/* The limit of this process's memory cgroup, to which BPF maps are charged. Lines: "0::PATH" (version 2), "N:memory:PATH". */
 static bool cgroup_limit(double *out)
 {
 	FILE *f = fopen("/proc/self/cgroup", "re");
@@ -166,7 +166,7 @@ static bool cgroup_limit(double *out)
 	return found;
 }
 
-/* A hydnsd that runs has its memory already. */
+/* Not while a hydnsd runs: it has its memory already. */
 static void check_memory(const struct hydnsd_options *o, struct result *r)
 {
 	double wanted = store_bytes(o->capacity), host = 0, limit;
@@ -178,7 +178,7 @@ static void check_memory(const struct hydnsd_options *o, struct result *r)
 		warning(r, "capacity: %u rules take %.0f MiB, and this host has %.0f MiB left: %s", o->capacity, wanted / MIB,
 			host / 1024, mend);
 	else if (cgroup_limit(&limit) && wanted > limit)
-		warning(r, "capacity: %u rules take %.0f MiB, and the memory cgroup that this is run in allows %.0f MiB: %s, or "
+		warning(r, "capacity: %u rules take %.0f MiB, and the memory cgroup of this process allows %.0f MiB: %s, or "
 			"raise the limit (MemoryMax= of a unit)", o->capacity, wanted / MIB, limit / MIB, mend);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* CLOCK_MONOTONIC, the only clock that rules and pages know. */
+/* CLOCK_MONOTONIC, the clock of rules and pages. */
 #ifndef HYDNSD_DAEMON_CLOCK_H
 #define HYDNSD_DAEMON_CLOCK_H
 

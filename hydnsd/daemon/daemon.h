@@ -29,9 +29,9 @@ struct hydnsd {
 	int signal_fd;
 	uint64_t started_ns;
 	bool pid_written;
-	bool partial_checksum;         /* the program takes unfinished checksums */
-	bool adopted;                  /* the store was there before us */
-	bool keep;                     /* stop, but leave the program answering */
+	bool partial_checksum;         /* the program accepts unfinished checksums */
+	bool adopted;                  /* the store was taken over from a former hydnsd */
+	bool keep;                     /* at the stop: leave the program answering */
 	struct hydnsd_loop *loop;
 	struct hydns_kern *kern;
 	struct hydnsd_rules *rules;
@@ -39,7 +39,7 @@ struct hydnsd {
 	struct hydnsd_withdrawals *withdrawals;
 	struct hydnsd_sessions *sessions;
 	struct hydnsd_services *services;
-	struct hydnsd_interfaces *links;
+	struct hydnsd_interfaces *interfaces;
 	struct hydnsd_addresses *addresses;
 	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;

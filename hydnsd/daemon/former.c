@@ -9,12 +9,12 @@
 
 struct hydnsd_former {
 	struct {
-		uint32_t page_id;      /* kernel's number of the page's map; 0: none, or told */
+		uint32_t page_id;      /* the kernel's number of the page's map; 0: none, or taken */
 		struct hydns_counts counts;
 	} of[HYDNS_RESOLVERS];
 };
 
-/* As a hydnsd that takes the rules over, which makes the counts by type complete. */
+/* As a hydnsd that takes the rules over: this completes the counts by type. */
 static struct hydnsd_rules *open_rules(struct hydns_former *f, struct hydns_store_memory *memory)
 {
 	struct hydns_policy_options policy = HYDNSD_POLICY(0, 0);
@@ -58,7 +58,7 @@ void hydnsd_former_read(struct hydnsd *d)
 			   HYDNS_ABI_VERSION);
 	if (!f)
 		return;
-	hydnsd_grace_wait();           /* for programs that were running when theirs was exchanged */
+	hydnsd_grace_wait();           /* programs may still run that began before the exchange */
 	d->former = read_counts(f);
 	hydns_former_close(f);
 	if (!d->former)

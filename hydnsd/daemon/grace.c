@@ -24,8 +24,8 @@ struct hydnsd_grace {
 	struct hydnsd_watch *watch;
 	int over_fd;                   /* eventfd: the thread has waited for one grace period */
 	bool running;
-	struct waiter *covered;        /* by the period under way */
-	struct waiter *later;          /* came after it began */
+	struct waiter *covered;        /* by the grace period under way */
+	struct waiter *later;          /* came after that began */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Grace periods: after membarrier(MEMBARRIER_CMD_GLOBAL) no XDP program still holds what was removed
- * before. It takes milliseconds, so a thread of its own waits for it; all else happens in the loop.
+ * Grace periods: after membarrier(MEMBARRIER_CMD_GLOBAL) no XDP program holds anything that was removed before it. That takes
+ * milliseconds, so a thread waits for it; all else happens in the loop.
  */
 #ifndef HYDNSD_DAEMON_GRACE_H
 #define HYDNSD_DAEMON_GRACE_H
@@ -12,12 +12,12 @@
 
 struct hydnsd_grace;
 
-/* 0, or a negative errno and a line in why. Start it after rights were dropped: a thread keeps its own. */
+/* 0, or a negative errno and a line in why. Call it after rights were dropped: they belong to threads. */
 int hydnsd_grace_start(struct hydnsd_loop *l, struct hydnsd_rules *r, struct hydnsd_grace **out,
 		       char *why, size_t room);
 void hydnsd_grace_stop(struct hydnsd_grace *g);
 
-/* Waits here and now, at the end. */
+/* Waits for a grace period; blocks the caller. */
 void hydnsd_grace_wait(void);
 
 /* Calls done in the loop after a grace period that begins now or later. 0 or -ENOMEM. */

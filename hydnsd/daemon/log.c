@@ -11,9 +11,9 @@
 
 static enum hydnsd_log_target log_target = HYDNSD_LOG_STDERR;
 static enum hydnsd_log_level log_level = HYDNSD_LOG_INFO;
-static uint32_t lines_at_once = 1;     /* that clients cause */
+static uint32_t lines_at_once = 1;     /* caused by clients */
 static uint64_t line_ns = HYDNSD_NS_PER_SEC;
-static uint64_t left_out;              /* of those */
+static uint64_t left_out;              /* of those lines */
 
 static const struct {
 	const char *word;
@@ -33,7 +33,7 @@ void hydnsd_log_open(enum hydnsd_log_target target, enum hydnsd_log_level level)
 	log_level = level;
 }
 
-/* Text from clients may end up in a line: nothing in it may start a line of its own. */
+/* A line may have text from clients, which must not start a line of its own. */
 static void make_printable(char *text)
 {
 	for (; *text; text++)
@@ -78,7 +78,7 @@ uint64_t hydnsd_log_left_out(void)
 void hydnsd_log_client(enum hydnsd_log_level level, const char *format, ...)
 {
 	static struct hydnsd_tokens lines;
-	static uint64_t said;          /* of those left out */
+	static uint64_t said;          /* how many of those left out were logged */
 	va_list args;
 
 	if (level > log_level)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* One line an event: what happened, why, and what mends it. To stderr or syslog. */
+/* The log, to stderr or syslog: a line for each event, with cause and mend. */
 #ifndef HYDNSD_DAEMON_LOG_H
 #define HYDNSD_DAEMON_LOG_H
 
@@ -18,12 +18,12 @@ void hydnsd_log_open(enum hydnsd_log_target target, enum hydnsd_log_level level)
 
 void hydnsd_log(enum hydnsd_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* How many lines clients may cause: so many at once, after a pause, and then so many a second (1 to 1000). May be called
- * again. Before the first call: one. */
+/* Limits the lines that clients cause: at_once after a pause, then rate a second (1 to 1000). May be called again. Before the
+ * first call: 1 and 1. */
 void hydnsd_log_limit(uint32_t at_once, uint32_t rate);
-/* Of those, how many were left out so far. */
+/* How many of those lines were left out so far. */
 uint64_t hydnsd_log_left_out(void);
-/* For lines that clients cause: they must not be able to fill the log. What is left out is counted in a later line. */
+/* For lines that clients cause, under this limit. A later line says how many were left out. */
 void hydnsd_log_client(enum hydnsd_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

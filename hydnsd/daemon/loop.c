@@ -31,9 +31,9 @@ struct hydnsd_loop {
 	bool stop;
 	unsigned ticks;
 	struct tick tick[HYDNSD_TICKS_MAX];
-	int (*turn)(void *arg);
-	void *turn_arg;
-	struct hydnsd_watch *ended;    /* freed when no event of this round can name them any more */
+	int (*work)(void *arg);
+	void *work_arg;
+	struct hydnsd_watch *ended;    /* freed after the round, whose events may name them */
 };
 
 struct hydnsd_loop *hydnsd_loop_new(void)
@@ -112,10 +112,10 @@ int hydnsd_loop_every(struct hydnsd_loop *l, uint32_t period_ms, void (*tick)(vo
 	return 0;
 }
 
-void hydnsd_loop_each_round(struct hydnsd_loop *l, int (*turn)(void *arg), void *arg)
+void hydnsd_loop_each_round(struct hydnsd_loop *l, int (*work)(void *arg), void *arg)
 {
-	l->turn = turn;
-	l->turn_arg = arg;
+	l->work = work;
+	l->work_arg = arg;
 }
 
 void hydnsd_loop_stop(struct hydnsd_loop *l)
@@ -123,7 +123,7 @@ void hydnsd_loop_stop(struct hydnsd_loop *l)
 	l->stop = true;
 }
 
-/* Runs what is due; returns the time to the next, or -1. */
+/* Runs the ticks that are due; returns ms until the next, or -1. */
 static int run_ticks(struct hydnsd_loop *l)
 {
 	int64_t next = -1;
@@ -152,8 +152,8 @@ void hydnsd_loop_run(struct hydnsd_loop *l)
 	while (!l->stop) {
 		int wait = run_ticks(l), n;
 
-		if (l->turn)
-			wait = hydnsd_sooner(wait, l->turn(l->turn_arg));
+		if (l->work)
+			wait = hydnsd_sooner(wait, l->work(l->work_arg));
 		if (l->stop)
 			break;
 		n = epoll_wait(l->epoll, events, EVENTS_MAX, wait);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The event loop: descriptors (epoll), periodic work, and what is polled every turn. One thread. */
+/* The event loop, in one thread: descriptors (epoll), periodic work, and work after every round of events. */
 #ifndef HYDNSD_DAEMON_LOOP_H
 #define HYDNSD_DAEMON_LOOP_H
 
@@ -16,14 +16,14 @@ void hydnsd_loop_free(struct hydnsd_loop *l);
 struct hydnsd_watch *hydnsd_loop_watch(struct hydnsd_loop *l, int fd, uint32_t events,
 				       void (*ready)(void *arg, uint32_t events), void *arg);
 void hydnsd_watch_change(struct hydnsd_watch *w, uint32_t events);
-/* Before the descriptor is closed. Safe within any callback; NULL is ignored. */
+/* Call it before the descriptor is closed. Safe within any callback; ignores NULL. */
 void hydnsd_watch_end(struct hydnsd_watch *w);
 
-/* Calls tick about every period_ms for as long as the loop lives. */
+/* Calls tick about every period_ms, as long as the loop runs. */
 #define HYDNSD_TICKS_MAX 8
 int hydnsd_loop_every(struct hydnsd_loop *l, uint32_t period_ms, void (*tick)(void *arg), void *arg);
-/* Calls turn after every round of events; it returns how long the loop may sleep, in ms, -1 for ever. */
-void hydnsd_loop_each_round(struct hydnsd_loop *l, int (*turn)(void *arg), void *arg);
+/* Calls work before every wait for events; it returns how long the loop may sleep, in ms; -1: for ever. */
+void hydnsd_loop_each_round(struct hydnsd_loop *l, int (*work)(void *arg), void *arg);
 
 /* The shorter of two such sleeps. */
 static inline int hydnsd_sooner(int a, int b)

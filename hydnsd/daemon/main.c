@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* hydnsd: start, what goes on all the time, signals, end. */
+/* hydnsd: start, periodic work, signals, end. */
 #include "config.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@
 #define RETRY_MS          5000
 
 /* -- the service manager ------------------------------------------------------------------------------------- */
-/* flags: MSG_DONTWAIT for what may be lost. */
+/* flags: MSG_DONTWAIT for a text that may be lost. */
 static void notify_service_manager(const char *text, int flags)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -64,14 +64,14 @@ static void notify(const char *text)
 	notify_service_manager(text, 0);
 }
 
-/* The loop turns. */
+/* Shows that the loop runs. */
 static void feed_watchdog(void)
 {
 	if (getenv("WATCHDOG_USEC"))
 		notify_service_manager("WATCHDOG=1", MSG_DONTWAIT);
 }
 
-/* -- what goes on all the time ------------------------------------------------------------------------------ */
+/* -- periodic work ------------------------------------------------------------------------------------------ */
 static void housekeeping(void *arg)
 {
 	struct hydnsd *d = arg;
@@ -110,7 +110,7 @@ static void retry(void *arg)
 	hydnsd_interfaces_retry(arg);
 }
 
-static int turn(void *arg)
+static int work(void *arg)
 {
 	struct hydnsd *d = arg;
 	int wait = hydnsd_sessions_work(d);
@@ -140,7 +140,7 @@ static void reread(struct hydnsd *d)
 	hydnsd_rules_set_min_hits(d->rules, d->options.min_hits);
 	hydnsd_interfaces_update(d);
 	hydnsd_sources_update(d);
-	hydnsd_services_sync(d);       /* loopback addresses count while lo is one of the interfaces */
+	hydnsd_services_sync(d);       /* loopback addresses are services only while lo is an interface */
 	if (restart[0])
 		hydnsd_log(HYDNSD_LOG_WARNING, "changed, but in force only after a restart: %s", restart);
 	hydnsd_log(HYDNSD_LOG_INFO, "configuration read again");
@@ -200,13 +200,13 @@ static int open_kern(struct hydnsd *d, char *why)
 	return hydns_kern_open(&l, &d->kern, &d->adopted, why);
 }
 
-/* Before anything is attached. Maps that are taken over may be paused without a note. */
+/* Call it before anything is attached. Does not end a pause: maps that are taken over may be paused without a record. */
 static int keep_pause(struct hydnsd *d, char *why, size_t room)
 {
 	int rc;
 
 	hydns_pause_prepare(d->options.state_dir);
-	if (!hydns_pause_noted(d->options.state_dir))
+	if (!hydns_pause_is_recorded(d->options.state_dir))
 		return 0;
 	rc = hydns_kern_pause(d->kern, true);
 	if (rc)
@@ -264,7 +264,7 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 
 static int start_ticks(struct hydnsd *d)
 {
-	hydnsd_loop_each_round(d->loop, turn, d);
+	hydnsd_loop_each_round(d->loop, work, d);
 	if (hydnsd_loop_every(d->loop, HYDNSD_HOUSEKEEPING_MS, housekeeping, d) ||
 	    hydnsd_loop_every(d->loop, HYDNSD_SWEEP_MS, sweep, d) ||
 	    hydnsd_loop_every(d->loop, SECOND_MS, each_second, d))
@@ -272,7 +272,7 @@ static int start_ticks(struct hydnsd *d)
 	return hydnsd_loop_every(d->loop, RETRY_MS, retry, d);
 }
 
-/* The control socket comes first: it tells whether another hydnsd runs, before its maps are touched. */
+/* The control socket comes first: it shows whether another hydnsd runs, before this one touches the maps. */
 static int start(struct hydnsd *d, char *why, size_t room)
 {
 	int rc = hydnsd_privileges_check(why, room);
@@ -320,7 +320,7 @@ static void stop(struct hydnsd *d, bool leave)
 {
 	char why[HYDNS_WHY] = "";
 
-	/* first, so that what is counted then is all that there will be */
+	/* first, so that counters do not change any more */
 	hydnsd_interfaces_stop(d, d->kern && !leave);
 	if (d->kern && !leave)
 		hydnsd_grace_wait();
@@ -354,7 +354,7 @@ static int run(struct hydnsd *d)
 		rc = write_pid(d, why, sizeof(why));
 	if (rc) {
 		hydnsd_log(HYDNSD_LOG_ERROR, "%s", why);
-		/* what a former hydnsd left answering is not to suffer from a start that failed */
+		/* a start that failed must not stop what a former hydnsd left answering */
 		stop(d, d->adopted || !d->kern);
 		return EXIT_FAILURE;
 	}
@@ -385,14 +385,14 @@ static int clean(const struct hydnsd_options *o)
 	return EXIT_FAILURE;
 }
 
-/* Whatever the configuration says of the log: who checks it looks here. */
+/* Logs to stderr, whatever the configuration says. */
 static int check(const struct hydnsd_options *o)
 {
 	hydnsd_log_open(HYDNSD_LOG_STDERR, HYDNSD_LOG_INFO);
 	return hydnsd_check(o);
 }
 
-/* A daemon that was started with one of these closed must not write its log into a socket or map. */
+/* If one of these is closed at the start, the log must not go to a socket or map that gets its number. */
 static void open_standard_descriptors(void)
 {
 	int fd;

@@ -27,8 +27,8 @@ struct option {
 	enum type type;
 	size_t offset;
 	uint32_t min, max;             /* NUMBER */
-	const char *const *choices;    /* CHOICE: words by value, NULL at the end */
-	const char *standard;          /* default, as it would stand in the file; NULL: none */
+	const char *const *choices;    /* CHOICE: words by value, then NULL */
+	const char *standard;          /* default, as in the file; NULL: none */
 	bool live;                     /* SIGHUP can change it */
 	bool command_line_only;
 	bool hidden;
@@ -260,7 +260,7 @@ static int set(const struct option *o, struct hydnsd_options *values, const char
 	return -1;
 }
 
-/* A source replaces a list of a former source as a whole: the first value of it clears the list. */
+/* The first value of a list in the file, or on the command line, replaces the list of the source before. */
 static void begin_list(const struct option *o, struct hydnsd_options *values, uint64_t *seen)
 {
 	uint64_t bit = 1ULL << (o - options);
@@ -359,7 +359,7 @@ static int read_file(const char *path, bool optional, struct hydnsd_options *val
 	return rc;
 }
 
-/* Splits argument *i into option and value; *i ends at the last argument used. */
+/* Splits argument *i into option and value; leaves *i at the last argument that it used. */
 static int take_argument(int argc, char *const *argv, int *i, const struct option **o,
 			 const char **value, char *error)
 {
@@ -419,7 +419,7 @@ static bool names_config(int argc, char *const *argv)
 
 static int read_all(int argc, char *const *argv, struct hydnsd_options *values, char *error)
 {
-	/* The command line comes twice: first for --config and the likes of --help, last to prevail. */
+	/* The command line is read twice: first for --config, --help and the like; last to prevail. */
 	if (set_defaults(values, error) || read_arguments(argc, argv, values, error))
 		return -1;
 	if (values->help || values->version || values->print_options)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * hydnsd's options: one table says name, type, range, default and help of each; the config file, the
- * command line, --help and --print-options all read it.
+ * hydnsd's options. One table has name, type, range, default and help of each, for the config file, the command line, --help
+ * and --print-options.
  */
 #ifndef HYDNSD_DAEMON_OPTIONS_H
 #define HYDNSD_DAEMON_OPTIONS_H
@@ -64,24 +64,21 @@ struct hydnsd_options {
 };
 
 /*
- * Defaults, then the config file, then the command line: each replaces what the former said, lists as
- * a whole. The default config file may be missing, one that --config names may not. Returns 0, or -1
- * and one line in error (cause and mend); *out is written only on success and then freed by
- * hydnsd_options_free().
+ * Reads defaults, then the config file, then the command line; each replaces values of the one before, lists as a whole. The
+ * default config file may be missing, one that --config names may not. 0, or -1 and a line in error (cause and mend). *out is
+ * written on success only; free it by hydnsd_options_free().
  */
 int hydnsd_options_read(int argc, char *const *argv, struct hydnsd_options *out,
 			char error[HYDNSD_OPTION_ERROR]);
 void hydnsd_options_free(struct hydnsd_options *o);
 
-/*
- * Takes over from `fresh` what can change while running. Names of options that differ but need a
- * restart are written to `needs_restart`, separated by spaces.
- */
+/* Takes from `fresh` the options that may change while hydnsd runs. needs_restart: names of others that differ, with spaces
+ * between. */
 void hydnsd_options_apply(struct hydnsd_options *current, struct hydnsd_options *fresh,
 			  char *needs_restart, size_t room);
 
 void hydnsd_options_help(FILE *out);
-/* One line an option: name, tab, type and range, tab, default. For the man page's test. */
+/* A line for each option: name, tab, type and range, tab, default. For the man page's test. */
 void hydnsd_options_print(FILE *out);
 
 #endif

@@ -20,21 +20,20 @@ static int open_directory(const char *state_dir)
 	return dir < 0 ? -errno : dir;
 }
 
-bool hydns_pause_noted(const char *state_dir)
+bool hydns_pause_is_recorded(const char *state_dir)
 {
 	int dir = open_directory(state_dir);
 	struct stat st;
-	bool noted;
+	bool recorded;
 
 	if (dir < 0)
 		return false;
-	noted = fstatat(dir, FILE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	recorded = fstatat(dir, FILE_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	close(dir);
-	return noted;
+	return recorded;
 }
 
-/* Nothing is written to a file that is there, nor to what a link points to: the directory may be hydnsd's user's, and
- * the caller root. */
+/* Writes to no existing file and follows no link: the directory may be that of hydnsd's user while the caller is root. */
 static int make_file(int dir)
 {
 	int fd = openat(dir, FILE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -45,7 +44,7 @@ static int make_file(int dir)
 	return 0;
 }
 
-int hydns_pause_note(const char *state_dir, bool on)
+int hydns_pause_record(const char *state_dir, bool on)
 {
 	int dir, rc;
 

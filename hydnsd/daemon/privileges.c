@@ -32,7 +32,7 @@ uid_t hydnsd_privileges_user(const struct hydnsd_options *o)
 }
 
 struct identity {
-	int uid, gid;                  /* -1: stay */
+	int uid, gid;                  /* -1: no change */
 };
 
 static int look_up(const struct hydnsd_options *o, struct identity *out, char *why, size_t room)
@@ -53,8 +53,8 @@ static int look_up(const struct hydnsd_options *o, struct identity *out, char *w
 	return 0;
 }
 
-/* A directory and what is in it, so that the new user may make and remove files there. Never what a symbolic link that
- * this user could have made leads to. */
+/* Gives the user a directory, and with `contents' the files in it, so that he may make and remove files there. Follows no
+ * symbolic link: this user could have made it. */
 static void give_directory(const char *path, const struct identity *to, bool contents)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -77,7 +77,7 @@ static void give_directory(const char *path, const struct identity *to, bool con
 	closedir(dir);
 }
 
-/* Sockets' directories only when they are ours alone, not /run or /tmp. */
+/* Gives the user a socket, and its directory if that is called hydns: it is not to be /run or /tmp. */
 static void give_socket(const char *path, const struct identity *to)
 {
 	char copy[PATH_MAX];

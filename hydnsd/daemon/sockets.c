@@ -64,11 +64,11 @@ static void make_directory(const char *path)
 	char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];
 
 	snprintf(copy, sizeof(copy), "%s", path);
-	mkdir(dirname(copy), 0755);    /* when it cannot be, bind() says so */
+	mkdir(dirname(copy), 0755);    /* if this fails, bind() says so */
 }
 
-/* By a descriptor of the socket itself: the directory may be that of a user with fewer rights than ours, who could put a
- * symbolic link in its place. A socket that is not ours is left alone. */
+/* Works on a descriptor of the socket: the directory may be that of a user with fewer rights, who could put a symbolic link in
+ * the socket's place. */
 int hydnsd_socket_own(const char *path, uid_t uid, gid_t gid, mode_t mode)
 {
 	char held[64];
@@ -106,7 +106,7 @@ static int give_to_group(const char *path, const char *group, char *why, size_t 
 static int bind_and_listen(int fd, const struct sockaddr_un *a, const char *group, char *why,
 			   size_t room)
 {
-	/* no instant at which others than the owner could connect */
+	/* at no instant may other users connect */
 	mode_t before = umask(0177);
 	int rc = bind(fd, (const struct sockaddr *)a, sizeof(*a)) ? -errno : 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* A token bucket: so many at once, and one more each so many nanoseconds. All zero at first: full. */
+/* A token bucket: holds `most' tokens, and gets one every each_ns nanoseconds. All zero: full. */
 #ifndef HYDNSD_DAEMON_TOKENS_H
 #define HYDNSD_DAEMON_TOKENS_H
 
@@ -9,16 +9,16 @@
 #include "hydnsd/daemon/clock.h"
 
 struct hydnsd_tokens {
-	uint64_t used_until_ns;        /* a full bucket's is in the past, an empty one's is most ahead */
+	uint64_t used_until_ns;        /* full: in the past; empty: most * each_ns ahead */
 };
 
-/* From so many a second. */
+/* each_ns, from tokens a second. */
 static inline uint64_t hydnsd_tokens_each_ns(uint32_t rate)
 {
 	return HYDNSD_NS_PER_SEC / rate;
 }
 
-/* No bucket is more than empty: what was taken of a larger or slower one counts no further. */
+/* At most as empty as this bucket can be: tokens taken while it was larger or slower count no further. */
 static inline uint64_t hydnsd_tokens_used_until(const struct hydnsd_tokens *t, uint32_t most, uint64_t each_ns, uint64_t now_ns)
 {
 	uint64_t empty = now_ns + most * each_ns;
@@ -26,7 +26,7 @@ static inline uint64_t hydnsd_tokens_used_until(const struct hydnsd_tokens *t, u
 	return t->used_until_ns < empty ? t->used_until_ns : empty;
 }
 
-/* Nanoseconds until there is one; 0: now. */
+/* Nanoseconds until there is a token; 0: now. */
 static inline uint64_t hydnsd_tokens_wait(const struct hydnsd_tokens *t, uint32_t most, uint64_t each_ns, uint64_t now_ns)
 {
 	uint64_t used = hydnsd_tokens_used_until(t, most, each_ns, now_ns), room = (most - 1) * each_ns;

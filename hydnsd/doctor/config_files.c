@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* doctor: configuration files, as the programs judge them that read them. */
+/* doctor: configuration files, checked by the programs that read them. */
 #include "config.h"
 
 #include <libgen.h>
@@ -10,7 +10,7 @@
 
 #include "hydnsd/doctor/doctor.h"
 
-#define NOT_FOUND 127          /* exit status of a program that could not be started, or lacks a library */
+#define NOT_FOUND 127          /* exit status of a program that could not be started: it, or a library, is missing */
 
 /* -- hydnsd.conf ----------------------------------------------------------------------------------------------- */
 static const char *hydnsd_program(void)
@@ -18,7 +18,7 @@ static const char *hydnsd_program(void)
 	return access(HYDNSD_PROGRAM, X_OK) ? "hydnsd" : HYDNSD_PROGRAM;
 }
 
-/* "hydnsd: error: TEXT". Of a hydnsd that runs only what would keep it from starting again. */
+/* Lines are "hydnsd: error: TEXT". While hydnsd runs, only errors count: they would keep it from starting again. */
 static unsigned add_lines(struct doctor *d, char *text, const char *path)
 {
 	char mend[1200], *rest = NULL;
@@ -41,14 +41,14 @@ static unsigned add_lines(struct doctor *d, char *text, const char *path)
 static void check_hydnsd(struct doctor *d)
 {
 	char path[512], *text = NULL;
-	/* Another pin directory than the default was named: hydnsd has it from its command line, or will. */
+	/* a pin directory other than the default: hydnsd gets it by its command line, too */
 	bool elsewhere = strcmp(d->ctl->pin_dir, HYDNS_PIN_DIR);
 	const char *const argv[] = {hydnsd_program(), "--config", path, "--check", elsewhere ? "--pin-dir" : NULL,
 				    d->ctl->pin_dir, NULL};
 	int err;
 
-	if (ctl_str(d->status, "config")[0])
-		snprintf(path, sizeof(path), "%s", ctl_str(d->status, "config"));
+	if (ctl_str(d->status, FIELD(status, config))[0])
+		snprintf(path, sizeof(path), "%s", ctl_str(d->status, FIELD(status, config)));
 	else
 		snprintf(path, sizeof(path), "%s/hydnsd.conf", doctor_config_dir());
 	if (access(path, R_OK)) {
@@ -66,9 +66,9 @@ static void check_hydnsd(struct doctor *d)
 
 /* -- unbound.conf, named.conf ------------------------------------------------------------------------------------ */
 struct resolver {
-	enum doctor_kind kind;
+	enum doctor_server server;
 	const char *file, *checker, *unit;
-	const char *places[3];         /* where the checker may be: beside the program that runs, and below the prefix */
+	const char *places[3];         /* where the checker may be: beside the running program, and below the prefix */
 };
 
 static const struct resolver resolvers[] = {
@@ -110,13 +110,13 @@ static const char *telling_line(char *text)
 	return found ? found : last;
 }
 
-/* Of a directory or key that the first start makes. */
+/* About a directory or key that the first start makes. */
 static bool is_of_absence(const char *line)
 {
 	return strstr(line, "No such file") || strstr(line, "does not exist") || strstr(line, "file not found");
 }
 
-/* p: the resolver that runs with it, or NULL. */
+/* p: a running resolver that uses the file, or NULL. */
 static void check_file(struct doctor *d, const struct resolver *r, const struct doctor_process *p, const char *path)
 {
 	char checker[512], mend[2400], *text = NULL;
@@ -143,7 +143,7 @@ static void check_file(struct doctor *d, const struct resolver *r, const struct 
 		free(text);
 }
 
-/* Those of the resolvers that run and are meant for hyDNS; of a kind that does not run, the one that was installed. */
+/* Checks the files of running resolvers that name hyDNS; of a server that does not run, the installed file. */
 static void check_resolver(struct doctor *d, const struct resolver *r)
 {
 	bool runs = false;
@@ -152,14 +152,14 @@ static void check_resolver(struct doctor *d, const struct resolver *r)
 	for (unsigned i = 0; i < d->processes; i++) {
 		const struct doctor_process *p = &d->process[i];
 
-		if (p->kind != r->kind || !p->conf.readable)
+		if (p->server != r->server || !p->conf.readable)
 			continue;
 		runs = true;
-		if ((p->conf.named || p->conf.clause) && !p->root[0])  /* a chroot's can't be judged from outside */
+		if ((p->conf.named || p->conf.clause) && !p->root[0])  /* one in a chroot can't be checked from outside */
 			check_file(d, r, p, p->path);
 	}
 	snprintf(path, sizeof(path), "%s/%s", doctor_config_dir(), r->file);
-	if (!runs && (!d->kinds || d->kinds & r->kind) && !access(path, R_OK))
+	if (!runs && (!d->servers || d->servers & r->server) && !access(path, R_OK))
 		check_file(d, r, NULL, path);
 }
 

@@ -58,7 +58,7 @@ static bool find_control_socket(pid_t pid, void *socket)
 
 	snprintf(path, sizeof(path), "/proc/%d/net/unix", (int)pid);
 	f = fopen(path, "re");
-	/* Num RefCount Protocol Flags Type St Inode Path: a stream that listens */
+	/* Num RefCount Protocol Flags Type St Inode Path: a stream socket that listens */
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = sscanf(line, "%*s %*s %*s 00010000 0001 %*s %lu %107s", &inode, out) == 2 && holds_socket(pid, inode);
 	if (!found)
@@ -68,7 +68,7 @@ static bool find_control_socket(pid_t pid, void *socket)
 	return found;
 }
 
-/* What systemd knows of the unit; "" where there is no systemd. */
+/* What systemd says of the unit; "" without systemd. */
 static void unit_states(char *active, char *file, size_t room)
 {
 	static const char *const argv[] = {"systemctl", "show", "-p", "ActiveState", "-p", "UnitFileState", "hydnsd.service",
@@ -135,7 +135,7 @@ static void check_abi(struct doctor *d)
 {
 	struct hydns_geometry g;
 	char why[CTL_WHY];
-	json_int_t abi = ctl_int(d->status, "abi");
+	json_int_t abi = ctl_int(d->status, FIELD(status, abi));
 	int err;
 
 	if (abi != HYDNS_ABI_VERSION)
@@ -144,7 +144,7 @@ static void check_abi(struct doctor *d)
 			   ", hydnsctl %d", abi, HYDNS_ABI_VERSION);
 	else
 		doctor_add(d, "abi", NULL, DOCTOR_OK, NULL, "hydnsd %s and hydnsctl both have ABI %d",
-			   ctl_str(d->status, "version"), HYDNS_ABI_VERSION);
+			   ctl_str(d->status, FIELD(status, version)), HYDNS_ABI_VERSION);
 	err = ctl_pins_geometry(d->ctl, &g, why);
 	if (err == -EACCES || err == -EPERM)
 		doctor_add(d, "pins", NULL, DOCTOR_SKIP, NULL, "%s", why);
@@ -162,9 +162,9 @@ static void check_abi(struct doctor *d)
 static void check_with_daemon(struct doctor *d)
 {
 	doctor_add(d, "daemon", NULL, DOCTOR_OK, NULL, "hydnsd %s runs as pid %" JSON_INTEGER_FORMAT,
-		   ctl_str(d->status, "version"), ctl_int(d->status, "pid"));
+		   ctl_str(d->status, FIELD(status, version)), ctl_int(d->status, FIELD(status, pid)));
 	check_abi(d);
-	if (json_is_true(json_object_get(d->status, "paused")))
+	if (json_is_true(json_object_get(d->status, FIELD(status, paused))))
 		doctor_add(d, "kill-switch", NULL, DOCTOR_WARN, "hydnsctl resume",
 			   "paused: nothing is answered in the kernel");
 	else

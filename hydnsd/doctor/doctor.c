@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* hydnsctl doctor: runs all checks and shows what they found. */
+/* hydnsctl doctor: runs all checks and prints their findings. */
 #include "config.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ int ctl_cmd_doctor(const struct ctl *c, int argc, char **argv)
 	doctor_check_host(&d);
 	doctor_check_daemon(&d);
 	doctor_check_resolvers(&d);
-	/* From here on perhaps in hydnsd's network namespace. */
+	/* this may enter hydnsd's network namespace */
 	doctor_check_interfaces(&d, argc, argv);
 	doctor_check_sources(&d);
 	doctor_check_config(&d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* doctor: the files that checks look at. */
+/* doctor: reads files for checks. */
 #include "config.h"
 
 #include <errno.h>

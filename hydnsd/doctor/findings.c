@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* doctor: what checks have found, and in whose words. */
+/* doctor: the list of findings. */
 #include "config.h"
 
 #include <stdarg.h>
@@ -25,9 +25,9 @@ void doctor_add(struct doctor *d, const char *check, const char *subject, enum d
 
 void doctor_words(const struct doctor *d, char *out, size_t room, const char *unbound, const char *bind)
 {
-	if (d->kinds == DOCTOR_UNBOUND)
+	if (d->servers == DOCTOR_UNBOUND)
 		snprintf(out, room, "%s", unbound);
-	else if (d->kinds == DOCTOR_BIND)
+	else if (d->servers == DOCTOR_BIND)
 		snprintf(out, room, "%s", bind);
 	else
 		snprintf(out, room, "with Unbound: %s; with BIND: %s", unbound, bind);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Chains of a packet filter, the walk of a query through them, and what single values say of it. */
+/* Chains of a packet filter, the walk of a query through them, and how single values match it. */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -10,7 +10,7 @@
 
 #include "hydnsd/doctor/firewall.h"
 
-#define DEPTH_MAX 16           /* jumps within jumps that the kernel takes */
+#define DEPTH_MAX 16           /* nested jumps that the kernel allows */
 
 /* -- chains -------------------------------------------------------------------------------------------------- */
 struct firewall_chain *firewall_chain_add(struct firewall *f, const char *family, const char *table, const char *name)
@@ -98,7 +98,7 @@ static void refuse(struct walk *w, const struct firewall_chain *c, struct firewa
 
 static bool walk_chain(struct walk *w, struct firewall_chain *c, bool all, unsigned depth);
 
-/* A jump's target: whether queries come back from it. */
+/* Walks a jump's target. Returns whether queries come back from it. */
 static bool walk_target(struct walk *w, const struct firewall_chain *c, const struct firewall_rule *r, bool all,
 			unsigned depth)
 {
@@ -201,7 +201,7 @@ enum firewall_match firewall_packet_type(const char *value)
 	return whether(!strcmp(value, "host") || !strcmp(value, "unicast"));
 }
 
-/* First and last address of a value, as 16 octets; false when it is none of this family. */
+/* First and last address of a value, as 16 octets; false: it is not of this family. */
 static bool bounds(int family, const char *value, unsigned char low[16], unsigned char high[16])
 {
 	int af = family == 4 ? AF_INET : AF_INET6, size = family == 4 ? 4 : 16, bits = size * 8;

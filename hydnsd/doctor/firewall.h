@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What a packet filter does to DNS queries that the kernel path answers before the filter sees them. nftables and
- * iptables rules are read into the same chains; the walk follows one kind of query through them and reports each
- * rule that does not let all of these queries through.
+ * What a packet filter would do to DNS queries that the kernel path answers before it. nftables and iptables rules become the
+ * same chains; a walk follows one kind of query through these and reports each rule that does not let all such queries
+ * through.
  */
 #ifndef HYDNSD_DOCTOR_FIREWALL_H
 #define HYDNSD_DOCTOR_FIREWALL_H
@@ -11,14 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FIREWALL_NAMES 8             /* under which netfilter may know one interface */
+#define FIREWALL_NAMES 8             /* names under which netfilter may see an interface */
 #define FIREWALL_TEXT  256
 #define FIREWALL_REDIRECTS "redirects"
 
-/* Of the queries in question: which ones a rule takes. */
+/* Which of the queries match. */
 enum firewall_match { FIREWALL_NEVER, FIREWALL_SOME, FIREWALL_ALL };
 
-/* A kind of query: a UDP query to one service by one interface, from any client, the first of its flow. */
+/* A kind of query: over UDP, to one service, by one interface, from any client, the first of its flow. */
 struct firewall_query {
 	int family;                        /* 4 or 6 */
 	char address[64];                  /* the service's; "": not known, or all */
@@ -32,14 +32,14 @@ struct firewall_query {
 enum firewall_verdict {
 	FIREWALL_GO_ON,                    /* counts, logs, marks */
 	FIREWALL_ACCEPT,
-	FIREWALL_REFUSE,                   /* drops, rejects, redirects: the query does not come to its service */
+	FIREWALL_REFUSE,                   /* drops, rejects, redirects: the query does not reach its service */
 	FIREWALL_UNTRACK,
 	FIREWALL_JUMP,
 	FIREWALL_GOTO,
 	FIREWALL_RETURN,
 };
 
-/* What a rule is about, for its mend; ADDRESS: it sends queries elsewhere. */
+/* What a rule is for, for its mend; ADDRESS: it sends queries elsewhere. */
 enum firewall_aim {
 	FIREWALL_AIM_OTHER, FIREWALL_AIM_SOURCE, FIREWALL_AIM_RATE, FIREWALL_AIM_INTERFACE, FIREWALL_AIM_ADDRESS,
 };
@@ -49,11 +49,11 @@ struct firewall_rule {
 	const char *does;                  /* of FIREWALL_REFUSE: "drops", ..., FIREWALL_REDIRECTS */
 	char target[64];                   /* of FIREWALL_JUMP and FIREWALL_GOTO */
 	enum firewall_aim aim;
-	char source[64];                   /* the one client network that it names, or "" */
-	char text[FIREWALL_TEXT];          /* the rule, as an operator finds it */
-	char removal[FIREWALL_TEXT];       /* the command that takes it away */
+	char source[64];                   /* the only client network that it names, or "" */
+	char text[FIREWALL_TEXT];          /* the rule as an operator would find it */
+	char removal[FIREWALL_TEXT];       /* the command that removes it */
 	const json_t *expressions;         /* nftables: lives as long as the ruleset */
-	const json_t *key, *value;         /* of a verdict map: its key, and the element that has this verdict */
+	const json_t *key, *value;         /* of a verdict map: its key, and the element with this verdict */
 	char *line;                        /* iptables */
 	bool reported;
 };
@@ -66,7 +66,7 @@ struct firewall_chain {
 	enum firewall_hook hook;
 	int priority;
 	bool drops;                        /* its policy */
-	char device[16];                   /* of an ingress chain; "": not told */
+	char device[16];                   /* of an ingress chain; "": unknown */
 	struct firewall_rule *rule;
 	size_t rules;
 	struct firewall_rule policy;       /* reported like a rule */
@@ -75,7 +75,7 @@ struct firewall_chain {
 struct firewall {
 	struct firewall_chain *chain;
 	size_t chains;
-	const json_t *ruleset;             /* nftables: where named sets are */
+	const json_t *ruleset;             /* nftables: it has the named sets */
 	enum firewall_match (*match)(const struct firewall *f, const struct firewall_chain *c,
 				     const struct firewall_rule *r, const struct firewall_query *q);
 };
@@ -87,7 +87,7 @@ struct firewall_chain *firewall_chain_find(const struct firewall *f, const char 
 					   const char *name);
 struct firewall_rule *firewall_rule_add(struct firewall_chain *c);
 void firewall_free(struct firewall *f);
-/* Base chains in the order in which the kernel calls them. Before firewall_walk(). */
+/* Sorts base chains as the kernel calls them. Call it before firewall_walk(). */
 void firewall_sort(struct firewall *f);
 /* Calls report for each rule or policy, not yet reported, that refuses queries of this kind. */
 void firewall_walk(struct firewall *f, const struct firewall_query *q,
@@ -96,7 +96,7 @@ void firewall_walk(struct firewall *f, const struct firewall_query *q,
 /* A rule that redirects is about that alone. */
 void firewall_take_refusal(struct firewall_rule *r, const char *does);
 
-/* What one value says of the query. Addresses: "192.0.2.1", with "/24", or from-to as "192.0.2.1-192.0.2.9". */
+/* How one value matches the query. Addresses: "192.0.2.1", "192.0.2.0/24" or "192.0.2.1-192.0.2.9". */
 enum firewall_match firewall_not(enum firewall_match m);
 enum firewall_match firewall_protocol(const char *value);
 enum firewall_match firewall_port(const struct firewall_query *q, long low, long high);
@@ -107,11 +107,11 @@ enum firewall_match firewall_state(const struct firewall_query *q, const char *v
 enum firewall_match firewall_packet_type(const char *value);
 
 /* -- firewall_nft.c: the rules of "nft -j list ruleset" ----------------------------------------------------- */
-/* ruleset must outlive f. skip(): tables that are not to be read. False: out of memory. */
+/* ruleset must outlive f. skip() is true for tables that are left out. False: out of memory. */
 bool firewall_read_nft(struct firewall *f, const json_t *ruleset,
 		       bool (*skip)(const char *family, const char *table, void *arg), void *arg);
 
-/* -- firewall_iptables.c: the rules of "iptables-save" or "ip6tables-save", whose text is cut up -------------- */
+/* -- firewall_iptables.c: the rules of "iptables-save" or "ip6tables-save", whose text is overwritten ---------- */
 /* family: "ip" or "ip6"; program: for the commands of mends, "iptables". False: out of memory. */
 bool firewall_read_iptables(struct firewall *f, char *text, const char *family, const char *program);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * doctor: packet filter rules that queries to the resolvers would meet. XDP answers before netfilter sees a packet,
- * so a block, a rate limit or a redirection there does not hold for what the kernel path answers.
+ * doctor: packet filter rules that queries to the resolvers would meet. XDP answers before netfilter sees a packet, so the
+ * kernel path answers in spite of a block, a rate limit or a redirection there.
  */
 #include "config.h"
 
@@ -18,15 +18,15 @@
 #include "hydnsd/netdev/netdev.h"
 
 #define DNS_PORT     53
-#define QUERIES_MAX  512       /* kinds of queries that are followed through the rules */
+#define QUERIES_MAX  512       /* kinds of queries that are walked through the rules */
 
-/* Kinds of queries, and the tables that iptables has made by nftables: they are read from iptables-save. */
+/* Kinds of queries; and the tables that iptables has made by nftables, which iptables-save prints. */
 struct scene {
 	struct doctor *d;
 	struct firewall_query query[QUERIES_MAX];
 	unsigned queries;
 	char *own[2];                  /* "*filter\n...", of iptables-save and ip6tables-save */
-	const char *filter;            /* that is being read: "nftables", "iptables", "ip6tables" */
+	const char *filter;            /* being read: "nftables", "iptables", "ip6tables" */
 	unsigned findings;
 };
 
@@ -45,7 +45,7 @@ static void add_query(struct scene *s, const struct firewall_query *interface, i
 	s->queries++;
 }
 
-/* "192.0.2.1:53", "[2001:db8::1]:53"; queries to loopback addresses come by no interface of hydnsd's. */
+/* "192.0.2.1:53", "[2001:db8::1]:53"; no interface of hydnsd's receives queries to loopback addresses. */
 static void add_service(struct scene *s, const struct firewall_query *interface, const char *service)
 {
 	const char *sep = strrchr(service, ':');
@@ -60,15 +60,15 @@ static void add_service(struct scene *s, const struct firewall_query *interface,
 			  (unsigned)atoi(sep + 1));
 }
 
-/* Without services that are known: port 53, everywhere. */
+/* Adds the known services; if there are none, port 53 at every address. */
 static void add_services(struct scene *s, const struct firewall_query *interface)
 {
 	const json_t *r, *service;
 	unsigned before = s->queries;
 	size_t i, j;
 
-	json_array_foreach(json_object_get(s->d->status, "resolvers"), i, r)
-		json_array_foreach(json_object_get(r, "services"), j, service)
+	json_array_foreach(json_object_get(s->d->status, FIELD(status, resolvers)), i, r)
+		json_array_foreach(json_object_get(r, FIELD(resolver, services)), j, service)
 			add_service(s, interface, json_string_value(service));
 	if (s->queries > before)
 		return;
@@ -82,7 +82,7 @@ static void add_name(struct firewall_query *q, const char *name)
 		snprintf(q->name[q->names++], sizeof(q->name[0]), "%s", name);
 }
 
-/* Of a bridge's or bond's port netfilter sees the bridge or the bond; of a tagged frame, the VLAN device. */
+/* Netfilter sees the bridge or bond instead of its port, and for a tagged frame the VLAN device. */
 static void name_interface(const struct scene *s, const struct netdev_link *l, const struct netdev_link *all, size_t n,
 			   struct firewall_query *q)
 {
@@ -94,7 +94,7 @@ static void name_interface(const struct scene *s, const struct netdev_link *l, c
 			replaced = !strcmp(all[i].kind, "bond") || !strcmp(all[i].kind, "team");
 			add_name(q, all[i].name);
 		} else if (all[i].lower == l->ifindex && all[i].lower_netnsid < 0 && !strcmp(all[i].kind, "vlan") &&
-			   json_is_true(json_object_get(s->d->status, "vlan"))) {
+			   json_is_true(json_object_get(s->d->status, FIELD(status, vlan)))) {
 			add_name(q, all[i].name);
 		}
 	}
@@ -125,7 +125,7 @@ static void add_queries(struct scene *s)
 }
 
 /* -- findings ----------------------------------------------------------------------------------------------- */
-/* The rule's words in the resolver's configuration. */
+/* How to say the rule in the resolver's configuration. */
 static void in_the_resolver(const struct doctor *d, const struct firewall_rule *r, char *out, size_t room)
 {
 	const char *who = r->source[0] ? r->source : "PREFIX";

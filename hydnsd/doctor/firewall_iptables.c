@@ -10,7 +10,7 @@
 #include "hydnsd/doctor/firewall.h"
 
 #define WORDS_MAX 128
-#define ROOM      4096           /* no longer rule is cut up; one that is counts as narrowed */
+#define ROOM      4096           /* of a rule; a longer one counts as narrowed */
 
 struct words {
 	char room[ROOM];
@@ -65,7 +65,7 @@ static enum firewall_match states(const struct firewall_query *q, const char *li
 	return FIREWALL_NEVER;
 }
 
-/* Matches of these say nothing but by the options below. */
+/* Match modules that restrict a rule only by their options, which option() knows. */
 static bool is_known_match(const char *name)
 {
 	static const char *const known[] = {"udp", "tcp", "icmp", "icmp6", "comment", "multiport", "state", "conntrack",
@@ -95,7 +95,7 @@ static enum firewall_match option(const struct firewall_query *q, const char *na
 		return ports(q, value);
 	if (!strcmp(name, "--ports")) {
 		m = ports(q, value);
-		return m == FIREWALL_NEVER ? FIREWALL_SOME : m;    /* or the client's port */
+		return m == FIREWALL_NEVER ? FIREWALL_SOME : m;    /* it may be the client's port */
 	}
 	if (!strcmp(name, "--state") || !strcmp(name, "--ctstate"))
 		return states(q, value);
@@ -151,7 +151,7 @@ static const struct {
 	{"NOTRACK", FIREWALL_UNTRACK, NULL},
 };
 
-/* A target that is no built-in one is a chain, or an extension that lets the packet go on (LOG, MARK). */
+/* Another target than the built-in ones is a chain, or an extension that lets the packet go on (LOG, MARK). */
 static void take_target(const struct firewall *f, const struct firewall_chain *c, struct firewall_rule *r,
 			const char *target, bool go)
 {
@@ -248,7 +248,7 @@ bool firewall_read_iptables(struct firewall *f, char *text, const char *family, 
 	bool ok = true;
 
 	f->match = rule_is;
-	/* All chains of a table stand before its rules. */
+	/* all chains of a table come before its rules */
 	for (char *line = strtok_r(text, "\n", &rest); ok && line; line = strtok_r(NULL, "\n", &rest)) {
 		if (line[0] == '*')
 			snprintf(table, sizeof(table), "%s", line + 1);

@@ -17,7 +17,7 @@ struct context {
 
 /* What a match looks at. */
 enum field {
-	FIELD_OTHER,                   /* of some queries it may be this, of others that */
+	FIELD_OTHER,                   /* may differ from query to query */
 	FIELD_NONE,                    /* no UDP query has it */
 	FIELD_PROTOCOL, FIELD_FAMILY, FIELD_ETHERTYPE, FIELD_PORT, FIELD_SOURCE, FIELD_DESTINATION, FIELD_INTERFACE,
 	FIELD_STATE, FIELD_PACKET_TYPE, FIELD_ADDRESS_TYPE,
@@ -168,7 +168,7 @@ static enum firewall_match any_of(const struct context *x, const json_t *left, c
 	const json_t *v;
 	size_t i;
 
-	/* Elements of a map are [key, value]. */
+	/* elements of a map are [key, value] */
 	json_array_foreach(list, i, v) {
 		m = value_is(x, left, json_is_array(v) ? json_array_get(v, 0) : v);
 		most = m > most ? m : most;
@@ -176,7 +176,7 @@ static enum firewall_match any_of(const struct context *x, const json_t *left, c
 	return most;
 }
 
-/* Elements of the set "@name". One that is empty, or filled by rules, may have others a moment later. */
+/* Elements of the set "@name". An empty set, or one that rules fill, may soon have others. */
 static enum firewall_match in_named_set(const struct context *x, const json_t *left, const char *name)
 {
 	const json_t *o, *s, *elements;
@@ -195,7 +195,7 @@ static enum firewall_match in_named_set(const struct context *x, const json_t *l
 	return FIREWALL_SOME;
 }
 
-/* A concatenation: all parts must be met. */
+/* A concatenation: all parts must match. */
 static enum firewall_match all_of(const struct context *x, const json_t *parts, const json_t *values)
 {
 	enum firewall_match m, least = FIREWALL_ALL;
@@ -297,10 +297,10 @@ static const struct {
 	{"tproxy", FIREWALL_REFUSE, FIREWALL_REDIRECTS},   {"fwd", FIREWALL_REFUSE, FIREWALL_REDIRECTS},
 	{"jump", FIREWALL_JUMP, NULL},              {"goto", FIREWALL_GOTO, NULL},
 	{"return", FIREWALL_RETURN, NULL},          {"notrack", FIREWALL_UNTRACK, NULL},
-	{"xt", FIREWALL_GO_ON, NULL},               /* by its name, below */
+	{"xt", FIREWALL_GO_ON, NULL},               /* take_xt() looks at its name */
 };
 
-/* Rules that iptables has made, where iptables-save is not there to print them. */
+/* Rules that iptables has made, when iptables-save is not there to print them. */
 static void take_xt(struct firewall_rule *r, const char *target)
 {
 	static const char *const refusing[] = {"REJECT", "REDIRECT", "DNAT", "TPROXY", "NFQUEUE", "QUEUE", "NETMAP", NULL};

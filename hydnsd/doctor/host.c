@@ -103,18 +103,18 @@ static void check_rights(struct doctor *d)
 			   bpf ? "" : "CAP_BPF", bpf || net ? "" : " and ", net ? "" : "CAP_NET_ADMIN");
 }
 
-/* BPF memory is charged to the memory cgroup since 5.11; RLIMIT_MEMLOCK, which stopped many, is not asked. */
+/* Since 5.11 BPF memory is charged to the memory cgroup; RLIMIT_MEMLOCK does not limit it. */
 static void check_memory(struct doctor *d)
 {
 	char path[512], line[256], limit[64], text[CTL_TEXT], used[CTL_TEXT];
-	double bytes = ctl_real(d->status, "memory_bytes");
+	double bytes = ctl_real(d->status, FIELD(status, memory_bytes));
 
 	if (!d->status) {
 		doctor_add(d, "memory", NULL, DOCTOR_SKIP, NULL, "no hydnsd to ask; its BPF maps will be charged "
 			   "to its memory cgroup (RLIMIT_MEMLOCK does not count on this kernel)");
 		return;
 	}
-	snprintf(path, sizeof(path), "/proc/%" JSON_INTEGER_FORMAT "/cgroup", ctl_int(d->status, "pid"));
+	snprintf(path, sizeof(path), "/proc/%" JSON_INTEGER_FORMAT "/cgroup", ctl_int(d->status, FIELD(status, pid)));
 	if (doctor_read_line(path, line, sizeof(line)) || strncmp(line, "0::", 3)) {
 		doctor_add(d, "memory", NULL, DOCTOR_SKIP, NULL, "hydnsd's memory cgroup cannot be seen");
 		return;

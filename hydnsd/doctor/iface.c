@@ -26,15 +26,16 @@
 
 #define XDP_ACT_RX_SG    32    /* NETDEV_XDP_ACT_RX_SG: frames of several buffers, which the program takes */
 
-/* How hydnsd has attached: the mode it reports, or "". */
+/* The mode in which hydnsd has attached, or "". */
 static const char *attached_mode(const struct doctor *d, const char *ifname)
 {
 	const json_t *i;
 	size_t n;
 
-	json_array_foreach(json_object_get(d->status, "interfaces"), n, i)
-		if (!strcmp(ctl_str(i, "name"), ifname))
-			return json_is_true(json_object_get(i, "attached")) ? ctl_str(i, "mode") : "";
+	json_array_foreach(json_object_get(d->status, FIELD(status, interfaces)), n, i)
+		if (!strcmp(ctl_str(i, FIELD(interface, name)), ifname))
+			return json_is_true(json_object_get(i, FIELD(interface, attached))) ?
+			       ctl_str(i, FIELD(interface, mode)) : "";
 	return "";
 }
 
@@ -59,19 +60,19 @@ static void check_mtu(struct doctor *d, const struct netdev_link *l)
 			   "%u octets do not fit the single buffer of native XDP (%u at most)", l->mtu, MTU_ONE_PAGE);
 }
 
-/* Without a hydnsd to tell its mode, as it is by default. */
+/* Without hydnsd: the default. */
 static bool is_native(const struct doctor *d, const char *ifname)
 {
 	const json_t *i;
 	size_t n;
 
-	json_array_foreach(json_object_get(d->status, "interfaces"), n, i)
-		if (!strcmp(ctl_str(i, "name"), ifname))
-			return !strcmp(ctl_str(i, "mode"), "native");
+	json_array_foreach(json_object_get(d->status, FIELD(status, interfaces)), n, i)
+		if (!strcmp(ctl_str(i, FIELD(interface, name)), ifname))
+			return !strcmp(ctl_str(i, FIELD(interface, mode)), "native");
 	return true;
 }
 
-/* hydnsd does not attach where VLAN tags would not be seen, unless it was told to trust them. */
+/* Where VLAN tags would not be seen hydnsd does not attach, except with vlan-offload: trust. */
 static void check_vlan(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n,
 		       const char *mode)
 {
@@ -126,7 +127,7 @@ static void check_queues(struct doctor *d, const struct netdev_link *l)
 	int err = netdev_queues(l->name, &now, &most);
 
 	if (err)
-		doctor_add(d, "queues", l->name, DOCTOR_SKIP, NULL, "the driver does not tell: %s", strerror(-err));
+		doctor_add(d, "queues", l->name, DOCTOR_SKIP, NULL, "the driver does not say: %s", strerror(-err));
 	else if (now == 1 && cpus > 1 && most > 1) {
 		snprintf(mend, sizeof(mend), "ethtool -L %s combined %u (or rx %u)", l->name,
 			 most < (unsigned)cpus ? most : (unsigned)cpus, most < (unsigned)cpus ? most : (unsigned)cpus);
@@ -167,10 +168,10 @@ static void check_veth(struct doctor *d, const struct netdev_link *l, const stru
 		doctor_add(d, "veth-peer", l->name, DOCTOR_OK, NULL, "its peer %s has an XDP program", peer.name);
 }
 
-/* To paste: the configuration names another interface. */
+/* A command that changes the interface in the configuration. */
 static void rename_command(const struct doctor *d, const char *from, const char *to, char *out, size_t room)
 {
-	const char *path = ctl_str(d->status, "config");
+	const char *path = ctl_str(d->status, FIELD(status, config));
 
 	snprintf(out, room, "sed -i 's/^interface: *%s$/interface: %s/' %s && systemctl reload hydnsd", from, to,
 		 path[0] ? path : HYDNS_CONFIG_DIR "/hydnsd.conf");
@@ -220,7 +221,7 @@ static void check_missing(struct doctor *d, const char *name, const struct netde
 		   "attaches by itself", names[0] ? names : " none");
 }
 
-/* When hydnsd is to attach, its note says why it has not. */
+/* For a configured interface hydnsd's note says why it is not attached. */
 static void check_attached(struct doctor *d, const char *name, const char *mode)
 {
 	const json_t *i;
@@ -229,14 +230,14 @@ static void check_attached(struct doctor *d, const char *name, const char *mode)
 
 	if (!d->status || mode[0])
 		return;
-	json_array_foreach(json_object_get(d->status, "interfaces"), n, i)
-		if (!strcmp(ctl_str(i, "name"), name)) {
+	json_array_foreach(json_object_get(d->status, FIELD(status, interfaces)), n, i)
+		if (!strcmp(ctl_str(i, FIELD(interface, name)), name)) {
 			doctor_add(d, "attached", name, DOCTOR_FAIL, "do what the finding says; hydnsd then attaches by itself",
-				   "hydnsd is not attached: %s", ctl_str(i, "note"));
+				   "hydnsd is not attached: %s", ctl_str(i, FIELD(interface, note)));
 			return;
 		}
 	snprintf(mend, sizeof(mend), "echo 'interface: %s' >>%s && systemctl reload hydnsd", name,
-		 ctl_str(d->status, "config")[0] ? ctl_str(d->status, "config") : HYDNS_CONFIG_DIR "/hydnsd.conf");
+		 ctl_str(d->status, FIELD(status, config))[0] ? ctl_str(d->status, FIELD(status, config)) : HYDNS_CONFIG_DIR "/hydnsd.conf");
 	doctor_add(d, "attached", name, DOCTOR_FAIL, mend, "hydnsd is not attached, for its configuration does not name it");
 }
 
@@ -272,8 +273,8 @@ static void enter_namespace(struct doctor *d)
 	if (!d->status)
 		return;
 	snprintf(mend, sizeof(mend), "nsenter --net=/proc/%" JSON_INTEGER_FORMAT "/ns/net hydnsctl doctor, as root",
-		 ctl_int(d->status, "pid"));
-	snprintf(path, sizeof(path), "/proc/%" JSON_INTEGER_FORMAT "/ns/net", ctl_int(d->status, "pid"));
+		 ctl_int(d->status, FIELD(status, pid)));
+	snprintf(path, sizeof(path), "/proc/%" JSON_INTEGER_FORMAT "/ns/net", ctl_int(d->status, FIELD(status, pid)));
 	if (stat("/proc/self/ns/net", &here) || stat(path, &there) || here.st_ino == there.st_ino)
 		return;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -303,8 +304,8 @@ static void choose(struct doctor *d, int count, char **names, const struct netde
 		add_name(names[a], 0, d->interfaces);
 	if (count)
 		return;
-	json_array_foreach(json_object_get(d->status, "interfaces"), k, i)
-		add_name(ctl_str(i, "name"), 0, d->interfaces);
+	json_array_foreach(json_object_get(d->status, FIELD(status, interfaces)), k, i)
+		add_name(ctl_str(i, FIELD(interface, name)), 0, d->interfaces);
 	if (!d->status)
 		ctl_pins_links(d->ctl, add_name, d->interfaces);
 	for (k = 0; !d->status && !json_array_size(d->interfaces) && k < n; k++)
@@ -317,9 +318,9 @@ static void check_routing(struct doctor *d)
 	const char *off;
 	char mend[96];
 
-	if (!json_is_true(json_object_get(d->status, "routed")))
+	if (!json_is_true(json_object_get(d->status, FIELD(status, routed))))
 		return;
-	off = hydnsd_routing_off(json_is_true(json_object_get(d->status, "ipv6")));
+	off = hydnsd_routing_off(json_is_true(json_object_get(d->status, FIELD(status, ipv6))));
 	snprintf(mend, sizeof(mend), "sysctl -w %s=1 (and in /etc/sysctl.d); or reply-path: swap in hydnsd.conf", off ? off : "");
 	if (off)
 		doctor_add(d, "routing", NULL, DOCTOR_FAIL, mend, "reply-path is fib, but with %s at 0 the kernel looks "
@@ -330,7 +331,7 @@ static void check_routing(struct doctor *d)
 
 static void check_no_interface(struct doctor *d)
 {
-	const char *path = ctl_str(d->status, "config");
+	const char *path = ctl_str(d->status, FIELD(status, config));
 	char mend[256];
 
 	snprintf(mend, sizeof(mend), "echo 'interface: eth0' >>%s && systemctl reload hydnsd (the interface on which queries arrive)",

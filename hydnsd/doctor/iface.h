@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What the parts of doctor share that look at one interface. mode: in which hydnsd has attached, or "". */
+/* What the checks of one interface share. mode: in which hydnsd has attached, or "". */
 #ifndef HYDNSD_DOCTOR_IFACE_H
 #define HYDNSD_DOCTOR_IFACE_H
 

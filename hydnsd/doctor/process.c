@@ -48,7 +48,7 @@ static pid_t each_process(bool (*fn)(pid_t pid, const char *program, void *arg),
 		if (pid <= 0)
 			continue;
 		link_text(pid, "exe", program, sizeof(program));
-		program[strcspn(program, " ")] = 0;            /* " (deleted)" by an upgrade */
+		program[strcspn(program, " ")] = 0;            /* the kernel adds " (deleted)" after an upgrade */
 		if (program[0] && fn(pid, program, arg))
 			found = pid;
 	}
@@ -108,7 +108,7 @@ static void argument(pid_t pid, char letter, char *out, size_t room)
 	}
 }
 
-/* "0::/system.slice/hydns-unbound.service" */
+/* From "0::/system.slice/hydns-unbound.service". */
 static void find_unit(struct doctor_process *p)
 {
 	char path[64], line[256], *end;
@@ -123,16 +123,16 @@ static void find_unit(struct doctor_process *p)
 	snprintf(p->unit, sizeof(p->unit), "%.120s", file_name(line));
 }
 
-/* Unbound takes its path from outside of the chroot, named from within. */
+/* Unbound resolves its path outside of the chroot, named within. */
 static void find_configuration(struct doctor_process *p)
 {
 	char given[256], within[256] = "", copy[256];
 
 	argument(p->pid, 'c', given, sizeof(given));
-	if (p->kind == DOCTOR_BIND)
+	if (p->server == DOCTOR_BIND)
 		argument(p->pid, 't', within, sizeof(within));
 	snprintf(copy, sizeof(copy), "%s", p->program);
-	if (!given[0] && p->kind == DOCTOR_BIND)
+	if (!given[0] && p->server == DOCTOR_BIND)
 		snprintf(given, sizeof(given), "/etc/bind/named.conf");
 	else if (!given[0]) {
 		snprintf(given, sizeof(given), "%.200s/etc/unbound/unbound.conf", dirname(dirname(copy)));
@@ -143,7 +143,7 @@ static void find_configuration(struct doctor_process *p)
 		snprintf(p->path, sizeof(p->path), "%.100s%.150s", within, given);
 	else
 		snprintf(p->path, sizeof(p->path), "/proc/%d/cwd/%.200s", (int)p->pid, given);
-	doctor_conf_read(p->kind, p->path, within, &p->conf);
+	doctor_conf_read(p->server, p->path, within, &p->conf);
 }
 
 struct search {
@@ -156,15 +156,15 @@ static bool add_resolver(pid_t pid, const char *program, void *arg)
 	struct search *s = arg;
 	struct doctor *d = s->d;
 	const char *name = file_name(program);
-	enum doctor_kind kind = !strcmp(name, "unbound") ? DOCTOR_UNBOUND : DOCTOR_BIND;
+	enum doctor_server server = !strcmp(name, "unbound") ? DOCTOR_UNBOUND : DOCTOR_BIND;
 	struct doctor_process *p = &d->process[d->processes];
 
-	if ((kind == DOCTOR_BIND && strcmp(name, "named") != 0) || d->processes == DOCTOR_PROCESSES ||
+	if ((server == DOCTOR_BIND && strcmp(name, "named") != 0) || d->processes == DOCTOR_PROCESSES ||
 	    !same_namespace(pid, s->self))
 		return false;
 	memset(p, 0, sizeof(*p));
 	p->pid = pid;
-	p->kind = kind;
+	p->server = server;
 	snprintf(p->program, sizeof(p->program), "%s", program);
 	link_text(pid, "root", p->root, sizeof(p->root));
 	if (!strcmp(p->root, "/"))
@@ -175,40 +175,40 @@ static bool add_resolver(pid_t pid, const char *program, void *arg)
 	return false;
 }
 
-/* Whose words to speak: of those that have registered, else of those that run, else of those that are set up. */
-static void find_kinds(struct doctor *d)
+/* Sets d->servers: those that have registered or are configured for hyDNS, else those that run, else those with a file. */
+static void find_servers(struct doctor *d)
 {
 	const json_t *r;
 	char path[512];
 	bool registered;
 	size_t i;
 
-	json_array_foreach(json_object_get(d->status, "resolvers"), i, r) {
-		if (!strncmp(ctl_str(r, "identity"), "unbound", 7))
-			d->kinds |= DOCTOR_UNBOUND;
-		else if (!strncmp(ctl_str(r, "identity"), "named", 5))
-			d->kinds |= DOCTOR_BIND;
+	json_array_foreach(json_object_get(d->status, FIELD(status, resolvers)), i, r) {
+		if (!strncmp(ctl_str(r, FIELD(resolver, identity)), "unbound", 7))
+			d->servers |= DOCTOR_UNBOUND;
+		else if (!strncmp(ctl_str(r, FIELD(resolver, identity)), "named", 5))
+			d->servers |= DOCTOR_BIND;
 	}
-	registered = d->kinds;
+	registered = d->servers;
 	for (unsigned p = 0; p < d->processes; p++)
 		if (!registered && (d->process[p].conf.named || d->process[p].conf.clause))
-			d->kinds |= d->process[p].kind;
-	if (d->kinds)
+			d->servers |= d->process[p].server;
+	if (d->servers)
 		return;
 	for (unsigned p = 0; p < d->processes; p++)
-		d->kinds |= d->process[p].kind;
-	if (d->kinds)
+		d->servers |= d->process[p].server;
+	if (d->servers)
 		return;
 	snprintf(path, sizeof(path), "%s/unbound.conf", doctor_config_dir());
-	d->kinds |= access(path, F_OK) ? 0 : DOCTOR_UNBOUND;
+	d->servers |= access(path, F_OK) ? 0 : DOCTOR_UNBOUND;
 	snprintf(path, sizeof(path), "%s/named.conf", doctor_config_dir());
-	d->kinds |= access(path, F_OK) ? 0 : DOCTOR_BIND;
+	d->servers |= access(path, F_OK) ? 0 : DOCTOR_BIND;
 }
 
 void doctor_find_processes(struct doctor *d)
 {
-	struct search s = { d, d->status ? (pid_t)ctl_int(d->status, "pid") : getpid() };
+	struct search s = { d, d->status ? (pid_t)ctl_int(d->status, FIELD(status, pid)) : getpid() };
 
 	each_process(add_resolver, &s);
-	find_kinds(d);
+	find_servers(d);
 }

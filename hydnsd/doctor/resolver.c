@@ -22,20 +22,20 @@ static bool is_bind(const char *identity)
 /* -- registered ----------------------------------------------------------------------------------------------- */
 static void check_heartbeat(struct doctor *d, const json_t *r, const char *who)
 {
-	const json_t *age = json_object_get(r, "heartbeat_age_ms");
+	const json_t *age = json_object_get(r, FIELD(resolver, heartbeat_age_ms));
 	json_int_t ms = json_integer_value(age);
 
 	if (!json_is_number(age) || ms > (json_int_t)(HYDNS_HEARTBEAT_STALE_NS / 1000000))
 		doctor_add(d, "resolver", who, DOCTOR_FAIL, is_bind(who) ? "systemctl restart hydns-named; if it hangs again: "
 			   "journalctl -u hydns-named" : "systemctl restart hydns-unbound; if it hangs again: journalctl -u "
 			   "hydns-unbound", "no fresh heartbeat: none of its rules is answered");
-	else if (strcmp(ctl_str(r, "state"), "ready"))
+	else if (strcmp(ctl_str(r, FIELD(resolver, state)), "ready"))
 		doctor_add(d, "resolver", who, DOCTOR_WARN, "wait a few seconds; if it stays so: journalctl -u hydnsd",
-			   "%s: alive, but not registered with this hydnsd", ctl_str(r, "state"));
+			   "%s: alive, but not registered with this hydnsd", ctl_str(r, FIELD(resolver, state)));
 	else
 		doctor_add(d, "resolver", who, DOCTOR_OK, NULL, "%s, pid %" JSON_INTEGER_FORMAT ", heartbeat %"
-			   JSON_INTEGER_FORMAT " ms ago, %" JSON_INTEGER_FORMAT " rules", ctl_str(r, "state"),
-			   ctl_int(r, "pid"), ms, ctl_int(r, "rules"));
+			   JSON_INTEGER_FORMAT " ms ago, %" JSON_INTEGER_FORMAT " rules", ctl_str(r, FIELD(resolver, state)),
+			   ctl_int(r, FIELD(resolver, pid)), ms, ctl_int(r, FIELD(resolver, rules)));
 }
 
 static bool holds(const json_t *list, const char *text)
@@ -49,7 +49,7 @@ static bool holds(const json_t *list, const char *text)
 	return false;
 }
 
-/* One that is an obstacle keeps all answers out. */
+/* An obstacle keeps all answers out of the kernel. */
 static void check_note(struct doctor *d, const char *who, const char *note, bool obstacle)
 {
 	const char *reload = is_bind(who) ? "change that in named.conf, then: " RECONFIG :
@@ -63,13 +63,13 @@ static void check_note(struct doctor *d, const char *who, const char *note, bool
 
 static void check_services(struct doctor *d, const json_t *r, const char *who)
 {
-	if (!json_array_size(json_object_get(r, "services")))
+	if (!json_array_size(json_object_get(r, FIELD(resolver, services))))
 		doctor_add(d, "services", who, DOCTOR_FAIL, is_bind(who) ?
 			   "name the addresses that clients ask in listen-on and listen-on-v6 of named.conf, then: " RECONFIG :
 			   "name the addresses that clients ask in interface: lines of unbound.conf, then restart Unbound",
 			   "it has registered no address and port: no query can be its own");
-	/* a hydnsd of a former version does not tell */
-	if (json_object_get(r, "clients_allowed") && !ctl_int(r, "clients_allowed"))
+	/* a hydnsd of a former version does not have the field */
+	if (json_object_get(r, FIELD(resolver, clients_allowed)) && !ctl_int(r, FIELD(resolver, clients_allowed)))
 		doctor_add(d, "access", who, DOCTOR_FAIL, is_bind(who) ?
 			   "let the clients in by 'allow-recursion { PREFIX; };' in options of named.conf (on an authoritative server: "
 			   "'recursion no;'), then: " RECONFIG :
@@ -80,22 +80,22 @@ static void check_services(struct doctor *d, const json_t *r, const char *who)
 
 static void check_registered(struct doctor *d, const json_t *r)
 {
-	const json_t *obstacles = json_object_get(r, "obstacles"), *note;
-	const char *who = ctl_str(r, "identity");
+	const json_t *obstacles = json_object_get(r, FIELD(resolver, obstacles)), *note;
+	const char *who = ctl_str(r, FIELD(resolver, identity));
 	size_t i;
 
 	check_heartbeat(d, r, who);
-	/* with an obstacle a resolver need not tell its addresses and clients */
+	/* with an obstacle a resolver need not send its addresses and clients */
 	if (!json_array_size(obstacles))
 		check_services(d, r, who);
-	json_array_foreach(json_object_get(r, "notes"), i, note)
+	json_array_foreach(json_object_get(r, FIELD(resolver, notes)), i, note)
 		check_note(d, who, json_string_value(note), holds(obstacles, json_string_value(note)));
 }
 
 /* -- running, but not registered -------------------------------------------------------------------------------- */
 static const char *title(const struct doctor_process *p)
 {
-	return p->kind == DOCTOR_BIND ? "named" : "unbound";
+	return p->server == DOCTOR_BIND ? "named" : "unbound";
 }
 
 static void restart_command(const struct doctor_process *p, char out[TEXT])
@@ -106,24 +106,24 @@ static void restart_command(const struct doctor_process *p, char out[TEXT])
 		snprintf(out, TEXT, "restart %s (pid %d)", title(p), (int)p->pid);
 }
 
-/* Whether its executable knows hyDNS: the name of an option stands in it, or BIND's plugin beside it. */
+/* Whether it can use hyDNS: of Unbound, an option's name is in its executable. */
 static bool is_patched(const struct doctor_process *p)
 {
 	FILE *f;
 	char block[65536 + 16];
-	size_t kept = 0, n;
+	size_t carried = 0, n;
 	bool found = false;
 
-	if (p->kind == DOCTOR_BIND)
-		return true;           /* hydns-stock.so serves others, too */
+	if (p->server == DOCTOR_BIND)
+		return true;           /* hydns-stock.so serves an unpatched named, too */
 	f = fopen(p->program, "re");
 	if (!f)
 		return true;
-	while (!found && (n = fread(block + kept, 1, sizeof(block) - kept, f)) > 0) {
-		n += kept;
+	while (!found && (n = fread(block + carried, 1, sizeof(block) - carried, f)) > 0) {
+		n += carried;
 		found = memmem(block, n, "hydns-socket", 12);
-		kept = n < 12 ? n : 12;
-		memmove(block, block + n - kept, kept);
+		carried = n < 12 ? n : 12;
+		memmove(block, block + n - carried, carried);
 	}
 	fclose(f);
 	return found;
@@ -138,7 +138,7 @@ static void check_unnamed(struct doctor *d, const struct doctor_process *p)
 		doctor_add(d, "resolver", title(p), DOCTOR_FAIL, "systemctl disable --now unbound; systemctl enable --now "
 			   "hydns-unbound", "%s (pid %d) is an Unbound without hyDNS, from another installation", p->program,
 			   (int)p->pid);
-	else if (p->kind == DOCTOR_BIND) {
+	else if (p->server == DOCTOR_BIND) {
 		snprintf(mend, sizeof(mend), "echo 'plugin query \"hydns.so\" { };' >>%s && %s (with views: into the view that most "
 			 "clients use)", p->path, restart);
 		doctor_add(d, "resolver", "named", DOCTOR_FAIL, mend, "named (pid %d) runs without the plugin: %s has no statement "
@@ -199,7 +199,7 @@ static const char *user_name(unsigned uid, char buf[16])
 
 static const char *config_file(const struct doctor *d)
 {
-	const char *path = ctl_str(d->status, "config");
+	const char *path = ctl_str(d->status, FIELD(status, config));
 
 	return path[0] ? path : "/etc/hydns/hydnsd.conf";
 }
@@ -229,11 +229,11 @@ static void check_rights_of(struct doctor *d, const struct doctor_process *p, co
 /* First of hydnsd's plugin sockets; *known: whether path, as seen from hydnsd, is one of them. */
 static const char *plugin_socket(const struct doctor *d, const char *path, bool *known)
 {
-	const json_t *list = json_object_get(d->status, "plugin_sockets"), *s;
+	const json_t *list = json_object_get(d->status, FIELD(status, plugin_sockets)), *s;
 	const char *first = json_string_value(json_array_get(list, 0));
 	size_t i;
 
-	*known = !first;               /* a hydnsd of a former version does not tell */
+	*known = !first;               /* a hydnsd of a former version does not have the field */
 	json_array_foreach(list, i, s)
 		*known |= !strcmp(json_string_value(s), path);
 	return first ? first : "";
@@ -254,27 +254,27 @@ static void check_absent_socket(struct doctor *d, const struct doctor_process *p
 		doctor_add(d, "resolver", title(p), DOCTOR_FAIL, mend, "%s (pid %d) runs in the chroot %s: its hydns-socket %s is %s, "
 			   "and hydnsd does not listen there", title(p), (int)p->pid, p->root, p->conf.socket, path);
 	} else {
-		snprintf(mend, sizeof(mend), "write hydns-socket%s \"%s\"%s into %s, then: %s", p->kind == DOCTOR_BIND ? "" : ":",
-			 listens, p->kind == DOCTOR_BIND ? ";" : "", p->path, restart);
+		snprintf(mend, sizeof(mend), "write hydns-socket%s \"%s\"%s into %s, then: %s", p->server == DOCTOR_BIND ? "" : ":",
+			 listens, p->server == DOCTOR_BIND ? ";" : "", p->path, restart);
 		doctor_add(d, "resolver", title(p), DOCTOR_FAIL, mend, "hydns-socket in %s is %s, but hydnsd listens at %s", p->path,
 			   p->conf.socket, listens);
 	}
 }
 
-/* A path as the process sees it, whatever its root and its mounts are. */
+/* A path as the process sees it, with its root and its mounts. */
 static void within(const struct doctor_process *p, const char *path, char out[TEXT])
 {
 	snprintf(out, TEXT, "/proc/%d/root%s", (int)p->pid, path);
 }
 
-/* named does not show its sockets to a plugin, which therefore looks for them there. */
+/* named does not show its sockets to a plugin, so the plugin finds them in /proc. */
 static bool check_proc(struct doctor *d, const struct doctor_process *p)
 {
 	char path[TEXT], mend[3 * TEXT], restart[TEXT];
 	struct stat st;
 
 	within(p, "/proc/stat", path);
-	if (p->kind != DOCTOR_BIND || !stat(path, &st))
+	if (p->server != DOCTOR_BIND || !stat(path, &st))
 		return true;
 	restart_command(p, restart);
 	snprintf(mend, sizeof(mend), "mkdir -p %s/proc; mount -t proc proc %s/proc; %s", p->root, p->root, restart);
@@ -299,7 +299,7 @@ static void check_connection(struct doctor *d, const struct doctor_process *p)
 		check_absent_socket(d, p, seen);
 	else if (read_identity(p->pid, &who) && !may_connect(&who, &st))
 		check_rights_of(d, p, &who, &st);
-	else if (p->kind == DOCTOR_BIND)
+	else if (p->server == DOCTOR_BIND)
 		doctor_add(d, "resolver", "named", DOCTOR_WARN, "ask it once: dig @ADDRESS . NS; if it stays so, its log says why "
 			   "(journalctl -u hydns-named)", "named (pid %d) has the plugin, but has not registered: it does with its first "
 			   "response", (int)p->pid);
@@ -334,8 +334,8 @@ static bool has_registered(const struct doctor *d, pid_t pid)
 	const json_t *r;
 	size_t i;
 
-	json_array_foreach(json_object_get(d->status, "resolvers"), i, r)
-		if (ctl_int(r, "pid") == pid)
+	json_array_foreach(json_object_get(d->status, FIELD(status, resolvers)), i, r)
+		if (ctl_int(r, FIELD(resolver, pid)) == pid)
 			return true;
 	return false;
 }
@@ -350,10 +350,10 @@ static void check_none(struct doctor *d)
 		   "in hydnsd's network namespace");
 }
 
-/* One that has nothing to do with hyDNS is looked at only while nobody has registered. */
+/* Looks at a resolver that has nothing to do with hyDNS only while none has registered. */
 void doctor_check_resolvers(struct doctor *d)
 {
-	const json_t *resolvers = json_object_get(d->status, "resolvers"), *r;
+	const json_t *resolvers = json_object_get(d->status, FIELD(status, resolvers)), *r;
 	bool any = json_array_size(resolvers);
 	size_t i;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * doctor: what unbound.conf or named.conf says of hyDNS. Not a parser of these languages: it knows words, strings,
- * comments, braces and includes, which is enough to find the few settings that matter.
+ * doctor: what unbound.conf or named.conf says of hyDNS. This is no parser of these languages: it knows words, strings,
+ * comments, braces and includes, enough to find the few settings that matter.
  */
 #include "config.h"
 
@@ -14,11 +14,11 @@
 #include "hydnsd/doctor/doctor.h"
 
 #define PLUGIN_SOCKET "/run/hydns/plugin.sock"
-#define DEPTH_MAX     8        /* includes within includes */
+#define DEPTH_MAX     8        /* of nested includes */
 
 struct reader {
-	enum doctor_kind kind;
-	const char *root;      /* paths of includes are below it */
+	enum doctor_server server;
+	const char *root;      /* paths of includes are relative to it */
 	struct doctor_conf *out;
 	char key[256];         /* Unbound: the attribute before; BIND: the word before */
 	bool in_plugin;        /* BIND: between the braces of our plugin statement */
@@ -99,14 +99,14 @@ static void take_bind(struct reader *r, const char *word, bool quoted)
 	snprintf(r->key, sizeof(r->key), "%s", word);
 }
 
-/* Behind the comment at s, or s when there is none. */
+/* The end of the comment at s; s: there is none. */
 static const char *skip_comment(const struct reader *r, const char *s)
 {
 	const char *end;
 
-	if (*s == '#' || (r->kind == DOCTOR_BIND && s[0] == '/' && s[1] == '/'))
+	if (*s == '#' || (r->server == DOCTOR_BIND && s[0] == '/' && s[1] == '/'))
 		return s + strcspn(s, "\n");
-	if (r->kind != DOCTOR_BIND || s[0] != '/' || s[1] != '*')
+	if (r->server != DOCTOR_BIND || s[0] != '/' || s[1] != '*')
 		return s;
 	end = strstr(s + 2, "*/");
 	return end ? end + 2 : s + strlen(s);
@@ -114,7 +114,7 @@ static const char *skip_comment(const struct reader *r, const char *s)
 
 static void take_text(struct reader *r, const char *s)
 {
-	const char *separators = r->kind == DOCTOR_BIND ? " \t\r\n{};\"" : " \t\r\n\"";
+	const char *separators = r->server == DOCTOR_BIND ? " \t\r\n{};\"" : " \t\r\n\"";
 	char word[256];
 
 	while (*s) {
@@ -131,7 +131,7 @@ static void take_text(struct reader *r, const char *s)
 		n = n || quoted ? n : 1;                       /* a brace or a semicolon */
 		snprintf(word, sizeof(word), "%.*s", (int)n, s);
 		s += n + (quoted && s[n] == '"');
-		if (r->kind == DOCTOR_UNBOUND)
+		if (r->server == DOCTOR_UNBOUND)
 			take_unbound(r, word, quoted);
 		else if (strcmp(word, ";") != 0 && strcmp(word, "{") != 0)
 			take_bind(r, word, quoted);
@@ -154,9 +154,9 @@ static void read_file(struct reader *r, const char *path)
 	fclose(f);
 }
 
-void doctor_conf_read(enum doctor_kind kind, const char *path, const char *root, struct doctor_conf *out)
+void doctor_conf_read(enum doctor_server server, const char *path, const char *root, struct doctor_conf *out)
 {
-	struct reader r = { .kind = kind, .root = root, .out = out };
+	struct reader r = { .server = server, .root = root, .out = out };
 
 	memset(out, 0, sizeof(*out));
 	snprintf(out->socket, sizeof(out->socket), PLUGIN_SOCKET);

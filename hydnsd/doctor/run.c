@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-/* All that can be read, NUL-terminated; the caller frees *out whatever is returned. */
+/* Reads everything, NUL-terminated. free() *out also after an error. */
 static int read_all(int fd, char **out)
 {
 	size_t have = 0, room = 0;
@@ -65,7 +65,7 @@ int doctor_run(const char *const argv[], bool errors, char **out)
 	close(pipefd[1]);
 	if (!err) {
 		err = read_all(pipefd[0], &text);
-		close(pipefd[0]);              /* one that writes on and on ends by this */
+		close(pipefd[0]);              /* ends a program that never stops writing */
 		if (waitpid(pid, &status, 0) == pid && status && !err)
 			err = errors && WIFEXITED(status) ? WEXITSTATUS(status) : -EIO;
 	} else {

@@ -13,7 +13,7 @@
 
 #define XDP_ACT_BASIC    1     /* NETDEV_XDP_ACT_BASIC */
 
-/* A program's name in the kernel, or "" when it can't be told. */
+/* A program's name in the kernel, or "" when that can't be read. */
 static void program_name(__u32 id, char out[BPF_OBJ_NAME_LEN])
 {
 	struct bpf_prog_info info = {0};
@@ -27,7 +27,7 @@ static void program_name(__u32 id, char out[BPF_OBJ_NAME_LEN])
 		close(fd);
 }
 
-/* The link that holds the program on the interface; 0: none, it was attached by netlink. */
+/* Id of the link that attaches the program to the interface; 0: none, it was attached by netlink. */
 static __u32 find_link(const struct netdev_link *l)
 {
 	__u32 id = 0, found = 0;
@@ -120,6 +120,6 @@ void doctor_check_xdp(struct doctor *d, const struct netdev_link *l, const char 
 	else if (err == 0)
 		doctor_add(d, "xdp", l->name, DOCTOR_OK, NULL, "driver %s supports native XDP", driver);
 	else
-		doctor_add(d, "xdp", l->name, DOCTOR_SKIP, NULL, "driver %s; this kernel does not tell whether it "
+		doctor_add(d, "xdp", l->name, DOCTOR_SKIP, NULL, "driver %s; this kernel does not say whether it "
 			   "supports native XDP, hydnsd sees when it attaches", driver);
 }

@@ -14,7 +14,7 @@
 #include "hydnsd/netdev/netlink.h"
 
 #define BITS         128
-#define BITS_MAPPED  96                /* of the prefix that IPv4 addresses have here */
+#define BITS_MAPPED  96                /* of ::ffff:0:0/96: IPv4 addresses are mapped */
 
 struct prefix {
 	uint8_t addr[16];
@@ -28,10 +28,10 @@ struct prefix_list {
 
 struct hydnsd_addresses {
 	void (*changed)(struct hydnsd *d);
-	int told;                      /* netlink: changes */
+	int notices;                   /* netlink socket: the kernel notifies of changes */
 	struct hydnsd_watch *watch;
-	bool again;                    /* look once more at the next tick */
-	struct prefix_list whole;      /* of 128 bits, in order */
+	bool again;                    /* read again at the next tick */
+	struct prefix_list whole;      /* of 128 bits, sorted */
 	struct prefix_list part;       /* shorter */
 };
 
@@ -61,17 +61,17 @@ static int compare(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct prefix));
 }
 
-/* The kernel may name one several times, with several metrics or interfaces. */
-static void put_in_order(struct prefix_list *l)
+/* Sorts, and drops duplicates: the kernel has a route for each metric and interface. */
+static void sort_unique(struct prefix_list *l)
 {
-	uint32_t kept = 0;
+	uint32_t count = 0;
 
 	if (l->count)
 		qsort(l->item, l->count, sizeof(*l->item), compare);
 	for (uint32_t n = 0; n < l->count; n++)
-		if (!kept || compare(&l->item[kept - 1], &l->item[n]))
-			l->item[kept++] = l->item[n];
-	l->count = kept;
+		if (!count || compare(&l->item[count - 1], &l->item[n]))
+			l->item[count++] = l->item[n];
+	l->count = count;
 }
 
 static bool same(const struct prefix_list *a, const struct prefix_list *b)
@@ -79,10 +79,10 @@ static bool same(const struct prefix_list *a, const struct prefix_list *b)
 	return a->count == b->count && (!a->count || !memcmp(a->item, b->item, a->count * sizeof(*a->item)));
 }
 
-/* -- asking ------------------------------------------------------------------------------------------------ */
+/* -- reading ------------------------------------------------------------------------------------------------ */
 struct lists {
 	struct prefix_list *whole, *part;
-	uint32_t whole_before, part_before; /* of the family that was asked for before */
+	uint32_t whole_before, part_before; /* read before, of the other family */
 };
 
 static void begin(void *arg)
@@ -141,12 +141,12 @@ static int learn(struct prefix_list *whole, struct prefix_list *part)
 		rc = dump(AF_INET6, whole, part);
 	if (rc)
 		return rc;
-	put_in_order(whole);
-	put_in_order(part);
+	sort_unique(whole);
+	sort_unique(part);
 	return 0;
 }
 
-/* What was known stays when the kernel can't tell. */
+/* On an error the former addresses stay. */
 static int refresh(struct hydnsd *d)
 {
 	struct hydnsd_addresses *s = d->addresses;
@@ -168,7 +168,7 @@ static int refresh(struct hydnsd *d)
 
 static void look(struct hydnsd *d)
 {
-	static int before;             /* one line for a trouble that lasts */
+	static int before;             /* of the last error one line is logged, however long it lasts */
 	int rc = refresh(d);
 
 	if (rc && rc != before)
@@ -178,15 +178,15 @@ static void look(struct hydnsd *d)
 	d->addresses->again = rc;
 }
 
-/* -- being told -------------------------------------------------------------------------------------------- */
+/* -- notices -------------------------------------------------------------------------------------------- */
 static void readable(void *arg, uint32_t events)
 {
 	struct hydnsd *d = arg;
 
 	(void)events;
-	hydnsd_netlink_drain(d->addresses->told);
+	hydnsd_netlink_drain(d->addresses->notices);
 	look(d);
-	/* Of a link that goes down the kernel may tell first, and remove its local routes then. */
+	/* The kernel may notify of a link that goes down before it removes the link's local routes. */
 	d->addresses->again = true;
 }
 
@@ -196,13 +196,13 @@ void hydnsd_addresses_tick(struct hydnsd *d)
 		look(d);
 }
 
-/* A router's table may change thousands of times a second; of routes only the local ones are let through. */
-static int open_told(struct hydnsd *d)
+/* Filters out notices of routes that are not local: a router's table may change thousands of times a second. */
+static int open_notices(struct hydnsd *d)
 {
 	const unsigned type = offsetof(struct nlmsghdr, nlmsg_type);
 	const unsigned route_type = NLMSG_HDRLEN + offsetof(struct rtmsg, rtm_type);
 	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, type), /* as network order */
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, type), /* loaded as in network order */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_NEWROUTE), 1, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_DELROUTE), 0, 2),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, route_type),
@@ -213,11 +213,11 @@ static int open_told(struct hydnsd *d)
 	const struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
 	struct hydnsd_addresses *s = d->addresses;
 
-	s->told = hydnsd_netlink_listen(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+	s->notices = hydnsd_netlink_listen(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
 					RTMGRP_IPV6_ROUTE, &filter);
-	if (s->told < 0)
-		return s->told;
-	s->watch = hydnsd_loop_watch(d->loop, s->told, EPOLLIN, readable, d);
+	if (s->notices < 0)
+		return s->notices;
+	s->watch = hydnsd_loop_watch(d->loop, s->notices, EPOLLIN, readable, d);
 	return s->watch ? 0 : -ENOMEM;
 }
 
@@ -227,9 +227,9 @@ int hydnsd_addresses_start(struct hydnsd *d, void (*changed)(struct hydnsd *d), 
 
 	d->addresses = calloc(1, sizeof(*d->addresses));
 	if (d->addresses) {
-		d->addresses->told = -1;
+		d->addresses->notices = -1;
 		d->addresses->changed = changed;
-		rc = open_told(d);
+		rc = open_notices(d);
 		if (!rc)
 			rc = refresh(d);
 	}
@@ -245,15 +245,15 @@ void hydnsd_addresses_stop(struct hydnsd *d)
 	if (!s)
 		return;
 	hydnsd_watch_end(s->watch);
-	if (s->told >= 0)
-		close(s->told);
+	if (s->notices >= 0)
+		close(s->notices);
 	forget(&s->whole);
 	forget(&s->part);
 	free(s);
 	d->addresses = NULL;
 }
 
-/* -- looking ------------------------------------------------------------------------------------------------ */
+/* -- look-up ------------------------------------------------------------------------------------------------ */
 static bool within(const struct prefix *p, const uint8_t addr[16])
 {
 	unsigned octets = p->bits / 8, rest = p->bits % 8;

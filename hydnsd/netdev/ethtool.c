@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What drivers tell about themselves, by SIOCETHTOOL. */
+/* What drivers report by SIOCETHTOOL. */
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -82,8 +82,10 @@ static int feature_bit(const char *ifname, const char *feature, unsigned count)
 	return err ? err : bit;
 }
 
-/* A request with room for all features of the interface, of which *bit is the one asked for; NULL: *bit is a negative
- * error. To be freed by the caller. For both directions: each holds words by 32 features behind a head of two. */
+/*
+ * A request with room for all features of the interface; free() it. *bit: the feature's number. NULL: *bit is a negative errno.
+ * Reading and writing have the same layout: command and size, then a block of `word` octets for every 32 features.
+ */
 static void *feature_request(const char *ifname, const char *feature, uint32_t cmd, size_t word, int *bit)
 {
 	struct { uint32_t cmd, size; } *f;
@@ -126,7 +128,7 @@ int netdev_feature_off(const char *ifname, const char *feature)
 	if (!f)
 		return bit;
 	f->features[bit / 32].valid = 1U << (bit % 32);
-	ask(ifname, f);        /* a driver's refusal is no error here, so the feature is looked at again */
+	ask(ifname, f);        /* a driver may refuse without an error: read the feature again */
 	free(f);
 	return netdev_feature(ifname, feature) == 0 ? 0 : -EPERM;
 }

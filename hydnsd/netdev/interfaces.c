@@ -18,7 +18,7 @@
 struct link {
 	char name[IFNAMSIZ];
 	unsigned index;                /* of the interface attached to; 0: none */
-	uint64_t unread_since_ms;      /* its tags can't be told; 0: they can */
+	uint64_t unread_since_ms;      /* since when its tags could not be read; 0: the last look could */
 	char note[HYDNS_WHY];
 };
 
@@ -27,11 +27,11 @@ struct hydnsd_interfaces {
 	uint32_t count;
 	int fd;
 	struct hydnsd_watch *watch;
-	bool look;                     /* at all of them: something has changed, or could not be read */
-	uint64_t not_before_ms;
+	bool look;                     /* look at all of them: something has changed, or could not be read */
+	uint64_t not_before_ms;        /* of the next look */
 };
 
-/* All links of this network namespace, as one look finds them. */
+/* All links of this network namespace, read once. */
 struct host {
 	struct netdev_link *all;
 	size_t n;
@@ -39,7 +39,7 @@ struct host {
 };
 
 /* -- drivers ---------------------------------------------------------------------------------------------- */
-/* Virtual links hand frames from one stack to another without finishing the checksum. */
+/* Virtual drivers pass frames between stacks with an unfinished checksum. */
 static bool leaves_checksums(const char *driver)
 {
 	static const char *const drivers[] = {
@@ -67,7 +67,7 @@ bool hydnsd_interfaces_partial_checksum(const struct hydnsd_list *interfaces)
 /* -- VLAN tags -------------------------------------------------------------------------------------------- */
 static bool wants_mend(const struct hydnsd *d, const struct netdev_tags *t)
 {
-	/* a veth's peer, which may be anybody's, is left alone as long as it does no harm */
+	/* a veth's peer may belong to somebody else: change it only when it does harm */
 	return d->options.vlan_offload == HYDNSD_VLAN_OFFLOAD_OFF && t->place == NETDEV_TAGS_ASIDE &&
 	       (t->vlan[0] || !t->sender);
 }
@@ -80,8 +80,8 @@ static const struct netdev_link *by_index(const struct host *h, unsigned index)
 	return NULL;
 }
 
-/* Where the tags of the interface's frames are, once what puts them aside has been turned off where that is
- * wanted: each port of a bond in its turn. -ENODEV: the interface has come after the look. */
+/* Finds where the tags of the interface's frames are. If vlan-offload is `off', first turns the offload off that puts them
+ * aside, of each port of a bond. -ENODEV: the interface is newer than *h. */
 static int look_for_tags(struct hydnsd *d, const struct host *h, unsigned index, struct netdev_tags *tags)
 {
 	const struct netdev_link *l = by_index(h, index);
@@ -101,11 +101,11 @@ static int look_for_tags(struct hydnsd *d, const struct host *h, unsigned index,
 enum tags {
 	TAGS_SEEN,
 	TAGS_ASIDE,                    /* the program would answer frames of a VLAN as untagged ones */
-	TAGS_UNREAD,                   /* for the moment: what was known of them counts */
-	TAGS_UNKNOWN,                  /* for too long */
+	TAGS_UNREAD,                   /* could not be read now: the former result counts */
+	TAGS_UNKNOWN,                  /* could not be read for too long */
 };
 
-/* The note says why they are not seen. Turns the offload off where that is wanted. */
+/* As look_for_tags(). note: why they are not seen. */
 static enum tags find_tags(struct hydnsd *d, const struct host *h, struct link *l, unsigned index, char note[HYDNS_WHY])
 {
 	char text[NETDEV_TEXT], mend[NETDEV_TEXT];
@@ -118,8 +118,8 @@ static enum tags find_tags(struct hydnsd *d, const struct host *h, struct link *
 	rc = look_for_tags(d, h, index, &tags);
 	patient = hydnsd_netlink_patient(&l->unread_since_ms, rc);
 	if (rc) {
-		d->links->look = true;
-		snprintf(note, HYDNS_WHY, "%s: can't tell whether VLAN devices lie on it: %s: %s", l->name, strerror(-rc),
+		d->interfaces->look = true;
+		snprintf(note, HYDNS_WHY, "%s: cannot see whether VLAN devices lie on it: %s: %s", l->name, strerror(-rc),
 			 patient ? "the links are read again" : "look with ip -d link, then vlan-offload: trust");
 		return patient ? TAGS_UNREAD : TAGS_UNKNOWN;
 	}
@@ -131,8 +131,8 @@ static enum tags find_tags(struct hydnsd *d, const struct host *h, struct link *
 }
 
 /* -- attaching -------------------------------------------------------------------------------------------- */
-/* What a former hydnsd may have left on an interface that this one can't attach to: its maps need not be ours, so
- * nobody could pause it. */
+/* Detaches what a former hydnsd may have left on an interface that this one can't attach to: that program may have other maps,
+ * and the kill switch of this one does not stop it. */
 static void leave(struct hydnsd *d, struct link *l)
 {
 	char why[HYDNS_WHY];
@@ -141,8 +141,8 @@ static void leave(struct hydnsd *d, struct link *l)
 		snprintf(l->note, sizeof(l->note), "cannot detach from %s: %.200s", l->name, why);
 }
 
-/* A veth's peer without an XDP program loses what XDP sends back, in native mode. False: it has one, or can't be seen. */
-static bool peer_is_deaf(const struct hydnsd *d, const struct host *h, struct link *l)
+/* In native mode a veth's peer without an XDP program drops what XDP sends back. False: it has one, or can't be seen. */
+static bool peer_drops(const struct hydnsd *d, const struct host *h, struct link *l)
 {
 	const struct netdev_link *own = by_index(h, l->index);
 	struct netdev_link peer;
@@ -157,13 +157,13 @@ static bool peer_is_deaf(const struct hydnsd *d, const struct host *h, struct li
 	return true;
 }
 
-/* What keeps an interface with the program on it from working well. */
-static void remark(const struct hydnsd *d, const struct host *h, struct link *l)
+/* Notes what keeps an interface with the program on it from working well. */
+static void find_note(const struct hydnsd *d, const struct host *h, struct link *l)
 {
 	char driver[32];
 
 	l->note[0] = '\0';
-	if (peer_is_deaf(d, h, l))
+	if (peer_drops(d, h, l))
 		return;
 	if (d->options.partial_checksum == HYDNSD_AUTO && !d->partial_checksum &&
 	    netdev_driver(l->name, driver) == 0 && leaves_checksums(driver))
@@ -179,7 +179,7 @@ static int attach(struct hydnsd *d, const struct host *h, struct link *l)
 	int rc;
 
 	if (tags == TAGS_UNREAD)
-		return -EAGAIN;        /* what a former hydnsd left there goes on */
+		return -EAGAIN;        /* leave the former hydnsd's program there */
 	if (!index) {
 		snprintf(l->note, sizeof(l->note), "interface %s does not exist: create it or correct the "
 			 "option", l->name);
@@ -194,14 +194,14 @@ static int attach(struct hydnsd *d, const struct host *h, struct link *l)
 		return rc;
 	}
 	l->index = index;
-	remark(d, h, l);
+	find_note(d, h, l);
 	hydnsd_log(HYDNSD_LOG_INFO, "attached to %s", l->name);
 	if (l->note[0])
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s", l->note);
 	return 0;
 }
 
-/* What can't be detached stays attached, for all to see. */
+/* If this fails, the interface stays listed as attached. */
 static void detach(struct hydnsd *d, struct link *l)
 {
 	char why[HYDNS_WHY] = "";
@@ -221,7 +221,7 @@ static void try_attach(struct hydnsd *d, const struct host *h, struct link *l)
 		hydnsd_log(HYDNSD_LOG_WARNING, "%s; hydnsd tries again by itself", l->note);
 }
 
-/* A VLAN device, or an offload, may have come after the program. */
+/* A VLAN device may have been added, or an offload turned on, after the program was attached. */
 static void check_tags(struct hydnsd *d, const struct host *h, struct link *l)
 {
 	char note[HYDNS_WHY];
@@ -232,7 +232,7 @@ static void check_tags(struct hydnsd *d, const struct host *h, struct link *l)
 	if (tags == TAGS_SEEN) {
 		memcpy(note, l->note, sizeof(note));
 		if (!h->rc)
-			remark(d, h, l);
+			find_note(d, h, l);
 		if (l->note[0] && strcmp(note, l->note) != 0)
 			hydnsd_log(HYDNSD_LOG_WARNING, "%s", l->note);
 		return;
@@ -247,15 +247,15 @@ static void check_tags(struct hydnsd *d, const struct host *h, struct link *l)
 static void read_host(const struct hydnsd *d, struct host *h)
 {
 	*h = (struct host){ .rc = 0 };
-	if (d->links->count && (d->options.vlan_offload != HYDNSD_VLAN_OFFLOAD_TRUST ||
-				d->options.attach_mode != HYDNS_ATTACH_GENERIC))
+	if (d->interfaces->count && (d->options.vlan_offload != HYDNSD_VLAN_OFFLOAD_TRUST ||
+				     d->options.attach_mode != HYDNS_ATTACH_GENERIC))
 		h->rc = netdev_links(&h->all, &h->n);
 }
 
-/* At all interfaces, with one reading of the host's links: that takes long where there are many. */
+/* Looks at all interfaces, and reads the host's links once: that takes long where there are many. */
 static void look(struct hydnsd *d)
 {
-	struct hydnsd_interfaces *s = d->links;
+	struct hydnsd_interfaces *s = d->interfaces;
 	uint64_t begun = hydnsd_now_ms();
 	struct host h;
 
@@ -278,7 +278,7 @@ void hydnsd_interfaces_retry(struct hydnsd *d)
 
 void hydnsd_interfaces_tick(struct hydnsd *d)
 {
-	if (d->links->look && hydnsd_now_ms() >= d->links->not_before_ms)
+	if (d->interfaces->look && hydnsd_now_ms() >= d->interfaces->not_before_ms)
 		look(d);
 }
 
@@ -308,7 +308,7 @@ static bool listed(const struct hydnsd_list *list, const char *name)
 	return false;
 }
 
-/* An interface that a former hydnsd answered on, and this one is not to. */
+/* Detaches from an interface that a former hydnsd answered on and that is not configured now. */
 static void leave_other(const char *name, void *arg)
 {
 	struct hydnsd *d = arg;
@@ -326,7 +326,7 @@ static void leave_other(const char *name, void *arg)
 
 void hydnsd_interfaces_update(struct hydnsd *d)
 {
-	struct hydnsd_interfaces *s = d->links;
+	struct hydnsd_interfaces *s = d->interfaces;
 
 	for (uint32_t i = 0; i < s->count; ) {
 		if (listed(&d->options.interface, s->link[i].name)) {
@@ -340,7 +340,7 @@ void hydnsd_interfaces_update(struct hydnsd *d)
 	for (uint32_t i = 0; i < d->options.interface.count; i++)
 		if (!find_link(s, d->options.interface.item[i]))
 			add_link(s, d->options.interface.item[i]);
-	look(d);                       /* what vlan-offload says may have changed, too */
+	look(d);                       /* vlan-offload may have changed, too */
 }
 
 /* -- rtnetlink -------------------------------------------------------------------------------------------- */
@@ -355,7 +355,7 @@ static const struct rtattr *link_attribute(const struct nlmsghdr *h, unsigned sh
 	return NULL;
 }
 
-/* A VLAN device or a bridge: it may take tags from an interface of ours that is a port of what it lies on. */
+/* A VLAN device or a bridge: one of our interfaces may be a port of what it lies on. */
 static bool takes_tags(const struct nlmsghdr *h)
 {
 	const struct rtattr *info = link_attribute(h, IFLA_LINKINFO);
@@ -374,9 +374,9 @@ static bool is_about(const struct nlmsghdr *h, unsigned short type, unsigned ind
 	return a && *(const unsigned *)RTA_DATA(a) == index;
 }
 
-/* What takes tags has come or changed, or the features of one of our interfaces, of a port of it or of a veth's
- * peer have. */
-static bool tells_of_tags(const struct hydnsd *d, const struct nlmsghdr *h)
+/* Whether the notice may concern tags: of a device that takes them, or of one of our interfaces, its port or its veth peer,
+ * whose features may have changed. */
+static bool may_concern_tags(const struct hydnsd *d, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
 
@@ -384,8 +384,8 @@ static bool tells_of_tags(const struct hydnsd *d, const struct nlmsghdr *h)
 		return false;
 	if (takes_tags(h))
 		return true;
-	for (uint32_t i = 0; i < d->links->count; i++) {
-		unsigned index = d->links->link[i].index;
+	for (uint32_t i = 0; i < d->interfaces->count; i++) {
+		unsigned index = d->interfaces->link[i].index;
 
 		if (index && (index == (unsigned)m->ifi_index || is_about(h, IFLA_LINK, index) ||
 			      is_about(h, IFLA_MASTER, index)))
@@ -394,19 +394,19 @@ static bool tells_of_tags(const struct hydnsd *d, const struct nlmsghdr *h)
 	return false;
 }
 
-/* Of a burst of messages each is only noted, but for an interface that is not the same any more. */
-static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
+/* Only requests a look, so that a burst causes one; but detaches at once when an interface of ours is another now. */
+static void link_notice(struct hydnsd *d, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *m = NLMSG_DATA(h);
 	const struct rtattr *name = link_attribute(h, IFLA_IFNAME);
-	struct link *l = name ? find_link(d->links, RTA_DATA(name)) : NULL;
+	struct link *l = name ? find_link(d->interfaces, RTA_DATA(name)) : NULL;
 
-	d->links->look |= tells_of_tags(d, h);
+	d->interfaces->look |= may_concern_tags(d, h);
 	if (!l)
 		return;
 	if (h->nlmsg_type == RTM_DELLINK) {
 		if (l->index != (unsigned)m->ifi_index)
-			return;        /* a bridge or so tells of a port that leaves it */
+			return;        /* a bridge or the like: a port has left it */
 		if (if_nametoindex(l->name) == l->index)
 			return;
 		hydnsd_log(HYDNSD_LOG_WARNING, "interface %s has gone; hydnsd attaches when it is back",
@@ -418,32 +418,32 @@ static void link_told(struct hydnsd *d, const struct nlmsghdr *h)
 		return;
 	if (l->index)
 		detach(d, l);
-	d->links->look = true;
+	d->interfaces->look = true;
 }
 
-static void message_told(const struct nlmsghdr *h, void *arg)
+static void take_notice(const struct nlmsghdr *h, void *arg)
 {
 	if ((h->nlmsg_type == RTM_NEWLINK || h->nlmsg_type == RTM_DELLINK) &&
 	    h->nlmsg_len >= NLMSG_LENGTH(sizeof(struct ifinfomsg)))
-		link_told(arg, h);
+		link_notice(arg, h);
 }
 
-/* Where messages were lost nobody knows which links they were about. */
+/* Lost notices may have been about any link. */
 static void readable(void *arg, uint32_t events)
 {
 	struct hydnsd *d = arg;
 
 	(void)events;
-	if (hydnsd_netlink_hear(d->links->fd, message_told, d)) {
-		hydnsd_log(HYDNSD_LOG_INFO, "the kernel told more of links than hydnsd could hear: all interfaces are looked at");
-		d->links->look = true;
+	if (hydnsd_netlink_hear(d->interfaces->fd, take_notice, d)) {
+		hydnsd_log(HYDNSD_LOG_INFO, "notices of links were lost: hydnsd looks at all interfaces");
+		d->interfaces->look = true;
 	}
 	hydnsd_interfaces_tick(d);
 }
 
 static int open_netlink(struct hydnsd *d, char *why, size_t room)
 {
-	struct hydnsd_interfaces *s = d->links;
+	struct hydnsd_interfaces *s = d->interfaces;
 
 	s->fd = hydnsd_netlink_listen(RTMGRP_LINK, NULL);
 	if (s->fd >= 0)
@@ -458,12 +458,12 @@ int hydnsd_interfaces_start(struct hydnsd *d, char *why, size_t room)
 {
 	int rc;
 
-	d->links = calloc(1, sizeof(*d->links));
-	if (!d->links) {
+	d->interfaces = calloc(1, sizeof(*d->interfaces));
+	if (!d->interfaces) {
 		snprintf(why, room, "out of memory");
 		return -ENOMEM;
 	}
-	d->links->fd = -1;
+	d->interfaces->fd = -1;
 	rc = open_netlink(d, why, room);
 	if (rc)
 		return rc;
@@ -474,7 +474,7 @@ int hydnsd_interfaces_start(struct hydnsd *d, char *why, size_t room)
 
 void hydnsd_interfaces_stop(struct hydnsd *d, bool off)
 {
-	struct hydnsd_interfaces *s = d->links;
+	struct hydnsd_interfaces *s = d->interfaces;
 
 	if (!s)
 		return;
@@ -485,14 +485,14 @@ void hydnsd_interfaces_stop(struct hydnsd *d, bool off)
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s);
-	d->links = NULL;
+	d->interfaces = NULL;
 }
 
 unsigned hydnsd_interfaces_first_attached(const struct hydnsd *d)
 {
-	for (uint32_t i = 0; d->links && i < d->links->count; i++)
-		if (d->links->link[i].index)
-			return d->links->link[i].index;
+	for (uint32_t i = 0; d->interfaces && i < d->interfaces->count; i++)
+		if (d->interfaces->link[i].index)
+			return d->interfaces->link[i].index;
 	return 0;
 }
 
@@ -500,9 +500,9 @@ bool hydnsd_interfaces_get(const struct hydnsd *d, uint32_t n, struct hydnsd_int
 {
 	const struct link *l;
 
-	if (!d->links || n >= d->links->count)
+	if (!d->interfaces || n >= d->interfaces->count)
 		return false;
-	l = &d->links->link[n];
+	l = &d->interfaces->link[n];
 	*out = (struct hydnsd_interface_state){ .name = l->name, .attached = l->index, .note = l->note };
 	return true;
 }

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Interfaces: attaches to them, follows them through rtnetlink. */
-#ifndef HYDNSD_NETDEV_LINKS_H
-#define HYDNSD_NETDEV_LINKS_H
+/* Attaches the program to interfaces, and follows these by rtnetlink. */
+#ifndef HYDNSD_NETDEV_INTERFACES_H
+#define HYDNSD_NETDEV_INTERFACES_H
 
 #include "hydnsd/daemon/daemon.h"
 
 /* What partial-checksum: auto means for these interfaces. */
 bool hydnsd_interfaces_partial_checksum(const struct hydnsd_list *interfaces);
 
-/* Attaches to all interfaces, and leaves those that a former hydnsd answered on and that are not configured. One that
- * is missing or refuses is logged and tried again. An error: rtnetlink does not work. */
+/* Attaches to all configured interfaces, and detaches from others that a former hydnsd answered on. Logs an interface that is
+ * missing or refuses, and tries it again. A negative errno: rtnetlink does not work. */
 int hydnsd_interfaces_start(struct hydnsd *d, char *why, size_t room);
 /* detach: takes the program off. */
 void hydnsd_interfaces_stop(struct hydnsd *d, bool detach);
-/* The options have been read again: interfaces, vlan-offload. */
+/* After options were read again: interfaces, vlan-offload. */
 void hydnsd_interfaces_update(struct hydnsd *d);
-/* Every HYDNSD_HOUSEKEEPING_MS: looks at what has changed, unless it was told so just before, and at what could not be
- * read. */
+/* Every HYDNSD_HOUSEKEEPING_MS: looks again after a notice or an error, but not too often (hydnsd_netlink_not_before()). */
 void hydnsd_interfaces_tick(struct hydnsd *d);
-/* Periodic: tries again where attaching has failed, and leaves where VLAN tags are not seen any more. */
+/* Periodic: tries again where attaching has failed, and detaches where VLAN tags are not seen any more. */
 void hydnsd_interfaces_retry(struct hydnsd *d);
 
-/* Index of the first interface that is attached to; 0: none is. */
+/* Index of the first interface with the program; 0: there is none. */
 unsigned hydnsd_interfaces_first_attached(const struct hydnsd *d);
 struct hydnsd_interface_state {
 	const char *name;
 	bool attached;
-	const char *note;              /* "" or why not */
+	const char *note;              /* why not attached, or what does not work well; or "" */
 };
 /* The n-th interface; false: there is none. */
 bool hydnsd_interfaces_get(const struct hydnsd *d, uint32_t n, struct hydnsd_interface_state *out);

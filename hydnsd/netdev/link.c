@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Facts about interfaces by netlink. Not from /sys/class/net: a mounted sysfs shows the network namespace
- * that it was mounted in, not the one this process has entered.
+ * Facts about interfaces, by netlink. Not from /sys/class/net: a sysfs shows the network namespace that it was mounted in,
+ * even after the process has entered another.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -26,7 +26,7 @@ struct request {
 	char body[256];
 };
 
-/* The receive buffer that the kernel's own documentation asks for: no dump message is larger. */
+/* The size that the kernel's netlink documentation recommends: no dump message is larger. */
 #define RECEIVE_ROOM 32768
 
 static void put_attr(struct request *r, unsigned short type, const void *data, size_t len)
@@ -39,7 +39,7 @@ static void put_attr(struct request *r, unsigned short type, const void *data, s
 	r->head.nlmsg_len = NLMSG_ALIGN(r->head.nlmsg_len) + NLA_ALIGN(a->nla_len);
 }
 
-/* Attributes of one level, by type; those above most are left out. */
+/* Fills out[] with the attributes of one level, by type; ignores types above most. */
 static void parse_attrs(const void *data, int len, const struct nlattr **out, unsigned most)
 {
 	const struct nlattr *a = data;

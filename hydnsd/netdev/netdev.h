@@ -15,7 +15,7 @@
 struct netdev_link {
 	unsigned ifindex;
 	char name[IF_NAMESIZE];
-	char kind[16];             /* "veth", "vlan", ...; empty: no software device */
+	char kind[16];             /* IFLA_INFO_KIND: "veth", "vlan", ...; "": a physical device or loopback */
 	unsigned flags;            /* IFF_* */
 	unsigned short type;       /* ARPHRD_* */
 	unsigned mtu, master;
@@ -32,17 +32,17 @@ int netdev_link_elsewhere(int netnsid, unsigned ifindex, struct netdev_link *out
 /* NETDEV_XDP_ACT_* bits that the driver reports (Linux 6.3 and newer), or a negative errno. */
 int netdev_xdp_features(unsigned ifindex, uint64_t *features);
 
-/* -- ethtool.c: what drivers tell through SIOCETHTOOL ----------------------------------------------- */
+/* -- ethtool.c: what drivers report by SIOCETHTOOL -------------------------------------------------- */
 int netdev_driver(const char *ifname, char driver[32]);
-/* Is this feature (name as in the kernel's string set, e.g. "rx-lro") on? 1, 0, or a negative errno. */
+/* 1: this feature (name as in the kernel's string set, such as "rx-lro") is on; 0: off; or a negative errno. */
 int netdev_feature(const char *ifname, const char *feature);
 /* Receive queues now and at most. */
 int netdev_queues(const char *ifname, unsigned *now, unsigned *most);
-/* Turns a feature off. 0 also when it was off; -EPERM when the driver does not let go of it. */
+/* Turns a feature off. 0 also when it was off; -EPERM: the driver keeps it on. */
 int netdev_feature_off(const char *ifname, const char *feature);
 
 /* -- veth.c: the other end of a veth ---------------------------------------------------------------- */
-/* all: every link of this namespace. -ENODEV, -EINVAL and the like: it is in a namespace that can't be seen. */
+/* all: every link of this namespace. -ENODEV, -EINVAL and the like: the peer is in a namespace that can't be seen. */
 int netdev_veth_peer(const struct netdev_link *l, const struct netdev_link *all, size_t n, struct netdev_link *peer);
 #define NETDEV_MEND 224
 /* The command that gives a veth's peer the program that passes everything, to be pasted where l is. */
@@ -51,28 +51,26 @@ void netdev_veth_mend(const struct netdev_link *l, const char *peer, char out[NE
 /* -- vlan.c: whether VLAN tags are where the program can see them ----------------------------------- */
 enum netdev_tags_place {
 	NETDEV_TAGS_SEEN,          /* in the frame */
-	NETDEV_TAGS_ASIDE,         /* beside it, where XDP does not see them: the frame looks untagged */
+	NETDEV_TAGS_ASIDE,         /* in packet metadata, not in the frame: to XDP it looks untagged */
 	NETDEV_TAGS_UNKNOWN,
 };
 struct netdev_tags {
 	enum netdev_tags_place place;
 	char vlan[IF_NAMESIZE];    /* a VLAN device on the interface or on what it is a port of, or a switch that
 				    * it is a port of; "": none in this network namespace */
-	char at[IF_NAMESIZE];      /* whose offload puts them aside, or should be looked at: a veth's peer does */
-	bool sender;               /* at is a veth's peer; "" when it is in another namespace */
-	bool stack;                /* no offload, but the network stack puts them aside */
+	char at[IF_NAMESIZE];      /* interface whose offload decides; of a veth, its peer */
+	bool sender;               /* `at' is a veth's peer; "": that is in another namespace */
+	bool stack;                /* the network stack puts them aside, not an offload */
 };
 #define NETDEV_TEXT 160
-/* Where the tags of l's frames are; all: every link of this namespace; native: a program is, or would be,
- * attached in native mode for certain. */
+/* Where the tags of l's frames are. all: every link of this namespace. native: the program is attached in native mode, or would
+ * be. */
 void netdev_tags(const struct netdev_link *l, const struct netdev_link *all, size_t n, bool native,
 		 struct netdev_tags *out);
-/*
- * True when somebody takes VLAN tags from the interface and they may be put aside: a program that answers there
- * sends answers for the VLAN into the untagged network.
- */
+/* True: VLAN devices take tags from the interface, and XDP may not see the tags: the program would send a VLAN's answers into
+ * the untagged network. */
 bool netdev_tags_trap(const struct netdev_tags *t);
-/* Of a trap: what is the matter, and the command that mends it. */
+/* Of a trap: its cause, and the command that mends it. */
 void netdev_tags_explain(const struct netdev_tags *t, char text[NETDEV_TEXT], char mend[NETDEV_TEXT]);
 /* Turns off what puts tags aside, at t->at. -ENOENT: it is in another namespace; -EOPNOTSUPP: it is the stack. */
 int netdev_tags_mend(const struct netdev_tags *t);

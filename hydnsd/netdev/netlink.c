@@ -12,9 +12,9 @@
 
 #define BUFFER         65536
 #define DRAIN_MOST     16384           /* more than a socket's buffer holds */
-#define ANSWER_SECONDS 1               /* the kernel answers at once; for what nobody has thought of */
+#define ANSWER_SECONDS 1               /* time limit; the kernel answers at once */
 #define TRIES          8               /* of a dump that changes interrupt */
-#define SHARE          5               /* one part in so many of the time goes into a caller's looks, at most */
+#define SHARE          5               /* a look is followed by a pause of so many times its duration */
 
 int hydnsd_netlink_listen(uint32_t groups, const struct sock_fprog *filter)
 {
@@ -45,7 +45,7 @@ static int open_asking(void)
 	const int yes = 1;
 	int rc, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
-	/* strict: else the kernel would not look at table and type, and tell all routes */
+	/* strict: else the kernel ignores table and type, and sends all routes */
 	if (fd >= 0 && !setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &yes, sizeof(yes)) &&
 	    !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)))
 		return fd;
@@ -59,7 +59,7 @@ struct answer {
 	uint32_t seq;
 	int (*fn)(const struct nlmsghdr *h, void *arg);
 	void *arg;
-	bool interrupted;              /* a change came in between: some may be missing */
+	bool interrupted;              /* a change came in between: objects may be missing */
 	bool ended;
 	int error;
 };
@@ -85,7 +85,7 @@ static void take_message(const struct nlmsghdr *h, struct answer *a)
 	}
 }
 
-/* A datagram of the kernel's, or with no octets what another process sent. Octets, or a negative errno. */
+/* Receives a datagram of the kernel's. Its octets; 0: another process sent it; or a negative errno. */
 static ssize_t take_datagram(int fd, char *buffer, int flags)
 {
 	struct sockaddr_nl from = { .nl_pid = 1 };

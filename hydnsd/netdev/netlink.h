@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * rtnetlink as the daemon follows the host by it: a socket tells that something has changed, and what holds now is
- * asked for anew. What was told is never counted on: messages may be lost.
+ * How hydnsd follows the host by rtnetlink: a notice on one socket says that something has changed, and a dump on another
+ * reads what holds now. hydnsd never relies on the content of notices, for some may be lost.
  */
 #ifndef HYDNSD_NETDEV_NETLINK_H
 #define HYDNSD_NETDEV_NETLINK_H
@@ -12,37 +12,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Hears of changes; groups: RTMGRP_* and 1 << (RTNLGRP_* - 1). filter: what is let through, NULL: all. The
+/* Opens a socket for notices. groups: RTMGRP_* and 1 << (RTNLGRP_* - 1). filter: what is let through; NULL: all. The
  * descriptor, or a negative errno. */
 int hydnsd_netlink_listen(uint32_t groups, const struct sock_fprog *filter);
-/* Takes all that waits, unread. */
+/* Discards all notices that wait. */
 void hydnsd_netlink_drain(int fd);
 
-/* Takes all that waits and tells fn of each message of the kernel's. True: some were lost, so that what they told must be
- * asked for. */
+/* Calls fn for each of the kernel's notices that wait. True: some were lost, so read everything again. */
 bool hydnsd_netlink_hear(int fd, void (*fn)(const struct nlmsghdr *h, void *arg), void *arg);
 
 /*
- * Asks for all objects of a kind, with a socket of its own, so that what is left of an answer disturbs no other question,
- * and again while changes come in between, for then some may be missing. begin forgets what was told so far and is called
- * before each try; fn is told of each object, and returns 0, or a negative errno, which ends the dump. Both have arg. 0,
- * or a negative errno: the kernel's, fn's, or -EAGAIN when every try was interrupted.
+ * Reads all objects that the request asks for, on a socket of its own, so that the rest of an answer disturbs no other request.
+ * Tries again when a change comes in between, because objects may then be missing. Before each try it calls begin, which
+ * forgets what fn has collected; for each object fn, whose negative errno ends the dump. Both get arg. 0, or a negative errno:
+ * the kernel's, fn's, or -EAGAIN when changes interrupted every try.
  */
 int hydnsd_netlink_dump(struct nlmsghdr *request, void (*begin)(void *arg),
 			int (*fn)(const struct nlmsghdr *h, void *arg), void *arg);
 
-/*
- * A host whose links or routes change all the time interrupts every try. What was known of it counts for so long; then
- * the caller has to do without.
- */
+/* Links or routes that change all the time interrupt every try. The former result counts for this long; then there is none. */
 #define HYDNSD_NETLINK_PATIENCE_MS 1500
-/* Whether what was known still counts after a look that ended with rc. since_ms: of the first look that has failed, 0
- * after one that has not. */
+/* Whether the former result still counts after a look that ended with rc. *since_ms: when the first of the looks failed that
+ * have failed since; 0: the last one succeeded. */
 bool hydnsd_netlink_patient(uint64_t *since_ms, int rc);
-/* When the next look may be made, so that a small part of the time goes into looking. */
+/* The earliest time of the next look, after one that began at begun_ms: looks take a sixth of the time at most. */
 uint64_t hydnsd_netlink_not_before(uint64_t begun_ms);
 
-/* The first attribute of this type among len octets; NULL: there is none with as much as this. */
+/* Data of the first attribute of this type in len octets; NULL: there is none, or it has fewer octets than least. */
 const void *hydnsd_netlink_attr(const struct rtattr *a, int len, unsigned short type, size_t least);
 
 #endif

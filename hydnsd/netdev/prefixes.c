@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A prefix on the way from the root to where the walk is, with what all tables say there. */
+/* A prefix on the path from the root to the present one, with the values of all tables there. */
 struct level {
 	const struct hydnsd_prefix *prefix;    /* NULL: above the root */
 	uint8_t value[HYDNSD_PREFIX_TABLES];
@@ -23,7 +23,7 @@ static void clear_rest(struct hydnsd_prefix *p)
 	memset(p->addr + octets, 0, sizeof(p->addr) - octets);
 }
 
-/* What holds others comes before them. */
+/* Sorts a prefix before those that it holds. */
 static int compare(const void *a, const void *b)
 {
 	const struct hydnsd_prefix *x = a, *y = b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Several tables of prefixes made into one: of each address the result is what judge() says of the values that the
- * tables have for it, each by its longest prefix. Holds no prefix whose value is that of the prefix around it. Time
- * O(n log n), with n the prefixes of all tables; no table is searched.
+ * Combines several tables of prefixes into one. The value of an address in it is what judge() makes of its values in the
+ * tables, each by the longest prefix. A prefix with the value of the prefix around it is left out. Time: O(n log n) for n
+ * prefixes in all tables.
  */
 #ifndef HYDNSD_NETDEV_PREFIXES_H
 #define HYDNSD_NETDEV_PREFIXES_H
@@ -11,22 +11,20 @@
 
 #define HYDNSD_PREFIX_TABLES   24
 #define HYDNSD_PREFIX_BITS     128
-#define HYDNSD_PREFIX_BITS_V4  96      /* of the prefix that IPv4 addresses have here: ::ffff:0:0/96 */
+#define HYDNSD_PREFIX_BITS_V4  96      /* of ::ffff:0:0/96: IPv4 addresses are mapped */
 
 struct hydnsd_prefix {
 	uint8_t addr[16];              /* network order, IPv4-mapped */
 	uint8_t bits;
 	uint8_t table;
-	uint8_t value;                 /* 0 is what a table says where it has no prefix */
-	uint32_t order;                /* of equal prefixes of a table the last counts */
+	uint8_t value;                 /* 0: as where the table has no prefix */
+	uint32_t order;                /* of equal prefixes in a table the last one counts */
 };
 
 typedef uint8_t (*hydnsd_prefixes_judge)(const uint8_t value[HYDNSD_PREFIX_TABLES], const void *arg);
 
-/*
- * Sorts `in`, clears octets behind a prefix's bits, and writes what comes out, in order. judge() must say 0 of all
- * zeros. Returns how many there are; -E2BIG: more than room.
- */
+/* Sorts `in' and clears its address bits beyond each prefix; writes the result to `out', sorted. judge() must return 0 for all
+ * zeros. Returns the number of prefixes; -E2BIG: more than room. */
 int hydnsd_prefixes_combine(struct hydnsd_prefix *in, uint32_t n, hydnsd_prefixes_judge judge, const void *arg,
 			    struct hydnsd_prefix *out, uint32_t room);
 

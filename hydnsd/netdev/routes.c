@@ -10,18 +10,18 @@
 
 #include "hydnsd/netdev/netlink.h"
 
-/* What a table says of a prefix; 0: nothing. */
+/* Values of a prefix in a table; 0: none. */
 enum verdict { GOOD = 1, BAD, THROWN };
 
-/* Which table of hydnsd_prefixes_combine() is which. */
+/* Tables of hydnsd_prefixes_combine(). */
 enum { LOCAL, MAIN, RULES, OTHERS };
 #define OTHERS_MOST (HYDNSD_PREFIX_TABLES - OTHERS)
 
 struct route {
 	struct hydnsd_prefix prefix;
 	uint32_t priority;
-	bool dead;                     /* the kernel goes on to the next of this prefix, or to a shorter one */
-	bool varies;                   /* counts for some packets only */
+	bool dead;                     /* the kernel takes the next route of this prefix, or of a shorter one */
+	bool varies;                   /* applies to some packets only */
 };
 
 struct reading {
@@ -29,11 +29,11 @@ struct reading {
 	const struct hydnsd_rpfilter *rp;
 	struct route *route;
 	uint32_t count, room;
-	uint32_t before;               /* of those, from the tables that were read before */
-	uint32_t other[OTHERS_MOST];   /* kernel's numbers of the tables that rules name */
+	uint32_t before;               /* of those, from tables read before this one */
+	uint32_t other[OTHERS_MOST];   /* the kernel's numbers of the tables that rules name */
 	uint32_t others;
-	uint8_t table;                 /* that is being read */
-	uint32_t table_id;
+	uint8_t table;                 /* being read: LOCAL, ... */
+	uint32_t table_id;             /* the kernel's number of it */
 	bool main_counts, rules, unclear;
 };
 
@@ -57,7 +57,7 @@ static int append(struct reading *r, const struct route *route)
 	return 0;
 }
 
-/* False: a prefix that no client's address of this family is in. */
+/* False: the prefix holds no client's address of this family. */
 static bool put_prefix(const struct reading *r, const void *addr, uint8_t bits, struct hydnsd_prefix *p)
 {
 	bool v4 = r->family == AF_INET;
@@ -82,7 +82,7 @@ static uint64_t device_bit(const struct hydnsd_rpfilter *rp, unsigned index)
 	return 0;
 }
 
-/* A next hop without carrier may be used or not, by a sysctl: it does not help. */
+/* The sysctl ignore_routes_with_linkdown decides whether a hop without carrier is used: do not count it. */
 static void take_hop(const struct reading *r, unsigned flags, unsigned index, uint64_t *devices, bool *alive, bool *used)
 {
 	*alive |= !(flags & RTNH_F_DEAD);
@@ -174,7 +174,7 @@ static int read_table(struct reading *r, uint8_t table, uint32_t id)
 	r->table_id = id;
 	r->before = r->count;
 	rc = hydnsd_netlink_dump(&request.head, begin_table, take_route, r);
-	return rc == -ENOENT ? 0 : rc; /* a table comes with its first route */
+	return rc == -ENOENT ? 0 : rc; /* a table exists from its first route on */
 }
 
 /* -- policy rules ------------------------------------------------------------------------------------------ */
@@ -189,7 +189,7 @@ static const void *rule_attr(const struct rule *u, unsigned short type, size_t l
 	return hydnsd_netlink_attr(u->attr, u->len, type, least);
 }
 
-/* What it has beside these is a condition, also one that is not known yet. */
+/* Any other attribute counts as a condition, also one of a later kernel. */
 static bool unconditional(const struct rule *u)
 {
 	const uint32_t *least = rule_attr(u, FRA_SUPPRESS_PREFIXLEN, sizeof(*least));
@@ -203,7 +203,7 @@ static bool unconditional(const struct rule *u)
 	       !(least && *least != UINT32_MAX);
 }
 
-/* The kernel looks up sources, and what this host sends, as coming in by loopback. VRFs are seen to by the caller. */
+/* The kernel looks up sources, and what this host sends, with loopback as the incoming interface. The caller handles VRFs. */
 static bool never_counts(const struct rule *u)
 {
 	const char *in = rule_attr(u, FRA_IIFNAME, 1);
@@ -223,7 +223,7 @@ static void take_other(struct reading *r, uint32_t id)
 		r->other[r->others++] = id;
 }
 
-/* One that forbids: like a route, in a table of such rules. */
+/* A rule that forbids counts as a route of the table RULES. */
 static int take_refusal(struct reading *r, const struct rule *u)
 {
 	struct route route = { .dead = false };
@@ -308,7 +308,7 @@ static bool same_place(const struct route *a, const struct route *b)
 	       memcmp(a->prefix.addr, b->prefix.addr, sizeof(a->prefix.addr)) == 0;
 }
 
-/* Of several routes of a prefix the one that counts: alive, and with the least metric. */
+/* Of several routes of a prefix takes the one that the kernel uses: alive, with the least metric. */
 static uint32_t choose(struct reading *r, struct hydnsd_prefix *out)
 {
 	uint32_t n = 0, i = 0;
@@ -367,7 +367,7 @@ int hydnsd_routes_read(int family, const struct hydnsd_rpfilter *rp, struct hydn
 	int rc = read_rules(&r);
 
 	if (rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP)
-		rc = 0;                /* a host without this family: no query comes */
+		rc = 0;                /* the host does not have this family: no query comes */
 	else if (!rc && (!r.main_counts || r.unclear || rp->vrf[0]))
 		r.unclear = true;
 	else if (!rc) {

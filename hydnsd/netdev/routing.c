@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Only by the switch of the loopback interface: nothing is forwarded because of it alone. */
+/* Set on the loopback interface alone, this forwards no packets. */
 static const char *const switches[] = {
 	"net.ipv4.conf.lo.forwarding", "net.ipv6.conf.lo.forwarding",
 };
@@ -19,7 +19,7 @@ static bool is_off(const char *path)
 
 	if (f)
 		fclose(f);
-	return c == '0';       /* no such file: the family is not there, and nobody asks by it */
+	return c == '0';       /* no file: the host does not have this family */
 }
 
 const char *hydnsd_routing_off(bool ipv6)

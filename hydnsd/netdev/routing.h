@@ -8,7 +8,7 @@
 
 /* Name of a sysctl of this network namespace that keeps the kernel from looking up routes for XDP, or NULL. */
 const char *hydnsd_routing_off(bool ipv6);
-/* 0, or a negative errno and in why what to do. */
+/* 0, or a negative errno and a line in why. */
 int hydnsd_routing_check(bool ipv6, char *why, size_t room);
 
 #endif

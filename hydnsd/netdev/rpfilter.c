@@ -15,7 +15,7 @@
 struct setting {
 	const struct netdev_link *link;
 	size_t count;
-	uint8_t *mode;                 /* by place in link */
+	uint8_t *mode;                 /* of each link */
 	uint8_t all;
 };
 
@@ -90,8 +90,8 @@ static bool listed(const struct hydnsd_rpfilter *r, unsigned index)
 	return false;
 }
 
-/* Queries may reach the stack by this device. The kernel takes the larger of all and the device's own setting; without
- * an address on the device, loose demands as much as strict does. */
+/* Adds a device by which queries may reach the stack. The kernel takes the larger of `all' and the device's own setting; on a
+ * device without an address, loose is as strict as strict. */
 static void add_device(struct hydnsd_rpfilter *out, const struct setting *s, const struct ifaddrs *addresses,
 		       const struct netdev_link *l)
 {
@@ -116,8 +116,8 @@ static void add_device(struct hydnsd_rpfilter *out, const struct setting *s, con
 		out->device[out->count++] = l->ifindex;
 }
 
-/* What comes to a port of a bond or bridge is the bond's or bridge's, and what has a tag its VLAN device's. To loopback
- * no test applies. */
+/* The stack takes a frame of a port as that of its bond or bridge, and a tagged frame as that of its VLAN device. rp_filter
+ * does not apply to loopback. */
 static void add_interface(struct hydnsd_rpfilter *out, const struct setting *s, const struct ifaddrs *addresses,
 			  const char *name, bool vlan)
 {

@@ -15,16 +15,16 @@ enum hydnsd_rpfilter_mode { HYDNSD_RPFILTER_OFF, HYDNSD_RPFILTER_STRICT, HYDNSD_
 
 struct hydnsd_rpfilter {
 	enum hydnsd_rpfilter_mode mode;        /* the strictest that counts on any of them */
-	/* A source's route must leave by each of these: which of them a query came by the program's tables can't tell. */
+	/* Strict devices. A source's route must leave by each: the program's tables do not say by which one a query came. */
 	unsigned device[HYDNSD_RPFILTER_DEVICES];
 	uint32_t count;
-	bool full;                     /* there are more */
+	bool full;                     /* there are more strict devices */
 	unsigned first;                /* device that queries may come by, strict or not */
-	bool several;                  /* ... and it is not the only one */
+	bool several;                  /* there are others */
 	char vrf[IF_NAMESIZE];         /* an interface that is part of a VRF; "": none */
 };
 
-/* vlan: the program takes frames of VLANs, too. 0, or a negative errno and nothing in out. */
+/* vlan: the program answers tagged frames, too. 0, or a negative errno; *out is written on success only. */
 int hydnsd_rpfilter_read(const struct hydnsd_list *interfaces, bool vlan, struct hydnsd_rpfilter *out);
 const char *hydnsd_rpfilter_text(enum hydnsd_rpfilter_mode mode);
 

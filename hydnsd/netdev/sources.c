@@ -15,28 +15,28 @@
 #include "hydnsd/netdev/routes.h"
 
 #define GROUP(name)  (1U << (RTNLGRP_##name - 1))
-#define FULL_MS      10000             /* until too many routes are counted again */
+#define FULL_MS      10000             /* until a table with too many routes is read again */
 #define NOTE         200
 
 struct family {
 	const char *name;
 	int number;
 	struct hydnsd_routes routes;
-	uint64_t not_before_ms;        /* of a table that was too large */
-	uint64_t unread_since_ms;      /* 0: the last look could read them */
-	bool known;                    /* some look could */
-	bool dropped;                  /* does not fit beside some access list: all is refused */
+	uint64_t not_before_ms;        /* of the next reading, after too many routes; 0: any time */
+	uint64_t unread_since_ms;      /* since when routes could not be read; 0: the last look could */
+	bool known;                    /* they were read once */
+	bool dropped;                  /* they do not fit beside an access list: all sources are refused */
 	char note[NOTE];
 	const char *mend;
 };
 
 struct hydnsd_sources {
 	hydnsd_sources_changed *changed;
-	int told;
-	struct hydnsd_watch *watch;    /* NULL: a change was told, and is looked at later */
+	int notices;                   /* netlink socket: the kernel notifies of changes */
+	struct hydnsd_watch *watch;    /* NULL between a notice and the next look */
 	uint32_t looks;                /* still to be made */
-	bool behind;                   /* some access list in the kernel could not be changed */
-	uint64_t not_before_ms;
+	bool acl_stale;                /* some access list in the kernel could not be changed */
+	uint64_t not_before_ms;        /* of the next look */
 	struct hydnsd_rpfilter rp;
 	struct family family[HYDNSD_FAMILIES];
 	__u64 own[HYDNS_OWN_WORDS];    /* the filter in the program */
@@ -79,14 +79,14 @@ static void explain_error(struct family *f, int rc)
 		say(f, "have the routing daemon export fewer routes to the kernel, with a default route among them",
 		    "more than %d routes: all %s queries are passed", HYDNSD_ROUTES_MOST, f->name);
 	else if (rc == -ENOSPC)
-		say(f, "merge blackhole routes, or add a default route", "the routes tell more than %d prefixes of sources "
-		    "apart: all %s queries are passed", HYDNSD_ROUTES_RESULT, f->name);
+		say(f, "merge blackhole routes, or add a default route", "the routes divide sources into more than %d "
+		    "prefixes: all %s queries are passed", HYDNSD_ROUTES_RESULT, f->name);
 	else
 		say(f, "none is needed, hydnsd tries again by itself", "the routes cannot be read (%s): all %s queries are "
 		    "passed", strerror(-rc), f->name);
 }
 
-/* What is passed although the stack would let some of it in. */
+/* Says what is passed although the stack would accept some of it. */
 static void explain_routes(const struct hydnsd_sources *s, struct family *f)
 {
 	const struct hydnsd_routes *r = &f->routes;
@@ -102,8 +102,8 @@ static void explain_routes(const struct hydnsd_sources *s, struct family *f)
 		say(f, "do without goto, name at most 20 tables, and keep the rule for table main (ip rule)",
 		    "the policy rules say more than hydnsd can look at: all %s queries are passed", f->name);
 	else if (f->number == AF_INET && s->rp.count && s->rp.several)
-		say(f, "set rp_filter to 2 (loose), or attach to one interface", "rp_filter is strict, and the tables cannot "
-		    "tell by which of several devices a query came: only sources with routes by each strict one are "
+		say(f, "set rp_filter to 2 (loose), or attach to one interface", "rp_filter is strict, and the tables do not "
+		    "show by which of several devices a query came: only sources with routes by each strict one are "
 		    "answered");
 	else if (r->rules && r->routes && !any_routed(r))
 		say(f, "give each of these tables, and main, a default route", "no source is good by every table that a policy "
@@ -118,7 +118,7 @@ static void log_note(const struct family *f)
 	hydnsd_log(HYDNSD_LOG_WARNING, "sources, %s: %s%s%s", f->name, f->note, f->mend[0] ? ": " : "", f->mend);
 }
 
-/* True when what the family's last good look has found still counts after this one. */
+/* rc: of a look. True: the family's routes could not be read just now, and those read before still count. */
 static bool counts_still(struct family *f, int rc)
 {
 	bool unread = rc && rc != -E2BIG && rc != -ENOSPC, patient;
@@ -128,7 +128,7 @@ static bool counts_still(struct family *f, int rc)
 	return unread && patient && f->known;
 }
 
-/* True when it judges otherwise than before. */
+/* Reads the routes of a family. True: they judge some source otherwise than before. */
 static bool look_at(struct hydnsd_sources *s, struct family *f, int rc)
 {
 	static struct hydnsd_routes now;
@@ -175,25 +175,25 @@ static void add_own(const struct family *f, __u64 filter[HYDNS_OWN_WORDS])
 	}
 }
 
-/* The access lists say who is refused, the filter who is looked up in them: so it holds the former addresses, too, until all
- * lists are changed. */
+/* The filter decides who is looked up in the access lists. So it holds the former addresses as well until all lists are
+ * changed. True: some list could not be changed. */
 static bool change_lists(struct hydnsd *d)
 {
 	struct hydnsd_sources *s = d->sources;
 	__u64 now[HYDNS_OWN_WORDS] = { 0 };
-	bool behind;
+	bool stale;
 
 	for (int i = 0; i < HYDNSD_FAMILIES; i++)
 		add_own(&s->family[i], now);
 	for (uint32_t i = 0; i < HYDNS_OWN_WORDS; i++)
 		s->own[i] |= now[i];
 	hydns_kern_own_set(d->kern, s->own);
-	behind = s->changed(d);
-	if (!behind) {
+	stale = s->changed(d);
+	if (!stale) {
 		memcpy(s->own, now, sizeof(s->own));
 		hydns_kern_own_set(d->kern, s->own);
 	}
-	return behind;
+	return stale;
 }
 
 static void look(struct hydnsd *d)
@@ -207,17 +207,17 @@ static void look(struct hydnsd *d)
 		s->looks--;
 	for (int i = 0; i < HYDNSD_FAMILIES; i++)
 		changed |= look_at(s, &s->family[i], rc);
-	if (changed || s->behind)
-		s->behind = change_lists(d);
-	if (s->behind)
+	if (changed || s->acl_stale)
+		s->acl_stale = change_lists(d);
+	if (s->acl_stale)
 		s->looks = 2;
 	s->not_before_ms = hydnsd_netlink_not_before(begun);
 }
 
-/* -- being told -------------------------------------------------------------------------------------------- */
-/* Not more often than each tick, however often routes change; until then nothing more is heard, not even that messages
- * were lost, which epoll can't be kept from telling. Of a link that goes down the kernel may tell first, and remove its
- * routes then: so it is looked once more. */
+/* -- notices -------------------------------------------------------------------------------------------- */
+/* Looks at most once in a tick, however often routes change. Until then the socket is not watched: epoll cannot be kept from
+ * reporting lost messages. The kernel may notify of a link that goes down before it removes the link's routes: hence a second
+ * look. */
 static void readable(void *arg, uint32_t events)
 {
 	struct hydnsd *d = arg;
@@ -239,10 +239,10 @@ void hydnsd_sources_tick(struct hydnsd *d)
 	if (!s->looks || now < s->not_before_ms)
 		return;
 	if (!s->watch) {
-		hydnsd_netlink_drain(s->told);
-		s->watch = hydnsd_loop_watch(d->loop, s->told, EPOLLIN, readable, d);
+		hydnsd_netlink_drain(s->notices);
+		s->watch = hydnsd_loop_watch(d->loop, s->notices, EPOLLIN, readable, d);
 		if (!s->watch)
-			s->looks = 2;  /* without memory: nothing is told, so it is looked at every tick */
+			s->looks = 2;  /* out of memory: without notices, look at every tick */
 	}
 	look(d);
 }
@@ -260,14 +260,14 @@ int hydnsd_sources_start(struct hydnsd *d, hydnsd_sources_changed *changed, char
 		s->changed = changed;
 		s->family[HYDNSD_IPV4] = (struct family){ .name = "IPv4", .number = AF_INET, .mend = "" };
 		s->family[HYDNSD_IPV6] = (struct family){ .name = "IPv6", .number = AF_INET6, .mend = "" };
-		s->told = hydnsd_netlink_listen(GROUP(LINK) | GROUP(IPV4_IFADDR) | GROUP(IPV4_ROUTE) | GROUP(IPV6_ROUTE) |
+		s->notices = hydnsd_netlink_listen(GROUP(LINK) | GROUP(IPV4_IFADDR) | GROUP(IPV4_ROUTE) | GROUP(IPV6_ROUTE) |
 						GROUP(IPV4_RULE) | GROUP(IPV6_RULE) | GROUP(IPV4_NETCONF) |
 						GROUP(NEXTHOP), NULL);
-		if (s->told >= 0)
-			s->watch = hydnsd_loop_watch(d->loop, s->told, EPOLLIN, readable, d);
+		if (s->notices >= 0)
+			s->watch = hydnsd_loop_watch(d->loop, s->notices, EPOLLIN, readable, d);
 	}
 	if (!s || !s->watch) {
-		snprintf(why, room, "cannot follow the host's routes by rtnetlink: %s", strerror(s && s->told < 0 ? -s->told : errno));
+		snprintf(why, room, "cannot follow the host's routes by rtnetlink: %s", strerror(s && s->notices < 0 ? -s->notices : errno));
 		return -EIO;
 	}
 	look(d);
@@ -281,8 +281,8 @@ void hydnsd_sources_stop(struct hydnsd *d)
 	if (!s)
 		return;
 	hydnsd_watch_end(s->watch);
-	if (s->told >= 0)
-		close(s->told);
+	if (s->notices >= 0)
+		close(s->notices);
 	free(s);
 	d->sources = NULL;
 }
@@ -296,21 +296,21 @@ static uint8_t judge(const uint8_t value[HYDNSD_PREFIX_TABLES], const void *arg)
 	return value[SOURCES] == HYDNSD_SOURCE_ROUTED ? value[ACL] : HYDNS_ACL_PASS;
 }
 
-/* Own addresses that the program passes without this table: by its filter, which holds whole addresses alone, or as no
- * unicast address of anybody's. */
+/* Own addresses that the program passes without this table: by its filter, which holds addresses of 128 bits alone, or because
+ * they are not unicast. */
 static bool passed_anyway(const struct hydnsd_prefix *p)
 {
 	return p->value == HYDNSD_SOURCE_OWN && (p->bits == HYDNSD_PREFIX_BITS || hydnsd_sources_never(p->addr, p->bits));
 }
 
-/* own: the host's addresses are let in, those that need not stand here. */
+/* own: own addresses that the program passes without this table are left out of it. */
 static uint32_t add_family(const struct family *f, bool own, struct hydnsd_prefix *in, uint32_t n)
 {
 	static const struct hydnsd_prefix root[] = {
 		[HYDNSD_IPV4] = { .addr = { [10] = 0xff, [11] = 0xff }, .bits = HYDNSD_PREFIX_BITS_V4 }, [HYDNSD_IPV6] = { .bits = 0 },
 	};
 
-	/* IPv4 is within ::/0 here, and none of its routes are IPv6's */
+	/* mapped IPv4 addresses lie within ::/0: this keeps IPv6's routes from them */
 	in[n] = root[f->number == AF_INET ? HYDNSD_IPV4 : HYDNSD_IPV6];
 	in[n++].table = SOURCES;
 	for (uint32_t i = 0; !f->dropped && i < f->routes.count; i++) {
@@ -343,7 +343,7 @@ static int apply(const struct hydnsd_sources *s, const struct hydns_acl_entry *a
 	return count;
 }
 
-/* The larger one of those that count; an access list alone always fits. */
+/* Drops the routes of a family, the one with more of them first; an access list alone always fits. */
 static void drop_one(struct hydnsd_sources *s)
 {
 	struct family *f = s->family;
@@ -370,7 +370,7 @@ int hydnsd_sources_apply(struct hydnsd *d, const struct hydns_acl_entry *acl, ui
 	}
 }
 
-/* -- asking ------------------------------------------------------------------------------------------------- */
+/* -- queries ------------------------------------------------------------------------------------------------- */
 static bool is_never(const uint8_t addr[16], bool v4)
 {
 	static const uint8_t zero[8];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * A veth hands frames that XDP sends back to its peer only while the peer receives by NAPI, as it does with an XDP
- * program of its own; else they are lost.
+ * The peer of a veth receives what XDP sends back only while it uses NAPI, as it does with an XDP program of its own. Else
+ * these frames are lost.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 
 #define NAMESPACES "/run/netns"
 
-/* The number by which this namespace knows another, or a negative errno. */
+/* This namespace's number for another, or a negative errno. */
 static int namespace_id(int sock, int ns)
 {
 	struct {
@@ -56,7 +56,7 @@ static int namespace_id(int sock, int ns)
 	return -ENOENT;
 }
 
-/* The name that `ip netns` has for a namespace, or "". */
+/* Name of a namespace in `ip netns', or "". */
 static void namespace_name(int netnsid, char *out, size_t room)
 {
 	int sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), ns;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * VLAN tags and XDP. A card with receive offload takes the tag out of the frame before XDP sees it; on a
- * veth it is the sender's transmit offload that leaves it out, whatever the receiving end is set to. A bond
- * hands a native program down to its ports, so theirs count. Where a frame has gone through the network stack
- * before, as to a bridge, the stack itself has put the tag aside.
+ * VLAN tags and XDP. A card with receive offload takes the tag out of the frame before XDP sees it. On a veth the sender's
+ * transmit offload does, whatever the receiving end is set to. A bond attaches a native program to its ports, so their offloads
+ * count. Before a bridge or another device above the network stack, the stack takes the tag out.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,12 +10,12 @@
 
 #include "hydnsd/netdev/netdev.h"
 
-/* Features by which 802.1Q and 802.1ad tags are put aside, at the receiver and at a veth's sender. */
+/* Features that take 802.1Q and 802.1ad tags out of frames: of a receiver, and of a veth's sender. */
 static const char *const receiver[] = { "rx-vlan-hw-parse", "rx-vlan-stag-hw-parse" };
 static const char *const sender[] = { "tx-vlan-hw-insert", "tx-vlan-stag-hw-insert" };
 #define FEATURES 2
 
-/* A port of a bond that is a port of a bridge, and one more to spare. */
+/* Enough for a port of a bond that is a port of a bridge, and one more. */
 #define LEVELS 4
 
 static enum netdev_tags_place place_by(const char *ifname, const char *const feature[FEATURES])
@@ -88,7 +87,7 @@ static void look_at(const struct netdev_link *l, const struct netdev_link *all, 
 	out->place = out->at[0] ? place_by(out->at, out->sender ? sender : receiver) : NETDEV_TAGS_UNKNOWN;
 }
 
-/* The first port that is not in order counts. */
+/* The first port whose tags are not seen counts. */
 static void look_at_ports(const struct netdev_link *l, const struct netdev_link *all, size_t n, struct netdev_tags *out)
 {
 	for (size_t i = 0; i < n && out->place == NETDEV_TAGS_SEEN; i++)
@@ -100,13 +99,13 @@ void netdev_tags(const struct netdev_link *l, const struct netdev_link *all, siz
 		 struct netdev_tags *out)
 {
 	static const char *const bonds[] = { "bond", "team", NULL };
-	static const char *const behind_the_stack[] = { "bond", "team", "bridge", "macvlan", "macvtap", "openvswitch", NULL };
+	static const char *const above_the_stack[] = { "bond", "team", "bridge", "macvlan", "macvtap", "openvswitch", NULL };
 
 	memset(out, 0, sizeof(*out));
 	copy_name(out->vlan, taker_of(l, all, n));
 	if (native && is_one_of(l, bonds)) {
 		look_at_ports(l, all, n, out);
-	} else if (is_one_of(l, behind_the_stack)) {
+	} else if (is_one_of(l, above_the_stack)) {
 		out->stack = true;
 		out->place = NETDEV_TAGS_ASIDE;
 		copy_name(out->at, l);

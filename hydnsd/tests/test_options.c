@@ -101,8 +101,8 @@ static void nothing_is_written_on_failure(void **state)
 	assert_non_null(strstr(error, "line 2"));
 }
 
-/* What is not understood is no configuration, and nobody is left to guess where. */
-static void mistakes_are_told(void **state)
+/* A mistake is refused, and the error says where it is. */
+static void mistakes_are_named(void **state)
 {
 	static const struct { const char *text, *said; } c[] = {
 		{ "capacity: 0\n", "'0' is not a number from 1 to" }, { "capacity: 4000001\n", "is not a number from 1 to" },
@@ -166,7 +166,7 @@ int main(void)
 		cmocka_unit_test(defaults_stand),
 		cmocka_unit_test(the_command_line_prevails),
 		cmocka_unit_test(nothing_is_written_on_failure),
-		cmocka_unit_test(mistakes_are_told),
+		cmocka_unit_test(mistakes_are_named),
 		cmocka_unit_test(a_reload_names_what_needs_a_restart),
 		cmocka_unit_test(lists_have_an_end),
 	};

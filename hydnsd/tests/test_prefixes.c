@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Tables of prefixes made into one, against a search of each table by itself, on random prefixes that nest a lot. */
+/* Combined tables of prefixes, compared with a search of each table, on random prefixes that nest a lot. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #define ROUNDS    1000
 #define ADDRESSES 300
 
-/* Few octets that differ, in a few values: so prefixes nest and repeat. */
+/* Few octets differ, and have few values: so prefixes nest and repeat. */
 static void random_address(uint8_t addr[16])
 {
 	static const uint8_t values[] = { 0x00, 0x01, 0x80, 0xc0, 0xff };
@@ -32,13 +32,13 @@ static void random_prefix(struct hydnsd_prefix *p)
 	static const uint8_t bits[] = { 0, 1, 7, 8, 9, 16, 95, 96, 97, 104, 112, 120, 127, 128 };
 
 	memset(p, 0, sizeof(*p));
-	random_address(p->addr);       /* octets behind the prefix stay: they are not to count */
+	random_address(p->addr);       /* with bits beyond the prefix, which must not count */
 	p->bits = random() % 3 ? bits[random() % sizeof(bits)] : (uint8_t)(random() % 129);
 	p->table = (uint8_t)(random() % TABLES);
 	p->value = (uint8_t)(random() % 4);
 }
 
-/* Something in which every table counts, and that is 0 for zeros. */
+/* A value to which every table contributes; 0 for zeros. */
 static uint8_t judge(const uint8_t value[HYDNSD_PREFIX_TABLES], const void *arg)
 {
 	(void)arg;
@@ -77,7 +77,7 @@ static uint8_t expected(const struct hydnsd_prefix *list, uint32_t n, const uint
 	return judge(value, NULL);
 }
 
-/* By prefixes shorter than `below`. */
+/* A look-up in prefixes shorter than `below`. */
 static uint8_t found(const struct hydnsd_prefix *list, int n, const uint8_t addr[16], int below)
 {
 	int longest = -1;
@@ -143,7 +143,7 @@ static void without_room(void **state)
 	assert_int_equal(hydnsd_prefixes_combine(in, 0, judge, NULL, out, 4), 0);
 }
 
-/* One prefix within another of each length, down to a host's. */
+/* Nested prefixes of every length. */
 static void as_deep_as_it_gets(void **state)
 {
 	static struct hydnsd_prefix in[HYDNSD_PREFIX_BITS + 1], out[HYDNSD_PREFIX_BITS + 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The frames that the program is asked about, against those of the packet tests, which another hand builds octet by octet. */
+/* The frames of dry runs, compared with those of the packet tests, which other code builds octet by octet. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static struct hydnsd_query query_of(unsigned i)
 	return q;
 }
 
-/* The same by the packet tests. */
+/* The same frame, made by the packet tests. */
 static void expected(unsigned i, bool ipv6, struct frame *f)
 {
 	uint8_t option[4 + HYDNSD_PROBE_COOKIE_MOST] = { 0, 10, 0, queries[i].cookie_len };
@@ -92,7 +92,7 @@ static void one(unsigned i, bool ipv6)
 	assert_null(frame_wrong(&got));
 	assert_int_equal((got.data[0] | got.data[6]) & 1, 0);
 	addresses = want.udp - 2 * n;
-	assert_memory_equal(got.data + 12, want.data + 12, 2);          /* of what the frame is */
+	assert_memory_equal(got.data + 12, want.data + 12, 2);          /* EtherType */
 	assert_memory_equal(got.data + addresses, want.data + addresses, 2 * n);
 	assert_memory_equal(got.data + want.udp + 2, want.data + want.udp + 2, 4); /* port and length */
 	assert_int_not_equal(got.data[want.udp] << 8 | got.data[want.udp + 1], SERVICE_PORT);

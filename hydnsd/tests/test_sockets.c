@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Sockets in a directory that belongs to a user with fewer rights: what that user puts in their place is left alone. */
+/* Sockets in a directory of a user with fewer rights: hydnsd does not touch what that user puts in their place. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static void modes_are_set(void **state)
 	close(fd);
 }
 
-/* Until it is given to its group nobody but its owner may connect: what a start that fails there leaves shows it. */
+/* Before the socket has its group only its user may connect. A start that fails at that point shows the mode. */
 static void nobody_connects_before_the_group_is_set(void **state)
 {
 	char why[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What rates and bursts mean, by a clock of the test's own. */
+/* Rates and bursts, with a clock of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #define SECONDS 10
 #define BEGIN   (1000 * HYDNSD_NS_PER_SEC)
 
-/* Takes what there is, and waits for as long as it is told. */
+/* Takes all tokens, and waits as long as hydnsd_tokens_wait() says. */
 static uint32_t taken_within(struct hydnsd_tokens *t, uint32_t most, uint32_t rate, uint64_t begin_ns, uint64_t end_ns)
 {
 	uint64_t each = hydnsd_tokens_each_ns(rate), now = begin_ns;
@@ -27,7 +27,7 @@ static uint32_t taken_within(struct hydnsd_tokens *t, uint32_t most, uint32_t ra
 	return n;
 }
 
-/* A second's nanoseconds need not divide evenly: one more in all. */
+/* A second need not divide evenly into nanoseconds: one token more in all. */
 static void a_rate_is_what_it_says(void **state)
 {
 	(void)state;
@@ -49,7 +49,7 @@ static void a_pause_fills_the_bucket_and_no_more(void **state)
 	assert_int_equal(taken_within(&t, 5, 1, BEGIN + 100 * HYDNSD_NS_PER_SEC, BEGIN + 100 * HYDNSD_NS_PER_SEC + 1), 5);
 }
 
-/* Whatever was taken at a low rate: at the new one nobody waits longer than for one token. */
+/* After a raise nobody waits longer than for one token at the new rate, whatever was taken at the old one. */
 static void a_raised_rate_counts_at_once(void **state)
 {
 	const uint64_t each = hydnsd_tokens_each_ns(100);

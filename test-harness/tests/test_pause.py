@@ -136,7 +136,7 @@ def test_a_pause_that_cannot_be_saved(path):
     path.daemon.state.write_text("in the way")
     done = path.daemon.ctl("pause", check=False)
     assert done.returncode == 1 and "paused, but only until hydnsd is stopped" in done.stderr
-    assert str(path.daemon.state) in done.stderr and "cannot note" in path.daemon.program.log.read_text()
+    assert str(path.daemon.state) in done.stderr and "cannot record" in path.daemon.program.log.read_text()
     assert path.daemon.call({"cmd": "status"})["paused"]
     assert "not beyond the next stop" in path.daemon.ctl("status").stdout
     path.daemon.state.unlink()

@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import pty
-import re
 import struct
 import subprocess
 import termios
@@ -16,7 +15,6 @@ from conftest import bind_path, kernel_path
 from lab.client import ask
 from lab.network import SERVICE
 from lab.run import wait_until
-from lab.tools import TOP
 
 NAME, OTHER = "www.lab.example", "a1.lab.example"
 
@@ -143,26 +141,3 @@ def test_on_a_terminal(world):
     screen = text.partition("\033[J")[2].partition("\033[")[0]
     assert height - 6 < screen.count("\n") < height
     assert text.rstrip().endswith("\033[?7h\033[?1049l")
-
-
-def keys(value):
-    """Every key of an object and of the objects in it; those of counts are names of outcomes and options, listed elsewhere."""
-    if isinstance(value, list):
-        return set().union(*map(keys, value)) if value else set()
-    if not isinstance(value, dict):
-        return set()
-    return set(value).union(*(keys(v) for k, v in value.items() if k not in ("reasons", "rejected", "bounds")))
-
-
-def test_every_field_is_documented(world):
-    """What collectors read stands in the document of the control protocol."""
-    with kernel_path(world) as path:
-        world.heat(path.daemon, NAME)
-        shown = {cmd: keys(json.loads(path.daemon.ctl(*cmd.split(), "--json").stdout))
-                for cmd in ("status", "stats", "top", "rules", f"explain {NAME} A")}
-        path.daemon.ctl("flush", NAME)
-        shown["top"] |= keys(json.loads(path.daemon.ctl("top", "--json").stdout))
-    text = (TOP / "doc" / "control-protocol.md").read_text()
-    known = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]*)`", text))))
-    missing = {cmd: sorted(fields - known) for cmd, fields in shown.items() if fields - known}
-    assert not missing
