@@ -3,8 +3,8 @@
  * All orders of what the link thread does when hydnsd goes and comes back, knowing the page or not, and of what other
  * threads do with a name meanwhile.
  *
- * What must hold: when a withdrawal has returned, a rule from before it counts no more unless hydnsd has been told, and no
- * frame in a ring says of the former data that they are newer.
+ * What must hold when a withdrawal has returned: no rule from before it counts, for hydnsd has removed it or the page suspends
+ * it until hydnsd has; and no frame in a ring gives the former data a later generation.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

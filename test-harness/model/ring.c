@@ -39,7 +39,7 @@ static void begin_at(uint32_t tail, uint32_t head)
 	producer.ring->dropped = 0;
 	consumer = (struct hydnsd_ring){ .shared = producer.ring, .tail = tail * LEN, .head = tail * LEN };
 	memset(&session, 0, sizeof(session));
-	hydnsd_progress_start(&consumer.progress, consumer.tail, &session.changes);
+	hydnsd_progress_start(&consumer.progress, consumer.tail, &session.begun);
 	session.rings = 1;
 	session.ring[0] = consumer;
 }
@@ -68,7 +68,7 @@ static void consume(uint32_t *next)
 		for (unsigned i = sizeof(f.head); i < LEN; i++)
 			model_require(f.octet[i] == (uint8_t)*next, "a frame's octets differ from those written");
 		++*next;
-		hydnsd_ring_give_back(&consumer, &session.changes);
+		hydnsd_ring_give_back(&consumer, &session.begun);
 	}
 }
 

@@ -24,7 +24,7 @@ ORDER = list(LIBRARIES)
 SHARED = ("include", "offload-policy", "plugin")       # what the resolvers' plugins are made of
 RESOLVERS = {"unbound-module": ("install-unbound", "unbound-root"), "bind-patches": ("install-bind", "bind-root")}
 SKIPPED = 77                                            # exit status of automake's tests that can't run
-TAIL = 25                                               # lines of output that are told
+TAIL = 25                                               # lines of output that are shown
 
 
 def is_pytest(test):

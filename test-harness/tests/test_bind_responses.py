@@ -29,7 +29,7 @@ FROM_CACHE = [f"{q} {CACHED}" for q in ("www A", "missing A", "empty A", "chain 
 VARIANTS = [{"rd": rd, **more} for rd in (True, False) for more in ({}, {"dnssec": True})]
 ADDING_CACHED = [f"www MX {CACHED}"]
 # minimal-responses, auth-nxdomain -> the questions that the kernel must answer, and those that it must without RD. To
-# positive answers named adds the zone's servers, unless it is told not to: with recursion their addresses may be the cache's.
+# positive answers named adds the zone's servers, unless `minimal-responses` forbids it: with recursion their addresses may be the cache's.
 RECURSIVE = {("yes", "yes"): (PLAIN + ADDING + FROM_CACHE + ADDING_CACHED, PLAIN + ADDING), ("no-auth", "no"): (PLAIN + FROM_CACHE, PLAIN),
              ("no-auth-recursive", "yes"): (PLAIN + FROM_CACHE, NEGATIVE), ("no", "no"): ([], [])}
 AUTHORITATIVE = {("yes", "yes"): (PLAIN + ADDING, PLAIN + ADDING), ("no", "no"): (PLAIN + ADDING, PLAIN + ADDING)}

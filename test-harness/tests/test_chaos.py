@@ -87,7 +87,7 @@ def test_a_ttl_does_not_grow():
     case = Case(OfResolver)
     stamp = case.version(zone.FRESH[6], T)
     assert case.reply(zone.FRESH[6], stamp, 2, 10) is None
-    assert case.reply(zone.FRESH[6], stamp, 3, 10) is None, "seconds are whole, and one more is not told"
+    assert case.reply(zone.FRESH[6], stamp, 3, 10) is None, "seconds are whole, and a change of one second is not announced"
     assert case.reply(zone.FRESH[6], stamp, 5, 20) == "TTL"
     case = Case(OfResolver)
     stamp = case.version(zone.STEADY[4], T, T + 14 * SECOND)

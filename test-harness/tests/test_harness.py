@@ -144,9 +144,9 @@ def stand_still(seconds):
 
 def test_an_attempt_is_repeated_when_it_shows_nothing():
     assert attempts(["done", "more"], 9.0) == ("done", 1)
-    with pytest.warns(UserWarning, match="attempt [12] of") as told:
+    with pytest.warns(UserWarning, match="attempt [12] of") as warned:
         assert attempts([Inconclusive("late"), 3 * HELD_UP, "done"], HELD_UP) == ("done", 0)
-    assert ["late" in str(told[0].message), "stood still" in str(told[1].message)] == [True, True]
+    assert ["late" in str(warned[0].message), "stood still" in str(warned[1].message)] == [True, True]
     with pytest.warns(UserWarning), pytest.raises(HarnessError, match="none of .* the last: late"):
         attempts([Inconclusive("late")] * TRIES, 9.0)
 
