@@ -162,7 +162,7 @@ class Zones:
 
     def __init__(self, directory, seed):
         self.directory, self.generation = directory, 1
-        self.zones = changing_zones.Zones(directory)
+        self.zones = changing_zones.Zones(directory, storm=False)
         self.key = Key(SIGNED.rstrip("."), seed)
         anchor = directory / "secured.key"
         anchor.write_text(f"{SIGNED} 3600 IN DS {self.key.ds()}\n")

@@ -35,10 +35,11 @@ a.root A {ROOT[4]}
 a.root AAAA {ROOT[6]}
 lab NS ns.lab
 ns.lab A {RELAY}
-storm NS ns.storm
+{"".join(answer_zones.delegation(zone) for zone in answer_zones.TOPS)}"""
+STORM_DELEGATION = f"""storm NS ns.storm
 ns.storm A {STORM[4]}
 ns.storm AAAA {STORM[6]}
-{"".join(answer_zones.delegation(zone) for zone in answer_zones.TOPS)}"""
+"""
 LAB_HEAD = f"""$ORIGIN lab.example.
 $TTL 3600
 @ SOA ns hostmaster {{serial}} 3600 900 604800 300
@@ -97,12 +98,13 @@ def records(generation=1):
 class Zones:
     """Writes the zone files; a change of lab.example. takes effect when the caller reloads NSD."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, storm=True):
+        """storm: whether storm.example. is delegated. Without its server each question about it takes a resolver's full time."""
         self.directory = directory
         self.serial = 0
         directory.mkdir(exist_ok=True)
         (directory / "root.zone").write_text(ROOT_ZONE)
-        (directory / "example.zone").write_text(TLD_ZONE)
+        (directory / "example.zone").write_text(TLD_ZONE + STORM_DELEGATION * storm)
         (directory / "hints").write_text(HINTS)
         self.anchors = answer_zones.write(directory)
         self.write(records())

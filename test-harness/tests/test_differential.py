@@ -14,13 +14,13 @@ import dns.rrset
 import pytest
 
 from conftest import bind_path, kernel_path
-from differ import cookies, judge
+from differ import cookies, judge, zone
 from differ.asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, Flow, Group, Twins
-from differ.questions import Data
+from differ.questions import Data, zone_lines
 from differ.record import Recorder, asked_upstream
 from differ.servers import SERVERS
 from differ.session import Found
-from lab import pinned
+from lab import changing_zones, pinned
 from lab.attempts import Inconclusive, until_conclusive
 from lab.client import ask, query
 from lab.compare import Difference, difference, ttls
@@ -326,6 +326,15 @@ def lose_the_witness(world, path, rules, relay):
     if before + 2 > kernel:
         raise Inconclusive(f"the name was hot again so late that its TTL is {kernel} s in the kernel, and was {before} s before")
     assert judge.Judge(Data([]), rules=rules).of(found).kind == "silence"
+
+
+def test_every_server_of_a_delegation_is_there(tmp_path):
+    """A question about a zone that nobody serves takes a resolver's full time, and one of two resolvers may answer sooner."""
+    zone.Zones(tmp_path, "1")
+    lines = [line.split() for line in zone_lines(tmp_path / "example.zone")]
+    addresses = {fields[4] for fields in lines if fields[3] in ("A", "AAAA")}
+    assert addresses and addresses <= {*zone.ADDRESSES, *changing_zones.ROOT.values()}, addresses - {*zone.ADDRESSES}
+
 
 
 def test_a_difference_is_recorded(world, pair, tmp_path):
