@@ -21,7 +21,7 @@ from lab.network import SERVICE
 from lab.relay import nothing
 from lab.run import SOON, wait_until
 
-ALIASES = ("to-twenty", "shift")     # of twenty and shifted, which live twenty seconds; shifted's address changes
+ALIASES = {"to-twenty": "twenty", "shift": "shifted"}    # the targets live twenty seconds; the address of shifted changes
 PREFETCH = 10                   # the most that BIND takes: so many seconds before the end of a TTL
 GIVES_UP = 30                   # seconds after which BIND ends a resolution, the most that it takes
 
@@ -106,15 +106,15 @@ def renew_for_another_question(bind, pace, octet):
     """octet: the new address's last."""
     network, world, new = bind.network, bind.world, f"192.0.2.{octet}"
 
-    def lasts(namespace, suffix=""):
+    def lasts(namespace, names=ALIASES):
         pace.look()
-        return [last(namespace, name + suffix) for name in ALIASES]
+        return [last(namespace, name) for name in names]
 
-    for name in ALIASES:
-        for label in (name, f"{name}ed"):
+    for alias, target in ALIASES.items():
+        for label in (alias, target):
             bind.named.control("flushname", f"{label}.lab.example")      # of an attempt before
-        exchange(network.resolver, SERVICE[4], query(f"{name}ed.lab.example").to_wire())
-        world.heat(bind.daemon, f"{name}.lab.example")
+        exchange(network.resolver, SERVICE[4], query(f"{target}.lab.example").to_wire())
+        world.heat(bind.daemon, f"{alias}.lab.example")
     world.rewrite_lab(records(octet))
     # less by one: both may be in it, though cached a second apart
     wait_until(lambda: max(ttl for _, ttl in lasts(network.client1)) < PREFETCH, 15, "the last seconds of the targets' TTLs")
@@ -122,7 +122,7 @@ def renew_for_another_question(bind, pace, octet):
     assert last(network.client1, "shift")[0] != new
     assert all(bind.daemon.explain(f"{alias}.lab.example")["where"] == "kernel" for alias in ALIASES)
     # the aliases are not asked there: BIND would offer them again
-    wait_until(lambda: min(ttl for _, ttl in lasts(network.resolver, "ed")) > PREFETCH, SOON, "BIND to renew the targets")
+    wait_until(lambda: min(ttl for _, ttl in lasts(network.resolver, ALIASES.values())) > PREFETCH, SOON, "BIND to renew the targets")
     wait_until(lambda: lasts(network.client1)[0][1] > PREFETCH, SOON, "the kernel path to show the renewal")
     wait_until(lambda: lasts(network.client1)[1][0] == new, SOON, "the kernel path to show the new address")
     if time.monotonic() >= rules_end:
