@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "plugin/tests/seams.h"
 #include "plugin/tests/walk.h"
 #include "plugin/tests/world.h"
@@ -212,9 +213,57 @@ static int tear_down(void **state)
 	return world_teardown(state);
 }
 
+/* -- the walk itself ----------------------------------------------------------------------------------------------- */
+#define STEPS_OF_TWO 20         /* orders of two parties with three points each: 6! / (3! 3!) */
+static unsigned order;
+
+/* In one order it sleeps on its way, as a thread does that waits for a lock. */
+static void *step(void *arg)
+{
+	if (arg && order == 5)
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	seam(SEAM_NOBODY, "a");
+	seam(SEAM_NOBODY, "b");
+	return NULL;
+}
+
+static void begin_steps(void *arg)
+{
+	order++;
+	seam_hold(SEAM_FIRST, "begin a b");
+	seam_hold(SEAM_SECOND, "begin a b");
+	now.thread[0] = seam_thread(SEAM_FIRST, step, arg);
+	now.thread[1] = seam_thread(SEAM_SECOND, step, NULL);
+}
+
+static const char *end_steps(void *arg)
+{
+	(void)arg;
+	pthread_join(now.thread[0], NULL);
+	pthread_join(now.thread[1], NULL);
+	return NULL;
+}
+
+static const char *no_fault(void *arg)
+{
+	(void)arg;
+	return NULL;
+}
+
+static void a_late_party_loses_no_order(void **state)
+{
+	const struct walk steps = { .what = "two parties", .begin = begin_steps, .fault = no_fault, .end = end_steps,
+				    .arg = &order };
+
+	(void)state;
+	order = 0;
+	assert_int_equal(walk_all(&steps), STEPS_OF_TWO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest test[] = {
+		cmocka_unit_test(a_late_party_loses_no_order),
 		cmocka_unit_test_setup_teardown(a_withdrawal_while_hydnsd_comes_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_change_while_hydnsd_comes_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_withdrawal_while_hydnsd_comes_back, set_up_forgetful, tear_down),

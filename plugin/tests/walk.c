@@ -15,6 +15,7 @@
 #define DEPTH_MAX 64
 #define PATH_MAX_LEN 2048
 #define PAUSE_NS  20000        /* asleep, so that the parties it waits for have the CPU */
+#define LATE_MS   20           /* after which a party that was held in the order before is given up */
 
 struct path {
 	unsigned choice[DEPTH_MAX], options[DEPTH_MAX];
@@ -33,20 +34,34 @@ static bool all_quiet(uint32_t *visits)
 	return true;
 }
 
-/* A party that was asleep may have been woken by one examined after it, so all are examined twice. */
+static void pause_a_little(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* A party that was asleep may have been woken by one examined after it, or sleep for a lock or a page of memory alone. So
+ * all are examined twice, a little apart. */
 static bool all_rest(const struct walk *w)
 {
-	struct timespec began, now;
+	int64_t began = now_ms();
 	uint32_t first, second;
 
-	clock_gettime(CLOCK_MONOTONIC, &began);
 	do {
-		if (!(w->busy && w->busy(w->arg)) && all_quiet(&first) && all_quiet(&second) && first == second &&
-		    !(w->busy && w->busy(w->arg)))
-			return true;
-		nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - began.tv_sec) * 1000 < SEAM_LIMIT_MS);
+		if (!(w->busy && w->busy(w->arg)) && all_quiet(&first)) {
+			pause_a_little();
+			if (all_quiet(&second) && first == second && !(w->busy && w->busy(w->arg)))
+				return true;
+		}
+		pause_a_little();
+	} while (now_ms() - began < SEAM_LIMIT_MS);
 	return false;
 }
 
@@ -57,6 +72,20 @@ static unsigned held(enum seam_party *who)
 	for (unsigned i = 0; i < SEAM_PARTIES; i++)
 		if (atomic_load(&seams->party[i].held))
 			who[n++] = (enum seam_party)i;
+	return n;
+}
+
+/* As held(). An order that repeats the first choices of the one before must find as many parties held there: a party that is
+ * late, asleep for a reason of its own, would take all orders that begin with it along. */
+static unsigned held_again(const struct walk *w, enum seam_party *who, unsigned before)
+{
+	int64_t began = now_ms();
+	unsigned n;
+
+	while ((n = held(who)) < before && now_ms() - began < LATE_MS) {
+		pause_a_little();
+		(void)all_rest(w);
+	}
 	return n;
 }
 
@@ -86,7 +115,7 @@ static void go(const struct walk *w, struct path *p, unsigned fixed)
 
 		if (!all_rest(w))
 			fail_at(w, p, "it does not come to rest");
-		n = held(who);
+		n = held_again(w, who, p->depth < fixed ? p->options[p->depth] : 0);
 		fault = w->fault(w->arg);
 		if (fault)
 			fail_at(w, p, fault);
@@ -94,10 +123,12 @@ static void go(const struct walk *w, struct path *p, unsigned fixed)
 			break;
 		if (p->depth == DEPTH_MAX)
 			fail_at(w, p, "it goes on and on");
-		if (pick >= n)
-			pick = n - 1;
-		p->choice[p->depth] = pick;
-		p->options[p->depth] = n;
+		if (p->depth >= fixed) {
+			p->choice[p->depth] = pick;
+			p->options[p->depth] = n;
+		} else if (pick >= n) {
+			pick = n - 1;          /* too late; the order counts as the one that was to be */
+		}
 		note(p, who[pick]);
 		seam_go(who[pick]);
 	}
