@@ -10,7 +10,7 @@ from . import table
 
 CONTROL = Path(__file__).resolve().parent.parent.parent / "hydnsd" / "control"
 ENTRY = re.compile(r'^PROTOCOL_(\w+)\(([^"]*?)(?:,\s*((?:"[^"]*"\s*)+))?\)$', re.M)
-COMMAND = re.compile(r"^CTL_COMMAND\((\w+), (?:REPORT|HANDLER),", re.M)
+COMMAND = re.compile(r"^CTL_COMMAND\((\w+), (REPORT|HANDLER),", re.M)
 WORDS = {"TEXT": "string", "INTEGER": "integer", "NUMBER": "number", "TRUTH": "boolean", "NOTHING": "null",
          "COUNTS": "integers by name"}
 PLACES = {"REPLY": "", "BOTH": "; also from the pinned maps", "PINS": "; only from the pinned maps", "HYDNSCTL": "; added by hydnsctl",
@@ -26,11 +26,12 @@ class Field(NamedTuple):
 
 
 class Protocol:
-    """commands, {command: arguments}, {object: its own fields}, {object: the objects that it includes}"""
+    """commands, reports (those without arguments that change nothing), {command: arguments}, {object: its own fields}, {object: the objects that it includes}"""
 
     def __init__(self):
         text = (CONTROL / "protocol.def").read_text()
-        self.commands = COMMAND.findall((CONTROL / "commands.def").read_text())
+        served = COMMAND.findall((CONTROL / "commands.def").read_text())
+        self.commands, self.reports = [name for name, _ in served], [name for name, by in served if by == "REPORT"]
         self.arguments, self.own, self.included = defaultdict(list), defaultdict(list), defaultdict(list)
         for macro, words, meaning in ENTRY.findall(text):
             of, *words = [w.strip() for w in words.split(",")]

@@ -96,13 +96,13 @@ def test_replies(world):
             ask(path.network.client1, SERVICE[4], NAME)
             return [r for r in path.daemon.call({"cmd": "rules"})["rules"] if r["hits"]]
         wait_until(is_hot, 20, f"hits of {NAME}")
-        check(path.daemon, "status")
-        check(path.daemon, "stats")
+        for command in PROTOCOL.reports:
+            check(path.daemon, command)
+            check_printed(path.daemon, command, HYDNSCTL)
+            assert path.daemon.ctl(command).stdout.strip()
         check_names(path.daemon)
         for command in ("pause", "resume", "flush"):
             check(path.daemon, command, **({"all": True} if command == "flush" else {}))
-        for command in ("status", "stats"):
-            check_printed(path.daemon, command, HYDNSCTL)
         path.daemon.stop(signal.SIGKILL)
         try:
             for command in ("status", "stats"):
