@@ -221,7 +221,7 @@ static unsigned order;
 static void *step(void *arg)
 {
 	if (arg && order == 5)
-		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
 	seam(SEAM_NOBODY, "a");
 	seam(SEAM_NOBODY, "b");
 	return NULL;

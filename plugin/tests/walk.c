@@ -15,7 +15,7 @@
 #define DEPTH_MAX 64
 #define PATH_MAX_LEN 2048
 #define PAUSE_NS  20000        /* asleep, so that the parties it waits for have the CPU */
-#define LATE_MS   20           /* after which a party that was held in the order before is given up */
+#define LATE_MS   200          /* after which a party that was held in the order before is given up */
 
 struct path {
 	unsigned choice[DEPTH_MAX], options[DEPTH_MAX];
