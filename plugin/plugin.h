@@ -177,10 +177,6 @@ bool hydns_plugin_offered(struct hydns_thread *t, const struct hydns_question *q
 bool hydns_plugin_refresh_due(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
 			 time_t lifetime, time_t now);
 
-/* False as long as nothing was ever offered: then hydns_plugin_changed() would do nothing, and the resolver need not find
- * out what changes. */
-bool hydns_plugin_watches(const struct hydns_plugin *p);
-
 /*
  * After a removal from the resolver's cache: when it returns, no kernel answer that depends on name is sent any
  * more (for SUBTREE: on a name at or below it; for ALL: no answer at all). Waits at most flush_timeout_ms for

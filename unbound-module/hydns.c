@@ -11,10 +11,12 @@
 #include "util/data/msgreply.h"
 #include "util/net_help.h"
 #include "util/regional.h"
-#include "util/storage/slabhash.h"
 
 /* Functions that write the caches have no module_env, so the context is found by the thread. */
 static __thread struct hydns_context* thread_context;
+/* What is about to be stored, and the comparison with what it replaces: see hydns_entry_replaced(). */
+static __thread const void* storing;
+static __thread void (*compare)(const struct lruhash_entry* old);
 /* The change under way: see hydns_change_begin(). */
 static __thread uint8_t change_name[HYDNS_NAME_MAX];
 static __thread size_t change_len;                  /* 0: nothing changes */
@@ -25,6 +27,7 @@ static __thread time_t change_was, change_is;       /* that end, before and afte
 void hydns_thread_context(struct hydns_context* h)
 {
 	thread_context = h;
+	storing = NULL;
 	change_len = 0;
 }
 
@@ -88,7 +91,6 @@ static int same_records(const struct packed_rrset_data* a, const struct packed_r
 
 static void begin_change(const uint8_t* name, size_t len, uint16_t ttl_of)
 {
-	change_len = 0;
 	if(!thread_context || len > sizeof(change_name))
 		return;
 	memcpy(change_name, name, len);
@@ -110,23 +112,48 @@ static enum hydns_section section_of(const struct packed_rrset_key* key)
 	return (key->flags & PACKED_RRSET_SOA_NEG) ? HYDNS_SECTION_AUTHORITY : HYDNS_SECTION_ANSWER;
 }
 
-void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packed_rrset_data* new_data,
-	const struct packed_rrset_data* old_data)
+void hydns_rrset_end_begin(const struct ub_packed_rrset_key* key, time_t was, time_t is)
 {
-	change_len = 0;
-	if(!thread_context)
+	if(was == is)
 		return;
 	change_section = section_of(&key->rk);
-	change_was = old_data->ttl;
-	change_is = new_data->ttl;
-	if(!same_records(new_data, old_data))
-		begin_change(key->rk.dname, key->rk.dname_len, 0);
-	else if(change_is != change_was)
-		begin_change(key->rk.dname, key->rk.dname_len, ntohs(key->rk.type));
+	change_was = was;
+	change_is = is;
+	begin_change(key->rk.dname, key->rk.dname_len, ntohs(key->rk.type));
+}
+
+static void compare_rrset(const struct lruhash_entry* old)
+{
+	const struct ub_packed_rrset_key* key = (const struct ub_packed_rrset_key*)old->key;
+	const struct packed_rrset_data* old_data = (const struct packed_rrset_data*)old->data;
+	const struct packed_rrset_data* new_data = (const struct packed_rrset_data*)storing;
+
+	if(same_records(new_data, old_data))
+		hydns_rrset_end_begin(key, old_data->ttl, new_data->ttl);
+	else
+		hydns_change_begin(key->rk.dname, key->rk.dname_len);
+}
+
+static void store_begin(const void* data, void (*how)(const struct lruhash_entry* old))
+{
+	storing = thread_context ? data : NULL;
+	compare = how;
+}
+
+void hydns_rrset_begin(const struct packed_rrset_data* data)
+{
+	store_begin(data, compare_rrset);
+}
+
+void hydns_entry_replaced(const struct lruhash_entry* old, const void* data)
+{
+	if(storing && data == storing)
+		compare(old);
 }
 
 void hydns_change_end(void)
 {
+	storing = NULL;
 	if(change_len == 0)
 		return;
 	if(change_ttl_of)
@@ -163,27 +190,17 @@ static int same_message(const struct reply_info* a, const struct reply_info* b)
 	return 1;
 }
 
-void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct query_info* qinfo,
-	struct reply_info* rep)
+static void compare_message(const struct lruhash_entry* old)
 {
-	struct lruhash_entry* e;
-	int same;
+	const struct query_info* q = &((const struct msgreply_entry*)old->key)->key;
 
-	change_len = 0;
-	if(!thread_context)
-		return;
-	if(!thread_context->hooks->watches(thread_context)) {
-		/* hydns_plugin_changed() checks again: an offer may come meanwhile */
-		hydns_change_begin(qinfo->qname, qinfo->qname_len);
-		return;
-	}
-	e = slabhash_lookup(env->msg_cache, hash, qinfo, 0);
-	if(!e)
-		return;
-	same = same_message((struct reply_info*)e->data, rep);
-	lock_rw_unlock(&e->lock);
-	if(!same)
-		hydns_change_begin(qinfo->qname, qinfo->qname_len);
+	if(!same_message((const struct reply_info*)old->data, (const struct reply_info*)storing))
+		hydns_change_begin(q->qname, q->qname_len);
+}
+
+void hydns_message_begin(const struct reply_info* rep)
+{
+	store_begin(rep, compare_message);
 }
 
 void hydns_zone_changed(struct module_env* env)

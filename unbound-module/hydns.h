@@ -18,6 +18,7 @@ struct hydns_context;
 struct hydns_daemon;
 struct mesh_reply;
 struct packed_rrset_data;
+struct ub_packed_rrset_key;
 struct reply_info;
 struct query_info;
 struct sldns_buffer;
@@ -30,7 +31,6 @@ struct hydns_hooks {
 		struct reply_info* rep);
 	/* A resolution is over; ttl: of its message, relative. */
 	void (*resolved)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
-	int (*watches)(const struct hydns_context* h);
 	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);
 	/* was, is: the wall-clock second at which the RRset ended before, and ends now */
 	void (*ttl_update)(struct hydns_context* h, const uint8_t* name, size_t len, uint16_t rrtype,
@@ -76,17 +76,23 @@ void hydns_fresh_answer(struct module_qstate* qstate, struct mesh_reply* r, stru
 void hydns_resolution_done(struct module_qstate* qstate, struct reply_info* rep);
 
 /*
- * The caches' data of a name are about to be replaced (begin, copies the name), and have been replaced (end). No other
- * pair begins between the two. hydns_rrset_begin and hydns_message_begin compare new and old: hydns_change_end does
- * nothing when both say the same and end in the same second. (While no rule can depend on a message it is not looked
- * up, but taken for changed.)
+ * What the caches hold changes between a begin and hydns_change_end(), which notifies the module. No other pair begins
+ * between the two.
+ *
+ * hydns_change_begin: all data of a name change (the name is copied).
+ * hydns_rrset_begin, hydns_message_begin: the data are about to be stored. hydns_entry_replaced compares them with what
+ *   they replace; the module is notified of nothing when both say the same and end in the same second.
+ * hydns_rrset_end_begin: a cached RRset, which the caller has locked, ends at another second of the wall clock.
  */
 void hydns_change_begin(const uint8_t* name, size_t len);
-void hydns_rrset_begin(const struct ub_packed_rrset_key* key, const struct packed_rrset_data* new_data,
-	const struct packed_rrset_data* old_data);
-void hydns_message_begin(struct module_env* env, hashvalue_type hash, struct query_info* qinfo,
-	struct reply_info* rep);
+void hydns_rrset_begin(const struct packed_rrset_data* data);
+void hydns_message_begin(const struct reply_info* rep);
+void hydns_rrset_end_begin(const struct ub_packed_rrset_key* key, time_t was, time_t is);
 void hydns_change_end(void);
+
+/* A table is about to replace the data of an entry, which it has locked, by new data. A look-up before the storing
+ * would not do: another thread may store in between. */
+void hydns_entry_replaced(const struct lruhash_entry* old, const void* data);
 
 /* An auth-zone has new content: it may now answer what the caches have answered so far. */
 void hydns_zone_changed(struct module_env* env);

@@ -333,11 +333,6 @@ static void resolved(struct hydns_context* h, struct module_qstate* qstate, time
 	}
 }
 
-static int watches(const struct hydns_context* h)
-{
-	return hydns_plugin_watches(h->daemon->plugin);
-}
-
 static void name_changed(struct hydns_context* h, const uint8_t* name, size_t len)
 {
 	hydns_plugin_changed(h->thread, name, len);
@@ -360,6 +355,6 @@ static void sample_not_offered(struct hydns_context* h, enum hydns_not_offered_w
 }
 
 const struct hydns_hooks hydns_offer_hooks = {
-	.sighted = sighted, .fresh = fresh_answer, .resolved = resolved, .watches = watches, .changed = name_changed,
+	.sighted = sighted, .fresh = fresh_answer, .resolved = resolved, .changed = name_changed,
 	.ttl_update = ttl_update, .zone_changed = zone_changed, .not_offered = sample_not_offered,
 };

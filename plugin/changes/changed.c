@@ -4,11 +4,6 @@
 #include <string.h>
 #include "plugin/internal.h"
 
-bool hydns_plugin_watches(const struct hydns_plugin *p)
-{
-	return hydns_names_changes(p->names) != 0;
-}
-
 static bool put_changed(struct hydns_thread *t, const struct hydns_changed *what, const uint8_t *name)
 {
 	uint32_t size = (offsetof(struct hydns_changed, data) + what->name_len + 7U) & ~7U;
