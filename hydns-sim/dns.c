@@ -3,15 +3,13 @@
 
 #include <string.h>
 
+#include "hydns/dns.h"
+
 #define HEADER       12
 #define QR           0x80
 #define OPCODE       0x78
 #define TC           0x02
 #define RCODE        0x0f
-#define NXDOMAIN     3
-#define TYPE_OPT     41
-#define CLASS_IN     1
-#define DO_BIT       0x8000
 #define NAME_MAX_LEN 255
 
 struct cursor {
@@ -90,8 +88,8 @@ static bool get_records(struct cursor *c, uint32_t count, struct dns_message *ou
 	for (; count; count--) {
 		if (!get_record(c, &r))
 			return false;
-		if (r.type == TYPE_OPT)
-			*dnssec = r.ttl_low & DO_BIT;
+		if (r.type == HYDNS_TYPE_OPT)
+			*dnssec = r.ttl_low & HYDNS_EDNS_DO;
 		else if ((r.ttl_high << 16 | r.ttl_low) < out->ttl)
 			out->ttl = r.ttl_high << 16 | r.ttl_low;
 	}
@@ -106,7 +104,7 @@ bool dns_read(const uint8_t *wire, size_t len, struct dns_message *out)
 
 	if (len < HEADER || wire[2] & OPCODE || wire[4] || wire[5] != 1 ||
 	    !get_name(&c, out->question, &out->question_len) || !get16(&c, &type) || !get16(&c, &class) ||
-	    class != CLASS_IN)
+	    class != HYDNS_CLASS_IN)
 		return false;
 	out->question[out->question_len++] = (uint8_t)(type >> 8);
 	out->question[out->question_len++] = (uint8_t)type;
@@ -121,7 +119,7 @@ bool dns_read(const uint8_t *wire, size_t len, struct dns_message *out)
 	}
 	out->question[out->question_len++] = dnssec;
 	rcode = wire[3] & RCODE;
-	out->cacheable = out->response && !(wire[2] & TC) && (rcode == 0 || rcode == NXDOMAIN) && out->ttl &&
+	out->cacheable = out->response && !(wire[2] & TC) && (rcode == 0 || rcode == HYDNS_RCODE_NXDOMAIN) && out->ttl &&
 			 out->ttl != UINT32_MAX;
 	return true;
 }

@@ -17,9 +17,6 @@
 #include "hydnsd/rules/signature.h"
 #include "plugin/offers/hot.h"
 
-#define NS_PER_US   1000ULL
-#define NS_PER_MS   1000000ULL
-#define NS_PER_S    1000000000ULL
 #define GRACE_MS    16                 /* membarrier() was measured to take 8 to 24 ms */
 #define SESSION     1
 #define NAME_LEN    10                 /* one label of eight letters */
@@ -100,7 +97,7 @@ static struct contender *hydns_open(const struct sim_trace *t, uint32_t capacity
 	c->seed[0] = the_options.seed ^ 0x243f6a8885a308d3ULL;
 	c->seed[1] = (the_options.seed + 1) * 0xa0761d6478bd642fULL;
 	if (open_memory(c, capacity))
-		c->rules = hydnsd_rules_open(&c->memory, &policy, c->seed[0], SIM_BASE_US * NS_PER_US);
+		c->rules = hydnsd_rules_open(&c->memory, &policy, c->seed[0], SIM_BASE_US * HYDNS_NS_PER_US);
 	c->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(capacity), the_options.window_s * 1000, c->seed);
 	c->hot.offered = hydns_offered_new(capacity);
 	hydns_sample_start(&c->sample, (uint32_t)c->seed[0]);
@@ -128,7 +125,7 @@ static uint64_t key_of(const struct contender *c, const uint8_t name[NAME_LEN])
 /* -- hydnsd ------------------------------------------------------------------------------------------------ */
 static void tick(struct contender *c, uint64_t now_ms)
 {
-	uint64_t now_ns = now_ms * NS_PER_MS;
+	uint64_t now_ns = now_ms * HYDNS_NS_PER_MS;
 
 	if (now_ms - c->housekeeping_ms >= HYDNSD_HOUSEKEEPING_MS) {
 		c->housekeeping_ms = now_ms;
@@ -165,7 +162,7 @@ static void offer(struct contender *c, const struct sim_answer *a, const uint8_t
 	out->ttl[0] = TTL_AT;
 	out->parts = (struct hydns_rule_parts){
 		.head = {
-			.base_ns = sent_s * NS_PER_S, .expire_ms = (uint32_t)(a->expires_s - sent_s) * 1000,
+			.base_ns = sent_s * HYDNS_NS_PER_S, .expire_ms = (uint32_t)(a->expires_s - sent_s) * 1000,
 			.ancount = 1, .answer_len = ANSWER_LEN, .name_len = NAME_LEN, .ttl_count = 1,
 			.qtype = htons(QTYPE),
 		},
@@ -179,7 +176,7 @@ static void offer(struct contender *c, const struct sim_answer *a, const uint8_t
 	if (!out->count)
 		out->count = 1;
 	out->window_ms = hydns_sketch_window_ms(c->hot.sketch);
-	hydnsd_rules_admit(c->rules, &by, out, now_us * NS_PER_US);
+	hydnsd_rules_admit(c->rules, &by, out, now_us * HYDNS_NS_PER_US);
 }
 
 /* -- the resolver's plugin ----------------------------------------------------------------------------------- */
@@ -233,8 +230,8 @@ static bool answer(struct contender *c, const uint8_t *name, uint64_t now_ns)
 		return false;
 	ordinal = hydns_store_ordinal(s, handle);
 	age = now_ns > rule->base_ns ? now_ns - rule->base_ns : 0;
-	if (age >= rule->expire_ms * NS_PER_MS ||
-	    (age >= rule->refresh_ms * NS_PER_MS && claim(c, ordinal, (uint32_t)(now_ns / NS_PER_MS))))
+	if (age >= rule->expire_ms * HYDNS_NS_PER_MS ||
+	    (age >= rule->refresh_ms * HYDNS_NS_PER_MS && claim(c, ordinal, (uint32_t)(now_ns / HYDNS_NS_PER_MS))))
 		return false;
 	c->hits[ordinal / HYDNS_LINE_WORDS].word[ordinal % HYDNS_LINE_WORDS]++;
 	return true;
@@ -246,7 +243,7 @@ static bool hydns_query(struct contender *c, uint32_t id, uint64_t now_us)
 
 	tick(c, now_us / 1000);
 	name_of(id, name);
-	return answer(c, name, now_us * NS_PER_US);
+	return answer(c, name, now_us * HYDNS_NS_PER_US);
 }
 
 static void hydns_set_capacity(struct contender *c, uint32_t capacity, uint64_t now_us)

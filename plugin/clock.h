@@ -4,9 +4,7 @@
 #define PLUGIN_CLOCK_H
 
 #include <stdint.h>
-
-#define HYDNS_NS_PER_S   1000000000ULL
-#define HYDNS_NS_PER_MS  1000000ULL
+#include "hydns/common.h"
 
 uint64_t hydns_mono_ns(void);
 uint64_t hydns_mono_coarse_ms(void);  /* a few milliseconds late, and cheap: what now_ms is in plugin.h */

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "hydns/dns.h"
+
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_IPV6 0x86dd
 #define IPV4_LEN       20
@@ -12,10 +14,6 @@
 #define UDP_LEN        8
 #define HOPS           64
 #define CLIENT_PORT    49152           /* RFC 6335: the first dynamic port */
-#define FLAG_RD        0x0100
-#define TYPE_OPT       41
-#define OPTION_COOKIE  10              /* RFC 7873 */
-#define EDNS_DO        0x8000
 
 static const uint8_t macs[12] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2 }; /* locally administered */
 
@@ -47,18 +45,18 @@ static uint16_t sum16(const uint8_t *p, size_t len, uint32_t start)
 static uint8_t *put_opt(uint8_t *p, const struct hydnsd_query *q)
 {
 	*p++ = 0;                      /* the root */
-	p = put16(put16(p, TYPE_OPT), q->edns_size);
-	p = put16(put16(p, 0), q->dnssec_ok ? EDNS_DO : 0);
+	p = put16(put16(p, HYDNS_TYPE_OPT), q->edns_size);
+	p = put16(put16(p, 0), q->dnssec_ok ? HYDNS_EDNS_DO : 0);
 	if (!q->cookie_len)
 		return put16(p, 0);
 	p = put16(p, 4U + q->cookie_len);
-	p = put16(put16(p, OPTION_COOKIE), q->cookie_len);
+	p = put16(put16(p, HYDNS_OPTION_COOKIE), q->cookie_len);
 	return put(p, q->cookie, q->cookie_len);
 }
 
 static uint8_t *put_message(uint8_t *p, const struct hydnsd_query *q)
 {
-	p = put16(put16(p, 0), q->norec ? 0 : FLAG_RD); /* any id will do */
+	p = put16(put16(p, 0), q->norec ? 0 : HYDNS_FLAG_RD); /* any id will do */
 	p = put16(put16(p, 1), 0);
 	p = put16(put16(p, 0), q->edns);
 	p = put(p, q->name.octet, q->name.len);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hydns/dns.h"
 #include "hydnsd/control/activity.h"
 #include "hydnsd/netdev/addresses.h"
 #include "hydnsd/daemon/clock.h"
@@ -23,7 +24,6 @@
 #include "hydnsd/netdev/sources.h"
 #include "hydnsd/control/text.h"
 
-#define RCODE_MASK 0x000f
 
 static json_t *number(uint64_t n)
 {
@@ -127,7 +127,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
-		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNSD_NS_PER_MS),
+		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNS_NS_PER_MS),
 		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
 		"clients_allowed", clients_allowed(d, a), "notes", notes(a, HYDNS_NOTES),
 		"obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
@@ -162,7 +162,7 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 	hydns_kern_paused(d->kern, &paused);
 	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:i, s:i, s:o}",
 		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(), "config", d->options.config,
-		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNSD_NS_PER_SEC),
+		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNS_NS_PER_S),
 		"paused", (int)paused, "paused_kept", (int)hydns_pause_is_recorded(d->options.state_dir), "adopted", (int)d->adopted,
 		"ipv6", (int)d->options.ipv6, "vlan", (int)d->options.vlan,
 		"routed", d->options.reply_path == HYDNSD_REPLY_FIB, "interfaces", interfaces(d),
@@ -262,7 +262,7 @@ json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle)
 {
 	const struct hydns_rule *r = hydns_store_rule(hydnsd_rules_store(d->rules), handle);
 	char name[HYDNSD_NAME_TEXT], type[HYDNSD_TYPE_TEXT];
-	int64_t left = (int64_t)(r->base_ns / HYDNSD_NS_PER_MS + r->expire_ms) - (int64_t)hydnsd_now_ms();
+	int64_t left = (int64_t)(r->base_ns / HYDNS_NS_PER_MS + r->expire_ms) - (int64_t)hydnsd_now_ms();
 
 	return json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:i, s:i, s:b}",
 		"name", hydnsd_name_text(hydns_rule_name(r), r->name_len, name),
@@ -272,7 +272,7 @@ json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle)
 		"hits", number(hydns_store_hits(hydnsd_rules_store(d->rules), handle)),
 		"rate", (double)hydnsd_rules_rate(d->rules, handle) / 1e6,
 		"size", HYDNSD_HEADER + r->name_len + 4 + r->answer_len,
-		"rcode", ntohs(r->reply_flags) & RCODE_MASK, "secure", r->flags & HYDNS_RULE_SECURE);
+		"rcode", ntohs(r->reply_flags) & HYDNS_FLAGS_RCODE, "secure", r->flags & HYDNS_RULE_SECURE);
 }
 
 /* The hottest rules so far are a heap with the coldest at its root. */

@@ -5,21 +5,19 @@
 
 #include <stdint.h>
 #include <time.h>
-
-#define HYDNSD_NS_PER_MS  1000000ULL
-#define HYDNSD_NS_PER_SEC 1000000000ULL
+#include "hydns/common.h"
 
 static inline uint64_t hydnsd_now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * HYDNSD_NS_PER_SEC + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * HYDNS_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static inline uint64_t hydnsd_now_ms(void)
 {
-	return hydnsd_now_ns() / HYDNSD_NS_PER_MS;
+	return hydnsd_now_ns() / HYDNS_NS_PER_MS;
 }
 
 #endif

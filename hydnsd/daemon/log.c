@@ -12,7 +12,7 @@
 static enum hydnsd_log_target log_target = HYDNSD_LOG_STDERR;
 static enum hydnsd_log_level log_level = HYDNSD_LOG_INFO;
 static uint32_t lines_at_once = 1;     /* caused by clients */
-static uint64_t line_ns = HYDNSD_NS_PER_SEC;
+static uint64_t line_ns = HYDNS_NS_PER_S;
 static uint64_t left_out;              /* of those lines */
 
 static const struct {

@@ -15,7 +15,7 @@ struct hydnsd_tokens {
 /* each_ns, from tokens a second. */
 static inline uint64_t hydnsd_tokens_each_ns(uint32_t rate)
 {
-	return HYDNSD_NS_PER_SEC / rate;
+	return HYDNS_NS_PER_S / rate;
 }
 
 /* At most as empty as this bucket can be: tokens taken while it was larger or slower count no further. */

@@ -42,11 +42,11 @@ bool hydnsd_hold_rests(struct hydnsd_session *s)
 	uint64_t now = hydnsd_now_ns(), wait_ms;
 
 	wait_ms = (hydnsd_user_rates_take(&s->daemon->sessions->user_rates, s->uid, o->plugin_burst,
-					hydnsd_tokens_each_ns(o->plugin_rate), now) + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS;
+					hydnsd_tokens_each_ns(o->plugin_rate), now) + HYDNS_NS_PER_MS - 1) / HYDNS_NS_PER_MS;
 	if (!wait_ms)
 		return false;
 	s->daemon->bound_counts.plugin_rate++;
-	s->rest_until_ms = now / HYDNSD_NS_PER_MS + wait_ms;
+	s->rest_until_ms = now / HYDNS_NS_PER_MS + wait_ms;
 	s->since_ms += wait_ms;        /* the message that waits may be its HELLO */
 	return true;
 }

@@ -170,7 +170,7 @@ static void follow_ttl_updates(struct hydnsd_session *s)
 	uint64_t now_ns = hydnsd_now_ns();
 	const struct hydnsd_ttl_update *n;
 
-	while ((n = hydnsd_ttl_updates_take(&s->ttl_updates, now_ns / HYDNSD_NS_PER_MS))) {
+	while ((n = hydnsd_ttl_updates_take(&s->ttl_updates, now_ns / HYDNS_NS_PER_MS))) {
 		if (n->shared)
 			update_rules_that_show(s, n);
 		else if (n->section != HYDNS_SECTION_AUTHORITY)
@@ -251,9 +251,9 @@ static bool drain(struct hydnsd_session *s, struct hydnsd_ring *r, bool *more)
 		return true;
 	hydnsd_ring_give_back(r, &s->begun);
 	if (taken)
-		s->busy_ms = now_ns / HYDNSD_NS_PER_MS;
+		s->busy_ms = now_ns / HYDNS_NS_PER_MS;
 	if (r->head - r->tail >= POLL_FAST_OCTETS)
-		s->poll_fast_until_ms = now_ns / HYDNSD_NS_PER_MS + POLL_FAST_MS;
+		s->poll_fast_until_ms = now_ns / HYDNS_NS_PER_MS + POLL_FAST_MS;
 	*more |= taken == FRAMES_PER_ROUND || choked(s);
 	return whole;
 }

@@ -11,8 +11,8 @@
 /* A busy cache makes several hundred TTL updates a second. Before a scan for these alone there is a pause, so that they
  * take a tenth of a processor at most. Meanwhile the rules send TTLs that are too low, which is not wrong. */
 #define PAUSE_FACTOR    10             /* times the duration of the last scan */
-#define PAUSE_MIN_NS    (10 * HYDNSD_NS_PER_MS)
-#define PAUSE_MAX_NS    (100 * HYDNSD_NS_PER_MS)
+#define PAUSE_MIN_NS    (10 * HYDNS_NS_PER_MS)
+#define PAUSE_MAX_NS    (100 * HYDNS_NS_PER_MS)
 
 struct under_way {
 	struct hydnsd *daemon;
@@ -205,7 +205,7 @@ static int pause_left(const struct hydnsd_withdrawals *all, uint64_t now_ns)
 {
 	if (all->urgent || now_ns >= all->pause_until_ns)
 		return 0;
-	return (int)((all->pause_until_ns - now_ns + HYDNSD_NS_PER_MS - 1) / HYDNSD_NS_PER_MS);
+	return (int)((all->pause_until_ns - now_ns + HYDNS_NS_PER_MS - 1) / HYDNS_NS_PER_MS);
 }
 
 int hydnsd_withdrawals_work(struct hydnsd *d)

@@ -12,7 +12,7 @@
 
 static uint64_t ms(uint64_t ns)
 {
-	return ns / HYDNSD_NS_PER_MS;
+	return ns / HYDNS_NS_PER_MS;
 }
 
 /* The flags, which same_answer() compares, say whether there are left-out names; the block itself says where it ends. */

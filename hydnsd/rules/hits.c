@@ -14,10 +14,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "hydns/dns.h"
 #include "hydnsd/daemon/clock.h"
 
-#define RCODE_MASK 0x000f
-#define FLAG_AA    0x0400
 /* How far ahead counters are fetched into the CPU's cache: they are in slots, and hardly one of these is there. */
 #define HITS_AHEAD 16
 
@@ -25,9 +24,9 @@ static struct hydnsd_retired describe(uint32_t ordinal, const struct hydns_rule 
 {
 	return (struct hydnsd_retired){
 		.ordinal = ordinal, .qtype = ntohs(rule->qtype), .resolver = rule->resolver,
-		.rcode = (uint8_t)(ntohs(rule->reply_flags) & RCODE_MASK),
+		.rcode = (uint8_t)(ntohs(rule->reply_flags) & HYDNS_FLAGS_RCODE),
 		.variant = rule->variant, .flags = rule->flags, .empty = rule->ancount == 0,
-		.authoritative = (ntohs(rule->reply_flags) & FLAG_AA) != 0,
+		.authoritative = (ntohs(rule->reply_flags) & HYDNS_FLAG_AA) != 0,
 	};
 }
 
@@ -121,7 +120,7 @@ uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const str
 	struct hydnsd_retired d = describe(ordinal, rule);
 	uint32_t hits = tally(r, &d);
 
-	hydns_policy_hits(r->policy, ordinal, hits, now_ns / HYDNSD_NS_PER_MS);
+	hydns_policy_hits(r->policy, ordinal, hits, now_ns / HYDNS_NS_PER_MS);
 	return hits;
 }
 
@@ -186,7 +185,7 @@ static void sweep_one(struct hydnsd_rules *r, uint32_t ordinal, uint64_t now_ns)
 	const struct hydns_rule *rule;
 
 	if (hydns_store_hits_raw(r->store, ordinal) == r->seen[ordinal]) {
-		hydns_policy_hits(r->policy, ordinal, 0, now_ns / HYDNSD_NS_PER_MS);
+		hydns_policy_hits(r->policy, ordinal, 0, now_ns / HYDNS_NS_PER_MS);
 		return;
 	}
 	rule = hydns_store_rule(r->store, handle);
@@ -204,7 +203,7 @@ bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget
 		if (r->resolver[r->sweep_cursor] != HYDNSD_NO_RESOLVER)
 			sweep_one(r, r->sweep_cursor, now_ns);
 	}
-	r->threshold = hydns_policy_threshold(r->policy, now_ns / HYDNSD_NS_PER_MS);
+	r->threshold = hydns_policy_threshold(r->policy, now_ns / HYDNS_NS_PER_MS);
 	if (r->sweep_cursor < r->ordinals)
 		return false;
 	hydnsd_rules_refit(r);

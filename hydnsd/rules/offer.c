@@ -4,22 +4,17 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "hydns/dns.h"
 #include "hydns/hash.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/rules/rdata.h"
 #include "hydnsd/rules/signature.h"
 
-#define CLASS_IN        1
-#define TYPE_RRSIG      46
 #define LIFE_MAX_S      604800U  /* RFC 8767 section 4: a cache caps TTLs at days; and it fits in ms */
-#define CLOCK_SLACK_NS  HYDNSD_NS_PER_SEC
+#define CLOCK_SLACK_NS  HYDNS_NS_PER_S
 
-/* header flags, host order */
-#define FLAG_QR 0x8000
-#define FLAG_TC 0x0200
-#define FLAGS_REFUSED 0x7970     /* opcode, RD, Z, AD, CD: the program sets what is needed of them */
-#define RCODE_MASK 0x000f
-#define RCODE_NXDOMAIN 3
+/* The program sets what is needed of them. */
+#define FLAGS_REFUSED   (HYDNS_FLAGS_OPCODE | HYDNS_FLAG_RD | HYDNS_FLAG_Z | HYDNS_FLAG_AD | HYDNS_FLAG_CD)
 
 const char *hydnsd_rejection_name(enum hydnsd_rejection r)
 {
@@ -79,7 +74,7 @@ static size_t left_out_len(const struct hydns_offer *f, size_t len)
 static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left_out)
 {
 	uint16_t flags = ntohs(f->reply_flags), qtype = ntohs(f->qtype);
-	unsigned rcode = flags & RCODE_MASK;
+	unsigned rcode = flags & HYDNS_FLAGS_RCODE;
 
 	if ((f->variant & ~HYDNS_VARIANTS) ||
 	    (f->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)))
@@ -88,11 +83,11 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left
 		return HYDNSD_REJECT_NAME;
 	if (hydnsd_type_is_meta(qtype))
 		return HYDNSD_REJECT_QTYPE;
-	if (flags & FLAG_TC)
+	if (flags & HYDNS_FLAG_TC)
 		return HYDNSD_REJECT_TRUNCATED;
-	if (!(flags & FLAG_QR) || (flags & FLAGS_REFUSED))
+	if (!(flags & HYDNS_FLAG_QR) || (flags & FLAGS_REFUSED))
 		return HYDNSD_REJECT_HEADER;
-	if (rcode != 0 && rcode != RCODE_NXDOMAIN)
+	if (rcode != 0 && rcode != HYDNS_RCODE_NXDOMAIN)
 		return HYDNSD_REJECT_RCODE;
 	if (left_out == SIZE_MAX)
 		return HYDNSD_REJECT_LEFT_OUT;
@@ -106,7 +101,7 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left
 static void fill_head(const struct hydns_offer *f, size_t left_out, struct hydnsd_answer *out)
 {
 	struct hydns_rule *head = &out->parts.head;
-	uint16_t class = htons(CLASS_IN);
+	uint16_t class = htons(HYDNS_CLASS_IN);
 
 	memset(&out->parts, 0, sizeof(out->parts));
 	memcpy(out->data, f->data, f->name_len);
@@ -176,7 +171,7 @@ static void end_run(struct reading *r)
 	struct hydns_rule *head = &r->out->parts.head;
 	struct run *run = &r->run;
 
-	if (!r->limits->rotates || run->count < 2 || run->type == TYPE_RRSIG)
+	if (!r->limits->rotates || run->count < 2 || run->type == HYDNS_TYPE_RRSIG)
 		;
 	else if (!run->uneven && head->rotation_count < HYDNS_ROTATIONS_MAX)
 		r->out->parts.rotation[head->rotation_count++] = (struct hydns_rotation){
@@ -267,9 +262,9 @@ static enum hydnsd_rejection read_record(struct reading *r, uint32_t *pos, unsig
 	case HYDNSD_RDATA_GOOD:
 		break;
 	}
-	if (rr.class != CLASS_IN)
+	if (rr.class != HYDNS_CLASS_IN)
 		return HYDNSD_REJECT_RECORD_CLASS;
-	if (rr.ttl > HYDNSD_TTL_MAX || (rr.ttl == 0 && !(head->flags & HYDNS_RULE_STATIC_TTL)))
+	if (rr.ttl > HYDNS_TTL_MAX || (rr.ttl == 0 && !(head->flags & HYDNS_RULE_STATIC_TTL)))
 		return HYDNSD_REJECT_TTL;
 	if (rr.ttl < r->min_ttl)
 		r->min_ttl = rr.ttl;
@@ -328,7 +323,7 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 	struct hydns_rule *head = &r->out->parts.head;
 	uint32_t life = offered;
 
-	if (life == 0 || life > HYDNSD_TTL_MAX)
+	if (life == 0 || life > HYDNS_TTL_MAX)
 		return HYDNSD_REJECT_TTL;
 	if (life < l->min_ttl)
 		return HYDNSD_REJECT_MIN_TTL;
@@ -344,7 +339,7 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 			return HYDNSD_REJECT_CLOCK;
 		head->base_ns = l->now_ns;
 	}
-	if (l->now_ns - head->base_ns >= life * HYDNSD_NS_PER_SEC)
+	if (l->now_ns - head->base_ns >= life * HYDNS_NS_PER_S)
 		return HYDNSD_REJECT_EXPIRED;
 	return HYDNSD_ACCEPTED;
 }

@@ -11,7 +11,7 @@
 
 static uint64_t ms(uint64_t ns)
 {
-	return ns / HYDNSD_NS_PER_MS;
+	return ns / HYDNS_NS_PER_MS;
 }
 
 uint64_t hydnsd_rule_expiry_ms(const struct hydns_rule *rule)

@@ -14,9 +14,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "hydns/dns.h"
 #include "hydnsd/daemon/clock.h"
-
-#define TYPE_RRSIG 46
 
 static bool shown_there(const struct hydnsd_withdrawal *w, bool in_answer)
 {
@@ -34,7 +33,7 @@ static bool concerns(const struct hydnsd_withdrawal *w, const struct hydns_rule 
 /* Rounded: rule and TTL update convert their times from a wall clock that may have been adjusted in between. */
 static uint64_t ttl_until(const struct hydns_rule *rule, uint64_t end_ns)
 {
-	return end_ns < rule->base_ns ? 0 : (end_ns - rule->base_ns + HYDNSD_NS_PER_SEC / 2) / HYDNSD_NS_PER_SEC;
+	return end_ns < rule->base_ns ? 0 : (end_ns - rule->base_ns + HYDNS_NS_PER_S / 2) / HYDNS_NS_PER_S;
 }
 
 bool hydnsd_rule_needs_ttl_update(const struct hydnsd_withdrawal *w, const struct hydns_rule *rule)
@@ -66,7 +65,7 @@ static bool rewrite(const struct hydnsd_withdrawal *w, const struct hydns_rule *
 		out->ttl[count++] = (uint16_t)(rr.ttl_at - start);
 		if (!concerns(w, rule, &rr, count - 1))
 			continue;
-		if (rr.type == TYPE_RRSIG || (rr.type == w->rrtype && (ttl < rr.ttl || ttl > HYDNSD_TTL_MAX)))
+		if (rr.type == HYDNS_TYPE_RRSIG || (rr.type == w->rrtype && (ttl < rr.ttl || ttl > HYDNS_TTL_MAX)))
 			return false;
 		field = htonl((uint32_t)ttl);
 		if (rr.type == w->rrtype)
@@ -85,9 +84,9 @@ static bool only_record(const struct hydnsd_withdrawal *w, const struct hydns_ru
 	for (uint32_t i = 0; pos < m.end; i++) {
 		if (!hydnsd_rr_read(&m, &pos, &rr, NULL))
 			return false;
-		if ((rr.type != w->rrtype && rr.type != TYPE_RRSIG) || !concerns(w, rule, &rr, i))
+		if ((rr.type != w->rrtype && rr.type != HYDNS_TYPE_RRSIG) || !concerns(w, rule, &rr, i))
 			continue;
-		if (rr.type == TYPE_RRSIG || found++)
+		if (rr.type == HYDNS_TYPE_RRSIG || found++)
 			return false;
 		*out = rr;
 	}
@@ -101,7 +100,7 @@ static bool update_in_place(struct hydnsd_rules *r, uint32_t handle, const struc
 	uint64_t ttl = ttl_until(rule, w->end_ns);
 	struct hydnsd_rr rr;
 
-	return only_record(w, rule, &rr) && ttl >= rr.ttl && ttl <= HYDNSD_TTL_MAX &&
+	return only_record(w, rule, &rr) && ttl >= rr.ttl && ttl <= HYDNS_TTL_MAX &&
 	       hydns_store_set_ttl(r->store, handle, (uint16_t)(rr.ttl_at - hydnsd_answer_start(&m)), (uint32_t)ttl);
 }
 

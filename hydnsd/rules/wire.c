@@ -5,7 +5,6 @@
 
 #define LABEL_MAX   63
 #define POINTER     0xc0
-#define TYPE_CNAME  5
 
 static uint8_t lower(uint8_t c)
 {
@@ -145,7 +144,7 @@ bool hydnsd_rr_target(const struct hydnsd_message *m, const struct hydnsd_rr *rr
 {
 	uint32_t pos = rr->rdata;
 
-	return rr->type == TYPE_CNAME && hydnsd_name_read(m, &pos, rr->end, true, out, NULL);
+	return rr->type == HYDNS_TYPE_CNAME && hydnsd_name_read(m, &pos, rr->end, true, out, NULL);
 }
 
 struct hydnsd_left_out hydnsd_left_out_names(const uint8_t *block)

@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "hydns/dns.h"
 #include "hydns/rule.h"
 
 #define HYDNSD_HEADER 12
 /* Longest message that can become a rule: the answer must fit the largest slot. */
 #define HYDNSD_MESSAGE_MAX (HYDNSD_HEADER + HYDNS_QUESTION_MAX + HYDNS_SLOT_MOST)
 
-#define HYDNSD_TTL_MAX 0x7fffffffU     /* RFC 2181 section 8 */
 
 struct hydnsd_message {
 	const uint8_t *data;           /* octet HYDNSD_HEADER of the message */

@@ -11,7 +11,7 @@
 #include "hydnsd/tests/store.h"
 
 #define SECOND_MS 1000
-#define NOW_MS    (NOW_NS / HYDNSD_NS_PER_MS)
+#define NOW_MS    (NOW_NS / HYDNS_NS_PER_MS)
 
 struct listed {
 	unsigned count;
@@ -46,7 +46,7 @@ static void hot_rules_that_leave_are_told(void **state)
 	(void)state;
 	hydnsd_rules_set_missing(store.rules, a);
 	assert_int_equal(admit_address("hot.example.", NULL, 1000), HYDNSD_ACCEPTED);
-	assert_int_equal(admit_address_at("hot.example.", NULL, 1000, NOW_NS + 5 * HYDNSD_NS_PER_SEC), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_address_at("hot.example.", NULL, 1000, NOW_NS + 5 * HYDNS_NS_PER_S), HYDNSD_ACCEPTED);
 	assert_int_equal(list(a, NOW_MS).count, 0);
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "hot.example.", 1), 1);
 	h = list(a, NOW_MS);
@@ -57,7 +57,7 @@ static void hot_rules_that_leave_are_told(void **state)
 	assert_int_equal(list(a, NOW_MS + HYDNSD_MISSING_MS + 1).count, 0);
 	build_store_grace(&store);
 	assert_int_equal(admit_address("hot.example.", NULL, 1000), HYDNSD_ACCEPTED);
-	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNSD_NS_PER_SEC, 100);
+	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNS_NS_PER_S, 100);
 	h = list(a, NOW_MS + 300 * SECOND_MS);
 	assert_int_equal(h.count, 1);
 	assert_string_equal(hydnsd_missing_reason(&h.last), "EXPIRED");

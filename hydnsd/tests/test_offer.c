@@ -211,14 +211,14 @@ static void clocks_are_checked(void **state)
 {
 	(void)state;
 	check(&one_address);
-	offer.offer.base_ns = NOW_NS - 300 * HYDNSD_NS_PER_SEC;
+	offer.offer.base_ns = NOW_NS - 300 * HYDNS_NS_PER_S;
 	assert_int_equal(recheck(), HYDNSD_REJECT_EXPIRED);
-	offer.offer.base_ns = NOW_NS - 299 * HYDNSD_NS_PER_SEC;
+	offer.offer.base_ns = NOW_NS - 299 * HYDNS_NS_PER_S;
 	assert_int_equal(recheck(), HYDNSD_ACCEPTED);
 	offer.offer.base_ns = NOW_NS + 1000;
 	assert_int_equal(recheck(), HYDNSD_ACCEPTED);
 	assert_true(answer.parts.head.base_ns <= NOW_NS);
-	offer.offer.base_ns = NOW_NS + 2 * HYDNSD_NS_PER_SEC;
+	offer.offer.base_ns = NOW_NS + 2 * HYDNS_NS_PER_S;
 	assert_int_equal(recheck(), HYDNSD_REJECT_CLOCK);
 }
 

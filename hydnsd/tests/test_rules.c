@@ -19,9 +19,9 @@ static void successors_replace(void **state)
 	(void)state;
 	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
 	assert_int_equal(admit(&s, 1, 0, NOW_NS), HYDNSD_REJECT_KNOWN);
-	assert_int_equal(admit(&s, 1, 0, NOW_NS + 10 * HYDNSD_NS_PER_SEC), HYDNSD_ACCEPTED);
+	assert_int_equal(admit(&s, 1, 0, NOW_NS + 10 * HYDNS_NS_PER_S), HYDNSD_ACCEPTED);
 	s.answer[0] = "www.example. 290 IN A 192.0.2.9"; /* same end, other data */
-	assert_int_equal(admit(&s, 1, 0, NOW_NS + 10 * HYDNSD_NS_PER_SEC), HYDNSD_ACCEPTED);
+	assert_int_equal(admit(&s, 1, 0, NOW_NS + 10 * HYDNS_NS_PER_S), HYDNSD_ACCEPTED);
 	assert_int_equal(c->admitted, 1);
 	assert_int_equal(c->replaced, 2);
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 1);
@@ -31,9 +31,9 @@ static void rules_expire(void **state)
 {
 	(void)state;
 	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
-	hydnsd_rules_expire(store.rules, NOW_NS + 299 * HYDNSD_NS_PER_SEC, 100);
+	hydnsd_rules_expire(store.rules, NOW_NS + 299 * HYDNS_NS_PER_S, 100);
 	assert_int_not_equal(find("www.example."), 0);
-	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNSD_NS_PER_SEC, 100);
+	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNS_NS_PER_S, 100);
 	assert_int_equal(find("www.example."), 0);
 	assert_int_equal(hydnsd_rules_counters(store.rules)->expired, 1);
 }
@@ -88,11 +88,11 @@ static void promises_take_no_more_than_a_share(void **state)
 	fill("a%u.example.", CAPACITY, 1, 10, now);
 	assert_int_equal(rules_of(1), CAPACITY);
 	/* the policy limits evictions a second */
-	for (unsigned round = 0; round < 20; round++, now += 10 * HYDNSD_NS_PER_SEC)
+	for (unsigned round = 0; round < 20; round++, now += 10 * HYDNS_NS_PER_S)
 		fill("b%u.example.", 2 * CAPACITY, 2, UINT32_MAX, now);
 	assert_in_range(rules_of(2), CAPACITY / 2, CAPACITY / 2 + 1);
 	assert_int_equal(rules_of(1) + rules_of(2), CAPACITY);
-	for (unsigned round = 0; round < 20; round++, now += HYDNSD_NS_PER_SEC)
+	for (unsigned round = 0; round < 20; round++, now += HYDNS_NS_PER_S)
 		fill("c%u.example.", CAPACITY, 3, UINT32_MAX, now);
 	assert_in_range(rules_of(3), CAPACITY / 3, CAPACITY / 3 + 1);
 }
@@ -218,7 +218,7 @@ static void a_restart_keeps_the_rules(void **state)
 	build_store_reopen(&store, CAPACITY, NOW_NS);
 	assert_int_not_equal(find("www.example.com."), 0);
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "host.cdn.net.", 1), 1);
-	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNSD_NS_PER_SEC, 100);
+	hydnsd_rules_expire(store.rules, NOW_NS + 300 * HYDNS_NS_PER_S, 100);
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), 0);
 }
 

@@ -11,7 +11,7 @@
 #include "hydnsd/daemon/tokens.h"
 
 #define SECONDS 10
-#define BEGIN   (1000 * HYDNSD_NS_PER_SEC)
+#define BEGIN   (1000 * HYDNS_NS_PER_S)
 
 /* Takes all tokens, and waits as long as hydnsd_tokens_wait() says. */
 static uint32_t taken_within(struct hydnsd_tokens *t, uint32_t most, uint32_t rate, uint64_t begin_ns, uint64_t end_ns)
@@ -33,7 +33,7 @@ static void a_rate_is_what_it_says(void **state)
 	(void)state;
 	for (uint32_t rate = 1; rate <= 1000; rate++) {
 		struct hydnsd_tokens t = { 0 };
-		uint32_t n = taken_within(&t, 5, rate, BEGIN, BEGIN + SECONDS * HYDNSD_NS_PER_SEC);
+		uint32_t n = taken_within(&t, 5, rate, BEGIN, BEGIN + SECONDS * HYDNS_NS_PER_S);
 
 		assert_in_range(n, 4 + SECONDS * rate, 5 + SECONDS * rate);
 	}
@@ -45,8 +45,8 @@ static void a_pause_fills_the_bucket_and_no_more(void **state)
 
 	(void)state;
 	assert_int_equal(taken_within(&t, 5, 1, BEGIN, BEGIN + 1), 5);
-	assert_int_equal(taken_within(&t, 5, 1, BEGIN + 3 * HYDNSD_NS_PER_SEC, BEGIN + 3 * HYDNSD_NS_PER_SEC + 1), 3);
-	assert_int_equal(taken_within(&t, 5, 1, BEGIN + 100 * HYDNSD_NS_PER_SEC, BEGIN + 100 * HYDNSD_NS_PER_SEC + 1), 5);
+	assert_int_equal(taken_within(&t, 5, 1, BEGIN + 3 * HYDNS_NS_PER_S, BEGIN + 3 * HYDNS_NS_PER_S + 1), 3);
+	assert_int_equal(taken_within(&t, 5, 1, BEGIN + 100 * HYDNS_NS_PER_S, BEGIN + 100 * HYDNS_NS_PER_S + 1), 5);
 }
 
 /* After a raise nobody waits longer than for one token at the new rate, whatever was taken at the old one. */

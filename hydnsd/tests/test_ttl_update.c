@@ -13,7 +13,7 @@ static uint32_t update_ttl(const char *owner, uint16_t rrtype, uint32_t ttl)
 {
 	struct hydnsd_withdrawal w = {
 		.resolver = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = rrtype,
-		.end_ns = NOW_NS + ttl * HYDNSD_NS_PER_SEC + HYDNSD_NS_PER_SEC / 3,
+		.end_ns = NOW_NS + ttl * HYDNS_NS_PER_S + HYDNS_NS_PER_S / 3,
 	};
 	struct hydnsd_scan p = { .of = { &w }, .count = 1 };
 
@@ -64,7 +64,7 @@ static void renewed_rrsets_get_their_ttl(void **state)
 	assert_int_equal(ttl_shown("no.example.com.", 6), 700);
 	assert_int_equal(ttl_shown("example.com.", 1), 300);
 	rule = hydns_store_rule(hydnsd_rules_store(store.rules), find("no.example.com."));
-	assert_int_equal(rule->base_ns + rule->expire_ms * HYDNSD_NS_PER_MS, NOW_NS + 300 * HYDNSD_NS_PER_SEC);
+	assert_int_equal(rule->base_ns + rule->expire_ms * HYDNS_NS_PER_MS, NOW_NS + 300 * HYDNS_NS_PER_S);
 	assert_null(build_rule_fault(rule));
 	/* the former slot waits for a grace period, and has not changed */
 	assert_int_equal(former->place_count, 3);
@@ -134,7 +134,7 @@ static void copies_are_renewed_apart(void **state)
 					.answer = { "alias.example.org. 600 IN CNAME example.com.", SOA } };
 	struct hydnsd_withdrawal w = {
 		.resolver = 1, .scope = HYDNS_SCOPE_NAME, .generation = 9, .rrtype = 6, .section = HYDNS_SECTION_ANSWER,
-		.end_ns = NOW_NS + 450 * HYDNSD_NS_PER_SEC,
+		.end_ns = NOW_NS + 450 * HYDNS_NS_PER_S,
 	};
 	struct hydnsd_scan p = { .of = { &w }, .count = 1 };
 
@@ -148,7 +148,7 @@ static void copies_are_renewed_apart(void **state)
 	assert_int_equal(ttl_shown("no.example.com.", 6), 300);
 	assert_int_equal(ttl_shown("alias.example.org.", 6), 450);
 	w.section = HYDNS_SECTION_AUTHORITY;
-	w.end_ns += 50 * HYDNSD_NS_PER_SEC;
+	w.end_ns += 50 * HYDNS_NS_PER_S;
 	hydnsd_scan_begin(store.rules, &p);
 	assert_true(hydnsd_scan_step(store.rules, &p, NOW_NS, UINT32_MAX));
 	assert_int_equal(w.withdrawn, 0);
@@ -161,7 +161,7 @@ static void changes_come_before_renewals(void **state)
 {
 	struct build_spec nx = { .name = "no.example.com.", .type = 1, .rcode = 3, .authority_section = { SOA } };
 	struct hydnsd_withdrawal w[2] = {
-		{ .resolver = 1, .scope = HYDNS_SCOPE_NAME, .rrtype = 6, .end_ns = NOW_NS + 450 * HYDNSD_NS_PER_SEC },
+		{ .resolver = 1, .scope = HYDNS_SCOPE_NAME, .rrtype = 6, .end_ns = NOW_NS + 450 * HYDNS_NS_PER_S },
 		{ .resolver = 1, .scope = HYDNS_SCOPE_NAME },
 	};
 	struct hydnsd_scan p = { .of = { &w[0], &w[1] }, .count = 2 };

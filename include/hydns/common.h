@@ -35,6 +35,10 @@
 #define HYDNS_THREADS_MAX      64    /* rings of one resolver */
 
 /* --- times -------------------------------------------------------------------------------------------- */
+#define HYDNS_NS_PER_US        1000ULL
+#define HYDNS_NS_PER_MS        1000000ULL
+#define HYDNS_NS_PER_S         1000000000ULL
+
 /* A plugin writes its heartbeat every BEAT; the resolver's rules count while the heartbeat is younger than STALE. */
 #define HYDNS_HEARTBEAT_BEAT_NS   100000000ULL
 #define HYDNS_HEARTBEAT_STALE_NS  900000000ULL

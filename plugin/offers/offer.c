@@ -3,12 +3,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
+#include "hydns/dns.h"
 #include "plugin/internal.h"
 #include "plugin/log.h"
 
 /* A rule is dead at its expiry; the places of its names in names.c are held a little longer. */
 #define NAMES_MARGIN_MS 2000U
-#define TTL_ANY         0x7fffffffU   /* RFC 2181 section 8 */
 /* Octets of a ring that offers leave free. An offer is repeated; a change or TTL update that finds no room is not. */
 #define FOR_CHANGES     (HYDNS_RING_BYTES / 4)
 
@@ -54,7 +54,7 @@ static bool life_ok(const struct hydns_plugin_options *o, struct draft *d, time_
 	uint64_t began = (uint64_t)sent_at * HYDNS_NS_PER_S;
 	struct hydns_moment now = hydns_moment();
 
-	d->ttl = d->q->fixed ? TTL_ANY : d->a->ttl;
+	d->ttl = d->q->fixed ? HYDNS_TTL_MAX : d->a->ttl;
 	if (expires - sent_at < d->ttl)
 		d->ttl = expires > sent_at ? (uint32_t)(expires - sent_at) : 0;
 	if (sent_at < 0 || expires <= sent_at || began > now.real_ns || now.real_ns - began >= now.mono_ns)

@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <string.h>
+#include "hydns/dns.h"
 #include "plugin/changes/changes.h"
 #include "plugin/offers/offers.h"
 
@@ -14,25 +15,6 @@
 #define POINTER_BITS  0xc0
 #define POINTER_TO    0x3fff          /* its offset */
 #define OPTION_FIXED  4               /* code and length */
-#define OPTION_COOKIE 10
-#define CLASS_IN      1
-#define TYPE_CNAME    5
-#define TYPE_OPT      41
-#define TYPE_RRSIG    46
-#define META_FIRST    128             /* RFC 6895 section 3.1: 128..255 are QTYPEs and meta-TYPEs */
-#define META_LAST     255
-#define TTL_MAX       0x7fffffffU     /* RFC 2181 section 8 */
-#define FLAG_QR       0x8000U
-#define FLAG_OPCODE   0x7800U
-#define FLAG_TC       0x0200U
-#define FLAG_RD       0x0100U
-#define FLAG_Z        0x0040U
-#define FLAG_AD       0x0020U
-#define FLAG_CD       0x0010U
-#define FLAG_RCODE    0x000fU
-#define RCODE_NOERROR 0
-#define RCODE_NXDOMAIN 3
-#define OPT_DO        0x8000U         /* in the OPT's TTL: RFC 6891 section 6.1.3 */
 
 struct walk {
 	const uint8_t *wire;
@@ -123,7 +105,7 @@ static bool read_name(struct walk *w, struct hydns_wire_name *n)
 
 static bool meta_type(uint16_t type)
 {
-	return type == 0 || type == TYPE_OPT || (type >= META_FIRST && type <= META_LAST);
+	return type == 0 || type == HYDNS_TYPE_OPT || (type >= HYDNS_TYPE_META_FIRST && type <= HYDNS_TYPE_META_LAST);
 }
 
 /* Adds a dependency of the answer, unless it is the RRset added last. */
@@ -143,7 +125,7 @@ static void add_name(struct walk *w, struct hydns_wire_name n, uint16_t rrtype)
 /* Signatures have the TTL of the RRset that they cover (RFC 4034 section 3), and are replaced with it. */
 static uint16_t rrset_type(uint16_t type, const uint8_t *rdata, uint16_t rdlength)
 {
-	return type == TYPE_RRSIG && rdlength >= 2 ? get16(rdata) : type;
+	return type == HYDNS_TYPE_RRSIG && rdlength >= 2 ? get16(rdata) : type;
 }
 
 /* The OPT at this offset must be one that the program makes itself: version 0 (RFC 6891), no option but a cookie. */
@@ -152,9 +134,9 @@ static bool opt_ok(struct walk *w, size_t start, uint16_t rdlength)
 	const uint8_t *p = w->wire + w->at;
 	uint32_t ttl = get32(p + 4);
 
-	if (w->wire[start] != 0 || ttl >> 16 != 0 || (ttl & ~OPT_DO & 0xffff))
+	if (w->wire[start] != 0 || ttl >> 16 != 0 || (ttl & ~HYDNS_EDNS_DO & 0xffff))
 		return false;
-	if (rdlength && (rdlength < OPTION_FIXED || get16(p + RR_FIXED) != OPTION_COOKIE ||
+	if (rdlength && (rdlength < OPTION_FIXED || get16(p + RR_FIXED) != HYDNS_OPTION_COOKIE ||
 			 get16(p + RR_FIXED + 2) != rdlength - OPTION_FIXED))
 		return false;
 	w->opt_len = HYDNS_OPT_LEN + rdlength;
@@ -191,20 +173,20 @@ static bool record_ok(struct walk *w, bool additional)
 	rdlength = get16(p + 8);
 	if (w->len - w->at - RR_FIXED < rdlength)
 		return false;
-	if (type == TYPE_OPT && additional)
+	if (type == HYDNS_TYPE_OPT && additional)
 		return opt_ok(w, start, rdlength);
 	ttl = get32(p + 4);
 	if (ttl == 0 && !w->fixed)
 		w->why = HYDNS_NOT_OFFERED_ZERO_TTL;
 	else if (++w->records > HYDNS_TTLS_MAX)
 		w->why = HYDNS_NOT_OFFERED_MANY_RECORDS;
-	if (meta_type(type) || get16(p + 2) != CLASS_IN || ttl > TTL_MAX || w->why)
+	if (meta_type(type) || get16(p + 2) != HYDNS_CLASS_IN || ttl > HYDNS_TTL_MAX || w->why)
 		return false;
 	if (ttl < w->a->ttl)
 		w->a->ttl = ttl;
 	add_name(w, owner, rrset_type(type, p + RR_FIXED, rdlength));
 	w->at += RR_FIXED;
-	if (type == TYPE_CNAME)
+	if (type == HYDNS_TYPE_CNAME)
 		return target_ok(w, rdlength);
 	w->at += rdlength;
 	return true;
@@ -213,15 +195,16 @@ static bool record_ok(struct walk *w, bool additional)
 static bool header_ok(const uint8_t *wire, struct hydns_wire_answer *a, enum hydns_not_offered_why *why)
 {
 	uint16_t flags = get16(wire + 2);
-	unsigned rcode = flags & FLAG_RCODE;
+	unsigned rcode = flags & HYDNS_FLAGS_RCODE;
 
-	if (flags & FLAG_TC)
+	if (flags & HYDNS_FLAG_TC)
 		*why = HYDNS_NOT_OFFERED_TRUNCATED;
-	else if (rcode != RCODE_NOERROR && rcode != RCODE_NXDOMAIN)
+	else if (rcode != HYDNS_RCODE_NOERROR && rcode != HYDNS_RCODE_NXDOMAIN)
 		*why = HYDNS_NOT_OFFERED_ERROR;
-	if ((flags & (FLAG_QR | FLAG_OPCODE | FLAG_Z | FLAG_CD)) != FLAG_QR || get16(wire + 4) != 1 || *why)
+	if ((flags & (HYDNS_FLAG_QR | HYDNS_FLAGS_OPCODE | HYDNS_FLAG_Z | HYDNS_FLAG_CD)) != HYDNS_FLAG_QR ||
+	    get16(wire + 4) != 1 || *why)
 		return false;
-	a->reply_flags = htons(flags & (uint16_t)~(FLAG_RD | FLAG_AD | FLAG_CD));
+	a->reply_flags = htons(flags & (uint16_t)~(HYDNS_FLAG_RD | HYDNS_FLAG_AD | HYDNS_FLAG_CD));
 	return true;
 }
 
@@ -239,7 +222,7 @@ static bool question_ok(struct walk *w, const struct hydns_question *q)
 	w->a->name[0] = (struct hydns_wire_name){ .place = HEADER_LEN, .len = (uint8_t)n, .rrtype = HYDNS_NAMES_ALL };
 	w->a->names = w->a->answer_names = 1;
 	w->used = n;
-	return !memcmp(asked, replied, n) && get16(p + n) == q->qtype && get16(p + n + 2) == CLASS_IN;
+	return !memcmp(asked, replied, n) && get16(p + n) == q->qtype && get16(p + n + 2) == HYDNS_CLASS_IN;
 }
 
 static bool records_ok(struct walk *w)
@@ -269,7 +252,7 @@ static bool message_ok(struct walk *w, const struct hydns_question *q)
 		return false;
 	w->at = HEADER_LEN + q->name_len + 4U;
 	w->a->answer = (uint16_t)w->at;
-	if (!records_ok(w) || wants_do != !!(w->opt_flags & OPT_DO))
+	if (!records_ok(w) || wants_do != !!(w->opt_flags & HYDNS_EDNS_DO))
 		return false;
 	space = HYDNS_RULE_SPACE(q->name_len, w->len - w->opt_len - w->a->answer, w->records, 0);
 	if (space > HYDNS_SLOT_MOST)
@@ -283,7 +266,7 @@ static uint32_t number_of(const struct walk *w)
 
 	switch (w->why) {
 	case HYDNS_NOT_OFFERED_ERROR:
-		return get16(w->wire + 2) & FLAG_RCODE;
+		return get16(w->wire + 2) & HYDNS_FLAGS_RCODE;
 	case HYDNS_NOT_OFFERED_MANY_RECORDS:
 		return records;
 	case HYDNS_NOT_OFFERED_TOO_LARGE:
@@ -298,7 +281,7 @@ enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, c
 {
 	struct walk w = { .wire = wire, .len = len, .fixed = q->fixed, .a = a };
 
-	a->ttl = TTL_MAX;
+	a->ttl = HYDNS_TTL_MAX;
 	a->edns_size = 0;
 	if (!message_ok(&w, q)) {
 		*value = number_of(&w);

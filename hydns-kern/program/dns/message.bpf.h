@@ -8,22 +8,14 @@
 
 #include "hydns-kern/program/packet/parse.bpf.h"
 #include "hydns/cookie.h"
+#include "hydns/dns.h"
 
 #define HYDNS_QUERY_MIN        (HYDNS_DNS_HEADER + 5)  /* the root's name, type, class */
 #define HYDNS_LABELS_MAX       128  /* 127 labels of one octet, and the root */
 #define HYDNS_OPTIONS_MAX      8    /* EDNS options that are read; a query with more of them passes */
-#define HYDNS_TYPE_OPT         41
-#define HYDNS_TYPE_META_FIRST  128  /* RFC 6895 section 3.1: 128..255 are QTYPEs and Meta-TYPEs */
-#define HYDNS_TYPE_META_LAST   255
-#define HYDNS_CLASS_IN         1
-#define HYDNS_OPTION_NSID      3    /* RFC 5001 */
-#define HYDNS_OPTION_SUBNET    8    /* RFC 7871 */
-#define HYDNS_OPTION_EXPIRE    9    /* RFC 7314 */
-#define HYDNS_OPTION_COOKIE    10   /* RFC 7873 */
 #define HYDNS_COOKIE_OPTION_LEN (4 + HYDNS_COOKIE_LEN)
 #define HYDNS_FLAGS_RD         0x01 /* in the first octet of the flags */
 #define HYDNS_FLAGS_AD         0x20 /* in the second */
-#define HYDNS_EDNS_DO          0x8000
 #define HYDNS_PLAIN_UDP        512  /* RFC 1035 section 4.2.1; a smaller EDNS size counts as this one (RFC 6891) */
 
 #ifndef HYDNS_SHOW_MESSAGE
