@@ -8,7 +8,7 @@ PLOTTED = ("versus", "capacity", "latency")
 # parameters of a point that make a query another than the plain one
 KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
          "cookie": "a valid cookie", "capacity": "store sized for {:,}"}
-IDLE = 0.25          # load average for each processor, below which nothing else runs
+IDLE = 0.9           # load average for each processor, below which it may be that of the bench before
 PERCENTILES = ("p50", "p99", "p99.9")
 WITH_HYDNS = {"alone": "alone", "attached": "alone, program attached", "plugin": "with the plugin", "alone again": "another alone"}
 
