@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Which test last failed for each fault: seen.json, and README.md's tables, which are made from it."""
+"""Which test last failed for each fault: seen.json, and README.md's table, which is made from it."""
 import json
-import statistics
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SEEN = HERE / "seen.json"
 README = HERE / "README.md"
-BEGIN = "| part | faults |"      # what stands before it in README.md is written by hand
+BEGIN = "| fault | file |"       # what stands before it in README.md is written by hand
 
 
 def is_unit(test):
@@ -25,16 +24,6 @@ def read():
     return json.loads(SEEN.read_text())
 
 
-def _summary(faults, seen):
-    lines = ["| part | faults | killed by a unit | by the whole path | seconds each (median) |", "| --- | --- | --- | --- | --- |"]
-    for part in [*dict.fromkeys(f.part for f in faults), None]:
-        own = [seen[f.name] for f in faults if part in (f.part, None)]
-        units = sum(is_unit(s["by"]) for s in own)
-        lines.append(f"| {part or 'all'} | {len(own)} | {units} | {len(own) - units} | "
-                     f"{statistics.median(s['seconds'] for s in own):.0f} |")
-    return lines
-
-
 def _table(faults, seen):
     lines = ["| fault | file | what it does | seen by | seconds |", "| --- | --- | --- | --- | --- |"]
     for f in faults:
@@ -44,7 +33,7 @@ def _table(faults, seen):
 
 
 def write(faults, results):
-    """Puts the results of faults that were killed in the place of their former ones, and makes the tables again."""
+    """Puts the results of faults that were killed in the place of their former ones, and makes the table again."""
     seen = read()
     for r in results:
         if r["verdict"] == "killed":
@@ -53,7 +42,7 @@ def write(faults, results):
     seen = {f.name: seen[f.name] for f in known}
     SEEN.write_text("{\n" + ",\n".join(f'"{name}": {json.dumps(s)}' for name, s in seen.items()) + "\n}\n")
     head = README.read_text().partition(BEGIN)[0]
-    README.write_text(head + "\n".join([*_summary(known, seen), "", *_table(known, seen)]) + "\n")
+    README.write_text(head + "\n".join(_table(known, seen)) + "\n")
 
 
 def missing(faults):
