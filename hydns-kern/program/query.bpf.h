@@ -15,7 +15,6 @@
 #error "hash.h and the masks of a name's last word need little-endian words"
 #endif
 
-#define HYDNS_NS               1000000000ULL
 #define HYDNS_DNS_HEADER       12
 #define HYDNS_NAME_WORDS       32  /* 8-octet words of a name of 255 octets */
 

@@ -216,6 +216,6 @@ int ctl_pins_page(const struct ctl *c, unsigned i, __u32 *epoch, __u64 *age_ns)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	*epoch = page.epoch & ~HYDNS_EPOCH_FLAGS;
 	*age_ns = page.heartbeat_ns == 0 ? UINT64_MAX :
-		(__u64)now.tv_sec * 1000000000ULL + (__u64)now.tv_nsec - page.heartbeat_ns;
+		(__u64)now.tv_sec * HYDNS_NS_PER_S + (__u64)now.tv_nsec - page.heartbeat_ns;
 	return 0;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Which test last failed for each fault: seen.json, and README.md's table, which is made from it."""
 import json
+import statistics
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -18,6 +19,18 @@ def short(test, cases):
     if not is_unit(test) or not cases:
         return test.removeprefix("test-harness/tests/")
     return f"{test}: {', '.join(cases[:2])}" + (f" and {len(cases) - 2} more" if len(cases) > 2 else "")
+
+
+def sums(tried):
+    """Rows by part and for all: faults, killed by a unit, by the whole path, not killed, seconds (median). tried: (part, the test
+    that failed or "", seconds) of each fault."""
+    rows = []
+    for part in [*dict.fromkeys(part for part, _, _ in tried), None]:
+        own = [(by, seconds) for p, by, seconds in tried if part in (p, None)]
+        units = sum(bool(by) and is_unit(by) for by, _ in own)
+        left = sum(not by for by, _ in own)
+        rows.append((part or "all", len(own), units, len(own) - units - left, left, statistics.median(s for _, s in own)))
+    return rows
 
 
 def read():

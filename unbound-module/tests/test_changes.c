@@ -304,6 +304,21 @@ static void message_with_ttl_0_is_told(void** state)
 	assert_told_of_change();
 }
 
+/* Data of a later store may stand where former data stood. */
+static void what_was_stored_is_compared_once(void** state)
+{
+	struct ub_packed_rrset_key* former = rrset(1, 300, sec_status_unchecked);
+	struct ub_packed_rrset_key* new = rrset(2, 300, sec_status_unchecked);
+
+	(void)state;
+	hydns_rrset_begin((struct packed_rrset_data*)new->entry.data);
+	hydns_change_end();
+	hydns_entry_replaced(&former->entry, new->entry.data);
+	hydns_entry_replaced(&former->entry, NULL);
+	hydns_change_end();
+	assert_told_nothing();
+}
+
 static void without_a_context_nothing_is_told(void** state)
 {
 	(void)state;
@@ -332,6 +347,7 @@ int main(void)
 		TEST(message_that_came_meanwhile_is_told),
 		TEST(bogus_message_is_told),
 		TEST(message_with_ttl_0_is_told),
+		TEST(what_was_stored_is_compared_once),
 		TEST(without_a_context_nothing_is_told),
 	};
 

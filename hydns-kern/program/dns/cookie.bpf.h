@@ -24,7 +24,7 @@ static __always_inline __u32 hydns_wall_seconds(const struct hydns_resolver_page
 {
 	__u64 tai = hydns_fixed_tai_ns ? hydns_fixed_tai_ns : bpf_ktime_get_tai_ns();
 
-	return (__u32)(tai / HYDNS_NS) - *(const volatile __s32 *)&page->tai_offset;
+	return (__u32)(tai / HYDNS_NS_PER_S) - *(const volatile __s32 *)&page->tai_offset;
 }
 
 /* Copies the cookie from the query's option. False: there is no server cookie of 16 octets (RFC 9018) in it, and only the

@@ -11,7 +11,6 @@
 #include "hydns-kern/program/dns/cookie.bpf.h"
 #include "hydns-kern/program/packet/route.bpf.h"
 
-#define HYDNS_MS               1000000ULL
 #define HYDNS_HOP_LIMIT        64
 #define HYDNS_IPV4_EVERY_PATH  576  /* RFC 791: every host accepts a datagram of this size */
 #define HYDNS_IPV6_EVERY_PATH  1280 /* RFC 8200: the least MTU of a link */
@@ -69,14 +68,14 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 	__u64 age = now > rule->base_ns ? now - rule->base_ns : 0;
 	enum hydns_reason r;
 
-	if (age >= rule->expire_ms * HYDNS_MS)
+	if (age >= rule->expire_ms * HYDNS_NS_PER_MS)
 		return HYDNS_R_EXPIRED;
 	if (!hydns_answer_fits(ctx, q, cfg, rule, dns_len))
 		return HYDNS_R_TOO_BIG;
 	r = hydns_route(ctx, q, q->packet.dns_off - q->packet.l3_off + dns_len);
 	if (r)
 		return r;
-	if (age >= rule->refresh_ms * HYDNS_MS && hydns_claim_refresh(rule, now, dry))
+	if (age >= rule->refresh_ms * HYDNS_NS_PER_MS && hydns_claim_refresh(rule, now, dry))
 		return HYDNS_R_REFRESH;
 	return 0;
 }
@@ -522,7 +521,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	 * spread: a client may always use the same id. */
 	hydns_choose_rotation(rule, hits, &q->reply);
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
-		layout.seconds = (now - rule->base_ns) / HYDNS_NS;
+		layout.seconds = (now - rule->base_ns) / HYDNS_NS_PER_S;
 	r = hydns_resize(ctx, q, &layout);
 	if (r)
 		return r;
