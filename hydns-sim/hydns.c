@@ -185,7 +185,7 @@ static bool hydns_answered(struct contender *c, const struct sim_answer *a, uint
 	uint64_t now_ms = now_us / 1000, now_s = now_us / 1000000;
 	uint32_t expires = (uint32_t)a->expires_s;
 	uint8_t name[NAME_LEN];
-	bool refresh = false, due;
+	bool refresh = false, first, due;
 	uint64_t key;
 
 	name_of(a->id, name);
@@ -193,9 +193,12 @@ static bool hydns_answered(struct contender *c, const struct sim_answer *a, uint
 	if (!a->fresh)
 		refresh = hydns_hot_near_end(expires, a->expires_s - a->begun_s, now_s, c->options->refresh_percent) &&
 			hydns_hot_refresh_due(&c->hot, key, SESSION, now_ms);
+	/* The first of these queries needed the look-up. */
+	first = a->fresh && a->sightings && !hydnsd_rules_threshold(c->rules) &&
+		hydns_offered_first_sight(c->hot.offered, key, SESSION);
 	due = a->refreshed && hydns_offered_stands(c->hot.offered, key, SESSION, (uint32_t)now_s, 0) &&
 	      !hydns_offered_lately(c->hot.offered, key, expires, SESSION, (uint32_t)now_ms, 0);
-	for (uint32_t i = 0; i < a->sightings; i++)
+	for (uint32_t i = first; i < a->sightings; i++)
 		if (!hydns_sample_skips(&c->sample, (uint32_t)now_s)) {
 			hydns_sample_take(&c->sample, (uint32_t)now_s, now_ms);
 			due |= hydns_hot_seen(&c->hot, key, expires, SESSION, c->options->admission,

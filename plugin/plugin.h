@@ -129,6 +129,18 @@ bool hydns_plugin_sample(struct hydns_thread *t, time_t now);
 /* The key of a question in the sample. Prefetches what counting it will read: call it before the resolver looks for the
  * answer. */
 uint64_t hydns_plugin_prefetch(struct hydns_thread *t, const struct hydns_question *q);
+/*
+ * The same while nobody knows whether the cache has the answer: prefetches only what hydns_plugin_first_sight() reads. Most
+ * questions that need a resolution never come again, and to fetch their counters would cost more than all else
+ * that the plugin does for them.
+ */
+uint64_t hydns_plugin_prefetch_known(struct hydns_thread *t, const struct hydns_question *q);
+/*
+ * For a query in the sample that needs a resolution: whether this is the first one for its question, as far as is known. Such
+ * a sighting is only remembered, not counted, and its answer not offered. When the question comes again it is counted, wherever
+ * that answer comes from. While the store is full every sighting counts, since a question must then promise many hits.
+ */
+bool hydns_plugin_first_sight(struct hydns_thread *t, uint64_t key);
 /* Counts a sighting in the sample, once. Returns the estimated sightings, or 0: the question is not hot, and its answer
  * need not be looked at. */
 uint32_t hydns_plugin_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms);
@@ -169,8 +181,7 @@ int hydns_plugin_offer(struct hydns_thread *t, const struct hydns_question *q, c
  * clients are still answered from the cache. Take the offer's own stamp before this call, and read the cache
  * after it.
  */
-bool hydns_plugin_offered(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
-			   time_t now, struct hydns_stamp begun);
+bool hydns_plugin_offered(struct hydns_thread *t, uint64_t key, time_t expires, time_t now, struct hydns_stamp begun);
 
 /* True when an answer to this question was offered before, and its entry, which lives for lifetime seconds until expires
  * (wall clock), is in its last part: the resolver should refresh it now. True once per re-arm time. */

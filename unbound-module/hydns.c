@@ -223,9 +223,14 @@ void hydns_deinit(struct module_env* env, int id)
 /* The stamp of the request under way is older than the client's own look-up of local data. */
 static void record_stamp(struct module_qstate* qstate, int id)
 {
-	if(qstate->env->hydns)
-		qstate->minfo[id] = regional_alloc_init(qstate->region, &qstate->env->hydns->stamp,
-			sizeof(struct hydns_stamp));
+	struct hydns_resolution* res;
+
+	if(!qstate->env->hydns)
+		return;
+	res = (struct hydns_resolution*)regional_alloc_zero(qstate->region, sizeof(*res));
+	if(res)
+		res->begun = qstate->env->hydns->stamp;
+	qstate->minfo[id] = res;
 }
 
 void hydns_operate(struct module_qstate* qstate, enum module_ev event, int id,
@@ -236,8 +241,12 @@ void hydns_operate(struct module_qstate* qstate, enum module_ev event, int id,
 		if(!qstate->minfo[id])
 			record_stamp(qstate, id);
 		qstate->ext_state[id] = module_wait_module;
-	} else
-		qstate->ext_state[id] = module_finished;
+		return;
+	}
+	if(qstate->env->hydns && qstate->minfo[id])
+		qstate->env->hydns->hooks->finishing(qstate->env->hydns, &qstate->qinfo,
+			(struct hydns_resolution*)qstate->minfo[id]);
+	qstate->ext_state[id] = module_finished;
 }
 
 void hydns_inform_super(struct module_qstate* qstate, int id, struct module_qstate* super)

@@ -23,12 +23,21 @@ struct reply_info;
 struct query_info;
 struct sldns_buffer;
 
+/* What the module keeps of a resolution (qstate->minfo). */
+#define HYDNS_QUESTIONS 2      /* of plain clients: without DO and with it */
+struct hydns_resolution {
+	struct hydns_stamp begun;
+	uint64_t key[HYDNS_QUESTIONS]; /* once finishing() was called */
+};
+
 /* What a context can do. The context's own worker makes all calls. */
 struct hydns_hooks {
 	uint32_t (*sighted)(struct hydns_context* h);
 	/* rep: NULL when nothing was found */
 	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 		struct reply_info* rep);
+	/* A resolution is about to end: prefetches what resolved() will read. */
+	void (*finishing)(struct hydns_context* h, const struct query_info* qinfo, struct hydns_resolution* res);
 	/* A resolution is over; ttl: of its message, relative. */
 	void (*resolved)(struct hydns_context* h, struct module_qstate* qstate, time_t ttl);
 	void (*changed)(struct hydns_context* h, const uint8_t* name, size_t len);

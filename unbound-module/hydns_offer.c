@@ -48,7 +48,7 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 	h->sampled = h->plain && hydns_plugin_sample(h->thread, now);
 	if(h->sampled) {
 		q = question_of(qinfo->qname, qinfo, edns);
-		h->key = hydns_plugin_prefetch(h->thread, &q);
+		h->key = hydns_plugin_prefetch_known(h->thread, &q);
 	}
 }
 
@@ -213,9 +213,28 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
+/* Not counted, but the answer is looked at: another client may wait for it too, and there may be a reason why it can't be
+ * offered. */
+#define FIRST_SIGHT UINT32_MAX
+
+/* Most questions that need a resolution never come again. So the first sight of one must cost next to nothing: no counter
+ * is read, nothing encoded, nothing offered. If it comes again, the cache has the answer. */
 static uint32_t sighted(struct hydns_context* h)
 {
+	if(hydns_plugin_first_sight(h->thread, h->key))
+		return FIRST_SIGHT;
 	return hydns_plugin_sighted(h->thread, h->key, hydns_mono_coarse_ms());
+}
+
+/* How often the question of this client's reply was asked, 0: not often enough. With a first sight it counts when another
+ * client waits for the same answer. */
+static uint32_t sightings_of(struct hydns_context* h, const struct hydns_question* q, const struct mesh_reply* r)
+{
+	if(r->hydns_sightings != FIRST_SIGHT)
+		return r->hydns_sightings;
+	if(!r->next)
+		return 0;
+	return hydns_plugin_sighted(h->thread, hydns_plugin_key(h->thread, q), hydns_mono_coarse_ms());
 }
 
 /* False when the answer was not cached, or not as it was sent: the next one may be different. */
@@ -283,37 +302,62 @@ static enum hydns_not_offered_why why_resolution_not_offered(const struct module
 		return HYDNS_NOT_OFFERED_BY_TYPE;
 	if(rep->ttl <= 0)
 		return HYDNS_NOT_OFFERED_ZERO_TTL;
+	if(rep->ttl < qstate->env->cfg->hydns_min_ttl)
+		return HYDNS_NOT_OFFERED_SHORT_TTL;
 	if(!resolution_is_general(qstate))
 		return HYDNS_NOT_OFFERED_NOT_CACHED;
 	return edns_is_general(&r->edns) ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_EDNS_OPTION;
 }
 
+/* The number in the reason's text. */
+static uint32_t value_of(enum hydns_not_offered_why why, const struct module_qstate* qstate, const struct reply_info* rep)
+{
+	if(why == HYDNS_NOT_OFFERED_SHORT_TTL)
+		return (uint32_t)rep->ttl;
+	if(qstate->return_rcode)
+		return (uint32_t)qstate->return_rcode;
+	return rep ? (uint32_t)rcode_of(rep) : LDNS_RCODE_SERVFAIL;
+}
+
 static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 	struct reply_info* rep)
 {
-	const struct hydns_stamp* stamp = (const struct hydns_stamp*)qstate->minfo[h->module];
+	const struct hydns_resolution* res = (const struct hydns_resolution*)qstate->minfo[h->module];
 	struct query_info qinfo = qstate->qinfo;
 	enum hydns_not_offered_why why = why_resolution_not_offered(qstate, r, rep);
 	struct hydns_question q;
 
 	qinfo.local_alias = NULL;
-	if(!stamp || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
+	if(!res || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
 		return;
 	q = question_of(qinfo.qname, &qinfo, &r->edns);
 	if(why) {
-		not_offered(h, &q, why, qstate->return_rcode ? (uint32_t)qstate->return_rcode :
-			rep ? (uint32_t)rcode_of(rep) : LDNS_RCODE_SERVFAIL);
+		not_offered(h, &q, why, value_of(why, qstate, rep));
 		return;
 	}
-	if(hydns_plugin_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, hydns_mono_coarse_ms()))
-		offer_cached(h, qstate->env, &qinfo, &q, *stamp);
+	if(hydns_plugin_due(h->thread, &q, sightings_of(h, &q, r), *qstate->env->now + rep->ttl, hydns_mono_coarse_ms()))
+		offer_cached(h, qstate->env, &qinfo, &q, res->begun);
+}
+
+static const uint8_t variants[HYDNS_QUESTIONS] = { 0, HYDNS_VARIANT_DO };
+
+static void finishing(struct hydns_context* h, const struct query_info* qinfo, struct hydns_resolution* res)
+{
+	struct hydns_question q = {
+		.name = qinfo->qname, .name_len = (uint16_t)qinfo->qname_len, .qtype = qinfo->qtype,
+	};
+	size_t i;
+
+	for(i = 0; i < HYDNS_QUESTIONS; i++) {
+		q.variant = variants[i];
+		res->key[i] = hydns_plugin_prefetch_known(h->thread, &q);
+	}
 }
 
 /* The rules of the former answer count its TTLs down: offers the new answer for each variant that was offered. */
 static void resolved(struct hydns_context* h, struct module_qstate* qstate, time_t ttl)
 {
-	static const uint8_t variants[] = { 0, HYDNS_VARIANT_DO };
-	const struct hydns_stamp* begun = (const struct hydns_stamp*)qstate->minfo[h->module];
+	const struct hydns_resolution* res = (const struct hydns_resolution*)qstate->minfo[h->module];
 	struct hydns_stamp stamp = hydns_plugin_stamp(h->daemon->plugin);
 	struct query_info qinfo = qstate->qinfo;
 	struct hydns_question q = {
@@ -322,13 +366,13 @@ static void resolved(struct hydns_context* h, struct module_qstate* qstate, time
 	time_t now = *qstate->env->now;
 	size_t i;
 
-	if(!begun || qinfo.qclass != LDNS_RR_CLASS_IN || !resolution_is_general(qstate) ||
+	if(!res || qinfo.qclass != LDNS_RR_CLASS_IN || !resolution_is_general(qstate) ||
 		!atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
 		return;
 	qinfo.local_alias = NULL;
-	for(i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
+	for(i = 0; i < HYDNS_QUESTIONS; i++) {
 		q.variant = variants[i];
-		if(hydns_plugin_offered(h->thread, &q, now + ttl, now, *begun))
+		if(hydns_plugin_offered(h->thread, res->key[i], now + ttl, now, res->begun))
 			offer_cached(h, qstate->env, &qinfo, &q, stamp);
 	}
 }
@@ -355,6 +399,6 @@ static void sample_not_offered(struct hydns_context* h, enum hydns_not_offered_w
 }
 
 const struct hydns_hooks hydns_offer_hooks = {
-	.sighted = sighted, .fresh = fresh_answer, .resolved = resolved, .changed = name_changed,
+	.sighted = sighted, .fresh = fresh_answer, .finishing = finishing, .resolved = resolved, .changed = name_changed,
 	.ttl_update = ttl_update, .zone_changed = zone_changed, .not_offered = sample_not_offered,
 };

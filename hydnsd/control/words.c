@@ -199,7 +199,7 @@ static void say_cold(struct hydnsd *d, const struct hydnsd_resolver *a, char tex
 	else if (hydnsd_rules_threshold(d->rules))
 		say(text, "the store is full, and it was asked too rarely, or not at all, to take another rule's place");
 	else
-		say(text, "nobody whom the kernel may answer has asked for it lately");
+		say(text, "nobody whom the kernel may answer has asked for it lately, or only once");
 }
 
 static void say_no_rule(struct hydnsd *d, uint32_t i, const struct hydnsd_asked *q, char text[TEXT])

@@ -17,6 +17,8 @@ void hydns_offered_free(struct hydns_offered *t);
 size_t hydns_offered_bytes(const struct hydns_offered *t);
 /* Prefetches the key's place, which will be looked up soon. */
 void hydns_offered_prefetch(const struct hydns_offered *t, uint64_t key);
+/* Only the part of it that hydns_offered_first_sight() needs for most keys. */
+void hydns_offered_prefetch_tag(const struct hydns_offered *t, uint64_t key);
 /* True when this answer (question and expiry) was offered under this store serial and it is too soon to
  * repeat it; it is not if there are clearly more sightings than then (count; 0: unknown). now_ms: of any
  * clock, but always of the same. */
@@ -26,6 +28,8 @@ bool hydns_offered_lately(struct hydns_offered *t, uint64_t key, uint32_t expire
  * once. generation: of the answer's stamp. */
 void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expires, uint32_t store_serial,
 			uint32_t now_ms, uint64_t generation, uint32_t count);
+/* True when the question was neither offered under this store serial nor given to this function lately. */
+bool hydns_offered_first_sight(struct hydns_offered *t, uint64_t key, uint32_t store_serial);
 /* True when the question was offered under this store serial, whatever became of it. */
 bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t store_serial);
 /* True when the question was offered under this store serial, from generation withdrawn or later, and the answer

@@ -29,9 +29,22 @@ struct entry {
 	_Atomic uint32_t generation;     /* low half, of the answer's stamp */
 };
 
+#define SEEN 2U
+
+/*
+ * 8 bits of a key, for what is known of most questions: that there is no entry. So one access, which is easily prefetched,
+ * spares a look at the entries, which are 16 times as large. A question whose tag was overwritten counts as never seen.
+ */
+struct tags {
+	_Atomic uint8_t entry[2];        /* of the two places; 0: empty */
+	_Atomic uint8_t seen[SEEN];      /* questions that needed a resolution, and nothing else is known of them; 0: none */
+};
+_Static_assert(sizeof(struct tags) == 4, "the tags of a key are in one cache line");
+
 /* The two places of a key share a cache line. */
 struct hydns_offered {
 	uint32_t mask;
+	struct tags *tags;               /* behind the entries: one for two of them */
 	struct entry entry[] __attribute__((aligned(HYDNS_CACHE_LINE)));
 };
 
@@ -44,10 +57,12 @@ struct hydns_offered *hydns_offered_new(uint32_t capacity)
 
 	while (n < want && n < ENTRIES_MAX)
 		n *= 2;
-	size = sizeof(*t) + n * sizeof(t->entry[0]);
+	size = sizeof(*t) + n * sizeof(t->entry[0]) + n / 2 * sizeof(t->tags[0]);
 	t = hydns_table_new(size);
-	if (t)
-		t->mask = n - 1;
+	if (!t)
+		return NULL;
+	t->mask = n - 1;
+	t->tags = (struct tags *)&t->entry[n];
 	return t;
 }
 
@@ -58,7 +73,7 @@ void hydns_offered_free(struct hydns_offered *t)
 
 size_t hydns_offered_bytes(const struct hydns_offered *t)
 {
-	return sizeof(*t) + ((size_t)t->mask + 1) * sizeof(t->entry[0]);
+	return sizeof(*t) + ((size_t)t->mask + 1) * sizeof(t->entry[0]) + ((size_t)t->mask + 1) / 2 * sizeof(t->tags[0]);
 }
 
 static uint32_t get(_Atomic uint32_t *w)
@@ -76,17 +91,45 @@ static uint64_t id_of(uint64_t key, uint32_t expires)
 	return (key & 0xffffffff00000000ULL) | expires;
 }
 
+/* The places come from the key's lower half. */
+static uint8_t tag_of(uint64_t key)
+{
+	uint8_t tag = (uint8_t)(key >> 56);
+
+	return tag ? tag : 1;
+}
+
+static struct tags *tags_of(const struct hydns_offered *t, uint64_t key)
+{
+	return &t->tags[((uint32_t)key & t->mask) / 2];
+}
+
+static bool is_tagged(_Atomic uint8_t *tag, uint64_t key)
+{
+	return atomic_load_explicit(tag, memory_order_relaxed) == tag_of(key);
+}
+
+void hydns_offered_prefetch_tag(const struct hydns_offered *t, uint64_t key)
+{
+	__builtin_prefetch(tags_of(t, key));
+}
+
 void hydns_offered_prefetch(const struct hydns_offered *t, uint64_t key)
 {
+	hydns_offered_prefetch_tag(t, key);
 	__builtin_prefetch(&t->entry[(uint32_t)key & t->mask]);
 }
 
 static struct entry *find(struct hydns_offered *t, uint64_t key, uint32_t store_serial)
 {
 	for (uint32_t way = 0; way < 2; way++) {
-		struct entry *e = &t->entry[((uint32_t)key & t->mask) ^ way];
-		uint64_t id = atomic_load_explicit(&e->id, memory_order_acquire);
+		uint32_t place = ((uint32_t)key & t->mask) ^ way;
+		struct entry *e = &t->entry[place];
+		uint64_t id;
 
+		if (!is_tagged(&tags_of(t, key)->entry[place & 1], key))
+			continue;
+		id = atomic_load_explicit(&e->id, memory_order_acquire);
 		if (id && (id ^ key) >> 32 == 0 && get(&e->store_serial) == store_serial)
 			return e;
 	}
@@ -144,6 +187,17 @@ void hydns_offered_record(struct hydns_offered *t, uint64_t key, uint32_t expire
 	set(&e->wait_ms, wait);
 	set(&e->store_serial, store_serial);
 	atomic_store_explicit(&e->id, id, memory_order_release);
+	atomic_store_explicit(&tags_of(t, key)->entry[(e - t->entry) & 1], tag_of(key), memory_order_relaxed);
+}
+
+bool hydns_offered_first_sight(struct hydns_offered *t, uint64_t key, uint32_t store_serial)
+{
+	_Atomic uint8_t *seen = &tags_of(t, key)->seen[(key >> 32 & 0xffff) % SEEN];
+
+	if (is_tagged(seen, key) || hydns_offered_before(t, key, store_serial))
+		return false;
+	atomic_store_explicit(seen, tag_of(key), memory_order_relaxed);
+	return true;
 }
 
 bool hydns_offered_before(struct hydns_offered *t, uint64_t key, uint32_t store_serial)

@@ -23,6 +23,14 @@ bool hydns_plugin_sample(struct hydns_thread *t, time_t now)
 	return true;
 }
 
+uint64_t hydns_plugin_prefetch_known(struct hydns_thread *t, const struct hydns_question *q)
+{
+	uint64_t key = hydns_question_key(q, t->plugin->seed);
+
+	hydns_offered_prefetch_tag(t->hot.offered, key);
+	return key;
+}
+
 uint64_t hydns_plugin_prefetch(struct hydns_thread *t, const struct hydns_question *q)
 {
 	uint64_t key = hydns_question_key(q, t->plugin->seed);
@@ -33,12 +41,23 @@ uint64_t hydns_plugin_prefetch(struct hydns_thread *t, const struct hydns_questi
 	return key;
 }
 
+/* What a question must promise; 0: the store has room. */
+static uint32_t threshold(const struct hydns_thread *t)
+{
+	return __atomic_load_n(&t->ring.ring->threshold, __ATOMIC_RELAXED);
+}
+
+bool hydns_plugin_first_sight(struct hydns_thread *t, uint64_t key)
+{
+	return !threshold(t) && hydns_offered_first_sight(t->hot.offered, key, hydns_store_serial(t->plugin));
+}
+
 uint32_t hydns_plugin_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms)
 {
 	struct hydns_plugin *p = t->plugin;
 
 	return hydns_hot_sighted(&t->hot, key, hydns_store_serial(p), p->o.admission,
-				 __atomic_load_n(&t->ring.ring->threshold, __ATOMIC_RELAXED), t->sample.weight, now_ms);
+				 threshold(t), t->sample.weight, now_ms);
 }
 
 static bool is_due(struct hydns_plugin *p, uint64_t key, uint32_t sightings, bool fixed, time_t expires,
@@ -70,15 +89,13 @@ void hydns_plugin_not_offered(struct hydns_thread *t, uint64_t key, enum hydns_n
 	hydns_not_offered_record(t->ring.ring, key, why, value, hydns_mono_coarse_ms());
 }
 
-bool hydns_plugin_offered(struct hydns_thread *t, const struct hydns_question *q, time_t expires,
-			   time_t now, struct hydns_stamp begun)
+bool hydns_plugin_offered(struct hydns_thread *t, uint64_t key, time_t expires, time_t now, struct hydns_stamp begun)
 {
 	struct hydns_plugin *p = t->plugin;
-	uint64_t key, withdrawn;
+	uint64_t withdrawn;
 
 	if (!atomic_load_explicit(&p->ready, memory_order_relaxed) || !offered_anything(p))
 		return false;
-	key = hydns_question_key(q, p->seed);
 	/* Read after the caller has taken its stamp: a withdrawal that is not seen here makes that stamp too old. */
 	withdrawn = atomic_load(&p->withdrawn);
 	return begun.generation >= withdrawn && begun.epoch == hydns_pages_epoch(p->pages) &&

@@ -117,12 +117,32 @@ static void counts_before_the_answer(void **state)
 	while (!sightings)
 		sightings = hydns_plugin_sighted(w->t, key, now_ms);
 	assert_true(hydns_plugin_due(w->t, q, sightings, expires, now_ms));
-	assert_false(hydns_plugin_offered(w->t, q, expires + TTL, now, hydns_plugin_stamp(w->p)));
+	assert_false(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), expires + TTL, now, hydns_plugin_stamp(w->p)));
 	assert_offered(w);
 	now_ms = hydns_mono_coarse_ms();
 	assert_false(hydns_plugin_due(w->t, q, sightings, expires, now_ms));
 	assert_true(hydns_plugin_due(w->t, q, sightings, expires + TTL, now_ms));
-	assert_true(hydns_plugin_offered(w->t, q, expires + TTL, now, hydns_plugin_stamp(w->p)));
+	assert_true(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), expires + TTL, now, hydns_plugin_stamp(w->p)));
+	peer_stop(&w->peer);
+}
+
+/* The first query that needs a resolution is only remembered. */
+static void first_sight_is_not_counted(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_question *q = &w->reply.question;
+	uint64_t key;
+
+	start_both(w);
+	key = hydns_plugin_prefetch_known(w->t, q);
+	assert_int_equal(key, hydns_plugin_key(w->t, q));
+	assert_true(hydns_plugin_first_sight(w->t, key));
+	assert_int_equal(hydns_sketch_estimate(w->t->hot.sketch, key), 0);
+	assert_false(hydns_plugin_first_sight(w->t, key));
+	w->peer.ring[0]->threshold = 1;            /* the store is full: all count */
+	assert_false(hydns_plugin_first_sight(w->t, key ^ 1ULL << 60));
+	w->peer.ring[0]->threshold = 0;
+	assert_true(hydns_plugin_first_sight(w->t, key ^ 1ULL << 60));
 	peer_stop(&w->peer);
 }
 
@@ -153,24 +173,24 @@ static void asks_for_renewed(void **state)
 
 	start_both(w);
 	begun = hydns_plugin_stamp(w->p);
-	assert_false(hydns_plugin_offered(w->t, q, later, now, begun));     /* never offered */
+	assert_false(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), later, now, begun));     /* never offered */
 	assert_int_equal(hydns_plugin_offer(w->t, q, w->reply.wire, w->reply.len, now, expires, false, begun), 0);
-	assert_true(hydns_plugin_offered(w->t, q, later, now, begun));
-	assert_false(hydns_plugin_offered(w->t, q, expires, now, begun));     /* offered just now */
-	assert_false(hydns_plugin_offered(w->t, q, later, later, begun)); /* no rule any more */
+	assert_true(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), later, now, begun));
+	assert_false(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), expires, now, begun));     /* offered just now */
+	assert_false(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), later, later, begun)); /* no rule any more */
 	other.variant = HYDNS_VARIANT_DO;
-	assert_false(hydns_plugin_offered(w->t, &other, later, now, begun));
+	assert_false(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, &other), later, now, begun));
 	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_SUBTREE, www, sizeof(www));
-	assert_false(hydns_plugin_offered(w->t, q, later, now, begun));
+	assert_false(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), later, now, begun));
 	begun = hydns_plugin_stamp(w->p);     /* a later resolution, but the removal may hide the cache */
-	assert_false(hydns_plugin_offered(w->t, q, later, now, begun));
+	assert_false(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), later, now, begun));
 	assert_int_equal(offer(w, begun), 0);
-	assert_true(hydns_plugin_offered(w->t, q, later, now, begun));
+	assert_true(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), later, now, begun));
 	hydns_plugin_withdraw_all(w->p);
-	assert_false(hydns_plugin_offered(w->t, q, later, now, hydns_plugin_stamp(w->p)));
+	assert_false(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), later, now, hydns_plugin_stamp(w->p)));
 	peer_stop(&w->peer);
 	assert_true(disconnected(w));
-	assert_false(hydns_plugin_offered(w->t, q, later, now, hydns_plugin_stamp(w->p)));
+	assert_false(hydns_plugin_offered(w->t, hydns_plugin_key(w->t, q), later, now, hydns_plugin_stamp(w->p)));
 }
 
 /* An answer from a zone lives until it expires, whatever its TTLs, and is offered again after a withdrawal. */
@@ -317,7 +337,7 @@ static void says_why_it_does_not_offer(void **state)
 int main(void)
 {
 	const struct CMUnitTest test[] = {
-		TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer),
+		TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer), TEST(first_sight_is_not_counted),
 		TEST(the_first_offer_begins_to_watch), TEST(asks_for_renewed), TEST(refuses_offers),
 		TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl), TEST(full_ring_drops),
 		TEST(says_why_it_does_not_offer),

@@ -79,6 +79,27 @@ static void offered(void **state)
 	hydns_offered_free(t);
 }
 
+/* A question is new once, unless its offer is known; another question with the same tags' place is new all the same. */
+static void first_sights(void **state)
+{
+	struct hydns_offered *t = hydns_offered_new(1000);
+	const uint64_t key = 0x123456789abcdef0ULL, offered_key = 0x523456789abcdef0ULL;
+
+	(void)state;
+	assert_true(hydns_offered_first_sight(t, key, 1));
+	assert_false(hydns_offered_first_sight(t, key, 1));
+	assert_false(hydns_offered_first_sight(t, key, 2));               /* whatever became of the store */
+	assert_false(hydns_offered_before(t, key, 1));
+	assert_true(hydns_offered_first_sight(t, key ^ 1ULL << 60, 1));
+	assert_true(hydns_offered_first_sight(t, key, 1));                /* that one took its tag */
+	hydns_offered_record(t, offered_key, 1000, 1, 50, 7, 1);
+	assert_false(hydns_offered_first_sight(t, offered_key, 1));
+	assert_true(hydns_offered_first_sight(t, offered_key, 2));        /* offered to another store */
+	hydns_offered_record(t, key ^ 1ULL << 59, 1000, 1, 50, 7, 0);
+	assert_true(hydns_offered_first_sight(t, key ^ 1ULL << 59, 1));   /* it could not be offered */
+	hydns_offered_free(t);
+}
+
 /* Two questions whose keys share a place keep one entry each; a third takes the older one's. */
 static void offered_collision(void **state)
 {
@@ -536,7 +557,7 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		cmocka_unit_test(few_are_all_counted), cmocka_unit_test(of_many_some_are_counted),
 		cmocka_unit_test(a_quiet_time_ends_the_skipping),
-		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(offered_collision),
+		cmocka_unit_test(keys), cmocka_unit_test(offered), cmocka_unit_test(first_sights), cmocka_unit_test(offered_collision),
 		cmocka_unit_test(names), cmocka_unit_test(names_race), cmocka_unit_test(left_out), cmocka_unit_test(subtrees),
 		cmocka_unit_test(ends_add_up), cmocka_unit_test(ends_forgotten),
 		cmocka_unit_test(ring_is_sealed), cmocka_unit_test(pages), cmocka_unit_test(pending_withdrawals),

@@ -43,7 +43,7 @@ PORTS = {"alone": 5310, "alone again": 5311, "attached": 5312, "plugin": 5313}
 RESOLVERS = {"Unbound": ("Unbound", 2), "Unbound, one thread": ("Unbound", 1), "BIND": ("BIND", 1)}   # kind and threads
 QUICK = ("Unbound", "BIND")
 # cached: cached names; unique: names that never repeat; offered: the same, while the plugin offers by its default options.
-# Unbound's plugin offers the first answer to a name while the store has room, BIND's only answers from the cache.
+# Neither plugin offers the first answer to a name that had to be looked up.
 LOADS = {"Unbound": ("cached", "unique", "offered"), "Unbound, one thread": ("cached",),
          "BIND": ("cached", "unique", "offered")}
 # The contenders: only two where turns vary most.
