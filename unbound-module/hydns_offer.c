@@ -213,28 +213,16 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
-/* Not counted, but the answer is looked at: another client may wait for it too, and there may be a reason why it can't be
- * offered. */
+/* Not counted, but the answer is looked at, for there may be a reason why it can't be offered. */
 #define FIRST_SIGHT UINT32_MAX
 
 /* Most questions that need a resolution never come again. So the first sight of one must cost next to nothing: no counter
- * is read, nothing encoded, nothing offered. If it comes again, the cache has the answer. */
+ * is read, nothing encoded, nothing offered. Another client that waits for the same answer is the second one. */
 static uint32_t sighted(struct hydns_context* h)
 {
 	if(hydns_plugin_first_sight(h->thread, h->key))
 		return FIRST_SIGHT;
 	return hydns_plugin_sighted(h->thread, h->key, hydns_mono_coarse_ms());
-}
-
-/* How often the question of this client's reply was asked, 0: not often enough. With a first sight it counts when another
- * client waits for the same answer. */
-static uint32_t sightings_of(struct hydns_context* h, const struct hydns_question* q, const struct mesh_reply* r)
-{
-	if(r->hydns_sightings != FIRST_SIGHT)
-		return r->hydns_sightings;
-	if(!r->next)
-		return 0;
-	return hydns_plugin_sighted(h->thread, hydns_plugin_key(h->thread, q), hydns_mono_coarse_ms());
 }
 
 /* False when the answer was not cached, or not as it was sent: the next one may be different. */
@@ -335,7 +323,8 @@ static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, 
 		not_offered(h, &q, why, value_of(why, qstate, rep));
 		return;
 	}
-	if(hydns_plugin_due(h->thread, &q, sightings_of(h, &q, r), *qstate->env->now + rep->ttl, hydns_mono_coarse_ms()))
+	if(r->hydns_sightings != FIRST_SIGHT &&
+		hydns_plugin_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, hydns_mono_coarse_ms()))
 		offer_cached(h, qstate->env, &qinfo, &q, res->begun);
 }
 
