@@ -15,6 +15,7 @@
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
+#include "hydns-kern/program/queue/queue.bpf.h"
 #include "hydns-kern/program/dry.h"
 
 /* Stages 1 to 3: is this an ordinary query to a service? */
@@ -110,7 +111,11 @@ int hydns_xdp(struct xdp_md *ctx)
 	if (hydns_miss_stage && reason == HYDNS_R_MISS)
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS); /* returns only when the entry is empty */
 	hydns_count(reason);
-	return reason == HYDNS_R_ANSWERED ? hydns_send(&q->reply) : hydns_action(reason);
+	if (reason == HYDNS_R_ANSWERED)
+		return hydns_send(&q->reply);
+	if (hydns_queue && HYDNS_TO_RING(reason))
+		return hydns_to_ring(ctx);
+	return hydns_action(reason);
 }
 
 /*

@@ -223,6 +223,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_vlan = o->vlan;
 	k->skel->rodata->hydns_fib = o->fib;
 	k->skel->rodata->hydns_miss_stage = o->miss_stage;
+	k->skel->rodata->hydns_queue = o->queue;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;
 	k->skel->rodata->hydns_fixed_tai_ns = o->real_clock ? 0 : (WALL_S + TAI_OFFSET) * 1000000000ULL;
@@ -277,10 +278,15 @@ void kernel_close(struct kernel *k)
 	free(k);
 }
 
+int kernel_map(const struct kernel *k, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(k->skel->obj, name);
+}
+
 void kernel_sum(struct kernel *k, const char *map, __u32 key, unsigned words, __u64 *sum)
 {
 	memset(sum, 0, words * sizeof(*sum));
-	hydns_percpu_sum(bpf_object__find_map_fd_by_name(k->skel->obj, map), (__u32)k->cpus, key, words, sum);
+	hydns_percpu_sum(kernel_map(k, map), (__u32)k->cpus, key, words, sum);
 }
 
 void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS])

@@ -51,7 +51,8 @@ struct hydns_resolver_page {
 	__u64 generation;   /* advanced after every removal from the resolver's cache */
 	__u64 heartbeat_ns; /* monotonic; 0: the resolver has gone */
 	__s32 tai_offset;   /* seconds that CLOCK_TAI is ahead of the wall clock */
-	__u8  pad[128 - 28];
+	__u32 queue;        /* HYDNS_QUEUE_*: queue.h */
+	__u8  pad[128 - 32];
 	__u64 marks[HYDNS_MARK_WORDS]; /* bit place % 64 of word place / 64 */
 };
 
