@@ -67,7 +67,9 @@ struct hydns_queue_device {
 	__u16 device;        /* its number in port words */
 	__u16 flags;         /* HYDNS_QUEUE_DEVICE_* */
 };
-#define HYDNS_QUEUE_DEVICE_NATIVE   0x1  /* the driver runs the program; else the kernel does, and one thread at most is served */
+#define HYDNS_QUEUE_DEVICE_NATIVE     0x1  /* the driver runs the program; else the kernel does, and a resolver with more
+					    * than one thread gets no lane */
+#define HYDNS_QUEUE_DEVICE_UNFINISHED 0x2  /* frames may have checksums that the sender's kernel has left to a card */
 /*
  * HYDNS_MSG_PLAN, the reply to QUEUE, and unasked (seq 0, no descriptors) whenever the interfaces have changed: what hydnsd
  * gives. Descriptors of the reply: the resolver's gate, an AF_XDP socket that is never bound; then the map hydns_ports, if

@@ -129,7 +129,15 @@ static bool read_ipv6(struct cursor *c, struct hydns_path *p)
 	return true;
 }
 
-static bool read_udp(const struct cursor *c, struct hydns_datagram *d)
+/* The sum of the pseudo-header alone: the sender's kernel has left the rest to a card, and none was on the way. */
+static bool unfinished(const struct hydns_path *p, uint16_t sent, size_t len)
+{
+	uint16_t sum = (uint16_t)~checksum(udp_sum(p->remote, p->local, p->ipv6 ? 16 : 4, NULL, 0) + htons((uint16_t)len));
+
+	return sum == sent;
+}
+
+static bool read_udp(const struct cursor *c, struct hydns_datagram *d, bool accept_unfinished)
 {
 	const uint8_t *udp = c->at;
 	struct hydns_path *p = &d->path;
@@ -139,26 +147,27 @@ static bool read_udp(const struct cursor *c, struct hydns_datagram *d)
 		return false;
 	p->remote_port = get16(udp);
 	p->local_port = get16(udp + 2);
-	sent = get16(udp + 6);
+	memcpy(&sent, udp + 6, sizeof(sent));
 	if (p->remote_port == 0 || p->local_port == 0 || (sent == 0 && p->ipv6))
 		return false;
-	if (sent != 0 && checksum(udp_sum(p->remote, p->local, p->ipv6 ? 16 : 4, udp, left(c))) != 0)
+	if (sent != 0 && checksum(udp_sum(p->remote, p->local, p->ipv6 ? 16 : 4, udp, left(c))) != 0 &&
+	    !(accept_unfinished && unfinished(p, sent, left(c))))
 		return false;
 	d->payload = udp + sizeof(struct udphdr);
 	d->len = (uint16_t)(left(c) - sizeof(struct udphdr));
 	return true;
 }
 
-bool hydns_frame_read(struct hydns_datagram *d, const uint8_t *frame, size_t len)
+bool hydns_frame_read(struct hydns_datagram *d, const uint8_t *frame, size_t len, bool accept_unfinished)
 {
 	struct cursor c = { frame, frame + len };
 
 	memset(d, 0, sizeof(*d));
 	switch (read_l2(&c, &d->path)) {
 	case ETHERTYPE_IP:
-		return read_ipv4(&c, &d->path) && read_udp(&c, d);
+		return read_ipv4(&c, &d->path) && read_udp(&c, d, accept_unfinished);
 	case ETHERTYPE_IPV6:
-		return read_ipv6(&c, &d->path) && read_udp(&c, d);
+		return read_ipv6(&c, &d->path) && read_udp(&c, d, accept_unfinished);
 	default:
 		return false;
 	}

@@ -43,9 +43,10 @@ struct hydns_ip_options {
 /*
  * Takes a frame of len octets apart. False when it holds no whole UDP datagram for one host: another protocol, a group
  * address, a fragment, IP options or extension headers, lengths that contradict each other, a wrong checksum (or none, in
- * IPv6: RFC 8200 section 8.1), port 0. Octets behind the IP packet are padding.
+ * IPv6: RFC 8200 section 8.1), port 0. Octets behind the IP packet are padding. accept_unfinished: a checksum that the
+ * sender's kernel has left to a card (CHECKSUM_PARTIAL) counts as right: virtual interfaces hand such frames over.
  */
-bool hydns_frame_read(struct hydns_datagram *d, const uint8_t *frame, size_t len);
+bool hydns_frame_read(struct hydns_datagram *d, const uint8_t *frame, size_t len, bool accept_unfinished);
 
 /* Octets of the frame that hydns_frame_write would make for a payload of len octets; 0 when the packet is longer than the
  * interface sends, or, with IPv6, than every path carries. */

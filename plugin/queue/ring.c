@@ -75,38 +75,48 @@ static int offsets(int fd, struct xdp_mmap_offsets *o)
 }
 
 /* The receive and the send ring. Before bind: Linux 6.1 maps no ring of a bound socket. */
-static int map_own(struct hydns_ring *r, unsigned frames)
+static int map_own(struct hydns_ring *r, const struct hydns_pool_size *size)
 {
 	struct xdp_mmap_offsets o;
-	int err = size_ring(r->fd, XDP_RX_RING, frames);
+	int err = size_ring(r->fd, XDP_RX_RING, size->receive);
 
 	if (!err)
-		err = size_ring(r->fd, XDP_TX_RING, frames);
+		err = size_ring(r->fd, XDP_TX_RING, size->send);
 	if (!err)
 		err = offsets(r->fd, &o);
 	if (!err)
-		err = map_consumer(r->fd, &r->rx_map, &r->rx, &o.rx, frames, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING);
+		err = map_consumer(r->fd, &r->rx_map, &r->rx, &o.rx, size->receive, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING);
 	if (!err)
-		err = map_producer(r->fd, &r->tx_map, &r->tx, &o.tx, frames, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING);
+		err = map_producer(r->fd, &r->tx_map, &r->tx, &o.tx, size->send, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING);
 	return err;
 }
 
-static int map_pool(struct hydns_pool *p, int fd, unsigned frames)
+static unsigned power_of_2(unsigned n)
 {
+	unsigned p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+static int map_pool(struct hydns_pool *p, int fd, const struct hydns_pool_size *size)
+{
+	const unsigned receive = power_of_2(size->receive * size->sockets), send = power_of_2(size->send * size->sockets);
 	struct xdp_umem_reg reg = { .addr = (uintptr_t)p->area, .len = p->area_len, .chunk_size = HYDNS_FRAME_ROOM };
 	struct xdp_mmap_offsets o;
 	int err = setsockopt(fd, SOL_XDP, XDP_UMEM_REG, &reg, sizeof(reg)) ? -errno : 0;
 
 	if (!err)
-		err = size_ring(fd, XDP_UMEM_FILL_RING, frames);
+		err = size_ring(fd, XDP_UMEM_FILL_RING, receive);
 	if (!err)
-		err = size_ring(fd, XDP_UMEM_COMPLETION_RING, frames);
+		err = size_ring(fd, XDP_UMEM_COMPLETION_RING, send);
 	if (!err)
 		err = offsets(fd, &o);
 	if (!err)
-		err = map_producer(fd, &p->fill_map, &p->fill, &o.fr, frames, sizeof(__u64), XDP_UMEM_PGOFF_FILL_RING);
+		err = map_producer(fd, &p->fill_map, &p->fill, &o.fr, receive, sizeof(__u64), XDP_UMEM_PGOFF_FILL_RING);
 	if (!err)
-		err = map_consumer(fd, &p->completion_map, &p->completion, &o.cr, frames, sizeof(__u64),
+		err = map_consumer(fd, &p->completion_map, &p->completion, &o.cr, send, sizeof(__u64),
 				   XDP_UMEM_PGOFF_COMPLETION_RING);
 	return err;
 }
@@ -121,21 +131,22 @@ static int bind_ring(int fd, const struct hydns_queue_id *id, unsigned flags, in
 	return bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
 }
 
-int hydns_pool_open(struct hydns_pool *p, struct hydns_ring *first, int fd, const struct hydns_queue_id *id, unsigned frames)
+int hydns_pool_open(struct hydns_pool *p, struct hydns_ring *first, int fd, const struct hydns_queue_id *id,
+		    const struct hydns_pool_size *size)
 {
 	int err;
 
 	memset(p, 0, sizeof(*p));
 	*first = (struct hydns_ring){ .fd = fd };
-	p->area_len = 2UL * frames * HYDNS_FRAME_ROOM;     /* one half to receive into, one to send from */
+	p->area_len = (size_t)(size->receive + size->send) * size->sockets * HYDNS_FRAME_ROOM;
 	p->area = mmap(NULL, p->area_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (p->area == MAP_FAILED) {
 		p->area = NULL;
 		err = -ENOMEM;
 	} else
-		err = map_pool(p, fd, frames);
+		err = map_pool(p, fd, size);
 	if (!err)
-		err = map_own(first, frames);
+		err = map_own(first, size);
 	if (!err)
 		err = bind_ring(fd, id, XDP_USE_NEED_WAKEUP | (id->zero_copy ? XDP_ZEROCOPY : XDP_COPY), -1);
 	if (err) {
@@ -146,12 +157,12 @@ int hydns_pool_open(struct hydns_pool *p, struct hydns_ring *first, int fd, cons
 }
 
 int hydns_ring_join(struct hydns_ring *r, int fd, const struct hydns_ring *first, const struct hydns_queue_id *id,
-		    unsigned frames)
+		    const struct hydns_pool_size *size)
 {
 	int err;
 
 	*r = (struct hydns_ring){ .fd = fd };
-	err = map_own(r, frames);
+	err = map_own(r, size);
 	if (!err)
 		err = bind_ring(fd, id, XDP_SHARED_UMEM, first->fd);
 	if (err)

@@ -38,21 +38,28 @@ struct hydns_ring {
 	struct hydns_mapping rx_map, tx_map;
 };
 
+/* Ring entries of each socket, powers of 2, and how many sockets share the pool. */
+struct hydns_pool_size {
+	unsigned receive, send, sockets;
+};
+
 struct hydns_queue_id {
 	unsigned ifindex, queue;
 	bool zero_copy;            /* else the kernel copies each frame, which every driver can */
 };
 
 /*
- * Sets up the first socket of a queue, with a pool of frames places of HYDNS_FRAME_ROOM octets; ring sizes are frames, a
- * power of 2. Takes fd over, also on failure. Returns 0 or -errno: -EBUSY when another process has the queue (or one that
- * has just died: for some 200 ms), -ENOBUFS when RLIMIT_MEMLOCK does not allow the pool.
+ * Sets up the first socket of a queue, with a pool that has a place of HYDNS_FRAME_ROOM octets for every ring entry of
+ * every socket: first those to receive into, then those to send from. Takes fd over, also on failure. Returns 0 or -errno:
+ * -EBUSY when another process has the queue (or one that has just died: for some 200 ms), -ENOBUFS when RLIMIT_MEMLOCK does
+ * not allow the pool.
  */
-int hydns_pool_open(struct hydns_pool *p, struct hydns_ring *first, int fd, const struct hydns_queue_id *id, unsigned frames);
+int hydns_pool_open(struct hydns_pool *p, struct hydns_ring *first, int fd, const struct hydns_queue_id *id,
+		    const struct hydns_pool_size *size);
 
 /* Adds another socket of the same queue, which shares the pool. Takes fd over, also on failure. Returns 0 or -errno. */
 int hydns_ring_join(struct hydns_ring *r, int fd, const struct hydns_ring *first, const struct hydns_queue_id *id,
-		    unsigned frames);
+		    const struct hydns_pool_size *size);
 
 /* Unmaps and closes. Rings first: the pool's memory is in use until the last of its sockets is closed. */
 void hydns_ring_close(struct hydns_ring *r);

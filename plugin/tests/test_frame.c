@@ -38,7 +38,7 @@ static bool reads(struct hydns_datagram *d, const uint8_t *frame, size_t len)
 
 	assert_non_null(copy);
 	memcpy(copy, frame, len);
-	good = hydns_frame_read(d, copy, len);
+	good = hydns_frame_read(d, copy, len, false);
 	if (good)
 		d->payload = frame + (d->payload - copy);
 	free(copy);
@@ -99,7 +99,7 @@ static void assert_written(const uint8_t *frame, size_t len, const struct hydns_
 	struct hydns_path p;
 	uint8_t out[sizeof(ipv6) + 8];
 
-	assert_true(hydns_frame_read(&d, frame, len));
+	assert_true(hydns_frame_read(&d, frame, len, false));
 	p = as_sent(&d.path);
 	assert_int_equal(hydns_frame_len(&p, d.len, o->mtu), len);
 	assert_int_equal(hydns_frame_write(out, len - 1, &p, o, d.payload, d.len), 0);
@@ -126,14 +126,41 @@ static void dscp_stands_where_it_belongs(void **state)
 	size_t len;
 
 	(void)state;
-	assert_true(hydns_frame_read(&d, ipv4, sizeof(ipv4)));
+	assert_true(hydns_frame_read(&d, ipv4, sizeof(ipv4), false));
 	len = hydns_frame_write(out, sizeof(out), &d.path, &(struct hydns_ip_options){ .dscp = 46, .mtu = MTU }, dns, sizeof(dns));
-	assert_true(hydns_frame_read(&again, out, len));
+	assert_true(hydns_frame_read(&again, out, len, false));
 	assert_int_equal(out[L2 + 1], 46 << 2);
-	assert_true(hydns_frame_read(&d, ipv6, sizeof(ipv6)));
+	assert_true(hydns_frame_read(&d, ipv6, sizeof(ipv6), false));
 	len = hydns_frame_write(out, sizeof(out), &d.path, &(struct hydns_ip_options){ .dscp = 46, .mtu = MTU }, dns, sizeof(dns));
-	assert_true(hydns_frame_read(&again, out, len));
+	assert_true(hydns_frame_read(&again, out, len, false));
 	assert_int_equal((out[HYDNS_L2_MAX] & 15) << 4 | out[HYDNS_L2_MAX + 1] >> 4, 46 << 2);
+}
+
+/* A virtual interface hands over the sum of the pseudo-header alone: addresses, protocol, length. */
+static void an_unfinished_checksum_counts_where_it_may(void **state)
+{
+	const uint8_t *frames[] = { ipv4, ipv6 };
+	const size_t lens[] = { sizeof(ipv4), sizeof(ipv6) }, udp[] = { L2 + 20, HYDNS_L2_MAX + 40 };
+	const size_t address[] = { L2 + 12, HYDNS_L2_MAX + 8 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint8_t frame[sizeof(ipv6) + sizeof(ipv4)];
+		struct hydns_datagram d;
+		uint32_t sum = 17 + (uint32_t)(frames[i][udp[i] + 4] << 8 | frames[i][udp[i] + 5]);
+
+		memcpy(frame, frames[i], lens[i]);
+		for (size_t at = address[i]; at < udp[i]; at += 2)
+			sum += (uint32_t)(frame[at] << 8 | frame[at + 1]);
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum = (sum & 0xffff) + (sum >> 16);
+		frame[udp[i] + 6] = (uint8_t)(sum >> 8);
+		frame[udp[i] + 7] = (uint8_t)sum;
+		assert_false(hydns_frame_read(&d, frame, lens[i], false));
+		assert_true(hydns_frame_read(&d, frame, lens[i], true));
+		frame[udp[i] + 7] ^= 1;
+		assert_false(hydns_frame_read(&d, frame, lens[i], true));
+	}
 }
 
 /* Every bit from the IP header on is covered by a checksum or compared, but for what routers or hosts may change or
@@ -253,13 +280,13 @@ static void checksum_is_never_0(void **state)
 	size_t len;
 
 	(void)state;
-	assert_true(hydns_frame_read(&d, ipv4, sizeof(ipv4)));
+	assert_true(hydns_frame_read(&d, ipv4, sizeof(ipv4), false));
 	p = as_sent(&d.path);
 	len = hydns_frame_write(out, sizeof(out), &p, &(struct hydns_ip_options){ .mtu = MTU }, payload, sizeof(payload));
 	assert_int_equal(len, L2 + 20 + 8 + 2);
 	assert_int_equal(out[L2 + 26], 0xff);
 	assert_int_equal(out[L2 + 27], 0xff);
-	assert_true(hydns_frame_read(&d, out, len));
+	assert_true(hydns_frame_read(&d, out, len, false));
 }
 
 static void too_long_for_the_interface(void **state)
@@ -267,12 +294,12 @@ static void too_long_for_the_interface(void **state)
 	struct hydns_datagram d;
 
 	(void)state;
-	assert_true(hydns_frame_read(&d, ipv4, sizeof(ipv4)));
+	assert_true(hydns_frame_read(&d, ipv4, sizeof(ipv4), false));
 	assert_int_equal(hydns_frame_len(&d.path, MTU - 28, MTU), L2 + MTU);
 	assert_int_equal(hydns_frame_len(&d.path, MTU - 27, MTU), 0);
 	assert_int_equal(hydns_frame_len(&d.path, 0, 27), 0);
 	assert_int_equal(hydns_frame_len(&d.path, SIZE_MAX, MTU), 0);
-	assert_true(hydns_frame_read(&d, ipv6, sizeof(ipv6)));
+	assert_true(hydns_frame_read(&d, ipv6, sizeof(ipv6), false));
 	assert_int_equal(hydns_frame_len(&d.path, HYDNS_IPV6_MTU_MIN - 48, 9000), HYDNS_L2_MAX + HYDNS_IPV6_MTU_MIN);
 	assert_int_equal(hydns_frame_len(&d.path, HYDNS_IPV6_MTU_MIN - 47, 9000), 0);
 	assert_int_equal(hydns_frame_len(&d.path, 1000, 1000), 0);
@@ -318,7 +345,7 @@ static void what_is_written_is_read(void **state)
 		random_path(&p);
 		len = hydns_frame_write(out, sizeof(out), &p, &o, payload, n);
 		assert_int_equal(len, hydns_frame_len(&p, n, MTU));
-		assert_true(hydns_frame_read(&d, out, len));
+		assert_true(hydns_frame_read(&d, out, len, false));
 		came = as_sent(&d.path);
 		assert_memory_equal(&came, &p, sizeof(p));
 		assert_int_equal(d.len, n);
@@ -345,7 +372,7 @@ static void anything_is_survived(void **state)
 			seal(copy);
 		if (random() % 4 == 0)
 			len = (size_t)random() % len;
-		if (hydns_frame_read(&d, copy, len)) {
+		if (hydns_frame_read(&d, copy, len, false)) {
 			assert_true(d.payload >= copy && d.payload + d.len <= copy + len);
 			assert_true(d.path.l2_len <= HYDNS_L2_MAX);
 		}
@@ -359,6 +386,7 @@ int main(void)
 		cmocka_unit_test(ipv6_with_tags_is_read),
 		cmocka_unit_test(frames_are_written_as_others_do),
 		cmocka_unit_test(dscp_stands_where_it_belongs),
+		cmocka_unit_test(an_unfinished_checksum_counts_where_it_may),
 		cmocka_unit_test(turned_bits_are_seen),
 		cmocka_unit_test(every_length_is_survived),
 		cmocka_unit_test(padding_is_left_out),

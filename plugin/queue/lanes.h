@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * The lanes of a resolver (hydns/queue.h): each thread has a socket on each of them, the sockets of a lane share its
+ * frames. The link thread opens and closes lanes; the resolver's threads receive and send. Nothing here waits, but for
+ * hydns_lane_close().
+ *
+ * A resolver thread that receives or sends says so (busy); the link thread first takes a lane out of the table, then waits
+ * until every thread that may still see it has left.
+ */
+#ifndef PLUGIN_QUEUE_LANES_H
+#define PLUGIN_QUEUE_LANES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "hydns/queue.h"
+#include "plugin/queue/frame.h"
+#include "plugin/queue/ring.h"
+
+#define HYDNS_LANES_MOST       64    /* of one resolver: bits of a word */
+#define HYDNS_LANE_FRAMES_MIN  256   /* that wait for a thread on one lane */
+#define HYDNS_LANE_FRAMES_MAX  4096
+#define HYDNS_LANE_SEND_FRAMES 512   /* under way from a thread on one lane */
+
+struct hydns_lanes;                  /* of one resolver */
+struct hydns_lane_thread;            /* its part for one resolver thread */
+
+/* By which lane a datagram came, and how a reply goes back. */
+struct hydns_way {
+	uint16_t lane;               /* from 1 on; 0: by none, but by a socket */
+	uint8_t device;              /* number of its interface in port words */
+	uint32_t made;               /* tells the lane from a later one of the same number */
+	struct hydns_path path;
+};
+
+struct hydns_lane_setup {
+	struct hydns_queue_id id;
+	uint32_t number;             /* hydnsd's number of it */
+	uint32_t mtu;                /* octets of the longest IP packet that the interface sends */
+	uint8_t device;              /* number of the interface in port words */
+	bool sends;                  /* the interface has a transmit queue of this number */
+	bool unfinished;             /* frames may have checksums that the sender's kernel has left to a card */
+};
+
+/* frames: that wait for a thread on one lane, a power of 2 from _MIN to _MAX. NULL on lack of memory or descriptors. */
+struct hydns_lanes *hydns_lanes_new(uint32_t threads, uint32_t frames);
+/* Closes all; no thread may use them any more. */
+void hydns_lanes_free(struct hydns_lanes *l);
+struct hydns_lane_thread *hydns_lanes_thread(struct hydns_lanes *l, uint32_t i);
+
+/* --- the link thread ----------------------------------------------------------------------------------- */
+/* Opens a lane with a socket for each thread, which it takes over, also on failure. Returns its place, or -errno: see
+ * hydns_pool_open(). */
+int hydns_lane_open(struct hydns_lanes *l, const struct hydns_lane_setup *s, const int *fd);
+/* Closes the lane at this place; the program must not redirect to it any more. First waits, most_ms at most, until the
+ * threads have read what lies in its rings. beat is called about once a millisecond meanwhile. */
+void hydns_lane_close(struct hydns_lanes *l, int place, uint32_t most_ms, void (*beat)(void *arg), void *arg);
+/* The setup of the lane at a place; NULL: there is none. Valid until it is closed. */
+const struct hydns_lane_setup *hydns_lane_at(const struct hydns_lanes *l, int place);
+/* Number of the highest descriptor of all rings; -1: there is none. */
+int hydns_lanes_highest_fd(const struct hydns_lanes *l);
+
+/* --- resolver threads, each with its own part ---------------------------------------------------------- */
+/* Readable while something waits: for the thread's event loop. Stays the lanes' own. */
+int hydns_lanes_fd(const struct hydns_lane_thread *t);
+
+/* Takes a datagram, whose payload is valid until it returns. It may send, and open no lane. */
+typedef void hydns_lanes_take(void *arg, const struct hydns_datagram *d, const struct hydns_way *way);
+/*
+ * Calls take for at most budget datagrams that wait for this thread, then sends what was to be sent. Frames that are no
+ * datagram are dropped and counted. Returns how many frames it has read.
+ */
+unsigned hydns_lanes_receive(struct hydns_lane_thread *t, unsigned budget, hydns_lanes_take *take, void *arg);
+
+/* Why a datagram did not leave by a ring. */
+enum hydns_send_result {
+	HYDNS_SENT,
+	HYDNS_SEND_GONE,             /* the lane was closed, or never was */
+	HYDNS_SEND_TOO_LONG,         /* for the interface, or, with IPv6, for some path */
+	HYDNS_SEND_FULL,             /* of frames under way */
+	HYDNS_SEND_STUCK,            /* the interface does not take frames now */
+};
+/* Sends a payload the way that a datagram came. Outside of hydns_lanes_receive() it leaves at once, else at its end. */
+enum hydns_send_result hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp,
+					const uint8_t *payload, size_t len);
+/* The lane by which this thread sends to a device (its number in port words); fills in lane and made of *way. False: there
+ * is none. */
+bool hydns_lanes_sender(struct hydns_lane_thread *t, uint8_t device, struct hydns_way *way);
+
+/* What a thread has done since it began. */
+struct hydns_lane_counts {
+	uint64_t received;           /* datagrams */
+	uint64_t bad;                /* frames that were none */
+	uint64_t sent;
+	uint64_t wakeups;            /* calls of the kernel to send */
+};
+const struct hydns_lane_counts *hydns_lanes_counts(const struct hydns_lane_thread *t);
+
+#endif
