@@ -12,6 +12,7 @@
 #include "plugin/offers/offers.h"
 #include "plugin/page/page.h"
 #include "plugin/plugin.h"
+#include "plugin/queue/lanes.h"
 
 struct hydns_thread {
 	struct hydns_plugin *plugin;
@@ -54,6 +55,9 @@ struct hydns_plugin {
 	struct hydns_requests requests;
 	struct hydns_pending pending;
 	struct hydns_secrets secrets;
+	struct hydns_lanes *lanes;       /* NULL: no packet rings */
+	int gate;                        /* AF_XDP socket that is never bound: while it is open, the program redirects */
+	_Atomic uint32_t lanes_open;     /* how many the program redirects to */
 	/* configuration, fixed before the start */
 	int *service;
 	size_t services;

@@ -13,6 +13,7 @@
 
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000
+#define QUEUE_FRAMES         1024
 
 static bool identity_ok(const char *text)
 {
@@ -45,6 +46,9 @@ static const char *options_error(const struct hydns_plugin_options *o)
 		return "the flush timeout must be at most 60000 ms";
 	if (o->flags & ~HYDNS_RESOLVER_HELLO_FLAGS)
 		return "unknown flags";
+	if (o->queue_frames && (o->queue_frames < HYDNS_LANE_FRAMES_MIN || o->queue_frames > HYDNS_LANE_FRAMES_MAX ||
+				(o->queue_frames & (o->queue_frames - 1))))
+		return "the frames of a packet ring must be a power of 2 from 256 to 4096";
 	return NULL;
 }
 
@@ -63,6 +67,9 @@ static void destroy(struct hydns_plugin *p)
 		hydns_producer_close(&p->thread[i].ring);
 	}
 	free(p->thread);
+	hydns_lanes_free(p->lanes);
+	if (p->gate >= 0)
+		close(p->gate);
 	for (size_t i = 0; i < p->services; i++)
 		close(p->service[i]);
 	free(p->service);
@@ -108,6 +115,10 @@ static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 	}
 	p->ends = former->ends;
 	former->ends = NULL;
+	if (former->o.threads == p->o.threads && former->o.queue_frames == p->o.queue_frames && p->o.queue) {
+		p->lanes = former->lanes;      /* what waits in their rings is answered after a reload */
+		former->lanes = NULL;
+	}
 }
 
 /* False: the former has none, or one of another size or window. */
@@ -162,6 +173,10 @@ static int make_parts(struct hydns_plugin *p)
 		p->ends = hydns_rrset_ends_new(p->seed);
 	if (!p->subtrees && p->o.zones)
 		p->subtrees = hydns_subtrees_new(p->seed);
+	if (!p->lanes && p->o.queue)
+		p->lanes = hydns_lanes_new(p->o.threads, p->o.queue_frames);
+	if (p->o.queue && !p->lanes)
+		return -ENOMEM;
 	if (!p->pages || !p->offered || !p->names || !p->ends || (p->o.zones && !p->subtrees))
 		return -ENOMEM;
 	if (p->o.admission == 1)
@@ -196,7 +211,9 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 	if (!p)
 		return NULL;
 	p->o = *o;
-	p->doorbell = -1;
+	if (p->o.queue_frames == 0)
+		p->o.queue_frames = QUEUE_FRAMES;
+	p->doorbell = p->gate = -1;
 	p->offered_in = UINT32_MAX;
 	p->former = former;
 	if (bad) {
@@ -290,6 +307,13 @@ void hydns_plugin_stop(struct hydns_plugin *p)
 struct hydns_thread *hydns_plugin_thread(struct hydns_plugin *p, uint32_t i)
 {
 	return i < p->o.threads ? &p->thread[i] : NULL;
+}
+
+struct hydns_lane_thread *hydns_plugin_lanes(struct hydns_thread *t)
+{
+	struct hydns_plugin *p = t->plugin;
+
+	return p->lanes ? hydns_lanes_thread(p->lanes, (uint32_t)(t - p->thread)) : NULL;
 }
 
 struct hydns_stamp hydns_plugin_stamp(const struct hydns_plugin *p)

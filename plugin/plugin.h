@@ -46,6 +46,8 @@ struct hydns_plugin_options {
 	uint32_t flush_timeout_ms;   /* how long a withdrawal waits for hydnsd before it advances the epoch */
 	uint16_t flags;              /* HYDNS_RESOLVER_* */
 	uint16_t edns_size, max_udp;
+	uint32_t queue;              /* HYDNS_QUEUE_*: what packet rings are wanted for; 0: none */
+	uint32_t queue_frames;       /* that wait for a thread on one lane: see hydns_lanes_new(); 0: the default, 1024 */
 	bool zones;                  /* the resolver serves zones and reports their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);
 };
@@ -101,6 +103,10 @@ void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other)
 void hydns_plugin_wait_former(struct hydns_plugin *p);
 
 struct hydns_thread *hydns_plugin_thread(struct hydns_plugin *p, uint32_t i);
+
+/* The thread's packet rings (plugin/queue/lanes.h); NULL: none are wanted, or there was no memory. */
+struct hydns_lane_thread;
+struct hydns_lane_thread *hydns_plugin_lanes(struct hydns_thread *t);
 
 /* Read it while the cache entry of the answer is locked, before the answer is encoded. For a resolution: when the
  * resolution begins. */

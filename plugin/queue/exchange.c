@@ -59,7 +59,7 @@ static void put_frame(struct hydns_plugin_lane *lane, uint64_t frame)
 	pthread_mutex_unlock(&lane->lock);
 }
 
-static uint32_t unsent(const struct hydns_ring *r)
+static uint32_t unsent(const struct hydns_xsk *r)
 {
 	return __atomic_load_n(r->tx.producer, __ATOMIC_RELAXED) - __atomic_load_n(r->tx.consumer, __ATOMIC_ACQUIRE);
 }
@@ -68,7 +68,7 @@ static uint32_t unsent(const struct hydns_ring *r)
  * nothing is left. */
 static bool flush_ring(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane)
 {
-	struct hydns_ring *r = &lane->ring[t->index];
+	struct hydns_xsk *r = &lane->ring[t->index];
 	uint32_t before, left = unsent(r);
 
 	while (left) {
@@ -234,7 +234,7 @@ enum hydns_send_result hydns_lanes_send(struct hydns_lane_thread *t, const struc
 /* Lets the kernel receive into these frames again. The fill ring has an entry for each frame there is. */
 static void give_back(struct hydns_plugin_lane *lane, const uint64_t *frame, uint32_t n, int fd)
 {
-	uint32_t at;
+	uint32_t at = 0;
 	bool wake;
 
 	pthread_mutex_lock(&lane->lock);
@@ -267,7 +267,7 @@ static void take_one(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane
 static unsigned receive_batch(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, unsigned place, unsigned most,
 			      hydns_lanes_take *take, void *arg)
 {
-	struct hydns_ring *r = &lane->ring[t->index];
+	struct hydns_xsk *r = &lane->ring[t->index];
 	uint64_t frame[BATCH];
 	uint32_t at, n = xsk_ring_cons__peek(&r->rx, most < BATCH ? most : BATCH, &at);
 

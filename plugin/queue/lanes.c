@@ -49,7 +49,7 @@ struct hydns_lane_thread *hydns_lanes_thread(struct hydns_lanes *l, uint32_t i)
 static void free_lane(struct hydns_lanes *l, struct hydns_plugin_lane *lane)
 {
 	for (uint32_t i = 0; i < l->threads; i++)
-		hydns_ring_close(&lane->ring[i]);
+		hydns_xsk_close(&lane->ring[i]);
 	hydns_pool_close(&lane->pool);
 	pthread_mutex_destroy(&lane->lock);
 	free(lane->ring);
@@ -98,7 +98,7 @@ static struct hydns_plugin_lane *new_lane(struct hydns_lanes *l, const struct hy
 static void share_out(struct hydns_lanes *l, struct hydns_plugin_lane *lane)
 {
 	const uint32_t receive = l->size.receive * l->threads;
-	uint32_t at;
+	uint32_t at = 0;
 
 	xsk_ring_prod__reserve(&lane->pool.fill, receive, &at);
 	for (uint32_t i = 0; i < receive; i++)
@@ -115,7 +115,7 @@ static int bind_sockets(struct hydns_lanes *l, struct hydns_plugin_lane *lane, i
 
 	fd[0] = -1;
 	for (uint32_t i = 1; i < l->threads && !error; i++) {
-		error = hydns_ring_join(&lane->ring[i], fd[i], &lane->ring[0], &lane->setup.id, &l->size);
+		error = hydns_xsk_join(&lane->ring[i], fd[i], &lane->ring[0], &lane->setup.id, &l->size);
 		fd[i] = -1;
 	}
 	return error;

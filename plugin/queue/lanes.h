@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include "hydns/queue.h"
 #include "plugin/queue/frame.h"
-#include "plugin/queue/ring.h"
+#include "plugin/queue/xsk.h"
 
 #define HYDNS_LANES_MOST       64    /* of one resolver: bits of a word */
 #define HYDNS_LANE_FRAMES_MIN  256   /* that wait for a thread on one lane */

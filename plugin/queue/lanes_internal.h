@@ -14,7 +14,7 @@ struct hydns_plugin_lane {
 	pthread_mutex_t lock;                  /* of the pool's rings, and of: */
 	uint64_t *free;                        /* offsets of frames to send from */
 	unsigned frees;
-	struct hydns_ring *ring;               /* by thread */
+	struct hydns_xsk *ring;               /* by thread */
 };
 
 struct hydns_lane_thread {

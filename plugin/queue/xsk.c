@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-#include "plugin/queue/ring.h"
+#include "plugin/queue/xsk.h"
 
 #include <errno.h>
 #include <linux/if_xdp.h>
@@ -75,7 +75,7 @@ static int offsets(int fd, struct xdp_mmap_offsets *o)
 }
 
 /* The receive and the send ring. Before bind: Linux 6.1 maps no ring of a bound socket. */
-static int map_own(struct hydns_ring *r, const struct hydns_pool_size *size)
+static int map_own(struct hydns_xsk *r, const struct hydns_pool_size *size)
 {
 	struct xdp_mmap_offsets o;
 	int err = size_ring(r->fd, XDP_RX_RING, size->receive);
@@ -131,13 +131,13 @@ static int bind_ring(int fd, const struct hydns_queue_id *id, unsigned flags, in
 	return bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
 }
 
-int hydns_pool_open(struct hydns_pool *p, struct hydns_ring *first, int fd, const struct hydns_queue_id *id,
+int hydns_pool_open(struct hydns_pool *p, struct hydns_xsk *first, int fd, const struct hydns_queue_id *id,
 		    const struct hydns_pool_size *size)
 {
 	int err;
 
 	memset(p, 0, sizeof(*p));
-	*first = (struct hydns_ring){ .fd = fd };
+	*first = (struct hydns_xsk){ .fd = fd };
 	p->area_len = (size_t)(size->receive + size->send) * size->sockets * HYDNS_FRAME_ROOM;
 	p->area = mmap(NULL, p->area_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (p->area == MAP_FAILED) {
@@ -150,27 +150,27 @@ int hydns_pool_open(struct hydns_pool *p, struct hydns_ring *first, int fd, cons
 	if (!err)
 		err = bind_ring(fd, id, XDP_USE_NEED_WAKEUP | (id->zero_copy ? XDP_ZEROCOPY : XDP_COPY), -1);
 	if (err) {
-		hydns_ring_close(first);
+		hydns_xsk_close(first);
 		hydns_pool_close(p);
 	}
 	return err;
 }
 
-int hydns_ring_join(struct hydns_ring *r, int fd, const struct hydns_ring *first, const struct hydns_queue_id *id,
+int hydns_xsk_join(struct hydns_xsk *r, int fd, const struct hydns_xsk *first, const struct hydns_queue_id *id,
 		    const struct hydns_pool_size *size)
 {
 	int err;
 
-	*r = (struct hydns_ring){ .fd = fd };
+	*r = (struct hydns_xsk){ .fd = fd };
 	err = map_own(r, size);
 	if (!err)
 		err = bind_ring(fd, id, XDP_SHARED_UMEM, first->fd);
 	if (err)
-		hydns_ring_close(r);
+		hydns_xsk_close(r);
 	return err;
 }
 
-void hydns_ring_close(struct hydns_ring *r)
+void hydns_xsk_close(struct hydns_xsk *r)
 {
 	unmap(&r->rx_map);
 	unmap(&r->tx_map);

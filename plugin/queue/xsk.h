@@ -4,8 +4,8 @@
  * needs CAP_NET_RAW; what is done here needs no right. libxdp's own set-up is not used: in 1.3.1 it opens every socket
  * itself. Its ring functions (xdp/xsk.h) are.
  */
-#ifndef PLUGIN_QUEUE_RING_H
-#define PLUGIN_QUEUE_RING_H
+#ifndef PLUGIN_QUEUE_XSK_H
+#define PLUGIN_QUEUE_XSK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ struct hydns_pool {
 };
 
 /* One thread's socket. */
-struct hydns_ring {
+struct hydns_xsk {
 	int fd;                    /* -1: closed */
 	struct xsk_ring_cons rx;
 	struct xsk_ring_prod tx;
@@ -54,15 +54,15 @@ struct hydns_queue_id {
  * -EBUSY when another process has the queue (or one that has just died: for some 200 ms), -ENOBUFS when RLIMIT_MEMLOCK does
  * not allow the pool.
  */
-int hydns_pool_open(struct hydns_pool *p, struct hydns_ring *first, int fd, const struct hydns_queue_id *id,
+int hydns_pool_open(struct hydns_pool *p, struct hydns_xsk *first, int fd, const struct hydns_queue_id *id,
 		    const struct hydns_pool_size *size);
 
 /* Adds another socket of the same queue, which shares the pool. Takes fd over, also on failure. Returns 0 or -errno. */
-int hydns_ring_join(struct hydns_ring *r, int fd, const struct hydns_ring *first, const struct hydns_queue_id *id,
+int hydns_xsk_join(struct hydns_xsk *r, int fd, const struct hydns_xsk *first, const struct hydns_queue_id *id,
 		    const struct hydns_pool_size *size);
 
 /* Unmaps and closes. Rings first: the pool's memory is in use until the last of its sockets is closed. */
-void hydns_ring_close(struct hydns_ring *r);
+void hydns_xsk_close(struct hydns_xsk *r);
 void hydns_pool_close(struct hydns_pool *p);
 
 #endif
