@@ -209,6 +209,22 @@ void hydns_zone_changed(struct module_env* env)
 		env->hydns->hooks->zone_changed(env->hydns);
 }
 
+int hydns_queue_ready(struct comm_point* c, void* arg, int error, struct comm_reply* repinfo)
+{
+	struct hydns_context* h = (struct hydns_context*)arg;
+
+	(void)c;
+	(void)error;
+	(void)repinfo;
+	h->hooks->queue_ready(h);
+	return 0;
+}
+
+int hydns_queue_reply(struct comm_reply* repinfo, struct sldns_buffer* pkt)
+{
+	return thread_context && thread_context->hooks->queue_reply(thread_context, repinfo, pkt);
+}
+
 int hydns_init(struct module_env* env, int id)
 {
 	env->modinfo[id] = NULL;

@@ -14,8 +14,11 @@
 #include "util/storage/lruhash.h"
 #include "plugin/plugin.h"
 
+struct comm_point;
+struct comm_reply;
 struct hydns_context;
 struct hydns_daemon;
+struct hydns_queue;
 struct mesh_reply;
 struct packed_rrset_data;
 struct ub_packed_rrset_key;
@@ -37,6 +40,9 @@ struct hydns_hooks {
 		enum hydns_section section, time_t was, time_t is);
 	void (*zone_changed)(struct hydns_context* h);
 	void (*not_offered)(struct hydns_context* h, enum hydns_not_offered_why why);
+	/* Packets wait in the worker's rings. */
+	void (*queue_ready)(struct hydns_context* h);
+	int (*queue_reply)(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt);
 };
 
 /* One per worker, for that worker alone. */
@@ -44,6 +50,7 @@ struct hydns_context {
 	const struct hydns_hooks* hooks;
 	struct hydns_daemon* daemon;
 	struct hydns_thread* thread;
+	struct hydns_queue* queue; /* its packet rings; NULL: none */
 	int module;               /* number of the module in the stack */
 	int unlogged;             /* hydns-allow-unlogged: the kernel may answer queries that Unbound would log */
 	/* the request under way */
@@ -96,6 +103,12 @@ void hydns_entry_replaced(const struct lruhash_entry* old, const void* data);
 
 /* An auth-zone has new content: it may now answer what the caches have answered so far. */
 void hydns_zone_changed(struct module_env* env);
+
+/* The callback of the comm_point that watches a worker's packet rings; arg: its context. */
+int hydns_queue_ready(struct comm_point* c, void* arg, int error, struct comm_reply* repinfo);
+
+/* Sends a reply to a query that came by a packet ring. 0: the socket has to. */
+int hydns_queue_reply(struct comm_reply* repinfo, struct sldns_buffer* pkt);
 
 /* Makes h the context of the calling thread (NULL: it has none). */
 void hydns_thread_context(struct hydns_context* h);

@@ -54,6 +54,8 @@ static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply
 	o.flags = options.flags;
 	o.edns_size = options.edns_size;
 	o.max_udp = options.max_udp;
+	o.queue = cfg->hydns_queue == HYDNS_NO ? 0 : HYDNS_QUEUE_CLIENTS;
+	o.queue_frames = (uint32_t)cfg->hydns_queue_frames;
 	o.log = log_text;
 	return hydns_plugin_take_over(&o, former);
 }
@@ -170,8 +172,12 @@ void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* a
 
 struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends)
 {
+	int i;
+
 	if(!d)
 		return NULL;
+	for(i = 0; i < d->threads; i++)
+		hydns_queue_stop(&d->contexts[i]);
 	hydns_thread_context(NULL);
 	hydns_daemon_leave(d, NULL, NULL);     /* after a signal, nobody else has done so */
 	if(!ends)

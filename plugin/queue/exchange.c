@@ -166,6 +166,7 @@ bool hydns_lanes_sender(struct hydns_lane_thread *t, uint8_t device, struct hydn
 		way->lane = (uint16_t)(place + 1);
 		way->device = device;
 		way->made = lane->made;
+		way->ifindex = lane->setup.id.ifindex;
 	}
 	leave(t);
 	return lane;
@@ -251,7 +252,8 @@ static void give_back(struct hydns_plugin_lane *lane, const uint64_t *frame, uin
 static void take_one(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, unsigned place, const struct xdp_desc *desc,
 		     hydns_lanes_take *take, void *arg)
 {
-	struct hydns_way way = { .lane = (uint16_t)(place + 1), .device = lane->setup.device, .made = lane->made };
+	struct hydns_way way = { .lane = (uint16_t)(place + 1), .device = lane->setup.device, .made = lane->made,
+				 .ifindex = lane->setup.id.ifindex };
 	struct hydns_datagram d;
 
 	if (desc->addr >= lane->pool.area_len || desc->len > lane->pool.area_len - desc->addr ||

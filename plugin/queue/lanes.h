@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "hydns/queue.h"
-#include "plugin/queue/frame.h"
+#include "plugin/queue/way.h"
 #include "plugin/queue/xsk.h"
 
 #define HYDNS_LANES_MOST       64    /* of one resolver: bits of a word */
@@ -24,14 +24,6 @@
 
 struct hydns_lanes;                  /* of one resolver */
 struct hydns_lane_thread;            /* its part for one resolver thread */
-
-/* By which lane a datagram came, and how a reply goes back. */
-struct hydns_way {
-	uint16_t lane;               /* from 1 on; 0: by none, but by a socket */
-	uint8_t device;              /* number of its interface in port words */
-	uint32_t made;               /* tells the lane from a later one of the same number */
-	struct hydns_path path;
-};
 
 struct hydns_lane_setup {
 	struct hydns_queue_id id;
