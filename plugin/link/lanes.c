@@ -17,7 +17,7 @@
 void hydns_link_begin_lanes(struct hydns_link *l)
 {
 	l->lanes.asked = false;
-	l->lanes.look = true;
+	l->lanes.look = l->p->lanes;
 	l->lanes.known = 0;
 	l->lanes.retry_ns = 0;
 	l->lanes.retry_ms = RETRY_MIN_MS;
@@ -33,7 +33,7 @@ static void set_plan(struct hydns_link *l, const struct hydns_queue_plan *plan)
 void hydns_link_take_plan(struct hydns_link *l, const struct hydns_queue_plan *plan)
 {
 	set_plan(l, plan);
-	l->lanes.look = true;
+	l->lanes.look = l->p->lanes;
 	l->lanes.retry_ns = 0;
 	l->lanes.retry_ms = RETRY_MIN_MS;
 }
@@ -250,7 +250,7 @@ int hydns_link_work_lanes(struct hydns_link *l)
 	unsigned missing = 0;
 	int error = 0;
 
-	if (!l->p->lanes || !l->lanes.look || hydns_mono_ns() < l->lanes.retry_ns)
+	if (!l->lanes.look || hydns_mono_ns() < l->lanes.retry_ns)
 		return 0;
 	l->lanes.look = false;
 	if (!l->lanes.asked)
