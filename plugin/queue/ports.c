@@ -158,6 +158,11 @@ static void record(struct hydns_port_thread *t, uint16_t port, struct words *w, 
 	t->claimed++;
 }
 
+bool hydns_ports_any(const struct hydns_port_thread *t)
+{
+	return atomic_load_explicit(&t->all->words, memory_order_relaxed);
+}
+
 uint16_t hydns_port_claim(struct hydns_port_thread *t, const struct hydns_path *path, uint8_t device, void *owner,
 			  hydns_random_below *random, void *arg)
 {
@@ -196,7 +201,7 @@ void *hydns_port_owner(const struct hydns_port_thread *t, const struct hydns_pat
 {
 	const struct use *u = &t->use[path->local_port];
 
-	if (!u->owner || u->device != device || u->ipv6 != path->ipv6 || u->remote_port != path->remote_port ||
+	if (!u->owner || (device != HYDNS_ANY_DEVICE && u->device != device) || u->ipv6 != path->ipv6 || u->remote_port != path->remote_port ||
 	    memcmp(u->remote, path->remote, sizeof(u->remote)) != 0 || memcmp(u->local, path->local, sizeof(u->local)) != 0)
 		return NULL;
 	return u->owner;

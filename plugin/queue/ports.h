@@ -40,6 +40,8 @@ void hydns_ports_pause(struct hydns_ports *p);
 void hydns_ports_avoid(struct hydns_ports *p, bool (*avoid)(void *arg, uint16_t port), void *arg);
 
 /* --- resolver threads, each with its own part ---------------------------------------------------------- */
+/* Whether ports can be claimed now. */
+bool hydns_ports_any(const struct hydns_port_thread *t);
 /* A number below n, each as likely as the others; it must not be foreseeable. */
 typedef uint32_t hydns_random_below(void *arg, uint32_t n);
 /*
@@ -51,7 +53,9 @@ uint16_t hydns_port_claim(struct hydns_port_thread *t, const struct hydns_path *
 			  hydns_random_below *random, void *arg);
 /* The port may be claimed again, by anybody. */
 void hydns_port_release(struct hydns_port_thread *t, uint16_t port);
-/* Whose answer a datagram is that has come by this interface; NULL: nobody's. */
+/* Whose answer a datagram is that has come by this interface (HYDNS_ANY_DEVICE: by some, through the host's own network
+ * stack, which judges sources); NULL: nobody's. */
+#define HYDNS_ANY_DEVICE 255
 void *hydns_port_owner(const struct hydns_port_thread *t, const struct hydns_path *path, uint8_t device);
 /* Releases all ports of the thread. */
 void hydns_port_release_all(struct hydns_port_thread *t);

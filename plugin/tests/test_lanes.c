@@ -370,10 +370,10 @@ static void a_closed_lane_is_gone(void **state)
 	choose(w, 0);
 	send_number(w, 0);
 	take_until(&t, 1);
-	assert_true(hydns_lanes_sender(t.thread, t.way.device, &other));
+	assert_true(hydns_lanes_sender(t.thread, t.way.ifindex, &other));
 	hydns_lane_close(w->lanes, w->place, 0, NULL, NULL);
 	assert_int_equal(hydns_lanes_send(t.thread, &t.way, 0, payload, sizeof(payload)), HYDNS_SEND_GONE);
-	assert_false(hydns_lanes_sender(t.thread, t.way.device, &other));
+	assert_false(hydns_lanes_sender(t.thread, t.way.ifindex, &other));
 	w->place = open_lane(w);
 	assert_true(w->place >= 0);
 	assert_int_equal(hydns_lanes_send(t.thread, &t.way, 0, payload, sizeof(payload)), HYDNS_SEND_GONE);
