@@ -8,6 +8,7 @@
 #define HYDNS_KERN_PROGRAM_QUEUE_STRAY_BPF_H
 
 #include <linux/in.h>
+#include "hydns-kern/program/query.bpf.h"
 #include "hydns-kern/program/queue/ports.bpf.h"
 
 #define HYDNS_STRAY_IPV4 2     /* AF_INET: libc's header is not for BPF */
@@ -24,8 +25,11 @@ struct {
 static __always_inline void hydns_stray_remote(const struct bpf_sk_lookup *ctx, __u64 addr[2])
 {
 	if (ctx->family == HYDNS_STRAY_IPV4) {
+		__u32 ipv4 = ctx->remote_ip4;
+
+		HYDNS_OPAQUE(ipv4);    /* else clang makes one load of both families, at an offset that the verifier refuses */
 		addr[0] = 0;
-		addr[1] = 0xffff0000ULL | (__u64)ctx->remote_ip4 << 32;
+		addr[1] = 0xffff0000ULL | (__u64)ipv4 << 32;
 		return;
 	}
 	addr[0] = ctx->remote_ip6[0] | (__u64)ctx->remote_ip6[1] << 32;
