@@ -2,6 +2,7 @@
 #include "plugin/queue/upstream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
