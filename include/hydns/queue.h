@@ -91,7 +91,7 @@ struct hydns_queue_plan {
 	__u16 ports;         /* ... and how many it has; 0 without UPSTREAM */
 	__u32 parts;         /* of QUEUE's */
 	__u32 count;
-	__u32 reserved;
+	__u32 resolver;      /* its number in port words */
 	struct hydns_queue_device device[HYDNS_QUEUE_DEVICES];
 };
 /*

@@ -25,13 +25,13 @@ struct hydns_port_thread *hydns_ports_thread(struct hydns_ports *p, uint32_t i);
 
 /* What hydnsd gives: the range, this resolver's number, the seed of tags. */
 struct hydns_port_range {
-	uint16_t first, count;
-	uint8_t resolver;
 	uint64_t seed[2];
+	uint16_t first, count;
+	uint32_t resolver;
 };
 /*
  * From now on ports are claimed from this range, in the map hydns_ports that fd refers to (borrowed); ports that were claimed
- * before stay claimed where they are. One thread only. 0 or -errno.
+ * before stay claimed where they are. The former map goes on if range is the same. One thread only. 0 or -errno.
  */
 int hydns_ports_use(struct hydns_ports *p, int fd, const struct hydns_port_range *range);
 /* From now on no port can be claimed. */
