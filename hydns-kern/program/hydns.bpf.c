@@ -85,13 +85,15 @@ static __always_inline __u64 hydns_now(struct hydns_cpu *cpu)
 	return *(volatile __u64 *)&cpu->tick_ns;
 }
 
-/* The store holds no rule: no query needs to be read. */
-static __always_inline bool hydns_no_rules(void)
+/* The store holds no rule, and there are no packet rings: no query needs to be read. */
+static __always_inline bool hydns_nothing_to_do(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
-	return meta && *(const volatile __u32 *)&meta->empty;
+	if (!meta || !*(const volatile __u32 *)&meta->empty)
+		return false;
+	return !hydns_queue || !*(const volatile __u32 *)&hydns_any_lane;
 }
 
 /* frags: links with a large MTU have frames of several buffers. A query is never one of them. */
@@ -107,7 +109,7 @@ int hydns_xdp(struct xdp_md *ctx)
 	else if (*(const volatile __u32 *)paused)
 		reason = HYDNS_R_PAUSED;
 	else
-		reason = hydns_no_rules() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
+		reason = hydns_nothing_to_do() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
 	if (hydns_miss_stage && reason == HYDNS_R_MISS)
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS); /* returns only when the entry is empty */
 	hydns_count(reason);
@@ -136,7 +138,7 @@ int hydns_dry(struct xdp_md *ctx)
 	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true);
 	if (*(const volatile __u32 *)paused)
 		return HYDNS_DRY_RESULT(HYDNS_R_PAUSED, reason);
-	return HYDNS_DRY_RESULT(hydns_no_rules() ? HYDNS_R_EMPTY : reason, reason);
+	return HYDNS_DRY_RESULT(hydns_nothing_to_do() ? HYDNS_R_EMPTY : reason, reason);
 }
 
 char _license[] SEC("license") = "GPL";

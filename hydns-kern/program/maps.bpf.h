@@ -36,6 +36,8 @@ const volatile __u64 hydns_fixed_tai_ns = 0;
 /* Which clients may be the host itself (own.h). hydnsd writes it before it attaches the program, and from then on. Each
  * loaded set of programs has its own, which is not pinned. */
 __u64 hydns_own[HYDNS_OWN_WORDS];
+/* Not 0: hydns_lanes has a record, so queries must be read even while the store holds no rule. hydnsd writes it. */
+__u32 hydns_any_lane;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
