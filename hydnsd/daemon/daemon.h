@@ -21,6 +21,7 @@ struct hydnsd_control;
 struct hydnsd_withdrawals;
 struct hydnsd_activity;
 struct hydnsd_former;
+struct hydnsd_lanes;
 
 struct hydnsd {
 	struct hydnsd_options options;
@@ -40,6 +41,7 @@ struct hydnsd {
 	struct hydnsd_sessions *sessions;
 	struct hydnsd_services *services;
 	struct hydnsd_interfaces *interfaces;
+	struct hydnsd_lanes *lanes;
 	struct hydnsd_addresses *addresses;
 	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;

@@ -5,6 +5,7 @@
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/resolvers/configuration.h"
 #include "hydnsd/resolvers/cookies.h"
+#include "hydnsd/resolvers/lanes.h"
 #include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/withdrawals.h"
@@ -39,6 +40,7 @@ void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause)
 	hydnsd_configuration_write(d, i, false);
 	hydnsd_configuration_forget(r);
 	hydnsd_services_sync(d);
+	hydnsd_lanes_release(d, i);
 	hydns_kern_page_delete(d->kern, i);
 	hydnsd_cookies_wipe(d, i, false);
 	withdraw_rules(d, i, 0, &end);

@@ -220,12 +220,14 @@ static void ranges_that_are_none(void **state)
 {
 	struct world *w = *state;
 	const struct hydns_port_range none = { .first = 1, .count = 0 }, zero = { .first = 0, .count = 2 },
-				      beyond = { .first = 65000, .count = 1000 };
+				      beyond = { .first = 65000, .count = 1000 },
+				      other = { .first = 9, .count = 9 };
 
 	assert_int_not_equal(hydns_ports_use(w->ports, w->fd, &none), 0);
 	assert_int_not_equal(hydns_ports_use(w->ports, w->fd, &zero), 0);
 	assert_int_not_equal(hydns_ports_use(w->ports, w->fd, &beyond), 0);
-	assert_int_not_equal(hydns_ports_use(w->ports, -1, &range), 0);
+	assert_int_not_equal(hydns_ports_use(w->ports, -1, &other), 0);
+	assert_int_equal(hydns_ports_use(w->ports, -1, &range), 0);      /* the map that it has already */
 }
 
 static bool is_odd(void *arg, uint16_t port)

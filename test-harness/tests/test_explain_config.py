@@ -14,7 +14,7 @@ from lab.network import SERVICE
 from lab.process import run_tool
 from lab.run import wait_until
 
-CAP_NET_ADMIN, CAP_BPF = 12, 39        # of linux/capability.h
+CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF = 12, 13, 39        # of linux/capability.h
 
 
 def test_an_obstacle_of_the_start_needs_a_reload(world):
@@ -83,7 +83,7 @@ def test_few_rights(world):
         world.heat(p.daemon, NAME)
         status = dict(line.split(":", 1) for line in Path(f"/proc/{p.daemon.program.pid}/status").read_text().splitlines())
         assert int(status["Uid"].split()[1]) == pwd.getpwnam("nobody").pw_uid
-        assert int(status["CapEff"], 16) == 1 << CAP_NET_ADMIN | 1 << CAP_BPF
+        assert int(status["CapEff"], 16) == 1 << CAP_NET_ADMIN | 1 << CAP_NET_RAW | 1 << CAP_BPF
         for family in (4, 6):
             check(p, family, "ANSWERED")
             check(p, family, "MISS", f"never{family}.lab.example")
