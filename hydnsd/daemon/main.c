@@ -32,6 +32,7 @@
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/resolvers/porter.h"
 #include "hydnsd/resolvers/services.h"
+#include "hydnsd/resolvers/strays.h"
 
 #define EXIT_USAGE        2
 #define SECOND_MS         1000
@@ -102,6 +103,7 @@ static void each_second(void *arg)
 {
 	hydnsd_activity_tick(arg);
 	hydnsd_control_tick(arg);
+	hydnsd_strays_tick(arg);
 	feed_watchdog();
 }
 
@@ -186,7 +188,7 @@ static int open_kern(struct hydnsd *d, char *why)
 	const struct hydnsd_options *o = &d->options;
 	struct hydns_loader_options l = {
 		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
-		.fib = o->reply_path == HYDNSD_REPLY_FIB,
+		.fib = o->reply_path == HYDNSD_REPLY_FIB, .queue = true,
 	};
 
 	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||

@@ -17,6 +17,7 @@
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session_internal.h"
+#include "hydnsd/resolvers/strays.h"
 #include "hydnsd/resolvers/withdrawals.h"
 
 /* -- configuration ------------------------------------------------------------------------------------- */
@@ -205,6 +206,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
 		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
 		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_catch_up,
+		[HYDNS_MSG_STRAYS] = hydnsd_strays_request,
 	};
 	uint32_t type = m->head.type;
 

@@ -7,6 +7,7 @@
 #include "hydnsd/resolvers/cookies.h"
 #include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/services.h"
+#include "hydnsd/resolvers/strays.h"
 #include "hydnsd/resolvers/withdrawals.h"
 
 /* keep_epoch: rules of this epoch stay; 0: none do. */
@@ -40,6 +41,7 @@ void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause)
 	hydnsd_configuration_forget(r);
 	hydnsd_services_sync(d);
 	hydns_kern_page_delete(d->kern, i);
+	hydnsd_strays_release(d, i);
 	hydnsd_cookies_wipe(d, i, false);
 	withdraw_rules(d, i, 0, &end);
 }

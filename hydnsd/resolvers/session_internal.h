@@ -59,7 +59,7 @@ struct hydnsd_sessions {
 
 struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id);
 
-#define HYDNSD_FDS_OUT_MAX 2
+#define HYDNSD_FDS_OUT_MAX (2 * HYDNS_THREADS_MAX)
 /* For this and all replies below, false: the plugin does not read them. */
 bool hydnsd_session_send(struct hydnsd_session *s, uint32_t type, uint32_t seq, const void *payload, size_t len, const int *fd,
 			 unsigned fds);
