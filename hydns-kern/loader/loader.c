@@ -67,7 +67,6 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	b->rodata->hydns_ipv6 = o->ipv6;
 	b->rodata->hydns_vlan = o->vlan;
 	b->rodata->hydns_fib = o->fib;
-	b->rodata->hydns_queue = o->queue;
 	b->rodata->hydns_miss_stage = o->miss_stage;
 	b->rodata->hydns_queue = o->queue;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
