@@ -62,6 +62,9 @@ int hydns_queue_start(struct hydns_context* h, struct worker* worker);
 void hydns_queue_stop(struct hydns_context* h);
 void hydns_queue_receive(struct hydns_context* h);
 int hydns_queue_send(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt);
+/* Queries to upstream: as the functions of hydns.h. */
+int hydns_upstream_query(struct hydns_context* h, struct pending* pend, struct sldns_buffer* pkt);
+void hydns_upstream_port_end(struct hydns_context* h, int port);
 
 /* --- answers (hydns_offer.c) ------------------------------------------------------------------------- */
 extern const struct hydns_hooks hydns_offer_hooks;
