@@ -371,7 +371,7 @@ static void policy_rules(void **state)
 	assert_int_equal(find("203.0.113.53", NULL), HYDNS_WAY_FOUND);
 	assert_memory_equal(out.path.l2, by_a, 6);
 
-	command("ip rule add ipproto udp dport 5353 lookup 77");
+	command("ip rule add ipproto 17 dport 5353 lookup 77");
 	follow();
 	assert_int_equal(find_by(0, "203.0.113.53", NULL, 5353), HYDNS_WAY_FOUND);
 	assert_memory_equal(out.path.l2, by_b, 6);
@@ -825,6 +825,7 @@ static void errors_are_not_kept(void **state)
 
 	(void)state;
 	static_neighbours();
+	follow();
 	send_fails = ENOBUFS;
 	assert_int_equal(find("203.0.113.53", NULL), HYDNS_WAY_NO_WAY);
 	send_fails = 0;
