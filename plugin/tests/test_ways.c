@@ -46,8 +46,8 @@ static uint64_t now_ms;
 static pid_t peer;
 
 /* -- the kernel's side ----------------------------------------------------------------------------------------- */
-static unsigned asked;           /* questions sent to the kernel */
-static int send_fails;           /* not 0: with this errno */
+static _Atomic unsigned asked;   /* questions sent to the kernel */
+static _Atomic int send_fails;   /* not 0: with this errno */
 
 ssize_t __real_send(int fd, const void *data, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
