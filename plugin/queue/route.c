@@ -7,8 +7,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define MTU_MOST UINT16_MAX
-
 /* The route to an address, by this source (NULL: any) for UDP to this port. */
 static int get_route(struct hydns_rtnl *r, const uint8_t to[16], const uint8_t *source, uint16_t port,
 		     const struct nlmsghdr **answer)
@@ -51,14 +49,14 @@ static bool set_next_hop(struct hydns_route *route, const struct nlmsghdr *h, in
 	return true;
 }
 
-/* Octets that the route allows, which the path's MTU may have lowered. */
-static uint32_t route_mtu(const struct nlmsghdr *h)
+/* A packet that was too big for the path may have lowered it. */
+static uint16_t path_mtu(const struct nlmsghdr *h)
 {
 	const char *metrics = attr(h, RTA_METRICS, 0);
 	const struct rtattr *all = metrics ? (const struct rtattr *)(metrics - RTA_LENGTH(0)) : NULL;
 	const uint32_t *mtu = all ? hydns_netlink_attr(RTA_DATA(all), (int)RTA_PAYLOAD(all), RTAX_MTU, sizeof(*mtu)) : NULL;
 
-	return mtu && *mtu ? *mtu : MTU_MOST;
+	return mtu && *mtu && *mtu < UINT16_MAX ? (uint16_t)*mtu : UINT16_MAX;
 }
 
 /* What the message says; false: not a way for a plain frame. */
@@ -72,30 +70,13 @@ static bool take_route(struct hydns_route *route, const struct nlmsghdr *h, cons
 	    !set_next_hop(route, h, m->rtm_family, q->remote))
 		return false;
 	route->ifindex = *index;
+	route->mtu = path_mtu(h);
 	if (q->source)
 		memcpy(route->source, q->source, sizeof(route->source));
 	else if (source)
 		hydns_address_set(route->source, m->rtm_family, source);
 	else
 		return false;
-	return true;
-}
-
-/*
- * The interface's Ethernet address and MTU. By ioctl(2), since RTM_GETLINK would wait for the lock of all changes of the
- * network. False: it is no Ethernet interface, or has no link.
- */
-static bool take_interface(struct hydns_route *route, int fd, uint32_t most)
-{
-	struct ifreq i = { .ifr_ifindex = (int)route->ifindex };
-
-	if (ioctl(fd, SIOCGIFNAME, &i) || ioctl(fd, SIOCGIFFLAGS, &i) || !(i.ifr_flags & IFF_RUNNING) ||
-	    ioctl(fd, SIOCGIFHWADDR, &i) || i.ifr_hwaddr.sa_family != ARPHRD_ETHER)
-		return false;
-	memcpy(route->own, i.ifr_hwaddr.sa_data, sizeof(route->own));
-	if (ioctl(fd, SIOCGIFMTU, &i) || i.ifr_mtu < HYDNS_MTU_LEAST || most < HYDNS_MTU_LEAST)
-		return false;
-	route->mtu = (uint16_t)((uint32_t)i.ifr_mtu < most ? (uint32_t)i.ifr_mtu : most);
 	return true;
 }
 
@@ -125,7 +106,6 @@ static int ask_source(struct hydns_rtnl *r, const struct hydns_route_question *q
 enum hydns_route_result hydns_route_ask(struct hydns_rtnl *r, const struct hydns_route_question *q, struct hydns_route *route)
 {
 	const struct nlmsghdr *h;
-	uint32_t most;
 	int rc;
 
 	if (ambiguous(q->remote) || (q->source && hydns_address_is_ipv4(q->source) != hydns_address_is_ipv4(q->remote)))
@@ -135,7 +115,18 @@ enum hydns_route_result hydns_route_ask(struct hydns_rtnl *r, const struct hydns
 		rc = get_route(r, q->remote, q->source, q->port, &h);
 	if (rc)
 		return rc == HYDNS_RTNL_REFUSED ? HYDNS_ROUTE_NONE : HYDNS_ROUTE_UNKNOWN;
-	most = route_mtu(h);
-	return take_route(route, h, q) && take_interface(route, r->fd, most < MTU_MOST ? most : MTU_MOST) ?
-	       HYDNS_ROUTE_FOUND : HYDNS_ROUTE_NONE;
+	return take_route(route, h, q) ? HYDNS_ROUTE_FOUND : HYDNS_ROUTE_NONE;
+}
+
+void hydns_interface_read(struct hydns_interface *i, uint32_t ifindex, int fd)
+{
+	struct ifreq r = { .ifr_ifindex = (int)ifindex };
+
+	*i = (struct hydns_interface){ .ifindex = ifindex };
+	if (ioctl(fd, SIOCGIFNAME, &r) || ioctl(fd, SIOCGIFFLAGS, &r) || !(r.ifr_flags & IFF_RUNNING) ||
+	    ioctl(fd, SIOCGIFHWADDR, &r) || r.ifr_hwaddr.sa_family != ARPHRD_ETHER)
+		return;
+	memcpy(i->own, r.ifr_hwaddr.sa_data, sizeof(i->own));
+	if (!ioctl(fd, SIOCGIFMTU, &r))
+		i->mtu = r.ifr_mtu < UINT16_MAX ? (uint16_t)r.ifr_mtu : UINT16_MAX;
 }

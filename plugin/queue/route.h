@@ -21,8 +21,7 @@ struct hydns_route_question {
 
 struct hydns_route {
 	uint32_t ifindex;
-	uint16_t mtu;            /* octets of the longest IP packet, the interface's or the path's */
-	uint8_t own[HYDNS_ETHERNET];     /* the interface's Ethernet address */
+	uint16_t mtu;            /* octets of the longest IP packet on this path; 65535: what the interface sends */
 	uint8_t source[16];
 	uint8_t next_hop[16];    /* the gateway, or the remote itself; of IPv6 for a remote of IPv4, too (RFC 8950) */
 };
@@ -33,5 +32,16 @@ enum hydns_route_result {
 	HYDNS_ROUTE_UNKNOWN,     /* the kernel could not be asked */
 };
 enum hydns_route_result hydns_route_ask(struct hydns_rtnl *r, const struct hydns_route_question *q, struct hydns_route *route);
+
+struct hydns_interface {
+	uint32_t ifindex;
+	uint16_t mtu;            /* octets of the longest IP packet; 0: it is no Ethernet interface, or has no link */
+	uint8_t own[HYDNS_ETHERNET];     /* its Ethernet address */
+};
+/*
+ * Reads an interface (another microsecond), by ioctl(2) on any socket: RTM_GETLINK would wait for the lock of all changes of
+ * the network.
+ */
+void hydns_interface_read(struct hydns_interface *i, uint32_t ifindex, int fd);
 
 #endif

@@ -9,8 +9,9 @@
 #include "hydns/hash.h"
 #include "plugin/queue/neighbours.h"
 
-#define SET        4                   /* places that a way may have */
+#define SET        8                   /* places that a way may have */
 #define SETS       (HYDNS_WAYS / SET)
+#define INTERFACES 16                  /* that each thread remembers */
 #define DRAIN_MOST 4096                /* datagrams: the link thread has more to do */
 #define NOTICE     32768               /* octets of a datagram of notices */
 #define NOTICES    (HYDNS_NOTICES(LINK) | HYDNS_NOTICES(NEIGH) | HYDNS_NOTICES(NEXTHOP) | \
@@ -34,6 +35,8 @@ struct way {
 struct way_thread {
 	struct way way[HYDNS_WAYS];
 	struct hydns_rtnl rtnl;
+	struct hydns_interface interface[INTERFACES];
+	uint32_t interfaces_read;      /* changes of the network until then */
 } __attribute__((aligned(64)));
 
 struct hydns_ways {
@@ -188,6 +191,33 @@ static struct way *place_for(struct way *set, uint32_t changes, uint32_t now_ms)
 	return oldest;
 }
 
+static const struct hydns_interface *interface_of(struct way_thread *t, uint32_t ifindex, uint32_t changes)
+{
+	struct hydns_interface *i = &t->interface[ifindex % INTERFACES];
+
+	if (t->interfaces_read != changes)
+		memset(t->interface, 0, sizeof(t->interface));
+	t->interfaces_read = changes;
+	if (i->ifindex != ifindex)
+		hydns_interface_read(i, ifindex, t->rtnl.fd);
+	return i;
+}
+
+/* False: the next hop has no place. */
+static bool set_way(struct hydns_ways *w, struct way_thread *t, struct way *e, const struct hydns_route *r, uint32_t changes,
+		    uint32_t now_ms)
+{
+	const struct hydns_interface *i = interface_of(t, r->ifindex, changes);
+
+	memcpy(e->source, r->source, sizeof(e->source));
+	memcpy(e->own, i->own, sizeof(e->own));
+	e->mtu = r->mtu < i->mtu ? r->mtu : i->mtu;
+	if (e->mtu < HYDNS_MTU_LEAST)
+		return true;
+	e->ifindex = r->ifindex;
+	return hydns_neighbours_place(w->neighbours, r->ifindex, r->next_hop, now_ms, &e->next_hop);
+}
+
 /* Keeps what the kernel says, also that there is no way. */
 static enum hydns_way_result ask(struct hydns_ways *w, struct way_thread *t, struct way *e,
 				 const struct hydns_route_question *q, uint32_t changes, uint32_t now_ms)
@@ -201,14 +231,8 @@ static enum hydns_way_result ask(struct hydns_ways *w, struct way_thread *t, str
 	memcpy(e->remote, q->remote, sizeof(e->remote));
 	if (q->source)
 		memcpy(e->source, q->source, sizeof(e->source));
-	if (found == HYDNS_ROUTE_FOUND) {
-		if (!hydns_neighbours_place(w->neighbours, r.ifindex, r.next_hop, now_ms, &e->next_hop))
-			return HYDNS_WAY_NO_NEIGHBOUR;
-		e->ifindex = r.ifindex;
-		e->mtu = r.mtu;
-		memcpy(e->own, r.own, sizeof(e->own));
-		memcpy(e->source, r.source, sizeof(e->source));
-	}
+	if (found == HYDNS_ROUTE_FOUND && !set_way(w, t, e, &r, changes, now_ms))
+		return HYDNS_WAY_NO_NEIGHBOUR;
 	e->changes = changes;
 	return HYDNS_WAY_FOUND;
 }

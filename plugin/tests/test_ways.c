@@ -46,8 +46,8 @@ static uint64_t now_ms;
 static pid_t peer;
 
 /* -- the kernel's side ----------------------------------------------------------------------------------------- */
-static unsigned asked;           /* questions sent to the kernel */
-static int send_fails;           /* not 0: with this errno */
+static _Atomic unsigned asked;   /* questions sent to the kernel */
+static _Atomic int send_fails;   /* not 0: with this errno */
 
 ssize_t __real_send(int fd, const void *data, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
@@ -342,6 +342,21 @@ static void multipath_routes(void **state)
 	one_of_several_next_hops_is_chosen("2001:db8:53::%x");
 }
 
+/* With this setting the kernel looks at neighbours when it chooses, and tells nobody. */
+static void another_next_hop_is_chosen_when_one_fails(void **state)
+{
+	(void)state;
+	static_neighbours();
+	command("echo 1 >/proc/sys/net/ipv4/fib_multipath_use_neigh && "
+		"ip route add 203.0.113.0/24 nexthop via 192.0.2.2 nexthop via 198.51.100.2");
+	assert_int_equal(find_after_asking("203.0.113.53", NULL), HYDNS_WAY_FOUND);
+	command("ip neigh replace %s dev %s nud failed", out.path.l2[5] == by_a[5] ? "192.0.2.2" : "198.51.100.2",
+		out.path.l2[5] == by_a[5] ? "wa" : "wb");
+	follow();
+	assert_int_equal(find("203.0.113.53", NULL), HYDNS_WAY_NO_NEIGHBOUR);
+	assert_int_equal(find_after_asking("203.0.113.53", NULL), HYDNS_WAY_FOUND);
+}
+
 static void policy_rules(void **state)
 {
 	(void)state;
@@ -356,7 +371,7 @@ static void policy_rules(void **state)
 	assert_int_equal(find("203.0.113.53", NULL), HYDNS_WAY_FOUND);
 	assert_memory_equal(out.path.l2, by_a, 6);
 
-	command("ip rule add ipproto udp dport 5353 lookup 77");
+	command("ip rule add ipproto 17 dport 5353 lookup 77");
 	follow();
 	assert_int_equal(find_by(0, "203.0.113.53", NULL, 5353), HYDNS_WAY_FOUND);
 	assert_memory_equal(out.path.l2, by_b, 6);
@@ -664,7 +679,7 @@ static void more_destinations_than_are_kept(void **state)
 	find_many(1000);
 	asked = 0;
 	find_many(1000);
-	assert_true(asked < 20);        /* those whose set of four is full */
+	assert_true(asked < 20);        /* those whose set is full */
 	find_many(10000);
 	asked = 0;
 	find_many(10000);
@@ -735,6 +750,44 @@ static void neighbours_in_use_keep_their_places(void **state)
 	assert_memory_equal(out.path.l2, by_a, 6);
 }
 
+static void ask_places(struct hydns_neighbours *n, uint32_t from)
+{
+	struct hydns_neighbour_place p;
+	uint8_t at[16];
+
+	for (uint32_t i = from; i < from + 20 * HYDNS_NEIGHBOURS; i++) {
+		address(at, "::");
+		memcpy(at + 12, &i, sizeof(i));
+		hydns_neighbours_place(n, 1, at, (uint32_t)now_ms, &p);
+	}
+}
+
+static void a_place_is_given_away_when_it_is_not_used(void **state)
+{
+	struct hydns_neighbours *n = hydns_neighbours_new(seed);
+	struct hydns_neighbour_place p;
+	uint8_t at[16], ethernet[6];
+	struct hydns_rtnl r;
+
+	(void)state;
+	static_neighbours();
+	assert_int_equal(hydns_rtnl_open(&r), 0);
+	address(at, "192.0.2.2");
+	assert_true(hydns_neighbours_place(n, if_nametoindex("wa"), at, (uint32_t)now_ms, &p));
+	assert_int_equal(hydns_neighbour_read(n, p, (uint32_t)now_ms, ethernet), HYDNS_NEIGHBOUR_UNKNOWN);
+	hydns_neighbours_ask(n, &r);
+	assert_int_equal(hydns_neighbour_read(n, p, (uint32_t)now_ms, ethernet), HYDNS_NEIGHBOUR_USABLE);
+	assert_memory_equal(ethernet, by_a, 6);
+	now_ms += HYDNS_NEIGHBOUR_KEPT_MS;
+	ask_places(n, 1);
+	assert_int_equal(hydns_neighbour_read(n, p, (uint32_t)now_ms, ethernet), HYDNS_NEIGHBOUR_USABLE);
+	now_ms += HYDNS_NEIGHBOUR_KEPT_MS + 1;
+	ask_places(n, 1000000);
+	assert_int_equal(hydns_neighbour_read(n, p, (uint32_t)now_ms, ethernet), HYDNS_NEIGHBOUR_REPLACED);
+	hydns_rtnl_close(&r);
+	hydns_neighbours_free(n);
+}
+
 static void lost_notices_are_made_up_for(void **state)
 {
 	static const uint8_t other[6] = { 2, 0, 0, 0, 0, 0x2b };
@@ -772,6 +825,7 @@ static void errors_are_not_kept(void **state)
 
 	(void)state;
 	static_neighbours();
+	follow();
 	send_fails = ENOBUFS;
 	assert_int_equal(find("203.0.113.53", NULL), HYDNS_WAY_NO_WAY);
 	send_fails = 0;
@@ -832,13 +886,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 		TEST(a_neighbour_is_found), TEST(a_gateway_is_found), TEST(what_was_known_before_is_asked_for),
-		TEST(a_given_source_counts), TEST(multipath_routes), TEST(policy_rules), TEST(what_no_plain_frame_can_take),
+		TEST(a_given_source_counts), TEST(multipath_routes), TEST(another_next_hop_is_chosen_when_one_fails),
+		TEST(policy_rules), TEST(what_no_plain_frame_can_take),
 		TEST(tunnels_are_not_taken), TEST(a_changed_default_route_is_seen), TEST(a_changed_nexthop_is_seen),
 		TEST(changed_ethernet_addresses_are_seen), TEST(states_of_a_neighbour),
 		TEST(a_doubtful_neighbour_takes_one_socket_a_second), TEST(sockets_refresh_a_neighbour), TEST(nobody_is_there),
 		TEST(a_link_that_is_down_has_no_way), TEST(a_removed_address_is_no_source),
 		TEST(the_mtu_is_that_of_interface_or_path), TEST(an_interface_made_again_is_another_one),
 		TEST(more_destinations_than_are_kept), TEST(no_way_is_kept), TEST(neighbours_in_use_keep_their_places),
+		TEST(a_place_is_given_away_when_it_is_not_used),
 		TEST(lost_notices_are_made_up_for), TEST(errors_are_not_kept), TEST(threads_read_whole_addresses),
 	};
 
