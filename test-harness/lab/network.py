@@ -24,7 +24,9 @@ STRANGER = {4: "10.54.1.2", 6: "fd54:1::2"}     # of client 1, outside the netwo
 DOORS = {"action": "10.53.0.61", "view": "10.53.0.62", "tag": "10.53.0.63"}
 REFERENCE_DOORS = {"action": "10.53.0.71", "view": "10.53.0.72", "tag": "10.53.0.73"}
 CLIENT2 = {4: "10.53.2.2", 6: "fd53:2::2"}
-CLIENT_LINKS = ("r1", "r2")                     # where hyDNS attaches
+CLIENT_LINKS = ("r1", "r2")                     # where hyDNS attaches, ...
+LINKS = (*CLIENT_LINKS, "ra")                   # ... and where answers to queries to upstream come by packet rings
+UPSTREAM_PORTS = "16384-32767"                  # reserved for these
 # With resolver_hops(RESOLVER_HOPS) the hop limit shows who sent a reply: the kernel path sends with Linux's default.
 RESOLVER_HOPS, DEFAULT_HOPS = 63, 64
 
@@ -154,6 +156,8 @@ class Network:
         # Name servers may have any address: the default route leads to them.
         self.resolver.route("10.53.3.2")
         self.resolver.route("fd53:3::2")
+        with self.resolver.entered():
+            Path("/proc/sys/net/ipv4/ip_local_reserved_ports").write_text(UPSTREAM_PORTS)
         self.authoritative.route("10.53.3.1")
         self.authoritative.route("fd53:3::1")
 
