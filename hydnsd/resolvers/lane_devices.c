@@ -2,12 +2,15 @@
 #include "hydnsd/resolvers/lane_devices.h"
 
 #include <linux/if_link.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/netdev/netdev.h"
+
+#define HOPS 64        /* Linux's own, where the host does not say */
 
 /* -- facts --------------------------------------------------------------------------------------------- */
 /* The packets of such a device have come in by a receive queue of another one, whose sockets alone could take them. */
@@ -32,6 +35,31 @@ static uint16_t at_most_16_bits(unsigned n)
 	return (uint16_t)(n > UINT16_MAX ? UINT16_MAX : n);
 }
 
+/* As sockets send. */
+static uint8_t read_hops(const char *file)
+{
+	char path[64 + IFNAMSIZ];
+	unsigned hops = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s", file);
+	f = fopen(path, "re");
+	if (f) {
+		if (fscanf(f, "%u", &hops) != 1)
+			hops = 0;
+		fclose(f);
+	}
+	return hops > 0 && hops <= UINT8_MAX ? (uint8_t)hops : HOPS;
+}
+
+static uint8_t read_ipv6_hops(const char *interface)
+{
+	char file[32 + IFNAMSIZ];
+
+	snprintf(file, sizeof(file), "ipv6/conf/%s/hop_limit", interface);
+	return read_hops(file);
+}
+
 static void read_facts(const struct hydnsd *d, const struct netdev_link *l, struct hydns_queue_device *out)
 {
 	unsigned rx = l->rx_queues, tx = l->tx_queues;
@@ -43,6 +71,7 @@ static void read_facts(const struct hydnsd *d, const struct netdev_link *l, stru
 		.tx_queues = at_most_16_bits(tx ? tx : 1),
 		.flags = (uint16_t)((runs_in_driver(d, l) ? HYDNS_QUEUE_DEVICE_NATIVE : 0) |
 				    (netdev_leaves_checksums(l->name) ? HYDNS_QUEUE_DEVICE_UNFINISHED : 0)),
+		.hops = { read_hops("ipv4/ip_default_ttl"), read_ipv6_hops(l->name) },
 	};
 }
 

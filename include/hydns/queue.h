@@ -76,6 +76,8 @@ struct hydns_queue_device {
 	__u16 tx_queues;     /* a socket of a queue with no smaller number sends nothing */
 	__u16 device;        /* its number in port words */
 	__u16 flags;         /* HYDNS_QUEUE_DEVICE_* */
+	__u8  hops[2];       /* that the host's packets begin with: TTL of IPv4, hop limit of IPv6 */
+	__u16 reserved;
 };
 #define HYDNS_QUEUE_DEVICE_NATIVE     0x1  /* the driver runs the program; else the kernel does, and a resolver with more
 					    * than one thread gets no lane */

@@ -185,6 +185,7 @@ static int get_lane(struct hydns_link *l, const struct hydns_queue_device *d, ui
 	const struct hydns_lane_key key = { .ifindex = d->ifindex, .queue = queue };
 	struct hydns_lane_setup s = {
 		.id = { .ifindex = d->ifindex, .queue = queue }, .mtu = d->mtu, .device = (uint8_t)d->device,
+		.hops = { d->hops[0], d->hops[1] },
 		.sends = queue < d->tx_queues, .unfinished = d->flags & HYDNS_QUEUE_DEVICE_UNFINISHED,
 	};
 	struct hydns_lane_number n;
@@ -230,6 +231,7 @@ static bool planned(const struct hydns_queue_plan *plan, const struct hydns_lane
 
 		if (d->ifindex == s->id.ifindex)
 			return s->id.queue < d->rx_queues && d->mtu == s->mtu && d->device == s->device &&
+			       memcmp(d->hops, s->hops, sizeof(s->hops)) == 0 &&
 			       s->sends == (s->id.queue < d->tx_queues);
 	}
 	return false;

@@ -190,7 +190,7 @@ static enum hydns_send_result put(struct hydns_lane_thread *t, struct hydns_plug
 				  uint8_t dscp, const uint8_t *payload, size_t len)
 {
 	const struct hydns_ip_options o = {
-		.dscp = dscp, .id = next_identification(t),
+		.dscp = dscp, .hops = lane->setup.hops[path->ipv6], .id = next_identification(t),
 		.mtu = (uint16_t)(lane->setup.mtu < UINT16_MAX ? lane->setup.mtu : UINT16_MAX),
 	};
 	struct xsk_ring_prod *tx = &lane->ring[t->index].tx;

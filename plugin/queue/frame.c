@@ -13,7 +13,6 @@
 #define VLAN_TAG    4               /* octets */
 #define PROVIDER    0x88a8          /* EtherType of an 802.1ad tag */
 #define FRAGMENT    0x3fff          /* more fragments, and the offset; not DF: RFC 791 section 3.1 */
-#define HOPS        64              /* RFC 1700: what a host sends with */
 
 static uint16_t get16(const uint8_t *p)
 {
@@ -198,7 +197,7 @@ static uint8_t *write_ipv4(uint8_t *ip, const struct hydns_path *p, const struct
 	put16(ip + 2, (unsigned)(sizeof(struct iphdr) + udp_len));
 	put16(ip + 4, o->id);
 	put16(ip + 6, 0);
-	ip[8] = HOPS;
+	ip[8] = o->hops;
 	ip[9] = IPPROTO_UDP;
 	put16(ip + 10, 0);
 	memcpy(ip + 12, p->local, 4);
@@ -215,7 +214,7 @@ static uint8_t *write_ipv6(uint8_t *ip, const struct hydns_path *p, const struct
 	memcpy(ip, &first, sizeof(first));
 	put16(ip + 4, (unsigned)udp_len);
 	ip[6] = IPPROTO_UDP;
-	ip[7] = HOPS;
+	ip[7] = o->hops;
 	memcpy(ip + 8, p->local, 16);
 	memcpy(ip + 24, p->remote, 16);
 	return ip + sizeof(struct ip6_hdr);

@@ -35,6 +35,7 @@ struct hydns_datagram {
 /* What the sender chooses. */
 struct hydns_ip_options {
 	uint8_t dscp;              /* 0..63: RFC 2474 */
+	uint8_t hops;              /* TTL or hop limit */
 	uint16_t id;               /* of an IPv4 packet, in host order: RFC 6864 section 4.1 */
 	uint32_t flow;             /* flow label of an IPv6 packet, 20 bits: RFC 6437 */
 	uint16_t mtu;              /* octets of the IP packet that the interface sends */

@@ -30,6 +30,7 @@ struct hydns_lane_setup {
 	uint32_t number;             /* hydnsd's number of it */
 	uint32_t mtu;                /* octets of the longest IP packet that the interface sends */
 	uint8_t device;              /* number of the interface in port words */
+	uint8_t hops[2];             /* TTL of IPv4, hop limit of IPv6 */
 	bool sends;                  /* the interface has a transmit queue of this number */
 	bool unfinished;             /* frames may have checksums that the sender's kernel has left to a card */
 };

@@ -115,8 +115,8 @@ static void assert_written(const uint8_t *frame, size_t len, const struct hydns_
 static void frames_are_written_as_others_do(void **state)
 {
 	(void)state;
-	assert_written(ipv4, sizeof(ipv4), &(struct hydns_ip_options){ .id = 0x4321, .mtu = MTU });
-	assert_written(ipv6, sizeof(ipv6), &(struct hydns_ip_options){ .flow = 0x12345, .mtu = MTU });
+	assert_written(ipv4, sizeof(ipv4), &(struct hydns_ip_options){ .id = 0x4321, .hops = 64, .mtu = MTU });
+	assert_written(ipv6, sizeof(ipv6), &(struct hydns_ip_options){ .flow = 0x12345, .hops = 64, .mtu = MTU });
 }
 
 static void dscp_stands_where_it_belongs(void **state)
@@ -127,11 +127,11 @@ static void dscp_stands_where_it_belongs(void **state)
 
 	(void)state;
 	assert_true(hydns_frame_read(&d, ipv4, sizeof(ipv4), false));
-	len = hydns_frame_write(out, sizeof(out), &d.path, &(struct hydns_ip_options){ .dscp = 46, .mtu = MTU }, dns, sizeof(dns));
+	len = hydns_frame_write(out, sizeof(out), &d.path, &(struct hydns_ip_options){ .dscp = 46, .hops = 64, .mtu = MTU }, dns, sizeof(dns));
 	assert_true(hydns_frame_read(&again, out, len, false));
 	assert_int_equal(out[L2 + 1], 46 << 2);
 	assert_true(hydns_frame_read(&d, ipv6, sizeof(ipv6), false));
-	len = hydns_frame_write(out, sizeof(out), &d.path, &(struct hydns_ip_options){ .dscp = 46, .mtu = MTU }, dns, sizeof(dns));
+	len = hydns_frame_write(out, sizeof(out), &d.path, &(struct hydns_ip_options){ .dscp = 46, .hops = 64, .mtu = MTU }, dns, sizeof(dns));
 	assert_true(hydns_frame_read(&again, out, len, false));
 	assert_int_equal((out[HYDNS_L2_MAX] & 15) << 4 | out[HYDNS_L2_MAX + 1] >> 4, 46 << 2);
 }
@@ -282,7 +282,7 @@ static void checksum_is_never_0(void **state)
 	(void)state;
 	assert_true(hydns_frame_read(&d, ipv4, sizeof(ipv4), false));
 	p = as_sent(&d.path);
-	len = hydns_frame_write(out, sizeof(out), &p, &(struct hydns_ip_options){ .mtu = MTU }, payload, sizeof(payload));
+	len = hydns_frame_write(out, sizeof(out), &p, &(struct hydns_ip_options){ .hops = 64, .mtu = MTU }, payload, sizeof(payload));
 	assert_int_equal(len, L2 + 20 + 8 + 2);
 	assert_int_equal(out[L2 + 26], 0xff);
 	assert_int_equal(out[L2 + 27], 0xff);
@@ -335,7 +335,7 @@ static void what_is_written_is_read(void **state)
 	(void)state;
 	srandom(1);
 	for (int i = 0; i < 100000; i++) {
-		struct hydns_ip_options o = { .id = (uint16_t)random(), .flow = (uint32_t)random(), .dscp = random() & 63, .mtu = MTU };
+		struct hydns_ip_options o = { .id = (uint16_t)random(), .flow = (uint32_t)random(), .dscp = random() & 63, .hops = 64, .mtu = MTU };
 		size_t n = (size_t)random() % (HYDNS_IPV6_MTU_MIN - 48), len;
 		struct hydns_path p, came;
 		struct hydns_datagram d;

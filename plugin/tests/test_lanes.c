@@ -74,7 +74,8 @@ static int load_program(int thread_of, int sockets)
 /* As hydnsd does: makes the sockets, enters them into the map. */
 static int open_lane(struct world *w)
 {
-	const struct hydns_lane_setup s = { .id = { .ifindex = w->ifindex, .queue = 0 }, .number = 7, .mtu = MTU, .sends = true };
+	const struct hydns_lane_setup s = { .id = { .ifindex = w->ifindex, .queue = 0 }, .number = 7, .mtu = MTU, .hops = { 60, 61 },
+					    .sends = true };
 	int fd[THREADS], place;
 
 	for (__u32 i = 0; i < THREADS; i++) {
@@ -165,7 +166,7 @@ static const struct hydns_path from_far = {
 
 static void send_frame(struct world *w, const void *payload, size_t len)
 {
-	const struct hydns_ip_options o = { .mtu = MTU };
+	const struct hydns_ip_options o = { .hops = 64, .mtu = MTU };
 	uint8_t frame[HYDNS_FRAME_HEADERS + MTU];
 	size_t n = hydns_frame_write(frame, sizeof(frame), &from_far, &o, payload, len);
 
@@ -189,6 +190,7 @@ static int64_t receive_number(struct world *w, int wait_ms)
 		ssize_t n = recv(w->wire, frame, sizeof(frame), 0);
 
 		if (n > 0 && hydns_frame_read(&d, frame, (size_t)n, false) && d.len >= sizeof(number)) {
+			assert_int_equal(frame[14 + 8], 60);           /* the lane's TTL */
 			assert_int_equal(d.path.local_port, from_far.local_port);
 			assert_memory_equal(d.path.local, from_far.local, 16);
 			memcpy(&number, d.payload, sizeof(number));
