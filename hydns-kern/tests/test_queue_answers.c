@@ -289,8 +289,14 @@ static void another_device_passes(void **state)
 
 static void another_resolvers_lane_passes(void **state)
 {
+	struct hydns_lane lane = rings_lane(THREADS);
+
 	(void)state;
 	set_word(PORT, word_of(false, RESOLVER + 1, DEVICE));
+	expect_stack(&usual);
+	claim(false);
+	lane.resolver = RESOLVER + 1;
+	rings_set_lane(&r, &lane);
 	expect_stack(&usual);
 }
 

@@ -438,12 +438,20 @@ static void no_rings_no_attachment(struct resolver *r)
 	expect_caught(r, true);
 }
 
+/* Not even what another process (bpftool, say) has a descriptor of. */
 static void clean_leaves_nothing(struct resolver *r)
 {
+	char path[256];
+	int held;
+
+	snprintf(path, sizeof(path), "%s/stray_link", pin_dir);
+	held = bpf_obj_get(path);
+	CHECK(held >= 0);
 	hydns_kern_close(r->k);
 	expect_caught(r, true);
 	CHECK(hydns_kern_clean(pin_dir, why) == 0 && access(pin_dir, F_OK));
 	expect_caught(r, false);
+	close(held);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------------ */

@@ -101,7 +101,7 @@ static void a_plugin_gets_two_sockets_a_thread(void **state)
 	int fd[2 * CLIENT_RINGS], again[2 * CLIENT_RINGS];
 
 	(void)state;
-	start_daemon();
+	start_daemon_with((const char *[]){ "--user", "nobody", NULL });       /* which has CAP_BPF and CAP_NET_ADMIN alone */
 	client_open(&client);
 	assert_false(attached());
 	ask_sockets(fd);
@@ -113,7 +113,7 @@ static void a_plugin_gets_two_sockets_a_thread(void **state)
 	close_sockets(again);
 	WAIT_FOR(!attached());                 /* nobody has a socket: every look-up would run the program for nothing */
 	client_close(&client);
-	end_cleanly();
+	end_daemon(SIGTERM);
 }
 
 /* What a resolver had claimed is free for others; what others have claimed stays theirs. */
