@@ -27,7 +27,7 @@ CLIENT2 = {4: "10.53.2.2", 6: "fd53:2::2"}
 CLIENT_LINKS = ("r1", "r2")                     # where hyDNS attaches, ...
 LINKS = (*CLIENT_LINKS, "ra")                   # ... and where answers to queries to upstream come by packet rings
 UPSTREAM_PORTS = "16384-32767"                  # reserved for these
-# With resolver_hops(RESOLVER_HOPS) the hop limit shows who sent a reply: the kernel path sends with Linux's default.
+# The hop limit shows who sent a reply: the resolver's namespace sends with one of its own, kernel answers have Linux's default.
 RESOLVER_HOPS, DEFAULT_HOPS = 63, 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -158,6 +158,8 @@ class Network:
         self.resolver.route("fd53:3::2")
         with self.resolver.entered():
             Path("/proc/sys/net/ipv4/ip_local_reserved_ports").write_text(UPSTREAM_PORTS)
+            for file in ("ipv4/ip_default_ttl", *(f"ipv6/conf/{link}/hop_limit" for link in CLIENT_LINKS)):
+                Path("/proc/sys/net", file).write_text(str(RESOLVER_HOPS))
         self.authoritative.route("10.53.3.1")
         self.authoritative.route("fd53:3::1")
 
@@ -165,12 +167,6 @@ class Network:
         """Call it again after r1 was down: the kernel removes a link's routes with it."""
         self.resolver.route(CLIENT1[4], "10.54.1.0/24")
         self.resolver.route(CLIENT1[6], "fd54:1::/64")
-
-    def resolver_hops(self, hops):
-        """Sets the hop limit with which the resolver's namespace sends to the clients."""
-        with self.resolver.entered():
-            for file in ("ipv4/ip_default_ttl", *(f"ipv6/conf/{link}/hop_limit" for link in CLIENT_LINKS)):
-                Path("/proc/sys/net", file).write_text(str(hops))
 
     def udp_overflows(self):
         """{role: datagrams dropped because their socket's buffer was full}, without the namespaces that dropped none."""
