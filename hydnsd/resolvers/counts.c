@@ -21,6 +21,13 @@ void hydnsd_resolver_counts_sum(const struct hydnsd_rules *r, uint32_t i, const 
 	out->cookie_invalid = now->cookie_invalid - base->cookie_invalid;
 }
 
+uint64_t hydnsd_resolver_queued(struct hydnsd *d, uint32_t i)
+{
+	struct hydns_resolver_count now = { 0 };
+
+	return hydns_kern_resolver_counts(d->kern, i, &now) ? 0 : now.queued - hydns_kern_tallies(d->kern)->base[i].queued;
+}
+
 void hydnsd_resolver_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)
 {
 	const struct hydns_resolver_count *base = &hydns_kern_tallies(d->kern)->base[i];

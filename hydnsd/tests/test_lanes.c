@@ -24,6 +24,7 @@
 
 #define QUEUES   2
 #define FRAMES   256
+#define QUERIES  32
 #define SOON_MS  300
 #define FREE_US  300000                /* until the kernel gives a receive queue free after the last socket is closed */
 
@@ -159,6 +160,19 @@ static uint32_t get_lane(struct resolver *r, uint32_t queue)
 	return n.number;
 }
 
+/* Asks for sockets of a lane and leaves them alone. */
+static uint32_t get_sockets(struct resolver *r, uint32_t queue)
+{
+	const struct hydns_lane_key key = { .ifindex = v0, .queue = queue };
+	struct hydns_lane_number n;
+
+	ask_hydnsd(&r->c, HYDNS_MSG_LANE, &key, sizeof(key), HYDNS_MSG_SOCKETS);
+	memcpy(&n, r->c.in.payload, sizeof(n));
+	assert_int_equal(r->c.in.fds, r->c.rings);
+	hydns_channel_close_fds(&r->c.in);
+	return n.number;
+}
+
 static void open_lane(struct resolver *r, uint32_t number)
 {
 	const struct hydns_lane_open o = { .number = number, .frame_max = HYDNS_FRAME_MOST };
@@ -233,7 +247,7 @@ static enum where send_query(struct resolver *r)
 
 static void expect_all(struct resolver *r, enum where where)
 {
-	for (unsigned i = 0; i < 32; i++)
+	for (unsigned i = 0; i < QUERIES; i++)
 		assert_int_equal(send_query(r), where);
 }
 
@@ -439,7 +453,6 @@ static void a_receive_queue_has_one_resolver(void **state)
 /* Its page is mapped no longer, as after its end, and hydnsd need not have noticed. */
 static void an_ended_process_has_no_lane(void **state)
 {
-	const struct hydns_lane_key key = { .ifindex = v0, .queue = 0 };
 	uint32_t number[QUEUES];
 	struct hydns_lane record;
 
@@ -450,9 +463,7 @@ static void an_ended_process_has_no_lane(void **state)
 	open_all(&first, number);
 	ask_plan(&second);
 	hydns_pages_free(first.c.pages);
-	ask_hydnsd(&second.c, HYDNS_MSG_LANE, &key, sizeof(key), HYDNS_MSG_SOCKETS);
-	assert_int_equal(second.c.in.fds, 1);
-	close(second.c.in.fd[0]);
+	get_sockets(&second, 0);
 	assert_false(has_record(0, &record));
 	assert_false(has_record(1, &record));
 	hydns_lanes_free(first.lanes);
@@ -460,13 +471,54 @@ static void an_ended_process_has_no_lane(void **state)
 	clear(NULL);
 }
 
+/* -- what an operator sees ------------------------------------------------------------------------------------- */
+/* Of the first resolver. The caller owns *reply. */
+static const json_t *resolver_in(json_t *reply)
+{
+	return json_array_get(json_object_get(reply, "resolvers"), 0);
+}
+
+static void status_and_stats_show_lanes(void **state)
+{
+	static const char request[] = "{\"cmd\":\"status\"}";
+	uint32_t number[QUEUES];
+	const json_t *lane;
+	json_t *reply;
+
+	(void)state;
+	start_daemon_on("v0", native);
+	begin(&first, 2, service);
+	open_all(&first, number);
+	expect_all(&first, AT_RING);
+	number[1] = get_sockets(&first, 1);
+	reply = ask(request);
+	lane = json_array_get(json_object_get(resolver_in(reply), "lanes"), 0);
+	assert_string_equal(json_string_value(json_object_get(lane, "interface")), "v0");
+	assert_int_equal(json_integer_value(json_object_get(lane, "queue")), 0);
+	assert_int_equal(json_integer_value(json_object_get(lane, "number")), number[0]);
+	assert_int_equal(json_integer_value(json_object_get(lane, "threads")), 2);
+	assert_true(json_is_true(json_object_get(lane, "open")));
+	lane = json_array_get(json_object_get(resolver_in(reply), "lanes"), 1);
+	assert_int_equal(json_integer_value(json_object_get(lane, "queue")), 1);
+	assert_true(json_is_false(json_object_get(lane, "open")));
+	assert_string_equal(json_string_value(json_object_get(resolver_in(reply), "no_rings")), "");
+	json_decref(reply);
+	reply = ask("{\"cmd\":\"stats\"}");
+	assert_int_equal(json_integer_value(json_object_get(resolver_in(reply), "queued")), QUERIES);
+	json_decref(reply);
+	refuse_lane(&first.c, v0, QUEUES, "has no receive queue 2");
+	reply = ask(request);
+	assert_non_null(strstr(json_string_value(json_object_get(resolver_in(reply), "no_rings")), "has no receive queue 2"));
+	json_decref(reply);
+	end(&first);
+	end_cleanly();
+}
+
 /* -- again ----------------------------------------------------------------------------------------------------- */
 /* What is asked for twice: the former gate and the former sockets are of no use any more. */
 static void a_lane_that_the_resolver_has_is_given_anew(void **state)
 {
-	const struct hydns_lane_key key = { .ifindex = v0, .queue = 0 };
-	struct hydns_lane_number n;
-	uint32_t number[QUEUES];
+	uint32_t number[QUEUES], other;
 	struct hydns_lane record;
 	int former;
 
@@ -479,14 +531,12 @@ static void a_lane_that_the_resolver_has_is_given_anew(void **state)
 	ask_plan(&first);
 	close(former);
 	expect_all(&first, AT_RING);
-	ask_hydnsd(&first.c, HYDNS_MSG_LANE, &key, sizeof(key), HYDNS_MSG_SOCKETS);
-	memcpy(&n, first.c.in.payload, sizeof(n));
-	assert_int_not_equal(n.number, number[0]);
+	other = get_sockets(&first, 0);
+	assert_int_not_equal(other, number[0]);
 	assert_false(has_record(0, &record));
 	assert_true(has_record(1, &record));
 	refuse_open(&first.c, number[0], 1792, "not this resolver's");
-	close(first.c.in.fd[0]);
-	close_lane(&first, n.number);
+	close_lane(&first, other);
 	end(&first);
 	end_cleanly();
 }
@@ -661,6 +711,7 @@ int main(void)
 		TEST(hydnsd_may_be_told_to_give_none),
 		TEST(a_receive_queue_has_one_resolver),
 		TEST(an_ended_process_has_no_lane),
+		TEST(status_and_stats_show_lanes),
 		TEST(a_lane_that_the_resolver_has_is_given_anew),
 		TEST(lanes_outlive_hydnsd),
 		TEST(a_restart_ends_what_no_longer_fits),

@@ -92,7 +92,7 @@ struct hydns_resolver_config {
 };
 
 /* --- counters ----------------------------------------------------------------------------------------- */
-/* Per CPU and resolver, counted with every answer: what hits per rule can't tell. */
+/* Per CPU and resolver, counted with every answer: what hits per rule can't tell. And, at the end, what else the resolver got. */
 struct hydns_resolver_count {
 	__u64 answered;
 	__u64 ipv6;
@@ -102,6 +102,7 @@ struct hydns_resolver_count {
 	__u64 cookie_valid; /* queries with a valid server cookie, */
 	__u64 cookie_client;/* with a client cookie alone, */
 	__u64 cookie_invalid;/* with a server cookie that is forged, expired or from the future */
+	__u64 queued;       /* queries without an answer, redirected to the resolver's packet rings */
 };
 
 /*

@@ -64,6 +64,7 @@ static __noinline int hydns_to_ring(struct xdp_md *ctx)
 	__u32 zero = 0;
 	const struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 	const struct hydns_resolver_page *page;
+	struct hydns_resolver_count *count;
 	__u32 resolver;
 	void *page_map;
 
@@ -74,9 +75,14 @@ static __noinline int hydns_to_ring(struct xdp_md *ctx)
 	if (!page_map || !bpf_map_lookup_elem(&hydns_gates, &resolver))
 		return XDP_PASS;
 	page = bpf_map_lookup_elem(page_map, &zero);
-	if (!page || !(*(const volatile __u32 *)&page->queue & HYDNS_QUEUE_CLIENTS))
+	if (!page || !(*(const volatile __u32 *)&page->queue & HYDNS_QUEUE_CLIENTS) ||
+	    bpf_redirect_map(&hydns_rings, HYDNS_RING(lane->number, hydns_thread_of(&q->packet, lane->threads)), XDP_PASS) !=
+	    XDP_REDIRECT)
 		return XDP_PASS;
-	return bpf_redirect_map(&hydns_rings, HYDNS_RING(lane->number, hydns_thread_of(&q->packet, lane->threads)), XDP_PASS);
+	count = bpf_map_lookup_elem(&hydns_answers, &resolver);
+	if (count)
+		count->queued++;
+	return XDP_REDIRECT;
 }
 
 #endif
