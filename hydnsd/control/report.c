@@ -122,9 +122,9 @@ static json_t *lanes(const struct hydnsd *d, uint32_t i)
 		const struct hydnsd_lane_device *device = hydnsd_lane_devices_find(&d->lanes->devices, l->key.ifindex);
 
 		if (l->record.resolver == i && (l->state == HYDNSD_LANE_GIVEN || l->state == HYDNSD_LANE_OPEN))
-			json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:b}", "interface", device ? device->name : "",
-				"queue", (int)l->key.queue, "number", l->record.number, "threads", l->record.threads,
-				"open", l->state == HYDNSD_LANE_OPEN));
+			json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:b}",
+				"interface", device ? device->name : "", "queue", (int)l->key.queue, "number", l->record.number,
+				"threads", l->record.threads, "open", l->state == HYDNSD_LANE_OPEN));
 	}
 	return list;
 }
@@ -146,8 +146,8 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNS_NS_PER_MS),
 		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
-		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i), "no_rings", d->lanes->refusal[i], "notes", notes(a, HYDNS_NOTES),
-		"obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
+		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i), "no_rings", d->lanes->refusal[i],
+		"notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
 static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, uint32_t))

@@ -82,14 +82,15 @@ static uint16_t number_of(const struct hydnsd *d, struct hydnsd_lane_devices *al
 
 /* -- all of them --------------------------------------------------------------------------------------- */
 /* Why the interface has no lanes; false: it may have some. */
-static bool unfit(const struct hydnsd_lane_devices *all, const char *name, const struct netdev_link *l, int rc, char why[HYDNS_WHY])
+static bool unfit(const struct hydnsd_lane_devices *all, const char *name, const struct netdev_link *l, int rc,
+		  char why[HYDNS_WHY])
 {
 	if (rc)
 		snprintf(why, HYDNS_WHY, "%s: no packet rings: cannot read the interface: %s: hydnsd tries again", name,
 			 strerror(-rc));
 	else if (lies_on_others(l))
-		snprintf(why, HYDNS_WHY, "%s: no packet rings: it is a %s, and its packets come by receive queues of the devices "
-			 "below it: name these as interfaces instead", name, l->kind);
+		snprintf(why, HYDNS_WHY, "%s: no packet rings: it is a %s, and its packets come by receive queues of the "
+			 "devices below it: name these as interfaces instead", name, l->kind);
 	else if (all->count == HYDNS_QUEUE_DEVICES)
 		snprintf(why, HYDNS_WHY, "%s: no packet rings: %d interfaces named before it have some, the most there may be: "
 			 "name it before them", name, HYDNS_QUEUE_DEVICES);

@@ -40,8 +40,8 @@ struct hydnsd_lane *hydnsd_lanes_give(struct hydnsd *d, uint32_t i, const struct
 			continue;
 		*l = (struct hydnsd_lane){
 			.state = HYDNSD_LANE_GIVEN, .key = { .ifindex = device->facts.ifindex, .queue = queue },
-			.record = { .number = (uint16_t)(l - d->lanes->lane), .threads = (uint8_t)threads, .resolver = (uint8_t)i,
-				    .device = (uint8_t)device->facts.device },
+			.record = { .number = (uint16_t)(l - d->lanes->lane), .threads = (uint8_t)threads,
+				    .resolver = (uint8_t)i, .device = (uint8_t)device->facts.device },
 		};
 		return l;
 	}

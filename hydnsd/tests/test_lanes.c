@@ -6,6 +6,7 @@
  *   queries
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
@@ -299,6 +300,25 @@ static void queries_come_by_rings_from_open_to_close(void **state)
 		close_lane(&first, number[queue]);
 	assert_false(has_record(1, &record));
 	expect_all(&first, AT_SOCKET);
+	end(&first);
+	end_cleanly();
+}
+
+/* What the plugin gets sends by this interface alone. */
+static void sockets_belong_to_their_interface(void **state)
+{
+	const struct hydns_lane_key key = { .ifindex = v0, .queue = 0 };
+	const struct hydns_pool_size size = { .receive = FRAMES, .send = FRAMES, .sockets = 1 };
+	const struct hydns_queue_id elsewhere = { .ifindex = if_nametoindex("v1") };
+	struct hydns_pool pool;
+	struct hydns_xsk xsk;
+
+	(void)state;
+	start_daemon_on("v0", native);
+	begin(&first, 1, service);
+	ask_plan(&first);
+	ask_hydnsd(&first.c, HYDNS_MSG_LANE, &key, sizeof(key), HYDNS_MSG_SOCKETS);
+	assert_int_equal(hydns_pool_open(&pool, &xsk, first.c.in.fd[0], &elsewhere, &size), -EINVAL);
 	end(&first);
 	end_cleanly();
 }
@@ -705,6 +725,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_plan_has_what_the_program_is_attached_to),
 		TEST(queries_come_by_rings_from_open_to_close),
+		TEST(sockets_belong_to_their_interface),
 		TEST(closing_the_gate_ends_redirection),
 		TEST(messages_out_of_order_or_of_another_length),
 		TEST(lanes_that_nobody_may_have),

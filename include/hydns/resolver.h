@@ -92,7 +92,7 @@ struct hydns_resolver_config {
 };
 
 /* --- counters ----------------------------------------------------------------------------------------- */
-/* Per CPU and resolver, counted with every answer: what hits per rule can't tell. And, at the end, what else the resolver got. */
+/* Per CPU and resolver. All but the last are counted with every answer: what hits per rule can't tell. */
 struct hydns_resolver_count {
 	__u64 answered;
 	__u64 ipv6;
