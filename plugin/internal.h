@@ -12,7 +12,7 @@
 #include "plugin/offers/offers.h"
 #include "plugin/page/page.h"
 #include "plugin/plugin.h"
-#include "plugin/queue/lanes.h"
+#include "plugin/queue/upstream.h"
 
 struct hydns_thread {
 	struct hydns_plugin *plugin;
@@ -56,6 +56,7 @@ struct hydns_plugin {
 	struct hydns_pending pending;
 	struct hydns_secrets secrets;
 	struct hydns_lanes *lanes;       /* NULL: no packet rings */
+	struct hydns_upstream *upstream; /* NULL: none for queries to upstream */
 	int gate;                        /* AF_XDP socket that is never bound: while it is open, the program redirects */
 	_Atomic uint32_t lanes_open;     /* how many the program redirects to */
 	/* configuration, fixed before the start */

@@ -67,6 +67,7 @@ static void destroy(struct hydns_plugin *p)
 		hydns_producer_close(&p->thread[i].ring);
 	}
 	free(p->thread);
+	hydns_upstream_free(p->upstream);
 	hydns_lanes_free(p->lanes);
 	if (p->gate >= 0)
 		close(p->gate);
@@ -115,9 +116,11 @@ static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 	}
 	p->ends = former->ends;
 	former->ends = NULL;
-	if (former->o.threads == p->o.threads && former->o.queue_frames == p->o.queue_frames && p->o.queue) {
+	if (former->o.threads == p->o.threads && former->o.queue_frames == p->o.queue_frames && former->o.queue == p->o.queue) {
 		p->lanes = former->lanes;      /* what waits in their rings is answered after a reload */
+		p->upstream = former->upstream;
 		former->lanes = NULL;
+		former->upstream = NULL;
 	}
 }
 
@@ -176,6 +179,10 @@ static int make_parts(struct hydns_plugin *p)
 	if (!p->lanes && p->o.queue)
 		p->lanes = hydns_lanes_new(p->o.threads, p->o.queue_frames);
 	if (p->o.queue && !p->lanes)
+		return -ENOMEM;
+	if (!p->upstream && p->o.queue & HYDNS_QUEUE_UPSTREAM)
+		p->upstream = hydns_upstream_new(p->lanes, p->o.threads);
+	if (!p->upstream && p->o.queue & HYDNS_QUEUE_UPSTREAM)
 		return -ENOMEM;
 	if (!p->pages || !p->offered || !p->names || !p->ends || (p->o.zones && !p->subtrees))
 		return -ENOMEM;
@@ -314,6 +321,13 @@ struct hydns_lane_thread *hydns_plugin_lanes(struct hydns_thread *t)
 	struct hydns_plugin *p = t->plugin;
 
 	return p->lanes ? hydns_lanes_thread(p->lanes, (uint32_t)(t - p->thread)) : NULL;
+}
+
+struct hydns_upstream_thread *hydns_plugin_upstream(struct hydns_thread *t)
+{
+	struct hydns_plugin *p = t->plugin;
+
+	return p->upstream ? hydns_upstream_thread(p->upstream, (uint32_t)(t - p->thread)) : NULL;
 }
 
 struct hydns_stamp hydns_plugin_stamp(const struct hydns_plugin *p)

@@ -107,6 +107,9 @@ struct hydns_thread *hydns_plugin_thread(struct hydns_plugin *p, uint32_t i);
 /* The thread's packet rings (plugin/queue/lanes.h); NULL: none are wanted, or there was no memory. */
 struct hydns_lane_thread;
 struct hydns_lane_thread *hydns_plugin_lanes(struct hydns_thread *t);
+/* The same for its queries to upstream (plugin/queue/upstream.h). */
+struct hydns_upstream_thread;
+struct hydns_upstream_thread *hydns_plugin_upstream(struct hydns_thread *t);
 
 /* Read it while the cache entry of the answer is locked, before the answer is encoded. For a resolution: when the
  * resolution begins. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "hydns_daemon.h"
 #include "daemon/daemon.h"
+#include "plugin/queue/upstream.h"
 #include "services/modstack.h"
 #include "util/config_file.h"
 #include "util/log.h"
@@ -31,6 +32,19 @@ static void log_text(enum hydns_log_level level, const char* text)
 	}
 }
 
+/*
+ * What packet rings are wanted for. Answers to queries to upstream must come in one packet, since the ports of fragments
+ * cannot be seen.
+ */
+static uint32_t queue_parts(const struct config_file* cfg)
+{
+	uint32_t parts = cfg->hydns_queue == HYDNS_NO ? 0 : HYDNS_QUEUE_CLIENTS;
+
+	if(cfg->hydns_queue_upstream != HYDNS_NO && cfg->edns_buffer_size <= HYDNS_UPSTREAM_EDNS_MAX)
+		parts |= HYDNS_QUEUE_UPSTREAM;
+	return parts;
+}
+
 static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply_options options,
 	struct hydns_plugin* former)
 {
@@ -54,6 +68,8 @@ static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply
 	o.flags = options.flags;
 	o.edns_size = options.edns_size;
 	o.max_udp = options.max_udp;
+	o.queue = queue_parts(cfg);
+	o.queue_frames = (uint32_t)cfg->hydns_queue_frames;
 	o.log = log_text;
 	return hydns_plugin_take_over(&o, former);
 }
@@ -170,8 +186,12 @@ void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* a
 
 struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends)
 {
+	int i;
+
 	if(!d)
 		return NULL;
+	for(i = 0; i < d->threads; i++)
+		hydns_queue_stop(&d->contexts[i]);
 	hydns_thread_context(NULL);
 	hydns_daemon_leave(d, NULL, NULL);     /* after a signal, nobody else has done so */
 	if(!ends)

@@ -11,11 +11,11 @@
 #include "hydns.h"
 
 struct acl_addr;
-struct comm_reply;
 struct daemon;
 struct edns_data;
 struct remote_stream;
 struct ub_server_stats;
+struct worker;
 
 /* How this resolver answers, as hydnsd gets it at the start. A change needs a reload. */
 struct hydns_reply_options {
@@ -53,6 +53,18 @@ void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* a
 struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends);
 /* The context of a worker, called by the worker's own thread. NULL: it has none. */
 struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread);
+
+/* --- packet rings (hydns_queue.c) ---------------------------------------------------------------------- */
+/* Has the worker watch its rings, if it has some. By the worker's own thread, when its sockets and event base exist. 0: out of
+ * memory. */
+int hydns_queue_start(struct hydns_context* h, struct worker* worker);
+/* When the workers have stopped. */
+void hydns_queue_stop(struct hydns_context* h);
+void hydns_queue_receive(struct hydns_context* h);
+int hydns_queue_send(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt);
+/* Queries to upstream: as the functions of hydns.h. */
+int hydns_upstream_query(struct hydns_context* h, struct pending* pend, struct sldns_buffer* pkt);
+void hydns_upstream_port_end(struct hydns_context* h, int port);
 
 /* --- answers (hydns_offer.c) ------------------------------------------------------------------------- */
 extern const struct hydns_hooks hydns_offer_hooks;

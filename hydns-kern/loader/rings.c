@@ -12,13 +12,11 @@ static int lanes_map(const struct hydns_kern *k)
 	return bpf_map__fd(k->skel->maps.hydns_lanes);
 }
 
-/* The program has a word of its own for that. */
 static void tell_any(struct hydns_kern *k)
 {
 	struct hydns_lane_key key;
-	bool any = !bpf_map_get_next_key(lanes_map(k), NULL, &key);
 
-	__atomic_store_n(&k->skel->bss->hydns_any_lane, any, __ATOMIC_RELAXED);
+	hydns_kern_lanes_exist(k, !bpf_map_get_next_key(lanes_map(k), NULL, &key));
 }
 
 int hydns_kern_lane_set(struct hydns_kern *k, const struct hydns_lane_key *key, const struct hydns_lane *lane)
@@ -56,7 +54,6 @@ int hydns_kern_lane_each(struct hydns_kern *k,
 	for (unsigned i = 0; i < n; i++)
 		if (!bpf_map_lookup_elem(lanes_map(k), &keys[i], &lane))
 			fn(&keys[i], &lane, arg);
-	tell_any(k);                   /* a new hydnsd's program has another word */
 	free(keys);
 	return 0;
 }

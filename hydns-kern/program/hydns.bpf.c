@@ -15,7 +15,9 @@
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
-#include "hydns-kern/program/queue/queue.bpf.h"
+#include "hydns-kern/program/queue/answers.bpf.h"
+#include "hydns-kern/program/queue/queries.bpf.h"
+#include "hydns-kern/program/queue/stray.bpf.h"
 #include "hydns-kern/program/dry.h"
 
 /* Stages 1 to 3: is this an ordinary query to a service? */
@@ -85,15 +87,13 @@ static __always_inline __u64 hydns_now(struct hydns_cpu *cpu)
 	return *(volatile __u64 *)&cpu->tick_ns;
 }
 
-/* The store holds no rule, and there are no packet rings: no query needs to be read. */
+/* The store holds no rule, and there is no lane: no query needs to be read. */
 static __always_inline bool hydns_nothing_to_do(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
-	if (!meta || !*(const volatile __u32 *)&meta->empty)
-		return false;
-	return !hydns_queue || !*(const volatile __u32 *)&hydns_any_lane;
+	return meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes);
 }
 
 /* frags: links with a large MTU have frames of several buffers. A query is never one of them. */
@@ -115,8 +115,10 @@ int hydns_xdp(struct xdp_md *ctx)
 	hydns_count(reason);
 	if (reason == HYDNS_R_ANSWERED)
 		return hydns_send(&q->reply);
-	if (hydns_queue && HYDNS_TO_RING(reason))
-		return hydns_to_ring(ctx);
+	if (hydns_queue && HYDNS_QUERY_TO_RING(reason))
+		return hydns_query_to_ring(ctx);
+	if (hydns_queue && reason == HYDNS_R_NOT_SERVICE && hydns_is_upstream(bpf_ntohs(q->packet.service.port)))
+		return hydns_answer_to_ring(ctx);
 	return hydns_action(reason);
 }
 

@@ -27,7 +27,7 @@ const volatile bool hydns_partial_checksum = false;
 const volatile bool hydns_fib = false;
 /* Pass queries without a rule to the program of HYDNS_STAGE_MISS by a tail call. */
 const volatile bool hydns_miss_stage = false;
-/* Give queries that no rule answers to the resolvers' rings. */
+/* Give queries that no rule answers, and answers of upstream servers, to the resolvers' rings. */
 const volatile bool hydns_queue = false;
 /* A time that packet tests set, to know it to the nanosecond. 0: the kernel's clocks. */
 const volatile __u64 hydns_fixed_now_ns = 0;
@@ -36,8 +36,6 @@ const volatile __u64 hydns_fixed_tai_ns = 0;
 /* Which clients may be the host itself (own.h). hydnsd writes it before it attaches the program, and from then on. Each
  * loaded set of programs has its own, which is not pinned. */
 __u64 hydns_own[HYDNS_OWN_WORDS];
-/* Not 0: hydns_lanes has a record, so queries must be read even while the store holds no rule. hydnsd writes it. */
-__u32 hydns_any_lane;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

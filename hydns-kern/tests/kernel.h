@@ -84,6 +84,10 @@ void kernel_allow_egress(struct kernel *k, unsigned ifindex, bool allow);
 void kernel_pause(struct kernel *k, bool on);
 /* Sets the flag that the store holds no rule, whatever it holds. */
 void kernel_empty(struct kernel *k, bool on);
+/* Sets both flags: that the store holds no rule, and whether there are lanes. */
+void kernel_lanes(struct kernel *k, bool on);
+/* Sets the range of ports that upstream queries leave from. */
+void kernel_upstream(struct kernel *k, __u32 first, __u32 ports);
 void kernel_config(struct kernel *k, const struct hydns_resolver_config *c); /* NULL: the usual one */
 /* Adds or removes both services and advances the serial. */
 void kernel_serve(struct kernel *k, bool on);

@@ -1,71 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which packets the program gives to a resolver's rings. The sockets are never bound: whether a packet arrives there is a
- * matter of the kernel. Exits 77 (skipped) where BPF programs can't be loaded.
+ * Which queries the program gives to a resolver's rings. Exits 77 (skipped) where BPF programs can't be loaded.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <string.h>
 #include <cmocka.h>
+#include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include "expect.h"
-#include "hydns/queue.h"
+#include "rings.h"
+#include "hydns/hash.h"
 
-#define LANE    7
-#define THREADS 4
 #define CLIENTS 400
-
-static const struct hydns_lane_key here = { .ifindex = 1, .queue = 0 };    /* where test runs come from */
-static const __u32 resolver = RESOLVER;
-
-struct rings {
-	struct kernel *k;
-	int gate, ring[THREADS];
-};
-
-static int xsk(void)
-{
-	int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	return fd;
-}
-
-static void set(struct kernel *k, const char *map, const void *key, const void *value)
-{
-	assert_int_equal(bpf_map_update_elem(kernel_map(k, map), key, value, BPF_ANY), 0);
-}
-
-static void set_lane(struct kernel *k, const struct hydns_lane *lane)
-{
-	set(k, "hydns_lanes", &here, lane);
-}
-
-static struct hydns_lane usual(unsigned threads)
-{
-	return (struct hydns_lane){ .number = LANE, .frame_max = 1792, .threads = (__u8)threads, .resolver = RESOLVER };
-}
-
-static void open_ring(struct rings *r, unsigned thread)
-{
-	__u32 key = HYDNS_RING(LANE, thread);
-
-	r->ring[thread] = xsk();
-	set(r->k, "hydns_rings", &key, &r->ring[thread]);
-}
 
 static int set_up(void **state)
 {
 	static struct rings r;
-	struct hydns_lane lane = usual(1);
 
-	r = (struct rings){ .k = open_with(&(struct kernel_options){ .queue = true, .verbose = true }), .gate = xsk(),
-			    .ring = { -1, -1, -1, -1 } };
-	set(r.k, "hydns_gates", &resolver, &r.gate);
-	set_lane(r.k, &lane);
-	open_ring(&r, 0);
+	rings_open(&r, 1, false);
 	kernel_page(r.k)->queue = HYDNS_QUEUE_CLIENTS;
 	*state = &r;
 	return 0;
@@ -73,27 +26,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	struct rings *r = *state;
-
-	for (unsigned i = 0; i < THREADS; i++)
-		if (r->ring[i] >= 0)
-			close(r->ring[i]);
-	if (r->gate >= 0)
-		close(r->gate);
-	kernel_close(r->k);
+	rings_close(*state);
 	return 0;
-}
-
-/* What becomes of the frame, which is counted as reason, and stays as it is. */
-static int action_of_frame(struct rings *r, const struct frame *f, int reason)
-{
-	struct frame after = *f;
-	int counted, action = kernel_run(r->k, &after, &counted);
-
-	assert_int_equal(counted, reason);
-	assert_int_equal(after.len, f->len);
-	assert_memory_equal(after.data, f->data, f->len);
-	return action;
 }
 
 static int action_of(struct rings *r, const struct query *q, int reason)
@@ -101,7 +35,7 @@ static int action_of(struct rings *r, const struct query *q, int reason)
 	struct frame f;
 
 	frame_query(&f, q);
-	return action_of_frame(r, &f, reason);
+	return rings_action(r, &f, reason);
 }
 
 static void queries_without_an_answer_go_to_the_ring(void **state)
@@ -111,6 +45,19 @@ static void queries_without_an_answer_go_to_the_ring(void **state)
 	v6.ipv6 = true;
 	assert_int_equal(action_of(*state, &plain, HYDNS_R_MISS), XDP_REDIRECT);
 	assert_int_equal(action_of(*state, &v6, HYDNS_R_MISS), XDP_REDIRECT);
+	assert_int_equal(rings_counts(*state).queries, 2);
+	assert_int_equal(rings_counts(*state).answers, 0);
+}
+
+/* The shortcut of an empty store must not keep queries from the rings. */
+static void queries_of_an_empty_store_go_to_the_ring(void **state)
+{
+	struct rings *r = *state;
+
+	kernel_empty(r->k, true);
+	assert_int_equal(action_of(r, &plain, HYDNS_R_EMPTY), XDP_PASS);
+	kernel_lanes(r->k, true);
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_REDIRECT);
 }
 
 static void of_another_age(struct hydns_rule *rule)
@@ -144,22 +91,22 @@ static void hits_are_answered(void **state)
 static void what_is_missing_leaves_the_socket(void **state)
 {
 	struct rings *r = *state;
-	struct hydns_lane lane = usual(1);
+	struct hydns_lane lane = rings_lane(1);
 
 	lane.resolver = RESOLVER + 1;
-	set_lane(r->k, &lane);
+	rings_set_lane(r, &lane);
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
-	lane = usual(1);
+	lane = rings_lane(1);
 	lane.frame_max = 60;
-	set_lane(r->k, &lane);
+	rings_set_lane(r, &lane);
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
-	lane = usual(1);
-	set_lane(r->k, &lane);
+	lane = rings_lane(1);
+	rings_set_lane(r, &lane);
 	kernel_page(r->k)->queue = 0;
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
 	kernel_page(r->k)->queue = HYDNS_QUEUE_CLIENTS;
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_REDIRECT);
-	assert_int_equal(bpf_map_delete_elem(kernel_map(r->k, "hydns_lanes"), &here), 0);
+	assert_int_equal(bpf_map_delete_elem(kernel_map(r->k, "hydns_lanes"), &rings_here), 0);
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
 }
 
@@ -168,8 +115,7 @@ static void closed_gate_ends_redirection(void **state)
 {
 	struct rings *r = *state;
 
-	close(r->gate);
-	r->gate = -1;
+	rings_close_gate(r);
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
 }
 
@@ -177,8 +123,7 @@ static void closed_ring_ends_redirection(void **state)
 {
 	struct rings *r = *state;
 
-	close(r->ring[0]);
-	r->ring[0] = -1;
+	rings_close_ring(r, 0);
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
 }
 
@@ -205,13 +150,30 @@ static void what_is_not_the_resolvers_to_answer_passes(void **state)
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_REDIRECT);
 }
 
+/* The thread that the store's secret gives to the test's client with this port, so that nobody who does not know it can
+ * choose a thread. */
+static unsigned thread_of(struct rings *r, uint16_t port)
+{
+	__u8 addr[16] = { [10] = 0xff, [11] = 0xff };
+	struct hydns_sip s;
+	__u64 half[2];
+
+	memcpy(addr + 12, client4, 4);
+	memcpy(half, addr, sizeof(half));
+	hydns_sip_begin(&s, kernel_geometry(r->k)->seed);
+	hydns_sip_word(&s, half[0]);
+	hydns_sip_word(&s, half[1]);
+	hydns_sip_word(&s, htons(port));
+	return (hydns_sip_end(&s) >> 32) * THREADS >> 32;
+}
+
 /* With the socket of one thread alone: the clients that it has. */
 static unsigned clients_of(struct rings *r, unsigned thread, bool has[CLIENTS])
 {
 	__u32 key = HYDNS_RING(LANE, thread);
 	unsigned count = 0;
 
-	open_ring(r, thread);
+	rings_open_ring(r, thread);
 	for (unsigned i = 0; i < CLIENTS; i++) {
 		struct frame f;
 
@@ -219,8 +181,9 @@ static unsigned clients_of(struct rings *r, unsigned thread, bool has[CLIENTS])
 		f.data[f.udp] = (__u8)((20000 + i) >> 8);
 		f.data[f.udp + 1] = (__u8)(20000 + i);
 		frame_seal(&f);
-		if (action_of_frame(r, &f, HYDNS_R_MISS) == XDP_REDIRECT) {
+		if (rings_action(r, &f, HYDNS_R_MISS) == XDP_REDIRECT) {
 			assert_false(has[i]);
+			assert_int_equal(thread, thread_of(r, (uint16_t)(20000 + i)));
 			has[i] = true;
 			count++;
 		}
@@ -233,12 +196,12 @@ static unsigned clients_of(struct rings *r, unsigned thread, bool has[CLIENTS])
 static void clients_are_spread_over_threads(void **state)
 {
 	struct rings *r = *state;
-	struct hydns_lane lane = usual(THREADS);
+	struct hydns_lane lane = rings_lane(THREADS);
 	bool has[CLIENTS] = { false };
 	unsigned sum = 0;
 
-	set_lane(r->k, &lane);
-	close(r->ring[0]);
+	rings_set_lane(r, &lane);
+	rings_close_ring(r, 0);
 	for (unsigned i = 0; i < THREADS; i++) {
 		unsigned count = clients_of(r, i, has);
 
@@ -253,10 +216,10 @@ static void another_queue_passes(void **state)
 {
 	struct rings *r = *state;
 	struct hydns_lane_key other = { .ifindex = 1, .queue = 1 };
-	struct hydns_lane lane = usual(1);
+	struct hydns_lane lane = rings_lane(1);
 
-	assert_int_equal(bpf_map_delete_elem(kernel_map(r->k, "hydns_lanes"), &here), 0);
-	set(r->k, "hydns_lanes", &other, &lane);
+	assert_int_equal(bpf_map_delete_elem(kernel_map(r->k, "hydns_lanes"), &rings_here), 0);
+	rings_set(r, "hydns_lanes", &other, &lane);
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
 }
 
@@ -266,6 +229,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(queries_without_an_answer_go_to_the_ring),
+		TEST(queries_of_an_empty_store_go_to_the_ring),
 		TEST(rules_that_do_not_count_are_misses),
 		TEST(hits_are_answered),
 		TEST(what_is_missing_leaves_the_socket),

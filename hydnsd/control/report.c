@@ -140,13 +140,14 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_rules_counts(d->rules, i, &counts);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:s, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:s, s:s, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNS_NS_PER_MS),
 		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
 		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i), "no_rings", d->lanes->refusal[i],
+		"no_upstream_rings", d->lanes->no_upstream[i],
 		"notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
@@ -226,11 +227,13 @@ static json_t *rejections_object(const struct hydnsd *d)
 static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 {
 	struct hydnsd_ring_counts rings;
+	struct hydns_queue_count queued;
 	struct hydns_counts c;
 
+	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_resolver_counts(d, i, &c);
 	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
@@ -238,7 +241,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 		"cookie_invalid", number(c.cookie_invalid),
 		"rules", number(c.rules), "octets", number(c.octets),
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
-		"queued", number(hydnsd_resolver_queued(d, i)),
+		"queued", number(queued.queries), "queued_answers", number(queued.answers),
 		"queries_seen", number(rings.queries & INT64_MAX),
 		"offered", number(rings.offered & INT64_MAX),
 		"dropped_offers", number(rings.dropped & INT64_MAX)); /* JSON's integers are signed */

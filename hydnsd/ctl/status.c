@@ -126,6 +126,8 @@ static void print_resolver(const json_t *r)
 	print_lanes(json_object_get(r, FIELD(resolver, lanes)));
 	if (ctl_str(r, FIELD(resolver, no_rings))[0])
 		printf("     %-10s %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_rings)));
+	if (ctl_str(r, FIELD(resolver, no_upstream_rings))[0])
+		printf("     %-10s to upstream: %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_upstream_rings)));
 	print_list("note", json_object_get(r, FIELD(resolver, notes)), "\n                ");
 }
 

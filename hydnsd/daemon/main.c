@@ -33,6 +33,7 @@
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/resolvers/porter.h"
 #include "hydnsd/resolvers/services.h"
+#include "hydnsd/resolvers/strays.h"
 
 #define EXIT_USAGE        2
 #define SECOND_MS         1000
@@ -104,6 +105,7 @@ static void each_second(void *arg)
 {
 	hydnsd_activity_tick(arg);
 	hydnsd_control_tick(arg);
+	hydnsd_strays_tick(arg);
 	feed_watchdog();
 }
 

@@ -433,7 +433,7 @@ static int open_netlink(struct hydnsd *d, char *why, size_t room)
 {
 	struct hydnsd_interfaces *s = d->interfaces;
 
-	s->fd = hydnsd_netlink_listen(RTMGRP_LINK, NULL);
+	s->fd = hydns_netlink_listen(RTMGRP_LINK, NULL);
 	if (s->fd >= 0)
 		s->watch = hydnsd_loop_watch(d->loop, s->fd, EPOLLIN, readable, d);
 	if (s->watch)

@@ -8,12 +8,13 @@
 #include <unistd.h>
 
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/netdev/reserved_ports.h"
+#include "hydnsd/netdev/reserved_ports.h"
 #include "hydnsd/resolvers/hold.h"
 #include "hydnsd/resolvers/lanes.h"
 #include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/session_internal.h"
 
-#define PARTS     HYDNS_QUEUE_CLIENTS  /* that this hydnsd gives */
 #define FRAME_MIN 60U                  /* octets of the shortest Ethernet frame */
 
 #define OTHER_RELEASE "install hydnsd and the plugin from one release"
@@ -79,7 +80,12 @@ static void make_plan(const struct hydnsd_session *s, struct hydns_queue_plan *o
 {
 	const struct hydnsd_lane_devices *all = &s->daemon->lanes->devices;
 
-	*out = (struct hydns_queue_plan){ .parts = s->queue_parts };
+	*out = (struct hydns_queue_plan){ .parts = s->queue_parts, .resolver = (uint32_t)s->resolver };
+	if (s->queue_parts & HYDNS_QUEUE_UPSTREAM) {
+		out->first_port = (uint16_t)s->daemon->lanes->ports.first;
+		out->ports = (uint16_t)s->daemon->lanes->ports.count;
+		hydns_kern_ports_seed(s->daemon->kern, out->seed);
+	}
 	for (uint32_t i = 0; i < all->count; i++)
 		if (hydnsd_lane_devices_fits(&all->device[i].facts, s->rings))
 			out->device[out->count++] = all->device[i].facts;
@@ -97,8 +103,11 @@ static bool send_plan_with_gate(struct hydnsd_session *s, uint32_t seq)
 		explain_socket(rc, why);
 		sent = refuse(s, seq, why);
 	} else {
+		const int fd[2] = { gate, hydns_kern_ports_fd(s->daemon->kern) };
+
 		make_plan(s, &plan);
-		sent = hydnsd_session_send(s, HYDNS_MSG_PLAN, seq, &plan, sizeof(plan), &gate, 1);
+		sent = hydnsd_session_send(s, HYDNS_MSG_PLAN, seq, &plan, sizeof(plan), fd,
+					   plan.parts & HYDNS_QUEUE_UPSTREAM ? 2 : 1);
 	}
 	if (gate >= 0)
 		close(gate);
@@ -124,6 +133,20 @@ static void note_generic(struct hydnsd_session *s)
 		}
 }
 
+/* The ports of queries to upstream, as the host has reserved them now. False: there are none. */
+static bool take_ports(struct hydnsd_session *s)
+{
+	struct hydnsd_lanes *l = s->daemon->lanes;
+	char *why = l->no_upstream[s->resolver];
+
+	why[0] = '\0';
+	if (hydnsd_reserved_ports(&l->ports, why, HYDNS_WHY) && l->ports.count < HYDNS_PORTS &&
+	    !hydns_kern_ports_range(s->daemon->kern, l->ports.first, l->ports.count))
+		return true;
+	hydnsd_session_complain(s, "no packet rings for queries to upstream", why);
+	return false;
+}
+
 bool hydnsd_lane_requests_queue(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	const struct hydns_queue_request *q = (const struct hydns_queue_request *)m->payload;
@@ -137,12 +160,13 @@ bool hydnsd_lane_requests_queue(struct hydnsd_session *s, const struct hydnsd_re
 	if (s->daemon->options.queue == HYDNSD_QUEUE_NO)
 		return refuse(s, m->head.seq, "hydnsd is configured to give no packet rings: remove `queue: no' from "
 			      "hydnsd.conf, and restart hydnsd");
-	if (!(q->parts & PARTS))
-		return refuse(s, m->head.seq, "this hydnsd has no packet rings for queries to upstream: ask for those of "
-			      "clients");
 	if (hydnsd_lanes_look(s->daemon))
 		hydnsd_lane_requests_tell(s->daemon);
-	s->queue_parts = q->parts & PARTS;
+	s->queue_parts = q->parts;
+	if (q->parts & HYDNS_QUEUE_UPSTREAM && !take_ports(s))
+		s->queue_parts &= ~HYDNS_QUEUE_UPSTREAM;
+	if (!s->queue_parts)
+		return hydnsd_session_send_refusal(s, m->head.seq, s->daemon->lanes->no_upstream[s->resolver]);
 	note_generic(s);
 	return send_plan_with_gate(s, m->head.seq);
 }

@@ -178,7 +178,7 @@ static bool of_resolver(struct hydnsd *d, const struct hydnsd_lane *l, uint32_t 
 
 void hydnsd_lanes_release(struct hydnsd *d, uint32_t i)
 {
-	d->lanes->refusal[i][0] = '\0';
+	d->lanes->refusal[i][0] = d->lanes->no_upstream[i][0] = '\0';
 	hydns_kern_gate_delete(d->kern, i);
 	close_if(d, of_resolver, i);
 }

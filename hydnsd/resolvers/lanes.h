@@ -7,6 +7,7 @@
 #ifndef HYDNSD_RESOLVERS_LANES_H
 #define HYDNSD_RESOLVERS_LANES_H
 
+#include "hydns/ports.h"
 #include "hydnsd/resolvers/lane_devices.h"
 
 enum hydnsd_lane_state { HYDNSD_LANE_FREE, HYDNSD_LANE_GIVEN, HYDNSD_LANE_OPEN, HYDNSD_LANE_CLOSING };
@@ -25,6 +26,9 @@ struct hydnsd_lanes {
 	uint64_t closings;             /* grace periods that lanes have waited for */
 	/* why a resolver's last request was refused; "": it was not, or a lane has opened since */
 	char refusal[HYDNS_RESOLVERS][HYDNS_WHY];
+	struct hydns_port_run ports;   /* of queries to upstream; 0: none was asked for so far, or the host reserves none */
+	/* why a resolver has no packet rings for queries to upstream although it wants some; "" otherwise */
+	char no_upstream[HYDNS_RESOLVERS][HYDNS_WHY];
 };
 
 /* Takes over the lanes that the map has, as far as their resolvers, interfaces and options still fit, and deletes the rest.

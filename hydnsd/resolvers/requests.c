@@ -18,6 +18,7 @@
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session_internal.h"
+#include "hydnsd/resolvers/strays.h"
 #include "hydnsd/resolvers/withdrawals.h"
 
 /* -- configuration ------------------------------------------------------------------------------------- */
@@ -209,6 +210,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_catch_up,
 		[HYDNS_MSG_QUEUE] = hydnsd_lane_requests_queue, [HYDNS_MSG_LANE] = hydnsd_lane_requests_lane,
 		[HYDNS_MSG_OPEN] = hydnsd_lane_requests_open, [HYDNS_MSG_CLOSE] = hydnsd_lane_requests_close,
+		[HYDNS_MSG_STRAYS] = hydnsd_strays_request,
 	};
 	uint32_t type = m->head.type;
 

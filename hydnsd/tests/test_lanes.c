@@ -387,7 +387,7 @@ static void messages_out_of_order_or_of_another_length(void **state)
 	refuse_close(c, 0, "before QUEUE");
 	refuse_plan(c, 0, "unknown parts");
 	refuse_plan(c, 4, "unknown parts");
-	refuse_plan(c, HYDNS_QUEUE_UPSTREAM, "no packet rings for queries to upstream");
+	refuse_plan(c, HYDNS_QUEUE_UPSTREAM, "the host reserves no");
 	ask_hydnsd(c, HYDNS_MSG_RESET, &h, sizeof(h), HYDNS_MSG_ACK);
 	refuse_plan(c, HYDNS_QUEUE_CLIENTS, "before READY");
 	ask_hydnsd(c, HYDNS_MSG_READY, NULL, 0, HYDNS_MSG_ACK);

@@ -49,8 +49,18 @@ struct hydns_lane {
 #define HYDNS_PORT_DEVICE(word)   ((__u32)(word) >> 10 & 63)
 #define HYDNS_PORT_TAG(word)      ((word) >> 16)
 
+/* The ports that upstream queries leave from, as one word: the first, and in the upper half how many there are. 0: none. */
+#define HYDNS_PORT_RANGE(first, ports)      ((__u32)(first) | (__u32)(ports) << 16)
+#define HYDNS_PORT_IN_RANGE(port, range)    ((__u32)(port) - ((range) & 0xffff) < (range) >> 16)
+
 /* Index of a thread's socket in hydns_strays, which take what comes to the stack instead of a ring. */
 #define HYDNS_STRAY(resolver, thread, ipv6) (((__u32)(resolver) * HYDNS_THREADS_MAX + (thread)) * 2 + ((ipv6) ? 1 : 0))
+
+/* Packets that the program has given to a resolver's rings, per CPU: map hydns_queued. */
+struct hydns_queue_count {
+	__u64 queries;
+	__u64 answers;       /* of upstream servers */
+};
 
 /* --- messages --------------------------------------------------------------------------------------- */
 /* HYDNS_MSG_QUEUE: the plugin wants rings. */
@@ -81,7 +91,7 @@ struct hydns_queue_plan {
 	__u16 ports;         /* ... and how many it has; 0 without UPSTREAM */
 	__u32 parts;         /* of QUEUE's */
 	__u32 count;
-	__u32 reserved;
+	__u32 resolver;      /* its number in port words */
 	struct hydns_queue_device device[HYDNS_QUEUE_DEVICES];
 };
 /*

@@ -7,6 +7,7 @@
 #define HYDNS_RESOLVER_H
 
 #include "hydns/common.h"
+#include "hydns/queue.h"
 
 /* --- services and clients ----------------------------------------------------------------------------- */
 /* Key of hydns_services. An IPv4 address stands as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2). */
@@ -92,7 +93,7 @@ struct hydns_resolver_config {
 };
 
 /* --- counters ----------------------------------------------------------------------------------------- */
-/* Per CPU and resolver. All but the last are counted with every answer: what hits per rule can't tell. */
+/* Per CPU and resolver, counted with every answer: what hits per rule can't tell. */
 struct hydns_resolver_count {
 	__u64 answered;
 	__u64 ipv6;
@@ -102,7 +103,6 @@ struct hydns_resolver_count {
 	__u64 cookie_valid; /* queries with a valid server cookie, */
 	__u64 cookie_client;/* with a client cookie alone, */
 	__u64 cookie_invalid;/* with a server cookie that is forged, expired or from the future */
-	__u64 queued;       /* queries without an answer, redirected to the resolver's packet rings */
 };
 
 /*
@@ -132,7 +132,8 @@ struct hydns_tally_journal {
 };
 struct hydns_tallies {
 	struct hydns_tally_journal journal;
-	struct hydns_resolver_count base[HYDNS_RESOLVERS]; /* the program's counters when the page was made */
+	struct hydns_resolver_count base[HYDNS_RESOLVERS]; /* the program's counters when the page was made, ... */
+	struct hydns_queue_count queued_base[HYDNS_RESOLVERS]; /* ... and of packet rings */
 	struct hydns_tally of[HYDNS_RESOLVERS];
 };
 

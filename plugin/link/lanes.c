@@ -17,7 +17,7 @@
 void hydns_link_begin_lanes(struct hydns_link *l)
 {
 	l->lanes.asked = false;
-	l->lanes.look = true;
+	l->lanes.look = l->p->lanes;
 	l->lanes.known = 0;
 	l->lanes.retry_ns = 0;
 	l->lanes.retry_ms = RETRY_MIN_MS;
@@ -33,7 +33,7 @@ static void set_plan(struct hydns_link *l, const struct hydns_queue_plan *plan)
 void hydns_link_take_plan(struct hydns_link *l, const struct hydns_queue_plan *plan)
 {
 	set_plan(l, plan);
-	l->lanes.look = true;
+	l->lanes.look = l->p->lanes;
 	l->lanes.retry_ns = 0;
 	l->lanes.retry_ms = RETRY_MIN_MS;
 }
@@ -64,10 +64,55 @@ static void raise_gate(struct hydns_plugin *p)
 	p->gate = copy;
 }
 
+/* Queries to upstream leave by rings from here on. fd: of the map of ports. */
+static void use_ports(struct hydns_link *l, int fd)
+{
+	const struct hydns_queue_plan *plan = &l->lanes.plan;
+	const struct hydns_port_range range = { .first = plan->first_port, .count = plan->ports, .resolver = plan->resolver,
+						.seed = { plan->seed[0], plan->seed[1] } };
+	int error = hydns_ports_use(hydns_upstream_ports(l->p->upstream), fd, &range);
+
+	if (error)
+		hydns_log(l->p, HYDNS_LOG_WARNING, "queries to upstream take sockets: hydnsd's ports cannot be used: %s",
+			  strerror(-error));
+}
+
+/* First the sockets for what comes to the host's stack instead of a ring: without them such answers would be lost. */
+static int begin_upstream(struct hydns_link *l, int ports)
+{
+	int error;
+
+	if (!l->p->upstream)
+		return 0;
+	if (!(l->lanes.plan.parts & HYDNS_QUEUE_UPSTREAM)) {
+		hydns_ports_pause(hydns_upstream_ports(l->p->upstream));
+		return 0;
+	}
+	error = hydns_link_call(l, HYDNS_MSG_STRAYS, NULL, 0, NULL, 0, HYDNS_MSG_STRAY_SOCKETS, HYDNS_REPLY_TIMEOUT_MS);
+	if (error == -HYDNS_EREFUSED) {
+		hydns_log(l->p, HYDNS_LOG_INFO, "queries to upstream take sockets: %s", hydns_link_refusal(l));
+		hydns_ports_pause(hydns_upstream_ports(l->p->upstream));
+		return 0;
+	}
+	if (error)
+		return error;
+	if (l->in.fds != 2 * l->p->o.threads) {
+		hydns_channel_close_fds(&l->in);
+		return -EPROTO;
+	}
+	l->in.fds = 0;
+	error = hydns_upstream_use_strays(l->p->upstream, l->in.fd);
+	if (error)
+		hydns_ports_pause(hydns_upstream_ports(l->p->upstream));
+	else
+		use_ports(l, ports);
+	return 0;
+}
+
 static int ask_plan(struct hydns_link *l)
 {
 	const struct hydns_queue_request q = { .parts = l->p->o.queue };
-	int former = l->p->gate;
+	int former = l->p->gate, ports = -1;
 	int error = hydns_link_call(l, HYDNS_MSG_QUEUE, &q, sizeof(q), NULL, 0, HYDNS_MSG_PLAN, HYDNS_REPLY_TIMEOUT_MS);
 
 	l->lanes.asked = !error || error == -HYDNS_EREFUSED;
@@ -85,8 +130,14 @@ static int ask_plan(struct hydns_link *l)
 		raise_gate(l->p);
 		if (former >= 0)
 			close(former);
+		ports = l->in.fd[1];
+		l->in.fd[1] = -1;
 	}
 	hydns_channel_close_fds(&l->in);
+	if (!error)
+		error = begin_upstream(l, ports);
+	if (ports >= 0)
+		close(ports);
 	return error;
 }
 
@@ -250,7 +301,7 @@ int hydns_link_work_lanes(struct hydns_link *l)
 	unsigned missing = 0;
 	int error = 0;
 
-	if (!l->p->lanes || !l->lanes.look || hydns_mono_ns() < l->lanes.retry_ns)
+	if (!l->lanes.look || hydns_mono_ns() < l->lanes.retry_ns)
 		return 0;
 	l->lanes.look = false;
 	if (!l->lanes.asked)

@@ -134,8 +134,8 @@ static uint16_t next_identification(struct hydns_lane_thread *t)
 	return (uint16_t)(x >> 8);
 }
 
-/* The lane of this device that this thread sends by: another for each thread, as far as there are others. */
-static struct hydns_plugin_lane *sender(struct hydns_lane_thread *t, uint8_t device, unsigned *place)
+/* The lane of this interface that this thread sends by: another for each thread, as far as there are others. */
+static struct hydns_plugin_lane *sender(struct hydns_lane_thread *t, uint32_t ifindex, unsigned *place)
 {
 	struct hydns_plugin_lane *found[HYDNS_LANES_MOST];
 	uint8_t at[HYDNS_LANES_MOST];
@@ -144,7 +144,7 @@ static struct hydns_plugin_lane *sender(struct hydns_lane_thread *t, uint8_t dev
 	for (unsigned i = 0; i < atomic_load(&t->all->places); i++) {
 		struct hydns_plugin_lane *lane = atomic_load(&t->all->lane[i]);
 
-		if (lane && lane->setup.device == device && lane->setup.sends) {
+		if (lane && lane->setup.id.ifindex == ifindex && lane->setup.sends) {
 			found[n] = lane;
 			at[n++] = (uint8_t)i;
 		}
@@ -155,17 +155,18 @@ static struct hydns_plugin_lane *sender(struct hydns_lane_thread *t, uint8_t dev
 	return found[t->index % n];
 }
 
-bool hydns_lanes_sender(struct hydns_lane_thread *t, uint8_t device, struct hydns_way *way)
+bool hydns_lanes_sender(struct hydns_lane_thread *t, uint32_t ifindex, struct hydns_way *way)
 {
 	struct hydns_plugin_lane *lane;
 	unsigned place = 0;
 
 	enter(t);
-	lane = sender(t, device, &place);
+	lane = sender(t, ifindex, &place);
 	if (lane) {
 		way->lane = (uint16_t)(place + 1);
-		way->device = device;
+		way->device = lane->setup.device;
 		way->made = lane->made;
+		way->ifindex = ifindex;
 	}
 	leave(t);
 	return lane;
@@ -182,7 +183,7 @@ static struct hydns_plugin_lane *lane_of(struct hydns_lane_thread *t, const stru
 	lane = atomic_load(&t->all->lane[*place]);
 	if (!lane || lane->made != way->made)
 		return NULL;
-	return lane->setup.sends ? lane : sender(t, lane->setup.device, place);
+	return lane->setup.sends ? lane : sender(t, lane->setup.id.ifindex, place);
 }
 
 static enum hydns_send_result put(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, const struct hydns_path *path,
@@ -251,7 +252,8 @@ static void give_back(struct hydns_plugin_lane *lane, const uint64_t *frame, uin
 static void take_one(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, unsigned place, const struct xdp_desc *desc,
 		     hydns_lanes_take *take, void *arg)
 {
-	struct hydns_way way = { .lane = (uint16_t)(place + 1), .device = lane->setup.device, .made = lane->made };
+	struct hydns_way way = { .lane = (uint16_t)(place + 1), .device = lane->setup.device, .made = lane->made,
+				 .ifindex = lane->setup.id.ifindex };
 	struct hydns_datagram d;
 
 	if (desc->addr >= lane->pool.area_len || desc->len > lane->pool.area_len - desc->addr ||

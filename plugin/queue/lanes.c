@@ -131,6 +131,13 @@ static int watch_sockets(struct hydns_lanes *l, struct hydns_plugin_lane *lane)
 	return 0;
 }
 
+int hydns_lanes_watch(struct hydns_lane_thread *t, int fd)
+{
+	struct epoll_event readable = { .events = EPOLLIN };
+
+	return epoll_ctl(t->events, EPOLL_CTL_ADD, fd, &readable) ? -errno : 0;
+}
+
 static int free_place(const struct hydns_lanes *l)
 {
 	for (int place = 0; place < HYDNS_LANES_MOST; place++)

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "hydns/queue.h"
-#include "plugin/queue/frame.h"
+#include "plugin/queue/way.h"
 #include "plugin/queue/xsk.h"
 
 #define HYDNS_LANES_MOST       64    /* of one resolver: bits of a word */
@@ -24,14 +24,6 @@
 
 struct hydns_lanes;                  /* of one resolver */
 struct hydns_lane_thread;            /* its part for one resolver thread */
-
-/* By which lane a datagram came, and how a reply goes back. */
-struct hydns_way {
-	uint16_t lane;               /* from 1 on; 0: by none, but by a socket */
-	uint8_t device;              /* number of its interface in port words */
-	uint32_t made;               /* tells the lane from a later one of the same number */
-	struct hydns_path path;
-};
 
 struct hydns_lane_setup {
 	struct hydns_queue_id id;
@@ -83,9 +75,10 @@ enum hydns_send_result {
 /* Sends a payload the way that a datagram came. Outside of hydns_lanes_receive() it leaves at once, else at its end. */
 enum hydns_send_result hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp,
 					const uint8_t *payload, size_t len);
-/* The lane by which this thread sends to a device (its number in port words); fills in lane and made of *way. False: there
- * is none. */
-bool hydns_lanes_sender(struct hydns_lane_thread *t, uint8_t device, struct hydns_way *way);
+/* The lane by which this thread sends to an interface; fills in all of *way but the path. False: there is none. */
+bool hydns_lanes_sender(struct hydns_lane_thread *t, uint32_t ifindex, struct hydns_way *way);
+/* Watches another descriptor for this thread, too: readable with hydns_lanes_fd(). 0 or -errno. */
+int hydns_lanes_watch(struct hydns_lane_thread *t, int fd);
 
 /* What a thread has done since it began. */
 struct hydns_lane_counts {
