@@ -110,36 +110,40 @@ static uint16_t number_of(const struct hydnsd *d, struct hydnsd_lane_devices *al
 }
 
 /* -- all of them --------------------------------------------------------------------------------------- */
-static void add_unfit(struct hydnsd_lane_devices *all, uint32_t ifindex, const char *format, const char *name, const char *cause)
+/* Why the interface has no lanes; false: it may have some. */
+static bool unfit(const struct hydnsd_lane_devices *all, const char *name, const struct netdev_link *l, int rc,
+		  char why[HYDNS_WHY])
 {
-	struct hydnsd_lane_unfit *u = &all->unfit[all->unfit_count++];
-
-	u->ifindex = ifindex;
-	snprintf(u->why, sizeof(u->why), format, name, cause);
+	if (rc)
+		snprintf(why, HYDNS_WHY, "%s: no packet rings: cannot read the interface: %s: hydnsd tries again", name,
+			 strerror(-rc));
+	else if (lies_on_others(l))
+		snprintf(why, HYDNS_WHY, "%s: no packet rings: it is a %s, and its packets come by receive queues of the "
+			 "devices below it: name these as interfaces instead", name, l->kind);
+	else if (all->count == HYDNS_QUEUE_DEVICES)
+		snprintf(why, HYDNS_WHY, "%s: no packet rings: %d interfaces named before it have some, the most there may be: "
+			 "name it before them", name, HYDNS_QUEUE_DEVICES);
+	else
+		return false;
+	return true;
 }
 
 static void add(struct hydnsd *d, struct hydnsd_lane_devices *all, const struct hydnsd_interface_state *of)
 {
+	struct hydnsd_lane_unfit *left_out = &all->unfit[all->unfit_count];
 	struct hydnsd_lane_device *next = &all->device[all->count];
 	struct netdev_link l;
-	int rc = netdev_link(of->index, &l);
 
-	if (rc)
-		add_unfit(all, of->index, "%s: no packet rings: cannot read the interface: %s: hydnsd tries again", of->name,
-			  strerror(-rc));
-	else if (lies_on_others(&l))
-		add_unfit(all, of->index, "%s: no packet rings: it is a %s, and its packets come by queues of the devices below "
-			  "it: name these as interfaces instead", l.name, l.kind);
-	else if (all->count == HYDNS_QUEUE_DEVICES)
-		add_unfit(all, of->index, "%s: no packet rings: as many interfaces before it have them as there may be%s: name "
-			  "it before them", l.name, "");
-	else {
-		memset(next, 0, sizeof(*next));
-		read_facts(d, &l, &next->facts);
-		next->facts.device = number_of(d, all, of->index);
-		memcpy(next->name, l.name, sizeof(next->name));
-		all->count++;
+	if (unfit(all, of->name, &l, netdev_link(of->index, &l), left_out->why)) {
+		left_out->ifindex = of->index;
+		all->unfit_count++;
+		return;
 	}
+	memset(next, 0, sizeof(*next));
+	read_facts(d, &l, &next->facts);
+	next->facts.device = number_of(d, all, of->index);
+	memcpy(next->name, l.name, sizeof(next->name));
+	all->count++;
 }
 
 static void log_news(const struct hydnsd_lane_devices *before, const struct hydnsd_lane_devices *now)
@@ -174,6 +178,14 @@ const struct hydnsd_lane_device *hydnsd_lane_devices_find(const struct hydnsd_la
 		if (all->device[i].facts.ifindex == ifindex)
 			return &all->device[i];
 	return NULL;
+}
+
+const char *hydnsd_lane_devices_unfit(const struct hydnsd_lane_devices *all, uint32_t ifindex)
+{
+	for (uint32_t i = 0; i < all->unfit_count; i++)
+		if (all->unfit[i].ifindex == ifindex)
+			return all->unfit[i].why;
+	return "";
 }
 
 bool hydnsd_lane_devices_fits(const struct hydns_queue_device *facts, uint32_t threads)

@@ -31,6 +31,8 @@ struct hydnsd_lane_devices {
 bool hydnsd_lane_devices_read(struct hydnsd *d, struct hydnsd_lane_devices *all);
 /* NULL: the program is not attached to this interface, or it has no lanes. */
 const struct hydnsd_lane_device *hydnsd_lane_devices_find(const struct hydnsd_lane_devices *all, uint32_t ifindex);
+/* Why an interface with the program on it has no lanes; "": it has, or nobody has asked for any. */
+const char *hydnsd_lane_devices_unfit(const struct hydnsd_lane_devices *all, uint32_t ifindex);
 /* Whether a resolver with so many threads may have lanes of this device: those of several threads share a fill ring, which
  * the kernel reads without a lock when it runs the program itself (Linux 6.0). */
 bool hydnsd_lane_devices_fits(const struct hydns_queue_device *facts, uint32_t threads);

@@ -114,6 +114,12 @@ static bool send_plan_with_gate(struct hydnsd_session *s, uint32_t seq)
 	return sent;
 }
 
+static void explain_generic(const struct hydnsd_lane_device *device, char why[HYDNS_WHY])
+{
+	snprintf(why, HYDNS_WHY, "%s runs the program in generic mode, in which packet rings work for one thread alone: use "
+		 "attach-mode native, or one thread", device->name);
+}
+
 /* A plan leaves out what a resolver of several threads can't have. It is told so here. */
 static void note_generic(struct hydnsd_session *s)
 {
@@ -122,8 +128,7 @@ static void note_generic(struct hydnsd_session *s)
 
 	for (uint32_t i = 0; i < all->count && !why[0]; i++)
 		if (!hydnsd_lane_devices_fits(&all->device[i].facts, s->rings)) {
-			snprintf(why, HYDNS_WHY, "%s runs the program in generic mode, in which packet rings work for one thread "
-				 "alone: use attach-mode native, or one thread", all->device[i].name);
+			explain_generic(&all->device[i], why);
 			hydnsd_session_complain(s, "no packet rings", why);
 		}
 }
@@ -153,13 +158,15 @@ bool hydnsd_lane_requests_queue(struct hydnsd_session *s, const struct hydnsd_re
 		return hydnsd_session_refuse(s, m->head.seq, fault);
 	s->daemon->lanes->refusal[s->resolver][0] = '\0';
 	if (s->daemon->options.queue == HYDNSD_QUEUE_NO)
-		return refuse(s, m->head.seq, "hydnsd is configured to give no packet rings: remove `queue: no' from hydnsd.conf, "
-			      "and restart hydnsd");
+		return refuse(s, m->head.seq, "hydnsd is configured to give no packet rings: remove `queue: no' from "
+			      "hydnsd.conf, and restart hydnsd");
 	if (hydnsd_lanes_look(s->daemon))
 		hydnsd_lane_requests_tell(s->daemon);
 	s->queue_parts = q->parts;
 	if (q->parts & HYDNS_QUEUE_UPSTREAM && !take_ports(s))
 		s->queue_parts &= ~HYDNS_QUEUE_UPSTREAM;
+	if (!s->queue_parts)
+		return hydnsd_session_send_refusal(s, m->head.seq, s->daemon->lanes->no_upstream[s->resolver]);
 	note_generic(s);
 	return send_plan_with_gate(s, m->head.seq);
 }
@@ -210,14 +217,13 @@ static bool may_have(struct hydnsd_session *s, const struct hydns_lane_key *key,
 	if (!device)
 		snprintf(why, HYDNS_WHY, "interface number %u has no packet rings: use those of the plan", key->ifindex);
 	else if (key->queue >= device->facts.rx_queues || key->queue >= HYDNS_QUEUE_QUEUES)
-		snprintf(why, HYDNS_WHY, "%s has no receive queue %u that may have packet rings: it has %u, and the first %u may",
-			 device->name, key->queue, device->facts.rx_queues, HYDNS_QUEUE_QUEUES);
+		snprintf(why, HYDNS_WHY, "%s has no receive queue %u that may have packet rings: it has %u, and the first %d "
+			 "may: use those of the plan", device->name, key->queue, device->facts.rx_queues, HYDNS_QUEUE_QUEUES);
 	else if (!hydnsd_lane_devices_fits(&device->facts, s->rings))
-		snprintf(why, HYDNS_WHY, "%s runs the program in generic mode, in which packet rings work for one thread alone: "
-			 "use attach-mode native, or one thread", device->name);
+		explain_generic(device, why);
 	else if (l && l->record.resolver != (uint32_t)s->resolver)
-		snprintf(why, HYDNS_WHY, "receive queue %u of %s is resolver %u's (%s, process %u), and only one can have it: stop "
-			 "that one, or let one of the two do without packet rings", key->queue, device->name, holder,
+		snprintf(why, HYDNS_WHY, "receive queue %u of %s is resolver %u's (%s, process %u), and only one can have it: "
+			 "stop that one, or let one of the two do without packet rings", key->queue, device->name, holder,
 			 d->resolver[holder].hello.identity, d->resolver[holder].hello.pid);
 	else
 		return true;

@@ -40,8 +40,8 @@ struct hydnsd_lane *hydnsd_lanes_give(struct hydnsd *d, uint32_t i, const struct
 			continue;
 		*l = (struct hydnsd_lane){
 			.state = HYDNSD_LANE_GIVEN, .key = { .ifindex = device->facts.ifindex, .queue = queue },
-			.record = { .number = (uint16_t)(l - d->lanes->lane), .threads = (uint8_t)threads, .resolver = (uint8_t)i,
-				    .device = (uint8_t)device->facts.device },
+			.record = { .number = (uint16_t)(l - d->lanes->lane), .threads = (uint8_t)threads,
+				    .resolver = (uint8_t)i, .device = (uint8_t)device->facts.device },
 		};
 		return l;
 	}
@@ -178,7 +178,7 @@ static bool of_resolver(struct hydnsd *d, const struct hydnsd_lane *l, uint32_t 
 
 void hydnsd_lanes_release(struct hydnsd *d, uint32_t i)
 {
-	d->lanes->refusal[i][0] = '\0';
+	d->lanes->refusal[i][0] = d->lanes->no_upstream[i][0] = '\0';
 	hydns_kern_gate_delete(d->kern, i);
 	close_if(d, of_resolver, i);
 }

@@ -7,6 +7,7 @@
 #define HYDNS_RESOLVER_H
 
 #include "hydns/common.h"
+#include "hydns/queue.h"
 
 /* --- services and clients ----------------------------------------------------------------------------- */
 /* Key of hydns_services. An IPv4 address stands as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2). */
@@ -131,7 +132,8 @@ struct hydns_tally_journal {
 };
 struct hydns_tallies {
 	struct hydns_tally_journal journal;
-	struct hydns_resolver_count base[HYDNS_RESOLVERS]; /* the program's counters when the page was made */
+	struct hydns_resolver_count base[HYDNS_RESOLVERS]; /* the program's counters when the page was made, ... */
+	struct hydns_queue_count queued_base[HYDNS_RESOLVERS]; /* ... and of packet rings */
 	struct hydns_tally of[HYDNS_RESOLVERS];
 };
 

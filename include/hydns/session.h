@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * Between a plugin and hydnsd: messages of the plugin socket (SOCK_SEQPACKET). A plugin has one request under way;
- * hydnsd answers each by one reply with the request's seq. doc/control-protocol.md has the sequences.
+ * hydnsd answers each by one reply with the request's seq. doc/architecture.md and doc/packet-rings.md have the sequences.
  */
 #ifndef HYDNS_SESSION_H
 #define HYDNS_SESSION_H
