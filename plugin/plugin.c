@@ -67,8 +67,10 @@ static void destroy(struct hydns_plugin *p)
 		hydns_producer_close(&p->thread[i].ring);
 	}
 	free(p->thread);
-	hydns_upstream_free(p->upstream);
-	hydns_lanes_free(p->lanes);
+	if (!p->lanes_taken) {
+		hydns_upstream_free(p->upstream);
+		hydns_lanes_free(p->lanes);
+	}
 	if (p->gate >= 0)
 		close(p->gate);
 	for (size_t i = 0; i < p->services; i++)
@@ -119,8 +121,10 @@ static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 	if (former->o.threads == p->o.threads && former->o.queue_frames == p->o.queue_frames && former->o.queue == p->o.queue) {
 		p->lanes = former->lanes;      /* what waits in their rings is answered after a reload */
 		p->upstream = former->upstream;
-		former->lanes = NULL;
-		former->upstream = NULL;
+		former->lanes_taken = true;    /* its link thread may still read them */
+		/* hydnsd no longer knows whose answers come to its ports: sockets, until it gives other ports */
+		if (p->upstream)
+			hydns_ports_pause(hydns_upstream_ports(p->upstream));
 	}
 }
 
