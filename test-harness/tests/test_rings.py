@@ -45,7 +45,8 @@ class Paths:
         if self.options != (daemon, unbound):
             self.stack.close()
             self.options = None
-            self.path = self.stack.enter_context(kernel_path(self.world, daemon_options=daemon, unbound_options=OPTIONS | unbound))
+            made = kernel_path(self.world, daemon_options=daemon, unbound_options=OPTIONS | unbound)
+            self.path = self.stack.enter_context(made)
             self.options = (daemon, unbound)
         for server in (self.path.daemon, self.path.unbound):
             if not server.program.running():
