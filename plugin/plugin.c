@@ -154,6 +154,8 @@ static int make_threads(struct hydns_plugin *p)
 			t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms,
 							 p->seed);
 		error = t->hot.sketch ? hydns_producer_open(&t->ring) : -ENOMEM;
+		if (!error && p->lanes)
+			hydns_lanes_count_in(hydns_lanes_thread(p->lanes, i), &t->ring.ring->packet_rings);
 	}
 	return error;
 }

@@ -154,7 +154,6 @@ static int address_of(const struct sockaddr_storage* a, uint8_t addr[16], uint16
 static int send_upstream(struct hydns_queue* q, struct pending* pend, struct port_if* pif, struct sldns_buffer* pkt)
 {
 	struct hydns_upstream_query out;
-	enum hydns_detour why;
 	uint8_t source[16];
 	uint16_t port;
 
@@ -167,7 +166,7 @@ static int send_upstream(struct hydns_queue* q, struct pending* pend, struct por
 	out.owner = q->outnet->unused_fds;
 	out.random = random_below;
 	out.random_arg = q->outnet->rnd;
-	return (int)hydns_upstream_send(q->upstream, &out, now_ms(q->env), &why);
+	return (int)hydns_upstream_send(q->upstream, &out, now_ms(q->env));
 }
 
 int hydns_upstream_query(struct hydns_context* h, struct pending* pend, struct sldns_buffer* pkt)
@@ -274,7 +273,7 @@ void hydns_queue_receive(struct hydns_context* h)
 int hydns_queue_send(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt)
 {
 	return h->queue && hydns_lanes_send(h->queue->lanes, &repinfo->way, h->queue->dscp, sldns_buffer_begin(pkt),
-		sldns_buffer_remaining(pkt)) == HYDNS_SENT;
+		sldns_buffer_remaining(pkt));
 }
 
 /* --- life ---------------------------------------------------------------------------------------------- */

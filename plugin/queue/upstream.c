@@ -139,77 +139,57 @@ static bool suspended(struct hydns_upstream_thread *t, uint64_t now_ms)
 }
 
 /* --- queries ---------------------------------------------------------------------------------------------- */
-static enum hydns_detour detour_of_way(enum hydns_way_result r)
-{
-	return r == HYDNS_WAY_NO_WAY ? HYDNS_DETOUR_NO_WAY : r == HYDNS_WAY_NO_NEIGHBOUR ? HYDNS_DETOUR_NO_NEIGHBOUR :
-	       HYDNS_DETOUR_REFRESH_NEIGHBOUR;
-}
+static const enum hydns_detour detour_of_way[] = {
+	[HYDNS_WAY_NO_WAY] = HYDNS_DETOUR_NO_WAY,
+	[HYDNS_WAY_NO_NEIGHBOUR] = HYDNS_DETOUR_NO_NEIGHBOUR,
+	[HYDNS_WAY_REFRESH_NEIGHBOUR] = HYDNS_DETOUR_REFRESH_NEIGHBOUR,
+};
 
-static enum hydns_detour detour_of_send(enum hydns_send_result r)
+static bool detour(struct hydns_upstream_thread *t, enum hydns_detour why)
 {
-	switch (r) {
-	case HYDNS_SEND_TOO_LONG:
-		return HYDNS_DETOUR_TOO_LONG;
-	case HYDNS_SEND_FULL:
-		return HYDNS_DETOUR_RING_FULL;
-	case HYDNS_SEND_STUCK:
-		return HYDNS_DETOUR_STUCK;
-	default:
-		return HYDNS_DETOUR_LANE_GONE;
-	}
+	hydns_lanes_counts(t->lanes)->detour[why]++;
+	return false;
 }
 
 static bool find_way(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms,
-		     struct hydns_way *way, enum hydns_detour *why)
+		     struct hydns_way *way)
 {
 	struct hydns_way_out out;
 	enum hydns_way_result found;
 
-	if (q->len > HYDNS_UPSTREAM_QUERY_MAX) {
-		*why = HYDNS_DETOUR_TOO_LONG;
-		return false;
-	}
-	if (suspended(t, now_ms)) {
-		*why = HYDNS_DETOUR_SUSPENDED;
-		return false;
-	}
+	if (!hydns_ports_any(t->ports))
+		return detour(t, HYDNS_DETOUR_NO_RANGE);
+	if (q->len > HYDNS_UPSTREAM_QUERY_MAX)
+		return detour(t, HYDNS_DETOUR_TOO_LONG);
+	if (suspended(t, now_ms))
+		return detour(t, HYDNS_DETOUR_SUSPENDED);
 	found = hydns_way_find(t->all->ways, t->index, &q->to, now_ms, &out);
-	if (found != HYDNS_WAY_FOUND) {
-		*why = detour_of_way(found);
-		return false;
-	}
-	if (!hydns_lanes_sender(t->lanes, out.ifindex, way)) {
-		*why = HYDNS_DETOUR_OTHER_DEVICE;
-		return false;
-	}
+	if (found != HYDNS_WAY_FOUND)
+		return detour(t, detour_of_way[found]);
+	if (!hydns_lanes_sender(t->lanes, out.ifindex, way))
+		return detour(t, HYDNS_DETOUR_OTHER_DEVICE);
 	way->path = out.path;
 	return true;
 }
 
-uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms,
-			     enum hydns_detour *why)
+uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms)
 {
-	enum hydns_send_result sent;
 	struct hydns_way way;
 
-	if (!hydns_ports_any(t->ports)) {
-		*why = HYDNS_DETOUR_NO_RANGE;
-		return 0;
-	}
-	if (!find_way(t, q, now_ms, &way, why))
+	if (!find_way(t, q, now_ms, &way))
 		return 0;
 	/* The word first: the answer may come before this thread goes on. */
 	way.path.local_port = hydns_port_claim(t->ports, &way.path, way.device, q->owner, q->random, q->random_arg);
 	if (way.path.local_port == 0) {
-		*why = HYDNS_DETOUR_NO_PORT;
+		detour(t, HYDNS_DETOUR_NO_PORT);
 		return 0;
 	}
-	sent = hydns_lanes_send(t->lanes, &way, q->dscp, q->payload, q->len);
-	if (sent == HYDNS_SENT)
-		return way.path.local_port;
-	hydns_port_release(t->ports, way.path.local_port);
-	*why = detour_of_send(sent);
-	return 0;
+	if (!hydns_lanes_send(t->lanes, &way, q->dscp, q->payload, q->len)) {
+		hydns_port_release(t->ports, way.path.local_port);
+		return 0;
+	}
+	hydns_lanes_counts(t->lanes)->upstream++;
+	return way.path.local_port;
 }
 
 void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
@@ -233,6 +213,7 @@ void *hydns_upstream_owner(struct hydns_upstream_thread *t, const struct hydns_d
 	void *owner = hydns_port_owner(t->ports, &d->path, way->device);
 
 	if (owner) {
+		hydns_lanes_counts(t->lanes)->answers++;
 		t->unanswered = -1;            /* its own end will make it 0 */
 		t->suspend_ms = 0;
 	}
@@ -318,6 +299,7 @@ static void read_socket(struct hydns_upstream_thread *t, int fd, uint64_t now_ms
 		owner = hydns_port_owner(t->ports, &d.path, HYDNS_ANY_DEVICE);
 		if (!owner)
 			continue;
+		hydns_lanes_counts(t->lanes)->strays++;
 		count_stray(t, now_ms);
 		take(arg, owner, &d);
 	}

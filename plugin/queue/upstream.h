@@ -44,10 +44,9 @@ struct hydns_upstream_query {
 };
 /*
  * Sends a query from a random port of the reserved range. Returns that port, in host order; the caller must end it. 0: the
- * query takes a socket, and *why says for what reason. now_ms: monotonic, may be some milliseconds late.
+ * query takes a socket, and the reason is counted. now_ms: monotonic, may be some milliseconds late.
  */
-uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms,
-			     enum hydns_detour *why);
+uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms);
 /* The query from this port has been answered or given up. */
 void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms);
 /* Whose answer a datagram is that has come by a ring; NULL: nobody's. */

@@ -217,7 +217,7 @@ static void take(void *arg, const struct hydns_datagram *d, const struct hydns_w
 	memcpy(&t->last, d->payload, sizeof(t->last));
 	t->way = *way;
 	t->count++;
-	if (t->reply && hydns_lanes_send(t->thread, way, 0, d->payload, d->len) != HYDNS_SENT)
+	if (t->reply && !hydns_lanes_send(t->thread, way, 0, d->payload, d->len))
 		t->refused++;
 }
 
@@ -320,7 +320,7 @@ static void a_full_ring_refuses(void **state)
 {
 	struct world *w = *state;
 	struct taken t = { .thread = hydns_lanes_thread(w->lanes, 0), .reply = true };
-	enum hydns_send_result r;
+	bool sent = true;
 	uint32_t n;
 
 	choose(w, 0);
@@ -328,21 +328,19 @@ static void a_full_ring_refuses(void **state)
 	take_until(&t, 1);
 	assert_int_equal(receive_number(w, WAIT_MS), 0);
 	run("ip link set near down");
-	for (n = 1; n <= 4 * HYDNS_LANE_SEND_FRAMES; n++) {
-		r = hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&n, sizeof(n));
-		if (r != HYDNS_SENT)
-			break;
-	}
-	assert_int_equal(r, HYDNS_SEND_STUCK);
+	for (n = 1; n <= 4 * HYDNS_LANE_SEND_FRAMES && sent; n++)
+		sent = hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&n, sizeof(n));
+	assert_false(sent);
+	assert_int_equal(hydns_lanes_counts(t.thread)->detour[HYDNS_DETOUR_STUCK], 1);
 	run("ip link set near up");
 	assert_true(readable(t.thread, WAIT_MS));        /* it is tried again by itself */
 	hydns_lanes_receive(t.thread, 64, take, &t);
-	for (int tries = 0; tries < 100 && r != HYDNS_SENT; tries++) {
+	for (int tries = 0; tries < 100 && !sent; tries++) {
 		if (readable(t.thread, 50))
 			hydns_lanes_receive(t.thread, 64, take, &t);
-		r = hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&n, sizeof(n));
+		sent = hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&n, sizeof(n));
 	}
-	assert_int_equal(r, HYDNS_SENT);
+	assert_true(sent);
 	for (int64_t got = -1; got != n;) {
 		got = receive_number(w, WAIT_MS);
 		assert_true(got >= 0);
@@ -358,8 +356,9 @@ static void too_long_is_left_to_the_socket(void **state)
 	choose(w, 0);
 	send_number(w, 0);
 	take_until(&t, 1);
-	assert_int_equal(hydns_lanes_send(t.thread, &t.way, 0, payload, MTU - 28), HYDNS_SENT);
-	assert_int_equal(hydns_lanes_send(t.thread, &t.way, 0, payload, MTU - 27), HYDNS_SEND_TOO_LONG);
+	assert_true(hydns_lanes_send(t.thread, &t.way, 0, payload, MTU - 28));
+	assert_false(hydns_lanes_send(t.thread, &t.way, 0, payload, MTU - 27));
+	assert_int_equal(hydns_lanes_counts(t.thread)->detour[HYDNS_DETOUR_TOO_LONG], 1);
 }
 
 static void a_closed_lane_is_gone(void **state)
@@ -374,14 +373,15 @@ static void a_closed_lane_is_gone(void **state)
 	take_until(&t, 1);
 	assert_true(hydns_lanes_sender(t.thread, t.way.ifindex, &other));
 	hydns_lane_close(w->lanes, w->place, 0, NULL, NULL);
-	assert_int_equal(hydns_lanes_send(t.thread, &t.way, 0, payload, sizeof(payload)), HYDNS_SEND_GONE);
+	assert_false(hydns_lanes_send(t.thread, &t.way, 0, payload, sizeof(payload)));
 	assert_false(hydns_lanes_sender(t.thread, t.way.ifindex, &other));
 	w->place = open_lane(w);
 	assert_true(w->place >= 0);
-	assert_int_equal(hydns_lanes_send(t.thread, &t.way, 0, payload, sizeof(payload)), HYDNS_SEND_GONE);
+	assert_false(hydns_lanes_send(t.thread, &t.way, 0, payload, sizeof(payload)));
 	send_number(w, 5);
 	take_until(&t, 2);
-	assert_int_equal(hydns_lanes_send(t.thread, &t.way, 0, payload, sizeof(payload)), HYDNS_SENT);
+	assert_true(hydns_lanes_send(t.thread, &t.way, 0, payload, sizeof(payload)));
+	assert_int_equal(hydns_lanes_counts(t.thread)->detour[HYDNS_DETOUR_LANE_GONE], 2);
 }
 
 struct worker {
