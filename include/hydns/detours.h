@@ -4,6 +4,7 @@
 #define HYDNS_DETOURS_H
 
 #include <linux/types.h>
+#include <string.h>
 
 enum hydns_detour {
 #define HYDNS_DETOUR(name, text) HYDNS_DETOUR_##name,
@@ -23,5 +24,34 @@ struct hydns_queue_counts {
 	__u64 wakeups;           /* calls of the kernel to send what is in a ring */
 	__u64 detour[HYDNS_DETOURS];
 };
+
+/* "NO_WAY"; "" for a number that is none. */
+static inline const char *hydns_detour_name(unsigned detour)
+{
+	static const char *const name[] = {
+#define HYDNS_DETOUR(name, text) #name,
+#include "hydns/detours.def"
+#undef HYDNS_DETOUR
+	};
+
+	return detour < HYDNS_DETOURS ? name[detour] : "";
+}
+
+/* For the operator. */
+static inline const char *hydns_detour_text(const char *name)
+{
+	static const struct {
+		const char *name, *text;
+	} detour[] = {
+#define HYDNS_DETOUR(name, text) { #name, text },
+#include "hydns/detours.def"
+#undef HYDNS_DETOUR
+	};
+
+	for (unsigned i = 0; i < HYDNS_DETOURS; i++)
+		if (strcmp(detour[i].name, name) == 0)
+			return detour[i].text;
+	return "";
+}
 
 #endif

@@ -10,7 +10,7 @@ from test_explain import NAME, said
 from test_explain_packets import check
 
 from lab.client import ask
-from lab.network import SERVICE
+from lab.network import CLIENT_LINKS, SERVICE
 from lab.process import run_tool
 from lab.run import wait_until
 
@@ -79,7 +79,7 @@ def test_somebody_who_is_let_in(world):
 
 def test_few_rights(world):
     """hydnsd that has dropped its rights can still ask the program."""
-    with kernel_path(world, daemon_options={"options": ("--user", "nobody")}) as p:
+    with kernel_path(world, daemon_options={"options": ("--user", "nobody"), "links": CLIENT_LINKS}) as p:
         world.heat(p.daemon, NAME)
         status = dict(line.split(":", 1) for line in Path(f"/proc/{p.daemon.program.pid}/status").read_text().splitlines())
         assert int(status["Uid"].split()[1]) == pwd.getpwnam("nobody").pw_uid
