@@ -67,8 +67,10 @@ static void destroy(struct hydns_plugin *p)
 		hydns_producer_close(&p->thread[i].ring);
 	}
 	free(p->thread);
-	hydns_upstream_free(p->upstream);
-	hydns_lanes_free(p->lanes);
+	if (!p->rings_taken) {
+		hydns_upstream_free(p->upstream);
+		hydns_lanes_free(p->lanes);
+	}
 	if (p->gate >= 0)
 		close(p->gate);
 	for (size_t i = 0; i < p->services; i++)
@@ -116,12 +118,27 @@ static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 	}
 	p->ends = former->ends;
 	former->ends = NULL;
-	if (former->o.threads == p->o.threads && former->o.queue_frames == p->o.queue_frames && former->o.queue == p->o.queue) {
-		p->lanes = former->lanes;      /* what waits in their rings is answered after a reload */
-		p->upstream = former->upstream;
-		former->lanes = NULL;
-		former->upstream = NULL;
-	}
+}
+
+/* What waits in the rings is answered after a reload. The former's link thread may be using them until it has ended. */
+static void take_rings(struct hydns_plugin *p, struct hydns_plugin *former)
+{
+	if (former->o.threads != p->o.threads || former->o.queue_frames != p->o.queue_frames || former->o.queue != p->o.queue ||
+	    former->rings_taken)
+		return;
+	p->lanes = former->lanes;
+	p->upstream = former->upstream;
+	former->rings_taken = true;
+}
+
+static void give_rings_back(struct hydns_plugin *p, struct hydns_plugin *former)
+{
+	if (!former || !p->lanes || p->lanes != former->lanes)
+		return;
+	for (uint32_t i = 0; i < p->o.threads; i++)
+		hydns_lanes_count_in(hydns_lanes_thread(p->lanes, i), &former->thread[i].ring.ring->packet_rings);
+	p->rings_taken = true;
+	former->rings_taken = false;
 }
 
 /* False: the former has none, or one of another size or window. */
@@ -167,8 +184,10 @@ static int make_parts(struct hydns_plugin *p)
 	p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->doorbell < 0)
 		return -errno;
-	if (p->former)
+	if (p->former) {
 		take_tables(p, p->former);
+		take_rings(p, p->former);
+	}
 	p->pages = hydns_pages_new();
 	if (!p->offered)
 		p->offered = hydns_offered_new(p->o.capacity);
@@ -242,6 +261,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
+		give_rings_back(p, p->former);
 		destroy(p);
 		return NULL;
 	}
