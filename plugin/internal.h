@@ -60,6 +60,7 @@ struct hydns_plugin {
 	bool rings_taken;                /* both are a successor's: its link thread begins when this one's has ended */
 	int gate;                        /* AF_XDP socket that is never bound: while it is open, the program redirects */
 	_Atomic uint32_t lanes_open;     /* how many the program redirects to */
+	_Atomic bool upstream_open;      /* queries to upstream may leave by them */
 	/* configuration, fixed before the start */
 	int *service;
 	size_t services;

@@ -345,6 +345,18 @@ struct hydns_lane_thread *hydns_plugin_lanes(struct hydns_thread *t)
 	return p->lanes ? hydns_lanes_thread(p->lanes, (uint32_t)(t - p->thread)) : NULL;
 }
 
+void hydns_plugin_avoid_ports(struct hydns_plugin *p, bool (*avoid)(void *arg, uint16_t port), void *arg)
+{
+	if (p->upstream)
+		hydns_ports_avoid(hydns_upstream_ports(p->upstream), avoid, arg);
+}
+
+uint32_t hydns_plugin_rings(const struct hydns_plugin *p)
+{
+	return (atomic_load(&p->lanes_open) ? p->o.queue & HYDNS_QUEUE_CLIENTS : 0) |
+	       (atomic_load(&p->upstream_open) ? HYDNS_QUEUE_UPSTREAM : 0);
+}
+
 struct hydns_upstream_thread *hydns_plugin_upstream(struct hydns_thread *t)
 {
 	struct hydns_plugin *p = t->plugin;

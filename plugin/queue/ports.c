@@ -121,6 +121,7 @@ void hydns_ports_pause(struct hydns_ports *p)
 
 void hydns_ports_avoid(struct hydns_ports *p, bool (*avoid)(void *arg, uint16_t port), void *arg)
 {
+	memset(p->avoid, 0, sizeof(p->avoid));
 	for (uint32_t port = 0; port < HYDNS_PORTS; port++)
 		if (avoid(arg, (uint16_t)port))
 			p->avoid[port / 64] |= 1ULL << port % 64;
