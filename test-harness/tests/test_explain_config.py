@@ -17,12 +17,24 @@ from lab.run import wait_until
 CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF = 12, 13, 39        # of linux/capability.h
 
 
+NO_RINGS = ["hydns-queue: no", "hydns-queue-upstream: no"]
+
+
 def test_an_obstacle_of_the_start_needs_a_reload(world):
-    with kernel_path(world, unbound_options={"server": ["log-queries: yes"]}) as path:
+    """Without packet rings hydnsd does not get services and access list then."""
+    with kernel_path(world, unbound_options={"server": ["log-queries: yes"], "clause": NO_RINGS}) as path:
         assert "log-queries is yes" in said(path, NAME, "A")
         path.unbound.control("set_option", "log-queries:", "no")
         assert "reload to offer answers" in said(path, NAME, "A")
         path.unbound.change("log-queries: yes", "log-queries: no")
+        path.world.heat(path.daemon, NAME)
+
+
+def test_an_obstacle_of_the_start_ends(world):
+    """With packet rings hydnsd has services and access list in any case."""
+    with kernel_path(world, unbound_options={"server": ["log-queries: yes"]}) as path:
+        assert "log-queries is yes" in said(path, NAME, "A")
+        path.unbound.control("set_option", "log-queries:", "no")
         path.world.heat(path.daemon, NAME)
 
 
