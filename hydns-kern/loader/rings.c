@@ -68,6 +68,21 @@ int hydns_kern_ring_set(struct hydns_kern *k, __u32 number, __u32 thread, int xs
 	return bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_rings), &key, &xsk_fd, BPF_ANY);
 }
 
+/* BPF_NOEXIST puts a socket where there is none alone, and then it goes again. */
+bool hydns_kern_rings_open(struct hydns_kern *k, __u32 number, __u32 threads, int spare)
+{
+	const int rings = bpf_map__fd(k->skel->maps.hydns_rings);
+
+	for (__u32 thread = 0; thread < threads; thread++) {
+		__u32 key = HYDNS_RING(number, thread);
+
+		if (bpf_map_update_elem(rings, &key, &spare, BPF_NOEXIST) == -EEXIST)
+			return true;
+		bpf_map_delete_elem(rings, &key);
+	}
+	return false;
+}
+
 void hydns_kern_rings_delete(struct hydns_kern *k, __u32 number)
 {
 	for (__u32 thread = 0; thread < HYDNS_THREADS_MAX; thread++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Packet rings: which AF_XDP sockets the program gives a resolver's queries to. The kernel takes a socket out of hydns_rings
- * and hydns_gates when its last descriptor is closed, and userspace can't read these two maps back.
+ * and hydns_gates when its last descriptor is closed, and userspace can't read these two maps back, only ask whether an entry
+ * is free.
  */
 #ifndef HYDNS_KERN_LOADER_RINGS_H
 #define HYDNS_KERN_LOADER_RINGS_H
@@ -19,6 +20,9 @@ int hydns_kern_lane_each(struct hydns_kern *k,
 
 /* The socket of a thread of the lane with this number. The descriptor stays the caller's. -EINVAL: out of range. */
 int hydns_kern_ring_set(struct hydns_kern *k, __u32 number, __u32 thread, int xsk_fd);
+/* Whether a socket of the lane with this number is open in some process: its receive queue cannot be bound by others as
+ * long. spare: an AF_XDP socket of the caller's that is in no map. */
+bool hydns_kern_rings_open(struct hydns_kern *k, __u32 number, __u32 threads, int spare);
 /* Takes the sockets of all threads out. */
 void hydns_kern_rings_delete(struct hydns_kern *k, __u32 number);
 

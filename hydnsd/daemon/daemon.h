@@ -33,6 +33,7 @@ struct hydnsd {
 	bool partial_checksum;         /* the program accepts unfinished checksums */
 	bool adopted;                  /* the store was taken over from a former hydnsd */
 	bool keep;                     /* at the stop: leave the program answering */
+	bool stopping;                 /* and nothing is left */
 	struct hydnsd_loop *loop;
 	struct hydns_kern *kern;
 	struct hydnsd_rules *rules;

@@ -326,7 +326,9 @@ static void stop(struct hydnsd *d, bool leave)
 {
 	char why[HYDNS_WHY] = "";
 
-	/* first, so that counters do not change any more */
+	if (!leave)
+		hydnsd_lanes_leave(d);
+	/* so that counters do not change any more */
 	hydnsd_interfaces_stop(d, d->kern && !leave);
 	if (d->kern && !leave)
 		hydnsd_grace_wait();

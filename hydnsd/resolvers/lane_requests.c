@@ -9,7 +9,6 @@
 
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/reserved_ports.h"
-#include "hydnsd/netdev/reserved_ports.h"
 #include "hydnsd/resolvers/hold.h"
 #include "hydnsd/resolvers/lanes.h"
 #include "hydnsd/resolvers/page.h"
@@ -187,6 +186,8 @@ void hydnsd_lane_requests_tell(struct hydnsd *d)
 		if (s->dead || !s->queue_parts)
 			continue;
 		make_plan(s, &plan);
+		if (d->stopping)
+			plan.parts = plan.count = 0;
 		if (!hydnsd_session_send(s, HYDNS_MSG_PLAN, 0, &plan, sizeof(plan), NULL, 0))
 			hydnsd_session_end(s, "it does not read its replies");
 	}
@@ -211,7 +212,7 @@ static bool may_have(struct hydnsd_session *s, const struct hydns_lane_key *key,
 	const struct hydnsd_lane *l = hydnsd_lanes_find(d, key);
 	uint32_t holder = l ? l->record.resolver : (uint32_t)s->resolver;
 
-	if (holder != (uint32_t)s->resolver)
+	if (l && l->state != HYDNSD_LANE_HELD && holder != (uint32_t)s->resolver)
 		release_ended(d, holder);
 	l = hydnsd_lanes_find(d, key);
 	if (!device)
@@ -221,6 +222,9 @@ static bool may_have(struct hydnsd_session *s, const struct hydns_lane_key *key,
 			 "may: use those of the plan", device->name, key->queue, device->facts.rx_queues, HYDNS_QUEUE_QUEUES);
 	else if (!hydnsd_lane_devices_fits(&device->facts, s->rings))
 		explain_generic(device, why);
+	else if (l && l->state == HYDNSD_LANE_HELD)
+		snprintf(why, HYDNS_WHY, "process %d has still sockets of receive queue %u of %s, and only one process can: they "
+			 "go with its end", (int)l->process.pid, key->queue, device->name);
 	else if (l && l->record.resolver != (uint32_t)s->resolver)
 		snprintf(why, HYDNS_WHY, "receive queue %u of %s is resolver %u's (%s, process %u), and only one can have it: "
 			 "stop that one, or let one of the two do without packet rings", key->queue, device->name, holder,
@@ -252,6 +256,11 @@ static int make_sockets(struct hydnsd *d, const struct hydnsd_lane *l, int fd[HY
 	return 0;
 }
 
+static struct hydnsd_process process_of(const struct hydnsd_session *s)
+{
+	return (struct hydnsd_process){ .pid = s->pid, .uid = s->uid };
+}
+
 static bool give(struct hydnsd_session *s, uint32_t seq, const struct hydnsd_lane_device *device, uint32_t queue)
 {
 	struct hydnsd *d = s->daemon;
@@ -263,6 +272,7 @@ static bool give(struct hydnsd_session *s, uint32_t seq, const struct hydnsd_lan
 
 	if (!l)
 		return refuse(s, seq, "every lane is taken: ask again");
+	l->process = process_of(s);
 	rc = make_sockets(d, l, fd);
 	if (rc) {
 		hydnsd_lanes_close(d, l);
@@ -298,6 +308,26 @@ bool hydnsd_lane_requests_lane(struct hydnsd_session *s, const struct hydnsd_req
 }
 
 /* -- OPEN and CLOSE ------------------------------------------------------------------------------------ */
+/* The resolver's lane, or one that its process has kept from an earlier registration. */
+static struct hydnsd_lane *own_or_held(const struct hydnsd_session *s, uint32_t number)
+{
+	const struct hydnsd_process p = process_of(s);
+	struct hydnsd_lane *l = hydnsd_lanes_own(s->daemon, number, (uint32_t)s->resolver);
+
+	return l ? l : hydnsd_lanes_held(s->daemon, number, &p);
+}
+
+static struct hydnsd_lane *lane_to_open(const struct hydnsd_session *s, uint32_t number)
+{
+	struct hydnsd_lane *l = own_or_held(s, number);
+
+	if (!l || l->record.threads != s->rings)
+		return NULL;
+	l->record.resolver = (uint8_t)s->resolver;
+	l->process = process_of(s);    /* of a lane that a former hydnsd gave it was not known */
+	return l;
+}
+
 bool hydnsd_lane_requests_open(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	const struct hydns_lane_open *o = (const struct hydns_lane_open *)m->payload;
@@ -308,7 +338,7 @@ bool hydnsd_lane_requests_open(struct hydnsd_session *s, const struct hydnsd_req
 		fault = "an OPEN whose frames have an impossible length: " OTHER_RELEASE;
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
-	l = hydnsd_lanes_own(s->daemon, o->number, (uint32_t)s->resolver);
+	l = lane_to_open(s, o->number);
 	if (!l)
 		return refuse(s, m->head.seq, "the lane to open is not this resolver's, or no longer: ask for it anew");
 	if (hydnsd_lanes_open(s->daemon, l, o->frame_max))
@@ -336,7 +366,7 @@ bool hydnsd_lane_requests_close(struct hydnsd_session *s, const struct hydnsd_re
 		fault = "a CLOSE of an impossible lane: " OTHER_RELEASE;
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
-	l = hydnsd_lanes_own(s->daemon, n->number, (uint32_t)s->resolver);
+	l = own_or_held(s, n->number);
 	if (l)
 		hydnsd_lanes_close(s->daemon, l);
 	hydnsd_hold_add_pending(s);    /* first: closed() may come before hydnsd_lanes_settle() returns */

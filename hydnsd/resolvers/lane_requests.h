@@ -13,7 +13,7 @@ bool hydnsd_lane_requests_close(struct hydnsd_session *s, const struct hydnsd_re
 
 /* Whether a plugin has asked for a plan. */
 bool hydnsd_lane_requests_wanted(const struct hydnsd *d);
-/* Sends a plan to every plugin that has asked for one. */
+/* Sends a plan to every plugin that has asked for one; an empty one when hydnsd stops and leaves no program. */
 void hydnsd_lane_requests_tell(struct hydnsd *d);
 
 #endif

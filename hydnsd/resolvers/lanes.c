@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/resolvers/lane_requests.h"
@@ -13,12 +15,20 @@
 
 static bool in_use(const struct hydnsd_lane *l)
 {
-	return l->state == HYDNSD_LANE_GIVEN || l->state == HYDNSD_LANE_OPEN;
+	return l->state == HYDNSD_LANE_GIVEN || l->state == HYDNSD_LANE_OPEN || l->state == HYDNSD_LANE_HELD;
 }
+
+static bool is_of(const struct hydnsd_lane *l, uint32_t i)
+{
+	return in_use(l) && l->state != HYDNSD_LANE_HELD && l->record.resolver == i;
+}
+
+static void end_left(struct hydnsd *d);
 
 /* -- one lane ------------------------------------------------------------------------------------------ */
 struct hydnsd_lane *hydnsd_lanes_find(struct hydnsd *d, const struct hydns_lane_key *key)
 {
+	end_left(d);
 	FOR_EACH(l, d)
 		if (in_use(l) && l->key.ifindex == key->ifindex && l->key.queue == key->queue)
 			return l;
@@ -29,13 +39,15 @@ struct hydnsd_lane *hydnsd_lanes_own(struct hydnsd *d, uint32_t number, uint32_t
 {
 	struct hydnsd_lane *l = number < HYDNS_LANES ? &d->lanes->lane[number] : NULL;
 
-	return l && in_use(l) && l->record.resolver == i ? l : NULL;
+	return l && is_of(l, i) ? l : NULL;
 }
 
 struct hydnsd_lane *hydnsd_lanes_give(struct hydnsd *d, uint32_t i, const struct hydnsd_lane_device *device, uint32_t queue,
 				      uint32_t threads)
 {
-	FOR_EACH(l, d) {
+	for (uint32_t n = 0; n < HYDNS_LANES; n++) {
+		struct hydnsd_lane *l = &d->lanes->lane[d->lanes->next++ % HYDNS_LANES];
+
 		if (l->state != HYDNSD_LANE_FREE)
 			continue;
 		*l = (struct hydnsd_lane){
@@ -59,12 +71,17 @@ int hydnsd_lanes_open(struct hydnsd *d, struct hydnsd_lane *l, uint32_t frame_ma
 	return rc;
 }
 
-void hydnsd_lanes_close(struct hydnsd *d, struct hydnsd_lane *l)
+static void delete_record(struct hydnsd *d, const struct hydnsd_lane *l)
 {
 	int rc = l->state == HYDNSD_LANE_OPEN ? hydns_kern_lane_delete(d->kern, &l->key) : 0;
 
 	if (rc)
 		hydnsd_log(HYDNSD_LOG_ERROR, "cannot take lane %u from the program: %s", l->record.number, strerror(-rc));
+}
+
+void hydnsd_lanes_close(struct hydnsd *d, struct hydnsd_lane *l)
+{
+	delete_record(d, l);
 	l->state = HYDNSD_LANE_CLOSING;
 	l->closing = d->lanes->closings + 1;
 }
@@ -131,7 +148,7 @@ static void close_if(struct hydnsd *d, bool (*unfit)(struct hydnsd *d, const str
 /* -- interfaces ---------------------------------------------------------------------------------------- */
 static bool of_interface(struct hydnsd *d, const struct hydnsd_lane *l, uint32_t ifindex)
 {
-	(void)d;
+	d->lanes->tell |= l->key.ifindex == ifindex;
 	return l->key.ifindex == ifindex;
 }
 
@@ -164,16 +181,57 @@ bool hydnsd_lanes_look(struct hydnsd *d)
 
 void hydnsd_lanes_tick(struct hydnsd *d)
 {
+	end_left(d);
 	/* reading costs system calls: only for somebody who wants to know */
-	if (d->lanes->look && hydnsd_lane_requests_wanted(d) && hydnsd_lanes_look(d))
-		hydnsd_lane_requests_tell(d);
+	if (!d->lanes->look || !hydnsd_lane_requests_wanted(d) || (!hydnsd_lanes_look(d) && !d->lanes->tell))
+		return;
+	d->lanes->tell = false;
+	hydnsd_lane_requests_tell(d);
+}
+
+/* -- held lanes ---------------------------------------------------------------------------------------- */
+static void hold(struct hydnsd *d, struct hydnsd_lane *l)
+{
+	delete_record(d, l);
+	l->state = HYDNSD_LANE_HELD;
+}
+
+static bool is_left(struct hydnsd *d, const struct hydnsd_lane *l, uint32_t spare)
+{
+	return l->state == HYDNSD_LANE_HELD &&
+	       !hydns_kern_rings_open(d->kern, l->record.number, l->record.threads, (int)spare);
+}
+
+/* Ends the held lanes whose sockets are all closed. */
+static void end_left(struct hydnsd *d)
+{
+	bool any = false;
+	int spare;
+
+	FOR_EACH(l, d)
+		any = any || l->state == HYDNSD_LANE_HELD;
+	spare = any ? socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0) : -1;
+	if (spare < 0)
+		return;
+	close_if(d, is_left, (uint32_t)spare);
+	close(spare);
+}
+
+struct hydnsd_lane *hydnsd_lanes_held(struct hydnsd *d, uint32_t number, const struct hydnsd_process *p)
+{
+	struct hydnsd_lane *l = number < HYDNS_LANES ? &d->lanes->lane[number] : NULL;
+
+	end_left(d);
+	return l && l->state == HYDNSD_LANE_HELD && p->pid > 0 && l->process.pid == p->pid && l->process.uid == p->uid &&
+	       !without_queue(d, l, 0) ? l : NULL;
 }
 
 /* -- resolvers ----------------------------------------------------------------------------------------- */
+/* Of a process that hydnsd does not know nobody could say later that it is the same. */
 static bool of_resolver(struct hydnsd *d, const struct hydnsd_lane *l, uint32_t i)
 {
 	(void)d;
-	return l->record.resolver == i;
+	return is_of(l, i) && (l->state != HYDNSD_LANE_OPEN || !l->process.pid);
 }
 
 void hydnsd_lanes_release(struct hydnsd *d, uint32_t i)
@@ -181,6 +239,9 @@ void hydnsd_lanes_release(struct hydnsd *d, uint32_t i)
 	d->lanes->refusal[i][0] = d->lanes->no_upstream[i][0] = '\0';
 	hydns_kern_gate_delete(d->kern, i);
 	close_if(d, of_resolver, i);
+	FOR_EACH(l, d)
+		if (is_of(l, i))
+			hold(d, l);
 }
 
 /* -- at the start -------------------------------------------------------------------------------------- */
@@ -231,6 +292,13 @@ int hydnsd_lanes_start(struct hydnsd *d, char *why, size_t room)
 	if (d->adopted)
 		adopt_all(d);
 	return 0;
+}
+
+void hydnsd_lanes_leave(struct hydnsd *d)
+{
+	d->stopping = true;
+	if (d->lanes && d->sessions)
+		hydnsd_lane_requests_tell(d);
 }
 
 void hydnsd_lanes_stop(struct hydnsd *d)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hydns-kern/tests/frame.h"
@@ -483,12 +484,102 @@ static void an_ended_process_has_no_lane(void **state)
 	open_all(&first, number);
 	ask_plan(&second);
 	hydns_pages_free(first.c.pages);
-	get_sockets(&second, 0);
+	refuse_lane(&second.c, v0, 0, "still sockets of receive queue 0 of v0");
 	assert_false(has_record(0, &record));
 	assert_false(has_record(1, &record));
 	hydns_lanes_free(first.lanes);
+	get_sockets(&second, 0);
 	hydns_lanes_free(second.lanes);
 	clear(NULL);
+}
+
+/* -- lanes that a process keeps from one registration to the next ------------------------------------------------ */
+/* Says goodbye and registers again with the same sockets, as a plugin does when its resolver reloads. */
+static void register_again(struct resolver *r, unsigned threads)
+{
+	struct hydns_lanes *lanes = r->lanes;
+
+	close(r->gate);
+	client_close(&r->c);
+	begin(r, threads, service);
+	hydns_lanes_free(r->lanes);
+	r->lanes = lanes;
+}
+
+static void a_process_that_registers_again_keeps_its_lanes(void **state)
+{
+	uint32_t number[QUEUES];
+	struct hydns_lane record;
+
+	(void)state;
+	start_daemon_on("v0", native);
+	begin(&first, 2, service);
+	open_all(&first, number);
+	register_again(&first, 2);
+	assert_false(has_record(0, &record));
+	expect_all(&first, AT_SOCKET);
+	ask_plan(&first);
+	refuse_lane(&first.c, v0, 0, "still sockets");
+	expect_all(&first, AT_SOCKET);
+	for (uint32_t queue = 0; queue < QUEUES; queue++)
+		open_lane(&first, number[queue]);
+	expect_all(&first, AT_RING);
+	register_again(&first, 2);
+	ask_plan(&first);
+	close_lane(&first, number[0]);
+	refuse_open(&first.c, number[0], 1792, "not this resolver's");
+	open_lane(&first, number[1]);
+	register_again(&first, 1);             /* a socket for each thread */
+	ask_plan(&first);
+	refuse_open(&first.c, number[1], 1792, "not this resolver's");
+	hydns_lanes_free(first.lanes);
+	first.lanes = hydns_lanes_new(1, FRAMES);
+	number[1] = get_sockets(&first, 1);
+	end(&first);
+	end_cleanly();
+}
+
+/* Runs in another process, which must end well. */
+static void in_another_process(void (*run)(const uint32_t *number), const uint32_t *number)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		run(number);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void try_to_take(const uint32_t *number)
+{
+	hydns_lanes_free(first.lanes);         /* this process's descriptors of the sockets */
+	begin(&second, 2, -1);
+	ask_plan(&second);
+	refuse_open(&second.c, number[0], 1792, "not this resolver's");
+	close_lane(&second, number[0]);        /* without effect */
+	refuse_lane(&second.c, v0, 0, "still sockets");
+}
+
+static void nobody_takes_a_lane_that_another_process_keeps(void **state)
+{
+	uint32_t number[QUEUES];
+
+	(void)state;
+	start_daemon_on("v0", native);
+	begin(&first, 2, service);
+	open_all(&first, number);
+	register_again(&first, 2);
+	in_another_process(try_to_take, number);
+	ask_plan(&first);
+	open_lane(&first, number[0]);
+	open_lane(&first, number[1]);
+	expect_all(&first, AT_RING);
+	end(&first);
+	end_cleanly();
 }
 
 /* -- what an operator sees ------------------------------------------------------------------------------------- */
@@ -732,6 +823,8 @@ int main(void)
 		TEST(hydnsd_may_be_told_to_give_none),
 		TEST(a_receive_queue_has_one_resolver),
 		TEST(an_ended_process_has_no_lane),
+		TEST(a_process_that_registers_again_keeps_its_lanes),
+		TEST(nobody_takes_a_lane_that_another_process_keeps),
 		TEST(status_and_stats_show_lanes),
 		TEST(a_lane_that_the_resolver_has_is_given_anew),
 		TEST(lanes_outlive_hydnsd),

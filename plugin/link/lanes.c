@@ -33,6 +33,9 @@ static void set_plan(struct hydns_link *l, const struct hydns_queue_plan *plan)
 void hydns_link_take_plan(struct hydns_link *l, const struct hydns_queue_plan *plan)
 {
 	set_plan(l, plan);
+	if (l->p->upstream && !(plan->parts & HYDNS_QUEUE_UPSTREAM))
+		hydns_ports_pause(hydns_upstream_ports(l->p->upstream));
+	l->lanes.known = 0;            /* hydnsd may have closed some */
 	l->lanes.look = l->p->lanes;
 	l->lanes.retry_ns = 0;
 	l->lanes.retry_ms = RETRY_MIN_MS;

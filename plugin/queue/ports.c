@@ -21,6 +21,7 @@ struct words {
 struct use {
 	void *owner;                           /* NULL: the thread has not claimed it */
 	struct words *words;
+	uint64_t word;
 	uint8_t remote[16], local[16];
 	uint16_t remote_port;
 	uint8_t device;
@@ -94,7 +95,9 @@ int hydns_ports_use(struct hydns_ports *p, int fd, const struct hydns_port_range
 	void *of;
 
 	/* The seed is the map's own: with the same one it is the same map. */
-	if (w && memcmp(&w->range, range, sizeof(*range)) == 0) {
+	while (w && memcmp(&w->range, range, sizeof(*range)) != 0)
+		w = w->former;
+	if (w) {
 		atomic_store(&p->words, w);
 		return 0;
 	}
@@ -153,12 +156,13 @@ static bool claim(struct words *w, uint16_t port, uint64_t word)
 						       memory_order_relaxed);
 }
 
-static void record(struct hydns_port_thread *t, uint16_t port, struct words *w, const struct hydns_path *path, uint8_t device,
-		   void *owner)
+static void record(struct hydns_port_thread *t, uint16_t port, struct words *w, uint64_t word, const struct hydns_path *path,
+		   uint8_t device, void *owner)
 {
 	struct use *u = &t->use[port];
 
-	*u = (struct use){ .owner = owner, .words = w, .remote_port = path->remote_port, .device = device, .ipv6 = path->ipv6 };
+	*u = (struct use){ .owner = owner, .words = w, .word = word, .remote_port = path->remote_port, .device = device,
+			   .ipv6 = path->ipv6 };
 	memcpy(u->remote, path->remote, sizeof(u->remote));
 	memcpy(u->local, path->local, sizeof(u->local));
 	t->claimed++;
@@ -185,7 +189,7 @@ uint16_t hydns_port_claim(struct hydns_port_thread *t, const struct hydns_path *
 			continue;
 		/* A word of a former map may have the port of a query that is still under way. */
 		if (!t->use[port].owner && claim(w, port, word)) {
-			record(t, port, w, path, device, owner);
+			record(t, port, w, word, path, device, owner);
 			return port;
 		}
 	}
@@ -200,7 +204,8 @@ void hydns_port_release(struct hydns_port_thread *t, uint16_t port)
 		return;
 	u->owner = NULL;
 	t->claimed--;
-	atomic_store_explicit(&u->words->of[port], 0, memory_order_release);
+	/* Not a word that hydnsd has cleared, taking this resolver for ended, and that is another's now. */
+	atomic_compare_exchange_strong_explicit(&u->words->of[port], &u->word, 0, memory_order_release, memory_order_relaxed);
 }
 
 void *hydns_port_owner(const struct hydns_port_thread *t, const struct hydns_path *path, uint8_t device)
