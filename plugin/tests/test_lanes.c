@@ -120,7 +120,7 @@ static int set_up(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 
 	run("ip link add near type veth peer name far && ip link set near up && ip link set far up && "
-	    "sysctl -qw net.ipv6.conf.near.disable_ipv6=1 net.ipv6.conf.far.disable_ipv6=1");
+	    "for f in near far; do echo 1 >/proc/sys/net/ipv6/conf/$f/disable_ipv6; done");
 	w->ifindex = if_nametoindex("near");
 	w->far = if_nametoindex("far");
 	w->sockets = bpf_map_create(BPF_MAP_TYPE_XSKMAP, "sockets", 4, 4, THREADS, NULL);
