@@ -4,17 +4,19 @@ would have answered, and afterwards the rings are used again. Counters show that
 
 import signal
 import socket
+import struct
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
+import dns.message
 import dns.rdatatype
 import pytest
 from conftest import kernel_path
 
 from lab import rings
 from lab.changing_zones import LAB, RELAY, STORM, records
-from lab.client import ask
+from lab.client import SILENCE, ask, query
 from lab.network import CLIENT1, LINKS, SERVICE
 from lab.process import run_tool
 from lab.run import SOON, wait_until
@@ -22,36 +24,62 @@ from lab.run import SOON, wait_until
 RATE = 500               # queries a second of names that nobody has asked before
 LOCAL_RATE = 4000        # the same of names that Unbound itself has data of: no query to upstream
 LOCAL = "here.example"   # their zone
-NXDOMAIN, SERVFAIL = 3, 2
+NXDOMAIN = 3
 OPTIONS = {"server": [f'local-zone: "{LOCAL}." redirect', f'local-data: "{LOCAL}. 60 A 192.0.2.99"']}
 
 
-@pytest.fixture
-def path(world):
-    """A kernel path for one test, with all lanes open."""
-    with ring_path(world) as p:
+class Paths:
+    """Context manager: one kernel path at a time, which tests with the same options share."""
+
+    def __init__(self, world):
+        self.world, self.stack, self.options = world, ExitStack(), None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return self.stack.__exit__(*exc)
+
+    def take(self, *, daemon=None, upstream=True, **unbound):
+        """With all lanes open. A test may kill its programs, and starts them again."""
+        if self.options != (daemon, unbound):
+            self.stack.close()
+            self.options = None
+            self.path = self.stack.enter_context(kernel_path(self.world, daemon_options=daemon, unbound_options=OPTIONS | unbound))
+            self.options = (daemon, unbound)
+        for server in (self.path.daemon, self.path.unbound):
+            if not server.program.running():
+                server.start()
+        self.world.relay.behave()
+        self.world.relay.asked.clear()
+        self.path.unbound.control("flush_infra", "all")     # servers that were silent in another test
+        settle(self.path, upstream)
+        return self.path
+
+
+@pytest.fixture(scope="module")
+def paths(world):
+    with Paths(world) as p:
         yield p
+    world.relay.behave()
 
 
-@contextmanager
-def ring_path(world, **options):
-    with kernel_path(world, unbound_options=OPTIONS | options) as p:
-        rings.wait_open(p.daemon)
-        settle(p)
-        try:
-            yield p
-        finally:
-            world.relay.behave()
+@pytest.fixture
+def path(paths):
+    return paths.take()
 
 
-def settle(path, server=SERVICE[4]):
-    """Asks until queries and answers come by rings: only then Unbound knows the zones' servers and their next hop."""
+def settle(path, upstream=True):
+    """Until all lanes are open, then asks until queries and answers come by rings: only then Unbound knows the zones' servers
+    and their next hop."""
+    rings.wait_open(path.daemon)
+
     def used():
         before = rings.counted(path.daemon)
         for name, rdtype in rings.never_asked(8):
-            ask(path.network.client1, server, name, rdtype, timeout=1)
+            ask(path.network.client1, SERVICE[4], name, rdtype, timeout=1)
         now = rings.counted(path.daemon)
-        return now.queries - before.queries >= 8 and now.answers - before.answers >= 7
+        return now.queries - before.queries >= 8 and now.answers - before.answers >= 7 * upstream
     wait_until(used, SOON, "queries and answers to come by rings")
 
 
@@ -103,7 +131,7 @@ def numbers(path):
 def test_reload(path, command):
     """The lanes stay, with what waits in them. What waits for upstream is forgotten, by any Unbound that reloads."""
     used, before = Used(path), numbers(path)
-    with fresh(path) as asker, local(path) as known:
+    with fresh(path, timeout=2) as asker, local(path) as known:
         used.wait()
         path.unbound.control(command)
         path.unbound.control("status")
@@ -116,20 +144,20 @@ def test_reload(path, command):
     assert_answered(local_answers, rcode=0)
 
 
-def test_reload_with_another_number_of_threads(world):
-    with ring_path(world, threads=1) as path:
-        assert {lane["threads"] for lane in rings.lanes(path.daemon)} == {1}
-        with fresh(path) as asker:
-            reloaded = path.unbound.change("num-threads: 1", "num-threads: 2")
-            rings.wait_open(path.daemon)
-            assert {lane["threads"] for lane in rings.lanes(path.daemon)} == {2}
-            Used(path).wait()
-            answers = asker.result()
-        assert_answered(answers, since=reloaded)
+def test_reload_with_another_number_of_threads(paths):
+    path = paths.take(threads=1)
+    assert {lane["threads"] for lane in rings.lanes(path.daemon)} == {1}
+    with fresh(path, timeout=2) as asker:
+        reloaded = path.unbound.change("num-threads: 1", "num-threads: 2")
+        rings.wait_open(path.daemon)
+        assert {lane["threads"] for lane in rings.lanes(path.daemon)} == {2}
+        Used(path).wait()
+        answers = asker.result()
+    assert_answered(answers, since=reloaded)
 
 
 def test_rings_turned_off_and_on_by_reload(path):
-    with fresh(path) as asker:
+    with fresh(path, timeout=2) as asker:
         path.unbound.change("hydns:\n", "hydns:\n    hydns-queue: no\n    hydns-queue-upstream: no\n")
         wait_until(lambda: not rings.lanes(path.daemon), SOON, "no lanes")
         used = Used(path)
@@ -162,7 +190,7 @@ def test_rings_go_on_without_hydnsd(path, how):
 
 
 def test_reload_while_hydnsd_is_away(path):
-    with fresh(path) as asker:
+    with fresh(path, timeout=2) as asker:
         path.daemon.stop(signal.SIGKILL)
         path.unbound.control("reload")
         path.unbound.control("status")
@@ -181,7 +209,7 @@ def test_hydnsd_with_other_maps(path):
     with fresh(path) as asker:
         Used(path).wait()
         path.daemon.stop(signal.SIGKILL)
-        path.daemon.capacity = 12345
+        path.daemon.capacity = 12345 if path.daemon.capacity != 12345 else 23456
         path.daemon.start()
         rings.wait_open(path.daemon)
         Used(path).wait()
@@ -211,6 +239,8 @@ def test_unbound_killed(path):
         path.unbound.program.popen.kill()
         path.unbound.program.popen.wait()
         used.mark()
+        time.sleep(0.1)
+        assert used.now() == (0, 0)
         path.unbound.start()
         started = time.monotonic_ns()
         rings.wait_open(path.daemon)
@@ -454,15 +484,14 @@ def test_answers_in_fragments(path):
     assert used.now().queries == 1
 
 
-def test_no_upstream_rings_for_long_answers(world):
-    with kernel_path(world, unbound_options={"server": ["edns-buffer-size: 4096", "max-udp-size: 4096"]}) as path:
-        rings.wait_open(path.daemon)
-        used = Used(path)
-        with fresh(path) as asker:
-            used.wait(answers=0)
-            answers = asker.result()
-        assert used.now().answers == 0
-        assert_answered(answers)
+def test_no_upstream_rings_for_long_answers(paths):
+    path = paths.take(upstream=False, server=["edns-buffer-size: 4096", "max-udp-size: 4096"])
+    used = Used(path)
+    with fresh(path) as asker:
+        used.wait(answers=0)
+        answers = asker.result()
+    assert used.now().answers == 0
+    assert_answered(answers)
 
 
 # -- authoritative servers ----------------------------------------------------------------------------------------------------
@@ -483,3 +512,142 @@ def test_authoritative_server_unreachable_or_silent(path):
         for address in STORM.values():
             network.authoritative.remove_address("lo", f"{address}/{128 if ':' in address else 32}")
     assert_answered(answers)
+
+
+class TcpRelay:
+    """Context manager: forwards TCP to the server behind the relay, which makes all UDP replies truncated."""
+
+    def __init__(self, world):
+        self.relay, self.ns, self.connections = world.relay, world.network.authoritative, 0
+        with self.ns.entered():
+            self.listener = socket.create_server((RELAY, 53))
+
+    def __enter__(self):
+        self.relay.change = lambda wire: wire[:2] + bytes([wire[2] | 2]) + wire[3:]     # TC
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc):
+        self.relay.behave()
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            with self.ns.entered():
+                server = socket.create_connection((LAB, 53))
+            for a, b in ((client, server), (server, client)):
+                threading.Thread(target=self._copy, args=(a, b), daemon=True).start()
+
+    def _copy(self, a, b):
+        try:
+            while data := a.recv(65536):
+                b.sendall(data)
+            b.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def test_authoritative_server_that_answers_over_tcp_alone(path):
+    used = Used(path)
+    with TcpRelay(path.world) as tcp, rings.load(path.world, 50, zone="lab.example") as asker:
+        wait_until(lambda: used.now().answers > 20, SOON, "truncated answers")
+        answers = asker.result()
+    assert tcp.connections
+    assert_answered(answers)
+
+
+# -- rings that are full ------------------------------------------------------------------------------------------------------
+@contextmanager
+def stopped(unbound):
+    unbound.program.popen.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        unbound.program.popen.send_signal(signal.SIGCONT)
+
+
+def test_full_rings(paths):
+    """Of queries: the rest is lost, as with a full socket. Of answers: Unbound asks again."""
+    room = 256
+    path = paths.take(clause=[f"hydns-queue-frames: {room}"])
+    relay = paths.world.relay
+    used = Used(path)
+    with local(path, seconds=0.4, timeout=1) as many:
+        with stopped(path.unbound):
+            wait_until(lambda: used.now().queries > 2 * room, SOON, "queries to come")
+            time.sleep(0.4)
+        answers = many.result()
+    assert room <= len([a for a in answers if a.latency is not None]) < len(answers), "the ring was not full"
+    relay.delay = 0.4
+    with rings.load(path.world, 2000, zone="lab.example", seconds=0.4) as asker:
+        wait_until(lambda: len(rings.claimed(path.daemon)) > 2 * room, SOON, "queries under way")
+        with stopped(path.unbound):
+            time.sleep(0.6)
+        relay.behave()
+        answers = asker.result()
+    assert_answered(answers)
+    settle(path)
+
+
+# -- VLAN ---------------------------------------------------------------------------------------------------------------------
+VLAN = struct.pack("!HH", 0x8100, 7)     # TPID of IEEE 802.1Q, and the tag
+ETH_P_ALL, SOL_PACKET, PACKET_AUXDATA = 3, 263, 8
+AUXDATA = struct.Struct("=IIIHHHH")      # struct tpacket_auxdata of linux/if_packet.h; the sixth is the tag
+
+
+def tagged_query(network, name, source_port):
+    """An Ethernet frame of client 1 to the resolver's service, with a tag."""
+    (own, _), (router, _) = (addresses(ns, link) for ns, link in ((network.client1, "c1"), (network.resolver, "r1")))
+    wire = query(name).to_wire()
+    source, to = (socket.inet_aton(a) for a in (CLIENT1[4], SERVICE[4]))
+    udp = struct.pack("!HHHH", source_port, 53, 8 + len(wire), 0) + wire       # no checksum: IPv4 allows that (RFC 768)
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0) + source + to
+    return router + own + VLAN + b"\x08\x00" + ip[:10] + checksum(ip) + ip[12:] + udp
+
+
+def addresses(ns, link):
+    """Ethernet address and broadcast address."""
+    with ns.netlink() as ip:
+        found = ip.get_links(ip.link_lookup(ifname=link)[0])[0]
+    return [bytes.fromhex(found.get_attr(name).replace(":", "")) for name in ("IFLA_ADDRESS", "IFLA_BROADCAST")]
+
+
+def checksum(header):
+    total = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!H", total ^ 0xFFFF)
+
+
+def reply_and_tag(s, port):
+    """(DNS message, tag of its frame, which the kernel has taken out) of the next reply to this port."""
+    while True:
+        frame, ancillary, _, address = s.recvmsg(2048, 64)
+        ip = frame[14:]
+        if address[2] == socket.PACKET_OUTGOING or frame[12:14] != b"\x08\x00" or ip[9] != socket.IPPROTO_UDP or \
+                struct.unpack_from("!HH", ip, 20) != (53, port):
+            continue
+        return dns.message.from_wire(ip[28:]), AUXDATA.unpack(ancillary[0][2])[5]
+
+
+def test_client_in_a_vlan(paths):
+    """No kernel needs to know of VLANs: the reply leaves by the ring with the tag of its query."""
+    path = paths.take(daemon={"options": ["--vlan", "yes", "--vlan-offload", "trust"]})
+    client, used = path.network.client1, Used(path)
+    with client.entered():
+        s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+    with s:
+        s.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        s.bind(("c1", ETH_P_ALL))
+        s.settimeout(SILENCE)
+        for n, (name, _) in enumerate(rings.never_asked(5)):
+            s.send(tagged_query(path.network, name, 4000 + n))
+            reply, tag = reply_and_tag(s, 4000 + n)
+            assert reply.rcode() == NXDOMAIN and tag == 7
+    assert used.now().queries == 5
