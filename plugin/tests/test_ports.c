@@ -375,9 +375,10 @@ static void free_ports_are_as_likely(void **state)
 
 	for (unsigned i = 1; i < COUNT; i += 2)
 		w->word[FIRST + i] = 1;
-	for (unsigned i = 0; i < 500000;) {
+	for (unsigned i = 0, tries = 0; i < 500000; tries++) {
 		const uint16_t port = claim(w, &p, &p);
 
+		assert_true(tries < 600000);
 		if (!port)
 			continue;              /* all draws were of ports that are taken: a query in 256 */
 		assert_int_equal(port % 2, 0);
