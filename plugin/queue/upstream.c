@@ -25,8 +25,9 @@ struct hydns_upstream_thread {
 	int unanswered;                /* queries that have ended without an answer since the last answer */
 	unsigned strays;               /* since strays_since_ms */
 	uint64_t strays_since_ms;
-	uint64_t suspended_until_ms;   /* 0: not suspended */
-	uint32_t suspend_ms;           /* how long the next time; 0: an answer has come since the last time */
+	uint64_t suspended_until_ms;   /* 0: not suspended; then a single query tries whether answers come again */
+	uint16_t probe;                /* that query's port; 0: none is under way */
+	uint32_t suspend_ms;           /* how long the last time; 0: an answer has come since */
 	unsigned turns;                /* since the sockets were read */
 	_Atomic int stray[2];          /* sockets: IPv4's, IPv6's; -1: none */
 } __attribute__((aligned(64)));
@@ -124,18 +125,31 @@ static void suspend(struct hydns_upstream_thread *t, uint64_t now_ms)
 {
 	t->suspend_ms = t->suspend_ms == 0 ? SUSPEND_MIN_MS : t->suspend_ms < SUSPEND_MAX_MS ? t->suspend_ms * 2 : SUSPEND_MAX_MS;
 	t->suspended_until_ms = now_ms + t->suspend_ms;
+	t->unanswered = 0;
 }
 
-/* After a suspension a single query without an answer is enough for the next. */
-static bool suspended(struct hydns_upstream_thread *t, uint64_t now_ms)
+static void end_suspension(struct hydns_upstream_thread *t)
 {
-	if (t->suspended_until_ms == 0)
-		return false;
-	if (now_ms < t->suspended_until_ms)
-		return true;
 	t->suspended_until_ms = 0;
-	t->unanswered = UNANSWERED_MOST - 1;
-	return false;
+	t->suspend_ms = 0;
+	t->probe = 0;
+}
+
+static bool suspended(const struct hydns_upstream_thread *t, uint64_t now_ms)
+{
+	return t->suspended_until_ms && (t->probe || now_ms < t->suspended_until_ms);
+}
+
+/* A query has ended without an answer by a ring. What left before a suspension says nothing about the time after it. */
+static void count_unanswered(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
+{
+	if (t->suspended_until_ms == 0) {
+		if (++t->unanswered == UNANSWERED_MOST)
+			suspend(t, now_ms);
+	} else if (port == t->probe) {
+		t->probe = 0;
+		suspend(t, now_ms);
+	}
 }
 
 /* --- queries ---------------------------------------------------------------------------------------------- */
@@ -188,6 +202,8 @@ uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns
 		hydns_port_release(t->ports, way.path.local_port);
 		return 0;
 	}
+	if (t->suspended_until_ms)
+		t->probe = way.path.local_port;
 	hydns_lanes_counts(t->lanes)->upstream++;
 	return way.path.local_port;
 }
@@ -195,16 +211,13 @@ uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns
 void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
 {
 	hydns_port_release(t->ports, port);
-	if (++t->unanswered < UNANSWERED_MOST)
-		return;
-	t->unanswered = 0;
-	if (t->suspended_until_ms == 0)
-		suspend(t, now_ms);
+	count_unanswered(t, port, now_ms);
 }
 
 void hydns_upstream_end_all(struct hydns_upstream_thread *t)
 {
 	hydns_port_release_all(t->ports);
+	t->probe = 0;
 }
 
 /* --- answers ---------------------------------------------------------------------------------------------- */
@@ -215,7 +228,8 @@ void *hydns_upstream_owner(struct hydns_upstream_thread *t, const struct hydns_d
 	if (owner) {
 		hydns_lanes_counts(t->lanes)->answers++;
 		t->unanswered = -1;            /* its own end will make it 0 */
-		t->suspend_ms = 0;
+		if (d->path.local_port == t->probe)
+			end_suspension(t);
 	}
 	return owner;
 }
@@ -226,7 +240,7 @@ static void count_stray(struct hydns_upstream_thread *t, uint64_t now_ms)
 		t->strays_since_ms = now_ms;
 		t->strays = 0;
 	}
-	if (++t->strays == STRAYS_MOST)
+	if (++t->strays == STRAYS_MOST && t->suspended_until_ms == 0)
 		suspend(t, now_ms);
 }
 

@@ -4,7 +4,7 @@
  * missing leaves the query to a socket.
  *
  * When answers do not come (a path that is asymmetric, a paused or detached program, a firewall in between), queries take
- * sockets for a while, and then some try again.
+ * sockets for a while. Then a single query tries again: its answer ends the suspension, else the next one is twice as long.
  */
 #ifndef PLUGIN_QUEUE_UPSTREAM_H
 #define PLUGIN_QUEUE_UPSTREAM_H
