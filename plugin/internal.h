@@ -57,9 +57,10 @@ struct hydns_plugin {
 	struct hydns_secrets secrets;
 	struct hydns_lanes *lanes;       /* NULL: no packet rings */
 	struct hydns_upstream *upstream; /* NULL: none for queries to upstream */
-	bool lanes_taken;                /* both are the next object's */
+	bool rings_taken;                /* both are a successor's: its link thread begins when this one's has ended */
 	int gate;                        /* AF_XDP socket that is never bound: while it is open, the program redirects */
 	_Atomic uint32_t lanes_open;     /* how many the program redirects to */
+	_Atomic bool upstream_open;      /* queries to upstream may leave by them */
 	/* configuration, fixed before the start */
 	int *service;
 	size_t services;

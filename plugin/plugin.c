@@ -67,7 +67,9 @@ static void destroy(struct hydns_plugin *p)
 		hydns_producer_close(&p->thread[i].ring);
 	}
 	free(p->thread);
-	if (!p->lanes_taken) {
+	if (!p->rings_taken) {
+		if (p->lanes && p->o.rings_end)
+			p->o.rings_end(hydns_lanes_thread(p->lanes, 0));
 		hydns_upstream_free(p->upstream);
 		hydns_lanes_free(p->lanes);
 	}
@@ -118,14 +120,30 @@ static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 	}
 	p->ends = former->ends;
 	former->ends = NULL;
-	if (former->o.threads == p->o.threads && former->o.queue_frames == p->o.queue_frames && former->o.queue == p->o.queue) {
-		p->lanes = former->lanes;      /* what waits in their rings is answered after a reload */
-		p->upstream = former->upstream;
-		former->lanes_taken = true;    /* its link thread may still read them */
-		/* hydnsd no longer knows whose answers come to its ports: sockets, until it gives other ports */
-		if (p->upstream)
-			hydns_ports_pause(hydns_upstream_ports(p->upstream));
-	}
+}
+
+/* What waits in the rings is answered after a reload. The former's link thread may be using them until it has ended. */
+static void take_rings(struct hydns_plugin *p, struct hydns_plugin *former)
+{
+	if (former->o.threads != p->o.threads || former->o.queue_frames != p->o.queue_frames || former->o.queue != p->o.queue ||
+	    former->rings_taken)
+		return;
+	p->lanes = former->lanes;
+	p->upstream = former->upstream;
+	former->rings_taken = true;
+	/* hydnsd no longer knows whose answers come to the former's ports: sockets, until it gives others */
+	if (p->upstream)
+		hydns_ports_pause(hydns_upstream_ports(p->upstream));
+}
+
+static void give_rings_back(struct hydns_plugin *p, struct hydns_plugin *former)
+{
+	if (!former || !p->lanes || p->lanes != former->lanes)
+		return;
+	for (uint32_t i = 0; i < p->o.threads; i++)
+		hydns_lanes_count_in(hydns_lanes_thread(p->lanes, i), &former->thread[i].ring.ring->packet_rings);
+	p->rings_taken = true;
+	former->rings_taken = false;
 }
 
 /* False: the former has none, or one of another size or window. */
@@ -158,6 +176,8 @@ static int make_threads(struct hydns_plugin *p)
 			t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms,
 							 p->seed);
 		error = t->hot.sketch ? hydns_producer_open(&t->ring) : -ENOMEM;
+		if (!error && p->lanes)
+			hydns_lanes_count_in(hydns_lanes_thread(p->lanes, i), &t->ring.ring->packet_rings);
 	}
 	return error;
 }
@@ -169,8 +189,10 @@ static int make_parts(struct hydns_plugin *p)
 	p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->doorbell < 0)
 		return -errno;
-	if (p->former)
+	if (p->former) {
 		take_tables(p, p->former);
+		take_rings(p, p->former);
+	}
 	p->pages = hydns_pages_new();
 	if (!p->offered)
 		p->offered = hydns_offered_new(p->o.capacity);
@@ -244,6 +266,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
+		give_rings_back(p, p->former);
 		destroy(p);
 		return NULL;
 	}
@@ -325,6 +348,18 @@ struct hydns_lane_thread *hydns_plugin_lanes(struct hydns_thread *t)
 	struct hydns_plugin *p = t->plugin;
 
 	return p->lanes ? hydns_lanes_thread(p->lanes, (uint32_t)(t - p->thread)) : NULL;
+}
+
+void hydns_plugin_avoid_ports(struct hydns_plugin *p, bool (*avoid)(void *arg, uint16_t port), void *arg)
+{
+	if (p->upstream)
+		hydns_ports_avoid(hydns_upstream_ports(p->upstream), avoid, arg);
+}
+
+uint32_t hydns_plugin_rings(const struct hydns_plugin *p)
+{
+	return (atomic_load(&p->lanes_open) ? p->o.queue & HYDNS_QUEUE_CLIENTS : 0) |
+	       (atomic_load(&p->upstream_open) ? HYDNS_QUEUE_UPSTREAM : 0);
 }
 
 struct hydns_upstream_thread *hydns_plugin_upstream(struct hydns_thread *t)

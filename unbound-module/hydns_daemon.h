@@ -9,8 +9,10 @@
 
 #include <stdatomic.h>
 #include "hydns.h"
+#include "hydns/ports.h"
 
 struct acl_addr;
+struct config_file;
 struct daemon;
 struct edns_data;
 struct remote_stream;
@@ -89,6 +91,15 @@ int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p);
 void hydns_config_cookies(struct daemon* daemon, struct hydns_plugin* p);
 /* After an option was set at run time: stops offers if they are no longer possible, resumes them if they are again. */
 void hydns_config_recheck(struct hydns_daemon* d);
+
+/* The ports that the host had reserved when this process began, for queries to upstream by packet rings; 0 of them: none. A
+ * chroot comes later. */
+struct hydns_port_run hydns_config_reserved_ports(void);
+/* Takes these out of the n ports that sockets for queries to upstream choose from, unless hydns-queue-upstream is no or nothing
+ * would be left. Returns how many are left. */
+int hydns_config_leave_ports(const struct config_file* cfg, int* ports, int n);
+/* Ports that packet rings must not use either. */
+void hydns_config_avoid_ports(struct daemon* daemon, struct hydns_plugin* p);
 
 /* --- remote control (hydns_control.c) ----------------------------------------------------------------- */
 /* What a command withdraws. Lives as long as the command. */

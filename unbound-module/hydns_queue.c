@@ -9,6 +9,7 @@
 #include "hydns_daemon.h"
 #include "daemon/daemon.h"
 #include "daemon/worker.h"
+#include "plugin/clock.h"
 #include "plugin/queue/upstream.h"
 #include "services/listen_dnsport.h"
 #include "services/outside_network.h"
@@ -37,7 +38,6 @@ struct hydns_queue {
 	struct hydns_upstream_thread* upstream; /* NULL: queries to upstream take sockets */
 	struct outside_network* outnet;
 	struct comm_base* base;
-	struct module_env* env;
 	struct comm_point* watch;
 	uint8_t dscp;
 	size_t count;
@@ -111,11 +111,6 @@ static socklen_t set_address(struct sockaddr_storage* a, const struct hydns_path
 }
 
 /* --- queries to upstream and their answers --------------------------------------------------------------- */
-static uint64_t now_ms(const struct module_env* env)
-{
-	return (uint64_t)env->now_tv->tv_sec * 1000 + (uint64_t)env->now_tv->tv_usec / 1000;
-}
-
 static uint32_t random_below(void* rnd, uint32_t n)
 {
 	return (uint32_t)ub_random_max((struct ub_randstate*)rnd, (long int)n);
@@ -154,7 +149,6 @@ static int address_of(const struct sockaddr_storage* a, uint8_t addr[16], uint16
 static int send_upstream(struct hydns_queue* q, struct pending* pend, struct port_if* pif, struct sldns_buffer* pkt)
 {
 	struct hydns_upstream_query out;
-	enum hydns_detour why;
 	uint8_t source[16];
 	uint16_t port;
 
@@ -167,7 +161,7 @@ static int send_upstream(struct hydns_queue* q, struct pending* pend, struct por
 	out.owner = q->outnet->unused_fds;
 	out.random = random_below;
 	out.random_arg = q->outnet->rnd;
-	return (int)hydns_upstream_send(q->upstream, &out, now_ms(q->env), &why);
+	return (int)hydns_upstream_send(q->upstream, &out, hydns_mono_coarse_ms());
 }
 
 int hydns_upstream_query(struct hydns_context* h, struct pending* pend, struct sldns_buffer* pkt)
@@ -196,7 +190,7 @@ int hydns_upstream_query(struct hydns_context* h, struct pending* pend, struct s
 void hydns_upstream_port_end(struct hydns_context* h, int port)
 {
 	if(h->queue && h->queue->upstream)
-		hydns_upstream_end(h->queue->upstream, (uint16_t)port, now_ms(h->queue->env));
+		hydns_upstream_end(h->queue->upstream, (uint16_t)port, hydns_mono_coarse_ms());
 }
 
 /* As comm_point_udp_callback() would for the port's own socket. */
@@ -268,13 +262,13 @@ void hydns_queue_receive(struct hydns_context* h)
 	ub_comm_base_now(h->queue->base);
 	frames = hydns_lanes_receive(h->queue->lanes, BATCH, take_query, h);
 	if(h->queue->upstream)
-		hydns_upstream_read_strays(h->queue->upstream, frames, now_ms(h->queue->env), take_stray, h);
+		hydns_upstream_read_strays(h->queue->upstream, frames, hydns_mono_coarse_ms(), take_stray, h);
 }
 
 int hydns_queue_send(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt)
 {
 	return h->queue && hydns_lanes_send(h->queue->lanes, &repinfo->way, h->queue->dscp, sldns_buffer_begin(pkt),
-		sldns_buffer_remaining(pkt)) == HYDNS_SENT;
+		sldns_buffer_remaining(pkt));
 }
 
 /* --- life ---------------------------------------------------------------------------------------------- */
@@ -291,7 +285,6 @@ static struct hydns_queue* new_queue(struct hydns_lane_thread* lanes, struct wor
 		return NULL;
 	q->lanes = lanes;
 	q->base = worker->base;
-	q->env = &worker->env;
 	q->outnet = worker->back;
 	q->dscp = (uint8_t)worker->daemon->cfg->ip_dscp;
 	for(l = worker->front->cps; l; l = l->next)

@@ -224,6 +224,25 @@ static json_t *rejections_object(const struct hydnsd *d)
 	return o;
 }
 
+/* JSON's integers are signed, and a plugin may have written anything. */
+static json_t *said(uint64_t n)
+{
+	return number(n & INT64_MAX);
+}
+
+static json_t *packet_rings(const struct hydns_queue_counts *c, const struct hydns_queue_count *given)
+{
+	json_t *detours = json_object();
+
+	for (unsigned i = 0; i < HYDNS_DETOURS; i++)
+		json_object_set_new(detours, hydns_detour_name(i), said(c->detour[i]));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"queries", number(given->queries), "answers", number(given->answers),
+		"received", said(c->received), "received_answers", said(c->answers), "sent", said(c->sent),
+		"sent_upstream", said(c->upstream), "strays", said(c->strays), "bad", said(c->bad), "wakeups", said(c->wakeups),
+		"detours", detours);
+}
+
 static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 {
 	struct hydnsd_ring_counts rings;
@@ -233,7 +252,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_resolver_counts(d, i, &c);
 	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
@@ -241,10 +260,8 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 		"cookie_invalid", number(c.cookie_invalid),
 		"rules", number(c.rules), "octets", number(c.octets),
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
-		"queued", number(queued.queries), "queued_answers", number(queued.answers),
-		"queries_seen", number(rings.queries & INT64_MAX),
-		"offered", number(rings.offered & INT64_MAX),
-		"dropped_offers", number(rings.dropped & INT64_MAX)); /* JSON's integers are signed */
+		"queries_seen", said(rings.queries), "offered", said(rings.offered), "dropped_offers", said(rings.dropped),
+		"packet_rings", packet_rings(&rings.packet_rings, &queued));
 }
 
 /* How often clients came up against each bound, by the name of its option. */

@@ -615,7 +615,7 @@ static void status_and_stats_show_lanes(void **state)
 	assert_string_equal(json_string_value(json_object_get(resolver_in(reply), "no_rings")), "");
 	json_decref(reply);
 	reply = ask("{\"cmd\":\"stats\"}");
-	assert_int_equal(json_integer_value(json_object_get(resolver_in(reply), "queued")), QUERIES);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(resolver_in(reply), "packet_rings"), "queries")), QUERIES);
 	json_decref(reply);
 	refuse_lane(&first.c, v0, QUEUES, "has no receive queue 2");
 	reply = ask(request);

@@ -73,9 +73,15 @@ static void use_ports(struct hydns_link *l, int fd)
 	const struct hydns_queue_plan *plan = &l->lanes.plan;
 	const struct hydns_port_range range = { .first = plan->first_port, .count = plan->ports, .resolver = plan->resolver,
 						.seed = { plan->seed[0], plan->seed[1] } };
-	int error = hydns_ports_use(hydns_upstream_ports(l->p->upstream), fd, &range);
+	int error = -ESTALE;
 
-	if (error)
+	if (range.first >= l->p->o.first_port && range.first + range.count <= l->p->o.first_port + l->p->o.ports)
+		error = hydns_ports_use(hydns_upstream_ports(l->p->upstream), fd, &range);
+	atomic_store(&l->p->upstream_open, !error);
+	if (error == -ESTALE)
+		hydns_log(l->p, HYDNS_LOG_WARNING, "queries to upstream take sockets: the host's reserved ports "
+			  "(net.ipv4.ip_local_reserved_ports) have changed since this resolver began: restart it");
+	else if (error)
 		hydns_log(l->p, HYDNS_LOG_WARNING, "queries to upstream take sockets: hydnsd's ports cannot be used: %s",
 			  strerror(-error));
 }
@@ -87,6 +93,7 @@ static int begin_upstream(struct hydns_link *l, int ports)
 
 	if (!l->p->upstream)
 		return 0;
+	atomic_store(&l->p->upstream_open, false);
 	if (!(l->lanes.plan.parts & HYDNS_QUEUE_UPSTREAM)) {
 		hydns_ports_pause(hydns_upstream_ports(l->p->upstream));
 		return 0;

@@ -15,9 +15,9 @@ int hydns_lanes_fd(const struct hydns_lane_thread *t)
 	return t->events;
 }
 
-const struct hydns_lane_counts *hydns_lanes_counts(const struct hydns_lane_thread *t)
+struct hydns_queue_counts *hydns_lanes_counts(struct hydns_lane_thread *t)
 {
-	return &t->counts;
+	return t->counts;
 }
 
 /* Sequentially consistent, as the table's loads and stores are: either this thread sees that a lane has gone, or the one
@@ -74,7 +74,7 @@ static bool flush_ring(struct hydns_lane_thread *t, struct hydns_plugin_lane *la
 	while (left) {
 		before = left;
 		if (xsk_ring_prod__needs_wakeup(&r->tx)) {
-			t->counts.wakeups++;
+			t->counts->wakeups++;
 			/* Whatever it says: the ring shows what has left. */
 			(void)!sendto(r->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
 		}
@@ -115,7 +115,7 @@ static void flush(struct hydns_lane_thread *t, uint64_t places)
 static void leave(struct hydns_lane_thread *t)
 {
 	if (t->depth == 1) {
-		if (t->unsent)
+		if (t->unsent && !t->corked)
 			flush(t, t->unsent);
 		atomic_store_explicit(&t->busy, atomic_load_explicit(&t->busy, memory_order_relaxed) + 1, memory_order_release);
 	}
@@ -186,8 +186,9 @@ static struct hydns_plugin_lane *lane_of(struct hydns_lane_thread *t, const stru
 	return lane->setup.sends ? lane : sender(t, lane->setup.id.ifindex, place);
 }
 
-static enum hydns_send_result put(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, const struct hydns_path *path,
-				  uint8_t dscp, const uint8_t *payload, size_t len)
+/* 0, or why not: HYDNS_DETOUR_ plus 1. */
+static unsigned put(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, const struct hydns_path *path, uint8_t dscp,
+		    const uint8_t *payload, size_t len)
 {
 	const struct hydns_ip_options o = {
 		.dscp = dscp, .hops = lane->setup.hops[path->ipv6], .id = next_identification(t),
@@ -199,36 +200,47 @@ static enum hydns_send_result put(struct hydns_lane_thread *t, struct hydns_plug
 	size_t n;
 
 	if (!take_frame(lane, &frame))
-		return HYDNS_SEND_FULL;
+		return 1 + HYDNS_DETOUR_RING_FULL;
 	n = hydns_frame_write(lane->pool.area + frame, HYDNS_FRAME_ROOM, path, &o, payload, len);
 	if (n == 0 || xsk_ring_prod__reserve(tx, 1, &at) != 1) {
 		put_frame(lane, frame);
-		return n == 0 ? HYDNS_SEND_TOO_LONG : HYDNS_SEND_FULL;
+		return 1 + (n == 0 ? HYDNS_DETOUR_TOO_LONG : HYDNS_DETOUR_RING_FULL);
 	}
 	*xsk_ring_prod__tx_desc(tx, at) = (struct xdp_desc){ .addr = frame, .len = (uint32_t)n };
 	xsk_ring_prod__submit(tx, 1);
-	return HYDNS_SENT;
+	return 0;
 }
 
-enum hydns_send_result hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp,
-					const uint8_t *payload, size_t len)
+bool hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp, const uint8_t *payload, size_t len)
 {
-	enum hydns_send_result result = HYDNS_SEND_GONE;
+	unsigned place = 0, why = 1 + HYDNS_DETOUR_LANE_GONE;
 	struct hydns_plugin_lane *lane;
-	unsigned place = 0;
 
 	enter(t);
 	lane = lane_of(t, way, &place);
 	if (lane && t->stuck >> place & 1)
-		result = HYDNS_SEND_STUCK;
+		why = 1 + HYDNS_DETOUR_STUCK;
 	else if (lane)
-		result = put(t, lane, &way->path, dscp, payload, len);
-	if (result == HYDNS_SENT) {
+		why = put(t, lane, &way->path, dscp, payload, len);
+	if (why == 0) {
 		t->unsent |= 1ULL << place;
-		t->counts.sent++;
-	}
+		t->counts->sent++;
+	} else
+		t->counts->detour[why - 1]++;
 	leave(t);
-	return result;
+	return why == 0;
+}
+
+void hydns_lanes_cork(struct hydns_lane_thread *t)
+{
+	t->corked = true;
+}
+
+void hydns_lanes_uncork(struct hydns_lane_thread *t)
+{
+	t->corked = false;
+	enter(t);
+	leave(t);
 }
 
 /* --- receiving ------------------------------------------------------------------------------------------- */
@@ -258,10 +270,10 @@ static void take_one(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane
 
 	if (desc->addr >= lane->pool.area_len || desc->len > lane->pool.area_len - desc->addr ||
 	    !hydns_frame_read(&d, lane->pool.area + desc->addr, desc->len, lane->setup.unfinished)) {
-		t->counts.bad++;
+		t->counts->bad++;
 		return;
 	}
-	t->counts.received++;
+	t->counts->received++;
 	way.path = d.path;
 	take(arg, &d, &way);
 }

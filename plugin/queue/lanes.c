@@ -15,7 +15,7 @@ static bool make_thread(struct hydns_lanes *l, uint32_t i)
 	struct hydns_lane_thread *t = &l->thread[i];
 	struct epoll_event readable = { .events = EPOLLIN };
 
-	*t = (struct hydns_lane_thread){ .all = l, .index = i };
+	*t = (struct hydns_lane_thread){ .all = l, .index = i, .counts = &t->own_counts };
 	t->events = epoll_create1(EPOLL_CLOEXEC);
 	t->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	return t->events >= 0 && t->timer >= 0 && epoll_ctl(t->events, EPOLL_CTL_ADD, t->timer, &readable) == 0 &&
@@ -43,6 +43,11 @@ struct hydns_lanes *hydns_lanes_new(uint32_t threads, uint32_t frames)
 struct hydns_lane_thread *hydns_lanes_thread(struct hydns_lanes *l, uint32_t i)
 {
 	return i < l->threads ? &l->thread[i] : NULL;
+}
+
+void hydns_lanes_count_in(struct hydns_lane_thread *t, struct hydns_queue_counts *counts)
+{
+	t->counts = counts ? counts : &t->own_counts;
 }
 
 /* Rings first: the pool's memory is in use until the last socket is closed. */

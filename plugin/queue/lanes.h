@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "hydns/detours.h"
 #include "hydns/queue.h"
 #include "plugin/queue/way.h"
 #include "plugin/queue/xsk.h"
@@ -40,6 +41,8 @@ struct hydns_lanes *hydns_lanes_new(uint32_t threads, uint32_t frames);
 /* Closes all; no thread may use them any more. */
 void hydns_lanes_free(struct hydns_lanes *l);
 struct hydns_lane_thread *hydns_lanes_thread(struct hydns_lanes *l, uint32_t i);
+/* Where the thread counts from now on (NULL: in memory of its own). While it does not run. */
+void hydns_lanes_count_in(struct hydns_lane_thread *t, struct hydns_queue_counts *counts);
 
 /* --- the link thread ----------------------------------------------------------------------------------- */
 /* Opens a lane with a socket for each thread, which it takes over, also on failure. Returns its place, or -errno: see
@@ -65,29 +68,19 @@ typedef void hydns_lanes_take(void *arg, const struct hydns_datagram *d, const s
  */
 unsigned hydns_lanes_receive(struct hydns_lane_thread *t, unsigned budget, hydns_lanes_take *take, void *arg);
 
-/* Why a datagram did not leave by a ring. */
-enum hydns_send_result {
-	HYDNS_SENT,
-	HYDNS_SEND_GONE,             /* the lane was closed, or never was */
-	HYDNS_SEND_TOO_LONG,         /* for the interface, or, with IPv6, for some path */
-	HYDNS_SEND_FULL,             /* of frames under way */
-	HYDNS_SEND_STUCK,            /* the interface does not take frames now */
-};
-/* Sends a payload the way that a datagram came. Outside of hydns_lanes_receive() it leaves at once, else at its end. */
-enum hydns_send_result hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp,
-					const uint8_t *payload, size_t len);
+/* Sends a payload the way that a datagram came. Outside of hydns_lanes_receive() it leaves at once unless the thread is corked,
+ * else at its end. False: it has to take a socket, which is counted: LANE_GONE, TOO_LONG, RING_FULL or STUCK. */
+bool hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp, const uint8_t *payload, size_t len);
+/* From here on what is sent waits for the next _uncork(): for a thread that handles what it has received after
+ * hydns_lanes_receive() has returned. */
+void hydns_lanes_cork(struct hydns_lane_thread *t);
+void hydns_lanes_uncork(struct hydns_lane_thread *t);
 /* The lane by which this thread sends to an interface; fills in all of *way but the path. False: there is none. */
 bool hydns_lanes_sender(struct hydns_lane_thread *t, uint32_t ifindex, struct hydns_way *way);
 /* Watches another descriptor for this thread, too: readable with hydns_lanes_fd(). 0 or -errno. */
 int hydns_lanes_watch(struct hydns_lane_thread *t, int fd);
 
-/* What a thread has done since it began. */
-struct hydns_lane_counts {
-	uint64_t received;           /* datagrams */
-	uint64_t bad;                /* frames that were none */
-	uint64_t sent;
-	uint64_t wakeups;            /* calls of the kernel to send */
-};
-const struct hydns_lane_counts *hydns_lanes_counts(const struct hydns_lane_thread *t);
+/* What the thread counts, also why datagrams take sockets. */
+struct hydns_queue_counts *hydns_lanes_counts(struct hydns_lane_thread *t);
 
 #endif

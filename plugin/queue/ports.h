@@ -36,7 +36,7 @@ struct hydns_port_range {
 int hydns_ports_use(struct hydns_ports *p, int fd, const struct hydns_port_range *range);
 /* From now on no port can be claimed. */
 void hydns_ports_pause(struct hydns_ports *p);
-/* Ports of the range that are never claimed; avoid(arg, port) says which. Before the first use. */
+/* Ports of the range that are never claimed; avoid(arg, port) says which. While no thread claims. */
 void hydns_ports_avoid(struct hydns_ports *p, bool (*avoid)(void *arg, uint16_t port), void *arg);
 
 /* --- resolver threads, each with its own part ---------------------------------------------------------- */

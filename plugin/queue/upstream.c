@@ -25,8 +25,9 @@ struct hydns_upstream_thread {
 	int unanswered;                /* queries that have ended without an answer since the last answer */
 	unsigned strays;               /* since strays_since_ms */
 	uint64_t strays_since_ms;
-	uint64_t suspended_until_ms;   /* 0: not suspended */
-	uint32_t suspend_ms;           /* how long the next time; 0: an answer has come since the last time */
+	uint64_t suspended_until_ms;   /* 0: not suspended; then a single query tries whether answers come again */
+	uint16_t probe;                /* that query's port; 0: none is under way */
+	uint32_t suspend_ms;           /* how long the last time; 0: an answer has come since */
 	unsigned turns;                /* since the sockets were read */
 	_Atomic int stray[2];          /* sockets: IPv4's, IPv6's; -1: none */
 } __attribute__((aligned(64)));
@@ -124,107 +125,99 @@ static void suspend(struct hydns_upstream_thread *t, uint64_t now_ms)
 {
 	t->suspend_ms = t->suspend_ms == 0 ? SUSPEND_MIN_MS : t->suspend_ms < SUSPEND_MAX_MS ? t->suspend_ms * 2 : SUSPEND_MAX_MS;
 	t->suspended_until_ms = now_ms + t->suspend_ms;
+	t->unanswered = 0;
 }
 
-/* After a suspension a single query without an answer is enough for the next. */
-static bool suspended(struct hydns_upstream_thread *t, uint64_t now_ms)
+static void end_suspension(struct hydns_upstream_thread *t)
 {
-	if (t->suspended_until_ms == 0)
-		return false;
-	if (now_ms < t->suspended_until_ms)
-		return true;
 	t->suspended_until_ms = 0;
-	t->unanswered = UNANSWERED_MOST - 1;
-	return false;
+	t->suspend_ms = 0;
+	t->probe = 0;
 }
 
-/* --- queries ---------------------------------------------------------------------------------------------- */
-static enum hydns_detour detour_of_way(enum hydns_way_result r)
+static bool suspended(const struct hydns_upstream_thread *t, uint64_t now_ms)
 {
-	return r == HYDNS_WAY_NO_WAY ? HYDNS_DETOUR_NO_WAY : r == HYDNS_WAY_NO_NEIGHBOUR ? HYDNS_DETOUR_NO_NEIGHBOUR :
-	       HYDNS_DETOUR_REFRESH_NEIGHBOUR;
+	return t->suspended_until_ms && (t->probe || now_ms < t->suspended_until_ms);
 }
 
-static enum hydns_detour detour_of_send(enum hydns_send_result r)
+/* A query has ended without an answer by a ring. What left before a suspension says nothing about the time after it. */
+static void count_unanswered(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
 {
-	switch (r) {
-	case HYDNS_SEND_TOO_LONG:
-		return HYDNS_DETOUR_TOO_LONG;
-	case HYDNS_SEND_FULL:
-		return HYDNS_DETOUR_RING_FULL;
-	case HYDNS_SEND_STUCK:
-		return HYDNS_DETOUR_STUCK;
-	default:
-		return HYDNS_DETOUR_LANE_GONE;
+	if (t->suspended_until_ms == 0) {
+		if (++t->unanswered == UNANSWERED_MOST)
+			suspend(t, now_ms);
+	} else if (port == t->probe) {
+		t->probe = 0;
+		suspend(t, now_ms);
 	}
 }
 
+/* --- queries ---------------------------------------------------------------------------------------------- */
+static const enum hydns_detour detour_of_way[] = {
+	[HYDNS_WAY_NO_WAY] = HYDNS_DETOUR_NO_WAY,
+	[HYDNS_WAY_NO_NEIGHBOUR] = HYDNS_DETOUR_NO_NEIGHBOUR,
+	[HYDNS_WAY_REFRESH_NEIGHBOUR] = HYDNS_DETOUR_REFRESH_NEIGHBOUR,
+};
+
+static bool detour(struct hydns_upstream_thread *t, enum hydns_detour why)
+{
+	hydns_lanes_counts(t->lanes)->detour[why]++;
+	return false;
+}
+
 static bool find_way(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms,
-		     struct hydns_way *way, enum hydns_detour *why)
+		     struct hydns_way *way)
 {
 	struct hydns_way_out out;
 	enum hydns_way_result found;
 
-	if (q->len > HYDNS_UPSTREAM_QUERY_MAX) {
-		*why = HYDNS_DETOUR_TOO_LONG;
-		return false;
-	}
-	if (suspended(t, now_ms)) {
-		*why = HYDNS_DETOUR_SUSPENDED;
-		return false;
-	}
+	if (!hydns_ports_any(t->ports))
+		return detour(t, HYDNS_DETOUR_NO_RANGE);
+	if (q->len > HYDNS_UPSTREAM_QUERY_MAX)
+		return detour(t, HYDNS_DETOUR_TOO_LONG);
+	if (suspended(t, now_ms))
+		return detour(t, HYDNS_DETOUR_SUSPENDED);
 	found = hydns_way_find(t->all->ways, t->index, &q->to, now_ms, &out);
-	if (found != HYDNS_WAY_FOUND) {
-		*why = detour_of_way(found);
-		return false;
-	}
-	if (!hydns_lanes_sender(t->lanes, out.ifindex, way)) {
-		*why = HYDNS_DETOUR_OTHER_DEVICE;
-		return false;
-	}
+	if (found != HYDNS_WAY_FOUND)
+		return detour(t, detour_of_way[found]);
+	if (!hydns_lanes_sender(t->lanes, out.ifindex, way))
+		return detour(t, HYDNS_DETOUR_OTHER_DEVICE);
 	way->path = out.path;
 	return true;
 }
 
-uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms,
-			     enum hydns_detour *why)
+uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms)
 {
-	enum hydns_send_result sent;
 	struct hydns_way way;
 
-	if (!hydns_ports_any(t->ports)) {
-		*why = HYDNS_DETOUR_NO_RANGE;
-		return 0;
-	}
-	if (!find_way(t, q, now_ms, &way, why))
+	if (!find_way(t, q, now_ms, &way))
 		return 0;
 	/* The word first: the answer may come before this thread goes on. */
 	way.path.local_port = hydns_port_claim(t->ports, &way.path, way.device, q->owner, q->random, q->random_arg);
 	if (way.path.local_port == 0) {
-		*why = HYDNS_DETOUR_NO_PORT;
+		detour(t, HYDNS_DETOUR_NO_PORT);
 		return 0;
 	}
-	sent = hydns_lanes_send(t->lanes, &way, q->dscp, q->payload, q->len);
-	if (sent == HYDNS_SENT)
-		return way.path.local_port;
-	hydns_port_release(t->ports, way.path.local_port);
-	*why = detour_of_send(sent);
-	return 0;
+	if (!hydns_lanes_send(t->lanes, &way, q->dscp, q->payload, q->len)) {
+		hydns_port_release(t->ports, way.path.local_port);
+		return 0;
+	}
+	if (t->suspended_until_ms)
+		t->probe = way.path.local_port;
+	hydns_lanes_counts(t->lanes)->upstream++;
+	return way.path.local_port;
 }
 
 void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
 {
 	hydns_port_release(t->ports, port);
-	if (++t->unanswered < UNANSWERED_MOST)
-		return;
-	t->unanswered = 0;
-	if (t->suspended_until_ms == 0)
-		suspend(t, now_ms);
+	count_unanswered(t, port, now_ms);
 }
 
 void hydns_upstream_end_all(struct hydns_upstream_thread *t)
 {
 	hydns_port_release_all(t->ports);
+	t->probe = 0;
 }
 
 /* --- answers ---------------------------------------------------------------------------------------------- */
@@ -233,8 +226,10 @@ void *hydns_upstream_owner(struct hydns_upstream_thread *t, const struct hydns_d
 	void *owner = hydns_port_owner(t->ports, &d->path, way->device);
 
 	if (owner) {
+		hydns_lanes_counts(t->lanes)->answers++;
 		t->unanswered = -1;            /* its own end will make it 0 */
-		t->suspend_ms = 0;
+		if (d->path.local_port == t->probe)
+			end_suspension(t);
 	}
 	return owner;
 }
@@ -245,7 +240,7 @@ static void count_stray(struct hydns_upstream_thread *t, uint64_t now_ms)
 		t->strays_since_ms = now_ms;
 		t->strays = 0;
 	}
-	if (++t->strays == STRAYS_MOST)
+	if (++t->strays == STRAYS_MOST && t->suspended_until_ms == 0)
 		suspend(t, now_ms);
 }
 
@@ -318,6 +313,7 @@ static void read_socket(struct hydns_upstream_thread *t, int fd, uint64_t now_ms
 		owner = hydns_port_owner(t->ports, &d.path, HYDNS_ANY_DEVICE);
 		if (!owner)
 			continue;
+		hydns_lanes_counts(t->lanes)->strays++;
 		count_stray(t, now_ms);
 		take(arg, owner, &d);
 	}

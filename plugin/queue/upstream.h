@@ -4,7 +4,7 @@
  * missing leaves the query to a socket.
  *
  * When answers do not come (a path that is asymmetric, a paused or detached program, a firewall in between), queries take
- * sockets for a while, and then some try again.
+ * sockets for a while. Then a single query tries again: its answer ends the suspension, else the next one is twice as long.
  */
 #ifndef PLUGIN_QUEUE_UPSTREAM_H
 #define PLUGIN_QUEUE_UPSTREAM_H
@@ -44,10 +44,9 @@ struct hydns_upstream_query {
 };
 /*
  * Sends a query from a random port of the reserved range. Returns that port, in host order; the caller must end it. 0: the
- * query takes a socket, and *why says for what reason. now_ms: monotonic, may be some milliseconds late.
+ * query takes a socket, and the reason is counted. now_ms: monotonic, may be some milliseconds late.
  */
-uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms,
-			     enum hydns_detour *why);
+uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms);
 /* The query from this port has been answered or given up. */
 void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms);
 /* Whose answer a datagram is that has come by a ring; NULL: nobody's. */

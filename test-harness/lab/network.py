@@ -161,6 +161,7 @@ class Network:
         veth(self.resolver, "ra", self.authoritative, "u0")
         self.resolver.address("ra", "10.53.3.1/24", "fd53:3::1/64")
         self.authoritative.address("u0", "10.53.3.2/24", "fd53:3::2/64")
+        pass_everything(self.authoritative, "u0", self.pass_object)
         # Name servers may have any address: the default route leads to them.
         self.resolver.route("10.53.3.2")
         self.resolver.route("fd53:3::2")

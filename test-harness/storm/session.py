@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import dns.rcode
 
 from lab.client import ask
-from lab.network import CLIENT_LINKS, SERVICE
+from lab.network import CLIENT_LINKS, DEFAULT_HOPS, SERVICE
 from lab.run import remains, wait_until
 from lab.world import World
 
