@@ -288,7 +288,8 @@ static void lanes_close_under_load(void **state)
 	atomic_store(&k.stop, true);
 	pthread_join(thread, NULL);
 	assert_int_equal(k.taken.count, sent);
-	assert_int_equal(k.taken.refused, 0);
+	/* The far end reads nothing, and on Linux 6.1 what waits there counts for the sender: some replies may be refused. */
+	assert_int_equal(hydns_lanes_counts(k.taken.thread)->detour[HYDNS_DETOUR_LANE_GONE], 0);
 }
 
 int main(void)
