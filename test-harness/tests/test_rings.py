@@ -122,6 +122,30 @@ class Used:
                    f"{queries} queries and {answers} answers to come by rings")
 
 
+def come(path, count=100):
+    """Until so many more queries have come to Unbound's threads, by rings or sockets."""
+    before = path.unbound.received()
+    wait_until(lambda: path.unbound.received() >= before + count, SOON, f"{count} queries to come to Unbound")
+
+
+def seen(path, reasons, count=30):
+    """Until the program has seen so many more packets that end like one of these; hydnsd runs."""
+    def number():
+        return sum(n for reason, n in path.daemon.reasons().items() if reason in reasons)
+    before = number()
+    wait_until(lambda: number() >= before + count, SOON, f"{count} packets that end with {' or '.join(reasons)}")
+
+
+def link_down(ns, link):
+    """Takes it down; returns when the kernel says that it is."""
+    ns.link_state(link, up=False)
+
+    def is_down():
+        with ns.netlink() as ip:
+            return ip.get_links(ip.link_lookup(ifname=link)[0])[0].get_attr("IFLA_OPERSTATE") == "DOWN"
+    wait_until(is_down, SOON, f"{link} to be down")
+
+
 def numbers(path):
     """{(interface, queue): number} of open lanes."""
     return {(lane["interface"], lane["queue"]): lane["number"] for lane in rings.lanes(path.daemon) if lane["open"]}
@@ -163,7 +187,7 @@ def test_rings_turned_off_and_on_by_reload(path):
         wait_until(lambda: not rings.lanes(path.daemon), SOON, "no lanes")
         used = Used(path)
         reloaded = time.monotonic_ns()
-        time.sleep(0.3)
+        come(path)
         assert used.now() == (0, 0)
         end = time.monotonic_ns()
         again = path.unbound.change("    hydns-queue: no\n    hydns-queue-upstream: no\n", "")
@@ -197,7 +221,7 @@ def test_reload_while_hydnsd_is_away(path):
         path.unbound.control("status")
         reloaded = time.monotonic_ns()
         used = Used(path)
-        time.sleep(0.3)
+        come(path)
         assert used.now() == (0, 0), "the program gives packets to a resolver that has left its page"
         path.daemon.start()
         rings.wait_open(path.daemon)
@@ -215,7 +239,7 @@ def test_reload_while_hydnsd_hangs(path):
         try:
             path.unbound.control("reload")
             path.unbound.control("status")
-            time.sleep(1)
+            come(path, LOCAL_RATE)
         finally:
             hydnsd.send_signal(signal.SIGCONT)
         rings.wait_open(path.daemon)
@@ -240,7 +264,7 @@ def test_hydnsd_stopped_and_started(path):
     with fresh(path) as asker:
         Used(path).wait()
         path.daemon.stop()
-        time.sleep(0.5)
+        come(path)
         path.daemon.start()
         rings.wait_open(path.daemon)
         Used(path).wait()
@@ -258,7 +282,7 @@ def test_unbound_killed(path):
         path.unbound.program.popen.kill()
         path.unbound.program.popen.wait()
         used.mark()
-        time.sleep(0.1)
+        seen(path, ("MISS", "RESOLVER_GONE", "NOT_SERVICE", "EMPTY"))
         assert used.now() == (0, 0)
         path.unbound.start()
         started = time.monotonic_ns()
@@ -272,7 +296,7 @@ def test_unbound_stopped_and_continued(path):
     with fresh(path) as asker:
         Used(path).wait()
         path.unbound.program.popen.send_signal(signal.SIGSTOP)
-        time.sleep(2)
+        seen(path, ("RESOLVER_GONE",))         # its heartbeat is stale
         path.unbound.program.popen.send_signal(signal.SIGCONT)
         Used(path).wait()
         answers = asker.result()
@@ -303,7 +327,7 @@ def test_pause_and_resume(path):
         used.wait()
         path.daemon.ctl("pause")
         used.mark()
-        time.sleep(0.5)
+        come(path)
         assert used.now() == (0, 0)
         path.daemon.ctl("resume")
         used.wait()
@@ -323,7 +347,8 @@ def test_answers_under_way_at_a_pause(path):
     with rings.load(path.world, 100, zone="lab.example") as asker:
         wait_until(lambda: len(rings.claimed(path.daemon)) > 10, SOON, "queries under way")
         path.daemon.ctl("pause")
-        time.sleep(0.4)
+        under_way = set(rings.claimed(path.daemon))
+        wait_until(lambda: not under_way & set(rings.claimed(path.daemon)), SOON, "the answers under way to come")
         answers = asker.result()
     path.daemon.ctl("resume")
     assert used.now().queries > 5
@@ -337,8 +362,7 @@ def test_client_link_down_and_up(path, family):
     resolver = path.network.resolver
     with fresh(path, server=SERVICE[family], timeout=2) as asker:
         Used(path).wait()
-        resolver.link_state("r1", up=False)
-        time.sleep(0.3)
+        link_down(resolver, "r1")
         resolver.link_state("r1", up=True)
         addresses_again(path)
         wait_until(lambda: ask(path.network.client1, SERVICE[family], "localhost", timeout=0.2), SOON, "the link to work")
@@ -369,8 +393,8 @@ def test_upstream_link_down_and_up(path):
     resolver = path.network.resolver
     with fresh(path) as asker:
         Used(path).wait()
-        resolver.link_state("ra", up=False)
-        time.sleep(0.3)
+        link_down(resolver, "ra")
+        come(path)
         resolver.link_state("ra", up=True)
         addresses_again(path)
         Used(path).wait()
@@ -612,15 +636,15 @@ def test_full_rings(paths):
     used = Used(path)
     with local(path, seconds=0.4, timeout=1) as many:
         with stopped(path.unbound):
-            wait_until(lambda: used.now().queries > 2 * room, SOON, "queries to come")
-            time.sleep(0.4)
+            wait_until(lambda: used.now().queries > 4 * room, SOON, "more queries than the rings hold")
         answers = many.result()
     assert room <= len([a for a in answers if a.latency is not None]) < len(answers), "the ring was not full"
     relay.delay = 0.4
     with rings.load(path.world, 2000, zone="lab.example", seconds=0.4) as asker:
         wait_until(lambda: len(rings.claimed(path.daemon)) > 2 * room, SOON, "queries under way")
         with stopped(path.unbound):
-            time.sleep(0.6)
+            used.mark()
+            wait_until(lambda: used.now().answers > room, SOON, "answers to wait in the rings")
         relay.behave()
         answers = asker.result()
     assert_answered(answers)
