@@ -40,7 +40,6 @@ struct hydns_lane {
  * clears it (store-release) when the query has ended. Ports of both families and all resolvers share the words.
  */
 #define HYDNS_PORTS            65536U
-#define HYDNS_PORT_TAG_BITS    48
 /* thread: below HYDNS_THREADS_MAX; resolver: below HYDNS_RESOLVERS; device: struct hydns_lane. Never 0, since a tag is not. */
 #define HYDNS_PORT_WORD(thread, resolver, device, tag) \
 	((__u64)(thread) | (__u64)(resolver) << 6 | (__u64)(device) << 10 | (__u64)(tag) << 16)
