@@ -49,6 +49,19 @@ int netdev_queues(const char *ifname, unsigned *now, unsigned *most)
 	return err;
 }
 
+void netdev_queues_command(const char *ifname, unsigned queues, char out[NETDEV_MEND])
+{
+	struct ethtool_channels c = {.cmd = ETHTOOL_GCHANNELS};
+	bool known = !ask(ifname, &c);
+
+	if (known && c.max_combined)
+		snprintf(out, NETDEV_MEND, "ethtool -L %s combined %u", ifname, queues);
+	else if (known && c.tx_count < c.rx_count && queues <= c.max_tx)
+		snprintf(out, NETDEV_MEND, "ethtool -L %s rx %u tx %u", ifname, queues, queues);
+	else
+		snprintf(out, NETDEV_MEND, "ethtool -L %s rx %u", ifname, queues);
+}
+
 int netdev_queue_counts(const char *ifname, unsigned *rx, unsigned *tx)
 {
 	struct ethtool_channels c = {.cmd = ETHTOOL_GCHANNELS};

@@ -208,14 +208,18 @@ void hydns_port_release(struct hydns_port_thread *t, uint16_t port)
 	atomic_compare_exchange_strong_explicit(&u->words->of[port], &u->word, 0, memory_order_release, memory_order_relaxed);
 }
 
+/* Whether a datagram with this path, by this interface, is from where the query went to, and for where it came from. */
+static bool answers(const struct use *u, const struct hydns_path *path, uint8_t device)
+{
+	return (u->device == device || device == HYDNS_ANY_DEVICE) && u->ipv6 == path->ipv6 && u->remote_port == path->remote_port &&
+	       memcmp(u->remote, path->remote, sizeof(u->remote)) == 0 && memcmp(u->local, path->local, sizeof(u->local)) == 0;
+}
+
 void *hydns_port_owner(const struct hydns_port_thread *t, const struct hydns_path *path, uint8_t device)
 {
 	const struct use *u = &t->use[path->local_port];
 
-	if (!u->owner || (device != HYDNS_ANY_DEVICE && u->device != device) || u->ipv6 != path->ipv6 || u->remote_port != path->remote_port ||
-	    memcmp(u->remote, path->remote, sizeof(u->remote)) != 0 || memcmp(u->local, path->local, sizeof(u->local)) != 0)
-		return NULL;
-	return u->owner;
+	return u->owner && answers(u, path, device) ? u->owner : NULL;
 }
 
 void hydns_port_release_all(struct hydns_port_thread *t)

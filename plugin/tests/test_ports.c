@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "hydns/hash.h"
 #include "plugin/queue/ports.h"
@@ -153,6 +154,8 @@ static void an_answer_must_match_in_all(void **state)
 	wrong = p;
 	wrong.ipv6 = true;
 	assert_null(hydns_port_owner(w->thread, &wrong, 5));
+	assert_null(hydns_port_owner(w->thread, &wrong, HYDNS_ANY_DEVICE));
+	assert_ptr_equal(hydns_port_owner(w->thread, &p, HYDNS_ANY_DEVICE), &p);        /* the stack has judged its source */
 	assert_null(hydns_port_owner(hydns_ports_thread(w->ports, 0), &p, 5));
 	hydns_port_release(w->thread, p.local_port);
 	assert_null(hydns_port_owner(w->thread, &p, 5));
@@ -172,6 +175,68 @@ static void a_late_answer_is_nobodys(void **state)
 	assert_int_equal(claim(w, &p, &p), 30000);
 	assert_null(hydns_port_owner(w->thread, &former, 5));
 	assert_ptr_equal(hydns_port_owner(w->thread, &p, 5), &p);
+}
+
+/* An answer without an interface of its own, as it comes from the stack, must match in all else. */
+static void a_stray_must_match_in_all_else(void **state)
+{
+	struct world *w = *state;
+	struct hydns_path p = to(7, true), wrong;
+
+	assert_true(claim(w, &p, &p));
+	for (unsigned octet = 0; octet < 16; octet++) {
+		wrong = p;
+		wrong.remote[octet] ^= 1;
+		assert_null(hydns_port_owner(w->thread, &wrong, HYDNS_ANY_DEVICE));
+		wrong = p;
+		wrong.local[octet] ^= 1;
+		assert_null(hydns_port_owner(w->thread, &wrong, HYDNS_ANY_DEVICE));
+	}
+	wrong = p;
+	wrong.remote_port++;
+	assert_null(hydns_port_owner(w->thread, &wrong, HYDNS_ANY_DEVICE));
+	wrong = p;
+	wrong.local_port ^= 1;
+	assert_null(hydns_port_owner(w->thread, &wrong, HYDNS_ANY_DEVICE));
+}
+
+/* A thread that ends gives back its own ports, and nobody else's. */
+static void a_threads_end_releases_its_own(void **state)
+{
+	struct world *w = *state;
+	struct hydns_port_thread *other = hydns_ports_thread(w->ports, 0);
+	struct hydns_path p = to(7, false), q = to(8, false);
+
+	q.local_port = hydns_port_claim(other, &q, 5, &q, below, w);
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(claim(w, &p, &p));
+	hydns_port_release_all(w->thread);
+	assert_int_equal(hydns_ports_claimed(w->thread), 0);
+	assert_null(hydns_port_owner(w->thread, &p, 5));
+	assert_ptr_equal(hydns_port_owner(other, &q, 5), &q);
+	for (uint32_t port = 0; port < HYDNS_PORTS; port++)
+		assert_true(w->word[port] == 0 || port == q.local_port);
+	assert_int_not_equal(w->word[q.local_port], 0);
+}
+
+static uint32_t the_first(void *arg, uint32_t n)
+{
+	(void)n;
+	++*(unsigned *)arg;
+	return 0;
+}
+
+/* A range that is nearly full costs a query no more than so many draws. */
+static void draws_are_bounded(void **state)
+{
+	struct world *w = *state;
+	struct hydns_path p = to(7, false);
+	unsigned drawn = 0;
+
+	assert_int_equal(hydns_port_claim(w->thread, &p, 5, &p, the_first, &drawn), FIRST);
+	assert_int_equal(drawn, 1);
+	assert_int_equal(hydns_port_claim(w->thread, &p, 5, &p, the_first, &drawn), 0);
+	assert_int_equal(drawn, 1 + HYDNS_PORT_TRIES);
 }
 
 static void a_full_range_refuses(void **state)
@@ -216,6 +281,26 @@ static void another_map_takes_over(void **state)
 	close(fd);
 }
 
+/* A thread's table has one place for a port: a query by the former map keeps it until it ends. */
+static void a_port_under_way_by_a_former_map_waits(void **state)
+{
+	struct world *w = *state;
+	struct hydns_path former = to(7, false), p = to(8, false);
+	struct hydns_port_range one = { .first = 30000, .count = 1, .resolver = 3, .seed = { 11, 12 } };
+	int fd = memfd_create("words", MFD_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, HYDNS_PORTS * sizeof(uint64_t)), 0);
+	assert_int_equal(hydns_ports_use(w->ports, w->fd, &one), 0);
+	assert_int_equal(claim(w, &former, &former), 30000);
+	one.seed[0]++;
+	assert_int_equal(hydns_ports_use(w->ports, fd, &one), 0);
+	assert_int_equal(claim(w, &p, &p), 0);
+	assert_ptr_equal(hydns_port_owner(w->thread, &former, 5), &former);
+	hydns_port_release(w->thread, 30000);
+	assert_int_equal(claim(w, &p, &p), 30000);
+	close(fd);
+}
+
 static void ranges_that_are_none(void **state)
 {
 	struct world *w = *state;
@@ -248,7 +333,7 @@ static void avoided_ports_are_never_claimed(void **state)
 
 /*
  * Chi-square of so many claims over the range, each released at once: with n ports it is about n on average, with a standard
- * deviation of sqrt(2 n). Beyond 6.5 of these a fair draw comes once in 10^10 runs.
+ * deviation of sqrt(2 n). Beyond 6.5 of these a fair draw comes once in 4 * 10^9 runs (by Wilson and Hilferty, 1931).
  */
 static void assert_even(struct world *w, hydns_random_below *random, void *arg, unsigned claims, unsigned destinations)
 {
@@ -279,12 +364,50 @@ static void every_port_is_as_likely(void **state)
 	assert_even(*state, below_by_kernel, NULL, 200000, 1);
 }
 
+/* Of a range in which others hold every second port, the rest are as likely as each other. */
+static void free_ports_are_as_likely(void **state)
+{
+	struct world *w = *state;
+	struct hydns_path p = to(7, false);
+	const double expected = 500000.0 / (COUNT / 2);
+	unsigned *count = calloc(COUNT, sizeof(*count));
+	double chi = 0;
+
+	for (unsigned i = 1; i < COUNT; i += 2)
+		w->word[FIRST + i] = 1;
+	for (unsigned i = 0, tries = 0; i < 500000; tries++) {
+		const uint16_t port = claim(w, &p, &p);
+
+		assert_true(tries < 600000);
+		if (!port)
+			continue;              /* all draws were of ports that are taken: a query in 256 */
+		assert_int_equal(port % 2, 0);
+		count[port - FIRST]++;
+		hydns_port_release(w->thread, port);
+		i++;
+	}
+	for (unsigned i = 0; i < COUNT; i += 2)
+		chi += (count[i] - expected) * (count[i] - expected) / expected;
+	assert_true(fabs(chi - (COUNT / 2 - 1)) < 7 * sqrt(COUNT));
+	for (unsigned i = 1; i < COUNT; i += 2)
+		w->word[FIRST + i] = 0;
+	free(count);
+}
+
 struct crowd {
 	struct hydns_port_thread *thread;
 	_Atomic uint8_t *held;                 /* by port: how many hold it */
 	struct world numbers;
 	_Atomic bool *twice;
 };
+
+static void give_back(struct crowd *c, uint16_t port)
+{
+	if (!port)
+		return;
+	atomic_fetch_sub(&c->held[port], 1);
+	hydns_port_release(c->thread, port);
+}
 
 static void *claim_and_release(void *arg)
 {
@@ -295,14 +418,13 @@ static void *claim_and_release(void *arg)
 	for (unsigned i = 0; i < 200000; i++) {
 		uint16_t *m = &mine[i % 256];
 
-		if (*m) {
-			atomic_fetch_sub(&c->held[*m], 1);
-			hydns_port_release(c->thread, *m);
-		}
+		give_back(c, *m);
 		*m = hydns_port_claim(c->thread, &p, 1, c, below, &c->numbers);
 		if (*m && atomic_fetch_add(&c->held[*m], 1) != 0)
 			atomic_store(c->twice, true);
 	}
+	for (unsigned i = 0; i < 256; i++)
+		give_back(c, mine[i]);
 	return NULL;
 }
 
@@ -327,18 +449,67 @@ static void no_port_is_given_twice(void **state)
 	free((void *)held);
 }
 
+#define PROCESSES 3
+
+/* One of several resolvers of a host, which share the words and nothing else. held, twice: shared by all. */
+static void be_a_resolver(int fd, uint32_t number, const struct hydns_port_range *narrow, _Atomic uint8_t *held,
+			  _Atomic bool *twice)
+{
+	struct hydns_port_range mine = *narrow;
+	struct crowd c = { .held = held, .numbers.state = number, .twice = twice };
+	struct hydns_ports *ports = hydns_ports_new(1);
+
+	mine.resolver = number;
+	c.thread = hydns_ports_thread(ports, 0);
+	if (!ports || hydns_ports_use(ports, fd, &mine))
+		_exit(1);
+	claim_and_release(&c);
+	hydns_ports_free(ports);
+	_exit(0);
+}
+
+static void no_port_is_given_to_two_processes(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_port_range narrow = { .first = 20000, .count = 900 };
+	_Atomic uint8_t *held = mmap(NULL, HYDNS_PORTS + 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	_Atomic bool *twice = (void *)(held + HYDNS_PORTS);
+	pid_t pid[PROCESSES];
+	int status;
+
+	assert_ptr_not_equal(held, MAP_FAILED);
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		pid[i] = fork();
+		assert_true(pid[i] >= 0);
+		if (pid[i] == 0)
+			be_a_resolver(w->fd, i, &narrow, held, twice);
+	}
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_false(*twice);
+	munmap((void *)held, HYDNS_PORTS + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_word_says_whose_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_answer_must_match_in_all, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_stray_must_match_in_all_else, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_answer_is_nobodys, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_threads_end_releases_its_own, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(draws_are_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_range_refuses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_map_takes_over, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_port_under_way_by_a_former_map_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ranges_that_are_none, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(avoided_ports_are_never_claimed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(every_port_is_as_likely, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(free_ports_are_as_likely, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_port_is_given_twice, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_port_is_given_to_two_processes, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,17 +150,21 @@ class Network:
         for service in (SERVICE, REFERENCE):
             self.resolver.address("lo", f"{service[4]}/32", f"{service[6]}/128")
         self.resolver.address("lo", *(f"{a}/32" for a in (*DOORS.values(), *REFERENCE_DOORS.values())))
-        veth(self.resolver, "ra", self.authoritative, "u0")
-        self.resolver.address("ra", "10.53.3.1/24", "fd53:3::1/64")
-        self.authoritative.address("u0", "10.53.3.2/24", "fd53:3::2/64")
-        pass_everything(self.authoritative, "u0", pass_object)
-        # Name servers may have any address: the default route leads to them.
-        self.resolver.route("10.53.3.2")
-        self.resolver.route("fd53:3::2")
+        self.link_upstream()
         with self.resolver.entered():
             Path("/proc/sys/net/ipv4/ip_local_reserved_ports").write_text(UPSTREAM_PORTS)
             for file in ("ipv4/ip_default_ttl", *(f"ipv6/conf/{link}/hop_limit" for link in CLIENT_LINKS)):
                 Path("/proc/sys/net", file).write_text(str(RESOLVER_HOPS))
+
+    def link_upstream(self):
+        """Makes the link between resolver and authoritative, also after it was removed."""
+        veth(self.resolver, "ra", self.authoritative, "u0")
+        self.resolver.address("ra", "10.53.3.1/24", "fd53:3::1/64")
+        self.authoritative.address("u0", "10.53.3.2/24", "fd53:3::2/64")
+        pass_everything(self.authoritative, "u0", self.pass_object)
+        # Name servers may have any address: the default route leads to them.
+        self.resolver.route("10.53.3.2")
+        self.resolver.route("fd53:3::2")
         self.authoritative.route("10.53.3.1")
         self.authoritative.route("fd53:3::1")
 

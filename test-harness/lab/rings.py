@@ -29,19 +29,18 @@ def claimed(daemon):
         return [port for port in range(len(words) // WORD) if any(words[port * WORD:port * WORD + WORD])]
 
 
-def open_lanes(daemon):
-    """{interface: number of its open lanes}."""
-    status, found = daemon.try_call({"cmd": "status"}), {}
-    for resolver in status["resolvers"] if status else ():
-        for lane in resolver["lanes"]:
-            found[lane["interface"]] = found.get(lane["interface"], 0) + lane["open"]
-    return found
+def lanes(daemon):
+    """As status shows them; none while hydnsd does not listen."""
+    status = daemon.try_call({"cmd": "status"})
+    return [lane for r in status["resolvers"] for lane in r["lanes"]] if status else []
 
 
 def wait_open(daemon, links=LINKS):
-    """Until these links, and no others, have open lanes."""
-    wait_until(lambda: set(link for link, n in open_lanes(daemon).items() if n) == set(links), SOON,
-               f"lanes on {', '.join(links)}")
+    """Until these links, and no others, have lanes, and all are open."""
+    def good():
+        found = lanes(daemon)
+        return {lane["interface"] for lane in found} == set(links) and all(lane["open"] for lane in found)
+    wait_until(good, SOON, f"lanes on {', '.join(links)}")
 
 
 def never_asked(count, zone="kinds.example"):
@@ -49,7 +48,6 @@ def never_asked(count, zone="kinds.example"):
     return [(f"ring{next(_names)}.{zone}", "A") for _ in range(count)]
 
 
-def fresh_load(world, rate, seconds, *, server=SERVICE[4], zone="kinds.example", **options):
-    """Load of names that nobody has asked before."""
-    return Asker(world, world.network.client1, server, never_asked(int(rate * seconds) + rate, zone), rate,
-                 seconds=seconds, **options)
+def load(world, rate, *, server=SERVICE[4], zone="kinds.example", most=15, **options):
+    """Load of names that nobody has asked before, until its result is taken, for `most` seconds."""
+    return Asker(world, world.network.client1, server, never_asked(rate * most, zone), rate, **options)
