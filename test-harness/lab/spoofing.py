@@ -3,21 +3,34 @@
 own to the same wire (src/spoofer.c). It sees more than an attacker off the path, so that each forged answer can be right in all
 but one thing."""
 
+import math
 import subprocess
 from collections import Counter
 
 from pyroute2 import netns
 
-from .network import REFERENCE, Namespace
+from . import changing_zones, rings
+from .client import ask
+from .network import REFERENCE, SERVICE, UPSTREAM_PORTS, Namespace
 from .process import Program
-from .run import wait_until
+from .run import SOON, wait_until
 
 LINK = "u0"                      # of the name servers
-ADDRESS = "203.0.113.66"         # in every forged answer
+PREFIX = "203.0.113."            # of the address in every forged answer; then the number of what is wrong, in this order:
 # By what is wrong. Unbound itself takes a query for answered when the name differs, and asks again.
 SILENT = {"port": "p", "id": "i", "source": "s", "source-port": "f", "destination": "d", "checksum": "x", "late": "l",
           "doubled": "b", "former": "o"}
 NAMES = {"case": "c", "question": "q"}
+KINDS = [*SILENT, *NAMES]
+
+
+def forged(answers):
+    """Those of asker's answers that are forged, by what is wrong with them."""
+    found = Counter()
+    for a in answers:
+        if a.rdata and a.rdata.startswith("cb0071"):
+            found[KINDS[int(a.rdata[6:8], 16) - 1]] += 1
+    return found
 
 
 class Attacker:
@@ -62,17 +75,53 @@ class Attacker:
             word, *numbers = line.split()
             if word == "queries":
                 self.queries = int(numbers[0])
-            elif word in ("port", "id"):
-                (self.ports if word == "port" else self.ids)[int(numbers[0])] = int(numbers[1])
+            elif word in ("at-port", "with-id"):
+                (self.ports if word == "at-port" else self.ids)[int(numbers[0])] = int(numbers[1])
             else:
                 self.sent[word] = int(numbers[0])
         return self
 
 
+RATE = 400                       # recursions a second: as many as the relay forwards
+DELAY = 0.05                     # seconds that the server takes to answer
+UNBOUND_OPTIONS = {"server": ["use-caps-for-id: yes", "extended-statistics: yes"]}
+
+
+def settle(world, daemon):
+    """Until queries leave by rings: only then Unbound knows the zone's server and its next hop."""
+    def used():
+        before = rings.counted(daemon).answers
+        for name, rdtype in rings.never_asked(8, "lab.example"):
+            ask(world.network.client1, SERVICE[4], name, rdtype, timeout=1)
+        return rings.counted(daemon).answers - before >= 7
+    rings.wait_open(daemon)
+    wait_until(used, SOON, "answers to come by rings")
+
+
+def attack(world, kinds, seconds, **options):
+    """Recursions for lab.example under attack: (asker's answers, the attacker)."""
+    world.relay.delay = DELAY
+    with Attacker(world, changing_zones.RELAY, kinds, **options) as attacker:
+        with rings.load(world, RATE, zone="lab.example", seconds=seconds, most=seconds + 1) as asker:
+            answers = asker.result()
+        return answers, attacker.result()
+
+
 def chi_square(times, first, count, bins):
-    """(chi-square, degrees of freedom) of numbers counted in times over equal bins of count numbers from first on."""
+    """(chi-square, degrees of freedom) of the numbers counted in times, over equal bins of the count numbers from first on."""
     filled = [0] * bins
     for number, n in times.items():
         filled[(number - first) * bins // count] += n
     expected = sum(filled) / bins
     return sum((n - expected) ** 2 / expected for n in filled), bins - 1
+
+
+def evenness(attacker, bins):
+    """For ports and ids of the queries seen: (what, chi-square, degrees of freedom, whether it is even, how many). Beyond 6.5
+    standard deviations a fair draw comes once in 10^10 times. bins: None: as many as there are numbers. Queries that took sockets
+    left from other ports."""
+    first, last = map(int, UPSTREAM_PORTS.split("-"))
+    ports = {port: n for port, n in attacker.ports.items() if first <= port <= last}
+    for what, times, begin, count in (("ports", ports, first, last - first + 1), ("ids", attacker.ids, 0, 65536)):
+        chi, free = chi_square(times, begin, count, bins or count)
+        yield what, chi, free, abs(chi - free) < 6.5 * math.sqrt(2 * free), sum(times.values())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * spoofer: sees every query that comes to a name server by a link, as no attacker off the path does, and sends forged answers by
- * another link: each is right in all but one thing. Each has the address 203.0.113.66 for the name that was asked for.
+ * another link: each is right in all but one thing. Each has an address for the name that was asked for, 203.0.113.N: the Nth kind.
  *
  * spoofer -l LINK -s SERVER -o OTHER -n NETNS -i LINK [-k KINDS] [-c COPIES] [-m MOST]
  *   -l, -s  where it sees queries (IPv4), and to which server; its namespace is that of the process
@@ -10,7 +10,7 @@
  *   -k      letters of what is wrong, from the table below    [all but "c" and "q"]
  *   -c      forged answers of each kind to a query            [1]
  *   -m      ends forging after so many
- * At SIGTERM it prints a line "KIND NUMBER" for each kind, then "queries NUMBER", then "port NUMBER TIMES" and "id NUMBER TIMES"
+ * At SIGTERM it prints a line "KIND NUMBER" for each kind, then "queries NUMBER", then "at-port NUMBER TIMES" and "with-id NUMBER TIMES"
  * for the queries seen.
  */
 #define _GNU_SOURCE
@@ -43,7 +43,7 @@
 #define LATE_NS     (20 * NS / 1000)
 #define RECENT      256
 #define LATER       4096            /* that wait for their time to be late */
-#define EVIL        "\xc0\x0c\x00\x01\x00\x01\x00\x01\x51\x80\x00\x04\xcb\x00\x71\x42"
+#define EVIL        "\xc0\x0c\x00\x01\x00\x01\x00\x01\x51\x80\x00\x04\xcb\x00\x71\x00"
 
 static const struct kind {
 	char letter;
@@ -245,6 +245,18 @@ static bool make_wrong(uint8_t *f, char letter)
 	return true;
 }
 
+/* But none that means something: 0, or the pseudo-header's sum, which virtual interfaces hand over. */
+static void another_checksum(uint8_t *f, size_t len)
+{
+	const unsigned right = get16(f + UDP_AT + 6), partial = sum16(f + IP_AT + 12, 8, 17 + (uint32_t)(len - UDP_AT));
+	unsigned wrong;
+
+	do
+		wrong = next() & 0xffff;
+	while (wrong == right || wrong == 0 || wrong == partial);
+	put16(f + UDP_AT + 6, wrong);
+}
+
 static void forge(unsigned k, const struct query *q, unsigned times)
 {
 	uint8_t f[FRAME_MAX];
@@ -254,9 +266,10 @@ static void forge(unsigned k, const struct query *q, unsigned times)
 
 		if (!make_wrong(f, kinds[k].letter))
 			return;
+		f[len - 1] = (uint8_t)(k + 1);
 		seal(f, len);
 		if (kinds[k].letter == 'x')
-			f[UDP_AT + 7] ^= 1;
+			another_checksum(f, len);
 		memcpy(begin(len), f, len);
 		sent[k]++;
 		forged++;
@@ -408,9 +421,9 @@ static void report(void)
 	printf("queries %lu\n", (unsigned long)queries);
 	for (unsigned i = 0; i < 65536; i++) {
 		if (ports[i])
-			printf("port %u %lu\n", i, (unsigned long)ports[i]);
+			printf("at-port %u %lu\n", i, (unsigned long)ports[i]);
 		if (ids[i])
-			printf("id %u %lu\n", i, (unsigned long)ids[i]);
+			printf("with-id %u %lu\n", i, (unsigned long)ids[i]);
 	}
 }
 
