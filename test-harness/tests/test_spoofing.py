@@ -6,6 +6,7 @@ import pytest
 from conftest import kernel_path
 
 from lab import rings
+from lab.run import SOON, wait_until
 from lab.spoofing import NAMES, PREFIX, SILENT, UNBOUND_OPTIONS, attack, evenness, forged, settle
 
 NXDOMAIN, SERVFAIL = 3, 2
@@ -38,6 +39,7 @@ def test_wrong_in_one_thing(path):
     # Right address and ports: such an answer comes to the thread by the ring, and only Unbound sees that the id is wrong.
     assert came >= (attacker.queries + attacker.sent["id"]) // 2
     assert unwanted >= attacker.sent["id"] // 2
+    wait_until(lambda: not rings.claimed(path.daemon), SOON, "no query to be under way, and no port to be claimed")
     for what, chi, free, even, count in evenness(attacker, 64):
         assert even and count >= attacker.queries // 2, f"{what}: chi-square {chi:.0f} with {free} degrees of freedom"
 
