@@ -775,6 +775,20 @@ static void a_queue_that_goes_takes_its_lane_along(void **state)
 	end_cleanly();
 }
 
+/* Nothing is left of the program: a query that left by a ring now would get its answer by a port that nobody has. */
+static void a_stop_is_told_first(void **state)
+{
+	(void)state;
+	start_daemon_on("v0", native);
+	begin(&first, 1, service);
+	ask_plan(&first);
+	end_cleanly();
+	expect_plan(&first);
+	assert_int_equal(first.plan.parts, 0);
+	assert_int_equal(first.plan.count, 0);
+	clear(NULL);
+}
+
 /* -- modes and kinds ---------------------------------------------------------------------------------------------- */
 static void generic_mode_is_for_one_thread(void **state)
 {
@@ -831,6 +845,7 @@ int main(void)
 		TEST(a_restart_ends_what_no_longer_fits),
 		TEST(changes_are_told),
 		TEST(a_queue_that_goes_takes_its_lane_along),
+		TEST(a_stop_is_told_first),
 		TEST(generic_mode_is_for_one_thread),
 		TEST(devices_on_others_have_no_lanes),
 	};

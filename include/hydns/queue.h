@@ -84,8 +84,9 @@ struct hydns_queue_device {
 #define HYDNS_QUEUE_DEVICE_UNFINISHED 0x2  /* frames may have checksums that the sender's kernel has left to a card */
 /*
  * HYDNS_MSG_PLAN, the reply to QUEUE, and unasked (seq 0, no descriptors) whenever the interfaces have changed: what hydnsd
- * gives. Descriptors of the reply: the resolver's gate, an AF_XDP socket that is never bound; then the map hydns_ports, if
- * UPSTREAM is among the parts.
+ * gives; hydnsd may have closed lanes, and the plugin opens all again. Without parts: hydnsd stops, and nothing is left.
+ * Descriptors of the reply: the resolver's gate, an AF_XDP socket that is never bound; then the map hydns_ports, if UPSTREAM is
+ * among the parts.
  */
 struct hydns_queue_plan {
 	__u64 seed[2];       /* of the tags of IPv6 addresses, hydns_remote_tag() */
@@ -104,7 +105,8 @@ struct hydns_lane_number {
 	__u32 number;
 	__u32 reserved;
 };
-/* HYDNS_MSG_OPEN: the sockets of a lane are bound; when it is acknowledged the program redirects to them. */
+/* HYDNS_MSG_OPEN: the sockets of a lane are bound; when it is acknowledged the program redirects to them. A process whose
+ * earlier registration had the lane open may send it, too, with as many threads, while it has the sockets. */
 struct hydns_lane_open {
 	__u32 number;
 	__u32 frame_max;     /* as in struct hydns_lane */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -281,6 +282,49 @@ static void another_map_takes_over(void **state)
 	close(fd);
 }
 
+static unsigned mappings_of_words(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "memfd:words") != NULL;
+	fclose(f);
+	return n;
+}
+
+/* A resolver that registers again has another number then, and later the former one. */
+static void a_map_that_comes_back_is_not_mapped_again(void **state)
+{
+	struct hydns_port_range other = range;
+	struct world *w = *state;
+	unsigned before;
+
+	other.resolver = 4;
+	assert_int_equal(hydns_ports_use(w->ports, w->fd, &other), 0);
+	before = mappings_of_words();
+	assert_int_equal(hydns_ports_use(w->ports, w->fd, &range), 0);
+	assert_int_equal(hydns_ports_use(w->ports, w->fd, &other), 0);
+	assert_int_equal(mappings_of_words(), before);
+}
+
+/* hydnsd clears the words of a resolver that it takes for ended, and others claim the ports. */
+static void a_port_that_is_anothers_now_is_not_released(void **state)
+{
+	struct world *w = *state;
+	struct hydns_path path = { .remote = { 192, 0, 2, 1 }, .remote_port = 53 };
+	uint16_t port = hydns_port_claim(w->thread, &path, 1, w, below, w);
+
+	assert_int_not_equal(port, 0);
+	w->word[port] = 77;
+	hydns_port_release(w->thread, port);
+	assert_int_equal(w->word[port], 77);
+	assert_int_equal(hydns_ports_claimed(w->thread), 0);
+	w->word[port] = 0;
+}
+
 /* A thread's table has one place for a port: a query by the former map keeps it until it ends. */
 static void a_port_under_way_by_a_former_map_waits(void **state)
 {
@@ -503,6 +547,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(draws_are_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_range_refuses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_map_takes_over, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_map_that_comes_back_is_not_mapped_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_port_that_is_anothers_now_is_not_released, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_port_under_way_by_a_former_map_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ranges_that_are_none, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(avoided_ports_are_never_claimed, set_up, tear_down),

@@ -45,7 +45,8 @@ class Paths:
         if self.options != (daemon, unbound):
             self.stack.close()
             self.options = None
-            self.path = self.stack.enter_context(kernel_path(self.world, daemon_options=daemon, unbound_options=OPTIONS | unbound))
+            made = kernel_path(self.world, daemon_options=daemon, unbound_options=OPTIONS | unbound)
+            self.path = self.stack.enter_context(made)
             self.options = (daemon, unbound)
         for server in (self.path.daemon, self.path.unbound):
             if not server.program.running():
@@ -203,6 +204,24 @@ def test_reload_while_hydnsd_is_away(path):
         used.wait()
         answers = asker.result()
     assert_answered(answers, since=reloaded)
+
+
+def test_reload_while_hydnsd_hangs(path):
+    """The link thread waits for it, and both plugin objects have the lanes for a while."""
+    hydnsd, used = path.daemon.program.popen, Used(path)
+    with local(path) as known:
+        used.wait(answers=0)
+        hydnsd.send_signal(signal.SIGSTOP)
+        try:
+            path.unbound.control("reload")
+            path.unbound.control("status")
+            time.sleep(1)
+        finally:
+            hydnsd.send_signal(signal.SIGCONT)
+        rings.wait_open(path.daemon)
+        used.wait(answers=0)
+        answers = known.result()
+    assert_answered(answers, rcode=0)
 
 
 def test_hydnsd_with_other_maps(path):
