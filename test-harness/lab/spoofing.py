@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""An attacker beside the name servers: it sees each query of the resolver to one server, and sends forged answers by a link of its
-own to the same wire (src/spoofer.c). It sees more than an attacker off the path, so that each forged answer can be right in all
+"""An attacker beside the name servers: it sees each query of the resolver to one server, and sends forged answers by a link of
+its own to the same wire (src/spoofer.c). It sees more than an attacker off the path, so that each forged answer can be right in all
 but one thing."""
 
 import math
@@ -34,8 +34,8 @@ def forged(answers):
 
 
 class Attacker:
-    """Context manager. kinds: of SILENT or NAMES; copies of each to every query, at most in all. result() ends it; then sent has
-    the forged answers by kind, and queries, ports and ids what it saw."""
+    """Context manager. kinds: of SILENT or NAMES; copies of each to every query, at most in all. result() ends it; then sent
+    has the forged answers by kind, and queries, ports and ids what it saw."""
 
     def __init__(self, world, server, kinds, *, copies=1, most=None):
         self.world, self.server, self.copies, self.most = world, server, copies, most
@@ -107,21 +107,24 @@ def attack(world, kinds, seconds, **options):
         return answers, attacker.result()
 
 
-def chi_square(times, first, count, bins):
-    """(chi-square, degrees of freedom) of the numbers counted in times, over equal bins of the count numbers from first on."""
-    filled = [0] * bins
-    for number, n in times.items():
-        filled[(number - first) * bins // count] += n
-    expected = sum(filled) / bins
-    return sum((n - expected) ** 2 / expected for n in filled), bins - 1
+def chi_square(times, numbers, bins):
+    """(chi-square, degrees of freedom) of what was counted in times, over bins of these numbers, all of which are as likely."""
+    filled, expected = [0] * bins, [0] * bins
+    count = sum(times.get(number, 0) for number in numbers)
+    for i, number in enumerate(numbers):
+        filled[i * bins // len(numbers)] += times.get(number, 0)
+        expected[i * bins // len(numbers)] += count / len(numbers)
+    return sum((n - e) ** 2 / e for n, e in zip(filled, expected)), bins - 1
 
 
-def evenness(attacker, bins):
-    """For ports and ids of the queries seen: (what, chi-square, degrees of freedom, whether it is even, how many). Beyond 6.5
-    standard deviations a fair draw comes once in 10^10 times. bins: None: as many as there are numbers. Queries that took sockets
-    left from other ports."""
+def evenness(attacker, bins=None):
+    """For ports and ids of the queries seen: (what, chi-square, degrees of freedom, whether it is even, queries). Beyond 6.5
+    standard deviations a fair draw comes once in 10^10 times. Queries that took sockets left from other ports, and Unbound
+    avoids those that IANA has assigned. bins: few enough for that to make no difference; None: each number that was seen is one, which
+    needs some 15 queries for each."""
     first, last = map(int, UPSTREAM_PORTS.split("-"))
-    ports = {port: n for port, n in attacker.ports.items() if first <= port <= last}
-    for what, times, begin, count in (("ports", ports, first, last - first + 1), ("ids", attacker.ids, 0, 65536)):
-        chi, free = chi_square(times, begin, count, bins or count)
-        yield what, chi, free, abs(chi - free) < 6.5 * math.sqrt(2 * free), sum(times.values())
+    for what, times, numbers in (("ports", attacker.ports, range(first, last + 1)), ("ids", attacker.ids, range(65536))):
+        if not bins:
+            numbers = [number for number in numbers if number in times]
+        chi, free = chi_square(times, numbers, bins or len(numbers))
+        yield what, chi, free, abs(chi - free) < 6.5 * math.sqrt(2 * free), sum(times.get(n, 0) for n in numbers)

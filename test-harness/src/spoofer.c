@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * spoofer: sees every query that comes to a name server by a link, as no attacker off the path does, and sends forged answers by
- * another link: each is right in all but one thing. Each has an address for the name that was asked for, 203.0.113.N: the Nth kind.
+ * spoofer: sees every query that comes to a name server by a link, as no attacker off the path does, and sends forged answers
+ * by another link: each is right in all but one thing. Each has an address for the name that was asked for, 203.0.113.N: the
+ * Nth kind.
  *
  * spoofer -l LINK -s SERVER -o OTHER -n NETNS -i LINK [-k KINDS] [-c COPIES] [-m MOST]
  *   -l, -s  where it sees queries (IPv4), and to which server; its namespace is that of the process
@@ -10,8 +11,8 @@
  *   -k      letters of what is wrong, from the table below    [all but "c" and "q"]
  *   -c      forged answers of each kind to a query            [1]
  *   -m      ends forging after so many
- * At SIGTERM it prints a line "KIND NUMBER" for each kind, then "queries NUMBER", then "at-port NUMBER TIMES" and "with-id NUMBER TIMES"
- * for the queries seen.
+ * At SIGTERM it prints a line "KIND NUMBER" for each kind, then "queries NUMBER", then "at-port NUMBER TIMES" and "with-id
+ * NUMBER TIMES" for the queries seen.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Forged answers to queries that left by packet rings. The server answers after 50 ms; meanwhile an attacker who sees each query
-sends answers that are wrong in one thing each. Unbound must take none of them. test-harness/fuzz/spoof does more of the same."""
+"""Forged answers to queries that left by packet rings. The server answers after 50 ms; meanwhile an attacker who sees each
+query sends answers that are wrong in one thing each. Unbound must take none of them. test-harness/fuzz/spoof does more of it."""
 
 import pytest
 from conftest import kernel_path
@@ -46,8 +46,8 @@ def test_wrong_in_one_thing(path):
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_wrong_name(path, kind):
-    """Unbound takes such a query for answered. Then it asks again, with 0x20 without capitals, and compares. One kind at a time:
-    where it has to throw away the answers that it would compare, it believes the first."""
+    """Unbound takes such a query for answered. Then it asks again, with 0x20 without capitals, and compares. One kind at a
+    time: where it has to throw away the answers that it would compare, it believes the first."""
     answers, attacker = attack(path.world, [kind], 4)
     print(attacker.sent, attacker.queries, {r: sum(a.rcode == r for a in answers) for r in (NXDOMAIN, SERVFAIL, None)})
     assert_none_taken(path, answers)
