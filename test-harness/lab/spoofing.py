@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """An attacker beside the name servers: it sees each query of the resolver to one server, and sends forged answers by a link of
-its own to the same wire (src/spoofer.c). It sees more than an attacker off the path, so that each forged answer can be right in all
-but one thing."""
+its own to the same wire (src/spoofer.c). It sees more than an attacker off the path, so that each forged answer can be right
+in all but one thing."""
 
 import math
 import subprocess
@@ -120,8 +120,8 @@ def chi_square(times, numbers, bins):
 def evenness(attacker, bins=None):
     """For ports and ids of the queries seen: (what, chi-square, degrees of freedom, whether it is even, queries). Beyond 6.5
     standard deviations a fair draw comes once in 10^10 times. Queries that took sockets left from other ports, and Unbound
-    avoids those that IANA has assigned. bins: few enough for that to make no difference; None: each number that was seen is one, which
-    needs some 15 queries for each."""
+    avoids those that IANA has assigned. bins: few enough for that to make no difference; None: each number that was seen is one,
+    which needs some 15 queries for each."""
     first, last = map(int, UPSTREAM_PORTS.split("-"))
     for what, times, numbers in (("ports", attacker.ports, range(first, last + 1)), ("ids", attacker.ids, range(65536))):
         if not bins:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Forged answers to queries that left by packet rings. The server answers after 50 ms; meanwhile an attacker who sees each
-query sends answers that are wrong in one thing each. Unbound must take none of them. test-harness/fuzz/spoof does more of it."""
+query sends answers that are wrong in one thing each. Unbound must take none of them. fuzz/spoof does more of it."""
 
 import pytest
 from conftest import kernel_path
