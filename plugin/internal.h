@@ -59,7 +59,7 @@ struct hydns_plugin {
 	struct hydns_upstream *upstream; /* NULL: none for queries to upstream */
 	bool rings_taken;                /* both are a successor's: its link thread begins when this one's has ended */
 	int gate;                        /* AF_XDP socket that is never bound: while it is open, the program redirects */
-	_Atomic uint32_t lanes_open;     /* how many the program redirects to */
+	_Atomic bool clients_open;       /* queries of clients come by them */
 	_Atomic bool upstream_open;      /* queries to upstream may leave by them */
 	/* configuration, fixed before the start */
 	int *service;

@@ -356,7 +356,7 @@ void hydns_plugin_avoid_ports(struct hydns_plugin *p, bool (*avoid)(void *arg, u
 
 uint32_t hydns_plugin_rings(const struct hydns_plugin *p)
 {
-	return (atomic_load(&p->lanes_open) ? p->o.queue & HYDNS_QUEUE_CLIENTS : 0) |
+	return (atomic_load(&p->clients_open) ? HYDNS_QUEUE_CLIENTS : 0) |
 	       (atomic_load(&p->upstream_open) ? HYDNS_QUEUE_UPSTREAM : 0);
 }
 

@@ -146,7 +146,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNS_NS_PER_MS),
 		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
-		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i), "no_rings", d->lanes->refusal[i],
+		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i), "no_rings", hydnsd_lanes_why_none(d, i),
 		"no_upstream_rings", d->lanes->no_upstream[i],
 		"notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }

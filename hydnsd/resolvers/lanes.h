@@ -74,6 +74,9 @@ void hydnsd_lanes_close(struct hydnsd *d, struct hydnsd_lane *l);
 void hydnsd_lanes_settle(struct hydnsd *d, void (*done)(struct hydnsd *d, uint64_t client, uint32_t tag), uint64_t client,
 			 uint32_t tag);
 
+/* Why clients' queries do not come to resolver i by packet rings; "": nothing is known to be in the way. */
+const char *hydnsd_lanes_why_none(const struct hydnsd *d, uint32_t i);
+
 /* The resolver's registration has ended: so does its gate, and its lanes are held. */
 void hydnsd_lanes_release(struct hydnsd *d, uint32_t i);
 

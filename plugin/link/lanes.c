@@ -299,10 +299,12 @@ static int open_missing(struct hydns_link *l, unsigned *missing)
 
 static void count_lanes(struct hydns_link *l)
 {
-	const uint32_t before = atomic_load(&l->p->lanes_open), now = (uint32_t)__builtin_popcountll(l->lanes.known);
+	const uint32_t before = l->lanes.open, now = (uint32_t)__builtin_popcountll(l->lanes.known);
+	const uint32_t parts = now ? l->lanes.plan.parts & l->p->o.queue : 0;
 
-	atomic_store(&l->p->lanes_open, now);
-	hydns_pages_set_queue(l->p->pages, now ? l->lanes.plan.parts & l->p->o.queue : 0);
+	l->lanes.open = now;
+	atomic_store(&l->p->clients_open, parts & HYDNS_QUEUE_CLIENTS);
+	hydns_pages_set_queue(l->p->pages, parts);
 	if (now != before)
 		hydns_log(l->p, HYDNS_LOG_INFO, now ? "packet rings on %u receive queues" : "no packet rings: %u receive queues",
 			  now);

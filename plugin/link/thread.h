@@ -50,6 +50,7 @@ struct hydns_link {
 		bool asked;              /* for a plan, on this connection */
 		bool look;               /* the plan is news, or a lane was not opened: look again at retry_ns */
 		struct hydns_queue_plan plan;    /* zero: there is none */
+		uint32_t open;           /* lanes that the program redirects to */
 		uint64_t known;          /* places of lanes that hydnsd knows on this connection: a bit each */
 		uint32_t retry_ms;
 		uint64_t retry_ns;

@@ -40,7 +40,7 @@ class Paths:
     def __exit__(self, *exc):
         return self.stack.__exit__(*exc)
 
-    def take(self, *, daemon=None, upstream=True, **unbound):
+    def take(self, *, daemon=None, queries=True, upstream=True, **unbound):
         """With all lanes open. A test may kill its programs, and starts them again."""
         if self.options != (daemon, unbound):
             self.stack.close()
@@ -54,7 +54,7 @@ class Paths:
         self.world.relay.behave()
         self.world.relay.asked.clear()
         self.path.unbound.control("flush_infra", "all")     # servers that were silent in another test
-        settle(self.path, upstream)
+        settle(self.path, queries, upstream)
         return self.path
 
 
@@ -70,7 +70,7 @@ def path(paths):
     return paths.take()
 
 
-def settle(path, upstream=True):
+def settle(path, queries=True, upstream=True):
     """Until all lanes are open, then asks until queries and answers come by rings: only then Unbound knows the zones' servers
     and their next hop."""
     rings.wait_open(path.daemon)
@@ -80,7 +80,7 @@ def settle(path, upstream=True):
         for name, rdtype in rings.never_asked(8):
             ask(path.network.client1, SERVICE[4], name, rdtype, timeout=1)
         now = rings.counted(path.daemon)
-        return now.queries - before.queries >= 8 and now.answers - before.answers >= 7 * upstream
+        return now.queries - before.queries >= 8 * queries and now.answers - before.answers >= 7 * upstream
     wait_until(used, SOON, "queries and answers to come by rings")
 
 
@@ -511,6 +511,19 @@ def test_no_upstream_rings_for_long_answers(paths):
         answers = asker.result()
     assert used.now().answers == 0
     assert_answered(answers)
+
+
+def test_routed_replies(world, paths):
+    """With reply-path fib, clients' queries take sockets, since a ring sends replies back where the queries came from."""
+    with sysctls(world.network.resolver, dict.fromkeys(("ipv4/conf/lo/forwarding", "ipv6/conf/lo/forwarding"), 1)):
+        path = paths.take(daemon={"options": ("--reply-path", "fib")}, queries=False)
+        used = Used(path)
+        with fresh(path) as asker:
+            used.wait(queries=0)
+            answers = asker.result()
+        assert used.now().queries == 0
+        assert_answered(answers)
+        assert "reply-path: fib" in path.daemon.call({"cmd": "status"})["resolvers"][0]["no_rings"]
 
 
 # -- authoritative servers ----------------------------------------------------------------------------------------------------
