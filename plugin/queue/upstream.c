@@ -276,7 +276,8 @@ static bool read_path(struct msghdr *m, struct hydns_path *p)
 	return false;
 }
 
-/* ICMP errors wake the reader until they are read. Resolvers wait for their own timers, as they do with sockets. */
+/* ICMP errors wake the reader until they are read. As long as there are some, recvmsg() fails with the first one's errno.
+ * Resolvers wait for their own timers, as they do with sockets. */
 static void drop_errors(int fd)
 {
 	struct msghdr none = { 0 };
@@ -328,9 +329,7 @@ void hydns_upstream_read_strays(struct hydns_upstream_thread *t, unsigned frames
 	for (int family = 0; family < 2; family++) {
 		const int fd = t->stray[family];
 
-		if (fd >= 0) {
+		if (fd >= 0)
 			read_socket(t, fd, now_ms, take, arg);
-			drop_errors(fd);
-		}
 	}
 }

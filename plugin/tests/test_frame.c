@@ -265,6 +265,8 @@ static void missing_checksum(void **state)
 	memcpy(copy, ipv4, sizeof(ipv4));
 	copy[L2 + 26] = copy[L2 + 27] = 0;
 	assert_true(reads(&d, copy, sizeof(ipv4)));
+	copy[L2 + 25]--;                          /* UDP's length, which no checksum covers now */
+	assert_false(reads(&d, copy, sizeof(ipv4)));
 	memcpy(copy, ipv6, sizeof(ipv6));
 	copy[HYDNS_L2_MAX + 46] = copy[HYDNS_L2_MAX + 47] = 0;
 	assert_false(reads(&d, copy, sizeof(ipv6)));

@@ -220,14 +220,17 @@ static void too_long_is_left_to_the_socket(void **state)
 {
 	struct veth *v = *state;
 	struct taken t = { .thread = hydns_lanes_thread(v->lanes, 0) };
+	const unsigned tries = 2 * VETH_THREADS * HYDNS_LANE_SEND_FRAMES;
 	uint8_t payload[VETH_MTU] = { 0 };
 
 	veth_choose(v, 0);
 	send_number(v, 0);
 	take_until(&t, 1);
 	assert_true(hydns_lanes_send(t.thread, &t.way, 0, payload, VETH_MTU - 28));
-	assert_false(hydns_lanes_send(t.thread, &t.way, 0, payload, VETH_MTU - 27));
-	assert_int_equal(hydns_lanes_counts(t.thread)->detour[HYDNS_DETOUR_TOO_LONG], 1);
+	for (unsigned i = 0; i < tries; i++)                 /* and its frame can be used again */
+		assert_false(hydns_lanes_send(t.thread, &t.way, 0, payload, VETH_MTU - 27));
+	assert_int_equal(hydns_lanes_counts(t.thread)->detour[HYDNS_DETOUR_TOO_LONG], tries);
+	assert_true(hydns_lanes_send(t.thread, &t.way, 0, payload, VETH_MTU - 28));
 }
 
 static void a_closed_lane_is_gone(void **state)
@@ -292,6 +295,57 @@ static void lanes_close_under_load(void **state)
 	assert_int_equal(hydns_lanes_counts(k.taken.thread)->detour[HYDNS_DETOUR_LANE_GONE], 0);
 }
 
+struct slow {
+	struct hydns_lane_thread *thread;
+	_Atomic bool inside, left;
+	_Atomic unsigned beats;
+};
+
+static void count_beat(void *arg)
+{
+	atomic_fetch_add(&((struct slow *)arg)->beats, 1);
+}
+
+static void take_slowly(void *arg, const struct hydns_datagram *d, const struct hydns_way *way)
+{
+	struct slow *s = arg;
+
+	(void)d, (void)way;
+	atomic_store(&s->inside, true);
+	for (unsigned ms = 0; ms < VETH_WAIT_MS && atomic_load(&s->beats) < 5; ms++)
+		usleep(1000);
+	atomic_store(&s->left, true);
+}
+
+static void *receive_slowly(void *arg)
+{
+	struct slow *s = arg;
+
+	if (veth_readable(s->thread, VETH_WAIT_MS))
+		hydns_lanes_receive(s->thread, 64, take_slowly, s);
+	return NULL;
+}
+
+static void a_lane_waits_for_its_threads(void **state)
+{
+	struct veth *v = *state;
+	struct slow s = { .thread = hydns_lanes_thread(v->lanes, 0) };
+	bool left;
+	pthread_t thread;
+
+	veth_choose(v, 0);
+	assert_int_equal(pthread_create(&thread, NULL, receive_slowly, &s), 0);
+	send_number(v, 0);
+	for (unsigned ms = 0; ms < VETH_WAIT_MS && !atomic_load(&s.inside); ms++)
+		usleep(1000);
+	assert_true(atomic_load(&s.inside));
+	hydns_lane_close(v->lanes, v->place, 0, count_beat, &s);
+	left = atomic_load(&s.left);
+	atomic_fetch_add(&s.beats, 5);
+	pthread_join(thread, NULL);
+	assert_true(left);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +356,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_ring_refuses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_long_is_left_to_the_socket, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_closed_lane_is_gone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lane_waits_for_its_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lanes_close_under_load, set_up, tear_down),
 	};
 

@@ -463,6 +463,7 @@ static void ask_many(void *arg, const struct hydns_datagram *d, const struct hyd
 static void a_full_ring_leaves_no_port_behind(void **state)
 {
 	struct flood f = { .most = 2 * VETH_THREADS * HYDNS_LANE_SEND_FRAMES };
+	static bool seen[HYDNS_PORTS];
 	struct hydns_path path;
 	unsigned claimed = 0;
 
@@ -483,6 +484,8 @@ static void a_full_ring_leaves_no_port_behind(void **state)
 
 		assert_true(wire_has(&d, frame, sizeof(frame), VETH_WAIT_MS));
 		assert_int_not_equal(word[d.path.remote_port], 0);
+		assert_false(seen[d.path.remote_port]);
+		seen[d.path.remote_port] = true;
 	}
 	ask_well();
 }

@@ -66,12 +66,13 @@ static void change(struct frame *f)
 {
 	const size_t headers = f->dns < f->len ? f->dns : f->len;
 	const size_t at = frames_below((uint32_t)(frames_below(4) ? headers : f->len));
+	const bool shorter = frames_below(2);
 
 	switch (frames_below(4)) {
 	case 0: f->data[at] = (uint8_t)next(); break;
 	case 1: f->data[at] ^= (uint8_t)(1U << frames_below(8)); break;
 	case 2: f->data[at] = frames_below(2) ? 0 : 0xff; break;
-	default: f->len = frames_below(2) ? 1 + frames_below((uint32_t)f->len) : f->len + frames_below((uint32_t)(FRAMES_MOST - f->len + 1));
+	default: f->len = shorter ? 1 + frames_below((uint32_t)f->len) : f->len + frames_below((uint32_t)(FRAMES_MOST - f->len + 1));
 	}
 }
 

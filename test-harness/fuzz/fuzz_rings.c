@@ -21,6 +21,7 @@
 
 #define COUNT_DEFAULT 20000            /* a share small enough for every test run */
 #define BATCH         64
+#define TURNS_MOST    100000           /* in which a batch comes */
 #define FIRST         1024             /* the range of ports; every one of it waits for the same answer */
 #define PORTS         64
 
@@ -86,8 +87,8 @@ static uint64_t taken_in_all(struct batch *b)
 
 static void receive_batch(struct batch *b)
 {
-	while (taken_in_all(b) < b->sent + BATCH) {
-		if (!veth_readable(b->lanes, VETH_WAIT_MS))
+	for (unsigned turns = 0; taken_in_all(b) < b->sent + BATCH; turns++) {
+		if (turns == TURNS_MOST || !veth_readable(b->lanes, VETH_WAIT_MS))
 			wrong(b, 0, "a frame of this batch has not come");
 		hydns_lanes_receive(b->lanes, 64, take, b);
 	}
