@@ -68,6 +68,8 @@ static void destroy(struct hydns_plugin *p)
 	}
 	free(p->thread);
 	if (!p->rings_taken) {
+		if (p->lanes && p->o.rings_end)
+			p->o.rings_end(hydns_lanes_thread(p->lanes, 0));
 		hydns_upstream_free(p->upstream);
 		hydns_lanes_free(p->lanes);
 	}
