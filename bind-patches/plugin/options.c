@@ -137,9 +137,10 @@ static isc_result_t read_socket(const cfg_obj_t *map, isc_mem_t *mctx, const str
 
 static isc_result_t read_queue(const cfg_obj_t *map, const struct source *from, struct hydns_options *o)
 {
-	const cfg_obj_t *obj = NULL;
+	const cfg_obj_t *obj = NULL, *frames = NULL;
 
-	for (size_t i = 0; cfg_map_get(map, "hydns-queue", &obj) == ISC_R_SUCCESS && choice_words[i] != NULL; i++)
+	(void)cfg_map_get(map, "hydns-queue", &obj);
+	for (size_t i = 0; obj != NULL && choice_words[i] != NULL; i++)
 		if (strcmp(cfg_obj_asstring(obj), choice_words[i]) == 0)
 			o->queue = (enum hydns_choice)i;
 	if (HYDNS_STOCK && o->queue == HYDNS_YES) {
@@ -148,8 +149,8 @@ static isc_result_t read_queue(const cfg_obj_t *map, const struct source *from, 
 	}
 	if ((o->queue_frames & (o->queue_frames - 1)) == 0)
 		return ISC_R_SUCCESS;
-	(void)cfg_map_get(map, "hydns-queue-frames", &obj);
-	complain(from, obj, "hydns-queue-frames: expected a power of 2, got %u", o->queue_frames);
+	(void)cfg_map_get(map, "hydns-queue-frames", &frames);
+	complain(from, frames, "hydns-queue-frames: expected a power of 2, got %u", o->queue_frames);
 	return ISC_R_RANGE;
 }
 
