@@ -144,11 +144,11 @@ uint32_t hydns_queue_parts(const struct hydns_instance *inst);
 /* Notes that another view has the rings, if so. */
 void hydns_queue_note(const struct hydns_instance *inst, struct hydns_plugin *p);
 bool hydns_queue_has_rings(struct hydns_plugin *p);
-/* The loops use the rings of p, if it has some, instead of others. */
+/* The loops use the rings of p, if it has some: at once, or when those that they use end. */
 void hydns_queue_use(struct hydns_plugin *p);
 /* When it returns, no loop uses the rings of p (NULL: nothing happens); what they hold waits. */
 void hydns_queue_pause(struct hydns_plugin *p);
-/* The same, by the ring of the first thread: see struct hydns_plugin_options. */
+/* The rings of this first thread end: see struct hydns_plugin_options. */
 void hydns_queue_end(const struct hydns_lane_thread *first);
 
 /* --- zones.c: answers from zones ------------------------------------------------------------------------------ */

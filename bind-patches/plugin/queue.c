@@ -85,12 +85,39 @@ static void flush(void *ring)
 static const isc_nm_ringmethods_t methods = { .receive = receive, .send = send_one, .flush = flush };
 
 /* --- which rings the loops use --------------------------------------------------------------------------------- */
-static pthread_mutex_t using_lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct hydns_lane_thread *in_use;    /* the first loop's; NULL: none */
+struct rings {
+	struct hydns_lane_thread *first;          /* NULL: none */
+	void *ring[HYDNS_THREADS_MAX];
+	int fd[HYDNS_THREADS_MAX];
+};
+
+static pthread_mutex_t rings_lock = PTHREAD_MUTEX_INITIALIZER;
+/* The loops use the next ones when the present ones end: until then queries may lie in those. */
+static struct rings present, next;
 
 static struct hydns_lane_thread *first_of(struct hydns_plugin *p)
 {
 	return p != NULL ? hydns_plugin_lanes(hydns_plugin_thread(p, 0)) : NULL;
+}
+
+static struct rings rings_of(struct hydns_plugin *p)
+{
+	struct rings r = { .first = first_of(p) };
+
+	for (uint32_t i = 0; r.first != NULL && i < hydns_tid_count(); i++) {
+		struct hydns_lane_thread *t = hydns_plugin_lanes(hydns_plugin_thread(p, i));
+
+		r.ring[i] = t;
+		r.fd[i] = hydns_lanes_fd(t);
+	}
+	return r;
+}
+
+/* The caller has the lock. */
+static void change_to(const struct rings *r)
+{
+	present = *r;
+	isc_nm_setrings(r->first != NULL ? &methods : NULL, present.ring, present.fd, hydns_tid_count());
 }
 
 bool hydns_queue_has_rings(struct hydns_plugin *p)
@@ -98,39 +125,36 @@ bool hydns_queue_has_rings(struct hydns_plugin *p)
 	return first_of(p) != NULL;
 }
 
-void hydns_queue_end(const struct hydns_lane_thread *first)
-{
-	pthread_mutex_lock(&using_lock);
-	if (first != NULL && in_use == first) {
-		isc_nm_setrings(NULL, NULL, NULL, 0);
-		in_use = NULL;
-	}
-	pthread_mutex_unlock(&using_lock);
-}
-
 void hydns_queue_pause(struct hydns_plugin *p)
 {
-	hydns_queue_end(first_of(p));
+	pthread_mutex_lock(&rings_lock);
+	if (p != NULL && present.first == first_of(p))
+		change_to(&(struct rings){ NULL });
+	pthread_mutex_unlock(&rings_lock);
 }
 
 void hydns_queue_use(struct hydns_plugin *p)
 {
-	const uint32_t loops = hydns_tid_count();
-	void *ring[HYDNS_THREADS_MAX];
-	int fd[HYDNS_THREADS_MAX];
+	const struct rings r = rings_of(p);
 
-	if (first_of(p) == NULL)
-		return;
-	for (uint32_t i = 0; i < loops; i++) {
-		struct hydns_lane_thread *t = hydns_plugin_lanes(hydns_plugin_thread(p, i));
+	pthread_mutex_lock(&rings_lock);
+	if (r.first != NULL && present.first == NULL)
+		change_to(&r);
+	else if (r.first != NULL && r.first != present.first)
+		next = r;
+	pthread_mutex_unlock(&rings_lock);
+}
 
-		ring[i] = t;
-		fd[i] = hydns_lanes_fd(t);
+void hydns_queue_end(const struct hydns_lane_thread *first)
+{
+	pthread_mutex_lock(&rings_lock);
+	if (next.first == first)
+		next.first = NULL;
+	if (present.first == first) {
+		change_to(&next);
+		next.first = NULL;
 	}
-	pthread_mutex_lock(&using_lock);
-	isc_nm_setrings(&methods, ring, fd, loops);
-	in_use = ring[0];
-	pthread_mutex_unlock(&using_lock);
+	pthread_mutex_unlock(&rings_lock);
 }
 
 /* --- who has them ---------------------------------------------------------------------------------------------- */

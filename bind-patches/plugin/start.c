@@ -78,8 +78,9 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_cli
 		.queue = queue, .queue_frames = inst->o.queue_frames, .rings_end = hydns_queue_end,
 	};
 
-	hydns_queue_pause(former);        /* its rings may change hands */
+	hydns_queue_pause(former);        /* its rings may change hands; what they hold is read otherwise, too */
 	p = hydns_plugin_take_over(&o, former);
+	hydns_queue_use(former);
 	if (p == NULL)
 		hydns_plugin_stop(former);
 	else
