@@ -13,11 +13,10 @@
 #include <isccfg/log.h>
 #include "compat.h"
 #include "plugin.h"
-#include "plugin/queue/lanes.h"
 
 static const char *const choice_words[] = { [HYDNS_AUTO] = "auto", [HYDNS_YES] = "yes", [HYDNS_NO] = "no", NULL };
-static cfg_type_t choice = { "hydns-choice", cfg_parse_enum, cfg_print_ustring, cfg_doc_enum, &cfg_rep_string,
-			     choice_words };
+static cfg_type_t cfg_type_choice = { "hydns-choice", cfg_parse_enum, cfg_print_ustring, cfg_doc_enum, &cfg_rep_string,
+				      choice_words };
 static cfg_clausedef_t clauses[] = {
 	{ "hydns-enable", &cfg_type_boolean, 0 },
 	{ "hydns-socket", &cfg_type_qstring, 0 },
@@ -30,7 +29,7 @@ static cfg_clausedef_t clauses[] = {
 	{ "hydns-flush-timeout", &cfg_type_uint32, 0 },
 	{ "hydns-allow-unlogged", &cfg_type_boolean, 0 },
 	{ "hydns-allow-unlimited", &cfg_type_boolean, 0 },
-	{ "hydns-queue", &choice, 0 },
+	{ "hydns-queue", &cfg_type_choice, 0 },
 	{ "hydns-queue-frames", &cfg_type_uint32, 0 },
 	{ NULL, NULL, 0 },
 };
@@ -56,7 +55,7 @@ static const struct number {
 #endif
 	{ "hydns-refresh", NUMBER(refresh), 0, 50, 10 },
 	{ "hydns-flush-timeout", NUMBER(flush_timeout), 1, 10000, 500 },
-	{ "hydns-queue-frames", NUMBER(queue_frames), HYDNS_LANE_FRAMES_MIN, HYDNS_LANE_FRAMES_MAX, 1024 },
+	{ "hydns-queue-frames", NUMBER(queue_frames), 256, 4096, 1024 },
 #undef NUMBER
 };
 static const struct truth {
