@@ -127,22 +127,22 @@ static void a_query_is_taken_and_answered(void **state)
 /* A thread that works on what it has received after the call sends its replies together. */
 static void a_corked_thread_sends_at_once(void **state)
 {
-	struct world *w = *state;
-	struct taken t = { .thread = hydns_lanes_thread(w->lanes, 0) };
+	struct veth *v = *state;
+	struct taken t = { .thread = hydns_lanes_thread(v->lanes, 0) };
 	const uint32_t number = 5;
 
-	choose(w, 0);
-	send_number(w, 17);
+	veth_choose(v, 0);
+	send_number(v, 17);
 	hydns_lanes_cork(t.thread);
 	take_until(&t, 1);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_true(hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&i, sizeof(i)));
-	assert_int_equal(receive_number(w, 20), -1);
+	assert_int_equal(receive_number(v, 20), -1);
 	hydns_lanes_uncork(t.thread);
 	for (uint32_t i = 0; i < 3; i++)
-		assert_int_equal(receive_number(w, WAIT_MS), i);
+		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
 	assert_true(hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&number, sizeof(number)));
-	assert_int_equal(receive_number(w, WAIT_MS), number);
+	assert_int_equal(receive_number(v, VETH_WAIT_MS), number);
 }
 
 /* Many times as many as there are frames: each comes back to the kernel, both ways. */
