@@ -14,6 +14,7 @@
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000
 #define QUEUE_FRAMES         1024
+#define DRAIN_MS             20    /* for each lane */
 
 static bool identity_ok(const char *text)
 {
@@ -60,19 +61,30 @@ static bool copy_strings(struct hydns_plugin_options *to)
 	return to->socket && to->identity && to->version;
 }
 
+/* First the gate: with it the program's redirections end. Threads that still read then take what lies in the rings. */
+static void end_rings(struct hydns_plugin *p)
+{
+	if (p->gate >= 0)
+		close(p->gate);
+	if (p->rings_taken)
+		return;
+	if (p->lanes && p->o.rings_end) {
+		for (int place = 0; place < HYDNS_LANES_MOST; place++)
+			hydns_lane_close(p->lanes, place, DRAIN_MS, NULL, NULL);
+		p->o.rings_end(hydns_lanes_thread(p->lanes, 0));
+	}
+	hydns_upstream_free(p->upstream);
+	hydns_lanes_free(p->lanes);
+}
+
 static void destroy(struct hydns_plugin *p)
 {
+	end_rings(p);          /* before the rings to hydnsd, in which threads count them */
 	for (uint32_t i = 0; p->thread && i < p->o.threads; i++) {
 		hydns_sketch_free(p->thread[i].hot.sketch);
 		hydns_producer_close(&p->thread[i].ring);
 	}
 	free(p->thread);
-	if (!p->rings_taken) {
-		hydns_upstream_free(p->upstream);
-		hydns_lanes_free(p->lanes);
-	}
-	if (p->gate >= 0)
-		close(p->gate);
 	for (size_t i = 0; i < p->services; i++)
 		close(p->service[i]);
 	free(p->service);

@@ -115,7 +115,7 @@ static void flush(struct hydns_lane_thread *t, uint64_t places)
 static void leave(struct hydns_lane_thread *t)
 {
 	if (t->depth == 1) {
-		if (t->unsent)
+		if (t->unsent && !t->corked)
 			flush(t, t->unsent);
 		atomic_store_explicit(&t->busy, atomic_load_explicit(&t->busy, memory_order_relaxed) + 1, memory_order_release);
 	}
@@ -229,6 +229,18 @@ bool hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, 
 		t->counts->detour[why - 1]++;
 	leave(t);
 	return why == 0;
+}
+
+void hydns_lanes_cork(struct hydns_lane_thread *t)
+{
+	t->corked = true;
+}
+
+void hydns_lanes_uncork(struct hydns_lane_thread *t)
+{
+	t->corked = false;
+	enter(t);
+	leave(t);
 }
 
 /* --- receiving ------------------------------------------------------------------------------------------- */

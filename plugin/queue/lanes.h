@@ -68,9 +68,13 @@ typedef void hydns_lanes_take(void *arg, const struct hydns_datagram *d, const s
  */
 unsigned hydns_lanes_receive(struct hydns_lane_thread *t, unsigned budget, hydns_lanes_take *take, void *arg);
 
-/* Sends a payload the way that a datagram came. Outside of hydns_lanes_receive() it leaves at once, else at its end. False: it
- * has to take a socket, which is counted: LANE_GONE, TOO_LONG, RING_FULL or STUCK. */
+/* Sends a payload the way that a datagram came. Outside of hydns_lanes_receive() it leaves at once unless the thread is corked,
+ * else at its end. False: it has to take a socket, which is counted: LANE_GONE, TOO_LONG, RING_FULL or STUCK. */
 bool hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp, const uint8_t *payload, size_t len);
+/* From here on what is sent waits for the next _uncork(): for a thread that handles what it has received after
+ * hydns_lanes_receive() has returned. */
+void hydns_lanes_cork(struct hydns_lane_thread *t);
+void hydns_lanes_uncork(struct hydns_lane_thread *t);
 /* The lane by which this thread sends to an interface; fills in all of *way but the path. False: there is none. */
 bool hydns_lanes_sender(struct hydns_lane_thread *t, uint32_t ifindex, struct hydns_way *way);
 /* Watches another descriptor for this thread, too: readable with hydns_lanes_fd(). 0 or -errno. */

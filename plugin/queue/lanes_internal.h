@@ -26,6 +26,7 @@ struct hydns_lane_thread {
 	uint32_t retry_ms;
 	uint32_t random;                       /* state of the identifications of IPv4 packets */
 	unsigned depth;                        /* of calls within calls */
+	bool corked;
 	unsigned first;                        /* place that the next look begins at */
 	uint64_t unsent;                       /* places with frames that the kernel has not seen: a bit each */
 	uint64_t stuck;                        /* places whose interface has not taken all */

@@ -124,6 +124,27 @@ static void a_query_is_taken_and_answered(void **state)
 	assert_int_equal(hydns_lanes_receive(t.thread, 64, take, &t), 0);
 }
 
+/* A thread that works on what it has received after the call sends its replies together. */
+static void a_corked_thread_sends_at_once(void **state)
+{
+	struct veth *v = *state;
+	struct taken t = { .thread = hydns_lanes_thread(v->lanes, 0) };
+	const uint32_t number = 5;
+
+	veth_choose(v, 0);
+	send_number(v, 17);
+	hydns_lanes_cork(t.thread);
+	take_until(&t, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&i, sizeof(i)));
+	assert_int_equal(receive_number(v, 20), -1);
+	hydns_lanes_uncork(t.thread);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
+	assert_true(hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&number, sizeof(number)));
+	assert_int_equal(receive_number(v, VETH_WAIT_MS), number);
+}
+
 /* Many times as many as there are frames: each comes back to the kernel, both ways. */
 static void frames_come_back(void **state)
 {
@@ -350,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_query_is_taken_and_answered, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_corked_thread_sends_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(frames_come_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_datagram_is_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_stopped_thread_stops_no_other, set_up, tear_down),
