@@ -12,6 +12,7 @@
 #include "plugin/offers/offers.h"
 #include "plugin/page/page.h"
 #include "plugin/plugin.h"
+#include "plugin/queue/upstream.h"
 
 struct hydns_thread {
 	struct hydns_plugin *plugin;
@@ -54,6 +55,12 @@ struct hydns_plugin {
 	struct hydns_requests requests;
 	struct hydns_pending pending;
 	struct hydns_secrets secrets;
+	struct hydns_lanes *lanes;       /* NULL: no packet rings */
+	struct hydns_upstream *upstream; /* NULL: none for queries to upstream */
+	bool rings_taken;                /* both are a successor's: its link thread begins when this one's has ended */
+	int gate;                        /* AF_XDP socket that is never bound: while it is open, the program redirects */
+	_Atomic bool clients_open;       /* queries of clients come by them */
+	_Atomic bool upstream_open;      /* queries to upstream may leave by them */
 	/* configuration, fixed before the start */
 	int *service;
 	size_t services;

@@ -13,6 +13,8 @@
 
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000
+#define QUEUE_FRAMES         1024
+#define DRAIN_MS             20    /* for each lane */
 
 static bool identity_ok(const char *text)
 {
@@ -45,6 +47,9 @@ static const char *options_error(const struct hydns_plugin_options *o)
 		return "the flush timeout must be at most 60000 ms";
 	if (o->flags & ~HYDNS_RESOLVER_HELLO_FLAGS)
 		return "unknown flags";
+	if (o->queue_frames && (o->queue_frames < HYDNS_LANE_FRAMES_MIN || o->queue_frames > HYDNS_LANE_FRAMES_MAX ||
+				(o->queue_frames & (o->queue_frames - 1))))
+		return "the frames of a packet ring must be a power of 2 from 256 to 4096";
 	return NULL;
 }
 
@@ -56,8 +61,25 @@ static bool copy_strings(struct hydns_plugin_options *to)
 	return to->socket && to->identity && to->version;
 }
 
+/* First the gate: with it the program's redirections end. Threads that still read then take what lies in the rings. */
+static void end_rings(struct hydns_plugin *p)
+{
+	if (p->gate >= 0)
+		close(p->gate);
+	if (p->rings_taken)
+		return;
+	if (p->lanes && p->o.rings_end) {
+		for (int place = 0; place < HYDNS_LANES_MOST; place++)
+			hydns_lane_close(p->lanes, place, DRAIN_MS, NULL, NULL);
+		p->o.rings_end(hydns_lanes_thread(p->lanes, 0));
+	}
+	hydns_upstream_free(p->upstream);
+	hydns_lanes_free(p->lanes);
+}
+
 static void destroy(struct hydns_plugin *p)
 {
+	end_rings(p);          /* before the rings to hydnsd, in which threads count them */
 	for (uint32_t i = 0; p->thread && i < p->o.threads; i++) {
 		hydns_sketch_free(p->thread[i].hot.sketch);
 		hydns_producer_close(&p->thread[i].ring);
@@ -110,6 +132,30 @@ static void take_tables(struct hydns_plugin *p, struct hydns_plugin *former)
 	former->ends = NULL;
 }
 
+/* What waits in the rings is answered after a reload. The former's link thread may be using them until it has ended. */
+static void take_rings(struct hydns_plugin *p, struct hydns_plugin *former)
+{
+	if (former->o.threads != p->o.threads || former->o.queue_frames != p->o.queue_frames || former->o.queue != p->o.queue ||
+	    former->rings_taken)
+		return;
+	p->lanes = former->lanes;
+	p->upstream = former->upstream;
+	former->rings_taken = true;
+	/* hydnsd no longer knows whose answers come to the former's ports: sockets, until it gives others */
+	if (p->upstream)
+		hydns_ports_pause(hydns_upstream_ports(p->upstream));
+}
+
+static void give_rings_back(struct hydns_plugin *p, struct hydns_plugin *former)
+{
+	if (!former || !p->lanes || p->lanes != former->lanes)
+		return;
+	for (uint32_t i = 0; i < p->o.threads; i++)
+		hydns_lanes_count_in(hydns_lanes_thread(p->lanes, i), &former->thread[i].ring.ring->packet_rings);
+	p->rings_taken = true;
+	former->rings_taken = false;
+}
+
 /* False: the former has none, or one of another size or window. */
 static bool take_sketch(struct hydns_plugin *p, uint32_t i)
 {
@@ -140,6 +186,8 @@ static int make_threads(struct hydns_plugin *p)
 			t->hot.sketch = hydns_sketch_new(hydns_hot_sketch_width(p->o.capacity), p->o.window_ms,
 							 p->seed);
 		error = t->hot.sketch ? hydns_producer_open(&t->ring) : -ENOMEM;
+		if (!error && p->lanes)
+			hydns_lanes_count_in(hydns_lanes_thread(p->lanes, i), &t->ring.ring->packet_rings);
 	}
 	return error;
 }
@@ -151,8 +199,10 @@ static int make_parts(struct hydns_plugin *p)
 	p->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->doorbell < 0)
 		return -errno;
-	if (p->former)
+	if (p->former) {
 		take_tables(p, p->former);
+		take_rings(p, p->former);
+	}
 	p->pages = hydns_pages_new();
 	if (!p->offered)
 		p->offered = hydns_offered_new(p->o.capacity);
@@ -162,6 +212,14 @@ static int make_parts(struct hydns_plugin *p)
 		p->ends = hydns_rrset_ends_new(p->seed);
 	if (!p->subtrees && p->o.zones)
 		p->subtrees = hydns_subtrees_new(p->seed);
+	if (!p->lanes && p->o.queue)
+		p->lanes = hydns_lanes_new(p->o.threads, p->o.queue_frames);
+	if (p->o.queue && !p->lanes)
+		return -ENOMEM;
+	if (!p->upstream && p->o.queue & HYDNS_QUEUE_UPSTREAM)
+		p->upstream = hydns_upstream_new(p->lanes, p->o.threads);
+	if (!p->upstream && p->o.queue & HYDNS_QUEUE_UPSTREAM)
+		return -ENOMEM;
 	if (!p->pages || !p->offered || !p->names || !p->ends || (p->o.zones && !p->subtrees))
 		return -ENOMEM;
 	if (p->o.admission == 1)
@@ -196,7 +254,9 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 	if (!p)
 		return NULL;
 	p->o = *o;
-	p->doorbell = -1;
+	if (p->o.queue_frames == 0)
+		p->o.queue_frames = QUEUE_FRAMES;
+	p->doorbell = p->gate = -1;
 	p->offered_in = UINT32_MAX;
 	p->former = former;
 	if (bad) {
@@ -216,6 +276,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
+		give_rings_back(p, p->former);
 		destroy(p);
 		return NULL;
 	}
@@ -290,6 +351,32 @@ void hydns_plugin_stop(struct hydns_plugin *p)
 struct hydns_thread *hydns_plugin_thread(struct hydns_plugin *p, uint32_t i)
 {
 	return i < p->o.threads ? &p->thread[i] : NULL;
+}
+
+struct hydns_lane_thread *hydns_plugin_lanes(struct hydns_thread *t)
+{
+	struct hydns_plugin *p = t->plugin;
+
+	return p->lanes ? hydns_lanes_thread(p->lanes, (uint32_t)(t - p->thread)) : NULL;
+}
+
+void hydns_plugin_avoid_ports(struct hydns_plugin *p, bool (*avoid)(void *arg, uint16_t port), void *arg)
+{
+	if (p->upstream)
+		hydns_ports_avoid(hydns_upstream_ports(p->upstream), avoid, arg);
+}
+
+uint32_t hydns_plugin_rings(const struct hydns_plugin *p)
+{
+	return (atomic_load(&p->clients_open) ? HYDNS_QUEUE_CLIENTS : 0) |
+	       (atomic_load(&p->upstream_open) ? HYDNS_QUEUE_UPSTREAM : 0);
+}
+
+struct hydns_upstream_thread *hydns_plugin_upstream(struct hydns_thread *t)
+{
+	struct hydns_plugin *p = t->plugin;
+
+	return p->upstream ? hydns_upstream_thread(p->upstream, (uint32_t)(t - p->thread)) : NULL;
 }
 
 struct hydns_stamp hydns_plugin_stamp(const struct hydns_plugin *p)

@@ -30,6 +30,7 @@
 
 struct hydns_plugin;   /* one per resolver process and configuration */
 struct hydns_thread;    /* one per resolver thread */
+struct hydns_lane_thread;   /* its packet rings: plugin/queue/lanes.h */
 
 enum hydns_log_level { HYDNS_LOG_ERROR, HYDNS_LOG_WARNING, HYDNS_LOG_INFO, HYDNS_LOG_DEBUG };
 
@@ -46,6 +47,12 @@ struct hydns_plugin_options {
 	uint32_t flush_timeout_ms;   /* how long a withdrawal waits for hydnsd before it advances the epoch */
 	uint16_t flags;              /* HYDNS_RESOLVER_* */
 	uint16_t edns_size, max_udp;
+	uint32_t queue;              /* HYDNS_QUEUE_*: what packet rings are wanted for; 0: none */
+	uint32_t queue_frames;       /* that wait for a thread on one lane: see hydns_lanes_new(); 0: the default, 1024 */
+	uint16_t first_port, ports;  /* that the resolver's own sockets leave free for queries to upstream by packet rings */
+	/* Called on any thread before packet rings are freed: when it returns, no thread uses them; first: thread 0's. NULL: then
+	 * no thread does anyway. */
+	void (*rings_end)(const struct hydns_lane_thread *first);
 	bool zones;                  /* the resolver serves zones and reports their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);
 };
@@ -101,6 +108,16 @@ void hydns_plugin_take_along(struct hydns_plugin *p, struct hydns_plugin *other)
 void hydns_plugin_wait_former(struct hydns_plugin *p);
 
 struct hydns_thread *hydns_plugin_thread(struct hydns_plugin *p, uint32_t i);
+
+/* The thread's packet rings; NULL: none are wanted, or there was no memory. */
+struct hydns_lane_thread *hydns_plugin_lanes(struct hydns_thread *t);
+/* Before the start: ports that queries to upstream by packet rings never leave from. */
+void hydns_plugin_avoid_ports(struct hydns_plugin *p, bool (*avoid)(void *arg, uint16_t port), void *arg);
+/* HYDNS_QUEUE_*: what packet rings are in use for now. */
+uint32_t hydns_plugin_rings(const struct hydns_plugin *p);
+/* The same for its queries to upstream (plugin/queue/upstream.h). */
+struct hydns_upstream_thread;
+struct hydns_upstream_thread *hydns_plugin_upstream(struct hydns_thread *t);
 
 /* Read it while the cache entry of the answer is locked, before the answer is encoded. For a resolution: when the
  * resolution begins. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "hydns.h"
 #include "services/mesh.h"
+#include "services/outside_network.h"
 #include "util/data/dname.h"
 #include "util/data/msgreply.h"
 #include "util/net_help.h"
@@ -207,6 +208,37 @@ void hydns_zone_changed(struct module_env* env)
 {
 	if(env->hydns)
 		env->hydns->hooks->zone_changed(env->hydns);
+}
+
+int hydns_queue_ready(struct comm_point* c, void* arg, int error, struct comm_reply* repinfo)
+{
+	struct hydns_context* h = (struct hydns_context*)arg;
+
+	(void)c;
+	(void)error;
+	(void)repinfo;
+	h->hooks->queue_ready(h);
+	return 0;
+}
+
+int hydns_queue_reply(struct comm_reply* repinfo, struct sldns_buffer* pkt)
+{
+	return thread_context && thread_context->hooks->queue_reply(thread_context, repinfo, pkt);
+}
+
+int hydns_queue_query(struct pending* pend, struct sldns_buffer* pkt)
+{
+	return thread_context && thread_context->hooks->queue_query(thread_context, pend, pkt);
+}
+
+/* Without a context the worker has ended, and all its ports with it. */
+void hydns_queue_port_end(struct outside_network* outnet, struct port_comm* pc)
+{
+	if(thread_context)
+		thread_context->hooks->queue_port_end(thread_context, pc->number);
+	pc->index = 0;
+	pc->next = outnet->unused_fds;
+	outnet->unused_fds = pc;
 }
 
 int hydns_init(struct module_env* env, int id)

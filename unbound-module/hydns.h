@@ -14,10 +14,16 @@
 #include "util/storage/lruhash.h"
 #include "plugin/plugin.h"
 
+struct comm_point;
+struct comm_reply;
 struct hydns_context;
 struct hydns_daemon;
+struct hydns_queue;
 struct mesh_reply;
+struct outside_network;
 struct packed_rrset_data;
+struct pending;
+struct port_comm;
 struct ub_packed_rrset_key;
 struct reply_info;
 struct query_info;
@@ -46,6 +52,11 @@ struct hydns_hooks {
 		enum hydns_section section, time_t was, time_t is);
 	void (*zone_changed)(struct hydns_context* h);
 	void (*not_offered)(struct hydns_context* h, enum hydns_not_offered_why why);
+	/* Packets wait in the worker's rings. */
+	void (*queue_ready)(struct hydns_context* h);
+	int (*queue_reply)(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt);
+	int (*queue_query)(struct hydns_context* h, struct pending* pend, struct sldns_buffer* pkt);
+	void (*queue_port_end)(struct hydns_context* h, int port);
 };
 
 /* One per worker, for that worker alone. */
@@ -53,6 +64,7 @@ struct hydns_context {
 	const struct hydns_hooks* hooks;
 	struct hydns_daemon* daemon;
 	struct hydns_thread* thread;
+	struct hydns_queue* queue; /* its packet rings; NULL: none */
 	int module;               /* number of the module in the stack */
 	int unlogged;             /* hydns-allow-unlogged: the kernel may answer queries that Unbound would log */
 	/* the request under way */
@@ -105,6 +117,21 @@ void hydns_entry_replaced(const struct lruhash_entry* old, const void* data);
 
 /* An auth-zone has new content: it may now answer what the caches have answered so far. */
 void hydns_zone_changed(struct module_env* env);
+
+/* The callback of the comm_point that watches a worker's packet rings; arg: its context. */
+int hydns_queue_ready(struct comm_point* c, void* arg, int error, struct comm_reply* repinfo);
+
+/* Sends a reply to a query that came by a packet ring. 0: the socket has to. */
+int hydns_queue_reply(struct comm_reply* repinfo, struct sldns_buffer* pkt);
+
+/*
+ * Sends a query to upstream by a packet ring, from a random port; its id is set. pend then has a port_comm out of the unused
+ * ones, whose comm_point is never opened and whose index is HYDNS_PORT_INDEX. 0: a socket has to send it.
+ */
+#define HYDNS_PORT_INDEX (-1)
+int hydns_queue_query(struct pending* pend, struct sldns_buffer* pkt);
+/* Nobody waits at such a port any more; puts it back to the unused ones. */
+void hydns_queue_port_end(struct outside_network* outnet, struct port_comm* pc);
 
 /* Makes h the context of the calling thread (NULL: it has none). */
 void hydns_thread_context(struct hydns_context* h);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the configuration allows: whether answers can be offered at all, which clients may get them, and at which sockets. */
 #include "config.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "hydns_daemon.h"
@@ -319,6 +320,64 @@ static int export_services(struct daemon* daemon, struct hydns_plugin* p)
 		(void)hydns_plugin_add_note(p, HYDNS_NOTE_ADDRESSES, "there is no UDP socket whose queries the kernel could "
 			"answer");
 	return 1;
+}
+
+/* --- ports of queries to upstream ------------------------------------------------------------------------ */
+static struct hydns_port_run reserved;
+
+__attribute__((constructor)) static void read_reserved_ports(void)
+{
+	static char text[65536];
+	FILE* f = fopen(HYDNS_RESERVED_PORTS, "re");
+	size_t n;
+
+	if(!f)
+		return;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = 0;
+	fclose(f);
+	if(!hydns_longest_run(text, &reserved))
+		reserved.count = 0;
+}
+
+struct hydns_port_run hydns_config_reserved_ports(void)
+{
+	return reserved;
+}
+
+static int is_reserved(int port)
+{
+	return (unsigned)port >= reserved.first && (unsigned)port < reserved.first + reserved.count;
+}
+
+int hydns_config_leave_ports(const struct config_file* cfg, int* ports, int n)
+{
+	int i, left = 0;
+
+	if(!cfg->has_hydns || !cfg->hydns_enable || cfg->hydns_queue_upstream == HYDNS_NO)
+		return n;
+	for(i = 0; i < n; i++)
+		left += !is_reserved(ports[i]);
+	if(left == 0)
+		return n;
+	left = 0;
+	for(i = 0; i < n; i++)
+		if(!is_reserved(ports[i]))
+			ports[left++] = ports[i];
+	return left;
+}
+
+/* outgoing-port-avoid, and ports at which clients are answered. */
+static bool avoided(void* arg, uint16_t port)
+{
+	const struct daemon* daemon = (const struct daemon*)arg;
+
+	return !daemon->cfg->outgoing_avail_ports[port] || port == daemon->cfg->port;
+}
+
+void hydns_config_avoid_ports(struct daemon* daemon, struct hydns_plugin* p)
+{
+	hydns_plugin_avoid_ports(p, avoided, daemon);
 }
 
 /* --- cookies ----------------------------------------------------------------------------------------- */

@@ -3,8 +3,10 @@
 #include "config.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "hydns_daemon.h"
 #include "daemon/daemon.h"
+#include "plugin/queue/upstream.h"
 #include "services/modstack.h"
 #include "util/config_file.h"
 #include "util/log.h"
@@ -12,6 +14,8 @@
 #ifdef THREADS_DISABLED
 #error "hydns needs threads: a flush in one process can't reach the offers of another"
 #endif
+
+#define DEMANDED_MS 10000 /* for rings that are demanded: hydnsd may be starting */
 
 static void log_text(enum hydns_log_level level, const char* text)
 {
@@ -29,6 +33,19 @@ static void log_text(enum hydns_log_level level, const char* text)
 		verbose(VERB_ALGO, "hydns: %s", text);
 		break;
 	}
+}
+
+/*
+ * What packet rings are wanted for. Answers to queries to upstream must come in one packet, since the ports of fragments
+ * cannot be seen.
+ */
+static uint32_t queue_parts(const struct config_file* cfg)
+{
+	uint32_t parts = cfg->hydns_queue == HYDNS_NO ? 0 : HYDNS_QUEUE_CLIENTS;
+
+	if(cfg->hydns_queue_upstream != HYDNS_NO && cfg->edns_buffer_size <= HYDNS_UPSTREAM_EDNS_MAX)
+		parts |= HYDNS_QUEUE_UPSTREAM;
+	return parts;
 }
 
 static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply_options options,
@@ -54,6 +71,10 @@ static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply
 	o.flags = options.flags;
 	o.edns_size = options.edns_size;
 	o.max_udp = options.max_udp;
+	o.queue = queue_parts(cfg);
+	o.queue_frames = (uint32_t)cfg->hydns_queue_frames;
+	o.first_port = (uint16_t)hydns_config_reserved_ports().first;
+	o.ports = (uint16_t)hydns_config_reserved_ports().count;
 	o.log = log_text;
 	return hydns_plugin_take_over(&o, former);
 }
@@ -75,7 +96,8 @@ static int make_contexts(struct hydns_daemon* d)
 	return 1;
 }
 
-/* With obstacles the link goes up all the same, so that hydnsd can show them, but nothing is offered or served. */
+/* With obstacles the link goes up all the same, so that hydnsd can show them, but nothing is offered. Packet rings need the
+ * services and the access list in any case. */
 static int open_for_offers(struct hydns_daemon* d)
 {
 	const char* reasons[HYDNS_OBSTACLES_MAX];
@@ -85,12 +107,13 @@ static int open_for_offers(struct hydns_daemon* d)
 		log_warn("hydns: no answer is offered to the kernel: %s", reasons[i]);
 		(void)hydns_plugin_add_note(d->plugin, HYDNS_NOTE_OBSTACLE, reasons[i]);
 	}
-	if(n == 0) {
-		if(!hydns_config_export(d->daemon, d->plugin))
-			return 0;
-		d->exported = 1;
+	if(n > 0 && queue_parts(d->daemon->cfg) == 0)
+		return 1;
+	if(!hydns_config_export(d->daemon, d->plugin))
+		return 0;
+	d->exported = 1;
+	if(n == 0)
 		atomic_store(&d->open, 1);
-	}
 	return 1;
 }
 
@@ -135,6 +158,8 @@ static struct hydns_daemon* prepare(struct daemon* daemon, struct hydns_daemon* 
 	d->plugin = new_plugin(daemon, d->reply_options, former ? former->plugin : NULL);
 	if(d->plugin && former)
 		former->plugin = NULL;
+	if(d->plugin)
+		hydns_config_avoid_ports(daemon, d->plugin);
 	if(!d->plugin || !make_contexts(d) || !open_for_offers(d)) {
 		log_err("hydns: could not start: no answer is offered to the kernel");
 		stop(d);
@@ -155,10 +180,34 @@ struct hydns_daemon* hydns_daemon_start(struct daemon* daemon, struct hydns_daem
 	return d;
 }
 
+/* Waits a bounded time for packet rings that the configuration demands. True: they are in use, or none are demanded. */
+static int has_demanded_rings(struct hydns_daemon* d)
+{
+	const struct config_file* cfg = d->daemon->cfg;
+	uint32_t parts = (cfg->hydns_queue == HYDNS_YES ? HYDNS_QUEUE_CLIENTS : 0) |
+		(cfg->hydns_queue_upstream == HYDNS_YES ? HYDNS_QUEUE_UPSTREAM : 0);
+	int ms;
+
+	for(ms = 0; ms < DEMANDED_MS && (hydns_plugin_rings(d->plugin) & parts) != parts; ms += 10)
+		nanosleep(&(struct timespec){ .tv_nsec = 10 * 1000000L }, NULL);
+	return (hydns_plugin_rings(d->plugin) & parts) == parts;
+}
+
 void hydns_daemon_run(struct hydns_daemon* d)
 {
-	if(d)
-		(void)hydns_plugin_start(d->plugin); /* logs what is wrong; then nothing is offered */
+	static int running; /* since an earlier configuration: a reload ends no service */
+
+	if(!d)
+		return;
+	(void)hydns_plugin_start(d->plugin); /* logs what is wrong; then nothing is offered */
+	if(!has_demanded_rings(d)) {
+		if(!running)
+			fatal_exit("hydns: hydns-queue or hydns-queue-upstream is yes, and there are no packet rings: the lines "
+				"above and hydnsctl status say why; mend that, or set auto");
+		log_err("hydns: hydns-queue or hydns-queue-upstream is yes, and there are no packet rings: the lines above and "
+			"hydnsctl status say why");
+	}
+	running = 1;
 }
 
 void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* arg)
@@ -170,8 +219,12 @@ void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* a
 
 struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends)
 {
+	int i;
+
 	if(!d)
 		return NULL;
+	for(i = 0; i < d->threads; i++)
+		hydns_queue_stop(&d->contexts[i]);
 	hydns_thread_context(NULL);
 	hydns_daemon_leave(d, NULL, NULL);     /* after a signal, nobody else has done so */
 	if(!ends)

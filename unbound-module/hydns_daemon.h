@@ -9,13 +9,15 @@
 
 #include <stdatomic.h>
 #include "hydns.h"
+#include "hydns/ports.h"
 
 struct acl_addr;
-struct comm_reply;
+struct config_file;
 struct daemon;
 struct edns_data;
 struct remote_stream;
 struct ub_server_stats;
+struct worker;
 
 /* How this resolver answers, as hydnsd gets it at the start. A change needs a reload. */
 struct hydns_reply_options {
@@ -54,6 +56,18 @@ struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends);
 /* The context of a worker, called by the worker's own thread. NULL: it has none. */
 struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread);
 
+/* --- packet rings (hydns_queue.c) ---------------------------------------------------------------------- */
+/* Has the worker watch its rings, if it has some. By the worker's own thread, when its sockets and event base exist. 0: out of
+ * memory. */
+int hydns_queue_start(struct hydns_context* h, struct worker* worker);
+/* When the workers have stopped. */
+void hydns_queue_stop(struct hydns_context* h);
+void hydns_queue_receive(struct hydns_context* h);
+int hydns_queue_send(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt);
+/* Queries to upstream: as the functions of hydns.h. */
+int hydns_upstream_query(struct hydns_context* h, struct pending* pend, struct sldns_buffer* pkt);
+void hydns_upstream_port_end(struct hydns_context* h, int port);
+
 /* --- answers (hydns_offer.c) ------------------------------------------------------------------------- */
 extern const struct hydns_hooks hydns_offer_hooks;
 /* Before the query is looked up anywhere. acl: the entry that let the client in; now: the worker's clock. */
@@ -77,6 +91,15 @@ int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p);
 void hydns_config_cookies(struct daemon* daemon, struct hydns_plugin* p);
 /* After an option was set at run time: stops offers if they are no longer possible, resumes them if they are again. */
 void hydns_config_recheck(struct hydns_daemon* d);
+
+/* The ports that the host had reserved when this process began, for queries to upstream by packet rings; 0 of them: none. A
+ * chroot comes later. */
+struct hydns_port_run hydns_config_reserved_ports(void);
+/* Takes these out of the n ports that sockets for queries to upstream choose from, unless hydns-queue-upstream is no or nothing
+ * would be left. Returns how many are left. */
+int hydns_config_leave_ports(const struct config_file* cfg, int* ports, int n);
+/* Ports that packet rings must not use either. */
+void hydns_config_avoid_ports(struct daemon* daemon, struct hydns_plugin* p);
 
 /* --- remote control (hydns_control.c) ----------------------------------------------------------------- */
 /* What a command withdraws. Lives as long as the command. */

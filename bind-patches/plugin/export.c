@@ -108,7 +108,7 @@ static bool serves(int fd, in_port_t port, isc_netaddr_t *at)
 	return name.ss_family == AF_INET6 && in6->sin6_port == htons(port);
 }
 
-static const struct hydns_instance *instance_in(const dns_view_t *view)
+const struct hydns_instance *hydns_instance_of(const dns_view_t *view)
 {
 	ns_hooktable_t *table = view->hooktable;
 
@@ -124,7 +124,7 @@ static const struct hydns_instance *instance_in(const dns_view_t *view)
 static bool serves_address(const struct hydns_instance *inst, const isc_netaddr_t *at)
 {
 	for (const dns_view_t *v = ISC_LIST_PREV(inst->view, link); v != NULL; v = ISC_LIST_PREV(v, link)) {
-		const struct hydns_instance *other = instance_in(v);
+		const struct hydns_instance *other = hydns_instance_of(v);
 
 		if (v->rdclass == dns_rdataclass_in && other != NULL && other->o.enable &&
 		    hydns_view_hears(v, inst->env, at))

@@ -46,15 +46,29 @@ static void await_start(struct hydns_instance *inst, bool awaits)
 	pthread_mutex_unlock(&spare_lock);
 }
 
+/* The caller has the lock. */
+static struct hydns_plugin *take_spare(bool rings)
+{
+	struct hydns_plugin *p;
+	size_t at = spares - 1;
+
+	for (size_t i = 0; i < spares; i++)
+		if (hydns_queue_has_rings(spare[i]) == rings)
+			at = i;
+	p = spare[at];
+	spare[at] = spare[--spares];
+	return p;
+}
+
 /* When there are more than will start, as when a view no longer has the plugin, the taken one ends the rest. */
-struct hydns_plugin *hydns_take_former(struct hydns_instance *inst)
+struct hydns_plugin *hydns_take_former(struct hydns_instance *inst, bool rings)
 {
 	struct hydns_plugin *p = NULL;
 
 	await_start(inst, false);
 	pthread_mutex_lock(&spare_lock);
 	if (spares > 0)
-		p = spare[--spares];
+		p = take_spare(rings);
 	while (spares > awaited)
 		hydns_plugin_take_along(p, spare[--spares]);
 	pthread_mutex_unlock(&spare_lock);

@@ -14,6 +14,9 @@
 #include "compat.h"
 #include "plugin.h"
 
+static const char *const choice_words[] = { [HYDNS_AUTO] = "auto", [HYDNS_YES] = "yes", [HYDNS_NO] = "no", NULL };
+static cfg_type_t cfg_type_choice = { "hydns-choice", cfg_parse_enum, cfg_print_ustring, cfg_doc_enum, &cfg_rep_string,
+				      choice_words };
 static cfg_clausedef_t clauses[] = {
 	{ "hydns-enable", &cfg_type_boolean, 0 },
 	{ "hydns-socket", &cfg_type_qstring, 0 },
@@ -26,6 +29,8 @@ static cfg_clausedef_t clauses[] = {
 	{ "hydns-flush-timeout", &cfg_type_uint32, 0 },
 	{ "hydns-allow-unlogged", &cfg_type_boolean, 0 },
 	{ "hydns-allow-unlimited", &cfg_type_boolean, 0 },
+	{ "hydns-queue", &cfg_type_choice, 0 },
+	{ "hydns-queue-frames", &cfg_type_uint32, 0 },
 	{ NULL, NULL, 0 },
 };
 static cfg_clausedef_t *clausesets[] = { clauses, NULL };
@@ -50,6 +55,7 @@ static const struct number {
 #endif
 	{ "hydns-refresh", NUMBER(refresh), 0, 50, 10 },
 	{ "hydns-flush-timeout", NUMBER(flush_timeout), 1, 10000, 500 },
+	{ "hydns-queue-frames", NUMBER(queue_frames), 256, 4096, 1024 },
 #undef NUMBER
 };
 static const struct truth {
@@ -128,6 +134,25 @@ static isc_result_t read_socket(const cfg_obj_t *map, isc_mem_t *mctx, const str
 	return ISC_R_SUCCESS;
 }
 
+static isc_result_t read_queue(const cfg_obj_t *map, const struct source *from, struct hydns_options *o)
+{
+	const cfg_obj_t *obj = NULL, *frames = NULL;
+
+	(void)cfg_map_get(map, "hydns-queue", &obj);
+	for (size_t i = 0; obj != NULL && choice_words[i] != NULL; i++)
+		if (strcmp(cfg_obj_asstring(obj), choice_words[i]) == 0)
+			o->queue = (enum hydns_choice)i;
+	if (HYDNS_STOCK && o->queue == HYDNS_YES) {
+		complain(from, obj, "hydns-queue: an unpatched named has no packet rings: set it to no");
+		return ISC_R_RANGE;
+	}
+	if ((o->queue_frames & (o->queue_frames - 1)) == 0)
+		return ISC_R_SUCCESS;
+	(void)cfg_map_get(map, "hydns-queue-frames", &frames);
+	complain(from, frames, "hydns-queue-frames: expected a power of 2, got %u", o->queue_frames);
+	return ISC_R_RANGE;
+}
+
 static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct source *from,
 			     struct hydns_options *out)
 {
@@ -148,7 +173,9 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct
 	}
 	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]); i++)
 		read_truth(map, &truths[i], &o);
-	result = read_socket(map, mctx, from, &o);
+	result = read_queue(map, from, &o);
+	if (result == ISC_R_SUCCESS)
+		result = read_socket(map, mctx, from, &o);
 	if (result == ISC_R_SUCCESS)
 		*out = o;
 	return result;

@@ -21,8 +21,11 @@
 #include "plugin/plugin.h"
 
 /* --- options.c: the plugin's parameters, the same names and meanings as Unbound's hydns clause ---------- */
+enum hydns_choice { HYDNS_AUTO, HYDNS_YES, HYDNS_NO };
 struct hydns_options {
 	bool enable, allow_unlogged, allow_unlimited;
+	enum hydns_choice queue;
+	uint32_t queue_frames;
 	char *socket;             /* of the instance's memory context */
 	uint32_t capacity, admission, window, min_ttl, max_ttl, refresh, flush_timeout;
 };
@@ -68,8 +71,8 @@ void hydns_named_log(enum hydns_log_level level, const char *text);
 void hydns_restart(struct hydns_instance *inst);
 void hydns_restart_all(void);
 /* A plugin object that has left, whose tables this instance, which starts, goes on with; the caller's from now on. NULL:
- * there is none. */
-struct hydns_plugin *hydns_take_former(struct hydns_instance *inst);
+ * there is none. rings: better one with packet rings, else better one without. */
+struct hydns_plugin *hydns_take_former(struct hydns_instance *inst, bool rings);
 /* A view with this instance is in use. If another configuration was being loaded, its load has failed: makes the
  * instances of this one offer again. */
 void hydns_instance_resume(struct hydns_instance *inst);
@@ -135,6 +138,19 @@ void hydns_unlisten(struct hydns_instance *inst);
 /* The last instance has gone: named may unload this code. */
 void hydns_unload(void);
 
+/* --- queue.c for the patched named: packet rings of its loops; stock.c for any other: none --------------------------- */
+/* What the instance may ask packet rings for: HYDNS_QUEUE_*, or 0. One view has them, the first with the plugin that may. */
+uint32_t hydns_queue_parts(const struct hydns_instance *inst);
+/* Notes that another view has the rings, if so. */
+void hydns_queue_note(const struct hydns_instance *inst, struct hydns_plugin *p);
+bool hydns_queue_has_rings(struct hydns_plugin *p);
+/* The loops use the rings of p, if it has some: at once, or when those that they use end. */
+void hydns_queue_use(struct hydns_plugin *p);
+/* When it returns, no loop uses the rings of p (NULL: nothing happens); what they hold waits. */
+void hydns_queue_pause(struct hydns_plugin *p);
+/* The rings of this first thread end: see struct hydns_plugin_options. */
+void hydns_queue_end(const struct hydns_lane_thread *first);
+
 /* --- zones.c: answers from zones ------------------------------------------------------------------------------ */
 /* Of the zone that named is about to look into: false for mirror zones, whose data count as cached, and for zones that
  * only say where to ask. */
@@ -169,6 +185,8 @@ bool hydns_view_answers_at(const dns_view_t *view, dns_aclenv_t *env, const isc_
 bool hydns_rrl_limits_answers(const dns_view_t *view);
 
 /* --- export.c: what the configuration allows, to whom, where ------------------------------------------------- */
+/* The instance of a view, or NULL. */
+const struct hydns_instance *hydns_instance_of(const dns_view_t *view);
 /* The reasons why nothing can be offered for the instance's view; returns how many there are. */
 size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HYDNS_OBSTACLES_MAX]);
 /* Gives p the access list, the services and the cookie secrets. False: not possible, and logged. */

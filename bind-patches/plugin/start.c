@@ -60,7 +60,8 @@ static uint16_t max_udp(const dns_view_t *view)
 
 static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_client_t *client)
 {
-	struct hydns_plugin *former = hydns_take_former(inst), *p;
+	const uint32_t queue = hydns_queue_parts(inst);
+	struct hydns_plugin *former = hydns_take_former(inst, queue != 0), *p;
 	char identity[HYDNS_IDENTITY_LEN] = "named";
 
 	if (strcmp(client->view->name, "_default") != 0)
@@ -74,19 +75,25 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_cli
 			 HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS,
 		.edns_size = hydns_edns_size(client->view),
 		.max_udp = max_udp(client->view), .zones = true, .log = hydns_named_log,
+		.queue = queue, .queue_frames = inst->o.queue_frames, .rings_end = hydns_queue_end,
 	};
 
+	hydns_queue_pause(former);        /* its rings may change hands; what they hold is read otherwise, too */
 	p = hydns_plugin_take_over(&o, former);
+	hydns_queue_use(former);
 	if (p == NULL)
 		hydns_plugin_stop(former);
+	else
+		hydns_queue_use(p);
 	return p;
 }
 
-/* The link goes up even with obstacles, so that hydnsd can show them. */
+/* The link goes up even with obstacles, so that hydnsd can show them. Packet rings need the services and the access list in
+ * any case. */
 void hydns_start(struct hydns_instance *inst, const ns_client_t *client)
 {
 	struct hydns_plugin *p;
-	bool possible;
+	bool possible, exports;
 
 	pthread_mutex_lock(&inst->starting);
 	if (!atomic_load(&inst->started)) {
@@ -98,11 +105,14 @@ void hydns_start(struct hydns_instance *inst, const ns_client_t *client)
 		}
 		p = new_plugin(inst, client);
 		possible = p != NULL && note_obstacles(inst, p);
-		if (p != NULL && ((possible && !hydns_export(inst, client, p)) || hydns_plugin_start(p) != 0)) {
+		if (p != NULL)
+			hydns_queue_note(inst, p);
+		exports = p != NULL && (possible || hydns_queue_has_rings(p));
+		if (p != NULL && ((exports && !hydns_export(inst, client, p)) || hydns_plugin_start(p) != 0)) {
 			hydns_plugin_stop(p);
 			p = NULL;
 		}
-		inst->exported = p != NULL && possible;
+		inst->exported = p != NULL && exports;
 		atomic_store(&inst->open, p != NULL && possible);
 		atomic_store(&inst->plugin, p);
 		atomic_store(&inst->started, true);

@@ -271,3 +271,37 @@ bool hydns_named_is_known(void)
 	hydns_named_log(HYDNS_LOG_ERROR, text);
 	return false;
 }
+
+/* --- packet rings: an unpatched named has none ------------------------------------------------------------------ */
+uint32_t hydns_queue_parts(const struct hydns_instance *inst)
+{
+	UNUSED(inst);
+	return 0;
+}
+
+void hydns_queue_note(const struct hydns_instance *inst, struct hydns_plugin *p)
+{
+	UNUSED(inst);
+	UNUSED(p);
+}
+
+bool hydns_queue_has_rings(struct hydns_plugin *p)
+{
+	UNUSED(p);
+	return false;
+}
+
+void hydns_queue_use(struct hydns_plugin *p)
+{
+	UNUSED(p);
+}
+
+void hydns_queue_pause(struct hydns_plugin *p)
+{
+	UNUSED(p);
+}
+
+void hydns_queue_end(const struct hydns_lane_thread *first)
+{
+	UNUSED(first);
+}

@@ -47,6 +47,8 @@ static int clean(const char *pin_dir, const char *named, char why[HYDNS_WHY])
 		return errno == ENOENT ? 0 : hydns_fail(why, -errno, "can't open %s: %s", named, strerror(errno));
 	err = clean_attachments(d, pin_dir, why);
 	if (!err)
+		err = hydns_stray_remove(pin_dir, why);
+	if (!err)
 		err = clean_rest(d, named, why);
 	closedir(d);
 	return err;

@@ -44,6 +44,9 @@ struct hydns_kern {
 	struct hydns_mapping mapped[HYDNS_MAPPED];
 	struct hydns_page page[HYDNS_RESOLVERS];
 	int acl_fd[HYDNS_ACL_MAPS];
+	struct hydns_mapping ports;    /* hydns_ports */
+	int stray_fd;                  /* attachment of hydns_stray; -1: none */
+	int former_stray_fd;           /* the one over the maps of a former hydnsd; -1: none */
 	struct hydns_former *former;   /* maps that were pinned and not adopted; NULL: none, or unreadable */
 	__u32 former_abi;              /* their ABI; 0: nothing was pinned, or it was adopted */
 };
@@ -107,6 +110,7 @@ enum hydns_hook {
 	HYDNS_HOOK_TC_INGRESS,
 	HYDNS_HOOK_TC_EGRESS,
 	HYDNS_HOOK_STAGE,              /* behind a tail call of another */
+	HYDNS_HOOK_SK_LOOKUP,          /* when the kernel looks for a packet's socket, in a network namespace */
 	HYDNS_HOOK_DRY_RUN,            /* nowhere but in BPF_PROG_TEST_RUN */
 };
 /* The program of this hook; NULL: there is none. */
@@ -123,6 +127,16 @@ struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook ho
 /* Loads the copy for hydns_dry_run(), which the caller destroys. Needs the rights for loading. */
 int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, struct hydns_bpf **out);
 int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, struct hydns_outcome *out);
+
+/* -- ports.c, stray.c -------------------------------------------------------------------------------- */
+/* Maps the words of ports, and tells the program the range that the maps keep. */
+int hydns_ports_open(struct hydns_kern *k);
+/* Takes over the pinned attachment of hydns_stray; used: if packets may go to rings at all, else removes it. */
+int hydns_stray_open(struct hydns_kern *k, bool adopted, bool used, char why[HYDNS_WHY]);
+/* Closes descriptors; the pinned attachment stays. */
+void hydns_stray_close(struct hydns_kern *k);
+/* Detaches what is pinned; 0 also when there is nothing. */
+int hydns_stray_remove(const char *pin_dir, char why[HYDNS_WHY]);
 
 /* -- attach.c ---------------------------------------------------------------------------------------- */
 /* As hydns_kern_detach(), without a loaded program. */
@@ -153,5 +167,6 @@ int hydns_tc_detach(const struct hydns_tc *at, char why[HYDNS_WHY]);
 #define HYDNS_PIN_TC_EGRESS  "tc_egress_"
 #define HYDNS_PIN_PAGE       "page_"
 #define HYDNS_PIN_ACL        "acl_"
+#define HYDNS_PIN_STRAY      "stray_link"
 
 #endif

@@ -39,8 +39,9 @@ static bool same_sizes(const struct hydns_geometry *a, const struct hydns_geomet
 
 static int fresh_geometry(struct hydns_geometry *g, char why[HYDNS_WHY])
 {
-	if (getrandom(g->seed, sizeof(g->seed), 0) != sizeof(g->seed))
-		return hydns_fail(why, -EIO, "no random numbers for the store's secret: %s",
+	if (getrandom(g->seed, sizeof(g->seed), 0) != sizeof(g->seed) ||
+	    getrandom(g->tag_seed, sizeof(g->tag_seed), 0) != sizeof(g->tag_seed))
+		return hydns_fail(why, -EIO, "no random numbers for the maps' secrets: %s",
 				  strerror(errno));
 	return 0;
 }
@@ -67,6 +68,7 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	b->rodata->hydns_vlan = o->vlan;
 	b->rodata->hydns_fib = o->fib;
 	b->rodata->hydns_miss_stage = o->miss_stage;
+	b->rodata->hydns_queue = o->queue;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
 }
 
@@ -135,6 +137,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 		k->former = same_layout(&pinned, &want) ? hydns_former_open(k->pin_dir, &pinned) : NULL;
 	}
 	set_switches(k->skel, o, &want);
+	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_SK_LOOKUP), o->queue);
 	err = hydns_bpf__load(k->skel);
 	if (err)
 		return explain_load(err, why);
@@ -177,13 +180,19 @@ static int map_arrays(struct hydns_kern *k, char why[HYDNS_WHY])
 }
 
 /* New maps are pinned last, when nothing else can fail, so that no unused set of them is left. */
-static int prepare(struct hydns_kern *k, bool adopted, char why[HYDNS_WHY])
+static int prepare(struct hydns_kern *k, bool adopted, bool queue, char why[HYDNS_WHY])
 {
 	int err = map_arrays(k, why);
 
 	if (err)
 		return err;
 	err = hydns_acls_open(k, adopted, why);
+	if (err)
+		return err;
+	err = hydns_ports_open(k);
+	if (err)
+		return hydns_fail(why, err, "can't map hydns_ports into memory: %s", strerror(-err));
+	err = hydns_stray_open(k, adopted, queue, why);
 	if (err)
 		return err;
 	hydns_pages_open(k, adopted);
@@ -200,7 +209,7 @@ static struct hydns_kern *kern_new(const char *pin_dir)
 	if (!k)
 		return NULL;
 	snprintf(k->pin_dir_named, sizeof(k->pin_dir_named), "%s", pin_dir);
-	k->dir_fd = -1;
+	k->dir_fd = k->stray_fd = k->former_stray_fd = -1;
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		k->acl_fd[i] = -1;
 	for (int i = 0; i < HYDNS_RESOLVERS; i++)
@@ -230,7 +239,7 @@ int hydns_kern_open(const struct hydns_loader_options *o, struct hydns_kern **ou
 	if (err >= 0)
 		err = load(k, o, &reused, why);
 	if (err >= 0)
-		err = prepare(k, reused, why);
+		err = prepare(k, reused, o->queue, why);
 	if (err < 0) {
 		hydns_kern_close(k);
 		return err;
@@ -246,6 +255,8 @@ void hydns_kern_close(struct hydns_kern *k)
 		return;
 	for (int i = 0; i < HYDNS_MAPPED; i++)
 		hydns_unmap_memory(&k->mapped[i]);
+	hydns_unmap_memory(&k->ports);
+	hydns_stray_close(k);
 	hydns_pages_close(k);
 	hydns_former_close(k->former);
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)

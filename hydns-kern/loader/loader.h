@@ -11,7 +11,9 @@
 #include "hydns-kern/loader/arrays.h"   /* memory-mapped arrays: the rule store, counters, tallies */
 #include "hydns-kern/loader/former.h"   /* what a former hydnsd left */
 #include "hydns-kern/loader/pages.h"    /* resolver pages */
+#include "hydns-kern/loader/ports.h"    /* ports of queries to upstream, and where their stray answers go */
 #include "hydns-kern/loader/tables.h"   /* kill switch, counters, services, resolvers' configuration, access lists */
+#include "hydns-kern/loader/rings.h"    /* packet rings: lanes, the sockets of their threads, gates */
 #include "hydns-kern/loader/dry.h"      /* how the program would answer a packet */
 
 #endif

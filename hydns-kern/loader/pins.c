@@ -20,7 +20,7 @@
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
 
-#define MAPS_MAX     32            /* pinned maps of the object; there are 18 */
+#define MAPS_MAX     32            /* pinned maps of the object; there are 24 */
 #define SEAL         "hydns_meta"
 #define FRESH        "new_"        /* pinned, but not yet renamed to its place */
 
@@ -99,7 +99,7 @@ bool hydns_pin_is_ours(const char *name)
 {
 	static const char *const prefix[] = {
 		"hydns_", FRESH, HYDNS_PIN_LINK, HYDNS_PIN_DISPATCHED, HYDNS_PIN_TC_INGRESS, HYDNS_PIN_TC_EGRESS, HYDNS_PIN_PAGE,
-		HYDNS_PIN_ACL,
+		HYDNS_PIN_ACL, HYDNS_PIN_STRAY,
 	};
 
 	for (unsigned i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)

@@ -20,6 +20,7 @@ struct program {
 static const struct program programs[] = {
 	{ HYDNS_PROGRAM, HYDNS_HOOK_XDP, 0, 0 },
 	{ "hydns_miss", HYDNS_HOOK_STAGE, HYDNS_STAGE_MISS, offsetof(struct hydns_bpf__rodata, hydns_miss_stage) },
+	{ "hydns_stray", HYDNS_HOOK_SK_LOOKUP, 0, 0 },
 	{ "hydns_dry", HYDNS_HOOK_DRY_RUN, 0, 0 },
 };
 

@@ -15,6 +15,9 @@
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
+#include "hydns-kern/program/queue/answers.bpf.h"
+#include "hydns-kern/program/queue/queries.bpf.h"
+#include "hydns-kern/program/queue/stray.bpf.h"
 #include "hydns-kern/program/dry.h"
 
 /* Stages 1 to 3: is this an ordinary query to a service? */
@@ -84,13 +87,13 @@ static __always_inline __u64 hydns_now(struct hydns_cpu *cpu)
 	return *(volatile __u64 *)&cpu->tick_ns;
 }
 
-/* The store holds no rule: no query needs to be read. */
-static __always_inline bool hydns_no_rules(void)
+/* The store holds no rule, and there is no lane: no query needs to be read. */
+static __always_inline bool hydns_nothing_to_do(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
-	return meta && *(const volatile __u32 *)&meta->empty;
+	return meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes);
 }
 
 /* frags: links with a large MTU have frames of several buffers. A query is never one of them. */
@@ -106,11 +109,17 @@ int hydns_xdp(struct xdp_md *ctx)
 	else if (*(const volatile __u32 *)paused)
 		reason = HYDNS_R_PAUSED;
 	else
-		reason = hydns_no_rules() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
+		reason = hydns_nothing_to_do() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
 	if (hydns_miss_stage && reason == HYDNS_R_MISS)
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS); /* returns only when the entry is empty */
 	hydns_count(reason);
-	return reason == HYDNS_R_ANSWERED ? hydns_send(&q->reply) : hydns_action(reason);
+	if (reason == HYDNS_R_ANSWERED)
+		return hydns_send(&q->reply);
+	if (hydns_queue && HYDNS_QUERY_TO_RING(reason))
+		return hydns_query_to_ring(ctx);
+	if (hydns_queue && reason == HYDNS_R_NOT_SERVICE && hydns_is_upstream(bpf_ntohs(q->packet.service.port)))
+		return hydns_answer_to_ring(ctx);
+	return hydns_action(reason);
 }
 
 /*
@@ -131,7 +140,7 @@ int hydns_dry(struct xdp_md *ctx)
 	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true);
 	if (*(const volatile __u32 *)paused)
 		return HYDNS_DRY_RESULT(HYDNS_R_PAUSED, reason);
-	return HYDNS_DRY_RESULT(hydns_no_rules() ? HYDNS_R_EMPTY : reason, reason);
+	return HYDNS_DRY_RESULT(hydns_nothing_to_do() ? HYDNS_R_EMPTY : reason, reason);
 }
 
 char _license[] SEC("license") = "GPL";

@@ -27,6 +27,8 @@ const volatile bool hydns_partial_checksum = false;
 const volatile bool hydns_fib = false;
 /* Pass queries without a rule to the program of HYDNS_STAGE_MISS by a tail call. */
 const volatile bool hydns_miss_stage = false;
+/* Give queries that no rule answers, and answers of upstream servers, to the resolvers' rings. */
+const volatile bool hydns_queue = false;
 /* A time that packet tests set, to know it to the nanosecond. 0: the kernel's clocks. */
 const volatile __u64 hydns_fixed_now_ns = 0;
 const volatile __u64 hydns_fixed_tai_ns = 0;

@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include "hydns-kern/loader/kern.h"
+#include "hydns/queue.h"
 #include "kernel.h"
 
 #define CAPACITY     64
@@ -218,11 +219,14 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	hydns_geometry_for(o->capacity ? o->capacity : CAPACITY, k->cpus, k->cpus, &k->geometry);
 	k->geometry.seed[0] = 0x0123456789abcdefULL;
 	k->geometry.seed[1] = 0xfedcba9876543210ULL;
+	k->geometry.tag_seed[0] = 0x0f1e2d3c4b5a6978ULL;
+	k->geometry.tag_seed[1] = 0x8796a5b4c3d2e1f0ULL;
 	memcpy((void *)&k->skel->rodata->hydns_geometry, &k->geometry, sizeof(k->geometry));
 	k->skel->rodata->hydns_ipv6 = !o->no_ipv6;
 	k->skel->rodata->hydns_vlan = o->vlan;
 	k->skel->rodata->hydns_fib = o->fib;
 	k->skel->rodata->hydns_miss_stage = o->miss_stage;
+	k->skel->rodata->hydns_queue = o->queue;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;
 	k->skel->rodata->hydns_fixed_tai_ns = o->real_clock ? 0 : (WALL_S + TAI_OFFSET) * 1000000000ULL;
@@ -277,10 +281,15 @@ void kernel_close(struct kernel *k)
 	free(k);
 }
 
+int kernel_map(const struct kernel *k, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(k->skel->obj, name);
+}
+
 void kernel_sum(struct kernel *k, const char *map, __u32 key, unsigned words, __u64 *sum)
 {
 	memset(sum, 0, words * sizeof(*sum));
-	hydns_percpu_sum(bpf_object__find_map_fd_by_name(k->skel->obj, map), (__u32)k->cpus, key, words, sum);
+	hydns_percpu_sum(kernel_map(k, map), (__u32)k->cpus, key, words, sum);
 }
 
 void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS])
@@ -540,13 +549,29 @@ void kernel_pause(struct kernel *k, bool on)
 	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_switch), &key, &value, BPF_ANY);
 }
 
-void kernel_empty(struct kernel *k, bool on)
+static void set_meta(struct kernel *k, bool empty, bool lanes)
 {
 	struct hydns_geometry g = k->geometry;
 	__u32 key = 0;
 
-	g.empty = on;
+	g.empty = empty;
+	g.lanes = lanes;
 	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_meta), &key, &g, BPF_ANY);
+}
+
+void kernel_empty(struct kernel *k, bool on)
+{
+	set_meta(k, on, false);
+}
+
+void kernel_lanes(struct kernel *k, bool on)
+{
+	set_meta(k, true, on);
+}
+
+void kernel_upstream(struct kernel *k, __u32 first, __u32 ports)
+{
+	k->skel->bss->hydns_upstream = HYDNS_PORT_RANGE(first, ports);
 }
 
 void kernel_config(struct kernel *k, const struct hydns_resolver_config *c)

@@ -26,6 +26,7 @@ struct kernel_options {
 	__u32 capacity;                   /* rules; 0: a few */
 	bool verbose;                     /* print the verifier's counts */
 	bool miss_stage;                  /* the program tail-calls hydns_miss for a query without a rule */
+	bool queue;                       /* queries without an answer may go to rings */
 };
 
 /* NULL: *why says what the host lacks. */
@@ -43,6 +44,8 @@ int kernel_run(struct kernel *k, struct frame *f, int *reason);
 int kernel_shoot(struct kernel *k, struct frame *f);
 /* The counters of all reasons, summed over all CPUs. */
 void kernel_reasons(struct kernel *k, __u64 reasons[HYDNS_REASONS]);
+/* Descriptor of the map of this name. */
+int kernel_map(const struct kernel *k, const char *name);
 /* Sums over all CPUs this element, words of 64 bits, of the per-CPU map of this name. */
 void kernel_sum(struct kernel *k, const char *map, __u32 key, unsigned words, __u64 *sum);
 /* The outcome of a dry run of the frame. Aborts the test program if the run fails, or changes anything that a packet or
@@ -81,6 +84,10 @@ void kernel_allow_egress(struct kernel *k, unsigned ifindex, bool allow);
 void kernel_pause(struct kernel *k, bool on);
 /* Sets the flag that the store holds no rule, whatever it holds. */
 void kernel_empty(struct kernel *k, bool on);
+/* Sets both flags: that the store holds no rule, and whether there are lanes. */
+void kernel_lanes(struct kernel *k, bool on);
+/* Sets the range of ports that upstream queries leave from. */
+void kernel_upstream(struct kernel *k, __u32 first, __u32 ports);
 void kernel_config(struct kernel *k, const struct hydns_resolver_config *c); /* NULL: the usual one */
 /* Adds or removes both services and advances the serial. */
 void kernel_serve(struct kernel *k, bool on);

@@ -54,7 +54,7 @@ static void run(const char *command)
 static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
 {
 	struct hydns_loader_options o = {
-		.pin_dir = pin_dir, .capacity = capacity, .accept_partial_checksum = true, .ipv6 = true,
+		.pin_dir = pin_dir, .capacity = capacity, .accept_partial_checksum = true, .ipv6 = true, .queue = true,
 	};
 	struct hydns_kern *k = NULL;
 	bool adopted = !expect_adopted;
@@ -65,7 +65,7 @@ static struct hydns_kern *open_kern(__u32 capacity, bool expect_adopted)
 }
 
 /* Id of the program on an interface, 0 for none; *mode: XDP_ATTACHED_*. */
-static __u32 attached(const char *ifname, __u8 *mode)
+__attribute__((unused)) static __u32 attached(const char *ifname, __u8 *mode)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, xdp);
 
@@ -75,7 +75,7 @@ static __u32 attached(const char *ifname, __u8 *mode)
 	return xdp.prog_id;
 }
 
-static __u32 prog_id(const struct hydns_kern *k)
+__attribute__((unused)) static __u32 prog_id(const struct hydns_kern *k)
 {
 	struct bpf_prog_info info = { 0 };
 	__u32 len = sizeof(info);

@@ -14,6 +14,7 @@
 #include "hydnsd/netdev/addresses.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/resolvers/counts.h"
+#include "hydnsd/resolvers/lanes.h"
 #include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/netdev/interfaces.h"
@@ -41,8 +42,9 @@ static json_t *interfaces(struct hydnsd *d)
 	struct hydnsd_interface_state l;
 
 	for (uint32_t i = 0; hydnsd_interfaces_get(d, i, &l); i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "name", l.name, "mode",
-			modes[d->options.attach_mode], "attached", (int)l.attached, "note", l.note));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s, s:s}", "name", l.name, "mode",
+			modes[d->options.attach_mode], "attached", (int)l.attached, "note", l.note, "no_rings",
+			hydnsd_lane_devices_unfit(&d->lanes->devices, l.index)));
 	return list;
 }
 
@@ -112,6 +114,21 @@ static json_t *notes(const struct hydnsd_resolver *a, enum hydns_note_kind kind)
 	return list;
 }
 
+static json_t *lanes(const struct hydnsd *d, uint32_t i)
+{
+	json_t *list = json_array();
+
+	for (const struct hydnsd_lane *l = d->lanes->lane; l < d->lanes->lane + HYDNS_LANES; l++) {
+		const struct hydnsd_lane_device *device = hydnsd_lane_devices_find(&d->lanes->devices, l->key.ifindex);
+
+		if (l->record.resolver == i && (l->state == HYDNSD_LANE_GIVEN || l->state == HYDNSD_LANE_OPEN))
+			json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:b}",
+				"interface", device ? device->name : "", "queue", (int)l->key.queue, "number", l->record.number,
+				"threads", l->record.threads, "open", l->state == HYDNSD_LANE_OPEN));
+	}
+	return list;
+}
+
 static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 {
 	const struct hydnsd_resolver *a = &d->resolver[i];
@@ -123,14 +140,15 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_rules_counts(d->rules, i, &counts);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:s, s:s, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNS_NS_PER_MS),
 		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
-		"clients_allowed", clients_allowed(d, a), "notes", notes(a, HYDNS_NOTES),
-		"obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
+		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i), "no_rings", hydnsd_lanes_why_none(d, i),
+		"no_upstream_rings", d->lanes->no_upstream[i],
+		"notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
 static json_t *each_resolver(struct hydnsd *d, json_t *(*one)(struct hydnsd *, uint32_t))
@@ -206,14 +224,35 @@ static json_t *rejections_object(const struct hydnsd *d)
 	return o;
 }
 
+/* JSON's integers are signed, and a plugin may have written anything. */
+static json_t *said(uint64_t n)
+{
+	return number(n & INT64_MAX);
+}
+
+static json_t *packet_rings(const struct hydns_queue_counts *c, const struct hydns_queue_count *given)
+{
+	json_t *detours = json_object();
+
+	for (unsigned i = 0; i < HYDNS_DETOURS; i++)
+		json_object_set_new(detours, hydns_detour_name(i), said(c->detour[i]));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"queries", number(given->queries), "answers", number(given->answers),
+		"received", said(c->received), "received_answers", said(c->answers), "sent", said(c->sent),
+		"sent_upstream", said(c->upstream), "strays", said(c->strays), "bad", said(c->bad), "wakeups", said(c->wakeups),
+		"detours", detours);
+}
+
 static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 {
 	struct hydnsd_ring_counts rings;
+	struct hydns_queue_count queued;
 	struct hydns_counts c;
 
+	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_resolver_counts(d, i, &c);
 	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
@@ -221,9 +260,8 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 		"cookie_invalid", number(c.cookie_invalid),
 		"rules", number(c.rules), "octets", number(c.octets),
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
-		"queries_seen", number(rings.queries & INT64_MAX),
-		"offered", number(rings.offered & INT64_MAX),
-		"dropped_offers", number(rings.dropped & INT64_MAX)); /* JSON's integers are signed */
+		"queries_seen", said(rings.queries), "offered", said(rings.offered), "dropped_offers", said(rings.dropped),
+		"packet_rings", packet_rings(&rings.packet_rings, &queued));
 }
 
 /* How often clients came up against each bound, by the name of its option. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hydns/detours.h"
 #include "hydnsd/ctl/common.h"
 
 static const struct {
@@ -121,6 +122,25 @@ static void print_offers(const json_t *offers)
 		print_rejections(rejected);
 }
 
+static void print_packet_rings(const json_t *rings)
+{
+	const json_t *n, *detours = json_object_get(rings, FIELD(packet_rings, detours));
+	struct ctl_table *t = ctl_table_new("lrl");
+	char a[CTL_TEXT];
+	const char *name;
+
+	print_section("  packet rings", rings);
+	puts("  datagrams that took a socket");
+	json_object_foreach((json_t *)detours, name, n) {
+		if (!json_integer_value(n))
+			continue;
+		ctl_cell(t, name);
+		ctl_cell(t, ctl_count(json_integer_value(n), a));
+		ctl_cell(t, hydns_detour_text(name));
+	}
+	ctl_table_print(t, 4);
+}
+
 static void print_stats(const json_t *s)
 {
 	const json_t *r;
@@ -144,6 +164,7 @@ static void print_stats(const json_t *s)
 		json_object_del(rest, FIELD(resolver_counts, authority));
 		print_section(title, rest);
 		json_decref(rest);
+		print_packet_rings(json_object_get(r, FIELD(resolver_counts, packet_rings)));
 	}
 }
 

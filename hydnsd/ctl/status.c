@@ -21,6 +21,14 @@ static void resolver_title(const json_t *r, char *out, size_t room)
 		snprintf(out, room, "%s%s%s", ctl_str(r, FIELD(resolver, identity)), version[0] ? " " : "", version);
 }
 
+/* What does not work well on an interface; or what has no packet rings there. */
+static const char *interface_note(const json_t *i)
+{
+	const char *note = ctl_str(i, FIELD(interface, note));
+
+	return note[0] ? note : ctl_str(i, FIELD(interface, no_rings));
+}
+
 static void print_interfaces(const json_t *list)
 {
 	struct ctl_table *t = ctl_table_new("llll");
@@ -34,7 +42,7 @@ static void print_interfaces(const json_t *list)
 		ctl_cell(t, ctl_str(i, FIELD(interface, name)));
 		ctl_cell(t, ctl_str(i, FIELD(interface, mode)));
 		ctl_cell(t, json_is_true(json_object_get(i, FIELD(interface, attached))) ? "attached" : "NOT ATTACHED");
-		ctl_cell(t, ctl_str(i, FIELD(interface, note)));
+		ctl_cell(t, interface_note(i));
 	}
 	ctl_table_print(t, 2);
 }
@@ -80,6 +88,21 @@ static void print_missing(const json_t *list)
 		       ctl_str(m, FIELD(missing, why)));
 }
 
+/* "eth0 queue 0 (lane 3), ..." */
+static void print_lanes(const json_t *list)
+{
+	const json_t *l;
+	size_t n;
+
+	json_array_foreach(list, n, l)
+		printf("%s%s queue %" JSON_INTEGER_FORMAT " (lane %" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT " threads%s)",
+		       n ? ", " : "     rings      ", ctl_str(l, FIELD(lane, interface)), ctl_int(l, FIELD(lane, queue)),
+		       ctl_int(l, FIELD(lane, number)), ctl_int(l, FIELD(lane, threads)),
+		       json_is_true(json_object_get(l, FIELD(lane, open))) ? "" : ", not open yet");
+	if (n)
+		putchar('\n');
+}
+
 static void print_resolver(const json_t *r)
 {
 	char title[96], a[CTL_TEXT], b[CTL_TEXT];
@@ -100,6 +123,11 @@ static void print_resolver(const json_t *r)
 		       ctl_count(ctl_int(r, FIELD(resolver, acl_entries)), a));
 	else
 		printf("     %-10s none: every client is left to the resolver\n", "clients");
+	print_lanes(json_object_get(r, FIELD(resolver, lanes)));
+	if (ctl_str(r, FIELD(resolver, no_rings))[0])
+		printf("     %-10s %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_rings)));
+	if (ctl_str(r, FIELD(resolver, no_upstream_rings))[0])
+		printf("     %-10s to upstream: %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_upstream_rings)));
 	print_list("note", json_object_get(r, FIELD(resolver, notes)), "\n                ");
 }
 

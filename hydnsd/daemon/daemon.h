@@ -21,6 +21,7 @@ struct hydnsd_control;
 struct hydnsd_withdrawals;
 struct hydnsd_activity;
 struct hydnsd_former;
+struct hydnsd_lanes;
 
 struct hydnsd {
 	struct hydnsd_options options;
@@ -32,6 +33,7 @@ struct hydnsd {
 	bool partial_checksum;         /* the program accepts unfinished checksums */
 	bool adopted;                  /* the store was taken over from a former hydnsd */
 	bool keep;                     /* at the stop: leave the program answering */
+	bool stopping;                 /* and nothing is left */
 	struct hydnsd_loop *loop;
 	struct hydns_kern *kern;
 	struct hydnsd_rules *rules;
@@ -40,6 +42,7 @@ struct hydnsd {
 	struct hydnsd_sessions *sessions;
 	struct hydnsd_services *services;
 	struct hydnsd_interfaces *interfaces;
+	struct hydnsd_lanes *lanes;
 	struct hydnsd_addresses *addresses;
 	struct hydnsd_sources *sources;
 	struct hydnsd_control *control;

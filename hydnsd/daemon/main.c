@@ -29,9 +29,11 @@
 #include "hydnsd/netdev/sources.h"
 #include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/connections.h"
+#include "hydnsd/resolvers/lanes.h"
 #include "hydnsd/resolvers/withdrawals.h"
 #include "hydnsd/resolvers/porter.h"
 #include "hydnsd/resolvers/services.h"
+#include "hydnsd/resolvers/strays.h"
 
 #define EXIT_USAGE        2
 #define SECOND_MS         1000
@@ -80,6 +82,7 @@ static void housekeeping(void *arg)
 	hydnsd_resolver_tick(d);
 	hydnsd_addresses_tick(d);
 	hydnsd_interfaces_tick(d);
+	hydnsd_lanes_tick(d);
 	hydnsd_sources_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 }
@@ -102,6 +105,7 @@ static void each_second(void *arg)
 {
 	hydnsd_activity_tick(arg);
 	hydnsd_control_tick(arg);
+	hydnsd_strays_tick(arg);
 	feed_watchdog();
 }
 
@@ -186,7 +190,7 @@ static int open_kern(struct hydnsd *d, char *why)
 	const struct hydnsd_options *o = &d->options;
 	struct hydns_loader_options l = {
 		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
-		.fib = o->reply_path == HYDNSD_REPLY_FIB,
+		.fib = o->reply_path == HYDNSD_REPLY_FIB, .queue = o->queue != HYDNSD_QUEUE_NO,
 	};
 
 	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
@@ -250,7 +254,9 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 	if (rc)
 		return rc;
 	hydnsd_services_sync(d);
-	rc = hydnsd_interfaces_start(d, why, room);
+	rc = hydnsd_interfaces_start(d, hydnsd_lanes_interface_news, why, room);
+	if (!rc)
+		rc = hydnsd_lanes_start(d, why, room);
 	if (!rc)
 		hydnsd_former_read(d);
 	if (!rc)
@@ -320,7 +326,9 @@ static void stop(struct hydnsd *d, bool leave)
 {
 	char why[HYDNS_WHY] = "";
 
-	/* first, so that counters do not change any more */
+	if (!leave)
+		hydnsd_lanes_leave(d);
+	/* so that counters do not change any more */
 	hydnsd_interfaces_stop(d, d->kern && !leave);
 	if (d->kern && !leave)
 		hydnsd_grace_wait();
@@ -331,6 +339,7 @@ static void stop(struct hydnsd *d, bool leave)
 	hydnsd_grace_stop(d->grace);
 	hydnsd_control_stop(d);
 	hydnsd_services_stop(d);
+	hydnsd_lanes_stop(d);
 	hydnsd_withdrawals_free(d->withdrawals);
 	hydnsd_rules_close(d->rules);
 	if (d->kern && !leave && hydns_kern_remove(d->kern, why))

@@ -43,6 +43,7 @@ static const char *const attach_modes[] = {
 static const char *const autos[] = {
 	[HYDNSD_AUTO] = "auto", [HYDNSD_YES] = "yes", [HYDNSD_NO] = "no", NULL,
 };
+static const char *const queues[] = { [HYDNSD_QUEUE_AUTO] = "auto", [HYDNSD_QUEUE_NO] = "no", NULL };
 static const char *const vlan_offloads[] = {
 	[HYDNSD_VLAN_OFFLOAD_REFUSE] = "refuse", [HYDNSD_VLAN_OFFLOAD_OFF] = "off",
 	[HYDNSD_VLAN_OFFLOAD_TRUST] = "trust", NULL,
@@ -106,6 +107,8 @@ static const struct option options[] = {
 	  .help = "send replies back to where the query came from, or where the routing tables say" },
 	{ "partial-checksum", CHOICE, AT(partial_checksum), .choices = autos, .standard = "auto",
 	  .help = "take packets whose UDP checksum a virtual driver left unfinished; auto: by driver" },
+	{ "queue", CHOICE, AT(queue), .choices = queues, .standard = "auto",
+	  .help = "packet rings to resolvers that ask for them: auto gives them where they work" },
 	{ "user", TEXT, AT(user), .help = "user to run as after start" },
 	{ "group", TEXT, AT(group), .help = "group to run as after start; default: the user's" },
 	{ "log-level", CHOICE, AT(log_level), .choices = log_levels, .standard = "info", .live = true,

@@ -24,6 +24,7 @@ enum hydnsd_auto { HYDNSD_AUTO, HYDNSD_YES, HYDNSD_NO };
 
 enum hydnsd_vlan_offload { HYDNSD_VLAN_OFFLOAD_REFUSE, HYDNSD_VLAN_OFFLOAD_OFF, HYDNSD_VLAN_OFFLOAD_TRUST };
 enum hydnsd_reply_path { HYDNSD_REPLY_SWAP, HYDNSD_REPLY_FIB };
+enum hydnsd_queue { HYDNSD_QUEUE_AUTO, HYDNSD_QUEUE_NO };
 
 struct hydnsd_options {
 	char *config;
@@ -49,6 +50,7 @@ struct hydnsd_options {
 	uint32_t vlan_offload;         /* enum hydnsd_vlan_offload */
 	uint32_t reply_path;           /* enum hydnsd_reply_path */
 	uint32_t partial_checksum;     /* enum hydnsd_auto */
+	uint32_t queue;                /* enum hydnsd_queue */
 	char *user;
 	char *group;
 	uint32_t log_level;            /* enum hydnsd_log_level */

@@ -106,12 +106,15 @@ int hydnsd_privileges_drop(const struct hydnsd_options *o, char *why, size_t roo
 {
 	struct identity to;
 	int rc = look_up(o, &to, why, room);
+	bool raw;
 
 	if (rc)
 		return rc;
 	give_files(o, &to);
+	/* Without it packet rings are refused, and all else works. */
+	raw = o->queue != HYDNSD_QUEUE_NO && capng_have_capability(CAPNG_PERMITTED, CAP_NET_RAW);
 	capng_clear(CAPNG_SELECT_ALL);
-	capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_BPF, CAP_NET_ADMIN, -1);
+	capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_BPF, CAP_NET_ADMIN, raw ? CAP_NET_RAW : -1, -1);
 	if (to.uid >= 0 || to.gid >= 0)
 		rc = capng_change_id(to.uid, to.gid, CAPNG_DROP_SUPP_GRP | CAPNG_CLEAR_BOUNDING);
 	else

@@ -27,27 +27,6 @@ static bool pin_dir_empty(const char *dir)
 	return empty;
 }
 
-static bool holds_socket(pid_t pid, unsigned long inode)
-{
-	char path[300], link[64], wanted[64];
-	const struct dirent *e;
-	bool found = false;
-	DIR *dir;
-
-	snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	dir = opendir(path);
-	while (dir && !found && (e = readdir(dir))) {
-		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
-
-		link[n > 0 ? n : 0] = 0;
-		found = !strcmp(link, wanted);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
 /* The control socket of a hydnsd; its porters have none. socket: UNIX_PATH octets. */
 static bool find_control_socket(pid_t pid, void *socket)
 {
@@ -60,7 +39,7 @@ static bool find_control_socket(pid_t pid, void *socket)
 	f = fopen(path, "re");
 	/* Num RefCount Protocol Flags Type St Inode Path: a stream socket that listens */
 	while (f && !found && fgets(line, sizeof(line), f))
-		found = sscanf(line, "%*s %*s %*s 00010000 0001 %*s %lu %107s", &inode, out) == 2 && holds_socket(pid, inode);
+		found = sscanf(line, "%*s %*s %*s 00010000 0001 %*s %lu %107s", &inode, out) == 2 && doctor_holds_socket(pid, inode);
 	if (!found)
 		out[0] = 0;
 	if (f)

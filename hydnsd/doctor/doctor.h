@@ -24,6 +24,8 @@ struct doctor_conf {
 	bool named;                /* Unbound: module-config has the module; BIND: there is the plugin statement */
 	bool clause;               /* Unbound: there is a hydns: clause */
 	bool off;                  /* hydns-enable no */
+	bool no_client_rings;      /* hydns-queue no */
+	bool no_upstream_rings;    /* hydns-queue-upstream no */
 	char modules[160];         /* Unbound: value of module-config; "": not given */
 	char socket[128];          /* hydns-socket, or its default */
 };
@@ -79,6 +81,14 @@ int doctor_run(const char *const argv[], bool errors, char **out);
 void doctor_find_processes(struct doctor *d);
 /* Pid of a process in this network namespace whose executable has this name and for which is() is true; 0: none. */
 pid_t doctor_find_program(const char *name, bool (*is)(pid_t pid, void *arg), void *arg);
+/* One of d->process, or NULL. */
+const struct doctor_process *doctor_process_of(const struct doctor *d, pid_t pid);
+/* "named" or "unbound". */
+const char *doctor_title(const struct doctor_process *p);
+/* What restarts it: a command when it is a unit of systemd. */
+void doctor_restart_command(const struct doctor_process *p, char *out, size_t room);
+/* Whether the process has a descriptor of the socket with this inode. */
+bool doctor_holds_socket(pid_t pid, unsigned long inode);
 void doctor_conf_read(enum doctor_server server, const char *path, const char *root, struct doctor_conf *out);
 
 /* -- checks -------------------------------------------------------------------------------------------------- */
@@ -88,6 +98,10 @@ void doctor_check_daemon(struct doctor *d);
 void doctor_check_resolvers(struct doctor *d);
 /* names: interfaces to look at; none: those that hydnsd uses, else those that could be used. */
 void doctor_check_interfaces(struct doctor *d, int count, char **names);
+/* Packet rings: ports of queries to upstream, locked memory. In hydnsd's network namespace, as the interfaces. */
+void doctor_check_rings(struct doctor *d);
+/* The most threads of a resolver that has packet rings on an interface; 0: none has. */
+unsigned doctor_ring_threads(const struct doctor *d, const char *interface);
 void doctor_check_sources(struct doctor *d);
 /* Configuration files, by the programs that read them. */
 void doctor_check_config(struct doctor *d);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hydns/queue.h"
 #include "hydnsd/doctor/iface.h"
 #include "hydnsd/netdev/routing.h"
 
@@ -119,22 +120,41 @@ static void check_offloads(struct doctor *d, const struct netdev_link *l)
 	}
 }
 
+/* How many receive queues would serve better; now: these do. threads: of a resolver with packet rings there, or 0. */
+static unsigned better_queues(unsigned now, unsigned most, unsigned cpus, unsigned threads)
+{
+	unsigned n = now == 1 && cpus > 1 ? cpus : now;
+
+	if (n < threads)
+		n = threads;
+	if (n > most)
+		n = most > now ? most : now;
+	return threads && n > HYDNS_QUEUE_QUEUES ? HYDNS_QUEUE_QUEUES : n;
+}
+
 static void check_queues(struct doctor *d, const struct netdev_link *l)
 {
-	unsigned now = 0, most = 0;
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	char mend[96];
+	unsigned now = 0, most = 0, cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), threads = doctor_ring_threads(d, l->name), better;
+	char mend[NETDEV_MEND];
 	int err = netdev_queues(l->name, &now, &most);
 
-	if (err)
+	if (err) {
 		doctor_add(d, "queues", l->name, DOCTOR_SKIP, NULL, "the driver does not say: %s", strerror(-err));
-	else if (now == 1 && cpus > 1 && most > 1) {
-		snprintf(mend, sizeof(mend), "ethtool -L %s combined %u (or rx %u)", l->name,
-			 most < (unsigned)cpus ? most : (unsigned)cpus, most < (unsigned)cpus ? most : (unsigned)cpus);
-		doctor_add(d, "queues", l->name, DOCTOR_WARN, mend, "one of %u receive queues in use: one of %ld CPUs "
+		return;
+	}
+	better = better_queues(now, most, cpus, threads);
+	netdev_queues_command(l->name, better, mend);
+	if (better == now)
+		doctor_add(d, "queues", l->name, DOCTOR_OK, NULL, "%u of %u receive queues, %u CPUs", now, most, cpus);
+	else if (better < now)
+		doctor_add(d, "queues", l->name, DOCTOR_WARN, mend, "%u receive queues in use, of which the first %u have packet "
+			   "rings: what comes by the others takes the network stack", now, better);
+	else if (now == 1 && cpus > 1)
+		doctor_add(d, "queues", l->name, DOCTOR_WARN, mend, "one of %u receive queues in use: one of %u CPUs "
 			   "answers everything", most, cpus);
-	} else
-		doctor_add(d, "queues", l->name, DOCTOR_OK, NULL, "%u of %u receive queues, %ld CPUs", now, most, cpus);
+	else
+		doctor_add(d, "queues", l->name, DOCTOR_WARN, mend, "%u of %u receive queues in use: %u threads of a resolver share "
+			   "their packet rings", now, most, threads);
 }
 
 static const struct netdev_link *by_index(const struct netdev_link *all, size_t n, unsigned ifindex)

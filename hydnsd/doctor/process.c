@@ -212,3 +212,46 @@ void doctor_find_processes(struct doctor *d)
 	each_process(add_resolver, &s);
 	find_servers(d);
 }
+
+/* -- one of them ------------------------------------------------------------------------------------------------ */
+const struct doctor_process *doctor_process_of(const struct doctor *d, pid_t pid)
+{
+	for (unsigned i = 0; i < d->processes; i++)
+		if (d->process[i].pid == pid)
+			return &d->process[i];
+	return NULL;
+}
+
+const char *doctor_title(const struct doctor_process *p)
+{
+	return p->server == DOCTOR_BIND ? "named" : "unbound";
+}
+
+void doctor_restart_command(const struct doctor_process *p, char *out, size_t room)
+{
+	if (p->unit[0])
+		snprintf(out, room, "systemctl restart %s", p->unit);
+	else
+		snprintf(out, room, "restart %s (pid %d)", doctor_title(p), (int)p->pid);
+}
+
+bool doctor_holds_socket(pid_t pid, unsigned long inode)
+{
+	char path[300], link[64], wanted[64];
+	const struct dirent *e;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && !found && (e = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
+
+		link[n > 0 ? n : 0] = 0;
+		found = !strcmp(link, wanted);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}

@@ -93,19 +93,6 @@ static void check_registered(struct doctor *d, const json_t *r)
 }
 
 /* -- running, but not registered -------------------------------------------------------------------------------- */
-static const char *title(const struct doctor_process *p)
-{
-	return p->server == DOCTOR_BIND ? "named" : "unbound";
-}
-
-static void restart_command(const struct doctor_process *p, char out[TEXT])
-{
-	if (p->unit[0])
-		snprintf(out, TEXT, "systemctl restart %s", p->unit);
-	else
-		snprintf(out, TEXT, "restart %s (pid %d)", title(p), (int)p->pid);
-}
-
 /* Whether it can use hyDNS: of Unbound, an option's name is in its executable. */
 static bool is_patched(const struct doctor_process *p)
 {
@@ -133,9 +120,9 @@ static void check_unnamed(struct doctor *d, const struct doctor_process *p)
 {
 	char mend[2 * TEXT], restart[TEXT];
 
-	restart_command(p, restart);
+	doctor_restart_command(p, restart, sizeof(restart));
 	if (!is_patched(p))
-		doctor_add(d, "resolver", title(p), DOCTOR_FAIL, "systemctl disable --now unbound; systemctl enable --now "
+		doctor_add(d, "resolver", doctor_title(p), DOCTOR_FAIL, "systemctl disable --now unbound; systemctl enable --now "
 			   "hydns-unbound", "%s (pid %d) is an Unbound without hyDNS, from another installation", p->program,
 			   (int)p->pid);
 	else if (p->server == DOCTOR_BIND) {
@@ -211,18 +198,18 @@ static void check_rights_of(struct doctor *d, const struct doctor_process *p, co
 	char mend[2 * TEXT], restart[TEXT], user[16], group[16];
 	const char *name = user_name(who->uid, user);
 
-	restart_command(p, restart);
+	doctor_restart_command(p, restart, sizeof(restart));
 	if (!(st->st_mode & S_IWGRP)) {
 		snprintf(mend, sizeof(mend), "usermod -aG hydns %s; echo 'plugin-group: hydns' >>%s; systemctl restart hydnsd; %s",
 			 name, config_file(d), restart);
-		doctor_add(d, "resolver", title(p), DOCTOR_FAIL, mend, "%s (pid %d) runs as %s, but only root may connect to "
-			   "%s: plugin-group is missing from hydnsd.conf", title(p), (int)p->pid, name, p->conf.socket);
+		doctor_add(d, "resolver", doctor_title(p), DOCTOR_FAIL, mend, "%s (pid %d) runs as %s, but only root may connect to "
+			   "%s: plugin-group is missing from hydnsd.conf", doctor_title(p), (int)p->pid, name, p->conf.socket);
 		return;
 	}
 	snprintf(group, sizeof(group), "%u", st->st_gid);
 	snprintf(mend, sizeof(mend), "usermod -aG %s %s; %s", g ? g->gr_name : group, name, restart);
-	doctor_add(d, "resolver", title(p), DOCTOR_FAIL, mend, "%s (pid %d) runs as %s, which is not in group %s "
-		   "(plugin-group of hydnsd.conf): it may not connect to %s", title(p), (int)p->pid, name,
+	doctor_add(d, "resolver", doctor_title(p), DOCTOR_FAIL, mend, "%s (pid %d) runs as %s, which is not in group %s "
+		   "(plugin-group of hydnsd.conf): it may not connect to %s", doctor_title(p), (int)p->pid, name,
 		   g ? g->gr_name : group, p->conf.socket);
 }
 
@@ -245,18 +232,18 @@ static void check_absent_socket(struct doctor *d, const struct doctor_process *p
 	bool known;
 	const char *listens = plugin_socket(d, path, &known);
 
-	restart_command(p, restart);
+	doctor_restart_command(p, restart, sizeof(restart));
 	if (p->root[0]) {
 		snprintf(dir, sizeof(dir), "%s", path);
 		*strrchr(dir, '/') = 0;
 		snprintf(mend, sizeof(mend), "mkdir -p %s; echo 'plugin-socket: %s' >>%s (and 'plugin-socket: %s' for resolvers outside, "
 			 "for the list replaces the default); systemctl restart hydnsd", dir, path, config_file(d), listens);
-		doctor_add(d, "resolver", title(p), DOCTOR_FAIL, mend, "%s (pid %d) runs in the chroot %s: its hydns-socket %s is %s, "
-			   "and hydnsd does not listen there", title(p), (int)p->pid, p->root, p->conf.socket, path);
+		doctor_add(d, "resolver", doctor_title(p), DOCTOR_FAIL, mend, "%s (pid %d) runs in the chroot %s: its hydns-socket %s is %s, "
+			   "and hydnsd does not listen there", doctor_title(p), (int)p->pid, p->root, p->conf.socket, path);
 	} else {
 		snprintf(mend, sizeof(mend), "write hydns-socket%s \"%s\"%s into %s, then: %s", p->server == DOCTOR_BIND ? "" : ":",
 			 listens, p->server == DOCTOR_BIND ? ";" : "", p->path, restart);
-		doctor_add(d, "resolver", title(p), DOCTOR_FAIL, mend, "hydns-socket in %s is %s, but hydnsd listens at %s", p->path,
+		doctor_add(d, "resolver", doctor_title(p), DOCTOR_FAIL, mend, "hydns-socket in %s is %s, but hydnsd listens at %s", p->path,
 			   p->conf.socket, listens);
 	}
 }
@@ -276,7 +263,7 @@ static bool check_proc(struct doctor *d, const struct doctor_process *p)
 	within(p, "/proc/stat", path);
 	if (p->server != DOCTOR_BIND || !stat(path, &st))
 		return true;
-	restart_command(p, restart);
+	doctor_restart_command(p, restart, sizeof(restart));
 	snprintf(mend, sizeof(mend), "mkdir -p %s/proc; mount -t proc proc %s/proc; %s", p->root, p->root, restart);
 	doctor_add(d, "resolver", "named", DOCTOR_FAIL, mend, "named (pid %d) runs in the chroot %s, where there is no /proc: the "
 		   "plugin cannot find named's sockets, and offers nothing", (int)p->pid, p->root);
@@ -315,15 +302,15 @@ static void check_unregistered(struct doctor *d, const struct doctor_process *p)
 	char mend[2 * TEXT], restart[TEXT];
 
 	if (!p->conf.readable) {
-		doctor_add(d, "resolver", title(p), DOCTOR_SKIP, "run doctor as root", "%s (pid %d) has not registered, and its "
-			   "configuration %s cannot be read", title(p), (int)p->pid, p->path);
+		doctor_add(d, "resolver", doctor_title(p), DOCTOR_SKIP, "run doctor as root", "%s (pid %d) has not registered, and its "
+			   "configuration %s cannot be read", doctor_title(p), (int)p->pid, p->path);
 	} else if (!p->conf.named) {
 		check_unnamed(d, p);
 	} else if (p->conf.off) {
-		restart_command(p, restart);
+		doctor_restart_command(p, restart, sizeof(restart));
 		snprintf(mend, sizeof(mend), "set hydns-enable to yes in %s, then: %s", p->path, restart);
-		doctor_add(d, "resolver", title(p), DOCTOR_FAIL, mend, "hydns-enable is no in %s: %s (pid %d) offers nothing",
-			   p->path, title(p), (int)p->pid);
+		doctor_add(d, "resolver", doctor_title(p), DOCTOR_FAIL, mend, "hydns-enable is no in %s: %s (pid %d) offers nothing",
+			   p->path, doctor_title(p), (int)p->pid);
 	} else if (d->status) {
 		check_connection(d, p);
 	}

@@ -77,6 +77,10 @@ static void take_unbound(struct reader *r, const char *word, bool quoted)
 		snprintf(c->socket, sizeof(c->socket), "%s", word);
 	else if (!strcmp(r->key, "hydns-enable:"))
 		c->off = says_no(word);
+	else if (!strcmp(r->key, "hydns-queue:"))
+		c->no_client_rings = says_no(word);
+	else if (!strcmp(r->key, "hydns-queue-upstream:"))
+		c->no_upstream_rings = says_no(word);
 	r->key[0] = 0;
 }
 

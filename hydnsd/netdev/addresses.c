@@ -110,7 +110,7 @@ static int take_route(const struct nlmsghdr *h, void *arg)
 		p.bits += BITS_MAPPED;
 		memset(p.addr + 10, 0xff, 2);
 	}
-	addr = hydnsd_netlink_attr(RTM_RTA(m), (int)RTM_PAYLOAD(h), RTA_DST, v4 ? 4 : 16);
+	addr = hydns_netlink_attr(RTM_RTA(m), (int)RTM_PAYLOAD(h), RTA_DST, v4 ? 4 : 16);
 	if (addr)
 		memcpy(p.addr + (v4 ? 12 : 0), addr, v4 ? 4 : 16);
 	return append(p.bits == BITS ? lists->whole : lists->part, &p);
@@ -213,7 +213,7 @@ static int open_notices(struct hydnsd *d)
 	const struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
 	struct hydnsd_addresses *s = d->addresses;
 
-	s->notices = hydnsd_netlink_listen(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+	s->notices = hydns_netlink_listen(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
 					RTMGRP_IPV6_ROUTE, &filter);
 	if (s->notices < 0)
 		return s->notices;

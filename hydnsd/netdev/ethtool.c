@@ -49,6 +49,50 @@ int netdev_queues(const char *ifname, unsigned *now, unsigned *most)
 	return err;
 }
 
+void netdev_queues_command(const char *ifname, unsigned queues, char out[NETDEV_MEND])
+{
+	struct ethtool_channels c = {.cmd = ETHTOOL_GCHANNELS};
+	bool known = !ask(ifname, &c);
+
+	if (known && c.max_combined)
+		snprintf(out, NETDEV_MEND, "ethtool -L %s combined %u", ifname, queues);
+	else if (known && c.tx_count < c.rx_count && queues <= c.max_tx)
+		snprintf(out, NETDEV_MEND, "ethtool -L %s rx %u tx %u", ifname, queues, queues);
+	else
+		snprintf(out, NETDEV_MEND, "ethtool -L %s rx %u", ifname, queues);
+}
+
+int netdev_queue_counts(const char *ifname, unsigned *rx, unsigned *tx)
+{
+	struct ethtool_channels c = {.cmd = ETHTOOL_GCHANNELS};
+	int err = ask(ifname, &c);
+
+	if (!err) {
+		*rx = c.rx_count + c.combined_count;
+		*tx = c.tx_count + c.combined_count;
+	}
+	return err;
+}
+
+bool netdev_driver_leaves_checksums(const char *driver)
+{
+	static const char *const drivers[] = {
+		"veth", "virtio_net", "tun", "bridge", "xen_netfront", "hv_netvsc", "netkit",
+	};
+
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (strcmp(driver, drivers[i]) == 0)
+			return true;
+	return false;
+}
+
+bool netdev_leaves_checksums(const char *ifname)
+{
+	char driver[32];
+
+	return strcmp(ifname, "lo") == 0 || (netdev_driver(ifname, driver) == 0 && netdev_driver_leaves_checksums(driver));
+}
+
 static int feature_count(const char *ifname, unsigned *out)
 {
 	struct {

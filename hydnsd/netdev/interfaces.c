@@ -25,6 +25,7 @@ struct link {
 struct hydnsd_interfaces {
 	struct link link[HYDNSD_LIST_MAX];
 	uint32_t count;
+	void (*news)(struct hydnsd *d, unsigned leaves);
 	int fd;
 	struct hydnsd_watch *watch;
 	bool look;                     /* look at all of them: something has changed, or could not be read */
@@ -39,28 +40,12 @@ struct host {
 };
 
 /* -- drivers ---------------------------------------------------------------------------------------------- */
-/* Virtual drivers pass frames between stacks with an unfinished checksum. */
-static bool leaves_checksums(const char *driver)
-{
-	static const char *const drivers[] = {
-		"veth", "virtio_net", "tun", "bridge", "xen_netfront", "hv_netvsc", "netkit",
-	};
-
-	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
-		if (strcmp(driver, drivers[i]) == 0)
-			return true;
-	return false;
-}
-
 bool hydnsd_interfaces_partial_checksum(const struct hydnsd_list *interfaces)
 {
 	bool any = false;
-	char driver[32];
 
 	for (uint32_t i = 0; i < interfaces->count; i++)
-		if (strcmp(interfaces->item[i], "lo") == 0 ||
-		    (netdev_driver(interfaces->item[i], driver) == 0 && leaves_checksums(driver)))
-			any = true;
+		any = any || netdev_leaves_checksums(interfaces->item[i]);
 	return any;
 }
 
@@ -166,7 +151,7 @@ static void find_note(const struct hydnsd *d, const struct host *h, struct link 
 	if (peer_drops(d, h, l))
 		return;
 	if (d->options.partial_checksum == HYDNSD_AUTO && !d->partial_checksum &&
-	    netdev_driver(l->name, driver) == 0 && leaves_checksums(driver))
+	    netdev_driver(l->name, driver) == 0 && netdev_driver_leaves_checksums(driver))
 		snprintf(l->note, sizeof(l->note), "%s was not there at the start, and its driver (%s) leaves checksums "
 			 "unfinished: such queries go to the resolver: restart hydnsd, or set partial-checksum: yes",
 			 l->name, driver);
@@ -206,6 +191,8 @@ static void detach(struct hydnsd *d, struct link *l)
 {
 	char why[HYDNS_WHY] = "";
 
+	if (l->index)
+		d->interfaces->news(d, l->index);
 	if (hydns_kern_detach(d->kern, l->name, why) && l->index && if_nametoindex(l->name) == l->index)
 		hydnsd_log(HYDNSD_LOG_WARNING, "cannot detach from %s: %s", l->name, why);
 	else
@@ -268,6 +255,7 @@ static void look(struct hydnsd *d)
 			try_attach(d, &h, &s->link[i]);
 	}
 	free(h.all);
+	s->news(d, 0);
 	s->not_before_ms = hydnsd_netlink_not_before(begun);
 }
 
@@ -445,7 +433,7 @@ static int open_netlink(struct hydnsd *d, char *why, size_t room)
 {
 	struct hydnsd_interfaces *s = d->interfaces;
 
-	s->fd = hydnsd_netlink_listen(RTMGRP_LINK, NULL);
+	s->fd = hydns_netlink_listen(RTMGRP_LINK, NULL);
 	if (s->fd >= 0)
 		s->watch = hydnsd_loop_watch(d->loop, s->fd, EPOLLIN, readable, d);
 	if (s->watch)
@@ -454,7 +442,7 @@ static int open_netlink(struct hydnsd *d, char *why, size_t room)
 	return -EIO;
 }
 
-int hydnsd_interfaces_start(struct hydnsd *d, char *why, size_t room)
+int hydnsd_interfaces_start(struct hydnsd *d, void (*news)(struct hydnsd *d, unsigned leaves), char *why, size_t room)
 {
 	int rc;
 
@@ -464,6 +452,7 @@ int hydnsd_interfaces_start(struct hydnsd *d, char *why, size_t room)
 		return -ENOMEM;
 	}
 	d->interfaces->fd = -1;
+	d->interfaces->news = news;
 	rc = open_netlink(d, why, room);
 	if (rc)
 		return rc;
@@ -503,6 +492,6 @@ bool hydnsd_interfaces_get(const struct hydnsd *d, uint32_t n, struct hydnsd_int
 	if (!d->interfaces || n >= d->interfaces->count)
 		return false;
 	l = &d->interfaces->link[n];
-	*out = (struct hydnsd_interface_state){ .name = l->name, .attached = l->index, .note = l->note };
+	*out = (struct hydnsd_interface_state){ .name = l->name, .attached = l->index, .index = l->index, .note = l->note };
 	return true;
 }

@@ -9,8 +9,9 @@
 bool hydnsd_interfaces_partial_checksum(const struct hydnsd_list *interfaces);
 
 /* Attaches to all configured interfaces, and detaches from others that a former hydnsd answered on. Logs an interface that is
- * missing or refuses, and tries it again. A negative errno: rtnetlink does not work. */
-int hydnsd_interfaces_start(struct hydnsd *d, char *why, size_t room);
+ * missing or refuses, and tries it again. A negative errno: rtnetlink does not work. news is called, in here too, before the
+ * program is taken off the interface with the index `leaves', and with 0 after a look at all interfaces. */
+int hydnsd_interfaces_start(struct hydnsd *d, void (*news)(struct hydnsd *d, unsigned leaves), char *why, size_t room);
 /* detach: takes the program off. */
 void hydnsd_interfaces_stop(struct hydnsd *d, bool detach);
 /* After options were read again: interfaces, vlan-offload. */
@@ -25,6 +26,7 @@ unsigned hydnsd_interfaces_first_attached(const struct hydnsd *d);
 struct hydnsd_interface_state {
 	const char *name;
 	bool attached;
+	unsigned index;                /* of the interface attached to, or 0 */
 	const char *note;              /* why not attached, or what does not work well; or "" */
 };
 /* The n-th interface; false: there is none. */

@@ -142,6 +142,8 @@ static int parse_link(const struct nlmsghdr *h, struct netdev_link *l)
 	l->type = i->ifi_type;
 	attr_text(a[IFLA_IFNAME], l->name, sizeof(l->name));
 	l->mtu = attr_u32(a[IFLA_MTU], 0);
+	l->rx_queues = attr_u32(a[IFLA_NUM_RX_QUEUES], 1);
+	l->tx_queues = attr_u32(a[IFLA_NUM_TX_QUEUES], 1);
 	l->master = attr_u32(a[IFLA_MASTER], 0);
 	l->lower = attr_u32(a[IFLA_LINK], 0);
 	l->lower_netnsid = (int)attr_u32(a[IFLA_LINK_NETNSID], (uint32_t)-1);
@@ -214,6 +216,14 @@ int netdev_links(struct netdev_link **out, size_t *count)
 static int one_link(const struct nlmsghdr *h, void *arg)
 {
 	return parse_link(h, arg);
+}
+
+int netdev_link(unsigned ifindex, struct netdev_link *out)
+{
+	struct request r;
+
+	link_request(&r, (int)ifindex);
+	return talk(NETLINK_ROUTE, &r, one_link, out);
 }
 
 int netdev_link_elsewhere(int netnsid, unsigned ifindex, struct netdev_link *out)

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define NETDEV_MEND 224        /* room for a command */
+
 /* -- link.c: facts about interfaces, by netlink and ioctl ---------------------------------------- */
 struct netdev_link {
 	unsigned ifindex;
@@ -24,9 +26,12 @@ struct netdev_link {
 	bool vlan_filtering;       /* a bridge that heeds VLAN tags */
 	uint8_t xdp_attached;      /* XDP_ATTACHED_* */
 	uint32_t xdp_prog;         /* 0: none, or several */
+	unsigned rx_queues, tx_queues; /* as many as it may have; see netdev_queue_counts() */
 };
 /* All links of this network namespace; free() the array. 0 or a negative errno. */
 int netdev_links(struct netdev_link **out, size_t *count);
+/* One link of this network namespace. */
+int netdev_link(unsigned ifindex, struct netdev_link *out);
 /* One link of the namespace that netnsid names from here. */
 int netdev_link_elsewhere(int netnsid, unsigned ifindex, struct netdev_link *out);
 /* NETDEV_XDP_ACT_* bits that the driver reports (Linux 6.3 and newer), or a negative errno. */
@@ -38,13 +43,21 @@ int netdev_driver(const char *ifname, char driver[32]);
 int netdev_feature(const char *ifname, const char *feature);
 /* Receive queues now and at most. */
 int netdev_queues(const char *ifname, unsigned *now, unsigned *most);
+/* The command that makes them so many, by whichever kind of queues the driver has. The kernel refuses every other number while
+ * an AF_XDP socket is bound to a receive queue that has no transmit queue (Linux net/ethtool/channels.c): then it adds these. */
+void netdev_queues_command(const char *ifname, unsigned queues, char out[NETDEV_MEND]);
+/* Receive and transmit queues in use now. */
+int netdev_queue_counts(const char *ifname, unsigned *rx, unsigned *tx);
+/* Whether a driver passes frames between stacks with an unfinished checksum, as virtual ones do. */
+bool netdev_driver_leaves_checksums(const char *driver);
+/* Whether this interface's driver does. */
+bool netdev_leaves_checksums(const char *ifname);
 /* Turns a feature off. 0 also when it was off; -EPERM: the driver keeps it on. */
 int netdev_feature_off(const char *ifname, const char *feature);
 
 /* -- veth.c: the other end of a veth ---------------------------------------------------------------- */
 /* all: every link of this namespace. -ENODEV, -EINVAL and the like: the peer is in a namespace that can't be seen. */
 int netdev_veth_peer(const struct netdev_link *l, const struct netdev_link *all, size_t n, struct netdev_link *peer);
-#define NETDEV_MEND 224
 /* The command that gives a veth's peer the program that passes everything, to be pasted where l is. */
 void netdev_veth_mend(const struct netdev_link *l, const char *peer, char out[NETDEV_MEND]);
 

@@ -2,7 +2,6 @@
 #include "hydnsd/netdev/netlink.h"
 
 #include <errno.h>
-#include <linux/netlink.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -15,20 +14,6 @@
 #define ANSWER_SECONDS 1               /* time limit; the kernel answers at once */
 #define TRIES          8               /* of a dump that changes interrupt */
 #define SHARE          5               /* a look is followed by a pause of so many times its duration */
-
-int hydnsd_netlink_listen(uint32_t groups, const struct sock_fprog *filter)
-{
-	const struct sockaddr_nl a = { .nl_family = AF_NETLINK, .nl_groups = groups };
-	int rc, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-
-	if (fd >= 0 && !(filter && setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, sizeof(*filter))) &&
-	    !bind(fd, (const struct sockaddr *)&a, sizeof(a)))
-		return fd;
-	rc = -errno;
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
 
 void hydnsd_netlink_drain(int fd)
 {
@@ -85,27 +70,12 @@ static void take_message(const struct nlmsghdr *h, struct answer *a)
 	}
 }
 
-/* Receives a datagram of the kernel's. Its octets; 0: another process sent it; or a negative errno. */
-static ssize_t take_datagram(int fd, char *buffer, int flags)
-{
-	struct sockaddr_nl from = { .nl_pid = 1 };
-	socklen_t len = sizeof(from);
-	ssize_t n;
-
-	do {
-		n = recvfrom(fd, buffer, BUFFER, flags, (struct sockaddr *)&from, &len);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return from.nl_pid ? 0 : n;
-}
-
 static int receive(int fd, struct answer *a)
 {
 	static char buffer[BUFFER] __attribute__((aligned(NLMSG_ALIGNTO)));
 
 	while (!a->ended) {
-		ssize_t n = take_datagram(fd, buffer, 0);
+		ssize_t n = hydns_netlink_receive(fd, buffer, sizeof(buffer), 0);
 		size_t left = n > 0 ? (size_t)n : 0;
 
 		if (n < 0)
@@ -171,7 +141,7 @@ bool hydnsd_netlink_hear(int fd, void (*fn)(const struct nlmsghdr *h, void *arg)
 	bool lost = false;
 
 	for (int most = DRAIN_MOST; most; most--) {
-		ssize_t n = take_datagram(fd, buffer, MSG_DONTWAIT);
+		ssize_t n = hydns_netlink_receive(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
 		size_t left = n > 0 ? (size_t)n : 0;
 
 		lost |= n == -ENOBUFS;
@@ -182,12 +152,4 @@ bool hydnsd_netlink_hear(int fd, void (*fn)(const struct nlmsghdr *h, void *arg)
 			fn(h, arg);
 	}
 	return lost;
-}
-
-const void *hydnsd_netlink_attr(const struct rtattr *a, int len, unsigned short type, size_t least)
-{
-	for (; RTA_OK(a, len); a = RTA_NEXT(a, len))
-		if ((a->rta_type & NLA_TYPE_MASK) == type)
-			return RTA_PAYLOAD(a) >= least ? RTA_DATA(a) : NULL;
-	return NULL;
 }

@@ -6,15 +6,12 @@
 #ifndef HYDNSD_NETDEV_NETLINK_H
 #define HYDNSD_NETDEV_NETLINK_H
 
-#include <linux/filter.h>
-#include <linux/rtnetlink.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Opens a socket for notices. groups: RTMGRP_* and 1 << (RTNLGRP_* - 1). filter: what is let through; NULL: all. The
- * descriptor, or a negative errno. */
-int hydnsd_netlink_listen(uint32_t groups, const struct sock_fprog *filter);
+#include "hydns/netlink.h"   /* sockets for notices, and attributes */
+
 /* Discards all notices that wait. */
 void hydnsd_netlink_drain(int fd);
 
@@ -37,8 +34,5 @@ int hydnsd_netlink_dump(struct nlmsghdr *request, void (*begin)(void *arg),
 bool hydnsd_netlink_patient(uint64_t *since_ms, int rc);
 /* The earliest time of the next look, after one that began at begun_ms: looks take a sixth of the time at most. */
 uint64_t hydnsd_netlink_not_before(uint64_t begun_ms);
-
-/* Data of the first attribute of this type in len octets; NULL: there is none, or it has fewer octets than least. */
-const void *hydnsd_netlink_attr(const struct rtattr *a, int len, unsigned short type, size_t least);
 
 #endif

@@ -96,7 +96,7 @@ static uint8_t judge_hops(const struct reading *r, const struct rtmsg *m, int le
 {
 	const uint64_t all = r->rp->count < 64 ? (1ULL << r->rp->count) - 1 : UINT64_MAX;
 	const struct rtattr *a = RTM_RTA(m);
-	const unsigned *index = hydnsd_netlink_attr(a, len, RTA_OIF, sizeof(*index));
+	const unsigned *index = hydns_netlink_attr(a, len, RTA_OIF, sizeof(*index));
 	uint64_t devices = 0;
 	bool alive = false, used = false, many = false;
 
@@ -131,13 +131,13 @@ static int take_route(const struct nlmsghdr *h, void *arg)
 		return 0;
 	a = RTM_RTA(m);
 	len = (int)RTM_PAYLOAD(h);
-	number = hydnsd_netlink_attr(a, len, RTA_TABLE, sizeof(*number));
+	number = hydns_netlink_attr(a, len, RTA_TABLE, sizeof(*number));
 	if ((number ? *number : m->rtm_table) != r->table_id)
 		return 0;
-	to = hydnsd_netlink_attr(a, len, RTA_DST, r->family == AF_INET ? 4 : 16);
+	to = hydns_netlink_attr(a, len, RTA_DST, r->family == AF_INET ? 4 : 16);
 	if (!put_prefix(r, to, m->rtm_dst_len, &route.prefix))
 		return 0;
-	number = hydnsd_netlink_attr(a, len, RTA_PRIORITY, sizeof(*number));
+	number = hydns_netlink_attr(a, len, RTA_PRIORITY, sizeof(*number));
 	route.priority = number ? *number : 0;
 	route.varies = m->rtm_tos || m->rtm_src_len;
 	route.prefix.table = r->table;
@@ -186,7 +186,7 @@ struct rule {
 
 static const void *rule_attr(const struct rule *u, unsigned short type, size_t least)
 {
-	return hydnsd_netlink_attr(u->attr, u->len, type, least);
+	return hydns_netlink_attr(u->attr, u->len, type, least);
 }
 
 /* Any other attribute counts as a condition, also one of a later kernel. */

@@ -31,8 +31,8 @@ static int take_setting(const struct nlmsghdr *h, void *arg)
 	const int fixed = NLMSG_ALIGN(sizeof(struct netconfmsg));
 	const struct rtattr *first = (const void *)((const char *)NLMSG_DATA(h) + fixed);
 	int len = (int)NLMSG_PAYLOAD(h, fixed);
-	const int *index = hydnsd_netlink_attr(first, len, NETCONFA_IFINDEX, sizeof(*index));
-	const uint32_t *mode = hydnsd_netlink_attr(first, len, NETCONFA_RP_FILTER, sizeof(*mode));
+	const int *index = hydns_netlink_attr(first, len, NETCONFA_IFINDEX, sizeof(*index));
+	const uint32_t *mode = hydns_netlink_attr(first, len, NETCONFA_RP_FILTER, sizeof(*mode));
 	struct setting *s = arg;
 
 	if (!index || !mode || *mode > HYDNSD_RPFILTER_LOOSE)

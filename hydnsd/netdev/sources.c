@@ -14,9 +14,11 @@
 #include "hydnsd/netdev/netlink.h"
 #include "hydnsd/netdev/routes.h"
 
-#define GROUP(name)  (1U << (RTNLGRP_##name - 1))
 #define FULL_MS      10000             /* until a table with too many routes is read again */
 #define NOTE         200
+#define NOTICES      (HYDNS_NOTICES(LINK) | HYDNS_NOTICES(IPV4_IFADDR) | HYDNS_NOTICES(IPV4_ROUTE) | HYDNS_NOTICES(IPV6_ROUTE) | \
+		      HYDNS_NOTICES(IPV4_RULE) | HYDNS_NOTICES(IPV6_RULE) | HYDNS_NOTICES(IPV4_NETCONF) | \
+		      HYDNS_NOTICES(NEXTHOP))
 
 struct family {
 	const char *name;
@@ -260,9 +262,7 @@ int hydnsd_sources_start(struct hydnsd *d, hydnsd_sources_changed *changed, char
 		s->changed = changed;
 		s->family[HYDNSD_IPV4] = (struct family){ .name = "IPv4", .number = AF_INET, .mend = "" };
 		s->family[HYDNSD_IPV6] = (struct family){ .name = "IPv6", .number = AF_INET6, .mend = "" };
-		s->notices = hydnsd_netlink_listen(GROUP(LINK) | GROUP(IPV4_IFADDR) | GROUP(IPV4_ROUTE) | GROUP(IPV6_ROUTE) |
-						GROUP(IPV4_RULE) | GROUP(IPV6_RULE) | GROUP(IPV4_NETCONF) |
-						GROUP(NEXTHOP), NULL);
+		s->notices = hydns_netlink_listen(NOTICES, NULL);
 		if (s->notices >= 0)
 			s->watch = hydnsd_loop_watch(d->loop, s->notices, EPOLLIN, readable, d);
 	}

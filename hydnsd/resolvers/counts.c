@@ -21,6 +21,16 @@ void hydnsd_resolver_counts_sum(const struct hydnsd_rules *r, uint32_t i, const 
 	out->cookie_invalid = now->cookie_invalid - base->cookie_invalid;
 }
 
+void hydnsd_resolver_queued(struct hydnsd *d, uint32_t i, struct hydns_queue_count *out)
+{
+	const struct hydns_queue_count *base = &hydns_kern_tallies(d->kern)->queued_base[i];
+	struct hydns_queue_count now = *base;
+
+	hydns_kern_queue_counts(d->kern, i, &now);
+	out->queries = now.queries - base->queries;
+	out->answers = now.answers - base->answers;
+}
+
 void hydnsd_resolver_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)
 {
 	const struct hydns_resolver_count *base = &hydns_kern_tallies(d->kern)->base[i];

@@ -14,5 +14,7 @@ void hydnsd_resolver_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *o
 /* The same from given parts: rules that have been swept, and the program's counters now and when the page was made. */
 void hydnsd_resolver_counts_sum(const struct hydnsd_rules *r, uint32_t i, const struct hydns_resolver_count *now,
 				const struct hydns_resolver_count *base, struct hydns_counts *out);
+/* What the program has redirected to the resolver's packet rings since its page was made. */
+void hydnsd_resolver_queued(struct hydnsd *d, uint32_t i, struct hydns_queue_count *out);
 
 #endif

@@ -112,6 +112,8 @@ static bool costs_much(const struct hydnsd_session *s, uint32_t type, bool has_f
 	case HYDNS_MSG_WITHDRAW:
 	case HYDNS_MSG_ACL:
 	case HYDNS_MSG_NOTE:
+	case HYDNS_MSG_OPEN:
+	case HYDNS_MSG_CLOSE:
 		return has_fds;
 	case HYDNS_MSG_SERVICE:
 		return s->resolver < 0;

@@ -104,6 +104,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 	d->resolver[i] = (struct hydnsd_resolver){ .epoch_seen = epoch };
 	hydnsd_rules_counts_reset(d->rules, (uint32_t)i, hydnsd_now_ns());
 	hydns_kern_resolver_counts(d->kern, (uint32_t)i, &hydns_kern_tallies(d->kern)->base[i]);
+	hydns_kern_queue_counts(d->kern, (uint32_t)i, &hydns_kern_tallies(d->kern)->queued_base[i]);
 	return i;
 }
 

@@ -12,11 +12,13 @@
 #include "hydnsd/resolvers/counts.h"
 #include "hydnsd/resolvers/hello.h"
 #include "hydnsd/resolvers/hold.h"
+#include "hydnsd/resolvers/lane_requests.h"
 #include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/registration.h"
 #include "hydnsd/resolvers/rings.h"
 #include "hydnsd/resolvers/services.h"
 #include "hydnsd/resolvers/session_internal.h"
+#include "hydnsd/resolvers/strays.h"
 #include "hydnsd/resolvers/withdrawals.h"
 
 /* -- configuration ------------------------------------------------------------------------------------- */
@@ -191,6 +193,7 @@ static bool on_bye(struct hydnsd_session *s, const struct hydnsd_request *m)
 	bool sent = hydnsd_session_acknowledge(s, m->head.seq);
 
 	s->resolver = -1;
+	s->queue_parts = 0;
 	s->since_ms = hydnsd_now_ms();  /* the next HELLO has as long as the first */
 	hydnsd_rings_close(s);
 	hydnsd_resolver_release(s->daemon, i, "it said goodbye");
@@ -205,6 +208,9 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_WITHDRAW] = on_withdraw, [HYDNS_MSG_STATS] = on_stats,
 		[HYDNS_MSG_NOTE] = on_note, [HYDNS_MSG_BYE] = on_bye,
 		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_catch_up,
+		[HYDNS_MSG_QUEUE] = hydnsd_lane_requests_queue, [HYDNS_MSG_LANE] = hydnsd_lane_requests_lane,
+		[HYDNS_MSG_OPEN] = hydnsd_lane_requests_open, [HYDNS_MSG_CLOSE] = hydnsd_lane_requests_close,
+		[HYDNS_MSG_STRAYS] = hydnsd_strays_request,
 	};
 	uint32_t type = m->head.type;
 

@@ -70,7 +70,7 @@ struct hydnsd_resolver {
 void hydnsd_resolver_adopt(struct hydnsd *d);
 /* The plugin's connection has ended. The resolver stays until its process has ended or its heartbeat is stale. */
 void hydnsd_resolver_leave(struct hydnsd *d, uint32_t i);
-/* Takes away the resolver's page, services and secrets, and withdraws its rules. cause: for the log. */
+/* Takes away the resolver's page, services, lanes and secrets, and withdraws its rules. cause: for the log. */
 void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause);
 /* Releases one disconnected resolver, if there is one. */
 void hydnsd_resolver_release_disconnected(struct hydnsd *d);

@@ -84,6 +84,16 @@ enum hydnsd_taken hydnsd_ring_take(struct hydnsd_ring *r, union hydnsd_frame *ou
 }
 
 /* -- what the plugin has written for operators --------------------------------------------------------------- */
+/* Adds n words that the plugin may be writing. */
+static void add_words(void *sum, const void *words, size_t n)
+{
+	__u64 *to = sum;
+	const __u64 *from = words;
+
+	for (size_t i = 0; i < n; i++)
+		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
 void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out)
 {
 	const struct hydns_ring *ring = r->shared;
@@ -91,6 +101,7 @@ void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *o
 	out->queries += __atomic_load_n(&ring->queries, __ATOMIC_RELAXED);
 	out->offered += __atomic_load_n(&ring->offered, __ATOMIC_RELAXED);
 	out->dropped += __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
+	add_words(&out->packet_rings, &ring->packet_rings, sizeof(out->packet_rings) / sizeof(__u64));
 }
 
 /* The plugin may be writing there: the entry counts if it has the same key before and after reading. */

@@ -42,6 +42,7 @@ void hydnsd_ring_give_back(struct hydnsd_ring *r, const struct hydnsd_begun *beg
 /* What the plugin has counted. It can write anything there: show it, do not rely on it. */
 struct hydnsd_ring_counts {
 	uint64_t queries, offered, dropped;
+	struct hydns_queue_counts packet_rings;
 };
 /* Adds this ring's counts to *out. */
 void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out);

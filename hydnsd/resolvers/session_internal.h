@@ -23,6 +23,7 @@ struct hydnsd_session {
 	pid_t pid;
 	uint64_t since_ms;             /* HELLO is awaited since then: connection or BYE, plus the rests */
 	int resolver;                  /* index; -1 before HELLO */
+	uint32_t queue_parts;          /* HYDNS_QUEUE_*: what its plans are about; 0: it has asked for none */
 	bool dead;                     /* the next round frees it */
 	uint32_t pending;              /* requests whose answers come later */
 	uint64_t rest_until_ms;        /* its user has asked for too much; 0: no rest */
@@ -59,7 +60,7 @@ struct hydnsd_sessions {
 
 struct hydnsd_session *hydnsd_session_find(struct hydnsd *d, uint64_t id);
 
-#define HYDNSD_FDS_OUT_MAX 2
+#define HYDNSD_FDS_OUT_MAX (2 * HYDNS_THREADS_MAX) /* below SCM_MAX_FD, which is 253 */
 /* For this and all replies below, false: the plugin does not read them. */
 bool hydnsd_session_send(struct hydnsd_session *s, uint32_t type, uint32_t seq, const void *payload, size_t len, const int *fd,
 			 unsigned fds);

@@ -18,8 +18,13 @@ uint32_t client_hello(struct client *c, const int *ring, unsigned rings)
 		.pid = (uint32_t)getpid(), .admission = 1, .identity = "hand-made", .version = "1",
 	};
 	const struct hydns_msg head = { .type = HYDNS_MSG_HELLO, .seq = ++c->seq, .len = sizeof(h) };
+	int fd[HYDNS_THREADS_MAX + 1];
+	unsigned fds = rings;
 
-	assert_int_equal(hydns_channel_send(c->sock, &head, &h, ring, rings), 0);
+	memcpy(fd, ring, rings * sizeof(*ring));
+	if (c->pages)
+		fd[fds++] = hydns_pages_fd(c->pages);
+	assert_int_equal(hydns_channel_send(c->sock, &head, &h, fd, fds), 0);
 	return client_receive(c);
 }
 
@@ -47,37 +52,71 @@ uint32_t client_receive(struct client *c)
 	return readable(c, WAIT_MS) && hydns_channel_receive(c->sock, &c->in) == 0 ? c->in.head.type : 0;
 }
 
-static void take_welcome(struct client *c)
+/* True: the page was adopted. */
+static bool take_welcome(struct client *c)
 {
 	struct hydns_welcome w;
 
 	memcpy(&w, c->in.payload, sizeof(w));
 	c->doorbell = c->in.fd[0];
-	assert_int_equal(w.adopted, 0);
-	c->pages = hydns_pages_new();
+	if (w.adopted)
+		return true;
+	if (!c->pages)
+		c->pages = hydns_pages_new();
 	assert_non_null(c->pages);
 	assert_int_equal(hydns_pages_switch(c->pages, c->in.fd[1], w.epoch, hydns_mono_ns()), 0);
+	return false;
 }
 
-void client_open(struct client *c)
+/* Sends a request and expects its acknowledgement. */
+static void ask_for(struct client *c, uint32_t type, const void *payload, size_t len, const int *fd)
+{
+	const struct hydns_msg head = { .type = type, .seq = ++c->seq, .len = (uint32_t)len };
+
+	assert_int_equal(hydns_channel_send(c->sock, &head, payload, fd, fd ? 1 : 0), 0);
+	assert_int_equal(client_receive(c), HYDNS_MSG_ACK);
+}
+
+/* From HELLO to READY. */
+static bool introduce(struct client *c, int service)
 {
 	const struct { struct hydns_acl_list list; struct hydns_acl_entry everyone; } acl = {
 		.list.count = 1, .everyone.action = HYDNS_ACL_ALLOW,
 	};
 	int fd[CLIENT_RINGS];
+	bool adopted;
 
-	*c = (struct client){ .sock = hydns_channel_connect(plugin_path) };
+	c->sock = hydns_channel_connect(plugin_path);
 	assert_true(c->sock >= 0);
-	for (unsigned i = 0; i < CLIENT_RINGS; i++) {
-		assert_int_equal(hydns_producer_open(&c->ring[i]), 0);
+	for (unsigned i = 0; i < c->rings; i++)
 		fd[i] = c->ring[i].fd;
-	}
-	assert_int_equal(client_hello(c, fd, CLIENT_RINGS), HYDNS_MSG_WELCOME);
-	take_welcome(c);
-	client_send(c, HYDNS_MSG_ACL, &acl, sizeof(acl));
-	assert_int_equal(client_receive(c), HYDNS_MSG_ACK);
-	client_send(c, HYDNS_MSG_READY, NULL, 0);
-	assert_int_equal(client_receive(c), HYDNS_MSG_ACK);
+	assert_int_equal(client_hello(c, fd, c->rings), HYDNS_MSG_WELCOME);
+	adopted = take_welcome(c);
+	if (service >= 0)
+		ask_for(c, HYDNS_MSG_SERVICE, NULL, 0, &service);
+	ask_for(c, HYDNS_MSG_ACL, &acl, sizeof(acl), NULL);
+	ask_for(c, HYDNS_MSG_READY, NULL, 0, NULL);
+	return adopted;
+}
+
+void client_open_as(struct client *c, unsigned rings, int service)
+{
+	*c = (struct client){ .rings = rings };
+	for (unsigned i = 0; i < rings; i++)
+		assert_int_equal(hydns_producer_open(&c->ring[i]), 0);
+	assert_false(introduce(c, service));
+}
+
+void client_open(struct client *c)
+{
+	client_open_as(c, CLIENT_RINGS, -1);
+}
+
+bool client_reopen(struct client *c, int service)
+{
+	close(c->sock);
+	close(c->doorbell);
+	return introduce(c, service);
 }
 
 void client_close(struct client *c)
@@ -86,7 +125,7 @@ void client_close(struct client *c)
 	assert_int_equal(client_receive(c), HYDNS_MSG_ACK);
 	close(c->sock);
 	close(c->doorbell);
-	for (unsigned i = 0; i < CLIENT_RINGS; i++)
+	for (unsigned i = 0; i < c->rings; i++)
 		hydns_producer_close(&c->ring[i]);
 	hydns_pages_free(c->pages);
 	WAIT_FOR(resolver_is("none"));
@@ -140,7 +179,7 @@ void client_changed(struct client *c, unsigned ring, const uint8_t *name, uint8_
 
 bool client_taken(const struct client *c)
 {
-	for (unsigned i = 0; i < CLIENT_RINGS; i++)
+	for (unsigned i = 0; i < c->rings; i++)
 		if (__atomic_load_n(&c->ring[i].ring->tail, __ATOMIC_ACQUIRE) != c->ring[i].head)
 			return false;
 	return true;

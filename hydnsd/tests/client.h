@@ -11,6 +11,7 @@
 struct client {
 	int sock;
 	uint32_t seq;                  /* of the last message sent */
+	unsigned rings;
 	struct hydns_producer ring[CLIENT_RINGS];
 	struct hydns_pages *pages;
 	struct hydns_channel_message in;
@@ -19,8 +20,13 @@ struct client {
 
 /* Connects and gets READY. The access list allows all clients. */
 void client_open(struct client *c);
+/* The same with so many rings, at most CLIENT_RINGS, and this UDP socket as a service (-1: none). */
+void client_open_as(struct client *c, unsigned rings, int service);
+/* Connects again, with rings and page, and gets READY. Returns whether the page was adopted. */
+bool client_reopen(struct client *c, int service);
 void client_close(struct client *c);
-/* Sends HELLO with these descriptors as its rings. Returns the type of the reply, which is in c->in. */
+/* Sends HELLO with these descriptors as its rings, then the page if there is one. Returns the type of the reply, which is in
+ * c->in. */
 uint32_t client_hello(struct client *c, const int *ring, unsigned rings);
 void client_send(struct client *c, uint32_t type, const void *payload, size_t len);
 /* Returns the type of the next message, which is in c->in; 0: none came within WAIT_MS. */

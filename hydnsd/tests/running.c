@@ -146,11 +146,16 @@ uint8_t make_name(unsigned i, uint8_t *out)
 	return (uint8_t)(n + 10);
 }
 
-void start_daemon_with(const char *const *more)
+void start_daemon_on(const char *interface, const char *const *more)
 {
-	daemon_pid = spawn("lo", more);
+	daemon_pid = spawn(interface, more);
 	WAIT_FOR(rules() >= 0);
 	WAIT_FOR(access(plugin_path, F_OK) == 0);
+}
+
+void start_daemon_with(const char *const *more)
+{
+	start_daemon_on("lo", more);
 }
 
 void start_daemon(void)
@@ -176,19 +181,26 @@ void end_cleanly(void)
 	assert_int_not_equal(access(control_path, F_OK), 0);
 }
 
-void read_pin(const char *name, uint32_t key, void *value)
+bool look_up_pin(const char *name, const void *key, void *value)
 {
 	union bpf_attr attr = { 0 };
 	char path[96];
+	bool found;
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", pins, name);
 	attr.pathname = (uintptr_t)path;
 	fd = (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof(attr));
 	assert_true(fd >= 0);
-	attr = (union bpf_attr){ .map_fd = (uint32_t)fd, .key = (uintptr_t)&key, .value = (uintptr_t)value };
-	assert_int_equal(syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr)), 0);
+	attr = (union bpf_attr){ .map_fd = (uint32_t)fd, .key = (uintptr_t)key, .value = (uintptr_t)value };
+	found = !syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr));
 	close(fd);
+	return found;
+}
+
+void read_pin(const char *name, uint32_t key, void *value)
+{
+	assert_true(look_up_pin(name, &key, value));
 }
 
 /* -- surroundings ------------------------------------------------------------------------------------------ */

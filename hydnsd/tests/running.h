@@ -37,6 +37,8 @@ int tidy(void **state);
 /* Starts $HYDNSD with these arguments after its common ones, which NULL ends. */
 pid_t spawn(const char *interface, const char *const *more);
 void start_daemon(void);
+/* Not on the loopback interface, but on this one. */
+void start_daemon_on(const char *interface, const char *const *more);
 void start_daemon_with(const char *const *more);
 int end_daemon(int with);
 /* Ends the daemon by SIGTERM; fails when that leaves pins or sockets. */
@@ -50,6 +52,7 @@ json_int_t rules(void);
 /* How many offers were rejected for this reason (rejections.def). */
 json_int_t rejected(const char *why);
 /* Copies the value of a key from a pinned map, without hydnsd. */
+bool look_up_pin(const char *name, const void *key, void *value); /* false: there is no such key */
 void read_pin(const char *name, uint32_t key, void *value);
 /* State of the first resolver; "none" without one. */
 bool resolver_is(const char *state);

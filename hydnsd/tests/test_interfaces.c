@@ -13,6 +13,14 @@
 #include "hydnsd/tests/netlink_script.h"
 
 static struct hydnsd d;
+static unsigned looked, left;          /* calls of news */
+
+static void count_news(struct hydnsd *of, unsigned leaves)
+{
+	assert_ptr_equal(of, &d);
+	looked += !leaves;
+	left += leaves != 0;
+}
 
 /* -- notices of links ---------------------------------------------------------------------------------------------- */
 static void start_loopback(enum hydnsd_vlan_offload offload)
@@ -21,8 +29,8 @@ static void start_loopback(enum hydnsd_vlan_offload offload)
 
 	d = (struct hydnsd){ .options = { .interface = { .count = 1, .item = { "lo" } }, .attach_mode = HYDNS_ATTACH_GENERIC,
 					  .vlan_offload = offload, .partial_checksum = HYDNSD_NO } };
-	attached = detached = 0;
-	assert_int_equal(hydnsd_interfaces_start(&d, why, sizeof(why)), 0);
+	attached = detached = looked = left = 0;
+	assert_int_equal(hydnsd_interfaces_start(&d, count_news, why, sizeof(why)), 0);
 }
 
 static void watch_loopback(int first_rc)

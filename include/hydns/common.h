@@ -13,7 +13,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      9     /* of maps, rings and messages together; another version means other pins */
+#define HYDNS_ABI_VERSION      10    /* of maps, rings and messages together; another version means other pins */
 #define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
 
 /* --- DNS messages ------------------------------------------------------------------------------------- */

@@ -121,4 +121,24 @@ static inline __u64 hydns_place_hash(const __u8 *name, __u8 name_len, const __u6
 }
 #endif
 
+/*
+ * The tag of an upstream server in a port word (queue.h): an IPv4 address and port as they are; of an IPv6 address and port
+ * a hash of 48 bits. addr: 16 octets, those of IPv4 as ::ffff:a.b.c.d, read as two words in memory order; port in network
+ * order. Never 0.
+ */
+HYDNS_INLINE __u64 hydns_remote_tag(const __u64 addr[2], __u16 port, const __u64 seed[2])
+{
+	struct hydns_sip s;
+	__u64 tag;
+
+	if (addr[0] == 0 && (__u32)addr[1] == 0xffff0000U)    /* ::ffff:0:0/96 */
+		return (addr[1] >> 32) << 16 | port;
+	hydns_sip_begin(&s, seed);
+	hydns_sip_word(&s, addr[0]);
+	hydns_sip_word(&s, addr[1]);
+	hydns_sip_word(&s, port);
+	tag = hydns_sip_end(&s) >> 16;
+	return tag ? tag : 1;
+}
+
 #endif

@@ -7,6 +7,7 @@
 #define HYDNS_RESOLVER_H
 
 #include "hydns/common.h"
+#include "hydns/queue.h"
 
 /* --- services and clients ----------------------------------------------------------------------------- */
 /* Key of hydns_services. An IPv4 address stands as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2). */
@@ -51,7 +52,8 @@ struct hydns_resolver_page {
 	__u64 generation;   /* advanced after every removal from the resolver's cache */
 	__u64 heartbeat_ns; /* monotonic; 0: the resolver has gone */
 	__s32 tai_offset;   /* seconds that CLOCK_TAI is ahead of the wall clock */
-	__u8  pad[128 - 28];
+	__u32 queue;        /* HYDNS_QUEUE_*: queue.h */
+	__u8  pad[128 - 32];
 	__u64 marks[HYDNS_MARK_WORDS]; /* bit place % 64 of word place / 64 */
 };
 
@@ -130,7 +132,8 @@ struct hydns_tally_journal {
 };
 struct hydns_tallies {
 	struct hydns_tally_journal journal;
-	struct hydns_resolver_count base[HYDNS_RESOLVERS]; /* the program's counters when the page was made */
+	struct hydns_resolver_count base[HYDNS_RESOLVERS]; /* the program's counters when the page was made, ... */
+	struct hydns_queue_count queued_base[HYDNS_RESOLVERS]; /* ... and of packet rings */
 	struct hydns_tally of[HYDNS_RESOLVERS];
 };
 

@@ -5,6 +5,7 @@
 #ifndef HYDNS_RING_H
 #define HYDNS_RING_H
 
+#include "hydns/detours.h"
 #include "hydns/rule.h"        /* an offer has a rule's flags and its bounds */
 
 /*
@@ -27,6 +28,7 @@ struct hydns_ring {
 	__u64 offered;           /* plugin */
 	__u64 queries;           /* plugin: queries that this thread has seen over UDP */
 	__u64 pad2[5];
+	struct hydns_queue_counts packet_rings; /* plugin */
 };
 
 /*

@@ -134,8 +134,8 @@ struct hydns_counting {
 };
 
 /* --- sizes -------------------------------------------------------------------------------------------- */
-/* Chosen at load. The program reads them as constants; the map hydns_meta keeps them, where page_serial and empty
- * change. */
+/* Chosen at load. The program reads them as constants; the map hydns_meta keeps them, where page_serial, empty,
+ * lanes and port_range change. */
 struct hydns_geometry {
 	__u32 abi_version;
 	__u32 cpus;                          /* possible CPUs */
@@ -146,6 +146,9 @@ struct hydns_geometry {
 	__u64 seed[2];                       /* of the key hash; secret */
 	__u32 empty;                         /* not 0: the store holds no rule, the program looks nothing up */
 	__u32 own_hits;                      /* CPUs that have a row of hits of their own, from number 0 on */
+	__u64 tag_seed[2];                   /* of hydns_remote_tag(); plugins know it */
+	__u32 lanes;                         /* not 0: there may be lanes (queue.h), so the program reads all queries */
+	__u32 port_range;                    /* HYDNS_PORT_RANGE() of upstream queries, for the next hydnsd */
 };
 
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_rule, data) == HYDNS_RULE_DATA, "rule header");

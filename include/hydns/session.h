@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * Between a plugin and hydnsd: messages of the plugin socket (SOCK_SEQPACKET). A plugin has one request under way;
- * hydnsd answers each by one reply with the request's seq. doc/control-protocol.md has the sequences.
+ * hydnsd answers each by one reply with the request's seq. doc/architecture.md and doc/packet-rings.md have the sequences.
  */
 #ifndef HYDNS_SESSION_H
 #define HYDNS_SESSION_H
 
+#include "hydns/queue.h"
 #include "hydns/resolver.h"
 
 #define HYDNS_MSG_MAX          4096  /* octets, with the header */
@@ -26,6 +27,15 @@ enum hydns_msg_type {            /* -> from the plugin, <- from hydnsd */
 	HYDNS_MSG_COOKIES,       /* -> struct hydns_cookies; acknowledged when the program uses them */
 	HYDNS_MSG_CATCH_UP,      /* -> no payload; acknowledged when hydnsd has acted upon all that is in the rings, no rule of
 				  * another epoch is left, and a grace period has passed */
+	/* Packet rings, after READY: queue.h */
+	HYDNS_MSG_QUEUE,         /* -> struct hydns_queue_request */
+	HYDNS_MSG_PLAN,          /* <- struct hydns_queue_plan + descriptors: gate, then the map of ports; also unasked */
+	HYDNS_MSG_LANE,          /* -> struct hydns_lane_key */
+	HYDNS_MSG_SOCKETS,       /* <- struct hydns_lane_number + descriptors: AF_XDP socket[threads] */
+	HYDNS_MSG_OPEN,          /* -> struct hydns_lane_open */
+	HYDNS_MSG_CLOSE,         /* -> struct hydns_lane_number; acknowledged after a grace period */
+	HYDNS_MSG_STRAYS,        /* -> no payload */
+	HYDNS_MSG_STRAY_SOCKETS, /* <- no payload + descriptors: UDP socket[threads][2], IPv4 and IPv6 */
 };
 struct hydns_msg {
 	__u32 type;              /* enum hydns_msg_type */
@@ -121,5 +131,6 @@ struct hydns_counts {
 
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_entry) == 20, "no padding in a message");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_counts) + sizeof(struct hydns_msg) <= HYDNS_MSG_MAX, "counts fit");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_queue_plan) + sizeof(struct hydns_msg) <= HYDNS_MSG_MAX, "a plan fits");
 
 #endif

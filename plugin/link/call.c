@@ -9,7 +9,9 @@ bool hydns_link_await(struct hydns_link *l, short events, bool wake, uint64_t de
 {
 	struct pollfd f[] = { { .fd = l->sock, .events = events },
 			      { .fd = wake ? l->p->requests.wake : -1, .events = POLLIN },
-			      { .fd = l->leaving ? -1 : l->p->leave.wake, .events = POLLIN } };
+			      { .fd = l->leaving ? -1 : l->p->leave.wake, .events = POLLIN },
+			      { .fd = l->p->upstream ? hydns_ways_fd(hydns_upstream_ways(l->p->upstream)) : -1,
+				.events = POLLIN } };
 	uint64_t now, until;
 	bool come;
 
@@ -19,6 +21,10 @@ bool hydns_link_await(struct hydns_link *l, short events, bool wake, uint64_t de
 		until = l->next_beat_ns < deadline_ns ? l->next_beat_ns : deadline_ns;
 		come = poll(f, sizeof(f) / sizeof(f[0]),
 			    until <= now ? 0 : (int)((until - now) / HYDNS_NS_PER_MS) + 1) > 0;
+		if (f[3].revents) {
+			hydns_ways_follow(hydns_upstream_ways(l->p->upstream));
+			come = f[0].revents || f[1].revents || f[2].revents;
+		}
 		if (atomic_load(&l->p->stopping) && !l->leaving)
 			return false;
 		if (come)
@@ -47,23 +53,21 @@ static int send_message(struct hydns_link *l, const struct hydns_msg *head, cons
 	return error;
 }
 
-void hydns_link_drop_fds(struct hydns_channel_message *m)
+/* What comes unasked: what a hydnsd that ends has counted, or, from the next one before its WELCOME, what the program has
+ * counted meanwhile; and a new plan of lanes. */
+static bool take_unasked(struct hydns_link *l)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		if (m->fd[i] >= 0)
-			close(m->fd[i]);
-		m->fd[i] = -1;
-	}
-}
+	const struct hydns_msg *head = &l->in.head;
 
-/* The only message that comes unasked: what a hydnsd that ends has counted, or, from the next one before its WELCOME,
- * what the program has counted meanwhile. */
-static bool last_counts(struct hydns_link *l)
-{
-	if (l->in.head.type != HYDNS_MSG_COUNTS || l->in.head.seq != 0 || l->in.head.len != sizeof(struct hydns_counts))
+	if (head->seq != 0)
 		return false;
-	hydns_link_drop_fds(&l->in);
-	hydns_requests_take_counts(&l->p->requests, (const struct hydns_counts *)l->in.payload);
+	if (head->type == HYDNS_MSG_COUNTS && head->len == sizeof(struct hydns_counts))
+		hydns_requests_take_counts(&l->p->requests, (const struct hydns_counts *)l->in.payload);
+	else if (head->type == HYDNS_MSG_PLAN && head->len == sizeof(struct hydns_queue_plan))
+		hydns_link_take_plan(l, (const struct hydns_queue_plan *)l->in.payload);
+	else
+		return false;
+	hydns_channel_close_fds(&l->in);
 	return true;
 }
 
@@ -73,9 +77,9 @@ int hydns_link_read_unasked(struct hydns_link *l)
 
 	if (error)
 		return error == -EAGAIN ? 0 : error;
-	if (last_counts(l))
+	if (take_unasked(l))
 		return 0;
-	hydns_link_drop_fds(&l->in);
+	hydns_channel_close_fds(&l->in);
 	return -EPROTO;
 }
 
@@ -89,6 +93,13 @@ static int late(struct hydns_link *l, uint64_t *deadline)
 	return 0;
 }
 
+/* The caller takes them. */
+static bool brings_descriptors(uint32_t reply)
+{
+	return reply == HYDNS_MSG_WELCOME || reply == HYDNS_MSG_PLAN || reply == HYDNS_MSG_SOCKETS ||
+	       reply == HYDNS_MSG_STRAY_SOCKETS;
+}
+
 int hydns_link_call(struct hydns_link *l, uint32_t type, const void *payload, size_t len, const int *fd, unsigned fds,
 		    uint32_t reply, uint32_t timeout_ms)
 {
@@ -99,7 +110,7 @@ int hydns_link_call(struct hydns_link *l, uint32_t type, const void *payload, si
 
 	while (!error) {
 		error = hydns_channel_receive(l->sock, &l->in);
-		if (!error && last_counts(l))
+		if (!error && take_unasked(l))
 			continue;
 		if (error != -EAGAIN)
 			break;
@@ -107,9 +118,9 @@ int hydns_link_call(struct hydns_link *l, uint32_t type, const void *payload, si
 	}
 	if (error)
 		return error;
-	if (l->in.head.seq == head.seq && l->in.head.type == reply && reply == HYDNS_MSG_WELCOME)
+	if (l->in.head.seq == head.seq && l->in.head.type == reply && brings_descriptors(reply))
 		return 0;
-	hydns_link_drop_fds(&l->in);
+	hydns_channel_close_fds(&l->in);
 	if (l->in.head.seq != head.seq)
 		return -EPROTO;
 	if (l->in.head.type == HYDNS_MSG_REFUSED)

@@ -9,7 +9,6 @@
 #include "plugin/link/link.h"
 
 #define FDS_OUT_MAX (HYDNS_THREADS_MAX + 1)   /* HELLO: the rings and the page */
-#define FDS_IN_MAX  2                         /* WELCOME: the doorbell and the page */
 
 int hydns_channel_connect(const char *path)
 {
@@ -59,10 +58,8 @@ int hydns_channel_send(int sock, const struct hydns_msg *head, const void *paylo
 }
 
 /* Takes what came over, closing what is more than expected. */
-static void take_fds(struct msghdr *m, int out[FDS_IN_MAX])
+static void take_fds(struct msghdr *m, struct hydns_channel_message *out)
 {
-	unsigned taken = 0;
-
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		size_t n = c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ?
 			   (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
@@ -71,28 +68,29 @@ static void take_fds(struct msghdr *m, int out[FDS_IN_MAX])
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (taken < FDS_IN_MAX)
-				out[taken++] = fd;
+			if (out->fds < HYDNS_CHANNEL_FDS)
+				out->fd[out->fds++] = fd;
 			else
 				close(fd);
 		}
 	}
 }
 
-static void close_fds(struct hydns_channel_message *m)
+void hydns_channel_close_fds(struct hydns_channel_message *m)
 {
-	for (unsigned i = 0; i < FDS_IN_MAX; i++) {
+	for (unsigned i = 0; i < m->fds; i++) {
 		if (m->fd[i] >= 0)
 			close(m->fd[i]);
 		m->fd[i] = -1;
 	}
+	m->fds = 0;
 }
 
 int hydns_channel_receive(int sock, struct hydns_channel_message *m)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(FDS_IN_MAX * sizeof(int))];
+		char space[CMSG_SPACE(HYDNS_CHANNEL_FDS * sizeof(int))];
 	} control;
 	struct iovec part[2] = {
 		{ .iov_base = &m->head, .iov_len = sizeof(m->head) },
@@ -102,15 +100,17 @@ int hydns_channel_receive(int sock, struct hydns_channel_message *m)
 			    .msg_controllen = sizeof(control) };
 	ssize_t n = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
-	m->fd[0] = m->fd[1] = -1;
+	for (unsigned i = 0; i < HYDNS_CHANNEL_FDS; i++)
+		m->fd[i] = -1;
+	m->fds = 0;
 	if (n < 0)
 		return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
-	take_fds(&h, m->fd);
+	take_fds(&h, m);
 	if (n == 0)
 		return -ECONNRESET;
 	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || (size_t)n < sizeof(m->head) ||
 	    (size_t)n - sizeof(m->head) != m->head.len) {
-		close_fds(m);
+		hydns_channel_close_fds(m);
 		return -EPROTO;
 	}
 	return 0;

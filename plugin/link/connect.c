@@ -97,8 +97,8 @@ static int take_welcome(struct hydns_link *l)
 	struct hydns_welcome w;
 	int doorbell = l->in.fd[0], page = l->in.fd[1], error = 0;
 
-	if (l->in.head.len != sizeof(w) || doorbell < 0) {
-		hydns_link_drop_fds(&l->in);
+	if (l->in.head.len != sizeof(w) || doorbell < 0 || l->in.fds > 2) {
+		hydns_channel_close_fds(&l->in);
 		return -EPROTO;
 	}
 	memcpy(&w, l->in.payload, sizeof(w));

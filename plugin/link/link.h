@@ -8,10 +8,12 @@
 #include "plugin/plugin.h"
 
 /* -- channel.c: messages to hydnsd --------------------------------------------------------------------- */
+#define HYDNS_CHANNEL_FDS (2 * HYDNS_THREADS_MAX)      /* STRAY_SOCKETS */
 struct hydns_channel_message {
 	struct hydns_msg head __attribute__((aligned(8)));   /* the payload holds 64-bit counts */
 	uint8_t payload[HYDNS_MSG_MAX - sizeof(struct hydns_msg)];
-	int fd[2];                       /* received descriptors, -1: none; owned by the receiver */
+	int fd[HYDNS_CHANNEL_FDS];       /* received descriptors, -1: none; owned by the receiver */
+	unsigned fds;
 };
 int hydns_channel_connect(const char *path);             /* non-blocking descriptor or negative errno */
 /* 0, -EAGAIN or another negative errno. fds: borrowed. */
@@ -19,6 +21,8 @@ int hydns_channel_send(int sock, const struct hydns_msg *head, const void *paylo
 		       unsigned fds);
 /* 0, -EAGAIN, -ECONNRESET at the end of the connection, -EPROTO, or another negative errno. */
 int hydns_channel_receive(int sock, struct hydns_channel_message *m);
+/* Closes the descriptors that have not been taken (made -1). */
+void hydns_channel_close_fds(struct hydns_channel_message *m);
 
 /* -- requests.c: requests of other threads to hydnsd ------------------------------------------------------ */
 enum hydns_request_state { HYDNS_REQUEST_WAITING, HYDNS_REQUEST_SENT, HYDNS_REQUEST_DONE,

@@ -94,7 +94,17 @@ static int serve_all(struct hydns_link *l)
 		error = hydns_link_send_notes(l);
 	if (!error)
 		error = hydns_link_retry_services(l);
-	return error ? error : resume(l);
+	if (!error)
+		error = resume(l);
+	return error ? error : hydns_link_work_lanes(l);
+}
+
+/* When something is to be tried again. */
+static uint64_t due(const struct hydns_link *l)
+{
+	const uint64_t services = l->refusals ? l->retry_ns : UINT64_MAX, lanes = hydns_link_lanes_due(l);
+
+	return services < lanes ? services : lanes;
 }
 
 int hydns_link_serve(struct hydns_link *l)
@@ -102,13 +112,14 @@ int hydns_link_serve(struct hydns_link *l)
 	eventfd_t ignored;
 	int error = 0;
 
+	hydns_link_begin_lanes(l);
 	while (!error && !atomic_load(&l->p->stopping)) {
 		if (eventfd_read(l->p->requests.wake, &ignored) && errno != EAGAIN)
 			return -errno;
 		error = serve_all(l);
 		if (error || atomic_load(&l->p->stopping))
 			break;
-		hydns_link_await(l, POLLIN, true, l->refusals ? l->retry_ns : UINT64_MAX);
+		hydns_link_await(l, POLLIN, true, due(l));
 		/* Mostly the end of the connection: hydnsd sends nothing else unasked but counts. */
 		error = hydns_link_read_unasked(l);
 	}

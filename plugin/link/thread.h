@@ -45,6 +45,17 @@ struct hydns_link {
 	uint32_t retry_ms;               /* pause after the next attempt */
 	uint64_t retry_ns;               /* time of the next attempt */
 
+	/* lanes.c */
+	struct hydns_link_lanes {
+		bool asked;              /* for a plan, on this connection */
+		bool look;               /* the plan is news, or a lane was not opened: look again at retry_ns */
+		struct hydns_queue_plan plan;    /* zero: there is none */
+		uint32_t open;           /* lanes that the program redirects to */
+		uint64_t known;          /* places of lanes that hydnsd knows on this connection: a bit each */
+		uint32_t retry_ms;
+		uint64_t retry_ns;
+	} lanes;
+
 	/* configure.c */
 	uint32_t cookies_sent;           /* number of the cookie secrets that hydnsd has; 0: none */
 	uint32_t notes_sent;             /* the same of the notes */
@@ -84,7 +95,6 @@ int hydns_link_ask(struct hydns_link *l, uint32_t type, const void *payload, siz
 const char *hydns_link_refusal(struct hydns_link *l);
 /* Reads what hydnsd has sent unasked. 0: nothing, or counts, which have been taken; negative errno: the end. */
 int hydns_link_read_unasked(struct hydns_link *l);
-void hydns_link_drop_fds(struct hydns_channel_message *m);
 /* The thread is to end: does what others wait for. May be called again. */
 void hydns_link_leave(struct hydns_link *l);
 /* Leaves, and says BYE to hydnsd. */
@@ -106,6 +116,16 @@ int hydns_link_send_notes(struct hydns_link *l);
 /* Logs why it could not connect. */
 int hydns_link_connect(struct hydns_link *l);
 int hydns_link_hello(struct hydns_link *l);
+
+/* -- lanes.c: packet rings -------------------------------------------------------------------------------------------- */
+/* A connection is READY: hydnsd is asked again. */
+void hydns_link_begin_lanes(struct hydns_link *l);
+/* hydnsd's plan has come unasked. */
+void hydns_link_take_plan(struct hydns_link *l, const struct hydns_queue_plan *plan);
+/* Opens and closes lanes as the plan says, if it is time to. 0 or negative errno. */
+int hydns_link_work_lanes(struct hydns_link *l);
+/* When it will be time to; UINT64_MAX: not before the plan changes. */
+uint64_t hydns_link_lanes_due(const struct hydns_link *l);
 
 /* -- serve.c: a READY connection --------------------------------------------------------------------------------- */
 /* Returns when the thread is to end (0), or when the connection is lost (negative errno). */

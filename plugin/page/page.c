@@ -177,6 +177,11 @@ void hydns_pages_beat(struct hydns_pages *g, uint64_t mono_ns)
 	__atomic_store_n(&page->heartbeat_ns, atomic_load(&g->gone) ? 0 : mono_ns, __ATOMIC_SEQ_CST);
 }
 
+void hydns_pages_set_queue(struct hydns_pages *g, uint32_t parts)
+{
+	__atomic_store_n(&atomic_load(&g->page)->queue, parts, __ATOMIC_SEQ_CST);
+}
+
 void hydns_pages_set_tai(struct hydns_pages *g, int32_t offset)
 {
 	__atomic_store_n(&atomic_load(&g->page)->tai_offset, offset, __ATOMIC_SEQ_CST);

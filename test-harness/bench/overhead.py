@@ -150,39 +150,49 @@ class Turns:
         return (WithPluginAsItComes if self.load == "offered" else WithPlugin)(*what, threads=self.threads, daemon=daemon)
 
     def take(self, server):
-        """(replies a second, microseconds of the resolver for a reply, of resolver and polling thread) of one turn."""
         if self.load != "cached":
             self.next += self.queries
-        resolver, polling = cpu_ns([server.program.pid]), cpu_ns(self.polling)
-        run = server.asker.run(0 if self.load == "cached" else self.next)
-        if run["replies"] < 0.99 * run["sent"] or run["answers"] < run["replies"]:
-            raise HarnessError(f"{server.kind} at port {server.port}, {self.load}: {run['sent']} queries, "
-                               f"{run['replies']} replies, {run['answers']} of them answers")
-        resolver = (cpu_ns([server.program.pid]) - resolver) / 1e3 / run["replies"]
-        polling = (cpu_ns(self.polling) - polling) / 1e3 / run["replies"]
-        return run["per_second"], resolver, resolver + polling
+        return one_turn(server, self.polling, 0 if self.load == "cached" else self.next, self.load)
 
     def block(self, rounds, rng):
-        """Starts the servers; returns {contender: [the means of its two turns in each round]}."""
-        runs = {c: [] for c in self.contenders}
+        """Starts the servers; returns what in_turns() does."""
         with self.servers() as servers:
-            for server in servers.values():
-                self.take(server)          # fills the caches; not counted
-            for _ in range(rounds):
-                order = rng.sample(self.contenders, len(self.contenders))
-                turns = {c: [] for c in order}
-                for contender in order + order[::-1]:
-                    turns[contender].append(self.take(servers[contender]))
-                for contender, two in turns.items():
-                    runs[contender].append([statistics.mean(figures) for figures in zip(*two)])
-        return runs
+            return in_turns(servers, self.take, rounds, rng)
 
 
-def against_alone(blocks, contender, what):
-    """(ratio, half of its 95 % interval): geometric means over the rounds that count, and then over the blocks."""
+def one_turn(server, polling, first, load):
+    """(replies a second, microseconds of the resolver for a reply, of resolver and polling threads) of one run of the server's
+    asker from this name on."""
+    resolver, polled = cpu_ns([server.program.pid]), cpu_ns(polling)
+    run = server.asker.run(first)
+    if run["replies"] < 0.99 * run["sent"] or run["answers"] < run["replies"]:
+        raise HarnessError(f"{server.kind} at port {server.port}, {load}: {run['sent']} queries, {run['replies']} replies, "
+                           f"{run['answers']} of them answers")
+    resolver = (cpu_ns([server.program.pid]) - resolver) / 1e3 / run["replies"]
+    polled = (cpu_ns(polling) - polled) / 1e3 / run["replies"]
+    return run["per_second"], resolver, resolver + polled
+
+
+def in_turns(servers, take, rounds, rng):
+    """{contender: [the means of its two turns in each round]}, of servers that have just started."""
+    runs = {c: [] for c in servers}
+    for server in servers.values():
+        take(server)          # fills the caches; not counted
+    for _ in range(rounds):
+        order = rng.sample(list(servers), len(servers))
+        turns = {c: [] for c in order}
+        for contender in order + order[::-1]:
+            turns[contender].append(take(servers[contender]))
+        for contender, two in turns.items():
+            runs[contender].append([statistics.mean(figures) for figures in zip(*two)])
+    return runs
+
+
+def against(blocks, base, contender, what):
+    """(ratio to base, half of its 95 % interval): geometric means over the rounds that count, and then over the blocks."""
     each = []
     for runs in blocks:
-        rounds = sorted(math.log(a[what] / b[what]) for a, b in zip(runs[contender], runs["alone"]))
+        rounds = sorted(math.log(a[what] / b[what]) for a, b in zip(runs[contender], runs[base]))
         ends = len(rounds) // LEFT_OUT
         each.append(statistics.mean(rounds[ends:len(rounds) - ends]))
     student = STUDENT[min(len(each) - 1, len(STUDENT)) - 1]
@@ -198,7 +208,7 @@ def add_point(result, resolver, load, contender, blocks):
     point["processor_busy"] = round(statistics.median(t[0] * t[2] for t in turns) / 1e6, 3)
     if contender != "alone":
         for i, name in enumerate(("replies", "cpu_of_resolver", "cpu_in_all")):
-            ratio, half = against_alone(blocks, contender, i)
+            ratio, half = against(blocks, "alone", contender, i)
             point[f"{name}_to_alone"], point[f"{name}_to_alone_95"] = round(ratio, 4), round(half, 4)
     return point
 

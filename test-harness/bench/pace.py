@@ -35,7 +35,11 @@ def sequence(directory, names, zipf, seed):
 def take_live_frames(link):
     """Turns on GRO: a veth receives frames from XDP only while its driver polls, with a program or with GRO. With GRO the
     polling thread also stays when programs come and go."""
-    run_tool(link.ns, ["ethtool", "-K", link.server, "gro", "on"])
+    poll(link.ns, link.server)
+
+
+def poll(ns, device):
+    run_tool(ns, ["ethtool", "-K", device, "gro", "on"])
 
 
 class Link:
@@ -89,12 +93,16 @@ class RoutedLink:
 
 
 def poll_by_thread(link, processor):
-    """Makes kernel threads on that processor poll the server's end; returns them. /sys shows the devices of the namespace
-    that mounted it, so this mounts it in the link's."""
-    before = set(kernel_threads(link.server))
-    run_tool(link.ns, ["unshare", "--mount", "sh", "-c",
-                       f"mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{link.server}/threaded"])
-    found = wait_until(lambda: set(kernel_threads(link.server)) - before, 5, f"a polling thread of {link.server}")
+    """Makes kernel threads on that processor poll the server's end; returns them."""
+    return poll_device_by_thread(link.ns, link.server, processor)
+
+
+def poll_device_by_thread(ns, device, processor):
+    """The same for any device that polls. /sys shows the devices of the namespace that mounted it, so this mounts it in ns."""
+    before = set(kernel_threads(device))
+    run_tool(ns, ["unshare", "--mount", "sh", "-c",
+                  f"mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{device}/threaded"])
+    found = wait_until(lambda: set(kernel_threads(device)) - before, 5, f"a polling thread of {device}")
     for pid in found:
         os.sched_setaffinity(pid, {processor})
     return list(found)
@@ -105,7 +113,7 @@ def kernel_threads(device):
         try:
             if comm.read_text().startswith(f"napi/{device}-"):
                 yield int(comm.parent.name)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             pass
 
 

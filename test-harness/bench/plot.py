@@ -3,7 +3,8 @@
 
 KINDS = (".png", ".svg", ".pdf")
 UNITS = {"replies_per_second": "replies per second", "nanoseconds": "nanoseconds", "rules_per_second": "rules per second",
-         "microseconds": "microseconds", "milliseconds": "milliseconds"}
+         "microseconds": "microseconds", "milliseconds": "milliseconds",
+         "switches_per_second": "context switches per second"}
 # keys of a point that are no parameters of it
 SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "ratio_to_one_processor", "answered_share", "stages", "replies", "lost",
            "times_resolver", *UNITS}

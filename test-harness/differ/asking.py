@@ -6,7 +6,7 @@ import subprocess
 from collections import namedtuple
 
 from lab.layouts import layout, number
-from lab.network import CLIENT1, CLIENT2, DEFAULT_HOPS, REFERENCE, RESOLVER_HOPS, SERVICE
+from lab.network import CLIENT1, CLIENT2, REFERENCE, RESOLVER_HOPS, SERVICE
 from lab.process import tail
 from lab.run import HarnessError
 
@@ -63,7 +63,6 @@ class Twins:
                                          _connected(network.resolver, REFERENCE[family], SERVICE[family])))
 
     def __enter__(self):
-        self.world.network.resolver_hops(RESOLVER_HOPS)
         fds = [[s.fileno() for s in trio] for trio in self.sockets]
         self.log = self.world.run.dir / "twins.log"
         with open(self.log, "w") as log:
@@ -77,7 +76,6 @@ class Twins:
     def __exit__(self, *exc):
         self.popen.terminate()
         self.popen.wait(10)
-        self.world.network.resolver_hops(DEFAULT_HOPS)
         for s in sum(self.sockets, ()):
             s.close()
 

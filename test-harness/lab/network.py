@@ -24,8 +24,10 @@ STRANGER = {4: "10.54.1.2", 6: "fd54:1::2"}     # of client 1, outside the netwo
 DOORS = {"action": "10.53.0.61", "view": "10.53.0.62", "tag": "10.53.0.63"}
 REFERENCE_DOORS = {"action": "10.53.0.71", "view": "10.53.0.72", "tag": "10.53.0.73"}
 CLIENT2 = {4: "10.53.2.2", 6: "fd53:2::2"}
-CLIENT_LINKS = ("r1", "r2")                     # where hyDNS attaches
-# With resolver_hops(RESOLVER_HOPS) the hop limit shows who sent a reply: the kernel path sends with Linux's default.
+CLIENT_LINKS = ("r1", "r2")                     # where hyDNS attaches, ...
+LINKS = (*CLIENT_LINKS, "ra")                   # ... and where answers to queries to upstream come by packet rings
+UPSTREAM_PORTS = "16384-32767"                  # reserved for these
+# The hop limit shows who sent a reply: the resolver's namespace sends with one of its own, kernel answers have Linux's default.
 RESOLVER_HOPS, DEFAULT_HOPS = 63, 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -148,9 +150,18 @@ class Network:
         for service in (SERVICE, REFERENCE):
             self.resolver.address("lo", f"{service[4]}/32", f"{service[6]}/128")
         self.resolver.address("lo", *(f"{a}/32" for a in (*DOORS.values(), *REFERENCE_DOORS.values())))
+        self.link_upstream()
+        with self.resolver.entered():
+            Path("/proc/sys/net/ipv4/ip_local_reserved_ports").write_text(UPSTREAM_PORTS)
+            for file in ("ipv4/ip_default_ttl", *(f"ipv6/conf/{link}/hop_limit" for link in CLIENT_LINKS)):
+                Path("/proc/sys/net", file).write_text(str(RESOLVER_HOPS))
+
+    def link_upstream(self):
+        """Makes the link between resolver and authoritative, also after it was removed."""
         veth(self.resolver, "ra", self.authoritative, "u0")
         self.resolver.address("ra", "10.53.3.1/24", "fd53:3::1/64")
         self.authoritative.address("u0", "10.53.3.2/24", "fd53:3::2/64")
+        pass_everything(self.authoritative, "u0", self.pass_object)
         # Name servers may have any address: the default route leads to them.
         self.resolver.route("10.53.3.2")
         self.resolver.route("fd53:3::2")
@@ -161,12 +172,6 @@ class Network:
         """Call it again after r1 was down: the kernel removes a link's routes with it."""
         self.resolver.route(CLIENT1[4], "10.54.1.0/24")
         self.resolver.route(CLIENT1[6], "fd54:1::/64")
-
-    def resolver_hops(self, hops):
-        """Sets the hop limit with which the resolver's namespace sends to the clients."""
-        with self.resolver.entered():
-            for file in ("ipv4/ip_default_ttl", *(f"ipv6/conf/{link}/hop_limit" for link in CLIENT_LINKS)):
-                Path("/proc/sys/net", file).write_text(str(hops))
 
     def udp_overflows(self):
         """{role: datagrams dropped because their socket's buffer was full}, without the namespaces that dropped none."""

@@ -259,13 +259,14 @@ class Named(Restartable):
 
 
 class Hydnsd(Restartable):
-    """The daemon, attached to the clients' links. May be stopped and started again."""
+    """The daemon, attached to the clients' links. May be stopped and started again. name: of its directories, for a run with
+    more than one."""
 
-    def __init__(self, world, ns, interfaces, *, capacity=None, options=()):
-        self.world, self.ns, self.interfaces = world, ns, interfaces
-        self.dir = world.run.dir / "hydnsd"
+    def __init__(self, world, ns, interfaces, *, capacity=None, options=(), name="hydns"):
+        self.world, self.ns, self.interfaces, self.name = world, ns, interfaces, f"{name}d"
+        self.dir = world.run.dir / self.name
         self.dir.mkdir(exist_ok=True)
-        self.pins = world.run.dir / "bpf" / "hydns"
+        self.pins = world.run.dir / "bpf" / name
         self.plugin_socket = self.dir / "plugin.sock"
         self.control_socket = self.dir / "control.sock"
         self.state = self.dir / "state"
@@ -284,7 +285,7 @@ class Hydnsd(Restartable):
         return argv + list(self.options)
 
     def start(self):
-        self.program = Program(self.world.run, self.ns, "hydnsd", self.argv())
+        self.program = Program(self.world.run, self.ns, self.name, self.argv())
         self.program.wait_ready(lambda: self.attached(), 20)
 
     def attached(self):

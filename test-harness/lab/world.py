@@ -79,9 +79,9 @@ class World:
         if not self.zones.is_original():
             self.rewrite_lab(changing_zones.records())
 
-    def hydnsd(self, **options):
-        """A daemon for both client links, not yet started."""
-        return Hydnsd(self, self.network.resolver, network.CLIENT_LINKS, **options)
+    def hydnsd(self, *, links=network.LINKS, **options):
+        """A daemon for these links, not yet started."""
+        return Hydnsd(self, self.network.resolver, links, **options)
 
     def unbound(self, daemon=None, **options):
         """The resolver under test, not yet started; without a daemon it is the resolver alone."""

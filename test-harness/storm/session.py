@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import dns.rcode
 
 from lab.client import ask
-from lab.network import CLIENT_LINKS, DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
+from lab.network import CLIENT_LINKS, DEFAULT_HOPS, SERVICE
 from lab.run import remains, wait_until
 from lab.world import World
 
@@ -82,7 +82,6 @@ class Session:
         self.ledger = ledger = Ledger()
         daemon = world.hydnsd()
         resolver, data = self.server.make(world, daemon, ledger, self.seed, self.fault)
-        world.network.resolver_hops(RESOLVER_HOPS)
         clients = Clients(world, self.server, self.seed, self.rate)
         with ExitStack() as stack:
             stack.enter_context(daemon)

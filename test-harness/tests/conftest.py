@@ -71,9 +71,9 @@ def kernel_path(world, *, daemon_options=None, unbound_options=None):
 
 
 @contextmanager
-def bind_path(world, **options):
+def bind_path(world, *, daemon_options=None, **options):
     """hydnsd and BIND with the plugin, connected."""
-    daemon = world.hydnsd()
+    daemon = world.hydnsd(**(daemon_options or {}))
     with daemon, world.named(daemon, **options) as named:
         def ready():
             ask(world.network.client1, SERVICE[4], "www.lab.example")    # the plugin starts with the first response

@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import capacity
+from bench import capacity, queue
 from bench.result import Result, Settings
 from bench.setting import Setting
+from bench.stand import RINGS
 from lab import cpus
-from lab.run import RUNS, is_alive, processes
+from lab.run import RUNS, HarnessError, is_alive, processes
 from test_demo import heed_interrupts, run_id, with_id  # noqa: F401
 
 BENCH = Path(__file__).resolve().parent.parent / "hydns-bench"
@@ -53,6 +54,39 @@ def test_two_processors():
     for n in (1, 2):
         assert points["hydns", n]["answered_share"] == pytest.approx(1, abs=0.001)   # counted while more come
     assert points["hydns", 2]["ratio_to_one_processor"] > 0
+
+
+@pytest.mark.limit(180)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_queue(monkeypatch):
+    """Each contender goes the way that it is there for, for every load (rates() makes sure), and has its points and goals."""
+    monkeypatch.setattr(queue, "ROUNDS", (1, 1))
+    with Setting(Settings(seed=1, quick=True)) as bench:
+        result, hosts = Result("queue"), queue.Hosts(bench)
+        for load in queue.QUERIES:
+            queue.rates(bench, result, hosts, load)
+        queue.idle(bench, result, hosts)
+    points = {(p["contender"], p["load"]): p for p in result.points}
+    assert set(points) == {(c, load) for c in RINGS for load in queue.QUERIES} | \
+        {(c, "idle") for c in ("alone", "sockets", "rings")}
+    assert all(p["cpu_us_in_all"] > p["cpu_us_of_resolver"] > 0 for p in result.points if p["load"] != "idle")
+    assert points["rings", "idle"]["resident_octets"] > points["sockets", "idle"]["resident_octets"]
+    assert {g.met for g in result.goals} <= {True, False} and len(result.goals) == 7
+    documented = set(re.findall(r"\w+", BENCH.parent.joinpath("bench", "hydns-bench.1").read_text()))
+    assert not {key.removesuffix("_95") for point in result.points for key in point} - documented
+
+
+def test_rings_unused():
+    """A contender whose queries take sockets is an error, not a figure."""
+    counted = ("queries", "sent_upstream", "received_answers", "sent", "wakeups")
+    none = dict.fromkeys(counted, 0) | {"detours": {"NO_WAY": 0}}
+    went = dict.fromkeys(counted, 1000) | {"detours": {"NO_WAY": 0}}
+    seldom = went | {"sent_upstream": 400, "detours": {"NO_WAY": 600}}
+    assert queue.check_rings("rings", none, went, 1000, "unique")["queries"] == 1
+    with pytest.raises(HarnessError, match="0.400 sent_upstream.*'NO_WAY': 600"):
+        queue.check_rings("rings", none, seldom, 1000, "unique")
+    with pytest.raises(HarnessError, match="1.000 sent_upstream"):
+        queue.check_rings("clients", none, went, 1000, "unique")
 
 
 def test_interrupted(run_id):  # noqa: F811

@@ -12,6 +12,7 @@ import subprocess
 import pytest
 from conftest import kernel_path
 
+from lab.network import CLIENT_LINKS
 from lab.process import run_tool
 from lab.tools import Tools
 
@@ -196,7 +197,7 @@ def test_nothing_at_all():
 def test_services_and_interfaces_that_are_known(world):
     """With a daemon: what does not concern its resolvers' addresses and its interfaces is left out."""
     resolver = world.network.resolver
-    with kernel_path(world) as path:
+    with kernel_path(world, daemon_options={"links": CLIENT_LINKS}) as path:
         def said(*rules, policy="accept"):
             run_tool(resolver, ["sh", "-ec", "nft flush ruleset\n" + chain(*rules, policy=policy)])
             try:

@@ -10,19 +10,31 @@ from test_explain import NAME, said
 from test_explain_packets import check
 
 from lab.client import ask
-from lab.network import SERVICE
+from lab.network import CLIENT_LINKS, SERVICE
 from lab.process import run_tool
 from lab.run import wait_until
 
-CAP_NET_ADMIN, CAP_BPF = 12, 39        # of linux/capability.h
+CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF = 12, 13, 39        # of linux/capability.h
+
+
+NO_RINGS = ["hydns-queue: no", "hydns-queue-upstream: no"]
 
 
 def test_an_obstacle_of_the_start_needs_a_reload(world):
-    with kernel_path(world, unbound_options={"server": ["log-queries: yes"]}) as path:
+    """Without packet rings hydnsd does not get services and access list then."""
+    with kernel_path(world, unbound_options={"server": ["log-queries: yes"], "clause": NO_RINGS}) as path:
         assert "log-queries is yes" in said(path, NAME, "A")
         path.unbound.control("set_option", "log-queries:", "no")
         assert "reload to offer answers" in said(path, NAME, "A")
         path.unbound.change("log-queries: yes", "log-queries: no")
+        path.world.heat(path.daemon, NAME)
+
+
+def test_an_obstacle_of_the_start_ends(world):
+    """With packet rings hydnsd has services and access list in any case."""
+    with kernel_path(world, unbound_options={"server": ["log-queries: yes"]}) as path:
+        assert "log-queries is yes" in said(path, NAME, "A")
+        path.unbound.control("set_option", "log-queries:", "no")
         path.world.heat(path.daemon, NAME)
 
 
@@ -79,11 +91,11 @@ def test_somebody_who_is_let_in(world):
 
 def test_few_rights(world):
     """hydnsd that has dropped its rights can still ask the program."""
-    with kernel_path(world, daemon_options={"options": ("--user", "nobody")}) as p:
+    with kernel_path(world, daemon_options={"options": ("--user", "nobody"), "links": CLIENT_LINKS}) as p:
         world.heat(p.daemon, NAME)
         status = dict(line.split(":", 1) for line in Path(f"/proc/{p.daemon.program.pid}/status").read_text().splitlines())
         assert int(status["Uid"].split()[1]) == pwd.getpwnam("nobody").pw_uid
-        assert int(status["CapEff"], 16) == 1 << CAP_NET_ADMIN | 1 << CAP_BPF
+        assert int(status["CapEff"], 16) == 1 << CAP_NET_ADMIN | 1 << CAP_NET_RAW | 1 << CAP_BPF
         for family in (4, 6):
             check(p, family, "ANSWERED")
             check(p, family, "MISS", f"never{family}.lab.example")

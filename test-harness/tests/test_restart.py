@@ -12,7 +12,7 @@ from conftest import bind_path, kernel_path
 from lab.attempts import Inconclusive, until_conclusive
 from lab.client import Asker, must_ask
 from lab.changing_zones import records
-from lab.network import DEFAULT_HOPS, RESOLVER_HOPS, SERVICE
+from lab.network import DEFAULT_HOPS, SERVICE
 from lab.run import SOON, wait_until
 
 HOSTS = [f"host{i}.lab.example" for i in range(20)]
@@ -26,14 +26,10 @@ def path(request, world):
         made = kernel_path(world, unbound_options={"clause": ["hydns-refresh: 0"]})
     else:
         made = bind_path(world, options=["prefetch 10 16;"], clause=["hydns-refresh 0;"])
-    world.network.resolver_hops(RESOLVER_HOPS)
-    try:
-        with made as p:
-            p.late = LATE[request.param]
-            p.flush = partial(p.unbound.control, "flush") if request.param == "unbound" else partial(p.named.control, "flushname")
-            yield p
-    finally:
-        world.network.resolver_hops(DEFAULT_HOPS)
+    with made as p:
+        p.late = LATE[request.param]
+        p.flush = partial(p.unbound.control, "flush") if request.param == "unbound" else partial(p.named.control, "flushname")
+        yield p
 
 
 def last(namespace, name):

@@ -87,10 +87,10 @@ static __always_inline enum hydns_reason hydns_admit_resolver(const struct hydns
 	return 0;
 }
 
-/* False: the client's address is certainly not the host's own (own.h). */
-static __always_inline bool hydns_maybe_own(const struct hydns_packet *p)
+/* False: the address is certainly not the host's own (own.h). */
+static __always_inline bool hydns_maybe_own(const __u8 addr[16])
 {
-	const __u64 *w = (const void *)p->client.addr;
+	const __u64 *w = (const void *)addr;
 	__u32 bit = hydns_own_bit(w[0], w[1]);
 
 	return *(const volatile __u64 *)&hydns_own[bit / 64] >> bit % 64 & 1;
@@ -107,7 +107,7 @@ static __always_inline enum hydns_reason hydns_admit_client(struct hydns_query *
 
 	q->question.cookie_required = 0;
 	if ((cfg->flags & (q->packet.ipv6 ? HYDNS_RESOLVER_ALLOWS_IPV6 : HYDNS_RESOLVER_ALLOWS_IPV4)) &&
-	    !hydns_maybe_own(&q->packet))
+	    !hydns_maybe_own(q->packet.client.addr))
 		return 0;
 	acl = bpf_map_lookup_elem(&hydns_acls, &i);
 	if (!acl)

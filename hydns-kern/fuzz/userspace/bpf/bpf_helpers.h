@@ -11,7 +11,7 @@
 /* struct xdp_md with real addresses; the kernel's has 32 bits, which the verifier rewrites. */
 struct hydns_userspace_frame {
 	unsigned long data, data_end;
-	__u32 ingress_ifindex;
+	__u32 ingress_ifindex, rx_queue_index;
 };
 #define xdp_md hydns_userspace_frame
 

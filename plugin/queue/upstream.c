@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+#include "plugin/queue/upstream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define UNANSWERED_MOST  16            /* queries in a row without an answer; then sockets for a while */
+#define STRAYS_MOST      8             /* answers in a second that came by the sockets; then the same */
+#define SUSPEND_MIN_MS   1000U
+#define SUSPEND_MAX_MS   64000U
+#define STRAYS_AT_ONCE   16
+#define STRAYS_EACH      64            /* turns with frames after which the sockets are read, too */
+
+struct hydns_upstream_thread {
+	struct hydns_upstream *all;
+	uint32_t index;
+	struct hydns_lane_thread *lanes;
+	struct hydns_port_thread *ports;
+	int unanswered;                /* queries that have ended without an answer since the last answer */
+	unsigned strays;               /* since strays_since_ms */
+	uint64_t strays_since_ms;
+	uint64_t suspended_until_ms;   /* 0: not suspended; then a single query tries whether answers come again */
+	uint16_t probe;                /* that query's port; 0: none is under way */
+	uint32_t suspend_ms;           /* how long the last time; 0: an answer has come since */
+	unsigned turns;                /* since the sockets were read */
+	_Atomic int stray[2];          /* sockets: IPv4's, IPv6's; -1: none */
+} __attribute__((aligned(64)));
+
+struct hydns_upstream {
+	uint32_t threads;
+	struct hydns_ports *ports;
+	struct hydns_ways *ways;
+	struct hydns_upstream_thread *thread;
+};
+
+struct hydns_upstream *hydns_upstream_new(struct hydns_lanes *lanes, uint32_t threads)
+{
+	struct hydns_upstream *u = calloc(1, sizeof(*u));
+	uint64_t seed[2];
+
+	if (!u || getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
+		free(u);
+		return NULL;
+	}
+	u->ports = hydns_ports_new(threads);
+	u->ways = hydns_ways_new(threads, seed);
+	u->thread = aligned_alloc(_Alignof(struct hydns_upstream_thread), threads * sizeof(*u->thread));
+	if (!u->ports || !u->ways || !u->thread) {
+		hydns_upstream_free(u);
+		return NULL;
+	}
+	for (u->threads = 0; u->threads < threads; u->threads++)
+		u->thread[u->threads] = (struct hydns_upstream_thread){
+			.all = u, .index = u->threads, .lanes = hydns_lanes_thread(lanes, u->threads),
+			.ports = hydns_ports_thread(u->ports, u->threads), .stray = { -1, -1 },
+		};
+	return u;
+}
+
+void hydns_upstream_free(struct hydns_upstream *u)
+{
+	if (!u)
+		return;
+	for (uint32_t i = 0; i < u->threads; i++)
+		for (int family = 0; family < 2; family++)
+			if (u->thread[i].stray[family] >= 0)
+				close(u->thread[i].stray[family]);
+	hydns_ports_free(u->ports);
+	hydns_ways_free(u->ways);
+	free(u->thread);
+	free(u);
+}
+
+struct hydns_upstream_thread *hydns_upstream_thread(struct hydns_upstream *u, uint32_t i)
+{
+	return i < u->threads ? &u->thread[i] : NULL;
+}
+
+struct hydns_ports *hydns_upstream_ports(struct hydns_upstream *u)
+{
+	return u->ports;
+}
+
+struct hydns_ways *hydns_upstream_ways(struct hydns_upstream *u)
+{
+	return u->ways;
+}
+
+/* Onto the same number, if there is one already: a resolver thread may be reading it at this moment. */
+static int use_stray(struct hydns_upstream_thread *t, int family, int fd)
+{
+	int error = 0;
+
+	if (t->stray[family] >= 0) {
+		if (dup3(fd, t->stray[family], O_CLOEXEC) < 0)
+			error = -errno;
+		close(fd);
+		fd = t->stray[family];
+	}
+	t->stray[family] = fd;
+	return error ? error : hydns_lanes_watch(t->lanes, fd);
+}
+
+int hydns_upstream_use_strays(struct hydns_upstream *u, const int *fd)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < u->threads; i++)
+		for (int family = 0; family < 2; family++) {
+			int e = use_stray(&u->thread[i], family, fd[2 * i + (uint32_t)family]);
+
+			error = error ? error : e;
+		}
+	return error;
+}
+
+/* --- suspension ------------------------------------------------------------------------------------------ */
+static void suspend(struct hydns_upstream_thread *t, uint64_t now_ms)
+{
+	t->suspend_ms = t->suspend_ms == 0 ? SUSPEND_MIN_MS : t->suspend_ms < SUSPEND_MAX_MS ? t->suspend_ms * 2 : SUSPEND_MAX_MS;
+	t->suspended_until_ms = now_ms + t->suspend_ms;
+	t->unanswered = 0;
+}
+
+static void end_suspension(struct hydns_upstream_thread *t)
+{
+	t->suspended_until_ms = 0;
+	t->suspend_ms = 0;
+	t->probe = 0;
+}
+
+static bool suspended(const struct hydns_upstream_thread *t, uint64_t now_ms)
+{
+	return t->suspended_until_ms && (t->probe || now_ms < t->suspended_until_ms);
+}
+
+/* A query has ended without an answer by a ring. What left before a suspension says nothing about the time after it. */
+static void count_unanswered(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
+{
+	if (t->suspended_until_ms == 0) {
+		if (++t->unanswered == UNANSWERED_MOST)
+			suspend(t, now_ms);
+	} else if (port == t->probe) {
+		t->probe = 0;
+		suspend(t, now_ms);
+	}
+}
+
+/* --- queries ---------------------------------------------------------------------------------------------- */
+static const enum hydns_detour detour_of_way[] = {
+	[HYDNS_WAY_NO_WAY] = HYDNS_DETOUR_NO_WAY,
+	[HYDNS_WAY_NO_NEIGHBOUR] = HYDNS_DETOUR_NO_NEIGHBOUR,
+	[HYDNS_WAY_REFRESH_NEIGHBOUR] = HYDNS_DETOUR_REFRESH_NEIGHBOUR,
+};
+
+static bool detour(struct hydns_upstream_thread *t, enum hydns_detour why)
+{
+	hydns_lanes_counts(t->lanes)->detour[why]++;
+	return false;
+}
+
+static bool find_way(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms,
+		     struct hydns_way *way)
+{
+	struct hydns_way_out out;
+	enum hydns_way_result found;
+
+	if (!hydns_ports_any(t->ports))
+		return detour(t, HYDNS_DETOUR_NO_RANGE);
+	if (q->len > HYDNS_UPSTREAM_QUERY_MAX)
+		return detour(t, HYDNS_DETOUR_TOO_LONG);
+	if (suspended(t, now_ms))
+		return detour(t, HYDNS_DETOUR_SUSPENDED);
+	found = hydns_way_find(t->all->ways, t->index, &q->to, now_ms, &out);
+	if (found != HYDNS_WAY_FOUND)
+		return detour(t, detour_of_way[found]);
+	if (!hydns_lanes_sender(t->lanes, out.ifindex, way))
+		return detour(t, HYDNS_DETOUR_OTHER_DEVICE);
+	way->path = out.path;
+	return true;
+}
+
+uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms)
+{
+	struct hydns_way way;
+
+	if (!find_way(t, q, now_ms, &way))
+		return 0;
+	/* The word first: the answer may come before this thread goes on. */
+	way.path.local_port = hydns_port_claim(t->ports, &way.path, way.device, q->owner, q->random, q->random_arg);
+	if (way.path.local_port == 0) {
+		detour(t, HYDNS_DETOUR_NO_PORT);
+		return 0;
+	}
+	if (!hydns_lanes_send(t->lanes, &way, q->dscp, q->payload, q->len)) {
+		hydns_port_release(t->ports, way.path.local_port);
+		return 0;
+	}
+	if (t->suspended_until_ms)
+		t->probe = way.path.local_port;
+	hydns_lanes_counts(t->lanes)->upstream++;
+	return way.path.local_port;
+}
+
+void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
+{
+	hydns_port_release(t->ports, port);
+	count_unanswered(t, port, now_ms);
+}
+
+void hydns_upstream_end_all(struct hydns_upstream_thread *t)
+{
+	hydns_port_release_all(t->ports);
+	t->probe = 0;
+}
+
+/* --- answers ---------------------------------------------------------------------------------------------- */
+void *hydns_upstream_owner(struct hydns_upstream_thread *t, const struct hydns_datagram *d, const struct hydns_way *way)
+{
+	void *owner = hydns_port_owner(t->ports, &d->path, way->device);
+
+	if (owner) {
+		hydns_lanes_counts(t->lanes)->answers++;
+		t->unanswered = -1;            /* its own end will make it 0 */
+		if (d->path.local_port == t->probe)
+			end_suspension(t);
+	}
+	return owner;
+}
+
+static void count_stray(struct hydns_upstream_thread *t, uint64_t now_ms)
+{
+	if (now_ms - t->strays_since_ms >= 1000) {
+		t->strays_since_ms = now_ms;
+		t->strays = 0;
+	}
+	if (++t->strays == STRAYS_MOST && t->suspended_until_ms == 0)
+		suspend(t, now_ms);
+}
+
+static bool read_v4(struct hydns_path *p, const struct sockaddr_in *from, const struct sockaddr_in *to)
+{
+	memcpy(p->remote, &from->sin_addr, 4);
+	memcpy(p->local, &to->sin_addr, 4);
+	p->remote_port = ntohs(from->sin_port);
+	p->local_port = ntohs(to->sin_port);
+	return true;
+}
+
+static bool read_v6(struct hydns_path *p, const struct sockaddr_in6 *from, const struct sockaddr_in6 *to)
+{
+	p->ipv6 = true;
+	memcpy(p->remote, &from->sin6_addr, 16);
+	memcpy(p->local, &to->sin6_addr, 16);
+	p->remote_port = ntohs(from->sin6_port);
+	p->local_port = ntohs(to->sin6_port);
+	return true;
+}
+
+/* Where a datagram has come from and where it was sent to, whatever the socket is bound to. */
+static bool read_path(struct msghdr *m, struct hydns_path *p)
+{
+	*p = (struct hydns_path){ 0 };
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_ORIGDSTADDR)
+			return read_v4(p, m->msg_name, (const void *)CMSG_DATA(c));
+		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_ORIGDSTADDR)
+			return read_v6(p, m->msg_name, (const void *)CMSG_DATA(c));
+	}
+	return false;
+}
+
+/* ICMP errors wake the reader until they are read. As long as there are some, recvmsg() fails with the first one's errno.
+ * Resolvers wait for their own timers, as they do with sockets. */
+static void drop_errors(int fd)
+{
+	struct msghdr none = { 0 };
+
+	for (unsigned i = 0; i < STRAYS_AT_ONCE && recvmsg(fd, &none, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0; i++)
+		;
+}
+
+static void read_socket(struct hydns_upstream_thread *t, int fd, uint64_t now_ms, hydns_upstream_take *take, void *arg)
+{
+	union {
+		struct cmsghdr align;
+		char space[256];
+	} control;
+	struct sockaddr_storage from;
+	uint8_t payload[65536];
+	struct iovec part = { .iov_base = payload, .iov_len = sizeof(payload) };
+
+	for (unsigned i = 0; i < STRAYS_AT_ONCE; i++) {
+		struct msghdr m = { .msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &part, .msg_iovlen = 1,
+				    .msg_control = &control, .msg_controllen = sizeof(control) };
+		struct hydns_datagram d = { .payload = payload };
+		ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);
+		void *owner;
+
+		if (n < 0) {
+			if (errno != EAGAIN)
+				drop_errors(fd);
+			return;
+		}
+		d.len = (uint16_t)n;
+		if (!read_path(&m, &d.path))
+			continue;
+		owner = hydns_port_owner(t->ports, &d.path, HYDNS_ANY_DEVICE);
+		if (!owner)
+			continue;
+		hydns_lanes_counts(t->lanes)->strays++;
+		count_stray(t, now_ms);
+		take(arg, owner, &d);
+	}
+}
+
+void hydns_upstream_read_strays(struct hydns_upstream_thread *t, unsigned frames, uint64_t now_ms, hydns_upstream_take *take,
+				void *arg)
+{
+	if (frames && ++t->turns < STRAYS_EACH)
+		return;
+	t->turns = 0;
+	for (int family = 0; family < 2; family++) {
+		const int fd = t->stray[family];
+
+		if (fd >= 0)
+			read_socket(t, fd, now_ms, take, arg);
+	}
+}

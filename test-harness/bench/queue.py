@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""What packet rings give Unbound: misses through rings and through sockets, and through clients' rings alone.
+
+Each contender has a host of its own (stand.py), with Unbound in one thread on the resolver's processor. Nothing is offered, so
+every query is a miss. Rates and CPU by a closed loop in short turns, as in `overhead`, with the threads that poll the host's
+links; times to reply by dnsperf, as in `latency`; then what idle rings cost, and the demo as it comes, with rings and kernel
+answers."""
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+from lab.measure import percentile
+from lab.run import HarnessError
+from lab.tools import TOP
+
+from . import peers
+from .latency import PERCENTILES, distribution, dnsperf
+from .overhead import against, cpu_ns, in_turns, one_turn
+from .pace import OnDemand
+from .result import Goal, say
+from .stand import RINGS, Hosts
+
+HELP = "misses through packet rings and through sockets: replies, CPU, time to reply; idle rings; the demo"
+NAMES = 1000
+WINDOW = 192                # as in overhead
+QUERIES = {"cached": 8_000, "unique": 1_500}                # in a turn: about 50 ms
+ROUNDS, BLOCKS = (8, 20), {"cached": (2, 3), "unique": (3, 6)}     # (with --quick, without)
+BASE, OURS = "sockets", "rings"
+FIGURES = ("replies", "cpu_of_resolver", "cpu_in_all")
+# of rings to sockets: least replies a second, most CPU for a reply
+WANTED = {"cached": (1.25, 0.80), "unique": (1.40, 0.70)}
+# Least share of a contender's datagrams that went by the rings that it has: on a machine that is busy otherwise answers may
+# wait so long that rings are suspended for a second.
+BY_RINGS = 0.5
+SLOWER = ("p50", "p95", "p99")
+FRESH_FROM = 100_000        # the number of the first name that only dnsperf asks for
+FRESH_A_SECOND = 100_000    # more than there are recursions: dnsperf would begin again with the first name
+SWITCHES, PERCENT, MEMORY = 2, 0.1, 16 * 2**20
+DEMO_REPLIES, DEMO_CPU = 1.8, 0.55
+
+
+# --- rates and CPU ------------------------------------------------------------------------------------------
+class Load:
+    """Cached names, or names that never repeat."""
+
+    def __init__(self, bench, hosts, name):
+        self.bench, self.hosts, self.name, self.next = bench, hosts, name, NAMES
+        self.sequence = bench.run.dir / f"queue-{name}"
+        drawn = np.random.default_rng(bench.settings.seed).integers(0, NAMES, 1 << 14)
+        numbers = drawn if name == "cached" else np.arange(1 << 14)
+        numbers.astype(np.uint32).tofile(self.sequence)
+
+    def take(self, server):
+        first = 0
+        if self.name == "unique":
+            self.next += QUERIES[self.name]
+            first = self.next
+        return one_turn(server, server.link.polling, first, self.name)
+
+    def block(self, rounds, rng):
+        """(what in_turns() does, {contender: what its rings have carried}), of servers started for it."""
+        with ExitStack() as stack:
+            servers = self.hosts.start(stack, RINGS)
+            for server in servers.values():
+                server.warm(range(NAMES))
+                server.asker = stack.enter_context(OnDemand(
+                    self.bench.tools, server.link.client_ns, "--client", server.link.client, "--sequence", self.sequence,
+                    "--port", server.port, "--window", WINDOW, "--queries", QUERIES[self.name]))
+            before = {c: server.carried() for c, server in servers.items() if RINGS[c]}
+            runs = in_turns(servers, self.take, rounds, rng)
+            return runs, {c: check_rings(c, b, servers[c].carried(), (2 * rounds + 1) * QUERIES[self.name], self.name)
+                          for c, b in before.items()}
+
+
+def check_rings(contender, before, after, queries, load):
+    """{counter: for a query}. HarnessError when the contender took another way than it is there for."""
+    each = {key: (after[key] - before[key]) / queries for key in after if key != "detours"}
+    clients, upstream = RINGS[contender]
+    wanted = {"queries": clients == "yes", "sent_upstream": upstream == "yes" and load == "unique",
+              "received_answers": upstream == "yes" and load == "unique"}
+    for key, expected in wanted.items():
+        if each[key] < BY_RINGS if expected else each[key]:
+            detours = {k: n - before["detours"][k] for k, n in after["detours"].items() if n > before["detours"][k]}
+            raise HarnessError(f"{contender}, {load}: {each[key]:.3f} {key} by rings for each query; detours: {detours}")
+    return each
+
+
+def add_point(result, load, contender, blocks, carried):
+    turns = [turn for runs in blocks for turn in runs[contender]]
+    point = result.add(contender, [t[0] for t in turns], "replies_per_second", load=load)
+    point["cpu_us_of_resolver"] = round(statistics.median(t[1] for t in turns), 3)
+    point["cpu_us_in_all"] = round(statistics.median(t[2] for t in turns), 3)
+    point["processor_busy"] = round(statistics.median(t[0] * t[2] for t in turns) / 1e6, 3)
+    if contender != BASE:
+        for i, name in enumerate(FIGURES):
+            ratio, half = against(blocks, BASE, contender, i)
+            point[f"{name}_to_sockets"], point[f"{name}_to_sockets_95"] = round(ratio, 4), round(half, 4)
+    if RINGS[contender]:
+        for name, key in (("by_rings", "sent"), ("wakeups", "wakeups")):
+            point[f"{name}_a_reply"] = round(statistics.median(c[contender][key] for c in carried), 4)
+    return point
+
+
+def in_words(p):
+    text = (f"{p['replies_per_second']:,.0f} replies/s, CPU {p['cpu_us_of_resolver']:.2f} us of the resolver, "
+            f"{p['cpu_us_in_all']:.2f} in all, {p['processor_busy']:.2f} of the processor")
+    if p["contender"] == BASE:
+        return text
+    return text + ": " + ", ".join(f"{p[f'{n}_to_sockets']:.3f} +- {p[f'{n}_to_sockets_95']:.3f} times the {words}"
+                                   for n, words in zip(FIGURES, ("replies", "resolver's CPU", "CPU in all")))
+
+
+def rates(bench, result, hosts, name):
+    load, rng = Load(bench, hosts, name), random.Random(bench.settings.seed)
+    measured = [load.block(bench.settings.choose(*ROUNDS), rng) for _ in range(bench.settings.choose(*BLOCKS[name]))]
+    blocks, carried = [runs for runs, _ in measured], [c for _, c in measured]
+    for contender in RINGS:
+        point = add_point(result, name, contender, blocks, carried)
+        say(f"queue: {name}, {contender}: {in_words(point)}")
+    replies, cpu = WANTED[name]
+    for text, wanted, key, more in (("replies/s", replies, "replies", True), ("CPU for a reply", cpu, "cpu_in_all", False)):
+        result.goals.append(Goal(f"times the {text} of sockets, {name} names, both rings", wanted, point[f"{key}_to_sockets"],
+                                 least=more, why=f"+- {point[f'{key}_to_sockets_95']:.3f}"))
+
+
+# --- time to reply ------------------------------------------------------------------------------------------
+class Questions:
+    """Files for dnsperf: of the cached names, or each time of names that nobody has asked for."""
+
+    def __init__(self, directory):
+        self.file, self.next = directory / "queue-questions", FRESH_FROM
+
+    def write(self, load, seconds):
+        numbers = range(NAMES)
+        if load == "unique":
+            numbers = range(self.next, self.next + int(FRESH_A_SECOND * seconds))
+            self.next = numbers.stop
+        self.file.write_text("".join(f"{peers.label(n)}.{peers.ZONE} A\n" for n in numbers))
+        return self.file
+
+
+def times(bench, result, servers, questions, load, concurrency):
+    """Adds a point for each contender; returns {percentile: times that of sockets}."""
+    seconds, turns = bench.settings.choose((0.5, 4), (1, 10))
+    taken, summaries = {c: [] for c in servers}, {c: [] for c in servers}
+    for turn in range(turns):
+        for contender in list(servers)[::-1 if turn % 2 else 1]:
+            file = questions.write(load, seconds)
+            more, summary = dnsperf(bench, servers[contender].link, file, seconds, concurrency, None)
+            taken[contender].append(sorted(more))
+            summaries[contender].append(summary)
+    points = {}
+    for contender, each in taken.items():
+        rates_of = [s["completed"] / s["seconds"] for s in summaries[contender]]
+        p = result.add(contender, rates_of, "replies_per_second", load=load, concurrency=concurrency,
+                       lost=sum(s["lost"] for s in summaries[contender]))
+        points[contender] = p
+        every = sorted(us for turn in each for us in turn)
+        # of each turn, so that one in which the machine did something else counts no more than the others
+        p["latency_us"] = {name: round(statistics.median(percentile(turn, share) for turn in each), 1)
+                           for name, share in PERCENTILES.items()}
+        p["distribution_us"], p["replies"] = distribution(every), len(every)
+    ours, base = (points[c]["latency_us"] for c in (OURS, BASE))
+    say(f"queue: {load}, concurrency {concurrency}: " + ", ".join(f"{n} {base[n]:,.0f} -> {ours[n]:,.0f} us" for n in SLOWER)
+        + f", lost {points[BASE]['lost']} -> {points[OURS]['lost']}")
+    return {n: ours[n] / base[n] for n in SLOWER}
+
+
+def latency(bench, result, hosts):
+    worst = dict.fromkeys(SLOWER, 0)
+    with ExitStack() as stack:
+        servers, questions = hosts.start(stack, (BASE, OURS)), Questions(bench.run.dir)
+        for server in servers.values():
+            server.warm(range(NAMES))
+        for load in bench.settings.choose(("unique",), ("cached", "unique")):
+            for concurrency in bench.settings.choose((1, 32, 512), (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)):
+                for name, ratio in times(bench, result, servers, questions, load, concurrency).items():
+                    worst[name] = max(worst[name], ratio)
+    for name, ratio in worst.items():
+        result.goals.append(Goal(f"times {name} of misses through sockets, worst concurrency", 1.0, round(ratio, 3),
+                                 least=False))
+
+
+# --- idle rings ---------------------------------------------------------------------------------------------
+def switches(pid):
+    """Context switches of all threads so far."""
+    lines = [line for status in Path(f"/proc/{pid}/task").glob("*/status") for line in status.read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
+
+
+def resident(pid):
+    """Octets of memory, the kernel's rings that are mapped among them."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Rss:"))
+
+
+def idle(bench, result, hosts):
+    """Servers that have just started and that nobody asks."""
+    seconds, figures = bench.settings.choose(3, 10), {}
+    with ExitStack() as stack:
+        for contender, server in hosts.start(stack, ("alone", BASE, OURS)).items():
+            pid = server.program.pid
+            before, cpu, begun = switches(pid), cpu_ns([pid]), time.monotonic()
+            time.sleep(seconds)
+            took = time.monotonic() - begun
+            p = result.add(contender, [(switches(pid) - before) / took], "switches_per_second", load="idle")
+            p["cpu_percent"], p["resident_octets"] = round((cpu_ns([pid]) - cpu) / took / 1e7, 3), resident(pid)
+            figures[contender] = p
+            say(f"queue: idle, {contender}: {p['switches_per_second']:.1f} context switches a second, {p['cpu_percent']:.3f} % "
+                f"of a processor, {p['resident_octets'] / 2**20:.1f} MiB")
+    ours = figures[OURS]
+    more = ours["switches_per_second"] - figures["alone"]["switches_per_second"]
+    memory = ours["resident_octets"] - figures[BASE]["resident_octets"]
+    result.goals += [
+        Goal("percent of a processor, idle with rings", PERCENT, ours["cpu_percent"], least=False),
+        Goal("context switches a second more than the resolver alone, idle", SWITCHES, round(more, 2), least=False,
+             why=f"through sockets {figures[BASE]['switches_per_second'] - figures['alone']['switches_per_second']:.1f}"),
+        Goal("octets of memory for the rings of a thread, two interfaces", MEMORY, memory, least=False)]
+
+
+# --- the demo -----------------------------------------------------------------------------------------------
+def demo(bench, result):
+    """As it comes: the resolver alone, and with rings and kernel answers."""
+    shares = {"replies_per_second": [], "resolver_cpu_seconds_per_million": []}
+    for _ in range(bench.settings.choose(1, 3)):
+        out = bench.run.dir / "demo.json"
+        argv = [sys.executable, TOP / "test-harness" / "demo", "--seconds", str(bench.settings.choose(5, 20)),
+                "--seed", str(bench.settings.seed), "--json", out, "--plot", out.with_suffix(".png")]
+        # a run of its own
+        done = subprocess.run(argv, capture_output=True, text=True,
+                              env={k: v for k, v in os.environ.items() if k != "HYDNS_RUN_ID"})
+        if done.returncode != 0:
+            raise HarnessError(f"demo: {done.stderr[-500:] or done.stdout[-500:]}")
+        figures = json.loads(out.read_text())
+        for key, each in shares.items():
+            each.append(figures["on"][key] / figures["off"][key])
+    replies, cpu = (statistics.median(each) for each in shares.values())
+    p = result.add("hydns", shares["replies_per_second"], "times_resolver", load="demo")
+    p["cpu_of_resolver_to_alone"] = round(cpu, 4)
+    say(f"queue: the demo: {replies:.2f} times the replies/s of Unbound alone, {cpu:.3f} times the CPU of resolver and hydnsd")
+    result.goals.append(Goal("times the replies/s of Unbound alone, the demo", DEMO_REPLIES, round(replies, 3)))
+    result.goals.append(Goal("times the CPU for a reply of Unbound alone, the demo", DEMO_CPU, round(cpu, 3), least=False))
+
+
+def run(bench, result):
+    hosts = Hosts(bench)
+    for name in QUERIES:
+        rates(bench, result, hosts, name)
+    idle(bench, result, hosts)
+    latency(bench, result, hosts)
+    demo(bench, result)

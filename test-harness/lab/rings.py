@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Packet rings as the program and hydnsd count and show them."""
+
+import itertools
+from collections import namedtuple
+
+from . import pinned
+from .client import Asker
+from .network import LINKS, SERVICE
+from .run import SOON, wait_until
+
+RESOLVERS = 16           # HYDNS_RESOLVERS
+WORD = 8                 # octets of a port word
+
+Counts = namedtuple("Counts", "queries answers")
+"""Packets that the program gave to rings: queries of clients, answers of upstream servers."""
+
+_names = itertools.count()
+
+
+def counted(daemon):
+    """Of all resolvers since the maps were made; with or without hydnsd."""
+    return Counts(*(sum(n) for n in zip(*(pinned.counters(daemon.pins / "hydns_queued", i) for i in range(RESOLVERS)))))
+
+
+def claimed(daemon):
+    """The ports that queries to upstream wait at."""
+    with pinned.writable(daemon.pins / "hydns_ports") as words:
+        return [port for port in range(len(words) // WORD) if any(words[port * WORD:port * WORD + WORD])]
+
+
+def lanes(daemon):
+    """As status shows them; none while hydnsd does not listen."""
+    status = daemon.try_call({"cmd": "status"})
+    return [lane for r in status["resolvers"] for lane in r["lanes"]] if status else []
+
+
+def wait_open(daemon, links=LINKS):
+    """Until these links, and no others, have lanes, and all are open."""
+    def good():
+        found = lanes(daemon)
+        return {lane["interface"] for lane in found} == set(links) and all(lane["open"] for lane in found)
+    wait_until(good, SOON, f"lanes on {', '.join(links)}")
+
+
+def never_asked(count, zone="kinds.example"):
+    """Questions that nobody has asked before: each takes a query to upstream."""
+    return [(f"ring{next(_names)}.{zone}", "A") for _ in range(count)]
+
+
+def load(world, rate, *, server=SERVICE[4], zone="kinds.example", most=15, **options):
+    """Load of names that nobody has asked before, until its result is taken, for `most` seconds."""
+    return Asker(world, world.network.client1, server, never_asked(rate * most, zone), rate, **options)

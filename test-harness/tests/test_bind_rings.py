@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""BIND with packet rings: what comes by them is answered as what comes by its sockets, and nothing is lost by reloads. Nothing is
+offered to the kernel, so that every query is named's to answer."""
+
+import signal
+import socket
+import time
+from contextlib import closing, contextmanager
+from types import SimpleNamespace
+
+import dns.flags
+import dns.query
+import dns.rcode
+import pytest
+from conftest import bind_path
+
+from lab import rings
+from lab.client import Asker, ask, exchange, query
+from lab.compare import difference
+from lab.network import CLIENT2, DOORS, SERVICE
+from lab.relay import SO_RCVBUFFORCE
+from lab.run import SOON, wait_until
+
+NAME = "www.lab.example"
+NOTHING = "hydns-admission 1000000;"
+# named drops CAP_IPC_LOCK, so it may lock 8 MiB, in which the rings of a named that has just ended still count for some ten
+# seconds: one link, with 3 MiB.
+FRAMES = "hydns-queue-frames 256;"
+LINKS = ("r1",)
+LANES = {"links": LINKS}
+RATE = 2000
+
+
+@contextmanager
+def ring_path(world, **options):
+    with bind_path(world, clause=(NOTHING, FRAMES), daemon_options=LANES, **options) as p:
+        wait_open(p)
+        try:
+            yield p
+        finally:
+            world.relay.behave()
+
+
+@pytest.fixture(scope="class")
+def bind(world):
+    with ring_path(world, options=("rrset-order { order none; };",)) as p:
+        yield p
+
+
+@pytest.fixture
+def own(world):
+    """A path for one test."""
+    with ring_path(world) as p:
+        yield p
+
+
+def wait_open(path):
+    rings.wait_open(path.daemon, LINKS)
+
+
+def counts(path):
+    """What the rings of all resolvers have carried."""
+    found = [r["packet_rings"] for r in path.daemon.call({"cmd": "stats"})["resolvers"]]
+    return {name: sum(f[name] for f in found) for name in ("received", "sent")} | \
+        {"detours": sum(sum(f["detours"].values()) for f in found)}
+
+
+def by_ring(path, do):
+    """Its result, and how many queries and responses took rings, and datagrams detours, while do() ran."""
+    before = counts(path)
+    result = do()
+    after = counts(path)
+    return result, tuple(after[name] - before[name] for name in ("received", "sent", "detours"))
+
+
+def load(path, names=(NAME,), rate=RATE, **options):
+    return Asker(path.world, path.network.client1, SERVICE[4], [(name, "A") for name in names], rate, **options)
+
+
+def assert_answered(answers, rcode=dns.rcode.NOERROR):
+    lost = [a for a in answers if a.latency is None]
+    wrong = [a for a in answers if a.latency is not None and a.rcode != rcode]
+    assert len(answers) > 100
+    assert not lost, f"{len(lost)} of {len(answers)} queries without an answer"
+    assert not wrong, f"{len(wrong)} wrong answers, the first: {wrong[0]}"
+
+
+def wait_used(path, queries=200):
+    used = rings.counted(path.daemon).queries
+    wait_until(lambda: rings.counted(path.daemon).queries >= used + queries, SOON, f"{queries} queries to come by rings")
+
+
+def numbers(path):
+    return {(lane["interface"], lane["queue"]): lane["number"] for lane in rings.lanes(path.daemon) if lane["open"]}
+
+
+def change(path, old, new):
+    text = path.named.config.read_text()
+    assert old in text
+    path.named.config.write_text(text.replace(old, new, 1))
+    path.named.control("reconfig")
+    ask(path.network.client1, SERVICE[4], NAME)      # the plugin starts with the first response
+
+
+# -- one query ----------------------------------------------------------------------------------------------------------------
+class TestOneQuery:
+    @pytest.mark.parametrize("options", ({}, {"edns": True}, {"dnssec": True}, {"edns": True, "payload": 512}), ids=str)
+    @pytest.mark.parametrize("rr", (("www", "A"), ("many", "A"), ("big", "TXT"), ("missing", "A"), ("empty", "A"), ("chain", "A")),
+                             ids=lambda rr: "-".join(rr))
+    @pytest.mark.parametrize("family", (4, 6))
+    def test_same_answer(self, bind, family, rr, options):
+        """big needs more than 512 octets, and comes truncated where the client takes no more."""
+        wire = query(f"{rr[0]}.lab.example", rr[1], **options).to_wire()
+        exchange(bind.network.resolver, SERVICE[family], wire)           # over loopback: it is cached
+        reply, took = by_ring(bind, lambda: exchange(bind.network.client1, SERVICE[family], wire))
+        assert took == (1, 1, 0)
+        assert difference(reply, exchange(bind.network.resolver, SERVICE[family], wire)) is None
+
+    def test_truncated_comes_by_tcp(self, bind):
+        reply = ask(bind.network.client1, SERVICE[4], "big.lab.example", "TXT")
+        assert reply.flags & dns.flags.TC
+        with bind.network.client1.entered():
+            whole = dns.query.tcp(query("big.lab.example", "TXT"), SERVICE[4], timeout=5)
+        assert not whole.flags & dns.flags.TC and len(whole.answer[0]) == 4
+
+    def test_other_links_have_sockets(self, bind):
+        reply, took = by_ring(bind, lambda: ask(bind.network.client2, SERVICE[4], NAME))
+        assert reply.answer and took == (0, 0, 0)
+
+    def test_answer_from_upstream_leaves_by_ring(self, bind):
+        bind.world.relay.delay = 0.1
+        reply, took = by_ring(bind, lambda: ask(bind.network.client1, SERVICE[6], "wild.wild.lab.example", "A", timeout=3))
+        bind.world.relay.behave()
+        assert reply is not None and took == (1, 1, 0)
+
+    def test_named_counts_them(self, bind):
+        ask(bind.network.client1, SERVICE[4], NAME)
+        before = bind.named.stats()
+        for _ in range(50):
+            ask(bind.network.client1, SERVICE[4], NAME)
+        after = bind.named.stats()
+        assert counts(bind)["sent"] == counts(bind)["received"] >= 51
+        grown = {name: after[name] - before.get(name, 0) for name in ("Requestv4", "Response", "QrySuccess", "QryUDP")}
+        assert grown == {"Requestv4": 50, "Response": 50, "QrySuccess": 50, "QryUDP": 50}
+
+    def test_many_at_once(self, bind):
+        """More than a loop takes in one turn, from one port, so by one ring; fewer than that holds."""
+        count = 200
+        bind.named.program.popen.send_signal(signal.SIGSTOP)
+
+        def flood():
+            with bind.network.client1.entered():
+                s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            with closing(s):
+                s.settimeout(10)
+                s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
+                s.connect((SERVICE[4], 53))
+                for i in range(count):
+                    wire = query(NAME, "A")
+                    wire.id = i
+                    s.send(wire.to_wire())
+                bind.named.program.popen.send_signal(signal.SIGCONT)
+                return {int.from_bytes(s.recv(4096)[:2], "big") for _ in range(count)}
+        ids, took = by_ring(bind, flood)
+        assert ids == set(range(count)) and took == (count, count, 0)
+
+
+def test_client_that_is_refused(world):
+    with ring_path(world, clients="10.53.1.0/24;") as p:
+        reply = ask(p.network.client2, SERVICE[4], NAME, local=CLIENT2[4])
+        assert reply.rcode() == dns.rcode.REFUSED
+        assert by_ring(p, lambda: ask(p.network.client1, SERVICE[4], NAME))[1] == (1, 1, 0)
+
+
+def test_obstacles_of_offers_are_none_of_rings(world):
+    with ring_path(world, options=("querylog yes;",)) as p:
+        assert by_ring(p, lambda: ask(p.network.client1, SERVICE[4], NAME))[1] == (1, 1, 0)
+        assert "no answer is offered to the kernel: queries are logged" in p.named.program.log.read_text()
+
+
+# -- life ---------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("command", ("reload", "reconfig"))
+def test_reload(own, command):
+    """The lanes stay, with what waits in them."""
+    before = numbers(own)
+    with load(own) as asker:
+        for _ in range(5):
+            wait_used(own)
+            own.named.control(command)
+        wait_until(lambda: numbers(own) == before, SOON, "the same lanes to be open again")
+        wait_used(own)
+        answers = asker.result()
+    assert_answered(answers)
+
+
+def test_reload_under_recursion(own):
+    """Responses to queries by former rings still leave."""
+    with rings.load(own.world, 300) as asker:
+        for _ in range(3):
+            for former, frames in ((256, 512), (512, 256)):
+                change(own, f"hydns-queue-frames {former};", f"hydns-queue-frames {frames};")
+                wait_open(own)
+                wait_used(own, 50)
+        answers = asker.result()
+    assert_answered(answers, dns.rcode.NXDOMAIN)
+
+
+def test_turned_off_and_on(own):
+    with load(own) as asker:
+        change(own, NOTHING, f"{NOTHING} hydns-queue no;")
+        wait_until(lambda: not rings.lanes(own.daemon), SOON, "no lanes")
+        used = rings.counted(own.daemon)
+        time.sleep(0.3)
+        assert rings.counted(own.daemon) == used
+        change(own, " hydns-queue no;", "")
+        wait_open(own)
+        wait_used(own)
+        answers = asker.result()
+    assert_answered(answers)
+
+
+def test_plugin_removed_and_added(own):
+    """named unloads its code while queries by rings are at work. It pauses meanwhile: what then comes by rings is lost."""
+    text = own.named.config.read_text()
+    start = text.index("plugin query")
+    with rings.load(own.world, 300) as asker:
+        for _ in range(3):
+            wait_used(own, 50)
+            own.named.config.write_text(text[:start])
+            own.named.control("reconfig")
+            wait_until(lambda: not rings.lanes(own.daemon), SOON, "no lanes")
+            own.named.config.write_text(text)
+            own.named.control("reconfig")
+            wait_open(own)
+        opened = time.monotonic_ns()
+        wait_used(own)
+        answers = asker.result()
+    assert_answered([a for a in answers if a.sent > opened], dns.rcode.NXDOMAIN)
+
+
+def test_another_address(own):
+    """named listens elsewhere: the plugin starts again, and the rings serve that address, too."""
+    other = DOORS["view"]
+    change(own, f"listen-on {{ {SERVICE[4]};", f"listen-on {{ {SERVICE[4]}; {other};")
+    def served():
+        reply, took = by_ring(own, lambda: ask(own.network.client1, other, NAME, timeout=1))
+        return reply is not None and took == (1, 1, 0)
+    wait_until(served, SOON, f"queries to {other} to come by rings")
+
+
+def test_ends_under_load(own):
+    with rings.load(own.world, RATE, timeout=0.5) as asker:
+        wait_used(own)
+        assert own.named.stop() == 0
+        asker.result()
+    wait_until(lambda: not rings.lanes(own.daemon), SOON, "no lanes")
+    own.named.start()
+    wait_open(own)
+
+
+def test_killed(own):
+    with load(own, timeout=0.5) as asker:
+        wait_used(own)
+        own.named.stop(signal.SIGKILL)
+        own.named.start()
+        wait_open(own)
+        started = time.monotonic_ns()
+        wait_used(own)
+        answers = asker.result()
+    assert_answered([a for a in answers if a.sent > started])
+
+
+def test_hydnsd_restarted(own):
+    with load(own) as asker:
+        wait_used(own)
+        own.daemon.stop(signal.SIGKILL)
+        wait_used(own)
+        own.daemon.start()
+        wait_until(own.daemon.resolver_ready, SOON, "the plugin to register again")
+        wait_used(own)
+        answers = asker.result()
+    assert_answered(answers)
+
+
+# -- views --------------------------------------------------------------------------------------------------------------------
+def test_views(world):
+    """The first view with the plugin has the rings. A query by a ring may be for another one at the same address; other
+    addresses have sockets."""
+    door = DOORS["view"]
+    address = {"door": "192.0.2.201", "first": "192.0.2.203"}
+    views = {name: ((f"match-destinations {{ {destination}; }};",
+                     f'zone "which.example" {{ type primary; file "{name}.db"; }};'), True)
+             for name, destination in (("first", f"{SERVICE[4]}; {SERVICE[6]}"), ("door", door))}
+    with named_views(world, views, address, listen=f"{door};") as p:
+        for server, view, took in ((SERVICE[4], "first", (1, 1, 0)), (door, "door", (0, 0, 0))):
+            reply, carried = by_ring(p, lambda: ask(p.network.client1, server, "which.example"))
+            assert (reply.answer[0][0].address, carried) == (address[view], took)
+        def noted():
+            return any("view first has the packet rings" in n for r in p.daemon.call({"cmd": "status"})["resolvers"]
+                       if r["identity"] == "named, view door" for n in r["notes"])
+        wait_until(noted, SOON, "a note of who has the rings")
+
+
+@contextmanager
+def named_views(world, views, address, **options):
+    daemon = world.hydnsd(**LANES)
+    named = world.named(daemon, clause=(NOTHING, FRAMES), views=views, **options)
+    for name, a in address.items():
+        (named.dir / f"{name}.db").write_text(f"@ 300 SOA . . 1 1 1 1 1\n@ 300 NS @\n@ 300 A {a}\n")
+    with daemon, named:
+        path = SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+
+        def ready():
+            for server in (SERVICE[4], DOORS["view"]):
+                ask(world.network.client1, server, "which.example", timeout=0.5)
+            identities = [r["identity"] for r in daemon.call({"cmd": "status"})["resolvers"]]
+            return all(f"named, view {view}" in identities for view in views)
+        wait_until(ready, SOON, "the views to register")
+        wait_open(path)
+        yield path
