@@ -3,12 +3,15 @@
 
 from . import number, table
 
-QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "reload", "publish")
+QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "reload", "publish")
 PLOTTED = ("versus", "capacity", "latency")
 # parameters of a point that make a query another than the plain one
 KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
          "cookie": "a valid cookie", "capacity": "store sized for {:,}"}
 IDLE = 0.9           # load average for each processor, below which it may be that of the bench before
+RINGS = {"alone": "Unbound alone", "sockets": "sockets", "clients": "packet rings for clients",
+         "rings": "packet rings both ways"}
+NAMES = {"cached": "cached", "unique": "never repeated"}
 PERCENTILES = ("p50", "p99", "p99.9")
 WITH_HYDNS = {"alone": "alone", "attached": "alone, program attached", "plugin": "with the plugin", "alone again": "another alone"}
 
@@ -136,6 +139,32 @@ def overhead(results):
     return table(("resolver", "names", "contender", "CPU for a reply, times the resolver's alone", "replies/s, times"), rows)
 
 
+def rings(results):
+    rows = []
+    for p in points(results, "queue"):
+        if p["load"] in NAMES and "concurrency" not in p:
+            ratios = [f"{p[f'{what}_to_sockets']:.2f} ± {p[f'{what}_to_sockets_95']:.2f}" if p["contender"] != "sockets" else "1"
+                      for what in ("replies", "cpu_of_resolver", "cpu_in_all")]
+            rows.append((NAMES[p["load"]], RINGS[p["contender"]], f"{p['replies_per_second']:,.0f}", *ratios))
+    return table(("names", "by", "replies/s", "replies/s, times", "CPU of Unbound for a reply, times", "CPU in all, times"), rows)
+
+
+def ring_times(results):
+    rows = []
+    for p in points(results, "queue", contender="rings"):
+        if "latency_us" in p:
+            sockets = points(results, "queue", contender="sockets", load=p["load"], concurrency=p["concurrency"])[0]
+            rows.append((NAMES[p["load"]], p["concurrency"],
+                         *(f"{sockets['latency_us'][n]:,.0f}, {p['latency_us'][n]:,.0f}" for n in ("p50", "p95", "p99"))))
+    return table(("names", "under way", *(f"{n}: sockets, packet rings (us)" for n in ("p50", "p95", "p99"))), rows)
+
+
+def idle_rings(results):
+    rows = [(RINGS[p["contender"]], number(p["switches_per_second"]), f"{p['cpu_percent']:.3f} %",
+             f"{p['resident_octets'] / 2**20:.0f} MiB") for p in points(results, "queue", load="idle")]
+    return table(("Unbound that nobody asks", "context switches a second", "of a processor", "memory"), rows)
+
+
 def reload(results):
     rows = [(p["resolver"], WITH_HYDNS[p["contender"]], number(p["milliseconds"]), f"{p['lost']:,} of {p['lost_of']:,}",
              number(p["command_ms"])) for p in points(results, "reload")]
@@ -156,7 +185,7 @@ def goals(results):
     return [f"Of the project's {len(every)} goals these runs measured {len(measured)} and met {sum(g['met'] for g in measured)}."]
 
 
-TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead,
+TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead, rings, ring_times, idle_rings,
                                   reload, publish, goals)}
 BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
 

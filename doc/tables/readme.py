@@ -42,9 +42,15 @@ def of_overhead(results):
     return "nothing hot, CPU per reply of Unbound; BIND", "100%", cpu, "`hydns-bench overhead`"
 
 
+def of_queue(results):
+    alone, rings = (one(results, "queue", contender=c, load="unique", concurrency=None) for c in ("alone", "rings"))
+    return ("names that never repeat, Unbound: replies/s; CPU", f"{alone['replies_per_second']:,.0f}; 100%",
+            f"{rings['replies_per_second']:,.0f}; {rings['cpu_us_in_all'] / alone['cpu_us_in_all']:.0%}", "`hydns-bench queue`")
+
+
 def measured(results):
     return table(("measured", "alone", "with hyDNS", "command"),
-                 [row(results) for row in (of_demo, of_mixed, of_latency, of_versus, of_overhead)])
+                 [row(results) for row in (of_demo, of_queue, of_mixed, of_latency, of_versus, of_overhead)])
 
 
 TABLES = {"measured": measured}
