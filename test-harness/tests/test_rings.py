@@ -573,13 +573,15 @@ def test_routed_replies_leave_where_the_routes_lead(routed, family):
     network.client2.address("lo", host)
     network.resolver.route(CLIENT2[family], host)
     used, sent = Used(routed), rings.replies(routed.daemon)
-    names = rings.never_asked(3)                # until the next hop's Ethernet address is known, replies take sockets
     with udp(network.client1, client) as asks, udp(network.client2, client, asks.getsockname()[1]) as listens:
-        for name, rdtype in names:
+        def one_by_ring():
+            """Until the next hop's Ethernet address is known, replies take sockets."""
+            ((name, rdtype),) = rings.never_asked(1)
             asks.sendto(query(name, rdtype).to_wire(), (SERVICE[family], 53))
             assert dns.message.from_wire(listens.recv(4096)).rcode() == NXDOMAIN
-    assert used.now().queries == len(names)
-    assert rings.replies(routed.daemon) > sent, "replies took sockets"
+            return rings.replies(routed.daemon) > sent
+        wait_until(one_by_ring, SOON, "a reply by a ring")
+    assert used.now().queries > 0
 
 
 
