@@ -56,6 +56,7 @@ struct hydns_plugin {
 	struct hydns_pending pending;
 	struct hydns_secrets secrets;
 	struct hydns_lanes *lanes;       /* NULL: no packet rings */
+	struct hydns_ways *ways;         /* of datagrams that leave by them; NULL: no packet rings */
 	struct hydns_upstream *upstream; /* NULL: none for queries to upstream */
 	bool rings_taken;                /* both are a successor's: its link thread begins when this one's has ended */
 	int gate;                        /* AF_XDP socket that is never bound: while it is open, the program redirects */

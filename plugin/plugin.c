@@ -75,6 +75,7 @@ static void end_rings(struct hydns_plugin *p)
 	}
 	hydns_upstream_free(p->upstream);
 	hydns_lanes_free(p->lanes);
+	hydns_ways_free(p->ways);
 }
 
 static void destroy(struct hydns_plugin *p)
@@ -139,6 +140,7 @@ static void take_rings(struct hydns_plugin *p, struct hydns_plugin *former)
 	    former->rings_taken)
 		return;
 	p->lanes = former->lanes;
+	p->ways = former->ways;
 	p->upstream = former->upstream;
 	former->rings_taken = true;
 	/* hydnsd no longer knows whose answers come to the former's ports: sockets, until it gives others */
@@ -192,6 +194,18 @@ static int make_threads(struct hydns_plugin *p)
 	return error;
 }
 
+/* Unless the former's were taken over. */
+static bool make_rings(struct hydns_plugin *p)
+{
+	if (!p->lanes)
+		p->lanes = hydns_lanes_new(p->o.threads, p->o.queue_frames);
+	if (!p->ways)
+		p->ways = hydns_ways_new(p->o.threads, p->seed);
+	if (p->lanes && p->ways && !p->upstream && p->o.queue & HYDNS_QUEUE_UPSTREAM)
+		p->upstream = hydns_upstream_new(p->lanes, p->ways, p->o.threads);
+	return p->lanes && p->ways && (p->upstream || !(p->o.queue & HYDNS_QUEUE_UPSTREAM));
+}
+
 static int make_parts(struct hydns_plugin *p)
 {
 	if (getrandom(p->seed, sizeof(p->seed), 0) != (ssize_t)sizeof(p->seed))
@@ -212,13 +226,7 @@ static int make_parts(struct hydns_plugin *p)
 		p->ends = hydns_rrset_ends_new(p->seed);
 	if (!p->subtrees && p->o.zones)
 		p->subtrees = hydns_subtrees_new(p->seed);
-	if (!p->lanes && p->o.queue)
-		p->lanes = hydns_lanes_new(p->o.threads, p->o.queue_frames);
-	if (p->o.queue && !p->lanes)
-		return -ENOMEM;
-	if (!p->upstream && p->o.queue & HYDNS_QUEUE_UPSTREAM)
-		p->upstream = hydns_upstream_new(p->lanes, p->o.threads);
-	if (!p->upstream && p->o.queue & HYDNS_QUEUE_UPSTREAM)
+	if (p->o.queue && !make_rings(p))
 		return -ENOMEM;
 	if (!p->pages || !p->offered || !p->names || !p->ends || (p->o.zones && !p->subtrees))
 		return -ENOMEM;

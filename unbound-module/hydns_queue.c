@@ -267,8 +267,8 @@ void hydns_queue_receive(struct hydns_context* h)
 
 int hydns_queue_send(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt)
 {
-	return h->queue && hydns_lanes_send(h->queue->lanes, &repinfo->way, h->queue->dscp, sldns_buffer_begin(pkt),
-		sldns_buffer_remaining(pkt));
+	return h->queue && hydns_lanes_reply(h->queue->lanes, &repinfo->way, h->queue->dscp, sldns_buffer_begin(pkt),
+		sldns_buffer_remaining(pkt), hydns_mono_coarse_ms());
 }
 
 /* --- life ---------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include <isc/sockaddr.h>
 #include "compat.h"
 #include "plugin.h"
+#include "plugin/clock.h"
 #include "plugin/queue/lanes.h"
 
 _Static_assert(sizeof(struct hydns_way) <= ISC_NM_WAYSIZE, "a handle has room for a way");
@@ -74,7 +75,7 @@ static bool send_one(void *ring, const void *bytes, const isc_region_t *payload)
 	struct hydns_way way;
 
 	memcpy(&way, bytes, sizeof(way));
-	return hydns_lanes_send(ring, &way, 0, payload->base, payload->length);
+	return hydns_lanes_reply(ring, &way, 0, payload->base, payload->length, hydns_mono_coarse_ms());
 }
 
 static void flush(void *ring)

@@ -80,6 +80,8 @@ static void make_plan(const struct hydnsd_session *s, struct hydns_queue_plan *o
 	const struct hydnsd_lane_devices *all = &s->daemon->lanes->devices;
 
 	*out = (struct hydns_queue_plan){ .parts = s->queue_parts, .resolver = (uint32_t)s->resolver };
+	if (s->daemon->options.reply_path == HYDNSD_REPLY_FIB)
+		out->parts |= HYDNS_QUEUE_ROUTED;
 	if (s->queue_parts & HYDNS_QUEUE_UPSTREAM) {
 		out->first_port = (uint16_t)s->daemon->lanes->ports.first;
 		out->ports = (uint16_t)s->daemon->lanes->ports.count;
@@ -146,13 +148,6 @@ static bool take_ports(struct hydnsd_session *s)
 	return false;
 }
 
-/* A packet ring sends a reply back where its query came from, which need not be where the routes lead. */
-static void leave_clients(struct hydnsd_session *s)
-{
-	s->queue_parts &= ~HYDNS_QUEUE_CLIENTS;
-	hydnsd_session_complain(s, "no packet rings for clients", hydnsd_lanes_why_none(s->daemon, (uint32_t)s->resolver));
-}
-
 bool hydnsd_lane_requests_queue(struct hydnsd_session *s, const struct hydnsd_request *m)
 {
 	const struct hydns_queue_request *q = (const struct hydns_queue_request *)m->payload;
@@ -171,11 +166,8 @@ bool hydnsd_lane_requests_queue(struct hydnsd_session *s, const struct hydnsd_re
 	s->queue_parts = q->parts;
 	if (q->parts & HYDNS_QUEUE_UPSTREAM && !take_ports(s))
 		s->queue_parts &= ~HYDNS_QUEUE_UPSTREAM;
-	if (q->parts & HYDNS_QUEUE_CLIENTS && s->daemon->options.reply_path == HYDNSD_REPLY_FIB)
-		leave_clients(s);
 	if (!s->queue_parts)
-		return hydnsd_session_send_refusal(s, m->head.seq, q->parts & HYDNS_QUEUE_CLIENTS ?
-			hydnsd_lanes_why_none(s->daemon, (uint32_t)s->resolver) : s->daemon->lanes->no_upstream[s->resolver]);
+		return hydnsd_session_send_refusal(s, m->head.seq, s->daemon->lanes->no_upstream[s->resolver]);
 	note_generic(s);
 	return send_plan_with_gate(s, m->head.seq);
 }

@@ -309,8 +309,5 @@ void hydnsd_lanes_stop(struct hydnsd *d)
 
 const char *hydnsd_lanes_why_none(const struct hydnsd *d, uint32_t i)
 {
-	if (d->lanes->refusal[i][0] || d->options.reply_path != HYDNSD_REPLY_FIB)
-		return d->lanes->refusal[i];
-	return "replies are routed (reply-path: fib), and packet rings send them back where their queries came from: clients' queries "
-	       "take sockets, or set reply-path: swap";
+	return d->lanes->refusal[i];
 }

@@ -32,6 +32,7 @@ struct hydns_lane {
 /* Parts that a plugin asks for and hydnsd gives; bits of hydns_resolver_page.queue, too. */
 #define HYDNS_QUEUE_CLIENTS    0x1   /* queries without an answer in the kernel go to the rings */
 #define HYDNS_QUEUE_UPSTREAM   0x2   /* so do answers to the resolver's own queries that left by them */
+#define HYDNS_QUEUE_ROUTED     0x4   /* in a plan alone: replies to clients go by the routing tables (reply-path: fib) */
 
 /* --- ports of queries to upstream ------------------------------------------------------------------- */
 /*

@@ -35,8 +35,8 @@ void hydns_link_beat(struct hydns_link *l)
 	check_clocks(l);
 	hydns_pages_set_tai(l->p->pages, hydns_tai_offset());
 	hydns_pages_beat(l->p->pages, mono);
-	if (l->p->upstream)
-		hydns_ways_follow(hydns_upstream_ways(l->p->upstream));
+	if (hydns_link_uses_ways(l))
+		hydns_ways_follow(l->p->ways);
 	if (atomic_load_explicit(&l->p->ready, memory_order_relaxed))
 		hydns_link_check_unread(l);
 }

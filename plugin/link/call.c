@@ -10,8 +10,7 @@ bool hydns_link_await(struct hydns_link *l, short events, bool wake, uint64_t de
 	struct pollfd f[] = { { .fd = l->sock, .events = events },
 			      { .fd = wake ? l->p->requests.wake : -1, .events = POLLIN },
 			      { .fd = l->leaving ? -1 : l->p->leave.wake, .events = POLLIN },
-			      { .fd = l->p->upstream ? hydns_ways_fd(hydns_upstream_ways(l->p->upstream)) : -1,
-				.events = POLLIN } };
+			      { .fd = hydns_link_uses_ways(l) ? hydns_ways_fd(l->p->ways) : -1, .events = POLLIN } };
 	uint64_t now, until;
 	bool come;
 
@@ -22,7 +21,7 @@ bool hydns_link_await(struct hydns_link *l, short events, bool wake, uint64_t de
 		come = poll(f, sizeof(f) / sizeof(f[0]),
 			    until <= now ? 0 : (int)((until - now) / HYDNS_NS_PER_MS) + 1) > 0;
 		if (f[3].revents) {
-			hydns_ways_follow(hydns_upstream_ways(l->p->upstream));
+			hydns_ways_follow(l->p->ways);
 			come = f[0].revents || f[1].revents || f[2].revents;
 		}
 		if (atomic_load(&l->p->stopping) && !l->leaving)

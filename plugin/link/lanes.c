@@ -23,11 +23,27 @@ void hydns_link_begin_lanes(struct hydns_link *l)
 	l->lanes.retry_ms = RETRY_MIN_MS;
 }
 
+/* What has changed before is read first: until then nobody has followed the routes. */
+static void route_replies(struct hydns_link *l)
+{
+	const bool routed = l->lanes.plan.parts & HYDNS_QUEUE_ROUTED;
+
+	if (routed)
+		hydns_ways_follow(l->p->ways);
+	hydns_lanes_route(l->p->lanes, routed ? l->p->ways : NULL);
+}
+
 static void set_plan(struct hydns_link *l, const struct hydns_queue_plan *plan)
 {
 	l->lanes.plan = *plan;
 	if (l->lanes.plan.count > HYDNS_QUEUE_DEVICES)
 		l->lanes.plan.count = HYDNS_QUEUE_DEVICES;
+	route_replies(l);
+}
+
+bool hydns_link_uses_ways(const struct hydns_link *l)
+{
+	return l->p->upstream || l->lanes.plan.parts & HYDNS_QUEUE_ROUTED;
 }
 
 void hydns_link_take_plan(struct hydns_link *l, const struct hydns_queue_plan *plan)
@@ -128,7 +144,7 @@ static int ask_plan(struct hydns_link *l)
 	l->lanes.asked = !error || error == -HYDNS_EREFUSED;
 	if (error == -HYDNS_EREFUSED) {
 		hydns_log(l->p, HYDNS_LOG_INFO, "no packet rings: %s", hydns_link_refusal(l));
-		l->lanes.plan = (struct hydns_queue_plan){ 0 };
+		set_plan(l, &(struct hydns_queue_plan){ 0 });
 		return 0;
 	}
 	if (!error && (l->in.head.len != sizeof(l->lanes.plan) || l->in.fd[0] < 0))

@@ -122,6 +122,8 @@ int hydns_link_hello(struct hydns_link *l);
 void hydns_link_begin_lanes(struct hydns_link *l);
 /* hydnsd's plan has come unasked. */
 void hydns_link_take_plan(struct hydns_link *l, const struct hydns_queue_plan *plan);
+/* Whether the host's routes are to be followed: for queries to upstream, or for replies. */
+bool hydns_link_uses_ways(const struct hydns_link *l);
 /* Opens and closes lanes as the plan says, if it is time to. 0 or negative errno. */
 int hydns_link_work_lanes(struct hydns_link *l);
 /* When it will be time to; UINT64_MAX: not before the plan changes. */

@@ -25,6 +25,7 @@
 
 struct hydns_lanes;                  /* of one resolver */
 struct hydns_lane_thread;            /* its part for one resolver thread */
+struct hydns_ways;                   /* ways.h */
 
 struct hydns_lane_setup {
 	struct hydns_queue_id id;
@@ -53,6 +54,8 @@ int hydns_lane_open(struct hydns_lanes *l, const struct hydns_lane_setup *s, con
 void hydns_lane_close(struct hydns_lanes *l, int place, uint32_t most_ms, void (*beat)(void *arg), void *arg);
 /* The setup of the lane at a place; NULL: there is none. Valid until it is closed. */
 const struct hydns_lane_setup *hydns_lane_at(const struct hydns_lanes *l, int place);
+/* From here on replies go by these ways, which must outlive the lanes; NULL: back where their queries came from. */
+void hydns_lanes_route(struct hydns_lanes *l, struct hydns_ways *w);
 /* Number of the highest descriptor of all rings; -1: there is none. */
 int hydns_lanes_highest_fd(const struct hydns_lanes *l);
 
@@ -68,9 +71,15 @@ typedef void hydns_lanes_take(void *arg, const struct hydns_datagram *d, const s
  */
 unsigned hydns_lanes_receive(struct hydns_lane_thread *t, unsigned budget, hydns_lanes_take *take, void *arg);
 
-/* Sends a payload the way that a datagram came. Outside of hydns_lanes_receive() it leaves at once unless the thread is corked,
+/* Sends a payload the way that a datagram came, or another one. Outside of hydns_lanes_receive() it leaves at once unless the thread is corked,
  * else at its end. False: it has to take a socket, which is counted: LANE_GONE, TOO_LONG, RING_FULL or STUCK. */
 bool hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp, const uint8_t *payload, size_t len);
+/*
+ * Sends a reply to a query that has come this way: back, or by hydns_lanes_route()'s ways. now_ms: as for hydns_way_find().
+ * False: it has to take a socket, which is counted.
+ */
+bool hydns_lanes_reply(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp, const uint8_t *payload, size_t len,
+		       uint64_t now_ms);
 /* From here on what is sent waits for the next _uncork(): for a thread that handles what it has received after
  * hydns_lanes_receive() has returned. */
 void hydns_lanes_cork(struct hydns_lane_thread *t);

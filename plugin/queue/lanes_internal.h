@@ -40,6 +40,7 @@ struct hydns_lanes {
 	uint32_t made;
 	_Atomic unsigned places;               /* that were ever in use: those below */
 	_Atomic(struct hydns_plugin_lane *) lane[HYDNS_LANES_MOST];
+	_Atomic(struct hydns_ways *) reply_ways;   /* NULL: replies go back where their queries came from */
 	struct hydns_lane_thread *thread;
 };
 

@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -39,19 +38,16 @@ struct hydns_upstream {
 	struct hydns_upstream_thread *thread;
 };
 
-struct hydns_upstream *hydns_upstream_new(struct hydns_lanes *lanes, uint32_t threads)
+struct hydns_upstream *hydns_upstream_new(struct hydns_lanes *lanes, struct hydns_ways *ways, uint32_t threads)
 {
 	struct hydns_upstream *u = calloc(1, sizeof(*u));
-	uint64_t seed[2];
 
-	if (!u || getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
-		free(u);
+	if (!u)
 		return NULL;
-	}
+	u->ways = ways;
 	u->ports = hydns_ports_new(threads);
-	u->ways = hydns_ways_new(threads, seed);
 	u->thread = aligned_alloc(_Alignof(struct hydns_upstream_thread), threads * sizeof(*u->thread));
-	if (!u->ports || !u->ways || !u->thread) {
+	if (!u->ports || !u->thread) {
 		hydns_upstream_free(u);
 		return NULL;
 	}
@@ -72,7 +68,6 @@ void hydns_upstream_free(struct hydns_upstream *u)
 			if (u->thread[i].stray[family] >= 0)
 				close(u->thread[i].stray[family]);
 	hydns_ports_free(u->ports);
-	hydns_ways_free(u->ways);
 	free(u->thread);
 	free(u);
 }
@@ -85,11 +80,6 @@ struct hydns_upstream_thread *hydns_upstream_thread(struct hydns_upstream *u, ui
 struct hydns_ports *hydns_upstream_ports(struct hydns_upstream *u)
 {
 	return u->ports;
-}
-
-struct hydns_ways *hydns_upstream_ways(struct hydns_upstream *u)
-{
-	return u->ways;
 }
 
 /* Onto the same number, if there is one already: a resolver thread may be reading it at this moment. */
@@ -153,12 +143,6 @@ static void count_unanswered(struct hydns_upstream_thread *t, uint16_t port, uin
 }
 
 /* --- queries ---------------------------------------------------------------------------------------------- */
-static const enum hydns_detour detour_of_way[] = {
-	[HYDNS_WAY_NO_WAY] = HYDNS_DETOUR_NO_WAY,
-	[HYDNS_WAY_NO_NEIGHBOUR] = HYDNS_DETOUR_NO_NEIGHBOUR,
-	[HYDNS_WAY_REFRESH_NEIGHBOUR] = HYDNS_DETOUR_REFRESH_NEIGHBOUR,
-};
-
 static bool detour(struct hydns_upstream_thread *t, enum hydns_detour why)
 {
 	hydns_lanes_counts(t->lanes)->detour[why]++;
@@ -179,7 +163,7 @@ static bool find_way(struct hydns_upstream_thread *t, const struct hydns_upstrea
 		return detour(t, HYDNS_DETOUR_SUSPENDED);
 	found = hydns_way_find(t->all->ways, t->index, &q->to, now_ms, &out);
 	if (found != HYDNS_WAY_FOUND)
-		return detour(t, detour_of_way[found]);
+		return detour(t, hydns_way_detour(found));
 	if (!hydns_lanes_sender(t->lanes, out.ifindex, way))
 		return detour(t, HYDNS_DETOUR_OTHER_DEVICE);
 	way->path = out.path;

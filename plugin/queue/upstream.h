@@ -20,14 +20,13 @@
 struct hydns_upstream;                 /* of one resolver */
 struct hydns_upstream_thread;          /* its part for one resolver thread */
 
-/* NULL on lack of memory or descriptors. lanes stays the caller's and must outlive it. */
-struct hydns_upstream *hydns_upstream_new(struct hydns_lanes *lanes, uint32_t threads);
+/* NULL on lack of memory. lanes and ways stay the caller's and must outlive it. */
+struct hydns_upstream *hydns_upstream_new(struct hydns_lanes *lanes, struct hydns_ways *ways, uint32_t threads);
 /* No thread may use it any more. */
 void hydns_upstream_free(struct hydns_upstream *u);
 struct hydns_upstream_thread *hydns_upstream_thread(struct hydns_upstream *u, uint32_t i);
-/* For the link thread, which gives them what hydnsd and the kernel say. */
+/* For the link thread, which gives them what hydnsd says. */
 struct hydns_ports *hydns_upstream_ports(struct hydns_upstream *u);
-struct hydns_ways *hydns_upstream_ways(struct hydns_upstream *u);
 /* Takes over two UDP sockets for each thread (IPv4's, IPv6's): what comes to the host's stack instead of a ring comes there.
  * Link thread only; replaces former ones. 0 or -errno. */
 int hydns_upstream_use_strays(struct hydns_upstream *u, const int *fd);

@@ -283,3 +283,14 @@ enum hydns_way_result hydns_way_find(struct hydns_ways *w, uint32_t thread, cons
 		return HYDNS_WAY_NO_NEIGHBOUR;
 	}
 }
+
+enum hydns_detour hydns_way_detour(enum hydns_way_result why)
+{
+	static const enum hydns_detour detour[] = {
+		[HYDNS_WAY_NO_WAY] = HYDNS_DETOUR_NO_WAY,
+		[HYDNS_WAY_NO_NEIGHBOUR] = HYDNS_DETOUR_NO_NEIGHBOUR,
+		[HYDNS_WAY_REFRESH_NEIGHBOUR] = HYDNS_DETOUR_REFRESH_NEIGHBOUR,
+	};
+
+	return detour[why];
+}

@@ -10,6 +10,7 @@
 #ifndef PLUGIN_QUEUE_WAYS_H
 #define PLUGIN_QUEUE_WAYS_H
 
+#include "hydns/detours.h"
 #include "plugin/queue/frame.h"
 #include "plugin/queue/route.h"
 
@@ -57,5 +58,7 @@ struct hydns_way_out {
  */
 enum hydns_way_result hydns_way_find(struct hydns_ways *w, uint32_t thread, const struct hydns_route_question *q,
 				     uint64_t now_ms, struct hydns_way_out *out);
+/* Why a datagram takes a socket for which no way was found. */
+enum hydns_detour hydns_way_detour(enum hydns_way_result why);
 
 #endif

@@ -32,6 +32,7 @@
 #define TURNS       64            /* with frames, then the sockets are read */
 
 static struct veth veth;
+static struct hydns_ways *ways;
 static struct hydns_upstream *all;
 static struct hydns_upstream_thread *upstream;
 static struct hydns_lane_thread *lanes;
@@ -54,7 +55,9 @@ static int set_up(void **state)
 		 "ip addr add 10.99.0.1/24 dev near && ip addr add fd99::1/64 dev near nodad && "
 		 "ip neigh replace 10.99.0.2 lladdr 02:00:00:00:00:02 dev near nud permanent && "
 		 "ip neigh replace fd99::2 lladdr 02:00:00:00:00:02 dev near nud permanent");
-	all = hydns_upstream_new(veth.lanes, VETH_THREADS);
+	ways = hydns_ways_new(VETH_THREADS, (const uint64_t[2]){ 13, 14 });
+	assert_non_null(ways);
+	all = hydns_upstream_new(veth.lanes, ways, VETH_THREADS);
 	assert_non_null(all);
 	words = memfd_create("words", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(words, HYDNS_PORTS * sizeof(*word)), 0);
@@ -75,6 +78,7 @@ static int tear_down(void **state)
 	for (uint32_t port = 0; port < HYDNS_PORTS; port++)
 		assert_int_equal(word[port], 0);
 	hydns_upstream_free(all);
+	hydns_ways_free(ways);
 	munmap(word, HYDNS_PORTS * sizeof(*word));
 	close(words);
 	veth_end(&veth);
@@ -129,7 +133,7 @@ static void learn(const char *server)
 	const struct hydns_upstream_query q = query_to(server);
 
 	assert_int_equal(hydns_upstream_send(upstream, &q, now_ms), 0);
-	hydns_ways_follow(hydns_upstream_ways(all));
+	hydns_ways_follow(ways);
 }
 
 static uint16_t ask_well(void)
@@ -375,7 +379,7 @@ static void what_takes_a_socket(void **state)
 	(void)state;
 	expect_detour(&none, HYDNS_DETOUR_NO_WAY);
 	expect_detour(&fresh, HYDNS_DETOUR_NO_NEIGHBOUR);
-	hydns_ways_follow(hydns_upstream_ways(all));
+	hydns_ways_follow(ways);
 	longer.payload = payload;
 	longer.len = sizeof(payload);
 	expect_detour(&longer, HYDNS_DETOUR_TOO_LONG);
@@ -399,7 +403,7 @@ static void a_doubtful_neighbour_is_refreshed(void **state)
 	learn("10.99.0.2");
 	ask_well();
 	veth_run("ip neigh replace 10.99.0.2 lladdr 02:00:00:00:00:02 dev near nud stale");
-	hydns_ways_follow(hydns_upstream_ways(all));
+	hydns_ways_follow(ways);
 	expect_detour(&q, HYDNS_DETOUR_REFRESH_NEIGHBOUR);
 	ask_well();
 }
@@ -412,7 +416,7 @@ static void interfaces_without_lanes(void **state)
 	veth_run("ip link add nearer type veth peer name farther && ip link set nearer up && ip link set farther up && "
 		 "ip addr add 10.98.0.1/24 dev nearer && "
 		 "ip neigh replace 10.98.0.2 lladdr 02:00:00:00:00:03 dev nearer nud permanent");
-	hydns_ways_follow(hydns_upstream_ways(all));
+	hydns_ways_follow(ways);
 	learn("10.98.0.2");
 	expect_detour(&q, HYDNS_DETOUR_OTHER_DEVICE);
 	learn("10.99.0.2");

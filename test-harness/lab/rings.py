@@ -23,6 +23,12 @@ def counted(daemon):
     return Counts(*(sum(n) for n in zip(*(pinned.counters(daemon.pins / "hydns_queued", i) for i in range(RESOLVERS)))))
 
 
+def replies(daemon):
+    """Replies to clients that left by rings, of the resolvers that are connected."""
+    found = [r["packet_rings"] for r in daemon.call({"cmd": "stats"})["resolvers"]]
+    return sum(counts["sent"] - counts["sent_upstream"] for counts in found)
+
+
 def claimed(daemon):
     """The ports that queries to upstream wait at."""
     with pinned.writable(daemon.pins / "hydns_ports") as words:

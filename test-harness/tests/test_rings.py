@@ -17,7 +17,7 @@ from conftest import kernel_path
 from lab import rings
 from lab.changing_zones import LAB, RELAY, STORM, records
 from lab.client import SILENCE, ask, query
-from lab.network import CLIENT1, LINKS, SERVICE
+from lab.network import CLIENT1, CLIENT2, LINKS, SERVICE
 from lab.process import run_tool
 from lab.run import SOON, wait_until
 
@@ -537,17 +537,50 @@ def test_no_upstream_rings_for_long_answers(paths):
     assert_answered(answers)
 
 
-def test_routed_replies(world, paths):
-    """With reply-path fib, clients' queries take sockets, since a ring sends replies back where the queries came from."""
+@contextmanager
+def udp(namespace, host, port=0):
+    with namespace.entered():
+        s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+    with s:
+        s.settimeout(SOON)
+        s.bind((host, port))
+        yield s
+
+
+@pytest.fixture
+def routed(world, paths):
+    """A path whose replies are routed (reply-path: fib)."""
     with sysctls(world.network.resolver, dict.fromkeys(("ipv4/conf/lo/forwarding", "ipv6/conf/lo/forwarding"), 1)):
-        path = paths.take(daemon={"options": ("--reply-path", "fib")}, queries=False)
-        used = Used(path)
-        with fresh(path) as asker:
-            used.wait(queries=0)
-            answers = asker.result()
-        assert used.now().queries == 0
-        assert_answered(answers)
-        assert "reply-path: fib" in path.daemon.call({"cmd": "status"})["resolvers"][0]["no_rings"]
+        yield paths.take(daemon={"options": ("--reply-path", "fib")})
+
+
+def test_routed_replies(routed):
+    used, before = Used(routed), rings.replies(routed.daemon)
+    with fresh(routed) as asker:
+        used.wait()
+        answers = asker.result()
+    assert_answered(answers)
+    assert rings.replies(routed.daemon) - before >= used.now().queries / 2, "replies took sockets"
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_routed_replies_leave_where_the_routes_lead(routed, family):
+    """Queries come by r1, and the route to their client leads out of r2."""
+    network = routed.network
+    client, host = {4: ("10.53.9.9", "10.53.9.9/32"), 6: ("fd53:9::9", "fd53:9::9/128")}[family]
+    network.client1.address("lo", host)
+    network.client2.address("lo", host)
+    network.resolver.route(CLIENT2[family], host)
+    used, sent = Used(routed), rings.replies(routed.daemon)
+    with udp(network.client1, client) as asks, udp(network.client2, client, asks.getsockname()[1]) as listens:
+        def one_by_ring():
+            """Until the next hop's Ethernet address is known, replies take sockets."""
+            ((name, rdtype),) = rings.never_asked(1)
+            asks.sendto(query(name, rdtype).to_wire(), (SERVICE[family], 53))
+            assert dns.message.from_wire(listens.recv(4096)).rcode() == NXDOMAIN
+            return rings.replies(routed.daemon) > sent
+        wait_until(one_by_ring, SOON, "a reply by a ring")
+    assert used.now().queries > 0
 
 
 # -- authoritative servers ----------------------------------------------------------------------------------------------------
