@@ -166,20 +166,28 @@ def of_a_moment(flow, found, rules=Rules()):
     replies, _ = cookies.taken_out(flow)
     until = _passed(flow, KERNEL, AGAIN)
     if found.kind == "TTL":
-        return _refetched_in_other_letters(*(replies[place] for place in (KERNEL, DIRECT, AGAIN)), rules, until)
+        return _made_anew(*(replies[place] for place in (KERNEL, DIRECT, AGAIN)), rules, until)
     same_server = Rules(shuffled=rules.shuffled)
     return any(from_reference(replies[KERNEL], replies[place], same_server) is None and
                _none_higher(replies[KERNEL], replies[place], passed) for place, passed in ((DIRECT, 0), (AGAIN, until)))
 
 
-def _refetched_in_other_letters(kernel, before, after, rules, until):
-    """Did named fetch the data again, for a client's question in other letters? It sends those letters to all clients that
-    waited for the fetch; its cache, and so the kernel, keep the first letters, with the new TTLs."""
-    if not rules.added_by_history or not before or not after:
+def _made_anew(kernel, before, after, rules, until):
+    """Did the resolver make the answer anew just then? named fetches it again, for a client's question in other letters: it sends
+    those to all clients that waited for the fetch; its cache, and so the kernel, keep the first letters, with the new TTLs.
+    Unbound makes a denial of cached NSEC RRsets, which come before the SOA then; the kernel keeps the order of the server that
+    was asked, with the new TTLs."""
+    if not before or not after or not (rules.added_by_history or _same_letters(kernel, after)):
         return False
     return (difference(kernel, before, None, rules.shuffled) is None and
             from_reference(kernel, after, Rules(shuffled=rules.shuffled)) is None and
             _none_higher(kernel, after, until) and _none_higher(after, kernel))
+
+
+def _same_letters(a, b):
+    """Do two replies have the same records, in any order, in the same letters?"""
+    mine, theirs = (sorted((key, sorted(data)) for key, data, _ in rrsets(wire)) for wire in (a, b))
+    return mine == theirs
 
 
 def _none_higher(kernel, direct, passed=0):

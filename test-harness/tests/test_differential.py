@@ -217,6 +217,30 @@ def test_refetch_in_other_letters():
     assert not of_a_moment(reply(ttl=300).replace(b"\xc0\0\2\1", b"\xc0\0\2\7"), reply(ttl=290), after)
 
 
+def nodata(order, ttl):
+    """A signed denial whose authority section has these RRsets in this order."""
+    records = {"SOA": f"s.example. {ttl} IN SOA ns.s.example. h.s.example. 1 2 3 4 5\n",
+               "NSEC": f"b.s.example. {ttl} IN NSEC c.s.example. A RRSIG NSEC\n"}
+    text = "id 1\nopcode QUERY\nrcode NOERROR\nflags QR RD RA\n;QUESTION\nb.s.example. IN TXT\n;ANSWER\n;AUTHORITY\n" \
+           + "".join(records[name] for name in order)
+    return dns.message.from_text(text).to_wire()
+
+
+def test_denial_made_of_cached_records():
+    """Unbound's own denials begin with the NSEC; the kernel's TTLs must be theirs, its records those of both."""
+    def of_a_moment(kernel, before, after):
+        asked = flow(kernel, before, after)
+        found = judge.Judge(Data([]), rules=judge.Rules()).of(asked)
+        assert found.kind == "TTL"
+        return judge.of_a_moment(asked, found, judge.Rules())
+    asked_for, made = ("SOA", "NSEC"), ("NSEC", "SOA")
+    assert of_a_moment(nodata(asked_for, 30), nodata(asked_for, 20), nodata(made, 30))
+    assert not of_a_moment(nodata(asked_for, 33), nodata(asked_for, 20), nodata(made, 30))
+    assert not of_a_moment(nodata(asked_for, 27), nodata(asked_for, 20), nodata(made, 30))
+    assert not of_a_moment(nodata(asked_for, 30), nodata(asked_for, 20), nodata(made[:1], 30))
+    assert not of_a_moment(nodata(asked_for, 30), nodata(asked_for, 20), nodata(made, 30).replace(b"\1c\1s", b"\1C\1s"))
+
+
 def denial(owner, following="c.example.", labels=2):
     """NXDOMAIN, with the NSEC of a wildcard at that owner."""
     text = f"id 1\nopcode QUERY\nrcode NXDOMAIN\nflags QR RD RA\n;QUESTION\nb.s.example. IN A\n;ANSWER\n;AUTHORITY\n" \
