@@ -112,25 +112,31 @@ static void mark_list(uint64_t *ports, const cfg_obj_t *list, bool value)
 	}
 }
 
+/* Sets the bits of ports that are not listed. */
+static void mark_others(uint64_t *ports, const cfg_obj_t *list)
+{
+	uint64_t others[HYDNS_PORTS / 64];
+
+	memset(others, 0xff, sizeof(others));
+	mark_list(others, list, false);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		ports[i] |= others[i];
+}
+
 /* Of both families: a port of a ring is of both. Without use-*, named's sockets take others, and rings any. */
 static void read_ports(struct hydns_own_queries *q, const cfg_obj_t *options)
 {
 	static const char *const use[] = { "use-v4-udp-ports", "use-v6-udp-ports" };
 	static const char *const avoid[] = { "avoid-v4-udp-ports", "avoid-v6-udp-ports" };
-	const cfg_obj_t *list = NULL;
 
-	for (int family = 0; family < 2; family++)
-		if (cfg_map_get(options, use[family], &list) == ISC_R_SUCCESS) {
-			uint64_t others[HYDNS_PORTS / 64];
+	for (int family = 0; family < 2; family++) {
+		const cfg_obj_t *used = NULL, *avoided = NULL;
 
-			memset(others, 0xff, sizeof(others));
-			mark_list(others, list, false);
-			for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-				q->avoid[i] |= others[i];
-		}
-	for (int family = 0; family < 2; family++)
-		if (cfg_map_get(options, avoid[family], &list) == ISC_R_SUCCESS)
-			mark_list(q->avoid, list, true);
+		if (cfg_map_get(options, use[family], &used) == ISC_R_SUCCESS)
+			mark_others(q->avoid, used);
+		if (cfg_map_get(options, avoid[family], &avoided) == ISC_R_SUCCESS)
+			mark_list(q->avoid, avoided, true);
+	}
 }
 
 /* Of options, a view or the top: in itself, and in the server clauses. */

@@ -28,7 +28,7 @@ NOTHING = "hydns-admission 1000000;"
 # named drops CAP_IPC_LOCK, so it may lock 8 MiB, in which the rings of a named that has just ended still count for some ten
 # seconds: one link, with 3 MiB.
 FRAMES = "hydns-queue-frames 256;"
-NO_RINGS = "hydns-queue no; hydns-queue-upstream no;"
+CLIENTS = "hydns-queue-upstream no;"
 LINKS = ("r1",)
 LANES = {"links": LINKS}
 UP_LINKS = ("r1", "ra")  # with one thread, for named's own queries: 3 MiB again
@@ -38,7 +38,7 @@ FRESH_RATE = 300         # of names that nobody has asked before
 
 @contextmanager
 def ring_path(world, **options):
-    with bind_path(world, clause=(NOTHING, FRAMES), daemon_options=LANES, **options) as p:
+    with bind_path(world, clause=(NOTHING, FRAMES, CLIENTS), daemon_options=LANES, **options) as p:
         wait_open(p)
         try:
             yield p
@@ -212,12 +212,12 @@ def test_reload_under_recursion(own):
 
 def test_turned_off_and_on(own):
     with load(own) as asker:
-        change(own, NOTHING, f"{NOTHING} {NO_RINGS}")
+        change(own, NOTHING, f"{NOTHING} hydns-queue no;")
         wait_until(lambda: not rings.lanes(own.daemon), SOON, "no lanes")
         used = rings.counted(own.daemon)
         time.sleep(0.3)
         assert rings.counted(own.daemon) == used
-        change(own, f" {NO_RINGS}", "")
+        change(own, " hydns-queue no;", "")
         wait_open(own)
         wait_used(own)
         answers = asker.result()
@@ -422,6 +422,17 @@ class TestOwnQueries:
             answers = asker.result()
         assert_answered(answers, dns.rcode.NXDOMAIN)
 
+    def test_other_rings(self, shared):
+        """Those that end take their ports along; what was under way is asked again."""
+        with fresh(shared) as asker:
+            for former, frames in ((256, 512), (512, 256)) * 2:
+                change(shared, f"hydns-queue-frames {former};", f"hydns-queue-frames {frames};")
+                settle(shared)
+                wait_answers(shared)
+            answers = asker.result()
+        assert_answered(answers, dns.rcode.NXDOMAIN)
+        wait_until(lambda: not rings.claimed(shared.daemon), SOON, "all ports to be free")
+
     def test_hydnsd_restarted(self, shared):
         with fresh(shared) as asker:
             wait_answers(shared)
@@ -504,15 +515,40 @@ def test_refused_query_fails_at_once(world, dead):
 
 
 def test_truncated_answer_is_asked_for_by_tcp(world):
+    def ask_whole(path):
+        with path.network.client1.entered():
+            return dns.query.tcp(query("txt-big.kinds.example", "TXT"), SERVICE[4], timeout=8)
+
     with upstream_path(world, options=("edns-udp-size 512;",)) as p:
+        reply, took = grown(p, lambda: ask_whole(p))
+        assert took["sent_upstream"] == took["received_answers"] == 1
+        assert not reply.flags & dns.flags.TC and len(reply.answer[0]) == 5
+
+
+def test_ports_to_avoid(world):
+    first, last = (int(port) for port in UPSTREAM_PORTS.split("-"))
+    half = (first + last) // 2
+    with upstream_path(world, options=(f"use-v4-udp-ports {{ range 1024 {last - 1}; }};",
+                                       f"avoid-v6-udp-ports {{ range {first} {half - 1}; {half}; }};")) as p:
         warm(p, "lab.example")
-        reply, took = grown(p, lambda: must_ask_whole(p))
-        assert took["sent_upstream"] >= 1 and not reply.flags & dns.flags.TC and len(reply.answer[0]) == 4
+        world.relay.delay = 3.0
+        for name, rdtype in rings.never_asked(200, "lab.example"):
+            ask(p.network.client1, SERVICE[4], name, rdtype, timeout=0.001)
+        wait_until(lambda: len(rings.claimed(p.daemon)) > 50, SOON, "queries under way")
+        assert all(half < port < last for port in rings.claimed(p.daemon))
 
 
-def must_ask_whole(path):
-    with path.network.client1.entered():
-        return dns.query.tcp(query("big.lab.example", "TXT"), SERVICE[4], timeout=8)
+@pytest.mark.parametrize("options, where, words", (
+    ("", "resolver", ""),
+    ("", "client1", "hydns-queue-upstream yes: the host reserves no 4096 ports in a row"),
+    ("edns-udp-size 1233;", "resolver", "hydns-queue-upstream yes: edns-udp-size is above 1232"),
+    ("use-v4-udp-ports { range 32768 60999; };", "resolver", "hydns-queue-upstream yes: use-v4-udp-ports and the like leave fewer"),
+))
+def test_demanded(world, options, where, words):
+    """named-checkconf, in a host that reserves ports, or none."""
+    named = world.named(world.hydnsd(), clause=("hydns-queue-upstream yes;",), options=(options,))
+    done = run_tool(getattr(world.network, where), [*named.program_of("bin/named-checkconf"), named.config], check=False)
+    assert (done.returncode == 0) == (words == "") and words in done.stdout + done.stderr
 
 
 def test_query_source_with_a_port_takes_sockets(world):
