@@ -14,7 +14,7 @@ import dns.rcode
 import pytest
 from conftest import bind_path
 
-from lab import rings
+from lab import pinned, rings
 from lab.changing_zones import TLD
 from lab.client import Asker, ask, exchange, query
 from lab.compare import difference
@@ -348,7 +348,8 @@ def recursions(path, count=50, zone="kinds.example", **options):
 
 def warm(path, zone):
     """Until queries to the zone's servers leave by rings: their next hop is known then."""
-    wait_until(lambda: grown(path, lambda: recursions(path, 1, zone))[1]["sent_upstream"], SOON, f"queries for {zone} to leave by rings")
+    wait_until(lambda: grown(path, lambda: recursions(path, 1, zone))[1]["sent_upstream"], SOON,
+               f"queries for {zone} to leave by rings")
 
 
 def fresh(path, **options):
@@ -358,6 +359,17 @@ def fresh(path, **options):
 def wait_answers(path, answers=100):
     before = rings.counted(path.daemon).answers
     wait_until(lambda: rings.counted(path.daemon).answers >= before + answers, SOON, f"{answers} answers to come by rings")
+
+
+@contextmanager
+def all_ports_taken(path):
+    first, last = (int(port) for port in UPSTREAM_PORTS.split("-"))
+    taken, free = b"\xff" * rings.WORD * (last - first + 1), bytes(rings.WORD) * (last - first + 1)
+    with pinned.writable(path.daemon.pins / "hydns_ports") as words:
+        assert words[first * rings.WORD:(last + 1) * rings.WORD] == free
+        words[first * rings.WORD:(last + 1) * rings.WORD] = taken
+        yield
+        words[first * rings.WORD:(last + 1) * rings.WORD] = free
 
 
 def forward(*addresses, port=53):
@@ -385,6 +397,13 @@ class TestOwnQueries:
             ask(shared.network.client1, SERVICE[4], name, rdtype, timeout=0.01)
         claimed = rings.claimed(shared.daemon)
         assert len(claimed) > 10 and all(first <= port <= last for port in claimed)
+
+    def test_no_port_is_free(self, shared):
+        """Others have all. A query finds out when it is sent: its socket is opened then."""
+        with all_ports_taken(shared):
+            replies, took = grown(shared, lambda: recursions(shared))
+        assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
+        assert took == {"sent_upstream": 0, "received_answers": 0, "strays": 0, "detours": 50, "sockets": 50}
 
     def test_silent_server(self, shared):
         """named asks again, and gives up, by its own timers; its ports are free then, and answers come when the server does."""
