@@ -118,6 +118,7 @@ static void stop(struct hydns_instance *inst)
 	if (p != NULL) {
 		hydns_plugin_leave(p, NULL, NULL);
 		hydns_plugin_gone(p);
+		hydns_queue_forget(p);
 		keep(p);
 	}
 	pthread_mutex_unlock(&instances_lock);

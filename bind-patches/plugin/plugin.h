@@ -161,6 +161,8 @@ void hydns_queue_use(struct hydns_plugin *p);
 void hydns_queue_leave_ports(const struct hydns_instance *inst);
 /* When it returns, no loop uses the rings of p (NULL: nothing happens); what they hold waits. */
 void hydns_queue_pause(struct hydns_plugin *p);
+/* After hydns_plugin_gone(): hydnsd forgets whose answers come by these rings, so what waits for some is asked again. */
+void hydns_queue_forget(struct hydns_plugin *p);
 /* The rings of this first thread end: see struct hydns_plugin_options. */
 void hydns_queue_end(const struct hydns_lane_thread *first);
 

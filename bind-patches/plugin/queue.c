@@ -247,6 +247,14 @@ void hydns_queue_use(struct hydns_plugin *p)
 	pthread_mutex_unlock(&rings_lock);
 }
 
+void hydns_queue_forget(struct hydns_plugin *p)
+{
+	pthread_mutex_lock(&rings_lock);
+	if (present.first != NULL && present.first == first_of(p))
+		isc_nm_timeoutrings();
+	pthread_mutex_unlock(&rings_lock);
+}
+
 void hydns_queue_end(const struct hydns_lane_thread *first)
 {
 	pthread_mutex_lock(&rings_lock);

@@ -331,6 +331,11 @@ void hydns_queue_pause(struct hydns_plugin *p)
 	UNUSED(p);
 }
 
+void hydns_queue_forget(struct hydns_plugin *p)
+{
+	UNUSED(p);
+}
+
 void hydns_queue_end(const struct hydns_lane_thread *first)
 {
 	UNUSED(first);

@@ -365,6 +365,7 @@ def wait_answers(path, answers=100):
 def all_ports_taken(path):
     first, last = (int(port) for port in UPSTREAM_PORTS.split("-"))
     taken, free = b"\xff" * rings.WORD * (last - first + 1), bytes(rings.WORD) * (last - first + 1)
+    wait_until(lambda: not rings.claimed(path.daemon), SOON, "all ports to be free")
     with pinned.writable(path.daemon.pins / "hydns_ports") as words:
         assert words[first * rings.WORD:(last + 1) * rings.WORD] == free
         words[first * rings.WORD:(last + 1) * rings.WORD] = taken
@@ -392,6 +393,7 @@ class TestOwnQueries:
 
     def test_ports_are_those_that_the_host_reserves(self, shared):
         first, last = (int(port) for port in UPSTREAM_PORTS.split("-"))
+        warm(shared, "lab.example")
         shared.world.relay.delay = 1.0
         for name, rdtype in rings.never_asked(20, "lab.example"):
             ask(shared.network.client1, SERVICE[4], name, rdtype, timeout=0.01)
@@ -407,6 +409,7 @@ class TestOwnQueries:
 
     def test_silent_server(self, shared):
         """named asks again, and gives up, by its own timers; its ports are free then, and answers come when the server does."""
+        warm(shared, "lab.example")
         before = shared.named.resolving().get("QueryTimeout", 0)
         shared.world.relay.loses = everything
         replies, took = grown(shared, lambda: recursions(shared, 1, "lab.example"))
@@ -432,7 +435,7 @@ class TestOwnQueries:
 
     @pytest.mark.parametrize("command", ("reload", "reconfig"))
     def test_reload(self, shared, command):
-        """What was under way is asked again."""
+        """What was under way is asked again at once."""
         with fresh(shared) as asker:
             for _ in range(3):
                 wait_answers(shared)
@@ -462,6 +465,18 @@ class TestOwnQueries:
             wait_answers(shared)
             answers = asker.result()
         assert_answered(answers, dns.rcode.NXDOMAIN)
+
+    def test_reload_while_hydnsd_is_away(self, shared):
+        """The next plugin object starts with the first response: until then no query may leave by the former's rings."""
+        shared.daemon.stop(signal.SIGKILL)
+        sockets, timeouts = shared.named.sockets(), shared.named.resolving().get("QueryTimeout", 0)
+        shared.named.control("reconfig")
+        replies = recursions(shared, 10)
+        assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
+        assert shared.named.sockets() >= sockets + 10
+        assert shared.named.resolving().get("QueryTimeout", 0) == timeouts
+        shared.daemon.start()
+        settle(shared)
 
     def test_pause(self, shared):
         """Answers come to the stack, which gives them to the thread that asked."""
