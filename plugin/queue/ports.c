@@ -27,7 +27,7 @@ struct use {
 	uint16_t remote_port;
 	uint8_t device;
 	uint8_t id[2];
-	bool ipv6;
+	bool ipv6, answered;
 };
 
 struct hydns_port_thread {
@@ -217,6 +217,16 @@ uint16_t hydns_port_claim(struct hydns_port_thread *t, const struct hydns_path *
 void hydns_port_set_id(struct hydns_port_thread *t, uint16_t port, const uint8_t id[2])
 {
 	memcpy(t->use[port].id, id, sizeof(t->use[port].id));
+}
+
+void hydns_port_set_answered(struct hydns_port_thread *t, uint16_t port)
+{
+	t->use[port].answered = true;
+}
+
+bool hydns_port_is_answered(const struct hydns_port_thread *t, uint16_t port)
+{
+	return t->use[port].answered;
 }
 
 void hydns_port_release(struct hydns_port_thread *t, uint16_t port)

@@ -57,6 +57,9 @@ uint16_t hydns_port_claim(struct hydns_port_thread *t, const struct hydns_path *
 			  hydns_random_below *random, void *arg);
 /* The first two octets of the query from this port, for hydns_port_find(). */
 void hydns_port_set_id(struct hydns_port_thread *t, uint16_t port, const uint8_t id[2]);
+/* Notes that the query from this port has an answer. */
+void hydns_port_set_answered(struct hydns_port_thread *t, uint16_t port);
+bool hydns_port_is_answered(const struct hydns_port_thread *t, uint16_t port);
 /* The port may be claimed again, by anybody. */
 void hydns_port_release(struct hydns_port_thread *t, uint16_t port);
 /* Whose answer a datagram is that has come by this interface (HYDNS_ANY_DEVICE: by some, through the host's own network

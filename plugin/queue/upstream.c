@@ -24,7 +24,7 @@ struct hydns_upstream_thread {
 	uint32_t index;
 	struct hydns_lane_thread *lanes;
 	struct hydns_port_thread *ports;
-	int unanswered;                /* queries that have ended without an answer since the last answer */
+	unsigned unanswered;           /* queries that have ended without an answer since the last answer */
 	unsigned strays;               /* since strays_since_ms */
 	uint64_t strays_since_ms;
 	uint64_t suspended_until_ms;   /* 0: not suspended; then a single query tries whether answers come again */
@@ -235,7 +235,8 @@ bool hydns_upstream_is(const struct hydns_upstream_thread *t, uint16_t port, con
 void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
 {
 	hydns_port_release(t->ports, port);
-	count_unanswered(t, port, now_ms);
+	if (!hydns_port_is_answered(t->ports, port))
+		count_unanswered(t, port, now_ms);
 }
 
 void hydns_upstream_end_all(struct hydns_upstream_thread *t)
@@ -251,7 +252,8 @@ void *hydns_upstream_owner(struct hydns_upstream_thread *t, const struct hydns_d
 
 	if (owner && way->device != HYDNS_ANY_DEVICE) {
 		hydns_lanes_counts(t->lanes)->answers++;
-		t->unanswered = -1;            /* its own end will make it 0 */
+		hydns_port_set_answered(t->ports, d->path.local_port);
+		t->unanswered = 0;
 		if (d->path.local_port == t->probe)
 			end_suspension(t);
 	}

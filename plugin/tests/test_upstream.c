@@ -547,6 +547,37 @@ static void without_answers_queries_take_sockets(void **state)
 	answered(ask_well());
 }
 
+static void take_for_later(void *arg, const struct hydns_datagram *d, const struct hydns_way *way)
+{
+	struct taken *t = arg;
+
+	t->answers += hydns_upstream_owner(upstream, d, way) != NULL;
+}
+
+/* A resolver may take many answers before the first of their queries ends. */
+static void answered_queries_may_end_together(void **state)
+{
+	uint16_t port[2 * UNANSWERED];
+	struct taken t = { 0 };
+
+	(void)state;
+	learn("10.99.0.2");
+	for (unsigned i = 0; i < 2 * UNANSWERED; i++) {
+		struct hydns_path path;
+
+		port[i] = ask_well();
+		path = take_query(port[i]);
+		send_answer(&path);
+	}
+	while (t.answers < 2 * UNANSWERED) {
+		assert_true(veth_readable(lanes, VETH_WAIT_MS));
+		hydns_lanes_receive(lanes, 64, take_for_later, &t);
+	}
+	for (unsigned i = 0; i < 2 * UNANSWERED; i++)
+		hydns_upstream_end(upstream, port[i], now_ms);
+	answered(ask_well());
+}
+
 static void suspensions_last_twice_as_long_each_time(void **state)
 {
 	(void)state;
@@ -914,6 +945,7 @@ int main(void)
 		TEST(a_full_ring_leaves_no_port_behind),
 		TEST(a_stuck_interface_leaves_no_port_behind),
 		TEST(without_answers_queries_take_sockets),
+		TEST(answered_queries_may_end_together),
 		TEST(suspensions_last_twice_as_long_each_time),
 		TEST(only_the_probe_decides),
 		TEST(strays_find_their_owner),
