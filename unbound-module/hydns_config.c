@@ -6,6 +6,7 @@
 #include <string.h>
 #include "hydns_daemon.h"
 #include "hydns/clients.h"
+#include "plugin/queue/ports.h"
 #include "daemon/acl_list.h"
 #include "daemon/daemon.h"
 #include "services/authzone.h"
@@ -327,17 +328,7 @@ static struct hydns_port_run reserved;
 
 __attribute__((constructor)) static void read_reserved_ports(void)
 {
-	static char text[65536];
-	FILE* f = fopen(HYDNS_RESERVED_PORTS, "re");
-	size_t n;
-
-	if(!f)
-		return;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	text[n] = 0;
-	fclose(f);
-	if(!hydns_longest_run(text, &reserved))
-		reserved.count = 0;
+	reserved = hydns_ports_reserved();
 }
 
 struct hydns_port_run hydns_config_reserved_ports(void)

@@ -261,8 +261,8 @@ void hydns_queue_receive(struct hydns_context* h)
 
 	ub_comm_base_now(h->queue->base);
 	frames = hydns_lanes_receive(h->queue->lanes, BATCH, take_query, h);
-	if(h->queue->upstream)
-		hydns_upstream_read_strays(h->queue->upstream, frames, hydns_mono_coarse_ms(), take_stray, h);
+	if(h->queue->upstream) /* Unbound's sockets ignore ICMP errors, too */
+		hydns_upstream_read_strays(h->queue->upstream, frames, hydns_mono_coarse_ms(), take_stray, NULL, h);
 }
 
 int hydns_queue_send(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt)

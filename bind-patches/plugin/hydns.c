@@ -118,6 +118,7 @@ static void stop(struct hydns_instance *inst)
 	if (p != NULL) {
 		hydns_plugin_leave(p, NULL, NULL);
 		hydns_plugin_gone(p);
+		hydns_queue_forget(p);
 		keep(p);
 	}
 	pthread_mutex_unlock(&instances_lock);
@@ -236,6 +237,25 @@ static void add_hooks(struct hydns_instance *inst, ns_hooktable_t *hooktable, co
 	}
 }
 
+/* Logs why named's own queries can't take packet rings, where that is demanded. own: to be freed, also on failure. */
+static isc_result_t check_own(const struct hydns_options *o, const cfg_obj_t *config, const char *file, unsigned long line,
+			      isc_log_t *lctx, struct hydns_own_queries **own)
+{
+	const char *why = NULL;
+
+	*own = hydns_own_queries_read(config);
+	if (o->queue_upstream == HYDNS_YES && hydns_own_queries_ports(*own).count == 0)
+		why = "the host reserves no 4096 ports in a row: set net.ipv4.ip_local_reserved_ports, to " HYDNS_PORTS_ADVICE
+		      " for instance";
+	else if (o->queue_upstream == HYDNS_YES)
+		why = hydns_own_queries_obstacle(*own);
+	if (why == NULL)
+		return ISC_R_SUCCESS;
+	isc_log_write(lctx, NS_LOGCATEGORY_GENERAL, NS_LOGMODULE_HOOKS, ISC_LOG_ERROR,
+		      "%s:%lu: hydns-queue-upstream yes: %s", file, line, why);
+	return ISC_R_FAILURE;
+}
+
 isc_result_t plugin_register(const char *text, const void *cfg, const char *file, unsigned long line,
 			     isc_mem_t *mctx, isc_log_t *lctx, void *actx, ns_hooktable_t *hooktable,
 			     void **instp)
@@ -248,6 +268,8 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 	cfg_aclconfctx_attach(actx, &inst->load);
 	pthread_mutex_init(&inst->starting, NULL);
 	result = hydns_named_is_known() ? hydns_options_parse(text, file, line, mctx, lctx, &inst->o) : ISC_R_FAILURE;
+	if (result == ISC_R_SUCCESS)
+		result = check_own(&inst->o, cfg, file, line, lctx, &inst->own);
 	if (result != ISC_R_SUCCESS) {
 		plugin_destroy((void **)&inst);
 		return result;
@@ -263,10 +285,13 @@ isc_result_t plugin_check(const char *text, const void *cfg, const char *file, u
 			  isc_mem_t *mctx, isc_log_t *lctx, void *actx)
 {
 	struct hydns_options o = { 0 };
+	struct hydns_own_queries *own = NULL;
 	isc_result_t result = hydns_options_parse(text, file, line, mctx, lctx, &o);
 
-	UNUSED(cfg);
 	UNUSED(actx);
+	if (result == ISC_R_SUCCESS)
+		result = check_own(&o, cfg, file, line, lctx, &own);
+	free(own);
 	hydns_options_free(&o, mctx);
 	return result;
 }
@@ -282,6 +307,7 @@ void plugin_destroy(void **instp)
 	if (inst->server != NULL)
 		ns_server_detach(&inst->server);
 	cfg_aclconfctx_detach(&inst->load);
+	free(inst->own);
 	free(inst->acl);
 	free(inst->socket);
 	hydns_zones_forget_acl(inst);

@@ -30,6 +30,7 @@ static cfg_clausedef_t clauses[] = {
 	{ "hydns-allow-unlogged", &cfg_type_boolean, 0 },
 	{ "hydns-allow-unlimited", &cfg_type_boolean, 0 },
 	{ "hydns-queue", &cfg_type_choice, 0 },
+	{ "hydns-queue-upstream", &cfg_type_choice, 0 },
 	{ "hydns-queue-frames", &cfg_type_uint32, 0 },
 	{ NULL, NULL, 0 },
 };
@@ -134,18 +135,27 @@ static isc_result_t read_socket(const cfg_obj_t *map, isc_mem_t *mctx, const str
 	return ISC_R_SUCCESS;
 }
 
-static isc_result_t read_queue(const cfg_obj_t *map, const struct source *from, struct hydns_options *o)
+static bool read_choice(const cfg_obj_t *map, const char *name, const struct source *from, enum hydns_choice *choice)
 {
-	const cfg_obj_t *obj = NULL, *frames = NULL;
+	const cfg_obj_t *obj = NULL;
 
-	(void)cfg_map_get(map, "hydns-queue", &obj);
+	(void)cfg_map_get(map, name, &obj);
 	for (size_t i = 0; obj != NULL && choice_words[i] != NULL; i++)
 		if (strcmp(cfg_obj_asstring(obj), choice_words[i]) == 0)
-			o->queue = (enum hydns_choice)i;
-	if (HYDNS_STOCK && o->queue == HYDNS_YES) {
-		complain(from, obj, "hydns-queue: an unpatched named has no packet rings: set it to no");
+			*choice = (enum hydns_choice)i;
+	if (!HYDNS_STOCK || *choice != HYDNS_YES)
+		return true;
+	complain(from, obj, "%s: an unpatched named has no packet rings: set it to no", name);
+	return false;
+}
+
+static isc_result_t read_queue(const cfg_obj_t *map, const struct source *from, struct hydns_options *o)
+{
+	const cfg_obj_t *frames = NULL;
+
+	if (!read_choice(map, "hydns-queue", from, &o->queue) ||
+	    !read_choice(map, "hydns-queue-upstream", from, &o->queue_upstream))
 		return ISC_R_RANGE;
-	}
 	if ((o->queue_frames & (o->queue_frames - 1)) == 0)
 		return ISC_R_SUCCESS;
 	(void)cfg_map_get(map, "hydns-queue-frames", &frames);

@@ -18,13 +18,14 @@
 #include <isccfg/aclconf.h>
 #include <ns/hooks.h>
 #include <ns/types.h>
+#include "hydns/ports.h"
 #include "plugin/plugin.h"
 
 /* --- options.c: the plugin's parameters, the same names and meanings as Unbound's hydns clause ---------- */
 enum hydns_choice { HYDNS_AUTO, HYDNS_YES, HYDNS_NO };
 struct hydns_options {
 	bool enable, allow_unlogged, allow_unlimited;
-	enum hydns_choice queue;
+	enum hydns_choice queue, queue_upstream;
 	uint32_t queue_frames;
 	char *socket;             /* of the instance's memory context */
 	uint32_t capacity, admission, window, min_ttl, max_ttl, refresh, flush_timeout;
@@ -46,6 +47,7 @@ struct hydns_instance {
 	struct hydns_options o;
 	struct hydns_instance *next;      /* in the list of all instances */
 	cfg_aclconfctx_t *load;           /* identifies the configuration that it was loaded with; attached */
+	struct hydns_own_queries *own;    /* what that says of named's own queries */
 	bool peer_sizes;                  /* a server clause limits the size of responses */
 	pthread_mutex_t starting;
 	bool awaited;                     /* it has not started yet; hydns.c's */
@@ -138,16 +140,29 @@ void hydns_unlisten(struct hydns_instance *inst);
 /* The last instance has gone: named may unload this code. */
 void hydns_unload(void);
 
+/* --- queue_upstream.c for the patched named: its own queries by packet rings; stock.c for any other: none -------------- */
+/* What a configuration says of them; to be freed. NULL: there is no memory, or named is not patched. */
+struct hydns_own_queries *hydns_own_queries_read(const cfg_obj_t *config);
+/* The ports that they may leave from, but for those that are to be avoided (own: a struct hydns_own_queries). */
+struct hydns_port_run hydns_own_queries_ports(const struct hydns_own_queries *q);
+bool hydns_own_queries_avoid(void *own, uint16_t port);
+/* Why they take sockets although the host may have rings for them, or NULL. */
+const char *hydns_own_queries_obstacle(const struct hydns_own_queries *q);
+
 /* --- queue.c for the patched named: packet rings of its loops; stock.c for any other: none --------------------------- */
 /* What the instance may ask packet rings for: HYDNS_QUEUE_*, or 0. One view has them, the first with the plugin that may. */
 uint32_t hydns_queue_parts(const struct hydns_instance *inst);
-/* Notes that another view has the rings, if so. */
+/* Notes that another view has the rings, or what keeps named's own queries from them, if so. */
 void hydns_queue_note(const struct hydns_instance *inst, struct hydns_plugin *p);
 bool hydns_queue_has_rings(struct hydns_plugin *p);
 /* The loops use the rings of p, if it has some: at once, or when those that they use end. */
 void hydns_queue_use(struct hydns_plugin *p);
+/* named's own sockets leave the ports of this instance's queries by rings alone. */
+void hydns_queue_leave_ports(const struct hydns_instance *inst);
 /* When it returns, no loop uses the rings of p (NULL: nothing happens); what they hold waits. */
 void hydns_queue_pause(struct hydns_plugin *p);
+/* After hydns_plugin_gone(): hydnsd forgets whose answers come by these rings, so what waits for some is asked again. */
+void hydns_queue_forget(struct hydns_plugin *p);
 /* The rings of this first thread end: see struct hydns_plugin_options. */
 void hydns_queue_end(const struct hydns_lane_thread *first);
 

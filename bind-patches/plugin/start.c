@@ -76,15 +76,22 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_cli
 		.edns_size = hydns_edns_size(client->view),
 		.max_udp = max_udp(client->view), .zones = true, .log = hydns_named_log,
 		.queue = queue, .queue_frames = inst->o.queue_frames, .rings_end = hydns_queue_end,
+		.first_port = (uint16_t)hydns_own_queries_ports(inst->own).first,
+		.ports = (uint16_t)hydns_own_queries_ports(inst->own).count,
 	};
 
 	hydns_queue_pause(former);        /* its rings may change hands; what they hold is read otherwise, too */
 	p = hydns_plugin_take_over(&o, former);
 	hydns_queue_use(former);
-	if (p == NULL)
+	if (p == NULL) {
 		hydns_plugin_stop(former);
-	else
-		hydns_queue_use(p);
+		return NULL;
+	}
+	if ((queue & HYDNS_QUEUE_UPSTREAM) != 0) {
+		hydns_plugin_avoid_ports(p, hydns_own_queries_avoid, inst->own);
+		hydns_queue_leave_ports(inst);
+	}
+	hydns_queue_use(p);
 	return p;
 }
 

@@ -279,6 +279,36 @@ uint32_t hydns_queue_parts(const struct hydns_instance *inst)
 	return 0;
 }
 
+struct hydns_own_queries *hydns_own_queries_read(const cfg_obj_t *config)
+{
+	UNUSED(config);
+	return NULL;
+}
+
+struct hydns_port_run hydns_own_queries_ports(const struct hydns_own_queries *q)
+{
+	UNUSED(q);
+	return (struct hydns_port_run){ 0 };
+}
+
+bool hydns_own_queries_avoid(void *own, uint16_t port)
+{
+	UNUSED(own);
+	UNUSED(port);
+	return false;
+}
+
+const char *hydns_own_queries_obstacle(const struct hydns_own_queries *q)
+{
+	UNUSED(q);
+	return NULL;
+}
+
+void hydns_queue_leave_ports(const struct hydns_instance *inst)
+{
+	UNUSED(inst);
+}
+
 void hydns_queue_note(const struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	UNUSED(inst);
@@ -297,6 +327,11 @@ void hydns_queue_use(struct hydns_plugin *p)
 }
 
 void hydns_queue_pause(struct hydns_plugin *p)
+{
+	UNUSED(p);
+}
+
+void hydns_queue_forget(struct hydns_plugin *p)
 {
 	UNUSED(p);
 }

@@ -4,8 +4,9 @@
  * safe:
  *
  *   the caller       (1) sets closed, (2) kills all rules by advancing the epoch, (3) wakes the link thread.
- *   the link thread  (4) closes its copies of listening sockets, (5) waits for a grace period, (6) reports that no kernel
- *                    answer is sent any more, (7) says BYE to hydnsd and ends.
+ *   the link thread  (4) closes its copies of listening sockets, and has no port claimed for a query to upstream any more,
+ *                    (5) waits for a grace period, (6) reports that no kernel answer is sent any more, (7) says BYE to
+ *                    hydnsd and ends.
  *   an offerer       (a) takes its stamp, the epoch in it, (b) reads closed, (c) writes its offer with that stamp.
  *
  * All accesses are sequentially consistent. An offerer that read closed as unset in (b) took its stamp before (1), so
@@ -135,6 +136,8 @@ void hydns_leave_go(struct hydns_plugin *p)
 	if (p->leave.step >= HYDNS_LEAVE_SOCKETS)       /* read without the lock: only this thread writes these steps */
 		return;
 	close_sockets(p);
+	if (p->upstream)       /* hydnsd will soon have forgotten whose answers come to its ports */
+		hydns_ports_pause(hydns_upstream_ports(p->upstream));
 	reach(&p->leave, HYDNS_LEAVE_SOCKETS);
 	hydns_plugin_wait_grace(p);
 	end(&p->leave);

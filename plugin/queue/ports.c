@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,7 +26,8 @@ struct use {
 	uint8_t remote[16], local[16];
 	uint16_t remote_port;
 	uint8_t device;
-	bool ipv6;
+	uint8_t id[2];
+	bool ipv6, answered;
 };
 
 struct hydns_port_thread {
@@ -42,6 +44,22 @@ struct hydns_ports {
 	uint64_t avoid[HYDNS_PORTS / 64];      /* a bit for each port */
 	struct hydns_port_thread *thread;
 };
+
+struct hydns_port_run hydns_ports_reserved(void)
+{
+	struct hydns_port_run reserved = { 0, 0 };
+	FILE *f = fopen(HYDNS_RESERVED_PORTS, "re");
+	char *text = NULL;
+	size_t len = 0;
+
+	if (!f)
+		return reserved;
+	if (getline(&text, &len, f) < 0 || !hydns_longest_run(text, &reserved))
+		reserved.count = 0;
+	free(text);
+	fclose(f);
+	return reserved;
+}
 
 struct hydns_ports *hydns_ports_new(uint32_t threads)
 {
@@ -196,6 +214,21 @@ uint16_t hydns_port_claim(struct hydns_port_thread *t, const struct hydns_path *
 	return 0;
 }
 
+void hydns_port_set_id(struct hydns_port_thread *t, uint16_t port, const uint8_t id[2])
+{
+	memcpy(t->use[port].id, id, sizeof(t->use[port].id));
+}
+
+void hydns_port_set_answered(struct hydns_port_thread *t, uint16_t port)
+{
+	t->use[port].answered = true;
+}
+
+bool hydns_port_is_answered(const struct hydns_port_thread *t, uint16_t port)
+{
+	return t->use[port].answered;
+}
+
 void hydns_port_release(struct hydns_port_thread *t, uint16_t port)
 {
 	struct use *u = &t->use[port];
@@ -220,6 +253,32 @@ void *hydns_port_owner(const struct hydns_port_thread *t, const struct hydns_pat
 	const struct use *u = &t->use[path->local_port];
 
 	return u->owner && answers(u, path, device) ? u->owner : NULL;
+}
+
+bool hydns_port_is(const struct hydns_port_thread *t, uint16_t port, const void *owner)
+{
+	return owner && t->use[port].owner == owner;
+}
+
+bool hydns_port_find(const struct hydns_port_thread *t, struct hydns_path *path, const uint8_t id[2])
+{
+	const struct words *w = atomic_load_explicit(&t->all->words, memory_order_acquire);
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; w && i < w->range.count && seen < t->claimed; i++) {
+		const struct use *u = &t->use[w->range.first + i];
+
+		if (!u->owner)
+			continue;
+		seen++;
+		if (memcmp(u->id, id, sizeof(u->id)) != 0 || u->remote_port != path->remote_port || u->ipv6 != path->ipv6 ||
+		    memcmp(u->remote, path->remote, sizeof(u->remote)) != 0)
+			continue;
+		memcpy(path->local, u->local, sizeof(path->local));
+		path->local_port = (uint16_t)(w->range.first + i);
+		return true;
+	}
+	return false;
 }
 
 void hydns_port_release_all(struct hydns_port_thread *t)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "hydns/ports.h"
 #include "hydns/queue.h"
 #include "plugin/queue/frame.h"
 
@@ -22,6 +23,9 @@ struct hydns_ports *hydns_ports_new(uint32_t threads);
 /* No thread may use them any more. */
 void hydns_ports_free(struct hydns_ports *p);
 struct hydns_port_thread *hydns_ports_thread(struct hydns_ports *p, uint32_t i);
+
+/* The ports that the host reserves now: their longest run. count 0: none, or too few, or a chroot hides which. */
+struct hydns_port_run hydns_ports_reserved(void);
 
 /* What hydnsd gives: the range, this resolver's number, the seed of tags. */
 struct hydns_port_range {
@@ -51,12 +55,24 @@ typedef uint32_t hydns_random_below(void *arg, uint32_t n);
  */
 uint16_t hydns_port_claim(struct hydns_port_thread *t, const struct hydns_path *path, uint8_t device, void *owner,
 			  hydns_random_below *random, void *arg);
+/* The first two octets of the query from this port, for hydns_port_find(). */
+void hydns_port_set_id(struct hydns_port_thread *t, uint16_t port, const uint8_t id[2]);
+/* Notes that the query from this port has an answer. */
+void hydns_port_set_answered(struct hydns_port_thread *t, uint16_t port);
+bool hydns_port_is_answered(const struct hydns_port_thread *t, uint16_t port);
 /* The port may be claimed again, by anybody. */
 void hydns_port_release(struct hydns_port_thread *t, uint16_t port);
 /* Whose answer a datagram is that has come by this interface (HYDNS_ANY_DEVICE: by some, through the host's own network
  * stack, which judges sources); NULL: nobody's. */
 #define HYDNS_ANY_DEVICE 255
 void *hydns_port_owner(const struct hydns_port_thread *t, const struct hydns_path *path, uint8_t device);
+/* Whether the port is claimed for this owner. */
+bool hydns_port_is(const struct hydns_port_thread *t, uint16_t port, const void *owner);
+/*
+ * The query with this id that went to path->remote and path->remote_port: false, there is none. Fills in the rest of *path.
+ * It looks at all ports that are claimed, which may take 0.1 ms.
+ */
+bool hydns_port_find(const struct hydns_port_thread *t, struct hydns_path *path, const uint8_t id[2]);
 /* Releases all ports of the thread. */
 void hydns_port_release_all(struct hydns_port_thread *t);
 /* How many are claimed. */

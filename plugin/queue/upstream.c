@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 #define STRAYS_MOST      8             /* answers in a second that came by the sockets; then the same */
 #define SUSPEND_MIN_MS   1000U
 #define SUSPEND_MAX_MS   64000U
-#define STRAYS_AT_ONCE   16
+#define STRAYS_AT_ONCE   (HYDNS_UPSTREAM_STRAYS / 2)
+#define SEARCHES_MOST    4             /* for the queries of errors, in one tick of the caller's clock */
 #define STRAYS_EACH      64            /* turns with frames after which the sockets are read, too */
 
 struct hydns_upstream_thread {
@@ -21,13 +23,15 @@ struct hydns_upstream_thread {
 	uint32_t index;
 	struct hydns_lane_thread *lanes;
 	struct hydns_port_thread *ports;
-	int unanswered;                /* queries that have ended without an answer since the last answer */
+	unsigned unanswered;           /* queries that have ended without an answer since the last answer */
 	unsigned strays;               /* since strays_since_ms */
 	uint64_t strays_since_ms;
 	uint64_t suspended_until_ms;   /* 0: not suspended; then a single query tries whether answers come again */
 	uint16_t probe;                /* that query's port; 0: none is under way */
 	uint32_t suspend_ms;           /* how long the last time; 0: an answer has come since */
 	unsigned turns;                /* since the sockets were read */
+	unsigned searches;             /* since searched_ms */
+	uint64_t searched_ms;
 	_Atomic int stray[2];          /* sockets: IPv4's, IPv6's; -1: none */
 } __attribute__((aligned(64)));
 
@@ -149,19 +153,17 @@ static bool detour(struct hydns_upstream_thread *t, enum hydns_detour why)
 	return false;
 }
 
-static bool find_way(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms,
-		     struct hydns_way *way)
+bool hydns_upstream_find(struct hydns_upstream_thread *t, const struct hydns_route_question *to, uint64_t now_ms,
+			 struct hydns_way *way)
 {
 	struct hydns_way_out out;
 	enum hydns_way_result found;
 
 	if (!hydns_ports_any(t->ports))
 		return detour(t, HYDNS_DETOUR_NO_RANGE);
-	if (q->len > HYDNS_UPSTREAM_QUERY_MAX)
-		return detour(t, HYDNS_DETOUR_TOO_LONG);
 	if (suspended(t, now_ms))
 		return detour(t, HYDNS_DETOUR_SUSPENDED);
-	found = hydns_way_find(t->all->ways, t->index, &q->to, now_ms, &out);
+	found = hydns_way_find(t->all->ways, t->index, to, now_ms, &out);
 	if (found != HYDNS_WAY_FOUND)
 		return detour(t, hydns_way_detour(found));
 	if (!hydns_lanes_sender(t->lanes, out.ifindex, way))
@@ -170,11 +172,19 @@ static bool find_way(struct hydns_upstream_thread *t, const struct hydns_upstrea
 	return true;
 }
 
-uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms)
+static bool may_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms)
 {
-	struct hydns_way way;
+	if (q->len > HYDNS_UPSTREAM_QUERY_MAX)
+		return detour(t, HYDNS_DETOUR_TOO_LONG);
+	return !suspended(t, now_ms) || detour(t, HYDNS_DETOUR_SUSPENDED);
+}
 
-	if (!find_way(t, q, now_ms, &way))
+uint16_t hydns_upstream_send_by(struct hydns_upstream_thread *t, const struct hydns_way *found,
+				const struct hydns_upstream_query *q, uint64_t now_ms)
+{
+	struct hydns_way way = *found;
+
+	if (!may_send(t, q, now_ms))
 		return 0;
 	/* The word first: the answer may come before this thread goes on. */
 	way.path.local_port = hydns_port_claim(t->ports, &way.path, way.device, q->owner, q->random, q->random_arg);
@@ -182,6 +192,8 @@ uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns
 		detour(t, HYDNS_DETOUR_NO_PORT);
 		return 0;
 	}
+	if (q->len >= 2)
+		hydns_port_set_id(t->ports, way.path.local_port, q->payload);
 	if (!hydns_lanes_send(t->lanes, &way, q->dscp, q->payload, q->len)) {
 		hydns_port_release(t->ports, way.path.local_port);
 		return 0;
@@ -192,10 +204,23 @@ uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns
 	return way.path.local_port;
 }
 
+uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms)
+{
+	struct hydns_way way;
+
+	return hydns_upstream_find(t, &q->to, now_ms, &way) ? hydns_upstream_send_by(t, &way, q, now_ms) : 0;
+}
+
+bool hydns_upstream_is(const struct hydns_upstream_thread *t, uint16_t port, const void *owner)
+{
+	return hydns_port_is(t->ports, port, owner);
+}
+
 void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
 {
 	hydns_port_release(t->ports, port);
-	count_unanswered(t, port, now_ms);
+	if (!hydns_port_is_answered(t->ports, port))
+		count_unanswered(t, port, now_ms);
 }
 
 void hydns_upstream_end_all(struct hydns_upstream_thread *t)
@@ -209,9 +234,10 @@ void *hydns_upstream_owner(struct hydns_upstream_thread *t, const struct hydns_d
 {
 	void *owner = hydns_port_owner(t->ports, &d->path, way->device);
 
-	if (owner) {
+	if (owner && way->device != HYDNS_ANY_DEVICE) {
 		hydns_lanes_counts(t->lanes)->answers++;
-		t->unanswered = -1;            /* its own end will make it 0 */
+		hydns_port_set_answered(t->ports, d->path.local_port);
+		t->unanswered = 0;
 		if (d->path.local_port == t->probe)
 			end_suspension(t);
 	}
@@ -247,6 +273,11 @@ static bool read_v6(struct hydns_path *p, const struct sockaddr_in6 *from, const
 	return true;
 }
 
+union control {
+	struct cmsghdr align;
+	char space[256];
+};
+
 /* Where a datagram has come from and where it was sent to, whatever the socket is bound to. */
 static bool read_path(struct msghdr *m, struct hydns_path *p)
 {
@@ -260,22 +291,71 @@ static bool read_path(struct msghdr *m, struct hydns_path *p)
 	return false;
 }
 
-/* ICMP errors wake the reader until they are read. As long as there are some, recvmsg() fails with the first one's errno.
- * Resolvers wait for their own timers, as they do with sockets. */
-static void drop_errors(int fd)
+/* The errno of an error message; 0: none that ends a query. A path that carries less ends none, since the kernel's answer to
+ * that is fragments. */
+static int error_of(struct msghdr *m)
 {
-	struct msghdr none = { 0 };
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		const struct sock_extended_err *e = (const void *)CMSG_DATA(c);
 
-	for (unsigned i = 0; i < STRAYS_AT_ONCE && recvmsg(fd, &none, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0; i++)
-		;
+		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
+		    (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+			return e->ee_errno == EMSGSIZE ? 0 : (int)e->ee_errno;
+	}
+	return 0;
 }
 
-static void read_socket(struct hydns_upstream_thread *t, int fd, uint64_t now_ms, hydns_upstream_take *take, void *arg)
+static bool may_search(struct hydns_upstream_thread *t, uint64_t now_ms)
 {
-	union {
-		struct cmsghdr align;
-		char space[256];
-	} control;
+	if (t->searched_ms != now_ms) {
+		t->searched_ms = now_ms;
+		t->searches = 0;
+	}
+	return t->searches++ < SEARCHES_MOST;
+}
+
+/* An ICMP error, which quotes the query. The kernel does not say from which port that left, so a forger has to guess the
+ * port, for the error to get here, and the id. */
+static void take_error(struct hydns_upstream_thread *t, struct msghdr *m, const uint8_t id[2], uint64_t now_ms,
+		       hydns_upstream_fail *fail, void *arg)
+{
+	static const struct sockaddr_in6 none;
+	const struct sockaddr_storage *to = m->msg_name;
+	struct hydns_path path = { 0 };
+	const int error = error_of(m);
+
+	if (to->ss_family == AF_INET6)
+		read_v6(&path, m->msg_name, &none);
+	else
+		read_v4(&path, m->msg_name, (const void *)&none);
+	if (error && may_search(t, now_ms) && hydns_port_find(t->ports, &path, id))
+		fail(arg, &path, error);
+}
+
+/* ICMP errors wake the reader until they are read. As long as there are some, recvmsg() fails with the first one's errno. */
+static void read_errors(struct hydns_upstream_thread *t, int fd, uint64_t now_ms, hydns_upstream_fail *fail, void *arg)
+{
+	union control control;
+	struct sockaddr_storage to;
+	uint8_t id[2];
+	struct iovec part = { .iov_base = id, .iov_len = sizeof(id) };
+
+	for (unsigned i = 0; i < STRAYS_AT_ONCE; i++) {
+		struct msghdr m = { .msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = &part, .msg_iovlen = 1,
+				    .msg_control = &control, .msg_controllen = sizeof(control) };
+		const ssize_t n = recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
+
+		if (n < 0)
+			return;
+		if (fail && n == (ssize_t)sizeof(id))
+			take_error(t, &m, id, now_ms, fail, arg);
+	}
+}
+
+static void read_socket(struct hydns_upstream_thread *t, int fd, uint64_t now_ms, hydns_upstream_take *take,
+			hydns_upstream_fail *fail, void *arg)
+{
+	union control control;
 	struct sockaddr_storage from;
 	uint8_t payload[65536];
 	struct iovec part = { .iov_base = payload, .iov_len = sizeof(payload) };
@@ -289,7 +369,7 @@ static void read_socket(struct hydns_upstream_thread *t, int fd, uint64_t now_ms
 
 		if (n < 0) {
 			if (errno != EAGAIN)
-				drop_errors(fd);
+				read_errors(t, fd, now_ms, fail, arg);
 			return;
 		}
 		d.len = (uint16_t)n;
@@ -305,7 +385,7 @@ static void read_socket(struct hydns_upstream_thread *t, int fd, uint64_t now_ms
 }
 
 void hydns_upstream_read_strays(struct hydns_upstream_thread *t, unsigned frames, uint64_t now_ms, hydns_upstream_take *take,
-				void *arg)
+				hydns_upstream_fail *fail, void *arg)
 {
 	if (frames && ++t->turns < STRAYS_EACH)
 		return;
@@ -314,6 +394,6 @@ void hydns_upstream_read_strays(struct hydns_upstream_thread *t, unsigned frames
 		const int fd = t->stray[family];
 
 		if (fd >= 0)
-			read_socket(t, fd, now_ms, take, arg);
+			read_socket(t, fd, now_ms, take, fail, arg);
 	}
 }

@@ -46,18 +46,33 @@ struct hydns_upstream_query {
  * query takes a socket, and the reason is counted. now_ms: monotonic, may be some milliseconds late.
  */
 uint16_t hydns_upstream_send(struct hydns_upstream_thread *t, const struct hydns_upstream_query *q, uint64_t now_ms);
+/*
+ * The same in two steps, for a resolver that has to know first whether there is a way; between them, some milliseconds at most.
+ * _send_by() does not look at q->to.
+ */
+bool hydns_upstream_find(struct hydns_upstream_thread *t, const struct hydns_route_question *to, uint64_t now_ms,
+			 struct hydns_way *way);
+uint16_t hydns_upstream_send_by(struct hydns_upstream_thread *t, const struct hydns_way *way,
+				const struct hydns_upstream_query *q, uint64_t now_ms);
 /* The query from this port has been answered or given up. */
 void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms);
-/* Whose answer a datagram is that has come by a ring; NULL: nobody's. */
+/* Whether a query of this owner left from the port and has not ended. */
+bool hydns_upstream_is(const struct hydns_upstream_thread *t, uint16_t port, const void *owner);
+/* Whose answer a datagram is that has come by a ring (way->device HYDNS_ANY_DEVICE: by the sockets); NULL: nobody's. */
 void *hydns_upstream_owner(struct hydns_upstream_thread *t, const struct hydns_datagram *d, const struct hydns_way *way);
 /*
  * Reads a bounded number of answers that have come by the sockets instead; calls take with each that somebody waits for, with
  * its owner. To be called after hydns_lanes_receive(), which has read so many frames: if there were some, mostly they had
  * woken the thread, and the sockets are left for another turn.
+ *
+ * fail (NULL: such errors are dropped) is called with the path of each query that the network says cannot be delivered, and
+ * the errno for that: as many as can be searched for in a little time.
  */
+#define HYDNS_UPSTREAM_STRAYS 32       /* calls at most */
 typedef void hydns_upstream_take(void *arg, void *owner, const struct hydns_datagram *d);
+typedef void hydns_upstream_fail(void *arg, const struct hydns_path *path, int error);
 void hydns_upstream_read_strays(struct hydns_upstream_thread *t, unsigned frames, uint64_t now_ms, hydns_upstream_take *take,
-				void *arg);
+				hydns_upstream_fail *fail, void *arg);
 /* Ends all queries of the thread. */
 void hydns_upstream_end_all(struct hydns_upstream_thread *t);
 

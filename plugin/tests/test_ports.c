@@ -162,6 +162,39 @@ static void an_answer_must_match_in_all(void **state)
 	assert_null(hydns_port_owner(w->thread, &p, 5));
 }
 
+/* What an error says of a query: where it went, and its id. */
+static void an_error_finds_its_query(void **state)
+{
+	struct world *w = *state;
+	struct hydns_path p = to(7, false), other = to(7, true), found, wrong;
+
+	claim(w, &other, &other);
+	hydns_port_set_id(w->thread, other.local_port, (const uint8_t[]){ 1, 3 });
+	claim(w, &p, &p);
+	hydns_port_set_id(w->thread, p.local_port, (const uint8_t[]){ 1, 2 });
+	found = to(7, false);
+	memset(found.local, 0, sizeof(found.local));
+	wrong = found;
+	assert_true(hydns_port_find(w->thread, &found, (const uint8_t[]){ 1, 2 }));
+	assert_int_equal(found.local_port, p.local_port);
+	assert_memory_equal(found.local, p.local, sizeof(p.local));
+	assert_false(hydns_port_find(w->thread, &wrong, (const uint8_t[]){ 1, 3 }));
+	for (int i = 0; i < 3; i++) {
+		struct hydns_path another = wrong;
+
+		another.remote_port += i == 0;
+		another.remote[3] += i == 1;
+		another.ipv6 = i == 2;
+		assert_false(hydns_port_find(w->thread, &another, (const uint8_t[]){ 1, 2 }));
+	}
+	assert_true(hydns_port_is(w->thread, p.local_port, &p));
+	assert_false(hydns_port_is(w->thread, p.local_port, &other));
+	hydns_port_release(w->thread, p.local_port);
+	assert_false(hydns_port_is(w->thread, p.local_port, &p));
+	assert_false(hydns_port_is(w->thread, p.local_port, NULL));
+	assert_false(hydns_port_find(w->thread, &found, (const uint8_t[]){ 1, 2 }));
+}
+
 /* The answer to a former query from the same port comes late. */
 static void a_late_answer_is_nobodys(void **state)
 {
@@ -542,6 +575,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_word_says_whose_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_answer_must_match_in_all, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_stray_must_match_in_all_else, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_error_finds_its_query, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_answer_is_nobodys, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_threads_end_releases_its_own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(draws_are_bounded, set_up, tear_down),

@@ -29,6 +29,7 @@
 #define SERVER      53
 #define UNANSWERED  16            /* queries in a row, then sockets */
 #define STRAYS      8             /* in a second, then sockets */
+#define SEARCHES    4             /* for the queries of errors, in a tick of the clock */
 #define TURNS       64            /* with frames, then the sockets are read */
 
 static struct veth veth;
@@ -233,7 +234,7 @@ static void receive(struct taken *t)
 {
 	unsigned frames = hydns_lanes_receive(lanes, 64, take, t);
 
-	hydns_upstream_read_strays(upstream, frames, now_ms, take_stray, t);
+	hydns_upstream_read_strays(upstream, frames, now_ms, take_stray, NULL, t);
 }
 
 static void receive_until(struct taken *t, unsigned datagrams)
@@ -550,6 +551,37 @@ static void without_answers_queries_take_sockets(void **state)
 	answered(ask_well());
 }
 
+static void take_for_later(void *arg, const struct hydns_datagram *d, const struct hydns_way *way)
+{
+	struct taken *t = arg;
+
+	t->answers += hydns_upstream_owner(upstream, d, way) != NULL;
+}
+
+/* A resolver may take many answers before the first of their queries ends. */
+static void answered_queries_may_end_together(void **state)
+{
+	uint16_t port[2 * UNANSWERED];
+	struct taken t = { 0 };
+
+	(void)state;
+	learn("10.99.0.2");
+	for (unsigned i = 0; i < 2 * UNANSWERED; i++) {
+		struct hydns_path path;
+
+		port[i] = ask_well();
+		path = take_query(port[i]);
+		send_answer(&path);
+	}
+	while (t.answers < 2 * UNANSWERED) {
+		assert_true(veth_readable(lanes, VETH_WAIT_MS));
+		hydns_lanes_receive(lanes, 64, take_for_later, &t);
+	}
+	for (unsigned i = 0; i < 2 * UNANSWERED; i++)
+		hydns_upstream_end(upstream, port[i], now_ms);
+	answered(ask_well());
+}
+
 static void suspensions_last_twice_as_long_each_time(void **state)
 {
 	(void)state;
@@ -762,9 +794,9 @@ static void sockets_wait_while_frames_come(void **state)
 	send_answer(&path);
 	assert_true(veth_readable(lanes, VETH_WAIT_MS));
 	for (unsigned turn = 1; turn < TURNS; turn++)
-		hydns_upstream_read_strays(upstream, 1, now_ms, take_stray, &t);
+		hydns_upstream_read_strays(upstream, 1, now_ms, take_stray, NULL, &t);
 	assert_int_equal(t.answers, 0);
-	hydns_upstream_read_strays(upstream, 1, now_ms, take_stray, &t);
+	hydns_upstream_read_strays(upstream, 1, now_ms, take_stray, NULL, &t);
 	assert_int_equal(t.answers, 1);
 }
 
@@ -844,6 +876,64 @@ static void strays_come_among_errors(void **state)
 	assert_sleeps(2);
 }
 
+struct failed {
+	unsigned errors;
+	int error;
+	uint16_t port;
+};
+
+static void note_failure(void *arg, const struct hydns_path *path, int error)
+{
+	struct failed *f = arg;
+
+	f->errors++;
+	f->error = error;
+	f->port = path->local_port;
+}
+
+/* From this host, to which the kernel's own errors go: by the way to another server. */
+static uint16_t ask_this_host(bool ipv6)
+{
+	const struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
+	const struct hydns_upstream_query q = query_to(ipv6 ? "fd99::2" : "10.99.0.2");
+	struct hydns_way way;
+	uint16_t port;
+
+	learn(ipv6 ? "fd99::2" : "10.99.0.2");
+	assert_true(hydns_upstream_find(upstream, &q.to, now_ms, &way));
+	memcpy(way.path.remote, ipv6 ? loopback.s6_addr : (const uint8_t[]){ 127, 0, 0, 1 }, ipv6 ? 16 : 4);
+	way.path.remote_port = 9;
+	port = hydns_upstream_send_by(upstream, &way, &q, now_ms);
+	assert_int_not_equal(port, 0);
+	return port;
+}
+
+/* As many as may be searched for in a tick of the clock. */
+static void errors_fail_their_query(void **state)
+{
+	const int *fd;
+
+	(void)state;
+	veth_run("echo 0 >/proc/sys/net/ipv4/icmp_ratelimit; echo 0 >/proc/sys/net/ipv6/icmp/ratelimit");
+	fd = use_strays(FIRST);
+	for (int family = 0; family < 2; family++) {
+		const uint16_t port = ask_this_host(family);
+		struct failed f = { 0 };
+
+		now_ms++;
+		make_errors(fd[family], family, SEARCHES + 2);
+		for (int turn = 0; turn < SEARCHES + 3; turn++)
+			hydns_upstream_read_strays(upstream, 0, now_ms, take_stray, note_failure, &f);
+		assert_int_equal(f.errors, SEARCHES);
+		assert_int_equal(f.error, ECONNREFUSED);
+		assert_int_equal(f.port, port);
+		hydns_upstream_end(upstream, port, now_ms);
+		make_errors(fd[family], family, 1);            /* it has ended: nobody's */
+		hydns_upstream_read_strays(upstream, 0, ++now_ms, take_stray, note_failure, &f);
+		assert_int_equal(f.errors, SEARCHES);
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -859,6 +949,7 @@ int main(void)
 		TEST(a_full_ring_leaves_no_port_behind),
 		TEST(a_stuck_interface_leaves_no_port_behind),
 		TEST(without_answers_queries_take_sockets),
+		TEST(answered_queries_may_end_together),
 		TEST(suspensions_last_twice_as_long_each_time),
 		TEST(only_the_probe_decides),
 		TEST(strays_find_their_owner),
@@ -867,6 +958,7 @@ int main(void)
 		TEST(sockets_wait_while_frames_come),
 		TEST(errors_do_not_keep_the_thread_awake),
 		TEST(strays_come_among_errors),
+		TEST(errors_fail_their_query),
 	};
 
 	if (!veth_possible()) {

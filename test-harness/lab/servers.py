@@ -222,6 +222,16 @@ class Named(Restartable):
         root = ElementTree.fromstring(self._statistics("/xml/v3/server"))
         return {c.get("name"): int(c.text) for c in root.iterfind("server/counters[@type='nsstat']/counter")}
 
+    def sockets(self):
+        """How many UDP sockets it has opened."""
+        counted = json.loads(self._statistics("/json/v1/net"))["sockstats"]
+        return sum(counted.get(name, 0) for name in ("UDP4Open", "UDP6Open"))
+
+    def resolving(self):
+        """Counters of its queries to other servers, by name; the channel leaves out zeros."""
+        counted = json.loads(self._statistics("/json/v1"))
+        return counted["views"]["_default"]["resolver"]["stats"] | counted.get("resstats", {})
+
     def stats_command(self):
         """What rndc stats writes of queries and responses: {its words: number}."""
         file = self.dir / "named.stats"
