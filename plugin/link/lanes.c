@@ -11,7 +11,7 @@
 #include "plugin/log.h"
 
 #define RETRY_MIN_MS 50U
-#define RETRY_MAX_MS 1000U
+#define RETRY_MAX_MS 8000U   /* each attempt wakes hydnsd and this thread some times for each lane */
 #define DRAIN_MS     500U    /* for the resolver's threads to read what lies in a lane that closes */
 
 void hydns_link_begin_lanes(struct hydns_link *l)
@@ -154,7 +154,7 @@ static int ask_plan(struct hydns_link *l)
 /* --- one lane ------------------------------------------------------------------------------------------- */
 static void beat(void *link)
 {
-	hydns_link_beat(link);
+	hydns_link_beat(link, false);
 }
 
 static void drop_lane(struct hydns_link *l, int place)
