@@ -53,6 +53,8 @@ struct hydns_link {
 		bool look;               /* the plan is news, or a lane was not opened: look again at retry_ns */
 		struct hydns_queue_plan plan;    /* zero: there is none */
 		uint32_t open;           /* lanes that the program redirects to */
+		unsigned unlocked;       /* lanes for which the process may lock too little memory, as last noted */
+		bool unlocked_logged;
 		uint64_t known;          /* places of lanes that hydnsd knows on this connection: a bit each */
 		uint32_t retry_ms;
 		uint64_t retry_ns;

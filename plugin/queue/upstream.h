@@ -16,7 +16,6 @@
 #include "plugin/queue/ways.h"
 
 #define HYDNS_UPSTREAM_QUERY_MAX 512   /* octets: a longer query takes a socket, which may fragment it */
-#define HYDNS_UPSTREAM_EDNS_MAX  1232  /* UDP payload size in a query: what every path carries in one packet */
 
 struct hydns_upstream;                 /* of one resolver */
 struct hydns_upstream_thread;          /* its part for one resolver thread */
