@@ -12,7 +12,7 @@
 #include "plugin/log.h"
 
 #define RETRY_MIN_MS 50U
-#define RETRY_MAX_MS 8000U   /* each attempt wakes hydnsd and this thread some times for each lane */
+#define RETRY_MAX_MS 4000U   /* each attempt wakes hydnsd and this thread some times for a lane */
 #define DRAIN_MS     500U    /* for the resolver's threads to read what lies in a lane that closes */
 
 void hydns_link_begin_lanes(struct hydns_link *l)
@@ -287,14 +287,19 @@ static bool have(struct hydns_link *l, const struct hydns_queue_device *d, uint3
 	return false;
 }
 
+/* All lanes need as much memory: when it lacks for one, the others are not tried. */
 static int open_missing(struct hydns_link *l, struct missing *m)
 {
 	const struct hydns_queue_plan plan = l->lanes.plan;     /* another may come meanwhile */
 
 	for (uint32_t i = 0; i < plan.count; i++)
 		for (uint32_t queue = 0; queue < plan.device[i].rx_queues && queue < HYDNS_QUEUE_QUEUES; queue++) {
-			int error = have(l, &plan.device[i], queue) ? 0 : open_lane(l, &plan.device[i], queue, m);
+			int error;
 
+			if (have(l, &plan.device[i], queue))
+				continue;
+			m->unlocked += m->unlocked > 0;
+			error = m->unlocked ? -HYDNS_EREFUSED : open_lane(l, &plan.device[i], queue, m);
 			if (error == -HYDNS_EREFUSED)
 				m->lanes++;
 			else if (error)
