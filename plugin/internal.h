@@ -24,6 +24,13 @@ struct hydns_thread {
 	_Atomic uint32_t changed_head;
 } __attribute__((aligned(HYDNS_CACHE_LINE)));
 
+/* What the link thread knows of the rings since its last heartbeat. */
+enum hydns_rest {
+	HYDNS_REST_BUSY,                /* a frame was put into one */
+	HYDNS_REST_QUIET,               /* none was */
+	HYDNS_REST_RESTING,             /* none was for so long that it beats less often: the next frame wakes it */
+};
+
 struct hydns_plugin {
 	struct hydns_plugin_options o;  /* strings owned */
 	uint64_t seed[2];                /* of its tables' keys; sent to hydnsd */
@@ -35,6 +42,7 @@ struct hydns_plugin {
 	struct hydns_thread *thread;     /* o.threads of them */
 	int doorbell;                    /* its number stays, what it refers to changes with hydnsd */
 	_Atomic bool ready;              /* hydnsd has acknowledged READY */
+	_Atomic enum hydns_rest rest;
 	/* Numbers the intervals with a connection (odd) and without (even). Without one no rule is published, so all rules
 	 * that were killed in such an interval stay dead to its end. */
 	_Atomic uint32_t interval;

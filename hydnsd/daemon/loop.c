@@ -20,7 +20,7 @@ struct hydnsd_watch {
 };
 
 struct tick {
-	void (*run)(void *arg);
+	uint32_t (*run)(void *arg);
 	void *arg;
 	uint32_t period_ms;
 	uint64_t due_ms;
@@ -102,7 +102,7 @@ void hydnsd_watch_end(struct hydnsd_watch *w)
 	w->loop->ended = w;
 }
 
-int hydnsd_loop_every(struct hydnsd_loop *l, uint32_t period_ms, void (*tick)(void *arg), void *arg)
+int hydnsd_loop_every(struct hydnsd_loop *l, uint32_t period_ms, uint32_t (*tick)(void *arg), void *arg)
 {
 	if (l->ticks == HYDNSD_TICKS_MAX)
 		return -ENOSPC;
@@ -134,8 +134,9 @@ static int run_ticks(struct hydnsd_loop *l)
 		int64_t left;
 
 		if (t->due_ms <= now) {
-			t->run(t->arg);
-			t->due_ms = now + t->period_ms;
+			uint32_t pause = t->run(t->arg);
+
+			t->due_ms = now + (pause ? pause : t->period_ms);
 		}
 		now = hydnsd_now_ms();
 		left = t->due_ms > now ? (int64_t)(t->due_ms - now) : 0;

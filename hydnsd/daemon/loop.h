@@ -19,9 +19,9 @@ void hydnsd_watch_change(struct hydnsd_watch *w, uint32_t events);
 /* Call it before the descriptor is closed. Safe within any callback; ignores NULL. */
 void hydnsd_watch_end(struct hydnsd_watch *w);
 
-/* Calls tick about every period_ms, as long as the loop runs. */
+/* Calls tick about every period_ms, as long as the loop runs; or after what it returns, in ms, unless that is 0. */
 #define HYDNSD_TICKS_MAX 8
-int hydnsd_loop_every(struct hydnsd_loop *l, uint32_t period_ms, void (*tick)(void *arg), void *arg);
+int hydnsd_loop_every(struct hydnsd_loop *l, uint32_t period_ms, uint32_t (*tick)(void *arg), void *arg);
 /* Calls work before every wait for events; it returns how long the loop may sleep, in ms; -1: for ever. */
 void hydnsd_loop_each_round(struct hydnsd_loop *l, int (*work)(void *arg), void *arg);
 

@@ -74,7 +74,7 @@ static void feed_watchdog(void)
 }
 
 /* -- periodic work ------------------------------------------------------------------------------------------ */
-static void housekeeping(void *arg)
+static uint32_t housekeeping(void *arg)
 {
 	struct hydnsd *d = arg;
 
@@ -85,33 +85,37 @@ static void housekeeping(void *arg)
 	hydnsd_lanes_tick(d);
 	hydnsd_sources_tick(d);
 	hydnsd_grace_reclaim(d->grace);
+	return 0;
 }
 
-static void sweep(void *arg)
+/* Between two sweeps it does not wake. */
+static uint32_t sweep(void *arg)
 {
 	static uint64_t begun_ms;
 	static bool under_way;
 	struct hydnsd *d = arg;
-	uint64_t now = hydnsd_now_ms();
+	uint64_t now = hydnsd_now_ms(), next;
 
-	if (!under_way && now - begun_ms < hydnsd_rules_sweep_pause_ms(d->rules))
-		return;
 	if (!under_way)
 		begun_ms = now;
 	under_way = !hydnsd_rules_sweep(d->rules, hydnsd_now_ns(), HYDNSD_SWEEP_SLOTS);
+	next = begun_ms + hydnsd_rules_sweep_pause_ms(d->rules);
+	return under_way || next <= now ? 0 : (uint32_t)(next - now);
 }
 
-static void each_second(void *arg)
+static uint32_t each_second(void *arg)
 {
 	hydnsd_activity_tick(arg);
 	hydnsd_control_tick(arg);
 	hydnsd_strays_tick(arg);
 	feed_watchdog();
+	return 0;
 }
 
-static void retry(void *arg)
+static uint32_t retry(void *arg)
 {
 	hydnsd_interfaces_retry(arg);
+	return 0;
 }
 
 static int work(void *arg)

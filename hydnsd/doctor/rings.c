@@ -183,7 +183,7 @@ static bool wants_rings(const struct doctor *d, const json_t *r)
 			       !(p->conf.no_client_rings && p->conf.no_upstream_rings));
 }
 
-/* Each lane's memory is locked; when there is too little, the resolver has fewer lanes, and tries again each second. */
+/* Each lane's memory is locked; when there is too little, the resolver has fewer lanes, and tries again. */
 static void check_locked(struct doctor *d, const json_t *r)
 {
 	const struct doctor_process *p = doctor_process_of(d, (pid_t)ctl_int(r, FIELD(resolver, pid)));

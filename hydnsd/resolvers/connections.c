@@ -114,7 +114,7 @@ static void acceptable(void *arg, uint32_t events)
 	watch_listeners(l->daemon);
 }
 
-static void drop_silent(void *arg)
+static uint32_t drop_silent(void *arg)
 {
 	struct hydnsd *d = arg;
 	uint64_t now = hydnsd_now_ms();
@@ -128,6 +128,7 @@ static void drop_silent(void *arg)
 		if (!s->dead && s->asked_ms && now - s->asked_ms > DELIVERY_MS)
 			hydnsd_session_end(s, "its descriptors block whoever takes them");
 	}
+	return 0;
 }
 
 static int add_listener(struct hydnsd *d, const char *path, char *why, size_t room)

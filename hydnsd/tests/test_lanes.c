@@ -28,7 +28,6 @@
 #define FRAMES   256
 #define QUERIES  32
 #define SOON_MS  300
-#define FREE_US  300000                /* until the kernel gives a receive queue free after the last socket is closed */
 
 static const char *const native[] = { "--attach-mode", "native", NULL };
 static const struct query question = { .name = "www.example.", .qtype = 1, .id = 77 };
@@ -147,32 +146,25 @@ static void end(struct resolver *r)
 	client_close(&r->c);
 }
 
-/* Asks for the sockets of a lane and binds them. */
-static uint32_t get_lane(struct resolver *r, uint32_t queue)
+/* Asks for the sockets of a lane: returns its number, they are in r->c.in.fd. */
+static uint32_t ask_lane(struct resolver *r, uint32_t queue)
 {
 	const struct hydns_lane_key key = { .ifindex = v0, .queue = queue };
-	struct hydns_lane_setup s = { .id = { .ifindex = v0, .queue = queue }, .mtu = 1500, .sends = true, .unfinished = true };
 	struct hydns_lane_number n;
 
 	ask_hydnsd(&r->c, HYDNS_MSG_LANE, &key, sizeof(key), HYDNS_MSG_SOCKETS);
 	memcpy(&n, r->c.in.payload, sizeof(n));
 	assert_int_equal(r->c.in.fds, r->c.rings);
-	s.number = n.number;
-	assert_true(hydns_lane_open(r->lanes, &s, r->c.in.fd) >= 0);
 	return n.number;
 }
 
 /* Asks for sockets of a lane and leaves them alone. */
 static uint32_t get_sockets(struct resolver *r, uint32_t queue)
 {
-	const struct hydns_lane_key key = { .ifindex = v0, .queue = queue };
-	struct hydns_lane_number n;
+	const uint32_t number = ask_lane(r, queue);
 
-	ask_hydnsd(&r->c, HYDNS_MSG_LANE, &key, sizeof(key), HYDNS_MSG_SOCKETS);
-	memcpy(&n, r->c.in.payload, sizeof(n));
-	assert_int_equal(r->c.in.fds, r->c.rings);
 	hydns_channel_close_fds(&r->c.in);
-	return n.number;
+	return number;
 }
 
 static void open_lane(struct resolver *r, uint32_t number)
@@ -189,6 +181,31 @@ static void close_lane(struct resolver *r, uint32_t number)
 	ask_hydnsd(&r->c, HYDNS_MSG_CLOSE, &n, sizeof(n), HYDNS_MSG_ACK);
 }
 
+/* Binds the sockets of a lane, also if the kernel has not yet given the queue free whose last socket was closed.
+ * Returns the lane's place or -EBUSY. */
+static int bind_lane(struct resolver *r, uint32_t queue, uint32_t *number)
+{
+	struct hydns_lane_setup s = { .id = { .ifindex = v0, .queue = queue }, .mtu = 1500, .sends = true, .unfinished = true };
+	int place;
+
+	*number = s.number = ask_lane(r, queue);
+	place = hydns_lane_open(r->lanes, &s, r->c.in.fd);
+	if (place == -EBUSY)
+		close_lane(r, *number);
+	else
+		assert_true(place >= 0);
+	return place;
+}
+
+static uint32_t get_lane(struct resolver *r, uint32_t queue)
+{
+	uint32_t number;
+	int place = -EBUSY;
+
+	WAIT_FOR(place >= 0 || (place = bind_lane(r, queue, &number)) >= 0);
+	return number;
+}
+
 static void open_all(struct resolver *r, uint32_t number[QUEUES])
 {
 	ask_plan(r);
@@ -196,6 +213,14 @@ static void open_all(struct resolver *r, uint32_t number[QUEUES])
 		number[queue] = get_lane(r, queue);
 		open_lane(r, number[queue]);
 	}
+}
+
+/* hydnsd, and the first resolver with all its lanes. */
+static void begin_with_lanes(unsigned threads, uint32_t number[QUEUES])
+{
+	start_daemon_on("v0", native);
+	begin(&first, threads, service);
+	open_all(&first, number);
 }
 
 /* The program's record of a lane. */
@@ -329,9 +354,7 @@ static void closing_the_gate_ends_redirection(void **state)
 	uint32_t number[QUEUES];
 
 	(void)state;
-	start_daemon_on("v0", native);
-	begin(&first, 1, service);
-	open_all(&first, number);
+	begin_with_lanes(1, number);
 	expect_all(&first, AT_RING);
 	close(first.gate);
 	first.gate = -1;
@@ -445,10 +468,8 @@ static void a_receive_queue_has_one_resolver(void **state)
 	uint32_t number[QUEUES];
 
 	(void)state;
-	start_daemon_on("v0", native);
-	begin(&first, 1, service);
+	begin_with_lanes(1, number);
 	begin(&second, 1, -1);
-	open_all(&first, number);
 	ask_plan(&second);
 	refuse_lane(&second.c, v0, 0, "receive queue 0 of v0 is resolver 0's (hand-made, process ");
 	refuse_open(&second.c, number[0], 1792, "not this resolver's");
@@ -461,7 +482,6 @@ static void a_receive_queue_has_one_resolver(void **state)
 	hydns_lanes_free(first.lanes);
 	close(first.gate);
 	close(first.c.sock);
-	usleep(FREE_US);
 	number[0] = get_lane(&second, 0);
 	open_lane(&second, number[0]);
 	assert_true(has_record(0, &record));
@@ -478,10 +498,8 @@ static void an_ended_process_has_no_lane(void **state)
 	struct hydns_lane record;
 
 	(void)state;
-	start_daemon_on("v0", native);
-	begin(&first, 1, service);
+	begin_with_lanes(1, number);
 	begin(&second, 1, -1);
-	open_all(&first, number);
 	ask_plan(&second);
 	hydns_pages_free(first.c.pages);
 	refuse_lane(&second.c, v0, 0, "still sockets of receive queue 0 of v0");
@@ -512,9 +530,7 @@ static void a_process_that_registers_again_keeps_its_lanes(void **state)
 	struct hydns_lane record;
 
 	(void)state;
-	start_daemon_on("v0", native);
-	begin(&first, 2, service);
-	open_all(&first, number);
+	begin_with_lanes(2, number);
 	register_again(&first, 2);
 	assert_false(has_record(0, &record));
 	expect_all(&first, AT_SOCKET);
@@ -569,9 +585,7 @@ static void nobody_takes_a_lane_that_another_process_keeps(void **state)
 	uint32_t number[QUEUES];
 
 	(void)state;
-	start_daemon_on("v0", native);
-	begin(&first, 2, service);
-	open_all(&first, number);
+	begin_with_lanes(2, number);
 	register_again(&first, 2);
 	in_another_process(try_to_take, number);
 	ask_plan(&first);
@@ -597,9 +611,7 @@ static void status_and_stats_show_lanes(void **state)
 	json_t *reply;
 
 	(void)state;
-	start_daemon_on("v0", native);
-	begin(&first, 2, service);
-	open_all(&first, number);
+	begin_with_lanes(2, number);
 	expect_all(&first, AT_RING);
 	number[1] = get_sockets(&first, 1);
 	reply = ask(request);
@@ -634,9 +646,7 @@ static void a_lane_that_the_resolver_has_is_given_anew(void **state)
 	int former;
 
 	(void)state;
-	start_daemon_on("v0", native);
-	begin(&first, 1, service);
-	open_all(&first, number);
+	begin_with_lanes(1, number);
 	former = first.gate;
 	first.gate = -1;
 	ask_plan(&first);
@@ -658,9 +668,7 @@ static void lanes_outlive_hydnsd(void **state)
 	struct hydns_lane before, after;
 
 	(void)state;
-	start_daemon_on("v0", native);
-	begin(&first, 2, service);
-	open_all(&first, number);
+	begin_with_lanes(2, number);
 	assert_true(has_record(0, &before));
 	assert_int_equal(end_daemon(SIGUSR2), 0);
 	expect_all(&first, AT_RING);
@@ -694,9 +702,7 @@ static void a_restart_ends_what_no_longer_fits(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		start_daemon_on("v0", native);
-		begin(&first, 2, service);
-		open_all(&first, number);
+		begin_with_lanes(2, number);
 		assert_int_equal(end_daemon(SIGUSR2), 0);
 		assert_true(has_record(0, &record));
 		hydns_pages_beat(first.c.pages, hydns_mono_ns() + WAIT_MS * HYDNS_NS_PER_MS);
@@ -706,7 +712,6 @@ static void a_restart_ends_what_no_longer_fits(void **state)
 		assert_true(client_reopen(&first.c, service));
 		end(&first);
 		end_cleanly();
-		usleep(FREE_US);
 	}
 }
 
@@ -725,9 +730,7 @@ static void changes_are_told(void **state)
 	struct hydns_lane record;
 
 	(void)state;
-	start_daemon_on("v0", native);
-	begin(&first, 2, service);
-	open_all(&first, number);
+	begin_with_lanes(2, number);
 	command("ip link set v0 mtu 1400");
 	expect_plan(&first);
 	assert_int_equal(first.plan.count, 1);

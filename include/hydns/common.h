@@ -39,8 +39,11 @@
 #define HYDNS_NS_PER_MS        1000000ULL
 #define HYDNS_NS_PER_S         1000000000ULL
 
-/* A plugin writes its heartbeat every BEAT; the resolver's rules count while the heartbeat is younger than STALE. */
+/* A plugin writes its heartbeat every BEAT, and every REST once nothing has been put into its rings for QUIET. The resolver's
+ * rules count while the heartbeat is younger than STALE. */
 #define HYDNS_HEARTBEAT_BEAT_NS   100000000ULL
+#define HYDNS_HEARTBEAT_QUIET_NS  1000000000ULL
+#define HYDNS_HEARTBEAT_REST_NS   500000000ULL
 #define HYDNS_HEARTBEAT_STALE_NS  900000000ULL
 /* After it has passed one query for refresh, the program answers the others for this long before it passes the next. */
 #define HYDNS_REFRESH_REARM_MS    100U

@@ -12,6 +12,9 @@
 #define HYDNS_QUEUE_DEVICES    16    /* interfaces with lanes */
 #define HYDNS_QUEUE_QUEUES     16    /* lanes of one interface at most */
 
+/* UDP payload size that a query to upstream may say at most: what every path carries in one packet, for rings take no fragments. */
+#define HYDNS_UPSTREAM_EDNS_MAX 1232
+
 /* Key of hydns_lanes. */
 struct hydns_lane_key {
 	__u32 ifindex;

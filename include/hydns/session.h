@@ -89,6 +89,7 @@ enum hydns_note_kind {
 	HYDNS_NOTE_ADDRESSES,    /* where the program does not answer */
 	HYDNS_NOTE_CLIENTS,      /* whom it does not answer */
 	HYDNS_NOTE_OTHER,
+	HYDNS_NOTE_RINGS,        /* why receive queues have no packet rings; the link thread's own */
 	HYDNS_NOTES
 };
 struct hydns_note {

@@ -25,18 +25,39 @@ static void check_clocks(struct hydns_link *l)
 		  (long long)(moved / 1000000));
 }
 
-void hydns_link_beat(struct hydns_link *l)
+/* Nothing has been put into a ring for a while, nothing waits for hydnsd, and hydnsd is there. */
+static bool may_rest(struct hydns_link *l, uint64_t mono, bool waits)
+{
+	enum hydns_rest was = atomic_exchange(&l->p->rest, HYDNS_REST_QUIET), quiet = HYDNS_REST_QUIET;
+
+	if (was == HYDNS_REST_BUSY || waits || !atomic_load(&l->p->ready))
+		l->busy_ns = mono;
+	return mono - l->busy_ns >= HYDNS_HEARTBEAT_QUIET_NS &&
+	       atomic_compare_exchange_strong(&l->p->rest, &quiet, HYDNS_REST_RESTING);
+}
+
+static uint64_t next_beat(const struct hydns_link *l)
+{
+	return l->beat_ns + (l->resting ? HYDNS_HEARTBEAT_REST_NS : HYDNS_HEARTBEAT_BEAT_NS);
+}
+
+uint64_t hydns_link_beat(struct hydns_link *l, bool rest)
 {
 	uint64_t mono = hydns_mono_ns();
+	bool waits = false;
 
-	if (mono < l->next_beat_ns)
-		return;
-	l->next_beat_ns = mono + HYDNS_HEARTBEAT_BEAT_NS;
+	if (!rest || atomic_load(&l->p->rest) == HYDNS_REST_BUSY)
+		l->resting = false;
+	if (mono < next_beat(l))
+		return next_beat(l);
+	l->beat_ns = mono;
 	check_clocks(l);
 	hydns_pages_set_tai(l->p->pages, hydns_tai_offset());
 	hydns_pages_beat(l->p->pages, mono);
 	if (hydns_link_uses_ways(l))
 		hydns_ways_follow(l->p->ways);
 	if (atomic_load_explicit(&l->p->ready, memory_order_relaxed))
-		hydns_link_check_unread(l);
+		waits = hydns_link_check_unread(l);
+	l->resting = rest && may_rest(l, mono, waits);
+	return next_beat(l);
 }

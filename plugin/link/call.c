@@ -15,9 +15,9 @@ bool hydns_link_await(struct hydns_link *l, short events, bool wake, uint64_t de
 	bool come;
 
 	for (;;) {
-		hydns_link_beat(l);
+		until = hydns_link_beat(l, wake);
+		until = until < deadline_ns ? until : deadline_ns;
 		now = hydns_mono_ns();
-		until = l->next_beat_ns < deadline_ns ? l->next_beat_ns : deadline_ns;
 		come = poll(f, sizeof(f) / sizeof(f[0]),
 			    until <= now ? 0 : (int)((until - now) / HYDNS_NS_PER_MS) + 1) > 0;
 		if (f[3].revents) {

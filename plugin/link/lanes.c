@@ -5,13 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "plugin/link/thread.h"
 #include "plugin/log.h"
 
 #define RETRY_MIN_MS 50U
-#define RETRY_MAX_MS 1000U
+#define RETRY_MAX_MS 4000U   /* each attempt wakes hydnsd and this thread some times for a lane */
 #define DRAIN_MS     500U    /* for the resolver's threads to read what lies in a lane that closes */
 
 void hydns_link_begin_lanes(struct hydns_link *l)
@@ -170,7 +171,7 @@ static int ask_plan(struct hydns_link *l)
 /* --- one lane ------------------------------------------------------------------------------------------- */
 static void beat(void *link)
 {
-	hydns_link_beat(link);
+	hydns_link_beat(link, false);
 }
 
 static void drop_lane(struct hydns_link *l, int place)
@@ -205,8 +206,13 @@ static int tell_open(struct hydns_link *l, int place)
 	return error;
 }
 
+/* Lanes that were not opened, and those of them for which the process may lock too little memory. */
+struct missing {
+	unsigned lanes, unlocked;
+};
+
 /* hydnsd's sockets, bound. Returns the lane's place; -HYDNS_EREFUSED: not now; another negative errno: the connection. */
-static int get_lane(struct hydns_link *l, const struct hydns_queue_device *d, uint32_t queue)
+static int get_lane(struct hydns_link *l, const struct hydns_queue_device *d, uint32_t queue, struct missing *m)
 {
 	const struct hydns_lane_key key = { .ifindex = d->ifindex, .queue = queue };
 	struct hydns_lane_setup s = {
@@ -230,15 +236,16 @@ static int get_lane(struct hydns_link *l, const struct hydns_queue_device *d, ui
 	place = hydns_lane_open(l->p->lanes, &s, l->in.fd);
 	if (place >= 0)
 		return place;
+	m->unlocked += place == -ENOBUFS;
 	hydns_log(l->p, HYDNS_LOG_DEBUG, "no packet ring on receive queue %u of interface %u yet: %s", queue, d->ifindex,
 		  strerror(-place));
 	error = ask_with_number(l, HYDNS_MSG_CLOSE, n.number);
 	return error ? error : -HYDNS_EREFUSED;
 }
 
-static int open_lane(struct hydns_link *l, const struct hydns_queue_device *d, uint32_t queue)
+static int open_lane(struct hydns_link *l, const struct hydns_queue_device *d, uint32_t queue, struct missing *m)
 {
-	int place = get_lane(l, d, queue), error;
+	int place = get_lane(l, d, queue, m), error;
 
 	if (place < 0)
 		return place;
@@ -296,17 +303,21 @@ static bool have(struct hydns_link *l, const struct hydns_queue_device *d, uint3
 	return false;
 }
 
-/* *missing: lanes that were not opened. */
-static int open_missing(struct hydns_link *l, unsigned *missing)
+/* All lanes need as much memory: when it lacks for one, the others are not tried. */
+static int open_missing(struct hydns_link *l, struct missing *m)
 {
 	const struct hydns_queue_plan plan = l->lanes.plan;     /* another may come meanwhile */
 
 	for (uint32_t i = 0; i < plan.count; i++)
 		for (uint32_t queue = 0; queue < plan.device[i].rx_queues && queue < HYDNS_QUEUE_QUEUES; queue++) {
-			int error = have(l, &plan.device[i], queue) ? 0 : open_lane(l, &plan.device[i], queue);
+			int error;
 
+			if (have(l, &plan.device[i], queue))
+				continue;
+			m->unlocked += m->unlocked > 0;
+			error = m->unlocked ? -HYDNS_EREFUSED : open_lane(l, &plan.device[i], queue, m);
 			if (error == -HYDNS_EREFUSED)
-				++*missing;
+				m->lanes++;
 			else if (error)
 				return error;
 		}
@@ -326,9 +337,29 @@ static void count_lanes(struct hydns_link *l)
 			  now);
 }
 
+/* For the operator: `auto` goes on without these rings. Logged once, though their number may change. */
+static int tell_unlocked(struct hydns_link *l, unsigned unlocked)
+{
+	const char *note;
+	char text[200];
+
+	if (unlocked == l->lanes.unlocked)
+		return 0;
+	l->lanes.unlocked = unlocked;
+	snprintf(text, sizeof(text), "no packet rings on %u receive queues: this process may not lock as much memory. Set LimitMEMLOCK="
+		 "infinity in its unit, or ulimit -l unlimited before it starts", unlocked);
+	note = text;
+	if (!l->lanes.unlocked_logged)
+		hydns_log(l->p, HYDNS_LOG_INFO, "%s", text);
+	l->lanes.unlocked_logged = true;
+	if (hydns_notes_set(&l->p->notes, HYDNS_NOTE_RINGS, &note, unlocked != 0))
+		hydns_log(l->p, HYDNS_LOG_WARNING, "out of memory: hydnsctl shows too few notes");
+	return hydns_link_send_notes(l);
+}
+
 int hydns_link_work_lanes(struct hydns_link *l)
 {
-	unsigned missing = 0;
+	struct missing missing = { 0 };
 	int error = 0;
 
 	if (!l->lanes.look || hydns_mono_ns() < l->lanes.retry_ns)
@@ -340,10 +371,12 @@ int hydns_link_work_lanes(struct hydns_link *l)
 		error = keep_or_close(l);
 	if (!error)
 		error = open_missing(l, &missing);
+	if (!error)
+		error = tell_unlocked(l, missing.unlocked);
 	if (error)
 		return error;
 	count_lanes(l);
-	if (missing) {
+	if (missing.lanes) {
 		l->lanes.look = true;
 		l->lanes.retry_ns = hydns_mono_ns() + l->lanes.retry_ms * HYDNS_NS_PER_MS;
 		l->lanes.retry_ms = l->lanes.retry_ms * 2 < RETRY_MAX_MS ? l->lanes.retry_ms * 2 : RETRY_MAX_MS;

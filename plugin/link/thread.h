@@ -29,7 +29,9 @@ struct hydns_link {
 	} unread[HYDNS_THREADS_MAX];
 
 	/* beat.c */
-	uint64_t next_beat_ns;
+	uint64_t beat_ns;                /* time of the last */
+	uint64_t busy_ns;                /* when a ring last had a new frame */
+	bool resting;                    /* beats less often */
 	int64_t clock_offset;            /* wall clock less monotonic, at the last step */
 	bool clock_known;
 
@@ -51,6 +53,8 @@ struct hydns_link {
 		bool look;               /* the plan is news, or a lane was not opened: look again at retry_ns */
 		struct hydns_queue_plan plan;    /* zero: there is none */
 		uint32_t open;           /* lanes that the program redirects to */
+		unsigned unlocked;       /* lanes for which the process may lock too little memory, as last noted */
+		bool unlocked_logged;
 		uint64_t known;          /* places of lanes that hydnsd knows on this connection: a bit each */
 		uint32_t retry_ms;
 		uint64_t retry_ns;
@@ -69,12 +73,12 @@ void hydns_link_log_state(struct hydns_link *l, enum hydns_log_level level, cons
 /* -- unread.c: CHANGED frames that hydnsd has not consumed ------------------------------------------------ */
 /* hydnsd is lost, or hangs: suspends the rules that these frames concern. */
 void hydns_link_mark_unread(struct hydns_link *l);
-/* Marks them if one has waited for so long that hydnsd must hang. To be called at least once a beat. */
-void hydns_link_check_unread(struct hydns_link *l);
+/* Marks them if one has waited for so long that hydnsd must hang. To be called at least once a beat. True: one waits. */
+bool hydns_link_check_unread(struct hydns_link *l);
 
 /* -- beat.c: heartbeat and clocks --------------------------------------------------------------------------- */
-/* Beats if it is time to. */
-void hydns_link_beat(struct hydns_link *l);
+/* Beats if it is time to. Returns when it will be. rest: nothing is waited for that has to be noticed at once. */
+uint64_t hydns_link_beat(struct hydns_link *l, bool rest);
 
 /* -- call.c: one request, one reply -------------------------------------------------------------------------- */
 /*

@@ -84,13 +84,17 @@ void hydns_link_mark_unread(struct hydns_link *l)
 			hydns_plugin_suspend_rules(l->p);
 }
 
-void hydns_link_check_unread(struct hydns_link *l)
+bool hydns_link_check_unread(struct hydns_link *l)
 {
 	uint64_t now_ms = hydns_mono_coarse_ms();
+	bool waits = false;
 
-	for (uint32_t i = 0; i < l->p->o.threads; i++)
+	for (uint32_t i = 0; i < l->p->o.threads; i++) {
 		if (change_stuck(&l->unread[i], &l->p->thread[i], now_ms)) {
 			hydns_link_mark_unread(l);
-			return;
+			return true;
 		}
+		waits |= l->unread[i].since_ms != 0;
+	}
+	return waits;
 }

@@ -10,10 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define UNANSWERED_MOST  16            /* queries in a row without an answer; then sockets for a while */
+#define UNANSWERED_MOST  16            /* queries in a row without an answer, in a silence of ... */
+#define SILENCE_MS       1000U         /* ... this long at least; then sockets for a while */
 #define STRAYS_MOST      8             /* answers in a second that came by the sockets; then the same */
 #define SUSPEND_MIN_MS   1000U
 #define SUSPEND_MAX_MS   64000U
+#define PROBES_MOST      4             /* queries that try, one after the other; then a longer suspension */
+#define PROBE_MS         1000U         /* how long each is waited for: servers may be dead */
 #define STRAYS_AT_ONCE   (HYDNS_UPSTREAM_STRAYS / 2)
 #define SEARCHES_MOST    4             /* for the queries of errors, in one tick of the caller's clock */
 #define STRAYS_EACH      64            /* turns with frames after which the sockets are read, too */
@@ -24,10 +27,13 @@ struct hydns_upstream_thread {
 	struct hydns_lane_thread *lanes;
 	struct hydns_port_thread *ports;
 	unsigned unanswered;           /* queries that have ended without an answer since the last answer */
+	uint64_t silent_since_ms;      /* when the first query after the last answer was sent; 0: none has been */
 	unsigned strays;               /* since strays_since_ms */
 	uint64_t strays_since_ms;
-	uint64_t suspended_until_ms;   /* 0: not suspended; then a single query tries whether answers come again */
-	uint16_t probe;                /* that query's port; 0: none is under way */
+	uint64_t suspended_until_ms;   /* 0: not suspended; then probes try whether answers come again */
+	uint16_t probe[PROBES_MOST];   /* their ports; 0: it has ended without an answer */
+	unsigned probes;               /* sent since suspended_until_ms */
+	uint64_t probe_sent_ms;        /* the last one */
 	uint32_t suspend_ms;           /* how long the last time; 0: an answer has come since */
 	unsigned turns;                /* since the sockets were read */
 	unsigned searches;             /* since searched_ms */
@@ -120,29 +126,81 @@ static void suspend(struct hydns_upstream_thread *t, uint64_t now_ms)
 	t->suspend_ms = t->suspend_ms == 0 ? SUSPEND_MIN_MS : t->suspend_ms < SUSPEND_MAX_MS ? t->suspend_ms * 2 : SUSPEND_MAX_MS;
 	t->suspended_until_ms = now_ms + t->suspend_ms;
 	t->unanswered = 0;
+	t->probes = 0;
 }
 
 static void end_suspension(struct hydns_upstream_thread *t)
 {
 	t->suspended_until_ms = 0;
 	t->suspend_ms = 0;
-	t->probe = 0;
+	t->probes = 0;
 }
 
-static bool suspended(const struct hydns_upstream_thread *t, uint64_t now_ms)
+/* The port's place among the probes' of now; NULL: it is no probe's. */
+static uint16_t *find_probe(struct hydns_upstream_thread *t, uint16_t port)
 {
-	return t->suspended_until_ms && (t->probe || now_ms < t->suspended_until_ms);
+	for (unsigned i = 0; i < t->probes; i++)
+		if (t->probe[i] == port)
+			return &t->probe[i];
+	return NULL;
+}
+
+static bool probe_is_due(const struct hydns_upstream_thread *t, uint64_t now_ms)
+{
+	return t->probes == 0 || t->probe[t->probes - 1] == 0 || now_ms - t->probe_sent_ms >= PROBE_MS;
+}
+
+/* Otherwise the next query is sent, as a probe if there is a suspension. */
+static bool suspended(struct hydns_upstream_thread *t, uint64_t now_ms)
+{
+	if (t->suspended_until_ms == 0)
+		return false;
+	if (now_ms < t->suspended_until_ms || !probe_is_due(t, now_ms))
+		return true;
+	if (t->probes < PROBES_MOST)
+		return false;
+	suspend(t, now_ms);
+	return true;
+}
+
+static void note_sent(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
+{
+	if (t->silent_since_ms == 0)
+		t->silent_since_ms = now_ms;
+	if (t->suspended_until_ms) {
+		t->probe[t->probes++] = port;
+		t->probe_sent_ms = now_ms;
+	}
+}
+
+/* An answer has come by a ring. */
+static void note_answer(struct hydns_upstream_thread *t, uint16_t port)
+{
+	t->unanswered = 0;
+	t->silent_since_ms = 0;
+	if (find_probe(t, port))
+		end_suspension(t);
+}
+
+/* No query has been answered for so long that a server or a busy processor does not explain it. */
+static bool silent(const struct hydns_upstream_thread *t, uint64_t now_ms)
+{
+	return t->unanswered >= UNANSWERED_MOST && t->silent_since_ms && now_ms - t->silent_since_ms >= SILENCE_MS;
 }
 
 /* A query has ended without an answer by a ring. What left before a suspension says nothing about the time after it. */
-static void count_unanswered(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
+static void note_unanswered(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
 {
+	uint16_t *probe = find_probe(t, port);
+
 	if (t->suspended_until_ms == 0) {
-		if (++t->unanswered == UNANSWERED_MOST)
+		t->unanswered++;
+		if (silent(t, now_ms))
 			suspend(t, now_ms);
-	} else if (port == t->probe) {
-		t->probe = 0;
-		suspend(t, now_ms);
+	} else if (probe) {
+		*probe = 0;
+		if (t->probes == PROBES_MOST && probe == &t->probe[PROBES_MOST - 1])
+			suspend(t, now_ms);
 	}
 }
 
@@ -198,8 +256,7 @@ uint16_t hydns_upstream_send_by(struct hydns_upstream_thread *t, const struct hy
 		hydns_port_release(t->ports, way.path.local_port);
 		return 0;
 	}
-	if (t->suspended_until_ms)
-		t->probe = way.path.local_port;
+	note_sent(t, way.path.local_port, now_ms);
 	hydns_lanes_counts(t->lanes)->upstream++;
 	return way.path.local_port;
 }
@@ -220,13 +277,13 @@ void hydns_upstream_end(struct hydns_upstream_thread *t, uint16_t port, uint64_t
 {
 	hydns_port_release(t->ports, port);
 	if (!hydns_port_is_answered(t->ports, port))
-		count_unanswered(t, port, now_ms);
+		note_unanswered(t, port, now_ms);
 }
 
 void hydns_upstream_end_all(struct hydns_upstream_thread *t)
 {
 	hydns_port_release_all(t->ports);
-	t->probe = 0;
+	t->probes = 0;
 }
 
 /* --- answers ---------------------------------------------------------------------------------------------- */
@@ -237,20 +294,19 @@ void *hydns_upstream_owner(struct hydns_upstream_thread *t, const struct hydns_d
 	if (owner && way->device != HYDNS_ANY_DEVICE) {
 		hydns_lanes_counts(t->lanes)->answers++;
 		hydns_port_set_answered(t->ports, d->path.local_port);
-		t->unanswered = 0;
-		if (d->path.local_port == t->probe)
-			end_suspension(t);
+		note_answer(t, d->path.local_port);
 	}
 	return owner;
 }
 
-static void count_stray(struct hydns_upstream_thread *t, uint64_t now_ms)
+/* A probe's says at once that its ring is still without answers. */
+static void note_stray(struct hydns_upstream_thread *t, uint16_t port, uint64_t now_ms)
 {
 	if (now_ms - t->strays_since_ms >= 1000) {
 		t->strays_since_ms = now_ms;
 		t->strays = 0;
 	}
-	if (++t->strays == STRAYS_MOST && t->suspended_until_ms == 0)
+	if ((++t->strays == STRAYS_MOST && t->suspended_until_ms == 0) || find_probe(t, port))
 		suspend(t, now_ms);
 }
 
@@ -379,7 +435,7 @@ static void read_socket(struct hydns_upstream_thread *t, int fd, uint64_t now_ms
 		if (!owner)
 			continue;
 		hydns_lanes_counts(t->lanes)->strays++;
-		count_stray(t, now_ms);
+		note_stray(t, d.path.local_port, now_ms);
 		take(arg, owner, &d);
 	}
 }

@@ -4,7 +4,8 @@
  * missing leaves the query to a socket.
  *
  * When answers do not come (a path that is asymmetric, a paused or detached program, a firewall in between), queries take
- * sockets for a while. Then a single query tries again: its answer ends the suspension, else the next one is twice as long.
+ * sockets for a while. Then a few queries try again, one after the other, since a server may be dead: an answer to one of
+ * them ends the suspension, else the next one is twice as long.
  */
 #ifndef PLUGIN_QUEUE_UPSTREAM_H
 #define PLUGIN_QUEUE_UPSTREAM_H
@@ -15,7 +16,6 @@
 #include "plugin/queue/ways.h"
 
 #define HYDNS_UPSTREAM_QUERY_MAX 512   /* octets: a longer query takes a socket, which may fragment it */
-#define HYDNS_UPSTREAM_EDNS_MAX  1232  /* UDP payload size in a query: what every path carries in one packet */
 
 struct hydns_upstream;                 /* of one resolver */
 struct hydns_upstream_thread;          /* its part for one resolver thread */

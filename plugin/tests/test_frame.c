@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "plugin/queue/frame.h"
+#include "plugin/tests/path_back.h"
 
 #define MTU     1500
 #define DNS     0x12, 0x34, 0x01, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 'w', 'w', 'w', 0x07, 'e', 'x', \
@@ -79,20 +80,6 @@ static void ipv6_with_tags_is_read(void **state)
 	assert_memory_equal(d.payload, dns, sizeof(dns) - 1);
 }
 
-/* The path of a frame that we would have sent ourselves: Ethernet and ends exchanged once more. */
-static struct hydns_path as_sent(const struct hydns_path *came)
-{
-	struct hydns_path p = *came;
-
-	memcpy(p.l2, came->l2 + 6, 6);
-	memcpy(p.l2 + 6, came->l2, 6);
-	memcpy(p.local, came->remote, 16);
-	memcpy(p.remote, came->local, 16);
-	p.local_port = came->remote_port;
-	p.remote_port = came->local_port;
-	return p;
-}
-
 static void assert_written(const uint8_t *frame, size_t len, const struct hydns_ip_options *o)
 {
 	struct hydns_datagram d;
@@ -100,7 +87,7 @@ static void assert_written(const uint8_t *frame, size_t len, const struct hydns_
 	uint8_t out[sizeof(ipv6) + 8];
 
 	assert_true(hydns_frame_read(&d, frame, len, false));
-	p = as_sent(&d.path);
+	p = path_back(&d.path);
 	assert_int_equal(hydns_frame_len(&p, d.len, o->mtu), len);
 	assert_int_equal(hydns_frame_write(out, len - 1, &p, o, d.payload, d.len), 0);
 	assert_int_equal(hydns_frame_write(out, len, &p, o, d.payload, d.len), len);
@@ -283,7 +270,7 @@ static void checksum_is_never_0(void **state)
 
 	(void)state;
 	assert_true(hydns_frame_read(&d, ipv4, sizeof(ipv4), false));
-	p = as_sent(&d.path);
+	p = path_back(&d.path);
 	len = hydns_frame_write(out, sizeof(out), &p, &(struct hydns_ip_options){ .hops = 64, .mtu = MTU }, payload, sizeof(payload));
 	assert_int_equal(len, L2 + 20 + 8 + 2);
 	assert_int_equal(out[L2 + 26], 0xff);
@@ -348,7 +335,7 @@ static void what_is_written_is_read(void **state)
 		len = hydns_frame_write(out, sizeof(out), &p, &o, payload, n);
 		assert_int_equal(len, hydns_frame_len(&p, n, MTU));
 		assert_true(hydns_frame_read(&d, out, len, false));
-		came = as_sent(&d.path);
+		came = path_back(&d.path);
 		assert_memory_equal(&came, &p, sizeof(p));
 		assert_int_equal(d.len, n);
 		assert_memory_equal(d.payload, payload, n);

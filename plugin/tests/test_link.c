@@ -190,6 +190,81 @@ static void a_step_of_the_wall_clock_ends_all(void **state)
 	peer_stop(&w->peer);
 }
 
+static uint64_t beat_after(struct world *w, uint64_t beat)
+{
+	assert_true(BECOMES(page_heartbeat(w) > beat));
+	return page_heartbeat(w);
+}
+
+/* The heartbeat with which it went to rest, or a later one. */
+static uint64_t at_rest(struct world *w)
+{
+	assert_true(BECOMES(atomic_load(&w->p->rest) == HYDNS_REST_RESTING));
+	return page_heartbeat(w);
+}
+
+/* Whether act ends a rest before its time. A machine that is busy may do that too late. */
+static bool wakes(struct world *w, void (*act)(struct world *w))
+{
+	for (unsigned i = 0; i < 10; i++) {
+		uint64_t beat = at_rest(w);
+
+		act(w);
+		if (beat_after(w, beat) - beat < HYDNS_HEARTBEAT_REST_NS)
+			return true;
+	}
+	return false;
+}
+
+static void ask_in_vain(struct world *w)
+{
+	hydns_plugin_withdraw(w->p, HYDNS_SCOPE_NAME, www, sizeof(www));
+}
+
+static void rests_while_nothing_happens(void **state)
+{
+	struct world *w = *state;
+	uint64_t beat;
+
+	start_both(w);
+	assert_offered(w);
+	beat = at_rest(w);
+	for (int i = 0; i < 3; i++) {
+		uint64_t next = beat_after(w, beat);
+
+		assert_true(next - beat >= HYDNS_HEARTBEAT_REST_NS);
+		beat = next;
+	}
+	assert_true(wakes(w, assert_offered));
+	atomic_store(&w->peer.behaviour, PEER_SILENT);
+	assert_true(wakes(w, ask_in_vain));                    /* while it waits for hydnsd */
+	peer_stop(&w->peer);
+}
+
+static void stays_awake(struct world *w)
+{
+	/* two beats, because it may have rested before */
+	uint64_t begun = beat_after(w, beat_after(w, page_heartbeat(w)));
+
+	for (uint64_t beat = begun; beat < begun + 2 * HYDNS_HEARTBEAT_QUIET_NS; beat = beat_after(w, beat))
+		assert_int_not_equal(atomic_load(&w->p->rest), HYDNS_REST_RESTING);
+}
+
+static void does_not_rest_without_hydnsd(void **state)
+{
+	struct world *w = *state;
+
+	start_both(w);
+	assert_offered(w);
+	at_rest(w);
+	hydns_plugin_changed(w->t, www, sizeof(www));          /* the test reads no frame, as a hydnsd that hangs */
+	stays_awake(w);
+	empty_rings(w);
+	at_rest(w);
+	lose_hydnsd(w);
+	stays_awake(w);
+}
+
 static void page_tells_the_tai_offset(void **state)
 {
 	struct world *w = *state;
@@ -253,6 +328,7 @@ int main(void)
 		cmocka_unit_test(bad_options), TEST(registers), TEST(stop_takes_the_rules_along),
 		TEST(reconnects), TEST(refusal_is_told), TEST(half_an_access_list_is_none),
 		TEST(a_step_of_the_wall_clock_ends_all), TEST(page_tells_the_tai_offset),
+		TEST(rests_while_nothing_happens), TEST(does_not_rest_without_hydnsd),
 		TEST(loss_is_told_once),
 	};
 

@@ -27,7 +27,10 @@
 #define FIRST       20000
 #define PORTS       4096
 #define SERVER      53
-#define UNANSWERED  16            /* queries in a row, then sockets */
+#define UNANSWERED  16            /* queries in a row, ... */
+#define SILENCE     1000          /* ... in so many milliseconds at least, then sockets */
+#define PROBES      4             /* that try in a suspension, one after the other, ... */
+#define PROBE       1000          /* ... for so many milliseconds each */
 #define STRAYS      8             /* in a second, then sockets */
 #define SEARCHES    4             /* for the queries of errors, in a tick of the clock */
 #define TURNS       64            /* with frames, then the sockets are read */
@@ -512,16 +515,22 @@ static void a_stuck_interface_leaves_no_port_behind(void **state)
 }
 
 /* --- tests: suspension ---------------------------------------------------------------------------------------- */
-static void unanswered(unsigned queries)
+static void unanswered_within(unsigned queries, uint64_t ms)
 {
-	uint16_t port[UNANSWERED + 1];
+	uint16_t port[2 * UNANSWERED];
 
 	for (unsigned i = 0; i < queries; i++) {
 		port[i] = ask_well();
 		take_query(port[i]);
 	}
+	now_ms += ms;
 	for (unsigned i = 0; i < queries; i++)
 		hydns_upstream_end(upstream, port[i], now_ms);
+}
+
+static void unanswered(unsigned queries)
+{
+	unanswered_within(queries, SILENCE);
 }
 
 static void expect_suspended(uint64_t at_ms)
@@ -561,7 +570,7 @@ static void take_for_later(void *arg, const struct hydns_datagram *d, const stru
 /* A resolver may take many answers before the first of their queries ends. */
 static void answered_queries_may_end_together(void **state)
 {
-	uint16_t port[2 * UNANSWERED];
+	uint16_t port[2 * UNANSWERED], later;
 	struct taken t = { 0 };
 
 	(void)state;
@@ -577,9 +586,37 @@ static void answered_queries_may_end_together(void **state)
 		assert_true(veth_readable(lanes, VETH_WAIT_MS));
 		hydns_lanes_receive(lanes, 64, take_for_later, &t);
 	}
+	later = ask_well();
+	now_ms += SILENCE;                             /* a long time, if those had not been answered */
 	for (unsigned i = 0; i < 2 * UNANSWERED; i++)
 		hydns_upstream_end(upstream, port[i], now_ms);
+	answered(later);
 	answered(ask_well());
+}
+
+/* A server that a busy machine lets wait leaves many queries without an answer, but not for long. */
+static void a_moment_without_answers_is_none(void **state)
+{
+	(void)state;
+	learn("10.99.0.2");
+	unanswered_within(2 * UNANSWERED, SILENCE - 1);
+	answered(ask_well());
+	now_ms += 1000000;                             /* nothing was asked: that is no silence */
+	unanswered_within(UNANSWERED - 1, 0);
+	unanswered_within(2, SILENCE - 1);
+	unanswered_within(1, 1);                       /* a second after the first one */
+	expect_suspended(now_ms);
+}
+
+/* One probe tries, the others wait for it. */
+static uint16_t probe(void)
+{
+	uint16_t port = ask_well();
+
+	take_query(port);
+	expect_suspended(now_ms);
+	expect_suspended(now_ms + PROBE - 1);
+	return port;
 }
 
 static void suspensions_last_twice_as_long_each_time(void **state)
@@ -589,15 +626,11 @@ static void suspensions_last_twice_as_long_each_time(void **state)
 	unanswered(UNANSWERED);
 	for (uint64_t ms = 1000; ms <= 256000; ms *= 2) {
 		const uint64_t lasts = ms < 64000 ? ms : 64000;
-		uint16_t port;
 
 		expect_suspended(now_ms + lasts - 1);
 		now_ms += lasts;
-		port = ask_well();                     /* one tries, the others wait for it */
-		take_query(port);
-		expect_suspended(now_ms);
-		expect_suspended(now_ms + 10000);
-		hydns_upstream_end(upstream, port, now_ms);
+		for (unsigned i = 0; i < PROBES; i++)
+			hydns_upstream_end(upstream, probe(), now_ms);
 	}
 	now_ms += 64000;
 	answered(ask_well());
@@ -607,10 +640,56 @@ static void suspensions_last_twice_as_long_each_time(void **state)
 	answered(ask_well());                          /* as at first */
 }
 
-/* Whatever becomes of queries that left before. */
-static void only_the_probe_decides(void **state)
+/* A resolver may wait for minutes for a server that is dead. */
+static void a_probe_is_not_waited_for_long(void **state)
 {
-	uint16_t before[2 * UNANSWERED], probe;
+	uint16_t port[PROBES];
+
+	(void)state;
+	learn("10.99.0.2");
+	for (unsigned last = 0; last < 2; last++) {
+		unanswered(UNANSWERED);
+		now_ms += 1000;
+		for (unsigned i = 0; i < PROBES; i++) {
+			port[i] = probe();
+			now_ms += PROBE;
+		}
+		expect_suspended(now_ms);              /* twice as long, from this query on */
+		expect_suspended(now_ms + 1999);
+		now_ms += 2000;
+		for (unsigned i = 0; i < PROBES; i++)
+			hydns_upstream_end(upstream, port[i], now_ms);
+		hydns_upstream_end(upstream, probe(), now_ms);
+		hydns_upstream_end(upstream, probe(), now_ms);
+		answered(ask_well());                  /* two dead servers do not matter */
+		answered(ask_well());
+	}
+}
+
+/* Its server is slow. */
+static void a_late_answer_ends_the_suspension(void **state)
+{
+	struct hydns_path path;
+	struct taken t = { 0 };
+
+	(void)state;
+	learn("10.99.0.2");
+	unanswered(UNANSWERED);
+	now_ms += 1000;
+	path = take_query(ask_well());
+	now_ms += PROBE;
+	probe();
+	send_answer(&path);
+	receive_until(&t, 1);
+	assert_int_equal(t.answers, 1);
+	answered(ask_well());
+	answered(ask_well());
+}
+
+/* Whatever becomes of queries that left before. */
+static void only_probes_decide(void **state)
+{
+	uint16_t before[2 * UNANSWERED], port;
 
 	(void)state;
 	learn("10.99.0.2");
@@ -622,15 +701,16 @@ static void only_the_probe_decides(void **state)
 	for (unsigned i = 0; i < UNANSWERED; i++)
 		hydns_upstream_end(upstream, before[i], now_ms);
 	now_ms += 1000;
-	probe = ask_well();
+	port = ask_well();
 	for (unsigned i = UNANSWERED; i < 2 * UNANSWERED; i++)
 		hydns_upstream_end(upstream, before[i], now_ms);
-	answered(probe);
+	expect_suspended(now_ms);
+	answered(port);
 	answered(ask_well());
 
 	unanswered(UNANSWERED);
 	now_ms += 1000;
-	take_query(ask_well());
+	probe();
 	hydns_upstream_end_all(upstream);              /* the resolver reloads: another one may try */
 	answered(ask_well());
 	answered(ask_well());
@@ -950,8 +1030,11 @@ int main(void)
 		TEST(a_stuck_interface_leaves_no_port_behind),
 		TEST(without_answers_queries_take_sockets),
 		TEST(answered_queries_may_end_together),
+		TEST(a_moment_without_answers_is_none),
 		TEST(suspensions_last_twice_as_long_each_time),
-		TEST(only_the_probe_decides),
+		TEST(a_probe_is_not_waited_for_long),
+		TEST(a_late_answer_ends_the_suspension),
+		TEST(only_probes_decide),
 		TEST(strays_find_their_owner),
 		TEST(strays_suspend),
 		TEST(late_strays_change_nothing),

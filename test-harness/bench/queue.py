@@ -190,12 +190,6 @@ def latency(bench, result, hosts):
 
 
 # --- idle rings ---------------------------------------------------------------------------------------------
-def switches(pid):
-    """Context switches of all threads so far."""
-    lines = [line for status in Path(f"/proc/{pid}/task").glob("*/status") for line in status.read_text().splitlines()]
-    return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
-
-
 def resident(pid):
     """Octets of memory, the kernel's rings that are mapped among them."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
@@ -207,11 +201,11 @@ def idle(bench, result, hosts):
     seconds, figures = bench.settings.choose(3, 10), {}
     with ExitStack() as stack:
         for contender, server in hosts.start(stack, ("alone", BASE, OURS)).items():
-            pid = server.program.pid
-            before, cpu, begun = switches(pid), cpu_ns([pid]), time.monotonic()
+            pid, switches = server.program.pid, server.program.switches
+            before, cpu, begun = switches(), cpu_ns([pid]), time.monotonic()
             time.sleep(seconds)
             took = time.monotonic() - begun
-            p = result.add(contender, [(switches(pid) - before) / took], "switches_per_second", load="idle")
+            p = result.add(contender, [(switches() - before) / took], "switches_per_second", load="idle")
             p["cpu_percent"], p["resident_octets"] = round((cpu_ns([pid]) - cpu) / took / 1e7, 3), resident(pid)
             figures[contender] = p
             say(f"queue: idle, {contender}: {p['switches_per_second']:.1f} context switches a second, {p['cpu_percent']:.3f} % "

@@ -5,20 +5,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "test-harness/fuzz/numbers.h"
 
 #define FRAMES_MTU  1500
 #define FRAMES_MOST (FRAMES_MTU + 18)    /* octets: with one tag, as many as a packet socket sends */
 
-/* How often, and from which numbers on: of the command line (--count, --seed). */
-struct frames_run {
-	uint64_t count, seed;
-};
-struct frames_run frames_begin(int argc, char **argv, uint64_t count);
 /* Writes the next frame, of least to FRAMES_MOST octets, and returns its length. */
 size_t frames_next(uint8_t *frame, size_t least);
-/* A random number below n. */
-uint32_t frames_below(uint32_t n);
 /* Says what is wrong with the frame, and ends the program with status 1. */
-_Noreturn void frames_wrong(const struct frames_run *r, uint64_t number, const char *what, const uint8_t *frame, size_t len);
+_Noreturn void frames_wrong(const struct fuzz_run *r, uint64_t number, const char *what, const uint8_t *frame, size_t len);
 
 #endif

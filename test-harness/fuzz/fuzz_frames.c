@@ -11,28 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "plugin/queue/frame.h"
+#include "plugin/tests/path_back.h"
 #include "test-harness/fuzz/frames.h"
 
 #define COUNT_DEFAULT 200000           /* a share small enough for every test run */
 
-/* The path back, as somebody reads it who gets what was sent by it. */
-static struct hydns_path turned(const struct hydns_path *p)
-{
-	struct hydns_path t = *p;
-
-	memcpy(t.l2, p->l2 + 6, 6);
-	memcpy(t.l2 + 6, p->l2, 6);
-	memcpy(t.local, p->remote, 16);
-	memcpy(t.remote, p->local, 16);
-	t.local_port = p->remote_port;
-	t.remote_port = p->local_port;
-	return t;
-}
-
 static const char *write_and_read(const struct hydns_datagram *d)
 {
-	const struct hydns_ip_options o = { .dscp = (uint8_t)frames_below(64), .hops = 64, .id = 7, .flow = frames_below(1 << 20),
-					    .mtu = (uint16_t)(576 + frames_below(FRAMES_MTU - 576 + 1)) };
+	const struct hydns_ip_options o = { .dscp = (uint8_t)fuzz_below(64), .hops = 64, .id = 7, .flow = fuzz_below(1 << 20),
+					    .mtu = (uint16_t)(576 + fuzz_below(FRAMES_MTU - 576 + 1)) };
 	const size_t room = hydns_frame_len(&d->path, d->len, o.mtu);
 	uint8_t *out = malloc(room + 1);
 	const char *wrong = NULL;
@@ -48,7 +35,7 @@ static const char *write_and_read(const struct hydns_datagram *d)
 	else if (room && !hydns_frame_read(&r, out, room, false))
 		wrong = "written and not read";
 	else if (room) {
-		back = turned(&d->path);
+		back = path_back(&d->path);
 		if (r.len != d->len || memcmp(r.payload, d->payload, d->len) != 0)
 			wrong = "another payload";
 		else if (memcmp(&r.path, &back, sizeof(back)) != 0)
@@ -60,7 +47,7 @@ static const char *write_and_read(const struct hydns_datagram *d)
 
 int main(int argc, char **argv)
 {
-	const struct frames_run run = frames_begin(argc, argv, COUNT_DEFAULT);
+	const struct fuzz_run run = fuzz_begin(argc, argv, COUNT_DEFAULT);
 	uint64_t datagrams = 0;
 
 	for (uint64_t i = 0; i < run.count; i++) {
@@ -71,7 +58,7 @@ int main(int argc, char **argv)
 		const char *wrong = NULL;
 
 		memcpy(exact, frame, len);
-		if (hydns_frame_read(&d, exact, len, frames_below(2))) {
+		if (hydns_frame_read(&d, exact, len, fuzz_below(2))) {
 			datagrams++;
 			if (d.payload < exact || d.payload + d.len > exact + len)
 				wrong = "a payload beyond the frame";

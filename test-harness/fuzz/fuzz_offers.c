@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "hydns-kern/store/rule.h"
 #include "hydnsd/tests/build.h"
+#include "test-harness/fuzz/numbers.h"
 
 #define NOW_NS          1000000000000ULL
 #define CAPACITY        512            /* small, so that eviction and full sizes happen */
@@ -22,22 +22,6 @@
 #define MUTATIONS_MAX   6
 #define RANDOM_ONE_IN   8              /* one offer in so many is all random octets */
 #define RANDOM_MAX      600
-
-static uint64_t state;
-
-/* xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators", 2016). */
-static uint64_t next(void)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return state * 0x2545f4914f6cdd1dULL;
-}
-
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(next() >> 32) % n;
-}
 
 static const struct build_spec good[] = {
 	{ .name = "www.example.com.", .type = 1, .answer = { "www.example.com. 300 IN A 192.0.2.1" } },
@@ -69,13 +53,12 @@ static size_t seed_len[GOOD];
 
 static size_t random_offer(union build_offer *o)
 {
-	size_t len = HYDNS_OFFER_DATA + below(RANDOM_MAX);
+	size_t len = HYDNS_OFFER_DATA + fuzz_below(RANDOM_MAX);
 
-	for (size_t i = 0; i < len; i++)
-		o->octet[i] = (uint8_t)next();
-	if (below(2)) {                /* valid lengths, so that later checks are reached */
-		o->offer.name_len = (uint8_t)below(40);
-		o->offer.answer_len = (uint16_t)below((uint32_t)(len - HYDNS_OFFER_DATA + 1));
+	fuzz_fill(o->octet, len);
+	if (fuzz_below(2)) {                /* valid lengths, so that later checks are reached */
+		o->offer.name_len = (uint8_t)fuzz_below(40);
+		o->offer.answer_len = (uint16_t)fuzz_below((uint32_t)(len - HYDNS_OFFER_DATA + 1));
 	}
 	return len;
 }
@@ -83,30 +66,24 @@ static size_t random_offer(union build_offer *o)
 static size_t mutated_offer(union build_offer *o)
 {
 	static const uint8_t liked[] = { 0, 1, 0x3f, 0x40, 0xc0, 0xc1, 0x0c, 0xff, 0x7f, 0x80, 41 };
-	unsigned which = below(GOOD), n = 1 + below(MUTATIONS_MAX);
+	unsigned which = fuzz_below(GOOD), n = 1 + fuzz_below(MUTATIONS_MAX);
 	size_t len = seed_len[which];
 
 	memcpy(o, &seeds[which], len);
 	while (n--) {
 		/* mostly in the name and the answer */
-		size_t from = below(4) ? HYDNS_OFFER_DATA : 0;
-		size_t at = from + below((uint32_t)(len - from));
+		size_t from = fuzz_below(4) ? HYDNS_OFFER_DATA : 0;
+		size_t at = from + fuzz_below((uint32_t)(len - from));
 
-		o->octet[at] = below(2) ? liked[below(sizeof(liked))] : (uint8_t)next();
+		o->octet[at] = fuzz_below(2) ? liked[fuzz_below(sizeof(liked))] : (uint8_t)fuzz_next();
 	}
-	if (below(16) == 0)
-		len = below((uint32_t)len + 1);
+	if (fuzz_below(16) == 0)
+		len = fuzz_below((uint32_t)len + 1);
 	return len;
 }
 
-static int complain(const char *what, uint64_t number)
-{
-	fprintf(stderr, "offer %" PRIu64 ": %s\n", number, what);
-	return -1;
-}
-
-/* Checks that the published rule is a good message and that a withdrawal of its name removes it. */
-static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_t number)
+/* Whether the published rule is a good message and a withdrawal of its name removes it. NULL, or what is wrong. */
+static const char *inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_t number)
 {
 	const struct hydns_rule *head = &a->parts.head;
 	struct hydns_store *store = hydnsd_rules_store(s->rules);
@@ -117,29 +94,29 @@ static int inspect(struct build_store *s, const struct hydnsd_answer *a, uint64_
 	const char *fault;
 
 	if (!handle)
-		return complain("published, but not found", number);
+		return "published, but not found";
 	fault = build_rule_fault(hydns_store_rule(store, handle));
 	if (fault)
-		return complain(fault, number);
+		return fault;
 	if (number % 4)
-		return 0;
+		return NULL;
 	w.name_len = head->name_len;
 	memcpy(w.name, a->parts.name, head->name_len);
 	hydnsd_scan_begin(s->rules, &pass);
 	while (!hydnsd_scan_step(s->rules, &pass, NOW_NS, UINT32_MAX))
 		;
 	if (hydns_store_find(store, a->parts.name, head->name_len, head->qtype, head->variant, head->resolver))
-		return complain("withdrawn, but still there", number);
-	return 0;
+		return "withdrawn, but still there";
+	return NULL;
 }
 
-static int one(struct build_store *s, uint64_t number, uint64_t *published)
+static const char *one(struct build_store *s, uint64_t number, uint64_t *published)
 {
 	static union build_offer offer;
 	static struct hydnsd_answer answer;
 	const struct hydnsd_offer_limits limits = { .now_ns = NOW_NS, .seed = 0x5eed, .rotates = true };
 	const struct hydnsd_offerer by = { .resolver = 1, .refresh_percent = 10 };
-	size_t len = below(RANDOM_ONE_IN) ? mutated_offer(&offer) : random_offer(&offer);
+	size_t len = fuzz_below(RANDOM_ONE_IN) ? mutated_offer(&offer) : random_offer(&offer);
 	uint8_t *exact = malloc(len ? len : 1); /* so that a sanitizer sees each octet read beyond it */
 	enum hydnsd_rejection why;
 
@@ -149,36 +126,30 @@ static int one(struct build_store *s, uint64_t number, uint64_t *published)
 	if (number % 64 == 0)
 		build_store_grace(s);
 	if (why || hydnsd_rules_admit(s->rules, &by, &answer, NOW_NS))
-		return 0;
+		return NULL;
 	(*published)++;
 	return inspect(s, &answer, number);
 }
 
-static uint64_t argument(int argc, char **argv, const char *name, uint64_t standard)
-{
-	for (int i = 1; i + 1 < argc; i += 2)
-		if (strcmp(argv[i], name) == 0)
-			return strtoull(argv[i + 1], NULL, 10);
-	return standard;
-}
-
 int main(int argc, char **argv)
 {
-	uint64_t count = argument(argc, argv, "--count", COUNT_DEFAULT), published = 0;
-	uint64_t seed = argument(argc, argv, "--seed", (uint64_t)time(NULL));
+	const struct fuzz_run run = fuzz_begin(argc, argv, COUNT_DEFAULT);
+	uint64_t published = 0;
 	struct build_store s;
 
-	state = seed * 2 + 1;
 	for (unsigned i = 0; i < GOOD; i++)
 		seed_len[i] = build_offer(&seeds[i], &good[i], NOW_NS);
 	build_store_open(&s, CAPACITY, 0, NOW_NS);
-	for (uint64_t i = 0; i < count; i++)
-		if (one(&s, i, &published)) {
-			fprintf(stderr, "again with: --count %" PRIu64 " --seed %" PRIu64 "\n", i + 1, seed);
+	for (uint64_t i = 0; i < run.count; i++) {
+		const char *wrong = one(&s, i, &published);
+
+		if (wrong) {
+			fuzz_wrong(&run, "offer", i, wrong);
 			return 1;
 		}
-	printf("%" PRIu64 " offers, %" PRIu64 " published, all of them readable (seed %" PRIu64 ")\n", count,
-	       published, seed);
+	}
+	printf("%" PRIu64 " offers, %" PRIu64 " published, all of them readable (seed %" PRIu64 ")\n", run.count,
+	       published, run.seed);
 	build_store_close(&s);
-	return published ? 0 : complain("nothing was published: the test tests nothing", count);
+	return published == 0;         /* then the test tests nothing */
 }

@@ -26,7 +26,7 @@
 #define PORTS         64
 
 struct batch {
-	struct frames_run run;
+	struct fuzz_run run;
 	uint64_t sent;                         /* frames before this batch */
 	struct hydns_lane_thread *lanes;
 	struct hydns_port_thread *ports;
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "skipped: needs root and AF_XDP\n");
 		return 77;
 	}
-	b.run = frames_begin(argc, argv, COUNT_DEFAULT);
+	b.run = fuzz_begin(argc, argv, COUNT_DEFAULT);
 	veth_begin(&v);
 	veth_run("ip link set far mtu 1600");          /* what near takes with a tag is sent without one, too */
 	veth_choose(&v, 0);

@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 from .run import HarnessError, process_stat, wait_until
 
@@ -53,6 +54,12 @@ class Program:
         """Pids of its living children."""
         found = {pid: process_stat(pid) for pid in os.listdir("/proc") if pid.isdecimal()}
         return {int(pid) for pid, fields in found.items() if fields and int(fields[3]) == self.pid}
+
+    def switches(self):
+        """Context switches of all its threads so far: how often they woke, and were interrupted."""
+        tasks = Path(f"/proc/{self.pid}/task").glob("*/status")
+        lines = [line for status in tasks for line in status.read_text().splitlines()]
+        return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
 
     def cpu_seconds(self):
         """User and system time of the process and all its threads."""

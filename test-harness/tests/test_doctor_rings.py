@@ -189,12 +189,22 @@ def most_memory(pid):
     return "unlimited" if allowed else hard
 
 
+def lines_logged(unbound):
+    log = unbound.world.run.dir / f"{unbound.name}.log"
+    return log.read_text().count("no packet rings on") if log.exists() else 0
+
+
+def notes(daemon):
+    return daemon.call({"cmd": "status"})["resolvers"][0]["notes"]
+
+
 @pytest.mark.parametrize("memlock", [65536, LANE])
 def test_too_little_memory_may_be_locked(world, memlock):
     daemon, ns = world.hydnsd(), world.network.resolver
     unbound = Limited(world, ns, "unbound", SERVICE, world.hints, anchors=world.anchors, hydns=daemon.plugin_socket)
     unbound.memlock = memlock
     could, fit = len(daemon.interfaces), memlock // LANE
+    logged = lines_logged(unbound)         # by another test
     with daemon, unbound:
         wait_until(daemon.resolver_ready, 10, "Unbound's module to register")
         text = f"on {fit} of {could} receive queues"
@@ -202,6 +212,11 @@ def test_too_little_memory_may_be_locked(world, memlock):
         found = finding(daemon, "locked-memory")
         assert found["state"] == "warn" and "LimitMEMLOCK=infinity" in found["mend"]
         assert len(lanes(daemon)) == fit
+        told = f"no packet rings on {could - fit} receive queues"
+        wait_until(lambda: [told in note and "LimitMEMLOCK=infinity" in note for note in notes(daemon)] == [True], 10,
+                   f"a note: {told}")
+        assert told in daemon.ctl("status").stdout
+        assert lines_logged(unbound) == logged + 1
         pid = daemon.call({"cmd": "status"})["resolvers"][0]["pid"]
         most = most_memory(pid)
         command = re.search(r"prlimit --pid \d+ --memlock=unlimited", found["mend"])[0]
@@ -209,3 +224,5 @@ def test_too_little_memory_may_be_locked(world, memlock):
         fit = could if most == "unlimited" else min(could, int(most) // LANE)
         wait_until(lambda: len(lanes(daemon)) == fit, 10, f"packet rings on {fit} receive queues")
         assert finding(daemon, "locked-memory")["state"] == ("ok" if fit == could else "warn")
+        wait_until(lambda: len(notes(daemon)) == (fit < could), 10, "the note to go")
+        assert lines_logged(unbound) == logged + 1
