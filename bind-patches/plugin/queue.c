@@ -151,6 +151,7 @@ void hydns_queue_end(const struct hydns_lane_thread *first)
 	if (next.first == first)
 		next.first = NULL;
 	if (present.first == first) {
+		isc_nm_emptyrings();
 		change_to(&next);
 		next.first = NULL;
 	}
