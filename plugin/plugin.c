@@ -14,7 +14,6 @@
 #define REFRESH_PERCENT_MAX 90
 #define FLUSH_TIMEOUT_MAX_MS 60000
 #define QUEUE_FRAMES         1024
-#define DRAIN_MS             20    /* for each lane */
 
 static bool identity_ok(const char *text)
 {
@@ -61,18 +60,15 @@ static bool copy_strings(struct hydns_plugin_options *to)
 	return to->socket && to->identity && to->version;
 }
 
-/* First the gate: with it the program's redirections end. Threads that still read then take what lies in the rings. */
+/* First the gate: with it the program's redirections end. What lies in the rings then is read before they end. */
 static void end_rings(struct hydns_plugin *p)
 {
 	if (p->gate >= 0)
 		close(p->gate);
 	if (p->rings_taken)
 		return;
-	if (p->lanes && p->o.rings_end) {
-		for (int place = 0; place < HYDNS_LANES_MOST; place++)
-			hydns_lane_close(p->lanes, place, DRAIN_MS, NULL, NULL);
+	if (p->lanes && p->o.rings_end)
 		p->o.rings_end(hydns_lanes_thread(p->lanes, 0));
-	}
 	hydns_upstream_free(p->upstream);
 	hydns_lanes_free(p->lanes);
 	hydns_ways_free(p->ways);

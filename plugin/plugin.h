@@ -50,8 +50,8 @@ struct hydns_plugin_options {
 	uint32_t queue;              /* HYDNS_QUEUE_*: what packet rings are wanted for; 0: none */
 	uint32_t queue_frames;       /* that wait for a thread on one lane: see hydns_lanes_new(); 0: the default, 1024 */
 	uint16_t first_port, ports;  /* that the resolver's own sockets leave free for queries to upstream by packet rings */
-	/* Called on any thread before packet rings are freed: when it returns, no thread uses them; first: thread 0's. NULL: then
-	 * no thread does anyway. */
+	/* Called on any thread before packet rings are freed, when the program redirects to them no longer: reads what lies in
+	 * them, and when it returns, no thread uses them; first: thread 0's. NULL: then no thread does anyway. */
 	void (*rings_end)(const struct hydns_lane_thread *first);
 	bool zones;                  /* the resolver serves zones and reports their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);

@@ -171,7 +171,9 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	UNUSED(result);
 	pending.client = NULL;
 	if (!atomic_load(&inst->started))
-		hydns_start(inst, client);
+		hydns_start(inst, &(struct hydns_start){ .view = client->view, .server = client->manager->sctx,
+							 .env = client->manager->aclenv,
+							 .port = isc_sockaddr_getport(&client->destsockaddr) });
 	p = atomic_load(&inst->plugin);
 	if (p == NULL || s->client != client || s->key == 0 || !atomic_load(&inst->open) ||
 	    !hydns_query_is_plain(client) || client->query.origqname == NULL)

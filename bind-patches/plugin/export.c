@@ -290,10 +290,10 @@ bool hydns_export_is_old(const struct hydns_instance *inst)
 /* --- cookies ---------------------------------------------------------------------------------------------- */
 /* Without secrets the program passes queries with a cookie. That is needed where named does not answer a client's cookie
  * alone, pads responses to clients with a valid one, or has more secrets than the kernel holds. */
-static void export_cookies(const ns_client_t *client, struct hydns_plugin *p)
+static void export_cookies(const struct hydns_instance *inst, struct hydns_plugin *p)
 {
-	const ns_server_t *server = client->manager->sctx;
-	const dns_view_t *view = client->view;
+	const ns_server_t *server = inst->server;
+	const dns_view_t *view = inst->view;
 	uint8_t secret[HYDNS_COOKIE_SECRETS][HYDNS_COOKIE_SECRET_LEN];
 	size_t n = 0;
 
@@ -326,7 +326,7 @@ static const char *export_all(struct hydns_instance *inst, struct places *places
 	return NULL;
 }
 
-bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_plugin *p)
+bool hydns_export(struct hydns_instance *inst, struct hydns_plugin *p)
 {
 	struct places *places = calloc(1, sizeof(*places));
 	const char *why = export_all(inst, places, p);
@@ -339,6 +339,6 @@ bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct
 		return false;
 	}
 	note_access(inst, p);
-	export_cookies(client, p);
+	export_cookies(inst, p);
 	return true;
 }

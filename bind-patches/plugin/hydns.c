@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Entry points of the plugin and the life of its instances. Listening sockets and the view's ACLs are complete
- * only after the plugin was registered, so an instance starts with its first response (start.c).
+ * only after the plugin was registered, so an instance starts with its first response (start.c), or, if it demands packet
+ * rings, when named has configured itself (demand.c).
  */
 #include <stdlib.h>
 #include <isc/mem.h>
@@ -291,6 +292,9 @@ isc_result_t plugin_check(const char *text, const void *cfg, const char *file, u
 	UNUSED(actx);
 	if (result == ISC_R_SUCCESS)
 		result = check_own(&o, cfg, file, line, lctx, &own);
+	if (result == ISC_R_SUCCESS)
+		result = hydns_demand_check(&o, &(struct hydns_statement){ .config = cfg, .text = text, .file = file,
+									   .line = line, .mctx = mctx, .lctx = lctx });
 	free(own);
 	hydns_options_free(&o, mctx);
 	return result;

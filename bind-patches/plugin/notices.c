@@ -316,6 +316,7 @@ const struct hydns_hook hydns_hooks[] = {
 	{ NS_CACHE_FLUSHED, on_flushed },
 	{ NS_CONTROL_DONE, on_command },
 	{ NS_STATS_WANTED, hydns_on_stats },
+	{ NS_CONFIGURED, hydns_on_configured },
 	{ NS_HOOKPOINTS_COUNT, NULL },
 };
 

@@ -202,6 +202,11 @@ static struct source source_of(const char *text, const char *file, unsigned long
 	return from;
 }
 
+bool hydns_options_want_rings(const struct hydns_options *o)
+{
+	return o->queue != HYDNS_NO || o->queue_upstream != HYDNS_NO;
+}
+
 isc_result_t hydns_options_parse(const char *text, const char *file, unsigned long line, isc_mem_t *mctx,
 				 isc_log_t *lctx, struct hydns_options *out)
 {

@@ -34,6 +34,8 @@ struct hydns_options {
  * success only. */
 isc_result_t hydns_options_parse(const char *text, const char *file, unsigned long line, isc_mem_t *mctx,
 				 isc_log_t *lctx, struct hydns_options *out);
+/* Whether clients' queries or those to upstream may take packet rings. */
+bool hydns_options_want_rings(const struct hydns_options *o);
 void hydns_options_free(struct hydns_options *o, isc_mem_t *mctx);
 
 struct hydns_socket {
@@ -81,9 +83,15 @@ void hydns_instance_resume(struct hydns_instance *inst);
 /* Calls use() for each plugin object that offers, and keeps it meanwhile: for threads that are no loops. */
 void hydns_each_plugin(void (*use)(struct hydns_plugin *p, void *arg), void *arg);
 
-/* --- start.c: the start of an instance, by its first response -------------------------------------------------- */
+/* --- start.c: the start of an instance ------------------------------------------------------------------------- */
+struct hydns_start {
+	dns_view_t *view;
+	ns_server_t *server;
+	dns_aclenv_t *env;
+	in_port_t port;                   /* where queries come */
+};
 /* Does nothing after the first call. */
-void hydns_start(struct hydns_instance *inst, const ns_client_t *client);
+void hydns_start(struct hydns_instance *inst, const struct hydns_start *by);
 /* Checks the obstacles again after something may have changed: ends offers or allows them again. */
 void hydns_reconsider(struct hydns_instance *inst, struct hydns_plugin *p);
 
@@ -148,6 +156,20 @@ struct hydns_port_run hydns_own_queries_ports(const struct hydns_own_queries *q)
 bool hydns_own_queries_avoid(void *own, uint16_t port);
 /* Why they take sockets although the host may have rings for them, or NULL. */
 const char *hydns_own_queries_obstacle(const struct hydns_own_queries *q);
+/* --- demand.c for the patched named: packet rings that the configuration demands; stock.c for any other ------------------ */
+/* NS_CONFIGURED: such an instance starts at once. named ends unless it then gets its rings within a bounded time, if it is
+ * itself starting. */
+ns_hookresult_t hydns_on_configured(void *arg, void *data, isc_result_t *result);
+/* A plugin statement: its text between the braces, as it is in the configuration, and where it ends. */
+struct hydns_statement {
+	const cfg_obj_t *config;
+	const char *text, *file;
+	unsigned long line;
+	isc_mem_t *mctx;
+	isc_log_t *lctx;
+};
+/* Logs why o, the options of s, demands rings in vain. ISC_R_SUCCESS: that is not known before named runs. */
+isc_result_t hydns_demand_check(const struct hydns_options *o, const struct hydns_statement *s);
 
 /* --- queue.c for the patched named: packet rings of its loops; stock.c for any other: none --------------------------- */
 /* What the instance may ask packet rings for: HYDNS_QUEUE_*, or 0. One view has them, the first with the plugin that may. */
@@ -163,7 +185,8 @@ void hydns_queue_leave_ports(const struct hydns_instance *inst);
 void hydns_queue_pause(struct hydns_plugin *p);
 /* After hydns_plugin_gone(): hydnsd forgets whose answers come by these rings, so what waits for some is asked again. */
 void hydns_queue_forget(struct hydns_plugin *p);
-/* The rings of this first thread end: see struct hydns_plugin_options. */
+/* The rings of this first thread end: see struct hydns_plugin_options. What lies in them is answered by sockets, also when
+ * named unloads this code first. */
 void hydns_queue_end(const struct hydns_lane_thread *first);
 
 /* --- zones.c: answers from zones ------------------------------------------------------------------------------ */
@@ -205,7 +228,7 @@ const struct hydns_instance *hydns_instance_of(const dns_view_t *view);
 /* The reasons why nothing can be offered for the instance's view; returns how many there are. */
 size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HYDNS_OBSTACLES_MAX]);
 /* Gives p the access list, the services and the cookie secrets. False: not possible, and logged. */
-bool hydns_export(struct hydns_instance *inst, const ns_client_t *client, struct hydns_plugin *p);
+bool hydns_export(struct hydns_instance *inst, struct hydns_plugin *p);
 /* True when since then the access list has changed with the interfaces, or named listens at other sockets. */
 bool hydns_export_is_old(const struct hydns_instance *inst);
 

@@ -263,6 +263,7 @@ void hydns_queue_end(const struct hydns_lane_thread *first)
 	if (next.first == first)
 		next.first = NULL;
 	if (present.first == first) {
+		isc_nm_emptyrings();
 		change_to(&next);
 		next.first = NULL;
 	}
@@ -270,18 +271,13 @@ void hydns_queue_end(const struct hydns_lane_thread *first)
 }
 
 /* --- who has them ---------------------------------------------------------------------------------------------- */
-static bool wants_rings(const struct hydns_instance *inst)
-{
-	return inst->o.queue != HYDNS_NO || inst->o.queue_upstream != HYDNS_NO;
-}
-
 /* The earlier view that has the rings, or NULL. */
 static const dns_view_t *earlier_view(const struct hydns_instance *inst)
 {
 	for (const dns_view_t *v = ISC_LIST_PREV(inst->view, link); v != NULL; v = ISC_LIST_PREV(v, link)) {
 		const struct hydns_instance *other = hydns_instance_of(v);
 
-		if (v->rdclass == dns_rdataclass_in && other != NULL && other->o.enable && wants_rings(other))
+		if (v->rdclass == dns_rdataclass_in && other != NULL && other->o.enable && hydns_options_want_rings(&other->o))
 			return v;
 	}
 	return NULL;
@@ -314,7 +310,7 @@ static void __attribute__((format(printf, 2, 3))) note(struct hydns_plugin *p, c
 
 void hydns_queue_note(const struct hydns_instance *inst, struct hydns_plugin *p)
 {
-	const dns_view_t *other = wants_rings(inst) ? earlier_view(inst) : NULL;
+	const dns_view_t *other = hydns_options_want_rings(&inst->o) ? earlier_view(inst) : NULL;
 	const char *why = inst->o.queue_upstream != HYDNS_NO ? hydns_own_queries_obstacle(inst->own) : NULL;
 
 	if (other != NULL)

@@ -58,14 +58,14 @@ static uint16_t max_udp(const dns_view_t *view)
 	return most < HYDNS_PLAIN_UDP_SIZE ? HYDNS_PLAIN_UDP_SIZE : most;
 }
 
-static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_client_t *client)
+static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *view)
 {
 	const uint32_t queue = hydns_queue_parts(inst);
 	struct hydns_plugin *former = hydns_take_former(inst, queue != 0), *p;
 	char identity[HYDNS_IDENTITY_LEN] = "named";
 
-	if (strcmp(client->view->name, "_default") != 0)
-		snprintf(identity, sizeof(identity), "named, view %s", client->view->name);
+	if (strcmp(view->name, "_default") != 0)
+		snprintf(identity, sizeof(identity), "named, view %s", view->name);
 	const struct hydns_plugin_options o = {
 		.socket = inst->o.socket, .identity = identity, .version = PACKAGE_VERSION,
 		.threads = hydns_tid_count(), .capacity = inst->o.capacity, .admission = inst->o.admission,
@@ -73,8 +73,8 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_cli
 		.refresh_percent = inst->o.refresh, .flush_timeout_ms = inst->o.flush_timeout,
 		.flags = HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_SHUFFLES | HYDNS_RESOLVER_KEEPS_CASE |
 			 HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS,
-		.edns_size = hydns_edns_size(client->view),
-		.max_udp = max_udp(client->view), .zones = true, .log = hydns_named_log,
+		.edns_size = hydns_edns_size(view),
+		.max_udp = max_udp(view), .zones = true, .log = hydns_named_log,
 		.queue = queue, .queue_frames = inst->o.queue_frames, .rings_end = hydns_queue_end,
 		.first_port = (uint16_t)hydns_own_queries_ports(inst->own).first,
 		.ports = (uint16_t)hydns_own_queries_ports(inst->own).count,
@@ -97,25 +97,25 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, const ns_cli
 
 /* The link goes up even with obstacles, so that hydnsd can show them. Packet rings need the services and the access list in
  * any case. */
-void hydns_start(struct hydns_instance *inst, const ns_client_t *client)
+void hydns_start(struct hydns_instance *inst, const struct hydns_start *by)
 {
 	struct hydns_plugin *p;
 	bool possible, exports;
 
 	pthread_mutex_lock(&inst->starting);
 	if (!atomic_load(&inst->started)) {
-		inst->view = client->view;
-		inst->port = isc_sockaddr_getport(&client->destsockaddr);
+		inst->view = by->view;
+		inst->port = by->port;
 		if (inst->server == NULL) {
-			ns_server_attach(client->manager->sctx, &inst->server);
-			dns_aclenv_attach(client->manager->aclenv, &inst->env);
+			ns_server_attach(by->server, &inst->server);
+			dns_aclenv_attach(by->env, &inst->env);
 		}
-		p = new_plugin(inst, client);
+		p = new_plugin(inst, by->view);
 		possible = p != NULL && note_obstacles(inst, p);
 		if (p != NULL)
 			hydns_queue_note(inst, p);
 		exports = p != NULL && (possible || hydns_queue_has_rings(p));
-		if (p != NULL && ((exports && !hydns_export(inst, client, p)) || hydns_plugin_start(p) != 0)) {
+		if (p != NULL && ((exports && !hydns_export(inst, p)) || hydns_plugin_start(p) != 0)) {
 			hydns_plugin_stop(p);
 			p = NULL;
 		}

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 
-from lab import load
+from lab import load, rings
 from lab.run import HarnessError, wait_until
 from lab.servers import Nsd
 from lab.world import World
@@ -218,7 +218,7 @@ class Session:
         stand = self.stand
         if self.control:
             stand.daemon.call({"cmd": "pause"})
-        before = stand.daemon.reasons()
+        before, by_ring = stand.daemon.reasons(), rings.counted(stand.daemon).queries
         with Twins(stand.world) as self.twins, Disturber(self.commands) as self.disturber, \
                 Recorder(stand, self.data, self.records) if self.records else nullcontext() as self.recorder:
             self.begun = time.monotonic()
@@ -233,6 +233,7 @@ class Session:
         self.seconds = time.monotonic() - self.begun
         after = stand.daemon.reasons()
         self.reasons = {name: n - before[name] for name, n in after.items() if n != before[name]}
+        self.by_ring = rings.counted(stand.daemon).queries - by_ring
         self.given = Counter(what.split()[0].rstrip(":") for _, _, what in self.disturber.done)
 
     def _judge_all(self, progress):

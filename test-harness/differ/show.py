@@ -70,7 +70,7 @@ def figures(session):
         "seconds": round(session.seconds, 1),
         "queries_per_second": round(session.finished / session.seconds), "seed": session.seed,
         "answered_in_kernel": session.in_kernel, "kernel_share": round(session.kernel_share, 4),
-        "differences": sum(session.kinds.values()), "kinds": dict(session.kinds),
+        "by_packet_ring": session.by_ring, "differences": sum(session.kinds.values()), "kinds": dict(session.kinds),
         "explained_by_a_second_look": session.explained, "of_the_moment_before": session.moments,
         "a_second_off": session.judge.second_off, "gave_up": session.judge.gave_up,
         "rules": +session.judge.used, "reference_not_asked": +session.alone, "commands": session.given,
@@ -82,6 +82,7 @@ def summary(f):
     lines = [f"{f['server']}: {f['queries']:,} queries in {f['seconds']:.0f} s ({f['queries_per_second']:,} a second), "
              f"{f['asked_again']:,} of them asked again, {sum(f['commands'].values()):,} commands meanwhile",
              f"answered in the kernel: {f['answered_in_kernel']:,} ({f['kernel_share']:.1%})",
+             f"came by packet rings: {f['by_packet_ring']:,} ({f['by_packet_ring'] / f['queries']:.1%})",
              f"differences: {f['differences']:,}" + "".join(f"; {kind}: {n:,}" for kind, n in f["kinds"].items())]
     lines.append("right until a TTL update a moment before, and right at the second look: "
                  f"{f['of_the_moment_before']:,}")
