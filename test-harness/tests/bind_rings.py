@@ -2,14 +2,16 @@
 """BIND with packet rings, for tests of them: paths by which nothing is offered to the kernel, so that every query is named's to
 answer, and what rings have carried."""
 
+import sys
 from contextlib import contextmanager
 
 import dns.rcode
 from conftest import bind_path
 
-from lab import pinned, rings
+from lab import capture, pinned, rings
 from lab.client import Asker, ask
 from lab.network import SERVICE, UPSTREAM_PORTS
+from lab.process import Program
 from lab.run import SOON, wait_until
 
 NAME = "www.lab.example"
@@ -150,3 +152,20 @@ def all_ports_taken(path):
         words[first * rings.WORD:(last + 1) * rings.WORD] = taken
         yield
         words[first * rings.WORD:(last + 1) * rings.WORD] = free
+
+
+def with_senders(path, do, count):
+    """Its result, and from which addresses and ports named asked authoritative servers while do() ran, count times or more."""
+    file = path.world.run.dir / "senders.capture"
+    file.unlink(missing_ok=True)
+    program = Program(path.world.run, path.network.authoritative, "capture", [sys.executable, capture.__file__, "u0", file])
+
+    def seen():
+        return [m.source for m in capture.messages(file) if m.to[1] == capture.PORT]
+    try:
+        program.wait_ready(file.exists, SOON)
+        result = do()
+        wait_until(lambda: len(seen()) >= count, SOON, f"{count} queries to be captured")
+    finally:
+        program.stop()
+    return result, seen()

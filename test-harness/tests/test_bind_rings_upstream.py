@@ -10,7 +10,8 @@ import dns.query
 import dns.rcode
 import pytest
 from bind_rings import (FRAMES, NAME, NOTHING, UP_LINKS, all_ports_taken, assert_answered, change, fresh, grown, own_counts,
-                        recursions, settle, upstream_path, wait_answers, warm)
+                        recursions, settle, upstream_path, wait_answers, warm,
+                        with_senders)
 from conftest import bind_path
 
 from lab import rings
@@ -259,10 +260,35 @@ def test_query_source_with_a_port_takes_sockets(world):
         assert took["sent_upstream"] == 0 and took["sockets"] >= 1
 
 
-def test_large_edns_takes_sockets(world):
-    with bind_path(world, clause=(NOTHING, FRAMES), threads=1, daemon_options={"links": UP_LINKS},
-                   options=("edns-udp-size 4096;",)) as p:
+@pytest.mark.parametrize("options, statements", (
+    (("edns-udp-size 4096;",), ()),
+    ((), ("server 192.0.2.77 { edns-udp-size 4096; };",)),
+), ids=("all", "one-server"))
+def test_large_edns_takes_sockets(world, options, statements):
+    with bind_path(world, clause=(NOTHING, FRAMES), threads=1, daemon_options={"links": UP_LINKS}, options=options,
+                   statements=statements) as p:
         rings.wait_open(p.daemon, UP_LINKS)
         _, took = grown(p, lambda: recursions(p, 5))
         assert took["sent_upstream"] == 0 and took["sockets"] >= 5
         assert any("edns-udp-size" in n for r in p.daemon.call({"cmd": "status"})["resolvers"] for n in r["notes"])
+
+
+def test_query_source_address(world):
+    """Queries leave by rings from the address that is set, which is another link's."""
+    source = {4: SERVICE[4], 6: SERVICE[6]}
+    with upstream_path(world, options=(f"query-source address {source[4]};", f"query-source-v6 address {source[6]};")) as p:
+        (_, took), seen = with_senders(p, lambda: grown(p, lambda: recursions(p, 20)), 20)
+    assert took["sent_upstream"] == took["received_answers"] == 20 and took["sockets"] == 0
+    assert {address for address, _ in seen} <= set(source.values()) and len(seen) == 20
+
+
+def test_sockets_leave_the_ports_of_rings_alone(world):
+    """Also where use-v4-udp-ports lists both."""
+    first, last = (int(port) for port in UPSTREAM_PORTS.split("-"))
+    ports = [f"use-v{family}-udp-ports {{ range {first} {last + 4096}; }};" for family in (4, 6)]
+    with upstream_path(world, options=ports) as p:
+        _, by_ring = with_senders(p, lambda: recursions(p, 20), 20)
+        with all_ports_taken(p):
+            (_, took), by_socket = with_senders(p, lambda: grown(p, lambda: recursions(p)), 50)
+    assert all(first <= port <= last for _, port in by_ring)
+    assert took["sockets"] == 50 and all(last < port <= last + 4096 for _, port in by_socket)
