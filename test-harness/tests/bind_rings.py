@@ -73,10 +73,6 @@ def wait_used(path, queries=200):
     wait_until(lambda: rings.counted(path.daemon).queries >= used + queries, SOON, f"{queries} queries to come by rings")
 
 
-def numbers(path):
-    return {(lane["interface"], lane["queue"]): lane["number"] for lane in rings.lanes(path.daemon) if lane["open"]}
-
-
 def change(path, old, new):
     text = path.named.config.read_text()
     assert old in text
@@ -87,8 +83,9 @@ def change(path, old, new):
 
 # -- named's own queries --------------------------------------------------------------------------------------------------------
 @contextmanager
-def upstream_path(world, **options):
-    with bind_path(world, **{"clause": (NOTHING, FRAMES), "threads": 1} | options, daemon_options={"links": UP_LINKS}) as p:
+def upstream_path(world, *, daemon=None, **options):
+    with bind_path(world, **{"clause": (NOTHING, FRAMES), "threads": 1} | options,
+                   daemon_options={"links": UP_LINKS} | (daemon or {})) as p:
         settle(p)
         try:
             yield p

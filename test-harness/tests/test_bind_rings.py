@@ -13,7 +13,7 @@ import dns.message
 import dns.query
 import dns.rcode
 import pytest
-from bind_rings import (FRAMES, LANES, NAME, NOTHING, RATE, assert_answered, by_ring, change, counts, load, numbers, ring_path,
+from bind_rings import (FRAMES, LANES, NAME, NOTHING, RATE, assert_answered, by_ring, change, counts, load, ring_path,
                         wait_open, wait_used)
 
 from lab import links, rings
@@ -117,12 +117,12 @@ def test_obstacles_of_offers_are_none_of_rings(world):
 @pytest.mark.parametrize("command", ("reload", "reconfig"))
 def test_reload(own, command):
     """The lanes stay, with what waits in them."""
-    before = numbers(own)
+    before = rings.numbers(own.daemon)
     with load(own) as asker:
         for _ in range(5):
             wait_used(own)
             own.named.control(command)
-        wait_until(lambda: numbers(own) == before, SOON, "the same lanes to be open again")
+        wait_until(lambda: rings.numbers(own.daemon) == before, SOON, "the same lanes to be open again")
         wait_used(own)
         answers = asker.result()
     assert_answered(answers)
