@@ -193,6 +193,20 @@ def test_ends_under_load(own):
     wait_open(own)
 
 
+def test_restarted_with_another_number_of_threads(own):
+    """That is named's for life: reloads do not change it."""
+    for threads in (1, 2):
+        own.named.stop()
+        own.named.threads = threads
+        own.named.start()
+        wait_open(own)
+        wait_until(lambda n=threads: {lane["threads"] for lane in rings.lanes(own.daemon)} == {n}, SOON, f"rings of {threads}")
+        with load(own) as asker:
+            wait_used(own)
+            answers = asker.result()
+        assert_answered(answers)
+
+
 def test_killed(own):
     with load(own, timeout=0.5) as asker:
         wait_used(own)
