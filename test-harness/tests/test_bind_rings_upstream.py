@@ -111,6 +111,21 @@ class TestOwnQueries:
             answers = asker.result()
         assert_answered(answers, dns.rcode.NXDOMAIN)
 
+    def test_reload_ends_timers(self, shared):
+        """After some tries named waits for longer than for the first: a query that waits so is asked again before another's
+        first timer ends."""
+        relay, tried = shared.world.relay, 5
+        warm(shared, "lab.example")
+        relay.loses = everything
+        (first, _), (second, _) = rings.never_asked(2, "lab.example")
+        ask(shared.network.client1, SERVICE[4], first, timeout=0.01)
+        wait_until(lambda: relay.count(f"{first}.") == tried, SOON, f"{tried} tries")
+        assert rings.claimed(shared.daemon)
+        shared.named.control("reconfig")
+        ask(shared.network.client1, SERVICE[4], second, timeout=0.01)
+        wait_until(lambda: relay.count(f"{second}.") > 1, SOON, "the other query to be asked again")
+        assert relay.count(f"{first}.") > tried
+
     def test_other_rings(self, shared):
         """Those that end take their ports along; what was under way is asked again."""
         with fresh(shared) as asker:
