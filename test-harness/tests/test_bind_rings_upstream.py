@@ -218,6 +218,19 @@ class TestOwnQueries:
         settle(shared)
 
 
+def test_two_threads(world):
+    """An answer comes to the thread that has asked, also under load; clients' queries come by sockets here."""
+    with upstream_path(world, threads=2, clause=(NOTHING, FRAMES, "hydns-queue no;"), daemon={"links": ("ra",)}) as p:
+        replies, took = grown(p, lambda: recursions(p, 200))
+        assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
+        assert took == {"sent_upstream": 200, "received_answers": 200, "strays": 0, "detours": 0, "sockets": 0}
+        with fresh(p) as one, fresh(p) as another:
+            wait_answers(p, 500)
+            answers = one.result() + another.result()
+        assert_answered(answers, dns.rcode.NXDOMAIN)
+        wait_until(lambda: not rings.claimed(p.daemon), SOON, "all ports to be free")
+
+
 @pytest.mark.parametrize("dead", (TLD[4], TLD[6]))
 def test_refused_query_fails_at_once(world, dead):
     """Nobody listens there. named does not wait for its timer, neither alone nor before it asks the next server."""
