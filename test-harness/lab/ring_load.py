@@ -16,6 +16,7 @@ RATE = 500               # queries a second of names that nobody has asked befor
 LOCAL_RATE = 4000        # the same of names that Unbound itself has data of: no query to upstream
 LOCAL = "here.example"   # their zone
 NXDOMAIN = 3
+RINGS_OFF = ("hydns:\n", "hydns:\n    hydns-queue: no\n    hydns-queue-upstream: no\n")    # for Unbound.change()
 OPTIONS = {"server": ["log-servfail: yes", f'local-zone: "{LOCAL}." redirect', f'local-data: "{LOCAL}. 60 A 192.0.2.99"']}
 
 

@@ -11,7 +11,7 @@ from lab import rings
 from lab.client import ask
 from lab.network import LINKS, SERVICE
 from lab.process import run_tool
-from lab.ring_load import (Used, addresses_again, assert_answered, come, fresh, link_down, note, numbers, set_mtu, settle,
+from lab.ring_load import (RINGS_OFF, Used, addresses_again, assert_answered, come, fresh, link_down, note, numbers, set_mtu, settle,
                            sysctls)
 from lab.run import SOON, wait_until
 
@@ -68,6 +68,24 @@ def test_upstream_link_removed_and_made_again(path):
         Used(path).wait()
         answers = asker.result()
     assert_answered(answers, since=again)
+
+
+def receive_queues(path, count):
+    """Whether r1 has so many afterwards."""
+    return run_tool(path.network.resolver, ["ethtool", "-L", "r1", "rx", count], check=False).returncode == 0
+
+
+def test_number_of_receive_queues(path):
+    """A queue that packet rings are bound to can't be taken away; as the operator guide says, a reload without rings comes first."""
+    assert receive_queues(path, 2)
+    wait_until(lambda: {("r1", 0), ("r1", 1)} <= set(numbers(path)), SOON, "a lane on the second queue")
+    assert not receive_queues(path, 1)
+    path.unbound.change(*RINGS_OFF)
+    wait_until(lambda: receive_queues(path, 1), SOON, "the queue to be free")
+    path.unbound.change(*reversed(RINGS_OFF))
+    rings.wait_open(path.daemon)
+    assert ("r1", 1) not in numbers(path)
+    settle(path)
 
 
 # -- addresses and next hops --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from lab import rings
 from lab.client import ask
 from lab.network import SERVICE
-from lab.ring_load import LOCAL_RATE, Used, assert_answered, come, fresh, local, numbers, seen
+from lab.ring_load import LOCAL_RATE, RINGS_OFF, Used, assert_answered, come, fresh, local, numbers, seen
 from lab.run import SOON, wait_until
 
 
@@ -51,14 +51,14 @@ def test_reload_with_another_number_of_threads(paths):
 
 def test_rings_turned_off_and_on_by_reload(path):
     with fresh(path, timeout=2) as asker:
-        path.unbound.change("hydns:\n", "hydns:\n    hydns-queue: no\n    hydns-queue-upstream: no\n")
+        path.unbound.change(*RINGS_OFF)
         wait_until(lambda: not rings.lanes(path.daemon), SOON, "no lanes")
         used = Used(path)
         reloaded = time.monotonic_ns()
         come(path)
         assert used.now() == (0, 0)
         end = time.monotonic_ns()
-        again = path.unbound.change("    hydns-queue: no\n    hydns-queue-upstream: no\n", "")
+        again = path.unbound.change(*reversed(RINGS_OFF))
         rings.wait_open(path.daemon)
         used.wait()
         answers = asker.result()
