@@ -3,13 +3,12 @@
 them."""
 
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 from . import rings
 from .account import Account
 from .client import ask
-from .network import CLIENT1, LINKS, SERVICE
-from .process import run_tool
+from .network import SERVICE
 from .run import SOON, wait_until
 
 RATE = 500               # queries a second of names that nobody has asked before
@@ -100,89 +99,7 @@ def note(what):
     print(f"{time.monotonic():.3f} s: {what}")
 
 
-class Used:
-    """How many packets rings have taken since it was made or marked."""
-
-    def __init__(self, path):
-        self.daemon = path.daemon
-        self.mark()
-
-    def mark(self):
-        self.before = rings.counted(self.daemon)
-
-    def now(self):
-        return rings.Counts(*(n - before for n, before in zip(rings.counted(self.daemon), self.before)))
-
-    def wait(self, queries=100, answers=100):
-        """For so many more from now on."""
-        self.mark()
-        wait_until(lambda: self.now().queries >= queries and self.now().answers >= answers, SOON,
-                   f"{queries} queries and {answers} answers to come by rings")
-
-
 def come(path, count=100):
     """Until so many more queries have come to Unbound's threads, by rings or sockets."""
     before = path.unbound.received()
     wait_until(lambda: path.unbound.received() >= before + count, SOON, f"{count} queries to come to Unbound")
-
-
-def seen(path, reasons, count=30):
-    """Until the program has seen so many more packets that end like one of these; hydnsd runs."""
-    def number():
-        return sum(n for reason, n in path.daemon.reasons().items() if reason in reasons)
-    before = number()
-    wait_until(lambda: number() >= before + count, SOON, f"{count} packets that end with {' or '.join(reasons)}")
-
-
-def numbers(path):
-    """{(interface, queue): number} of open lanes."""
-    return {(lane["interface"], lane["queue"]): lane["number"] for lane in rings.lanes(path.daemon) if lane["open"]}
-
-
-# -- the network --------------------------------------------------------------------------------------------------------------
-def link_down(ns, link):
-    """Takes it down; returns when the kernel says that it is."""
-    ns.link_state(link, up=False)
-
-    def is_down():
-        with ns.netlink() as ip:
-            return ip.get_links(ip.link_lookup(ifname=link)[0])[0].get_attr("IFLA_OPERSTATE") == "DOWN"
-    wait_until(is_down, SOON, f"{link} to be down")
-
-
-def set_mtu(ns, link, mtu):
-    with ns.netlink() as ip:
-        ip.link("set", index=ip.link_lookup(ifname=link)[0], mtu=mtu)
-
-
-def ipv6_again(ns, link, address, *routes):
-    """The kernel removes a link's IPv6 addresses and all its routes with it. routes: (gateway, destination)."""
-    run_tool(ns, ["ip", "address", "replace", address, "dev", link, "nodad"])
-    for gateway, to in routes:
-        run_tool(ns, ["ip", "route", "replace", to, "via", gateway])
-
-
-def addresses_again(path):
-    """After links of the resolver went down, or had a small MTU."""
-    resolver = path.network.resolver
-    for n, link in enumerate(LINKS, 1):
-        ipv6_again(resolver, link, f"fd53:{n}::1/64")
-    for gateway, to in (("10.53.3.2", "0.0.0.0/0"), ("fd53:3::2", "::/0"), (CLIENT1[4], "10.54.1.0/24"),
-                        (CLIENT1[6], "fd54:1::/64")):
-        run_tool(resolver, ["ip", "route", "replace", to, "via", gateway])
-
-
-@contextmanager
-def sysctls(ns, values):
-    def write(file, value):
-        with ns.entered(), open(f"/proc/sys/net/{file}", "r+") as f:
-            former = f.read().strip()
-            f.seek(0)
-            f.write(str(value))
-        return former
-    before = {file: write(file, value) for file, value in values.items()}
-    try:
-        yield
-    finally:
-        for file, value in before.items():
-            write(file, value)

@@ -10,7 +10,8 @@ import pytest
 from lab import rings
 from lab.client import ask
 from lab.network import SERVICE
-from lab.ring_load import LOCAL_RATE, RINGS_OFF, Used, assert_answered, come, fresh, local, numbers, seen
+from lab.ring_load import LOCAL_RATE, RINGS_OFF, assert_answered, come, fresh, local
+from lab.rings import Used
 from lab.run import SOON, wait_until
 
 
@@ -23,13 +24,13 @@ def path(paths):
 @pytest.mark.parametrize("command", ["reload", "reload_keep_cache"])
 def test_reload(path, command):
     """The lanes stay, with what waits in them. What waits for upstream is forgotten, by any Unbound that reloads."""
-    used, before = Used(path), numbers(path)
+    used, before = Used(path), rings.numbers(path.daemon)
     with fresh(path, timeout=2) as asker, local(path) as known:
         used.wait()
         path.unbound.control(command)
         path.unbound.control("status")
         reloaded = time.monotonic_ns()
-        wait_until(lambda: numbers(path) == before, SOON, "the same lanes to be open again")
+        wait_until(lambda: rings.numbers(path.daemon) == before, SOON, "the same lanes to be open again")
         used.wait()
         answers = asker.result()
         local_answers = known.result()
@@ -69,14 +70,14 @@ def test_rings_turned_off_and_on_by_reload(path):
 # -- hydnsd -------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGUSR2])
 def test_rings_go_on_without_hydnsd(path, how):
-    used, before = Used(path), numbers(path)
+    used, before = Used(path), rings.numbers(path.daemon)
     with fresh(path) as asker:
         used.wait()
         path.daemon.stop(how)
         used.wait()
         path.daemon.start()
         wait_until(path.daemon.resolver_ready, SOON, "the module to register again")
-        assert numbers(path) == before
+        assert rings.numbers(path.daemon) == before
         used.wait()
         answers = asker.result()
     assert_answered(answers)
@@ -150,7 +151,7 @@ def test_unbound_killed(path):
         path.unbound.program.popen.kill()
         path.unbound.program.popen.wait()
         used.mark()
-        seen(path, ("MISS", "RESOLVER_GONE", "NOT_SERVICE", "EMPTY"))
+        rings.seen(path.daemon, ("MISS", "RESOLVER_GONE", "NOT_SERVICE", "EMPTY"))
         assert used.now() == (0, 0)
         path.unbound.start()
         started = time.monotonic_ns()
@@ -164,7 +165,7 @@ def test_unbound_stopped_and_continued(path):
     with fresh(path) as asker:
         Used(path).wait()
         path.unbound.program.popen.send_signal(signal.SIGSTOP)
-        seen(path, ("RESOLVER_GONE",))         # its heartbeat is stale
+        rings.seen(path.daemon, ("RESOLVER_GONE",))         # its heartbeat is stale
         path.unbound.program.popen.send_signal(signal.SIGCONT)
         Used(path).wait()
         answers = asker.result()

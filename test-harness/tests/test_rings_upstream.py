@@ -2,18 +2,18 @@
 """Packet rings on the upstream side: answers under way, long ones and ones in fragments, servers that are silent, unreachable
 or answer over TCP alone."""
 
-import socket
-import threading
-
 import dns.rdatatype
 import pytest
 
-from lab import rings
-from lab.changing_zones import LAB, RELAY, STORM
+from lab import links, rings
+from lab.changing_zones import STORM
 from lab.client import ask
 from lab.network import SERVICE
-from lab.ring_load import Used, assert_answered, fresh, ipv6_again, set_mtu
+from lab.relay import everything
+from lab.ring_load import assert_answered, fresh
+from lab.rings import Used
 from lab.run import SOON, wait_until
+from lab.tcp_relay import TcpRelay, truncated
 
 
 @pytest.fixture
@@ -45,12 +45,12 @@ def test_answers_under_way_at_a_pause(path):
 def test_answers_in_fragments(path):
     """The authoritative server's link has a small MTU: fragments have no ports, and come to the stack."""
     used = Used(path)
-    set_mtu(path.network.authoritative, "u0", 576)
+    links.set_mtu(path.network.authoritative, "u0", 576)
     try:
         reply = ask(path.network.client1, SERVICE[4], "big.lab.example", "TXT", edns=True, payload=1232)
     finally:
-        set_mtu(path.network.authoritative, "u0", 1500)
-        ipv6_again(path.network.authoritative, "u0", "fd53:3::2/64", ("fd53:3::1", "::/0"))
+        links.set_mtu(path.network.authoritative, "u0", 1500)
+        links.ipv6_again(path.network.authoritative, "u0", "fd53:3::2/64", ("fd53:3::1", "::/0"))
     assert reply and len(reply.answer[0]) == 4
     asked = [name for _, name, rdtype in path.world.relay.asked if rdtype == dns.rdatatype.TXT]
     assert asked == ["big.lab.example."], "Unbound asked again, or not at all: the answer was lost"
@@ -73,7 +73,7 @@ def test_authoritative_server_unreachable_or_silent(path):
     network, relay = path.network, path.world.relay
     for address in STORM.values():
         network.authoritative.address("lo", f"{address}/{128 if ':' in address else 32}")
-    relay.loses = lambda wire: True
+    relay.loses = everything
     try:
         with fresh(path) as asker:
             for n in range(40):
@@ -87,47 +87,9 @@ def test_authoritative_server_unreachable_or_silent(path):
     assert_answered(answers)
 
 
-class TcpRelay:
-    """Context manager: forwards TCP to the server behind the relay, which makes all UDP replies truncated."""
-
-    def __init__(self, world):
-        self.relay, self.ns, self.connections = world.relay, world.network.authoritative, 0
-        with self.ns.entered():
-            self.listener = socket.create_server((RELAY, 53))
-
-    def __enter__(self):
-        self.relay.change = lambda wire: wire[:2] + bytes([wire[2] | 2]) + wire[3:]     # TC
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *exc):
-        self.relay.behave()
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            with self.ns.entered():
-                server = socket.create_connection((LAB, 53))
-            for a, b in ((client, server), (server, client)):
-                threading.Thread(target=self._copy, args=(a, b), daemon=True).start()
-
-    def _copy(self, a, b):
-        try:
-            while data := a.recv(65536):
-                b.sendall(data)
-            b.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-
 def test_authoritative_server_that_answers_over_tcp_alone(path):
     used = Used(path)
+    path.world.relay.change = truncated
     with TcpRelay(path.world) as tcp, rings.load(path.world, 50, zone="lab.example") as asker:
         wait_until(lambda: used.now().answers > 20, SOON, "truncated answers")
         answers = asker.result()
