@@ -71,7 +71,7 @@ def test_full_rings(paths):
         answers = many.result()
     assert room <= len([a for a in answers if a.latency is not None]) < len(answers), "the ring was not full"
     relay.delay = 0.4
-    with rings.load(path.world, 2000, zone="lab.example", seconds=0.4) as asker:
+    with rings.load(path.world, 2000, zone="lab.example", seconds=0.3) as asker:
         wait_until(lambda: len(rings.claimed(path.daemon)) > 2 * room, SOON, "queries under way")
         with stopped(path.unbound):
             used.mark()
