@@ -19,7 +19,8 @@ from lab.servers import Unbound
 
 RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 FIRST = int(UPSTREAM_PORTS.partition("-")[0])
-LANE = 2 * (1024 + 512) * 2048      # octets of a lane of two threads: frames to receive into and to send from
+FRAMES = 256                        # few, so that all lanes fit into the 8 MiB that a process may often lock at most
+LANE = (FRAMES + 512) * 2048        # octets of a lane of one thread: frames to receive into and to send from
 SYS_RESOURCE = 24                   # CAP_SYS_RESOURCE
 
 
@@ -201,7 +202,8 @@ def notes(daemon):
 @pytest.mark.parametrize("memlock", [65536, LANE])
 def test_too_little_memory_may_be_locked(world, memlock):
     daemon, ns = world.hydnsd(), world.network.resolver
-    unbound = Limited(world, ns, "unbound", SERVICE, world.hints, anchors=world.anchors, hydns=daemon.plugin_socket)
+    unbound = Limited(world, ns, "unbound", SERVICE, world.hints, anchors=world.anchors, hydns=daemon.plugin_socket,
+                      clause=[f"hydns-queue-frames: {FRAMES}"], threads=1)
     unbound.memlock = memlock
     could, fit = len(daemon.interfaces), memlock // LANE
     logged = lines_logged(unbound)         # by another test
