@@ -5,6 +5,7 @@ mends something is run as doctor writes it, and mends it."""
 import json
 import os
 import re
+import secrets
 import socket
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 from conftest import kernel_path
 
-from lab.network import SERVICE, UPSTREAM_PORTS, pass_everything
+from lab.client import query
+from lab.network import CLIENT1, SERVICE, UPSTREAM_PORTS, pass_everything
 from lab.process import Program, run_tool
 from lab.run import wait_until
 from lab.servers import Unbound
@@ -85,6 +87,28 @@ def test_all_in_order(world):
         assert re.search(f"ports {FIRST} to .* no other program", finding(path.daemon, "ports")["finding"])
         for program in ("tcpdump", "conntrack", "nftables", "tc"):
             assert program in finding(path.daemon, "rings")["finding"]
+
+
+def test_frames_without_room(world):
+    """A burst of more queries than may wait, for names that have to be looked up."""
+    options = {"threads": 1, "clause": ["hydns-queue-frames: 256", "hydns-queue-upstream: no"]}
+    with kernel_path(world, unbound_options=options) as path:
+        ring, = wait_until(lambda: lanes(path.daemon, "r1"), 10, "packet rings on r1")
+        assert not findings(path.daemon, "drops")
+        wait_until(lambda: lanes(path.daemon, "r1")[0]["free"] > 0, 5, "status to show what is in the ring")
+        assert ring["dropped"] == 0
+
+        def dropped():
+            wires = [query(f"n{secrets.token_hex(6)}.lab.example").to_wire() for _ in range(4000)]
+            with udp(path.network.client1, CLIENT1[4], 0, connect=(SERVICE[4], 53)) as s:
+                for wire in wires:
+                    s.send(wire)
+            return lanes(path.daemon, "r1")[0]["dropped"]
+        wait_until(dropped, 30, "a burst that finds no room")
+        found = finding(path.daemon, "drops")
+        assert found["state"] == "warn" and "hydns-queue-frames" in found["mend"]
+        assert re.search(r"rings +r1 queue 0 .*: [\d,]+ frames waiting, \d+ free, \d+ unsent, [\d,]*[1-9][\d,]* dropped",
+                         path.daemon.ctl("status").stdout)
 
 
 def test_nothing_is_said_without_rings(world):
