@@ -104,6 +104,15 @@ static __u32 link_id(enum hydns_hook hook)
 	return info.type == BPF_PROG_TYPE_SCHED_CLS ? 0 : info.id;
 }
 
+static void expect_good_end(int status)
+{
+	if (!status)
+		return;
+	fprintf(stderr, "the child ended with %s %d\n", WIFSIGNALED(status) ? "signal" : "status",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	exit(1);
+}
+
 /* -- one direction, one way to attach -------------------------------------------------------------------- */
 /* What one process attaches goes on after its end, and another process replaces it: a link stays the same. */
 static void outlives_its_process(enum hydns_hook hook, attach_fn *attach)
@@ -119,7 +128,9 @@ static void outlives_its_process(enum hydns_hook hook, attach_fn *attach)
 		CHECK(attach(&at, prog_fd(first), why) == 0);
 		_exit(0);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && status == 0 && pinned(pin_name(hook)));
+	CHECK(waitpid(pid, &status, 0) == pid);
+	expect_good_end(status);
+	CHECK(pinned(pin_name(hook)));
 	id = link_id(hook);
 	CHECK(only_runs(hook, first, second));
 	CHECK(attach(&at, prog_fd(second), why) == 0);
@@ -153,7 +164,8 @@ static void replaced_without_a_gap(enum hydns_hook hook, attach_fn *attach)
 	do
 		CHECK(attach(&at, prog_fd(b[++replaced % 2]), why) == 0);
 	while (waitpid(pid, &status, WNOHANG) == 0);
-	CHECK(status == 0 && replaced > 1);
+	expect_good_end(status);
+	CHECK(replaced > 1);
 	CHECK(wait_for(b[0], b[1], ROUNDS * FRAMES) == ROUNDS * FRAMES && frames(b[0]) && frames(b[1]));
 	CHECK(hydns_tc_detach(&at, why) == 0);
 	tc_bpf__destroy(b[0]);

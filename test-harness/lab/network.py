@@ -39,6 +39,10 @@ class Namespace:
         self.name = run.netns_name(role)
         self.role = role
         netns.create(self.name)
+        with self.entered():
+            # Until a link-local address is known to be nobody else's, the kernel asks for no neighbour; after three seconds
+            # it drops what waits for one.
+            Path("/proc/sys/net/ipv6/conf/default/accept_dad").write_text("0")
         with self.netlink() as ip:
             ip.link("set", index=1, state="up")
 

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from lab.client import ask  # noqa: E402
 from lab.limits import pytest_configure, time_limit  # noqa: E402,F401
 from lab.network import SERVICE  # noqa: E402
+from lab.ring_load import Paths  # noqa: E402
 from lab.run import wait_until  # noqa: E402
 from lab.world import World  # noqa: E402
 
@@ -87,3 +88,17 @@ def bind_path(world, *, daemon_options=None, **options):
 def path(world):
     with kernel_path(world) as p:
         yield p
+
+
+@pytest.fixture(scope="module")
+def ring_paths(world):
+    with Paths(world, kernel_path) as p:
+        yield p
+    world.relay.behave()
+
+
+@pytest.fixture
+def paths(ring_paths):
+    """Paths with packet rings. Prints what has happened during the test: pytest shows it when the test has failed."""
+    yield ring_paths
+    ring_paths.tell()

@@ -66,6 +66,13 @@ def test_check_names_its_steps():
         assert f"\n  {step} " in text
 
 
+@pytest.mark.parametrize("how", (["--list"], ["/no-build-tree"]), ids=" ".join)
+def test_mutate_is_asked_for_faults_that_there_are_not(how):
+    done = run(HARNESS / "mutate", "--only", "no-such-fault", "--only", "nor-this", *how)
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr == "mutate: no fault has no-such-fault or nor-this in its name, file or tests; --list prints them all\n"
+
+
 def quickstart(tmp_path, *words):
     """On a machine where building would fail at once, and which must not come to that."""
     return run(TOP / "quickstart", *words, env={**os.environ, "HYDNS_BUILD": str(tmp_path / "build")})

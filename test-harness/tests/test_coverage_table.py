@@ -7,7 +7,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent.parent
 ROOMS = [TOP / "hydns-kern", TOP / "hydnsd", TOP / "plugin", TOP / "test-harness"]
 TABLE = (TOP / "doc" / "coverage.md").read_text()
-NAMED = re.compile(r"`([\w-]+\.(?:py|c))::(\w+)(?:\[([^`]+)\])?`")
+NAMED = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:py|c))::(\w+)(?:\[([^`]+)\])?`")
 FILE = re.compile(r"`((?:\w[\w.-]*/)+[\w.-]+)`")
 
 
@@ -21,12 +21,12 @@ def function_of(text, name, language):
     """The test is defined, and for C also handed to its runner."""
     if language == "py":
         return re.search(rf"^ *def {name}\(", text, re.M)
-    return re.search(rf"^static void {name}\(void \*\*", text, re.M) and re.search(rf"cmocka_unit_test\w*\({name}\b", text)
+    return re.search(rf"^static void {name}\(void \*\*", text, re.M) and re.search(rf"(?:cmocka_unit_test\w*|[A-Z]+)\({name}\b", text)
 
 
 def fault(file, name, case):
     """Why this is not a test, or None."""
-    paths = [p for room in ROOMS for p in room.rglob(file)]
+    paths = [p for room in ROOMS for p in room.rglob(Path(file).name) if p.match(file)]
     if len(paths) != 1:
         return f"{file}: {paths or 'not there'}"
     text = paths[0].read_text()
