@@ -192,6 +192,8 @@ static bool enough_ports(const struct hydns_own_queries *q)
 	return left >= HYDNS_PORTS_LEAST;
 }
 
+_Static_assert(HYDNS_UPSTREAM_EDNS_MAX == 1232 && HYDNS_PORTS_LEAST == 4096, "as the words here and in hydns.c say");
+
 const char *hydns_own_queries_obstacle(const struct hydns_own_queries *q)
 {
 	if (q == NULL)

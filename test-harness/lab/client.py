@@ -3,6 +3,7 @@
 
 import socket
 from collections import namedtuple
+from contextlib import contextmanager
 
 import dns.edns
 import dns.flags
@@ -40,6 +41,17 @@ def exchange(ns, server, wire, *, local=None, port=53, timeout=SILENCE):
             return s.recv(65535)
         except (TimeoutError, ConnectionError):
             return None
+
+
+@contextmanager
+def udp(ns, host, port=0):
+    """A socket that is bound there, with a time limit."""
+    with ns.entered():
+        s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+    with s:
+        s.settimeout(SILENCE)
+        s.bind((host, port))
+        yield s
 
 
 def ask(ns, server, name, rdtype="A", *, local=None, timeout=SILENCE, **options):

@@ -57,3 +57,36 @@ def never_asked(count, zone="kinds.example"):
 def load(world, rate, *, server=SERVICE[4], zone="kinds.example", most=15, **options):
     """Load of names that nobody has asked before, until its result is taken, for `most` seconds."""
     return Asker(world, world.network.client1, server, never_asked(rate * most, zone), rate, **options)
+
+
+class Used:
+    """How many packets rings have taken since it was made or marked."""
+
+    def __init__(self, path):
+        self.daemon = path.daemon
+        self.mark()
+
+    def mark(self):
+        self.before = counted(self.daemon)
+
+    def now(self):
+        return Counts(*(n - before for n, before in zip(counted(self.daemon), self.before)))
+
+    def wait(self, queries=100, answers=100):
+        """For so many more from now on."""
+        self.mark()
+        wait_until(lambda: self.now().queries >= queries and self.now().answers >= answers, SOON,
+                   f"{queries} queries and {answers} answers to come by rings")
+
+
+def seen(daemon, reasons, count=30):
+    """Until the program has seen so many more packets that end like one of these; hydnsd runs."""
+    def number():
+        return sum(n for reason, n in daemon.reasons().items() if reason in reasons)
+    before = number()
+    wait_until(lambda: number() >= before + count, SOON, f"{count} packets that end with {' or '.join(reasons)}")
+
+
+def numbers(daemon):
+    """{(interface, queue): number} of open lanes."""
+    return {(lane["interface"], lane["queue"]): lane["number"] for lane in lanes(daemon) if lane["open"]}

@@ -88,13 +88,13 @@ UNBOUND_OPTIONS = {"server": ["use-caps-for-id: yes", "extended-statistics: yes"
 
 
 def settle(world, daemon):
-    """Until queries leave by rings: only then Unbound knows the zone's server and its next hop."""
+    """Until queries leave by rings: only then the resolver knows the zone's server and its next hop."""
     def used():
         before = rings.counted(daemon).answers
         for name, rdtype in rings.never_asked(8, "lab.example"):
             ask(world.network.client1, SERVICE[4], name, rdtype, timeout=1)
         return rings.counted(daemon).answers - before >= 7
-    rings.wait_open(daemon)
+    rings.wait_open(daemon, daemon.interfaces)
     wait_until(used, SOON, "answers to come by rings")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""BIND with packet rings: what comes by them is answered as what comes by its sockets, and nothing is lost by reloads. Nothing is
-offered to the kernel, so that every query is named's to answer."""
+"""BIND with packet rings: clients' queries that come by them are answered as those by its sockets, and nothing is lost by reloads.
+Nothing is offered to the kernel, so that every query is named's to answer."""
 
 import signal
 import socket
@@ -9,41 +9,19 @@ from contextlib import closing, contextmanager
 from types import SimpleNamespace
 
 import dns.flags
+import dns.message
 import dns.query
 import dns.rcode
 import pytest
-from conftest import bind_path
+from bind_rings import (FRAMES, LANES, NAME, NOTHING, RATE, assert_answered, by_ring, change, counts, load, ring_path,
+                        wait_open, wait_used)
 
-from lab import pinned, rings
-from lab.changing_zones import TLD
-from lab.client import Asker, ask, exchange, query
+from lab import links, rings
+from lab.client import ask, exchange, query, udp
 from lab.compare import difference
-from lab.network import CLIENT2, DOORS, SERVICE, UPSTREAM_PORTS
-from lab.process import run_tool
-from lab.relay import SO_RCVBUFFORCE, everything
+from lab.network import CLIENT2, CLIENT_LINKS, DOORS, SERVICE
+from lab.relay import SO_RCVBUFFORCE
 from lab.run import SOON, wait_until
-
-NAME = "www.lab.example"
-NOTHING = "hydns-admission 1000000;"
-# named drops CAP_IPC_LOCK, so it may lock 8 MiB, in which the rings of a named that has just ended still count for some ten
-# seconds: one link, with 3 MiB.
-FRAMES = "hydns-queue-frames 256;"
-CLIENTS = "hydns-queue-upstream no;"
-LINKS = ("r1",)
-LANES = {"links": LINKS}
-UP_LINKS = ("r1", "ra")  # with one thread, for named's own queries: 3 MiB again
-RATE = 2000
-FRESH_RATE = 300         # of names that nobody has asked before
-
-
-@contextmanager
-def ring_path(world, **options):
-    with bind_path(world, clause=(NOTHING, FRAMES, CLIENTS), daemon_options=LANES, **options) as p:
-        wait_open(p)
-        try:
-            yield p
-        finally:
-            world.relay.behave()
 
 
 @pytest.fixture(scope="class")
@@ -57,54 +35,6 @@ def own(world):
     """A path for one test."""
     with ring_path(world) as p:
         yield p
-
-
-def wait_open(path):
-    rings.wait_open(path.daemon, LINKS)
-
-
-def counts(path):
-    """What the rings of all resolvers have carried."""
-    found = [r["packet_rings"] for r in path.daemon.call({"cmd": "stats"})["resolvers"]]
-    return {name: sum(f[name] for f in found) for name in ("received", "sent")} | \
-        {"detours": sum(sum(f["detours"].values()) for f in found)}
-
-
-def by_ring(path, do):
-    """Its result, and how many queries and responses took rings, and datagrams detours, while do() ran."""
-    before = counts(path)
-    result = do()
-    after = counts(path)
-    return result, tuple(after[name] - before[name] for name in ("received", "sent", "detours"))
-
-
-def load(path, names=(NAME,), rate=RATE, **options):
-    return Asker(path.world, path.network.client1, SERVICE[4], [(name, "A") for name in names], rate, **options)
-
-
-def assert_answered(answers, rcode=dns.rcode.NOERROR):
-    lost = [a for a in answers if a.latency is None]
-    wrong = [a for a in answers if a.latency is not None and a.rcode != rcode]
-    assert len(answers) > 100
-    assert not lost, f"{len(lost)} of {len(answers)} queries without an answer"
-    assert not wrong, f"{len(wrong)} wrong answers, the first: {wrong[0]}"
-
-
-def wait_used(path, queries=200):
-    used = rings.counted(path.daemon).queries
-    wait_until(lambda: rings.counted(path.daemon).queries >= used + queries, SOON, f"{queries} queries to come by rings")
-
-
-def numbers(path):
-    return {(lane["interface"], lane["queue"]): lane["number"] for lane in rings.lanes(path.daemon) if lane["open"]}
-
-
-def change(path, old, new):
-    text = path.named.config.read_text()
-    assert old in text
-    path.named.config.write_text(text.replace(old, new, 1))
-    path.named.control("reconfig")
-    ask(path.network.client1, SERVICE[4], NAME)      # the plugin starts with the first response
 
 
 # -- one query ----------------------------------------------------------------------------------------------------------------
@@ -187,12 +117,12 @@ def test_obstacles_of_offers_are_none_of_rings(world):
 @pytest.mark.parametrize("command", ("reload", "reconfig"))
 def test_reload(own, command):
     """The lanes stay, with what waits in them."""
-    before = numbers(own)
+    before = rings.numbers(own.daemon)
     with load(own) as asker:
         for _ in range(5):
             wait_used(own)
             own.named.control(command)
-        wait_until(lambda: numbers(own) == before, SOON, "the same lanes to be open again")
+        wait_until(lambda: rings.numbers(own.daemon) == before, SOON, "the same lanes to be open again")
         wait_used(own)
         answers = asker.result()
     assert_answered(answers)
@@ -263,6 +193,20 @@ def test_ends_under_load(own):
     wait_open(own)
 
 
+def test_restarted_with_another_number_of_threads(own):
+    """That is named's for life: reloads do not change it."""
+    for threads in (1, 2):
+        own.named.stop()
+        own.named.threads = threads
+        own.named.start()
+        wait_open(own)
+        wait_until(lambda n=threads: {lane["threads"] for lane in rings.lanes(own.daemon)} == {n}, SOON, f"rings of {threads}")
+        with load(own) as asker:
+            wait_used(own)
+            answers = asker.result()
+        assert_answered(answers)
+
+
 def test_killed(own):
     with load(own, timeout=0.5) as asker:
         wait_used(own)
@@ -287,319 +231,40 @@ def test_hydnsd_restarted(own):
     assert_answered(answers)
 
 
-# -- named's own queries --------------------------------------------------------------------------------------------------------
-@contextmanager
-def upstream_path(world, **options):
-    with bind_path(world, **{"clause": (NOTHING, FRAMES), "threads": 1} | options, daemon_options={"links": UP_LINKS}) as p:
-        settle(p)
-        try:
-            yield p
-        finally:
-            world.relay.behave()
-
-
+# -- routed replies ------------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="class")
-def upstream(world):
-    with upstream_path(world) as p:
+def routed(world):
+    """A path whose replies are routed (reply-path: fib), with one thread for the locked memory of two links."""
+    with links.forwarding(world.network.resolver), \
+            ring_path(world, threads=1, daemon={"links": CLIENT_LINKS, "options": ("--reply-path", "fib")}) as p:
         yield p
 
 
-@pytest.fixture
-def shared(upstream):
-    """The class's path, as at first."""
-    for server in (upstream.daemon, upstream.named):
-        if not server.program.running():
-            server.start()
-    upstream.world.relay.behave()
-    settle(upstream)
-    return upstream
+class TestRoutedReplies:
+    @pytest.mark.parametrize("family", (4, 6))
+    def test_replies(self, routed, family):
+        """Until the next hop's Ethernet address is known, replies take sockets."""
+        def one_by_ring():
+            return by_ring(routed, lambda: ask(routed.network.client1, SERVICE[family], NAME))[1] == (1, 1, 0)
+        wait_until(one_by_ring, SOON, "a reply by a ring")
+        with load(routed, server=SERVICE[family]) as asker:
+            answers, took = by_ring(routed, lambda: wait_used(routed) or asker.result())
+        assert_answered(answers)
+        assert took[1] > 200 and took[0] == took[1] + took[2], f"received {took[0]}, sent {took[1]}, detours {took[2]}"
 
-
-def settle(path):
-    """Until all lanes are open and answers come by rings."""
-    rings.wait_open(path.daemon, UP_LINKS)
-
-    def used():
-        before = rings.counted(path.daemon).answers
-        for name, rdtype in rings.never_asked(8):
-            ask(path.network.client1, SERVICE[4], name, rdtype, timeout=1)
-        return rings.counted(path.daemon).answers - before >= 8
-    wait_until(used, SOON, "answers to named's own queries to come by rings")
-
-
-def own_counts(path):
-    found = [r["packet_rings"] for r in path.daemon.call({"cmd": "stats"})["resolvers"]]
-    return {name: sum(f[name] for f in found) for name in ("sent_upstream", "received_answers", "strays")} | \
-        {"detours": sum(sum(f["detours"].values()) for f in found), "sockets": path.named.sockets()}
-
-
-def grown(path, do):
-    """Its result, and what own_counts() has grown by."""
-    before = own_counts(path)
-    result = do()
-    return result, {name: n - before[name] for name, n in own_counts(path).items()}
-
-
-def recursions(path, count=50, zone="kinds.example", **options):
-    """Replies to names that nobody has asked before."""
-    return [ask(path.network.client1, SERVICE[4], name, rdtype, timeout=8, **options)
-            for name, rdtype in rings.never_asked(count, zone)]
-
-
-def warm(path, zone):
-    """Until queries to the zone's servers leave by rings: their next hop is known then."""
-    wait_until(lambda: grown(path, lambda: recursions(path, 1, zone))[1]["sent_upstream"], SOON,
-               f"queries for {zone} to leave by rings")
-
-
-def fresh(path, **options):
-    return rings.load(path.world, FRESH_RATE, **options)
-
-
-def wait_answers(path, answers=100):
-    before = rings.counted(path.daemon).answers
-    wait_until(lambda: rings.counted(path.daemon).answers >= before + answers, SOON, f"{answers} answers to come by rings")
-
-
-@contextmanager
-def all_ports_taken(path):
-    first, last = (int(port) for port in UPSTREAM_PORTS.split("-"))
-    taken, free = b"\xff" * rings.WORD * (last - first + 1), bytes(rings.WORD) * (last - first + 1)
-    wait_until(lambda: not rings.claimed(path.daemon), SOON, "all ports to be free")
-    with pinned.writable(path.daemon.pins / "hydns_ports") as words:
-        assert words[first * rings.WORD:(last + 1) * rings.WORD] == free
-        words[first * rings.WORD:(last + 1) * rings.WORD] = taken
-        yield
-        words[first * rings.WORD:(last + 1) * rings.WORD] = free
-
-
-def forward(*addresses, port=53):
-    return {"refused.example": f"type forward; forward only; forwarders port {port} {{ {' '.join(f'{a};' for a in addresses)} }};"}
-
-
-class TestOwnQueries:
-    def test_no_socket_is_opened(self, shared):
-        replies, took = grown(shared, lambda: recursions(shared))
-        assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
-        assert took == {"sent_upstream": 50, "received_answers": 50, "strays": 0, "detours": 0, "sockets": 0}
-        assert not rings.claimed(shared.daemon)
-
-    def test_load(self, shared):
-        with fresh(shared) as asker:
-            wait_answers(shared, 500)
-            answers = asker.result()
-        assert_answered(answers, dns.rcode.NXDOMAIN)
-        wait_until(lambda: not rings.claimed(shared.daemon), SOON, "all ports to be free")
-
-    def test_ports_are_those_that_the_host_reserves(self, shared):
-        first, last = (int(port) for port in UPSTREAM_PORTS.split("-"))
-        warm(shared, "lab.example")
-        shared.world.relay.delay = 1.0
-        for name, rdtype in rings.never_asked(20, "lab.example"):
-            ask(shared.network.client1, SERVICE[4], name, rdtype, timeout=0.01)
-        claimed = rings.claimed(shared.daemon)
-        assert len(claimed) > 10 and all(first <= port <= last for port in claimed)
-
-    def test_no_port_is_free(self, shared):
-        """Others have all. A query finds out when it is sent: its socket is opened then."""
-        with all_ports_taken(shared):
-            replies, took = grown(shared, lambda: recursions(shared))
-        assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
-        assert took == {"sent_upstream": 0, "received_answers": 0, "strays": 0, "detours": 50, "sockets": 50}
-
-    def test_silent_server(self, shared):
-        """named asks again, and gives up, by its own timers; its ports are free then, and answers come when the server does."""
-        warm(shared, "lab.example")
-        before = shared.named.resolving().get("QueryTimeout", 0)
-        shared.world.relay.loses = everything
-        replies, took = grown(shared, lambda: recursions(shared, 1, "lab.example"))
-        assert replies[0] is None or replies[0].rcode() == dns.rcode.SERVFAIL
-        assert took["sent_upstream"] >= 1 and took["received_answers"] == 0
-        assert shared.named.resolving()["QueryTimeout"] > before
-        wait_until(lambda: not rings.claimed(shared.daemon), SOON, "all ports to be free")
-        shared.world.relay.behave()
-        wait_until(lambda: recursions(shared, 1, "lab.example")[0].rcode() == dns.rcode.NXDOMAIN, SOON, "the server to be asked")
-
-    def test_late_answer(self, shared):
-        """It comes to a port that is nobody's; named has asked again."""
-        shared.world.relay.delay = 1.2
-        replies = recursions(shared, 1, "lab.example")
-        assert replies[0] is not None and replies[0].rcode() == dns.rcode.NXDOMAIN
-
-    def test_wrong_id_counts_as_forged(self, shared):
-        """As by a socket: named asks again by TCP, which the relay does not answer, and says SERVFAIL or goes on asking."""
-        before = shared.named.resolving().get("Mismatch", 0)
-        shared.world.relay.change = lambda wire: bytes((wire[0] ^ 1,)) + wire[1:]
-        recursions(shared, 1, "lab.example")
-        assert shared.named.resolving()["Mismatch"] > before
-
-    @pytest.mark.parametrize("command", ("reload", "reconfig"))
-    def test_reload(self, shared, command):
-        """What was under way is asked again at once."""
-        with fresh(shared) as asker:
-            for _ in range(3):
-                wait_answers(shared)
-                shared.named.control(command)
-            wait_answers(shared)
-            answers = asker.result()
-        assert_answered(answers, dns.rcode.NXDOMAIN)
-
-    def test_other_rings(self, shared):
-        """Those that end take their ports along; what was under way is asked again."""
-        with fresh(shared) as asker:
-            for former, frames in ((256, 512), (512, 256)) * 2:
-                change(shared, f"hydns-queue-frames {former};", f"hydns-queue-frames {frames};")
-                settle(shared)
-                wait_answers(shared)
-            answers = asker.result()
-        assert_answered(answers, dns.rcode.NXDOMAIN)
-        wait_until(lambda: not rings.claimed(shared.daemon), SOON, "all ports to be free")
-
-    def test_hydnsd_restarted(self, shared):
-        with fresh(shared) as asker:
-            wait_answers(shared)
-            shared.daemon.stop(signal.SIGKILL)
-            wait_answers(shared)
-            shared.daemon.start()
-            wait_until(shared.daemon.resolver_ready, SOON, "the plugin to register again")
-            wait_answers(shared)
-            answers = asker.result()
-        assert_answered(answers, dns.rcode.NXDOMAIN)
-
-    def test_reload_while_hydnsd_is_away(self, shared):
-        """The next plugin object starts with the first response: until then no query may leave by the former's rings."""
-        shared.daemon.stop(signal.SIGKILL)
-        sockets, timeouts = shared.named.sockets(), shared.named.resolving().get("QueryTimeout", 0)
-        shared.named.control("reconfig")
-        replies = recursions(shared, 10)
-        assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
-        assert shared.named.sockets() >= sockets + 10
-        assert shared.named.resolving().get("QueryTimeout", 0) == timeouts
-        shared.daemon.start()
-        settle(shared)
-
-    def test_pause(self, shared):
-        """Answers come to the stack, which gives them to the thread that asked."""
-        with fresh(shared) as asker:
-            wait_answers(shared)
-            before = own_counts(shared)
-            shared.daemon.ctl("pause")
-            wait_until(lambda: own_counts(shared)["strays"] > before["strays"], SOON, "answers by the stack")
-            wait_until(lambda: own_counts(shared)["sockets"] > before["sockets"] + 50, SOON, "queries by sockets")
-            shared.daemon.ctl("resume")
-            wait_answers(shared)
-            answers = asker.result()
-        assert_answered(answers, dns.rcode.NXDOMAIN)
-
-    def test_link_down(self, shared):
-        resolver = shared.network.resolver
-        with fresh(shared) as asker:
-            wait_answers(shared)
-            resolver.link_state("ra", up=False)
-            resolver.link_state("ra", up=True)
-            for address, gateway, to in (("10.53.3.1/24", "10.53.3.2", "0.0.0.0/0"), ("fd53:3::1/64", "fd53:3::2", "::/0")):
-                run_tool(resolver, ["ip", "address", "replace", address, "dev", "ra", *(["nodad"] if ":" in address else [])])
-                run_tool(resolver, ["ip", "route", "replace", to, "via", gateway])
-            settle(shared)
-            up = time.monotonic_ns()
-            wait_answers(shared)
-            answers = asker.result()
-        assert_answered([a for a in answers if a.sent > up], dns.rcode.NXDOMAIN)
-
-    def test_turned_off_and_on(self, shared):
-        change(shared, NOTHING, f"{NOTHING} hydns-queue-upstream no;")
-        wait_until(lambda: ask(shared.network.client1, SERVICE[4], NAME, timeout=1), SOON, "an answer")
-        rings.wait_open(shared.daemon, UP_LINKS)
-        _, took = grown(shared, lambda: recursions(shared, 10))
-        assert took["sent_upstream"] == 0 and took["sockets"] >= 10
-        change(shared, " hydns-queue-upstream no;", "")
-        settle(shared)
-
-    def test_killed(self, shared):
-        with fresh(shared, timeout=1) as asker:
-            wait_answers(shared)
-            shared.named.stop(signal.SIGKILL)
-            shared.named.start()
-            settle(shared)
-            started = time.monotonic_ns()
-            wait_answers(shared)
-            answers = asker.result()
-        assert_answered([a for a in answers if a.sent > started], dns.rcode.NXDOMAIN)
-
-    def test_ends_under_load(self, shared):
-        with fresh(shared, timeout=0.5) as asker:
-            wait_answers(shared)
-            assert shared.named.stop() == 0
-            asker.result()
-        wait_until(lambda: not rings.claimed(shared.daemon), SOON, "no port words")
-        shared.named.start()
-        settle(shared)
-
-
-@pytest.mark.parametrize("dead", (TLD[4], TLD[6]))
-def test_refused_query_fails_at_once(world, dead):
-    """Nobody listens there. named does not wait for its timer, neither alone nor before it asks the next server."""
-    with upstream_path(world, zones=forward(dead, port=5353)) as p:
-        warm(p, "refused.example")
-        replies, took = grown(p, lambda: recursions(p, 2, "refused.example"))
-        assert {r.rcode() for r in replies} == {dns.rcode.SERVFAIL}
-        assert took["sent_upstream"] >= 2 and took["received_answers"] == 0
-        assert p.named.resolving().get("QueryTimeout", 0) == 0
-        assert not rings.claimed(p.daemon)
-
-
-def test_truncated_answer_is_asked_for_by_tcp(world):
-    def ask_whole(path):
-        with path.network.client1.entered():
-            return dns.query.tcp(query("txt-big.kinds.example", "TXT"), SERVICE[4], timeout=8)
-
-    with upstream_path(world, options=("edns-udp-size 512;",)) as p:
-        reply, took = grown(p, lambda: ask_whole(p))
-        assert took["sent_upstream"] == took["received_answers"] == 1
-        assert not reply.flags & dns.flags.TC and len(reply.answer[0]) == 5
-
-
-def test_ports_to_avoid(world):
-    first, last = (int(port) for port in UPSTREAM_PORTS.split("-"))
-    half = (first + last) // 2
-    with upstream_path(world, options=(f"use-v4-udp-ports {{ range 1024 {last - 1}; }};",
-                                       f"avoid-v6-udp-ports {{ range {first} {half - 1}; {half}; }};")) as p:
-        warm(p, "lab.example")
-        world.relay.delay = 3.0
-        for name, rdtype in rings.never_asked(200, "lab.example"):
-            ask(p.network.client1, SERVICE[4], name, rdtype, timeout=0.001)
-        wait_until(lambda: len(rings.claimed(p.daemon)) > 50, SOON, "queries under way")
-        assert all(half < port < last for port in rings.claimed(p.daemon))
-
-
-@pytest.mark.parametrize("options, where, words", (
-    ("", "resolver", ""),
-    ("", "client1", "hydns-queue-upstream yes: the host reserves no 4096 ports in a row"),
-    ("edns-udp-size 1233;", "resolver", "hydns-queue-upstream yes: edns-udp-size is above 1232"),
-    ("use-v4-udp-ports { range 32768 60999; };", "resolver", "hydns-queue-upstream yes: use-v4-udp-ports and the like leave fewer"),
-))
-def test_demanded(world, options, where, words):
-    """named-checkconf, in a host that reserves ports, or none."""
-    named = world.named(world.hydnsd(), clause=("hydns-queue-upstream yes;",), options=(options,))
-    done = run_tool(getattr(world.network, where), [*named.program_of("bin/named-checkconf"), named.config], check=False)
-    assert (done.returncode == 0) == (words == "") and words in done.stdout + done.stderr
-
-
-def test_query_source_with_a_port_takes_sockets(world):
-    with bind_path(world, clause=(NOTHING, FRAMES), threads=1, daemon_options={"links": UP_LINKS},
-                   options=("query-source address * port 20053;",)) as p:
-        rings.wait_open(p.daemon, UP_LINKS)
-        _, took = grown(p, lambda: recursions(p, 5))
-        assert took["sent_upstream"] == 0 and took["sockets"] >= 1
-
-
-def test_large_edns_takes_sockets(world):
-    with bind_path(world, clause=(NOTHING, FRAMES), threads=1, daemon_options={"links": UP_LINKS},
-                   options=("edns-udp-size 4096;",)) as p:
-        rings.wait_open(p.daemon, UP_LINKS)
-        _, took = grown(p, lambda: recursions(p, 5))
-        assert took["sent_upstream"] == 0 and took["sockets"] >= 5
-        assert any("edns-udp-size" in n for r in p.daemon.call({"cmd": "status"})["resolvers"] for n in r["notes"])
+    @pytest.mark.parametrize("family", (4, 6))
+    def test_replies_leave_where_the_routes_lead(self, routed, family):
+        """Queries come by r1, and the route to their client leads out of r2; with or without a recursion."""
+        network = routed.network
+        with links.roaming_client(network, family) as client, udp(network.client1, client) as asks, \
+                udp(network.client2, client, asks.getsockname()[1]) as listens:
+            def exchanged(name):
+                asks.sendto(query(name).to_wire(), (SERVICE[family], 53))
+                return dns.message.from_wire(listens.recv(4096))
+            wait_until(lambda: by_ring(routed, lambda: exchanged(NAME))[1] == (1, 1, 0), SOON, "a reply by a ring")
+            for (name, _), rcode in (((NAME, ""), dns.rcode.NOERROR), (rings.never_asked(1)[0], dns.rcode.NXDOMAIN)):
+                reply, took = by_ring(routed, lambda name=name: exchanged(name))
+                assert (reply.rcode(), took) == (rcode, (1, 1, 0))
 
 
 # -- views --------------------------------------------------------------------------------------------------------------------

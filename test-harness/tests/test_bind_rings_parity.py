@@ -14,7 +14,7 @@ import dns.rcode
 import dns.tsig
 import dns.tsigkeyring
 import pytest
-from test_bind_rings import NAME, assert_answered, by_ring, counts, load, ring_path, wait_used
+from bind_rings import NAME, assert_answered, by_ring, counts, load, ring_path, wait_used
 
 from lab.client import ask, exchange, query
 from lab.compare import difference

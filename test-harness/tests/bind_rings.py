@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""BIND with packet rings, for tests of them: paths by which nothing is offered to the kernel, so that every query is named's to
+answer, and what rings have carried."""
+
+import sys
+from contextlib import contextmanager
+
+import dns.rcode
+from conftest import bind_path
+
+from lab import capture, pinned, rings
+from lab.client import Asker, ask
+from lab.network import SERVICE, UPSTREAM_PORTS
+from lab.process import Program
+from lab.run import SOON, wait_until
+
+NAME = "www.lab.example"
+NOTHING = "hydns-admission 1000000;"
+# named drops CAP_IPC_LOCK, so it may lock 8 MiB, in which the rings of a named that has just ended still count for some ten
+# seconds: one link, with 3 MiB.
+FRAMES = "hydns-queue-frames 256;"
+CLIENTS = "hydns-queue-upstream no;"
+LINKS = ("r1",)
+LANES = {"links": LINKS}
+UP_LINKS = ("r1", "ra")  # with one thread, for named's own queries: 3 MiB again
+RATE = 2000
+FRESH_RATE = 300         # of names that nobody has asked before
+
+
+@contextmanager
+def ring_path(world, *, daemon=LANES, **options):
+    with bind_path(world, clause=(NOTHING, FRAMES, CLIENTS), daemon_options=daemon, **options) as p:
+        wait_open(p)
+        try:
+            yield p
+        finally:
+            world.relay.behave()
+
+
+def wait_open(path):
+    rings.wait_open(path.daemon, path.daemon.interfaces)
+
+
+def counts(path):
+    """What the rings of all resolvers have carried."""
+    found = [r["packet_rings"] for r in path.daemon.call({"cmd": "stats"})["resolvers"]]
+    return {name: sum(f[name] for f in found) for name in ("received", "sent")} | \
+        {"detours": sum(sum(f["detours"].values()) for f in found)}
+
+
+def by_ring(path, do):
+    """Its result, and how many queries and responses took rings, and datagrams detours, while do() ran."""
+    before = counts(path)
+    result = do()
+    after = counts(path)
+    return result, tuple(after[name] - before[name] for name in ("received", "sent", "detours"))
+
+
+def load(path, rate=RATE, *, server=SERVICE[4], **options):
+    return Asker(path.world, path.network.client1, server, [(NAME, "A")], rate, **options)
+
+
+def assert_answered(answers, rcode=dns.rcode.NOERROR):
+    lost = [a for a in answers if a.latency is None]
+    wrong = [a for a in answers if a.latency is not None and a.rcode != rcode]
+    assert len(answers) > 100
+    assert not lost, f"{len(lost)} of {len(answers)} queries without an answer"
+    assert not wrong, f"{len(wrong)} wrong answers, the first: {wrong[0]}"
+
+
+def wait_used(path, queries=200):
+    used = rings.counted(path.daemon).queries
+    wait_until(lambda: rings.counted(path.daemon).queries >= used + queries, SOON, f"{queries} queries to come by rings")
+
+
+def change(path, old, new):
+    text = path.named.config.read_text()
+    assert old in text
+    path.named.config.write_text(text.replace(old, new, 1))
+    path.named.control("reconfig")
+    ask(path.network.client1, SERVICE[4], NAME)      # the plugin starts with the first response
+
+
+# -- named's own queries --------------------------------------------------------------------------------------------------------
+@contextmanager
+def upstream_path(world, *, daemon=None, **options):
+    with bind_path(world, **{"clause": (NOTHING, FRAMES), "threads": 1} | options,
+                   daemon_options={"links": UP_LINKS} | (daemon or {})) as p:
+        settle(p)
+        try:
+            yield p
+        finally:
+            world.relay.behave()
+
+
+def settle(path):
+    """Until all lanes are open and answers come by rings."""
+    wait_open(path)
+
+    def used():
+        before = rings.counted(path.daemon).answers
+        for name, rdtype in rings.never_asked(8):
+            ask(path.network.client1, SERVICE[4], name, rdtype, timeout=1)
+        return rings.counted(path.daemon).answers - before >= 8
+    wait_until(used, SOON, "answers to named's own queries to come by rings")
+
+
+def own_counts(path):
+    found = [r["packet_rings"] for r in path.daemon.call({"cmd": "stats"})["resolvers"]]
+    return {name: sum(f[name] for f in found) for name in ("sent_upstream", "received_answers", "strays")} | \
+        {"detours": sum(sum(f["detours"].values()) for f in found), "sockets": path.named.sockets()}
+
+
+def grown(path, do):
+    """Its result, and what own_counts() has grown by."""
+    before = own_counts(path)
+    result = do()
+    return result, {name: n - before[name] for name, n in own_counts(path).items()}
+
+
+def recursions(path, count=50, zone="kinds.example", **options):
+    """Replies to names that nobody has asked before."""
+    return [ask(path.network.client1, SERVICE[4], name, rdtype, timeout=8, **options)
+            for name, rdtype in rings.never_asked(count, zone)]
+
+
+def warm(path, zone):
+    """Until queries to the zone's servers leave by rings: their next hop is known then."""
+    wait_until(lambda: grown(path, lambda: recursions(path, 1, zone))[1]["sent_upstream"], SOON,
+               f"queries for {zone} to leave by rings")
+
+
+def fresh(path, **options):
+    return rings.load(path.world, FRESH_RATE, **options)
+
+
+def wait_answers(path, answers=100):
+    before = rings.counted(path.daemon).answers
+    wait_until(lambda: rings.counted(path.daemon).answers >= before + answers, SOON, f"{answers} answers to come by rings")
+
+
+@contextmanager
+def all_ports_taken(path):
+    first, last = (int(port) for port in UPSTREAM_PORTS.split("-"))
+    taken, free = b"\xff" * rings.WORD * (last - first + 1), bytes(rings.WORD) * (last - first + 1)
+    wait_until(lambda: not rings.claimed(path.daemon), SOON, "all ports to be free")
+    with pinned.writable(path.daemon.pins / "hydns_ports") as words:
+        assert words[first * rings.WORD:(last + 1) * rings.WORD] == free
+        words[first * rings.WORD:(last + 1) * rings.WORD] = taken
+        yield
+        words[first * rings.WORD:(last + 1) * rings.WORD] = free
+
+
+def with_senders(path, do, count):
+    """Its result, and from which addresses and ports named asked authoritative servers while do() ran, count times or more."""
+    file = path.world.run.dir / "senders.capture"
+    file.unlink(missing_ok=True)
+    program = Program(path.world.run, path.network.authoritative, "capture", [sys.executable, capture.__file__, "u0", file])
+
+    def seen():
+        return [m.source for m in capture.messages(file) if m.to[1] == capture.PORT]
+    try:
+        program.wait_ready(file.exists, SOON)
+        result = do()
+        wait_until(lambda: len(seen()) >= count, SOON, f"{count} queries to be captured")
+    finally:
+        program.stop()
+    return result, seen()
