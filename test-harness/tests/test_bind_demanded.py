@@ -23,7 +23,7 @@ NO_RINGS = ("--queue", "no")
 @contextmanager
 def begun(world, daemon, clause, **options):
     """named from its first moment on, which may never serve. Gives its process and a function: what it has logged."""
-    named = world.named(daemon, clause=clause, **options)
+    named = world.named(daemon, clause=clause, threads=1, **options)
     log = world.run.dir / f"{named.name}.log"
     since = log.stat().st_size if log.is_file() else 0
     program = Program(world.run, named.ns, named.name,
@@ -75,7 +75,7 @@ def test_view_without_rings(world, option, link, clause):
 @each_demand
 def test_reload_ends_no_service(world, option, link, clause):
     daemon = world.hydnsd(links=(link,))
-    with daemon, world.named(daemon, clause=clause) as named:
+    with daemon, world.named(daemon, clause=clause, threads=1) as named:
         rings.wait_open(daemon, (link,))
         daemon.stop()
         with world.hydnsd(links=(link,), options=NO_RINGS):

@@ -20,6 +20,7 @@ from lab import links, rings
 from lab.client import ask, exchange, query, udp
 from lab.compare import difference
 from lab.network import CLIENT2, CLIENT_LINKS, DOORS, SERVICE
+from lab.process import run_tool
 from lab.relay import SO_RCVBUFFORCE
 from lab.run import SOON, wait_until
 
@@ -152,6 +153,24 @@ def test_turned_off_and_on(own):
         wait_used(own)
         answers = asker.result()
     assert_answered(answers)
+
+
+def test_number_of_receive_queues(world):
+    """A queue that packet rings are bound to can't be taken away; as the operator guide says, rings are turned off first."""
+    def receive_queues(count):
+        return run_tool(world.network.resolver, ["ethtool", "-L", "r1", "rx", count], check=False).returncode == 0
+
+    with ring_path(world, threads=1) as p:
+        assert receive_queues(2)
+        try:
+            wait_until(lambda: set(rings.numbers(p.daemon)) == {("r1", 0), ("r1", 1)}, SOON, "a lane on the second queue")
+            assert not receive_queues(1)
+            change(p, NOTHING, f"{NOTHING} hydns-queue no;")
+        finally:
+            wait_until(lambda: receive_queues(1), SOON, "the queue to be free")
+        change(p, " hydns-queue no;", "")
+        wait_until(lambda: set(rings.numbers(p.daemon)) == {("r1", 0)}, SOON, "a lane on the queue that is left")
+        assert by_ring(p, lambda: ask(p.network.client1, SERVICE[4], NAME))[1] == (1, 1, 0)
 
 
 def test_plugin_removed_and_added(own):
