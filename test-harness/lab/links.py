@@ -65,6 +65,11 @@ def forwarding(ns):
     return sysctls(ns, dict.fromkeys(("ipv4/conf/lo/forwarding", "ipv6/conf/lo/forwarding"), 1))
 
 
+def icmp_always(ns):
+    """For the block, the host has an ICMP error for each datagram that gets one; else for one a second and peer, after some."""
+    return sysctls(ns, {"ipv4/icmp_ratelimit": 0, "ipv6/icmp/ratelimit": 0})
+
+
 @contextmanager
 def impatient(ns, link):
     """Neighbours are believed for a second, not for half a minute."""

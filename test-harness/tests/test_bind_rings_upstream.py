@@ -13,7 +13,7 @@ from bind_rings import (FRAMES, NAME, NOTHING, UP_LINKS, all_ports_taken, assert
                         recursions, settle, upstream_alone, upstream_path, wait_answers, wait_open, warm, with_senders)
 from conftest import bind_path
 
-from lab import rings
+from lab import links, rings
 from lab.changing_zones import TLD
 from lab.client import ask, query
 from lab.network import SERVICE, UPSTREAM_PORTS
@@ -233,7 +233,7 @@ def test_two_threads(world):
 @pytest.mark.parametrize("dead", (TLD[4], TLD[6]))
 def test_refused_query_fails_at_once(world, dead):
     """Nobody listens there. named does not wait for its timer, neither alone nor before it asks the next server."""
-    with upstream_alone(world, zones=forward(dead, port=5353)) as p:
+    with links.icmp_always(world.network.authoritative), upstream_alone(world, zones=forward(dead, port=5353)) as p:
         warm(p, "refused.example")
         replies, took = grown(p, lambda: recursions(p, 2, "refused.example"))
         assert {r.rcode() for r in replies} == {dns.rcode.SERVFAIL}
