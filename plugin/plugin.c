@@ -139,9 +139,6 @@ static void take_rings(struct hydns_plugin *p, struct hydns_plugin *former)
 	p->ways = former->ways;
 	p->upstream = former->upstream;
 	former->rings_taken = true;
-	/* hydnsd no longer knows whose answers come to the former's ports: sockets, until it gives others */
-	if (p->upstream)
-		hydns_ports_pause(hydns_upstream_ports(p->upstream));
 }
 
 static void give_rings_back(struct hydns_plugin *p, struct hydns_plugin *former)

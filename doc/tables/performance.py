@@ -155,8 +155,9 @@ def ring_times(results):
         if "latency_us" in p:
             sockets = points(results, "queue", contender="sockets", load=p["load"], concurrency=p["concurrency"])[0]
             rows.append((NAMES[p["load"]], p["concurrency"],
-                         *(f"{sockets['latency_us'][n]:,.0f}, {p['latency_us'][n]:,.0f}" for n in ("p50", "p95", "p99"))))
-    return table(("names", "under way", *(f"{n}: sockets, packet rings (us)" for n in ("p50", "p95", "p99"))), rows)
+                         *(f"{sockets['latency_us'][n]:,.0f}, {p['latency_us'][n]:,.0f}; {ratio:.2f} ± {half:.2f}"
+                           for n, (ratio, half) in p["times_sockets"].items())))
+    return table(("names", "under way", *(f"{n}: sockets, packet rings (us); times" for n in ("p50", "p95", "p99"))), rows)
 
 
 def idle_rings(results):

@@ -114,18 +114,31 @@ static json_t *notes(const struct hydnsd_resolver *a, enum hydns_note_kind kind)
 	return list;
 }
 
-static json_t *lanes(const struct hydnsd *d, uint32_t i)
+/* JSON's integers are signed, and a plugin may have written anything. */
+static json_t *said(uint64_t n)
+{
+	return number(n & INT64_MAX);
+}
+
+static json_t *lane(struct hydnsd *d, const struct hydnsd_lane *l)
+{
+	const struct hydnsd_lane_device *device = hydnsd_lane_devices_find(&d->lanes->devices, l->key.ifindex);
+	struct hydns_lane_level level;
+
+	hydnsd_session_lane_level(d, d->resolver[l->record.resolver].session, l->record.number, &level);
+	return json_pack("{s:s, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o}",
+		"interface", device ? device->name : "", "queue", (int)l->key.queue, "number", l->record.number,
+		"threads", l->record.threads, "open", l->state == HYDNSD_LANE_OPEN, "waiting", said(level.waiting),
+		"unsent", said(level.unsent), "free", said(level.free), "dropped", said(level.dropped));
+}
+
+static json_t *lanes(struct hydnsd *d, uint32_t i)
 {
 	json_t *list = json_array();
 
-	for (const struct hydnsd_lane *l = d->lanes->lane; l < d->lanes->lane + HYDNS_LANES; l++) {
-		const struct hydnsd_lane_device *device = hydnsd_lane_devices_find(&d->lanes->devices, l->key.ifindex);
-
+	for (const struct hydnsd_lane *l = d->lanes->lane; l < d->lanes->lane + HYDNS_LANES; l++)
 		if (l->record.resolver == i && (l->state == HYDNSD_LANE_GIVEN || l->state == HYDNSD_LANE_OPEN))
-			json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:b}",
-				"interface", device ? device->name : "", "queue", (int)l->key.queue, "number", l->record.number,
-				"threads", l->record.threads, "open", l->state == HYDNSD_LANE_OPEN));
-	}
+			json_array_append_new(list, lane(d, l));
 	return list;
 }
 
@@ -222,12 +235,6 @@ static json_t *rejections_object(const struct hydnsd *d)
 		json_object_set_new(o, hydnsd_rejection_name((enum hydnsd_rejection)i),
 				    number(d->rejected[i]));
 	return o;
-}
-
-/* JSON's integers are signed, and a plugin may have written anything. */
-static json_t *said(uint64_t n)
-{
-	return number(n & INT64_MAX);
 }
 
 static json_t *packet_rings(const struct hydns_queue_counts *c, const struct hydns_queue_count *given)

@@ -88,19 +88,20 @@ static void print_missing(const json_t *list)
 		       ctl_str(m, FIELD(missing, why)));
 }
 
-/* "eth0 queue 0 (lane 3), ..." */
+/* "eth0 queue 0 (lane 3, 2 threads): 0 frames waiting, ..." */
 static void print_lanes(const json_t *list)
 {
+	char waiting[CTL_TEXT], unsent[CTL_TEXT], unused[CTL_TEXT], dropped[CTL_TEXT];
 	const json_t *l;
 	size_t n;
 
 	json_array_foreach(list, n, l)
-		printf("%s%s queue %" JSON_INTEGER_FORMAT " (lane %" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT " threads%s)",
-		       n ? ", " : "     rings      ", ctl_str(l, FIELD(lane, interface)), ctl_int(l, FIELD(lane, queue)),
-		       ctl_int(l, FIELD(lane, number)), ctl_int(l, FIELD(lane, threads)),
-		       json_is_true(json_object_get(l, FIELD(lane, open))) ? "" : ", not open yet");
-	if (n)
-		putchar('\n');
+		printf("     %-10s %s queue %" JSON_INTEGER_FORMAT " (lane %" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT " threads%s): "
+		       "%s frames waiting, %s free, %s unsent, %s dropped\n", n ? "" : "rings", ctl_str(l, FIELD(lane, interface)),
+		       ctl_int(l, FIELD(lane, queue)), ctl_int(l, FIELD(lane, number)), ctl_int(l, FIELD(lane, threads)),
+		       json_is_true(json_object_get(l, FIELD(lane, open))) ? "" : ", not open yet",
+		       ctl_count(ctl_int(l, FIELD(lane, waiting)), waiting), ctl_count(ctl_int(l, FIELD(lane, free)), unused),
+		       ctl_count(ctl_int(l, FIELD(lane, unsent)), unsent), ctl_count(ctl_int(l, FIELD(lane, dropped)), dropped));
 }
 
 static void print_resolver(const json_t *r)

@@ -206,6 +206,22 @@ static void check_locked(struct doctor *d, const json_t *r)
 	}
 }
 
+/* Frames that found no room: the threads did not read them in time. */
+static void check_drops(struct doctor *d, const json_t *resolver)
+{
+	json_int_t dropped = 0;
+	char count[CTL_TEXT];
+	const json_t *l;
+	size_t n;
+
+	json_array_foreach(json_object_get(resolver, FIELD(resolver, lanes)), n, l)
+		dropped += ctl_int(l, FIELD(lane, dropped));
+	if (dropped)
+		doctor_add(d, "drops", ctl_str(resolver, FIELD(resolver, identity)), DOCTOR_WARN, "more threads, or hydns-queue-frames "
+			   "(1024 by default, at most 4096)", "its packet rings had no room for %s frames, which are lost: its threads "
+			   "have not read them in time", ctl_count(dropped, count));
+}
+
 void doctor_check_rings(struct doctor *d)
 {
 	const json_t *r, *without = NULL;
@@ -218,10 +234,11 @@ void doctor_check_rings(struct doctor *d)
 			without = r;
 		if (wants_rings(d, r))
 			check_locked(d, r);
+		check_drops(d, r);
 	}
 	if (lanes)
 		doctor_add(d, "rings", NULL, DOCTOR_OK, NULL, "what packet rings carry, tcpdump, conntrack, nftables, iptables and tc "
-			   "do not see: hydnsctl stats counts it");
+			   "do not see: hydnsctl stats counts it; the kernel copies each frame (no zero-copy)");
 	if (lanes || without)
 		check_range(d, without);
 }

@@ -104,6 +104,18 @@ void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *o
 	add_words(&out->packet_rings, &ring->packet_rings, sizeof(out->packet_rings) / sizeof(__u64));
 }
 
+void hydnsd_ring_level(const struct hydnsd_ring *r, uint32_t lane, struct hydns_lane_level *out)
+{
+	for (const struct hydns_lane_level *l = r->shared->lane; l < r->shared->lane + HYDNS_LANES_MOST; l++) {
+		if (__atomic_load_n(&l->lane, __ATOMIC_RELAXED) != lane + 1)
+			continue;
+		out->waiting += __atomic_load_n(&l->waiting, __ATOMIC_RELAXED);
+		out->unsent += __atomic_load_n(&l->unsent, __ATOMIC_RELAXED);
+		out->free = __atomic_load_n(&l->free, __ATOMIC_RELAXED);     /* each thread says it of the whole lane */
+		out->dropped += __atomic_load_n(&l->dropped, __ATOMIC_RELAXED);
+	}
+}
+
 /* The plugin may be writing there: the entry counts if it has the same key before and after reading. */
 bool hydnsd_ring_not_offered(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out)
 {

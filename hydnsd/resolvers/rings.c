@@ -76,6 +76,13 @@ void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_count
 		hydnsd_ring_count(&s->ring[i], out);
 }
 
+void hydnsd_rings_level(const struct hydnsd_session *s, uint32_t lane, struct hydns_lane_level *out)
+{
+	*out = (struct hydns_lane_level){ 0 };
+	for (uint32_t i = 0; i < s->rings; i++)
+		hydnsd_ring_level(&s->ring[i], lane, out);
+}
+
 bool hydnsd_rings_not_offered(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out)
 {
 	uint32_t now = (uint32_t)hydnsd_now_ms();

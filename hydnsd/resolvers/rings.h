@@ -22,8 +22,9 @@ void hydnsd_rings_wake(struct hydnsd_session *s);
 /* Writes the threshold to each ring, for the plugin. */
 void hydnsd_rings_set_threshold(struct hydnsd_session *s);
 
-/* As hydnsd_ring_count() and hydnsd_ring_not_offered(), of all rings; of several reasons the last one counts. */
+/* As hydnsd_ring_count(), _level() and _not_offered(), of all rings; of several reasons the last one counts. */
 void hydnsd_rings_count(const struct hydnsd_session *s, struct hydnsd_ring_counts *out);
+void hydnsd_rings_level(const struct hydnsd_session *s, uint32_t lane, struct hydns_lane_level *out);
 bool hydnsd_rings_not_offered(const struct hydnsd_session *s, uint64_t key, struct hydns_not_offered *out);
 
 #endif

@@ -118,6 +118,15 @@ void hydnsd_session_ring_counts(struct hydnsd *d, uint64_t id, struct hydnsd_rin
 		hydnsd_rings_count(s, out);
 }
 
+void hydnsd_session_lane_level(struct hydnsd *d, uint64_t id, uint32_t lane, struct hydns_lane_level *out)
+{
+	const struct hydnsd_session *s = hydnsd_session_find(d, id);
+
+	*out = (struct hydns_lane_level){ 0 };
+	if (s)
+		hydnsd_rings_level(s, lane, out);
+}
+
 bool hydnsd_session_not_offered(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_not_offered *out)
 {
 	const struct hydnsd_session *s = hydnsd_session_find(d, id);

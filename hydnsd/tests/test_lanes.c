@@ -607,13 +607,18 @@ static void status_and_stats_show_lanes(void **state)
 {
 	static const char request[] = "{\"cmd\":\"status\"}";
 	uint32_t number[QUEUES];
+	struct hydns_lane_level level;
 	const json_t *lane;
 	json_t *reply;
 
 	(void)state;
 	begin_with_lanes(2, number);
+	level = (struct hydns_lane_level){ .lane = number[0] + 1, .waiting = 3, .unsent = 4, .free = 500, .dropped = 1ULL << 40 };
 	expect_all(&first, AT_RING);
 	number[1] = get_sockets(&first, 1);
+	first.c.ring[0].ring->lane[3] = level;
+	first.c.ring[1].ring->lane[0] = level;
+	first.c.ring[1].ring->lane[1] = (struct hydns_lane_level){ .lane = number[1] + 1, .dropped = 100 };
 	reply = ask(request);
 	lane = json_array_get(json_object_get(resolver_in(reply), "lanes"), 0);
 	assert_string_equal(json_string_value(json_object_get(lane, "interface")), "v0");
@@ -621,6 +626,10 @@ static void status_and_stats_show_lanes(void **state)
 	assert_int_equal(json_integer_value(json_object_get(lane, "number")), number[0]);
 	assert_int_equal(json_integer_value(json_object_get(lane, "threads")), 2);
 	assert_true(json_is_true(json_object_get(lane, "open")));
+	assert_int_equal(json_integer_value(json_object_get(lane, "waiting")), 6);
+	assert_int_equal(json_integer_value(json_object_get(lane, "unsent")), 8);
+	assert_int_equal(json_integer_value(json_object_get(lane, "free")), 500);
+	assert_int_equal(json_integer_value(json_object_get(lane, "dropped")), 1ULL << 41);
 	lane = json_array_get(json_object_get(resolver_in(reply), "lanes"), 1);
 	assert_int_equal(json_integer_value(json_object_get(lane, "queue")), 1);
 	assert_true(json_is_false(json_object_get(lane, "open")));

@@ -9,6 +9,7 @@
 #include "hydns/common.h"
 
 #define HYDNS_LANES            256   /* of all resolvers */
+#define HYDNS_LANES_MOST       64    /* of one resolver: bits of a word */
 #define HYDNS_QUEUE_DEVICES    16    /* interfaces with lanes */
 #define HYDNS_QUEUE_QUEUES     16    /* lanes of one interface at most */
 

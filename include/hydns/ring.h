@@ -6,7 +6,17 @@
 #define HYDNS_RING_H
 
 #include "hydns/detours.h"
+#include "hydns/queue.h"
 #include "hydns/rule.h"        /* an offer has a rule's flags and its bounds */
+
+/* What is in a thread's packet rings of one lane. */
+struct hydns_lane_level {
+	__u32 lane;              /* its number plus 1; 0: there is none here */
+	__u32 waiting;           /* frames that the thread has not read */
+	__u32 unsent;            /* frames that the interface has not taken */
+	__u32 free;              /* frames of the lane, of all threads, that the kernel may receive into */
+	__u64 dropped;           /* frames that the kernel has dropped: none was free, or the ring was full */
+};
 
 /*
  * A memfd of HYDNS_RING_SIZE octets, made and sealed (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) by the plugin: the
@@ -29,7 +39,9 @@ struct hydns_ring {
 	__u64 queries;           /* plugin: queries that this thread has seen over UDP */
 	__u64 pad2[5];
 	struct hydns_queue_counts packet_rings; /* plugin */
+	struct hydns_lane_level lane[HYDNS_LANES_MOST]; /* plugin: its own places; written once a second */
 };
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_ring) <= HYDNS_RING_DATA, "the frames come after the header");
 
 /*
  * Why an answer was not offered, for the operator who asks: a thread's last reason for each question, in the place that

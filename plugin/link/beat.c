@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* The heartbeat, and what the thread checks at each: the clocks, and CHANGED frames that hydnsd leaves in the rings. */
+/* The heartbeat, and what the thread does at each: checks the clocks and the CHANGED frames that hydnsd leaves in the rings, and
+ * shows what is in the packet rings. */
 #include "plugin/link/thread.h"
 #include "plugin/log.h"
 
@@ -23,6 +24,16 @@ static void check_clocks(struct hydns_link *l)
 	hydns_plugin_kill_rules(l->p);
 	hydns_log(l->p, HYDNS_LOG_WARNING, "the wall clock was set by %lld ms: all kernel answers withdrawn",
 		  (long long)(moved / 1000000));
+}
+
+/* For the operator. Each look is a system call for each packet ring. */
+static void show_levels(struct hydns_link *l, uint64_t mono)
+{
+	if (!l->p->lanes || mono - l->levels_ns < HYDNS_NS_PER_S)
+		return;
+	l->levels_ns = mono;
+	for (uint32_t i = 0; i < l->p->o.threads; i++)
+		hydns_lanes_levels(l->p->lanes, i, l->p->thread[i].ring.ring->lane);
 }
 
 /* Nothing has been put into a ring for a while, nothing waits for hydnsd, and hydnsd is there. */
@@ -56,6 +67,7 @@ uint64_t hydns_link_beat(struct hydns_link *l, bool rest)
 	hydns_pages_beat(l->p->pages, mono);
 	if (hydns_link_uses_ways(l))
 		hydns_ways_follow(l->p->ways);
+	show_levels(l, mono);
 	if (atomic_load_explicit(&l->p->ready, memory_order_relaxed))
 		waits = hydns_link_check_unread(l);
 	l->resting = rest && may_rest(l, mono, waits);

@@ -131,7 +131,7 @@ static int begin_upstream(struct hydns_link *l, int ports)
 	error = hydns_upstream_use_strays(l->p->upstream, l->in.fd);
 	if (error)
 		hydns_ports_pause(hydns_upstream_ports(l->p->upstream));
-	else
+	else if (!l->leaving)          /* which may have begun during the call: hydnsd will soon have forgotten the ports */
 		use_ports(l, ports);
 	return 0;
 }

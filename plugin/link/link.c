@@ -82,8 +82,6 @@ static void *link_main(void *plugin)
 
 	hydns_plugin_stop(l.p->former);       /* first: hydnsd takes no address from two at a time */
 	l.p->former = NULL;
-	if (l.p->upstream)                    /* again: the former's link thread may have begun to use ports just then */
-		hydns_ports_pause(hydns_upstream_ports(l.p->upstream));
 	l.refused = calloc(l.p->services + 1, sizeof(*l.refused));
 	while (!atomic_load(&l.p->stopping)) {
 		int lost = 0;

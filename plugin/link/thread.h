@@ -30,6 +30,7 @@ struct hydns_link {
 
 	/* beat.c */
 	uint64_t beat_ns;                /* time of the last */
+	uint64_t levels_ns;              /* when hydnsd was last shown what is in the packet rings */
 	uint64_t busy_ns;                /* when a ring last had a new frame */
 	bool resting;                    /* beats less often */
 	int64_t clock_offset;            /* wall clock less monotonic, at the last step */

@@ -59,17 +59,12 @@ static void put_frame(struct hydns_plugin_lane *lane, uint64_t frame)
 	pthread_mutex_unlock(&lane->lock);
 }
 
-static uint32_t unsent(const struct hydns_xsk *r)
-{
-	return __atomic_load_n(r->tx.producer, __ATOMIC_RELAXED) - __atomic_load_n(r->tx.consumer, __ATOMIC_ACQUIRE);
-}
-
 /* Has the kernel send what is in the ring. In copy mode a call sends a part of it, and says EAGAIN if there is more. True:
  * nothing is left. */
 static bool flush_ring(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane)
 {
 	struct hydns_xsk *r = &lane->ring[t->index];
-	uint32_t before, left = unsent(r);
+	uint32_t before, left = hydns_xsk_unsent(r);
 
 	while (left) {
 		before = left;
@@ -78,7 +73,7 @@ static bool flush_ring(struct hydns_lane_thread *t, struct hydns_plugin_lane *la
 			/* Whatever it says: the ring shows what has left. */
 			(void)!sendto(r->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
 		}
-		left = unsent(r);
+		left = hydns_xsk_unsent(r);
 		if (left == before)
 			break;
 	}

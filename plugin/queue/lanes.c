@@ -188,12 +188,10 @@ static void wait_a_moment(void (*beat)(void *arg), void *arg)
 		beat(arg);
 }
 
-/* The words are written by the kernel and by the resolver thread. */
 static bool empty(const struct hydns_lanes *l, const struct hydns_plugin_lane *lane)
 {
 	for (uint32_t i = 0; i < l->threads; i++)
-		if (__atomic_load_n(lane->ring[i].rx.producer, __ATOMIC_ACQUIRE) !=
-		    __atomic_load_n(lane->ring[i].rx.consumer, __ATOMIC_ACQUIRE))
+		if (hydns_xsk_unread(&lane->ring[i]))
 			return false;
 	return true;
 }
@@ -227,6 +225,31 @@ const struct hydns_lane_setup *hydns_lane_at(const struct hydns_lanes *l, int pl
 	const struct hydns_plugin_lane *lane = l->lane[place];
 
 	return lane ? &lane->setup : NULL;
+}
+
+static struct hydns_lane_level level_of(const struct hydns_plugin_lane *lane, uint32_t thread)
+{
+	const struct hydns_xsk *r = lane ? &lane->ring[thread] : NULL;
+
+	if (!lane)
+		return (struct hydns_lane_level){ 0 };
+	return (struct hydns_lane_level){ .lane = lane->setup.number + 1, .waiting = hydns_xsk_unread(r),
+					  .unsent = hydns_xsk_unsent(r), .free = hydns_pool_unused(&lane->pool),
+					  .dropped = hydns_xsk_dropped(r) };
+}
+
+void hydns_lanes_levels(const struct hydns_lanes *l, uint32_t thread, struct hydns_lane_level *level)
+{
+	for (unsigned place = 0; place < l->places; place++) {
+		const struct hydns_lane_level now = level_of(l->lane[place], thread);
+		struct hydns_lane_level *to = &level[place];
+
+		__atomic_store_n(&to->lane, now.lane, __ATOMIC_RELAXED);
+		__atomic_store_n(&to->waiting, now.waiting, __ATOMIC_RELAXED);
+		__atomic_store_n(&to->unsent, now.unsent, __ATOMIC_RELAXED);
+		__atomic_store_n(&to->free, now.free, __ATOMIC_RELAXED);
+		__atomic_store_n(&to->dropped, now.dropped, __ATOMIC_RELAXED);
+	}
 }
 
 int hydns_lanes_highest_fd(const struct hydns_lanes *l)

@@ -15,10 +15,10 @@
 #include <stdint.h>
 #include "hydns/detours.h"
 #include "hydns/queue.h"
+#include "hydns/ring.h"
 #include "plugin/queue/way.h"
 #include "plugin/queue/xsk.h"
 
-#define HYDNS_LANES_MOST       64    /* of one resolver: bits of a word */
 #define HYDNS_LANE_FRAMES_MIN  256   /* that wait for a thread on one lane */
 #define HYDNS_LANE_FRAMES_MAX  4096
 #define HYDNS_LANE_SEND_FRAMES 512   /* under way from a thread on one lane */
@@ -56,6 +56,8 @@ void hydns_lane_close(struct hydns_lanes *l, int place, uint32_t most_ms, void (
 const struct hydns_lane_setup *hydns_lane_at(const struct hydns_lanes *l, int place);
 /* From here on replies go by these ways, which must outlive the lanes; NULL: back where their queries came from. */
 void hydns_lanes_route(struct hydns_lanes *l, struct hydns_ways *w);
+/* What is in the thread's rings now, by place: level[HYDNS_LANES_MOST], which others may be reading. */
+void hydns_lanes_levels(const struct hydns_lanes *l, uint32_t thread, struct hydns_lane_level *level);
 /* Number of the highest descriptor of all rings; -1: there is none. */
 int hydns_lanes_highest_fd(const struct hydns_lanes *l);
 

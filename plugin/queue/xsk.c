@@ -170,6 +170,38 @@ int hydns_xsk_join(struct hydns_xsk *r, int fd, const struct hydns_xsk *first, c
 	return err;
 }
 
+static uint32_t between(const __u32 *consumer, const __u32 *producer)
+{
+	const uint32_t from = __atomic_load_n(consumer, __ATOMIC_ACQUIRE);
+
+	return __atomic_load_n(producer, __ATOMIC_ACQUIRE) - from;
+}
+
+uint32_t hydns_xsk_unread(const struct hydns_xsk *r)
+{
+	return between(r->rx.consumer, r->rx.producer);
+}
+
+uint32_t hydns_xsk_unsent(const struct hydns_xsk *r)
+{
+	return between(r->tx.consumer, r->tx.producer);
+}
+
+uint32_t hydns_pool_unused(const struct hydns_pool *p)
+{
+	return between(p->fill.consumer, p->fill.producer);
+}
+
+uint64_t hydns_xsk_dropped(const struct hydns_xsk *r)
+{
+	struct xdp_statistics s = { 0 };
+	socklen_t len = sizeof(s);
+
+	if (getsockopt(r->fd, SOL_XDP, XDP_STATISTICS, &s, &len))
+		return 0;
+	return s.rx_dropped + s.rx_ring_full;
+}
+
 void hydns_xsk_close(struct hydns_xsk *r)
 {
 	unmap(&r->rx_map);

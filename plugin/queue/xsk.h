@@ -61,6 +61,13 @@ int hydns_pool_open(struct hydns_pool *p, struct hydns_xsk *first, int fd, const
 int hydns_xsk_join(struct hydns_xsk *r, int fd, const struct hydns_xsk *first, const struct hydns_queue_id *id,
 		    const struct hydns_pool_size *size);
 
+/* Frames in a ring: the kernel may be putting some in, or taking some out. */
+uint32_t hydns_xsk_unread(const struct hydns_xsk *r);
+uint32_t hydns_xsk_unsent(const struct hydns_xsk *r);
+uint32_t hydns_pool_unused(const struct hydns_pool *p);
+/* Frames that the kernel has dropped since the socket was made: none was free, or the ring was full. */
+uint64_t hydns_xsk_dropped(const struct hydns_xsk *r);
+
 /* Unmaps and closes. Rings first: the pool's memory is in use until the last of its sockets is closed. */
 void hydns_xsk_close(struct hydns_xsk *r);
 void hydns_pool_close(struct hydns_pool *p);

@@ -58,7 +58,7 @@ static void reply(int sock, const struct message *to, uint32_t type, const void 
 		  const int *fd, unsigned fds)
 {
 	struct hydns_msg head = { .type = type, .seq = to->head.seq, .len = len };
-	union { struct cmsghdr align; char space[CMSG_SPACE(2 * sizeof(int))]; } control;
+	union { struct cmsghdr align; char space[CMSG_SPACE(FDS_MAX * sizeof(int))]; } control;
 	struct iovec part[2] = { { &head, sizeof(head) }, { (void *)(uintptr_t)payload, len } };
 	struct msghdr h = { .msg_iov = part, .msg_iovlen = 2 };
 
@@ -235,6 +235,34 @@ static void ready(struct peer *p, int sock, struct message *m)
 	reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 }
 
+/* Ports for queries to upstream, and no interface. */
+static void plan(int sock, struct message *m)
+{
+	const struct hydns_queue_plan plan = { .parts = HYDNS_QUEUE_UPSTREAM, .first_port = PEER_PORT, .ports = PEER_PORTS };
+	const int fd[2] = { eventfd(0, EFD_CLOEXEC), memfd_create("ports", MFD_CLOEXEC) };
+
+	must(fd[0] >= 0 && fd[1] >= 0 && ftruncate(fd[1], HYDNS_PORTS * sizeof(uint64_t)) == 0, "a plan");
+	reply(sock, m, HYDNS_MSG_PLAN, &plan, sizeof(plan), fd, 2);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void strays(struct peer *p, int sock, struct message *m)
+{
+	const unsigned n = 2 * p->hello.threads;
+	int fd[FDS_MAX];
+
+	must(n <= FDS_MAX, "too many threads");
+	for (unsigned i = 0; i < n; i++)
+		fd[i] = socket(i % 2 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	atomic_fetch_add(&p->strays, 1);
+	while (atomic_load(&p->strays_held))
+		peer_nap();
+	reply(sock, m, HYDNS_MSG_STRAY_SOCKETS, NULL, 0, fd, n);
+	for (unsigned i = 0; i < n; i++)
+		close(fd[i]);
+}
+
 static bool handle(struct peer *p, int sock, struct message *m)
 {
 	struct hydns_acl_list list;
@@ -267,6 +295,12 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		}
 		p->acl_entries += list.count;
 		break;
+	case HYDNS_MSG_QUEUE:
+		plan(sock, m);
+		return true;
+	case HYDNS_MSG_STRAYS:
+		strays(p, sock, m);
+		return true;
 	case HYDNS_MSG_NOTE:
 		note(p, m);
 		break;

@@ -17,6 +17,8 @@
 
 #define PEER_SERVICES_MAX 4
 #define PEER_NOTE_MAX     128
+#define PEER_PORT         30000   /* the first of those for queries to upstream */
+#define PEER_PORTS        4096
 
 enum peer_behaviour {
 	PEER_WILLING,
@@ -45,6 +47,8 @@ struct peer {
 	_Atomic bool forgetful;     /* never knows a page handed over */
 	_Atomic uint64_t answered;  /* what it says to STATS */
 	_Atomic bool last_words;    /* says it unasked before it closes */
+	_Atomic int strays;         /* STRAYS read */
+	_Atomic bool strays_held;   /* they wait for their reply */
 	/* Of the last HELLO; read them when ready has risen. */
 	struct hydns_hello hello;
 	unsigned rings;

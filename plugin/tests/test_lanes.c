@@ -183,6 +183,24 @@ static void what_is_no_datagram_is_counted(void **state)
 	assert_int_equal(hydns_lanes_counts(t.thread)->received, 1);
 }
 
+/* What hydnsd is shown of a thread's rings. A lane's frames wait, or the kernel may receive into them. */
+static void assert_levels(struct veth *v, uint32_t thread, uint32_t waiting, uint64_t dropped)
+{
+	struct hydns_lane_level level[VETH_THREADS][HYDNS_LANES_MOST] = { 0 };
+	uint32_t in_all = 0;
+
+	for (uint32_t i = 0; i < VETH_THREADS; i++) {
+		hydns_lanes_levels(v->lanes, i, level[i]);
+		in_all += level[i][0].waiting;
+	}
+	assert_int_equal(level[thread][0].lane, hydns_lane_at(v->lanes, 0)->number + 1);
+	assert_int_equal(level[thread][0].waiting, waiting);
+	assert_int_equal(level[thread][0].unsent, 0);
+	assert_int_equal(level[thread][0].free, VETH_THREADS * VETH_FRAMES - in_all);
+	assert_int_equal(level[thread][0].dropped, dropped);
+	assert_int_equal(level[thread][1].lane, 0);
+}
+
 /* The frames of a thread that reads nothing are not the other's. */
 static void a_stopped_thread_stops_no_other(void **state)
 {
@@ -198,11 +216,14 @@ static void a_stopped_thread_stops_no_other(void **state)
 		take_until(&t, i + 1);
 		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
 	}
+	assert_levels(v, 0, VETH_FRAMES, (4 * VETH_THREADS - 1) * VETH_FRAMES);
+	assert_levels(v, 1, 0, 0);
 	t.thread = hydns_lanes_thread(v->lanes, 0);      /* its ring holds the first ones, and has dropped the rest */
 	t.count = 0;
 	take_until(&t, VETH_FRAMES);
 	assert_int_equal(t.last, VETH_FRAMES - 1);
 	assert_int_equal(hydns_lanes_receive(t.thread, 64, take, &t), 0);
+	assert_levels(v, 0, 0, (4 * VETH_THREADS - 1) * VETH_FRAMES);
 }
 
 /* More than the ring holds within one call: the rest is refused, and nothing is lost for good. */

@@ -343,6 +343,55 @@ static void leaves_while_an_address_is_tried_again(void **state)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 #define LEAVING(f) cmocka_unit_test_setup_teardown(f, setup_leaving, graces_teardown)
 
+/* A fresh object that wants packet rings to upstream. */
+static void begin_with_ports(struct world *w)
+{
+	struct hydns_plugin_options o = world_options(w);
+
+	o.queue = HYDNS_QUEUE_UPSTREAM;
+	o.first_port = PEER_PORT;
+	o.ports = PEER_PORTS;
+	hydns_plugin_stop(w->p);
+	w->p = hydns_plugin_new(&o);
+	assert_non_null(w->p);
+	w->t = hydns_plugin_thread(w->p, 0);
+	start_both(w);
+}
+
+static bool claims_ports(struct world *w)
+{
+	return hydns_ports_any(hydns_ports_thread(hydns_upstream_ports(w->p->upstream), 0));
+}
+
+static void no_port_is_claimed_once_it_leaves(void **state)
+{
+	struct world *w = *state;
+
+	begin_with_ports(w);
+	assert_true(BECOMES(claims_ports(w)));
+	hydns_plugin_leave(w->p, NULL, NULL);
+	assert_false(claims_ports(w));
+	hydns_plugin_gone(w->p);
+	assert_true(BECOMES(atomic_load(&w->peer.byes) == 1));
+	assert_false(claims_ports(w));
+	peer_stop(&w->peer);
+}
+
+/* hydnsd gives the sockets for strays, without which no port is claimed, when the object leaves already. */
+static void no_port_is_claimed_if_it_leaves_just_then(void **state)
+{
+	struct world *w = *state;
+
+	atomic_store(&w->peer.strays_held, true);
+	begin_with_ports(w);
+	assert_true(BECOMES(atomic_load(&w->peer.strays) == 1));
+	hydns_plugin_leave(w->p, NULL, NULL);
+	atomic_store(&w->peer.strays_held, false);
+	assert_true(BECOMES(atomic_load(&w->peer.byes) == 1));
+	assert_false(claims_ports(w));
+	peer_stop(&w->peer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest test[] = {
@@ -351,7 +400,8 @@ int main(void)
 		LEAVING(a_reload_waits_for_nothing), LEAVING(a_successor_ends_all_that_it_is_given),
 		LEAVING(a_successor_goes_on_with_the_tables), LEAVING(a_successor_that_fails_takes_nothing),
 		LEAVING(leaves_whatever_the_link_does), LEAVING(no_socket_is_held_after_leaving),
-		LEAVING(leaves_while_an_address_is_tried_again),
+		LEAVING(leaves_while_an_address_is_tried_again), TEST(no_port_is_claimed_once_it_leaves),
+		TEST(no_port_is_claimed_if_it_leaves_just_then),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);

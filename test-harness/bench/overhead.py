@@ -195,9 +195,14 @@ def against(blocks, base, contender, what):
         rounds = sorted(math.log(a[what] / b[what]) for a, b in zip(runs[contender], runs[base]))
         ends = len(rounds) // LEFT_OUT
         each.append(statistics.mean(rounds[ends:len(rounds) - ends]))
-    student = STUDENT[min(len(each) - 1, len(STUDENT)) - 1]
-    ratio = math.exp(statistics.mean(each))
-    return ratio, ratio * student * statistics.stdev(each) / len(each) ** 0.5
+    return ratio_of(each)
+
+
+def ratio_of(logarithms):
+    """(geometric mean, half of its 95 % interval) of ratios, given as logarithms, two at least."""
+    student = STUDENT[min(len(logarithms) - 1, len(STUDENT)) - 1]
+    ratio = math.exp(statistics.mean(logarithms))
+    return ratio, ratio * student * statistics.stdev(logarithms) / len(logarithms) ** 0.5
 
 
 def add_point(result, resolver, load, contender, blocks):

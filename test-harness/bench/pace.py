@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from lab import cpus
-from lab.network import Namespace, pass_everything, veth
+from lab.network import Namespace, pass_everything, poll, veth
 from lab.process import run_tool
 from lab.run import HarnessError, wait_until
 from lab.tools import TOP
@@ -36,10 +36,6 @@ def take_live_frames(link):
     """Turns on GRO: a veth receives frames from XDP only while its driver polls, with a program or with GRO. With GRO the
     polling thread also stays when programs come and go."""
     poll(link.ns, link.server)
-
-
-def poll(ns, device):
-    run_tool(ns, ["ethtool", "-K", device, "gro", "on"])
 
 
 class Link:

@@ -11,14 +11,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lab import cpus
-from lab.network import UPSTREAM_PORTS, Namespace, veth
+from lab.network import UPSTREAM_PORTS, Namespace, poll, veth
 from lab.process import run_tool
 from lab.run import wait_until
 from lab.servers import Hydnsd
 
 from . import peers
 from .overhead import Patched, WithPlugin
-from .pace import RoutedLink, poll, poll_device_by_thread
+from .pace import RoutedLink, poll_device_by_thread
 
 AUTHORITATIVE = "203.0.113.53"
 DEVICES = 2                       # of a host: to its clients, to upstream

@@ -184,6 +184,17 @@ def _made_anew(kernel, before, after, rules, until):
             _none_higher(kernel, after, until) and _none_higher(after, kernel))
 
 
+def taken_back(flow, found):
+    """Has the resolver just taken back a later end, so that its own replies are the kernel's but for lower TTLs? The kernel may
+    send the former ones until hydnsd has acted upon the change (doc/coherence.md, "Change"), which takes milliseconds."""
+    if not flow.by_kernel or found.kind != "TTL":
+        return False
+    replies, _ = cookies.taken_out(flow)
+    kernel, before, after = (replies[place] for place in (KERNEL, DIRECT, AGAIN))
+    return (before and after and all(difference(kernel, reply, None) is None for reply in (before, after)) and
+            _none_higher(before, kernel) and _none_higher(after, kernel))
+
+
 def _same_letters(a, b):
     """Do two replies have the same records, in any order, in the same letters?"""
     mine, theirs = (sorted((key, sorted(data)) for key, data, _ in rrsets(wire)) for wire in (a, b))

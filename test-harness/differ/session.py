@@ -16,7 +16,7 @@ from lab.world import World
 from . import cookies, zone
 from .asking import ALONE, DIRECT, FULL, KERNEL, Twins, address_of
 from .disturb import Disturber
-from .judge import Judge, asks_by_history, of_a_moment
+from .judge import Judge, asks_by_history, of_a_moment, taken_back
 from .queries import Queries, Style, with_cookie
 from .questions import Data, Questions, to_wire, zone_lines
 from .record import Recorder
@@ -27,6 +27,7 @@ PATIENT_MS = 2000            # timeout of a query that is asked again
 # Seconds until a query is asked again: longer than a change of the resolver's cache takes to reach the kernel, and longer than
 # Unbound drops errors once it has sent too many within a second.
 SECOND_LOOK = 1.1
+SOON = 0.2                   # the same after an end was taken back: a rule that stays would be seen before it ends
 LOOKS_DURING = 10            # the most looks while each falls into the time of a command
 LOOKS = 3                    # the most looks otherwise: a second look may meet another such moment, but not every look does
 FULL_SHARE = 1 / 32          # share of the queries that twins reports with all replies even if these do not differ
@@ -60,10 +61,11 @@ class Found:
     flow: object
     phase: str
     disturbance: str         # the command under way, "" for none
-    moment: bool             # judge.of_a_moment()
+    moment: bool             # judge.of_a_moment() or taken_back()
     later: object = None     # what the same query showed later: a Difference, "" for none, None if not asked again
     later_ms: float = 0.0    # how much later
     looks: int = 0           # how often it was asked again
+    pause: float = SECOND_LOOK       # seconds between two looks
     due: float = 0.0         # when it may be asked again, as time.monotonic()
     smallest: object = None  # octets of the smallest query that still shows it, if it can be shown again
     rule: str = ""           # what hydnsctl explain says of the question
@@ -265,9 +267,11 @@ class Session:
     def _judge_first(self, flow, difference):
         phase = self.phase_of(flow.number).name
         during = self.disturber.overlaps(flow.sent[DIRECT], max(flow.got) or flow.sent[DIRECT])
-        found = Found(difference, flow, phase, during or "", of_a_moment(flow, difference, self.rules),
-                      due=time.monotonic() + SECOND_LOOK)
-        self._again.append(found)
+        soon = taken_back(flow, difference)
+        pause = SOON if soon else SECOND_LOOK
+        found = Found(difference, flow, phase, during or "", soon or of_a_moment(flow, difference, self.rules), pause=pause,
+                      due=time.monotonic() + pause)
+        (self._again.appendleft if soon else self._again.append)(found)
         if not self._may_pass(found):
             self._count(found)
 
@@ -286,7 +290,7 @@ class Session:
         first.looks += 1
         during = self.disturber.overlaps(flow.sent[DIRECT], max(flow.got) or flow.sent[DIRECT])
         if difference and first.looks < (LOOKS_DURING if during else LOOKS):
-            first.due = time.monotonic() + SECOND_LOOK
+            first.due = time.monotonic() + first.pause
             self._again.append(first)
         elif difference:
             first.difference, first.flow = difference, flow

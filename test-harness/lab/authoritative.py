@@ -25,11 +25,11 @@ def zone_files(directory, nsd_config):
     return {name.rstrip(".") + ".": directory / file for name, file in NSD_ZONE.findall(nsd_config)}
 
 
-def named_of_tree(world, daemon, threads, options):
+def named_of_tree(world, daemon, threads, options, **more):
     """named with all zones of the world's tree; all take dynamic updates. options: lines for its options clause."""
     files = zone_files(world.tree, (world.tree / "nsd-zones.conf").read_text())
     bodies = {zone: f'type primary; file "{file}"; allow-update {{ any; }};' for zone, file in files.items()}
-    return world.named(daemon, threads=threads, recursion=False, zones=bodies, options=("notify no;", *options))
+    return world.named(daemon, threads=threads, recursion=False, zones=bodies, options=("notify no;", *options), **more)
 
 
 def updatable(world, names):

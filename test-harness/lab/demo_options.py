@@ -24,6 +24,9 @@ def options():
                    "the run ends when they are used up")
     p.add_argument("--fresh", type=share, default=0.1, help="share of queries for names that nobody asks again, "
                    "which the resolver must look up [%(default)s]")
+    p.add_argument("--no-rings", action="store_true", help="with hyDNS: leave packet rings off")
+    p.add_argument("--poll", action="store_true", help="in both runs the server's host polls its links (NAPI), as a network card's "
+                   "driver does; default: as veth does, only while an XDP program is attached")
     p.add_argument("--seed", default="1", help="of zones and workload [%(default)s]")
     p.add_argument("--json", type=Path, default=Path("demo.json"), help="figures [%(default)s]")
     p.add_argument("--plot", type=Path, default=Path("demo.png"), help="picture [%(default)s]")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyroute2 import IPRoute, netns
 
+from .process import run_tool
 from .run import HarnessError
 
 CLONE_NEWNET = 0x40000000
@@ -129,6 +130,11 @@ def pass_everything(ns, link, pass_object):
         raise HarnessError(f"attaching {pass_object} to {link}: {done.stderr.strip()}")
 
 
+def poll(ns, link):
+    """The driver of that end polls from now on (NAPI), which veth otherwise does only while an XDP program is attached."""
+    run_tool(ns, ["ethtool", "-K", link, "gro", "on"])
+
+
 def _on_link(address):
     return f"{address}/{64 if ':' in address else 24}"
 
@@ -171,6 +177,10 @@ class Network:
         self.resolver.route("fd53:3::2")
         self.authoritative.route("10.53.3.1")
         self.authoritative.route("fd53:3::1")
+
+    def poll(self):
+        for link in LINKS:
+            poll(self.resolver, link)
 
     def route_to_strangers(self):
         """Call it again after r1 was down: the kernel removes a link's routes with it."""

@@ -54,12 +54,19 @@ def write(faults, results):
     known = [f for f in faults if f.name in seen]
     seen = {f.name: seen[f.name] for f in known}
     SEEN.write_text("{\n" + ",\n".join(f'"{name}": {json.dumps(s)}' for name, s in seen.items()) + "\n}\n")
-    head = README.read_text().partition(BEGIN)[0]
-    README.write_text(head + "\n".join(_table(known, seen)) + "\n")
+    README.write_text(_page(known, seen))
+
+
+def _page(faults, seen):
+    return README.read_text().partition(BEGIN)[0] + "\n".join(_table(faults, seen)) + "\n"
 
 
 def missing(faults):
-    """A line for each fault that none of its tests was ever seen to fail for."""
+    """A line for each fault that none of its tests was ever seen to fail for, and one when README.md's table is another than
+    seen.json's."""
     seen = read()
-    return [f"{f.name}: no run is on record in which {' or '.join(f.seen_by)} fails: mutate --only {f.name} --record BUILD"
-            for f in faults if f.name not in seen or seen[f.name]["by"] not in f.seen_by]
+    lines = [f"{f.name}: no run is on record in which {' or '.join(f.seen_by)} fails: mutate --only {f.name} --record BUILD"
+             for f in faults if f.name not in seen or seen[f.name]["by"] not in f.seen_by]
+    if README.read_text() != _page([f for f in faults if f.name in seen], seen):
+        lines.append("README.md: its table is not that of seen.json: mutate --only NAME --record BUILD, with any fault's name")
+    return lines

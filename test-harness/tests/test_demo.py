@@ -69,7 +69,7 @@ def test_short_demo(tmp_path, run_id):
 @pytest.mark.parametrize("role, says", (("recursive", "replies that needed recursion"),
                                         ("authoritative", "10 dynamic updates")))
 def test_short_demo_of_bind(tmp_path, run_id, role, says):
-    with short_demo(tmp_path, run_id, "--server", "bind", "--role", role, seconds=2) as demo:
+    with short_demo(tmp_path, run_id, "--server", "bind", "--role", role, "--no-rings", "--poll", seconds=2) as demo:
         text = demo.communicate()[0]
     assert demo.returncode == 0, text
     figures = json.loads((tmp_path / "demo.json").read_text())

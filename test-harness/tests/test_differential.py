@@ -145,6 +145,20 @@ def test_limits_and_moments():
     assert not judge.of_a_moment(flow(reply(), reply(ttl=100)), difference(reply(ttl=100), reply()))
 
 
+def test_end_taken_back():
+    """The kernel's reply has higher TTLs than the resolver's before and after it, and nothing else differs."""
+    def taken_back(kernel, before, after):
+        asked = flow(kernel, before, after)
+        return judge.taken_back(asked, judge.Judge(Data([])).of(asked))
+    assert taken_back(reply(ttl=300), reply(ttl=290), reply(ttl=290))
+    assert not taken_back(reply(ttl=290), reply(ttl=300), reply(ttl=300))
+    other = reply(ttl=290).replace(b"\xc0\0\2\1", b"\xc0\0\2\7")
+    assert not taken_back(reply(ttl=300), reply(ttl=290), other)
+    assert not taken_back(reply(ttl=300), other, reply(ttl=290))
+    by_resolver = flow(reply(ttl=300), reply(ttl=290), reply(ttl=290))._replace(by_kernel=False)
+    assert not judge.taken_back(by_resolver, judge.Judge(Data([])).of(by_resolver))
+
+
 def test_cookies_are_judged():
     """Each place's cookie must be its own client's, of the same time."""
     def with_cookie(address, when):

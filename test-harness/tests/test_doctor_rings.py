@@ -5,6 +5,7 @@ mends something is run as doctor writes it, and mends it."""
 import json
 import os
 import re
+import secrets
 import socket
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,16 @@ from pathlib import Path
 import pytest
 from conftest import kernel_path
 
-from lab.network import SERVICE, UPSTREAM_PORTS, pass_everything
+from lab.client import query
+from lab.network import CLIENT1, SERVICE, UPSTREAM_PORTS, pass_everything
 from lab.process import Program, run_tool
 from lab.run import wait_until
 from lab.servers import Unbound
 
 RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 FIRST = int(UPSTREAM_PORTS.partition("-")[0])
-LANE = 2 * (1024 + 512) * 2048      # octets of a lane of two threads: frames to receive into and to send from
+FRAMES = 256                        # few, so that all lanes fit into the 8 MiB that a process may often lock at most
+LANE = (FRAMES + 512) * 2048        # octets of a lane of one thread: frames to receive into and to send from
 SYS_RESOURCE = 24                   # CAP_SYS_RESOURCE
 
 
@@ -84,6 +87,28 @@ def test_all_in_order(world):
         assert re.search(f"ports {FIRST} to .* no other program", finding(path.daemon, "ports")["finding"])
         for program in ("tcpdump", "conntrack", "nftables", "tc"):
             assert program in finding(path.daemon, "rings")["finding"]
+
+
+def test_frames_without_room(world):
+    """A burst of more queries than may wait, for names that have to be looked up."""
+    options = {"threads": 1, "clause": ["hydns-queue-frames: 256", "hydns-queue-upstream: no"]}
+    with kernel_path(world, unbound_options=options) as path:
+        ring, = wait_until(lambda: lanes(path.daemon, "r1"), 10, "packet rings on r1")
+        assert not findings(path.daemon, "drops")
+        wait_until(lambda: lanes(path.daemon, "r1")[0]["free"] > 0, 5, "status to show what is in the ring")
+        assert ring["dropped"] == 0
+
+        def dropped():
+            wires = [query(f"n{secrets.token_hex(6)}.lab.example").to_wire() for _ in range(4000)]
+            with udp(path.network.client1, CLIENT1[4], 0, connect=(SERVICE[4], 53)) as s:
+                for wire in wires:
+                    s.send(wire)
+            return lanes(path.daemon, "r1")[0]["dropped"]
+        wait_until(dropped, 30, "a burst that finds no room")
+        found = finding(path.daemon, "drops")
+        assert found["state"] == "warn" and "hydns-queue-frames" in found["mend"]
+        assert re.search(r"rings +r1 queue 0 .*: [\d,]+ frames waiting, \d+ free, \d+ unsent, [\d,]*[1-9][\d,]* dropped",
+                         path.daemon.ctl("status").stdout)
 
 
 def test_nothing_is_said_without_rings(world):
@@ -201,7 +226,8 @@ def notes(daemon):
 @pytest.mark.parametrize("memlock", [65536, LANE])
 def test_too_little_memory_may_be_locked(world, memlock):
     daemon, ns = world.hydnsd(), world.network.resolver
-    unbound = Limited(world, ns, "unbound", SERVICE, world.hints, anchors=world.anchors, hydns=daemon.plugin_socket)
+    unbound = Limited(world, ns, "unbound", SERVICE, world.hints, anchors=world.anchors, hydns=daemon.plugin_socket,
+                      clause=[f"hydns-queue-frames: {FRAMES}"], threads=1)
     unbound.memlock = memlock
     could, fit = len(daemon.interfaces), memlock // LANE
     logged = lines_logged(unbound)         # by another test

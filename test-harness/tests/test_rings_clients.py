@@ -71,8 +71,10 @@ def test_full_rings(paths):
         answers = many.result()
     assert room <= len([a for a in answers if a.latency is not None]) < len(answers), "the ring was not full"
     relay.delay = 0.4
-    with rings.load(path.world, 2000, zone="lab.example", seconds=0.3) as asker:
-        wait_until(lambda: len(rings.claimed(path.daemon)) > 2 * room, SOON, "queries under way")
+    used.mark()
+    with rings.load(path.world, 2000, zone="lab.example", seconds=0.4) as asker:
+        # all of them, for the rings of a stopped Unbound would have no room for the rest
+        wait_until(lambda: used.now().queries >= 800 and len(rings.claimed(path.daemon)) > 2 * room, SOON, "queries under way")
         with stopped(path.unbound):
             used.mark()
             wait_until(lambda: used.now().answers > room, SOON, "answers to wait in the rings")
