@@ -392,7 +392,7 @@ static void take_error(struct hydns_upstream_thread *t, struct msghdr *m, const 
 static void read_errors(struct hydns_upstream_thread *t, int fd, uint64_t now_ms, hydns_upstream_fail *fail, void *arg)
 {
 	union control control;
-	struct sockaddr_storage to;
+	struct sockaddr_storage to = { 0 };     /* not every error names where the query went */
 	uint8_t id[2];
 	struct iovec part = { .iov_base = id, .iov_len = sizeof(id) };
 
