@@ -30,13 +30,13 @@ def unchanged(wire):
 
 class Relay:
     """Context manager. Set at any time: delay (seconds), loses (a function of a query's octets: drop it?) and change (a
-    function from a reply's octets to those to send). asked lists (monotonic time, name, type)."""
+    function from a reply's octets to those to send). asked and answered list (monotonic time, name, type)."""
 
     def __init__(self, ns, address, server):
         ns.address("lo", f"{address}/32")
         self.ns, self.address = ns, address
         self.behave()
-        self.asked = []
+        self.asked, self.answered = [], []
         with ns.entered():
             self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self.front.bind((address, 53))
@@ -66,6 +66,13 @@ class Relay:
         """How often this name was asked for, with any type, since a monotonic time."""
         return sum(1 for at, asked, _ in list(self.asked) if asked == name and at >= since)
 
+    def asked_after(self, seconds):
+        """Names that were asked for so long after their answer had left, or longer: it was lost."""
+        first = {}
+        for at, name, rdtype in list(self.answered):
+            first.setdefault((name, rdtype), at)
+        return [name for at, name, rdtype in list(self.asked) if at >= first.get((name, rdtype), at) + seconds]
+
     def _serve(self):
         waiting, clients, number = [], {}, 0
         while True:
@@ -75,7 +82,7 @@ class Relay:
                 return
             if self.front in ready:
                 wire, client = self.front.recvfrom(65535)
-                self._remember(wire)
+                self._remember(wire, self.asked)
                 if not self.loses(wire):
                     number = (number + 1) % 65536
                     clients[number] = (client, wire[:2])
@@ -87,8 +94,9 @@ class Relay:
                 reply = self.back.recv(65535)
                 client, query_id = clients.pop(int.from_bytes(reply[:2], "big"), (None, None))
                 if client:
+                    self._remember(reply, self.answered)
                     self.front.sendto(self.change(query_id + reply[2:]), client)
 
-    def _remember(self, wire):
-        question = dns.message.from_wire(wire).question[0]
-        self.asked.append((time.monotonic(), str(question.name).lower(), question.rdtype))
+    def _remember(self, wire, where):
+        question = dns.message.from_wire(wire, question_only=True).question[0]
+        where.append((time.monotonic(), str(question.name).lower(), question.rdtype))

@@ -5,6 +5,7 @@ import http.client
 import json
 import re
 import shutil
+import shutil
 import signal
 import socket
 import time
@@ -153,6 +154,12 @@ def _trust_anchors(files):
             yield f'trust-anchors {{ {zone} static-ds {tag} {algorithm} {digest} "{data}"; }};'
 
 
+# named that root has started gives up CAP_IPC_LOCK. Then all of a machine's named together would have as much memory for packet
+# rings as one user may lock, often 8 MiB. Another user's named keeps what rights it has.
+USER = "nobody"
+RIGHTS = ",".join(f"+{right}" for right in ("ipc_lock", "net_bind_service", "net_admin", "dac_override", "fowner", "chown"))
+
+
 class Named(Restartable):
     """BIND as the resolver, with the interface of Unbound above. options: lines for its options clause; without: access lists
     that options replaces; clause: lines for the plugin's braces; clients: whom it answers (None: BIND's default); listen: more
@@ -198,8 +205,10 @@ class Named(Restartable):
         self.program = None
 
     def start(self):
+        shutil.chown(self.dir, USER)         # access(2) asks what the real user may do without its rights
         self.program = Program(self.world.run, self.ns, self.name,
-                               [*self.program_of("sbin/named"), "-g", "-n", self.threads, "-c", self.config])
+                               ["setpriv", f"--reuid={USER}", f"--inh-caps={RIGHTS}", f"--ambient-caps={RIGHTS}", *self.program_of("sbin/named"),
+                                "-g", "-n", self.threads, "-c", self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 
     def stop(self, sig=signal.SIGTERM):

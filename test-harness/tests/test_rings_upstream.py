@@ -30,6 +30,7 @@ def test_answers_under_way_at_a_pause(path):
         asker.result()
     used.mark()
     relay.asked.clear()
+    relay.answered.clear()
     with rings.load(path.world, 100, zone="lab.example") as asker:
         wait_until(lambda: len(rings.claimed(path.daemon)) > 10, SOON, "queries under way")
         path.daemon.ctl("pause")
@@ -39,7 +40,7 @@ def test_answers_under_way_at_a_pause(path):
     path.daemon.ctl("resume")
     assert used.now().queries > 5
     assert_answered(answers)
-    assert relay.asked and len({name for _, name, _ in relay.asked}) == len(relay.asked), "asked again: an answer was lost"
+    assert relay.asked and not relay.asked_after(0.05), "asked again: an answer was lost"
 
 
 def test_answers_in_fragments(path):
