@@ -124,6 +124,24 @@ static void a_query_is_taken_and_answered(void **state)
 	assert_int_equal(hydns_lanes_receive(t.thread, 64, take, &t), 0);
 }
 
+/* What hydnsd is shown of a thread's rings. A lane's frames wait, or the kernel may receive into them. */
+static void assert_levels(struct veth *v, uint32_t thread, uint32_t waiting, uint64_t dropped)
+{
+	struct hydns_lane_level level[VETH_THREADS][HYDNS_LANES_MOST] = { 0 };
+	uint32_t in_all = 0;
+
+	for (uint32_t i = 0; i < VETH_THREADS; i++) {
+		hydns_lanes_levels(v->lanes, i, level[i]);
+		in_all += level[i][0].waiting;
+	}
+	assert_int_equal(level[thread][0].lane, hydns_lane_at(v->lanes, 0)->number + 1);
+	assert_int_equal(level[thread][0].waiting, waiting);
+	assert_int_equal(level[thread][0].unsent, 0);
+	assert_int_equal(level[thread][0].free, VETH_THREADS * VETH_FRAMES - in_all);
+	assert_int_equal(level[thread][0].dropped, dropped);
+	assert_int_equal(level[thread][1].lane, 0);
+}
+
 /* A thread that works on what it has received after the call sends its replies together. */
 static void a_corked_thread_sends_at_once(void **state)
 {
@@ -143,6 +161,24 @@ static void a_corked_thread_sends_at_once(void **state)
 		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
 	assert_true(hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&number, sizeof(number)));
 	assert_int_equal(receive_number(v, VETH_WAIT_MS), number);
+}
+
+/* The kernel sends 32 in a call. */
+static void all_that_waits_is_sent_at_once(void **state)
+{
+	struct veth *v = *state;
+	struct taken t = { .thread = hydns_lanes_thread(v->lanes, 0) };
+
+	veth_choose(v, 0);
+	send_number(v, 17);
+	take_until(&t, 1);
+	hydns_lanes_cork(t.thread);
+	for (uint32_t i = 0; i < 200; i++)
+		assert_true(hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&i, sizeof(i)));
+	hydns_lanes_uncork(t.thread);
+	assert_levels(v, 0, 0, 0);
+	for (uint32_t i = 0; i < 200; i++)
+		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
 }
 
 /* Many times as many as there are frames: each comes back to the kernel, both ways. */
@@ -181,24 +217,6 @@ static void what_is_no_datagram_is_counted(void **state)
 	take_until(&t, 1);
 	assert_int_equal(hydns_lanes_counts(t.thread)->bad, 1000);
 	assert_int_equal(hydns_lanes_counts(t.thread)->received, 1);
-}
-
-/* What hydnsd is shown of a thread's rings. A lane's frames wait, or the kernel may receive into them. */
-static void assert_levels(struct veth *v, uint32_t thread, uint32_t waiting, uint64_t dropped)
-{
-	struct hydns_lane_level level[VETH_THREADS][HYDNS_LANES_MOST] = { 0 };
-	uint32_t in_all = 0;
-
-	for (uint32_t i = 0; i < VETH_THREADS; i++) {
-		hydns_lanes_levels(v->lanes, i, level[i]);
-		in_all += level[i][0].waiting;
-	}
-	assert_int_equal(level[thread][0].lane, hydns_lane_at(v->lanes, 0)->number + 1);
-	assert_int_equal(level[thread][0].waiting, waiting);
-	assert_int_equal(level[thread][0].unsent, 0);
-	assert_int_equal(level[thread][0].free, VETH_THREADS * VETH_FRAMES - in_all);
-	assert_int_equal(level[thread][0].dropped, dropped);
-	assert_int_equal(level[thread][1].lane, 0);
 }
 
 /* The frames of a thread that reads nothing are not the other's. */
@@ -393,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_query_is_taken_and_answered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_corked_thread_sends_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(all_that_waits_is_sent_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(frames_come_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_datagram_is_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_stopped_thread_stops_no_other, set_up, tear_down),
