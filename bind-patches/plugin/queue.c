@@ -29,7 +29,7 @@ _Static_assert(HYDNS_THREADS_MAX <= ISC_NM_RINGLOOPS, "each thread may have a ri
 
 /* --- datagrams ------------------------------------------------------------------------------------------------ */
 struct batch {
-	isc_nm_datagram_t *next;
+	isc_nm_datagram_t *next, *last;           /* behind the array */
 	uint8_t *room, *end;
 };
 
@@ -53,6 +53,8 @@ static void set_address(isc_sockaddr_t *to, const struct hydns_path *path, bool 
 
 static void add(struct batch *b, const struct hydns_way *way, int error)
 {
+	if (b->next == b->last)
+		return;
 	set_address(&b->next->local, &way->path, false, way->ifindex);
 	set_address(&b->next->peer, &way->path, true, way->ifindex);
 	memcpy(b->next->way, way, sizeof(*way));
@@ -65,7 +67,7 @@ static void take(void *arg, const struct hydns_datagram *d, const struct hydns_w
 {
 	struct batch *b = arg;
 
-	if (d->len > b->end - b->room)
+	if (b->next == b->last || d->len > b->end - b->room)
 		return;
 	add(b, way, 0);
 	memcpy(b->room, d->payload, d->len);
@@ -94,7 +96,7 @@ static atomic_bool paused;                /* the rings are being changed: what t
 
 static size_t receive(void *ring, isc_nm_datagram_t *to, const isc_region_t *room)
 {
-	struct batch b = { .next = to, .room = room->base, .end = room->base + room->length };
+	struct batch b = { .next = to, .last = to + ISC_NM_RINGBATCH, .room = room->base, .end = room->base + room->length };
 	const unsigned fit = room->length / HYDNS_FRAME_MOST;
 	struct hydns_loop *loop = ring;
 	unsigned frames;

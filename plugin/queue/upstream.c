@@ -389,14 +389,15 @@ static void take_error(struct hydns_upstream_thread *t, struct msghdr *m, const 
 }
 
 /* ICMP errors wake the reader until they are read. As long as there are some, recvmsg() fails with the first one's errno. */
-static void read_errors(struct hydns_upstream_thread *t, int fd, uint64_t now_ms, hydns_upstream_fail *fail, void *arg)
+static void read_errors(struct hydns_upstream_thread *t, int fd, unsigned most, uint64_t now_ms, hydns_upstream_fail *fail,
+			void *arg)
 {
 	union control control;
 	struct sockaddr_storage to = { 0 };     /* not every error names where the query went */
 	uint8_t id[2];
 	struct iovec part = { .iov_base = id, .iov_len = sizeof(id) };
 
-	for (unsigned i = 0; i < STRAYS_AT_ONCE; i++) {
+	for (unsigned i = 0; i < most; i++) {
 		struct msghdr m = { .msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = &part, .msg_iovlen = 1,
 				    .msg_control = &control, .msg_controllen = sizeof(control) };
 		const ssize_t n = recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
@@ -425,7 +426,7 @@ static void read_socket(struct hydns_upstream_thread *t, int fd, uint64_t now_ms
 
 		if (n < 0) {
 			if (errno != EAGAIN)
-				read_errors(t, fd, now_ms, fail, arg);
+				read_errors(t, fd, STRAYS_AT_ONCE - i, now_ms, fail, arg);
 			return;
 		}
 		d.len = (uint16_t)n;
