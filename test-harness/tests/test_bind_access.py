@@ -15,7 +15,7 @@ from test_cookies import ACTIVE, whole
 from lab.batch import exchange_all
 from lab.client import SILENCE, ask, query
 from lab.network import CLIENT1, CLIENT2, DOORS, SERVICE, STRANGER
-from lab.run import wait_until
+from lab.run import SOON, wait_until
 
 NAME = "www.lab.example"
 REFUSED, SILENT, ANSWERED, BADCOOKIE = "refused", "silent", "answered", "bad cookie"
@@ -260,9 +260,8 @@ class TestViews:
                     reply = ask(views.network.client1, SERVICE[4], NAME, local=source)
                     before, kernels = views.daemon.reasons()["ANSWERED"], views.daemon.reasons()["ANSWERED"] - before
                     assert (reply.answer[0][0].address, kernels) == (address, kernel), source
-            notes = [n for r in views.daemon.call({"cmd": "status"})["resolvers"] if r["identity"] == "named, view all"
-                     for n in r["notes"]]
-            assert "at each it answers for one view" in " ".join(notes)
+            wait_until(lambda: any("at each it answers for one view" in n for r in views.daemon.call({"cmd": "status"})["resolvers"]
+                                   if r["identity"] == "named, view all" for n in r["notes"]), SOON, "its note")
             assert "at each it answers for one view" in views.named.program.log.read_text()
         finally:
             config.write_text(text)

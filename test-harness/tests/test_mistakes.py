@@ -20,6 +20,7 @@ import pytest
 from lab.client import ask
 from lab.network import SERVICE
 from lab.process import Program, run_tool
+from lab.rings import lanes
 from lab.run import SOON, wait_until
 from lab.servers import Named, Restartable
 
@@ -514,7 +515,8 @@ def test_firewall(world, server, rule, what):
                  f"priority 0;\n        {rule}\n    }}\n}}\n")
         try:
             assert ask(network.client1, SERVICE[4], NAME).answer, "the kernel path has not answered past the rule"
-            rings = daemon.call({"cmd": "status"})["resolvers"][0]["lanes"]       # which no filter sees either
+            rings = lanes(daemon)                 # which no filter sees either
+            wait_until(lambda: all(lane["open"] for lane in lanes(daemon)), SOON, "packet rings")
             reply = ask(network.client1, SERVICE[4], "never-asked.lab.example", timeout=2 if rings else 0.3)
             assert bool(reply) == bool(rings), "the rule does not hold, or reaches packet rings"
             source = "saddr" in rule
