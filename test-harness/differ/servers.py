@@ -20,8 +20,8 @@ UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
 NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
 # Without these options named drops queries that many clients ask at once.
 NAMED_CONFIG = NAMED_COOKIES + ("notify no;", "clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
-# So that rules expire all the time; and named, which may lock 8 MiB, has packet rings on more than one link.
-UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;", "hydns-queue-frames 256;")
+# So that rules expire all the time.
+UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
 # The zones have data that named would otherwise refuse or warn of.
 NAMED_ZONES = NAMED_COOKIES + ("notify no;", "check-names primary ignore;", "check-names secondary ignore;",
                                "check-integrity no;", "check-mx ignore;", "check-dup-records ignore;")

@@ -8,9 +8,8 @@ from .zone_server import ZoneServer
 from .updates import FILE, Updates
 
 ROLES = ("recursive", "authoritative")
-# hydns-min-ttl makes rules expire all the time; with NAMED_OPTIONS named does not drop queries that many clients ask at once; with
-# so few frames named, which may lock 8 MiB, has packet rings on more than one link.
-UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;", "hydns-queue-frames 256;")
+# hydns-min-ttl makes rules expire all the time; with NAMED_OPTIONS named does not drop queries that many clients ask at once.
+UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
 NAMED_OPTIONS = ("notify no;", "clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
 # The types that `unbound-control flush` removes, of those asked for here.
 FLUSHED_TYPES = ("A", "AAAA", "CNAME")
