@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* Lanes, used by the resolver's threads: frames in and out. */
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -7,6 +8,7 @@
 #include "plugin/queue/lanes_internal.h"
 
 #define BATCH        64U              /* frames that are given back to the kernel at once */
+#define SENT_AT_ONCE 32U              /* frames that the kernel sends in one call in copy mode */
 #define RETRY_MIN_MS 1U
 #define RETRY_MAX_MS 256U
 
@@ -59,25 +61,22 @@ static void put_frame(struct hydns_plugin_lane *lane, uint64_t frame)
 	pthread_mutex_unlock(&lane->lock);
 }
 
-/* Has the kernel send what is in the ring. In copy mode a call sends a part of it, and says EAGAIN if there is more. True:
- * nothing is left. */
+/* Has the kernel send what is in the ring. In copy mode a call sends a part of it, and says EAGAIN if there is more, or if the
+ * interface takes none now; Linux 6.1 lets the ring show only that all has left. True: nothing is left. */
 static bool flush_ring(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane)
 {
 	struct hydns_xsk *r = &lane->ring[t->index];
-	uint32_t before, left = hydns_xsk_unsent(r);
+	uint32_t left = hydns_xsk_unsent(r);
 
-	while (left) {
-		before = left;
-		if (xsk_ring_prod__needs_wakeup(&r->tx)) {
-			t->counts->wakeups++;
-			/* Whatever it says: the ring shows what has left. */
-			(void)!sendto(r->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
-		}
-		left = hydns_xsk_unsent(r);
-		if (left == before)
+	for (uint32_t calls = left / SENT_AT_ONCE + 1; left && calls; calls--) {
+		if (!xsk_ring_prod__needs_wakeup(&r->tx))
 			break;
+		t->counts->wakeups++;
+		if (sendto(r->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 && errno != EAGAIN)
+			break;
+		left = hydns_xsk_unsent(r);
 	}
-	return left == 0;
+	return hydns_xsk_unsent(r) == 0;
 }
 
 static void set_timer(struct hydns_lane_thread *t, uint32_t ms)
