@@ -39,7 +39,7 @@ def of_versus(results):
 
 def of_overhead(results):
     cpu = "; ".join(f"{one(results, 'overhead', resolver=r, contender='plugin')['cpu_in_all_to_alone']:.0%}" for r in ("Unbound", "BIND"))
-    return "nothing hot, CPU per reply of Unbound; BIND", "100%", cpu, "`hydns-bench overhead`"
+    return "nothing hot, by sockets: CPU, Unbound; BIND", "100%", cpu, "`hydns-bench overhead`"
 
 
 def of_queue(results):

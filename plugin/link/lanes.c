@@ -314,8 +314,12 @@ static int open_missing(struct hydns_link *l, struct missing *m)
 
 			if (have(l, &plan.device[i], queue))
 				continue;
-			m->unlocked += m->unlocked > 0;
-			error = m->unlocked ? -HYDNS_EREFUSED : open_lane(l, &plan.device[i], queue, m);
+			if (m->unlocked) {
+				m->unlocked++;
+				m->lanes++;
+				continue;
+			}
+			error = open_lane(l, &plan.device[i], queue, m);
 			if (error == -HYDNS_EREFUSED)
 				m->lanes++;
 			else if (error)

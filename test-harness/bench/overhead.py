@@ -82,8 +82,9 @@ class Patched(peers.Peer):
 
 
 class WithPlugin(Patched):
-    """The same with its plugin. ADMISSION: sightings before a name is hot, None for the plugin's default."""
-    ADMISSION = COLD
+    """The same with its plugin. ADMISSION: sightings before a name is hot, rings: (hydns-queue, hydns-queue-upstream); None for the
+    plugin's defaults."""
+    ADMISSION, rings = COLD, None
 
     def __init__(self, *arguments, daemon, **options):
         super().__init__(*arguments, **options)
@@ -93,6 +94,8 @@ class WithPlugin(Patched):
         settings = {"hydns-socket": f'"{self.daemon.plugin_socket}"'}
         if self.ADMISSION:
             settings["hydns-admission"] = self.ADMISSION
+        if self.rings:
+            settings["hydns-queue"], settings["hydns-queue-upstream"] = self.rings
         return "".join(line.format(*setting) for setting in settings.items())
 
     def configure(self, peer):
@@ -104,6 +107,15 @@ class WithPlugin(Patched):
 
 
 class WithPluginAsItComes(WithPlugin):
+    ADMISSION = None
+
+
+class Resting(WithPlugin):
+    """Without packet rings, which would take every query here, and hide what the plugin costs."""
+    rings = "no", "no"
+
+
+class Offering(Resting):
     ADMISSION = None
 
 
@@ -147,7 +159,7 @@ class Turns:
         what = self.bench, self.links[contender in ("attached", "plugin")], self.kind, port, zone
         if contender != "plugin":
             return Patched(*what, threads=self.threads)
-        return (WithPluginAsItComes if self.load == "offered" else WithPlugin)(*what, threads=self.threads, daemon=daemon)
+        return (Offering if self.load == "offered" else Resting)(*what, threads=self.threads, daemon=daemon)
 
     def take(self, server):
         if self.load != "cached":

@@ -79,10 +79,6 @@ class WithRings(Alone, WithPlugin):
         super().__init__(*arguments, **options)
         self.rings = rings
 
-    def clause(self, line):
-        clients, upstream = self.rings
-        return super().clause(line) + line.format("hydns-queue", clients) + line.format("hydns-queue-upstream", upstream)
-
     def lanes(self):
         return len(self.daemon.call({"cmd": "status"})["resolvers"][0]["lanes"])
 

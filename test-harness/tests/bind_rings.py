@@ -16,13 +16,11 @@ from lab.run import SOON, wait_until
 
 NAME = "www.lab.example"
 NOTHING = "hydns-admission 1000000;"
-# named drops CAP_IPC_LOCK, so it may lock 8 MiB, in which the rings of a named that has just ended still count for some ten
-# seconds: one link, with 3 MiB.
-FRAMES = "hydns-queue-frames 256;"
+FRAMES = "hydns-queue-frames 256;"       # the fewest: soon full
 CLIENTS = "hydns-queue-upstream no;"
 LINKS = ("r1",)
 LANES = {"links": LINKS}
-UP_LINKS = ("r1", "ra")  # with one thread, for named's own queries: 3 MiB again
+UP_LINKS = ("r1", "ra")  # for named's own queries, too
 RATE = 2000
 FRESH_RATE = 300         # of names that nobody has asked before
 
@@ -91,7 +89,7 @@ def upstream_path(world, *, daemon=None, **options):
 
 
 def upstream_alone(world, **options):
-    """Rings for named's own queries alone, which lock half the memory."""
+    """Rings for named's own queries alone."""
     return upstream_path(world, **{"clause": (NOTHING, FRAMES, "hydns-queue no;")} | options, daemon={"links": ("ra",)})
 
 
