@@ -70,6 +70,8 @@ class Base:
         self.revision = values["revision"][0]
         self.orig, self.orig_sha256 = values["orig"]
         self.packaging, self.packaging_sha256 = values["packaging"]
+        self.dsc, self.dsc_sha256 = values["dsc"]
+        self.snapshot = values["snapshot"][0]
         self.follow = values["follow"][0] if "follow" in values else None
         self.series = [self.folder / name for name in (self.folder / "series").read_text().split()]
 
@@ -103,6 +105,7 @@ def stanzas(path):
 
 
 def machine_entries():
+    """APT source entries of this machine for binary packages of main."""
     folder = Path("/etc/apt/sources.list.d")
     files = [Path("/etc/apt/sources.list")] if Path("/etc/apt/sources.list").is_file() else []
     files += sorted(p for p in folder.glob("*") if p.suffix in (".list", ".sources")) if folder.is_dir() else []
@@ -113,13 +116,25 @@ def machine_entries():
                 yield fields
 
 
+RELEASES = r"(bookworm|trixie|stable|oldstable)(-security)?"        # the suites that an archive is known by
+
+
+def pools():
+    """Base addresses of the archives of this machine's own Debian release."""
+    found = {}
+    for fields in machine_entries():
+        if any(re.fullmatch(RELEASES, suite) for suite in fields.get("suites", "").split()):
+            found.update(dict.fromkeys(uri.rstrip("/") for uri in fields["uris"].split()))
+    return list(found)
+
+
 def archive_entries(suite, types):
     """APT source entries of these types ("deb" or "deb-src") for a suite and its security updates, from the archive of this
     machine's own Debian release."""
     found = {}
     for fields in machine_entries():
         for own in fields.get("suites", "").split():
-            m = re.fullmatch(r"(bookworm|trixie|stable|oldstable)(-security)?", own)
+            m = re.fullmatch(RELEASES, own)
             if m:
                 found.setdefault(suite + (m.group(2) or ""), fields)
     if suite not in found:
@@ -216,6 +231,35 @@ def download_first(archive, base, folder):
             say(f"can't get {revision}: {str(e).splitlines()[-1]}")
 
 
+def download_file(address, target, digest, log):
+    """By APT's own means, so with the machine's proxies. Raises Failure, also when the file is another one."""
+    run(["/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=", "-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=30",
+         "-o", "Acquire::https::Timeout=30", "download-file", address, target, f"SHA256:{digest}"], log, "not there", timeout=600)
+
+
+def download_pinned(base, folder, log):
+    """Downloads the files of the pinned revision; false when no place has them all. Their checksums are known, so no index is
+    needed: when that names only a later release, the pool may still have them, and snapshot.debian.org has."""
+    for place in [*pools(), base.snapshot]:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        pool = f"{place}/pool/main/{base.package[0]}/{base.package}"
+        try:
+            download_file(f"{pool}/{base.dsc}", folder / base.dsc, base.dsc_sha256, log)
+            for name, digest in files_of(folder / base.dsc):
+                download_file(f"{pool}/{name}", folder / name, digest, log)
+            return True
+        except (Failure, subprocess.TimeoutExpired):
+            say(f"{place} has no {base.package} {base.revision}")
+    return False
+
+
+def files_of(dsc):
+    """(name, SHA-256) of each file that a .dsc lists."""
+    listed = re.search(r"^Checksums-Sha256:\n((?: .+\n)+)", dsc.read_text(), re.M).group(1)
+    return [(name, digest) for digest, _, name in (line.split() for line in listed.splitlines())]
+
+
 def fetched(base, folder):
     """The .dsc of a complete earlier download, or None. If that was of a later release of the line, base becomes that
     release."""
@@ -250,13 +294,14 @@ def fetch(base, cache):
         log = cache / "fetch.log"
         log.write_bytes(b"")
         say(f"fetching the source package of {base.product} {base.revision}")
-        archive = Archive(cache / "apt", base.suite, log)
-        archive.update()
         part = folder.with_name(folder.name + ".part")
-        download_first(archive, base, part)
+        if not download_pinned(base, part, log):
+            archive = Archive(cache / "apt", base.suite, log)
+            archive.update()
+            download_first(archive, base, part)
+            shutil.rmtree(cache / "apt", ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
-        shutil.rmtree(cache / "apt", ignore_errors=True)
         dsc = fetched(base, folder)
         if dsc is None:
             raise Failure(f"the download has no {base.orig} (see {log}): try again")
