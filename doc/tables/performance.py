@@ -149,6 +149,14 @@ def rings(results):
     return table(("names", "by", "replies/s", "replies/s, times", "CPU of Unbound for a reply, times", "CPU in all, times"), rows)
 
 
+def new_names(results):
+    rows = [(RINGS[p["contender"]], f"{p['replies_per_second']:,.0f}",
+             *(f"{p[f'{what}_to_alone']:.3f} ± {p[f'{what}_to_alone_95']:.3f}" if p["contender"] != "alone" else "1"
+               for what in ("replies", "cpu_of_resolver", "cpu_in_all")))
+            for p in points(results, "queue", load="new")]
+    return table(("by", "replies/s", "replies/s, times", "CPU of Unbound and hydnsd for a reply, times", "CPU in all, times"), rows)
+
+
 def ring_times(results):
     rows = []
     for p in points(results, "queue", contender="rings"):
@@ -186,8 +194,8 @@ def goals(results):
     return [f"Of the project's {len(every)} goals these runs measured {len(measured)} and met {sum(g['met'] for g in measured)}."]
 
 
-TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead, rings, ring_times, idle_rings,
-                                  reload, publish, goals)}
+TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead, rings, new_names,
+                                  ring_times, idle_rings, reload, publish, goals)}
 BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
 
 

@@ -29,7 +29,7 @@ BUCKETS_PER_OCTAVE = 4         # of the distribution in the JSON
 
 class Hot(WithPlugin):
     """Unbound with module and daemon; a name is hot from its second sighting on."""
-    ADMISSION = 2
+    admission = 2
 
 
 def dnsperf(bench, link, questions, seconds, concurrency, rate):

@@ -34,7 +34,7 @@ class WithRoom(Patched):
 
 class Online(WithRoom, WithPlugin):
     """The same with module and daemon, with their default options."""
-    ADMISSION = None
+    admission = None
 
 
 def kernel_share(before, after):

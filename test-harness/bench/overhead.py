@@ -82,9 +82,9 @@ class Patched(peers.Peer):
 
 
 class WithPlugin(Patched):
-    """The same with its plugin. ADMISSION: sightings before a name is hot, rings: (hydns-queue, hydns-queue-upstream); None for the
+    """The same with its plugin. admission: sightings before a name is hot, rings: (hydns-queue, hydns-queue-upstream); None for the
     plugin's defaults."""
-    ADMISSION, rings = COLD, None
+    admission, rings = COLD, None
 
     def __init__(self, *arguments, daemon, **options):
         super().__init__(*arguments, **options)
@@ -92,8 +92,8 @@ class WithPlugin(Patched):
 
     def clause(self, line):
         settings = {"hydns-socket": f'"{self.daemon.plugin_socket}"'}
-        if self.ADMISSION:
-            settings["hydns-admission"] = self.ADMISSION
+        if self.admission:
+            settings["hydns-admission"] = self.admission
         if self.rings:
             settings["hydns-queue"], settings["hydns-queue-upstream"] = self.rings
         return "".join(line.format(*setting) for setting in settings.items())
@@ -107,7 +107,7 @@ class WithPlugin(Patched):
 
 
 class WithPluginAsItComes(WithPlugin):
-    ADMISSION = None
+    admission = None
 
 
 class Resting(WithPlugin):
@@ -116,7 +116,7 @@ class Resting(WithPlugin):
 
 
 class Offering(Resting):
-    ADMISSION = None
+    admission = None
 
 
 class Turns:
@@ -172,15 +172,16 @@ class Turns:
             return in_turns(servers, self.take, rounds, rng)
 
 
-def one_turn(server, polling, first, load):
+def one_turn(server, polling, first, load, others=()):
     """(replies a second, microseconds of the resolver for a reply, of resolver and polling threads) of one run of the server's
-    asker from this name on."""
-    resolver, polled = cpu_ns([server.program.pid]), cpu_ns(polling)
+    asker from this name on. others: processes that count as the resolver's."""
+    pids = [server.program.pid, *others]
+    resolver, polled = cpu_ns(pids), cpu_ns(polling)
     run = server.asker.run(first)
     if run["replies"] < 0.99 * run["sent"] or run["answers"] < run["replies"]:
         raise HarnessError(f"{server.kind} at port {server.port}, {load}: {run['sent']} queries, {run['replies']} replies, "
                            f"{run['answers']} of them answers")
-    resolver = (cpu_ns([server.program.pid]) - resolver) / 1e3 / run["replies"]
+    resolver = (cpu_ns(pids) - resolver) / 1e3 / run["replies"]
     polled = (cpu_ns(polling) - polled) / 1e3 / run["replies"]
     return run["per_second"], resolver, resolver + polled
 

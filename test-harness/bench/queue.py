@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """What packet rings give Unbound: misses through rings and through sockets, and through clients' rings alone.
 
-Each contender has a host of its own (stand.py), with Unbound in one thread on the resolver's processor. Nothing is offered, so
-every query is a miss. Rates and CPU by a closed loop in short turns, as in `overhead`, with the threads that poll the host's
-links; times to reply by dnsperf, as in `latency`; then what idle rings cost, and the demo as it comes, with rings and kernel
-answers."""
+Each contender has a host of its own (stand.py), with Unbound in one thread on the resolver's processor. Rates and CPU by a closed
+loop in short turns, as in `overhead`, with the threads that poll the host's links; times to reply by dnsperf, as in `latency`;
+then what idle rings cost, and the demo as it comes, with rings and kernel answers. Only the demo and the load of new names have
+the plugin's default admission; else nothing is offered, so that every query is a miss."""
 
 import json
 import math
@@ -24,20 +24,26 @@ from lab.tools import TOP
 
 from . import peers
 from .latency import PERCENTILES, distribution, dnsperf
-from .overhead import against, cpu_ns, in_turns, one_turn, ratio_of
-from .pace import OnDemand
+from .overhead import COLD, against, cpu_ns, in_turns, one_turn, ratio_of
+from .pace import OnDemand, draw
 from .result import Goal, say
 from .stand import RINGS, Hosts
 
 HELP = "misses through packet rings and through sockets: replies, CPU, time to reply; idle rings; the demo"
 NAMES = 1000
 WINDOW = 192                # as in overhead
-QUERIES = {"cached": 8_000, "unique": 1_500}                # in a turn: about 50 ms
-ROUNDS, BLOCKS = (8, 20), {"cached": (2, 3), "unique": (3, 6)}     # (with --quick, without)
+# unique: names that never repeat. new: as `demo --fresh 0.95`, so many of which never repeat, and the others by Zipf's law.
+QUERIES = {"cached": 8_000, "unique": 1_500, "new": 1_500}         # in a turn: about 50 ms
+NEW, ZIPF = 0.95, 0.9
+NUMBERS = 1 << 14           # of names in a sequence
+ROUNDS, BLOCKS = (8, 20), {"cached": (2, 3), "unique": (3, 6), "new": (3, 6)}     # (with --quick, without)
 BASE, OURS = "sockets", "rings"
+CONTENDERS = {"cached": tuple(RINGS), "unique": tuple(RINGS), "new": ("alone", "sockets", "rings")}
 FIGURES = ("replies", "cpu_of_resolver", "cpu_in_all")
 # of rings to sockets: least replies a second, most CPU for a reply
 WANTED = {"cached": (1.25, 0.80), "unique": (1.40, 0.70)}
+# new names: most CPU of resolver and hydnsd for a reply, of Unbound alone
+WANTED_NEW = {"sockets": 1.02, "rings": 0.65}
 # Least share of a contender's datagrams that went by the rings that it has: on a machine that is busy otherwise answers may
 # wait so long that rings are suspended for a second.
 BY_RINGS = 0.5
@@ -51,31 +57,33 @@ DEMO_REPLIES, DEMO_CPU = 1.8, 0.55
 
 # --- rates and CPU ------------------------------------------------------------------------------------------
 class Load:
-    """Cached names, or names that never repeat."""
+    """Cached names, names that never repeat, or new names among others."""
 
     def __init__(self, bench, hosts, name):
-        self.bench, self.hosts, self.name, self.next = bench, hosts, name, NAMES
+        self.bench, self.hosts, self.name, self.first = bench, hosts, name, NAMES
         self.sequence = bench.run.dir / f"queue-{name}"
-        drawn = np.random.default_rng(bench.settings.seed).integers(0, NAMES, 1 << 14)
-        numbers = drawn if name == "cached" else np.arange(1 << 14)
-        numbers.astype(np.uint32).tofile(self.sequence)
+        rng, own = np.random.default_rng(bench.settings.seed), np.arange(NUMBERS)
+        numbers = {"cached": lambda: rng.integers(0, NAMES, NUMBERS), "unique": lambda: own,
+                   "new": lambda: np.where(rng.random(NUMBERS) < NEW, NAMES + own, draw.choose(rng, draw.zipf(NAMES, ZIPF), NUMBERS))}
+        numbers[name]().astype(np.uint32).tofile(self.sequence)
+        # What is added to the numbers grows from turn to turn. New names begin at another place each time, too, and may come round.
+        self.step = {"cached": 0, "unique": QUERIES[name], "new": NUMBERS + QUERIES[name]}[name]
 
     def take(self, server):
-        first = 0
-        if self.name == "unique":
-            self.next += QUERIES[self.name]
-            first = self.next
-        return one_turn(server, server.link.polling, first, self.name)
+        self.first += self.step
+        daemon = [server.daemon.program.pid] if self.name == "new" and hasattr(server, "daemon") else []
+        return one_turn(server, server.link.polling, self.first if self.step else 0, self.name, daemon)
 
     def block(self, rounds, rng):
         """(what in_turns() does, {contender: what its rings have carried}), of servers started for it."""
         with ExitStack() as stack:
-            servers = self.hosts.start(stack, RINGS)
+            servers = self.hosts.start(stack, CONTENDERS[self.name], admission=None if self.name == "new" else COLD)
             for server in servers.values():
                 server.warm(range(NAMES))
                 server.asker = stack.enter_context(OnDemand(
                     self.bench.tools, server.link.client_ns, "--client", server.link.client, "--sequence", self.sequence,
-                    "--port", server.port, "--window", WINDOW, "--queries", QUERIES[self.name]))
+                    "--repeated", NAMES if self.name == "new" else 0, "--port", server.port, "--window", WINDOW,
+                    "--queries", QUERIES[self.name]))
             before = {c: server.carried() for c, server in servers.items() if RINGS[c]}
             runs = in_turns(servers, self.take, rounds, rng)
             return runs, {c: check_rings(c, b, servers[c].carried(), (2 * rounds + 1) * QUERIES[self.name], self.name)
@@ -86,8 +94,8 @@ def check_rings(contender, before, after, queries, load):
     """{counter: for a query}. HarnessError when the contender took another way than it is there for."""
     each = {key: (after[key] - before[key]) / queries for key in after if key != "detours"}
     clients, upstream = RINGS[contender]
-    wanted = {"queries": clients == "yes", "sent_upstream": upstream == "yes" and load == "unique",
-              "received_answers": upstream == "yes" and load == "unique"}
+    recursion = upstream == "yes" and load != "cached"
+    wanted = {"queries": clients == "yes", "sent_upstream": recursion, "received_answers": recursion}
     for key, expected in wanted.items():
         if each[key] < BY_RINGS if expected else each[key]:
             detours = {k: n - before["detours"][k] for k, n in after["detours"].items() if n > before["detours"][k]}
@@ -95,42 +103,62 @@ def check_rings(contender, before, after, queries, load):
     return each
 
 
-def add_point(result, load, contender, blocks, carried):
+def add_point(result, load, contender, blocks, carried, base=BASE):
     turns = [turn for runs in blocks for turn in runs[contender]]
     point = result.add(contender, [t[0] for t in turns], "replies_per_second", load=load)
     point["cpu_us_of_resolver"] = round(statistics.median(t[1] for t in turns), 3)
     point["cpu_us_in_all"] = round(statistics.median(t[2] for t in turns), 3)
     point["processor_busy"] = round(statistics.median(t[0] * t[2] for t in turns) / 1e6, 3)
-    if contender != BASE:
+    if contender != base:
         for i, name in enumerate(FIGURES):
-            ratio, half = against(blocks, BASE, contender, i)
-            point[f"{name}_to_sockets"], point[f"{name}_to_sockets_95"] = round(ratio, 4), round(half, 4)
+            ratio, half = against(blocks, base, contender, i)
+            point[f"{name}_to_{base}"], point[f"{name}_to_{base}_95"] = round(ratio, 4), round(half, 4)
     if RINGS[contender]:
         for name, key in (("by_rings", "sent"), ("wakeups", "wakeups")):
             point[f"{name}_a_reply"] = round(statistics.median(c[contender][key] for c in carried), 4)
     return point
 
 
-def in_words(p):
+def in_words(p, base=BASE):
     text = (f"{p['replies_per_second']:,.0f} replies/s, CPU {p['cpu_us_of_resolver']:.2f} us of the resolver, "
             f"{p['cpu_us_in_all']:.2f} in all, {p['processor_busy']:.2f} of the processor")
-    if p["contender"] == BASE:
+    if p["contender"] == base:
         return text
-    return text + ": " + ", ".join(f"{p[f'{n}_to_sockets']:.3f} +- {p[f'{n}_to_sockets_95']:.3f} times the {words}"
+    return text + ": " + ", ".join(f"{p[f'{n}_to_{base}']:.3f} +- {p[f'{n}_to_{base}_95']:.3f} times the {words}"
                                    for n, words in zip(FIGURES, ("replies", "resolver's CPU", "CPU in all")))
 
 
-def rates(bench, result, hosts, name):
+def measured(bench, hosts, name):
+    """(what in_turns() returned, what rings have carried), for each block."""
     load, rng = Load(bench, hosts, name), random.Random(bench.settings.seed)
-    measured = [load.block(bench.settings.choose(*ROUNDS), rng) for _ in range(bench.settings.choose(*BLOCKS[name]))]
-    blocks, carried = [runs for runs, _ in measured], [c for _, c in measured]
-    for contender in RINGS:
+    blocks = [load.block(bench.settings.choose(*ROUNDS), rng) for _ in range(bench.settings.choose(*BLOCKS[name]))]
+    return zip(*blocks)
+
+
+def rates(bench, result, hosts, name):
+    blocks, carried = measured(bench, hosts, name)
+    for contender in CONTENDERS[name]:
         point = add_point(result, name, contender, blocks, carried)
         say(f"queue: {name}, {contender}: {in_words(point)}")
     replies, cpu = WANTED[name]
     for text, wanted, key, more in (("replies/s", replies, "replies", True), ("CPU for a reply", cpu, "cpu_in_all", False)):
         result.goals.append(Goal(f"times the {text} of sockets, {name} names, both rings", wanted, point[f"{key}_to_sockets"],
                                  least=more, why=f"+- {point[f'{key}_to_sockets_95']:.3f}"))
+
+
+def new_names(bench, result, hosts):
+    """CPU of a resolver and its hydnsd for a reply, of the resolver's alone. From here on clients take replies from XDP, which costs
+    all contenders the same."""
+    for contender in CONTENDERS["new"]:
+        hosts.host[contender].take_xdp_replies(bench.tools.pass_object)
+    blocks, carried = measured(bench, hosts, "new")
+    for contender in CONTENDERS["new"]:
+        point = add_point(result, "new", contender, blocks, carried, base="alone")
+        say(f"queue: new, {contender}, with hydnsd: {in_words(point, base='alone')}")
+        if contender in WANTED_NEW:
+            result.goals.append(Goal(f"times the CPU for a reply of Unbound alone, {NEW:.0%} new names, {contender}",
+                                     WANTED_NEW[contender], point["cpu_of_resolver_to_alone"], least=False,
+                                     why=f"+- {point['cpu_of_resolver_to_alone_95']:.3f}"))
 
 
 # --- time to reply ------------------------------------------------------------------------------------------
@@ -253,8 +281,9 @@ def demo(bench, result):
 
 def run(bench, result):
     hosts = Hosts(bench)
-    for name in QUERIES:
+    for name in WANTED:
         rates(bench, result, hosts, name)
     idle(bench, result, hosts)
     latency(bench, result, hosts)
+    new_names(bench, result, hosts)
     demo(bench, result)

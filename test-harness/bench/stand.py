@@ -17,7 +17,7 @@ from lab.run import wait_until
 from lab.servers import Hydnsd
 
 from . import peers
-from .overhead import Patched, WithPlugin
+from .overhead import COLD, Patched, WithPlugin
 from .pace import RoutedLink, poll_device_by_thread
 
 AUTHORITATIVE = "203.0.113.53"
@@ -73,11 +73,11 @@ class Alone(Patched):
 
 
 class WithRings(Alone, WithPlugin):
-    """The same with module and hydnsd, to which it offers nothing, and with rings or without."""
+    """The same with module and hydnsd, with rings or without. admission: as WithPlugin.admission."""
 
-    def __init__(self, *arguments, rings, **options):
+    def __init__(self, *arguments, rings, admission, **options):
         super().__init__(*arguments, **options)
-        self.rings = rings
+        self.rings, self.admission = rings, admission
 
     def lanes(self):
         return len(self.daemon.call({"cmd": "status"})["resolvers"][0]["lanes"])
@@ -97,12 +97,13 @@ class Hosts:
         self.zone = bench.run.dir / "queue.zone"
         peers.write_zone(self.zone, None)
 
-    def start(self, stack, contenders, threads=1):
-        """Enters the servers of these contenders into the stack; returns {contender: Unbound}."""
+    def start(self, stack, contenders, threads=1, admission=COLD):
+        """Enters the servers of these contenders into the stack; returns {contender: Unbound}. admission: COLD, so that nothing is
+        offered; None for the default."""
         stack.enter_context(self.authoritative.server(self.bench, self.zone))
-        return {c: self._unbound(stack, c, threads) for c in contenders}
+        return {c: self._unbound(stack, c, threads, admission) for c in contenders}
 
-    def _unbound(self, stack, contender, threads):
+    def _unbound(self, stack, contender, threads, admission):
         what, rings = (self.bench, self.host[contender], "Unbound", 53, self.zone), RINGS[contender]
         if rings is None:
             return stack.enter_context(Alone(*what, threads=threads))
@@ -110,7 +111,7 @@ class Hosts:
         links = host.server, host.upstream
         daemon = stack.enter_context(Hydnsd(self.bench.world_like, host.ns, links, name=host.label))
         cpus.keep_from_resolver(daemon.program)
-        server = stack.enter_context(WithRings(*what, rings=rings, threads=threads, daemon=daemon))
+        server = stack.enter_context(WithRings(*what, rings=rings, admission=admission, threads=threads, daemon=daemon))
         wait_until(daemon.resolver_ready, 20, f"Unbound's module to register with hydnsd ({contender})")
         wait_until(lambda: server.lanes() == (DEVICES if "yes" in rings else 0), 20, f"the lanes of {contender}")
         return server

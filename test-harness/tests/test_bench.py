@@ -59,19 +59,20 @@ def test_two_processors():
 @pytest.mark.limit(180)
 @pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
 def test_queue(monkeypatch):
-    """Each contender goes the way that it is there for, for every load (rates() makes sure), and has its points and goals."""
+    """Each contender goes the way that it is there for, for every load (measured() makes sure), and has its points and goals."""
     monkeypatch.setattr(queue, "ROUNDS", (1, 1))
     with Setting(Settings(seed=1, quick=True)) as bench:
         result, hosts = Result("queue"), queue.Hosts(bench)
-        for load in queue.QUERIES:
+        for load in queue.WANTED:
             queue.rates(bench, result, hosts, load)
         queue.idle(bench, result, hosts)
+        queue.new_names(bench, result, hosts)
     points = {(p["contender"], p["load"]): p for p in result.points}
-    assert set(points) == {(c, load) for c in RINGS for load in queue.QUERIES} | \
-        {(c, "idle") for c in ("alone", "sockets", "rings")}
+    assert set(points) == {(c, load) for c in RINGS for load in queue.WANTED} | \
+        {(c, load) for c in ("alone", "sockets", "rings") for load in ("idle", "new")}
     assert all(p["cpu_us_in_all"] > p["cpu_us_of_resolver"] > 0 for p in result.points if p["load"] != "idle")
     assert points["rings", "idle"]["resident_octets"] > points["sockets", "idle"]["resident_octets"]
-    assert {g.met for g in result.goals} <= {True, False} and len(result.goals) == 7
+    assert {g.met for g in result.goals} <= {True, False} and len(result.goals) == 9
     documented = set(re.findall(r"\w+", BENCH.parent.joinpath("bench", "hydns-bench.1").read_text()))
     assert not {key.removesuffix("_95") for point in result.points for key in point} - documented
 

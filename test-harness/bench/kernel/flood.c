@@ -46,7 +46,7 @@ static int flood_on_demand(const struct options *o, struct generator *g)
 
 int bench_flood(const struct options *o)
 {
-	struct generator *g = generator_open(o->sequence, true, o->q.port);
+	struct generator *g = generator_open(o->sequence, o->repeated, true, o->q.port);
 	int failed;
 
 	if (!g)

@@ -69,7 +69,7 @@ static bool read_sequence(struct generator *g, int fd, size_t size)
 	return done == size;
 }
 
-struct generator *generator_open(const char *sequence, bool live, __u16 port)
+struct generator *generator_open(const char *sequence, __u32 repeated, bool live, __u16 port)
 {
 	struct generator *g = calloc(1, sizeof(*g));
 	int fd = open(sequence, O_RDONLY | O_CLOEXEC);
@@ -83,6 +83,7 @@ struct generator *generator_open(const char *sequence, bool live, __u16 port)
 	g->numbers = size / sizeof(__u32);
 	g->skel->rodata->pace_live = live;
 	g->skel->rodata->pace_port = htons(port);
+	g->skel->rodata->pace_repeated = repeated;
 	g->skel->rodata->pace_mask = g->numbers - 1;
 	bpf_map__set_max_entries(g->skel->maps.pace_sequence, g->numbers / PACE_BLOCK);
 	if (pace_bpf__load(g->skel) || !read_sequence(g, fd, size)) {
@@ -114,6 +115,7 @@ void generator_rewind(struct generator *g, __u32 offset)
 {
 	g->skel->bss->pace_template = g->template;
 	g->skel->bss->pace_place = 0;
+	g->skel->bss->pace_start = g->skel->rodata->pace_repeated ? offset : 0;
 	g->skel->bss->pace_offset = offset;
 }
 

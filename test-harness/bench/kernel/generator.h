@@ -8,14 +8,15 @@
 
 struct generator;
 
-/* Loads it. sequence: a file of name numbers, a power of two of 32-bit numbers in the machine's byte order, at least 16; live:
- * frames leave by an interface, otherwise a program is called on them; port: the server's. NULL with a message on standard
- * error. */
-struct generator *generator_open(const char *sequence, bool live, __u16 port);
+/* Loads it. sequence: a file of name numbers, a power of two of 32-bit numbers in the machine's byte order, at least 16;
+ * repeated: numbers below it are those of names that are asked again, see generator_rewind(); live: frames leave by an
+ * interface, otherwise a program is called on them; port: the server's. NULL with a message on standard error. */
+struct generator *generator_open(const char *sequence, __u32 repeated, bool live, __u16 port);
 void generator_close(struct generator *g);
 
 struct pace_template *generator_template(struct generator *g);
-/* Sets what is added to the sequence's numbers, and begins the sequence again. */
+/* Sets what is added to the sequence's numbers, but those of repeated names, and begins the sequence again; where there are
+ * repeated names, at place offset. */
 void generator_rewind(struct generator *g, __u32 offset);
 
 /* Descriptors of the other programs in its object. */

@@ -61,7 +61,7 @@ int bench_begin(const struct options *o, bool live, struct bench *b)
 	if (!b->k)
 		return bench_fail("the program under test", why);
 	printf("{\"filled\": %u, \"seconds\": %.4f}\n", o->q.rules, seconds() - begun);
-	b->g = generator_open(o->sequence, live, o->q.port);
+	b->g = generator_open(o->sequence, o->repeated, live, o->q.port);
 	if (!b->g)
 		return 1;
 	question_template(&o->q, generator_template(b->g));

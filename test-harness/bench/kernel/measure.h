@@ -10,7 +10,7 @@
 struct options {
 	struct questions q;
 	const char *sequence, *client, *server, *second_client, *second_server;
-	unsigned queries, rounds, installs, window, first;
+	unsigned queries, rounds, installs, window, first, repeated;
 	double rate, seconds;
 	bool xdp_sink, on_demand;
 };

@@ -24,10 +24,12 @@
 const volatile bool pace_live = false;
 const volatile __u32 pace_mask = 0;      /* of indexes into the sequence */
 const volatile __u16 pace_port = 0;      /* source port of replies, network order */
+const volatile __u32 pace_repeated = 0;  /* numbers below this stay as they are in the sequence */
 
 struct pace_template pace_template;
 __u32 pace_place;
-__u32 pace_offset;                       /* added to the numbers of the sequence */
+__u32 pace_start;                        /* added to the place */
+__u32 pace_offset;                       /* added to the other numbers */
 __u64 pace_gap_ns;                       /* from one query to the next; 0: as fast as possible */
 __u64 pace_due_ns;
 __u32 pace_window;                       /* queries under way at most; 0: any number, and the next ones are not used */
@@ -118,10 +120,11 @@ static __always_inline void fill_in(__u32 number)
 
 static __always_inline __u32 next_number(void)
 {
-	__u32 place = pace_place++ & pace_mask, block = place / PACE_BLOCK;
+	__u32 place = (pace_start + pace_place++) & pace_mask, block = place / PACE_BLOCK;
 	struct pace_block *b = bpf_map_lookup_elem(&pace_sequence, &block);
+	__u32 number = b ? b->number[place % PACE_BLOCK] : 0;
 
-	return b ? b->number[place % PACE_BLOCK] : 0;
+	return number < pace_repeated ? number : number + pace_offset;
 }
 
 /* The same program type as the program under test, so that this can call it. */
@@ -135,7 +138,7 @@ int pace_generate(struct xdp_md *ctx)
 		wait_until_due();
 	if (pace_live && pace_window && !room())
 		return XDP_DROP;
-	fill_in(next_number() + pace_offset);
+	fill_in(next_number());
 	if (len - 1 >= PACE_FRAME_MAX)
 		return XDP_ABORTED;
 	growth = (int)len - (int)bpf_xdp_get_buff_len(ctx);

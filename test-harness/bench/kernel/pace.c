@@ -29,6 +29,7 @@ static const struct { const char *name, *help; } options_help[] = {
 	{ "--rate N", "queries a second at most [no limit]" },
 	{ "--window N", "flood: queries without reply at most, at least 2 [no limit]" },
 	{ "--first N", "flood: added to the numbers of the sequence [0]" },
+	{ "--repeated N", "flood: not to those below N; and the sequence begins at place --first [0]" },
 	{ "--seconds S", "that scaling measures a contender in a round [0.5]" },
 	{ "--on-demand", "flood: a run for each line of standard input, which is its --first, and no other rounds" },
 	{ "--client IF, --server IF", "ends of a veth: live frames leave by the first for the second" },
@@ -58,14 +59,15 @@ static int number(const char *text, unsigned *out)
 	return 0;
 }
 
-enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, WINDOW, FIRST,
+enum { RULES = 256, CAPACITY, OCTETS, TYPE, RECORDS, IPV6, EDNS, DNSSEC, COOKIE, SEQUENCE, QUERIES, ROUNDS, RATE, WINDOW, FIRST, REPEATED,
        INSTALLS, PORT, XDP_SINK, ON_DEMAND, SECONDS, CLIENT, SERVER, SECOND_CLIENT, SECOND_SERVER };
 static const struct option long_options[] = {
 	{ "rules", 1, NULL, RULES }, { "capacity", 1, NULL, CAPACITY }, { "octets", 1, NULL, OCTETS },
 	{ "type", 1, NULL, TYPE }, { "records", 1, NULL, RECORDS }, { "ipv6", 0, NULL, IPV6 },
 	{ "edns", 0, NULL, EDNS }, { "dnssec", 0, NULL, DNSSEC }, { "cookie", 0, NULL, COOKIE },
 	{ "sequence", 1, NULL, SEQUENCE }, { "queries", 1, NULL, QUERIES }, { "rounds", 1, NULL, ROUNDS },
-	{ "rate", 1, NULL, RATE }, { "window", 1, NULL, WINDOW }, { "first", 1, NULL, FIRST }, { "installs", 1, NULL, INSTALLS },
+	{ "rate", 1, NULL, RATE }, { "window", 1, NULL, WINDOW }, { "first", 1, NULL, FIRST },
+	{ "repeated", 1, NULL, REPEATED }, { "installs", 1, NULL, INSTALLS },
 	{ "port", 1, NULL, PORT }, { "xdp-sink", 0, NULL, XDP_SINK }, { "on-demand", 0, NULL, ON_DEMAND },
 	{ "client", 1, NULL, CLIENT }, { "server", 1, NULL, SERVER },
 	{ "seconds", 1, NULL, SECONDS }, { "second-client", 1, NULL, SECOND_CLIENT }, { "second-server", 1, NULL, SECOND_SERVER },
@@ -94,6 +96,7 @@ static int set_option(struct options *o, int c)
 	case RATE: o->rate = strtod(optarg, NULL); return 0;
 	case WINDOW: return number(optarg, &o->window);
 	case FIRST: return number(optarg, &o->first);
+	case REPEATED: return number(optarg, &o->repeated);
 	case CLIENT: o->client = optarg; return 0;
 	case SERVER: o->server = optarg; return 0;
 	case SECONDS: o->seconds = strtod(optarg, NULL); return 0;

@@ -25,7 +25,7 @@ static int open_streams(const struct options *o, struct scaling *s)
 	int cpu = -1;
 
 	for (unsigned i = 0; i < STREAMS; i++) {
-		struct generator *g = i ? generator_open(o->sequence, true, o->q.port) : s->b.g;
+		struct generator *g = i ? generator_open(o->sequence, o->repeated, true, o->q.port) : s->b.g;
 
 		do
 			cpu++;
