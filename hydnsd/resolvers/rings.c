@@ -28,11 +28,11 @@ void hydnsd_rings_close(struct hydnsd_session *s)
 }
 
 /* -- when to poll them ----------------------------------------------------------------------------------- */
-void hydnsd_rings_need_wakeup(struct hydnsd_session *s, uint32_t need)
+void hydnsd_rings_need_wakeup(struct hydnsd_session *s, enum hydns_ring_wakeup need)
 {
 	for (uint32_t i = 0; i < s->rings; i++)
 		__atomic_store_n(&s->ring[i].shared->need_wakeup, need, __ATOMIC_RELAXED);
-	s->asleep = need;
+	s->asleep = need == HYDNS_WAKEUP_ALL;
 	/* Afterwards either the plugin sees need_wakeup, or hydnsd sees its frame. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -47,16 +47,18 @@ bool hydnsd_rings_any_ready(const struct hydnsd_session *s)
 
 void hydnsd_rings_poll_soon(struct hydnsd_session *s)
 {
-	hydnsd_rings_need_wakeup(s, 0);
-	s->busy_ms = hydnsd_now_ms();
+	hydnsd_rings_need_wakeup(s, HYDNS_WAKEUP_NONE);
+	s->busy_ms = s->changed_ms = hydnsd_now_ms();
 }
 
 void hydnsd_rings_wake(struct hydnsd_session *s)
 {
 	uint64_t count;
 
-	if (read(s->doorbell, &count, sizeof(count)) >= 0)
-		hydnsd_rings_poll_soon(s);
+	if (read(s->doorbell, &count, sizeof(count)) < 0)
+		return;
+	hydnsd_rings_need_wakeup(s, HYDNS_WAKEUP_NONE);
+	s->busy_ms = hydnsd_now_ms();
 }
 
 void hydnsd_rings_set_threshold(struct hydnsd_session *s)

@@ -12,7 +12,7 @@ int hydnsd_rings_open(struct hydnsd_session *s, const int *fd, uint32_t count, c
 void hydnsd_rings_close(struct hydnsd_session *s);
 
 /* need: 1, the plugin rings the doorbell at its next frame; 0: it need not. */
-void hydnsd_rings_need_wakeup(struct hydnsd_session *s, uint32_t need);
+void hydnsd_rings_need_wakeup(struct hydnsd_session *s, enum hydns_ring_wakeup need);
 /* True when a frame waits in one of them. */
 bool hydnsd_rings_any_ready(const struct hydnsd_session *s);
 /* Polls them again, until they have been empty for a while. */

@@ -28,8 +28,9 @@ struct hydnsd_session {
 	uint32_t pending;              /* requests whose answers come later */
 	uint64_t rest_until_ms;        /* its user has asked for too much; 0: no rest */
 	bool on_hold;                  /* its messages are not read */
-	bool asleep;                   /* need_wakeup is set in every ring */
+	bool asleep;                   /* need_wakeup is ALL in every ring */
 	uint64_t busy_ms;              /* when there was a frame, or one is expected */
+	uint64_t changed_ms;           /* when there was a change, or a frame is expected at once */
 	uint64_t poll_fast_until_ms;
 	struct hydnsd_begun begun;     /* withdrawals that frames have begun */
 	struct hydnsd_catch_up catch_up;

@@ -26,12 +26,20 @@ struct hydns_lane_level {
  */
 #define HYDNS_RING_BYTES       (1U << 18)
 #define HYDNS_RING_DATA        4096
+/* Which frames the plugin has to follow by a write to the doorbell (an eventfd). */
+enum hydns_ring_wakeup {
+	HYDNS_WAKEUP_NONE,       /* hydnsd is awake, or reads the ring in a moment */
+	HYDNS_WAKEUP_ALL,
+	HYDNS_WAKEUP_CHANGES,    /* all but offers, which hydnsd reads some milliseconds later, while the ring is not filled
+				  * beyond HYDNS_RING_PATIENT */
+};
+#define HYDNS_RING_PATIENT     (HYDNS_RING_BYTES / 4)
 struct hydns_ring {
 	__u32 head;              /* plugin: store-release after the frame */
 	__u32 pad0[15];
 	__u32 tail;              /* hydnsd: store-release after it has acted upon the frame: what that withdraws is out of
 				  * the index. A hydnsd that comes after a crash goes on here */
-	__u32 need_wakeup;       /* hydnsd: 1 = write the doorbell (eventfd) after advancing head */
+	__u32 need_wakeup;       /* hydnsd: enum hydns_ring_wakeup; plugin: NONE, before it writes to the doorbell */
 	__u32 threshold;         /* hydnsd: what a newcomer must promise, in hits per 10^6 s; 0: there is room */
 	__u32 pad1[13];
 	__u64 dropped;           /* plugin: offers that found the ring full */

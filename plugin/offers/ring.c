@@ -98,12 +98,28 @@ bool hydns_producer_roomy(const struct hydns_producer *r)
 	return r->head - __atomic_load_n(&r->ring->tail, __ATOMIC_ACQUIRE) < HYDNS_RING_BYTES / 2;
 }
 
+/* Whether hydnsd asks for the doorbell after a frame of this type. */
+static bool wakes(const struct hydns_producer *r, uint32_t type)
+{
+	switch (__atomic_load_n(&r->ring->need_wakeup, __ATOMIC_RELAXED)) {
+	case HYDNS_WAKEUP_ALL:
+		return true;
+	case HYDNS_WAKEUP_CHANGES:
+		return type != HYDNS_FRAME_OFFER ||
+		       r->head - __atomic_load_n(&r->ring->tail, __ATOMIC_RELAXED) > HYDNS_RING_PATIENT;
+	default:
+		return false;
+	}
+}
+
 bool hydns_producer_commit(struct hydns_producer *r, uint32_t len)
 {
+	const uint32_t type = frame_at(r, r->head)->type;
+
 	r->head += len;
 	__atomic_store_n(&r->ring->head, r->head, __ATOMIC_RELEASE);
 	/* Either hydnsd, about to sleep, sees this head, or this thread sees its need_wakeup. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&r->ring->need_wakeup, __ATOMIC_RELAXED) == 1 &&
-	       __atomic_exchange_n(&r->ring->need_wakeup, 0, __ATOMIC_SEQ_CST) == 1;
+	return wakes(r, type) &&
+	       __atomic_exchange_n(&r->ring->need_wakeup, HYDNS_WAKEUP_NONE, __ATOMIC_SEQ_CST) != HYDNS_WAKEUP_NONE;
 }

@@ -48,7 +48,7 @@ static void offers_what_is_hot(void **state)
 
 	while (read(w->peer.doorbell, &woken, sizeof(woken)) > 0)
 		;
-	w->peer.ring[0]->need_wakeup = 1;
+	w->peer.ring[0]->need_wakeup = HYDNS_WAKEUP_ALL;
 	assert_offered(w);
 	assert_int_equal(read(w->peer.doorbell, &woken, sizeof(woken)), sizeof(woken));
 	assert_true(next_frame(w, 0, &f));

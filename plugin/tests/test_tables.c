@@ -473,12 +473,43 @@ static void ring_wakes_once(void **state)
 	assert_int_equal(hydns_producer_open(&r), 0);
 	assert_non_null(hydns_producer_reserve(&r, 64, 0));
 	assert_false(hydns_producer_commit(&r, 64));
-	r.ring->need_wakeup = 1;
+	r.ring->need_wakeup = HYDNS_WAKEUP_ALL;
 	assert_non_null(hydns_producer_reserve(&r, 64, 0));
 	assert_true(hydns_producer_commit(&r, 64));
-	assert_int_equal(r.ring->need_wakeup, 0);
+	assert_int_equal(r.ring->need_wakeup, HYDNS_WAKEUP_NONE);
 	assert_non_null(hydns_producer_reserve(&r, 64, 0));
 	assert_false(hydns_producer_commit(&r, 64));
+	hydns_producer_close(&r);
+}
+
+static bool commit(struct hydns_producer *r, uint32_t type)
+{
+	struct hydns_frame *f = hydns_producer_reserve(r, 64, 0);
+
+	assert_non_null(f);
+	*f = (struct hydns_frame){ .len = 64, .type = type };
+	return hydns_producer_commit(r, 64);
+}
+
+/* While hydnsd waits for the next time that it reads offers. */
+static void offers_wait_and_changes_wake(void **state)
+{
+	struct hydns_producer r;
+
+	(void)state;
+	assert_int_equal(hydns_producer_open(&r), 0);
+	r.ring->need_wakeup = HYDNS_WAKEUP_CHANGES;
+	while (r.head < HYDNS_RING_PATIENT)
+		assert_false(commit(&r, HYDNS_FRAME_OFFER));
+	assert_int_equal(r.ring->need_wakeup, HYDNS_WAKEUP_CHANGES);
+	assert_true(commit(&r, HYDNS_FRAME_OFFER));
+	assert_int_equal(r.ring->need_wakeup, HYDNS_WAKEUP_NONE);
+
+	r.ring->tail = r.head;
+	r.ring->need_wakeup = HYDNS_WAKEUP_CHANGES;
+	assert_false(commit(&r, HYDNS_FRAME_OFFER));
+	assert_true(commit(&r, HYDNS_FRAME_CHANGED));
+	assert_false(commit(&r, HYDNS_FRAME_CHANGED));
 	hydns_producer_close(&r);
 }
 
@@ -563,6 +594,7 @@ int main(void)
 		cmocka_unit_test(ring_is_sealed), cmocka_unit_test(pages), cmocka_unit_test(pending_withdrawals),
 		cmocka_unit_test(a_quiet_suspension_stays_quiet),
 		cmocka_unit_test(ring_full_and_wrapped), cmocka_unit_test(ring_wakes_once),
+		cmocka_unit_test(offers_wait_and_changes_wake),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);

@@ -124,12 +124,19 @@ static void produce_and_ring(void)
 	struct hydns_frame *f = hydns_producer_reserve(&producer, LEN, 0);
 
 	write_frame(f, 0);
+	f->type = HYDNS_FRAME_CHANGED;
 	rung = hydns_producer_commit(&producer, LEN);
 }
 
 static void fall_asleep(void)
 {
-	hydnsd_rings_need_wakeup(&session, 1);
+	hydnsd_rings_need_wakeup(&session, HYDNS_WAKEUP_ALL);
+	sleeps = !hydnsd_rings_any_ready(&session);
+}
+
+static void wait_for_offers(void)
+{
+	hydnsd_rings_need_wakeup(&session, HYDNS_WAKEUP_CHANGES);
 	sleeps = !hydnsd_rings_any_ready(&session);
 }
 
@@ -140,6 +147,8 @@ static void somebody_woke(bool half)
 
 static const struct model doorbell = { "a frame rings, or is seen before the sleep", begin_awake,
 				       { produce_and_ring, fall_asleep }, somebody_woke };
+static const struct model patient = { "a change rings, or is seen before the wait for offers", begin_awake,
+				      { produce_and_ring, wait_for_offers }, somebody_woke };
 
 int main(void)
 {
@@ -147,6 +156,7 @@ int main(void)
 		{ &contents, { MODEL_NO_RELEASE, MODEL_NO_ACQUIRE } },
 		{ &room, { MODEL_NO_RELEASE, MODEL_NO_ACQUIRE } },
 		{ &doorbell, { MODEL_NO_FENCE } },
+		{ &patient, { MODEL_NO_FENCE } },
 	};
 
 	return model_main(cases, sizeof(cases) / sizeof(cases[0]));
