@@ -63,11 +63,12 @@ def assert_offers_well_formed(daemon):
 
 @contextmanager
 def kernel_path(world, *, daemon_options=None, unbound_options=None):
-    """hydnsd and Unbound with the module, connected; yields an object with both and the world."""
+    """hydnsd and Unbound with the module, connected; yields an object with both and the world. server: the resolver, whichever
+    it is."""
     daemon = world.hydnsd(**(daemon_options or {}))
     with daemon, world.unbound(daemon, **(unbound_options or {})) as unbound:
         wait_until(daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
-        yield SimpleNamespace(world=world, daemon=daemon, unbound=unbound, network=world.network)
+        yield SimpleNamespace(world=world, daemon=daemon, unbound=unbound, server=unbound, network=world.network)
         assert_offers_well_formed(daemon)
 
 
@@ -80,7 +81,7 @@ def bind_path(world, *, daemon_options=None, **options):
             ask(world.network.client1, SERVICE[4], "www.lab.example")    # the plugin starts with the first response
             return daemon.resolver_ready()
         wait_until(ready, 10, "BIND's plugin to register with hydnsd")
-        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+        yield SimpleNamespace(world=world, daemon=daemon, named=named, server=named, network=world.network)
         assert_offers_well_formed(daemon)
 
 
