@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from lab.client import ask  # noqa: E402
 from lab.limits import pytest_configure, time_limit  # noqa: E402,F401
 from lab.network import SERVICE  # noqa: E402
-from lab.ring_load import Paths  # noqa: E402
+from lab.ring_load import UNBOUND, Paths  # noqa: E402
 from lab.run import wait_until  # noqa: E402
 from lab.world import World  # noqa: E402
 
@@ -91,11 +91,20 @@ def path(world):
         yield p
 
 
-@pytest.fixture(scope="module")
-def ring_paths(world):
-    with Paths(world, kernel_path) as p:
+@contextmanager
+def unbound_rings(world, *, daemon=None, frames=None, **options):
+    """Unbound with packet rings, for Paths. frames: the least of a ring, else the default."""
+    clause = [f"hydns-queue-frames: {frames}"] if frames else []
+    with kernel_path(world, daemon_options=daemon, unbound_options=UNBOUND | {"clause": clause} | options) as p:
+        p.local_rate = 4000
         yield p
-    world.relay.behave()
+
+
+@pytest.fixture(scope="module")
+def ring_paths(world, request):
+    """Of Unbound, or, with bind_rings.EITHER, of either resolver."""
+    with Paths(world, getattr(request, "param", unbound_rings)) as p:
+        yield p
 
 
 @pytest.fixture
