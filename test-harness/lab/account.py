@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What rings, program, Unbound and the resolver's network did during a test, for whoever looks for the cause of a failure."""
+"""What rings, program, resolver and its network did during a test, for whoever looks for the cause of a failure."""
+
+from contextlib import suppress
 
 from . import rings
 from .process import run_tool
+from .run import HarnessError
 
 SNMP = ("/proc/thread-self/net/snmp", "/proc/thread-self/net/snmp6", "/proc/thread-self/net/dev")
 
@@ -12,17 +15,25 @@ class Account:
 
     def __init__(self, path):
         self.path, self.before = path, numbers(path)
-        self.read = path.unbound.program.log.stat().st_size
+        self.read = path.server.program.log.stat().st_size
 
     def tell(self):
-        """Prints what has grown, what is now, and what Unbound has logged."""
+        """Prints what has grown, what is now, and what the resolver has logged."""
+        server = self.path.server
         now = numbers(self.path)
         grown = [f"{name} +{n - self.before.get(name, 0):g}" for name, n in now.items() if n != self.before.get(name, 0)]
-        log = self.path.unbound.program.log.read_bytes()[self.read:].decode(errors="replace")
-        print("Since the test began:", *grown, "Lanes:", *rings.lanes(self.path.daemon), "Servers as Unbound knows them:",
-              self.path.unbound.control("dump_infra", check=False), "Unbound's log:", log, sep="\n")
+        log = server.program.log.read_bytes()[self.read:].decode(errors="replace")
+        known = said(server, server.known_servers) or "no answer"
+        print("Since the test began:", *grown, "Lanes:", *rings.lanes(self.path.daemon), f"Servers as {server.name} knows them:",
+              known, f"{server.name}'s log:", log, sep="\n")
         for what in ("address", "neighbour"):
             print(f"The resolver's ip {what}:", run_tool(self.path.network.resolver, ["ip", what]).stdout, sep="\n")
+
+
+def said(server, tell):
+    """None when it does not run or answer."""
+    with suppress(HarnessError, OSError):
+        return tell() if server.program.running() else None
 
 
 def numbers(path):
@@ -33,9 +44,7 @@ def numbers(path):
         found |= {f"program, end: {reason}": n for reason, n in stats["reasons"].items()}
         for n, r in enumerate(stats["resolvers"]):
             found |= dict(_flat(f"resolver {n}, rings", r["packet_rings"]))
-    text = path.unbound.control("stats_noreset", check=False)
-    found |= {f"Unbound: {name}": float(n) for name, n in (line.split("=") for line in text.splitlines() if "=" in line)
-              if name.startswith(("total.num", "num.", "thread")) and "histogram" not in name}
+    found |= {f"{path.server.name}: {name}": n for name, n in (said(path.server, path.server.counters) or {}).items()}
     return found | _network(path.network.resolver)
 
 

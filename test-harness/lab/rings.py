@@ -6,7 +6,7 @@ from collections import namedtuple
 
 from . import pinned
 from .client import Asker
-from .network import LINKS, SERVICE
+from .network import SERVICE
 from .run import SOON, wait_until
 
 RESOLVERS = 16           # HYDNS_RESOLVERS
@@ -41,8 +41,10 @@ def lanes(daemon):
     return [lane for r in status["resolvers"] for lane in r["lanes"]] if status else []
 
 
-def wait_open(daemon, links=LINKS):
-    """Until these links, and no others, have lanes, and all are open."""
+def wait_open(daemon, links=None):
+    """Until these links, by default all that hydnsd is attached to, and no others, have lanes, and all are open."""
+    links = links or daemon.interfaces
+
     def good():
         found = lanes(daemon)
         return {lane["interface"] for lane in found} == set(links) and all(lane["open"] for lane in found)

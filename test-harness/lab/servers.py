@@ -5,16 +5,15 @@ import http.client
 import json
 import re
 import shutil
-import shutil
 import signal
 import socket
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from xml.etree import ElementTree
 
 from .client import ask
 from .process import Program, run_tool, tail
-from .run import HarnessError, wait_until
+from .run import SOON, HarnessError, process_stat, wait_until
 
 
 class Nsd:
@@ -59,6 +58,16 @@ class Restartable:
 
     def stop(self, sig=signal.SIGTERM):
         return self.program.stop(sig)
+
+    @contextmanager
+    def stopped(self):
+        """It stands still within the block."""
+        self.program.popen.send_signal(signal.SIGSTOP)
+        try:
+            wait_until(lambda: process_stat(self.program.pid)[0] == "T", SOON, f"{self.program.label} to stand still")
+            yield
+        finally:
+            self.program.popen.send_signal(signal.SIGCONT)
 
     def __enter__(self):
         self.start()
@@ -141,6 +150,18 @@ class Unbound(Restartable):
     def received(self):
         """Number of queries that came to Unbound's threads: kernel answers count in total.* only."""
         return sum(int(v) for k, v in self.stats().items() if k.startswith("thread") and k.endswith(".num.queries"))
+
+    def counters(self):
+        """What stats() has of queries and replies, by name."""
+        return {name: n for name, n in self.stats().items()
+                if name.startswith(("total.num", "num.", "thread")) and "histogram" not in name}
+
+    def known_servers(self):
+        """What it knows of other servers, as text."""
+        return self.control("dump_infra")
+
+    def forget_servers(self):
+        self.control("flush_infra", "all")
 
 
 STATISTICS_PORT = 8053   # of named
@@ -241,6 +262,15 @@ class Named(Restartable):
         counted = json.loads(self._statistics("/json/v1"))
         return counted["views"]["_default"]["resolver"]["stats"] | counted.get("resstats", {})
 
+    def received(self):
+        """Number of queries that came to named itself."""
+        counted = self.stats()
+        return counted.get("Requestv4", 0) + counted.get("Requestv6", 0)
+
+    def counters(self):
+        """Of queries, responses and its own queries, by name; the channel leaves out zeros."""
+        return self.stats() | self.resolving()
+
     def stats_command(self):
         """What rndc stats writes of queries and responses: {its words: number}."""
         file = self.dir / "named.stats"
@@ -270,9 +300,20 @@ class Named(Restartable):
 
     def cache(self):
         """The cache's content as text."""
+        return self._dump("-cache")
+
+    def known_servers(self):
+        """What it knows of other servers, as text."""
+        return self._dump("-adb")
+
+    def forget_servers(self):
+        """And the cache with them."""
+        self.control("flush")
+
+    def _dump(self, what):
         file = self.dir / "named_dump.db"
         file.unlink(missing_ok=True)
-        self.control("dumpdb", "-cache")
+        self.control("dumpdb", what)
         wait_until(lambda: file.is_file() and "; Dump complete" in file.read_text(), 20, f"{self.name} to write {file}")
         return file.read_text()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from xdist.scheduler import LoadScopeScheduling
 
 BY_TEST = ("test_demo.py", "test_chaos.py", "test_differential.py", "test_policy_live.py", "test_bench.py")
-LONG = (*BY_TEST, "test_restart.py", "test_mistakes.py", "test_refresh.py", "test_counts.py", "test_bind_zones.py")
+LONG = (*BY_TEST, "test_rings_failures.py", "test_restart.py", "test_mistakes.py", "test_refresh.py", "test_counts.py", "test_bind_zones.py")
 
 
 def module_of(scope):

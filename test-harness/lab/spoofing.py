@@ -10,10 +10,9 @@ from collections import Counter
 from pyroute2 import netns
 
 from . import changing_zones, rings
-from .client import ask
-from .network import REFERENCE, SERVICE, UPSTREAM_PORTS, Namespace
+from .network import REFERENCE, UPSTREAM_PORTS, Namespace
 from .process import Program
-from .run import SOON, wait_until
+from .run import wait_until
 
 LINK = "u0"                      # of the name servers
 PREFIX = "203.0.113."            # of the address in every forged answer; then the number of what is wrong, in this order:
@@ -85,17 +84,6 @@ class Attacker:
 RATE = 400                       # recursions a second: as many as the relay forwards
 DELAY = 0.05                     # seconds that the server takes to answer
 UNBOUND_OPTIONS = {"server": ["use-caps-for-id: yes", "extended-statistics: yes"]}
-
-
-def settle(world, daemon):
-    """Until queries leave by rings: only then the resolver knows the zone's server and its next hop."""
-    def used():
-        before = rings.counted(daemon).answers
-        for name, rdtype in rings.never_asked(8, "lab.example"):
-            ask(world.network.client1, SERVICE[4], name, rdtype, timeout=1)
-        return rings.counted(daemon).answers - before >= 7
-    rings.wait_open(daemon, daemon.interfaces)
-    wait_until(used, SOON, "answers to come by rings")
 
 
 def attack(world, kinds, seconds, **options):

@@ -37,7 +37,7 @@ def resolvers_of(test, part):
         return []
     if part in RESOLVERS or part not in (None, *SHARED):
         return [part] if part in RESOLVERS else []
-    return ["bind-patches"] if "bind" in test.partition("::")[0] else ["unbound-module"]
+    return ["bind-patches"] if "bind" in test else ["unbound-module"]     # file or parameter
 
 
 def daemons_of(test):

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from lab.client import ask  # noqa: E402
 from lab.limits import pytest_configure, time_limit  # noqa: E402,F401
 from lab.network import SERVICE  # noqa: E402
-from lab.ring_load import Paths  # noqa: E402
+from lab.ring_load import UNBOUND, Paths  # noqa: E402
 from lab.run import wait_until  # noqa: E402
 from lab.world import World  # noqa: E402
 
@@ -63,11 +63,12 @@ def assert_offers_well_formed(daemon):
 
 @contextmanager
 def kernel_path(world, *, daemon_options=None, unbound_options=None):
-    """hydnsd and Unbound with the module, connected; yields an object with both and the world."""
+    """hydnsd and Unbound with the module, connected; yields an object with both and the world. server: the resolver, whichever
+    it is."""
     daemon = world.hydnsd(**(daemon_options or {}))
     with daemon, world.unbound(daemon, **(unbound_options or {})) as unbound:
         wait_until(daemon.resolver_ready, 10, "Unbound's module to register with hydnsd")
-        yield SimpleNamespace(world=world, daemon=daemon, unbound=unbound, network=world.network)
+        yield SimpleNamespace(world=world, daemon=daemon, unbound=unbound, server=unbound, network=world.network)
         assert_offers_well_formed(daemon)
 
 
@@ -80,7 +81,7 @@ def bind_path(world, *, daemon_options=None, **options):
             ask(world.network.client1, SERVICE[4], "www.lab.example")    # the plugin starts with the first response
             return daemon.resolver_ready()
         wait_until(ready, 10, "BIND's plugin to register with hydnsd")
-        yield SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+        yield SimpleNamespace(world=world, daemon=daemon, named=named, server=named, network=world.network)
         assert_offers_well_formed(daemon)
 
 
@@ -90,11 +91,20 @@ def path(world):
         yield p
 
 
-@pytest.fixture(scope="module")
-def ring_paths(world):
-    with Paths(world, kernel_path) as p:
+@contextmanager
+def unbound_rings(world, *, daemon=None, frames=None, **options):
+    """Unbound with packet rings, for Paths. frames: the least of a ring, else the default."""
+    clause = [f"hydns-queue-frames: {frames}"] if frames else []
+    with kernel_path(world, daemon_options=daemon, unbound_options=UNBOUND | {"clause": clause} | options) as p:
+        p.local_rate = 4000
         yield p
-    world.relay.behave()
+
+
+@pytest.fixture(scope="module")
+def ring_paths(world, request):
+    """Of Unbound, or, with bind_rings.EITHER, of either resolver."""
+    with Paths(world, getattr(request, "param", unbound_rings)) as p:
+        yield p
 
 
 @pytest.fixture

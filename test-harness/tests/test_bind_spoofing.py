@@ -6,8 +6,9 @@ import pytest
 from bind_rings import upstream_path
 
 from lab import rings
+from lab.ring_load import settle
 from lab.run import SOON, wait_until
-from lab.spoofing import PREFIX, SILENT, attack, evenness, forged, settle
+from lab.spoofing import PREFIX, SILENT, attack, evenness, forged
 from lab.tcp_relay import TcpRelay
 
 NXDOMAIN, SERVFAIL = 3, 2
@@ -19,7 +20,7 @@ OTHERS = [kind for kind in SILENT if kind not in ANOTHER_ID]
 @pytest.fixture(scope="module")
 def path(world):
     with upstream_path(world) as p, TcpRelay(world):
-        settle(world, p.daemon)
+        settle(p, queries=False, zone="lab.example")
         yield p
 
 

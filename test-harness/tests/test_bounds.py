@@ -13,7 +13,7 @@ from pathlib import Path
 from conftest import kernel_path
 
 from lab.plugin import PluginClient, hello, ring, withdraw
-from lab.run import SOON, process_stat, wait_until
+from lab.run import SOON, wait_until
 
 
 def reached(path):
@@ -23,14 +23,9 @@ def reached(path):
 def two_requests(path, client):
     """Both lie in the socket before hydnsd reads either. True: both were under way at once, then or before. The first may have
     been done before the second was read: on a single processor a grace period takes no time."""
-    hydnsd = path.daemon.program
-    hydnsd.popen.send_signal(signal.SIGSTOP)
-    try:
-        wait_until(lambda: process_stat(hydnsd.pid)[0] == "T", SOON, "hydnsd to stand still")
+    with path.daemon.stopped():
         for _ in range(2):
             client.send("WITHDRAW", withdraw("worst.test"))
-    finally:
-        hydnsd.popen.send_signal(signal.SIGCONT)
     assert [client.receive()[0] for _ in range(2)] == ["ACK", "ACK"]
     return reached(path)["plugin-requests"] >= 1
 

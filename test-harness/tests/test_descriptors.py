@@ -127,23 +127,13 @@ WAYS = {
 }
 
 
-@contextmanager
-def stopped(path):
-    """Context manager: stops hydnsd, which finds everything sent in the block at once."""
-    path.daemon.program.popen.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        path.daemon.program.popen.send_signal(signal.SIGCONT)
-
-
 @pytest.mark.parametrize("end", ["open", "closed"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_socket_that_lingers(path, lingering, way, end):
     """hydnsd has the last copy of it; the connection may have been closed before hydnsd reads it."""
     for _ in range(2):
         connection, send = WAYS[way](path)
-        with stopped(path):
+        with path.daemon.stopped():
             fd = lingering.make()
             send(fd)
             os.close(fd)
@@ -156,7 +146,7 @@ def test_a_socket_that_lingers(path, lingering, way, end):
 
 def test_an_end_with_such_a_connection(path, lingering):
     """Neither connections nor those that wait to be accepted keep hydnsd from ending."""
-    with stopped(path):
+    with path.daemon.stopped():
         clients = [plugin(path) for _ in range(3)]
         for client in clients:
             fd = lingering.make()

@@ -3,9 +3,6 @@
 
 Each query is explained first, which must count nothing, and then sent: exactly the counter of that reason goes up."""
 
-import os
-import signal
-
 import pytest
 from conftest import bind_path, kernel_path
 from test_cookies import ACTIVE, CLIENT_COOKIE, whole
@@ -42,7 +39,6 @@ def bind(world):
 @pytest.fixture(scope="module", params=[unbound, bind], ids=lambda make: make.__name__)
 def path(request, world):
     with request.param(world) as p:
-        p.server = request.param.__name__
         yield p
 
 
@@ -117,13 +113,13 @@ def test_no_rule(hot, family):
 
 
 def test_letters(hot, family):
-    check(hot, family, {"unbound": "ANSWERED", "bind": "LETTER_CASE"}[hot.server], "WwW.lab.eXample")
+    check(hot, family, {"unbound": "ANSWERED", "named": "LETTER_CASE"}[hot.server.name], "WwW.lab.eXample")
 
 
 def test_valid_cookie(hot, family):
     """Of a client of whom Unbound demands one, too."""
     check(hot, family, "ANSWERED", edns=True, cookie=whole(ACTIVE, family, 10))
-    if hot.server == "unbound":
+    if hot.server.name == "unbound":
         guarded = GUARDED[family]
         check(hot, family, "COOKIE", client=guarded)
         check(hot, family, "COOKIE", client=guarded, edns=True, cookie=CLIENT_COOKIE)
@@ -140,7 +136,7 @@ def test_size(hot, family):
 
 def test_another_port(hot, family):
     """A registered port is answered as well (BIND registers that of its option `port`); another port belongs to no resolver."""
-    if hot.server == "unbound":
+    if hot.server.name == "unbound":
         check(hot, family, "ANSWERED", port=OTHER_PORT)
     before = reasons(hot)
     exchange(hot.network.client1, SERVICE[family], query(NAME).to_wire(), port=OTHER_PORT + 1, timeout=1)
@@ -190,14 +186,10 @@ def test_empty(hot, family):
 
 def test_silent_resolver(hot, family):
     """SIGSTOP stops its heartbeat, until SIGCONT."""
-    program = (hot.unbound if hot.server == "unbound" else hot.named).program
-    os.kill(program.pid, signal.SIGSTOP)
-    try:
+    with hot.server.stopped():
         wait_until(lambda: explained(hot, family, NAME, "A", CLIENT1[family], {}) == "RESOLVER_GONE", 10,
                    "the heartbeat to be old")
         check(hot, family, "RESOLVER_GONE")
-    finally:
-        os.kill(program.pid, signal.SIGCONT)
     wait_until(lambda: explained(hot, family, NAME, "A", CLIENT1[family], {}) == "ANSWERED", 10, "the heart to beat again")
 
 
@@ -212,9 +204,9 @@ def test_client_not_named(hot, family):
 
 def test_typed(hot):
     """The options of hydnsctl are those of the query."""
-    words = {"bind": ("answered by the resolver", "capital letters in the name"),
+    words = {"named": ("answered by the resolver", "capital letters in the name"),
              "unbound": ("answered in kernel", "a rule answers")}
-    for word in words[hot.server]:
+    for word in words[hot.server.name]:
         assert word in hot.daemon.ctl("explain", "WwW.lab.example", "A").stdout
     hot.world.heat(hot.daemon, BIG, "TXT", edns=True, payload=4096)
     for options, expected in (((), "TOO_BIG"), (("--edns=600",), "TOO_BIG"), (("--edns=4096",), "ANSWERED"),

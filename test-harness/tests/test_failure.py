@@ -158,14 +158,11 @@ def test_ring_full(fresh):
     with load(fresh, many, 1500, seconds=4) as asker:      # first answers, which had to be looked up, are not offered
         asker.result()
     before = fresh.daemon.call({"cmd": "stats"})["offers"]["received"]
-    fresh.daemon.program.popen.send_signal(signal.SIGSTOP)
-    try:
+    with fresh.daemon.stopped():
         # of a zone that is not behind the relay, which follows no faster than its Python thread is given time
         with load(fresh, many, 1500, seconds=4) as asker, load(fresh, rate=RATE // 2, seconds=4) as hot:
             missing, known = asker.result(), hot.result()
         fresh.unbound.control("flush", HOSTS[0][0])     # returns though the daemon does not answer
-    finally:
-        fresh.daemon.program.popen.send_signal(signal.SIGCONT)
     assert_none_lost(missing)
     assert all(a.rcode == 3 for a in missing)
     assert_none_lost(known)

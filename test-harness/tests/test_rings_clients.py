@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""Packet rings on the clients' side: more queries than they hold, VLANs, and replies that take routes."""
-
-import signal
-from contextlib import contextmanager
+"""Packet rings for clients: more packets than they hold, VLANs, replies that take routes, and none for queries to upstream."""
 
 import dns.message
 import pytest
+from bind_rings import EITHER
 
 from lab import links, rings, vlan
 from lab.client import query, udp
@@ -49,42 +47,58 @@ def test_routed_replies_leave_where_the_routes_lead(routed, family):
     assert used.now().queries > 0
 
 
-# -- rings that are full ------------------------------------------------------------------------------------------------------
-@contextmanager
-def stopped(unbound):
-    unbound.program.popen.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        unbound.program.popen.send_signal(signal.SIGCONT)
-
-
-def test_full_rings(paths):
-    """Of queries: the rest is lost, as with a full socket. Of answers: Unbound asks again."""
-    room = 256
-    path = paths.take(clause=[f"hydns-queue-frames: {room}"])
-    relay = paths.world.relay
+def test_no_upstream_rings_for_long_answers(paths):
+    path = paths.take(upstream=False, server=["edns-buffer-size: 4096", "max-udp-size: 4096"])
     used = Used(path)
-    with local(path, seconds=0.4, timeout=1) as many:
-        with stopped(path.unbound):
-            wait_until(lambda: used.now().queries > 4 * room, SOON, "more queries than the rings hold")
+    with fresh(path) as asker:
+        used.wait(answers=0)
+        answers = asker.result()
+    assert used.now().answers == 0
+    assert_answered(answers)
+
+
+# -- rings that are full ------------------------------------------------------------------------------------------------------
+ROOM = 256
+
+
+@pytest.fixture
+def small(paths):
+    """A path whose rings hold few packets."""
+    return paths.take(frames=ROOM)
+
+
+@EITHER
+def test_full_of_queries(small):
+    """The rest is lost, as with a full socket."""
+    used = Used(small)
+    with local(small, 4000, seconds=0.4, timeout=1) as many:
+        with small.server.stopped():
+            wait_until(lambda: used.now().queries > 4 * ROOM, SOON, "more queries than the rings hold")
         answers = many.result()
-    assert room <= len([a for a in answers if a.latency is not None]) < len(answers), "the ring was not full"
-    relay.delay = 0.4
+    assert ROOM <= len([a for a in answers if a.latency is not None]) < len(answers), "the ring was not full"
+
+
+@EITHER
+def test_full_of_answers(small):
+    """The resolver asks again."""
+    relay, used = small.world.relay, Used(small)
+    settle(small, zone="lab.example")
+    relay.delay = 0.6
     used.mark()
-    with rings.load(path.world, 2000, zone="lab.example", seconds=0.4) as asker:
-        # all of them, for the rings of a stopped Unbound would have no room for the rest
-        wait_until(lambda: used.now().queries >= 800 and len(rings.claimed(path.daemon)) > 2 * room, SOON, "queries under way")
-        with stopped(path.unbound):
+    with rings.load(small.world, 2000, zone="lab.example", seconds=0.4) as asker:
+        # all of them, for the rings of a stopped resolver would have no room for the rest
+        wait_until(lambda: used.now().queries >= 800 and len(rings.claimed(small.daemon)) > 2 * ROOM, SOON, "queries under way")
+        with small.server.stopped():
             used.mark()
-            wait_until(lambda: used.now().answers > room, SOON, "answers to wait in the rings")
+            wait_until(lambda: used.now().answers > ROOM, SOON, "answers to wait in the rings")
         relay.behave()
         answers = asker.result()
     assert_answered(answers)
-    settle(path)
+    settle(small)
 
 
 # -- VLAN ---------------------------------------------------------------------------------------------------------------------
+@EITHER
 def test_client_in_a_vlan(paths):
     """No kernel needs to know of VLANs: the reply leaves by the ring with the tag of its query."""
     path = paths.take(daemon={"options": ["--vlan", "yes", "--vlan-offload", "trust"]})

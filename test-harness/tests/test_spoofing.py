@@ -6,8 +6,9 @@ import pytest
 from conftest import kernel_path
 
 from lab import rings
+from lab.ring_load import settle
 from lab.run import SOON, wait_until
-from lab.spoofing import NAMES, PREFIX, SILENT, UNBOUND_OPTIONS, attack, evenness, forged, settle
+from lab.spoofing import NAMES, PREFIX, SILENT, UNBOUND_OPTIONS, attack, evenness, forged
 
 NXDOMAIN, SERVFAIL = 3, 2
 
@@ -15,7 +16,7 @@ NXDOMAIN, SERVFAIL = 3, 2
 @pytest.fixture(scope="module")
 def path(world):
     with kernel_path(world, unbound_options=UNBOUND_OPTIONS) as p:
-        settle(world, p.daemon)
+        settle(p, queries=False, zone="lab.example")
         yield p
         world.relay.behave()
 

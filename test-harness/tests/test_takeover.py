@@ -3,8 +3,6 @@
 
 import signal
 import time
-from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
 from conftest import bind_path, kernel_path
@@ -19,11 +17,8 @@ NAME = "www.lab.example"
 OURS = {f"{SERVICE[4]}:53", f"[{SERVICE[6]}]:53"}
 
 
-@contextmanager
 def resolver_path(world, server):
-    """kernel_path() with Unbound or BIND, either as .server."""
-    with (kernel_path if server == "unbound" else bind_path)(world) as path:
-        yield SimpleNamespace(**vars(path), server=path.unbound if server == "unbound" else path.named)
+    return (kernel_path if server == "unbound" else bind_path)(world)
 
 
 def resolver_of(daemon, program):
