@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The life of the module in the daemon: start, reload and end. */
 #include "config.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -233,10 +234,21 @@ struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends)
 	return NULL;
 }
 
+/* Once a process has two threads, and the plugin has one of its own, glibc turns asynchronous cancellation on before each system
+ * call that may wait, and off afterwards, by an atomic operation each: 1 % of a recursion. It leaves a thread alone that has it
+ * on. That is safe where cancellation is disabled, and nobody cancels Unbound's threads. */
+static void spare_cancellation(void)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+}
+
 struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread)
 {
 	struct hydns_context* h = d && thread < d->threads ? &d->contexts[thread] : NULL;
 
+	if(h)
+		spare_cancellation();
 	hydns_thread_context(h);
 	return h;
 }
