@@ -154,6 +154,10 @@ def _trust_anchors(files):
             yield f'trust-anchors {{ {zone} static-ds {tag} {algorithm} {digest} "{data}"; }};'
 
 
+# By default named leaves a client's query unanswered (QryDropped) when ten wait for the same fetch, so when many ask a question
+# that is not in its cache. Its own refreshes of stale data count as such clients.
+EVERY_CLIENT_WAITS = "clients-per-query 0; max-clients-per-query 0;"
+
 # named that root has started gives up CAP_IPC_LOCK. Then all of a machine's named together would have as much memory for packet
 # rings as one user may lock, often 8 MiB. Another user's named keeps what rights it has.
 USER = "nobody"

@@ -13,6 +13,7 @@ from lab.client import Asker, ask
 from lab.network import SERVICE, UPSTREAM_PORTS
 from lab.process import Program
 from lab.run import SOON, wait_until
+from lab.servers import EVERY_CLIENT_WAITS
 
 NAME = "www.lab.example"
 NOTHING = "hydns-admission 1000000;"
@@ -26,8 +27,9 @@ FRESH_RATE = 300         # of names that nobody has asked before
 
 
 @contextmanager
-def ring_path(world, *, daemon=LANES, **options):
-    with bind_path(world, clause=(NOTHING, FRAMES, CLIENTS), daemon_options=daemon, **options) as p:
+def ring_path(world, *, daemon=LANES, options=(), **more):
+    with bind_path(world, clause=(NOTHING, FRAMES, CLIENTS), daemon_options=daemon, options=(EVERY_CLIENT_WAITS, *options),
+                   **more) as p:
         wait_open(p)
         try:
             yield p

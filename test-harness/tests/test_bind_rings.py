@@ -213,16 +213,18 @@ def test_ends_under_load(own):
 
 
 def test_restarted_with_another_number_of_threads(own):
-    """That is named's for life: reloads do not change it."""
+    """That is named's for life: reloads do not change it. Its cache is empty: the first queries wait for the same fetch."""
     for threads in (1, 2):
         own.named.stop()
         own.named.threads = threads
         own.named.start()
         wait_open(own)
         wait_until(lambda n=threads: {lane["threads"] for lane in rings.lanes(own.daemon)} == {n}, SOON, f"rings of {threads}")
+        own.world.relay.delay = 0.02
         with load(own) as asker:
             wait_used(own)
             answers = asker.result()
+        own.world.relay.behave()
         assert_answered(answers)
 
 
