@@ -307,6 +307,28 @@ def test_views(world):
         wait_until(noted, SOON, "a note of who has the rings")
 
 
+def test_view_of_another_class(world):
+    """It comes first, and has the first response, but neither the addresses nor the rings."""
+    zone = 'zone "which.example" { type primary; file "%s.db"; };'
+    views = {"chaos": ((zone % "chaos",), True, "chaos"), "internet": ((zone % "internet",), True)}
+    daemon = world.hydnsd(**LANES)
+    named = world.named(daemon, clause=(NOTHING, FRAMES), views=views)
+    for name, rdclass in (("chaos", "CH"), ("internet", "IN")):
+        (named.dir / f"{name}.db").write_text(f"@ 300 {rdclass} SOA . . 1 1 1 1 1\n@ 300 {rdclass} NS elsewhere.\n"
+                                              f'@ 300 {rdclass} TXT "{name}"\n')
+    with daemon, named:
+        def answer(rdclass):
+            with world.network.client1.entered():
+                return dns.query.udp(dns.message.make_query("which.example", "TXT", rdclass), SERVICE[4], timeout=5).answer[0][0]
+        assert answer("CH").strings == (b"chaos",)
+        wait_until(lambda: "view chaos is not of class IN" in named.program.log.read_text(), SOON, "a line of what it has not")
+        assert answer("IN").strings == (b"internet",)
+        path = SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+        wait_open(path)
+        assert [r["identity"] for r in daemon.call({"cmd": "status"})["resolvers"]] == ["named, view internet"]
+        assert by_ring(path, lambda: answer("IN"))[1] == (1, 1, 0)
+
+
 @contextmanager
 def named_views(world, views, address, **options):
     daemon = world.hydnsd(**LANES)
