@@ -40,6 +40,7 @@ static void a_lane_outlives_a_hydnsd_that_ends_at_its_opening(void **state)
 	assert_true(BECOMES(atomic_load(&w->peer.opens) == 2));
 	assert_int_equal(atomic_load(&w->peer.lanes), 1);
 	assert_true(BECOMES(log_has("packet rings on 1 receive queues")));
+	peer_stop(&w->peer);
 }
 
 /* The next hydnsd does not know it: the program does not redirect to it. */
@@ -53,6 +54,7 @@ static void a_lane_that_is_refused_ends(void **state)
 	assert_true(BECOMES(atomic_load(&w->peer.opens) == 3));      /* the first, the second refused, that of a new lane */
 	assert_true(atomic_load(&w->peer.lanes) >= 2);               /* a queue is busy for a moment */
 	assert_true(BECOMES(log_has("packet rings on 1 receive queues")));
+	peer_stop(&w->peer);
 }
 
 static bool possible(void)
