@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <dns/rdataclass.h>
 #include <dns/view.h>
 #include <isc/util.h>
 #include <isccfg/cfg.h>
@@ -107,12 +108,26 @@ static const cfg_obj_t *find(const cfg_obj_t *views, const char *text, const cfg
 	return NULL;
 }
 
+/* Whether the view is of class IN, which alone has rings. BIND has checked that the class is known. */
+static bool is_internet(const cfg_obj_t *view)
+{
+	const cfg_obj_t *class = cfg_tuple_get(view, "class");
+	dns_rdataclass_t rdclass = dns_rdataclass_in;
+
+	if (class != NULL && cfg_obj_isstring(class)) {
+		const char *text = cfg_obj_asstring(class);
+
+		(void)dns_rdataclass_fromtext(&rdclass, &(isc_textregion_t){ .base = UNCONST(text), .length = strlen(text) });
+	}
+	return rdclass == dns_rdataclass_in;
+}
+
 /* Whether the view has this plugin, and lets it have the rings. */
 static bool takes_rings(const cfg_obj_t *view, const char *library, const struct hydns_statement *s)
 {
 	bool takes = false;
 
-	for (const cfg_listelt_t *e = cfg_list_first(statements(view)); e != NULL; e = cfg_list_next(e)) {
+	for (const cfg_listelt_t *e = cfg_list_first(statements(view)); is_internet(view) && e != NULL; e = cfg_list_next(e)) {
 		const cfg_obj_t *statement = cfg_listelt_value(e), *at = cfg_tuple_get(statement, "parameters");
 		struct hydns_options o = { 0 };
 
@@ -126,6 +141,13 @@ static bool takes_rings(const cfg_obj_t *view, const char *library, const struct
 	return takes;
 }
 
+static isc_result_t refuse(const struct hydns_options *o, const struct hydns_statement *s, const cfg_obj_t *view, const char *why)
+{
+	isc_log_write(s->lctx, NS_LOGCATEGORY_GENERAL, NS_LOGMODULE_HOOKS, ISC_LOG_ERROR, "%s:%lu: %s yes: view %s %s", s->file,
+		      s->line, option_of(demanded(o)), cfg_obj_asstring(cfg_tuple_get(view, "name")), why);
+	return ISC_R_FAILURE;
+}
+
 isc_result_t hydns_demand_check(const struct hydns_options *o, const struct hydns_statement *s)
 {
 	const cfg_obj_t *views = NULL, *own = NULL, *mine;
@@ -134,13 +156,11 @@ isc_result_t hydns_demand_check(const struct hydns_options *o, const struct hydn
 	mine = demanded(o) != 0 ? find(views, s->text, &own) : NULL;
 	if (mine == NULL)
 		return ISC_R_SUCCESS;
-	for (const cfg_listelt_t *v = cfg_list_first(views); cfg_listelt_value(v) != own; v = cfg_list_next(v)) {
-		if (!takes_rings(cfg_listelt_value(v), word_of(mine, "library"), s))
-			continue;
-		isc_log_write(s->lctx, NS_LOGCATEGORY_GENERAL, NS_LOGMODULE_HOOKS, ISC_LOG_ERROR, "%s:%lu: %s yes: view %s "
-			      "has the packet rings: set hydns-queue and hydns-queue-upstream no there", s->file, s->line,
-			      option_of(demanded(o)), cfg_obj_asstring(cfg_tuple_get(cfg_listelt_value(v), "name")));
-		return ISC_R_FAILURE;
-	}
+	if (!is_internet(own))
+		return refuse(o, s, own, "is not of class IN, which alone has packet rings: remove the plugin there");
+	for (const cfg_listelt_t *v = cfg_list_first(views); cfg_listelt_value(v) != own; v = cfg_list_next(v))
+		if (takes_rings(cfg_listelt_value(v), word_of(mine, "library"), s))
+			return refuse(o, s, cfg_listelt_value(v), "has the packet rings: set hydns-queue and "
+				      "hydns-queue-upstream no there");
 	return ISC_R_SUCCESS;
 }

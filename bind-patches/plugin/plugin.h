@@ -77,6 +77,8 @@ void hydns_restart_all(void);
 /* A plugin object that has left, whose tables this instance, which starts, goes on with; the caller's from now on. NULL:
  * there is none. rings: better one with packet rings, else better one without. */
 struct hydns_plugin *hydns_take_former(struct hydns_instance *inst, bool rings);
+/* The instance starts without a plugin object. Returns NULL. */
+struct hydns_plugin *hydns_start_without(struct hydns_instance *inst);
 /* A view with this instance is in use. If another configuration was being loaded, its load has failed: makes the
  * instances of this one offer again. */
 void hydns_instance_resume(struct hydns_instance *inst);

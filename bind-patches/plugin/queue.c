@@ -16,13 +16,16 @@
 #include <dns/view.h>
 #include <isc/netmgr.h>
 #include <isc/sockaddr.h>
+#include <isc/util.h>
 #include "compat.h"
 #include "plugin.h"
 #include "plugin/clock.h"
 #include "plugin/queue/lanes.h"
 #include "queue.h"
 
-#define FRAMES (ISC_NM_RINGBATCH - HYDNS_UPSTREAM_STRAYS)   /* in one turn: all that one may bring has room */
+/* In one turn: hydns_lanes_receive() keeps its budget (test_lanes), hydns_upstream_read_strays() its bound (test_stray_bound), so
+ * all that they may bring has room. */
+#define FRAMES (ISC_NM_RINGBATCH - HYDNS_UPSTREAM_STRAYS)
 
 _Static_assert(sizeof(struct hydns_way) <= ISC_NM_WAYSIZE, "a handle has room for a way");
 _Static_assert(HYDNS_THREADS_MAX <= ISC_NM_RINGLOOPS, "each thread may have a ring");
@@ -53,8 +56,7 @@ static void set_address(isc_sockaddr_t *to, const struct hydns_path *path, bool 
 
 static void add(struct batch *b, const struct hydns_way *way, int error)
 {
-	if (b->next == b->last)
-		return;
+	INSIST(b->next < b->last);        /* see FRAMES */
 	set_address(&b->next->local, &way->path, false, way->ifindex);
 	set_address(&b->next->peer, &way->path, true, way->ifindex);
 	memcpy(b->next->way, way, sizeof(*way));
@@ -67,7 +69,7 @@ static void take(void *arg, const struct hydns_datagram *d, const struct hydns_w
 {
 	struct batch *b = arg;
 
-	if (b->next == b->last || d->len > b->end - b->room)
+	if (d->len > b->end - b->room)
 		return;
 	add(b, way, 0);
 	memcpy(b->room, d->payload, d->len);

@@ -95,6 +95,18 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *
 	return p;
 }
 
+/* Other classes share the addresses of class IN, whose view must have them: the kernel answers for one view at an address. */
+static bool has_answers(const dns_view_t *view)
+{
+	char text[256];
+
+	if (view->rdclass == dns_rdataclass_in)
+		return true;
+	snprintf(text, sizeof(text), "view %.64s is not of class IN: the plugin does nothing there", view->name);
+	hydns_named_log(HYDNS_LOG_WARNING, text);
+	return false;
+}
+
 /* The link goes up even with obstacles, so that hydnsd can show them. Packet rings need the services and the access list in
  * any case. */
 void hydns_start(struct hydns_instance *inst, const struct hydns_start *by)
@@ -110,7 +122,7 @@ void hydns_start(struct hydns_instance *inst, const struct hydns_start *by)
 			ns_server_attach(by->server, &inst->server);
 			dns_aclenv_attach(by->env, &inst->env);
 		}
-		p = new_plugin(inst, by->view);
+		p = has_answers(by->view) ? new_plugin(inst, by->view) : hydns_start_without(inst);
 		possible = p != NULL && note_obstacles(inst, p);
 		if (p != NULL)
 			hydns_queue_note(inst, p);

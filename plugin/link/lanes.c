@@ -243,6 +243,7 @@ static int get_lane(struct hydns_link *l, const struct hydns_queue_device *d, ui
 	return error ? error : -HYDNS_EREFUSED;
 }
 
+/* When the connection ends, the program may redirect to the lane already: it stays, and the next hydnsd is asked. */
 static int open_lane(struct hydns_link *l, const struct hydns_queue_device *d, uint32_t queue, struct missing *m)
 {
 	int place = get_lane(l, d, queue, m), error;
@@ -251,7 +252,7 @@ static int open_lane(struct hydns_link *l, const struct hydns_queue_device *d, u
 		return place;
 	raise_gate(l->p);
 	error = tell_open(l, place);
-	if (error)
+	if (error == -HYDNS_EREFUSED)
 		drop_lane(l, place);
 	return error;
 }

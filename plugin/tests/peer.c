@@ -235,16 +235,52 @@ static void ready(struct peer *p, int sock, struct message *m)
 	reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 }
 
-/* Ports for queries to upstream, and no interface. */
-static void plan(int sock, struct message *m)
+/* Ports for queries to upstream, or an interface. */
+static void plan(struct peer *p, int sock, struct message *m)
 {
-	const struct hydns_queue_plan plan = { .parts = HYDNS_QUEUE_UPSTREAM, .first_port = PEER_PORT, .ports = PEER_PORTS };
+	const struct hydns_queue_plan upstream = { .parts = HYDNS_QUEUE_UPSTREAM, .first_port = PEER_PORT, .ports = PEER_PORTS };
+	const struct hydns_queue_plan clients = { .parts = HYDNS_QUEUE_CLIENTS, .count = 1, .device = {
+		{ .ifindex = p->lane_at, .mtu = 1500, .rx_queues = 1, .tx_queues = 1, .hops = { 64, 64 } } } };
 	const int fd[2] = { eventfd(0, EFD_CLOEXEC), memfd_create("ports", MFD_CLOEXEC) };
 
 	must(fd[0] >= 0 && fd[1] >= 0 && ftruncate(fd[1], HYDNS_PORTS * sizeof(uint64_t)) == 0, "a plan");
-	reply(sock, m, HYDNS_MSG_PLAN, &plan, sizeof(plan), fd, 2);
+	reply(sock, m, HYDNS_MSG_PLAN, p->lane_at ? &clients : &upstream, sizeof(upstream), fd, p->lane_at ? 1 : 2);
 	close(fd[0]);
 	close(fd[1]);
+}
+
+int peer_lane_socket(void)
+{
+	return socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+}
+
+static void lane(struct peer *p, int sock, struct message *m)
+{
+	const struct hydns_lane_number n = { .number = (uint32_t)atomic_fetch_add(&p->lanes, 1) };
+	int fd[FDS_MAX];
+
+	for (unsigned i = 0; i < p->hello.threads; i++) {
+		fd[i] = peer_lane_socket();
+		must(fd[i] >= 0, "AF_XDP");
+	}
+	reply(sock, m, HYDNS_MSG_SOCKETS, &n, sizeof(n), fd, p->hello.threads);
+	for (unsigned i = 0; i < p->hello.threads; i++)
+		close(fd[i]);
+}
+
+/* False: the connection ends. */
+static bool open_lane(struct peer *p, int sock, struct message *m)
+{
+	static const char why[] = "the lane to open is not this resolver's";
+
+	atomic_fetch_add(&p->opens, 1);
+	if (atomic_exchange(&p->dies_at_open, false))
+		return false;
+	if (atomic_exchange(&p->refuses_open, false))
+		reply(sock, m, HYDNS_MSG_REFUSED, why, sizeof(why) - 1, NULL, 0);
+	else
+		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+	return true;
 }
 
 static void strays(struct peer *p, int sock, struct message *m)
@@ -296,8 +332,13 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		p->acl_entries += list.count;
 		break;
 	case HYDNS_MSG_QUEUE:
-		plan(sock, m);
+		plan(p, sock, m);
 		return true;
+	case HYDNS_MSG_LANE:
+		lane(p, sock, m);
+		return true;
+	case HYDNS_MSG_OPEN:
+		return open_lane(p, sock, m);
 	case HYDNS_MSG_STRAYS:
 		strays(p, sock, m);
 		return true;

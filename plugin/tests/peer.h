@@ -49,6 +49,10 @@ struct peer {
 	_Atomic bool last_words;    /* says it unasked before it closes */
 	_Atomic int strays;         /* STRAYS read */
 	_Atomic bool strays_held;   /* they wait for their reply */
+	unsigned lane_at;           /* interface whose receive queue 0 is the plan's; 0: the plan is for upstream alone */
+	_Atomic int lanes, opens;   /* LANEs and OPENs read */
+	_Atomic bool dies_at_open;  /* closes the connection when an OPEN comes; once */
+	_Atomic bool refuses_open;  /* does not know the lane of an OPEN on the next connection; once */
 	/* Of the last HELLO; read them when ready has risen. */
 	struct hydns_hello hello;
 	unsigned rings;
@@ -84,6 +88,8 @@ const struct hydns_frame *peer_frame(struct peer *p, unsigned ring, void *room, 
 	while (!(became = (expression)) && wait_left-- > 0)                 \
 		peer_nap();                                                 \
 	became; })
+/* An AF_XDP socket, or -1. */
+int peer_lane_socket(void);
 void peer_nap(void);                 /* a millisecond */
 
 #endif

@@ -182,6 +182,7 @@ static void small_moves_add_up(void **state)
 	assert_int_equal(f.frame.type, HYDNS_FRAME_CHANGED);
 	assert_int_equal(f.changed.ttl_of, 0);
 	assert_memory_equal(f.changed.data, target, sizeof(target));
+	peer_stop(&w->peer);
 }
 
 static void change_before_the_offer_is_seen(void **state)

@@ -181,6 +181,24 @@ static void all_that_waits_is_sent_at_once(void **state)
 		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
 }
 
+/* The caller may have room for no more. */
+static void a_call_keeps_its_budget(void **state)
+{
+	static const unsigned budget[] = { 1, 32, 64, 100 };        /* below, at and above what is given back at once */
+	struct veth *v = *state;
+	struct taken t = { .thread = hydns_lanes_thread(v->lanes, 0) };
+
+	veth_choose(v, 0);
+	for (uint32_t i = 0; i < VETH_FRAMES; i++)
+		send_number(v, i);
+	assert_levels(v, 0, VETH_FRAMES, 0);
+	for (size_t i = 0; i < sizeof(budget) / sizeof(budget[0]); i++) {
+		t.count = 0;
+		assert_int_equal(hydns_lanes_receive(t.thread, budget[i], take, &t), budget[i]);
+		assert_int_equal(t.count, budget[i]);
+	}
+}
+
 /* Many times as many as there are frames: each comes back to the kernel, both ways. */
 static void frames_come_back(void **state)
 {
@@ -412,6 +430,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_query_is_taken_and_answered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_corked_thread_sends_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(all_that_waits_is_sent_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_call_keeps_its_budget, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(frames_come_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_datagram_is_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_stopped_thread_stops_no_other, set_up, tear_down),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lab import answer_zones  # noqa: F401  (it makes the generator's modules known)
 from lab.authoritative import zone_files
+from lab.servers import EVERY_CLIENT_WAITS
 from hydnszones.zonefile import TLD_SERVER
 
 from . import zone
@@ -18,8 +19,7 @@ from .judge import Rules
 ROLES = ("recursive", "authoritative")
 UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
 NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
-# Without these options named drops queries that many clients ask at once.
-NAMED_CONFIG = NAMED_COOKIES + ("notify no;", "clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
+NAMED_CONFIG = NAMED_COOKIES + ("notify no;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
 # So that rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
 # The zones have data that named would otherwise refuse or warn of.

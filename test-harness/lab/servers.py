@@ -175,6 +175,10 @@ def _trust_anchors(files):
             yield f'trust-anchors {{ {zone} static-ds {tag} {algorithm} {digest} "{data}"; }};'
 
 
+# By default named leaves a client's query unanswered (QryDropped) when ten wait for the same fetch, so when many ask a question
+# that is not in its cache. Its own refreshes of stale data count as such clients.
+EVERY_CLIENT_WAITS = "clients-per-query 0; max-clients-per-query 0;"
+
 # named that root has started gives up CAP_IPC_LOCK. Then all of a machine's named together would have as much memory for packet
 # rings as one user may lock, often 8 MiB. Another user's named keeps what rights it has.
 USER = "nobody"
@@ -186,7 +190,7 @@ class Named(Restartable):
     that options replaces; clause: lines for the plugin's braces; clients: whom it answers (None: BIND's default); listen: more
     addresses; anchors: files with DS records, as Unbound reads them; zones: {name: body of its zone clause}, with files in this
     server's directory; recursion False: an authoritative server; statements: more lines at the top; views: {name: (lines,
-    whether it has the plugin)}, in their order; stock: the distribution's BIND."""
+    whether it has the plugin, and, if not IN, its class)}, in their order; stock: the distribution's BIND."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
                  clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True, statements=(), views=None,
@@ -216,8 +220,9 @@ class Named(Restartable):
             inner += [f'zone "." {{ type hint; file "{hints}"; }};']
         plugin = [f'plugin query "{plugin_file}" {{', f'    hydns-socket "{hydns}";',
                   *(f"    {line}" for line in clause), "};"] if hydns else []
-        for view, (content, has_plugin) in (views or {}).items():
-            lines += [f'view "{view}" {{', *content, *inner, *(plugin if has_plugin else []), "};"]
+        for view, (content, has_plugin, *other) in (views or {}).items():
+            lines += [f'view "{view}" {" ".join(other)} {{', *content, *([] if other else inner),
+                      *(plugin if has_plugin else []), "};"]
         if not views:
             lines += [*inner, *plugin]
         self.config.write_text("\n".join(lines) + "\n")

@@ -3,14 +3,16 @@
 
 from dataclasses import dataclass
 
+from lab.servers import EVERY_CLIENT_WAITS
+
 from . import judge, zone
 from .zone_server import ZoneServer
 from .updates import FILE, Updates
 
 ROLES = ("recursive", "authoritative")
-# hydns-min-ttl makes rules expire all the time; with NAMED_OPTIONS named does not drop queries that many clients ask at once.
+# hydns-min-ttl makes rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
-NAMED_OPTIONS = ("notify no;", "clients-per-query 0;", "max-clients-per-query 0;", "recursive-clients 10000;")
+NAMED_OPTIONS = ("notify no;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
 # The types that `unbound-control flush` removes, of those asked for here.
 FLUSHED_TYPES = ("A", "AAAA", "CNAME")
 

@@ -14,6 +14,7 @@ from lab.client import Asker, ask
 from lab.network import SERVICE, UPSTREAM_PORTS
 from lab.process import Program
 from lab.run import SOON, wait_until
+from lab.servers import EVERY_CLIENT_WAITS
 
 NAME = "www.lab.example"
 NOTHING = "hydns-admission 1000000;"
@@ -28,8 +29,9 @@ LOCAL_DATA = "@ 300 SOA . . 1 1 1 1 1\n@ 300 NS @\n@ 300 A 192.0.2.1\n* 60 A 192
 
 
 @contextmanager
-def ring_path(world, *, daemon=LANES, **options):
-    with bind_path(world, clause=(NOTHING, FRAMES, CLIENTS), daemon_options=daemon, **options) as p:
+def ring_path(world, *, daemon=LANES, options=(), **more):
+    with bind_path(world, clause=(NOTHING, FRAMES, CLIENTS), daemon_options=daemon, options=(EVERY_CLIENT_WAITS, *options),
+                   **more) as p:
         rings.wait_open(p.daemon)
         try:
             yield p

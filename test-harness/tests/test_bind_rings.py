@@ -213,17 +213,18 @@ def test_ends_under_load(own):
 
 
 def test_restarted_with_another_number_of_threads(own):
-    """That is named's for life: reloads do not change it."""
+    """That is named's for life: reloads do not change it. Its cache is empty: the first queries wait for the same fetch."""
     for threads in (1, 2):
         own.named.stop()
         own.named.threads = threads
         own.named.start()
         rings.wait_open(own.daemon)
         wait_until(lambda n=threads: {lane["threads"] for lane in rings.lanes(own.daemon)} == {n}, SOON, f"rings of {threads}")
-        ask(own.network.client1, SERVICE[4], NAME)     # of many that wait for one recursion named drops some (clients-per-query)
+        own.world.relay.delay = 0.02
         with load(own) as asker:
             wait_used(own)
             answers = asker.result()
+        own.world.relay.behave()
         assert_answered(answers)
 
 
@@ -304,6 +305,28 @@ def test_views(world):
             return any("view first has the packet rings" in n for r in p.daemon.call({"cmd": "status"})["resolvers"]
                        if r["identity"] == "named, view door" for n in r["notes"])
         wait_until(noted, SOON, "a note of who has the rings")
+
+
+def test_view_of_another_class(world):
+    """It comes first, and has the first response, but neither the addresses nor the rings."""
+    zone = 'zone "which.example" { type primary; file "%s.db"; };'
+    views = {"chaos": ((zone % "chaos",), True, "chaos"), "internet": ((zone % "internet",), True)}
+    daemon = world.hydnsd(**LANES)
+    named = world.named(daemon, clause=(NOTHING, FRAMES), views=views)
+    for name, rdclass in (("chaos", "CH"), ("internet", "IN")):
+        (named.dir / f"{name}.db").write_text(f"@ 300 {rdclass} SOA . . 1 1 1 1 1\n@ 300 {rdclass} NS elsewhere.\n"
+                                              f'@ 300 {rdclass} TXT "{name}"\n')
+    with daemon, named:
+        def answer(rdclass):
+            with world.network.client1.entered():
+                return dns.query.udp(dns.message.make_query("which.example", "TXT", rdclass), SERVICE[4], timeout=5).answer[0][0]
+        assert answer("CH").strings == (b"chaos",)
+        wait_until(lambda: "view chaos is not of class IN" in named.program.log.read_text(), SOON, "a line of what it has not")
+        assert answer("IN").strings == (b"internet",)
+        path = SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
+        rings.wait_open(path.daemon)
+        assert [r["identity"] for r in daemon.call({"cmd": "status"})["resolvers"]] == ["named, view internet"]
+        assert by_ring(path, lambda: answer("IN"))[1] == (1, 1, 0)
 
 
 @contextmanager

@@ -12,18 +12,16 @@ from test_expired import QUESTIONS, TTL, ask_both, dead_relay, heat
 
 from lab.compare import difference, ttls
 from lab.run import SOON, wait_until
+from lab.servers import EVERY_CLIENT_WAITS
 
 STALE_ANSWER = 3                                 # RFC 8914 section 4.4
 NOT_SERVED = "stale-answer-enable no;"
-# named, patched or not, counts its own refreshes of stale data as clients that wait for the same fetch. An alias is
-# refreshed for each query, so by the time that its target is too old ten may be under way: clients-per-query then drops
-# a client's query, which goes unanswered (QryDropped), until that fetch has failed.
-EVERY_CLIENT_WAITS = "clients-per-query 0; max-clients-per-query 0;"
 
 
 @pytest.fixture(scope="module")
 def pair(world):
     """The kernel path and a named alone, which change their configurations together."""
+    # An alias is refreshed for each query, so by the time that its target is too old ten refreshes may be under way.
     options = ["resolver-query-timeout 400; stale-cache-enable yes;", EVERY_CLIENT_WAITS, NOT_SERVED]
     with bind_path(world, options=options) as path, world.named_reference(options=options) as reference:
         yield SimpleNamespace(path=path, world=world, both=(path.named, reference), line=NOT_SERVED)
