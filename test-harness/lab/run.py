@@ -37,6 +37,13 @@ def wait_until(check, seconds, what, patience=PATIENCE):
         time.sleep(0.02)
 
 
+def replaced(text, old, new):
+    """The text with its first old replaced by new. HarnessError when it has none: a test would change nothing."""
+    if old not in text:
+        raise HarnessError(f"this is not in the text to change: {old}")
+    return text.replace(old, new, 1)
+
+
 def process_stat(pid):
     """The fields of proc_pid_stat(5) from the process's state on, or None when it has ended."""
     try:

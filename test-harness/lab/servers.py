@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from .client import ask
 from .process import Program, run_tool, tail
-from .run import SOON, HarnessError, process_stat, wait_until
+from .run import SOON, HarnessError, process_stat, replaced, wait_until
 
 
 class Nsd:
@@ -127,10 +127,7 @@ class Unbound(Restartable):
     def change(self, old, new):
         """Replaces a text of the configuration and reloads. Returns the monotonic time in ns after which no answer is by the
         former configuration."""
-        text = self.config.read_text()
-        if old not in text:
-            raise HarnessError(f"{self.config} does not hold: {old}")
-        self.config.write_text(text.replace(old, new, 1))
+        self.config.write_text(replaced(self.config.read_text(), old, new))
         self.control("reload")
         self.control("status")     # Unbound acknowledges reload before it reloads; it answers this command afterwards
         return time.monotonic_ns()
@@ -221,7 +218,7 @@ class Named(Restartable):
         plugin = [f'plugin query "{plugin_file}" {{', f'    hydns-socket "{hydns}";',
                   *(f"    {line}" for line in clause), "};"] if hydns else []
         for view, (content, has_plugin, *other) in (views or {}).items():
-            lines += [f'view "{view}" {" ".join(other)} {{', *content, *([] if other else inner),
+            lines += [" ".join(("view", f'"{view}"', *other, "{")), *content, *([] if other else inner),
                       *(plugin if has_plugin else []), "};"]
         if not views:
             lines += [*inner, *plugin]

@@ -13,7 +13,7 @@ from lab import capture, pinned, ring_load, rings
 from lab.client import Asker, ask
 from lab.network import SERVICE, UPSTREAM_PORTS
 from lab.process import Program
-from lab.run import SOON, wait_until
+from lab.run import SOON, replaced, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
 
 NAME = "www.lab.example"
@@ -68,9 +68,7 @@ def wait_used(path, queries=200):
 
 
 def change(path, old, new):
-    text = path.named.config.read_text()
-    assert old in text
-    path.named.config.write_text(text.replace(old, new, 1))
+    path.named.config.write_text(replaced(path.named.config.read_text(), old, new))
     path.named.control("reconfig")
     ask(path.network.client1, SERVICE[4], NAME)      # the plugin starts with the first response
 

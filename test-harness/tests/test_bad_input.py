@@ -11,6 +11,7 @@ import pytest
 from lab.client import ask
 from lab.network import SERVICE
 from lab.process import run_tool
+from lab.run import replaced
 
 NOBODY = 65534
 
@@ -87,7 +88,7 @@ def test_hydnsctl_wrong_usage(path, words):
 @pytest.mark.parametrize("line", ["hydns-capacity: many", "hydns-no-such-option: 1", "hydns-refresh: 5000"])
 def test_checkconf_refuses_a_wrong_hydns_clause(path, tmp_path, line):
     config = tmp_path / "unbound.conf"
-    config.write_text(path.unbound.config.read_text().replace("hydns:\n", f"hydns:\n    {line}\n"))
+    config.write_text(replaced(path.unbound.config.read_text(), "hydns:\n", f"hydns:\n    {line}\n"))
     done = run_tool(path.network.resolver, [path.world.tools.unbound_checkconf, config], check=False)
     refused(done)
 

@@ -15,7 +15,7 @@ from test_cookies import ACTIVE, whole
 from lab.batch import exchange_all
 from lab.client import SILENCE, ask, query
 from lab.network import CLIENT1, CLIENT2, DOORS, SERVICE, STRANGER
-from lab.run import SOON, wait_until
+from lab.run import SOON, replaced, wait_until
 
 NAME = "www.lab.example"
 REFUSED, SILENT, ANSWERED, BADCOOKIE = "refused", "silent", "answered", "bad cookie"
@@ -192,7 +192,8 @@ def rings(path):
 def without_plugin(text, names, statement):
     """The configuration, with this statement in the plugin's place in these views."""
     for name in names:
-        text = re.sub(rf'^(view "{name}" .*?)^plugin query .*?^}};$', rf"\1{statement}", text, count=1, flags=re.M | re.S)
+        text, found = re.subn(rf'^(view "{name}" .*?)^plugin query .*?^}};$', rf"\1{statement}", text, count=1, flags=re.M | re.S)
+        assert found == 1, name
     return text
 
 
@@ -217,7 +218,7 @@ class TestViews:
         config = views.named.config
         text = config.read_text()
         try:
-            config.write_text(text.replace(f"{{ {INSIDER};", f"{{ {OUTSIDER};"))
+            config.write_text(replaced(text, f"{{ {INSIDER};", f"{{ {OUTSIDER};"))
             views.named.control("reconfig")
             assert ask(views.network.client1, SERVICE[4], NAME, local=OUTSIDER).answer[0][0].address == OWN
             heat(views, INSIDER)
@@ -251,7 +252,7 @@ class TestViews:
         text = config.read_text()
         statement = re.search(r"^plugin query .*?^};$", text, re.M | re.S)[0]
         try:
-            config.write_text(text.replace('view "insider" {', f'view "insider" {{ {statement}'))
+            config.write_text(replaced(text, 'view "insider" {', f'view "insider" {{ {statement}'))
             views.named.control("reconfig")
             heat(views, INSIDER)
             before = views.daemon.reasons()["ANSWERED"]
@@ -272,7 +273,7 @@ class TestViews:
         config = views.named.config
         text = config.read_text()
         try:
-            config.write_text(text.replace('view "never" {', 'view "never" { plugin query "/nonexistent.so";'))
+            config.write_text(replaced(text, 'view "never" {', 'view "never" { plugin query "/nonexistent.so";'))
             views.named.control("reconfig", check=False)
             heat(views, OUTSIDER)
         finally:

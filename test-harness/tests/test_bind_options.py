@@ -7,7 +7,7 @@ from conftest import bind_path
 from lab.client import ask, exchange, query
 from lab.compare import difference
 from lab.network import SERVICE
-from lab.run import wait_until
+from lab.run import replaced, wait_until
 from lab.tools import Tools
 
 NAME = "www.lab.example"
@@ -51,7 +51,7 @@ def test_keeps_all_answers_out(bind, note):
     statement = statement.replace("{plugins}", str(Tools().bind_plugin.parent))
     bind.world.heat(bind.daemon, NAME)
     try:
-        reconfigure(bind, text.replace("    recursion yes;", f"    recursion yes;\n    {option}") + statement + "\n")
+        reconfigure(bind, replaced(text, "    recursion yes;", f"    recursion yes;\n    {option}") + statement + "\n")
         before = bind.daemon.reasons()["ANSWERED"]
         wait_until(lambda: ask(bind.network.client1, SERVICE[4], NAME) and note in notes(bind), 5, f"a note of {note}")
         offers = bind.daemon.offers()
@@ -68,12 +68,12 @@ def test_order_that_the_kernel_does_not_keep(bind):
     many, text = "many.lab.example", bind.named.config.read_text()
     try:
         for order in ("none", "cyclic"):
-            reconfigure(bind, text.replace("order none", f"order {order}"))
+            reconfigure(bind, replaced(text, "order none", f"order {order}"))
             first = [ask(bind.network.client1, SERVICE[4], many).answer[0][0].address for _ in range(20)]
             bind.world.not_offered(bind.daemon, many, "rrset-order gives its records an order that the kernel can't give")
             assert order == "none" or all(first[i] == first[i - 8] and first[i] != first[i - 1] for i in range(8, 20))
             bind.world.heat(bind.daemon, NAME)
-        reconfigure(bind, text.replace("order none", "order random"))
+        reconfigure(bind, replaced(text, "order none", "order random"))
         bind.world.heat(bind.daemon, many)
         orders = {tuple(rr.address for rr in ask(bind.network.client1, SERVICE[4], many).answer[0]) for _ in range(200)}
         assert len({(order[0], order[1]) for order in orders}) > 8, "the kernel gives more than rotations"

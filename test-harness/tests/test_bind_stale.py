@@ -11,7 +11,7 @@ from conftest import bind_path
 from test_expired import QUESTIONS, TTL, ask_both, dead_relay, heat
 
 from lab.compare import difference, ttls
-from lab.run import SOON, wait_until
+from lab.run import SOON, replaced, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
 
 STALE_ANSWER = 3                                 # RFC 8914 section 4.4
@@ -29,7 +29,7 @@ def pair(world):
 
 def configure(pair, line):
     for named in pair.both:
-        named.config.write_text(named.config.read_text().replace(pair.line, line))
+        named.config.write_text(replaced(named.config.read_text(), pair.line, line))
         named.control("reconfig")
     pair.line = line
 

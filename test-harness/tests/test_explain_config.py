@@ -12,7 +12,7 @@ from test_explain_packets import check
 from lab.client import ask
 from lab.network import CLIENT_LINKS, SERVICE
 from lab.process import run_tool
-from lab.run import wait_until
+from lab.run import replaced, wait_until
 
 CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF = 12, 13, 39        # of linux/capability.h
 
@@ -52,8 +52,8 @@ def test_no_address(world):
 def test_no_client(world):
     with kernel_path(world) as path:
         path.world.heat(path.daemon, NAME)
-        text = path.unbound.config.read_text().replace("10.53.0.0/16 allow", "10.53.0.0/16 deny_non_local")
-        path.unbound.config.write_text(text.replace("fd53::/16 allow", "fd53::/16 refuse"))
+        text = replaced(path.unbound.config.read_text(), "10.53.0.0/16 allow", "10.53.0.0/16 deny_non_local")
+        path.unbound.config.write_text(replaced(text, "fd53::/16 allow", "fd53::/16 refuse"))
         path.unbound.control("reload")
         path.unbound.control("status")
         wait_until(path.daemon.resolver_ready, 5, "Unbound to register again")

@@ -21,7 +21,7 @@ from lab.client import ask
 from lab.network import SERVICE
 from lab.process import Program, run_tool
 from lab.rings import lanes
-from lab.run import SOON, wait_until
+from lab.run import SOON, replaced, wait_until
 from lab.servers import Named, Restartable
 
 NAME = "www.lab.example"
@@ -359,7 +359,7 @@ def resolver_as_user(world, server, socket):
                        options=[f'session-keyfile "{world.run.dir}/named/session.key";'])
     made.dir.chmod(0o777)
     shutil.copy(world.tools.bind_plugin, made.dir)
-    made.config.write_text(made.config.read_text().replace(str(world.tools.bind_plugin), f"{made.dir}/hydns.so"))
+    made.config.write_text(replaced(made.config.read_text(), str(world.tools.bind_plugin), f"{made.dir}/hydns.so"))
     log = Log(world, made.name)
     with made:
         # its first response that is no error starts the plugin
@@ -550,7 +550,7 @@ def test_typo_in_unbound_conf(world):
     """The resolver's own message, and doctor's by unbound-checkconf."""
     daemon = world.hydnsd()
     made = world.unbound(daemon)
-    text = made.config.read_text().replace("hydns-socket:", "hydns-sokcet:")
+    text = replaced(made.config.read_text(), "hydns-socket:", "hydns-sokcet:")
     with unit_files(world, unbound=text) as etc:
         done = run_tool(daemon.ns, [world.tools.unbound, "-d", "-c", etc / "unbound.conf"], check=False)
         assert done.returncode != 0
@@ -565,7 +565,7 @@ def test_typo_in_unbound_conf(world):
 def test_typo_in_named_conf(world, right, wrong):
     daemon = world.hydnsd()
     made = world.named(daemon)
-    text = made.config.read_text().replace(right, wrong, 1)
+    text = replaced(made.config.read_text(), right, wrong)
     with unit_files(world, named=text) as etc:
         done = run_tool(daemon.ns, [*world.tools.bind("sbin/named"), "-g", "-c", etc / "named.conf"], check=False)
         assert done.returncode != 0
