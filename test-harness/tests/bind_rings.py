@@ -29,8 +29,8 @@ LOCAL_DATA = "@ 300 SOA . . 1 1 1 1 1\n@ 300 NS @\n@ 300 A 192.0.2.1\n* 60 A 192
 
 
 @contextmanager
-def ring_path(world, *, daemon=LANES, options=(), **more):
-    with bind_path(world, clause=(NOTHING, FRAMES, CLIENTS), daemon_options=daemon, options=(EVERY_CLIENT_WAITS, *options),
+def ring_path(world, *, daemon=LANES, options=(), frames=FRAMES, **more):
+    with bind_path(world, clause=(NOTHING, frames, CLIENTS), daemon_options=daemon, options=(EVERY_CLIENT_WAITS, *options),
                    **more) as p:
         rings.wait_open(p.daemon)
         try:
