@@ -9,6 +9,7 @@
 
 #define BATCH        64U              /* frames that are given back to the kernel at once */
 #define SENT_AT_ONCE 32U              /* frames that the kernel sends in one call in copy mode */
+#define WAITING_MOST 8U               /* frames that wait for the end of a turn: the first client shall not wait for the last */
 #define RETRY_MIN_MS 1U
 #define RETRY_MAX_MS 256U
 
@@ -91,6 +92,7 @@ static void set_timer(struct hydns_lane_thread *t, uint32_t ms)
  * to it. */
 static void flush(struct hydns_lane_thread *t, uint64_t places)
 {
+	t->waiting = 0;
 	for (uint64_t bits = places; bits; bits &= bits - 1) {
 		const unsigned place = (unsigned)__builtin_ctzll(bits);
 		struct hydns_plugin_lane *lane = atomic_load(&t->all->lane[place]);
@@ -219,6 +221,8 @@ bool hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, 
 	if (why == 0) {
 		t->unsent |= 1ULL << place;
 		t->counts->sent++;
+		if (++t->waiting == WAITING_MOST)
+			flush(t, t->unsent);
 	} else
 		t->counts->detour[why - 1]++;
 	leave(t);

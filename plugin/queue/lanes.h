@@ -73,8 +73,11 @@ typedef void hydns_lanes_take(void *arg, const struct hydns_datagram *d, const s
  */
 unsigned hydns_lanes_receive(struct hydns_lane_thread *t, unsigned budget, hydns_lanes_take *take, void *arg);
 
-/* Sends a payload the way that a datagram came, or another one. Outside of hydns_lanes_receive() it leaves at once unless the thread is corked,
- * else at its end. False: it has to take a socket, which is counted: LANE_GONE, TOO_LONG, RING_FULL or STUCK. */
+/*
+ * Sends a payload the way that a datagram came, or another one. It leaves at once; within hydns_lanes_receive(), and while the
+ * thread is corked, together with others: when some wait, at the latest at the end. False: it has to take a socket, which is
+ * counted: LANE_GONE, TOO_LONG, RING_FULL or STUCK.
+ */
 bool hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp, const uint8_t *payload, size_t len);
 /*
  * Sends a reply to a query that has come this way: back, or by hydns_lanes_route()'s ways. now_ms: as for hydns_way_find().
@@ -82,8 +85,8 @@ bool hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, 
  */
 bool hydns_lanes_reply(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp, const uint8_t *payload, size_t len,
 		       uint64_t now_ms);
-/* From here on what is sent waits for the next _uncork(): for a thread that handles what it has received after
- * hydns_lanes_receive() has returned. */
+/* From here on what is sent may wait for others until the next _uncork(): for a thread that handles what it has received
+ * after hydns_lanes_receive() has returned. */
 void hydns_lanes_cork(struct hydns_lane_thread *t);
 void hydns_lanes_uncork(struct hydns_lane_thread *t);
 /* The lane by which this thread sends to an interface; fills in all of *way but the path. False: there is none. */

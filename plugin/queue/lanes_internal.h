@@ -29,6 +29,7 @@ struct hydns_lane_thread {
 	bool corked;
 	unsigned first;                        /* place that the next look begins at */
 	uint64_t unsent;                       /* places with frames that the kernel has not seen: a bit each */
+	unsigned waiting;                      /* such frames, or fewer */
 	uint64_t stuck;                        /* places whose interface has not taken all */
 	_Atomic uint64_t busy;                 /* odd while it may see lanes */
 	struct hydns_queue_counts *counts, own_counts;

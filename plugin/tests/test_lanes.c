@@ -181,6 +181,26 @@ static void all_that_waits_is_sent_at_once(void **state)
 		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
 }
 
+/* The first client of a full turn does not wait for the last. */
+static void some_that_wait_are_sent_before_the_end(void **state)
+{
+	struct veth *v = *state;
+	struct taken t = { .thread = hydns_lanes_thread(v->lanes, 0) };
+
+	veth_choose(v, 0);
+	send_number(v, 17);
+	hydns_lanes_cork(t.thread);
+	take_until(&t, 1);
+	for (uint32_t i = 0; i < 12; i++)
+		assert_true(hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&i, sizeof(i)));
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
+	assert_int_equal(receive_number(v, 20), -1);
+	hydns_lanes_uncork(t.thread);
+	for (uint32_t i = 8; i < 12; i++)
+		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
+}
+
 /* The caller may have room for no more. */
 static void a_call_keeps_its_budget(void **state)
 {
@@ -430,6 +450,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_query_is_taken_and_answered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_corked_thread_sends_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(all_that_waits_is_sent_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(some_that_wait_are_sent_before_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_call_keeps_its_budget, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(frames_come_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_datagram_is_counted, set_up, tear_down),
