@@ -10,7 +10,7 @@ KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, ro
          "cookie": "a valid cookie", "capacity": "store sized for {:,}"}
 IDLE = 0.9           # load average for each processor, below which it may be that of the bench before
 RINGS = {"alone": "Unbound alone", "sockets": "sockets", "clients": "packet rings for clients",
-         "rings": "packet rings both ways"}
+         "rings": "packet rings both ways", "released": "Unbound as it was released"}
 NAMES = {"cached": "cached", "unique": "never repeated"}
 PERCENTILES = ("p50", "p99", "p99.9")
 WITH_HYDNS = {"alone": "alone", "attached": "alone, program attached", "plugin": "with the plugin", "alone again": "another alone"}

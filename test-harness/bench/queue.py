@@ -22,12 +22,12 @@ from lab.measure import percentile
 from lab.run import HarnessError
 from lab.tools import TOP
 
-from . import peers
+from . import peers, released_unbound
 from .latency import PERCENTILES, distribution, dnsperf
 from .overhead import COLD, against, cpu_ns, in_turns, one_turn, ratio_of
 from .pace import OnDemand, draw
 from .result import Goal, say
-from .stand import RINGS, Hosts
+from .stand import RELEASED, RINGS, Hosts
 
 HELP = "misses through packet rings and through sockets: replies, CPU, time to reply; idle rings; the demo"
 NAMES = 1000
@@ -38,7 +38,7 @@ NEW, ZIPF = 0.95, 0.9
 NUMBERS = 1 << 14           # of names in a sequence
 ROUNDS, BLOCKS = (8, 20), {"cached": (2, 3), "unique": (3, 6), "new": (3, 6)}     # (with --quick, without)
 BASE, OURS = "sockets", "rings"
-CONTENDERS = {"cached": tuple(RINGS), "unique": tuple(RINGS), "new": ("alone", "sockets", "rings")}
+CONTENDERS = {"cached": tuple(RINGS), "unique": tuple(RINGS), "new": ("alone", "sockets", "rings")}     # and RELEASED, where it was built
 FIGURES = ("replies", "cpu_of_resolver", "cpu_in_all")
 # of rings to sockets: least replies a second, most CPU for a reply
 WANTED = {"cached": (1.25, 0.80), "unique": (1.40, 0.70)}
@@ -56,6 +56,10 @@ DEMO_REPLIES, DEMO_CPU = 1.8, 0.55
 
 
 # --- rates and CPU ------------------------------------------------------------------------------------------
+def contenders(load):
+    return CONTENDERS[load] + ((RELEASED,) if load == "new" and released_unbound.command() else ())
+
+
 class Load:
     """Cached names, names that never repeat, or new names among others."""
 
@@ -77,14 +81,14 @@ class Load:
     def block(self, rounds, rng):
         """(what in_turns() does, {contender: what its rings have carried}), of servers started for it."""
         with ExitStack() as stack:
-            servers = self.hosts.start(stack, CONTENDERS[self.name], admission=None if self.name == "new" else COLD)
+            servers = self.hosts.start(stack, contenders(self.name), admission=None if self.name == "new" else COLD)
             for server in servers.values():
                 server.warm(range(NAMES))
                 server.asker = stack.enter_context(OnDemand(
                     self.bench.tools, server.link.client_ns, "--client", server.link.client, "--sequence", self.sequence,
                     "--repeated", NAMES if self.name == "new" else 0, "--port", server.port, "--window", WINDOW,
                     "--queries", QUERIES[self.name]))
-            before = {c: server.carried() for c, server in servers.items() if RINGS[c]}
+            before = {c: server.carried() for c, server in servers.items() if RINGS.get(c)}
             runs = in_turns(servers, self.take, rounds, rng)
             return runs, {c: check_rings(c, b, servers[c].carried(), (2 * rounds + 1) * QUERIES[self.name], self.name)
                           for c, b in before.items()}
@@ -113,7 +117,7 @@ def add_point(result, load, contender, blocks, carried, base=BASE):
         for i, name in enumerate(FIGURES):
             ratio, half = against(blocks, base, contender, i)
             point[f"{name}_to_{base}"], point[f"{name}_to_{base}_95"] = round(ratio, 4), round(half, 4)
-    if RINGS[contender]:
+    if RINGS.get(contender):
         for name, key in (("by_rings", "sent"), ("wakeups", "wakeups")):
             point[f"{name}_a_reply"] = round(statistics.median(c[contender][key] for c in carried), 4)
     return point
@@ -149,16 +153,21 @@ def rates(bench, result, hosts, name):
 def new_names(bench, result, hosts):
     """CPU of a resolver and its hydnsd for a reply, of the resolver's alone. From here on clients take replies from XDP, which costs
     all contenders the same."""
-    for contender in CONTENDERS["new"]:
+    for contender in contenders("new"):
         hosts.host[contender].take_xdp_replies(bench.tools.pass_object)
     blocks, carried = measured(bench, hosts, "new")
-    for contender in CONTENDERS["new"]:
+    for contender in contenders("new"):
         point = add_point(result, "new", contender, blocks, carried, base="alone")
         say(f"queue: new, {contender}, with hydnsd: {in_words(point, base='alone')}")
-        if contender in WANTED_NEW:
-            result.goals.append(Goal(f"times the CPU for a reply of Unbound alone, {NEW:.0%} new names, {contender}",
-                                     WANTED_NEW[contender], point["cpu_of_resolver_to_alone"], least=False,
-                                     why=f"+- {point['cpu_of_resolver_to_alone_95']:.3f}"))
+    goals = [("Unbound alone", "alone", contender, wanted) for contender, wanted in WANTED_NEW.items()]
+    if released_unbound.command():
+        goals.append(("Unbound as released", RELEASED, "sockets", WANTED_NEW["sockets"]))
+    else:
+        result.absent.append({"contender": RELEASED, "why": "bench/install-peers builds it"})
+    for words, base, contender, wanted in goals:
+        ratio, half = against(blocks, base, contender, FIGURES.index("cpu_of_resolver"))
+        result.goals.append(Goal(f"times the CPU for a reply of {words}, {NEW:.0%} new names, {contender}", wanted, round(ratio, 4),
+                                 least=False, why=f"+- {half:.3f}"))
 
 
 # --- time to reply ------------------------------------------------------------------------------------------

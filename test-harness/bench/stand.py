@@ -16,13 +16,14 @@ from lab.process import run_tool
 from lab.run import wait_until
 from lab.servers import Hydnsd
 
-from . import peers
+from . import peers, released_unbound
 from .overhead import COLD, Patched, WithPlugin
 from .pace import RoutedLink, poll_device_by_thread
 
 AUTHORITATIVE = "203.0.113.53"
 DEVICES = 2                       # of a host: to its clients, to upstream
 # Parts of the rings that a contender uses: (clients', upstream); None: no module, no hydnsd.
+RELEASED = "released"
 RINGS = {"alone": None, "sockets": ("no", "no"), "clients": ("yes", "no"), "rings": ("yes", "yes")}
 
 
@@ -72,6 +73,13 @@ class Alone(Patched):
         return super().configure(peer).replace(f"127.0.0.1@{peers.BACKEND}", f"{AUTHORITATIVE}@{peers.BACKEND}")
 
 
+class Released(Alone):
+    """Unbound as it was released, without a patch."""
+
+    def command(self):
+        return released_unbound.command()
+
+
 class WithRings(Alone, WithPlugin):
     """The same with module and hydnsd, with rings or without. admission: as WithPlugin.admission."""
 
@@ -93,7 +101,7 @@ class Hosts:
     def __init__(self, bench):
         self.bench = bench
         self.authoritative = Authoritative(bench.run)
-        self.host = {c: Host(bench.run, i, c, self.authoritative) for i, c in enumerate(RINGS)}
+        self.host = {c: Host(bench.run, i, c, self.authoritative) for i, c in enumerate((*RINGS, RELEASED))}
         self.zone = bench.run.dir / "queue.zone"
         peers.write_zone(self.zone, None)
 
@@ -104,9 +112,9 @@ class Hosts:
         return {c: self._unbound(stack, c, threads, admission) for c in contenders}
 
     def _unbound(self, stack, contender, threads, admission):
-        what, rings = (self.bench, self.host[contender], "Unbound", 53, self.zone), RINGS[contender]
+        what, rings = (self.bench, self.host[contender], "Unbound", 53, self.zone), RINGS.get(contender)
         if rings is None:
-            return stack.enter_context(Alone(*what, threads=threads))
+            return stack.enter_context((Released if contender == RELEASED else Alone)(*what, threads=threads))
         host = self.host[contender]
         links = host.server, host.upstream
         daemon = stack.enter_context(Hydnsd(self.bench.world_like, host.ns, links, name=host.label))
