@@ -135,6 +135,7 @@ struct hydns_question {
 	uint16_t qtype;              /* host order */
 	uint8_t  variant;            /* HYDNS_VARIANT_* */
 	bool     fixed;              /* its answer is authoritative: the TTLs are not counted down */
+	bool     failure;            /* its answer is a failure that the resolver remembers (RFC 9520): SERVFAIL, no records */
 };
 
 /*

@@ -68,6 +68,13 @@ static int rcode_is_general(const struct reply_info* rep)
 	return rcode_of(rep) == LDNS_RCODE_NOERROR || rcode_of(rep) == LDNS_RCODE_NXDOMAIN;
 }
 
+/* A failed resolution that Unbound remembers for some seconds, so that nobody asks dead authoritative servers again and again
+ * (RFC 9520). The validator never sees it: see error_response_cache(). */
+static int is_failure(const struct reply_info* rep)
+{
+	return rcode_of(rep) == LDNS_RCODE_SERVFAIL && rep->rrset_count == 0 && rep->security == sec_status_indeterminate;
+}
+
 static int security_is_general(const struct reply_info* rep, int must_validate)
 {
 	if(rep->security == sec_status_bogus || rep->security == sec_status_secure_sentinel_fail)
@@ -134,7 +141,7 @@ static enum hydns_not_offered_why why_not_offered(const struct query_info* qinfo
 		return HYDNS_NOT_OFFERED_LOCAL_ALIAS;
 	if(!type_is_general(qinfo->qtype))
 		return HYDNS_NOT_OFFERED_BY_TYPE;
-	if(!rcode_is_general(rep))
+	if(!rcode_is_general(rep) && !is_failure(rep))
 		return HYDNS_NOT_OFFERED_ERROR;
 	if(!edns_is_general(edns))
 		return HYDNS_NOT_OFFERED_EDNS_OPTION;
@@ -206,8 +213,9 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	}
 	/* the reply's own question: qinfo may point into a buffer that was overwritten */
 	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
-	/* before the offer: a refused one would end the refreshes */
-	h->refresh = hydns_plugin_refresh_due(h->thread, &q, rep->ttl, lifetime_of(rep), now);
+	q.failure = is_failure(rep);
+	/* Before the offer: a refused one would end the refreshes. A failure has none: the resolver tries again when it is asked. */
+	h->refresh = !q.failure && hydns_plugin_refresh_due(h->thread, &q, rep->ttl, lifetime_of(rep), now);
 	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, rep->ttl, hydns_mono_coarse_ms()))
 		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
 }

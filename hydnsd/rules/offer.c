@@ -11,6 +11,7 @@
 #include "hydnsd/rules/signature.h"
 
 #define LIFE_MAX_S      604800U  /* RFC 8767 section 4: a cache caps TTLs at days; and it fits in ms */
+#define FAILURE_LIFE_MAX_S 300U  /* RFC 9520 section 3.2 */
 #define CLOCK_SLACK_NS  HYDNS_NS_PER_S
 
 /* The program sets what is needed of them. */
@@ -71,10 +72,22 @@ static size_t left_out_len(const struct hydns_offer *f, size_t len)
 	return octets ? octets : SIZE_MAX;
 }
 
+static bool rcode_fits(const struct hydns_offer *f)
+{
+	switch (ntohs(f->reply_flags) & HYDNS_FLAGS_RCODE) {
+	case HYDNS_RCODE_NOERROR:
+	case HYDNS_RCODE_NXDOMAIN:
+		return true;
+	case HYDNS_RCODE_SERVFAIL:     /* a failure that the resolver remembers (RFC 9520) */
+		return !(f->ancount | f->nscount | f->arcount) && !(f->flags & (HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL));
+	default:
+		return false;
+	}
+}
+
 static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left_out)
 {
 	uint16_t flags = ntohs(f->reply_flags), qtype = ntohs(f->qtype);
-	unsigned rcode = flags & HYDNS_FLAGS_RCODE;
 
 	if ((f->variant & ~HYDNS_VARIANTS) ||
 	    (f->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)))
@@ -87,7 +100,7 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left
 		return HYDNSD_REJECT_TRUNCATED;
 	if (!(flags & HYDNS_FLAG_QR) || (flags & FLAGS_REFUSED))
 		return HYDNSD_REJECT_HEADER;
-	if (rcode != 0 && rcode != HYDNS_RCODE_NXDOMAIN)
+	if (!rcode_fits(f))
 		return HYDNSD_REJECT_RCODE;
 	if (left_out == SIZE_MAX)
 		return HYDNSD_REJECT_LEFT_OUT;
@@ -331,6 +344,8 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 		life = r->min_ttl;
 	if (l->max_ttl && life > l->max_ttl)
 		life = l->max_ttl;
+	if ((ntohs(head->reply_flags) & HYDNS_FLAGS_RCODE) == HYDNS_RCODE_SERVFAIL && life > FAILURE_LIFE_MAX_S)
+		life = FAILURE_LIFE_MAX_S;
 	if (life > LIFE_MAX_S)
 		life = LIFE_MAX_S;
 	head->expire_ms = life * 1000;

@@ -186,6 +186,22 @@ static void negative_answers_are_taken(void **state)
 	assert_int_equal(answer.parts.head.ttl_count, 0);
 }
 
+/* A failure that the resolver remembers lives as long as the resolver says, and 5 minutes at most (RFC 9520, section 3.2). */
+static void failures_are_taken(void **state)
+{
+	struct build_spec failure = { .name = "dead.example.com.", .type = 1, .rcode = 2 };
+
+	(void)state;
+	failure.ttl = 5;
+	assert_int_equal(check(&failure), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.expire_ms, 5000);
+	failure.ttl = 301;
+	assert_int_equal(check(&failure), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.expire_ms, 300000);
+	failure.authority_section[0] = "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900";
+	assert_int_equal(check(&failure), HYDNSD_REJECT_RCODE);
+}
+
 static void lives_are_bounded(void **state)
 {
 	struct build_spec s = one_address;
@@ -423,7 +439,7 @@ int main(void)
 		cmocka_unit_test(names_are_below_by_whole_labels), cmocka_unit_test(unequal_records_rotate),
 		cmocka_unit_test(what_cannot_rotate_is_refused_in_the_answer),
 		cmocka_unit_test(negative_answers_are_taken),
-		cmocka_unit_test(lives_are_bounded),
+		cmocka_unit_test(failures_are_taken), cmocka_unit_test(lives_are_bounded),
 		cmocka_unit_test(clocks_are_checked),
 		cmocka_unit_test(bad_offers_are_told_apart),
 		cmocka_unit_test(places_of_all_names_are_noted),

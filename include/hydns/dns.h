@@ -14,6 +14,7 @@
 #define HYDNS_FLAG_CD          0x0010
 #define HYDNS_FLAGS_RCODE      0x000f
 #define HYDNS_RCODE_NOERROR    0
+#define HYDNS_RCODE_SERVFAIL   2
 #define HYDNS_RCODE_NXDOMAIN   3
 
 #define HYDNS_CLASS_IN         1

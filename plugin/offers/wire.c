@@ -192,14 +192,18 @@ static bool record_ok(struct walk *w, bool additional)
 	return true;
 }
 
-static bool header_ok(const uint8_t *wire, struct hydns_wire_answer *a, enum hydns_not_offered_why *why)
+static bool rcode_ok(unsigned rcode, bool failure)
+{
+	return failure ? rcode == HYDNS_RCODE_SERVFAIL : rcode == HYDNS_RCODE_NOERROR || rcode == HYDNS_RCODE_NXDOMAIN;
+}
+
+static bool header_ok(const uint8_t *wire, bool failure, struct hydns_wire_answer *a, enum hydns_not_offered_why *why)
 {
 	uint16_t flags = get16(wire + 2);
-	unsigned rcode = flags & HYDNS_FLAGS_RCODE;
 
 	if (flags & HYDNS_FLAG_TC)
 		*why = HYDNS_NOT_OFFERED_TRUNCATED;
-	else if (rcode != HYDNS_RCODE_NOERROR && rcode != HYDNS_RCODE_NXDOMAIN)
+	else if (!rcode_ok(flags & HYDNS_FLAGS_RCODE, failure))
 		*why = HYDNS_NOT_OFFERED_ERROR;
 	if ((flags & (HYDNS_FLAG_QR | HYDNS_FLAGS_OPCODE | HYDNS_FLAG_Z | HYDNS_FLAG_CD)) != HYDNS_FLAG_QR ||
 	    get16(wire + 4) != 1 || *why)
@@ -225,7 +229,8 @@ static bool question_ok(struct walk *w, const struct hydns_question *q)
 	return !memcmp(asked, replied, n) && get16(p + n) == q->qtype && get16(p + n + 2) == HYDNS_CLASS_IN;
 }
 
-static bool records_ok(struct walk *w)
+/* A failure has no record; its life is the resolver's. */
+static bool records_ok(struct walk *w, bool failure)
 {
 	const unsigned first = get16(w->wire + 6) + get16(w->wire + 8);
 	const unsigned all = first + get16(w->wire + 10);
@@ -236,9 +241,9 @@ static bool records_ok(struct walk *w)
 		if (i < get16(w->wire + 6))
 			w->a->answer_names = w->a->names;
 	}
-	if (w->at == w->len && !w->records)     /* nothing says how long it may live */
+	if (w->at == w->len && !w->records && !failure)     /* nothing says how long it may live */
 		w->why = HYDNS_NOT_OFFERED_NO_RECORD;
-	return w->at == w->len && w->records;
+	return w->at == w->len && !w->records == failure;
 }
 
 /* True: a and w are complete; else w->why may say why not. */
@@ -248,11 +253,11 @@ static bool message_ok(struct walk *w, const struct hydns_question *q)
 	size_t space;
 
 	if (w->len < HEADER_LEN || w->len > UINT16_MAX || q->variant & ~HYDNS_VARIANTS ||
-	    !header_ok(w->wire, w->a, &w->why) || !question_ok(w, q))
+	    !header_ok(w->wire, q->failure, w->a, &w->why) || !question_ok(w, q))
 		return false;
 	w->at = HEADER_LEN + q->name_len + 4U;
 	w->a->answer = (uint16_t)w->at;
-	if (!records_ok(w) || wants_do != !!(w->opt_flags & HYDNS_EDNS_DO))
+	if (!records_ok(w, q->failure) || wants_do != !!(w->opt_flags & HYDNS_EDNS_DO))
 		return false;
 	space = HYDNS_RULE_SPACE(q->name_len, w->len - w->opt_len - w->a->answer, w->records, 0);
 	if (space > HYDNS_SLOT_MOST)

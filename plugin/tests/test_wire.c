@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "hydns/dns.h"
 #include "plugin/changes/changes.h"
 #include "plugin/offers/offers.h"
 #include "plugin/tests/reply.h"
@@ -16,7 +17,9 @@
 #define AAAA  28
 #define OPT   41
 #define ANY   255
+#define SERVFAIL 2
 #define NXDOMAIN 3
+#define REFUSED 5
 #define HEADER 12
 
 #define SOA "example.org. 300 IN SOA ns.example.org. admin.example.org. 1 7200 3600 1209600 300"
@@ -75,6 +78,40 @@ static void good_replies(void **state)
 		assert_int_equal(a.answer + a.answer_len + (row[i].spec.edns ? HYDNS_OPT_LEN : 0), r.len);
 		assert_int_equal(a.edns_size, row[i].spec.edns ? 1232 : 0);
 		assert_int_equal(ntohs(a.reply_flags), 0x8080 | row[i].spec.rcode);
+		reply_free(&r);
+	}
+}
+
+/* A failure that the resolver remembers: SERVFAIL without records, and only where the resolver says so. */
+static void failures(void **state)
+{
+	static const struct {
+		struct reply_spec spec;
+		int expected;
+	} row[] = {
+		{ { .name = "dead.example.org.", .type = A, .rcode = SERVFAIL }, 0 },
+		{ { .name = "dead.example.org.", .type = A, .rcode = SERVFAIL, .edns = true, .dnssec_ok = true }, 0 },
+		{ { .name = "dead.example.org.", .type = A, .rcode = SERVFAIL, .authority = { SOA } }, -EINVAL },
+		{ { .name = "dead.example.org.", .type = A, .rcode = NXDOMAIN, .authority = { SOA } }, -EINVAL },
+		{ { .name = "dead.example.org.", .type = A, .rcode = REFUSED }, -EINVAL },
+		{ { .name = "dead.example.org.", .type = A }, -EINVAL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct hydns_wire_answer a;
+		struct reply r;
+
+		reply_make(&r, &row[i].spec);
+		r.question.failure = true;
+		assert_int_equal(dissect(&r, &a), row[i].expected);
+		if (row[i].expected == 0) {
+			assert_int_equal(a.answer_len, 0);
+			assert_int_equal(a.names, 1);
+			assert_int_equal(a.ttl, HYDNS_TTL_MAX);
+			r.question.failure = false;
+			assert_int_equal(dissect(&r, &a), -EINVAL);
+		}
 		reply_free(&r);
 	}
 }
@@ -352,7 +389,7 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest test[] = {
-		cmocka_unit_test(good_replies), cmocka_unit_test(names_are_complete), cmocka_unit_test(names_are_expanded_once),
+		cmocka_unit_test(good_replies), cmocka_unit_test(failures), cmocka_unit_test(names_are_complete), cmocka_unit_test(names_are_expanded_once),
 		cmocka_unit_test(question_case_is_ignored), cmocka_unit_test(bad_specs),
 		cmocka_unit_test(too_large_for_a_slot), cmocka_unit_test(damaged_fields),
 		cmocka_unit_test(opt_must_be_last), cmocka_unit_test(opt_may_hold_a_cookie),

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from lab.compare import OPT, RRSIG, Difference, Unreadable, difference, rrsets, split
+from lab.compare import OPT, RRSIG, Difference, Unreadable, difference, rrsets, split, ttls
 
 from . import cookies
 from .asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, KERNEL, REFERENCE_ASKED
@@ -46,6 +46,7 @@ class Rules:
     added_by_history: bool = False
     unrecursed_by_history: bool = False      # queries without RD are answered from what the cache happens to hold
     gives_up: bool = False           # one may fail to resolve while the other succeeds
+    failures: bool = True            # it may offer failures that it remembers, which have no records
     cached: bool = True              # answers come from a cache: TTLs count down, and no two caches are the same
     # Types answered from whatever the cache happens to hold at the name: RRSIG, NSEC, NSEC3, ANY, which stand beside a
     # CNAME, cached or not
@@ -265,13 +266,20 @@ class Judge:
         self.data, self.strict, self.rules, self.emptied, self.control = data, strict, rules, emptied, control
         self.second_off, self.gave_up, self.used = Counter(), Counter(), Counter()
 
+    def _may_be_offered(self, reply):
+        failed = reply[3] & RCODE == SERVFAIL
+        try:
+            return not reply[2] & TC and (not failed or self.rules.failures and not ttls(reply))
+        except Unreadable:
+            return False
+
     def of(self, flow):
         """None, or the Difference that the flow shows."""
         replies, wrong = cookies.taken_out(flow)
         if wrong:
             return wrong
         kernel, reference = replies[KERNEL], replies[REFERENCE_ASKED]
-        if flow.by_kernel and not self.control and kernel and (kernel[2] & TC or kernel[3] & RCODE == SERVFAIL):
+        if flow.by_kernel and not self.control and kernel and not self._may_be_offered(kernel):
             return Difference("never the kernel's", f"flags {kernel[2:4].hex()}")
         if flow.differs & DIFFERS_KERNEL:
             found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules, _passed(flow, DIRECT, KERNEL),

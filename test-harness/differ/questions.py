@@ -102,7 +102,8 @@ def _names_of(tree, seed_rng, count):
 
 
 def _special(origin, rng):
-    """Names in our own zones that their files do not list: from wildcards, below DNAMEs, or non-existent."""
+    """Names in our own zones that their files do not list: from wildcards, below DNAMEs, non-existent, or below a lame
+    delegation."""
     base = to_wire(origin)
     longest_a = b"\x01a" * ((255 - len(base)) // 2)
     for n in range(6):
@@ -110,6 +111,7 @@ def _special(origin, rng):
         yield b"\x03w%02d" % n + b"\x07starred" + base
         yield b"\x04no%02d" % n + base
         yield b"\x02n%d" % n + b"\x03sub" + base
+        yield b"\x02n%d" % n + b"\x04lame" + base
         yield b"\x02in" + b"\x07aliased" + base if n == 0 else b"\x02n%d" % n + b"\x07aliased" + base
     yield b"\x02an\x05empty\x04node" + base
     yield longest_a[:2 * ((255 - len(base)) // 2)] + base

@@ -108,8 +108,8 @@ class Server:
 SERVERS = {
     ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules()),
     ("bind", "recursive"): Server("BIND", _named, _resolves, NamedCommands, Rules(
-        shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True,
+        shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True, failures=False,
         by_history=Rules.by_history + (SIG, KEY))),
     ("bind", "authoritative"): Server("BIND, authoritative", _named_zones, _loaded, ZoneCommands, Rules(
-        shuffled=True, cached=False, by_history=()), 0.5),
+        shuffled=True, cached=False, by_history=(), failures=False), 0.5),
 }

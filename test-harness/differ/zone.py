@@ -137,6 +137,8 @@ def lines(origin, generation=1, serial=1):
     for owner in odd_owners(origin):
         add(owner, 30, "A", "192.0.2.80")
         add(owner, 30, "TXT", '"odd"')
+    # whose server knows nothing of it: resolutions below fail
+    add(f"lame.{origin}", 60, "NS", f"ns.{origin}")
     out.extend(_changing(origin, generation))
     for owner, rdtype, rdata in _data(origin):
         add(f"{owner}.{origin}", 5 if owner == "aliased" else 60, rdtype, *rdata)

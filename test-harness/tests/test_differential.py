@@ -211,6 +211,15 @@ def test_what_a_rule_allows_the_reference_is_found_in_the_kernel(good, other, ru
     assert bool(judged.of(by_reference._replace(replies=(other, other, None, other)))) == never
 
 
+def test_failures_that_the_kernel_may_give():
+    """Those that Unbound remembers have no records; what BIND remembers is not offered."""
+    failure = dns.message.from_text("id 1\nopcode QUERY\nrcode SERVFAIL\nflags QR RD RA\n;QUESTION\na.example. IN A\n").to_wire()
+    unbound = judge.Judge(Data([]))
+    assert unbound.of(flow(failure, failure)._replace(differs=0)) is None
+    for judged, given in ((unbound, servfail(reply())), (judge.Judge(Data([]), rules=NAMED), failure)):
+        assert judged.of(flow(given, given)._replace(differs=0)).kind == "never the kernel's"
+
+
 def test_other_letters_are_named_s_alone():
     """Which client's question brought its letters into the cache does not matter to the kernel, but what it has."""
     judged = judge.Judge(Data([]), rules=NAMED)
