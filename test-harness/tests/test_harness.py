@@ -211,8 +211,21 @@ def test_processes_run_every_test_once(tmp_path):
     assert int(suite.get("tests")) == len(names) and suite.get("failures") == suite.get("errors") == "0"
 
 
-def test_a_limit_holds_in_a_process(tmp_path):
+# Holds pytest up between the parts of a test, as a busy machine may.
+HELD_UP = """import time
+
+
+def pytest_runtest_logreport(report):
+    end = time.monotonic() + 1.5
+    while report.when == "setup" and time.monotonic() < end:
+        pass
+"""
+
+
+@pytest.mark.parametrize("plugin", ("", HELD_UP), ids=("in the test", "before it"))
+def test_a_limit_holds_in_a_process(tmp_path, plugin):
     (tmp_path / "test_slow.py").write_text(SLOW)
+    (tmp_path / "conftest.py").write_text(plugin)
     done = pytest_run("-v", "-n", "1", tmp_path / "test_slow.py", env={**os.environ, "PYTHONPATH": str(HARNESS)}, timeout=60)
     assert done.returncode == 1 and "not done within 1 s" in done.stdout, done.stdout
 
