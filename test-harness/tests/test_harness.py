@@ -212,7 +212,7 @@ def test_processes_run_every_test_once(tmp_path):
 
 
 # Holds pytest up between the parts of a test, as a busy machine may.
-HELD_UP = """import time
+SLOW_REPORT = """import time
 
 
 def pytest_runtest_logreport(report):
@@ -222,7 +222,7 @@ def pytest_runtest_logreport(report):
 """
 
 
-@pytest.mark.parametrize("plugin", ("", HELD_UP), ids=("in the test", "before it"))
+@pytest.mark.parametrize("plugin", ("", SLOW_REPORT), ids=("in the test", "before it"))
 def test_a_limit_holds_in_a_process(tmp_path, plugin):
     (tmp_path / "test_slow.py").write_text(SLOW)
     (tmp_path / "conftest.py").write_text(plugin)
