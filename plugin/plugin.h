@@ -53,6 +53,8 @@ struct hydns_plugin_options {
 	/* Called on any thread before packet rings are freed, when the program redirects to them no longer: reads what lies in
 	 * them, and when it returns, no thread uses them; first: thread 0's. NULL: then no thread does anyway. */
 	void (*rings_end)(const struct hydns_lane_thread *first);
+	uint32_t park_ms;            /* how long a query may wait for a resolution in the kernel path; 0: none does */
+	uint32_t pending_max, pending_per_question; /* how many may wait at once, of all and of one question; 0: none */
 	bool zones;                  /* the resolver serves zones and reports their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);
 };
@@ -168,6 +170,24 @@ bool hydns_plugin_due(struct hydns_thread *t, const struct hydns_question *q, ui
 		       uint64_t now_ms);
 /* Both, by the question's key and whether it is fixed: for an answer that was in the cache. */
 bool hydns_plugin_hot(struct hydns_thread *t, uint64_t key, bool fixed, time_t expires, uint64_t now_ms);
+
+/* How many queries may be parked where the operator says `auto`: several times as many as the resolver itself lets wait (limit),
+ * since a parked one costs it nothing. */
+uint32_t hydns_plugin_pending_auto(uint64_t limit);
+
+/*
+ * Parking. A resolution for the question with this key (hydns_plugin_key()) is under way, and a second client has begun to wait
+ * for it: from now on queries for it may be parked. True: until hydns_plugin_over(), which must follow. False: none is parked,
+ * because there is no hydnsd, no room, or it is not wanted.
+ */
+bool hydns_plugin_under_way(struct hydns_thread *t, uint64_t key);
+/* How many queries have been parked for it so far: its answer should be offered, whatever is known of the question else. */
+uint32_t hydns_plugin_parked(struct hydns_thread *t, uint64_t key);
+/* The same, counted as sightings; returns the estimated sightings, as hydns_plugin_sighted(); 0: none was parked. Once for each
+ * resolution. */
+uint32_t hydns_plugin_parked_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms);
+/* The resolution has ended, and its answer, if it has one, was offered. Does nothing for other keys. */
+void hydns_plugin_over(struct hydns_thread *t, uint64_t key);
 
 /*
  * Records why the answer to a question in the sample is not offered, for hydnsd to show. key: from _prefetch() or _key().

@@ -4,6 +4,7 @@
  * of the moment when the resolution began.
  */
 #include "config.h"
+#include <stdlib.h>
 #include <string.h>
 #include "hydns.h"
 #include "services/mesh.h"
@@ -32,10 +33,27 @@ void hydns_thread_context(struct hydns_context* h)
 	change_len = 0;
 }
 
-/* Counts before the resolution: after it the prefetched data would have left the CPU's cache. */
-uint32_t hydns_request_sighted(struct hydns_context* h)
+void* hydns_zeroed(size_t size)
 {
-	return h && h->plain && h->sampled ? h->hooks->sighted(h) : 0;
+	void* memory = malloc(size);
+
+	if(memory)
+		explicit_bzero(memory, size); /* compilers make calloc() of malloc() and memset() */
+	return memory;
+}
+
+/* Counts before the resolution: after it the prefetched data would have left the CPU's cache. */
+uint32_t hydns_request_sighted(struct module_qstate* qstate, const struct edns_data* edns, int others)
+{
+	struct hydns_context* h = qstate->env->hydns;
+	uint32_t sightings;
+
+	if(!h || !h->plain)
+		return 0;
+	sightings = h->sampled ? h->hooks->sighted(h) : 0;
+	if(others && h->hooks->awaited(h, qstate, edns) && !sightings)
+		sightings = HYDNS_FIRST_SIGHT;
+	return sightings;
 }
 
 void hydns_request_not_offered(struct hydns_context* h, enum hydns_not_offered_why why)
@@ -288,8 +306,13 @@ void hydns_inform_super(struct module_qstate* qstate, int id, struct module_qsta
 	(void)super;
 }
 
+/* However the resolution ends: its clients have their replies, or were dropped. The worker's own context may have gone. */
 void hydns_clear(struct module_qstate* qstate, int id)
 {
+	const struct hydns_resolution* res = (const struct hydns_resolution*)qstate->minfo[id];
+
+	if(res && thread_context)
+		thread_context->hooks->over(thread_context, res);
 	qstate->minfo[id] = NULL;
 }
 

@@ -16,6 +16,7 @@
 
 struct comm_point;
 struct comm_reply;
+struct edns_data;
 struct hydns_context;
 struct hydns_daemon;
 struct hydns_queue;
@@ -29,16 +30,27 @@ struct reply_info;
 struct query_info;
 struct sldns_buffer;
 
+/* A number of sightings: not counted, but the answer is looked at, for there may be a reason why it can't be offered, or others
+ * may wait for it. */
+#define HYDNS_FIRST_SIGHT UINT32_MAX
+
 /* What the module keeps of a resolution (qstate->minfo). */
 #define HYDNS_QUESTIONS 2      /* of plain clients: without DO and with it */
 struct hydns_resolution {
 	struct hydns_stamp begun;
 	uint64_t key[HYDNS_QUESTIONS]; /* once finishing() was called */
+	/* Questions that several clients wait for, so that queries for them may be parked: their keys; 0: none. */
+	uint64_t awaited[HYDNS_QUESTIONS];
+	int counted[HYDNS_QUESTIONS];  /* the parked queries are */
 };
 
 /* What a context can do. The context's own worker makes all calls. */
 struct hydns_hooks {
 	uint32_t (*sighted)(struct hydns_context* h);
+	/* A client begins to wait for what another one waits for already. Returns whether queries may be parked. */
+	int (*awaited)(struct hydns_context* h, struct module_qstate* qstate, const struct edns_data* edns);
+	/* The resolution ends; what it found was offered. */
+	void (*over)(struct hydns_context* h, const struct hydns_resolution* res);
 	/* rep: NULL when nothing was found */
 	void (*fresh)(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 		struct reply_info* rep);
@@ -76,10 +88,10 @@ struct hydns_context {
 };
 
 /* --- hooks ----------------------------------------------------------------------------------------- */
-/* The request under way needs a resolution. Counts it if it comes from a plain client (hydns_request_begin) and is
- * sampled. Returns how often its question was asked if that is often enough to show the module the fresh answer, else
- * 0. h may be NULL. */
-uint32_t hydns_request_sighted(struct hydns_context* h);
+/* The request under way needs this resolution, and others may wait for it already. Counts it if it comes from a plain client
+ * (hydns_request_begin) and is sampled. Returns how often its question was asked if that is often enough to show the module
+ * the fresh answer, else 0. */
+uint32_t hydns_request_sighted(struct module_qstate* qstate, const struct edns_data* edns, int others);
 
 /* The request under way was not answered from a cached message as it stands, so its answer is not offered. why is for
  * hydnsctl explain. h may be NULL. */
@@ -132,6 +144,9 @@ int hydns_queue_reply(struct comm_reply* repinfo, struct sldns_buffer* pkt);
 int hydns_queue_query(struct pending* pend, struct sldns_buffer* pkt);
 /* Nobody waits at such a port any more; puts it back to the unused ones. */
 void hydns_queue_port_end(struct outside_network* outnet, struct port_comm* pc);
+
+/* As calloc(1, size); NULL: no memory. It uses glibc's cache of the thread, which calloc() does only since glibc 2.41. */
+void* hydns_zeroed(size_t size);
 
 /* Makes h the context of the calling thread (NULL: it has none). */
 void hydns_thread_context(struct hydns_context* h);

@@ -33,6 +33,11 @@ static uint16_t udp_size(size_t octets)
 	return octets > UINT16_MAX ? UINT16_MAX : (uint16_t)octets;
 }
 
+int hydns_config_gives_stale(const struct config_file* cfg)
+{
+	return cfg->serve_expired && cfg->serve_expired_client_timeout > 0;
+}
+
 struct hydns_reply_options hydns_config_reply_options(struct daemon* daemon)
 {
 	struct hydns_reply_options m;
@@ -435,6 +440,9 @@ int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p)
 	if(daemon->cfg->interface_actions || daemon->cfg->interface_view || daemon->cfg->interface_tags)
 		(void)hydns_plugin_add_note(p, HYDNS_NOTE_CLIENTS, "clients let in by interface-action, interface-view or "
 			"interface-tag alone are answered by the resolver only: name them in access-control");
+	if(hydns_config_gives_stale(daemon->cfg))
+		(void)hydns_plugin_add_note(p, HYDNS_NOTE_OTHER, "no query waits in the kernel for a resolution under way: "
+			"serve-expired-client-timeout has Unbound answer those that wait with expired data");
 	if(!export_acl(daemon, p)) {
 		log_err("hydns: can't hand the access control list to hydnsd: out of memory, or more than %d "
 			"entries; nothing is offered to the kernel", HYDNS_ACL_ENTRIES);

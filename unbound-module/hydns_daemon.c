@@ -17,6 +17,7 @@
 #endif
 
 #define DEMANDED_MS 10000 /* for rings that are demanded: hydnsd may be starting */
+#define PARK_MS     5000  /* with discard-timeout: 0, which lets a query wait without end */
 
 static void log_text(enum hydns_log_level level, const char* text)
 {
@@ -49,6 +50,22 @@ static uint32_t queue_parts(const struct config_file* cfg)
 	return parts;
 }
 
+/* Unbound drops its answer to a query that has waited longer. */
+static uint32_t park_ms(const struct config_file* cfg)
+{
+	if(hydns_config_gives_stale(cfg))
+		return 0;
+	return cfg->discard_timeout > 0 ? (uint32_t)cfg->discard_timeout : PARK_MS;
+}
+
+/* How many queries may be parked. */
+static uint32_t pending(const struct daemon* daemon, int wanted)
+{
+	if(wanted != HYDNS_PENDING_AUTO)
+		return (uint32_t)wanted;
+	return hydns_plugin_pending_auto(daemon->cfg->num_queries_per_thread * (uint64_t)daemon->num);
+}
+
 static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply_options options,
 	struct hydns_plugin* former)
 {
@@ -76,6 +93,9 @@ static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply
 	o.queue_frames = (uint32_t)cfg->hydns_queue_frames;
 	o.first_port = (uint16_t)hydns_config_reserved_ports().first;
 	o.ports = (uint16_t)hydns_config_reserved_ports().count;
+	o.park_ms = park_ms(cfg);
+	o.pending_max = pending(daemon, cfg->hydns_pending_max);
+	o.pending_per_question = pending(daemon, cfg->hydns_pending_per_question);
 	o.log = log_text;
 	return hydns_plugin_take_over(&o, former);
 }

@@ -92,6 +92,10 @@ void hydns_config_cookies(struct daemon* daemon, struct hydns_plugin* p);
 /* After an option was set at run time: stops offers if they are no longer possible, resumes them if they are again. */
 void hydns_config_recheck(struct hydns_daemon* d);
 
+/* Whether Unbound answers a client that has waited for some time with expired data. It does so by its own clock, and only to clients
+ * that it knows of: so no query may be parked. set_option can change it at run time. */
+int hydns_config_gives_stale(const struct config_file* cfg);
+
 /* The ports that the host had reserved when this process began, for queries to upstream by packet rings; 0 of them: none. A
  * chroot comes later. */
 struct hydns_port_run hydns_config_reserved_ports(void);

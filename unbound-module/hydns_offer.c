@@ -221,16 +221,53 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
-/* Not counted, but the answer is looked at, for there may be a reason why it can't be offered. */
-#define FIRST_SIGHT UINT32_MAX
-
 /* Most questions that need a resolution never come again. So the first sight of one must cost next to nothing: no counter
  * is read, nothing encoded, nothing offered. Another client that waits for the same answer is the second one. */
 static uint32_t sighted(struct hydns_context* h)
 {
 	if(hydns_plugin_first_sight(h->thread, h->key))
-		return FIRST_SIGHT;
+		return HYDNS_FIRST_SIGHT;
 	return hydns_plugin_sighted(h->thread, h->key, hydns_mono_coarse_ms());
+}
+
+/* Also of requests that are not sampled: of a crowd that asks many questions each may have few that are. */
+static int awaited(struct hydns_context* h, struct module_qstate* qstate, const struct edns_data* edns)
+{
+	struct hydns_resolution* res = (struct hydns_resolution*)qstate->minfo[h->module];
+	struct hydns_question q = question_of(qstate->qinfo.qname, &qstate->qinfo, edns);
+	uint64_t* key = res ? &res->awaited[q.variant == HYDNS_VARIANT_DO] : NULL;
+	uint64_t own;
+
+	if(!key || *key || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
+		return key && *key;
+	if(hydns_config_gives_stale(qstate->env->cfg))
+		return 0;
+	own = h->sampled ? h->key : hydns_plugin_key(h->thread, &q);
+	if(hydns_plugin_under_way(h->thread, own))
+		*key = own;
+	return *key != 0;
+}
+
+static void over(struct hydns_context* h, const struct hydns_resolution* res)
+{
+	size_t i;
+
+	for(i = 0; i < HYDNS_QUESTIONS; i++)
+		if(res->awaited[i])
+			hydns_plugin_over(h->thread, res->awaited[i]);
+}
+
+/* How often the question was asked; parked queries count, once. They make an answer worth an offer, whatever is known of the
+ * question else. HYDNS_FIRST_SIGHT: it is not worth one. */
+static uint32_t sightings_of(struct hydns_context* h, struct hydns_resolution* res, int question, const struct mesh_reply* r)
+{
+	uint32_t parked = 0;
+
+	if(res->awaited[question] && !res->counted[question]) {
+		res->counted[question] = 1;
+		parked = hydns_plugin_parked_sighted(h->thread, res->awaited[question], hydns_mono_coarse_ms());
+	}
+	return parked ? parked : r->hydns_sightings;
 }
 
 /* False when the answer was not cached, or not as it was sent: the next one may be different. */
@@ -243,6 +280,8 @@ static int resolution_is_general(const struct module_qstate* qstate)
 /* Whether Unbound would send the cached message, whose RRsets are locked, to a plain client as it is. */
 static int cache_would_answer(const struct module_env* env, struct query_info* qinfo, struct reply_info* rep)
 {
+	if(is_failure(rep))
+		return 1;
 	return rcode_is_general(rep) && security_is_general(rep, env->need_to_validate) &&
 		(rep->security != sec_status_secure || !env->need_to_validate || reply_all_rrsets_secure(rep)) &&
 		reply_check_cname_chain(qinfo, rep);
@@ -315,24 +354,39 @@ static uint32_t value_of(enum hydns_not_offered_why why, const struct module_qst
 	return rep ? (uint32_t)rcode_of(rep) : LDNS_RCODE_SERVFAIL;
 }
 
+/* Queries that were parked find the failure that Unbound now remembers, instead of asking it one by one. */
+static void offer_failure(struct hydns_context* h, struct module_qstate* qstate, const struct mesh_reply* r,
+	struct query_info* qinfo, struct hydns_question* q)
+{
+	const struct hydns_resolution* res = (const struct hydns_resolution*)qstate->minfo[h->module];
+
+	q->failure = 1;
+	if(edns_is_general(&r->edns))
+		offer_cached(h, qstate->env, qinfo, q, res->begun);
+}
+
 static void fresh_answer(struct hydns_context* h, struct module_qstate* qstate, struct mesh_reply* r,
 	struct reply_info* rep)
 {
-	const struct hydns_resolution* res = (const struct hydns_resolution*)qstate->minfo[h->module];
+	struct hydns_resolution* res = (struct hydns_resolution*)qstate->minfo[h->module];
 	struct query_info qinfo = qstate->qinfo;
 	enum hydns_not_offered_why why = why_resolution_not_offered(qstate, r, rep);
 	struct hydns_question q;
+	uint32_t sightings;
 
 	qinfo.local_alias = NULL;
 	if(!res || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
 		return;
 	q = question_of(qinfo.qname, &qinfo, &r->edns);
+	sightings = sightings_of(h, res, q.variant == HYDNS_VARIANT_DO, r);
 	if(why) {
 		not_offered(h, &q, why, value_of(why, qstate, rep));
+		if(why == HYDNS_NOT_OFFERED_ERROR && res->counted[q.variant == HYDNS_VARIANT_DO])
+			offer_failure(h, qstate, r, &qinfo, &q);
 		return;
 	}
-	if(r->hydns_sightings != FIRST_SIGHT &&
-		hydns_plugin_due(h->thread, &q, r->hydns_sightings, *qstate->env->now + rep->ttl, hydns_mono_coarse_ms()))
+	if(sightings != HYDNS_FIRST_SIGHT &&
+		hydns_plugin_due(h->thread, &q, sightings, *qstate->env->now + rep->ttl, hydns_mono_coarse_ms()))
 		offer_cached(h, qstate->env, &qinfo, &q, res->begun);
 }
 
@@ -396,7 +450,7 @@ static void sample_not_offered(struct hydns_context* h, enum hydns_not_offered_w
 }
 
 const struct hydns_hooks hydns_offer_hooks = {
-	.sighted = sighted, .fresh = fresh_answer, .finishing = finishing, .resolved = resolved, .changed = name_changed,
+	.sighted = sighted, .awaited = awaited, .over = over, .fresh = fresh_answer, .finishing = finishing, .resolved = resolved, .changed = name_changed,
 	.ttl_update = ttl_update, .zone_changed = zone_changed, .not_offered = sample_not_offered,
 	.queue_ready = hydns_queue_receive, .queue_reply = hydns_queue_send,
 	.queue_query = hydns_upstream_query, .queue_port_end = hydns_upstream_port_end,

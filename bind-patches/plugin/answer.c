@@ -38,7 +38,7 @@ static __thread struct {
 	bool secure;
 } pending;
 
-static uint8_t variant_of(const ns_client_t *client)
+uint8_t hydns_variant_of(const ns_client_t *client)
 {
 	return ((client->extflags & DNS_MESSAGEEXTFLAG_DO) != 0 ? HYDNS_VARIANT_DO : 0) |
 	       ((client->message->flags & DNS_MESSAGEFLAG_RD) == 0 ? HYDNS_VARIANT_NO_RD : 0);
@@ -47,7 +47,7 @@ static uint8_t variant_of(const ns_client_t *client)
 static struct hydns_question question_of(const isc_region_t *name, const ns_client_t *client)
 {
 	return (struct hydns_question){ .name = name->base, .name_len = (uint16_t)name->length,
-		.qtype = client->query.qtype, .variant = variant_of(client) };
+		.qtype = client->query.qtype, .variant = hydns_variant_of(client) };
 }
 
 static struct sample *sample_of(const ns_client_t *client)

@@ -307,6 +307,8 @@ static ns_hookresult_t on_rendered(void *arg, void *data, isc_result_t *result)
 
 const struct hydns_hook hydns_hooks[] = {
 	{ NS_QUERY_SETUP, hydns_on_setup },
+	{ NS_QUERY_QCTX_INITIALIZED, hydns_on_context },
+	{ NS_QUERY_QCTX_DESTROYED, hydns_on_context_end },
 	{ NS_QUERY_RESUME_BEGIN, hydns_on_resume },
 	{ NS_QUERY_LOOKUP_BEGIN, hydns_on_lookup },
 	{ NS_QUERY_GOT_ANSWER_BEGIN, hydns_on_answer },

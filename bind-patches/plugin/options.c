@@ -11,12 +11,27 @@
 #include <isccfg/cfg.h>
 #include <isccfg/grammar.h>
 #include <isccfg/log.h>
+#include "hydns/parking.h"
 #include "compat.h"
 #include "plugin.h"
 
 static const char *const choice_words[] = { [HYDNS_AUTO] = "auto", [HYDNS_YES] = "yes", [HYDNS_NO] = "no", NULL };
 static cfg_type_t cfg_type_choice = { "hydns-choice", cfg_parse_enum, cfg_print_ustring, cfg_doc_enum, &cfg_rep_string,
 				      choice_words };
+static const char *const bound_words[] = { "auto", NULL };
+
+static isc_result_t parse_bound(cfg_parser_t *parser, const cfg_type_t *type, cfg_obj_t **out)
+{
+	return cfg_parse_enum_or_other(parser, type, &cfg_type_uint32, out);
+}
+
+static void document_bound(cfg_printer_t *printer, const cfg_type_t *type)
+{
+	cfg_doc_enum_or_other(printer, type, &cfg_type_uint32);
+}
+
+static cfg_type_t cfg_type_bound = { "hydns-bound", parse_bound, cfg_print_ustring, document_bound, &cfg_rep_string,
+				     bound_words };
 static cfg_clausedef_t clauses[] = {
 	{ "hydns-enable", &cfg_type_boolean, 0 },
 	{ "hydns-socket", &cfg_type_qstring, 0 },
@@ -32,6 +47,8 @@ static cfg_clausedef_t clauses[] = {
 	{ "hydns-queue", &cfg_type_choice, 0 },
 	{ "hydns-queue-upstream", &cfg_type_choice, 0 },
 	{ "hydns-queue-frames", &cfg_type_uint32, 0 },
+	{ "hydns-pending-max", &cfg_type_bound, 0 },
+	{ "hydns-pending-per-question", &cfg_type_bound, 0 },
 	{ NULL, NULL, 0 },
 };
 static cfg_clausedef_t *clausesets[] = { clauses, NULL };
@@ -163,6 +180,27 @@ static isc_result_t read_queue(const cfg_obj_t *map, const struct source *from, 
 	return ISC_R_RANGE;
 }
 
+/* auto or a number of parked queries. */
+static bool read_bound(const cfg_obj_t *map, const char *name, const struct source *from, uint32_t *bound)
+{
+	const cfg_obj_t *obj = NULL;
+
+	*bound = HYDNS_PENDING_AUTO;
+	if (cfg_map_get(map, name, &obj) != ISC_R_SUCCESS || !cfg_obj_isuint32(obj))
+		return true;
+	*bound = cfg_obj_asuint32(obj);
+	if (*bound <= HYDNS_PENDING_MOST)
+		return true;
+	complain(from, obj, "%s: expected auto or a number from 0 to %u, got %u", name, HYDNS_PENDING_MOST, *bound);
+	return false;
+}
+
+static isc_result_t read_pending(const cfg_obj_t *map, const struct source *from, struct hydns_options *o)
+{
+	return read_bound(map, "hydns-pending-max", from, &o->pending_max) &&
+	       read_bound(map, "hydns-pending-per-question", from, &o->pending_per_question) ? ISC_R_SUCCESS : ISC_R_RANGE;
+}
+
 static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct source *from,
 			     struct hydns_options *out)
 {
@@ -184,6 +222,8 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct
 	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]); i++)
 		read_truth(map, &truths[i], &o);
 	result = read_queue(map, from, &o);
+	if (result == ISC_R_SUCCESS)
+		result = read_pending(map, from, &o);
 	if (result == ISC_R_SUCCESS)
 		result = read_socket(map, mctx, from, &o);
 	if (result == ISC_R_SUCCESS)

@@ -21,12 +21,16 @@
 #include "hydns/ports.h"
 #include "plugin/plugin.h"
 
+#define HYDNS_PENDING_AUTO     UINT32_MAX
+#define HYDNS_WAITING_PLACES   16384
+
 /* --- options.c: the plugin's parameters, the same names and meanings as Unbound's hydns clause ---------- */
 enum hydns_choice { HYDNS_AUTO, HYDNS_YES, HYDNS_NO };
 struct hydns_options {
 	bool enable, allow_unlogged, allow_unlimited;
 	enum hydns_choice queue, queue_upstream;
 	uint32_t queue_frames;
+	uint32_t pending_max, pending_per_question; /* or HYDNS_PENDING_AUTO */
 	char *socket;             /* of the instance's memory context */
 	uint32_t capacity, admission, window, min_ttl, max_ttl, refresh, flush_timeout;
 };
@@ -69,6 +73,7 @@ struct hydns_instance {
 	_Atomic(dns_acl_t *) zones_acl;   /* attached: an allow-query of zones that is the same as the view's */
 	atomic_bool quiet;                /* stock.c: no hook may begin */
 	_Atomic uint64_t looked_ms;       /* stock.c: when it last looked for changes */
+	atomic_uint waiting[HYDNS_WAITING_PLACES]; /* parking.c */
 };
 void hydns_named_log(enum hydns_log_level level, const char *text);
 /* Ends what it offers; the next response starts it again. No hook of it may be running. */
@@ -104,10 +109,20 @@ ns_hookresult_t hydns_on_lookup(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_answer(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_done(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result);
+/* HYDNS_VARIANT_* of the client's query. */
+uint8_t hydns_variant_of(const ns_client_t *client);
 /* Whether hydns_on_send() has found the response worth offering. If so, hydns_rendered() must get it as named sends it,
  * and offers it. */
 bool hydns_is_wanted(const ns_client_t *client);
 void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, const uint8_t *wire, size_t len);
+
+/* --- parking.c for the patched named: questions that several clients wait for; stock.c for any other: none is parked ---- */
+ns_hookresult_t hydns_on_context(void *arg, void *data, isc_result_t *result);
+ns_hookresult_t hydns_on_context_end(void *arg, void *data, isc_result_t *result);
+/* How long a query of the view may be parked, in milliseconds; 0: none is. */
+uint32_t hydns_park_ms(const dns_view_t *view);
+/* How many at once: wanted, or what named's own limit suggests. */
+uint32_t hydns_pending(const struct hydns_instance *inst, uint32_t wanted);
 
 /* --- response.c: which responses are the same for everybody ------------------------------------------------------ */
 /* What named has looked into for a query: both for some chains of aliases. */

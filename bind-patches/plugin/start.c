@@ -75,6 +75,8 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *
 			 HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS,
 		.edns_size = hydns_edns_size(view),
 		.max_udp = max_udp(view), .zones = true, .log = hydns_named_log,
+		.park_ms = hydns_park_ms(view), .pending_max = hydns_pending(inst, inst->o.pending_max),
+		.pending_per_question = hydns_pending(inst, inst->o.pending_per_question),
 		.queue = queue, .queue_frames = inst->o.queue_frames, .rings_end = hydns_queue_end,
 		.first_port = (uint16_t)hydns_own_queries_ports(inst->own).first,
 		.ports = (uint16_t)hydns_own_queries_ports(inst->own).count,

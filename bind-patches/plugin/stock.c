@@ -347,3 +347,16 @@ void hydns_queue_end(const struct hydns_lane_thread *first)
 {
 	UNUSED(first);
 }
+
+uint32_t hydns_park_ms(const dns_view_t *view)
+{
+	UNUSED(view);
+	return 0;
+}
+
+uint32_t hydns_pending(const struct hydns_instance *inst, uint32_t wanted)
+{
+	UNUSED(inst);
+	UNUSED(wanted);
+	return 0;
+}

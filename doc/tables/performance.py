@@ -3,7 +3,7 @@
 
 from . import number, table
 
-QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "reload", "publish")
+QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "misses", "reload", "publish")
 PLOTTED = ("versus", "capacity", "latency")
 # parameters of a point that make a query another than the plain one
 KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
@@ -13,11 +13,18 @@ RINGS = {"alone": "Unbound alone", "sockets": "sockets", "clients": "packet ring
          "rings": "packet rings both ways", "released": "Unbound as it was released"}
 NAMES = {"cached": "cached", "unique": "never repeated"}
 PERCENTILES = ("p50", "p99", "p99.9")
+WAYS = {"alone": "alone", "attached": "alone, program attached", "unparked": "kernel path that parks nothing",
+        "parked": "kernel path", "hydns": "kernel path", "rules": "rules alone", "all": "all ways"}
 WITH_HYDNS = {"alone": "alone", "attached": "alone, program attached", "plugin": "with the plugin", "alone again": "another alone"}
 
 
 def points(results, name, **wanted):
     return [p for p in results[name]["points"] if all(p.get(k) == v for k, v in wanted.items())]
+
+
+def kept(results):
+    """The questions that were measured."""
+    return [name for name in QUESTIONS if results.get(name)]
 
 
 def cpus_used(results):
@@ -27,9 +34,9 @@ def cpus_used(results):
 
 def noise(results):
     """What the figures are worth."""
-    loads = [results[name]["environment"]["load_average"][0] for name in QUESTIONS]
-    kind = "quick runs" if all(results[name]["quick"] for name in QUESTIONS) else "full runs" \
-        if not any(results[name]["quick"] for name in QUESTIONS) else "quick and full runs"
+    loads = [results[name]["environment"]["load_average"][0] for name in kept(results)]
+    kind = "quick runs" if all(results[name]["quick"] for name in kept(results)) else "full runs" \
+        if not any(results[name]["quick"] for name in kept(results)) else "quick and full runs"
     cpus = cpus_used(results)
     if max(loads) < IDLE * cpus:
         return [f"These are {kind} on an otherwise idle machine. Single figures differ by a tenth or two from run to run; compare ratios."]
@@ -41,7 +48,7 @@ def noise(results):
 def runs(results):
     """Which run each figure is from."""
     rows = []
-    for name in QUESTIONS:
+    for name in kept(results):
         about = results[name]["environment"]
         rows.append((f"`{name}`", about["date"].replace("T", " ").partition("+")[0], "quick" if results[name]["quick"] else "full",
                      number(about["load_average"][0])))
@@ -174,6 +181,46 @@ def idle_rings(results):
     return table(("Unbound that nobody asks", "context switches a second", "of a processor", "memory"), rows)
 
 
+def lost(p):
+    return f"{p['lost']:,} of {p['lost_of']:,}"
+
+
+def of_misses(results, part, head, row):
+    """A table with a row for each point of a part, where that was measured."""
+    rows = [row(p) for p in points(results, "misses", part=part)] if results.get("misses") else []
+    return table(head, rows) if rows else [f"`hydns-bench misses` measures this (`--only {part}`); no figures are kept yet."]
+
+
+def crowds(results):
+    head = "resolver", "crowd asks", "contender", "first reply to last, ms", "CPU of the resolver a client, us", "clients without a reply"
+    return of_misses(results, "coalescing", head, lambda p: (
+        p["resolver"], p["crowd"], WAYS[p["contender"]], number(p["milliseconds"]), number(p["cpu_us_a_client"]), lost(p)))
+
+
+def outage(results):
+    head = ("resolver", "contender", "queries/s, silence", "silent names: in the kernel or parked; passed later",
+            "other names, replies/s: before, in the outage", "p99, us: before, in the outage", "lost")
+    return of_misses(results, "outage", head, lambda p: (
+        p["resolver"], WAYS[p["contender"]], f"{p['rate']:,}, {p['outage_seconds']} s",
+        f"{p['kernel_or_parked']:.1%}; {p['parked_then_passed']:.1%}" if "kernel_or_parked" in p else "",
+        f"{p['replies_before']:,}, {p['replies_per_second']:,.0f}", f"{p['p99_us_before']:,.0f}, {p['p99_us']:,.0f}", number(p["lost"])))
+
+
+def bounds(results):
+    head = ("resolver", "contender", "`hydns-pending-max`", "parked; passed at once, at most", "p50, p99.9, ms",
+            "clients without a reply")
+    return of_misses(results, "threshold", head, lambda p: (
+        p["resolver"], WAYS[p["contender"]], p.get("pending_max", ""), f"{p['parked']:,}; {p['passed']:,}" if "parked" in p else "",
+        f"{number(p['p50_ms'])}, {number(p['milliseconds'])}", lost(p)))
+
+
+def ways(results):
+    head = "resolver", "under way", "contender", "replies/s", *(f"{n}, us" for n in PERCENTILES), "lost"
+    return of_misses(results, "concurrency", head, lambda p: (
+        p["resolver"], f"{p['concurrency']:,}", WAYS[p["contender"]], f"{p['replies_per_second']:,.0f}",
+        *(f"{p['latency_us'][n]:,.0f}" for n in PERCENTILES), lost(p)))
+
+
 def reload(results):
     rows = [(p["resolver"], WITH_HYDNS[p["contender"]], number(p["milliseconds"]), f"{p['lost']:,} of {p['lost_of']:,}",
              number(p["command_ms"])) for p in points(results, "reload")]
@@ -189,13 +236,13 @@ def publish(results):
 
 
 def goals(results):
-    every = [g for name in QUESTIONS for g in results[name]["goals"]]
+    every = [g for name in kept(results) for g in results[name]["goals"]]
     measured = [g for g in every if g["measured"] is not None]
     return [f"Of the project's {len(every)} goals these runs measured {len(measured)} and met {sum(g['met'] for g in measured)}."]
 
 
 TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead, rings, new_names,
-                                  ring_times, idle_rings, reload, publish, goals)}
+                                  ring_times, idle_rings, crowds, outage, bounds, ways, reload, publish, goals)}
 BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
 
 

@@ -45,6 +45,9 @@ struct hydns_kern {
 	struct hydns_page page[HYDNS_RESOLVERS];
 	int acl_fd[HYDNS_ACL_MAPS];
 	struct hydns_mapping ports;    /* hydns_ports */
+	struct hydns_mapping parking, replays; /* hydns_parking, hydns_replays */
+	struct hydns_parked_reader *parked; /* of hydns_parked */
+	int sent_fd;                   /* attachment of hydns_sent; -1: none */
 	int stray_fd;                  /* attachment of hydns_stray; -1: none */
 	int former_stray_fd;           /* the one over the maps of a former hydnsd; -1: none */
 	struct hydns_former *former;   /* maps that were pinned and not adopted; NULL: none, or unreadable */
@@ -111,6 +114,7 @@ enum hydns_hook {
 	HYDNS_HOOK_TC_EGRESS,
 	HYDNS_HOOK_STAGE,              /* behind a tail call of another */
 	HYDNS_HOOK_SK_LOOKUP,          /* when the kernel looks for a packet's socket, in a network namespace */
+	HYDNS_HOOK_RAW_TRACEPOINT,     /* at an event of the kernel */
 	HYDNS_HOOK_DRY_RUN,            /* nowhere but in BPF_PROG_TEST_RUN */
 };
 /* The program of this hook; NULL: there is none. */
@@ -127,6 +131,18 @@ struct hydns_bpf *hydns_copy_open(const struct hydns_bpf *of, enum hydns_hook ho
 /* Loads the copy for hydns_dry_run(), which the caller destroys. Needs the rights for loading. */
 int hydns_dry_open(const struct hydns_bpf *of, const struct hydns_geometry *g, struct hydns_bpf **out);
 int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, unsigned ifindex, struct hydns_outcome *out);
+
+/* -- parking.c --------------------------------------------------------------------------------------- */
+/* Maps what hydnsd writes for parking, makes a new secret for carriers, and opens the ring buffer; used: queries may be parked, so
+ * what links refuse is watched. */
+int hydns_parking_open(struct hydns_kern *k, bool used);
+void hydns_parking_close(struct hydns_kern *k);
+/* Attaches hydns_sent; a descriptor, by whose end it is detached, or a negative errno. */
+int hydns_sent_attach(const struct hydns_bpf *b);
+/* A carrier as hydns_xdp knows it. */
+void hydns_carrier(const struct hydns_replays *r, __u8 carrier[HYDNS_CARRIER_LEN]);
+/* As hydns_kern_replay(), by this hydns_xdp, over these frames. watched: hydns_sent sees what links refuse. */
+int hydns_replay_run(int prog_fd, struct hydns_replays *r, bool watched, __u32 ifindex, __u32 rx_queue, __u32 count, __u32 *passed);
 
 /* -- ports.c, stray.c -------------------------------------------------------------------------------- */
 /* Maps the words of ports, and tells the program the range that the maps keep. */

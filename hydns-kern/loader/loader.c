@@ -138,6 +138,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	}
 	set_switches(k->skel, o, &want);
 	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_SK_LOOKUP), o->queue);
+	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_RAW_TRACEPOINT), o->miss_stage);
 	err = hydns_bpf__load(k->skel);
 	if (err)
 		return explain_load(err, why);
@@ -192,6 +193,9 @@ static int prepare(struct hydns_kern *k, bool adopted, bool queue, char why[HYDN
 	err = hydns_ports_open(k);
 	if (err)
 		return hydns_fail(why, err, "can't map hydns_ports into memory: %s", strerror(-err));
+	err = hydns_parking_open(k, k->skel->rodata->hydns_miss_stage);
+	if (err)
+		return hydns_fail(why, err, "can't open the maps of parked queries: %s", strerror(-err));
 	err = hydns_stray_open(k, adopted, queue, why);
 	if (err)
 		return err;
@@ -209,7 +213,7 @@ static struct hydns_kern *kern_new(const char *pin_dir)
 	if (!k)
 		return NULL;
 	snprintf(k->pin_dir_named, sizeof(k->pin_dir_named), "%s", pin_dir);
-	k->dir_fd = k->stray_fd = k->former_stray_fd = -1;
+	k->dir_fd = k->stray_fd = k->former_stray_fd = k->sent_fd = -1;
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		k->acl_fd[i] = -1;
 	for (int i = 0; i < HYDNS_RESOLVERS; i++)
@@ -256,6 +260,7 @@ void hydns_kern_close(struct hydns_kern *k)
 	for (int i = 0; i < HYDNS_MAPPED; i++)
 		hydns_unmap_memory(&k->mapped[i]);
 	hydns_unmap_memory(&k->ports);
+	hydns_parking_close(k);
 	hydns_stray_close(k);
 	hydns_pages_close(k);
 	hydns_former_close(k->former);

@@ -19,7 +19,7 @@ struct hydns_loader_options {
 	bool ipv6;
 	bool vlan;                     /* answer frames with one or two VLAN tags, tags kept */
 	bool fib;                      /* route replies instead of sending them back where the query came from */
-	bool miss_stage;               /* queries without a rule go on to a program of their own */
+	bool miss_stage;               /* queries for questions under way may be parked */
 	bool queue;                    /* packets may go to the packet rings of resolvers that have some */
 };
 

@@ -74,7 +74,7 @@ void hydns_pages_close(struct hydns_kern *k)
 		page_close(&k->page[i]);
 }
 
-/* Makes a map of one page with its first epoch. The heartbeat is 0, so that nothing is answered yet. */
+/* Makes a map of a page, with its first epoch, and its buckets. The heartbeat is 0, so that nothing is answered yet. */
 static int page_make(__u32 epoch, struct hydns_page *p)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
@@ -82,7 +82,8 @@ static int page_make(__u32 epoch, struct hydns_page *p)
 	__u32 key = 0;
 	int err;
 
-	p->map_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_page", sizeof(key), sizeof(content), 1, &opts);
+	p->map_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_page", sizeof(key), sizeof(content), HYDNS_PAGE_ELEMENTS,
+				  &opts);
 	if (p->map_fd < 0)
 		return p->map_fd;
 	p->map_id = hydns_map_id(p->map_fd);
@@ -129,7 +130,8 @@ __u32 hydns_kern_page_id(int map_fd)
 	struct hydns_resolver_page content;
 	__u32 len = sizeof(info), key = 0;
 
-	if (bpf_obj_get_info_by_fd(map_fd, &info, &len) || info.map.value_size != sizeof(content))
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &len) || info.map.value_size != sizeof(content) ||
+	    info.map.max_entries != HYDNS_PAGE_ELEMENTS)
 		return 0;
 	/* Only a map can be looked up: ids of programs and links may be the same numbers. */
 	return bpf_map_lookup_elem(map_fd, &key, &content) ? 0 : info.map.id;

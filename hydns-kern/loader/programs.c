@@ -20,7 +20,9 @@ struct program {
 static const struct program programs[] = {
 	{ HYDNS_PROGRAM, HYDNS_HOOK_XDP, 0, 0 },
 	{ "hydns_miss", HYDNS_HOOK_STAGE, HYDNS_STAGE_MISS, offsetof(struct hydns_bpf__rodata, hydns_miss_stage) },
+	{ "hydns_replay", HYDNS_HOOK_STAGE, HYDNS_STAGE_REPLAY, offsetof(struct hydns_bpf__rodata, hydns_miss_stage) },
 	{ "hydns_stray", HYDNS_HOOK_SK_LOOKUP, 0, 0 },
+	{ "hydns_sent", HYDNS_HOOK_RAW_TRACEPOINT, 0, 0 },
 	{ "hydns_dry", HYDNS_HOOK_DRY_RUN, 0, 0 },
 };
 
@@ -48,18 +50,23 @@ void hydns_programs_only(struct hydns_bpf *b, enum hydns_hook hook)
 	}
 }
 
+static int put_stage(struct hydns_bpf *b, enum hydns_stage stage, const char *name)
+{
+	int fd = bpf_program__fd(bpf_object__find_program_by_name(b->obj, name));
+	__u32 place = stage;
+
+	return bpf_map_update_elem(bpf_map__fd(b->maps.hydns_stages), &place, &fd, BPF_ANY);
+}
+
 int hydns_stages_fill(struct hydns_bpf *b)
 {
 	int err = 0;
 
-	FOR_EACH(p) {
-		__u32 place = p->stage;
-		int fd;
-
-		if (err || p->hook != HYDNS_HOOK_STAGE || !*called(b, p))
-			continue;
-		fd = bpf_program__fd(bpf_object__find_program_by_name(b->obj, p->name));
-		err = bpf_map_update_elem(bpf_map__fd(b->maps.hydns_stages), &place, &fd, BPF_ANY);
-	}
+	FOR_EACH(p)
+		if (!err && p->hook == HYDNS_HOOK_STAGE && *called(b, p))
+			err = put_stage(b, p->stage, p->name);
+	/* A stage that has made another frame of its packet begins with it anew. */
+	if (!err && b->rodata->hydns_miss_stage)
+		err = put_stage(b, HYDNS_STAGE_ENTRY, HYDNS_PROGRAM);
 	return err;
 }

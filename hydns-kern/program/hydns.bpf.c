@@ -14,7 +14,10 @@
 #include "hydns-kern/program/rule/marked.bpf.h"
 #include "hydns-kern/program/rule/answer.bpf.h"
 #include "hydns-kern/program/count.bpf.h"
+#include "hydns-kern/program/clock.bpf.h"
 #include "hydns-kern/program/miss/miss.bpf.h"
+#include "hydns-kern/program/miss/replay.bpf.h"
+#include "hydns-kern/program/miss/sent.bpf.h"
 #include "hydns-kern/program/queue/answers.bpf.h"
 #include "hydns-kern/program/queue/queries.bpf.h"
 #include "hydns-kern/program/queue/stray.bpf.h"
@@ -69,31 +72,14 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	return hydns_answer(ctx, q, cfg, rule, now, dry);
 }
 
-/*
- * Monotonic nanoseconds at the last tick. The coarse clock advances once a tick, but reading it is a call, whereas jiffies
- * are a load; so each CPU caches the time of the current tick. While the kernel is just advancing both, the program may
- * cache the former tick's time for the new one.
- */
-static __always_inline __u64 hydns_now(struct hydns_cpu *cpu)
-{
-	__u64 tick = bpf_jiffies64();
-
-	if (hydns_fixed_now_ns)
-		return hydns_fixed_now_ns;
-	if (cpu->tick != tick) {
-		cpu->tick_ns = bpf_ktime_get_coarse_ns();
-		cpu->tick = tick;
-	}
-	return *(volatile __u64 *)&cpu->tick_ns;
-}
-
-/* The store holds no rule, and there is no lane: no query needs to be read. */
+/* The store holds no rule, there is no lane, and nobody parks: no query needs to be read. */
 static __always_inline bool hydns_nothing_to_do(void)
 {
 	__u32 zero = 0;
 	const struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
 
-	return meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes);
+	return meta && *(const volatile __u32 *)&meta->empty && !(hydns_queue && *(const volatile __u32 *)&meta->lanes) &&
+	       !(hydns_miss_stage && *(const volatile __u32 *)&meta->parking);
 }
 
 /* frags: links with a large MTU have frames of several buffers. A query is never one of them. */
@@ -110,11 +96,21 @@ int hydns_xdp(struct xdp_md *ctx)
 		reason = HYDNS_R_PAUSED;
 	else
 		reason = hydns_nothing_to_do() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
-	if (hydns_miss_stage && reason == HYDNS_R_MISS)
-		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS); /* returns only when the entry is empty */
-	hydns_count(reason);
-	if (reason == HYDNS_R_ANSWERED)
+	if (reason == HYDNS_R_ANSWERED) {
+		hydns_count(reason);
 		return hydns_send(&q->reply);
+	}
+	if (hydns_miss_stage && q) {
+		q->cpu.reason = reason;
+		/* A tail call returns only when its entry is empty. */
+		if (HYDNS_MAY_BE_CARRIER(reason))
+			bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_REPLAY);
+		if (q->cpu.replaying)
+			return hydns_replayed(reason);
+		if (HYDNS_MAY_PARK(reason))
+			bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS);
+	}
+	hydns_count(reason);
 	if (hydns_queue && HYDNS_QUERY_TO_RING(reason))
 		return hydns_query_to_ring(ctx);
 	if (hydns_queue && reason == HYDNS_R_NOT_SERVICE && hydns_is_upstream(bpf_ntohs(q->packet.service.port)))

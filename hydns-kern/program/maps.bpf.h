@@ -25,7 +25,7 @@ const volatile bool hydns_vlan = false;
 const volatile bool hydns_partial_checksum = false;
 /* Route replies by the kernel's routing tables instead of sending them back the way that the query came. */
 const volatile bool hydns_fib = false;
-/* Pass queries without a rule to the program of HYDNS_STAGE_MISS by a tail call. */
+/* Queries may be parked: the programs of the stages are called. */
 const volatile bool hydns_miss_stage = false;
 /* Give queries that no rule answers, and answers of upstream servers, to the resolvers' rings. */
 const volatile bool hydns_queue = false;
@@ -108,7 +108,7 @@ struct {
 struct hydns_page_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
+	__uint(max_entries, HYDNS_PAGE_ELEMENTS);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct hydns_resolver_page));
 };

@@ -31,6 +31,8 @@ struct hydns_cpu {
 	struct hydns_known_service known[2];  /* IPv4's, IPv6's */
 	__u64 tick;          /* jiffies of the last query */
 	__u64 tick_ns;       /* monotonic time of that tick */
+	__u32 reason;        /* for the stages behind a tail call: how the packet would end without them */
+	__u32 replaying;     /* not 0: the frame in work is a parked one */
 };
 
 /* The headers before the message. */

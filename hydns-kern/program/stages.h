@@ -5,6 +5,8 @@
 
 enum hydns_stage {
 	HYDNS_STAGE_MISS,        /* no rule answers the query */
+	HYDNS_STAGE_REPLAY,      /* what is not IP may carry a parked frame */
+	HYDNS_STAGE_ENTRY,       /* hydns_xdp, for that frame */
 	HYDNS_STAGES
 };
 

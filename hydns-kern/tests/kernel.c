@@ -137,11 +137,11 @@ static int open_resolver(struct kernel *k)
 	__u32 index = RESOLVER, acl_index = RESOLVER * 2 + 1;
 
 	k->page_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "hydns_page", sizeof(__u32),
-				    sizeof(struct hydns_resolver_page), 1, &page_opts);
+				    sizeof(struct hydns_resolver_page), HYDNS_PAGE_ELEMENTS, &page_opts);
 	k->acl_fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "hydns_acl", sizeof(struct hydns_acl_key),
 				   sizeof(__u32), HYDNS_ACL_ENTRIES, &acl_opts);
 	if (k->page_fd < 0 || k->acl_fd < 0 ||
-	    map_memory(k, MAP_PAGE, k->page_fd, 1, sizeof(struct hydns_resolver_page)))
+	    map_memory(k, MAP_PAGE, k->page_fd, HYDNS_PAGE_ELEMENTS, sizeof(struct hydns_resolver_page)))
 		return -1;
 	if (bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_pages), &index, &k->page_fd, BPF_ANY) ||
 	    bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_acls), &acl_index, &k->acl_fd, BPF_ANY))
@@ -234,7 +234,10 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	if (set_sizes(k) || load(k, o->verbose))
 		goto fail;
 	k->real_clock = o->real_clock;
-	k->now_ns = o->real_clock ? monotonic_ns() : NOW_NS; /* after loading, which takes long */
+	/* Both programs are loaded first, which takes long. */
+	if (o->real_clock && hydns_dry_open(k->skel, &k->geometry, &k->dry))
+		goto fail;
+	k->now_ns = o->real_clock ? monotonic_ns() : NOW_NS;
 	*why = "the maps could not be set up";
 	if (hydns_scratch_prepare(bpf_map__fd(k->skel->maps.hydns_scratch), &k->geometry) || open_store(k) ||
 	    open_resolver(k))
@@ -525,6 +528,11 @@ void kernel_beat(struct kernel *k)
 int kernel_prog_fd(const struct kernel *k)
 {
 	return bpf_program__fd(k->skel->progs.hydns_xdp);
+}
+
+bool kernel_watch_sent(struct kernel *k)
+{
+	return hydns_sent_attach(k->skel) >= 0;
 }
 
 void kernel_set_ingress(struct kernel *k, unsigned ifindex)

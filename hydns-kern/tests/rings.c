@@ -64,7 +64,7 @@ void rings_open(struct rings *r, unsigned threads, bool vlan)
 	const struct hydns_lane lane = rings_lane(threads);
 	const __u32 resolver = RESOLVER;
 
-	*r = (struct rings){ .k = open_with(&(struct kernel_options){ .queue = true, .vlan = vlan, .verbose = true }),
+	*r = (struct rings){ .k = open_with(&(struct kernel_options){ .queue = true, .miss_stage = true, .vlan = vlan, .verbose = true }),
 			     .gate = xsk(), .ring = { -1, -1, -1, -1 } };
 	rings_set(r, "hydns_gates", &resolver, &r->gate);
 	rings_set_lane(r, &lane);

@@ -11,6 +11,7 @@
 
 #include "hydns/dns.h"
 #include "hydnsd/control/activity.h"
+#include "hydnsd/control/pending.h"
 #include "hydnsd/netdev/addresses.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/resolvers/counts.h"
@@ -153,14 +154,14 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_rules_counts(d->rules, i, &counts);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:s, s:s, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:s, s:s, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNS_NS_PER_MS),
 		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
 		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i), "no_rings", hydnsd_lanes_why_none(d, i),
-		"no_upstream_rings", d->lanes->no_upstream[i],
+		"no_upstream_rings", d->lanes->no_upstream[i], "parking", hydnsd_pending_limits(d, i),
 		"notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
@@ -191,7 +192,7 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 
 	hydns_kern_memory(d->kern, &bytes);
 	hydns_kern_paused(d->kern, &paused);
-	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:i, s:i, s:o}",
+	return json_pack("{s:s, s:i, s:i, s:s, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:i, s:i, s:i, s:o}",
 		"version", PACKAGE_VERSION, "abi", HYDNS_ABI_VERSION, "pid", (int)getpid(), "config", d->options.config,
 		"uptime_s", number((hydnsd_now_ns() - d->started_ns) / HYDNS_NS_PER_S),
 		"paused", (int)paused, "paused_kept", (int)hydns_pause_is_recorded(d->options.state_dir), "adopted", (int)d->adopted,
@@ -201,9 +202,9 @@ json_t *hydnsd_report_status(struct hydnsd *d)
 		"capacity", (int)d->options.capacity, "fitting", (int)hydnsd_rules_fitting(d->rules),
 		"rules", (int)hydns_store_count(hydnsd_rules_store(d->rules)),
 		"limbo", (int)hydnsd_rules_retired(d->rules), "memory_bytes", number(bytes),
-		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_missing_bytes()),
+		"daemon_bytes", number(hydnsd_rules_bytes(d->rules) + hydnsd_missing_bytes() + hydnsd_pending_bytes(d)),
 		"plugin_connections", (int)hydnsd_sessions_count(d),
-		"plugin_connections_most", (int)d->options.plugin_connections,
+		"plugin_connections_most", (int)d->options.plugin_connections, "pending_max", (int)d->options.pending_max,
 		"resolvers", each_resolver(d, resolver_status));
 }
 
@@ -259,7 +260,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_resolver_counts(d, i, &c);
 	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
@@ -268,7 +269,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 		"rules", number(c.rules), "octets", number(c.octets),
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
 		"queries_seen", said(rings.queries), "offered", said(rings.offered), "dropped_offers", said(rings.dropped),
-		"packet_rings", packet_rings(&rings.packet_rings, &queued));
+		"parking", hydnsd_pending_counts(d, i), "packet_rings", packet_rings(&rings.packet_rings, &queued));
 }
 
 /* How often clients came up against each bound, by the name of its option. */

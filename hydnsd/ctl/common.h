@@ -110,6 +110,9 @@ json_int_t ctl_int(const json_t *object, const char *key);      /* 0 when it is 
 double ctl_real(const json_t *object, const char *key);         /* 0 when it is not there */
 const char *ctl_str(const json_t *object, const char *key);     /* "" when it is not there */
 
+/* Prints the title, and the numbers of the object below it. */
+void ctl_print_numbers(const char *title, const json_t *object);
+
 /* A table with aligned columns. format: one letter per column, l or r. */
 struct ctl_table;
 struct ctl_table *ctl_table_new(const char *format);
@@ -117,6 +120,10 @@ struct ctl_table *ctl_table_new(const char *format);
 void ctl_cell(struct ctl_table *t, const char *text);
 /* Prints all rows, indented, and frees the table. */
 void ctl_table_print(struct ctl_table *t, unsigned indent);
+
+/* -- pending.c: parked queries, in status and in stats ---------------------------------------------------- */
+void ctl_print_parking(const json_t *parking);
+void ctl_print_parking_counts(const json_t *counts);
 
 /* -- commands; they return an exit code ------------------------------------------------------------------------- */
 #define CTL_COMMAND(name, ...) int ctl_cmd_##name(const struct ctl *c, int argc, char **argv);

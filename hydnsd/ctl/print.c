@@ -169,3 +169,30 @@ void ctl_table_print(struct ctl_table *t, unsigned indent)
 	json_decref(t->cells);
 	free(t);
 }
+
+/* Adds the numbers of an object, one in a row. */
+static void add_numbers(struct ctl_table *t, const json_t *o)
+{
+	const char *key;
+	const json_t *v;
+	char a[CTL_TEXT];
+
+	json_object_foreach((json_t *)o, key, v) {
+		if (!json_is_number(v))
+			continue;
+		ctl_cell(t, key);
+		ctl_cell(t, ctl_count(ctl_int(o, key), a));
+	}
+}
+
+void ctl_print_numbers(const char *title, const json_t *o)
+{
+	struct ctl_table *t;
+
+	if (!json_is_object(o))
+		return;
+	t = ctl_table_new("lr");
+	add_numbers(t, o);
+	puts(title);
+	ctl_table_print(t, 2);
+}

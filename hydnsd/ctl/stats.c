@@ -53,33 +53,6 @@ static void print_reasons(const json_t *counts)
 	ctl_table_print(t, 2);
 }
 
-/* Adds the numbers of an object, one in a row. */
-static void add_numbers(struct ctl_table *t, const json_t *o)
-{
-	const char *key;
-	const json_t *v;
-	char a[CTL_TEXT];
-
-	json_object_foreach((json_t *)o, key, v) {
-		if (!json_is_number(v))
-			continue;
-		ctl_cell(t, key);
-		ctl_cell(t, ctl_count(ctl_int(o, key), a));
-	}
-}
-
-static void print_section(const char *title, const json_t *o)
-{
-	struct ctl_table *t;
-
-	if (!json_is_object(o))
-		return;
-	t = ctl_table_new("lr");
-	add_numbers(t, o);
-	puts(title);
-	ctl_table_print(t, 2);
-}
-
 static const char *rejection_text(const char *name)
 {
 	for (size_t i = 0; i < REJECTIONS; i++)
@@ -116,7 +89,7 @@ static void print_offers(const json_t *offers)
 	const json_t *rejected = json_object_get(offers, FIELD(offers, rejected));
 
 	json_object_del(rest, FIELD(offers, rejected));
-	print_section("offers from resolvers", rest);
+	ctl_print_numbers("offers from resolvers", rest);
 	json_decref(rest);
 	if (json_is_object(rejected))
 		print_rejections(rejected);
@@ -129,7 +102,7 @@ static void print_packet_rings(const json_t *rings)
 	char a[CTL_TEXT];
 	const char *name;
 
-	print_section("  packet rings", rings);
+	ctl_print_numbers("  packet rings", rings);
 	puts("  datagrams that took a socket");
 	json_object_foreach((json_t *)detours, name, n) {
 		if (!json_integer_value(n))
@@ -154,16 +127,17 @@ static void print_stats(const json_t *s)
 	printf("rules that got a later TTL\n  renewed    %s\n", ctl_count(ctl_int(s, FIELD(stats, renewed)), a));
 	printf("withdrawals that wait for a scan\n  now        %s\n",
 	       ctl_count(ctl_int(s, FIELD(stats, withdrawals_waiting)), a));
-	print_section("bounds that plugins came up against (options of hydnsd.conf), times",
-		      json_object_get(s, FIELD(stats, bounds)));
+	ctl_print_numbers("bounds that plugins came up against (options of hydnsd.conf), times",
+			  json_object_get(s, FIELD(stats, bounds)));
 	json_array_foreach(json_object_get(s, FIELD(stats, resolvers)), n, r) {
 		json_t *rest = json_copy((json_t *)r);
 
 		snprintf(title, sizeof(title), "resolver %" JSON_INTEGER_FORMAT " (%s)",
 			 ctl_int(r, FIELD(resolver_counts, authority)), ctl_str(r, FIELD(resolver_counts, identity)));
 		json_object_del(rest, FIELD(resolver_counts, authority));
-		print_section(title, rest);
+		ctl_print_numbers(title, rest);
 		json_decref(rest);
+		ctl_print_parking_counts(json_object_get(r, FIELD(resolver_counts, parking)));
 		print_packet_rings(json_object_get(r, FIELD(resolver_counts, packet_rings)));
 	}
 }

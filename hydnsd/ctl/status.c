@@ -129,6 +129,7 @@ static void print_resolver(const json_t *r)
 		printf("     %-10s %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_rings)));
 	if (ctl_str(r, FIELD(resolver, no_upstream_rings))[0])
 		printf("     %-10s to upstream: %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_upstream_rings)));
+	ctl_print_parking(json_object_get(r, FIELD(resolver, parking)));
 	print_list("note", json_object_get(r, FIELD(resolver, notes)), "\n                ");
 }
 

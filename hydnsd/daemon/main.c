@@ -27,6 +27,7 @@
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
+#include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/connections.h"
 #include "hydnsd/resolvers/lanes.h"
@@ -78,6 +79,7 @@ static uint32_t housekeeping(void *arg)
 {
 	struct hydnsd *d = arg;
 
+	hydnsd_parking_beat(d);
 	hydnsd_rules_expire(d->rules, hydnsd_now_ns(), HYDNSD_EXPIRE_RULES);
 	hydnsd_resolver_tick(d);
 	hydnsd_addresses_tick(d);
@@ -123,6 +125,7 @@ static int work(void *arg)
 	struct hydnsd *d = arg;
 	int wait = hydnsd_sessions_work(d);
 
+	wait = hydnsd_sooner(wait, hydnsd_parking_work(d)); /* what the rings said is over */
 	return hydnsd_sooner(wait, hydnsd_withdrawals_work(d));
 }
 
@@ -194,7 +197,7 @@ static int open_kern(struct hydnsd *d, char *why)
 	const struct hydnsd_options *o = &d->options;
 	struct hydns_loader_options l = {
 		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
-		.fib = o->reply_path == HYDNSD_REPLY_FIB, .queue = o->queue != HYDNSD_QUEUE_NO,
+		.fib = o->reply_path == HYDNSD_REPLY_FIB, .miss_stage = o->pending_max > 0, .queue = o->queue != HYDNSD_QUEUE_NO,
 	};
 
 	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
@@ -249,6 +252,8 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 {
 	int rc = hydnsd_services_start(d, why, room);
 
+	if (!rc)
+		rc = hydnsd_parking_start(d, why, room);
 	if (rc)
 		return rc;
 	hydnsd_resolver_adopt(d);
@@ -330,6 +335,7 @@ static void stop(struct hydnsd *d, bool leave)
 {
 	char why[HYDNS_WHY] = "";
 
+	hydnsd_parking_stop(d);
 	if (!leave)
 		hydnsd_lanes_leave(d);
 	/* so that counters do not change any more */

@@ -109,6 +109,8 @@ static const struct option options[] = {
 	  .help = "take packets whose UDP checksum a virtual driver left unfinished; auto: by driver" },
 	{ "queue", CHOICE, AT(queue), .choices = queues, .standard = "auto",
 	  .help = "packet rings to resolvers that ask for them: auto gives them where they work" },
+	{ "pending-max", NUMBER, AT(pending_max), .min = 0, .max = 1000000, .standard = "65536",
+	  .help = "most queries that wait for a resolution under way, of all resolvers; 0: none waits" },
 	{ "user", TEXT, AT(user), .help = "user to run as after start" },
 	{ "group", TEXT, AT(group), .help = "group to run as after start; default: the user's" },
 	{ "log-level", CHOICE, AT(log_level), .choices = log_levels, .standard = "info", .live = true,

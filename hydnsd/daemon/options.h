@@ -51,6 +51,7 @@ struct hydnsd_options {
 	uint32_t reply_path;           /* enum hydnsd_reply_path */
 	uint32_t partial_checksum;     /* enum hydnsd_auto */
 	uint32_t queue;                /* enum hydnsd_queue */
+	uint32_t pending_max;          /* 0: nothing is parked */
 	char *user;
 	char *group;
 	uint32_t log_level;            /* enum hydnsd_log_level */

@@ -14,6 +14,7 @@
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/netdev.h"
 #include "hydnsd/netdev/netlink.h"
+#include "hydnsd/parking/parking.h"
 
 struct link {
 	char name[IFNAMSIZ];
@@ -157,6 +158,16 @@ static void find_note(const struct hydnsd *d, const struct host *h, struct link 
 			 l->name, driver);
 }
 
+/* An answer to a replayed query leaves by the driver's transmit function for XDP, which generic mode does not ask for; and
+ * hydnsd can replay queries to a program of its own alone, not to libxdp's dispatcher. */
+static void let_park(struct hydnsd *d, const struct link *l, bool may)
+{
+	int rc = d->options.pending_max ? hydns_kern_park_at(d->kern, l->index, may) : 0;
+
+	if (rc && may)
+		hydnsd_log(HYDNSD_LOG_WARNING, "queries that come by %s cannot be parked: %s", l->name, strerror(-rc));
+}
+
 static int attach(struct hydnsd *d, const struct host *h, struct link *l)
 {
 	unsigned index = if_nametoindex(l->name);
@@ -179,6 +190,7 @@ static int attach(struct hydnsd *d, const struct host *h, struct link *l)
 		return rc;
 	}
 	l->index = index;
+	let_park(d, l, d->options.attach_mode == HYDNS_ATTACH_NATIVE);
 	find_note(d, h, l);
 	hydnsd_log(HYDNSD_LOG_INFO, "attached to %s", l->name);
 	if (l->note[0])
@@ -191,8 +203,11 @@ static void detach(struct hydnsd *d, struct link *l)
 {
 	char why[HYDNS_WHY] = "";
 
-	if (l->index)
+	if (l->index) {
+		let_park(d, l, false);
+		hydnsd_parking_leave(d);
 		d->interfaces->news(d, l->index);
+	}
 	if (hydns_kern_detach(d->kern, l->name, why) && l->index && if_nametoindex(l->name) == l->index)
 		hydnsd_log(HYDNSD_LOG_WARNING, "cannot detach from %s: %s", l->name, why);
 	else

@@ -8,6 +8,7 @@
 #include "hydnsd/control/activity.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/loop.h"
+#include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/catch_up.h"
 #include "hydnsd/resolvers/page.h"
 #include "hydnsd/resolvers/rings.h"
@@ -216,6 +217,12 @@ static bool take_frame(struct hydnsd_session *s, const union hydnsd_frame *f, ui
 	case HYDNS_FRAME_CHANGED:
 		admit_batch(d, (uint32_t)s->resolver, now_ns); /* offers that came before the change */
 		return f->head.len >= sizeof(f->changed) && take_changed(s, &f->changed);
+	case HYDNS_FRAME_OVER:
+		if (f->head.len < sizeof(f->over))
+			return false;
+		admit_batch(d, (uint32_t)s->resolver, now_ns); /* the answer, so that its rule stands first */
+		hydnsd_parking_over(d, (uint32_t)s->resolver, f->over.key);
+		return true;
 	default:
 		return false;
 	}

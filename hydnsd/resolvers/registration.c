@@ -8,6 +8,7 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/configuration.h"
 #include "hydnsd/resolvers/cookies.h"
@@ -103,6 +104,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 	*welcome = (struct hydns_welcome){ .resolver = (uint32_t)i, .epoch = epoch };
 	d->resolver[i] = (struct hydnsd_resolver){ .epoch_seen = epoch };
 	hydnsd_rules_counts_reset(d->rules, (uint32_t)i, hydnsd_now_ns());
+	hydnsd_parking_begin(d, (uint32_t)i);
 	hydns_kern_resolver_counts(d->kern, (uint32_t)i, &hydns_kern_tallies(d->kern)->base[i]);
 	hydns_kern_queue_counts(d->kern, (uint32_t)i, &hydns_kern_tallies(d->kern)->queued_base[i]);
 	return i;
@@ -130,6 +132,7 @@ int hydnsd_resolver_begin(struct hydnsd *d, uint64_t session, const struct hydns
 
 void hydnsd_resolver_reset(struct hydnsd *d, uint32_t i, const struct hydns_hello *h)
 {
+	hydnsd_parking_forbid(d, i);
 	hydnsd_configuration_write(d, i, false);
 	hydnsd_cookies_wipe(d, i, false);
 	take_hello(&d->resolver[i], h);
@@ -152,6 +155,7 @@ int hydnsd_resolver_ready(struct hydnsd *d, uint32_t i, char *why, size_t room)
 	r->state = HYDNSD_RESOLVER_READY;
 	hydnsd_services_sync(d);
 	hydnsd_configuration_write(d, i, true);
+	hydnsd_parking_allow(d, i);
 	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u is ready: %u sockets, %u refused, %u access-control prefixes", i,
 		   r->socket_count, r->refusal_count, r->acl_count);
 	return 0;

@@ -3,6 +3,7 @@
 
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/configuration.h"
 #include "hydnsd/resolvers/cookies.h"
 #include "hydnsd/resolvers/lanes.h"
@@ -38,6 +39,7 @@ void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause)
 	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u (%s) goes: %s", i, r->hello.identity, cause);
 	r->state = HYDNSD_RESOLVER_CLOSING;
 	r->session = 0;
+	hydnsd_parking_forbid(d, i);
 	hydnsd_configuration_write(d, i, false);
 	hydnsd_configuration_forget(r);
 	hydnsd_services_sync(d);
@@ -72,6 +74,7 @@ void hydnsd_resolver_leave(struct hydnsd *d, uint32_t i)
 	struct hydnsd_resolver *r = &d->resolver[i];
 
 	r->session = 0;
+	hydnsd_parking_forbid(d, i);
 	if (r->state == HYDNSD_RESOLVER_READY || r->state == HYDNSD_RESOLVER_CONFIGURING)
 		r->state = HYDNSD_RESOLVER_DISCONNECTED;
 	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u (%s) has closed its connection", i, r->hello.identity);

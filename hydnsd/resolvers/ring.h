@@ -28,6 +28,7 @@ union hydnsd_frame {
 	struct hydns_frame head;
 	struct hydns_offer offer;
 	struct hydns_changed changed;
+	struct hydns_over over;
 	uint8_t octet[HYDNSD_OFFER_MAX];
 	uint64_t align;
 };

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "hydnsd/daemon/loop.h"
+#include "hydnsd/parking/parking.h"
 #include "hydns-kern/loader/loader.h"
 
 #define ROOM     2048
@@ -243,6 +244,7 @@ void links_with(const char *kind)
 void (*heard)(void *arg, uint32_t events);
 void *heard_arg;
 unsigned attached, detached;
+unsigned parks_at, parking_left;
 int attach_rc;
 
 struct hydnsd_watch *hydnsd_loop_watch(struct hydnsd_loop *l, int fd, uint32_t events,
@@ -286,6 +288,19 @@ int hydns_kern_attached_each(struct hydns_kern *k, void (*fn)(const char *ifname
 	(void)fn;
 	(void)arg;
 	return 0;
+}
+
+int hydns_kern_park_at(struct hydns_kern *k, __u32 ifindex, bool may)
+{
+	(void)k;
+	parks_at = may ? ifindex : 0;
+	return 0;
+}
+
+void hydnsd_parking_leave(struct hydnsd *d)
+{
+	(void)d;
+	parking_left++;
 }
 
 void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS])

@@ -50,6 +50,8 @@ void links_with(const char *kind);
 extern void (*heard)(void *arg, uint32_t events); /* of the socket that is watched */
 extern void *heard_arg;
 extern unsigned attached, detached;    /* attempts */
+extern unsigned parking_left;          /* calls of hydnsd_parking_leave() */
+extern unsigned parks_at;              /* interface whose queries may be parked; 0: none */
 extern int attach_rc;                  /* of the next ones */
 
 #endif

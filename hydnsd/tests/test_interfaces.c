@@ -71,6 +71,37 @@ static void notices_of_other_processes(void **state)
 	hydnsd_interfaces_stop(&d, false);
 }
 
+static const struct {
+	enum hydns_attach_mode mode;
+	uint32_t pending_max;
+	bool parks;
+} modes[] = {
+	{ HYDNS_ATTACH_GENERIC, 1, false }, { HYDNS_ATTACH_DISPATCHER, 1, false }, { HYDNS_ATTACH_NATIVE, 0, false },
+	{ HYDNS_ATTACH_NATIVE, 1, true },
+};
+
+static void queries_are_parked_in_native_mode_alone(void **state)
+{
+	char why[256];
+
+	(void)state;
+	watch_loopback(0);
+	hydnsd_interfaces_stop(&d, false);
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		d.options.attach_mode = modes[i].mode;
+		d.options.pending_max = modes[i].pending_max;
+		if (modes[i].mode != HYDNS_ATTACH_GENERIC)
+			links_with("dummy");
+		parks_at = parking_left = 0;
+		assert_int_equal(hydnsd_interfaces_start(&d, count_news, why, sizeof(why)), 0);
+		assert_int_equal(parks_at, modes[i].parks ? if_nametoindex("lo") : 0);
+		assert_int_equal(parking_left, 0);
+		hydnsd_interfaces_stop(&d, true);
+		assert_int_equal(parks_at, 0);
+		assert_int_equal(parking_left, 1);
+	}
+}
+
 /* -- while links change -------------------------------------------------------------------------------------------- */
 static bool is_attached(void)
 {
@@ -214,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ALONE(lost_messages_make_it_look),
 		ALONE(notices_of_other_processes),
+		ALONE(queries_are_parked_in_native_mode_alone),
 		ALONE(links_that_change_all_the_time),
 		ALONE(a_burst_of_link_changes),
 		ALONE(a_start_while_links_change),

@@ -61,6 +61,7 @@ static void defaults_stand(void **state)
 	assert_int_equal(read_options(&o, error, NULL), 0);
 	assert_int_equal(o.capacity, 100000);
 	assert_int_equal(o.ipv6, 1);
+	assert_int_equal(o.pending_max, 65536);
 	assert_int_equal(o.partial_checksum, HYDNSD_AUTO);
 	assert_string_equal(o.pin_dir, HYDNS_PIN_DIR);
 	assert_int_equal(o.plugin_socket.count, 1);
@@ -108,6 +109,7 @@ static void mistakes_are_named(void **state)
 		{ "capacity: 0\n", "'0' is not a number from 1 to" }, { "capacity: 4000001\n", "is not a number from 1 to" },
 		{ "capacity: 10x\n", "is not a number" }, { "capacity: -1\n", "is not a number" },
 		{ "capacity: 18446744073709551616\n", "is not a number" }, { "capacity:\n", "no value" },
+		{ "pending-max: 1000001\n", "'1000001' is not a number from 0 to 1000000" },
 		{ "capacity: 10\n\ncapacity: 20\n", "line 3: capacity stands there twice" },
 		{ "capicity: 10\n", "unknown option 'capicity'" }, { "check: yes\n", "unknown option 'check'" },
 		{ "config: /etc/passwd\n", "unknown option 'config'" }, { "capacity 10\n", "has no colon" },
@@ -137,10 +139,10 @@ static void a_reload_names_what_needs_a_restart(void **state)
 	(void)state;
 	write_file("capacity: 10\ninterface: a\nlog-level: info\n");
 	assert_int_equal(read_options(&current, error, NULL), 0);
-	write_file("capacity: 20\ninterface: a\ninterface: b\nlog-level: debug\nipv6: no\n");
+	write_file("capacity: 20\ninterface: a\ninterface: b\nlog-level: debug\nipv6: no\npending-max: 0\n");
 	assert_int_equal(read_options(&fresh, error, NULL), 0);
 	hydnsd_options_apply(&current, &fresh, restart, sizeof(restart));
-	assert_string_equal(restart, "capacity ipv6");
+	assert_string_equal(restart, "capacity ipv6 pending-max");
 	assert_int_equal(current.capacity, 10);
 	assert_int_equal(current.interface.count, 2);
 	hydnsd_options_free(&current);

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hydns/parking.h"
 #include "hydnsd/tests/client.h"
 #include "hydnsd/tests/running.h"
 
@@ -161,6 +162,42 @@ static void broken_changes_end_their_session(void **state)
 	assert_int_equal(eventfd_write(c.doorbell, 1), 0);
 	expect_refusal(&c, "a name beyond its frame", "a ring holds a broken frame");
 	close(c.sock);
+}
+
+/* Frames of 16 octets fill the ring to its end. */
+static void put_over(struct hydns_ring *ring, uint32_t head, const struct hydns_over *over)
+{
+	memcpy((uint8_t *)ring + HYDNS_RING_DATA + head % HYDNS_RING_BYTES, over, sizeof(*over));
+	__atomic_store_n(&ring->head, head + (uint32_t)sizeof(*over), __ATOMIC_RELEASE);
+}
+
+/* An OVER without a key; and thousands for questions that nobody has asked, as fast as the ring takes them. */
+static void ends_of_resolutions_are_harmless(void **state)
+{
+	struct hydns_over over = { .frame = { .len = sizeof(over), .type = HYDNS_FRAME_OVER } };
+	const struct hydns_frame cut = { .len = sizeof(cut), .type = HYDNS_FRAME_OVER };
+	struct client c;
+
+	(void)state;
+	expect_broken("an OVER that is a head alone", &cut, sizeof(cut), sizeof(cut));
+	client_open(&c);
+	for (unsigned ms = 0, put = 0; put < 50000 && ms < WAIT_MS; ) {
+		struct hydns_ring *ring = c.ring[0].ring;
+		uint32_t head = put * sizeof(over);
+
+		if (head - __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) > HYDNS_RING_BYTES - sizeof(over)) {
+			assert_int_equal(eventfd_write(c.doorbell, 1), 0);
+			assert_true(number("{\"cmd\": \"pending\"}", "waiting") == 0); /* hydnsd has time for others */
+			ms += 1;
+			continue;
+		}
+		over.key = put++ * 0x9e3779b97f4a7c15ULL;
+		put_over(ring, head, &over);
+	}
+	assert_int_equal(eventfd_write(c.doorbell, 1), 0);
+	WAIT_FOR(__atomic_load_n(&c.ring[0].ring->tail, __ATOMIC_ACQUIRE) == 50000 * sizeof(over));
+	close(c.sock);
+	assert_int_equal(rules(), 1);
 }
 
 /* -- messages ---------------------------------------------------------------------------------------------------- */
@@ -342,6 +379,42 @@ static void nothing_counts_while_it_is_configured(void **state)
 	say(&bystander, HYDNS_MSG_READY, NULL, 0);
 	assert_true(config_of(0).flags & HYDNS_RESOLVER_READY);
 	assert_int_equal(config_of(0).acl_half, !before.acl_half);
+}
+
+static json_int_t most_parked(void)
+{
+	json_t *status = ask("{\"cmd\": \"status\"}");
+	json_int_t n = json_integer_value(json_object_get(json_object_get(json_array_get(json_object_get(status, "resolvers"), 0),
+		"parking"), "most"));
+
+	json_decref(status);
+	return n;
+}
+
+/* Nor is anything parked meanwhile; and never more than the option allows. */
+static void nothing_is_parked_while_it_is_configured(void **state)
+{
+	struct hydns_hello h = good_hello();
+
+	(void)state;
+	h.threads = CLIENT_RINGS;
+	h.park_ms = h.pending_max = h.pending_per_question = UINT32_MAX;
+	assert_int_equal(most_parked(), 0);
+	say(&bystander, HYDNS_MSG_RESET, &h, sizeof(h));
+	say(&bystander, HYDNS_MSG_ACL, &allow, sizeof(allow));
+	assert_int_equal(most_parked(), 0);
+	say(&bystander, HYDNS_MSG_READY, NULL, 0);
+	assert_int_equal(most_parked(), HYDNS_PENDING_MOST);
+	h.pending_max = 10;
+	say(&bystander, HYDNS_MSG_RESET, &h, sizeof(h));
+	assert_int_equal(most_parked(), 0);
+	say(&bystander, HYDNS_MSG_ACL, &allow, sizeof(allow));
+	say(&bystander, HYDNS_MSG_READY, NULL, 0);
+	assert_int_equal(most_parked(), 10);
+	hydns_pages_beat(bystander.pages, hydns_mono_ns() + WAIT_MS * HYDNS_NS_PER_MS);
+	shutdown(bystander.sock, SHUT_RDWR);
+	WAIT_FOR(resolver_is("disconnected"));
+	assert_int_equal(most_parked(), 0);
 }
 
 /* An offer that was made before everything was withdrawn, and read after that. */
@@ -527,9 +600,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(broken_frames_end_their_session), TEST(half_a_frame_is_no_offer), TEST(broken_changes_end_their_session),
-		TEST(a_wrong_hello_is_refused), TEST(wrong_messages_are_refused), TEST(wrong_lists_are_refused),
+		TEST(ends_of_resolutions_are_harmless), TEST(a_wrong_hello_is_refused), TEST(wrong_messages_are_refused), TEST(wrong_lists_are_refused),
 		TEST(wrong_withdrawals_are_refused), TEST(a_length_that_is_not_the_message_s_ends_the_session),
-		TEST(nothing_counts_while_it_is_configured), TEST(offers_of_another_epoch_are_refused),
+		TEST(nothing_counts_while_it_is_configured), TEST(nothing_is_parked_while_it_is_configured),
+		TEST(offers_of_another_epoch_are_refused),
 		TEST(offers_older_than_the_page_are_refused), TEST(who_leaves_takes_its_rules_along),
 		TEST(who_has_ended_holds_no_place), TEST(a_flush_of_two_things_is_none), TEST(a_flush_is_everybody_s),
 		TEST(an_endless_request_ends),

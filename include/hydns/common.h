@@ -5,6 +5,7 @@
  *   resolver.h  hydnsd or a plugin, and the program: what the program knows of a resolver, and counts for it
  *   ring.h      a plugin and hydnsd: offers and changes
  *   session.h   a plugin and hydnsd: messages of the plugin socket
+ *   parking.h   hydnsd and the program: queries that wait for a resolution
  * In all of them: integers are in the machine's byte order unless a field says "network order"; "monotonic" is
  * CLOCK_MONOTONIC; no structure has padding without a name.
  */
@@ -13,7 +14,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      10    /* of maps, rings and messages together; another version means other pins */
+#define HYDNS_ABI_VERSION      11    /* of maps, rings and messages together; another version means other pins */
 #define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
 
 /* --- DNS messages ------------------------------------------------------------------------------------- */

@@ -53,9 +53,35 @@ struct hydns_resolver_page {
 	__u64 heartbeat_ns; /* monotonic; 0: the resolver has gone */
 	__s32 tai_offset;   /* seconds that CLOCK_TAI is ahead of the wall clock */
 	__u32 queue;        /* HYDNS_QUEUE_*: queue.h */
-	__u8  pad[128 - 32];
+	__u32 under_way;    /* questions in the buckets behind the page; 0: the program does not look there */
+	__u8  pad[128 - 36];
 	__u64 marks[HYDNS_MARK_WORDS]; /* bit place % 64 of word place / 64 */
 };
+
+/* --- questions under way ------------------------------------------------------------------------------ */
+/*
+ * Behind the page its map has buckets of questions that clients wait for: a resolution is under way, and somebody has asked
+ * again meanwhile. The plugin writes a word when that happens and clears it when the resolution has ended; queries for such
+ * a question may be parked (parking.h). The key is hydns_key_hash() of the question, as of resolver 0, with the seed of
+ * HELLO: the bucket comes from its lower half, the upper half is in the word. A bucket is a cache line.
+ */
+#define HYDNS_UNDER_WAY_BUCKETS 4096  /* power of two */
+#define HYDNS_UNDER_WAY_ENTRIES 4     /* of a bucket; a question that finds them taken is not parked */
+struct hydns_under_way {
+	__u64 word;         /* HYDNS_UNDER_WAY_WORD(); 0: free. Plugin: by compare-and-swap */
+	__u32 parked;       /* program: queries parked since the word was written, by atomic additions; plugin: 0, before that */
+	__u32 reserved;
+};
+struct hydns_under_way_bucket {
+	struct hydns_under_way entry[HYDNS_UNDER_WAY_ENTRIES];
+};
+/* ms: monotonic milliseconds at which the plugin wrote it, modulo 2^32. */
+#define HYDNS_UNDER_WAY_WORD(key, ms) (((key) & 0xffffffff00000000ULL) | (__u32)(ms))
+#define HYDNS_UNDER_WAY_BUCKET(key)   ((__u32)(key) & (HYDNS_UNDER_WAY_BUCKETS - 1))
+/* Elements of the map: the page, then the buckets, HYDNS_PAGE_BUCKETS in each. */
+#define HYDNS_PAGE_BUCKETS     64
+#define HYDNS_PAGE_ELEMENTS    (1 + HYDNS_UNDER_WAY_BUCKETS / HYDNS_PAGE_BUCKETS)
+#define HYDNS_PAGE_OCTETS      (HYDNS_PAGE_ELEMENTS * sizeof(struct hydns_resolver_page))
 
 /* --- cookies ------------------------------------------------------------------------------------------ */
 /*
@@ -138,6 +164,7 @@ struct hydns_tallies {
 };
 
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_resolver_page) == 4096, "a page");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_under_way_bucket) == 64 && HYDNS_PAGE_BUCKETS * 64 == 4096, "buckets fill elements");
 HYDNS_STATIC_ASSERT(HYDNS_PLACES <= 1U << 16, "a place fits 16 bits");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_cookies) == 8 + HYDNS_COOKIE_SECRETS * HYDNS_COOKIE_SECRET_LEN,
 		    "no padding in a message");

@@ -74,6 +74,7 @@ struct hydns_not_offered {
 #define HYDNS_FRAME_PAD        0
 #define HYDNS_FRAME_OFFER      1
 #define HYDNS_FRAME_CHANGED    2
+#define HYDNS_FRAME_OVER       3
 struct hydns_frame {
 	__u32 len;               /* with this header; multiple of 8 */
 	__u32 type;
@@ -126,6 +127,15 @@ struct hydns_changed {
 	__u8  section;           /* TTL update: enum hydns_section */
 	__u8  name_len;
 	__u8  data[3];           /* goes on to the frame's end */
+};
+
+/*
+ * HYDNS_FRAME_OVER: a resolution has ended for which queries may be parked. It stands behind the offer of its answer, and the
+ * question's word is cleared after it was written.
+ */
+struct hydns_over {
+	struct hydns_frame frame;
+	__u64 key;               /* of the question, as in its word (resolver.h) */
 };
 
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_offer, data) == HYDNS_OFFER_DATA, "offer header");

@@ -57,7 +57,9 @@ struct hydns_hello {
 	__u16 refresh_percent;   /* last part of the TTL in which queries pass for refresh; 0: never */
 	__u32 pid;
 	__u32 admission;         /* sightings that make a question hot */
-	__u32 reserved;
+	__u32 park_ms;           /* how long a query may be parked; 0: none is */
+	__u32 pending_max;       /* queries of this resolver that may be parked at once */
+	__u32 pending_per_question; /* of them for one question */
 	__u64 seed[2];           /* of the keys of struct hydns_not_offered, and of places; secret, the same as long as the
 				  * page is */
 	char  identity[HYDNS_IDENTITY_LEN]; /* NUL-terminated, printable: "unbound", for status */

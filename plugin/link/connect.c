@@ -120,7 +120,8 @@ int hydns_link_hello(struct hydns_link *l)
 		.abi_version = HYDNS_ABI_VERSION, .threads = o->threads, .capacity = o->capacity,
 		.min_ttl = o->min_ttl, .max_ttl = o->max_ttl, .flags = o->flags, .edns_size = o->edns_size,
 		.max_udp = o->max_udp, .refresh_percent = (uint16_t)o->refresh_percent,
-		.pid = (uint32_t)getpid(), .admission = o->admission,
+		.pid = (uint32_t)getpid(), .admission = o->admission, .park_ms = o->park_ms,
+		.pending_max = o->pending_max, .pending_per_question = o->pending_per_question,
 		.seed = { l->p->seed[0], l->p->seed[1] },
 	};
 	int fd[HYDNS_THREADS_MAX + 1];

@@ -9,8 +9,6 @@
 
 /* A rule is dead at its expiry; the places of its names in names.c are held a little longer. */
 #define NAMES_MARGIN_MS 2000U
-/* Octets of a ring that offers leave free. An offer is repeated; a change or TTL update that finds no room is not. */
-#define FOR_CHANGES     (HYDNS_RING_BYTES / 4)
 
 /* What an offer is made of, gathered before a frame is reserved. */
 struct draft {
@@ -167,7 +165,7 @@ static int put_offer(struct hydns_thread *t, const struct draft *d)
 {
 	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a->answer_len + d->left_out->len + 7U) & ~7U;
 	struct hydns_ring *ring = t->ring.ring;
-	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len, FOR_CHANGES);
+	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len, HYDNS_RING_FOR_CHANGES);
 
 	if (!f)
 		return -ENOBUFS;

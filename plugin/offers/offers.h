@@ -42,6 +42,9 @@ enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, c
 					      struct hydns_wire_answer *a, uint32_t *value);
 
 /* -- ring.c: the producer of one ring --------------------------------------------------------------- */
+/* Octets of a ring that other frames leave free. An offer is repeated, and hydnsd finds the end of a resolution by itself; a
+ * change or TTL update that finds no room ends all rules. */
+#define HYDNS_RING_FOR_CHANGES (HYDNS_RING_BYTES / 4)
 struct hydns_producer {
 	struct hydns_ring *ring;         /* shared header, the frames HYDNS_RING_DATA after it */
 	uint32_t head;                   /* our own: hydnsd could write the shared one */

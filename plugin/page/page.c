@@ -54,7 +54,7 @@ void hydns_pages_free(struct hydns_pages *g)
 		struct old_page *m = g->mapped;
 
 		g->mapped = m->next;
-		munmap(m->page, sizeof(*m->page));
+		munmap(m->page, HYDNS_PAGE_OCTETS);
 		free(m);
 	}
 	if (atomic_load(&g->fd) >= 0)
@@ -75,6 +75,13 @@ uint32_t hydns_pages_epoch(const struct hydns_pages *g)
 bool hydns_pages_suspended(const struct hydns_pages *g)
 {
 	return __atomic_load_n(&atomic_load(&g->page)->epoch, __ATOMIC_SEQ_CST) & HYDNS_EPOCH_FLAGS;
+}
+
+struct hydns_resolver_page *hydns_pages_shared(struct hydns_pages *g)
+{
+	struct hydns_resolver_page *page = atomic_load_explicit(&g->page, memory_order_acquire);
+
+	return page == &g->own ? NULL : page;
 }
 
 int hydns_pages_fd(const struct hydns_pages *g)
@@ -198,12 +205,12 @@ int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64
 	struct old_page *m = malloc(sizeof(*m));
 	int error = ENOMEM;
 
-	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+	page = mmap(NULL, HYDNS_PAGE_OCTETS, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
 	if (page == MAP_FAILED)
 		error = errno;
 	if (!m || page == MAP_FAILED) {
 		if (page != MAP_FAILED)
-			munmap(page, sizeof(*page));
+			munmap(page, HYDNS_PAGE_OCTETS);
 		free(m);
 		close(map_fd);
 		return -error;

@@ -28,9 +28,20 @@ void hydns_pages_set_queue(struct hydns_pages *g, uint32_t parts);
 int hydns_pages_fd(const struct hydns_pages *g);         /* of the shared page's map; -1: none yet */
 /* Link thread only. Takes map_fd over (closed on failure too). The former page is dead from here on. */
 int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);
+/* The page that the program reads; NULL: hydnsd has given none yet. */
+struct hydns_resolver_page *hydns_pages_shared(struct hydns_pages *g);
 /* Waits until every XDP program that was running has ended. False: the kernel cannot do that, and a conservative
  * time was waited. */
 bool hydns_grace(void);
+
+/* -- under_way.c: questions that clients wait for ------------------------------------------------------- */
+/* Writes the question's word (ms: monotonic), unless it has one. False: there is no place, or no page. */
+bool hydns_pages_under_way(struct hydns_pages *g, uint64_t key, uint32_t ms);
+bool hydns_pages_is_under_way(struct hydns_pages *g, uint64_t key);
+/* Queries that were parked for it so far. */
+uint32_t hydns_pages_parked(struct hydns_pages *g, uint64_t key);
+/* Clears its word, if it has one. */
+void hydns_pages_over(struct hydns_pages *g, uint64_t key);
 
 /* -- cookies.c: the secrets of DNS cookies --------------------------------------------------------------- */
 struct hydns_secrets {

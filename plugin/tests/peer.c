@@ -90,13 +90,13 @@ static void new_page(struct peer *p)
 	if (p->page_fd >= 0)
 		close(p->page_fd);
 	p->page_fd = memfd_create("page", MFD_CLOEXEC);
-	must(p->page_fd >= 0 && ftruncate(p->page_fd, sizeof(*p->page)) == 0, "page");
+	must(p->page_fd >= 0 && ftruncate(p->page_fd, HYDNS_PAGE_OCTETS) == 0, "page");
 	must(fstat(p->page_fd, &st) == 0, "fstat");
 	p->page_inode = st.st_ino;
 	if (p->old_page)
-		munmap(p->old_page, sizeof(*p->page));
+		munmap(p->old_page, HYDNS_PAGE_OCTETS);
 	p->old_page = p->page;
-	p->page = map(p->page_fd, sizeof(*p->page));
+	p->page = map(p->page_fd, HYDNS_PAGE_OCTETS);
 	p->first_epoch += 1U << 16;
 }
 
@@ -425,9 +425,9 @@ void peer_destroy(struct peer *p)
 	for (unsigned i = 0; i < p->rings; i++)
 		munmap(p->ring[i], HYDNS_RING_SIZE);
 	if (p->page)
-		munmap(p->page, sizeof(*p->page));
+		munmap(p->page, HYDNS_PAGE_OCTETS);
 	if (p->old_page)
-		munmap(p->old_page, sizeof(*p->old_page));
+		munmap(p->old_page, HYDNS_PAGE_OCTETS);
 	if (p->page_fd >= 0)
 		close(p->page_fd);
 	close(p->doorbell);

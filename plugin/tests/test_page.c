@@ -29,8 +29,8 @@ static int setup(void **state)
 	int fd = memfd_create("page", MFD_CLOEXEC);
 
 	alarm(LIMIT_S);
-	assert_int_equal(ftruncate(fd, sizeof(*w->page)), 0);
-	w->page = mmap(NULL, sizeof(*w->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_int_equal(ftruncate(fd, HYDNS_PAGE_OCTETS), 0);
+	w->page = mmap(NULL, HYDNS_PAGE_OCTETS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(w->page != MAP_FAILED);
 	w->g = hydns_pages_new();
 	assert_int_equal(hydns_pages_switch(w->g, fd, EPOCH, 1), 0);
@@ -43,7 +43,7 @@ static int teardown(void **state)
 	struct world *w = *state;
 
 	hydns_pages_free(w->g);
-	munmap(w->page, sizeof(*w->page));
+	munmap(w->page, HYDNS_PAGE_OCTETS);
 	free(w);
 	alarm(0);
 	return 0;

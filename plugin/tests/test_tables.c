@@ -334,7 +334,7 @@ static volatile struct hydns_resolver_page *switch_page(struct hydns_pages *g, u
 	int fd = memfd_create("page", MFD_CLOEXEC);
 	void *page;
 
-	assert_int_equal(ftruncate(fd, sizeof(struct hydns_resolver_page)), 0);
+	assert_int_equal(ftruncate(fd, HYDNS_PAGE_OCTETS), 0);
 	page = mmap(NULL, sizeof(struct hydns_resolver_page), PROT_READ, MAP_SHARED, fd, 0);
 	assert_true(page != MAP_FAILED);
 	assert_int_equal(hydns_pages_switch(g, fd, epoch, 1), 0);

@@ -52,6 +52,7 @@ union ring_frame {
 	struct hydns_frame frame;
 	struct hydns_offer offer;
 	struct hydns_changed changed;
+	struct hydns_over over;
 	uint8_t room[2048];
 };
 /* The next frame of a thread's ring. False: it is empty. */

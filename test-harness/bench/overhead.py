@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from lab import cpus
+from lab.process import tail
 from lab.run import HarnessError, wait_until
 from lab.servers import Hydnsd
 
@@ -89,6 +90,9 @@ class WithPlugin(Patched):
     def __init__(self, *arguments, daemon, **options):
         super().__init__(*arguments, **options)
         self.daemon = daemon
+
+    def command(self):
+        return self.bench.tools.unbound_with_plugin() if self.kind == "Unbound" else super().command()
 
     def clause(self, line):
         settings = {"hydns-socket": f'"{self.daemon.plugin_socket}"'}
@@ -179,8 +183,8 @@ def one_turn(server, polling, first, load, others=()):
     resolver, polled = cpu_ns(pids), cpu_ns(polling)
     run = server.asker.run(first)
     if run["replies"] < 0.99 * run["sent"] or run["answers"] < run["replies"]:
-        raise HarnessError(f"{server.kind} at port {server.port}, {load}: {run['sent']} queries, {run['replies']} replies, "
-                           f"{run['answers']} of them answers")
+        raise HarnessError(f"{server.kind} of {server.link.label}, port {server.port}, {load}: {run['sent']} queries, "
+                           f"{run['replies']} replies, {run['answers']} of them answers; the end of its log:\n{tail(server.program.log)}")
     resolver = (cpu_ns(pids) - resolver) / 1e3 / run["replies"]
     polled = (cpu_ns(polling) - polled) / 1e3 / run["replies"]
     return run["per_second"], resolver, resolver + polled

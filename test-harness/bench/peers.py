@@ -15,6 +15,7 @@ from lab import cpus
 from lab.measure import dnsperf_summary
 from lab.process import Program, tail
 from lab.run import HarnessError, wait_until
+from lab.servers import ATTEMPTS
 
 from . import newer_dnsdist
 
@@ -100,6 +101,8 @@ controls {{ }};
 def unbound_config(peer):
     return f"""server:
     num-threads: 1
+    {ATTEMPTS}
+    log-servfail: yes
     interface: {peer.address}@{peer.port}
     access-control: 0.0.0.0/0 allow
     do-not-query-localhost: no

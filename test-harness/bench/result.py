@@ -4,22 +4,47 @@
 import json
 import statistics
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 STARTED = time.monotonic()
+SILENCE = 2.0            # seconds
+_said = STARTED
 
 
 def say(text):
     """Prints progress to standard error; standard output is for results."""
-    print(f"[{time.monotonic() - STARTED:4.0f}s] {text}", file=sys.stderr, flush=True)
+    global _said
+    _said = time.monotonic()
+    print(f"[{_said - STARTED:4.0f}s] {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def going_on(text):
+    """Says this and for how long, whenever nothing else was said for a moment within the block."""
+    over, begun = threading.Event(), time.monotonic()
+
+    def tell():
+        while not over.wait(SILENCE / 4):
+            if time.monotonic() - _said > SILENCE:
+                say(f"{text}, {time.monotonic() - begun:.0f} s")
+    teller = threading.Thread(target=tell, name="progress", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
 
 
 @dataclass
 class Settings:
-    """quick: fewer and shorter runs of the same kind."""
+    """quick: fewer and shorter runs of the same kind. only: the parts of the question that are wanted; none: all."""
     seed: int
     quick: bool
+    only: tuple = ()
 
     def choose(self, quick, full):
         return quick if self.quick else full

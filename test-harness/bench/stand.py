@@ -29,9 +29,10 @@ RINGS = {"alone": None, "sockets": ("no", "no"), "clients": ("yes", "no"), "ring
 
 class Authoritative:
     """The namespace of an NSD with the generator's names, and the NSD's place for peers.Peer."""
-    label, SERVICE = "upstream", AUTHORITATIVE
+    SERVICE = AUTHORITATIVE
 
-    def __init__(self, run):
+    def __init__(self, run, bench):
+        self.label = f"{bench}-upstream"
         self.ns = Namespace(run, self.label)
         self.ns.address("lo", f"{AUTHORITATIVE}/32")
 
@@ -40,11 +41,11 @@ class Authoritative:
 
 
 class Host(RoutedLink):
-    """The links of one contender. polling: the threads that poll the host's ends."""
+    """The links of one contender of a bench. polling: the threads that poll the host's ends."""
     upstream = "u0"
 
-    def __init__(self, run, number, contender, authoritative):
-        super().__init__(run, f"queue-{contender}")
+    def __init__(self, run, number, bench, contender, authoritative):
+        super().__init__(run, f"{bench}-{contender}")
         far = f"u{number + 1}"
         veth(self.ns, self.upstream, authoritative.ns, far)
         self.ns.address(self.upstream, f"10.77.{number}.1/24")
@@ -67,10 +68,13 @@ def poll_all(ns, device, processor):
 
 
 class Alone(Patched):
-    """Unbound that asks the authoritative server."""
+    """A resolver that asks the authoritative server."""
 
     def configure(self, peer):
-        return super().configure(peer).replace(f"127.0.0.1@{peers.BACKEND}", f"{AUTHORITATIVE}@{peers.BACKEND}")
+        text = super().configure(peer)
+        for between in ("@", " port "):       # of Unbound, of BIND
+            text = text.replace(f"127.0.0.1{between}{peers.BACKEND}", f"{AUTHORITATIVE}{between}{peers.BACKEND}")
+        return text
 
 
 class Released(Alone):
@@ -100,8 +104,8 @@ class Hosts:
 
     def __init__(self, bench):
         self.bench = bench
-        self.authoritative = Authoritative(bench.run)
-        self.host = {c: Host(bench.run, i, c, self.authoritative) for i, c in enumerate((*RINGS, RELEASED))}
+        self.authoritative = Authoritative(bench.run, "queue")
+        self.host = {c: Host(bench.run, i, "queue", c, self.authoritative) for i, c in enumerate((*RINGS, RELEASED))}
         self.zone = bench.run.dir / "queue.zone"
         peers.write_zone(self.zone, None)
 

@@ -4,6 +4,10 @@
 zone.py       zones with every kind of answer, beside the generated tree and the lab's
 questions.py  the questions: hot, brief, changing and cold
 queries.py    whole queries from questions: flags, EDNS, letter case, damage
+slow_zones.py zones whose servers are slow or silent, and questions about them
+authorities.py  these servers
+ledger.py     what they have sent and left unanswered: is a reply true?
+crowds.py     several clients that ask such a question at once
 asking.py     the twins program: each query asked in the kernel path, past it, and at a reference
 cookies.py    server cookies in queries and replies
 judge.py      what may differ, and what may not

@@ -12,7 +12,8 @@ from lab.run import HarnessError
 
 SOCKETS = 4            # of each client and IP version: the port selects Unbound's thread
 WINDOW = 384           # queries under way
-FULL, ALONE = number("FULL"), number("ALONE")          # flags of a query: report in any case; do not ask the reference
+# flags of a query: report in any case; do not ask the reference; ask all places at once
+FULL, ALONE, TOGETHER = (number(flag) for flag in ("FULL", "ALONE", "TOGETHER"))
 DIFFERS_KERNEL, DIFFERS_REFERENCE = number("DIFFERS_KERNEL"), number("DIFFERS_REFERENCE")
 DIRECT, KERNEL, AGAIN, REFERENCE_ASKED = (number(place) for place in ("DIRECT", "KERNEL", "AGAIN", "REFERENCE"))
 SILENCE = number("SILENCE")

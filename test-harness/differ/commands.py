@@ -17,6 +17,7 @@ from lab.run import wait_until
 
 from . import zone
 
+CROWDS = 1 / 3           # share of flushed names that crowds ask for, so that there are parked queries
 CHANGED = zone.PLAIN, zone.SIGNED        # zones of the authoritative server whose names change
 
 
@@ -57,6 +58,8 @@ class Commands:
     def hot_name(self):
         pool = self.rng.choice((self.asked.hot, self.asked.changing))
         name, rdtype = self.rng.choices(pool.questions, cum_weights=pool.weights)[0]
+        if self.asked.crowds and self.rng.random() < CROWDS:
+            name, rdtype = self.asked.crowds.asks() or (name, rdtype)
         return str(dns.name.from_wire(name, 0)[0]), dns.rdatatype.to_text(rdtype)
 
     def withdraw(self):

@@ -27,6 +27,9 @@ RCODE, NOERROR, SERVFAIL, NXDOMAIN = 0x0F, 0, 2, 3
 # Why a reference's reply passed although it differs from the kernel path's; the figures count by these.
 CUT, UNCHECKED, UNRESOLVED = "cut short, or one of them", "AD of what was not to be checked", "neither could resolve"
 ADDED, ORDERED = "additional or authority section, as a cache holds it", "order or letters after the answer"
+UNTRUE = "untrue"                    # kind of a difference: no server can be the source of the reply
+LOST = "lost"                        # kind of a difference: only the kernel path gave no reply
+BOTH_TRUE = "a failure and an answer, both true of its authoritative server"
 LETTERS = "letters of another client's question"
 WILDCARD = "a wildcard's NSEC, at a name that was asked for"
 NOT_RECURSED, BY_TYPE = "RD clear", "types from what a cache holds"     # why the reference was not asked
@@ -70,11 +73,12 @@ def _passed(flow, first, second):
     return max(0, flow.got[second] - flow.sent[first]) // 10**9
 
 
-def between(kernel, before, after, rules=Rules(), since=0, until=0):
+def between(kernel, before, after, rules=Rules(), since=0, until=0, meanwhile=0):
     """None when the kernel path's reply equals one of the two others, else how it differs from the nearer one. "silence" when
     one of them did not come: then it is unknown what the reply must equal. since, until: seconds that may have passed from the
-    reply before to the kernel's, and from that to the reply after."""
-    found = _of_one_server(kernel, before, rules, earlier=since)
+    reply before to the kernel's, and from that to the reply after; meanwhile: from the kernel's to the reply "before", when all
+    places were asked together."""
+    found = _of_one_server(kernel, before, rules, earlier=since, later=meanwhile)
     if found is None:
         return None
     later = _of_one_server(kernel, after, rules, later=until)
@@ -256,13 +260,15 @@ def a_second_off(flow, replies, rules=Rules()):
 
 class Judge:
     """strict: "end" of a_second_off() is a difference. control: the replies in the kernel's place are the resolver's own, which
-    may be truncated or errors. emptied: when the server under test lost its cache, monotonic ns.
+    may be truncated or errors. emptied: when the server under test lost its cache, monotonic ns. ledger: of the servers that are
+    silent now and then, or None.
 
     second_off counts the results of a_second_off(); used: how often each rule has let a reply pass; gave_up: how often only one
     of the two servers failed to resolve, by which; "emptied" where the server under test had lost its cache shortly before.
     Whether it fails past the kernel path as well is judged before."""
 
-    def __init__(self, data, strict=False, rules=Rules(), emptied=(), control=False):
+    def __init__(self, data, strict=False, rules=Rules(), emptied=(), control=False, ledger=None):
+        self.ledger = ledger
         self.data, self.strict, self.rules, self.emptied, self.control = data, strict, rules, emptied, control
         self.second_off, self.gave_up, self.used = Counter(), Counter(), Counter()
 
@@ -279,25 +285,39 @@ class Judge:
         if wrong:
             return wrong
         kernel, reference = replies[KERNEL], replies[REFERENCE_ASKED]
+        if not kernel and self.ledger and self.ledger.knows(flow.wire):
+            return self._without_reply(flow, replies)
         if flow.by_kernel and not self.control and kernel and not self._may_be_offered(kernel):
             return Difference("never the kernel's", f"flags {kernel[2:4].hex()}")
         if flow.differs & DIFFERS_KERNEL:
             found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules, _passed(flow, DIRECT, KERNEL),
-                            _passed(flow, KERNEL, AGAIN))
-            if found and not self._other_letters(flow, replies):
+                            _passed(flow, KERNEL, AGAIN), _passed(flow, KERNEL, DIRECT))
+            if found and not self._other_letters(flow, replies) and not self._both_true(flow, replies, KERNEL, DIRECT, AGAIN):
                 return found
             why = a_second_off(flow, replies, self.rules)
             if why:
                 self.second_off[why] += 1
                 if self.strict and why == "end":
                     return Difference("a second", "off from both replies, and the clock's second did not change")
-        if flow.differs & DIFFERS_REFERENCE and not self._one_gave_up(flow, kernel, reference):
+        if kernel and self.ledger and self.ledger.disproves(flow.wire, kernel, flow.sent[KERNEL], flow.got[KERNEL]):
+            return Difference(UNTRUE, "its authoritative server has sent nothing like it, or not then")
+        if flow.differs & DIFFERS_REFERENCE and not self._one_gave_up(flow, kernel, reference) and \
+                not self._both_true(flow, replies, KERNEL, REFERENCE_ASKED):
             found = from_reference(kernel, reference, self.rules, self.used)
             if found:
                 return Difference(f"reference, {found.kind}", found)
         # one thread of a resolver may store before the clock's second changes, and another reply after it
         slack = 1 if second_turned(flow) else 0
         return self._limits(kernel, slack) or self._limits(reference, slack)
+
+    @staticmethod
+    def _without_reply(flow, replies):
+        """However slow or silent a server is, there is an answer or a failure in the end. LOST: its resolver answers others. It may
+        leave queries unanswered that it can't read, which it says to others."""
+        direct = replies[DIRECT]
+        if direct and direct[3] & RCODE in (NOERROR, NXDOMAIN, SERVFAIL):
+            return Difference(LOST, "no reply, and past the kernel path there is one")
+        return Difference("silence", "a reply" if direct or replies[AGAIN] else "at all places of the resolver")
 
     def _other_letters(self, flow, replies):
         """Did the resolver itself send the same again, with the letters of another client's question? Each question that it
@@ -308,8 +328,17 @@ class Judge:
         self.used[LETTERS] += bool(others)
         return others
 
+    def _both_true(self, flow, replies, *places):
+        """Did a server fall silent or come back meanwhile, so that a failure at one place and an answer at another are true?"""
+        true = bool(self.ledger) and self.ledger.both_true(flow.wire, [(replies[place], flow.sent[place], flow.got[place])
+                                                                        for place in places if flow.sent[place]])
+        self.used[BOTH_TRUE] += true
+        return true
+
     def _one_gave_up(self, flow, kernel, reference):
-        """Is the difference that only one of the two could not resolve? Counts by which one."""
+        """Is the difference that only one of the two could not resolve? Counts by which one. A ledger judges what it knows."""
+        if self.ledger and self.ledger.knows(flow.wire):
+            return False
         failed = [bool(wire) and wire[3] & RCODE == SERVFAIL for wire in (kernel, reference)]
         if not self.rules.gives_up or failed[0] == failed[1]:
             return False

@@ -4,7 +4,7 @@
 An Unbound thread sends FORMERR and NOTIMP at most 100 times a second and drops the rest. So damage is rare, or the rate low."""
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import questions
 
@@ -143,6 +143,12 @@ def with_cookie(rng, wire, make):
     return wire[:at] + make(wire[at:at + 8], rng.choice(AGES))
 
 
+def _wire(name, rdtype, flags, additional):
+    """additional: octets of the OPT records, and their number."""
+    extra, count = additional
+    return struct.pack("!HHHHHH", 0, flags, 1, 0, 0, count) + name + struct.pack("!HH", rdtype, 1) + extra
+
+
 class Queries:
     """Draws batches; recursion_desired: share of plain queries with RD. Equal seeds and equal calls give equal queries."""
 
@@ -160,6 +166,13 @@ class Queries:
         return [self._one(style, next(iterators[pool]), o, MIXED_HOT if pool is self.asked.hot else MIXED)
                 for pool, o in zip(drawn, opts)]
 
+    def one(self, style, question, plain=None):
+        """One query for a question: as most clients ask, with that OPT record (octets, number); None: as the style says, but not
+        damaged."""
+        if plain:
+            return _wire(*question, RD, plain)
+        return self._one(replace(style, damage=0.0), question, *_plain_opt(self.rng, 1), MIXED)[0]
+
     def _one(self, style, question, plain, mixed):
         rng = self.rng
         name, rdtype = question
@@ -176,7 +189,7 @@ class Queries:
             rdtype = questions.any_type(rng)
         if rng.random() < mixed:
             name = mixed_case(rng, name)
-        wire = struct.pack("!HHHHHH", 0, flags, 1, 0, 0, count) + name + struct.pack("!HH", rdtype, 1) + extra
+        wire = _wire(name, rdtype, flags, (extra, count))
         if rng.random() < style.damage:
             return damaged(rng, wire), UNUSUAL_MS
         return wire[:MOST_OCTETS], ORDINARY_MS

@@ -18,6 +18,7 @@ import dns.rdatatype
 from lab.run import HarnessError
 
 from . import zone
+from .slow_zones import zone_of
 
 BRIEF_TTL = 10
 ZIPF = 1.0
@@ -121,10 +122,11 @@ def _special(origin, rng):
 
 
 class Questions:
-    """The pools. data: of all zones; tree: directory of the generated tree or None."""
+    """The pools. data: of all zones; tree: directory of the generated tree or None; crowds: who asks about slow_zones.py, which
+    no pool does, or None."""
 
     def __init__(self, data, tree, rng, hot, cold):
-        self.data = data
+        self.data, self.crowds = data, None
         own = self._own(data, rng)
         tree_hot = [q[:2] for q in _names_of(tree, rng, hot)] if tree else []
         brief = [q for q in own if self._least_ttl(q) <= BRIEF_TTL]
@@ -148,7 +150,7 @@ class Questions:
         ends = (to_wire("example."), to_wire("k."))
         found = []
         for owner, types in data.owners.items():
-            if owner.endswith(ends):
+            if owner.endswith(ends) and not zone_of(owner.lower()):
                 found += [(owner, t) for t in types] + [(owner, 1), (owner, 28), (owner, rng.choice(COMMON_TYPES))]
         for origin in (zone.PLAIN, zone.SIGNED):
             for name in _special(origin, rng):

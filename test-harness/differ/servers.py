@@ -19,6 +19,12 @@ from .judge import Rules
 ROLES = ("recursive", "authoritative")
 UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
 NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
+# With servers that are silent: how soon a resolver gives up, so that a run sees many failures; and for how many seconds after a
+# silence it may fail (ledger.py). Unbound takes a server for dead when queries in a row had no answer
+# within 376, 752 and 1504 ms, asks it again after infra-host-ttl, for two seconds, and remembers a failure for five. (A smaller
+# infra-cache-max-rtt would make slow servers dead ones.) named tries for four seconds, and remembers for one.
+UNBOUND_IMPATIENT, NAMED_IMPATIENT = ("infra-cache-max-rtt: 2000", "infra-host-ttl: 2"), ("resolver-query-timeout 4000;",)
+UNBOUND_REMEMBERS, NAMED_REMEMBERS = 12, 6
 NAMED_CONFIG = NAMED_COOKIES + ("notify no;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
 # So that rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
@@ -33,8 +39,8 @@ SERVED = 5               # of so many generated zones one is delegated and not s
 
 
 def _unbound(stand):
-    return (stand.world.unbound(stand.daemon, server=UNBOUND_CONFIG, clause=UNBOUND_CLAUSE),
-            stand.world.reference(server=UNBOUND_CONFIG))
+    config = UNBOUND_CONFIG + UNBOUND_IMPATIENT * stand.slow
+    return (stand.world.unbound(stand.daemon, server=config, clause=UNBOUND_CLAUSE), stand.world.reference(server=config))
 
 
 def _pair(stand, dynamic, **options):
@@ -54,7 +60,7 @@ def _changing_bodies(stand, dynamic):
 def _named(stand):
     """Two resolvers that also serve some zones."""
     bodies = _changing_bodies(stand, zone.OWN) | {zone.READ: f'type primary; file "{stand.zones.file(zone.READ)}";'}
-    return _pair(stand, zone.OWN, options=NAMED_CONFIG, zones=bodies)
+    return _pair(stand, zone.OWN, options=NAMED_CONFIG + NAMED_IMPATIENT * stand.slow, zones=bodies)
 
 
 def _is_served(name):
@@ -103,13 +109,15 @@ class Server:
     commands: type[Commands]
     rules: Rules
     recursion_desired: float = 1.0   # share of plain queries with RD
+    remembers: float = 0             # seconds, of a failure; 0: it resolves nothing
 
 
 SERVERS = {
-    ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules()),
+    ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules(),
+                                     remembers=UNBOUND_REMEMBERS),
     ("bind", "recursive"): Server("BIND", _named, _resolves, NamedCommands, Rules(
         shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True, failures=False,
-        by_history=Rules.by_history + (SIG, KEY))),
+        by_history=Rules.by_history + (SIG, KEY)), remembers=NAMED_REMEMBERS),
     ("bind", "authoritative"): Server("BIND, authoritative", _named_zones, _loaded, ZoneCommands, Rules(
         shuffled=True, cached=False, by_history=(), failures=False), 0.5),
 }

@@ -13,10 +13,12 @@ from lab.run import HarnessError, wait_until
 from lab.servers import Nsd
 from lab.world import World
 
-from . import cookies, zone
-from .asking import ALONE, DIRECT, FULL, KERNEL, Twins, address_of
+from . import cookies, crowds, slow_zones, zone
+from .asking import ALONE, DIRECT, FULL, KERNEL, TOGETHER, Twins, address_of
+from .authorities import Authorities
 from .disturb import Disturber
-from .judge import Judge, asks_by_history, of_a_moment, taken_back
+from .judge import LOST, UNTRUE, Judge, asks_by_history, of_a_moment, taken_back
+from .ledger import Ledger
 from .queries import Queries, Style, with_cookie
 from .questions import Data, Questions, to_wire, zone_lines
 from .record import Recorder
@@ -32,6 +34,8 @@ LOOKS_DURING = 10            # the most looks while each falls into the time of 
 LOOKS = 3                    # the most looks otherwise: a second look may meet another such moment, but not every look does
 FULL_SHARE = 1 / 32          # share of the queries that twins reports with all replies even if these do not differ
 AGAIN = 1 << 31              # added to the number of a query that is asked again
+# A command that begins so long (ns) after the reply past the kernel path cannot be why the kernel path gave none.
+LOST_SOON = 10**9
 KEPT = 5000                  # differences to keep; all are counted
 
 
@@ -72,10 +76,12 @@ class Found:
 
 
 class Stand:
-    """Context manager: the world with all zones, the server under test, its reference and hydnsd."""
+    """Context manager: the world with all zones, the server under test, its reference and hydnsd. slow: with the zones of
+    slow_zones.py and their servers; ledger: of these, or None."""
 
-    def __init__(self, seed, server, quick=False):
-        self.seed, self.server = seed, server
+    def __init__(self, seed, server, quick=False, slow=False):
+        self.seed, self.server, self.slow = seed, server, slow
+        self.ledger = Ledger(server.remembers) if slow else None
         self.tree_options = SMALL_TREE if quick else ()
         self.world = World(self._make_tree)
         self._stack = ExitStack()
@@ -83,9 +89,11 @@ class Stand:
     def __enter__(self):
         with ExitStack() as stack:
             world = stack.enter_context(self.world)
-            self.zones = zone.Zones(world.run.dir / "twins-zones", self.seed)
+            self.zones = zone.Zones(world.run.dir / "twins-zones", self.seed, self.slow)
             self.nsd = stack.enter_context(Nsd(world, world.network.authoritative, "nsd-twins", self.zones.config,
                                                self.zones.directory, zone.PLAIN, zone.ADDRESSES))
+            if self.slow:
+                self._start_slow(stack)
             world.anchors += self.zones.anchors
             self.daemon = stack.enter_context(world.hydnsd())
             self.tested, self.reference = map(stack.enter_context, self.server.make(self))
@@ -95,6 +103,12 @@ class Stand:
 
     def __exit__(self, *exc):
         return self._stack.__exit__(*exc)
+
+    def _start_slow(self, stack):
+        there = self.world.network.authoritative
+        stack.enter_context(Nsd(self.world, there, "nsd-slow", self.zones.slow_config, self.zones.directory, slow_zones.ORIGINS[0],
+                                [slow_zones.DATA]))
+        self.authorities = stack.enter_context(Authorities(there, self.ledger, self.seed))
 
     def _make_tree(self, directory, addresses):
         load.tree(directory, addresses, self.seed, *self.tree_options)
@@ -122,8 +136,12 @@ class Session:
         for name in stand.server.commands.ASKED:
             self.asked.changing.add(to_wire(name), 1)
         self.commands = stand.server.commands(stand, self.asked, seed)
-        self.judge = Judge(self.data, strict, self.rules, self.commands.emptied, control)
+        self.judge = Judge(self.data, strict, self.rules, self.commands.emptied, control, stand.ledger)
         self.queries = Queries(rng, self.asked, stand.server.recursion_desired)
+        if stand.slow:
+            self.asked.crowds = crowds.Crowds(rng, self.queries)
+        self.of_crowds = 0                     # queries that crowds asked
+        self.parked = None                     # crowds.Parked
         self.rng = rng
         self.finished = 0                      # queries, with those asked again
         self.in_kernel = 0                     # of them, answered in the kernel
@@ -167,8 +185,7 @@ class Session:
                 time.sleep(max(0.0, begun + (number - first) / phase.style.rate - time.monotonic()))
             self._ask_again()
             count = min(BATCH, last - number)
-            frames = [self._frame(number + i, *query)
-                      for i, query in enumerate(self.queries.batch(phase.style, count))]
+            frames = [self._frame(number + i, *query) for i, query in enumerate(self._batch(phase.style, count))]
             self.twins.write(b"".join(frames))
             self.disturber.count(count)
             number += count
@@ -178,9 +195,24 @@ class Session:
             self.disturber.end()
         return number
 
-    def _frame(self, number, wire, timeout):
+    def _batch(self, style, count):
+        """(octets, timeout, flags) of so many queries; those of crowds among the others."""
+        of_crowds = round(count * crowds.SHARE) if self.asked.crowds else 0
+        batch = [(*query, 0) for query in self.queries.batch(style, count - of_crowds)]
+        self.of_crowds += of_crowds
+        if of_crowds:
+            batch = self._among(batch, [(*query, TOGETHER) for query in self.asked.crowds.batch(style, of_crowds)])
+        return batch
+
+    def _among(self, batch, more):
+        """Both lists, each in its order."""
+        at = set(self.rng.sample(range(len(batch) + len(more)), len(more)))
+        one, other = iter(batch), iter(more)
+        return [next(other if i in at else one) for i in range(len(batch) + len(more))]
+
+    def _frame(self, number, wire, timeout, flags):
         rng = self.rng
-        flags = (FULL if rng.random() < FULL_SHARE else 0) | self._alone(wire)
+        flags |= (FULL if rng.random() < FULL_SHARE else 0) | self._alone(wire)
         group = rng.choice(self.twins.groups)
         kernel, direct = self._cookies(wire, group) if cookies.in_query(wire) else (wire, b"")
         return self.twins.frame(number, kernel, timeout, group.index, flags, direct)
@@ -211,7 +243,8 @@ class Session:
             number = flow.number | AGAIN
             self._waiting[number] = found
             self.repeated += 1
-            self.twins.write(self.twins.frame(number, flow.wire, PATIENT_MS, flow.group.index,
+            timeout = crowds.TIMEOUT_MS if self._is_slow(flow) else PATIENT_MS
+            self.twins.write(self.twins.frame(number, flow.wire, timeout, flow.group.index,
                                               FULL | self._alone(flow.wire), flow.direct_wire))
 
     # -- the main thread --------------------------------------------------------------------------------
@@ -221,6 +254,7 @@ class Session:
         if self.control:
             stand.daemon.call({"cmd": "pause"})
         before, by_ring = stand.daemon.reasons(), rings.counted(stand.daemon).queries
+        self.parked, self.overflows = crowds.Parked(stand.daemon), stand.world.network.resolver.udp_overflows()
         with Twins(stand.world) as self.twins, Disturber(self.commands) as self.disturber, \
                 Recorder(stand, self.data, self.records) if self.records else nullcontext() as self.recorder:
             self.begun = time.monotonic()
@@ -228,15 +262,22 @@ class Session:
             feeder.start()
             try:
                 self._judge_all(progress)
+                self._check_authorities()
             except HarnessError as error:
                 raise self.error or error    # the feeder ends twins when it fails itself
             if self.error:
                 raise self.error
         self.seconds = time.monotonic() - self.begun
+        self.parked.look()
         after = stand.daemon.reasons()
         self.reasons = {name: n - before[name] for name, n in after.items() if n != before[name]}
         self.by_ring = rings.counted(stand.daemon).queries - by_ring
         self.given = Counter(what.split()[0].rstrip(":") for _, _, what in self.disturber.done)
+
+    def _check_authorities(self):
+        error = self.stand.slow and self.stand.authorities.error
+        if error:
+            raise HarnessError(f"the slow authoritative servers have ended: {type(error).__name__}: {error}")
 
     def _judge_all(self, progress):
         for finished, in_kernel, flow in self.twins.reports():
@@ -246,6 +287,7 @@ class Session:
                 self.finished += finished
                 self.in_kernel += in_kernel
                 self._turn.notify_all()
+            self.parked.look_now_and_then()
             progress(self)
 
     def phase_counts(self):
@@ -266,7 +308,8 @@ class Session:
 
     def _judge_first(self, flow, difference):
         phase = self.phase_of(flow.number).name
-        during = self.disturber.overlaps(flow.sent[DIRECT], max(flow.got) or flow.sent[DIRECT])
+        until = flow.got[DIRECT] + LOST_SOON if difference.kind == LOST else max(flow.got) or flow.sent[DIRECT]
+        during = self.disturber.overlaps(flow.sent[DIRECT], until)
         soon = taken_back(flow, difference)
         pause = SOON if soon else SECOND_LOOK
         found = Found(difference, flow, phase, during or "", soon or of_a_moment(flow, difference, self.rules), pause=pause,
@@ -280,6 +323,11 @@ class Session:
         whose cache may have changed in between; for a lost packet; for the reference, whose cache fills at other moments; and,
         unless strict, for a TTL update a moment before."""
         kind = found.difference.kind
+        if kind == UNTRUE:
+            return False         # no moment makes it true
+        if kind == LOST:
+            # or for a socket without room, which the resolver alone would lose, too
+            return bool(found.disturbance or self.stand.world.network.resolver.udp_overflows() > self.overflows)
         return bool(found.disturbance or not found.flow.by_kernel or kind == "silence" or
                     kind.startswith("reference") or (found.moment and not self.strict))
 
@@ -306,6 +354,13 @@ class Session:
             self.recorder.record(found)
         if len(self.found) < KEPT:
             self.found.append(found)
+
+    def _is_slow(self, flow):
+        return bool(self.stand.ledger and self.stand.ledger.knows(flow.wire))
+
+    @property
+    def parked_share(self):
+        return self.reasons.get("PARKED", 0) / self.total
 
     @property
     def kernel_share(self):

@@ -74,8 +74,21 @@ def figures(session):
         "explained_by_a_second_look": session.explained, "of_the_moment_before": session.moments,
         "a_second_off": session.judge.second_off, "gave_up": session.judge.gave_up,
         "rules": +session.judge.used, "reference_not_asked": +session.alone, "commands": session.given,
+        "of_crowds": session.of_crowds, "parked": session.parked.sums, "parked_share": round(session.parked_share, 4),
+        "parked_at_once": session.parked.most, "changes_of_servers": session.stand.authorities.changes if session.stand.slow else 0,
         "phases": {phase.name: count for phase, count in session.phase_counts()}, "reasons": session.reasons,
     }
+
+
+def _parked(f):
+    p = f["parked"]
+    lines = [f"parked: {p['parked']:,} ({f['parked_share']:.1%}), {f['parked_at_once']:,} at once; of these {p['answered']:,} "
+             f"answered by a rule, {p['passed']:,} left to the resolver; timed out {p['timed_out']:,}, refused {p['refused']:,}, "
+             f"lost {p['lost']:,}"]
+    if f["of_crowds"]:
+        lines.append(f"asked by crowds, of slow and silent servers: {f['of_crowds']:,}; servers fell silent or came back "
+                     f"{f['changes_of_servers']:,} times")
+    return lines
 
 
 def summary(f):
@@ -83,6 +96,7 @@ def summary(f):
              f"{f['asked_again']:,} of them asked again, {sum(f['commands'].values()):,} commands meanwhile",
              f"answered in the kernel: {f['answered_in_kernel']:,} ({f['kernel_share']:.1%})",
              f"came by packet rings: {f['by_packet_ring']:,} ({f['by_packet_ring'] / f['queries']:.1%})",
+             *_parked(f),
              f"differences: {f['differences']:,}" + "".join(f"; {kind}: {n:,}" for kind, n in f["kinds"].items())]
     lines.append("right until a TTL update a moment before, and right at the second look: "
                  f"{f['of_the_moment_before']:,}")

@@ -8,6 +8,8 @@ A line is "owner TTL IN type rdata", all names absolute, as in the generated tre
 from lab import answer_zones, changing_zones
 from lab.answer_zones import Key, sign
 
+from . import slow_zones
+
 PLAIN, SIGNED = "twins.example.", "secured.example."
 ADDRESS = "10.53.4.9"                # of their name server, which serves everything below example. in this run
 OWN, READ, MOVED = "own.example.", "read.example.", "moved.example."      # takes updates; is reloaded; is transferred
@@ -160,9 +162,11 @@ def delegate(tree, seed):
 
 class Zones:
     """The zone files in a directory: example. with the lab's zones, those of lab/answer_zones.py, and this module's. origins:
-    all zones' names; anchors: files; config: NSD's zone: clauses."""
+    all zones' names; anchors: files; config, slow_config: zone: clauses of two NSD, since a parent's server shall not answer for
+    slow_zones.py."""
 
-    def __init__(self, directory, seed):
+    def __init__(self, directory, seed, slow=False):
+        """slow: with those of slow_zones.py, which have servers of their own (authorities.py)."""
         self.directory, self.generation = directory, 1
         self.zones = changing_zones.Zones(directory, storm=False)
         self.key = Key(SIGNED.rstrip("."), seed)
@@ -175,7 +179,24 @@ class Zones:
                                               for o in ("example.", PLAIN, SIGNED, OWN, READ, MOVED))
         self.config += "    provide-xfr: 10.53.0.0/16 NOKEY\n    store-ixfr: yes\n    create-ixfr: yes\n"    # of MOVED
         self.origins = [line.split('"')[1] for line in self.config.splitlines() if "name:" in line]
+        self.slow_config = ""
         self.write()
+        if slow:
+            self._add_slow(seed)
+
+    def _add_slow(self, seed):
+        with open(self.directory / "example.zone", "a") as upper:
+            upper.writelines(f"{o} NS ns.{o}\nns.{o} A {slow_zones.SERVER[o]}\n" for o in slow_zones.ORIGINS)
+        for origin in slow_zones.ORIGINS:
+            self.file(origin).write_text("\n".join(slow_zones.lines(origin)) + "\n")
+            self.slow_config += f'zone:\n    name: "{origin}"\n    zonefile: {self.file(origin).name}\n'
+        for origin in slow_zones.SIGNED:
+            key = Key(origin.rstrip("."), seed)
+            sign(key, self.file(origin), self.directory / "keys")
+            anchor = self.directory / f"{origin}key"
+            anchor.write_text(f"{origin} 3600 IN DS {key.ds()}\n")
+            self.anchors += (anchor,)
+        self.origins += slow_zones.ORIGINS
 
     def file(self, origin):
         return self.directory / f"{'lab' if origin == 'lab.example.' else origin.rstrip('.')}.zone"

@@ -91,7 +91,7 @@ class Asker:
     count = 0
 
     def __init__(self, world, ns, server, questions, rate, *, local=None, seconds=None, timeout=10.0, edns=False,
-                 dnssec=False, mixed_case=False, watch=False, port=None):
+                 dnssec=False, mixed_case=False, watch=False, port=None, under_way=None):
         Asker.count += 1
         label = f"asker{Asker.count}"
         run = world.run
@@ -106,6 +106,7 @@ class Asker:
         argv += ["-x"] if mixed_case else []
         argv += ["-w"] if watch else []
         argv += ["-p", port] if port else []
+        argv += ["-q", under_way] if under_way else []
         self.strays = []
         self.argv, self.world, self.ns, self.label = argv, world, ns, label
         self.seconds, self.timeout = seconds, timeout

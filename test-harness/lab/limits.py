@@ -10,7 +10,24 @@ FAILS_A_TEST = pytest.CallInfo.from_call.__func__.__code__     # pytest makes wh
 AGAIN = 1                # seconds
 
 
+class MainThread:
+    """Has every process of pytest-xdist run its tests in its main thread, the only one that can handle signals.
+
+    With -v, xdist asks a new process for its version. The main thread may be busy with that when the tests come, and they would
+    begin in another thread."""
+
+    def __init__(self, option):
+        self.option = option
+
+    @pytest.hookimpl(hookwrapper=True, optionalhook=True)
+    def pytest_xdist_newgateway(self):
+        verbose, self.option.verbose = self.option.verbose, 0
+        yield
+        self.option.verbose = verbose
+
+
 def pytest_configure(config):
+    config.pluginmanager.register(MainThread(config.option))
     # as Ctrl-C, after which fixtures clean up; a SystemExit would fail only one test
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     config.addinivalue_line("markers", f"limit(seconds): time limit of the test [{DEFAULT_LIMIT}]")

@@ -10,6 +10,7 @@ import re
 import signal
 import time
 
+from . import cpus
 from .client import Asker
 from .demo_options import OUTSTANDING
 from .network import SERVICE
@@ -21,6 +22,7 @@ CLIENTS = 8
 LEAST_SECONDS = 2           # the least that a run must last
 TIMEOUT = 5                 # seconds after which a query counts as lost, dnsperf's own default
 PATIENCE = 60               # seconds after its due time within which a load must end
+PROCESSORS = {"machine": cpus.ALL, "resolver": cpus.RESOLVER, "others": cpus.OTHERS}
 # reasons for packets that are, or may be, no queries to a registered resolver
 NOT_OURS = ("NOT_IP", "NOT_UDP", "NOT_SERVICE", "EMPTY")
 
@@ -47,11 +49,16 @@ def percentile(ordered, share):
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def machine_busy_seconds():
-    """CPU time of the whole machine that was not idle."""
+def busy_seconds(processors):
+    """CPU time of these processors, all tasks together, that was not idle."""
+    busy = 0
     with open("/proc/stat") as f:
-        ticks = [int(n) for n in f.readline().split()[1:9]]
-    return (sum(ticks) - ticks[3] - ticks[4]) / 100
+        for line in f:
+            name, *ticks = line.split()
+            if name in [f"cpu{n}" for n in processors]:
+                ticks = [int(n) for n in ticks[:8]]
+                busy += sum(ticks) - ticks[3] - ticks[4]
+    return busy / 100
 
 
 class Meter:
@@ -168,7 +175,8 @@ def measure(world, resolver, daemon, data, seconds, rate, progress):
     details has the time series ('series'), figures of dnsperf and the machine, and whether the load 'ended_early'."""
     recursed, overflows = resolver.recursions(), world.network.udp_overflows()
     processes = [resolver.program] + ([daemon.program] if daemon else [])
-    cpu, busy, meter = [p.cpu_seconds() for p in processes], machine_busy_seconds(), Meter(daemon)
+    cpu, meter = [p.cpu_seconds() for p in processes], Meter(daemon)
+    busy = {role: busy_seconds(numbers) for role, numbers in PROCESSORS.items()}
     probers = [Asker(world, world.network.client2, SERVICE[f], data.probes[f], PROBE_RATE, seconds=seconds,
                      timeout=TIMEOUT, edns=f == 6) for f in (4, 6)]
     loads = [_dnsperf(world, stream, seconds, rate) for stream in data.streams]
@@ -180,7 +188,8 @@ def measure(world, resolver, daemon, data, seconds, rate, progress):
     with probers[0] as first, probers[1] as second:
         early = _play(loads, seconds, sample)
         used = [p.cpu_seconds() - c for p, c in zip(processes, cpu)]
-        busy = machine_busy_seconds() - busy
+        ran = time.monotonic() - meter.begin
+        busy = {role: busy_seconds(numbers) - busy[role] for role, numbers in PROCESSORS.items()}
         recursed = resolver.recursions() - recursed
         answers = first.result(early) + second.result(early)
     meter.read()
@@ -204,7 +213,8 @@ def measure(world, resolver, daemon, data, seconds, rate, progress):
         "ended_early": early, "queries": sum(s["sent"] for s in summaries),
         "series": meter.series, "reasons": meter.counted(), "replies": replies, "seconds": elapsed,
         "cpu_seconds": dict(zip((resolver.name, "hydnsd"), (round(u, 2) for u in used))),
-        "recursions": recursed, "machine_cpu_seconds_per_million": round(busy / replies * 1e6, 3),
+        "recursions": recursed, "machine_cpu_seconds_per_million": round(busy["machine"] / replies * 1e6, 3),
+        "processors_busy": {role: round(busy[role] / ran / len(numbers), 3) for role, numbers in PROCESSORS.items()},
         "latency_samples": len(latencies),
         "socket_overflows": {role: n - overflows.get(role, 0) for role, n in world.network.udp_overflows().items()
                              if n != overflows.get(role, 0)},

@@ -61,6 +61,10 @@ class Program:
         lines = [line for status in tasks for line in status.read_text().splitlines()]
         return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
 
+    def environment(self):
+        """As words NAME=VALUE, as it was started with."""
+        return set(Path(f"/proc/{self.pid}/environ").read_text().split("\0"))
+
     def cpu_seconds(self):
         """User and system time of the process and all its threads."""
         with open(f"/proc/{self.pid}/stat") as f:

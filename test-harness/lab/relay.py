@@ -3,14 +3,12 @@
 replies."""
 
 import heapq
-import select
-import socket
-import threading
 import time
+from collections import Counter
 
 import dns.message
 
-SO_RCVBUFFORCE = 33      # of linux/socket.h; Python has no name for it
+from .thread_server import ThreadServer
 
 
 def nothing(_wire):
@@ -28,62 +26,44 @@ def unchanged(wire):
     return wire
 
 
-class Relay:
-    """Context manager. Set at any time: delay (seconds), loses (a function of a query's octets: drop it?) and change (a
-    function from a reply's octets to those to send). asked and answered list (monotonic time, name, type)."""
+class Relay(ThreadServer):
+    """Context manager. Set at any time: delay (seconds), loses (a function of a query's octets: drop it?), change (a function
+    from a reply's octets to those to send) and gone (drop everything, also what is under way). asked lists (monotonic time, name,
+    type)."""
 
-    def __init__(self, ns, address, server):
+    def __init__(self, ns, address, server, port=53):
+        super().__init__(ns, "relay")
         ns.address("lo", f"{address}/32")
-        self.ns, self.address = ns, address
+        self.address = address
         self.behave()
-        self.asked, self.answered = [], []
-        with ns.entered():
-            self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            self.front.bind((address, 53))
-            self.back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            self.back.connect((server, 53))
-        for s in (self.front, self.back):       # room for what comes while this thread waits for a processor
-            s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
-        self.wake, self.woken = socket.socketpair()
-        self.thread = threading.Thread(target=self._serve, name="relay", daemon=True)
+        self.asked = []
+        self.front, self.back = self.socket(), self.socket()
+        self.front.bind((address, 53))
+        self.back.connect((server, port))
 
     def behave(self):
         """Forwards everything at once and unchanged, as at first."""
-        self.delay, self.loses, self.change = 0.0, nothing, unchanged
-
-    def __enter__(self):
-        self.thread.start()
-        return self
+        self.delay, self.loses, self.change, self.gone = 0.0, nothing, unchanged, False
 
     def __exit__(self, *exc):
-        self.wake.close()
-        self.thread.join(5)
-        for s in (self.front, self.back, self.woken):
-            s.close()
+        super().__exit__(*exc)
         self.ns.remove_address("lo", f"{self.address}/32")
 
     def count(self, name, since=0.0):
         """How often this name was asked for, with any type, since a monotonic time."""
         return sum(1 for at, asked, _ in list(self.asked) if asked == name and at >= since)
 
-    def asked_after(self, seconds):
-        """Names that were asked for so long after their answer had left, or longer: it was lost."""
-        first = {}
-        for at, name, rdtype in list(self.answered):
-            first.setdefault((name, rdtype), at)
-        return [name for at, name, rdtype in list(self.asked) if at >= first.get((name, rdtype), at) + seconds]
+    def asked_again(self):
+        """Names and types that were asked for more than once."""
+        return [question for question, n in Counter(asked[1:] for asked in list(self.asked)).items() if n > 1]
 
-    def _serve(self):
+    def serve(self):
         waiting, clients, number = [], {}, 0
-        while True:
-            timeout = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
-            ready, _, _ = select.select([self.front, self.back, self.woken], [], [], timeout)
-            if self.woken in ready:
-                return
+        while (ready := self.ready(max(0.0, waiting[0][0] - time.monotonic()) if waiting else None)) is not None:
             if self.front in ready:
                 wire, client = self.front.recvfrom(65535)
-                self._remember(wire, self.asked)
-                if not self.loses(wire):
+                self._remember(wire)
+                if not self.gone and not self.loses(wire):
                     number = (number + 1) % 65536
                     clients[number] = (client, wire[:2])
                     heapq.heappush(waiting, (time.monotonic() + self.delay, number, wire))
@@ -93,10 +73,9 @@ class Relay:
             if self.back in ready:
                 reply = self.back.recv(65535)
                 client, query_id = clients.pop(int.from_bytes(reply[:2], "big"), (None, None))
-                if client:
-                    self._remember(reply, self.answered)
+                if client and not self.gone:
                     self.front.sendto(self.change(query_id + reply[2:]), client)
 
-    def _remember(self, wire, where):
+    def _remember(self, wire):
         question = dns.message.from_wire(wire, question_only=True).question[0]
-        where.append((time.monotonic(), str(question.name).lower(), question.rdtype))
+        self.asked.append((time.monotonic(), str(question.name).lower(), question.rdtype))

@@ -28,6 +28,13 @@ def table(off, on, name):
     return [f"  {what:42}{a:>16}{b:>16}" for what, a, b in rows]
 
 
+def busy_lines(details):
+    """How busy the processors were: where the load generator's are the busier ones, the resolver could answer more."""
+    busy = [details[m]["processors_busy"] for m in ("off", "on")]
+    return ["  processors busy: " + ", ".join(f"{words} {busy[0][role]:.0%} -> {busy[1][role]:.0%}" for role, words in (
+        ("resolver", "the resolver's"), ("others", "those of load generator and authoritative servers")))]
+
+
 def loss_lines(off, on, details):
     """Lines on lost queries or replies, with the full socket buffers that the kernel counted; none when nothing was lost."""
     return [f"  lost {way}: {figures['lost']}; found their socket's buffer full: "

@@ -8,7 +8,7 @@ import shutil
 import signal
 import socket
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from xml.etree import ElementTree
 
 from .client import ask
@@ -84,12 +84,13 @@ class Unbound(Restartable):
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), server=(), clause=(), threads=2,
                  respip=False):
         self.world, self.ns, self.name, self.service = world, ns, name, service
+        self.command = world.tools.unbound_with_plugin() if hydns else [world.tools.unbound]
         self.dir = world.run.dir / name
         self.dir.mkdir(exist_ok=True)
         self.config = self.dir / "unbound.conf"
         modules = " ".join(m for m, used in (("hydns", hydns), ("respip", respip), ("validator iterator", True)) if used)
         lines = ["server:", '    username: ""', '    chroot: ""', f'    directory: "{self.dir}"', '    pidfile: ""',
-                 "    use-syslog: no", '    logfile: ""', "    verbosity: 1", f"    num-threads: {threads}",
+                 "    use-syslog: no", '    logfile: ""', "    verbosity: 1", "    log-servfail: yes", f"    num-threads: {threads}",
                  "    so-reuseport: yes", "    do-daemonize: no",
                  *(f"    interface: {a}" for a in service.values()),
                  f'    root-hints: "{hints}"', f'    module-config: "{modules}"',
@@ -107,8 +108,7 @@ class Unbound(Restartable):
         self.program = None
 
     def start(self):
-        self.program = Program(self.world.run, self.ns, self.name,
-                               [self.world.tools.unbound, "-d", "-c", self.config])
+        self.program = Program(self.world.run, self.ns, self.name, [*self.command, "-d", "-c", self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 
     def _answers(self, address):
@@ -160,6 +160,16 @@ class Unbound(Restartable):
     def forget_servers(self):
         self.control("flush_infra", "all")
 
+    @contextmanager
+    def patient(self):
+        """Asks no server again within 3 seconds, however soon that one is wont to answer."""
+        try:
+            self.control("set_option", "infra-cache-min-rtt:", "3000")
+            self.forget_servers()
+            yield
+        finally:
+            self.control("set_option", "infra-cache-min-rtt:", "50")
+
 
 STATISTICS_PORT = 8053   # of named
 
@@ -171,6 +181,10 @@ def _trust_anchors(files):
             zone, *_, tag, algorithm, digest, data = line.split()
             yield f'trust-anchors {{ {zone} static-ds {tag} {algorithm} {digest} "{data}"; }};'
 
+
+# Of Unbound. By default it gives up after 5 attempts, which one authoritative server that waits two seconds for a processor uses up,
+# by sockets as by rings. It has no other address where a link has no IPv6, or a bench just one server.
+ATTEMPTS = "outbound-msg-retry: 16"
 
 # By default named leaves a client's query unanswered (QryDropped) when ten wait for the same fetch, so when many ask a question
 # that is not in its cache. Its own refreshes of stale data count as such clients.
@@ -312,6 +326,11 @@ class Named(Restartable):
         """And the cache with them."""
         self.control("flush")
 
+    @staticmethod
+    def patient():
+        """It always is: it asks no server again within 800 ms (resolver.c), and has no option for more."""
+        return nullcontext()
+
     def _dump(self, what):
         file = self.dir / "named_dump.db"
         file.unlink(missing_ok=True)
@@ -407,6 +426,10 @@ class Hydnsd(Restartable):
         offer before named sends the reply."""
         return sum(r["offered"] for r in self.call({"cmd": "stats"})["resolvers"])
 
-    def resolver_ready(self):
+    def resolvers_ready(self):
+        """How many."""
         status = self.try_call({"cmd": "status"})
-        return bool(status) and any(r["state"] == "ready" for r in status["resolvers"])
+        return sum(r["state"] == "ready" for r in status["resolvers"]) if status else 0
+
+    def resolver_ready(self):
+        return self.resolvers_ready() > 0

@@ -2,12 +2,14 @@
 """Paths of the programs: our own in the build tree, the patched resolvers in their prefixes, the others installed."""
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 
 from .run import HarnessError
 
 TOP = Path(__file__).resolve().parent.parent.parent
+UNBOUND_UNIT = TOP / "packaging" / "hydns-unbound.service.in"
 
 
 def build_tree():
@@ -20,6 +22,12 @@ def built(path):
     if not path.exists():
         raise HarnessError(f"{path} is not there: build first (./quickstart build), or set HYDNS_BUILD to the build tree")
     return path
+
+
+def unit_environment(unit):
+    """What a unit's Environment= lines set, as words NAME=VALUE."""
+    values = (line.partition("=")[2] for line in unit.read_text().splitlines() if line.startswith("Environment="))
+    return [word for value in values for word in shlex.split(value)]
 
 
 class Tools:
@@ -45,6 +53,11 @@ class Tools:
     def built(self, path):
         """Path of a program of the build tree that only some tests need."""
         return built(path)
+
+    def unbound_with_plugin(self):
+        """The first words of the command that starts Unbound with the plugin, in the environment that its unit gives it. Unbound
+        alone starts without."""
+        return ["env", *unit_environment(UNBOUND_UNIT), self.unbound]
 
     def bind(self, name):
         """The first words of a command of the patched BIND, such as sbin/named. Looked up on use: a run with Unbound needs no

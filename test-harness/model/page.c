@@ -20,7 +20,7 @@ static int new_page(void)
 {
 	int fd = memfd_create("page", MFD_CLOEXEC);
 
-	if (fd < 0 || ftruncate(fd, sizeof(struct hydns_resolver_page)))
+	if (fd < 0 || ftruncate(fd, HYDNS_PAGE_OCTETS))
 		abort();
 	return fd;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * Sends DNS queries over UDP at a fixed rate and records for each when it was sent and what came back, so that a test can
- * check that no query sent after a moment got an old answer. Open loop: a slow answer does not delay the next query. Times
- * are CLOCK_MONOTONIC, as Python's time.monotonic_ns(). Ends after -l seconds, or at SIGTERM or SIGINT; then waits for
- * outstanding replies.
+ * check that no query sent after a moment got an old answer. Open loop: a slow answer does not delay the next query. With -q
+ * it is a closed loop instead: so many queries are under way at once. Times are CLOCK_MONOTONIC, as Python's
+ * time.monotonic_ns(). Ends after -l seconds, or at SIGTERM or SIGINT; then waits for outstanding replies.
  *
  * Output, one line a query, in the order of sending:
  *   sent_ns latency_ns question rcode ttl rdata
@@ -47,6 +47,7 @@
 #define TYPE_SOA        6
 #define SOA_NUMBERS     20        /* octets at the end of its data: serial, refresh, retry, expire, minimum */
 #define BURST           64        /* queries sent at once to catch up: a veth holds 256 */
+#define WAIT            (NS / 100)
 
 struct question {
 	uint8_t wire[QUERY_ROOM];     /* whole query, id 0 */
@@ -82,6 +83,7 @@ struct datagram {
 struct options {
 	const char *server, *port, *local, *input, *output;
 	double rate, seconds, timeout;
+	unsigned under_way;           /* of a closed loop; 0: by rate */
 	bool edns, dnssec_ok, mixed_case, watch;
 };
 
@@ -93,6 +95,7 @@ struct state {
 	size_t count, room;
 	uint32_t by_id[IDS];          /* 1 + number of the record that waits for this id; 0: none */
 	size_t oldest;                /* no earlier record is still waiting within its timeout */
+	unsigned waiting;             /* queries neither answered nor given up */
 	struct stray *strays;
 	size_t stray_count;
 	struct sockaddr_storage server;
@@ -203,7 +206,7 @@ static void open_socket(struct state *s)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
 	struct addrinfo *to, *from;
-	int size = 4 << 20, rc;
+	int size = 64 << 20, rc;
 
 	rc = getaddrinfo(s->o.server, s->o.port, &hints, &to);
 	if (rc)
@@ -211,9 +214,12 @@ static void open_socket(struct state *s)
 	s->fd = socket(to->ai_family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		die("socket", strerror(errno));
-	/* room for what comes while this program waits for a processor */
+	/* room for what comes while this program waits for a processor, a driver may charge a page for each reply; and for what waits in
+	 * the link's queue, without which a query would not be sent */
 	if (setsockopt(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
 		setsockopt(s->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (setsockopt(s->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
+		setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	if (s->o.local) {
 		rc = getaddrinfo(s->o.local, "0", &hints, &from);
 		if (rc)
@@ -268,6 +274,8 @@ static void send_one(struct state *s)
 	r->question = (s->count - 1) % s->question_count;
 	r->id = (s->count - 1) * 40503U; /* odd: walks through all ids */
 	r->latency = -1;
+	if (!s->by_id[r->id])         /* else the query before gives its id up */
+		s->waiting++;
 	s->by_id[r->id] = s->count;
 	q = write_query(s, s->count, query);
 	r->sent = now();
@@ -405,6 +413,7 @@ static void receive_all(struct state *s)
 			keep_stray(s, &d, at, "twice");
 		} else {
 			r->latency = at - r->sent;
+			s->waiting--;
 			keep_reply(s, r, number, &d);
 			if (!s->o.watch)
 				s->by_id[r->id] = 0;
@@ -425,8 +434,10 @@ static bool expire(struct state *s, int64_t as_of)
 			continue;
 		if (r->sent > limit)
 			return true;
-		if (!s->o.watch)
-			s->by_id[r->id] = 0;
+		if (s->o.watch)
+			continue;
+		s->by_id[r->id] = 0;
+		s->waiting--;
 	}
 	return false;
 }
@@ -442,10 +453,9 @@ static void wait_for(struct state *s, int64_t ns)
 		sched_yield(); /* a kernel thread may have to process the packets */
 }
 
-static void ask(struct state *s)
+static void ask_by_rate(struct state *s, int64_t begin, int64_t end)
 {
-	int64_t begin = now(), gap = (int64_t)(NS / s->o.rate), due = begin;
-	int64_t end = s->o.seconds > 0 ? begin + (int64_t)(s->o.seconds * NS) : INT64_MAX;
+	int64_t gap = (int64_t)(NS / s->o.rate), due = begin;
 
 	while (!ended && due < end) {
 		int64_t t = now();
@@ -456,13 +466,35 @@ static void ask(struct state *s)
 		expire(s, t);
 		wait_for(s, due - now());
 	}
+}
+
+static void keep_under_way(struct state *s, int64_t end)
+{
+	for (int64_t t = now(); !ended && t < end; t = now()) {
+		while (s->waiting < s->o.under_way)
+			send_one(s);
+		wait_for(s, WAIT);
+		t = now();
+		receive_all(s);
+		expire(s, t);
+	}
+}
+
+static void ask(struct state *s)
+{
+	int64_t begin = now(), end = s->o.seconds > 0 ? begin + (int64_t)(s->o.seconds * NS) : INT64_MAX;
+
+	if (s->o.under_way)
+		keep_under_way(s, end);
+	else
+		ask_by_rate(s, begin, end);
 	for (bool waits = true; waits;) {
 		int64_t t = now();
 
 		receive_all(s);
 		waits = expire(s, t);
 		if (waits)
-			wait_for(s, NS / 100);
+			wait_for(s, WAIT);
 	}
 }
 
@@ -510,12 +542,13 @@ static void write_records(const struct state *s)
 
 static void usage(FILE *f)
 {
-	fputs("usage: asker -s ADDRESS -d FILE -o FILE [-p PORT] [-a LOCAL] [-r RATE] [-l SECONDS] [-t TIMEOUT] [-e] [-D] [-x]\n"
-	      "             [-w]\n"
+	fputs("usage: asker -s ADDRESS -d FILE -o FILE [-p PORT] [-a LOCAL] [-r RATE | -q NUMBER] [-l SECONDS] [-t TIMEOUT]\n"
+	      "             [-e] [-D] [-x] [-w]\n"
 	      "  -s  server address            -p  port [53]\n"
 	      "  -a  local address             -d  questions, one \"name type\" a line, asked in turn\n"
 	      "  -o  records, one line a query -r  queries per second [1000]\n"
 	      "  -l  seconds [until SIGTERM]   -t  seconds to wait for an answer [2]\n"
+	      "  -q  queries under way at once, at most 32768; the next when one is answered or given up; not with -w\n"
 	      "  -e  with EDNS                 -D  with DNSSEC OK (implies -e)\n"
 	      "  -x  letters in mixed case     -w  watch: record all that comes, with its hop limit\n", f);
 }
@@ -525,7 +558,7 @@ static void parse(int argc, char **argv, struct options *o)
 	int c;
 
 	*o = (struct options){ .port = "53", .rate = 1000, .timeout = 2 };
-	while ((c = getopt(argc, argv, "s:p:a:d:o:r:l:t:eDxwh")) != -1) {
+	while ((c = getopt(argc, argv, "s:p:a:d:o:r:q:l:t:eDxwh")) != -1) {
 		switch (c) {
 		case 's': o->server = optarg; break;
 		case 'p': o->port = optarg; break;
@@ -533,6 +566,7 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'd': o->input = optarg; break;
 		case 'o': o->output = optarg; break;
 		case 'r': o->rate = atof(optarg); break;
+		case 'q': o->under_way = (unsigned)atoi(optarg); break;
 		case 'l': o->seconds = atof(optarg); break;
 		case 't': o->timeout = atof(optarg); break;
 		case 'D': o->dnssec_ok = true; o->edns = true; break;
@@ -543,7 +577,8 @@ static void parse(int argc, char **argv, struct options *o)
 		default: usage(stderr); exit(2);
 		}
 	}
-	if (!o->server || !o->input || !o->output || o->rate <= 0 || o->timeout <= 0 || optind != argc) {
+	if (!o->server || !o->input || !o->output || o->rate <= 0 || o->timeout <= 0 ||
+	    o->under_way > IDS / 2 || (o->under_way && o->watch) || optind != argc) {
 		usage(stderr);
 		exit(2);
 	}

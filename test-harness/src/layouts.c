@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hydns/parking.h"
+#include "hydns/resolver.h"
 #include "hydns/ring.h"
 #include "hydns/rule.h"
 #include "hydns/session.h"
@@ -28,6 +30,7 @@ static const struct {
 	ONE(hydns_hello, refresh_percent) ONE(hydns_hello, pid) ONE(hydns_hello, admission) ARRAY(hydns_hello, seed)
 	ONE(hydns_hello, identity) ONE(hydns_hello, version)
 	ONE(hydns_withdraw, generation) ONE(hydns_withdraw, scope) ONE(hydns_withdraw, name_len) ONE(hydns_withdraw, name)
+	ONE(hydns_parking, waiting) ONE(hydns_resolver_page, under_way) ONE(hydns_under_way, word)
 	ONE(twins_query, number) ONE(twins_query, timeout_ms) ONE(twins_query, group) ONE(twins_query, flags)
 	ARRAY(twins_query, len)
 	ONE(twins_report, number) ONE(twins_report, finished) ONE(twins_report, in_kernel) ARRAY(twins_report, sent)
@@ -45,8 +48,9 @@ static const struct {
 	NUMBER(HYDNS_MSG_RESET) NUMBER(HYDNS_MSG_READY) NUMBER(HYDNS_MSG_WITHDRAW) NUMBER(HYDNS_MSG_STATS)
 	NUMBER(HYDNS_MSG_COUNTS) NUMBER(HYDNS_MSG_NOTE) NUMBER(HYDNS_MSG_BYE) NUMBER(HYDNS_MSG_ACK)
 	NUMBER(HYDNS_MSG_REFUSED) NUMBER(HYDNS_MSG_COOKIES) NUMBER(HYDNS_MSG_CATCH_UP)
+	NUMBER(HYDNS_RESOLVERS) NUMBER(HYDNS_UNDER_WAY_BUCKETS) NUMBER(HYDNS_UNDER_WAY_ENTRIES)
 	NUMBER(DIRECT) NUMBER(KERNEL) NUMBER(AGAIN) NUMBER(REFERENCE)
-	NUMBER(FULL) NUMBER(ALONE) NUMBER(DIFFERS_KERNEL) NUMBER(DIFFERS_REFERENCE) NUMBER(SILENCE)
+	NUMBER(FULL) NUMBER(ALONE) NUMBER(TOGETHER) NUMBER(DIFFERS_KERNEL) NUMBER(DIFFERS_REFERENCE) NUMBER(SILENCE)
 	NUMBER(HYDNS_SCOPE_NAME) NUMBER(HYDNS_SCOPE_SUBTREE) NUMBER(HYDNS_SCOPE_ALL)
 };
 

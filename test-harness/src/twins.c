@@ -7,9 +7,11 @@
  *   twins [-w WINDOW] [-r HOPS] DIRECT:KERNEL:REFERENCE...   file descriptors; each such triple is a group
  *
  * A query goes to direct; after its reply or timeout to kernel and reference; and if kernel's reply differs from direct's, to
- * direct again: what the resolver would have sent at the time of the kernel's reply is one of its two replies. All places
- * get the same id, by which replies find their query. A reply at the kernel place whose hop limit is not HOPS, the
- * resolver's, is the kernel's own; the parent enabled IP_RECVTTL and IPV6_RECVHOPLIMIT on the sockets.
+ * direct again: what the resolver would have sent at the time of the kernel's reply is one of its two replies. A query marked
+ * TOGETHER goes to all three at once, before the resolver can know the answer, and to direct again if they differ; these may
+ * wait long, and do not count for the window. All places get the same id, by which replies find their query. A reply at the
+ * kernel place whose hop limit is not HOPS, the resolver's, is the kernel's own; the parent enabled IP_RECVTTL and
+ * IPV6_RECVHOPLIMIT on the sockets.
  *
  * stdin: struct twins_query and its octets; stdout: struct twins_report and its octets (twins.h). It reports queries whose
  * replies differ and those marked FULL, and only counts all others, in reports without a query. Ends when stdin has ended and
@@ -39,6 +41,8 @@
 #define REPLY_ROOM      8192      /* twice what any server here sends over UDP */
 #define GROUPS_MAX      64
 #define WINDOW_MAX      4096
+#define TOGETHER_MAX    3072      /* queries marked TOGETHER under way */
+#define FLOWS           (WINDOW_MAX + TOGETHER_MAX)
 #define IDS             65536U
 #define ID_STEP         40503U    /* odd: walks through all ids */
 #define TYPE_OPT        41
@@ -64,10 +68,10 @@ struct flow {
 	struct ask ask[PLACES];
 };
 
-static struct flow flows[WINDOW_MAX];
+static struct flow flows[FLOWS];
 static struct flow *by_id[IDS];
 static int fds[GROUPS_MAX * SOCKETS];
-static unsigned groups, window = 256, busy;
+static unsigned groups, window = 256, busy, waiting_together;   /* busy: without those marked TOGETHER */
 static uint32_t finished, in_kernel;
 static int resolver_hops;
 static uint8_t input[1 << 16];
@@ -201,6 +205,12 @@ static void ask(struct flow *f, enum place p)
 		(void)!send(fd, wire, f->q.len[other], 0);
 }
 
+/* How many queries of its kind are under way. */
+static unsigned *under_way(const struct twins_query *q)
+{
+	return q->flags & TOGETHER ? &waiting_together : &busy;
+}
+
 static void finish(struct flow *f)
 {
 	uint8_t differs = 0;
@@ -211,25 +221,26 @@ static void finish(struct flow *f)
 		differs |= DIFFERS_REFERENCE;
 	finished++;
 	in_kernel += by_kernel(f);
-	if (differs || (f->q.flags & FULL))
+	if (differs || (f->q.flags & FULL) || ((f->q.flags & TOGETHER) && !f->ask[KERNEL].got))
 		report(f, differs);
 	by_id[id_of(f)] = NULL;
 	f->busy = false;
-	busy--;
+	--*under_way(&f->q);
 }
 
 /* Takes the flow's next step, after one place has answered or timed out. */
 static void step(struct flow *f)
 {
 	if (!f->ask[KERNEL].sent) {
-		if (f->ask[DIRECT].waiting)
+		if (f->ask[DIRECT].waiting && !(f->q.flags & TOGETHER))
 			return;
 		ask(f, KERNEL);
 		if (!(f->q.flags & ALONE))
 			ask(f, REFERENCE);
 		return;
 	}
-	if (!f->ask[KERNEL].waiting && !f->ask[AGAIN].sent && !same_octets(&f->ask[KERNEL], &f->ask[DIRECT]))
+	if (!f->ask[KERNEL].waiting && !f->ask[DIRECT].waiting && !f->ask[AGAIN].sent &&
+	    !same_octets(&f->ask[KERNEL], &f->ask[DIRECT]))
 		ask(f, AGAIN);
 	for (unsigned p = 0; p < PLACES; p++)
 		if (f->ask[p].waiting)
@@ -237,15 +248,18 @@ static void step(struct flow *f)
 	finish(f);
 }
 
-static struct flow *free_flow(void)
+/* A flow for the query, or NULL while as many of its kind are under way as may be. */
+static struct flow *free_flow(const struct twins_query *q)
 {
 	static unsigned next;
 
-	for (unsigned i = 0; i < window; i++) {
-		struct flow *f = &flows[(next + i) % window];
+	if (*under_way(q) >= (q->flags & TOGETHER ? TOGETHER_MAX : window))
+		return NULL;
+	for (unsigned i = 0; i < FLOWS; i++) {
+		struct flow *f = &flows[(next + i) % FLOWS];
 
 		if (!f->busy) {
-			next = (next + i + 1) % window;
+			next = (next + i + 1) % FLOWS;
 			return f;
 		}
 	}
@@ -255,7 +269,7 @@ static struct flow *free_flow(void)
 static void begin(struct flow *f, const struct twins_query *q, const uint8_t *wires)
 {
 	f->busy = true;
-	busy++;
+	++*under_way(q);
 	f->q = *q;
 	for (unsigned p = 0; p < PLACES; p++) {
 		f->ask[p].sent = f->ask[p].got = 0;
@@ -271,6 +285,8 @@ static void begin(struct flow *f, const struct twins_query *q, const uint8_t *wi
 		}
 	}
 	ask(f, DIRECT);
+	if (q->flags & TOGETHER)
+		step(f);
 }
 
 /* Begins queries that were read, as many as the window holds; true when more octets are needed. */
@@ -290,7 +306,7 @@ static bool begin_all(void)
 		size = sizeof(q) + q.len[0] + q.len[1];
 		if (input_len - used < size)
 			break;
-		f = busy < window ? free_flow() : NULL;
+		f = free_flow(&q);
 		if (!f || by_id[(uint16_t)(q.number * ID_STEP)]) {
 			wanted = false;
 			break;
@@ -393,7 +409,7 @@ static void expire_all(int64_t at)
 	if (at - last < TICK_MS * MS)
 		return;
 	last = at;
-	for (unsigned i = 0; i < window; i++)
+	for (unsigned i = 0; i < FLOWS; i++)
 		if (flows[i].busy)
 			expire(&flows[i], at);
 	report_count();
@@ -406,11 +422,11 @@ static void serve(void)
 
 	for (unsigned i = 0; i < n; i++)
 		p[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
-	while (!input_ended || busy || input_len) {
+	while (!input_ended || busy || waiting_together || input_len) {
 		int64_t at = now();
 
 		p[n] = (struct pollfd){ .fd = begin_all() ? STDIN_FILENO : -1, .events = POLLIN };
-		if (input_ended && !busy && input_len)
+		if (input_ended && !busy && !waiting_together && input_len)
 			die("standard input", "ends within a query");
 		if (poll(p, n + 1, TICK_MS) < 0 && errno != EINTR)
 			die("poll", strerror(errno));

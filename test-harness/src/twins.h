@@ -9,6 +9,7 @@ enum place { DIRECT, KERNEL, AGAIN, REFERENCE, PLACES };
 
 #define FULL            0x01      /* report in any case */
 #define ALONE           0x02      /* do not ask the reference */
+#define TOGETHER        0x04      /* ask all places at once; report also when kernel was silent */
 struct twins_query {
 	uint32_t number;              /* the caller's */
 	uint16_t timeout_ms;          /* of a place when no other place has answered */

@@ -11,5 +11,6 @@ clients.py      the clients
 judge.py        is a reply right?
 faults.py       deliberate faults, to test the judge
 session.py      all of it in one run
+parked.py       instead of all this: kills beside parked queries, and what becomes of each
 report.py       figures, table and verdict
 """

@@ -2,9 +2,7 @@
 """The authoritative server of storm.example. that a resolver asks: it logs each RRset that it sends, with the time."""
 
 import random
-import select
 import socket
-import threading
 import time
 
 import dns.flags
@@ -14,6 +12,7 @@ import dns.rdatatype
 import dns.rrset
 
 from lab.changing_zones import STORM
+from lab.thread_server import ThreadServer
 
 from . import zone
 from .zone import Key
@@ -25,49 +24,30 @@ STATIC_OWNERS = {key.owner for key in STATIC}
 STATIC_TTL = 3600
 
 
-class ZoneServer:
+class ZoneServer(ThreadServer):
     """Context manager: a thread that answers on both addresses, and changes one RRset after the other from change() on, without
     notifying anybody."""
 
     def __init__(self, world, ledger, seed):
+        super().__init__(world.network.authoritative, "zone-server")
         self.ledger = ledger
         self.rng = random.Random(f"changes {seed}")
         self.current = {}         # key -> (stamp, Datum)
         self.names = {key.owner for key in (*zone.RECORDS, *zone.ALIASES)}
         for key in (*zone.STEADY, *zone.GHOSTS):
             self.current[key] = ledger.new(key)
-        self.sockets = []
-        ns = world.network.authoritative
         for family, address in STORM.items():
-            ns.address("lo", f"{address}/{32 if family == 4 else 128}")
-            with ns.entered():
-                s = socket.socket(socket.AF_INET if family == 4 else socket.AF_INET6, socket.SOCK_DGRAM)
-            s.bind((address, 53))
-            self.sockets.append(s)
+            self.ns.address("lo", f"{address}/{32 if family == 4 else 128}")
+            self.socket(socket.AF_INET if family == 4 else socket.AF_INET6).bind((address, 53))
         self._changing = False
         self._now = 0             # when the query was read that is being answered
-        self._wake, self._woken = socket.socketpair()
-        self._thread = threading.Thread(target=self._serve, name="zone-server", daemon=True)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc):
-        self._wake.close()
-        self._thread.join(5)
-        for s in (*self.sockets, self._woken):
-            s.close()
 
     def change(self, changing=True):
         self._changing = changing
 
-    def _serve(self):
+    def serve(self):
         due = time.monotonic()
-        while True:
-            ready, _, _ = select.select([*self.sockets, self._woken], [], [], max(0.0, due - time.monotonic()))
-            if self._woken in ready:
-                return
+        while (ready := self.ready(max(0.0, due - time.monotonic()))) is not None:
             for s in ready:
                 wire, client = s.recvfrom(4096)
                 self._now = time.monotonic_ns()

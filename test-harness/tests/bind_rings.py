@@ -3,6 +3,7 @@
 answer, and what rings have carried. EITHER is for tests that Unbound must pass, too."""
 
 import sys
+from collections import Counter
 from contextlib import contextmanager
 
 import dns.rcode
@@ -113,14 +114,14 @@ EITHER = pytest.mark.parametrize("ring_paths", (unbound_rings, bind_rings), indi
 def own_counts(path):
     found = [r["packet_rings"] for r in path.daemon.call({"cmd": "stats"})["resolvers"]]
     return {name: sum(f[name] for f in found) for name in ("sent_upstream", "received_answers", "strays")} | \
-        {"detours": sum(sum(f["detours"].values()) for f in found), "sockets": path.named.sockets()}
+        {"sockets": path.named.sockets()} | {why: sum(f["detours"][why] for f in found) for why in found[0]["detours"]}
 
 
 def grown(path, do):
-    """Its result, and what own_counts() has grown by."""
+    """Its result, and by how much each of own_counts() has grown; those that have not are left out, and read as 0."""
     before = own_counts(path)
     result = do()
-    return result, {name: n - before[name] for name, n in own_counts(path).items()}
+    return result, Counter({name: n - before[name] for name, n in own_counts(path).items() if n != before[name]})
 
 
 def recursions(path, count=50, zone="kinds.example", **options):

@@ -7,15 +7,18 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from bench import capacity, queue
+from bench import capacity, coalescing, concurrency, crowds, misses, outage, queue, threshold
 from bench.result import Result, Settings
 from bench.setting import Setting
 from bench.stand import RINGS
 from lab import cpus
 from lab.run import RUNS, HarnessError, is_alive, processes
+from lab.tools import UNBOUND_UNIT, unit_environment
 from test_demo import heed_interrupts, run_id, with_id  # noqa: F401
 
 BENCH = Path(__file__).resolve().parent.parent / "hydns-bench"
@@ -56,7 +59,7 @@ def test_two_processors():
     assert points["hydns", 2]["ratio_to_one_processor"] > 0
 
 
-@pytest.mark.limit(180)
+@pytest.mark.limit(300)
 @pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
 def test_queue(monkeypatch):
     """Each contender goes the way that it is there for, for every load (measured() makes sure), and has its points and goals."""
@@ -67,6 +70,10 @@ def test_queue(monkeypatch):
             queue.rates(bench, result, hosts, load)
         queue.idle(bench, result, hosts)
         queue.new_names(bench, result, hosts)
+        with ExitStack() as stack:
+            environments = {c: s.program.environment() for c, s in hosts.start(stack, ("alone", "sockets")).items()}
+    own = set(unit_environment(UNBOUND_UNIT))
+    assert own <= environments["sockets"] and not own & environments["alone"]
     points = {(p["contender"], p["load"]): p for p in result.points}
     assert set(points) == {(c, load) for c in RINGS for load in queue.WANTED} | \
         {(c, load) for c in ("alone", "sockets", "rings") for load in ("idle", "new")} | \
@@ -76,6 +83,88 @@ def test_queue(monkeypatch):
     assert {g.met for g in result.goals} <= {True, False} and len(result.goals) == 9 + (queue.RELEASED in queue.contenders("new"))
     documented = set(re.findall(r"\w+", BENCH.parent.joinpath("bench", "hydns-bench.1").read_text()))
     assert not {key.removesuffix("_95") for point in result.points for key in point} - documented
+
+
+def part_of_misses(part):
+    """The result of a part; its points have documented keys."""
+    with Setting(Settings(seed=1, quick=True, only=(part,))) as bench:
+        result = Result("misses")
+        misses.run(bench, result)
+    documented = set(re.findall(r"\w+", BENCH.parent.joinpath("bench", "hydns-bench.1").read_text()))
+    assert not {key for point in result.points for key in point} - documented
+    assert {p["part"] for p in result.points} == {part} and {g.met for g in result.goals} <= {True, False}
+    return result
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_coalescing(monkeypatch):
+    """Each contender has its points and goals, and no client has a wrong answer (Stand.crowd() makes sure)."""
+    monkeypatch.setattr(coalescing, "CLIENTS", 300)
+    monkeypatch.setattr(coalescing, "CROWDS", {"one name": 1, "100 names": 100})
+    monkeypatch.setattr(coalescing, "TURNS", (1, 1))
+    result = part_of_misses("coalescing")
+    assert {(p["contender"], p["resolver"], p["crowd"]) for p in result.points} == \
+        {(c, k, crowd) for c in coalescing.CONTENDERS for k in crowds.KINDS for crowd in coalescing.CROWDS}
+    assert len(result.goals) == 4 * len(crowds.KINDS) * len(coalescing.CROWDS)
+
+
+@pytest.mark.limit(180)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_outage(monkeypatch):
+    """Silent names get no answer from anybody, and the others do; only hydnsd can say what the kernel did."""
+    monkeypatch.setattr(crowds, "KINDS", ("Unbound",))
+    monkeypatch.setattr(outage, "RATES", (1000,))
+    monkeypatch.setattr(outage, "BEARABLE", 0)
+    monkeypatch.setattr(outage, "BEFORE", (1, 1))
+    monkeypatch.setattr(outage, "SECONDS", (6, 6))
+    result = part_of_misses("outage")
+    points = {p["contender"]: p for p in result.points}
+    assert set(points) == set(outage.CONTENDERS) and len(result.goals) == 3
+    assert all(p["rate"] == 1000 and p["replies_before"] and p["silent_unanswered"] for p in points.values())
+    assert 0 < points["hydns"]["kernel_or_parked"] <= 1 and "kernel_or_parked" not in points["alone"]
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_threshold(monkeypatch):
+    """Each bound has its points and goals, and nothing is parked where it is 0."""
+    monkeypatch.setattr(threshold, "CLIENTS", 300)
+    monkeypatch.setattr(threshold, "NAMES", 3)
+    monkeypatch.setattr(threshold, "BOUNDS", (0, 10, "auto"))
+    result = part_of_misses("threshold")
+    points = {(p["resolver"], p["contender"], p.get("pending_max")): p for p in result.points}
+    assert set(points) == {(k, *contender) for k in crowds.KINDS for contender in threshold.contenders()}
+    assert all(points[k, "hydns", 0]["parked"] == 0 < points[k, "hydns", 0]["passed"] for k in crowds.KINDS)
+    assert all(points[k, "hydns", "auto"]["parked"] + points[k, "hydns", "auto"]["passed"] for k in crowds.KINDS)
+    assert len(result.goals) == len(crowds.KINDS) * (3 + 3 + 2)
+
+
+@pytest.mark.limit(180)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_concurrency(monkeypatch):
+    """Each contender goes the way that it is there for (Hosts.start() makes sure), and has its points and goals."""
+    monkeypatch.setattr(concurrency, "CONCURRENCY", ((1, 64), (1, 64)))
+    result = part_of_misses("concurrency")
+    assert {(p["contender"], p["resolver"], p["concurrency"]) for p in result.points} == \
+        {(c, k, n) for c in concurrency.CONTENDERS for k in crowds.KINDS for n in (1, 64)}
+    assert all(p["latency_us"]["p99.9"] >= p["latency_us"]["p50"] > 0 for p in result.points)
+    assert len(result.goals) == 5 * len(crowds.KINDS)
+
+
+def test_a_part_that_stops(monkeypatch):
+    """The others are measured all the same, but for those that nobody wants."""
+    def stops(_bench, _result):
+        raise HarnessError("no link")
+
+    def goes_on(_bench, result):
+        result.add("alone", [1], "milliseconds", part="second")
+    monkeypatch.setattr(misses, "PARTS", {name: SimpleNamespace(run=run) for name, run in
+                                          (("first", stops), ("second", goes_on), ("third", stops))})
+    bench, result = SimpleNamespace(settings=Settings(1, True, ("first", "second"))), Result("misses")
+    with pytest.raises(HarnessError, match="^first: no link$"):
+        misses.run(bench, result)
+    assert [p["part"] for p in result.points] == ["second"]
 
 
 def test_rings_unused():
@@ -104,7 +193,8 @@ def test_interrupted(run_id):  # noqa: F811
 
 
 @pytest.mark.parametrize("words", ([], ["speed"], ["cost", "--seed", "x"], ["cost", "--json", "/missing/cost.json"],
-                                   ["cost", "--plot", "/tmp/cost.txt"]), ids=" ".join)
+                                   ["cost", "--plot", "/tmp/cost.txt"], ["cost", "--only", "outage"],
+                                   ["misses", "--only", "speed"]), ids=" ".join)
 def test_wrong_usage(words):
     done = subprocess.run([sys.executable, BENCH, *words], capture_output=True, text=True)
     assert done.returncode == 2 and "usage" in done.stderr

@@ -21,8 +21,8 @@ from lab.client import ask, exchange, query, udp
 from lab.compare import difference
 from lab.network import CLIENT2, CLIENT_LINKS, DOORS, SERVICE
 from lab.process import run_tool
-from lab.relay import SO_RCVBUFFORCE
 from lab.run import SOON, wait_until
+from lab.thread_server import SO_RCVBUFFORCE
 
 
 @pytest.fixture(scope="class")

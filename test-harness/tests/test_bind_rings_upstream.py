@@ -46,7 +46,7 @@ class TestOwnQueries:
     def test_no_socket_is_opened(self, shared):
         replies, took = grown(shared, lambda: recursions(shared))
         assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
-        assert took == {"sent_upstream": 50, "received_answers": 50, "strays": 0, "detours": 0, "sockets": 0}
+        assert took == {"sent_upstream": 50, "received_answers": 50}
         assert not rings.claimed(shared.daemon)
 
     def test_load(self, shared):
@@ -70,7 +70,7 @@ class TestOwnQueries:
         with all_ports_taken(shared):
             replies, took = grown(shared, lambda: recursions(shared))
         assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
-        assert took == {"sent_upstream": 0, "received_answers": 0, "strays": 0, "detours": 50, "sockets": 50}
+        assert took == {"sockets": 50, "NO_PORT": 50}
 
     def test_silent_server(self, shared):
         """named asks again, and gives up, by its own timers; its ports are free then, and answers come when the server does."""
@@ -184,7 +184,7 @@ def test_two_threads(world):
     with upstream_alone(world, threads=2) as p:
         replies, took = grown(p, lambda: recursions(p, 200))
         assert {r.rcode() for r in replies} == {dns.rcode.NXDOMAIN}
-        assert took == {"sent_upstream": 200, "received_answers": 200, "strays": 0, "detours": 0, "sockets": 0}
+        assert took == {"sent_upstream": 200, "received_answers": 200}
         with fresh(p) as one, fresh(p) as another:
             wait_answers(p, 500)
             answers = one.result() + another.result()

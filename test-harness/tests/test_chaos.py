@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from lab.client import Answer, Asker
+from lab.crowd import Crowd
 from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
-from storm import report, zone
+from storm import parked, report, zone
 from storm.judge import HOMELESS, OfResolver, OfZone
 from storm.ledger import SECOND, Flush, Ledger, Span
 from storm.servers import at, denials, everything, nothing
@@ -300,3 +301,27 @@ def test_a_storm(tmp_path, server):
     found = json.loads(file.read_text())
     assert not found["faults"] and found["disruptions"] and found["kernel_share"] > 0
     assert done.stdout.splitlines()[-1].endswith("0 wrong, 0 doubled, nothing left")
+
+
+@pytest.mark.parametrize("victim, lost, missing, wrong", [
+    (parked.UPSTREAM, 0, 0, 0), (parked.UPSTREAM, 1, 0, 1), (parked.UPSTREAM, 0, 1, 1), (parked.UPSTREAM, 0, -1, 1),
+    (parked.RESOLVER, 9, 0, 0), (parked.RESOLVER, 9, 1, 1), (parked.HYDNSD, 9, 9, 0), (parked.HYDNSD, 10, 9, 1),
+    (parked.HYDNSD, 40, 40, 0), (parked.HYDNSD, 41, 41, 1)])
+def test_which_queries_may_be_lost_beside_a_kill(victim, lost, missing, wrong):
+    """40 were parked. What a killed hydnsd had, and what a killed resolver had read; no other."""
+    p = parked.Parked("unbound", "1", lambda text: None)
+    p._judge(victim, Crowd(150, lost, 0, [], set(), 0.0, [], True), parked.Round(missing, 0, 40, 0, 20))
+    assert len(p.result.wrong) == wrong, p.result.wrong
+    p._judge(victim, Crowd(150, 0, 1, [], set(), 0.0, [], True), parked.Round(0, 0, 40, 0, 20))
+    assert len(p.result.wrong) == wrong + 1, "a second reply"
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("server", ("unbound", "bind"))
+def test_kills_beside_parked_queries(tmp_path, server):
+    """A few rounds; a thousand by command (COOKBOOK.md)."""
+    file = tmp_path / "figures.json"
+    done = chaos("--parked", 8, "--server", server, "--json", file)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    found = json.loads(file.read_text())
+    assert not found["faults"] and found["parked"] and sum(found["rounds"].values()) == 8

@@ -17,7 +17,7 @@ NAME = "www.lab.example"
 USER, UID = "hydns-caged", 64321
 GROUP = "daemon"          # any that the host has
 # does not change the host's accounts: only Unbound sees one more user
-START = 'mount --bind "$0" /etc/passwd && mount --bind "$1" /etc/group && exec "$2" -d -c "$3"'
+START = 'mount --bind "$0" /etc/passwd && mount --bind "$1" /etc/group && shift && exec "$@"'
 
 
 class Caged(Unbound):
@@ -35,7 +35,7 @@ class Caged(Unbound):
 
     def start(self):
         self.program = Program(self.world.run, self.ns, self.name,
-                               ["unshare", "--mount", "sh", "-c", START, self.passwd, self.group, self.world.tools.unbound,
+                               ["unshare", "--mount", "sh", "-c", START, self.passwd, self.group, *self.command, "-d", "-c",
                                 self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 

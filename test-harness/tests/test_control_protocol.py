@@ -6,11 +6,13 @@ import json
 import re
 import signal
 import sys
+import threading
 
 import pytest
 from conftest import kernel_path
 
 from lab.client import ask
+from lab.crowd import gather
 from lab.network import SERVICE
 from lab.run import HarnessError, wait_until
 from lab.tools import TOP
@@ -88,6 +90,20 @@ def check_names(daemon):
     check(daemon, "explain", name=NAME, type="A", edns=True, cookie=True)
 
 
+def check_pending(path):
+    """A question for which clients wait, while the authoritative server is slow."""
+    ask(path.network.client1, SERVICE[4], "lab.example", "SOA")
+    path.world.relay.delay = 0.5
+    crowd = [("pending.wild.lab.example", "A")], 200, 0.1
+    clients = threading.Thread(target=gather, args=(path.world, path.network.client1, SERVICE[4], *crowd))
+    clients.start()
+    try:
+        wait_until(lambda: check(path.daemon, "pending")["questions"], 10, "clients to wait")
+    finally:
+        clients.join()
+        path.world.relay.behave()
+
+
 def test_replies(world):
     """Every reply and object of the list, also as hydnsctl prints it with and without hydnsd."""
     absent = ["ip-freebind: yes", f"interface: {ABSENT_ADDRESS}"]
@@ -101,6 +117,7 @@ def test_replies(world):
             check_printed(path.daemon, command, HYDNSCTL)
             assert path.daemon.ctl(command).stdout.strip()
         check_names(path.daemon)
+        check_pending(path)
         for command in ("pause", "resume", "flush"):
             check(path.daemon, command, **({"all": True} if command == "flush" else {}))
         path.daemon.stop(signal.SIGKILL)

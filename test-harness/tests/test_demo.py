@@ -57,10 +57,12 @@ def test_short_demo(tmp_path, run_id):
     figures = json.loads((tmp_path / "demo.json").read_text())
     for half in ("off", "on"):
         assert tuple(figures[half]) == KEYS
+        busy = figures["details"][half]["processors_busy"]
+        assert set(busy) == {"machine", "resolver", "others"} and all(0 < share < 1.1 for share in busy.values()), busy
     assert_load_answered(figures, text)
     assert figures["details"]["off"]["recursion_cpu_seconds"] > 0
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
-    assert "top ten names" in text
+    assert "top ten names" in text and "processors busy: the resolver's" in text
     rows = [tuple(line.split()[:3]) for line in text.partition("top ten names\n")[2].splitlines()[1:11]]
     assert len(rows) == 10 == len(set(rows)), "rows that nothing tells apart"
 

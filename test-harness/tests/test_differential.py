@@ -14,8 +14,10 @@ import dns.rrset
 import pytest
 
 from conftest import bind_path, kernel_path
-from differ import cookies, judge, zone
-from differ.asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, Flow, Group, Twins
+from differ import cookies, judge, slow_zones, zone
+from differ.asking import (AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, REFERENCE_ASKED, TOGETHER, Flow, Group,
+                           Twins)
+from differ.ledger import SECOND, Ledger
 from differ.questions import Data, zone_lines
 from differ.record import Recorder, asked_upstream
 from differ.servers import SERVERS
@@ -412,6 +414,109 @@ def test_a_difference_is_recorded(world, pair, tmp_path):
     assert "not to be had" not in "".join(recorded.values())
 
 
+# --- slow and silent servers --------------------------------------------------------------------------------
+FICKLE, REMEMBERED = slow_zones.FICKLE[0], 5
+ASKED_FOR = f"a.ttl60.{FICKLE}"
+SENT, SILENT = 1000, (1010, 1020)        # seconds: when the server sent the answer, and when it was silent
+FAILURE = dns.message.from_text(f"id 1\nopcode QUERY\nrcode SERVFAIL\nflags QR RD RA\n;QUESTION\n{ASKED_FOR} IN A\n").to_wire()
+
+
+def answered(ttl=60, address="192.0.2.61"):
+    return dns.message.from_text(f"id 1\nopcode QUERY\nrcode NOERROR\nflags QR RD RA\n;QUESTION\n{ASKED_FOR} IN A\n;ANSWER\n"
+                                 f"{ASKED_FOR} {ttl} IN A {address}\n").to_wire()
+
+
+def denied(ttl, rcode="NXDOMAIN"):
+    return dns.message.from_text(f"id 1\nopcode QUERY\nrcode {rcode}\nflags QR RD RA\n;QUESTION\n{ASKED_FOR} IN A\n;ANSWER\n"
+                                 f";AUTHORITY\n{FICKLE} {ttl} IN SOA ns.{FICKLE} h.{FICKLE} 1 2 3 4 5\n").to_wire()
+
+
+def judge_with_ledger(*sent):
+    """The server has sent these at SENT, and was silent later."""
+    ledger = Ledger(REMEMBERED)
+    for wire in sent:
+        ledger.was_sent(wire, SENT * SECOND)
+    ledger.falls_silent(FICKLE, SILENT[0] * SECOND)
+    ledger.comes_back(FICKLE, SILENT[1] * SECOND)
+    return judge.Judge(Data([]), ledger=ledger)
+
+
+def asked_at(second, kernel, other, *, by_reference=False, again=None):
+    """All places were asked at this second and answered a moment later. other: the reply past the kernel path, or by_reference."""
+    replies = {DIRECT: kernel if by_reference else other, KERNEL: kernel, AGAIN: None if by_reference else again or other,
+               REFERENCE_ASKED: other if by_reference else None}
+    sent = [second * SECOND * (replies[place] is not None) for place in range(4)]
+    return flow(kernel, other)._replace(
+        differs=DIFFERS_REFERENCE if by_reference else DIFFERS_KERNEL, wire=query(ASKED_FOR).to_wire(), sent=tuple(sent),
+        got=tuple(at and at + SECOND // 10 for at in sent), replies=tuple(replies[place] for place in range(4)))
+
+
+@pytest.mark.parametrize("by_reference", (False, True), ids=("past", "reference"))
+def test_a_failure_and_an_answer_are_both_true(by_reference):
+    """While the server is silent, and as long as that is remembered: the answer of before, with its TTL."""
+    judged = judge_with_ledger(answered())
+    for second, ttl in ((1015, 45), (1022, 38)):
+        for one, other in ((answered(ttl), FAILURE), (FAILURE, answered(ttl))):
+            assert judged.of(asked_at(second, one, other, by_reference=by_reference)) is None
+    assert judged.used[judge.BOTH_TRUE] == 4
+
+
+@pytest.mark.parametrize("by_reference", (False, True), ids=("past", "reference"))
+@pytest.mark.parametrize("second, wrong", [(1015, answered(45, "192.0.2.62")), (1015, answered(60)), (1015, answered(30)),
+                                           (1015, denied(3)), (1005, FAILURE), (1040, FAILURE)],
+                         ids=("data", "too fresh", "too old", "denial", "failure before", "failure long after"))
+def test_what_is_not_true_is_found_beside_a_failure_or_an_answer(second, wrong, by_reference):
+    judged = judge_with_ledger(answered())
+    right = answered(60 - (second - SENT)) if wrong == FAILURE else FAILURE
+    for one, other in ((wrong, right), (right, wrong)):
+        assert judged.of(asked_at(second, one, other, by_reference=by_reference)), f"as the {'kernel' if one is wrong else 'other'}"
+
+
+@pytest.mark.parametrize("wrong", (answered(45, "192.0.2.62"), answered(60), answered(30), denied(3)),
+                         ids=("data", "too fresh", "too old", "denial"))
+def test_what_no_server_has_sent_is_untrue_though_all_say_so(wrong):
+    judged = judge_with_ledger(answered())
+    assert judged.of(asked_at(1015, wrong, wrong)).kind == judge.UNTRUE
+    assert judged.of(asked_at(1015, answered(45), answered(45))) is None
+
+
+def test_denials_end_with_their_ttl():
+    """A later denial of another name brings its SOA, not this one's life."""
+    later = denied(3).replace(b"\1a\5ttl60", b"\1b\5ttl60")
+    judged = judge_with_ledger(denied(3))
+    judged.ledger.was_sent(later, (SENT + 8) * SECOND)
+    assert judged.of(asked_at(1002, denied(1), denied(1))) is None
+    assert judged.of(asked_at(1009, denied(2), denied(2))).kind == judge.UNTRUE
+    assert judged.of(asked_at(1002, denied(1, "NOERROR"), denied(1, "NOERROR"))).kind == judge.UNTRUE
+
+
+def test_a_query_that_only_the_kernel_path_loses():
+    judged = judge_with_ledger(answered())
+    assert judged.of(asked_at(1005, None, answered(55))).kind == judge.LOST
+    assert judged.of(asked_at(1005, None, None)).kind == "silence"
+    assert judge.Judge(Data([])).of(asked_at(1005, None, None)) is None
+
+
+def test_all_places_at_once(world, pair):
+    """A crowd's queries wait for a resolution at all places: the kernel path's are parked, and all replies are the same."""
+    path, rules = pair
+    before = path.daemon.reasons()["PARKED"]
+    world.relay.delay = 0.3
+    try:
+        with Twins(world) as twins:
+            for n in range(1, 201):
+                twins.write(twins.frame(n, query("host78.lab.example").to_wire(), 8000, n % len(twins.groups), FULL | TOGETHER))
+                time.sleep(0.001)
+            twins.close()
+            flows = [f for _, _, f in twins.reports() if f]
+    finally:
+        world.relay.behave()
+    judged = judge.Judge(Data([]), rules=rules)
+    assert len(flows) == 200 and all(f.sent[KERNEL] < f.got[DIRECT] for f in flows[:1])
+    assert all(f.replies[KERNEL] for f in flows) and [judged.of(f) for f in flows if judged.of(f)] == []
+    assert path.daemon.reasons()["PARKED"] > before
+
+
 def alter_rule(daemon, address):
     """Changes the address in the pinned store, two words so that the checksum stays right. Rules altered."""
     name = dns.name.from_text(HOT).to_wire()
@@ -459,3 +564,16 @@ def test_short_run(tmp_path, server):
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["queries"] >= 30000 and figures["answered_in_kernel"] >= 3000 and figures["differences"] == 0
     assert figures["commands"], "no flush or reload went on meanwhile"
+
+
+@pytest.mark.limit(300)
+@pytest.mark.parametrize("server", ("unbound", "bind"))
+def test_short_run_with_slow_authorities(tmp_path, server):
+    """Crowds ask for names of slow, silent and fickle servers, and queries are parked. What these did decides what is true."""
+    done = subprocess.run([sys.executable, TESTER, "--quick", "--slow-authorities", "--kernel-share", "0", "--parked-share", "0",
+                           "--queries", "30000", "--server", server, "--until-found", "1", "--json", tmp_path / "figures.json"],
+                          capture_output=True, text=True)
+    print(done.stdout[-8000:])
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["differences"] == 0 and figures["parked"]["parked"] >= 100 and figures["answered_in_kernel"] >= 3000

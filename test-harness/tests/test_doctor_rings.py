@@ -202,7 +202,7 @@ class Limited(Unbound):
 
     def start(self):
         argv = ["prlimit", f"--memlock={self.memlock}:", "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock",
-                self.world.tools.unbound, "-d", "-c", self.config]
+                *self.command, "-d", "-c", self.config]
         self.program = Program(self.world.run, self.ns, self.name, argv)
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 

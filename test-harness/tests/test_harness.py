@@ -118,6 +118,15 @@ def test_a_request_waits_while_the_queue_is_full(world):
         timer.join()
 
 
+def test_unbound_with_the_plugin_starts_as_its_unit_does(world):
+    """In the unit's environment, which malloc reads. Unbound alone does not."""
+    unit = (HARNESS.parent / "packaging" / "hydns-unbound.service.in").read_text()
+    words = set(re.findall(r"^Environment=(\S+)$", unit, re.M))
+    assert words and len(words) == unit.count("\nEnvironment=")
+    with world.unbound(world.hydnsd()) as ours, world.reference() as alone:
+        assert words <= ours.program.environment() and not words & alone.program.environment()
+
+
 # -- attempts -----------------------------------------------------------------------------------------------------------
 def attempts(outcomes, longest):
     """The result of attempts with these ends: a gap in seconds before a failure, an Inconclusive, or a result."""
@@ -226,7 +235,7 @@ def pytest_runtest_logreport(report):
 def test_a_limit_holds_in_a_process(tmp_path, plugin):
     (tmp_path / "test_slow.py").write_text(SLOW)
     (tmp_path / "conftest.py").write_text(plugin)
-    done = pytest_run("-v", "-n", "1", tmp_path / "test_slow.py", env={**os.environ, "PYTHONPATH": str(HARNESS)}, timeout=60)
+    done = pytest_run("-n", "1", tmp_path / "test_slow.py", env={**os.environ, "PYTHONPATH": str(HARNESS)}, timeout=60)
     assert done.returncode == 1 and "not done within 1 s" in done.stdout, done.stdout
 
 

@@ -410,7 +410,7 @@ class Cage(Restartable):
         self.config.write_text(text)
 
     def start(self):
-        argv = [self.world.tools.unbound, "-d", "-c", self.config] if self.server == "unbound" else \
+        argv = [*self.made.command, "-d", "-c", self.config] if self.server == "unbound" else \
             [*self.world.tools.bind("sbin/named"), "-t", self.dir, "-c", "/resolver.conf", "-g", "-n", "2"]
         mount = f"mount -t proc proc {self.dir}/proc && " if self.proc else ""
         self.program = Program(self.world.run, self.ns, self.name,

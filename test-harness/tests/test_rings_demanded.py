@@ -24,7 +24,7 @@ def begun(unbound):
     """From its first moment on; it may never serve. Gives the process and a function: what it has logged."""
     log = unbound.world.run.dir / f"{unbound.name}.log"
     since = log.stat().st_size if log.is_file() else 0
-    program = Program(unbound.world.run, unbound.ns, unbound.name, [unbound.world.tools.unbound, "-d", "-c", unbound.config])
+    program = Program(unbound.world.run, unbound.ns, unbound.name, [*unbound.command, "-d", "-c", unbound.config])
     try:
         yield program, lambda: log.read_bytes()[since:].decode()
     finally:

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Replays: hydnsd runs hydns_xdp over live carriers, because a program that is attached can be run over many frames at
+ * once without waiting for a grace period. Here a carrier becomes a parked frame, which then comes in as any packet does.
+ */
+#ifndef HYDNS_KERN_PROGRAM_MISS_REPLAY_BPF_H
+#define HYDNS_KERN_PROGRAM_MISS_REPLAY_BPF_H
+
+#include <linux/if_ether.h>
+#include <bpf/bpf_endian.h>
+#include "hydns-kern/program/count.bpf.h"
+#include "hydns-kern/program/query.bpf.h"
+#include "hydns/parking.h"
+
+/* Outcomes of packets that were not read as IP. */
+#define HYDNS_MAY_BE_CARRIER(reason) ((1ULL << HYDNS_R_NOT_IP | 1ULL << HYDNS_R_PAUSED | 1ULL << HYDNS_R_EMPTY) >> (reason) & 1)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hydns_replays);
+} hydns_replays SEC(".maps");
+
+/* A replayed frame that no rule has answered goes to the resolver's socket: rings have one producer, the driver, and it is
+ * not parked again. */
+static __always_inline int hydns_replayed(enum hydns_reason reason)
+{
+	__u32 zero = 0;
+	struct hydns_replays *r = bpf_map_lookup_elem(&hydns_replays, &zero);
+
+	if (r) {
+		__sync_fetch_and_add(&r->passed, 1);
+		r->frame[(r->next - 1) & HYDNS_REPLAYS].passed = 1;
+	}
+	hydns_count(reason);
+	return hydns_action(reason);
+}
+
+/* As if there were no stage. */
+static __always_inline int hydns_end(const struct hydns_query *q, enum hydns_reason reason)
+{
+	if (q->cpu.replaying)
+		return hydns_replayed(reason);
+	hydns_count(reason);
+	return hydns_action(reason);
+}
+
+static __always_inline bool hydns_is_carrier(struct xdp_md *ctx, const struct hydns_replays *r)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const struct ethhdr *eth = data;
+	const __u64 *secret = (const void *)(eth + 1);
+
+	return (void *)(secret + 2) <= end && eth->h_proto == bpf_htons(HYDNS_CARRIER_TYPE) && secret[0] == r->secret[0] &&
+	       secret[1] == r->secret[1];
+}
+
+/* Makes the frame of a carrier this one. */
+static __always_inline bool hydns_unfold(struct xdp_md *ctx, const struct hydns_replay_frame *f)
+{
+	__u64 len = f->len;
+
+	return hydns_bounded(&len, HYDNS_PARKED_FRAME) && !bpf_xdp_adjust_tail(ctx, (int)len - HYDNS_CARRIER_LEN) &&
+	       !bpf_xdp_store_bytes(ctx, 0, (void *)f->octets, len);
+}
+
+/* For packets that hydns_xdp has not read as IP, nearly all of which are no carriers: they end as they would have. */
+SEC("xdp.frags")
+int hydns_replay(struct xdp_md *ctx)
+{
+	__u32 zero = 0, reason, i;
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+	struct hydns_replays *r = bpf_map_lookup_elem(&hydns_replays, &zero);
+
+	if (!q || !r)
+		return XDP_PASS;
+	reason = q->cpu.reason;
+	if (!hydns_is_carrier(ctx, r))
+		return hydns_end(q, reason);
+	r->on_cpu = bpf_get_smp_processor_id() + 1;
+	i = __sync_fetch_and_add(&r->next, 1);
+	q->cpu.replaying = i < *(const volatile __u32 *)&r->count;
+	if (!q->cpu.replaying)
+		return XDP_DROP;
+	if (!hydns_unfold(ctx, &r->frame[i & HYDNS_REPLAYS])) {
+		hydns_count(HYDNS_R_ABORTED);
+		return XDP_DROP;
+	}
+	bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_ENTRY);
+	return hydns_replayed(HYDNS_R_NO_ENTRY);
+}
+
+#endif

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""What becomes of queries that the kernel has no answer to, while the resolver is at work on them or can't answer them either.
+
+In four parts, of Unbound and BIND: crowds that ask what is under way (coalescing), authoritative servers that fall silent (outage),
+bounds of what may be parked (threshold), and rules with parking and packet rings by the number of queries under way
+(concurrency)."""
+
+import subprocess
+
+from lab.run import HarnessError
+
+from . import coalescing, concurrency, outage, threshold
+from .result import say
+
+HELP = "crowds, silent authoritative servers, bounds of parking, all ways of a miss by concurrency"
+PARTS = {"coalescing": coalescing, "outage": outage, "threshold": threshold, "concurrency": concurrency}
+
+
+def run(bench, result):
+    """A part that stops half way does not keep the others from being measured."""
+    stopped = []
+    for name in (bench.settings.only or PARTS):
+        try:
+            PARTS[name].run(bench, result)
+        except (HarnessError, OSError, subprocess.SubprocessError) as error:
+            stopped.append(f"{name}: {error}")
+            say(f"{name} stopped: {error}")
+    if stopped:
+        raise HarnessError("; ".join(stopped))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""The harness's client as a closed loop."""
+
+import pytest
+
+from lab.client import Asker
+from lab.network import SERVICE
+from lab.process import run_tool
+from lab.relay import everything
+from lab.rings import never_asked
+
+UNDER_WAY = 5
+
+
+def closed_loop(path, questions, **options):
+    with Asker(path.world, path.network.client1, SERVICE[4], questions, 1, under_way=UNDER_WAY, **options) as asker:
+        return asker.result()
+
+
+def most_at_once(answers):
+    changes = [(a.sent, 1) for a in answers] + [(a.sent + a.latency, -1) for a in answers]
+    most = now = 0
+    for _, change in sorted(changes):
+        now += change
+        most = max(most, now)
+    return most
+
+
+def test_so_many_are_under_way(path):
+    answers = closed_loop(path, [("www.lab.example", "A")], seconds=1)
+    assert len(answers) > UNDER_WAY and all(a.latency is not None for a in answers)
+    assert most_at_once(answers) == UNDER_WAY
+
+
+def test_what_is_given_up_is_followed_by_another(path):
+    """Each query waits for its timeout: nobody answers."""
+    path.world.relay.loses = everything
+    try:
+        answers = closed_loop(path, never_asked(100, "lab.example"), seconds=1, timeout=0.3)
+    finally:
+        path.world.relay.behave()
+    assert len(answers) > UNDER_WAY and all(a.latency is None for a in answers)
+    ends = sorted(a.sent + 0.3e9 for a in answers)
+    assert all(later.sent >= end for end, later in zip(ends, answers[UNDER_WAY:]))
+
+
+@pytest.mark.parametrize("wrong", (("-q", "40000"), ("-q", "5", "-w")))
+def test_wrong_usage(world, wrong):
+    done = run_tool(world.network.client1, [world.tools.asker, "-s", SERVICE[4], "-d", "/dev/null", "-o", "/dev/null", *wrong],
+                    check=False)
+    assert done.returncode == 2 and "usage" in done.stderr
