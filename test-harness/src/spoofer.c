@@ -40,7 +40,7 @@
 #define ANSWER      16
 #define FRAME_MAX   (QUERY_MAX + ANSWER)
 #define BATCH       64
-#define MARK        0x6666          /* identification of forged packets, by which it knows its own */
+#define MARK        0x6666          /* identification of forged packets, by which it knows its own: no query is one of them */
 #define LATE_NS     (20 * NS / 1000)
 #define RECENT      256
 #define LATER       4096            /* that wait for their time to be late */
@@ -362,10 +362,12 @@ static int packet_socket(const char *link, unsigned protocol)
 	return fd;
 }
 
-/* All but its own frames. */
+/* All but its own frames. Of all queries, one in 65,536 has their identification. */
 static int listening(const char *link)
 {
 	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, IP_AT + 16),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(server), 3, 0),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, IP_AT + 4),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MARK, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, 0),
