@@ -26,7 +26,12 @@ void rings_set(struct rings *r, const char *map, const void *key, const void *va
 struct hydns_lane rings_lane(unsigned threads)
 {
 	return (struct hydns_lane){ .number = LANE, .frame_max = 1792, .threads = (__u8)threads, .resolver = RESOLVER,
-				    .device = DEVICE };
+				    .device = DEVICE, .place = PLACE };
+}
+
+volatile struct hydns_backlog *rings_backlog(struct rings *r, unsigned thread)
+{
+	return (volatile struct hydns_backlog *)(kernel_page(r->k) + HYDNS_PAGE_BACKLOGS + PLACE) + thread;
 }
 
 void rings_set_lane(struct rings *r, const struct hydns_lane *lane)
@@ -69,6 +74,8 @@ void rings_open(struct rings *r, unsigned threads, bool vlan)
 	rings_set(r, "hydns_gates", &resolver, &r->gate);
 	rings_set_lane(r, &lane);
 	rings_open_ring(r, 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		rings_backlog(r, i)->room = 1024;
 	kernel_page(r->k)->queue = HYDNS_QUEUE_CLIENTS | HYDNS_QUEUE_UPSTREAM;
 }
 

@@ -8,9 +8,11 @@
 
 #include "expect.h"
 #include "hydns/queue.h"
+#include "hydns/resolver.h"
 
 #define LANE    7
 #define DEVICE  5
+#define PLACE   (HYDNS_LANES_MOST - 1)
 #define THREADS 4
 
 struct rings {
@@ -31,6 +33,8 @@ void rings_set_lane(struct rings *r, const struct hydns_lane *lane);
 void rings_open_ring(struct rings *r, unsigned thread);
 void rings_close_ring(struct rings *r, unsigned thread);
 void rings_close_gate(struct rings *r);
+/* The backlog of a thread's ring in the lane. rings_open() gives each of them room for 1,024 frames. */
+volatile struct hydns_backlog *rings_backlog(struct rings *r, unsigned thread);
 /* Sets an element of a map. */
 void rings_set(struct rings *r, const char *map, const void *key, const void *value);
 /* What becomes of the frame, which is counted as reason, and stays as it is. */

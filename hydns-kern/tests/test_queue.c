@@ -110,6 +110,43 @@ static void what_is_missing_leaves_the_socket(void **state)
 	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
 }
 
+/* The kernel drops what it is to put into a full ring. Counters wrap. */
+static void full_ring_leaves_the_socket(void **state)
+{
+	struct rings *r = *state;
+	volatile struct hydns_backlog *b = rings_backlog(r, 0);
+
+	b->given = b->taken = UINT32_MAX;
+	b->room = 2;
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_REDIRECT);
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_REDIRECT);
+	assert_int_equal(b->given, 1);
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
+	assert_int_equal(b->given, 1);
+	assert_int_equal(rings_counts(r).queries, 2);
+	assert_int_equal(rings_counts(r).full, 1);
+	b->taken++;
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_REDIRECT);
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
+	b->dropped++;
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_REDIRECT);
+	b->taken = b->given + 5;        /* more than was given: a plugin's counts may be begun anew meanwhile */
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_REDIRECT);
+	b->room = 0;
+	b->taken = b->given - b->dropped;
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
+}
+
+static void what_no_ring_takes_is_not_counted_as_given(void **state)
+{
+	struct rings *r = *state;
+
+	rings_close_ring(r, 0);
+	assert_int_equal(action_of(r, &plain, HYDNS_R_MISS), XDP_PASS);
+	assert_int_equal(rings_backlog(r, 0)->given, 0);
+	assert_int_equal(rings_counts(r).full, 0);
+}
+
 /* A dead process has closed its sockets: nobody else takes the entries away. */
 static void closed_gate_ends_redirection(void **state)
 {
@@ -233,6 +270,8 @@ int main(void)
 		TEST(rules_that_do_not_count_are_misses),
 		TEST(hits_are_answered),
 		TEST(what_is_missing_leaves_the_socket),
+		TEST(full_ring_leaves_the_socket),
+		TEST(what_no_ring_takes_is_not_counted_as_given),
 		TEST(closed_gate_ends_redirection),
 		TEST(closed_ring_ends_redirection),
 		TEST(what_is_not_the_resolvers_to_answer_passes),

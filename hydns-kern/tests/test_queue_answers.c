@@ -133,6 +133,19 @@ static void an_answer_goes_to_its_threads_ring(void **state)
 	assert_int_equal(rings_counts(&r).answers, 1);
 }
 
+static void a_full_ring_leaves_the_answer_to_the_stack(void **state)
+{
+	volatile struct hydns_backlog *b = rings_backlog(&r, THREAD);
+
+	(void)state;
+	b->room = 1;
+	expect_ring(&usual);
+	expect_stack(&usual);
+	assert_int_equal(rings_counts(&r).full, 1);
+	b->taken++;
+	expect_ring(&usual);
+}
+
 static void an_ipv6_answer_goes_to_its_threads_ring(void **state)
 {
 	(void)state;
@@ -390,6 +403,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_answer_goes_to_its_threads_ring),
+		TEST(a_full_ring_leaves_the_answer_to_the_stack),
 		TEST(an_ipv6_answer_goes_to_its_threads_ring),
 		TEST(a_long_answer_goes_to_the_ring),
 		cmocka_unit_test_setup_teardown(a_tagged_answer_goes_to_the_ring, set_up_vlan, tear_down),

@@ -244,8 +244,8 @@ static json_t *packet_rings(const struct hydns_queue_counts *c, const struct hyd
 
 	for (unsigned i = 0; i < HYDNS_DETOURS; i++)
 		json_object_set_new(detours, hydns_detour_name(i), said(c->detour[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"queries", number(given->queries), "answers", number(given->answers),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"queries", number(given->queries), "answers", number(given->answers), "full", number(given->full),
 		"received", said(c->received), "received_answers", said(c->answers), "sent", said(c->sent),
 		"sent_upstream", said(c->upstream), "strays", said(c->strays), "bad", said(c->bad), "wakeups", said(c->wakeups),
 		"detours", detours);

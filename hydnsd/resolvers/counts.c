@@ -29,6 +29,7 @@ void hydnsd_resolver_queued(struct hydnsd *d, uint32_t i, struct hydns_queue_cou
 	hydns_kern_queue_counts(d->kern, i, &now);
 	out->queries = now.queries - base->queries;
 	out->answers = now.answers - base->answers;
+	out->full = now.full - base->full;
 }
 
 void hydnsd_resolver_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)

@@ -336,14 +336,16 @@ bool hydnsd_lane_requests_open(struct hydnsd_session *s, const struct hydnsd_req
 	const char *fault = fault_of(s, m, sizeof(*o));
 	struct hydnsd_lane *l;
 
-	if (!fault && (o->frame_max < FRAME_MIN || o->frame_max > UINT16_MAX))
+	if (!fault && o->frame_max < FRAME_MIN)
 		fault = "an OPEN whose frames have an impossible length: " OTHER_RELEASE;
+	if (!fault && o->place >= HYDNS_LANES_MOST)
+		fault = "an OPEN of an impossible place: " OTHER_RELEASE;
 	if (fault)
 		return hydnsd_session_refuse(s, m->head.seq, fault);
 	l = lane_to_open(s, o->number);
 	if (!l)
 		return refuse(s, m->head.seq, "the lane to open is not this resolver's, or no longer: ask for it anew");
-	if (hydnsd_lanes_open(s->daemon, l, o->frame_max))
+	if (hydnsd_lanes_open(s->daemon, l, o->frame_max, (uint8_t)o->place))
 		return refuse(s, m->head.seq, "the lane's record cannot be written: restart hydnsd");
 	s->daemon->lanes->refusal[s->resolver][0] = '\0';
 	return hydnsd_session_acknowledge(s, m->head.seq);

@@ -60,11 +60,12 @@ struct hydnsd_lane *hydnsd_lanes_give(struct hydnsd *d, uint32_t i, const struct
 	return NULL;
 }
 
-int hydnsd_lanes_open(struct hydnsd *d, struct hydnsd_lane *l, uint32_t frame_max)
+int hydnsd_lanes_open(struct hydnsd *d, struct hydnsd_lane *l, uint16_t frame_max, uint8_t place)
 {
 	int rc;
 
-	l->record.frame_max = (uint16_t)frame_max;
+	l->record.frame_max = frame_max;
+	l->record.place = place;
 	rc = hydns_kern_lane_set(d->kern, &l->key, &l->record);
 	if (!rc)
 		l->state = HYDNSD_LANE_OPEN;

@@ -66,8 +66,8 @@ struct hydnsd_lane *hydnsd_lanes_held(struct hydnsd *d, uint32_t number, const s
 /* A lane of resolver i with this number of threads, given; NULL: there is no number left. */
 struct hydnsd_lane *hydnsd_lanes_give(struct hydnsd *d, uint32_t i, const struct hydnsd_lane_device *device, uint32_t queue,
 				      uint32_t threads);
-/* Writes its record. 0 or a negative errno. */
-int hydnsd_lanes_open(struct hydnsd *d, struct hydnsd_lane *l, uint32_t frame_max);
+/* Writes its record, with these parts of it. 0 or a negative errno. */
+int hydnsd_lanes_open(struct hydnsd *d, struct hydnsd_lane *l, uint16_t frame_max, uint8_t place);
 /* Deletes the record of a given, open or held lane. */
 void hydnsd_lanes_close(struct hydnsd *d, struct hydnsd_lane *l);
 /* Calls done (NULL: nobody) after a grace period, when the numbers of the lanes closed so far are free. */

@@ -167,9 +167,24 @@ static uint32_t get_sockets(struct resolver *r, uint32_t queue)
 	return number;
 }
 
+/* The place of the lane that has this number; 0 if the test has none. */
+static uint16_t place_of(const struct resolver *r, uint32_t number)
+{
+	for (uint16_t place = 0; place < HYDNS_LANES_MOST; place++) {
+		const struct hydns_lane_setup *s = r->lanes ? hydns_lane_at(r->lanes, place) : NULL;
+
+		if (s && s->number == number)
+			return place;
+	}
+	return 0;
+}
+
 static void open_lane(struct resolver *r, uint32_t number)
 {
-	const struct hydns_lane_open o = { .number = number, .frame_max = HYDNS_FRAME_MOST };
+	const struct hydns_lane_open o = { .number = number, .frame_max = HYDNS_FRAME_MOST, .place = place_of(r, number) };
+
+	if (r->lanes && hydns_lane_at(r->lanes, o.place))
+		hydns_lane_count_backlog(r->lanes, o.place, hydns_pages_backlogs(r->c.pages, o.place));
 
 	ask_hydnsd(&r->c, HYDNS_MSG_OPEN, &o, sizeof(o), HYDNS_MSG_ACK);
 }
@@ -321,6 +336,7 @@ static void queries_come_by_rings_from_open_to_close(void **state)
 	assert_int_equal(record.threads, 2);
 	assert_int_equal(record.frame_max, HYDNS_FRAME_MOST);
 	assert_int_equal(record.device, first.plan.device[0].device);
+	assert_int_equal(record.place, place_of(&first, number[1]));
 	expect_all(&first, AT_RING);
 	for (uint32_t queue = 0; queue < QUEUES; queue++)
 		close_lane(&first, number[queue]);
@@ -373,9 +389,9 @@ static void refuse_lane(struct client *c, uint32_t ifindex, uint32_t queue, cons
 	expect_refused(c, HYDNS_MSG_LANE, &key, sizeof(key), text);
 }
 
-static void refuse_open(struct client *c, uint32_t number, uint32_t frame_max, const char *text)
+static void refuse_open(struct client *c, uint32_t number, uint16_t frame_max, uint16_t place, const char *text)
 {
-	const struct hydns_lane_open o = { .number = number, .frame_max = frame_max };
+	const struct hydns_lane_open o = { .number = number, .frame_max = frame_max, .place = place };
 
 	expect_refused(c, HYDNS_MSG_OPEN, &o, sizeof(o), text);
 }
@@ -407,7 +423,7 @@ static void messages_out_of_order_or_of_another_length(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		expect_refused(c, types[i], octets, sizeof(octets), "of another length");
 	refuse_lane(c, v0, 0, "before QUEUE");
-	refuse_open(c, 0, 1792, "before QUEUE");
+	refuse_open(c, 0, 1792, 0, "before QUEUE");
 	refuse_close(c, 0, "before QUEUE");
 	refuse_plan(c, 0, "unknown parts");
 	refuse_plan(c, 4, "unknown parts");
@@ -434,15 +450,15 @@ static void lanes_that_nobody_may_have(void **state)
 	refuse_lane(c, v0, QUEUES, "has no receive queue 2");
 	refuse_lane(c, v0, UINT32_MAX, "has no receive queue");
 	number = get_lane(&first, 0);
-	refuse_open(c, number, 59, "impossible length");
-	refuse_open(c, number, 65536, "impossible length");
-	refuse_open(c, number + 1, 1792, "not this resolver's");
-	refuse_open(c, HYDNS_LANES, 1792, "not this resolver's");
-	refuse_open(c, UINT32_MAX, 1792, "not this resolver's");
+	refuse_open(c, number, 59, 0, "impossible length");
+	refuse_open(c, number, 1792, HYDNS_LANES_MOST, "impossible place");
+	refuse_open(c, number + 1, 1792, 0, "not this resolver's");
+	refuse_open(c, HYDNS_LANES, 1792, 0, "not this resolver's");
+	refuse_open(c, UINT32_MAX, 1792, 0, "not this resolver's");
 	refuse_close(c, HYDNS_LANES, "impossible lane");
 	open_lane(&first, number);
 	close_lane(&first, number);
-	refuse_open(c, number, 1792, "not this resolver's");
+	refuse_open(c, number, 1792, 0, "not this resolver's");
 	close_lane(&first, number);            /* again: nothing is redirected to it */
 	end(&first);
 	end_cleanly();
@@ -472,7 +488,7 @@ static void a_receive_queue_has_one_resolver(void **state)
 	begin(&second, 1, -1);
 	ask_plan(&second);
 	refuse_lane(&second.c, v0, 0, "receive queue 0 of v0 is resolver 0's (hand-made, process ");
-	refuse_open(&second.c, number[0], 1792, "not this resolver's");
+	refuse_open(&second.c, number[0], 1792, 0, "not this resolver's");
 	close_lane(&second, number[0]);        /* not his: it stays */
 	assert_true(has_record(0, &record));
 	expect_all(&first, AT_RING);
@@ -543,11 +559,11 @@ static void a_process_that_registers_again_keeps_its_lanes(void **state)
 	register_again(&first, 2);
 	ask_plan(&first);
 	close_lane(&first, number[0]);
-	refuse_open(&first.c, number[0], 1792, "not this resolver's");
+	refuse_open(&first.c, number[0], 1792, 0, "not this resolver's");
 	open_lane(&first, number[1]);
 	register_again(&first, 1);             /* a socket for each thread */
 	ask_plan(&first);
-	refuse_open(&first.c, number[1], 1792, "not this resolver's");
+	refuse_open(&first.c, number[1], 1792, 0, "not this resolver's");
 	hydns_lanes_free(first.lanes);
 	first.lanes = hydns_lanes_new(1, FRAMES);
 	number[1] = get_sockets(&first, 1);
@@ -575,7 +591,7 @@ static void try_to_take(const uint32_t *number)
 	hydns_lanes_free(first.lanes);         /* this process's descriptors of the sockets */
 	begin(&second, 2, -1);
 	ask_plan(&second);
-	refuse_open(&second.c, number[0], 1792, "not this resolver's");
+	refuse_open(&second.c, number[0], 1792, 0, "not this resolver's");
 	close_lane(&second, number[0]);        /* without effect */
 	refuse_lane(&second.c, v0, 0, "still sockets");
 }
@@ -665,7 +681,7 @@ static void a_lane_that_the_resolver_has_is_given_anew(void **state)
 	assert_int_not_equal(other, number[0]);
 	assert_false(has_record(0, &record));
 	assert_true(has_record(1, &record));
-	refuse_open(&first.c, number[0], 1792, "not this resolver's");
+	refuse_open(&first.c, number[0], 1792, 0, "not this resolver's");
 	close_lane(&first, other);
 	end(&first);
 	end_cleanly();
@@ -751,7 +767,7 @@ static void changes_are_told(void **state)
 	assert_false(has_record(0, &record));
 	assert_false(has_record(1, &record));
 	refuse_lane(&first.c, v0, 0, "has no packet rings");
-	refuse_open(&first.c, number[0], 1792, "not this resolver's");
+	refuse_open(&first.c, number[0], 1792, 0, "not this resolver's");
 	end(&first);
 	end_cleanly();
 }

@@ -29,7 +29,7 @@ struct hydns_lane {
 	__u8  threads;       /* 1..HYDNS_THREADS_MAX */
 	__u8  resolver;
 	__u8  device;        /* below HYDNS_QUEUE_DEVICES: the interface's number in port words */
-	__u8  reserved;
+	__u8  place;         /* below HYDNS_LANES_MOST, another for each lane of the resolver: of its backlogs (resolver.h) */
 };
 #define HYDNS_RING(lane, thread) ((__u32)(lane) * HYDNS_THREADS_MAX + (thread))
 
@@ -64,6 +64,7 @@ struct hydns_lane {
 struct hydns_queue_count {
 	__u64 queries;
 	__u64 answers;       /* of upstream servers */
+	__u64 full;          /* either, left to the stack because the ring was full */
 };
 
 /* --- messages --------------------------------------------------------------------------------------- */
@@ -113,7 +114,8 @@ struct hydns_lane_number {
  * earlier registration had the lane open may send it, too, with as many threads, while it has the sockets. */
 struct hydns_lane_open {
 	__u32 number;
-	__u32 frame_max;     /* as in struct hydns_lane */
+	__u16 frame_max;     /* as in struct hydns_lane */
+	__u16 place;         /* the same */
 };
 /* HYDNS_MSG_CLOSE: struct hydns_lane_number. When it is acknowledged, nothing is redirected to the lane any more. */
 /*

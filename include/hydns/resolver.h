@@ -78,9 +78,26 @@ struct hydns_under_way_bucket {
 /* ms: monotonic milliseconds at which the plugin wrote it, modulo 2^32. */
 #define HYDNS_UNDER_WAY_WORD(key, ms) (((key) & 0xffffffff00000000ULL) | (__u32)(ms))
 #define HYDNS_UNDER_WAY_BUCKET(key)   ((__u32)(key) & (HYDNS_UNDER_WAY_BUCKETS - 1))
-/* Elements of the map: the page, then the buckets, HYDNS_PAGE_BUCKETS in each. */
+
+/* --- backlogs of packet rings -------------------------------------------------------------------------- */
+/*
+ * Behind the buckets: how many frames lie unread in a thread's packet ring of a lane. The kernel drops what it is to put into a
+ * full ring, so the program leaves that to the stack. Counters wrap at 2^32. The plugin sets all words before it opens the
+ * lane with this page.
+ */
+struct hydns_backlog {
+	__u32 given;        /* frames that the program has redirected: program, by atomic additions */
+	__u32 room;         /* frames that may lie unread; 0: none. Plugin, as the others */
+	__u32 taken;        /* frames that the thread has read */
+	__u32 dropped;      /* frames that the kernel has dropped all the same, as of the last second */
+	__u8  pad[48];      /* a cache line */
+};
+
+/* Elements of the map: the page; the buckets, HYDNS_PAGE_BUCKETS in each; the backlogs, one element for each place of a lane
+ * (struct hydns_lane), in it one for each thread. */
 #define HYDNS_PAGE_BUCKETS     64
-#define HYDNS_PAGE_ELEMENTS    (1 + HYDNS_UNDER_WAY_BUCKETS / HYDNS_PAGE_BUCKETS)
+#define HYDNS_PAGE_BACKLOGS    (1 + HYDNS_UNDER_WAY_BUCKETS / HYDNS_PAGE_BUCKETS)
+#define HYDNS_PAGE_ELEMENTS    (HYDNS_PAGE_BACKLOGS + HYDNS_LANES_MOST)
 #define HYDNS_PAGE_OCTETS      (HYDNS_PAGE_ELEMENTS * sizeof(struct hydns_resolver_page))
 
 /* --- cookies ------------------------------------------------------------------------------------------ */
@@ -165,6 +182,7 @@ struct hydns_tallies {
 
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_resolver_page) == 4096, "a page");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_under_way_bucket) == 64 && HYDNS_PAGE_BUCKETS * 64 == 4096, "buckets fill elements");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_backlog) * HYDNS_THREADS_MAX == 4096, "backlogs fill elements");
 HYDNS_STATIC_ASSERT(HYDNS_PLACES <= 1U << 16, "a place fits 16 bits");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_cookies) == 8 + HYDNS_COOKIE_SECRETS * HYDNS_COOKIE_SECRET_LEN,
 		    "no padding in a message");

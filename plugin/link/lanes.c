@@ -198,9 +198,11 @@ static int close_lane(struct hydns_link *l, int place)
 static int tell_open(struct hydns_link *l, int place)
 {
 	const struct hydns_lane_open o = { .number = hydns_lane_at(l->p->lanes, place)->number,
-					   .frame_max = HYDNS_FRAME_MOST };
-	int error = hydns_link_ask(l, HYDNS_MSG_OPEN, &o, sizeof(o));
+					   .frame_max = HYDNS_FRAME_MOST, .place = (uint16_t)place };
+	int error;
 
+	hydns_lane_count_backlog(l->p->lanes, place, hydns_pages_backlogs(l->p->pages, place));
+	error = hydns_link_ask(l, HYDNS_MSG_OPEN, &o, sizeof(o));
 	if (!error)
 		l->lanes.known |= 1ULL << place;
 	return error;

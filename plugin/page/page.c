@@ -84,6 +84,13 @@ struct hydns_resolver_page *hydns_pages_shared(struct hydns_pages *g)
 	return page == &g->own ? NULL : page;
 }
 
+struct hydns_backlog *hydns_pages_backlogs(struct hydns_pages *g, int place)
+{
+	struct hydns_resolver_page *page = hydns_pages_shared(g);
+
+	return page ? (struct hydns_backlog *)(page + HYDNS_PAGE_BACKLOGS + place) : NULL;
+}
+
 int hydns_pages_fd(const struct hydns_pages *g)
 {
 	return atomic_load(&g->fd);

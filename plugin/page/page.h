@@ -30,6 +30,8 @@ int hydns_pages_fd(const struct hydns_pages *g);         /* of the shared page's
 int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);
 /* The page that the program reads; NULL: hydnsd has given none yet. */
 struct hydns_resolver_page *hydns_pages_shared(struct hydns_pages *g);
+/* The backlogs of the lane at a place, one for each thread (HYDNS_THREADS_MAX): behind that page; NULL: there is none yet. */
+struct hydns_backlog *hydns_pages_backlogs(struct hydns_pages *g, int place);
 /* Waits until every XDP program that was running has ended. False: the kernel cannot do that, and a conservative
  * time was waited. */
 bool hydns_grace(void);

@@ -276,6 +276,18 @@ static void take_one(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane
 	take(arg, &d, &way);
 }
 
+/* The frames go back first: so there is one for each free place in the ring. */
+static void release(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, const uint64_t *frame, uint32_t n)
+{
+	struct hydns_xsk *r = &lane->ring[t->index];
+	struct hydns_backlog *of_thread = atomic_load_explicit(&lane->backlog, memory_order_acquire);
+
+	give_back(lane, frame, n, r->fd);
+	xsk_ring_cons__release(&r->rx, n);
+	if (of_thread)
+		__atomic_store_n(&of_thread[t->index].taken, hydns_xsk_taken(r), __ATOMIC_RELEASE);
+}
+
 static unsigned receive_batch(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, unsigned place, unsigned most,
 			      hydns_lanes_take *take, void *arg)
 {
@@ -289,10 +301,8 @@ static unsigned receive_batch(struct hydns_lane_thread *t, struct hydns_plugin_l
 		take_one(t, lane, place, &desc, take, arg);
 		frame[i] = desc.addr & ~(uint64_t)(HYDNS_FRAME_ROOM - 1);
 	}
-	if (n) {
-		xsk_ring_cons__release(&r->rx, n);
-		give_back(lane, frame, n, r->fd);
-	}
+	if (n)
+		release(t, lane, frame, n);
 	return n;
 }
 

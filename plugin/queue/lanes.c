@@ -227,6 +227,34 @@ const struct hydns_lane_setup *hydns_lane_at(const struct hydns_lanes *l, int pl
 	return lane ? &lane->setup : NULL;
 }
 
+static void tell_dropped(struct hydns_backlog *b, uint64_t dropped)
+{
+	__atomic_store_n(&b->dropped, (uint32_t)dropped, __ATOMIC_RELAXED);
+}
+
+/* Some places stay free: for frames that the program gives while the counts are begun anew, and for what it does not know. */
+static uint32_t room_of(const struct hydns_lanes *l)
+{
+	return l->size.receive - l->size.receive / 8;
+}
+
+void hydns_lane_count_backlog(struct hydns_lanes *l, int place, struct hydns_backlog *of_thread)
+{
+	struct hydns_plugin_lane *lane = l->lane[place];
+
+	for (uint32_t i = 0; i < l->threads && of_thread; i++) {
+		const struct hydns_xsk *r = &lane->ring[i];
+		const uint64_t dropped = hydns_xsk_dropped(r);
+		struct hydns_backlog *b = &of_thread[i];
+
+		tell_dropped(b, dropped);
+		__atomic_store_n(&b->taken, hydns_xsk_taken(r), __ATOMIC_RELAXED);
+		__atomic_store_n(&b->given, hydns_xsk_taken(r) + hydns_xsk_unread(r) + (uint32_t)dropped, __ATOMIC_RELAXED);
+		__atomic_store_n(&b->room, room_of(l), __ATOMIC_RELEASE);
+	}
+	atomic_store(&lane->backlog, of_thread);
+}
+
 static struct hydns_lane_level level_of(const struct hydns_plugin_lane *lane, uint32_t thread)
 {
 	const struct hydns_xsk *r = lane ? &lane->ring[thread] : NULL;
@@ -241,7 +269,9 @@ static struct hydns_lane_level level_of(const struct hydns_plugin_lane *lane, ui
 void hydns_lanes_levels(const struct hydns_lanes *l, uint32_t thread, struct hydns_lane_level *level)
 {
 	for (unsigned place = 0; place < l->places; place++) {
-		const struct hydns_lane_level now = level_of(l->lane[place], thread);
+		struct hydns_plugin_lane *lane = l->lane[place];
+		struct hydns_backlog *backlog = lane ? atomic_load(&lane->backlog) : NULL;
+		const struct hydns_lane_level now = level_of(lane, thread);
 		struct hydns_lane_level *to = &level[place];
 
 		__atomic_store_n(&to->lane, now.lane, __ATOMIC_RELAXED);
@@ -249,6 +279,8 @@ void hydns_lanes_levels(const struct hydns_lanes *l, uint32_t thread, struct hyd
 		__atomic_store_n(&to->unsent, now.unsent, __ATOMIC_RELAXED);
 		__atomic_store_n(&to->free, now.free, __ATOMIC_RELAXED);
 		__atomic_store_n(&to->dropped, now.dropped, __ATOMIC_RELAXED);
+		if (backlog)
+			tell_dropped(&backlog[thread], now.dropped);
 	}
 }
 

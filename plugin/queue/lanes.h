@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include "hydns/detours.h"
 #include "hydns/queue.h"
+#include "hydns/resolver.h"
 #include "hydns/ring.h"
 #include "plugin/queue/way.h"
 #include "plugin/queue/xsk.h"
@@ -54,9 +55,14 @@ int hydns_lane_open(struct hydns_lanes *l, const struct hydns_lane_setup *s, con
 void hydns_lane_close(struct hydns_lanes *l, int place, uint32_t most_ms, void (*beat)(void *arg), void *arg);
 /* The setup of the lane at a place; NULL: there is none. Valid until it is closed. */
 const struct hydns_lane_setup *hydns_lane_at(const struct hydns_lanes *l, int place);
+/* Writes to the backlogs of the lane what lies in its rings now; from here on they are told what the threads read. The program
+ * must not redirect to the lane with this page. of_thread: HYDNS_THREADS_MAX of them, which stay valid until the lane is closed;
+ * NULL: nobody is told. */
+void hydns_lane_count_backlog(struct hydns_lanes *l, int place, struct hydns_backlog *of_thread);
 /* From here on replies go by these ways, which must outlive the lanes; NULL: back where their queries came from. */
 void hydns_lanes_route(struct hydns_lanes *l, struct hydns_ways *w);
-/* What is in the thread's rings now, by place: level[HYDNS_LANES_MOST], which others may be reading. */
+/* What is in the thread's rings now, by place: level[HYDNS_LANES_MOST], which others may be reading. What the kernel has dropped
+ * goes to the backlogs, too. */
 void hydns_lanes_levels(const struct hydns_lanes *l, uint32_t thread, struct hydns_lane_level *level);
 /* Number of the highest descriptor of all rings; -1: there is none. */
 int hydns_lanes_highest_fd(const struct hydns_lanes *l);

@@ -15,6 +15,7 @@ struct hydns_plugin_lane {
 	uint64_t *free;                        /* offsets of frames to send from */
 	unsigned frees;
 	struct hydns_xsk *ring;               /* by thread */
+	_Atomic(struct hydns_backlog *) backlog; /* of thread 0, then the others'; NULL: not told */
 };
 
 struct hydns_lane_thread {

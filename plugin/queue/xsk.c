@@ -182,6 +182,11 @@ uint32_t hydns_xsk_unread(const struct hydns_xsk *r)
 	return between(r->rx.consumer, r->rx.producer);
 }
 
+uint32_t hydns_xsk_taken(const struct hydns_xsk *r)
+{
+	return __atomic_load_n(r->rx.consumer, __ATOMIC_ACQUIRE);
+}
+
 uint32_t hydns_xsk_unsent(const struct hydns_xsk *r)
 {
 	return between(r->tx.consumer, r->tx.producer);

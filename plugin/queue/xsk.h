@@ -63,6 +63,8 @@ int hydns_xsk_join(struct hydns_xsk *r, int fd, const struct hydns_xsk *first, c
 
 /* Frames in a ring: the kernel may be putting some in, or taking some out. */
 uint32_t hydns_xsk_unread(const struct hydns_xsk *r);
+/* Frames that have been taken out of the receive ring since the socket was made, modulo 2^32. */
+uint32_t hydns_xsk_taken(const struct hydns_xsk *r);
 uint32_t hydns_xsk_unsent(const struct hydns_xsk *r);
 uint32_t hydns_pool_unused(const struct hydns_pool *p);
 /* Frames that the kernel has dropped since the socket was made: none was free, or the ring was full. */

@@ -282,6 +282,37 @@ static void a_stopped_thread_stops_no_other(void **state)
 	assert_levels(v, 0, 0, (4 * VETH_THREADS - 1) * VETH_FRAMES);
 }
 
+/* What the program is told of the rings: a backlog for each thread. */
+static void what_lies_in_the_rings_is_told(void **state)
+{
+	struct veth *v = *state;
+	struct hydns_backlog b[HYDNS_THREADS_MAX] = { { 0 } };
+	struct taken t = { .thread = hydns_lanes_thread(v->lanes, 1) };
+
+	veth_choose(v, 1);
+	send_number(v, 0);
+	take_until(&t, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		send_number(v, i);
+	assert_true(veth_readable(t.thread, VETH_WAIT_MS));
+	hydns_lane_count_backlog(v->lanes, v->place, b);
+	assert_int_equal(b[1].taken, 1);
+	assert_int_equal(b[1].given - b[1].taken, 3);
+	assert_int_equal(b[1].room, VETH_FRAMES * 7 / 8);
+	assert_int_equal(b[0].given, 0);
+	take_until(&t, 4);
+	assert_int_equal(b[1].taken, 4);
+	for (unsigned i = 0; i < VETH_FRAMES + 10; i++)     /* this program does not look at the backlog */
+		send_number(v, i);
+	assert_levels(v, 1, VETH_FRAMES, 10);
+	assert_int_equal(b[1].dropped, 10);
+	hydns_lane_count_backlog(v->lanes, v->place, b);
+	assert_int_equal(b[1].given - b[1].taken - b[1].dropped, VETH_FRAMES);
+	hydns_lane_count_backlog(v->lanes, v->place, NULL);
+	take_until(&t, 5);
+	assert_int_equal(b[1].taken, 4);
+}
+
 /* More than the ring holds within one call: the rest is refused, and nothing is lost for good. */
 static void a_full_ring_refuses(void **state)
 {
@@ -455,6 +486,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(frames_come_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_datagram_is_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_stopped_thread_stops_no_other, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_lies_in_the_rings_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_ring_refuses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_long_is_left_to_the_socket, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_closed_lane_is_gone, set_up, tear_down),

@@ -18,9 +18,18 @@ Counts = namedtuple("Counts", "queries answers")
 _names = itertools.count()
 
 
+def _queued(daemon):
+    return [sum(n) for n in zip(*(pinned.counters(daemon.pins / "hydns_queued", i) for i in range(RESOLVERS)))]
+
+
 def counted(daemon):
     """Of all resolvers since the maps were made; with or without hydnsd."""
-    return Counts(*(sum(n) for n in zip(*(pinned.counters(daemon.pins / "hydns_queued", i) for i in range(RESOLVERS)))))
+    return Counts(*_queued(daemon)[:len(Counts._fields)])
+
+
+def full(daemon):
+    """Packets that found a ring full, so that the program left them to sockets."""
+    return _queued(daemon)[len(Counts._fields)]
 
 
 def replies(daemon):

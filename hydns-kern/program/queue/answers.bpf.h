@@ -20,7 +20,7 @@ static __noinline int hydns_answer_to_ring(struct xdp_md *ctx)
 {
 	__u32 zero = 0, resolver;
 	const struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
-	const struct hydns_lane *lane;
+	struct hydns_target to;
 	struct hydns_queue_count *n;
 	__u64 word;
 
@@ -31,10 +31,11 @@ static __noinline int hydns_answer_to_ring(struct xdp_md *ctx)
 		return XDP_PASS;
 	resolver = HYDNS_PORT_RESOLVER(word);
 	n = bpf_map_lookup_elem(&hydns_queued, &resolver);
-	lane = hydns_lane_of(ctx, &q->packet, resolver, HYDNS_QUEUE_UPSTREAM);
-	if (!n || !lane || lane->device != HYDNS_PORT_DEVICE(word))
+	if (!n || !hydns_lane_of(ctx, &q->packet, resolver, HYDNS_QUEUE_UPSTREAM, &to))
 		return XDP_PASS;
-	return hydns_redirect(lane, HYDNS_PORT_THREAD(word), &n->answers);
+	if (to.lane->device != HYDNS_PORT_DEVICE(word))
+		return XDP_PASS;
+	return hydns_redirect(&to, HYDNS_PORT_THREAD(word), &n->answers, &n->full);
 }
 
 #endif

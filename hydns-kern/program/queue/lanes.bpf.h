@@ -43,32 +43,59 @@ struct {
 	__type(value, struct hydns_queue_count);
 } hydns_queued SEC(".maps");
 
+/* A ring that the packet may go to. */
+struct hydns_target {
+	const struct hydns_lane *lane;
+	void *pages;         /* its resolver's page, and what is behind it */
+};
+
 /* The lane that the packet came by, if the resolver takes packets of this part (HYDNS_QUEUE_*) from it and the frame is not
- * too long for its sockets; else NULL. */
-static __always_inline const struct hydns_lane *hydns_lane_of(const struct xdp_md *ctx, const struct hydns_packet *p,
-							      __u32 resolver, __u32 part)
+ * too long for its sockets. */
+static __always_inline bool hydns_lane_of(const struct xdp_md *ctx, const struct hydns_packet *p, __u32 resolver, __u32 part,
+					  struct hydns_target *out)
 {
 	struct hydns_lane_key key = { .ifindex = ctx->ingress_ifindex, .queue = ctx->rx_queue_index };
-	const struct hydns_lane *lane = bpf_map_lookup_elem(&hydns_lanes, &key);
 	const struct hydns_resolver_page *page;
 	__u32 zero = 0;
-	void *page_map;
 
-	if (!lane || lane->resolver != resolver || p->frame_len > lane->frame_max)
-		return NULL;
-	page_map = bpf_map_lookup_elem(&hydns_pages, &resolver);
-	if (!page_map || !bpf_map_lookup_elem(&hydns_gates, &resolver))
-		return NULL;
-	page = bpf_map_lookup_elem(page_map, &zero);
-	return page && *(const volatile __u32 *)&page->queue & part ? lane : NULL;
+	out->lane = bpf_map_lookup_elem(&hydns_lanes, &key);
+	if (!out->lane || out->lane->resolver != resolver || p->frame_len > out->lane->frame_max)
+		return false;
+	out->pages = bpf_map_lookup_elem(&hydns_pages, &resolver);
+	if (!out->pages || !bpf_map_lookup_elem(&hydns_gates, &resolver))
+		return false;
+	page = bpf_map_lookup_elem(out->pages, &zero);
+	return page && *(const volatile __u32 *)&page->queue & part;
 }
 
-/* XDP_REDIRECT to the thread's socket, counted in *n; XDP_PASS if it has none. */
-static __always_inline int hydns_redirect(const struct hydns_lane *lane, __u32 thread, __u64 *n)
+static __always_inline struct hydns_backlog *hydns_backlog_of(const struct hydns_target *to, __u32 thread)
 {
-	int action = bpf_redirect_map(&hydns_rings, HYDNS_RING(lane->number, thread), XDP_PASS);
+	__u32 element = HYDNS_PAGE_BACKLOGS + to->lane->place;
+	struct hydns_backlog *of_threads = bpf_map_lookup_elem(to->pages, &element);
 
-	*n += action == XDP_REDIRECT;
+	return of_threads ? of_threads + thread % HYDNS_THREADS_MAX : NULL;
+}
+
+static __always_inline bool hydns_has_room(const volatile struct hydns_backlog *b)
+{
+	return (__s32)(b->given - b->taken - b->dropped) < (__s32)b->room;
+}
+
+/* XDP_REDIRECT to the thread's socket, counted in *given; XDP_PASS if it has none, or if its ring is full, counted in *full. */
+static __always_inline int hydns_redirect(const struct hydns_target *to, __u32 thread, __u64 *given, __u64 *full)
+{
+	struct hydns_backlog *backlog = hydns_backlog_of(to, thread);
+	int action;
+
+	if (!backlog || !hydns_has_room(backlog)) {
+		*full += 1;
+		return XDP_PASS;
+	}
+	action = bpf_redirect_map(&hydns_rings, HYDNS_RING(to->lane->number, thread), XDP_PASS);
+	if (action == XDP_REDIRECT) {
+		*given += 1;
+		__sync_fetch_and_add(&backlog->given, 1);
+	}
 	return action;
 }
 

@@ -33,17 +33,16 @@ static __noinline int hydns_query_to_ring(struct xdp_md *ctx)
 {
 	__u32 zero = 0, resolver;
 	const struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
-	const struct hydns_lane *lane;
+	struct hydns_target to;
 	struct hydns_queue_count *n;
 
 	if (!q)
 		return XDP_PASS;
 	resolver = q->question.resolver;
 	n = bpf_map_lookup_elem(&hydns_queued, &resolver);
-	lane = hydns_lane_of(ctx, &q->packet, resolver, HYDNS_QUEUE_CLIENTS);
-	if (!n || !lane)
+	if (!n || !hydns_lane_of(ctx, &q->packet, resolver, HYDNS_QUEUE_CLIENTS, &to))
 		return XDP_PASS;
-	return hydns_redirect(lane, hydns_thread_of(&q->packet, lane->threads), &n->queries);
+	return hydns_redirect(&to, hydns_thread_of(&q->packet, to.lane->threads), &n->queries, &n->full);
 }
 
 #endif
