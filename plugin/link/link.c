@@ -98,6 +98,8 @@ static void *link_main(void *plugin)
 		backoff = backoff * 2 < most ? backoff * 2 : most;
 	}
 	hydns_link_leave(&l);
+	if (l.p->lanes)
+		hydns_lanes_forget_backlogs(l.p->lanes);        /* which end with this object; the lanes may be a successor's */
 	free(l.refused);
 	return NULL;
 }

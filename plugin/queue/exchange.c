@@ -280,7 +280,7 @@ static void take_one(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane
 static void release(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, const uint64_t *frame, uint32_t n)
 {
 	struct hydns_xsk *r = &lane->ring[t->index];
-	struct hydns_backlog *of_thread = atomic_load_explicit(&lane->backlog, memory_order_acquire);
+	struct hydns_backlog *of_thread = atomic_load(&lane->backlog);
 
 	give_back(lane, frame, n, r->fd);
 	xsk_ring_cons__release(&r->rx, n);

@@ -255,6 +255,14 @@ void hydns_lane_count_backlog(struct hydns_lanes *l, int place, struct hydns_bac
 	atomic_store(&lane->backlog, of_thread);
 }
 
+void hydns_lanes_forget_backlogs(struct hydns_lanes *l)
+{
+	for (unsigned place = 0; place < HYDNS_LANES_MOST; place++)
+		if (l->lane[place])
+			atomic_store(&l->lane[place]->backlog, NULL);
+	wait_for_threads(l, NULL, NULL);
+}
+
 static struct hydns_lane_level level_of(const struct hydns_plugin_lane *lane, uint32_t thread)
 {
 	const struct hydns_xsk *r = lane ? &lane->ring[thread] : NULL;

@@ -56,9 +56,11 @@ void hydns_lane_close(struct hydns_lanes *l, int place, uint32_t most_ms, void (
 /* The setup of the lane at a place; NULL: there is none. Valid until it is closed. */
 const struct hydns_lane_setup *hydns_lane_at(const struct hydns_lanes *l, int place);
 /* Writes to the backlogs of the lane what lies in its rings now; from here on they are told what the threads read. The program
- * must not redirect to the lane with this page. of_thread: HYDNS_THREADS_MAX of them, which stay valid until the lane is closed;
- * NULL: nobody is told. */
+ * must not redirect to the lane with this page. of_thread: HYDNS_THREADS_MAX of them, valid until the lane is closed or
+ * hydns_lanes_forget_backlogs() returns; NULL: nobody is told. */
 void hydns_lane_count_backlog(struct hydns_lanes *l, int place, struct hydns_backlog *of_thread);
+/* Nobody is told of any lane; no thread writes to a backlog any more. */
+void hydns_lanes_forget_backlogs(struct hydns_lanes *l);
 /* From here on replies go by these ways, which must outlive the lanes; NULL: back where their queries came from. */
 void hydns_lanes_route(struct hydns_lanes *l, struct hydns_ways *w);
 /* What is in the thread's rings now, by place: level[HYDNS_LANES_MOST], which others may be reading. What the kernel has dropped

@@ -3,6 +3,8 @@
 
 from contextlib import contextmanager
 
+from pyroute2.netlink.rtnl.ndmsg import states
+
 from .network import CLIENT1, CLIENT2, LINKS
 from .process import run_tool
 from .run import SOON, wait_until
@@ -78,6 +80,16 @@ def impatient(ns, link):
         run_tool(ns, ["ip", "neighbour", "flush", "dev", link])     # their timers run with the former values
         yield
     run_tool(ns, ["ip", "neighbour", "flush", "dev", link])
+
+
+def confirm_neighbours(ns):
+    """From now on the kernel believes for 15 seconds and more that they are there: no query has to take a socket so that it asks."""
+    with ns.netlink() as ip:
+        for n in ip.get_neighbours():
+            address = n.get_attr("NDA_LLADDR")
+            if address and n["state"] & (states["stale"] | states["delay"] | states["probe"]):
+                ip.neigh("change", family=n["family"], dst=n.get_attr("NDA_DST"), lladdr=address, ifindex=n["ifindex"],
+                         state=states["reachable"])
 
 
 def announcing(ns, link, told):

@@ -21,6 +21,7 @@ PROBE_RATE = 250            # queries per second of each prober
 CLIENTS = 8
 LEAST_SECONDS = 2           # the least that a run must last
 TIMEOUT = 5                 # seconds after which a query counts as lost, dnsperf's own default
+PROGRESS = 5                # seconds from one word of progress to the next
 PATIENCE = 60               # seconds after its due time within which a load must end
 PROCESSORS = {"machine": cpus.ALL, "resolver": cpus.RESOLVER, "others": cpus.OTHERS}
 # reasons for packets that are, or may be, no queries to a registered resolver
@@ -108,15 +109,27 @@ def _dnsperf(world, stream, seconds, rate):
                    argv + (["-Q", round(rate * stream.share)] if rate else []))
 
 
-def warm_up(world, data):
+def warm_up(world, server, data, progress):
     """Fills the resolver's cache: asks every repeated question once over the resolver's loopback, past the kernel path.
-    Returns the number of queries."""
+    Returns the number of queries. progress: called with the number so far, now and then. HarnessError when the resolver
+    gets none for PATIENCE seconds."""
     if not data.warm.stat().st_size:
         return 0                     # no name repeats, and dnsperf takes no empty file
     load = Program(world.run, world.network.resolver, "warm-up",
                    [world.tools.dnsperf, "-s", SERVICE[4], "-d", data.warm, "-n", 1, "-c", CLIENTS, "-q", OUTSTANDING,
                     "-O", "suppress=timeout,congestion,sendfailed"])
-    load.popen.wait()
+    before = last = server.received()
+    at = time.monotonic()
+    while load.running():
+        time.sleep(0.1)
+        if time.monotonic() - at < PROGRESS:
+            continue
+        now = server.received()
+        if now > last:
+            at, last = time.monotonic(), now
+            progress(now - before)
+        elif time.monotonic() - at > PATIENCE:
+            raise HarnessError(f"{server.name} has got {now - before:,} queries to warm its cache, and no more for {PATIENCE} s")
     summary = dnsperf_summary(load.log.read_text())
     load.log.unlink()
     return summary["completed"]

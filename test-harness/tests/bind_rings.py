@@ -10,7 +10,7 @@ import dns.rcode
 import pytest
 from conftest import bind_path, unbound_rings
 
-from lab import capture, pinned, ring_load, rings
+from lab import capture, links, pinned, ring_load, rings
 from lab.client import Asker, ask
 from lab.network import SERVICE, UPSTREAM_PORTS
 from lab.process import Program
@@ -118,7 +118,9 @@ def own_counts(path):
 
 
 def grown(path, do):
-    """Its result, and by how much each of own_counts() has grown; those that have not are left out, and read as 0."""
+    """Its result, and by how much each of own_counts() has grown; those that have not are left out, and read as 0. For a few
+    seconds at most: no query has to ask for a next hop meanwhile."""
+    links.confirm_neighbours(path.network.resolver)
     before = own_counts(path)
     result = do()
     return result, Counter({name: n - before[name] for name, n in own_counts(path).items() if n != before[name]})
