@@ -9,7 +9,8 @@
 
 #define BATCH        64U              /* frames that are given back to the kernel at once */
 #define SENT_AT_ONCE 32U              /* frames that the kernel sends in one call in copy mode */
-#define WAITING_MOST 8U               /* frames that wait for the end of a turn: the first client shall not wait for the last */
+#define WAITING_MOST 8U               /* frames that may wait for others: the first client shall not wait for the last, ... */
+#define WAITING_PART 4U               /* ... nor for more than this part of those that were received with it */
 #define RETRY_MIN_MS 1U
 #define RETRY_MAX_MS 256U
 
@@ -221,7 +222,7 @@ bool hydns_lanes_send(struct hydns_lane_thread *t, const struct hydns_way *way, 
 	if (why == 0) {
 		t->unsent |= 1ULL << place;
 		t->counts->sent++;
-		if (++t->waiting == WAITING_MOST)
+		if (++t->waiting >= t->waiting_most)
 			flush(t, t->unsent);
 	} else
 		t->counts->detour[why - 1]++;
@@ -288,6 +289,14 @@ static void release(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane,
 		__atomic_store_n(&of_thread[t->index].taken, hydns_xsk_taken(r), __ATOMIC_RELEASE);
 }
 
+/* Of n frames that were received together. */
+static unsigned may_wait(uint32_t n)
+{
+	const uint32_t part = n / WAITING_PART;
+
+	return part < 1 ? 1 : part > WAITING_MOST ? WAITING_MOST : part;
+}
+
 static unsigned receive_batch(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, unsigned place, unsigned most,
 			      hydns_lanes_take *take, void *arg)
 {
@@ -295,6 +304,8 @@ static unsigned receive_batch(struct hydns_lane_thread *t, struct hydns_plugin_l
 	uint64_t frame[BATCH];
 	uint32_t at, n = xsk_ring_cons__peek(&r->rx, most < BATCH ? most : BATCH, &at);
 
+	if (n)
+		t->waiting_most = may_wait(n);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct xdp_desc desc = *xsk_ring_cons__rx_desc(&r->rx, at + i);
 

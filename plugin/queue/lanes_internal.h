@@ -30,7 +30,7 @@ struct hydns_lane_thread {
 	bool corked;
 	unsigned first;                        /* place that the next look begins at */
 	uint64_t unsent;                       /* places with frames that the kernel has not seen: a bit each */
-	unsigned waiting;                      /* such frames, or fewer */
+	unsigned waiting, waiting_most;        /* such frames, or fewer; how many it may be */
 	uint64_t stuck;                        /* places whose interface has not taken all */
 	_Atomic uint64_t busy;                 /* odd while it may see lanes */
 	struct hydns_queue_counts *counts, own_counts;

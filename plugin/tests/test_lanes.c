@@ -106,6 +106,19 @@ static void take_until(struct taken *t, unsigned count)
 	}
 }
 
+/* n frames in one call. */
+static void take_together(struct veth *v, struct taken *t, unsigned n)
+{
+	struct hydns_lane_level level[HYDNS_LANES_MOST];
+
+	for (unsigned i = 0; i < n; i++)
+		send_number(v, i);
+	do
+		hydns_lanes_levels(v->lanes, 0, level);
+	while (level[0].waiting < n);
+	assert_int_equal(hydns_lanes_receive(t->thread, 64, take, t), n);
+}
+
 /* --- tests ------------------------------------------------------------------------------------------------ */
 static void a_query_is_taken_and_answered(void **state)
 {
@@ -150,9 +163,8 @@ static void a_corked_thread_sends_at_once(void **state)
 	const uint32_t number = 5;
 
 	veth_choose(v, 0);
-	send_number(v, 17);
+	take_together(v, &t, 32);
 	hydns_lanes_cork(t.thread);
-	take_until(&t, 1);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_true(hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&i, sizeof(i)));
 	assert_int_equal(receive_number(v, 20), -1);
@@ -181,24 +193,31 @@ static void all_that_waits_is_sent_at_once(void **state)
 		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
 }
 
-/* The first client of a full turn does not wait for the last. */
-static void some_that_wait_are_sent_before_the_end(void **state)
+/* Of frames that were received together, so many leave together. */
+static void expect_together(struct veth *v, unsigned received, uint32_t together)
 {
-	struct veth *v = *state;
 	struct taken t = { .thread = hydns_lanes_thread(v->lanes, 0) };
 
-	veth_choose(v, 0);
-	send_number(v, 17);
+	take_together(v, &t, received);
 	hydns_lanes_cork(t.thread);
-	take_until(&t, 1);
-	for (uint32_t i = 0; i < 12; i++)
+	for (uint32_t i = 0; i < 2 * together - 1; i++)
 		assert_true(hydns_lanes_send(t.thread, &t.way, 0, (const uint8_t *)&i, sizeof(i)));
-	for (uint32_t i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < together; i++)
 		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
 	assert_int_equal(receive_number(v, 20), -1);
 	hydns_lanes_uncork(t.thread);
-	for (uint32_t i = 8; i < 12; i++)
+	for (uint32_t i = together; i < 2 * together - 1; i++)
 		assert_int_equal(receive_number(v, VETH_WAIT_MS), i);
+}
+
+/* The first client of a turn does not wait for the last. */
+static void some_that_wait_are_sent_before_the_end(void **state)
+{
+	veth_choose(*state, 0);
+	expect_together(*state, 1, 1);
+	expect_together(*state, 7, 1);
+	expect_together(*state, 12, 3);
+	expect_together(*state, 64, 8);
 }
 
 /* The caller may have room for no more. */
