@@ -149,18 +149,21 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	uint64_t age = hydnsd_resolver_age(d, i);
 	struct service_filter services = { json_array(), i };
 	json_t *missing = json_array();
+	struct hydns_queue_count queued;
 	struct hydns_counts counts;
 
 	hydnsd_rules_counts(d->rules, i, &counts);
+	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:s, s:s, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
 		"heartbeat_age_ms", age == UINT64_MAX ? json_null() : number(age / HYDNS_NS_PER_MS),
 		"services", services.list, "missing", missing, "acl_entries", (int)a->acl_count,
-		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i), "no_rings", hydnsd_lanes_why_none(d, i),
+		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i),
+		"rings_full", number(queued.full), "no_rings", hydnsd_lanes_why_none(d, i),
 		"no_upstream_rings", d->lanes->no_upstream[i], "parking", hydnsd_pending_limits(d, i),
 		"notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }

@@ -125,6 +125,9 @@ static void print_resolver(const json_t *r)
 	else
 		printf("     %-10s none: every client is left to the resolver\n", "clients");
 	print_lanes(json_object_get(r, FIELD(resolver, lanes)));
+	if (ctl_int(r, FIELD(resolver, rings_full)))
+		printf("     %-10s %s packets found a packet ring full, and took sockets\n", "",
+		       ctl_count(ctl_int(r, FIELD(resolver, rings_full)), a));
 	if (ctl_str(r, FIELD(resolver, no_rings))[0])
 		printf("     %-10s %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_rings)));
 	if (ctl_str(r, FIELD(resolver, no_upstream_rings))[0])

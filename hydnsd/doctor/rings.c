@@ -206,10 +206,12 @@ static void check_locked(struct doctor *d, const json_t *r)
 	}
 }
 
-/* Frames that found no room: the threads did not read them in time. */
+/* Packets that found no room: the threads did not read the others in time. */
 static void check_drops(struct doctor *d, const json_t *resolver)
 {
-	json_int_t dropped = 0;
+	static const char mend[] = "more threads, or hydns-queue-frames (1024 by default, at most 4096)";
+	json_int_t dropped = 0, full = ctl_int(resolver, FIELD(resolver, rings_full));
+	const char *who = ctl_str(resolver, FIELD(resolver, identity));
 	char count[CTL_TEXT];
 	const json_t *l;
 	size_t n;
@@ -217,9 +219,11 @@ static void check_drops(struct doctor *d, const json_t *resolver)
 	json_array_foreach(json_object_get(resolver, FIELD(resolver, lanes)), n, l)
 		dropped += ctl_int(l, FIELD(lane, dropped));
 	if (dropped)
-		doctor_add(d, "drops", ctl_str(resolver, FIELD(resolver, identity)), DOCTOR_WARN, "more threads, or hydns-queue-frames "
-			   "(1024 by default, at most 4096)", "its packet rings had no room for %s frames, which are lost: its threads "
-			   "have not read them in time", ctl_count(dropped, count));
+		doctor_add(d, "drops", who, DOCTOR_WARN, mend, "its packet rings had no room for %s frames, which are lost: its threads "
+			   "have not read the others in time", ctl_count(dropped, count));
+	if (full)
+		doctor_add(d, "full-rings", who, DOCTOR_WARN, mend, "%s packets found a packet ring full, and took sockets, which cost more: "
+			   "its threads have not read the others in time", ctl_count(full, count));
 }
 
 void doctor_check_rings(struct doctor *d)

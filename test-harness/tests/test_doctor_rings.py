@@ -94,21 +94,22 @@ def test_frames_without_room(world):
     options = {"threads": 1, "clause": ["hydns-queue-frames: 256", "hydns-queue-upstream: no"]}
     with kernel_path(world, unbound_options=options) as path:
         ring, = wait_until(lambda: lanes(path.daemon, "r1"), 10, "packet rings on r1")
-        assert not findings(path.daemon, "drops")
+        assert not findings(path.daemon, "full-rings")
         wait_until(lambda: lanes(path.daemon, "r1")[0]["free"] > 0, 5, "status to show what is in the ring")
         assert ring["dropped"] == 0
 
-        def dropped():
+        def full():
             wires = [query(f"n{secrets.token_hex(6)}.lab.example").to_wire() for _ in range(4000)]
             with udp(path.network.client1, CLIENT1[4], 0, connect=(SERVICE[4], 53)) as s:
                 for wire in wires:
                     s.send(wire)
-            return lanes(path.daemon, "r1")[0]["dropped"]
-        wait_until(dropped, 30, "a burst that finds no room")
-        found = finding(path.daemon, "drops")
-        assert found["state"] == "warn" and "hydns-queue-frames" in found["mend"]
-        assert re.search(r"rings +r1 queue 0 .*: [\d,]+ frames waiting, \d+ free, \d+ unsent, [\d,]*[1-9][\d,]* dropped",
-                         path.daemon.ctl("status").stdout)
+            return path.daemon.call({"cmd": "status"})["resolvers"][0]["rings_full"]
+        wait_until(full, 30, "a burst that finds a ring full")
+        found = finding(path.daemon, "full-rings")
+        assert found["state"] == "warn" and "hydns-queue-frames" in found["mend"] and not findings(path.daemon, "drops")
+        shown = path.daemon.ctl("status").stdout
+        assert re.search(r"rings +r1 queue 0 .*: [\d,]+ frames waiting, \d+ free, \d+ unsent, 0 dropped", shown)
+        assert re.search(r"[1-9][\d,]* packets found a packet ring full, and took sockets", shown)
 
 
 def test_nothing_is_said_without_rings(world):
