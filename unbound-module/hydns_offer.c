@@ -75,6 +75,13 @@ static int is_failure(const struct reply_info* rep)
 	return rcode_of(rep) == LDNS_RCODE_SERVFAIL && rep->rrset_count == 0 && rep->security == sec_status_indeterminate;
 }
 
+/* From when on Unbound does not answer with it. It still does in the second of its end: with records, which have TTL 0 then, the
+ * kernel never does. */
+static time_t end_of(const struct reply_info* rep)
+{
+	return is_failure(rep) ? rep->ttl + 1 : rep->ttl;
+}
+
 static int security_is_general(const struct reply_info* rep, int must_validate)
 {
 	if(rep->security == sec_status_bogus || rep->security == sec_status_secure_sentinel_fail)
@@ -162,7 +169,7 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 {
 	size_t i;
 
-	if(expires - now < h->daemon->daemon->cfg->hydns_min_ttl) {
+	if(!q->failure && expires - now < h->daemon->daemon->cfg->hydns_min_ttl) {
 		not_offered(h, q, HYDNS_NOT_OFFERED_SHORT_TTL, expires > now ? (uint32_t)(expires - now) : 0);
 		return;
 	}
@@ -216,8 +223,8 @@ void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struc
 	q.failure = is_failure(rep);
 	/* Before the offer: a refused one would end the refreshes. A failure has none: the resolver tries again when it is asked. */
 	h->refresh = !q.failure && hydns_plugin_refresh_due(h->thread, &q, rep->ttl, lifetime_of(rep), now);
-	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, rep->ttl, hydns_mono_coarse_ms()))
-		offer_reply(h, &q, rep, pkt, udp_size, edns, rep->ttl, now, secure, h->stamp);
+	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, end_of(rep), hydns_mono_coarse_ms()))
+		offer_reply(h, &q, rep, pkt, udp_size, edns, end_of(rep), now, secure, h->stamp);
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
@@ -304,7 +311,7 @@ static void offer_locked(struct hydns_context* h, struct module_env* env, struct
 	if(cache_would_answer(env, qinfo, rep) &&
 		reply_info_answer_encode(qinfo, rep, 0, BIT_RD, pkt, *env->now, 1, env->scratch, udp_size, &edns,
 			(int)(edns.bits & EDNS_DO), secure))
-		offer_reply(h, q, rep, pkt, udp_size, &edns, rep->ttl, *env->now, secure, stamp);
+		offer_reply(h, q, rep, pkt, udp_size, &edns, end_of(rep), *env->now, secure, stamp);
 }
 
 /* Offers what a plain client would get from the cache at this moment. The TTLs of the resolution's own message may
@@ -318,7 +325,7 @@ static void offer_cached(struct hydns_context* h, struct module_env* env, struct
 	if(!e)
 		return;
 	rep = (struct reply_info*)e->data;
-	if(rep->ttl > *env->now && rrset_array_lock(rep->ref, rep->rrset_count, *env->now)) {
+	if(end_of(rep) > *env->now && rrset_array_lock(rep->ref, rep->rrset_count, *env->now)) {
 		offer_locked(h, env, qinfo, rep, q, stamp);
 		rrset_array_unlock(rep->ref, rep->rrset_count);
 	}

@@ -136,24 +136,56 @@ static void not_offered(struct hydns_plugin *p, uint64_t key, enum hydns_not_off
 	hydns_plugin_not_offered(hydns_plugin_thread(p, hydns_tid()), key, why, value);
 }
 
-/* For a question that named can't answer: no other hook sees its response. */
+/* Nothing was looked up: the stamp is older than the look into named's memory all the same. */
+static void offer_failure(struct hydns_plugin *p, const query_ctx_t *qctx, const struct hydns_question *q, uint64_t key, time_t end)
+{
+	const struct sample *s = sample_of(qctx->client);
+
+	if (s->client != qctx->client ||
+	    !hydns_plugin_hot(hydns_plugin_thread(p, hydns_tid()), key, false, end, hydns_mono_coarse_ms()))
+		return;
+	pending.key = key;
+	pending.q = *q;
+	pending.q.failure = true;
+	pending.expires = end;
+	pending.secure = false;
+	pending.stamp = s->stamp;
+	pending.client = qctx->client;
+}
+
+/* A question that named can't answer: no other query hook sees its response. */
+static void on_failure(struct hydns_instance *inst, struct hydns_plugin *p, const query_ctx_t *qctx)
+{
+	enum hydns_not_offered_why why = HYDNS_NOT_OFFERED_ERROR;
+	struct hydns_question q;
+	isc_region_t r;
+	uint64_t key;
+	time_t end;
+
+	dns_name_toregion(qctx->client->query.origqname, &r);
+	q = question_of(&r, qctx->client);
+	key = hydns_plugin_key(hydns_plugin_thread(p, hydns_tid()), &q);
+	if (atomic_load(&inst->open) && hydns_failure_is_remembered(qctx, &end))
+		why = hydns_why_failure_not_offered(qctx, &r);
+	if (why == HYDNS_NOT_OFFERED_NONE)
+		offer_failure(p, qctx, &q, key, end);
+	else
+		not_offered(p, key, why, dns_result_torcode(qctx->result));
+}
+
 ns_hookresult_t hydns_on_done(void *arg, void *data, isc_result_t *result)
 {
 	const query_ctx_t *qctx = arg;
 	struct hydns_instance *inst = data;
 	const ns_client_t *client = qctx->client;
 	struct hydns_plugin *p = qctx->result != ISC_R_SUCCESS ? atomic_load(&inst->plugin) : NULL;
-	struct hydns_question q;
-	isc_region_t r;
 
 	UNUSED(result);
+	pending.client = NULL;
 	if (p == NULL || qctx->want_restart || qctx->result == DNS_R_DUPLICATE || qctx->result == DNS_R_DROP ||
 	    hydns_tid() >= hydns_tid_count() || client->query.origqname == NULL || !hydns_query_is_plain(client))
 		return NS_HOOK_CONTINUE;
-	dns_name_toregion(client->query.origqname, &r);
-	q = question_of(&r, client);
-	not_offered(p, hydns_plugin_key(hydns_plugin_thread(p, hydns_tid()), &q), HYDNS_NOT_OFFERED_ERROR,
-		    dns_result_torcode(qctx->result));
+	on_failure(inst, p, qctx);
 	return NS_HOOK_CONTINUE;
 }
 

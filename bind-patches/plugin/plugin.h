@@ -124,6 +124,10 @@ uint32_t hydns_park_ms(const dns_view_t *view);
 /* How many at once: wanted, or what named's own limit suggests. */
 uint32_t hydns_pending(const struct hydns_instance *inst, uint32_t wanted);
 
+/* --- failures.c for the patched named: failures that it remembers; stock.c for any other: none is known ------------------- */
+/* Whether named gives everybody the failure that it is about to send, from its memory; sets *end, from when on it does not. */
+bool hydns_failure_is_remembered(const query_ctx_t *qctx, time_t *end);
+
 /* --- response.c: which responses are the same for everybody ------------------------------------------------------ */
 /* What named has looked into for a query: both for some chains of aliases. */
 struct hydns_sources {
@@ -137,6 +141,8 @@ struct hydns_response {
 };
 /* Whether the query is of the shape that the program answers, whatever its question. */
 bool hydns_query_is_plain(const ns_client_t *client);
+/* NONE when the failure that named remembers may be offered. name: the question's. */
+enum hydns_not_offered_why hydns_why_failure_not_offered(const query_ctx_t *qctx, const isc_region_t *name);
 /* NONE when the response to a plain query may be offered: fills *out. name: the question's. */
 enum hydns_not_offered_why hydns_why_not_offered(const query_ctx_t *qctx, const struct hydns_sources *s,
 						 const isc_region_t *name, struct hydns_response *out);

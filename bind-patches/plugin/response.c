@@ -206,6 +206,15 @@ static bool has_capitals(const isc_region_t *name)
 	return false;
 }
 
+enum hydns_not_offered_why hydns_why_failure_not_offered(const query_ctx_t *qctx, const isc_region_t *name)
+{
+	if (!type_is_plain(qctx->client->query.qtype))
+		return HYDNS_NOT_OFFERED_BY_TYPE;
+	if (hydns_has_extended_error(qctx->client))
+		return HYDNS_NOT_OFFERED_EXTENDED_ERROR;
+	return has_capitals(name) ? HYDNS_NOT_OFFERED_CAPITALS : HYDNS_NOT_OFFERED_NONE;
+}
+
 enum hydns_not_offered_why hydns_why_not_offered(const query_ctx_t *qctx, const struct hydns_sources *s,
 						 const isc_region_t *name, struct hydns_response *out)
 {

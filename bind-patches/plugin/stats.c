@@ -22,6 +22,7 @@ static void add_queries(const ns_server_t *server, const struct hydns_counts *no
 	uint64_t answered = now->answered - before->answered, ipv6 = now->ipv6 - before->ipv6;
 	uint64_t edns = now->edns - before->edns, aa = now->authoritative - before->authoritative;
 	uint64_t nodata = now->nodata - before->nodata, referrals = now->referrals - before->referrals;
+	uint64_t failed = now->rcode[dns_rcode_servfail] - before->rcode[dns_rcode_servfail];
 	uint64_t noerror = now->rcode[dns_rcode_noerror] - before->rcode[dns_rcode_noerror];
 
 	add(server, ns_statscounter_requestv4, answered - ipv6);
@@ -31,7 +32,8 @@ static void add_queries(const ns_server_t *server, const struct hydns_counts *no
 	add(server, ns_statscounter_edns0out, edns);
 	add(server, ns_statscounter_response, answered);
 	add(server, ns_statscounter_authans, aa);
-	add(server, ns_statscounter_nonauthans, answered - aa);
+	add(server, ns_statscounter_nonauthans, answered - aa - failed);     /* named counts a failure as neither */
+	add(server, ns_statscounter_servfail, failed);
 	add(server, ns_statscounter_success, noerror - nodata - referrals);
 	add(server, ns_statscounter_nxrrset, nodata);
 	add(server, ns_statscounter_referral, referrals);

@@ -348,6 +348,13 @@ void hydns_queue_end(const struct hydns_lane_thread *first)
 	UNUSED(first);
 }
 
+bool hydns_failure_is_remembered(const query_ctx_t *qctx, time_t *end)
+{
+	UNUSED(qctx);
+	UNUSED(end);
+	return false;
+}
+
 uint32_t hydns_park_ms(const dns_view_t *view)
 {
 	UNUSED(view);

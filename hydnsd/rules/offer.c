@@ -329,7 +329,12 @@ static enum hydnsd_rejection check_marks(struct reading *r)
 	return r->answer_fixed ? HYDNSD_REJECT_ROTATION : HYDNSD_ACCEPTED;
 }
 
-/* A rule ends before its smallest TTL would be sent as 0. */
+static bool is_failure(const struct hydns_rule *head)
+{
+	return (ntohs(head->reply_flags) & HYDNS_FLAGS_RCODE) == HYDNS_RCODE_SERVFAIL;
+}
+
+/* A rule ends before its smallest TTL would be sent as 0. A failure has none, and its life is the resolver's, however short. */
 static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 {
 	const struct hydnsd_offer_limits *l = r->limits;
@@ -338,13 +343,13 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 
 	if (life == 0 || life > HYDNS_TTL_MAX)
 		return HYDNSD_REJECT_TTL;
-	if (life < l->min_ttl)
+	if (life < l->min_ttl && !is_failure(head))
 		return HYDNSD_REJECT_MIN_TTL;
 	if (!(head->flags & HYDNS_RULE_STATIC_TTL) && life > r->min_ttl)
 		life = r->min_ttl;
 	if (l->max_ttl && life > l->max_ttl)
 		life = l->max_ttl;
-	if ((ntohs(head->reply_flags) & HYDNS_FLAGS_RCODE) == HYDNS_RCODE_SERVFAIL && life > FAILURE_LIFE_MAX_S)
+	if (is_failure(head) && life > FAILURE_LIFE_MAX_S)
 		life = FAILURE_LIFE_MAX_S;
 	if (life > LIFE_MAX_S)
 		life = LIFE_MAX_S;

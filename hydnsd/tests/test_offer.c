@@ -198,6 +198,11 @@ static void failures_are_taken(void **state)
 	failure.ttl = 301;
 	assert_int_equal(check(&failure), HYDNSD_ACCEPTED);
 	assert_int_equal(answer.parts.head.expire_ms, 300000);
+	failure.ttl = 1;               /* hydns-min-ttl is meant for answers */
+	limits.min_ttl = 2;
+	assert_int_equal(check(&failure), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.expire_ms, 1000);
+	limits.min_ttl = 0;
 	failure.authority_section[0] = "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900";
 	assert_int_equal(check(&failure), HYDNSD_REJECT_RCODE);
 }

@@ -45,6 +45,12 @@ static bool edns_size_ok(struct hydns_plugin *p, const struct hydns_wire_answer 
 	return false;
 }
 
+/* The minimum TTL spares the kernel path answers that are soon gone. A failure that many clients wait for may be one. */
+static uint32_t min_ttl(const struct hydns_plugin_options *o, const struct hydns_question *q)
+{
+	return q->failure ? 0 : o->min_ttl;
+}
+
 /* Sets base and TTL of the rule: from the second that the reply's TTLs refer to, as long as answer and cache entry live.
  * Static TTLs say nothing about the latter. False: there is no life left, or less than the minimum TTL. */
 static bool life_ok(const struct hydns_plugin_options *o, struct draft *d, time_t sent_at, time_t expires)
@@ -58,7 +64,7 @@ static bool life_ok(const struct hydns_plugin_options *o, struct draft *d, time_
 	if (sent_at < 0 || expires <= sent_at || began > now.real_ns || now.real_ns - began >= now.mono_ns)
 		return false;
 	d->base_ns = now.mono_ns - (now.real_ns - began);
-	if (d->ttl < o->min_ttl || now.mono_ns - d->base_ns >= d->ttl * HYDNS_NS_PER_S)
+	if (d->ttl < min_ttl(o, d->q) || now.mono_ns - d->base_ns >= d->ttl * HYDNS_NS_PER_S)
 		return false;
 	if (o->max_ttl && d->ttl > o->max_ttl)
 		d->ttl = o->max_ttl;
@@ -194,7 +200,7 @@ static struct fault fault_of(struct hydns_plugin *p, struct draft *d, time_t sen
 	if (!edns_size_ok(p, d->a))
 		return (struct fault){ HYDNS_NOT_OFFERED_EDNS_SIZE, d->a->edns_size };
 	if (!life_ok(&p->o, d, sent_at, expires))
-		return (struct fault){ d->ttl < p->o.min_ttl ? HYDNS_NOT_OFFERED_SHORT_TTL : HYDNS_NOT_OFFERED_STALE, d->ttl };
+		return (struct fault){ d->ttl < min_ttl(&p->o, d->q) ? HYDNS_NOT_OFFERED_SHORT_TTL : HYDNS_NOT_OFFERED_STALE, d->ttl };
 	if (!strike_shown(d))
 		return (struct fault){ HYDNS_NOT_OFFERED_TOO_LARGE, (uint32_t)d->wire_len };
 	return f;

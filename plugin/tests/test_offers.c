@@ -298,6 +298,26 @@ static void full_ring_drops(void **state)
 	peer_stop(&w->peer);
 }
 
+/* However short the resolver's memory of a failure is: the minimum TTL is meant for answers. */
+static void offers_failures_of_a_second(void **state)
+{
+	static const struct reply_spec failure = { .name = "dead.example.org.", .type = TYPE_A, .rcode = 2 };
+	struct world *w = *state;
+	time_t now = time(NULL);
+	union ring_frame f;
+	struct reply r;
+
+	start_both(w);
+	reply_make(&r, &failure);
+	r.question.failure = true;
+	assert_int_equal(hydns_plugin_offer(w->t, &r.question, r.wire, r.len, now, now + 1, false, hydns_plugin_stamp(w->p)), 0);
+	assert_true(next_frame(w, 0, &f));
+	assert_int_equal(f.offer.ttl, 1);
+	assert_int_equal(hydns_plugin_offer(w->t, &r.question, r.wire, r.len, now, now, false, hydns_plugin_stamp(w->p)), -EINVAL);
+	reply_free(&r);
+	peer_stop(&w->peer);
+}
+
 static void says_why_it_does_not_offer(void **state)
 {
 	struct world *w = *state;
@@ -340,7 +360,7 @@ int main(void)
 		TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer), TEST(first_sight_is_not_counted),
 		TEST(the_first_offer_begins_to_watch), TEST(asks_for_renewed), TEST(refuses_offers),
 		TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl), TEST(full_ring_drops),
-		TEST(says_why_it_does_not_offer),
+		TEST(offers_failures_of_a_second), TEST(says_why_it_does_not_offer),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);

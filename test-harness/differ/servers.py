@@ -116,7 +116,7 @@ SERVERS = {
     ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules(),
                                      remembers=UNBOUND_REMEMBERS),
     ("bind", "recursive"): Server("BIND", _named, _resolves, NamedCommands, Rules(
-        shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True, failures=False,
+        shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True,
         by_history=Rules.by_history + (SIG, KEY)), remembers=NAMED_REMEMBERS),
     ("bind", "authoritative"): Server("BIND, authoritative", _named_zones, _loaded, ZoneCommands, Rules(
         shuffled=True, cached=False, by_history=(), failures=False), 0.5),

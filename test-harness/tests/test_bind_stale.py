@@ -54,7 +54,8 @@ def assert_same(ours, theirs, states, ttl_slack=1):
 
 
 def ask_until_both(pair, wanted):
-    """Asks every question; the kernel may only answer data that have not expired. Returns how many it answered."""
+    """Asks every question; the kernel may only answer data that have not expired, and failures that named remembers. Returns how
+    many it answered with data."""
     kernel, still = 0, set(range(len(QUESTIONS)))
 
     def are():
@@ -63,10 +64,11 @@ def ask_until_both(pair, wanted):
             name, flags = QUESTIONS[number]
             ours, theirs, answered = ask_both(pair, name, **flags)
             states = state(ours), state(theirs)
-            assert not answered or (states[0] == "fresh" and max(ttls(ours)) <= TTL), (name, flags, states)
+            given = states[0] == "failed" or (states[0] == "fresh" and max(ttls(ours)) <= TTL)
+            assert not answered or given, (name, flags, states)
             if states[0] == states[1]:
                 assert_same(ours, theirs, states, TTL if states[0] == "fresh" else None)
-            kernel += answered
+            kernel += answered and states[0] != "failed"
             if states == (wanted, wanted):
                 still.discard(number)
         return not still

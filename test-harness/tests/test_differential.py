@@ -214,12 +214,13 @@ def test_what_a_rule_allows_the_reference_is_found_in_the_kernel(good, other, ru
 
 
 def test_failures_that_the_kernel_may_give():
-    """Those that Unbound remembers have no records; what BIND remembers is not offered."""
+    """Those that a resolver remembers have no records; an authoritative server remembers none."""
     failure = dns.message.from_text("id 1\nopcode QUERY\nrcode SERVFAIL\nflags QR RD RA\n;QUESTION\na.example. IN A\n").to_wire()
-    unbound = judge.Judge(Data([]))
-    assert unbound.of(flow(failure, failure)._replace(differs=0)) is None
-    for judged, given in ((unbound, servfail(reply())), (judge.Judge(Data([]), rules=NAMED), failure)):
-        assert judged.of(flow(given, given)._replace(differs=0)).kind == "never the kernel's"
+    zones = judge.Rules(shuffled=True, cached=False, by_history=(), failures=False)
+    for rules in (judge.Rules(), NAMED):
+        assert judge.Judge(Data([]), rules=rules).of(flow(failure, failure)._replace(differs=0)) is None
+    for rules, given in ((judge.Rules(), servfail(reply())), (NAMED, servfail(reply())), (zones, failure)):
+        assert judge.Judge(Data([]), rules=rules).of(flow(given, given)._replace(differs=0)).kind == "never the kernel's"
 
 
 def test_other_letters_are_named_s_alone():
