@@ -86,7 +86,7 @@ static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply
 		o.min_ttl = o.max_ttl; /* an obstacle: hydnsd refuses such options, and then could not show it */
 	o.refresh_percent = (uint32_t)cfg->hydns_refresh;
 	o.flush_timeout_ms = (uint32_t)cfg->hydns_flush_timeout;
-	o.flags = options.flags;
+	o.flags = options.flags | (cfg->discard_timeout > 0 ? HYDNS_RESOLVER_DISCARDS : 0);
 	o.edns_size = options.edns_size;
 	o.max_udp = options.max_udp;
 	o.queue = queue_parts(cfg);

@@ -185,8 +185,8 @@ static void add_due(struct hydnsd_parked *p, struct hydnsd_parked_question *q, s
 		hydnsd_parked_move(p, q, HYDNSD_DUE_FRESH);
 }
 
-/* The oldest waiting frame of a question becomes due. */
-static void make_due(struct hydnsd_parked *p, struct hydnsd_parked_question *q)
+/* Takes out the oldest waiting frame of a question. */
+static struct hydnsd_parked_frame *wait_no_more(struct hydnsd_parked *p, struct hydnsd_parked_question *q)
 {
 	struct hydnsd_parked_frame *f = TAILQ_FIRST(&q->waiting_frames);
 
@@ -194,7 +194,12 @@ static void make_due(struct hydnsd_parked *p, struct hydnsd_parked_question *q)
 	TAILQ_REMOVE(&p->of[q->resolver].by_age, f, by_age);
 	q->waiting--;
 	p->of[q->resolver].waiting--;
-	add_due(p, q, f);
+	return f;
+}
+
+static void make_due(struct hydnsd_parked *p, struct hydnsd_parked_question *q)
+{
+	add_due(p, q, wait_no_more(p, q));
 }
 
 static void all_due(struct hydnsd_parked *p, struct hydnsd_parked_question *q)
@@ -250,14 +255,34 @@ void hydnsd_parked_over(struct hydnsd_parked *p, uint32_t resolver, uint64_t key
 		hydnsd_parked_move(p, q, HYDNSD_DUE_FRESH);
 }
 
+/* The oldest waiting frame of the resolver is the oldest of its question, for both are in the order in which they came. NULL: none
+ * came before that time. */
+static struct hydnsd_parked_question *oldest_before(const struct hydnsd_parked *p, uint32_t resolver, uint64_t before_ns)
+{
+	struct hydnsd_parked_frame *f = TAILQ_FIRST(&p->of[resolver].by_age);
+
+	return f && f->record.at_ns < before_ns ? f->question : NULL;
+}
+
 uint32_t hydnsd_parked_time_out(struct hydnsd_parked *p, uint32_t resolver, uint64_t before_ns)
 {
-	struct hydnsd_parked_frame *f;
+	struct hydnsd_parked_question *q;
 	uint32_t n = 0;
 
-	/* the oldest of the resolver is the oldest of its question, for both are in the order in which they came */
-	for (; (f = TAILQ_FIRST(&p->of[resolver].by_age)) && f->record.at_ns < before_ns; n++)
-		make_due(p, f->question);
+	for (; (q = oldest_before(p, resolver, before_ns)); n++)
+		make_due(p, q);
+	return n;
+}
+
+uint32_t hydnsd_parked_discard(struct hydnsd_parked *p, uint32_t resolver, uint64_t before_ns)
+{
+	struct hydnsd_parked_question *q;
+	uint32_t n = 0;
+
+	for (; (q = oldest_before(p, resolver, before_ns)); n++) {
+		hydnsd_parked_drop(p, wait_no_more(p, q));
+		tidy(p, q);
+	}
 	return n;
 }
 

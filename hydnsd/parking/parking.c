@@ -15,6 +15,8 @@
 /* A lost OVER (the ring was full) is noticed that late, and a deadline at most so much after it. */
 #define LOOK_MS        10
 #define LOOK_QUESTIONS 1024            /* each time; 16,384 questions of a resolver in 160 ms */
+/* How much later than a query comes its resolver may have read it: so it is dropped so much later than the resolver drops its reply. */
+#define DISCARD_SLACK_NS (50 * HYDNS_NS_PER_MS)
 /* The end of hydnsd: frames pass at the usual pace, then at once. The service manager and the kernel's watch over stale
  * heartbeats bear a second. */
 #define STOP_MS        1000
@@ -120,6 +122,7 @@ void hydnsd_parking_allow(struct hydnsd *d, uint32_t i)
 	shared->per_question = h->pending_per_question;
 	d->parking->of[i].per_question = h->pending_per_question;
 	d->parking->of[i].park_ms = least(h->park_ms, HYDNS_UNDER_WAY_MS);
+	d->parking->of[i].discards = (h->flags & HYDNS_RESOLVER_DISCARDS) && h->park_ms < HYDNS_UNDER_WAY_MS;
 	__atomic_store_n(&shared->heartbeat_ns, hydnsd_now_ns(), __ATOMIC_RELAXED);
 	set_most(d, i, most);
 }
@@ -142,15 +145,26 @@ void hydnsd_parking_over(struct hydnsd *d, uint32_t i, uint64_t key)
 	hydnsd_parked_over(d->parking->parked, i, key);
 }
 
+/* Returns how many. A resolver that drops its reply to them need not read them; it may have read them later than they came. */
+static uint32_t discard(struct hydnsd *d, uint32_t i, uint64_t before_ns)
+{
+	uint32_t n = hydnsd_parked_discard(d->parking->parked, i, before_ns > DISCARD_SLACK_NS ? before_ns - DISCARD_SLACK_NS : 0);
+
+	__atomic_sub_fetch(&hydns_kern_parking(d->kern, i)->waiting, n, __ATOMIC_RELAXED);
+	d->parking->of[i].counts.discarded += n;
+	return n;
+}
+
 static void time_out(struct hydnsd *d, uint64_t now_ns)
 {
 	struct hydnsd_parking *p = d->parking;
 
 	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++) {
-		uint64_t most_ns = p->of[i].park_ms * HYDNS_NS_PER_MS;
+		struct hydnsd_parking_resolver *r = &p->of[i];
+		uint64_t most_ns = r->park_ms * HYDNS_NS_PER_MS, before_ns = now_ns > most_ns ? now_ns - most_ns : 0;
 
 		if (hydnsd_parked_waiting(p->parked, i))
-			p->of[i].counts.timed_out += hydnsd_parked_time_out(p->parked, i, now_ns > most_ns ? now_ns - most_ns : 0);
+			r->counts.timed_out += r->discards ? discard(d, i, before_ns) : hydnsd_parked_time_out(p->parked, i, before_ns);
 	}
 }
 

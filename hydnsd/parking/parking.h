@@ -12,13 +12,15 @@
 /* Frames of a resolver. */
 struct hydnsd_parking_counts {
 	uint64_t replayed, answered, passed; /* answered and passed add up to replayed */
-	uint64_t timed_out;            /* replayed because they had waited as long as they may */
+	uint64_t timed_out;            /* they had waited as long as they may */
+	uint64_t discarded;            /* of these, dropped, as the resolver drops its reply to them; the others were replayed */
 	uint64_t refused;              /* times that a link had no room for an answer: it was replayed once more, or lost */
 	uint64_t lost;                 /* could not be replayed, or were refused again and again */
 };
 
 struct hydnsd_parking_resolver {
 	uint32_t park_ms;              /* how long a frame may wait; 0: not at all */
+	bool discards;                 /* nobody answers one that has waited longer */
 	uint32_t most, per_question;   /* what the program may park; 0: nothing */
 	int64_t may_pass;              /* frames that may pass to its sockets now; negative: a debt */
 	uint64_t queries, unread;      /* that it has read, by its own count; frames that passed since, without as many read */

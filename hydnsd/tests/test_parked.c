@@ -113,6 +113,25 @@ static void frames_time_out_one_by_one(void **state)
 	EXPECT_TAKEN(17, 19);
 }
 
+/* Oldest first, of one resolver; what is due stays. */
+static void frames_are_discarded_one_by_one(void **state)
+{
+	(void)state;
+	for (uint64_t at = 10; at < 20; at++)
+		put(PARKED_KEY(at % 3), at, at == 13);
+	assert_int_equal(hydnsd_parked_discard(parked, 1, 10), 0);
+	assert_int_equal(hydnsd_parked_discard(parked, 0, 100), 0);
+	assert_int_equal(hydnsd_parked_discard(parked, 1, 15), 4);
+	assert_int_equal(hydnsd_parked_waiting(parked, 1), 5);
+	assert_int_equal(hydnsd_parked_count(parked), 6);
+	EXPECT_TAKEN(13);
+	hydnsd_parked_over(parked, 1, PARKED_KEY(0));
+	EXPECT_TAKEN(15, 18);
+	assert_int_equal(hydnsd_parked_discard(parked, 1, 100), 3);
+	assert_int_equal(hydnsd_parked_count(parked), 0);
+	assert_int_equal(hydnsd_parked_questions(parked), 0);
+}
+
 /* Those that come later wait for the next resolution, also while the former ones are still there. */
 static void a_question_can_be_under_way_again(void **state)
 {
@@ -324,7 +343,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_PARKED(a_question_is_due_when_it_is_over),
-		ON_PARKED(frames_time_out_one_by_one),
+		ON_PARKED(frames_time_out_one_by_one), ON_PARKED(frames_are_discarded_one_by_one),
 		ON_PARKED(a_question_can_be_under_way_again),
 		ON_PARKED(there_is_a_bound),
 		ON_PARKED(a_lost_end_is_noticed),

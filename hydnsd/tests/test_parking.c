@@ -508,6 +508,35 @@ static void nothing_waits_longer_than_it_may(void **state)
 	assert_int_equal(counts()->timed_out, 2);
 }
 
+/* A resolver that drops its reply to such a query does not get it; but it may have read it 50 ms after it came. */
+static void what_nobody_would_answer_is_dropped(void **state)
+{
+	(void)state;
+	kernel.pass = true;
+	d.resolver[ME].hello.flags = HYDNS_RESOLVER_DISCARDS;
+	hydnsd_parking_allow(&d, ME);
+	set_word(PARKED_KEY(1), true);
+	park("www.example.", PARKED_KEY(1));
+	round_after(500);
+	park("www.example.", PARKED_KEY(1));
+	round_after(550);
+	assert_int_equal(counts()->discarded, 0);
+	round_after(10);
+	assert_int_equal(counts()->timed_out, 1);
+	assert_int_equal(counts()->discarded, 1);
+	assert_int_equal(shared[ME].waiting, 1);
+	hydnsd_parking_over(&d, ME, PARKED_KEY(1));
+	round_after(1);
+	assert_int_equal(kernel.frames, 1);
+	assert_int_equal(counts()->discarded, 1);
+	allow(1000, 100000);           /* HELLO of one that does not */
+	assert_false(d.parking->of[ME].discards);
+	d.resolver[ME].hello.flags = HYDNS_RESOLVER_DISCARDS;
+	d.resolver[ME].hello.park_ms = HYDNS_UNDER_WAY_MS + 1; /* the end of a word is not its end */
+	hydnsd_parking_allow(&d, ME);
+	assert_false(d.parking->of[ME].discards);
+}
+
 static void a_word_that_goes_ends_the_wait(void **state)
 {
 	(void)state;
@@ -744,7 +773,7 @@ int main(void)
 		PARKING(a_paused_program_answers_nothing),
 		PARKING(rules_of_another_epoch_do_not_count),
 		PARKING(a_round_has_an_end),
-		PARKING(nothing_waits_longer_than_it_may),
+		PARKING(nothing_waits_longer_than_it_may), PARKING(what_nobody_would_answer_is_dropped),
 		PARKING(a_word_that_goes_ends_the_wait),
 		PARKING(keys_may_have_no_upper_half),
 		PARKING(without_a_plugin_nothing_waits),

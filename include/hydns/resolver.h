@@ -126,8 +126,11 @@ struct hydns_cookies {
 #define HYDNS_RESOLVER_READY          0x80 /* services, access list and this record are complete */
 #define HYDNS_RESOLVER_SHUFFLES      0x100 /* with ROTATES: it rotates what follows the first record, too */
 /* What a plugin may say in HELLO; hydnsd adds the others. */
+#define HYDNS_RESOLVER_DISCARDS      0x200 /* it drops its reply to a query that has waited longer than park_ms of HELLO */
+
 #define HYDNS_RESOLVER_HELLO_FLAGS (HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_KEEPS_CASE | \
-				    HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES)
+				    HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES | \
+				    HYDNS_RESOLVER_DISCARDS)
 struct hydns_resolver_config {
 	__u16 flags;        /* HYDNS_RESOLVER_* */
 	__u16 edns_size;    /* UDP payload size in the resolver's OPT */

@@ -16,7 +16,7 @@ ODD = 0.25               # share of a crowd's queries that are not like its othe
 # Without a reply, after which a query counts as unanswered: longer than a resolver tries a silent server (servers.py).
 TIMEOUT_MS = 8000
 LOOK_SECONDS = 0.5       # between two looks at hydnsd's counters
-COUNTS = ("parked", "replayed", "answered", "passed", "timed_out", "refused", "lost")
+COUNTS = ("parked", "replayed", "answered", "passed", "timed_out", "discarded", "refused", "lost")
 
 
 @dataclass

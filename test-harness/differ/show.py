@@ -83,8 +83,8 @@ def figures(session):
 def _parked(f):
     p = f["parked"]
     lines = [f"parked: {p['parked']:,} ({f['parked_share']:.1%}), {f['parked_at_once']:,} at once; of these {p['answered']:,} "
-             f"answered by a rule, {p['passed']:,} left to the resolver; timed out {p['timed_out']:,}, refused {p['refused']:,}, "
-             f"lost {p['lost']:,}"]
+             f"answered by a rule, {p['passed']:,} left to the resolver; timed out {p['timed_out']:,}, of these dropped "
+             f"{p['discarded']:,}, refused {p['refused']:,}, lost {p['lost']:,}"]
     if f["of_crowds"]:
         lines.append(f"asked by crowds, of slow and silent servers: {f['of_crowds']:,}; servers fell silent or came back "
                      f"{f['changes_of_servers']:,} times")

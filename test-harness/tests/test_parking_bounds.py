@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """How many queries may be parked: what is over a bound goes to the resolver at once, and nothing is lost."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from conftest import kernel_path
 
 from lab.client import ask
 from lab.crowd import gather
-from lab.network import SERVICE
+from lab.network import REFERENCE, SERVICE
+from lab.run import SOON, wait_until
 
 CLIENTS, SECONDS = 1000, 0.1
 LATE = 0.2
+DISCARD_MS = 500                   # discard-timeout
+SILENT = 1.5                       # seconds; Unbound tries a server again and again meanwhile
 
 
 @pytest.mark.parametrize("bounds", (("max", 0), ("max", 1), ("max", 100), ("max", 10000), ("per-question", 0), ("per-question", 100)),
@@ -30,3 +36,32 @@ def test_bounds(world, bounds):
         assert parked <= most if most < CLIENTS else parked > CLIENTS // 2
         if 0 < most < CLIENTS:
             assert parked == most and spilled["MAX" if which == "max" else "PER_QUESTION"] > CLIENTS // 2, spilled
+
+
+def test_what_unbound_would_not_answer_is_not_passed_to_it(world):
+    """Unbound drops its reply to a query that has waited longer than discard-timeout; those that were parked it need not even
+    read. Who asks later is answered."""
+    options = {"server": [f"discard-timeout: {DISCARD_MS}", "wait-limit: 0"]}
+    questions = [("d1.lab.example", "A")]
+    with kernel_path(world, unbound_options=options) as path, world.reference(**options) as reference:
+        for server, address in ((path.unbound, SERVICE[4]), (reference, REFERENCE[4])):
+            ask(path.network.client1, address, "lab.example", "SOA")
+        received = path.unbound.received()
+        world.relay.gone = True
+        try:
+            with ThreadPoolExecutor(2) as pool:
+                crowds = [pool.submit(gather, world, path.network.client1, address, questions, CLIENTS, SECONDS, timeout=3 * SILENT)
+                          for address in (SERVICE[4], REFERENCE[4])]
+                time.sleep(SILENT)
+                world.relay.gone = False
+                ours, alone = (crowd.result(SOON) for crowd in crowds)
+        finally:
+            world.relay.behave()
+        assert (ours.twice, ours.strays) == (0, []), ours
+        assert ours.lost == alone.lost == CLIENTS, "Unbound alone answered some"
+        counts = path.daemon.call({"cmd": "stats"})["resolvers"][0]["parking"]
+        assert counts["discarded"] > CLIENTS // 2, counts
+        read = path.unbound.received() - received
+        assert read <= CLIENTS - counts["discarded"], (read, counts)
+        wait_until(lambda: path.daemon.call({"cmd": "status"})["resolvers"][0]["parking"]["waiting"] == 0, SOON, "nothing to wait")
+        wait_until(lambda: ask(path.network.client1, SERVICE[4], questions[0][0]), SOON, "who asks later to be answered")
