@@ -553,8 +553,24 @@ static void usage(FILE *f)
 	      "  -x  letters in mixed case     -w  watch: record all that comes, with its hop limit\n", f);
 }
 
+/* Of 1 to most; 0: the text is no such number. */
+static unsigned whole_number(const char *text, unsigned most)
+{
+	unsigned n = 0;
+
+	if (!*text)
+		return 0;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9' || n > most)
+			return 0;
+		n = n * 10 + (unsigned)(*text - '0');
+	}
+	return n <= most ? n : 0;
+}
+
 static void parse(int argc, char **argv, struct options *o)
 {
+	bool closed = false;
 	int c;
 
 	*o = (struct options){ .port = "53", .rate = 1000, .timeout = 2 };
@@ -566,7 +582,7 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'd': o->input = optarg; break;
 		case 'o': o->output = optarg; break;
 		case 'r': o->rate = atof(optarg); break;
-		case 'q': o->under_way = (unsigned)atoi(optarg); break;
+		case 'q': closed = true; o->under_way = whole_number(optarg, IDS / 2); break;
 		case 'l': o->seconds = atof(optarg); break;
 		case 't': o->timeout = atof(optarg); break;
 		case 'D': o->dnssec_ok = true; o->edns = true; break;
@@ -578,7 +594,7 @@ static void parse(int argc, char **argv, struct options *o)
 		}
 	}
 	if (!o->server || !o->input || !o->output || o->rate <= 0 || o->timeout <= 0 ||
-	    o->under_way > IDS / 2 || (o->under_way && o->watch) || optind != argc) {
+	    (closed && (!o->under_way || o->watch)) || optind != argc) {
 		usage(stderr);
 		exit(2);
 	}

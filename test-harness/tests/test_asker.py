@@ -44,7 +44,8 @@ def test_what_is_given_up_is_followed_by_another(path):
     assert all(later.sent >= end for end, later in zip(ends, answers[UNDER_WAY:]))
 
 
-@pytest.mark.parametrize("wrong", (("-q", "40000"), ("-q", "5", "-w")))
+@pytest.mark.parametrize("wrong", (("-q", "40000"), ("-q", "5", "-w"), ("-q", "abc"), ("-q", "5x"), ("-q", "0"), ("-q", "-1"),
+                                   ("-q", "4294967297"), ("-q", "")))
 def test_wrong_usage(world, wrong):
     done = run_tool(world.network.client1, [world.tools.asker, "-s", SERVICE[4], "-d", "/dev/null", "-o", "/dev/null", *wrong],
                     check=False)
