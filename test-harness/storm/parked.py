@@ -3,7 +3,8 @@
 
 Each frame of a client is counted once when it is answered or passed, and once more if it was parked before. So the sum of those
 ends, without "parked", must be the number of queries, whoever was killed; only a hydnsd that is killed may lose some, at most as
-many as may be parked, and each is one client without a reply. After each round nothing is parked, and the resolver's table of
+many as may be parked, and each is one client without a reply. Whom the kernel has answered has a reply, also beside a killed resolver,
+which takes along the queries that it has read. After each round nothing is parked, and the resolver's table of
 questions under way is empty. In the first half of the rounds hydnsd lives, in the second half the resolver: neither may have more
 descriptors or memory at the end of its half than when it had settled, nor the kernel more memory for maps or more pins; and no rule
 may be left after a flush of all. Few rounds do not show that."""
@@ -12,7 +13,7 @@ import random
 import signal
 import statistics
 import time
-from collections import namedtuple
+from collections import Counter, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from lab.client import ask
 from lab.crowd import gather
 from lab.layouts import layout, number
 from lab.network import CLIENT_LINKS, CLIENT1, SERVICE
+from lab.others import Others
 from lab.process import run_tool
 from lab.run import SOON, HarnessError, remains, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
@@ -52,10 +54,11 @@ Held = namedtuple("Held", "descriptors heap memory maps pins")
 """Of a process: descriptors, octets of its heap and of all its own memory; of the kernel: octets of BPF maps, and pins."""
 
 
-Ends = namedtuple("Ends", "queries unread parked")
-Round = namedtuple("Round", "missing unread parked overflows at_once")
-"""missing: queries that have neither been answered nor passed; unread, parked: since it began; overflows: datagrams that a socket
-of the resolver had no room for; at_once: parked queries at the moment of the kill."""
+Ends = namedtuple("Ends", "queries unread parked answered")
+Round = namedtuple("Round", "missing others parked answered overflows at_once")
+"""missing: queries that have neither been answered nor passed, less than 0 if there were more ends than queries; others: frames that
+are no queries and may have been counted as passed unread; parked, answered by the program: since it began; overflows: datagrams
+that a socket of the resolver had no room for; at_once: parked queries at the moment of the kill."""
 
 
 @dataclass
@@ -68,6 +71,7 @@ class Result:
     lost: dict = field(default_factory=dict)         # victim: clients without a reply
     missing: int = 0                                 # frames that a killed hydnsd had in its memory
     most_missing: int = 0                            # of one round
+    others: Counter = field(default_factory=Counter) # frames that are no queries, by kind
     held: dict = field(default_factory=dict)         # process that lived: Held when it had settled, and at the end
     wrong: list = field(default_factory=list)
 
@@ -113,6 +117,7 @@ class Parked:
             # without the link to upstream, whose packets would be counted, too
             self.daemon = stack.enter_context(world.hydnsd(links=CLIENT_LINKS))
             self.resolver = stack.enter_context(self._make())
+            self.others = stack.enter_context(Others(world.network.resolver, CLIENT_LINKS))
             self._wait_ready()
             half = rounds // 2
             self._stage(HYDNSD, self.daemon, (RESOLVER, UPSTREAM), half)
@@ -164,9 +169,11 @@ class Parked:
         return count
 
     def ends(self):
-        """How many queries were answered or passed; how many frames of any kind passed unread; how many queries were parked."""
+        """How many queries were answered or passed; how many frames of any kind passed unread; how many queries were parked, and
+        answered by the program."""
         reasons = self.daemon.reasons()
-        return Ends(sum(n for name, n in reasons.items() if name not in NO_QUERY), reasons["EMPTY"], reasons["PARKED"])
+        return Ends(sum(n for name, n in reasons.items() if name not in NO_QUERY), reasons["EMPTY"], reasons["PARKED"],
+                    reasons["ANSWERED"])
 
     # -- a round ---------------------------------------------------------------------------------------------
     def _stage(self, name, process, victims, rounds):
@@ -207,6 +214,7 @@ class Parked:
         self.asked += 1
         self.resolver.control(FLUSH[self.kind], name)
         self.relay.delay = LATE
+        self.others.take()
         before = self.ends()
         overflows = self.world.network.resolver.udp_overflows()
         with ThreadPoolExecutor(1) as pool:
@@ -217,13 +225,16 @@ class Parked:
         self.relay.behave()
         self._settle(name)
         overflows = self.world.network.resolver.udp_overflows() - overflows
-        ends, unread, came = (now - then for now, then in zip(self.ends(), before))
+        ends, unread, came, answered = (now - then for now, then in zip(self.ends(), before))
+        others = self.others.take()
+        result.others += others
         result.rounds[victim] = result.rounds.get(victim, 0) + 1
         result.lost[victim] = result.lost.get(victim, 0) + crowd.lost
         result.asked, result.parked = result.asked + crowd.asked, result.parked + came
         result.met += at_once > 0
         result.at_once.append(at_once)
-        self._judge(victim, crowd, Round(crowd.asked - ends, unread, came, overflows, at_once))
+        self._judge(victim, crowd, Round(crowd.asked - ends, min(unread, others.total()), came, answered, overflows,
+                                          at_once))
 
     def _end(self, victim, clients):
         """Kills at a random moment from the first parked query on, and starts again; how many were parked at that moment."""
@@ -255,17 +266,19 @@ class Parked:
                 self._wrong(f"round {self.asked}: {count()} {what} are left")
 
     def _judge(self, victim, crowd, r):
-        """Without a rule, as after a resolver's end, frames pass unread, and a neighbour's are not told from queries."""
+        """Without a rule, as after a resolver's end, frames pass unread, and the program counts those of neighbours like queries."""
         missing = r.missing
         where = f"round {self.asked}, {victim} killed beside {r.at_once} parked, {r.parked} parked in all"
         if crowd.twice or crowd.strays:
             self._wrong(f"{where}: {crowd.twice} second replies, {len(crowd.strays)} that answer no query")
         if missing > (min(BOUND, r.parked) if victim == HYDNSD else 0):
             self._wrong(f"{where}: {missing} of {crowd.asked} queries have come to no end")
-        if missing < -r.unread:
+        if missing < -r.others:
             self._wrong(f"{where}: {-missing} queries have come to two ends")
         if victim != RESOLVER and crowd.lost > max(0, missing) + r.overflows:
             self._wrong(f"{where}: {crowd.lost} clients have no reply, and {missing} queries were lost with hydnsd")
+        if crowd.asked - crowd.lost < r.answered:
+            self._wrong(f"{where}: {r.answered} queries were answered in the kernel, and {crowd.asked - crowd.lost} clients have a reply")
         self.result.missing += max(0, missing)
         self.result.most_missing = max(self.result.most_missing, missing)
 
@@ -286,6 +299,7 @@ def figures(name, seed, result):
     return {"server": name, "seed": seed, "rounds": result.rounds, "rounds_with_parked": result.met, "asked": result.asked,
             "parked": result.parked, "parked_at_the_end": statistics.median(result.at_once) if result.at_once else 0,
             "lost": result.lost, "lost_with_hydnsd": result.missing, "lost_with_hydnsd_at_once": result.most_missing,
+            "other_frames": result.others,
             "held": {name: [held._asdict() for held in pair] for name, pair in result.held.items()}, "faults": result.wrong}
 
 
@@ -297,6 +311,8 @@ def summary(f):
              f"{f['asked']:,} queries, {f['parked']:,} parked; clients without a reply, by who was killed: {pairs(f['lost'])}",
              f"lost in the memory of a killed hydnsd: {f['lost_with_hydnsd']:,}, {f['lost_with_hydnsd_at_once']} at once, {BOUND} "
              "allowed"]
+    if f["other_frames"]:
+        lines.append(f"frames that are no queries: {pairs(f['other_frames'])}")
     for name, (before, after) in f["held"].items():
         lines.append(f"{name} beside these: heap {before['heap'] >> 10:,} to {after['heap'] >> 10:,} KiB, "
                      f"memory {before['memory'] >> 10:,} to {after['memory'] >> 10:,} KiB, descriptors "

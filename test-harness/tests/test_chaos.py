@@ -15,6 +15,7 @@ import pytest
 from lab.client import Answer, Asker
 from lab.crowd import Crowd
 from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
+from lab.others import kind_of
 from storm import parked, report, zone
 from storm.judge import HOMELESS, OfResolver, OfZone
 from storm.ledger import SECOND, Flush, Ledger, Span
@@ -310,10 +311,37 @@ def test_a_storm(tmp_path, server):
 def test_which_queries_may_be_lost_beside_a_kill(victim, lost, missing, wrong):
     """40 were parked. What a killed hydnsd had, and what a killed resolver had read; no other."""
     p = parked.Parked("unbound", "1", lambda text: None)
-    p._judge(victim, Crowd(150, lost, 0, [], set(), 0.0, [], True), parked.Round(missing, 0, 40, 0, 20))
+    p._judge(victim, Crowd(150, lost, 0, [], set(), 0.0, [], True), parked.Round(missing, 0, 40, 0, 0, 20))
     assert len(p.result.wrong) == wrong, p.result.wrong
-    p._judge(victim, Crowd(150, 0, 1, [], set(), 0.0, [], True), parked.Round(0, 0, 40, 0, 20))
+    p._judge(victim, Crowd(150, 0, 1, [], set(), 0.0, [], True), parked.Round(0, 0, 40, 0, 0, 20))
     assert len(p.result.wrong) == wrong + 1, "a second reply"
+
+
+@pytest.mark.parametrize("victim", (parked.UPSTREAM, parked.RESOLVER, parked.HYDNSD))
+@pytest.mark.parametrize("missing, others, wrong", [(-1, 1, 0), (-2, 1, 1), (0, 5, 0)])
+def test_two_ends_are_a_neighbours_frames_or_a_fault(victim, missing, others, wrong):
+    p = parked.Parked("unbound", "1", lambda text: None)
+    p._judge(victim, Crowd(150, 0, 0, [], set(), 0.0, [], True), parked.Round(missing, others, 40, 0, 0, 20))
+    assert len(p.result.wrong) == wrong, p.result.wrong
+
+
+def test_whom_the_kernel_answers_has_a_reply():
+    """Also beside a killed resolver."""
+    p = parked.Parked("unbound", "1", lambda text: None)
+    for lost, wrong in ((30, 0), (31, 1)):
+        p._judge(parked.RESOLVER, Crowd(150, lost, 0, [], set(), 0.0, [], True), parked.Round(0, 0, 120, 120, 0, 20))
+        assert len(p.result.wrong) == wrong, p.result.wrong
+
+
+@pytest.mark.parametrize("frame, kind", [
+    (b"\xff" * 12 + b"\x08\x06" + bytes(46), "Ethernet type 0806"),
+    (bytes(12) + b"\x08\x00\x45" + bytes(8) + b"\x11" + bytes(10) + b"\x12\x34\x00\x35", ""),
+    (bytes(12) + b"\x08\x00\x45" + bytes(8) + b"\x01" + bytes(10) + b"\x03\x03\x00\x35", "IP protocol 1"),
+    (bytes(12) + b"\x86\xdd\x60" + bytes(5) + b"\x3a" + bytes(33) + b"\x87\x00\x00\x35", "IP protocol 58"),
+    (bytes(12) + b"\x86\xdd\x60" + bytes(5) + b"\x11" + bytes(33) + b"\x12\x34\x00\x35", "")],
+    ids=("ARP", "query", "ICMP", "neighbour discovery", "query by IPv6"))
+def test_frames_that_are_no_queries(frame, kind):
+    assert kind_of(frame) == kind
 
 
 @pytest.mark.limit(180)
