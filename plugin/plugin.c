@@ -98,6 +98,7 @@ static void destroy(struct hydns_plugin *p)
 	hydns_leave_destroy(&p->leave);
 	hydns_pending_destroy(&p->pending);
 	hydns_secrets_destroy(&p->secrets);
+	hydns_forward_list_destroy(&p->forwards);
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
 	free((char *)(uintptr_t)p->o.version);
@@ -272,6 +273,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 		return NULL;
 	}
 	hydns_secrets_init(&p->secrets);
+	hydns_forward_list_init(&p->forwards);
 	hydns_notes_init(&p->notes);
 	hydns_pending_init(&p->pending);
 	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;

@@ -81,6 +81,21 @@ int hydns_plugin_add_note(struct hydns_plugin *p, enum hydns_note_kind kind, con
  */
 void hydns_plugin_set_notes(struct hydns_plugin *p, enum hydns_note_kind kind, const char *const *text, size_t n);
 
+/*
+ * The zones that the program may forward, with those within them that it must not, and their upstream servers. Only zones for whose
+ * names the resolver would send each question to one of these servers and relay its answer unchanged. At the start and whenever they
+ * may have changed, before what has changed is withdrawn: when it returns, a query is forwarded by this list or not at all, and no answer
+ * that comes from now on to one that was forwarded by another list is given. False: too many, or no memory; then none is. Not from
+ * two threads at once.
+ */
+struct hydns_plugin_forwards {
+	uint32_t max_ttl, max_negative_ttl;  /* answers with a TTL above these are the resolver's, who would lower it */
+	uint32_t servers, zones;
+	struct hydns_forward_server server[HYDNS_FORWARD_UPSTREAMS];
+	struct hydns_forward_name *zone;
+};
+bool hydns_plugin_forward(struct hydns_plugin *p, const struct hydns_plugin_forwards *f);
+
 /* Starts the link thread (heartbeat, connecting). Call it after the last fork. Until then hydnsd is away. */
 int hydns_plugin_start(struct hydns_plugin *p);
 /* Withdraws everything with one store, waits for a grace period, says BYE, ends the link thread, frees. */

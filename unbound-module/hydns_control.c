@@ -168,6 +168,10 @@ static void act(struct hydns_control* c)
 {
 	struct hydns_plugin* p = c->daemon->plugin;
 
+	if(c->action == CHECK_AND_WITHDRAW_ALL)
+		hydns_config_recheck(c->daemon);
+	if(c->action != WITHDRAW_NOTHING && c->action != CLOSE && c->action != UPDATE_COOKIES)
+		hydns_forward_refresh(c->daemon);
 	switch((enum action)c->action) {
 	case WITHDRAW_NOTHING:
 		break;
@@ -178,7 +182,6 @@ static void act(struct hydns_control* c)
 		hydns_plugin_withdraw(p, HYDNS_SCOPE_SUBTREE, c->name, c->name_len);
 		break;
 	case CHECK_AND_WITHDRAW_ALL:
-		hydns_config_recheck(c->daemon);
 		hydns_config_cookies(c->daemon->daemon, p);
 		hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 		break;

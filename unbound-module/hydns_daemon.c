@@ -135,6 +135,7 @@ static int open_for_offers(struct hydns_daemon* d)
 	d->exported = 1;
 	if(n == 0)
 		atomic_store(&d->open, 1);
+	hydns_forward_refresh(d);
 	return 1;
 }
 

@@ -26,6 +26,8 @@ struct hydns_reply_options {
 	uint16_t max_udp;
 };
 
+#define HYDNS_FORWARD_NOTES     8
+#define HYDNS_FORWARD_NOTE_ROOM 320
 struct hydns_daemon {
 	struct daemon* daemon;    /* borrowed */
 	struct hydns_plugin* plugin;
@@ -38,6 +40,9 @@ struct hydns_daemon {
 	struct hydns_counts base; /* at the last reset of the statistics */
 	struct hydns_counts last; /* the last that came from hydnsd */
 	long long shown;          /* answers in the statistics under way */
+	int forwards;             /* zones may be forwarded in the kernel */
+	size_t forward_notes;     /* why others are not: as noted last */
+	char forward_note[HYDNS_FORWARD_NOTES][HYDNS_FORWARD_NOTE_ROOM];
 };
 
 /* --- life ------------------------------------------------------------------------------------------ */
@@ -104,6 +109,11 @@ struct hydns_port_run hydns_config_reserved_ports(void);
 int hydns_config_leave_ports(const struct config_file* cfg, int* ports, int n);
 /* Ports that packet rings must not use either. */
 void hydns_config_avoid_ports(struct daemon* daemon, struct hydns_plugin* p);
+
+/* --- forward zones (hydns_forward.c) -------------------------------------------------------------------- */
+/* Makes the list of zones that the kernel may forward, as of now, and gives it to the plugin if it is news. At the start, and after
+ * whatever may have changed it, before that is withdrawn. Takes the locks of zones, one after the other. */
+void hydns_forward_refresh(struct hydns_daemon* d);
 
 /* --- remote control (hydns_control.c) ----------------------------------------------------------------- */
 /* What a command withdraws. Lives as long as the command. */

@@ -221,6 +221,13 @@ def ways(results):
         *(f"{p['latency_us'][n]:,.0f}" for n in PERCENTILES), lost(p)))
 
 
+def forwarded(results):
+    head = "contender", "under way", "replies/s", "p50, us", "p99.9, us", "CPU of resolver and hydnsd a reply, us", "with the links"
+    return of_misses(results, "forwarding", head, lambda p: (
+        p["contender"], p["concurrency"], f"{p['replies_per_second']:,.0f}", *(f"{p['latency_us'][n]:,.0f}" for n in ("p50", "p99.9")),
+        number(p["cpu_us_of_resolver"]), number(p["cpu_us_in_all"])))
+
+
 def reload(results):
     rows = [(p["resolver"], WITH_HYDNS[p["contender"]], number(p["milliseconds"]), f"{p['lost']:,} of {p['lost_of']:,}",
              number(p["command_ms"])) for p in points(results, "reload")]
@@ -242,7 +249,7 @@ def goals(results):
 
 
 TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead, rings, new_names,
-                                  ring_times, idle_rings, crowds, outage, bounds, ways, reload, publish, goals)}
+                                  ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, reload, publish, goals)}
 BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
 
 

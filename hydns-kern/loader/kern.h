@@ -47,6 +47,8 @@ struct hydns_kern {
 	struct hydns_mapping ports;    /* hydns_ports */
 	struct hydns_mapping parking, replays; /* hydns_parking, hydns_replays */
 	struct hydns_parked_reader *parked; /* of hydns_parked */
+	struct hydns_mapping forwarding; /* hydns_forward */
+	struct hydns_answer_reader *answered; /* of hydns_answered */
 	int sent_fd;                   /* attachment of hydns_sent; -1: none */
 	int stray_fd;                  /* attachment of hydns_stray; -1: none */
 	int former_stray_fd;           /* the one over the maps of a former hydnsd; -1: none */
@@ -121,6 +123,8 @@ enum hydns_hook {
 struct bpf_program *hydns_program_at(const struct hydns_bpf *b, enum hydns_hook hook);
 /* Of an opened object, only the programs of this hook will be loaded, and no stage will be called. */
 void hydns_programs_only(struct hydns_bpf *b, enum hydns_hook hook);
+/* Of an opened object, only those stages will be loaded that the configuration calls. */
+void hydns_programs_called(struct hydns_bpf *b);
 /* Puts the stages that the configuration calls in their places in hydns_stages. */
 int hydns_stages_fill(struct hydns_bpf *b);
 
@@ -137,12 +141,20 @@ int hydns_dry_run(const struct hydns_bpf *dry, const void *frame, size_t len, un
  * what links refuse is watched. */
 int hydns_parking_open(struct hydns_kern *k, bool used);
 void hydns_parking_close(struct hydns_kern *k);
+/* As hydns_kern_forwarded_to(). */
+void hydns_parked_reader_forwarded(struct hydns_kern *k, void (*fn)(const struct hydns_parked *p, const struct hydns_forwarded *f,
+								   void *arg), void *arg);
 /* Attaches hydns_sent; a descriptor, by whose end it is detached, or a negative errno. */
 int hydns_sent_attach(const struct hydns_bpf *b);
 /* A carrier as hydns_xdp knows it. */
 void hydns_carrier(const struct hydns_replays *r, __u8 carrier[HYDNS_CARRIER_LEN]);
 /* As hydns_kern_replay(), by this hydns_xdp, over these frames. watched: hydns_sent sees what links refuse. */
 int hydns_replay_run(int prog_fd, struct hydns_replays *r, bool watched, __u32 ifindex, __u32 rx_queue, __u32 count, __u32 *passed);
+
+/* -- forwarding.c ------------------------------------------------------------------------------------ */
+/* Maps what hydnsd tells the program, and opens the ring buffer. */
+int hydns_forwarding_open(struct hydns_kern *k);
+void hydns_forwarding_close(struct hydns_kern *k);
 
 /* -- ports.c, stray.c -------------------------------------------------------------------------------- */
 /* Maps the words of ports, and tells the program the range that the maps keep. */

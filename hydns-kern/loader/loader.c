@@ -68,6 +68,7 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	b->rodata->hydns_vlan = o->vlan;
 	b->rodata->hydns_fib = o->fib;
 	b->rodata->hydns_miss_stage = o->miss_stage;
+	b->rodata->hydns_forward_stage = o->forward && o->miss_stage;
 	b->rodata->hydns_queue = o->queue;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
 }
@@ -139,6 +140,7 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	set_switches(k->skel, o, &want);
 	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_SK_LOOKUP), o->queue);
 	bpf_program__set_autoload(hydns_program_at(k->skel, HYDNS_HOOK_RAW_TRACEPOINT), o->miss_stage);
+	hydns_programs_called(k->skel);
 	err = hydns_bpf__load(k->skel);
 	if (err)
 		return explain_load(err, why);
@@ -196,6 +198,9 @@ static int prepare(struct hydns_kern *k, bool adopted, bool queue, char why[HYDN
 	err = hydns_parking_open(k, k->skel->rodata->hydns_miss_stage);
 	if (err)
 		return hydns_fail(why, err, "can't open the maps of parked queries: %s", strerror(-err));
+	err = hydns_forwarding_open(k);
+	if (err)
+		return hydns_fail(why, err, "can't open the maps of forwarded queries: %s", strerror(-err));
 	err = hydns_stray_open(k, adopted, queue, why);
 	if (err)
 		return err;
@@ -261,6 +266,7 @@ void hydns_kern_close(struct hydns_kern *k)
 		hydns_unmap_memory(&k->mapped[i]);
 	hydns_unmap_memory(&k->ports);
 	hydns_parking_close(k);
+	hydns_forwarding_close(k);
 	hydns_stray_close(k);
 	hydns_pages_close(k);
 	hydns_former_close(k->former);

@@ -15,6 +15,7 @@
 #include "hydns-kern/loader/tables.h"   /* kill switch, counters, services, resolvers' configuration, access lists */
 #include "hydns-kern/loader/rings.h"    /* packet rings: lanes, the sockets of their threads, gates */
 #include "hydns-kern/loader/parking.h"   /* queries that wait for a resolution, and their replay */
+#include "hydns-kern/loader/forwarding.h" /* queries that go to upstream servers, and their answers */
 #include "hydns-kern/loader/dry.h"      /* how the program would answer a packet */
 
 #endif

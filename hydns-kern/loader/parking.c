@@ -16,6 +16,9 @@
 struct hydns_parked_reader {
 	void (*fn)(const struct hydns_parked *p, void *arg);
 	void *arg;
+	/* of queries that were forwarded; NULL: fn */
+	void (*forwarded)(const struct hydns_parked *p, const struct hydns_forwarded *f, void *arg);
+	void *forwarded_arg;
 	struct ring_buffer *buffer;
 };
 
@@ -24,9 +27,22 @@ static int read_record(void *reader, void *data, size_t len)
 	const struct hydns_parked_reader *r = reader;
 	const struct hydns_parked *p = data;
 
-	if (len >= sizeof(*p) && len - sizeof(*p) >= p->frame_len)
+	const struct hydns_forwarded_query *q = data;
+
+	if (len < sizeof(*p) || len - sizeof(*p) < p->frame_len)
+		return 0;
+	if (len == sizeof(*q) && r->forwarded && p->frame_len <= sizeof(q->frame))
+		r->forwarded(p, &q->forwarded, r->forwarded_arg);
+	else
 		r->fn(p, r->arg);
 	return 0;
+}
+
+void hydns_parked_reader_forwarded(struct hydns_kern *k, void (*fn)(const struct hydns_parked *p, const struct hydns_forwarded *f,
+								   void *arg), void *arg)
+{
+	k->parked->forwarded = fn;
+	k->parked->forwarded_arg = arg;
 }
 
 int hydns_sent_attach(const struct hydns_bpf *b)

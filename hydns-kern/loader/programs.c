@@ -21,6 +21,8 @@ static const struct program programs[] = {
 	{ HYDNS_PROGRAM, HYDNS_HOOK_XDP, 0, 0 },
 	{ "hydns_miss", HYDNS_HOOK_STAGE, HYDNS_STAGE_MISS, offsetof(struct hydns_bpf__rodata, hydns_miss_stage) },
 	{ "hydns_replay", HYDNS_HOOK_STAGE, HYDNS_STAGE_REPLAY, offsetof(struct hydns_bpf__rodata, hydns_miss_stage) },
+	{ "hydns_forward_miss", HYDNS_HOOK_STAGE, HYDNS_STAGE_FORWARD, offsetof(struct hydns_bpf__rodata, hydns_forward_stage) },
+	{ "hydns_forwarded", HYDNS_HOOK_STAGE, HYDNS_STAGE_FORWARDED, offsetof(struct hydns_bpf__rodata, hydns_forward_stage) },
 	{ "hydns_stray", HYDNS_HOOK_SK_LOOKUP, 0, 0 },
 	{ "hydns_sent", HYDNS_HOOK_RAW_TRACEPOINT, 0, 0 },
 	{ "hydns_dry", HYDNS_HOOK_DRY_RUN, 0, 0 },
@@ -48,6 +50,13 @@ void hydns_programs_only(struct hydns_bpf *b, enum hydns_hook hook)
 		if (p->hook == HYDNS_HOOK_STAGE)
 			*called(b, p) = false;
 	}
+}
+
+void hydns_programs_called(struct hydns_bpf *b)
+{
+	FOR_EACH(p)
+		if (p->hook == HYDNS_HOOK_STAGE)
+			bpf_program__set_autoload(bpf_object__find_program_by_name(b->obj, p->name), *called(b, p));
 }
 
 static int put_stage(struct hydns_bpf *b, enum hydns_stage stage, const char *name)

@@ -19,6 +19,7 @@
 #include "hydns-kern/program/miss/replay.bpf.h"
 #include "hydns-kern/program/miss/sent.bpf.h"
 #include "hydns-kern/program/queue/answers.bpf.h"
+#include "hydns-kern/program/forward/answer.bpf.h"
 #include "hydns-kern/program/queue/queries.bpf.h"
 #include "hydns-kern/program/queue/stray.bpf.h"
 #include "hydns-kern/program/dry.h"
@@ -100,16 +101,22 @@ int hydns_xdp(struct xdp_md *ctx)
 		hydns_count(reason);
 		return hydns_send(&q->reply);
 	}
-	if (hydns_miss_stage && q) {
+	if ((hydns_miss_stage || hydns_forward_stage) && q)
 		q->cpu.reason = reason;
+	if (hydns_miss_stage && q) {
 		/* A tail call returns only when its entry is empty. */
 		if (HYDNS_MAY_BE_CARRIER(reason))
 			bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_REPLAY);
-		if (q->cpu.replaying)
+		if (q->cpu.replaying) {
+			if (hydns_forward_stage && q->cpu.tried && HYDNS_MAY_PARK(reason))
+				bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARD);
 			return hydns_replayed(reason);
+		}
 		if (HYDNS_MAY_PARK(reason))
 			bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS);
 	}
+	if (hydns_forward_stage && q && reason == HYDNS_R_NOT_SERVICE && hydns_is_upstream(bpf_ntohs(q->packet.service.port)))
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARDED);
 	hydns_count(reason);
 	if (hydns_queue && HYDNS_QUERY_TO_RING(reason))
 		return hydns_query_to_ring(ctx);

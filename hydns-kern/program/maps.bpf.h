@@ -27,6 +27,8 @@ const volatile bool hydns_partial_checksum = false;
 const volatile bool hydns_fib = false;
 /* Queries may be parked: the programs of the stages are called. */
 const volatile bool hydns_miss_stage = false;
+/* Queries may go to upstream servers: the stages of program/forward are called. */
+const volatile bool hydns_forward_stage = false;
 /* Give queries that no rule answers, and answers of upstream servers, to the resolvers' rings. */
 const volatile bool hydns_queue = false;
 /* A time that packet tests set, to know it to the nanosecond. 0: the kernel's clocks. */

@@ -33,6 +33,10 @@ struct hydns_cpu {
 	__u64 tick_ns;       /* monotonic time of that tick */
 	__u32 reason;        /* for the stages behind a tail call: how the packet would end without them */
 	__u32 replaying;     /* not 0: the frame in work is a parked one */
+	__u32 tried;         /* of a parked frame: struct hydns_replay_frame ... */
+	__u32 reserved;
+	__u64 asked_ns;      /* ... and its at_ns */
+	__u64 draws;         /* random numbers of this CPU so far */
 };
 
 /* The headers before the message. */

@@ -7,6 +7,8 @@ enum hydns_stage {
 	HYDNS_STAGE_MISS,        /* no rule answers the query */
 	HYDNS_STAGE_REPLAY,      /* what is not IP may carry a parked frame */
 	HYDNS_STAGE_ENTRY,       /* hydns_xdp, for that frame */
+	HYDNS_STAGE_FORWARD,     /* the query's name may be in a forwarded zone */
+	HYDNS_STAGE_FORWARDED,   /* a packet to a port that upstream servers answer to */
 	HYDNS_STAGES
 };
 

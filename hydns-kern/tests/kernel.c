@@ -226,6 +226,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_vlan = o->vlan;
 	k->skel->rodata->hydns_fib = o->fib;
 	k->skel->rodata->hydns_miss_stage = o->miss_stage;
+	k->skel->rodata->hydns_forward_stage = o->forward;
 	k->skel->rodata->hydns_queue = o->queue;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;

@@ -26,6 +26,7 @@ struct kernel_options {
 	__u32 capacity;                   /* rules; 0: a few */
 	bool verbose;                     /* print the verifier's counts */
 	bool miss_stage;                  /* the program tail-calls hydns_miss for a query without a rule */
+	bool forward;                     /* hydns_miss tail-calls hydns_forward_miss, and answers go to hydns_forwarded */
 	bool queue;                       /* queries without an answer may go to rings */
 };
 

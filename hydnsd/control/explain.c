@@ -10,6 +10,7 @@
 #include "hydnsd/control/asked.h"
 #include "hydnsd/control/pick.h"
 #include "hydnsd/control/report.h"
+#include "hydnsd/control/forwards.h"
 #include "hydnsd/control/text.h"
 #include "hydnsd/control/words.h"
 #include "hydnsd/netdev/interfaces.h"
@@ -200,7 +201,7 @@ json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q, co
 	struct asking a = { .d = d, .q = q, .query = query_of(q), .ifindex = hydnsd_interfaces_first_attached(d) };
 	struct hydnsd_verdict v;
 	unsigned resolvers = judge_all(&a, &v);
-	char text[HYDNSD_WORDS + sizeof(d->resolver->hello.identity) + 2];
+	char text[HYDNSD_WORDS + sizeof(d->resolver->hello.identity) + 128];
 
 	if (a.error) {
 		snprintf(why, sizeof(why), "the kernel makes no dry run of the program: %s", strerror(-a.error));
@@ -215,7 +216,9 @@ json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q, co
 		v.said.reason = HYDNS_R_MISS;
 		return reply(d, &v, "the program is attached to no interface: see `hydnsctl status'");
 	}
-	snprintf(text, sizeof(text), "%s%s%s", resolvers > 1 && v.resolver < HYDNS_RESOLVERS ?
-		 d->resolver[v.resolver].hello.identity : "", resolvers > 1 && v.resolver < HYDNS_RESOLVERS ? ": " : "", v.text);
+	snprintf(text, sizeof(text), "%s%s%s%s", resolvers > 1 && v.resolver < HYDNS_RESOLVERS ?
+		 d->resolver[v.resolver].hello.identity : "", resolvers > 1 && v.resolver < HYDNS_RESOLVERS ? ": " : "", v.text,
+		 v.said.reason == HYDNS_R_MISS && v.resolver < HYDNS_RESOLVERS ?
+		 hydnsd_forwards_words(d, v.resolver, q->name.octet, q->name.len, q->variant) : "");
 	return reply(d, &v, text);
 }

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
+#include "hydnsd/control/forwards.h"
 #include "hydnsd/control/report.h"
 #include "hydnsd/control/text.h"
 #include "hydnsd/daemon/clock.h"
@@ -76,10 +77,10 @@ static json_t *question(struct hydnsd *d, const struct hydnsd_parked_question *q
 
 	if (!hydnsd_parked_read(record, &asked))
 		return NULL;
-	return json_pack("{s:s, s:s, s:i, s:i, s:s, s:i, s:o}", "name", hydnsd_name_text(asked.name, record->name_len, name),
+	return json_pack("{s:s, s:s, s:i, s:i, s:s, s:i, s:s, s:o}", "name", hydnsd_name_text(asked.name, record->name_len, name),
 		"type", hydnsd_type_text(ntohs(asked.qtype), type), "variant", (int)record->variant,
 		"authority", (int)q->resolver, "identity", d->resolver[q->resolver].hello.identity,
-		"waiting", (int)(q->waiting + q->due),
+		"waiting", (int)(q->waiting + q->due), "upstream", hydnsd_forwards_upstream(d, q->resolver, q->key),
 		"age_ms", number(now > record->at_ns ? (now - record->at_ns) / HYDNS_NS_PER_MS : 0));
 }
 

@@ -11,6 +11,7 @@
 
 #include "hydns/dns.h"
 #include "hydnsd/control/activity.h"
+#include "hydnsd/control/forwards.h"
 #include "hydnsd/control/pending.h"
 #include "hydnsd/netdev/addresses.h"
 #include "hydnsd/daemon/clock.h"
@@ -156,7 +157,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
@@ -165,6 +166,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i),
 		"rings_full", number(queued.full), "no_rings", hydnsd_lanes_why_none(d, i),
 		"no_upstream_rings", d->lanes->no_upstream[i], "parking", hydnsd_pending_limits(d, i),
+		"forwarding", hydnsd_forwards_state(d, i),
 		"notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
@@ -263,7 +265,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_resolver_counts(d, i, &c);
 	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
@@ -272,7 +274,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 		"rules", number(c.rules), "octets", number(c.octets),
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
 		"queries_seen", said(rings.queries), "offered", said(rings.offered), "dropped_offers", said(rings.dropped),
-		"parking", hydnsd_pending_counts(d, i), "packet_rings", packet_rings(&rings.packet_rings, &queued));
+		"parking", hydnsd_pending_counts(d, i), "forwarding", hydnsd_forwards_counts(d, i), "packet_rings", packet_rings(&rings.packet_rings, &queued));
 }
 
 /* How often clients came up against each bound, by the name of its option. */

@@ -125,6 +125,10 @@ void ctl_table_print(struct ctl_table *t, unsigned indent);
 void ctl_print_parking(const json_t *parking);
 void ctl_print_parking_counts(const json_t *counts);
 
+/* -- forwards.c: forwarded queries, in status and in stats ------------------------------------------------- */
+void ctl_print_forwarding(const json_t *forwarding);
+void ctl_print_forwarding_counts(const json_t *counts);
+
 /* -- commands; they return an exit code ------------------------------------------------------------------------- */
 #define CTL_COMMAND(name, ...) int ctl_cmd_##name(const struct ctl *c, int argc, char **argv);
 #include "hydnsd/control/commands.def"

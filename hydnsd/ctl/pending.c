@@ -48,13 +48,14 @@ static void print_row(struct ctl_table *t, const json_t *q)
 	ctl_cell(t, ctl_variant_text(q));
 	ctl_cell(t, ctl_str(q, FIELD(pending_question, name)));
 	ctl_cell(t, ctl_str(q, FIELD(pending_question, identity)));
+	ctl_cell(t, ctl_str(q, FIELD(pending_question, upstream)));
 }
 
 static void print_pending(const json_t *reply)
 {
-	static const char *const head[] = {"WAITING", "AGE", "TYPE", "FOR", "NAME", "RESOLVER"};
+	static const char *const head[] = {"WAITING", "AGE", "TYPE", "FOR", "NAME", "RESOLVER", "UPSTREAM"};
 	const json_t *q, *list = json_object_get(reply, FIELD(pending, questions));
-	struct ctl_table *t = ctl_table_new("rrllll");
+	struct ctl_table *t = ctl_table_new("rrlllll");
 	size_t i;
 
 	for (i = 0; json_array_size(list) && i < sizeof(head) / sizeof(head[0]); i++)

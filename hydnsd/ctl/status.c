@@ -133,6 +133,7 @@ static void print_resolver(const json_t *r)
 	if (ctl_str(r, FIELD(resolver, no_upstream_rings))[0])
 		printf("     %-10s to upstream: %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_upstream_rings)));
 	ctl_print_parking(json_object_get(r, FIELD(resolver, parking)));
+	ctl_print_forwarding(json_object_get(r, FIELD(resolver, forwarding)));
 	print_list("note", json_object_get(r, FIELD(resolver, notes)), "\n                ");
 }
 

@@ -27,6 +27,7 @@
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/netdev/routing.h"
 #include "hydnsd/netdev/sources.h"
+#include "hydnsd/forwarding/forwarding.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/connections.h"
@@ -85,6 +86,7 @@ static uint32_t housekeeping(void *arg)
 	hydnsd_addresses_tick(d);
 	hydnsd_interfaces_tick(d);
 	hydnsd_lanes_tick(d);
+	hydnsd_forwarding_tick(d);
 	hydnsd_sources_tick(d);
 	hydnsd_grace_reclaim(d->grace);
 	return 0;
@@ -125,6 +127,7 @@ static int work(void *arg)
 	struct hydnsd *d = arg;
 	int wait = hydnsd_sessions_work(d);
 
+	wait = hydnsd_sooner(wait, hydnsd_forwarding_work(d));
 	wait = hydnsd_sooner(wait, hydnsd_parking_work(d)); /* what the rings said is over */
 	return hydnsd_sooner(wait, hydnsd_withdrawals_work(d));
 }
@@ -197,7 +200,8 @@ static int open_kern(struct hydnsd *d, char *why)
 	const struct hydnsd_options *o = &d->options;
 	struct hydns_loader_options l = {
 		.pin_dir = o->pin_dir, .uid = hydnsd_privileges_user(o), .capacity = o->capacity, .ipv6 = o->ipv6, .vlan = o->vlan,
-		.fib = o->reply_path == HYDNSD_REPLY_FIB, .miss_stage = o->pending_max > 0, .queue = o->queue != HYDNSD_QUEUE_NO,
+		.fib = o->reply_path == HYDNSD_REPLY_FIB, .miss_stage = o->pending_max > 0,
+		.forward = o->forwarding, .queue = o->queue != HYDNSD_QUEUE_NO,
 	};
 
 	d->partial_checksum = l.accept_partial_checksum = o->partial_checksum == HYDNSD_YES ||
@@ -254,6 +258,8 @@ static int start_parts(struct hydnsd *d, char *why, size_t room)
 
 	if (!rc)
 		rc = hydnsd_parking_start(d, why, room);
+	if (!rc)
+		rc = hydnsd_forwarding_start(d, why, room);
 	if (rc)
 		return rc;
 	hydnsd_resolver_adopt(d);
@@ -335,6 +341,7 @@ static void stop(struct hydnsd *d, bool leave)
 {
 	char why[HYDNS_WHY] = "";
 
+	hydnsd_forwarding_stop(d);
 	hydnsd_parking_stop(d);
 	if (!leave)
 		hydnsd_lanes_leave(d);

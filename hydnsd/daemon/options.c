@@ -111,6 +111,8 @@ static const struct option options[] = {
 	  .help = "packet rings to resolvers that ask for them: auto gives them where they work" },
 	{ "pending-max", NUMBER, AT(pending_max), .min = 0, .max = 1000000, .standard = "65536",
 	  .help = "most queries that wait for a resolution under way, of all resolvers; 0: none waits" },
+	{ "forwarding", CHOICE, AT(forwarding), .choices = yes_no, .standard = "yes",
+	  .help = "send queries straight to upstream servers where a resolver wants it (hydns-forward)" },
 	{ "user", TEXT, AT(user), .help = "user to run as after start" },
 	{ "group", TEXT, AT(group), .help = "group to run as after start; default: the user's" },
 	{ "log-level", CHOICE, AT(log_level), .choices = log_levels, .standard = "info", .live = true,

@@ -52,6 +52,7 @@ struct hydnsd_options {
 	uint32_t partial_checksum;     /* enum hydnsd_auto */
 	uint32_t queue;                /* enum hydnsd_queue */
 	uint32_t pending_max;          /* 0: nothing is parked */
+	uint32_t forwarding;           /* bool: resolvers may have zones forwarded; needs pending_max */
 	char *user;
 	char *group;
 	uint32_t log_level;            /* enum hydnsd_log_level */

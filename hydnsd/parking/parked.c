@@ -171,8 +171,16 @@ static size_t frame_size(const struct hydns_parked *record)
 
 static void wait_for(struct hydnsd_parked *p, struct hydnsd_parked_question *q, struct hydnsd_parked_frame *f)
 {
+	struct hydnsd_parked_frame *before = TAILQ_LAST(&p->of[q->resolver].by_age, hydnsd_parked_frames);
+
 	TAILQ_INSERT_TAIL(&q->waiting_frames, f, next);
-	TAILQ_INSERT_TAIL(&p->of[q->resolver].by_age, f, by_age);
+	/* one that was forwarded again is older than the last ones */
+	while (before && before->record.at_ns > f->record.at_ns)
+		before = TAILQ_PREV(before, hydnsd_parked_frames, by_age);
+	if (before)
+		TAILQ_INSERT_AFTER(&p->of[q->resolver].by_age, before, f, by_age);
+	else
+		TAILQ_INSERT_HEAD(&p->of[q->resolver].by_age, f, by_age);
 	q->waiting++;
 	p->of[q->resolver].waiting++;
 }
@@ -339,6 +347,22 @@ void hydnsd_parked_drop(struct hydnsd_parked *p, struct hydnsd_parked_frame *f)
 	p->of[f->record.resolver].frames--;
 	p->bytes -= frame_size(&f->record);
 	free(f);
+}
+
+struct hydnsd_parked_frame *hydnsd_parked_pull(struct hydnsd_parked *p, uint32_t resolver, uint64_t key)
+{
+	struct hydnsd_parked_question *q = find(p, resolver, key);
+	struct hydnsd_parked_frame *f = q ? TAILQ_FIRST(&q->waiting_frames) : NULL;
+
+	if (!f)
+		return NULL;
+	TAILQ_REMOVE(&q->waiting_frames, f, next);
+	TAILQ_REMOVE(&p->of[resolver].by_age, f, by_age);
+	q->waiting--;
+	p->of[resolver].waiting--;
+	f->question = NULL;
+	tidy(p, q);
+	return f;
 }
 
 bool hydnsd_parked_again(struct hydnsd_parked *p, struct hydnsd_parked_frame *f)

@@ -79,6 +79,10 @@ void hydnsd_parked_drop(struct hydnsd_parked *p, struct hydnsd_parked_frame *f);
 /* Puts it back instead: it is due again. False: no memory; it is still taken. */
 bool hydnsd_parked_again(struct hydnsd_parked *p, struct hydnsd_parked_frame *f);
 
+/* Gives the oldest waiting frame of a question to the caller, who ends it by hydnsd_parked_drop(), or puts it back so that it is
+ * due; the others go on waiting. NULL: there is none. */
+struct hydnsd_parked_frame *hydnsd_parked_pull(struct hydnsd_parked *p, uint32_t resolver, uint64_t key);
+
 /* -- looking ----------------------------------------------------------------------------------------------- */
 uint32_t hydnsd_parked_count(const struct hydnsd_parked *p);                     /* all frames, also taken ones */
 uint32_t hydnsd_parked_waiting(const struct hydnsd_parked *p, uint32_t resolver); /* frames that are not due */

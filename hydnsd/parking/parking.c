@@ -10,6 +10,7 @@
 
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/forwarding/forwarding.h"
 #include "hydnsd/parking/replay.h"
 
 /* A lost OVER (the ring was full) is noticed that late, and a deadline at most so much after it. */
@@ -23,13 +24,15 @@
 #define STOP_PACED_MS  800
 
 /* -- from the program ------------------------------------------------------------------------------------- */
-/* Whether the page has a word of this question. Where the page is gone nothing is under way. */
+/* Whether the page has a word of this question, or it was forwarded. Where the page is gone nothing is under way. */
 static bool under_way(void *arg, uint32_t i, uint64_t key)
 {
 	struct hydnsd *d = arg;
 	const volatile struct hydns_resolver_page *page = hydns_kern_page(d->kern, i);
 	const volatile struct hydns_under_way_bucket *bucket;
 
+	if (hydnsd_forwarding_is_open(d, i, key))
+		return true;
 	if (!page)
 		return false;
 	bucket = (const volatile struct hydns_under_way_bucket *)(page + 1) + HYDNS_UNDER_WAY_BUCKET(key);
@@ -66,6 +69,22 @@ static void take_record(const struct hydns_parked *record, void *arg)
 static void drain(struct hydnsd *d)
 {
 	hydns_kern_parked_drain(d->kern, take_record, d);
+}
+
+void hydnsd_parking_take(struct hydnsd *d, const struct hydns_parked *record)
+{
+	take_record(record, d);
+}
+
+void hydnsd_parking_drain(struct hydnsd *d)
+{
+	drain(d);
+}
+
+void hydnsd_parking_ended(struct hydnsd *d, uint32_t i, uint64_t key)
+{
+	if (d->parking)
+		hydnsd_parked_over(d->parking->parked, i, key);
 }
 
 /* -- limits ------------------------------------------------------------------------------------------------ */

@@ -58,6 +58,12 @@ void hydnsd_parking_forbid(struct hydnsd *d, uint32_t i);
 
 /* A plugin says that a resolution has ended. To be called when the offers that came before are rules. */
 void hydnsd_parking_over(struct hydnsd *d, uint32_t i, uint64_t key);
+/* A query that was forwarded, with its frame behind the record: it waits while its question is open. */
+void hydnsd_parking_take(struct hydnsd *d, const struct hydns_parked *record);
+/* Reads what the program has parked. */
+void hydnsd_parking_drain(struct hydnsd *d);
+/* A forwarded question has ended: what waits for it is due. */
+void hydnsd_parking_ended(struct hydnsd *d, uint32_t i, uint64_t key);
 /* Each round of the loop, at least every 50 ms, after the rings were read: takes, replays. Returns how long the loop may sleep, in
  * ms; -1: for ever. */
 int hydnsd_parking_work(struct hydnsd *d);

@@ -50,6 +50,7 @@ static void write_frames(struct hydnsd *d, const struct hydns_parked *const *rec
 		struct hydns_replay_frame *f = &out->frame[k];
 
 		f->len = record[k]->frame_len;
+		f->tried = 0;
 		memcpy(f->octets, record[k] + 1, f->len);
 		if (d->partial_checksum)
 			hydnsd_checksum_complete(f->octets, f->len, record[k]->dns_off, record[k]->ipv6);
@@ -123,6 +124,34 @@ void hydnsd_replay_now(struct hydnsd *d, const struct hydns_parked *record)
 	replay_batch(d, &record, 1);
 	d->parking->of[record->resolver].counts.lost += refused.count;
 	refused.count = 0;
+}
+
+bool hydnsd_replay_forward(struct hydnsd *d, uint32_t i, uint64_t key, uint32_t tried)
+{
+	struct hydnsd_parked_frame *f = hydnsd_parked_pull(d->parking->parked, i, key);
+	struct hydns_replay_frame *out = &hydns_kern_replays(d->kern)->frame[0];
+	struct hydnsd_parking_resolver *r = &d->parking->of[i];
+	const struct hydns_parked *record;
+	uint32_t passed = 0;
+
+	if (!f)
+		return false;
+	record = &f->record;
+	write_frames(d, &record, 1);
+	out->tried = tried;
+	out->at_ns = record->at_ns;
+	__atomic_sub_fetch(&hydns_kern_parking(d->kern, i)->waiting, 1, __ATOMIC_RELAXED);
+	if (!attached_to(d, record->ifindex) || hydns_kern_replay(d->kern, record->ifindex, record->rx_queue, 1, &passed) != 1) {
+		r->counts.lost++;
+	} else if (out->passed != HYDNS_REPLAY_FORWARDED) {
+		r->counts.replayed++;
+		r->counts.passed += passed;
+		r->counts.answered += !passed;
+		r->may_pass -= (int64_t)passed;
+		r->unread += (uint64_t)passed;
+	}
+	hydnsd_parked_drop(d->parking->parked, f);
+	return true;
 }
 
 /* -- a round ---------------------------------------------------------------------------------------------- */

@@ -10,4 +10,8 @@ int hydnsd_replay_work(struct hydnsd *d);
 /* Replays the frame behind a record that could not be kept. */
 void hydnsd_replay_now(struct hydnsd *d, const struct hydns_parked *record);
 
+/* A forwarded query, by its question, whose upstream servers so far (bits) have not answered: it comes in again, and may be forwarded to
+ * another one. False: no query waits for the question. */
+bool hydnsd_replay_forward(struct hydnsd *d, uint32_t i, uint64_t key, uint32_t tried);
+
 #endif

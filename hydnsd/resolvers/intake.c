@@ -107,14 +107,19 @@ static void admit_batch(struct hydnsd *d, uint32_t i, uint64_t now_ns)
 	batch.count = 0;
 }
 
-static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, uint64_t now_ns)
+static struct hydnsd_offer_limits limits_of(const struct hydnsd *d, const struct hydnsd_resolver *r, uint64_t now_ns)
 {
-	const struct hydnsd_resolver *r = &d->resolver[i];
-	const struct hydnsd_offer_limits limits = {
+	return (struct hydnsd_offer_limits){
 		.now_ns = now_ns, .seed = hydnsd_rules_seed(d->rules), .place_seed = { r->hello.seed[0], r->hello.seed[1] },
 		.min_ttl = r->hello.min_ttl, .max_ttl = r->hello.max_ttl,
 		.rotates = r->hello.flags & HYDNS_RESOLVER_ROTATES,
 	};
+}
+
+static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o, uint64_t now_ns)
+{
+	const struct hydnsd_resolver *r = &d->resolver[i];
+	const struct hydnsd_offer_limits limits = limits_of(d, r, now_ns);
 	struct hydnsd_answer *answer = &batch.answer[batch.count];
 	enum hydnsd_rejection why = hydnsd_offer_check(o, o->frame.len, &limits, answer);
 
@@ -126,6 +131,27 @@ static void take_offer(struct hydnsd *d, uint32_t i, const struct hydns_offer *o
 	hydnsd_rules_prepare(d->rules, i, answer);
 	if (++batch.count == BATCH)
 		admit_batch(d, i, now_ns);
+}
+
+enum hydnsd_rejection hydnsd_intake_forwarded(struct hydnsd *d, uint32_t i, const struct hydns_offer *o)
+{
+	static struct hydnsd_answer answer; /* large; one thread */
+	const struct hydnsd_resolver *r = &d->resolver[i];
+	const struct hydnsd_offerer by = { .resolver = i, .capacity = r->hello.capacity, .awaited = true };
+	uint64_t now_ns = hydnsd_now_ns();
+	const struct hydnsd_offer_limits limits = limits_of(d, r, now_ns);
+	enum hydnsd_rejection why = hydnsd_offer_check(o, o->frame.len, &limits, &answer);
+
+	if (why) {
+		reject_offer(d, i, o, why);
+		return why;
+	}
+	why = check_stamp(d, r, i, &answer);
+	if (!why)
+		why = hydnsd_rules_admit(d->rules, &by, &answer, now_ns);
+	if (why)
+		reject_answer(d, i, &answer, why);
+	return why == HYDNSD_REJECT_KNOWN ? HYDNSD_ACCEPTED : why;
 }
 
 static void change_done(struct hydnsd *d, uint64_t client, uint32_t tag, uint32_t withdrawn)

@@ -8,6 +8,7 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/forwarding/forwarding.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/configuration.h"
@@ -104,6 +105,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 	*welcome = (struct hydns_welcome){ .resolver = (uint32_t)i, .epoch = epoch };
 	d->resolver[i] = (struct hydnsd_resolver){ .epoch_seen = epoch };
 	hydnsd_rules_counts_reset(d->rules, (uint32_t)i, hydnsd_now_ns());
+	hydnsd_forwarding_begin(d, (uint32_t)i);
 	hydnsd_parking_begin(d, (uint32_t)i);
 	hydns_kern_resolver_counts(d->kern, (uint32_t)i, &hydns_kern_tallies(d->kern)->base[i]);
 	hydns_kern_queue_counts(d->kern, (uint32_t)i, &hydns_kern_tallies(d->kern)->queued_base[i]);
@@ -132,6 +134,7 @@ int hydnsd_resolver_begin(struct hydnsd *d, uint64_t session, const struct hydns
 
 void hydnsd_resolver_reset(struct hydnsd *d, uint32_t i, const struct hydns_hello *h)
 {
+	hydnsd_forwarding_forbid(d, i);
 	hydnsd_parking_forbid(d, i);
 	hydnsd_configuration_write(d, i, false);
 	hydnsd_cookies_wipe(d, i, false);

@@ -5,6 +5,7 @@
 
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/forwarding/forwarding.h"
 #include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/catch_up.h"
 #include "hydnsd/resolvers/configuration.h"
@@ -125,6 +126,17 @@ static bool on_ready(struct hydnsd_session *s, const struct hydnsd_request *m)
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
+static bool on_forwards(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	char why[HYDNS_WHY];
+
+	if (s->daemon->resolver[s->resolver].state != HYDNSD_RESOLVER_READY)
+		return hydnsd_session_refuse(s, m->head.seq, "FORWARDS before READY");
+	if (!hydnsd_forwarding_message(s->daemon, (uint32_t)s->resolver, m->payload, m->head.len, why, sizeof(why)))
+		return hydnsd_session_refuse(s, m->head.seq, why);
+	return hydnsd_session_acknowledge(s, m->head.seq);
+}
+
 /* -- service ------------------------------------------------------------------------------------------- */
 static void withdrawn(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t rules)
 {
@@ -210,7 +222,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_COOKIES] = on_cookies, [HYDNS_MSG_CATCH_UP] = on_catch_up,
 		[HYDNS_MSG_QUEUE] = hydnsd_lane_requests_queue, [HYDNS_MSG_LANE] = hydnsd_lane_requests_lane,
 		[HYDNS_MSG_OPEN] = hydnsd_lane_requests_open, [HYDNS_MSG_CLOSE] = hydnsd_lane_requests_close,
-		[HYDNS_MSG_STRAYS] = hydnsd_strays_request,
+		[HYDNS_MSG_STRAYS] = hydnsd_strays_request, [HYDNS_MSG_FORWARDS] = on_forwards,
 	};
 	uint32_t type = m->head.type;
 

@@ -3,6 +3,7 @@
 
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/daemon/log.h"
+#include "hydnsd/forwarding/forwarding.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/configuration.h"
 #include "hydnsd/resolvers/cookies.h"
@@ -39,6 +40,7 @@ void hydnsd_resolver_release(struct hydnsd *d, uint32_t i, const char *cause)
 	hydnsd_log_client(HYDNSD_LOG_INFO, "resolver %u (%s) goes: %s", i, r->hello.identity, cause);
 	r->state = HYDNSD_RESOLVER_CLOSING;
 	r->session = 0;
+	hydnsd_forwarding_forbid(d, i);
 	hydnsd_parking_forbid(d, i);
 	hydnsd_configuration_write(d, i, false);
 	hydnsd_configuration_forget(r);
@@ -74,6 +76,7 @@ void hydnsd_resolver_leave(struct hydnsd *d, uint32_t i)
 	struct hydnsd_resolver *r = &d->resolver[i];
 
 	r->session = 0;
+	hydnsd_forwarding_forbid(d, i);
 	hydnsd_parking_forbid(d, i);
 	if (r->state == HYDNSD_RESOLVER_READY || r->state == HYDNSD_RESOLVER_CONFIGURING)
 		r->state = HYDNSD_RESOLVER_DISCONNECTED;

@@ -94,6 +94,21 @@ static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struc
 	return HYDNSD_ACCEPTED;
 }
 
+/* Evicts the coldest rule, of this resolver if it has its share, for an answer that somebody waits for. */
+static enum hydnsd_rejection make_way(struct hydnsd_rules *r, const struct hydnsd_offerer *by, uint64_t now_ns)
+{
+	struct wanted w = { .rules = r, .resolver = HYDNSD_ANY_RESOLVER };
+	uint32_t victim;
+
+	if (has_its_share(r, by->resolver) || (by->capacity && r->live[by->resolver] >= by->capacity))
+		w.resolver = by->resolver;
+	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
+	if (victim == UINT32_MAX)
+		return HYDNSD_REJECT_FULL;
+	hydnsd_rules_evict(r, victim, now_ns);
+	return HYDNSD_ACCEPTED;
+}
+
 static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hydnsd_offerer *by,
 					const struct hydnsd_answer *a, uint64_t now_ns)
 {
@@ -104,9 +119,13 @@ static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hyd
 
 	switch (hydns_policy_offer(r->policy, &s, (uint32_t)(expire > now ? expire - now : 0), now, &victim)) {
 	case HYDNS_REJECT_COLD:
-		return HYDNSD_REJECT_COLD;
+		if (!by->awaited)
+			return HYDNSD_REJECT_COLD;
+		break;
 	case HYDNS_REJECT_FULL:
-		return HYDNSD_REJECT_FULL;
+		if (!by->awaited)
+			return HYDNSD_REJECT_FULL;
+		return make_way(r, by, now_ns);
 	case HYDNS_ADMIT:
 	case HYDNS_ADMIT_EVICT:
 		break;

@@ -53,6 +53,7 @@ struct hydnsd_offerer {
 	uint32_t resolver;
 	uint32_t capacity;             /* most rules of this resolver; 0: no limit of its own */
 	uint32_t refresh_percent;      /* as in HELLO */
+	bool awaited;                  /* a client waits for this answer alone: it is admitted in place of the coldest rule */
 };
 /* Fetches into the CPU's cache what admit() will need for an answer that has passed hydnsd_offer_check(). A million rules fit
  * no cache, so call it for several answers before the first is admitted. */

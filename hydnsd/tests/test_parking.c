@@ -63,6 +63,16 @@ void hydnsd_grace_wait(void)
 {
 }
 
+/* A forwarded question that is open; 0: none. */
+static uint64_t forwarded;
+
+bool hydnsd_forwarding_is_open(struct hydnsd *daemon, uint32_t i, uint64_t key)
+{
+	(void)daemon;
+	(void)i;
+	return forwarded && key == forwarded;
+}
+
 struct hydns_parking *hydns_kern_parking(struct hydns_kern *k, __u32 resolver)
 {
 	(void)k;
@@ -219,6 +229,7 @@ static int start(void **state)
 	memset(shared, 0, sizeof(shared));
 	memset(&kernel, 0, sizeof(kernel));
 	queued = 0;
+	forwarded = 0;
 	is_paused = reads_nothing = false;
 	was_read = 0;
 	now_ns = NOW_NS;
@@ -311,6 +322,28 @@ static void a_rule_answers_what_waited(void **state)
 	assert_int_equal(counts()->answered, 201);
 	assert_int_equal(counts()->passed, 0);
 	assert_int_equal(shared[ME].waiting, 0);
+}
+
+/* Without a word on the page; and what comes behind its end is due at once. */
+static void a_forwarded_query_waits_for_its_answer(void **state)
+{
+	const uint64_t key = PARKED_KEY(1);
+
+	(void)state;
+	forwarded = key;
+	hydnsd_parking_take(&d, &park("www.example.", key)->record);
+	queued--;                      /* it came another way */
+	park("WWW.example.", key);
+	round_after(1);
+	round_after(100);
+	assert_int_equal(kernel.frames, 0);
+	assert_int_equal(admit_address("www.example.", NULL, 10), HYDNSD_ACCEPTED);
+	forwarded = 0;
+	hydnsd_parking_ended(&d, ME, key);
+	park("www.example.", key);
+	hydnsd_parking_work(&d);
+	assert_int_equal(kernel.frames, 3);
+	assert_int_equal(counts()->answered, 3);
 }
 
 static void what_no_rule_answers_passes_slowly(void **state)
@@ -764,7 +797,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PARKING(the_program_is_told_the_limits),
-		PARKING(a_rule_answers_what_waited),
+		PARKING(a_rule_answers_what_waited), PARKING(a_forwarded_query_waits_for_its_answer),
 		PARKING(what_no_rule_answers_passes_slowly),
 		PARKING(a_resolver_that_reads_nothing_gets_no_more), PARKING(questions_pass_in_turns),
 		PARKING(what_a_link_refuses_comes_again), PARKING(a_link_that_takes_nothing_loses_them_in_the_end),

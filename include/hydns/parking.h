@@ -8,6 +8,7 @@
 #define HYDNS_PARKING_H
 
 #include "hydns/common.h"
+#include "hydns/forwarding.h"
 
 #define HYDNS_PARKED_FRAME     512   /* octets of the longest frame that is parked */
 #define HYDNS_PARKED_RING      (1U << 22) /* octets of hydns_parked */
@@ -54,6 +55,13 @@ struct hydns_parked {
 	__u8  ipv6;
 };
 
+/* A record of hydns_parked for a query that was forwarded (forwarding.h): of this length, which no other has. */
+struct hydns_forwarded_query {
+	struct hydns_parked parked;
+	__u8 frame[HYDNS_PARKED_FRAME];
+	struct hydns_forwarded forwarded;
+};
+
 /* Per CPU and resolver: map hydns_spills. */
 struct hydns_parking_count {
 	__u64 parked;
@@ -68,10 +76,15 @@ struct hydns_parking_count {
 #define HYDNS_CARRIER_TYPE     0x88b5 /* IEEE 802 local experimental Ethertype 1 */
 #define HYDNS_CARRIER_LEN      64
 #define HYDNS_REPLAYS          63    /* with the last carrier, as many as the kernel makes at once, so that none is used twice */
+#define HYDNS_REPLAY_PASSED    1
+#define HYDNS_REPLAY_FORWARDED 2     /* or parked, since its question was open again */
 struct hydns_replay_frame {
 	__u32 len;           /* 1..HYDNS_PARKED_FRAME */
-	__u16 passed;        /* program: no rule has answered it */
+	__u16 passed;        /* program: HYDNS_REPLAY_*, why no rule has answered it */
 	__u16 refused;       /* loader: its answer found no room at the link */
+	__u32 tried;         /* not 0: it may be forwarded to other upstream servers than these */
+	__u32 reserved;
+	__u64 at_ns;         /* of it: when it first came */
 	__u8  octets[HYDNS_PARKED_FRAME];
 };
 /* Frames that were given to a link together; the last ones were dropped. */
@@ -117,6 +130,8 @@ static inline const char *hydns_spill_text(enum hydns_spill s)
 
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_parking) == 64, "a cache line");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_parked) == 40, "no padding in a record");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_forwarded_query) == 40 + HYDNS_PARKED_FRAME + 56, "no padding in a record");
+HYDNS_STATIC_ASSERT(HYDNS_FORWARD_LEFT_HYDNSD - HYDNS_FORWARD_LEFT_PER_QUESTION == HYDNS_SPILL_HYDNSD, "spills and lefts agree");
 HYDNS_STATIC_ASSERT((HYDNS_REPLAYS & (HYDNS_REPLAYS + 1)) == 0, "an index is masked");
 
 #endif

@@ -54,7 +54,8 @@ struct hydns_resolver_page {
 	__s32 tai_offset;   /* seconds that CLOCK_TAI is ahead of the wall clock */
 	__u32 queue;        /* HYDNS_QUEUE_*: queue.h */
 	__u32 under_way;    /* questions in the buckets behind the page; 0: the program does not look there */
-	__u8  pad[128 - 36];
+	__u32 forward;      /* number of the zones that may be forwarded (forwarding.h); 0: none may */
+	__u8  pad[128 - 40];
 	__u64 marks[HYDNS_MARK_WORDS]; /* bit place % 64 of word place / 64 */
 };
 

@@ -6,6 +6,7 @@
 #ifndef HYDNS_SESSION_H
 #define HYDNS_SESSION_H
 
+#include "hydns/forwarding.h"
 #include "hydns/queue.h"
 #include "hydns/resolver.h"
 
@@ -36,6 +37,7 @@ enum hydns_msg_type {            /* -> from the plugin, <- from hydnsd */
 	HYDNS_MSG_CLOSE,         /* -> struct hydns_lane_number; acknowledged after a grace period */
 	HYDNS_MSG_STRAYS,        /* -> no payload */
 	HYDNS_MSG_STRAY_SOCKETS, /* <- no payload + descriptors: UDP socket[threads][2], IPv4 and IPv6 */
+	HYDNS_MSG_FORWARDS,      /* -> struct hydns_forwards: the zones that the program may forward (forwarding.h) */
 };
 struct hydns_msg {
 	__u32 type;              /* enum hydns_msg_type */
@@ -92,6 +94,8 @@ enum hydns_note_kind {
 	HYDNS_NOTE_CLIENTS,      /* whom it does not answer */
 	HYDNS_NOTE_OTHER,
 	HYDNS_NOTE_RINGS,        /* why receive queues have no packet rings; the link thread's own */
+	HYDNS_NOTE_FORWARD,      /* which zones are not forwarded though the configuration wants it, and why */
+	HYDNS_NOTE_FORWARD_REFUSED, /* why hydnsd forwards none; the link thread's own */
 	HYDNS_NOTES
 };
 struct hydns_note {

@@ -102,4 +102,20 @@ void hydns_plugin_grace(struct hydns_plugin *p);
 /* The place of a name (lower case, well-formed) among those that the page marks. */
 uint32_t hydns_plugin_place(const struct hydns_plugin *p, const uint8_t *name, size_t len);
 
+/* -- forward.c: the zones that the program may forward --------------------------------------------------- */
+struct hydns_forward_list {
+	pthread_mutex_t lock;
+	struct hydns_plugin_forwards of;     /* its zones are the list's own */
+	uint32_t number;                     /* the last that hydnsd was told */
+	_Atomic uint32_t changed;            /* how often the list was replaced */
+};
+void hydns_forward_list_init(struct hydns_forward_list *f);
+void hydns_forward_list_destroy(struct hydns_forward_list *f);
+/* Link thread: copies the list, to be sent under the number that is returned; until it is known none counts. The caller frees
+ * copy->zone. */
+uint32_t hydns_forward_list_begin(struct hydns_forward_list *f, struct hydns_pages *pages, uint32_t *changed,
+				  struct hydns_plugin_forwards *copy);
+/* Link thread: hydnsd has it; it counts unless the list has changed meanwhile. */
+void hydns_forward_list_known(struct hydns_forward_list *f, struct hydns_pages *pages, uint32_t number, uint32_t changed);
+
 #endif

@@ -85,6 +85,7 @@ int hydns_link_configure(struct hydns_link *l)
 	int error = hydns_link_send_services(l);
 
 	l->cookies_sent = 0;
+	l->forwards_sent = 0;          /* a list that was never replaced is empty, and not sent */
 	l->notes_sent = atomic_load(&l->p->notes.changed) - 1;
 	if (!error)
 		error = send_acl(l);

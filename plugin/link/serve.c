@@ -6,10 +6,11 @@
 #include "plugin/link/thread.h"
 #include "plugin/log.h"
 
-/* Cookie secrets and notes, which the link thread keeps up to date by itself: the request waits until they are. */
+/* What the link thread keeps up to date by itself: the request waits until it is. */
 static int serve_update(struct hydns_link *l, const struct hydns_request *q)
 {
-	int error = q->type == HYDNS_MSG_COOKIES ? hydns_link_send_cookies(l) : hydns_link_send_notes(l);
+	int error = q->type == HYDNS_MSG_COOKIES ? hydns_link_send_cookies(l) :
+		    q->type == HYDNS_MSG_FORWARDS ? hydns_link_send_forwards(l) : hydns_link_send_notes(l);
 
 	hydns_requests_finish(&l->p->requests, q->id, !error, NULL);
 	return error;
@@ -26,7 +27,7 @@ static int serve_request(struct hydns_link *l, const struct hydns_request *q)
 	bool stats = q->type == HYDNS_MSG_STATS;
 	int error;
 
-	if (q->type == HYDNS_MSG_COOKIES || q->type == HYDNS_MSG_NOTE)
+	if (q->type == HYDNS_MSG_COOKIES || q->type == HYDNS_MSG_NOTE || q->type == HYDNS_MSG_FORWARDS)
 		return serve_update(l, q);
 	error = hydns_link_call(l, q->type, stats ? NULL : &q->withdraw, stats ? 0 : sizeof(q->withdraw), NULL, 0,
 				stats ? HYDNS_MSG_COUNTS : HYDNS_MSG_ACK, HYDNS_REPLY_TIMEOUT_MS);
@@ -91,7 +92,9 @@ static int serve_all(struct hydns_link *l)
 	if (!error)
 		error = hydns_link_send_cookies(l);
 	if (!error)
-		error = hydns_link_send_notes(l);
+		error = hydns_link_send_forwards(l);
+	if (!error)
+		error = hydns_link_send_notes(l); /* also those of the zones */
 	if (!error)
 		error = hydns_link_retry_services(l);
 	if (!error)

@@ -64,6 +64,10 @@ struct hydns_link {
 	/* configure.c */
 	uint32_t cookies_sent;           /* number of the cookie secrets that hydnsd has; 0: none */
 	uint32_t notes_sent;             /* the same of the notes */
+
+	/* forwards.c */
+	uint32_t forwards_sent;          /* which list of zones hydnsd has: its count of changes */
+	char forwards_refused[HYDNS_LOGGED_LEN]; /* why it refuses the list; "": it does not */
 };
 
 /* -- log_state.c ---------------------------------------------------------------------------------------- */
@@ -116,6 +120,10 @@ int hydns_link_configure(struct hydns_link *l);
 /* The current cookie secrets, and the current notes, if hydnsd does not have them. */
 int hydns_link_send_cookies(struct hydns_link *l);
 int hydns_link_send_notes(struct hydns_link *l);
+
+/* -- forwards.c: zones that the program may forward ------------------------------------------------------------ */
+/* The current list, if hydnsd does not have it; after READY. */
+int hydns_link_send_forwards(struct hydns_link *l);
 
 /* -- connect.c: the socket, HELLO and WELCOME ------------------------------------------------------------------ */
 /* Logs why it could not connect. */

@@ -196,6 +196,11 @@ void hydns_pages_set_queue(struct hydns_pages *g, uint32_t parts)
 	__atomic_store_n(&atomic_load(&g->page)->queue, parts, __ATOMIC_SEQ_CST);
 }
 
+void hydns_pages_set_forward(struct hydns_pages *g, uint32_t number)
+{
+	__atomic_store_n(&atomic_load(&g->page)->forward, number, __ATOMIC_SEQ_CST);
+}
+
 void hydns_pages_set_tai(struct hydns_pages *g, int32_t offset)
 {
 	__atomic_store_n(&atomic_load(&g->page)->tai_offset, offset, __ATOMIC_SEQ_CST);

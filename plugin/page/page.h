@@ -25,6 +25,7 @@ void hydns_pages_set_tai(struct hydns_pages *g, int32_t offset);
 void hydns_pages_set_cookies(struct hydns_pages *g, uint32_t set); /* not by two threads at once */
 /* Parts of the resolver's packet rings that the program may use: HYDNS_QUEUE_*. Link thread only. */
 void hydns_pages_set_queue(struct hydns_pages *g, uint32_t parts);
+void hydns_pages_set_forward(struct hydns_pages *g, uint32_t number); /* not by two threads at once */
 int hydns_pages_fd(const struct hydns_pages *g);         /* of the shared page's map; -1: none yet */
 /* Link thread only. Takes map_fd over (closed on failure too). The former page is dead from here on. */
 int hydns_pages_switch(struct hydns_pages *g, int map_fd, uint32_t epoch, uint64_t mono_ns);

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from bench import capacity, coalescing, concurrency, crowds, misses, outage, queue, threshold
+from bench import capacity, coalescing, concurrency, crowds, forwarding, misses, outage, queue, threshold
 from bench.result import Result, Settings
 from bench.setting import Setting
 from bench.stand import RINGS
@@ -150,6 +150,19 @@ def test_concurrency(monkeypatch):
         {(c, k, n) for c in concurrency.CONTENDERS for k in crowds.KINDS for n in (1, 64)}
     assert all(p["latency_us"]["p99.9"] >= p["latency_us"]["p50"] > 0 for p in result.points)
     assert len(result.goals) == 5 * len(crowds.KINDS)
+
+
+@pytest.mark.limit(120)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+def test_forwarding(monkeypatch):
+    """Each contender has its points, and the kernel has forwarded (run() makes sure)."""
+    monkeypatch.setattr(forwarding, "CONCURRENCY", (4,))
+    monkeypatch.setattr(forwarding, "TURNS", (1, 1))
+    result = part_of_misses("forwarding")
+    assert {p["contender"] for p in result.points} | {"dnsdist"} == set(forwarding.CONTENDERS)
+    assert all(p["latency_us"]["p99.9"] >= p["latency_us"]["p50"] > 0 < p["cpu_us_of_resolver"] < p["cpu_us_in_all"]
+               for p in result.points)
+    assert len(result.goals) == 3
 
 
 def test_a_part_that_stops(monkeypatch):

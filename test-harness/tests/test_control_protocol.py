@@ -13,6 +13,7 @@ from conftest import kernel_path
 
 from lab.client import ask
 from lab.crowd import gather
+from lab.forwarding import forward_zone
 from lab.network import SERVICE
 from lab.run import HarnessError, wait_until
 from lab.tools import TOP
@@ -106,7 +107,7 @@ def check_pending(path):
 
 def test_replies(world):
     """Every reply and object of the list, also as hydnsctl prints it with and without hydnsd."""
-    absent = ["ip-freebind: yes", f"interface: {ABSENT_ADDRESS}"]
+    absent = ["ip-freebind: yes", f"interface: {ABSENT_ADDRESS}", *forward_zone("10.53.3.2")]
     with kernel_path(world, daemon_options={"options": ["--ipv6", "no"]}, unbound_options={"server": absent}) as path:
         def is_hot():
             ask(path.network.client1, SERVICE[4], NAME)

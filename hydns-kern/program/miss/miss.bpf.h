@@ -8,6 +8,7 @@
 
 #include "hydns-kern/program/count.bpf.h"
 #include "hydns-kern/program/clock.bpf.h"
+#include "hydns-kern/program/forward/forward.bpf.h"
 #include "hydns-kern/program/miss/park.bpf.h"
 #include "hydns-kern/program/queue/queries.bpf.h"
 
@@ -26,6 +27,8 @@ int hydns_miss(struct xdp_md *ctx)
 		hydns_count(HYDNS_R_PARKED);
 		return hydns_action(HYDNS_R_PARKED);
 	}
+	if (hydns_forward_stage && hydns_forward_number(&q->question))
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARD);
 	hydns_count(q->cpu.reason);
 	return hydns_queue ? hydns_query_to_ring(ctx) : XDP_PASS;
 }

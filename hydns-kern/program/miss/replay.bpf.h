@@ -32,10 +32,20 @@ static __always_inline int hydns_replayed(enum hydns_reason reason)
 
 	if (r) {
 		__sync_fetch_and_add(&r->passed, 1);
-		r->frame[(r->next - 1) & HYDNS_REPLAYS].passed = 1;
+		r->frame[(r->next - 1) & HYDNS_REPLAYS].passed = HYDNS_REPLAY_PASSED;
 	}
 	hydns_count(reason);
 	return hydns_action(reason);
+}
+
+/* A replayed frame was forwarded, or is parked once more. */
+static __always_inline void hydns_replay_forwarded(void)
+{
+	__u32 zero = 0;
+	struct hydns_replays *r = bpf_map_lookup_elem(&hydns_replays, &zero);
+
+	if (r)
+		r->frame[(r->next - 1) & HYDNS_REPLAYS].passed = HYDNS_REPLAY_FORWARDED;
 }
 
 /* As if there were no stage. */
@@ -84,6 +94,8 @@ int hydns_replay(struct xdp_md *ctx)
 	q->cpu.replaying = i < *(const volatile __u32 *)&r->count;
 	if (!q->cpu.replaying)
 		return XDP_DROP;
+	q->cpu.tried = r->frame[i & HYDNS_REPLAYS].tried;
+	q->cpu.asked_ns = r->frame[i & HYDNS_REPLAYS].at_ns;
 	if (!hydns_unfold(ctx, &r->frame[i & HYDNS_REPLAYS])) {
 		hydns_count(HYDNS_R_ABORTED);
 		return XDP_DROP;

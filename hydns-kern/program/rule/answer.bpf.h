@@ -80,12 +80,12 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 	return 0;
 }
 
-/* Sum of a block of len octets, as if it began at an even offset. The caller has put zeros after it. */
-static __noinline __u64 hydns_block_sum(const __u8 *block, __u32 len)
+/* Sum of len octets, most at most, as if they began at an even offset. The caller has put zeros after them. */
+static __always_inline __u64 hydns_sum_octets(const __u8 *block, __u32 len, __u32 most)
 {
 	__u64 sum = 0;
 
-	for (__u32 i = 0; i < HYDNS_SLOT_MOST; i += 8) {
+	for (__u32 i = 0; i < most; i += 8) {
 		const __u32 *w = (const void *)(block + i);
 
 		if (i >= len)
@@ -93,6 +93,12 @@ static __noinline __u64 hydns_block_sum(const __u8 *block, __u32 len)
 		sum += (__u64)w[0] + w[1];
 	}
 	return hydns_fold(sum);
+}
+
+/* The same of a block that is being moved. */
+static __noinline __u64 hydns_block_sum(const __u8 *block, __u32 len)
+{
+	return hydns_sum_octets(block, len, HYDNS_SLOT_MOST);
 }
 
 /* Checksum delta when a block with this sum moves from offset `from` by an odd distance. */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * By which interface, addresses and next hop the kernel would send a datagram to an upstream server. It asks the kernel each time;
+ * nothing is kept. Frames of the program do not show the kernel that a neighbour is in use, so this asks it to look, too.
+ */
+#ifndef HYDNSD_FORWARDING_WAY_H
+#define HYDNSD_FORWARDING_WAY_H
+
+#include "hydns/forwarding.h"
+
+enum hydnsd_way {
+	HYDNSD_WAY_UNKNOWN,            /* the kernel could not be asked */
+	HYDNSD_WAY_FOUND,
+	HYDNSD_WAY_NO_ROUTE,           /* there is none, or none that a plain frame could take */
+	HYDNSD_WAY_NO_NEIGHBOUR,       /* the next hop's Ethernet address is not known yet: the kernel looks for it */
+};
+const char *hydnsd_way_text(enum hydnsd_way w);
+
+/* addr and port of *way are given; sets the others, if the way is found. */
+enum hydnsd_way hydnsd_way_find(struct hydns_forward_way *way);
+
+#endif

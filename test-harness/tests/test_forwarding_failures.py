@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""Forwarded queries whose upstream servers fail, lie or are slow, and configurations under which nothing is forwarded: clients get what
+Unbound gives."""
+
+import socket
+import time
+from contextlib import contextmanager
+
+import dns.flags
+import dns.message
+import dns.rcode
+import pytest
+from conftest import kernel_path
+
+from lab.client import ask, query
+from lab.forwarding import ZONE, Upstream, answer, forward_zone
+from lab.network import SERVICE
+from lab.run import SOON, wait_until
+
+FIRST, SECOND = "10.53.6.61", "fd53:6::62"
+NUMBER = iter(range(10000))
+
+
+def new_name():
+    """One that nobody has asked for."""
+    return f"n{next(NUMBER)}.{ZONE}"
+
+
+@pytest.fixture(scope="module")
+def first(world):
+    with Upstream(world.network.authoritative, FIRST) as u:
+        yield u
+
+
+@pytest.fixture(scope="module")
+def second(world):
+    with Upstream(world.network.authoritative, SECOND) as u:
+        yield u
+
+
+@contextmanager
+def forwarding_path(world, *servers, **options):
+    options["server"] = [*options.get("server", []), *forward_zone(*servers, more=options.pop("zone", ()))]
+    with kernel_path(world, unbound_options=options) as p:
+        wait_until(lambda: usable(p), SOON, "the upstream servers to be usable")
+        yield p
+
+
+@pytest.fixture(scope="module")
+def one(world, first):
+    """With one upstream server."""
+    with forwarding_path(world, FIRST) as p:
+        yield p
+
+
+@pytest.fixture
+def path(one, first):
+    behave(first)
+    ask(one.network.client1, SERVICE[4], new_name())     # so that it is up
+    wait_until(lambda: usable(one), SOON, "the upstream server to be usable")
+    first.asked.clear()
+    return one
+
+
+def behave(*servers):
+    for s in servers:
+        s.delay, s.reply = 0.0, lambda q: answer(q, (300, "A", "192.0.2.7"))
+
+
+def forwarding(path):
+    return path.daemon.call({"cmd": "stats"})["resolvers"][0]["forwarding"]
+
+
+def state(path):
+    return path.daemon.call({"cmd": "status"})["resolvers"][0]["forwarding"]
+
+
+def usable(path):
+    return bool(state(path)["upstreams"]) and all(u["usable"] for u in state(path)["upstreams"])
+
+
+def notes(path):
+    return path.daemon.call({"cmd": "status"})["resolvers"][0]["notes"]
+
+
+def is_unbounds(wire):
+    """Unbound's own queries have DO; the kernel's do not."""
+    return bool(dns.message.from_wire(wire).ednsflags & dns.flags.DO)
+
+
+def slow(path, server, seconds):
+    """The server needs so long, and hydnsd knows."""
+    server.delay = seconds
+
+    def known():
+        ask(path.network.client1, SERVICE[4], new_name())
+        u = state(path)["upstreams"][0]
+        return u["usable"] and u["timeout_ms"] > 1500 * seconds
+    wait_until(known, 2 * SOON, "the server to be known as slow")
+    server.asked.clear()
+
+
+# -- what the upstream server may do ------------------------------------------------------------------------------
+FALSE = {
+    "SERVFAIL": (lambda q: answer(q, rcode=dns.rcode.SERVFAIL), "RCODE"),
+    "REFUSED": (lambda q: answer(q, rcode=dns.rcode.REFUSED), "RCODE"),
+    "TC": (lambda q: answer(q, flags=dns.flags.TC | dns.flags.RA), "TRUNCATED"),
+    "referral": (lambda q: answer(q, authority=[(ZONE, 300, "NS", "ns.elsewhere.example.")]), "REFERRAL"),
+    "negative without SOA": (answer, "REFERRAL"),
+    "lame": (lambda q: answer(q, (300, "A", "192.0.2.7"), flags=0), "REFERRAL"),
+    "other name": (lambda q: answer(q, ("other." + ZONE, 300, "A", "192.0.2.66")), "RECORDS"),
+    "cut": (lambda q: answer(q, (300, "A", "192.0.2.7"))[:-3], "MALFORMED"),
+    "trailing octets": (lambda q: answer(q, (300, "A", "192.0.2.7")) + b"12345", "MALFORMED"),
+}
+
+
+@pytest.mark.parametrize("kind", FALSE)
+def test_a_false_answer_is_unbounds(path, first, kind):
+    """The client gets what Unbound makes of a good one that it gets when it asks itself."""
+    reply, why = FALSE[kind]
+    before = forwarding(path)
+    first.reply = lambda q: answer(q, (300, "A", "192.0.2.7")) if q.ednsflags & dns.flags.DO else reply(q)
+    name = new_name()
+    got = ask(path.network.client1, SERVICE[4], name)
+    assert [str(r) for rrset in got.answer for r in rrset] == ["192.0.2.7"]
+    after = forwarding(path)
+    assert (after["relayed"], after["not_relayed"][why]) == (before["relayed"], before["not_relayed"][why] + 1), after
+    assert [is_unbounds(a.wire) for a in first.asked] == [False, True]
+
+
+def test_silence_is_unbounds(path, first):
+    before = forwarding(path)
+    first.reply = lambda q: answer(q, (300, "A", "192.0.2.7")) if q.ednsflags & dns.flags.DO else None
+    got = ask(path.network.client1, SERVICE[4], new_name())
+    assert got and got.answer
+    assert forwarding(path)["timed_out"] == before["timed_out"] + 1
+
+
+def test_a_silent_server_is_left_alone(path, first):
+    """After some failures Unbound alone asks it; later it is tried again, and is used once it answers."""
+    first.reply = lambda q: answer(q, (300, "A", "192.0.2.7")) if q.ednsflags & dns.flags.DO else None
+    for _ in range(4):
+        ask(path.network.client1, SERVICE[4], new_name())
+    u = state(path)["upstreams"][0]
+    assert not u["usable"] and "did not answer" in u["why"]
+    before = forwarding(path)
+    ask(path.network.client1, SERVICE[4], new_name())
+    after = forwarding(path)
+    assert (after["sent"], after["left"]["UPSTREAM"]) == (before["sent"], before["left"]["UPSTREAM"] + 1)
+    behave(first)
+
+    def relayed():
+        ask(path.network.client1, SERVICE[4], new_name())
+        return forwarding(path)["relayed"] > after["relayed"]
+    wait_until(relayed, SOON, "the server to be used again")
+
+
+def test_a_late_answer_is_dropped(path, first):
+    """Its request has ended, and its port is free or another's."""
+    first.delay = 1.5
+    before = forwarding(path)["relayed"]
+    name = new_name()
+    assert ask(path.network.client1, SERVICE[4], name, timeout=10)
+    time.sleep(1)
+    assert forwarding(path)["relayed"] == before
+
+
+def test_an_answer_counts_once(path, first):
+    """The second copy is nobody's."""
+    first.reply = lambda q: [answer(q, (300, "A", "192.0.2.7")), answer(q, (300, "A", "192.0.2.8"))]
+    before = forwarding(path)
+    name = new_name()
+    got = ask(path.network.client1, SERVICE[4], name)
+    assert str(got.answer[0][0]) == "192.0.2.7"
+    assert str(ask(path.network.client1, SERVICE[4], name).answer[0][0]) == "192.0.2.7"
+    assert forwarding(path)["relayed"] == before["relayed"] + 1
+
+
+def test_wrong_letters_are_dropped(path, first):
+    """The client waits for the true answer, which comes behind."""
+    def reply(q):
+        if q.ednsflags & dns.flags.DO:
+            return answer(q, (300, "A", "192.0.2.7"))
+        true = answer(q, (300, "A", "192.0.2.7"))
+        false = bytearray(answer(q, (300, "A", "192.0.2.66")))
+        letter = next(i for i in range(13, len(false)) if chr(false[i]).isalpha())
+        false[letter] ^= 0x20
+        return [bytes(false), true]
+    first.reply = reply
+    before = forwarding(path)
+    got = ask(path.network.client1, SERVICE[4], new_name())
+    assert str(got.answer[0][0]) == "192.0.2.7"
+    after = forwarding(path)
+    assert (after["mismatched"], after["relayed"]) == (before["mismatched"] + 1, before["relayed"] + 1)
+
+
+# -- many clients --------------------------------------------------------------------------------------------------
+def sockets(path, n):
+    with path.network.client1.entered():
+        found = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(n)]
+    for s in found:
+        s.settimeout(SOON)
+        s.connect((SERVICE[4], 53))
+    return found
+
+
+def test_one_question_is_open_once(path, first):
+    """All who ask meanwhile get the one answer."""
+    slow(path, first, 0.2)
+    before, name, clients = forwarding(path), new_name(), sockets(path, 50)
+    for s in clients:
+        s.send(query(name).to_wire())
+    pending = path.daemon.call({"cmd": "pending"})["questions"]
+    for s in clients:
+        assert str(dns.message.from_wire(s.recv(512)).answer[0][0]) == "192.0.2.7"
+        s.close()
+    after = forwarding(path)
+    assert (after["sent"] - before["sent"], after["joined"] - before["joined"]) == (1, 49), after
+    assert len(first.asked) == 1
+    assert [(q["name"], q["upstream"]) for q in pending] == [(name, f"{FIRST}:53")], pending
+
+
+def test_a_flush_while_a_request_is_open(path, first):
+    """What comes back may be older than the flush: it is not given, and Unbound asks anew."""
+    slow(path, first, 0.3)
+    before, name, (client,) = forwarding(path), new_name(), sockets(path, 1)
+    client.send(query(name).to_wire())
+    wait_until(lambda: state(path)["open"] == 1, SOON, "the request to be open")
+    path.unbound.control("flush", name)
+    assert str(dns.message.from_wire(client.recv(512)).answer[0][0]) == "192.0.2.7"
+    client.close()
+    after = forwarding(path)
+    assert (after["rejected"], after["relayed"]) == (before["rejected"] + 1, before["relayed"]), after
+    assert sum(is_unbounds(a.wire) for a in first.asked) == 1
+
+
+def test_forward_remove_while_a_request_is_open(path, first):
+    slow(path, first, 0.3)
+    before, (client,) = forwarding(path), sockets(path, 1)
+    client.send(query(new_name()).to_wire())
+    wait_until(lambda: state(path)["open"] == 1, SOON, "the request to be open")
+    path.unbound.control("forward_remove", ZONE)
+    try:
+        reply = dns.message.from_wire(client.recv(512))
+        assert reply.rcode() != dns.rcode.NOERROR, "it is an answer of a server that is no longer to be asked"
+        assert forwarding(path)["relayed"] == before["relayed"]
+    finally:
+        client.close()
+        path.unbound.control("forward_add", ZONE, FIRST)
+        wait_until(lambda: usable(path), SOON, "the zone to be forwarded again")
+
+
+def test_hydnsd_is_killed(path, first):
+    """Queries go to Unbound until the next hydnsd knows the zones; no port and no question stays taken."""
+    slow(path, first, 0.1)
+    first.delay = 0.3
+    clients = sockets(path, 20)
+    for s in clients:
+        s.send(query(new_name()).to_wire())
+    wait_until(lambda: state(path)["open"] == 20, SOON, "the requests to be open")
+    path.daemon.stop(9)
+    for s in clients:
+        s.close()
+    first.delay = 0.0
+    time.sleep(0.5)                      # longer than HYDNS_PARKING_STALE_NS
+    assert ask(path.network.client1, SERVICE[4], new_name()).answer
+    path.daemon.start()
+    wait_until(lambda: path.daemon.resolver_ready() and usable(path), SOON, "the zone to be forwarded again")
+    before = forwarding(path)["relayed"]
+    assert ask(path.network.client1, SERVICE[4], new_name()).answer
+    assert forwarding(path)["relayed"] == before + 1
+    assert state(path)["open"] == 0
+
+
+def test_reload(path):
+    """The new configuration's zones count, and no request of the former one."""
+    name = new_name()
+    ask(path.network.client1, SERVICE[4], name)
+    path.unbound.control("reload")
+    wait_until(lambda: path.daemon.resolver_ready() and usable(path), SOON, "the zone to be forwarded again")
+    assert ask(path.network.client1, SERVICE[4], name).answer
+
+
+# -- several servers ----------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def two(world, one, first, second):
+    """Not at the same time as one, which ends first."""
+    one.unbound.stop()
+    one.daemon.stop()
+    with forwarding_path(world, FIRST, SECOND) as p:
+        yield p
+
+
+@pytest.fixture
+def pair(two, first, second):
+    behave(first, second)
+
+    def both_used():
+        ask(two.network.client1, SERVICE[4], new_name())
+        return usable(two)
+    wait_until(both_used, SOON, "both servers to be usable")
+    first.asked.clear()
+    second.asked.clear()
+    return two
+
+
+def test_both_are_asked(pair, first, second):
+    """Each query goes to one of them, evenly: of 64 a fair coin gives 13 or fewer to one of them once in 400,000."""
+    for _ in range(64):
+        assert ask(pair.network.client1, SERVICE[4], new_name()).answer
+    assert min(len(first.asked), len(second.asked)) > 13 and len(first.asked) + len(second.asked) == 64
+
+
+def test_one_that_is_silent(pair, first, second):
+    """Every client is answered, and soon nobody waits for the silent one."""
+    first.reply = lambda q: None
+    for _ in range(16):
+        assert ask(pair.network.client1, SERVICE[4], new_name()).answer
+    assert [u["usable"] for u in state(pair)["upstreams"]] == [False, True]
+    first.asked.clear()
+    begun = time.monotonic()
+    for _ in range(8):
+        assert ask(pair.network.client1, SERVICE[4], new_name()).answer
+    if time.monotonic() - begun < 0.5:   # else it is time to try it again
+        assert not [a for a in first.asked if not is_unbounds(a.wire)]
+
+
+def test_another_is_asked(pair, first, second):
+    """When one does not answer in time, the kernel asks the other: Unbound sees none of the queries. Of 24 a fair coin sends none to
+    the silent one once in 16 million times."""
+    first.reply = lambda q: None
+    before = forwarding(pair)
+    for _ in range(24):
+        assert ask(pair.network.client1, SERVICE[4], new_name()).answer
+    after = forwarding(pair)
+    assert after["again"] - before["again"] == after["timed_out"] - before["timed_out"] > 0, after
+    assert after["relayed"] - before["relayed"] == 24 and not [a for a in second.asked if is_unbounds(a.wire)], after
+    assert set(first.names().values()) == {1}, "it was asked again what it had not answered"
+
+
+def test_all_wait_for_another(pair, first, second):
+    """Whoever asks the same question meanwhile gets the other server's answer, too."""
+    second.reply = first.reply = lambda q: None
+    slow = sockets(pair, 8)
+    name, before = new_name(), forwarding(pair)
+    for s in slow:
+        s.send(query(name).to_wire())
+    wait_until(lambda: state(pair)["open"] == 1, SOON, "the request to be open")
+    behave(first, second)
+    for s in slow:
+        assert str(dns.message.from_wire(s.recv(512)).answer[0][0]) == "192.0.2.7"
+        s.close()
+    after = forwarding(pair)
+    assert after["again"] == before["again"] + 1 and after["relayed"] == before["relayed"] + 1, after
+    assert not [a for a in (*first.asked, *second.asked) if is_unbounds(a.wire)]
+
+
+def test_nobody_answers(pair, first, second):
+    """Then Unbound asks."""
+    def only_unbound(q):
+        return answer(q, (300, "A", "192.0.2.7")) if q.ednsflags & dns.flags.DO else None
+    first.reply = second.reply = only_unbound
+    before = forwarding(pair)
+    assert ask(pair.network.client1, SERVICE[4], new_name()).answer
+    after = forwarding(pair)
+    assert (after["again"] - before["again"], after["timed_out"] - before["timed_out"]) == (1, 2), after
+    assert after["relayed"] == before["relayed"]
+
+
+def test_a_slow_one_is_spared(pair, first, second):
+    first.delay = 0.5
+    for _ in range(12):
+        assert ask(pair.network.client1, SERVICE[4], new_name()).answer
+    assert len([a for a in second.asked if not is_unbounds(a.wire)]) >= 6
