@@ -98,6 +98,17 @@ def test_not_wanted(world, server):
         assert sent(path) == 0 and not [n for n in resolver(path)["notes"] if "forward" in n]
 
 
+def test_a_full_store(world, server):
+    """The answer to a forwarded query becomes a rule in place of a colder one, and stays until its client has it."""
+    with kernel_path(world, daemon_options={"capacity": 64}, unbound_options={"server": forward_zone(SERVER)}) as p:
+        wait_until(lambda: resolver(p)["forwarding"]["upstreams"][0]["usable"], SOON, "the server to be usable")
+        for i in range(400):
+            assert ask(p.network.client1, SERVICE[4], f"full{i}.{ZONE}").answer
+        counts = p.daemon.call({"cmd": "stats"})["resolvers"][0]
+        assert counts["forwarding"]["sent"] == 400 and counts["forwarding"]["relayed"] > 200, counts["forwarding"]
+        assert counts["parking"]["answered"] == counts["forwarding"]["relayed"], counts["parking"]
+
+
 @pytest.fixture(scope="module")
 def path(world, server):
     """With zones of others within the forwarded one, and one that has another forward zone in it."""
@@ -159,14 +170,3 @@ def test_an_option_that_stands_in_the_way(path):
         path.unbound.control("set_option", "minimal-responses:", "yes")
     wait_until(lambda: resolver(path)["forwarding"]["zones"] == [ZONE], SOON, "the zone to be forwarded again")
     assert not [n for n in resolver(path)["notes"] if "minimal-responses" in n]
-
-
-def test_a_full_store(world, server):
-    """The answer to a forwarded query becomes a rule in place of a colder one, and stays until its client has it."""
-    with kernel_path(world, daemon_options={"capacity": 64}, unbound_options={"server": forward_zone(SERVER)}) as p:
-        wait_until(lambda: resolver(p)["forwarding"]["upstreams"][0]["usable"], SOON, "the server to be usable")
-        for i in range(400):
-            assert ask(p.network.client1, SERVICE[4], f"full{i}.{ZONE}").answer
-        counts = p.daemon.call({"cmd": "stats"})["resolvers"][0]
-        assert counts["forwarding"]["sent"] == 400 and counts["forwarding"]["relayed"] > 200, counts["forwarding"]
-        assert counts["parking"]["answered"] == counts["forwarding"]["relayed"], counts["parking"]
