@@ -23,6 +23,8 @@ REFUSED = {
     "ratelimit": (["ratelimit: 1000"], [], "ratelimit"),
     "unwanted-reply-threshold": (["unwanted-reply-threshold: 10000"], [], "unwanted-reply-threshold"),
     "outgoing-interface": (["outgoing-interface: 10.53.3.1"], [], "outgoing-interface"),
+    "do-not-query-address": (["do-not-query-address: 192.0.2.77"], [], "do-not-query-address"),
+    "edns-client-string": (["edns-client-string: 10.53.0.0/16 isp"], [], "edns-client-string"),
     "tcp-upstream": (["tcp-upstream: yes"], [], "tcp-upstream"),
     "ede": (["ede: yes"], [], "ede"),
     "local-zone": ([f'local-zone: "{ZONE}" transparent'], [], "local-zone"),
