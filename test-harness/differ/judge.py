@@ -11,13 +11,12 @@ the DNAME before the CNAME synthesized from it, since Unbound answers with a cac
 differ in the reference's reply; the judge counts how often each of its rules has let a reply pass. Authoritative servers have
 no cache, and must send the same."""
 
-import time
 from collections import Counter
 from dataclasses import dataclass
 
 from lab.compare import OPT, RRSIG, Difference, Unreadable, difference, rrsets, split, ttls
 
-from . import cookies
+from . import clocks, cookies
 from .asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, KERNEL, REFERENCE_ASKED
 
 SOA, DNAME, NSEC = 6, 39, 47
@@ -241,8 +240,8 @@ def above_zone(data, wire, slack=0):
 def second_turned(flow):
     """Did the wall clock's second change while this was asked, or so shortly before that an older reading of the clock may
     still have been in use?"""
-    to_wall = time.time_ns() - time.monotonic_ns()
-    return (flow.sent[DIRECT] + to_wall - CLOCK_READ_NS) // 10**9 < (max(flow.got) + to_wall) // 10**9
+    apart = clocks.to_wall()
+    return (flow.sent[DIRECT] + apart - CLOCK_READ_NS) // 10**9 < (max(flow.got) + apart) // 10**9
 
 
 def a_second_off(flow, replies, rules=Rules()):

@@ -5,7 +5,6 @@ the ends of the RRsets, both servers' caches, the rules, what the servers asked 
 import json
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import dns.exception
@@ -15,17 +14,12 @@ from lab.capture import messages
 from lab.compare import OPT, Unreadable, rrsets
 from lab.process import Program
 
-from . import show, shrink
+from . import clocks, show, shrink
 from .asking import KERNEL
 
 MOST = 3                 # differences to record of a run; later ones seldom say more
 RULES = 1000
 CAPTURE = Path(__file__).resolve().parent.parent / "lab" / "capture.py"
-
-
-def _clock_apart():
-    """ns from the monotonic clock to the wall clock."""
-    return time.time_ns() - time.monotonic_ns()
 
 
 def ends(flow, data):
@@ -82,7 +76,7 @@ class Recorder:
 
     def __init__(self, stand, data, directory):
         self.stand, self.data, self.directory = stand, data, directory
-        self.apart = _clock_apart()
+        self.apart = clocks.to_wall()
         self.count, self.threads = 0, []
 
     def __enter__(self):
@@ -134,4 +128,4 @@ class Recorder:
                 + (f"reply read {(got - flow.sent[KERNEL]) / 1e6:+.1f} ms" if got else "no reply")
                 for title, (sent, got) in at.items()] + [
             f"the kernel path was asked at {(flow.sent[KERNEL] + self.apart) / 1e9:.4f} of the wall clock, which has moved by "
-            f"{(_clock_apart() - self.apart) / 1e6:+.3f} ms against the monotonic one since the run began"]
+            f"{(clocks.to_wall() - self.apart) / 1e6:+.3f} ms against the monotonic one since the run began"]

@@ -14,7 +14,7 @@ import dns.rrset
 import pytest
 
 from conftest import bind_path, kernel_path
-from differ import cookies, judge, slow_zones, zone
+from differ import clocks, cookies, judge, slow_zones, zone
 from differ.asking import (AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, REFERENCE_ASKED, TOGETHER, Flow, Group,
                            Twins)
 from differ.ledger import SECOND, Ledger
@@ -57,6 +57,13 @@ def flip(wire, at, bit=0x01):
 def flow(kernel, direct, again=None, by_kernel=True):
     return Flow(1, Group(1, 4, 0), DIFFERS_KERNEL, by_kernel, b"", b"", (1, 2, 3, 0), (2, 3, 4, 0),
                 (direct, kernel, again if again else direct, None))
+
+
+def test_clocks_are_read_together(monkeypatch):
+    """A thread that is held up between them reads both again."""
+    at = iter((0, 0, 50_000_000, 60_000_000, 60_000_010, 60_000_020))      # ns: of what is read, one after the other
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic_ns=lambda: next(at), time_ns=lambda: next(at) + 7 * 10**18))
+    assert clocks.to_wall() == 7 * 10**18 + 10
 
 
 def test_every_octet_counts():
