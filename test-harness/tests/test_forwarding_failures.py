@@ -313,9 +313,10 @@ def test_both_are_asked(pair, first, second):
 
 
 def test_one_that_is_silent(pair, first, second):
-    """Every client is answered, and soon nobody waits for the silent one."""
+    """Every client is answered, and soon nobody waits for the silent one. Of 32 a fair coin sends it fewer than the three that it takes
+    once in 8 million times."""
     first.reply = lambda q: None
-    for _ in range(16):
+    for _ in range(32):
         assert ask(pair.network.client1, SERVICE[4], new_name()).answer
     assert [u["usable"] for u in state(pair)["upstreams"]] == [False, True]
     first.asked.clear()
