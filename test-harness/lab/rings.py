@@ -6,6 +6,7 @@ from collections import namedtuple
 
 from . import pinned
 from .client import Asker
+from .layouts import layout
 from .network import SERVICE
 from .run import SOON, wait_until
 
@@ -50,13 +51,25 @@ def lanes(daemon):
     return [lane for r in status["resolvers"] for lane in r["lanes"]] if status else []
 
 
+def _used(daemon):
+    """Whether each resolver with lanes has told the program to use them, which it does once all are open."""
+    page = layout("hydns_resolver_page")
+    status = daemon.try_call({"cmd": "status"})
+    for r in status["resolvers"] if status else []:
+        if r["lanes"]:
+            with pinned.writable(daemon.pins / f"page_{r['authority']}") as memory:
+                if not page.unpack(memory)["queue"]:
+                    return False
+    return bool(status)
+
+
 def wait_open(daemon, links=None):
-    """Until these links, by default all that hydnsd is attached to, and no others, have lanes, and all are open."""
+    """Until these links, by default all that hydnsd is attached to, and no others, have lanes, and all are open and in use."""
     links = links or daemon.interfaces
 
     def good():
         found = lanes(daemon)
-        return {lane["interface"] for lane in found} == set(links) and all(lane["open"] for lane in found)
+        return {lane["interface"] for lane in found} == set(links) and all(lane["open"] for lane in found) and _used(daemon)
     wait_until(good, SOON, f"lanes on {', '.join(links)}")
 
 

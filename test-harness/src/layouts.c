@@ -30,7 +30,7 @@ static const struct {
 	ONE(hydns_hello, refresh_percent) ONE(hydns_hello, pid) ONE(hydns_hello, admission) ARRAY(hydns_hello, seed)
 	ONE(hydns_hello, identity) ONE(hydns_hello, version)
 	ONE(hydns_withdraw, generation) ONE(hydns_withdraw, scope) ONE(hydns_withdraw, name_len) ONE(hydns_withdraw, name)
-	ONE(hydns_parking, waiting) ONE(hydns_resolver_page, under_way) ONE(hydns_under_way, word)
+	ONE(hydns_parking, waiting) ONE(hydns_resolver_page, queue) ONE(hydns_resolver_page, under_way) ONE(hydns_under_way, word)
 	ONE(twins_query, number) ONE(twins_query, timeout_ms) ONE(twins_query, group) ONE(twins_query, flags)
 	ARRAY(twins_query, len)
 	ONE(twins_report, number) ONE(twins_report, finished) ONE(twins_report, in_kernel) ARRAY(twins_report, sent)
