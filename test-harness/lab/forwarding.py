@@ -94,11 +94,12 @@ def answer(query, *rrsets, rcode=dns.rcode.NOERROR, authority=(), flags=dns.flag
 
 class Upstream(ThreadServer):
     """A name server that answers as reply (a function of a query) says: octets, a list of them, or None for silence. Context
-    manager; reply and delay (seconds) may be changed at any time. asked: what came (Asked), ports: how often each port asked."""
+    manager; reply and delay (seconds) may be changed at any time. asked: what came (Asked), answered: of how many the answers have
+    left, ports: how often each port asked."""
 
     def __init__(self, ns, address, reply=lambda query: answer(query, (300, "A", "192.0.2.7"))):
         super().__init__(ns, "upstream")
-        self.address, self.reply, self.delay, self.asked = address, reply, 0.0, []
+        self.address, self.reply, self.delay, self.asked, self.answered = address, reply, 0.0, [], 0
         ns.address("lo", f"{address}/{128 if ':' in address else 32}")
         self.front = self.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
         self.front.bind((address, 53))
@@ -125,3 +126,4 @@ class Upstream(ThreadServer):
             for octets in replies if isinstance(replies, list) else [replies]:
                 if octets is not None:
                     self.front.sendto(octets, client)
+            self.answered += 1

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab import pinned
+from lab import parking, pinned, rings
 from lab.client import ask
 from lab.crowd import gather
 from lab.layouts import layout, number
@@ -44,7 +44,6 @@ SETTLED = 20                      # rounds until a process has all that it needs
 # Octets that a process may have more at the end, of its heap and in all. hydnsd also touches ever more pages of its tables, which
 # it has from its start (daemon_bytes of its status).
 HEAP_MOST, GROWTH_MOST = 1 << 20, 4 << 20
-LANES_SECONDS = 1.0               # a resolver that has registered opens its lanes meanwhile
 SHOWN = 10
 FLUSH = {"unbound": "flush", "bind": "flushname"}
 WORDS = number("HYDNS_UNDER_WAY_BUCKETS") * number("HYDNS_UNDER_WAY_ENTRIES")
@@ -152,11 +151,7 @@ class Parked:
 
     # -- tables ----------------------------------------------------------------------------------------------
     def waiting(self):
-        """Queries that are parked, in hydnsd or on their way to it; also when hydnsd is dead."""
-        record = layout("hydns_parking")
-        with pinned.writable(self.daemon.pins / "hydns_parking") as memory:
-            return sum(record.unpack(memory[at:at + record.size])["waiting"]
-                       for at in range(0, number("HYDNS_RESOLVERS") * record.size, record.size))
+        return parking.waiting(self.daemon)
 
     def under_way(self):
         """Words in the tables of questions under way of all pages."""
@@ -190,7 +185,7 @@ class Parked:
             self._compare(name, before, self._held(process))
 
     def _held(self, process):
-        time.sleep(LANES_SECONDS)
+        rings.wait_open(self.daemon)
         pid = process.program.pid
         return Held(_descriptors(pid), _heap(pid), _status_kb(pid, "RssAnon"), self.daemon.call({"cmd": "status"})["memory_bytes"],
                     len(list(self.daemon.pins.iterdir())))

@@ -3,7 +3,6 @@
 the resolver when it has none to offer: no client goes without what the resolver alone would have given it."""
 
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -12,6 +11,7 @@ import dns.rcode
 import pytest
 from conftest import bind_path, kernel_path
 
+from lab import parking
 from lab.client import ask
 from lab.crowd import gather
 from lab.links import addresses_again, down
@@ -21,7 +21,6 @@ from lab.servers import EVERY_CLIENT_WAITS
 
 CLIENTS, SECONDS = 2000, 0.1
 SOCKET = 250             # queries that the buffer of a resolver's socket has room for
-STALE = 0.5              # seconds, longer than HYDNS_PARKING_STALE_NS
 LATE = 0.2               # seconds that the authoritative server takes; resolvers ask an unknown one again after more
 
 FLUSH = {"unbound": "flush", "bind": "flushname"}
@@ -49,8 +48,8 @@ def late(path):
 
 def test_auto_follows_the_resolver(path):
     """Neither's own limit of waiting clients is large here: the least that `auto` means."""
-    parking = path.daemon.call({"cmd": "status"})["resolvers"][0]["parking"]
-    assert (parking["most"], parking["per_question"]) == (16384, 16384)
+    limits = path.daemon.call({"cmd": "status"})["resolvers"][0]["parking"]
+    assert (limits["most"], limits["per_question"]) == (16384, 16384)
 
 
 def pending(path):
@@ -217,7 +216,7 @@ def test_nothing_is_left_when_somebody_ends(late, end):
 def test_a_hydnsd_that_stands_still_parks_nothing_new(late):
     before = parked(late)
     with late.daemon.stopped():
-        time.sleep(STALE)
+        parking.wait_stale(late.daemon)
         c = gather(late.world, late.network.client1, SERVICE[4], [("host110.lab.example", "A")], SOCKET, SECONDS)
     assert (c.lost, c.twice, c.strays) == (0, 0, []), c
     assert parked(late) == before

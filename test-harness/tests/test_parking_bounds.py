@@ -14,8 +14,19 @@ from lab.run import SOON, wait_until
 
 CLIENTS, SECONDS = 1000, 0.1
 LATE = 0.2
+TIMEOUT = 5                        # seconds that a client waits
 DISCARD_MS = 500                   # discard-timeout
-SILENT = 1.5                       # seconds; Unbound tries a server again and again meanwhile
+
+
+def wait_silent_for_all(path, reference, before):
+    """Until each client of both, also the last one, has waited longer than discard-timeout. before: queries that the reference had."""
+    wait_until(lambda: reference.received() >= before + CLIENTS, SOON, "all clients to have asked")
+    asked = time.monotonic()
+
+    def over():
+        counts = path.daemon.call({"cmd": "stats"})["resolvers"][0]["parking"]
+        return counts["discarded"] == counts["parked"] > 0 and time.monotonic() - asked > DISCARD_MS / 1000
+    wait_until(over, SOON, "all that were parked to be dropped")
 
 
 @pytest.mark.parametrize("bounds", (("max", 0), ("max", 1), ("max", 100), ("max", 10000), ("per-question", 0), ("per-question", 100)),
@@ -46,13 +57,13 @@ def test_what_unbound_would_not_answer_is_not_passed_to_it(world):
     with kernel_path(world, unbound_options=options) as path, world.reference(**options) as reference:
         for server, address in ((path.unbound, SERVICE[4]), (reference, REFERENCE[4])):
             ask(path.network.client1, address, "lab.example", "SOA")
-        received = path.unbound.received()
+        received, before = path.unbound.received(), reference.received()
         world.relay.gone = True
         try:
             with ThreadPoolExecutor(2) as pool:
-                crowds = [pool.submit(gather, world, path.network.client1, address, questions, CLIENTS, SECONDS, timeout=3 * SILENT)
+                crowds = [pool.submit(gather, world, path.network.client1, address, questions, CLIENTS, SECONDS, timeout=TIMEOUT)
                           for address in (SERVICE[4], REFERENCE[4])]
-                time.sleep(SILENT)
+                wait_silent_for_all(path, reference, before)
                 world.relay.gone = False
                 ours, alone = (crowd.result(SOON) for crowd in crowds)
         finally:
