@@ -169,18 +169,22 @@ static size_t frame_size(const struct hydns_parked *record)
 	return sizeof(struct hydnsd_parked_frame) + record->frame_len;
 }
 
+/* Inserts f by the time when it came: one that was forwarded again is older than the last ones. */
+#define INSERT_BY_TIME(head, f, field) do { \
+		struct hydnsd_parked_frame *before = TAILQ_LAST(head, hydnsd_parked_frames); \
+\
+		while (before && before->record.at_ns > (f)->record.at_ns) \
+			before = TAILQ_PREV(before, hydnsd_parked_frames, field); \
+		if (before) \
+			TAILQ_INSERT_AFTER(head, before, f, field); \
+		else \
+			TAILQ_INSERT_HEAD(head, f, field); \
+	} while (0)
+
 static void wait_for(struct hydnsd_parked *p, struct hydnsd_parked_question *q, struct hydnsd_parked_frame *f)
 {
-	struct hydnsd_parked_frame *before = TAILQ_LAST(&p->of[q->resolver].by_age, hydnsd_parked_frames);
-
-	TAILQ_INSERT_TAIL(&q->waiting_frames, f, next);
-	/* one that was forwarded again is older than the last ones */
-	while (before && before->record.at_ns > f->record.at_ns)
-		before = TAILQ_PREV(before, hydnsd_parked_frames, by_age);
-	if (before)
-		TAILQ_INSERT_AFTER(&p->of[q->resolver].by_age, before, f, by_age);
-	else
-		TAILQ_INSERT_HEAD(&p->of[q->resolver].by_age, f, by_age);
+	INSERT_BY_TIME(&q->waiting_frames, f, next);
+	INSERT_BY_TIME(&p->of[q->resolver].by_age, f, by_age);
 	q->waiting++;
 	p->of[q->resolver].waiting++;
 }
@@ -263,8 +267,8 @@ void hydnsd_parked_over(struct hydnsd_parked *p, uint32_t resolver, uint64_t key
 		hydnsd_parked_move(p, q, HYDNSD_DUE_FRESH);
 }
 
-/* The oldest waiting frame of the resolver is the oldest of its question, for both are in the order in which they came. NULL: none
- * came before that time. */
+/* The oldest waiting frame of the resolver is the oldest of its question, for both lists are in the order in which they came.
+ * NULL: none came before that time. */
 static struct hydnsd_parked_question *oldest_before(const struct hydnsd_parked *p, uint32_t resolver, uint64_t before_ns)
 {
 	struct hydnsd_parked_frame *f = TAILQ_FIRST(&p->of[resolver].by_age);
@@ -352,14 +356,10 @@ void hydnsd_parked_drop(struct hydnsd_parked *p, struct hydnsd_parked_frame *f)
 struct hydnsd_parked_frame *hydnsd_parked_pull(struct hydnsd_parked *p, uint32_t resolver, uint64_t key)
 {
 	struct hydnsd_parked_question *q = find(p, resolver, key);
-	struct hydnsd_parked_frame *f = q ? TAILQ_FIRST(&q->waiting_frames) : NULL;
+	struct hydnsd_parked_frame *f = q && q->waiting ? wait_no_more(p, q) : NULL;
 
 	if (!f)
 		return NULL;
-	TAILQ_REMOVE(&q->waiting_frames, f, next);
-	TAILQ_REMOVE(&p->of[resolver].by_age, f, by_age);
-	q->waiting--;
-	p->of[resolver].waiting--;
 	f->question = NULL;
 	tidy(p, q);
 	return f;

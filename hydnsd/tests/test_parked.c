@@ -132,6 +132,36 @@ static void frames_are_discarded_one_by_one(void **state)
 	assert_int_equal(hydnsd_parked_questions(parked), 0);
 }
 
+/* One that was forwarded again is older than those that wait beside it: it is the first that is pulled, times out and leaves. */
+static void a_frame_that_comes_again_keeps_its_age(void **state)
+{
+	struct hydnsd_parked_frame *f;
+
+	(void)state;
+	for (uint64_t at = 1; at <= 3; at++)
+		put(PARKED_KEY(1), at, false);
+	put(PARKED_KEY(2), 4, false);
+	for (unsigned i = 0; i < 2; i++) {
+		f = hydnsd_parked_pull(parked, 1, PARKED_KEY(1));
+		assert_non_null(f);
+		assert_int_equal(f->record.at_ns, 1);
+		hydnsd_parked_drop(parked, f);
+		put(PARKED_KEY(1), 1, false);
+	}
+	assert_int_equal(hydnsd_parked_time_out(parked, 1, 2), 1);
+	EXPECT_TAKEN(1);
+	put(PARKED_KEY(1), 1, false);
+	assert_int_equal(hydnsd_parked_discard(parked, 1, 2), 1);
+	hydnsd_parked_over(parked, 1, PARKED_KEY(1));
+	EXPECT_TAKEN(2, 3);
+	assert_null(hydnsd_parked_pull(parked, 1, PARKED_KEY(1)));
+	f = hydnsd_parked_pull(parked, 1, PARKED_KEY(2));
+	assert_null(hydnsd_parked_pull(parked, 1, PARKED_KEY(2)));
+	assert_true(hydnsd_parked_again(parked, f));
+	EXPECT_TAKEN(4);
+	assert_int_equal(hydnsd_parked_questions(parked), 0);
+}
+
 /* Those that come later wait for the next resolution, also while the former ones are still there. */
 static void a_question_can_be_under_way_again(void **state)
 {
@@ -344,7 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_PARKED(a_question_is_due_when_it_is_over),
 		ON_PARKED(frames_time_out_one_by_one), ON_PARKED(frames_are_discarded_one_by_one),
-		ON_PARKED(a_question_can_be_under_way_again),
+		ON_PARKED(a_frame_that_comes_again_keeps_its_age), ON_PARKED(a_question_can_be_under_way_again),
 		ON_PARKED(there_is_a_bound),
 		ON_PARKED(a_lost_end_is_noticed),
 		ON_PARKED(looks_are_bounded),
