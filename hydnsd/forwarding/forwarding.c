@@ -53,29 +53,28 @@ const struct hydnsd_upstream *hydnsd_forwarding_asked(struct hydnsd *d, uint32_t
 	return o ? &d->forwarding->of[i].upstream[o->facts.upstream] : NULL;
 }
 
-/* The question may be sent again, and what waits for it comes in again. */
-static void close_question(struct hydnsd *d, uint32_t i, uint64_t key, const struct hydns_forwarded *facts)
-{
-	hydns_kern_forward_close(d->kern, i, key, facts->port, facts->word);
-	hydnsd_parking_ended(d, i, key);
-}
-
-static void forget_open(struct hydnsd *d, struct hydnsd_forward_open *o)
+/* Forgets it: its port and its question are free. */
+static void close_request(struct hydnsd *d, struct hydnsd_forward_open *o)
 {
 	struct hydnsd_forward_resolver *r = &d->forwarding->of[o->resolver];
 	struct hydnsd_upstream *u = &r->upstream[o->facts.upstream];
 
+	hydns_kern_forward_close(d->kern, o->resolver, o->key, o->facts.port, o->facts.word);
 	LIST_REMOVE(o, chain);
 	TAILQ_REMOVE(&u->open, o, next);
 	u->open_count--;
 	r->open--;
+	free(o);
 }
 
+/* The question may be sent again, and what waits for it comes in again. */
 static void end(struct hydnsd *d, struct hydnsd_forward_open *o)
 {
-	forget_open(d, o);
-	close_question(d, o->resolver, o->key, &o->facts);
-	free(o);
+	uint32_t i = o->resolver;
+	uint64_t key = o->key;
+
+	close_request(d, o);
+	hydnsd_parking_ended(d, i, key);
 }
 
 /* Whether the program could know these zones when it sent the request, and the name is in that zone. */
@@ -210,16 +209,6 @@ static void tell_usable(struct hydnsd *d, uint32_t i, uint64_t now_ms)
 	__atomic_store_n(&hydns_kern_forwarding(d->kern, i)->usable, usable, __ATOMIC_RELEASE);
 }
 
-static bool attached_to(const struct hydnsd *d, uint32_t ifindex)
-{
-	struct hydnsd_interface_state s;
-
-	for (uint32_t n = 0; hydnsd_interfaces_get(d, n, &s); n++)
-		if (s.attached && s.index == ifindex)
-			return true;
-	return false;
-}
-
 /* While it is written the server is not usable; a program that has chosen it before may send one request that reaches nobody. */
 static void look_for_way(struct hydnsd *d, uint32_t i, uint32_t n, uint64_t now_ms)
 {
@@ -231,7 +220,7 @@ static void look_for_way(struct hydnsd *d, uint32_t i, uint32_t n, uint64_t now_
 	memcpy(way.addr, u->server.addr, sizeof(way.addr));
 	u->looked_ms = now_ms;
 	found = hydnsd_way_find(&way);
-	if (found == HYDNSD_WAY_FOUND && !attached_to(d, way.ifindex))
+	if (found == HYDNSD_WAY_FOUND && !hydnsd_interfaces_attached_to(d, way.ifindex))
 		found = HYDNSD_WAY_NO_ROUTE;
 	if (found == HYDNSD_WAY_FOUND && memcmp(&told->way[n], &way, sizeof(way))) {
 		__atomic_store_n(&told->usable, told->usable & ~(1U << n), __ATOMIC_RELEASE);
@@ -306,7 +295,7 @@ void hydnsd_forwarding_begin(struct hydnsd *d, uint32_t i)
 	hydns_kern_forward_counts(d->kern, i, &d->forwarding->of[i].base);
 }
 
-/* What has to hold before anything is forwarded; NULL: all does. */
+/* Whether all holds without which nothing is forwarded; else why says what does not. */
 static bool possible(struct hydnsd *d, uint32_t i, char *why, size_t room)
 {
 	struct hydns_port_run run;
@@ -416,9 +405,7 @@ static bool try_another(struct hydnsd *d, struct hydnsd_forward_open *o, uint64_
 		return false;
 	d->forwarding->again++;
 	tell_usable(d, i, now_ms);
-	hydns_kern_forward_close(d->kern, i, key, o->facts.port, o->facts.word);
-	forget_open(d, o);
-	free(o);
+	close_request(d, o);
 	if (hydnsd_replay_forward(d, i, key, tried))
 		r->counts.again++;
 	hydnsd_parking_drain(d);       /* the new request */

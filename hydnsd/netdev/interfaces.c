@@ -510,3 +510,11 @@ bool hydnsd_interfaces_get(const struct hydnsd *d, uint32_t n, struct hydnsd_int
 	*out = (struct hydnsd_interface_state){ .name = l->name, .attached = l->index, .index = l->index, .note = l->note };
 	return true;
 }
+
+bool hydnsd_interfaces_attached_to(const struct hydnsd *d, uint32_t ifindex)
+{
+	for (uint32_t i = 0; d->interfaces && i < d->interfaces->count; i++)
+		if (ifindex && d->interfaces->link[i].index == ifindex)
+			return true;
+	return false;
+}

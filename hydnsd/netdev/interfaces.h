@@ -21,6 +21,8 @@ void hydnsd_interfaces_tick(struct hydnsd *d);
 /* Periodic: tries again where attaching has failed, and detaches where VLAN tags are not seen any more. */
 void hydnsd_interfaces_retry(struct hydnsd *d);
 
+/* Whether the program is attached to this one. */
+bool hydnsd_interfaces_attached_to(const struct hydnsd *d, uint32_t ifindex);
 /* Index of the first interface with the program; 0: there is none. */
 unsigned hydnsd_interfaces_first_attached(const struct hydnsd *d);
 struct hydnsd_interface_state {

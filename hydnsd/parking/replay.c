@@ -73,10 +73,19 @@ static void note_refused(struct hydnsd *d, const struct hydns_parked *const *rec
 	}
 }
 
+/* So many came in again; so many of them no rule has answered. */
+static void count_replayed(struct hydnsd_parking_resolver *r, uint32_t done, uint32_t passed)
+{
+	r->counts.replayed += done;
+	r->counts.passed += passed;
+	r->counts.answered += done - passed;
+	r->may_pass -= passed;
+	r->unread += passed;
+}
+
 /* Returns how many were taken. */
 static uint32_t try_batch(struct hydnsd *d, const struct hydns_parked *const *record, uint32_t n, bool *gone)
 {
-	struct hydnsd_parking_resolver *r = &d->parking->of[record[0]->resolver];
 	uint32_t passed = 0, done;
 	int rc;
 
@@ -84,32 +93,17 @@ static uint32_t try_batch(struct hydnsd *d, const struct hydns_parked *const *re
 	rc = hydns_kern_replay(d->kern, record[0]->ifindex, record[0]->rx_queue, n, &passed);
 	*gone = rc == -ENODEV;
 	done = rc < 0 ? 0 : (uint32_t)rc < n ? (uint32_t)rc : n;
-	passed = passed < done ? passed : done;
-	r->counts.replayed += done;
-	r->counts.passed += passed;
-	r->counts.answered += done - passed;
-	r->may_pass -= passed;
-	r->unread += passed;
+	count_replayed(&d->parking->of[record[0]->resolver], done, passed < done ? passed : done);
 	note_refused(d, record, done);
 	return done;
 }
 
-/* Where the program is not attached, a replay would wait for two grace periods. */
-static bool attached_to(const struct hydnsd *d, uint32_t ifindex)
-{
-	struct hydnsd_interface_state s;
-
-	for (uint32_t n = 0; hydnsd_interfaces_get(d, n, &s); n++)
-		if (s.index == ifindex)
-			return true;
-	return false;
-}
-
-/* 1 to HYDNS_REPLAYS frames of one resolver that came by one queue. What is not taken at the second try is lost. */
+/* 1 to HYDNS_REPLAYS frames of one resolver that came by one queue. What is not taken at the second try is lost; so are
+ * all where the program is not attached: a replay would wait for two grace periods. */
 static void replay_batch(struct hydnsd *d, const struct hydns_parked *const *record, uint32_t n)
 {
 	uint32_t i = record[0]->resolver, done = 0;
-	bool gone = !attached_to(d, record[0]->ifindex);
+	bool gone = !hydnsd_interfaces_attached_to(d, record[0]->ifindex);
 
 	if (!gone)
 		done = try_batch(d, record, n, &gone);
@@ -124,34 +118,6 @@ void hydnsd_replay_now(struct hydnsd *d, const struct hydns_parked *record)
 	replay_batch(d, &record, 1);
 	d->parking->of[record->resolver].counts.lost += refused.count;
 	refused.count = 0;
-}
-
-bool hydnsd_replay_forward(struct hydnsd *d, uint32_t i, uint64_t key, uint32_t tried)
-{
-	struct hydnsd_parked_frame *f = hydnsd_parked_pull(d->parking->parked, i, key);
-	struct hydns_replay_frame *out = &hydns_kern_replays(d->kern)->frame[0];
-	struct hydnsd_parking_resolver *r = &d->parking->of[i];
-	const struct hydns_parked *record;
-	uint32_t passed = 0;
-
-	if (!f)
-		return false;
-	record = &f->record;
-	write_frames(d, &record, 1);
-	out->tried = tried;
-	out->at_ns = record->at_ns;
-	__atomic_sub_fetch(&hydns_kern_parking(d->kern, i)->waiting, 1, __ATOMIC_RELAXED);
-	if (!attached_to(d, record->ifindex) || hydns_kern_replay(d->kern, record->ifindex, record->rx_queue, 1, &passed) != 1) {
-		r->counts.lost++;
-	} else if (out->passed != HYDNS_REPLAY_FORWARDED) {
-		r->counts.replayed++;
-		r->counts.passed += passed;
-		r->counts.answered += !passed;
-		r->may_pass -= (int64_t)passed;
-		r->unread += (uint64_t)passed;
-	}
-	hydnsd_parked_drop(d->parking->parked, f);
-	return true;
 }
 
 /* -- a round ---------------------------------------------------------------------------------------------- */
@@ -394,4 +360,33 @@ int hydnsd_replay_work(struct hydnsd *d)
 	if (any_due(d, true))
 		return 0;
 	return any_due(d, false) ? 1 : -1;
+}
+
+/* -- another upstream server ------------------------------------------------------------------------------ */
+/* A rule may have come meanwhile: then it answers the frame, as it would in a round. */
+bool hydnsd_replay_forward(struct hydnsd *d, uint32_t i, uint64_t key, uint32_t tried)
+{
+	struct hydnsd_parked_frame *f = hydnsd_parked_pull(d->parking->parked, i, key);
+	struct hydns_replay_frame *out = &hydns_kern_replays(d->kern)->frame[0];
+	struct hydnsd_parking_resolver *r = &d->parking->of[i];
+	const struct hydns_parked *record;
+	uint32_t passed = 0;
+
+	if (!f)
+		return false;
+	taken.frame[taken.count++] = f;
+	record = &f->record;
+	write_frames(d, &record, 1);
+	out->tried = tried;
+	out->at_ns = record->at_ns;
+	__atomic_sub_fetch(&hydns_kern_parking(d->kern, i)->waiting, 1, __ATOMIC_RELAXED);
+	if (!hydnsd_interfaces_attached_to(d, record->ifindex) ||
+	    hydns_kern_replay(d->kern, record->ifindex, record->rx_queue, 1, &passed) != 1) {
+		r->counts.lost++;
+	} else if (out->passed != HYDNS_REPLAY_FORWARDED) {
+		count_replayed(r, 1, passed);
+		note_refused(d, &record, 1);
+	}
+	end_taken(d);
+	return true;
 }

@@ -76,16 +76,6 @@ static void read_facts(const struct hydnsd *d, const struct netdev_link *l, stru
 }
 
 /* -- numbers ------------------------------------------------------------------------------------------- */
-static bool is_attached(const struct hydnsd *d, uint32_t ifindex)
-{
-	struct hydnsd_interface_state l;
-
-	for (uint32_t i = 0; hydnsd_interfaces_get(d, i, &l); i++)
-		if (l.index == ifindex)
-			return true;
-	return false;
-}
-
 /* The number that the interface has or had; else one that nobody had, or whose holder has no program now. It begins to
  * look at a place of the interface's own, so that a restart finds the same number. A place is always free: 16 at most are
  * attached to when a 16th asks. */
@@ -100,7 +90,7 @@ static uint16_t number_of(const struct hydnsd *d, struct hydnsd_lane_devices *al
 			return (uint16_t)at;
 		if (!all->holder[at] && unused < 0)
 			unused = (int)at;
-		else if (all->holder[at] && left < 0 && !is_attached(d, all->holder[at]))
+		else if (all->holder[at] && left < 0 && !hydnsd_interfaces_attached_to(d, all->holder[at]))
 			left = (int)at;
 	}
 	if (unused < 0)

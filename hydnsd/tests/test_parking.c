@@ -37,6 +37,7 @@ static struct {
 	int error;                     /* the next call fails */
 	uint32_t take;                 /* the next calls take no more than so many; 0: all */
 	bool pass;                     /* no rule answers */
+	bool forwards;                 /* instead, each is sent to an upstream server */
 	uint32_t room;                 /* of the link, for answers; more are refused */
 	bool narrow;                   /* it has as much as room says, else all */
 	uint64_t passed;
@@ -121,7 +122,8 @@ int hydns_kern_replay(struct hydns_kern *k, __u32 ifindex, __u32 rx_queue, __u32
 	*passed = kernel.pass ? done : 0;
 	kernel.passed += *passed;
 	for (uint32_t k = 0; k < done; k++) {
-		replays.frame[k].refused = kernel.narrow && !kernel.room && !kernel.pass;
+		replays.frame[k].passed = kernel.forwards ? HYDNS_REPLAY_FORWARDED : kernel.pass ? HYDNS_REPLAY_PASSED : 0;
+		replays.frame[k].refused = kernel.narrow && !kernel.room && !replays.frame[k].passed;
 		kernel.room -= kernel.narrow && kernel.room;
 	}
 	return (int)done;
@@ -133,13 +135,10 @@ void hydns_kern_parking_exists(struct hydns_kern *k, bool any)
 	exists = any;
 }
 
-bool hydnsd_interfaces_get(const struct hydnsd *of, uint32_t n, struct hydnsd_interface_state *out)
+bool hydnsd_interfaces_attached_to(const struct hydnsd *of, uint32_t ifindex)
 {
-	static const unsigned index[] = { 0, 2, 5 };
-
 	(void)of;
-	*out = (struct hydnsd_interface_state){ .index = n < 3 ? index[n] : 0 };
-	return n < 3;
+	return ifindex == 2 || ifindex == 5;
 }
 
 int hydns_kern_parking_counts(struct hydns_kern *k, __u32 resolver, struct hydns_parking_count *sum)
@@ -344,6 +343,43 @@ static void a_forwarded_query_waits_for_its_answer(void **state)
 	hydnsd_parking_work(&d);
 	assert_int_equal(kernel.frames, 3);
 	assert_int_equal(counts()->answered, 3);
+}
+
+/* A query whose upstream server is silent comes in again alone, with the servers that were asked and its own age. */
+static void a_query_goes_to_another_server(void **state)
+{
+	const uint64_t key = PARKED_KEY(1), at_ns = now_ns;
+
+	(void)state;
+	forwarded = key;
+	park("www.example.", key);
+	round_after(1);
+	park("www.example.", key);
+	round_after(400);
+	kernel.forwards = true;
+	assert_true(hydnsd_replay_forward(&d, ME, key, 5));
+	assert_int_equal(kernel.frames, 1);
+	assert_int_equal(replays.frame[0].tried, 5);
+	assert_int_equal(replays.frame[0].at_ns, at_ns);
+	assert_int_equal(counts()->replayed, 0);       /* the program parks it again */
+	assert_int_equal(shared[ME].waiting, 1);
+	kernel.forwards = false;
+	kernel.narrow = true;          /* a rule answers the other one, but the link is full */
+	assert_true(hydnsd_replay_forward(&d, ME, key, 5));
+	assert_int_equal(counts()->refused, 1);
+	assert_int_equal(counts()->lost, 0);
+	assert_int_equal(shared[ME].waiting, 1);
+	assert_false(hydnsd_replay_forward(&d, ME, key, 5));
+	assert_int_equal(admit_address("www.example.", NULL, 10), HYDNSD_ACCEPTED);
+	kernel.narrow = false;
+	round_after(1);
+	assert_int_equal(counts()->answered, 1);
+	assert_int_equal(replays.frame[0].tried, 0);
+	park("www.example.", key)->record.ifindex = 6; /* the program is not attached to it */
+	round_after(1);
+	assert_true(hydnsd_replay_forward(&d, ME, key, 5));
+	assert_int_equal(counts()->lost, 1);
+	forwarded = 0;
 }
 
 static void what_no_rule_answers_passes_slowly(void **state)
@@ -798,7 +834,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PARKING(the_program_is_told_the_limits),
 		PARKING(a_rule_answers_what_waited), PARKING(a_forwarded_query_waits_for_its_answer),
-		PARKING(what_no_rule_answers_passes_slowly),
+		PARKING(a_query_goes_to_another_server), PARKING(what_no_rule_answers_passes_slowly),
 		PARKING(a_resolver_that_reads_nothing_gets_no_more), PARKING(questions_pass_in_turns),
 		PARKING(what_a_link_refuses_comes_again), PARKING(a_link_that_takes_nothing_loses_them_in_the_end),
 		PARKING(a_long_rest_saves_nothing_up),
