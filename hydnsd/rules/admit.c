@@ -94,13 +94,16 @@ static enum hydnsd_rejection resolver_victim(struct hydnsd_rules *r, const struc
 	return HYDNSD_ACCEPTED;
 }
 
-/* Evicts the coldest rule, of this resolver if it has its share, for an answer that somebody waits for. */
+/* For an answer that somebody waits for. Where there is no room the coldest rule goes, one of this resolver's if it has its share. */
 static enum hydnsd_rejection make_way(struct hydnsd_rules *r, const struct hydnsd_offerer *by, uint64_t now_ns)
 {
 	struct wanted w = { .rules = r, .resolver = HYDNSD_ANY_RESOLVER };
+	bool full = by->capacity && r->live[by->resolver] >= by->capacity;
 	uint32_t victim;
 
-	if (has_its_share(r, by->resolver) || (by->capacity && r->live[by->resolver] >= by->capacity))
+	if (!full && hydns_store_count(r->store) < r->fitting)
+		return HYDNSD_ACCEPTED;
+	if (full || has_its_share(r, by->resolver))
 		w.resolver = by->resolver;
 	victim = hydns_policy_victim(r->policy, ms(now_ns), acceptable, &w);
 	if (victim == UINT32_MAX)
@@ -119,13 +122,9 @@ static enum hydnsd_rejection ask_policy(struct hydnsd_rules *r, const struct hyd
 
 	switch (hydns_policy_offer(r->policy, &s, (uint32_t)(expire > now ? expire - now : 0), now, &victim)) {
 	case HYDNS_REJECT_COLD:
-		if (!by->awaited)
-			return HYDNSD_REJECT_COLD;
-		break;
+		return HYDNSD_REJECT_COLD;
 	case HYDNS_REJECT_FULL:
-		if (!by->awaited)
-			return HYDNSD_REJECT_FULL;
-		return make_way(r, by, now_ns);
+		return HYDNSD_REJECT_FULL;
 	case HYDNS_ADMIT:
 	case HYDNS_ADMIT_EVICT:
 		break;
@@ -260,7 +259,7 @@ enum hydnsd_rejection hydnsd_rules_admit(struct hydnsd_rules *r, const struct hy
 	if (former && same_answer(hydns_store_rule(r->store, former), &a->parts))
 		return HYDNSD_REJECT_KNOWN;
 	if (!former) {
-		why = ask_policy(r, by, a, now_ns);
+		why = by->awaited ? make_way(r, by, now_ns) : ask_policy(r, by, a, now_ns);
 		if (why)
 			return why;
 	}

@@ -7,18 +7,24 @@
 
 struct build_store store;
 
-enum hydnsd_rejection admit(const struct build_spec *spec, uint32_t resolver, uint32_t capacity, uint64_t now_ns)
+enum hydnsd_rejection admit_by(const struct build_spec *spec, const struct hydnsd_offerer *by, uint64_t now_ns)
 {
 	static union build_offer offer;
 	static struct hydnsd_answer answer;
 	const struct hydnsd_offer_limits limits = { .now_ns = now_ns, .seed = 0x5eed, .rotates = true };
-	const struct hydnsd_offerer by = {
-		.resolver = resolver, .capacity = capacity, .refresh_percent = 10,
-	};
 	size_t len = build_offer(&offer, spec, now_ns);
 	enum hydnsd_rejection why = hydnsd_offer_check(&offer.offer, len, &limits, &answer);
 
-	return why ? why : hydnsd_rules_admit(store.rules, &by, &answer, now_ns);
+	return why ? why : hydnsd_rules_admit(store.rules, by, &answer, now_ns);
+}
+
+enum hydnsd_rejection admit(const struct build_spec *spec, uint32_t resolver, uint32_t capacity, uint64_t now_ns)
+{
+	const struct hydnsd_offerer by = {
+		.resolver = resolver, .capacity = capacity, .refresh_percent = 10,
+	};
+
+	return admit_by(spec, &by, now_ns);
 }
 
 enum hydnsd_rejection admit_address_at(const char *name, const char *target, uint32_t count, uint64_t now_ns)

@@ -19,7 +19,9 @@ int open_store(void **state);
 int close_store(void **state);
 #define ON_STORE(f) cmocka_unit_test_setup_teardown(f, open_store, close_store)
 
-/* Checks and admits an offer. capacity: of the resolver; 0: no limit of its own. */
+/* Checks and admits an offer. */
+enum hydnsd_rejection admit_by(const struct build_spec *spec, const struct hydnsd_offerer *by, uint64_t now_ns);
+/* capacity: of the resolver; 0: no limit of its own. */
 enum hydnsd_rejection admit(const struct build_spec *spec, uint32_t resolver, uint32_t capacity, uint64_t now_ns);
 /* The same of resolver 1, for the address of a name, through an alias if target is not NULL; count: sightings in 10 s. */
 enum hydnsd_rejection admit_address_at(const char *name, const char *target, uint32_t count, uint64_t now_ns);

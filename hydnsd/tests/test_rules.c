@@ -210,6 +210,41 @@ static void capacity_holds_and_the_hottest_stay(void **state)
 	assert_int_equal(hydns_store_count(hydnsd_rules_store(store.rules)), CAPACITY);
 }
 
+static enum hydnsd_rejection admit_awaited(const char *name, uint32_t capacity)
+{
+	const struct hydnsd_offerer by = { .resolver = 1, .capacity = capacity, .awaited = true };
+	char record[64];
+	const struct build_spec s = { .name = name, .type = 1, .answer = { record }, .count = 1 };
+
+	snprintf(record, sizeof(record), "%s 300 IN A 192.0.2.1", name);
+	build_store_grace(&store);
+	return admit_by(&s, &by, NOW_NS);
+}
+
+/* However cold, and whatever the policy asks of others; but within the capacity of the store, and of the resolver. */
+static void what_a_client_waits_for_is_admitted(void **state)
+{
+	struct hydns_store *rules = hydnsd_rules_store(store.rules);
+
+	(void)state;
+	fill("n%u.example.", CAPACITY, 1, 1000, NOW_NS);
+	assert_int_equal(hydns_store_count(rules), CAPACITY);
+	assert_int_equal(admit_address("cold.example.", NULL, 1), HYDNSD_REJECT_FULL);
+	assert_int_equal(admit_awaited("a.example.", 0), HYDNSD_ACCEPTED);
+	assert_int_not_equal(find("a.example."), 0);
+	assert_int_equal(hydns_store_count(rules), CAPACITY);
+	hydnsd_rules_set_min_hits(store.rules, 1000000);
+	assert_int_equal(admit_address("cold.example.", NULL, 1), HYDNSD_REJECT_COLD);
+	assert_int_equal(admit_awaited("b.example.", 0), HYDNSD_ACCEPTED);
+	assert_int_equal(hydns_store_count(rules), CAPACITY);
+	assert_int_equal(withdraw(HYDNS_SCOPE_SUBTREE, "example.", 1), CAPACITY);
+	build_store_grace(&store);
+	assert_int_equal(admit_awaited("c.example.", 1), HYDNSD_ACCEPTED);
+	assert_int_equal(admit_awaited("d.example.", 1), HYDNSD_ACCEPTED);
+	assert_int_equal(find("c.example."), 0);
+	assert_int_equal(hydns_store_count(rules), 1);
+}
+
 static void a_restart_keeps_the_rules(void **state)
 {
 	(void)state;
@@ -232,7 +267,7 @@ int main(void)
 		ON_STORE(no_slot_is_taken_from_a_better_rule),
 		ON_STORE(a_store_full_of_large_rules_adapts),
 		ON_STORE(small_rules_leave_room_for_large_ones),
-		ON_STORE(capacity_holds_and_the_hottest_stay),
+		ON_STORE(capacity_holds_and_the_hottest_stay), ON_STORE(what_a_client_waits_for_is_admitted),
 		ON_STORE(a_restart_keeps_the_rules),
 	};
 
