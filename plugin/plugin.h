@@ -196,10 +196,8 @@ uint32_t hydns_plugin_pending_auto(uint64_t limit);
  * because there is no hydnsd, no room, or it is not wanted.
  */
 bool hydns_plugin_under_way(struct hydns_thread *t, uint64_t key);
-/* How many queries have been parked for it so far: its answer should be offered, whatever is known of the question else. */
-uint32_t hydns_plugin_parked(struct hydns_thread *t, uint64_t key);
-/* The same, counted as sightings; returns the estimated sightings, as hydns_plugin_sighted(); 0: none was parked. Once for each
- * resolution. */
+/* Counts the queries that have been parked for it so far as sightings; returns the estimated sightings, as hydns_plugin_sighted();
+ * 0: none was parked. If some were, its answer should be offered, whatever else is known of the question. Once for each resolution. */
 uint32_t hydns_plugin_parked_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms);
 /* The resolution has ended, and its answer, if it has one, was offered. Does nothing for other keys. */
 void hydns_plugin_over(struct hydns_thread *t, uint64_t key);

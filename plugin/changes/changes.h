@@ -111,8 +111,8 @@ struct hydns_forward_list {
 };
 void hydns_forward_list_init(struct hydns_forward_list *f);
 void hydns_forward_list_destroy(struct hydns_forward_list *f);
-/* Link thread: copies the list, to be sent under the number that is returned; until it is known none counts. The caller frees
- * copy->zone. */
+/* Link thread: copies the list, to be sent under the number that is returned; until it is known none counts. Without memory the
+ * copy is empty. The caller frees copy->zone. */
 uint32_t hydns_forward_list_begin(struct hydns_forward_list *f, struct hydns_pages *pages, uint32_t *changed,
 				  struct hydns_plugin_forwards *copy);
 /* Link thread: hydnsd has it; it counts unless the list has changed meanwhile. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The zones that the program may forward. While hydnsd does not have the present list, the page names none, so nothing is forwarded:
- * a change of the list holds at once, with or without hydnsd.
+ * The zones that the program may forward. While hydnsd does not have the present list, the page names none, so nothing is
+ * forwarded: a change of the list holds at once, with or without hydnsd.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static bool same(const struct hydns_plugin_forwards *a, const struct hydns_plugi
 {
 	return a->servers == b->servers && a->zones == b->zones && a->max_ttl == b->max_ttl &&
 	       a->max_negative_ttl == b->max_negative_ttl &&
-	       (!a->servers || !memcmp(a->server, b->server, a->servers * sizeof(a->server[0]))) &&
+	       !memcmp(a->server, b->server, a->servers * sizeof(a->server[0])) &&
 	       (!a->zones || !memcmp(a->zone, b->zone, a->zones * sizeof(a->zone[0])));
 }
 
@@ -74,20 +74,19 @@ uint32_t hydns_forward_list_begin(struct hydns_forward_list *f, struct hydns_pag
 	number = ++f->number;
 	*changed = f->changed;
 	*copy = f->of;
-	copy->zone = malloc(f->of.zones * sizeof(*copy->zone) + 1);
-	if (copy->zone && f->of.zones)
-		memcpy(copy->zone, f->of.zone, f->of.zones * sizeof(*copy->zone));
-	pthread_mutex_unlock(&f->lock);
+	copy->zone = f->of.zones ? malloc(f->of.zones * sizeof(*copy->zone)) : NULL;
 	if (copy->zone)
-		return number;
-	copy->servers = copy->zones = 0;
+		memcpy(copy->zone, f->of.zone, f->of.zones * sizeof(*copy->zone));
+	else
+		copy->servers = copy->zones = 0;
+	pthread_mutex_unlock(&f->lock);
 	return number;
 }
 
 void hydns_forward_list_known(struct hydns_forward_list *f, struct hydns_pages *pages, uint32_t number, uint32_t changed)
 {
 	pthread_mutex_lock(&f->lock);
-	if (f->changed == changed && f->of.servers)
+	if (f->changed == changed && f->of.zones)
 		hydns_pages_set_forward(pages, number);
 	pthread_mutex_unlock(&f->lock);
 }

@@ -22,14 +22,9 @@ bool hydns_plugin_under_way(struct hydns_thread *t, uint64_t key)
 	       hydns_pages_under_way(p->pages, key, (uint32_t)hydns_mono_coarse_ms());
 }
 
-uint32_t hydns_plugin_parked(struct hydns_thread *t, uint64_t key)
-{
-	return hydns_pages_parked(t->plugin->pages, key);
-}
-
 uint32_t hydns_plugin_parked_sighted(struct hydns_thread *t, uint64_t key, uint64_t now_ms)
 {
-	uint32_t parked = hydns_plugin_parked(t, key);
+	uint32_t parked = hydns_pages_parked(t->plugin->pages, key);
 
 	return parked ? hydns_sketch_weigh(t->hot.sketch, key, parked, now_ms) : 0;
 }

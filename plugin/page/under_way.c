@@ -19,6 +19,14 @@ static bool is_of(const struct hydns_under_way *e, uint64_t key)
 	return word && (word ^ key) >> 32 == 0;
 }
 
+static bool has(const struct hydns_under_way *e, uint64_t key)
+{
+	for (unsigned i = 0; i < HYDNS_UNDER_WAY_ENTRIES; i++)
+		if (is_of(&e[i], key))
+			return true;
+	return false;
+}
+
 static bool claim(struct hydns_under_way *e, uint64_t word)
 {
 	__u64 free = 0;
@@ -38,9 +46,8 @@ bool hydns_pages_under_way(struct hydns_pages *g, uint64_t key, uint32_t ms)
 	if (!page)
 		return false;
 	e = bucket_of(page, key);
-	for (unsigned i = 0; i < HYDNS_UNDER_WAY_ENTRIES; i++)
-		if (is_of(&e[i], key))
-			return true;
+	if (has(e, key))
+		return true;
 	for (unsigned i = 0; i < HYDNS_UNDER_WAY_ENTRIES; i++)
 		if (claim(&e[i], HYDNS_UNDER_WAY_WORD(key, ms))) {
 			__atomic_fetch_add(&page->under_way, 1, __ATOMIC_RELEASE);
@@ -78,10 +85,6 @@ void hydns_pages_over(struct hydns_pages *g, uint64_t key)
 bool hydns_pages_is_under_way(struct hydns_pages *g, uint64_t key)
 {
 	struct hydns_resolver_page *page = hydns_pages_shared(g);
-	const struct hydns_under_way *e = page ? bucket_of(page, key) : NULL;
 
-	for (unsigned i = 0; e && i < HYDNS_UNDER_WAY_ENTRIES; i++)
-		if (is_of(&e[i], key))
-			return true;
-	return false;
+	return page && has(bucket_of(page, key), key);
 }

@@ -304,16 +304,16 @@ static unsigned receive_batch(struct hydns_lane_thread *t, struct hydns_plugin_l
 	uint64_t frame[BATCH];
 	uint32_t at, n = xsk_ring_cons__peek(&r->rx, most < BATCH ? most : BATCH, &at);
 
-	if (n)
-		t->waiting_most = may_wait(n);
+	if (n == 0)
+		return 0;
+	t->waiting_most = may_wait(n);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct xdp_desc desc = *xsk_ring_cons__rx_desc(&r->rx, at + i);
 
 		take_one(t, lane, place, &desc, take, arg);
 		frame[i] = desc.addr & ~(uint64_t)(HYDNS_FRAME_ROOM - 1);
 	}
-	if (n)
-		release(t, lane, frame, n);
+	release(t, lane, frame, n);
 	return n;
 }
 

@@ -223,6 +223,31 @@ static void cookies(struct peer *p, int sock, struct message *m)
 		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
 }
 
+static void forwards(struct peer *p, int sock, struct message *m)
+{
+	static const char why[] = "no port is reserved";
+	const size_t servers_at = sizeof(p->forward);
+	struct hydns_forwards *f = &p->forward;
+	size_t zones_at;
+
+	memcpy(f, m->payload, sizeof(*f));
+	if (f->flags & HYDNS_FORWARDS_FIRST)
+		p->forward_servers = p->forward_zones = 0;
+	zones_at = servers_at + f->upstreams * sizeof(p->forward_server[0]);
+	must(m->head.len == zones_at + f->zones * sizeof(p->forward_zone[0]), "length of FORWARDS");
+	must(p->forward_servers + f->upstreams <= HYDNS_FORWARD_UPSTREAMS && p->forward_zones + f->zones <= HYDNS_FORWARD_ZONES,
+	     "too many zones");
+	memcpy(p->forward_server + p->forward_servers, (const uint8_t *)m->payload + servers_at, zones_at - servers_at);
+	memcpy(p->forward_zone + p->forward_zones, (const uint8_t *)m->payload + zones_at, m->head.len - zones_at);
+	p->forward_servers += f->upstreams;
+	p->forward_zones += f->zones;
+	atomic_fetch_add(&p->forwards, 1);
+	if (atomic_load(&p->refuses_forwards))
+		reply(sock, m, HYDNS_MSG_REFUSED, why, sizeof(why) - 1, NULL, 0);
+	else if (atomic_load(&p->behaviour) != PEER_SILENT)
+		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+}
+
 static void ready(struct peer *p, int sock, struct message *m)
 {
 	static const char why[] = "no room for another resolver: raise the limit";
@@ -319,6 +344,9 @@ static bool handle(struct peer *p, int sock, struct message *m)
 		return true;
 	case HYDNS_MSG_COOKIES:
 		cookies(p, sock, m);
+		return true;
+	case HYDNS_MSG_FORWARDS:
+		forwards(p, sock, m);
 		return true;
 	case HYDNS_MSG_SERVICE:
 		service(p, sock, m);

@@ -22,7 +22,7 @@
 
 enum peer_behaviour {
 	PEER_WILLING,
-	PEER_SILENT,       /* reads withdrawals and secrets and never replies */
+	PEER_SILENT,       /* reads withdrawals, secrets and zones to forward, and never replies */
 	PEER_DYING,        /* closes the connection when a withdrawal comes */
 	PEER_REFUSING,     /* refuses READY */
 	PEER_NO_ACL,       /* refuses the second part of an access list */
@@ -51,6 +51,8 @@ struct peer {
 	_Atomic bool strays_held;   /* they wait for their reply */
 	unsigned lane_at;           /* interface whose receive queue 0 is the plan's; 0: the plan is for upstream alone */
 	_Atomic int lanes, opens;   /* LANEs and OPENs read */
+	_Atomic int forwards;       /* FORWARDS read */
+	_Atomic bool refuses_forwards;
 	_Atomic bool dies_at_open;  /* closes the connection when an OPEN comes; once */
 	_Atomic bool refuses_open;  /* does not know the lane of an OPEN on the next connection; once */
 	/* Of the last HELLO; read them when ready has risen. */
@@ -69,6 +71,10 @@ struct peer {
 	_Atomic int notes;          /* messages taken */
 	struct hydns_withdraw last_withdrawal;
 	struct hydns_cookies cookies;
+	struct hydns_forwards forward;  /* the last message's head */
+	struct hydns_forward_server forward_server[HYDNS_FORWARD_UPSTREAMS];
+	struct hydns_forward_name forward_zone[HYDNS_FORWARD_ZONES];
+	unsigned forward_servers, forward_zones; /* so many, of all messages since the first one */
 	uint64_t page_inode;
 	int page_fd;
 };

@@ -132,7 +132,7 @@ static void both_words_of_a_question_go(void **state)
 	bucket(w, KEY)[0].parked = 3;
 	bucket(w, KEY)[2].parked = 4;
 	w->peer.page->under_way++;
-	assert_int_equal(hydns_plugin_parked(w->t, KEY), 7);
+	assert_int_equal(hydns_pages_parked(w->p->pages, KEY), 7);
 	hydns_plugin_over(w->t, KEY);
 	assert_int_equal(words(w, KEY), 0);
 	assert_int_equal(w->peer.page->under_way, 0);
@@ -152,7 +152,7 @@ static void parked_queries_count_as_sightings(void **state)
 	assert_true(hydns_plugin_parked_sighted(w->t, KEY, hydns_mono_coarse_ms()) >= 100);
 	hydns_plugin_over(w->t, KEY);
 	assert_true(hydns_plugin_under_way(w->t, KEY));
-	assert_int_equal(hydns_plugin_parked(w->t, KEY), 0);     /* those of the former resolution */
+	assert_int_equal(hydns_pages_parked(w->p->pages, KEY), 0);     /* those of the former resolution */
 	peer_stop(&w->peer);
 }
 
@@ -210,7 +210,7 @@ static void a_new_page_has_no_words(void **state)
 	peer_start(&w->peer);
 	assert_true(connected(w));
 	empty_rings(w);
-	assert_int_equal(hydns_plugin_parked(w->t, KEY), 0);
+	assert_int_equal(hydns_pages_parked(w->p->pages, KEY), 0);
 	hydns_plugin_over(w->t, KEY);          /* its word was on the former page */
 	assert_false(next_frame(w, 0, &f));
 	assert_int_equal(w->peer.page->under_way, 0);
@@ -228,7 +228,7 @@ static void without_hydnsd_nothing_is_under_way(void **state)
 	start(w);
 	lose_hydnsd(w);
 	assert_false(hydns_plugin_under_way(w->t, KEY));
-	assert_int_equal(hydns_plugin_parked(w->t, KEY), 0);
+	assert_int_equal(hydns_pages_parked(w->p->pages, KEY), 0);
 	hydns_plugin_over(w->t, KEY);
 }
 
