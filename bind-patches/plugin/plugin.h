@@ -73,7 +73,8 @@ struct hydns_instance {
 	_Atomic(dns_acl_t *) zones_acl;   /* attached: an allow-query of zones that is the same as the view's */
 	atomic_bool quiet;                /* stock.c: no hook may begin */
 	_Atomic uint64_t looked_ms;       /* stock.c: when it last looked for changes */
-	atomic_uint waiting[HYDNS_WAITING_PLACES]; /* parking.c */
+	atomic_uint waiting[HYDNS_WAITING_PLACES]; /* parking.c: clients, by question */
+	atomic_uint all_waiting;
 };
 void hydns_named_log(enum hydns_log_level level, const char *text);
 /* Ends what it offers; the next response starts it again. No hook of it may be running. */
