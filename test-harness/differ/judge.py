@@ -67,6 +67,10 @@ def _of_one_server(a, b, rules, used=None, earlier=0, later=0):
     return None
 
 
+def _failed(wire):
+    return bool(wire) and wire[3] & RCODE == SERVFAIL
+
+
 def _passed(flow, first, second):
     """The most whole seconds from the reply of the first place to that of the second, which was asked later."""
     return max(0, flow.got[second] - flow.sent[first]) // 10**9
@@ -298,7 +302,8 @@ class Judge:
                 self.second_off[why] += 1
                 if self.strict and why == "end":
                     return Difference("a second", "off from both replies, and the clock's second did not change")
-        if kernel and self.ledger and self.ledger.disproves(flow.wire, kernel, flow.sent[KERNEL], flow.got[KERNEL]):
+        if kernel and self.ledger and not self._fails_without_cache(flow, kernel) and \
+                self.ledger.disproves(flow.wire, kernel, flow.sent[KERNEL], flow.got[KERNEL]):
             return Difference(UNTRUE, "its authoritative server has sent nothing like it, or not then")
         if flow.differs & DIFFERS_REFERENCE and not self._one_gave_up(flow, kernel, reference) and \
                 not self._both_true(flow, replies, KERNEL, REFERENCE_ASKED):
@@ -335,15 +340,25 @@ class Judge:
         return true
 
     def _one_gave_up(self, flow, kernel, reference):
-        """Is the difference that only one of the two could not resolve? Counts by which one. A ledger judges what it knows."""
-        if self.ledger and self.ledger.knows(flow.wire):
-            return False
-        failed = [bool(wire) and wire[3] & RCODE == SERVFAIL for wire in (kernel, reference)]
+        """Is the difference that only one of the two could not resolve? Counts by which one. A ledger judges what it knows, but for
+        a server under test that has lost its cache."""
+        failed = [_failed(wire) for wire in (kernel, reference)]
         if not self.rules.gives_up or failed[0] == failed[1]:
             return False
-        cold = any(0 <= max(flow.got) - when < UNRESOLVED_NS for when in self.emptied)
-        self.gave_up["reference" if failed[1] else "under test, emptied" if cold else "under test"] += 1
+        if self.ledger and self.ledger.knows(flow.wire) and not self._fails_without_cache(flow, kernel):
+            return False
+        self.gave_up["reference" if failed[1] else "under test, emptied" if self._is_cold(flow) else "under test"] += 1
         return True
+
+    def _is_cold(self, flow):
+        """Had the server under test lost its cache shortly before?"""
+        return any(0 <= max(flow.got) - when < UNRESOLVED_NS for when in self.emptied)
+
+    def _fails_without_cache(self, flow, kernel):
+        """Does it fail because the server under test has lost its cache? named without hyDNS fails then, for what it is at work on
+        and for what is asked next, whatever the authoritative server does (doc/notebook/parking.md). Whether it fails past the
+        kernel path as well is judged before."""
+        return self.rules.gives_up and _failed(kernel) and self._is_cold(flow)
 
     def _limits(self, wire, slack):
         try:

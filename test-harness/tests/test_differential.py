@@ -488,6 +488,30 @@ def test_what_no_server_has_sent_is_untrue_though_all_say_so(wrong):
     assert judged.of(asked_at(1015, answered(45), answered(45))) is None
 
 
+EMPTIED = 1030           # seconds: when the server under test lost its cache; the silence is forgotten
+
+
+def judge_of_an_emptied(rules=NAMED):
+    judged = judge_with_ledger(answered())
+    judged.rules, judged.emptied = rules, [EMPTIED * SECOND]
+    return judged
+
+
+def test_named_fails_when_it_has_lost_its_cache():
+    judged = judge_of_an_emptied()
+    assert judged.of(asked_at(EMPTIED, FAILURE, FAILURE)) is None
+    both = asked_at(EMPTIED + 14, FAILURE, answered(16), by_reference=True)
+    assert judged.of(both._replace(replies=(FAILURE, FAILURE, None, answered(16)))) is None
+    assert judged.gave_up == {"under test, emptied": 1}
+
+
+@pytest.mark.parametrize("second, rules, other", [(EMPTIED, judge.Rules(), FAILURE), (EMPTIED - 1, NAMED, FAILURE),
+                                                  (EMPTIED + 16, NAMED, FAILURE), (EMPTIED + 1, NAMED, answered(29))],
+                         ids=("Unbound", "before", "long after", "the kernel path alone"))
+def test_other_failures_are_untrue(second, rules, other):
+    assert judge_of_an_emptied(rules).of(asked_at(second, FAILURE, other))
+
+
 def test_denials_end_with_their_ttl():
     """A later denial of another name brings its SOA, not this one's life."""
     later = denied(3).replace(b"\1a\5ttl60", b"\1b\5ttl60")
