@@ -187,6 +187,25 @@ def test_the_end_of_a_resolution_is_offered(late):
     assert any(all_by_the_rule(f"ended{n}.wild.lab.example") for n in range(3))
 
 
+@pytest.mark.parametrize("path", ("bind",), indirect=True)
+def test_while_many_wait_the_first_client_parks_the_next(late):
+    """named reads the second query of a crowd so late then that most of the crowd has passed."""
+    late.world.relay.delay = 5 * LATE
+    name, before = "next.wild.lab.example", late.server.received()
+
+    def wait_read(count):
+        wait_until(lambda: late.server.received() >= before + count, SOON, f"named to read {count} queries")
+    with ThreadPoolExecutor(3) as pool:
+        others = pool.submit(gather, late.world, late.network.client1, SERVICE[4],
+                             [(f"many{n}.wild.lab.example", "A") for n in range(200)], 200, SECONDS)
+        wait_read(200)
+        first = pool.submit(ask, late.network.client1, SERVICE[4], name, timeout=SOON)
+        wait_read(201)
+        second = pool.submit(ask, late.network.client1, SERVICE[4], name, timeout=SOON)
+        wait_until(lambda: any(q["name"].rstrip(".") == name for q in pending(late)), SOON, f"{name} to be pending")
+        assert first.result(SOON).answer == second.result(SOON).answer and others.result(SOON).lost == 0
+
+
 def test_a_flush_of_everything_before_the_answer_comes(late):
     """The answer that the resolution brings is older than the flush, and not what the resolver gives from then on."""
     name, commands = "host53.lab.example", {"unbound": ("flush_zone", "."), "bind": ("flush",)}
