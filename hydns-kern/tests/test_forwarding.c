@@ -411,6 +411,32 @@ static struct frame reply_to(const struct frame *request, bool ipv6)
 	return f;
 }
 
+/* Tags as they stand in a frame. */
+static const uint8_t in_7[] = { 0x81, 0, 0, 7 }, in_8[] = { 0x81, 0, 0, 8 }, in_providers_7[] = { 0x88, 0xa8, 0, 7 };
+static const uint8_t in_7_of_20[] = { 0x88, 0xa8, 0, 20, 0x81, 0, 0, 7 }, in_7_of_21[] = { 0x88, 0xa8, 0, 21, 0x81, 0, 0, 7 };
+
+static void put_tags(struct frame *f, const uint8_t *tags, size_t len)
+{
+	if (!len)
+		return;
+	memmove(f->data + 12 + len, f->data + 12, f->len - 12);
+	memcpy(f->data + 12, tags, len);
+	f->len += len;
+	f->l3 += len;
+	f->udp += len;
+	f->dns += len;
+}
+
+/* The frame, whose offsets are those without tags, has these. */
+static void take_tags(struct frame *f, const uint8_t *tags, size_t len)
+{
+	if (!len)
+		return;
+	assert_memory_equal(f->data + 12, tags, len);
+	f->len -= len;
+	memmove(f->data + 12, f->data + 12 + len, f->len - 12);
+}
+
 static void expect_end(const struct frame *f, int reason)
 {
 	struct frame g = *f;
@@ -507,6 +533,69 @@ static void answers_by_another_interface_are_dropped(void **state)
 	expect_end(&reply, HYDNS_R_UPSTREAM_ANSWER);
 }
 
+/* Where no interface filters sources, an answer may come by any of them, but not in a VLAN. */
+static void an_answer_by_any_interface(void **state)
+{
+	struct frame f, reply, tagged;
+
+	(void)state;
+	told->way[SERVER].flags = HYDNS_FORWARD_WAY_ANY;
+	forward(&plain, &f);
+	check_request(&f, &plain, false);
+	tagged = reply = reply_to(&f, false);
+	put_tags(&tagged, in_7, sizeof(in_7));
+	told->way[SERVER].ifindex = PARKED_HERE + 1;
+	expect_end(&tagged, HYDNS_R_UPSTREAM_FALSE);
+	expect_end(&reply, HYDNS_R_UPSTREAM_ANSWER);
+}
+
+/* A request has the tags of its server's way, and so must the answer. */
+static void servers_in_vlans(void **state)
+{
+	static const struct {
+		const uint8_t *tags;
+		size_t len;
+		__u16 tag[HYDNS_FORWARD_TAGS];
+	} vlan[] = {
+		{ .len = 0 },
+		{ in_7, sizeof(in_7), { HYDNS_FORWARD_TAG(7, false) } },
+		{ in_8, sizeof(in_8), { HYDNS_FORWARD_TAG(8, false) } },
+		{ in_providers_7, sizeof(in_providers_7), { HYDNS_FORWARD_TAG(7, true) } },
+		{ in_7_of_20, sizeof(in_7_of_20), { HYDNS_FORWARD_TAG(7, false), HYDNS_FORWARD_TAG(20, true) } },
+		{ in_7_of_21, sizeof(in_7_of_21), { HYDNS_FORWARD_TAG(7, false), HYDNS_FORWARD_TAG(21, true) } },
+	};
+	const unsigned vlans = sizeof(vlan) / sizeof(*vlan);
+
+	(void)state;
+	way(SERVER6, true);
+	for (unsigned i = 0; i < 2 * vlans; i++) {
+		bool ipv6 = i >= vlans;
+		struct query q = plain;
+		struct frame f, reply, other;
+		char name[32];
+
+		snprintf(name, sizeof(name), "v%02u.example.com", i);
+		q.name = name;
+		q.vlan_tags = i % 3;   /* the client may be in a VLAN, too */
+		zone("example.com", 1U << (ipv6 ? SERVER6 : SERVER), true);
+		memcpy(told->way[ipv6 ? SERVER6 : SERVER].tag, vlan[i % vlans].tag, sizeof(vlan->tag));
+		forward(&q, &f);
+		take_tags(&f, vlan[i % vlans].tags, vlan[i % vlans].len);
+		check_request(&f, &q, ipv6);
+		reply = reply_to(&f, ipv6);
+		for (unsigned k = 0; k < vlans; k++) {
+			other = reply;
+			put_tags(&other, vlan[k].tags, vlan[k].len);
+			if (k != i % vlans)
+				expect_end(&other, HYDNS_R_UPSTREAM_FALSE);
+		}
+		put_tags(&reply, vlan[i % vlans].tags, vlan[i % vlans].len);
+		if (vlan[i % vlans].len)
+			reply.data[14] |= 0x70; /* the priority may differ */
+		expect_end(&reply, HYDNS_R_UPSTREAM_ANSWER);
+	}
+}
+
 /* A message is taken up to the size that requests say, and no longer one. */
 static void long_answers(void **state)
 {
@@ -569,14 +658,15 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 		TEST(a_query_in_a_zone_becomes_a_request), TEST(both_families_lead_to_both), TEST(other_queries_pass),
 		TEST(the_zone_with_most_labels_counts), TEST(a_question_is_open_once), TEST(an_answer_is_taken_once),
-		TEST(false_answers_are_dropped), TEST(answers_by_another_interface_are_dropped), TEST(long_answers),
+		TEST(false_answers_are_dropped), TEST(answers_by_another_interface_are_dropped), TEST(an_answer_by_any_interface),
+		TEST(servers_in_vlans), TEST(long_answers),
 		TEST(ports_ids_and_letters_are_even),
 #undef TEST
 	};
 	const char *why;
 	int failed;
 
-	shared = kernel_open(&(struct kernel_options){ .miss_stage = true, .forward = true, .verbose = true }, &why);
+	shared = kernel_open(&(struct kernel_options){ .miss_stage = true, .forward = true, .vlan = true, .verbose = true }, &why);
 	if (!shared) {
 		printf("SKIP: %s\n", why);
 		return 77;

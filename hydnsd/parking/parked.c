@@ -228,6 +228,7 @@ static struct hydnsd_parked_frame *copy(const struct hydns_parked *record)
 	if (!f)
 		return NULL;
 	f->refused = 0;
+	f->again = false;
 	f->record = *record;
 	memcpy(f->octet, record + 1, record->frame_len);
 	return f;

@@ -20,6 +20,7 @@ struct hydnsd_parked_frame {
 	TAILQ_ENTRY(hydnsd_parked_frame) by_age; /* while it waits: of the resolver, as they came */
 	struct hydnsd_parked_question *question;
 	uint32_t refused;              /* how often a link had no room for its answer */
+	bool again;                    /* it has none now */
 	struct hydns_parked record;
 	uint8_t octet[];               /* the frame, right behind its record */
 };
