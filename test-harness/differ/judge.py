@@ -325,8 +325,9 @@ class Judge:
         if flow.by_kernel and not self.control and kernel and not self._may_be_offered(kernel):
             return Difference("never the kernel's", f"flags {kernel[2:4].hex()}")
         of_its_own = bool(self.forwarded) and self.forwarded.has(flow)
-        if of_its_own and kernel and (found := self.forwarded.outlived(flow, kernel, self.data)):
-            return found
+        if of_its_own and kernel and between(kernel, replies[DIRECT], replies[AGAIN], self.rules) and \
+                (found := self.forwarded.outlived(flow, kernel, self.data)):
+            return found           # what the resolver itself gives is as old as it says
         if of_its_own and flow.differs & DIFFERS_KERNEL and any(
                 from_reference(kernel, replies[place], self.rules) is None for place in (DIRECT, AGAIN) if replies[place]):
             self.used[FORWARDED] += 1

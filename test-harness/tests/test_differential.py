@@ -468,6 +468,7 @@ def test_what_a_flush_has_outlived():
     assert judged.of(forwarded_flow(address(3), address(5))) is None
     assert judge_of_forwarded((97.5, 101)).of(forwarded_flow(address(0), address(5))) is None
     assert judge_of_forwarded().of(forwarded_flow(address(0), address(5))) is None
+    assert judged.of(forwarded_flow(address(0), address(0))) is None, "the resolver's own is as old"
 
 
 # --- slow and silent servers --------------------------------------------------------------------------------
