@@ -129,6 +129,27 @@ static void check_zones(struct doctor *d, const char *who, const json_t *forward
 			   json_array_size(zones), servers);
 }
 
+/* No rule answers a tagged query when replies are routed, so none is forwarded. */
+static void check_tagged(struct doctor *d)
+{
+	json_t *stats = NULL;
+	const json_t *r, *left;
+	char why[CTL_WHY], count[CTL_TEXT];
+	size_t i;
+
+	if (!json_is_true(json_object_get(d->status, FIELD(status, routed))) || !json_is_true(json_object_get(d->status, FIELD(status, vlan))) ||
+	    ctl_call(d->ctl, json_pack("{s:s}", "cmd", "stats"), &stats, why) != CTL_ANSWERED)
+		return;
+	json_array_foreach(json_object_get(stats, FIELD(stats, resolvers)), i, r) {
+		left = json_object_get(json_object_get(r, FIELD(resolver_counts, forwarding)), FIELD(forwarding_counts, left));
+		if (ctl_int(left, "FRAME"))
+			doctor_add(d, "forwarding", ctl_str(r, FIELD(resolver_counts, identity)), DOCTOR_WARN, "reply-path: swap, if "
+				   "replies may go back as queries came; or leave it", "%s queries in a VLAN, or too long, were left to the resolver: "
+				   "with reply-path: fib no reply to one is routed", ctl_count(ctl_int(left, "FRAME"), count));
+	}
+	json_decref(stats);
+}
+
 void doctor_check_forwarding(struct doctor *d)
 {
 	const json_t *r, *note;
@@ -142,4 +163,5 @@ void doctor_check_forwarding(struct doctor *d)
 				check_note(d, who, json_string_value(note));
 		check_zones(d, who, json_object_get(r, FIELD(resolver, forwarding)));
 	}
+	check_tagged(d);
 }

@@ -2,6 +2,7 @@
 """By which ways forwarded queries come and go: clients in a VLAN, and routed replies (reply-path: fib), where the answer of an upstream
 server may come by another interface than its request left by."""
 
+import json
 import socket
 from contextlib import contextmanager
 
@@ -58,6 +59,9 @@ def test_a_client_in_a_vlan_with_routed_replies(world):
         reply, _ = ask_in_vlan(f"tagged.{ZONE}", 4000)
         assert str(reply.answer[0][0]) == DATA
         assert (counts(path)["sent"], counts(path)["left"]["FRAME"]) == (0, 1)
+        doctor = json.loads(path.daemon.ctl("doctor", "--json", check=False).stdout)["checks"]
+        found, = (c for c in doctor if c["check"] == "forwarding" and c["state"] == "warn")
+        assert found["finding"].startswith("1 queries in a VLAN, or too long, were left") and found["mend"].startswith("reply-path: swap"), found
 
 
 def crowd(ns, source, ports):
