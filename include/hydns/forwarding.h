@@ -152,6 +152,7 @@ struct hydns_forwards {
 };
 #define HYDNS_FORWARDS_FIRST   0x1
 #define HYDNS_FORWARDS_LAST    0x2
+#define HYDNS_FORWARDS_ADDS    0x4 /* in the first message: the resolver adds addresses to answers that name hosts, if it has them */
 struct hydns_forward_server {
 	__u8  addr[16];     /* network order */
 	__u16 port;         /* network order */
