@@ -3,6 +3,7 @@
 
 import pytest
 from conftest import kernel_path
+from forwarding_paths import KINDS, change, configured, forwarding_path
 
 from lab.client import ask
 from lab.forwarding import ZONE, Upstream, forward_zone
@@ -13,7 +14,7 @@ SERVER = "10.53.6.61"
 NAME = f"www.{ZONE}"
 KEY = f'trust-anchor: "{ZONE} DS 12345 13 2 {"ab" * 32}"'
 
-# what: (lines of the server: clause, lines of the forward-zone: clause, words of the note)
+# Unbound. What: (lines of the server: clause, lines of the forward-zone: clause, words of the note)
 REFUSED = {
     "trust anchor": ([KEY], [], "domain-insecure"),
     "serve-expired": (["serve-expired: yes"], [], "serve-expired"),
@@ -35,6 +36,33 @@ REFUSED = {
     "forward-tcp-upstream": ([], ["forward-tcp-upstream: yes"], "forward-tcp-upstream"),
     "forward-host": ([], ["forward-host: ns.lab.example"], "forward-addr"),
     "own address": ([], ["forward-addr: 127.0.0.1"], "host's own"),
+}
+
+# BIND. What: (lines of the options clause, options of the lab's Named, words of the note)
+REFUSED_BY_BIND = {
+    "recursion": ([], {"recursion": False}, "recursion is no"),
+    "query-source": (["query-source address 10.53.3.1;"], {}, "query-source"),
+    "query-source-v6": (["query-source-v6 address fd53:3::1;"], {}, "query-source"),
+    "avoid-v4-udp-ports": (["avoid-v4-udp-ports { range 20000 20010; };"], {}, "avoid-v4-udp-ports"),
+    "blackhole": (["blackhole { 192.0.2.77; };"], {}, "blackhole"),
+    "fetches-per-zone": (["fetches-per-zone 100;"], {}, "fetches-per-zone"),
+    "fetches-per-server": (["fetches-per-server 100;"], {}, "fetches-per-server"),
+    "request-nsid": (["request-nsid yes;"], {}, "request-nsid"),
+    "stale answers": (["stale-cache-enable yes;", "stale-answer-enable yes;"], {}, "stale-answer-enable"),
+    "min-cache-ttl": (["min-cache-ttl 10;"], {}, "min-cache-ttl"),
+    "min-ncache-ttl": (["min-ncache-ttl 10;"], {}, "min-ncache-ttl"),
+    "deny-answer-addresses": (["deny-answer-addresses { 192.168.0.0/16; };"], {}, "deny-answer-addresses"),
+    "deny-answer-aliases": (['deny-answer-aliases { "evil.example"; };'], {}, "deny-answer-aliases"),
+    "dns64": (["dns64 64:ff9b::/96 { clients { none; }; };"], {}, "dns64"),
+    "check-names": (["check-names response warn;"], {}, "check-names"),
+    "rrset-order": (["rrset-order { order random; };"], {}, "rrset-order"),
+    "auth-nxdomain": (["auth-nxdomain yes;"], {}, "auth-nxdomain"),
+    "message-compression": (["message-compression no;"], {}, "message-compression"),
+    "max-records-per-type": (["max-records-per-type 31;"], {}, "max-records-per-type"),
+    "max-query-restarts": (["max-query-restarts 8;"], {}, "max-query-restarts"),
+    "server": ([], {"statements": ("server 10.53.6.61 { send-cookie no; };",)}, "server clause"),
+    "own zone above": ([], {"zones": {"example": "type static-stub; server-addresses { 10.53.3.2; };"}}, "named has itself"),
+    "own address": ([], {"zones": {ZONE: "type forward; forward only; forwarders { 127.0.0.1; };"}}, "host's own"),
 }
 
 
@@ -63,52 +91,99 @@ def expect_refused(path, words):
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_stands_in_the_way(world, server, what):
-    lines, zone, words = REFUSED[what]
-    with kernel_path(world, unbound_options={"server": [*lines, *forward_zone(SERVER, more=zone)]}) as path:
+    lines, of_zone, words = REFUSED[what]
+    with forwarding_path(world, "unbound", SERVER, lines=lines, of_zone=of_zone, waits=False) as path:
         expect_refused(path, words)
 
 
-def test_nothing_waits(world, server):
-    with kernel_path(world, unbound_options={"server": forward_zone(SERVER), "clause": ["hydns-pending-max: 0"]}) as path:
+@pytest.mark.parametrize("what", REFUSED_BY_BIND)
+def test_what_stands_in_the_way_of_bind(world, server, what):
+    lines, more, words = REFUSED_BY_BIND[what]
+    made = configured("bind", (SERVER,), lines=lines)
+    more = more | {"zones": made["zones"] | more.get("zones", {})}
+    with forwarding_path(world, "bind", SERVER, lines=lines, more=more, waits=False) as path:
+        expect_refused(path, words)
+
+
+def test_validation_by_bind(world, server):
+    """A zone that is excepted for good is forwarded, until rndc takes the exception away. One that rndc grants has an end."""
+    lines = [f'validate-except {{ "{ZONE}"; }};']
+    with forwarding_path(world, "bind", SERVER, lines=lines, more={"anchors": [world.zones.anchors]}) as path:
+        before = sent(path)
+        assert ask(path.network.client1, SERVICE[4], NAME).answer
+        assert sent(path) == before + 1
+        path.server.control("nta", "-remove", ZONE)
+        wait_until(lambda: [n for n in resolver(path)["notes"] if "validate-except" in n], SOON, "a note")
+        assert resolver(path)["forwarding"]["zones"] == []
+        change(path, lines[0], "")
+        path.server.control("nta", "-force", ZONE)
+        wait_until(lambda: [n for n in resolver(path)["notes"] if "validate-except" in n], SOON, "a note again")
+        assert resolver(path)["forwarding"]["zones"] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_waits(world, server, kind):
+    clause = ["hydns-pending-max: 0" if kind == "unbound" else "hydns-pending-max 0;"]
+    with forwarding_path(world, kind, SERVER, clause=clause, waits=False) as path:
         expect_refused(path, "hydns-pending-max")
 
 
-def test_hydnsd_forwards_nothing(world, server):
-    with kernel_path(world, daemon_options={"options": ["--forwarding", "no"]},
-                     unbound_options={"server": forward_zone(SERVER)}) as path:
+@pytest.mark.parametrize("kind", KINDS)
+def test_hydnsd_forwards_nothing(world, server, kind):
+    with forwarding_path(world, kind, SERVER, daemon_options={"options": ["--forwarding", "no"]}, waits=False) as path:
         expect_refused(path, "forwarding: yes")
 
 
-def test_no_reserved_ports(world, server):
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_reserved_ports(world, server, kind):
     with world.network.resolver.entered():
         file = open("/proc/sys/net/ipv4/ip_local_reserved_ports", "w")   # of this namespace
     with file:
         file.write("\n")
         file.flush()
         try:
-            with kernel_path(world, unbound_options={"server": forward_zone(SERVER)}) as path:
+            with forwarding_path(world, kind, SERVER, waits=False) as path:
                 expect_refused(path, "ip_local_reserved_ports")
         finally:
             file.seek(0)
             file.write(UPSTREAM_PORTS)
 
 
-def test_not_wanted(world, server):
+@pytest.mark.parametrize("kind", KINDS)
+def test_not_wanted(world, server, kind):
     """Without hydns-forward nothing is forwarded, and nothing is said."""
-    with kernel_path(world, unbound_options={"server": forward_zone(SERVER, forward=False)}) as path:
+    with forwarding_path(world, kind, SERVER, forward=False, waits=False) as path:
         ask(path.network.client1, SERVICE[4], NAME)
         assert sent(path) == 0 and not [n for n in resolver(path)["notes"] if "forward" in n]
 
 
-def test_a_full_store(world, server):
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_store(world, server, kind):
     """The answer to a forwarded query becomes a rule in place of a colder one, and stays until its client has it."""
-    with kernel_path(world, daemon_options={"capacity": 64}, unbound_options={"server": forward_zone(SERVER)}) as p:
-        wait_until(lambda: resolver(p)["forwarding"]["upstreams"][0]["usable"], SOON, "the server to be usable")
+    with forwarding_path(world, kind, SERVER, daemon_options={"capacity": 64}) as p:
+        before = p.daemon.call({"cmd": "stats"})["resolvers"][0]
         for i in range(400):
             assert ask(p.network.client1, SERVICE[4], f"full{i}.{ZONE}").answer
         counts = p.daemon.call({"cmd": "stats"})["resolvers"][0]
         assert counts["forwarding"]["sent"] == 400 and counts["forwarding"]["relayed"] > 200, counts["forwarding"]
-        assert counts["parking"]["answered"] == counts["forwarding"]["relayed"], counts["parking"]
+        assert counts["parking"]["answered"] - before["parking"]["answered"] == counts["forwarding"]["relayed"], counts["parking"]
+
+
+INSIDE = {      # of BIND's zone: zones that it does not forward with it
+    f"data.local.{ZONE}": f'type static-stub; server-addresses {{ {SERVER}; }};',
+    f"stub.{ZONE}": f'type stub; primaries {{ {SERVER}; }};',
+    f"plain.{ZONE}": f"type forward; forward only; forwarders {{ {SERVER}; }};",
+    f"first.{ZONE}": f"type forward; forward first; forwarders {{ {SERVER}; }};",
+    f"none.{ZONE}": "type forward; forwarders { };",
+}
+
+
+def bind_with_zones_inside(world):
+    made = configured("bind", (SERVER,))
+    anchor = world.run.dir / "island.ds"
+    anchor.write_text(f"island.{ZONE} IN DS 12345 13 2 {'ab' * 32}\n")
+    more = {"zones": made["zones"] | INSIDE, "anchors": [anchor]}
+    return forwarding_path(world, "bind", SERVER, more=more, lines=["allow-new-zones yes;"])
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +197,42 @@ def path(world, server):
         wait_until(lambda: all(u["usable"] for u in resolver(p)["forwarding"]["upstreams"]) and resolver(p)["forwarding"]["zones"],
                    SOON, "the zone to be forwarded")
         yield p
+
+
+@pytest.fixture(scope="module")
+def named(world, server):
+    """BIND, with zones of others within the forwarded one."""
+    with bind_with_zones_inside(world) as p:
+        yield p
+
+
+def test_zones_within_of_bind(named):
+    """Only what no other zone has is forwarded, whatever that zone is."""
+    assert resolver(named)["forwarding"]["zones"] == [ZONE]
+    for name in [f"a.{zone}" for zone in INSIDE] + [*INSIDE, f"a.island.{ZONE}"]:
+        before = sent(named)
+        ask(named.network.client1, SERVICE[4], name, timeout=0.2)
+        assert sent(named) == before, name
+    for name in (f"a.{ZONE}", ZONE, f"xnone.{ZONE}"):
+        before = sent(named)
+        assert ask(named.network.client1, SERVICE[4], name) is not None
+        assert sent(named) == before + 1, name
+
+
+def test_a_zone_that_is_added(named):
+    """From when the command has returned until it is undone."""
+    name, zone = f"a.new.{ZONE}", f"new.{ZONE}"
+
+    def forwarded(server):
+        named.server.control("flushtree", ZONE)
+        before = sent(named)
+        ask(named.network.client1, SERVICE[4], server, timeout=0.5)
+        return sent(named) - before
+    assert forwarded(name) == 1
+    named.server.control("addzone", zone, f"{{ type static-stub; server-addresses {{ {SERVER}; }}; }};")
+    assert forwarded(name) == 0
+    named.server.control("delzone", zone)
+    assert forwarded(name) == 1
 
 
 def test_zones_within(path):
