@@ -125,7 +125,7 @@ static const char *hindrance_of_answers(const struct making *m)
 		{ m->inst->forwards->filters,
 		  "deny-answer-addresses or deny-answer-aliases filters answers: remove it" },
 		{ !ISC_LIST_EMPTY(view->dns64), "dns64 changes answers: remove it" },
-		{ view->checknames, "check-names looks at responses: set check-names response ignore" },
+		{ view->checknames, "check-names response is fail, and the kernel does not look at names: set warn or ignore" },
 		{ m->inst->forwards->orders, "rrset-order orders records: remove it" },
 		{ view->auth_nxdomain, "auth-nxdomain is yes, and the kernel does not set AA: set it to no" },
 		{ !view->msgcompression, "message-compression is no, and the kernel compresses names: set it to yes" },

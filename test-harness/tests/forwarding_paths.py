@@ -14,6 +14,7 @@ from lab.run import SOON, replaced, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
 
 KINDS = ("unbound", "bind")
+NAME = f"www.{ZONE}"
 
 
 class Unbound:
@@ -51,6 +52,8 @@ class Bind(Unbound):
         self.text = config.read_text()
         config.write_text("\n".join(line for line in self.text.splitlines() if ZONE not in line) + "\n")
         self.path.server.control("reconfig")
+        ask(self.path.network.client1, SERVICE[4], "www.lab.example")     # without zones to forward the plugin starts with a response
+        wait_until(self.path.daemon.resolver_ready, SOON, "the plugin to register with hydnsd")
 
     def add_forward(self):
         self.path.server.config.write_text(self.text)
@@ -118,3 +121,21 @@ def change(path, old, new):
     path.server.config.write_text(replaced(path.server.config.read_text(), old, new))
     path.server.control("reconfig")
     ask(path.network.client1, SERVICE[4], "www.lab.example")
+
+
+def resolver(path):
+    return path.daemon.call({"cmd": "status"})["resolvers"][0]
+
+
+def sent(path):
+    return counts(path)["sent"]
+
+
+def expect_refused(path, words):
+    """The zone is not forwarded, and one note says why."""
+    wait_until(lambda: [n for n in resolver(path)["notes"] if "is not forwarded" in n or "no zone is forwarded" in n], SOON, "a note")
+    notes = [n for n in resolver(path)["notes"] if "forwarded in the kernel" in n]
+    assert len(notes) == 1 and words in notes[0], notes
+    assert resolver(path)["forwarding"]["zones"] == []
+    ask(path.network.client1, SERVICE[4], NAME)
+    assert sent(path) == 0
