@@ -22,6 +22,7 @@
 #include <dns/view.h>
 #include <dns/zone.h>
 #include <ns/server.h>
+#include "hydns/forwarding.h"
 #include "hydns/rule.h"
 #include "compat.h"
 #include "plugin.h"
@@ -332,7 +333,7 @@ static void make_list(struct making *m)
 		reason = hindrance_of_answers(m);
 	m->z->of.max_ttl = m->view->maxcachettl;
 	m->z->of.max_negative_ttl = m->view->maxncachettl;
-	m->z->of.adds = m->view->minimalresponses != dns_minimal_yes;
+	m->z->of.flags = HYDNS_FORWARDS_SOA_TTL | (m->view->minimalresponses != dns_minimal_yes ? HYDNS_FORWARDS_ADDS : 0);
 	for (size_t i = 0; i < wanted->count; i++)
 		take_zone(m, &wanted->name[i], reason);
 	if (m->z->of.zones == 0)

@@ -465,7 +465,8 @@ static bool at_or_above(const struct name *a, const struct name *b)
 	return false;
 }
 
-/* The SOA's TTL is that of the answer: RFC 2308 section 3. */
+/* The SOA's TTL is that of the answer: RFC 2308 section 3. By section 5 its minimum is a bound, which servers have applied, if they
+ * follow the RFC. */
 static enum hydnsd_relay negative(struct relay *r, const uint16_t count[3])
 {
 	enum hydnsd_relay why = count[1] == 1 ? collect(r, 1) : HYDNSD_NOT_RELAYED_REFERRAL;
@@ -487,7 +488,7 @@ static enum hydnsd_relay negative(struct relay *r, const uint16_t count[3])
 	if (why)
 		return why;
 	minimum = u32(r->in + soa->rdata + soa->rdlen - 4);
-	ttl = soa->ttl < minimum ? soa->ttl : minimum;
+	ttl = soa->ttl < minimum || r->terms->soa_ttl ? soa->ttl : minimum;
 	return put_with_ttl(r, soa, ttl, r->terms->max_negative_ttl < r->terms->max_ttl ? r->terms->max_negative_ttl :
 			    r->terms->max_ttl);
 }

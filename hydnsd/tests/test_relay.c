@@ -133,6 +133,9 @@ static void negative_answers_have_the_soas_minimum(void **state)
 	RECORD("\xc0\x10", 6, 300, "\2ns\xc0\x10\4root\2ns\xc0\x10" NUMBERS);
 	EXPECT("\xc0\x10\0\6\0\1\0\0\0\x3c\0\x20\2ns\xc0\x10\4root\xc0\x29" NUMBERS, 60, 0, 1);
 	assert_int_equal(ntohs(offer->reply_flags), 0x8083);
+	terms.soa_ttl = true;                                  /* named does not look at the minimum */
+	EXPECT("\xc0\x10\0\6\0\1\0\0\1\x2c\0\x20\2ns\xc0\x10\4root\xc0\x29" NUMBERS, 300, 0, 1);
+	terms.soa_ttl = false;
 	terms.max_negative_ttl = 59;
 	assert_int_equal(relay(), HYDNSD_NOT_RELAYED_TTL);
 	begin(1, 0x8580, 0, 1, 0);

@@ -99,6 +99,46 @@ def test_a_false_answer_is_the_resolvers(path, first, kind):
     assert [is_resolvers(a.wire) for a in first.asked] == [False, True]
 
 
+SOA = "ns.forwarded.example. root.forwarded.example. 1 3600 900 604800 120"
+SHAPES = {
+    "TTLs that differ": lambda q: answer(q, (300, "A", "192.0.2.7"), (200, "A", "192.0.2.8"), (250, "A", "192.0.2.9")),
+    "an alias with another TTL": lambda q: answer(q, (300, "CNAME", f"t.{ZONE}"), (f"t.{ZONE}", 100, "A", "192.0.2.7")),
+    "as many addresses as a rule has": lambda q: answer(q, (300, "A", *(f"192.0.2.{i}" for i in range(32)))),
+    "a SOA's TTL above its minimum": lambda q: answer(q, rcode=dns.rcode.NXDOMAIN, authority=[(ZONE, 300, "SOA", SOA)]),
+    "a SOA's TTL below its minimum": lambda q: answer(q, authority=[(ZONE, 100, "SOA", SOA)]),
+    "a positive answer with an authority section":
+        lambda q: answer(q, (300, "A", "192.0.2.7"), authority=[(ZONE, 300, "NS", f"ns.{ZONE}")]),
+}
+
+
+def records(reply):
+    """Those of the sections but the additional one."""
+    return [[(rrset.name.to_text(), rrset.rdtype, sorted(str(r) for r in rrset)) for rrset in section]
+            for section in (reply.answer, reply.authority)]
+
+
+def ttls(reply):
+    return [rrset.ttl for rrset in (*reply.answer, *reply.authority)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_same_by_either_way(path, first, shape):
+    """A query with DO is the resolver's: it gets the same records, with the same TTLs."""
+    def reply(q):
+        if q.question[0].name.labels[0] == b"t":
+            return answer(q, (100, "A", "192.0.2.7"))    # BIND asks for an alias's target again
+        return SHAPES[shape](q)
+    first.reply = reply
+    name, before = new_name(), counts(path)["relayed"]
+    kernels = ask(path.network.client1, SERVICE[4], name, edns=True)
+    assert counts(path)["relayed"] == before + 1
+    path.does.forget()
+    theirs = ask(path.network.client1, SERVICE[4], name, dnssec=True)
+    assert counts(path)["relayed"] == before + 1
+    assert records(kernels) == records(theirs)
+    assert all(abs(a - b) <= 1 for a, b in zip(ttls(kernels), ttls(theirs))), (ttls(kernels), ttls(theirs))
+
+
 def test_letters_of_names(path, first):
     """BIND compresses a name only where its letters are the same, which is left to it. Clients of both see the server's letters."""
     target = f"WwW.{ZONE}"
