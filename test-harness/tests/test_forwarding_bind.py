@@ -3,12 +3,12 @@
 kernel, and a note says why and what to do. What named-checkconf refuses is in bind-patches/run-tests."""
 
 import pytest
-from forwarding_paths import NAME, change, configured, expect_refused, forwarding_path, resolver, sent
+from forwarding_paths import NAME, change, configured, expect_refused, forwarding_path, resolver, sent, usable
 
 from lab.client import ask
 from lab.forwarding import ZONE, Upstream
 from lab.network import SERVICE
-from lab.run import SOON, wait_until
+from lab.run import SOON, HarnessError, replaced, wait_until
 
 SERVER = "10.53.6.61"
 
@@ -76,6 +76,26 @@ def test_validation(world, server):
         path.server.control("nta", "-force", ZONE)
         wait_until(lambda: [n for n in resolver(path)["notes"] if "validate-except" in n], SOON, "a note again")
         assert resolver(path)["forwarding"]["zones"] == []
+
+
+BAD = {"forward only": "forward first", "type forward; forward only": "type static-stub", f"{SERVER};": f"{SERVER} tls ephemeral;",
+       f"{{ {SERVER}; }}": "{ }"}
+
+
+@pytest.mark.parametrize("good", BAD)
+def test_a_bad_configuration_is_refused(world, server, good):
+    """named keeps the former one, and the zone is forwarded by that."""
+    with forwarding_path(world, "bind", SERVER) as path:
+        text = path.server.config.read_text()
+        bad = BAD[good].replace("static-stub", f"static-stub; server-addresses {{ {SERVER}; }}; }}; #")
+        path.server.config.write_text(replaced(text, good, bad))
+        with pytest.raises(HarnessError):
+            path.server.control("reconfig")
+        assert "hydns-forward: forwarded.example " in path.server.program.log.read_text()
+        wait_until(lambda: ask(path.network.client1, SERVICE[4], NAME) and usable(path), SOON, "the zone to be forwarded again")
+        before = sent(path)
+        assert ask(path.network.client1, SERVICE[4], f"new.{ZONE}").answer
+        assert sent(path) == before + 1
 
 
 def test_a_view(world, server):
