@@ -97,6 +97,22 @@ def test_the_answer_is_a_rule(path):
     assert path.daemon.explain(whole("www"), "A")["where"] == "kernel"
 
 
+def test_the_resolvers_own_statistics(path):
+    """They count what the kernel has forwarded and answered, as a query that the resolver has answered itself."""
+    def counted():
+        stats = path.server.stats()
+        names = ("total.num.queries",) if path.kind == "unbound" else ("Requestv4", "Requestv6", "QrySuccess", "QryNXDOMAIN", "Response")
+        return [stats.get(name, 0) for name in names]
+    forget(path)
+    first = counted()
+    both(path, whole("www"))
+    second = counted()
+    both(path, whole("nothing"), family=6)
+    third = counted()
+    changes = [[b - a for a, b in zip(*pair)] for pair in ((first, second), (second, third))]
+    assert changes == ([[1], [1]] if path.kind == "unbound" else [[1, 0, 1, 0, 1], [0, 1, 0, 1, 1]])
+
+
 def test_explain(path):
     """Before anybody has asked, and of a query that is not forwarded."""
     forget(path)
