@@ -413,7 +413,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_have_the_least_ttl), cmocka_unit_test(aliases_are_compressed),
 		cmocka_unit_test(negative_answers_have_the_soas_minimum), cmocka_unit_test(what_is_the_resolvers),
-		cmocka_unit_test(broken_answers_do_no_harm), cmocka_unit_test(letters_that_are_kept), cmocka_unit_test(many_names_that_named_would_not_compress),
+		cmocka_unit_test(broken_answers_do_no_harm), cmocka_unit_test(letters_that_are_kept),
+		cmocka_unit_test(many_names_that_named_would_not_compress),
 		cmocka_unit_test(answers_that_named_adds_to), cmocka_unit_test(many_records_are_too_many),
 		cmocka_unit_test(the_longest_zone_counts), cmocka_unit_test(bad_lists_are_refused),
 		cmocka_unit_test(timeouts_follow_round_trips), cmocka_unit_test(three_failures_are_a_pause),

@@ -46,6 +46,9 @@ sub.deep.below IN A 192.0.2.9
 service IN SRV 1 2 443 www
 service IN HTTPS 1 . alpn=h2
 ptr IN PTR www
+pointers IN PTR a.shared
+pointers IN PTR b.shared
+pointers IN PTR shared
 caa IN CAA 0 issue "ca.example"
 short 60 IN A 192.0.2.60
 never 0 IN A 192.0.2.61

@@ -61,7 +61,7 @@ def whole(name):
 
 # -- what is relayed -----------------------------------------------------------------------------------------
 RELAYED = (("www", "A"), ("www", "AAAA"), ("one", "A"), ("four", "A"), ("text", "TXT"), ("alias", "A"), ("alias2", "AAAA"),
-           ("alias", "CNAME"), ("@", "MX"), ("@", "SOA"), ("@", "TXT"), ("service", "SRV"), ("service", "HTTPS"), ("ptr", "PTR"),
+           ("alias", "CNAME"), ("@", "MX"), ("@", "SOA"), ("@", "TXT"), ("service", "SRV"), ("service", "HTTPS"), ("ptr", "PTR"), ("pointers", "PTR"),
            ("caa", "CAA"), ("short", "A"), ("anything.wild", "A"), ("nothing", "A"), ("a.b.nothing", "AAAA"), ("www", "TXT"),
            ("below", "A"), ("mail", "AAAA"), ("WwW", "A"), ("NoThing", "A"))
 
