@@ -2,6 +2,9 @@
 """Configurations of BIND that could make it treat an answer in another way than by relaying it: with each, its zone is not forwarded in the
 kernel, and a note says why and what to do. What named-checkconf refuses is in bind-patches/run-tests."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 from forwarding_paths import NAME, change, configured, expect_refused, forwarding_path, resolver, sent, usable
 
@@ -96,6 +99,28 @@ def test_a_bad_configuration_is_refused(world, server, good):
         before = sent(path)
         assert ask(path.network.client1, SERVICE[4], f"new.{ZONE}").answer
         assert sent(path) == before + 1
+
+
+def test_reloads_while_clients_ask(world, server):
+    """Each client gets its answer, whichever instance of the plugin is told of the zone."""
+    with forwarding_path(world, "bind", SERVER) as path, ThreadPoolExecutor(1) as pool:
+        done = Event()
+
+        def ask_on():
+            replies = []
+            while not done.is_set():
+                replies.append(ask(path.network.client1, SERVICE[4], f"n{len(replies)}.{ZONE}", timeout=SOON))
+            return replies
+        asked = pool.submit(ask_on)
+        try:
+            for _ in range(10):
+                path.server.control("reconfig")
+                wait_until(lambda: usable(path) and sent(path) > 0, SOON, "queries to be forwarded again")
+        finally:
+            done.set()
+        replies = asked.result()
+        assert len(replies) > 10 and all(r and r.answer for r in replies)
+        wait_until(lambda: resolver(path)["forwarding"]["open"] == 0, SOON, "no request to be open")
 
 
 def test_a_view(world, server):

@@ -300,6 +300,27 @@ def test_hydnsd_is_killed(path, first):
     assert state(path)["open"] == 0
 
 
+def test_the_resolver_is_killed(path, first):
+    """What is open ends, and nothing is forwarded until the next one has told its zones."""
+    slow(path, first, 0.1)
+    first.delay = 0.3
+    clients = sockets(path, 20)
+    for s in clients:
+        s.send(query(new_name()).to_wire())
+    wait_until(lambda: state(path)["open"] == 20, SOON, "the requests to be open")
+    path.server.stop(9)
+    wait_until(lambda: not path.daemon.resolver_ready(), SOON, "hydnsd to see its end")
+    for s in clients:
+        s.close()
+    first.delay = 0.0
+    path.server.start()
+    wait_until(lambda: usable(path), SOON, "the zone to be forwarded again")
+    assert state(path)["open"] == 0
+    before = counts(path)["relayed"]
+    assert ask(path.network.client1, SERVICE[4], new_name()).answer
+    assert counts(path)["relayed"] == before + 1
+
+
 def test_reload(path):
     """The new configuration's zones count, and no request of the former one."""
     name = new_name()
