@@ -74,10 +74,9 @@ def notes(path):
 
 def usable(path):
     """Whether the zone is forwarded, and all of its servers may be asked."""
-    if not path.daemon.resolver_ready():
-        return False
-    found = state(path)
-    return bool(found["zones"]) and all(u["usable"] for u in found["upstreams"])
+    status = path.daemon.try_call({"cmd": "status"})
+    found = [r["forwarding"] for r in status["resolvers"] if r["state"] == "ready"] if status else []
+    return any(f["zones"] and all(u["usable"] for u in f["upstreams"]) for f in found)
 
 
 def is_resolvers(wire):
@@ -121,6 +120,7 @@ def change(path, old, new):
     path.server.config.write_text(replaced(path.server.config.read_text(), old, new))
     path.server.control("reconfig")
     ask(path.network.client1, SERVICE[4], "www.lab.example")
+    wait_until(path.daemon.resolver_ready, SOON, "the plugin to register with hydnsd")
 
 
 def resolver(path):
@@ -129,6 +129,17 @@ def resolver(path):
 
 def sent(path):
     return counts(path)["sent"]
+
+
+def undisturbed(path, do):
+    """(what do() returns, counts before it, counts after it) of a call during which neither the upstream server nor hydnsd was late, as
+    they may be on a busy machine. do() asks what nobody has asked."""
+    def tried():
+        before = counts(path)
+        result, after = do(), counts(path)
+        late = after["timed_out"] - before["timed_out"] + sum(after["left"][why] - before["left"][why] for why in ("UPSTREAM", "HYDNSD"))
+        return (result, before, after) if not late else None
+    return wait_until(tried, SOON, "a query to be forwarded in time")
 
 
 def expect_refused(path, words):

@@ -9,7 +9,7 @@ import dns.flags
 import dns.message
 import dns.rcode
 import pytest
-from forwarding_paths import KINDS, counts, forwarding_path, is_resolvers, state, usable
+from forwarding_paths import KINDS, counts, forwarding_path, is_resolvers, state, undisturbed, usable
 
 from lab import parking
 from lab.client import ask, query
@@ -89,12 +89,13 @@ FALSE = {
 def test_a_false_answer_is_the_resolvers(path, first, kind):
     """The client gets what the resolver makes of a good one that it gets when it asks itself."""
     reply, why = FALSE[kind]
-    before = counts(path)
     first.reply = lambda q: answer(q, (300, "A", "192.0.2.7")) if q.ednsflags & dns.flags.DO else reply(q)
-    name = new_name()
-    got = ask(path.network.client1, SERVICE[4], name)
+
+    def asked():
+        first.asked.clear()
+        return ask(path.network.client1, SERVICE[4], new_name())
+    got, before, after = undisturbed(path, asked)
     assert [str(r) for rrset in got.answer for r in rrset] == ["192.0.2.7"]
-    after = counts(path)
     assert (after["relayed"], after["not_relayed"][why]) == (before["relayed"], before["not_relayed"][why] + 1), after
     assert [is_resolvers(a.wire) for a in first.asked] == [False, True]
 
@@ -129,12 +130,15 @@ def test_the_same_by_either_way(path, first, shape):
             return answer(q, (100, "A", "192.0.2.7"))    # BIND asks for an alias's target again
         return SHAPES[shape](q)
     first.reply = reply
-    name, before = new_name(), counts(path)["relayed"]
-    kernels = ask(path.network.client1, SERVICE[4], name, edns=True)
-    assert counts(path)["relayed"] == before + 1
+
+    def asked():
+        name = new_name()
+        return name, ask(path.network.client1, SERVICE[4], name, edns=True)
+    (name, kernels), before, after = undisturbed(path, asked)
+    assert after["relayed"] == before["relayed"] + 1
     path.does.forget()
     theirs = ask(path.network.client1, SERVICE[4], name, dnssec=True)
-    assert counts(path)["relayed"] == before + 1
+    assert counts(path)["relayed"] == before["relayed"] + 1
     assert records(kernels) == records(theirs)
     assert all(abs(a - b) <= 1 for a, b in zip(ttls(kernels), ttls(theirs))), (ttls(kernels), ttls(theirs))
 
@@ -143,10 +147,8 @@ def test_letters_of_names(path, first):
     """BIND compresses a name only where its letters are the same, which is left to it. Clients of both see the server's letters."""
     target = f"WwW.{ZONE}"
     first.reply = lambda q: answer(q, (300, "CNAME", target), (target, 300, "A", "192.0.2.7"))
-    before = counts(path)
-    got = ask(path.network.client1, SERVICE[4], new_name())
+    got, before, after = undisturbed(path, lambda: ask(path.network.client1, SERVICE[4], new_name()))
     assert target in got.to_text(), got
-    after = counts(path)
     left = after["not_relayed"]["LETTERS"] - before["not_relayed"]["LETTERS"]
     assert (after["relayed"] - before["relayed"], left) == ((1, 0) if path.kind == "unbound" else (0, 1)), after
 
@@ -196,12 +198,14 @@ def test_a_late_answer_is_dropped(path, first):
 def test_an_answer_counts_once(path, first):
     """The second copy is nobody's."""
     first.reply = lambda q: [answer(q, (300, "A", "192.0.2.7")), answer(q, (300, "A", "192.0.2.8"))]
-    before = counts(path)
-    name = new_name()
-    got = ask(path.network.client1, SERVICE[4], name)
+
+    def asked():
+        name = new_name()
+        return name, ask(path.network.client1, SERVICE[4], name)
+    (name, got), before, after = undisturbed(path, asked)
     assert str(got.answer[0][0]) == "192.0.2.7"
     assert str(ask(path.network.client1, SERVICE[4], name).answer[0][0]) == "192.0.2.7"
-    assert counts(path)["relayed"] == before["relayed"] + 1
+    assert after["relayed"] == counts(path)["relayed"] == before["relayed"] + 1
 
 
 def test_wrong_letters_are_dropped(path, first):
@@ -215,10 +219,8 @@ def test_wrong_letters_are_dropped(path, first):
         false[letter] ^= 0x20
         return [bytes(false), true]
     first.reply = reply
-    before = counts(path)
-    got = ask(path.network.client1, SERVICE[4], new_name())
+    got, before, after = undisturbed(path, lambda: ask(path.network.client1, SERVICE[4], new_name()))
     assert str(got.answer[0][0]) == "192.0.2.7"
-    after = counts(path)
     assert (after["mismatched"], after["relayed"]) == (before["mismatched"] + 1, before["relayed"] + 1)
 
 
