@@ -90,6 +90,7 @@ void hydns_plugin_set_notes(struct hydns_plugin *p, enum hydns_note_kind kind, c
  */
 struct hydns_plugin_forwards {
 	uint32_t max_ttl, max_negative_ttl;  /* answers with a TTL above these are the resolver's, who would lower it */
+	uint16_t flags;                      /* HYDNS_FORWARDS_ADDS, HYDNS_FORWARDS_SOA_TTL */
 	uint32_t servers, zones;
 	struct hydns_forward_server server[HYDNS_FORWARD_UPSTREAMS];
 	struct hydns_forward_name *zone;

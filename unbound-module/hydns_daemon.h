@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include "hydns.h"
 #include "hydns/ports.h"
+#include "plugin/forward_zones.h"
 
 struct acl_addr;
 struct config_file;
@@ -26,8 +27,6 @@ struct hydns_reply_options {
 	uint16_t max_udp;
 };
 
-#define HYDNS_FORWARD_NOTES     8
-#define HYDNS_FORWARD_NOTE_ROOM 320
 struct hydns_daemon {
 	struct daemon* daemon;    /* borrowed */
 	struct hydns_plugin* plugin;
@@ -41,8 +40,7 @@ struct hydns_daemon {
 	struct hydns_counts last; /* the last that came from hydnsd */
 	long long shown;          /* answers in the statistics under way */
 	int forwards;             /* zones may be forwarded in the kernel */
-	size_t forward_notes;     /* why others are not: as noted last */
-	char forward_note[HYDNS_FORWARD_NOTES][HYDNS_FORWARD_NOTE_ROOM];
+	struct hydns_forward_notes forward_notes; /* why others are not: as noted last */
 };
 
 /* --- life ------------------------------------------------------------------------------------------ */

@@ -4,8 +4,6 @@
  * answers itself within them, or asks elsewhere, is left out. Each refusal is a note that says cause and mend.
  */
 #include "config.h"
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "hydns_daemon.h"
 #include "daemon/daemon.h"
@@ -26,17 +24,8 @@
 /* The list that is being made. */
 struct list {
 	struct daemon* daemon;
-	struct hydns_plugin_forwards f;
-	char note[HYDNS_FORWARD_NOTES][HYDNS_FORWARD_NOTE_ROOM];
-	size_t notes;
-	int overflow;             /* more zones than hydnsd takes */
+	struct hydns_forward_zones* z;
 };
-
-static void note(struct list* l, const char* zone, const char* reason)
-{
-	if(l->notes < HYDNS_FORWARD_NOTES)
-		snprintf(l->note[l->notes++], HYDNS_FORWARD_NOTE_ROOM, "forward-zone %s is not forwarded in the kernel: %s", zone, reason);
-}
 
 /* --- what holds for all zones --------------------------------------------------------------------------- */
 struct hindrance {
@@ -104,88 +93,21 @@ static const char* hindrance_of_all(struct daemon* daemon)
 	return NULL;
 }
 
-/* --- adding to the list --------------------------------------------------------------------------------- */
-static struct hydns_forward_name* find_zone(struct list* l, const uint8_t* name, size_t len)
-{
-	uint32_t i;
-
-	for(i = 0; i < l->f.zones; i++)
-		if(l->f.zone[i].name_len == len && query_dname_compare(l->f.zone[i].name, (uint8_t*)name) == 0)
-			return &l->f.zone[i];
-	return NULL;
-}
-
-/* servers: bits; 0: names at and below it are not forwarded, whatever was said before. */
-static void add_zone(struct list* l, const uint8_t* name, size_t len, uint32_t servers)
-{
-	struct hydns_forward_name* z = find_zone(l, name, len);
-
-	if(!z && l->f.zones == HYDNS_FORWARD_ZONES) {
-		l->overflow = 1;
-		return;
-	}
-	if(!z) {
-		z = &l->f.zone[l->f.zones++];
-		memset(z, 0, sizeof(*z));
-		z->name_len = (uint8_t)len;
-		memcpy(z->name, name, len);
-		query_dname_tolower(z->name);
-		z->upstreams = servers;
-	} else if(servers == 0)
-		z->upstreams = 0;
-}
-
-/* Whether a name is strictly below a zone that is forwarded. */
-static int is_within(const struct list* l, uint8_t* name)
-{
-	uint32_t i;
-
-	for(i = 0; i < l->f.zones; i++)
-		if(l->f.zone[i].upstreams && dname_strict_subdomain_c(name, (uint8_t*)l->f.zone[i].name))
-			return 1;
-	return 0;
-}
-
-static void leave_out(struct list* l, uint8_t* name, size_t len)
-{
-	if(is_within(l, name))
-		add_zone(l, name, len, 0);
-}
-
 /* --- servers ---------------------------------------------------------------------------------------------- */
-static int server_of(const struct delegpt_addr* a, struct hydns_forward_server* s)
+/* Its address in 16 octets. Returns its port, in network order. */
+static uint16_t server_of(const struct delegpt_addr* a, uint8_t addr[16])
 {
-	memset(s, 0, sizeof(*s));
+	static const uint8_t mapped[12] = HYDNS_V4_MAPPED;
+	const struct sockaddr_in6* in6 = (const struct sockaddr_in6*)&a->addr;
+	const struct sockaddr_in* in = (const struct sockaddr_in*)&a->addr;
+
 	if(addr_is_ip6((struct sockaddr_storage*)&a->addr, a->addrlen)) {
-		const struct sockaddr_in6* in6 = (const struct sockaddr_in6*)&a->addr;
-
-		memcpy(s->addr, &in6->sin6_addr, sizeof(s->addr));
-		s->port = in6->sin6_port;
-		return !IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr) && !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) &&
-			!IN6_IS_ADDR_MULTICAST(&in6->sin6_addr) && !IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
-	} else {
-		static const uint8_t mapped[12] = HYDNS_V4_MAPPED;
-		const struct sockaddr_in* in = (const struct sockaddr_in*)&a->addr;
-
-		memcpy(s->addr, mapped, sizeof(mapped));
-		memcpy(s->addr + sizeof(mapped), &in->sin_addr, 4);
-		s->port = in->sin_port;
-		return s->addr[12] != 127 && s->addr[12] != 0 && s->addr[12] < 224;
+		memcpy(addr, &in6->sin6_addr, 16);
+		return in6->sin6_port;
 	}
-}
-
-/* Its number, or -1: there are too many. */
-static int add_server(struct list* l, const struct hydns_forward_server* s)
-{
-	uint32_t i;
-
-	for(i = 0; i < l->f.servers; i++)
-		if(memcmp(&l->f.server[i], s, sizeof(*s)) == 0)
-			return (int)i;
-	if(l->f.servers == HYDNS_FORWARD_UPSTREAMS)
-		return -1;
-	l->f.server[l->f.servers] = *s;
-	return (int)l->f.servers++;
+	memcpy(addr, mapped, sizeof(mapped));
+	memcpy(addr + sizeof(mapped), &in->sin_addr, 4);
+	return in->sin_port;
 }
 
 /* NULL: all went well, and *servers are the bits of those that can be asked. */
@@ -193,21 +115,18 @@ static const char* add_servers(struct list* l, const struct delegpt* dp, uint32_
 {
 	const struct config_file* cfg = l->daemon->cfg;
 	const struct delegpt_addr* a;
-	struct hydns_forward_server s;
+	const char* reason = NULL;
 
 	*servers = 0;
-	for(a = dp->target_list; a; a = a->next_target) {
-		int ip6 = addr_is_ip6((struct sockaddr_storage*)&a->addr, a->addrlen), i;
+	for(a = dp->target_list; a && !reason; a = a->next_target) {
+		uint8_t addr[16];
+		uint16_t port = server_of(a, addr);
 
-		if(ip6 ? !cfg->do_ip6 : !cfg->do_ip4)
-			continue;
-		if(!server_of(a, &s))
-			return "an address of it is the host's own, or of one link: name others";
-		i = add_server(l, &s);
-		if(i < 0)
-			return "there are more than 16 upstream servers: remove some";
-		*servers |= 1U << i;
+		if(addr_is_ip6((struct sockaddr_storage*)&a->addr, a->addrlen) ? cfg->do_ip6 : cfg->do_ip4)
+			reason = hydns_forward_zones_server(l->z, addr, port, servers);
 	}
+	if(reason)
+		return reason;
 	return *servers ? NULL : "it has no forward-addr that may be asked: name one";
 }
 
@@ -290,9 +209,9 @@ static void take_zone(struct list* l, const char* text, const char* reason)
 	if(dp && !reason)
 		reason = add_servers(l, dp, &servers);
 	if(dp && reason)
-		note(l, text, reason);
+		hydns_forward_zones_refuse(l->z, "forward-zone", text, reason);
 	else if(dp)
-		add_zone(l, name, len, servers);
+		hydns_forward_zones_add(l->z, name, len, servers);
 	lock_rw_unlock(&l->daemon->env->fwds->lock);
 }
 
@@ -304,8 +223,8 @@ static void leave_out_forwards(struct list* l)
 
 	lock_rw_rdlock(&fwds->lock);
 	RBTREE_FOR(z, struct iter_forward_zone*, fwds->tree)
-		if(z->dclass == LDNS_RR_CLASS_IN && !find_zone(l, z->name, z->namelen))
-			leave_out(l, z->name, z->namelen);
+		if(z->dclass == LDNS_RR_CLASS_IN && !hydns_forward_zones_has(l->z, z->name, z->namelen))
+			hydns_forward_zones_leave_out(l->z, z->name, z->namelen);
 	lock_rw_unlock(&fwds->lock);
 }
 
@@ -317,7 +236,7 @@ static void leave_out_stubs(struct list* l)
 	lock_rw_rdlock(&hints->lock);
 	RBTREE_FOR(s, struct iter_hints_stub*, &hints->tree)
 		if(s->node.dclass == LDNS_RR_CLASS_IN && s->node.len > 1)
-			leave_out(l, s->node.name, s->node.len);
+			hydns_forward_zones_leave_out(l->z, s->node.name, s->node.len);
 	lock_rw_unlock(&hints->lock);
 }
 
@@ -328,7 +247,7 @@ static void leave_out_local_zones(struct list* l)
 	lock_rw_rdlock(&l->daemon->local_zones->lock);
 	RBTREE_FOR(z, struct local_zone*, &l->daemon->local_zones->ztree)
 		if(z->dclass == LDNS_RR_CLASS_IN)
-			leave_out(l, z->name, z->namelen);
+			hydns_forward_zones_leave_out(l->z, z->name, z->namelen);
 	lock_rw_unlock(&l->daemon->local_zones->lock);
 }
 
@@ -342,7 +261,7 @@ static void leave_out_auth_zones(struct list* l)
 	lock_rw_rdlock(&az->lock);
 	RBTREE_FOR(z, struct auth_zone*, &az->ztree)
 		if(z->dclass == LDNS_RR_CLASS_IN)
-			leave_out(l, z->name, z->namelen);
+			hydns_forward_zones_leave_out(l->z, z->name, z->namelen);
 	lock_rw_unlock(&az->lock);
 }
 
@@ -357,7 +276,7 @@ static void leave_out_anchors(struct list* l)
 	lock_basic_lock(&anchors->lock);
 	RBTREE_FOR(ta, struct trust_anchor*, anchors->tree)
 		if(ta->dclass == LDNS_RR_CLASS_IN)
-			leave_out(l, ta->name, ta->namelen);
+			hydns_forward_zones_leave_out(l->z, ta->name, ta->namelen);
 	lock_basic_unlock(&anchors->lock);
 }
 
@@ -367,22 +286,18 @@ static void make_list(struct list* l)
 	const char* reason = hindrance_of_all(l->daemon);
 	struct config_stub* s;
 
-	l->f.max_ttl = (uint32_t)l->daemon->cfg->max_ttl;
-	l->f.max_negative_ttl = (uint32_t)l->daemon->cfg->max_negative_ttl;
+	l->z->of.max_ttl = (uint32_t)l->daemon->cfg->max_ttl;
+	l->z->of.max_negative_ttl = (uint32_t)l->daemon->cfg->max_negative_ttl;
 	for(s = l->daemon->cfg->forwards; s; s = s->next)
 		if(s->hydns_forward && s->name)
 			take_zone(l, s->name, reason);
-	if(l->f.zones == 0)
+	if(l->z->of.zones == 0)
 		return;
 	leave_out_forwards(l);
 	leave_out_stubs(l);
 	leave_out_local_zones(l);
 	leave_out_auth_zones(l);
 	leave_out_anchors(l);
-	if(!l->overflow)
-		return;
-	note(l, "(all)", "more than 512 zones would have to be left out: remove some, or forward smaller zones");
-	l->f.zones = l->f.servers = 0;
 }
 
 static int is_wanted(const struct config_file* cfg)
@@ -395,58 +310,23 @@ static int is_wanted(const struct config_file* cfg)
 	return 0;
 }
 
-/* Logs a note unless it held before. */
-static void log_news(const struct hydns_daemon* d, const struct list* l)
+static void log_note(enum hydns_log_level level, const char* text)
 {
-	size_t i, k;
-
-	for(i = 0; i < l->notes; i++) {
-		for(k = 0; k < d->forward_notes && strcmp(d->forward_note[k], l->note[i]) != 0; k++)
-			;
-		if(k == d->forward_notes)
-			log_warn("hydns: %s", l->note[i]);
-	}
-}
-
-static void keep_notes(struct hydns_daemon* d, const struct list* l)
-{
-	const char* text[HYDNS_FORWARD_NOTES];
-	size_t i;
-
-	if(l->notes == 0 && d->forward_notes == 0)
-		return;
-	log_news(d, l);
-	for(i = 0; i < l->notes; i++)
-		text[i] = l->note[i];
-	hydns_plugin_set_notes(d->plugin, HYDNS_NOTE_FORWARD, text, l->notes);
-	for(i = 0; i < l->notes; i++)
-		snprintf(d->forward_note[i], sizeof(d->forward_note[i]), "%s", l->note[i]);
-	d->forward_notes = l->notes;
+	if(level == HYDNS_LOG_ERROR)
+		log_err("hydns: %s", text);
+	else	log_warn("hydns: %s", text);
 }
 
 void hydns_forward_refresh(struct hydns_daemon* d)
 {
-	struct list* l;
+	struct list l;
 
 	if(d->closing || (!is_wanted(d->daemon->cfg) && !d->forwards))
 		return;
-	l = (struct list*)calloc(1, sizeof(*l));
-	if(l)
-		l->f.zone = (struct hydns_forward_name*)calloc(HYDNS_FORWARD_ZONES, sizeof(*l->f.zone));
-	if(!l || !l->f.zone) {
-		static const struct hydns_plugin_forwards none;
-
-		log_err("hydns: out of memory: no zone is forwarded in the kernel");
-		(void)hydns_plugin_forward(d->plugin, &none);
-		free(l);
-		return;
-	}
-	l->daemon = d->daemon;
-	if(atomic_load(&d->open)) /* else the obstacles say why */
-		make_list(l);
-	d->forwards = l->f.zones > 0;
-	(void)hydns_plugin_forward(d->plugin, &l->f);
-	keep_notes(d, l);
-	free(l->f.zone);
-	free(l);
+	l.daemon = d->daemon;
+	l.z = hydns_forward_zones_new();
+	if(l.z && atomic_load(&d->open)) /* else the obstacles say why */
+		make_list(&l);
+	d->forwards = hydns_forward_zones_use(l.z, d->plugin, &d->forward_notes, log_note);
+	hydns_forward_zones_free(l.z);
 }

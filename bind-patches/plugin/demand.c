@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packet rings that the configuration demands. Other instances start with their first response, which may come late; these
- * start when named has configured itself, so that named can say that it does not start.
+ * start when named has configured itself, so that named can say that it does not start. So do those that forward zones: then the kernel
+ * may answer the first query.
  */
 #include <stdio.h>
 #include <string.h>
@@ -64,14 +65,14 @@ ns_hookresult_t hydns_on_configured(void *arg, void *data, isc_result_t *result)
 	char text[256];
 
 	UNUSED(result);
-	if (parts == 0)
+	if (!inst->o.enable || (parts == 0 && inst->o.forward.count == 0))
 		return NS_HOOK_CONTINUE;
 	if (!atomic_load(&inst->started))
 		hydns_start(inst, &(struct hydns_start){
 			.view = configured->view, .server = ns_interfacemgr_getserver(configured->interfaces),
 			.env = ns_interfacemgr_getaclenv(configured->interfaces),
 			.port = ns_interfacemgr_getport(configured->interfaces) });
-	if (!configured->starts || gets(inst, parts))
+	if (parts == 0 || !configured->starts || gets(inst, parts))
 		return NS_HOOK_CONTINUE;
 	snprintf(text, sizeof(text), "%s is yes, and there are no packet rings: the lines above and hydnsctl status say why; "
 		 "mend that, or set auto", option_of(parts & ~in_use(inst)));
@@ -106,6 +107,14 @@ static const cfg_obj_t *find(const cfg_obj_t *views, const char *text, const cfg
 				return cfg_listelt_value(e);
 	}
 	return NULL;
+}
+
+const cfg_obj_t *hydns_statement_view(const struct hydns_statement *s)
+{
+	const cfg_obj_t *views = NULL, *view = NULL;
+
+	(void)cfg_map_get(s->config, "view", &views);
+	return find(views, s->text, &view) != NULL ? cfg_tuple_get(view, "options") : NULL;
 }
 
 /* Whether the view is of class IN, which alone has rings. BIND has checked that the class is known. */

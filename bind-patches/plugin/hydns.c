@@ -264,11 +264,25 @@ static isc_result_t check_own(const struct hydns_options *o, const cfg_obj_t *co
 	return ISC_R_FAILURE;
 }
 
+static isc_result_t read_forwards(struct hydns_instance *inst, const struct hydns_statement *s)
+{
+	isc_result_t result;
+
+	if (inst->o.forward.count == 0)
+		return ISC_R_SUCCESS;
+	result = hydns_forward_check(&inst->o, s);
+	if (result != ISC_R_SUCCESS)
+		return result;
+	inst->forwards = hydns_forward_configured(s);
+	return inst->forwards != NULL ? ISC_R_SUCCESS : ISC_R_NOMEMORY;
+}
+
 isc_result_t plugin_register(const char *text, const void *cfg, const char *file, unsigned long line,
 			     isc_mem_t *mctx, isc_log_t *lctx, void *actx, ns_hooktable_t *hooktable,
 			     void **instp)
 {
 	struct hydns_instance *inst = isc_mem_get(mctx, sizeof(*inst));
+	const struct hydns_statement statement = { .config = cfg, .text = text, .file = file, .line = line, .mctx = mctx, .lctx = lctx };
 	isc_result_t result;
 
 	*inst = (struct hydns_instance){ .started = true };
@@ -278,6 +292,8 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 	result = hydns_named_is_known() ? hydns_options_parse(text, file, line, mctx, lctx, &inst->o) : ISC_R_FAILURE;
 	if (result == ISC_R_SUCCESS)
 		result = check_own(&inst->o, cfg, file, line, lctx, &inst->own);
+	if (result == ISC_R_SUCCESS)
+		result = read_forwards(inst, &statement);
 	if (result != ISC_R_SUCCESS) {
 		plugin_destroy((void **)&inst);
 		return result;
@@ -294,14 +310,16 @@ isc_result_t plugin_check(const char *text, const void *cfg, const char *file, u
 {
 	struct hydns_options o = { 0 };
 	struct hydns_own_queries *own = NULL;
+	const struct hydns_statement statement = { .config = cfg, .text = text, .file = file, .line = line, .mctx = mctx, .lctx = lctx };
 	isc_result_t result = hydns_options_parse(text, file, line, mctx, lctx, &o);
 
 	UNUSED(actx);
 	if (result == ISC_R_SUCCESS)
 		result = check_own(&o, cfg, file, line, lctx, &own);
 	if (result == ISC_R_SUCCESS)
-		result = hydns_demand_check(&o, &(struct hydns_statement){ .config = cfg, .text = text, .file = file,
-									   .line = line, .mctx = mctx, .lctx = lctx });
+		result = hydns_demand_check(&o, &statement);
+	if (result == ISC_R_SUCCESS)
+		result = hydns_forward_check(&o, &statement);
 	free(own);
 	hydns_options_free(&o, mctx);
 	return result;
@@ -319,6 +337,7 @@ void plugin_destroy(void **instp)
 		ns_server_detach(&inst->server);
 	cfg_aclconfctx_detach(&inst->load);
 	free(inst->own);
+	hydns_forward_config_free(inst->forwards);
 	free(inst->acl);
 	free(inst->socket);
 	hydns_zones_forget_acl(inst);

@@ -64,6 +64,9 @@ static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
 	hydns_instance_resume(inst);
 	if (p == NULL || command_is_harmless(arg))
 		return NS_HOOK_CONTINUE;
+	pthread_mutex_lock(&inst->starting);
+	hydns_forward_refresh(inst, p);
+	pthread_mutex_unlock(&inst->starting);
 	hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 	hydns_reconsider(inst, p);
 	return NS_HOOK_CONTINUE;

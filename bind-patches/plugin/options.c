@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <isc/buffer.h>
@@ -32,6 +33,8 @@ static void document_bound(cfg_printer_t *printer, const cfg_type_t *type)
 
 static cfg_type_t cfg_type_bound = { "hydns-bound", parse_bound, cfg_print_ustring, document_bound, &cfg_rep_string,
 				     bound_words };
+static cfg_type_t cfg_type_zones = { "hydns-zones", cfg_parse_bracketed_list, cfg_print_bracketed_list, cfg_doc_bracketed_list,
+				     &cfg_rep_list, &cfg_type_astring };
 static cfg_clausedef_t clauses[] = {
 	{ "hydns-enable", &cfg_type_boolean, 0 },
 	{ "hydns-socket", &cfg_type_qstring, 0 },
@@ -49,6 +52,7 @@ static cfg_clausedef_t clauses[] = {
 	{ "hydns-queue-frames", &cfg_type_uint32, 0 },
 	{ "hydns-pending-max", &cfg_type_bound, 0 },
 	{ "hydns-pending-per-question", &cfg_type_bound, 0 },
+	{ "hydns-forward", &cfg_type_zones, 0 },
 	{ NULL, NULL, 0 },
 };
 static cfg_clausedef_t *clausesets[] = { clauses, NULL };
@@ -201,6 +205,20 @@ static isc_result_t read_pending(const cfg_obj_t *map, const struct source *from
 	       read_bound(map, "hydns-pending-per-question", from, &o->pending_per_question) ? ISC_R_SUCCESS : ISC_R_RANGE;
 }
 
+static isc_result_t read_forward(const cfg_obj_t *map, const struct source *from, struct hydns_options *o)
+{
+	const cfg_obj_t *list = NULL, *at = NULL;
+	const char *why;
+
+	if (cfg_map_get(map, "hydns-forward", &list) != ISC_R_SUCCESS)
+		return ISC_R_SUCCESS;
+	why = hydns_names_read(list, &o->forward, &at);
+	if (why == NULL)
+		return ISC_R_SUCCESS;
+	complain(from, list, "hydns-forward: %s%s%s", at != NULL ? cfg_obj_asstring(at) : "", at != NULL ? " " : "", why);
+	return ISC_R_RANGE;
+}
+
 static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct source *from,
 			     struct hydns_options *out)
 {
@@ -227,7 +245,11 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct
 	if (result == ISC_R_SUCCESS)
 		result = read_socket(map, mctx, from, &o);
 	if (result == ISC_R_SUCCESS)
+		result = read_forward(map, from, &o);
+	if (result == ISC_R_SUCCESS)
 		*out = o;
+	else
+		hydns_options_free(&o, mctx);
 	return result;
 }
 
@@ -276,4 +298,5 @@ void hydns_options_free(struct hydns_options *o, isc_mem_t *mctx)
 {
 	if (o->socket != NULL)
 		isc_mem_free(mctx, o->socket);
+	free(o->forward.name);
 }

@@ -19,6 +19,7 @@
 #include <ns/hooks.h>
 #include <ns/types.h>
 #include "hydns/ports.h"
+#include "plugin/forward_zones.h"
 #include "plugin/plugin.h"
 
 #define HYDNS_PENDING_AUTO     UINT32_MAX
@@ -26,12 +27,17 @@
 
 /* --- options.c: the plugin's parameters, the same names and meanings as Unbound's hydns clause ---------- */
 enum hydns_choice { HYDNS_AUTO, HYDNS_YES, HYDNS_NO };
+struct hydns_names {
+	size_t count;
+	struct hydns_forward_name *name;  /* lower case; from malloc() */
+};
 struct hydns_options {
 	bool enable, allow_unlogged, allow_unlimited;
 	enum hydns_choice queue, queue_upstream;
 	uint32_t queue_frames;
 	uint32_t pending_max, pending_per_question; /* or HYDNS_PENDING_AUTO */
 	char *socket;             /* of the instance's memory context */
+	struct hydns_names forward;   /* zones that the kernel may forward */
 	uint32_t capacity, admission, window, min_ttl, max_ttl, refresh, flush_timeout;
 };
 /* Parses and checks text (NULL: all defaults) with BIND's own grammar. Logs errors with file and line. Writes *out on
@@ -75,6 +81,8 @@ struct hydns_instance {
 	_Atomic uint64_t looked_ms;       /* stock.c: when it last looked for changes */
 	atomic_uint waiting[HYDNS_WAITING_PLACES]; /* parking.c: clients, by question */
 	atomic_uint all_waiting;
+	struct hydns_forward_config *forwards; /* NULL: it names no zone */
+	struct hydns_forward_notes forward_notes; /* which are refused, as noted last; locked by starting */
 };
 void hydns_named_log(enum hydns_log_level level, const char *text);
 /* Ends what it offers; the next response starts it again. No hook of it may be running. */
@@ -199,8 +207,29 @@ struct hydns_statement {
 	isc_mem_t *mctx;
 	isc_log_t *lctx;
 };
+/* The options of the statement's view; NULL: the configuration has no view. */
+const cfg_obj_t *hydns_statement_view(const struct hydns_statement *s);
 /* Logs why o, the options of s, demands rings in vain. ISC_R_SUCCESS: that is not known before named runs. */
 isc_result_t hydns_demand_check(const struct hydns_options *o, const struct hydns_statement *s);
+
+/* --- forward_config.c for the patched named: zones that the kernel may forward, as they are configured; stock.c for any other: none */
+/* Adds the names of a list of strings to out. NULL, or what is wrong with the one at *at. */
+const char *hydns_names_read(const cfg_obj_t *list, struct hydns_names *out, const cfg_obj_t **at);
+/* Logs why named does not forward a zone that o, the options of s, names: all others are not asked, or not by UDP. */
+isc_result_t hydns_forward_check(const struct hydns_options *o, const struct hydns_statement *s);
+/* What else the configuration says of the zones in the statement's view. */
+struct hydns_forward_config {
+	struct hydns_names others;        /* zones with forwarders, or expressly without, the named ones included */
+	struct hydns_names unvalidated;   /* validate-except */
+	bool orders, filters;             /* rrset-order; deny-answer-* */
+};
+/* NULL: no memory. */
+struct hydns_forward_config *hydns_forward_configured(const struct hydns_statement *s);
+void hydns_forward_config_free(struct hydns_forward_config *c);
+/* --- forward.c for the patched named: which of them named relays unchanged; stock.c for any other: none --------------------- */
+/* Makes the list of zones that the kernel may forward, as of now, and gives it to p if it is news. At the start, and after each command
+ * that may concern it, before what has changed is withdrawn. */
+void hydns_forward_refresh(struct hydns_instance *inst, struct hydns_plugin *p);
 
 /* --- queue.c for the patched named: packet rings of its loops; stock.c for any other: none --------------------------- */
 /* What the instance may ask packet rings for: HYDNS_QUEUE_*, or 0. One view has them, the first with the plugin that may. */

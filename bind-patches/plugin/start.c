@@ -129,11 +129,14 @@ void hydns_start(struct hydns_instance *inst, const struct hydns_start *by)
 		if (p != NULL)
 			hydns_queue_note(inst, p);
 		exports = p != NULL && (possible || hydns_queue_has_rings(p));
-		if (p != NULL && ((exports && !hydns_export(inst, p)) || hydns_plugin_start(p) != 0)) {
+		inst->exported = exports && hydns_export(inst, p);
+		if (inst->exported)
+			hydns_forward_refresh(inst, p);
+		if (p != NULL && (exports != inst->exported || hydns_plugin_start(p) != 0)) {
 			hydns_plugin_stop(p);
 			p = NULL;
+			inst->exported = false;
 		}
-		inst->exported = p != NULL && exports;
 		atomic_store(&inst->open, p != NULL && possible);
 		atomic_store(&inst->plugin, p);
 		atomic_store(&inst->started, true);

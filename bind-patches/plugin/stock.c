@@ -280,6 +280,39 @@ isc_result_t hydns_demand_check(const struct hydns_options *o, const struct hydn
 	return ISC_R_SUCCESS;
 }
 
+/* --- forwarding: it would need a notice of each change ------------------------------------------------------------ */
+const char *hydns_names_read(const cfg_obj_t *list, struct hydns_names *out, const cfg_obj_t **at)
+{
+	UNUSED(list);
+	UNUSED(out);
+	UNUSED(at);
+	return "an unpatched named forwards nothing in the kernel: remove it";
+}
+
+isc_result_t hydns_forward_check(const struct hydns_options *o, const struct hydns_statement *s)
+{
+	UNUSED(o);
+	UNUSED(s);
+	return ISC_R_SUCCESS;
+}
+
+struct hydns_forward_config *hydns_forward_configured(const struct hydns_statement *s)
+{
+	UNUSED(s);
+	return NULL;
+}
+
+void hydns_forward_config_free(struct hydns_forward_config *c)
+{
+	UNUSED(c);
+}
+
+void hydns_forward_refresh(struct hydns_instance *inst, struct hydns_plugin *p)
+{
+	UNUSED(inst);
+	UNUSED(p);
+}
+
 uint32_t hydns_queue_parts(const struct hydns_instance *inst)
 {
 	UNUSED(inst);

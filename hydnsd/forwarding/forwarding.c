@@ -152,7 +152,9 @@ static void relay(struct hydnsd *d, struct hydnsd_forward_open *o, const struct 
 	struct zone_question q = { r->zones, (int)o->facts.zone };
 	const struct hydnsd_relay_terms terms = {
 		.name = o->name, .name_len = o->name_len, .qtype = o->qtype, .max_ttl = r->zones->max_ttl,
-		.max_negative_ttl = r->zones->max_negative_ttl, .same_zone = same_zone, .arg = &q,
+		.max_negative_ttl = r->zones->max_negative_ttl, .adds = r->zones->flags & HYDNS_FORWARDS_ADDS,
+		.soa_ttl = r->zones->flags & HYDNS_FORWARDS_SOA_TTL,
+		.keeps_case = d->resolver[o->resolver].hello.flags & HYDNS_RESOLVER_KEEPS_CASE, .same_zone = same_zone, .arg = &q,
 	};
 	static uint8_t octets[HYDNSD_RELAY_OFFER] __attribute__((aligned(8)));
 	struct hydns_offer *offer = (struct hydns_offer *)octets;

@@ -14,6 +14,7 @@
 #define ALIASES_MOST   8               /* as Unbound's scrubber takes without doubt */
 #define NAMES_MOST     96              /* that are written; each record has three at most */
 #define SUFFIXES_MOST  512
+#define BIND_SUFFIXES  48              /* named compresses no further: DNS_COMPRESS_SMALLBITS */
 #define MESSAGE_MOST   4096
 #define TYPE_SOA       6
 #define SOA_NUMBERS    20              /* octets after a SOA's names, the last four of them MINIMUM */
@@ -77,6 +78,7 @@ struct relay {
 	uint32_t records;
 	uint32_t life;
 	bool overflow;
+	bool capitals;                 /* a name has some */
 };
 
 static uint16_t u16(const uint8_t *p)
@@ -224,7 +226,7 @@ static void remember(struct relay *r, const struct name *n, uint32_t end, uint32
 	}
 	r->names[r->name_count] = *n;
 	for (uint32_t at = 0; at < end && n->octet[at]; at += 1U + n->octet[at]) {
-		if (r->suffix_count == SUFFIXES_MOST) {
+		if (r->suffix_count == (r->terms->keeps_case ? BIND_SUFFIXES : SUFFIXES_MOST)) {
 			r->overflow = true;
 			return;
 		}
@@ -235,11 +237,21 @@ static void remember(struct relay *r, const struct name *n, uint32_t end, uint32
 	r->name_count++;
 }
 
+static bool has_capitals(const struct name *n)
+{
+	for (unsigned i = 0; i < n->len; i++)      /* length octets are below 'A' */
+		if (n->octet[i] >= 'A' && n->octet[i] <= 'Z')
+			return true;
+	return false;
+}
+
 /* Its longest end that was written before becomes a pointer; the root alone never does. */
 static void put_compressed(struct relay *r, const struct name *n)
 {
 	uint32_t offset = HEADER + r->out_len, at = 0;
 	uint16_t to = 0;
+
+	r->capitals |= has_capitals(n);
 
 	while (n->octet[at] && !(to = find_suffix(r, n, at)))
 		at += 1U + n->octet[at];
@@ -250,19 +262,21 @@ static void put_compressed(struct relay *r, const struct name *n)
 }
 
 /* -- RDATA --------------------------------------------------------------------------------------------------- */
-/* Types that are relayed. Those without names are octets. NS is none of them: Unbound adds addresses to such an answer. */
+/* Types that are relayed. Those without names are octets. NS is none of them: resolvers add addresses to such an answer. */
 static const struct layout {
 	uint16_t type;
 	uint8_t before, names, after;  /* octets, names, octets */
 	bool compressed;               /* resolvers compress the names: RFC 3597 section 4 */
 	bool rest;                     /* any octets */
+	bool hosts;                    /* it names hosts, whose addresses named adds to the answer if it has them */
 } layouts[] = {
 	{ .type = 1, .before = 4 }, { .type = 28, .before = 16 },
 	{ .type = 5, .names = 1, .compressed = true },
 	{ .type = 6, .names = 2, .after = SOA_NUMBERS, .compressed = true }, { .type = 12, .names = 1, .compressed = true },
-	{ .type = 15, .before = 2, .names = 1, .compressed = true }, { .type = 33, .before = 6, .names = 1 },
+	{ .type = 15, .before = 2, .names = 1, .compressed = true, .hosts = true },
+	{ .type = 33, .before = 6, .names = 1, .hosts = true },
 	{ .type = 13, .rest = true }, { .type = 16, .rest = true }, { .type = 44, .rest = true }, { .type = 52, .rest = true },
-	{ .type = 64, .rest = true }, { .type = 65, .rest = true }, { .type = 257, .rest = true },
+	{ .type = 64, .rest = true, .hosts = true }, { .type = 65, .rest = true, .hosts = true }, { .type = 257, .rest = true },
 };
 
 static const struct layout *layout_of(uint16_t type)
@@ -308,7 +322,7 @@ static enum hydnsd_relay put_record(struct relay *r, const struct record *rr, ui
 	const struct layout *l = layout_of(rr->type);
 	uint32_t length_at, rdlen;
 
-	if (!l)
+	if (!l || (l->hosts && r->terms->adds))
 		return HYDNSD_NOT_RELAYED_TYPE;
 	put_compressed(r, &rr->owner);
 	put16(r, rr->type);
@@ -321,6 +335,8 @@ static enum hydnsd_relay put_record(struct relay *r, const struct record *rr, ui
 		return HYDNSD_NOT_RELAYED_MALFORMED;
 	if (r->overflow)
 		return HYDNSD_NOT_RELAYED_TOO_BIG;
+	if (r->capitals && r->terms->keeps_case)
+		return HYDNSD_NOT_RELAYED_LETTERS;
 	rdlen = r->out_len - length_at - 2;
 	r->out[length_at] = (uint8_t)(rdlen >> 8);
 	r->out[length_at + 1] = (uint8_t)rdlen;
@@ -449,7 +465,8 @@ static bool at_or_above(const struct name *a, const struct name *b)
 	return false;
 }
 
-/* The SOA's TTL is that of the answer: RFC 2308 section 3. */
+/* The SOA's TTL is that of the answer: RFC 2308 section 3. By section 5 its minimum is a bound, which servers have applied, if they
+ * follow the RFC. */
 static enum hydnsd_relay negative(struct relay *r, const uint16_t count[3])
 {
 	enum hydnsd_relay why = count[1] == 1 ? collect(r, 1) : HYDNSD_NOT_RELAYED_REFERRAL;
@@ -471,7 +488,7 @@ static enum hydnsd_relay negative(struct relay *r, const uint16_t count[3])
 	if (why)
 		return why;
 	minimum = u32(r->in + soa->rdata + soa->rdlen - 4);
-	ttl = soa->ttl < minimum ? soa->ttl : minimum;
+	ttl = soa->ttl < minimum || r->terms->soa_ttl ? soa->ttl : minimum;
 	return put_with_ttl(r, soa, ttl, r->terms->max_negative_ttl < r->terms->max_ttl ? r->terms->max_negative_ttl :
 			    r->terms->max_ttl);
 }
@@ -544,7 +561,7 @@ enum hydnsd_relay hydnsd_relay(const uint8_t *message, size_t len, const struct 
 
 	r.terms = terms;
 	r.out_len = r.name_count = r.suffix_count = r.records = 0;
-	r.overflow = false;
+	r.overflow = r.capitals = false;
 	r.life = UINT32_MAX;
 	if (!take(&r, message, len))
 		return HYDNSD_NOT_RELAYED_MALFORMED;

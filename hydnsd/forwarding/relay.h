@@ -28,6 +28,8 @@ struct hydnsd_relay_terms {
 	uint8_t name_len;
 	uint16_t qtype;                /* network order */
 	uint32_t max_ttl, max_negative_ttl;
+	bool keeps_case;               /* HYDNS_RESOLVER_KEEPS_CASE: names are compressed only where their letters are the same */
+	bool adds, soa_ttl;            /* HYDNS_FORWARDS_ADDS, HYDNS_FORWARDS_SOA_TTL */
 	/* Whether the resolver would send queries for this name (lower case) where it sent this one. */
 	bool (*same_zone)(void *arg, const uint8_t *name, uint8_t len);
 	void *arg;

@@ -96,6 +96,7 @@ const char *hydnsd_zones_add(struct hydnsd_zones **z, const void *message, size_
 		(*z)->number = f->number;
 		(*z)->max_ttl = f->max_ttl;
 		(*z)->max_negative_ttl = f->max_negative_ttl;
+		(*z)->flags = f->flags;
 	} else if (!*z || (*z)->number != f->number || f->upstreams) {
 		return "FORWARDS without their beginning";
 	}

@@ -13,6 +13,7 @@
 struct hydnsd_zones {
 	uint32_t number;
 	uint32_t max_ttl, max_negative_ttl;
+	uint16_t flags;                     /* HYDNS_FORWARDS_ADDS and the like */
 	uint32_t servers, count, forwarded; /* forwarded: zones that have upstreams */
 	struct hydns_forward_server server[HYDNS_FORWARD_UPSTREAMS];
 	struct hydns_forward_name zone[HYDNS_FORWARD_ZONES];

@@ -147,6 +147,9 @@ static void negative_answers_have_the_soas_minimum(void **state)
 	RECORD("\xc0\x10", 6, 300, "\2ns\xc0\x10\4root\2ns\xc0\x10" NUMBERS);
 	EXPECT("\xc0\x10\0\6\0\1\0\0\0\x3c\0\x20\2ns\xc0\x10\4root\xc0\x29" NUMBERS, 60, 0, 1);
 	assert_int_equal(ntohs(offer->reply_flags), 0x8083);
+	terms.soa_ttl = true;                                  /* named does not look at the minimum */
+	EXPECT("\xc0\x10\0\6\0\1\0\0\1\x2c\0\x20\2ns\xc0\x10\4root\xc0\x29" NUMBERS, 300, 0, 1);
+	terms.soa_ttl = false;
 	terms.max_negative_ttl = 59;
 	assert_int_equal(relay(), HYDNSD_NOT_RELAYED_TTL);
 	begin(1, 0x8580, 0, 1, 0);
@@ -197,6 +200,66 @@ static void what_is_the_resolvers(void **state)
 	begin(1, 0x8580, 1, 0, 0);
 	RECORD("\xc0\x1d", 1, 300, "\1\2\3\4");                /* a name that points to itself */
 	assert_int_equal(relay(), HYDNSD_NOT_RELAYED_MALFORMED);
+}
+
+/* named compresses a name only where the letters are the same, and repeats those that it got. */
+static void letters_that_are_kept(void **state)
+{
+	(void)state;
+	begin(1, 0x8580, 1, 0, 0);
+	terms.keeps_case = true;
+	RECORD(QUESTION, 1, 300, "\1\2\3\4");                   /* the question's are the request's, not the server's */
+	assert_int_equal(relay(), HYDNSD_RELAYED);
+	begin(1, 0x8580, 1, 0, 0);
+	terms.keeps_case = true;
+	RECORD("\3WwW\7eXamPle\0", 1, 300, "\1\2\3\4");
+	assert_int_equal(relay(), HYDNSD_NOT_RELAYED_LETTERS);
+	begin(5, 0x8580, 1, 0, 0);
+	terms.keeps_case = true;
+	RECORD(QUESTION, 5, 300, "\1A\xc0\x10");
+	assert_int_equal(relay(), HYDNSD_NOT_RELAYED_LETTERS);
+	begin(16, 0x8580, 1, 0, 0);
+	terms.keeps_case = true;
+	RECORD(QUESTION, 16, 300, "\4TEXT");                     /* no name */
+	assert_int_equal(relay(), HYDNSD_RELAYED);
+}
+
+/* named remembers 48 ends of names to point to. Of each target here three are new, and the question has two. */
+static void many_names_that_named_would_not_compress(void **state)
+{
+	(void)state;
+	for (unsigned n = 15; n <= 16; n++) {
+		begin(12, 0x8580, n, 0, 0);
+		terms.keeps_case = true;
+		for (unsigned i = 0; i < n; i++) {
+			const char rdata[] = { 1, 'a', 1, 'b', 1, (char)('a' + i), 0 };
+
+			record(QUESTION, 2, 12, 300, rdata, sizeof(rdata));
+		}
+		assert_int_equal(relay(), n == 15 ? HYDNSD_RELAYED : HYDNSD_NOT_RELAYED_TOO_BIG);
+	}
+}
+
+static void answers_that_named_adds_to(void **state)
+{
+	static const struct {
+		uint16_t type;
+		bool hosts;
+	} types[] = { { 15, true }, { 33, true }, { 64, true }, { 65, true }, { 12, false } };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		for (int adds = 0; adds < 2; adds++) {
+			begin(types[i].type, 0x8580, 1, 0, 0);
+			terms.adds = adds;
+			if (types[i].type == 33)
+				RECORD(QUESTION, 33, 300, "\0\1\0\2\0\65\1a\0");
+			else if (types[i].type == 12)
+				RECORD(QUESTION, 12, 300, "\1a\0");
+			else
+				record(QUESTION, 2, types[i].type, 300, "\0\12\1a\0", 5);
+			assert_int_equal(relay(), adds && types[i].hosts ? HYDNSD_NOT_RELAYED_TYPE : HYDNSD_RELAYED);
+		}
 }
 
 /* Of a sound answer, every beginning is malformed, and each octet that changes gives an answer or a cause, and no harm. */
@@ -365,7 +428,9 @@ int main(void)
 		cmocka_unit_test(addresses_have_the_least_ttl), cmocka_unit_test(aliases_are_compressed),
 		cmocka_unit_test(negative_answers_have_the_soas_minimum),
 		cmocka_unit_test(denials_of_types_that_caches_answer), cmocka_unit_test(what_is_the_resolvers),
-		cmocka_unit_test(broken_answers_do_no_harm), cmocka_unit_test(many_records_are_too_many),
+		cmocka_unit_test(broken_answers_do_no_harm), cmocka_unit_test(letters_that_are_kept),
+		cmocka_unit_test(many_names_that_named_would_not_compress),
+		cmocka_unit_test(answers_that_named_adds_to), cmocka_unit_test(many_records_are_too_many),
 		cmocka_unit_test(the_longest_zone_counts), cmocka_unit_test(bad_lists_are_refused),
 		cmocka_unit_test(timeouts_follow_round_trips), cmocka_unit_test(three_failures_are_a_pause),
 	};

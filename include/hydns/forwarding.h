@@ -160,6 +160,9 @@ struct hydns_forwards {
 };
 #define HYDNS_FORWARDS_FIRST   0x1
 #define HYDNS_FORWARDS_LAST    0x2
+/* In the first message: */
+#define HYDNS_FORWARDS_ADDS    0x4 /* the resolver adds addresses to answers that name hosts (MX, SRV, SVCB, HTTPS), if it has some */
+#define HYDNS_FORWARDS_SOA_TTL 0x8 /* its negative answers live as long as the SOA's TTL, whatever its minimum */
 struct hydns_forward_server {
 	__u8  addr[16];     /* network order */
 	__u16 port;         /* network order */

@@ -22,7 +22,7 @@ void hydns_forward_list_destroy(struct hydns_forward_list *f)
 
 static bool same(const struct hydns_plugin_forwards *a, const struct hydns_plugin_forwards *b)
 {
-	return a->servers == b->servers && a->zones == b->zones && a->max_ttl == b->max_ttl &&
+	return a->servers == b->servers && a->zones == b->zones && a->max_ttl == b->max_ttl && a->flags == b->flags &&
 	       a->max_negative_ttl == b->max_negative_ttl &&
 	       !memcmp(a->server, b->server, a->servers * sizeof(a->server[0])) &&
 	       (!a->zones || !memcmp(a->zone, b->zone, a->zones * sizeof(a->zone[0])));

@@ -15,7 +15,7 @@ static size_t write_message(uint8_t *payload, const struct hydns_plugin_forwards
 	size_t at = sizeof(f), room, n = of->zones - *zones;
 
 	if (*zones == 0) {
-		f.flags |= HYDNS_FORWARDS_FIRST;
+		f.flags |= (uint16_t)(HYDNS_FORWARDS_FIRST | of->flags);
 		f.upstreams = (uint16_t)of->servers;
 		memcpy(payload + at, of->server, of->servers * sizeof(of->server[0]));
 		at += of->servers * sizeof(of->server[0]);

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include "plugin/forward_zones.h"
 #include "plugin/tests/world.h"
 
 static struct hydns_forward_name zone[HYDNS_FORWARD_ZONES + 1];
@@ -10,7 +11,8 @@ static struct hydns_forward_name zone[HYDNS_FORWARD_ZONES + 1];
 /* zones: z0, z1, ...; the server of all is 192.0.2.<last>. */
 static struct hydns_plugin_forwards list(unsigned zones, uint8_t last)
 {
-	struct hydns_plugin_forwards f = { .max_ttl = 86400, .max_negative_ttl = 3600, .servers = zones ? 1 : 0, .zones = zones,
+	struct hydns_plugin_forwards f = { .max_ttl = 86400, .max_negative_ttl = 3600, .flags = HYDNS_FORWARDS_ADDS,
+		.servers = zones ? 1 : 0, .zones = zones,
 		.server = { { .addr = { [10] = 0xff, 0xff, 192, 0, 2, last }, .port = htons(53) } }, .zone = zone };
 
 	memset(zone, 0, sizeof(zone));
@@ -55,7 +57,7 @@ static void a_list_has_a_number(void **state)
 	assert_int_equal(page_number(w), 0);
 	assert_true(forward(w, 2, 1));
 	expect_told(w, 2, 1);
-	assert_int_equal(w->peer.forward.flags, HYDNS_FORWARDS_FIRST | HYDNS_FORWARDS_LAST);
+	assert_int_equal(w->peer.forward.flags, HYDNS_FORWARDS_FIRST | HYDNS_FORWARDS_LAST | HYDNS_FORWARDS_ADDS);
 	first = page_number(w);
 	assert_true(first != 0);
 	assert_true(forward(w, 2, 1));                          /* the same: nothing is sent */
@@ -170,6 +172,138 @@ static void a_list_that_was_replaced_counts_no_more(void **state)
 	peer_stop(&w->peer);
 }
 
+/* -- making the list -------------------------------------------------------------------------------------------- */
+#define NAME(text) (const uint8_t *)(text), sizeof(text)
+
+static uint32_t servers_of(const struct hydns_forward_zones *z, const char *name, size_t len)
+{
+	for (uint32_t i = 0; i < z->of.zones; i++)
+		if (z->of.zone[i].name_len == len && !memcmp(z->of.zone[i].name, name, len))
+			return z->of.zone[i].upstreams;
+	return UINT32_MAX;
+}
+
+/* What is within a forwarded zone is in the list, without servers; what is elsewhere is not. */
+static void zones_within_are_left_out(void **state)
+{
+	struct hydns_forward_zones *z = hydns_forward_zones_new();
+
+	(void)state;
+	hydns_forward_zones_add(z, NAME("\4Corp\7EXAMPLE"), 1);
+	hydns_forward_zones_leave_out(z, NAME("\5Inner\4corp\7example"));
+	hydns_forward_zones_leave_out(z, NAME("\1a\5inner\4corp\7example"));
+	hydns_forward_zones_leave_out(z, NAME("\5xcorp\7example"));
+	hydns_forward_zones_leave_out(z, NAME("\7example"));
+	hydns_forward_zones_leave_out(z, NAME(""));
+	hydns_forward_zones_leave_out(z, NAME("\4corp\7example"));          /* itself */
+	assert_int_equal(z->of.zones, 3);
+	assert_int_equal(servers_of(z, "\4corp\7example", 14), 1);
+	assert_int_equal(servers_of(z, "\5inner\4corp\7example", 20), 0);
+	assert_int_equal(servers_of(z, "\1a\5inner\4corp\7example", 22), 0);
+	assert_true(hydns_forward_zones_has(z, NAME("\4cOrp\7example")));
+	assert_false(hydns_forward_zones_has(z, NAME("\7example")));
+	hydns_forward_zones_add(z, NAME(""), 1);                             /* the root has all others */
+	hydns_forward_zones_leave_out(z, NAME("\7example"));
+	assert_int_equal(servers_of(z, "\7example", 9), 0);
+	hydns_forward_zones_free(z);
+}
+
+static void servers_are_of_other_hosts(void **state)
+{
+	static const struct {
+		uint8_t addr[16];
+		bool good;
+	} of[] = {
+		{ { [10] = 0xff, 0xff, 192, 0, 2, 1 }, true }, { { [10] = 0xff, 0xff, 127, 0, 0, 1 }, false },
+		{ { [10] = 0xff, 0xff, 0, 0, 0, 0 }, false }, { { [10] = 0xff, 0xff, 224, 0, 0, 1 }, false },
+		{ { 0x20, 1, 13, 0xb8, [15] = 1 }, true }, { { [15] = 1 }, false }, { { [15] = 0 }, false },
+		{ { 0xfe, 0x80, [15] = 1 }, false }, { { 0xff, 2, [15] = 1 }, false },
+	};
+	struct hydns_forward_zones *z = hydns_forward_zones_new();
+	uint8_t addr[16] = { [10] = 0xff, 0xff, 192, 0, 2, 0 };
+	uint32_t servers;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+		for (int again = 0; again < 2; again++) {
+			servers = 0;
+			assert_int_equal(hydns_forward_zones_server(z, of[i].addr, htons(53), &servers) == NULL, of[i].good);
+			assert_int_equal(servers != 0, of[i].good);
+		}
+	assert_int_equal(z->of.servers, 2);
+	for (int i = 2; i < HYDNS_FORWARD_UPSTREAMS; i++) {
+		addr[15] = (uint8_t)(i + 1);
+		servers = 0;
+		assert_null(hydns_forward_zones_server(z, addr, htons(53), &servers));
+		assert_int_equal(servers, 1U << i);
+	}
+	assert_non_null(hydns_forward_zones_server(z, addr, htons(5353), &servers));
+	hydns_forward_zones_free(z);
+}
+
+static unsigned warnings, errors;
+
+static void count_line(enum hydns_log_level level, const char *text)
+{
+	(void)text;
+	if (level == HYDNS_LOG_ERROR)
+		errors++;
+	else
+		warnings++;
+}
+
+/* One line for each refusal that is news; a note as long as it holds. */
+static void refusals_are_noted_once(void **state)
+{
+	struct world *w = *state;
+	struct hydns_forward_notes former = { 0 };
+	static const char second[] = "zone corp.example is not forwarded in the kernel: second";
+	const char *note = w->peer.note[HYDNS_NOTE_FORWARD];
+
+	start_both(w);
+	for (unsigned round = 0; round < 3; round++) {
+		struct hydns_forward_zones *z = hydns_forward_zones_new();
+
+		hydns_forward_zones_refuse(z, "zone", "corp.example", round < 2 ? "first" : "second");
+		assert_false(hydns_forward_zones_use(z, w->p, &former, count_line));
+		assert_int_equal(warnings, round < 2 ? 1 : 2);
+		hydns_forward_zones_free(z);
+	}
+	assert_true(BECOMES(!strncmp(note, second, strlen(second))));
+	assert_true(hydns_forward_zones_use(NULL, w->p, &former, count_line) == false && errors == 1);
+	peer_stop(&w->peer);
+}
+
+/* More zones than hydnsd takes: none is forwarded, as those that are left out could not be. */
+static void too_many_zones_are_none(void **state)
+{
+	struct world *w = *state;
+	struct hydns_forward_notes former = { 0 };
+	struct hydns_forward_zones *z = hydns_forward_zones_new();
+	uint8_t addr[16] = { [10] = 0xff, 0xff, 192, 0, 2, 1 };
+	uint32_t servers = 0;
+
+	start_both(w);
+	assert_null(hydns_forward_zones_server(z, addr, htons(53), &servers));
+	hydns_forward_zones_add(z, NAME("\7example"), servers);
+	for (unsigned i = 1; i <= HYDNS_FORWARD_ZONES; i++) {
+		uint8_t name[16] = "\5z0000\7example";
+
+		snprintf((char *)name + 1, 6, "z%04u", i);
+		name[6] = 7;
+		hydns_forward_zones_leave_out(z, name, 15);
+		if (i == HYDNS_FORWARD_ZONES - 1) {
+			assert_true(hydns_forward_zones_use(z, w->p, &former, count_line));
+			assert_true(BECOMES(page_number(w) != 0));
+		}
+	}
+	assert_false(hydns_forward_zones_use(z, w->p, &former, count_line));
+	assert_int_equal(page_number(w), 0);
+	assert_int_equal(former.count, 1);
+	hydns_forward_zones_free(z);
+	peer_stop(&w->peer);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -177,6 +311,8 @@ int main(void)
 	const struct CMUnitTest test[] = {
 		TEST(a_list_has_a_number), TEST(a_long_list_takes_several_messages), TEST(a_change_holds_without_an_answer),
 		TEST(another_hydnsd_is_told), TEST(a_refusal_is_noted), TEST(a_list_that_was_replaced_counts_no_more),
+		cmocka_unit_test(zones_within_are_left_out), cmocka_unit_test(servers_are_of_other_hosts), TEST(refusals_are_noted_once),
+		TEST(too_many_zones_are_none),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);

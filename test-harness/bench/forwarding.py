@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The part of `misses` with names that nobody has asked before, in a forwarded zone: sent on by the kernel, and by Unbound, BIND and dnsdist
-alone.
+"""The part of `misses` with names that nobody has asked before, in a forwarded zone: sent on by the kernel beside Unbound and beside
+BIND, and by Unbound, BIND and dnsdist alone.
 
 Each contender has a host of its own (stand.py), between its clients and an NSD that serves the zone. By a closed loop in short turns:
 replies, time to reply, and CPU, with hydnsd's and that of the threads that poll the host's links."""
@@ -20,8 +20,8 @@ from .overhead import cpu_ns
 from .result import Goal, say
 from .stand import Alone, Authoritative, Host, WithRings
 
-FORWARDED = "forwarded"
-CONTENDERS = {FORWARDED: "Unbound", "alone": "Unbound", "BIND": "BIND", "dnsdist": "dnsdist"}
+FORWARDED, BIND_FORWARDED = "forwarded", "BIND-forwarded"
+CONTENDERS = {FORWARDED: "Unbound", "alone": "Unbound", BIND_FORWARDED: "BIND", "BIND": "BIND", "dnsdist": "dnsdist"}
 BASE = "alone"
 TURNS, TURN_SECONDS = (2, 6), (0.5, 1)       # (with --quick, without)
 CONCURRENCY = 1, 32, 192
@@ -32,10 +32,11 @@ RATES, P50, TAIL = 5, 0.5, 1    # wanted, of Unbound alone: replies/s of a proce
 
 
 class Forwarding(WithRings):
-    """Unbound whose kernel path forwards the zone."""
+    """Unbound or BIND whose kernel path forwards the zone."""
 
     def configure(self, peer):
-        return super().configure(peer).replace('    name: "."\n', '    name: "."\n    hydns-forward: yes\n')
+        text = super().configure(peer).replace('    name: "."\n', '    name: "."\n    hydns-forward: yes\n')
+        return text.replace("    hydns-socket ", '    hydns-forward { "."; };\n    hydns-socket ')      # BIND's
 
     def state(self):
         return self.daemon.call({"cmd": "status"})["resolvers"][0]["forwarding"]
@@ -76,12 +77,12 @@ class Hosts:
     def _server(self, stack, contender):
         host, kind = self.host[contender], CONTENDERS[contender]
         what = self.bench, host, kind, 53, self.zone
-        if contender == FORWARDED:
+        if contender in (FORWARDED, BIND_FORWARDED):
             daemon = stack.enter_context(Hydnsd(self.bench.world_like, host.ns, (host.server, host.upstream), name=host.label,
                                                 capacity=CAPACITY))
             cpus.keep_from_resolver(daemon.program)
             server = stack.enter_context(Forwarding(*what, rings=("no", "no"), admission=None, daemon=daemon))
-            wait_until(daemon.resolver_ready, 20, "Unbound's module to register with hydnsd")
+            wait_until(daemon.resolver_ready, 20, f"{kind}'s plugin to register with hydnsd")
             wait_until(server.usable, 20, "the upstream server to be usable")
             return server
         if kind == "dnsdist":
@@ -95,7 +96,7 @@ class Hosts:
 
 def turn(bench, contender, server, file, seconds, concurrency):
     """(latencies, summary, CPU in microseconds a reply of the resolver's processes, the same with the threads that poll its links)."""
-    pids = [server.program.pid] + ([server.daemon.program.pid] if contender == FORWARDED else [])
+    pids = [server.program.pid] + ([server.daemon.program.pid] if isinstance(server, Forwarding) else [])
     own, polled = cpu_ns(pids), cpu_ns(server.link.polling)
     taken, summary = closed_loop(bench, server.link, file, seconds, concurrency)
     own, polled = (cpu_ns(pids) - own) / 1e3 / len(taken), (cpu_ns(server.link.polling) - polled) / 1e3 / len(taken)
@@ -137,6 +138,7 @@ def run(bench, result):
         servers = hosts.start(stack)
         for concurrency in CONCURRENCY:
             measure(bench, result, servers, concurrency)
-        counts = servers[FORWARDED].counts()
-        if counts["relayed"] < 0.9 * counts["sent"]:
-            raise HarnessError(f"too few of the forwarded queries were answered in the kernel: {counts}")
+        for contender in (FORWARDED, BIND_FORWARDED):
+            counts = servers[contender].counts()
+            if counts["relayed"] < 0.9 * counts["sent"]:
+                raise HarnessError(f"{contender}: too few of the forwarded queries were answered in the kernel: {counts}")

@@ -46,10 +46,15 @@ sub.deep.below IN A 192.0.2.9
 service IN SRV 1 2 443 www
 service IN HTTPS 1 . alpn=h2
 ptr IN PTR www
+pointers IN PTR a.shared
+pointers IN PTR b.shared
+pointers IN PTR shared
 caa IN CAA 0 issue "ca.example"
 short 60 IN A 192.0.2.60
 never 0 IN A 192.0.2.61
+day 86400 IN A 192.0.2.62
 long 604800 IN A 192.0.2.62
+longer 604801 IN A 192.0.2.62
 delegated IN NS ns.delegated
 ns.delegated IN A 192.0.2.53
 """ + "".join(f"host{i} IN A 198.51.100.{i}\n" for i in range(MANY)) + \
@@ -75,6 +80,11 @@ def forward_zone(*servers, zone=ZONE, forward=True, more=()):
     """Lines of unbound.conf. forward: hydns-forward: yes."""
     return ["forward-zone:", f'name: "{zone}"', *(f"forward-addr: {a}" for a in servers), *more,
             *(["hydns-forward: yes"] if forward else [])]
+
+
+def bind_zone(*servers, more=()):
+    """The body of named.conf's zone clause."""
+    return " ".join(("type forward;", "forward only;", f"forwarders {{ {' '.join(f'{a};' for a in servers)} }};", *more))
 
 
 Asked = namedtuple("Asked", "at port wire client")
