@@ -136,8 +136,10 @@ void hydns_control_end(struct hydns_control* c);
 /* All for the first worker's thread alone. */
 /* Asks hydnsd for its counts, which the functions below then use. Waits for a short time. */
 void hydns_stats_ask(struct hydns_daemon* d);
-/* Adds the kernel's answers since the last reset, as cache hits. */
+/* Adds the kernel's answers since the last reset, as cache hits, and parked queries that were dropped, as those that missed the cache. */
 void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr);
+/* How many of the latter there were. */
+long long hydns_stats_dropped(struct hydns_daemon* d);
 /* Sets the counts back to zero, as of the last answer of hydnsd. */
 void hydns_stats_reset(struct hydns_daemon* d);
 /* Prints the module's own lines (hydns_control.c). 0: the connection is gone. */

@@ -38,6 +38,29 @@ static void add_rcodes(struct ub_server_stats* svr, const struct hydns_counts* l
 		svr->ans_rcode[i] += (long long)(last->rcode[i] - base->rcode[i]);
 }
 
+/* Queries that waited in the kernel for longer than discard-timeout, and were dropped there: Unbound would have read them, found
+ * nothing in its cache, and dropped its reply. The program parks those with RD set alone. */
+static void add_discarded(struct ub_server_stats* svr, const struct hydns_discards* last,
+	const struct hydns_discards* base)
+{
+	long long n = (long long)(last->queries - base->queries);
+
+	svr->num_queries += n;
+	svr->num_queries_missed_cache += n;
+	svr->qclass[LDNS_RR_CLASS_IN] += n;
+	svr->qopcode[LDNS_PACKET_QUERY] += n;
+	svr->qbit_RD += n;
+	svr->qbit_AD += (long long)(last->ad - base->ad);
+	svr->qipv6 += (long long)(last->ipv6 - base->ipv6);
+	svr->qEDNS += (long long)(last->edns - base->edns);
+	svr->qEDNS_DO += (long long)(last->edns_do - base->edns_do);
+}
+
+long long hydns_stats_dropped(struct hydns_daemon* d)
+{
+	return d ? (long long)(d->last.discarded.queries - d->base.discarded.queries) : 0;
+}
+
 void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr)
 {
 	const struct hydns_counts *last, *base;
@@ -62,6 +85,7 @@ void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr)
 	svr->num_queries_cookie_invalid += (long long)(last->cookie_invalid - base->cookie_invalid);
 	svr->ans_secure += (long long)(last->secure - base->secure);
 	svr->ans_rcode_nodata += (long long)(last->nodata - base->nodata);
+	add_discarded(svr, &last->discarded, &base->discarded);
 	add_types(svr, last, base);
 	add_rcodes(svr, last, base);
 	d->shown = answered;

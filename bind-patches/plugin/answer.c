@@ -25,6 +25,7 @@ static __thread struct sample {
 	const ns_client_t *client;
 	struct hydns_stamp stamp;    /* when the query began, before anything was looked up */
 	uint64_t key;                /* of its question, when there is an answer; 0: not yet known */
+	uint32_t parked;             /* sightings, if its resolution is over and queries are parked for it; else 0 */
 	struct hydns_sources sources;
 } samples[SAMPLES];
 
@@ -95,15 +96,20 @@ ns_hookresult_t hydns_on_answer(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
-/* The fetch that this query has joined may have begun before it, so before a flush. The next query may be offered. */
+/* The fetch that this query has joined may have begun before it, so before a flush. The next query may be offered. But where queries
+ * are parked, each question would have to wait for one that passes: then this response is looked at more closely. */
 ns_hookresult_t hydns_on_resume(void *arg, void *data, isc_result_t *result)
 {
 	const query_ctx_t *qctx = arg;
 	struct sample *s = sample_of(qctx->client);
+	uint64_t key;
+	uint32_t parked = hydns_parked_for(qctx, &key);
 
 	UNUSED(data);
 	UNUSED(result);
-	if (s->client == qctx->client)
+	if (parked != 0)
+		*s = (struct sample){ .client = qctx->client, .key = key, .parked = parked };
+	else if (s->client == qctx->client)
 		s->client = NULL;
 	return NS_HOOK_CONTINUE;
 }
@@ -189,6 +195,28 @@ ns_hookresult_t hydns_on_done(void *arg, void *data, isc_result_t *result)
 	return NS_HOOK_CONTINUE;
 }
 
+/* Why the response of a sampled query is not offered. One that ends a resolution gets a stamp of now, and must be what the cache
+ * gives after that. */
+static enum hydns_not_offered_why why_not(const query_ctx_t *qctx, struct hydns_plugin *p, struct sample *s, const isc_region_t *name,
+					  struct hydns_response *response)
+{
+	enum hydns_not_offered_why why;
+
+	if (s->parked != 0)
+		s->stamp = hydns_plugin_stamp(p);
+	why = hydns_why_not_offered(qctx, &s->sources, name, response);
+	if (why == HYDNS_NOT_OFFERED_NONE && s->parked != 0 && (response->fixed || !hydns_cache_gives(qctx)))
+		why = HYDNS_NOT_OFFERED_CHANGED;
+	return why;
+}
+
+static bool is_due(struct hydns_thread *t, const struct sample *s)
+{
+	return s->parked != 0 ?
+		hydns_plugin_due(t, &pending.q, s->parked, pending.expires, hydns_mono_coarse_ms()) :
+		hydns_plugin_hot(t, s->key, pending.q.fixed, pending.expires, hydns_mono_coarse_ms());
+}
+
 ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 {
 	const query_ctx_t *qctx = arg;
@@ -211,7 +239,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	    !hydns_query_is_plain(client) || client->query.origqname == NULL)
 		return NS_HOOK_CONTINUE;
 	dns_name_toregion(client->query.origqname, &r);
-	why = hydns_why_not_offered(qctx, &s->sources, &r, &response);
+	why = why_not(qctx, p, s, &r, &response);
 	if (why != HYDNS_NOT_OFFERED_NONE) {
 		not_offered(p, s->key, why, 0);
 		return NS_HOOK_CONTINUE;
@@ -222,7 +250,7 @@ ns_hookresult_t hydns_on_send(void *arg, void *data, isc_result_t *result)
 	pending.expires = (time_t)client->now + (response.fixed ? fixed_life(inst) : response.ttl);
 	pending.secure = response.secure;
 	pending.stamp = s->stamp;
-	if (hydns_plugin_hot(hydns_plugin_thread(p, hydns_tid()), s->key, response.fixed, pending.expires, hydns_mono_coarse_ms()))
+	if (is_due(hydns_plugin_thread(p, hydns_tid()), s))
 		pending.client = client;
 	return NS_HOOK_CONTINUE;
 }

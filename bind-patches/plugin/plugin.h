@@ -79,7 +79,8 @@ struct hydns_instance {
 	_Atomic(dns_acl_t *) zones_acl;   /* attached: an allow-query of zones that is the same as the view's */
 	atomic_bool quiet;                /* stock.c: no hook may begin */
 	_Atomic uint64_t looked_ms;       /* stock.c: when it last looked for changes */
-	atomic_uint waiting[HYDNS_WAITING_PLACES]; /* parking.c */
+	atomic_uint waiting[HYDNS_WAITING_PLACES]; /* parking.c: clients, by question */
+	atomic_uint all_waiting;
 	struct hydns_forward_config *forwards; /* NULL: it names no zone */
 	struct hydns_forward_notes forward_notes; /* which are refused, as noted last; locked by starting */
 };
@@ -127,6 +128,9 @@ void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, cons
 /* --- parking.c for the patched named: questions that several clients wait for; stock.c for any other: none is parked ---- */
 ns_hookresult_t hydns_on_context(void *arg, void *data, isc_result_t *result);
 ns_hookresult_t hydns_on_context_end(void *arg, void *data, isc_result_t *result);
+/* For a query context that resumes: how often the question of its client was asked by queries that are parked, if this is the end of
+ * what they wait for; then *key is the question's. Else 0. */
+uint32_t hydns_parked_for(const query_ctx_t *qctx, uint64_t *key);
 /* How long a query of the view may be parked, in milliseconds; 0: none is. */
 uint32_t hydns_park_ms(const dns_view_t *view);
 /* How many at once: wanted, or what named's own limit suggests. */
@@ -157,6 +161,10 @@ enum hydns_not_offered_why hydns_why_not_offered(const query_ctx_t *qctx, const 
 /* The same, by the response as it was rendered. */
 enum hydns_not_offered_why hydns_why_rendered_not_offered(const ns_client_t *client, const uint8_t *wire, size_t len,
 							  bool fixed, bool secure);
+
+/* --- resumed.c for the patched named; stock.c for any other ---------------------------------------------------------------- */
+/* Whether the response that named is about to send is made of what its cache has now, and all of it. Take the offer's stamp before. */
+bool hydns_cache_gives(const query_ctx_t *qctx);
 
 /* --- notices.c for the patched named: what it notifies plugins of; stock.c for any other: finds it out ------------- */
 struct hydns_hook {

@@ -388,6 +388,19 @@ bool hydns_failure_is_remembered(const query_ctx_t *qctx, time_t *end)
 	return false;
 }
 
+uint32_t hydns_parked_for(const query_ctx_t *qctx, uint64_t *key)
+{
+	UNUSED(qctx);
+	UNUSED(key);
+	return 0;
+}
+
+bool hydns_cache_gives(const query_ctx_t *qctx)
+{
+	UNUSED(qctx);
+	return false;
+}
+
 uint32_t hydns_park_ms(const dns_view_t *view)
 {
 	UNUSED(view);

@@ -154,7 +154,7 @@ int hydns_replay_run(int prog_fd, struct hydns_replays *r, bool watched, __u32 i
 	hydns_carrier(r, carrier);
 	for (__u32 i = 0; i < count; i++)
 		r->frame[i].passed = r->frame[i].refused = 0;
-	r->next = r->passed = r->bulks = r->on_cpu = 0;
+	r->next = r->passed = r->bulks = r->on_cpu = r->link = 0;
 	__atomic_store_n(&r->count, count, __ATOMIC_RELEASE);
 	err = bpf_prog_test_run_opts(prog_fd, &o);
 	__atomic_store_n(&r->count, 0, __ATOMIC_RELEASE);
@@ -170,9 +170,7 @@ int hydns_replay_run(int prog_fd, struct hydns_replays *r, bool watched, __u32 i
 
 int hydns_kern_replay(struct hydns_kern *k, __u32 ifindex, __u32 rx_queue, __u32 count, __u32 *passed)
 {
-	bool watched = k->sent_fd >= 0 && !k->skel->rodata->hydns_fib;
-
-	return hydns_replay_run(hydns_kern_prog_fd(k), hydns_kern_replays(k), watched, ifindex, rx_queue, count, passed);
+	return hydns_replay_run(hydns_kern_prog_fd(k), hydns_kern_replays(k), k->sent_fd >= 0, ifindex, rx_queue, count, passed);
 }
 
 int hydns_kern_park_at(struct hydns_kern *k, __u32 ifindex, bool may)

@@ -13,24 +13,14 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/if_ether.h>
-#include "parking.h"
-#include "hydns/hash.h"
+#include "forwarding.h"
 #include "hydns-kern/loader/kern.h"
 
-#define FIRST       20000
-#define PORTS       4096
-#define NUMBER      7
-#define ZONE        5               /* its place in the plugin's list */
-#define SERVER      2               /* upstream's number */
-#define SERVER6     3
-#define GENERATION  41
 
 static struct kernel *shared;
+static struct forwarding fw;
 static struct hydns_forwarding *told;
 static struct ring_buffer *answers;
-static const uint8_t server4[4] = { 198, 51, 100, 9 }, source4[4] = { 192, 0, 2, 77 };
-static const uint8_t server6[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = 9 }, source6[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = 77 };
-static const uint8_t hop_mac[6] = { 2, 0, 0, 0, 0, 9 }, own_mac[6] = { 2, 0, 0, 0, 0, 77 };
 
 /* What the last drain has read. */
 static struct {
@@ -70,115 +60,27 @@ static void drain(void)
 	ring_buffer__consume(answers);
 }
 
-/* The hash of a name, as the loader has it. */
-static void zone(const char *name, __u32 upstreams, bool add)
-{
-	struct hydns_forward_zone value = { .upstreams = upstreams, .zone = ZONE };
-	struct hydns_kern k = { .skel = NULL };
-	__u8 wire[256];
-	__u64 hash = HYDNS_FORWARD_HASH_ROOT(kernel_geometry(shared)->seed), label[128];
-	struct hydns_forward_zone_key key = { .number = NUMBER, .resolver = RESOLVER };
-	__u32 labels = 0;
-
-	(void)k;
-	name_wire(name, wire);
-	for (unsigned at = 0; wire[at]; at += 1U + wire[at]) {
-		label[labels] = HYDNS_FORWARD_LABEL(kernel_geometry(shared)->seed);
-		for (unsigned i = 1; i <= wire[at]; i++)
-			label[labels] = HYDNS_FORWARD_OCTET(label[labels], (__u64)wire[at + i]);
-		labels++;
-	}
-	for (unsigned i = labels; i; i--)
-		hash = HYDNS_FORWARD_NAME(hash, label[i - 1]);
-	key.hash = hash;
-	if (add) {
-		assert_int_equal(bpf_map_update_elem(kernel_map(shared, "hydns_fwd_zones"), &key, &value, BPF_ANY), 0);
-		told->depths |= 1U << labels;
-	} else {
-		bpf_map_delete_elem(kernel_map(shared, "hydns_fwd_zones"), &key);
-	}
-}
-
-static void to_mapped(__u8 addr[16], const uint8_t ipv4[4])
-{
-	memset(addr, 0, 10);
-	memset(addr + 10, 0xff, 2);
-	memcpy(addr + 12, ipv4, 4);
-}
-
-static void way(unsigned i, bool ipv6)
-{
-	struct hydns_forward_way *w = &told->way[i];
-
-	*w = (struct hydns_forward_way){ .port = htons(53), .ifindex = PARKED_HERE };
-	if (ipv6) {
-		memcpy(w->addr, server6, 16);
-		memcpy(w->source, source6, 16);
-	} else {
-		to_mapped(w->addr, server4);
-		to_mapped(w->source, source4);
-	}
-	memcpy(w->macs, hop_mac, 6);
-	memcpy(w->macs + 6, own_mac, 6);
-	told->usable |= 1U << i;
-}
-
-static void empty(const char *name, size_t key_len)
-{
-	__u8 key[64];
-
-	(void)key_len;
-	while (!bpf_map_get_next_key(kernel_map(shared, name), NULL, key))
-		bpf_map_delete_elem(kernel_map(shared, name), key);
-}
-
 static int set_up(void **state)
 {
-	static struct parking p;
-	struct hydns_mapping m;
-
-	parking_open(&p, shared);
-	p.k = shared;
-	assert_int_equal(hydns_map_memory(kernel_map(shared, "hydns_forward"), true, &m), 0);
-	told = (struct hydns_forwarding *)m.at + RESOLVER;
-	*told = (struct hydns_forwarding){ .number = NUMBER };
-	way(SERVER, false);
-	zone("example.com", 1U << SERVER, true);
-	kernel_page(shared)->forward = NUMBER;
-	kernel_page(shared)->generation = GENERATION;
-	kernel_upstream(shared, FIRST, PORTS);
+	forwarding_open(&fw, shared);
+	told = fw.told;
 	queries = ring_buffer__new(kernel_map(shared, "hydns_parked"), read_query, NULL, NULL);
 	answers = ring_buffer__new(kernel_map(shared, "hydns_answered"), read_answer, NULL, NULL);
 	assert_non_null(queries);
 	assert_non_null(answers);
 	drain();
 	memset(&got, 0, sizeof(got));
-	*state = &p;
+	*state = &fw.parking;
 	return 0;
-}
-
-static void free_ports(void)
-{
-	const __u64 none = 0;
-
-	for (__u32 port = FIRST; port < FIRST + PORTS; port++)
-		bpf_map_update_elem(kernel_map(shared, "hydns_ports"), &port, &none, BPF_ANY);
 }
 
 static int tear_down(void **state)
 {
-	struct parking *p = *state;
-
+	(void)state;
 	drain();
-	empty("hydns_fwd_open", sizeof(struct hydns_forward_question));
-	empty("hydns_fwd_zones", sizeof(struct hydns_forward_zone_key));
-	free_ports();
-	kernel_page(shared)->forward = 0;
-	kernel_page(shared)->epoch = EPOCH;
-	kernel_config(shared, NULL);
 	ring_buffer__free(queries);
 	ring_buffer__free(answers);
-	parking_close(p);
+	forwarding_close(&fw);
 	return 0;
 }
 
@@ -284,8 +186,8 @@ static void both_families_lead_to_both(void **state)
 	q.ipv6 = q.edns = true;
 	forward(&q, &f);
 	check_request(&f, &q, false);
-	zone("example.com", 1U << SERVER6, true);
-	way(SERVER6, true);
+	forwarding_zone(&fw, "example.com", 1U << SERVER6, true);
+	forwarding_way(&fw, SERVER6, true);
 	q.name = "other.example.com";
 	forward(&q, &f);
 	check_request(&f, &q, true);
@@ -329,9 +231,9 @@ static void other_queries_pass(void **state)
 	expect_left(&labels, HYDNS_FORWARD_LEFT_QUESTION);
 	expect_left(&outside, -1);
 	expect_left(&above, -1);
-	zone("www.example.com", 0, true);
+	forwarding_zone(&fw, "www.example.com", 0, true);
 	expect_left(&q, -1);
-	zone("www.example.com", 0, false);
+	forwarding_zone(&fw, "www.example.com", 0, false);
 	kernel_page(shared)->forward = NUMBER + 1;
 	expect_left(&q, -1);
 	kernel_page(shared)->forward = NUMBER;
@@ -363,8 +265,8 @@ static void the_zone_with_most_labels_counts(void **state)
 	struct frame f;
 
 	(void)state;
-	way(SERVER6, true);
-	zone(".", 1U << SERVER6, true);
+	forwarding_way(&fw, SERVER6, true);
+	forwarding_zone(&fw, ".", 1U << SERVER6, true);
 	forward(&q, &f);
 	check_request(&f, &q, false);
 	q.name = "example.org";
@@ -392,23 +294,18 @@ static void a_question_is_open_once(void **state)
 }
 
 /* -- answers --------------------------------------------------------------------------------------------- */
-/* The answer that an honest server gives to a request. */
-static struct frame reply_to(const struct frame *request, bool ipv6)
-{
-	struct frame f = *request;
-	uint8_t *ip = f.data + f.l3, addr[16], port[2];
-	size_t at = ipv6 ? 8 : 12, len = ipv6 ? 16 : 4;
+/* Tags as they stand in a frame. */
+static const uint8_t in_7[] = { 0x81, 0, 0, 7 }, in_8[] = { 0x81, 0, 0, 8 }, in_providers_7[] = { 0x88, 0xa8, 0, 7 };
+static const uint8_t in_7_of_20[] = { 0x88, 0xa8, 0, 20, 0x81, 0, 0, 7 }, in_7_of_21[] = { 0x88, 0xa8, 0, 21, 0x81, 0, 0, 7 };
 
-	memcpy(addr, ip + at, len);
-	memcpy(ip + at, ip + at + len, len);
-	memcpy(ip + at + len, addr, len);
-	memcpy(port, f.data + f.udp, 2);
-	memcpy(f.data + f.udp, f.data + f.udp + 2, 2);
-	memcpy(f.data + f.udp + 2, port, 2);
-	f.data[f.dns + 2] = 0x81;
-	f.data[f.dns + 3] = 0x80;
-	frame_seal(&f);
-	return f;
+/* The frame, whose offsets are those without tags, has these. */
+static void take_tags(struct frame *f, const uint8_t *tags, size_t len)
+{
+	if (!len)
+		return;
+	assert_memory_equal(f->data + 12, tags, len);
+	f->len -= len;
+	memmove(f->data + 12, f->data + 12 + len, f->len - 12);
 }
 
 static void expect_end(const struct frame *f, int reason)
@@ -436,12 +333,12 @@ static void an_answer_is_taken_once(void **state)
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
 		q.qtype = ipv6 ? 28 : 1;
 		if (ipv6) {
-			way(SERVER6, true);
-			zone("example.com", 1U << SERVER6, true);
+			forwarding_way(&fw, SERVER6, true);
+			forwarding_zone(&fw, "example.com", 1U << SERVER6, true);
 		}
 		forward(&q, &f);
 		check_request(&f, &q, ipv6);
-		reply = reply_to(&f, ipv6);
+		reply = forwarding_reply(&f, ipv6);
 		expect_end(&reply, HYDNS_R_UPSTREAM_ANSWER);
 		assert_true(got.answer.key == parking_key(&q));
 		assert_int_equal(got.answer.len, reply.len - reply.dns);
@@ -480,7 +377,7 @@ static void false_answers_are_dropped(void **state)
 		q.name = name;
 		forward(&q, &f);
 		check_request(&f, &q, false);
-		reply = reply_to(&f, false);
+		reply = forwarding_reply(&f, false);
 		reply.data[(int)reply.dns + change[i].offset] ^= change[i].flip;
 		frame_seal(&reply);
 		expect_end(&reply, change[i].reason);
@@ -500,11 +397,74 @@ static void answers_by_another_interface_are_dropped(void **state)
 	(void)state;
 	forward(&plain, &f);
 	check_request(&f, &plain, false);
-	reply = reply_to(&f, false);
+	reply = forwarding_reply(&f, false);
 	told->way[SERVER].ifindex = PARKED_HERE + 1;
 	expect_end(&reply, HYDNS_R_UPSTREAM_FALSE);
 	told->way[SERVER].ifindex = PARKED_HERE;
 	expect_end(&reply, HYDNS_R_UPSTREAM_ANSWER);
+}
+
+/* Where no interface filters sources, an answer may come by any of them, but not in a VLAN. */
+static void an_answer_by_any_interface(void **state)
+{
+	struct frame f, reply, tagged;
+
+	(void)state;
+	told->way[SERVER].flags = HYDNS_FORWARD_WAY_ANY;
+	forward(&plain, &f);
+	check_request(&f, &plain, false);
+	tagged = reply = forwarding_reply(&f, false);
+	forwarding_tags(&tagged, in_7, sizeof(in_7));
+	told->way[SERVER].ifindex = PARKED_HERE + 1;
+	expect_end(&tagged, HYDNS_R_UPSTREAM_FALSE);
+	expect_end(&reply, HYDNS_R_UPSTREAM_ANSWER);
+}
+
+/* A request has the tags of its server's way, and so must the answer. */
+static void servers_in_vlans(void **state)
+{
+	static const struct {
+		const uint8_t *tags;
+		size_t len;
+		__u16 tag[HYDNS_FORWARD_TAGS];
+	} vlan[] = {
+		{ .len = 0 },
+		{ in_7, sizeof(in_7), { HYDNS_FORWARD_TAG(7, false) } },
+		{ in_8, sizeof(in_8), { HYDNS_FORWARD_TAG(8, false) } },
+		{ in_providers_7, sizeof(in_providers_7), { HYDNS_FORWARD_TAG(7, true) } },
+		{ in_7_of_20, sizeof(in_7_of_20), { HYDNS_FORWARD_TAG(7, false), HYDNS_FORWARD_TAG(20, true) } },
+		{ in_7_of_21, sizeof(in_7_of_21), { HYDNS_FORWARD_TAG(7, false), HYDNS_FORWARD_TAG(21, true) } },
+	};
+	const unsigned vlans = sizeof(vlan) / sizeof(*vlan);
+
+	(void)state;
+	forwarding_way(&fw, SERVER6, true);
+	for (unsigned i = 0; i < 2 * vlans; i++) {
+		bool ipv6 = i >= vlans;
+		struct query q = plain;
+		struct frame f, reply, other;
+		char name[32];
+
+		snprintf(name, sizeof(name), "v%02u.example.com", i);
+		q.name = name;
+		q.vlan_tags = i % 3;   /* the client may be in a VLAN, too */
+		forwarding_zone(&fw, "example.com", 1U << (ipv6 ? SERVER6 : SERVER), true);
+		memcpy(told->way[ipv6 ? SERVER6 : SERVER].tag, vlan[i % vlans].tag, sizeof(vlan->tag));
+		forward(&q, &f);
+		take_tags(&f, vlan[i % vlans].tags, vlan[i % vlans].len);
+		check_request(&f, &q, ipv6);
+		reply = forwarding_reply(&f, ipv6);
+		for (unsigned k = 0; k < vlans; k++) {
+			other = reply;
+			forwarding_tags(&other, vlan[k].tags, vlan[k].len);
+			if (k != i % vlans)
+				expect_end(&other, HYDNS_R_UPSTREAM_FALSE);
+		}
+		forwarding_tags(&reply, vlan[i % vlans].tags, vlan[i % vlans].len);
+		if (vlan[i % vlans].len)
+			reply.data[14] |= 0x70; /* the priority may differ */
+		expect_end(&reply, HYDNS_R_UPSTREAM_ANSWER);
+	}
 }
 
 /* A message is taken up to the size that requests say, and no longer one. */
@@ -518,7 +478,7 @@ static void long_answers(void **state)
 		q.name = more ? "more.example.com" : "most.example.com";
 		forward(&q, &f);
 		check_request(&f, &q, false);
-		reply = reply_to(&f, false);
+		reply = forwarding_reply(&f, false);
 		reply.len = reply.dns + HYDNS_FORWARD_ANSWER + more;
 		for (size_t i = f.len; i < reply.len; i++)
 			reply.data[i] = (uint8_t)(i * 7);
@@ -569,14 +529,15 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 		TEST(a_query_in_a_zone_becomes_a_request), TEST(both_families_lead_to_both), TEST(other_queries_pass),
 		TEST(the_zone_with_most_labels_counts), TEST(a_question_is_open_once), TEST(an_answer_is_taken_once),
-		TEST(false_answers_are_dropped), TEST(answers_by_another_interface_are_dropped), TEST(long_answers),
+		TEST(false_answers_are_dropped), TEST(answers_by_another_interface_are_dropped), TEST(an_answer_by_any_interface),
+		TEST(servers_in_vlans), TEST(long_answers),
 		TEST(ports_ids_and_letters_are_even),
 #undef TEST
 	};
 	const char *why;
 	int failed;
 
-	shared = kernel_open(&(struct kernel_options){ .miss_stage = true, .forward = true, .verbose = true }, &why);
+	shared = kernel_open(&(struct kernel_options){ .miss_stage = true, .forward = true, .vlan = true, .verbose = true }, &why);
 	if (!shared) {
 		printf("SKIP: %s\n", why);
 		return 77;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/control/forwards.h"
 
+#include <net/if.h>
 #include <string.h>
 
 #include "hydnsd/control/text.h"
@@ -29,13 +30,16 @@ static const char *server_text(const struct hydnsd_upstream *u, char out[HYDNSD_
 
 static json_t *upstream(const struct hydnsd_upstream *u, bool usable, uint64_t now_ms)
 {
-	char address[HYDNSD_SERVICE_TEXT];
+	char address[HYDNSD_SERVICE_TEXT], device[IF_NAMESIZE] = "";
 	bool down = u->down_until_ms > now_ms;
 
-	return json_pack("{s:s, s:b, s:s, s:o, s:i, s:i, s:o, s:o, s:o}", "address", server_text(u, address), "usable", usable,
+	if (u->device)
+		if_indextoname(u->device, device);
+	return json_pack("{s:s, s:b, s:s, s:s, s:s, s:o, s:i, s:i, s:o, s:o, s:o}", "address", server_text(u, address), "usable", usable,
 		"why", usable ? "" : u->way != HYDNSD_WAY_FOUND ? hydnsd_way_text(u->way) :
 		down ? "it did not answer" : "another one answers sooner",
-		"rtt_us", number(u->srtt_us), "timeout_ms", (int)hydnsd_upstream_timeout_ms(u), "open", (int)u->open_count,
+		"state", usable ? "usable" : u->way != HYDNSD_WAY_FOUND ? hydnsd_way_name(u->way) : down ? "silent" : "slower",
+		"interface", device, "rtt_us", number(u->srtt_us), "timeout_ms", (int)hydnsd_upstream_timeout_ms(u), "open", (int)u->open_count,
 		"sent", number(u->sent), "answers", number(u->answers), "timeouts", number(u->timeouts));
 }
 

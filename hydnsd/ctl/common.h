@@ -56,6 +56,8 @@ enum ctl_reach {
 enum ctl_reach ctl_call(const struct ctl *c, json_t *request, json_t **reply, char why[CTL_WHY]);
 /* As ctl_call(). NULL: there is no answer, and the error is printed. */
 json_t *ctl_ask(const struct ctl *c, json_t *request);
+/* Prints the reply, as JSON or by print(). Takes the reference. Returns the exit status. */
+int ctl_show_reply(const struct ctl *c, json_t *request, void (*print)(const json_t *reply));
 /* Sends cmd and prints the reply, as JSON (with "daemon": true) or by print(). When hydnsd does not listen, calls without(),
  * which prints what the pinned maps say; no_daemon: why. Returns the exit status. */
 int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *reply),

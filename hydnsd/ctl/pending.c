@@ -69,17 +69,7 @@ static void print_pending(const json_t *reply)
 
 int ctl_cmd_pending(const struct ctl *c, int argc, char **argv)
 {
-	json_t *reply = ctl_ask(c, json_pack("{s:s}", "cmd", "pending"));
-
 	(void)argc;
 	(void)argv;
-	if (!reply)
-		return CTL_ERROR;
-	if (c->json) {
-		ctl_json(reply);
-		return CTL_OK;
-	}
-	print_pending(reply);
-	json_decref(reply);
-	return CTL_OK;
+	return ctl_show_reply(c, json_pack("{s:s}", "cmd", "pending"), print_pending);
 }

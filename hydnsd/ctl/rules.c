@@ -39,37 +39,29 @@ static void rule_cells(struct ctl_table *t, const json_t *r)
 	ctl_cell(t, json_is_true(json_object_get(r, FIELD(rule, secure))) ? "secure" : "");
 }
 
-int ctl_cmd_rules(const struct ctl *c, int argc, char **argv)
+static void print_rules(const json_t *reply)
 {
 	static const char *const head[] = {"NAME", "TYPE", "FOR", "RCODE", "RATE", "HITS", "TTL",
 					   "EXPIRES IN", "OCTETS", ""};
-	json_t *reply = ctl_ask(c, json_pack("{s:s, s:i}", "cmd", "rules", ARGUMENT(rules, limit),
-					     c->limit ? (int)c->limit : RULES_DEFAULT));
-	struct ctl_table *t;
-	const json_t *r, *rules;
+	const json_t *r, *rules = json_object_get(reply, FIELD(rules, rules));
+	struct ctl_table *t = ctl_table_new("llllrrrrrl");
 	size_t n;
 
+	for (n = 0; json_array_size(rules) && n < sizeof(head) / sizeof(head[0]); n++)
+		ctl_cell(t, head[n]);
+	json_array_foreach(rules, n, r)
+		rule_cells(t, r);
+	if (!json_array_size(rules))
+		puts("no rules: nothing is answered in the kernel now");
+	ctl_table_print(t, 0);
+}
+
+int ctl_cmd_rules(const struct ctl *c, int argc, char **argv)
+{
 	(void)argc;
 	(void)argv;
-	if (!reply)
-		return CTL_ERROR;
-	if (c->json) {
-		ctl_json(reply);
-		return CTL_OK;
-	}
-	rules = json_object_get(reply, FIELD(rules, rules));
-	if (!json_array_size(rules)) {
-		puts("no rules: nothing is answered in the kernel now");
-	} else {
-		t = ctl_table_new("llllrrrrrl");
-		for (n = 0; n < sizeof(head) / sizeof(head[0]); n++)
-			ctl_cell(t, head[n]);
-		json_array_foreach(rules, n, r)
-			rule_cells(t, r);
-		ctl_table_print(t, 0);
-	}
-	json_decref(reply);
-	return CTL_OK;
+	return ctl_show_reply(c, json_pack("{s:s, s:i}", "cmd", "rules", ARGUMENT(rules, limit),
+					   c->limit ? (int)c->limit : RULES_DEFAULT), print_rules);
 }
 
 /* -- explain ------------------------------------------------------------------------------------------------ */

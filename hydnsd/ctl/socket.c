@@ -205,6 +205,21 @@ json_t *ctl_ask(const struct ctl *c, json_t *request)
 	return NULL;
 }
 
+int ctl_show_reply(const struct ctl *c, json_t *request, void (*print)(const json_t *reply))
+{
+	json_t *reply = ctl_ask(c, request);
+
+	if (!reply)
+		return CTL_ERROR;
+	if (c->json) {
+		ctl_json(reply);
+	} else {
+		print(reply);
+		json_decref(reply);
+	}
+	return CTL_OK;
+}
+
 int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *reply),
 	     int (*without)(const struct ctl *c, const char *no_daemon))
 {

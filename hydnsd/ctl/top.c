@@ -188,20 +188,9 @@ static int live(const struct ctl *c)
 
 int ctl_cmd_top(const struct ctl *c, int argc, char **argv)
 {
-	json_t *top;
-
 	(void)argc;
 	(void)argv;
 	if (!c->json && !c->once && isatty(STDOUT_FILENO))
 		return live(c);
-	top = ctl_ask(c, top_request(c));
-	if (!top)
-		return CTL_ERROR;
-	if (c->json) {
-		ctl_json(top);
-		return CTL_OK;
-	}
-	print_top(top);
-	json_decref(top);
-	return CTL_OK;
+	return ctl_show_reply(c, top_request(c), print_top);
 }

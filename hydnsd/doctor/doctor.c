@@ -37,6 +37,7 @@ int ctl_cmd_doctor(const struct ctl *c, int argc, char **argv)
 	/* this may enter hydnsd's network namespace */
 	doctor_check_interfaces(&d, argc, argv);
 	doctor_check_rings(&d);
+	doctor_check_forwarding(&d);
 	doctor_check_sources(&d);
 	doctor_check_config(&d);
 	doctor_check_firewall(&d);

@@ -102,6 +102,10 @@ void doctor_check_interfaces(struct doctor *d, int count, char **names);
 void doctor_check_rings(struct doctor *d);
 /* The most threads of a resolver that has packet rings on an interface; 0: none has. */
 unsigned doctor_ring_threads(const struct doctor *d, const char *interface);
+/* Zones that the kernel shall forward; in hydnsd's network namespace, too. */
+void doctor_check_forwarding(struct doctor *d);
+/* Whether that check looks at this note. */
+bool doctor_is_of_forwarding(const char *note);
 void doctor_check_sources(struct doctor *d);
 /* Configuration files, by the programs that read them. */
 void doctor_check_config(struct doctor *d);

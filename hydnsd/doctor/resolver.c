@@ -89,7 +89,8 @@ static void check_registered(struct doctor *d, const json_t *r)
 	if (!json_array_size(obstacles))
 		check_services(d, r, who);
 	json_array_foreach(json_object_get(r, FIELD(resolver, notes)), i, note)
-		check_note(d, who, json_string_value(note), holds(obstacles, json_string_value(note)));
+		if (!doctor_is_of_forwarding(json_string_value(note)))
+			check_note(d, who, json_string_value(note), holds(obstacles, json_string_value(note)));
 }
 
 /* -- running, but not registered -------------------------------------------------------------------------------- */

@@ -12,12 +12,14 @@
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/netdev/interfaces.h"
 #include "hydnsd/netdev/reserved_ports.h"
+#include "hydnsd/netdev/rpfilter.h"
 #include "hydnsd/parking/parking.h"
 #include "hydnsd/parking/replay.h"
 #include "hydnsd/resolvers/intake.h"
 
 #define LOOK_FOUND_MS  1000            /* for a way that is known */
 #define LOOK_MISSING_MS 100
+#define LOOK_FILTER_MS 5000            /* for rp_filter: reads all links */
 #define TRIES          3               /* upstream servers that are asked for one query */
 #define AGAIN_MOST     64              /* queries that are sent to another one in a round: each takes a call of some 20 us */
 /* A forwarded answer promises a hit a second (the first of the sightings begins the window). Fewer would make it the coldest rule of a
@@ -211,6 +213,27 @@ static void tell_usable(struct hydnsd *d, uint32_t i, uint64_t now_ms)
 	__atomic_store_n(&hydns_kern_forwarding(d->kern, i)->usable, usable, __ATOMIC_RELEASE);
 }
 
+/* Whether the host's source validation lets a packet of any source come by any interface: no interface is strict. Only where replies
+ * are routed do the ways of a packet and its answer differ. */
+static void look_at_filter(struct hydnsd *d, uint64_t now_ms)
+{
+	struct hydnsd_rpfilter rp;
+
+	if (d->options.reply_path != HYDNSD_REPLY_FIB || now_ms - d->forwarding->filter_ms < LOOK_FILTER_MS)
+		return;
+	d->forwarding->filter_ms = now_ms;
+	d->forwarding->any_way = !hydnsd_rpfilter_read(&d->options.interface, d->options.vlan, &rp) &&
+				 rp.mode != HYDNSD_RPFILTER_STRICT;
+}
+
+/* What keeps the program from this way. */
+static enum hydnsd_way refuse_way(const struct hydnsd *d, const struct hydns_forward_way *way)
+{
+	if (way->tag[0] && !d->options.vlan)
+		return HYDNSD_WAY_TAGGED;
+	return hydnsd_interfaces_attached_to(d, way->ifindex) ? HYDNSD_WAY_FOUND : HYDNSD_WAY_DETACHED;
+}
+
 /* While it is written the server is not usable; a program that has chosen it before may send one request that reaches nobody. */
 static void look_for_way(struct hydnsd *d, uint32_t i, uint32_t n, uint64_t now_ms)
 {
@@ -221,9 +244,10 @@ static void look_for_way(struct hydnsd *d, uint32_t i, uint32_t n, uint64_t now_
 
 	memcpy(way.addr, u->server.addr, sizeof(way.addr));
 	u->looked_ms = now_ms;
-	found = hydnsd_way_find(&way);
-	if (found == HYDNSD_WAY_FOUND && !hydnsd_interfaces_attached_to(d, way.ifindex))
-		found = HYDNSD_WAY_NO_ROUTE;
+	found = hydnsd_way_find(&way, &u->device);
+	if (found == HYDNSD_WAY_FOUND)
+		found = refuse_way(d, &way);
+	way.flags = d->forwarding->any_way ? HYDNS_FORWARD_WAY_ANY : 0;
 	if (found == HYDNSD_WAY_FOUND && memcmp(&told->way[n], &way, sizeof(way))) {
 		__atomic_store_n(&told->usable, told->usable & ~(1U << n), __ATOMIC_RELEASE);
 		told->way[n] = way;
@@ -238,6 +262,8 @@ void hydnsd_forwarding_tick(struct hydnsd *d)
 	for (uint32_t i = 0; d->forwarding && i < HYDNS_RESOLVERS; i++) {
 		struct hydnsd_forward_resolver *r = &d->forwarding->of[i];
 
+		if (r->zones)
+			look_at_filter(d, now_ms);
 		for (uint32_t n = 0; r->zones && n < r->zones->servers; n++) {
 			const struct hydnsd_upstream *u = &r->upstream[n];
 

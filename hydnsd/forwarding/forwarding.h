@@ -30,6 +30,7 @@ TAILQ_HEAD(hydnsd_forward_queue, hydnsd_forward_open);
 struct hydnsd_upstream {
 	struct hydns_forward_server server;
 	enum hydnsd_way way;
+	uint32_t device;               /* that the route to it names; 0: none */
 	uint64_t looked_ms;            /* for its way */
 	uint32_t srtt_us, variation_us; /* RFC 6298; 0: nothing was measured */
 	uint32_t failures;             /* timeouts since the last answer */
@@ -64,6 +65,8 @@ struct hydnsd_forward_open {
 struct hydnsd_forwarding {
 	struct hydnsd_watch *watch;
 	bool ports;                    /* the program knows the range of reserved ports */
+	bool any_way;                  /* answers may come by any interface with the program */
+	uint64_t filter_ms;            /* when rp_filter was read for that */
 	uint32_t again;                /* queries sent to another upstream server in this round */
 	struct hydnsd_forward_resolver of[HYDNS_RESOLVERS];
 	struct hydnsd_forward_chain place[HYDNSD_FORWARD_PLACES];

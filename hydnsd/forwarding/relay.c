@@ -526,6 +526,18 @@ static void begin(struct relay *r)
 	remember(r, &asked, asked.len, HEADER);
 }
 
+/* Whether a resolver answers a question of this type from what its cache holds at the name, beside an alias too: SIG, KEY, NXT, RRSIG,
+ * NSEC, NSEC3, ANY. Then even a denial by the server is not what the resolver would give. */
+static bool is_of_the_cache(uint16_t qtype)
+{
+	static const uint16_t types[] = { 24, 25, 30, 46, 47, 50, 255 };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (qtype == types[i])
+			return true;
+	return false;
+}
+
 static enum hydnsd_relay check_header(const struct relay *r)
 {
 	uint16_t flags = u16(r->in + 2), rcode = flags & HYDNS_FLAGS_RCODE;
@@ -556,6 +568,8 @@ enum hydnsd_relay hydnsd_relay(const uint8_t *message, size_t len, const struct 
 	why = check_header(&r);
 	if (why)
 		return why;
+	if (is_of_the_cache(ntohs(terms->qtype)))
+		return HYDNSD_NOT_RELAYED_TYPE;
 	begin(&r);
 	for (int i = 0; i < 3; i++)
 		count[i] = u16(r.in + 6 + 2 * i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/forwarding/way.h"
 
+#include <errno.h>
 #include <linux/neighbour.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -11,6 +12,7 @@
 #include <sys/time.h>
 
 #include "hydns/netlink.h"
+#include "hydnsd/netdev/netdev.h"
 
 #define ANSWER_OCTETS  8192
 #define PATIENCE_US    100000          /* the kernel answers at once */
@@ -26,12 +28,24 @@ struct exchange {
 	char answer[ANSWER_OCTETS] __attribute__((aligned(NLMSG_ALIGNTO)));
 };
 
+const char *hydnsd_way_name(enum hydnsd_way w)
+{
+	static const char *const names[HYDNSD_WAYS] = {
+		[HYDNSD_WAY_FOUND] = "usable", [HYDNSD_WAY_NO_ROUTE] = "no-route", [HYDNSD_WAY_NO_NEIGHBOUR] = "no-neighbour",
+		[HYDNSD_WAY_DETACHED] = "detached", [HYDNSD_WAY_TAGGED] = "tagged", [HYDNSD_WAY_UNKNOWN] = "unknown",
+	};
+
+	return names[w];
+}
+
 const char *hydnsd_way_text(enum hydnsd_way w)
 {
-	static const char *const texts[] = {
+	static const char *const texts[HYDNSD_WAYS] = {
 		[HYDNSD_WAY_FOUND] = "reached",
-		[HYDNSD_WAY_NO_ROUTE] = "no route to it leaves by an Ethernet interface that hydnsd is attached to",
+		[HYDNSD_WAY_NO_ROUTE] = "there is no route to it, or none by an Ethernet interface",
 		[HYDNSD_WAY_NO_NEIGHBOUR] = "the Ethernet address of its next hop is not known",
+		[HYDNSD_WAY_DETACHED] = "the route to it leaves by an interface that hydnsd is not attached to",
+		[HYDNSD_WAY_TAGGED] = "the route to it leaves by a VLAN device, and hydnsd reads no tags: set vlan: yes, and restart it",
 		[HYDNSD_WAY_UNKNOWN] = "the kernel could not be asked for the route",
 	};
 
@@ -160,6 +174,25 @@ static bool find_own(uint32_t ifindex, uint8_t mac[6])
 	return found;
 }
 
+/* The interface on which the VLAN devices lie, and their tags. */
+static enum hydnsd_way find_tags(struct hydns_forward_way *way)
+{
+	struct netdev_link l;
+
+	for (unsigned n = 0; ; n++) {
+		int rc = netdev_link(way->ifindex, &l);
+
+		if (rc)
+			return rc == -ENODEV ? HYDNSD_WAY_NO_ROUTE : HYDNSD_WAY_UNKNOWN;
+		if (strcmp(l.kind, "vlan") != 0)
+			return HYDNSD_WAY_FOUND;
+		if (n == HYDNS_FORWARD_TAGS || !l.lower || l.lower_netnsid >= 0)
+			return HYDNSD_WAY_NO_ROUTE;
+		way->tag[n] = HYDNS_FORWARD_TAG(l.vlan_id, l.vlan_provider);
+		way->ifindex = l.lower;
+	}
+}
+
 /* Has the kernel find out whether the neighbour is there, as for a packet to it. */
 static void use_neighbour(struct exchange *x, int fd, const struct ndmsg *of, const uint8_t hop[16])
 {
@@ -202,7 +235,7 @@ static enum hydnsd_way find_neighbour(int fd, uint32_t ifindex, const uint8_t ho
 	return found ? HYDNSD_WAY_FOUND : HYDNSD_WAY_NO_NEIGHBOUR;
 }
 
-enum hydnsd_way hydnsd_way_find(struct hydns_forward_way *way)
+enum hydnsd_way hydnsd_way_find(struct hydns_forward_way *way, uint32_t *device)
 {
 	const struct timeval limit = { .tv_usec = PATIENCE_US };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
@@ -212,12 +245,17 @@ enum hydnsd_way hydnsd_way_find(struct hydns_forward_way *way)
 
 	if (fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)))
 		found = find_route(fd, &new, hop);
+	*device = found == HYDNSD_WAY_FOUND ? new.ifindex : 0;
 	if (found == HYDNSD_WAY_FOUND && !find_own(new.ifindex, new.macs + 6))
 		found = HYDNSD_WAY_NO_ROUTE;
 	if (found == HYDNSD_WAY_FOUND)
 		found = find_neighbour(fd, new.ifindex, hop, new.macs);
 	if (found == HYDNSD_WAY_FOUND)
+		found = find_tags(&new);
+	if (found == HYDNSD_WAY_FOUND) {
 		*way = new;
+		*device = new.ifindex;
+	}
 	if (fd >= 0)
 		close(fd);
 	return found;

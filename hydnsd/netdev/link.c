@@ -3,8 +3,10 @@
  * Facts about interfaces, by netlink. Not from /sys/class/net: a sysfs shows the network namespace that it was mounted in,
  * even after the process has entered another.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/genetlink.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
@@ -128,6 +130,20 @@ static bool bridge_filters(const struct nlattr *data)
 	return on && attr_len(on) >= 1 && *(const uint8_t *)attr_data(on);
 }
 
+static void parse_vlan(const struct nlattr *data, struct netdev_link *l)
+{
+	const struct nlattr *a[IFLA_VLAN_MAX + 1], *id, *protocol;
+
+	if (!data)
+		return;
+	parse_attrs(attr_data(data), attr_len(data), a, IFLA_VLAN_MAX);
+	id = a[IFLA_VLAN_ID];
+	protocol = a[IFLA_VLAN_PROTOCOL];
+	if (id && attr_len(id) >= 2)
+		memcpy(&l->vlan_id, attr_data(id), 2);
+	l->vlan_provider = protocol && attr_len(protocol) >= 2 && *(const uint16_t *)attr_data(protocol) == htons(ETH_P_8021AD);
+}
+
 static int parse_link(const struct nlmsghdr *h, struct netdev_link *l)
 {
 	const struct ifinfomsg *i = NLMSG_DATA(h);
@@ -151,6 +167,8 @@ static int parse_link(const struct nlmsghdr *h, struct netdev_link *l)
 		parse_attrs(attr_data(a[IFLA_LINKINFO]), attr_len(a[IFLA_LINKINFO]), info, IFLA_INFO_MAX);
 		attr_text(info[IFLA_INFO_KIND], l->kind, sizeof(l->kind));
 		l->vlan_filtering = strcmp(l->kind, "bridge") == 0 && bridge_filters(info[IFLA_INFO_DATA]);
+		if (strcmp(l->kind, "vlan") == 0)
+			parse_vlan(info[IFLA_INFO_DATA], l);
 	}
 	if (a[IFLA_XDP]) {
 		parse_attrs(attr_data(a[IFLA_XDP]), attr_len(a[IFLA_XDP]), xdp, IFLA_XDP_MAX);

@@ -24,6 +24,8 @@ struct netdev_link {
 	unsigned lower;            /* ifindex of the device below, or of a veth's peer */
 	int lower_netnsid;         /* -1: in this namespace */
 	bool vlan_filtering;       /* a bridge that heeds VLAN tags */
+	uint16_t vlan_id;          /* of a VLAN device */
+	bool vlan_provider;        /* its tags are 802.1ad, not 802.1Q */
 	uint8_t xdp_attached;      /* XDP_ATTACHED_* */
 	uint32_t xdp_prog;         /* 0: none, or several */
 	unsigned rx_queues, tx_queues; /* as many as it may have; see netdev_queue_counts() */

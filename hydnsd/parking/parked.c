@@ -228,6 +228,7 @@ static struct hydnsd_parked_frame *copy(const struct hydns_parked *record)
 	if (!f)
 		return NULL;
 	f->refused = 0;
+	f->again = false;
 	f->record = *record;
 	memcpy(f->octet, record + 1, record->frame_len);
 	return f;
@@ -286,13 +287,17 @@ uint32_t hydnsd_parked_time_out(struct hydnsd_parked *p, uint32_t resolver, uint
 	return n;
 }
 
-uint32_t hydnsd_parked_discard(struct hydnsd_parked *p, uint32_t resolver, uint64_t before_ns)
+uint32_t hydnsd_parked_discard(struct hydnsd_parked *p, uint32_t resolver, uint64_t before_ns,
+			       void (*dropped)(const struct hydns_parked *record, void *arg), void *arg)
 {
 	struct hydnsd_parked_question *q;
 	uint32_t n = 0;
 
 	for (; (q = oldest_before(p, resolver, before_ns)); n++) {
-		hydnsd_parked_drop(p, wait_no_more(p, q));
+		struct hydnsd_parked_frame *f = wait_no_more(p, q);
+
+		dropped(&f->record, arg);
+		hydnsd_parked_drop(p, f);
 		tidy(p, q);
 	}
 	return n;

@@ -20,6 +20,7 @@ struct hydnsd_parked_frame {
 	TAILQ_ENTRY(hydnsd_parked_frame) by_age; /* while it waits: of the resolver, as they came */
 	struct hydnsd_parked_question *question;
 	uint32_t refused;              /* how often a link had no room for its answer */
+	bool again;                    /* it has none now */
 	struct hydns_parked record;
 	uint8_t octet[];               /* the frame, right behind its record */
 };
@@ -58,8 +59,9 @@ void hydnsd_parked_over(struct hydnsd_parked *p, uint32_t resolver, uint64_t key
 void hydnsd_parked_over_all(struct hydnsd_parked *p, uint32_t resolver);
 /* Frames of this resolver that came before this time. Returns how many. */
 uint32_t hydnsd_parked_time_out(struct hydnsd_parked *p, uint32_t resolver, uint64_t before_ns);
-/* The same, but they are dropped; those that are due already are not. */
-uint32_t hydnsd_parked_discard(struct hydnsd_parked *p, uint32_t resolver, uint64_t before_ns);
+/* The same, but they are dropped, each after dropped() has seen it; those that are due already are not. */
+uint32_t hydnsd_parked_discard(struct hydnsd_parked *p, uint32_t resolver, uint64_t before_ns,
+			       void (*dropped)(const struct hydns_parked *record, void *arg), void *arg);
 /* Looks at the next questions, at most so many; those are due for which under_way() has been false for HYDNSD_GONE_NS. */
 #define HYDNSD_GONE_NS (20 * HYDNS_NS_PER_MS)
 void hydnsd_parked_look(struct hydnsd_parked *p, uint64_t now_ns, uint32_t budget,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/parking/parking.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #define LOOK_QUESTIONS 1024            /* each time; 16,384 questions of a resolver in 160 ms */
 /* How much later than a query comes its resolver may have read it: so it is dropped so much later than the resolver drops its reply. */
 #define DISCARD_SLACK_NS (50 * HYDNS_NS_PER_MS)
+#define AD             0x20            /* in the fourth octet of a message */
 /* The end of hydnsd: frames pass at the usual pace, then at once. The service manager and the kernel's watch over stale
  * heartbeats bear a second. */
 #define STOP_MS        1000
@@ -164,10 +166,26 @@ void hydnsd_parking_over(struct hydnsd *d, uint32_t i, uint64_t key)
 	hydnsd_parked_over(d->parking->parked, i, key);
 }
 
+/* The resolver's own counters lack a query that it has not read. The program parks plain queries alone: what is additional is OPT. */
+static void count_discarded(const struct hydns_parked *record, void *arg)
+{
+	const uint8_t *m = (const uint8_t *)(record + 1) + record->dns_off;
+	struct hydns_discards one = {
+		.queries = 1, .ipv6 = record->ipv6 != 0, .edns = (m[10] | m[11]) != 0,
+		.edns_do = (record->variant & HYDNS_VARIANT_DO) != 0, .ad = (m[3] & AD) != 0,
+	};
+	struct hydnsd_parked_asked asked;
+	struct hydnsd *d = arg;
+
+	if (hydnsd_parked_read(record, &asked))
+		hydnsd_rules_discarded(d->rules, record->resolver, ntohs(asked.qtype), &one);
+}
+
 /* Returns how many. A resolver that drops its reply to them need not read them; it may have read them later than they came. */
 static uint32_t discard(struct hydnsd *d, uint32_t i, uint64_t before_ns)
 {
-	uint32_t n = hydnsd_parked_discard(d->parking->parked, i, before_ns > DISCARD_SLACK_NS ? before_ns - DISCARD_SLACK_NS : 0);
+	uint32_t n = hydnsd_parked_discard(d->parking->parked, i, before_ns > DISCARD_SLACK_NS ? before_ns - DISCARD_SLACK_NS : 0,
+					   count_discarded, d);
 
 	__atomic_sub_fetch(&hydns_kern_parking(d->kern, i)->waiting, n, __ATOMIC_RELAXED);
 	d->parking->of[i].counts.discarded += n;

@@ -73,6 +73,18 @@ static void note_refused(struct hydnsd *d, const struct hydns_parked *const *rec
 	}
 }
 
+/* Of n frames that came in, those whose answers leave by another link come first in later; returns how many. */
+static uint32_t find_later(struct hydnsd *d, const struct hydns_parked *const *record, uint32_t n, const struct hydns_parked **later)
+{
+	const struct hydns_replays *out = hydns_kern_replays(d->kern);
+	uint32_t count = 0;
+
+	for (uint32_t k = 0; k < n; k++)
+		if (out->frame[k].passed == HYDNS_REPLAY_LATER)
+			later[count++] = record[k];
+	return count;
+}
+
 /* So many came in again; so many of them no rule has answered. */
 static void count_replayed(struct hydnsd_parking_resolver *r, uint32_t done, uint32_t passed)
 {
@@ -83,33 +95,41 @@ static void count_replayed(struct hydnsd_parking_resolver *r, uint32_t done, uin
 	r->unread += passed;
 }
 
-/* Returns how many were taken. */
-static uint32_t try_batch(struct hydnsd *d, const struct hydns_parked *const *record, uint32_t n, bool *gone)
+/* Returns how many of n frames came in. *later: how many of those have to come again; with the others that have, they are moved to the
+ * beginning. */
+static uint32_t try_batch(struct hydnsd *d, const struct hydns_parked **record, uint32_t n, uint32_t *later, bool *gone)
 {
-	uint32_t passed = 0, done;
+	uint32_t passed = 0, done, ended;
 	int rc;
 
 	write_frames(d, record, n);
 	rc = hydns_kern_replay(d->kern, record[0]->ifindex, record[0]->rx_queue, n, &passed);
 	*gone = rc == -ENODEV;
 	done = rc < 0 ? 0 : (uint32_t)rc < n ? (uint32_t)rc : n;
-	count_replayed(&d->parking->of[record[0]->resolver], done, passed < done ? passed : done);
 	note_refused(d, record, done);
+	*later = find_later(d, record, done, record);
+	ended = done - *later;
+	count_replayed(&d->parking->of[record[0]->resolver], ended, passed < ended ? passed : ended);
+	memmove(record + *later, record + done, (n - done) * sizeof(*record));
 	return done;
 }
 
-/* 1 to HYDNS_REPLAYS frames of one resolver that came by one queue. What is not taken at the second try is lost; so are
- * all where the program is not attached: a replay would wait for two grace periods. */
+/* 1 to HYDNS_REPLAYS frames of one resolver that came by one queue. What does not come in when it is tried a second time is lost; so
+ * are all where the program is not attached: a replay would wait for two grace periods. */
 static void replay_batch(struct hydnsd *d, const struct hydns_parked *const *record, uint32_t n)
 {
-	uint32_t i = record[0]->resolver, done = 0;
+	uint32_t i = record[0]->resolver, left = n, failures = 0;
+	const struct hydns_parked *rest[HYDNS_REPLAYS];
 	bool gone = !hydnsd_interfaces_attached_to(d, record[0]->ifindex);
 
-	if (!gone)
-		done = try_batch(d, record, n, &gone);
-	if (done < n && !gone)
-		done += try_batch(d, record + done, n - done, &gone);
-	d->parking->of[i].counts.lost += n - done;
+	memcpy(rest, record, n * sizeof(*rest));
+	while (left && !gone && failures < 2) {
+		uint32_t later, done = try_batch(d, rest, left, &later, &gone);
+
+		failures += done < left;
+		left -= done - later;
+	}
+	d->parking->of[i].counts.lost += left;
 	__atomic_sub_fetch(&hydns_kern_parking(d->kern, i)->waiting, n, __ATOMIC_RELAXED);
 }
 
@@ -159,6 +179,12 @@ static void hold_back(struct hydnsd *d, const struct hydns_parked *const *record
 		refused.record[refused.count++] = record[k];
 }
 
+/* Of a record that was taken. */
+static struct hydnsd_parked_frame *frame_of(const struct hydns_parked *record)
+{
+	return (struct hydnsd_parked_frame *)((char *)record - offsetof(struct hydnsd_parked_frame, record));
+}
+
 /* One that was refused is due again. */
 static bool comes_again(struct hydnsd *d, struct hydnsd_parked_frame *f)
 {
@@ -172,16 +198,15 @@ static bool comes_again(struct hydnsd *d, struct hydnsd_parked_frame *f)
 	return false;
 }
 
-/* Both lists are in the same order. */
 static void end_taken(struct hydnsd *d)
 {
-	uint32_t next = 0;
-
+	for (uint32_t k = 0; k < refused.count; k++)
+		frame_of(refused.record[k])->again = true;
 	for (uint32_t k = 0; k < taken.count; k++) {
-		bool was_refused = next < refused.count && refused.record[next] == &taken.frame[k]->record;
+		bool again = taken.frame[k]->again;
 
-		next += was_refused;
-		if (!was_refused || !comes_again(d, taken.frame[k]))
+		taken.frame[k]->again = false;
+		if (!again || !comes_again(d, taken.frame[k]))
 			hydnsd_parked_drop(d->parking->parked, taken.frame[k]);
 	}
 	taken.count = refused.count = 0;

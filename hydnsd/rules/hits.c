@@ -57,13 +57,16 @@ static void add(struct hydnsd_rules *r, struct hydns_tally_journal *e, size_t of
 
 #define TALLY(field) offsetof(struct hydns_tally, field)
 
+static unsigned type_place(uint16_t qtype)
+{
+	return qtype < HYDNS_COUNT_TYPES - 1 ? qtype : HYDNS_COUNT_TYPES - 1;
+}
+
 static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, const struct hydnsd_retired *d,
 		       uint32_t hits)
 {
-	unsigned type = d->qtype < HYDNS_COUNT_TYPES - 1 ? d->qtype : HYDNS_COUNT_TYPES - 1;
-
 	e->words = 0;
-	add(r, e, TALLY(type) + type * sizeof(__u64), hits);
+	add(r, e, TALLY(type) + type_place(d->qtype) * sizeof(__u64), hits);
 	add(r, e, TALLY(rcode) + d->rcode * sizeof(__u64), hits);
 	if (d->rcode == 0 && d->empty)
 		add(r, e, (d->flags & HYDNS_RULE_STATIC_TTL) && !d->authoritative ? TALLY(referrals) :
@@ -241,11 +244,24 @@ void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct
 	out->nodata = t->nodata;
 	out->referrals = t->referrals;
 	out->authoritative = t->authoritative;
+	out->discarded = t->discarded;
 	out->rules = r->live[resolver];
 	for (unsigned i = 0; i < HYDNS_COUNT_RCODES; i++)
 		out->rcode[i] = t->rcode[i];
 	for (unsigned i = 0; i < HYDNS_COUNT_TYPES; i++)
 		out->type[i] = t->type[i];
+}
+
+void hydnsd_rules_discarded(struct hydnsd_rules *r, uint32_t resolver, uint16_t qtype, const struct hydns_discards *more)
+{
+	struct hydns_tally *t = &r->tallies->of[resolver];
+
+	t->type[type_place(qtype)] += more->queries;
+	t->discarded.queries += more->queries;
+	t->discarded.ipv6 += more->ipv6;
+	t->discarded.edns += more->edns;
+	t->discarded.edns_do += more->edns_do;
+	t->discarded.ad += more->ad;
 }
 
 void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns)

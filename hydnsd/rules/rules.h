@@ -73,9 +73,11 @@ uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r);
 /* All rules of one resolver at once. */
 void hydnsd_rules_sweep_resolver(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
 
-/* Sets type, rcode, edns_do, secure, nodata, referrals and authoritative, as of the last sweep, since the last reset; rules:
+/* Sets type, rcode, edns_do, secure, nodata, referrals, authoritative and discarded, as of the last sweep, since the last reset; rules:
  * as of now. Leaves the other fields alone. */
 void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct hydns_counts *out);
+/* Adds queries of this type (host order) that were parked and dropped. */
+void hydnsd_rules_discarded(struct hydnsd_rules *r, uint32_t resolver, uint16_t qtype, const struct hydns_discards *more);
 void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
 
 /* A grace period: begin, membarrier(MEMBARRIER_CMD_GLOBAL), end. One at a time. */

@@ -113,21 +113,43 @@ static void frames_time_out_one_by_one(void **state)
 	EXPECT_TAKEN(17, 19);
 }
 
+static uint64_t dropped_at[16];
+static unsigned dropped;
+
+static void note_dropped(const struct hydns_parked *record, void *arg)
+{
+	assert_ptr_equal(arg, dropped_at);
+	dropped_at[dropped++ % 16] = record->at_ns;
+}
+
+/* Each that is dropped is seen before, the oldest first. */
+static uint32_t discard(uint32_t resolver, uint64_t before_ns)
+{
+	uint32_t n;
+
+	dropped = 0;
+	n = hydnsd_parked_discard(parked, resolver, before_ns, note_dropped, dropped_at);
+	assert_int_equal(dropped, n);
+	for (unsigned i = 1; i < n; i++)
+		assert_true(dropped_at[i] > dropped_at[i - 1]);
+	return n;
+}
+
 /* Oldest first, of one resolver; what is due stays. */
 static void frames_are_discarded_one_by_one(void **state)
 {
 	(void)state;
 	for (uint64_t at = 10; at < 20; at++)
 		put(PARKED_KEY(at % 3), at, at == 13);
-	assert_int_equal(hydnsd_parked_discard(parked, 1, 10), 0);
-	assert_int_equal(hydnsd_parked_discard(parked, 0, 100), 0);
-	assert_int_equal(hydnsd_parked_discard(parked, 1, 15), 4);
+	assert_int_equal(discard(1, 10), 0);
+	assert_int_equal(discard(0, 100), 0);
+	assert_int_equal(discard(1, 15), 4);
 	assert_int_equal(hydnsd_parked_waiting(parked, 1), 5);
 	assert_int_equal(hydnsd_parked_count(parked), 6);
 	EXPECT_TAKEN(13);
 	hydnsd_parked_over(parked, 1, PARKED_KEY(0));
 	EXPECT_TAKEN(15, 18);
-	assert_int_equal(hydnsd_parked_discard(parked, 1, 100), 3);
+	assert_int_equal(discard(1, 100), 3);
 	assert_int_equal(hydnsd_parked_count(parked), 0);
 	assert_int_equal(hydnsd_parked_questions(parked), 0);
 }
@@ -151,7 +173,7 @@ static void a_frame_that_comes_again_keeps_its_age(void **state)
 	assert_int_equal(hydnsd_parked_time_out(parked, 1, 2), 1);
 	EXPECT_TAKEN(1);
 	put(PARKED_KEY(1), 1, false);
-	assert_int_equal(hydnsd_parked_discard(parked, 1, 2), 1);
+	assert_int_equal(discard(1, 2), 1);
 	hydnsd_parked_over(parked, 1, PARKED_KEY(1));
 	EXPECT_TAKEN(2, 3);
 	assert_null(hydnsd_parked_pull(parked, 1, PARKED_KEY(1)));

@@ -40,6 +40,8 @@ static struct {
 	bool forwards;                 /* instead, each is sent to an upstream server */
 	uint32_t room;                 /* of the link, for answers; more are refused */
 	bool narrow;                   /* it has as much as room says, else all */
+	bool links;                    /* answers leave by as many links as the frames' first octets say; a call takes one */
+	unsigned answered[256];        /* by the frame's first octet */
 	uint64_t passed;
 	uint8_t octets[HYDNS_PARKED_FRAME]; /* of the last frame */
 } kernel;
@@ -123,7 +125,13 @@ int hydns_kern_replay(struct hydns_kern *k, __u32 ifindex, __u32 rx_queue, __u32
 	kernel.passed += *passed;
 	for (uint32_t k = 0; k < done; k++) {
 		replays.frame[k].passed = kernel.forwards ? HYDNS_REPLAY_FORWARDED : kernel.pass ? HYDNS_REPLAY_PASSED : 0;
+		if (kernel.links && replays.frame[k].octets[0] % 2 != replays.frame[0].octets[0] % 2) {
+			replays.frame[k].passed = HYDNS_REPLAY_LATER;
+			replays.frame[k].refused = 0;
+			continue;
+		}
 		replays.frame[k].refused = kernel.narrow && !kernel.room && !replays.frame[k].passed;
+		kernel.answered[replays.frame[k].octets[0]] += !replays.frame[k].refused && !replays.frame[k].passed;
 		kernel.room -= kernel.narrow && kernel.room;
 	}
 	return (int)done;
@@ -430,6 +438,32 @@ static void what_a_link_refuses_comes_again(void **state)
 	assert_int_equal(counts()->lost, 0);
 	assert_int_equal(shared[ME].waiting, 0);
 	assert_int_equal(hydnsd_parking_work(&d), -1);
+}
+
+/* Of answers that leave by two links, each call takes those of one. */
+static void answers_by_two_links(void **state)
+{
+	(void)state;
+	assert_int_equal(admit_address("www.example.", NULL, 10), HYDNSD_ACCEPTED);
+	for (unsigned i = 0; i < 20; i++)
+		park("www.example.", PARKED_KEY(1))->octet[0] = (uint8_t)i;
+	kernel.links = kernel.narrow = true;
+	kernel.room = 7;
+	round_after(1);
+	assert_int_equal(kernel.calls, 2);
+	assert_int_equal(kernel.sizes[0], 20);
+	assert_int_equal(kernel.sizes[1], 10);
+	assert_int_equal(counts()->answered, 7);
+	assert_int_equal(counts()->refused, 13);
+	kernel.room = 100;
+	round_after(1);
+	assert_int_equal(counts()->answered, 20);
+	assert_int_equal(counts()->replayed, 33);
+	assert_int_equal(counts()->passed, 0);
+	assert_int_equal(counts()->lost, 0);
+	assert_int_equal(shared[ME].waiting, 0);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(kernel.answered[i], 1);
 }
 
 static void a_link_that_takes_nothing_loses_them_in_the_end(void **state)
@@ -847,7 +881,7 @@ int main(void)
 		PARKING(keys_may_have_no_upper_half),
 		PARKING(without_a_plugin_nothing_waits),
 		PARKING(beyond_the_bound_queries_pass_at_once),
-		PARKING(what_was_not_taken_is_tried_once_more),
+		PARKING(what_was_not_taken_is_tried_once_more), PARKING(answers_by_two_links),
 		PARKING(an_interface_that_is_left_keeps_none_back),
 		PARKING(frames_come_back_whole),
 		PARKING(broken_records_are_counted),

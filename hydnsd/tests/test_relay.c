@@ -126,6 +126,20 @@ static void aliases_are_compressed(void **state)
 
 #define NUMBERS "\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\x3c"
 
+/* Of such types a resolver gives what its cache holds, aliases among it. */
+static void denials_of_types_that_caches_answer(void **state)
+{
+	static const uint16_t types[] = { 24, 25, 30, 46, 47, 50, 255 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		for (unsigned rcode = 0; rcode < 4; rcode += 3) {
+			begin(types[i], 0x8580 | rcode, 0, 1, 0);
+			RECORD("\xc0\x10", 6, 300, "\2ns\xc0\x10\1h\xc0\x10\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\74");
+			assert_int_equal(relay(), HYDNSD_NOT_RELAYED_TYPE);
+		}
+}
+
 static void negative_answers_have_the_soas_minimum(void **state)
 {
 	(void)state;
@@ -412,7 +426,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_have_the_least_ttl), cmocka_unit_test(aliases_are_compressed),
-		cmocka_unit_test(negative_answers_have_the_soas_minimum), cmocka_unit_test(what_is_the_resolvers),
+		cmocka_unit_test(negative_answers_have_the_soas_minimum),
+		cmocka_unit_test(denials_of_types_that_caches_answer), cmocka_unit_test(what_is_the_resolvers),
 		cmocka_unit_test(broken_answers_do_no_harm), cmocka_unit_test(letters_that_are_kept),
 		cmocka_unit_test(many_names_that_named_would_not_compress),
 		cmocka_unit_test(answers_that_named_adds_to), cmocka_unit_test(many_records_are_too_many),

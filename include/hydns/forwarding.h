@@ -13,6 +13,7 @@
 
 #define HYDNS_FORWARD_UPSTREAMS 16    /* of one resolver */
 #define HYDNS_FORWARD_ZONES    512    /* of one resolver, with those that are left out */
+#define HYDNS_FORWARD_TAGS     2      /* VLAN tags of a request at most */
 #define HYDNS_FORWARD_LABELS   16     /* of a name at most, without the root's; longer names are not forwarded */
 #define HYDNS_FORWARD_OPEN     16384  /* requests of all resolvers at once */
 #define HYDNS_FORWARD_ANSWER   HYDNS_UPSTREAM_EDNS_MAX /* octets of the longest answer: the UDP size that requests say */
@@ -37,10 +38,17 @@ struct hydns_forward_way {
 	__u8  source[16];   /* the host's address for it, in the same form */
 	__u8  macs[12];     /* destination and source Ethernet address */
 	__u16 port;         /* network order */
-	__u16 reserved;
+	__u16 flags;        /* HYDNS_FORWARD_WAY_* */
 	__u32 ifindex;      /* that requests leave by; the program is attached to it */
-	__u32 reserved2;
+	__u16 tag[HYDNS_FORWARD_TAGS]; /* HYDNS_FORWARD_TAG(), the innermost first; 0: none */
 };
+/* Answers may also come, without a tag, by other interfaces with the program. */
+#define HYDNS_FORWARD_WAY_ANY  0x1
+/* The VLAN tag of a frame. A tag's priority says nothing about its VLAN. provider: it is an 802.1ad tag, not an 802.1Q one. */
+#define HYDNS_FORWARD_TAG(id, provider) (0x8000 | ((provider) ? 0x4000 : 0) | ((id) & HYDNS_FORWARD_TAG_ID))
+#define HYDNS_FORWARD_TAG_ID   0xfff
+#define HYDNS_FORWARD_TAG_IS_PROVIDERS(tag) ((tag) & 0x4000)
+
 /* Of a resolver, in the array hydns_forwarding, which hydnsd maps. */
 struct hydns_forwarding {
 	__u32 number;       /* of the configuration that holds; 0: none. Counts while the resolver page has the same */

@@ -78,6 +78,7 @@ struct hydns_parking_count {
 #define HYDNS_REPLAYS          63    /* with the last carrier, as many as the kernel makes at once, so that none is used twice */
 #define HYDNS_REPLAY_PASSED    1
 #define HYDNS_REPLAY_FORWARDED 2     /* or parked, since its question was open again */
+#define HYDNS_REPLAY_LATER     3     /* a rule answers it, by another link than those before it */
 struct hydns_replay_frame {
 	__u32 len;           /* 1..HYDNS_PARKED_FRAME */
 	__u16 passed;        /* program: HYDNS_REPLAY_*, why no rule has answered it */
@@ -98,7 +99,7 @@ struct hydns_replays {
 	__u32 passed;        /* program: how many no rule has answered */
 	__u32 on_cpu;        /* program: the CPU on which they run, plus 1 */
 	__u32 bulks;         /* program: how many of these */
-	__u32 reserved;
+	__u32 link;          /* program, with routed replies: the interface that these answers leave by; 0: none has left */
 	struct hydns_bulk bulk[HYDNS_REPLAYS + 1];
 	struct hydns_replay_frame frame[HYDNS_REPLAYS + 1]; /* a power of two, for the verifier */
 };

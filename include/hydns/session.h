@@ -133,7 +133,8 @@ struct hydns_counts {
 	__u64 cookie_client;
 	__u64 cookie_invalid;
 	__u64 rcode[HYDNS_COUNT_RCODES];
-	__u64 type[HYDNS_COUNT_TYPES];
+	__u64 type[HYDNS_COUNT_TYPES]; /* of queries that were answered or dropped */
+	struct hydns_discards discarded;
 };
 
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_acl_entry) == 20, "no padding in a message");

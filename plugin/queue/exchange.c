@@ -9,6 +9,7 @@
 
 #define BATCH        64U              /* frames that are given back to the kernel at once */
 #define SENT_AT_ONCE 32U              /* frames that the kernel sends in one call in copy mode */
+#define WAITING_LEAST 2U              /* frames that wait for each other until the thread has read its rings */
 #define WAITING_MOST 8U               /* frames that may wait for others: the first client shall not wait for the last, ... */
 #define WAITING_PART 4U               /* ... nor for more than this part of those that were received with it */
 #define RETRY_MIN_MS 1U
@@ -294,7 +295,7 @@ static unsigned may_wait(uint32_t n)
 {
 	const uint32_t part = n / WAITING_PART;
 
-	return part < 1 ? 1 : part > WAITING_MOST ? WAITING_MOST : part;
+	return part < WAITING_LEAST ? WAITING_LEAST : part > WAITING_MOST ? WAITING_MOST : part;
 }
 
 static unsigned receive_batch(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, unsigned place, unsigned most,

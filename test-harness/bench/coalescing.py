@@ -26,9 +26,10 @@ SPREAD_MS, CPU = 20, 0.1
 def turn(stand, server, names):
     """{figure: value} of one crowd that asks these names."""
     pids = [server.program.pid]
-    before = cpu_ns(pids)
+    before, overflows = cpu_ns(pids), server.link.ns.udp_overflows()
     crowd, upstream = stand.crowd(server, CLIENTS, names)
-    return {"cpu_us_a_client": (cpu_ns(pids) - before) / 1e3 / CLIENTS, "milliseconds": crowd.spread_ms, "lost": crowd.lost,
+    return {"overflows": server.link.ns.udp_overflows() - overflows,
+            "cpu_us_a_client": (cpu_ns(pids) - before) / 1e3 / CLIENTS, "milliseconds": crowd.spread_ms, "lost": crowd.lost,
             "upstream_queries": upstream}
 
 
@@ -36,10 +37,11 @@ def add_point(result, kind, crowd, contender, turns):
     point = result.add(contender, [t["milliseconds"] for t in turns], "milliseconds", part="coalescing", resolver=kind, crowd=crowd)
     point["cpu_us_a_client"] = round(statistics.median(t["cpu_us_a_client"] for t in turns), 3)
     point["lost"], point["lost_of"] = sum(t["lost"] for t in turns), len(turns) * CLIENTS
+    point["overflows"] = sum(t["overflows"] for t in turns)
     point["upstream_queries"] = max(t["upstream_queries"] for t in turns)
     say(f"coalescing: {kind}, {crowd}, {contender}: {point['milliseconds']:.1f} ms from the first reply to the last for a name, "
-        f"CPU {point['cpu_us_a_client']:.2f} us a client, {point['lost']} of {point['lost_of']} lost, at most "
-        f"{point['upstream_queries']} queries to upstream")
+        f"CPU {point['cpu_us_a_client']:.2f} us a client, {point['lost']} of {point['lost_of']} lost, "
+        f"{point['overflows']} for want of room in a socket, at most {point['upstream_queries']} queries to upstream")
     return point
 
 

@@ -7,7 +7,7 @@ UNITS = {"replies_per_second": "replies per second", "nanoseconds": "nanoseconds
          "switches_per_second": "context switches per second"}
 # keys of a point that are no parameters of it
 SKIPPED = {"bench", "contender", "runs", "ratio_to_echo", "ratio_to_one_processor", "answered_share", "stages", "replies", "lost",
-           "times_resolver", "lost_of", "cpu_us_a_client", "upstream_queries", "outage_seconds", "replies_before",
+           "times_resolver", "lost_of", "overflows", "cpu_us_a_client", "upstream_queries", "outage_seconds", "replies_before",
            "p99_us_before", "p99_us", "silent_unanswered", "kernel_or_parked", "parked_then_passed", "p50_ms", "parked", "passed", *UNITS}
 LATENCY = "microseconds to reply, half of the queries; the line goes on to 99 %"
 LABEL_MOST = 110

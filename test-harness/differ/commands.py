@@ -47,6 +47,7 @@ class Commands:
         self.stand, self.asked = stand, asked
         self.rng = random.Random(f"disturb {seed}")
         self.emptied = []        # when the server under test lost its whole cache, monotonic ns
+        self.flushed = []        # when it lost all of zone.PLAIN: (begin, end), monotonic ns
 
     def actions(self, kind):
         """The functions to choose from; kind: "flush" or "reload". Listed twice, one is drawn twice as often."""
@@ -103,7 +104,13 @@ class UnboundCommands(ResolverCommands):
             (self.flush, self.flush, self.flush, self.local, self.change, self.withdraw)
 
     def forget(self, server, origin, address):
-        server.control("flush_zone", origin)
+        self._control(server, "flush_zone", origin)
+
+    def _control(self, server, *words):
+        begun = time.monotonic_ns()
+        server.control(*words)
+        if server is self.stand.tested and words[0] == "flush_zone" and words[1] in (zone.PLAIN, "."):
+            self.flushed.append((begun, time.monotonic_ns()))
 
     def flush(self):
         name, rdtype = self.hot_name()
@@ -111,7 +118,7 @@ class UnboundCommands(ResolverCommands):
         words = self.rng.choice((("flush", name), ("flush_type", name, rdtype), ("flush_zone", parent),
                                  ("flush_zone", zone.PLAIN), ("flush_zone", "."), ("flush_negative",),
                                  ("flush_bogus",)))
-        self.stand.tested.control(*words)
+        self._control(self.stand.tested, *words)
         return " ".join(words)
 
     def local(self):

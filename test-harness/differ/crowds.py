@@ -17,6 +17,7 @@ ODD = 0.25               # share of a crowd's queries that are not like its othe
 TIMEOUT_MS = 8000
 LOOK_SECONDS = 0.5       # between two looks at hydnsd's counters
 COUNTS = ("parked", "replayed", "answered", "passed", "timed_out", "discarded", "refused", "lost")
+FORWARD_COUNTS = ("sent", "joined", "answers", "mismatched", "relayed", "rejected", "timed_out", "again", "ended", "late")
 
 
 @dataclass
@@ -62,16 +63,19 @@ class Crowds:
 
 
 @dataclass
-class Parked:
-    """Sums of hydnsd's counters of parking, which begin anew whenever the resolver registers."""
+class Counts:
+    """Sums of hydnsd's counters of parking, or of forwarding, which begin anew whenever the resolver registers."""
     daemon: object
-    sums: dict = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    part: str = "parking"
+    names: tuple = COUNTS
+    sums: dict = field(default_factory=dict)
     most: int = 0            # queries parked at once, as seen
 
     def __post_init__(self):
         self._last, self._due = {}, 0.0
+        self.sums = dict.fromkeys(self.names, 0)
         self.look()
-        self.sums = dict.fromkeys(COUNTS, 0)
+        self.sums = dict.fromkeys(self.names, 0)
 
     def look_now_and_then(self):
         if time.monotonic() >= self._due:
@@ -81,10 +85,10 @@ class Parked:
         self._due = time.monotonic() + LOOK_SECONDS
         stats, status = (self.daemon.try_call({"cmd": cmd}) for cmd in ("stats", "status"))
         for resolver in (stats or {"resolvers": ()})["resolvers"]:
-            counts = resolver["parking"]
-            again = any(counts[name] < self._last.get(name, 0) for name in COUNTS)
-            for name in COUNTS:
+            counts = resolver[self.part]
+            again = any(counts[name] < self._last.get(name, 0) for name in self.names)
+            for name in self.names:
                 self.sums[name] += counts[name] - (0 if again else self._last.get(name, 0))
-            self._last = {name: counts[name] for name in COUNTS}
+            self._last = {name: counts[name] for name in self.names}
         waiting = [r["parking"]["waiting"] for r in (status or {"resolvers": ()})["resolvers"] if r.get("parking")]
         self.most = max([self.most, *waiting])

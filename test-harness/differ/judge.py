@@ -9,7 +9,10 @@ reply may differ in what that order decides: TTLs (but none above the zone's); t
 the sections after the answer; the letter case of names in records, which is that of the first question that fetched them; and
 the DNAME before the CNAME synthesized from it, since Unbound answers with a cached CNAME alone. Rules lists what else may
 differ in the reference's reply; the judge counts how often each of its rules has let a reply pass. Authoritative servers have
-no cache, and must send the same."""
+no cache, and must send the same.
+
+The kernel fetches a forwarded answer for itself (--forward): it must equal one of the resolver's two replies as the reference's would,
+and no RRset may be older than the last flush of its zone that had returned."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,6 +20,8 @@ from dataclasses import dataclass
 from lab.compare import OPT, RRSIG, Difference, Unreadable, difference, rrsets, split, ttls
 
 from . import clocks, cookies
+from .questions import to_wire
+from .slow_zones import question_of
 from .asking import AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, KERNEL, REFERENCE_ASKED
 
 SOA, DNAME, NSEC = 6, 39, 47
@@ -30,6 +35,9 @@ UNTRUE = "untrue"                    # kind of a difference: no server can be th
 LOST = "lost"                        # kind of a difference: only the kernel path gave no reply
 BOTH_TRUE = "a failure and an answer, both true of its authoritative server"
 LETTERS = "letters of another client's question"
+FORWARDED = "a forwarded answer, of its own time"
+OUTLIVED = "older than a flush"      # kind of a difference
+OLDER_NS = 2 * 10**9                 # a TTL says its RRset's age to two seconds
 WILDCARD = "a wildcard's NSEC, at a name that was asked for"
 NOT_RECURSED, BY_TYPE = "RD clear", "types from what a cache holds"     # why the reference was not asked
 AD, CD = 0x20, 0x10  # in the second octet
@@ -65,6 +73,10 @@ def _of_one_server(a, b, rules, used=None, earlier=0, later=0):
     if used is not None:
         used[CUT] += 1
     return None
+
+
+def _failed(wire):
+    return bool(wire) and wire[3] & RCODE == SERVFAIL
 
 
 def _passed(flow, first, second):
@@ -257,8 +269,32 @@ def a_second_off(flow, replies, rules=Rules()):
     return "clock" if second_turned(flow) else "end"
 
 
+class Forwarded:
+    """The zone that the kernel forwards. flushed: (begin, end) of each flush of all of it, monotonic ns; longest: of its TTLs, but for
+    records that its parent has, too."""
+
+    def __init__(self, origin, flushed, longest):
+        self.wire, self.flushed, self.longest = to_wire(origin), flushed, longest
+
+    def has(self, flow):
+        """May the reply be of an answer that was forwarded?"""
+        question = question_of(flow.wire)
+        return flow.by_kernel and bool(question) and question[0].endswith(self.wire)
+
+    def outlived(self, flow, wire, data):
+        """A Difference when an RRset in the answer is from before a flush that had returned when it was asked for."""
+        begun = max((begin for begin, end in list(self.flushed) if end <= flow.sent[KERNEL]), default=None)
+        for (section, owner, rtype, _, _), _, ttls in rrsets(wire) if begun else ():
+            limit = data.limit(owner, rtype)
+            if section == ANSWER and limit and limit <= self.longest and owner.lower().endswith(self.wire) and \
+                    flow.got[KERNEL] - (limit - max(ttls)) * 10**9 + OLDER_NS < begun:
+                return Difference(OUTLIVED, f"{owner} type {rtype}: TTL {max(ttls)} of {limit}, and the flush began "
+                                  f"{(flow.got[KERNEL] - begun) / 1e9:.1f} s before")
+        return None
+
+
 class Judge:
-    """strict: "end" of a_second_off() is a difference. control: the replies in the kernel's place are the resolver's own, which
+    """forwarded: a Forwarded, or None. strict: "end" of a_second_off() is a difference. control: the replies in the kernel's place are the resolver's own, which
     may be truncated or errors. emptied: when the server under test lost its cache, monotonic ns. ledger: of the servers that are
     silent now and then, or None.
 
@@ -266,8 +302,8 @@ class Judge:
     of the two servers failed to resolve, by which; "emptied" where the server under test had lost its cache shortly before.
     Whether it fails past the kernel path as well is judged before."""
 
-    def __init__(self, data, strict=False, rules=Rules(), emptied=(), control=False, ledger=None):
-        self.ledger = ledger
+    def __init__(self, data, strict=False, rules=Rules(), emptied=(), control=False, ledger=None, forwarded=None):
+        self.ledger, self.forwarded = ledger, forwarded
         self.data, self.strict, self.rules, self.emptied, self.control = data, strict, rules, emptied, control
         self.second_off, self.gave_up, self.used = Counter(), Counter(), Counter()
 
@@ -288,7 +324,14 @@ class Judge:
             return self._without_reply(flow, replies)
         if flow.by_kernel and not self.control and kernel and not self._may_be_offered(kernel):
             return Difference("never the kernel's", f"flags {kernel[2:4].hex()}")
-        if flow.differs & DIFFERS_KERNEL:
+        of_its_own = bool(self.forwarded) and self.forwarded.has(flow)
+        if of_its_own and kernel and between(kernel, replies[DIRECT], replies[AGAIN], self.rules) and \
+                (found := self.forwarded.outlived(flow, kernel, self.data)):
+            return found           # what the resolver itself gives is as old as it says
+        if of_its_own and flow.differs & DIFFERS_KERNEL and any(
+                from_reference(kernel, replies[place], self.rules) is None for place in (DIRECT, AGAIN) if replies[place]):
+            self.used[FORWARDED] += 1
+        elif flow.differs & DIFFERS_KERNEL:
             found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules, _passed(flow, DIRECT, KERNEL),
                             _passed(flow, KERNEL, AGAIN), _passed(flow, KERNEL, DIRECT))
             if found and not self._other_letters(flow, replies) and not self._both_true(flow, replies, KERNEL, DIRECT, AGAIN):
@@ -298,7 +341,8 @@ class Judge:
                 self.second_off[why] += 1
                 if self.strict and why == "end":
                     return Difference("a second", "off from both replies, and the clock's second did not change")
-        if kernel and self.ledger and self.ledger.disproves(flow.wire, kernel, flow.sent[KERNEL], flow.got[KERNEL]):
+        if kernel and self.ledger and not self._fails_without_cache(flow, kernel) and \
+                self.ledger.disproves(flow.wire, kernel, flow.sent[KERNEL], flow.got[KERNEL]):
             return Difference(UNTRUE, "its authoritative server has sent nothing like it, or not then")
         if flow.differs & DIFFERS_REFERENCE and not self._one_gave_up(flow, kernel, reference) and \
                 not self._both_true(flow, replies, KERNEL, REFERENCE_ASKED):
@@ -335,15 +379,25 @@ class Judge:
         return true
 
     def _one_gave_up(self, flow, kernel, reference):
-        """Is the difference that only one of the two could not resolve? Counts by which one. A ledger judges what it knows."""
-        if self.ledger and self.ledger.knows(flow.wire):
-            return False
-        failed = [bool(wire) and wire[3] & RCODE == SERVFAIL for wire in (kernel, reference)]
+        """Is the difference that only one of the two could not resolve? Counts by which one. A ledger judges what it knows, but for
+        a server under test that has lost its cache."""
+        failed = [_failed(wire) for wire in (kernel, reference)]
         if not self.rules.gives_up or failed[0] == failed[1]:
             return False
-        cold = any(0 <= max(flow.got) - when < UNRESOLVED_NS for when in self.emptied)
-        self.gave_up["reference" if failed[1] else "under test, emptied" if cold else "under test"] += 1
+        if self.ledger and self.ledger.knows(flow.wire) and not self._fails_without_cache(flow, kernel):
+            return False
+        self.gave_up["reference" if failed[1] else "under test, emptied" if self._is_cold(flow) else "under test"] += 1
         return True
+
+    def _is_cold(self, flow):
+        """Had the server under test lost its cache shortly before?"""
+        return any(0 <= max(flow.got) - when < UNRESOLVED_NS for when in self.emptied)
+
+    def _fails_without_cache(self, flow, kernel):
+        """Does it fail because the server under test has lost its cache? named without hyDNS fails then, for what it is at work on
+        and for what is asked next, whatever the authoritative server does (doc/notebook/parking.md). Whether it fails past the
+        kernel path as well is judged before."""
+        return self.rules.gives_up and _failed(kernel) and self._is_cold(flow)
 
     def _limits(self, wire, slack):
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lab import answer_zones  # noqa: F401  (it makes the generator's modules known)
 from lab.authoritative import zone_files
+from lab.forwarding import forward_zone
 from lab.servers import EVERY_CLIENT_WAITS
 from hydnszones.zonefile import TLD_SERVER
 
@@ -38,9 +39,15 @@ SIG, KEY = 24, 25
 SERVED = 5               # of so many generated zones one is delegated and not served
 
 
+def _forwarding(stand, in_kernel):
+    """Lines of unbound.conf after the server: clause. Answers of a zone with a trust anchor above it would be validated."""
+    return (f'domain-insecure: "{zone.PLAIN}"', *forward_zone(zone.ADDRESS, zone=zone.PLAIN, forward=in_kernel)) * stand.forward
+
+
 def _unbound(stand):
     config = UNBOUND_CONFIG + UNBOUND_IMPATIENT * stand.slow
-    return (stand.world.unbound(stand.daemon, server=config, clause=UNBOUND_CLAUSE), stand.world.reference(server=config))
+    return (stand.world.unbound(stand.daemon, server=config + _forwarding(stand, True), clause=UNBOUND_CLAUSE),
+            stand.world.reference(server=config + _forwarding(stand, False)))
 
 
 def _pair(stand, dynamic, **options):
@@ -83,7 +90,13 @@ def _named_zones(stand):
 
 
 def _registered(stand):
-    return stand.daemon.resolver_ready()
+    return stand.daemon.resolver_ready() and (not stand.forward or _forwards(stand))
+
+
+def _forwards(stand):
+    """Does the kernel forward the zone?"""
+    state = stand.daemon.call({"cmd": "status"})["resolvers"][0]["forwarding"]
+    return bool(state["zones"]) and all(u["usable"] for u in state["upstreams"])
 
 
 def _resolves(stand):

@@ -13,11 +13,11 @@ from lab.run import HarnessError, wait_until
 from lab.servers import Nsd
 from lab.world import World
 
-from . import cookies, crowds, slow_zones, zone
+from . import cookies, crowds, forwarded, slow_zones, zone
 from .asking import ALONE, DIRECT, FULL, KERNEL, TOGETHER, Twins, address_of
 from .authorities import Authorities
 from .disturb import Disturber
-from .judge import LOST, UNTRUE, Judge, asks_by_history, of_a_moment, taken_back
+from .judge import LOST, UNTRUE, Forwarded, Judge, asks_by_history, of_a_moment, taken_back
 from .ledger import Ledger
 from .queries import Queries, Style, with_cookie
 from .questions import Data, Questions, to_wire, zone_lines
@@ -77,10 +77,11 @@ class Found:
 
 class Stand:
     """Context manager: the world with all zones, the server under test, its reference and hydnsd. slow: with the zones of
-    slow_zones.py and their servers; ledger: of these, or None."""
+    slow_zones.py and their servers; ledger: of these, or None. forward: both resolvers forward zone.PLAIN, the one under test in the
+    kernel."""
 
-    def __init__(self, seed, server, quick=False, slow=False):
-        self.seed, self.server, self.slow = seed, server, slow
+    def __init__(self, seed, server, quick=False, slow=False, forward=False):
+        self.seed, self.server, self.slow, self.forward = seed, server, slow, forward
         self.ledger = Ledger(server.remembers) if slow else None
         self.tree_options = SMALL_TREE if quick else ()
         self.world = World(self._make_tree)
@@ -136,12 +137,13 @@ class Session:
         for name in stand.server.commands.ASKED:
             self.asked.changing.add(to_wire(name), 1)
         self.commands = stand.server.commands(stand, self.asked, seed)
-        self.judge = Judge(self.data, strict, self.rules, self.commands.emptied, control, stand.ledger)
+        self.judge = Judge(self.data, strict, self.rules, self.commands.emptied, control, stand.ledger,
+                           Forwarded(zone.PLAIN, self.commands.flushed, zone.SETTLED_TTL) if stand.forward else None)
         self.queries = Queries(rng, self.asked, stand.server.recursion_desired)
         if stand.slow:
             self.asked.crowds = crowds.Crowds(rng, self.queries)
         self.of_crowds = 0                     # queries that crowds asked
-        self.parked = None                     # crowds.Parked
+        self.parked = self.forwarded = None    # crowds.Counts
         self.rng = rng
         self.finished = 0                      # queries, with those asked again
         self.in_kernel = 0                     # of them, answered in the kernel
@@ -196,9 +198,12 @@ class Session:
         return number
 
     def _batch(self, style, count):
-        """(octets, timeout, flags) of so many queries; those of crowds among the others."""
+        """(octets, timeout, flags) of so many queries; those of crowds, and for forwarded names, among the others."""
         of_crowds = round(count * crowds.SHARE) if self.asked.crowds else 0
-        batch = [(*query, 0) for query in self.queries.batch(style, count - of_crowds)]
+        to_forward = round(count * forwarded.SHARE) if self.stand.forward else 0
+        batch = [(*query, 0) for query in self.queries.batch(style, count - of_crowds - to_forward)]
+        if to_forward:
+            batch = self._among(batch, [(*query, 0) for query in forwarded.batch(self.rng, self.queries, style, to_forward)])
         self.of_crowds += of_crowds
         if of_crowds:
             batch = self._among(batch, [(*query, TOGETHER) for query in self.asked.crowds.batch(style, of_crowds)])
@@ -254,7 +259,8 @@ class Session:
         if self.control:
             stand.daemon.call({"cmd": "pause"})
         before, by_ring = stand.daemon.reasons(), rings.counted(stand.daemon).queries
-        self.parked, self.overflows = crowds.Parked(stand.daemon), stand.world.network.resolver.udp_overflows()
+        self.parked, self.overflows = crowds.Counts(stand.daemon), stand.world.network.resolver.udp_overflows()
+        self.forwarded = crowds.Counts(stand.daemon, "forwarding", crowds.FORWARD_COUNTS)
         with Twins(stand.world) as self.twins, Disturber(self.commands) as self.disturber, \
                 Recorder(stand, self.data, self.records) if self.records else nullcontext() as self.recorder:
             self.begun = time.monotonic()
@@ -269,6 +275,7 @@ class Session:
                 raise self.error
         self.seconds = time.monotonic() - self.begun
         self.parked.look()
+        self.forwarded.look()
         after = stand.daemon.reasons()
         self.reasons = {name: n - before[name] for name, n in after.items() if n != before[name]}
         self.by_ring = rings.counted(stand.daemon).queries - by_ring
@@ -288,6 +295,7 @@ class Session:
                 self.in_kernel += in_kernel
                 self._turn.notify_all()
             self.parked.look_now_and_then()
+            self.forwarded.look_now_and_then()
             progress(self)
 
     def phase_counts(self):
@@ -361,6 +369,10 @@ class Session:
     @property
     def parked_share(self):
         return self.reasons.get("PARKED", 0) / self.total
+
+    @property
+    def forwarded_share(self):
+        return self.forwarded.sums["relayed"] / self.total
 
     @property
     def kernel_share(self):

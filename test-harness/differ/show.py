@@ -74,7 +74,8 @@ def figures(session):
         "explained_by_a_second_look": session.explained, "of_the_moment_before": session.moments,
         "a_second_off": session.judge.second_off, "gave_up": session.judge.gave_up,
         "rules": +session.judge.used, "reference_not_asked": +session.alone, "commands": session.given,
-        "of_crowds": session.of_crowds, "parked": session.parked.sums, "parked_share": round(session.parked_share, 4),
+        "of_crowds": session.of_crowds, "parked": session.parked.sums, "forwarded": session.forwarded.sums,
+        "forwarded_share": round(session.forwarded_share, 4), "parked_share": round(session.parked_share, 4),
         "parked_at_once": session.parked.most, "changes_of_servers": session.stand.authorities.changes if session.stand.slow else 0,
         "phases": {phase.name: count for phase, count in session.phase_counts()}, "reasons": session.reasons,
     }
@@ -91,12 +92,19 @@ def _parked(f):
     return lines
 
 
+def _forwarded(f):
+    w = f["forwarded"]
+    return [f"forwarded: {w['sent']:,} requests, {w['joined']:,} queries waited with others; of {w['answers']:,} answers "
+            f"{w['relayed']:,} became rules, {w['rejected']:,} were withdrawn meanwhile; timed out {w['timed_out']:,}, again "
+            f"{w['again']:,}, late {w['late']:,}, false {w['mismatched']:,}"] if w["sent"] else []
+
+
 def summary(f):
     lines = [f"{f['server']}: {f['queries']:,} queries in {f['seconds']:.0f} s ({f['queries_per_second']:,} a second), "
              f"{f['asked_again']:,} of them asked again, {sum(f['commands'].values()):,} commands meanwhile",
              f"answered in the kernel: {f['answered_in_kernel']:,} ({f['kernel_share']:.1%})",
              f"came by packet rings: {f['by_packet_ring']:,} ({f['by_packet_ring'] / f['queries']:.1%})",
-             *_parked(f),
+             *_parked(f), *_forwarded(f),
              f"differences: {f['differences']:,}" + "".join(f"; {kind}: {n:,}" for kind, n in f["kinds"].items())]
     lines.append("right until a TTL update a moment before, and right at the second look: "
                  f"{f['of_the_moment_before']:,}")

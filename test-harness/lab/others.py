@@ -26,6 +26,7 @@ class Others:
     def __init__(self, ns, links):
         self.ns, self.links = ns, links
         self._stack, self._sockets = ExitStack(), []
+        self._found = {link: Counter() for link in links}
 
     def __enter__(self):
         with self.ns.entered():
@@ -42,14 +43,22 @@ class Others:
 
     def take(self):
         """{kind: how many} of those that have come since the last call."""
-        found = Counter()
-        for s in self._sockets:
+        self._look()
+        found, self._found = sum((self._found[link] for link in self.links), Counter()), {link: Counter() for link in self.links}
+        return found
+
+    def take_udp(self, link):
+        """How many datagrams have come by one link since the last call; take() does not return these."""
+        self._look()
+        return self._found[link].pop(f"IP protocol {UDP}", 0)
+
+    def _look(self):
+        for s, link in zip(self._sockets, self.links):
             try:
                 while True:
                     frame, address = s.recvfrom(2048)
                     if address[2] != OUTGOING:
-                        found[kind_of(frame)] += 1
+                        self._found[link][kind_of(frame)] += 1
             except BlockingIOError:
                 pass
-        del found[""]
-        return found
+            self._found[link].pop("", 0)

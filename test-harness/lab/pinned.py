@@ -2,13 +2,14 @@
 """Pinned BPF maps without hydnsd: their memory, writable, for tests that damage the rule store; and counters by processor."""
 
 import ctypes
+import errno
 import mmap
 import os
 import struct
 from contextlib import contextmanager
 from pathlib import Path
 
-BPF_MAP_LOOKUP_ELEM = 1
+BPF_MAP_LOOKUP_ELEM, BPF_MAP_GET_NEXT_KEY = 1, 4
 SYS_BPF, BPF_OBJ_GET = {"x86_64": 321, "aarch64": 280}, 7     # linux/bpf.h, asm/unistd.h
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -47,6 +48,25 @@ def counters(path, key):
     finally:
         os.close(fd)
     return [sum(value[word::words]) for word in range(words)]
+
+
+def keys(path):
+    """How many elements a hash map has."""
+    fd = _obj_get(path)
+    try:
+        size = int(_facts(fd)["key_size"])
+        key, found, count = ctypes.create_string_buffer(size), ctypes.create_string_buffer(size), 0
+        at = 0
+        while True:
+            attributes = ctypes.create_string_buffer(struct.pack("=IIQQ", fd, 0, at, ctypes.addressof(found)))
+            if _libc.syscall(SYS_BPF[os.uname().machine], BPF_MAP_GET_NEXT_KEY, attributes, ctypes.c_uint(24)) < 0:
+                error = ctypes.get_errno()
+                if error == errno.ENOENT:
+                    return count
+                raise OSError(error, f"{path}: {os.strerror(error)}")
+            key.raw, at, count = found.raw, ctypes.addressof(key), count + 1
+    finally:
+        os.close(fd)
 
 
 @contextmanager

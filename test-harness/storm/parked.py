@@ -95,14 +95,27 @@ def _heap(pid):
 
 
 def _descriptors(pid):
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    """Those that stay: hydnsd opens some for a moment, as it asks the kernel for routes."""
+    seen = []
+    for _ in range(10):
+        seen.append(len(list(Path(f"/proc/{pid}/fd").iterdir())))
+        time.sleep(0.02)
+    return min(seen)
 
 
 class Parked:
-    """kind: "unbound" or "bind"."""
+    """kind: "unbound" or "bind". forwarded.py has other values of these: links with the program, without that to upstream, whose packets
+    would be counted, too; reasons that do not end a client's query; who is killed beside whom; whose end takes along queries that it
+    has read; how long a client waits."""
+
+    LINKS, NO_QUERY = CLIENT_LINKS, NO_QUERY
+    VICTIMS = {HYDNSD: (RESOLVER, UPSTREAM), RESOLVER: (HYDNSD, UPSTREAM)}
+    TAKES_ALONG = (RESOLVER,)
+    PATIENCE = PATIENCE
 
     def __init__(self, kind, seed, say):
         self.kind, self.seed, self.say = kind, seed, say
+        self.forwarded = 0               # rounds in which some were
         self.rng = random.Random(f"parked {seed}")
         self.result = Result()
         self.asked = 0
@@ -113,14 +126,13 @@ class Parked:
             self.world = world
             self.relay = world.relay
             self._know_neighbours()
-            # without the link to upstream, whose packets would be counted, too
-            self.daemon = stack.enter_context(world.hydnsd(links=CLIENT_LINKS))
+            self.daemon = stack.enter_context(world.hydnsd(links=self.LINKS))
             self.resolver = stack.enter_context(self._make())
-            self.others = stack.enter_context(Others(world.network.resolver, CLIENT_LINKS))
+            self.others = stack.enter_context(Others(world.network.resolver, self.LINKS))
             self._wait_ready()
             half = rounds // 2
-            self._stage(HYDNSD, self.daemon, (RESOLVER, UPSTREAM), half)
-            self._stage(RESOLVER, self.resolver, (HYDNSD, UPSTREAM), rounds - half)
+            self._stage(HYDNSD, self.daemon, half)
+            self._stage(RESOLVER, self.resolver, rounds - half)
             self._nothing_left()
         self.result.wrong += [f"left: {what}" for what in remains(world.run.id)]
         return self.result
@@ -167,17 +179,17 @@ class Parked:
         """How many queries were answered or passed; how many frames of any kind passed unread; how many queries were parked, and
         answered by the program."""
         reasons = self.daemon.reasons()
-        return Ends(sum(n for name, n in reasons.items() if name not in NO_QUERY), reasons["EMPTY"], reasons["PARKED"],
+        return Ends(sum(n for name, n in reasons.items() if name not in self.NO_QUERY), reasons["EMPTY"], reasons["PARKED"],
                     reasons["ANSWERED"])
 
     # -- a round ---------------------------------------------------------------------------------------------
-    def _stage(self, name, process, victims, rounds):
+    def _stage(self, name, process, rounds):
         """process lives for so many rounds."""
         before = None
         for n in range(rounds):
             if n == SETTLED:
                 before = self._held(process)
-            self._round(self.rng.choice(victims))
+            self._round(self.rng.choice(self.VICTIMS[name]))
             if (n + 1) % 20 == 0:
                 self.say(f"{name} lives: {n + 1} rounds of {rounds}, {self.result.parked:,} parked, "
                          f"{len(self.result.wrong)} findings")
@@ -203,18 +215,29 @@ class Parked:
         if len(self.result.wrong) <= SHOWN:
             self.say(text)
 
+    def _prepare(self):
+        """Before a round's flush."""
+
+    def _judge_answers(self, where, crowd):
+        """What clients got."""
+
+    def _sent(self):
+        """Requests that the kernel has sent to upstream servers."""
+        return 0
+
     def _round(self, victim):
         result = self.result
         name = f"host{self.asked % NAMES}.lab.example"
         self.asked += 1
+        self._prepare()
         self.resolver.control(FLUSH[self.kind], name)
         self.relay.delay = LATE
         self.others.take()
-        before = self.ends()
+        before, sent = self.ends(), self._sent()
         overflows = self.world.network.resolver.udp_overflows()
         with ThreadPoolExecutor(1) as pool:
             clients = pool.submit(gather, self.world, self.world.network.client1, SERVICE[4], [(name, "A")], CLIENTS, SECONDS,
-                                  timeout=PATIENCE[victim])
+                                  timeout=self.PATIENCE[victim])
             at_once = self._end(victim, clients)
             crowd = clients.result(SOON)
         self.relay.behave()
@@ -227,6 +250,7 @@ class Parked:
         result.lost[victim] = result.lost.get(victim, 0) + crowd.lost
         result.asked, result.parked = result.asked + crowd.asked, result.parked + came
         result.met += at_once > 0
+        self.forwarded += self._sent() > sent
         result.at_once.append(at_once)
         self._judge(victim, crowd, Round(crowd.asked - ends, min(unread, others.total()), came, answered, overflows,
                                           at_once))
@@ -243,18 +267,25 @@ class Parked:
             time.sleep(away)
             self.relay.gone = False
             return at_once
+        self._end_process(victim, away)
+        return at_once
+
+    def _end_process(self, victim, away):
         process = self.daemon if victim == HYDNSD else self.resolver
         process.stop(signal.SIGKILL)
         time.sleep(away)
         process.start()
-        return at_once
+
+    def _tables(self):
+        """(what, how many): 0 after a round."""
+        return (("queries parked", self.waiting), ("questions under way", self.under_way),
+                ("questions pending", lambda: len(self.daemon.call({"cmd": "pending"})["questions"])))
 
     def _settle(self, name):
         self._wait_ready()
         # a resolution that is still under way ends before this answer
         wait_until(lambda: self._ask_past(name), SOON, f"an answer for {name}")
-        for what, count in (("queries parked", self.waiting), ("questions under way", self.under_way),
-                            ("questions pending", lambda: len(self.daemon.call({"cmd": "pending"})["questions"]))):
+        for what, count in self._tables():
             try:
                 wait_until(lambda: count() == 0, SOON, f"no {what}")
             except HarnessError:
@@ -270,7 +301,8 @@ class Parked:
             self._wrong(f"{where}: {missing} of {crowd.asked} queries have come to no end")
         if missing < -r.others:
             self._wrong(f"{where}: {-missing} queries have come to two ends")
-        if victim != RESOLVER and crowd.lost > max(0, missing) + r.overflows:
+        self._judge_answers(where, crowd)
+        if victim not in self.TAKES_ALONG and crowd.lost > max(0, missing) + r.overflows:
             self._wrong(f"{where}: {crowd.lost} clients have no reply, and {missing} queries were lost with hydnsd")
         if crowd.asked - crowd.lost < r.answered:
             self._wrong(f"{where}: {r.answered} queries were answered in the kernel, and {crowd.asked - crowd.lost} clients have a reply")
@@ -289,9 +321,11 @@ class Parked:
             self._wrong(f"{words} entries of the index are left after a flush of all")
 
 
-def figures(name, seed, result):
-    """What --json writes."""
-    return {"server": name, "seed": seed, "rounds": result.rounds, "rounds_with_parked": result.met, "asked": result.asked,
+def figures(name, seed, run):
+    """What --json writes, of a Parked that has run."""
+    result = run.result
+    return {"server": name, "seed": seed, "rounds": result.rounds, "rounds_with_parked": result.met,
+            "rounds_with_forwarded": run.forwarded, "asked": result.asked,
             "parked": result.parked, "parked_at_the_end": statistics.median(result.at_once) if result.at_once else 0,
             "lost": result.lost, "lost_with_hydnsd": result.missing, "lost_with_hydnsd_at_once": result.most_missing,
             "other_frames": result.others,
@@ -306,6 +340,8 @@ def summary(f):
              f"{f['asked']:,} queries, {f['parked']:,} parked; clients without a reply, by who was killed: {pairs(f['lost'])}",
              f"lost in the memory of a killed hydnsd: {f['lost_with_hydnsd']:,}, {f['lost_with_hydnsd_at_once']} at once, {BOUND} "
              "allowed"]
+    if f["rounds_with_forwarded"]:
+        lines.append(f"in {f['rounds_with_forwarded']} rounds queries were forwarded")
     if f["other_frames"]:
         lines.append(f"frames that are no queries: {pairs(f['other_frames'])}")
     for name, (before, after) in f["held"].items():

@@ -16,7 +16,7 @@ from lab.client import Answer, Asker
 from lab.crowd import Crowd
 from lab.network import CLIENT1, DEFAULT_HOPS, RESOLVER_HOPS
 from lab.others import kind_of
-from storm import parked, report, zone
+from storm import forwarded, parked, report, zone
 from storm.judge import HOMELESS, OfResolver, OfZone
 from storm.ledger import SECOND, Flush, Ledger, Span
 from storm.servers import at, denials, everything, nothing
@@ -353,3 +353,21 @@ def test_kills_beside_parked_queries(tmp_path, server):
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     found = json.loads(file.read_text())
     assert not found["faults"] and found["parked"] and sum(found["rounds"].values()) == 8
+
+
+@pytest.mark.limit(180)
+def test_kills_beside_forwarded_queries(tmp_path):
+    file = tmp_path / "figures.json"
+    done = chaos("--parked", 8, "--forward", "--json", file)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    found = json.loads(file.read_text())
+    assert not found["faults"] and found["rounds_with_forwarded"] and sum(found["rounds"].values()) == 8
+
+
+def test_data_of_another_round_are_found():
+    """The judge knows which data a round has, and what a failure is."""
+    for rcode, rdata, wrong in ((0, "c0000206", 0), (2, None, 0), (0, "c0000205", 1), (3, None, 1)):
+        f = forwarded.Forwarded("unbound", "1", lambda text: None)
+        f.asked = 5
+        f._judge_answers("here", Crowd(150, 0, 0, [], {(0, rcode, rdata)}, 0.0, [], True))
+        assert len(f.result.wrong) == wrong, (rcode, rdata, f.result.wrong)

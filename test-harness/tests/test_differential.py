@@ -422,6 +422,55 @@ def test_a_difference_is_recorded(world, pair, tmp_path):
     assert "not to be had" not in "".join(recorded.values())
 
 
+# --- forwarded names ------------------------------------------------------------------------------------------
+NAME = f"a.wild.{zone.PLAIN}"
+
+
+def address(ttl, last=60, name=NAME):
+    return dns.message.from_text(f"id 1\nopcode QUERY\nrcode NOERROR\nflags QR RD RA\n;QUESTION\n{name} IN A\n;ANSWER\n"
+                                 f"{name} {ttl} IN A 192.0.2.{last}\n").to_wire()
+
+
+def forwarded_flow(kernel, other, *, name=NAME, by_kernel=True, at=100):
+    """All places were asked at that second."""
+    return flow(kernel, other, by_kernel=by_kernel)._replace(
+        wire=query(name).to_wire(), sent=(at * SECOND,) * 3 + (0,), got=(at * SECOND + SECOND // 10,) * 3 + (0,))
+
+
+def judge_of_forwarded(*flushed):
+    data = Data([f"*.wild.{zone.PLAIN} 5 IN A 192.0.2.60", f"a.{zone.SIGNED} 5 IN A 192.0.2.60"])
+    return judge.Judge(data, forwarded=judge.Forwarded(zone.PLAIN, [(begin * SECOND, end * SECOND) for begin, end in flushed], 300))
+
+
+def test_a_forwarded_answer_has_a_time_of_its_own():
+    """Its TTL may be any up to the zone's, and nothing else may differ."""
+    judged = judge_of_forwarded()
+    assert judged.of(forwarded_flow(address(5), address(1))) is None
+    assert judged.of(forwarded_flow(address(1), address(5))) is None
+    assert judged.used[judge.FORWARDED] == 2
+    assert judged.of(forwarded_flow(address(9), address(5))).kind == "TTL above the zone's"
+    assert judged.of(forwarded_flow(address(5, last=61), address(5))).kind == "data"
+    assert judged.of(forwarded_flow(None, address(5))).kind == "silence"
+
+
+def test_other_answers_have_the_resolvers_time():
+    """Those of the resolver itself, and of names that are not forwarded."""
+    judged, other = judge_of_forwarded(), f"a.{zone.SIGNED}"
+    assert judged.of(forwarded_flow(address(5), address(1), by_kernel=False)).kind == "TTL"
+    assert judged.of(forwarded_flow(address(5, name=other), address(1, name=other), name=other)).kind == "TTL"
+
+
+def test_what_a_flush_has_outlived():
+    """The flush began at 97.5 s: an RRset of 94 s is older, and one that may be of 98 s is not. One that had not returned proves
+    nothing."""
+    judged = judge_of_forwarded((97.5, 99))
+    assert judged.of(forwarded_flow(address(0), address(5))).kind == judge.OUTLIVED
+    assert judged.of(forwarded_flow(address(3), address(5))) is None
+    assert judge_of_forwarded((97.5, 101)).of(forwarded_flow(address(0), address(5))) is None
+    assert judge_of_forwarded().of(forwarded_flow(address(0), address(5))) is None
+    assert judged.of(forwarded_flow(address(0), address(0))) is None, "the resolver's own is as old"
+
+
 # --- slow and silent servers --------------------------------------------------------------------------------
 FICKLE, REMEMBERED = slow_zones.FICKLE[0], 5
 ASKED_FOR = f"a.ttl60.{FICKLE}"
@@ -486,6 +535,30 @@ def test_what_no_server_has_sent_is_untrue_though_all_say_so(wrong):
     judged = judge_with_ledger(answered())
     assert judged.of(asked_at(1015, wrong, wrong)).kind == judge.UNTRUE
     assert judged.of(asked_at(1015, answered(45), answered(45))) is None
+
+
+EMPTIED = 1030           # seconds: when the server under test lost its cache; the silence is forgotten
+
+
+def judge_of_an_emptied(rules=NAMED):
+    judged = judge_with_ledger(answered())
+    judged.rules, judged.emptied = rules, [EMPTIED * SECOND]
+    return judged
+
+
+def test_named_fails_when_it_has_lost_its_cache():
+    judged = judge_of_an_emptied()
+    assert judged.of(asked_at(EMPTIED, FAILURE, FAILURE)) is None
+    both = asked_at(EMPTIED + 14, FAILURE, answered(16), by_reference=True)
+    assert judged.of(both._replace(replies=(FAILURE, FAILURE, None, answered(16)))) is None
+    assert judged.gave_up == {"under test, emptied": 1}
+
+
+@pytest.mark.parametrize("second, rules, other", [(EMPTIED, judge.Rules(), FAILURE), (EMPTIED - 1, NAMED, FAILURE),
+                                                  (EMPTIED + 16, NAMED, FAILURE), (EMPTIED + 1, NAMED, answered(29))],
+                         ids=("Unbound", "before", "long after", "the kernel path alone"))
+def test_other_failures_are_untrue(second, rules, other):
+    assert judge_of_an_emptied(rules).of(asked_at(second, FAILURE, other))
 
 
 def test_denials_end_with_their_ttl():
@@ -585,3 +658,14 @@ def test_short_run_with_slow_authorities(tmp_path, server):
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["differences"] == 0 and figures["parked"]["parked"] >= 100 and figures["answered_in_kernel"] >= 3000
+
+
+@pytest.mark.limit(300)
+def test_short_run_with_a_forwarded_zone(tmp_path):
+    """The kernel forwards a zone's queries while its data change and its caches are flushed."""
+    done = subprocess.run([sys.executable, TESTER, "--quick", "--forward", "--kernel-share", "0", "--queries", "30000",
+                           "--until-found", "1", "--json", tmp_path / "figures.json"], capture_output=True, text=True)
+    print(done.stdout[-8000:])
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures["differences"] == 0 and figures["forwarded"]["relayed"] >= 1000, figures["forwarded"]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import dns.message
 import dns.rcode
+import dns.rrset
 import pytest
 from conftest import bind_path, kernel_path
 
@@ -170,6 +171,58 @@ def test_a_flush_meanwhile(late):
     kernel = ask(late.network.client1, SERVICE[4], name)
     resolver = ask(late.network.client1, SERVICE[4], name, cd=True)
     assert [r.to_text() for r in kernel.answer[0]] == [r.to_text() for r in resolver.answer[0]]
+
+
+def test_the_end_of_a_resolution_is_offered(late):
+    """No parked query has to reach the resolver before there is a rule. (named's answer from the resolution may be a second older
+    than the one from its cache: then one passes. So one name of three will do.)"""
+    def all_by_the_rule(name):
+        before = counts(late)
+        c = gather(late.world, late.network.client1, SERVICE[4], [(name, "A")], 100, SECONDS)
+        assert (c.lost, c.twice, c.strays) == (0, 0, []), c
+        after = counts(late)
+        came, passed = (after[field] - before[field] for field in ("parked", "passed"))
+        assert came > 50, "hardly any of them was parked"
+        return passed == 0
+    assert any(all_by_the_rule(f"ended{n}.wild.lab.example") for n in range(3))
+
+
+@pytest.mark.parametrize("path", ("bind",), indirect=True)
+def test_while_many_wait_the_first_client_parks_the_next(late):
+    """named reads the second query of a crowd so late then that most of the crowd has passed."""
+    late.world.relay.delay = 5 * LATE
+    name, before = "next.wild.lab.example", late.server.received()
+
+    def wait_read(count):
+        wait_until(lambda: late.server.received() >= before + count, SOON, f"named to read {count} queries")
+    with ThreadPoolExecutor(3) as pool:
+        others = pool.submit(gather, late.world, late.network.client1, SERVICE[4],
+                             [(f"many{n}.wild.lab.example", "A") for n in range(200)], 200, SECONDS)
+        wait_read(200)
+        first = pool.submit(ask, late.network.client1, SERVICE[4], name, timeout=SOON)
+        wait_read(201)
+        second = pool.submit(ask, late.network.client1, SERVICE[4], name, timeout=SOON)
+        wait_until(lambda: any(q["name"].rstrip(".") == name for q in pending(late)), SOON, f"{name} to be pending")
+        assert first.result(SOON).answer == second.result(SOON).answer and others.result(SOON).lost == 0
+
+
+def test_a_flush_of_everything_before_the_answer_comes(late):
+    """The answer that the resolution brings is older than the flush, and not what the resolver gives from then on."""
+    name, commands = "host53.lab.example", {"unbound": ("flush_zone", "."), "bind": ("flush",)}
+    flushed = []
+
+    def former(wire):
+        m = dns.message.from_wire(wire)
+        if str(m.question[0].name) != f"{name}." or flushed:
+            return wire
+        late.server.control(*commands[late.kind])
+        flushed.append(name)
+        m.answer = [dns.rrset.from_text(f"{name}.", 300, "IN", "A", "192.0.2.77")]
+        return m.to_wire()
+    late.world.relay.change = former
+    all_answered(late, [(name, "A")], clients=100)
+    kernel, resolver = (ask(late.network.client1, SERVICE[4], name, cd=cd) for cd in (False, True))
+    assert flushed and [r.to_text() for r in kernel.answer[0]] == [r.to_text() for r in resolver.answer[0]]
 
 
 # --- ends ---------------------------------------------------------------------------------------------------

@@ -29,6 +29,21 @@ def wait_silent_for_all(path, reference, before):
     wait_until(over, SOON, "all that were parked to be dropped")
 
 
+# What Unbound counts of a query that it reads, and whose reply it drops.
+COUNTERS = ("total.num.queries", "total.num.cachemiss", "total.requestlist.exceeded", "num.query.type.A", "num.query.class.IN",
+            "num.query.opcode.QUERY", "num.query.flags.RD", "num.query.flags.AD", "num.query.ipv6", "num.query.edns.present",
+            "num.query.edns.DO")
+
+
+def counted(server):
+    stats = server.stats()
+    return {name: int(stats.get(name, 0)) for name in COUNTERS}      # it leaves zeros out
+
+
+def grown(server, before):
+    return {name: n - before[name] for name, n in counted(server).items()}
+
+
 @pytest.mark.parametrize("bounds", (("max", 0), ("max", 1), ("max", 100), ("max", 10000), ("per-question", 0), ("per-question", 100)),
                          ids=lambda b: f"{b[0]}-{b[1]}")
 def test_bounds(world, bounds):
@@ -49,20 +64,22 @@ def test_bounds(world, bounds):
             assert parked == most and spilled["MAX" if which == "max" else "PER_QUESTION"] > CLIENTS // 2, spilled
 
 
-def test_what_unbound_would_not_answer_is_not_passed_to_it(world):
+@pytest.mark.parametrize("family, kind", ((4, {}), (6, {"dnssec": True})), ids=("4", "6-dnssec"))
+def test_what_unbound_would_not_answer_is_not_passed_to_it(world, family, kind):
     """Unbound drops its reply to a query that has waited longer than discard-timeout; those that were parked it need not even
-    read. Who asks later is answered."""
-    options = {"server": [f"discard-timeout: {DISCARD_MS}", "wait-limit: 0"]}
+    read, but its counters have them. Who asks later is answered."""
+    options = {"server": [f"discard-timeout: {DISCARD_MS}", "wait-limit: 0", "extended-statistics: yes"]}
     questions = [("d1.lab.example", "A")]
     with kernel_path(world, unbound_options=options) as path, world.reference(**options) as reference:
         for server, address in ((path.unbound, SERVICE[4]), (reference, REFERENCE[4])):
             ask(path.network.client1, address, "lab.example", "SOA")
         received, before = path.unbound.received(), reference.received()
+        our_counters, their_counters = counted(path.unbound), counted(reference)
         world.relay.gone = True
         try:
             with ThreadPoolExecutor(2) as pool:
-                crowds = [pool.submit(gather, world, path.network.client1, address, questions, CLIENTS, SECONDS, timeout=TIMEOUT)
-                          for address in (SERVICE[4], REFERENCE[4])]
+                crowds = [pool.submit(gather, world, path.network.client1, address, questions, CLIENTS, SECONDS, timeout=TIMEOUT,
+                                     **kind) for address in (SERVICE[family], REFERENCE[family])]
                 wait_silent_for_all(path, reference, before)
                 world.relay.gone = False
                 ours, alone = (crowd.result(SOON) for crowd in crowds)
@@ -74,5 +91,6 @@ def test_what_unbound_would_not_answer_is_not_passed_to_it(world):
         assert counts["discarded"] > CLIENTS // 2, counts
         read = path.unbound.received() - received
         assert read <= CLIENTS - counts["discarded"], (read, counts)
+        assert grown(path.unbound, our_counters) == grown(reference, their_counters)
         wait_until(lambda: path.daemon.call({"cmd": "status"})["resolvers"][0]["parking"]["waiting"] == 0, SOON, "nothing to wait")
         wait_until(lambda: ask(path.network.client1, SERVICE[4], questions[0][0]), SOON, "who asks later to be answered")

@@ -22,8 +22,39 @@ struct hydns_taken {
 };
 _Static_assert(sizeof(struct hydns_taken) <= HYDNS_SLOT_MOST, "a record fits");
 
+/* The n-th tag of the frame, as in a way. */
+static __always_inline __u16 hydns_frame_tag(const struct hydns_vlan_tag *tags, __u32 n, __be16 type)
+{
+	return HYDNS_FORWARD_TAG(bpf_ntohs(tags[n].tci), type == bpf_htons(ETH_P_8021AD));
+}
+
+/* Whether the frame has the request's tags. The type of a tag stands before it. */
+static __always_inline bool hydns_same_tags(struct xdp_md *ctx, const struct hydns_packet *p, const __u16 want[HYDNS_FORWARD_TAGS])
+{
+	struct {
+		__be16 type;
+		struct hydns_vlan_tag tag[HYDNS_FORWARD_TAGS];
+	} in;
+
+	if (p->l3_off == ETH_HLEN)
+		return !want[0];
+	if (!hydns_vlan || bpf_xdp_load_bytes(ctx, 2 * ETH_ALEN, &in, sizeof(in)))
+		return false;
+	if (p->l3_off == ETH_HLEN + sizeof(struct hydns_vlan_tag))
+		return want[0] == hydns_frame_tag(in.tag, 0, in.type) && !want[1];
+	return want[1] == hydns_frame_tag(in.tag, 0, in.type) && want[0] == hydns_frame_tag(in.tag, 1, in.tag[0].proto);
+}
+
+/* Whether the frame came by an interface and in a VLAN by which the answer may. */
+static __always_inline bool hydns_by_its_way(struct xdp_md *ctx, const struct hydns_packet *p, const struct hydns_forward_way *way)
+{
+	if (way->ifindex == ctx->ingress_ifindex)
+		return hydns_same_tags(ctx, p, way->tag);
+	return (way->flags & HYDNS_FORWARD_WAY_ANY) && p->l3_off == ETH_HLEN;
+}
+
 /* Whether addresses, ports and interface are those by which the request left. */
-static __always_inline bool hydns_from_upstream(const struct xdp_md *ctx, const struct hydns_packet *p,
+static __always_inline bool hydns_from_upstream(struct xdp_md *ctx, const struct hydns_packet *p,
 						const struct hydns_forward_request *r)
 {
 	__u32 resolver = r->resolver;
@@ -36,7 +67,7 @@ static __always_inline bool hydns_from_upstream(const struct xdp_md *ctx, const 
 	way = &f->way[r->upstream & (HYDNS_FORWARD_UPSTREAMS - 1)];
 	a = (const void *)way->addr;
 	b = (const void *)p->client.addr;
-	if (a[0] != b[0] || a[1] != b[1] || way->port != p->sport || way->ifindex != ctx->ingress_ifindex)
+	if (a[0] != b[0] || a[1] != b[1] || way->port != p->sport || !hydns_by_its_way(ctx, p, way))
 		return false;
 	a = (const void *)way->source;
 	b = (const void *)p->service.addr;

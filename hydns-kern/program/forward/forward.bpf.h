@@ -235,7 +235,8 @@ static __always_inline __u32 hydns_forward_query(struct xdp_md *ctx, struct hydn
 	left = hydns_forward_choose(q, w, hydns_random(&q->cpu, now));
 	if (left != HYDNS_FORWARD_LEFTS)
 		return left;
-	if (q->packet.l3_off != ETH_HLEN || q->packet.frame_len > HYDNS_PARKED_FRAME)
+	/* no reply to a tagged query is routed (route.bpf.h) */
+	if (q->packet.frame_len > HYDNS_PARKED_FRAME || (hydns_fib && q->packet.l3_off != ETH_HLEN))
 		return HYDNS_FORWARD_LEFT_FRAME;
 	if (!bpf_map_lookup_elem(&hydns_park_at, &ifindex))
 		return HYDNS_FORWARD_LEFT_INTERFACE;

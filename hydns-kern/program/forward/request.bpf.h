@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The frame of a request, made in scratch: Ethernet, IP, UDP, and the question with an OPT record. */
+/* The frame of a request, made in scratch: Ethernet with its tags, IP, UDP, and the question with an OPT record. */
 #ifndef HYDNS_KERN_PROGRAM_FORWARD_REQUEST_BPF_H
 #define HYDNS_KERN_PROGRAM_FORWARD_REQUEST_BPF_H
 
@@ -8,14 +8,15 @@
 #include "hydns-kern/program/rule/answer.bpf.h"
 
 /* Where the message begins in scratch: its name is then aligned to words, and the headers of either family have room before it. */
-#define HYDNS_REQUEST_MESSAGE  68
+#define HYDNS_REQUEST_MESSAGE  76
 #define HYDNS_REQUEST_NAME     (HYDNS_REQUEST_MESSAGE + HYDNS_DNS_HEADER)
 #define HYDNS_REQUEST_TAIL     (4 + HYDNS_OPT_LEN)  /* type, class, OPT */
 #define HYDNS_REQUEST_OCTETS   (HYDNS_DNS_HEADER + HYDNS_NAME_MAX + HYDNS_REQUEST_TAIL)
 #define HYDNS_REQUEST_IPV4     (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr))
 #define HYDNS_REQUEST_IPV6     (ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
-#define HYDNS_REQUEST_FRAME    (HYDNS_REQUEST_IPV6 + HYDNS_REQUEST_OCTETS)
-_Static_assert(HYDNS_REQUEST_NAME % 8 == 0 && HYDNS_REQUEST_MESSAGE >= HYDNS_REQUEST_IPV6, "room and alignment");
+#define HYDNS_REQUEST_TAGS     (HYDNS_FORWARD_TAGS * sizeof(struct hydns_vlan_tag))
+#define HYDNS_REQUEST_FRAME    (HYDNS_REQUEST_IPV6 + HYDNS_REQUEST_TAGS + HYDNS_REQUEST_OCTETS)
+_Static_assert(HYDNS_REQUEST_NAME % 8 == 0 && HYDNS_REQUEST_MESSAGE >= HYDNS_REQUEST_IPV6 + HYDNS_REQUEST_TAGS, "room and alignment");
 
 struct hydns_request_tail {
 	__u16 type, class;
@@ -80,13 +81,38 @@ static __always_inline void hydns_request_ipv6(struct ipv6hdr *ip, const struct 
 	__builtin_memcpy(&ip->daddr, way->addr, 16);
 }
 
+static __always_inline void hydns_request_tag(__u8 *at, __u16 tag)
+{
+	__be16 *field = (void *)at;
+
+	field[0] = HYDNS_FORWARD_TAG_IS_PROVIDERS(tag) ? bpf_htons(ETH_P_8021AD) : bpf_htons(ETH_P_8021Q);
+	field[1] = bpf_htons(tag & HYDNS_FORWARD_TAG_ID);
+}
+
+/* Writes Ethernet addresses, tags and type before the IP header; returns the frame's start. */
+static __always_inline __u32 hydns_request_ethernet(__u8 *scratch, const struct hydns_forward_way *way, __u32 ip, __be16 type)
+{
+	*(__be16 *)(scratch + ip - sizeof(type)) = type;
+	if (!hydns_vlan || !way->tag[0]) {
+		__builtin_memcpy(scratch + ip - ETH_HLEN, way->macs, 2 * ETH_ALEN);
+		return ip - ETH_HLEN;
+	}
+	hydns_request_tag(scratch + ip - sizeof(type) - sizeof(struct hydns_vlan_tag), way->tag[0]);
+	if (!way->tag[1]) {
+		__builtin_memcpy(scratch + ip - ETH_HLEN - sizeof(struct hydns_vlan_tag), way->macs, 2 * ETH_ALEN);
+		return ip - ETH_HLEN - sizeof(struct hydns_vlan_tag);
+	}
+	hydns_request_tag(scratch + ip - sizeof(type) - HYDNS_REQUEST_TAGS, way->tag[1]);
+	__builtin_memcpy(scratch + ip - ETH_HLEN - HYDNS_REQUEST_TAGS, way->macs, 2 * ETH_ALEN);
+	return ip - ETH_HLEN - HYDNS_REQUEST_TAGS;
+}
+
 /* Writes all headers before the message; returns the frame's start in scratch. */
 static __always_inline __u32 hydns_request_headers(__u8 *scratch, const struct hydns_forward_way *way, bool ipv6, __u32 port,
 						   __u32 len, __u64 sum)
 {
+	const __u32 ip4 = HYDNS_REQUEST_MESSAGE - HYDNS_REQUEST_IPV4 + ETH_HLEN, ip6 = HYDNS_REQUEST_MESSAGE - HYDNS_REQUEST_IPV6 + ETH_HLEN;
 	__u32 udp_len = sizeof(struct udphdr) + len;
-	__u32 start = ipv6 ? HYDNS_REQUEST_MESSAGE - HYDNS_REQUEST_IPV6 : HYDNS_REQUEST_MESSAGE - HYDNS_REQUEST_IPV4;
-	struct ethhdr *eth;
 
 	/* The first words of an IPv4 address in IPv6 form would count in the sum. */
 	if (ipv6)
@@ -95,16 +121,11 @@ static __always_inline __u32 hydns_request_headers(__u8 *scratch, const struct h
 		sum += (__u64)*(const __u32 *)(way->source + 12) + *(const __u32 *)(way->addr + 12);
 	hydns_request_udp((void *)(scratch + HYDNS_REQUEST_MESSAGE - sizeof(struct udphdr)), way, port, len, sum);
 	if (ipv6) {
-		eth = (void *)(scratch + HYDNS_REQUEST_MESSAGE - HYDNS_REQUEST_IPV6);
-		eth->h_proto = bpf_htons(ETH_P_IPV6);
-		hydns_request_ipv6((void *)(eth + 1), way, udp_len);
-	} else {
-		eth = (void *)(scratch + HYDNS_REQUEST_MESSAGE - HYDNS_REQUEST_IPV4);
-		eth->h_proto = bpf_htons(ETH_P_IP);
-		hydns_request_ipv4((void *)(eth + 1), way, sizeof(struct iphdr) + udp_len);
+		hydns_request_ipv6((void *)(scratch + ip6), way, udp_len);
+		return hydns_request_ethernet(scratch, way, ip6, bpf_htons(ETH_P_IPV6));
 	}
-	__builtin_memcpy(eth, way->macs, 2 * ETH_ALEN);
-	return start;
+	hydns_request_ipv4((void *)(scratch + ip4), way, sizeof(struct iphdr) + udp_len);
+	return hydns_request_ethernet(scratch, way, ip4, bpf_htons(ETH_P_IP));
 }
 
 #endif

@@ -9,28 +9,21 @@
 #include <linux/if_ether.h>
 #include <bpf/bpf_endian.h>
 #include "hydns-kern/program/count.bpf.h"
-#include "hydns-kern/program/query.bpf.h"
-#include "hydns/parking.h"
+#include "hydns-kern/program/miss/replays.bpf.h"
 
 /* Outcomes of packets that were not read as IP. */
 #define HYDNS_MAY_BE_CARRIER(reason) ((1ULL << HYDNS_R_NOT_IP | 1ULL << HYDNS_R_PAUSED | 1ULL << HYDNS_R_EMPTY) >> (reason) & 1)
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct hydns_replays);
-} hydns_replays SEC(".maps");
-
 /* A replayed frame that no rule has answered goes to the resolver's socket: rings have one producer, the driver, and it is
- * not parked again. */
+ * not parked again. One that was (hydns_by_another_link()) comes in once more. */
 static __always_inline int hydns_replayed(enum hydns_reason reason)
 {
 	__u32 zero = 0;
 	struct hydns_replays *r = bpf_map_lookup_elem(&hydns_replays, &zero);
 
-	if (r) {
+	if (r && reason == HYDNS_R_PARKED) {
+		r->frame[(r->next - 1) & HYDNS_REPLAYS].passed = HYDNS_REPLAY_LATER;
+	} else if (r) {
 		__sync_fetch_and_add(&r->passed, 1);
 		r->frame[(r->next - 1) & HYDNS_REPLAYS].passed = HYDNS_REPLAY_PASSED;
 	}

@@ -15,8 +15,7 @@ int hydns_sent(struct bpf_raw_tracepoint_args *ctx)
 	__u32 zero = 0, n;
 	struct hydns_replays *r = bpf_map_lookup_elem(&hydns_replays, &zero);
 
-	/* Routed replies leave by several links, whose bulks say nothing of the frames' order. */
-	if (hydns_fib || !r || r->on_cpu != bpf_get_smp_processor_id() + 1)
+	if (!r || r->on_cpu != bpf_get_smp_processor_id() + 1)
 		return 0;
 	n = r->bulks;
 	if (n >= HYDNS_REPLAYS + 1)

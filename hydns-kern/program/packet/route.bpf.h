@@ -7,6 +7,7 @@
 #ifndef HYDNS_KERN_PROGRAM_PACKET_ROUTE_BPF_H
 #define HYDNS_KERN_PROGRAM_PACKET_ROUTE_BPF_H
 
+#include "hydns-kern/program/miss/replays.bpf.h"
 #include "hydns-kern/program/packet/parse.bpf.h"
 
 #define HYDNS_FAMILY_IPV4      2    /* AF_INET and AF_INET6: libc's header is not for BPF */
@@ -59,6 +60,8 @@ static __always_inline enum hydns_reason hydns_route(struct xdp_md *ctx, struct 
 	q->reply.out = p.ifindex == ctx->ingress_ifindex ? 0 : p.ifindex;
 	if (q->reply.out && !bpf_map_lookup_elem(&hydns_out, &q->reply.out))
 		return HYDNS_R_NO_ROUTE;
+	if (q->cpu.replaying && hydns_by_another_link(p.ifindex))
+		return HYDNS_R_PARKED;
 	__builtin_memcpy(q->reply.out_macs, p.dmac, ETH_ALEN);
 	__builtin_memcpy(q->reply.out_macs + ETH_ALEN, p.smac, ETH_ALEN);
 	return 0;
