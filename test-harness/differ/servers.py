@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lab import answer_zones  # noqa: F401  (it makes the generator's modules known)
 from lab.authoritative import zone_files
-from lab.forwarding import forward_zone
+from lab.forwarding import bind_zone, forward_zone
 from lab.servers import EVERY_CLIENT_WAITS
 from hydnszones.zonefile import TLD_SERVER
 
@@ -50,9 +50,9 @@ def _unbound(stand):
             stand.world.reference(server=config + _forwarding(stand, False)))
 
 
-def _pair(stand, dynamic, **options):
-    """Two named. dynamic: the zone that takes updates; each server gets a copy of its file."""
-    servers = stand.world.named(stand.daemon, clause=NAMED_CLAUSE, **options), stand.world.named_reference(**options)
+def _pair(stand, dynamic, clause=(), **options):
+    """Two named. dynamic: the zone that takes updates; each server gets a copy of its file. clause: more of the plugin's lines."""
+    servers = stand.world.named(stand.daemon, clause=NAMED_CLAUSE + clause, **options), stand.world.named_reference(**options)
     for server in servers:
         shutil.copy(stand.zones.file(dynamic), server.dir)
     return servers
@@ -67,7 +67,11 @@ def _changing_bodies(stand, dynamic):
 def _named(stand):
     """Two resolvers that also serve some zones."""
     bodies = _changing_bodies(stand, zone.OWN) | {zone.READ: f'type primary; file "{stand.zones.file(zone.READ)}";'}
-    return _pair(stand, zone.OWN, options=NAMED_CONFIG + NAMED_IMPATIENT * stand.slow, zones=bodies)
+    options = NAMED_CONFIG + NAMED_IMPATIENT * stand.slow
+    if not stand.forward:
+        return _pair(stand, zone.OWN, options=options, zones=bodies)
+    return _pair(stand, zone.OWN, options=(*options, f'validate-except {{ "{zone.PLAIN}"; }};'), clause=(
+        f'hydns-forward {{ "{zone.PLAIN}"; }};',), zones=bodies | {zone.PLAIN: bind_zone(zone.ADDRESS)})
 
 
 def _is_served(name):

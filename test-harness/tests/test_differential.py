@@ -661,10 +661,11 @@ def test_short_run_with_slow_authorities(tmp_path, server):
 
 
 @pytest.mark.limit(300)
-def test_short_run_with_a_forwarded_zone(tmp_path):
+@pytest.mark.parametrize("server", ("unbound", "bind"))
+def test_short_run_with_a_forwarded_zone(tmp_path, server):
     """The kernel forwards a zone's queries while its data change and its caches are flushed."""
     done = subprocess.run([sys.executable, TESTER, "--quick", "--forward", "--kernel-share", "0", "--queries", "30000",
-                           "--until-found", "1", "--json", tmp_path / "figures.json"], capture_output=True, text=True)
+                           "--server", server, "--until-found", "1", "--json", tmp_path / "figures.json"], capture_output=True, text=True)
     print(done.stdout[-8000:])
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     figures = json.loads((tmp_path / "figures.json").read_text())
