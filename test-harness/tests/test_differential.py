@@ -29,6 +29,7 @@ from lab.compare import Difference, difference, ttls
 from lab.network import CLIENT1, SERVICE
 from lab.relay import Relay, everything, nothing
 from lab.run import SOON, wait_until
+from lab.servers import EVERY_CLIENT_WAITS
 
 TESTER = Path(__file__).resolve().parent.parent / "differential"
 HOT = "www.lab.example"
@@ -306,10 +307,10 @@ def test_types_of_history_are_compared_past_the_kernel(rdtype):
 @pytest.fixture(params=("unbound", "bind"))
 def pair(world, request):
     """(the kernel path of the server, whose reference runs beside it; what the two may differ in)"""
-    path, reference = {"unbound": (kernel_path, world.reference), "bind": (bind_path, world.named_reference)}[request.param]
-    with path(world) as tested, reference() as beside:
+    path, reference, options = {"unbound": (kernel_path, world.reference, {}),
+                                "bind": (bind_path, world.named_reference, {"options": (EVERY_CLIENT_WAITS,)})}[request.param]
+    with path(world, **options) as tested, reference(**options) as beside:
         tested.reference, tested.tested = beside, getattr(tested, "unbound", None) or tested.named
-        # a named with an empty cache drops what more than ten clients ask at once
         wait_until(lambda: ask(beside.ns, beside.service[4], HOT), 10, f"the reference to know {HOT}")
         yield tested, SERVERS[request.param, "recursive"].rules
 
