@@ -9,7 +9,7 @@
 
 #define BATCH        64U              /* frames that are given back to the kernel at once */
 #define SENT_AT_ONCE 32U              /* frames that the kernel sends in one call in copy mode */
-#define WAITING_LEAST 2U              /* frames that wait for each other until the thread has read its rings */
+#define WAITING_PAIR 2U               /* frames that may wait for each other until the thread has read its rings */
 #define WAITING_MOST 8U               /* frames that may wait for others: the first client shall not wait for the last, ... */
 #define WAITING_PART 4U               /* ... nor for more than this part of those that were received with it */
 #define RETRY_MIN_MS 1U
@@ -290,12 +290,14 @@ static void release(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane,
 		__atomic_store_n(&of_thread[t->index].taken, hydns_xsk_taken(r), __ATOMIC_RELEASE);
 }
 
-/* Of n frames that were received together. */
+/* How many replies to n frames that were received together. Two that leave together come together again, for half the wake-ups. */
 static unsigned may_wait(uint32_t n)
 {
 	const uint32_t part = n / WAITING_PART;
 
-	return part < WAITING_LEAST ? WAITING_LEAST : part > WAITING_MOST ? WAITING_MOST : part;
+	if (n <= WAITING_PAIR)
+		return WAITING_PAIR;
+	return part < 1 ? 1 : part > WAITING_MOST ? WAITING_MOST : part;
 }
 
 static unsigned receive_batch(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane, unsigned place, unsigned most,

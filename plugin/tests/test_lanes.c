@@ -215,7 +215,9 @@ static void some_that_wait_are_sent_before_the_end(void **state)
 {
 	veth_choose(*state, 0);
 	expect_together(*state, 1, 2);
-	expect_together(*state, 7, 2);
+	expect_together(*state, 2, 2);
+	expect_together(*state, 3, 1);
+	expect_together(*state, 7, 1);
 	expect_together(*state, 12, 3);
 	expect_together(*state, 64, 8);
 }
