@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 #include <linux/bpf.h>
@@ -115,6 +116,12 @@ void expect_query_passes(const char *what, const struct query *q, int reason)
 
 	frame_query(&f, q);
 	expect_pass(what, kern, &f, reason);
+}
+
+void command(const char *text)
+{
+	if (system(text))
+		fail_msg("%s", text);
 }
 
 __u32 publish_address(struct kernel *k, const struct query *q, struct answer *a)

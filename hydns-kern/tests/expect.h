@@ -23,6 +23,9 @@ struct kernel *open_with(const struct kernel_options *o);
 /* Appends one address to a and publishes a as the answer to q, of age 0; returns the rule's handle. */
 __u32 publish_address(struct kernel *k, const struct query *q, struct answer *a);
 
+/* Runs a command of the shell, which must succeed. */
+void command(const char *text);
+
 /* The program passes the frame unchanged and counts this reason; a dry run says so before. */
 void expect_pass(const char *what, struct kernel *k, const struct frame *f, int reason);
 /* The program answers frame f, made from q, with the message of a; checks every header. A dry run says so before. */

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <net/if.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <arpa/inet.h>
+#include <linux/if_link.h>
 #include <bpf/bpf.h>
 #include "hydns-kern/loader/kern.h"
 #include "hydns/queue.h"
@@ -529,6 +531,13 @@ void kernel_beat(struct kernel *k)
 int kernel_prog_fd(const struct kernel *k)
 {
 	return bpf_program__fd(k->skel->progs.hydns_xdp);
+}
+
+int kernel_attach(struct kernel *k, const char *device)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
+
+	return bpf_link_create(kernel_prog_fd(k), (int)if_nametoindex(device), BPF_XDP, &opts);
 }
 
 bool kernel_watch_sent(struct kernel *k)

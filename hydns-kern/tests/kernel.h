@@ -77,6 +77,8 @@ volatile struct hydns_resolver_page *kernel_page(struct kernel *k);
 /* Sets the resolver's heartbeat to now, by the program's clock. */
 void kernel_beat(struct kernel *k);
 int kernel_prog_fd(const struct kernel *k);
+/* Attaches the program to an interface, in the driver; returns the link's descriptor, or a negative error code. */
+int kernel_attach(struct kernel *k, const char *device);
 /* Attaches the program that sees what links refuse. */
 bool kernel_watch_sent(struct kernel *k);
 /* From now on test runs come from this interface; at first they come from the loopback interface. */

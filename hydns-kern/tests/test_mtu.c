@@ -37,12 +37,6 @@
 static struct kernel *attached;
 static int sender = -1, listener = -1;
 
-static void command(const char *text)
-{
-	if (system(text))
-		fail_msg("%s", text);
-}
-
 /* A program that sends each frame out of the interface that it comes from. */
 static int load_sender(void)
 {
@@ -161,13 +155,6 @@ static void test_sizes(void **state)
 	}
 }
 
-static bool attach(const char *device)
-{
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
-
-	return bpf_link_create(kernel_prog_fd(attached), (int)if_nametoindex(device), BPF_XDP, &opts) >= 0;
-}
-
 static int set_up(void **state)
 {
 	struct sockaddr_ll a = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
@@ -182,7 +169,7 @@ static int set_up(void **state)
 	sender = load_sender();
 	/* A veth receives from XDP_TX only with a program of its own. On hkb ours passes all: no reply is to a service. */
 	return listener >= 0 && !bind(listener, (struct sockaddr *)&a, sizeof(a)) && sender >= 0 &&
-	       attach("hka") && attach("hkb") ? 0 : -1;
+	       kernel_attach(attached, "hka") >= 0 && kernel_attach(attached, "hkb") >= 0 ? 0 : -1;
 }
 
 int main(void)

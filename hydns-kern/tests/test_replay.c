@@ -35,19 +35,6 @@ static struct kernel *attached;
 static struct parking parking;
 static int listener = -1, server = -1, peer_link = -1;
 
-static int attach(const char *device)
-{
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
-
-	return bpf_link_create(kernel_prog_fd(attached), (int)if_nametoindex(device), BPF_XDP, &opts);
-}
-
-static void command(const char *text)
-{
-	if (system(text))
-		fail_msg("%s", text);
-}
-
 static unsigned ifindex(void)
 {
 	return if_nametoindex("hka");
@@ -158,7 +145,7 @@ static void what_the_link_refuses_is_known(void **state)
 	for (unsigned i = 0; i < 40; i++)
 		refused += parking.replays->frame[i].refused;
 	assert_int_equal(refused, 40);
-	peer_link = attach("hkb");
+	peer_link = kernel_attach(attached, "hkb");
 	assert_true(peer_link >= 0);
 }
 
@@ -199,8 +186,8 @@ static int set_up(void **state)
 	command(text);
 	open_sockets();
 	parking_open(&parking, attached);
-	peer_link = attach("hkb");
-	return attach("hka") >= 0 && peer_link >= 0 && kernel_watch_sent(attached) ? 0 : -1;
+	peer_link = kernel_attach(attached, "hkb");
+	return kernel_attach(attached, "hka") >= 0 && peer_link >= 0 && kernel_watch_sent(attached) ? 0 : -1;
 }
 
 int main(void)

@@ -28,19 +28,6 @@
 static struct kernel *attached;
 static struct parking parking;
 
-static int attach(const char *device)
-{
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
-
-	return bpf_link_create(kernel_prog_fd(attached), (int)if_nametoindex(device), BPF_XDP, &opts);
-}
-
-static void command(const char *text)
-{
-	if (system(text))
-		fail_msg("%s", text);
-}
-
 /* Writes a query of 192.0.2.client into the n-th place. */
 static void place(const struct query *ask, unsigned n, __u8 client)
 {
@@ -108,7 +95,8 @@ static int set_up(void **state)
 	parking_open(&parking, attached);
 	kernel_allow_egress(attached, if_nametoindex("hka"), true);
 	kernel_allow_egress(attached, if_nametoindex("hkc"), true);
-	return attach("hka") >= 0 && attach("hkb") >= 0 && attach("hkc") >= 0 && kernel_watch_sent(attached) ? 0 : -1;
+	return kernel_attach(attached, "hka") >= 0 && kernel_attach(attached, "hkb") >= 0 && kernel_attach(attached, "hkc") >= 0 &&
+	       kernel_watch_sent(attached) ? 0 : -1;
 }
 
 int main(void)

@@ -28,12 +28,6 @@ static struct query asked[2] = {
 };
 static struct answer answer;
 
-static void command(const char *text)
-{
-	if (system(text))
-		fail_msg("%s", text);
-}
-
 static void forwarding(bool on)
 {
 	command(on ? "echo 1 >/proc/sys/net/ipv4/conf/lo/forwarding" : "echo 0 >/proc/sys/net/ipv4/conf/lo/forwarding");

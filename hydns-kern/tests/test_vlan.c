@@ -37,7 +37,7 @@ static struct kernel *vlans;
 static struct answer answer = { .static_ttl = true };  /* the clock runs */
 static struct query asked = { .name = "www.example.com", .qtype = 1, .id = 0x1701 };
 
-static int command(const char *text)
+static int try_command(const char *text)
 {
 	int status = system(text);
 
@@ -116,11 +116,11 @@ static void expect_all_answered(void)
 static void test_tags_in_the_frame(void **state)
 {
 	(void)state;
-	assert_int_equal(command("ethtool -K hkb tx-vlan-offload off tx-vlan-stag-hw-insert off"), 0);
-	assert_int_equal(command("ethtool -K hka rx-vlan-offload off rx-vlan-stag-hw-parse off"), 0);
+	assert_int_equal(try_command("ethtool -K hkb tx-vlan-offload off tx-vlan-stag-hw-insert off"), 0);
+	assert_int_equal(try_command("ethtool -K hka rx-vlan-offload off rx-vlan-stag-hw-parse off"), 0);
 	expect_all_answered();
 	/* The receive offload of a veth strips no tag: the sender decides. */
-	assert_int_equal(command("ethtool -K hka rx-vlan-offload on rx-vlan-stag-hw-parse on"), 0);
+	assert_int_equal(try_command("ethtool -K hka rx-vlan-offload on rx-vlan-stag-hw-parse on"), 0);
 	expect_all_answered();
 }
 
@@ -130,8 +130,8 @@ static void test_stripped_tag_gets_a_reply_on_the_wrong_vlan(void **state)
 	bool here, untagged;
 
 	(void)state;
-	assert_int_equal(command("ethtool -K hkb tx-vlan-offload on"), 0);
-	assert_int_equal(command("ethtool -K hka rx-vlan-offload off"), 0);
+	assert_int_equal(try_command("ethtool -K hkb tx-vlan-offload on"), 0);
+	assert_int_equal(try_command("ethtool -K hka rx-vlan-offload off"), 0);
 	ask_on("hkb.10", &here, &untagged);
 	assert_false(here);
 	assert_true(untagged);
@@ -139,23 +139,16 @@ static void test_stripped_tag_gets_a_reply_on_the_wrong_vlan(void **state)
 
 static int set_up(void **state)
 {
-	int fd;
-
 	(void)state;
-	if (command("ip link set hka up") || command("ip link set hkb up") ||
-	    command("ip link add link hkb name hkb.20 type vlan proto 802.1ad id 20") ||
-	    command("ip link add link hkb.20 name hkb.20.30 type vlan id 30") ||
-	    command("ip link set hkb.10 up") || command("ip link set hkb.20 up") || command("ip link set hkb.20.30 up"))
+	if (try_command("ip link set hka up") || try_command("ip link set hkb up") ||
+	    try_command("ip link add link hkb name hkb.20 type vlan proto 802.1ad id 20") ||
+	    try_command("ip link add link hkb.20 name hkb.20.30 type vlan id 30") ||
+	    try_command("ip link set hkb.10 up") || try_command("ip link set hkb.20 up") || try_command("ip link set hkb.20.30 up"))
 		return -1;
 	vlans = open_with(&(struct kernel_options){ .vlan = true, .real_clock = true, .verbose = true });
 	/* A veth receives from XDP_TX only with a program of its own. On hkb ours passes all: no reply is to a service. */
-	for (const char *const *d = (const char *const[]){ "hka", "hkb", NULL }; *d; d++) {
-		LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
-
-		fd = bpf_link_create(kernel_prog_fd(vlans), (int)if_nametoindex(*d), BPF_XDP, &opts);
-		if (fd < 0)
-			return -1;
-	}
+	if (kernel_attach(vlans, "hka") < 0 || kernel_attach(vlans, "hkb") < 0)
+		return -1;
 	answer_addresses(&answer, 1, 3600);
 	return kernel_publish(vlans, &asked, &answer, 0, NULL) ? 0 : -1;
 }
@@ -174,8 +167,8 @@ int main(void)
 		cmocka_unit_test(test_stripped_tag_gets_a_reply_on_the_wrong_vlan),
 	};
 
-	if (unshare(CLONE_NEWNET) || command("ip link add hka type veth peer name hkb") ||
-	    command("ip link add link hkb name hkb.10 type vlan id 10 2>/dev/null")) {
+	if (unshare(CLONE_NEWNET) || try_command("ip link add hka type veth peer name hkb") ||
+	    try_command("ip link add link hkb name hkb.10 type vlan id 10 2>/dev/null")) {
 		puts("skipped: needs root, iproute2 and VLAN devices (module 8021q)");
 		return SKIPPED;
 	}

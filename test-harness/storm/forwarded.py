@@ -3,8 +3,6 @@
 the server's data change with each round: once the flush has returned, no client may get the data of a round before. After each round no
 request is open, neither in hydnsd nor in the kernel, and no port is taken."""
 
-import time
-
 import dns.message
 import dns.rcode
 import dns.rdata
@@ -21,7 +19,6 @@ from .parked import BOUND, HYDNSD, NO_QUERY, PATIENCE, RESOLVER, UPSTREAM, Parke
 RELOAD = "reload"
 ZONE = "lab.example."
 UPSTREAM_LINK = "ra"
-USABLE = 2.5                      # seconds that a round waits at most for a server that was silent in the one before
 DEVICE = number("HYDNS_FORWARD_DEVICE")
 
 
@@ -71,9 +68,7 @@ class Forwarded(Parked):
     def _wait_ready(self):
         super()._wait_ready()
         wait_until(lambda: self._forwarding()["zones"], SOON, "the zone to be forwarded")
-        end = time.monotonic() + USABLE
-        while time.monotonic() < end and not all(u["usable"] for u in self._forwarding()["upstreams"]):
-            time.sleep(0.02)
+        wait_until(lambda: all(u["usable"] for u in self._forwarding()["upstreams"]), SOON, "the upstream servers to be usable")
 
     def _end_process(self, victim, away):
         if victim == RELOAD:

@@ -9,13 +9,14 @@ questions under way is empty. In the first half of the rounds hydnsd lives, in t
 descriptors or memory at the end of its half than when it had settled, nor the kernel more memory for maps or more pins; and no rule
 may be left after a flush of all. Few rounds do not show that."""
 
+import os
 import random
 import signal
 import statistics
 import time
 from collections import Counter, namedtuple
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,13 +95,20 @@ def _heap(pid):
     raise HarnessError(f"process {pid} has no heap")
 
 
-def _descriptors(pid):
-    """Those that stay: hydnsd opens some for a moment, as it asks the kernel for routes."""
-    seen = []
-    for _ in range(10):
-        seen.append(len(list(Path(f"/proc/{pid}/fd").iterdir())))
-        time.sleep(0.02)
-    return min(seen)
+def _open_files(pid):
+    """{(descriptor, what it refers to)}"""
+    found = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add((entry.name, os.readlink(entry)))
+    return found
+
+
+def _descriptors(pid, daemon):
+    """Those that stay: hydnsd opens some for a moment, as it asks the kernel for routes. It has closed them when it answers."""
+    before = _open_files(pid)
+    daemon.call({"cmd": "status"})
+    return len(before & _open_files(pid))
 
 
 class Parked:
@@ -199,7 +207,7 @@ class Parked:
     def _held(self, process):
         rings.wait_open(self.daemon)
         pid = process.program.pid
-        return Held(_descriptors(pid), _heap(pid), _status_kb(pid, "RssAnon"), self.daemon.call({"cmd": "status"})["memory_bytes"],
+        return Held(_descriptors(pid, self.daemon), _heap(pid), _status_kb(pid, "RssAnon"), self.daemon.call({"cmd": "status"})["memory_bytes"],
                     len(list(self.daemon.pins.iterdir())))
 
     def _compare(self, name, before, after):

@@ -580,7 +580,7 @@ def test_a_query_that_only_the_kernel_path_loses():
 
 
 def test_all_places_at_once(world, pair):
-    """A crowd's queries wait for a resolution at all places: the kernel path's are parked, and all replies are the same."""
+    """A crowd's queries, 1,000 a second, wait for a resolution at all places: the kernel path's are parked, and all replies are the same."""
     path, rules = pair
     before = path.daemon.reasons()["PARKED"]
     world.relay.delay = 0.3
@@ -588,7 +588,7 @@ def test_all_places_at_once(world, pair):
         with Twins(world) as twins:
             for n in range(1, 201):
                 twins.write(twins.frame(n, query("host78.lab.example").to_wire(), 8000, n % len(twins.groups), FULL | TOGETHER))
-                time.sleep(0.001)      # the pace of the crowd, 1,000 a second
+                time.sleep(0.001)
             twins.close()
             flows = [f for _, _, f in twins.reports() if f]
     finally:

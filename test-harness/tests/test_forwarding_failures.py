@@ -3,7 +3,9 @@
 
 import itertools
 import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import dns.flags
 import dns.message
@@ -182,17 +184,23 @@ def test_a_silent_server_is_left_alone(path, first):
 
 def test_a_late_answer_is_dropped(path, first):
     """Its request has ended, and its port is free or another's. The next answer comes behind it."""
+    given_up = threading.Event()
+
     def reply(q):
         if not q.ednsflags & dns.flags.DO:
-            time.sleep(1.5)
+            given_up.wait(SOON)
         return answer(q, (300, "A", "192.0.2.7"))
     first.reply = reply
-    before, answered = counts(path)["relayed"], first.answered
-    assert ask(path.network.client1, SERVICE[4], new_name(), timeout=10)
+    before, answered = counts(path), first.answered
+    with ThreadPoolExecutor(1) as pool:
+        client = pool.submit(ask, path.network.client1, SERVICE[4], new_name(), timeout=SOON)
+        wait_until(lambda: counts(path)["timed_out"] > before["timed_out"] and state(path)["open"] == 0, SOON, "the request to time out")
+        given_up.set()
+        assert client.result()
     behave(first)
     wait_until(lambda: first.answered - answered == len(first.asked), SOON, "the late answer to leave")
     assert ask(path.network.client1, SERVICE[4], new_name()).answer
-    assert counts(path)["relayed"] == before + 1
+    assert counts(path)["relayed"] == before["relayed"] + 1
 
 
 def test_an_answer_counts_once(path, first):
@@ -232,6 +240,17 @@ def sockets(path, n):
         s.settimeout(SOON)
         s.connect((SERVICE[4], 53))
     return found
+
+
+def open_requests(path, server, n):
+    """Sockets of n clients, whose requests the server, now slow, has not yet answered."""
+    slow(path, server, 0.1)
+    server.delay = 0.3
+    clients = sockets(path, n)
+    for s in clients:
+        s.send(query(new_name()).to_wire())
+    wait_until(lambda: state(path)["open"] == n, SOON, "the requests to be open")
+    return clients
 
 
 def test_one_question_is_open_once(path, first):
@@ -282,12 +301,7 @@ def test_forward_remove_while_a_request_is_open(path, first):
 
 def test_hydnsd_is_killed(path, first):
     """Queries go to the resolver until the next hydnsd knows the zones; no port and no question stays taken."""
-    slow(path, first, 0.1)
-    first.delay = 0.3
-    clients = sockets(path, 20)
-    for s in clients:
-        s.send(query(new_name()).to_wire())
-    wait_until(lambda: state(path)["open"] == 20, SOON, "the requests to be open")
+    clients = open_requests(path, first, 20)
     path.daemon.stop(9)
     for s in clients:
         s.close()
@@ -304,12 +318,7 @@ def test_hydnsd_is_killed(path, first):
 
 def test_the_resolver_is_killed(path, first):
     """What is open ends, and nothing is forwarded until the next one has told its zones."""
-    slow(path, first, 0.1)
-    first.delay = 0.3
-    clients = sockets(path, 20)
-    for s in clients:
-        s.send(query(new_name()).to_wire())
-    wait_until(lambda: state(path)["open"] == 20, SOON, "the requests to be open")
+    clients = open_requests(path, first, 20)
     path.server.stop(9)
     wait_until(lambda: not path.daemon.resolver_ready(), SOON, "hydnsd to see its end")
     for s in clients:
