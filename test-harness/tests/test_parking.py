@@ -29,7 +29,7 @@ FLUSH = {"unbound": "flush", "bind": "flushname"}
 
 @pytest.fixture(scope="module", params=FLUSH)
 def path(world, request):
-    with kernel_path(world) if request.param == "unbound" else bind_path(world, options=(EVERY_CLIENT_WAITS,)) as p:
+    with kernel_path(world) if request.param == "unbound" else bind_path(world, options=(EVERY_CLIENT_WAITS, "allow-new-zones yes;")) as p:
         p.kind = request.param
         yield p
 
@@ -223,6 +223,27 @@ def test_a_flush_of_everything_before_the_answer_comes(late):
     all_answered(late, [(name, "A")], clients=100)
     kernel, resolver = (ask(late.network.client1, SERVICE[4], name, cd=cd) for cd in (False, True))
     assert flushed and [r.to_text() for r in kernel.answer[0]] == [r.to_text() for r in resolver.answer[0]]
+
+
+@pytest.mark.parametrize("path", ("bind",), indirect=True)
+def test_a_zone_that_is_added_before_the_answer_comes(late):
+    """named answers from the zone from then on, although its cache gets what the resolution brings."""
+    name, added = "host54.lab.example", []
+    (late.named.dir / "added.zone").write_text("$TTL 300\n@ SOA ns hostmaster 1 3600 900 604800 120\n@ NS ns\nns A 192.0.2.53\n"
+                                               "@ A 192.0.2.88\n")
+
+    def add_first(wire):
+        if not added and str(dns.message.from_wire(wire).question[0].name) == f"{name}.":
+            late.server.control("addzone", name, '{ type primary; file "added.zone"; };')
+            added.append(name)
+        return wire
+    late.world.relay.change = add_first
+    try:
+        all_answered(late, [(name, "A")], clients=100)
+        got = [ask(late.network.client1, SERVICE[4], name, cd=cd).answer[0][0].to_text() for cd in (False, True)]
+        assert added and got == ["192.0.2.88"] * 2
+    finally:
+        late.server.control("delzone", name)
 
 
 # --- ends ---------------------------------------------------------------------------------------------------
