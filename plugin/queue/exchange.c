@@ -9,7 +9,7 @@
 
 #define BATCH        64U              /* frames that are given back to the kernel at once */
 #define SENT_AT_ONCE 32U              /* frames that the kernel sends in one call in copy mode */
-#define WAITING_PAIR 2U               /* frames that may wait for each other until the thread has read its rings */
+#define WAITING_PAIR 2U               /* frames that came together, and whose replies leave together */
 #define WAITING_MOST 8U               /* frames that may wait for others: the first client shall not wait for the last, ... */
 #define WAITING_PART 4U               /* ... nor for more than this part of those that were received with it */
 #define RETRY_MIN_MS 1U
@@ -295,8 +295,8 @@ static unsigned may_wait(uint32_t n)
 {
 	const uint32_t part = n / WAITING_PART;
 
-	if (n <= WAITING_PAIR)
-		return WAITING_PAIR;
+	if (n == WAITING_PAIR)
+		return n;
 	return part < 1 ? 1 : part > WAITING_MOST ? WAITING_MOST : part;
 }
 
