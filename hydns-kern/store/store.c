@@ -288,6 +288,11 @@ bool hydns_store_nearly_full(const struct hydns_store *s)
 	return s->slots.used > all - all / HYDNS_STORE_SPARE;
 }
 
+__u64 hydns_store_slot_bytes(const struct hydns_store *s)
+{
+	return (__u64)s->slots.used * HYDNS_UNIT;
+}
+
 size_t hydns_store_bytes(const struct hydns_store *s)
 {
 	return sizeof(*s) + s->g.spans * sizeof(*s->slots.span) +

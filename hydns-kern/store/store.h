@@ -80,6 +80,8 @@ __u32 hydns_store_count(const struct hydns_store *s);
 /* Whether less than 1/HYDNS_STORE_SPARE of the slots' octets is free: the next rules may find no slot of their size. */
 #define HYDNS_STORE_SPARE 16
 bool hydns_store_nearly_full(const struct hydns_store *s);
+/* Octets of the slots of live and retired rules. */
+__u64 hydns_store_slot_bytes(const struct hydns_store *s);
 /* Octets of the writer's own tables. */
 size_t hydns_store_bytes(const struct hydns_store *s);
 /* A rule's ordinal, below hydns_store_ordinals(), for the caller's tables. The rule has it from its publication

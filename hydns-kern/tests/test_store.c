@@ -208,6 +208,21 @@ static void reference_check_all(struct hydns_store *s, const struct reference *r
 	assert_int_equal(n, ref->count);
 }
 
+static void no_slot_is_lost(struct hydns_store *s, struct reference *ref)
+{
+	__u64 bytes = 0;
+
+	hydns_store_grace_end(s, hydns_store_grace_begin(s));
+	for (__u32 h = hydns_store_next(s, 0); h; h = hydns_store_next(s, h))
+		bytes += hydns_store_slot_size(s, h);
+	assert_int_equal(hydns_store_slot_bytes(s), bytes);
+	for (unsigned k = 0; k < KEYS; k++)
+		reference_remove(s, ref, k);
+	assert_int_equal(hydns_store_slot_bytes(s), bytes);
+	hydns_store_grace_end(s, hydns_store_grace_begin(s));
+	assert_int_equal(hydns_store_slot_bytes(s), 0);
+}
+
 /* Few slots, few buckets, many keys, so that slots or index are often full. */
 static void random_operations_match_a_reference(void **state)
 {
@@ -254,6 +269,7 @@ static void random_operations_match_a_reference(void **state)
 			reference_check_all(s, &ref);
 		}
 	}
+	no_slot_is_lost(s, &ref);
 	hydns_store_close(s);
 	free(ref.retired);
 	free(ref.ticketed);

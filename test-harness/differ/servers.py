@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lab import answer_zones  # noqa: F401  (it makes the generator's modules known)
 from lab.authoritative import zone_files
-from lab.forwarding import bind_zone, forward_zone
+from lab.forwarding import bind_forwards, bind_zone, forward_zone, is_ready
 from lab.servers import EVERY_CLIENT_WAITS
 from hydnszones.zonefile import TLD_SERVER
 
@@ -71,7 +71,7 @@ def _named(stand):
     if not stand.forward:
         return _pair(stand, zone.OWN, options=options, zones=bodies)
     return _pair(stand, zone.OWN, options=(*options, f'validate-except {{ "{zone.PLAIN}"; }};'), clause=(
-        f'hydns-forward {{ "{zone.PLAIN}"; }};',), zones=bodies | {zone.PLAIN: bind_zone(zone.ADDRESS)})
+        bind_forwards(zone.PLAIN),), zones=bodies | {zone.PLAIN: bind_zone(zone.ADDRESS)})
 
 
 def _is_served(name):
@@ -94,13 +94,7 @@ def _named_zones(stand):
 
 
 def _registered(stand):
-    return stand.daemon.resolver_ready() and (not stand.forward or _forwards(stand))
-
-
-def _forwards(stand):
-    """Does the kernel forward the zone?"""
-    state = stand.daemon.call({"cmd": "status"})["resolvers"][0]["forwarding"]
-    return bool(state["zones"]) and all(u["usable"] for u in state["upstreams"])
+    return stand.daemon.resolver_ready() and (not stand.forward or is_ready(stand.daemon))
 
 
 def _resolves(stand):

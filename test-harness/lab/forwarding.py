@@ -87,6 +87,22 @@ def bind_zone(*servers, more=()):
     return " ".join(("type forward;", "forward only;", f"forwarders {{ {' '.join(f'{a};' for a in servers)} }};", *more))
 
 
+def bind_forwards(zone=ZONE):
+    """The line of the plugin's braces for such a zone."""
+    return f'hydns-forward {{ "{zone}"; }};'
+
+
+def of_resolvers(daemon):
+    """Its status of forwarding, of each resolver that is ready."""
+    status = daemon.try_call({"cmd": "status"})
+    return [r["forwarding"] for r in status["resolvers"] if r["state"] == "ready"] if status else []
+
+
+def is_ready(daemon):
+    """Whether zones are forwarded in the kernel, and all of their servers may be asked."""
+    return any(f["zones"] and all(u["usable"] for u in f["upstreams"]) for f in of_resolvers(daemon))
+
+
 Asked = namedtuple("Asked", "at port wire client")
 
 

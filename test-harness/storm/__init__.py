@@ -12,5 +12,7 @@ judge.py        is a reply right?
 faults.py       deliberate faults, to test the judge
 session.py      all of it in one run
 parked.py       instead of all this: kills beside parked queries, and what becomes of each
+forwarded.py    the same beside forwarded queries
+held.py         what these processes and the kernel hold, and whether it grows
 report.py       figures, table and verdict
 """

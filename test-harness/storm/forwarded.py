@@ -9,10 +9,11 @@ import dns.rdata
 import dns.rdatatype
 
 from lab import pinned
-from lab.forwarding import forward_zone
+from lab.forwarding import bind_forwards, bind_zone, forward_zone, is_ready, of_resolvers
 from lab.layouts import number
 from lab.network import CLIENT_LINKS
 from lab.run import SOON, HarnessError, wait_until
+from lab.servers import EVERY_CLIENT_WAITS
 
 from .parked import BOUND, HYDNSD, NO_QUERY, PATIENCE, RESOLVER, UPSTREAM, Parked
 
@@ -28,23 +29,26 @@ def _device(word):
 
 
 class Forwarded(Parked):
-    """Of Unbound."""
+    """Unbound drops the queries that it has read when it reloads; named goes on with them."""
 
     LINKS = (*CLIENT_LINKS, UPSTREAM_LINK)
     NO_QUERY = (*NO_QUERY, "FORWARDED", "UPSTREAM_ANSWER", "UPSTREAM_FALSE")
     VICTIMS = {HYDNSD: (RESOLVER, UPSTREAM, RELOAD), RESOLVER: (HYDNSD, UPSTREAM, RELOAD)}
-    TAKES_ALONG = (RESOLVER, RELOAD)
     PATIENCE = {**PATIENCE, RELOAD: 2.0}
 
-    def __init__(self, *args):
-        super().__init__(*args)
+    def __init__(self, kind, *args):
+        super().__init__(kind, *args)
+        self.takes_along = (RESOLVER, RELOAD) if kind == "unbound" else (RESOLVER,)
         self.from_upstream = 0           # datagrams that came to the host's sockets
 
     def _make(self):
-        zone = (f'domain-insecure: "{ZONE}"', *forward_zone(self.relay.address, zone=ZONE))
-        # Answers to Unbound's own queries come by sockets, where they can be counted: the program counts them as it does a query for no
-        # service.
-        return self.world.unbound(self.daemon, server=zone, clause=(f"hydns-pending-max: {BOUND}", "hydns-queue-upstream: no"))
+        """Answers to the resolver's own queries come by sockets, where they can be counted: the program counts them as it does a query
+        for no service."""
+        if self.kind == "unbound":
+            return self.world.unbound(self.daemon, server=forward_zone(self.relay.address, zone=ZONE),
+                                      clause=(f"hydns-pending-max: {BOUND}", "hydns-queue-upstream: no"))
+        return self.world.named(self.daemon, options=(EVERY_CLIENT_WAITS,), zones={ZONE: bind_zone(self.relay.address)},
+                                clause=(f"hydns-pending-max {BOUND};", "hydns-queue-upstream no;", bind_forwards(ZONE)))
 
     @property
     def address(self):
@@ -62,17 +66,14 @@ class Forwarded(Parked):
     def _prepare(self):
         self.relay.change = self._with_address
 
-    def _forwarding(self):
-        return self.daemon.call({"cmd": "status"})["resolvers"][0]["forwarding"]
-
     def _wait_ready(self):
         super()._wait_ready()
-        wait_until(lambda: self._forwarding()["zones"], SOON, "the zone to be forwarded")
-        wait_until(lambda: all(u["usable"] for u in self._forwarding()["upstreams"]), SOON, "the upstream servers to be usable")
+        wait_until(lambda: is_ready(self.daemon), SOON, "the zone to be forwarded")
 
     def _end_process(self, victim, away):
         if victim == RELOAD:
             self.resolver.control("reload")
+            self.resolver.control("status")      # Unbound acknowledges reload before it reloads, and this afterwards
         else:
             super()._end_process(victim, away)
 
@@ -86,8 +87,9 @@ class Forwarded(Parked):
         return self.daemon.reasons()["FORWARDED"]
 
     def _tables(self):
-        return (*super()._tables(), ("requests open", lambda: self._forwarding()["open"]),
-                ("questions open in the kernel", lambda: pinned.keys(self.daemon.pins / "hydns_fwd_open")),
+        return (*super()._tables(), ("requests open", lambda: sum(r["open"] for r in of_resolvers(self.daemon))),
+                ("questions open in the kernel", lambda: pinned.entries(self.daemon.pins / "hydns_fwd_open")),
+                ("octets unread in hydns_answered", lambda: pinned.unread(self.daemon.pins / "hydns_answered")),
                 ("ports taken by requests", self._ports))
 
     def _ports(self):

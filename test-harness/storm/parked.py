@@ -6,21 +6,19 @@ ends, without "parked", must be the number of queries, whoever was killed; only 
 many as may be parked, and each is one client without a reply. Whom the kernel has answered has a reply, also beside a killed resolver,
 which takes along the queries that it has read. After each round nothing is parked, and the resolver's table of
 questions under way is empty. In the first half of the rounds hydnsd lives, in the second half the resolver: neither may have more
-descriptors or memory at the end of its half than when it had settled, nor the kernel more memory for maps or more pins; and no rule
-may be left after a flush of all. Few rounds do not show that."""
+descriptors or memory at the end of its half than when it had settled, nor the kernel more memory for maps, more elements of any, or
+more pins (held.py); and after each half nothing may be left of rules after a flush of all. Few rounds do not show that."""
 
-import os
 import random
 import signal
 import statistics
 import time
 from collections import Counter, namedtuple
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from lab import parking, pinned, rings
+from lab import parking, pinned
 from lab.client import ask
 from lab.crowd import gather
 from lab.layouts import layout, number
@@ -30,6 +28,8 @@ from lab.process import run_tool
 from lab.run import SOON, HarnessError, remains, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
 from lab.world import World
+
+from . import held
 
 HYDNSD, RESOLVER, UPSTREAM = "hydnsd", "resolver", "upstream"
 CLIENTS, SECONDS = 150, 0.06      # of a crowd; fewer than a veth's ring holds, so that no answer finds it full
@@ -42,16 +42,9 @@ PATIENCE = {UPSTREAM: 6.0, HYDNSD: 4.0, RESOLVER: 1.0}
 NAMES = 100                       # of the zone, asked for in turn: caches and known names do not grow
 NO_QUERY = ("NOT_IP", "NOT_UDP", "GROUP_ADDRESS", "PARKED")      # reasons that do not end a client's query
 SETTLED = 20                      # rounds until a process has all that it needs
-# Octets that a process may have more at the end, of its heap and in all. hydnsd also touches ever more pages of its tables, which
-# it has from its start (daemon_bytes of its status).
-HEAP_MOST, GROWTH_MOST = 1 << 20, 4 << 20
 SHOWN = 10
 FLUSH = {"unbound": "flush", "bind": "flushname"}
 WORDS = number("HYDNS_UNDER_WAY_BUCKETS") * number("HYDNS_UNDER_WAY_ENTRIES")
-
-
-Held = namedtuple("Held", "descriptors heap memory maps pins")
-"""Of a process: descriptors, octets of its heap and of all its own memory; of the kernel: octets of BPF maps, and pins."""
 
 
 Ends = namedtuple("Ends", "queries unread parked answered")
@@ -72,43 +65,8 @@ class Result:
     missing: int = 0                                 # frames that a killed hydnsd had in its memory
     most_missing: int = 0                            # of one round
     others: Counter = field(default_factory=Counter) # frames that are no queries, by kind
-    held: dict = field(default_factory=dict)         # process that lived: Held when it had settled, and at the end
+    held: dict = field(default_factory=dict)         # process that lived: [Held] from when it had settled to the end
     wrong: list = field(default_factory=list)
-
-
-def _status_kb(pid, name):
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(name + ":"):
-            return int(line.split()[1]) << 10
-    raise HarnessError(f"process {pid} has no {name}")
-
-
-def _heap(pid):
-    """Octets of the heap that are in memory."""
-    inside = False
-    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        words = line.split()
-        if not words[0].endswith(":"):
-            inside = words[-1] == "[heap]"
-        elif inside and words[0] == "Rss:":
-            return int(words[1]) << 10
-    raise HarnessError(f"process {pid} has no heap")
-
-
-def _open_files(pid):
-    """{(descriptor, what it refers to)}"""
-    found = set()
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            found.add((entry.name, os.readlink(entry)))
-    return found
-
-
-def _descriptors(pid, daemon):
-    """Those that stay: hydnsd opens some for a moment, as it asks the kernel for routes. It has closed them when it answers."""
-    before = _open_files(pid)
-    daemon.call({"cmd": "status"})
-    return len(before & _open_files(pid))
 
 
 class Parked:
@@ -118,11 +76,11 @@ class Parked:
 
     LINKS, NO_QUERY = CLIENT_LINKS, NO_QUERY
     VICTIMS = {HYDNSD: (RESOLVER, UPSTREAM), RESOLVER: (HYDNSD, UPSTREAM)}
-    TAKES_ALONG = (RESOLVER,)
     PATIENCE = PATIENCE
 
     def __init__(self, kind, seed, say):
         self.kind, self.seed, self.say = kind, seed, say
+        self.takes_along = (RESOLVER,)
         self.forwarded = 0               # rounds in which some were
         self.rng = random.Random(f"parked {seed}")
         self.result = Result()
@@ -141,7 +99,6 @@ class Parked:
             half = rounds // 2
             self._stage(HYDNSD, self.daemon, half)
             self._stage(RESOLVER, self.resolver, rounds - half)
-            self._nothing_left()
         self.result.wrong += [f"left: {what}" for what in remains(world.run.id)]
         return self.result
 
@@ -193,30 +150,22 @@ class Parked:
     # -- a round ---------------------------------------------------------------------------------------------
     def _stage(self, name, process, rounds):
         """process lives for so many rounds."""
-        before = None
+        found = self.result.held[name] = []
         for n in range(rounds):
-            if n == SETTLED:
-                before = self._held(process)
             self._round(self.rng.choice(self.VICTIMS[name]))
-            if (n + 1) % 20 == 0:
+            if (n + 1) % SETTLED == 0:
+                found.append(held.take(process, self.daemon))
                 self.say(f"{name} lives: {n + 1} rounds of {rounds}, {self.result.parked:,} parked, "
                          f"{len(self.result.wrong)} findings")
-        if before:
-            self._compare(name, before, self._held(process))
-
-    def _held(self, process):
-        rings.wait_open(self.daemon)
-        pid = process.program.pid
-        return Held(_descriptors(pid, self.daemon), _heap(pid), _status_kb(pid, "RssAnon"), self.daemon.call({"cmd": "status"})["memory_bytes"],
-                    len(list(self.daemon.pins.iterdir())))
+        if rounds > SETTLED:
+            found.append(held.take(process, self.daemon))
+            self._compare(name, found[0], found[-1])
+        self._nothing_left(name)
 
     def _compare(self, name, before, after):
-        self.result.held[name] = before, after
         tables = self.daemon.call({"cmd": "status"})["daemon_bytes"] if name == HYDNSD else 0
-        for what, more, was, now in zip(("descriptors", "octets of heap", "octets of memory", "octets of maps beside it",
-                                         "pins beside it"), (0, HEAP_MOST, GROWTH_MOST + tables, 0, 0), before, after):
-            if now > was + more:
-                self._wrong(f"{name} had {was:,} {what} and has {now:,}")
+        for what in held.grown(before, after, tables):
+            self._wrong(f"{name} lived: {what}")
 
     def _wrong(self, text):
         self.result.wrong.append(text)
@@ -287,17 +236,21 @@ class Parked:
     def _tables(self):
         """(what, how many): 0 after a round."""
         return (("queries parked", self.waiting), ("questions under way", self.under_way),
-                ("questions pending", lambda: len(self.daemon.call({"cmd": "pending"})["questions"])))
+                ("questions pending", lambda: len(self.daemon.call({"cmd": "pending"})["questions"])),
+                ("octets unread in hydns_parked", lambda: pinned.unread(self.daemon.pins / "hydns_parked")))
 
     def _settle(self, name):
         self._wait_ready()
         # a resolution that is still under way ends before this answer
         wait_until(lambda: self._ask_past(name), SOON, f"an answer for {name}")
         for what, count in self._tables():
-            try:
-                wait_until(lambda: count() == 0, SOON, f"no {what}")
-            except HarnessError:
-                self._wrong(f"round {self.asked}: {count()} {what} are left")
+            self._wait_for_none(f"round {self.asked}", what, count)
+
+    def _wait_for_none(self, where, what, count):
+        try:
+            wait_until(lambda: count() == 0, SOON, f"no {what}")
+        except HarnessError:
+            self._wrong(f"{where}: {count()} {what} are left")
 
     def _judge(self, victim, crowd, r):
         """Without a rule, as after a resolver's end, frames pass unread, and the program counts those of neighbours like queries."""
@@ -310,23 +263,23 @@ class Parked:
         if missing < -r.others:
             self._wrong(f"{where}: {-missing} queries have come to two ends")
         self._judge_answers(where, crowd)
-        if victim not in self.TAKES_ALONG and crowd.lost > max(0, missing) + r.overflows:
+        if victim not in self.takes_along and crowd.lost > max(0, missing) + r.overflows:
             self._wrong(f"{where}: {crowd.lost} clients have no reply, and {missing} queries were lost with hydnsd")
         if crowd.asked - crowd.lost < r.answered:
             self._wrong(f"{where}: {r.answered} queries were answered in the kernel, and {crowd.asked - crowd.lost} clients have a reply")
         self.result.missing += max(0, missing)
         self.result.most_missing = max(self.result.most_missing, missing)
 
-    def _nothing_left(self):
-        """Of rules and the index, after a flush of all."""
-        self.daemon.ctl("flush", "--all")
-        left = self.daemon.call({"cmd": "status"})["rules"]
-        if left:
-            self._wrong(f"{left} rules are left after a flush of all")
+    def _index_words(self):
         with pinned.writable(self.daemon.pins / "hydns_index") as memory:
-            words = sum(any(memory[at:at + 8]) for at in range(0, len(memory), 8)) if any(memory[:]) else 0
-        if words:
-            self._wrong(f"{words} entries of the index are left after a flush of all")
+            return sum(any(memory[at:at + 8]) for at in range(0, len(memory), 8)) if any(memory[:]) else 0
+
+    def _nothing_left(self, name):
+        """Of rules, their slots and the index, after a flush of all. Slots are free after a grace period."""
+        self.daemon.ctl("flush", "--all")
+        for what, count in (*((field, lambda field=field: self.daemon.call({"cmd": "status"})[field])
+                              for field in ("rules", "limbo", "slot_bytes")), ("entries of the index", self._index_words)):
+            self._wait_for_none(f"{name} lived, after a flush of all", what, count)
 
 
 def figures(name, seed, run):
@@ -337,7 +290,7 @@ def figures(name, seed, run):
             "parked": result.parked, "parked_at_the_end": statistics.median(result.at_once) if result.at_once else 0,
             "lost": result.lost, "lost_with_hydnsd": result.missing, "lost_with_hydnsd_at_once": result.most_missing,
             "other_frames": result.others,
-            "held": {name: [held._asdict() for held in pair] for name, pair in result.held.items()}, "faults": result.wrong}
+            "held": {name: [one._asdict() for one in found] for name, found in result.held.items()}, "faults": result.wrong}
 
 
 def summary(f):
@@ -352,9 +305,10 @@ def summary(f):
         lines.append(f"in {f['rounds_with_forwarded']} rounds queries were forwarded")
     if f["other_frames"]:
         lines.append(f"frames that are no queries: {pairs(f['other_frames'])}")
-    for name, (before, after) in f["held"].items():
+    for name, (before, after) in ((name, (found[0], found[-1])) for name, found in f["held"].items() if len(found) > 1):
         lines.append(f"{name} beside these: heap {before['heap'] >> 10:,} to {after['heap'] >> 10:,} KiB, "
                      f"memory {before['memory'] >> 10:,} to {after['memory'] >> 10:,} KiB, descriptors "
                      f"{before['descriptors']} to {after['descriptors']}; maps {before['maps'] >> 10:,} to "
-                     f"{after['maps'] >> 10:,} KiB, pins {before['pins']} to {after['pins']}")
+                     f"{after['maps'] >> 10:,} KiB, pins {before['pins']} to {after['pins']}, elements of maps "
+                     f"{sum(before['elements'].values()):,} to {sum(after['elements'].values()):,}")
     return lines + ["; ".join(f["faults"][:SHOWN]) if f["faults"] else "0 wrong, nothing left"]

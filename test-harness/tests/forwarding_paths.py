@@ -8,7 +8,7 @@ import dns.message
 from conftest import bind_path, kernel_path
 
 from lab.client import ask
-from lab.forwarding import ZONE, bind_zone, forward_zone
+from lab.forwarding import ZONE, bind_forwards, bind_zone, forward_zone, is_ready
 from lab.network import SERVICE
 from lab.run import SOON, replaced, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
@@ -74,9 +74,7 @@ def notes(path):
 
 def usable(path):
     """Whether the zone is forwarded, and all of its servers may be asked."""
-    status = path.daemon.try_call({"cmd": "status"})
-    found = [r["forwarding"] for r in status["resolvers"] if r["state"] == "ready"] if status else []
-    return any(f["zones"] and all(u["usable"] for u in f["upstreams"]) for f in found)
+    return is_ready(path.daemon)
 
 
 def is_resolvers(wire):
@@ -90,7 +88,7 @@ def configured(kind, servers, *, zone=ZONE, forward=True, of_zone=(), lines=(), 
     if kind == "unbound":
         return {"server": [*lines, *forward_zone(*servers, zone=zone, forward=forward, more=of_zone)], "clause": list(clause)}
     return {"options": [EVERY_CLIENT_WAITS, *lines], "zones": {zone: bind_zone(*servers, more=of_zone)},
-            "clause": [*([f'hydns-forward {{ "{zone}"; }};'] if forward else []), *clause]}
+            "clause": [*([bind_forwards(zone)] if forward else []), *clause]}
 
 
 @contextmanager

@@ -317,6 +317,14 @@ def test_which_queries_may_be_lost_beside_a_kill(victim, lost, missing, wrong):
     assert len(p.result.wrong) == wrong + 1, "a second reply"
 
 
+@pytest.mark.parametrize("kind, wrong", (("unbound", 0), ("bind", 1)))
+def test_what_a_reload_may_lose(kind, wrong):
+    """What Unbound had read; named goes on."""
+    f = forwarded.Forwarded(kind, "1", lambda text: None)
+    f._judge(forwarded.RELOAD, Crowd(150, 9, 0, [], set(), 0.0, [], True), parked.Round(0, 0, 40, 0, 0, 20))
+    assert len(f.result.wrong) == wrong, f.result.wrong
+
+
 @pytest.mark.parametrize("victim", (parked.UPSTREAM, parked.RESOLVER, parked.HYDNSD))
 @pytest.mark.parametrize("missing, others, wrong", [(-1, 1, 0), (-2, 1, 1), (0, 5, 0)])
 def test_two_ends_are_a_neighbours_frames_or_a_fault(victim, missing, others, wrong):
@@ -356,9 +364,10 @@ def test_kills_beside_parked_queries(tmp_path, server):
 
 
 @pytest.mark.limit(180)
-def test_kills_beside_forwarded_queries(tmp_path):
+@pytest.mark.parametrize("server", ("unbound", "bind"))
+def test_kills_beside_forwarded_queries(tmp_path, server):
     file = tmp_path / "figures.json"
-    done = chaos("--parked", 8, "--forward", "--json", file)
+    done = chaos("--parked", 8, "--forward", "--server", server, "--json", file)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     found = json.loads(file.read_text())
     assert not found["faults"] and found["rounds_with_forwarded"] and sum(found["rounds"].values()) == 8
