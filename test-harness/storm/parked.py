@@ -163,8 +163,11 @@ class Parked:
         self._nothing_left(name)
 
     def _compare(self, name, before, after):
-        tables = self.daemon.call({"cmd": "status"})["daemon_bytes"] if name == HYDNSD else 0
-        for what in held.grown(before, after, tables):
+        heap, memory = held.HEAP_MOST, held.MEMORY_MOST
+        if name == HYDNSD:
+            heap = held.HYDNSD_HEAP_MOST
+            memory = heap + self.daemon.call({"cmd": "status"})["daemon_bytes"]
+        for what in held.grown(before, after, heap, memory):
             self._wrong(f"{name} lived: {what}")
 
     def _wrong(self, text):

@@ -14,7 +14,7 @@ from lab.run import SOON, wait_until
 from storm import held, parked
 
 BEFORE = held.Held(40, 1 << 20, 8 << 20, 64 << 20, 30, {"acl_0": 3, "hydns_services": 4})
-TABLES = 9 << 20
+HEAP, MEMORY = 1 << 18, 9 << 20
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +24,15 @@ def path(world):
 
 
 @pytest.mark.parametrize("more, words", [
-    ({}, []), ({"descriptors": 41}, ["descriptors"]), ({"heap": BEFORE.heap + held.HEAP_MOST}, []),
-    ({"heap": BEFORE.heap + held.HEAP_MOST + 1}, ["heap"]), ({"memory": BEFORE.memory + held.GROWTH_MOST + TABLES}, []),
-    ({"memory": BEFORE.memory + held.GROWTH_MOST + TABLES + 1}, ["memory"]), ({"maps": BEFORE.maps + 1}, ["maps"]),
+    ({}, []), ({"descriptors": 41}, ["descriptors"]), ({"heap": BEFORE.heap + HEAP}, []),
+    ({"heap": BEFORE.heap + HEAP + 1}, ["heap"]), ({"memory": BEFORE.memory + MEMORY}, []),
+    ({"memory": BEFORE.memory + MEMORY + 1}, ["memory"]), ({"maps": BEFORE.maps + 1}, ["maps"]),
     ({"pins": 31}, ["pins"]), ({"elements": {"acl_0": 3, "hydns_services": 5}}, ["hydns_services"]),
     ({"elements": {"acl_0": 2, "hydns_services": 4, "acl_1": 3}}, []),
-    ({"elements": {"acl_0": 3, "hydns_services": 4, "acl_1": 4}}, ["acl_1"]), ({"elements": {"hydns_lanes": 1}}, ["hydns_lanes"]), ({"elements": {}, "pins": 29, "descriptors": 39}, [])])
+    ({"elements": {"acl_0": 3, "hydns_services": 4, "acl_1": 4}}, ["acl_1"]), ({"elements": {"hydns_lanes": 1}}, ["hydns_lanes"]),
+    ({"elements": {}, "pins": 29, "descriptors": 39}, [])])
 def test_what_has_grown(more, words):
-    found = list(held.grown(BEFORE, BEFORE._replace(**more), TABLES))
+    found = list(held.grown(BEFORE, BEFORE._replace(**more), HEAP, MEMORY))
     assert len(found) == len(words) and all(word in line for word, line in zip(words, found)), found
 
 
