@@ -116,12 +116,47 @@ void hydnsd_parking_forbid(struct hydnsd *d, uint32_t i)
 	hydnsd_parked_over_all(d->parking->parked, i);
 }
 
+/* The process is ready: what waited for it, at whichever index, goes on. */
+static void release(struct hydnsd *d, uint32_t process)
+{
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
+		if (d->parking->of[i].held_for == process)
+			d->parking->of[i].held_until_ms = 0;
+}
+
+/* Whether another registration of the process, which will answer, is ready already. */
+static bool is_ready(const struct hydnsd *d, uint32_t process)
+{
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
+		if (d->parking->of[i].most && d->resolver[i].hello.pid == process)
+			return true;
+	return false;
+}
+
+void hydnsd_parking_hold(struct hydnsd *d, uint32_t i, uint32_t process)
+{
+	if (!d->parking)
+		return;
+	hydnsd_parking_forbid(d, i);
+	if (is_ready(d, process))
+		return;
+	d->parking->of[i].held_until_ms = hydnsd_now_ms() + HYDNSD_PARKING_HELD_MS;
+	d->parking->of[i].held_for = process;
+}
+
+bool hydnsd_parking_holds(const struct hydnsd *d, uint32_t i, uint64_t now_ms)
+{
+	return now_ms < d->parking->of[i].held_until_ms;
+}
+
 void hydnsd_parking_begin(struct hydnsd *d, uint32_t i)
 {
 	if (!d->parking)
 		return;
 	hydnsd_parking_forbid(d, i);
-	d->parking->of[i] = (struct hydnsd_parking_resolver){ 0 };
+	d->parking->of[i] = (struct hydnsd_parking_resolver){
+		.held_until_ms = d->parking->of[i].held_until_ms, .held_for = d->parking->of[i].held_for,
+	};
 	hydns_kern_parking_counts(d->kern, i, &d->parking->of[i].base);
 }
 
@@ -134,6 +169,8 @@ void hydnsd_parking_allow(struct hydnsd *d, uint32_t i)
 	if (!d->parking)
 		return;
 	hydnsd_parking_forbid(d, i);
+	release(d, h->pid);
+	d->parking->of[i].held_until_ms = 0;
 	if (!h->park_ms || !most || !h->pending_per_question)
 		return;
 	shared = hydns_kern_parking(d->kern, i);
@@ -316,8 +353,10 @@ void hydnsd_parking_leave(struct hydnsd *d)
 	if (!p)
 		return;
 	drain(d);
-	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++)
+	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++) {
 		hydnsd_parked_over_all(p->parked, i);
+		p->of[i].held_until_ms = 0;
+	}
 	p->hurry = true;
 	for (int wait; (wait = hydnsd_replay_work(d)) >= 0; )
 		nap(wait);
@@ -334,6 +373,7 @@ void hydnsd_parking_stop(struct hydnsd *d)
 	for (uint32_t i = 0; p->watch && i < HYDNS_RESOLVERS; i++) {
 		used |= p->of[i].most != 0 || hydnsd_parking_pending(d, i);
 		hydnsd_parking_forbid(d, i);
+		p->of[i].held_until_ms = 0;
 	}
 	if (used)
 		replay_all(d);

@@ -26,6 +26,8 @@ struct hydnsd_parking_resolver {
 	uint64_t queries, unread;      /* that it has read, by its own count; frames that passed since, without as many read */
 	uint64_t read_ms;              /* when that count last rose */
 	uint64_t refused_ms;           /* when a link last refused one of its answers */
+	uint64_t held_until_ms;        /* due frames are not replayed before; 0: they are */
+	uint32_t held_for;             /* the process that shall be ready again by then */
 	struct hydnsd_parking_counts counts;
 	struct hydns_parking_count base; /* the program's counts when the resolver came */
 };
@@ -55,6 +57,13 @@ void hydnsd_parking_begin(struct hydnsd *d, uint32_t i);
 void hydnsd_parking_allow(struct hydnsd *d, uint32_t i);
 /* It is not, or its plugin has gone: nothing more is parked, and what was is due. */
 void hydnsd_parking_forbid(struct hydnsd *d, uint32_t i);
+
+/* Its plugin has said goodbye: the resolver reloads, or it ends. It still reads queries, but leaves those unanswered whose resolutions
+ * it will end. So nothing more is parked, and what was waits until its process is ready again, HYDNSD_PARKING_HELD_MS at most. */
+#define HYDNSD_PARKING_HELD_MS 2000
+void hydnsd_parking_hold(struct hydnsd *d, uint32_t i, uint32_t process);
+/* Whether due frames are not replayed now. */
+bool hydnsd_parking_holds(const struct hydnsd *d, uint32_t i, uint64_t now_ms);
 
 /* A plugin says that a resolution has ended. To be called when the offers that came before are rules. */
 void hydnsd_parking_over(struct hydnsd *d, uint32_t i, uint64_t key);

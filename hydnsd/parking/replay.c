@@ -308,8 +308,12 @@ static void take_passing(struct hydnsd *d, uint32_t i)
 /* For each resolver, another one first in each round. */
 static void for_each(struct hydnsd *d, void (*take_some)(struct hydnsd *d, uint32_t i))
 {
-	for (uint32_t n = 0; n < HYDNS_RESOLVERS; n++)
-		take_some(d, (d->parking->turn + n) % HYDNS_RESOLVERS);
+	for (uint32_t n = 0; n < HYDNS_RESOLVERS; n++) {
+		uint32_t i = (d->parking->turn + n) % HYDNS_RESOLVERS;
+
+		if (!hydnsd_parking_holds(d, i, hydnsd_now_ms()))
+			take_some(d, i);
+	}
 	if (taken.count)
 		replay_taken(d);
 }
@@ -359,6 +363,8 @@ static bool any_due(struct hydnsd *d, bool now)
 	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++) {
 		bool fresh = hydnsd_parked_first(d->parking->parked, i, HYDNSD_DUE_FRESH);
 
+		if (hydnsd_parking_holds(d, i, hydnsd_now_ms()))
+			continue;
 		if (now ? fresh && d->parking->of[i].may_pass > -DEBT_MOST && !is_refused_now(d, i) :
 			  fresh || hydnsd_parked_first(d->parking->parked, i, HYDNSD_DUE_PACED))
 			return true;

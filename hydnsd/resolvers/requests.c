@@ -6,6 +6,7 @@
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
 #include "hydnsd/forwarding/forwarding.h"
+#include "hydnsd/parking/parking.h"
 #include "hydnsd/resolvers/access_list.h"
 #include "hydnsd/resolvers/catch_up.h"
 #include "hydnsd/resolvers/configuration.h"
@@ -208,6 +209,7 @@ static bool on_bye(struct hydnsd_session *s, const struct hydnsd_request *m)
 	s->queue_parts = 0;
 	s->since_ms = hydnsd_now_ms();  /* the next HELLO has as long as the first */
 	hydnsd_rings_close(s);
+	hydnsd_parking_hold(s->daemon, i, s->daemon->resolver[i].hello.pid);
 	hydnsd_resolver_release(s->daemon, i, "it said goodbye");
 	return sent;
 }

@@ -681,6 +681,84 @@ static void without_a_plugin_nothing_waits(void **state)
 	assert_int_equal(counts()->timed_out, 0);
 }
 
+#define PROCESS 77
+
+/* Parks one for a question under way, and says goodbye. */
+static void leave_one(void)
+{
+	set_word(PARKED_KEY(1), true);
+	park("www.example.", PARKED_KEY(1));
+	round_after(1);
+	hydnsd_parking_hold(&d, ME, PROCESS);
+	set_word(PARKED_KEY(1), false);
+	assert_int_equal(shared[ME].max, 0);
+}
+
+static void a_goodbye_holds_them_until_the_process_is_ready(void **state)
+{
+	(void)state;
+	leave_one();
+	park("www.example.", PARKED_KEY(1)); /* by a program that still ran */
+	hydnsd_parking_begin(&d, ME);
+	round_after(900);
+	assert_int_equal(kernel.frames, 0);
+	d.resolver[ME + 1].hello = (struct hydns_hello){ .pid = PROCESS + 1 };
+	hydnsd_parking_allow(&d, ME + 1);
+	round_after(1);
+	assert_int_equal(kernel.frames, 0);
+	d.resolver[ME + 1].hello.pid = PROCESS;
+	hydnsd_parking_allow(&d, ME + 1);
+	round_after(1);
+	assert_int_equal(kernel.frames, 2);
+}
+
+static void another_resolver_at_the_index_ends_the_hold(void **state)
+{
+	(void)state;
+	leave_one();
+	allow(2000, 3000);
+	round_after(1);
+	assert_int_equal(kernel.frames, 1);
+}
+
+static void a_hold_has_an_end(void **state)
+{
+	(void)state;
+	leave_one();
+	round_after(HYDNSD_PARKING_HELD_MS - 1);
+	assert_int_equal(kernel.frames, 0);
+	round_after(1);
+	assert_int_equal(kernel.frames, 1);
+}
+
+/* named's new plugin is ready before the former says goodbye. */
+static void a_process_that_is_ready_needs_no_hold(void **state)
+{
+	(void)state;
+	d.resolver[ME + 1].hello = d.resolver[ME].hello;
+	d.resolver[ME + 1].hello.pid = PROCESS;
+	hydnsd_parking_allow(&d, ME + 1);
+	leave_one();
+	round_after(1);
+	assert_int_equal(kernel.frames, 1);
+}
+
+static void an_interface_that_is_left_ends_the_hold(void **state)
+{
+	(void)state;
+	leave_one();
+	hydnsd_parking_leave(&d);
+	assert_int_equal(kernel.frames, 1);
+}
+
+static void the_end_ends_the_hold(void **state)
+{
+	(void)state;
+	leave_one();
+	hydnsd_parking_stop(&d);
+	assert_int_equal(kernel.frames, 1);
+}
+
 static void beyond_the_bound_queries_pass_at_once(void **state)
 {
 	(void)state;
@@ -880,6 +958,9 @@ int main(void)
 		PARKING(a_word_that_goes_ends_the_wait),
 		PARKING(keys_may_have_no_upper_half),
 		PARKING(without_a_plugin_nothing_waits),
+		PARKING(a_goodbye_holds_them_until_the_process_is_ready), PARKING(another_resolver_at_the_index_ends_the_hold),
+		PARKING(a_hold_has_an_end), PARKING(a_process_that_is_ready_needs_no_hold),
+		PARKING(an_interface_that_is_left_ends_the_hold), PARKING(the_end_ends_the_hold),
 		PARKING(beyond_the_bound_queries_pass_at_once),
 		PARKING(what_was_not_taken_is_tried_once_more), PARKING(answers_by_two_links),
 		PARKING(an_interface_that_is_left_keeps_none_back),

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 
 import numpy as np
 from lab import cpus
+from lab.losses import wait_for_room
 from lab.measure import percentile
-from lab.process import run_tool
 from lab.run import wait_until
 from lab.servers import Hydnsd
 
@@ -73,7 +73,7 @@ class Hosts:
         self.host = {c: stand.Host(bench.run, i, "concurrency", c, self.authoritative) for i, c in enumerate(CONTENDERS)}
         for host in self.host.values():
             host.take_xdp_replies(bench.tools.pass_object)
-            wait_for_room(host)
+            wait_for_room(host.client_ns, host.client, max(max(CONCURRENCY)))
         peers.write_zone(self.zone, None)
 
     def __enter__(self):
@@ -104,12 +104,6 @@ class Hosts:
 
 def lanes_of(daemon):
     return len(daemon.call({"cmd": "status"})["resolvers"][0]["lanes"])
-
-
-def wait_for_room(host):
-    """What clients send waits in a queue while the link is full, as on any network card. A veth holds 256 frames, far fewer than
-    the client sends at once at the beginning, and has no queue of its own. Before Linux 6.16 it loses the others all the same."""
-    run_tool(host.client_ns, ["tc", "qdisc", "replace", "dev", host.client, "root", "pfifo", "limit", max(max(CONCURRENCY))])
 
 
 def known_have_rules(server, daemon):

@@ -2,9 +2,11 @@
 """What is done to the servers while queries go on: their own commands, changes at the authoritative server, and flushes of
 hydnsd's rules. Each returns a description once it has taken effect."""
 
+import math
 import random
 import re
 import time
+from contextlib import contextmanager
 
 import dns.name
 import dns.rdatatype
@@ -48,6 +50,7 @@ class Commands:
         self.rng = random.Random(f"disturb {seed}")
         self.emptied = []        # when the server under test lost its whole cache, monotonic ns
         self.flushed = []        # when it lost all of zone.PLAIN: (begin, end), monotonic ns
+        self.restarts = []       # [begin, end] of when it ended its resolutions and answered nobody who waited for them; end: or inf
 
     def actions(self, kind):
         """The functions to choose from; kind: "flush" or "reload". Listed twice, one is drawn twice as often."""
@@ -55,6 +58,19 @@ class Commands:
 
     def draw(self, kind):
         return self.rng.choice(self.actions(kind))
+
+    @contextmanager
+    def restart(self):
+        """The server under test ends its resolutions within the block."""
+        times = [time.monotonic_ns(), math.inf]
+        self.restarts.append(times)
+        try:
+            yield
+        finally:
+            times[1] = time.monotonic_ns()
+
+    def restarted_since(self, when):
+        return any(end >= when for _, end in list(self.restarts))
 
     def hot_name(self):
         pool = self.rng.choice((self.asked.hot, self.asked.changing))
@@ -134,10 +150,11 @@ class UnboundCommands(ResolverCommands):
         for name in self.LOCAL:
             self.stand.reference.control("local_data_remove", name)
         word, unbound = self.rng.choice(("reload", "reload_keep_cache")), self.stand.tested
-        unbound.control(word)
-        wait_until(lambda: "is running" in unbound.control("status", check=False), 20,
-                   f"Unbound to answer after {word}")
-        self.wait_registered()
+        with self.restart():
+            unbound.control(word)
+            wait_until(lambda: "is running" in unbound.control("status", check=False), 20,
+                       f"Unbound to answer after {word}")
+            self.wait_registered()
         return word
 
 

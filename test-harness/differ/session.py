@@ -9,6 +9,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 
 from lab import load, rings
+from lab.losses import Losses
 from lab.run import HarnessError, wait_until
 from lab.servers import Nsd
 from lab.world import World
@@ -34,8 +35,6 @@ LOOKS_DURING = 10            # the most looks while each falls into the time of 
 LOOKS = 3                    # the most looks otherwise: a second look may meet another such moment, but not every look does
 FULL_SHARE = 1 / 32          # share of the queries that twins reports with all replies even if these do not differ
 AGAIN = 1 << 31              # added to the number of a query that is asked again
-# A command that begins so long (ns) after the reply past the kernel path cannot be why the kernel path gave none.
-LOST_SOON = 10**9
 KEPT = 5000                  # differences to keep; all are counted
 
 
@@ -66,6 +65,7 @@ class Found:
     phase: str
     disturbance: str         # the command under way, "" for none
     moment: bool             # judge.of_a_moment() or taken_back()
+    dropped: bool = False    # of a lost query: by the resolver, which was restarted, or by the kernel between client and resolver
     later: object = None     # what the same query showed later: a Difference, "" for none, None if not asked again
     later_ms: float = 0.0    # how much later
     looks: int = 0           # how often it was asked again
@@ -259,7 +259,7 @@ class Session:
         if self.control:
             stand.daemon.call({"cmd": "pause"})
         before, by_ring = stand.daemon.reasons(), rings.counted(stand.daemon).queries
-        self.parked, self.overflows = crowds.Counts(stand.daemon), stand.world.network.resolver.udp_overflows()
+        self.parked, self.losses = crowds.Counts(stand.daemon), Losses(stand.world.network)
         self.forwarded = crowds.Counts(stand.daemon, "forwarding", crowds.FORWARD_COUNTS)
         with Twins(stand.world) as self.twins, Disturber(self.commands) as self.disturber, \
                 Recorder(stand, self.data, self.records) if self.records else nullcontext() as self.recorder:
@@ -316,12 +316,12 @@ class Session:
 
     def _judge_first(self, flow, difference):
         phase = self.phase_of(flow.number).name
-        until = flow.got[DIRECT] + LOST_SOON if difference.kind == LOST else max(flow.got) or flow.sent[DIRECT]
-        during = self.disturber.overlaps(flow.sent[DIRECT], until)
+        during = self.disturber.overlaps(flow.sent[DIRECT], max(flow.got) or flow.sent[DIRECT])
         soon = taken_back(flow, difference)
         pause = SOON if soon else SECOND_LOOK
         found = Found(difference, flow, phase, during or "", soon or of_a_moment(flow, difference, self.rules), pause=pause,
                       due=time.monotonic() + pause)
+        found.dropped = difference.kind == LOST and (self.commands.restarted_since(flow.sent[KERNEL]) or self.losses.explain_one())
         (self._again.appendleft if soon else self._again.append)(found)
         if not self._may_pass(found):
             self._count(found)
@@ -334,8 +334,7 @@ class Session:
         if kind == UNTRUE:
             return False         # no moment makes it true
         if kind == LOST:
-            # or for a socket without room, which the resolver alone would lose, too
-            return bool(found.disturbance or self.stand.world.network.resolver.udp_overflows() > self.overflows)
+            return found.dropped     # the resolver alone would lose it, too
         return bool(found.disturbance or not found.flow.by_kernel or kind == "silence" or
                     kind.startswith("reference") or (found.moment and not self.strict))
 

@@ -77,7 +77,7 @@ def figures(session):
         "of_crowds": session.of_crowds, "parked": session.parked.sums, "forwarded": session.forwarded.sums,
         "forwarded_share": round(session.forwarded_share, 4), "parked_share": round(session.parked_share, 4),
         "parked_at_once": session.parked.most, "changes_of_servers": session.stand.authorities.changes if session.stand.slow else 0,
-        "phases": {phase.name: count for phase, count in session.phase_counts()}, "reasons": session.reasons,
+        "lost_by_the_kernel": session.losses.now(), "phases": {phase.name: count for phase, count in session.phase_counts()}, "reasons": session.reasons,
     }
 
 
@@ -117,6 +117,9 @@ def summary(f):
         ("explained by a second look", f["explained_by_a_second_look"]),
         ("differs from the reference as allowed", f["rules"]), ("the reference was not asked", f["reference_not_asked"]),
         ("commands", f["commands"]))]
+    if f["lost_by_the_kernel"]:
+        lines.append("the kernel lost between clients and resolver: " + ", ".join(
+            f"{n:,} {where}" for where, n in f["lost_by_the_kernel"].items()))
     lines.append("queries by phase: " + ", ".join(f"{name} {n:,}" for name, n in f["phases"].items()))
     passed = {name: n for name, n in f["reasons"].items() if name != "ANSWERED"}
     return lines + ["passed: " + ", ".join(f"{name} {n:,}" for name, n in sorted(passed.items(), key=lambda i: -i[1]))]

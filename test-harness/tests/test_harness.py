@@ -7,25 +7,28 @@ import importlib.machinery
 import importlib.util
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import xml.etree.ElementTree as ElementTree
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from pyroute2 import netns
 
+from bench.pace import poll_device_by_thread
 from lab import measure
 from lab.attempts import HELD_UP, TRIES, Inconclusive, Ticks, until_conclusive
 from lab.client import ask, must_ask, must_exchange, query
 from lab.hogs import hogs
 from lab.changing_zones import RELAY, records
-from lab.network import SERVICE
-from lab.process import Program
+from lab.losses import Losses, wait_for_room
+from lab.network import CLIENT1, SERVICE
+from lab.process import Program, run_tool
 from lab.relay import Relay, everything
 from lab.run import RUNS, SOON, HarnessError, clean, start_time, wait_until
 
@@ -90,6 +93,82 @@ def test_nobody_serves_former_data_after_a_reload(world):
     world.rewrite_lab(records())
     assert start_time(server) is None and len(world.nsd.program.processes()) == len(before)
     timer.join()
+
+
+AT_ONCE = 300            # datagrams: more than a veth holds
+
+
+@contextmanager
+def alone_on(processor):
+    """This thread leaves it to nobody."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {processor})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setaffinity(0, before)
+
+
+@pytest.fixture
+def polled_by_a_thread(world):
+    """A processor whose turn it must be before client 1's end of the link takes anything."""
+    processor = min(os.sched_getaffinity(0))
+    poll_device_by_thread(world.network.client1, "c1", processor)
+    yield processor
+    run_tool(world.network.client1, ["unshare", "--mount", "sh", "-c", "mount -t sysfs sysfs /sys && echo 0 > /sys/class/net/c1/threaded"])
+
+
+def arrived(world, room, holds):
+    """How many of AT_ONCE datagrams from the resolver's host came to client 1's socket, which has so much room, and what was lost."""
+    network = world.network
+    losses = Losses(network)
+    with network.resolver.entered():
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with network.client1.entered():
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with sender, receiver:
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        receiver.bind((CLIENT1[4], 0))
+        receiver.setblocking(False)
+        sender.connect(receiver.getsockname())
+        sender.send(b"the neighbour is known")
+        wait_until(lambda: select.select([receiver], [], [], 0)[0], SOON, "the first datagram")
+        receiver.recv(100)
+        with holds:
+            for _ in range(AT_ONCE):
+                sender.send(b"x")
+        count = [0]
+
+        def all_ended():
+            while select.select([receiver], [], [], 0)[0]:
+                count[0] += len(receiver.recv(100))
+            return count[0] + sum(losses.now().values()) >= AT_ONCE
+        wait_until(all_ended, SOON, "each datagram to have come or to be counted as lost")
+    return count[0], losses
+
+
+def test_what_a_full_link_loses_is_counted(world, polled_by_a_thread):
+    """Each loss explains one query."""
+    came, losses = arrived(world, 1 << 20, alone_on(polled_by_a_thread))
+    assert losses.now() == {"r1 full": AT_ONCE - came} and came < AT_ONCE
+    assert [losses.explain_one() for _ in range(AT_ONCE - came + 1)] == [True] * (AT_ONCE - came) + [False]
+
+
+def test_what_waits_for_room_is_not_lost(world, polled_by_a_thread):
+    try:
+        wait_for_room(world.network.resolver, "r1", AT_ONCE)
+        came, losses = arrived(world, 1 << 20, alone_on(polled_by_a_thread))
+    finally:
+        run_tool(world.network.resolver, ["tc", "qdisc", "del", "dev", "r1", "root"])
+    release = tuple(map(int, os.uname().release.split(".")[:2]))
+    assert came == AT_ONCE if release >= (6, 16) else came + losses.now()["r1 full"] == AT_ONCE
+
+
+def test_what_a_full_socket_loses_is_counted(world):
+    came, losses = arrived(world, 1 << 12, nullcontext())
+    assert losses.now() == {"client1's sockets": AT_ONCE - came} and came < AT_ONCE
 
 
 def test_a_load_that_does_not_end_is_an_error(world):

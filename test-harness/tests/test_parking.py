@@ -17,6 +17,7 @@ from lab.client import ask
 from lab.crowd import gather
 from lab.links import addresses_again, down
 from lab.network import LINKS, SERVICE
+from lab.relay import everything
 from lab.run import SOON, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
 
@@ -260,6 +261,24 @@ def link_down_and_up(path):
     down(path.network.resolver, LINKS[0])
     path.network.resolver.link_state(LINKS[0], up=True)
     addresses_again(path.network)
+
+
+def test_a_reload_loses_none_that_is_parked(late):
+    """Unbound answers nobody whose resolution a reload ends. Those that are parked go to the new configuration."""
+    name, before, overflows = "host99.lab.example", late.daemon.reasons(), late.network.resolver.udp_overflows()
+
+    def came(*reasons):
+        return sum(late.daemon.reasons()[reason] - before[reason] for reason in reasons)
+    late.world.relay.loses = everything
+    with ThreadPoolExecutor(1) as pool:
+        clients = pool.submit(gather, late.world, late.network.client1, SERVICE[4], [(name, "A")], CLIENTS, SECONDS, timeout=20)
+        wait_until(lambda: came("PARKED", "MISS") >= CLIENTS, SOON, "all clients to have asked")
+        left = CLIENTS - came("PARKED")
+        late.server.control("reload")
+        late.world.relay.behave()
+        c = clients.result(SOON)
+    overflows = late.network.resolver.udp_overflows() - overflows
+    assert left < CLIENTS // 2 and c.lost <= left + overflows and (c.twice, c.strays) == (0, []), (c, left, overflows, counts(late))
 
 
 @pytest.mark.parametrize("end", ENDS)
