@@ -2,10 +2,11 @@
 """The differential tester (test-harness/differential): a short run of it, and proofs that it can fail."""
 
 import json
+import math
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,11 +18,12 @@ from conftest import bind_path, kernel_path
 from differ import clocks, cookies, judge, slow_zones, zone
 from differ.asking import (AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, REFERENCE_ASKED, TOGETHER, Flow, Group,
                            Twins)
+from differ.commands import Commands
 from differ.ledger import SECOND, Ledger
 from differ.questions import Data, zone_lines
 from differ.record import Recorder, asked_upstream
 from differ.servers import SERVERS
-from differ.session import Found
+from differ.session import Found, Session
 from lab import changing_zones, pinned
 from lab.attempts import Inconclusive, until_conclusive
 from lab.client import ask, query
@@ -577,6 +579,31 @@ def test_a_query_that_only_the_kernel_path_loses():
     assert judged.of(asked_at(1005, None, answered(55))).kind == judge.LOST
     assert judged.of(asked_at(1005, None, None)).kind == "silence"
     assert judge.Judge(Data([])).of(asked_at(1005, None, None)) is None
+
+
+def count_lost(seconds, dropped=0, restarts=()):
+    """How many of the lost queries that were asked at these seconds are differences. A flush is under way; the kernel has dropped so many
+    datagrams; restarts: (begin, end) in seconds."""
+    session = Session.__new__(Session)
+    session.strict, session.rules, session.kinds, session.found, session.recorder = False, judge.Rules(), Counter(), [], None
+    session.starts, session._again = [(1, SimpleNamespace(name="steady"))], deque()
+    session.disturber = SimpleNamespace(overlaps=lambda begin, end: "flush")
+    drops = iter([True] * dropped)
+    session.losses = SimpleNamespace(explain_one=lambda: next(drops, False))
+    session.commands = Commands(None, None, "1")
+    session.commands.restarts += [[begin * SECOND, end * SECOND] for begin, end in restarts]
+    for second in seconds:
+        asked = asked_at(second, None, answered(55))._replace(sent=(second * SECOND,) * 4)
+        session._judge_first(asked, Difference(judge.LOST, "no reply"))
+    return session.kinds[judge.LOST]
+
+
+def test_what_explains_a_lost_query():
+    """Each dropped datagram one query; a restart all that were asked before its end, however long they would have waited."""
+    assert count_lost((1005, 1006)) == 2, "a flush answers everybody"
+    assert count_lost((1005, 1006, 1007), dropped=2) == 1
+    assert count_lost((1005, 1011), restarts=[(1009, 1010)]) == 1
+    assert count_lost((1005, 1011), restarts=[(1010, math.inf)]) == 0
 
 
 def test_all_places_at_once(world, pair):
