@@ -165,11 +165,11 @@ class Session:
             for phase in PHASES:
                 self.starts.append((number, phase))
                 number = self._feed_phase(phase, number)
-            self._wait_for(lambda: self.finished >= self.total)
+            self._wait_for_all()
             while self._again:
                 time.sleep(max(0.0, self._again[0].due - time.monotonic()))
                 self._ask_again()
-            self._wait_for(lambda: self.finished >= self.total + self.repeated)
+                self._wait_for_all()
             self.twins.close()
         except (HarnessError, ValueError, OSError) as error:
             self.error = self.error or error
@@ -238,6 +238,10 @@ class Session:
     def _wait_for(self, reached):
         with self._turn:
             self._turn.wait_for(reached)
+
+    def _wait_for_all(self):
+        """Those asked again are finished, too, and all are judged."""
+        self._wait_for(lambda: self.finished >= self.total + self.repeated)
 
     def _ask_again(self):
         """Asks again what differed and may be explained by its moment. Not while a command is under way, which might explain it

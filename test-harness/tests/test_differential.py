@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter, deque
 from pathlib import Path
@@ -604,6 +605,31 @@ def test_what_explains_a_lost_query():
     assert count_lost((1005, 1006, 1007), dropped=2) == 1
     assert count_lost((1005, 1011), restarts=[(1009, 1010)]) == 1
     assert count_lost((1005, 1011), restarts=[(1010, math.inf)]) == 0
+
+
+def test_the_last_difference_gets_its_second_look(monkeypatch):
+    """Of two queries one was asked again, so that two have finished when the other one's difference is found."""
+    monkeypatch.setattr("differ.session.PHASES", ())
+    asked, closed = threading.Event(), threading.Event()
+    session = Session.__new__(Session)
+    session.total, session.finished, session.repeated = 2, 2, 1
+    session._again, session._waiting, session._turn, session.error = deque(), {}, threading.Condition(), None
+    session.rules, session.alone, session.disturber = judge.Rules(), Counter(), SimpleNamespace(begun=None)
+    session.stand = SimpleNamespace(ledger=None)
+    session.twins = SimpleNamespace(frame=lambda *_: b"", write=lambda _: asked.set(), close=closed.set)
+
+    def finish(count):
+        with session._turn:
+            session.finished += count
+            session._turn.notify_all()
+    feeder = threading.Thread(target=session._feed)
+    feeder.start()
+    session._again.append(Found(Difference("data", "x"), asked_at(1005, answered(55), FAILURE), "steady", "", False))
+    finish(1)
+    assert asked.wait(SOON) and not closed.is_set()
+    finish(1)
+    feeder.join(SOON)
+    assert closed.is_set() and session.error is None
 
 
 def test_all_places_at_once(world, pair):
