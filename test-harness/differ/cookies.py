@@ -13,6 +13,7 @@ from .asking import DIRECT, KERNEL, address_of
 SECRET = hashlib.sha256(b"secret of the differential tester").digest()[:16]
 OPTION = struct.pack("!HH", 10, WHOLE_LEN)       # begins every whole cookie
 APART = 1                                        # seconds by which the times of two replies' cookies may differ
+RENEWED = 1800                                   # seconds: the client's own is sent back until it is older, then a new one
 
 
 def in_query(wire):
@@ -25,6 +26,13 @@ def make(client, address, when):
 
 def _time(octets):
     return int.from_bytes(octets[12:16], "big")
+
+
+def _renewed_between(flow, times, slack):
+    """Did the client's cookie become so old, that it is renewed, between the replies?"""
+    at, old, new = flow.wire.find(OPTION), min(times), max(times)
+    mine = at >= 0 and _time(flow.wire[at + 4:at + 4 + WHOLE_LEN])
+    return old == mine and RENEWED <= new - old <= RENEWED + slack and all(t == old or t >= new - slack for t in times)
 
 
 def taken_out(flow):
@@ -46,6 +54,6 @@ def taken_out(flow):
     times = {place: _time(octets) for place, octets in data.items() if octets}
     apart = [abs(t - times[DIRECT]) for t in times.values()] if DIRECT in times else [0]
     waited = (max(flow.got) - flow.sent[DIRECT]) // 10**9 if max(flow.got) else 0
-    if not wrong and max(apart) > APART + waited:
+    if not wrong and max(apart) > APART + waited and not _renewed_between(flow, times.values(), APART + waited):
         wrong = Difference("cookie", f"times {times}")
     return replies, wrong

@@ -182,6 +182,13 @@ def test_cookies_are_judged():
     assert cookies.taken_out(flow(good, with_cookie(SERVICE[4], 1000)))[1] is None
     assert cookies.taken_out(flow(good, with_cookie(SERVICE[4], 1003)))[1].kind == "cookie"
     assert cookies.taken_out(flow(with_cookie(SERVICE[4], 1000), with_cookie(SERVICE[4], 1000)))[1].kind == "cookie"
+    # one that becomes half an hour old between two replies is renewed for the later
+    mine = query(HOT, cookie=cookies.make(b"12345678", CLIENT1[4], 1000)).to_wire()
+    for late, right in ((2801, True), (2805, False), (2700, False)):
+        renewed = flow(with_cookie(CLIENT1[4], late), with_cookie(SERVICE[4], 1000))._replace(wire=mine)
+        assert (cookies.taken_out(renewed)[1] is None) == right
+    assert cookies.taken_out(renewed._replace(wire=b"", replies=flow(with_cookie(CLIENT1[4], 2801), with_cookie(
+        SERVICE[4], 1000)).replies))[1].kind == "cookie"
     # a query sent back with an error has its client's own
     mine, direct = with_cookie(CLIENT1[4], 1000), cookies.make(b"12345678", SERVICE[4], 1000)
     theirs = mine[:-len(direct)] + direct
