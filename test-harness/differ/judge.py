@@ -17,7 +17,7 @@ and no RRset may be older than the last flush of its zone that had returned."""
 from collections import Counter
 from dataclasses import dataclass
 
-from lab.compare import OPT, RRSIG, Difference, Unreadable, difference, rrsets, split, ttls
+from lab.compare import OPT, RRSIG, Difference, Unreadable, difference, opt_options, rrsets, split, ttls
 
 from . import clocks, cookies
 from .questions import to_wire
@@ -36,6 +36,8 @@ LOST = "lost"                        # kind of a difference: only the kernel pat
 BOTH_TRUE = "a failure and an answer, both true of its authoritative server"
 LETTERS = "letters of another client's question"
 FORWARDED = "a forwarded answer, of its own time"
+REMEMBERED = "the extended error of a failure, which a remembered one lacks"
+EXTENDED_ERROR = 15                  # EDNS option
 OUTLIVED = "older than a flush"      # kind of a difference
 OLDER_NS = 2 * 10**9                 # a TTL says its RRset's age to two seconds
 WILDCARD = "a wildcard's NSEC, at a name that was asked for"
@@ -77,6 +79,14 @@ def _of_one_server(a, b, rules, used=None, earlier=0, later=0):
 
 def _failed(wire):
     return bool(wire) and wire[3] & RCODE == SERVFAIL
+
+
+def _without_extended_error(wire):
+    """What may be compared of two failures."""
+    header, question, records, rest = split(wire)
+    return header, question, rest, [
+        (r._replace(rdata=b"", at=0), [o for o in opt_options(r.rdata) if o[0] != EXTENDED_ERROR]) if r.rtype == OPT else r._replace(at=0)
+        for r in records]
 
 
 def _passed(flow, first, second):
@@ -334,7 +344,8 @@ class Judge:
         elif flow.differs & DIFFERS_KERNEL:
             found = between(kernel, replies[DIRECT], replies[AGAIN], self.rules, _passed(flow, DIRECT, KERNEL),
                             _passed(flow, KERNEL, AGAIN), _passed(flow, KERNEL, DIRECT))
-            if found and not self._other_letters(flow, replies) and not self._both_true(flow, replies, KERNEL, DIRECT, AGAIN):
+            if found and not self._other_letters(flow, replies) and not self._both_true(flow, replies, KERNEL, DIRECT, AGAIN) and \
+                    not self._is_remembered(replies):
                 return found
             why = a_second_off(flow, replies, self.rules)
             if why:
@@ -370,6 +381,16 @@ class Judge:
                       replies[place].lower() == replies[KERNEL].lower() for place in (DIRECT, AGAIN)))
         self.used[LETTERS] += bool(others)
         return others
+
+    def _is_remembered(self, replies):
+        """Is it a failure that differs from named's in its extended error alone? named sends that to those who wait for the fetch, and
+        none to those who ask while it remembers the failure (ns__query_sfcache() in its query.c)."""
+        kernel = replies[KERNEL]
+        remembered = self.rules.gives_up and _failed(kernel) and any(
+            _failed(replies[place]) and _without_extended_error(kernel) == _without_extended_error(replies[place])
+            for place in (DIRECT, AGAIN))
+        self.used[REMEMBERED] += bool(remembered)
+        return remembered
 
     def _both_true(self, flow, replies, *places):
         """Did a server fall silent or come back meanwhile, so that a failure at one place and an answer at another are true?"""

@@ -572,6 +572,22 @@ def test_other_failures_are_untrue(second, rules, other):
     assert judge_of_an_emptied(rules).of(asked_at(second, FAILURE, other))
 
 
+def test_a_remembered_failure_has_no_extended_error():
+    """named's; nothing else of it may differ, and no other server's."""
+    def failure(*options, payload=1232):
+        m = dns.message.from_wire(FAILURE)
+        m.use_edns(0, payload=payload, options=[dns.edns.GenericOption(code, data) for code, data in options])
+        return m.to_wire()
+    error = 15, b"\0\x16"
+    named, unbound = judge_with_ledger(), judge_with_ledger()
+    named.rules = NAMED
+    assert named.of(asked_at(1015, failure(), failure(error))) is None and named.used[judge.REMEMBERED] == 1
+    assert named.of(asked_at(1015, failure(error), failure())) is None
+    assert named.of(asked_at(1015, failure(), failure(error, (3, b"name")))).kind == "OPT"
+    assert named.of(asked_at(1015, failure(payload=512), failure(error))).kind == "OPT"
+    assert unbound.of(asked_at(1015, failure(), failure(error))).kind == "OPT"
+
+
 def test_denials_end_with_their_ttl():
     """A later denial of another name brings its SOA, not this one's life."""
     later = denied(3).replace(b"\1a\5ttl60", b"\1b\5ttl60")
