@@ -130,10 +130,27 @@ static void free_port(struct hydns_kern *k, __u32 port, __u64 word)
 
 void hydns_kern_forward_close(struct hydns_kern *k, __u32 resolver, __u64 key, __u32 port, __u64 word)
 {
-	struct hydns_forward_question q = { .key = key, .resolver = resolver };
+	const struct hydns_forward_question q = { .key = key, .resolver = resolver };
 
 	free_port(k, port, word);
-	bpf_map_delete_elem(bpf_map__fd(k->skel->maps.hydns_fwd_open), &q);
+	hydns_kern_forward_may_ask(k, &q, 1);
+}
+
+/* The kernel stops at a question that it can't remove, because it is not there or memory is short: that one goes by itself. */
+void hydns_kern_forward_may_ask(struct hydns_kern *k, const struct hydns_forward_question *q, __u32 n)
+{
+	int fd = bpf_map__fd(k->skel->maps.hydns_fwd_open);
+
+	while (n) {
+		__u32 done = n;
+		int err = bpf_map_delete_batch(fd, q, &done, NULL);
+
+		if (!err || done >= n)
+			return;
+		bpf_map_delete_elem(fd, &q[done]);
+		q += done + 1;
+		n -= done + 1;
+	}
 }
 
 int hydns_kern_forward_close_all(struct hydns_kern *k)

@@ -26,6 +26,8 @@ int hydns_kern_answered_drain(struct hydns_kern *k, void (*fn)(const struct hydn
 
 /* Ends a request: its question may be sent again, and its port is free, if the answer has not freed it. */
 void hydns_kern_forward_close(struct hydns_kern *k, __u32 resolver, __u64 key, __u32 port, __u64 word);
+/* n questions may be sent again, whose ports are free, since their answers have come: in one call of the kernel. */
+void hydns_kern_forward_may_ask(struct hydns_kern *k, const struct hydns_forward_question *q, __u32 n);
 /* Ends all requests, of a former hydnsd too. Returns how many there were, or a negative errno. */
 int hydns_kern_forward_close_all(struct hydns_kern *k);
 /* Queries parked for an open request; 0 also if it is none. */

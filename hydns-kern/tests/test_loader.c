@@ -195,6 +195,30 @@ static void tables_hold_what_was_put(void)
 	hydns_kern_close(k);
 }
 
+/* -- questions that are forwarded ------------------------------------------------------------------------- */
+/* One that the program or a former hydnsd has removed meanwhile does not keep those after it from being removed. */
+static void questions_may_be_asked_again(void)
+{
+	const struct hydns_forward_question q[] = { { .key = 1 }, { .key = 2 }, { .key = 3 }, { .key = 4, .resolver = 1 } };
+	const struct hydns_forward_open open = { 0 };
+	struct hydns_kern *k = open_kern(CAPACITY, true);
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/hydns_fwd_open", pin_dir);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0);
+	for (int i = 0; i < 4; i++)
+		CHECK(i == 1 || bpf_map_update_elem(fd, &q[i], &open, BPF_NOEXIST) == 0);
+	hydns_kern_forward_may_ask(k, q, 3);
+	CHECK(hydns_kern_forward_close_all(k) == 1);   /* the other resolver's */
+	hydns_kern_forward_may_ask(k, q, 4);           /* none is there */
+	hydns_kern_forward_may_ask(k, q, 0);
+	close(fd);
+	hydns_kern_close(k);
+}
+
+/* -- access lists ------------------------------------------------------------------------------------------- */
 static __u32 acl_size(unsigned n)
 {
 	struct hydns_acl_key key;
@@ -600,6 +624,7 @@ int main(void)
 	other_sizes_make_new_maps();
 	damaged_pins_are_replaced();
 	tables_hold_what_was_put();
+	questions_may_be_asked_again();
 	acl_that_allows_everybody_is_found();
 	acl_fill_replaces();
 	acl_is_read_back();

@@ -55,18 +55,47 @@ const struct hydnsd_upstream *hydnsd_forwarding_asked(struct hydnsd *d, uint32_t
 	return o ? &d->forwarding->of[i].upstream[o->facts.upstream] : NULL;
 }
 
-/* Forgets it: its port and its question are free. */
-static void close_request(struct hydnsd *d, struct hydnsd_forward_open *o)
+static void forget_request(struct hydnsd *d, struct hydnsd_forward_open *o)
 {
 	struct hydnsd_forward_resolver *r = &d->forwarding->of[o->resolver];
 	struct hydnsd_upstream *u = &r->upstream[o->facts.upstream];
 
-	hydns_kern_forward_close(d->kern, o->resolver, o->key, o->facts.port, o->facts.word);
 	LIST_REMOVE(o, chain);
 	TAILQ_REMOVE(&u->open, o, next);
 	u->open_count--;
 	r->open--;
 	free(o);
+}
+
+/* Its port and its question are free. */
+static void close_request(struct hydnsd *d, struct hydnsd_forward_open *o)
+{
+	hydns_kern_forward_close(d->kern, o->resolver, o->key, o->facts.port, o->facts.word);
+	forget_request(d, o);
+}
+
+/* The questions whose answers this round has taken may be sent again: one call of the kernel for all. */
+static void close_answered(struct hydnsd *d)
+{
+	struct hydnsd_forwarding *f = d->forwarding;
+
+	hydns_kern_forward_may_ask(d->kern, f->answered, f->answered_count);
+	f->answered_count = 0;
+}
+
+/* As end(), of one whose answer has come and has freed the port. Its question stays open until the round has taken all answers: who
+ * asks it meanwhile is parked, and comes in again after that. */
+static void end_answered(struct hydnsd *d, struct hydnsd_forward_open *o)
+{
+	struct hydnsd_forwarding *f = d->forwarding;
+	uint32_t i = o->resolver;
+	uint64_t key = o->key;
+
+	if (f->answered_count == HYDNSD_FORWARD_ANSWERED)
+		close_answered(d);
+	f->answered[f->answered_count++] = (struct hydns_forward_question){ .key = key, .resolver = i };
+	forget_request(d, o);
+	hydnsd_parking_ended(d, i, key);
 }
 
 /* The question may be sent again, and what waits for it comes in again. */
@@ -196,7 +225,7 @@ static void answered(const struct hydns_forward_answer *a, void *arg)
 	hydnsd_upstream_answered(&f->of[a->resolver].upstream[o->facts.upstream],
 				 a->at_ns > o->facts.sent_ns ? a->at_ns - o->facts.sent_ns : 0);
 	relay(d, o, a);
-	end(d, o);
+	end_answered(d, o);
 }
 
 static void ready(void *arg, uint32_t events)
@@ -470,6 +499,7 @@ int hydnsd_forwarding_work(struct hydnsd *d)
 	if (!f)
 		return -1;
 	hydns_kern_answered_drain(d->kern, answered, d);
+	close_answered(d);
 	f->again = 0;
 	now_ns = hydnsd_now_ns();
 	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++) {

@@ -49,6 +49,7 @@ struct hydnsd_forward_resolver {
 	struct hydns_forward_count base; /* the program's counts when the resolver came */
 };
 
+#define HYDNSD_FORWARD_ANSWERED 256
 #define HYDNSD_FORWARD_PLACES 4096     /* power of two */
 LIST_HEAD(hydnsd_forward_chain, hydnsd_forward_open);
 struct hydnsd_forward_open {
@@ -68,6 +69,8 @@ struct hydnsd_forwarding {
 	bool any_way;                  /* answers may come by any interface with the program */
 	uint64_t filter_ms;            /* when rp_filter was read for that */
 	uint32_t again;                /* queries sent to another upstream server in this round */
+	struct hydns_forward_question answered[HYDNSD_FORWARD_ANSWERED]; /* in this round, whose element of hydns_fwd_open is there yet */
+	uint32_t answered_count;
 	struct hydnsd_forward_resolver of[HYDNS_RESOLVERS];
 	struct hydnsd_forward_chain place[HYDNSD_FORWARD_PLACES];
 };
