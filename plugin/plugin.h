@@ -154,6 +154,7 @@ struct hydns_question {
 	uint8_t  variant;            /* HYDNS_VARIANT_* */
 	bool     fixed;              /* its answer is authoritative: the TTLs are not counted down */
 	bool     failure;            /* its answer is a failure that the resolver remembers (RFC 9520): SERVFAIL, no records */
+	bool     bogus;              /* and validation has failed: for the resolver's counters */
 };
 
 /*
@@ -216,7 +217,8 @@ uint64_t hydns_plugin_key(const struct hydns_thread *t, const struct hydns_quest
  */
 void hydns_plugin_depends_on(struct hydns_thread *t, const uint8_t *name, size_t name_len);
 /*
- * Offers an answer: wire is the whole reply as it goes to the client (OPT included if there is one);
+ * Offers an answer: wire is the whole reply as it goes to the client (OPT included if there is one, and it must
+ * be there if clients with EDNS get extended errors);
  * sent_at: the wall-clock second its TTLs refer to; secure: validated; expires: wall-clock second at
  * which the resolver's own entry ends, or until which a fixed answer may be given. Returns 0 or why it was
  * not offered (negative errno: -EINVAL not offloadable, -ENOBUFS ring full, -ENOTCONN, -ESTALE the cache

@@ -2,10 +2,13 @@
 /* One rule's content: writing it into a slot, reading it, checking it. */
 #include <stddef.h>
 #include <string.h>
+#include "hydns/dns.h"
 #include "hydns/hash.h"
 #include "hydns-kern/store/rule.h"
 
 #define LABEL_MAX 63
+#define OPTION_HEAD 4                    /* code and length */
+#define ERROR_LEAST 2                    /* octets of an extended error: its code */
 
 static const __u8 class_in[2] = { 0, 1 };
 
@@ -96,11 +99,47 @@ static __u32 places_at(const struct hydns_rule *r)
 	return HYDNS_RULE_ROTATIONS(r->name_len, r->answer_len, r->ttl_count) + r->rotation_count * HYDNS_ROTATION_LEN;
 }
 
+/* Where the extended errors begin, if there are any. */
+static __u32 errors_at(const struct hydns_rule *r)
+{
+	return places_at(r) + r->place_count * (__u32)sizeof(__u16);
+}
+
+const struct hydns_errors *hydns_rule_errors(const struct hydns_rule *r)
+{
+	return r->flags & HYDNS_RULE_ERRORS ? (const void *)((const __u8 *)r + errors_at(r)) : NULL;
+}
+
+static __u32 left_out_at(const struct hydns_rule *r)
+{
+	const struct hydns_errors *e = hydns_rule_errors(r);
+
+	return errors_at(r) + (e ? HYDNS_ERRORS_HEAD + e->len : 0);
+}
+
 const __u8 *hydns_rule_left_out(const struct hydns_rule *r)
 {
-	if (!(r->flags & HYDNS_RULE_LEFT_OUT))
-		return NULL;
-	return (const __u8 *)r + places_at(r) + r->place_count * sizeof(__u16);
+	return r->flags & HYDNS_RULE_LEFT_OUT ? (const __u8 *)r + left_out_at(r) : NULL;
+}
+
+static unsigned number16(const __u8 *p)
+{
+	return (unsigned)p[0] << 8 | p[1];
+}
+
+bool hydns_errors_valid(const __u8 *options, size_t len)
+{
+	size_t at = 0;
+
+	if (len > HYDNS_ERRORS_MOST)
+		return false;
+	while (len - at >= OPTION_HEAD + ERROR_LEAST && number16(options + at) == HYDNS_OPTION_ERROR &&
+	       number16(options + at + 2) >= ERROR_LEAST) {
+		at += OPTION_HEAD + number16(options + at + 2);
+		if (at >= len)
+			return at == len;
+	}
+	return false;
 }
 
 struct hydns_rotation hydns_rule_rotation(const struct hydns_rule *r, unsigned i)
@@ -146,7 +185,7 @@ static bool rotations_valid(const struct hydns_rule *r, const struct hydns_rotat
 static bool head_valid(const struct hydns_rule *r)
 {
 	return r->name_len && !(r->variant & ~HYDNS_VARIANTS) && r->resolver < HYDNS_RESOLVERS &&
-	       !(r->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)) &&
+	       !(r->flags & ~HYDNS_RULE_FLAGS) &&
 	       r->ttl_count <= HYDNS_TTLS_MAX && r->rotation_count <= HYDNS_ROTATIONS_MAX &&
 	       r->place_count <= HYDNS_RULE_PLACES_MAX;
 }
@@ -159,6 +198,13 @@ static bool places_valid(const __u16 *place, unsigned count)
 	return true;
 }
 
+static bool errors_valid(const struct hydns_rule_parts *p)
+{
+	if (!(p->head.flags & HYDNS_RULE_ERRORS))
+		return p->errors_len == 0;
+	return errors_at(&p->head) <= HYDNS_ERRORS_AT_MOST && hydns_errors_valid(p->errors, p->errors_len);
+}
+
 static bool left_out_valid(const struct hydns_rule_parts *p)
 {
 	if (!(p->head.flags & HYDNS_RULE_LEFT_OUT))
@@ -168,7 +214,7 @@ static bool left_out_valid(const struct hydns_rule_parts *p)
 
 bool hydns_rule_parts_valid(const struct hydns_rule_parts *p)
 {
-	return head_valid(&p->head) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
+	return head_valid(&p->head) && errors_valid(p) && left_out_valid(p) && name_valid(p->name, p->head.name_len) &&
 	       ttls_valid(p->ttl, p->head.ttl_count, p->head.answer_len) &&
 	       rotations_valid(&p->head, p->rotation, p->ttl) && places_valid(p->place, p->head.place_count);
 }
@@ -183,6 +229,15 @@ static void write_head(struct hydns_rule *r, const struct hydns_rule *head)
 	h.ordinal = r->ordinal;
 	h.size_class = r->size_class;
 	*r = h;
+}
+
+static void write_errors(struct hydns_rule *r, const struct hydns_rule_parts *p)
+{
+	struct hydns_errors *e = (void *)((__u8 *)r + errors_at(r));
+
+	e->len = p->errors_len;
+	e->sum = hydns_answer_sum(p->errors, p->errors_len, NULL, 0);
+	memcpy(e->options, p->errors, p->errors_len);
 }
 
 void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
@@ -202,18 +257,37 @@ void hydns_rule_write(struct hydns_rule *r, const struct hydns_rule_parts *p)
 	memcpy(at, p->rotation, r->rotation_count * sizeof(*p->rotation));
 	at += r->rotation_count * sizeof(*p->rotation);
 	memcpy(at, p->place, r->place_count * sizeof(*p->place));
+	if (p->errors_len)
+		write_errors(r, p);
 	if (p->left_out_len)
-		memcpy(at + r->place_count * sizeof(*p->place), p->left_out, p->left_out_len);
+		memcpy((__u8 *)r + left_out_at(r), p->left_out, p->left_out_len);
+}
+
+static bool written_errors_valid(const struct hydns_errors *e, __u32 room)
+{
+	return room >= HYDNS_ERRORS_HEAD && e->len <= room - HYDNS_ERRORS_HEAD && hydns_errors_valid(e->options, e->len) &&
+	       e->sum == hydns_answer_sum(e->options, e->len, NULL, 0);
+}
+
+/* What follows the places: nothing is read beyond the slot. */
+static bool blocks_valid(const struct hydns_rule *r, __u32 slot_size)
+{
+	const struct hydns_errors *errors = hydns_rule_errors(r);
+	__u32 at = errors_at(r);
+
+	if (at > slot_size || (errors && (at > HYDNS_ERRORS_AT_MOST || !written_errors_valid(errors, slot_size - at))))
+		return false;
+	return !(r->flags & HYDNS_RULE_LEFT_OUT) ||
+	       hydns_left_out_length(hydns_rule_left_out(r), slot_size - left_out_at(r));
 }
 
 bool hydns_rule_valid(const struct hydns_rule *r, __u32 slot_size)
 {
-	const __u8 *type = r->data + r->name_len, *left_out = hydns_rule_left_out(r);
-	__u32 space = places_at(r) + r->place_count * (__u32)sizeof(__u16);
+	const __u8 *type = r->data + r->name_len;
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
 	__u16 ttl[HYDNS_TTLS_MAX], place[HYDNS_RULE_PLACES_MAX];
 
-	if (!head_valid(r) || space > slot_size || (left_out && !hydns_left_out_length(left_out, slot_size - space)))
+	if (!head_valid(r) || !blocks_valid(r, slot_size))
 		return false;
 	if (!name_valid(r->data, r->name_len) || memcmp(type, &r->qtype, 2) ||
 	    memcmp(type + 2, class_in, 2))

@@ -37,6 +37,8 @@ struct hydns_rule_parts {
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX]; /* head.rotation_count of them */
 	__u64 key;                     /* hydns_store_key() of these; 0: computed when needed */
 	__u16 place[HYDNS_RULE_PLACES_MAX]; /* head.place_count of them: places below HYDNS_PLACES */
+	const __u8 *errors;            /* with HYDNS_RULE_ERRORS: the options of struct hydns_errors */
+	__u16 errors_len;              /* octets of them, else 0 */
 	const __u8 *left_out;          /* with HYDNS_RULE_LEFT_OUT: block of left-out names, which begins with their number */
 	__u16 left_out_len;            /* octets of that block, else 0 */
 };
@@ -123,8 +125,13 @@ __u16 hydns_rule_place(const struct hydns_rule *r, unsigned i);
 /* Octets of what follows the TTL offsets, for HYDNS_RULE_SPACE. */
 static inline __u32 hydns_parts_rest(const struct hydns_rule_parts *p)
 {
-	return p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.place_count * sizeof(p->place[0]) + p->left_out_len;
+	return p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.place_count * sizeof(p->place[0]) +
+	       (p->errors_len ? HYDNS_ERRORS_HEAD + p->errors_len : 0) + p->left_out_len;
 }
+/* The extended errors of a valid rule; NULL: none. */
+const struct hydns_errors *hydns_rule_errors(const struct hydns_rule *r);
+/* Whether these octets are one or more EDNS options of extended errors, and no more than a rule may have. */
+bool hydns_errors_valid(const __u8 *options, size_t len);
 /* The block of left-out names of a valid rule; NULL: none. */
 const __u8 *hydns_rule_left_out(const struct hydns_rule *r);
 /* Length of the block that begins here; 0: it is not one, or does not end within room octets. */

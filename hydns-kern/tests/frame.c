@@ -244,10 +244,13 @@ size_t answer_message(const struct answer *a, const struct query *q, uint32_t se
 		      uint16_t edns_size, uint8_t *out)
 {
 	uint16_t ad = a->secure && (q->ad || q->want_do) ? 0x20 : 0;
-	uint8_t option[4 + 24] = { 0, 10, 0, 24 }, *p = out, *answer;
+	uint8_t option[4 + 24 + HYDNS_ERRORS_MOST] = { 0, 10, 0, 24 }, *p = out, *answer;
+	uint16_t cookie_len = q->cookie ? 4 + 24 : 0;
 
 	if (q->cookie)
 		memcpy(option + 4, q->cookie, 24);
+	if (a->errors_len)
+		memcpy(option + cookie_len, a->errors, a->errors_len);
 	p = put16(put16(put16(p, q->id), a->flags | (q->norec ? 0 : 0x0100) | ad), 1);
 	p = put16(put16(put16(p, a->count[0]), a->count[1]), a->count[2] + q->edns);
 	p += name_wire(q->name, p);
@@ -259,6 +262,6 @@ size_t answer_message(const struct answer *a, const struct query *q, uint32_t se
 	for (unsigned i = 0; i < a->rotations; i++)
 		rotate(a, &a->rotation[i], rotation, answer);
 	if (q->edns)
-		p = put_opt(p, edns_size, q->want_do, option, q->cookie ? sizeof(option) : 0);
+		p = put_opt(p, edns_size, q->want_do, option, cookie_len + a->errors_len);
 	return p - out;
 }

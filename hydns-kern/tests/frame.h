@@ -62,6 +62,8 @@ struct answer {
 	uint16_t count[3];       /* records by section */
 	uint16_t flags;          /* of the reply, without RD, AD, CD */
 	bool secure, static_ttl;
+	const uint8_t *errors;   /* EDNS options of extended errors, which clients with EDNS get */
+	uint16_t errors_len;
 	struct hydns_rotation rotation[HYDNS_ROTATIONS_MAX];
 	unsigned rotations;
 	bool shuffles;           /* the resolver rotates the records after the first one, too */

@@ -54,6 +54,7 @@ static void make_name(char *out, unsigned i)
 
 static void make_rule(struct known *k, unsigned i)
 {
+	static const uint8_t errors[] = "\0\17\0\2\0\26" "\0\17\0\24\0\6signatures expired";
 	static const uint8_t soa[] = "\2ns\xc0\x0c\4root\xc0\x0c\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5";
 	uint8_t text[800];
 
@@ -62,6 +63,10 @@ static void make_rule(struct known *k, unsigned i)
 	k->q = (struct query){ .name = k->name, .qtype = 1, .edns = i & 1, .want_do = (i & 3) == 3,
 			      .norec = (i & 12) == 12 };
 	k->a.secure = i & 4;
+	if (i % 5 == 0 && i % 6 != 2) {      /* not behind a long answer */
+		k->a.errors = errors;
+		k->a.errors_len = sizeof(errors) - 1;
+	}
 	k->a.static_ttl = !(i % 7);
 	switch (i % 6) {
 	case 0:

@@ -457,7 +457,10 @@ __u32 kernel_publish(struct kernel *k, const struct query *q, const struct answe
 	r->answer_sum = hydns_answer_sum(a->data, a->len, a->ttl, a->ttls);
 	r->variant = (q->want_do ? HYDNS_VARIANT_DO : 0) | (q->norec ? HYDNS_VARIANT_NO_RD : 0);
 	r->resolver = RESOLVER;
-	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0);
+	r->flags = (a->secure ? HYDNS_RULE_SECURE : 0) | (a->static_ttl ? HYDNS_RULE_STATIC_TTL : 0) |
+		   (a->errors_len ? HYDNS_RULE_ERRORS : 0);
+	p.errors = a->errors;
+	p.errors_len = a->errors_len;
 	r->ttl_count = a->ttls;
 	r->rotation_count = a->rotations;
 	r->qtype = htons(q->qtype);

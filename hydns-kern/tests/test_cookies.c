@@ -198,6 +198,25 @@ static void test_states(void **state)
 	}
 }
 
+/* The cookie comes first, as both resolvers put it. */
+static void test_before_extended_errors(void **state)
+{
+	static const __u8 errors[] = "\0\17\0\7\0\6bogus";
+	struct answer a = { .flags = REPLY_FLAGS | 2, .errors = errors, .errors_len = sizeof(errors) - 1 };
+	__u8 cookie[HYDNS_COOKIE_LEN], option[OPTION];
+	__u32 handle;
+	struct query q;
+
+	(void)state;
+	make_cookie(secrets.secret[0], false, WALL_S, cookie);
+	q = question(option, put_option(option, 10, cookie, sizeof(cookie)), false);
+	q.name = "bogus.example";
+	handle = kernel_publish(kern, &q, &a, 0, NULL);
+	assert_true(handle);
+	expect("a cookie and an extended error", &q, &a, HYDNS_R_ANSWERED, cookie);
+	kernel_remove(kern, handle);
+}
+
 /* --- the page and the map --------------------------------------------------------------------------------- */
 static void test_set_must_match_the_page(void **state)
 {
@@ -476,6 +495,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_states, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_before_extended_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_set_must_match_the_page, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_secret_of_two, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_allow_cookie, setup, teardown),

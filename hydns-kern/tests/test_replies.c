@@ -257,6 +257,66 @@ static void test_empty_answer_shrinks(void **state)
 	kernel_remove(kern, handle);
 }
 
+/* Two extended errors of together len octets, the first with the code alone. */
+static size_t make_errors(__u8 *out, size_t len)
+{
+	static const __u8 first[] = { 0, 15, 0, 2, 0, 22 };
+	const __u8 second[] = { 0, 15, (len - 10) >> 8, len - 10, 0, 6 };
+
+	memcpy(out, first, 6);
+	memcpy(out + 6, second, 6);
+	for (size_t i = 12; i < len; i++)
+		out[i] = 'a' + i % 26;
+	return len;
+}
+
+/* Clients with EDNS get them behind their cookie, others the same answer without. */
+static void expect_errors(const char *what, struct query q, const struct answer *a)
+{
+	struct answer without = *a;
+
+	q.edns = q.want_do;
+	without.errors_len = 0;
+	if (!q.edns)
+		expect_answer(what, &q, &without, 0);
+	q.edns = true;
+	q.edns_size = 1232;
+	expect_answer(what, &q, a, 0);
+	q.options = cookie;
+	q.options_len = sizeof(cookie);
+	expect_answer(what, &q, a, 0);
+	q.ipv6 = true;
+	expect_answer(what, &q, a, 0);
+}
+
+static void test_extended_errors(void **state)
+{
+	static const char *name[] = { "a.example", "ab.example", "wWw.EXAMPLE.cOm", "." };
+	static const __u16 length[] = { 12, 13, 14, 15, 100, 511, HYDNS_ERRORS_MOST };
+	static const __u16 places[] = { 1, 2, 3 };
+	__u8 errors[HYDNS_ERRORS_MOST];
+
+	(void)state;
+	for (size_t i = 0; i < 8 * sizeof(length) / sizeof(*length); i++) {
+		struct query q = { .name = name[i % 4], .qtype = 1, .id = i, .want_do = i & 4 };
+		struct answer failure = { .flags = REPLY_FLAGS | 2, .errors = errors }, one = { .errors = errors };
+		__u32 handle;
+
+		failure.errors_len = one.errors_len = make_errors(errors, length[i / 8]);
+		kernel_depends_on(kern, places, i % 4);
+		handle = kernel_publish(kern, &q, &failure, 0, NULL);
+		assert_true(handle);
+		expect_errors("a failure", q, &failure);
+		kernel_remove(kern, handle);
+		answer_addresses(&one, 1, 300);
+		handle = kernel_publish(kern, &q, &one, 0, NULL);
+		assert_true(handle);
+		expect_errors("an answer", q, &one);
+		kernel_remove(kern, handle);
+	}
+	kernel_depends_on(kern, NULL, 0);
+}
+
 static void test_ethernet_padding(void **state)
 {
 	struct query q = { .name = ".", .qtype = 1 };
@@ -294,7 +354,7 @@ int main(void)
 		cmocka_unit_test(test_ttl_counts_down), cmocka_unit_test(test_static_ttl),
 		cmocka_unit_test(test_every_name_length), cmocka_unit_test(test_every_answer_length),
 		cmocka_unit_test(test_negative), cmocka_unit_test(test_empty_answer_shrinks),
-		cmocka_unit_test(test_ethernet_padding), cmocka_unit_test(test_no_checksum),
+		cmocka_unit_test(test_ethernet_padding), cmocka_unit_test(test_extended_errors), cmocka_unit_test(test_no_checksum),
 	};
 
 	return expect_run(tests);

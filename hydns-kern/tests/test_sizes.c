@@ -85,6 +85,38 @@ static void test_zone_answer_and_small_client(void **state)
 	}
 }
 
+/* The resolver cuts extended errors that have no room in the client's size, or in the one that it tells clients. */
+static void test_extended_errors(void **state)
+{
+	static const struct {
+		const char *what;
+		unsigned edns_size, dns_len;
+		bool answered;
+	} c[] = {
+		{ "client's size", 600, 600, true }, { "client's size and one", 600, 601, false },
+		{ "resolver's size", 4096, EDNS_SIZE, true }, { "resolver's size and one", 4096, EDNS_SIZE + 1, false },
+	};
+	const __u8 errors[300] = { 0, 15, (sizeof(errors) - 4) >> 8, (sizeof(errors) - 4) & 0xff };
+	const unsigned fixed = 12 + 16 + 4 + 12 + HYDNS_OPT_LEN;
+	__u8 text[EDNS_SIZE] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		struct query q = { .name = "errors.example", .qtype = 16, .edns = true, .edns_size = c[i].edns_size };
+		struct answer a = { .errors = errors, .errors_len = sizeof(errors) };
+		__u32 handle;
+
+		answer_add(&a, ANSWER, NULL, 16, 60, text, c[i].dns_len - fixed - sizeof(errors));
+		handle = kernel_publish(kern, &q, &a, 0, NULL);
+		assert_true(handle);
+		if (c[i].answered)
+			expect_answer(c[i].what, &q, &a, 0);
+		else
+			expect_query_passes(c[i].what, &q, HYDNS_R_TOO_BIG);
+		kernel_remove(kern, handle);
+	}
+}
+
 /* Test runs come from the loopback interface of the network namespace: here a new one, with a small MTU. */
 static void test_interface_mtu(void **state)
 {
@@ -118,7 +150,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_size_limit), cmocka_unit_test(test_zone_answer_and_small_client),
-		cmocka_unit_test(test_interface_mtu),
+		cmocka_unit_test(test_interface_mtu), cmocka_unit_test(test_extended_errors),
 	};
 
 	return expect_run(tests);

@@ -428,7 +428,7 @@ static void what_is_no_rule_is_refused(void **state)
 /* The parts of a rule after the answer can be read back, also when the store is opened again. */
 static void all_parts_are_read_back(void **state)
 {
-	static const __u8 left_out[] = "\1\1z\4test";
+	static const __u8 left_out[] = "\1\1z\4test", errors[] = "\0\17\0\3\0\6x";
 	struct hydns_geometry g = sizes(16, 16, 32);
 	const struct hydns_rule *rule;
 	__u32 handle, replaced;
@@ -446,7 +446,9 @@ static void all_parts_are_read_back(void **state)
 		r.p.head.place_count = count;
 		for (unsigned i = 0; i < count; i++)
 			r.p.place[i] = (__u16)(HYDNS_PLACES - 1 - i);
-		r.p.head.flags = HYDNS_RULE_LEFT_OUT;
+		r.p.head.flags = HYDNS_RULE_LEFT_OUT | HYDNS_RULE_ERRORS;
+		r.p.errors = errors;
+		r.p.errors_len = sizeof(errors) - 1;
 		r.p.left_out = left_out;
 		r.p.left_out_len = sizeof(left_out);
 		assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), 0);
@@ -456,11 +458,75 @@ static void all_parts_are_read_back(void **state)
 			assert_int_equal(rule->place_count, count);
 			for (unsigned i = 0; i < count; i++)
 				assert_int_equal(hydns_rule_place(rule, i), HYDNS_PLACES - 1 - i);
+			assert_int_equal(hydns_rule_errors(rule)->len, sizeof(errors) - 1);
+			assert_memory_equal(hydns_rule_errors(rule)->options, errors, sizeof(errors) - 1);
 			assert_memory_equal(hydns_rule_left_out(rule), left_out, sizeof(left_out));
 			hydns_store_close(s);
 			assert_non_null(s = hydns_store_open(&w.m));
 		}
 	}
+	hydns_store_close(s);
+	world_free(&w);
+}
+
+/* What a killed hydnsd has left half-written is not taken over, nor is more read than the slot has. */
+static void damaged_errors_are_refused(void **state)
+{
+	static const __u8 errors[] = "\0\17\0\3\0\6x";
+	static const struct { const char *what; size_t at; __u8 octet; } damage[] = {
+		{ "length", 0, 6 }, { "length beyond the slot", 1, 0xff }, { "sum", 2, 0x55 }, { "code", 5, 10 },
+		{ "option's length", 7, 4 }, { "text", 10, 'y' },
+	};
+	struct hydns_geometry g = sizes(16, 16, 32);
+	__u32 handle, replaced;
+	struct hydns_store *s;
+	struct made r;
+	struct world w;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(damage) / sizeof(*damage); i++) {
+		world_make(&w, &g);
+		assert_non_null(s = hydns_store_open(&w.m));
+		make_rule(&r, 1, 1, 32);
+		r.p.head.flags = HYDNS_RULE_ERRORS;
+		r.p.errors = errors;
+		r.p.errors_len = sizeof(errors) - 1;
+		assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), 0);
+		((__u8 *)hydns_rule_errors(hydns_store_rule(s, handle)))[damage[i].at] = damage[i].octet;
+		hydns_store_close(s);
+		assert_non_null(s = hydns_store_open(&w.m));
+		if (hydns_store_count(s))
+			fail_msg("%s: taken over", damage[i].what);
+		hydns_store_close(s);
+		world_free(&w);
+	}
+}
+
+static void errors_are_bounded(void **state)
+{
+	__u8 errors[HYDNS_ERRORS_MOST + 1] = { 0, 15, (HYDNS_ERRORS_MOST - 4) >> 8, (HYDNS_ERRORS_MOST - 4) & 0xff };
+	struct hydns_geometry g = sizes(16, 16, 32);
+	__u32 handle, replaced;
+	struct hydns_store *s;
+	struct made r;
+	struct world w;
+
+	(void)state;
+	assert_true(hydns_errors_valid(errors, HYDNS_ERRORS_MOST));
+	assert_false(hydns_errors_valid(errors, HYDNS_ERRORS_MOST - 1));
+	errors[3]++;
+	assert_false(hydns_errors_valid(errors, HYDNS_ERRORS_MOST + 1));
+	assert_false(hydns_errors_valid(errors, 0));
+	assert_true(hydns_errors_valid((const __u8 *)"\0\17\0\2\0\26\0\17\0\3\0\6x", 13));
+	assert_false(hydns_errors_valid((const __u8 *)"\0\17\0\2\0\26\0\17\0\1\0", 11));
+	assert_false(hydns_errors_valid((const __u8 *)"\0\12\0\2\0\26", 6));
+	world_make(&w, &g);
+	assert_non_null(s = hydns_store_open(&w.m));
+	make_rule(&r, 1, 1, ANSWER_MOST);        /* too far for the program */
+	r.p.head.flags = HYDNS_RULE_ERRORS;
+	r.p.errors = (const __u8 *)"\0\17\0\2\0\6";
+	r.p.errors_len = 6;
+	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	hydns_store_close(s);
 	world_free(&w);
 }
@@ -983,6 +1049,7 @@ int main(void)
 		cmocka_unit_test(says_whether_it_is_empty),
 		cmocka_unit_test(large_rules_find_a_place_among_small_ones),
 		cmocka_unit_test(what_is_no_rule_is_refused), cmocka_unit_test(all_parts_are_read_back),
+		cmocka_unit_test(damaged_errors_are_refused), cmocka_unit_test(errors_are_bounded),
 		cmocka_unit_test(full_index_moves_entries),
 		cmocka_unit_test(a_fingerprint_is_no_key), cmocka_unit_test(a_ttl_changes_by_one_octet_or_not_at_all),
 		cmocka_unit_test(slot_waits_for_its_ticket),

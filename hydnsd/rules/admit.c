@@ -23,6 +23,13 @@ static bool same_left_out(const struct hydns_rule *old, const struct hydns_rule_
 				      !memcmp(hydns_rule_left_out(old), new->left_out, new->left_out_len));
 }
 
+static bool same_errors(const struct hydns_rule *old, const struct hydns_rule_parts *new)
+{
+	const struct hydns_errors *errors = hydns_rule_errors(old);
+
+	return !new->errors_len || (errors->len == new->errors_len && !memcmp(errors->options, new->errors, new->errors_len));
+}
+
 static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_parts *parts)
 {
 	const struct hydns_rule *new = &parts->head;
@@ -30,7 +37,8 @@ static bool same_answer(const struct hydns_rule *old, const struct hydns_rule_pa
 
 	return old->epoch == new->epoch && old->reply_flags == new->reply_flags &&
 	       old->answer_len == new->answer_len && old->answer_sum == new->answer_sum &&
-	       old->flags == new->flags && old->ancount == new->ancount && same_left_out(old, parts) &&
+	       old->flags == new->flags && old->ancount == new->ancount && same_errors(old, parts) &&
+	       same_left_out(old, parts) &&
 	       apart < SAME_EXPIRY_MS && apart > -SAME_EXPIRY_MS;
 }
 

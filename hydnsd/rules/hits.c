@@ -77,6 +77,8 @@ static void write_down(struct hydnsd_rules *r, struct hydns_tally_journal *e, co
 		add(r, e, TALLY(edns_do), hits);
 	if (d->flags & HYDNS_RULE_SECURE)
 		add(r, e, TALLY(secure), hits);
+	if (d->flags & HYDNS_RULE_BOGUS)
+		add(r, e, TALLY(bogus), hits);
 }
 
 /* Accounts the hits since the last time, and returns them. */
@@ -241,6 +243,7 @@ void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct
 
 	out->edns_do = t->edns_do;
 	out->secure = t->secure;
+	out->bogus = t->bogus;
 	out->nodata = t->nodata;
 	out->referrals = t->referrals;
 	out->authoritative = t->authoritative;

@@ -60,16 +60,43 @@ static bool lengths_fit(const struct hydns_offer *f, size_t len)
 	       len - HYDNS_OFFER_DATA >= (size_t)f->name_len + f->answer_len;
 }
 
-/* Octets of the left-out names that follow the answer in the frame; SIZE_MAX: they are malformed. */
-static size_t left_out_len(const struct hydns_offer *f, size_t len)
+/* What follows the answer in a frame. */
+struct blocks {
+	const uint8_t *errors, *left_out;
+	uint16_t errors_len, left_out_len; /* 0: there are none */
+};
+
+static bool read_errors(const struct hydns_offer *f, size_t len, size_t *at, struct blocks *b)
+{
+	size_t room = len - HYDNS_OFFER_DATA - *at;
+
+	if (!(f->flags & HYDNS_RULE_ERRORS))
+		return true;
+	if (room < sizeof(b->errors_len))
+		return false;
+	memcpy(&b->errors_len, f->data + *at, sizeof(b->errors_len));
+	b->errors = f->data + *at + sizeof(b->errors_len);
+	*at += sizeof(b->errors_len) + b->errors_len;
+	return b->errors_len <= room - sizeof(b->errors_len) && hydns_errors_valid(b->errors, b->errors_len);
+}
+
+static bool read_left_out(const struct hydns_offer *f, size_t len, size_t at, struct blocks *b)
+{
+	if (!(f->flags & HYDNS_RULE_LEFT_OUT))
+		return true;
+	b->left_out = f->data + at;
+	b->left_out_len = (uint16_t)hydns_left_out_length(b->left_out, len - HYDNS_OFFER_DATA - at);
+	return b->left_out_len != 0;
+}
+
+static enum hydnsd_rejection read_blocks(const struct hydns_offer *f, size_t len, struct blocks *b)
 {
 	size_t at = (size_t)f->name_len + f->answer_len;
-	size_t octets;
 
-	if (!(f->flags & HYDNS_RULE_LEFT_OUT))
-		return 0;
-	octets = hydns_left_out_length(f->data + at, len - HYDNS_OFFER_DATA - at);
-	return octets ? octets : SIZE_MAX;
+	*b = (struct blocks){ 0 };
+	if (!read_errors(f, len, &at, b))
+		return HYDNSD_REJECT_ERRORS;
+	return read_left_out(f, len, at, b) ? HYDNSD_ACCEPTED : HYDNSD_REJECT_LEFT_OUT;
 }
 
 static bool rcode_fits(const struct hydns_offer *f)
@@ -77,7 +104,7 @@ static bool rcode_fits(const struct hydns_offer *f)
 	switch (ntohs(f->reply_flags) & HYDNS_FLAGS_RCODE) {
 	case HYDNS_RCODE_NOERROR:
 	case HYDNS_RCODE_NXDOMAIN:
-		return true;
+		return !(f->flags & HYDNS_RULE_BOGUS);
 	case HYDNS_RCODE_SERVFAIL:     /* a failure that the resolver remembers (RFC 9520) */
 		return !(f->ancount | f->nscount | f->arcount) && !(f->flags & (HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL));
 	default:
@@ -85,12 +112,11 @@ static bool rcode_fits(const struct hydns_offer *f)
 	}
 }
 
-static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left_out)
+static enum hydnsd_rejection check_head(const struct hydns_offer *f)
 {
 	uint16_t flags = ntohs(f->reply_flags), qtype = ntohs(f->qtype);
 
-	if ((f->variant & ~HYDNS_VARIANTS) ||
-	    (f->flags & ~(HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL | HYDNS_RULE_LEFT_OUT)))
+	if ((f->variant & ~HYDNS_VARIANTS) || (f->flags & ~HYDNS_RULE_FLAGS))
 		return HYDNSD_REJECT_FLAGS;
 	if (!hydnsd_name_valid(f->data, f->name_len))
 		return HYDNSD_REJECT_NAME;
@@ -102,17 +128,28 @@ static enum hydnsd_rejection check_head(const struct hydns_offer *f, size_t left
 		return HYDNSD_REJECT_HEADER;
 	if (!rcode_fits(f))
 		return HYDNSD_REJECT_RCODE;
-	if (left_out == SIZE_MAX)
-		return HYDNSD_REJECT_LEFT_OUT;
-	if (HYDNS_RULE_SPACE(f->name_len, f->answer_len, 0, left_out) > HYDNS_SLOT_MOST)
-		return HYDNSD_REJECT_TOO_BIG;
 	if (ntohs(f->ancount) + ntohs(f->nscount) + ntohs(f->arcount) > HYDNS_TTLS_MAX)
 		return HYDNSD_REJECT_TOO_MANY;
 	return HYDNSD_ACCEPTED;
 }
 
-static void fill_head(const struct hydns_offer *f, size_t left_out, struct hydnsd_answer *out)
+/* The store reads no more of the frame: it copies name, answer and blocks, which fit into out->data. */
+static bool blocks_fit(const struct hydns_offer *f, const struct blocks *b)
 {
+	return HYDNS_RULE_SPACE(f->name_len, f->answer_len, 0, b->left_out_len + (b->errors_len ? HYDNS_ERRORS_HEAD + b->errors_len : 0)) <=
+	       HYDNS_SLOT_MOST;
+}
+
+static uint8_t *copy_block(uint8_t *at, const uint8_t *block, uint16_t len)
+{
+	if (len)
+		memcpy(at, block, len);
+	return at + len;
+}
+
+static void fill_head(const struct hydns_offer *f, const struct blocks *b, struct hydnsd_answer *out)
+{
+	uint8_t *behind = out->data + f->name_len + 4 + f->answer_len;
 	struct hydns_rule *head = &out->parts.head;
 	uint16_t class = htons(HYDNS_CLASS_IN);
 
@@ -120,7 +157,7 @@ static void fill_head(const struct hydns_offer *f, size_t left_out, struct hydns
 	memcpy(out->data, f->data, f->name_len);
 	memcpy(out->data + f->name_len, &f->qtype, 2);
 	memcpy(out->data + f->name_len + 2, &class, 2);
-	memcpy(out->data + f->name_len + 4, f->data + f->name_len, f->answer_len + left_out);
+	memcpy(out->data + f->name_len + 4, f->data + f->name_len, f->answer_len);
 	head->base_ns = f->base_ns;
 	head->reply_flags = f->reply_flags;
 	head->ancount = (uint8_t)ntohs(f->ancount);
@@ -134,8 +171,12 @@ static void fill_head(const struct hydns_offer *f, size_t left_out, struct hydns
 	out->parts.name = out->data;
 	out->parts.answer = out->data + f->name_len + 4;
 	out->parts.ttl = out->ttl;
-	out->parts.left_out = left_out ? out->parts.answer + f->answer_len : NULL;
-	out->parts.left_out_len = (uint16_t)left_out;
+	out->parts.errors = b->errors_len ? behind : NULL;
+	out->parts.errors_len = b->errors_len;
+	behind = copy_block(behind, b->errors, b->errors_len);
+	out->parts.left_out = b->left_out_len ? behind : NULL;
+	out->parts.left_out_len = b->left_out_len;
+	copy_block(behind, b->left_out, b->left_out_len);
 	out->generation = f->generation;
 	out->epoch = f->epoch;
 	out->count = f->count;
@@ -364,6 +405,13 @@ static enum hydnsd_rejection set_life(struct reading *r, uint32_t offered)
 	return HYDNSD_ACCEPTED;
 }
 
+/* Where in the slot the extended errors would begin. */
+static uint32_t errors_at(const struct hydns_rule_parts *p)
+{
+	return HYDNS_RULE_SPACE(p->head.name_len, p->head.answer_len, p->head.ttl_count,
+				p->head.rotation_count * HYDNS_ROTATION_LEN + p->head.place_count * sizeof(p->place[0]));
+}
+
 enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t len,
 					 const struct hydnsd_offer_limits *limits,
 					 struct hydnsd_answer *out)
@@ -371,15 +419,18 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 	struct reading r;
 	struct hydns_rule *head = &out->parts.head;
 	enum hydnsd_rejection why;
-	size_t left_out;
+	struct blocks blocks;
 
 	if (!lengths_fit(frame, len))
 		return HYDNSD_REJECT_FRAME;
-	left_out = left_out_len(frame, len);
-	why = check_head(frame, left_out);
+	why = check_head(frame);
+	if (!why)
+		why = read_blocks(frame, len, &blocks);
 	if (why)
 		return why;
-	fill_head(frame, left_out, out);
+	if (!blocks_fit(frame, &blocks))
+		return HYDNSD_REJECT_TOO_BIG;
+	fill_head(frame, &blocks, out);
 	out->signature = 0;
 	out->dependencies.count = 0;
 	add_name(out, limits, frame->data, frame->name_len);
@@ -395,7 +446,7 @@ enum hydnsd_rejection hydnsd_offer_check(const struct hydns_offer *frame, size_t
 	if (out->dependencies.count <= HYDNS_RULE_PLACES_MAX)
 		head->place_count = (uint8_t)out->dependencies.count;
 	if (HYDNS_RULE_SPACE(head->name_len, head->answer_len, head->ttl_count, hydns_parts_rest(&out->parts)) >
-	    HYDNS_SLOT_MOST)
+	    HYDNS_SLOT_MOST || (out->parts.errors_len && errors_at(&out->parts) > HYDNS_ERRORS_AT_MOST))
 		return HYDNSD_REJECT_TOO_BIG;
 	head->answer_sum = hydns_answer_sum(out->parts.answer, head->answer_len, out->ttl,
 					    head->ttl_count);

@@ -73,7 +73,7 @@ uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r);
 /* All rules of one resolver at once. */
 void hydnsd_rules_sweep_resolver(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
 
-/* Sets type, rcode, edns_do, secure, nodata, referrals, authoritative and discarded, as of the last sweep, since the last reset; rules:
+/* Sets type, rcode, edns_do, secure, bogus, nodata, referrals, authoritative and discarded, as of the last sweep, since the last reset; rules:
  * as of now. Leaves the other fields alone. */
 void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct hydns_counts *out);
 /* Adds queries of this type (host order) that were parked and dropped. */

@@ -109,6 +109,7 @@ uint32_t hydnsd_rules_update_ttl(struct hydnsd_rules *r, uint32_t handle, const 
 	static struct hydnsd_answer next; /* large; one thread */
 	const struct hydns_rule *rule = hydns_store_rule(r->store, handle);
 	const uint8_t *left_out = hydns_rule_left_out(rule);
+	const struct hydns_errors *errors = hydns_rule_errors(rule);
 
 	if (rule->flags & (HYDNS_RULE_SECURE | HYDNS_RULE_STATIC_TTL))
 		return 0;
@@ -118,6 +119,7 @@ uint32_t hydnsd_rules_update_ttl(struct hydnsd_rules *r, uint32_t handle, const 
 		return 0;
 	next.parts = (struct hydns_rule_parts){
 		.head = *rule, .name = next.data, .answer = next.data + rule->name_len + 4U, .ttl = next.ttl,
+		.errors = errors ? errors->options : NULL, .errors_len = errors ? errors->len : 0,
 		.left_out = left_out, .left_out_len = left_out ? (uint16_t)hydns_left_out_length(left_out, HYDNS_SLOT_MOST) : 0,
 	};
 	for (unsigned i = 0; i < rule->rotation_count; i++)

@@ -15,6 +15,7 @@
 #define TTL_DEFAULT     300
 #define COUNT_DEFAULT   10
 #define WINDOW_MS       10000
+#define BUILD_ERRORS_MAX 700           /* more than a rule holds */
 
 static void must(bool good, const char *what)
 {
@@ -67,17 +68,38 @@ static size_t put_left_out(const char *const *name, uint8_t *block)
 	return block[0] ? at : 0;
 }
 
+/* Writes extended errors with their length before them; returns all octets. */
+static size_t put_errors(const char *text, uint8_t *block)
+{
+	size_t at = 2;
+	uint16_t len;
+
+	while (text && *text) {
+		size_t n = strcspn(text, " ");
+		const uint8_t head[] = { 0, HYDNS_OPTION_ERROR, (uint8_t)((n + 2) >> 8), (uint8_t)(n + 2), 0, 6 };
+
+		must(at + sizeof(head) + n <= BUILD_ERRORS_MAX, text);
+		memcpy(block + at, head, sizeof(head));
+		memcpy(block + at + sizeof(head), text, n);
+		at += sizeof(head) + n;
+		text += n + (text[n] == ' ');
+	}
+	len = (uint16_t)(at - 2);
+	memcpy(block, &len, sizeof(len));
+	return len ? at : 0;
+}
+
 size_t build_offer(union build_offer *out, const struct build_spec *spec, uint64_t now_ns)
 {
-	uint8_t left_out[4 * HYDNS_NAME_MAX + 1];
-	size_t left_out_len = put_left_out(spec->left_out, left_out);
+	uint8_t left_out[4 * HYDNS_NAME_MAX + 1], errors[BUILD_ERRORS_MAX];
+	size_t left_out_len = put_left_out(spec->left_out, left_out), errors_len = put_errors(spec->errors, errors);
 	size_t len, name_len = 1, frame;
 	uint8_t *wire = make_wire(spec, &len);
 	uint16_t counts[4];
 
 	for (size_t at = HYDNSD_HEADER; wire[at]; at += 1 + wire[at])
 		name_len += 1 + wire[at];
-	frame = HYDNS_OFFER_DATA + (len - HYDNSD_HEADER - 4) + left_out_len;
+	frame = HYDNS_OFFER_DATA + (len - HYDNSD_HEADER - 4) + errors_len + left_out_len;
 	memset(out, 0, frame + 8);
 	memcpy(counts, wire + 4, sizeof(counts));
 	out->offer = (struct hydns_offer){
@@ -88,12 +110,14 @@ size_t build_offer(union build_offer *out, const struct build_spec *spec, uint64
 		.ancount = counts[1], .nscount = counts[2], .arcount = counts[3],
 		.qtype = htons(spec->type), .name_len = (uint8_t)name_len,
 		.answer_len = (uint16_t)(len - HYDNSD_HEADER - name_len - 4),
-		.variant = spec->variant, .flags = spec->flags | (left_out_len ? HYDNS_RULE_LEFT_OUT : 0),
+		.variant = spec->variant, .flags = spec->flags | (left_out_len ? HYDNS_RULE_LEFT_OUT : 0) |
+			 (errors_len ? HYDNS_RULE_ERRORS : 0),
 	};
 	memcpy(&out->offer.reply_flags, wire + HEADER_FLAGS_AT, 2);
 	memcpy(out->offer.data, wire + HYDNSD_HEADER, name_len);
 	memcpy(out->offer.data + name_len, wire + HYDNSD_HEADER + name_len + 4, out->offer.answer_len);
-	memcpy(out->offer.data + name_len + out->offer.answer_len, left_out, left_out_len);
+	memcpy(out->offer.data + name_len + out->offer.answer_len, errors, errors_len);
+	memcpy(out->offer.data + name_len + out->offer.answer_len + errors_len, left_out, left_out_len);
 	free(wire);
 	return out->offer.frame.len;
 }

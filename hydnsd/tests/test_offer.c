@@ -207,6 +207,70 @@ static void failures_are_taken(void **state)
 	assert_int_equal(check(&failure), HYDNSD_REJECT_RCODE);
 }
 
+static void extended_errors_are_taken(void **state)
+{
+	struct build_spec bogus = {
+		.name = "bogus.example.com.", .type = 1, .rcode = 2, .flags = HYDNS_RULE_BOGUS, .errors = "one other", .ttl = 60,
+		.left_out = { "example.com." },
+	};
+	static const uint8_t options[] = "\0\17\0\5\0\6one" "\0\17\0\7\0\6other";
+
+	(void)state;
+	assert_int_equal(check(&bogus), HYDNSD_ACCEPTED);
+	assert_int_equal(answer.parts.head.flags, HYDNS_RULE_BOGUS | HYDNS_RULE_ERRORS | HYDNS_RULE_LEFT_OUT);
+	assert_int_equal(answer.parts.errors_len, sizeof(options) - 1);
+	assert_memory_equal(answer.parts.errors, options, sizeof(options) - 1);
+	assert_int_equal(answer.parts.left_out_len, 1 + 13);
+	assert_memory_equal(answer.parts.left_out, "\1\7example\3com", 14);
+	bogus.rcode = 0;               /* an answer may have errors, but is not bogus */
+	assert_int_equal(check(&bogus), HYDNSD_REJECT_RCODE);
+	bogus.flags = 0;
+	assert_int_equal(check(&bogus), HYDNSD_ACCEPTED);
+}
+
+static void malformed_errors_are_refused(void **state)
+{
+	struct build_spec failure = { .name = "a.example.", .type = 1, .rcode = 2, .errors = "text" };
+	static const struct {
+		unsigned at;           /* in the block: length, code, octets, error's code, text */
+		uint8_t octet;
+	} broken[] = { { 0, 0 }, { 0, 9 }, { 0, 11 }, { 1, 1 }, { 1, 0xff }, { 2, 1 }, { 3, 10 }, { 5, 5 }, { 5, 7 }, { 5, 1 } };
+	char text[HYDNS_ERRORS_MOST + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		assert_int_equal(check(&failure), HYDNSD_ACCEPTED);
+		answer_octets()[offer.offer.answer_len + broken[i].at] = broken[i].octet;
+		assert_int_equal(recheck(), HYDNSD_REJECT_ERRORS);
+	}
+	memset(text, 'x', sizeof(text));
+	text[HYDNS_ERRORS_MOST - 6] = 0;
+	failure.errors = text;
+	assert_int_equal(check(&failure), HYDNSD_ACCEPTED);
+	text[HYDNS_ERRORS_MOST - 6] = 'x';
+	text[HYDNS_ERRORS_MOST - 5] = 0;
+	assert_int_equal(check(&failure), HYDNSD_REJECT_ERRORS);
+}
+
+/* The program reads errors from the first part of a slot. */
+static void errors_behind_a_long_answer_are_refused(void **state)
+{
+	char line[BUILD_RRS_MAX][64];
+	struct build_spec s = { .name = "a.example.", .type = 16, .errors = "text" };
+	unsigned taken = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 30; i++) {
+		snprintf(line[i], sizeof(line[i]), "a.example. 300 IN TXT \"%030u\"", i);
+		s.answer[i] = line[i];
+		if (check(&s) == HYDNSD_ACCEPTED)
+			taken++;
+		else
+			assert_int_equal(check(&s), HYDNSD_REJECT_TOO_BIG);
+	}
+	assert_int_equal(taken, (HYDNS_ERRORS_AT_MOST - 48 - 11 - 4 - 4 - 2) / (43 + 2));
+}
+
 static void lives_are_bounded(void **state)
 {
 	struct build_spec s = one_address;
@@ -264,7 +328,9 @@ static void servfail(void) { offer.offer.reply_flags |= htons(2); }
 static void any(void) { offer.offer.qtype = htons(255); }
 static void axfr(void) { offer.offer.qtype = htons(252); }
 static void variant(void) { offer.offer.variant = HYDNS_VARIANTS + 1; }
-static void flags(void) { offer.offer.flags = 0x10; }
+static void flags(void) { offer.offer.flags = 0x20; }
+static void bogus(void) { offer.offer.flags = HYDNS_RULE_BOGUS; }
+static void no_errors(void) { offer.offer.flags = HYDNS_RULE_ERRORS; }
 static void one_too_many(void) { offer.offer.ancount = htons(2); }
 static void one_too_few(void) { offer.offer.ancount = 0; }
 static void far_too_many(void) { offer.offer.nscount = htons(HYDNS_TTLS_MAX); }
@@ -299,6 +365,8 @@ static const struct fault faults[] = {
 	{ "type AXFR", axfr, HYDNSD_REJECT_QTYPE },
 	{ "an unknown variant", variant, HYDNSD_REJECT_FLAGS },
 	{ "unknown flags", flags, HYDNSD_REJECT_FLAGS },
+	{ "an answer that is bogus", bogus, HYDNSD_REJECT_RCODE },
+	{ "extended errors that are not there", no_errors, HYDNSD_REJECT_ERRORS },
 	{ "a record too many counted", one_too_many, HYDNSD_REJECT_RECORD },
 	{ "a record too few counted", one_too_few, HYDNSD_REJECT_TRAILING },
 	{ "more records than a rule takes", far_too_many, HYDNSD_REJECT_TOO_MANY },
@@ -444,7 +512,9 @@ int main(void)
 		cmocka_unit_test(names_are_below_by_whole_labels), cmocka_unit_test(unequal_records_rotate),
 		cmocka_unit_test(what_cannot_rotate_is_refused_in_the_answer),
 		cmocka_unit_test(negative_answers_are_taken),
-		cmocka_unit_test(failures_are_taken), cmocka_unit_test(lives_are_bounded),
+		cmocka_unit_test(failures_are_taken), cmocka_unit_test(extended_errors_are_taken),
+		cmocka_unit_test(malformed_errors_are_refused), cmocka_unit_test(errors_behind_a_long_answer_are_refused),
+		cmocka_unit_test(lives_are_bounded),
 		cmocka_unit_test(clocks_are_checked),
 		cmocka_unit_test(bad_offers_are_told_apart),
 		cmocka_unit_test(places_of_all_names_are_noted),

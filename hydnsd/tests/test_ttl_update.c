@@ -45,7 +45,7 @@ static void renewed_rrsets_get_their_ttl(void **state)
 {
 	const struct build_spec nx = {
 		.name = "no.example.com.", .type = 1, .rcode = 3, .authority_section = { SOA },
-		.left_out = { "zzz.example.com." },
+		.left_out = { "zzz.example.com." }, .errors = "text",
 	};
 	const struct build_spec apex = { .name = "example.com.", .type = 1, .answer = { "example.com. 300 IN A 192.0.2.1" } };
 	const struct hydnsd_rules_counters *n = hydnsd_rules_counters(store.rules);
@@ -69,6 +69,7 @@ static void renewed_rrsets_get_their_ttl(void **state)
 	/* the former slot waits for a grace period, and has not changed */
 	assert_int_equal(former->place_count, 3);
 	assert_int_equal(rule->place_count, 3);
+	assert_memory_equal(hydns_rule_errors(rule), hydns_rule_errors(former), HYDNS_ERRORS_HEAD + 10);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(hydns_rule_place(rule, i), hydns_rule_place(former, i));
 	/* the TTL that it has already, and a type that it does not show */

@@ -104,6 +104,21 @@ static void other_names_left_out_replace(void **state)
 	assert_int_equal(withdraw(HYDNS_SCOPE_NAME, "yyy.example.com.", 1), 1);
 }
 
+/* So does the same failure for another reason. */
+static void other_errors_replace(void **state)
+{
+	struct build_spec failure = { .name = "bogus.example.com.", .type = 1, .rcode = 2, .errors = "text" };
+
+	(void)state;
+	assert_int_equal(admit(&failure, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(admit(&failure, 1, 0, NOW_NS), HYDNSD_REJECT_KNOWN);
+	failure.errors = "next";
+	assert_int_equal(admit(&failure, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	failure.errors = NULL;
+	assert_int_equal(admit(&failure, 1, 0, NOW_NS), HYDNSD_ACCEPTED);
+	assert_int_equal(admit(&failure, 1, 0, NOW_NS), HYDNSD_REJECT_KNOWN);
+}
+
 static void admit_at(const char *name, const char *record, uint8_t variant, uint64_t generation)
 {
 	struct build_spec s = {
@@ -352,7 +367,7 @@ int main(void)
 		ON_STORE(aliases_hang_on_targets_that_are_not_shown),
 		ON_STORE(negative_answers_hang_on_their_zone),
 		ON_STORE(names_left_out_count),
-		ON_STORE(other_names_left_out_replace),
+		ON_STORE(other_names_left_out_replace), ON_STORE(other_errors_replace),
 		ON_STORE(changes_spare_later_offers),
 		ON_STORE(changes_take_adopted_rules),
 		ON_STORE(one_question_outdated),

@@ -15,7 +15,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      13    /* of maps, rings and messages together; another version means other pins */
+#define HYDNS_ABI_VERSION      14    /* of maps, rings and messages together; another version means other pins */
 #define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
 
 /* --- DNS messages ------------------------------------------------------------------------------------- */

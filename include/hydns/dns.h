@@ -30,5 +30,6 @@
 #define HYDNS_OPTION_SUBNET    8            /* RFC 7871 */
 #define HYDNS_OPTION_EXPIRE    9            /* RFC 7314 */
 #define HYDNS_OPTION_COOKIE    10           /* RFC 7873 */
+#define HYDNS_OPTION_ERROR     15           /* extended error: RFC 8914 */
 
 #endif

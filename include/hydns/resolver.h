@@ -164,12 +164,12 @@ struct hydns_discards {
 	__u64 queries, ipv6, edns, edns_do, ad;
 };
 struct hydns_tally {
-	__u64 edns_do, secure, nodata, referrals, authoritative;
+	__u64 edns_do, secure, bogus, nodata, referrals, authoritative;
 	__u64 rcode[HYDNS_COUNT_RCODES];
 	__u64 type[HYDNS_COUNT_TYPES];       /* of dropped ones, too */
 	struct hydns_discards discarded;
 };
-#define HYDNS_TALLY_WORDS      (5 + HYDNS_COUNT_RCODES + HYDNS_COUNT_TYPES + 5)
+#define HYDNS_TALLY_WORDS      (6 + HYDNS_COUNT_RCODES + HYDNS_COUNT_TYPES + 5)
 #define HYDNS_JOURNAL_WORDS    7     /* words of a tally that one rule's hits add to, at most */
 struct hydns_tally_journal {
 	__u32 begun;                         /* not 0: the rest is valid */

@@ -31,6 +31,9 @@
 #define HYDNS_RULE_STATIC_TTL  0x02  /* from a zone: TTLs are sent as they stand, and a client whose EDNS size is 512 or
 				      * less passes, for an authoritative server leaves more out for it */
 #define HYDNS_RULE_LEFT_OUT    0x04  /* left-out names follow the answer */
+#define HYDNS_RULE_ERRORS      0x08  /* extended errors follow the answer, for clients with EDNS */
+#define HYDNS_RULE_BOGUS       0x10  /* a failure because validation has failed: for the resolver's counters */
+#define HYDNS_RULE_FLAGS       0x1f
 
 /*
  * An RRset that the program rotates: len octets from start on in the answer, the RRs whose TTLs are those from number
@@ -54,6 +57,7 @@ struct hydns_rotation {
  *   ttl       from the next even offset in the slot on: ttl_count __u16, each the offset of a TTL in the answer
  *   rotation  rotation_count struct hydns_rotation, at an even offset
  *   place     place_count __u16: HYDNS_PLACE() of each dependency
+ *   errors    with HYDNS_RULE_ERRORS alone: struct hydns_errors
  *   left out  with HYDNS_RULE_LEFT_OUT alone: one octet, how many names follow (never 0), and these, wire format, lower
  *             case: owner names of RRsets that the cached answer has and the reply does not show (proofs without DO,
  *             additional data). Without one of them the resolver would ask anew. The program does not read them.
@@ -88,12 +92,26 @@ struct hydns_rule {
 };
 #define HYDNS_RULE_DATA        48
 
+/*
+ * Extended errors (RFC 8914): EDNS options as the resolver sends them, behind its cookie if there is one. They begin at an even
+ * offset, no further in the slot than HYDNS_ERRORS_AT_MOST.
+ */
+struct hydns_errors {
+	__u16 len;          /* octets of the options: 6..HYDNS_ERRORS_MOST */
+	__u16 sum;          /* of the options, as answer_sum */
+	__u8  options[];
+};
+#define HYDNS_ERRORS_HEAD      4
+#define HYDNS_ERRORS_MOST      512
+#define HYDNS_ERRORS_AT_MOST   (HYDNS_SLOT_MOST - HYDNS_ERRORS_HEAD - HYDNS_ERRORS_MOST)
+
 /* Where in a slot the offsets of TTLs begin, and where the rotations. */
 #define HYDNS_RULE_TTLS(name_len, answer_len) \
 	((HYDNS_RULE_DATA + (name_len) + 4 + (answer_len) + 1) & ~1U)
 #define HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) \
 	(HYDNS_RULE_TTLS(name_len, answer_len) + 2 * (ttl_count))
-/* Octets of a slot that hold this rule; rest: octets of its rotations, its places, its left-out names and their count. */
+/* Octets of a slot that hold this rule; rest: octets of its rotations, its places, its extended errors with their head, its
+ * left-out names and their count. */
 #define HYDNS_RULE_SPACE(name_len, answer_len, ttl_count, rest) \
 	(HYDNS_RULE_ROTATIONS(name_len, answer_len, ttl_count) + (rest))
 
@@ -154,6 +172,7 @@ struct hydns_geometry {
 };
 
 HYDNS_STATIC_ASSERT(__builtin_offsetof(struct hydns_rule, data) == HYDNS_RULE_DATA, "rule header");
+HYDNS_STATIC_ASSERT(sizeof(struct hydns_errors) == HYDNS_ERRORS_HEAD && !(HYDNS_ERRORS_AT_MOST & 1), "extended errors");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_rotation) == HYDNS_ROTATION_LEN && HYDNS_SLOT_MOST <= 1U << 11 &&
 		    HYDNS_TTLS_MAX <= 1U << 5, "fields of a rotation");
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_bucket) == 64, "a bucket is a cache line");

@@ -124,6 +124,7 @@ struct hydns_counts {
 	__u64 edns_do;
 	__u64 ad;                /* queries with the AD bit */
 	__u64 secure;            /* answers that were validated */
+	__u64 bogus;             /* failures because validation has failed */
 	__u64 nodata;            /* NOERROR without a record in the answer section, referrals left out */
 	__u64 referrals;         /* from a zone: NOERROR, neither AA nor a record in the answer section */
 	__u64 authoritative;     /* answers with AA */

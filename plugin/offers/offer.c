@@ -119,6 +119,12 @@ static bool names_ok(struct hydns_plugin *p, const struct draft *d)
 	return left_out_ok(p, d, until);
 }
 
+/* Octets of the extended errors in a frame. */
+static uint32_t errors_octets(const struct hydns_wire_answer *a)
+{
+	return a->errors_len ? sizeof(a->errors_len) + a->errors_len : 0U;
+}
+
 /* What the reply shows is not left out. False: what remains does not fit a rule beside the answer. */
 static bool strike_shown(const struct draft *d)
 {
@@ -128,7 +134,7 @@ static bool strike_shown(const struct draft *d)
 		hydns_left_out_strike(l, text_of(d, i), d->a->name[i].len);
 	return !l->overflow && HYDNS_RULE_SPACE(d->q->name_len, d->a->answer_len,
 						ntohs(d->a->ancount) + ntohs(d->a->nscount) + ntohs(d->a->arcount),
-						l->len) <= HYDNS_SLOT_MOST;
+						errors_octets(d->a) + l->len) <= HYDNS_SLOT_MOST;
 }
 
 /* At least 1: the answer was asked for, though other threads may have counted all its sightings. */
@@ -137,6 +143,24 @@ static uint32_t sightings(const struct hydns_thread *t, uint64_t key)
 	uint32_t count = hydns_sketch_estimate(t->hot.sketch, key);
 
 	return count ? count : 1;
+}
+
+static uint8_t flags_of(const struct draft *d)
+{
+	return (d->secure ? HYDNS_RULE_SECURE : 0) | (d->q->fixed ? HYDNS_RULE_STATIC_TTL : 0) |
+	       (d->q->bogus ? HYDNS_RULE_BOGUS : 0) | (d->a->errors_len ? HYDNS_RULE_ERRORS : 0) |
+	       (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0);
+}
+
+static void fill_blocks(const struct draft *d, uint8_t *at)
+{
+	const struct hydns_wire_answer *a = d->a;
+
+	if (a->errors_len) {
+		memcpy(at, &a->errors_len, sizeof(a->errors_len));
+		memcpy(at + sizeof(a->errors_len), d->wire + a->errors, a->errors_len);
+	}
+	memcpy(at + errors_octets(a), d->left_out->block, d->left_out->len);
 }
 
 static void fill(const struct hydns_thread *t, const struct draft *d, struct hydns_offer *f, uint32_t len)
@@ -159,17 +183,16 @@ static void fill(const struct hydns_thread *t, const struct draft *d, struct hyd
 		.answer_len = a->answer_len,
 		.name_len = (uint8_t)d->q->name_len,
 		.variant = d->q->variant,
-		.flags = (d->secure ? HYDNS_RULE_SECURE : 0) | (d->q->fixed ? HYDNS_RULE_STATIC_TTL : 0) |
-			 (d->left_out->len ? HYDNS_RULE_LEFT_OUT : 0),
+		.flags = flags_of(d),
 	};
 	memcpy(f->data, text_of(d, 0), d->q->name_len);
 	memcpy(f->data + d->q->name_len, d->wire + a->answer, a->answer_len);
-	memcpy(f->data + d->q->name_len + a->answer_len, d->left_out->block, d->left_out->len);
+	fill_blocks(d, f->data + d->q->name_len + a->answer_len);
 }
 
 static int put_offer(struct hydns_thread *t, const struct draft *d)
 {
-	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a->answer_len + d->left_out->len + 7U) & ~7U;
+	uint32_t len = (HYDNS_OFFER_DATA + d->q->name_len + d->a->answer_len + errors_octets(d->a) + d->left_out->len + 7U) & ~7U;
 	struct hydns_ring *ring = t->ring.ring;
 	struct hydns_offer *f = hydns_producer_reserve(&t->ring, len, HYDNS_RING_FOR_CHANGES);
 

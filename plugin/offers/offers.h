@@ -31,6 +31,7 @@ struct hydns_wire_answer {
 	uint16_t answer_len;             /* ... and its octets, without the OPT */
 	uint32_t ttl;                    /* seconds; smallest of all records */
 	uint16_t edns_size;              /* payload size of the OPT; 0: there is none */
+	uint16_t errors, errors_len;     /* offset into the message, and octets, of the OPT's extended errors; 0: there are none */
 	uint16_t names;                  /* the question's name comes first */
 	uint16_t answer_names;           /* the first of them, up to the answer section's end */
 	struct hydns_wire_name name[HYDNS_WIRE_NAMES];

@@ -128,7 +128,33 @@ static uint16_t rrset_type(uint16_t type, const uint8_t *rdata, uint16_t rdlengt
 	return type == HYDNS_TYPE_RRSIG && rdlength >= 2 ? get16(rdata) : type;
 }
 
-/* The OPT at this offset must be one that the program makes itself: version 0 (RFC 6891), no option but a cookie. */
+/* The first option at this offset, before end; 0: it is malformed, else its octets. */
+static size_t option_at(const struct walk *w, size_t at, size_t end)
+{
+	size_t len = end - at < OPTION_FIXED ? 0 : (size_t)OPTION_FIXED + get16(w->wire + at + 2);
+
+	return len <= end - at ? len : 0;
+}
+
+/* The options from w->at to end: a cookie, which the program makes itself, then extended errors, which the rule has. */
+static bool options_ok(struct walk *w, size_t end)
+{
+	size_t at = w->at, len = option_at(w, at, end);
+
+	if (len && get16(w->wire + at) == HYDNS_OPTION_COOKIE) {
+		at += len;
+		len = option_at(w, at, end);
+	}
+	w->a->errors = (uint16_t)at;
+	w->a->errors_len = (uint16_t)(end - at);
+	for (; len && get16(w->wire + at) == HYDNS_OPTION_ERROR && len >= OPTION_FIXED + 2; len = option_at(w, at, end))
+		at += len;
+	if (at == end && w->a->errors_len > HYDNS_ERRORS_MOST)
+		w->why = HYDNS_NOT_OFFERED_TOO_LARGE;
+	return at == end && !w->why;
+}
+
+/* The OPT at this offset must be one that the program makes itself: version 0 (RFC 6891), a cookie, the rule's extended errors. */
 static bool opt_ok(struct walk *w, size_t start, uint16_t rdlength)
 {
 	const uint8_t *p = w->wire + w->at;
@@ -136,13 +162,13 @@ static bool opt_ok(struct walk *w, size_t start, uint16_t rdlength)
 
 	if (w->wire[start] != 0 || ttl >> 16 != 0 || (ttl & ~HYDNS_EDNS_DO & 0xffff))
 		return false;
-	if (rdlength && (rdlength < OPTION_FIXED || get16(p + RR_FIXED) != HYDNS_OPTION_COOKIE ||
-			 get16(p + RR_FIXED + 2) != rdlength - OPTION_FIXED))
-		return false;
 	w->opt_len = HYDNS_OPT_LEN + rdlength;
 	w->opt_flags = (uint16_t)ttl;
 	w->a->edns_size = get16(p + 2);
-	w->at += RR_FIXED + rdlength;
+	w->at += RR_FIXED;
+	if (!options_ok(w, w->at + rdlength))
+		return false;
+	w->at += rdlength;
 	return true;
 }
 
@@ -259,7 +285,7 @@ static bool message_ok(struct walk *w, const struct hydns_question *q)
 	w->a->answer = (uint16_t)w->at;
 	if (!records_ok(w, q->failure) || wants_do != !!(w->opt_flags & HYDNS_EDNS_DO))
 		return false;
-	space = HYDNS_RULE_SPACE(q->name_len, w->len - w->opt_len - w->a->answer, w->records, 0);
+	space = HYDNS_RULE_SPACE(q->name_len, w->len - w->opt_len - w->a->answer, w->records, w->a->errors_len);
 	if (space > HYDNS_SLOT_MOST)
 		w->why = HYDNS_NOT_OFFERED_TOO_LARGE;
 	return space <= HYDNS_SLOT_MOST;
@@ -288,6 +314,7 @@ enum hydns_not_offered_why hydns_wire_dissect(const uint8_t *wire, size_t len, c
 
 	a->ttl = HYDNS_TTL_MAX;
 	a->edns_size = 0;
+	a->errors_len = 0;
 	if (!message_ok(&w, q)) {
 		*value = number_of(&w);
 		return w.why ? w.why : HYDNS_NOT_OFFERED_UNREADABLE;

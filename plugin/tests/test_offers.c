@@ -2,6 +2,7 @@
 /* Which answers are offered, when, and what an offer says; and why others are not offered. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include "hydns/hash.h"
 #include "plugin/tests/world.h"
@@ -318,6 +319,36 @@ static void offers_failures_of_a_second(void **state)
 	peer_stop(&w->peer);
 }
 
+/* Extended errors stand behind the answer in the frame, and left-out names behind these. */
+static void offers_extended_errors(void **state)
+{
+	static const struct reply_spec failure = { .name = "bogus.example.org.", .type = TYPE_A, .rcode = 2, .edns = true };
+	static const uint8_t option[] = { 0, 15, 0, 5, 0, 6, 'b', 'a', 'd' }, rest[] = "\1\7example\3org";
+	const uint16_t len = sizeof(option);
+	struct world *w = *state;
+	time_t now = time(NULL);
+	union ring_frame f;
+	struct reply r;
+
+	start_both(w);
+	reply_make(&r, &failure);
+	r.wire = realloc(r.wire, r.len + sizeof(option));
+	memcpy(r.wire + r.len, option, sizeof(option));
+	r.wire[r.len - 1] = sizeof(option);
+	r.question.failure = r.question.bogus = true;
+	hydns_plugin_depends_on(w->t, (const uint8_t *)"\7example\3org", 13);
+	assert_int_equal(hydns_plugin_offer(w->t, &r.question, r.wire, r.len + sizeof(option), now, now + 60, false,
+					    hydns_plugin_stamp(w->p)), 0);
+	assert_true(next_frame(w, 0, &f));
+	assert_int_equal(f.offer.flags, HYDNS_RULE_BOGUS | HYDNS_RULE_ERRORS | HYDNS_RULE_LEFT_OUT);
+	assert_int_equal(f.offer.answer_len, 0);
+	assert_memory_equal(f.offer.data + f.offer.name_len, &len, sizeof(len));
+	assert_memory_equal(f.offer.data + f.offer.name_len + sizeof(len), option, sizeof(option));
+	assert_memory_equal(f.offer.data + f.offer.name_len + sizeof(len) + sizeof(option), rest, sizeof(rest));
+	reply_free(&r);
+	peer_stop(&w->peer);
+}
+
 static void says_why_it_does_not_offer(void **state)
 {
 	struct world *w = *state;
@@ -360,7 +391,7 @@ int main(void)
 		TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer), TEST(first_sight_is_not_counted),
 		TEST(the_first_offer_begins_to_watch), TEST(asks_for_renewed), TEST(refuses_offers),
 		TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl), TEST(full_ring_drops),
-		TEST(offers_failures_of_a_second), TEST(says_why_it_does_not_offer),
+		TEST(offers_failures_of_a_second), TEST(offers_extended_errors), TEST(says_why_it_does_not_offer),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);

@@ -286,15 +286,20 @@ static void opt_must_be_last(void **state)
 	reply_free(&r);
 }
 
-/* The client's own cookie is no part of the answer; any other option is. */
+/* The client's own cookie is no part of the answer. Extended errors behind it are; the program can't make any other option. */
 static void opt_may_hold_a_cookie(void **state)
 {
 	static const struct reply_spec spec = { .name = "e.org.", .type = A, .edns = true,
 		.answer = { "e.org. 9 IN A 192.0.2.1" } };
-	static const struct { const char *what; uint8_t option[36]; uint8_t len; bool good; } row[] = {
-		{ "a cookie", { 0, 10, 0, 24 }, 28, true }, { "a short cookie", { 0, 10, 0, 8 }, 12, true },
-		{ "NSID", { 0, 3, 0, 24 }, 28, false }, { "cookie and more", { 0, 10, 0, 24 }, 32, false },
-		{ "cookie beyond the OPT", { 0, 10, 0, 25 }, 28, false }, { "half an option", { 0, 10 }, 2, false },
+	static const struct { const char *what; uint8_t option[36]; uint8_t len; bool good; uint8_t errors; } row[] = {
+		{ "a cookie", { 0, 10, 0, 24 }, 28, true, 0 }, { "a short cookie", { 0, 10, 0, 8 }, 12, true, 0 },
+		{ "NSID", { 0, 3, 0, 24 }, 28, false, 0 }, { "cookie and more", { 0, 10, 0, 24 }, 32, false, 0 },
+		{ "an extended error", { 0, 15, 0, 4, 0, 6, 'n', 'o' }, 8, true, 8 },
+		{ "two of them behind a cookie", { 0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 15, 0, 2, 0, 6, 0, 15, 0, 3, 0, 7, 'x' }, 25, true, 13 },
+		{ "a cookie behind one", { 0, 15, 0, 2, 0, 6, 0, 10, 0, 8 }, 18, false, 0 },
+		{ "an error without a code", { 0, 15, 0, 1, 0 }, 5, false, 0 }, { "beyond the OPT", { 0, 15, 0, 3, 0, 6 }, 6, false, 0 },
+		{ "an error and half an option", { 0, 15, 0, 2, 0, 6, 0, 15 }, 8, false, 0 },
+		{ "cookie beyond the OPT", { 0, 10, 0, 25 }, 28, false, 0 }, { "half an option", { 0, 10 }, 2, false, 0 },
 	};
 	struct hydns_wire_answer plain_one, a;
 	struct reply r;
@@ -314,6 +319,8 @@ static void opt_may_hold_a_cookie(void **state)
 		if (row[i].good) {
 			assert_int_equal(a.answer_len, plain_one.answer_len);
 			assert_int_equal(a.arcount, plain_one.arcount);
+			assert_int_equal(a.errors_len, row[i].errors);
+			assert_int_equal(row[i].errors ? a.errors + a.errors_len : r.len, r.len);
 		}
 		r.len = len;
 	}

@@ -43,6 +43,8 @@ static const struct build_spec good[] = {
 	{ .name = "nx.example.com.", .type = 1, .rcode = 3, .flags = HYDNS_RULE_SECURE, .authority_section = {
 	  "example.com. 900 IN SOA ns.example.com. h.example.com. 1 7200 3600 1209600 900" },
 	  .left_out = { "a.example.com.", "*.example.com." } },
+	{ .name = "bogus.example.com.", .type = 1, .rcode = 2, .flags = HYDNS_RULE_BOGUS, .errors = "first second",
+	  .left_out = { "a.example.com." } },
 	{ .name = "_sip._udp.example.", .type = 33, .answer = {
 	  "_sip._udp.example. 300 IN SRV 1 2 5060 sip.example." } },
 };

@@ -20,7 +20,7 @@ from lab.run import wait_until  # noqa: E402
 from lab.world import World  # noqa: E402
 
 # rejections of offers that a correct plugin never makes, whatever authoritative servers send
-MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT"}
+MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT", "ERRORS"}
 
 
 verbosity = pytest.StashKey()

@@ -40,14 +40,24 @@ static __always_inline __u32 hydns_answer_limit(const struct hydns_query *q,
 	return limit < cfg->max_udp ? limit : cfg->max_udp;
 }
 
+/* What rules of two kinds ask for beside room. BIND as an authoritative server leaves additional data out for a client with a small
+ * EDNS size, and shows them to others. And resolvers cut extended errors that find no room: Unbound goes by the size that it tells
+ * clients, whatever they say. */
+static __always_inline bool hydns_special_fits(const struct hydns_query *q, const struct hydns_resolver_config *cfg,
+					       const struct hydns_rule *rule, const struct hydns_layout *layout)
+{
+	if ((rule->flags & HYDNS_RULE_STATIC_TTL) && q->question.edns && q->question.edns_size <= HYDNS_PLAIN_UDP)
+		return false;
+	return !(rule->flags & HYDNS_RULE_ERRORS) || layout->dns_len <= cfg->edns_size;
+}
+
 static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct hydns_query *q,
 					      const struct hydns_resolver_config *cfg,
-					      const struct hydns_rule *rule, __u32 dns_len)
+					      const struct hydns_rule *rule, const struct hydns_layout *layout)
 {
-	__u32 ip_len = q->packet.dns_off - q->packet.l3_off + dns_len, mtu = 0;
+	__u32 dns_len = layout->dns_len, ip_len = q->packet.dns_off - q->packet.l3_off + dns_len, mtu = 0;
 
-	/* BIND as an authoritative server leaves additional data out for such a client, and shows them to others. */
-	if ((rule->flags & HYDNS_RULE_STATIC_TTL) && q->question.edns && q->question.edns_size <= HYDNS_PLAIN_UDP)
+	if ((rule->flags & (HYDNS_RULE_STATIC_TTL | HYDNS_RULE_ERRORS)) && !hydns_special_fits(q, cfg, rule, layout))
 		return false;
 	if (dns_len > hydns_answer_limit(q, cfg))
 		return false;
@@ -61,8 +71,8 @@ static __always_inline bool hydns_answer_fits(struct xdp_md *ctx, const struct h
 /* 0, or why the program must not answer this query from this rule now. */
 static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, struct hydns_query *q,
 							    const struct hydns_resolver_config *cfg,
-							    const struct hydns_rule *rule, __u32 dns_len,
-							    __u64 now, bool dry)
+							    const struct hydns_rule *rule,
+							    const struct hydns_layout *layout, __u64 now, bool dry)
 {
 	/* base_ns comes from the fine clock and now from the coarse one, so base_ns may be slightly ahead. */
 	__u64 age = now > rule->base_ns ? now - rule->base_ns : 0;
@@ -70,9 +80,9 @@ static __always_inline enum hydns_reason hydns_answer_check(struct xdp_md *ctx, 
 
 	if (age >= rule->expire_ms * HYDNS_NS_PER_MS)
 		return HYDNS_R_EXPIRED;
-	if (!hydns_answer_fits(ctx, q, cfg, rule, dns_len))
+	if (!hydns_answer_fits(ctx, q, cfg, rule, layout))
 		return HYDNS_R_TOO_BIG;
-	r = hydns_route(ctx, q, q->packet.dns_off - q->packet.l3_off + dns_len);
+	r = hydns_route(ctx, q, q->packet.dns_off - q->packet.l3_off + layout->dns_len);
 	if (r)
 		return r;
 	if (age >= rule->refresh_ms * HYDNS_NS_PER_MS && hydns_claim_refresh(rule, now, dry))
@@ -320,15 +330,68 @@ static __always_inline int hydns_write_cookie(struct xdp_md *ctx, struct hydns_q
 	return bpf_xdp_store_bytes(ctx, pos, q->reply.option_head, HYDNS_COOKIE_OPTION_LEN);
 }
 
+/* The octets of a rule, as an argument of functions that the verifier checks once. */
+struct hydns_slot_octets {
+	__u8 octet[HYDNS_SLOT_MOST];
+};
+
+/* A rule's extended errors; NULL: it is malformed. */
+static __always_inline const struct hydns_errors *hydns_errors_of(const struct hydns_slot_octets *slot)
+{
+	const struct hydns_rule *rule = (const void *)slot;
+	__u64 at = HYDNS_RULE_ROTATIONS((__u64)rule->name_len, rule->answer_len, rule->ttl_count) +
+		   HYDNS_ROTATION_LEN * rule->rotation_count + 2 * (__u64)rule->place_count;
+
+	HYDNS_OPAQUE(at);
+	return at <= HYDNS_ERRORS_AT_MOST ? (const void *)(slot->octet + at) : NULL;
+}
+
+/* Octets of the extended errors of a rule that has them; more than fit into a reply if it is malformed. A global function, as
+ * hydns_swap_blocks(). */
+__noinline __u32 hydns_errors_len(struct hydns_slot_octets *slot)
+{
+	const struct hydns_errors *errors = slot ? hydns_errors_of(slot) : NULL;
+
+	return errors && errors->len <= HYDNS_ERRORS_MOST ? errors->len : HYDNS_OFF_MASK;
+}
+
+/* Writes them at pos, the frame's end: they come behind the cookie. Returns their sum there, or -1. Global, too. */
+__noinline __s64 hydns_write_errors(struct xdp_md *ctx, struct hydns_slot_octets *slot, __u32 pos)
+{
+	const struct hydns_errors *errors = slot ? hydns_errors_of(slot) : NULL;
+	__u64 len = errors ? errors->len : 0;
+
+	if (!errors || !hydns_bounded(&len, HYDNS_ERRORS_MOST) || bpf_xdp_store_bytes(ctx, pos, (void *)errors->options, len))
+		return -1;
+	return hydns_sum_at(errors->sum, pos);
+}
+
+/* The options in the OPT record, from pos on. */
+static __always_inline int hydns_write_options(struct xdp_md *ctx, struct hydns_query *q, const struct hydns_rule *rule,
+					       __u64 pos, struct hydns_layout *layout)
+{
+	__s64 sum;
+
+	if (q->reply.cookie_state && hydns_write_cookie(ctx, q, pos, layout))
+		return -1;
+	if (!(rule->flags & HYDNS_RULE_ERRORS))
+		return 0;
+	sum = hydns_write_errors(ctx, (void *)rule, pos + (q->reply.cookie_state ? HYDNS_COOKIE_OPTION_LEN : 0));
+	if (sum < 0)
+		return -1;
+	layout->sum += sum;
+	return 0;
+}
+
 /* The OPT record after the answer, when the query had one (RFC 6891 section 7). */
 static __always_inline int hydns_write_opt(struct xdp_md *ctx, struct hydns_query *q,
-					   const struct hydns_resolver_config *cfg,
+					   const struct hydns_resolver_config *cfg, const struct hydns_rule *rule,
 					   struct hydns_layout *layout)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u64 pos = (q->packet.dns_off + layout->dns_len - hydns_opt_len(q)) & HYDNS_OFF_MASK, sum;
+	__u64 pos = (layout->answer_off + rule->answer_len) & HYDNS_OFF_MASK, sum;
 	__u16 flags = q->question.variant & HYDNS_VARIANT_DO ? bpf_htons(HYDNS_EDNS_DO) : 0;
-	__u16 rdlen = q->reply.cookie_state ? bpf_htons(HYDNS_COOKIE_OPTION_LEN) : 0;
+	__u16 rdlen = bpf_htons(layout->dns_len - HYDNS_DNS_HEADER - layout->data_len - HYDNS_OPT_LEN);
 	struct hydns_opt *opt;
 
 	if (!q->question.edns)
@@ -349,7 +412,7 @@ static __always_inline int hydns_write_opt(struct xdp_md *ctx, struct hydns_quer
 	/* type, size, flags and rdlen are at odd offsets of the record */
 	sum = hydns_sum_at((__u64)bpf_htons(HYDNS_TYPE_OPT) + bpf_htons(cfg->edns_size) + flags + rdlen, 1);
 	layout->sum += hydns_sum_at(sum, pos);
-	return rdlen ? hydns_write_cookie(ctx, q, pos + HYDNS_OPT_LEN, layout) : 0;
+	return rdlen ? hydns_write_options(ctx, q, rule, pos + HYDNS_OPT_LEN, layout) : 0;
 }
 
 static __always_inline void hydns_write_dns_header(struct hydns_dns_header *h, const struct hydns_query *q,
@@ -461,7 +524,7 @@ static __always_inline int hydns_answer_write(struct xdp_md *ctx, struct hydns_q
 	if (rule->rotation_count && (cfg->flags & HYDNS_RESOLVER_ROTATES) &&
 	    hydns_rotate_all(ctx, q, rule, layout, cfg->flags & HYDNS_RESOLVER_SHUFFLES))
 		return -1;
-	if (hydns_write_opt(ctx, q, cfg, layout))
+	if (hydns_write_opt(ctx, q, cfg, rule, layout))
 		return -1;
 	return hydns_write_headers(ctx, q, rule, layout);
 }
@@ -515,7 +578,9 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 
 	layout.data_len = (__u64)q->question.name_len + 4 + rule->answer_len;
 	layout.dns_len = HYDNS_DNS_HEADER + layout.data_len + hydns_opt_len(q);
-	r = hydns_answer_check(ctx, q, cfg, rule, layout.dns_len, now, dry);
+	if ((rule->flags & HYDNS_RULE_ERRORS) && q->question.edns)
+		layout.dns_len += hydns_errors_len((void *)rule);
+	r = hydns_answer_check(ctx, q, cfg, rule, &layout, now, dry);
 	if (r || dry)
 		return r;
 	layout.answer_off = q->packet.dns_off + HYDNS_DNS_HEADER + q->question.name_len + 4;
