@@ -183,12 +183,13 @@ void hydns_change_end(void)
 	change_len = 0;
 }
 
-/* Every resolution stores its message first as unchecked, then with the validator's result. Neither step is a change,
- * unless the result is bogus. */
+/* Every resolution stores its message first as unchecked, then with the validator's result. Neither step is a change, unless one
+ * of them is bogus: everybody is told of a failure then. */
 static int same_security(enum sec_status old, enum sec_status new)
 {
-	return old == new || new == sec_status_unchecked ||
-		(old == sec_status_unchecked && new != sec_status_bogus);
+	if(old == sec_status_bogus || new == sec_status_bogus)
+		return old == new;
+	return old == new || new == sec_status_unchecked || old == sec_status_unchecked;
 }
 
 /* Two cached messages say the same when they have the same RRsets in the same order, the same response code and the

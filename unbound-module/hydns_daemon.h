@@ -79,6 +79,9 @@ void hydns_request_begin(struct hydns_context* h, struct comm_reply* repinfo, st
 /* A reply was encoded into pkt from the cache, whose entries are still locked. */
 void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struct reply_info* rep,
 	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now);
+/* A failure was encoded into pkt, because the cached answer has not passed validation; its entries are still locked. */
+void hydns_cache_bogus(struct module_env* env, struct query_info* qinfo, struct reply_info* rep, struct sldns_buffer* pkt,
+	struct edns_data* edns);
 /* Whether the entry that answered the request under way is due for refresh. */
 int hydns_refresh_due(const struct hydns_context* h);
 

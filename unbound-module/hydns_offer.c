@@ -75,10 +75,36 @@ static int is_failure(const struct reply_info* rep)
 	return rcode_of(rep) == LDNS_RCODE_SERVFAIL && rep->rrset_count == 0 && rep->security == sec_status_indeterminate;
 }
 
-/* From when on Unbound does not answer with it. It still does in the second of its end: with records, which have TTL 0 then, the
- * kernel never does. */
-static time_t end_of(const struct reply_info* rep)
+/* An answer that has not passed validation: as long as Unbound remembers it, plain clients get a failure in its place. */
+static int is_bogus(const struct module_env* env, const struct reply_info* rep)
 {
+	return rep->security == sec_status_bogus && env->need_to_validate;
+}
+
+/* Unbound validates again when one of the RRsets ends, although nobody sees them, and with prefetch some time before. It still
+ * answers in the second of the end. */
+static time_t end_of_bogus(const struct module_env* env, const struct reply_info* rep)
+{
+	time_t end = rep->ttl;
+	size_t i;
+
+	for(i = 0; i < rep->rrset_count; i++) {
+		const struct packed_rrset_data* d =
+			(const struct packed_rrset_data*)rep->rrsets[i]->entry.data;
+
+		if(d->ttl < end)
+			end = d->ttl;
+	}
+	end++;
+	return env->cfg->prefetch && rep->prefetch_ttl < end ? rep->prefetch_ttl : end;
+}
+
+/* From when on Unbound does not answer with it; its RRsets are locked. In the second of its end records have TTL 0: the kernel
+ * never sends that. */
+static time_t end_of(const struct module_env* env, const struct reply_info* rep)
+{
+	if(is_bogus(env, rep))
+		return end_of_bogus(env, rep);
 	return is_failure(rep) ? rep->ttl + 1 : rep->ttl;
 }
 
@@ -96,14 +122,18 @@ static int type_is_general(uint16_t qtype)
 	return qtype != LDNS_RR_TYPE_RRSIG && qtype != LDNS_RR_TYPE_NSEC && qtype != LDNS_RR_TYPE_NSEC3;
 }
 
-/* The program writes OPT records without options, except a cookie. */
-static int edns_is_general(const struct edns_data* edns)
+/* The program writes OPT records with a cookie at most, and those of failures with extended errors, which the cache has. */
+static int edns_is_general(const struct edns_data* edns, int bogus)
 {
 	const struct edns_option* o = edns->opt_list_out;
 
 	if(!edns->edns_present)
 		return 1;
-	return (!o || (o->opt_code == LDNS_EDNS_COOKIE && !o->next)) && !edns->opt_list_inplace_cb_out;
+	if(o && o->opt_code == LDNS_EDNS_COOKIE)
+		o = o->next;
+	while(bogus && o && o->opt_code == LDNS_EDNS_EDE)
+		o = o->next;
+	return !o && !edns->opt_list_inplace_cb_out;
 }
 
 /* Upper bound of the octets that RRset i takes in a message. */
@@ -142,17 +172,19 @@ static int nothing_left_out(const struct reply_info* rep, struct sldns_buffer* p
 
 /* Why an answer to a question of this type with these options is not the same for everybody; NONE: it is. */
 static enum hydns_not_offered_why why_not_offered(const struct query_info* qinfo, const struct reply_info* rep,
-	const struct edns_data* edns, int must_validate)
+	const struct edns_data* edns, const struct module_env* env)
 {
+	int bogus = is_bogus(env, rep);
+
 	if(qinfo->local_alias)
 		return HYDNS_NOT_OFFERED_LOCAL_ALIAS;
 	if(!type_is_general(qinfo->qtype))
 		return HYDNS_NOT_OFFERED_BY_TYPE;
-	if(!rcode_is_general(rep) && !is_failure(rep))
+	if(!rcode_is_general(rep) && !is_failure(rep) && !bogus)
 		return HYDNS_NOT_OFFERED_ERROR;
-	if(!edns_is_general(edns))
+	if(!edns_is_general(edns, bogus))
 		return HYDNS_NOT_OFFERED_EDNS_OPTION;
-	if(!security_is_general(rep, must_validate))
+	if(!bogus && !security_is_general(rep, env->need_to_validate))
 		return HYDNS_NOT_OFFERED_UNVALIDATED;
 	return HYDNS_NOT_OFFERED_NONE;
 }
@@ -173,7 +205,7 @@ static void offer_reply(struct hydns_context* h, const struct hydns_question* q,
 		not_offered(h, q, HYDNS_NOT_OFFERED_SHORT_TTL, expires > now ? (uint32_t)(expires - now) : 0);
 		return;
 	}
-	if(!nothing_left_out(rep, pkt, udp_size, edns)) {
+	if(!q->failure && !nothing_left_out(rep, pkt, udp_size, edns)) {
 		not_offered(h, q, HYDNS_NOT_OFFERED_LEFT_OUT, 0);
 		return;
 	}
@@ -204,27 +236,80 @@ static time_t lifetime_of(const struct reply_info* rep)
 	return (rep->ttl - rep->prefetch_ttl) * 10;
 }
 
-void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struct reply_info* rep,
-	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now)
+/* Whether the answer to the request under way may be offered; if not, notes why. */
+static int may_be_offered(struct hydns_context* h, const struct query_info* qinfo, const struct reply_info* rep,
+	const struct edns_data* edns)
 {
-	struct hydns_question q;
 	enum hydns_not_offered_why why;
 
 	if(!h->plain || !atomic_load_explicit(&h->daemon->open, memory_order_relaxed))
+		return 0;
+	why = why_not_offered(qinfo, rep, edns, h->daemon->daemon->env);
+	if(why && h->sampled)
+		hydns_plugin_not_offered(h->thread, h->key, why, (uint32_t)rcode_of(rep));
+	return !why;
+}
+
+/* What a plain client with EDNS gets as its OPT. */
+static struct edns_data plain_edns(const struct hydns_question* q)
+{
+	struct edns_data edns;
+
+	memset(&edns, 0, sizeof(edns));
+	edns.edns_present = 1;
+	edns.edns_version = EDNS_ADVERTISED_VERSION;
+	edns.udp_size = EDNS_ADVERTISED_SIZE;
+	edns.bits = q->variant == HYDNS_VARIANT_DO ? EDNS_DO : 0;
+	return edns;
+}
+
+/* Offers the failure in place of an answer that has not passed validation, whose RRsets are locked. Encodes as answer_from_cache()
+ * does for clients with EDNS: only they get its extended error. */
+static void offer_bogus(struct hydns_context* h, struct module_env* env, struct query_info* qinfo, const struct reply_info* rep,
+	const struct hydns_question* asked, struct hydns_stamp stamp)
+{
+	struct edns_data edns = plain_edns(asked);
+	struct hydns_question q = *asked;
+
+	q.failure = q.bogus = 1;
+	if(env->cfg->ede && rep->reason_bogus != LDNS_EDE_NONE && !edns_opt_list_append_ede(&edns.opt_list_out, env->scratch,
+		rep->reason_bogus, rep->reason_bogus_str))
 		return;
-	why = why_not_offered(qinfo, rep, edns, h->daemon->daemon->env->need_to_validate);
-	if(why) {
-		if(h->sampled)
-			hydns_plugin_not_offered(h->thread, h->key, why, (uint32_t)rcode_of(rep));
+	error_encode(env->scratch_buffer, LDNS_RCODE_SERVFAIL, qinfo, 0, BIT_RD, &edns);
+	offer_reply(h, &q, rep, env->scratch_buffer, 0, &edns, end_of(env, rep), *env->now, 0, stamp);
+}
+
+void hydns_cache_bogus(struct module_env* env, struct query_info* qinfo, struct reply_info* rep, struct sldns_buffer* pkt,
+	struct edns_data* edns)
+{
+	struct hydns_context* h = env->hydns;
+	struct query_info asked = *qinfo;
+	struct hydns_question q;
+
+	if(!may_be_offered(h, qinfo, rep, edns))
 		return;
-	}
+	/* as below */
+	asked.qname = sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE;
+	q = question_of(asked.qname, &asked, edns);
+	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, end_of(env, rep), hydns_mono_coarse_ms()))
+		offer_bogus(h, env, &asked, rep, &q, h->stamp);
+}
+
+void hydns_cache_answer(struct hydns_context* h, struct query_info* qinfo, struct reply_info* rep,
+	struct sldns_buffer* pkt, uint16_t udp_size, struct edns_data* edns, int secure, time_t now)
+{
+	const struct module_env* env = h->daemon->daemon->env;
+	struct hydns_question q;
+
+	if(!may_be_offered(h, qinfo, rep, edns))
+		return;
 	/* the reply's own question: qinfo may point into a buffer that was overwritten */
 	q = question_of(sldns_buffer_begin(pkt) + LDNS_HEADER_SIZE, qinfo, edns);
 	q.failure = is_failure(rep);
 	/* Before the offer: a refused one would end the refreshes. A failure has none: the resolver tries again when it is asked. */
 	h->refresh = !q.failure && hydns_plugin_refresh_due(h->thread, &q, rep->ttl, lifetime_of(rep), now);
-	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, end_of(rep), hydns_mono_coarse_ms()))
-		offer_reply(h, &q, rep, pkt, udp_size, edns, end_of(rep), now, secure, h->stamp);
+	if(h->sampled && hydns_plugin_hot(h->thread, h->key, false, end_of(env, rep), hydns_mono_coarse_ms()))
+		offer_reply(h, &q, rep, pkt, udp_size, edns, end_of(env, rep), now, secure, h->stamp);
 }
 
 /* --- fresh answers ----------------------------------------------------------------------------------- */
@@ -301,17 +386,14 @@ static void offer_locked(struct hydns_context* h, struct module_env* env, struct
 	struct sldns_buffer* pkt = env->scratch_buffer;
 	int secure = rep->security == sec_status_secure && reply_all_rrsets_secure(rep);
 	uint16_t udp_size = (uint16_t)env->cfg->max_udp_size;
-	struct edns_data edns;
+	struct edns_data edns = plain_edns(q);
 
-	memset(&edns, 0, sizeof(edns));
-	edns.edns_present = 1;
-	edns.edns_version = EDNS_ADVERTISED_VERSION;
-	edns.udp_size = EDNS_ADVERTISED_SIZE;
-	edns.bits = q->variant == HYDNS_VARIANT_DO ? EDNS_DO : 0;
-	if(cache_would_answer(env, qinfo, rep) &&
+	if(is_bogus(env, rep))
+		offer_bogus(h, env, qinfo, rep, q, stamp);
+	else if(cache_would_answer(env, qinfo, rep) &&
 		reply_info_answer_encode(qinfo, rep, 0, BIT_RD, pkt, *env->now, 1, env->scratch, udp_size, &edns,
 			(int)(edns.bits & EDNS_DO), secure))
-		offer_reply(h, q, rep, pkt, udp_size, &edns, end_of(rep), *env->now, secure, stamp);
+		offer_reply(h, q, rep, pkt, udp_size, &edns, end_of(env, rep), *env->now, secure, stamp);
 }
 
 /* Offers what a plain client would get from the cache at this moment. The TTLs of the resolution's own message may
@@ -325,7 +407,7 @@ static void offer_cached(struct hydns_context* h, struct module_env* env, struct
 	if(!e)
 		return;
 	rep = (struct reply_info*)e->data;
-	if(end_of(rep) > *env->now && rrset_array_lock(rep->ref, rep->rrset_count, *env->now)) {
+	if(rep->ttl >= *env->now && rrset_array_lock(rep->ref, rep->rrset_count, *env->now)) {
 		offer_locked(h, env, qinfo, rep, q, stamp);
 		rrset_array_unlock(rep->ref, rep->rrset_count);
 	}
@@ -336,6 +418,8 @@ static void offer_cached(struct hydns_context* h, struct module_env* env, struct
 static enum hydns_not_offered_why why_resolution_not_offered(const struct module_qstate* qstate, const struct mesh_reply* r,
 	const struct reply_info* rep)
 {
+	int bogus = rep && is_bogus(qstate->env, rep);
+
 	if(!rep || qstate->return_rcode != LDNS_RCODE_NOERROR)
 		return HYDNS_NOT_OFFERED_ERROR;
 	if(r->local_alias)
@@ -344,11 +428,11 @@ static enum hydns_not_offered_why why_resolution_not_offered(const struct module
 		return HYDNS_NOT_OFFERED_BY_TYPE;
 	if(rep->ttl <= 0)
 		return HYDNS_NOT_OFFERED_ZERO_TTL;
-	if(rep->ttl < qstate->env->cfg->hydns_min_ttl)
+	if(rep->ttl < qstate->env->cfg->hydns_min_ttl && !bogus)
 		return HYDNS_NOT_OFFERED_SHORT_TTL;
 	if(!resolution_is_general(qstate))
 		return HYDNS_NOT_OFFERED_NOT_CACHED;
-	return edns_is_general(&r->edns) ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_EDNS_OPTION;
+	return edns_is_general(&r->edns, bogus) ? HYDNS_NOT_OFFERED_NONE : HYDNS_NOT_OFFERED_EDNS_OPTION;
 }
 
 /* The number in the reason's text. */
@@ -368,7 +452,7 @@ static void offer_failure(struct hydns_context* h, struct module_qstate* qstate,
 	const struct hydns_resolution* res = (const struct hydns_resolution*)qstate->minfo[h->module];
 
 	q->failure = 1;
-	if(edns_is_general(&r->edns))
+	if(edns_is_general(&r->edns, 0))
 		offer_cached(h, qstate->env, qinfo, q, res->begun);
 }
 

@@ -38,6 +38,13 @@ static void add_rcodes(struct ub_server_stats* svr, const struct hydns_counts* l
 		svr->ans_rcode[i] += (long long)(last->rcode[i] - base->rcode[i]);
 }
 
+/* Unbound counts the response code of these twice: when it finds them in its cache, and with each reply. */
+static void add_bogus(struct ub_server_stats* svr, long long n)
+{
+	svr->ans_bogus += n;
+	svr->ans_rcode[LDNS_RCODE_SERVFAIL] += n;
+}
+
 /* Queries that waited in the kernel for longer than discard-timeout, and were dropped there: Unbound would have read them, found
  * nothing in its cache, and dropped its reply. The program parks those with RD set alone. */
 static void add_discarded(struct ub_server_stats* svr, const struct hydns_discards* last,
@@ -84,6 +91,7 @@ void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr)
 	svr->num_queries_cookie_client += (long long)(last->cookie_client - base->cookie_client);
 	svr->num_queries_cookie_invalid += (long long)(last->cookie_invalid - base->cookie_invalid);
 	svr->ans_secure += (long long)(last->secure - base->secure);
+	add_bogus(svr, (long long)(last->bogus - base->bogus));
 	svr->ans_rcode_nodata += (long long)(last->nodata - base->nodata);
 	add_discarded(svr, &last->discarded, &base->discarded);
 	add_types(svr, last, base);

@@ -296,6 +296,18 @@ static void bogus_message_is_told(void** state)
 	assert_told_of_change();
 }
 
+/* The kernel may have the failure that everybody got in its place, and no record of the answer. */
+static void message_that_is_no_longer_bogus_is_told(void** state)
+{
+	(void)state;
+	store_message(BIT_QR, 1, 300, sec_status_bogus);
+	memset(&told, 0, sizeof(told));
+	store_message(BIT_QR, 1, 300, sec_status_bogus);
+	assert_told_nothing();
+	store_message(BIT_QR, 1, 300, sec_status_unchecked);
+	assert_told_of_change();
+}
+
 /* It takes the cached message away. */
 static void message_with_ttl_0_is_told(void** state)
 {
@@ -345,7 +357,7 @@ int main(void)
 		TEST(data_that_came_meanwhile_are_told),
 		TEST(another_message_is_told),
 		TEST(message_that_came_meanwhile_is_told),
-		TEST(bogus_message_is_told),
+		TEST(bogus_message_is_told), TEST(message_that_is_no_longer_bogus_is_told),
 		TEST(message_with_ttl_0_is_told),
 		TEST(what_was_stored_is_compared_once),
 		TEST(without_a_context_nothing_is_told),
