@@ -18,7 +18,8 @@ from .cookies import SECRET
 from .judge import Rules
 
 ROLES = ("recursive", "authoritative")
-UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
+# Without texts in extended errors: they name the server that a resolver happened to ask.
+UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"', "ede: yes", "log-servfail: no")
 NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
 # With servers that are silent: how soon a resolver gives up, so that a run sees many failures; and for how many seconds after a
 # silence it may fail (ledger.py). Unbound takes a server for dead when queries in a row had no answer

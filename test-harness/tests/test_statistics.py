@@ -15,7 +15,8 @@ from lab.pinned import writable
 from lab.run import wait_until
 
 QUESTIONS = kernel("a a3 missing txt ent") + kernel("aaaa", "AAAA") + kernel("mx", "MX") + kernel("https", "HTTPS") \
-    + kernel("private", "TYPE65534") + kernel("a missing x.wild", zone="signed.example") + kernel("a", "MX", zone="signed.example")
+    + kernel("private", "TYPE65534") + kernel("a missing x.wild", zone="signed.example") + kernel("a", "MX", zone="signed.example") \
+    + kernel("a missing", zone="bogus.example")
 ASKED = VARIANTS | {"cookie": {"cookie": b"01234567"}}
 # what may differ, and why
 DIFFERENCES = {
@@ -67,7 +68,7 @@ def test_every_counter_grows_as_by_unbounds_own_answers(counted):
     assert grown(counted, in_the_kernel) == theirs
     assert theirs["total.num.queries"] == theirs["total.num.cachehits"] == 2 * len(queries)
     assert {"num.answer.rcode.nodata", "num.answer.rcode.NXDOMAIN", "num.answer.secure", "num.query.type.other",
-            "num.query.ipv6", "num.query.edns.DO", "num.query.flags.AD", "total.num.queries_cookie_client"} <= theirs.keys()
+            "num.answer.bogus", "num.answer.rcode.SERVFAIL", "num.query.ipv6", "num.query.edns.DO", "num.query.flags.AD", "total.num.queries_cookie_client"} <= theirs.keys()
 
 
 def log_sums(hot):
