@@ -18,8 +18,9 @@ from .cookies import SECRET
 from .judge import Rules
 
 ROLES = ("recursive", "authoritative")
-# Without texts in extended errors: they name the server that a resolver happened to ask.
-UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"', "ede: yes", "log-servfail: no")
+UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
+# Without texts in extended errors: they name the server that a resolver happened to ask. With them no zone is forwarded.
+UNBOUND_ERRORS = ("ede: yes", "log-servfail: no")
 NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
 # With servers that are silent: how soon a resolver gives up, so that a run sees many failures; and for how many seconds after a
 # silence it may fail (ledger.py). Unbound takes a server for dead when queries in a row had no answer
@@ -46,7 +47,7 @@ def _forwarding(stand, in_kernel):
 
 
 def _unbound(stand):
-    config = UNBOUND_CONFIG + UNBOUND_IMPATIENT * stand.slow
+    config = UNBOUND_CONFIG + UNBOUND_ERRORS * (not stand.forward) + UNBOUND_IMPATIENT * stand.slow
     return (stand.world.unbound(stand.daemon, server=config + _forwarding(stand, True), clause=UNBOUND_CLAUSE),
             stand.world.reference(server=config + _forwarding(stand, False)))
 
