@@ -4,7 +4,7 @@
 from . import number, table
 
 QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "misses", "reload", "publish")
-PLOTTED = ("versus", "capacity", "latency")
+PLOTTED = ("versus", "capacity", "latency", "misses")
 # parameters of a point that make a query another than the plain one
 KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
          "cookie": "a valid cookie", "capacity": "store sized for {:,}"}
@@ -283,13 +283,35 @@ def draw_latency(axis, results):
     axis.legend(fontsize=8)
 
 
+def draw_ways(axis, results, title, unit, value):
+    """Of hits and misses by the number of queries under way."""
+    for resolver, style in (("Unbound", "-"), ("BIND", ":")):
+        for contender, colour in (("alone", GREY), ("rules", ORANGE), ("all", BLUE)):
+            line = sorted((p["concurrency"], value(p)) for p in points(results, "misses", part="concurrency", resolver=resolver,
+                                                                       contender=contender))
+            axis.plot(*zip(*line), marker="o", markersize=3, linestyle=style, color=colour, label=f"{resolver}, {WAYS[contender]}")
+    axis.set(title=f"Hits and misses: {title}", xscale="log", yscale="log", xlabel="queries under way", ylabel=unit)
+    axis.legend(fontsize=8)
+
+
+def draw_ways_rate(axis, results):
+    draw_ways(axis, results, "replies per second", "thousand replies per second", lambda p: p["replies_per_second"] / 1e3)
+
+
+def draw_ways_tail(axis, results):
+    draw_ways(axis, results, "the slowest of 1,000", "milliseconds to reply, 99.9 %", lambda p: p["latency_us"]["p99.9"] / 1e3)
+
+
 def draw(results, file):
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "hydns", "font.size": 9})
-    figure, axes = pyplot.subplots(1, 3, figsize=(14, 4))
-    for axis, part in zip(axes, (draw_servers, draw_capacity, draw_latency)):
+    figure = pyplot.figure(figsize=(14, 8))
+    grid = figure.add_gridspec(2, 6)
+    for place, part in ((grid[0, :2], draw_servers), (grid[0, 2:4], draw_capacity), (grid[0, 4:], draw_latency),
+                        (grid[1, :3], draw_ways_rate), (grid[1, 3:], draw_ways_tail)):
+        axis = figure.add_subplot(place)
         part(axis, results)
         axis.set_axisbelow(True)
         axis.grid(alpha=0.3)
