@@ -425,6 +425,13 @@ static void what_is_no_rule_is_refused(void **state)
 	world_free(&w);
 }
 
+static void add_errors(struct made *r, const __u8 *options, __u16 len)
+{
+	r->p.head.flags |= HYDNS_RULE_ERRORS;
+	r->p.errors = options;
+	r->p.errors_len = len;
+}
+
 /* The parts of a rule after the answer can be read back, also when the store is opened again. */
 static void all_parts_are_read_back(void **state)
 {
@@ -446,9 +453,8 @@ static void all_parts_are_read_back(void **state)
 		r.p.head.place_count = count;
 		for (unsigned i = 0; i < count; i++)
 			r.p.place[i] = (__u16)(HYDNS_PLACES - 1 - i);
-		r.p.head.flags = HYDNS_RULE_LEFT_OUT | HYDNS_RULE_ERRORS;
-		r.p.errors = errors;
-		r.p.errors_len = sizeof(errors) - 1;
+		add_errors(&r, errors, sizeof(errors) - 1);
+		r.p.head.flags |= HYDNS_RULE_LEFT_OUT;
 		r.p.left_out = left_out;
 		r.p.left_out_len = sizeof(left_out);
 		assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), 0);
@@ -488,9 +494,7 @@ static void damaged_errors_are_refused(void **state)
 		world_make(&w, &g);
 		assert_non_null(s = hydns_store_open(&w.m));
 		make_rule(&r, 1, 1, 32);
-		r.p.head.flags = HYDNS_RULE_ERRORS;
-		r.p.errors = errors;
-		r.p.errors_len = sizeof(errors) - 1;
+		add_errors(&r, errors, sizeof(errors) - 1);
 		assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), 0);
 		((__u8 *)hydns_rule_errors(hydns_store_rule(s, handle)))[damage[i].at] = damage[i].octet;
 		hydns_store_close(s);
@@ -523,9 +527,7 @@ static void errors_are_bounded(void **state)
 	world_make(&w, &g);
 	assert_non_null(s = hydns_store_open(&w.m));
 	make_rule(&r, 1, 1, ANSWER_MOST);        /* too far for the program */
-	r.p.head.flags = HYDNS_RULE_ERRORS;
-	r.p.errors = (const __u8 *)"\0\17\0\2\0\6";
-	r.p.errors_len = 6;
+	add_errors(&r, (const __u8 *)"\0\17\0\2\0\6", 6);
 	assert_int_equal(hydns_store_publish(s, &r.p, &handle, &replaced), -EINVAL);
 	hydns_store_close(s);
 	world_free(&w);

@@ -144,9 +144,11 @@ void hydnsd_parking_hold(struct hydnsd *d, uint32_t i, uint32_t process)
 	d->parking->of[i].held_for = process;
 }
 
-bool hydnsd_parking_holds(const struct hydnsd *d, uint32_t i, uint64_t now_ms)
+bool hydnsd_parking_holds(const struct hydnsd *d, uint32_t i)
 {
-	return now_ms < d->parking->of[i].held_until_ms;
+	uint64_t until = d->parking->of[i].held_until_ms;
+
+	return until && hydnsd_now_ms() < until;
 }
 
 void hydnsd_parking_begin(struct hydnsd *d, uint32_t i)

@@ -63,7 +63,7 @@ void hydnsd_parking_forbid(struct hydnsd *d, uint32_t i);
 #define HYDNSD_PARKING_HELD_MS 2000
 void hydnsd_parking_hold(struct hydnsd *d, uint32_t i, uint32_t process);
 /* Whether due frames are not replayed now. */
-bool hydnsd_parking_holds(const struct hydnsd *d, uint32_t i, uint64_t now_ms);
+bool hydnsd_parking_holds(const struct hydnsd *d, uint32_t i);
 
 /* A plugin says that a resolution has ended. To be called when the offers that came before are rules. */
 void hydnsd_parking_over(struct hydnsd *d, uint32_t i, uint64_t key);

@@ -311,7 +311,7 @@ static void for_each(struct hydnsd *d, void (*take_some)(struct hydnsd *d, uint3
 	for (uint32_t n = 0; n < HYDNS_RESOLVERS; n++) {
 		uint32_t i = (d->parking->turn + n) % HYDNS_RESOLVERS;
 
-		if (!hydnsd_parking_holds(d, i, hydnsd_now_ms()))
+		if (!hydnsd_parking_holds(d, i))
 			take_some(d, i);
 	}
 	if (taken.count)
@@ -363,7 +363,7 @@ static bool any_due(struct hydnsd *d, bool now)
 	for (uint32_t i = 0; i < HYDNS_RESOLVERS; i++) {
 		bool fresh = hydnsd_parked_first(d->parking->parked, i, HYDNSD_DUE_FRESH);
 
-		if (hydnsd_parking_holds(d, i, hydnsd_now_ms()))
+		if (hydnsd_parking_holds(d, i))
 			continue;
 		if (now ? fresh && d->parking->of[i].may_pass > -DEBT_MOST && !is_refused_now(d, i) :
 			  fresh || hydnsd_parked_first(d->parking->parked, i, HYDNSD_DUE_PACED))
