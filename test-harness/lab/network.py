@@ -130,9 +130,10 @@ def pass_everything(ns, link, pass_object):
         raise HarnessError(f"attaching {pass_object} to {link}: {done.stderr.strip()}")
 
 
-def poll(ns, link):
-    """The driver of that end polls from now on (NAPI), which veth otherwise does only while an XDP program is attached."""
-    run_tool(ns, ["ethtool", "-K", link, "gro", "on"])
+def poll(ns, link, on=True):
+    """The driver of that end polls from now on (NAPI), which veth otherwise does only while an XDP program is attached: it then
+    loses what it has received and not yet handled when the program is detached, and no counter shows it."""
+    run_tool(ns, ["ethtool", "-K", link, "gro", "on" if on else "off"])
 
 
 def _on_link(address):
@@ -178,9 +179,9 @@ class Network:
         self.authoritative.route("10.53.3.1")
         self.authoritative.route("fd53:3::1")
 
-    def poll(self):
+    def poll(self, on=True):
         for link in LINKS:
-            poll(self.resolver, link)
+            poll(self.resolver, link, on)
 
     def route_to_strangers(self):
         """Call it again after r1 was down: the kernel removes a link's routes with it."""

@@ -32,7 +32,9 @@ FLUSH = {"unbound": "flush", "bind": "flushname"}
 def path(world, request):
     with kernel_path(world) if request.param == "unbound" else bind_path(world, options=(EVERY_CLIENT_WAITS, "allow-new-zones yes;")) as p:
         p.kind = request.param
+        p.network.poll()
         yield p
+        p.network.poll(on=False)
 
 
 @pytest.fixture
