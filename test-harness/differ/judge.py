@@ -352,16 +352,16 @@ class Judge:
                 self.second_off[why] += 1
                 if self.strict and why == "end":
                     return Difference("a second", "off from both replies, and the clock's second did not change")
+        # one thread of a resolver may store before the clock's second changes, and another reply after it
+        slack = 1 if second_turned(flow) else 0
         if kernel and self.ledger and not self._fails_without_cache(flow, kernel) and \
-                self.ledger.disproves(flow.wire, kernel, flow.sent[KERNEL], flow.got[KERNEL]):
+                self.ledger.disproves(flow.wire, kernel, flow.sent[KERNEL], flow.got[KERNEL], slack):
             return Difference(UNTRUE, "its authoritative server has sent nothing like it, or not then")
         if flow.differs & DIFFERS_REFERENCE and not self._one_gave_up(flow, kernel, reference) and \
                 not self._both_true(flow, replies, KERNEL, REFERENCE_ASKED):
             found = from_reference(kernel, reference, self.rules, self.used)
-            if found:
+            if found and not self._is_no_longer_as_of_the_reference(replies):
                 return Difference(f"reference, {found.kind}", found)
-        # one thread of a resolver may store before the clock's second changes, and another reply after it
-        slack = 1 if second_turned(flow) else 0
         return self._limits(kernel, slack) or self._limits(reference, slack)
 
     @staticmethod
@@ -391,6 +391,13 @@ class Judge:
             for place in (DIRECT, AGAIN))
         self.used[REMEMBERED] += bool(remembered)
         return remembered
+
+    def _is_no_longer_as_of_the_reference(self, replies):
+        """Has the resolver itself sent to one who waited for the fetch what the reference sends, and is this the failure that it
+        remembers since?"""
+        return self._is_remembered(replies) and any(
+            replies[place] and from_reference(replies[place], replies[REFERENCE_ASKED], self.rules) is None
+            for place in (DIRECT, AGAIN))
 
     def _both_true(self, flow, replies, *places):
         """Did a server fall silent or come back meanwhile, so that a failure at one place and an answer at another are true?"""

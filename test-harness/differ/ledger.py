@@ -81,13 +81,15 @@ class Ledger:
         states = {failed(wire) for wire, _, _ in replies}
         return states == {True, False} and all(self.is_true(question, *reply) for reply in replies)
 
-    def disproves(self, query, wire, sent, got):
-        """Is the reply an answer or a failure that these servers can't have caused? A resolver makes some of a signed zone's."""
+    def disproves(self, query, wire, sent, got, slack=0):
+        """Is the reply an answer or a failure that these servers can't have caused? A resolver makes some of a signed zone's. slack:
+        seconds by which a TTL may exceed its RRset's."""
         question = question_of(query)
         if not question or not query[2] & RD or wire[2] & TC or wire[3] & RCODE not in (NOERROR, SERVFAIL, NXDOMAIN):
             return False
         zones = zones_behind(question[0])
-        return self._says(wire) and bool(zones) and not set(zones) & set(SIGNED) and not self.is_true(query, wire, sent, got)
+        return self._says(wire) and bool(zones) and not set(zones) & set(SIGNED) and \
+            not self.is_true(query, wire, sent, got, slack)
 
     @staticmethod
     def _says(wire):
@@ -97,7 +99,7 @@ class Ledger:
         except Unreadable:
             return False
 
-    def is_true(self, query, wire, sent, got):
+    def is_true(self, query, wire, sent, got, slack=0):
         """May a resolver have sent that reply between these times?"""
         question = question_of(query)
         if not question or not wire or not zone_of(question[0]):
@@ -106,27 +108,27 @@ class Ledger:
             if failed(wire):
                 return any(self._was_silent(zone, sent - self.remembered, got) for zone in zones_behind(question[0]))
             try:
-                return self._has_sent_all(question, wire, sent, got)
+                return self._has_sent_all(question, wire, sent, got, slack)
             except Unreadable:
                 return False
 
     def _was_silent(self, zone, begin, end):
         return any(first <= end and (last is None or last >= begin) for first, last in self._silences[zone])
 
-    def _has_sent_all(self, question, wire, sent, got):
+    def _has_sent_all(self, question, wire, sent, got, slack):
         rcode, sets = wire[3] & RCODE, _sets(wire)
         if rcode not in (NOERROR, NXDOMAIN) or not sets:
             return False
         denied = any(rtype == SOA and rtype != question[1] for _, rtype, _ in sets)
         if denied and not self._has_denied(question, wire, rcode, sent, got):
             return False
-        return all(self._has_sent(key, data, ttl, sent, got) for key, (data, ttl) in sets.items())
+        return all(self._has_sent(key, data, ttl, sent, got, slack) for key, (data, ttl) in sets.items())
 
-    def _has_sent(self, key, data, ttl, sent, got):
+    def _has_sent(self, key, data, ttl, sent, got, slack):
         """Was the RRset sent, with these data, so long ago as its TTL has come down?"""
         for at, sent_data, whole in self._sent.get(key, ()):
             since = (whole - ttl) * SECOND
-            if sent_data == data and since >= 0 and sent - since - BEFORE <= at <= got - since + AFTER:
+            if sent_data == data and since >= -slack * SECOND and sent - since - BEFORE <= at <= got - since + AFTER:
                 return True
         return False
 

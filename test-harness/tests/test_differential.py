@@ -548,6 +548,16 @@ def test_what_no_server_has_sent_is_untrue_though_all_say_so(wrong):
     assert judged.of(asked_at(1015, answered(45), answered(45))) is None
 
 
+@pytest.mark.parametrize("earlier_ms, kind", ((50, None), (-300, judge.UNTRUE)), ids=("changes", "stays"))
+def test_a_ttl_may_exceed_its_rrset_s_while_the_second_changes(monkeypatch, earlier_ms, kind):
+    monkeypatch.setattr(judge.clocks, "to_wall", lambda: 0)
+    judged = judge_with_ledger(answered())
+    flow = asked_at(SENT + 1, answered(61), answered(61))
+    moved = flow._replace(**{name: tuple(at and at - earlier_ms * SECOND // 1000 for at in getattr(flow, name)) for name in ("sent", "got")})
+    found = judged.of(moved)
+    assert (found and found.kind) == kind
+
+
 EMPTIED = 1030           # seconds: when the server under test lost its cache; the silence is forgotten
 
 
@@ -572,12 +582,15 @@ def test_other_failures_are_untrue(second, rules, other):
     assert judge_of_an_emptied(rules).of(asked_at(second, FAILURE, other))
 
 
+def failure(*options, payload=1232):
+    """With these EDNS options (code, data)."""
+    m = dns.message.from_wire(FAILURE)
+    m.use_edns(0, payload=payload, options=[dns.edns.GenericOption(code, data) for code, data in options])
+    return m.to_wire()
+
+
 def test_a_remembered_failure_has_no_extended_error():
     """named's; nothing else of it may differ, and no other server's."""
-    def failure(*options, payload=1232):
-        m = dns.message.from_wire(FAILURE)
-        m.use_edns(0, payload=payload, options=[dns.edns.GenericOption(code, data) for code, data in options])
-        return m.to_wire()
     error = 15, b"\0\x16"
     named, unbound = judge_with_ledger(), judge_with_ledger()
     named.rules = NAMED
@@ -586,6 +599,20 @@ def test_a_remembered_failure_has_no_extended_error():
     assert named.of(asked_at(1015, failure(), failure(error, (3, b"name")))).kind == "OPT"
     assert named.of(asked_at(1015, failure(payload=512), failure(error))).kind == "OPT"
     assert unbound.of(asked_at(1015, failure(), failure(error))).kind == "OPT"
+
+
+def test_the_reference_may_still_send_the_extended_error():
+    """When the resolver itself has sent the same to one of those who asked at once."""
+    error = 15, b"\0\x16"
+    named = judge_with_ledger()
+    named.rules = NAMED
+
+    def judged(direct, reference):
+        flow = asked_at(1015, failure(), direct, by_reference=True)
+        return named.of(flow._replace(replies=(direct, failure(), failure(), reference)))
+    assert judged(failure(error), failure(error)) is None
+    assert judged(failure(), failure(error)).kind == "reference, OPT"
+    assert judged(failure((15, b"\0\x17")), failure(error)).kind == "reference, OPT"
 
 
 def test_denials_end_with_their_ttl():
