@@ -3,6 +3,7 @@
 
 import json
 import math
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from conftest import bind_path, kernel_path
 from differ import clocks, cookies, judge, slow_zones, zone
 from differ.asking import (AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, REFERENCE_ASKED, TOGETHER, Flow, Group,
                            Twins)
+from differ.authorities import Authorities
 from differ.commands import Commands
 from differ.ledger import SECOND, Ledger
 from differ.questions import Data, zone_lines
@@ -587,6 +589,36 @@ def failure(*options, payload=1232):
     m = dns.message.from_wire(FAILURE)
     m.use_edns(0, payload=payload, options=[dns.edns.GenericOption(code, data) for code, data in options])
     return m.to_wire()
+
+
+class Starved(Authorities):
+    """It waits for a processor when something has come."""
+
+    def ready(self, seconds):
+        found = super().ready(seconds)
+        time.sleep(1 if found else 0)
+        return found
+
+
+@pytest.mark.parametrize("kind, place, silent", ((Authorities, "authoritative", False), (Starved, "client2", True)),
+                         ids=("ordinary", "starved"))
+def test_a_server_without_a_processor_was_silent(world, kind, place, silent):
+    ns, ledger, question = getattr(world.network, place), Ledger(0), query("a.slow2.example").to_wire()
+    ns.address("lo", f"{slow_zones.DATA}/32")
+    with ns.entered():
+        data, client = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+    with data, client, kind(ns, ledger, "1"):
+        for s in (data, client):
+            s.settimeout(SOON)
+        data.bind((slow_zones.DATA, 53))
+        sent = time.monotonic_ns()
+        client.sendto(question, (slow_zones.SERVER["slow2.example."], 53))
+        wire, server = data.recvfrom(512)
+        data.sendto(wire, server)
+        assert client.recv(512) == question
+    failed = bytearray(question)
+    failed[2:4] = 0x81, judge.SERVFAIL
+    assert ledger.is_true(question, bytes(failed), sent, time.monotonic_ns()) is silent
 
 
 def test_a_remembered_failure_has_no_extended_error():
