@@ -109,6 +109,11 @@ class Day:
             assert self.dig(address) == "192.0.2.80"
         assert self.hits() >= before + 2, "the kernel has not answered what it was asked"
 
+    def scraped(self):
+        """hydns-metrics, by its unit, gets hydnsd's figures. (There is no HTTP client.)"""
+        request = r"exec 3<>/dev/tcp/127.0.0.1/10953; printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3; cat <&3"
+        self.do(documents.Command(f'bash -c "{request}"', "hydns_up 1"))
+
     def dig(self, address):
         return self.machine.type_on_client(f"dig +short +tries=1 +time=2 @{address} www.example.com").output.strip()
 
@@ -199,6 +204,8 @@ def test_unbound_after_a_reboot(unbound):
 @pytest.mark.limit(200)
 def test_watch_and_pause_unbound(unbound):
     unbound.follow(GUIDE, "Watch", "Unbound")
+    unbound.follow(GUIDE, "Prometheus and Grafana")
+    unbound.scraped()
     unbound.follow(GUIDE, "Pause")
     unbound.answered_in_kernel()
 
