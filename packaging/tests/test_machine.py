@@ -34,8 +34,8 @@ class Packaged(Day):
         return self.machine.type(command).output.strip()
 
     def pins(self):
-        """{pinned map or link: its object's inode}"""
-        lines = self.says("find /sys/fs/bpf/hydns -type f -printf '%P %i\\n'").splitlines()
+        """{pinned map or link: its object's inode}, without the pages of resolvers, which come and go with them"""
+        lines = self.says("find /sys/fs/bpf/hydns -type f ! -name 'page_*' -printf '%P %i\\n'").splitlines()
         return dict(line.split() for line in lines)
 
 
