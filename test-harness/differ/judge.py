@@ -37,6 +37,7 @@ BOTH_TRUE = "a failure and an answer, both true of its authoritative server"
 LETTERS = "letters of another client's question"
 FORWARDED = "a forwarded answer, of its own time"
 REMEMBERED = "the extended error of a failure, which a remembered one lacks"
+OWN_WAYS = "the extended error of a failure, from what each resolver has tried"
 EXTENDED_ERROR = 15                  # EDNS option
 OUTLIVED = "older than a flush"      # kind of a difference
 OLDER_NS = 2 * 10**9                 # a TTL says its RRset's age to two seconds
@@ -360,7 +361,7 @@ class Judge:
         if flow.differs & DIFFERS_REFERENCE and not self._one_gave_up(flow, kernel, reference) and \
                 not self._both_true(flow, replies, KERNEL, REFERENCE_ASKED):
             found = from_reference(kernel, reference, self.rules, self.used)
-            if found and not self._is_no_longer_as_of_the_reference(replies):
+            if found and not self._failed_in_their_own_ways(flow, kernel, reference):
                 return Difference(f"reference, {found.kind}", found)
         return self._limits(kernel, slack) or self._limits(reference, slack)
 
@@ -392,12 +393,13 @@ class Judge:
         self.used[REMEMBERED] += bool(remembered)
         return remembered
 
-    def _is_no_longer_as_of_the_reference(self, replies):
-        """Has the resolver itself sent to one who waited for the fetch what the reference sends, and is this the failure that it
-        remembers since?"""
-        return self._is_remembered(replies) and any(
-            replies[place] and from_reference(replies[place], replies[REFERENCE_ASKED], self.rules) is None
-            for place in (DIRECT, AGAIN))
+    def _failed_in_their_own_ways(self, flow, kernel, reference):
+        """Did both fail at a slow or silent server, so that an extended error says what each had tried? (What the resolver itself sends
+        past the kernel path has been compared before.)"""
+        own_ways = bool(self.ledger) and self.ledger.knows(flow.wire) and _failed(kernel) and _failed(reference) and \
+            _without_extended_error(kernel) == _without_extended_error(reference)
+        self.used[OWN_WAYS] += own_ways
+        return own_ways
 
     def _both_true(self, flow, replies, *places):
         """Did a server fall silent or come back meanwhile, so that a failure at one place and an answer at another are true?"""

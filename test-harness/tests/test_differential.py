@@ -633,18 +633,19 @@ def test_a_remembered_failure_has_no_extended_error():
     assert unbound.of(asked_at(1015, failure(), failure(error))).kind == "OPT"
 
 
-def test_the_reference_may_still_send_the_extended_error():
-    """When the resolver itself has sent the same to one of those who asked at once."""
-    error = 15, b"\0\x16"
-    named = judge_with_ledger()
-    named.rules = NAMED
+@pytest.mark.parametrize("rules", (NAMED, judge.Rules()), ids=("named", "Unbound"))
+def test_the_reference_may_fail_in_its_own_way(rules):
+    """At the same server; but nothing else of the failure may differ, nor the resolver's own replies."""
+    error, other = (15, b"\0\x16"), (15, b"\0\x17")
+    judged = judge_with_ledger()
+    judged.rules = rules
 
-    def judged(direct, reference):
-        flow = asked_at(1015, failure(), direct, by_reference=True)
-        return named.of(flow._replace(replies=(direct, failure(), failure(), reference)))
-    assert judged(failure(error), failure(error)) is None
-    assert judged(failure(), failure(error)).kind == "reference, OPT"
-    assert judged(failure((15, b"\0\x17")), failure(error)).kind == "reference, OPT"
+    def of(reference, kernel=failure(error), ledger=judged.ledger):
+        judged.ledger = ledger
+        found = judged.of(asked_at(1015, kernel, reference, by_reference=True))
+        return found and found.kind
+    assert of(failure(error)) is of(failure(other)) is of(failure()) is None
+    assert of(failure(payload=512)) == of(failure(other), ledger=None) == of(failure(), failure(error, (3, b"name"))) == "reference, OPT"
 
 
 def test_denials_end_with_their_ttl():
