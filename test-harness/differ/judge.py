@@ -29,7 +29,7 @@ ANSWER, AUTHORITY, ADDITIONAL = range(3)
 RD, TC = 0x01, 0x02  # in the first octet of the flags
 RCODE, NOERROR, SERVFAIL, NXDOMAIN = 0x0F, 0, 2, 3
 # Why a reference's reply passed although it differs from the kernel path's; the figures count by these.
-CUT, UNCHECKED, UNRESOLVED = "cut short, or one of them", "AD of what was not to be checked", "neither could resolve"
+CUT, UNCHECKED, UNRESOLVED = "cut short, or one of them", "AD or extended error of what was not to be checked", "neither could resolve"
 ADDED, ORDERED = "additional or authority section, as a cache holds it", "order or letters after the answer"
 UNTRUE = "untrue"                    # kind of a difference: no server can be the source of the reply
 LOST = "lost"                        # kind of a difference: only the kernel path gave no reply
@@ -90,6 +90,11 @@ def _without_extended_error(wire):
         for r in records]
 
 
+def _opt_without_extended_error(wire):
+    return [(r._replace(rdata=b"", at=0), [o for o in opt_options(r.rdata) if o[0] != EXTENDED_ERROR])
+            for r in split(wire)[2] if r.rtype == OPT]
+
+
 def _passed(flow, first, second):
     """The most whole seconds from the reply of the first place to that of the second, which was asked later."""
     return max(0, flow.got[second] - flow.sent[first]) // 10**9
@@ -112,13 +117,13 @@ def between(kernel, before, after, rules=Rules(), since=0, until=0, meanwhile=0)
 
 
 def _content(wire, of_wildcards=False):
-    """The sections [answer, authority, additional] as RRsets without TTLs, the last two sorted. of_wildcards: NSEC records
+    """The sections [answer, authority, additional] as RRsets without TTLs and OPT, the last two sorted. of_wildcards: NSEC records
     expanded from a wildcard get the wildcard's name."""
     sections = [[], [], []]
     groups = rrsets(wire, bytes.lower)
     wildcards = _wildcards(groups) if of_wildcards else {}
     for (section, owner, rtype, rclass, covered), data, _ in groups:
-        if rtype != DNAME and covered != DNAME.to_bytes(2, "big"):
+        if rtype not in (DNAME, OPT) and covered != DNAME.to_bytes(2, "big"):
             if section == AUTHORITY and NSEC in (rtype, int.from_bytes(covered, "big")):
                 owner = wildcards.get(owner, owner)
             sections[section].append(((owner, rtype, rclass, covered), sorted(data)))
@@ -158,7 +163,10 @@ def from_reference(kernel, reference, rules=Rules(), used=None):
     if not rules.cached:
         return _of_one_server(kernel, reference, rules, used)
     found = difference(kernel, reference, None, rules.shuffled)
-    if found is None or found.kind in ("silence", "unreadable", "question", "OPT", "rest"):
+    # as AD below: whether somebody had the data of a query with CD validated shows in the extended error "DNSSEC Bogus", too
+    errors = found is not None and found.kind == "OPT" and kernel[3] & reference[3] & CD and \
+        _opt_without_extended_error(kernel) == _opt_without_extended_error(reference)
+    if found is None or found.kind in ("silence", "unreadable", "question", "OPT", "rest") and not errors:
         return found
     cut = TC if rules.added_by_history and (kernel[2] | reference[2]) & TC else 0
     # AD in a reply to a query with CD depends on whether another client's question had the data validated
@@ -179,7 +187,7 @@ def from_reference(kernel, reference, rules=Rules(), used=None):
     for name, mine, theirs in zip(_compared(mine_all, theirs_all, rules), mine_all, theirs_all):
         if mine != theirs:
             return Difference(name, f"{mine} and {theirs}")
-    if kernel[3] != reference[3]:
+    if kernel[3] != reference[3] or errors:
         used[UNCHECKED] += 1
     used[ORDERED if mine_all == theirs_all else ADDED] += 1
     return None

@@ -633,6 +633,19 @@ def test_a_remembered_failure_has_no_extended_error():
     assert unbound.of(asked_at(1015, failure(), failure(error))).kind == "OPT"
 
 
+def test_what_is_not_to_be_checked_may_have_been_found_bogus():
+    """With CD, at the reference or here; and nothing else of the OPT record may differ, nor the extended error without CD."""
+    def with_options(flags, *options):
+        m = dns.message.from_wire(reply(flags=flags))
+        m.use_edns(0, payload=1232, options=[dns.edns.GenericOption(code, data) for code, data in options])
+        return m.to_wire()
+    checked, unchecked, bogus = "QR RD RA", "QR RD RA CD", (15, b"\0\x06")
+    assert judge.from_reference(with_options(unchecked), with_options(unchecked, bogus)) is None
+    assert judge.from_reference(with_options(unchecked, bogus), with_options(unchecked)) is None
+    assert judge.from_reference(with_options(checked), with_options(checked, bogus)).kind == "OPT"
+    assert judge.from_reference(with_options(unchecked), with_options(unchecked, (3, b"name"))).kind == "OPT"
+
+
 @pytest.mark.parametrize("rules", (NAMED, judge.Rules()), ids=("named", "Unbound"))
 def test_the_reference_may_fail_in_its_own_way(rules):
     """At the same server; but nothing else of the failure may differ, nor the resolver's own replies."""
