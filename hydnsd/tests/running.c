@@ -85,6 +85,15 @@ json_int_t number(const char *request, const char *key)
 	return n;
 }
 
+json_int_t number_of_resolver(const char *request, const char *part, const char *key)
+{
+	json_t *reply = ask(request), *resolver = json_array_get(json_object_get(reply, "resolvers"), 0);
+	json_int_t n = json_integer_value(json_object_get(json_object_get(resolver, part), key));
+
+	json_decref(reply);
+	return n;
+}
+
 json_int_t rules(void)
 {
 	return number("{\"cmd\":\"status\"}", "rules");

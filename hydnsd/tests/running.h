@@ -48,6 +48,8 @@ int connect_to(const char *path, int type);
 /* Sends one request and returns the reply; NULL when no daemon answers. */
 json_t *ask(const char *request);
 json_int_t number(const char *request, const char *key);
+/* The number with this key in a part ("parking") of what the reply says of the first resolver. */
+json_int_t number_of_resolver(const char *request, const char *part, const char *key);
 json_int_t rules(void);
 /* How many offers were rejected for this reason (rejections.def). */
 json_int_t rejected(const char *why);

@@ -14,8 +14,7 @@
 #include "hydnsd/tests/running.h"
 #include "plugin/offers/offers.h"
 
-#define LOOK_MS 300 /* hydnsd replays within a few */
-#define NAME    "\3www\7example"
+#define NAME "\3www\7example"
 
 static struct client client;
 static int service = -1;
@@ -76,12 +75,7 @@ static void configure(void)
 
 static json_int_t parked(void)
 {
-	json_t *stats = ask("{\"cmd\": \"stats\"}");
-	json_int_t n = json_integer_value(json_object_get(json_object_get(json_array_get(json_object_get(stats, "resolvers"), 0),
-		"parking"), "parked"));
-
-	json_decref(stats);
-	return n;
+	return number_of_resolver("{\"cmd\": \"stats\"}", "parking", "parked");
 }
 
 static void send_query(void)
@@ -137,8 +131,9 @@ static void what_is_parked_waits_for_the_resolver_to_come_back(void **state)
 	assert_int_equal(client_hello(&client, &client.ring[0].fd, 1), HYDNS_MSG_WELCOME);
 	client.doorbell = client.in.fd[0];
 	configure();
-	usleep(LOOK_MS * 1000);
-	assert_true(!came() || hydns_mono_ns() - left > HYDNSD_PARKING_HELD_MS * HYDNS_NS_PER_MS);
+	/* hydnsd has answered requests since: what it does not hold went in the round of BYE */
+	assert_true((number("{\"cmd\": \"pending\"}", "waiting") == 1 && !came()) ||
+		    hydns_mono_ns() - left > HYDNSD_PARKING_HELD_MS * HYDNS_NS_PER_MS);
 	say(HYDNS_MSG_READY, NULL, 0, -1);
 	WAIT_FOR(came());
 	close(client.sock);

@@ -383,12 +383,7 @@ static void nothing_counts_while_it_is_configured(void **state)
 
 static json_int_t most_parked(void)
 {
-	json_t *status = ask("{\"cmd\": \"status\"}");
-	json_int_t n = json_integer_value(json_object_get(json_object_get(json_array_get(json_object_get(status, "resolvers"), 0),
-		"parking"), "most"));
-
-	json_decref(status);
-	return n;
+	return number_of_resolver("{\"cmd\": \"status\"}", "parking", "most");
 }
 
 /* Nor is anything parked meanwhile; and never more than the option allows. */
