@@ -11,7 +11,7 @@ import urllib.parse
 from contextlib import closing
 
 from .process import Program
-from .run import HarnessError, wait_until
+from .run import SOON, HarnessError, wait_until
 from .servers import Restartable
 from .tools import TOP
 
@@ -104,6 +104,13 @@ class Metrics(Restartable):
         status, _, body = self.request(**options)
         assert status == 200, body
         return samples(body)
+
+    def fresh(self):
+        """The samples of figures that it asks for from now on: others share what it has asked for a moment before."""
+        def asked(scraped):
+            return scraped["hydns_metrics_answer_seconds", ()]
+        last = asked(self.scrape())
+        return wait_until(lambda: (scraped := self.scrape()) and asked(scraped) != last and scraped, SOON, "figures that were not there before")
 
     def up(self, **options):
         return self.scrape(**options)["hydns_up", ()]

@@ -20,7 +20,7 @@ from conftest import bind_path, kernel_path
 from differ import clocks, cookies, judge, slow_zones, zone
 from differ.asking import (AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FULL, KERNEL, REFERENCE_ASKED, TOGETHER, Flow, Group,
                            Twins)
-from differ.authorities import Authorities
+from differ.authorities import DELAY, LATE, Authorities
 from differ.commands import Commands
 from differ.ledger import SECOND, Ledger
 from differ.questions import Data, zone_lines
@@ -592,11 +592,12 @@ def failure(*options, payload=1232):
 
 
 class Starved(Authorities):
-    """It waits for a processor when something has come."""
+    """When something has come it gets no processor until it would be late."""
 
     def ready(self, seconds):
         found = super().ready(seconds)
-        time.sleep(1 if found else 0)
+        late = time.monotonic() + DELAY[1] + LATE
+        wait_until(lambda: not found or time.monotonic() > late, SOON, "the answer to be late")
         return found
 
 

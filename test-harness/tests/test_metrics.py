@@ -2,12 +2,12 @@
 """hydns-metrics on the real path: every figure of status and stats, by its name; hydnsd away or hung; where it can be reached."""
 
 import re
+import select
 import signal
 import socket
 import stat
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -117,9 +117,8 @@ def test_every_number_agrees(world):
             ask(p.network.client1, SERVICE[4], name)
 
         def agree():
-            time.sleep(0.3)                 # so that hydns-metrics asks again
             before = p.daemon.call({"cmd": "status"}), p.daemon.call({"cmd": "stats"})
-            scraped = p.metrics.scrape()
+            scraped = p.metrics.fresh()
             wrong = differences(*before, scraped)
             print(wrong[:5])
             return not wrong and scraped
@@ -150,6 +149,16 @@ def backlog(ns, path):
     return int(next(line for line in text.splitlines() if f" {path} " in line).split()[2])
 
 
+def asking(metrics, listener):
+    """A client for whose request hydns-metrics connects to the listener; None when it has the figures of a moment before."""
+    client = metrics.connect()
+    client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    if listener in select.select([listener, client], [], [])[0]:
+        return client
+    client.close()
+    return None
+
+
 def test_hydnsd_away_and_hung(world):
     """A scrape says so and succeeds; a hung hydnsd has one connection of ours in its backlog, however often we ask."""
     with metrics_path(world) as p:
@@ -157,8 +166,7 @@ def test_hydnsd_away_and_hung(world):
         with p.daemon.stopped():
             wait_until(lambda: p.metrics.up() == 0, SOON, "hydns_up to be 0 while hydnsd hangs")
             for _ in range(3):
-                time.sleep(0.3)             # so that hydns-metrics asks again
-                assert p.metrics.up() == 0
+                assert p.metrics.fresh()["hydns_up", ()] == 0
             assert backlog(world.network.resolver, p.daemon.control_socket) == 1
         wait_until(lambda: p.metrics.up() == 1, SOON, "hydns_up to be 1 when hydnsd goes on")
         p.daemon.stop(signal.SIGKILL)
@@ -177,8 +185,7 @@ def test_something_else_at_the_control_socket(world, tmp_path):
         with Metrics(world, world.network.resolver, tmp_path / "control") as metrics:
             for reply in replies:
                 with ExitStack() as stack:
-                    client = stack.enter_context(metrics.connect())
-                    client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+                    client = stack.enter_context(wait_until(lambda: asking(metrics, listener), SOON, "a question to hydnsd"))
                     asked, _ = listener.accept()
                     stack.enter_context(asked)
                     with suppress(BrokenPipeError, ConnectionResetError):
@@ -186,7 +193,6 @@ def test_something_else_at_the_control_socket(world, tmp_path):
                     asked.close()
                     text = b"".join(iter(lambda: client.recv(65536), b"")).decode()
                 assert "\nhydns_up 0\n" in text
-                time.sleep(0.3)
             assert metrics.program.running()
 
 
