@@ -9,15 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "test-harness"))
 
-from bareroot import image  # noqa: E402
+from bareroot.fixtures import root, run  # noqa: E402,F401
 from lab.limits import pytest_configure, time_limit  # noqa: E402,F401
-from lab.run import Run  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def run():
-    with Run() as r:
-        yield r
 
 
 @pytest.fixture(scope="session")
@@ -25,11 +18,3 @@ def packages():
     """Two folders of packages: of a version, and of a higher one."""
     folder = Path(os.environ["HYDNS_PACKAGES"])
     return folder / "old", folder / "new"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def root():
-    try:
-        return image.bare_root()
-    except image.NoRoot as e:
-        pytest.skip(f"no bare root: {e}")

@@ -12,9 +12,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bareroot import documents, image  # noqa: E402
+from bareroot import documents  # noqa: E402
+from bareroot.fixtures import root, run  # noqa: E402,F401
 from bareroot.machine import Machine  # noqa: E402
-from lab.run import Run  # noqa: E402
 from lab.tools import Tools  # noqa: E402
 from lab.servers import Nsd  # noqa: E402
 
@@ -23,20 +23,6 @@ MOST_COMMANDS = 10
 SOON = 20           # seconds for what a reader would try again
 FOLLOWED = {}       # {(document, heading): servers} whose commands were typed
 HERE = Path(__file__).resolve().parent
-
-
-@pytest.fixture(scope="module")
-def run():
-    with Run() as r:
-        yield r
-
-
-@pytest.fixture(scope="module", autouse=True)
-def root():
-    try:
-        return image.bare_root()
-    except image.NoRoot as e:
-        pytest.skip(f"no bare root: {e}")
 
 
 class Day:
