@@ -82,17 +82,19 @@ def _failed(wire):
     return bool(wire) and wire[3] & RCODE == SERVFAIL
 
 
+def _opt(record):
+    """An OPT record, and its options but for extended errors."""
+    return record._replace(rdata=b"", at=0), [o for o in opt_options(record.rdata) if o[0] != EXTENDED_ERROR]
+
+
 def _without_extended_error(wire):
     """What may be compared of two failures."""
     header, question, records, rest = split(wire)
-    return header, question, rest, [
-        (r._replace(rdata=b"", at=0), [o for o in opt_options(r.rdata) if o[0] != EXTENDED_ERROR]) if r.rtype == OPT else r._replace(at=0)
-        for r in records]
+    return header, question, rest, [_opt(r) if r.rtype == OPT else r._replace(at=0) for r in records]
 
 
-def _opt_without_extended_error(wire):
-    return [(r._replace(rdata=b"", at=0), [o for o in opt_options(r.rdata) if o[0] != EXTENDED_ERROR])
-            for r in split(wire)[2] if r.rtype == OPT]
+def _opts(wire):
+    return [_opt(r) for r in split(wire)[2] if r.rtype == OPT]
 
 
 def _passed(flow, first, second):
@@ -165,7 +167,7 @@ def from_reference(kernel, reference, rules=Rules(), used=None):
     found = difference(kernel, reference, None, rules.shuffled)
     # as AD below: whether somebody had the data of a query with CD validated shows in the extended error "DNSSEC Bogus", too
     errors = found is not None and found.kind == "OPT" and kernel[3] & reference[3] & CD and \
-        _opt_without_extended_error(kernel) == _opt_without_extended_error(reference)
+        _opts(kernel) == _opts(reference)
     if found is None or found.kind in ("silence", "unreadable", "question", "OPT", "rest") and not errors:
         return found
     cut = TC if rules.added_by_history and (kernel[2] | reference[2]) & TC else 0
