@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <string.h>
 
+#include "hydnsd/control/report.h"
 #include "hydnsd/control/text.h"
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/forwarding/forwarding.h"
@@ -83,8 +84,9 @@ json_t *hydnsd_forwards_counts(struct hydnsd *d, uint32_t i)
 		json_object_set_new(left, left_names[n], number(program.left[n]));
 	for (unsigned n = HYDNSD_RELAYED + 1; n < HYDNSD_RELAYS; n++)
 		json_object_set_new(not_relayed, hydnsd_relay_name((enum hydnsd_relay)n), number(c->not_relayed[n]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sent", number(program.sent), "joined",
-		number(program.joined), "answers", number(program.answers), "mismatched", number(program.mismatched), "left", left,
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sent", number(program.sent), "joined",
+		number(program.joined), "answers", number(program.answers),
+		"took", hydnsd_report_histogram(&c->took, HYDNSD_SCALE_WAIT), "mismatched", number(program.mismatched), "left", left,
 		"relayed", number(c->relayed), "not_relayed", not_relayed, "rejected", number(c->rejected), "timed_out",
 		number(c->timed_out), "again", number(c->again), "ended", number(c->ended), "late", number(c->late));
 }

@@ -35,8 +35,8 @@ json_t *hydnsd_pending_counts(struct hydnsd *d, uint32_t i)
 	hydnsd_parking_program_counts(d, i, &program);
 	for (unsigned n = 0; n < HYDNS_SPILLS; n++)
 		json_object_set_new(spilled, hydns_spill_name((enum hydns_spill)n), number(program.spilled[n]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parked", number(program.parked), "spilled", spilled,
-		"replayed", number(c->replayed), "answered", number(c->answered), "passed", number(c->passed),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parked", number(program.parked), "spilled", spilled,
+		"replayed", number(c->replayed), "answered", number(c->answered), "waited", hydnsd_report_histogram(&c->waited, HYDNSD_SCALE_WAIT), "passed", number(c->passed),
 		"timed_out", number(c->timed_out), "discarded", number(c->discarded), "refused", number(c->refused), "lost", number(c->lost));
 }
 

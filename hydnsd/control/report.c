@@ -257,6 +257,15 @@ static json_t *packet_rings(const struct hydns_queue_counts *c, const struct hyd
 		"detours", detours);
 }
 
+json_t *hydnsd_report_histogram(const struct hydnsd_histogram *h, enum hydnsd_scale scale)
+{
+	json_t *counts = json_object();
+
+	for (unsigned i = 0; i < HYDNSD_BUCKETS; i++)
+		json_object_set_new(counts, hydnsd_histogram_bound(scale, i), number(h->count[i]));
+	return json_pack("{s:o, s:f}", "counts", counts, "sum_s", h->sum_s);
+}
+
 static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 {
 	struct hydnsd_ring_counts rings;
@@ -264,9 +273,9 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 	struct hydns_counts c;
 
 	hydnsd_resolver_queued(d, i, &queued);
-	hydnsd_resolver_counts(d, i, &c);
+	hydnsd_resolver_counts_swept(d, i, &c);
 	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
@@ -275,6 +284,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 		"rules", number(c.rules), "octets", number(c.octets),
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
 		"queries_seen", said(rings.queries), "offered", said(rings.offered), "dropped_offers", said(rings.dropped),
+		"answer_age", hydnsd_report_histogram(hydnsd_rules_ages(d->rules, i), HYDNSD_SCALE_AGE),
 		"parking", hydnsd_pending_counts(d, i), "forwarding", hydnsd_forwards_counts(d, i), "packet_rings", packet_rings(&rings.packet_rings, &queued));
 }
 
@@ -296,6 +306,7 @@ json_t *hydnsd_report_stats(struct hydnsd *d)
 	json_t *offers;
 
 	hydns_kern_stats(d->kern, (__u64 *)reasons);
+	hydnsd_rules_sweep_of(d->rules, HYDNSD_ANY_RESOLVER, hydnsd_now_ns());
 	offers = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "received", number(d->offers_received),
 		"admitted", number(c->admitted), "replaced", number(c->replaced),
 		"evicted", number(c->evicted), "changed", number(d->changed),

@@ -25,6 +25,9 @@ json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
 struct hydnsd_asked;
 json_t *hydnsd_report_explain(struct hydnsd *d, const struct hydnsd_asked *q, const char **fault);
 
+/* The object histogram of protocol.def. */
+json_t *hydnsd_report_histogram(const struct hydnsd_histogram *h, enum hydnsd_scale scale);
+
 /* For explain.c and top.c: a rule; and the hottest rules, in room for limit + 1 of them, with their number. */
 json_t *hydnsd_report_rule(struct hydnsd *d, uint32_t handle);
 struct hydnsd_ranked {

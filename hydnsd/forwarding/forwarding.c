@@ -209,21 +209,25 @@ static void answered(const struct hydns_forward_answer *a, void *arg)
 {
 	struct hydnsd *d = arg;
 	struct hydnsd_forwarding *f = d->forwarding;
+	struct hydnsd_forward_resolver *r;
 	struct hydnsd_forward_open *o;
+	uint64_t took_ns;
 
 	if (a->resolver >= HYDNS_RESOLVERS)
 		return;
+	r = &f->of[a->resolver];
 	o = find(f, a->resolver, a->key);
 	if (!o) {                      /* its request may not have been read yet */
 		hydnsd_parking_drain(d);
 		o = find(f, a->resolver, a->key);
 	}
 	if (!o || o->facts.word != a->word || o->facts.port != a->port) {
-		f->of[a->resolver].counts.late++;
+		r->counts.late++;
 		return;
 	}
-	hydnsd_upstream_answered(&f->of[a->resolver].upstream[o->facts.upstream],
-				 a->at_ns > o->facts.sent_ns ? a->at_ns - o->facts.sent_ns : 0);
+	took_ns = a->at_ns > o->facts.sent_ns ? a->at_ns - o->facts.sent_ns : 0;
+	hydnsd_upstream_answered(&r->upstream[o->facts.upstream], took_ns);
+	hydnsd_histogram_add(&r->counts.took, HYDNSD_SCALE_WAIT, took_ns, 1);
 	relay(d, o, a);
 	end_answered(d, o);
 }

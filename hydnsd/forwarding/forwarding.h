@@ -12,6 +12,7 @@
 #include "hydnsd/forwarding/relay.h"
 #include "hydnsd/forwarding/way.h"
 #include "hydnsd/forwarding/zones.h"
+#include "hydnsd/rules/histogram.h"
 
 struct hydnsd_forward_open;
 
@@ -24,6 +25,7 @@ struct hydnsd_forward_counts {
 	uint64_t again;                /* of these, sent to another upstream server */
 	uint64_t ended;                /* before an answer came: its zone is not forwarded any more */
 	uint64_t late;                 /* answers after that */
+	struct hydnsd_histogram took;  /* from a request to its answer */
 };
 
 TAILQ_HEAD(hydnsd_forward_queue, hydnsd_forward_open);

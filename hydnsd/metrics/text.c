@@ -12,9 +12,10 @@
 
 #define LABELS_MAX 8                   /* of a sample: two lists within each other, and one more */
 #define KEY_MAX    64                  /* longer than any field's name */
+#define MOST       ((json_int_t)INT64_MAX)
 
-enum type { COUNTER, GAUGE };
-enum value { NUMBER, MILLISECONDS, MICROSECONDS, TRUTH, LENGTH, COUNTS, WORD };
+enum type { COUNTER, GAUGE, HISTOGRAM };
+enum value { NUMBER, MILLISECONDS, MICROSECONDS, TRUTH, LENGTH, COUNTS, WORD, BUCKETS };
 
 struct row {
 	const char *path, *name;
@@ -46,6 +47,7 @@ struct walk {
 	FILE *out;
 	const struct row *row;
 	bool begun;                    /* its HELP and TYPE are written */
+	const char *part;              /* of a histogram: what its sample's name ends with; else empty */
 	struct { const char *name; const json_t *value; } label[LABELS_MAX];
 	size_t labels;
 };
@@ -58,7 +60,9 @@ const char *metrics_path(size_t i)
 /* -- samples ------------------------------------------------------------------------------------------------ */
 static void put_head(FILE *out, const char *name, enum type type, const char *help)
 {
-	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type == COUNTER ? "counter" : "gauge");
+	static const char *const words[] = { [COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram" };
+
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, words[type]);
 }
 
 static void put_escaped(FILE *out, const char *text)
@@ -103,7 +107,7 @@ static void put_name(struct walk *w, const char *word)
 	if (!w->begun)
 		put_head(w->out, w->row->name, w->row->type, w->row->help);
 	w->begun = true;
-	fputs(w->row->name, w->out);
+	fprintf(w->out, "%s%s", w->row->name, w->part);
 	for (size_t i = 0; i < w->labels; i++)
 		put_label(w->out, &before, w->label[i].name, w->label[i].value);
 	if (word) {
@@ -134,6 +138,39 @@ static void put_counts(struct walk *w, const json_t *counts)
 			put_number(w, name, n, 1);
 }
 
+static void put_count(struct walk *w, const char *bound, json_int_t n)
+{
+	put_name(w, bound);
+	fprintf(w->out, "%" JSON_INTEGER_FORMAT "\n", n);
+}
+
+static bool is_number(const char *text)
+{
+	return *text && !text[strspn(text, "0123456789.")];
+}
+
+/* Each bucket of the reply has what is above the one before; Prometheus' buckets have all up to their bound. */
+static void put_buckets(struct walk *w, const json_t *histogram)
+{
+	const json_t *counts = json_object_get(histogram, "counts"), *n;
+	json_int_t all = 0;
+	const char *bound;
+
+	w->part = "_bucket";
+	json_object_foreach((json_t *)counts, bound, n)
+		if (json_is_integer(n) && json_integer_value(n) >= 0 && json_integer_value(n) <= MOST - all) {
+			all += json_integer_value(n);
+			if (is_number(bound))
+				put_count(w, bound, all);
+		}
+	put_count(w, "+Inf", all);
+	w->part = "_sum";
+	put_number(w, NULL, json_object_get(histogram, "sum_s"), 1);
+	w->part = "_count";
+	put_count(w, NULL, all);
+	w->part = "";
+}
+
 /* The samples of the value that the row's path leads to. */
 static void put(struct walk *w, const json_t *value)
 {
@@ -160,6 +197,10 @@ static void put(struct walk *w, const json_t *value)
 		break;
 	case COUNTS:
 		put_counts(w, value);
+		break;
+	case BUCKETS:
+		if (json_is_number(json_object_get(value, "sum_s")))
+			put_buckets(w, value);
 		break;
 	case WORD:
 		if (json_is_string(value)) {
@@ -230,7 +271,7 @@ static void put_all(FILE *out, const struct metrics_figures *f)
 	put_build(out, f->status);
 	for (size_t i = 0; i < ROWS; i++) {
 		bool in_status = !strncmp(rows[i].path, "status.", 7);
-		struct walk w = { .out = out, .row = &rows[i] };
+		struct walk w = { .out = out, .row = &rows[i], .part = "" };
 
 		follow(&w, in_status ? f->status : f->stats, strchr(rows[i].path, '.') + 1);
 	}

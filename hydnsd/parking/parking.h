@@ -8,6 +8,7 @@
 
 #include "hydnsd/daemon/daemon.h"
 #include "hydnsd/parking/parked.h"
+#include "hydnsd/rules/histogram.h"
 
 /* Frames of a resolver. */
 struct hydnsd_parking_counts {
@@ -16,6 +17,7 @@ struct hydnsd_parking_counts {
 	uint64_t discarded;            /* of these, dropped, as the resolver drops its reply to them; the others were replayed */
 	uint64_t refused;              /* times that a link had no room for an answer: it was replayed once more, or lost */
 	uint64_t lost;                 /* could not be replayed, or were refused again and again */
+	struct hydnsd_histogram waited; /* those that a rule answered, from their coming to the answer */
 };
 
 struct hydnsd_parking_resolver {

@@ -73,6 +73,18 @@ static void note_refused(struct hydnsd *d, const struct hydns_parked *const *rec
 	}
 }
 
+/* How long those had waited that a rule has answered. */
+static void note_waits(struct hydnsd *d, const struct hydns_parked *const *record, uint32_t n)
+{
+	struct hydnsd_histogram *waited = &d->parking->of[record[0]->resolver].counts.waited;
+	const struct hydns_replay_frame *f = hydns_kern_replays(d->kern)->frame;
+	uint64_t now = hydnsd_now_ns();
+
+	for (uint32_t k = 0; k < n; k++)
+		if (!f[k].passed && !f[k].refused)
+			hydnsd_histogram_add(waited, HYDNSD_SCALE_WAIT, now > record[k]->at_ns ? now - record[k]->at_ns : 0, 1);
+}
+
 /* Of n frames that came in, those whose answers leave by another link come first in later; returns how many. */
 static uint32_t find_later(struct hydnsd *d, const struct hydns_parked *const *record, uint32_t n, const struct hydns_parked **later)
 {
@@ -107,6 +119,7 @@ static uint32_t try_batch(struct hydnsd *d, const struct hydns_parked **record, 
 	*gone = rc == -ENODEV;
 	done = rc < 0 ? 0 : (uint32_t)rc < n ? (uint32_t)rc : n;
 	note_refused(d, record, done);
+	note_waits(d, record, done);
 	*later = find_later(d, record, done, record);
 	ended = done - *later;
 	count_replayed(&d->parking->of[record[0]->resolver], ended, passed < ended ? passed : ended);

@@ -32,12 +32,17 @@ void hydnsd_resolver_queued(struct hydnsd *d, uint32_t i, struct hydns_queue_cou
 	out->full = now.full - base->full;
 }
 
-void hydnsd_resolver_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)
+void hydnsd_resolver_counts_swept(const struct hydnsd *d, uint32_t i, struct hydns_counts *out)
 {
 	const struct hydns_resolver_count *base = &hydns_kern_tallies(d->kern)->base[i];
 	struct hydns_resolver_count now = *base;
 
-	hydnsd_rules_sweep_resolver(d->rules, i, hydnsd_now_ns());
 	hydns_kern_resolver_counts(d->kern, i, &now);
 	hydnsd_resolver_counts_sum(d->rules, i, &now, base, out);
+}
+
+void hydnsd_resolver_counts(struct hydnsd *d, uint32_t i, struct hydns_counts *out)
+{
+	hydnsd_rules_sweep_of(d->rules, i, hydnsd_now_ns());
+	hydnsd_resolver_counts_swept(d, i, out);
 }

@@ -20,13 +20,14 @@
 /* How far ahead counters are fetched into the CPU's cache: they are in slots, and hardly one of these is there. */
 #define HITS_AHEAD 16
 
-static struct hydnsd_retired describe(uint32_t ordinal, const struct hydns_rule *rule)
+static struct hydnsd_retired describe(uint32_t ordinal, const struct hydns_rule *rule, uint64_t now_ns)
 {
 	return (struct hydnsd_retired){
 		.ordinal = ordinal, .qtype = ntohs(rule->qtype), .resolver = rule->resolver,
 		.rcode = (uint8_t)(ntohs(rule->reply_flags) & HYDNS_FLAGS_RCODE),
 		.variant = rule->variant, .flags = rule->flags, .empty = rule->ancount == 0,
 		.authoritative = (ntohs(rule->reply_flags) & HYDNS_FLAG_AA) != 0,
+		.age_ns = now_ns > rule->base_ns ? now_ns - rule->base_ns : 0,
 	};
 }
 
@@ -100,6 +101,7 @@ static uint32_t tally(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 	in_order();
 	e->begun = 0;
 	in_order();
+	hydnsd_histogram_add(&r->age[d->resolver], HYDNSD_SCALE_AGE, d->age_ns, hits);
 	return hits;
 }
 
@@ -122,7 +124,7 @@ static void account_last(struct hydnsd_rules *r, uint32_t ordinal)
 uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			     uint64_t now_ns)
 {
-	struct hydnsd_retired d = describe(ordinal, rule);
+	struct hydnsd_retired d = describe(ordinal, rule, now_ns);
 	uint32_t hits = tally(r, &d);
 
 	hydns_policy_hits(r->policy, ordinal, hits, now_ns / HYDNS_NS_PER_MS);
@@ -130,7 +132,7 @@ uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const str
 }
 
 /* Hits from while no hydnsd ran count, but not for the policy: they say nothing of the present rates. */
-void hydnsd_hits_take_over(struct hydnsd_rules *r)
+void hydnsd_hits_take_over(struct hydnsd_rules *r, uint64_t now_ns)
 {
 	struct hydns_tally_journal *e = &r->tallies->journal;
 
@@ -141,7 +143,7 @@ void hydnsd_hits_take_over(struct hydnsd_rules *r)
 		const struct hydns_rule *rule = hydns_store_rule(r->store, hydns_store_handle(r->store, i));
 
 		if (rule && r->resolver[i] != HYDNSD_NO_RESOLVER) {
-			const struct hydnsd_retired d = describe(i, rule);
+			const struct hydnsd_retired d = describe(i, rule, now_ns);
 
 			tally(r, &d);
 		} else {
@@ -169,7 +171,7 @@ static void retire(struct hydnsd_rules *r, const struct hydnsd_retired *d)
 void hydnsd_hits_retire(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			uint64_t now_ns)
 {
-	struct hydnsd_retired d = describe(ordinal, rule);
+	struct hydnsd_retired d = describe(ordinal, rule, now_ns);
 
 	hydnsd_hits_account(r, ordinal, rule, now_ns);
 	retire(r, &d);
@@ -225,15 +227,20 @@ uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r)
 	return pause > HYDNSD_SWEEP_PAUSE_MAX_MS ? HYDNSD_SWEEP_PAUSE_MAX_MS : pause;
 }
 
-void hydnsd_rules_sweep_resolver(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns)
+static bool is_of(uint32_t resolver, uint32_t wanted)
+{
+	return wanted == HYDNSD_ANY_RESOLVER ? resolver != HYDNSD_NO_RESOLVER : resolver == wanted;
+}
+
+void hydnsd_rules_sweep_of(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < r->ordinals; i++) {
 		hydns_store_prefetch_hits(r->store, i + HITS_AHEAD);
-		if (r->resolver[i] == resolver && hydns_store_hits_raw(r->store, i) != r->seen[i])
+		if (is_of(r->resolver[i], resolver) && hydns_store_hits_raw(r->store, i) != r->seen[i])
 			sweep_one(r, i, now_ns);
 	}
 	for (uint32_t i = 0; i < r->retired_count; i++)
-		if (r->retired[i].resolver == resolver)
+		if (is_of(r->retired[i].resolver, resolver))
 			tally(r, &r->retired[i]);
 }
 
@@ -255,6 +262,11 @@ void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct
 		out->type[i] = t->type[i];
 }
 
+const struct hydnsd_histogram *hydnsd_rules_ages(const struct hydnsd_rules *r, uint32_t resolver)
+{
+	return &r->age[resolver];
+}
+
 void hydnsd_rules_discarded(struct hydnsd_rules *r, uint32_t resolver, uint16_t qtype, const struct hydns_discards *more)
 {
 	struct hydns_tally *t = &r->tallies->of[resolver];
@@ -269,8 +281,9 @@ void hydnsd_rules_discarded(struct hydnsd_rules *r, uint32_t resolver, uint16_t 
 
 void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns)
 {
-	hydnsd_rules_sweep_resolver(r, resolver, now_ns);
+	hydnsd_rules_sweep_of(r, resolver, now_ns);
 	r->tallies->of[resolver] = (struct hydns_tally){ 0 };
+	r->age[resolver] = (struct hydnsd_histogram){ 0 };
 }
 
 /* For retired rules that could not be recorded. */

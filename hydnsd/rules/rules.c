@@ -121,7 +121,7 @@ struct hydnsd_rules *hydnsd_rules_open(const struct hydns_store_memory *memory,
 	memset(r->resolver, HYDNSD_NO_RESOLVER, r->ordinals);
 	for (uint32_t h = hydns_store_next(r->store, 0); h; h = hydns_store_next(r->store, h))
 		adopt(r, h, now_ns);
-	hydnsd_hits_take_over(r);
+	hydnsd_hits_take_over(r, now_ns);
 	return r;
 }
 

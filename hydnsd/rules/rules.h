@@ -8,11 +8,13 @@
 
 #include "hydns/session.h"
 #include "hydns-kern/store/store.h"
+#include "hydnsd/rules/histogram.h"
 #include "hydnsd/rules/missing.h"
 #include "hydnsd/rules/offer.h"
 #include "offload-policy/policy.h"
 
 struct hydnsd_rules;
+#define HYDNSD_ANY_RESOLVER HYDNS_RESOLVERS
 
 /* Options of the policy that no configuration can set, and how often the functions below are called. hydnsd and the simulator
  * share them. Milliseconds. */
@@ -70,12 +72,14 @@ void hydnsd_rules_expire(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budge
 bool hydnsd_rules_sweep(struct hydnsd_rules *r, uint64_t now_ns, uint32_t budget);
 /* How long after the beginning of a sweep the next should begin. */
 uint32_t hydnsd_rules_sweep_pause_ms(const struct hydnsd_rules *r);
-/* All rules of one resolver at once. */
-void hydnsd_rules_sweep_resolver(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
+/* All rules of one resolver, or of HYDNSD_ANY_RESOLVER, at once. */
+void hydnsd_rules_sweep_of(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
 
 /* Sets type, rcode, edns_do, secure, bogus, nodata, referrals, authoritative and discarded, as of the last sweep, since the last reset; rules:
  * as of now. Leaves the other fields alone. */
 void hydnsd_rules_counts(const struct hydnsd_rules *r, uint32_t resolver, struct hydns_counts *out);
+/* How old its answers were that the program gave, as of the last sweep, since the last reset or the start of hydnsd. */
+const struct hydnsd_histogram *hydnsd_rules_ages(const struct hydnsd_rules *r, uint32_t resolver);
 /* Adds queries of this type (host order) that were parked and dropped. */
 void hydnsd_rules_discarded(struct hydnsd_rules *r, uint32_t resolver, uint16_t qtype, const struct hydns_discards *more);
 void hydnsd_rules_counts_reset(struct hydnsd_rules *r, uint32_t resolver, uint64_t now_ns);
@@ -86,8 +90,6 @@ void hydnsd_rules_grace_begin(struct hydnsd_rules *r);
 void hydnsd_rules_grace_end(struct hydnsd_rules *r);
 
 /* -- withdrawing ------------------------------------------------------------------------------------ */
-#define HYDNSD_ANY_RESOLVER HYDNS_RESOLVERS
-
 struct hydnsd_withdrawal {
 	uint32_t resolver;             /* or HYDNSD_ANY_RESOLVER */
 	enum hydns_scope scope;

@@ -18,6 +18,7 @@ struct hydnsd_retired {
 	uint8_t flags;
 	bool empty;                    /* no record in the answer section */
 	bool authoritative;            /* AA */
+	uint64_t age_ns;               /* of the answer now */
 };
 
 struct hydnsd_rules {
@@ -46,6 +47,7 @@ struct hydnsd_rules {
 	uint64_t grace_ticket;
 	uint32_t sweep_cursor;
 	uint32_t threshold;
+	struct hydnsd_histogram age[HYDNS_RESOLVERS]; /* of answers that the program gave, as known at the next sweep */
 };
 
 /* capacity.c */
@@ -63,7 +65,7 @@ void hydnsd_rules_time_refresh(struct hydnsd_rules *r, uint32_t ordinal, const s
 
 /* hits.c */
 /* Continues the counts of a former hydnsd. Call it after the rules were adopted. */
-void hydnsd_hits_take_over(struct hydnsd_rules *r);
+void hydnsd_hits_take_over(struct hydnsd_rules *r, uint64_t now_ns);
 /* Accounts the hits of a live rule since the last time, here and to the policy, and returns them. */
 uint32_t hydnsd_hits_account(struct hydnsd_rules *r, uint32_t ordinal, const struct hydns_rule *rule,
 			     uint64_t now_ns);

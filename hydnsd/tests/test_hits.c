@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "hydnsd/tests/store.h"
@@ -29,7 +30,7 @@ static void no_hit_is_lost(void **state)
 	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
 	build_store_hit(&store, handle, 2); /* by a program that still has it */
 	build_store_grace(&store);
-	hydnsd_rules_sweep_resolver(store.rules, 1, NOW_NS);
+	hydnsd_rules_sweep_of(store.rules, 1, NOW_NS);
 	hydnsd_rules_counts(store.rules, 1, &c);
 	assert_int_equal(c.type[1], HYDNS_HITS_IN_SLOT + 10);
 	assert_int_equal(c.rcode[0], HYDNS_HITS_IN_SLOT + 10);
@@ -48,10 +49,10 @@ static void asking_meanwhile_counts_once(void **state)
 	handle = find("www.example.");
 	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
 	build_store_hit(&store, handle, 2);
-	hydnsd_rules_sweep_resolver(store.rules, 1, NOW_NS);
+	hydnsd_rules_sweep_of(store.rules, 1, NOW_NS);
 	build_store_grace(&store);
 	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
-	hydnsd_rules_sweep_resolver(store.rules, 1, NOW_NS);
+	hydnsd_rules_sweep_of(store.rules, 1, NOW_NS);
 	hydnsd_rules_counts(store.rules, 1, &c);
 	assert_int_equal(c.type[1], 2);
 }
@@ -60,7 +61,7 @@ static uint64_t counted(void)
 {
 	struct hydns_counts c = { 0 };
 
-	hydnsd_rules_sweep_resolver(store.rules, 1, NOW_NS);
+	hydnsd_rules_sweep_of(store.rules, 1, NOW_NS);
 	hydnsd_rules_counts(store.rules, 1, &c);
 	assert_int_equal(c.type[1], c.rcode[0]);
 	return c.type[1];
@@ -113,6 +114,54 @@ static void an_account_is_completed(void **state)
 	assert_int_equal(counted(), 5);
 }
 
+/* Buckets of ages, in the order of their bounds: 1, 5, 10, ... s. */
+static void ages_of_answers(void **state)
+{
+	const struct hydnsd_histogram *ages = hydnsd_rules_ages(store.rules, 1);
+	uint32_t handle;
+	uint64_t base;
+
+	(void)state;
+	assert_int_equal(admit_address("www.example.", NULL, 0), HYDNSD_ACCEPTED);
+	handle = find("www.example.");
+	base = hydns_store_rule(hydnsd_rules_store(store.rules), handle)->base_ns;
+	build_store_hit(&store, handle, 3);
+	hydnsd_rules_sweep_of(store.rules, 2, base + HYDNS_NS_PER_S);
+	assert_int_equal(ages->count[0], 0);            /* of another resolver */
+	hydnsd_rules_sweep_of(store.rules, HYDNSD_ANY_RESOLVER, base + HYDNS_NS_PER_S);
+	assert_int_equal(ages->count[0], 3);
+	build_store_hit(&store, handle, 2);
+	hydnsd_rules_sweep(store.rules, base + 7 * HYDNS_NS_PER_S, UINT32_MAX);
+	assert_int_equal(ages->count[2], 2);
+	withdraw(HYDNS_SCOPE_ALL, NULL, 1);
+	build_store_hit(&store, handle, 1);             /* by a program that still has it */
+	build_store_grace(&store);
+	assert_int_equal(ages->count[0] + ages->count[2], 6);
+	hydnsd_rules_counts_reset(store.rules, 1, base + 8 * HYDNS_NS_PER_S);
+	assert_true(ages->sum_s == 0 && ages->count[2] == 0);
+}
+
+static void buckets(void **state)
+{
+	struct hydnsd_histogram h;
+
+	(void)state;
+	for (unsigned scale = 0; scale < HYDNSD_SCALES; scale++)
+		for (unsigned i = 0; i + 1 < HYDNSD_BUCKETS; i++) {
+			uint64_t ns = (uint64_t)(atof(hydnsd_histogram_bound(scale, i)) * 1e9 + 0.5);
+
+			h = (struct hydnsd_histogram){ 0 };
+			hydnsd_histogram_add(&h, scale, ns, 1);
+			assert_int_equal(h.count[i], 1);
+			hydnsd_histogram_add(&h, scale, ns + 1, 1);
+			assert_int_equal(h.count[i + 1], 1);
+		}
+	h = (struct hydnsd_histogram){ 0 };
+	hydnsd_histogram_add(&h, HYDNSD_SCALE_WAIT, UINT64_MAX, 2);
+	assert_int_equal(h.count[HYDNSD_BUCKETS - 1], 2);
+	assert_string_equal(hydnsd_histogram_bound(HYDNSD_SCALE_WAIT, HYDNSD_BUCKETS - 1), "inf");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +169,8 @@ int main(void)
 		ON_STORE(asking_meanwhile_counts_once),
 		ON_STORE(a_restart_keeps_the_counts),
 		ON_STORE(an_account_is_completed),
+		ON_STORE(ages_of_answers),
+		cmocka_unit_test(buckets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

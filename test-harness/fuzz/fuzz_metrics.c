@@ -28,6 +28,12 @@ static const char *const pieces[] = { "\\", "\"", "\n", "\\n", "}", "{", " ", ",
 /* All texts of this turn, which label values must be among. */
 static json_t *given;
 
+static const char *given_text(const char *text)
+{
+	json_object_set_new(given, text, json_true());
+	return text;
+}
+
 static const char *some_text(void)
 {
 	static char text[512];
@@ -36,13 +42,28 @@ static const char *some_text(void)
 	text[0] = 0;
 	while (n--)
 		strcat(text, pieces[fuzz_below(PIECES)]);
-	json_object_set_new(given, text, json_true());
-	return text;
+	return given_text(text);
+}
+
+static json_t *some_value(void);
+
+/* Buckets with bounds that are numbers, or are not, and counts that are too large together. */
+static json_t *some_histogram(void)
+{
+	static const char *const bounds[] = { "0.1", "1", "5", "inf", "1e9", "", "." };
+	json_t *counts = json_object();
+
+	given_text("counts");
+	given_text("sum_s");
+	for (unsigned n = fuzz_below(6); n--; )
+		json_object_set_new(counts, fuzz_below(4) ? given_text(bounds[fuzz_below(sizeof(bounds) / sizeof(bounds[0]))]) : some_text(),
+				    fuzz_below(8) ? json_integer((json_int_t)(fuzz_next() >> fuzz_below(64))) : some_value());
+	return json_pack("{s:o, s:o}", "counts", counts, "sum_s", fuzz_below(8) ? json_real(1.5) : some_value());
 }
 
 static json_t *some_value(void)
 {
-	switch (fuzz_below(8)) {
+	switch (fuzz_below(9)) {
 	case 0: return json_null();
 	case 1: return json_boolean(fuzz_below(2));
 	case 2: return json_real((double)(int64_t)fuzz_next() / 1e3);
@@ -55,6 +76,7 @@ static json_t *some_value(void)
 			json_object_set_new(counts, some_text(), fuzz_below(4) ? json_integer((json_int_t)fuzz_next()) : json_null());
 		return counts;
 	}
+	case 6: return some_histogram();
 	default: return json_integer((json_int_t)(fuzz_next() >> fuzz_below(64)));
 	}
 }
@@ -140,27 +162,40 @@ static const char *read_label(const char *p)
 	}
 	value[len] = 0;
 	/* numbers and the words of our own are no texts */
-	if (*p != '"' || (!json_object_get(given, value) && strspn(value, "-0123456789") != len && strcmp(value, "query")))
+	if (*p != '"' || (!json_object_get(given, value) && strspn(value, "-.0123456789") != len && strcmp(value, "query") && strcmp(value, "+Inf")))
 		return NULL;
 	return p + 1;
 }
 
+/* What follows the name of a histogram's sample, or NULL. */
+static const char *read_part(const char *p)
+{
+	static const char *const parts[] = { "_bucket", "_sum", "_count" };
+
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (!strncmp(p, parts[i], strlen(parts[i])))
+			return p + strlen(parts[i]);
+	return NULL;
+}
+
 /* Reads a sample of the family; returns what follows its line, or NULL. */
-static const char *read_sample(const char *p, const char *family)
+static const char *read_sample(const char *p, const char *family, bool histogram)
 {
 	char *end;
 
 	if (strncmp(p, family, strlen(family)))
 		return NULL;
 	p += strlen(family);
-	if (*p == '{') {
+	if (histogram)
+		p = read_part(p);
+	if (p && *p == '{') {
 		do
 			p = read_label(p + 1);
 		while (p && *p == ',');
 		if (!p || *p++ != '}')
 			return NULL;
 	}
-	if (*p != ' ')
+	if (!p || *p != ' ')
 		return NULL;
 	strtod(p + 1, &end);
 	return end > p + 1 && *end == '\n' ? end + 1 : NULL;
@@ -171,6 +206,7 @@ static const char *wrong_at(const char *text)
 {
 	static char seen[FAMILIES_MAX][64];
 	unsigned families = 0;
+	bool histogram = false;
 
 	for (const char *p = text, *q; *p; p = q) {
 		char name[64], again[64], type[16];
@@ -184,12 +220,13 @@ static const char *wrong_at(const char *text)
 				if (!strcmp(seen[i], name))
 					return p;
 			if (sscanf(q + 1, "# TYPE %63s %15[a-z]%n", again, type, &len) != 2 || strcmp(name, again) || q[1 + len] != '\n' ||
-			    (strcmp(type, "counter") && strcmp(type, "gauge")))
+			    (strcmp(type, "counter") && strcmp(type, "gauge") && strcmp(type, "histogram")))
 				return p;
+			histogram = !strcmp(type, "histogram");
 			strcpy(seen[families++], name);
 			q += 2 + len;
 		} else {
-			q = families ? read_sample(p, seen[families - 1]) : NULL;
+			q = families ? read_sample(p, seen[families - 1], histogram) : NULL;
 			if (!q)
 				return p;
 		}

@@ -52,7 +52,9 @@ def figures(thing, path):
         inner = re.fullmatch(r"(LIST|OBJECT)\((\w+)\)", field.types)
         if field.where not in ("REPLY", "BOTH"):
             continue
-        if inner and inner[2] in PROTOCOL.own:
+        if inner and inner[2] == "histogram":
+            yield here
+        elif inner and inner[2] in PROTOCOL.own:
             yield from figures(inner[2], here + ("[]" if inner[1] == "LIST" else ""))
         elif set(re.findall(r"\w+", field.types)) & {"INTEGER", "NUMBER", "TRUTH", "COUNTS"}:
             yield here
@@ -64,7 +66,7 @@ def test_every_figure_is_a_metric_or_has_a_reason():
     assert len(known) > 90 and len(paths) == len(set(paths))
     assert not known - set(paths) - set(LEFT_OUT), "neither in metrics.def nor left out with a reason"
     assert not set(LEFT_OUT) - known and not set(LEFT_OUT) & set(paths), "left out, but not a figure, or a metric"
-    numbers = {path for path, _, _, value, *_ in rows() if value not in ("LENGTH", "WORD")}
+    numbers = {path for path, _, _, value, *_ in rows() if value not in ("LENGTH", "WORD", "BUCKETS")}
     assert numbers <= known, "in metrics.def, but not in protocol.def"
 
 
@@ -79,6 +81,15 @@ def expected(path, reply):
     return at
 
 
+def histogram_samples(name, labels, histogram):
+    """{(name, labels): value} of a histogram: each of Prometheus' buckets has all up to its bound."""
+    found, so_far = {(f"{name}_sum", tuple(sorted(labels))): histogram["sum_s"]}, 0
+    for bound, n in histogram["counts"].items():
+        so_far += n
+        found[f"{name}_bucket", tuple(sorted((*labels, ("le", "+Inf" if bound == "inf" else bound))))] = so_far
+    return found | {(f"{name}_count", tuple(sorted(labels))): so_far}
+
+
 def expected_samples(row, reply):
     """{(name, labels): value} of one line of the table."""
     path, name, _, kind, label, _ = row
@@ -86,6 +97,8 @@ def expected_samples(row, reply):
     for labels, value in expected(path, reply):
         if kind == "COUNTS":
             found |= {(name, tuple(sorted((*labels, (label, key))))): n for key, n in value.items()}
+        elif kind == "BUCKETS":
+            found |= histogram_samples(name, labels, value)
         elif kind == "WORD":
             found[name, tuple(sorted((*labels, (label, value))))] = 1
         elif value is not None:
@@ -124,7 +137,7 @@ def test_every_number_agrees(world):
             return not wrong and scraped
         scraped = wait_until(agree, 30, "a scrape to agree with status and stats")
         names = {name for name, _ in scraped}
-        assert {name for _, name, *_ in rows()} <= names, "no sample of a line of the table"
+        assert {name + "_count" * (kind == "HISTOGRAM") for _, name, kind, *_ in rows()} <= names, "no sample of a line of the table"
         assert scraped["hydns_up", ()] == 1 and [v for (n, _), v in scraped.items() if n == "hydns_build_info"] == [1]
         of = {dict(labels)["reason"]: dict(labels)["of"] for name, labels in scraped if name == "hydns_packets_total"}
         assert (of["ANSWERED"], of["NOT_UDP"], of["EMPTY"]) == ("query", "other", "unread")

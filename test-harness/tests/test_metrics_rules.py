@@ -13,6 +13,7 @@ from lab.tools import TOP
 
 ALERTS, ALERT_TESTS = TOP / "packaging" / "hydns-alerts.yml", TOP / "test-harness" / "lab" / "hydns-alerts-test.yml"
 DASHBOARD = TOP / "packaging" / "hydns-dashboard.json"
+PARTS = {"COUNTER": ("",), "GAUGE": ("",), "HISTOGRAM": ("_bucket", "_sum", "_count")}
 
 
 def expressions():
@@ -27,7 +28,7 @@ def expressions():
 
 
 def known_names():
-    return {name for _, name, *_ in rows()} | {"hydns_up", "hydns_build_info", "hydns_metrics_answer_seconds"}
+    return {name + part for _, name, kind, *_ in rows() for part in PARTS[kind]} | {"hydns_up", "hydns_build_info", "hydns_metrics_answer_seconds"}
 
 
 def test_promtool_takes_the_rules():

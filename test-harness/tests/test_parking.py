@@ -109,6 +109,13 @@ def test_a_crowd_asks_the_authoritative_server_no_more_than_one_client(late):
     after = counts(late)
     came, answered, passed = (after[name] - before[name] for name in ("parked", "answered", "passed"))
     assert came == answered + passed and answered > passed, (before, after)
+    assert waits(after) - waits(before) == answered
+    assert 0 < after["waited"]["sum_s"] - before["waited"]["sum_s"] < answered * SOON
+
+
+def waits(counted):
+    """Of how many queries the histogram has the wait."""
+    return sum(counted["waited"]["counts"].values())
 
 
 @pytest.mark.parametrize("options", ({"family": 6}, {"edns": True}, {"dnssec": True}), ids=str)
@@ -143,9 +150,12 @@ def test_many_names_at_once(late):
 def test_an_answer_that_is_no_rule(late):
     """Its TTL is 0: each client gets one of its own from the resolver, if late."""
     late.world.relay.change = ttl_zero
+    before = counts(late)
     c = gather(late.world, late.network.client1, SERVICE[4], [("host50.lab.example", "A")], 300, SECONDS)
     assert (c.lost, c.twice, c.strays) == (0, 0, []), c
     assert {rcode for _, rcode, _ in c.answers} == {dns.rcode.NOERROR}
+    after = counts(late)
+    assert waits(after) - waits(before) == after["answered"] - before["answered"] < after["replayed"] - before["replayed"]
 
 
 def ttl_zero(wire):
