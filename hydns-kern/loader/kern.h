@@ -127,6 +127,9 @@ void hydns_programs_only(struct hydns_bpf *b, enum hydns_hook hook);
 void hydns_programs_called(struct hydns_bpf *b);
 /* Puts the stages that the configuration calls in their places in hydns_stages. */
 int hydns_stages_fill(struct hydns_bpf *b);
+/* Gives the descriptor of hydns_capture up (libbpf's becomes one of /dev/null): a program array is emptied when the last process
+ * that holds it ends, and that is to be hydnsctl. */
+int hydns_capture_let_go(const struct hydns_bpf *b);
 
 /* -- copy.c, dry.c ----------------------------------------------------------------------------------- */
 /* A copy of the loaded object's program of this hook, over the same maps and with the same configuration; opened, not loaded.

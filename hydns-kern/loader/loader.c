@@ -71,6 +71,7 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	b->rodata->hydns_forward_stage = o->forward && o->miss_stage;
 	b->rodata->hydns_queue = o->queue;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
+	b->rodata->hydns_may_capture = true;
 }
 
 /* -- loading ------------------------------------------------------------------------------------------ */
@@ -147,6 +148,9 @@ static int load(struct hydns_kern *k, const struct hydns_loader_options *o, bool
 	err = hydns_stages_fill(k->skel);
 	if (err)
 		return hydns_fail(why, err, "can't put the stages in their places: %s", strerror(-err));
+	err = hydns_capture_let_go(k->skel);
+	if (err)
+		return hydns_fail(why, err, "can't prepare for captures: %s", strerror(-err));
 	if (!*adopted) {
 		__u32 key = 0;
 

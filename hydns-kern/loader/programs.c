@@ -3,10 +3,16 @@
  * The programs of the object, and where the kernel runs each. A new program is its code and a row here: the loader
  * attaches, replaces and detaches it, or puts it behind its tail call.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "hydns-kern/loader/kern.h"
 #include "hydns-kern/program/stages.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
+#include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
@@ -50,6 +56,7 @@ void hydns_programs_only(struct hydns_bpf *b, enum hydns_hook hook)
 		if (p->hook == HYDNS_HOOK_STAGE)
 			*called(b, p) = false;
 	}
+	b->rodata->hydns_may_capture = false;
 }
 
 void hydns_programs_called(struct hydns_bpf *b)
@@ -77,5 +84,16 @@ int hydns_stages_fill(struct hydns_bpf *b)
 	/* A stage that has made another frame of its packet begins with it anew. */
 	if (!err && b->rodata->hydns_miss_stage)
 		err = put_stage(b, HYDNS_STAGE_ENTRY, HYDNS_PROGRAM);
+	return err;
+}
+
+int hydns_capture_let_go(const struct hydns_bpf *b)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), err = 0;
+
+	if (null < 0 || dup3(null, bpf_map__fd(b->maps.hydns_capture), O_CLOEXEC) < 0)
+		err = -errno;
+	if (null >= 0)
+		close(null);
 	return err;
 }

@@ -3,14 +3,17 @@
 #ifndef HYDNS_KERN_PROGRAM_COUNT_BPF_H
 #define HYDNS_KERN_PROGRAM_COUNT_BPF_H
 
+#include "hydns-kern/program/capture.bpf.h"
 #include "hydns-kern/program/maps.bpf.h"
 
-static __always_inline void hydns_count(__u32 reason)
+/* Once for each packet, when the program has made of the frame what it will. */
+static __always_inline void hydns_count(struct xdp_md *ctx, __u32 reason)
 {
 	__u64 *n = bpf_map_lookup_elem(&hydns_stats, &reason);
 
 	if (n)
 		++*n;
+	hydns_watch_end(ctx, reason);
 }
 
 /* The XDP action of a reason. */

@@ -91,6 +91,7 @@ int hydns_xdp(struct xdp_md *ctx)
 	const __u32 *paused = bpf_map_lookup_elem(&hydns_switch, &zero);
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 
+	hydns_watch(ctx);
 	if (!paused || !q)
 		reason = HYDNS_R_NO_ENTRY;
 	else if (*(const volatile __u32 *)paused)
@@ -98,7 +99,7 @@ int hydns_xdp(struct xdp_md *ctx)
 	else
 		reason = hydns_nothing_to_do() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
 	if (reason == HYDNS_R_ANSWERED) {
-		hydns_count(reason);
+		hydns_count(ctx, reason);
 		return hydns_send(&q->reply);
 	}
 	if ((hydns_miss_stage || hydns_forward_stage) && q)
@@ -110,14 +111,14 @@ int hydns_xdp(struct xdp_md *ctx)
 		if (q->cpu.replaying) {
 			if (hydns_forward_stage && q->cpu.tried && HYDNS_MAY_PARK(reason))
 				bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARD);
-			return hydns_replayed(reason);
+			return hydns_replayed(ctx, reason);
 		}
 		if (HYDNS_MAY_PARK(reason))
 			bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_MISS);
 	}
 	if (hydns_forward_stage && q && reason == HYDNS_R_NOT_SERVICE && hydns_is_upstream(bpf_ntohs(q->packet.service.port)))
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARDED);
-	hydns_count(reason);
+	hydns_count(ctx, reason);
 	if (hydns_queue && HYDNS_QUERY_TO_RING(reason))
 		return hydns_query_to_ring(ctx);
 	if (hydns_queue && reason == HYDNS_R_NOT_SERVICE && hydns_is_upstream(bpf_ntohs(q->packet.service.port)))

@@ -31,6 +31,8 @@ const volatile bool hydns_miss_stage = false;
 const volatile bool hydns_forward_stage = false;
 /* Give queries that no rule answers, and answers of upstream servers, to the resolvers' rings. */
 const volatile bool hydns_queue = false;
+/* Packets may be captured: hydns_capture is called while somebody does. */
+const volatile bool hydns_may_capture = false;
 /* A time that packet tests set, to know it to the nanosecond. 0: the kernel's clocks. */
 const volatile __u64 hydns_fixed_now_ns = 0;
 const volatile __u64 hydns_fixed_tai_ns = 0;

@@ -99,7 +99,8 @@ static int load(struct kernel *k, bool verbose)
 		if (verbose && i < PROGRAMS_MOST)
 			take_counts(k, p, log + i++ * LOG_BYTES);
 	free(log);
-	return err ? err : hydns_stages_fill(k->skel);
+	err = err ? err : hydns_stages_fill(k->skel);
+	return err ? err : hydns_capture_let_go(k->skel);
 }
 
 static int map_memory(struct kernel *k, int i, int fd, __u32 entries, size_t size)
@@ -230,6 +231,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_miss_stage = o->miss_stage;
 	k->skel->rodata->hydns_forward_stage = o->forward;
 	k->skel->rodata->hydns_queue = o->queue;
+	k->skel->rodata->hydns_may_capture = !o->no_capture;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;
 	k->skel->rodata->hydns_fixed_now_ns = o->real_clock ? 0 : NOW_NS;
 	k->skel->rodata->hydns_fixed_tai_ns = o->real_clock ? 0 : (WALL_S + TAI_OFFSET) * 1000000000ULL;

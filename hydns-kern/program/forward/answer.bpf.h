@@ -178,11 +178,11 @@ int hydns_forwarded(struct xdp_md *ctx)
 	port = bpf_ntohs(q->packet.service.port);
 	word = hydns_claimed(port, (const void *)q->packet.client.addr, q->packet.sport);
 	if (!word || HYDNS_PORT_DEVICE(word) != HYDNS_FORWARD_DEVICE) {
-		hydns_count(q->cpu.reason);
+		hydns_count(ctx, q->cpu.reason);
 		return hydns_queue ? hydns_answer_to_ring(ctx) : XDP_PASS;
 	}
 	reason = hydns_take_answer(ctx, q, port, word);
-	hydns_count(reason);
+	hydns_count(ctx, reason);
 	return hydns_action(reason);
 }
 

@@ -266,10 +266,10 @@ static __always_inline int hydns_forward_send(struct xdp_md *ctx, struct hydns_q
 
 	if (!hydns_bounded(&len, HYDNS_REQUEST_FRAME) || start > HYDNS_REQUEST_MESSAGE ||
 	    bpf_xdp_store_bytes(ctx, 0, q->reply.group_tail + start, len)) {
-		hydns_count(HYDNS_R_ABORTED); /* the request ends by its timeout */
+		hydns_count(ctx, HYDNS_R_ABORTED); /* the request ends by its timeout */
 		return XDP_DROP;
 	}
-	hydns_count(HYDNS_R_FORWARDED);
+	hydns_count(ctx, HYDNS_R_FORWARDED);
 	return out == ctx->ingress_ifindex ? XDP_TX : bpf_redirect_map(&hydns_out, out, 0);
 }
 
@@ -277,8 +277,8 @@ static __always_inline int hydns_forward_send(struct xdp_md *ctx, struct hydns_q
 static __always_inline int hydns_forward_leave(struct xdp_md *ctx, const struct hydns_query *q)
 {
 	if (q->cpu.replaying)
-		return hydns_replayed(q->cpu.reason);
-	hydns_count(q->cpu.reason);
+		return hydns_replayed(ctx, q->cpu.reason);
+	hydns_count(ctx, q->cpu.reason);
 	return hydns_queue ? hydns_query_to_ring(ctx) : XDP_PASS;
 }
 
@@ -307,7 +307,7 @@ int hydns_forward_miss(struct xdp_md *ctx)
 	}
 	if (left == HYDNS_FORWARD_JOINED) {
 		++n->joined;
-		hydns_count(HYDNS_R_PARKED);
+		hydns_count(ctx, HYDNS_R_PARKED);
 		return hydns_action(HYDNS_R_PARKED);
 	}
 	if (left < HYDNS_FORWARD_LEFTS)

@@ -24,12 +24,12 @@ int hydns_miss(struct xdp_md *ctx)
 	if (!q)
 		return XDP_PASS;
 	if (hydns_park(ctx, q, hydns_now(&q->cpu))) {
-		hydns_count(HYDNS_R_PARKED);
+		hydns_count(ctx, HYDNS_R_PARKED);
 		return hydns_action(HYDNS_R_PARKED);
 	}
 	if (hydns_forward_stage && hydns_forward_number(&q->question))
 		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_FORWARD);
-	hydns_count(q->cpu.reason);
+	hydns_count(ctx, q->cpu.reason);
 	return hydns_queue ? hydns_query_to_ring(ctx) : XDP_PASS;
 }
 

@@ -16,7 +16,7 @@
 
 /* A replayed frame that no rule has answered goes to the resolver's socket: rings have one producer, the driver, and it is
  * not parked again. One that was (hydns_by_another_link()) comes in once more. */
-static __always_inline int hydns_replayed(enum hydns_reason reason)
+static __always_inline int hydns_replayed(struct xdp_md *ctx, enum hydns_reason reason)
 {
 	__u32 zero = 0;
 	struct hydns_replays *r = bpf_map_lookup_elem(&hydns_replays, &zero);
@@ -27,7 +27,7 @@ static __always_inline int hydns_replayed(enum hydns_reason reason)
 		__sync_fetch_and_add(&r->passed, 1);
 		r->frame[(r->next - 1) & HYDNS_REPLAYS].passed = HYDNS_REPLAY_PASSED;
 	}
-	hydns_count(reason);
+	hydns_count(ctx, reason);
 	return hydns_action(reason);
 }
 
@@ -42,11 +42,11 @@ static __always_inline void hydns_replay_forwarded(void)
 }
 
 /* As if there were no stage. */
-static __always_inline int hydns_end(const struct hydns_query *q, enum hydns_reason reason)
+static __always_inline int hydns_end(struct xdp_md *ctx, const struct hydns_query *q, enum hydns_reason reason)
 {
 	if (q->cpu.replaying)
-		return hydns_replayed(reason);
-	hydns_count(reason);
+		return hydns_replayed(ctx, reason);
+	hydns_count(ctx, reason);
 	return hydns_action(reason);
 }
 
@@ -81,7 +81,7 @@ int hydns_replay(struct xdp_md *ctx)
 		return XDP_PASS;
 	reason = q->cpu.reason;
 	if (!hydns_is_carrier(ctx, r))
-		return hydns_end(q, reason);
+		return hydns_end(ctx, q, reason);
 	r->on_cpu = bpf_get_smp_processor_id() + 1;
 	i = __sync_fetch_and_add(&r->next, 1);
 	q->cpu.replaying = i < *(const volatile __u32 *)&r->count;
@@ -90,11 +90,11 @@ int hydns_replay(struct xdp_md *ctx)
 	q->cpu.tried = r->frame[i & HYDNS_REPLAYS].tried;
 	q->cpu.asked_ns = r->frame[i & HYDNS_REPLAYS].at_ns;
 	if (!hydns_unfold(ctx, &r->frame[i & HYDNS_REPLAYS])) {
-		hydns_count(HYDNS_R_ABORTED);
+		hydns_count(ctx, HYDNS_R_ABORTED);
 		return XDP_DROP;
 	}
 	bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_ENTRY);
-	return hydns_replayed(HYDNS_R_NO_ENTRY);
+	return hydns_replayed(ctx, HYDNS_R_NO_ENTRY);
 }
 
 #endif
