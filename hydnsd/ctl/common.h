@@ -44,6 +44,11 @@ struct ctl {
 	bool all;            /* --all */
 	const char *zone;    /* --zone; NULL: not given */
 	unsigned limit;      /* -n; 0: the command's default */
+	/* of capture, as they stand on the command line; NULL: not given */
+	bool answered;       /* --answered */
+	const char *passed[HYDNS_REASONS]; /* --passed, each time that it is given */
+	unsigned passed_count;
+	const char *name, *interface, *count, *seconds, *size, *snaplen;
 };
 
 /* -- socket.c: the daemon ------------------------------------------------------------------------ */
@@ -66,6 +71,8 @@ int ctl_show(const struct ctl *c, const char *cmd, void (*print)(const json_t *r
 /* -- pins.c: pinned maps, root only ----------------------------------------------------------------- */
 /* 0, or a negative errno and a line in why. */
 bool ctl_pins_exist(const struct ctl *c);
+/* A descriptor of the map of this name, not checked, or a negative errno. */
+int ctl_pins_open(const struct ctl *c, const char *name);
 int ctl_pins_paused(const struct ctl *c, bool *paused, char why[CTL_WHY]);
 int ctl_pins_pause(const struct ctl *c, bool on, char why[CTL_WHY]);
 /* reasons: HYDNS_REASONS entries, summed over CPUs. */

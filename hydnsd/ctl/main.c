@@ -50,6 +50,29 @@ struct given {
 	bool help;
 };
 
+/* The options that only capture takes. */
+static bool parse_capture_option(int o, struct ctl *c, struct given *given)
+{
+	const struct { int option; const char **value; } texts[] = {
+		{CTL_OPT_NAME, &c->name}, {CTL_OPT_INTERFACE, &c->interface}, {'c', &c->count}, {CTL_OPT_SECONDS, &c->seconds},
+		{CTL_OPT_SIZE, &c->size}, {CTL_OPT_SNAPLEN, &c->snaplen},
+	};
+	bool known = o == CTL_OPT_ANSWERED || o == CTL_OPT_PASSED;
+
+	if (o == CTL_OPT_ANSWERED)
+		c->answered = true;
+	else if (o == CTL_OPT_PASSED && c->passed_count < HYDNS_REASONS)
+		c->passed[c->passed_count++] = optarg;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].option == o) {
+			*texts[i].value = optarg;
+			known = true;
+		}
+	if (known)
+		given->options |= CTL_TAKES_CAPTURE;
+	return known;
+}
+
 /* Fills c and *given from the options; returns -1 to go on, or an exit code. */
 static int parse_options(int argc, char **argv, struct ctl *c, struct given *given)
 {
@@ -93,6 +116,8 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 			ctl_print_table();
 			return CTL_OK;
 		default:
+			if (parse_capture_option(o, c, given))
+				break;
 			fputs("Try 'hydnsctl --help'.\n", stderr);
 			return CTL_USAGE;
 		}

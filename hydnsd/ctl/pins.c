@@ -59,6 +59,14 @@ static int open_map(const struct ctl *c, const char *name, __u32 type, __u32 val
 	return fd;
 }
 
+int ctl_pins_open(const struct ctl *c, const char *name)
+{
+	char path[256];
+	int err = pin_path(c, name, path, sizeof(path)), fd = err ? err : bpf_obj_get(path);
+
+	return fd;
+}
+
 static int open_switch(const struct ctl *c, char why[CTL_WHY])
 {
 	return open_map(c, "hydns_switch", BPF_MAP_TYPE_ARRAY, sizeof(__u32), 1, why);

@@ -26,18 +26,26 @@ static const struct known_option options[] = {
 	{"once", NULL, CTL_OPT_ONCE, CTL_TAKES_ONCE, "flag", "prints once, on a terminal too"},
 	{"do", NULL, CTL_OPT_DO, CTL_TAKES_DO, "flag", "for queries with the DO bit"},
 	{"norec", NULL, CTL_OPT_NOREC, CTL_TAKES_NOREC, "flag", "for queries without RD"},
-	{"client", "ADDRESS", CTL_OPT_CLIENT, CTL_TAKES_CLIENT, "text", "for queries from this client"},
+	{"client", "ADDRESS", CTL_OPT_CLIENT, CTL_TAKES_CLIENT, "text", "for queries from this client; capture: or PREFIX/LENGTH"},
 	{"edns", "[=SIZE]", CTL_OPT_EDNS, CTL_TAKES_EDNS, "flag", "for queries with EDNS, of size 1232 or this one"},
 	{"cookie", "[=HEX]", CTL_OPT_COOKIE, CTL_TAKES_COOKIE, "flag", "for queries with a client cookie, or with this cookie"},
 	{"zone", "ZONE", CTL_OPT_ZONE, CTL_TAKES_ZONE, "text", "all names at and below this one"},
 	{"all", NULL, CTL_OPT_ALL, CTL_TAKES_ALL, "flag", "all rules"},
+	{"answered", NULL, CTL_OPT_ANSWERED, CTL_TAKES_CAPTURE, "flag", "what the kernel answers, with the reply"},
+	{"passed", "REASON", CTL_OPT_PASSED, CTL_TAKES_CAPTURE, "text", "what ends with this reason, as in stats; may be repeated"},
+	{"name", "NAME", CTL_OPT_NAME, CTL_TAKES_CAPTURE, "text", "queries for this name; *.NAME: --zone NAME"},
+	{"interface", "NAME", CTL_OPT_INTERFACE, CTL_TAKES_CAPTURE, "text", "queries that arrive there"},
+	{"count", "N", 'c', CTL_TAKES_CAPTURE, "number", "ends after so many packets, replies not counted"},
+	{"seconds", "N", CTL_OPT_SECONDS, CTL_TAKES_CAPTURE, "number", "ends after this time"},
+	{"size", "OCTETS", CTL_OPT_SIZE, CTL_TAKES_CAPTURE, "number", "ends before FILE is larger [64M]"},
+	{"snaplen", "OCTETS", CTL_OPT_SNAPLEN, CTL_TAKES_CAPTURE, "number", "keeps so much of a packet [2047]"},
 	{"help", NULL, 'h', 0, "flag", "this text; with a command, the command's"},
 	{"version", NULL, 'V', 0, "flag", "version and ABI"},
 	{"print-options", NULL, CTL_OPT_TABLE, 0, NULL, NULL},         /* commands and options, for completion */
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
-const char ctl_short_options[] = "s:p:jn:hV";
+const char ctl_short_options[] = "s:p:jn:c:hV";
 
 #define UNREACHABLE "hydnsd cannot be reached or refuses"
 #define WITHOUT     "neither hydnsd nor the pinned maps can be reached"

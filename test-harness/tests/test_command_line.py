@@ -34,7 +34,7 @@ def test_help_of_each_command(world, tmp_path):
         done = run(world.tools.hydnsctl, "--socket", tmp_path / "none", command, "--help")
         assert done.returncode == 0 and not done.stderr
         assert done.stdout.startswith(f"usage: hydnsctl {command}") and "Exit status" in done.stdout
-        assert ("--json" in done.stdout) == (command not in ("flush", "pause", "resume"))
+        assert ("--json" in done.stdout) == (command not in ("capture", "flush", "pause", "resume"))
         assert run(world.tools.hydnsctl, command, "-h").stdout == done.stdout
     done = run(world.tools.hydnsctl, "no-such-command", "--help")
     assert done.returncode == 2 and "no such command" in done.stderr
