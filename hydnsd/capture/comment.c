@@ -40,7 +40,7 @@ static size_t message_at(const uint8_t *frame, size_t len)
 static void add_variant(const uint8_t *frame, size_t len, size_t message, size_t behind, char *text, size_t room)
 {
 	bool opt = word(frame, len, message + 10) && behind < len && !frame[behind] && word(frame, len, behind + 1) == TYPE_OPT;
-	bool want_do = opt && word(frame, len, behind + 7) & 0x8000, rd = word(frame, len, message + 2) & 0x0100;
+	bool want_do = opt && (word(frame, len, behind + 7) & 0x8000) != 0, rd = (word(frame, len, message + 2) & 0x0100) != 0;
 
 	if (want_do || !rd)
 		snprintf(text, room, " (%s%s%s)", want_do ? "do" : "", want_do && !rd ? " " : "", rd ? "" : "norec");

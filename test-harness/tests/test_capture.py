@@ -2,6 +2,7 @@
 """`hydnsctl capture`: the queries and the kernel's replies as they were on the link, what became of each, the filters and bounds;
 and that nothing is left when it ends."""
 
+import itertools
 import json
 import shutil
 import signal
@@ -19,7 +20,7 @@ from lab.process import Program, tail
 from lab.run import SOON, wait_until
 
 NAME, OTHER = "www.lab.example", "a1.lab.example"
-COLD = "none{}.lab.example"              # never asked twice
+colds = (f"none{n}.lab.example" for n in itertools.count())
 LATE = 0.3                               # seconds that the authoritative server takes
 IP_UDP = {4: 20 + 8, 6: 40 + 8}
 
@@ -118,7 +119,7 @@ def test_query_and_reply(path, version):
     """Octet by octet, with the rule; a query that passes stands alone, with the reason."""
     with capturing(path) as packets:
         plain, small = asked(path, NAME, version), asked(path, OTHER, version, edns=True)
-        missed = asked(path, COLD.format(f"{version}{path.server.pid}"), version)
+        missed = asked(path, next(colds), version)
     for (wire, reply), name in (plain, NAME), (small, OTHER):
         sent, answer = captured_exchange(packets, wire)
         assert message(answer) == reply and answer.at >= sent.at and sent.inbound and not answer.inbound
@@ -242,7 +243,7 @@ def test_paused(path):
 
 def test_parked(path):
     """A query that waits is in the capture as parked, and once more as what became of it."""
-    name = COLD.format(f"-late{path.server.pid}")
+    name = next(colds)
     ask(path.network.client1, SERVICE[4], "lab.example", "SOA")
     path.server.forget_servers()
     path.network.poll()
@@ -284,7 +285,7 @@ def test_mistakes(path, tmp_path):
     assert "no such reason: NOTHING" in reasons and all(r in reasons for r in path.daemon.reasons() if r != "ANSWERED")
     for option, value in ("--count", "0"), ("--seconds", "x"), ("--size", "1"), ("--snaplen", "9999"), ("--client", "10.53.1"), \
             ("--client", "10.53.1.0/33"), ("--interface", "nosuch0"), ("--name", "a..b"):
-        assert value in refused(path, option, value, file, status=2)
+        assert value.rpartition("/")[2] in refused(path, option, value, file, status=2)
     assert "exclude" in refused(path, "--name", "a", "--zone", "b", file, status=2)
     assert "usage" in refused(path, status=2) and "usage" in refused(path, file, file, status=2)
     assert "can't write" in refused(path, tmp_path / "none" / "x", status=1)
