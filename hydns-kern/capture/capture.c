@@ -329,11 +329,25 @@ static int open_meta(struct hydns_capture *c, char why[HYDNS_CAPTURE_WHY])
 	return err ? fail(why, err, "can't map hydns_meta into memory: %s", strerror(-err)) : 0;
 }
 
+/* Programs go when hydnsd has replaced them: nothing here holds them. */
+static void leave_those_gone(struct hydns_capture *c)
+{
+	for (unsigned i = c->n; i--;) {
+		int fd = bpf_prog_get_fd_by_id(c->watched[i].program);
+
+		if (fd >= 0)
+			close(fd);
+		else if (fd == -ENOENT)
+			leave(c, i);
+	}
+}
+
 int hydns_capture_follow(struct hydns_capture *c, char why[HYDNS_CAPTURE_WHY])
 {
 	int err = open_meta(c, why);
 	__u32 id = 0;
 
+	leave_those_gone(c);
 	while (!err && !bpf_prog_get_next_id(id, &id))
 		if (!is_watched(c, id))
 			err = take_up(c, id, why);

@@ -55,13 +55,12 @@ static uint64_t reasons_of_queries(void)
 
 static bool no_such_reason(const char *text)
 {
-	char names[CTL_WHY] = "any";
+	char names[2 * CTL_WHY] = "any";
 
-	for (unsigned r = 0; r < HYDNS_REASONS; r++)
-		if (r != HYDNS_R_ANSWERED) {
-			strncat(names, ", ", sizeof(names) - strlen(names) - 1);
-			strncat(names, hydns_reason_name((enum hydns_reason)r), sizeof(names) - strlen(names) - 1);
-		}
+	for (unsigned r = 0; r < HYDNS_REASONS; r++) {
+		strncat(names, ", ", sizeof(names) - strlen(names) - 1);
+		strncat(names, hydns_reason_name((enum hydns_reason)r), sizeof(names) - strlen(names) - 1);
+	}
 	ctl_error("no such reason: %s; there are %s", text, names);
 	return false;
 }
@@ -73,7 +72,7 @@ static bool add_reason(const char *text, uint64_t *bits)
 		return true;
 	}
 	for (unsigned r = 0; r < HYDNS_REASONS; r++)
-		if (r != HYDNS_R_ANSWERED && !strcasecmp(text, hydns_reason_name((enum hydns_reason)r))) {
+		if (!strcasecmp(text, hydns_reason_name((enum hydns_reason)r))) {
 			*bits |= 1ULL << r;
 			return true;
 		}

@@ -17,6 +17,13 @@ struct known_option {
 	const char *help;
 };
 
+/* What --passed takes. */
+static const char passed[] = "any"
+#define HYDNS_REASON(name, action, of, text) "|" #name
+#include "hydns/reasons.def"
+#undef HYDNS_REASON
+	;
+
 static const struct known_option options[] = {
 	{"socket", "PATH", 's', 0, "file", "control socket of hydnsd [" HYDNS_CONTROL_SOCKET "]"},
 	{"pin-dir", "DIR", 'p', 0, "directory", "where the maps are pinned [" HYDNS_PIN_DIR "]"},
@@ -32,7 +39,7 @@ static const struct known_option options[] = {
 	{"zone", "ZONE", CTL_OPT_ZONE, CTL_TAKES_ZONE, "text", "all names at and below this one"},
 	{"all", NULL, CTL_OPT_ALL, CTL_TAKES_ALL, "flag", "all rules"},
 	{"answered", NULL, CTL_OPT_ANSWERED, CTL_TAKES_CAPTURE, "flag", "what the kernel answers, with the reply"},
-	{"passed", "REASON", CTL_OPT_PASSED, CTL_TAKES_CAPTURE, "text", "what ends with this reason, as in stats; may be repeated"},
+	{"passed", "REASON", CTL_OPT_PASSED, CTL_TAKES_CAPTURE, passed, "what ends with this reason, as in stats; may be repeated"},
 	{"name", "NAME", CTL_OPT_NAME, CTL_TAKES_CAPTURE, "text", "queries for this name; *.NAME: --zone NAME"},
 	{"interface", "NAME", CTL_OPT_INTERFACE, CTL_TAKES_CAPTURE, "text", "queries that arrive there"},
 	{"count", "N", 'c', CTL_TAKES_CAPTURE, "number", "ends after so many packets, replies not counted"},
