@@ -159,7 +159,8 @@ static void test_names(void **state)
 		{ "example.com", false, "www.example.com", false }, { "www.example.com", false, "www.example.net", false },
 		{ "www.example.com", false, "example.com", false }, { "example.com", true, "example.com", true },
 		{ "example.com", true, "a.b.EXAMPLE.com", true }, { "example.com", true, "anexample.com", false },
-		{ "example.com", true, "com", false }, { ".", true, "www.example.com", true }, { ".", false, "com", false },
+		{ "example.com", true, "com", false }, { "example.com", true, "a\aexample.com", false },
+		{ ".", true, "www.example.com", true }, { ".", false, "com", false },
 		{ ".", false, ".", true },
 	};
 
