@@ -31,6 +31,8 @@ def path(world, request):
         for name in NAME, OTHER:
             for version in SERVICE:
                 world.heat(p.daemon, name, server=SERVICE[version])
+        p.before = left(p)
+        assert p.before[1] == 0
         yield p
 
 
@@ -228,18 +230,16 @@ def test_other_readers(path):
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left(path, sig):
     """No program and no word in the maps, however it ends; after SIGKILL, from the first packet on. What was written is whole."""
-    before = left(path)
-    assert before[1] == 0
     c = Capturing(path)
-    assert loaded_programs(path) > before[0] and left(path)[1] == 1
+    assert loaded_programs(path) > path.before[0] and left(path)[1] == 1
     asked(path, NAME)
     wait_until(lambda: len(pcapng.read(c.file).packets) >= 2, SOON, "the packets to be written")
     done = c.end(sig, status=-sig if sig == signal.SIGKILL else 0)
     assert len(done.packets) >= 2 and bool(done.received) == (sig != signal.SIGKILL)
-    wait_until(lambda: loaded_programs(path) == before[0], SOON, "the program to go")
+    wait_until(lambda: loaded_programs(path) == path.before[0], SOON, "the program to go")
     answered = path.daemon.reasons()["ANSWERED"]
     asked(path, NAME)
-    assert left(path) == before and path.daemon.reasons()["ANSWERED"] == answered + 1
+    assert left(path) == path.before and path.daemon.reasons()["ANSWERED"] == answered + 1
 
 
 def test_paused(path):
