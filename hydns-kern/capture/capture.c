@@ -14,6 +14,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "hydns/resolver.h"
+#include "hydns/switch.h"
 #include "hydns-kern/capture/capture.h"
 #include "hydns-kern/program/stages.h"
 #include "capture.skel.h"
@@ -37,8 +38,8 @@ struct running {
 
 struct hydns_capture {
 	struct hydns_capture_options o;
-	struct hydns_geometry *meta;   /* hydns_meta, in memory */
-	__u32 meta_id;
+	struct hydns_switch *on;       /* hydns_switch, in memory */
+	__u32 switch_id;               /* of that map */
 	struct hydns_capture_bpf *own; /* whose ring, filter and counts all use; its programs are not loaded */
 	struct ring_buffer *ring;
 	struct watched watched[WATCHED];
@@ -267,7 +268,7 @@ static bool examine(const struct hydns_capture *c, int program_fd, struct runnin
 	for (__u32 i = 0; i < info.nr_map_ids && i < MAPS; i++) {
 		int fd = bpf_map_get_fd_by_id(maps[i]);
 
-		ours = ours || maps[i] == c->meta_id;
+		ours = ours || maps[i] == c->switch_id;
 		if (fd >= 0 && map_info(fd, name))
 			keep(r, fd, name);
 		else if (fd >= 0)
@@ -309,24 +310,24 @@ static void leave(struct hydns_capture *c, unsigned i)
 }
 
 /* Opens what hydnsd has pinned, anew if it has made new maps. */
-static int open_meta(struct hydns_capture *c, char why[HYDNS_CAPTURE_WHY])
+static int open_switch(struct hydns_capture *c, char why[HYDNS_CAPTURE_WHY])
 {
 	char name[BPF_OBJ_NAME_LEN];
-	int fd = c->o.open_map("hydns_meta", c->o.map_arg), err = 0;
+	int fd = c->o.open_map("hydns_switch", c->o.map_arg), err = 0;
 	__u32 id = fd < 0 ? 0 : map_info(fd, name);
 	void *at;
 
 	if (!id)
-		return fail(why, fd < 0 ? fd : -EPROTO, "can't open hydns_meta: %s", strerror(fd < 0 ? -fd : EPROTO));
-	if (id != c->meta_id) {
+		return fail(why, fd < 0 ? fd : -EPROTO, "can't open hydns_switch: %s", strerror(fd < 0 ? -fd : EPROTO));
+	if (id != c->switch_id) {
 		hydns_capture_stop(c);
-		at = mmap(NULL, sizeof(*c->meta), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		at = mmap(NULL, sizeof(*c->on), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		err = at == MAP_FAILED ? -errno : 0;
-		c->meta = err ? NULL : at;
-		c->meta_id = err ? 0 : id;
+		c->on = err ? NULL : at;
+		c->switch_id = err ? 0 : id;
 	}
 	close(fd);
-	return err ? fail(why, err, "can't map hydns_meta into memory: %s", strerror(-err)) : 0;
+	return err ? fail(why, err, "can't map hydns_switch into memory: %s", strerror(-err)) : 0;
 }
 
 /* Programs go when hydnsd has replaced them: nothing here holds them. */
@@ -344,7 +345,7 @@ static void leave_those_gone(struct hydns_capture *c)
 
 int hydns_capture_follow(struct hydns_capture *c, char why[HYDNS_CAPTURE_WHY])
 {
-	int err = open_meta(c, why);
+	int err = open_switch(c, why);
 	__u32 id = 0;
 
 	leave_those_gone(c);
@@ -371,8 +372,8 @@ int hydns_capture_read(struct hydns_capture *c, int timeout_ms)
 {
 	int n;
 
-	if (c->n && c->meta)
-		__atomic_store_n(&c->meta->capturing, 1, __ATOMIC_RELAXED);
+	if (c->n && c->on)
+		__atomic_store_n(&c->on->capturing, 1, __ATOMIC_RELAXED);
 	n = ring_buffer__poll(c->ring, timeout_ms);
 	if (n < 0 && n != -EINTR)
 		return n;
@@ -442,12 +443,12 @@ int hydns_capture_open(const struct hydns_capture_options *o, struct hydns_captu
 
 void hydns_capture_stop(struct hydns_capture *c)
 {
-	if (c->meta) {
-		__atomic_store_n(&c->meta->capturing, 0, __ATOMIC_RELAXED);
-		munmap(c->meta, sizeof(*c->meta));
+	if (c->on) {
+		__atomic_store_n(&c->on->capturing, 0, __ATOMIC_RELAXED);
+		munmap(c->on, sizeof(*c->on));
 	}
-	c->meta = NULL;
-	c->meta_id = 0;
+	c->on = NULL;
+	c->switch_id = 0;
 	while (c->n)
 		leave(c, c->n - 1);
 }

@@ -268,9 +268,10 @@ __noinline int hydns_watch_ends(struct xdp_md *ctx, __u32 reason, __u32 replayed
 	return 0;
 }
 
-static __always_inline void hydns_watch(struct xdp_md *ctx)
+static __always_inline bool hydns_enters(struct xdp_md *ctx, const struct hydns_switch *s)
 {
 	hydns_watch_enters(ctx);
+	return *(const volatile __u32 *)&s->paused;
 }
 
 static __always_inline void hydns_watch_end(struct xdp_md *ctx, __u32 reason)

@@ -29,7 +29,8 @@ static __u64 counted[HYDNS_REASONS];
 static struct hydns_resolver_config config;
 static struct hydns_resolver_page page = { .epoch = 1, .heartbeat_ns = NOW_NS };
 static __u64 serial;
-static __u32 paused, allow = HYDNS_ACL_ALLOW;
+static struct hydns_switch switches;
+static __u32 allow = HYDNS_ACL_ALLOW;
 static struct hydns_bucket no_rules;
 static struct hydns_service service = { .resolver = STAGES_RESOLVER };
 
@@ -40,7 +41,7 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 	if (map == &hydns_scratch)
 		return &scratch;
 	if (map == &hydns_switch)
-		return &paused;
+		return &switches;
 	if (map == &hydns_svcserial)
 		return &serial;
 	if (map == &hydns_services)

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What hydnsd sets for the program as a whole: the kill switch, and the filter of the host's own addresses. */
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
+#include "hydns-kern/loader/switch.h"
 
 int hydns_kern_pause(struct hydns_kern *k, bool on)
 {
-	__u32 key = 0, value = on;
-
-	return bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_switch), &key, &value, BPF_ANY);
+	return hydns_switch_pause(bpf_map__fd(k->skel->maps.hydns_switch), on);
 }
 
 int hydns_kern_paused(struct hydns_kern *k, bool *on)
 {
-	__u32 key = 0, value;
-	int err = bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.hydns_switch), &key, &value);
-
-	if (!err)
-		*on = value != 0;
-	return err;
+	return hydns_switch_paused(bpf_map__fd(k->skel->maps.hydns_switch), on);
 }
 
 void hydns_kern_own_set(struct hydns_kern *k, const __u64 filter[HYDNS_OWN_WORDS])

@@ -19,15 +19,17 @@ struct {
 	__type(value, __u32);
 } hydns_capture SEC(".maps");
 
-static __always_inline void hydns_watch(struct xdp_md *ctx)
+/* A packet comes in, and is captured if somebody captures. Returns whether the kill switch is on. */
+static __always_inline bool hydns_enters(struct xdp_md *ctx, struct hydns_switch *s)
 {
-	__u32 zero = 0;
-	struct hydns_geometry *meta = bpf_map_lookup_elem(&hydns_meta, &zero);
-
-	if (!hydns_may_capture || !meta || !*(const volatile __u32 *)&meta->capturing)
-		return;
-	bpf_tail_call(ctx, &hydns_capture, 0);
-	*(volatile __u32 *)&meta->capturing = 0;       /* whoever captured has gone without a word */
+	/* all of it that a packet pays for while nothing is switched on */
+	if (!*(const volatile __u64 *)s)
+		return false;
+	if (hydns_may_capture && *(const volatile __u32 *)&s->capturing) {
+		bpf_tail_call(ctx, &hydns_capture, 0);
+		*(volatile __u32 *)&s->capturing = 0;  /* whoever captured has gone without a word */
+	}
+	return *(const volatile __u32 *)&s->paused;
 }
 
 static __always_inline void hydns_watch_end(struct xdp_md *ctx, __u32 reason)

@@ -88,13 +88,12 @@ SEC("xdp.frags")
 int hydns_xdp(struct xdp_md *ctx)
 {
 	__u32 zero = 0, reason;
-	const __u32 *paused = bpf_map_lookup_elem(&hydns_switch, &zero);
+	struct hydns_switch *s = bpf_map_lookup_elem(&hydns_switch, &zero);
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 
-	hydns_watch(ctx);
-	if (!paused || !q)
+	if (!s || !q)
 		reason = HYDNS_R_NO_ENTRY;
-	else if (*(const volatile __u32 *)paused)
+	else if (hydns_enters(ctx, s))
 		reason = HYDNS_R_PAUSED;
 	else
 		reason = hydns_nothing_to_do() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
@@ -135,14 +134,14 @@ SEC("?xdp")
 int hydns_dry(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
-	const __u32 *paused = bpf_map_lookup_elem(&hydns_switch, &zero);
+	const struct hydns_switch *s = bpf_map_lookup_elem(&hydns_switch, &zero);
 	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
 	__u32 reason;
 
-	if (!paused || !q)
+	if (!s || !q)
 		return HYDNS_DRY_RESULT(HYDNS_R_NO_ENTRY, HYDNS_R_NO_ENTRY);
 	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true);
-	if (*(const volatile __u32 *)paused)
+	if (*(const volatile __u32 *)&s->paused)
 		return HYDNS_DRY_RESULT(HYDNS_R_PAUSED, reason);
 	return HYDNS_DRY_RESULT(hydns_nothing_to_do() ? HYDNS_R_EMPTY : reason, reason);
 }

@@ -14,6 +14,7 @@
 #include "hydns/reasons.h"
 #include "hydns/resolver.h"
 #include "hydns/rule.h"
+#include "hydns/switch.h"
 #include "hydns-kern/program/stages.h"
 
 /* Load-time configuration: the verifier removes code that these constants make unreachable. */
@@ -43,9 +44,10 @@ __u64 hydns_own[HYDNS_OWN_WORDS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct hydns_switch);
 } hydns_switch SEC(".maps");
 
 struct {

@@ -14,6 +14,7 @@
 #include <linux/if_link.h>
 #include <bpf/bpf.h>
 #include "hydns-kern/loader/kern.h"
+#include "hydns-kern/loader/switch.h"
 #include "hydns/queue.h"
 #include "kernel.h"
 
@@ -567,9 +568,7 @@ void kernel_allow_egress(struct kernel *k, unsigned ifindex, bool allow)
 
 void kernel_pause(struct kernel *k, bool on)
 {
-	__u32 key = 0, value = on;
-
-	bpf_map_update_elem(bpf_map__fd(k->skel->maps.hydns_switch), &key, &value, BPF_ANY);
+	hydns_switch_pause(bpf_map__fd(k->skel->maps.hydns_switch), on);
 }
 
 static void set_meta(struct kernel *k, bool empty, bool lanes)

@@ -13,6 +13,7 @@
 #include <net/if.h>
 #include <sys/wait.h>
 #include <bpf/bpf.h>
+#include "hydns/switch.h"
 #include "expect.h"
 #include "hydns-kern/capture/capture.h"
 
@@ -288,11 +289,11 @@ static bool calls_somebody(void)
 
 static bool flagged(void)
 {
-	struct hydns_geometry g;
+	struct hydns_switch s;
 	__u32 zero = 0;
 
-	assert_int_equal(bpf_map_lookup_elem(kernel_map(kern, "hydns_meta"), &zero, &g), 0);
-	return g.capturing;
+	assert_int_equal(bpf_map_lookup_elem(kernel_map(kern, "hydns_switch"), &zero, &s), 0);
+	return s.capturing;
 }
 
 /* Whoever captures ends without a word: the kernel calls nobody any more, and the first packet clears the flag. */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hydns-kern/loader/switch.h"
 #include "hydnsd/ctl/common.h"
 
 static const char link_prefix[] = "link_";
@@ -69,7 +70,7 @@ int ctl_pins_open(const struct ctl *c, const char *name)
 
 static int open_switch(const struct ctl *c, char why[CTL_WHY])
 {
-	return open_map(c, "hydns_switch", BPF_MAP_TYPE_ARRAY, sizeof(__u32), 1, why);
+	return open_map(c, "hydns_switch", BPF_MAP_TYPE_ARRAY, sizeof(struct hydns_switch), 1, why);
 }
 
 bool ctl_pins_exist(const struct ctl *c)
@@ -82,28 +83,24 @@ bool ctl_pins_exist(const struct ctl *c)
 
 int ctl_pins_paused(const struct ctl *c, bool *paused, char why[CTL_WHY])
 {
-	__u32 zero = 0, value = 0;
 	int err, fd = open_switch(c, why);
 
 	if (fd < 0)
 		return fd;
-	err = bpf_map_lookup_elem(fd, &zero, &value);
+	err = hydns_switch_paused(fd, paused);
 	close(fd);
 	if (err)
 		snprintf(why, CTL_WHY, "cannot read the kill switch: %s", strerror(-err));
-	else
-		*paused = value != 0;
 	return err;
 }
 
 int ctl_pins_pause(const struct ctl *c, bool on, char why[CTL_WHY])
 {
-	__u32 zero = 0, value = on;
 	int err, fd = open_switch(c, why);
 
 	if (fd < 0)
 		return fd;
-	err = bpf_map_update_elem(fd, &zero, &value, BPF_ANY);
+	err = hydns_switch_pause(fd, on);
 	close(fd);
 	if (err)
 		snprintf(why, CTL_WHY, "cannot set the kill switch: %s", strerror(-err));

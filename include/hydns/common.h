@@ -6,6 +6,7 @@
  *   ring.h      a plugin and hydnsd: offers and changes
  *   session.h   a plugin and hydnsd: messages of the plugin socket
  *   parking.h   hydnsd and the program: queries that wait for a resolution
+ *   switch.h    hydnsd, hydnsctl and the program: the kill switch
  *   forwarding.h  all of them: queries that go straight to an upstream server
  * In all of them: integers are in the machine's byte order unless a field says "network order"; "monotonic" is
  * CLOCK_MONOTONIC; no structure has padding without a name.
@@ -15,7 +16,7 @@
 
 #include <linux/types.h>
 
-#define HYDNS_ABI_VERSION      14    /* of maps, rings and messages together; another version means other pins */
+#define HYDNS_ABI_VERSION      15    /* of maps, rings and messages together; another version means other pins */
 #define HYDNS_PIN_DIR          "/sys/fs/bpf/hydns"
 
 /* --- DNS messages ------------------------------------------------------------------------------------- */

@@ -118,14 +118,14 @@ def bpftool(*words):
 
 def loaded_programs(path):
     """Ids of all over this hydnsd's maps: other tests have programs of their own."""
-    meta = bpftool("map", "show", "pinned", path.daemon.pins / "hydns_meta")["id"]
-    return {p["id"] for p in bpftool("prog", "show") if meta in p.get("map_ids", ())}
+    switch = bpftool("map", "show", "pinned", path.daemon.pins / "hydns_switch")["id"]
+    return {p["id"] for p in bpftool("prog", "show") if switch in p.get("map_ids", ())}
 
 
 def left(path):
-    """What captures leave while they run: programs, and the word in hydns_meta."""
-    meta = bpftool("map", "dump", "pinned", path.daemon.pins / "hydns_meta")
-    return loaded_programs(path), meta[0]["formatted"]["value"]["capturing"]
+    """What captures leave while they run: programs, and the switch."""
+    switch = bpftool("map", "dump", "pinned", path.daemon.pins / "hydns_switch")
+    return loaded_programs(path), switch[0]["formatted"]["value"]["capturing"]
 
 
 @pytest.mark.parametrize("version", SERVICE)
