@@ -26,6 +26,10 @@ MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT", "ERRORS"}
 verbosity = pytest.StashKey()
 
 
+def pytest_addoption(parser):
+    parser.addoption("--agreement-queries", type=int, default=20000, help="how many queries test_agreement.py sends")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config, specs):
     """With -v, pytest-xdist asks each process what Python it is, and when that process is slow to be done with the question it
