@@ -214,13 +214,18 @@ static __always_inline void hydns_lose(__u32 ifindex)
 		__sync_fetch_and_add(n, 1);
 }
 
-/* The reader looks often; it is woken only when much has come meanwhile. */
+/* A wake-up is an interrupt that a packet pays for, so there is one for each quarter of the ring: the reader looks often by itself. */
+static __always_inline __u64 hydns_wakeup(__u64 len)
+{
+	__u64 at = bpf_ringbuf_query(&hydns_captured, BPF_RB_PROD_POS), end = at + sizeof(struct hydns_captured) + len + 2 * sizeof(__u64);
+
+	return (at ^ end) & -(HYDNS_CAPTURE_RING / 4ULL) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
 static __always_inline void hydns_say(struct hydns_watched *w)
 {
-	__u64 wakeup = BPF_RB_NO_WAKEUP, len = (__u64)w->said.octets[HYDNS_CAPTURE_IN] + w->said.octets[HYDNS_CAPTURE_OUT];
+	__u64 len = (__u64)w->said.octets[HYDNS_CAPTURE_IN] + w->said.octets[HYDNS_CAPTURE_OUT], wakeup = hydns_wakeup(len);
 
-	if (bpf_ringbuf_query(&hydns_captured, BPF_RB_AVAIL_DATA) > HYDNS_CAPTURE_RING / 4)
-		wakeup = BPF_RB_FORCE_WAKEUP;
 	if (!hydns_bounded(&len, 2 * HYDNS_CAPTURE_MOST) ||
 	    bpf_ringbuf_output(&hydns_captured, &w->said, sizeof(w->said) + len, wakeup))
 		hydns_lose(w->said.ifindex[HYDNS_CAPTURE_IN]);
