@@ -271,23 +271,23 @@ def test_parked(path):
     assert waited and waited == again
 
 
-def test_restart_of_hydnsd(world):
+def test_restart_of_hydnsd(path):
     """A capture goes on with the program of the next hydnsd."""
-    with kernel_path(world) as path:
-        world.heat(path.daemon, NAME)
-        c = Capturing(path, "--answered", "--name", NAME)
-        path.daemon.stop(signal.SIGKILL)
-        before, _ = asked(path, NAME)
-        path.daemon.start()
-        wait_until(path.daemon.resolver_ready, 10, "the module to register again")
-        world.heat(path.daemon, NAME)
+    c = Capturing(path, "--answered", "--name", NAME)
+    path.daemon.stop(signal.SIGKILL)
+    before, _ = asked(path, NAME)
+    path.daemon.start()
+    wait_until(path.daemon.resolver_ready, 10, "the plugin to register again")
+    path.world.heat(path.daemon, NAME)
 
-        def seen():
-            asked(path, NAME)
-            return len(pcapng.read(c.file).packets) > seen.count
-        seen.count = len(pcapng.read(c.file).packets) + 4
-        wait_until(seen, SOON, "the new program's packets in the capture")
-        assert before in [message(p) for p in c.end().packets]
+    def seen():
+        asked(path, NAME)
+        return len(pcapng.read(c.file).packets) > seen.count
+    seen.count = len(pcapng.read(c.file).packets) + 4
+    wait_until(seen, SOON, "the new program's packets in the capture")
+    assert before in [message(p) for p in c.end().packets]
+    wait_until(lambda: loaded_programs(path).isdisjoint(path.before[0]), SOON, "the former programs to go")
+    path.before = left(path)
 
 
 def test_mistakes(path, tmp_path):
