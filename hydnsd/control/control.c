@@ -154,6 +154,11 @@ static void on_top(struct client *c, const json_t *request)
 	reply_good(c, hydnsd_report_top(c->daemon, limit_of(request, TOP_DEFAULT)));
 }
 
+static void on_pending(struct client *c, const json_t *request)
+{
+	reply_good(c, hydnsd_report_pending(c->daemon, limit_of(request, HYDNSD_REPORT_LIMIT)));
+}
+
 static void on_explain(struct client *c, const json_t *request)
 {
 	struct hydnsd_asked q = { 0 };

@@ -84,7 +84,7 @@ static json_t *question(struct hydnsd *d, const struct hydnsd_parked_question *q
 		"age_ms", number(now > record->at_ns ? (now - record->at_ns) / HYDNS_NS_PER_MS : 0));
 }
 
-json_t *hydnsd_report_pending(struct hydnsd *d)
+json_t *hydnsd_report_pending(struct hydnsd *d, uint32_t limit)
 {
 	uint32_t all = d->parking ? hydnsd_parked_questions(d->parking->parked) : 0;
 	struct gathering g = { .at = calloc(all + 1, sizeof(*g.at)), .room = all };
@@ -93,7 +93,7 @@ json_t *hydnsd_report_pending(struct hydnsd *d)
 	if (g.at && all)
 		hydnsd_parked_each(d->parking->parked, gather, &g);
 	qsort(g.at, g.count, sizeof(*g.at), most_first);
-	for (uint32_t n = 0; n < g.count && n < HYDNSD_REPORT_LIMIT; n++)
+	for (uint32_t n = 0; n < g.count && n < limit; n++)
 		json_array_append_new(list, question(d, g.at[n]));
 	free(g.at);
 	return json_pack("{s:o, s:o}", "waiting", number(d->parking ? hydnsd_parked_count(d->parking->parked) : 0),

@@ -20,6 +20,8 @@
 /* Hottest first. resolver: an index, or -1 for all. */
 json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver);
 json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
+/* Those of most queries first. */
+json_t *hydnsd_report_pending(struct hydnsd *d, uint32_t limit);
 
 /* NULL: no dry run is possible, and *fault says why; or out of memory, and *fault is NULL. */
 struct hydnsd_asked;

@@ -71,5 +71,6 @@ int ctl_cmd_pending(const struct ctl *c, int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return ctl_show_reply(c, json_pack("{s:s}", "cmd", "pending"), print_pending);
+	return ctl_show_reply(c, c->limit ? json_pack("{s:s, s:i}", "cmd", "pending", ARGUMENT(pending, limit), (int)c->limit) :
+			      json_pack("{s:s}", "cmd", "pending"), print_pending);
 }

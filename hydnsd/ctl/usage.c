@@ -29,7 +29,7 @@ static const struct known_option options[] = {
 	{"pin-dir", "DIR", 'p', 0, "directory", "where the maps are pinned [" HYDNS_PIN_DIR "]"},
 	{"state-dir", "DIR", CTL_OPT_STATE, 0, "directory", "where a pause is kept [" HYDNS_STATE_DIR "]"},
 	{"json", NULL, 'j', CTL_TAKES_JSON, "flag", "prints one JSON object"},
-	{"limit", "N", 'n', CTL_TAKES_LIMIT, "number", "how many names or rules, 1 to 10000"},
+	{"limit", "N", 'n', CTL_TAKES_LIMIT, "number", "how many names, rules or questions, 1 to 10000"},
 	{"once", NULL, CTL_OPT_ONCE, CTL_TAKES_ONCE, "flag", "prints once, on a terminal too"},
 	{"do", NULL, CTL_OPT_DO, CTL_TAKES_DO, "flag", "for queries with the DO bit"},
 	{"norec", NULL, CTL_OPT_NOREC, CTL_TAKES_NOREC, "flag", "for queries without RD"},

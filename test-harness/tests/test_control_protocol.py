@@ -99,7 +99,8 @@ def check_pending(path):
     clients = threading.Thread(target=gather, args=(path.world, path.network.client1, SERVICE[4], *crowd))
     clients.start()
     try:
-        wait_until(lambda: check(path.daemon, "pending")["questions"], 10, "clients to wait")
+        wait_until(lambda: check(path.daemon, "pending", limit=5)["questions"], 10, "clients to wait")
+        check_printed(path.daemon, "pending", HYDNSCTL)
     finally:
         clients.join()
         path.world.relay.behave()

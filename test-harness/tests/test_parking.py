@@ -2,6 +2,7 @@
 """Queries for a question whose resolution is under way wait in the kernel, and are answered with the first one's answer, or reach
 the resolver when it has none to offer: no client goes without what the resolver alone would have given it."""
 
+import json
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -172,6 +173,17 @@ def test_pending_shows_what_waits(late):
                    f"{name} to be pending")
         assert name in late.daemon.ctl("pending").stdout
     assert not pending(late)
+
+
+def test_no_more_questions_are_listed_than_asked_for(late):
+    late.world.relay.delay = 0.5
+    with gathering(late, "host60.lab.example"), gathering(late, "host61.lab.example"):
+        for ask_one in (lambda: late.daemon.call({"cmd": "pending", "limit": 1}),
+                        lambda: json.loads(late.daemon.ctl("pending", "--json", "-n", "1").stdout)):
+            def of_two():
+                reply = ask_one()
+                return len(reply["questions"]) == 1 and reply["waiting"] > reply["questions"][0]["waiting"]
+            wait_until(of_two, SOON, "one of two questions to be listed")
 
 
 def test_a_flush_meanwhile(late):
