@@ -101,8 +101,7 @@ static void check_without_daemon(struct doctor *d)
 		doctor_add(d, "daemon", NULL, DOCTOR_SKIP, "systemctl enable --now hydnsd", "hydnsd has not been started yet");
 		return;
 	}
-	doctor_add(d, "daemon", NULL, DOCTOR_FAIL, "systemctl restart hydnsd; if it does not stay up: "
-		   "journalctl -u hydnsd", "%s", d->why);
+	doctor_add(d, "daemon", NULL, DOCTOR_FAIL, DOCTOR_RESTART, "%s", d->why);
 	if (!pin_dir_empty(d->ctl->pin_dir))
 		doctor_add(d, "stale-pins", NULL, DOCTOR_WARN, "systemctl start hydnsd (it takes them over); or, to take "
 			   "all away: hydnsd --clean", "%s holds maps and attachments of a hydnsd that no "
@@ -143,11 +142,7 @@ static void check_with_daemon(struct doctor *d)
 	doctor_add(d, "daemon", NULL, DOCTOR_OK, NULL, "hydnsd %s runs as pid %" JSON_INTEGER_FORMAT,
 		   ctl_str(d->status, FIELD(status, version)), ctl_int(d->status, FIELD(status, pid)));
 	check_abi(d);
-	if (json_is_true(json_object_get(d->status, FIELD(status, paused))))
-		doctor_add(d, "kill-switch", NULL, DOCTOR_WARN, "hydnsctl resume",
-			   "paused: nothing is answered in the kernel");
-	else
-		doctor_add(d, "kill-switch", NULL, DOCTOR_OK, NULL, "not paused");
+	doctor_check_kill_switch(d);
 }
 
 void doctor_check_daemon(struct doctor *d)

@@ -30,6 +30,8 @@ int ctl_cmd_doctor(const struct ctl *c, int argc, char **argv)
 	bool healthy;
 
 	d.reach = ctl_call(c, json_pack("{s:s}", "cmd", "status"), &d.status, d.why);
+	if (d.reach == CTL_ANSWERED && ctl_call(c, json_pack("{s:s}", "cmd", "stats"), &d.stats, d.why) != CTL_ANSWERED)
+		d.stats = NULL;
 	doctor_find_processes(&d);
 	doctor_check_host(&d);
 	doctor_check_daemon(&d);
@@ -50,5 +52,6 @@ int ctl_cmd_doctor(const struct ctl *c, int argc, char **argv)
 	}
 	json_decref(d.interfaces);
 	json_decref(d.status);
+	json_decref(d.stats);
 	return healthy ? CTL_OK : CTL_ERROR;
 }

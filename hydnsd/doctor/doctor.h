@@ -44,7 +44,7 @@ struct doctor_process {
 
 struct doctor {
 	const struct ctl *ctl;
-	json_t *status;            /* the daemon's, or NULL */
+	json_t *status, *stats;    /* the daemon's, or NULL */
 	char why[CTL_WHY];         /* why there is no status */
 	enum ctl_reach reach;
 	json_t *interfaces;        /* names of those that are looked at */
@@ -60,6 +60,8 @@ struct doctor {
  * to do, NULL when there is nothing; texts are copied. */
 void doctor_add(struct doctor *d, const char *check, const char *subject, enum doctor_state state,
 		const char *mend, const char *finding, ...) __attribute__((format(printf, 6, 7)));
+/* hydnsd's configuration file. */
+const char *doctor_config_file(const struct doctor *d);
 /* Writes the text for the servers of this host, or both texts. */
 void doctor_words(const struct doctor *d, char *out, size_t room, const char *unbound, const char *bind);
 
@@ -90,6 +92,18 @@ void doctor_restart_command(const struct doctor_process *p, char *out, size_t ro
 /* Whether the process has a descriptor of the socket with this inode. */
 bool doctor_holds_socket(pid_t pid, unsigned long inode);
 void doctor_conf_read(enum doctor_server server, const char *path, const char *root, struct doctor_conf *out);
+
+/* -- reported.c: what hydnsd's replies tell by themselves ---------------------------------------------------- */
+#define DOCTOR_RESTART "systemctl restart hydnsd; if it does not stay up: journalctl -u hydnsd"
+void doctor_check_kill_switch(struct doctor *d);
+/* One of hydnsd's interfaces, and that there is none. */
+void doctor_check_attached(struct doctor *d, const json_t *interface);
+void doctor_check_no_interface(struct doctor *d);
+/* A resolver of hydnsd's status; and packets that found no room, since its threads did not read the others in time. */
+void doctor_check_registered(struct doctor *d, const json_t *resolver);
+void doctor_check_drops(struct doctor *d, const json_t *resolver);
+/* The findings of all these checks, a list; needs no right. status, stats: hydnsd's replies, or NULL, and why there are none. */
+json_t *doctor_reported(const json_t *status, const json_t *stats, const char *why);
 
 /* -- checks -------------------------------------------------------------------------------------------------- */
 void doctor_check_host(struct doctor *d);

@@ -23,6 +23,13 @@ void doctor_add(struct doctor *d, const char *check, const char *subject, enum d
 		"subject", subject, "state", state_text[state], "finding", text, "mend", mend));
 }
 
+const char *doctor_config_file(const struct doctor *d)
+{
+	const char *path = ctl_str(d->status, FIELD(status, config));
+
+	return path[0] ? path : HYDNS_CONFIG_DIR "/hydnsd.conf";
+}
+
 void doctor_words(const struct doctor *d, char *out, size_t room, const char *unbound, const char *bind)
 {
 	if (d->servers == DOCTOR_UNBOUND)

@@ -17,13 +17,6 @@ bool doctor_is_of_forwarding(const char *note)
 	return strstr(note, REFUSED) != NULL;
 }
 
-static const char *config_file(const struct doctor *d)
-{
-	const char *path = ctl_str(d->status, FIELD(status, config));
-
-	return path[0] ? path : "/etc/hydns/hydnsd.conf";
-}
-
 static const char *reload(const char *who)
 {
 	return strncmp(who, "named", 5) ? "hydns-unbound-control reload" : "hydns-rndc reconfig";
@@ -100,9 +93,9 @@ static bool mend_of(const struct doctor *d, const json_t *u, const char *zone, c
 	else if (!strcmp(state, "detached") && is_named(d, device))
 		snprintf(mend, 2 * TEXT, "hydnsctl doctor %s: why is it not attached?", device);
 	else if (!strcmp(state, "detached"))
-		snprintf(mend, 2 * TEXT, "echo 'interface: %s' >>%s && systemctl reload hydnsd", device, config_file(d));
+		snprintf(mend, 2 * TEXT, "echo 'interface: %s' >>%s && systemctl reload hydnsd", device, doctor_config_file(d));
 	else if (!strcmp(state, "tagged"))
-		snprintf(mend, 2 * TEXT, "echo 'vlan: yes' >>%s && systemctl restart hydnsd", config_file(d));
+		snprintf(mend, 2 * TEXT, "echo 'vlan: yes' >>%s && systemctl restart hydnsd", doctor_config_file(d));
 	else
 		return false;
 	return true;
@@ -132,22 +125,19 @@ static void check_zones(struct doctor *d, const char *who, const json_t *forward
 /* No rule answers a tagged query when replies are routed, so none is forwarded. */
 static void check_tagged(struct doctor *d)
 {
-	json_t *stats = NULL;
 	const json_t *r, *left;
-	char why[CTL_WHY], count[CTL_TEXT];
+	char count[CTL_TEXT];
 	size_t i;
 
-	if (!json_is_true(json_object_get(d->status, FIELD(status, routed))) || !json_is_true(json_object_get(d->status, FIELD(status, vlan))) ||
-	    ctl_call(d->ctl, json_pack("{s:s}", "cmd", "stats"), &stats, why) != CTL_ANSWERED)
+	if (!json_is_true(json_object_get(d->status, FIELD(status, routed))) || !json_is_true(json_object_get(d->status, FIELD(status, vlan))))
 		return;
-	json_array_foreach(json_object_get(stats, FIELD(stats, resolvers)), i, r) {
+	json_array_foreach(json_object_get(d->stats, FIELD(stats, resolvers)), i, r) {
 		left = json_object_get(json_object_get(r, FIELD(resolver_counts, forwarding)), FIELD(forwarding_counts, left));
 		if (ctl_int(left, "FRAME"))
 			doctor_add(d, "forwarding", ctl_str(r, FIELD(resolver_counts, identity)), DOCTOR_WARN, "reply-path: swap, if "
 				   "replies may go back as queries came; or leave it", "%s queries in a VLAN, or too long, were left to the resolver: "
 				   "with reply-path: fib no reply to one is routed", ctl_count(ctl_int(left, "FRAME"), count));
 	}
-	json_decref(stats);
 }
 
 void doctor_check_forwarding(struct doctor *d)

@@ -191,10 +191,8 @@ static void check_veth(struct doctor *d, const struct netdev_link *l, const stru
 /* A command that changes the interface in the configuration. */
 static void rename_command(const struct doctor *d, const char *from, const char *to, char *out, size_t room)
 {
-	const char *path = ctl_str(d->status, FIELD(status, config));
-
 	snprintf(out, room, "sed -i 's/^interface: *%s$/interface: %s/' %s && systemctl reload hydnsd", from, to,
-		 path[0] ? path : HYDNS_CONFIG_DIR "/hydnsd.conf");
+		 doctor_config_file(d));
 }
 
 static void check_upper(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n)
@@ -252,12 +250,10 @@ static void check_attached(struct doctor *d, const char *name, const char *mode)
 		return;
 	json_array_foreach(json_object_get(d->status, FIELD(status, interfaces)), n, i)
 		if (!strcmp(ctl_str(i, FIELD(interface, name)), name)) {
-			doctor_add(d, "attached", name, DOCTOR_FAIL, "do what the finding says; hydnsd then attaches by itself",
-				   "hydnsd is not attached: %s", ctl_str(i, FIELD(interface, note)));
+			doctor_check_attached(d, i);
 			return;
 		}
-	snprintf(mend, sizeof(mend), "echo 'interface: %s' >>%s && systemctl reload hydnsd", name,
-		 ctl_str(d->status, FIELD(status, config))[0] ? ctl_str(d->status, FIELD(status, config)) : HYDNS_CONFIG_DIR "/hydnsd.conf");
+	snprintf(mend, sizeof(mend), "echo 'interface: %s' >>%s && systemctl reload hydnsd", name, doctor_config_file(d));
 	doctor_add(d, "attached", name, DOCTOR_FAIL, mend, "hydnsd is not attached, for its configuration does not name it");
 }
 
@@ -349,17 +345,6 @@ static void check_routing(struct doctor *d)
 		doctor_add(d, "routing", NULL, DOCTOR_OK, NULL, "replies go where the routing tables say");
 }
 
-static void check_no_interface(struct doctor *d)
-{
-	const char *path = ctl_str(d->status, FIELD(status, config));
-	char mend[256];
-
-	snprintf(mend, sizeof(mend), "echo 'interface: eth0' >>%s && systemctl reload hydnsd (the interface on which queries arrive)",
-		 path[0] ? path : HYDNS_CONFIG_DIR "/hydnsd.conf");
-	doctor_add(d, "link", NULL, DOCTOR_FAIL, mend, d->status ? "hydnsd's configuration names no interface: nothing is answered "
-		   "in the kernel" : "there is no Ethernet interface that is up; name one as argument of doctor");
-}
-
 void doctor_check_interfaces(struct doctor *d, int count, char **names)
 {
 	struct netdev_link *all;
@@ -376,7 +361,7 @@ void doctor_check_interfaces(struct doctor *d, int count, char **names)
 	check_routing(d);
 	choose(d, count, names, all, n);
 	if (!json_array_size(d->interfaces))
-		check_no_interface(d);
+		doctor_check_no_interface(d);
 	json_array_foreach(d->interfaces, k, i)
 		check_interface(d, json_string_value(i), all, n);
 	free(all);

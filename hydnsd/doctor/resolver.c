@@ -12,86 +12,6 @@
 #include "hydnsd/doctor/doctor.h"
 
 #define TEXT 512
-#define RECONFIG "hydns-rndc reconfig (rndc for the distribution's own named)"
-
-static bool is_bind(const char *identity)
-{
-	return !strncmp(identity, "named", 5);
-}
-
-/* -- registered ----------------------------------------------------------------------------------------------- */
-static void check_heartbeat(struct doctor *d, const json_t *r, const char *who)
-{
-	const json_t *age = json_object_get(r, FIELD(resolver, heartbeat_age_ms));
-	json_int_t ms = json_integer_value(age);
-
-	if (!json_is_number(age) || ms > (json_int_t)(HYDNS_HEARTBEAT_STALE_NS / 1000000))
-		doctor_add(d, "resolver", who, DOCTOR_FAIL, is_bind(who) ? "systemctl restart hydns-named; if it hangs again: "
-			   "journalctl -u hydns-named" : "systemctl restart hydns-unbound; if it hangs again: journalctl -u "
-			   "hydns-unbound", "no fresh heartbeat: none of its rules is answered");
-	else if (strcmp(ctl_str(r, FIELD(resolver, state)), "ready"))
-		doctor_add(d, "resolver", who, DOCTOR_WARN, "wait a few seconds; if it stays so: journalctl -u hydnsd",
-			   "%s: alive, but not registered with this hydnsd", ctl_str(r, FIELD(resolver, state)));
-	else
-		doctor_add(d, "resolver", who, DOCTOR_OK, NULL, "%s, pid %" JSON_INTEGER_FORMAT ", heartbeat %"
-			   JSON_INTEGER_FORMAT " ms ago, %" JSON_INTEGER_FORMAT " rules", ctl_str(r, FIELD(resolver, state)),
-			   ctl_int(r, FIELD(resolver, pid)), ms, ctl_int(r, FIELD(resolver, rules)));
-}
-
-static bool holds(const json_t *list, const char *text)
-{
-	const json_t *t;
-	size_t i;
-
-	json_array_foreach(list, i, t)
-		if (!strcmp(json_string_value(t), text))
-			return true;
-	return false;
-}
-
-/* An obstacle keeps all answers out of the kernel. */
-static void check_note(struct doctor *d, const char *who, const char *note, bool obstacle)
-{
-	const char *reload = is_bind(who) ? "change that in named.conf, then: " RECONFIG :
-		"change that in unbound.conf, then: hydns-unbound-control reload";
-	char mend[TEXT];
-
-	snprintf(mend, sizeof(mend), "%s%s", reload, obstacle ? "" : "; or leave it if it is meant so");
-	doctor_add(d, "note", who, obstacle ? DOCTOR_FAIL : DOCTOR_WARN, mend, "%s%s",
-		   obstacle ? "no answer is offered to the kernel: " : "", note);
-}
-
-static void check_services(struct doctor *d, const json_t *r, const char *who)
-{
-	if (!json_array_size(json_object_get(r, FIELD(resolver, services))))
-		doctor_add(d, "services", who, DOCTOR_FAIL, is_bind(who) ?
-			   "name the addresses that clients ask in listen-on and listen-on-v6 of named.conf, then: " RECONFIG :
-			   "name the addresses that clients ask in interface: lines of unbound.conf, then restart Unbound",
-			   "it has registered no address and port: no query can be its own");
-	/* a hydnsd of a former version does not have the field */
-	if (json_object_get(r, FIELD(resolver, clients_allowed)) && !ctl_int(r, FIELD(resolver, clients_allowed)))
-		doctor_add(d, "access", who, DOCTOR_FAIL, is_bind(who) ?
-			   "let the clients in by 'allow-recursion { PREFIX; };' in options of named.conf (on an authoritative server: "
-			   "'recursion no;'), then: " RECONFIG :
-			   "add 'access-control: PREFIX allow' for the clients to server: of unbound.conf, then: "
-			   "hydns-unbound-control reload", "%s lets in no client but this host itself: the kernel answers nobody",
-			   is_bind(who) ? "allow-query or allow-recursion of named.conf" : "access-control of unbound.conf");
-}
-
-static void check_registered(struct doctor *d, const json_t *r)
-{
-	const json_t *obstacles = json_object_get(r, FIELD(resolver, obstacles)), *note;
-	const char *who = ctl_str(r, FIELD(resolver, identity));
-	size_t i;
-
-	check_heartbeat(d, r, who);
-	/* with an obstacle a resolver need not send its addresses and clients */
-	if (!json_array_size(obstacles))
-		check_services(d, r, who);
-	json_array_foreach(json_object_get(r, FIELD(resolver, notes)), i, note)
-		if (!doctor_is_of_forwarding(json_string_value(note)))
-			check_note(d, who, json_string_value(note), holds(obstacles, json_string_value(note)));
-}
 
 /* -- running, but not registered -------------------------------------------------------------------------------- */
 /* Whether it can use hyDNS: of Unbound, an option's name is in its executable. */
@@ -185,13 +105,6 @@ static const char *user_name(unsigned uid, char buf[16])
 	return p ? p->pw_name : buf;
 }
 
-static const char *config_file(const struct doctor *d)
-{
-	const char *path = ctl_str(d->status, FIELD(status, config));
-
-	return path[0] ? path : "/etc/hydns/hydnsd.conf";
-}
-
 static void check_rights_of(struct doctor *d, const struct doctor_process *p, const struct identity *who,
 			    const struct stat *st)
 {
@@ -202,7 +115,7 @@ static void check_rights_of(struct doctor *d, const struct doctor_process *p, co
 	doctor_restart_command(p, restart, sizeof(restart));
 	if (!(st->st_mode & S_IWGRP)) {
 		snprintf(mend, sizeof(mend), "usermod -aG hydns %s; echo 'plugin-group: hydns' >>%s; systemctl restart hydnsd; %s",
-			 name, config_file(d), restart);
+			 name, doctor_config_file(d), restart);
 		doctor_add(d, "resolver", doctor_title(p), DOCTOR_FAIL, mend, "%s (pid %d) runs as %s, but only root may connect to "
 			   "%s: plugin-group is missing from hydnsd.conf", doctor_title(p), (int)p->pid, name, p->conf.socket);
 		return;
@@ -238,7 +151,7 @@ static void check_absent_socket(struct doctor *d, const struct doctor_process *p
 		snprintf(dir, sizeof(dir), "%s", path);
 		*strrchr(dir, '/') = 0;
 		snprintf(mend, sizeof(mend), "mkdir -p %s; echo 'plugin-socket: %s' >>%s (and 'plugin-socket: %s' for resolvers outside, "
-			 "for the list replaces the default); systemctl restart hydnsd", dir, path, config_file(d), listens);
+			 "for the list replaces the default); systemctl restart hydnsd", dir, path, doctor_config_file(d), listens);
 		doctor_add(d, "resolver", doctor_title(p), DOCTOR_FAIL, mend, "%s (pid %d) runs in the chroot %s: its hydns-socket %s is %s, "
 			   "and hydnsd does not listen there", doctor_title(p), (int)p->pid, p->root, p->conf.socket, path);
 	} else {
@@ -346,7 +259,7 @@ void doctor_check_resolvers(struct doctor *d)
 	size_t i;
 
 	json_array_foreach(resolvers, i, r)
-		check_registered(d, r);
+		doctor_check_registered(d, r);
 	for (unsigned p = 0; p < d->processes; p++)
 		if (!has_registered(d, d->process[p].pid) && (!any || d->process[p].conf.named || d->process[p].conf.clause))
 			check_unregistered(d, &d->process[p]);

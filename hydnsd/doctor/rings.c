@@ -206,26 +206,6 @@ static void check_locked(struct doctor *d, const json_t *r)
 	}
 }
 
-/* Packets that found no room: the threads did not read the others in time. */
-static void check_drops(struct doctor *d, const json_t *resolver)
-{
-	static const char mend[] = "more threads, or hydns-queue-frames (1024 by default, at most 4096)";
-	json_int_t dropped = 0, full = ctl_int(resolver, FIELD(resolver, rings_full));
-	const char *who = ctl_str(resolver, FIELD(resolver, identity));
-	char count[CTL_TEXT];
-	const json_t *l;
-	size_t n;
-
-	json_array_foreach(json_object_get(resolver, FIELD(resolver, lanes)), n, l)
-		dropped += ctl_int(l, FIELD(lane, dropped));
-	if (dropped)
-		doctor_add(d, "drops", who, DOCTOR_WARN, mend, "its packet rings had no room for %s frames, which are lost: its threads "
-			   "have not read the others in time", ctl_count(dropped, count));
-	if (full)
-		doctor_add(d, "full-rings", who, DOCTOR_WARN, mend, "%s packets found a packet ring full, and took sockets, which cost more: "
-			   "its threads have not read the others in time", ctl_count(full, count));
-}
-
 void doctor_check_rings(struct doctor *d)
 {
 	const json_t *r, *without = NULL;
@@ -238,7 +218,7 @@ void doctor_check_rings(struct doctor *d)
 			without = r;
 		if (wants_rings(d, r))
 			check_locked(d, r);
-		check_drops(d, r);
+		doctor_check_drops(d, r);
 	}
 	if (lanes)
 		doctor_add(d, "rings", NULL, DOCTOR_OK, NULL, "what packet rings carry, tcpdump, conntrack, nftables, iptables and tc "
