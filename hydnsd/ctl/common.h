@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include "hydns/reasons.h"
 #include "hydns/rule.h"
 
@@ -49,6 +50,7 @@ struct ctl {
 	const char *passed[HYDNS_REASONS]; /* --passed, each time that it is given */
 	unsigned passed_count;
 	const char *name, *interface, *count, *seconds, *size, *snaplen;
+	unsigned interval;   /* --interval, in seconds; 0: the command's default */
 };
 
 /* -- socket.c: the daemon ------------------------------------------------------------------------ */
@@ -118,6 +120,7 @@ void ctl_json(json_t *object);
 json_int_t ctl_int(const json_t *object, const char *key);      /* 0 when it is not there */
 double ctl_real(const json_t *object, const char *key);         /* 0 when it is not there */
 const char *ctl_str(const json_t *object, const char *key);     /* "" when it is not there */
+const char *ctl_text(const json_t *text);                       /* "" when it is none */
 
 /* Prints the title, and the numbers of the object below it. */
 void ctl_print_numbers(const char *title, const json_t *object);
@@ -129,6 +132,8 @@ struct ctl_table *ctl_table_new(const char *format);
 void ctl_cell(struct ctl_table *t, const char *text);
 /* Prints all rows, indented, and frees the table. */
 void ctl_table_print(struct ctl_table *t, unsigned indent);
+/* The same, to a stream. */
+void ctl_table_write(struct ctl_table *t, FILE *out, unsigned indent);
 
 /* -- pending.c: parked queries, in status and in stats ---------------------------------------------------- */
 void ctl_print_parking(const json_t *parking);

@@ -105,7 +105,12 @@ double ctl_real(const json_t *object, const char *key)
 
 const char *ctl_str(const json_t *object, const char *key)
 {
-	const char *s = json_string_value(json_object_get(object, key));
+	return ctl_text(json_object_get(object, key));
+}
+
+const char *ctl_text(const json_t *text)
+{
+	const char *s = json_string_value(text);
 
 	return s ? s : "";
 }
@@ -148,6 +153,11 @@ void ctl_cell(struct ctl_table *t, const char *text)
 
 void ctl_table_print(struct ctl_table *t, unsigned indent)
 {
+	ctl_table_write(t, stdout, indent);
+}
+
+void ctl_table_write(struct ctl_table *t, FILE *out, unsigned indent)
+{
 	size_t i, gap = 0;             /* blanks before the next text, so that no line ends with blanks */
 	json_t *cell;
 
@@ -161,10 +171,10 @@ void ctl_table_print(struct ctl_table *t, unsigned indent)
 		if (t->align[column] == 'r')
 			gap += fill;
 		if (*text)
-			printf("%*s%s", (int)gap, "", text);
+			fprintf(out, "%*s%s", (int)gap, "", text);
 		gap = (*text ? 0 : gap) + (t->align[column] == 'l' ? fill : 0) + 2;
 		if (column + 1 == t->columns)
-			putchar('\n');
+			putc('\n', out);
 	}
 	json_decref(t->cells);
 	free(t);

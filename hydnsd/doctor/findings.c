@@ -27,7 +27,7 @@ const char *doctor_config_file(const struct doctor *d)
 {
 	const char *path = ctl_str(d->status, FIELD(status, config));
 
-	return path[0] ? path : HYDNS_CONFIG_DIR "/hydnsd.conf";
+	return path[0] ? path : HYDNSD_CONFIG_FILE;
 }
 
 void doctor_words(const struct doctor *d, char *out, size_t room, const char *unbound, const char *bind)

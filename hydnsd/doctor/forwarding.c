@@ -58,10 +58,10 @@ static void check_note(struct doctor *d, const char *who, const char *note)
 static void split(const char *server, char address[TEXT], const char **port)
 {
 	const char *colon = strrchr(server, ':');
-	size_t skip = server[0] == '[', len = (size_t)(colon - server) - 2 * skip;
+	size_t skip = server[0] == '[', len = colon && colon > server + skip ? (size_t)(colon - server) - 2 * skip : 0;
 
 	snprintf(address, TEXT, "%.*s", (int)len, server + skip);
-	*port = colon + 1;
+	*port = colon ? colon + 1 : "53";
 }
 
 /* Whether hydnsd shall be attached to it. */
@@ -149,8 +149,8 @@ void doctor_check_forwarding(struct doctor *d)
 		const char *who = ctl_str(r, FIELD(resolver, identity));
 
 		json_array_foreach(json_object_get(r, FIELD(resolver, notes)), n, note)
-			if (doctor_is_of_forwarding(json_string_value(note)))
-				check_note(d, who, json_string_value(note));
+			if (doctor_is_of_forwarding(ctl_text(note)))
+				check_note(d, who, ctl_text(note));
 		check_zones(d, who, json_object_get(r, FIELD(resolver, forwarding)));
 	}
 	check_tagged(d);

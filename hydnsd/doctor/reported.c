@@ -72,7 +72,7 @@ static bool holds(const json_t *list, const char *text)
 	size_t i;
 
 	json_array_foreach(list, i, t)
-		if (!strcmp(json_string_value(t), text))
+		if (!strcmp(ctl_text(t), text))
 			return true;
 	return false;
 }
@@ -117,8 +117,8 @@ void doctor_check_registered(struct doctor *d, const json_t *r)
 	if (!json_array_size(obstacles))
 		check_services(d, r, who);
 	json_array_foreach(json_object_get(r, FIELD(resolver, notes)), i, note)
-		if (!doctor_is_of_forwarding(json_string_value(note)))
-			check_note(d, who, json_string_value(note), holds(obstacles, json_string_value(note)));
+		if (!doctor_is_of_forwarding(ctl_text(note)))
+			check_note(d, who, ctl_text(note), holds(obstacles, ctl_text(note)));
 }
 
 /* -- packet rings ----------------------------------------------------------------------------------------------- */

@@ -13,15 +13,15 @@
 
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/metrics/connections.h"
-#include "hydnsd/metrics/scrape.h"
+#include "hydnsd/metrics/host.h"
 
 #define REQUEST_BYTES (8U << 10)       /* of a connection: request and header of the response */
 #define IDLE_S        5U               /* that a client may be silent */
 
-#define PLAIN   "text/plain; charset=utf-8"
-#define FIGURES "text/plain; version=0.0.4; charset=utf-8"
+#define PLAIN "text/plain; charset=utf-8"
 
 struct metrics_http {
+	const struct metrics_site *site;
 	struct MHD_Daemon *daemon;
 	struct metrics_scraper *scraper;
 	struct metrics_connections *connections;
@@ -41,12 +41,15 @@ struct body {
 
 /* -- responses ----------------------------------------------------------------------------------------------- */
 /* Sends the response, and gives it up. */
-static enum MHD_Result send_response(struct MHD_Connection *c, unsigned status, struct MHD_Response *r, const char *type)
+static enum MHD_Result send_response(const struct metrics_http *h, struct MHD_Connection *c, unsigned status, struct MHD_Response *r,
+				     const char *type)
 {
 	enum MHD_Result rc;
 
 	if (!r)
 		return MHD_NO;
+	for (const char *const (*header)[2] = h->site->headers; header && (*header)[0]; header++)
+		MHD_add_response_header(r, (*header)[0], (*header)[1]);
 	MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
 	MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
@@ -56,9 +59,15 @@ static enum MHD_Result send_response(struct MHD_Connection *c, unsigned status, 
 	return rc;
 }
 
-static enum MHD_Result send_text(struct MHD_Connection *c, unsigned status, const char *text)
+static enum MHD_Result send_static(const struct metrics_http *h, struct MHD_Connection *c, unsigned status, const char *text, size_t len,
+				   const char *type)
 {
-	return send_response(c, status, MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT), PLAIN);
+	return send_response(h, c, status, MHD_create_response_from_buffer(len, (void *)text, MHD_RESPMEM_PERSISTENT), type);
+}
+
+static enum MHD_Result send_text(const struct metrics_http *h, struct MHD_Connection *c, unsigned status, const char *text)
+{
+	return send_static(h, c, status, text, strlen(text), PLAIN);
 }
 
 static void release_body(void *arg)
@@ -76,14 +85,14 @@ static enum MHD_Result send_page(struct request *r)
 	struct MHD_Response *response;
 
 	if (!b)
-		return send_text(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
+		return send_text(r->http, r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
 	*b = (struct body){ r->http, r->wish.page };
 	response = MHD_create_response_from_buffer_with_free_callback_cls(b->page->len, b->page->text, release_body, b);
 	if (response)
 		r->wish.page = NULL;   /* the response's now */
 	else
 		free(b);
-	return send_response(r->connection, MHD_HTTP_OK, response, FIGURES);
+	return send_response(r->http, r->connection, MHD_HTTP_OK, response, r->http->site->type);
 }
 
 /* -- requests ------------------------------------------------------------------------------------------------ */
@@ -107,7 +116,7 @@ static enum MHD_Result ask(struct request *r)
 	case METRICS_COMES:
 		return MHD_YES;
 	default:
-		return send_text(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "hydns-metrics ends\n");
+		return send_text(r->http, r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "hydns-metrics ends\n");
 	}
 }
 
@@ -117,6 +126,25 @@ static bool has_body(struct MHD_Connection *c)
 
 	return (length && strcmp(length, "0")) ||
 	       MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+}
+
+static enum MHD_Result look_at_host(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	bool *local = arg;
+
+	(void)kind;
+	if (!strcasecmp(name, MHD_HTTP_HEADER_HOST) && !metrics_host_is_local(value))
+		*local = false;
+	return MHD_YES;
+}
+
+/* A page of somewhere else can have a browser ask us by a name of its own that leads here, but not by another Host than that. */
+static bool for_this_host(struct MHD_Connection *c)
+{
+	bool local = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+
+	MHD_get_connection_values(c, MHD_HEADER_KIND, look_at_host, &local);
+	return local;
 }
 
 static bool is_one_of(const char *method, const char *a, const char *b)
@@ -137,14 +165,16 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *c, const char *u
 	if (r)
 		return r->asked ? send_page(r) : ask(r);
 	metrics_connection_asked(h->connections, MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
+	if (h->site->local && !for_this_host(c))
+		return send_text(h, c, MHD_HTTP_MISDIRECTED_REQUEST, "only by a loopback address, or localhost\n");
 	if (!is_one_of(method, MHD_HTTP_METHOD_GET, MHD_HTTP_METHOD_HEAD))
-		return send_text(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+		return send_text(h, c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
 	if (has_body(c))
-		return send_text(c, MHD_HTTP_CONTENT_TOO_LARGE, "only requests without a body\n");
+		return send_text(h, c, MHD_HTTP_CONTENT_TOO_LARGE, "only requests without a body\n");
 	if (!strcmp(url, "/"))
-		return send_text(c, MHD_HTTP_OK, "hyDNS: the figures of hydnsd for Prometheus are at /metrics\n");
-	if (strcmp(url, "/metrics"))
-		return send_text(c, MHD_HTTP_NOT_FOUND, "only /metrics\n");
+		return send_static(h, c, MHD_HTTP_OK, h->site->index, h->site->index_len, h->site->index_type);
+	if (strcmp(url, h->site->path))
+		return send_text(h, c, MHD_HTTP_NOT_FOUND, h->site->elsewhere);
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return MHD_NO;
@@ -180,14 +210,15 @@ static void connection_changed(void *cls, struct MHD_Connection *c, void **slot,
 }
 
 /* -- start and end ------------------------------------------------------------------------------------------- */
-struct metrics_http *metrics_http_start(int listener, const char *control)
+struct metrics_http *metrics_http_start(int listener, const char *control, const struct metrics_site *site)
 {
 	struct metrics_http *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;
+	h->site = site;
 	h->connections = metrics_connections_new();
-	h->scraper = h->connections ? metrics_scraper_start(control) : NULL;
+	h->scraper = h->connections ? metrics_scraper_start(control, site->kind) : NULL;
 	if (h->scraper)
 		h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, h,
 			MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT, METRICS_SLOTS,

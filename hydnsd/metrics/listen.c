@@ -59,15 +59,27 @@ static socklen_t read_address(const char *text, union address *out)
 	return bracket ? sizeof(out->ipv6) : sizeof(out->ipv4);
 }
 
-static int listen_at_address(const char *where, char *why, size_t room)
+bool metrics_listen_is_local(const char *where)
+{
+	union address a;
+
+	if (metrics_listen_path(where))
+		return true;
+	if (!read_address(where, &a))
+		return false;
+	return a.any.sa_family == AF_INET ? ntohl(a.ipv4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET :
+		IN6_IS_ADDR_LOOPBACK(&a.ipv6.sin6_addr);
+}
+
+static int listen_at_address(const char *option, const char *where, char *why, size_t room)
 {
 	union address a;
 	socklen_t len = read_address(where, &a);
 	int fd, err, on = 1;
 
 	if (!len) {
-		snprintf(why, room, "--listen takes an address and a port, as 192.0.2.1:10953 or [2001:db8::1]:10953, or unix:PATH, not '%s'",
-			 where);
+		snprintf(why, room, "%s takes an address and a port, as 192.0.2.1:10953 or [2001:db8::1]:10953, or unix:PATH, not '%s'",
+			 option, where);
 		return -EINVAL;
 	}
 	fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -82,15 +94,15 @@ static int listen_at_address(const char *where, char *why, size_t room)
 	return -err;
 }
 
-int metrics_listen(const char *where, const char *group, char *why, size_t room)
+int metrics_listen(const char *option, const char *where, const char *group, char *why, size_t room)
 {
 	const char *path = metrics_listen_path(where);
 
 	if (path && *path == '/')
 		return hydnsd_socket_listen(path, SOCK_STREAM, group, why, room);
 	if (path) {
-		snprintf(why, room, "--listen takes an absolute path after unix:, not '%s'", path);
+		snprintf(why, room, "%s takes an absolute path after unix:, not '%s'", option, path);
 		return -EINVAL;
 	}
-	return listen_at_address(where, why, room);
+	return listen_at_address(option, where, why, room);
 }

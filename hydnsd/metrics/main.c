@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* hydns-metrics: hydnsd's figures for Prometheus, over HTTP. */
+/* hydns-metrics: hydnsd's figures over HTTP, for Prometheus and, on a page, for people. */
 #include "config.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "hydnsd/ctl/defaults.h"
-#include "hydnsd/metrics/http.h"
 #include "hydnsd/metrics/listen.h"
+#include "hydnsd/metrics/sites.h"
 
 enum { OK, ERROR, USAGE };             /* exit status */
 
@@ -22,7 +22,7 @@ enum { OK, ERROR, USAGE };             /* exit status */
 #define TABLE   256                    /* --print-options: for completion */
 
 struct options {
-	const char *listen, *control, *group;
+	const char *listen, *page, *control, *group;
 };
 
 static const struct {
@@ -31,6 +31,7 @@ static const struct {
 	const char *help;
 } known[] = {
 	{ "listen", "WHERE", "text", 'l', "ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH [" METRICS_LISTEN_DEFAULT "]" },
+	{ "page", "WHERE", "text", 'p', "a page for people at 127.0.0.1:PORT, [::1]:PORT or unix:PATH [none]" },
 	{ "group", "GROUP", "group", 'g', "its members may connect to unix:PATH [this user alone]" },
 	{ "control", "PATH", "file", 'c', "control socket of hydnsd [" HYDNS_CONTROL_SOCKET "]" },
 	{ "help", NULL, "flag", 'h', "this text" },
@@ -41,8 +42,8 @@ static const struct {
 
 static void help(void)
 {
-	puts("usage: hydns-metrics [--listen WHERE] [--group GROUP] [--control PATH]\n\n"
-	     "Serves hydnsd's figures for Prometheus at http://WHERE/metrics.\n");
+	puts("usage: hydns-metrics [--listen WHERE] [--page WHERE] [--group GROUP] [--control PATH]\n\n"
+	     "Serves hydnsd's figures for Prometheus at http://WHERE/metrics, and with --page for people at http://WHERE/.\n");
 	for (size_t i = 0; i < KNOWN; i++)
 		if (known[i].kind)
 			printf("  -%c, --%s%s%-*s %s\n", known[i].letter, known[i].name, known[i].value ? " " : "",
@@ -65,9 +66,10 @@ static int parse(int argc, char **argv, struct options *o)
 
 	for (size_t i = 0; i < KNOWN; i++)
 		longs[i] = (struct option){ known[i].name, known[i].value ? required_argument : no_argument, NULL, known[i].letter };
-	while ((c = getopt_long(argc, argv, "l:g:c:hV", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "l:p:g:c:hV", longs, NULL)) != -1) {
 		switch (c) {
 		case 'l': o->listen = optarg; break;
+		case 'p': o->page = optarg; break;
 		case 'g': o->group = optarg; break;
 		case 'c': o->control = optarg; break;
 		case 'h': help(); return OK;
@@ -80,52 +82,91 @@ static int parse(int argc, char **argv, struct options *o)
 		fprintf(stderr, "hydns-metrics: takes no argument like '%s'; try 'hydns-metrics --help'\n", argv[optind]);
 		return USAGE;
 	}
-	if (o->group && !metrics_listen_path(o->listen)) {
-		fputs("hydns-metrics: --group is for --listen unix:PATH: an address has no group\n", stderr);
+	if (o->group && !metrics_listen_path(o->listen) && !(o->page && metrics_listen_path(o->page))) {
+		fputs("hydns-metrics: --group is for unix:PATH: an address has no group\n", stderr);
+		return USAGE;
+	}
+	if (o->page && !metrics_listen_is_local(o->page)) {
+		fprintf(stderr, "hydns-metrics: --page takes a loopback address and a port, as 127.0.0.1:10954 or [::1]:10954, or "
+			"unix:PATH, not '%s': it shows the names that clients ask for\n", o->page);
 		return USAGE;
 	}
 	return -1;
 }
 
+/* A site that is served; where NULL: none. */
+struct server {
+	const char *option, *where;
+	const struct metrics_site *site;
+	struct metrics_http *http;
+};
+
+static void stop(struct server *s)
+{
+	const char *path = s->http ? metrics_listen_path(s->where) : NULL;
+
+	if (s->http)
+		metrics_http_stop(s->http);
+	if (path)
+		unlink(path);
+	s->http = NULL;
+}
+
+/* An exit status. */
+static int start(struct server *s, const struct options *o)
+{
+	const char *path = metrics_listen_path(s->where);
+	char why[256];
+	int fd = metrics_listen(s->option, s->where, path ? o->group : NULL, why, sizeof(why));
+
+	if (fd < 0) {
+		fprintf(stderr, "hydns-metrics: %s\n", why);
+		return fd == -EINVAL ? USAGE : ERROR;
+	}
+	s->http = metrics_http_start(fd, o->control, s->site);
+	if (s->http) {
+		fprintf(stderr, "hydns-metrics: listens at %s\n", s->where);
+		return OK;
+	}
+	fputs("hydns-metrics: cannot start: out of memory, threads or descriptors\n", stderr);
+	close(fd);
+	if (path)
+		unlink(path);
+	return ERROR;
+}
+
 /* Until SIGTERM or SIGINT, which are blocked in all threads. */
-static void serve(struct metrics_http *h, const sigset_t *end)
+static void serve(const struct server *figures, const struct server *page, const sigset_t *end)
 {
 	const struct timespec tick = { .tv_nsec = TICK_NS };
 
-	while (sigtimedwait(end, NULL, &tick) < 0)
-		metrics_http_tick(h);
+	while (sigtimedwait(end, NULL, &tick) < 0) {
+		metrics_http_tick(figures->http);
+		if (page->http)
+			metrics_http_tick(page->http);
+	}
 }
 
 static int run(const struct options *o)
 {
-	const char *path = metrics_listen_path(o->listen);
-	struct metrics_http *h;
-	char why[256];
+	struct server figures = { .option = "--listen", .where = o->listen, .site = metrics_site_figures() };
+	struct server page = { .option = "--page", .where = o->page, .site = metrics_site_page() };
 	sigset_t end;
-	int fd;
+	int rc;
 
 	sigemptyset(&end);
 	sigaddset(&end, SIGTERM);
 	sigaddset(&end, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &end, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	fd = metrics_listen(o->listen, o->group, why, sizeof(why));
-	if (fd < 0) {
-		fprintf(stderr, "hydns-metrics: %s\n", why);
-		return fd == -EINVAL ? USAGE : ERROR;
-	}
-	h = metrics_http_start(fd, o->control);
-	if (h) {
-		fprintf(stderr, "hydns-metrics: listens at %s\n", o->listen);
-		serve(h, &end);
-		metrics_http_stop(h);
-	} else {
-		fputs("hydns-metrics: cannot start: out of memory, threads or descriptors\n", stderr);
-		close(fd);
-	}
-	if (path)
-		unlink(path);
-	return h ? OK : ERROR;
+	rc = start(&figures, o);
+	if (!rc && page.where)
+		rc = start(&page, o);
+	if (!rc)
+		serve(&figures, &page, &end);
+	stop(&page);
+	stop(&figures);
+	return rc;
 }
 
 int main(int argc, char **argv)

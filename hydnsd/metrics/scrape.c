@@ -4,6 +4,7 @@
 #include "hydnsd/metrics/scrape.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,7 @@
 #include <unistd.h>
 
 #include "hydnsd/daemon/clock.h"
-#include "hydnsd/metrics/ask.h"
-#include "hydnsd/metrics/text.h"
+#include "hydnsd/view/ask.h"
 
 struct metrics_scraper {
 	pthread_t thread;
@@ -22,7 +22,8 @@ struct metrics_scraper {
 	struct metrics_page *last;     /* the latest one, or NULL */
 	uint64_t last_ms;              /* when it came */
 	bool stop;
-	struct metrics_source source;  /* the thread's own */
+	const struct metrics_kind *kind;
+	struct view_source source;     /* the thread's own */
 	bool down;                     /* hydnsd did not answer the last time; the thread's own */
 };
 
@@ -65,23 +66,20 @@ static struct metrics_page *scrape(struct metrics_scraper *s)
 {
 	struct metrics_page *page = calloc(1, sizeof(*page));
 	uint64_t begin = hydnsd_now_ns();
-	json_t *status = NULL, *stats = NULL;
-	char why[METRICS_WHY];
-	int rc = metrics_ask(&s->source, &status, &stats, why);
-	struct metrics_figures f = { .status = status, .stats = stats, .took_ns = hydnsd_now_ns() - begin };
+	json_t *reply[VIEW_ASK_MOST] = { NULL };
+	char why[VIEW_WHY] = "";
+	int rc = view_ask(&s->source, s->kind->requests, s->kind->replies, reply, why);
+	size_t len = 0;
+	char *text = s->kind->text(reply, why, hydnsd_now_ns() - begin, &len);
 
 	tell(s, rc ? why : NULL);
-	if (page) {
-		page->text = metrics_text(&f, &page->len);
-		page->holders = 1;
+	if (page && text) {
+		*page = (struct metrics_page){ text, len, 1 };
+		return page;
 	}
-	json_decref(status);
-	json_decref(stats);
-	if (page && !page->text) {
-		free(page);
-		page = NULL;
-	}
-	return page;
+	free(text);
+	free(page);
+	return NULL;
 }
 
 /* Gives the page to all who wait. */
@@ -128,7 +126,7 @@ enum metrics_wait metrics_scraper_wish(struct metrics_scraper *s, struct metrics
 	pthread_mutex_lock(&s->lock);
 	if (s->stop) {
 		result = METRICS_ENDS;
-	} else if (s->last && hydnsd_now_ms() - s->last_ms < METRICS_FRESH_MS) {
+	} else if (s->last && hydnsd_now_ms() - s->last_ms < s->kind->fresh_ms) {
 		w->page = hold(s->last);
 		result = METRICS_HERE;
 	} else {
@@ -141,13 +139,14 @@ enum metrics_wait metrics_scraper_wish(struct metrics_scraper *s, struct metrics
 	return result;
 }
 
-struct metrics_scraper *metrics_scraper_start(const char *control)
+struct metrics_scraper *metrics_scraper_start(const char *control, const struct metrics_kind *kind)
 {
 	struct metrics_scraper *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->source = (struct metrics_source){ .path = control, .stop = eventfd(0, EFD_CLOEXEC), .overdue = -1 };
+	s->kind = kind;
+	s->source = (struct view_source){ .path = control, .stop = eventfd(0, EFD_CLOEXEC), .overdue = -1 };
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wished, NULL);
 	if (s->source.stop >= 0 && !pthread_create(&s->thread, NULL, run, s))
@@ -170,7 +169,7 @@ void metrics_scraper_stop(struct metrics_scraper *s)
 
 void metrics_scraper_free(struct metrics_scraper *s)
 {
-	metrics_source_close(&s->source);
+	view_source_close(&s->source);
 	close(s->source.stop);
 	drop(s->last);
 	pthread_cond_destroy(&s->wished);

@@ -3,11 +3,18 @@
 #ifndef HYDNSD_METRICS_SCRAPE_H
 #define HYDNSD_METRICS_SCRAPE_H
 
-#include <stdbool.h>
+#include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* Most often that hydnsd is asked, however many clients there are: figures younger than this are given again. */
-#define METRICS_FRESH_MS 250
+/* What it asks for, and the text that it makes of the replies. */
+struct metrics_kind {
+	const char *requests;          /* as view_ask() takes them */
+	unsigned replies;              /* VIEW_ASK_MOST at most */
+	unsigned fresh_ms;             /* how seldom hydnsd is asked, however many clients there are: younger texts are given again */
+	/* Takes the references; all NULL: hydnsd does not answer, and why. NULL: out of memory. */
+	char *(*text)(json_t *const reply[], const char *why, uint64_t took_ns, size_t *len);
+};
 
 /* A text that several responses share. */
 struct metrics_page {
@@ -18,7 +25,7 @@ struct metrics_page {
 
 struct metrics_scraper;
 
-/* A request for figures. page: what to send, set when ready() is called; NULL then: out of memory. */
+/* A request for a text. page: what to send, set when ready() is called; NULL then: out of memory. */
 struct metrics_wish {
 	void (*ready)(struct metrics_wish *);  /* called by the scraper's thread, under its lock */
 	struct metrics_page *page;
@@ -26,7 +33,7 @@ struct metrics_wish {
 };
 
 /* control: path of hydnsd's control socket. NULL: out of memory, threads or descriptors. */
-struct metrics_scraper *metrics_scraper_start(const char *control);
+struct metrics_scraper *metrics_scraper_start(const char *control, const struct metrics_kind *kind);
 enum metrics_wait {
 	METRICS_HERE,                  /* w->page is set */
 	METRICS_COMES,                 /* before_wait() was called; ready() will be */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""hydns-metrics as a program under test, an HTTP client that can be rude, and its text as samples; Prometheus itself."""
+"""hydns-metrics as a program under test, an HTTP client that can be rude, its text as samples, and its page; Prometheus itself."""
 
 import http.client
 import json
@@ -22,6 +22,7 @@ SAMPLE = re.compile(r'^([a-z_][a-z0-9_]*)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 ESCAPED = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 PORT = 10953
+PAGE = "127.0.0.1:10954"
 
 
 def rows():
@@ -52,24 +53,22 @@ def samples(text):
     return found
 
 
-class Metrics(Restartable):
-    """hydns-metrics for this control socket, at this address of the namespace, or at a unix socket (unix:PATH)."""
+class Site:
+    """One of its two, at an address and port of the namespace or at a unix socket: the path of its figures, and whom to ask for."""
 
-    def __init__(self, world, ns, control, listen=f"127.0.0.1:{PORT}", options=()):
-        self.world, self.ns, self.listen = world, ns, listen
-        self.argv = [world.tools.built("hydnsd/hydns-metrics"), "--listen", listen, "--control", control, *options]
-        self.program = None
+    def __init__(self, ns, listen, figures, host):
+        self.ns, self.listen, self.figures, self.host = ns, listen, figures, host
 
-    def start(self):
-        self.program = Program(self.world.run, self.ns, "hydns-metrics", self.argv)
-        self.program.wait_ready(self._listens, 10)
-
-    def _listens(self):
+    def listens(self):
         try:
             self.connect().close()
         except OSError:
             return False
         return True
+
+    def get(self, more=b"\r\n"):
+        """The octets of a request for the figures; more: further lines."""
+        return f"GET {self.figures} HTTP/1.1\r\nHost: {self.host}\r\n".encode() + more
 
     def connect(self, local=None, timeout=30):
         """A connected socket. local: the client's address."""
@@ -91,13 +90,51 @@ class Metrics(Restartable):
             except (ConnectionResetError, BrokenPipeError):
                 return b""
 
-    def request(self, method="GET", path="/metrics", **options):
-        """(status, headers, body) of an ordinary request."""
-        with closing(http.client.HTTPConnection("metrics")) as c:
+    def request(self, method="GET", path=None, **options):
+        """(status, headers, body) of an ordinary request, for the figures unless it says otherwise."""
+        with closing(http.client.HTTPConnection(self.host)) as c:
             c.sock = self.connect(**options)
-            c.request(method, path)
+            c.request(method, path or self.figures)
             reply = c.getresponse()
             return reply.status, reply.headers, reply.read().decode()
+
+
+class Page(Site):
+    """Its page; program: hydns-metrics."""
+
+    def __init__(self, metrics, listen):
+        super().__init__(metrics.ns, listen, "/live.json", "localhost")
+        self.metrics, self.url = metrics, f"http://{listen}/"
+
+    @property
+    def program(self):
+        return self.metrics.program
+
+    def live(self, **options):
+        """What it shows: hydns-metrics' object."""
+        status, _, body = self.request(**options)
+        assert status == 200, body
+        return json.loads(body)
+
+    def up(self, **options):
+        return self.live(**options)["up"]
+
+
+class Metrics(Site, Restartable):
+    """hydns-metrics for this control socket, at this address of the namespace, or at a unix socket (unix:PATH). page: where to have
+    a page, too."""
+
+    def __init__(self, world, ns, control, listen=f"127.0.0.1:{PORT}", page=None, options=()):
+        super().__init__(ns, listen, "/metrics", "metrics")
+        self.world = world
+        self.argv = [world.tools.built("hydnsd/hydns-metrics"), "--listen", listen, "--control", control, *options]
+        self.page = Page(self, page) if page else None
+        self.argv += ["--page", page] if page else []
+        self.program = None
+
+    def start(self):
+        self.program = Program(self.world.run, self.ns, "hydns-metrics", self.argv)
+        self.program.wait_ready(lambda: self.listens() and (not self.page or self.page.listens()), 10)
 
     def scrape(self, **options):
         """The samples."""

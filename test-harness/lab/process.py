@@ -14,12 +14,12 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Program:
     """One running program, its output in <run>/<label>.log."""
 
-    def __init__(self, run, ns, label, argv, stdin=subprocess.DEVNULL, stdout=None):
+    def __init__(self, run, ns, label, argv, stdin=subprocess.DEVNULL, stdout=None, pass_fds=()):
         self.label = label
         self.log = run.dir / f"{label}.log"
         with open(self.log, "a") as log:
             self.popen = subprocess.Popen(ns.command(argv), stdin=stdin, stdout=stdout or log, stderr=log,
-                                          start_new_session=True)
+                                          start_new_session=True, pass_fds=pass_fds)
         run.record(self.popen.pid)
 
     @property

@@ -9,9 +9,9 @@ from lab.metrics import Metrics
 
 
 @contextmanager
-def metrics_path(world, listen=None, **options):
-    """As kernel_path(), with metrics: hydns-metrics, in the resolver's namespace."""
+def metrics_path(world, listen=None, page=None, **options):
+    """As kernel_path(), with metrics: hydns-metrics, in the resolver's namespace; page: where it has a page, if it has one."""
     with kernel_path(world, **options) as path:
         more = {"listen": listen} if listen else {}
-        with Metrics(world, world.network.resolver, path.daemon.control_socket, **more) as path.metrics:
+        with Metrics(world, world.network.resolver, path.daemon.control_socket, page=page, **more) as path.metrics:
             yield path

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "hydnsd/metrics/ask.h"
+#include "hydnsd/view/ask.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,9 +21,7 @@
 
 #include "hydnsd/daemon/clock.h"
 
-#define REPLY_MAX (8U << 20)           /* far above both replies */
-
-static const char requests[] = "{\"cmd\":\"status\"}\n{\"cmd\":\"stats\"}\n";
+#define REPLY_MAX (8U << 20)           /* far above all replies */
 
 struct lines {
 	char *text;
@@ -31,7 +29,7 @@ struct lines {
 };
 
 /* Waits until the descriptor is readable or its peer has gone; 0 or a negative errno. */
-static int wait_readable(const struct metrics_source *s, int fd, uint64_t deadline_ms)
+static int wait_readable(const struct view_source *s, int fd, uint64_t deadline_ms)
 {
 	struct pollfd p[2] = { { .fd = fd, .events = POLLIN }, { .fd = s->stop, .events = POLLIN } };
 
@@ -48,7 +46,7 @@ static int wait_readable(const struct metrics_source *s, int fd, uint64_t deadli
 	}
 }
 
-static int connect_to(const char *path)
+static int connect_to(const char *path, const char *requests)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int fd, err;
@@ -60,23 +58,27 @@ static int connect_to(const char *path)
 	if (fd < 0)
 		return -errno;
 	if (!connect(fd, (struct sockaddr *)&a, sizeof(a)) &&
-	    send(fd, requests, sizeof(requests) - 1, MSG_NOSIGNAL) == (ssize_t)sizeof(requests) - 1)
+	    send(fd, requests, strlen(requests), MSG_NOSIGNAL) == (ssize_t)strlen(requests))
 		return fd;
 	err = errno;
 	close(fd);
 	return err ? -err : -EIO;
 }
 
-static bool have_both(const struct lines *l)
+static bool have_all(const struct lines *l, unsigned count)
 {
-	const char *first = l->len ? memchr(l->text, '\n', l->len) : NULL;
+	const char *at = l->text;
 
-	return first && memchr(first + 1, '\n', l->len - (size_t)(first + 1 - l->text));
+	while (count && at && (at = memchr(at, '\n', l->len - (size_t)(at - l->text)))) {
+		at++;
+		count--;
+	}
+	return !count;
 }
 
-static int read_both(const struct metrics_source *s, int fd, uint64_t deadline_ms, struct lines *l)
+static int read_all(const struct view_source *s, int fd, uint64_t deadline_ms, unsigned count, struct lines *l)
 {
-	while (!have_both(l)) {
+	while (!have_all(l, count)) {
 		int rc = wait_readable(s, fd, deadline_ms);
 		ssize_t n;
 
@@ -110,55 +112,59 @@ static json_t *parse(const char *line, size_t len)
 	return NULL;
 }
 
-static int parse_both(const struct lines *l, json_t **status, json_t **stats)
+static int parse_all(const struct lines *l, unsigned count, json_t *reply[])
 {
-	const char *first = memchr(l->text, '\n', l->len);
-	size_t rest = l->len - (size_t)(first + 1 - l->text);
-	const char *second = memchr(first + 1, '\n', rest);
+	const char *at = l->text;
 
-	*status = parse(l->text, (size_t)(first - l->text));
-	*stats = parse(first + 1, (size_t)(second - first - 1));
-	if (*status && *stats)
-		return 0;
-	json_decref(*status);
-	json_decref(*stats);
-	*status = *stats = NULL;
-	return -EPROTO;
+	for (unsigned n = 0; n < count; n++) {
+		const char *end = memchr(at, '\n', l->len - (size_t)(at - l->text));
+
+		reply[n] = parse(at, (size_t)(end - at));
+		at = end + 1;
+		if (reply[n])
+			continue;
+		while (n) {
+			json_decref(reply[--n]);
+			reply[n] = NULL;
+		}
+		return -EPROTO;
+	}
+	return 0;
 }
 
-/* A connection with both requests under way; or a negative errno. */
-static int begin(struct metrics_source *s, uint64_t deadline_ms)
+/* A connection with the requests under way; or a negative errno. */
+static int begin(struct view_source *s, const char *requests, uint64_t deadline_ms)
 {
 	if (s->overdue >= 0) {
 		int rc = wait_readable(s, s->overdue, deadline_ms);
 
 		if (rc)
 			return rc;
-		metrics_source_close(s);
+		view_source_close(s);
 	}
-	return connect_to(s->path);
+	return connect_to(s->path, requests);
 }
 
-static void explain(int err, char why[METRICS_WHY])
+static void explain(int err, char why[VIEW_WHY])
 {
 	if (err == -ETIMEDOUT)
-		snprintf(why, METRICS_WHY, "no reply within %d ms", METRICS_ASK_LIMIT_MS);
+		snprintf(why, VIEW_WHY, "no reply within %d ms", VIEW_ASK_LIMIT_MS);
 	else if (err == -EPROTO)
-		snprintf(why, METRICS_WHY, "what listens there does not speak hydnsd's control protocol");
+		snprintf(why, VIEW_WHY, "what listens there does not speak hydnsd's control protocol");
 	else
-		snprintf(why, METRICS_WHY, "%s", strerror(-err));
+		snprintf(why, VIEW_WHY, "%s", strerror(-err));
 }
 
-int metrics_ask(struct metrics_source *s, json_t **status, json_t **stats, char why[METRICS_WHY])
+int view_ask(struct view_source *s, const char *requests, unsigned count, json_t *reply[], char why[VIEW_WHY])
 {
-	uint64_t deadline_ms = hydnsd_now_ms() + METRICS_ASK_LIMIT_MS;
-	int fd = begin(s, deadline_ms), rc = fd < 0 ? fd : 0;
+	uint64_t deadline_ms = hydnsd_now_ms() + VIEW_ASK_LIMIT_MS;
+	int fd = begin(s, requests, deadline_ms), rc = fd < 0 ? fd : 0;
 	struct lines l = { 0 };
 
 	if (!rc)
-		rc = read_both(s, fd, deadline_ms, &l);
+		rc = read_all(s, fd, deadline_ms, count, &l);
 	if (!rc)
-		rc = parse_both(&l, status, stats);
+		rc = parse_all(&l, count, reply);
 	free(l.text);
 	if (fd >= 0 && rc == -ETIMEDOUT)
 		s->overdue = fd;
@@ -169,7 +175,7 @@ int metrics_ask(struct metrics_source *s, json_t **status, json_t **stats, char 
 	return rc ? -1 : 0;
 }
 
-void metrics_source_close(struct metrics_source *s)
+void view_source_close(struct view_source *s)
 {
 	if (s->overdue >= 0)
 		close(s->overdue);
