@@ -13,15 +13,18 @@
 #include "hydnsd/ctl/usage.h"
 #include "hydnsd/daemon/pause.h"
 
-static int parse_limit(const char *text, unsigned *out)
+#define INTERVAL_MOST 3600
+
+/* From 1 to most. */
+static int parse_number(const char *option, const char *text, unsigned most, unsigned *out)
 {
 	char *end;
 	unsigned long n;
 
 	errno = 0;
 	n = strtoul(text, &end, 10);
-	if (errno || end == text || *end || text[0] == '-' || n < 1 || n > HYDNSD_REPORT_LIMIT) {
-		ctl_error("-n takes a number from 1 to %d, not '%s'", HYDNSD_REPORT_LIMIT, text);
+	if (errno || end == text || *end || text[0] == '-' || n < 1 || n > most) {
+		ctl_error("%s takes a number from 1 to %u, not '%s'", option, most, text);
 		return -EINVAL;
 	}
 	*out = (unsigned)n;
@@ -102,9 +105,14 @@ static int parse_options(int argc, char **argv, struct ctl *c, struct given *giv
 			given->options |= CTL_TAKES_COOKIE;
 			break;
 		case 'n':
-			if (parse_limit(optarg, &c->limit))
+			if (parse_number("-n", optarg, HYDNSD_REPORT_LIMIT, &c->limit))
 				return CTL_USAGE;
 			given->options |= CTL_TAKES_LIMIT;
+			break;
+		case CTL_OPT_INTERVAL:
+			if (parse_number("--interval", optarg, INTERVAL_MOST, &c->interval))
+				return CTL_USAGE;
+			given->options |= CTL_TAKES_INTERVAL;
 			break;
 		case 'h':
 			given->help = true;

@@ -31,6 +31,7 @@ static const struct known_option options[] = {
 	{"json", NULL, 'j', CTL_TAKES_JSON, "flag", "prints one JSON object"},
 	{"limit", "N", 'n', CTL_TAKES_LIMIT, "number", "how many names, rules or questions, 1 to 10000"},
 	{"once", NULL, CTL_OPT_ONCE, CTL_TAKES_ONCE, "flag", "prints once, on a terminal too"},
+	{"interval", "S", CTL_OPT_INTERVAL, CTL_TAKES_INTERVAL, "number", "seconds from one look to the next, 1 to 3600 [1]"},
 	{"do", NULL, CTL_OPT_DO, CTL_TAKES_DO, "flag", "for queries with the DO bit"},
 	{"norec", NULL, CTL_OPT_NOREC, CTL_TAKES_NOREC, "flag", "for queries without RD"},
 	{"client", "ADDRESS", CTL_OPT_CLIENT, CTL_TAKES_CLIENT, "text", "for queries from this client; capture: or PREFIX/LENGTH"},

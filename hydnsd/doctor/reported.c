@@ -125,17 +125,18 @@ void doctor_check_registered(struct doctor *d, const json_t *r)
 void doctor_check_drops(struct doctor *d, const json_t *resolver)
 {
 	static const char mend[] = "more threads, or hydns-queue-frames (1024 by default, at most 4096)";
-	json_int_t dropped = 0, full = ctl_int(resolver, FIELD(resolver, rings_full));
+	json_int_t full = ctl_int(resolver, FIELD(resolver, rings_full));
 	const char *who = ctl_str(resolver, FIELD(resolver, identity));
 	char count[CTL_TEXT];
+	uint64_t dropped = 0;
 	const json_t *l;
 	size_t n;
 
 	json_array_foreach(json_object_get(resolver, FIELD(resolver, lanes)), n, l)
-		dropped += ctl_int(l, FIELD(lane, dropped));
+		dropped += (uint64_t)ctl_int(l, FIELD(lane, dropped));
 	if (dropped)
 		doctor_add(d, "drops", who, DOCTOR_WARN, mend, "its packet rings had no room for %s frames, which are lost: its threads "
-			   "have not read the others in time", ctl_count(dropped, count));
+			   "have not read the others in time", ctl_count((json_int_t)dropped, count));
 	if (full)
 		doctor_add(d, "full-rings", who, DOCTOR_WARN, mend, "%s packets found a packet ring full, and took sockets, which cost more: "
 			   "its threads have not read the others in time", ctl_count(full, count));

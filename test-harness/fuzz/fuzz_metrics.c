@@ -3,7 +3,8 @@
  * Replies of a hostile hydnsd, or with hostile text of plugins in them, through hydns-metrics' converter: for each line of its table a
  * value of any kind where the path leads, with lists, and keys and texts of quotes, backslashes, line ends and other letters. The
  * result must be Prometheus' text format: each family in one piece with its help and type, no sample of anything else, and each label
- * value one of the texts that were put in. With sanitizers. Otherwise exits with status 1 and prints the seed.
+ * value one of the texts that were put in. The same replies also become the object that its page and hydnsctl watch show, which is
+ * JSON whatever they hold. With sanitizers. Otherwise exits with status 1 and prints the seed.
  *
  * fuzz_metrics [--count N] [--seed S]
  */
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "hydnsd/metrics/text.h"
+#include "hydnsd/view/view.h"
 #include "test-harness/fuzz/numbers.h"
 
 #define COUNT_DEFAULT 2000
@@ -22,7 +24,8 @@
 #define FAMILIES_MAX  256
 
 static const char *const pieces[] = { "\\", "\"", "\n", "\\n", "}", "{", " ", ",", "=", "#", "\r", "\t", "a", "unbound", "\xc3\xa9",
-				      "\xf0\x9f\x90\x99", "# TYPE x counter\n", "\x01", "} 1\nevil 2\n", "ANSWERED" };
+				      "\xf0\x9f\x90\x99", "# TYPE x counter\n", "\x01", "} 1\nevil 2\n", "ANSWERED", "MISS",
+				      "silent", "detached", "forwarded in the kernel: ", "no zone", ": ", "[" };
 #define PIECES (sizeof(pieces) / sizeof(pieces[0]))
 
 /* All texts of this turn, which label values must be among. */
@@ -68,7 +71,13 @@ static json_t *some_value(void)
 	case 1: return json_boolean(fuzz_below(2));
 	case 2: return json_real((double)(int64_t)fuzz_next() / 1e3);
 	case 3: return json_string(some_text());
-	case 4: return json_array();
+	case 4: {
+		json_t *list = json_array();
+
+		for (unsigned n = fuzz_below(3); n--; )
+			json_array_append_new(list, some_value());
+		return list;
+	}
 	case 5: {
 		json_t *counts = json_object();
 
@@ -234,6 +243,23 @@ static const char *wrong_at(const char *text)
 	return NULL;
 }
 
+/* Whether the replies become a view, with hostile ones of top and pending beside them. */
+static bool becomes_view(json_t *status, json_t *stats)
+{
+	static const char *const of_top[] = { "window_ms", "answered", "passed", "reasons", "names[].ttl", "names[].expires_in_ms" };
+	json_t *top = json_object(), *reply[VIEW_REPLIES] = { json_deep_copy(status), json_deep_copy(stats), top, some_value() };
+	json_t *view;
+	char *text;
+
+	for (size_t k = 0; k < sizeof(of_top) / sizeof(of_top[0]); k++)
+		put_path(top, of_top[k]);
+	view = view_of(reply, "");
+	text = json_dumps(view, 0);
+	json_decref(view);
+	free(text);
+	return text != NULL;
+}
+
 static bool turn(const struct fuzz_run *r, uint64_t i)
 {
 	json_t *status = json_object(), *stats = json_object();
@@ -253,6 +279,10 @@ static bool turn(const struct fuzz_run *r, uint64_t i)
 		fuzz_wrong(r, "reply", i, "not Prometheus' text format");
 	}
 	free(text);
+	if (!wrong && !becomes_view(status, stats)) {
+		wrong = "no view";
+		fuzz_wrong(r, "reply", i, "no JSON of it");
+	}
 	json_decref(status);
 	json_decref(stats);
 	json_decref(given);
