@@ -53,27 +53,58 @@ def run(argv, log, mend, **more):
 
 # --- what is pinned -----------------------------------------------------------------------------------
 class Base:
-    """A folder named after a line of releases, with BASE, series and patches. product: its name in messages."""
+    """A folder named after a line of releases, with BASE, series and patches. product: its name in messages. version: the release
+    that the series was made for; releases: all that it was tested with. Without a package (package None) the source is the operator's."""
 
     def __init__(self, product, folder):
         self.product = product
         self.folder = folder
         if not (self.folder / "BASE").is_file():
-            known = ", ".join(sorted(p.parent.name for p in folder.parent.glob("*/BASE")))
-            raise Failure(f"no patches for {product} {folder.name}: use one of {known}")
+            raise Failure(f"no patches for {product} {folder.name}: there are those for {known_releases(folder.parent)}")
         rows = [line.split() for line in (self.folder / "BASE").read_text().splitlines()
                 if line.strip() and not line.startswith("#")]
         values = {row[0]: row[1:] for row in rows}
         self.version = values["version"][0]
-        self.package = values["package"][0]
-        self.suite = values["suite"][0]
-        self.revision = values["revision"][0]
-        self.orig, self.orig_sha256 = values["orig"]
-        self.packaging, self.packaging_sha256 = values["packaging"]
-        self.dsc, self.dsc_sha256 = values["dsc"]
-        self.snapshot = values["snapshot"][0]
-        self.follow = values["follow"][0] if "follow" in values else None
+        self.releases = [self.version, *values.get("also", ())]
+        self.package = values["package"][0] if "package" in values else None
+        self.orig = self.orig_sha256 = self.follow = None
+        if self.package:
+            self.suite = values["suite"][0]
+            self.revision = values["revision"][0]
+            self.orig, self.orig_sha256 = values["orig"]
+            self.packaging, self.packaging_sha256 = values["packaging"]
+            self.dsc, self.dsc_sha256 = values["dsc"]
+            self.snapshot = values["snapshot"][0]
+            self.follow = values["follow"][0] if "follow" in values else None
         self.series = [self.folder / name for name in (self.folder / "series").read_text().split()]
+
+    def take(self, version):
+        """The source is this release of the line."""
+        if version not in self.releases:
+            say(f"{self.product} {version} was not tested with this series, which was made for {' and '.join(self.releases)}: it must "
+                "apply without fuzz")
+        self.version = version
+
+
+def known_releases(folder):
+    """The releases that the series below this folder were tested with, for messages."""
+    return ", ".join(release for base in sorted(folder.glob("*/BASE")) for line in base.read_text().splitlines()
+                     if line.startswith(("version ", "also ")) for release in line.split()[1:])
+
+
+def base_of(product, folder, line, source):
+    """The series for this source (None: the pinned one). line: None: that of the source."""
+    if source is None or source.suffix == ".dsc":
+        return Base(product, folder / line)
+    name, version = identity_of(source)
+    if name.lower() != product.lower():
+        raise Failure(f"{source} is the source of {name or 'something else'}, not of {product}")
+    own = ".".join(version.split(".")[:2])
+    if not (folder / own / "BASE").is_file():
+        raise Failure(f"{source} is {product} {version}, for which there is no series: there are those for {known_releases(folder)}")
+    base = Base(product, folder / own)
+    base.take(version)
+    return base
 
 
 # --- the machine's own package archive, without touching its configuration ----------------------------
@@ -288,6 +319,9 @@ def check_pins(base, dsc):
 
 def fetch(base, cache):
     """The Debian source package, downloaded once. Returns its .dsc."""
+    if not base.package:
+        raise Failure(f"the source of {base.product} {base.version} can't be fetched: name an archive or a tree with --source "
+                      f"(configure --with-{base.product.lower()}-source=)")
     folder = cache / f"source-{base.package}-{base.folder.name}"
     dsc = fetched(base, folder)
     if dsc is None:
@@ -310,6 +344,39 @@ def fetch(base, cache):
 
 
 # --- sources -------------------------------------------------------------------------------------------
+def text_in(source, name):
+    """A file at the top of a source tree or tarball; "" if there is none."""
+    if source.is_dir():
+        return (source / name).read_text(errors="replace") if (source / name).is_file() else ""
+    try:
+        with tarfile.open(source) as tar:
+            for member in tar:
+                if member.isfile() and member.name.removeprefix("./").split("/")[1:] == [name]:
+                    return tar.extractfile(member).read().decode(errors="replace")
+    except (tarfile.TarError, EOFError, OSError) as e:
+        raise Failure(f"{source} is no source archive: {e}") from e
+    return ""
+
+
+def identity_of(source):
+    """(name, version) of a source tree or tarball, by its configure script, or in a checkout of BIND by configure.ac."""
+    text = text_in(source, "configure")
+    found = [re.search(rf"^PACKAGE_{what}='(.+)'$", text, re.M) for what in ("NAME", "VERSION")]
+    if all(found):
+        return tuple(m[1] for m in found)
+    text = text_in(source, "configure.ac")
+    parts = [re.search(rf"^m4_define\(\[bind_VERSION_{part}\], (\S*)\)", text, re.M) for part in ("MAJOR", "MINOR", "PATCH", "EXTRA")]
+    if not all(parts):
+        raise Failure(f"{source} is no released source: it has neither a configure script nor a configure.ac that names the version")
+    return "BIND", ".".join(m[1] for m in parts[:3]) + parts[3][1]
+
+
+def make_configure(target, log):
+    """A checkout has no configure script."""
+    if not (target / "configure").is_file() and (target / "configure.ac").is_file():
+        run(["autoreconf", "-f", "-i"], log, "are autoconf, automake and libtool installed?", cwd=target)
+
+
 def unpack(source, base, target, log):
     """Makes a fresh tree, target, from a .dsc, a tarball or a directory."""
     shutil.rmtree(target, ignore_errors=True)
@@ -328,15 +395,16 @@ def unpack(source, base, target, log):
             tar.extractall(target.parent / "unpack")
         (target.parent / "unpack" / root).rename(target)
         (target.parent / "unpack").rmdir()
-    configure = target / "configure"
-    if not configure.is_file() or f"PACKAGE_VERSION='{base.version}'" not in configure.read_text(errors="replace"):
+    make_configure(target, log)
+    if identity_of(target)[1] != base.version:
         raise Failure(f"{source} is not {base.product} {base.version}: the patches are made for that release")
 
 
 def apply(base, target, log):
     for patch in base.series:
         run(["patch", "-p1", "-F0", "--no-backup-if-mismatch", "-i", patch], log,
-            f"{patch.name} does not fit this source: use the pinned release", cwd=target)
+            f"{patch.name} does not fit {base.product} {base.version}: the series was made for {' and '.join(base.releases)}",
+            cwd=target)
 
 
 # --- keys ------------------------------------------------------------------------------------------------
@@ -363,7 +431,7 @@ def source_identity(source):
     """Identifies a source: by a tarball's content, or by a directory's path, configure and changelogs."""
     if source.is_file():
         return sha256(source)
-    marks = [source / n for n in ("configure", "doc/Changelog", "debian/changelog") if (source / n).is_file()]
+    marks = [source / n for n in ("configure", "configure.ac", "doc/Changelog", "debian/changelog") if (source / n).is_file()]
     return content_key([str(source), *marks])
 
 

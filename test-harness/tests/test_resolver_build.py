@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 from pathlib import Path
 
@@ -104,3 +105,67 @@ def test_another_file_in_the_place_of_the_source(archive, tmp_path, monkeypatch)
     (archive[1] / base.orig).write_bytes(b"forged")
     monkeypatch.setattr(resolver_build, "pools", lambda: [])
     assert not resolver_build.download_pinned(base, tmp_path / "part", tmp_path / "log")
+
+
+# --- a source that the operator names --------------------------------------------------------------------------------
+@pytest.fixture(name="lines")
+def lines_of_releases(tmp_path):
+    """A folder with the series of two lines; of the second no source can be fetched."""
+    for line, base in (("1.2", "version 1.2.3\nalso 1.2.4\npackage daemon\nsuite x\nrevision 1\norig a b\npackaging a b\ndsc a b\nsnapshot x\n"),
+                       ("1.6", "version 1.6.1\n")):
+        (tmp_path / "lines" / line).mkdir(parents=True)
+        (tmp_path / "lines" / line / "BASE").write_text(base)
+        (tmp_path / "lines" / line / "series").write_text("")
+    return tmp_path / "lines"
+
+
+def source(folder, version, name="daemon"):
+    tree = folder / f"daemon-{version}"
+    tree.mkdir()
+    (tree / "configure").write_text(f"PACKAGE_NAME='{name}'\nPACKAGE_VERSION='{version}'\n")
+    return tree
+
+
+def packed(tree):
+    archive = tree.parent / f"{tree.name}.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(tree, tree.name)
+    return archive
+
+
+@pytest.mark.parametrize("form", [lambda tree: tree, packed], ids=["tree", "archive"])
+@pytest.mark.parametrize("version,line", [("1.2.3", "1.2"), ("1.2.4", "1.2"), ("1.2.9", "1.2"), ("1.6.1", "1.6")])
+def test_series_by_the_version_of_the_source(lines, tmp_path, capsys, form, version, line):
+    base = resolver_build.base_of("Daemon", lines, "1.2", form(source(tmp_path, version)))
+    assert (base.folder.name, base.version) == (line, version)
+    assert ("was not tested" in capsys.readouterr().err) == (version == "1.2.9")
+
+
+def test_sources_without_a_series(lines, tmp_path):
+    for folder, version, name, why in (("a", "1.4.0", "daemon", r"1\.4\.0, for which there is no series: there are those for 1\.2\.3, 1\.2\.4, 1\.6\.1"),
+                                       ("b", "1.2.3", "other", "the source of other, not of Daemon")):
+        (tmp_path / folder).mkdir()
+        with pytest.raises(resolver_build.Failure, match=why):
+            resolver_build.base_of("Daemon", lines, "1.2", source(tmp_path / folder, version, name))
+    (tmp_path / "text").write_text("no archive")
+    for path in (lines, tmp_path / "text"):
+        with pytest.raises(resolver_build.Failure, match="is no (released )?source"):
+            resolver_build.base_of("Daemon", lines, "1.2", path)
+
+
+def test_line_whose_source_cannot_be_fetched(lines, tmp_path):
+    with pytest.raises(resolver_build.Failure, match="name an archive or a tree with --source"):
+        resolver_build.fetch(resolver_build.base_of("Daemon", lines, "1.6", None), tmp_path)
+
+
+def test_checkout_of_bind_is_recognised(tmp_path):
+    parts = zip(("MAJOR", "MINOR", "PATCH", "EXTRA"), ("9", "20", "28", "-dev"))
+    (tmp_path / "configure.ac").write_text("".join(f"m4_define([bind_VERSION_{part}], {value})dnl\n" for part, value in parts))
+    assert resolver_build.identity_of(tmp_path) == ("BIND", "9.20.28-dev")
+
+
+@pytest.mark.parametrize("folder", ["unbound-module/patches/1.22", "unbound-module/patches/1.26", "bind-patches/9.20"])
+def test_series_are_whole(folder):
+    """Each patch of a folder is in its series."""
+    base = resolver_build.Base("", resolver_build.TOP / folder)
+    assert sorted(base.series) == sorted(base.folder.glob("*.patch"))
