@@ -74,9 +74,13 @@ struct hydns_plugin {
 	/* configuration, fixed before the start */
 	int *service;
 	size_t services;
+	struct hydns_notes notes;
+	/* configuration that may be replaced: these, and in o what hydns_plugin_reconfigure() says. ready is set under the lock too, and
+	 * only while hydnsd has the present one. */
+	pthread_mutex_t configuring;
+	uint32_t configuration;         /* number of the present one */
 	struct hydns_acl_entry *acl;
 	size_t acls;
-	struct hydns_notes notes;
 };
 
 static inline uint32_t hydns_store_serial(struct hydns_plugin *p)

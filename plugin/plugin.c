@@ -86,6 +86,7 @@ static void destroy(struct hydns_plugin *p)
 		close(p->service[i]);
 	free(p->service);
 	free(p->acl);
+	pthread_mutex_destroy(&p->configuring);
 	hydns_notes_destroy(&p->notes);
 	hydns_names_free(p->names);
 	hydns_rrset_ends_free(p->ends);
@@ -272,6 +273,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 		free(p);
 		return NULL;
 	}
+	pthread_mutex_init(&p->configuring, NULL);
 	hydns_secrets_init(&p->secrets);
 	hydns_forward_list_init(&p->forwards);
 	hydns_notes_init(&p->notes);

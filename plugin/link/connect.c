@@ -115,22 +115,13 @@ static int take_welcome(struct hydns_link *l)
 
 int hydns_link_hello(struct hydns_link *l)
 {
-	const struct hydns_plugin_options *o = &l->p->o;
-	struct hydns_hello h = {
-		.abi_version = HYDNS_ABI_VERSION, .threads = o->threads, .capacity = o->capacity,
-		.min_ttl = o->min_ttl, .max_ttl = o->max_ttl, .flags = o->flags, .edns_size = o->edns_size,
-		.max_udp = o->max_udp, .refresh_percent = (uint16_t)o->refresh_percent,
-		.pid = (uint32_t)getpid(), .admission = o->admission, .park_ms = o->park_ms,
-		.pending_max = o->pending_max, .pending_per_question = o->pending_per_question,
-		.seed = { l->p->seed[0], l->p->seed[1] },
-	};
 	int fd[HYDNS_THREADS_MAX + 1];
-	unsigned fds = o->threads;
+	unsigned fds = l->p->o.threads;
+	struct hydns_hello h;
 	int error;
 
-	strcpy(h.identity, o->identity);   /* lengths checked with the options */
-	strcpy(h.version, o->version);
-	for (uint32_t i = 0; i < o->threads; i++)
+	hydns_link_describe(l, &h);
+	for (uint32_t i = 0; i < fds; i++)
 		fd[i] = l->p->thread[i].ring.fd;
 	if (hydns_pages_fd(l->p->pages) >= 0)
 		fd[fds++] = hydns_pages_fd(l->p->pages);

@@ -61,7 +61,7 @@ static int run_connection(struct hydns_link *l)
 	atomic_fetch_add(&l->p->interval, 1);
 	hydns_requests_accept(&l->p->requests, true);
 	l->ready = true;
-	atomic_store(&l->p->ready, true);
+	hydns_link_set_ready(l);
 	l->lost = false;
 	hydns_link_log_state(l, HYDNS_LOG_INFO, "connected to hydnsd at %s", l->p->o.socket);
 	/* A hydnsd that died asleep left no need_wakeup set, so the rings are shown to the new one once. */

@@ -31,7 +31,7 @@ struct hydns_request {                   /* on the caller's stack, in the list w
 	struct hydns_request *next;
 	uint64_t id;
 	enum hydns_request_state state;
-	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, STATS, COOKIES, NOTE or FORWARDS */
+	uint32_t type;                   /* HYDNS_MSG_WITHDRAW, STATS, COOKIES, NOTE, FORWARDS or RESET */
 	struct hydns_withdraw withdraw;
 };
 struct hydns_requests {

@@ -10,6 +10,7 @@
 static int serve_update(struct hydns_link *l, const struct hydns_request *q)
 {
 	int error = q->type == HYDNS_MSG_COOKIES ? hydns_link_send_cookies(l) :
+		    q->type == HYDNS_MSG_RESET ? hydns_link_reconfigure(l) :
 		    q->type == HYDNS_MSG_FORWARDS ? hydns_link_send_forwards(l) : hydns_link_send_notes(l);
 
 	hydns_requests_finish(&l->p->requests, q->id, !error, NULL);
@@ -27,7 +28,7 @@ static int serve_request(struct hydns_link *l, const struct hydns_request *q)
 	bool stats = q->type == HYDNS_MSG_STATS;
 	int error;
 
-	if (q->type == HYDNS_MSG_COOKIES || q->type == HYDNS_MSG_NOTE || q->type == HYDNS_MSG_FORWARDS)
+	if (q->type == HYDNS_MSG_COOKIES || q->type == HYDNS_MSG_NOTE || q->type == HYDNS_MSG_FORWARDS || q->type == HYDNS_MSG_RESET)
 		return serve_update(l, q);
 	error = hydns_link_call(l, q->type, stats ? NULL : &q->withdraw, stats ? 0 : sizeof(q->withdraw), NULL, 0,
 				stats ? HYDNS_MSG_COUNTS : HYDNS_MSG_ACK, HYDNS_REPLY_TIMEOUT_MS);
@@ -89,6 +90,8 @@ static int serve_all(struct hydns_link *l)
 	while (!error && hydns_requests_take(&l->p->requests, &q))
 		error = serve_request(l, &q);
 	/* Again: their requests may have timed out before they were served. */
+	if (!error)
+		error = hydns_link_reconfigure(l);
 	if (!error)
 		error = hydns_link_send_cookies(l);
 	if (!error)

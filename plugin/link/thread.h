@@ -62,6 +62,7 @@ struct hydns_link {
 	} lanes;
 
 	/* configure.c */
+	uint32_t configuration;          /* number of that which hydnsd has */
 	uint32_t cookies_sent;           /* number of the cookie secrets that hydnsd has; 0: none */
 	uint32_t notes_sent;             /* the same of the notes */
 
@@ -116,7 +117,13 @@ int hydns_link_send_services(struct hydns_link *l);
 int hydns_link_retry_services(struct hydns_link *l);
 
 /* -- configure.c: what hydnsd must know before READY, and what may change after it ------------------------------ */
+/* What HELLO and RESET say of the present configuration, which from here on is the one that hydnsd has. */
+void hydns_link_describe(struct hydns_link *l, struct hydns_hello *h);
 int hydns_link_configure(struct hydns_link *l);
+/* If it was replaced since, hydnsd gets it anew. */
+int hydns_link_reconfigure(struct hydns_link *l);
+/* hydnsd has acknowledged READY: offers are taken, unless the configuration was replaced meanwhile. */
+void hydns_link_set_ready(struct hydns_link *l);
 /* The current cookie secrets, and the current notes, if hydnsd does not have them. */
 int hydns_link_send_cookies(struct hydns_link *l);
 int hydns_link_send_notes(struct hydns_link *l);

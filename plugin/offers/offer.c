@@ -37,11 +37,13 @@ static const uint8_t *text_of(const struct draft *d, unsigned i)
 
 static bool edns_size_ok(struct hydns_plugin *p, const struct hydns_wire_answer *a)
 {
-	if (!a->edns_size || !p->o.edns_size || a->edns_size == p->o.edns_size)
+	const uint16_t configured = __atomic_load_n(&p->o.edns_size, __ATOMIC_RELAXED);
+
+	if (!a->edns_size || !configured || a->edns_size == configured)
 		return true;
 	if (!atomic_exchange(&p->edns_size_logged, true))
 		hydns_log(p, HYDNS_LOG_WARNING, "replies carry EDNS payload size %u, but %u is configured: "
-			  "they are not offered", a->edns_size, p->o.edns_size);
+			  "they are not offered", a->edns_size, configured);
 	return false;
 }
 

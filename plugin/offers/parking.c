@@ -17,7 +17,7 @@ bool hydns_plugin_under_way(struct hydns_thread *t, uint64_t key)
 {
 	struct hydns_plugin *p = t->plugin;
 
-	return p->o.park_ms && p->o.pending_max && atomic_load_explicit(&p->ready, memory_order_relaxed) &&
+	return __atomic_load_n(&p->o.park_ms, __ATOMIC_RELAXED) && p->o.pending_max && atomic_load_explicit(&p->ready, memory_order_relaxed) &&
 	       !atomic_load_explicit(&p->closed, memory_order_relaxed) &&
 	       hydns_pages_under_way(p->pages, key, (uint32_t)hydns_mono_coarse_ms());
 }

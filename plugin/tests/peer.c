@@ -107,6 +107,16 @@ static bool knows(struct peer *p, int fd)
 	return !atomic_load(&p->forgetful) && p->page && fstat(fd, &st) == 0 && st.st_ino == p->page_inode;
 }
 
+/* The same resolver, with another configuration. */
+static void reset(struct peer *p, int sock, struct message *m)
+{
+	memcpy(&p->hello, m->payload, sizeof(p->hello));
+	p->acl_entries = p->services = 0;
+	if (atomic_load(&p->behaviour) != PEER_SILENT)
+		reply(sock, m, HYDNS_MSG_ACK, NULL, 0, NULL, 0);
+	atomic_fetch_add(&p->resets, 1);
+}
+
 static void hello(struct peer *p, int sock, struct message *m)
 {
 	struct hydns_welcome w = { .resolver = 0 };
@@ -331,6 +341,9 @@ static bool handle(struct peer *p, int sock, struct message *m)
 	switch (m->head.type) {
 	case HYDNS_MSG_HELLO:
 		hello(p, sock, m);
+		return true;
+	case HYDNS_MSG_RESET:
+		reset(p, sock, m);
 		return true;
 	case HYDNS_MSG_READY:
 		ready(p, sock, m);

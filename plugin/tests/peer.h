@@ -22,7 +22,7 @@
 
 enum peer_behaviour {
 	PEER_WILLING,
-	PEER_SILENT,       /* reads withdrawals, secrets and zones to forward, and never replies */
+	PEER_SILENT,       /* reads withdrawals, secrets, zones to forward and RESETs, and never replies */
 	PEER_DYING,        /* closes the connection when a withdrawal comes */
 	PEER_REFUSING,     /* refuses READY */
 	PEER_NO_ACL,       /* refuses the second part of an access list */
@@ -38,6 +38,7 @@ struct peer {
 	_Atomic int behaviour;
 	_Atomic int ready;          /* READYs acknowledged */
 	_Atomic int hellos;
+	_Atomic int resets;         /* RESETs read */
 	_Atomic int withdrawals;    /* taken */
 	_Atomic int byes;
 	_Atomic int byes_before;    /* those taken when the last HELLO came */
