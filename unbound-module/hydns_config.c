@@ -177,11 +177,10 @@ static int reply_options_are_same(const struct hydns_daemon* d)
 	return now.flags == was->flags && now.edns_size == was->edns_size && now.max_udp == was->max_udp;
 }
 
-void hydns_config_recheck(struct hydns_daemon* d)
+void hydns_config_recheck(struct hydns_daemon* d, int was)
 {
 	const char* reasons[HYDNS_OBSTACLES_MAX];
 	size_t i, n = hydns_config_obstacles(d->daemon, reasons);
-	int was = atomic_load(&d->open);
 
 	if(d->closing)
 		return;
@@ -189,8 +188,10 @@ void hydns_config_recheck(struct hydns_daemon* d)
 		reasons[n++] = "set_option has changed an option that shapes replies: reload to offer answers again";
 	else if(!d->exported && n == 0)
 		reasons[n++] = "the settings that forbade offers at the start are gone: reload to offer answers";
-	if(was && n == 0)
+	if(was && n == 0) {
+		atomic_store(&d->open, 1);
 		return;
+	}
 	for(i = 0; i < n; i++)
 		log_warn("hydns: no answer is offered to the kernel%s: %s", was ? " any more" : "", reasons[i]);
 	if(n == 0)
@@ -269,31 +270,64 @@ static struct hydns_acl_entry v4_default(void)
 	return e;
 }
 
-static int export_acl(struct daemon* daemon, struct hydns_plugin* p)
+/* The list as hydnsd gets it, for the caller to free. *passed: how many entries let clients in whom the kernel never answers. NULL:
+ * out of memory. */
+static struct hydns_acl_entry* make_acl(struct daemon* daemon, size_t* count, size_t* passed)
 {
 	struct hydns_acl_entry* entries = calloc(daemon->acl->tree.count + 1, sizeof(*entries));
 	struct acl_addr* acl;
-	size_t n = 0, passed = 0;
-	int has_v4_default = 0, ok;
+	size_t n = 0;
+	int has_v4_default = 0;
 
+	*count = *passed = 0;
 	if(!entries)
-		return 0;
+		return NULL;
 	RBTREE_FOR(acl, struct acl_addr*, &daemon->acl->tree) {
 		if(!acl_entry_of(acl, &entries[n]))
 			continue;
 		if(entries[n].prefixlen == HYDNS_V4_BITS && memcmp(entries[n].addr, v4_mapped, sizeof(v4_mapped)) == 0)
 			has_v4_default = 1;
 		if(entries[n].action == HYDNS_ACL_PASS && acl->control >= acl_allow)
-			passed++;
+			(*passed)++;
 		n++;
 	}
 	if(!has_v4_default)
 		entries[n++] = v4_default();
+	*count = n;
+	return entries;
+}
+
+/* For the operator, in place of the former notes of this kind. passed: as make_acl() says. */
+static void note_clients(struct daemon* daemon, struct hydns_plugin* p, size_t passed)
+{
+	const struct config_file* cfg = daemon->cfg;
+	const char* text[2];
+	size_t n = 0;
+
+	if(cfg->interface_actions || cfg->interface_view || cfg->interface_tags)
+		text[n++] = "clients let in by interface-action, interface-view or interface-tag alone are answered by the resolver "
+			"only: name them in access-control";
 	if(passed > 0)
-		(void)hydns_plugin_add_note(p, HYDNS_NOTE_CLIENTS, "clients of access-control entries with a view or tags "
-			"are answered by the resolver only");
-	ok = hydns_plugin_add_acl(p, entries, n) == 0;
+		text[n++] = "clients of access-control entries with a view or tags are answered by the resolver only";
+	hydns_plugin_set_notes(p, HYDNS_NOTE_CLIENTS, text, n);
+}
+
+static void log_bad_acl(void)
+{
+	log_err("hydns: can't hand the access control list to hydnsd: out of memory, or more than %d entries; nothing is offered to the "
+		"kernel", HYDNS_ACL_ENTRIES);
+}
+
+static int export_acl(struct daemon* daemon, struct hydns_plugin* p)
+{
+	size_t n, passed;
+	struct hydns_acl_entry* entries = make_acl(daemon, &n, &passed);
+	int ok = entries && hydns_plugin_add_acl(p, entries, n) == 0;
+
 	free(entries);
+	note_clients(daemon, p, passed);
+	if(!ok)
+		log_bad_acl();
 	return ok;
 }
 
@@ -410,19 +444,17 @@ static int zone_is_logged(const struct local_zone* z)
 		z->type == local_zone_inform_redirect;
 }
 
-/* A note for the operator. Queries for such names are kept from the kernel one by one (hydns_request_logged). */
-static void note_logged_zones(struct daemon* daemon, struct hydns_plugin* p)
+/* Why queries for names in local zones are kept from the kernel one by one (hydns_request_logged); NULL: they are not. */
+static const char* why_logged(struct daemon* daemon)
 {
 	struct local_zone* z;
 	int logged = 0;
 
 	if(daemon->cfg->hydns_allow_unlogged)
-		return;
-	if(daemon->cfg->log_local_actions) {
-		(void)hydns_plugin_add_note(p, HYDNS_NOTE_OTHER, "log-local-actions is yes: names in local zones are answered by the "
-			"resolver only, so that they are logged; or set hydns-allow-unlogged: yes");
-		return;
-	}
+		return NULL;
+	if(daemon->cfg->log_local_actions)
+		return "log-local-actions is yes: names in local zones are answered by the resolver only, so that they are logged; or "
+			"set hydns-allow-unlogged: yes";
 	lock_rw_rdlock(&daemon->local_zones->lock);
 	RBTREE_FOR(z, struct local_zone*, &daemon->local_zones->ztree) {
 		lock_rw_rdlock(&z->lock);
@@ -430,29 +462,50 @@ static void note_logged_zones(struct daemon* daemon, struct hydns_plugin* p)
 		lock_rw_unlock(&z->lock);
 	}
 	lock_rw_unlock(&daemon->local_zones->lock);
-	if(logged > 0)
-		(void)hydns_plugin_add_note(p, HYDNS_NOTE_OTHER, "names in local zones of type inform are answered by the resolver "
-			"only, so that they are logged; or set hydns-allow-unlogged: yes");
+	return logged > 0 ? "names in local zones of type inform are answered by the resolver only, so that they are logged; or set "
+		"hydns-allow-unlogged: yes" : NULL;
+}
+
+/* As note_clients(). */
+static void note_others(struct daemon* daemon, struct hydns_plugin* p)
+{
+	const char* logged = why_logged(daemon);
+	const char* text[2];
+	size_t n = 0;
+
+	if(hydns_config_gives_stale(daemon->cfg))
+		text[n++] = "no query waits in the kernel for a resolution under way: serve-expired-client-timeout has Unbound answer those "
+			"that wait with expired data";
+	if(logged)
+		text[n++] = logged;
+	hydns_plugin_set_notes(p, HYDNS_NOTE_OTHER, text, n);
 }
 
 int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p)
 {
-	if(daemon->cfg->interface_actions || daemon->cfg->interface_view || daemon->cfg->interface_tags)
-		(void)hydns_plugin_add_note(p, HYDNS_NOTE_CLIENTS, "clients let in by interface-action, interface-view or "
-			"interface-tag alone are answered by the resolver only: name them in access-control");
-	if(hydns_config_gives_stale(daemon->cfg))
-		(void)hydns_plugin_add_note(p, HYDNS_NOTE_OTHER, "no query waits in the kernel for a resolution under way: "
-			"serve-expired-client-timeout has Unbound answer those that wait with expired data");
-	if(!export_acl(daemon, p)) {
-		log_err("hydns: can't hand the access control list to hydnsd: out of memory, or more than %d "
-			"entries; nothing is offered to the kernel", HYDNS_ACL_ENTRIES);
+	if(!export_acl(daemon, p))
 		return 0;
-	}
 	if(!export_services(daemon, p)) {
 		log_err("hydns: can't hand a listening socket to hydnsd: nothing is offered to the kernel");
 		return 0;
 	}
-	note_logged_zones(daemon, p);
+	note_others(daemon, p);
 	hydns_config_cookies(daemon, p);
 	return 1;
+}
+
+void hydns_config_export_again(struct hydns_daemon* d)
+{
+	const struct hydns_plugin_options o = hydns_daemon_options(d->daemon);
+	size_t n, passed;
+	struct hydns_acl_entry* entries = make_acl(d->daemon, &n, &passed);
+
+	d->reply_options = hydns_config_reply_options(d->daemon);
+	note_clients(d->daemon, d->plugin, passed);
+	note_others(d->daemon, d->plugin);
+	hydns_config_cookies(d->daemon, d->plugin);
+	/* without entries: hydnsd must not go by the former ones */
+	if(hydns_plugin_reconfigure(d->plugin, &o, entries, entries ? n : 0) != 0 || !entries)
+		log_bad_acl();
+	free(entries);
 }

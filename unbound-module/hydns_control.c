@@ -55,8 +55,11 @@ static const struct effect effects[] = {
 	{ "flush_stats", WITHDRAW_NOTHING, 0, 0 },
 	{ "flush_infra", WITHDRAW_NOTHING, 0, 0 },
 	{ "flush_requestlist", WITHDRAW_NOTHING, 0, 0 },
+	{ "cache_lookup", WITHDRAW_NOTHING, 0, 0 },
 	/* only starts a transfer; its end withdraws (hydns_zone_changed) */
 	{ "auth_zone_transfer", WITHDRAW_NOTHING, 0, 0 },
+	/* only starts a thread; when that has replaced the configuration, hydns_daemon_reloaded() withdraws */
+	{ "fast_reload", WITHDRAW_NOTHING, 0, 0 },
 
 	{ "flush", WITHDRAW_NAME, 0, 0 },
 	{ "flush_type", WITHDRAW_NAME, 0, 0 },
@@ -169,7 +172,7 @@ static void act(struct hydns_control* c)
 	struct hydns_plugin* p = c->daemon->plugin;
 
 	if(c->action == CHECK_AND_WITHDRAW_ALL)
-		hydns_config_recheck(c->daemon);
+		hydns_config_recheck(c->daemon, atomic_load(&c->daemon->open));
 	if(c->action != WITHDRAW_NOTHING && c->action != CLOSE && c->action != UPDATE_COOKIES)
 		hydns_forward_refresh(c->daemon);
 	switch((enum action)c->action) {

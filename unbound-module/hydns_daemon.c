@@ -41,7 +41,7 @@ static void log_text(enum hydns_log_level level, const char* text)
  * What packet rings are wanted for. Answers to queries to upstream must come in one packet, since the ports of fragments
  * cannot be seen.
  */
-static uint32_t queue_parts(const struct config_file* cfg)
+uint32_t hydns_daemon_queue_parts(const struct config_file* cfg)
 {
 	uint32_t parts = cfg->hydns_queue == HYDNS_NO ? 0 : HYDNS_QUEUE_CLIENTS;
 
@@ -66,10 +66,10 @@ static uint32_t pending(const struct daemon* daemon, int wanted)
 	return hydns_plugin_pending_auto(daemon->cfg->num_queries_per_thread * (uint64_t)daemon->num);
 }
 
-static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply_options options,
-	struct hydns_plugin* former)
+struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon)
 {
-	struct config_file* cfg = daemon->cfg;
+	const struct hydns_reply_options options = hydns_config_reply_options(daemon);
+	const struct config_file* cfg = daemon->cfg;
 	struct hydns_plugin_options o;
 
 	memset(&o, 0, sizeof(o));
@@ -89,7 +89,7 @@ static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply
 	o.flags = options.flags | (cfg->discard_timeout > 0 ? HYDNS_RESOLVER_DISCARDS : 0);
 	o.edns_size = options.edns_size;
 	o.max_udp = options.max_udp;
-	o.queue = queue_parts(cfg);
+	o.queue = hydns_daemon_queue_parts(cfg);
 	o.queue_frames = (uint32_t)cfg->hydns_queue_frames;
 	o.first_port = (uint16_t)hydns_config_reserved_ports().first;
 	o.ports = (uint16_t)hydns_config_reserved_ports().count;
@@ -97,6 +97,13 @@ static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_reply
 	o.pending_max = pending(daemon, cfg->hydns_pending_max);
 	o.pending_per_question = pending(daemon, cfg->hydns_pending_per_question);
 	o.log = log_text;
+	return o;
+}
+
+static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_plugin* former)
+{
+	const struct hydns_plugin_options o = hydns_daemon_options(daemon);
+
 	return hydns_plugin_take_over(&o, former);
 }
 
@@ -128,7 +135,7 @@ static int open_for_offers(struct hydns_daemon* d)
 		log_warn("hydns: no answer is offered to the kernel: %s", reasons[i]);
 		(void)hydns_plugin_add_note(d->plugin, HYDNS_NOTE_OBSTACLE, reasons[i]);
 	}
-	if(n > 0 && queue_parts(d->daemon->cfg) == 0)
+	if(n > 0 && hydns_daemon_queue_parts(d->daemon->cfg) == 0)
 		return 1;
 	if(!hydns_config_export(d->daemon, d->plugin))
 		return 0;
@@ -177,7 +184,7 @@ static struct hydns_daemon* prepare(struct daemon* daemon, struct hydns_daemon* 
 	d->daemon = daemon;
 	d->threads = daemon->num;
 	d->reply_options = hydns_config_reply_options(daemon);
-	d->plugin = new_plugin(daemon, d->reply_options, former ? former->plugin : NULL);
+	d->plugin = new_plugin(daemon, former ? former->plugin : NULL);
 	if(d->plugin && former)
 		former->plugin = NULL;
 	if(d->plugin)

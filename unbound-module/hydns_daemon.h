@@ -56,8 +56,19 @@ void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* a
 /* When the workers have stopped, before the caches are freed. On a reload it does not wait: it returns d, to be given to
  * hydns_daemon_start(), which waits. When Unbound ends (ends), it waits itself, frees d and returns NULL. */
 struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends);
+/* The options of the plugin, by the configuration as it is now; they point into it. */
+struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon);
+/* HYDNS_QUEUE_*: what packet rings are wanted for. */
+uint32_t hydns_daemon_queue_parts(const struct config_file* cfg);
 /* The context of a worker, called by the worker's own thread. NULL: it has none. */
 struct hydns_context* hydns_daemon_context(struct hydns_daemon* d, int thread);
+
+/* --- fast_reload (hydns_reload.c), from Unbound 1.23 on --------------------------------------------------- */
+/* An option that differs and that fast_reload can't change, from place *at on, which is advanced; NULL: none is left. */
+const char* hydns_reload_forbids(const struct config_file* was, const struct config_file* is, size_t* at);
+/* The configuration was replaced, and no worker works by the former one any more; by the first worker's thread. When it returns, no
+ * answer of the former one is left in the kernel, and none comes. */
+void hydns_daemon_reloaded(struct hydns_daemon* d);
 
 /* --- packet rings (hydns_queue.c) ---------------------------------------------------------------------- */
 /* Has the worker watch its rings, if it has some. By the worker's own thread, when its sockets and event base exist. 0: out of
@@ -95,8 +106,11 @@ size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_O
 int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p);
 /* Gives p the secrets with which this resolver makes and verifies DNS cookies at this moment. */
 void hydns_config_cookies(struct daemon* daemon, struct hydns_plugin* p);
-/* After an option was set at run time: stops offers if they are no longer possible, resumes them if they are again. */
-void hydns_config_recheck(struct hydns_daemon* d);
+/* Gives the plugin of d the options that shape replies, and the access list, as they are now. After a reload by the running workers. */
+void hydns_config_export_again(struct hydns_daemon* d);
+/* After an option was set at run time: stops offers if they are no longer possible, resumes them if they are again. was: they were
+ * until now. */
+void hydns_config_recheck(struct hydns_daemon* d, int was);
 
 /* Whether Unbound answers a client that has waited for some time with expired data. It does so by its own clock, and only to clients
  * that it knows of: so no query may be parked. set_option can change it at run time. */

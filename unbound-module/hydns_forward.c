@@ -5,6 +5,7 @@
  */
 #include "config.h"
 #include <string.h>
+#include "hydns_compat.h"
 #include "hydns_daemon.h"
 #include "daemon/daemon.h"
 #include "iterator/iter_delegpt.h"
@@ -152,7 +153,7 @@ static int is_local(struct daemon* daemon, uint8_t* name, size_t len)
 	struct local_zone* z;
 
 	lock_rw_rdlock(&daemon->local_zones->lock);
-	z = local_zones_lookup(daemon->local_zones, name, len, dname_count_labels(name), LDNS_RR_CLASS_IN, LDNS_RR_TYPE_SOA);
+	z = HYDNS_LOCAL_ZONE(daemon->local_zones, name, len, dname_count_labels(name), LDNS_RR_TYPE_SOA);
 	lock_rw_unlock(&daemon->local_zones->lock);
 	return z != NULL;
 }

@@ -3,6 +3,7 @@
 #include "config.h"
 #include <string.h>
 #include <time.h>
+#include "hydns_compat.h"
 #include "hydns_daemon.h"
 #include "daemon/daemon.h"
 #include "services/cache/rrset.h"
@@ -81,8 +82,7 @@ static int is_bogus(const struct module_env* env, const struct reply_info* rep)
 	return rep->security == sec_status_bogus && env->need_to_validate;
 }
 
-/* Unbound validates again when one of the RRsets ends, although nobody sees them, and with prefetch some time before. It still
- * answers in the second of the end. */
+/* Unbound validates again when one of the RRsets ends, although nobody sees them, and with prefetch some time before. */
 static time_t end_of_bogus(const struct module_env* env, const struct reply_info* rep)
 {
 	time_t end = rep->ttl;
@@ -95,7 +95,7 @@ static time_t end_of_bogus(const struct module_env* env, const struct reply_info
 		if(d->ttl < end)
 			end = d->ttl;
 	}
-	end++;
+	end += HYDNS_LAST_SECOND;
 	return env->cfg->prefetch && rep->prefetch_ttl < end ? rep->prefetch_ttl : end;
 }
 
@@ -105,7 +105,7 @@ static time_t end_of(const struct module_env* env, const struct reply_info* rep)
 {
 	if(is_bogus(env, rep))
 		return end_of_bogus(env, rep);
-	return is_failure(rep) ? rep->ttl + 1 : rep->ttl;
+	return is_failure(rep) ? rep->ttl + HYDNS_LAST_SECOND : rep->ttl;
 }
 
 static int security_is_general(const struct reply_info* rep, int must_validate)

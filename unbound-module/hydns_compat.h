@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What Unbound 1.22 and 1.26 call or do differently. Included after config.h. */
+#ifndef HYDNS_COMPAT_H
+#define HYDNS_COMPAT_H
+
+#include "util/data/msgparse.h"
+
+#ifdef TTL_IS_EXPIRED    /* 1.26 */
+/* A cache entry is over in the second of its end. */
+#define HYDNS_LAST_SECOND 0
+#define HYDNS_LOCAL_ZONE(zones, name, len, labels, type) \
+	local_zones_lookup(zones, name, len, labels, LDNS_RR_CLASS_IN, type, 0)
+#else
+#define HYDNS_LAST_SECOND 1
+#define HYDNS_LOCAL_ZONE(zones, name, len, labels, type) \
+	local_zones_lookup(zones, name, len, labels, LDNS_RR_CLASS_IN, type)
+#endif
+
+#endif
