@@ -15,7 +15,8 @@ import dns.update
 from lab.authoritative import send_update
 from lab.client import ask
 from lab.network import SERVICE
-from lab.run import wait_until
+from lab.run import HarnessError, wait_until
+from lab.tools import unbound_has_fast_reload
 
 from . import zone
 
@@ -116,11 +117,17 @@ class UnboundCommands(ResolverCommands):
     ASKED = LOCAL
 
     def actions(self, kind):
-        return (self.reload,) if kind == "reload" else \
-            (self.flush, self.flush, self.flush, self.local, self.change, self.withdraw)
+        if kind == "reload":
+            return (self.reload, self.fast_reload) if unbound_has_fast_reload() else (self.reload,)
+        return self.flush, self.flush, self.flush, self.local, self.change, self.withdraw
 
     def forget(self, server, origin, address):
         self._control(server, "flush_zone", origin)
+
+    def _forget_local(self):
+        """A reload removes local data given by command, so this removes them from the reference as well."""
+        for name in self.LOCAL:
+            self.stand.reference.control("local_data_remove", name)
 
     def _control(self, server, *words):
         begun = time.monotonic_ns()
@@ -146,9 +153,7 @@ class UnboundCommands(ResolverCommands):
         return " ".join(words)
 
     def reload(self):
-        """The reload removes local data given by command, so this removes them from the reference as well."""
-        for name in self.LOCAL:
-            self.stand.reference.control("local_data_remove", name)
+        self._forget_local()
         word, unbound = self.rng.choice(("reload", "reload_keep_cache")), self.stand.tested
         with self.restart():
             unbound.control(word)
@@ -156,6 +161,15 @@ class UnboundCommands(ResolverCommands):
                        f"Unbound to answer after {word}")
             self.wait_registered()
         return word
+
+    def fast_reload(self):
+        """Caches and resolutions under way stay."""
+        self._forget_local()
+        words = "fast_reload", *self.rng.choice(((), ("+p",)))
+        said = self.stand.tested.control(*words)
+        if said.split()[-1:] != ["ok"]:
+            raise HarnessError(f"{' '.join(words)} failed: {said}")
+        return " ".join(words)
 
 
 class ZoneChanges(Commands):

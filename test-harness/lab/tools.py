@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Paths of the programs: our own in the build tree, the patched resolvers in their prefixes, the others installed."""
 
+import functools
 import os
+import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 from .run import HarnessError
@@ -24,6 +27,20 @@ def built(path):
     return path
 
 
+def unbound_prefix():
+    """Of the patched Unbound: as it is staged below the build tree, or another."""
+    return Path(os.environ.get("HYDNS_UNBOUND") or build_tree() / "unbound-root/usr/lib/hydns/unbound").resolve()
+
+
+@functools.cache
+def unbound_has_fast_reload():
+    """Unbound has that command from 1.23 on. False also when there is no Unbound."""
+    program = unbound_prefix() / "sbin/unbound"
+    said = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout if program.is_file() else ""
+    found = re.search(r"^Version (\d+)\.(\d+)\.", said, re.M)
+    return bool(found) and (int(found[1]), int(found[2])) >= (1, 23)
+
+
 def unit_environment(unit):
     """What a unit's Environment= lines set, as words NAME=VALUE."""
     values = (line.partition("=")[2] for line in unit.read_text().splitlines() if line.startswith("Environment="))
@@ -35,7 +52,7 @@ class Tools:
 
     def __init__(self):
         build = build_tree()
-        unbound = Path(os.environ.get("HYDNS_UNBOUND") or build / "unbound-root/usr/lib/hydns/unbound").resolve()
+        unbound = unbound_prefix()
         self.build = build
         self.hydnsd = built("hydnsd/hydnsd")
         self.hydnsctl = built("hydnsd/hydnsctl")

@@ -17,10 +17,14 @@ from lab.limits import pytest_configure, time_limit  # noqa: E402,F401
 from lab.network import SERVICE  # noqa: E402
 from lab.ring_load import UNBOUND, Paths  # noqa: E402
 from lab.run import wait_until  # noqa: E402
+from lab.tools import unbound_has_fast_reload  # noqa: E402
 from lab.world import World  # noqa: E402
 
 # rejections of offers that a correct plugin never makes, whatever authoritative servers send
 MALFORMED = {"FRAME", "FLAGS", "NAME", "HEADER", "LEFT_OUT", "ERRORS"}
+
+# Of a command that Unbound 1.22 does not have: `check releases` runs it with a newer one.
+collect_ignore = [] if unbound_has_fast_reload() else ["test_fast_reload.py"]
 
 
 verbosity = pytest.StashKey()
