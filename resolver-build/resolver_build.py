@@ -54,7 +54,8 @@ def run(argv, log, mend, **more):
 # --- what is pinned -----------------------------------------------------------------------------------
 class Base:
     """A folder named after a line of releases, with BASE, series and patches. product: its name in messages. version: the release
-    that the series was made for; releases: all that it was tested with. Without a package (package None) the source is the operator's."""
+    that the series was made for, until take() says another; releases: all that it was tested with; pinned: the release that a package
+    archive has. Without one the source is the operator's, and pinned and package are None."""
 
     def __init__(self, product, folder):
         self.product = product
@@ -67,6 +68,7 @@ class Base:
         self.version = values["version"][0]
         self.releases = [self.version, *values.get("also", ())]
         self.package = values["package"][0] if "package" in values else None
+        self.pinned = self.version if self.package else None
         self.orig = self.orig_sha256 = self.follow = None
         if self.package:
             self.suite = values["suite"][0]

@@ -407,7 +407,7 @@ static void offer_cached(struct hydns_context* h, struct module_env* env, struct
 	if(!e)
 		return;
 	rep = (struct reply_info*)e->data;
-	if(rep->ttl >= *env->now && rrset_array_lock(rep->ref, rep->rrset_count, *env->now)) {
+	if(rep->ttl + HYDNS_LAST_SECOND > *env->now && rrset_array_lock(rep->ref, rep->rrset_count, *env->now)) {
 		offer_locked(h, env, qinfo, rep, q, stamp);
 		rrset_array_unlock(rep->ref, rep->rrset_count);
 	}
