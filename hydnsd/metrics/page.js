@@ -311,12 +311,14 @@
 
   async function ask() {
     const late = new AbortController(), limit = setTimeout(() => late.abort(), LATE_MS);
+    let view = null;
     try {
       const reply = await fetch("live.json", { signal: late.signal, cache: "no-store", credentials: "omit" });
-      showAll(await reply.json());
+      view = await reply.json();
+      showAll(view);
     } catch (e) {
       document.body.classList.add("stale");
-      state("hydns-metrics does not answer", "fail");
+      state(view ? "cannot be shown: hydnsd is of another version" : "hydns-metrics does not answer", "fail");
     } finally {
       clearTimeout(limit);
     }

@@ -2,6 +2,8 @@
 """The first day of a user: the commands of README and guide on a bare root, up to "answered in kernel", and a reboot."""
 
 import json
+import re
+import shlex
 import sys
 import time
 from contextlib import ExitStack
@@ -100,6 +102,16 @@ class Day:
         request = r"exec 3<>/dev/tcp/127.0.0.1/10953; printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3; cat <&3"
         self.do(documents.Command(f'bash -c "{request}"', "hydns_up 1"))
 
+    def shows_a_page(self):
+        """hydns-metrics, by its unit with the variable that the guide sets."""
+        heading, place = "A page in a browser", "/run/systemd/system/hydns-metrics.service.d"
+        lines = re.search(r"```ini\n(.*?)```", documents.section(GUIDE, heading), re.S)[1].splitlines()
+        self.do(documents.Command(f"mkdir -p {place}; printf '%s\\n' {' '.join(map(shlex.quote, lines))} >{place}/page.conf; systemctl daemon-reload", None))
+        self.follow(GUIDE, heading)
+        request = r"exec 3<>/dev/tcp/127.0.0.1/10954; printf 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n' >&3; cat <&3"
+        self.do(documents.Command(f'bash -c "{request}"', "<title>hyDNS</title>"))
+        self.do(documents.Command(f"rm -r {place}; systemctl daemon-reload; systemctl restart hydns-metrics", None))
+
     def dig(self, address):
         return self.machine.type_on_client(f"dig +short +tries=1 +time=2 @{address} www.example.com").output.strip()
 
@@ -192,6 +204,7 @@ def test_watch_and_pause_unbound(unbound):
     unbound.follow(GUIDE, "Watch", "Unbound")
     unbound.follow(GUIDE, "Prometheus and Grafana")
     unbound.scraped()
+    unbound.shows_a_page()
     unbound.follow(GUIDE, "Pause")
     unbound.answered_in_kernel()
 
