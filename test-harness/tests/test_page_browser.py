@@ -2,6 +2,9 @@
 """The page of hydns-metrics in a real browser: what it shows of a running hydnsd, by keyboard, on a narrow screen, in the dark, and
 with names that would rather run than be read."""
 
+import os
+from pathlib import Path
+
 import pytest
 from metrics_paths import metrics_path
 
@@ -214,3 +217,12 @@ def test_for_who_does_not_see_it(page):
     page.wait("document.querySelector('#chart').getAttribute('aria-label').includes('Queries a second')", "the chart's description")
     assert page.js("document.documentElement.lang") == "en" and page.js("document.querySelector('#state').getAttribute('role')") == "status"
     assert page.js("[...document.querySelectorAll('button, summary')].every((b) => b.textContent.trim())")
+
+
+def test_pictures(page, tmp_path):
+    """For whoever changes the page to look at, in the folder that HYDNS_PICTURES names; in the dark it is another one."""
+    where = Path(os.environ.get("HYDNS_PICTURES", tmp_path))
+    for name, width, dark in (("light", 1280, False), ("dark", 1280, True), ("narrow", 360, False), ("narrow-dark", 360, True)):
+        page.look(width, dark=dark, still=True)
+        page.screenshot(where / f"{name}.png")
+    assert len({(where / f"{name}.png").read_bytes() for name in ("light", "dark", "narrow", "narrow-dark")}) == 4
