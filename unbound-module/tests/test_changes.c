@@ -98,6 +98,8 @@ static int set_up(void** state)
 	env.now = &now;
 	env.alloc = &alloc;
 	env.cfg = config_create();
+	if(env.cfg)
+		env.cfg->rrset_cache_slabs = 1; /* 0 in Unbound 1.26: as many as threads */
 	env.rrset_cache = rrset_cache_create(env.cfg, &alloc);
 	env.msg_cache = slabhash_create(1, 64, 1 << 20, msgreply_sizefunc, query_info_compare, query_entry_delete,
 		reply_info_delete, NULL);
