@@ -59,6 +59,8 @@ struct hydns_plugin {
 	bool started;
 	pthread_t link;
 	struct hydns_plugin *former;    /* ended by the link thread before it connects; NULL: none, or done */
+	struct hydns_dnstap_options dnstap; /* what o.dnstap was; its strings are owned */
+	_Atomic(struct hydns_tap *) tap;    /* of the link thread; NULL: no answers are logged */
 	struct hydns_leave leave;
 	struct hydns_requests requests;
 	struct hydns_pending pending;

@@ -52,6 +52,34 @@ static const char *options_error(const struct hydns_plugin_options *o)
 	return NULL;
 }
 
+static bool copy_text(const char **text)
+{
+	bool there_is = *text;
+
+	*text = there_is ? strdup(*text) : NULL;
+	return *text || !there_is;
+}
+
+static void tap_says(void *plugin, bool bad, const char *text)
+{
+	hydns_log(plugin, bad ? HYDNS_LOG_WARNING : HYDNS_LOG_INFO, "%s", text);
+}
+
+/* The flags tell hydnsd and the program. */
+static bool copy_dnstap(struct hydns_plugin *p)
+{
+	if (!p->o.dnstap)
+		return true;
+	p->dnstap = *p->o.dnstap;
+	p->o.dnstap = &p->dnstap;
+	p->dnstap.log = tap_says;
+	p->dnstap.log_arg = p;
+	p->o.flags |= HYDNS_RESOLVER_LOGS | (p->o.log_all ? HYDNS_RESOLVER_LOGS_ALL : 0);
+	if (!p->o.log_octets)
+		p->o.log_octets = HYDNS_LOG_RING;
+	return copy_text(&p->dnstap.path) & copy_text(&p->dnstap.beside) & copy_text(&p->dnstap.identity) & copy_text(&p->dnstap.version);
+}
+
 static bool copy_strings(struct hydns_plugin_options *to)
 {
 	to->socket = strdup(to->socket);
@@ -76,6 +104,7 @@ static void end_rings(struct hydns_plugin *p)
 
 static void destroy(struct hydns_plugin *p)
 {
+	hydns_tap_stop(atomic_load(&p->tap)); /* it counts in the rings to hydnsd, too */
 	end_rings(p);          /* before the rings to hydnsd, in which threads count them */
 	for (uint32_t i = 0; p->thread && i < p->o.threads; i++) {
 		hydns_sketch_free(p->thread[i].hot.sketch);
@@ -103,6 +132,10 @@ static void destroy(struct hydns_plugin *p)
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
 	free((char *)(uintptr_t)p->o.version);
+	free((char *)(uintptr_t)p->dnstap.path);
+	free((char *)(uintptr_t)p->dnstap.beside);
+	free((char *)(uintptr_t)p->dnstap.identity);
+	free((char *)(uintptr_t)p->dnstap.version);
 	free(p);
 }
 
@@ -278,7 +311,7 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 	hydns_forward_list_init(&p->forwards);
 	hydns_notes_init(&p->notes);
 	hydns_pending_init(&p->pending);
-	error = copy_strings(&p->o) ? make_parts(p) : -ENOMEM;
+	error = copy_strings(&p->o) && copy_dnstap(p) ? make_parts(p) : -ENOMEM;
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot set up rings and tables: %s", strerror(-error));
 		give_rings_back(p, p->former);

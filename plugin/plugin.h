@@ -18,6 +18,7 @@
 #include <time.h>
 #include "hydns/not_offered.h"
 #include "hydns/ring.h"
+#include "plugin/dnstap/dnstap.h"
 #include "hydns/session.h"
 
 /* The least UDP size that the kernel path takes from a configuration: RFC 1035 section 4.2.1. */
@@ -55,6 +56,11 @@ struct hydns_plugin_options {
 	void (*rings_end)(const struct hydns_lane_thread *first);
 	uint32_t park_ms;            /* how long a query may wait for a resolution in the kernel path; 0: none does */
 	uint32_t pending_max, pending_per_question; /* how many may wait at once, of all and of one question; 0: none */
+	/* The resolver logs its clients' messages, and so are kernel answers; NULL: it does not, or they need not be. Copied. */
+	const struct hydns_dnstap_options *dnstap;
+	bool log_all;                /* what can't be logged now is left to the resolver; else it is lost */
+	uint32_t log_one_in;         /* without log_all: one in so many answers is logged; 0 and 1: all */
+	uint32_t log_octets;         /* of the log ring, a power of 2; 0: the default */
 	bool zones;                  /* the resolver serves zones and reports their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);
 };

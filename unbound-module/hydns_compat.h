@@ -10,10 +10,15 @@
 #define HYDNS_LAST_SECOND 0
 #define HYDNS_LOCAL_ZONE(zones, name, len, labels, type) \
 	local_zones_lookup(zones, name, len, labels, LDNS_RR_CLASS_IN, type, 0)
+/* of an answer by UDP, without TLS */
+#define HYDNS_LOG_REPLY(q, addr, len, took, cached, reply, to) \
+	log_reply_info(NO_VERBOSE, q, addr, len, took, cached, reply, to, comm_udp, NULL)
 #else
 #define HYDNS_LAST_SECOND 1
 #define HYDNS_LOCAL_ZONE(zones, name, len, labels, type) \
 	local_zones_lookup(zones, name, len, labels, LDNS_RR_CLASS_IN, type)
+#define HYDNS_LOG_REPLY(q, addr, len, took, cached, reply, to) \
+	log_reply_info(NO_VERBOSE, q, addr, len, took, cached, reply, to, comm_udp)
 #endif
 
 #endif

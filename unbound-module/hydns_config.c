@@ -87,12 +87,6 @@ static int module_is_early(const struct module_stack* mods)
 	return i < mods->num && strcmp(mods->mod[i]->name, "hydns") == 0;
 }
 
-static int dnstap_sees_clients(const struct config_file* cfg)
-{
-	return cfg->dnstap && (cfg->dnstap_log_client_query_messages ||
-		cfg->dnstap_log_client_response_messages);
-}
-
 /* The program passes queries with the standard client subnet option and ignores options that it does not know. */
 static int subnet_option_moved(struct daemon* daemon)
 {
@@ -121,15 +115,18 @@ size_t hydns_config_obstacles(struct daemon* daemon, const char* reasons[HYDNS_O
 {
 	const struct config_file* cfg = daemon->cfg;
 	const struct obstacle all[] = {
-		{ cfg->log_queries && !cfg->hydns_allow_unlogged,
-			"log-queries is yes, and kernel answers are not logged: set it to no, or "
+		{ cfg->log_queries && !cfg->hydns_query_log && !cfg->hydns_allow_unlogged,
+			"log-queries is yes, and kernel answers are not logged: set hydns-query-log: yes, or "
 			"hydns-allow-unlogged: yes" },
-		{ cfg->log_replies && !cfg->hydns_allow_unlogged,
-			"log-replies is yes, and kernel answers are not logged: set it to no, or "
+		{ cfg->log_replies && !cfg->hydns_query_log && !cfg->hydns_allow_unlogged,
+			"log-replies is yes, and kernel answers are not logged: set hydns-query-log: yes, or "
 			"hydns-allow-unlogged: yes" },
-		{ dnstap_sees_clients(cfg) && !cfg->hydns_allow_unlogged,
-			"dnstap records client messages, and kernel answers are not recorded: turn "
-			"dnstap-log-client-*-messages off, or set hydns-allow-unlogged: yes" },
+		{ hydns_dnstap_sees_clients(cfg) && cfg->hydns_dnstap == HYDNS_DNSTAP_NO && !cfg->hydns_allow_unlogged,
+			"dnstap records client messages, and hydns-dnstap is no: set it to complete or sample, or "
+			"hydns-allow-unlogged: yes" },
+		{ hydns_dnstap_sees_clients(cfg) && hydns_dnstap_by_tls(cfg) && !cfg->hydns_allow_unlogged,
+			"dnstap records client messages by TLS, which kernel answers are not: set dnstap-tls to no, or "
+			"hydns-allow-unlogged: yes" },
 		{ cfg->ip_ratelimit != 0 && !cfg->hydns_allow_unlimited,
 			"ip-ratelimit is on, and kernel answers are not counted by it: set it to 0, or "
 			"hydns-allow-unlimited: yes" },
@@ -186,6 +183,8 @@ void hydns_config_recheck(struct hydns_daemon* d, int was)
 		return;
 	if(d->exported && !reply_options_are_same(d))
 		reasons[n++] = "set_option has changed an option that shapes replies: reload to offer answers again";
+	else if(d->exported && hydns_dnstap_wants(d->daemon->cfg) != d->log_wants)
+		reasons[n++] = "set_option has changed what is logged: reload to offer answers again";
 	else if(!d->exported && n == 0)
 		reasons[n++] = "the settings that forbade offers at the start are gone: reload to offer answers";
 	if(was && n == 0) {
@@ -496,7 +495,8 @@ int hydns_config_export(struct daemon* daemon, struct hydns_plugin* p)
 
 void hydns_config_export_again(struct hydns_daemon* d)
 {
-	const struct hydns_plugin_options o = hydns_daemon_options(d->daemon);
+	struct hydns_dnstap_options log;
+	const struct hydns_plugin_options o = hydns_daemon_options(d->daemon, &log);
 	size_t n, passed;
 	struct hydns_acl_entry* entries = make_acl(d->daemon, &n, &passed);
 

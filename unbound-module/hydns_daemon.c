@@ -66,10 +66,10 @@ static uint32_t pending(const struct daemon* daemon, int wanted)
 	return hydns_plugin_pending_auto(daemon->cfg->num_queries_per_thread * (uint64_t)daemon->num);
 }
 
-struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon)
+struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon, struct hydns_dnstap_options* log)
 {
 	const struct hydns_reply_options options = hydns_config_reply_options(daemon);
-	const struct config_file* cfg = daemon->cfg;
+	struct config_file* cfg = daemon->cfg;
 	struct hydns_plugin_options o;
 
 	memset(&o, 0, sizeof(o));
@@ -96,13 +96,19 @@ struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon)
 	o.park_ms = park_ms(cfg);
 	o.pending_max = pending(daemon, cfg->hydns_pending_max);
 	o.pending_per_question = pending(daemon, cfg->hydns_pending_per_question);
+	if(hydns_dnstap_options(cfg, log))
+		o.dnstap = log;
+	o.log_all = cfg->hydns_dnstap != HYDNS_DNSTAP_SAMPLE;
+	o.log_one_in = (uint32_t)(cfg->hydns_dnstap_one_in ? cfg->hydns_dnstap_one_in : cfg->dnstap_sample_rate);
+	o.log_octets = (uint32_t)cfg->hydns_log_buffer << 20;
 	o.log = log_text;
 	return o;
 }
 
 static struct hydns_plugin* new_plugin(struct daemon* daemon, struct hydns_plugin* former)
 {
-	const struct hydns_plugin_options o = hydns_daemon_options(daemon);
+	struct hydns_dnstap_options log;
+	const struct hydns_plugin_options o = hydns_daemon_options(daemon, &log);
 
 	return hydns_plugin_take_over(&o, former);
 }
@@ -184,6 +190,7 @@ static struct hydns_daemon* prepare(struct daemon* daemon, struct hydns_daemon* 
 	d->daemon = daemon;
 	d->threads = daemon->num;
 	d->reply_options = hydns_config_reply_options(daemon);
+	d->log_wants = hydns_dnstap_wants(daemon->cfg);
 	d->plugin = new_plugin(daemon, former ? former->plugin : NULL);
 	if(d->plugin && former)
 		former->plugin = NULL;

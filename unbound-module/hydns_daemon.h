@@ -40,6 +40,7 @@ struct hydns_daemon {
 	struct hydns_counts last; /* the last that came from hydnsd */
 	long long shown;          /* answers in the statistics under way */
 	int forwards;             /* zones may be forwarded in the kernel */
+	int log_wants;                  /* hydns_dnstap_wants() at the start */
 	struct hydns_forward_notes forward_notes; /* why others are not: as noted last */
 };
 
@@ -56,8 +57,8 @@ void hydns_daemon_leave(struct hydns_daemon* d, void (*gone)(void* arg), void* a
 /* When the workers have stopped, before the caches are freed. On a reload it does not wait: it returns d, to be given to
  * hydns_daemon_start(), which waits. When Unbound ends (ends), it waits itself, frees d and returns NULL. */
 struct hydns_daemon* hydns_daemon_cleanup(struct hydns_daemon* d, int ends);
-/* The options of the plugin, by the configuration as it is now; they point into it. */
-struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon);
+/* The options of the plugin, by the configuration as it is now; they point into it, and to *log, which it fills. */
+struct hydns_plugin_options hydns_daemon_options(struct daemon* daemon, struct hydns_dnstap_options* log);
 /* HYDNS_QUEUE_*: what packet rings are wanted for. */
 uint32_t hydns_daemon_queue_parts(const struct config_file* cfg);
 /* The context of a worker, called by the worker's own thread. NULL: it has none. */
@@ -124,6 +125,18 @@ struct hydns_port_run hydns_config_reserved_ports(void);
 int hydns_config_leave_ports(const struct config_file* cfg, int* ports, int n);
 /* Ports that packet rings must not use either. */
 void hydns_config_avoid_ports(struct daemon* daemon, struct hydns_plugin* p);
+
+/* --- logged answers (hydns_dnstap.c) ------------------------------------------------------------------- */
+#define HYDNS_WANTS_DNSTAP      0x01
+#define HYDNS_WANTS_QUERIES     0x02     /* lines as of log-queries ... */
+#define HYDNS_WANTS_REPLIES     0x04     /* ... and log-replies ... */
+#define HYDNS_WANTS_DESTINATION 0x08     /* ... with log-destaddr */
+int hydns_dnstap_sees_clients(const struct config_file* cfg);
+int hydns_dnstap_by_tls(const struct config_file* cfg);
+/* What kernel answers leave behind by this configuration. */
+int hydns_dnstap_wants(const struct config_file* cfg);
+/* The same for the plugin. 0: they leave nothing behind. Its strings are valid until the next call. */
+int hydns_dnstap_options(const struct config_file* cfg, struct hydns_dnstap_options* o);
 
 /* --- forward zones (hydns_forward.c) -------------------------------------------------------------------- */
 /* Makes the list of zones that the kernel may forward, as of now, and gives it to the plugin if it is news. At the start, and after

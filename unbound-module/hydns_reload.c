@@ -19,7 +19,9 @@ static const struct {
 	OPTION("hydns-allow-unlogged", hydns_allow_unlogged), OPTION("hydns-allow-unlimited", hydns_allow_unlimited),
 	OPTION("hydns-queue", hydns_queue), OPTION("hydns-queue-upstream", hydns_queue_upstream),
 	OPTION("hydns-queue-frames", hydns_queue_frames), OPTION("hydns-pending-max", hydns_pending_max),
-	OPTION("hydns-pending-per-question", hydns_pending_per_question),
+	OPTION("hydns-pending-per-question", hydns_pending_per_question), OPTION("hydns-dnstap", hydns_dnstap),
+	OPTION("hydns-dnstap-one-in", hydns_dnstap_one_in), OPTION("hydns-log-buffer", hydns_log_buffer),
+	OPTION("hydns-query-log", hydns_query_log),
 #undef OPTION
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <isc/netaddr.h>
 #include <dns/acl.h>
-#include <dns/dnstap.h>
 #include <dns/view.h>
 #include <ns/client.h>
 #include <ns/server.h>
@@ -41,11 +40,6 @@ static bool plugin_is_alone(const struct hydns_instance *inst, const dns_view_t 
 	return true;
 }
 
-static bool taps_clients(const dns_view_t *view)
-{
-	return view->dtenv != NULL && (view->dttypes & (DNS_DTTYPE_CQ | DNS_DTTYPE_CR)) != 0;
-}
-
 static bool acl_is_none(const dns_acl_t *acl)
 {
 	return acl == NULL || dns_acl_isnone((dns_acl_t *)acl);
@@ -62,8 +56,8 @@ size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HY
 		  "kernel answers are not: rndc querylog off, or set hydns-allow-unlogged yes" },
 		{ (server->options & NS_SERVER_LOGRESPONSES) != 0 && !inst->o.allow_unlogged, "responses are logged (responselog), "
 		  "and kernel answers are not: rndc responselog off, or set hydns-allow-unlogged yes" },
-		{ taps_clients(view) && !inst->o.allow_unlogged, "dnstap records client messages, and kernel answers are not "
-		  "recorded: take client out of dnstap, or set hydns-allow-unlogged yes" },
+		{ hydns_dnstap_sees_answers(view) && inst->o.dnstap == HYDNS_UNLOGGED && !inst->o.allow_unlogged, "dnstap records "
+		  "messages of clients, and hydns-dnstap is no: set it to complete or sample, or hydns-allow-unlogged yes" },
 		{ view->rpzs != NULL, "response-policy rewrites answers: remove it" },
 		{ view->catzs != NULL, "catalog-zones may add zones that cover cached names: remove it" },
 		{ !ISC_LIST_EMPTY(view->dlz_searched), "dlz may cover cached names at any time: remove it" },

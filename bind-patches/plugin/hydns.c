@@ -299,6 +299,7 @@ isc_result_t plugin_register(const char *text, const void *cfg, const char *file
 		return result;
 	}
 	inst->peer_sizes = has_peer_sizes(cfg);
+	hydns_dnstap_read(cfg, inst->mctx, &inst->dnstap);
 	add_instance(inst);
 	add_hooks(inst, hooktable, hydns_hooks);
 	*instp = inst;
@@ -342,6 +343,7 @@ void plugin_destroy(void **instp)
 	free(inst->socket);
 	hydns_zones_forget_acl(inst);
 	hydns_options_free(&inst->o, inst->mctx);
+	hydns_dnstap_free(&inst->dnstap, inst->mctx);
 	pthread_mutex_destroy(&inst->starting);
 	isc_mem_putanddetach(&inst->mctx, inst, sizeof(*inst));
 	*instp = NULL;

@@ -17,6 +17,9 @@
 #include "plugin.h"
 
 static const char *const choice_words[] = { [HYDNS_AUTO] = "auto", [HYDNS_YES] = "yes", [HYDNS_NO] = "no", NULL };
+static const char *const dnstap_words[] = { [HYDNS_COMPLETE] = "complete", [HYDNS_SAMPLE] = "sample", [HYDNS_UNLOGGED] = "no", NULL };
+static cfg_type_t cfg_type_dnstap = { "hydns-dnstap", cfg_parse_enum, cfg_print_ustring, cfg_doc_enum, &cfg_rep_string,
+				      dnstap_words };
 static cfg_type_t cfg_type_choice = { "hydns-choice", cfg_parse_enum, cfg_print_ustring, cfg_doc_enum, &cfg_rep_string,
 				      choice_words };
 static const char *const bound_words[] = { "auto", NULL };
@@ -47,6 +50,9 @@ static cfg_clausedef_t clauses[] = {
 	{ "hydns-flush-timeout", &cfg_type_uint32, 0 },
 	{ "hydns-allow-unlogged", &cfg_type_boolean, 0 },
 	{ "hydns-allow-unlimited", &cfg_type_boolean, 0 },
+	{ "hydns-dnstap", &cfg_type_dnstap, 0 },
+	{ "hydns-dnstap-one-in", &cfg_type_uint32, 0 },
+	{ "hydns-log-buffer", &cfg_type_uint32, 0 },
 	{ "hydns-queue", &cfg_type_choice, 0 },
 	{ "hydns-queue-upstream", &cfg_type_choice, 0 },
 	{ "hydns-queue-frames", &cfg_type_uint32, 0 },
@@ -78,6 +84,8 @@ static const struct number {
 	{ "hydns-refresh", NUMBER(refresh), 0, 50, 10 },
 	{ "hydns-flush-timeout", NUMBER(flush_timeout), 1, 10000, 500 },
 	{ "hydns-queue-frames", NUMBER(queue_frames), 256, 4096, 1024 },
+	{ "hydns-dnstap-one-in", NUMBER(dnstap_one_in), 1, 1000000000, 1 },
+	{ "hydns-log-buffer", NUMBER(log_buffer), 1, 1024, 16 },
 #undef NUMBER
 };
 static const struct truth {
@@ -184,6 +192,22 @@ static isc_result_t read_queue(const cfg_obj_t *map, const struct source *from, 
 	return ISC_R_RANGE;
 }
 
+static isc_result_t read_dnstap(const cfg_obj_t *map, const struct source *from, struct hydns_options *o)
+{
+	const cfg_obj_t *obj = NULL;
+
+	(void)cfg_map_get(map, "hydns-dnstap", &obj);
+	for (size_t i = 0; obj != NULL && dnstap_words[i] != NULL; i++)
+		if (strcmp(cfg_obj_asstring(obj), dnstap_words[i]) == 0)
+			o->dnstap = (enum hydns_dnstap_mode)i;
+	if ((o->log_buffer & (o->log_buffer - 1)) == 0)
+		return ISC_R_SUCCESS;
+	obj = NULL;
+	(void)cfg_map_get(map, "hydns-log-buffer", &obj);
+	complain(from, obj, "hydns-log-buffer: expected a power of 2, got %u", o->log_buffer);
+	return ISC_R_RANGE;
+}
+
 /* auto or a number of parked queries. */
 static bool read_bound(const cfg_obj_t *map, const char *name, const struct source *from, uint32_t *bound)
 {
@@ -240,6 +264,8 @@ static isc_result_t read_all(const cfg_obj_t *map, isc_mem_t *mctx, const struct
 	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]); i++)
 		read_truth(map, &truths[i], &o);
 	result = read_queue(map, from, &o);
+	if (result == ISC_R_SUCCESS)
+		result = read_dnstap(map, from, &o);
 	if (result == ISC_R_SUCCESS)
 		result = read_pending(map, from, &o);
 	if (result == ISC_R_SUCCESS)

@@ -6,6 +6,7 @@
 #ifndef HYDNS_BIND_PLUGIN_H
 #define HYDNS_BIND_PLUGIN_H
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,6 +17,7 @@
 #include <isc/netaddr.h>
 #include <dns/cache.h>
 #include <isccfg/aclconf.h>
+#include <isccfg/cfg.h>
 #include <ns/hooks.h>
 #include <ns/types.h>
 #include "hydns/ports.h"
@@ -27,6 +29,7 @@
 
 /* --- options.c: the plugin's parameters, the same names and meanings as Unbound's hydns clause ---------- */
 enum hydns_choice { HYDNS_AUTO, HYDNS_YES, HYDNS_NO };
+enum hydns_dnstap_mode { HYDNS_COMPLETE, HYDNS_SAMPLE, HYDNS_UNLOGGED };
 struct hydns_names {
 	size_t count;
 	struct hydns_forward_name *name;  /* lower case; from malloc() */
@@ -35,6 +38,8 @@ struct hydns_options {
 	bool enable, allow_unlogged, allow_unlimited;
 	enum hydns_choice queue, queue_upstream;
 	uint32_t queue_frames;
+	enum hydns_dnstap_mode dnstap;
+	uint32_t dnstap_one_in, log_buffer; /* log_buffer: megabytes */
 	uint32_t pending_max, pending_per_question; /* or HYDNS_PENDING_AUTO */
 	char *socket;             /* of the instance's memory context */
 	struct hydns_names forward;   /* zones that the kernel may forward */
@@ -61,6 +66,7 @@ struct hydns_instance {
 	cfg_aclconfctx_t *load;           /* identifies the configuration that it was loaded with; attached */
 	struct hydns_own_queries *own;    /* what that says of named's own queries */
 	bool peer_sizes;                  /* a server clause limits the size of responses */
+	struct hydns_dnstap_options dnstap; /* where named writes dnstap messages; its strings are the instance's */
 	pthread_mutex_t starting;
 	bool awaited;                     /* it has not started yet; hydns.c's */
 	atomic_bool started;              /* hydns_start() was tried; plugin is the result */
@@ -98,6 +104,16 @@ struct hydns_plugin *hydns_start_without(struct hydns_instance *inst);
 void hydns_instance_resume(struct hydns_instance *inst);
 /* Calls use() for each plugin object that offers, and keeps it meanwhile: for threads that are no loops. */
 void hydns_each_plugin(void (*use)(struct hydns_plugin *p, void *arg), void *arg);
+
+/* --- dnstap.c: logged answers ------------------------------------------------------------------------------------ */
+/* What the configuration says of dnstap, to out, whose strings are the caller's to free by hydns_dnstap_free(). */
+void hydns_dnstap_read(const cfg_obj_t *config, isc_mem_t *mctx, struct hydns_dnstap_options *out);
+void hydns_dnstap_free(struct hydns_dnstap_options *o, isc_mem_t *mctx);
+/* Whether the view's dnstap has messages that kernel answers would be missing in. */
+bool hydns_dnstap_sees_answers(const dns_view_t *view);
+/* What of them the plugin writes; path: room for the file's name. False: kernel answers are not logged. */
+bool hydns_dnstap_options(const struct hydns_instance *inst, const dns_view_t *view, struct hydns_dnstap_options *out,
+			  char path[PATH_MAX]);
 
 /* --- start.c: the start of an instance ------------------------------------------------------------------------- */
 struct hydns_start {

@@ -62,7 +62,9 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *
 {
 	const uint32_t queue = hydns_queue_parts(inst);
 	struct hydns_plugin *former = hydns_take_former(inst, queue != 0), *p;
-	char identity[HYDNS_IDENTITY_LEN] = "named";
+	char identity[HYDNS_IDENTITY_LEN] = "named", path[PATH_MAX];
+	struct hydns_dnstap_options dnstap;
+	const bool logs = hydns_dnstap_options(inst, view, &dnstap, path);
 
 	if (strcmp(view->name, "_default") != 0)
 		snprintf(identity, sizeof(identity), "named, view %s", view->name);
@@ -80,6 +82,8 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *
 		.queue = queue, .queue_frames = inst->o.queue_frames, .rings_end = hydns_queue_end,
 		.first_port = (uint16_t)hydns_own_queries_ports(inst->own).first,
 		.ports = (uint16_t)hydns_own_queries_ports(inst->own).count,
+		.dnstap = logs ? &dnstap : NULL, .log_all = inst->o.dnstap == HYDNS_COMPLETE, .log_one_in = inst->o.dnstap_one_in,
+		.log_octets = inst->o.log_buffer << 20,
 	};
 
 	hydns_queue_pause(former);        /* its rings may change hands; what they hold is read otherwise, too */

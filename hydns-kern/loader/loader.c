@@ -69,6 +69,7 @@ static void set_switches(struct hydns_bpf *b, const struct hydns_loader_options 
 	b->rodata->hydns_fib = o->fib;
 	b->rodata->hydns_miss_stage = o->miss_stage;
 	b->rodata->hydns_forward_stage = o->forward && o->miss_stage;
+	b->rodata->hydns_log_stage = true;
 	b->rodata->hydns_queue = o->queue;
 	b->rodata->hydns_partial_checksum = o->accept_partial_checksum;
 	b->rodata->hydns_may_capture = true;
@@ -226,7 +227,7 @@ static struct hydns_kern *kern_new(const char *pin_dir)
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		k->acl_fd[i] = -1;
 	for (int i = 0; i < HYDNS_RESOLVERS; i++)
-		k->page[i].map_fd = -1;
+		k->page[i].map_fd = k->log_fd[i] = -1;
 	return k;
 }
 
@@ -277,6 +278,7 @@ void hydns_kern_close(struct hydns_kern *k)
 	for (int i = 0; i < HYDNS_ACL_MAPS; i++)
 		if (k->acl_fd[i] >= 0)
 			close(k->acl_fd[i]);
+	hydns_log_rings_close(k);
 	hydns_bpf__destroy(k->dry);
 	hydns_bpf__destroy(k->skel);
 	if (k->dir_fd >= 0)

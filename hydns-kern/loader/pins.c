@@ -20,7 +20,7 @@
 #include <bpf/libbpf.h>
 #include "hydns-kern/loader/kern.h"
 
-#define MAPS_MAX     40            /* pinned maps of the object; there are 35 */
+#define MAPS_MAX     40            /* pinned maps of the object; there are 38 */
 #define SEAL         "hydns_meta"
 #define FRESH        "new_"        /* pinned, but not yet renamed to its place */
 

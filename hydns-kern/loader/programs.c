@@ -29,6 +29,7 @@ static const struct program programs[] = {
 	{ "hydns_replay", HYDNS_HOOK_STAGE, HYDNS_STAGE_REPLAY, offsetof(struct hydns_bpf__rodata, hydns_miss_stage) },
 	{ "hydns_forward_miss", HYDNS_HOOK_STAGE, HYDNS_STAGE_FORWARD, offsetof(struct hydns_bpf__rodata, hydns_forward_stage) },
 	{ "hydns_forwarded", HYDNS_HOOK_STAGE, HYDNS_STAGE_FORWARDED, offsetof(struct hydns_bpf__rodata, hydns_forward_stage) },
+	{ "hydns_logged", HYDNS_HOOK_STAGE, HYDNS_STAGE_LOGGED, offsetof(struct hydns_bpf__rodata, hydns_log_stage) },
 	{ "hydns_stray", HYDNS_HOOK_SK_LOOKUP, 0, 0 },
 	{ "hydns_sent", HYDNS_HOOK_RAW_TRACEPOINT, 0, 0 },
 	{ "hydns_dry", HYDNS_HOOK_DRY_RUN, 0, 0 },

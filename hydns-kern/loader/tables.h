@@ -4,6 +4,7 @@
 #define HYDNS_KERN_LOADER_TABLES_H
 
 #include <stddef.h>
+#include "hydns/logged.h"
 #include "hydns/own.h"
 #include "hydns/resolver.h"
 #include "hydns/session.h"
@@ -34,6 +35,14 @@ int hydns_kern_resolver_config_get(struct hydns_kern *k, __u32 i, struct hydns_r
  * read a mixture, if both c->set and the set number of the former secrets there are the page's. */
 int hydns_kern_cookies(struct hydns_kern *k, __u32 i, __u32 set, const struct hydns_cookies *c);
 int hydns_kern_cookies_get(struct hydns_kern *k, __u32 i, __u32 set, struct hydns_cookies *c);
+
+/* -- log_rings.c ------------------------------------------------------------------------------------------- */
+/* Gives the resolver a new log ring of so many octets. *map_fd: for its plugin, the caller's to close. When it returns, the program
+ * puts no more into a former one. */
+int hydns_kern_log_ring_new(struct hydns_kern *k, __u32 i, __u32 octets, int *map_fd, char why[HYDNS_WHY]);
+/* It has none any more, and its counts begin anew. */
+void hydns_kern_log_ring_delete(struct hydns_kern *k, __u32 i);
+int hydns_kern_log_counts(struct hydns_kern *k, __u32 i, struct hydns_log_count *sum);
 
 /* -- acl.c --------------------------------------------------------------------------------------------- */
 /* Replaces the content of the resolver's access list number half, which should not be the one in use; resolver_config names

@@ -35,18 +35,19 @@ static __always_inline enum hydns_reason hydns_read(struct xdp_md *ctx, struct h
 	return r;
 }
 
-/* All stages. now: monotonic nanoseconds. dry: all checks but no change; a constant in every caller. */
-static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct hydns_query *q, __u64 now, bool dry)
+/*
+ * The other stages, for a query that has been read. now: monotonic nanoseconds. dry: all checks but no change; logs: answers are
+ * logged for resolvers that want it, else a resolver that wants it gets HYDNS_R_UNLOGGED. Both are constants in every caller.
+ */
+static __always_inline enum hydns_reason hydns_decide(struct xdp_md *ctx, struct hydns_query *q, __u64 now, bool dry, bool logs)
 {
 	const struct hydns_resolver_config *cfg;
 	const struct hydns_resolver_page *page;
-	enum hydns_reason r = hydns_read(ctx, q);
 	const struct hydns_rule *rule;
 	__u32 zero = 0, epoch;
+	enum hydns_reason r;
 	void *page_map;
 
-	if (r)
-		return r;
 	cfg = bpf_map_lookup_elem(&hydns_resolver, &q->question.resolver);
 	page_map = bpf_map_lookup_elem(&hydns_pages, &q->question.resolver);
 	if (!page_map)
@@ -54,7 +55,7 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	page = bpf_map_lookup_elem(page_map, &zero);
 	if (!cfg || !page)
 		return HYDNS_R_NO_ENTRY;
-	(r = hydns_dns_edns(&q->question, q->packet.message_len, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now)) ||
+	(r = hydns_dns_edns(&q->question, q->packet.message_len, cfg->flags)) || (r = hydns_admit_resolver(page, cfg, now, logs)) ||
 		(r = hydns_admit_client(q, cfg));
 	if (r)
 		return r;
@@ -70,7 +71,15 @@ static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct h
 	epoch = *(const volatile __u32 *)&page->epoch;
 	if (rule->epoch != epoch && !hydns_unmarked(q, page, rule, epoch))
 		return HYDNS_R_EPOCH;
-	return hydns_answer(ctx, q, cfg, rule, now, dry);
+	return hydns_answer(ctx, q, cfg, rule, now, dry, logs);
+}
+
+/* All stages. */
+static __always_inline enum hydns_reason hydns_core(struct xdp_md *ctx, struct hydns_query *q, __u64 now, bool dry, bool logs)
+{
+	enum hydns_reason r = hydns_read(ctx, q);
+
+	return r ? r : hydns_decide(ctx, q, now, dry, logs);
 }
 
 /* The store holds no rule, there is no lane, and nobody parks: no query needs to be read. */
@@ -83,24 +92,9 @@ static __always_inline bool hydns_nothing_to_do(void)
 	       !(hydns_miss_stage && *(const volatile __u32 *)&meta->parking);
 }
 
-/* frags: links with a large MTU have frames of several buffers. A query is never one of them. */
-SEC("xdp.frags")
-int hydns_xdp(struct xdp_md *ctx)
+/* What becomes of a packet that is not answered. */
+static __always_inline int hydns_leave(struct xdp_md *ctx, struct hydns_query *q, __u32 reason)
 {
-	__u32 zero = 0, reason;
-	struct hydns_switch *s = bpf_map_lookup_elem(&hydns_switch, &zero);
-	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
-
-	if (!s || !q)
-		reason = HYDNS_R_NO_ENTRY;
-	else if (hydns_enters(ctx, s))
-		reason = HYDNS_R_PAUSED;
-	else
-		reason = hydns_nothing_to_do() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false);
-	if (reason == HYDNS_R_ANSWERED) {
-		hydns_count(ctx, reason);
-		return hydns_send(&q->reply);
-	}
 	if ((hydns_miss_stage || hydns_forward_stage) && q)
 		q->cpu.reason = reason;
 	if (hydns_miss_stage && q) {
@@ -125,6 +119,47 @@ int hydns_xdp(struct xdp_md *ctx)
 	return hydns_action(reason);
 }
 
+/* frags: links with a large MTU have frames of several buffers. A query is never one of them. */
+SEC("xdp.frags")
+int hydns_xdp(struct xdp_md *ctx)
+{
+	__u32 zero = 0, reason;
+	struct hydns_switch *s = bpf_map_lookup_elem(&hydns_switch, &zero);
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+
+	if (!s || !q)
+		reason = HYDNS_R_NO_ENTRY;
+	else if (hydns_enters(ctx, s))
+		reason = HYDNS_R_PAUSED;
+	else
+		reason = hydns_nothing_to_do() ? HYDNS_R_EMPTY : hydns_core(ctx, q, hydns_now(&q->cpu), false, false);
+	if (reason == HYDNS_R_ANSWERED) {
+		hydns_count(ctx, reason);
+		return hydns_send(&q->reply);
+	}
+	/* A tail call returns only when its entry is empty. */
+	if (hydns_log_stage && reason == HYDNS_R_UNLOGGED)
+		bpf_tail_call(ctx, &hydns_stages, HYDNS_STAGE_LOGGED);
+	return hydns_leave(ctx, q, reason);
+}
+
+/* The same for a query that hydns_xdp has read, of a resolver that logs. */
+SEC("xdp.frags")
+int hydns_logged(struct xdp_md *ctx)
+{
+	__u32 zero = 0, reason;
+	struct hydns_query *q = bpf_map_lookup_elem(&hydns_scratch, &zero);
+
+	if (!q)
+		return XDP_PASS;
+	reason = hydns_decide(ctx, q, hydns_now(&q->cpu), false, true);
+	if (reason == HYDNS_R_ANSWERED) {
+		hydns_count(ctx, reason);
+		return hydns_send(&q->reply);
+	}
+	return hydns_leave(ctx, q, reason);
+}
+
 /*
  * The dry run: with which reason a frame would end. hydnsd alone runs it (BPF_PROG_TEST_RUN). It runs the same stages up to
  * where the frame would change. It writes only its scratch, and is loaded with a hydns_scratch of its own, because a packet
@@ -140,7 +175,7 @@ int hydns_dry(struct xdp_md *ctx)
 
 	if (!s || !q)
 		return HYDNS_DRY_RESULT(HYDNS_R_NO_ENTRY, HYDNS_R_NO_ENTRY);
-	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true);
+	reason = hydns_core(ctx, q, hydns_now(&q->cpu), true, true);
 	if (*(const volatile __u32 *)&s->paused)
 		return HYDNS_DRY_RESULT(HYDNS_R_PAUSED, reason);
 	return HYDNS_DRY_RESULT(hydns_nothing_to_do() ? HYDNS_R_EMPTY : reason, reason);

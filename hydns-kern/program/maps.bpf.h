@@ -30,6 +30,8 @@ const volatile bool hydns_fib = false;
 const volatile bool hydns_miss_stage = false;
 /* Queries may go to upstream servers: the stages of program/forward are called. */
 const volatile bool hydns_forward_stage = false;
+/* Resolvers may log answers: the stage that does is called. */
+const volatile bool hydns_log_stage = false;
 /* Give queries that no rule answers, and answers of upstream servers, to the resolvers' rings. */
 const volatile bool hydns_queue = false;
 /* Packets may be captured: hydns_capture is called while somebody does. */

@@ -9,6 +9,7 @@ enum hydns_stage {
 	HYDNS_STAGE_ENTRY,       /* hydns_xdp, for that frame */
 	HYDNS_STAGE_FORWARD,     /* the query's name may be in a forwarded zone */
 	HYDNS_STAGE_FORWARDED,   /* a packet to a port that upstream servers answer to */
+	HYDNS_STAGE_LOGGED,      /* the query's resolver logs answers */
 	HYDNS_STAGES
 };
 

@@ -20,7 +20,7 @@
 
 #define CAPACITY     64
 #define LOG_BYTES    65536
-#define PROGRAMS_MOST 8
+#define PROGRAMS_MOST 9
 #define LIFE_MS      3600000U
 
 struct mapping {
@@ -231,6 +231,7 @@ struct kernel *kernel_open(const struct kernel_options *o, const char **why)
 	k->skel->rodata->hydns_fib = o->fib;
 	k->skel->rodata->hydns_miss_stage = o->miss_stage;
 	k->skel->rodata->hydns_forward_stage = o->forward;
+	k->skel->rodata->hydns_log_stage = o->logs;
 	k->skel->rodata->hydns_queue = o->queue;
 	k->skel->rodata->hydns_may_capture = !o->no_capture;
 	k->skel->rodata->hydns_partial_checksum = o->partial_checksum;

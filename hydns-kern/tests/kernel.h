@@ -28,6 +28,7 @@ struct kernel_options {
 	bool miss_stage;                  /* the program tail-calls hydns_miss for a query without a rule */
 	bool forward;                     /* hydns_miss tail-calls hydns_forward_miss, and answers go to hydns_forwarded */
 	bool queue;                       /* queries without an answer may go to rings */
+	bool logs;                        /* the program tail-calls hydns_logged for a resolver that logs */
 	bool no_capture;                  /* the program calls none that captures */
 };
 

@@ -144,6 +144,33 @@ static json_t *lanes(struct hydnsd *d, uint32_t i)
 	return list;
 }
 
+/* Logged answers. */
+static const char *log_mode(const struct hydns_resolver_config *c)
+{
+	return !(c->flags & HYDNS_RESOLVER_LOGS) ? "no" : c->flags & HYDNS_RESOLVER_LOGS_ALL ? "complete" : "sample";
+}
+
+static json_t *log_state(struct hydnsd *d, uint32_t i)
+{
+	const struct hydns_resolver_config *c = &d->resolver[i].config;
+	struct hydns_tap_level level;
+
+	hydnsd_session_log_level(d, d->resolver[i].session, &level);
+	return json_pack("{s:s, s:o, s:b}", "mode", log_mode(c), "one_in", said(c->log_one_in ? c->log_one_in : 1),
+			 "connected", level.connected != 0);
+}
+
+static json_t *log_counts(struct hydnsd *d, uint32_t i)
+{
+	struct hydns_log_count n = { 0 };
+	struct hydns_tap_level level;
+
+	hydns_kern_log_counts(d->kern, i, &n);
+	hydnsd_session_log_level(d, d->resolver[i].session, &level);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "logged", number(n.logged), "skipped", number(n.skipped), "lost", number(n.lost),
+			 "written", said(level.written), "failures", said(level.failures));
+}
+
 static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 {
 	const struct hydnsd_resolver *a = &d->resolver[i];
@@ -157,7 +184,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_services_each(d, add_service, &services);
 	hydnsd_services_missing(d, i, add_missing, missing);
-	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", a->hello.identity, "version", a->hello.version,
 		"pid", (int)a->hello.pid, "state", hydnsd_resolver_state_name(d, i),
 		"rules", number(counts.rules), "epoch", number(hydnsd_resolver_epoch(d, i)),
@@ -166,7 +193,7 @@ static json_t *resolver_status(struct hydnsd *d, uint32_t i)
 		"clients_allowed", clients_allowed(d, a), "lanes", lanes(d, i),
 		"rings_full", number(queued.full), "no_rings", hydnsd_lanes_why_none(d, i),
 		"no_upstream_rings", d->lanes->no_upstream[i], "parking", hydnsd_pending_limits(d, i),
-		"forwarding", hydnsd_forwards_state(d, i),
+		"forwarding", hydnsd_forwards_state(d, i), "log", log_state(d, i),
 		"notes", notes(a, HYDNS_NOTES), "obstacles", notes(a, HYDNS_NOTE_OBSTACLE));
 }
 
@@ -275,7 +302,7 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 	hydnsd_resolver_queued(d, i, &queued);
 	hydnsd_resolver_counts_swept(d, i, &c);
 	hydnsd_session_ring_counts(d, d->resolver[i].session, &rings);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"authority", (int)i, "identity", d->resolver[i].hello.identity,
 		"answered", number(c.answered), "ipv6", number(c.ipv6), "edns", number(c.edns),
 		"edns_do", number(c.edns_do), "ad", number(c.ad), "secure", number(c.secure),
@@ -285,7 +312,8 @@ static json_t *resolver_stats(struct hydnsd *d, uint32_t i)
 		"noerror", number(c.rcode[0]), "nxdomain", number(c.rcode[3]),
 		"queries_seen", said(rings.queries), "offered", said(rings.offered), "dropped_offers", said(rings.dropped),
 		"answer_age", hydnsd_report_histogram(hydnsd_rules_ages(d->rules, i), HYDNSD_SCALE_AGE),
-		"parking", hydnsd_pending_counts(d, i), "forwarding", hydnsd_forwards_counts(d, i), "packet_rings", packet_rings(&rings.packet_rings, &queued));
+		"parking", hydnsd_pending_counts(d, i), "forwarding", hydnsd_forwards_counts(d, i), "packet_rings", packet_rings(&rings.packet_rings, &queued),
+		"log", log_counts(d, i));
 }
 
 /* How often clients came up against each bound, by the name of its option. */

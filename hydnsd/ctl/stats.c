@@ -137,6 +137,7 @@ static void print_stats(const json_t *s)
 		json_object_del(rest, FIELD(resolver_counts, authority));
 		ctl_print_numbers(title, rest);
 		json_decref(rest);
+		ctl_print_numbers("  logged answers", json_object_get(r, FIELD(resolver_counts, log)));
 		ctl_print_parking_counts(json_object_get(r, FIELD(resolver_counts, parking)));
 		ctl_print_forwarding_counts(json_object_get(r, FIELD(resolver_counts, forwarding)));
 		print_packet_rings(json_object_get(r, FIELD(resolver_counts, packet_rings)));

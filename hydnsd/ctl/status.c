@@ -104,6 +104,19 @@ static void print_lanes(const json_t *list)
 		       ctl_count(ctl_int(l, FIELD(lane, unsent)), unsent), ctl_count(ctl_int(l, FIELD(lane, dropped)), dropped));
 }
 
+/* "complete, ..." */
+static void print_log(const json_t *l)
+{
+	const char *mode = ctl_str(l, FIELD(resolver_log, mode));
+
+	if (strcmp(mode, "no") == 0)
+		return;
+	printf("     %-10s %s", "log", mode);
+	if (ctl_int(l, FIELD(resolver_log, one_in)) > 1)
+		printf(", one answer in %" JSON_INTEGER_FORMAT, ctl_int(l, FIELD(resolver_log, one_in)));
+	puts(json_is_true(json_object_get(l, FIELD(resolver_log, connected))) ? "" : ", NOT CONNECTED: the resolver's log says why");
+}
+
 static void print_resolver(const json_t *r)
 {
 	char title[96], a[CTL_TEXT], b[CTL_TEXT];
@@ -132,6 +145,7 @@ static void print_resolver(const json_t *r)
 		printf("     %-10s %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_rings)));
 	if (ctl_str(r, FIELD(resolver, no_upstream_rings))[0])
 		printf("     %-10s to upstream: %s\n", "NO RINGS", ctl_str(r, FIELD(resolver, no_upstream_rings)));
+	print_log(json_object_get(r, FIELD(resolver, log)));
 	ctl_print_parking(json_object_get(r, FIELD(resolver, parking)));
 	ctl_print_forwarding(json_object_get(r, FIELD(resolver, forwarding)));
 	print_list("note", json_object_get(r, FIELD(resolver, notes)), "\n                ");

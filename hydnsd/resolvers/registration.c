@@ -33,6 +33,7 @@ static void take_hello(struct hydnsd_resolver *r, const struct hydns_hello *h)
 {
 	r->hello = *h;
 	r->state = HYDNSD_RESOLVER_CONFIGURING;
+	r->has_log_ring = false;
 	hydnsd_configuration_forget(r);
 }
 
@@ -97,6 +98,7 @@ static int make_page(struct hydnsd *d, struct hydns_welcome *welcome, int *new_p
 		snprintf(why, room, "all %d places for resolvers are taken: stop one, then try again", HYDNS_RESOLVERS);
 		return i;
 	}
+	hydns_kern_log_ring_delete(d->kern, (uint32_t)i);
 	hydnsd_cookies_wipe(d, (uint32_t)i, true); /* the numbers of sets begin again with a new page */
 	epoch = first_epoch(d);
 	rc = hydns_kern_page_new(d->kern, (uint32_t)i, epoch, new_page, why);
@@ -146,7 +148,7 @@ int hydnsd_resolver_ready(struct hydnsd *d, uint32_t i, char *why, size_t room)
 	struct hydnsd_resolver *r = &d->resolver[i];
 	struct hydns_resolver_config c = {
 		.flags = r->hello.flags, .edns_size = r->hello.edns_size, .max_udp = r->hello.max_udp,
-		.acl_half = !r->config.acl_half,
+		.acl_half = !r->config.acl_half, .log_one_in = r->hello.log_one_in,
 	};
 	int rc = hydnsd_access_list_fill(d, i, &c);
 

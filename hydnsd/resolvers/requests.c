@@ -2,6 +2,7 @@
 #include "hydnsd/resolvers/requests.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "hydnsd/daemon/clock.h"
 #include "hydnsd/daemon/log.h"
@@ -138,6 +139,26 @@ static bool on_forwards(struct hydnsd_session *s, const struct hydnsd_request *m
 	return hydnsd_session_acknowledge(s, m->head.seq);
 }
 
+static bool on_log(struct hydnsd_session *s, const struct hydnsd_request *m)
+{
+	const struct hydns_log_request *q = (const struct hydns_log_request *)m->payload;
+	struct hydnsd_resolver *r = &s->daemon->resolver[s->resolver];
+	char why[HYDNS_WHY];
+	bool sent;
+	int ring;
+
+	if (m->head.len != sizeof(*q))
+		return hydnsd_session_refuse(s, m->head.seq, "a LOG of another length: install hydnsd and the plugin from one release");
+	if (r->state != HYDNSD_RESOLVER_CONFIGURING || r->has_log_ring)
+		return hydnsd_session_refuse(s, m->head.seq, "LOG after READY, or a second one");
+	if (hydns_kern_log_ring_new(s->daemon->kern, (uint32_t)s->resolver, q->octets, &ring, why))
+		return hydnsd_session_refuse(s, m->head.seq, why);
+	r->has_log_ring = true;
+	sent = hydnsd_session_send(s, HYDNS_MSG_LOG_RING, m->head.seq, NULL, 0, &ring, 1);
+	close(ring);
+	return sent;
+}
+
 /* -- service ------------------------------------------------------------------------------------------- */
 static void withdrawn(struct hydnsd *d, uint64_t client, uint32_t seq, uint32_t rules)
 {
@@ -225,6 +246,7 @@ bool hydnsd_request_handle(struct hydnsd_session *s, const struct hydnsd_request
 		[HYDNS_MSG_QUEUE] = hydnsd_lane_requests_queue, [HYDNS_MSG_LANE] = hydnsd_lane_requests_lane,
 		[HYDNS_MSG_OPEN] = hydnsd_lane_requests_open, [HYDNS_MSG_CLOSE] = hydnsd_lane_requests_close,
 		[HYDNS_MSG_STRAYS] = hydnsd_strays_request, [HYDNS_MSG_FORWARDS] = on_forwards,
+		[HYDNS_MSG_LOG] = on_log,
 	};
 	uint32_t type = m->head.type;
 

@@ -116,6 +116,15 @@ void hydnsd_ring_level(const struct hydnsd_ring *r, uint32_t lane, struct hydns_
 	}
 }
 
+void hydnsd_ring_log_level(const struct hydnsd_ring *r, struct hydns_tap_level *out)
+{
+	const struct hydns_tap_level *l = &r->shared->log;
+
+	out->written = __atomic_load_n(&l->written, __ATOMIC_RELAXED);
+	out->failures = __atomic_load_n(&l->failures, __ATOMIC_RELAXED);
+	out->connected = __atomic_load_n(&l->connected, __ATOMIC_RELAXED);
+}
+
 /* The plugin may be writing there: the entry counts if it has the same key before and after reading. */
 bool hydnsd_ring_not_offered(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out)
 {

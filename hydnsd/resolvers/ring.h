@@ -49,6 +49,8 @@ struct hydnsd_ring_counts {
 void hydnsd_ring_count(const struct hydnsd_ring *r, struct hydnsd_ring_counts *out);
 /* Adds what is in this ring's thread's packet rings of a lane. As unreliable as the counts. */
 void hydnsd_ring_level(const struct hydnsd_ring *r, uint32_t lane, struct hydns_lane_level *out);
+/* What it says of the thread that writes logged answers. */
+void hydnsd_ring_log_level(const struct hydnsd_ring *r, struct hydns_tap_level *out);
 /* Why the plugin last did not offer the answer to a question. False: it has not said. As unreliable as the counts. */
 bool hydnsd_ring_not_offered(const struct hydnsd_ring *r, uint64_t key, struct hydns_not_offered *out);
 

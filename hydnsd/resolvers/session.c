@@ -127,6 +127,15 @@ void hydnsd_session_lane_level(struct hydnsd *d, uint64_t id, uint32_t lane, str
 		hydnsd_rings_level(s, lane, out);
 }
 
+void hydnsd_session_log_level(struct hydnsd *d, uint64_t id, struct hydns_tap_level *out)
+{
+	const struct hydnsd_session *s = hydnsd_session_find(d, id);
+
+	*out = (struct hydns_tap_level){ 0 };
+	if (s && s->rings)
+		hydnsd_ring_log_level(&s->ring[0], out);
+}
+
 bool hydnsd_session_not_offered(struct hydnsd *d, uint64_t id, uint64_t key, struct hydns_not_offered *out)
 {
 	const struct hydnsd_session *s = hydnsd_session_find(d, id);

@@ -8,6 +8,7 @@
  *   parking.h   hydnsd and the program: queries that wait for a resolution
  *   switch.h    hydnsd, hydnsctl and the program: the kill switch
  *   forwarding.h  all of them: queries that go straight to an upstream server
+ *   logged.h    all of them: answers that the resolver would have logged
  * In all of them: integers are in the machine's byte order unless a field says "network order"; "monotonic" is
  * CLOCK_MONOTONIC; no structure has padding without a name.
  */

@@ -126,17 +126,20 @@ struct hydns_cookies {
 #define HYDNS_RESOLVER_ALLOWS_IPV6    0x40 /* every IPv6 client. Both are set by hydnsd, from the access list */
 #define HYDNS_RESOLVER_READY          0x80 /* services, access list and this record are complete */
 #define HYDNS_RESOLVER_SHUFFLES      0x100 /* with ROTATES: it rotates what follows the first record, too */
-/* What a plugin may say in HELLO; hydnsd adds the others. */
 #define HYDNS_RESOLVER_DISCARDS      0x200 /* it drops its reply to a query that has waited longer than park_ms of HELLO */
+#define HYDNS_RESOLVER_LOGS          0x400 /* it logs its clients' messages, so answers are logged, or not given (logged.h) */
+#define HYDNS_RESOLVER_LOGS_ALL      0x800 /* with LOGS: what finds no room in the log ring passes; else it is counted as lost */
+/* What a plugin may say in HELLO; hydnsd adds the others. */
 
 #define HYDNS_RESOLVER_HELLO_FLAGS (HYDNS_RESOLVER_IGNORES_COOKIE | HYDNS_RESOLVER_ROTATES | HYDNS_RESOLVER_KEEPS_CASE | \
 				    HYDNS_RESOLVER_STRICT_EDNS | HYDNS_RESOLVER_OWN_PROOFS | HYDNS_RESOLVER_SHUFFLES | \
-				    HYDNS_RESOLVER_DISCARDS)
+				    HYDNS_RESOLVER_DISCARDS | HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LOGS_ALL)
 struct hydns_resolver_config {
 	__u16 flags;        /* HYDNS_RESOLVER_* */
 	__u16 edns_size;    /* UDP payload size in the resolver's OPT */
 	__u16 max_udp;      /* the resolver's limit of a UDP reply */
 	__u16 acl_half;     /* which of its two access lists counts: ACL index = resolver * 2 + half */
+	__u32 log_one_in;   /* with LOGS and without LOGS_ALL: one in so many answers is logged; 0 and 1: all */
 };
 
 /* --- counters ----------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #define HYDNS_RING_H
 
 #include "hydns/detours.h"
+#include "hydns/logged.h"
 #include "hydns/queue.h"
 #include "hydns/rule.h"        /* an offer has a rule's flags and its bounds */
 
@@ -48,6 +49,7 @@ struct hydns_ring {
 	__u64 pad2[5];
 	struct hydns_queue_counts packet_rings; /* plugin */
 	struct hydns_lane_level lane[HYDNS_LANES_MOST]; /* plugin: its own places; written once a second */
+	struct hydns_tap_level log; /* plugin: in the first thread's ring alone */
 };
 HYDNS_STATIC_ASSERT(sizeof(struct hydns_ring) <= HYDNS_RING_DATA, "the frames come after the header");
 

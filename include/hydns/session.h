@@ -38,6 +38,8 @@ enum hydns_msg_type {            /* -> from the plugin, <- from hydnsd */
 	HYDNS_MSG_STRAYS,        /* -> no payload */
 	HYDNS_MSG_STRAY_SOCKETS, /* <- no payload + descriptors: UDP socket[threads][2], IPv4 and IPv6 */
 	HYDNS_MSG_FORWARDS,      /* -> struct hydns_forwards: the zones that the program may forward (forwarding.h) */
+	HYDNS_MSG_LOG,           /* -> struct hydns_log_request, before READY: a new log ring, in place of a former one */
+	HYDNS_MSG_LOG_RING,      /* <- no payload + descriptor: the log ring; the former one gets no more records */
 };
 struct hydns_msg {
 	__u32 type;              /* enum hydns_msg_type */
@@ -62,6 +64,8 @@ struct hydns_hello {
 	__u32 park_ms;           /* how long a query may be parked; 0: none is */
 	__u32 pending_max;       /* queries of this resolver that may be parked at once */
 	__u32 pending_per_question; /* of them for one question */
+	__u32 log_one_in;        /* as in struct hydns_resolver_config */
+	__u32 reserved;
 	__u64 seed[2];           /* of the keys of struct hydns_not_offered, and of places; secret, the same as long as the
 				  * page is */
 	char  identity[HYDNS_IDENTITY_LEN]; /* NUL-terminated, printable: "unbound", for status */
@@ -71,6 +75,11 @@ struct hydns_welcome {
 	__u32 resolver;          /* its index */
 	__u32 epoch;             /* first epoch of a new page; an adopted page keeps its own */
 	__u32 adopted;           /* 1: the page of HELLO was known and stays in use */
+	__u32 reserved;
+};
+
+struct hydns_log_request {
+	__u32 octets;            /* a power of two, HYDNS_LOG_RING_LEAST to HYDNS_LOG_RING_MOST (logged.h) */
 	__u32 reserved;
 };
 

@@ -32,7 +32,7 @@ void hydns_link_describe(struct hydns_link *l, struct hydns_hello *h)
 		.min_ttl = o->min_ttl, .max_ttl = o->max_ttl, .flags = o->flags, .edns_size = o->edns_size,
 		.max_udp = o->max_udp, .refresh_percent = (uint16_t)o->refresh_percent,
 		.pid = (uint32_t)getpid(), .admission = o->admission, .park_ms = o->park_ms,
-		.pending_max = o->pending_max, .pending_per_question = o->pending_per_question,
+		.pending_max = o->pending_max, .pending_per_question = o->pending_per_question, .log_one_in = o->log_one_in,
 		.seed = { l->p->seed[0], l->p->seed[1] },
 	};
 	pthread_mutex_unlock(&l->p->configuring);
@@ -132,6 +132,8 @@ int hydns_link_configure(struct hydns_link *l)
 		error = hydns_link_send_cookies(l);
 	if (!error)
 		error = hydns_link_send_notes(l);
+	if (!error)
+		error = hydns_link_get_log_ring(l);
 	return error ? error : hydns_link_ask(l, HYDNS_MSG_READY, NULL, 0);
 }
 

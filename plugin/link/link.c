@@ -82,6 +82,7 @@ static void *link_main(void *plugin)
 
 	hydns_plugin_stop(l.p->former);       /* first: hydnsd takes no address from two at a time */
 	l.p->former = NULL;
+	hydns_link_start_log(&l);             /* not before: the former one's may write to the same file */
 	l.refused = calloc(l.p->services + 1, sizeof(*l.refused));
 	while (!atomic_load(&l.p->stopping)) {
 		int lost = 0;

@@ -128,6 +128,12 @@ void hydns_link_set_ready(struct hydns_link *l);
 int hydns_link_send_cookies(struct hydns_link *l);
 int hydns_link_send_notes(struct hydns_link *l);
 
+/* -- log_ring.c: logged answers ----------------------------------------------------------------------------- */
+/* Starts the thread that writes them, if any are wanted. */
+void hydns_link_start_log(struct hydns_link *l);
+/* Gets a log ring from hydnsd; before READY. A refusal is logged: then the resolver answers all queries. */
+int hydns_link_get_log_ring(struct hydns_link *l);
+
 /* -- forwards.c: zones that the program may forward ------------------------------------------------------------ */
 /* The current list, if hydnsd does not have it; after READY. */
 int hydns_link_send_forwards(struct hydns_link *l);

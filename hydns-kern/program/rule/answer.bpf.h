@@ -10,6 +10,7 @@
 #include "hydns-kern/program/rule/lookup.bpf.h"
 #include "hydns-kern/program/dns/cookie.bpf.h"
 #include "hydns-kern/program/packet/route.bpf.h"
+#include "hydns-kern/program/rule/logged.bpf.h"
 
 #define HYDNS_HOP_LIMIT        64
 #define HYDNS_IPV4_EVERY_PATH  576  /* RFC 791: every host accepts a datagram of this size */
@@ -567,11 +568,12 @@ static __always_inline enum hydns_reason hydns_resize(struct xdp_md *ctx, struct
 	return bpf_xdp_store_bytes(ctx, 0, q->reply.group_head, headers) ? HYDNS_R_ABORTED : 0;
 }
 
-/* dry: stops before the frame changes and counts nothing. */
+/* dry: stops before the frame changes and counts nothing. logs: this program logs answers of resolvers that want it. */
 static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct hydns_query *q,
 						      const struct hydns_resolver_config *cfg,
-						      const struct hydns_rule *rule, __u64 now, bool dry)
+						      const struct hydns_rule *rule, __u64 now, bool dry, bool logs)
 {
+	bool logged = logs && !dry && (cfg->flags & HYDNS_RESOLVER_LOGS);
 	struct hydns_layout layout = {};
 	enum hydns_reason r;
 	__u32 *hits;
@@ -582,7 +584,8 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 		layout.dns_len += hydns_errors_len((void *)rule);
 	r = hydns_answer_check(ctx, q, cfg, rule, &layout, now, dry);
 	if (r || dry)
-		return r;
+		return !r && (cfg->flags & HYDNS_RESOLVER_LOGS) && !bpf_map_lookup_elem(&hydns_log_rings, &q->question.resolver) ?
+		       HYDNS_R_UNLOGGED : r;
 	layout.answer_off = q->packet.dns_off + HYDNS_DNS_HEADER + q->question.name_len + 4;
 	layout.ttls = HYDNS_RULE_TTLS(q->question.name_len, rule->answer_len);
 	hits = hydns_hits_here(&q->cpu, rule);
@@ -593,11 +596,15 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 	hydns_choose_rotation(rule, hits, &q->reply);
 	if (!(rule->flags & HYDNS_RULE_STATIC_TTL) && now > rule->base_ns)
 		layout.seconds = (now - rule->base_ns) / HYDNS_NS_PER_S;
+	if (logged && (r = hydns_log_begin(ctx, q)))
+		return r;
 	r = hydns_resize(ctx, q, &layout);
 	if (r)
 		return r;
 	if (hydns_answer_write(ctx, q, cfg, rule, &layout))
 		return HYDNS_R_ABORTED;
+	if (logged)
+		hydns_log_end(ctx, q, layout.dns_len);
 	hydns_count_hit(&q->cpu, rule, hits);
 	hydns_count_answer(q, layout.dns_len);
 	return HYDNS_R_ANSWERED;

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Logged answers (hydns/logged.h): a thread of the plugin reads the log ring and writes what the resolver would have written: dnstap
+ * messages to the collector that the resolver writes to, and lines of a query log. It runs in the resolver's process since that has
+ * the right to write there, and sees the same paths. Nobody waits for it: a ring that it does not empty fills up.
+ */
+#ifndef HYDNS_PLUGIN_DNSTAP_DNSTAP_H
+#define HYDNS_PLUGIN_DNSTAP_DNSTAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include "hydns/logged.h"
+
+/* Where dnstap messages go. */
+enum hydns_dnstap_to { HYDNS_DNSTAP_NOWHERE, HYDNS_DNSTAP_UNIX, HYDNS_DNSTAP_TCP, HYDNS_DNSTAP_FILE };
+
+struct hydns_dnstap_options {
+	enum hydns_dnstap_to to;
+	const char *path;            /* of a socket or file */
+	struct sockaddr_storage address; /* TCP */
+	socklen_t address_len;
+	const char *beside;          /* a file: that of the resolver's own messages; when there is another of this name, a new one begins */
+	bool one_way;                /* the collector sends nothing: no handshake. Always so for a file */
+	bool queries, responses;     /* CLIENT_QUERY, CLIENT_RESPONSE */
+	/* AUTH_QUERY, AUTH_RESPONSE, with by_flags alone: then these stand for the others, as named has it, where the query has no RD, or
+	 * the query message also where the reply has no RA. */
+	bool auth_queries, auth_responses;
+	bool by_flags;
+	bool query_time;             /* responses have the time of the query, too */
+	const char *identity, *version;  /* NULL: none */
+	/* A line of a query log for each record; NULL: none. On the thread, which nobody waits for. */
+	void (*line)(void *arg, const struct hydns_logged *r, const uint8_t *query, const uint8_t *reply, int64_t real_ns);
+	void *arg;
+	void (*log)(void *arg, bool bad, const char *text);
+	void *log_arg;
+};
+
+struct hydns_tap;
+
+/* Copies the options, and starts the thread. NULL: errno says why. */
+struct hydns_tap *hydns_tap_start(const struct hydns_dnstap_options *o, struct hydns_tap_level *level);
+/* A new log ring; what is in a former one comes first. True: map_fd is the tap's from now on. False: too many wait. */
+bool hydns_tap_ring(struct hydns_tap *t, int map_fd);
+/* Writes what is in the ring, as far as that takes a moment, ends the connection, and frees. No answer is logged any more. */
+void hydns_tap_stop(struct hydns_tap *t);
+
+/* -- reader.c: a BPF ring buffer, mapped -------------------------------------------------------------------- */
+struct hydns_log_reader {
+	int fd;                      /* -1: none */
+	size_t size, page;
+	_Atomic uint64_t *consumer;
+	const _Atomic uint64_t *producer;
+	const uint8_t *data;
+	uint64_t at;                 /* read so far; what is before `consumer` may be overwritten */
+};
+/* Takes map_fd over if it succeeds. */
+bool hydns_log_reader_open(struct hydns_log_reader *r, int map_fd);
+void hydns_log_reader_close(struct hydns_log_reader *r);
+/* The next record that is complete, of *len octets, without giving its room free; NULL: there is none. */
+const struct hydns_logged *hydns_log_reader_next(struct hydns_log_reader *r, size_t *len);
+/* What was read is done with: its room is free. Or it is read again. */
+void hydns_log_reader_done(struct hydns_log_reader *r);
+void hydns_log_reader_again(struct hydns_log_reader *r);
+
+/* -- message.c: a dnstap message (protocol buffers, dnstap.info) ----------------------------------------------- */
+/* Octets of the longest. */
+#define HYDNS_DNSTAP_MOST (HYDNS_QUERY_MAX + HYDNS_LOGGED_REPLY + 1024)
+#define HYDNS_DNSTAP_TEXT_MOST 255      /* octets of identity and version at most; longer ones are cut */
+/* Writes the query's message or the reply's; returns its octets, or 0: no such message is wanted. */
+size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply, int64_t real_ns,
+			    uint8_t out[HYDNS_DNSTAP_MOST]);
+
+/* -- stream.c: Frame Streams ---------------------------------------------------------------------------------- */
+struct hydns_stream {
+	int fd;                      /* -1: none */
+	bool is_socket, one_way;
+	const _Atomic bool *stopping; /* from then on nothing waits long for the other side */
+};
+/* 0 or a negative errno. */
+int hydns_stream_open(struct hydns_stream *s, const struct hydns_dnstap_options *o);
+/* Writes frames as they are, with their lengths before them. After an error the stream is closed. */
+int hydns_stream_write(struct hydns_stream *s, const void *frames, size_t len);
+/* Whether the other side has gone. */
+bool hydns_stream_gone(const struct hydns_stream *s);
+void hydns_stream_close(struct hydns_stream *s);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* dnstap messages, as dnstap.proto (https://dnstap.info, CC0) defines them. Written by hand: they are a few fields, and the library that
+ * is linked into resolvers brings no other library with it. */
+#include <arpa/inet.h>
+#include <string.h>
+#include "plugin/dnstap/dnstap.h"
+
+/* Numbers of fields. */
+enum { DNSTAP_IDENTITY = 1, DNSTAP_VERSION = 2, DNSTAP_MESSAGE = 14, DNSTAP_TYPE = 15 };
+enum { TYPE = 1, SOCKET_FAMILY, SOCKET_PROTOCOL, QUERY_ADDRESS, RESPONSE_ADDRESS, QUERY_PORT, RESPONSE_PORT, QUERY_TIME_SEC,
+       QUERY_TIME_NSEC, QUERY_MESSAGE, RESPONSE_TIME_SEC = 12, RESPONSE_TIME_NSEC, RESPONSE_MESSAGE };
+/* Values. */
+enum { IS_MESSAGE = 1, INET = 1, INET6 = 2, UDP = 1, AUTH_QUERY = 1, AUTH_RESPONSE = 2, CLIENT_QUERY = 5, CLIENT_RESPONSE = 6 };
+/* Wire types of protocol buffers. */
+enum { VARINT = 0, OCTETS = 2, FIXED32 = 5 };
+
+static uint8_t *put_varint(uint8_t *to, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*to++ = (uint8_t)(value | 0x80);
+	*to++ = (uint8_t)value;
+	return to;
+}
+
+static uint8_t *put_number(uint8_t *to, unsigned field, uint64_t value)
+{
+	return put_varint(put_varint(to, field << 3 | VARINT), value);
+}
+
+static uint8_t *put_fixed32(uint8_t *to, unsigned field, uint32_t value)
+{
+	to = put_varint(to, field << 3 | FIXED32);
+	for (unsigned shift = 0; shift < 32; shift += 8)
+		*to++ = (uint8_t)(value >> shift);
+	return to;
+}
+
+static uint8_t *put_octets(uint8_t *to, unsigned field, const void *octets, size_t len)
+{
+	to = put_varint(put_varint(to, field << 3 | OCTETS), len);
+	memcpy(to, octets, len);
+	return to + len;
+}
+
+static uint8_t *put_text(uint8_t *to, unsigned field, const char *text)
+{
+	return text ? put_octets(to, field, text, strnlen(text, HYDNS_DNSTAP_TEXT_MOST)) : to;
+}
+
+static uint8_t *put_address(uint8_t *to, unsigned field, const uint8_t addr[16], bool ipv6)
+{
+	return ipv6 ? put_octets(to, field, addr, 16) : put_octets(to, field, addr + 12, 4);
+}
+
+static uint8_t *put_time(uint8_t *to, unsigned sec, unsigned nsec, int64_t real_ns)
+{
+	to = put_number(to, sec, (uint64_t)real_ns / HYDNS_NS_PER_S);
+	return put_fixed32(to, nsec, (uint32_t)((uint64_t)real_ns % HYDNS_NS_PER_S));
+}
+
+/* The message's type; 0: it is not wanted. */
+static unsigned type_of(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply)
+{
+	const uint8_t *query = (const uint8_t *)(r + 1);
+	bool rd = query[2] & 1, ra = query[r->query_len + 3] & 0x80;
+
+	if (!o->by_flags || (rd && (reply || ra)))
+		return reply ? (o->responses ? CLIENT_RESPONSE : 0) : o->queries ? CLIENT_QUERY : 0;
+	return reply ? (o->auth_responses ? AUTH_RESPONSE : 0) : o->auth_queries ? AUTH_QUERY : 0;
+}
+
+static size_t put_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type, bool reply,
+			  int64_t real_ns, uint8_t *out)
+{
+	const uint8_t *query = (const uint8_t *)(r + 1);
+	uint8_t *to = out;
+
+	to = put_number(to, TYPE, type);
+	to = put_number(to, SOCKET_FAMILY, r->ipv6 ? INET6 : INET);
+	to = put_number(to, SOCKET_PROTOCOL, UDP);
+	to = put_address(to, QUERY_ADDRESS, r->client, r->ipv6);
+	to = put_address(to, RESPONSE_ADDRESS, r->service, r->ipv6);
+	to = put_number(to, QUERY_PORT, ntohs(r->client_port));
+	to = put_number(to, RESPONSE_PORT, ntohs(r->service_port));
+	if (!reply || o->query_time)
+		to = put_time(to, QUERY_TIME_SEC, QUERY_TIME_NSEC, real_ns);
+	if (!reply) {
+		to = put_octets(to, QUERY_MESSAGE, query, r->query_len);
+	} else {
+		to = put_time(to, RESPONSE_TIME_SEC, RESPONSE_TIME_NSEC, real_ns);
+		to = put_octets(to, RESPONSE_MESSAGE, query + r->query_len, r->reply_len);
+	}
+	return (size_t)(to - out);
+}
+
+size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply, int64_t real_ns,
+			    uint8_t out[HYDNS_DNSTAP_MOST])
+{
+	unsigned type = type_of(o, r, reply);
+	uint8_t message[HYDNS_DNSTAP_MOST], *to = out;
+	size_t len;
+
+	if (!type)
+		return 0;
+	len = put_message(o, r, type, reply, real_ns, message);
+	to = put_text(to, DNSTAP_IDENTITY, o->identity);
+	to = put_text(to, DNSTAP_VERSION, o->version);
+	to = put_octets(to, DNSTAP_MESSAGE, message, len);
+	to = put_number(to, DNSTAP_TYPE, IS_MESSAGE);
+	return (size_t)(to - out);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Which dnstap messages a logged answer has, and what is in them. That real readers read them, test_dnstap.py sees. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include "plugin/dnstap/dnstap.h"
+
+struct record {
+	struct hydns_logged head;
+	uint8_t query[12], reply[12];
+};
+
+static struct record record_of(bool rd, bool ra)
+{
+	struct record r = { .head = { .query_len = 12, .reply_len = 12, .client_port = htons(40001), .service_port = htons(53) } };
+
+	r.query[2] = rd;
+	r.reply[2] = 0x80 | rd;
+	r.reply[3] = ra ? 0x80 : 0;
+	return r;
+}
+
+/* The type of the message, of its first field; 0: there is none. */
+static unsigned type_in(const struct hydns_dnstap_options *o, bool rd, bool ra, bool reply)
+{
+	struct record r = record_of(rd, ra);
+	uint8_t out[HYDNS_DNSTAP_MOST];
+	size_t len = hydns_dnstap_message(o, &r.head, reply, 0, out);
+
+	if (!len)
+		return 0;
+	assert_int_equal(out[0], 14 << 3 | 2);     /* Dnstap.message, whose length is one octet here */
+	assert_int_equal(out[2], 1 << 3);
+	return out[3];
+}
+
+/* named: a query is of a client if it asks for recursion and gets it, a reply if it asks. */
+static void test_types_by_flags(void **state)
+{
+	const struct hydns_dnstap_options o = { .by_flags = true, .queries = true, .responses = true, .auth_queries = true,
+						.auth_responses = true };
+
+	(void)state;
+	assert_int_equal(type_in(&o, true, true, false), 5);
+	assert_int_equal(type_in(&o, true, true, true), 6);
+	assert_int_equal(type_in(&o, true, false, false), 1);
+	assert_int_equal(type_in(&o, true, false, true), 6);
+	assert_int_equal(type_in(&o, false, true, false), 1);
+	assert_int_equal(type_in(&o, false, true, true), 2);
+}
+
+static void test_what_is_not_wanted(void **state)
+{
+	const struct hydns_dnstap_options clients = { .by_flags = true, .queries = true, .responses = true };
+	const struct hydns_dnstap_options replies = { .responses = true };
+
+	(void)state;
+	assert_int_equal(type_in(&clients, false, false, false), 0);
+	assert_int_equal(type_in(&clients, false, false, true), 0);
+	assert_int_equal(type_in(&replies, true, true, false), 0);
+	assert_int_equal(type_in(&replies, false, false, true), 6);
+}
+
+/* Texts that are too long are cut: a message always fits. */
+static void test_longest(void **state)
+{
+	static char text[2000];
+	static uint8_t octets[sizeof(struct hydns_logged) + HYDNS_QUERY_MAX + HYDNS_LOGGED_REPLY];
+	const struct hydns_dnstap_options o = { .queries = true, .responses = true, .query_time = true, .identity = text, .version = text };
+	struct hydns_logged *r = (void *)octets;
+	uint8_t out[HYDNS_DNSTAP_MOST];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	r->query_len = HYDNS_QUERY_MAX;
+	r->reply_len = HYDNS_LOGGED_REPLY;
+	r->ipv6 = 1;
+	assert_in_range(hydns_dnstap_message(&o, r, true, INT64_MAX, out), HYDNS_LOGGED_REPLY, sizeof(out));
+	assert_in_range(hydns_dnstap_message(&o, r, false, INT64_MAX, out), HYDNS_QUERY_MAX, sizeof(out));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_types_by_flags), cmocka_unit_test(test_what_is_not_wanted), cmocka_unit_test(test_longest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

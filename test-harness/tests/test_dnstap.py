@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+"""dnstap of kernel answers: a real collector gets a query and a response for each reply that a client got, whoever gave it, octet for
+octet, from either resolver; what finds no room is left to the resolver, or counted. And the same for lines of the query log."""
+
+import signal
+from collections import Counter
+from contextlib import contextmanager
+
+import pytest
+from conftest import bind_path, kernel_path
+
+from lab.batch import exchange_all
+from lab.client import exchange, query
+from lab.dnstap import Collector, read
+from lab.network import SERVICE
+from lab.run import wait_until
+
+NAMES = ("www.lab.example", "host3.lab.example", "host8.lab.example", "host9.lab.example")
+QUERIES, REPLIES = ("CQ", "AQ"), ("CR", "AR")
+IDENTITY = "the resolver"
+
+
+@pytest.fixture
+def collector(world):
+    with Collector(world, world.network.resolver) as c:
+        yield c
+
+
+@contextmanager
+def unbound_taps(world, collector, *clause):
+    lines = ("dnstap:", "dnstap-enable: yes", f'dnstap-socket-path: "{collector.socket}"', "dnstap-send-identity: yes",
+             f'dnstap-identity: "{IDENTITY}"', "dnstap-log-client-query-messages: yes", "dnstap-log-client-response-messages: yes")
+    with kernel_path(world, unbound_options={"clause": [*clause, *lines]}) as path:
+        yield path
+
+
+def counts(daemon):
+    """What became of the resolver's kernel answers, and `answered`, how many there were."""
+    [r] = daemon.call({"cmd": "stats"})["resolvers"]
+    return r["log"] | {"answered": r["answered"]}
+
+
+def all_written(daemon):
+    state = counts(daemon)
+    return state["written"] == state["logged"]
+
+
+def messages_of(n):
+    """n queries for the names, with other flags from one round to the next."""
+    return [query(NAMES[i % len(NAMES)], edns=i // len(NAMES) % 2 == 1, ad=i // len(NAMES) % 3 == 1).to_wire() for i in range(n)]
+
+
+def exchange_many(path, n):
+    """What was sent and what came for each of n queries; the id is the number."""
+    wires = messages_of(n)
+    sent = [i.to_bytes(2, "big") + wire[2:] for i, wire in enumerate(wires)]
+    got = exchange_all(path.network.client1, SERVICE[4], wires)
+    assert all(got), f"{got.count(None)} of {n} queries were not answered"
+    return sent, got
+
+
+def heat_all(world, path):
+    for name in NAMES:
+        world.heat(path.daemon, name)
+
+
+def assert_logged(collected, sent, got):
+    """Each of these is among the messages."""
+    for kinds, wires in ((QUERIES, sent), (REPLIES, got)):
+        missing = Counter(wires) - Counter(m.wire for m in collected if m.type in kinds)
+        assert not missing, (f"{missing.total()} of {len(wires)} {kinds} are missing",
+                             [m for m in collected if any(m.wire[12:] == w[12:] for w in missing)][-4:])
+
+
+def assert_each_message(world, path, collector):
+    heat_all(world, path)
+    before = counts(path.daemon)["answered"]
+    sent, got = exchange_many(path, 200)
+    for wire in (query(NAMES[0], edns=True).to_wire(), query("host20.lab.example").to_wire()):
+        sent.append(wire)
+        got.append(exchange(path.network.client1, SERVICE[6], wire))
+    assert counts(path.daemon)["answered"] - before >= 150
+    wait_until(lambda: all_written(path.daemon), 10, "all answers to be written")
+    assert counts(path.daemon)["lost"] == counts(path.daemon)["skipped"] == 0
+    wait_until(lambda: all(map(collector.has, (sent[-1], got[-1]))), 10, "the resolver's own messages to be written")
+    path.server.stop()
+    messages = collector.messages()
+    assert_logged(messages, sent, got)
+    asked = set(sent)
+    assert {m.service for m in messages if m.wire in asked} == {SERVICE[4], SERVICE[6]}
+    assert all(m.service_port == 53 and m.transport == "UDP" for m in messages if m.wire in asked)
+    return messages
+
+
+def test_each_message_of_unbound(world, collector):
+    with unbound_taps(world, collector) as path:
+        assert_each_message(world, path, collector)
+    text = collector.file.read_bytes()
+    assert text.count(IDENTITY.encode()) >= 400
+
+
+def test_each_message_of_bind(world, collector):
+    lines = [f'dnstap-output unix "{collector.socket}";', "dnstap { client; };", f'dnstap-identity "{IDENTITY}";']
+    with bind_path(world, options=lines, stock=True) as path:
+        assert_each_message(world, path, collector)
+    assert collector.file.read_bytes().count(IDENTITY.encode()) >= 400
+
+
+def test_responses_alone(world, collector):
+    """What Unbound does not log, nobody does."""
+    with unbound_taps(world, collector) as path:
+        path.unbound.change("dnstap-log-client-query-messages: yes", "dnstap-log-client-query-messages: no")
+        wait_until(path.daemon.resolver_ready, 10, "Unbound to be ready again")
+        heat_all(world, path)
+        _, got = exchange_many(path, 50)
+        wait_until(lambda: all_written(path.daemon), 10, "all answers to be written")
+        path.unbound.stop()
+    messages = collector.messages()
+    assert_logged(messages, [], got)
+    assert not [m for m in messages if m.type in QUERIES and m.client == messages[-1].client]
+
+
+def test_complete_leaves_to_the_resolver_what_finds_no_room(world, collector):
+    """The collector stands still: kernel answers end when the ring is full, clients are answered, and nothing is lost."""
+    with unbound_taps(world, collector, "hydns-log-buffer: 1") as path:
+        heat_all(world, path)
+        collector.program.popen.send_signal(signal.SIGSTOP)
+        for _ in range(10):
+            sent, got = exchange_many(path, 4000)
+            if path.daemon.reasons()["LOG_FULL"]:
+                break
+        assert path.daemon.reasons()["LOG_FULL"] > 0
+        collector.program.popen.send_signal(signal.SIGCONT)
+        wait_until(lambda: all_written(path.daemon), 20, "all answers to be written")
+        state = counts(path.daemon)
+        assert state["lost"] == 0 and state["logged"] == state["answered"]
+        full = path.daemon.reasons()["LOG_FULL"]
+        sent, got = exchange_many(path, 40)
+        assert path.daemon.reasons()["LOG_FULL"] == full
+        wait_until(lambda: all_written(path.daemon), 20, "all answers to be written")
+        path.unbound.stop()
+    assert_logged(collector.messages(), sent, got)
+
+
+def test_sample_counts_what_is_lost(world, collector):
+    with unbound_taps(world, collector, "hydns-log-buffer: 1", "hydns-dnstap: sample", "hydns-dnstap-one-in: 2") as path:
+        heat_all(world, path)
+        collector.program.popen.send_signal(signal.SIGSTOP)
+        for _ in range(20):
+            exchange_many(path, 4000)
+            if counts(path.daemon)["lost"]:
+                break
+        collector.program.popen.send_signal(signal.SIGCONT)
+        wait_until(lambda: all_written(path.daemon), 20, "all answers to be written")
+        state = counts(path.daemon)
+        assert state["lost"] > 0 and not path.daemon.reasons()["LOG_FULL"]
+        assert state["logged"] + state["lost"] + state["skipped"] == state["answered"]
+
+
+def test_collector_comes_late_and_goes(world, collector):
+    """Until there is a collector the ring keeps what is logged; hydnsd's end loses nothing."""
+    collector.program.stop()
+    collector.file.unlink()
+    with unbound_taps(world, collector) as path:
+        heat_all(world, path)
+        sent, got = exchange_many(path, 100)
+        assert counts(path.daemon)["written"] == 0
+        path.daemon.stop(signal.SIGKILL)
+        path.daemon.start()
+        wait_until(path.daemon.resolver_ready, 10, "Unbound's module to register again")
+        collector.start()
+        more, answers = exchange_many(path, 100)
+        wait_until(lambda: counts(path.daemon)["written"] >= 100 and all_written(path.daemon), 20, "all answers to be written")
+        path.unbound.stop()
+    assert_logged(collector.messages(), sent + more, got + answers)
+
+
+def test_file_of_bind(world):
+    """Beside named's own file; when named rolls that, another begins, and the former one is kept."""
+    file = world.run.dir / "named" / "messages.tap"
+    lines = [f'dnstap-output file "{file}";', "dnstap { client; };"]
+    with bind_path(world, options=lines, stock=True) as path:
+        heat_all(world, path)
+        sent, got = exchange_many(path, 100)
+        wait_until(lambda: all_written(path.daemon), 10, "all answers to be written")
+        path.named.control("dnstap", "-roll")
+        beside = file.with_name(file.name + ".hydns")
+        wait_until(lambda: len(list(file.parent.glob(beside.name + ".*"))) == 1, 10, "the former file to be kept")
+        more, answers = exchange_many(path, 100)
+        wait_until(lambda: all_written(path.daemon), 10, "all answers to be written")
+        path.named.stop()
+    files = [f for f in file.parent.glob(file.name + "*") if f.stat().st_size]
+    assert_logged([m for f in files for m in read(f)], sent + more, got + answers)
+    assert len(read(beside)) >= 150
+
+
+def test_lines_of_the_query_log(world):
+    """log-queries and log-replies have a line for each, as Unbound writes them."""
+    options = {"server": ["log-queries: yes", "log-replies: yes"], "clause": ["hydns-query-log: yes"]}
+    with kernel_path(world, unbound_options=options) as path:
+        heat_all(world, path)
+        before = counts(path.daemon)["answered"]
+        exchange_many(path, 100)
+        answered = counts(path.daemon)["answered"]
+        assert answered - before >= 90
+        wait_until(lambda: all_written(path.daemon), 10, "all answers to be written")
+        lines = path.unbound.program.log.read_text().splitlines()
+        for name in NAMES:
+            queries = [line for line in lines if line.endswith(f" {name}. A IN")]
+            replies = [line for line in lines if f" {name}. A IN NOERROR 0.000000 1 " in line]
+            assert len(queries) >= 25 and len(replies) >= 25
+
+
+def test_hydns_dnstap_no(world, collector):
+    with unbound_taps(world, collector, "hydns-dnstap: no") as path:
+        [r] = path.daemon.call({"cmd": "status"})["resolvers"]
+        assert [n for n in r["obstacles"] if "hydns-dnstap" in n]
