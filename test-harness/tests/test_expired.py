@@ -12,6 +12,7 @@ from lab.client import exchange, query
 from lab.compare import difference, split, ttls
 from lab.network import REFERENCE, SERVICE
 from lab.run import SOON, wait_until
+from lab.tools import unbound_has_fast_reload
 
 TTL = 3                                          # of both names
 NAMES = ("moment.lab.example", "moments.lab.example")
@@ -51,6 +52,11 @@ def heat(pair):
         pair.world.heat(pair.path.daemon, name, **flags)
 
 
+def stale_ttl(reply_ttl):
+    """Of expired answers: serve-expired-reply-ttl; newer releases never give one that is above the record's own."""
+    return min(reply_ttl, TTL) if unbound_has_fast_reload() else reply_ttl
+
+
 def let_expire(pair, reply_ttl):
     """Asks both until both serve everything expired. The kernel may answer what has not expired, no longer."""
     died, kernel, stale = time.monotonic(), 0, set()
@@ -63,7 +69,7 @@ def let_expire(pair, reply_ttl):
             kernel += answered
             if answered:
                 assert 0 < max(ttls(ours)) <= TTL and sent < died + TTL
-            if set(ttls(ours)) == set(ttls(theirs)) == {reply_ttl}:
+            if sent > died + TTL + 1 and set(ttls(ours)) == set(ttls(theirs)) == {reply_ttl}:
                 stale.add(number)
     print(f"{kernel} answers came from the kernel before they expired")
 
@@ -93,6 +99,7 @@ def no_authority(pair):
     (30, AT_ONCE)], ids=["after-a-timeout", "at-once"])
 def test_expired_answers_are_unbounds(pair, reply_ttl, options):
     configure(pair, "serve-expired: yes", *options)
+    reply_ttl = stale_ttl(reply_ttl)
     heat(pair)
     for name, flags in QUESTIONS:
         ask_both(pair, name, **flags)
@@ -138,7 +145,9 @@ def with_ttls(name, values):
     ("host60", [1 << 31], False), ("host61", [(1 << 32) - 1], False), ("host62", [(1 << 31) - 1], True),
     ("many", [300, 1 << 31], False), ("alias", [(1 << 31) + 300], False)])
 def test_ttl_of_32_bits(pair, name, values, kernel):
-    """RFC 2181 section 8: a TTL with the most significant bit set is 0, and such data are for one client."""
+    """RFC 2181 section 8: a TTL with the most significant bit set is 0, and such data are for one client. Newer releases take it for a
+    long one (RFC 8767 section 4), the one without the kernel path as well."""
+    kernel = kernel or unbound_has_fast_reload()
     configure(pair, "serve-expired: no")
     name += ".lab.example"
     pair.world.relay.change = with_ttls(name, values)
