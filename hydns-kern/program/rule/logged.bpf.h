@@ -64,16 +64,17 @@ __noinline int hydns_log_begin(struct xdp_md *ctx, struct hydns_query *q)
 	struct hydns_log_draft *d;
 	struct hydns_resolver_config *cfg;
 	struct hydns_log_count *n;
+	__u32 zero = 0, resolver;        /* on the stack: Linux 6.1 takes no key from an argument's memory */
 	__u64 len, off;
-	__u32 zero = 0;
 	void *ring;
 
 	if (!q)
 		return HYDNS_R_NO_ENTRY;
+	resolver = q->question.resolver;
 	d = bpf_map_lookup_elem(&hydns_log_draft, &zero);
-	cfg = bpf_map_lookup_elem(&hydns_resolver, &q->question.resolver);
-	n = bpf_map_lookup_elem(&hydns_logs, &q->question.resolver);
-	ring = bpf_map_lookup_elem(&hydns_log_rings, &q->question.resolver);
+	cfg = bpf_map_lookup_elem(&hydns_resolver, &resolver);
+	n = bpf_map_lookup_elem(&hydns_logs, &resolver);
+	ring = bpf_map_lookup_elem(&hydns_log_rings, &resolver);
 	if (!d || !cfg || !n)
 		return HYDNS_R_NO_ENTRY;
 	if (!ring)
@@ -110,14 +111,15 @@ __noinline int hydns_log_end(struct xdp_md *ctx, struct hydns_query *q, __u32 re
 	__u64 len = reply_len, at, wakeup = BPF_RB_NO_WAKEUP;
 	struct hydns_log_draft *d;
 	struct hydns_log_count *n;
-	__u32 zero = 0;
+	__u32 zero = 0, resolver;
 	void *ring;
 
 	if (!q)
 		return 0;
+	resolver = q->question.resolver;
 	d = bpf_map_lookup_elem(&hydns_log_draft, &zero);
-	n = bpf_map_lookup_elem(&hydns_logs, &q->question.resolver);
-	ring = bpf_map_lookup_elem(&hydns_log_rings, &q->question.resolver);
+	n = bpf_map_lookup_elem(&hydns_logs, &resolver);
+	ring = bpf_map_lookup_elem(&hydns_log_rings, &resolver);
 	if (!d || !n || !d->wanted)
 		return 0;
 	at = d->head.query_len;
