@@ -18,6 +18,7 @@ from lab.run import wait_until
 NAMES = ("www.lab.example", "host3.lab.example", "host8.lab.example", "host9.lab.example")
 QUERIES, REPLIES = ("CQ", "AQ"), ("CR", "AR")
 IDENTITY = "the resolver"
+LATE = 0.2               # seconds that the authoritative server takes
 
 
 @pytest.fixture
@@ -104,6 +105,24 @@ def test_each_message_of_bind(world, collector):
     with bind_path(world, options=lines, stock=True) as path:
         assert_each_message(world, path, collector)
     assert collector.file.read_bytes().count(IDENTITY.encode()) >= 400
+
+
+def test_queries_that_were_parked(world, collector):
+    """Those who waited in the kernel for a resolution, and were answered with its answer, have their messages."""
+    with unbound_taps(world, collector) as path:
+        exchange_many(path, len(NAMES))
+        path.network.poll()
+        world.relay.delay = LATE
+        try:
+            wires = [query("host21.lab.example").to_wire()] * 400
+            got = exchange_all(path.network.client1, SERVICE[4], wires)
+        finally:
+            world.relay.behave()
+            path.network.poll(on=False)
+        assert path.daemon.reasons()["PARKED"] and counts(path.daemon)["answered"]
+        wait_until(lambda: all_written(path.daemon) and collector.has(got[0]), 10, "all answers to be written")
+        path.unbound.stop()
+    assert_logged(collector.messages(), [i.to_bytes(2, "big") + wire[2:] for i, wire in enumerate(wires)], got)
 
 
 def test_responses_alone(world, collector):
