@@ -41,7 +41,7 @@ class Collector:
 
     def start(self):
         self.program = Program(self.world.run, self.ns, self.name,
-                               ["fstrm_capture", "-t", "protobuf:dnstap.Dnstap", *self.at, "-w", self.file, "-d", "-d", "-d"])
+                               ["fstrm_capture", "-t", "protobuf:dnstap.Dnstap", *self.at, "-w", self.file])
         wait_until(lambda: self.file.exists() and self.file.stat().st_size and ("-a" in self.at or self.socket.exists()), 10,
                    "fstrm_capture to listen")
 
