@@ -195,6 +195,24 @@ static void rename_command(const struct doctor *d, const char *from, const char 
 		 doctor_config_file(d));
 }
 
+/* Whether hydnsd's configuration names every port of that bond. */
+static bool names_all_ports(const struct doctor *d, unsigned master, const struct netdev_link *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const json_t *named;
+		bool found = false;
+		size_t k;
+
+		if (all[i].master != master)
+			continue;
+		json_array_foreach(json_object_get(d->status, FIELD(status, interfaces)), k, named)
+			found = found || !strcmp(ctl_str(named, FIELD(interface, name)), all[i].name);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
 static void check_upper(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n)
 {
 	const struct netdev_link *m = l->master ? by_index(all, n, l->master) : NULL;
@@ -206,6 +224,8 @@ static void check_upper(struct doctor *d, const struct netdev_link *l, const str
 	} else if (m && !strcmp(m->kind, "bridge")) {
 		doctor_add(d, "link", l->name, DOCTOR_WARN, "attach where the service address lives, if the bridge "
 			   "filters (ebtables, nft bridge): XDP answers before it", "it is a port of bridge %s", m->name);
+	} else if (m && !strcmp(m->kind, "bond") && names_all_ports(d, m->ifindex, all, n)) {
+		doctor_add(d, "link", l->name, DOCTOR_OK, NULL, "up, and named with all other ports of bond %s", m->name);
 	} else if (m && !strcmp(m->kind, "bond")) {
 		rename_command(d, l->name, m->name, mend, sizeof(mend));
 		doctor_add(d, "link", l->name, DOCTOR_WARN, mend, "it is a port of bond %s: a program on one port sees only part "
@@ -271,7 +291,7 @@ static void check_interface(struct doctor *d, const char *name, const struct net
 	}
 	check_upper(d, l, all, n);
 	check_attached(d, name, mode);
-	doctor_check_xdp(d, l, mode);
+	doctor_check_xdp(d, l, all, n, mode);
 	check_mtu(d, l);
 	check_vlan(d, l, all, n, mode);
 	check_offloads(d, l);

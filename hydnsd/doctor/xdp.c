@@ -97,9 +97,9 @@ static void check_mode(struct doctor *d, const struct netdev_link *l, const char
 			   l->xdp_attached == XDP_ATTACHED_SKB ? "generic" : "native");
 }
 
-void doctor_check_xdp(struct doctor *d, const struct netdev_link *l, const char *mode)
+void doctor_check_xdp(struct doctor *d, const struct netdev_link *l, const struct netdev_link *all, size_t n, const char *mode)
 {
-	char driver[32] = "unknown driver";
+	char driver[32] = "unknown driver", mend[NETDEV_TEXT];
 	uint64_t features = 0;
 	int err;
 
@@ -112,6 +112,9 @@ void doctor_check_xdp(struct doctor *d, const struct netdev_link *l, const char 
 		add_foreign(d, l);
 	else if (l->xdp_attached != XDP_ATTACHED_NONE)
 		check_mode(d, l, driver);
+	else if (netdev_native_mend(l, all, n, err == 0 && !(features & XDP_ACT_BASIC), mend))
+		doctor_add(d, "xdp", l->name, DOCTOR_FAIL, mend, "driver %s has no native XDP: hydnsd attaches by attach-mode: "
+			   "generic alone", driver);
 	else if (err == 0 && !(features & XDP_ACT_BASIC))
 		doctor_add(d, "xdp", l->name, strcmp(mode, "generic") ? DOCTOR_FAIL : DOCTOR_WARN,
 			   "echo 'attach-mode: generic' >>" HYDNS_CONFIG_DIR "/hydnsd.conf; systemctl restart hydnsd "

@@ -168,6 +168,16 @@ static void let_park(struct hydnsd *d, const struct link *l, bool may)
 		hydnsd_log(HYDNSD_LOG_WARNING, "queries that come by %s cannot be parked: %s", l->name, strerror(-rc));
 }
 
+/* The driver has no native XDP: which interface to name instead. */
+static void explain_refusal(const struct hydnsd *d, const struct host *h, struct link *l, unsigned index)
+{
+	const struct netdev_link *own = by_index(h, index);
+	char mend[NETDEV_TEXT];
+
+	if (d->options.attach_mode == HYDNS_ATTACH_NATIVE && own && netdev_native_mend(own, h->all, h->n, true, mend))
+		snprintf(l->note, sizeof(l->note), "%s: no native XDP there: %s; or attach-mode: generic", l->name, mend);
+}
+
 static int attach(struct hydnsd *d, const struct host *h, struct link *l)
 {
 	unsigned index = if_nametoindex(l->name);
@@ -184,6 +194,8 @@ static int attach(struct hydnsd *d, const struct host *h, struct link *l)
 		rc = -ENOTSUP;
 	} else {
 		rc = hydns_kern_attach(d->kern, l->name, (enum hydns_attach_mode)d->options.attach_mode, l->note);
+		if (rc == -EOPNOTSUPP)
+			explain_refusal(d, h, l, index);
 	}
 	if (rc) {
 		leave(d, l);

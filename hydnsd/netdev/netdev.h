@@ -63,6 +63,13 @@ int netdev_veth_peer(const struct netdev_link *l, const struct netdev_link *all,
 /* The command that gives a veth's peer the program that passes everything, to be pasted where l is. */
 void netdev_veth_mend(const struct netdev_link *l, const char *peer, char out[NETDEV_MEND]);
 
+/* -- native.c: links without native XDP -------------------------------------------------------------- */
+#define NETDEV_TEXT 160
+/* Which interface to name instead of l. all: every link of this namespace. refused: l's driver has said no: for a bond, which
+ * has it in some modes. False: nothing is known to be better. */
+bool netdev_native_mend(const struct netdev_link *l, const struct netdev_link *all, size_t n, bool refused,
+			char mend[NETDEV_TEXT]);
+
 /* -- vlan.c: whether VLAN tags are where the program can see them ----------------------------------- */
 enum netdev_tags_place {
 	NETDEV_TAGS_SEEN,          /* in the frame */
@@ -77,7 +84,6 @@ struct netdev_tags {
 	bool sender;               /* `at' is a veth's peer; "": that is in another namespace */
 	bool stack;                /* the network stack puts them aside, not an offload */
 };
-#define NETDEV_TEXT 160
 /* Where the tags of l's frames are. all: every link of this namespace. native: the program is attached in native mode, or would
  * be. */
 void netdev_tags(const struct netdev_link *l, const struct netdev_link *all, size_t n, bool native,

@@ -140,6 +140,42 @@ static void watch_in_peace(void)
 	detached = 0;
 }
 
+static const struct {
+	const char *kind, *says;
+} without_native[] = {
+	{ "vlan", "no native XDP there: name eth0, on which it lies, with vlan: yes; or attach-mode: generic" },
+	{ "macvlan", "name eth0, on which it lies" },
+	{ "bridge", "name its ports: eth1 eth2" },
+	{ "dummy", "name the card by which queries come" },
+	{ "bond", "balance-xor or 802.3ad, without vlan+srcmac; or name its ports: eth1 eth2" },
+	{ "veth", "not now" },         /* the loader's own words stand */
+};
+
+/* A device that lies on eth0, and has the ports eth1 and eth2. */
+static void a_driver_without_native_xdp(void **state)
+{
+	unsigned own = if_nametoindex("lo");
+	char why[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(without_native) / sizeof(without_native[0]); i++) {
+		watch_loopback(0);
+		hydnsd_interfaces_stop(&d, false);
+		attach_rc = -EOPNOTSUPP;
+		d.options.attach_mode = HYDNS_ATTACH_NATIVE;
+		datagram_from(KERNEL);
+		link_of(own, "lo", without_native[i].kind, 0, 4711);
+		link_of(4711, "eth0", "", 0, 0);
+		link_of(4712, "eth1", "", own, 0);
+		link_of(4713, "eth2", "", own, 0);
+		done();
+		assert_int_equal(hydnsd_interfaces_start(&d, count_news, why, sizeof(why)), 0);
+		assert_false(is_attached());
+		assert_true(note_says(without_native[i].says));
+		hydnsd_interfaces_stop(&d, false);
+	}
+}
+
 /* Until then every tick looks, and cannot read the links. */
 static void tick_until(uint64_t then_ms)
 {
@@ -245,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ALONE(lost_messages_make_it_look),
 		ALONE(notices_of_other_processes),
+		ALONE(a_driver_without_native_xdp),
 		ALONE(queries_are_parked_in_native_mode_alone),
 		ALONE(links_that_change_all_the_time),
 		ALONE(a_burst_of_link_changes),
