@@ -371,6 +371,13 @@ def test_check_names_faults_that_survive(check):
     assert (count.passed, count.failed, count.names) == (12, 0, [])
 
 
+def test_check_counts_what_ran_on_another_kernel(check):
+    """By pytest's summary."""
+    count = check.summary_count("FAILED tests/test_x.py::test_y[a b] - why\n=== 1 failed, 4 passed, 2 skipped in 207.93s (0:03:27) ===\n")
+    assert (count.passed, count.failed, count.skipped, count.names) == (4, 1, 2, ["tests/test_x.py::test_y[a b]"])
+    assert check.summary_count("Kernel panic\n").passed == 0
+
+
 def test_check_needs_no_more_memory_than_there_is(check):
     assert check.processes_at_once(2, 64 * check.WORLD_KIB) == 4
     assert check.processes_at_once(16, 4 * check.WORLD_KIB + 1) == 4
