@@ -10,7 +10,7 @@ enum hydns_attach_mode { HYDNS_ATTACH_NATIVE, HYDNS_ATTACH_GENERIC, HYDNS_ATTACH
 /*
  * Attaches to an interface, or replaces the programs of a pinned attachment atomically (bpf_link update). The mode is that of
  * XDP. The attachment is pinned as <pin_dir>/link_<ifname> ('.' in a name as ':', because a bpffs takes no dots) and
- * outlives the process. Mode dispatcher needs full root rights: attach before giving them up.
+ * outlives the process. Mode dispatcher needs CAP_SYS_ADMIN, also to detach.
  */
 int hydns_kern_attach(struct hydns_kern *k, const char *ifname, enum hydns_attach_mode mode,
 		      char why[HYDNS_WHY]);

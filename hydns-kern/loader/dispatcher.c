@@ -36,8 +36,11 @@ static int copies_remove(int ifindex, __u32 keep, char why[HYDNS_WHY])
 	int err = 0;
 
 	all = xdp_multiprog__get_from_ifindex(ifindex);
-	if (libxdp_get_error(all))
+	err = (int)libxdp_get_error(all);
+	if (err == -ENOENT)
 		return 0;              /* nothing is attached */
+	if (err)
+		return hydns_fail(why, err, "can't read which programs the dispatcher calls: %s", strerror(-err));
 	while (!err && (p = xdp_multiprog__next_prog(p, all)))
 		if (xdp_program__id(p) != keep && !strcmp(xdp_program__name(p), HYDNS_PROGRAM))
 			err = xdp_program__detach(p, ifindex, xdp_multiprog__attach_mode(all), 0);
@@ -71,6 +74,17 @@ static int undo_lone_attachment(const char *ifname, int ifindex, char why[HYDNS_
 				  "can't be detached: %s", ifname, strerror(-err));
 	return hydns_fail(why, -EOPNOTSUPP, "%s: libxdp's dispatcher does not work on this kernel (it "
 			  "needs extension programs, BPF_PROG_TYPE_EXT): use mode native or generic", ifname);
+}
+
+/* libxdp reads back what it has attached, which takes CAP_SYS_ADMIN: without, it would leave what nobody can detach. */
+static int check_rights(const char *ifname, char why[HYDNS_WHY])
+{
+	__u32 id;
+
+	if (bpf_prog_get_next_id(0, &id) && errno == EPERM)
+		return hydns_fail(why, -EPERM, "%s: mode dispatcher needs CAP_SYS_ADMIN: systemctl edit hydnsd, and below "
+				  "[Service] CapabilityBoundingSet=CAP_SYS_ADMIN", ifname);
+	return 0;
 }
 
 static int copy_attach(struct hydns_bpf *copy, const char *ifname, int ifindex, char why[HYDNS_WHY])
@@ -108,8 +122,10 @@ int hydns_dispatcher_attach(struct hydns_kern *k, const char *ifname, int ifinde
 	struct hydns_bpf *copy;
 	char path[PATH_MAX];
 	bool before = marked(k->pin_dir, ifname, path);
-	int err;
+	int err = check_rights(ifname, why);
 
+	if (err)
+		return err;
 	libxdp_set_print(quiet);
 	/* One PROG_ARRAY can't hold stages for extension programs and ordinary ones: a copy calls no stage. */
 	copy = hydns_copy_open(k->skel, HYDNS_HOOK_XDP, false);

@@ -512,6 +512,21 @@ static void works_with_two_capabilities(void)
 	CHECK(hydns_kern_clean(pin_dir, why) == 0);
 }
 
+#ifdef HAVE_LIBXDP
+/* Before anything is attached that could not be detached. */
+static void dispatcher_needs_another_capability(void)
+{
+	struct hydns_kern *k = open_kern(CAPACITY, false);
+
+	keep_capabilities(1ULL << CAP_BPF | 1ULL << CAP_NET_ADMIN | 1ULL << CAP_PERFMON);
+	CHECK(hydns_kern_attach(k, "hka", HYDNS_ATTACH_DISPATCHER, why) == -EPERM);
+	CHECK(strstr(why, "CapabilityBoundingSet=CAP_SYS_ADMIN"));
+	CHECK(attached("hka", NULL) == 0 && !pinned("shared_hka"));
+	hydns_kern_close(k);
+	CHECK(hydns_kern_clean(pin_dir, why) == 0);
+}
+#endif
+
 /* A page without a mapping is abandoned, whatever its heartbeat; the resolver can't map it again. */
 static void unmapped_pages_are_abandoned(void)
 {
@@ -638,6 +653,9 @@ int main(void)
 	interfaces_come_and_go();
 	in_a_child(page_needs_no_capability);
 	in_a_child(works_with_two_capabilities);
+#ifdef HAVE_LIBXDP
+	in_a_child(dispatcher_needs_another_capability);
+#endif
 	hydns_kern_close(open_kern(CAPACITY, false));
 	clean_leaves_nothing();
 	pins_of_another_user_are_refused();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 #include "hydnsd/daemon/privileges.h"
 #include "hydnsd/daemon/sockets.h"
+#include "hydns-kern/loader/attach.h"
 
 #include <cap-ng.h>
 #include <dirent.h>
@@ -102,19 +103,35 @@ static void give_files(const struct hydnsd_options *o, const struct identity *to
 	give_socket(o->control_socket, to);
 }
 
+/* libxdp takes these to change its dispatcher, whose pins belong to root, also at the end and when an interface comes. Where the
+ * bounding set has not all, the interfaces' notes have said so. */
+static const int dispatcher_rights[] = { CAP_SYS_ADMIN, CAP_PERFMON, CAP_DAC_OVERRIDE };
+
+/* Of those that it has now. */
+static void keep_rights(const struct hydnsd_options *o)
+{
+	bool kept[3], raw;
+
+	/* Without it packet rings are refused, and all else works. */
+	raw = o->queue != HYDNSD_QUEUE_NO && capng_have_capability(CAPNG_PERMITTED, CAP_NET_RAW);
+	for (int i = 0; i < 3; i++)
+		kept[i] = o->attach_mode == HYDNS_ATTACH_DISPATCHER && capng_have_capability(CAPNG_PERMITTED, dispatcher_rights[i]);
+	capng_clear(CAPNG_SELECT_ALL);
+	capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_BPF, CAP_NET_ADMIN, raw ? CAP_NET_RAW : -1, -1);
+	for (int i = 0; i < 3; i++)
+		if (kept[i])
+			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, dispatcher_rights[i]);
+}
+
 int hydnsd_privileges_drop(const struct hydnsd_options *o, char *why, size_t room)
 {
 	struct identity to;
 	int rc = look_up(o, &to, why, room);
-	bool raw;
 
 	if (rc)
 		return rc;
 	give_files(o, &to);
-	/* Without it packet rings are refused, and all else works. */
-	raw = o->queue != HYDNSD_QUEUE_NO && capng_have_capability(CAPNG_PERMITTED, CAP_NET_RAW);
-	capng_clear(CAPNG_SELECT_ALL);
-	capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_BPF, CAP_NET_ADMIN, raw ? CAP_NET_RAW : -1, -1);
+	keep_rights(o);
 	if (to.uid >= 0 || to.gid >= 0)
 		rc = capng_change_id(to.uid, to.gid, CAPNG_DROP_SUPP_GRP | CAPNG_CLEAR_BOUNDING);
 	else
