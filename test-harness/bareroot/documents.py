@@ -63,3 +63,9 @@ def parse(line):
         raise ValueError(f"a here-document cannot be run line by line: {line}")
     comment = re.search(r"\s# -> (.*)$", line)
     return Command(re.sub(r"\s+# .*$", "", line).strip(), comment[1].strip() if comment else None)
+
+
+def table(document, heading):
+    """The rows of a section's first table: lists of cells, without the backquotes of single words."""
+    rows = [line.strip("|").split("|") for line in own_part(section(document, heading)).splitlines() if line.startswith("| ")]
+    return [[cell.strip().strip("`") for cell in row] for row in rows[2:]]
