@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,19 +14,20 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bareroot import documents  # noqa: E402
+from bareroot.follow import Follower, found_by_doctor  # noqa: E402
 from bareroot.fixtures import root, run  # noqa: E402,F401
 from bareroot.machine import Machine  # noqa: E402
 from lab.tools import Tools  # noqa: E402
 from lab.servers import Nsd  # noqa: E402
 
 GUIDE = "doc/operator-guide.md"
+AUTHORITATIVE, LOAD_TEST = "doc/guide-authoritative.md", "doc/guide-load-test.md"
 MOST_COMMANDS = 10
-SOON = 20           # seconds for what a reader would try again
 FOLLOWED = {}       # {(document, heading): servers} whose commands were typed
 HERE = Path(__file__).resolve().parent
 
 
-class Day:
+class Day(Follower):
     """Context manager: a machine with its user, and an authoritative server for example.com. at the wire's other end."""
 
     def __init__(self, run, name):
@@ -51,39 +51,17 @@ class Day:
         return self._stack.__exit__(*exc)
 
     def follow(self, document, heading, server=None):
-        """Types every command of a section for this server; fails at the first that does not do what the document says."""
-        listed = documents.commands(document, heading, server)
-        assert listed, f"{document}, '{heading}', has no commands for {server or 'everybody'}"
+        listed = super().follow(document, heading, server)
         assert len(listed) <= MOST_COMMANDS, f"{document}, '{heading}', takes {len(listed)} commands"
-        print(f"\n-- {document}, \"{heading}\"{f', {server}' if server else ''}")
         FOLLOWED.setdefault((document, heading), set()).add(server)
-        for command in listed:
-            self.do(command)
-
-    def do(self, command):
-        began = time.monotonic()
-        while True:
-            done = self.type(command.text)
-            good = done.status == 0 if command.expected is None else command.expected in done.output
-            if good or not may_repeat(command) or time.monotonic() - began > SOON:
-                break
-            time.sleep(0.2)
-            if command.text.startswith("hydnsctl explain"):
-                self.ask()
-        print(f"# {command.text}\n{shorten(done.output)}[{done.seconds:.1f} s]")
-        assert good, f"'{command.text}' ended with status {done.status}" + \
-            (f" and did not print '{command.expected}'" if command.expected else "") + f":\n{done.output}\n{self.journal()}"
 
     def type(self, text):
-        if text.startswith("dig "):
+        if text.startswith(("dig ", "dnsperf ")):
             return self.machine.type_on_client(text)
         if text.startswith("hydnsctl doctor"):
-            done = self.machine.type(text)
-            failed = [line for line in done.output.splitlines() if line.startswith("fail")]
-            assert not failed, f"the reader has to mend: {done.output}"
-            return done._replace(status=0)     # what it warns of is this machine's own
-        online = any(word in text for word in ("apt-get", "quickstart", "make"))
-        return self.machine.type(text, 900 if online else 60, online=online)
+            return found_by_doctor(self.machine.type(text))
+        online = any(word in text for word in ("apt-get", "quickstart", "make", "build-packages"))
+        return self.machine.type(text, 1500 if online else 60, online=online)
 
     def ask(self):
         """As a client: a name that the kernel shall answer."""
@@ -132,17 +110,6 @@ class Day:
         return self.machine.type("journalctl --no-pager --lines=25 -u hydnsd -u hydns-unbound -u hydns-named -u named").output
 
 
-def may_repeat(command):
-    return command.text.startswith(("hydnsctl", "dig", "hydns-rndc"))
-
-
-def shorten(output, most=12):
-    lines = output.splitlines()
-    kept = lines if len(lines) <= most else [*lines[:most // 2], f"... {len(lines) - most} lines ...", *lines[-most // 2:]]
-    return "".join(f"{line}\n" for line in kept)
-
-
-
 @pytest.fixture(scope="module")
 def readme(run):
     with Day(run, "readme") as day:
@@ -158,6 +125,12 @@ def unbound(run):
 @pytest.fixture(scope="module")
 def bind(run):
     with Day(run, "bind") as day:
+        yield day
+
+
+@pytest.fixture(scope="module")
+def packaged(run):
+    with Day(run, "packaged") as day:
         yield day
 
 
@@ -209,6 +182,20 @@ def test_watch_and_pause_unbound(unbound):
     unbound.answered_in_kernel()
 
 
+def follow_all(day, document):
+    for heading in documents.servers_by_heading(document):
+        day.follow(document, heading)
+
+
+@pytest.mark.limit(200)
+def test_load_test(unbound):
+    """The kernel has answered dnsperf, too."""
+    before = unbound.hits()
+    follow_all(unbound, LOAD_TEST)
+    assert unbound.hits() > before
+    unbound.answered_in_kernel()
+
+
 @pytest.mark.limit(600)
 def test_upgrade_unbound(unbound):
     unbound.follow(GUIDE, "Upgrade", "Unbound")
@@ -219,6 +206,14 @@ def test_upgrade_unbound(unbound):
 def test_remove_unbound(unbound):
     unbound.follow(GUIDE, "Remove", "Unbound")
     unbound.nothing_is_left(["hydnsd.conf", "unbound.conf"])
+
+
+@pytest.mark.limit(1700)
+def test_ten_commands_until_watched(packaged):
+    """From nothing; the transcript is what it prints."""
+    packaged.follow(GUIDE, "In ten commands")
+    packaged.answered_in_kernel()
+    packaged.scraped()
 
 
 @pytest.mark.limit(900)
@@ -244,6 +239,12 @@ def test_binds_zones(bind):
     """On the machine where BIND has been a resolver: "Install" says the same for both."""
     assert documents.commands(GUIDE, "Install", "BIND's zones") == documents.commands(GUIDE, "Install", "BIND")
     bind.follow(GUIDE, "First answers", "BIND's zones")
+    bind.answered_in_kernel()
+
+
+@pytest.mark.limit(300)
+def test_authoritative_guide(bind):
+    follow_all(bind, AUTHORITATIVE)
     bind.answered_in_kernel()
 
 
@@ -292,5 +293,7 @@ def test_every_command_of_the_guide_was_typed():
     untyped = {(heading, server) for heading, servers in documents.servers_by_heading(GUIDE).items() for server in servers
                if server not in FOLLOWED.get((GUIDE, heading), ())}
     assert untyped == shared
+    for document in (AUTHORITATIVE, LOAD_TEST):
+        assert set(documents.servers_by_heading(document)) == {heading for d, heading in FOLLOWED if d == document}
     for heading, server in shared:
         assert documents.commands(GUIDE, heading, server) == documents.commands(GUIDE, heading, "BIND")
