@@ -8,7 +8,7 @@ import pytest
 from bareroot import documents
 from lab.process import run_tool
 from lab.run import wait_until
-from setups.machine import CARDS, CONFIG, SLOW
+from setups.machine import CARDS, CONFIG, PARTNERS, SLOW
 
 DOCUMENT = "doc/interfaces.md"
 RECIPES = {name: (ports, interfaces.split(", ")) for name, ports, interfaces in documents.table(DOCUMENT, "Which interface to name")}
@@ -60,12 +60,14 @@ def under_load(machine):
 
 
 def fails_over(machine):
-    """Without either port."""
-    for card in CARDS:
+    """Without either cable, which both ends notice."""
+    for card, partner in zip(CARDS, PARTNERS):
         run_tool(machine.here, ["ip", "link", "set", card, "down"])
+        machine.switch.ip(f"link set {partner} down")
         wait_until(lambda: not carries(machine, card), SLOW, f"bond0 to use {card} no longer")
         for address in machine.addresses():
             machine.answered(address)
+        machine.switch.ip(f"link set {partner} up")
         run_tool(machine.here, ["ip", "link", "set", card, "up"])
         wait_until(lambda: carries(machine, card), SLOW, f"bond0 to use {card} again")
 
