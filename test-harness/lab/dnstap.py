@@ -45,10 +45,11 @@ class Collector:
         wait_until(lambda: self.file.exists() and self.file.stat().st_size and ("-a" in self.at or self.socket.exists()), 10,
                    "fstrm_capture to listen")
 
-    def has(self, wire):
-        """Whether it has written this message."""
+    def has(self, *wires):
+        """Whether it has written these messages. A resolver writes its own a second later, and drops them when it ends."""
         self.program.popen.send_signal(signal.SIGHUP)      # it flushes its file
-        return wire in self.file.read_bytes()
+        written = self.file.read_bytes()
+        return all(wire in written for wire in wires)
 
     def messages(self):
         """Stops the collector, which ends its file, and reads that."""
