@@ -73,7 +73,7 @@ int hydns_plugin_add_service(struct hydns_plugin *p, int fd);
 int hydns_plugin_add_acl(struct hydns_plugin *p, const struct hydns_acl_entry *e, size_t n);
 /*
  * After the start: the resolver's threads have gone on, and answer by another configuration. Of the options flags, edns_size, max_udp
- * and park_ms take effect; the entries replace those of _add_acl(). When it returns, no kernel answer is sent that was offered before,
+ * and park_ms take effect, and answers are logged as before; the entries replace those of _add_acl(). When it returns, no kernel answer is sent that was offered before,
  * and none is offered until hydnsd has both. To be called when no thread works by the former configuration any more, while no zone
  * may be forwarded (hydns_plugin_forward()); waits as a withdrawal does. Not from two threads at once. 0 or negative errno: too many
  * entries, or no memory; then no client is answered.
