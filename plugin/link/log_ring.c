@@ -33,8 +33,14 @@ int hydns_link_get_log_ring(struct hydns_link *l)
 	}
 	if (error)
 		return error;
-	if (l->in.fds == 1 && hydns_tap_ring(tap, l->in.fd[0]))
+	if (l->in.fds != 1) {
+		hydns_channel_close_fds(&l->in);
+		return -EPROTO;
+	}
+	if (hydns_tap_ring(tap, l->in.fd[0]))
 		return 0;
 	hydns_channel_close_fds(&l->in);
-	return -EPROTO;
+	hydns_log(l->p, HYDNS_LOG_WARNING, "too many log rings wait for the collector of dnstap messages: the resolver answers all queries "
+		  "once the last is full, until it is connected again");
+	return 0;
 }
