@@ -89,13 +89,26 @@ static void too_many_clients_are_none(void **state)
 	peer_stop(&w->peer);
 }
 
+/* As the thread that writes what the program logs does; without the flags hydnsd would have answers given that nobody logs. */
+static void the_log_goes_on(void **state)
+{
+	const uint32_t logs = HYDNS_RESOLVER_LOGS | HYDNS_RESOLVER_LOGS_ALL;
+	struct world *w = *state;
+
+	w->p->o.flags |= logs;
+	start_both(w);
+	assert_int_equal(reconfigure(w, 1), 0);
+	assert_int_equal(w->peer.hello.flags, HYDNS_RESOLVER_ROTATES | logs);
+	peer_stop(&w->peer);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest test[] = {
 		TEST(hydnsd_gets_it_before_it_returns), TEST(nothing_is_offered_before), TEST(a_later_hydnsd_gets_it),
-		TEST(too_many_clients_are_none),
+		TEST(too_many_clients_are_none), TEST(the_log_goes_on),
 	};
 
 	return cmocka_run_group_tests(test, NULL, NULL);
