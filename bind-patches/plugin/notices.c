@@ -43,7 +43,7 @@ static bool command_is_harmless(const char *command)
 {
 	static const char *const harmless[] = {
 		"null", "status", "stats", "reset-stats", "recursing", "dumpdb", "secroots", "zonestatus", "showzone",
-		"notify", "trace", "notrace", "testgen", "tcp-timeouts", "fetchlimit", "memprof", "dnstap-reopen",
+		"notify", "trace", "notrace", "testgen", "tcp-timeouts", "fetchlimit", "memprof", "dnstap", "dnstap-reopen",
 		"sync", "stop", "halt", "flush", "flushname", "flushtree", "scan", "reload", "reconfig", "freeze", "thaw", "unfreeze",
 		"refresh", "retransfer", "sign", "signing", "loadkeys", "dnssec",
 	};

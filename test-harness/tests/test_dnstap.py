@@ -100,9 +100,13 @@ def test_each_message_of_unbound(world, collector):
     assert text.count(IDENTITY.encode()) >= 400
 
 
-def test_each_message_of_bind(world, collector):
+STOCK = pytest.mark.parametrize("stock", (False, True), ids=("patched", "stock"))
+
+
+@STOCK
+def test_each_message_of_bind(world, collector, stock):
     lines = [f'dnstap-output unix "{collector.socket}";', "dnstap { client; };", f'dnstap-identity "{IDENTITY}";']
-    with bind_path(world, options=lines, stock=True) as path:
+    with bind_path(world, options=lines, stock=stock) as path:
         assert_each_message(world, path, collector)
     assert collector.file.read_bytes().count(IDENTITY.encode()) >= 400
 
@@ -201,11 +205,12 @@ def test_collector_comes_late_and_goes(world, collector):
     assert_logged(collector.messages(), sent + more, got + answers)
 
 
-def test_file_of_bind(world):
+@STOCK
+def test_file_of_bind(world, stock):
     """Beside named's own file; when named rolls that, another begins, and the former one is kept."""
-    file = world.run.dir / "named" / "messages.tap"
+    file = world.run.dir / "named" / f"messages{int(stock)}.tap"
     lines = [f'dnstap-output file "{file}";', "dnstap { client; };"]
-    with bind_path(world, options=lines, stock=True) as path:
+    with bind_path(world, options=lines, stock=stock) as path:
         heat_all(world, path)
         sent, got = exchange_many(path, 100)
         wait_until(lambda: all_written(path.daemon), 10, "all answers to be written")
