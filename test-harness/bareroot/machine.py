@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from collections import namedtuple
+from contextlib import suppress
 from pathlib import Path
 
 from lab.network import Namespace, pass_everything, veth
@@ -95,9 +96,10 @@ class Machine:
             raise HarnessError(f"the machine does not boot: {(self.run.dir / f'{self.name}-boot.log').read_text()[-500:]}")
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
         for pid in children:
-            if Path(f"/proc/{pid}/comm").read_text().strip() == "systemd":
-                self.first = (int(pid), start_time(int(pid)))
-                return True
+            with suppress(ProcessLookupError, FileNotFoundError):     # it has ended meanwhile
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "systemd":
+                    self.first = (int(pid), start_time(int(pid)))
+                    return True
         return False
 
     def _is_up(self):

@@ -178,7 +178,8 @@ def test_watch_and_pause_unbound(unbound):
     unbound.follow(GUIDE, "Prometheus and Grafana")
     unbound.scraped()
     unbound.shows_a_page()
-    unbound.follow(GUIDE, "Pause")
+    for heading in ("dnstap and query logs", "See the packets", "Pause"):
+        unbound.follow(GUIDE, heading)
     unbound.answered_in_kernel()
 
 
