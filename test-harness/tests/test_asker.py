@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""The harness's client as a closed loop."""
+"""The harness's client as a closed loop, and at a rate."""
+
+import signal
+import time
 
 import pytest
 
@@ -10,6 +13,8 @@ from lab.relay import everything
 from lab.rings import never_asked
 
 UNDER_WAY = 5
+RATE, AWAY = 4000, 0.5
+AT_ONCE = 64            # queries that it sends together at most
 
 
 def closed_loop(path, questions, **options):
@@ -42,6 +47,19 @@ def test_what_is_given_up_is_followed_by_another(path):
     assert len(answers) > UNDER_WAY and all(a.latency is None for a in answers)
     ends = sorted(a.sent + 0.3e9 for a in answers)
     assert all(later.sent >= end for end, later in zip(ends, answers[UNDER_WAY:]))
+
+
+def test_what_it_could_not_send_it_leaves_out(path):
+    """It gets no processor for a while."""
+    with Asker(path.world, path.network.client1, SERVICE[4], [("www.lab.example", "A")], RATE) as asker:
+        time.sleep(0.1)
+        asker.program.popen.send_signal(signal.SIGSTOP)
+        time.sleep(AWAY)               # this is how long
+        asker.program.popen.send_signal(signal.SIGCONT)
+        time.sleep(0.1)
+        answers = asker.result()
+    lasted = (answers[-1].sent - answers[0].sent) / 1e9
+    assert AT_ONCE < len(answers) <= RATE * (lasted - AWAY) + 2 * AT_ONCE
 
 
 @pytest.mark.parametrize("wrong", (("-q", "40000"), ("-q", "5", "-w"), ("-q", "abc"), ("-q", "5x"), ("-q", "0"), ("-q", "-1"),
