@@ -273,6 +273,7 @@ def test_parked(path):
 
 def test_restart_of_hydnsd(path):
     """A capture goes on with the program of the next hydnsd."""
+    path.world.heat(path.daemon, NAME)
     c = Capturing(path, "--answered", "--name", NAME)
     path.daemon.stop(signal.SIGKILL)
     before, _ = asked(path, NAME)
