@@ -11,9 +11,10 @@ from lab.network import SERVICE
 from lab.process import run_tool
 from lab.relay import everything
 from lab.rings import never_asked
+from lab.run import SOON, wait_until
 
 UNDER_WAY = 5
-RATE, AWAY = 4000, 0.5
+RATE = 4000
 AT_ONCE = 64            # queries that it sends together at most
 
 
@@ -49,17 +50,28 @@ def test_what_is_given_up_is_followed_by_another(path):
     assert all(later.sent >= end for end, later in zip(ends, answers[UNDER_WAY:]))
 
 
+def goes_on(path):
+    """Waits for many queries."""
+    before = sum(path.daemon.reasons().values())
+    wait_until(lambda: sum(path.daemon.reasons().values()) > before + RATE / 2, SOON, "queries")
+
+
 def test_what_it_could_not_send_it_leaves_out(path):
-    """It gets no processor for a while."""
+    """It gets no processor until hydnsd's clock has gone on by two seconds."""
+    def uptime():
+        return path.daemon.call({"cmd": "status"})["uptime_s"]
+
     with Asker(path.world, path.network.client1, SERVICE[4], [("www.lab.example", "A")], RATE) as asker:
-        time.sleep(0.1)
+        goes_on(path)
         asker.program.popen.send_signal(signal.SIGSTOP)
-        time.sleep(AWAY)               # this is how long
+        began, stopped = uptime(), time.monotonic()
+        wait_until(lambda: uptime() >= began + 2, SOON, "two seconds of hydnsd's")
+        away = time.monotonic() - stopped
         asker.program.popen.send_signal(signal.SIGCONT)
-        time.sleep(0.1)
+        goes_on(path)
         answers = asker.result()
     lasted = (answers[-1].sent - answers[0].sent) / 1e9
-    assert AT_ONCE < len(answers) <= RATE * (lasted - AWAY) + 2 * AT_ONCE
+    assert AT_ONCE < len(answers) <= RATE * (lasted - away) + 2 * AT_ONCE
 
 
 @pytest.mark.parametrize("wrong", (("-q", "40000"), ("-q", "5", "-w"), ("-q", "abc"), ("-q", "5x"), ("-q", "0"), ("-q", "-1"),
