@@ -40,7 +40,7 @@ struct hydns_dnstap_options {
 
 struct hydns_tap;
 
-/* Copies the options, and starts the thread. NULL: errno says why. */
+/* Starts the thread. o and its strings are the caller's, and stay until hydns_tap_stop(). NULL: errno says why. */
 struct hydns_tap *hydns_tap_start(const struct hydns_dnstap_options *o, struct hydns_tap_level *level);
 /* A new log ring; what is in a former one comes first. True: map_fd is the tap's from now on. False: too many wait. */
 bool hydns_tap_ring(struct hydns_tap *t, int map_fd);

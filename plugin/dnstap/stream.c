@@ -41,38 +41,48 @@ static bool await_room(const struct hydns_stream *s)
 	return room;
 }
 
+static bool await_data(const struct hydns_stream *s)
+{
+	return await(s, POLLIN);
+}
+
+/* After a call that has moved n octets, or failed: 0, the next may come; or why not. */
+static int next_may_come(const struct hydns_stream *s, ssize_t n, bool (*await_it)(const struct hydns_stream *))
+{
+	if (n >= 0 || errno == EINTR)
+		return 0;
+	if (errno != EAGAIN)
+		return -errno;
+	return await_it(s) ? 0 : -ETIMEDOUT;
+}
+
 static int write_all(struct hydns_stream *s, const void *octets, size_t len)
 {
-	const uint8_t *at = octets;
+	const uint8_t *at = octets, *end = at + len;
 
-	while (len) {
-		ssize_t n = s->is_socket ? send(s->fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT) : write(s->fd, at, len);
+	while (at < end) {
+		ssize_t n = s->is_socket ? send(s->fd, at, (size_t)(end - at), MSG_NOSIGNAL | MSG_DONTWAIT) :
+			    write(s->fd, at, (size_t)(end - at));
+		int rc = next_may_come(s, n, await_room);
 
-		if (n < 0 && errno == EAGAIN && !await_room(s))
-			return -ETIMEDOUT;
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
+		if (rc)
+			return rc;
 		at += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
 	}
 	return 0;
 }
 
 static int read_all(struct hydns_stream *s, void *octets, size_t len)
 {
-	uint8_t *at = octets;
+	uint8_t *at = octets, *end = at + len;
 
-	while (len) {
-		ssize_t n = recv(s->fd, at, len, MSG_DONTWAIT);
+	while (at < end) {
+		ssize_t n = recv(s->fd, at, (size_t)(end - at), MSG_DONTWAIT);
+		int rc = n == 0 ? -ECONNRESET : next_may_come(s, n, await_data);
 
-		if (n == 0)
-			return -ECONNRESET;
-		if (n < 0 && errno == EAGAIN && !await(s, POLLIN))
-			return -ETIMEDOUT;
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
+		if (rc)
+			return rc;
 		at += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
 	}
 	return 0;
 }

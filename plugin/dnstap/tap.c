@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 #include "plugin/clock.h"
 #include "plugin/dnstap/dnstap.h"
+#include "plugin/start_thread.h"
 
 #define BATCH       (256U * 1024)
 #define RINGS       4                  /* a former hydnsd's, and one more for each hydnsd that went while it was full */
@@ -25,7 +25,7 @@
 #define LAST_MS     2000               /* what is left at the end is written for so long */
 
 struct hydns_tap {
-	struct hydns_dnstap_options o; /* strings owned */
+	const struct hydns_dnstap_options *o;
 	struct hydns_tap_level *level;
 	pthread_t thread;
 	pthread_mutex_t lock;          /* of the rings that wait */
@@ -47,9 +47,9 @@ static void say(const struct hydns_tap *t, bool bad, const char *format, const c
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), format, t->o.path ? t->o.path : "its TCP address", detail);
-	if (t->o.log)
-		t->o.log(t->o.log_arg, bad, text);
+	snprintf(text, sizeof(text), format, t->o->path ? t->o->path : "its TCP address", detail);
+	if (t->o->log)
+		t->o->log(t->o->log_arg, bad, text);
 }
 
 /* -- the other side --------------------------------------------------------------------------------------- */
@@ -75,10 +75,10 @@ static bool other_file(struct hydns_tap *t)
 	ino_t before = t->beside;
 	struct stat st;
 
-	if (!t->o.beside || now - t->looked_ns < LOOK_NS)
+	if (!t->o->beside || now - t->looked_ns < LOOK_NS)
 		return false;
 	t->looked_ns = now;
-	if (stat(t->o.beside, &st) == 0)
+	if (stat(t->o->beside, &st) == 0)
 		t->beside = st.st_ino;
 	return before && t->beside != before;
 }
@@ -88,7 +88,7 @@ static bool have_stream(struct hydns_tap *t)
 {
 	int rc;
 
-	if (t->o.to == HYDNS_DNSTAP_NOWHERE)
+	if (t->o->to == HYDNS_DNSTAP_NOWHERE)
 		return true;
 	if (t->stream.fd >= 0 && other_file(t))
 		hydns_stream_close(&t->stream);
@@ -100,7 +100,7 @@ static bool have_stream(struct hydns_tap *t)
 		return true;
 	if (hydns_mono_ns() < t->retry_ns)
 		return false;
-	rc = hydns_stream_open(&t->stream, &t->o);
+	rc = hydns_stream_open(&t->stream, t->o);
 	if (rc) {
 		lost(t, rc);
 		return false;
@@ -115,7 +115,7 @@ static bool have_stream(struct hydns_tap *t)
 /* -- records ------------------------------------------------------------------------------------------------ */
 static uint8_t *put_frame(struct hydns_tap *t, const struct hydns_logged *r, bool reply, int64_t real_ns, uint8_t *to)
 {
-	size_t len = hydns_dnstap_message(&t->o, r, reply, real_ns, to + 4);
+	size_t len = hydns_dnstap_message(t->o, r, reply, real_ns, to + 4);
 	uint32_t head = htonl((uint32_t)len);
 
 	if (!len)
@@ -143,7 +143,7 @@ static unsigned gather(struct hydns_tap *t, size_t *len)
 	while ((size_t)(t->batch + BATCH - to) >= 2 * (HYDNS_DNSTAP_MOST + 4) && (r = hydns_log_reader_next(&t->reader, &size))) {
 		int64_t real_ns = (int64_t)r->at_ns + t->real_less_mono;
 
-		if (t->o.to != HYDNS_DNSTAP_NOWHERE) {
+		if (t->o->to != HYDNS_DNSTAP_NOWHERE) {
 			to = put_frame(t, r, false, real_ns, to);
 			to = put_frame(t, r, true, real_ns, to);
 		}
@@ -159,13 +159,13 @@ static void write_lines(struct hydns_tap *t, unsigned n)
 	const struct hydns_logged *r;
 	size_t size;
 
-	if (!t->o.line)
+	if (!t->o->line)
 		return;
 	hydns_log_reader_again(&t->reader);
 	while (n-- && (r = hydns_log_reader_next(&t->reader, &size))) {
 		const uint8_t *query = (const uint8_t *)(r + 1);
 
-		t->o.line(t->o.arg, r, query, query + r->query_len, (int64_t)r->at_ns + t->real_less_mono);
+		t->o->line(t->o->arg, r, query, query + r->query_len, (int64_t)r->at_ns + t->real_less_mono);
 	}
 }
 
@@ -227,7 +227,7 @@ static void work(struct hydns_tap *t)
 
 		if (n)
 			t->busy_ns = hydns_mono_ns();
-		more = n || (t->stream.fd >= 0 || t->o.to == HYDNS_DNSTAP_NOWHERE ? next_ring(t) : false);
+		more = n || (t->stream.fd >= 0 || t->o->to == HYDNS_DNSTAP_NOWHERE ? next_ring(t) : false);
 		if (atomic_load(&t->stopping) && hydns_mono_ns() >= t->retry_ns + LAST_MS * HYDNS_NS_PER_MS)
 			more = false;
 	}
@@ -257,52 +257,23 @@ static void tap_free(struct hydns_tap *t)
 	if (t->wake >= 0)
 		close(t->wake);
 	pthread_mutex_destroy(&t->lock);
-	free((char *)(uintptr_t)t->o.path);
-	free((char *)(uintptr_t)t->o.beside);
-	free((char *)(uintptr_t)t->o.identity);
-	free((char *)(uintptr_t)t->o.version);
 	free(t);
-}
-
-static const char *copy(const char *text, bool *ok)
-{
-	const char *is = text ? strdup(text) : NULL;
-
-	*ok = *ok && (is || !text);
-	return is;
-}
-
-static int start_thread(struct hydns_tap *t)
-{
-	sigset_t all, before;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);   /* inherited: signals are the resolver's to handle */
-	error = pthread_create(&t->thread, NULL, tap_main, t);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error;
 }
 
 struct hydns_tap *hydns_tap_start(const struct hydns_dnstap_options *o, struct hydns_tap_level *level)
 {
 	struct hydns_tap *t = calloc(1, sizeof(*t));
-	bool ok = true;
 
 	if (!t)
 		return NULL;
-	t->o = *o;
-	t->o.path = copy(o->path, &ok);
-	t->o.beside = copy(o->beside, &ok);
-	t->o.identity = copy(o->identity, &ok);
-	t->o.version = copy(o->version, &ok);
+	t->o = o;
 	t->level = level;
 	t->reader.fd = t->stream.fd = -1;
 	t->stream.stopping = &t->stopping;
 	pthread_mutex_init(&t->lock, NULL);
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	connected(t, o->to == HYDNS_DNSTAP_NOWHERE);
-	errno = !ok ? ENOMEM : t->wake < 0 ? errno : start_thread(t);
+	errno = t->wake < 0 ? errno : hydns_start_thread(&t->thread, tap_main, t);
 	if (!errno)
 		return t;
 	tap_free(t);

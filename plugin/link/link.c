@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /* The link thread's life: connect, serve, lose the connection, connect again, until the resolver leaves. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "plugin/link/thread.h"
 #include "plugin/log.h"
+#include "plugin/start_thread.h"
 
 #define BACKOFF_MIN_MS  100U
 #define BACKOFF_AWAY_MS 200U   /* at most, while nobody listens: an attempt then costs next to nothing */
@@ -107,13 +107,8 @@ static void *link_main(void *plugin)
 
 int hydns_plugin_start(struct hydns_plugin *p)
 {
-	sigset_t all, before;
-	int error;
+	int error = hydns_start_thread(&p->link, link_main, p);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);   /* inherited: signals are the resolver's to handle */
-	error = pthread_create(&p->link, NULL, link_main, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error) {
 		hydns_log(p, HYDNS_LOG_ERROR, "cannot start the link thread: %s", strerror(error));
 		return -error;
