@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 #include <arpa/inet.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "plugin/dnstap/dnstap.h"
 
@@ -83,10 +85,42 @@ static void test_longest(void **state)
 	assert_in_range(hydns_dnstap_message(&o, r, false, INT64_MAX, out), HYDNS_QUERY_MAX, sizeof(out));
 }
 
+/* While the collector is away rings wait, but not without end. */
+static void test_rings_that_wait(void **state)
+{
+	const struct hydns_dnstap_options o = { .to = HYDNS_DNSTAP_UNIX, .path = "/nonexistent/collector", .queries = true };
+	struct hydns_tap_level level = { 0 };
+	struct hydns_tap *t = hydns_tap_start(&o, &level);
+	int fd, taken = 0;
+
+	(void)state;
+	assert_non_null(t);
+	while (hydns_tap_ring(t, fd = dup(STDIN_FILENO)) && taken < 1000)
+		taken++;
+	close(fd);                     /* not the tap's */
+	assert_in_range(taken, 2, 16);
+	hydns_tap_stop(t);
+	assert_int_equal(level.connected, 0);
+	assert_int_equal(level.written, 0);
+}
+
+static void test_no_ring(void **state)
+{
+	struct hydns_log_reader r = { .fd = -1 };
+	int fd = memfd_create("no ring", MFD_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	assert_false(hydns_log_reader_open(&r, fd));
+	assert_int_equal(r.fd, -1);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_types_by_flags), cmocka_unit_test(test_what_is_not_wanted), cmocka_unit_test(test_longest),
+		cmocka_unit_test(test_rings_that_wait), cmocka_unit_test(test_no_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
