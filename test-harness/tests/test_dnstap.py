@@ -195,12 +195,14 @@ def test_collector_comes_late_and_goes(world, collector):
         heat_all(world, path)
         sent, got = exchange_many(path, 100)
         assert counts(path.daemon)["written"] == 0
+        assert "complete, NOT CONNECTED" in path.daemon.ctl("status").stdout
         path.daemon.stop(signal.SIGKILL)
         path.daemon.start()
         wait_until(path.daemon.resolver_ready, 10, "Unbound's module to register again")
         collector.start()
         more, answers = exchange_many(path, 100)
         wait_until(lambda: all_written(path.daemon) and collector.has(*sent, *more, *got, *answers), 20, "all answers to be written")
+        assert "NOT CONNECTED" not in path.daemon.ctl("status").stdout and "logged answers" in path.daemon.ctl("stats").stdout
         path.unbound.stop()
     assert_logged(collector.messages(), sent + more, got + answers)
 
