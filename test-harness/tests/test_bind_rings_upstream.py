@@ -3,6 +3,7 @@
 can't take, and queries when rings end, take sockets, and nothing is lost. More of failures: test_rings_failures.py."""
 
 import signal
+from contextlib import suppress
 
 import dns.flags
 import dns.query
@@ -18,7 +19,9 @@ from lab.client import ask, query
 from lab.network import SERVICE, UPSTREAM_PORTS
 from lab.process import run_tool
 from lab.relay import everything
-from lab.run import SOON, wait_until
+from lab.run import SOON, HarnessError, wait_until
+
+GIVEN_UP = 12            # seconds: named ends a resolution after 10
 
 
 @pytest.fixture(scope="class")
@@ -115,9 +118,13 @@ class TestOwnQueries:
         relay, some = shared.world.relay, 4
         warm(shared, "lab.example")
         relay.loses = everything
-        (first, _), (second, _) = rings.never_asked(2, "lab.example")
-        ask(shared.network.client1, SERVICE[4], first, timeout=0.01)
-        wait_until(lambda: relay.count(f"{first}.") >= some and rings.claimed(shared.daemon), SOON, "some tries, the last by a ring")
+        second, *names = (name for name, _ in rings.never_asked(4, "lab.example"))
+
+        def is_tried_again(name):
+            ask(shared.network.client1, SERVICE[4], name, timeout=0.01)
+            with suppress(HarnessError):       # named has given it up before, since the machine was busy
+                return wait_until(lambda: relay.count(f"{name}.") >= some and rings.claimed(shared.daemon), GIVEN_UP, "some tries, the last by a ring")
+        first = next(name for name in names if is_tried_again(name))
         tried = relay.count(f"{first}.")
         shared.named.control("reconfig")
         ask(shared.network.client1, SERVICE[4], second, timeout=0.01)
