@@ -11,7 +11,7 @@ import dns.message
 import dns.rdatatype
 
 from .process import Program
-from .run import HarnessError
+from .run import PATIENCE, HarnessError
 
 
 SILENCE = 5.0        # seconds after which a query counts as unanswered: longer than a busy machine makes a program wait
@@ -91,7 +91,7 @@ class Asker:
     count = 0
 
     def __init__(self, world, ns, server, questions, rate, *, local=None, seconds=None, timeout=10.0, edns=False,
-                 dnssec=False, mixed_case=False, watch=False, port=None, under_way=None):
+                 dnssec=False, mixed_case=False, watch=False, port=None, under_way=None, queries=None):
         Asker.count += 1
         label = f"asker{Asker.count}"
         run = world.run
@@ -107,9 +107,10 @@ class Asker:
         argv += ["-w"] if watch else []
         argv += ["-p", port] if port else []
         argv += ["-q", under_way] if under_way else []
+        argv += ["-n", queries] if queries else []
         self.strays = []
         self.argv, self.world, self.ns, self.label = argv, world, ns, label
-        self.seconds, self.timeout = seconds, timeout
+        self.lasts, self.timeout = seconds or (queries and queries / rate), timeout
 
     def __enter__(self):
         self.program = Program(self.world.run, self.ns, self.label, self.argv)
@@ -119,13 +120,13 @@ class Asker:
         self.program.stop()
 
     def result(self, now=False):
-        """Waits for the end, or ends it (without seconds, or with now), and returns the Answers."""
+        """Waits for the end, or ends it (without seconds and queries, or with now), and returns the Answers."""
         self.finish(now)
         return list(self.answers())
 
     def finish(self, now=False):
-        if self.seconds and not now:
-            self.program.popen.wait(self.seconds + self.timeout + 10)
+        if self.lasts and not now:
+            self.program.popen.wait(self.lasts + self.timeout + PATIENCE)
         else:
             self.program.stop(seconds=self.timeout + 10)
         if self.program.popen.returncode != 0:

@@ -27,8 +27,9 @@ def _spread_ms(replied):
 
 
 def gather(world, ns, server, questions, clients, seconds, *, timeout=10.0, **options):
-    """Has so many clients ask these questions in turn, evenly over so many seconds; waits for all. options: those of Asker."""
-    with Asker(world, ns, server, questions, clients / seconds, seconds=seconds, timeout=timeout, watch=True, **options) as asker:
+    """Has so many clients ask these questions in turn, evenly over so many seconds, or longer when the asker gets no processor; waits
+    for all. options: those of Asker."""
+    with Asker(world, ns, server, questions, clients / seconds, queries=clients, timeout=timeout, watch=True, **options) as asker:
         answers = asker.result()
     replied = [a for a in answers if a.latency is not None]
     return Crowd(len(answers), len(answers) - len(replied), sum(s.why == "twice" for s in asker.strays),

@@ -70,7 +70,10 @@ def wait_open(daemon, links=None):
     def good():
         found = lanes(daemon)
         return {lane["interface"] for lane in found} == set(links) and all(lane["open"] for lane in found) and _used(daemon)
-    wait_until(good, SOON, f"lanes on {', '.join(links)}")
+
+    def seen():
+        return f"lanes on {', '.join(links)}, open and in use, of {daemon.try_call({'cmd': 'status'})}"
+    wait_until(good, SOON, seen)
 
 
 def never_asked(count, zone="kinds.example"):

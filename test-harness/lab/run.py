@@ -24,7 +24,8 @@ class HarnessError(Exception):
 
 def wait_until(check, seconds, what, patience=PATIENCE):
     """Polls check() until it returns something true, and returns that. HarnessError when a call that began after the bound,
-    the greater of seconds and patience, returned nothing true either. what: what was awaited, for the error."""
+    the greater of seconds and patience, returned nothing true either. what: what was awaited, for the error; or a function that
+    says it then."""
     seconds = max(seconds, patience)
     deadline = time.monotonic() + seconds
     while True:
@@ -33,7 +34,7 @@ def wait_until(check, seconds, what, patience=PATIENCE):
         if value:
             return value
         if called > deadline:
-            raise HarnessError(f"{what}: not within {seconds} s")
+            raise HarnessError(f"{what() if callable(what) else what}: not within {seconds} s")
         time.sleep(0.02)
 
 

@@ -3,7 +3,7 @@
  * Sends DNS queries over UDP at a fixed rate and records for each when it was sent and what came back, so that a test can
  * check that no query sent after a moment got an old answer. Open loop: a slow answer does not delay the next query. With -q
  * it is a closed loop instead: so many queries are under way at once. Times are CLOCK_MONOTONIC, as Python's
- * time.monotonic_ns(). Ends after -l seconds, or at SIGTERM or SIGINT; then waits for outstanding replies.
+ * time.monotonic_ns(). Ends after -l seconds, after -n queries, or at SIGTERM or SIGINT; then waits for outstanding replies.
  *
  * Output, one line a query, in the order of sending:
  *   sent_ns latency_ns question rcode ttl rdata
@@ -84,6 +84,7 @@ struct options {
 	const char *server, *port, *local, *input, *output;
 	double rate, seconds, timeout;
 	unsigned under_way;           /* of a closed loop; 0: by rate */
+	unsigned most;                /* queries in all; 0: any number */
 	bool edns, dnssec_ok, mixed_case, watch;
 };
 
@@ -453,17 +454,23 @@ static void wait_for(struct state *s, int64_t ns)
 		sched_yield(); /* a kernel thread may have to process the packets */
 }
 
-/* What it could not send while it had no processor it leaves out: a crowd that no test asked for would fill sockets. */
+static bool goes_on(const struct state *s, int64_t t, int64_t end)
+{
+	return !ended && t < end && (!s->o.most || s->count < s->o.most);
+}
+
+/* What it could not send while it had no processor it leaves out: a crowd that no test asked for would fill sockets. With -n it
+ * asks later instead. */
 static void ask_by_rate(struct state *s, int64_t begin, int64_t end)
 {
 	int64_t gap = (int64_t)(NS / s->o.rate), due = begin;
 
-	while (!ended && due < end) {
+	while (goes_on(s, due, end)) {
 		int64_t t = now();
 
 		if (due < t - BURST * gap)
 			due = t - BURST * gap;
-		for (int n = 0; n < BURST && due <= t && due < end; n++, due += gap)
+		for (int n = 0; n < BURST && due <= t && goes_on(s, due, end); n++, due += gap)
 			send_one(s);
 		receive_all(s);
 		expire(s, t);
@@ -473,8 +480,8 @@ static void ask_by_rate(struct state *s, int64_t begin, int64_t end)
 
 static void keep_under_way(struct state *s, int64_t end)
 {
-	for (int64_t t = now(); !ended && t < end; t = now()) {
-		while (s->waiting < s->o.under_way)
+	for (int64_t t = now(); goes_on(s, t, end); t = now()) {
+		while (s->waiting < s->o.under_way && goes_on(s, t, end))
 			send_one(s);
 		wait_for(s, WAIT);
 		t = now();
@@ -545,12 +552,13 @@ static void write_records(const struct state *s)
 
 static void usage(FILE *f)
 {
-	fputs("usage: asker -s ADDRESS -d FILE -o FILE [-p PORT] [-a LOCAL] [-r RATE | -q NUMBER] [-l SECONDS] [-t TIMEOUT]\n"
-	      "             [-e] [-D] [-x] [-w]\n"
+	fputs("usage: asker -s ADDRESS -d FILE -o FILE [-p PORT] [-a LOCAL] [-r RATE | -q NUMBER] [-l SECONDS] [-n NUMBER]\n"
+	      "             [-t TIMEOUT] [-e] [-D] [-x] [-w]\n"
 	      "  -s  server address            -p  port [53]\n"
 	      "  -a  local address             -d  questions, one \"name type\" a line, asked in turn\n"
 	      "  -o  records, one line a query -r  queries per second [1000]\n"
 	      "  -l  seconds [until SIGTERM]   -t  seconds to wait for an answer [2]\n"
+	      "  -n  queries in all\n"
 	      "  -q  queries under way at once, at most 32768; the next when one is answered or given up; not with -w\n"
 	      "  -e  with EDNS                 -D  with DNSSEC OK (implies -e)\n"
 	      "  -x  letters in mixed case     -w  watch: record all that comes, with its hop limit\n", f);
@@ -573,11 +581,11 @@ static unsigned whole_number(const char *text, unsigned most)
 
 static void parse(int argc, char **argv, struct options *o)
 {
-	bool closed = false;
+	bool closed = false, counted = false;
 	int c;
 
 	*o = (struct options){ .port = "53", .rate = 1000, .timeout = 2 };
-	while ((c = getopt(argc, argv, "s:p:a:d:o:r:q:l:t:eDxwh")) != -1) {
+	while ((c = getopt(argc, argv, "s:p:a:d:o:r:q:l:n:t:eDxwh")) != -1) {
 		switch (c) {
 		case 's': o->server = optarg; break;
 		case 'p': o->port = optarg; break;
@@ -587,6 +595,7 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'r': o->rate = atof(optarg); break;
 		case 'q': closed = true; o->under_way = whole_number(optarg, IDS / 2); break;
 		case 'l': o->seconds = atof(optarg); break;
+		case 'n': counted = true; o->most = whole_number(optarg, UINT32_MAX / 10 - 1); break;
 		case 't': o->timeout = atof(optarg); break;
 		case 'D': o->dnssec_ok = true; o->edns = true; break;
 		case 'e': o->edns = true; break;
@@ -597,7 +606,7 @@ static void parse(int argc, char **argv, struct options *o)
 		}
 	}
 	if (!o->server || !o->input || !o->output || o->rate <= 0 || o->timeout <= 0 ||
-	    (closed && (!o->under_way || o->watch)) || optind != argc) {
+	    (closed && (!o->under_way || o->watch)) || (counted && !o->most) || optind != argc) {
 		usage(stderr);
 		exit(2);
 	}

@@ -56,25 +56,42 @@ def goes_on(path):
     wait_until(lambda: sum(path.daemon.reasons().values()) > before + RATE / 2, SOON, "queries")
 
 
-def test_what_it_could_not_send_it_leaves_out(path):
-    """It gets no processor until hydnsd's clock has gone on by two seconds."""
+def without_processor(path, asker):
+    """Until hydnsd's clock has gone on by two seconds. Returns how many seconds that took."""
     def uptime():
         return path.daemon.call({"cmd": "status"})["uptime_s"]
 
+    asker.program.popen.send_signal(signal.SIGSTOP)
+    began, stopped = uptime(), time.monotonic()
+    wait_until(lambda: uptime() >= began + 2, SOON, "two seconds of hydnsd's")
+    away = time.monotonic() - stopped
+    asker.program.popen.send_signal(signal.SIGCONT)
+    return away
+
+
+def test_what_it_could_not_send_it_leaves_out(path):
     with Asker(path.world, path.network.client1, SERVICE[4], [("www.lab.example", "A")], RATE) as asker:
         goes_on(path)
-        asker.program.popen.send_signal(signal.SIGSTOP)
-        began, stopped = uptime(), time.monotonic()
-        wait_until(lambda: uptime() >= began + 2, SOON, "two seconds of hydnsd's")
-        away = time.monotonic() - stopped
-        asker.program.popen.send_signal(signal.SIGCONT)
+        away = without_processor(path, asker)
         goes_on(path)
         answers = asker.result()
     lasted = (answers[-1].sent - answers[0].sent) / 1e9
     assert AT_ONCE < len(answers) <= RATE * (lasted - away) + 2 * AT_ONCE
 
 
-@pytest.mark.parametrize("wrong", (("-q", "40000"), ("-q", "5", "-w"), ("-q", "abc"), ("-q", "5x"), ("-q", "0"), ("-q", "-1"),
+def test_so_many_in_all(path):
+    """What it could not send while it had no processor it sends later."""
+    with Asker(path.world, path.network.client1, SERVICE[4], [("www.lab.example", "A")], RATE, queries=3 * RATE) as asker:
+        goes_on(path)
+        without_processor(path, asker)
+        assert len(asker.result()) == 3 * RATE
+
+
+def test_so_many_in_all_of_a_closed_loop(path):
+    assert len(closed_loop(path, [("www.lab.example", "A")], queries=RATE)) == RATE
+
+
+@pytest.mark.parametrize("wrong", (("-n", "0"), ("-n", "5x"), ("-q", "40000"), ("-q", "5", "-w"), ("-q", "abc"), ("-q", "5x"), ("-q", "0"), ("-q", "-1"),
                                    ("-q", "4294967297"), ("-q", "")))
 def test_wrong_usage(world, wrong):
     done = run_tool(world.network.client1, [world.tools.asker, "-s", SERVICE[4], "-d", "/dev/null", "-o", "/dev/null", *wrong],
