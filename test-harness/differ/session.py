@@ -325,7 +325,7 @@ class Session:
         pause = SOON if soon else SECOND_LOOK
         found = Found(difference, flow, phase, during or "", soon or of_a_moment(flow, difference, self.rules), pause=pause,
                       due=time.monotonic() + pause)
-        found.dropped = difference.kind == LOST and (self.commands.restarted_since(flow.sent[KERNEL]) or self.losses.explain_one())
+        found.dropped = difference.kind == LOST and (self.commands.restarted_since(flow.sent[KERNEL]) or self.losses.explain() == 1)
         (self._again.appendleft if soon else self._again.append)(found)
         if not self._may_pass(found):
             self._count(found)

@@ -46,8 +46,8 @@ class Losses:
         """{where: datagrams}, without the places that have lost none."""
         return {where: n - self.before[where] for where, n in counted(self.network).items() if n != self.before[where]}
 
-    def explain_one(self):
-        """Is there one that has explained no other query yet?"""
-        found = sum(self.now().values()) > self.explained
+    def explain(self, queries=1):
+        """How many of these queries are explained by losses that have explained no other query yet."""
+        found = min(queries, sum(self.now().values()) - self.explained)
         self.explained += found
         return found

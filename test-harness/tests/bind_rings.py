@@ -59,8 +59,8 @@ def load(path, rate=RATE, *, server=SERVICE[4], **options):
     return Asker(path.world, path.network.client1, server, [(NAME, "A")], rate, **options)
 
 
-def assert_answered(answers, rcode=dns.rcode.NOERROR):
-    ring_load.assert_answered(answers, rcode)
+def assert_answered(answers, rcode=dns.rcode.NOERROR, **options):
+    ring_load.assert_answered(answers, rcode, **options)
 
 
 def wait_used(path, queries=200):

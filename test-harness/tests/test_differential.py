@@ -687,7 +687,7 @@ def count_lost(seconds, dropped=0, restarts=()):
     session.starts, session._again = [(1, SimpleNamespace(name="steady"))], deque()
     session.disturber = SimpleNamespace(overlaps=lambda begin, end: "flush")
     drops = iter([True] * dropped)
-    session.losses = SimpleNamespace(explain_one=lambda: next(drops, False))
+    session.losses = SimpleNamespace(explain=lambda: next(drops, False))
     session.commands = Commands(None, None, "1")
     session.commands.restarts += [[begin * SECOND, end * SECOND] for begin, end in restarts]
     for second in seconds:

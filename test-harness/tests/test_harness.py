@@ -153,7 +153,7 @@ def test_what_a_full_link_loses_is_counted(world, polled_by_a_thread):
     """Each loss explains one query."""
     came, losses = arrived(world, 1 << 20, alone_on(polled_by_a_thread))
     assert losses.now() == {"r1 full": AT_ONCE - came} and came < AT_ONCE
-    assert [losses.explain_one() for _ in range(AT_ONCE - came + 1)] == [True] * (AT_ONCE - came) + [False]
+    assert [losses.explain() for _ in range(AT_ONCE - came + 1)] == [1] * (AT_ONCE - came) + [0]
 
 
 def test_what_waits_for_room_is_not_lost(world, polled_by_a_thread):
