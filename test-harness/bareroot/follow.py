@@ -9,7 +9,7 @@ SOON = 20           # seconds for what a reader would try again
 
 
 class Follower:
-    """A subclass types (type), asks a hot name as a client (ask), and shows what its daemons said (journal)."""
+    """A subclass types (type), asks a hot name as a client (ask, with or without DO), and shows what its daemons said (journal)."""
 
     SOON = SOON
 
@@ -31,7 +31,7 @@ class Follower:
                 break
             time.sleep(0.2)
             if command.text.startswith("hydnsctl explain"):
-                self.ask()
+                self.ask(dnssec="--do" in command.text)
         print(f"# {command.text}\n{shorten(done.output)}[{done.seconds:.1f} s]")
         assert good, f"'{command.text}' ended with status {done.status}" + \
             (f" and did not print '{command.expected}'" if command.expected else "") + f":\n{done.output}\n{self.journal()}"

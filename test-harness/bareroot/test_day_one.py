@@ -63,10 +63,10 @@ class Day(Follower):
         online = any(word in text for word in ("apt-get", "quickstart", "make", "build-packages"))
         return self.machine.type(text, 1500 if online else 60, online=online)
 
-    def ask(self):
+    def ask(self, dnssec=False):
         """As a client: a name that the kernel shall answer."""
         for family in ("@192.0.2.1", "@2001:db8::1"):
-            self.machine.type_on_client(f"dig +short +tries=1 +time=1 {family} www.example.com")
+            self.machine.type_on_client(f"dig +short +tries=1 +time=1 {'+dnssec ' * dnssec}{family} www.example.com")
 
     def answered_in_kernel(self):
         self.do(documents.Command("hydnsctl explain www.example.com A", "answered in kernel"))

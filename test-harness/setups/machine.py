@@ -218,9 +218,9 @@ class Machine(Follower):
         done = timed(["bash", "-c", text], SLOW)
         return found_by_doctor(done) if text.startswith("hydnsctl doctor") else done
 
-    def ask(self):
+    def ask(self, dnssec=False):
         for address in self.addresses():
-            ask(self.client, address, NAME)
+            ask(self.client, address, NAME, dnssec=dnssec)
 
     def journal(self):
         return tail(self.run.dir / "hydnsd.log", 25)
