@@ -271,8 +271,12 @@ class TestRoutedReplies:
         def one_by_ring():
             return by_ring(routed, lambda: ask(routed.network.client1, SERVICE[family], NAME))[1] == (1, 1, 0)
         wait_until(one_by_ring, SOON, "a reply by a ring")
-        with load(routed, server=SERVICE[family]) as asker:
-            answers, took = by_ring(routed, lambda: wait_used(routed) or asker.result())
+
+        def load_ended():
+            with load(routed, server=SERVICE[family]) as asker:
+                wait_used(routed)
+                return asker.result()
+        answers, took = by_ring(routed, load_ended)
         assert_answered(answers)
         assert took[1] > 200 and took[0] == took[1] + took[2], f"received {took[0]}, sent {took[1]}, detours {took[2]}"
 
