@@ -6,6 +6,7 @@ it would charge the resolver with the packets that dnsperf sends and XDP answers
 processor, so on separate processors the kernel charges each with its own packets."""
 
 import os
+from contextlib import contextmanager
 
 ALL = sorted(os.sched_getaffinity(0))
 # with one processor both use it
@@ -16,6 +17,16 @@ OTHERS = ALL[:len(ALL) // 2] if len(ALL) > 1 else ALL
 def leave_to_resolver():
     """Keeps this process, and all that it starts from now on, off the resolver's processors."""
     os.sched_setaffinity(0, OTHERS)
+
+
+@contextmanager
+def left_to_resolver():
+    """leave_to_resolver() for a while."""
+    leave_to_resolver()
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, ALL)
 
 
 def _move(program, processors):

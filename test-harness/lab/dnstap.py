@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""A collector of dnstap messages (fstrm_capture), and what BIND's dnstap-read finds in its file."""
+"""Collectors of dnstap messages: fstrm_capture, with what BIND's dnstap-read finds in its file, and one that keeps nothing."""
 
 import re
 import signal
+import socket
 import subprocess
+import threading
 from collections import namedtuple
 
 from .process import Program
@@ -62,3 +64,53 @@ class Collector:
 
     def __exit__(self, *exc):
         self.program.stop()
+
+
+# Frame Streams (https://farsightsec.github.io/fstrm): control frames, after an escape and their length.
+CONTENT_TYPE = b"protobuf:dnstap.Dnstap"
+ACCEPT, STOP, FINISH = 1, 3, 5
+
+
+def _control(kind, content=b""):
+    frame = kind.to_bytes(4, "big") + content
+    return bytes(4) + len(frame).to_bytes(4, "big") + frame
+
+
+class Sink:
+    """A collector at a Unix socket that takes all and keeps nothing but the number of octets, for hardly any CPU time of its own.
+    Context manager."""
+
+    ROOM = 1 << 20
+
+    def __init__(self, path):
+        self.socket, self.octets = path, 0
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def __enter__(self):
+        self.listener.bind(str(self.socket))
+        self.listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.socket.unlink()
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._take, args=(connection,), daemon=True).start()
+
+    def _take(self, connection):
+        room = bytearray(self.ROOM)
+        with connection:
+            connection.recv(self.ROOM)                # READY
+            connection.sendall(_control(ACCEPT, (1).to_bytes(4, "big") + len(CONTENT_TYPE).to_bytes(4, "big") + CONTENT_TYPE))
+            while (n := connection.recv_into(room)) > 0:
+                self.octets += n
+                if room[:n].endswith(_control(STOP)):
+                    connection.sendall(_control(FINISH))
