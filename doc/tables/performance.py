@@ -3,7 +3,7 @@
 
 from . import number, table
 
-QUESTIONS = ("capacity", "versus", "mixed", "watched", "latency", "cost", "overhead", "queue", "misses", "reload", "publish")
+QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "misses", "reload", "publish")
 PLOTTED = ("versus", "capacity", "latency", "misses")
 # parameters of a point that make a query another than the plain one
 KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
@@ -102,17 +102,6 @@ def mixed(results):
         rows.append((f"{p['names']:,}", f"{p['capacity']:,}", f"{alone['replies_per_second'] / 1e3:,.0f}",
                      f"{p['replies_per_second'] / 1e3:,.0f}", number(p["times_resolver"]), f"{p['kernel_share']:.0%}"))
     return table(("names, Zipf 1.0", "store, rules", "Unbound alone, thousand replies/s", "with hyDNS", "times", "in the kernel"), rows)
-
-
-def watched(results):
-    rows = []
-    for p in points(results, "watched"):
-        if "ratio" in p:
-            base = points(results, "watched", contender=p["against"], resolver=p["resolver"])[0]
-            rows.append((p["resolver"], p["contender"], f"{base['replies_per_second'] / 1e3:,.0f}",
-                         f"{p['replies_per_second'] / 1e3:,.0f}", f"{p['ratio']:.3f}", f"{p['written']:,}" if "written" in p else "",
-                         f"{p['lost']:,}" if "lost" in p else "", f"{p['scrape_ms']['p95']:.1f}" if "scrape_ms" in p else ""))
-    return table(("resolver", "on", "off, thousand replies/s", "on", "times", "kernel answers written", "lost", "a scrape, p95, ms"), rows)
 
 
 def latency(results):
@@ -259,7 +248,7 @@ def goals(results):
     return [f"Of the project's {len(every)} goals these runs measured {len(measured)} and met {sum(g['met'] for g in measured)}."]
 
 
-TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, watched, latency, cost, program, memory, overhead, rings, new_names,
+TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead, rings, new_names,
                                   ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, reload, publish, goals)}
 BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
 

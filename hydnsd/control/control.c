@@ -141,6 +141,11 @@ static uint32_t limit_of(const json_t *request, uint32_t standard)
 	return n < 0 ? 0 : n > HYDNSD_REPORT_LIMIT ? HYDNSD_REPORT_LIMIT : (uint32_t)n;
 }
 
+static void on_stats(struct client *c, const json_t *request)
+{
+	reply_good(c, hydnsd_report_stats(c->daemon, !json_is_true(json_object_get(request, "swept"))));
+}
+
 static void on_rules(struct client *c, const json_t *request)
 {
 	const json_t *r = json_object_get(request, "resolver");

@@ -327,14 +327,15 @@ static json_t *bounds_object(const struct hydnsd *d)
 		"plugin-log-rate", number(hydnsd_log_left_out()));
 }
 
-json_t *hydnsd_report_stats(struct hydnsd *d)
+json_t *hydnsd_report_stats(struct hydnsd *d, bool now)
 {
 	const struct hydnsd_rules_counters *c = hydnsd_rules_counters(d->rules);
 	uint64_t reasons[HYDNS_REASONS] = { 0 };
 	json_t *offers;
 
 	hydns_kern_stats(d->kern, (__u64 *)reasons);
-	hydnsd_rules_sweep_of(d->rules, HYDNSD_ANY_RESOLVER, hydnsd_now_ns());
+	if (now)
+		hydnsd_rules_sweep_of(d->rules, HYDNSD_ANY_RESOLVER, hydnsd_now_ns());
 	offers = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "received", number(d->offers_received),
 		"admitted", number(c->admitted), "replaced", number(c->replaced),
 		"evicted", number(c->evicted), "changed", number(d->changed),

@@ -18,6 +18,8 @@
 #undef HANDLER
 #undef LOCAL
 /* Hottest first. resolver: an index, or -1 for all. */
+/* now: after a look at all rules */
+json_t *hydnsd_report_stats(struct hydnsd *d, bool now);
 json_t *hydnsd_report_rules(struct hydnsd *d, uint32_t limit, int resolver);
 json_t *hydnsd_report_top(struct hydnsd *d, uint32_t limit);
 /* Those of most queries first. */

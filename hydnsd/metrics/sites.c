@@ -28,7 +28,7 @@ static char *figures_text(json_t *const reply[], const char *why, uint64_t took_
 const struct metrics_site *metrics_site_figures(void)
 {
 	static const struct metrics_kind kind = {
-		.requests = "{\"cmd\":\"status\"}\n{\"cmd\":\"stats\"}\n", .replies = 2, .fresh_ms = 250, .text = figures_text,
+		.requests = "{\"cmd\":\"status\"}\n{\"cmd\":\"stats\",\"swept\":true}\n", .replies = 2, .fresh_ms = 250, .text = figures_text,
 	};
 	static const struct metrics_site site = {
 		.kind = &kind, .path = "/metrics", .type = "text/plain; version=0.0.4; charset=utf-8", .index = ABOUT,

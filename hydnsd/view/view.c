@@ -19,8 +19,8 @@ const char *view_requests(unsigned names)
 {
 	static char text[256];
 
-	snprintf(text, sizeof(text), "{\"cmd\":\"%s\"}\n{\"cmd\":\"%s\"}\n{\"cmd\":\"%s\",\"%s\":%u}\n{\"cmd\":\"%s\",\"%s\":%u}\n",
-		 commands[VIEW_STATUS], commands[VIEW_STATS], commands[VIEW_TOP], ARGUMENT(top, limit), names, commands[VIEW_PENDING],
+	snprintf(text, sizeof(text), "{\"cmd\":\"%s\"}\n{\"cmd\":\"%s\",\"%s\":true}\n{\"cmd\":\"%s\",\"%s\":%u}\n{\"cmd\":\"%s\",\"%s\":%u}\n",
+		 commands[VIEW_STATUS], commands[VIEW_STATS], ARGUMENT(stats, swept), commands[VIEW_TOP], ARGUMENT(top, limit), names, commands[VIEW_PENDING],
 		 ARGUMENT(pending, limit), PENDING_SHOWN);
 	return text;
 }

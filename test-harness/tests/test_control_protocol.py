@@ -114,7 +114,8 @@ def test_replies(world):
             ask(path.network.client1, SERVICE[4], NAME)
             return [r for r in path.daemon.call({"cmd": "rules"})["rules"] if r["hits"]]
         wait_until(is_hot, 20, f"hits of {NAME}")
-        for command in PROTOCOL.reports:
+        check(path.daemon, "stats", swept=True)
+        for command in (*PROTOCOL.reports, "stats"):
             check(path.daemon, command)
             check_printed(path.daemon, command, HYDNSCTL)
             assert path.daemon.ctl(command).stdout.strip()

@@ -144,6 +144,25 @@ def test_every_number_agrees(world):
         assert scraped["hydns_packets_total", (("of", "query"), ("reason", "ANSWERED"))] > 0
 
 
+def test_a_scrape_looks_at_no_rule(world):
+    """What rules have answered is as of hydnsd's last look: one soon comes that lacks an answer that hydnsctl counts."""
+    with metrics_path(world) as p:
+        world.heat(p.daemon, NAME)
+        asked = "hydns_metrics_answer_seconds", ()
+
+        def answers(scraped):
+            return sum(value for (name, _), value in scraped.items() if name == "hydns_resolver_answer_age_seconds_count")
+
+        def lacks_one():
+            """hydns-metrics has asked hydnsd after the answer, and before this test does."""
+            last = p.metrics.scrape()[asked]
+            ask(p.network.client1, SERVICE[4], NAME)
+            scraped = p.metrics.scrape()
+            counted = sum(p.daemon.call({"cmd": "stats"})["resolvers"][0]["answer_age"]["counts"].values())
+            return scraped[asked] != last and answers(scraped) < counted
+        wait_until(lacks_one, SOON, "a scrape that lacks an answer")
+
+
 def test_promtool_finds_nothing_to_mend(world):
     """Names, help and types after Prometheus' conventions."""
     with metrics_path(world) as p:
