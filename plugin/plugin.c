@@ -74,10 +74,13 @@ static bool copy_dnstap(struct hydns_plugin *p)
 	p->o.dnstap = &p->dnstap;
 	p->dnstap.log = tap_says;
 	p->dnstap.log_arg = p;
+	p->dnstap.thread_begins = p->o.thread_begins;
+	p->dnstap.thread_ends = p->o.thread_ends;
 	p->o.flags |= HYDNS_RESOLVER_LOGS | (p->o.log_all ? HYDNS_RESOLVER_LOGS_ALL : 0);
 	if (!p->o.log_octets)
 		p->o.log_octets = HYDNS_LOG_RING;
-	return copy_text(&p->dnstap.path) & copy_text(&p->dnstap.beside) & copy_text(&p->dnstap.identity) & copy_text(&p->dnstap.version);
+	return copy_text(&p->dnstap.path) & copy_text(&p->dnstap.beside) & copy_text(&p->dnstap.identity) &
+	       copy_text(&p->dnstap.version) & copy_text(&p->dnstap.view);
 }
 
 static bool copy_strings(struct hydns_plugin_options *to)
@@ -136,6 +139,7 @@ static void destroy(struct hydns_plugin *p)
 	free((char *)(uintptr_t)p->dnstap.beside);
 	free((char *)(uintptr_t)p->dnstap.identity);
 	free((char *)(uintptr_t)p->dnstap.version);
+	free((char *)(uintptr_t)p->dnstap.view);
 	free(p);
 }
 

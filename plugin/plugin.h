@@ -63,6 +63,8 @@ struct hydns_plugin_options {
 	uint32_t log_octets;         /* of the log ring, a power of 2; 0: the default */
 	bool zones;                  /* the resolver serves zones and reports their changes: see _zone_changing() */
 	void (*log)(enum hydns_log_level level, const char *text);
+	/* Each thread of the plugin's own calls these at its beginning and at its end: log() may need it. NULL: nothing. */
+	void (*thread_begins)(void), (*thread_ends)(void);
 };
 
 /* Copies the options. NULL on lack of memory or bad options (logged). Nothing is started yet. */

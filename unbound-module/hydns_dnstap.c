@@ -59,24 +59,19 @@ static socklen_t address_of(const uint8_t addr[16], uint16_t port, int ipv6, str
 	return sizeof(*in);
 }
 
-/* The program has read the question, so it is there and in one piece. */
-static void question_of(const uint8_t* query, uint16_t len, struct query_info* q)
+static void question_of(const struct hydns_logged* r, const uint8_t* query, struct query_info* q)
 {
-	size_t at = LDNS_HEADER_SIZE;
-
 	memset(q, 0, sizeof(*q));
-	q->qname = (uint8_t*)query + at;
-	while(at < len && query[at] != 0)
-		at += (size_t)query[at] + 1;
-	q->qname_len = at + 1 - LDNS_HEADER_SIZE;
-	q->qtype = sldns_read_uint16(query + at + 1);
-	q->qclass = sldns_read_uint16(query + at + 3);
+	q->qname = (uint8_t*)query + LDNS_HEADER_SIZE;
+	q->qname_len = hydns_logged_name(r);
+	q->qtype = sldns_read_uint16(q->qname + q->qname_len);
+	q->qclass = sldns_read_uint16(q->qname + q->qname_len + 2);
 }
 
-/* As worker_handle_request() writes them. arg: what hydns_dnstap_wants() said, since no other memory lives as long. */
-static void write_line(void* arg, const struct hydns_logged* r, const uint8_t* query, const uint8_t* reply, int64_t real_ns)
+/* As worker_handle_request() writes them. */
+static void write_line(const struct hydns_dnstap_options* o, const struct hydns_logged* r, const uint8_t* query, const uint8_t* reply)
 {
-	int wants = (int)(intptr_t)arg;
+	unsigned wants = o->lines;
 	struct sockaddr_storage client, service;
 	socklen_t len = address_of(r->client, r->client_port, r->ipv6, &client);
 	struct timeval none = { 0, 0 };
@@ -84,8 +79,7 @@ static void write_line(void* arg, const struct hydns_logged* r, const uint8_t* q
 	sldns_buffer b;
 	char ip[128];
 
-	(void)real_ns;
-	question_of(query, r->query_len, &q);
+	question_of(r, query, &q);
 	if(wants & HYDNS_WANTS_QUERIES) {
 		addr_to_str(&client, len, ip, sizeof(ip));
 		log_query_in(ip, q.qname, q.qtype, q.qclass);
@@ -136,7 +130,7 @@ int hydns_dnstap_options(const struct config_file* cfg, struct hydns_dnstap_opti
 	memset(o, 0, sizeof(*o));
 	if(wants & (HYDNS_WANTS_QUERIES | HYDNS_WANTS_REPLIES))
 		o->line = write_line;
-	o->arg = (void*)(intptr_t)wants;
+	o->lines = (unsigned)wants;
 	if(!(wants & HYDNS_WANTS_DNSTAP))
 		return wants != 0;
 	if(!destination(cfg, o))

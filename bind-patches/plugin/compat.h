@@ -30,6 +30,7 @@
 #if NS_PLUGIN_VERSION < 2
 #define DNS__DB_FLARG
 #define NS_SERVER_LOGRESPONSES   0
+#define NS_LOGCATEGORY_RESPONSES NULL
 #define HYDNS_PROXY_ACL(view)    NULL
 #else
 #define HYDNS_PROXY_ACL(view)    ((view)->proxyacl)
@@ -42,6 +43,21 @@ static inline uint32_t hydns_tid(void)
 	return (uint32_t)isc_tid();
 #else
 	return (uint32_t)isc_nm_tid();
+#endif
+}
+
+/* A thread that named has not made, but which calls its functions: its log, for one, may be replaced meanwhile. */
+static inline void hydns_thread_begins(void)
+{
+#if NS_PLUGIN_VERSION >= 2
+	rcu_register_thread();
+#endif
+}
+
+static inline void hydns_thread_ends(void)
+{
+#if NS_PLUGIN_VERSION >= 2
+	rcu_unregister_thread();
 #endif
 }
 

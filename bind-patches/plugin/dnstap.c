@@ -77,13 +77,14 @@ bool hydns_dnstap_sees_answers(const dns_view_t *view)
 }
 
 /* A Frame Streams file has one writer, so each view has one of its own. */
-bool hydns_dnstap_options(const struct hydns_instance *inst, const dns_view_t *view, struct hydns_dnstap_options *out,
+void hydns_dnstap_options(const struct hydns_instance *inst, const dns_view_t *view, struct hydns_dnstap_options *out,
 			  char path[PATH_MAX])
 {
 	bool named_view = strcmp(view->name, "_default") != 0;
 
+	*out = (struct hydns_dnstap_options){ .to = HYDNS_DNSTAP_NOWHERE };
 	if (!hydns_dnstap_sees_answers(view) || inst->o.dnstap == HYDNS_UNLOGGED || inst->dnstap.path == NULL)
-		return false;
+		return;
 	*out = inst->dnstap;
 	out->queries = (view->dttypes & DNS_DTTYPE_CQ) != 0;
 	out->responses = (view->dttypes & DNS_DTTYPE_CR) != 0;
@@ -94,5 +95,4 @@ bool hydns_dnstap_options(const struct hydns_instance *inst, const dns_view_t *v
 		out->beside = inst->dnstap.path;
 		out->path = path;
 	}
-	return true;
 }

@@ -48,14 +48,14 @@ static bool acl_is_none(const dns_acl_t *acl)
 size_t hydns_obstacles(const struct hydns_instance *inst, const char *reasons[HYDNS_OBSTACLES_MAX])
 {
 	const dns_view_t *view = inst->view;
-	const ns_server_t *server = inst->server;
+	const unsigned unlogged = inst->o.query_log || inst->o.allow_unlogged ? 0 : inst->server->options;
 	const struct { bool met; const char *reason; } all[] = {
 		{ lists_have_ports(view), "an access control list has ports or transports: name addresses alone" },
 		{ !acl_is_none(HYDNS_PROXY_ACL(view)), "allow-proxy is set, and the kernel reads no PROXY headers: remove it" },
-		{ (server->options & NS_SERVER_LOGQUERIES) != 0 && !inst->o.allow_unlogged, "queries are logged (querylog), and "
-		  "kernel answers are not: rndc querylog off, or set hydns-allow-unlogged yes" },
-		{ (server->options & NS_SERVER_LOGRESPONSES) != 0 && !inst->o.allow_unlogged, "responses are logged (responselog), "
-		  "and kernel answers are not: rndc responselog off, or set hydns-allow-unlogged yes" },
+		{ (unlogged & NS_SERVER_LOGQUERIES) != 0, "queries are logged (querylog), and kernel answers are not: set "
+		  "hydns-query-log yes, or hydns-allow-unlogged yes, or rndc querylog off" },
+		{ (unlogged & NS_SERVER_LOGRESPONSES) != 0, "responses are logged (responselog), and kernel answers are not: set "
+		  "hydns-query-log yes, or hydns-allow-unlogged yes, or rndc responselog off" },
 		{ hydns_dnstap_sees_answers(view) && inst->o.dnstap == HYDNS_UNLOGGED && !inst->o.allow_unlogged, "dnstap records "
 		  "messages of clients, and hydns-dnstap is no: set it to complete or sample, or hydns-allow-unlogged yes" },
 		{ view->rpzs != NULL, "response-policy rewrites answers: remove it" },

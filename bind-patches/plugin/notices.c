@@ -54,16 +54,33 @@ static bool command_is_harmless(const char *command)
 	return false;
 }
 
+/* The lines of named's query log change with the thread that writes them, so that each answer has those of its time. */
+static void restart(struct hydns_instance *inst)
+{
+	isc_loopmgr_t *loops = isc_loop_getloopmgr(isc_loop());
+
+	isc_loopmgr_pause(loops);
+	hydns_restart(inst);
+	isc_loopmgr_resume(loops);
+}
+
 /* An unknown command withdraws everything: better one withdrawal too many than one old answer. */
 static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
 {
 	struct hydns_instance *inst = data;
-	struct hydns_plugin *p = atomic_load(&inst->plugin);
+	struct hydns_plugin *p;
 
 	UNUSED(result);
 	hydns_instance_resume(inst);
+	pthread_mutex_lock(&inst->starting);    /* a start under way may have seen what was before the command */
+	p = atomic_load(&inst->plugin);
+	pthread_mutex_unlock(&inst->starting);
 	if (p == NULL || command_is_harmless(arg))
 		return NS_HOOK_CONTINUE;
+	if (hydns_lines_wanted(inst) != inst->lines) {
+		restart(inst);
+		return NS_HOOK_CONTINUE;
+	}
 	pthread_mutex_lock(&inst->starting);
 	hydns_forward_refresh(inst, p);
 	pthread_mutex_unlock(&inst->starting);

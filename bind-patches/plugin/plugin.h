@@ -35,7 +35,7 @@ struct hydns_names {
 	struct hydns_forward_name *name;  /* lower case; from malloc() */
 };
 struct hydns_options {
-	bool enable, allow_unlogged, allow_unlimited;
+	bool enable, allow_unlogged, allow_unlimited, query_log;
 	enum hydns_choice queue, queue_upstream;
 	uint32_t queue_frames;
 	enum hydns_dnstap_mode dnstap;
@@ -66,6 +66,7 @@ struct hydns_instance {
 	cfg_aclconfctx_t *load;           /* identifies the configuration that it was loaded with; attached */
 	struct hydns_own_queries *own;    /* what that says of named's own queries */
 	bool peer_sizes;                  /* a server clause limits the size of responses */
+	unsigned lines;                   /* of named's query log that kernel answers have since the start */
 	struct hydns_dnstap_options dnstap; /* where named writes dnstap messages; its strings are the instance's */
 	pthread_mutex_t starting;
 	bool awaited;                     /* it has not started yet; hydns.c's */
@@ -111,9 +112,15 @@ void hydns_dnstap_read(const cfg_obj_t *config, isc_mem_t *mctx, struct hydns_dn
 void hydns_dnstap_free(struct hydns_dnstap_options *o, isc_mem_t *mctx);
 /* Whether the view's dnstap has messages that kernel answers would be missing in. */
 bool hydns_dnstap_sees_answers(const dns_view_t *view);
-/* What of them the plugin writes; path: room for the file's name. False: kernel answers are not logged. */
-bool hydns_dnstap_options(const struct hydns_instance *inst, const dns_view_t *view, struct hydns_dnstap_options *out,
+/* What of them the plugin writes, to *out; path: room for the file's name. */
+void hydns_dnstap_options(const struct hydns_instance *inst, const dns_view_t *view, struct hydns_dnstap_options *out,
 			  char path[PATH_MAX]);
+
+/* --- lines.c: lines of named's query log -------------------------------------------------------------------------- */
+/* Which lines named writes now that kernel answers are to have, too: NS_SERVER_LOGQUERIES, NS_SERVER_LOGRESPONSES. */
+unsigned hydns_lines_wanted(const struct hydns_instance *inst);
+/* For struct hydns_dnstap_options, with these as lines and the view's name. */
+void hydns_lines_write(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const uint8_t *query, const uint8_t *reply);
 
 /* --- start.c: the start of an instance ------------------------------------------------------------------------- */
 struct hydns_start {

@@ -58,14 +58,24 @@ static uint16_t max_udp(const dns_view_t *view)
 	return most < HYDNS_PLAIN_UDP_SIZE ? HYDNS_PLAIN_UDP_SIZE : most;
 }
 
+/* How kernel answers are logged. */
+static void logging(struct hydns_instance *inst, const dns_view_t *view, struct hydns_dnstap_options *o, char path[PATH_MAX])
+{
+	hydns_dnstap_options(inst, view, o, path);
+	inst->lines = hydns_lines_wanted(inst);
+	o->lines = inst->lines;
+	o->line = inst->lines != 0 ? hydns_lines_write : NULL;
+	o->view = view->name;
+}
+
 static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *view)
 {
 	const uint32_t queue = hydns_queue_parts(inst);
 	struct hydns_plugin *former = hydns_take_former(inst, queue != 0), *p;
 	char identity[HYDNS_IDENTITY_LEN] = "named", path[PATH_MAX];
 	struct hydns_dnstap_options dnstap;
-	const bool logs = hydns_dnstap_options(inst, view, &dnstap, path);
 
+	logging(inst, view, &dnstap, path);
 	if (strcmp(view->name, "_default") != 0)
 		snprintf(identity, sizeof(identity), "named, view %s", view->name);
 	const struct hydns_plugin_options o = {
@@ -82,8 +92,10 @@ static struct hydns_plugin *new_plugin(struct hydns_instance *inst, dns_view_t *
 		.queue = queue, .queue_frames = inst->o.queue_frames, .rings_end = hydns_queue_end,
 		.first_port = (uint16_t)hydns_own_queries_ports(inst->own).first,
 		.ports = (uint16_t)hydns_own_queries_ports(inst->own).count,
-		.dnstap = logs ? &dnstap : NULL, .log_all = inst->o.dnstap == HYDNS_COMPLETE, .log_one_in = inst->o.dnstap_one_in,
+		.dnstap = dnstap.to != HYDNS_DNSTAP_NOWHERE || dnstap.line != NULL ? &dnstap : NULL,
+		.log_all = inst->o.dnstap != HYDNS_SAMPLE, .log_one_in = inst->o.dnstap_one_in,
 		.log_octets = inst->o.log_buffer << 20,
+		.thread_begins = hydns_thread_begins, .thread_ends = hydns_thread_ends,
 	};
 
 	hydns_queue_pause(former);        /* its rings may change hands; what they hold is read otherwise, too */

@@ -71,7 +71,9 @@ static atomic_bool restarting;
 static void *restart_all(void *arg)
 {
 	UNUSED(arg);
+	hydns_thread_begins();
 	hydns_restart_all();
+	hydns_thread_ends();
 	atomic_store(&restarting, false);
 	return NULL;
 }
@@ -108,7 +110,8 @@ static void look_for_changes(struct hydns_instance *inst)
 	if (now - last < LOOK_EVERY_MS || atomic_load(&inst->plugin) == NULL ||
 	    !atomic_compare_exchange_strong(&inst->looked_ms, &last, now))
 		return;
-	if (hydns_export_is_old(inst) || (hydns_obstacles(inst, reasons) == 0) != atomic_load(&inst->open))
+	if (hydns_export_is_old(inst) || hydns_lines_wanted(inst) != inst->lines ||
+	    (hydns_obstacles(inst, reasons) == 0) != atomic_load(&inst->open))
 		start_restarter();
 }
 

@@ -31,9 +31,11 @@ struct hydns_dnstap_options {
 	bool by_flags;
 	bool query_time;             /* responses have the time of the query, too */
 	const char *identity, *version;  /* NULL: none */
-	/* A line of a query log for each record; NULL: none. On the thread, which nobody waits for. */
-	void (*line)(void *arg, const struct hydns_logged *r, const uint8_t *query, const uint8_t *reply, int64_t real_ns);
-	void *arg;
+	/* Lines of a query log for each record; NULL: none. On the thread, which nobody waits for. */
+	void (*line)(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const uint8_t *query, const uint8_t *reply);
+	unsigned lines;              /* which, and ... */
+	const char *view;            /* ... of what, as line() understands it */
+	void (*thread_begins)(void), (*thread_ends)(void); /* on the thread; NULL: nothing */
 	void (*log)(void *arg, bool bad, const char *text);
 	void *log_arg;
 };
@@ -64,6 +66,10 @@ const struct hydns_logged *hydns_log_reader_next(struct hydns_log_reader *r, siz
 /* What was read is done with: its room is free. Or it is read again. */
 void hydns_log_reader_done(struct hydns_log_reader *r);
 void hydns_log_reader_again(struct hydns_log_reader *r);
+
+/* Where the question's name is in a query, behind the header, and how many octets it has. The program has read it, so it is there and in one piece. */
+#define HYDNS_LOGGED_NAME 12
+size_t hydns_logged_name(const struct hydns_logged *r);
 
 /* -- message.c: a dnstap message (protocol buffers, dnstap.info) ----------------------------------------------- */
 /* Octets of the longest. */

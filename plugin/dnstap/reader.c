@@ -64,7 +64,7 @@ void hydns_log_reader_close(struct hydns_log_reader *r)
 
 static bool is_record(const struct hydns_logged *r, size_t len)
 {
-	return len >= sizeof(*r) && r->query_len >= 12 && r->query_len <= HYDNS_QUERY_MAX && r->reply_len >= 12 &&
+	return len >= sizeof(*r) && r->query_len > HYDNS_LOGGED_NAME && r->query_len <= HYDNS_QUERY_MAX && r->reply_len >= 12 &&
 	       r->reply_len <= HYDNS_LOGGED_REPLY &&
 	       len - sizeof(*r) >= (size_t)r->query_len + r->reply_len;
 }
@@ -84,6 +84,16 @@ const struct hydns_logged *hydns_log_reader_next(struct hydns_log_reader *r, siz
 			return record;
 	}
 	return NULL;
+}
+
+size_t hydns_logged_name(const struct hydns_logged *r)
+{
+	const uint8_t *query = (const uint8_t *)(r + 1);
+	size_t at = HYDNS_LOGGED_NAME;
+
+	while (at < r->query_len && query[at])
+		at += (size_t)query[at] + 1;
+	return at + 1 - HYDNS_LOGGED_NAME;
 }
 
 void hydns_log_reader_done(struct hydns_log_reader *r)

@@ -165,7 +165,7 @@ static void write_lines(struct hydns_tap *t, unsigned n)
 	while (n-- && (r = hydns_log_reader_next(&t->reader, &size))) {
 		const uint8_t *query = (const uint8_t *)(r + 1);
 
-		t->o->line(t->o->arg, r, query, query + r->query_len, (int64_t)r->at_ns + t->real_less_mono);
+		t->o->line(t->o, r, query, query + r->query_len);
 	}
 }
 
@@ -237,6 +237,8 @@ static void *tap_main(void *tap)
 {
 	struct hydns_tap *t = tap;
 
+	if (t->o->thread_begins)
+		t->o->thread_begins();
 	while (!atomic_load(&t->stopping)) {
 		work(t);
 		rest(t);
@@ -245,6 +247,8 @@ static void *tap_main(void *tap)
 	work(t);
 	hydns_stream_close(&t->stream);
 	connected(t, false);
+	if (t->o->thread_ends)
+		t->o->thread_ends();
 	return NULL;
 }
 

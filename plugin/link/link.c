@@ -80,6 +80,8 @@ static void *link_main(void *plugin)
 	uint32_t backoff = BACKOFF_MIN_MS, most;
 	eventfd_t ignored;
 
+	if (l.p->o.thread_begins)
+		l.p->o.thread_begins();
 	hydns_plugin_stop(l.p->former);       /* first: hydnsd takes no address from two at a time */
 	l.p->former = NULL;
 	hydns_link_start_log(&l);             /* not before: the former one's may write to the same file */
@@ -102,6 +104,8 @@ static void *link_main(void *plugin)
 	if (l.p->lanes)
 		hydns_lanes_forget_backlogs(l.p->lanes);        /* which end with this object; the lanes may be a successor's */
 	free(l.refused);
+	if (l.p->o.thread_ends)
+		l.p->o.thread_ends();
 	return NULL;
 }
 

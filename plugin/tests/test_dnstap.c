@@ -116,11 +116,38 @@ static void test_no_ring(void **state)
 	close(fd);
 }
 
+/* Threads of the resolver's own kind may need it to be told of others. */
+static _Atomic int begun, ended;
+
+static void begins(void)
+{
+	begun++;
+}
+
+static void ends(void)
+{
+	ended += begun;
+}
+
+static void test_thread_tells_the_resolver(void **state)
+{
+	const struct hydns_dnstap_options o = { .to = HYDNS_DNSTAP_NOWHERE, .thread_begins = begins, .thread_ends = ends };
+	struct hydns_tap_level level = { 0 };
+	struct hydns_tap *t = hydns_tap_start(&o, &level);
+
+	(void)state;
+	assert_non_null(t);
+	hydns_tap_stop(t);
+	assert_int_equal(begun, 1);
+	assert_int_equal(ended, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_types_by_flags), cmocka_unit_test(test_what_is_not_wanted), cmocka_unit_test(test_longest),
 		cmocka_unit_test(test_rings_that_wait), cmocka_unit_test(test_no_ring),
+		cmocka_unit_test(test_thread_tells_the_resolver),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

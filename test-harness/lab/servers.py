@@ -201,12 +201,14 @@ class Named(Restartable):
     that options replaces; clause: lines for the plugin's braces; clients: whom it answers (None: BIND's default); listen: more
     addresses; anchors: files with DS records, as Unbound reads them; zones: {name: body of its zone clause}, with files in this
     server's directory; recursion False: an authoritative server; statements: more lines at the top; views: {name: (lines,
-    whether it has the plugin, and, if not IN, its class)}, in their order; stock: the distribution's BIND."""
+    whether it has the plugin, and, if not IN, its class)}, in their order; stock: the distribution's BIND; logs: its log goes where the
+    configuration says."""
 
     def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), options=(), clause=(), threads=2,
                  clients="10.53.0.0/16; fd53::/16;", listen="", zones=None, recursion=True, statements=(), views=None,
-                 stock=False, without=()):
+                 stock=False, logs=False, without=()):
         self.world, self.ns, self.name, self.service, self.threads = world, ns, name, service, threads
+        self.foreground = "-f" if logs else "-g"
         self.program_of, plugin_file = world.tools.bind, world.tools.bind_plugin
         if stock:
             self.program_of, plugin_file = world.tools.stock_bind, world.tools.stock_bind_plugin
@@ -245,7 +247,7 @@ class Named(Restartable):
         shutil.chown(self.dir, USER)         # access(2) asks what the real user may do without its rights
         self.program = Program(self.world.run, self.ns, self.name,
                                ["setpriv", f"--reuid={USER}", f"--inh-caps={RIGHTS}", f"--ambient-caps={RIGHTS}", *self.program_of("sbin/named"),
-                                "-g", "-n", self.threads, "-c", self.config])
+                                self.foreground, "-n", self.threads, "-c", self.config])
         self.program.wait_ready(lambda: all(self._answers(a) for a in self.service.values()), 20)
 
     def stop(self, sig=signal.SIGTERM):
