@@ -11,7 +11,7 @@ from collections import namedtuple
 from .process import Program
 from .run import wait_until
 
-# type: CQ, CR, AQ or AR; wire: the DNS message
+# type: CQ, CR, AQ, AR, FQ, FR, RQ or RR; wire: the DNS message
 Message = namedtuple("Message", "type client client_port service service_port transport wire")
 
 # 26-Nov-2026 02:15:44.123 CR 10.53.1.11:40001 <- 10.53.2.53:53 UDP 85b www.lab.example/IN/A
@@ -29,6 +29,34 @@ def read(file):
         elif messages and re.fullmatch(r"[0-9a-fA-F\s]*", line):
             messages[-1] = messages[-1]._replace(wire=messages[-1].wire + bytes.fromhex(line))
     return messages
+
+
+def in_full(file):
+    """Each message of the file with all of its fields, as text."""
+    text = subprocess.run(["dnstap-read", "-y", file], check=True, capture_output=True, text=True).stdout
+    return text.split("---\n")
+
+
+def of(daemon):
+    """What became of the resolver's kernel answers, and `answered`, how many there were."""
+    [r] = daemon.call({"cmd": "stats"})["resolvers"]
+    return r["log"] | {"answered": r["answered"]}
+
+
+def all_written(daemon):
+    state = of(daemon)
+    return state["written"] == state["logged"]
+
+
+def unbound_lines(socket, *kinds):
+    """The clause dnstap: of unbound.conf with messages of these kinds."""
+    return ["dnstap:", "dnstap-enable: yes", f'dnstap-socket-path: "{socket}"',
+            *(f"dnstap-log-{kind}-{what}-messages: yes" for kind in kinds for what in ("query", "response"))]
+
+
+def bind_lines(socket, *kinds):
+    """The same of named.conf's options."""
+    return [f'dnstap-output unix "{socket}";', f"dnstap {{ {' '.join(f'{kind};' for kind in kinds)} }};"]
 
 
 class Collector:
@@ -52,6 +80,13 @@ class Collector:
         self.program.popen.send_signal(signal.SIGHUP)      # it flushes its file
         written = self.file.read_bytes()
         return all(wire in written for wire in wires)
+
+    def count(self, kind, client=None, service=None):
+        """How many messages of this kind it has written of a client, to a server, while it goes on."""
+        self.program.popen.send_signal(signal.SIGHUP)
+        with subprocess.Popen(["dnstap-read", self.file], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as reader:
+            lines = [line for line in map(LINE.match, map(str.strip, reader.stdout)) if line]
+        return sum(line[1] == kind and client in (None, line[2]) and service in (None, line[4]) for line in lines)
 
     def messages(self):
         """Stops the collector, which ends its file, and reads that."""

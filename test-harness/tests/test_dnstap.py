@@ -11,7 +11,8 @@ from conftest import bind_path, kernel_path
 
 from lab.batch import exchange_all
 from lab.client import exchange, query
-from lab.dnstap import Collector, read
+from lab.dnstap import Collector, all_written, bind_lines, read, unbound_lines
+from lab.dnstap import of as counts
 from lab.network import SERVICE
 from lab.run import wait_until
 
@@ -29,21 +30,9 @@ def collector(world):
 
 @contextmanager
 def unbound_taps(world, collector, *clause):
-    lines = ("dnstap:", "dnstap-enable: yes", f'dnstap-socket-path: "{collector.socket}"', "dnstap-send-identity: yes",
-             f'dnstap-identity: "{IDENTITY}"', "dnstap-log-client-query-messages: yes", "dnstap-log-client-response-messages: yes")
+    lines = [*unbound_lines(collector.socket, "client"), "dnstap-send-identity: yes", f'dnstap-identity: "{IDENTITY}"']
     with kernel_path(world, unbound_options={"clause": [*clause, *lines]}) as path:
         yield path
-
-
-def counts(daemon):
-    """What became of the resolver's kernel answers, and `answered`, how many there were."""
-    [r] = daemon.call({"cmd": "stats"})["resolvers"]
-    return r["log"] | {"answered": r["answered"]}
-
-
-def all_written(daemon):
-    state = counts(daemon)
-    return state["written"] == state["logged"]
 
 
 def messages_of(n):
@@ -105,7 +94,7 @@ STOCK = pytest.mark.parametrize("stock", (False, True), ids=("patched", "stock")
 
 @STOCK
 def test_each_message_of_bind(world, collector, stock):
-    lines = [f'dnstap-output unix "{collector.socket}";', "dnstap { client; };", f'dnstap-identity "{IDENTITY}";']
+    lines = [*bind_lines(collector.socket, "client"), f'dnstap-identity "{IDENTITY}";']
     with bind_path(world, options=lines, stock=stock) as path:
         assert_each_message(world, path, collector)
     assert collector.file.read_bytes().count(IDENTITY.encode()) >= 400
