@@ -1,29 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """All that counts queries agrees to the query after a run of dnsperf: dnsperf itself, the resolver's statistics, hydnsctl, the kernel
-path's reasons and hydns-metrics. For a run of a million: --agreement-queries 1000000."""
+path's reasons, hydns-metrics, its page, and a collector of dnstap messages. For a run of a million: --agreement-queries 1000000."""
 
 import json
 
 import pytest
 from conftest import bind_path, kernel_path
 
+from lab.dnstap import Collector, bind_lines, unbound_lines
 from lab.measure import dnsperf_summary
-from lab.metrics import Metrics
-from lab.network import SERVICE
+from lab.metrics import PAGE, Metrics
+from lab.network import CLIENT1_MORE, SERVICE
 from lab.process import run_tool
 from lab.run import SOON, wait_until
 
 # Hot names, names that need a recursion each for the first time, types without data and names that do not exist.
 QUESTIONS = [*(f"host{i}.lab.example A" for i in range(15)), *(f"host{i}.lab.example TXT" for i in range(15, 20)),
              *(f"w{i}.wild.lab.example A" for i in range(500)), "nobody.lab.example A", "www.lab.example TYPE65534"]
+NO_LOSS = "fstrm-set-input-queue-size 16384;"          # named drops messages that its own queue has no room for
+CLIENT = {4: CLIENT1_MORE[0], 6: CLIENT1_MORE[-1]}      # dnsperf's address
+
+
+def resolver(world, kind, collector):
+    if kind == "bind":
+        return bind_path(world, options=[*bind_lines(collector.socket, "client"), NO_LOSS])
+    return kernel_path(world, unbound_options={"server": ["extended-statistics: yes", "statistics-cumulative: yes"],
+                                               "clause": unbound_lines(collector.socket, "client")})
 
 
 @pytest.fixture(params=("unbound", "bind"))
 def path(world, request):
-    options = {"unbound_options": {"server": ["extended-statistics: yes", "statistics-cumulative: yes"]}}
-    with kernel_path(world, **options) if request.param == "unbound" else bind_path(world) as p, \
-            Metrics(world, world.network.resolver, p.daemon.control_socket) as p.metrics:
-        p.kind = request.param
+    with Collector(world, world.network.resolver, f"agreement.{request.param}") as collector, \
+            resolver(world, request.param, collector) as p, \
+            Metrics(world, world.network.resolver, p.daemon.control_socket, page=PAGE) as p.metrics:
+        p.kind, p.collector = request.param, collector
         yield p
 
 
@@ -31,19 +41,31 @@ def load(path, queries, family):
     """Queries that dnsperf sent and got a reply to; each one did."""
     questions = path.world.run.dir / "agreement"
     questions.write_text("\n".join(QUESTIONS) + "\n")
-    done = run_tool(path.network.client1, [path.world.tools.dnsperf, "-s", SERVICE[family], "-d", questions, "-n", -(-queries // len(QUESTIONS)),
-                                           "-c", 4, "-q", 50, "-T", 1], seconds=600)
+    done = run_tool(path.network.client1, [path.world.tools.dnsperf, "-s", SERVICE[family], "-a", CLIENT[family], "-d", questions,
+                                           "-n", -(-queries // len(QUESTIONS)), "-c", 4, "-q", 50, "-T", 1], seconds=600)
     summary = dnsperf_summary(done.stdout)
     assert summary["lost"] == 0 and summary["sent"] == summary["completed"] >= queries, summary
     return summary["sent"]
 
 
-def of_hydnsctl(path):
-    """What `hydnsctl stats` prints."""
-    stats = json.loads(path.daemon.ctl("stats", "--json").stdout)
+def of_stats(stats):
     one = stats["resolvers"][0]
     return {"kernel": one["answered"], "packets": stats["reasons"]["ANSWERED"], "resolver": one["queries_seen"],
             "ages": sum(one["answer_age"]["counts"].values())}
+
+
+def of_hydnsctl(path):
+    """What `hydnsctl stats` prints."""
+    return of_stats(json.loads(path.daemon.ctl("stats", "--json").stdout))
+
+
+def of_page(path):
+    return of_stats(path.metrics.page.live()["stats"])
+
+
+def of_dnstap(path):
+    """What the collector has of dnsperf's queries."""
+    return {kind: sum(path.collector.count(kind, client) for client in CLIENT.values()) for kind in ("CQ", "CR")}
 
 
 def of_metrics(path):
@@ -67,16 +89,17 @@ def grown(after, before):
 
 @pytest.mark.parametrize("family", (4, 6))
 def test_all_that_counts_agrees(path, family, pytestconfig):
-    readers = of_hydnsctl, of_metrics, of_resolver
+    readers = of_hydnsctl, of_metrics, of_page, of_resolver, of_dnstap
     before = [read(path) for read in readers]
     sent = load(path, pytestconfig.getoption("agreement_queries"), family)
 
     def settled():
         """The resolver's threads publish their counts now and then."""
         now = [grown(read(path), earlier) for read, earlier in zip(readers, before)]
-        return now if now[0]["kernel"] + now[0]["resolver"] == sent else None
-    ctl, metrics, resolver = wait_until(settled, SOON, f"the kernel's and the resolver's queries to add up to {sent}")
-    assert ctl == metrics
+        return now if all(n["kernel"] + n["resolver"] == sent for n in now[:3]) and min(now[-1].values()) >= sent else None
+    ctl, metrics, page, resolver, dnstap = wait_until(settled, SOON, f"the kernel's and the resolver's queries to add up to {sent}")
+    assert ctl == metrics == page
+    assert dnstap == {"CQ": sent, "CR": sent}
     assert ctl["kernel"] == ctl["packets"] == ctl["ages"] > sent / 2
     if path.kind == "unbound":
         assert resolver == {"all": sent, "resolver": ctl["resolver"], "kernel": ctl["kernel"]}
