@@ -77,6 +77,7 @@ static bool copy_dnstap(struct hydns_plugin *p)
 	p->dnstap.thread_begins = p->o.thread_begins;
 	p->dnstap.thread_ends = p->o.thread_ends;
 	p->o.flags |= HYDNS_RESOLVER_LOGS | (p->o.log_all ? HYDNS_RESOLVER_LOGS_ALL : 0);
+	p->dnstap.zones = p->dnstap.auth_responses ? hydns_tap_zones_new() : NULL;
 	if (!p->o.log_octets)
 		p->o.log_octets = HYDNS_LOG_RING;
 	return copy_text(&p->dnstap.path) & copy_text(&p->dnstap.beside) & copy_text(&p->dnstap.identity) &
@@ -135,6 +136,7 @@ static void destroy(struct hydns_plugin *p)
 	free((char *)(uintptr_t)p->o.socket);
 	free((char *)(uintptr_t)p->o.identity);
 	free((char *)(uintptr_t)p->o.version);
+	hydns_tap_zones_free(p->dnstap.zones);
 	free((char *)(uintptr_t)p->dnstap.path);
 	free((char *)(uintptr_t)p->dnstap.beside);
 	free((char *)(uintptr_t)p->dnstap.identity);
@@ -323,6 +325,18 @@ struct hydns_plugin *hydns_plugin_take_over(const struct hydns_plugin_options *o
 		return NULL;
 	}
 	return p;
+}
+
+void hydns_plugin_answers_from(struct hydns_plugin *p, const uint8_t *zone, size_t len)
+{
+	if (p->dnstap.zones)
+		hydns_tap_zones_add(p->dnstap.zones, zone, len);
+}
+
+void hydns_plugin_zone_gone(struct hydns_plugin *p)
+{
+	if (p->dnstap.zones)
+		hydns_tap_zones_forget(p->dnstap.zones);
 }
 
 int hydns_plugin_add_service(struct hydns_plugin *p, int fd)

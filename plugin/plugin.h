@@ -70,6 +70,10 @@ struct hydns_plugin_options {
 /* Copies the options. NULL on lack of memory or bad options (logged). Nothing is started yet. */
 struct hydns_plugin *hydns_plugin_new(const struct hydns_plugin_options *o);
 
+/* Before an answer from a zone is offered: its name, for dnstap messages of zones. And when the resolver may have one zone less. */
+void hydns_plugin_answers_from(struct hydns_plugin *p, const uint8_t *zone, size_t len);
+void hydns_plugin_zone_gone(struct hydns_plugin *p);
+
 /* Before hydns_plugin_start(): what is offered for whom. fd: a bound UDP socket (duplicated). */
 int hydns_plugin_add_service(struct hydns_plugin *p, int fd);
 int hydns_plugin_add_acl(struct hydns_plugin *p, const struct hydns_acl_entry *e, size_t n);

@@ -277,6 +277,7 @@ void hydns_rendered(struct hydns_instance *inst, const ns_client_t *client, cons
 		not_offered(p, pending.key, why, 0);
 		return;
 	}
+	hydns_zone_tell(p, client);
 	(void)hydns_plugin_offer(hydns_plugin_thread(p, hydns_tid()), &pending.q, wire, len, (time_t)client->now,
 				  pending.expires, pending.secure, pending.stamp);
 }

@@ -84,6 +84,8 @@ static ns_hookresult_t on_command(void *arg, void *data, isc_result_t *result)
 	pthread_mutex_lock(&inst->starting);
 	hydns_forward_refresh(inst, p);
 	pthread_mutex_unlock(&inst->starting);
+	if (strcasecmp(arg, "delzone") == 0)
+		hydns_plugin_zone_gone(p);
 	hydns_plugin_withdraw(p, HYDNS_SCOPE_ALL, NULL, 0);
 	hydns_reconsider(inst, p);
 	return NS_HOOK_CONTINUE;

@@ -280,6 +280,8 @@ bool hydns_zone_is_authoritative(const query_ctx_t *qctx);
 bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx);
 /* NONE when everything in the rendered response goes to all clients that have room for it. */
 enum hydns_not_offered_why hydns_why_zone_not_offered(const ns_client_t *client);
+/* The zone that named answers from is told to p, before the answer is offered. */
+void hydns_zone_tell(struct hydns_plugin *p, const ns_client_t *client);
 /* Before the instance goes. */
 void hydns_zones_forget_acl(struct hydns_instance *inst);
 

@@ -5,6 +5,7 @@
 #include <isc/util.h>
 #include <dns/acl.h>
 #include <dns/db.h>
+#include <dns/fixedname.h>
 #include <dns/iptable.h>
 #include <dns/message.h>
 #include <dns/name.h>
@@ -102,6 +103,19 @@ bool hydns_zone_is_fit(struct hydns_instance *inst, const query_ctx_t *qctx)
 {
 	return hydns_db_notifies(qctx->db) && dns_zone_getrequeststats(qctx->zone) == NULL &&
 	       dns_zone_getrcvquerystats(qctx->zone) == NULL && admits_as_the_view(inst, qctx);
+}
+
+void hydns_zone_tell(struct hydns_plugin *p, const ns_client_t *client)
+{
+	dns_fixedname_t fixed;
+	dns_name_t *name = dns_fixedname_initname(&fixed);
+	isc_region_t r;
+
+	if (client->query.authzone == NULL)
+		return;
+	(void)dns_name_downcase(dns_zone_getorigin(client->query.authzone), name, NULL);
+	dns_name_toregion(name, &r);
+	hydns_plugin_answers_from(p, r.base, r.length);
 }
 
 /* What may make a response from a zone differ by client. */

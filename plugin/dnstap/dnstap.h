@@ -17,6 +17,7 @@
 /* Where dnstap messages go. */
 enum hydns_dnstap_to { HYDNS_DNSTAP_NOWHERE, HYDNS_DNSTAP_UNIX, HYDNS_DNSTAP_TCP, HYDNS_DNSTAP_FILE };
 
+struct hydns_tap_zones;
 struct hydns_dnstap_options {
 	enum hydns_dnstap_to to;
 	const char *path;            /* of a socket or file */
@@ -29,6 +30,7 @@ struct hydns_dnstap_options {
 	 * the query message also where the reply has no RA. */
 	bool auth_queries, auth_responses;
 	bool by_flags;
+	struct hydns_tap_zones *zones; /* where AUTH_RESPONSE of an authoritative answer finds its zone; NULL: it has none */
 	bool query_time;             /* responses have the time of the query, too */
 	const char *identity, *version;  /* NULL: none */
 	/* Lines of a query log for each record; NULL: none. On the thread, which nobody waits for. */
@@ -70,6 +72,16 @@ void hydns_log_reader_again(struct hydns_log_reader *r);
 /* Where the question's name is in a query, behind the header, and how many octets it has. The program has read it, so it is there and in one piece. */
 #define HYDNS_LOGGED_NAME 12
 size_t hydns_logged_name(const struct hydns_logged *r);
+
+/* -- zones.c: zones that answers came from ---------------------------------------------------------------------- */
+/* NULL: no memory. */
+struct hydns_tap_zones *hydns_tap_zones_new(void);
+void hydns_tap_zones_free(struct hydns_tap_zones *z);
+/* Names are in wire format and small letters. On any thread. */
+void hydns_tap_zones_add(struct hydns_tap_zones *z, const uint8_t *name, size_t len);
+void hydns_tap_zones_forget(struct hydns_tap_zones *z);
+/* Where in the name of a question its zone begins; SIZE_MAX: it is not known. */
+size_t hydns_tap_zones_find(const struct hydns_tap_zones *z, const uint8_t *name, size_t len, uint16_t qtype);
 
 /* -- message.c: a dnstap message (protocol buffers, dnstap.info) ----------------------------------------------- */
 /* Octets of the longest. */

@@ -8,9 +8,10 @@
 /* Numbers of fields. */
 enum { DNSTAP_IDENTITY = 1, DNSTAP_VERSION = 2, DNSTAP_MESSAGE = 14, DNSTAP_TYPE = 15 };
 enum { TYPE = 1, SOCKET_FAMILY, SOCKET_PROTOCOL, QUERY_ADDRESS, RESPONSE_ADDRESS, QUERY_PORT, RESPONSE_PORT, QUERY_TIME_SEC,
-       QUERY_TIME_NSEC, QUERY_MESSAGE, RESPONSE_TIME_SEC = 12, RESPONSE_TIME_NSEC, RESPONSE_MESSAGE };
+       QUERY_TIME_NSEC, QUERY_MESSAGE, QUERY_ZONE, RESPONSE_TIME_SEC, RESPONSE_TIME_NSEC, RESPONSE_MESSAGE };
 /* Values. */
 enum { IS_MESSAGE = 1, INET = 1, INET6 = 2, UDP = 1, AUTH_QUERY = 1, AUTH_RESPONSE = 2, CLIENT_QUERY = 5, CLIENT_RESPONSE = 6 };
+#define AA 4                   /* of the third octet of a reply: RFC 1035 section 4.1.1 */
 /* Wire types of protocol buffers. */
 enum { VARINT = 0, OCTETS = 2, FIXED32 = 5 };
 
@@ -69,6 +70,18 @@ static unsigned type_of(const struct hydns_dnstap_options *o, const struct hydns
 	return reply ? (o->auth_responses ? AUTH_RESPONSE : 0) : o->auth_queries ? AUTH_QUERY : 0;
 }
 
+/* As named: of an authoritative reply, and what was in the query's letters. */
+static uint8_t *put_zone(uint8_t *to, const struct hydns_dnstap_options *o, const struct hydns_logged *r)
+{
+	const uint8_t *query = (const uint8_t *)(r + 1), *name = query + HYDNS_LOGGED_NAME;
+	size_t len = hydns_logged_name(r), at;
+
+	if (!o->zones || !(query[r->query_len + 2] & AA))
+		return to;
+	at = hydns_tap_zones_find(o->zones, name, len, (uint16_t)(name[len] << 8 | name[len + 1]));
+	return at < len ? put_octets(to, QUERY_ZONE, name + at, len - at) : to;
+}
+
 static size_t put_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type, bool reply,
 			  int64_t real_ns, uint8_t *out)
 {
@@ -87,6 +100,7 @@ static size_t put_message(const struct hydns_dnstap_options *o, const struct hyd
 	if (!reply) {
 		to = put_octets(to, QUERY_MESSAGE, query, r->query_len);
 	} else {
+		to = type == AUTH_RESPONSE ? put_zone(to, o, r) : to;
 		to = put_time(to, RESPONSE_TIME_SEC, RESPONSE_TIME_NSEC, real_ns);
 		to = put_octets(to, RESPONSE_MESSAGE, query + r->query_len, r->reply_len);
 	}

@@ -142,12 +142,57 @@ static void test_thread_tells_the_resolver(void **state)
 	assert_int_equal(ended, 1);
 }
 
+#define NAME(text) ((const uint8_t *)(text)), sizeof(text)
+
+static void test_zones(void **state)
+{
+	struct hydns_tap_zones *z = hydns_tap_zones_new();
+	const unsigned ds = 43, a = 1;
+
+	(void)state;
+	assert_non_null(z);
+	assert_int_equal(hydns_tap_zones_find(z, NAME("\3www\3own"), a), SIZE_MAX);
+	hydns_tap_zones_add(z, NAME("\3own"));
+	hydns_tap_zones_add(z, NAME("\3sub\3own"));
+	hydns_tap_zones_add(z, NAME("\3own"));
+	assert_int_equal(hydns_tap_zones_find(z, NAME("\3www\3own"), a), 4);
+	assert_int_equal(hydns_tap_zones_find(z, NAME("\3www\3sub\3own"), a), 4);
+	assert_int_equal(hydns_tap_zones_find(z, NAME("\3sub\3own"), a), 0);
+	assert_int_equal(hydns_tap_zones_find(z, NAME("\3sub\3own"), ds), 4);      /* the zone above */
+	assert_int_equal(hydns_tap_zones_find(z, NAME("\3own"), ds), 0);            /* which this server has not */
+	assert_int_equal(hydns_tap_zones_find(z, NAME("\5other"), a), SIZE_MAX);
+	hydns_tap_zones_add(z, NAME(""));
+	assert_int_equal(hydns_tap_zones_find(z, NAME("\5other"), a), 6);
+	hydns_tap_zones_forget(z);
+	assert_int_equal(hydns_tap_zones_find(z, NAME("\3own"), a), SIZE_MAX);
+	hydns_tap_zones_free(z);
+}
+
+/* More zones than there is room for: those that are known stay, and nothing loops. */
+static void test_many_zones(void **state)
+{
+	struct hydns_tap_zones *z = hydns_tap_zones_new();
+	uint8_t name[6] = { 4 };
+	unsigned known = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 200000; i++) {
+		memcpy(name + 1, &i, sizeof(i));
+		hydns_tap_zones_add(z, name, sizeof(name));
+		if (i < 1000)
+			assert_int_equal(hydns_tap_zones_find(z, name, sizeof(name), 1), 0);
+		known += hydns_tap_zones_find(z, name, sizeof(name), 1) == 0;
+	}
+	assert_in_range(known, 60000, 65536);
+	hydns_tap_zones_free(z);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_types_by_flags), cmocka_unit_test(test_what_is_not_wanted), cmocka_unit_test(test_longest),
 		cmocka_unit_test(test_rings_that_wait), cmocka_unit_test(test_no_ring),
-		cmocka_unit_test(test_thread_tells_the_resolver),
+		cmocka_unit_test(test_thread_tells_the_resolver), cmocka_unit_test(test_zones), cmocka_unit_test(test_many_zones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,12 +81,12 @@ def kernel_path(world, *, daemon_options=None, unbound_options=None):
 
 
 @contextmanager
-def bind_path(world, *, daemon_options=None, **options):
-    """hydnsd and BIND with the plugin, connected."""
+def bind_path(world, *, daemon_options=None, first="www.lab.example", **options):
+    """hydnsd and BIND with the plugin, connected. first: what it is asked, and answers, so that the plugin starts."""
     daemon = world.hydnsd(**(daemon_options or {}))
     with daemon, world.named(daemon, **options) as named:
         def ready():
-            ask(world.network.client1, SERVICE[4], "www.lab.example")    # the plugin starts with the first response
+            ask(world.network.client1, SERVICE[4], first)
             return daemon.resolver_ready()
         wait_until(ready, 10, "BIND's plugin to register with hydnsd")
         yield SimpleNamespace(world=world, daemon=daemon, named=named, server=named, network=world.network)
