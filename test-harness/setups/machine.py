@@ -56,47 +56,52 @@ class Switch(Namespace):
 
     def __init__(self, run):
         super().__init__(run, "switch")
-        for partner in PARTNERS:
-            run_tool(Here(), ["ip", "link", "set", partner, "netns", self.name])
-        for bridge in ("sa", "sb"):
-            self.ip(f"link add {bridge} type bridge")
-            self.ip(f"link set {bridge} up")
-
-    def ip(self, words):
-        run_tool(self, ["ip", *words.split()], seconds=SLOW)
+        ip(Here(), *(f"link set {partner} netns {self.name}" for partner in PARTNERS))
+        ip(self, *(f"link {words}" for bridge in ("sa", "sb") for words in (f"add {bridge} type bridge", f"set {bridge} up")))
 
     def set(self, ports):
         """ports: "access", "trunk", "LACP", "LACP, trunk" or "static group"."""
         group = {"LACP": "802.3ad lacp_rate fast", "static group": "balance-xor"}.get(ports.split(",")[0])
-        both = PARTNERS
+        both, commands = PARTNERS, []
         if group:
-            self.ip(f"link add bundle type bond miimon 100 mode {group}")
-            for port in PARTNERS:
-                self.ip(f"link set {port} down")
-                self.ip(f"link set {port} master bundle")
+            commands = [f"link add bundle type bond miimon 100 mode {group}"]
+            commands += [f"link set {port} {state}" for port in PARTNERS for state in ("down", "master bundle")]
             both = ("bundle", None)
         for port, bridge, tag in zip(both, ("sa", "sb"), (10, 20)):
             if port:
-                self._connect(port, bridge, tag if "trunk" in ports else None)
-
-    def _connect(self, port, bridge, tag):
-        self.ip(f"link set {port} up")
-        if tag:
-            self.ip(f"link add link {port} name {port}.{tag} type vlan id {tag}")
-            port = f"{port}.{tag}"
-            self.ip(f"link set {port} up")
-        self.ip(f"link set {port} master {bridge}")
+                commands += connect(port, bridge, tag if "trunk" in ports else None)
+        ip(self, *commands)
 
     def one_network(self):
         """Both ports as access ports of the first network, as for a bond that needs no group."""
-        self.ip(f"link set {PARTNERS[1]} master sa")
+        ip(self, f"link set {PARTNERS[1]} master sa")
 
     def clear(self):
-        for link in ("bundle", *(f"{p}.{t}" for p, t in zip(PARTNERS, (10, 20)))):
-            run_tool(self, ["ip", "link", "del", link], check=False)
-        for port in PARTNERS:
-            self.ip(f"link set {port} nomaster")
-            self.ip(f"link set {port} up")
+        remove(self, "bundle", *(f"{p}.{t}" for p, t in zip(PARTNERS, (10, 20))))
+        ip(self, *(f"link set {port} {state}" for port in PARTNERS for state in ("nomaster", "up")))
+
+
+def connect(port, bridge, tag):
+    """Commands that make a port lead to a bridge, with a tag as that VLAN's."""
+    commands = [f"link set {port} up"]
+    if tag:
+        commands.append(f"link add link {port} name {port}.{tag} type vlan id {tag}")
+        port = f"{port}.{tag}"
+        commands.append(f"link set {port} up")
+    return [*commands, f"link set {port} master {bridge}"]
+
+
+def ip(ns, *commands):
+    """Commands of ip in one process: each takes half a second to start there."""
+    run_tool(ns, ["ip", "-batch", "-"], seconds=SLOW, text="\n".join(commands))
+
+
+def remove(ns, *links):
+    """Those of them that are there."""
+    there = {link["ifname"] for link in json.loads(run_tool(ns, ["ip", "-json", "link"]).stdout)}
+    for link in links:
+        if link in there:
+            ip(ns, f"link del {link}")
 
 
 class Machine(Follower):
@@ -124,7 +129,7 @@ class Machine(Follower):
     def _wire(self):
         for bridge, link in (("sa", "ca"), ("sb", "cb")):
             veth(self.switch, f"p{link}", self.client, link)
-            self.switch.ip(f"link set p{link} master {bridge}")
+            ip(self.switch, f"link set p{link} master {bridge}")
             self.client.address(link, *CLIENT[link])
         veth(self.here, "up0", self.client, "up1")
         self.here.address("up0", "192.0.2.241/30")
@@ -173,12 +178,10 @@ class Machine(Follower):
 
     def clear(self):
         self.stop()
+        print(f"\n{self.journal()}")
         shutil.rmtree(DROP_INS, ignore_errors=True)
-        for link in ("bond0.10", "bond0", "br0.10", "br0", "mv0", "any0", "eth0.10", "eth1.20"):
-            run_tool(self.here, ["ip", "link", "del", link], check=False)
-        for card in CARDS:
-            run_tool(self.here, ["ip", "address", "flush", "dev", card])
-            run_tool(self.here, ["ip", "link", "set", card, "down"])
+        remove(self.here, "bond0.10", "bond0", "br0.10", "br0", "mv0", "any0", "eth0.10", "eth1.20")
+        ip(self.here, *(words for card in CARDS for words in (f"address flush dev {card}", f"link set {card} down")))
 
     # -- hydnsd ---------------------------------------------------------------------------------------------------------
     def start(self):

@@ -2,18 +2,20 @@
 """Each recipe of doc/interfaces.md as it stands: the kernel answers, as the resolver would, and a bond's failover changes nothing."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from bareroot import documents
 from lab.process import run_tool
 from lab.run import wait_until
-from setups.machine import CARDS, CONFIG, PARTNERS, SLOW
+from setups.machine import CARDS, CONFIG, PARTNERS, SLOW, ip
 
 DOCUMENT = "doc/interfaces.md"
 RECIPES = {name: (ports, interfaces.split(", ")) for name, ports, interfaces in documents.table(DOCUMENT, "Which interface to name")}
 REFUSED = documents.table(DOCUMENT, "What does not work")
 QUERIES = 200
+LACP_DISTRIBUTING = 1 << 5      # of a port's state, the machine's or the switch's
 
 
 def test_the_table_has_every_recipe():
@@ -61,22 +63,30 @@ def under_load(machine):
 
 def fails_over(machine):
     """Without either cable, which both ends notice."""
+    in_use(machine, *CARDS)
     for card, partner in zip(CARDS, PARTNERS):
-        run_tool(machine.here, ["ip", "link", "set", card, "down"])
-        machine.switch.ip(f"link set {partner} down")
-        wait_until(lambda: not carries(machine, card), SLOW, f"bond0 to use {card} no longer")
+        ip(machine.here, f"link set {card} down")
+        ip(machine.switch, f"link set {partner} down")
+        in_use(machine, *set(CARDS) - {card})
         for address in machine.addresses():
             machine.answered(address)
-        machine.switch.ip(f"link set {partner} up")
-        run_tool(machine.here, ["ip", "link", "set", card, "up"])
-        wait_until(lambda: carries(machine, card), SLOW, f"bond0 to use {card} again")
+        ip(machine.switch, f"link set {partner} up")
+        ip(machine.here, f"link set {card} up")
+        in_use(machine, *CARDS)
 
 
-def carries(machine, card):
-    """Whether the bond takes the port for good."""
-    said = run_tool(machine.here, ["cat", "/proc/net/bonding/bond0"]).stdout
-    port = re.search(rf"^Slave Interface: {card}$(.*?)(?=^Slave Interface|\Z)", said, re.M | re.S)[1]
-    return "MII Status: up" in port
+def in_use(machine, *cards):
+    """Waits until the bond takes these ports for good and no other; with LACP, both ends have agreed on them."""
+    wait_until(lambda: [c for c in CARDS if takes(c)] == list(cards), SLOW, lambda: f"bond0 to use {cards} alone:\n{bonding()}")
+
+
+def bonding():
+    return Path("/proc/net/bonding/bond0").read_text()
+
+
+def takes(card):
+    port = re.search(rf"^Slave Interface: {card}$(.*?)(?=^Slave Interface|\Z)", bonding(), re.M | re.S)[1]
+    return "MII Status: up" in port and all(int(state) & LACP_DISTRIBUTING for state in re.findall(r"port state: (\d+)", port))
 
 
 @pytest.mark.limit(1200)
