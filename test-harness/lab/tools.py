@@ -33,12 +33,17 @@ def unbound_prefix():
 
 
 @functools.cache
-def unbound_has_fast_reload():
-    """Unbound has that command from 1.23 on. False also when there is no Unbound."""
-    program = unbound_prefix() / "sbin/unbound"
+def unbound_release(prefix=None):
+    """(major, minor) of the patched Unbound, of that prefix or where the tests find it; (0, 0) when there is none."""
+    program = (prefix or unbound_prefix()) / "sbin/unbound"
     said = subprocess.run([program, "-V"], capture_output=True, text=True, check=False).stdout if program.is_file() else ""
     found = re.search(r"^Version (\d+)\.(\d+)\.", said, re.M)
-    return bool(found) and (int(found[1]), int(found[2])) >= (1, 23)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def unbound_has_fast_reload():
+    """Unbound has that command from 1.23 on. False also when there is no Unbound."""
+    return unbound_release() >= (1, 23)
 
 
 def unit_environment(unit):
