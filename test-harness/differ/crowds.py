@@ -13,8 +13,6 @@ ABREAST = 8              # crowds that ask at a time
 LEAST, MOST = 3, 120     # queries of a crowd
 TURNS = 4                # of a large crowd, so that each lasts about as long as a resolution
 ODD = 0.25               # share of a crowd's queries that are not like its others: each variant waits for itself
-# Without a reply, after which a query counts as unanswered: longer than a resolver tries a silent server (servers.py).
-TIMEOUT_MS = 8000
 LOOK_SECONDS = 0.5       # between two looks at hydnsd's counters
 COUNTS = ("parked", "replayed", "answered", "passed", "timed_out", "discarded", "refused", "lost")
 FORWARD_COUNTS = ("sent", "joined", "answers", "mismatched", "relayed", "rejected", "timed_out", "again", "ended", "late")
@@ -29,10 +27,10 @@ class _Crowd:
 
 
 class Crowds:
-    """Draws the queries of crowds, in turn those of ABREAST crowds."""
+    """Draws the queries of crowds, in turn those of ABREAST crowds. patience_ms: after which such a query counts as unanswered."""
 
-    def __init__(self, rng, queries):
-        self.rng, self.queries = rng, queries
+    def __init__(self, rng, queries, patience_ms):
+        self.rng, self.queries, self.patience_ms = rng, queries, patience_ms
         self.crowds = []
 
     def _new(self):
@@ -54,7 +52,7 @@ class Crowds:
 
     def _query(self, style, crowd):
         wire = self.queries.one(style, crowd.question, None if self.rng.random() < ODD else crowd.opt)
-        return wire, TIMEOUT_MS
+        return wire, self.patience_ms
 
     def asks(self):
         """A question that is asked now: (name in wire format, type)."""

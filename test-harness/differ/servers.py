@@ -10,6 +10,7 @@ from lab import answer_zones  # noqa: F401  (it makes the generator's modules kn
 from lab.authoritative import zone_files
 from lab.forwarding import bind_forwards, bind_zone, forward_zone, is_ready
 from lab.servers import EVERY_CLIENT_WAITS
+from lab.tools import unbound_release
 from hydnszones.zonefile import TLD_SERVER
 
 from . import zone
@@ -28,6 +29,10 @@ NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
 # infra-cache-max-rtt would make slow servers dead ones.) named tries for four seconds, and remembers for one.
 UNBOUND_IMPATIENT, NAMED_IMPATIENT = ("infra-cache-max-rtt: 2000", "infra-host-ttl: 2"), ("resolver-query-timeout 4000;",)
 UNBOUND_REMEMBERS, NAMED_REMEMBERS = 12, 6
+# Longer than a resolver tries a silent server, in ms. Since 1.23 Unbound takes a server for dead by type of question, each of
+# which it tries at infra-cache-max-rtt up to five times; and before it gives up it asks for an IPv6 address of the server's name,
+# in the same way. (Without hyDNS 1.26 took up to 15.5 seconds, 1.22 up to 2.7.)
+UNBOUND_PATIENCE_MS, NAMED_PATIENCE_MS = 20000 if unbound_release() >= (1, 23) else 8000, 8000
 NAMED_CONFIG = NAMED_COOKIES + ("notify no;", EVERY_CLIENT_WAITS, "recursive-clients 10000;")
 # So that rules expire all the time.
 UNBOUND_CLAUSE, NAMED_CLAUSE = ("hydns-min-ttl: 1",), ("hydns-min-ttl 1;",)
@@ -123,11 +128,12 @@ class Server:
     rules: Rules
     recursion_desired: float = 1.0   # share of plain queries with RD
     remembers: float = 0             # seconds, of a failure; 0: it resolves nothing
+    patience_ms: int = NAMED_PATIENCE_MS     # without a reply from slow_zones.py, after which a query counts as unanswered
 
 
 SERVERS = {
     ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules(),
-                                     remembers=UNBOUND_REMEMBERS),
+                                     remembers=UNBOUND_REMEMBERS, patience_ms=UNBOUND_PATIENCE_MS),
     ("bind", "recursive"): Server("BIND", _named, _resolves, NamedCommands, Rules(
         shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True,
         by_history=Rules.by_history + (SIG, KEY)), remembers=NAMED_REMEMBERS),

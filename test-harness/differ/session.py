@@ -141,7 +141,7 @@ class Session:
                            Forwarded(zone.PLAIN, self.commands.flushed, zone.SETTLED_TTL) if stand.forward else None)
         self.queries = Queries(rng, self.asked, stand.server.recursion_desired)
         if stand.slow:
-            self.asked.crowds = crowds.Crowds(rng, self.queries)
+            self.asked.crowds = crowds.Crowds(rng, self.queries, stand.server.patience_ms)
         self.of_crowds = 0                     # queries that crowds asked
         self.parked = self.forwarded = None    # crowds.Counts
         self.rng = rng
@@ -252,7 +252,7 @@ class Session:
             number = flow.number | AGAIN
             self._waiting[number] = found
             self.repeated += 1
-            timeout = crowds.TIMEOUT_MS if self._is_slow(flow) else PATIENT_MS
+            timeout = self.stand.server.patience_ms if self._is_slow(flow) else PATIENT_MS
             self.twins.write(self.twins.frame(number, flow.wire, timeout, flow.group.index,
                                               FULL | self._alone(flow.wire), flow.direct_wire))
 

@@ -3,6 +3,7 @@
 
 import json
 import math
+import random
 import socket
 import subprocess
 import sys
@@ -22,11 +23,12 @@ from differ.asking import (AGAIN, DIFFERS_KERNEL, DIFFERS_REFERENCE, DIRECT, FUL
                            Twins)
 from differ.authorities import DELAY, LATE, Authorities
 from differ.commands import Commands
+from differ.crowds import Crowds
 from differ.ledger import SECOND, Ledger
 from differ.questions import Data, zone_lines
 from differ.record import Recorder, asked_upstream
 from differ.servers import SERVERS
-from differ.session import Found, Session
+from differ.session import PATIENT_MS, Found, Session
 from lab import changing_zones, pinned
 from lab.attempts import Inconclusive, until_conclusive
 from lab.client import ask, query
@@ -702,6 +704,21 @@ def test_what_explains_a_lost_query():
     assert count_lost((1005, 1006, 1007), dropped=2) == 1
     assert count_lost((1005, 1011), restarts=[(1009, 1010)]) == 1
     assert count_lost((1005, 1011), restarts=[(1010, math.inf)]) == 0
+
+
+def test_slow_questions_get_the_patience_of_their_server():
+    """Those of crowds, and each that is asked again; other queries that are asked again get less."""
+    wires = [query(name, "A").to_wire() for name in ("a.ttl5.dead0.example", f"settled.{zone.PLAIN}")]
+    crowds = Crowds(random.Random(1), SimpleNamespace(one=lambda *_: wires[0]), 12345)
+    assert crowds.batch(None, 9) == [(wires[0], 12345)] * 9
+    session = Session.__new__(Session)
+    session.stand = SimpleNamespace(ledger=judge_with_ledger().ledger, server=SimpleNamespace(patience_ms=12345))
+    session.disturber, session.rules, session.alone = SimpleNamespace(begun=None), judge.Rules(), Counter()
+    session.repeated, session._waiting, asked = 0, {}, []
+    session.twins = SimpleNamespace(frame=lambda number, wire, timeout, *_: (wire, timeout), write=asked.append)
+    session._again = deque(Found(None, asked_at(1005, None, None)._replace(wire=wire), "", "", False) for wire in wires)
+    session._ask_again()
+    assert asked == [(wires[0], 12345), (wires[1], PATIENT_MS)]
 
 
 def test_the_last_difference_gets_its_second_look(monkeypatch):
