@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lab import answer_zones  # noqa: F401  (it makes the generator's modules known)
 from lab.authoritative import zone_files
 from lab.forwarding import bind_forwards, bind_zone, forward_zone, is_ready
+from lab.network import CLIENT1, CLIENT2, SERVICE
 from lab.servers import EVERY_CLIENT_WAITS
 from lab.tools import unbound_release
 from hydnszones.zonefile import TLD_SERVER
@@ -20,6 +21,11 @@ from .judge import Rules
 
 ROLES = ("recursive", "authoritative")
 UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
+# The 1.26 series refuses a query without RD only if its thread has sent fewer than 100 errors in that second, and is silent
+# otherwise. So there the clients may look into the cache without RD.
+UNBOUND_SNOOPED = unbound_release() >= (1, 26)
+UNBOUND_CLIENTS = tuple(f"access-control: {address} allow_snoop" for client in (CLIENT1, CLIENT2, SERVICE)
+                        for address in client.values()) * UNBOUND_SNOOPED
 # Without texts in extended errors: they name the server that a resolver happened to ask. With them no zone is forwarded.
 UNBOUND_ERRORS = ("ede: yes", "log-servfail: no")
 NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
@@ -52,7 +58,7 @@ def _forwarding(stand, in_kernel):
 
 
 def _unbound(stand):
-    config = UNBOUND_CONFIG + UNBOUND_ERRORS * (not stand.forward) + UNBOUND_IMPATIENT * stand.slow
+    config = UNBOUND_CONFIG + UNBOUND_CLIENTS + UNBOUND_ERRORS * (not stand.forward) + UNBOUND_IMPATIENT * stand.slow
     return (stand.world.unbound(stand.daemon, server=config + _forwarding(stand, True), clause=UNBOUND_CLAUSE),
             stand.world.reference(server=config + _forwarding(stand, False)))
 
@@ -132,7 +138,7 @@ class Server:
 
 
 SERVERS = {
-    ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules(),
+    ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules(unrecursed_by_history=UNBOUND_SNOOPED),
                                      remembers=UNBOUND_REMEMBERS, patience_ms=UNBOUND_PATIENCE_MS),
     ("bind", "recursive"): Server("BIND", _named, _resolves, NamedCommands, Rules(
         shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True,
