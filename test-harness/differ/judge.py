@@ -60,6 +60,8 @@ class Rules:
     unrecursed_by_history: bool = False      # queries without RD are answered from what the cache happens to hold
     gives_up: bool = False           # one may fail to resolve while the other succeeds
     failures: bool = True            # it may offer failures that it remembers, which have no records
+    # a thread sends BADVERS, as other errors for queries that it does not take, only so often in a second
+    limits_badvers: bool = False
     cached: bool = True              # answers come from a cache: TTLs count down, and no two caches are the same
     # Types answered from whatever the cache happens to hold at the name: RRSIG, NSEC, NSEC3, ANY, which stand beside a
     # CNAME, cached or not
@@ -80,6 +82,11 @@ def _of_one_server(a, b, rules, used=None, earlier=0, later=0):
 
 def _failed(wire):
     return bool(wire) and wire[3] & RCODE == SERVFAIL
+
+
+def _is_badvers(wire):
+    """By the OPT record: the header of such a reply says NOERROR."""
+    return any(record.rtype == OPT and record.ttl >> 24 == 1 for record in split(wire)[2])
 
 
 def _opt(record):
@@ -375,12 +382,12 @@ class Judge:
                 return Difference(f"reference, {found.kind}", found)
         return self._limits(kernel, slack) or self._limits(reference, slack)
 
-    @staticmethod
-    def _without_reply(flow, replies):
+    def _without_reply(self, flow, replies):
         """However slow or silent a server is, there is an answer or a failure in the end. LOST: its resolver answers others. It may
-        leave queries unanswered that it can't read, which it says to others."""
+        leave queries unanswered that it can't read or does not take, which it says to others."""
         direct = replies[DIRECT]
-        if direct and direct[3] & RCODE in (NOERROR, NXDOMAIN, SERVFAIL):
+        refused = direct and self.rules.limits_badvers and _is_badvers(direct)
+        if direct and direct[3] & RCODE in (NOERROR, NXDOMAIN, SERVFAIL) and not refused:
             return Difference(LOST, "no reply, and past the kernel path there is one")
         return Difference("silence", "a reply" if direct or replies[AGAIN] else "at all places of the resolver")
 

@@ -21,11 +21,11 @@ from .judge import Rules
 
 ROLES = ("recursive", "authoritative")
 UNBOUND_CONFIG = ("answer-cookie: yes", f'cookie-secret: "{SECRET.hex()}"')
-# The 1.26 series refuses a query without RD only if its thread has sent fewer than 100 errors in that second, and is silent
-# otherwise. So there the clients may look into the cache without RD.
-UNBOUND_SNOOPED = unbound_release() >= (1, 26)
+# The 1.26 series refuses a query without RD, or says BADVERS, only if its thread has sent fewer than 100 errors in that second, and is
+# silent otherwise. So there the clients may look into the cache without RD.
+UNBOUND_LIMITS = unbound_release() >= (1, 26)
 UNBOUND_CLIENTS = tuple(f"access-control: {address} allow_snoop" for client in (CLIENT1, CLIENT2, SERVICE)
-                        for address in client.values()) * UNBOUND_SNOOPED
+                        for address in client.values()) * UNBOUND_LIMITS
 # Without texts in extended errors: they name the server that a resolver happened to ask. With them no zone is forwarded.
 UNBOUND_ERRORS = ("ede: yes", "log-servfail: no")
 NAMED_COOKIES = (f'cookie-secret "{SECRET.hex()}";',)
@@ -138,8 +138,8 @@ class Server:
 
 
 SERVERS = {
-    ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules(unrecursed_by_history=UNBOUND_SNOOPED),
-                                     remembers=UNBOUND_REMEMBERS, patience_ms=UNBOUND_PATIENCE_MS),
+    ("unbound", "recursive"): Server("Unbound", _unbound, _registered, UnboundCommands, Rules(
+        unrecursed_by_history=UNBOUND_LIMITS, limits_badvers=UNBOUND_LIMITS), remembers=UNBOUND_REMEMBERS, patience_ms=UNBOUND_PATIENCE_MS),
     ("bind", "recursive"): Server("BIND", _named, _resolves, NamedCommands, Rules(
         shuffled=True, added_by_history=True, unrecursed_by_history=True, gives_up=True,
         by_history=Rules.by_history + (SIG, KEY)), remembers=NAMED_REMEMBERS),

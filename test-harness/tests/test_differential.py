@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import dns.message
+import dns.rcode
 import dns.rrset
 import pytest
 
@@ -679,6 +680,17 @@ def test_a_query_that_only_the_kernel_path_loses():
     assert judged.of(asked_at(1005, None, answered(55))).kind == judge.LOST
     assert judged.of(asked_at(1005, None, None)).kind == "silence"
     assert judge.Judge(Data([])).of(asked_at(1005, None, None)) is None
+
+
+def test_errors_that_unbound_limits():
+    """Since 1.26 BADVERS is among them: a reply past the kernel path with it says nothing of one that did not come."""
+    badvers = dns.message.from_wire(failure())
+    badvers.set_rcode(dns.rcode.BADVERS)
+    judged = judge_with_ledger()
+    for limits, kind in ((False, judge.LOST), (True, "silence")):
+        judged.rules = judge.Rules(limits_badvers=limits)
+        assert judged.of(asked_at(1005, None, badvers.to_wire())).kind == kind
+        assert judged.of(asked_at(1005, None, failure())).kind == judge.LOST
 
 
 def count_lost(seconds, dropped=0, restarts=()):
