@@ -12,7 +12,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
-KEYS = {"name", "file", "within", "old", "new", "effect", "seen_by"}
+KEYS = {"name", "file", "within", "old", "new", "effect", "seen_by", "since"}
+OPTIONAL = {"within", "since"}
 MAKEFILES = {"hydns-kern", "hydnsd", "plugin", "offload-policy", "test-harness"}
 SCRIPTS = {"unbound-module/run-tests", "bind-patches/run-tests"}
 
@@ -30,6 +31,7 @@ class Fault:
     effect: str         # what goes wrong
     seen_by: tuple      # tests, the smallest first; one of them must fail
     within: str = ""    # a text of the file that stands once, before the line: its function's first line
+    since: str = ""     # the first release of Unbound that has what it spoils, as "1.23"
 
     @property
     def part(self):
@@ -40,7 +42,7 @@ class Fault:
 def _fault(entry, table):
     what = f"{table.name}: fault {entry.get('name', '(without a name)')}"
     unknown = set(entry) - KEYS
-    missing = KEYS - {"within"} - set(entry)
+    missing = KEYS - OPTIONAL - set(entry)
     if unknown or missing:
         raise CatalogueError(f"{what}: " + (f"unknown {', '.join(sorted(unknown))}" if unknown else
                                             f"no {', '.join(sorted(missing))}"))
@@ -105,6 +107,11 @@ def _test_fault(test, top):
         return f"{path} is neither a test program of {', '.join(sorted(MAKEFILES))} nor a test of pytest's"
     makefile = _text(top / folder / "Makefile.am")
     return None if re.search(rf"(^|\s){re.escape(program)}(\s|$)", makefile) else f"{folder}/Makefile.am has no {program}"
+
+
+def in_release(fault, release):
+    """Does Unbound of this release, (major, minor), have what the fault spoils?"""
+    return not fault.since or tuple(map(int, fault.since.split("."))) <= release
 
 
 def faults_of(catalogue, top=TOP):

@@ -16,6 +16,7 @@ import threading
 import xml.etree.ElementTree as ElementTree
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyroute2 import netns
@@ -354,13 +355,17 @@ def test_check_names_what_has_failed(tmp_path, said, name):
     assert done.returncode == 1 and f"\nnot passed: {name}\n1 passed, 1 failed\n" in done.stdout
 
 
-@pytest.fixture
-def check():
-    """The program as a module."""
-    loader = importlib.machinery.SourceFileLoader("check", str(HARNESS / "check"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
+def program(name):
+    """A program of the harness as a module."""
+    loader = importlib.machinery.SourceFileLoader(name, str(HARNESS / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def check():
+    return program("check")
 
 
 def test_check_names_faults_that_survive(check):
@@ -369,6 +374,15 @@ def test_check_names_faults_that_survive(check):
     assert (count.passed, count.failed, count.names) == (10, 2, ["fault one-fault (survived)", "fault another (hung)"])
     count = check.mutation_count("12 of 12 faults killed in 80 s\n")
     assert (count.passed, count.failed, count.names) == (12, 0, [])
+
+
+def test_faults_of_releases_that_the_tree_lacks(monkeypatch, capsys, tmp_path):
+    """Are left out by name; those of any release stay."""
+    mutate = program("mutate")
+    monkeypatch.setattr(mutate, "unbound_release", lambda prefix: (1, 22))
+    faults = [SimpleNamespace(name=name, since=since) for name, since in (("any", ""), ("same", "1.22"), ("later", "1.23"))]
+    assert [f.name for f in mutate.of_the_tree(faults, tmp_path)] == ["any", "same"]
+    assert capsys.readouterr().out == "not in this tree: later (Unbound 1.23 or later)\n"
 
 
 def test_check_counts_what_ran_on_another_kernel(check):
