@@ -84,9 +84,12 @@ def _failed(wire):
     return bool(wire) and wire[3] & RCODE == SERVFAIL
 
 
-def _is_badvers(wire):
-    """By the OPT record: the header of such a reply says NOERROR."""
-    return any(record.rtype == OPT and record.ttl >> 24 == 1 for record in split(wire)[2])
+def _gets_badvers(query):
+    """By its EDNS version: the header of a reply with BADVERS says NOERROR, and an OPT record has no room in each."""
+    try:
+        return any(record.rtype == OPT and record.ttl >> 16 & 0xFF for record in split(query)[2])
+    except Unreadable:
+        return False
 
 
 def _opt(record):
@@ -386,7 +389,7 @@ class Judge:
         """However slow or silent a server is, there is an answer or a failure in the end. LOST: its resolver answers others. It may
         leave queries unanswered that it can't read or does not take, which it says to others."""
         direct = replies[DIRECT]
-        refused = direct and self.rules.limits_badvers and _is_badvers(direct)
+        refused = self.rules.limits_badvers and _gets_badvers(flow.wire)
         if direct and direct[3] & RCODE in (NOERROR, NXDOMAIN, SERVFAIL) and not refused:
             return Difference(LOST, "no reply, and past the kernel path there is one")
         return Difference("silence", "a reply" if direct or replies[AGAIN] else "at all places of the resolver")
