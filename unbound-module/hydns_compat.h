@@ -13,12 +13,17 @@
 /* of an answer by UDP, without TLS */
 #define HYDNS_LOG_REPLY(q, addr, len, took, cached, reply, to) \
 	log_reply_info(NO_VERBOSE, q, addr, len, took, cached, reply, to, comm_udp, NULL)
+/* Replies dropped after discard-timeout have a counter of their own. */
+#define HYDNS_COUNT_DISCARDED(svr, n) ((svr)->num_queries_discard_timeout += (n))
+#define HYDNS_DISCARDED_ARE_DROPPED 0
 #else
 #define HYDNS_LAST_SECOND 1
 #define HYDNS_LOCAL_ZONE(zones, name, len, labels, type) \
 	local_zones_lookup(zones, name, len, labels, LDNS_RR_CLASS_IN, type)
 #define HYDNS_LOG_REPLY(q, addr, len, took, cached, reply, to) \
 	log_reply_info(NO_VERBOSE, q, addr, len, took, cached, reply, to, comm_udp)
+#define HYDNS_COUNT_DISCARDED(svr, n) ((void)0)
+#define HYDNS_DISCARDED_ARE_DROPPED 1
 #endif
 
 #endif

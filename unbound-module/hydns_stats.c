@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The kernel's answers in Unbound's statistics. hydnsd counts them for the whole server; its counts never fall. */
 #include "config.h"
+#include "hydns_compat.h"
 #include "hydns_daemon.h"
 #include "libunbound/unbound.h"
 #include "sldns/pkthdr.h"
@@ -54,6 +55,7 @@ static void add_discarded(struct ub_server_stats* svr, const struct hydns_discar
 
 	svr->num_queries += n;
 	svr->num_queries_missed_cache += n;
+	HYDNS_COUNT_DISCARDED(svr, n);
 	svr->qclass[LDNS_RR_CLASS_IN] += n;
 	svr->qopcode[LDNS_PACKET_QUERY] += n;
 	svr->qbit_RD += n;
@@ -65,7 +67,7 @@ static void add_discarded(struct ub_server_stats* svr, const struct hydns_discar
 
 long long hydns_stats_dropped(struct hydns_daemon* d)
 {
-	return d ? (long long)(d->last.discarded.queries - d->base.discarded.queries) : 0;
+	return d && HYDNS_DISCARDED_ARE_DROPPED ? (long long)(d->last.discarded.queries - d->base.discarded.queries) : 0;
 }
 
 void hydns_stats_add(struct hydns_daemon* d, struct ub_server_stats* svr)

@@ -30,8 +30,8 @@ def wait_silent_for_all(path, reference, before):
 
 
 # What Unbound counts of a query that it reads, and whose reply it drops.
-COUNTERS = ("total.num.queries", "total.num.cachemiss", "total.requestlist.exceeded", "num.query.type.A", "num.query.class.IN",
-            "num.query.opcode.QUERY", "num.query.flags.RD", "num.query.flags.AD", "num.query.ipv6", "num.query.edns.present",
+COUNTERS = ("total.num.queries", "total.num.cachemiss", "total.requestlist.exceeded", "total.num.queries_discard_timeout",
+            "num.query.type.A", "num.query.class.IN", "num.query.opcode.QUERY", "num.query.flags.RD", "num.query.flags.AD", "num.query.ipv6", "num.query.edns.present",
             "num.query.edns.DO")
 
 
