@@ -30,7 +30,7 @@ void hydns_tap_zones_free(struct hydns_tap_zones *z)
 /* Not 0, which is an empty place. */
 static uint64_t hash_of(const uint8_t *name, size_t len)
 {
-	static const uint64_t seed[2] = { 0x6879646e73, 0x7a6f6e6573 };
+	static const __u64 seed[2] = { 0x6879646e73, 0x7a6f6e6573 };
 
 	return hydns_place_hash(name, (uint8_t)len, seed) | 1;
 }
@@ -40,7 +40,7 @@ static bool knows(const struct hydns_tap_zones *z, const uint8_t *name, size_t l
 	uint64_t hash = hash_of(name, len), at = 1;
 
 	for (unsigned i = 0; i < PROBES && at; i++) {
-		at = atomic_load_explicit(&z->hash[(hash >> 1) + i & (PLACES - 1)], memory_order_relaxed);
+		at = atomic_load_explicit(&z->hash[((hash >> 1) + i) & (PLACES - 1)], memory_order_relaxed);
 		if (at == hash)
 			return true;
 	}
@@ -52,7 +52,7 @@ void hydns_tap_zones_add(struct hydns_tap_zones *z, const uint8_t *name, size_t 
 	uint64_t hash = hash_of(name, len);
 
 	for (unsigned i = 0; i < PROBES; i++) {
-		_Atomic uint64_t *place = &z->hash[(hash >> 1) + i & (PLACES - 1)];
+		_Atomic uint64_t *place = &z->hash[((hash >> 1) + i) & (PLACES - 1)];
 		uint64_t is = 0;
 
 		if (atomic_compare_exchange_strong(place, &is, hash) || is == hash)
