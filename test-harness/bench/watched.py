@@ -40,7 +40,6 @@ CONTENDERS = {
 AGAINST = {"alone with dnstap": "alone"} | dict.fromkeys(("complete", "sample", "complete, into a file"), OWN)
 LEAST = 0.95             # times the replies a second, goal
 SCRAPE_MOST = 5.0        # milliseconds, goal
-MESSAGES = 2             # of a kernel answer: query and response
 
 
 def unbound(world, daemon, dnstap, socket):
