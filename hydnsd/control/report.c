@@ -271,17 +271,27 @@ static json_t *rejections_object(const struct hydnsd *d)
 	return o;
 }
 
+static struct hydnsd_histogram took(const struct hydns_queue_counts *c)
+{
+	struct hydnsd_histogram h = { .sum_s = (double)c->took_us * HYDNS_NS_PER_US / HYDNS_NS_PER_S };
+
+	for (unsigned i = 0; i < HYDNS_WAITS; i++)
+		h.count[i] = c->took[i];
+	return h;
+}
+
 static json_t *packet_rings(const struct hydns_queue_counts *c, const struct hydns_queue_count *given)
 {
+	const struct hydnsd_histogram h = took(c);
 	json_t *detours = json_object();
 
 	for (unsigned i = 0; i < HYDNS_DETOURS; i++)
 		json_object_set_new(detours, hydns_detour_name(i), said(c->detour[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"queries", number(given->queries), "answers", number(given->answers), "full", number(given->full),
 		"received", said(c->received), "received_answers", said(c->answers), "sent", said(c->sent),
 		"sent_upstream", said(c->upstream), "strays", said(c->strays), "bad", said(c->bad), "wakeups", said(c->wakeups),
-		"detours", detours);
+		"took", hydnsd_report_histogram(&h, HYDNSD_SCALE_WAIT), "detours", detours);
 }
 
 json_t *hydnsd_report_histogram(const struct hydnsd_histogram *h, enum hydnsd_scale scale)
@@ -289,7 +299,7 @@ json_t *hydnsd_report_histogram(const struct hydnsd_histogram *h, enum hydnsd_sc
 	json_t *counts = json_object();
 
 	for (unsigned i = 0; i < HYDNSD_BUCKETS; i++)
-		json_object_set_new(counts, hydnsd_histogram_bound(scale, i), number(h->count[i]));
+		json_object_set_new(counts, hydnsd_histogram_bound(scale, i), said(h->count[i]));
 	return json_pack("{s:o, s:f}", "counts", counts, "sum_s", h->sum_s);
 }
 

@@ -2,6 +2,9 @@
 #include "hydnsd/rules/histogram.h"
 
 #include "hydns/common.h"
+#include "hydns/waits.h"
+
+HYDNS_STATIC_ASSERT(HYDNS_WAITS == HYDNSD_BUCKETS, "plugins count in the same buckets");
 
 struct bound {
 	uint64_t ns;
@@ -9,15 +12,15 @@ struct bound {
 };
 
 #define SECONDS(n)      { (n) * HYDNS_NS_PER_S, #n }
-#define MILLI(n, text)  { (n) * HYDNS_NS_PER_MS, text }
 static const struct bound bounds[HYDNSD_SCALES][HYDNSD_BUCKETS] = {
 	[HYDNSD_SCALE_AGE] = {
 		SECONDS(1), SECONDS(5), SECONDS(10), SECONDS(30), SECONDS(60), SECONDS(120), SECONDS(300), SECONDS(900),
 		SECONDS(3600), SECONDS(10800), SECONDS(43200), SECONDS(86400), { UINT64_MAX, "inf" },
 	},
 	[HYDNSD_SCALE_WAIT] = {
-		{ HYDNS_NS_PER_MS / 5, "0.0002" }, MILLI(1, "0.001"), MILLI(2, "0.002"), MILLI(5, "0.005"), MILLI(10, "0.01"),
-		MILLI(20, "0.02"), MILLI(50, "0.05"), MILLI(100, "0.1"), MILLI(200, "0.2"), MILLI(500, "0.5"), SECONDS(1), SECONDS(5),
+#define HYDNS_WAIT(us, text) { (us) * HYDNS_NS_PER_US, text },
+#include "hydns/waits.def"
+#undef HYDNS_WAIT
 		{ UINT64_MAX, "inf" },
 	},
 };

@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 #include <string.h>
+#include "hydns/waits.h"
 
 enum hydns_detour {
 #define HYDNS_DETOUR(name, text) HYDNS_DETOUR_##name,
@@ -22,6 +23,8 @@ struct hydns_queue_counts {
 	__u64 strays;            /* answers to those that came by a socket */
 	__u64 bad;               /* frames that were no datagram */
 	__u64 wakeups;           /* calls of the kernel to send what is in a ring */
+	__u64 took[HYDNS_WAITS]; /* replies sent by a ring to queries that came by one, by how long the resolver took, */
+	__u64 took_us;           /* and their sum */
 	__u64 detour[HYDNS_DETOURS];
 };
 

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+#include "plugin/clock.h"
 #include "plugin/queue/lanes_internal.h"
 
 #define BATCH        64U              /* frames that are given back to the kernel at once */
@@ -14,6 +15,11 @@
 #define WAITING_PART 4U               /* ... nor for more than this part of those that were received with it */
 #define RETRY_MIN_MS 1U
 #define RETRY_MAX_MS 256U
+
+uint32_t hydns_lanes_now_us(void)
+{
+	return (uint32_t)(hydns_mono_ns() / HYDNS_NS_PER_US);
+}
 
 int hydns_lanes_fd(const struct hydns_lane_thread *t)
 {
@@ -265,7 +271,7 @@ static void take_one(struct hydns_lane_thread *t, struct hydns_plugin_lane *lane
 		     hydns_lanes_take *take, void *arg)
 {
 	struct hydns_way way = { .lane = (uint16_t)(place + 1), .device = lane->setup.device, .made = lane->made,
-				 .ifindex = lane->setup.id.ifindex };
+				 .ifindex = lane->setup.id.ifindex, .came_us = t->came_us };
 	struct hydns_datagram d;
 
 	if (desc->addr >= lane->pool.area_len || desc->len > lane->pool.area_len - desc->addr ||
@@ -310,6 +316,7 @@ static unsigned receive_batch(struct hydns_lane_thread *t, struct hydns_plugin_l
 	if (n == 0)
 		return 0;
 	t->waiting_most = may_wait(n);
+	t->came_us = hydns_lanes_now_us();
 	for (uint32_t i = 0; i < n; i++) {
 		const struct xdp_desc desc = *xsk_ring_cons__rx_desc(&r->rx, at + i);
 

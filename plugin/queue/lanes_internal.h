@@ -26,6 +26,7 @@ struct hydns_lane_thread {
 	bool timer_runs;
 	uint32_t retry_ms;
 	uint32_t random;                       /* state of the identifications of IPv4 packets */
+	uint32_t came_us;                      /* when it received the frames that it hands over: see struct hydns_way */
 	unsigned depth;                        /* of calls within calls */
 	bool corked;
 	unsigned first;                        /* place that the next look begins at */
@@ -45,5 +46,7 @@ struct hydns_lanes {
 	_Atomic(struct hydns_ways *) reply_ways;   /* NULL: replies go back where their queries came from */
 	struct hydns_lane_thread *thread;
 };
+
+uint32_t hydns_lanes_now_us(void);             /* monotonic, modulo 2^32 */
 
 #endif

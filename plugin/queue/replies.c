@@ -42,13 +42,27 @@ static bool route(struct hydns_lane_thread *t, struct hydns_ways *ways, const st
 	return true;
 }
 
+/* Of a reply that has left. */
+static void count_time(struct hydns_lane_thread *t, const struct hydns_way *way)
+{
+	const uint32_t took = hydns_lanes_now_us() - way->came_us;
+
+	t->counts->took[hydns_wait_bucket(took)]++;
+	t->counts->took_us += took;
+}
+
 bool hydns_lanes_reply(struct hydns_lane_thread *t, const struct hydns_way *way, uint8_t dscp, const uint8_t *payload, size_t len,
 		       uint64_t now_ms)
 {
 	struct hydns_ways *ways = atomic_load_explicit(&t->all->reply_ways, memory_order_acquire);
 	struct hydns_way out;
+	bool sent;
 
 	if (!ways || way->lane == 0)
-		return hydns_lanes_send(t, way, dscp, payload, len);
-	return route(t, ways, &way->path, len, now_ms, &out) && hydns_lanes_send(t, &out, dscp, payload, len);
+		sent = hydns_lanes_send(t, way, dscp, payload, len);
+	else
+		sent = route(t, ways, &way->path, len, now_ms, &out) && hydns_lanes_send(t, &out, dscp, payload, len);
+	if (sent)
+		count_time(t, way);
+	return sent;
 }

@@ -10,6 +10,7 @@ struct hydns_way {
 	uint8_t device;              /* number of its interface in port words */
 	uint32_t made;               /* tells the lane from a later one of the same number */
 	uint32_t ifindex;            /* of its interface */
+	uint32_t came_us;            /* when, in monotonic microseconds modulo 2^32 */
 	struct hydns_path path;
 };
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "plugin/queue/lanes_internal.h"
 #include "plugin/queue/ways.h"
 #include "plugin/tests/veth.h"
 
@@ -125,6 +126,36 @@ static void back_where_the_query_came_from(void **state)
 	expect_reply(&way, 40, router);
 }
 
+/* How long the resolver took, by replies that have left alone. */
+static void time_is_counted(void **state)
+{
+	const struct hydns_queue_counts *counts = hydns_lanes_counts(thread);
+	struct hydns_way way = came_from("10.99.0.2");
+	const uint64_t before = counts->took[HYDNS_WAIT_AT_MOST_5000000], sum = counts->took_us;
+
+	(void)state;
+	hydns_lanes_route(veth.lanes, NULL);
+	way.came_us = hydns_lanes_now_us() - 3000000;
+	assert_true(reply(&way, 40));
+	expect_reply(&way, 40, router);
+	assert_int_equal(counts->took[HYDNS_WAIT_AT_MOST_5000000], before + 1);
+	assert_in_range(counts->took_us - sum, 3000000, 5000000);
+	way.made++;
+	assert_false(reply(&way, 40));
+	assert_int_equal(counts->took[HYDNS_WAIT_AT_MOST_5000000], before + 1);
+}
+
+static void bounds_of_times(void **state)
+{
+	(void)state;
+	assert_int_equal(hydns_wait_bucket(0), HYDNS_WAIT_AT_MOST_200);
+	assert_int_equal(hydns_wait_bucket(200), HYDNS_WAIT_AT_MOST_200);
+	assert_int_equal(hydns_wait_bucket(201), HYDNS_WAIT_AT_MOST_1000);
+	assert_int_equal(hydns_wait_bucket(5000000), HYDNS_WAIT_AT_MOST_5000000);
+	assert_int_equal(hydns_wait_bucket(5000001), HYDNS_WAIT_LONGER);
+	assert_int_equal(hydns_wait_bucket(UINT32_MAX), HYDNS_WAIT_LONGER);
+}
+
 static void where_the_routes_lead(void **state)
 {
 	static const char *const client[] = { "10.99.0.2", "fd99::2", "203.0.113.7", "2001:db8::7" };
@@ -192,7 +223,7 @@ static void sockets_for_what_no_ring_can_take(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(back_where_the_query_came_from, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(back_where_the_query_came_from, set_up, tear_down), cmocka_unit_test_setup_teardown(time_is_counted, set_up, tear_down), cmocka_unit_test_setup_teardown(bounds_of_times, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(where_the_routes_lead, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(by_the_service_address, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(longer_than_the_path_carries, set_up, tear_down),

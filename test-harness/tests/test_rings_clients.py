@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """Packet rings for clients: more packets than they hold, VLANs, replies that take routes, and none for queries to upstream."""
 
+import time
+from collections import Counter
+
 import dns.message
 import dns.rcode
 import pytest
 from bind_rings import EITHER
 
 from lab import links, rings, vlan
-from lab.client import query, udp
+from lab.client import ask, query, udp
 from lab.network import SERVICE
 from lab.ring_load import NXDOMAIN, assert_answered, fresh, local, settle
 from lab.rings import Used
@@ -56,6 +59,28 @@ def test_no_upstream_rings_for_long_answers(paths):
         answers = asker.result()
     assert used.now().answers == 0
     assert_answered(answers)
+
+
+# -- how long it took ---------------------------------------------------------------------------------------------------------
+def took(path):
+    """(replies by rings by the bucket of their time, seconds of all)"""
+    found = [r["packet_rings"]["took"] for r in path.daemon.call({"cmd": "stats"})["resolvers"]]
+    return Counter({float(bound): sum(f["counts"][bound] for f in found) for bound in found[0]["counts"]}), sum(f["sum_s"] for f in found)
+
+
+def test_how_long_replies_took(paths):
+    """Each reply by a ring counts once, those that wait for a slow upstream server among the long ones."""
+    path = paths.take()
+    before, seconds = took(path)
+    path.world.relay.delay = 0.06
+    ((name, rdtype),) = rings.never_asked(1, "lab.example")
+    began = time.monotonic()
+    assert ask(path.network.client1, SERVICE[4], name, rdtype)
+    asked_for = time.monotonic() - began
+    after, more = took(path)
+    (bound,) = (after - before).elements()
+    assert bound >= 0.1 and 0.06 <= more - seconds <= asked_for
+    assert after.total() == rings.replies(path.daemon)
 
 
 # -- rings that are full ------------------------------------------------------------------------------------------------------
