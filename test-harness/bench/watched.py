@@ -15,7 +15,8 @@ from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 
 from lab import cpus, load, measure
-from lab.dnstap import Collector, Sink
+from lab.dnstap import Collector, Sink, all_written, bind_lines, unbound_lines
+from lab.dnstap import of as dnstap_counts
 from lab.metrics import Metrics
 from lab.run import HarnessError, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
@@ -42,20 +43,20 @@ LEAST = 0.95             # times the replies a second, goal
 SCRAPE_MOST = 5.0        # milliseconds, goal
 
 
+def logged(dnstap):
+    """hyDNS's options."""
+    return {} if dnstap in (None, "own") else {"hydns-dnstap": dnstap, "hydns-allow-unlogged": "yes" if dnstap == "no" else "no"}
+
+
 def unbound(world, daemon, dnstap, socket):
-    lines = [] if dnstap in (None, "own") else [f"hydns-dnstap: {dnstap}", f"hydns-allow-unlogged: {'yes' if dnstap == 'no' else 'no'}"]
-    if dnstap:
-        lines += ["dnstap:", "dnstap-enable: yes", f'dnstap-socket-path: "{socket}"', "dnstap-log-client-query-messages: yes",
-                  "dnstap-log-client-response-messages: yes"]
-    return world.unbound(daemon, threads=len(cpus.RESOLVER), clause=lines)
+    clause = [f"{option}: {value}" for option, value in logged(dnstap).items()]
+    return world.unbound(daemon, threads=len(cpus.RESOLVER), clause=clause + unbound_lines(socket, "client") * bool(dnstap))
 
 
 def bind(world, daemon, dnstap, socket):
-    options = ("minimal-responses yes;", EVERY_CLIENT_WAITS)
-    if dnstap:
-        options += (f'dnstap-output unix "{socket}";', "dnstap { client; };")
-    clause = () if dnstap in (None, "own") else (f"hydns-dnstap {dnstap};", f"hydns-allow-unlogged {'yes' if dnstap == 'no' else 'no'};")
-    return world.named(daemon, threads=len(cpus.RESOLVER), options=options, clause=clause)
+    options = ["minimal-responses yes;", EVERY_CLIENT_WAITS, *bind_lines(socket, "client") * bool(dnstap)]
+    return world.named(daemon, threads=len(cpus.RESOLVER), options=options,
+                       clause=[f"{option} {value};" for option, value in logged(dnstap).items()])
 
 
 PARTS = {"Unbound": unbound, "BIND": bind}
@@ -83,15 +84,6 @@ def scraping(world, daemon):
             thread.join()
 
 
-def written(daemon):
-    """hydnsd's account of the kernel answers that the resolver logs, once all of them are written or lost."""
-    def settled():
-        [r] = daemon.call({"cmd": "stats"})["resolvers"]
-        return r["log"]["written"] + r["log"]["lost"] == r["log"]["logged"] and r
-    r = wait_until(settled, 30, "all kernel answers to be written")
-    return r["log"] | {"answered": r["answered"]}
-
-
 def turn(world, data, kind, contender, seconds):
     """Figures of one turn: replies_per_second and others of measure(), scrape_ms, log."""
     dnstap, scraped, hydns, capture = CONTENDERS[contender]
@@ -107,7 +99,10 @@ def turn(world, data, kind, contender, seconds):
         measure.warm_up(world, server, data, lambda n: say(f"warming the cache: {n:,} questions so far"))
         scrapes = stack.enter_context(scraping(world, daemon)) if scraped else []
         figures, _ = measure.measure(world, server, daemon, data, seconds, None, lambda meter: None)
-        log = written(daemon) if daemon and dnstap else {}
+        log = {}
+        if daemon and dnstap:
+            wait_until(lambda: all_written(daemon), 30, "all kernel answers to be written")
+            log = dnstap_counts(daemon)
     return SimpleNamespace(figures=figures, scrapes=scrapes, log=log)
 
 

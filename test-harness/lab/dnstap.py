@@ -3,7 +3,7 @@
 
 import re
 import signal
-import socket
+import socketserver
 import subprocess
 import threading
 from collections import namedtuple
@@ -101,7 +101,7 @@ class Collector:
         self.program.stop()
 
 
-# Frame Streams (https://farsightsec.github.io/fstrm): control frames, after an escape and their length.
+# Control frames of Frame Streams, after an escape and their length, as plugin/dnstap/stream.c sends and expects them.
 CONTENT_TYPE = b"protobuf:dnstap.Dnstap"
 ACCEPT, STOP, FINISH = 1, 3, 5
 
@@ -111,41 +111,30 @@ def _control(kind, content=b""):
     return bytes(4) + len(frame).to_bytes(4, "big") + frame
 
 
-class Sink:
-    """A collector at a Unix socket that takes all and keeps nothing but the number of octets, for hardly any CPU time of its own.
-    Context manager."""
-
+class _Taker(socketserver.BaseRequestHandler):
     ROOM = 1 << 20
 
+    def handle(self):
+        room = bytearray(self.ROOM)
+        self.request.recv(self.ROOM)                # READY
+        self.request.sendall(_control(ACCEPT, (1).to_bytes(4, "big") + len(CONTENT_TYPE).to_bytes(4, "big") + CONTENT_TYPE))
+        while (n := self.request.recv_into(room)) > 0:
+            if room[:n].endswith(_control(STOP)):
+                self.request.sendall(_control(FINISH))
+
+
+class Sink:
+    """A collector at a Unix socket that takes all and keeps nothing, for hardly any CPU time of its own. Context manager."""
+
     def __init__(self, path):
-        self.socket, self.octets = path, 0
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket = path
+        self.server = socketserver.ThreadingUnixStreamServer(str(path), _Taker)
 
     def __enter__(self):
-        self.listener.bind(str(self.socket))
-        self.listener.listen()
-        threading.Thread(target=self._accept, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
         return self
 
     def __exit__(self, *exc):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+        self.server.shutdown()
+        self.server.server_close()
         self.socket.unlink()
-
-    def _accept(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._take, args=(connection,), daemon=True).start()
-
-    def _take(self, connection):
-        room = bytearray(self.ROOM)
-        with connection:
-            connection.recv(self.ROOM)                # READY
-            connection.sendall(_control(ACCEPT, (1).to_bytes(4, "big") + len(CONTENT_TYPE).to_bytes(4, "big") + CONTENT_TYPE))
-            while (n := connection.recv_into(room)) > 0:
-                self.octets += n
-                if room[:n].endswith(_control(STOP)):
-                    connection.sendall(_control(FINISH))

@@ -25,6 +25,8 @@ from lab.process import run_tool
 from lab.run import SOON, wait_until
 from lab.thread_server import SO_RCVBUFFORCE
 
+ZONES = 30000            # named takes a good part of a second for them
+
 
 @pytest.fixture(scope="class")
 def bind(world):
@@ -193,6 +195,22 @@ def test_plugin_removed_and_added(world):
             answers, recursed = asker.result(), recursions.result()
         assert_answered(answers, losses=losses)
         assert_answered(recursed, dns.rcode.NXDOMAIN, losses=losses)
+
+
+def test_plugin_removed_while_named_reads_a_long_configuration(world):
+    """Its threads stand still meanwhile, and the ring fills. All that lay in it is answered, though it is more than a socket takes at
+    once; only what came to full sockets is lost."""
+    zones = "".join(f'zone "z{n}.example" {{ type forward; forward only; forwarders {{ 192.0.2.1; }}; }};\n' for n in range(ZONES))
+    with ring_path(world, frames="hydns-queue-frames 4096;", threads=1) as p:
+        text = p.named.config.read_text()
+        losses, start = Losses(world.network), text.index("plugin query")
+        with load(p, rate=8000) as asker:
+            wait_used(p)
+            p.named.config.write_text(text[:start] + zones)
+            p.named.control("reconfig")
+            wait_until(lambda: not rings.lanes(p.daemon), SOON, "no lanes")
+            answers = asker.result()
+        assert_answered(answers, losses=losses)
 
 
 def test_another_address(own):
