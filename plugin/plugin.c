@@ -339,6 +339,13 @@ void hydns_plugin_zone_gone(struct hydns_plugin *p)
 		hydns_tap_zones_forget(p->dnstap.zones);
 }
 
+bool hydns_plugin_logs_own(struct hydns_plugin *p, const struct hydns_tap_message *m)
+{
+	struct hydns_tap *tap = atomic_load_explicit(&p->tap, memory_order_acquire);
+
+	return tap && hydns_tap_own(tap, m);
+}
+
 int hydns_plugin_add_service(struct hydns_plugin *p, int fd)
 {
 	int *more = realloc(p->service, (p->services + 1) * sizeof(*more));

@@ -74,6 +74,9 @@ struct hydns_plugin *hydns_plugin_new(const struct hydns_plugin_options *o);
 void hydns_plugin_answers_from(struct hydns_plugin *p, const uint8_t *zone, size_t len);
 void hydns_plugin_zone_gone(struct hydns_plugin *p);
 
+/* A client's message of what the resolver answers by itself: hydns_tap_own(). */
+bool hydns_plugin_logs_own(struct hydns_plugin *p, const struct hydns_tap_message *m);
+
 /* Before hydns_plugin_start(): what is offered for whom. fd: a bound UDP socket (duplicated). */
 int hydns_plugin_add_service(struct hydns_plugin *p, int fd);
 int hydns_plugin_add_acl(struct hydns_plugin *p, const struct hydns_acl_entry *e, size_t n);

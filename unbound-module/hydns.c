@@ -250,6 +250,12 @@ int hydns_queue_query(struct pending* pend, struct sldns_buffer* pkt)
 	return thread_context && thread_context->hooks->queue_query(thread_context, pend, pkt);
 }
 
+int hydns_logs_message(int reply, struct sockaddr_storage* client, struct sockaddr_storage* service, struct sldns_buffer* msg,
+	const struct timeval* at)
+{
+	return thread_context && thread_context->hooks->logs_message(thread_context, reply, client, service, msg, at);
+}
+
 /* Without a context the worker has ended, and all its ports with it. */
 void hydns_queue_port_end(struct outside_network* outnet, struct port_comm* pc)
 {

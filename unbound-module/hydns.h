@@ -29,6 +29,8 @@ struct ub_packed_rrset_key;
 struct reply_info;
 struct query_info;
 struct sldns_buffer;
+struct sockaddr_storage;
+struct timeval;
 
 /* A number of sightings: not counted, but the answer is looked at, for there may be a reason why it can't be offered, or others
  * may wait for it. */
@@ -69,6 +71,8 @@ struct hydns_hooks {
 	int (*queue_reply)(struct hydns_context* h, struct comm_reply* repinfo, struct sldns_buffer* pkt);
 	int (*queue_query)(struct hydns_context* h, struct pending* pend, struct sldns_buffer* pkt);
 	void (*queue_port_end)(struct hydns_context* h, int port);
+	int (*logs_message)(struct hydns_context* h, int reply, struct sockaddr_storage* client, struct sockaddr_storage* service,
+		struct sldns_buffer* msg, const struct timeval* at);
 };
 
 /* One per worker, for that worker alone. */
@@ -144,6 +148,11 @@ int hydns_queue_reply(struct comm_reply* repinfo, struct sldns_buffer* pkt);
 int hydns_queue_query(struct pending* pend, struct sldns_buffer* pkt);
 /* Nobody waits at such a port any more; puts it back to the unused ones. */
 void hydns_queue_port_end(struct outside_network* outnet, struct port_comm* pc);
+
+/* Logs a query of a client by UDP, or the reply to it, as dt_msg_send_client_query() and dt_msg_send_client_response() do; at: wall
+ * clock. 0: they have to. */
+int hydns_logs_message(int reply, struct sockaddr_storage* client, struct sockaddr_storage* service, struct sldns_buffer* msg,
+	const struct timeval* at);
 
 /* As calloc(1, size); NULL: no memory. It uses glibc's cache of the thread, which calloc() does only since glibc 2.41. */
 void* hydns_zeroed(size_t size);

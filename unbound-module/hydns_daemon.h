@@ -138,6 +138,10 @@ int hydns_dnstap_wants(const struct config_file* cfg);
 /* The same for the plugin. 0: they leave nothing behind. Its strings are valid until the next call. */
 int hydns_dnstap_options(const struct config_file* cfg, struct hydns_dnstap_options* o);
 
+/* Writes a client's message instead of Unbound: as hydns_logs_message(). */
+int hydns_dnstap_takes(struct hydns_context* h, int reply, struct sockaddr_storage* client, struct sockaddr_storage* service,
+	struct sldns_buffer* msg, const struct timeval* at);
+
 /* --- forward zones (hydns_forward.c) -------------------------------------------------------------------- */
 /* Makes the list of zones that the kernel may forward, as of now, and gives it to the plugin if it is news. At the start, and after
  * whatever may have changed it, before that is withdrawn. Takes the locks of zones, one after the other. */

@@ -143,3 +143,15 @@ int hydns_dnstap_options(const struct config_file* cfg, struct hydns_dnstap_opti
 		PACKAGE_STRING;
 	return 1;
 }
+
+int hydns_dnstap_takes(struct hydns_context* h, int reply, struct sockaddr_storage* client, struct sockaddr_storage* service,
+	struct sldns_buffer* msg, const struct timeval* at)
+{
+	const struct hydns_tap_message m = {
+		.reply = reply != 0, .real_ns = (int64_t)at->tv_sec * HYDNS_NS_PER_S + (int64_t)at->tv_usec * 1000,
+		.client = (const struct sockaddr*)client, .service = (const struct sockaddr*)service,
+		.wire = sldns_buffer_begin(msg), .len = sldns_buffer_limit(msg),
+	};
+
+	return hydns_plugin_logs_own(h->daemon->plugin, &m);
+}

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * Logged answers (hydns/logged.h): a thread of the plugin reads the log ring and writes what the resolver would have written: dnstap
- * messages to the collector that the resolver writes to, and lines of a query log. It runs in the resolver's process since that has
+ * messages to the collector that the resolver writes to, and lines of a query log. Messages of the resolver's own answers may go the
+ * same way (own.c). It runs in the resolver's process since that has
  * the right to write there, and sees the same paths. Nobody waits for it: a ring that it does not empty fills up.
  */
 #ifndef HYDNS_PLUGIN_DNSTAP_DNSTAP_H
 #define HYDNS_PLUGIN_DNSTAP_DNSTAP_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,6 +50,17 @@ struct hydns_tap;
 struct hydns_tap *hydns_tap_start(const struct hydns_dnstap_options *o, struct hydns_tap_level *level);
 /* A new log ring; what is in a former one comes first. True: map_fd is the tap's from now on. False: too many wait. */
 bool hydns_tap_ring(struct hydns_tap *t, int map_fd);
+/* A message of a client to which the resolver answers by itself, by UDP. */
+struct hydns_tap_message {
+	bool reply;                  /* CLIENT_RESPONSE, else CLIENT_QUERY */
+	int64_t real_ns;             /* since 1970 */
+	const struct sockaddr *client, *service;
+	const uint8_t *wire;         /* a DNS message of len octets */
+	size_t len;
+};
+/* Takes a copy, to be written by the tap instead of the resolver. By any thread; waits for nobody. False: not taken, since it is not wanted,
+ * there is no connection or no room, or it is too long. */
+bool hydns_tap_own(struct hydns_tap *t, const struct hydns_tap_message *m);
 /* Writes what is in the ring, as far as that takes a moment, ends the connection, and frees. No answer is logged any more. */
 void hydns_tap_stop(struct hydns_tap *t);
 
@@ -90,6 +103,9 @@ size_t hydns_tap_zones_find(const struct hydns_tap_zones *z, const uint8_t *name
 /* Writes the query's message or the reply's; returns its octets, or 0: no such message is wanted. */
 size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply, int64_t real_ns,
 			    uint8_t out[HYDNS_DNSTAP_MOST]);
+/* The same of the resolver's own; r: its addresses. */
+size_t hydns_dnstap_own_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const struct hydns_tap_message *m,
+				uint8_t out[HYDNS_DNSTAP_MOST]);
 
 /* -- stream.c: Frame Streams ---------------------------------------------------------------------------------- */
 struct hydns_stream {
@@ -104,5 +120,21 @@ int hydns_stream_write(struct hydns_stream *s, const void *frames, size_t len);
 /* Whether the other side has gone. */
 bool hydns_stream_gone(const struct hydns_stream *s);
 void hydns_stream_close(struct hydns_stream *s);
+
+/* -- own.c: frames of the resolver's own messages -------------------------------------------------------------- */
+struct hydns_own_frames {
+	pthread_mutex_t lock;        /* of those who put */
+	uint8_t *octets;
+	_Atomic uint64_t in, out;    /* octets that were put and written so far */
+};
+enum hydns_own_put { HYDNS_OWN_FULL, HYDNS_OWN_PUT, HYDNS_OWN_HALF }; /* half: now it is half full, so it should be written soon */
+/* False: no memory; to be destroyed nevertheless. */
+bool hydns_own_frames_init(struct hydns_own_frames *f);
+void hydns_own_frames_destroy(struct hydns_own_frames *f);
+enum hydns_own_put hydns_own_frames_put(struct hydns_own_frames *f, const uint8_t *frame, size_t len);
+/* Writes all that is there, by the one thread that does; returns how many octets. After an error, which is negative, all is there still. */
+size_t hydns_own_frames_write(struct hydns_own_frames *f, struct hydns_stream *s, int *error);
+/* A message in a frame, of so many octets; 0: it can't be made, or is not wanted. */
+size_t hydns_own_frame(const struct hydns_dnstap_options *o, const struct hydns_tap_message *m, uint8_t out[4 + HYDNS_DNSTAP_MOST]);
 
 #endif

@@ -82,10 +82,10 @@ static uint8_t *put_zone(uint8_t *to, const struct hydns_dnstap_options *o, cons
 	return at < len ? put_octets(to, QUERY_ZONE, name + at, len - at) : to;
 }
 
-static size_t put_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type, bool reply,
-			  int64_t real_ns, uint8_t *out)
+/* r: the addresses; of an AUTH_RESPONSE also the query, behind it, which has the zone. */
+static size_t put_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type, const struct hydns_tap_message *m,
+			  uint8_t *out)
 {
-	const uint8_t *query = (const uint8_t *)(r + 1);
 	uint8_t *to = out;
 
 	to = put_number(to, TYPE, type);
@@ -95,31 +95,44 @@ static size_t put_message(const struct hydns_dnstap_options *o, const struct hyd
 	to = put_address(to, RESPONSE_ADDRESS, r->service, r->ipv6);
 	to = put_number(to, QUERY_PORT, ntohs(r->client_port));
 	to = put_number(to, RESPONSE_PORT, ntohs(r->service_port));
-	if (!reply || o->query_time)
-		to = put_time(to, QUERY_TIME_SEC, QUERY_TIME_NSEC, real_ns);
-	if (!reply) {
-		to = put_octets(to, QUERY_MESSAGE, query, r->query_len);
+	if (!m->reply || o->query_time)
+		to = put_time(to, QUERY_TIME_SEC, QUERY_TIME_NSEC, m->real_ns);
+	if (!m->reply) {
+		to = put_octets(to, QUERY_MESSAGE, m->wire, m->len);
 	} else {
 		to = type == AUTH_RESPONSE ? put_zone(to, o, r) : to;
-		to = put_time(to, RESPONSE_TIME_SEC, RESPONSE_TIME_NSEC, real_ns);
-		to = put_octets(to, RESPONSE_MESSAGE, query + r->query_len, r->reply_len);
+		to = put_time(to, RESPONSE_TIME_SEC, RESPONSE_TIME_NSEC, m->real_ns);
+		to = put_octets(to, RESPONSE_MESSAGE, m->wire, m->len);
 	}
+	return (size_t)(to - out);
+}
+
+static size_t put_all(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type, const struct hydns_tap_message *m,
+		      uint8_t out[HYDNS_DNSTAP_MOST])
+{
+	uint8_t message[HYDNS_DNSTAP_MOST], *to = out;
+	size_t len = put_message(o, r, type, m, message);
+
+	to = put_text(to, DNSTAP_IDENTITY, o->identity);
+	to = put_text(to, DNSTAP_VERSION, o->version);
+	to = put_octets(to, DNSTAP_MESSAGE, message, len);
+	to = put_number(to, DNSTAP_TYPE, IS_MESSAGE);
 	return (size_t)(to - out);
 }
 
 size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply, int64_t real_ns,
 			    uint8_t out[HYDNS_DNSTAP_MOST])
 {
+	const uint8_t *query = (const uint8_t *)(r + 1);
 	unsigned type = type_of(o, r, reply);
-	uint8_t message[HYDNS_DNSTAP_MOST], *to = out;
-	size_t len;
+	const struct hydns_tap_message m = { .reply = reply, .real_ns = real_ns, .wire = reply ? query + r->query_len : query,
+					     .len = reply ? r->reply_len : r->query_len };
 
-	if (!type)
-		return 0;
-	len = put_message(o, r, type, reply, real_ns, message);
-	to = put_text(to, DNSTAP_IDENTITY, o->identity);
-	to = put_text(to, DNSTAP_VERSION, o->version);
-	to = put_octets(to, DNSTAP_MESSAGE, message, len);
-	to = put_number(to, DNSTAP_TYPE, IS_MESSAGE);
-	return (size_t)(to - out);
+	return type ? put_all(o, r, type, &m, out) : 0;
+}
+
+size_t hydns_dnstap_own_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const struct hydns_tap_message *m,
+				uint8_t out[HYDNS_DNSTAP_MOST])
+{
+	return put_all(o, r, m->reply ? CLIENT_RESPONSE : CLIENT_QUERY, m, out);
 }

@@ -33,6 +33,8 @@ struct hydns_tap {
 	unsigned rings;
 	int wake;
 	_Atomic bool stopping;
+	struct hydns_own_frames own;
+	bool takes_own;                /* the resolver's own messages */
 	/* the thread's own */
 	struct hydns_log_reader reader;
 	struct hydns_stream stream;
@@ -187,6 +189,17 @@ static unsigned write_batch(struct hydns_tap *t)
 	return n;
 }
 
+/* Writes the resolver's own; false: there were none, or they could not be written. */
+static bool write_own(struct hydns_tap *t)
+{
+	int rc = 0;
+	bool some = t->takes_own && hydns_own_frames_write(&t->own, &t->stream, &rc) > 0;
+
+	if (rc)
+		lost(t, rc);
+	return some;
+}
+
 /* The former ring is empty, and gets no more: goes on with the next. */
 static bool next_ring(struct hydns_tap *t)
 {
@@ -223,11 +236,12 @@ static void work(struct hydns_tap *t)
 	bool more = true;
 
 	while (more && have_stream(t)) {
-		unsigned n = write_batch(t);
+		bool own = write_own(t);
+		unsigned n = have_stream(t) ? write_batch(t) : 0;
 
-		if (n)
+		if (own || n)
 			t->busy_ns = hydns_mono_ns();
-		more = n || (t->stream.fd >= 0 || t->o->to == HYDNS_DNSTAP_NOWHERE ? next_ring(t) : false);
+		more = own || n || (t->stream.fd >= 0 || t->o->to == HYDNS_DNSTAP_NOWHERE ? next_ring(t) : false);
 		if (atomic_load(&t->stopping) && hydns_mono_ns() >= t->retry_ns + LAST_MS * HYDNS_NS_PER_MS)
 			more = false;
 	}
@@ -258,10 +272,19 @@ static void tap_free(struct hydns_tap *t)
 	while (t->rings)
 		close(t->waiting[--t->rings]);
 	hydns_log_reader_close(&t->reader);
+	hydns_own_frames_destroy(&t->own);
 	if (t->wake >= 0)
 		close(t->wake);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
+}
+
+/* By flags, or with the time of the query in replies, they would need what the caller has not. */
+static bool may_take_own(const struct hydns_dnstap_options *o)
+{
+	return o->to != HYDNS_DNSTAP_NOWHERE && !o->by_flags && !o->query_time &&
+	       (!o->identity || strlen(o->identity) <= HYDNS_DNSTAP_TEXT_MOST) &&
+	       (!o->version || strlen(o->version) <= HYDNS_DNSTAP_TEXT_MOST);
 }
 
 struct hydns_tap *hydns_tap_start(const struct hydns_dnstap_options *o, struct hydns_tap_level *level)
@@ -275,6 +298,7 @@ struct hydns_tap *hydns_tap_start(const struct hydns_dnstap_options *o, struct h
 	t->reader.fd = t->stream.fd = -1;
 	t->stream.stopping = &t->stopping;
 	pthread_mutex_init(&t->lock, NULL);
+	t->takes_own = hydns_own_frames_init(&t->own) && may_take_own(o);
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	connected(t, o->to == HYDNS_DNSTAP_NOWHERE);
 	errno = t->wake < 0 ? errno : hydns_start_thread(&t->thread, tap_main, t);
@@ -301,6 +325,22 @@ bool hydns_tap_ring(struct hydns_tap *t, int map_fd)
 	pthread_mutex_unlock(&t->lock);
 	wake(t);
 	return taken;
+}
+
+bool hydns_tap_own(struct hydns_tap *t, const struct hydns_tap_message *m)
+{
+	uint8_t frame[4 + HYDNS_DNSTAP_MOST];
+	enum hydns_own_put put = HYDNS_OWN_FULL;
+	size_t len;
+
+	if (!t->takes_own || !__atomic_load_n(&t->level->connected, __ATOMIC_RELAXED))
+		return false;
+	len = hydns_own_frame(t->o, m, frame);
+	if (len)
+		put = hydns_own_frames_put(&t->own, frame, len);
+	if (put == HYDNS_OWN_HALF)
+		wake(t);
+	return put != HYDNS_OWN_FULL;
 }
 
 void hydns_tap_stop(struct hydns_tap *t)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* Messages of what the resolver answers by itself, made by its threads and kept in frames until the tap's thread writes them. Cheaper
+ * than the resolver's own way, which writes them one by one, each with a system call. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include "plugin/dnstap/dnstap.h"
+
+#define OCTETS (1U << 20)              /* as many as Unbound keeps for a thread */
+
+_Static_assert((OCTETS & (OCTETS - 1)) == 0, "positions are masked");
+
+bool hydns_own_frames_init(struct hydns_own_frames *f)
+{
+	*f = (struct hydns_own_frames){ .octets = malloc(OCTETS) };
+	pthread_mutex_init(&f->lock, NULL);
+	return f->octets;
+}
+
+void hydns_own_frames_destroy(struct hydns_own_frames *f)
+{
+	pthread_mutex_destroy(&f->lock);
+	free(f->octets);
+}
+
+/* Copies octets to a position, which may be near the end of the room. */
+static void copy_in(struct hydns_own_frames *f, uint64_t at, const uint8_t *octets, size_t len)
+{
+	size_t begin = at & (OCTETS - 1), first = len < OCTETS - begin ? len : OCTETS - begin;
+
+	memcpy(f->octets + begin, octets, first);
+	memcpy(f->octets, octets + first, len - first);
+}
+
+enum hydns_own_put hydns_own_frames_put(struct hydns_own_frames *f, const uint8_t *frame, size_t len)
+{
+	uint64_t in, used;
+
+	pthread_mutex_lock(&f->lock);
+	in = atomic_load_explicit(&f->in, memory_order_relaxed);
+	used = in - atomic_load_explicit(&f->out, memory_order_acquire);
+	if (used + len <= OCTETS) {
+		copy_in(f, in, frame, len);
+		atomic_store_explicit(&f->in, in + len, memory_order_release);
+	}
+	pthread_mutex_unlock(&f->lock);
+	if (used + len > OCTETS)
+		return HYDNS_OWN_FULL;
+	return used < OCTETS / 2 && used + len >= OCTETS / 2 ? HYDNS_OWN_HALF : HYDNS_OWN_PUT;
+}
+
+size_t hydns_own_frames_write(struct hydns_own_frames *f, struct hydns_stream *s, int *error)
+{
+	uint64_t out = atomic_load_explicit(&f->out, memory_order_relaxed), in = atomic_load_explicit(&f->in, memory_order_acquire);
+	size_t begin = out & (OCTETS - 1), len = (size_t)(in - out), first = len < OCTETS - begin ? len : OCTETS - begin;
+
+	*error = first ? hydns_stream_write(s, f->octets + begin, first) : 0;
+	if (!*error && len > first)
+		*error = hydns_stream_write(s, f->octets, len - first);
+	if (*error)
+		return 0;
+	atomic_store_explicit(&f->out, in, memory_order_release);
+	return len;
+}
+
+/* Writes an address in the form of records, and its port; false: it is of another family. */
+static bool address_of(const struct sockaddr *sa, bool ipv6, uint8_t addr[16], __u16 *port)
+{
+	const struct sockaddr_in6 *in6 = (const void *)sa;
+	const struct sockaddr_in *in = (const void *)sa;
+
+	if (sa->sa_family != (ipv6 ? AF_INET6 : AF_INET))
+		return false;
+	if (ipv6)
+		memcpy(addr, &in6->sin6_addr, 16);
+	else
+		memcpy(addr + 12, &in->sin_addr, 4);
+	*port = ipv6 ? in6->sin6_port : in->sin_port;
+	return true;
+}
+
+size_t hydns_own_frame(const struct hydns_dnstap_options *o, const struct hydns_tap_message *m, uint8_t out[4 + HYDNS_DNSTAP_MOST])
+{
+	struct hydns_logged r = { .ipv6 = m->client->sa_family == AF_INET6 };
+	uint32_t head;
+	size_t len;
+
+	if (m->len > (m->reply ? HYDNS_LOGGED_REPLY : HYDNS_QUERY_MAX) || !(m->reply ? o->responses : o->queries) ||
+	    !address_of(m->client, r.ipv6, r.client, &r.client_port) || !address_of(m->service, r.ipv6, r.service, &r.service_port))
+		return 0;
+	len = hydns_dnstap_own_message(o, &r, m, out + sizeof(head));
+	head = htonl((uint32_t)len);
+	memcpy(out, &head, sizeof(head));
+	return sizeof(head) + len;
+}
