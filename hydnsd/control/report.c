@@ -167,8 +167,8 @@ static json_t *log_counts(struct hydnsd *d, uint32_t i)
 
 	hydns_kern_log_counts(d->kern, i, &n);
 	hydnsd_session_log_level(d, d->resolver[i].session, &level);
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "logged", number(n.logged), "skipped", number(n.skipped), "lost", number(n.lost),
-			 "written", said(level.written), "failures", said(level.failures));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "logged", number(n.logged), "skipped", number(n.skipped), "lost", number(n.lost),
+			 "written", said(level.written), "own", said(level.own), "failures", said(level.failures));
 }
 
 static json_t *resolver_status(struct hydnsd *d, uint32_t i)

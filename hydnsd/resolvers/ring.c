@@ -121,6 +121,7 @@ void hydnsd_ring_log_level(const struct hydnsd_ring *r, struct hydns_tap_level *
 	const struct hydns_tap_level *l = &r->shared->log;
 
 	out->written = __atomic_load_n(&l->written, __ATOMIC_RELAXED);
+	out->own = __atomic_load_n(&l->own, __ATOMIC_RELAXED);
 	out->failures = __atomic_load_n(&l->failures, __ATOMIC_RELAXED);
 	out->connected = __atomic_load_n(&l->connected, __ATOMIC_RELAXED);
 }

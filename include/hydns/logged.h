@@ -44,6 +44,7 @@ struct hydns_log_count {
 /* Of the plugin's thread that reads the log ring, for the operator: in the ring to hydnsd (ring.h). */
 struct hydns_tap_level {
 	__u64 written;               /* answers that were written */
+	__u64 own;                   /* messages of the resolver's own answers that the thread has taken, too */
 	__u64 failures;              /* connections that were lost, or could not be made */
 	__u32 connected;             /* not 0: there is one now, or none is needed */
 	__u32 reserved;

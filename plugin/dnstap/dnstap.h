@@ -58,8 +58,8 @@ struct hydns_tap_message {
 	const uint8_t *wire;         /* a DNS message of len octets */
 	size_t len;
 };
-/* Takes a copy, to be written by the tap instead of the resolver. By any thread; waits for nobody. False: not taken, since it is not wanted,
- * there is no connection or no room, or it is too long. */
+/* Takes a copy, to be written by the tap instead of the resolver. By any thread; waits for nobody. False: not taken, since it is not
+ * wanted, there is no connection or no room, or it is too long. */
 bool hydns_tap_own(struct hydns_tap *t, const struct hydns_tap_message *m);
 /* Writes what is in the ring, as far as that takes a moment, ends the connection, and frees. No answer is logged any more. */
 void hydns_tap_stop(struct hydns_tap *t);

@@ -83,8 +83,8 @@ static uint8_t *put_zone(uint8_t *to, const struct hydns_dnstap_options *o, cons
 }
 
 /* r: the addresses; of an AUTH_RESPONSE also the query, behind it, which has the zone. */
-static size_t put_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type, const struct hydns_tap_message *m,
-			  uint8_t *out)
+static size_t put_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type,
+			  const struct hydns_tap_message *m, uint8_t *out)
 {
 	uint8_t *to = out;
 
@@ -107,8 +107,8 @@ static size_t put_message(const struct hydns_dnstap_options *o, const struct hyd
 	return (size_t)(to - out);
 }
 
-static size_t put_all(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type, const struct hydns_tap_message *m,
-		      uint8_t out[HYDNS_DNSTAP_MOST])
+static size_t put_all(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type,
+		      const struct hydns_tap_message *m, uint8_t out[HYDNS_DNSTAP_MOST])
 {
 	uint8_t message[HYDNS_DNSTAP_MOST], *to = out;
 	size_t len = put_message(o, r, type, m, message);

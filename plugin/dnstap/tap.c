@@ -338,9 +338,12 @@ bool hydns_tap_own(struct hydns_tap *t, const struct hydns_tap_message *m)
 	len = hydns_own_frame(t->o, m, frame);
 	if (len)
 		put = hydns_own_frames_put(&t->own, frame, len);
+	if (put == HYDNS_OWN_FULL)
+		return false;
 	if (put == HYDNS_OWN_HALF)
 		wake(t);
-	return put != HYDNS_OWN_FULL;
+	__atomic_fetch_add(&t->level->own, 1, __ATOMIC_RELAXED);
+	return true;
 }
 
 void hydns_tap_stop(struct hydns_tap *t)

@@ -6,7 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "plugin/dnstap/dnstap.h"
@@ -142,6 +144,116 @@ static void test_thread_tells_the_resolver(void **state)
 	assert_int_equal(ended, 1);
 }
 
+/* -- the resolver's own messages ------------------------------------------------------------------------------- */
+#define FRAME 4000             /* octets of a frame, which the room is no multiple of */
+
+static void frame_of(uint32_t number, uint8_t out[FRAME])
+{
+	for (uint32_t i = 0; i < FRAME; i++)
+		out[i] = (uint8_t)(number * 7 + i % 251);
+}
+
+/* Reads what was written, and that it is the frames from number on. */
+static void expect_frames(int fd, uint32_t number, unsigned n)
+{
+	uint8_t is[FRAME], expected[FRAME];
+
+	for (; n; n--, number++) {
+		assert_int_equal(recv(fd, is, FRAME, MSG_WAITALL), FRAME);
+		frame_of(number, expected);
+		assert_memory_equal(is, expected, FRAME);
+	}
+}
+
+static unsigned fill(struct hydns_own_frames *f, uint32_t number)
+{
+	uint8_t frame[FRAME];
+	enum hydns_own_put put;
+	unsigned n = 0, half = 0;
+
+	do {
+		frame_of(number + n, frame);
+		put = hydns_own_frames_put(f, frame, FRAME);
+		half += put == HYDNS_OWN_HALF;
+		n += put != HYDNS_OWN_FULL;
+	} while (put != HYDNS_OWN_FULL);
+	assert_int_equal(half, 1);
+	return n;
+}
+
+struct reader {
+	int fd;
+	uint32_t number;
+	unsigned n;
+};
+
+static void *read_frames(void *reader)
+{
+	const struct reader *r = reader;
+
+	expect_frames(r->fd, r->number, r->n);
+	return NULL;
+}
+
+/* They come out as they went in, also across the end of the room, and what was not written is there still. */
+static void test_own_frames(void **state)
+{
+	struct hydns_own_frames f;
+	_Atomic bool stopping = false;
+	int fd[2], gone[2], error;
+	uint32_t number = 0;
+
+	(void)state;
+	assert_true(hydns_own_frames_init(&f));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	for (int round = 0; round < 3; round++) {
+		struct reader r = { .fd = fd[1], .number = number, .n = fill(&f, number) };
+		struct hydns_stream s = { .fd = fd[0], .is_socket = true, .one_way = true, .stopping = &stopping };
+		pthread_t thread;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, gone), 0);
+		close(gone[1]);
+		assert_int_equal(hydns_own_frames_write(&f, &(struct hydns_stream){ .fd = gone[0], .is_socket = true, .one_way = true,
+										    .stopping = &stopping }, &error), 0);
+		assert_true(error < 0);
+		assert_int_equal(pthread_create(&thread, NULL, read_frames, &r), 0);
+		assert_int_equal(hydns_own_frames_write(&f, &s, &error), r.n * FRAME);
+		assert_int_equal(error, 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		number += r.n;
+	}
+	assert_int_equal(hydns_own_frames_write(&f, &(struct hydns_stream){ .fd = -1 }, &error), 0);
+	assert_int_equal(error, 0);
+	close(fd[0]);
+	close(fd[1]);
+	hydns_own_frames_destroy(&f);
+}
+
+/* What it can't make is the resolver's. */
+static void test_own_that_are_not_taken(void **state)
+{
+	static const uint8_t wire[HYDNS_LOGGED_REPLY + 1] = { 0 };
+	const struct hydns_dnstap_options replies = { .responses = true };
+	const struct sockaddr_in in = { .sin_family = AF_INET };
+	const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+	struct hydns_tap_message m = { .reply = true, .client = (const void *)&in, .service = (const void *)&in, .wire = wire,
+				       .len = HYDNS_LOGGED_REPLY };
+	uint8_t out[4 + HYDNS_DNSTAP_MOST];
+
+	(void)state;
+	assert_in_range(hydns_own_frame(&replies, &m, out), HYDNS_LOGGED_REPLY, sizeof(out));
+	m.len++;
+	assert_int_equal(hydns_own_frame(&replies, &m, out), 0);
+	m.len = 12;
+	m.reply = false;
+	assert_int_equal(hydns_own_frame(&replies, &m, out), 0);
+	m.reply = true;
+	m.service = (const void *)&in6;
+	assert_int_equal(hydns_own_frame(&replies, &m, out), 0);
+	m.client = (const void *)&in6;
+	assert_in_range(hydns_own_frame(&replies, &m, out), 12, 200);
+}
+
 #define NAME(text) ((const uint8_t *)(text)), sizeof(text)
 
 static void test_zones(void **state)
@@ -192,7 +304,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_types_by_flags), cmocka_unit_test(test_what_is_not_wanted), cmocka_unit_test(test_longest),
 		cmocka_unit_test(test_rings_that_wait), cmocka_unit_test(test_no_ring),
-		cmocka_unit_test(test_thread_tells_the_resolver), cmocka_unit_test(test_zones), cmocka_unit_test(test_many_zones),
+		cmocka_unit_test(test_thread_tells_the_resolver), cmocka_unit_test(test_own_frames),
+		cmocka_unit_test(test_own_that_are_not_taken), cmocka_unit_test(test_zones), cmocka_unit_test(test_many_zones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

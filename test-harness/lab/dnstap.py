@@ -83,12 +83,13 @@ class Collector:
         written = self.file.read_bytes()
         return all(wire in written for wire in wires)
 
-    def count(self, kind, client=None, service=None):
-        """How many messages of this kind it has written of a client, to a server, while it goes on."""
+    def count(self, kind, client=None, service=None, transport=None):
+        """How many messages of this kind it has written of a client, to a server, by a transport, while it goes on."""
         self.program.popen.send_signal(signal.SIGHUP)
         with subprocess.Popen(["dnstap-read", self.file], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as reader:
             lines = [line for line in map(LINE.match, map(str.strip, reader.stdout)) if line]
-        return sum(line[1] == kind and client in (None, line[2]) and service in (None, line[4]) for line in lines)
+        return sum(line[1] == kind and client in (None, line[2]) and service in (None, line[4]) and transport in (None, line[6])
+                   for line in lines)
 
     def messages(self):
         """Stops the collector, which ends its file, and reads that."""
