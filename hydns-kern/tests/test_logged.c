@@ -145,6 +145,26 @@ static void test_no_ring(void **state)
 	kernel_remove(logging, handle);
 }
 
+/* Lines of a query log name the interface of such a client. */
+static void test_link_local(void **state)
+{
+	const struct query six = { .name = "six.example", .qtype = 1, .id = 3, .ipv6 = true };
+	struct answer a = { 0 };
+	__u32 handle;
+	struct frame f;
+
+	(void)state;
+	give_ring(HYDNS_LOG_RING_LEAST);
+	configure(HYDNS_RESOLVER_LOGS, 1);
+	handle = publish_address(logging, &six, &a);
+	frame_query(&f, &six);
+	memcpy(f.data + f.l3 + 8, "\xfe\x80", 2);
+	frame_seal(&f);
+	expect_pass("link-local", logging, &f, HYDNS_R_UNLOGGED);
+	assert_int_equal(read_all(), 0);
+	kernel_remove(logging, handle);
+}
+
 /* Answers until the ring is full, and returns how many. */
 static unsigned fill(const struct frame *f, unsigned most)
 {
@@ -240,7 +260,8 @@ static void test_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_records), cmocka_unit_test(test_no_ring), cmocka_unit_test(test_full_complete),
+		cmocka_unit_test(test_records), cmocka_unit_test(test_no_ring), cmocka_unit_test(test_link_local),
+		cmocka_unit_test(test_full_complete),
 		cmocka_unit_test(test_full_sample), cmocka_unit_test(test_others),
 	};
 	const struct kernel_options o = { .logs = true };

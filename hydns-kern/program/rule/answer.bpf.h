@@ -584,8 +584,7 @@ static __always_inline enum hydns_reason hydns_answer(struct xdp_md *ctx, struct
 		layout.dns_len += hydns_errors_len((void *)rule);
 	r = hydns_answer_check(ctx, q, cfg, rule, &layout, now, dry);
 	if (r || dry)
-		return !r && (cfg->flags & HYDNS_RESOLVER_LOGS) && !bpf_map_lookup_elem(&hydns_log_rings, &q->question.resolver) ?
-		       HYDNS_R_UNLOGGED : r;
+		return !r && (cfg->flags & HYDNS_RESOLVER_LOGS) && !hydns_can_log(q) ? HYDNS_R_UNLOGGED : r;
 	layout.answer_off = q->packet.dns_off + HYDNS_DNS_HEADER + q->question.name_len + 4;
 	layout.ttls = HYDNS_RULE_TTLS(q->question.name_len, rule->answer_len);
 	hits = hydns_hits_here(&q->cpu, rule);

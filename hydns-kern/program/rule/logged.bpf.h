@@ -7,6 +7,7 @@
 #define HYDNS_KERN_PROGRAM_RULE_LOGGED_BPF_H
 
 #include "hydns/logged.h"
+#include "hydns-kern/program/packet/route.bpf.h"
 #include "hydns-kern/program/query.bpf.h"
 
 #define HYDNS_LOGGED_PADDING   16      /* octets that may be written behind the last one */
@@ -55,6 +56,12 @@ static __always_inline bool hydns_log_turn(struct hydns_log_count *n, const stru
 	return false;
 }
 
+/* A dry run's question: whether the answer to this query would be logged, if there is room. */
+static __always_inline bool hydns_can_log(const struct hydns_query *q)
+{
+	return bpf_map_lookup_elem(&hydns_log_rings, &q->question.resolver) && !hydns_route_link_local(&q->packet);
+}
+
 /*
  * The last check before the frame changes: HYDNS_R_ANSWERED, or why the query passes. A global function, as all here: the verifier
  * checks it once. A query that finds room leaves as much for each other CPU, so nobody can take it meanwhile.
@@ -77,7 +84,7 @@ __noinline int hydns_log_begin(struct xdp_md *ctx, struct hydns_query *q)
 	ring = bpf_map_lookup_elem(&hydns_log_rings, &resolver);
 	if (!d || !cfg || !n)
 		return HYDNS_R_NO_ENTRY;
-	if (!ring)
+	if (!ring || hydns_route_link_local(&q->packet))     /* lines name its interface */
 		return HYDNS_R_UNLOGGED;
 	if ((cfg->flags & HYDNS_RESOLVER_LOGS_ALL) &&
 	    bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) + (__u64)HYDNS_LOGGED_MOST * (hydns_geometry.cpus + 1) >
