@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """What it costs to be watched: the demo's load with dnstap, with metrics that are scraped once a second, and with both.
 
-Each turn starts the resolver and hydnsd, warms the cache, and plays the same queries as fast as replies come; the contenders take
-turns, the first one last in every other round. The collector of dnstap messages only takes them, as one on another host would. With
-fstrm_capture, which writes them into a file, the collector shares the client's processors, and so those of the kernel path: a veth handles a
-packet where it is sent. The resolver's own messages for what it answers itself are part of the cost; so the resolver without
-the kernel path is measured with and without dnstap as well."""
+A contender and what it is compared with run at the same time, each in a network of its own, and have the load by turns of two seconds,
+the same queries each: so the machine's mood is that of both. The collector of dnstap messages only takes them, as one on another host
+would. With fstrm_capture, which writes them into a file, the collector shares the client's processors, and so those of the kernel path:
+a veth handles a packet where it is sent. The resolver's own messages for what it answers itself are part of the cost; so the resolver
+without the kernel path is measured with and without dnstap as well."""
 
 import statistics
 import threading
 import time
 from collections import namedtuple
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 
 from lab import cpus, load, measure
 from lab.dnstap import Collector, Sink, all_written, bind_lines, unbound_lines
@@ -25,8 +24,9 @@ from lab.world import World
 from .result import Goal, say
 
 HELP = "the demo's replies per second while dnstap and metrics are on, against off"
-SECONDS = 4, 8           # of load in a turn (with --quick, without)
-ROUNDS = 3, 7
+SECONDS = 2              # of load in a turn
+TURNS = 4, 20            # of each (with --quick, without)
+MOST_PER_SECOND = 100000  # queries that a turn may need, so that names to be asked once do not come again
 FRESH = 0.1              # share of names that nobody asks again, as in the demo
 SCRAPE_EVERY = 1.0       # seconds
 OWN = "the resolver's own messages alone"
@@ -37,8 +37,9 @@ CONTENDERS = {
     "complete and metrics": Contender("complete", scraped=True), "complete, into a file": Contender("complete", capture=True),
     "alone": Contender(hydns=False), "alone with dnstap": Contender("own", hydns=False),
 }
-# What the messages of kernel answers add to the resolver's own; of the others, what all adds to nothing.
-AGAINST = {"alone with dnstap": "alone"} | dict.fromkeys(("complete", "sample", "complete, into a file"), OWN)
+# What each is compared with: of messages of kernel answers, what they add to the resolver's own.
+AGAINST = {OWN: "off", "complete": OWN, "sample": OWN, "complete, into a file": OWN, "metrics": "off", "complete and metrics": "off",
+           "alone with dnstap": "alone"}
 LEAST = 0.95             # times the replies a second, goal
 SCRAPE_MOST = 5.0        # milliseconds, goal
 
@@ -62,48 +63,69 @@ def bind(world, daemon, dnstap, socket):
 PARTS = {"Unbound": unbound, "BIND": bind}
 
 
-@contextmanager
-def scraping(world, daemon):
-    """Yields the milliseconds that each scrape took; one a second until the block ends."""
-    times, over = [], threading.Event()
+class Side:
+    """A resolver that is watched as a contender says, in a world of its own, with a warm cache. Context manager."""
 
-    def scrape(metrics):
-        while not over.wait(SCRAPE_EVERY):
-            begun = time.monotonic()
-            metrics.scrape()
-            times.append((time.monotonic() - begun) * 1e3)
+    def __init__(self, world, data, kind, contender):
+        self.world, self.data, self.kind, self.contender = world, data, kind, CONTENDERS[contender]
+        self.figures, self.scrapes, self.log = [], [], {}
+        self._stack = ExitStack()
 
-    with Metrics(world, world.network.resolver, daemon.control_socket) as metrics:
-        cpus.give_to_resolver(metrics.program)
-        thread = threading.Thread(target=scrape, args=(metrics,), daemon=True)
-        thread.start()
-        try:
-            yield times
-        finally:
-            over.set()
-            thread.join()
+    def __enter__(self):
+        with ExitStack() as stack:
+            self._start(stack)
+            self._stack = stack.pop_all()
+        return self
 
+    def __exit__(self, *exc):
+        return self._stack.__exit__(*exc)
 
-def turn(world, data, kind, contender, seconds):
-    """Figures of one turn: replies_per_second and others of measure(), scrape_ms, log."""
-    dnstap, scraped, hydns, capture = CONTENDERS[contender]
-    with ExitStack() as stack:
-        daemon = stack.enter_context(world.hydnsd()) if hydns else None
+    def _start(self, stack):
+        world, (dnstap, scraped, hydns, capture) = self.world, self.contender
+        self.daemon = stack.enter_context(world.hydnsd()) if hydns else None
         collector = stack.enter_context(Collector(world, world.network.resolver) if capture else
                                         Sink(world.run.dir / "sink.sock")) if dnstap else None
-        server = stack.enter_context(PARTS[kind](world, daemon, dnstap, collector and collector.socket))
-        for program in (daemon.program, server.program) if daemon else (server.program,):
-            cpus.give_to_resolver(program)
-        if daemon:
-            wait_until(daemon.resolver_ready, 10, f"{kind} to register with hydnsd")
-        measure.warm_up(world, server, data, lambda n: say(f"warming the cache: {n:,} questions so far"))
-        scrapes = stack.enter_context(scraping(world, daemon)) if scraped else []
-        figures, _ = measure.measure(world, server, daemon, data, seconds, None, lambda meter: None)
-        log = {}
-        if daemon and dnstap:
-            wait_until(lambda: all_written(daemon), 30, "all kernel answers to be written")
-            log = dnstap_counts(daemon)
-    return SimpleNamespace(figures=figures, scrapes=scrapes, log=log)
+        self.server = stack.enter_context(PARTS[self.kind](world, self.daemon, dnstap, collector and collector.socket))
+        self.metrics = stack.enter_context(Metrics(world, world.network.resolver, self.daemon.control_socket)) if scraped else None
+        for part in (self.daemon, self.server, self.metrics):
+            if part:
+                cpus.give_to_resolver(part.program)
+        if self.daemon:
+            wait_until(self.daemon.resolver_ready, 10, f"{self.kind} to register with hydnsd")
+        measure.warm_up(world, self.server, self.data, lambda n: say(f"warming the cache: {n:,} questions so far"))
+
+    def turn(self, data):
+        with scraping(self.metrics, self.scrapes):
+            figures, _ = measure.measure(self.world, self.server, self.daemon, data, SECONDS, None, lambda meter: None)
+        self.figures.append(figures)
+
+    def finish(self):
+        """What became of its messages."""
+        if self.daemon and self.contender.dnstap:
+            wait_until(lambda: all_written(self.daemon), 30, "all kernel answers to be written")
+            self.log = dnstap_counts(self.daemon)
+
+
+@contextmanager
+def scraping(metrics, times):
+    """Adds the milliseconds that each scrape takes; one a second until the block ends. metrics: None for none."""
+    over = threading.Event()
+
+    def scrape():
+        due = not metrics
+        while not due:
+            begun = time.monotonic()
+            metrics.request()
+            times.append((time.monotonic() - begun) * 1e3)
+            due = over.wait(SCRAPE_EVERY)
+
+    thread = threading.Thread(target=scrape, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def check(kind, contender, log):
@@ -112,42 +134,37 @@ def check(kind, contender, log):
         raise HarnessError(f"{kind}, {contender}: messages were lost: {log}")
 
 
-def rounds(bench, world, data, kind):
-    """{contender: [its turns]}"""
-    turns, seconds = {c: [] for c in CONTENDERS}, bench.settings.choose(*SECONDS)
-    for n in range(bench.settings.choose(*ROUNDS)):
-        for contender in list(CONTENDERS)[::-1 if n % 2 else 1]:
-            done = turn(world, data, kind, contender, seconds)
-            check(kind, contender, done.log)
-            turns[contender].append(done)
-            say(f"watched: {kind}, {contender}: {done.figures['replies_per_second'] / 1e3:,.0f} k replies/s, "
-                f"{done.figures['kernel_share']:.0%} in the kernel")
-    return turns
+def pair(worlds, data, kind, names):
+    """Two contenders side by side; returns their sides, with the figures of each turn."""
+    with ExitStack() as stack:
+        sides = [stack.enter_context(Side(world, data, kind, name)) for world, name in zip(worlds, names)]
+        for n, part in enumerate(load.parts(data)):
+            for side in sides[::-1 if n % 2 else 1]:
+                side.turn(part)
+        for side in sides:
+            side.finish()
+    return sides
 
 
-def point(result, kind, contender, turns):
-    figures = [t.figures for t in turns]
+def point(result, kind, contender, side, base):
+    figures = side.figures
+    ratios = [a["replies_per_second"] / b["replies_per_second"] for a, b in zip(figures, base.figures)]
     p = result.add(contender, [f["replies_per_second"] for f in figures], "replies_per_second", resolver=kind,
                    kernel_share=round(statistics.median(f["kernel_share"] for f in figures), 4),
-                   p99_us=statistics.median(f["p99_us"] for f in figures))
-    scrapes = sorted(ms for t in turns for ms in t.scrapes)
+                   p99_us=statistics.median(f["p99_us"] for f in figures), against=AGAINST[contender],
+                   of_base=[f["replies_per_second"] for f in base.figures],
+                   ratio=round(statistics.median(ratios), 3), ratios=[round(r, 3) for r in ratios])
+    scrapes = sorted(side.scrapes)
     if scrapes:
         p.update(scrapes=len(scrapes), scrape_ms={"p50": round(measure.percentile(scrapes, 0.5), 2),
                                                   "p95": round(measure.percentile(scrapes, 0.95), 2)})
-    if turns[0].log:
-        p.update({name: sum(t.log[name] for t in turns) for name in ("answered", "logged", "written", "lost", "skipped")})
+    p.update({name: side.log[name] for name in ("answered", "logged", "written", "lost", "skipped", "own") if side.log})
+    check(kind, contender, side.log)
+    say(f"watched: {kind}, {contender}: {p['ratio']:.3f} times {AGAINST[contender]}, {p['kernel_share']:.0%} in the kernel")
     return p
 
 
-def compare(result, kind, points, turns):
-    """Ratios within one round, and their median."""
-    for contender in CONTENDERS:
-        base = AGAINST.get(contender, "off")
-        if contender in ("off", "alone"):
-            continue
-        ratios = [a.figures["replies_per_second"] / b.figures["replies_per_second"]
-                  for a, b in zip(turns[contender], turns[base])]
-        points[contender].update(against=base, ratio=round(statistics.median(ratios), 3), ratios=[round(r, 3) for r in ratios])
+def goals(result, kind, points):
     both = points["complete and metrics"]
     result.goals.append(Goal(f"{kind}: replies/s with dnstap (complete) and metrics, times off", LEAST, both["ratio"]))
     result.goals.append(Goal(f"{kind}: a scrape, p95, ms", SCRAPE_MOST, both["scrape_ms"]["p95"], least=False))
@@ -155,11 +172,15 @@ def compare(result, kind, points, turns):
 
 
 def run(bench, result):
-    seed, seconds = str(bench.settings.seed), bench.settings.choose(*SECONDS)
-    with cpus.left_to_resolver(), World(lambda directory, addresses: load.tree(directory, addresses, seed)) as world:
+    seed, turns = str(bench.settings.seed), bench.settings.choose(*TURNS)
+    with cpus.left_to_resolver(), ExitStack() as stack:
+        worlds = [stack.enter_context(World(lambda directory, addresses: load.tree(directory, addresses, seed))) for _ in range(2)]
         say("watched: generating the demo's workload")
-        data = load.workload(world, seed, seconds, None, None, measure.probes(seconds), FRESH)
+        data = load.workload(worlds[0], seed, SECONDS, None, turns * SECONDS * MOST_PER_SECOND, measure.probes(SECONDS), FRESH)
+        load.divide(data, turns)
         for kind in bench.settings.only or PARTS:
-            turns = rounds(bench, world, data, kind)
-            points = {c: point(result, kind, c, turns[c]) for c in CONTENDERS}
-            compare(result, kind, points, turns)
+            points = {}
+            for contender, base in AGAINST.items():
+                side, against = pair(worlds, data, kind, (contender, base))
+                points[contender] = point(result, kind, contender, side, against)
+            goals(result, kind, points)

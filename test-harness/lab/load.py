@@ -9,7 +9,7 @@ import json
 import random
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dns.rdatatype
@@ -149,3 +149,33 @@ def workload(world, seed, seconds, rate, queries, probes, fresh, recursion_desir
     warm = main / "warm.queries"
     _warm(main, facts, names, warm)
     return Workload(streams, sample, warm, names, {k: v for k, v in facts.items() if k != "classes"})
+
+
+def _part(file, n):
+    return file.with_name(f"{file.name}.{n}")
+
+
+def _divided(messages, n):
+    """Where n parts of about the same size end, each after a whole message."""
+    at = 0
+    for part in range(1, n + 1):
+        while at < len(messages) * part // n:
+            at += 2 + int.from_bytes(messages[at:at + 2], "big")
+        yield at
+
+
+def divide(data, n):
+    """Divides the queries of a Workload into n parts, for as many runs in which names that never repeat never do."""
+    for stream in data.streams:
+        messages, begin = stream.file.read_bytes(), 0
+        for part, end in enumerate(_divided(messages, n)):
+            _part(stream.file, part).write_bytes(messages[begin:end])
+            begin = end
+
+
+def parts(data):
+    """The parts of a Workload after divide()."""
+    n = 0
+    while all(_part(stream.file, n).exists() for stream in data.streams):
+        yield replace(data, streams=[replace(stream, file=_part(stream.file, n)) for stream in data.streams])
+        n += 1
