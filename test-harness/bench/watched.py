@@ -99,6 +99,12 @@ class Side:
             figures, _ = measure.measure(self.world, self.server, self.daemon, data, SECONDS, None, lambda meter: None)
         self.figures.append(figures)
 
+    def add(self, other):
+        """The figures of another of the same contender."""
+        self.figures += other.figures
+        self.scrapes += other.scrapes
+        self.log = {name: n + other.log[name] for name, n in self.log.items()}
+
     def finish(self):
         """What became of its messages."""
         if self.daemon and self.contender.dnstap:
@@ -134,15 +140,25 @@ def check(kind, contender, log):
         raise HarnessError(f"{kind}, {contender}: messages were lost: {log}")
 
 
-def pair(worlds, data, kind, names):
-    """Two contenders side by side; returns their sides, with the figures of each turn."""
+def half(worlds, data, parts, kind, names):
+    """Contenders side by side, each in its world; returns their sides, with the figures of each part."""
     with ExitStack() as stack:
         sides = [stack.enter_context(Side(world, data, kind, name)) for world, name in zip(worlds, names)]
-        for n, part in enumerate(load.parts(data)):
+        for n, part in enumerate(parts):
             for side in sides[::-1 if n % 2 else 1]:
                 side.turn(part)
         for side in sides:
             side.finish()
+    return sides
+
+
+def pair(worlds, data, kind, names):
+    """Two contenders, which change places halfway: the same one has had 0.85 times the replies of the other place."""
+    parts = list(load.parts(data))
+    middle = len(parts) // 2
+    sides = half(worlds, data, parts[:middle], kind, names)
+    for side, again in zip(sides, half(worlds[::-1], data, parts[middle:], kind, names)):
+        side.add(again)
     return sides
 
 
