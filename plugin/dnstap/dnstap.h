@@ -2,8 +2,8 @@
 /*
  * Logged answers (hydns/logged.h): a thread of the plugin reads the log ring and writes what the resolver would have written: dnstap
  * messages to the collector that the resolver writes to, and lines of a query log. Messages of the resolver's own answers may go the
- * same way (own.c). It runs in the resolver's process since that has
- * the right to write there, and sees the same paths. Nobody waits for it: a ring that it does not empty fills up.
+ * same way (own.c). It runs in the resolver's process since that has the right to write there, and sees the same paths. Nobody waits
+ * for it: a ring that it does not empty fills up.
  */
 #ifndef HYDNS_PLUGIN_DNSTAP_DNSTAP_H
 #define HYDNS_PLUGIN_DNSTAP_DNSTAP_H

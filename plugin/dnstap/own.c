@@ -37,16 +37,18 @@ static void copy_in(struct hydns_own_frames *f, uint64_t at, const uint8_t *octe
 enum hydns_own_put hydns_own_frames_put(struct hydns_own_frames *f, const uint8_t *frame, size_t len)
 {
 	uint64_t in, used;
+	bool fits;
 
 	pthread_mutex_lock(&f->lock);
 	in = atomic_load_explicit(&f->in, memory_order_relaxed);
 	used = in - atomic_load_explicit(&f->out, memory_order_acquire);
-	if (used + len <= OCTETS) {
+	fits = used + len <= OCTETS;
+	if (fits) {
 		copy_in(f, in, frame, len);
 		atomic_store_explicit(&f->in, in + len, memory_order_release);
 	}
 	pthread_mutex_unlock(&f->lock);
-	if (used + len > OCTETS)
+	if (!fits)
 		return HYDNS_OWN_FULL;
 	return used < OCTETS / 2 && used + len >= OCTETS / 2 ? HYDNS_OWN_HALF : HYDNS_OWN_PUT;
 }

@@ -152,9 +152,8 @@ def half(worlds, data, parts, kind, names):
     return sides
 
 
-def pair(worlds, data, kind, names):
-    """Two contenders, which change places halfway: the same one has had 0.85 times the replies of the other place."""
-    parts = list(load.parts(data))
+def pair(worlds, data, parts, kind, names):
+    """Two contenders. They change places halfway, since of two equal ones that in the first place had 0.87 times the other's replies."""
     middle = len(parts) // 2
     sides = half(worlds, data, parts[:middle], kind, names)
     for side, again in zip(sides, half(worlds[::-1], data, parts[middle:], kind, names)):
@@ -193,10 +192,10 @@ def run(bench, result):
         worlds = [stack.enter_context(World(lambda directory, addresses: load.tree(directory, addresses, seed))) for _ in range(2)]
         say("watched: generating the demo's workload")
         data = load.workload(worlds[0], seed, SECONDS, None, turns * SECONDS * MOST_PER_SECOND, measure.probes(SECONDS), FRESH)
-        load.divide(data, turns)
+        parts = load.divided(data, turns)
         for kind in bench.settings.only or PARTS:
             points = {}
             for contender, base in AGAINST.items():
-                side, against = pair(worlds, data, kind, (contender, base))
+                side, against = pair(worlds, data, parts, kind, (contender, base))
                 points[contender] = point(result, kind, contender, side, against)
             goals(result, kind, points)

@@ -151,11 +151,7 @@ def workload(world, seed, seconds, rate, queries, probes, fresh, recursion_desir
     return Workload(streams, sample, warm, names, {k: v for k, v in facts.items() if k != "classes"})
 
 
-def _part(file, n):
-    return file.with_name(f"{file.name}.{n}")
-
-
-def _divided(messages, n):
+def _ends(messages, n):
     """Where n parts of about the same size end, each after a whole message."""
     at = 0
     for part in range(1, n + 1):
@@ -164,18 +160,14 @@ def _divided(messages, n):
         yield at
 
 
-def divide(data, n):
-    """Divides the queries of a Workload into n parts, for as many runs in which names that never repeat never do."""
+def divided(data, n):
+    """A Workload as n Workloads with a part of its queries each: for as many runs in which a name to be asked once is."""
+    parts = [[] for _ in range(n)]
     for stream in data.streams:
         messages, begin = stream.file.read_bytes(), 0
-        for part, end in enumerate(_divided(messages, n)):
-            _part(stream.file, part).write_bytes(messages[begin:end])
+        for number, end in enumerate(_ends(messages, n)):
+            file = stream.file.with_name(f"{stream.file.name}.{number}")
+            file.write_bytes(messages[begin:end])
+            parts[number].append(replace(stream, file=file))
             begin = end
-
-
-def parts(data):
-    """The parts of a Workload after divide()."""
-    n = 0
-    while all(_part(stream.file, n).exists() for stream in data.streams):
-        yield replace(data, streams=[replace(stream, file=_part(stream.file, n)) for stream in data.streams])
-        n += 1
+    return [replace(data, streams=streams) for streams in parts]

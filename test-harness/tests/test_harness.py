@@ -22,7 +22,7 @@ import pytest
 from pyroute2 import netns
 
 from bench.pace import poll_device_by_thread
-from lab import measure
+from lab import load, measure
 from lab.attempts import HELD_UP, TRIES, Inconclusive, Ticks, until_conclusive
 from lab.client import ask, must_ask, must_exchange, query
 from lab.hogs import hogs
@@ -173,10 +173,10 @@ def test_what_a_full_socket_loses_is_counted(world):
 
 
 def test_a_load_that_does_not_end_is_an_error(world):
-    load = Program(world.run, world.network.client1, "endless", ["sleep", "1000"])
+    endless = Program(world.run, world.network.client1, "endless", ["sleep", "1000"])
     with pytest.raises(HarnessError, match="endless: no end 0.2 s after it was due"):
-        measure._play([load], 0.1, patience=0.2)
-    load.stop()
+        measure._play([endless], 0.1, patience=0.2)
+    endless.stop()
 
 
 def test_a_request_waits_while_the_queue_is_full(world):
@@ -419,3 +419,16 @@ def test_hogs_end():
     wait_until(lambda: all(start_time(pid) != began for pid, began in busy), SOON, "the hogs to end")
     with hogs():
         pass
+
+
+def test_divided_load_has_each_query_once(tmp_path):
+    queries = [n.to_bytes(2, "big") + bytes([n % 251]) * n for n in range(1, 60)]
+    (tmp_path / "queries").write_bytes(b"".join(queries))
+    data = load.Workload([load.Stream(tmp_path / "queries", 1, "", 1.0)], {}, None, [], {})
+    parts = [part.streams[0].file.read_bytes() for part in load.divided(data, 4)]
+    assert b"".join(parts) == b"".join(queries) and len(parts) == 4
+    for part in parts:
+        while part:
+            length = 2 + int.from_bytes(part[:2], "big")
+            assert part[:length] in queries
+            part = part[length:]

@@ -84,7 +84,7 @@ __noinline int hydns_log_begin(struct xdp_md *ctx, struct hydns_query *q)
 	ring = bpf_map_lookup_elem(&hydns_log_rings, &resolver);
 	if (!d || !cfg || !n)
 		return HYDNS_R_NO_ENTRY;
-	if (!ring || hydns_route_link_local(&q->packet))     /* lines name its interface */
+	if (!ring || hydns_route_link_local(&q->packet))     /* a line names such a client's interface */
 		return HYDNS_R_UNLOGGED;
 	if ((cfg->flags & HYDNS_RESOLVER_LOGS_ALL) &&
 	    bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) + (__u64)HYDNS_LOGGED_MOST * (hydns_geometry.cpus + 1) >
