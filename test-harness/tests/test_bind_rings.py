@@ -364,8 +364,9 @@ def named_views(world, views, address, **options):
         path = SimpleNamespace(world=world, daemon=daemon, named=named, network=world.network)
 
         def ready():
-            for server in (SERVICE[4], DOORS["view"]):
-                ask(world.network.client1, server, "which.example", timeout=0.5)
+            replies = [ask(world.network.client1, server, "which.example", timeout=0.5) for server in (SERVICE[4], DOORS["view"])]
+            if not all(reply and reply.answer for reply in replies):     # a view may not have loaded its zone yet
+                return False
             identities = [r["identity"] for r in daemon.call({"cmd": "status"})["resolvers"]]
             return all(f"named, view {view}" in identities for view in views)
         wait_until(ready, SOON, "the views to register")
