@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 """What it costs to be watched: the demo's load with dnstap, with metrics that are scraped once a second, and with both.
 
-A contender and what it is compared with run at the same time, each in a network of its own, and have the load by turns of two seconds,
-the same queries each: so the machine's mood is that of both. The collector of dnstap messages only takes them, as one on another host
-would. With fstrm_capture, which writes them into a file, the collector shares the client's processors, and so those of the kernel path:
-a veth handles a packet where it is sent. The resolver's own messages for what it answers itself are part of the cost; so the resolver
-without the kernel path is measured with and without dnstap as well."""
+A contender and what it is compared with are up at the same time, each in a network of its own, warmed at the same time, and have the
+load by slices of a tenth of a second, the same queries each: so the machine's mood is that of both, and what has to be resolved again
+is the same. The collector of dnstap messages only takes them, as one on another host would. With fstrm_capture, which writes them into
+a file, the collector shares the client's processors, and so those of the kernel path: a veth handles a packet where it is sent. The
+resolver's own messages for what it answers itself are part of the cost; so the resolver without the kernel path is measured with and
+without dnstap as well. "off" against itself shows the error."""
 
+import signal
 import statistics
-import threading
 import time
 from collections import namedtuple
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 from lab import cpus, load, measure
 from lab.dnstap import Collector, Sink, all_written, bind_lines, unbound_lines
@@ -21,14 +23,17 @@ from lab.run import HarnessError, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
 from lab.world import World
 
+from .alternate import SLICE, alternate
 from .result import Goal, say
 
 HELP = "the demo's replies per second while dnstap and metrics are on, against off"
-SECONDS = 2              # of load in a turn
-TURNS = 4, 20            # of each (with --quick, without)
+SECONDS = 2              # of load in a turn, for each of the two
+SLICES = round(SECONDS / SLICE)
+TURNS = 4, 16            # that count (with --quick, without)
+FILLS = 3                # turns before, in which the kernel path gets its rules
 MOST_PER_SECOND = 100000  # queries that a turn may need, so that names to be asked once do not come again
 FRESH = 0.1              # share of names that nobody asks again, as in the demo
-SCRAPE_EVERY = 1.0       # seconds
+SCRAPE_EVERY = 1.0       # seconds of load
 OWN = "the resolver's own messages alone"
 Contender = namedtuple("Contender", "dnstap scraped hydns capture", defaults=(None, False, True, False))
 """dnstap: hydns-dnstap, None for no dnstap at all; scraped: whether metrics are; hydns: whether it is there; capture: into a file."""
@@ -38,8 +43,8 @@ CONTENDERS = {
     "alone": Contender(hydns=False), "alone with dnstap": Contender("own", hydns=False),
 }
 # What each is compared with: of messages of kernel answers, what they add to the resolver's own.
-AGAINST = {OWN: "off", "complete": OWN, "sample": OWN, "complete, into a file": OWN, "metrics": "off", "complete and metrics": "off",
-           "alone with dnstap": "alone"}
+AGAINST = {"off": "off", OWN: "off", "complete": OWN, "sample": OWN, "complete, into a file": OWN, "metrics": "off",
+           "complete and metrics": "off", "alone with dnstap": "alone"}
 LEAST = 0.95             # times the replies a second, goal
 SCRAPE_MOST = 5.0        # milliseconds, goal
 
@@ -64,10 +69,10 @@ PARTS = {"Unbound": unbound, "BIND": bind}
 
 
 class Side:
-    """A resolver that is watched as a contender says, in a world of its own, with a warm cache. Context manager."""
+    """A resolver that is watched as a contender says, in a world of its own. Context manager."""
 
-    def __init__(self, world, data, kind, contender):
-        self.world, self.data, self.kind, self.contender = world, data, kind, CONTENDERS[contender]
+    def __init__(self, world, kind, contender):
+        self.world, self.kind, self.contender = world, kind, CONTENDERS[contender]
         self.figures, self.scrapes, self.log = [], [], {}
         self._stack = ExitStack()
 
@@ -92,18 +97,40 @@ class Side:
                 cpus.give_to_resolver(part.program)
         if self.daemon:
             wait_until(self.daemon.resolver_ready, 10, f"{self.kind} to register with hydnsd")
-        measure.warm_up(world, self.server, self.data, lambda n: say(f"warming the cache: {n:,} questions so far"))
 
-    def turn(self, data):
-        with scraping(self.metrics, self.scrapes):
-            figures, _ = measure.measure(self.world, self.server, self.daemon, data, SECONDS, None, lambda meter: None)
-        self.figures.append(figures)
+    def warm_up(self, data):
+        measure.warm_up(self.world, self.server, data, lambda n: say(f"warming the cache: {n:,} questions so far"))
 
-    def add(self, other):
-        """The figures of another of the same contender."""
-        self.figures += other.figures
-        self.scrapes += other.scrapes
-        self.log = {name: n + other.log[name] for name, n in self.log.items()}
+    def _counted(self):
+        """(Answers of the kernel path, CPU seconds of resolver and hydnsd) so far."""
+        programs = [part.program for part in (self.server, self.daemon) if part]
+        return self.daemon.reasons()["ANSWERED"] if self.daemon else 0, sum(program.cpu_seconds() for program in programs)
+
+    def play(self, streams, k):
+        """A slice of a turn begins. The turn's loads end by a signal, long before they would by themselves."""
+        if k == 0:
+            self._before = self._counted()
+            self._loads = measure.start_loads(self.world, streams, 2 * SECONDS + measure.PATIENCE)
+        if self.metrics and k % round(SCRAPE_EVERY / SLICE) == 1:
+            begun = time.monotonic()
+            self.metrics.request()
+            self.scrapes.append((time.monotonic() - begun) * 1e3)
+
+    def end_loads(self):
+        """While they are stopped: each prints its summary as soon as it goes on."""
+        for dnsperf in self._loads:
+            dnsperf.must_run()
+            dnsperf.popen.send_signal(signal.SIGINT)
+
+    def count(self, ran):
+        """Adds the figures of a turn in which it ran for so many seconds."""
+        for dnsperf in self._loads:
+            dnsperf.popen.wait(measure.PATIENCE)
+        summaries = measure.take_summaries(self._loads)
+        replies = sum(s["completed"] for s in summaries)
+        answered, cpu = (after - before for after, before in zip(self._counted(), self._before))
+        self.figures.append({"replies_per_second": round(replies / ran), "kernel_share": answered / replies,
+                             "cpu_seconds_per_million": cpu / replies * 1e6, "lost": sum(s["lost"] for s in summaries)})
 
     def finish(self):
         """What became of its messages."""
@@ -112,26 +139,13 @@ class Side:
             self.log = dnstap_counts(self.daemon)
 
 
-@contextmanager
-def scraping(metrics, times):
-    """Adds the milliseconds that each scrape takes; one a second until the block ends. metrics: None for none."""
-    over = threading.Event()
-
-    def scrape():
-        due = not metrics
-        while not due:
-            begun = time.monotonic()
-            metrics.request()
-            times.append((time.monotonic() - begun) * 1e3)
-            due = over.wait(SCRAPE_EVERY)
-
-    thread = threading.Thread(target=scrape, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def turn(sides, part):
+    """One turn of load at both."""
+    with alternate([side.world for side in sides], SLICES, lambda n, k: sides[n].play(part.streams, k)) as ran:
+        for side in sides:
+            side.end_loads()
+    for side, seconds in zip(sides, ran):
+        side.count(seconds)
 
 
 def check(kind, contender, log):
@@ -140,24 +154,17 @@ def check(kind, contender, log):
         raise HarnessError(f"{kind}, {contender}: messages were lost: {log}")
 
 
-def half(worlds, data, parts, kind, names):
-    """Contenders side by side, each in its world; returns their sides, with the figures of each part."""
+def pair(worlds, data, parts, kind, names):
+    """Two contenders side by side, each in its world. Returns their sides, with the figures of each part but the first FILLS."""
     with ExitStack() as stack:
-        sides = [stack.enter_context(Side(world, data, kind, name)) for world, name in zip(worlds, names)]
+        sides = [stack.enter_context(Side(world, kind, name)) for world, name in zip(worlds, names)]
+        with ThreadPoolExecutor(len(sides)) as pool:
+            list(pool.map(lambda side: side.warm_up(data), sides))
         for n, part in enumerate(parts):
-            for side in sides[::-1 if n % 2 else 1]:
-                side.turn(part)
+            turn(sides[::-1 if n % 2 else 1], part)
         for side in sides:
             side.finish()
-    return sides
-
-
-def pair(worlds, data, parts, kind, names):
-    """Two contenders. They change places halfway, since of two equal ones that in the first place had 0.87 times the other's replies."""
-    middle = len(parts) // 2
-    sides = half(worlds, data, parts[:middle], kind, names)
-    for side, again in zip(sides, half(worlds[::-1], data, parts[middle:], kind, names)):
-        side.add(again)
+            del side.figures[:FILLS]
     return sides
 
 
@@ -166,7 +173,9 @@ def point(result, kind, contender, side, base):
     ratios = [a["replies_per_second"] / b["replies_per_second"] for a, b in zip(figures, base.figures)]
     p = result.add(contender, [f["replies_per_second"] for f in figures], "replies_per_second", resolver=kind,
                    kernel_share=round(statistics.median(f["kernel_share"] for f in figures), 4),
-                   p99_us=statistics.median(f["p99_us"] for f in figures), against=AGAINST[contender],
+                   cpu_ratio=round(statistics.median(a["cpu_seconds_per_million"] / b["cpu_seconds_per_million"]
+                                                     for a, b in zip(figures, base.figures)), 3),
+                   lost_queries=sum(f["lost"] for f in figures), against=AGAINST[contender],
                    of_base=[f["replies_per_second"] for f in base.figures],
                    ratio=round(statistics.median(ratios), 3), ratios=[round(r, 3) for r in ratios])
     scrapes = sorted(side.scrapes)
@@ -175,7 +184,8 @@ def point(result, kind, contender, side, base):
                                                   "p95": round(measure.percentile(scrapes, 0.95), 2)})
     p.update({name: side.log[name] for name in ("answered", "logged", "written", "lost", "skipped", "own") if side.log})
     check(kind, contender, side.log)
-    say(f"watched: {kind}, {contender}: {p['ratio']:.3f} times {AGAINST[contender]}, {p['kernel_share']:.0%} in the kernel")
+    error = statistics.stdev(ratios) / len(ratios) ** 0.5
+    say(f"watched: {kind}, {contender}: {p['ratio']:.3f} +- {error:.3f} times {AGAINST[contender]}, {p['kernel_share']:.0%} in the kernel")
     return p
 
 
@@ -187,7 +197,7 @@ def goals(result, kind, points):
 
 
 def run(bench, result):
-    seed, turns = str(bench.settings.seed), bench.settings.choose(*TURNS)
+    seed, turns = str(bench.settings.seed), FILLS + bench.settings.choose(*TURNS)
     with cpus.left_to_resolver(), ExitStack() as stack:
         worlds = [stack.enter_context(World(lambda directory, addresses: load.tree(directory, addresses, seed))) for _ in range(2)]
         say("watched: generating the demo's workload")

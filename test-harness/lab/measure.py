@@ -109,6 +109,19 @@ def _dnsperf(world, stream, seconds, rate):
                    argv + (["-Q", round(rate * stream.share)] if rate else []))
 
 
+def start_loads(world, streams, seconds, rate=None):
+    """Starts a dnsperf for each stream. rate: queries a second of all together; None: a fixed number is under way."""
+    return [_dnsperf(world, stream, seconds, rate) for stream in streams]
+
+
+def take_summaries(loads):
+    """The summaries of loads that have ended, whose logs are removed."""
+    summaries = [dnsperf_summary(load.log.read_text()) for load in loads]
+    for load in loads:
+        load.log.unlink()
+    return summaries
+
+
 def warm_up(world, server, data, progress):
     """Fills the resolver's cache: asks every repeated question once over the resolver's loopback, past the kernel path.
     Returns the number of queries. progress: called with the number so far, now and then. HarnessError when the resolver
@@ -172,12 +185,10 @@ def recursion_cost(world, resolver, streams, seconds):
     """CPU seconds of the resolver for a reply that needs recursion, measured by a load of nothing else. None when it answered
     many of the names without recursion, as from NSEC records (RFC 8198): those replies cost less."""
     recursed, cpu = resolver.recursions(), resolver.program.cpu_seconds()
-    loads = [_dnsperf(world, stream, seconds, None) for stream in streams]
+    loads = start_loads(world, streams, seconds)
     _play(loads, seconds)
     cpu = resolver.program.cpu_seconds() - cpu
-    summaries = [dnsperf_summary(dnsperf.log.read_text()) for dnsperf in loads]
-    for dnsperf in loads:
-        dnsperf.log.unlink()
+    summaries = take_summaries(loads)
     recursed = resolver.recursions() - recursed
     others = sum(s["completed"] for s in summaries) - recursed
     return cpu / recursed if recursed and others <= 0.02 * recursed else None
@@ -192,7 +203,7 @@ def measure(world, resolver, daemon, data, seconds, rate, progress):
     busy = {role: busy_seconds(numbers) for role, numbers in PROCESSORS.items()}
     probers = [Asker(world, world.network.client2, SERVICE[f], data.probes[f], PROBE_RATE, seconds=seconds,
                      timeout=TIMEOUT, edns=f == 6) for f in (4, 6)]
-    loads = [_dnsperf(world, stream, seconds, rate) for stream in data.streams]
+    loads = start_loads(world, data.streams, seconds, rate)
 
     def sample():
         meter.sample()
@@ -206,9 +217,7 @@ def measure(world, resolver, daemon, data, seconds, rate, progress):
         recursed = resolver.recursions() - recursed
         answers = first.result(early) + second.result(early)
     meter.read()
-    summaries = [dnsperf_summary(load.log.read_text()) for load in loads]
-    for load in loads:
-        load.log.unlink()
+    summaries = take_summaries(loads)
     _check_long_enough(summaries, seconds)
     latencies = sorted(a.latency / 1000 for a in answers if a.latency is not None)
     if not latencies:
