@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the patched named notifies plugins of: flushes, commands, changes in the cache, changes of zones, the interfaces,
+ * What the patched named notifies plugins of: flushes, commands, changes in the cache, changes of zones, dnstap messages, the interfaces,
  * and requests for statistics.
  */
 #include <pthread.h>
@@ -13,6 +13,7 @@
 #include <isc/work.h>
 #include <dns/cache.h>
 #include <dns/db.h>
+#include <dns/dnstap.h>
 #include <dns/name.h>
 #include <ns/interfacemgr.h>
 #include "plugin.h"
@@ -182,6 +183,52 @@ static void on_changed(dns_cachelistener_t *listener, const dns_name_t *name, dn
 
 static dns_cachelistener_t listener = { .changed = on_changed };
 
+/* --- dnstap messages of clients ------------------------------------------------------------------------------- */
+static int64_t since_1970(const isc_time_t *t)
+{
+	return (int64_t)isc_time_seconds(t) * HYDNS_NS_PER_S + isc_time_nanoseconds(t);
+}
+
+/* Takes the message if it is of the instance's view. */
+static bool take(const struct hydns_instance *inst, const dns_dtclient_t *c)
+{
+	struct hydns_plugin *p = inst->view == c->view ? atomic_load(&inst->plugin) : NULL;
+	bool reply = c->type == DNS_DTTYPE_CR || c->type == DNS_DTTYPE_AR;
+	isc_time_t now;
+	struct hydns_tap_message m = {
+		.reply = reply, .auth = c->type == DNS_DTTYPE_AQ || c->type == DNS_DTTYPE_AR,
+		.query_ns = since_1970(c->asked), .client = &c->client->type.sa, .service = &c->service->type.sa,
+		.wire = isc_buffer_base(c->message), .len = isc_buffer_usedlength(c->message),
+	};
+
+	if (p == NULL)
+		return false;
+	if (reply)
+		now = isc_time_now();
+	m.real_ns = reply ? since_1970(&now) : m.query_ns;
+	if (c->zone != NULL && c->zone->base != NULL) {
+		m.zone = c->zone->base;
+		m.zone_len = c->zone->length;
+	}
+	return hydns_plugin_logs_own(p, &m);
+}
+
+/* On any loop. */
+static bool takes_message(dns_dtlistener_t *taker, const dns_dtclient_t *client)
+{
+	bool taken = false;
+
+	UNUSED(taker);
+	for (size_t i = 0; i < HYDNS_RESOLVERS && !taken; i++) {
+		struct hydns_instance *inst = atomic_load(&instances[i]);
+
+		taken = inst != NULL && take(inst, client);
+	}
+	return taken;
+}
+
+static dns_dtlistener_t taker = { .takes = takes_message };
+
 /* --- the interfaces ------------------------------------------------------------------------------------------ */
 /* On the main loop. When named listens elsewhere, or the access list has changed, the instances start again with their
  * next responses. */
@@ -290,6 +337,7 @@ bool hydns_listen(struct hydns_instance *inst)
 	if (first && done) {
 		atomic_store(&changing, 0);
 		dns_cache_listen(&listener);
+		dns_dt_listen(&taker);
 		dns_db_listen(&zone_listener);
 		ns_interfacemgr_listen(on_scanned, NULL);
 	}
@@ -310,7 +358,8 @@ void hydns_unlisten(struct hydns_instance *inst)
 			ns_interfacemgr_listen(NULL, NULL);
 			dns_db_listen(NULL);
 		}
-		dns_cache_listen(any ? &listener : NULL);     /* waits until no thread uses the instance any more, */
+		dns_dt_listen(any ? &taker : NULL);           /* waits until no thread uses the instance any more, */
+		dns_cache_listen(any ? &listener : NULL);     /* as this does, */
 		pthread_rwlock_wrlock(&notifying);            /* as this does */
 		pthread_rwlock_unlock(&notifying);
 	}

@@ -52,11 +52,14 @@ struct hydns_tap *hydns_tap_start(const struct hydns_dnstap_options *o, struct h
 bool hydns_tap_ring(struct hydns_tap *t, int map_fd);
 /* A message of a client to which the resolver answers by itself, by UDP. */
 struct hydns_tap_message {
-	bool reply;                  /* CLIENT_RESPONSE, else CLIENT_QUERY */
+	bool reply, auth;            /* CLIENT_RESPONSE, else CLIENT_QUERY; with auth AUTH_RESPONSE, else AUTH_QUERY */
 	int64_t real_ns;             /* since 1970 */
+	int64_t query_ns;            /* the same of a reply's query */
 	const struct sockaddr *client, *service;
 	const uint8_t *wire;         /* a DNS message of len octets */
 	size_t len;
+	const uint8_t *zone;         /* of zone_len octets in wire format, that an AUTH_RESPONSE is from; none if zone_len is 0 */
+	size_t zone_len;
 };
 /* Takes a copy, to be written by the tap instead of the resolver. By any thread; waits for nobody. False: not taken, since it is not
  * wanted, there is no connection or no room, or it is too long. */

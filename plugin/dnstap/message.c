@@ -59,36 +59,46 @@ static uint8_t *put_time(uint8_t *to, unsigned sec, unsigned nsec, int64_t real_
 	return put_fixed32(to, nsec, (uint32_t)((uint64_t)real_ns % HYDNS_NS_PER_S));
 }
 
-/* The message's type; 0: it is not wanted. */
-static unsigned type_of(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply)
+static bool is_auth(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply)
 {
 	const uint8_t *query = (const uint8_t *)(r + 1);
 	bool rd = query[2] & 1, ra = query[r->query_len + 3] & 0x80;
 
-	if (!o->by_flags || (rd && (reply || ra)))
-		return reply ? (o->responses ? CLIENT_RESPONSE : 0) : o->queries ? CLIENT_QUERY : 0;
-	return reply ? (o->auth_responses ? AUTH_RESPONSE : 0) : o->auth_queries ? AUTH_QUERY : 0;
+	return o->by_flags && !(rd && (reply || ra));
+}
+
+static bool is_wanted(const struct hydns_dnstap_options *o, const struct hydns_tap_message *m)
+{
+	return m->reply ? (m->auth ? o->auth_responses : o->responses) : m->auth ? o->auth_queries : o->queries;
 }
 
 /* As named: of an authoritative reply, and what was in the query's letters. */
-static uint8_t *put_zone(uint8_t *to, const struct hydns_dnstap_options *o, const struct hydns_logged *r)
+static void find_zone(const struct hydns_dnstap_options *o, const struct hydns_logged *r, struct hydns_tap_message *m)
 {
 	const uint8_t *query = (const uint8_t *)(r + 1), *name = query + HYDNS_LOGGED_NAME;
 	size_t len = hydns_logged_name(r), at;
 
 	if (!o->zones || !(query[r->query_len + 2] & AA))
-		return to;
+		return;
 	at = hydns_tap_zones_find(o->zones, name, len, (uint16_t)(name[len] << 8 | name[len + 1]));
-	return at < len ? put_octets(to, QUERY_ZONE, name + at, len - at) : to;
+	if (at < len) {
+		m->zone = name + at;
+		m->zone_len = len - at;
+	}
 }
 
-/* r: the addresses; of an AUTH_RESPONSE also the query, behind it, which has the zone. */
-static size_t put_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type,
-			  const struct hydns_tap_message *m, uint8_t *out)
+static unsigned type_of(const struct hydns_tap_message *m)
+{
+	return m->reply ? (m->auth ? AUTH_RESPONSE : CLIENT_RESPONSE) : m->auth ? AUTH_QUERY : CLIENT_QUERY;
+}
+
+/* r: the addresses. */
+static size_t put_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const struct hydns_tap_message *m,
+			  uint8_t *out)
 {
 	uint8_t *to = out;
 
-	to = put_number(to, TYPE, type);
+	to = put_number(to, TYPE, type_of(m));
 	to = put_number(to, SOCKET_FAMILY, r->ipv6 ? INET6 : INET);
 	to = put_number(to, SOCKET_PROTOCOL, UDP);
 	to = put_address(to, QUERY_ADDRESS, r->client, r->ipv6);
@@ -96,22 +106,22 @@ static size_t put_message(const struct hydns_dnstap_options *o, const struct hyd
 	to = put_number(to, QUERY_PORT, ntohs(r->client_port));
 	to = put_number(to, RESPONSE_PORT, ntohs(r->service_port));
 	if (!m->reply || o->query_time)
-		to = put_time(to, QUERY_TIME_SEC, QUERY_TIME_NSEC, m->real_ns);
+		to = put_time(to, QUERY_TIME_SEC, QUERY_TIME_NSEC, m->reply ? m->query_ns : m->real_ns);
 	if (!m->reply) {
 		to = put_octets(to, QUERY_MESSAGE, m->wire, m->len);
 	} else {
-		to = type == AUTH_RESPONSE ? put_zone(to, o, r) : to;
+		to = m->zone_len ? put_octets(to, QUERY_ZONE, m->zone, m->zone_len) : to;
 		to = put_time(to, RESPONSE_TIME_SEC, RESPONSE_TIME_NSEC, m->real_ns);
 		to = put_octets(to, RESPONSE_MESSAGE, m->wire, m->len);
 	}
 	return (size_t)(to - out);
 }
 
-static size_t put_all(const struct hydns_dnstap_options *o, const struct hydns_logged *r, unsigned type,
-		      const struct hydns_tap_message *m, uint8_t out[HYDNS_DNSTAP_MOST])
+static size_t put_all(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const struct hydns_tap_message *m,
+		      uint8_t out[HYDNS_DNSTAP_MOST])
 {
 	uint8_t message[HYDNS_DNSTAP_MOST], *to = out;
-	size_t len = put_message(o, r, type, m, message);
+	size_t len = put_message(o, r, m, message);
 
 	to = put_text(to, DNSTAP_IDENTITY, o->identity);
 	to = put_text(to, DNSTAP_VERSION, o->version);
@@ -124,15 +134,18 @@ size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct h
 			    uint8_t out[HYDNS_DNSTAP_MOST])
 {
 	const uint8_t *query = (const uint8_t *)(r + 1);
-	unsigned type = type_of(o, r, reply);
-	const struct hydns_tap_message m = { .reply = reply, .real_ns = real_ns, .wire = reply ? query + r->query_len : query,
-					     .len = reply ? r->reply_len : r->query_len };
+	struct hydns_tap_message m = { .reply = reply, .auth = is_auth(o, r, reply), .real_ns = real_ns, .query_ns = real_ns,
+				       .wire = reply ? query + r->query_len : query, .len = reply ? r->reply_len : r->query_len };
 
-	return type ? put_all(o, r, type, &m, out) : 0;
+	if (!is_wanted(o, &m))
+		return 0;
+	if (m.reply && m.auth)
+		find_zone(o, r, &m);
+	return put_all(o, r, &m, out);
 }
 
 size_t hydns_dnstap_own_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const struct hydns_tap_message *m,
 				uint8_t out[HYDNS_DNSTAP_MOST])
 {
-	return put_all(o, r, m->reply ? CLIENT_RESPONSE : CLIENT_QUERY, m, out);
+	return is_wanted(o, m) ? put_all(o, r, m, out) : 0;
 }

@@ -89,10 +89,12 @@ size_t hydns_own_frame(const struct hydns_dnstap_options *o, const struct hydns_
 	uint32_t head;
 	size_t len;
 
-	if (m->len > (m->reply ? HYDNS_LOGGED_REPLY : HYDNS_QUERY_MAX) || !(m->reply ? o->responses : o->queries) ||
+	if (m->len > (m->reply ? HYDNS_LOGGED_REPLY : HYDNS_QUERY_MAX) || m->zone_len > HYDNS_NAME_MAX ||
 	    !address_of(m->client, r.ipv6, r.client, &r.client_port) || !address_of(m->service, r.ipv6, r.service, &r.service_port))
 		return 0;
 	len = hydns_dnstap_own_message(o, &r, m, out + sizeof(head));
+	if (!len)
+		return 0;
 	head = htonl((uint32_t)len);
 	memcpy(out, &head, sizeof(head));
 	return sizeof(head) + len;

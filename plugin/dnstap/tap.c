@@ -279,10 +279,10 @@ static void tap_free(struct hydns_tap *t)
 	free(t);
 }
 
-/* By flags, or with the time of the query in replies, they would need what the caller has not. */
+/* The tap has another file than the resolver. */
 static bool may_take_own(const struct hydns_dnstap_options *o)
 {
-	return o->to != HYDNS_DNSTAP_NOWHERE && !o->by_flags && !o->query_time &&
+	return (o->to == HYDNS_DNSTAP_UNIX || o->to == HYDNS_DNSTAP_TCP) &&
 	       (!o->identity || strlen(o->identity) <= HYDNS_DNSTAP_TEXT_MOST) &&
 	       (!o->version || strlen(o->version) <= HYDNS_DNSTAP_TEXT_MOST);
 }
