@@ -206,7 +206,7 @@ static bool take(const struct hydns_instance *inst, const dns_dtclient_t *c)
 	if (reply)
 		now = isc_time_now();
 	m.real_ns = reply ? since_1970(&now) : m.query_ns;
-	if (c->zone != NULL && c->zone->base != NULL) {
+	if (c->type == DNS_DTTYPE_AR && c->zone != NULL && c->zone->base != NULL) {
 		m.zone = c->zone->base;
 		m.zone_len = c->zone->length;
 	}

@@ -126,16 +126,17 @@ void hydns_stream_close(struct hydns_stream *s);
 
 /* -- own.c: frames of the resolver's own messages -------------------------------------------------------------- */
 struct hydns_own_frames {
-	pthread_mutex_t lock;        /* of those who put */
-	uint8_t *octets;
-	_Atomic uint64_t in, out;    /* octets that were put and written so far */
+	pthread_mutex_t lock;        /* of `filling`, and of that half's octets and length */
+	uint8_t *octets[2];
+	size_t len[2];
+	unsigned filling;            /* which half; the other one is the writer's */
 };
-enum hydns_own_put { HYDNS_OWN_FULL, HYDNS_OWN_PUT, HYDNS_OWN_HALF }; /* half: now it is half full, so it should be written soon */
+enum hydns_own_put { HYDNS_OWN_FULL, HYDNS_OWN_PUT, HYDNS_OWN_HALF }; /* half: so much is there that it should be written soon */
 /* False: no memory; to be destroyed nevertheless. */
 bool hydns_own_frames_init(struct hydns_own_frames *f);
 void hydns_own_frames_destroy(struct hydns_own_frames *f);
 enum hydns_own_put hydns_own_frames_put(struct hydns_own_frames *f, const uint8_t *frame, size_t len);
-/* Writes all that is there, by the one thread that does; returns how many octets. After an error, which is negative, all is there still. */
+/* Writes what came first, by the one thread that does; returns how many octets. After an error, which is negative, all is there still. */
 size_t hydns_own_frames_write(struct hydns_own_frames *f, struct hydns_stream *s, int *error);
 /* A message in a frame, of so many octets; 0: it can't be made, or is not wanted. */
 size_t hydns_own_frame(const struct hydns_dnstap_options *o, const struct hydns_tap_message *m, uint8_t out[4 + HYDNS_DNSTAP_MOST]);

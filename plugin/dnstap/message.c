@@ -15,6 +15,9 @@ enum { IS_MESSAGE = 1, INET = 1, INET6 = 2, UDP = 1, AUTH_QUERY = 1, AUTH_RESPON
 /* Wire types of protocol buffers. */
 enum { VARINT = 0, OCTETS = 2, FIXED32 = 5 };
 
+#define LONG 2                 /* octets of the length of a message of 128 octets or more */
+_Static_assert(HYDNS_DNSTAP_MOST < 1 << 7 * LONG, "a longer length");
+
 static uint8_t *put_varint(uint8_t *to, uint64_t value)
 {
 	for (; value >= 0x80; value >>= 7)
@@ -120,14 +123,18 @@ static size_t put_message(const struct hydns_dnstap_options *o, const struct hyd
 static size_t put_all(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const struct hydns_tap_message *m,
 		      uint8_t out[HYDNS_DNSTAP_MOST])
 {
-	uint8_t message[HYDNS_DNSTAP_MOST], *to = out;
-	size_t len = put_message(o, r, m, message);
+	uint8_t *to = out, *message;
+	size_t len;
 
 	to = put_text(to, DNSTAP_IDENTITY, o->identity);
 	to = put_text(to, DNSTAP_VERSION, o->version);
-	to = put_octets(to, DNSTAP_MESSAGE, message, len);
-	to = put_number(to, DNSTAP_TYPE, IS_MESSAGE);
-	return (size_t)(to - out);
+	to = put_varint(to, DNSTAP_MESSAGE << 3 | OCTETS);
+	message = to + LONG;
+	len = put_message(o, r, m, message);
+	to = put_varint(to, len);
+	if (to != message)
+		memmove(to, message, len);
+	return (size_t)(put_number(to + len, DNSTAP_TYPE, IS_MESSAGE) - out);
 }
 
 size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply, int64_t real_ns,

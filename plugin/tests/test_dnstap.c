@@ -195,7 +195,7 @@ static void *read_frames(void *reader)
 	return NULL;
 }
 
-/* They come out as they went in, also across the end of the room, and what was not written is there still. */
+/* They come out as they went in, and what was not written is there still, while others come. */
 static void test_own_frames(void **state)
 {
 	struct hydns_own_frames f;
@@ -207,17 +207,23 @@ static void test_own_frames(void **state)
 	assert_true(hydns_own_frames_init(&f));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
 	for (int round = 0; round < 3; round++) {
-		struct reader r = { .fd = fd[1], .number = number, .n = fill(&f, number) };
+		unsigned first = fill(&f, number), then;
 		struct hydns_stream s = { .fd = fd[0], .is_socket = true, .one_way = true, .stopping = &stopping };
+		struct hydns_stream lost = { .is_socket = true, .one_way = true, .stopping = &stopping };
+		struct reader r = { .fd = fd[1], .number = number };
 		pthread_t thread;
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, gone), 0);
+		lost.fd = gone[0];
 		close(gone[1]);
-		assert_int_equal(hydns_own_frames_write(&f, &(struct hydns_stream){ .fd = gone[0], .is_socket = true, .one_way = true,
-										    .stopping = &stopping }, &error), 0);
+		assert_int_equal(hydns_own_frames_write(&f, &lost, &error), 0);
 		assert_true(error < 0);
+		then = fill(&f, number + first);
+		r.n = first + then;
+		assert_int_equal(hydns_own_frames_write(&f, &lost, &error), 0);
 		assert_int_equal(pthread_create(&thread, NULL, read_frames, &r), 0);
-		assert_int_equal(hydns_own_frames_write(&f, &s, &error), r.n * FRAME);
+		assert_int_equal(hydns_own_frames_write(&f, &s, &error), first * FRAME);
+		assert_int_equal(hydns_own_frames_write(&f, &s, &error), then * FRAME);
 		assert_int_equal(error, 0);
 		assert_int_equal(pthread_join(thread, NULL), 0);
 		number += r.n;
@@ -233,7 +239,7 @@ static void test_own_frames(void **state)
 static void test_own_that_are_not_taken(void **state)
 {
 	static const uint8_t wire[HYDNS_LOGGED_REPLY + 1] = { 0 };
-	const struct hydns_dnstap_options replies = { .responses = true };
+	const struct hydns_dnstap_options replies = { .responses = true }, of_zones = { .auth_responses = true };
 	const struct sockaddr_in in = { .sin_family = AF_INET };
 	const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
 	struct hydns_tap_message m = { .reply = true, .client = (const void *)&in, .service = (const void *)&in, .wire = wire,
@@ -252,6 +258,31 @@ static void test_own_that_are_not_taken(void **state)
 	assert_int_equal(hydns_own_frame(&replies, &m, out), 0);
 	m.client = (const void *)&in6;
 	assert_in_range(hydns_own_frame(&replies, &m, out), 12, 200);
+	m.auth = true;
+	assert_int_equal(hydns_own_frame(&replies, &m, out), 0);
+	m.zone = wire;
+	m.zone_len = HYDNS_NAME_MAX;
+	assert_in_range(hydns_own_frame(&of_zones, &m, out), HYDNS_NAME_MAX, HYDNS_NAME_MAX + 200);
+	m.zone_len++;
+	assert_int_equal(hydns_own_frame(&of_zones, &m, out), 0);
+}
+
+/* named's replies have the time of their query, too. */
+static void test_times_of_own(void **state)
+{
+	const struct hydns_dnstap_options o = { .responses = true, .query_time = true };
+	const struct sockaddr_in in = { .sin_family = AF_INET };
+	const uint8_t wire[12] = { 0 };
+	const struct hydns_tap_message m = { .reply = true, .query_ns = 5 * (int64_t)HYDNS_NS_PER_S + 7, .client = (const void *)&in,
+					     .real_ns = 6 * (int64_t)HYDNS_NS_PER_S + 8, .service = (const void *)&in, .wire = wire,
+					     .len = sizeof(wire) };
+	/* seconds and, in four octets, nanoseconds: fields 8 and 9 of the query, 12 and 13 of the response */
+	const uint8_t times[] = { 8 << 3, 5, 9 << 3 | 5, 7, 0, 0, 0, 12 << 3, 6, 13 << 3 | 5, 8, 0, 0, 0 };
+	uint8_t out[4 + HYDNS_DNSTAP_MOST];
+
+	(void)state;
+	assert_in_range(hydns_own_frame(&o, &m, out), sizeof(times), 127);
+	assert_memory_equal(out + 28, times, sizeof(times));       /* behind type, family, protocol, addresses and ports */
 }
 
 #define NAME(text) ((const uint8_t *)(text)), sizeof(text)
@@ -305,7 +336,8 @@ int main(void)
 		cmocka_unit_test(test_types_by_flags), cmocka_unit_test(test_what_is_not_wanted), cmocka_unit_test(test_longest),
 		cmocka_unit_test(test_rings_that_wait), cmocka_unit_test(test_no_ring),
 		cmocka_unit_test(test_thread_tells_the_resolver), cmocka_unit_test(test_own_frames),
-		cmocka_unit_test(test_own_that_are_not_taken), cmocka_unit_test(test_zones), cmocka_unit_test(test_many_zones),
+		cmocka_unit_test(test_own_that_are_not_taken), cmocka_unit_test(test_times_of_own),
+		cmocka_unit_test(test_zones), cmocka_unit_test(test_many_zones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

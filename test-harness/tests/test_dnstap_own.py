@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""dnstap of what Unbound answers by itself: the plugin's thread writes its messages, and they are Unbound's own, field by field."""
+"""dnstap of what a resolver answers by itself: the plugin's thread writes its messages, and they are the resolver's own, field by field."""
 
 import re
 import signal
@@ -8,19 +8,21 @@ from contextlib import contextmanager
 
 import dns.query
 import pytest
-from conftest import kernel_path
+from conftest import bind_path, kernel_path
 
 from lab.batch import exchange_all
 from lab.client import exchange, query
-from lab.dnstap import Collector, in_full, unbound_lines
+from lab.dnstap import Collector, bind_lines, in_full, unbound_lines
 from lab.dnstap import of as counts
 from lab.network import SERVICE
 from lab.run import SOON, wait_until
 
 # What differs between two equal queries.
-VARYING = re.compile(r"(?:query|response)_time: \S+(?: \S+)?|query_port: \d+|\t\d+(?=\tIN\t)")
+VARYING = re.compile(r"(?:query|response)_time: \S+(?: \S+)?|query_port: \d+|\t\d+(?=\tIN\t)|(?<= )\d+(?= IN )")
 NAMES = ("www.lab.example", "host3.lab.example", "none.lab.example")
-BY_UDP = [query(name, rdtype, edns=edns, rd=rd) for name in NAMES for rdtype in ("A", "TXT") for edns in (False, True) for rd in (False, True)]
+OF_ZONE = ("www.own.example", "none.own.example")
+ZONE = "$TTL 300\n@ SOA ns hostmaster 1 3600 900 604800 300\n@ NS ns\nns A 192.0.2.53\nwww A 192.0.2.1\n"     # own.example, of named
+WARMING, COMPARED = 1000, 2000       # ids, from these on
 AT_ONCE = 1000
 
 
@@ -30,12 +32,26 @@ def collector(world):
         yield c
 
 
-@contextmanager
-def taps(world, collector, *clause):
+def unbound(world, collector, ours):
     lines = [*unbound_lines(collector.socket, "client"), "dnstap-send-identity: yes", 'dnstap-identity: "one of two"',
              "dnstap-send-version: yes"]
-    with kernel_path(world, unbound_options={"clause": [*clause, *lines]}) as path:
-        wait_until(lambda: "hydns-dnstap: no" in clause or log_of(path)["connected"], SOON, "the collector to be reached")
+    unlogged = [] if ours else ["hydns-dnstap: no", "hydns-allow-unlogged: yes"]
+    return kernel_path(world, unbound_options={"clause": [*unlogged, *lines]})
+
+
+def bind(world, collector, ours):
+    directory = world.run.dir / "named"
+    directory.mkdir(exist_ok=True)
+    (directory / "own.example").write_text(ZONE)
+    return bind_path(world, options=[*bind_lines(collector.socket, "client", "auth"), 'dnstap-identity "one of two";'],
+                     zones={"own.example": 'type primary; file "own.example";'},
+                     clause=[] if ours else ["hydns-dnstap no;", "hydns-allow-unlogged yes;"])
+
+
+@contextmanager
+def taps(world, server, collector, ours=True):
+    with server(world, collector, ours) as path:
+        wait_until(lambda: not ours or log_of(path)["connected"], SOON, "the collector to be reached")
         yield path
 
 
@@ -44,43 +60,62 @@ def log_of(path):
     return resolver["log"]
 
 
-def ask_unbound(path):
+def queries(server, first_id):
+    made = [query(name, rdtype, edns=edns, rd=rd) for name in NAMES + OF_ZONE * (server is bind) for rdtype in ("A", "TXT")
+            for edns in (False, True) for rd in (False, True)]
+    for number, q in enumerate(made, first_id):
+        q.id = number
+    return made
+
+
+def ask_all(path, asked):
     """Past the kernel: by loopback, over both families, and the first also by TCP. Returns how many by UDP."""
     with path.network.resolver.entered():
-        assert dns.query.tcp(BY_UDP[0], SERVICE[4], timeout=SOON)
-    replies = [exchange(path.network.resolver, SERVICE[family], q.to_wire()) for family in (4, 6) for q in BY_UDP]
+        assert dns.query.tcp(asked[0], SERVICE[4], timeout=SOON)
+    replies = [exchange(path.network.resolver, SERVICE[family], q.to_wire()) for family in (4, 6) for q in asked]
     assert all(replies)
     return len(replies)
 
 
-def own_messages(world, name, *clause):
-    """What the collector got, without what varies, and how many of these the plugin's thread has written."""
+def responses(collector, transport="UDP"):
+    return sum(collector.count(kind, transport=transport) for kind in ("CR", "AR"))
+
+
+def own_messages(world, server, name, ours):
+    """What the collector got, each as a text, and how many of these the plugin's thread has written."""
     with Collector(world, world.network.resolver, name) as collector:
-        with taps(world, collector, *clause) as path:
-            ask_unbound(path)            # so that each is in the cache
-            before = counts(path.daemon)["own"]
-            asked = ask_unbound(path)
-            wait_until(lambda: collector.count("CR", transport="TCP") == 2 and collector.count("CR", transport="UDP") >= 2 * asked, SOON,
-                       "all messages to be written")
+        with taps(world, server, collector, ours) as path:
+            ask_all(path, queries(server, WARMING))            # so that each is in the cache
+            before, sent = counts(path.daemon)["own"], queries(server, COMPARED)
+            asked = ask_all(path, sent)
+            wait_until(lambda: responses(collector, "TCP") == 2 and responses(collector) >= 2 * asked, SOON, "all messages to be written")
             own = counts(path.daemon)["own"] - before
-            path.unbound.stop()
+            path.server.stop()
         collector.messages()
-        asked_for = re.compile(rf"\bid: +({'|'.join(str(q.id) for q in BY_UDP)})\b")
-        return Counter(VARYING.sub("(varies)", t) for t in in_full(collector.file) if asked_for.search(t)), own, asked
+        asked_for = re.compile(rf"\bid: +({'|'.join(str(q.id) for q in sent)})\b")
+        return [text for text in in_full(collector.file) if asked_for.search(text)], own, asked
 
 
-def test_messages_are_those_of_unbound(world):
-    ours, own, asked = own_messages(world, "collector-ours")
-    assert own == 2 * asked              # those by TCP stay Unbound's
-    theirs, own, _ = own_messages(world, "collector-theirs", "hydns-dnstap: no", "hydns-allow-unlogged: yes")
+def kinds(messages):
+    """Without what differs between two equal queries."""
+    return {VARYING.sub("(varies)", text) for text in messages}
+
+
+@pytest.mark.parametrize("server", (unbound, bind))
+def test_messages_are_those_of_the_resolver(world, server):
+    ours, own, asked = own_messages(world, server, "collector-ours", True)
+    assert own == 2 * asked              # those by TCP stay the resolver's
+    theirs, own, _ = own_messages(world, server, "collector-theirs", False)
     assert own == 0
-    assert ours.keys() == theirs.keys() and len(ours) >= 2 * len(BY_UDP)
+    assert kinds(ours) == kinds(theirs) and len(kinds(ours)) >= 2 * len(queries(server, COMPARED))
+    if server is bind:
+        assert {zone for text in theirs for zone in re.findall(r"query_zone: (\S+)", text)} == {"own.example."}
 
 
 def test_more_than_there_is_room_for(world, collector):
     """While the collector stands still, Unbound keeps the rest itself, as it always has; when it goes on, each is written once."""
     wire = query("www.lab.example", "MX").to_wire()
-    with taps(world, collector) as path:
+    with taps(world, unbound, collector) as path:
         collector.program.popen.send_signal(signal.SIGSTOP)
         asked, own, before = 0, 0, counts(path.daemon)["own"]
         while own == 2 * asked:
@@ -89,5 +124,5 @@ def test_more_than_there_is_room_for(world, collector):
         assert 0 < own < 2 * asked
         collector.program.popen.send_signal(signal.SIGCONT)
         wait_until(lambda: collector.count("CR") >= asked, SOON, "all messages to be written")
-        path.unbound.stop()
+        path.server.stop()
     assert Counter(m.type for m in collector.messages() if m.wire[12:].startswith(wire[12:])) == {"CQ": asked, "CR": asked}
