@@ -38,7 +38,8 @@ OWN = "the resolver's own messages alone"
 Contender = namedtuple("Contender", "dnstap scraped hydns capture", defaults=(None, False, True, False))
 """dnstap: hydns-dnstap, None for no dnstap at all; scraped: whether metrics are; hydns: whether it is there; capture: into a file."""
 CONTENDERS = {
-    "off": Contender(), OWN: Contender("no"), "complete": Contender("complete"), "sample": Contender("sample"), "metrics": Contender(scraped=True),
+    "off": Contender(), OWN: Contender("no"), "complete": Contender("complete"), "sample": Contender("sample"),
+    "metrics": Contender(scraped=True),
     "complete and metrics": Contender("complete", scraped=True), "complete, into a file": Contender("complete", capture=True),
     "alone": Contender(hydns=False), "alone with dnstap": Contender("own", hydns=False),
 }
@@ -112,6 +113,7 @@ class Side:
             self._before = self._counted()
             self._loads = measure.start_loads(self.world, streams, 2 * SECONDS + measure.PATIENCE)
         if self.metrics and k % round(SCRAPE_EVERY / SLICE) == 1:
+            time.sleep(SLICE / 2)            # not when all have just gone on
             begun = time.monotonic()
             self.metrics.request()
             self.scrapes.append((time.monotonic() - begun) * 1e3)
@@ -177,15 +179,16 @@ def point(result, kind, contender, side, base):
                                                      for a, b in zip(figures, base.figures)), 3),
                    lost_queries=sum(f["lost"] for f in figures), against=AGAINST[contender],
                    of_base=[f["replies_per_second"] for f in base.figures],
-                   ratio=round(statistics.median(ratios), 3), ratios=[round(r, 3) for r in ratios])
+                   ratio=round(statistics.median(ratios), 3),
+                   error=round(statistics.stdev(ratios) / len(ratios) ** 0.5, 3), ratios=[round(r, 3) for r in ratios])
     scrapes = sorted(side.scrapes)
     if scrapes:
         p.update(scrapes=len(scrapes), scrape_ms={"p50": round(measure.percentile(scrapes, 0.5), 2),
                                                   "p95": round(measure.percentile(scrapes, 0.95), 2)})
     p.update({name: side.log[name] for name in ("answered", "logged", "written", "lost", "skipped", "own") if side.log})
     check(kind, contender, side.log)
-    error = statistics.stdev(ratios) / len(ratios) ** 0.5
-    say(f"watched: {kind}, {contender}: {p['ratio']:.3f} +- {error:.3f} times {AGAINST[contender]}, {p['kernel_share']:.0%} in the kernel")
+    say(f"watched: {kind}, {contender}: {p['ratio']:.3f} +- {p['error']:.3f} times {AGAINST[contender]}, "
+        f"{p['kernel_share']:.0%} in the kernel")
     return p
 
 

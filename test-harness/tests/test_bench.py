@@ -12,12 +12,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from bench import capacity, coalescing, concurrency, crowds, forwarding, misses, outage, queue, threshold
+from bench import capacity, coalescing, concurrency, crowds, forwarding, misses, outage, queue, threshold, watched
+from bench.alternate import SLICE, alternate
 from bench.result import Result, Settings
 from bench.setting import Setting
 from bench.stand import RINGS
 from lab import cpus
-from lab.run import RUNS, HarnessError, is_alive, processes
+from lab.process import Program
+from lab.run import RUNS, HarnessError, Run, is_alive, process_stat, processes
 from lab.tools import UNBOUND_UNIT, unit_environment
 from test_demo import heed_interrupts, run_id, with_id  # noqa: F401
 
@@ -163,6 +165,53 @@ def test_forwarding(monkeypatch):
     assert all(p["latency_us"]["p99.9"] >= p["latency_us"]["p50"] > 0 < p["cpu_us_of_resolver"] < p["cpu_us_in_all"]
                for p in result.points)
     assert len(result.goals) == 3
+
+
+@pytest.mark.limit(240)
+@pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
+@pytest.mark.parametrize("kind", watched.PARTS)
+def test_watched(monkeypatch, kind):
+    """Scraped contenders have the times of scrapes, those that log what became of the messages; goals are judged."""
+    monkeypatch.setattr(watched, "AGAINST", {"complete": watched.OWN, "complete and metrics": "off"})
+    monkeypatch.setattr(watched, "TURNS", (2, 2))
+    monkeypatch.setattr(watched, "FILLS", 1)
+    result = Result("watched")
+    watched.run(SimpleNamespace(settings=Settings(seed=1, quick=True, only=(kind,))), result)
+    points = {p["contender"]: p for p in result.points}
+    assert set(points) == set(watched.AGAINST) and len(result.goals) == 3
+    for p in points.values():
+        assert p["resolver"] == kind and len(p["ratios"]) == 2 and p["ratio"] > 0 and 0 < p["kernel_share"] < 1
+        assert p["lost"] == p["skipped"] == 0 < p["answered"] == p["logged"] == p["written"] and p["own"] > 0
+    assert points["complete and metrics"]["scrapes"] and "scrapes" not in points["complete"]
+
+
+class TestAlternate:
+    @pytest.fixture
+    def worlds(self):
+        with ExitStack() as stack:
+            runs = [stack.enter_context(Run()) for _ in range(2)]
+            for run in runs:
+                program = Program(run, SimpleNamespace(command=list), "idle", ["sleep", "1000"])
+                stack.callback(program.stop)
+            yield [SimpleNamespace(run=run) for run in runs]
+
+    @staticmethod
+    def stopped(worlds):
+        return [all(process_stat(pid)[0] == "T" for pid, _ in processes(world.run.dir)) for world in worlds]
+
+    def test_one_at_a_time(self, worlds):
+        seen = []
+        with alternate(worlds, 3, lambda n, k: seen.append((n, k, self.stopped(worlds)))) as ran:
+            assert self.stopped(worlds) == [True, True]
+        assert seen == [(n, k, [n != 0, n != 1]) for k in range(3) for n in range(2)]
+        assert all(3 * SLICE <= seconds for seconds in ran) and self.stopped(worlds) == [False, False]
+
+    def test_all_go_on_after_an_error(self, worlds):
+        def fails(_n, _k):
+            raise HarnessError("no load")
+        with pytest.raises(HarnessError, match="no load"), alternate(worlds, 3, fails):
+            pass
+        assert self.stopped(worlds) == [False, False]
 
 
 def test_a_part_that_stops(monkeypatch):
