@@ -10,10 +10,13 @@ without dnstap as well. "off" against itself shows the error."""
 
 import signal
 import statistics
+import tempfile
 import time
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 from lab import cpus, load, measure
 from lab.dnstap import Collector, Sink, all_written, bind_lines, unbound_lines
@@ -33,6 +36,7 @@ TURNS = 4, 16            # that count (with --quick, without)
 FILLS = 3                # turns before, in which the kernel path gets its rules
 MOST_PER_SECOND = 100000  # queries that a turn may need, so that names to be asked once do not come again
 FRESH = 0.1              # share of names that nobody asks again, as in the demo
+AT_ONCE = 10000          # questions that both are warmed with before either gets more
 SCRAPE_EVERY = 1.0       # seconds of load
 OWN = "the resolver's own messages alone"
 Contender = namedtuple("Contender", "dnstap scraped hydns capture", defaults=(None, False, True, False))
@@ -99,9 +103,6 @@ class Side:
         if self.daemon:
             wait_until(self.daemon.resolver_ready, 10, f"{self.kind} to register with hydnsd")
 
-    def warm_up(self, data):
-        measure.warm_up(self.world, self.server, data, lambda n: say(f"warming the cache: {n:,} questions so far"))
-
     def _counted(self):
         """(Answers of the kernel path, CPU seconds of resolver and hydnsd) so far."""
         programs = [part.program for part in (self.server, self.daemon) if part]
@@ -141,6 +142,20 @@ class Side:
             self.log = dnstap_counts(self.daemon)
 
 
+def warm_up(sides, data):
+    """Fills the caches of both, so many names at a time that what one knows of a name is hardly older than what the other does."""
+    questions = data.warm.read_text().splitlines(keepends=True)
+    with ThreadPoolExecutor(len(sides)) as pool, tempfile.NamedTemporaryFile("w") as file:
+        now = replace(data, warm=Path(file.name))
+        for begin in range(0, len(questions), AT_ONCE):
+            say(f"warming the caches: {begin:,} of {len(questions):,} questions")
+            file.seek(0)
+            file.truncate()
+            file.writelines(questions[begin:begin + AT_ONCE])
+            file.flush()
+            list(pool.map(lambda side: measure.warm_up(side.world, side.server, now, lambda n: None), sides))
+
+
 def turn(sides, part):
     """One turn of load at both."""
     with alternate([side.world for side in sides], SLICES, lambda n, k: sides[n].play(part.streams, k)) as ran:
@@ -160,8 +175,7 @@ def pair(worlds, data, parts, kind, names):
     """Two contenders side by side, each in its world. Returns their sides, with the figures of each part but the first FILLS."""
     with ExitStack() as stack:
         sides = [stack.enter_context(Side(world, kind, name)) for world, name in zip(worlds, names)]
-        with ThreadPoolExecutor(len(sides)) as pool:
-            list(pool.map(lambda side: side.warm_up(data), sides))
+        warm_up(sides, data)
         for n, part in enumerate(parts):
             turn(sides[::-1 if n % 2 else 1], part)
         for side in sides:
