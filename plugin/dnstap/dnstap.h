@@ -103,12 +103,18 @@ size_t hydns_tap_zones_find(const struct hydns_tap_zones *z, const uint8_t *name
 /* Octets of the longest. */
 #define HYDNS_DNSTAP_MOST (HYDNS_QUERY_MAX + HYDNS_LOGGED_REPLY + 1024)
 #define HYDNS_DNSTAP_TEXT_MOST 255      /* octets of identity and version at most; longer ones are cut */
-/* Writes the query's message or the reply's; returns its octets, or 0: no such message is wanted. */
-size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply, int64_t real_ns,
-			    uint8_t out[HYDNS_DNSTAP_MOST]);
+/* What all messages begin with: identity, version and type. */
+struct hydns_dnstap_head {
+	size_t len;
+	uint8_t octets[2 * (HYDNS_DNSTAP_TEXT_MOST + 3) + 3];
+};
+void hydns_dnstap_begin(struct hydns_dnstap_head *h, const struct hydns_dnstap_options *o);
+/* Writes the query's message or the reply's; returns its octets, or 0: no such message is wanted. h: of o. */
+size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct hydns_dnstap_head *h, const struct hydns_logged *r,
+			    bool reply, int64_t real_ns, uint8_t out[HYDNS_DNSTAP_MOST]);
 /* The same of the resolver's own; r: its addresses. */
-size_t hydns_dnstap_own_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const struct hydns_tap_message *m,
-				uint8_t out[HYDNS_DNSTAP_MOST]);
+size_t hydns_dnstap_own_message(const struct hydns_dnstap_options *o, const struct hydns_dnstap_head *h, const struct hydns_logged *r,
+				const struct hydns_tap_message *m, uint8_t out[HYDNS_DNSTAP_MOST]);
 
 /* -- stream.c: Frame Streams ---------------------------------------------------------------------------------- */
 struct hydns_stream {
@@ -139,6 +145,7 @@ enum hydns_own_put hydns_own_frames_put(struct hydns_own_frames *f, const uint8_
 /* Writes what came first, by the one thread that does; returns how many octets. After an error, which is negative, all is there still. */
 size_t hydns_own_frames_write(struct hydns_own_frames *f, struct hydns_stream *s, int *error);
 /* A message in a frame, of so many octets; 0: it can't be made, or is not wanted. */
-size_t hydns_own_frame(const struct hydns_dnstap_options *o, const struct hydns_tap_message *m, uint8_t out[4 + HYDNS_DNSTAP_MOST]);
+size_t hydns_own_frame(const struct hydns_dnstap_options *o, const struct hydns_dnstap_head *h, const struct hydns_tap_message *m,
+		       uint8_t out[4 + HYDNS_DNSTAP_MOST]);
 
 #endif

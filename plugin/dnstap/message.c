@@ -2,6 +2,7 @@
 /* dnstap messages, as dnstap.proto (https://dnstap.info, CC0) defines them. Written by hand: they are a few fields, and the library that
  * is linked into resolvers brings no other library with it. */
 #include <arpa/inet.h>
+#include <endian.h>
 #include <string.h>
 #include "plugin/dnstap/dnstap.h"
 
@@ -33,10 +34,11 @@ static uint8_t *put_number(uint8_t *to, unsigned field, uint64_t value)
 
 static uint8_t *put_fixed32(uint8_t *to, unsigned field, uint32_t value)
 {
+	const uint32_t octets = htole32(value);
+
 	to = put_varint(to, field << 3 | FIXED32);
-	for (unsigned shift = 0; shift < 32; shift += 8)
-		*to++ = (uint8_t)(value >> shift);
-	return to;
+	memcpy(to, &octets, sizeof(octets));
+	return to + sizeof(octets);
 }
 
 static uint8_t *put_octets(uint8_t *to, unsigned field, const void *octets, size_t len)
@@ -46,9 +48,9 @@ static uint8_t *put_octets(uint8_t *to, unsigned field, const void *octets, size
 	return to + len;
 }
 
-static uint8_t *put_text(uint8_t *to, unsigned field, const char *text)
+static size_t put_text(uint8_t *to, unsigned field, const char *text)
 {
-	return text ? put_octets(to, field, text, strnlen(text, HYDNS_DNSTAP_TEXT_MOST)) : to;
+	return text ? (size_t)(put_octets(to, field, text, strnlen(text, HYDNS_DNSTAP_TEXT_MOST)) - to) : 0;
 }
 
 static uint8_t *put_address(uint8_t *to, unsigned field, const uint8_t addr[16], bool ipv6)
@@ -120,25 +122,29 @@ static size_t put_message(const struct hydns_dnstap_options *o, const struct hyd
 	return (size_t)(to - out);
 }
 
-static size_t put_all(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const struct hydns_tap_message *m,
-		      uint8_t out[HYDNS_DNSTAP_MOST])
+void hydns_dnstap_begin(struct hydns_dnstap_head *h, const struct hydns_dnstap_options *o)
 {
-	uint8_t *to = out, *message;
-	size_t len;
+	h->len = put_text(h->octets, DNSTAP_IDENTITY, o->identity);
+	h->len += put_text(h->octets + h->len, DNSTAP_VERSION, o->version);
+	h->len = (size_t)(put_number(h->octets + h->len, DNSTAP_TYPE, IS_MESSAGE) - h->octets);
+	h->len = (size_t)(put_varint(h->octets + h->len, DNSTAP_MESSAGE << 3 | OCTETS) - h->octets);
+}
 
-	to = put_text(to, DNSTAP_IDENTITY, o->identity);
-	to = put_text(to, DNSTAP_VERSION, o->version);
-	to = put_varint(to, DNSTAP_MESSAGE << 3 | OCTETS);
-	message = to + LONG;
-	len = put_message(o, r, m, message);
+static size_t put_all(const struct hydns_dnstap_options *o, const struct hydns_dnstap_head *h, const struct hydns_logged *r,
+		      const struct hydns_tap_message *m, uint8_t out[HYDNS_DNSTAP_MOST])
+{
+	uint8_t *to = out + h->len, *message = to + LONG;
+	size_t len = put_message(o, r, m, message);
+
+	memcpy(out, h->octets, h->len);
 	to = put_varint(to, len);
 	if (to != message)
 		memmove(to, message, len);
-	return (size_t)(put_number(to + len, DNSTAP_TYPE, IS_MESSAGE) - out);
+	return (size_t)(to + len - out);
 }
 
-size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, bool reply, int64_t real_ns,
-			    uint8_t out[HYDNS_DNSTAP_MOST])
+size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct hydns_dnstap_head *h, const struct hydns_logged *r,
+			    bool reply, int64_t real_ns, uint8_t out[HYDNS_DNSTAP_MOST])
 {
 	const uint8_t *query = (const uint8_t *)(r + 1);
 	struct hydns_tap_message m = { .reply = reply, .auth = is_auth(o, r, reply), .real_ns = real_ns, .query_ns = real_ns,
@@ -148,11 +154,11 @@ size_t hydns_dnstap_message(const struct hydns_dnstap_options *o, const struct h
 		return 0;
 	if (m.reply && m.auth)
 		find_zone(o, r, &m);
-	return put_all(o, r, &m, out);
+	return put_all(o, h, r, &m, out);
 }
 
-size_t hydns_dnstap_own_message(const struct hydns_dnstap_options *o, const struct hydns_logged *r, const struct hydns_tap_message *m,
-				uint8_t out[HYDNS_DNSTAP_MOST])
+size_t hydns_dnstap_own_message(const struct hydns_dnstap_options *o, const struct hydns_dnstap_head *h, const struct hydns_logged *r,
+				const struct hydns_tap_message *m, uint8_t out[HYDNS_DNSTAP_MOST])
 {
-	return is_wanted(o, m) ? put_all(o, r, m, out) : 0;
+	return is_wanted(o, m) ? put_all(o, h, r, m, out) : 0;
 }

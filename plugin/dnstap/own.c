@@ -76,7 +76,8 @@ static bool address_of(const struct sockaddr *sa, bool ipv6, uint8_t addr[16], _
 	return true;
 }
 
-size_t hydns_own_frame(const struct hydns_dnstap_options *o, const struct hydns_tap_message *m, uint8_t out[4 + HYDNS_DNSTAP_MOST])
+size_t hydns_own_frame(const struct hydns_dnstap_options *o, const struct hydns_dnstap_head *h, const struct hydns_tap_message *m,
+		       uint8_t out[4 + HYDNS_DNSTAP_MOST])
 {
 	struct hydns_logged r = { .ipv6 = m->client->sa_family == AF_INET6 };
 	uint32_t head;
@@ -85,7 +86,7 @@ size_t hydns_own_frame(const struct hydns_dnstap_options *o, const struct hydns_
 	if (m->len > (m->reply ? HYDNS_LOGGED_REPLY : HYDNS_QUERY_MAX) || m->zone_len > HYDNS_NAME_MAX ||
 	    !address_of(m->client, r.ipv6, r.client, &r.client_port) || !address_of(m->service, r.ipv6, r.service, &r.service_port))
 		return 0;
-	len = hydns_dnstap_own_message(o, &r, m, out + sizeof(head));
+	len = hydns_dnstap_own_message(o, h, &r, m, out + sizeof(head));
 	if (!len)
 		return 0;
 	head = htonl((uint32_t)len);

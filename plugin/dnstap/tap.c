@@ -20,7 +20,7 @@
 #define RINGS       4                  /* a former hydnsd's, and one more for each hydnsd that went while it was full */
 #define RETRY_NS    HYDNS_NS_PER_S
 #define LOOK_NS     HYDNS_NS_PER_S
-#define BUSY_MS     4                  /* records come: they are gathered for so long */
+#define BUSY_MS     8                  /* records come: they are gathered for so long */
 #define IDLE_MS     50                 /* none has come for a second; the program wakes the thread when there are many */
 #define LAST_MS     2000               /* what is left at the end is written for so long */
 
@@ -33,6 +33,7 @@ struct hydns_tap {
 	unsigned rings;
 	int wake;
 	_Atomic bool stopping;
+	struct hydns_dnstap_head head;
 	struct hydns_own_frames own;
 	bool takes_own;                /* the resolver's own messages */
 	/* the thread's own */
@@ -117,7 +118,7 @@ static bool have_stream(struct hydns_tap *t)
 /* -- records ------------------------------------------------------------------------------------------------ */
 static uint8_t *put_frame(struct hydns_tap *t, const struct hydns_logged *r, bool reply, int64_t real_ns, uint8_t *to)
 {
-	size_t len = hydns_dnstap_message(t->o, r, reply, real_ns, to + 4);
+	size_t len = hydns_dnstap_message(t->o, &t->head, r, reply, real_ns, to + 4);
 	uint32_t head = htonl((uint32_t)len);
 
 	if (!len)
@@ -298,6 +299,7 @@ struct hydns_tap *hydns_tap_start(const struct hydns_dnstap_options *o, struct h
 	t->reader.fd = t->stream.fd = -1;
 	t->stream.stopping = &t->stopping;
 	pthread_mutex_init(&t->lock, NULL);
+	hydns_dnstap_begin(&t->head, o);
 	t->takes_own = hydns_own_frames_init(&t->own) && may_take_own(o);
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	connected(t, o->to == HYDNS_DNSTAP_NOWHERE);
@@ -335,7 +337,7 @@ bool hydns_tap_own(struct hydns_tap *t, const struct hydns_tap_message *m)
 
 	if (!t->takes_own || !__atomic_load_n(&t->level->connected, __ATOMIC_RELAXED))
 		return false;
-	len = hydns_own_frame(t->o, m, frame);
+	len = hydns_own_frame(t->o, &t->head, m, frame);
 	if (len)
 		put = hydns_own_frames_put(&t->own, frame, len);
 	if (put == HYDNS_OWN_FULL)

@@ -33,13 +33,17 @@ static unsigned type_in(const struct hydns_dnstap_options *o, bool rd, bool ra, 
 {
 	struct record r = record_of(rd, ra);
 	uint8_t out[HYDNS_DNSTAP_MOST];
-	size_t len = hydns_dnstap_message(o, &r.head, reply, 0, out);
+	struct hydns_dnstap_head head;
+	size_t len;
 
+	hydns_dnstap_begin(&head, o);
+	len = hydns_dnstap_message(o, &head, &r.head, reply, 0, out);
 	if (!len)
 		return 0;
-	assert_int_equal(out[0], 14 << 3 | 2);     /* Dnstap.message, whose length is one octet here */
-	assert_int_equal(out[2], 1 << 3);
-	return out[3];
+	assert_int_equal(out[0], 15 << 3);         /* Dnstap.type */
+	assert_int_equal(out[2], 14 << 3 | 2);     /* Dnstap.message, whose length is one octet here */
+	assert_int_equal(out[4], 1 << 3);
+	return out[5];
 }
 
 /* named: a query is of a client if it asks for recursion and gets it, a reply if it asks. */
@@ -76,15 +80,17 @@ static void test_longest(void **state)
 	static uint8_t octets[sizeof(struct hydns_logged) + HYDNS_QUERY_MAX + HYDNS_LOGGED_REPLY];
 	const struct hydns_dnstap_options o = { .queries = true, .responses = true, .query_time = true, .identity = text, .version = text };
 	struct hydns_logged *r = (void *)octets;
+	struct hydns_dnstap_head head;
 	uint8_t out[HYDNS_DNSTAP_MOST];
 
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
+	hydns_dnstap_begin(&head, &o);
 	r->query_len = HYDNS_QUERY_MAX;
 	r->reply_len = HYDNS_LOGGED_REPLY;
 	r->ipv6 = 1;
-	assert_in_range(hydns_dnstap_message(&o, r, true, INT64_MAX, out), HYDNS_LOGGED_REPLY, sizeof(out));
-	assert_in_range(hydns_dnstap_message(&o, r, false, INT64_MAX, out), HYDNS_QUERY_MAX, sizeof(out));
+	assert_in_range(hydns_dnstap_message(&o, &head, r, true, INT64_MAX, out), HYDNS_LOGGED_REPLY, sizeof(out));
+	assert_in_range(hydns_dnstap_message(&o, &head, r, false, INT64_MAX, out), HYDNS_QUERY_MAX, sizeof(out));
 }
 
 /* While the collector is away rings wait, but not without end. */
@@ -244,27 +250,28 @@ static void test_own_that_are_not_taken(void **state)
 	const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
 	struct hydns_tap_message m = { .reply = true, .client = (const void *)&in, .service = (const void *)&in, .wire = wire,
 				       .len = HYDNS_LOGGED_REPLY };
+	const struct hydns_dnstap_head none = { .len = 0 };
 	uint8_t out[4 + HYDNS_DNSTAP_MOST];
 
 	(void)state;
-	assert_in_range(hydns_own_frame(&replies, &m, out), HYDNS_LOGGED_REPLY, sizeof(out));
+	assert_in_range(hydns_own_frame(&replies, &none, &m, out), HYDNS_LOGGED_REPLY, sizeof(out));
 	m.len++;
-	assert_int_equal(hydns_own_frame(&replies, &m, out), 0);
+	assert_int_equal(hydns_own_frame(&replies, &none, &m, out), 0);
 	m.len = 12;
 	m.reply = false;
-	assert_int_equal(hydns_own_frame(&replies, &m, out), 0);
+	assert_int_equal(hydns_own_frame(&replies, &none, &m, out), 0);
 	m.reply = true;
 	m.service = (const void *)&in6;
-	assert_int_equal(hydns_own_frame(&replies, &m, out), 0);
+	assert_int_equal(hydns_own_frame(&replies, &none, &m, out), 0);
 	m.client = (const void *)&in6;
-	assert_in_range(hydns_own_frame(&replies, &m, out), 12, 200);
+	assert_in_range(hydns_own_frame(&replies, &none, &m, out), 12, 200);
 	m.auth = true;
-	assert_int_equal(hydns_own_frame(&replies, &m, out), 0);
+	assert_int_equal(hydns_own_frame(&replies, &none, &m, out), 0);
 	m.zone = wire;
 	m.zone_len = HYDNS_NAME_MAX;
-	assert_in_range(hydns_own_frame(&of_zones, &m, out), HYDNS_NAME_MAX, HYDNS_NAME_MAX + 200);
+	assert_in_range(hydns_own_frame(&of_zones, &none, &m, out), HYDNS_NAME_MAX, HYDNS_NAME_MAX + 200);
 	m.zone_len++;
-	assert_int_equal(hydns_own_frame(&of_zones, &m, out), 0);
+	assert_int_equal(hydns_own_frame(&of_zones, &none, &m, out), 0);
 }
 
 /* named's replies have the time of their query, too. */
@@ -278,11 +285,12 @@ static void test_times_of_own(void **state)
 					     .len = sizeof(wire) };
 	/* seconds and, in four octets, nanoseconds: fields 8 and 9 of the query, 12 and 13 of the response */
 	const uint8_t times[] = { 8 << 3, 5, 9 << 3 | 5, 7, 0, 0, 0, 12 << 3, 6, 13 << 3 | 5, 8, 0, 0, 0 };
+	const struct hydns_dnstap_head none = { .len = 0 };
 	uint8_t out[4 + HYDNS_DNSTAP_MOST];
 
 	(void)state;
-	assert_in_range(hydns_own_frame(&o, &m, out), sizeof(times), 127);
-	assert_memory_equal(out + 28, times, sizeof(times));       /* behind type, family, protocol, addresses and ports */
+	assert_in_range(hydns_own_frame(&o, &none, &m, out), sizeof(times), 127);
+	assert_memory_equal(out + 27, times, sizeof(times));       /* behind type, family, protocol, addresses and ports */
 }
 
 #define NAME(text) ((const uint8_t *)(text)), sizeof(text)

@@ -15,8 +15,12 @@ from lab.run import processes
 SLICE = 0.1              # seconds
 
 
-def _send(world, number):
-    for pid, _ in processes(world.run.dir):
+def _pids(world):
+    return [pid for pid, _ in processes(world.run.dir)]
+
+
+def _send(pids, number):
+    for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
@@ -24,20 +28,23 @@ def _send(world, number):
 @contextmanager
 def alternate(worlds, slices, play):
     """Gives each world as many slices, and the block the seconds that each ran; in the block all are stopped, and after it they go on.
-    play(n, k): called when slice k of world n has begun; where it takes longer than a slice, that one is longer."""
-    ran = [0.0] * len(worlds)
+    play(n, k): called when slice k of world n has begun; where it takes longer than a slice, that one is longer. What starts
+    programs starts them in the first."""
+    ran, pids = [0.0] * len(worlds), [_pids(world) for world in worlds]
     try:
-        for world in worlds:
-            _send(world, signal.SIGSTOP)
+        for group in pids:
+            _send(group, signal.SIGSTOP)
         for k in range(slices):
             for n, world in enumerate(worlds):
                 begun = time.monotonic()
-                _send(world, signal.SIGCONT)
+                _send(pids[n], signal.SIGCONT)
                 play(n, k)
+                if k == 0:
+                    pids[n] = _pids(world)
                 time.sleep(max(0, begun + SLICE - time.monotonic()))
-                _send(world, signal.SIGSTOP)
+                _send(pids[n], signal.SIGSTOP)
                 ran[n] += time.monotonic() - begun
         yield ran
     finally:
-        for world in worlds:
-            _send(world, signal.SIGCONT)
+        for group in pids:
+            _send(group, signal.SIGCONT)

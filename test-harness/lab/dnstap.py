@@ -114,6 +114,9 @@ def _control(kind, content=b""):
     return bytes(4) + len(frame).to_bytes(4, "big") + frame
 
 
+STOPPED = _control(STOP)
+
+
 class _Taker(socketserver.BaseRequestHandler):
     ROOM = 1 << 20
     EVERY = 0.005        # seconds: a writer's buffer of 200 KB, or some 280 messages, is not full that soon at the rates of one machine
@@ -123,7 +126,7 @@ class _Taker(socketserver.BaseRequestHandler):
         self.request.recv(self.ROOM)                # READY
         self.request.sendall(_control(ACCEPT, (1).to_bytes(4, "big") + len(CONTENT_TYPE).to_bytes(4, "big") + CONTENT_TYPE))
         while (n := self.request.recv_into(room)) > 0:
-            if room[:n].endswith(_control(STOP)):
+            if room[max(0, n - len(STOPPED)):n] == STOPPED:
                 with suppress(BrokenPipeError):     # Unbound does not wait for it
                     self.request.sendall(_control(FINISH))
             time.sleep(self.EVERY)                  # what a writer sends one by one is taken together
