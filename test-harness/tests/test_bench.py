@@ -19,7 +19,7 @@ from bench.setting import Setting
 from bench.stand import RINGS
 from lab import cpus
 from lab.process import Program
-from lab.run import RUNS, HarnessError, Run, is_alive, process_stat, processes
+from lab.run import RUNS, SOON, HarnessError, Run, is_alive, process_stat, processes, wait_until
 from lab.tools import UNBOUND_UNIT, unit_environment
 from test_demo import heed_interrupts, run_id, with_id  # noqa: F401
 
@@ -196,22 +196,28 @@ class TestAlternate:
             yield [SimpleNamespace(run=run) for run in runs]
 
     @staticmethod
-    def stopped(worlds):
-        return [all(process_stat(pid)[0] == "T" for pid, _ in processes(world.run.dir)) for world in worlds]
+    def wait_stopped(worlds, expected):
+        def stopped():
+            return [all(process_stat(pid)[0] == "T" for pid, _ in processes(world.run.dir)) for world in worlds]
+        wait_until(lambda: stopped() == expected, SOON, f"those stopped to be {expected}")
 
     def test_one_at_a_time(self, worlds):
         seen = []
-        with alternate(worlds, 3, lambda n, k: seen.append((n, k, self.stopped(worlds)))) as ran:
-            assert self.stopped(worlds) == [True, True]
-        assert seen == [(n, k, [n != 0, n != 1]) for k in range(3) for n in range(2)]
-        assert all(3 * SLICE <= seconds for seconds in ran) and self.stopped(worlds) == [False, False]
+
+        def play(n, k):
+            self.wait_stopped(worlds, [n != 0, n != 1])
+            seen.append((n, k))
+        with alternate(worlds, 3, play) as ran:
+            self.wait_stopped(worlds, [True, True])
+        assert seen == [(n, k) for k in range(3) for n in range(2)] and all(3 * SLICE <= seconds for seconds in ran)
+        self.wait_stopped(worlds, [False, False])
 
     def test_all_go_on_after_an_error(self, worlds):
         def fails(_n, _k):
             raise HarnessError("no load")
         with pytest.raises(HarnessError, match="no load"), alternate(worlds, 3, fails):
             pass
-        assert self.stopped(worlds) == [False, False]
+        self.wait_stopped(worlds, [False, False])
 
 
 def test_a_part_that_stops(monkeypatch):
