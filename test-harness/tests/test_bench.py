@@ -176,7 +176,7 @@ def test_watched(monkeypatch, kind):
     monkeypatch.setattr(watched, "TURNS", (2, 2))
     monkeypatch.setattr(watched, "FILLS", 1)
     monkeypatch.setattr(watched, "SLICES", 6)
-    monkeypatch.setattr(watched, "MOST_PER_SECOND", 20000)
+    monkeypatch.setattr(watched, "MOST_PER_SECOND", 60000)
     result = Result("watched")
     watched.run(SimpleNamespace(settings=Settings(seed=1, quick=True, only=(kind,))), result)
     [p] = result.points
