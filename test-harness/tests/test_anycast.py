@@ -52,6 +52,34 @@ def becomes_none(path, address, listens=True):
     assert path.daemon.reasons()["ANSWERED"] == before
 
 
+@contextmanager
+def with_floating(network, families):
+    for family in families:
+        floats(network, family, True)
+    try:
+        yield
+    finally:
+        with network.resolver.netlink() as ip:
+            held = {a.get_attr("IFA_ADDRESS") for a in ip.get_addr(index=1)}
+        for family in families:
+            if FLOATING[family] in held:
+                floats(network, family, False)
+
+
+def test_bind_loses_an_address(world):
+    """named goes on listening, or notices that it can't: either way nothing is answered there. First here: Unbound of `backup`
+    would listen there, too."""
+    with with_floating(world.network, (4,)), bind_path(world, listen=f"{FLOATING[4]};") as p:
+        path = SimpleNamespace(world=p.world, daemon=p.daemon, network=p.network)
+        path.world.heat(path.daemon, NAME)
+        becomes_service(path, FLOATING[4])
+        assert in_kernel(path, FLOATING[4]) == ASKED
+        floats(path.network, 4, False)
+        becomes_none(path, FLOATING[4], listens=False)
+        floats(path.network, 4, True)
+        becomes_service(path, FLOATING[4])
+
+
 @pytest.fixture(scope="module")
 def backup(world):
     """Unbound with ip-freebind, also at addresses that the host does not have yet."""
@@ -114,30 +142,3 @@ def test_link_goes_down(backup):
         becomes_none(backup, ON_LINK[6])
         assert in_kernel(backup, ON_LINK[4]) == ASKED
     becomes_none(backup, ON_LINK[4])
-
-
-@contextmanager
-def with_floating(network, families):
-    for family in families:
-        floats(network, family, True)
-    try:
-        yield
-    finally:
-        with network.resolver.netlink() as ip:
-            held = {a.get_attr("IFA_ADDRESS") for a in ip.get_addr(index=1)}
-        for family in families:
-            if FLOATING[family] in held:
-                floats(network, family, False)
-
-
-def test_bind_loses_an_address(world):
-    """named goes on listening, or notices that it can't: either way nothing is answered there."""
-    with with_floating(world.network, (4,)), bind_path(world, listen=f"{FLOATING[4]};") as p:
-        path = SimpleNamespace(world=p.world, daemon=p.daemon, network=p.network)
-        path.world.heat(path.daemon, NAME)
-        becomes_service(path, FLOATING[4])
-        assert in_kernel(path, FLOATING[4]) == ASKED
-        floats(path.network, 4, False)
-        becomes_none(path, FLOATING[4], listens=False)
-        floats(path.network, 4, True)
-        becomes_service(path, FLOATING[4])
