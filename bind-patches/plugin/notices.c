@@ -357,9 +357,9 @@ void hydns_unlisten(struct hydns_instance *inst)
 		if (!any) {
 			ns_interfacemgr_listen(NULL, NULL);
 			dns_db_listen(NULL);
+			dns_dt_listen(NULL);
 		}
-		dns_dt_listen(any ? &taker : NULL);           /* waits until no thread uses the instance any more, */
-		dns_cache_listen(any ? &listener : NULL);     /* as this does, */
+		dns_cache_listen(any ? &listener : NULL);     /* waits (RCU) until no listener or taker uses the instance any more, */
 		pthread_rwlock_wrlock(&notifying);            /* as this does */
 		pthread_rwlock_unlock(&notifying);
 	}

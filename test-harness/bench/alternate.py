@@ -28,8 +28,8 @@ def _send(pids, number):
 @contextmanager
 def alternate(worlds, slices, play):
     """Gives each world as many slices, and the block the seconds that each ran; in the block all are stopped, and after it they go on.
-    play(n, k): called when slice k of world n has begun; where it takes longer than a slice, that one is longer. What starts
-    programs starts them in the first."""
+    play(n, k): called when slice k of world n has begun; a slice lasts as long as it does, if that is longer. Programs that it starts
+    are stopped with the others if it starts them in slice 0."""
     ran, pids = [0.0] * len(worlds), [_pids(world) for world in worlds]
     try:
         for group in pids:

@@ -369,11 +369,12 @@ class Hydnsd(Restartable):
 
     def start(self):
         self.program = Program(self.world.run, self.ns, self.name, self.argv())
-        self.program.wait_ready(lambda: self.attached(), 20)
+        self.program.wait_ready(self.attached, 20)
 
     def attached(self):
+        """Whether this process, and not another at the same socket, has its program at all links."""
         status = self.try_call({"cmd": "status"})
-        return bool(status) and all(i["attached"] for i in status["interfaces"])
+        return bool(status) and status["pid"] == self.program.pid and all(i["attached"] for i in status["interfaces"])
 
     def call(self, request, timeout=10):
         """Sends one request of the control protocol and returns the reply object. HarnessError when it is not ok."""

@@ -26,6 +26,12 @@ from test_demo import heed_interrupts, run_id, with_id  # noqa: F401
 BENCH = Path(__file__).resolve().parent.parent / "hydns-bench"
 
 
+def assert_documented(points, suffix=""):
+    """The man page has the keys of all points. suffix: of keys that it has without."""
+    documented = set(re.findall(r"\w+", BENCH.parent.joinpath("bench", "hydns-bench.1").read_text()))
+    assert not {key.removesuffix(suffix) for point in points for key in point} - documented
+
+
 @pytest.mark.limit(300)
 def test_cost_quick(tmp_path):
     done = subprocess.run([sys.executable, BENCH, "cost", "--quick", "--json", tmp_path / "cost.json", "--plot",
@@ -40,8 +46,7 @@ def test_cost_quick(tmp_path):
     assert all(ways[way] > 0 for way in ("answered", "no rule", "not a service"))
     assert any(p.get("verified_instructions", 0) > 0 for p in figures["points"])
     assert {g["goal"] for g in figures["goals"] if g["met"] in (True, False)}
-    documented = set(re.findall(r"\w+", BENCH.parent.joinpath("bench", "hydns-bench.1").read_text()))
-    assert not {key for point in figures["points"] for key in point} - documented
+    assert_documented(figures["points"])
     assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -83,8 +88,7 @@ def test_queue(monkeypatch):
     assert all(p["cpu_us_in_all"] > p["cpu_us_of_resolver"] > 0 for p in result.points if p["load"] != "idle")
     assert points["rings", "idle"]["resident_octets"] > points["sockets", "idle"]["resident_octets"]
     assert {g.met for g in result.goals} <= {True, False} and len(result.goals) == 9 + (queue.RELEASED in queue.contenders("new"))
-    documented = set(re.findall(r"\w+", BENCH.parent.joinpath("bench", "hydns-bench.1").read_text()))
-    assert not {key.removesuffix("_95") for point in result.points for key in point} - documented
+    assert_documented(result.points, suffix="_95")
 
 
 def part_of_misses(part):
@@ -92,8 +96,7 @@ def part_of_misses(part):
     with Setting(Settings(seed=1, quick=True, only=(part,))) as bench:
         result = Result("misses")
         misses.run(bench, result)
-    documented = set(re.findall(r"\w+", BENCH.parent.joinpath("bench", "hydns-bench.1").read_text()))
-    assert not {key for point in result.points for key in point} - documented
+    assert_documented(result.points)
     assert {p["part"] for p in result.points} == {part} and {g.met for g in result.goals} <= {True, False}
     return result
 
@@ -180,6 +183,7 @@ def test_watched(monkeypatch, kind):
     result = Result("watched")
     watched.run(SimpleNamespace(settings=Settings(seed=1, quick=True, only=(kind,))), result)
     [p] = result.points
+    assert_documented(result.points)
     assert len(result.goals) == 3
     assert p["resolver"] == kind and len(p["ratios"]) == 2 and p["ratio"] > 0 and 0 < p["kernel_share"] < 1
     assert p["lost"] == p["skipped"] == 0 < p["answered"] == p["logged"] == p["written"] and p["own"] > 0 < p["scrapes"]

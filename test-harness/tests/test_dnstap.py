@@ -210,6 +210,7 @@ def test_file_of_bind(world, stock):
         wait_until(lambda: len(list(file.parent.glob(beside.name + ".*"))) == 1, 10, "the former file to be kept")
         more, answers = exchange_many(path, 100)
         wait_until(lambda: all_written(path.daemon), 10, "all answers to be written")
+        assert counts(path.daemon)["own"] == 0          # named's own are in its own file
         path.named.stop()
     files = [f for f in file.parent.glob(file.name + "*") if f.stat().st_size]
     assert_logged([m for f in files for m in read(f)], sent + more, got + answers)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import dns.query
 import pytest
 from conftest import bind_path, kernel_path
+from test_dnstap_zones import zones_of
 
 from lab.batch import exchange_all
 from lab.client import exchange, query
@@ -20,10 +21,10 @@ from lab.run import SOON, wait_until
 # What differs between two equal queries.
 VARYING = re.compile(r"(?:query|response)_time: \S+(?: \S+)?|query_port: \d+|\t\d+(?=\tIN\t)|(?<= )\d+(?= IN )")
 NAMES = ("www.lab.example", "host3.lab.example", "none.lab.example")
-OF_ZONE = ("www.own.example", "none.own.example")
-ZONE = "$TTL 300\n@ SOA ns hostmaster 1 3600 900 604800 300\n@ NS ns\nns A 192.0.2.53\nwww A 192.0.2.1\n"     # own.example, of named
+OF_ZONE = ("www.own.example", "none.own.example")       # of zones_of()
 WARMING, COMPARED = 1000, 2000       # ids, from these on
 AT_ONCE = 1000
+BY_LOOPBACK = query("www.lab.example")
 
 
 @pytest.fixture
@@ -40,11 +41,8 @@ def unbound(world, collector, ours):
 
 
 def bind(world, collector, ours):
-    directory = world.run.dir / "named"
-    directory.mkdir(exist_ok=True)
-    (directory / "own.example").write_text(ZONE)
     return bind_path(world, options=[*bind_lines(collector.socket, "client", "auth"), 'dnstap-identity "one of two";'],
-                     zones={"own.example": 'type primary; file "own.example";'},
+                     zones=zones_of(world),
                      clause=[] if ours else ["hydns-dnstap no;", "hydns-allow-unlogged yes;"])
 
 
@@ -110,6 +108,26 @@ def test_messages_are_those_of_the_resolver(world, server):
     assert kinds(ours) == kinds(theirs) and len(kinds(ours)) >= 2 * len(queries(server, COMPARED))
     if server is bind:
         assert {zone for text in theirs for zone in re.findall(r"query_zone: (\S+)", text)} == {"own.example."}
+
+
+def test_messages_of_each_view(world, collector):
+    """Its plugin takes them, and no other."""
+    views = {name: ([f"match-destinations {{ {SERVICE[family]}; }};"], True) for name, family in (("first", 4), ("second", 6))}
+    with bind_path(world, options=bind_lines(collector.socket, "client"), views=views) as path:
+        def ask_each():
+            assert all(exchange(path.network.resolver, SERVICE[family], BY_LOOPBACK.to_wire()) for family in (4, 6, 6))
+
+        def own():
+            return {r["identity"]: r["log"]["own"] for r in path.daemon.call({"cmd": "stats"})["resolvers"]}
+
+        def ready():
+            ask_each()
+            resolvers = path.daemon.call({"cmd": "status"})["resolvers"]
+            return len(resolvers) == len(views) and all(r["log"]["connected"] for r in resolvers)
+        wait_until(ready, SOON, "both views to have their connections")
+        before = own()
+        ask_each()
+        assert {name: n - before[name] for name, n in own().items()} == {"named, view first": 2, "named, view second": 4}
 
 
 def test_more_than_there_is_room_for(world, collector):
