@@ -114,6 +114,7 @@ def unbound_config(peer):
     use-syslog: no
     do-daemonize: no
     minimal-responses: yes
+    discard-timeout: 0
     so-rcvbuf: 4m
 remote-control:
     control-enable: no

@@ -112,7 +112,7 @@ class Hosts:
     def start(self, stack, contenders, threads=1, admission=COLD):
         """Enters the servers of these contenders into the stack; returns {contender: Unbound}. admission: COLD, so that nothing is
         offered; None for the default."""
-        stack.enter_context(self.authoritative.server(self.bench, self.zone))
+        self.nsd = stack.enter_context(self.authoritative.server(self.bench, self.zone))
         return {c: self._unbound(stack, c, threads, admission) for c in contenders}
 
     def _unbound(self, stack, contender, threads, admission):

@@ -3,21 +3,25 @@
 
 import datetime
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from bench import capacity, coalescing, concurrency, crowds, forwarding, misses, outage, queue, threshold, watched
+from bench import capacity, coalescing, concurrency, crowds, forwarding, misses, outage, peers, queue, threshold, watched
 from bench.alternate import SLICE, alternate
 from bench.result import Result, Settings
 from bench.setting import Setting
 from bench.stand import RINGS
 from lab import cpus
+from lab.client import ask
 from lab.process import Program
 from lab.run import RUNS, SOON, HarnessError, Run, is_alive, process_stat, processes, wait_until
 from lab.tools import UNBOUND_UNIT, unit_environment
@@ -89,6 +93,24 @@ def test_queue(monkeypatch):
     assert points["rings", "idle"]["resident_octets"] > points["sockets", "idle"]["resident_octets"]
     assert {g.met for g in result.goals} <= {True, False} and len(result.goals) == 9 + (queue.RELEASED in queue.contenders("new"))
     assert_documented(result.points, suffix="_95")
+
+
+def test_late_answers_reach_clients():
+    """An authoritative server that stands still for longer than Unbound's default discard-timeout (1.9 s): with it a closed loop
+    lost all queries that were under way."""
+    seconds = 2.2
+    with Setting(Settings(seed=1, quick=True)) as bench, ExitStack() as stack:
+        hosts = queue.Hosts(bench)
+        server = hosts.start(stack, ("alone",))["alone"]
+        group = hosts.nsd.program.pid
+        stack.callback(os.killpg, group, signal.SIGCONT)
+        os.killpg(group, signal.SIGSTOP)
+        goes_on = threading.Timer(seconds, os.killpg, (group, signal.SIGCONT))
+        goes_on.start()
+        begun = time.monotonic()
+        reply = ask(server.link.client_ns, server.address, f"{peers.label(1)}.{peers.ZONE}", timeout=15)
+        goes_on.join()
+        assert time.monotonic() - begun > seconds and reply and reply.answer
 
 
 def part_of_misses(part):
