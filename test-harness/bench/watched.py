@@ -27,6 +27,7 @@ from lab.servers import EVERY_CLIENT_WAITS
 from lab.world import World
 
 from .alternate import SLICE, alternate
+from .overhead import cpu_ns
 from .result import Goal, say
 
 HELP = "the demo's replies per second while dnstap and metrics are on, against off"
@@ -51,7 +52,7 @@ CONTENDERS = {
 AGAINST = {"off": "off", OWN: "off", "complete": OWN, "sample": OWN, "complete, into a file": OWN, "metrics": "off",
            "complete and metrics": "off", "alone with dnstap": "alone"}
 LEAST = 0.95             # times the replies a second, goal
-SCRAPE_MOST = 5.0        # milliseconds, goal
+SCRAPE_MOST = 5.0        # milliseconds of CPU time, goal
 
 
 def logged(dnstap):
@@ -78,7 +79,7 @@ class Side:
 
     def __init__(self, world, kind, contender):
         self.world, self.kind, self.contender = world, kind, CONTENDERS[contender]
-        self.figures, self.scrapes, self.log = [], [], {}
+        self.figures, self.scrapes, self.log = [], {"scrape_ms": [], "scrape_cpu_ms": []}, {}
         self._stack = ExitStack()
 
     def __enter__(self):
@@ -115,9 +116,15 @@ class Side:
             self._loads = measure.start_loads(self.world, streams, 2 * SECONDS + measure.PATIENCE)
         if self.metrics and k % round(SCRAPE_EVERY / SLICE) == 1:
             time.sleep(SLICE / 2)            # not when all have just gone on
-            begun = time.monotonic()
-            self.metrics.request()
-            self.scrapes.append((time.monotonic() - begun) * 1e3)
+            self._scrape()
+
+    def _scrape(self):
+        """CPU time: of hydns-metrics and of hydnsd, with what hydnsd does for rules meanwhile."""
+        pids = [self.metrics.program.pid, self.daemon.program.pid]
+        begun, cpu = time.monotonic(), cpu_ns(pids)
+        self.metrics.request()
+        self.scrapes["scrape_ms"].append((time.monotonic() - begun) * 1e3)
+        self.scrapes["scrape_cpu_ms"].append((cpu_ns(pids) - cpu) / 1e6)
 
     def end_loads(self):
         """While they are stopped: each prints its summary as soon as it goes on."""
@@ -184,6 +191,10 @@ def pair(worlds, data, parts, kind, names):
     return sides
 
 
+def percentiles(figures):
+    return {f"p{share}": round(measure.percentile(sorted(figures), share / 100), 2) for share in (50, 95)}
+
+
 def point(result, kind, contender, side, base):
     figures = side.figures
     ratios = [a["replies_per_second"] / b["replies_per_second"] for a, b in zip(figures, base.figures)]
@@ -195,10 +206,8 @@ def point(result, kind, contender, side, base):
                    of_base=[f["replies_per_second"] for f in base.figures],
                    ratio=round(statistics.median(ratios), 3),
                    error=round(statistics.stdev(ratios) / len(ratios) ** 0.5, 3), ratios=[round(r, 3) for r in ratios])
-    scrapes = sorted(side.scrapes)
-    if scrapes:
-        p.update(scrapes=len(scrapes), scrape_ms={"p50": round(measure.percentile(scrapes, 0.5), 2),
-                                                  "p95": round(measure.percentile(scrapes, 0.95), 2)})
+    if side.metrics:
+        p.update({name: percentiles(each) for name, each in side.scrapes.items()}, scrapes=len(side.scrapes["scrape_ms"]))
     p.update({name: side.log[name] for name in ("answered", "logged", "written", "lost", "skipped", "own") if side.log})
     check(kind, contender, side.log)
     say(f"watched: {kind}, {contender}: {p['ratio']:.3f} +- {p['error']:.3f} times {AGAINST[contender]}, "
@@ -209,7 +218,8 @@ def point(result, kind, contender, side, base):
 def goals(result, kind, points):
     both = points["complete and metrics"]
     result.goals.append(Goal(f"{kind}: replies/s with dnstap (complete) and metrics, times off", LEAST, both["ratio"]))
-    result.goals.append(Goal(f"{kind}: a scrape, p95, ms", SCRAPE_MOST, both["scrape_ms"]["p95"], least=False))
+    result.goals.append(Goal(f"{kind}: CPU time of a scrape, p95, ms", SCRAPE_MOST, both["scrape_cpu_ms"]["p95"], least=False,
+                             why=f"from request to reply {both['scrape_ms']['p95']}, on the processor that the load keeps busy"))
     lost = sum(p["lost"] for contender, p in points.items() if contender.startswith("complete"))
     result.goals.append(Goal(f"{kind}: messages that `complete` lost", 0, lost, least=False))
 

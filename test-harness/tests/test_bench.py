@@ -209,6 +209,7 @@ def test_watched(monkeypatch, kind):
     assert len(result.goals) == 3
     assert p["resolver"] == kind and len(p["ratios"]) == 2 and p["ratio"] > 0 and 0 < p["kernel_share"] < 1
     assert p["lost"] == p["skipped"] == 0 < p["answered"] == p["logged"] == p["written"] and p["own"] > 0 < p["scrapes"]
+    assert all(0 < p[name]["p50"] <= p[name]["p95"] for name in ("scrape_ms", "scrape_cpu_ms"))
 
 
 class TestAlternate:
