@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-"""What it costs to be watched: the demo's load with dnstap, with metrics that are scraped once a second, and with both.
+"""What it costs to be watched: the demo's load with dnstap, with metrics that are scraped once a second, with both, and while hydnsctl
+captures every packet.
 
 A contender and what it is compared with are up at the same time, each in a network of its own, warmed at the same time, and have the
 load by slices of a tenth of a second, the same queries each: so the machine's mood is that of both, and what has to be resolved again
@@ -8,6 +9,7 @@ a file, the collector shares the client's processors, and so those of the kernel
 resolver's own messages for what it answers itself are part of the cost; so the resolver without the kernel path is measured with and
 without dnstap as well. "off" against itself shows the error."""
 
+import re
 import signal
 import statistics
 import tempfile
@@ -22,7 +24,8 @@ from lab import cpus, load, measure
 from lab.dnstap import Collector, Sink, all_written, bind_lines, unbound_lines
 from lab.dnstap import of as dnstap_counts
 from lab.metrics import Metrics
-from lab.run import HarnessError, wait_until
+from lab.process import Program
+from lab.run import SOON, HarnessError, wait_until
 from lab.servers import EVERY_CLIENT_WAITS
 from lab.world import World
 
@@ -39,18 +42,21 @@ MOST_PER_SECOND = 100000  # queries that a turn may need, so that names to be as
 FRESH = 0.1              # share of names that nobody asks again, as in the demo
 AT_ONCE = 10000          # questions that both are warmed with before either gets more
 SCRAPE_EVERY = 1.0       # seconds of load
+CAPTURE_MOST = "8G"      # larger than what all turns give
 OWN = "the resolver's own messages alone"
-Contender = namedtuple("Contender", "dnstap scraped hydns capture", defaults=(None, False, True, False))
-"""dnstap: hydns-dnstap, None for no dnstap at all; scraped: whether metrics are; hydns: whether it is there; capture: into a file."""
+Contender = namedtuple("Contender", "dnstap scraped hydns into_file captured", defaults=(None, False, True, False, False))
+"""dnstap: hydns-dnstap, None for no dnstap at all; scraped: whether metrics are; hydns: whether it is there; into_file: the messages;
+captured: every packet is, into another file."""
 CONTENDERS = {
     "off": Contender(), OWN: Contender("no"), "complete": Contender("complete"), "sample": Contender("sample"),
     "metrics": Contender(scraped=True),
-    "complete and metrics": Contender("complete", scraped=True), "complete, into a file": Contender("complete", capture=True),
+    "complete and metrics": Contender("complete", scraped=True), "complete, into a file": Contender("complete", into_file=True),
+    "captured": Contender(captured=True),
     "alone": Contender(hydns=False), "alone with dnstap": Contender("own", hydns=False),
 }
 # What each is compared with: of messages of kernel answers, what they add to the resolver's own.
 AGAINST = {"off": "off", OWN: "off", "complete": OWN, "sample": OWN, "complete, into a file": OWN, "metrics": "off",
-           "complete and metrics": "off", "alone with dnstap": "alone"}
+           "complete and metrics": "off", "captured": "off", "alone with dnstap": "alone"}
 LEAST = 0.95             # times the replies a second, goal
 SCRAPE_MOST = 5.0        # milliseconds of CPU time, goal
 
@@ -80,6 +86,7 @@ class Side:
     def __init__(self, world, kind, contender):
         self.world, self.kind, self.contender = world, kind, CONTENDERS[contender]
         self.figures, self.scrapes, self.log = [], {"scrape_ms": [], "scrape_cpu_ms": []}, {}
+        self.captured = {}
         self._stack = ExitStack()
 
     def __enter__(self):
@@ -92,9 +99,9 @@ class Side:
         return self._stack.__exit__(*exc)
 
     def _start(self, stack):
-        world, (dnstap, scraped, hydns, capture) = self.world, self.contender
+        world, (dnstap, scraped, hydns, into_file, captured) = self.world, self.contender
         self.daemon = stack.enter_context(world.hydnsd()) if hydns else None
-        collector = stack.enter_context(Collector(world, world.network.resolver) if capture else
+        collector = stack.enter_context(Collector(world, world.network.resolver) if into_file else
                                         Sink(world.run.dir / "sink.sock")) if dnstap else None
         self.server = stack.enter_context(PARTS[self.kind](world, self.daemon, dnstap, collector and collector.socket))
         self.metrics = stack.enter_context(Metrics(world, world.network.resolver, self.daemon.control_socket)) if scraped else None
@@ -103,6 +110,16 @@ class Side:
                 cpus.give_to_resolver(part.program)
         if self.daemon:
             wait_until(self.daemon.resolver_ready, 10, f"{self.kind} to register with hydnsd")
+        self.capture = self._start_capture(stack) if captured else None
+
+    def _start_capture(self, stack):
+        file, tools, daemon = self.world.run.dir / "captured.pcapng", self.world.tools, self.daemon
+        capture = Program(self.world.run, self.world.network.resolver, "capture", [
+            tools.hydnsctl, "--pin-dir", daemon.pins, "--state-dir", daemon.state, "capture", "--size", CAPTURE_MOST, file])
+        stack.callback(file.unlink)
+        stack.callback(capture.stop)
+        capture.wait_ready(lambda: file.exists() and file.stat().st_size, SOON)
+        return capture
 
     def _counted(self):
         """(Answers of the kernel path, CPU seconds of resolver and hydnsd) so far."""
@@ -143,10 +160,14 @@ class Side:
                              "cpu_seconds_per_million": cpu / replies * 1e6, "lost": sum(s["lost"] for s in summaries)})
 
     def finish(self):
-        """What became of its messages."""
+        """What became of its messages, and of the packets that were to be captured."""
         if self.daemon and self.contender.dnstap:
             wait_until(lambda: all_written(self.daemon), 30, "all kernel answers to be written")
             self.log = dnstap_counts(self.daemon)
+        if self.capture:
+            self.capture.stop(signal.SIGINT)
+            said = re.search(r"^(\d+) packets captured, (\d+) lost", self.capture.log.read_text(), re.M)
+            self.captured = {"captured": int(said[1]), "capture_lost": int(said[2])}
 
 
 def warm_up(sides, data):
@@ -208,7 +229,7 @@ def point(result, kind, contender, side, base):
                    error=round(statistics.stdev(ratios) / len(ratios) ** 0.5, 3), ratios=[round(r, 3) for r in ratios])
     if side.metrics:
         p.update({name: percentiles(each) for name, each in side.scrapes.items()}, scrapes=len(side.scrapes["scrape_ms"]))
-    p.update({name: side.log[name] for name in ("answered", "logged", "written", "lost", "skipped", "own") if side.log})
+    p.update({name: side.log[name] for name in ("answered", "logged", "written", "lost", "skipped", "own") if side.log}, **side.captured)
     check(kind, contender, side.log)
     say(f"watched: {kind}, {contender}: {p['ratio']:.3f} +- {p['error']:.3f} times {AGAINST[contender]}, "
         f"{p['kernel_share']:.0%} in the kernel")

@@ -194,19 +194,21 @@ def test_forwarding(monkeypatch):
 
 @pytest.mark.limit(240)
 @pytest.mark.skipif(len(cpus.ALL) < 2, reason="needs two processors")
-@pytest.mark.parametrize("kind", watched.PARTS)
-def test_watched(monkeypatch, kind):
-    """A contender that logs and is scraped has what became of its messages, and the times of scrapes."""
-    monkeypatch.setattr(watched, "AGAINST", {"complete and metrics": "off"})
+@pytest.mark.parametrize("kind, more", [("Unbound", []), ("BIND", ["captured"])], ids=watched.PARTS)
+def test_watched(monkeypatch, kind, more):
+    """A contender that logs and is scraped has what became of its messages, and the times of scrapes; one that is captured has what
+    became of the packets."""
+    monkeypatch.setattr(watched, "AGAINST", dict.fromkeys(["complete and metrics", *more], "off"))
     monkeypatch.setattr(watched, "TURNS", (2, 2))
     monkeypatch.setattr(watched, "FILLS", 1)
     monkeypatch.setattr(watched, "SLICES", 6)
     monkeypatch.setattr(watched, "MOST_PER_SECOND", 60000)
     result = Result("watched")
     watched.run(SimpleNamespace(settings=Settings(seed=1, quick=True, only=(kind,))), result)
-    [p] = result.points
+    p, *captured = result.points
     assert_documented(result.points)
     assert len(result.goals) == 3
+    assert [c["contender"] for c in captured] == more and all(c["captured"] > 1000 for c in captured)
     assert p["resolver"] == kind and len(p["ratios"]) == 2 and p["ratio"] > 0 and 0 < p["kernel_share"] < 1
     assert p["lost"] == p["skipped"] == 0 < p["answered"] == p["logged"] == p["written"] and p["own"] > 0 < p["scrapes"]
     assert all(0 < p[name]["p50"] <= p[name]["p95"] for name in ("scrape_ms", "scrape_cpu_ms"))
