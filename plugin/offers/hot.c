@@ -49,18 +49,15 @@ static void weigh_again(struct hydns_sample *k, uint64_t now_ms)
 	k->seen = 0;
 }
 
-uint32_t hydns_sample_take(struct hydns_sample *k, uint32_t now_s, uint64_t now_ms)
+void hydns_sample_take(struct hydns_sample *k, uint32_t now_s, uint64_t now_ms)
 {
-	uint32_t came = k->gap - k->left + 1;
-
 	k->second = now_s;
 	k->weight = k->next_weight;
-	k->seen += came;
+	k->seen += k->gap - k->left + 1;
 	if (now_ms - k->since_ms >= HYDNS_SAMPLE_MS)
 		weigh_again(k, now_ms);
 	k->gap = k->next_weight == 1 ? 0 : next_random(&k->random) % (2 * k->next_weight - 1);
 	k->left = k->gap;
-	return came;
 }
 
 uint32_t hydns_hot_sighted(const struct hydns_hot *h, uint64_t key, uint32_t store_serial, uint32_t admission,

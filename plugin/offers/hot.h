@@ -66,8 +66,8 @@ struct hydns_sample {
 void hydns_sample_start(struct hydns_sample *k, uint32_t seed);
 /* A sighting in this second of any clock. True: it need not be counted. False: hydns_sample_take() follows. */
 bool hydns_sample_skips(struct hydns_sample *k, uint32_t now_s);
-/* How many sightings there were since the last one that was counted, with this one. now_ms: of another clock. */
-uint32_t hydns_sample_take(struct hydns_sample *k, uint32_t now_s, uint64_t now_ms);
+/* Counts this one. now_ms: of another clock. */
+void hydns_sample_take(struct hydns_sample *k, uint32_t now_s, uint64_t now_ms);
 
 struct hydns_hot {
 	struct hydns_sketch *sketch;   /* the thread's own */

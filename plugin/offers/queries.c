@@ -15,11 +15,10 @@ bool hydns_plugin_sample(struct hydns_thread *t, time_t now)
 {
 	struct hydns_ring *ring = t->ring.ring;
 
+	__atomic_store_n(&ring->queries, ring->queries + 1, __ATOMIC_RELAXED);
 	if (hydns_sample_skips(&t->sample, (uint32_t)now))
 		return false;
-	__atomic_store_n(&ring->queries,
-			 ring->queries + hydns_sample_take(&t->sample, (uint32_t)now, hydns_mono_coarse_ms()),
-			 __ATOMIC_RELAXED);
+	hydns_sample_take(&t->sample, (uint32_t)now, hydns_mono_coarse_ms());
 	return true;
 }
 

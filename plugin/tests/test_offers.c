@@ -127,6 +127,23 @@ static void counts_before_the_answer(void **state)
 	peer_stop(&w->peer);
 }
 
+/* Also those that are not in the sample, without another query to follow. */
+static void counts_each_query(void **state)
+{
+	struct world *w = *state;
+	const struct hydns_ring *ring = w->t->ring.ring;
+	const unsigned n = 2000 * HYDNS_SAMPLE_PER_S;
+	const time_t now = time(NULL);
+	const uint64_t before = ring->queries;
+	unsigned sampled = 0;
+
+	for (unsigned i = 1; i <= n; i++) {
+		sampled += hydns_plugin_sample(w->t, now);
+		assert_int_equal(ring->queries - before, i);
+	}
+	assert_in_range(sampled, 1, n / 2);
+}
+
 /* The first query that needs a resolution is only remembered. */
 static void first_sight_is_not_counted(void **state)
 {
@@ -388,8 +405,8 @@ static void says_why_it_does_not_offer(void **state)
 int main(void)
 {
 	const struct CMUnitTest test[] = {
-		TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer), TEST(first_sight_is_not_counted),
-		TEST(the_first_offer_begins_to_watch), TEST(asks_for_renewed), TEST(refuses_offers),
+		TEST(offers_what_is_hot), TEST(does_not_repeat_offers), TEST(counts_before_the_answer), TEST(counts_each_query),
+		TEST(first_sight_is_not_counted), TEST(the_first_offer_begins_to_watch), TEST(asks_for_renewed), TEST(refuses_offers),
 		TEST(offers_what_is_fixed), TEST(a_life_ends_with_max_ttl), TEST(full_ring_drops),
 		TEST(offers_failures_of_a_second), TEST(offers_extended_errors), TEST(says_why_it_does_not_offer),
 	};
