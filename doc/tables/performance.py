@@ -3,7 +3,7 @@
 
 from . import number, table
 
-QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "misses", "reload", "publish")
+QUESTIONS = ("capacity", "versus", "mixed", "latency", "cost", "overhead", "queue", "misses", "watched", "reload", "publish")
 PLOTTED = ("versus", "capacity", "latency", "misses")
 # parameters of a point that make a query another than the plain one
 KINDS = {"octets": "name of {} octets", "type": "{}", "records": "{} records, rotated", "ipv6": "IPv6", "edns": "EDNS",
@@ -228,6 +228,19 @@ def forwarded(results):
         number(p["cpu_us_of_resolver"]), number(p["cpu_us_in_all"])))
 
 
+def watched(results):
+    rows = [(p["resolver"], p["contender"], p["against"], f"{p['ratio']:.3f} ± {p['error']:.3f}", f"{p['cpu_ratio']:.2f}",
+             f"{p['logged']:,}, {p['lost']:,}" if p.get("logged") else "") for p in points(results, "watched")]
+    return table(("resolver", "watched by", "against", "replies/s, times", "CPU of resolver and hydnsd a reply, times",
+                  "kernel answers logged, lost"), rows)
+
+
+def scrapes(results):
+    rows = [(p["resolver"], p["contender"], p["scrapes"], *(f"{p[key][n]:.1f}" for key in ("scrape_cpu_ms", "scrape_ms") for n in ("p50", "p95")))
+            for p in points(results, "watched") if p.get("scrapes")]
+    return table(("resolver", "watched by", "scrapes", "CPU time, p50, ms", "p95", "from request to reply, p50, ms", "p95"), rows)
+
+
 def reload(results):
     rows = [(p["resolver"], WITH_HYDNS[p["contender"]], number(p["milliseconds"]), f"{p['lost']:,} of {p['lost_of']:,}",
              number(p["command_ms"])) for p in points(results, "reload")]
@@ -249,7 +262,7 @@ def goals(results):
 
 
 TABLES = {t.__name__: t for t in (noise, runs, machine, capacity, processors, servers, mixed, latency, cost, program, memory, overhead, rings, new_names,
-                                  ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, reload, publish, goals)}
+                                  ring_times, idle_rings, crowds, outage, bounds, ways, forwarded, watched, scrapes, reload, publish, goals)}
 BLUE, ORANGE, GREY, LIGHT = "#1f6fb4", "#c8641e", "#8a8a8a", "#c8c8c8"
 
 

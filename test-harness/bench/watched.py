@@ -42,6 +42,7 @@ MOST_PER_SECOND = 100000  # queries that a turn may need, so that names to be as
 FRESH = 0.1              # share of names that nobody asks again, as in the demo
 AT_ONCE = 10000          # questions that both are warmed with before either gets more
 SCRAPE_EVERY = 1.0       # seconds of load
+SOME_OCTETS = 10000      # more than without a message
 CAPTURE_MOST = "8G"      # larger than what all turns give
 OWN = "the resolver's own messages alone"
 Contender = namedtuple("Contender", "dnstap scraped hydns into_file captured", defaults=(None, False, True, False, False))
@@ -68,11 +69,11 @@ def logged(dnstap):
 
 def unbound(world, daemon, dnstap, socket):
     clause = [f"{option}: {value}" for option, value in logged(dnstap).items()]
-    return world.unbound(daemon, threads=len(cpus.RESOLVER), clause=clause + unbound_lines(socket, "client") * bool(dnstap))
+    return world.unbound(daemon, threads=len(cpus.RESOLVER), clause=clause, others=unbound_lines(socket, "client") if dnstap else ())
 
 
 def bind(world, daemon, dnstap, socket):
-    options = ["minimal-responses yes;", EVERY_CLIENT_WAITS, *bind_lines(socket, "client") * bool(dnstap)]
+    options = ["minimal-responses yes;", EVERY_CLIENT_WAITS, *(bind_lines(socket, "client") if dnstap else ())]
     return world.named(daemon, threads=len(cpus.RESOLVER), options=options,
                        clause=[f"{option} {value};" for option, value in logged(dnstap).items()])
 
@@ -101,9 +102,9 @@ class Side:
     def _start(self, stack):
         world, (dnstap, scraped, hydns, into_file, captured) = self.world, self.contender
         self.daemon = stack.enter_context(world.hydnsd()) if hydns else None
-        collector = stack.enter_context(Collector(world, world.network.resolver) if into_file else
-                                        Sink(world.run.dir / "sink.sock")) if dnstap else None
-        self.server = stack.enter_context(PARTS[self.kind](world, self.daemon, dnstap, collector and collector.socket))
+        self.collector = stack.enter_context(Collector(world, world.network.resolver) if into_file else
+                                             Sink(world.run.dir / "sink.sock")) if dnstap else None
+        self.server = stack.enter_context(PARTS[self.kind](world, self.daemon, dnstap, self.collector and self.collector.socket))
         self.metrics = stack.enter_context(Metrics(world, world.network.resolver, self.daemon.control_socket)) if scraped else None
         for part in (self.daemon, self.server, self.metrics):
             if part:
@@ -161,6 +162,8 @@ class Side:
 
     def finish(self):
         """What became of its messages, and of the packets that were to be captured."""
+        if self.collector:
+            wait_until(lambda: self.collector.octets() > SOME_OCTETS, 10, "messages to be collected")
         if self.daemon and self.contender.dnstap:
             wait_until(lambda: all_written(self.daemon), 30, "all kernel answers to be written")
             self.log = dnstap_counts(self.daemon)

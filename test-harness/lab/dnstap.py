@@ -78,6 +78,10 @@ class Collector:
         wait_until(lambda: self.file.exists() and self.file.stat().st_size and ("-a" in self.at or self.socket.exists()), 10,
                    "fstrm_capture to listen")
 
+    def octets(self):
+        """Written so far; a second late."""
+        return self.file.stat().st_size
+
     def has(self, *wires):
         """Whether it has written these messages. A resolver writes its own a second later, and drops them when it ends."""
         self.program.popen.send_signal(signal.SIGHUP)      # it flushes its file
@@ -128,6 +132,7 @@ class _Taker(socketserver.BaseRequestHandler):
         self.request.sendall(_control(ACCEPT, (1).to_bytes(4, "big") + len(CONTENT_TYPE).to_bytes(4, "big") + CONTENT_TYPE))
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, self.PATIENCE)
         while (n := self._take(room)) != 0:
+            self.server.octets += max(0, n)
             if n > 0 and room[max(0, n - len(STOPPED)):n] == STOPPED:
                 with suppress(BrokenPipeError):     # Unbound does not wait for it
                     self.request.sendall(_control(FINISH))
@@ -146,6 +151,11 @@ class Sink:
     def __init__(self, path):
         self.socket = path
         self.server = socketserver.ThreadingUnixStreamServer(str(path), _Taker)
+        self.server.octets = 0
+
+    def octets(self):
+        """Taken so far."""
+        return self.server.octets
 
     def __enter__(self):
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

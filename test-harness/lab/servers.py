@@ -78,10 +78,10 @@ class Restartable:
 
 
 class Unbound(Restartable):
-    """The resolver. hydns: path of hydnsd's socket, or None for the resolver without the kernel path; respip: with the module
-    for RPZ and response-ip."""
+    """The resolver. hydns: path of hydnsd's socket, or None for the resolver without the kernel path; clause: lines of the clause
+    hydns:, which it then lacks; others: lines of other clauses; respip: with the module for RPZ and response-ip."""
 
-    def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), server=(), clause=(), threads=2,
+    def __init__(self, world, ns, name, service, hints, *, hydns=None, anchors=(), server=(), clause=(), others=(), threads=2,
                  respip=False):
         self.world, self.ns, self.name, self.service = world, ns, name, service
         self.command = world.tools.unbound_with_plugin() if hydns else [world.tools.unbound]
@@ -102,7 +102,7 @@ class Unbound(Restartable):
                  *(f'    trust-anchor-file: "{a}"' for a in anchors), *(f"    {line}" for line in server)]
         if hydns:
             lines += ["hydns:", f'    hydns-socket: "{hydns}"', *(f"    {line}" for line in clause)]
-        lines += ["remote-control:", "    control-enable: yes", "    control-use-cert: no",
+        lines += [*others, "remote-control:", "    control-enable: yes", "    control-use-cert: no",
                   f'    control-interface: "{self.dir}/control"']
         self.config.write_text("\n".join(lines) + "\n")
         self.program = None

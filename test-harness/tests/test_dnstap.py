@@ -31,7 +31,7 @@ def collector(world):
 @contextmanager
 def unbound_taps(world, collector, *clause):
     lines = [*unbound_lines(collector.socket, "client"), "dnstap-send-identity: yes", f'dnstap-identity: "{IDENTITY}"']
-    with kernel_path(world, unbound_options={"clause": [*clause, *lines]}) as path:
+    with kernel_path(world, unbound_options={"clause": clause, "others": lines}) as path:
         yield path
 
 

@@ -32,7 +32,7 @@ def collector(world):
 def taps(kind, collector, *messages):
     """Options of forwarding_path()."""
     if kind == "unbound":
-        return {"clause": unbound_lines(collector.socket, *messages)}
+        return {"more": {"others": unbound_lines(collector.socket, *messages)}}
     return {"lines": bind_lines(collector.socket, *messages)}
 
 

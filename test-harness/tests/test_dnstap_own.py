@@ -37,7 +37,7 @@ def unbound(world, collector, ours):
     lines = [*unbound_lines(collector.socket, "client"), "dnstap-send-identity: yes", 'dnstap-identity: "one of two"',
              "dnstap-send-version: yes"]
     unlogged = [] if ours else ["hydns-dnstap: no", "hydns-allow-unlogged: yes"]
-    return kernel_path(world, unbound_options={"clause": [*unlogged, *lines]})
+    return kernel_path(world, unbound_options={"clause": unlogged, "others": lines})
 
 
 def bind(world, collector, ours):
