@@ -18,7 +18,7 @@ from .run import wait_until
 Message = namedtuple("Message", "type client client_port service service_port transport wire")
 
 # 26-Nov-2026 02:15:44.123 CR 10.53.1.11:40001 <- 10.53.2.53:53 UDP 85b www.lab.example/IN/A
-LINE = re.compile(r"\S+ \S+ (\w\w) (\S+):(\d+) (?:->|<-) (\S+):(\d+) (\w+) (\d+)b \S+$")
+LINE = re.compile(r"\S+ \S+ (\w\w) (\S+):(\d+) (?:->|<-) (\S+):(\d+) (\w+) (\d+)b (\S+)$")
 
 
 def read(file):
@@ -27,16 +27,16 @@ def read(file):
     messages = []
     for line in text.splitlines():
         if found := LINE.match(line):
-            kind, client, client_port, service, service_port, transport, _ = found.groups()
+            kind, client, client_port, service, service_port, transport, *_ = found.groups()
             messages.append(Message(kind, client, int(client_port), service, int(service_port), transport, b""))
         elif messages and re.fullmatch(r"[0-9a-fA-F\s]*", line):
             messages[-1] = messages[-1]._replace(wire=messages[-1].wire + bytes.fromhex(line))
     return messages
 
 
-def in_full(file):
-    """Each message of the file with all of its fields, as text."""
-    text = subprocess.run(["dnstap-read", "-y", file], check=True, capture_output=True, text=True).stdout
+def in_full(file, check=True):
+    """Each message of the file with all of its fields, as text. check: the file has an end."""
+    text = subprocess.run(["dnstap-read", "-y", file], check=check, capture_output=True, text=True).stdout
     return text.split("---\n")
 
 
@@ -82,18 +82,22 @@ class Collector:
         """Written so far; a second late."""
         return self.file.stat().st_size
 
+    def flush(self):
+        """Has it write what it holds back, soon."""
+        self.program.popen.send_signal(signal.SIGHUP)
+
     def has(self, *wires):
         """Whether it has written these messages. A resolver writes its own a second later, and drops them when it ends."""
-        self.program.popen.send_signal(signal.SIGHUP)      # it flushes its file
+        self.flush()
         written = self.file.read_bytes()
         return all(wire in written for wire in wires)
 
-    def count(self, kind, client=None, service=None, transport=None):
-        """How many messages of this kind it has written of a client, to a server, by a transport, while it goes on."""
-        self.program.popen.send_signal(signal.SIGHUP)
+    def count(self, kind, client=None, service=None, question=None):
+        """How many messages of this kind it has written of a client, to a server, with a question (NAME/IN/TYPE), while it goes on."""
+        self.flush()
         with subprocess.Popen(["dnstap-read", self.file], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as reader:
             lines = [line for line in map(LINE.match, map(str.strip, reader.stdout)) if line]
-        return sum(line[1] == kind and client in (None, line[2]) and service in (None, line[4]) and transport in (None, line[6])
+        return sum(line[1] == kind and client in (None, line[2]) and service in (None, line[4]) and question in (None, line[8])
                    for line in lines)
 
     def messages(self):
