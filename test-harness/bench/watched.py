@@ -114,9 +114,9 @@ class Side:
         self.capture = self._start_capture(stack) if captured else None
 
     def _start_capture(self, stack):
-        file, tools, daemon = self.world.run.dir / "captured.pcapng", self.world.tools, self.daemon
-        capture = Program(self.world.run, self.world.network.resolver, "capture", [
-            tools.hydnsctl, "--pin-dir", daemon.pins, "--state-dir", daemon.state, "capture", "--size", CAPTURE_MOST, file])
+        file = self.world.run.dir / "captured.pcapng"
+        capture = Program(self.world.run, self.world.network.resolver, "capture",
+                          self.daemon.capture_command("--size", CAPTURE_MOST, file))
         stack.callback(file.unlink)
         stack.callback(capture.stop)
         capture.wait_ready(lambda: file.exists() and file.stat().st_size, SOON)

@@ -412,6 +412,10 @@ class Hydnsd(Restartable):
         return run_tool(self.ns, [self.world.tools.hydnsctl, "--socket", self.control_socket, "--pin-dir", self.pins,
                                   "--state-dir", self.state, *words], check=check)
 
+    def capture_command(self, *words):
+        """hydnsctl's, which needs its pins alone."""
+        return [self.world.tools.hydnsctl, "--pin-dir", self.pins, "--state-dir", self.state, "capture", *words]
+
     def explain(self, name, rdtype="A", do=False, norec=False, *, edns=False, payload=1232, cookie=None, client=None):
         """Asks hydnsd to explain a query as client.query() makes it."""
         request = {"cmd": "explain", "name": name, "type": rdtype, "do": do, "norec": norec}

@@ -54,7 +54,7 @@ class Capturing:
         label = f"capture{Capturing.count}"
         self.file = file or path.world.run.dir / f"{label}.pcapng"
         self.file.unlink(missing_ok=True)
-        self.program = Program(path.world.run, path.network.resolver, label, command(path, *words, self.file))
+        self.program = Program(path.world.run, path.network.resolver, label, path.daemon.capture_command(*words, self.file))
         self.all.append(self.program)
         self.program.wait_ready(lambda: not self.program.running() or (self.file.exists() and self.file.stat().st_size), SOON)
 
@@ -71,11 +71,6 @@ class Capturing:
         return self.program.log.read_text()
 
 
-def command(path, *words):
-    d = path.daemon
-    return [path.world.tools.hydnsctl, "--pin-dir", d.pins, "--state-dir", d.state, "capture", *words]
-
-
 @contextmanager
 def capturing(path, *words):
     """Yields a list that has the packets when the block is over."""
@@ -87,8 +82,8 @@ def capturing(path, *words):
 
 
 def refused(path, *words, status):
-    done = subprocess.run([str(w) for w in path.network.resolver.command(command(path, *words))], capture_output=True, text=True,
-                          timeout=60)
+    argv = path.network.resolver.command(path.daemon.capture_command(*words))
+    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=60)
     assert done.returncode == status and not done.stdout
     return done.stderr
 
@@ -217,7 +212,7 @@ def test_other_readers(path):
         said = subprocess.run(["tshark", "-r", c.file, "-T", "fields", "-e", "frame.comment", "-e", "frame.interface_name"],
                               capture_output=True, text=True, check=True).stdout
         assert said.splitlines() == [f"answered, rule {NAME}. A\t{LINKS[0]}"] * 4
-    with Program(path.world.run, path.network.resolver, "to-tcpdump", command(path, "-c", 1, "--answered", "-"),
+    with Program(path.world.run, path.network.resolver, "to-tcpdump", path.daemon.capture_command("-c", 1, "--answered", "-"),
                  stdout=subprocess.PIPE).popen as writer:
         def ended():
             ask(path.network.client1, SERVICE[4], NAME)
@@ -313,6 +308,6 @@ def test_mistakes(path, tmp_path):
     assert "another hydnsctl captures" in refused(path, file, status=1)
     c.end()
     assert not file.exists()
-    unprivileged = subprocess.run(["setpriv", "--reuid=nobody", "--clear-groups", *map(str, command(path, "/dev/null"))],
+    unprivileged = subprocess.run(["setpriv", "--reuid=nobody", "--clear-groups", *map(str, path.daemon.capture_command("/dev/null"))],
                                   capture_output=True, text=True, timeout=60)
     assert unprivileged.returncode == 1 and "run as root" in unprivileged.stderr
